@@ -1,0 +1,140 @@
+// Package endpoint says how to reach an API server and as whom: address,
+// certificates, credentials. It makes no requests of a load: package wire does.
+//
+// Plane makes endpoints for the planes that it starts, FromKubeconfig makes
+// them for clusters that exist; load, fleet, observe and gate take them.
+package endpoint
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// Endpoint is an API server and an identity at it. It holds secrets: it is
+// never printed or logged.
+type Endpoint struct{ config *rest.Config }
+
+// Identity is a client certificate, PEM.
+type Identity struct{ Cert, Key []byte }
+
+// New returns an endpoint for a server with a certificate authority and a
+// client certificate, all PEM.
+func New(server string, ca []byte, id Identity) Endpoint {
+	return Endpoint{&rest.Config{
+		Host:            server,
+		TLSClientConfig: rest.TLSClientConfig{CAData: ca, CertData: id.Cert, KeyData: id.Key},
+		QPS:             -1, // no client-side rate limiter anywhere
+		Timeout:         30 * time.Second,
+	}}
+}
+
+// FromKubeconfig reads a kubeconfig file; context may be empty for its current
+// one. Exec plugins and token files are honoured.
+func FromKubeconfig(path, context string) (Endpoint, error) {
+	if _, err := os.Stat(path); err != nil {
+		return Endpoint{}, fmt.Errorf("read kubeconfig: %w", err)
+	}
+	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: path}
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
+		&clientcmd.ConfigOverrides{CurrentContext: context}).ClientConfig()
+	if err != nil {
+		return Endpoint{}, fmt.Errorf("read kubeconfig %s: %w", path, err)
+	}
+	config.QPS = -1
+	config.Timeout = 30 * time.Second
+	return Endpoint{config}, nil
+}
+
+// Server returns the address, such as https://127.0.0.1:6443.
+func (e Endpoint) Server() string { return e.config.Host }
+
+// Config returns a copy of the client-go configuration with a user agent, for
+// the few callers that want a typed client.
+func (e Endpoint) Config(userAgent string) *rest.Config {
+	c := rest.CopyConfig(e.config)
+	c.UserAgent = userAgent
+	return c
+}
+
+// Client returns an HTTP client for single requests, and the base URL.
+func (e Endpoint) Client() (*http.Client, *url.URL, error) {
+	client, err := rest.HTTPClientFor(e.config)
+	if err != nil {
+		return nil, nil, fmt.Errorf("client for %s: %w", e.config.Host, err)
+	}
+	base, _, err := rest.DefaultServerUrlFor(e.config)
+	if err != nil {
+		return nil, nil, fmt.Errorf("address %q: %w", e.config.Host, err)
+	}
+	return client, base, nil
+}
+
+// TLS returns the TLS configuration for own connections; it offers HTTP/2.
+func (e Endpoint) TLS() (*tls.Config, error) {
+	c, err := rest.TLSConfigFor(e.config)
+	if err != nil {
+		return nil, fmt.Errorf("certificates for %s: %w", e.config.Host, err)
+	}
+	if c == nil {
+		c = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	c = c.Clone()
+	c.NextProtos = []string{"h2"}
+	return c, nil
+}
+
+// Authorization returns the value of the Authorization header for a request
+// sent now; empty when the client certificate is all there is.
+func (e Endpoint) Authorization() (string, error) {
+	var got string
+	catch := roundTrip(func(r *http.Request) (*http.Response, error) {
+		got = r.Header.Get("Authorization")
+		return nil, errCaught
+	})
+	wrapped, err := rest.HTTPWrappersForConfig(e.config, catch)
+	if err != nil {
+		return "", fmt.Errorf("credentials for %s: %w", e.config.Host, err)
+	}
+	req, err := http.NewRequest(http.MethodGet, e.config.Host, nil)
+	if err != nil {
+		return "", fmt.Errorf("address %q: %w", e.config.Host, err)
+	}
+	if _, err := wrapped.RoundTrip(req); err != nil && !errors.Is(err, errCaught) { //nolint:bodyclose // there is no response
+		return "", fmt.Errorf("credentials for %s: %w", e.config.Host, err)
+	}
+	return got, nil
+}
+
+var errCaught = errors.New("request not sent: only its header was wanted")
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// WriteKubeconfig writes the endpoint as a kubeconfig file of mode 0600 that
+// holds everything it needs.
+func (e Endpoint) WriteKubeconfig(path string) error {
+	c := clientcmdapi.NewConfig()
+	const name = "windtunnel"
+	c.Clusters[name] = &clientcmdapi.Cluster{Server: e.config.Host, CertificateAuthorityData: e.config.CAData}
+	c.AuthInfos[name] = &clientcmdapi.AuthInfo{ClientCertificateData: e.config.CertData, ClientKeyData: e.config.KeyData, Token: e.config.BearerToken}
+	c.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
+	c.CurrentContext = name
+	raw, err := clientcmd.Write(*c)
+	if err != nil {
+		return fmt.Errorf("encode kubeconfig: %w", err)
+	}
+	if err := os.WriteFile(path, raw, 0o600); err != nil {
+		return fmt.Errorf("write kubeconfig: %w", err)
+	}
+	return nil
+}

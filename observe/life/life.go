@@ -1,0 +1,272 @@
+// Package life stamps the phases of pods by the receipt of watch events on a
+// watch of its own, so that neither the fleet nor the API's timestamps of whole
+// seconds decide what a run measured (rule of measurement 3).
+//
+// It judges nothing: it writes record.Phase records, and keeps counts by group
+// for the steps that wait. Package experiment runs it.
+package life
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/windtunnel/windtunnel/clock"
+	"github.com/windtunnel/windtunnel/record"
+	"github.com/windtunnel/windtunnel/watch"
+	"github.com/windtunnel/windtunnel/wire"
+)
+
+// phase is a bit in a pod's set of phases seen.
+type phase uint8
+
+const (
+	created phase = 1 << iota
+	bound
+	running
+	ready
+	finished
+	deleting
+	deleted
+	unknown
+)
+
+// Counts are the pods of a group that have reached a phase, ever; Existing and
+// the phases of those that exist now are what steps wait for.
+type Counts struct {
+	Created, Bound, Running, Ready, Deleted int // ever
+	Existing                                int // not deleted
+	RunningNow, ReadyNow                    int // running and not deleting; ready among them
+}
+
+// Observer watches all pods of a plane.
+type Observer struct {
+	records *record.Writer
+
+	mu     sync.Mutex
+	pods   map[string]*pod // by UID
+	groups map[string]*Counts
+	synced chan struct{}
+	listed map[string]bool // UIDs of the list under way
+	again  bool
+	gaps   int
+}
+
+type pod struct {
+	id    record.ObjectID
+	group *Counts
+	seen  phase
+}
+
+// New returns an observer that writes to records.
+func New(records *record.Writer) *Observer {
+	return &Observer{
+		records: records, pods: map[string]*pod{}, groups: map[string]*Counts{},
+		synced: make(chan struct{}),
+	}
+}
+
+// Run follows all pods until ctx ends. It returns nil then, and an error when
+// the server refuses the watch for good.
+func (o *Observer) Run(ctx context.Context, client *wire.Client, c clock.Clock) error {
+	err := watch.Follow(ctx, client, watch.Options{Path: "/api/v1/pods", Clock: c}, handler{o, c})
+	if ctx.Err() != nil {
+		return nil
+	}
+	return fmt.Errorf("observe pods: %w", err)
+}
+
+// Synced is closed when the first list was read: what is created from then on
+// is seen being created.
+func (o *Observer) Synced() <-chan struct{} { return o.synced }
+
+// Counts returns the counts of a group; zero when nothing of it was seen.
+func (o *Observer) Counts(group string) Counts {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if c := o.groups[group]; c != nil {
+		return *c
+	}
+	return Counts{}
+}
+
+// Gaps returns how often the watch had to list again.
+func (o *Observer) Gaps() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.gaps
+}
+
+// handler is the observer's side that the watch calls, all from one goroutine.
+type handler struct {
+	o *Observer
+	c clock.Clock
+}
+
+func (h handler) ListBegin(again bool, why string) {
+	h.o.mu.Lock()
+	defer h.o.mu.Unlock()
+	h.o.listed, h.o.again = map[string]bool{}, again
+	if again {
+		h.o.gaps++
+		h.o.records.Mark(record.Mark{At: h.c.Now(), Kind: record.MarkWatchGap, Name: "pods", Text: why})
+	}
+}
+
+func (h handler) ListEnd() {
+	o := h.o
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for uid, p := range o.pods {
+		if !o.listed[uid] {
+			o.reach(p, unknown, h.c.Now())
+			o.gone(uid, p, h.c.Now())
+		}
+	}
+	o.listed = nil
+	select {
+	case <-o.synced:
+	default:
+		close(o.synced)
+	}
+}
+
+// Event takes one pod as it is now.
+func (h handler) Event(e watch.Event) {
+	view, err := watch.DecodePod(e.Object)
+	if err != nil || len(view.UID) == 0 {
+		return // a later event or list shows it again
+	}
+	o := h.o
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	p := o.pods[string(view.UID)]
+	if p == nil {
+		if e.Kind == watch.Deleted {
+			return
+		}
+		p = o.add(view)
+		if e.Kind == watch.Added {
+			o.reach(p, created, e.At)
+		} else {
+			o.reach(p, unknown, e.At) // it was there before we looked
+			p.seen |= created
+		}
+	} else if e.Kind == watch.Listed && p.seen|phases(view) != p.seen {
+		o.reach(p, unknown, e.At) // it moved on while the watch was torn
+	}
+	if o.listed != nil && e.Kind == watch.Listed {
+		o.listed[string(view.UID)] = true
+	}
+	o.advance(p, phases(view), e.At)
+	if e.Kind == watch.Deleted {
+		o.gone(string(view.UID), p, e.At)
+	}
+}
+
+// phases says which phases a pod's state shows.
+func phases(v watch.Pod) (seen phase) {
+	if len(v.NodeName) > 0 {
+		seen |= bound
+	}
+	switch string(v.Phase) {
+	case "Running":
+		seen |= running
+	case "Succeeded", "Failed":
+		seen |= finished
+	}
+	if v.Ready {
+		seen |= ready
+	}
+	if v.Deleting {
+		seen |= deleting
+	}
+	return seen
+}
+
+func (o *Observer) add(v watch.Pod) *pod {
+	group := string(v.Group)
+	counts := o.groups[group]
+	if counts == nil {
+		counts = &Counts{}
+		o.groups[group] = counts
+	}
+	p := &pod{group: counts, id: o.records.Object(record.Object{
+		Resource: "pods", Namespace: string(v.Namespace), Name: string(v.Name), UID: string(v.UID), Group: group,
+	})}
+	o.pods[string(v.UID)] = p
+	counts.Created++
+	counts.Existing++
+	return p
+}
+
+// advance records the phases that are new, and keeps the counts.
+func (o *Observer) advance(p *pod, now phase, at clock.Time) {
+	before := p.seen
+	for _, step := range [...]phase{bound, running, ready, finished, deleting} {
+		if now&step != 0 {
+			o.reach(p, step, at)
+		}
+	}
+	fresh := p.seen &^ before
+	c := p.group
+	c.Bound += has(fresh, bound)
+	c.Running += has(fresh, running)
+	c.Ready += has(fresh, ready)
+	c.RunningNow += active(p.seen, running) - active(before, running)
+	c.ReadyNow += active(p.seen, ready) - active(before, ready)
+}
+
+func has(set, one phase) int {
+	if set&one != 0 {
+		return 1
+	}
+	return 0
+}
+
+// active counts a pod that is in a phase and is not on its way out.
+func active(set, one phase) int {
+	if set&(deleting|finished|deleted) != 0 {
+		return 0
+	}
+	return has(set, one)
+}
+
+// reach records that a pod is in a phase, the first time.
+func (o *Observer) reach(p *pod, step phase, at clock.Time) {
+	if p.seen&step != 0 {
+		return
+	}
+	p.seen |= step
+	o.records.Phase(record.Phase{Object: p.id, Phase: names(step), At: at})
+}
+
+func (o *Observer) gone(uid string, p *pod, at clock.Time) {
+	before := p.seen
+	o.reach(p, deleted, at)
+	p.group.RunningNow += active(p.seen, running) - active(before, running)
+	p.group.ReadyNow += active(p.seen, ready) - active(before, ready)
+	p.group.Deleted++
+	p.group.Existing--
+	delete(o.pods, uid)
+}
+
+func names(p phase) string {
+	switch p {
+	case created:
+		return record.PhaseCreated
+	case bound:
+		return record.PhaseBound
+	case running:
+		return record.PhaseRunning
+	case ready:
+		return record.PhaseReady
+	case finished:
+		return record.PhaseFinished
+	case deleting:
+		return record.PhaseDeleting
+	case deleted:
+		return record.PhaseDeleted
+	}
+	return record.PhaseUnknown
+}

@@ -1,0 +1,144 @@
+// Package record holds the facts of a run: the four record types, the stream
+// that they are written to as they happen, the run directory and its manifest.
+//
+// It holds no opinions: verdicts, statistics and reports are computed from
+// records by floors above and can be computed again by a later version.
+// Everyone above floor 0 writes or reads records.
+package record
+
+import (
+	"time"
+
+	"github.com/windtunnel/windtunnel/clock"
+)
+
+// Outcome says how a call ended. A timeout is Unknown: the server may or may
+// not have done what was asked.
+type Outcome uint8
+
+// The outcomes of a call.
+const (
+	OK      Outcome = iota // answered with a status below 400
+	Failed                 // answered with a status of 400 and above, or never sent
+	Unknown                // sent, but no answer was seen
+)
+
+// String returns ok, failed or unknown.
+func (o Outcome) String() string { return [...]string{"ok", "failed", "unknown"}[o%3] }
+
+// Op is what a call asks for. Ops are few: they are written once, and calls
+// refer to them.
+type Op struct {
+	Source      string // who sent it: load, fleet or observe
+	Step        string // the scenario's step, empty outside one
+	Verb        string // API verb: create, get, list, update, patch, delete, deletecollection, watch
+	Resource    string // plural and group as in "deployments.apps"; "pods" for the core group
+	Subresource string // status, binding, scale ...; empty for the object itself
+	Scope       string // resource (one object), namespace or cluster (lists)
+}
+
+// Call is one API request.
+type Call struct {
+	Op            OpID
+	Due           clock.Time // when the pace wanted it sent
+	Sent          clock.Time // when its first byte was handed to the connection
+	Done          clock.Time // when its answer was complete, or given up
+	Code          uint16     // HTTP status; 0 when there was no answer
+	Outcome       Outcome
+	RetryAfter    time.Duration // what the server asked for, whole seconds; 0 when it did not
+	SentBytes     uint32        // body sent
+	ReceivedBytes uint32        // body received
+}
+
+// Latency is Done-Due: what a user who wanted the call at Due waited (rule 1).
+func (c Call) Latency() time.Duration { return c.Done.Sub(c.Due) }
+
+// Service is Done-Sent: what the server and the network took.
+func (c Call) Service() time.Duration { return c.Done.Sub(c.Sent) }
+
+// Lateness is Sent-Due: what the instrument itself added.
+func (c Call) Lateness() time.Duration { return c.Sent.Sub(c.Due) }
+
+// Object is something whose life is observed.
+type Object struct {
+	Resource  string // as in Op.Resource
+	Namespace string
+	Name      string
+	UID       string
+	Group     string // what the scenario calls the objects that it belongs to; may be empty
+}
+
+// Phase says that an object was seen to have reached a phase. An object's
+// phases together are its Life.
+type Phase struct {
+	Object ObjectID
+	Phase  string // created, bound, running, ready, deleting, deleted ...
+	At     clock.Time
+}
+
+// Label is one name and value of a series.
+type Label struct{ Name, Value string }
+
+// Series names a stream of samples.
+type Series struct {
+	Target string  // where it was read: kube-apiserver, etcd ..., windtunnel
+	Name   string  // metric name
+	Labels []Label // sorted by name
+}
+
+// Sample is one value of a series. A counter or gauge that did not change
+// since the series' last sample is not written again: the mark "scrape" of its
+// target says when it was looked at.
+type Sample struct {
+	Series SeriesID
+	At     clock.Time
+	Value  float64
+}
+
+// Mark is one moment of the run: a step that begins or ends, a scrape, a
+// component's death, a warning.
+type Mark struct {
+	At   clock.Time
+	Kind string // one of the Mark kinds below
+	Name string // the step, target or component
+	Text string // for people; empty where kind and name say all
+}
+
+// The kinds of marks.
+const (
+	MarkRunBegin   = "run-begin"
+	MarkRunEnd     = "run-end" // Text: "done", "interrupted", "failed"; Name: the step it ended in
+	MarkStepBegin  = "step-begin"
+	MarkStepEnd    = "step-end"  // Text: empty when the step did what it should, else why not
+	MarkRequested  = "requested" // Name: step, Text: "COUNT RATE" asked of the load (calls, calls/s)
+	MarkScrape     = "scrape"    // Name: target whose metrics were read completely
+	MarkNotScrape  = "scrape-failed"
+	MarkDeath      = "death"       // Name: component; Text: why, and its last log lines
+	MarkWarning    = "warning"     // Text: a sentence for the report
+	MarkPlaneReady = "plane-ready" // Text: seconds it took, from start to ready
+	MarkFleetReady = "fleet-ready" // Name: "N"; Text: nodes that are schedulable
+	MarkWatchGap   = "watch-gap"   // Name: resource; a watch that was re-listed
+)
+
+// OpID, ObjectID and SeriesID number what was defined in the stream before,
+// from 0 in the order of definition.
+type (
+	OpID     uint32
+	ObjectID uint64
+	SeriesID uint32
+)
+
+// The phases of a pod's life, each stamped by the receipt of the watch event
+// that first showed it.
+const (
+	PhaseCreated  = "created"  // the object was added
+	PhaseBound    = "bound"    // spec.nodeName is set
+	PhaseRunning  = "running"  // status.phase is Running
+	PhaseReady    = "ready"    // the condition Ready is True
+	PhaseFinished = "finished" // status.phase is Succeeded or Failed
+	PhaseDeleting = "deleting" // metadata.deletionTimestamp is set
+	PhaseDeleted  = "deleted"  // the object was removed
+	// PhaseUnknown says that something happened to the object while its watch
+	// was torn: its phases from here on have no true times.
+	PhaseUnknown = "unknown"
+)

@@ -1,0 +1,145 @@
+package record
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// The files of a run directory.
+const (
+	StreamFile   = "records.wt"
+	ManifestFile = "manifest.json"
+	ScenarioFile = "scenario.yaml" // the scenario as it was read, byte for byte
+	VerdictFile  = "verdict.json"
+	SummaryFile  = "summary.txt"
+	JUnitFile    = "junit.xml"
+	ReportFile   = "report.html"
+	LogFolder    = "logs"
+)
+
+// ErrNotRun says that a folder is not a run directory.
+var ErrNotRun = errors.New("not a run directory")
+
+// Dir is the path of a run directory.
+type Dir string
+
+// CreateDir makes a new run directory, mode 0700, with its logs folder. The
+// folder must not exist yet or be empty.
+func CreateDir(path string) (Dir, error) {
+	if entries, err := os.ReadDir(path); err == nil && len(entries) > 0 {
+		return "", fmt.Errorf("create run directory: %s is not empty", path)
+	}
+	if err := os.MkdirAll(filepath.Join(path, LogFolder), 0o700); err != nil {
+		return "", fmt.Errorf("create run directory: %w", err)
+	}
+	return Dir(path), nil
+}
+
+// OpenDir checks that path is a run directory and returns it with its manifest.
+func OpenDir(path string) (Dir, Manifest, error) {
+	d := Dir(path)
+	var m Manifest
+	raw, err := os.ReadFile(d.File(ManifestFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", m, fmt.Errorf("%s: %w: it has no %s", path, ErrNotRun, ManifestFile)
+	}
+	if err != nil {
+		return "", m, fmt.Errorf("open run directory: %w", err)
+	}
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return "", m, fmt.Errorf("%s: %w", d.File(ManifestFile), err)
+	}
+	if m.Format != ManifestFormat {
+		return "", m, fmt.Errorf("%s: format %d, this version reads format %d", d.File(ManifestFile), m.Format, ManifestFormat)
+	}
+	return d, m, nil
+}
+
+// File returns the path of a file of the run directory.
+func (d Dir) File(name string) string { return filepath.Join(string(d), name) }
+
+// Write replaces a file of the run directory in one step, mode 0600: a reader
+// sees the old or the new content, never a part.
+func (d Dir) Write(name string, content []byte) error {
+	tmp := d.File("." + name + ".new")
+	if err := os.WriteFile(tmp, content, 0o600); err != nil {
+		return errors.Join(fmt.Errorf("write %s: %w", name, err), os.Remove(tmp))
+	}
+	if err := os.Rename(tmp, d.File(name)); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return nil
+}
+
+// WriteJSON writes v as indented JSON with a final newline.
+func (d Dir) WriteJSON(name string, v any) error {
+	raw, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", name, err)
+	}
+	return d.Write(name, append(raw, '\n'))
+}
+
+// ManifestFormat is the version of the manifest and of the record stream.
+const ManifestFormat = 1
+
+// Manifest is all that a reader needs to repeat a run and to judge how far its
+// figures carry. It is written before the first request and completed at the end.
+type Manifest struct {
+	Format     int               `json:"format"`
+	Scenario   string            `json:"scenario"`
+	File       string            `json:"file"` // base name of the scenario file
+	Command    []string          `json:"command"`
+	Parameters map[string]any    `json:"parameters"` // values in force, defaults included
+	Seed       uint64            `json:"seed"`
+	Started    time.Time         `json:"started"`  // wall time of the run clock's zero, UTC
+	Versions   map[string]string `json:"versions"` // windtunnel, go, kubernetes, etcd as linked or as reported
+	Machine    Machine           `json:"machine"`
+	Plane      PlaneFacts        `json:"plane"`
+	Fleet      FleetFacts        `json:"fleet"`
+	Warnings   []string          `json:"warnings,omitempty"`
+}
+
+// Machine is where the run took place.
+type Machine struct {
+	Cores       int    `json:"cores"`
+	CPU         string `json:"cpu"`
+	MemoryBytes uint64 `json:"memory_bytes"`
+	Kernel      string `json:"kernel"`
+	OS          string `json:"os"`
+	Arch        string `json:"arch"`
+	Cgroup      string `json:"cgroup"` // "v1", "v2" or "none"
+}
+
+// PlaneFacts says what control plane was flown.
+type PlaneFacts struct {
+	Kind       string          `json:"kind"`                 // embedded, binaries or kubeconfig
+	Durability string          `json:"durability,omitempty"` // fsync or memory
+	DataOn     string          `json:"data_on,omitempty"`    // tmpfs or disk
+	Ready      float64         `json:"ready_seconds,omitempty"`
+	Components []ComponentFact `json:"components,omitempty"`
+}
+
+// ComponentFact is one process of the plane as it was started. Arguments hold
+// no secrets: those are in files.
+type ComponentFact struct {
+	Name        string   `json:"name"`
+	Args        []string `json:"args"`
+	Env         []string `json:"env,omitempty"`
+	CPULimit    float64  `json:"cpu_limit,omitempty"`    // cores; 0 = none
+	MemoryLimit uint64   `json:"memory_limit,omitempty"` // bytes; 0 = none
+	Limited     bool     `json:"limited"`                // the limits above are in force
+}
+
+// FleetFacts says what fleet was simulated.
+type FleetFacts struct {
+	Nodes              int     `json:"nodes"`
+	LeaseSeconds       float64 `json:"lease_seconds"`       // 0 = no leases
+	RenewEverySeconds  float64 `json:"renew_every_seconds"` // 0 = never
+	StretchedHeartbeat bool    `json:"stretched_heartbeat"` // renewed less often than a kubelet's 10 s
+}

@@ -1,0 +1,77 @@
+package unit
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Text writes a value with its unit for people, three significant digits. It
+// knows the units of verdict.json: "seconds" ("s"), "bytes", "cores", "ratio"
+// (written as a percentage), "1/s" and names such as "pods/s"; any other unit
+// is written behind the number as it is. NaN is "unknown".
+func Text(v float64, u string) string {
+	switch {
+	case math.IsNaN(v):
+		return "unknown"
+	case math.IsInf(v, 0):
+		return strings.TrimSpace(Number(v) + " " + u)
+	}
+	switch u {
+	case "seconds", "s":
+		return Seconds(v)
+	case "bytes", "B":
+		if v < 0 {
+			return "-" + Bytes(-v).Human()
+		}
+		return Bytes(v).Human()
+	case "ratio":
+		return Number(100*v) + " %"
+	case "1/s", "/s":
+		return Number(v) + "/s"
+	case "", "1", "count":
+		return Number(v)
+	default:
+		return Number(v) + " " + u
+	}
+}
+
+// Number writes a number for people: whole numbers in full with thousands
+// separators, others with three significant digits: 3,000, 98.7, 0.0412.
+func Number(v float64) string {
+	switch a := math.Abs(v); {
+	case math.IsNaN(v):
+		return "unknown"
+	case math.IsInf(v, 0):
+		return map[bool]string{true: "∞", false: "-∞"}[v > 0]
+	case a >= 1e15 || a > 0 && a < 1e-4:
+		return fmt.Sprintf("%.3g", v)
+	case v == math.Trunc(v) || a >= 999.5:
+		return grouped(strconv.FormatFloat(math.Round(v), 'f', 0, 64))
+	default:
+		return strconv.FormatFloat(rounded(v, 3), 'f', -1, 64)
+	}
+}
+
+// rounded returns v with n significant digits.
+func rounded(v float64, n int) float64 {
+	out, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', n, 64), 64)
+	return out
+}
+
+// grouped puts a comma between each three digits of a whole number.
+func grouped(digits string) string {
+	sign := ""
+	if strings.HasPrefix(digits, "-") {
+		sign, digits = "-", digits[1:]
+	}
+	var b strings.Builder
+	for i, d := range digits {
+		if i > 0 && (len(digits)-i)%3 == 0 {
+			b.WriteByte(',')
+		}
+		b.WriteRune(d)
+	}
+	return sign + b.String()
+}

@@ -1,0 +1,82 @@
+// Package unit holds the quantities that files and reports speak in: durations
+// and bytes, each with its text form. It does no arithmetic beyond that.
+package unit
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Duration is a time.Duration whose text is Go's: "1m30s", "250ms".
+type Duration time.Duration
+
+// UnmarshalText parses Go's notation.
+func (d *Duration) UnmarshalText(text []byte) error {
+	v, err := time.ParseDuration(string(text))
+	if err != nil {
+		return fmt.Errorf("%q is not a duration such as 250ms, 30s or 1m30s", text)
+	}
+	*d = Duration(v)
+	return nil
+}
+
+// MarshalText writes Go's notation.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// String writes Go's notation.
+func (d Duration) String() string { return time.Duration(d).String() }
+
+// Bytes is a size; its text is Kubernetes' quantity: 512Mi, 4Gi, 1500M.
+type Bytes uint64
+
+// UnmarshalText parses a Kubernetes quantity.
+func (b *Bytes) UnmarshalText(text []byte) error {
+	q, err := resource.ParseQuantity(string(text))
+	if err != nil || q.Sign() < 0 || q.Value() == math.MaxInt64 {
+		return fmt.Errorf("%q is not a size such as 512Mi or 4Gi", text)
+	}
+	*b = Bytes(q.Value())
+	return nil
+}
+
+// MarshalText writes a Kubernetes quantity with binary suffixes.
+func (b Bytes) MarshalText() ([]byte, error) {
+	return []byte(resource.NewQuantity(int64(b), resource.BinarySI).String()), nil
+}
+
+// Human writes a size for people with three significant digits: 1.10 GiB.
+func (b Bytes) Human() string {
+	v, suffix := float64(b), "B"
+	for _, s := range []string{"KiB", "MiB", "GiB", "TiB"} {
+		if v < 1024 {
+			break
+		}
+		v, suffix = v/1024, s
+	}
+	if suffix == "B" {
+		return fmt.Sprintf("%d B", uint64(b))
+	}
+	return Number(v) + " " + suffix
+}
+
+// Seconds writes a duration for people with three significant digits in the
+// unit that suits it: 812 µs, 4.31 ms, 18.2 s, 3m05s.
+func Seconds(s float64) string {
+	switch a := math.Abs(s); {
+	case math.IsNaN(s):
+		return "unknown"
+	case a == 0:
+		return "0 s"
+	case a < 0.9995e-3:
+		return fmt.Sprintf("%.3g µs", s*1e6)
+	case a < 0.9995:
+		return fmt.Sprintf("%.3g ms", s*1e3)
+	case a < 99.95:
+		return fmt.Sprintf("%.3g s", s)
+	default:
+		return time.Duration(s * float64(time.Second)).Round(time.Second).String()
+	}
+}
