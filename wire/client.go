@@ -386,11 +386,12 @@ func (c *Client) sweep() {
 	c.mu.Lock()
 	late := c.queue.takeLate(now)
 	for k := range c.all {
-		if k.watch {
-			continue // a watch may be silent for as long as nothing happens
-		}
 		if len(k.streams) > 0 && now.Sub(k.heard) > silence {
 			k.broken(fmt.Errorf("%w: nothing heard for %v", ErrLost, silence))
+			continue
+		}
+		if k.watch {
+			k.probe(now) // a watch may be silent for as long as nothing happens
 			continue
 		}
 		late = append(late, k.takeLate(now)...)

@@ -43,12 +43,13 @@ type conn struct {
 	encoder    *hpack.Encoder
 	block      blockBuffer // header block under construction
 	maxStreams int
-	window     int64     // what the server takes on the connection
-	initial    int64     // what it takes on a new stream
-	held       []*stream // whose bodies wait for a window
-	watch      bool      // it carries one watch and nothing else
-	draining   bool      // no new streams: GOAWAY or ids used up
-	heard      clock.Time
+	window     int64      // what the server takes on the connection
+	initial    int64      // what it takes on a new stream
+	held       []*stream  // whose bodies wait for a window
+	watch      bool       // it carries one watch and nothing else
+	draining   bool       // no new streams: GOAWAY or ids used up
+	heard      clock.Time // when the last frame of use came
+	probed     clock.Time // when a sign of life was last asked for
 
 	// The read loop's own.
 	framer   *http2.Framer
@@ -213,6 +214,17 @@ func (k *conn) resume() {
 			k.push(s)
 		}
 	}
+	k.wake()
+}
+
+// probe asks a silent server for a sign of life; callers hold mu.
+func (k *conn) probe(now clock.Time) {
+	if now.Sub(max(k.heard, k.probed)) < silence/3 {
+		return
+	}
+	k.probed = now
+	k.frameHead(8, http2.FramePing, 0, 0)
+	k.out = append(k.out, "windtunl"...)
 	k.wake()
 }
 

@@ -268,11 +268,12 @@ func (k *conn) onWindow(f *http2.WindowUpdateFrame) {
 }
 
 func (k *conn) onPing(f *http2.PingFrame) {
+	k.client.mu.Lock()
+	defer k.client.mu.Unlock()
+	k.heard = k.client.options.Clock.Now()
 	if f.IsAck() {
 		return
 	}
-	k.client.mu.Lock()
-	defer k.client.mu.Unlock()
 	k.frameHead(8, http2.FramePing, http2.FlagPingAck, 0)
 	k.out = append(k.out, f.Data[:]...)
 	k.wake()

@@ -48,7 +48,7 @@ type fifo struct {
 func (q *fifo) len() int { return len(q.items) - q.head }
 
 func (q *fifo) push(s *stream) {
-	if q.head > 0 && len(q.items) == cap(q.items) {
+	if q.head > len(q.items)/2 && len(q.items) == cap(q.items) {
 		n := copy(q.items, q.items[q.head:])
 		clear(q.items[n:])
 		q.items, q.head = q.items[:n], 0

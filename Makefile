@@ -1,0 +1,48 @@
+# windtunnel: `make demo` flies the density test, `make test` passes every test.
+SHELL := /bin/bash
+.DELETE_ON_ERROR:
+
+GO        ?= go
+K8S       := $(shell $(GO) list -m -f '{{.Version}}' k8s.io/kubernetes 2>/dev/null)
+K8S_MINOR := $(word 2,$(subst ., ,$(K8S)))
+STAMP     := k8s.io/component-base/version
+LDFLAGS   := -s -w \
+	-X $(STAMP).gitVersion=$(K8S) -X $(STAMP).gitMajor=1 -X $(STAMP).gitMinor=$(K8S_MINOR) \
+	-X $(STAMP).gitTreeState=clean
+BIN       := bin/windtunnel
+# The one build that links Kubernetes: minutes when the build cache is cold.
+BUILD     := $(GO) build -tags embedded -ldflags "$(LDFLAGS)"
+
+.PHONY: all build demo test test-short lint race bench web clean
+
+all: build
+
+build: ## bin/windtunnel, with the control plane in it
+	@mkdir -p bin
+	$(BUILD) -o $(BIN) ./cmd/windtunnel
+
+demo: build ## fly examples/density.yaml on the embedded plane
+	$(BIN) run examples/density.yaml
+
+test: build lint ## every test, on the real plane too
+	WINDTUNNEL_BIN=$(CURDIR)/$(BIN) $(GO) test -timeout 25m ./...
+
+test-short: ## what passes in seconds, without Kubernetes and without a plane
+	$(GO) test -short ./...
+
+lint: ## gofmt and go vet; the house style is a test
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt: $$unformatted"; exit 1; fi
+	$(GO) vet ./...
+
+race: ## the race detector over all but the real plane
+	$(GO) test -short -race ./...
+
+bench: build ## the figures of the README
+	$(GO) test -run '^$$' -bench . -benchtime 1s ./record ./wire ./template ./pace ./stats ./stage/... ./slo
+	$(GO) run ./bench/flight -bin $(BIN)
+
+web: ## rebuild the committed bundle of report and page
+	cd web && npm ci --no-audit --no-fund && npm run build
+
+clean:
+	rm -rf bin bench/out

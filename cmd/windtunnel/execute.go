@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/windtunnel/windtunnel/experiment"
+	"github.com/windtunnel/windtunnel/slo"
+)
+
+// The exit codes of every verb.
+const (
+	exitPass    = 0
+	exitFail    = 1
+	exitUnknown = 2
+	exitFault   = 3 // the tool or its input is at fault
+)
+
+// environment is what a verb sees of the world.
+type environment struct {
+	stdout, stderr io.Writer
+	signals        <-chan os.Signal
+	args           []string
+	terminal       bool // stderr is a terminal
+}
+
+// verdictError ends a verb with the exit code of its verdict.
+type verdictError struct{ verdict slo.Verdict }
+
+func (e verdictError) Error() string { return "verdict " + string(e.verdict) }
+
+func (e verdictError) code() int {
+	switch e.verdict {
+	case slo.Pass:
+		return exitPass
+	case slo.Fail:
+		return exitFail
+	}
+	return exitUnknown
+}
+
+// execute runs the verb that args name and returns the exit code.
+func execute(ctx context.Context, env *environment, args []string) int {
+	root := &cobra.Command{
+		Use:   "windtunnel",
+		Short: "A wind tunnel for Kubernetes control planes",
+		Long: "windtunnel boots a control plane, simulates a fleet around it, sends an exactly timed\n" +
+			"load, measures, and gives a verdict: 0 pass, 1 fail, 2 unknown, 3 bad input or a fault.",
+		SilenceErrors: true, SilenceUsage: true,
+	}
+	root.SetOut(env.stdout)
+	root.SetErr(env.stderr)
+	root.SetArgs(args)
+	root.AddCommand(runVerb(env), upVerb(env), judgeVerb(env), reportVerb(env), versionVerb(env))
+	err := root.ExecuteContext(ctx)
+	var verdict verdictError
+	switch {
+	case err == nil:
+		return exitPass
+	case errors.As(err, &verdict):
+		return verdict.code()
+	}
+	fmt.Fprintln(env.stderr, strings.TrimRight(err.Error(), "\n"))
+	return exitFault
+}
+
+// logger writes warnings and errors for people; nothing per call.
+func (env *environment) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(env.stderr, &slog.HandlerOptions{
+		Level: slog.LevelWarn,
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		},
+	}))
+}
+
+// interruptible returns a context that the first signal ends with
+// ErrInterrupted. The second signal calls twice, which should not return.
+func (env *environment) interruptible(ctx context.Context, first string, twice func()) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	done := make(chan struct{})
+	go func() {
+		for n := 0; ; n++ {
+			select {
+			case <-env.signals:
+				if n > 0 {
+					twice()
+					return
+				}
+				fmt.Fprintln(env.stderr, first)
+				cancel(experiment.ErrInterrupted)
+			case <-done:
+				return
+			}
+		}
+	}()
+	return ctx, func() { cancel(nil); close(done) }
+}

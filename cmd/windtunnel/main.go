@@ -1,0 +1,38 @@
+// Command windtunnel is a wind tunnel for Kubernetes control planes. One binary
+// is the tunnel and, started again under another first argument, each component
+// of the control plane that is flown in it.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/term"
+
+	"github.com/windtunnel/windtunnel/plane/component"
+	"github.com/windtunnel/windtunnel/plane/process"
+)
+
+func main() { os.Exit(start()) }
+
+// start decides between a component, the keeper and a verb, and returns the
+// exit code.
+func start() int {
+	if len(os.Args) > 1 {
+		if os.Args[1] == process.KeeperArg {
+			return process.KeeperMain(os.Stdin)
+		}
+		if handled, code := component.Main(os.Args[1], os.Args[2:]); handled {
+			return code
+		}
+	}
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	env := &environment{
+		stdout: os.Stdout, stderr: os.Stderr, signals: signals, args: os.Args,
+		terminal: term.IsTerminal(int(os.Stderr.Fd())),
+	}
+	return execute(context.Background(), env, os.Args[1:])
+}

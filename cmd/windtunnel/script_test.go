@@ -1,0 +1,105 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/windtunnel/windtunnel/clock"
+	"github.com/windtunnel/windtunnel/plane/component"
+	"github.com/windtunnel/windtunnel/plane/process"
+	"github.com/windtunnel/windtunnel/record"
+)
+
+// TestMain lets scripts call windtunnel, which is this test binary again; it is
+// its own keeper, too.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == process.KeeperArg {
+		os.Exit(process.KeeperMain(os.Stdin))
+	}
+	testscript.Main(m, map[string]func(){
+		"windtunnel": func() { os.Exit(start()) },
+	})
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata",
+		RequireExplicitExec: true,
+		Setup:               func(env *testscript.Env) error { return makeRuns(env.WorkDir) },
+		Condition:           func(name string) (bool, error) { return name == "embedded" && component.Embedded(), nil },
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exitcode": exitCode},
+	})
+}
+
+// exitCode runs a command and fails unless it exits with the code given:
+// exitcode N command args...
+func exitCode(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exitcode N command args...")
+	}
+	err := ts.Exec(args[1], args[2:]...)
+	got := "0"
+	if err != nil {
+		got = err.Error()[len("exit status "):]
+	}
+	if got != args[0] {
+		ts.Fatalf("exit code %s, want %s", got, args[0])
+	}
+}
+
+// makeRuns writes run directories as a run leaves them: one that passes, one
+// that fails, one that was killed.
+func makeRuns(dir string) error {
+	const file = `scenario: small
+bodies:
+  pod:
+    text: "{apiVersion: v1, kind: Pod, metadata: {name: x}}"
+steps:
+- name: fill
+  create: {body: pod, count: 200, pace: {constant: 1000}}
+objectives:
+- name: calls
+  sli: call-latency
+  labels: {step: fill}
+  statistic: p50
+  max: 0.1
+`
+	for name, latency := range map[string]time.Duration{"pass": 10 * time.Millisecond, "fail": 200 * time.Millisecond, "killed": 10 * time.Millisecond} {
+		d, err := record.CreateDir(filepath.Join(dir, name))
+		if err != nil {
+			return err
+		}
+		if err := d.Write(record.ScenarioFile, []byte(file)); err != nil {
+			return err
+		}
+		m := record.Manifest{Format: record.ManifestFormat, Scenario: "small", File: "small.yaml", Seed: 1, Versions: map[string]string{"windtunnel": version}}
+		if err := d.WriteJSON(record.ManifestFile, m); err != nil {
+			return err
+		}
+		if err := writeStream(d.File(record.StreamFile), latency, name != "killed"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeStream(path string, latency time.Duration, whole bool) error {
+	w, err := record.Create(path)
+	if err != nil {
+		return err
+	}
+	w.Mark(record.Mark{Kind: record.MarkRunBegin, Name: "small"})
+	op := w.Op(record.Op{Source: "load", Step: "fill", Verb: "create", Resource: "pods", Scope: "resource"})
+	for i := range clock.Time(200) {
+		due := i * clock.Time(time.Millisecond)
+		w.Call(record.Call{Op: op, Due: due, Sent: due + 1000, Done: due.Add(latency), Code: 201})
+	}
+	if whole {
+		w.Mark(record.Mark{At: clock.Time(time.Second), Kind: record.MarkRunEnd, Text: "done"})
+	}
+	return w.Close()
+}

@@ -1,0 +1,148 @@
+package experiment
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"github.com/windtunnel/windtunnel/junit"
+	"github.com/windtunnel/windtunnel/observe/usage"
+	"github.com/windtunnel/windtunnel/record"
+	"github.com/windtunnel/windtunnel/report"
+	"github.com/windtunnel/windtunnel/scenario"
+	"github.com/windtunnel/windtunnel/slo"
+	"github.com/windtunnel/windtunnel/wire"
+)
+
+// cleanUpTime bounds what is done to a cluster that outlives the run.
+const cleanUpTime = 3 * time.Minute
+
+// nap waits a moment between two looks at the API.
+func (r *run) nap(ctx context.Context) error {
+	timer := time.NewTimer(waitPoll)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (r *run) newManifest() record.Manifest {
+	s := r.scenario
+	return record.Manifest{
+		Format: record.ManifestFormat, Scenario: s.Name, File: filepath.Base(r.options.File),
+		Command: r.options.Command, Parameters: s.Values, Seed: s.Seed, Started: r.clock.Epoch(),
+		Versions: r.options.Versions, Machine: usage.Machine(),
+		Fleet: record.FleetFacts{
+			Nodes: s.Fleet.Nodes, LeaseSeconds: time.Duration(s.Fleet.Lease).Seconds(),
+			RenewEverySeconds:  time.Duration(s.Fleet.Lease).Seconds() / 4,
+			StretchedHeartbeat: s.Fleet.Nodes > 0 && time.Duration(s.Fleet.Lease) != scenario.DefaultLease,
+		},
+	}
+}
+
+// leave takes what this run made out of a cluster that goes on living. A plane
+// of our own is thrown away whole.
+func (r *run) leave(ctx context.Context, ended error) {
+	if r.plane == nil || r.options.Kubeconfig == "" || errors.Is(ended, ErrNoRecords) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
+	defer cancel()
+	if r.generator != nil {
+		for i := range r.scenario.Namespaces.Count {
+			path := fmt.Sprintf("/api/v1/namespaces/%s-%d", r.scenario.Namespaces.Prefix, i+1)
+			if _, err := r.watcher.Do(ctx, &wire.Request{Method: http.MethodDelete, Path: path}); err != nil {
+				r.log.Warn("a namespace was left behind", slog.String("path", path), slog.Any("error", err))
+			}
+		}
+	}
+	if r.fleet != nil {
+		if err := r.fleet.Delete(ctx); err != nil {
+			r.log.Warn("nodes were left behind", slog.Any("error", err))
+		}
+	}
+}
+
+// conclude closes the records and turns them into the run's other files.
+func (r *run) conclude(ended error) Result {
+	out := Result{Dir: r.dir, Err: ended}
+	if err := r.records.Close(); err != nil {
+		out.Err = errors.Join(out.Err, err)
+	}
+	if err := r.dir.WriteJSON(record.ManifestFile, r.manifest); err != nil {
+		out.Err = errors.Join(out.Err, err)
+		return out
+	}
+	judgement, err := Judge(r.dir)
+	if err == nil {
+		err = Report(r.dir, judgement)
+	}
+	out.Judgement = judgement
+	out.Err = errors.Join(out.Err, err)
+	return out
+}
+
+// Judge computes the verdict of a run directory from its scenario, manifest and
+// records alone, and writes verdict.json and junit.xml.
+func Judge(path record.Dir) (slo.Judgement, error) {
+	dir, manifest, err := record.OpenDir(string(path))
+	if err != nil {
+		return slo.Judgement{}, err
+	}
+	sc, err := ReadScenario(dir, manifest)
+	if err != nil {
+		return slo.Judgement{}, err
+	}
+	facts, err := slo.Collect(dir.File(record.StreamFile))
+	if err != nil {
+		return slo.Judgement{}, err
+	}
+	j := slo.Judge(sc, manifest, facts)
+	if err := dir.WriteJSON(record.VerdictFile, j); err != nil {
+		return j, err
+	}
+	var xml bytes.Buffer
+	if err := junit.Write(&xml, manifest, j); err != nil {
+		return j, err
+	}
+	return j, dir.Write(record.JUnitFile, xml.Bytes())
+}
+
+// ReadScenario reads the scenario of a run directory with the parameters that
+// were in force.
+func ReadScenario(dir record.Dir, m record.Manifest) (*scenario.Scenario, error) {
+	sc, err := scenario.Load(dir.File(record.ScenarioFile), scenario.Settings(m.Parameters))
+	if err != nil {
+		return nil, err
+	}
+	sc.Seed = m.Seed
+	return sc, nil
+}
+
+// Report writes report.html and summary.txt of a run directory.
+func Report(path record.Dir, j slo.Judgement) error {
+	dir, manifest, err := record.OpenDir(string(path))
+	if err != nil {
+		return err
+	}
+	built, err := report.Build(dir, manifest, j)
+	if err != nil {
+		return err
+	}
+	var html, text bytes.Buffer
+	if err := built.HTML(&html); err != nil {
+		return err
+	}
+	if err := built.Summary(&text, 80); err != nil {
+		return err
+	}
+	return errors.Join(dir.Write(record.ReportFile, html.Bytes()), dir.Write(record.SummaryFile, text.Bytes()))
+}

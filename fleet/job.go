@@ -1,0 +1,236 @@
+package fleet
+
+import (
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/windtunnel/windtunnel/clock"
+	"github.com/windtunnel/windtunnel/record"
+	"github.com/windtunnel/windtunnel/stage"
+	"github.com/windtunnel/windtunnel/stage/object"
+	"github.com/windtunnel/windtunnel/wire"
+)
+
+// action is what a job asks of the server.
+type action uint8
+
+const (
+	nodeCreate action = iota
+	nodeRead
+	nodeStatus
+	nodeDelete
+	leaseCreate
+	leaseRead
+	leaseRenew
+	podStatus
+	podDelete
+	actions
+)
+
+// defineOps numbers the calls of each action in the records.
+func (f *Fleet) defineOps() {
+	if f.records == nil {
+		return
+	}
+	for a, op := range [actions]record.Op{
+		nodeCreate:  {Verb: "create", Resource: "nodes"},
+		nodeRead:    {Verb: "get", Resource: "nodes"},
+		nodeStatus:  {Verb: "patch", Resource: "nodes", Subresource: "status"},
+		nodeDelete:  {Verb: "delete", Resource: "nodes"},
+		leaseCreate: {Verb: "create", Resource: "leases.coordination.k8s.io"},
+		leaseRead:   {Verb: "get", Resource: "leases.coordination.k8s.io"},
+		leaseRenew:  {Verb: "update", Resource: "leases.coordination.k8s.io"},
+		podStatus:   {Verb: "patch", Resource: "pods", Subresource: "status"},
+		podDelete:   {Verb: "delete", Resource: "pods"},
+	} {
+		op.Source, op.Scope = "fleet", "resource"
+		f.ops[a] = f.records.Op(op)
+	}
+}
+
+// class is the queue that a job waits in. Leases go first: a late lease costs
+// a node.
+type class uint8
+
+const (
+	classLease class = iota
+	classNode
+	classPod
+	classes
+)
+
+func (a action) class() class {
+	switch a {
+	case leaseRead, leaseRenew:
+		return classLease
+	case podStatus, podDelete:
+		return classPod
+	default:
+		return classNode
+	}
+}
+
+// job is one thing to be done: a call, and what it is for. Jobs are reused.
+type job struct {
+	timer     // of a delay or a retry
+	action    action
+	node      *node
+	pod       *pod // nil for jobs of nodes, and when the pod went away
+	choice    stage.Choice
+	asked     clock.Time // when it was due; the timer's due may be that of a retry
+	attempt   int
+	version   uint64 // of the object that the stage was chosen for
+	queued    bool
+	sending   bool // it is with the server
+	cancelled bool
+	body      []byte
+	request   wire.Request
+	answer    answer
+	done      func(*wire.Response)
+}
+
+// answer is what is kept of a response.
+type answer struct {
+	code            int
+	err             error
+	retryAfter      time.Duration
+	sent, done      clock.Time
+	sentBytes, recv int
+	version         uint64 // resourceVersion
+	uid             string
+	fleet           string
+	message         string // of a refusal
+}
+
+// newJob takes a job from the free list; callers hold mu.
+func (f *Fleet) newJob(a action, n *node, p *pod, due clock.Time) *job {
+	var j *job
+	if last := len(f.free) - 1; last >= 0 {
+		j, f.free = f.free[last], f.free[:last]
+	} else {
+		j = &job{}
+		j.done = func(r *wire.Response) { f.post(j, r) }
+		j.fire = func() { f.enqueue(j) }
+	}
+	j.action, j.node, j.pod, j.asked = a, n, p, due
+	return j
+}
+
+// freeJob gives a job back; callers hold mu.
+func (f *Fleet) freeJob(j *job) {
+	f.wheel.stop(&j.timer)
+	body := j.body[:0]
+	if cap(body) > 16<<10 {
+		body = nil
+	}
+	*j = job{timer: timer{fire: j.fire}, done: j.done, body: body}
+	if len(f.free) < maxFree {
+		f.free = append(f.free, j)
+	}
+}
+
+const maxFree = 4096
+
+// post takes a response into the mailbox. It runs on the client's goroutine.
+func (f *Fleet) post(j *job, r *wire.Response) {
+	a := &j.answer
+	a.code, a.err, a.retryAfter, a.sent, a.done = r.Code, r.Err, r.RetryAfter, r.Sent, r.Done
+	a.sentBytes, a.recv = r.SentBytes, r.ReceivedBytes
+	a.version, a.uid, a.fleet, a.message = 0, "", "", ""
+	if raw, _, err := object.Unwrap(r.Body); err == nil && r.Err == nil {
+		a.read(raw, j.action)
+	} else if r.Code >= http.StatusBadRequest {
+		a.message = string(r.Body[:min(len(r.Body), 300)])
+	}
+	if f.mail.put(j) {
+		f.wake()
+	}
+}
+
+func (a *answer) read(raw []byte, what action) {
+	if a.code >= http.StatusBadRequest {
+		if s, err := object.DecodeStatus(raw); err == nil {
+			a.message = s.Message
+		}
+		return
+	}
+	if what == podDelete || what == nodeDelete {
+		return
+	}
+	var m object.Meta
+	if object.DecodeMeta(raw, &m) != nil {
+		return
+	}
+	a.version = m.Version
+	if what == nodeCreate || what == nodeRead {
+		a.uid, a.fleet = string(m.UID), string(m.Fleet)
+	}
+}
+
+// outcome of the call, as the records know it.
+func (a *answer) outcome() record.Outcome {
+	switch {
+	case a.err == nil && a.code < http.StatusBadRequest:
+		return record.OK
+	case a.err == nil || a.sent == 0 || errors.Is(a.err, wire.ErrNotSent):
+		return record.Failed
+	default:
+		return record.Unknown
+	}
+}
+
+// retriable says that the same call may succeed later.
+func (a *answer) retriable() bool {
+	return a.err != nil || a.code == http.StatusTooManyRequests || a.code == http.StatusRequestTimeout || a.code >= http.StatusInternalServerError
+}
+
+// mailbox holds finished jobs until the engine takes them.
+type mailbox struct {
+	mu   sync.Mutex
+	jobs []*job
+}
+
+// put adds a job; true when the mailbox was empty.
+func (m *mailbox) put(j *job) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.jobs = append(m.jobs, j)
+	return len(m.jobs) == 1
+}
+
+// take returns all jobs and leaves spare in their place.
+func (m *mailbox) take(spare []*job) []*job {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	jobs := m.jobs
+	m.jobs = spare[:0]
+	return jobs
+}
+
+// queue is a first-in-first-out queue of jobs that reuses its memory.
+type queue struct {
+	jobs []*job
+	head int
+}
+
+func (q *queue) len() int { return len(q.jobs) - q.head }
+
+func (q *queue) push(j *job) {
+	if len(q.jobs) == cap(q.jobs) && q.head > len(q.jobs)/2 {
+		n := copy(q.jobs, q.jobs[q.head:])
+		clear(q.jobs[n:])
+		q.jobs, q.head = q.jobs[:n], 0
+	}
+	q.jobs = append(q.jobs, j)
+}
+
+func (q *queue) pop() *job {
+	j := q.jobs[q.head]
+	q.jobs[q.head] = nil
+	if q.head++; q.head == len(q.jobs) {
+		q.jobs, q.head = q.jobs[:0], 0
+	}
+	return j
+}

@@ -1,0 +1,72 @@
+package fleet
+
+import (
+	"math/bits"
+	"time"
+)
+
+// lags counts durations in buckets that are an eighth of their value wide.
+type lags struct {
+	counts [40 * 8]uint32
+	total  uint64
+	max    time.Duration
+}
+
+func (l *lags) add(d time.Duration) {
+	d = max(d, 0)
+	l.counts[lagBucket(d)]++
+	l.total++
+	l.max = max(l.max, d)
+}
+
+// lagBucket numbers buckets of microseconds: 3 bits after the leading one.
+func lagBucket(d time.Duration) int {
+	us := uint64(d/time.Microsecond) + 8
+	shift := bits.Len64(us) - 4
+	return min(shift*8+int(us>>shift)-8, 40*8-1)
+}
+
+// quantile returns the upper end of the bucket that holds the q-quantile; 0
+// when nothing was counted.
+func (l *lags) quantile(q float64) time.Duration {
+	rank := uint64(q * float64(l.total))
+	var seen uint64
+	for i, n := range l.counts {
+		if seen += uint64(n); seen > rank && n > 0 {
+			upper := uint64(i%8+9)<<(i/8) - 8
+			return min(time.Duration(upper)*time.Microsecond, l.max)
+		}
+	}
+	return l.max
+}
+
+// recent keeps the lags of the last one to two windows.
+type recent struct {
+	windows [2]lags
+	since   time.Duration // of the current window, on the run's clock
+}
+
+const lagWindow = 5 * time.Second
+
+func (r *recent) add(at, d time.Duration) {
+	r.turn(at)
+	r.windows[0].add(d)
+}
+
+func (r *recent) turn(at time.Duration) {
+	for at-r.since >= lagWindow {
+		r.windows[1] = r.windows[0]
+		r.windows[0] = lags{}
+		if at-r.since >= 2*lagWindow {
+			r.windows[1] = lags{}
+			r.since = at
+			return
+		}
+		r.since += lagWindow
+	}
+}
+
+func (r *recent) quantile(at time.Duration, q float64) time.Duration {
+	r.turn(at)
+	return max(r.windows[0].quantile(q), r.windows[1].quantile(q))
+}

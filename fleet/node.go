@@ -1,0 +1,293 @@
+package fleet
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/windtunnel/windtunnel/clock"
+	"github.com/windtunnel/windtunnel/stage"
+	"github.com/windtunnel/windtunnel/stage/object"
+)
+
+type nodeState uint8
+
+const (
+	nodePlanned  nodeState = iota // not created yet
+	nodeCreating                  // its POST is under way
+	nodeAlive
+	nodeLeaving // Delete deletes it
+	nodeGone    // somebody deleted it
+)
+
+// node is one simulated node.
+type node struct {
+	timer                // next renewal or heartbeat; before that: its creation
+	index      uint32    //
+	state      nodeState //
+	view       nodeView  // what the watch said last
+	uid        string
+	lease      uint64     // version of its lease; 0 before it has one
+	held       bool       // it has had its lease written
+	renewal    clock.Time // when the lease is due; 0 without leases
+	beat       clock.Time // when a stage with a delay is due; 0 for none
+	choice     stage.Choice
+	job        *job // of its creation or its lease
+	status     *job // of its status
+	blocks     []block
+	generation uint32 // of the list that it was last seen in
+}
+
+// nodeView is what is kept of an object.Node.
+type nodeView struct {
+	created                int64
+	ready, running         bool
+	hasIP, hasHost         bool
+	seen, schedulable, was bool
+}
+
+func nodeName(index uint32) string { return fmt.Sprintf("node-%06d", index) }
+
+// index returns the number of a node of the fleet from its name.
+func (f *Fleet) index(name []byte) (uint32, bool) {
+	const prefix = "node-"
+	if len(name) < len(prefix)+6 || string(name[:len(prefix)]) != prefix {
+		return 0, false
+	}
+	digits := name[len(prefix):]
+	if len(digits) > 6 && digits[0] == '0' || len(digits) > 9 {
+		return 0, false
+	}
+	v := 0
+	for _, c := range digits {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		v = v*10 + int(c-'0')
+	}
+	return uint32(v), v < len(f.nodes)
+}
+
+func (f *Fleet) makeNodes() {
+	nodes := make([]node, len(f.nodes))
+	for i := range nodes {
+		n := &nodes[i]
+		n.index = uint32(i)
+		n.fire = func() { f.nodeDue(n) }
+		f.nodes[i] = n
+	}
+}
+
+// begin lets the nodes that do not exist yet be created, at the fleet's rate;
+// callers hold mu.
+func (f *Fleet) begin() {
+	f.started = true
+	now := f.clock.Now()
+	planned := 0
+	for _, n := range f.nodes {
+		if n.state == nodePlanned {
+			f.wheel.set(&n.timer, now.Add(time.Duration(float64(planned)/f.cfg.Rate*float64(time.Second))))
+			planned++
+		}
+	}
+	f.checkReady()
+	f.wake()
+}
+
+// nodeDue is called when a node's timer fires.
+func (f *Fleet) nodeDue(n *node) {
+	due := n.due
+	switch n.state {
+	case nodePlanned:
+		n.state = nodeCreating
+		n.job = f.newJob(nodeCreate, n, nil, due)
+		f.enqueue(n.job)
+		return
+	case nodeAlive:
+	default:
+		return
+	}
+	if n.beat != 0 && n.beat <= due {
+		f.playNode(n, n.choice, n.beat)
+		n.beat = 0
+	}
+	if n.renewal != 0 && n.renewal <= due {
+		if n.job == nil {
+			n.job = f.newJob(leaseRenew, n, nil, n.renewal)
+			f.enqueue(n.job)
+		} else {
+			f.stats.skipped++ // the last one is still on its way
+		}
+		n.renewal = max(n.renewal.Add(f.renewAfter()), f.clock.Now())
+	}
+	f.arm(n)
+}
+
+// arm sets a node's timer to what is due first.
+func (f *Fleet) arm(n *node) {
+	next := n.renewal
+	if next == 0 || n.beat != 0 && n.beat < next {
+		next = n.beat
+	}
+	if next != 0 && !f.stopped {
+		f.wheel.set(&n.timer, next)
+	}
+}
+
+// renewAfter is a quarter of the lease with 4 % of jitter, as kubelets do it.
+func (f *Fleet) renewAfter() time.Duration {
+	quarter := float64(f.cfg.Lease) / 4
+	return time.Duration(quarter * (0.98 + 0.04*f.rng.Float64()))
+}
+
+// nodeMade takes the answer to the creation of a node, or the one that was
+// read because it existed.
+func (f *Fleet) nodeMade(j *job) {
+	n := j.node
+	n.job = nil
+	if j.action == nodeRead && j.answer.fleet != f.model.fleet {
+		f.fail(fmt.Errorf("fleet: node %s: %w", nodeName(n.index), ErrForeign))
+		f.freeJob(j)
+		return
+	}
+	f.nodeAlive(n, j.answer.uid)
+	f.freeJob(j)
+}
+
+// nodeAlive begins a node's life.
+func (f *Fleet) nodeAlive(n *node, uid string) {
+	n.uid = uid
+	if n.state == nodeAlive {
+		return
+	}
+	n.state = nodeAlive
+	f.stats.created++
+	if f.stopped {
+		return
+	}
+	if f.cfg.Lease > 0 {
+		n.job = f.newJob(leaseCreate, n, nil, f.clock.Now())
+		f.enqueue(n.job)
+	}
+	f.count(n) // the watch may have been faster than the answer
+}
+
+// leaseHeld takes the answer to a lease's creation or renewal.
+func (f *Fleet) leaseHeld(j *job) {
+	n := j.node
+	n.job = nil
+	if !n.held {
+		n.held = true
+		f.stats.leases++
+	}
+	n.lease = j.answer.version
+	if n.renewal == 0 && n.state == nodeAlive {
+		// Anywhere in the first interval, so that nodes that were made together
+		// do not renew together for ever.
+		n.renewal = j.answer.done.Add(time.Duration(f.rng.Float64() * float64(f.renewAfter())))
+		f.arm(n)
+	}
+}
+
+// forget drops a job that a node waits for.
+func (n *node) forget(j *job) {
+	if n.job == j {
+		n.job = nil
+	}
+	if n.status == j {
+		n.status = nil
+	}
+}
+
+// onNode takes what the watch or a list says about a node.
+func (f *Fleet) onNode(kind object.EventType, o *object.Node) {
+	index, ok := f.index(o.Name)
+	if !ok || string(o.Fleet) != f.model.fleet {
+		return
+	}
+	n := f.nodes[index]
+	if kind == object.Deleted {
+		if string(o.UID) == n.uid {
+			f.nodeLost(n)
+		}
+		return
+	}
+	n.generation = f.lists[sourceNodes]
+	n.view = nodeView{
+		created: o.Created, ready: string(o.Ready) == "True", running: string(o.Phase) == "Running",
+		hasIP: o.HasInternalIP, hasHost: o.HasHostname, seen: true, was: n.view.was,
+		schedulable: string(o.Ready) == "True" && len(o.Taints) == 0 && !o.Unschedulable,
+	}
+	if n.state == nodePlanned && !f.started { // of an earlier fleet of the same name
+		f.nodeAlive(n, string(o.UID))
+	}
+	f.count(n)
+	if n.state != nodeAlive || f.stopped {
+		return
+	}
+	choice := f.stages.Node(o, f.rng)
+	switch now := f.clock.Now(); {
+	case choice.None():
+		n.beat = 0
+	case choice.Delay == 0:
+		n.beat = 0
+		f.playNode(n, choice, now)
+	case n.beat == 0 || n.choice.Stage() != choice.Stage():
+		n.choice, n.beat = choice, now.Add(choice.Delay)
+		f.arm(n)
+	}
+}
+
+// count keeps the number of schedulable nodes.
+func (f *Fleet) count(n *node) {
+	is := n.state == nodeAlive && n.view.schedulable
+	switch {
+	case is && !n.view.was:
+		f.stats.schedulable++
+	case !is && n.view.was:
+		f.stats.schedulable--
+	}
+	n.view.was = is
+	f.checkReady()
+}
+
+func (f *Fleet) checkReady() {
+	if !f.started || f.stats.schedulable < len(f.nodes) || f.stopped {
+		return
+	}
+	select {
+	case <-f.ready:
+	default:
+		close(f.ready)
+	}
+}
+
+// playNode asks for a stage on a node, unless one is on its way.
+func (f *Fleet) playNode(n *node, choice stage.Choice, due clock.Time) {
+	if n.status != nil {
+		return
+	}
+	n.status = f.newJob(nodeStatus, n, nil, due)
+	n.status.choice = choice
+	f.enqueue(n.status)
+}
+
+func (f *Fleet) nodePatched(j *job) { j.node.status = nil }
+
+// nodeLost ends a node that somebody deleted.
+func (f *Fleet) nodeLost(n *node) {
+	if n.state == nodeGone || n.state == nodeLeaving {
+		return
+	}
+	n.state = nodeGone
+	f.wheel.stop(&n.timer)
+	f.stats.lost++
+	f.unlease(n)
+	f.count(n)
+}
+
+func (f *Fleet) unlease(n *node) {
+	if n.held {
+		n.held = false
+		f.stats.leases--
+	}
+}

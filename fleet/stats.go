@@ -1,0 +1,57 @@
+package fleet
+
+import "time"
+
+// counters are the engine's own; Fleet's mu guards them.
+type counters struct {
+	created, schedulable, lost, leases int
+	running, gone                      int
+	retries, dropped, skipped          int
+	undeleted, relists, watchErrors    int
+	events                             int
+	lag, sendLag, lease                recent
+}
+
+// Stats is the state of a fleet at a moment.
+type Stats struct {
+	Nodes       int // wanted
+	Created     int // ever, or found at the start
+	Schedulable int // created, Ready and without a taint
+	Lost        int // deleted by somebody else
+	Leases      int // held
+	Pods        int // on the fleet's nodes
+	Running     int // of them, Running and Ready
+	Gone        int // pods that came and went
+
+	InFlight int // calls with the server
+	Queued   int // stages that are due and not sent
+	Waiting  int // timers: stages that are delayed, retries, renewals to come
+	Retries  int
+	Dropped  int // effects given up: the server will not have them
+	Skipped  int // renewals left out because the one before was still on its way
+	Relists  int // watches that had to begin anew
+	Events   int // watch events and list items taken
+
+	StageLag      time.Duration // p99 of the last 5 to 10 s: stage done - stage due
+	SendLag       time.Duration // the fleet's own part of it: request sent - stage due
+	LeaseLateness time.Duration // the same of renewals
+}
+
+// Stats returns the fleet's state.
+func (f *Fleet) Stats() Stats {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := &f.stats
+	at := time.Duration(f.clock.Now())
+	queued := 0
+	for i := range f.queues {
+		queued += f.queues[i].len()
+	}
+	return Stats{
+		Nodes: len(f.nodes), Created: s.created, Schedulable: s.schedulable, Lost: s.lost, Leases: s.leases,
+		Pods: len(f.pods), Running: s.running, Gone: s.gone,
+		InFlight: f.inFlight, Queued: queued, Waiting: f.wheel.count, Retries: s.retries, Dropped: s.dropped,
+		Skipped: s.skipped, Relists: s.relists, Events: s.events,
+		StageLag: s.lag.quantile(at, 0.99), SendLag: s.sendLag.quantile(at, 0.99), LeaseLateness: s.lease.quantile(at, 0.99),
+	}
+}

@@ -1,0 +1,180 @@
+// Package scrape reads the /metrics of components into the record stream.
+//
+// It keeps only what SLIs and the diagnosis of a run need (Families), writes a
+// sample only when its value changed, and marks every scrape, so that a reader
+// knows what was looked at and when. It judges nothing; package experiment
+// starts it.
+package scrape
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/windtunnel/windtunnel/clock"
+	"github.com/windtunnel/windtunnel/record"
+	"github.com/windtunnel/windtunnel/series"
+)
+
+// Defaults of Options.
+const (
+	DefaultEvery   = 5 * time.Second
+	DefaultTimeout = 10 * time.Second
+)
+
+// Target is a component that serves metrics.
+type Target struct {
+	Name   string // the component's name; it becomes Series.Target
+	URL    string // such as https://127.0.0.1:6443/metrics
+	Client *http.Client
+	// Process takes the CPU and memory that the target reports of its own
+	// process. It is for targets elsewhere: those of this machine are measured
+	// by package usage, under the same names.
+	Process bool
+}
+
+// Options configure a scraper.
+type Options struct {
+	Every   time.Duration          // default DefaultEvery
+	Timeout time.Duration          // of one scrape, default DefaultTimeout
+	Accept  func(name string) bool // names of points to keep; default those of Families
+}
+
+// Scraper reads targets. Its methods may be called from several goroutines.
+type Scraper struct {
+	records *record.Writer
+	clock   clock.Clock
+	options Options
+	states  []*state
+}
+
+// state is one target and what is known of its metrics.
+type state struct {
+	Target
+	mu      sync.Mutex // one scrape at a time
+	tracker *series.Tracker
+	ids     []record.SeriesID // by the tracker's index
+	buf     []byte
+	took    record.SeriesID // of the series scrape_duration_seconds
+}
+
+// New returns a scraper of some targets that writes to w with times of c.
+func New(w *record.Writer, c clock.Clock, targets []Target, o Options) *Scraper {
+	if o.Every <= 0 {
+		o.Every = DefaultEvery
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = DefaultTimeout
+	}
+	s := &Scraper{records: w, clock: c, options: o}
+	for _, t := range targets {
+		accept := o.Accept
+		if accept == nil {
+			accept = wanted(t.Process)
+		}
+		s.states = append(s.states, &state{
+			Target: t, tracker: series.NewTracker(accept),
+			took: w.Series(record.Series{Target: t.Name, Name: "scrape_duration_seconds"}),
+		})
+	}
+	return s
+}
+
+// Run scrapes every target at once and then at the interval, each in its own
+// time, until ctx is done. A target that cannot be read is marked and tried
+// again.
+func (s *Scraper) Run(ctx context.Context) {
+	var wait sync.WaitGroup
+	for _, t := range s.states {
+		wait.Go(func() { s.loop(ctx, t) })
+	}
+	wait.Wait()
+}
+
+func (s *Scraper) loop(ctx context.Context, t *state) {
+	tick := time.NewTicker(s.options.Every)
+	defer tick.Stop()
+	for {
+		s.one(ctx, t)
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Scrape scrapes every target now, all at once, and returns when each has been
+// read or has failed: what stands before it in time is then in the records.
+func (s *Scraper) Scrape(ctx context.Context) {
+	var wait sync.WaitGroup
+	for _, t := range s.states {
+		wait.Go(func() { s.one(ctx, t) })
+	}
+	wait.Wait()
+}
+
+// one scrapes one target and marks how it went.
+func (s *Scraper) one(ctx context.Context, t *state) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if ctx.Err() != nil {
+		return
+	}
+	at := s.clock.Now()
+	err := s.read(ctx, t, at)
+	if err != nil && ctx.Err() != nil {
+		return // the end of the run is not the target's fault
+	}
+	if err != nil {
+		s.records.Mark(record.Mark{At: at, Kind: record.MarkNotScrape, Name: t.Name, Text: err.Error()})
+		return
+	}
+	s.records.Sample(record.Sample{Series: t.took, At: at, Value: s.clock.Now().Sub(at).Seconds()})
+	s.records.Mark(record.Mark{At: at, Kind: record.MarkScrape, Name: t.Name})
+}
+
+// read writes what changed since the last scrape, with the time at which the
+// request was sent: the values are those of then or a little later.
+func (s *Scraper) read(ctx context.Context, t *state, at clock.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, s.options.Timeout)
+	defer cancel()
+	if err := t.fetch(ctx); err != nil {
+		return err
+	}
+	return t.tracker.Update(t.buf, func(i int, value float64) {
+		if i >= len(t.ids) {
+			p := t.tracker.Point(i)
+			t.ids = append(t.ids, s.records.Series(record.Series{Target: t.Name, Name: p.Name, Labels: p.Labels}))
+		}
+		s.records.Sample(record.Sample{Series: t.ids[i], At: at, Value: value})
+	})
+}
+
+// fetch reads the target's exposition into t.buf. It asks for text and for no
+// compression: on one machine compressing costs the target more CPU than
+// anything else about a scrape.
+func (t *state) fetch(ctx context.Context) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, t.URL, nil)
+	if err != nil {
+		return fmt.Errorf("scrape %s: %w", t.Name, err)
+	}
+	req.Header.Set("Accept", "text/plain;version=0.0.4")
+	req.Header.Set("Accept-Encoding", "identity")
+	resp, err := t.Client.Do(req)
+	if err != nil {
+		return fmt.Errorf("scrape %s: %w", t.Name, err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 200))
+		return fmt.Errorf("scrape %s: %s: %.200s", t.Name, resp.Status, text)
+	}
+	if t.buf, err = series.ReadAll(resp.Body, t.buf, series.MaxExposition); err != nil {
+		return fmt.Errorf("scrape %s: %w", t.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,17 @@
+package plane
+
+import "errors"
+
+// Errors of starting or attaching; those of package component come as well.
+var (
+	// ErrUnauthorised says that an identity lacks a right that a run needs.
+	ErrUnauthorised = errors.New("not authorised")
+	// ErrUnreachable says that no API server answers at an address.
+	ErrUnreachable = errors.New("cannot reach the API server")
+	// ErrNoRoom says that no folder has room for etcd's data.
+	ErrNoRoom = errors.New("no room for etcd's data")
+	// ErrPortTaken says that somebody else listens on a port that the scenario asks for.
+	ErrPortTaken = errors.New("port already taken")
+	// ErrNotOurs says that a component was not started by windtunnel.
+	ErrNotOurs = errors.New("not started by windtunnel")
+)

@@ -1,0 +1,277 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// namePrefix begins the name of every folder and control group of windtunnel;
+// what does not begin so is never removed.
+const namePrefix = "windtunnel-"
+
+// Cgroup is a control group made for one process, in cgroup v1 one folder for
+// each controller. A nil Cgroup is one without limits.
+type Cgroup struct{ parts []part }
+
+// part is the group in one hierarchy.
+type part struct {
+	version     int      // 1 or 2
+	controllers []string // cpu, memory
+	dir         string
+	home        string // v1: where this process's own threads belong
+}
+
+// newCgroup makes a group with limits next to or below this process's own one.
+// It leaves nothing behind when it fails.
+func newCgroup(name string, limits Limits, keeper *Keeper) (*Cgroup, error) {
+	places, err := ownPlaces(limits)
+	if err != nil {
+		return nil, err
+	}
+	g := &Cgroup{}
+	for _, place := range places {
+		made, err := place.make(name, keeper)
+		if err == nil {
+			g.parts = append(g.parts, made)
+			err = made.set(limits)
+		}
+		if err != nil {
+			return nil, errors.Join(err, g.remove())
+		}
+	}
+	return g, nil
+}
+
+// ownPlaces finds where groups for the limits can be made.
+func ownPlaces(limits Limits) ([]place, error) {
+	own, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return nil, fmt.Errorf("find control groups: %w", err)
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil, fmt.Errorf("find control groups: %w", err)
+	}
+	var controllers []string
+	if limits.CPU > 0 {
+		controllers = append(controllers, "cpu")
+	}
+	if limits.Memory > 0 {
+		controllers = append(controllers, "memory")
+	}
+	return placesFor(parseOwn(string(own)), parseMounts(string(mounts)), controllers)
+}
+
+// make makes the group in the first folder that allows it.
+func (p place) make(name string, keeper *Keeper) (part, error) {
+	var faults []error
+	for i, parent := range p.parents {
+		if p.version == 2 {
+			if err := delegate(parent, p.controllers, i == 0); err != nil {
+				faults = append(faults, err)
+				continue
+			}
+		}
+		dir := filepath.Join(parent, name)
+		keeper.cgroup(dir)
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			faults = append(faults, fmt.Errorf("make control group: %w", err))
+			continue
+		}
+		return part{version: p.version, controllers: p.controllers, dir: dir, home: p.parents[0]}, nil
+	}
+	return part{}, errors.Join(faults...)
+}
+
+// delegate sees to it that groups made in parent get the controllers. It turns
+// them on in the own group only: further up this would change the machine for
+// others. The kernel refuses while the own group holds processes, unless it is
+// the root.
+func delegate(parent string, controllers []string, own bool) error {
+	path := filepath.Join(parent, "cgroup.subtree_control")
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("read controllers: %w", err)
+	}
+	on := strings.Fields(string(raw))
+	for _, c := range controllers {
+		if contains(on, c) {
+			continue
+		}
+		if !own {
+			return fmt.Errorf("control group %s does not pass on the controller %s", parent, c)
+		}
+		if err := write(path, "+"+c); err != nil {
+			return fmt.Errorf("turn on the controller %s: %w", c, err)
+		}
+	}
+	return nil
+}
+
+func contains(all []string, one string) bool {
+	for _, s := range all {
+		if s == one {
+			return true
+		}
+	}
+	return false
+}
+
+// cpuPeriod is the kernel's own default: within each, a group may use its part
+// of the CPUs' time.
+const cpuPeriod = 100 * time.Millisecond
+
+// set writes the limits.
+func (p part) set(l Limits) error {
+	for _, f := range p.settings(l) {
+		if err := write(filepath.Join(p.dir, f[0]), f[1]); err != nil {
+			return fmt.Errorf("set limit: %w", err)
+		}
+	}
+	return nil
+}
+
+// settings returns file and value of each limit.
+func (p part) settings(l Limits) (out [][2]string) {
+	period := strconv.FormatInt(cpuPeriod.Microseconds(), 10)
+	quota := strconv.FormatInt(max(1000, int64(l.CPU*float64(cpuPeriod.Microseconds()))), 10)
+	for _, c := range p.controllers {
+		switch {
+		case c == "cpu" && p.version == 1:
+			out = append(out, [2]string{"cpu.cfs_period_us", period}, [2]string{"cpu.cfs_quota_us", quota})
+		case c == "cpu":
+			out = append(out, [2]string{"cpu.max", quota + " " + period})
+		case p.version == 1:
+			out = append(out, [2]string{"memory.limit_in_bytes", strconv.FormatUint(l.Memory, 10)})
+		default:
+			out = append(out, [2]string{"memory.max", strconv.FormatUint(l.Memory, 10)})
+		}
+	}
+	return out
+}
+
+// enter makes the next child of this thread start inside the group; leave is
+// to be called when it has started. With v1 the thread itself enters (a child
+// begins where its parent thread is), with v2 the kernel places the child.
+func (g *Cgroup) enter(attr *syscall.SysProcAttr) (leave func(), err error) {
+	tid := strconv.Itoa(unix.Gettid())
+	var back []func()
+	leave = func() {
+		for _, f := range back {
+			f()
+		}
+	}
+	for _, p := range g.parts {
+		if p.version == 1 {
+			if err := write(filepath.Join(p.dir, "tasks"), tid); err != nil {
+				leave()
+				return nil, fmt.Errorf("enter control group: %w", err)
+			}
+			back = append(back, func() { _ = write(filepath.Join(p.home, "tasks"), tid) })
+			continue
+		}
+		fd, err := unix.Open(p.dir, unix.O_DIRECTORY|unix.O_PATH|unix.O_CLOEXEC, 0)
+		if err != nil {
+			leave()
+			return nil, fmt.Errorf("open control group: %w", err)
+		}
+		attr.UseCgroupFD, attr.CgroupFD = true, fd
+		back = append(back, func() { _ = unix.Close(fd) })
+	}
+	return leave, nil
+}
+
+// dirs returns the folders by controller.
+func (g *Cgroup) dirs() map[string]string {
+	out := map[string]string{}
+	if g != nil {
+		for _, p := range g.parts {
+			for _, c := range p.controllers {
+				out[c] = p.dir
+			}
+		}
+	}
+	return out
+}
+
+// oomKills returns how often the kernel killed in the group for its memory limit.
+func (g *Cgroup) oomKills() int {
+	dir, ok := g.dirs()["memory"]
+	if !ok {
+		return 0
+	}
+	for _, file := range []string{"memory.events", "memory.oom_control"} {
+		raw, err := os.ReadFile(filepath.Join(dir, file))
+		if err != nil {
+			continue
+		}
+		for line := range strings.Lines(string(raw)) {
+			if f := strings.Fields(line); len(f) == 2 && f[0] == "oom_kill" {
+				n, _ := strconv.Atoi(f[1]) //nolint:errcheck // 0 is what an unreadable count means
+				return n
+			}
+		}
+	}
+	return 0
+}
+
+// remove removes the group with what may still run in it.
+func (g *Cgroup) remove() error {
+	if g == nil {
+		return nil
+	}
+	var faults []error
+	for _, p := range g.parts {
+		faults = append(faults, removeCgroup(p.dir))
+	}
+	return errors.Join(faults...)
+}
+
+// removeCgroup kills what is in the group and removes it. The kernel needs a
+// moment between a process's end and the group's being empty.
+func removeCgroup(dir string) error {
+	if !strings.HasPrefix(filepath.Base(dir), namePrefix) {
+		return fmt.Errorf("remove control group %s: it is not one of windtunnel's", dir)
+	}
+	var err error
+	for range 300 {
+		err = unix.Rmdir(dir)
+		if err == nil || errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		killAllIn(dir)
+		time.Sleep(10 * time.Millisecond)
+	}
+	return fmt.Errorf("remove control group %s: %w", dir, err)
+}
+
+func killAllIn(dir string) {
+	raw, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+	if err != nil {
+		return
+	}
+	for _, field := range strings.Fields(string(raw)) {
+		if pid, err := strconv.Atoi(field); err == nil && pid > 1 && pid != os.Getpid() {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+	}
+}
+
+// write writes to a file that the kernel has made; it never makes one.
+func write(path, value string) error {
+	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(value)
+	return errors.Join(err, file.Close())
+}

@@ -1,0 +1,197 @@
+package process
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// KeeperArg is the hidden first argument with which an executable runs
+// KeeperMain on its standard input.
+const KeeperArg = "keeper"
+
+const (
+	ledgerFile  = "ledger"
+	newPrefix   = ".windtunnel-new-" // a folder that is not yet locked
+	cleanWithin = 5 * time.Second
+)
+
+// entry is one thing that must not outlive windtunnel, a line of JSON.
+type entry struct {
+	PID    int    `json:"pid,omitempty"`
+	Start  uint64 `json:"start,omitempty"`
+	Cgroup string `json:"cgroup,omitempty"`
+	Dir    string `json:"dir,omitempty"`
+}
+
+// Keeper owns the private folder of a run and what must not outlive the run:
+// processes, control groups and the folder itself.
+//
+// It is a child process in an own session that holds the end of a pipe. When
+// windtunnel ends, in whatever way, the pipe closes and the child removes what
+// is left. Should the child be killed as well, the next run does (Sweep): all
+// that the child is told also stands in a ledger in the folder, and the folder
+// is locked for as long as windtunnel lives.
+type Keeper struct {
+	dir  string
+	lock *os.File
+	cmd  *exec.Cmd
+
+	mu     sync.Mutex
+	pipe   io.WriteCloser // nil once closed
+	ledger *os.File
+}
+
+// StartKeeper makes a private folder in base, which must be a local file
+// system, and starts executable with KeeperArg to look after it.
+func StartKeeper(executable, base string) (*Keeper, error) {
+	dir, lock, err := lockedFolder(base)
+	if err != nil {
+		return nil, err
+	}
+	k := &Keeper{dir: dir, lock: lock}
+	if err := k.start(executable); err != nil {
+		return nil, errors.Join(fmt.Errorf("start keeper: %w", err), os.RemoveAll(dir), lock.Close())
+	}
+	return k, nil
+}
+
+// lockedFolder makes a folder that has its final name only once it is locked,
+// so that a sweep of another process cannot take it for a stale one.
+func lockedFolder(base string) (string, *os.File, error) {
+	tmp, err := os.MkdirTemp(base, newPrefix)
+	if err != nil {
+		return "", nil, fmt.Errorf("make private folder: %w", err)
+	}
+	lock, err := lockFolder(tmp)
+	if err != nil {
+		return "", nil, errors.Join(err, os.Remove(tmp))
+	}
+	dir := filepath.Join(base, namePrefix+filepath.Base(tmp)[len(newPrefix):])
+	if err := os.Rename(tmp, dir); err != nil {
+		return "", nil, errors.Join(fmt.Errorf("make private folder: %w", err), os.Remove(tmp), lock.Close())
+	}
+	return dir, lock, nil
+}
+
+// lockFolder locks a folder without waiting. The kernel frees the lock when
+// its holder ends.
+func lockFolder(dir string) (*os.File, error) {
+	file, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, fmt.Errorf("lock folder: %w", err)
+	}
+	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock folder %s: %w", dir, err), file.Close())
+	}
+	return file, nil
+}
+
+func (k *Keeper) start(executable string) error {
+	ledger, err := os.OpenFile(filepath.Join(k.dir, ledgerFile), os.O_CREATE|os.O_EXCL|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	k.ledger = ledger
+	k.cmd = &exec.Cmd{
+		Path: executable, Args: []string{executable, KeeperArg}, Dir: "/",
+		Env:         []string{"GOGC=off", "GOMEMLIMIT=64MiB"}, // it allocates next to nothing
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+	}
+	if k.pipe, err = k.cmd.StdinPipe(); err != nil {
+		return errors.Join(err, ledger.Close())
+	}
+	k.keep(entry{Dir: k.dir}) // waits in the pipe: no moment without it
+	if err := k.cmd.Start(); err != nil {
+		return errors.Join(err, ledger.Close(), k.pipe.Close())
+	}
+	return nil
+}
+
+// Dir returns the run's private folder, mode 0700.
+func (k *Keeper) Dir() string { return k.dir }
+
+// PID returns the number of the keeper's process.
+func (k *Keeper) PID() int { return k.cmd.Process.Pid }
+
+// process and cgroup tell the keeper what to look after; a nil Keeper ignores it.
+func (k *Keeper) process(pid int) {
+	if s, err := statOf(pid); err == nil {
+		k.keep(entry{PID: pid, Start: s.start})
+	}
+}
+
+func (k *Keeper) cgroup(dir string) { k.keep(entry{Cgroup: dir}) }
+
+// keep writes to pipe and ledger. One of them is enough, and without both the
+// kernel still kills the children with windtunnel, so faults are no reason to
+// stop a run.
+func (k *Keeper) keep(e entry) {
+	if k == nil {
+		return
+	}
+	line, err := json.Marshal(e)
+	if err != nil {
+		return // an entry always encodes
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.pipe != nil {
+		_, _ = k.pipe.Write(append(line, '\n'))
+		_, _ = k.ledger.Write(append(line, '\n'))
+	}
+}
+
+// Close removes the folder, ends the keeper's process and waits for it. What
+// the caller has not ended before, the keeper ends now. It is idempotent.
+func (k *Keeper) Close() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.pipe == nil {
+		return nil
+	}
+	err := errors.Join(os.RemoveAll(k.dir), k.pipe.Close())
+	k.pipe = nil
+	_ = k.cmd.Wait() // killed or not: the folder is gone, or err says so
+	return errors.Join(err, k.ledger.Close(), k.lock.Close())
+}
+
+// KeeperMain is the keeper's process: it reads what to look after until the
+// pipe closes, removes what is left of it, and returns the exit code.
+func KeeperMain(stdin io.Reader) int {
+	// Whoever ends windtunnel by a signal to all of its processes wants it
+	// cleaned up after, too.
+	signal.Ignore(unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT)
+	if err := clean(readEntries(stdin)); err != nil {
+		return 1
+	}
+	return 0
+}
+
+// readEntries reads to the end; a line cut off is no entry.
+func readEntries(r io.Reader) []entry {
+	var out []entry
+	in := bufio.NewReader(r)
+	for {
+		line, err := in.ReadBytes('\n')
+		if err != nil {
+			return out
+		}
+		var e entry
+		if json.Unmarshal(bytes.TrimSpace(line), &e) == nil {
+			out = append(out, e)
+		}
+	}
+}

@@ -1,0 +1,256 @@
+// Package process starts one child process and looks after it: a log file,
+// limits by control group, an own process group, its exit, its last words.
+// With a Keeper, nothing of a run outlives windtunnel, whatever ends it.
+//
+// It knows nothing of Kubernetes. Package plane starts the components with it,
+// package subject its operators.
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Spec says what to start.
+type Spec struct {
+	Name    string   // for messages and the control group
+	Path    string   // executable
+	Args    []string // without the executable
+	Env     []string // the whole environment, NAME=value; nothing is inherited
+	Dir     string   // working directory; default /
+	LogFile string   // both outputs are appended to it; made with mode 0600
+	Limits  Limits
+}
+
+// Limits bound a process and its children.
+type Limits struct {
+	CPU    float64 // cores; 0 = no limit
+	Memory uint64  // bytes; 0 = no limit
+}
+
+func (l Limits) any() bool { return l.CPU > 0 || l.Memory > 0 }
+
+// Process is a child process. All methods may be called from many goroutines.
+type Process struct {
+	spec    Spec
+	pid     int
+	group   *Cgroup
+	warning string
+	done    chan struct{}
+
+	mu      sync.Mutex
+	reaped  bool
+	stopped bool  // its end was asked for
+	err     error // how it ended
+}
+
+// Start starts a process and tells the keeper, which may be nil, of it. Where
+// the limits cannot be set the process runs without them and Warning says so.
+//
+// The kernel kills the child when the thread that forked it dies. So a
+// goroutine that is locked to its thread forks it and then stays in wait.
+func Start(spec Spec, keeper *Keeper) (*Process, error) {
+	if spec.Dir == "" {
+		spec.Dir = "/"
+	}
+	log, err := os.OpenFile(spec.LogFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: open its log file: %w", spec.Name, err)
+	}
+	defer log.Close()
+	p := &Process{spec: spec, done: make(chan struct{})}
+	p.limit(keeper)
+	started := make(chan error)
+	go p.run(log, keeper, started)
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("start %s: %w", spec.Name, err)
+	}
+	return p, nil
+}
+
+// limit makes the control group, or a warning.
+func (p *Process) limit(keeper *Keeper) {
+	if !p.spec.Limits.any() {
+		return
+	}
+	name := fmt.Sprintf("%s%d-%s", namePrefix, os.Getpid(), p.spec.Name)
+	if keeper != nil {
+		name = filepath.Base(keeper.Dir()) + "-" + p.spec.Name
+	}
+	group, err := newCgroup(name, p.spec.Limits, keeper)
+	if err != nil {
+		p.warning = fmt.Sprintf("%s runs without its limits: %v", p.spec.Name, err)
+		return
+	}
+	p.group = group
+}
+
+// run forks the child, waits for its end and clears up after it.
+func (p *Process) run(log *os.File, keeper *Keeper, started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	cmd := &exec.Cmd{
+		Path: p.spec.Path, Args: append([]string{p.spec.Path}, p.spec.Args...), Env: p.spec.Env, Dir: p.spec.Dir,
+		Stdout: log, Stderr: log,
+		// An own process group: Ctrl-C at the terminal reaches windtunnel only.
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
+	}
+	if cmd.Env == nil {
+		cmd.Env = []string{}
+	}
+	if err := p.fork(cmd); err != nil {
+		started <- errors.Join(err, p.group.remove())
+		return
+	}
+	p.pid = cmd.Process.Pid
+	keeper.process(p.pid)
+	started <- nil
+	awaitExit(p.pid)
+
+	p.mu.Lock()
+	// The group's number is still taken: it cannot be another's yet.
+	_ = unix.Kill(-p.pid, unix.SIGKILL)
+	_ = cmd.Wait() // its state is read below
+	p.reaped = true
+	p.err = p.describe(cmd.ProcessState)
+	p.mu.Unlock()
+	if err := p.group.remove(); err != nil {
+		p.mu.Lock()
+		p.err = errors.Join(p.err, err)
+		p.mu.Unlock()
+	}
+	close(p.done)
+}
+
+// fork starts the command inside the control group, if there is one: entered
+// later, the group would count only a part, and a Go program would have taken
+// its number of threads from the machine instead of from its limit.
+func (p *Process) fork(cmd *exec.Cmd) error {
+	if p.group == nil {
+		return cmd.Start()
+	}
+	leave, err := p.group.enter(cmd.SysProcAttr)
+	if err != nil {
+		p.warning = fmt.Sprintf("%s runs without its limits: %v", p.spec.Name, err)
+		err = p.group.remove()
+		p.group = nil
+		return errors.Join(err, cmd.Start())
+	}
+	defer leave()
+	return cmd.Start()
+}
+
+// awaitExit returns when the process has ended; it is a zombie then.
+func awaitExit(pid int) {
+	for {
+		var info unix.Siginfo
+		if err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOWAIT, nil); !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
+}
+
+// describe makes the error of an end; callers hold mu.
+func (p *Process) describe(state *os.ProcessState) error {
+	if p.stopped {
+		return nil
+	}
+	e := &DeathError{Name: p.spec.Name, State: state.String(), LogFile: p.spec.LogFile, Lines: p.LastWords()}
+	if p.group.oomKills() > 0 {
+		e.State += ", killed at its memory limit"
+	}
+	return e
+}
+
+// Name returns the name of the spec.
+func (p *Process) Name() string { return p.spec.Name }
+
+// PID returns the process's number.
+func (p *Process) PID() int { return p.pid }
+
+// LogFile returns the path of its log.
+func (p *Process) LogFile() string { return p.spec.LogFile }
+
+// Limited says whether limits were asked for and are in force.
+func (p *Process) Limited() bool { return p.group != nil }
+
+// Warning says why limits are not in force; empty if they are or none was asked for.
+func (p *Process) Warning() string { return p.warning }
+
+// Cgroups returns the folder of its control group by controller (cpu, memory);
+// empty without limits.
+func (p *Process) Cgroups() map[string]string { return p.group.dirs() }
+
+// Done is closed when the process has ended and its control group is gone.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Err says how the process ended: nil while it runs and when its end was asked
+// for, otherwise a *DeathError.
+func (p *Process) Err() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err
+}
+
+// LastWords returns the last lines of the log, those that say why it died if
+// they can be told.
+func (p *Process) LastWords() []string { return lastWordsOf(p.spec.LogFile) }
+
+// Stop asks the process to end, kills it when grace has passed, and returns
+// when it is gone. It is idempotent.
+func (p *Process) Stop(grace time.Duration) {
+	p.expectEnd()
+	_ = p.signal(unix.SIGTERM) // it may be gone already
+	_ = p.signal(unix.SIGCONT) // a paused process would not hear
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+	case <-timer.C:
+		_ = p.signal(unix.SIGKILL)
+		<-p.done
+	}
+}
+
+// Kill ends the process with SIGKILL and returns when it is gone. This end
+// counts as asked for.
+func (p *Process) Kill() {
+	p.expectEnd()
+	_ = p.signal(unix.SIGKILL)
+	<-p.done
+}
+
+// Pause holds the process, and those it has started, where they are.
+func (p *Process) Pause() error { return p.signal(unix.SIGSTOP) }
+
+// Continue lets a paused process go on.
+func (p *Process) Continue() error { return p.signal(unix.SIGCONT) }
+
+func (p *Process) expectEnd() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stopped = true
+}
+
+// signal reaches the whole process group. Under the lock the leader is not yet
+// reaped, so that the number is the group's.
+func (p *Process) signal(s unix.Signal) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.reaped {
+		return fmt.Errorf("signal %s: %w", p.spec.Name, os.ErrProcessDone)
+	}
+	if err := unix.Kill(-p.pid, s); err != nil {
+		return fmt.Errorf("signal %s: %w", p.spec.Name, err)
+	}
+	return nil
+}

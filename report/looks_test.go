@@ -1,0 +1,90 @@
+package report_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/windtunnel/windtunnel/record"
+	"github.com/windtunnel/windtunnel/report"
+	"github.com/windtunnel/windtunnel/slo"
+)
+
+// TestLooks takes pictures of pages for people to look at, into the folder that
+// WINDTUNNEL_LOOKS names: of invented runs, or of the run directory that
+// WINDTUNNEL_RUN names, judged as its verdict.json says.
+func TestLooks(t *testing.T) {
+	dir := os.Getenv("WINDTUNNEL_LOOKS")
+	if dir == "" {
+		t.Skip("set WINDTUNNEL_LOOKS to a folder to get pictures of reports")
+	}
+	ctx := browser(t)
+	if run := os.Getenv("WINDTUNNEL_RUN"); run != "" {
+		pictures(ctx, t, filepath.Join(dir, "run"), load(t, run))
+		return
+	}
+	for name, c := range shapes() {
+		pictures(ctx, t, filepath.Join(dir, name), build(t, c.Shape, c.Pass))
+	}
+}
+
+func load(t *testing.T, path string) *report.Report {
+	t.Helper()
+	d, m, err := record.OpenDir(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile(d.File(record.VerdictFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var j slo.Judgement
+	if err := json.Unmarshal(raw, &j); err != nil {
+		t.Fatal(err)
+	}
+	r, err := report.Build(d, m, j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// pictures writes a page with pictures of it at two widths, light and dark, of
+// what is seen first, and on paper; names begin with prefix.
+func pictures(ctx context.Context, t *testing.T, prefix string, r *report.Report) {
+	t.Helper()
+	page := html(t, r)
+	write := func(suffix string, content []byte) {
+		if err := os.WriteFile(prefix+suffix, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(".html", []byte(page))
+	write(".txt", []byte(summary(t, r, 80)))
+	for suffix, c := range map[string]struct {
+		width int64
+		dark  bool
+	}{"-wide": {1280, false}, "-wide-dark": {1280, true}, "-narrow": {480, false}, "-narrow-dark": {480, true}} {
+		do(ctx, t, dark(c.dark), chromedp.EmulateViewport(c.width, 900), chromedp.Navigate("file://"+prefix+".html"), chromedp.Sleep(300*time.Millisecond))
+		shot, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(suffix+".png", shot)
+		if shot, err = chromedp.Run(ctx, chromedp.CaptureScreenshot()); err != nil {
+			t.Fatal(err)
+		}
+		write(suffix+"-first.png", shot)
+	}
+	do(ctx, t, dark(true)) // paper is light whatever the screen is
+	sheet, err := chromedp.Run(ctx, chromedp.PrintToPDF(chromedp.PDFPaper(chromedp.PaperA4), chromedp.PDFPrintBackground()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(".pdf", sheet)
+}

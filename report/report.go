@@ -1,0 +1,98 @@
+// Package report turns a run directory and its judgement into what people
+// read: one self-contained HTML page with charts, and a plain text summary.
+//
+// It judges nothing (package slo does) and reads no clock and no path into its
+// output: the same run directory gives the same bytes, wherever it lies.
+// Package experiment and the verb report call it; package junit writes the form
+// for CI.
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/windtunnel/windtunnel/record"
+	"github.com/windtunnel/windtunnel/scenario"
+	"github.com/windtunnel/windtunnel/slo"
+)
+
+// Report is everything that the forms of a report are written from.
+type Report struct {
+	Manifest   record.Manifest
+	Judgement  slo.Judgement
+	Objectives []Objective // worst first
+	Trust      []Finding
+	Steps      []Step
+	Startup    []Spread // distributions of the pods' phases, by group
+	Calls      []CallRow
+	Components []ComponentRow
+	Published  []Published
+	Warnings   []string // of the run and its manifest, without repetition
+	Scenario   string   // text of scenario.yaml, empty when it is missing
+	Duration   float64  // seconds from the first record to the last
+	Pods       int      // pods that were seen
+	charts     charts
+}
+
+// Build reads the records of dir and arranges them. The manifest is dir's own;
+// j is what package slo made of the same records.
+func Build(dir record.Dir, m record.Manifest, j slo.Judgement) (*Report, error) {
+	t, err := readTally(dir.File(record.StreamFile))
+	if err != nil {
+		return nil, fmt.Errorf("build report: %w", err)
+	}
+	text, err := readScenario(dir)
+	if err != nil {
+		return nil, fmt.Errorf("build report: %w", err)
+	}
+	warnings := t.warnings(m)
+	published, err := publishedIn(text)
+	if err != nil {
+		warnings = append(warnings, sentence("The published figures are left out: "+err.Error()))
+	}
+	r := &Report{
+		Manifest:   m,
+		Judgement:  j,
+		Objectives: rankObjectives(j.Objectives),
+		Steps:      t.steps,
+		Startup:    t.spreads(),
+		Calls:      t.callRows(),
+		Components: t.componentRows(m.Plane.Components),
+		Published:  besideMeasured(published, j.Measures),
+		Warnings:   warnings,
+		Scenario:   text,
+		Duration:   t.span.seconds(),
+		Pods:       t.lives.count(),
+	}
+	r.Trust = t.trust(m, j)
+	r.charts = t.charts(r)
+	return r, nil
+}
+
+// Published is a published figure beside the one that was measured.
+type Published struct {
+	scenario.Published
+	Measured *slo.Measure // nil when the run has no such measure
+}
+
+func besideMeasured(figures []scenario.Published, measures map[string]slo.Measure) []Published {
+	out := make([]Published, 0, len(figures))
+	for _, f := range figures {
+		p := Published{Published: f}
+		if m, ok := measures[f.Measure]; ok {
+			p.Measured = &m
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// data is the page's embedded JSON. Characters that could end its script
+// element are escaped by json.Marshal.
+func (r *Report) data() ([]byte, error) {
+	out, err := json.Marshal(r.charts)
+	if err != nil {
+		return nil, fmt.Errorf("encode chart data: %w", err)
+	}
+	return out, nil
+}

@@ -1,0 +1,228 @@
+package report
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/windtunnel/windtunnel/clock"
+	"github.com/windtunnel/windtunnel/record"
+)
+
+// The series that CPU and memory are read from, sampled about every second.
+const (
+	cpuSeries    = "process_cpu_seconds_total"
+	memorySeries = "process_resident_memory_bytes"
+	self         = "windtunnel"
+	sampleEvery  = time.Second
+)
+
+// usage holds what each component took.
+type usage struct {
+	byID map[record.SeriesID]*[]point
+	cpu  map[string]*[]point
+	mem  map[string]*[]point
+}
+
+type point struct {
+	at    clock.Time
+	value float64
+}
+
+func newUsage() *usage {
+	return &usage{map[record.SeriesID]*[]point{}, map[string]*[]point{}, map[string]*[]point{}}
+}
+
+func (u *usage) visit(s *record.Stream, v record.Sample) {
+	points, known := u.byID[v.Series]
+	if !known {
+		series := s.Series[v.Series]
+		switch series.Name {
+		case cpuSeries:
+			points = pointsOf(u.cpu, series.Target)
+		case memorySeries:
+			points = pointsOf(u.mem, series.Target)
+		}
+		u.byID[v.Series] = points
+	}
+	if points != nil {
+		*points = append(*points, point{v.At, v.Value})
+	}
+}
+
+func pointsOf(m map[string]*[]point, target string) *[]point {
+	if m[target] == nil {
+		m[target] = &[]point{}
+	}
+	return m[target]
+}
+
+// rates turns a counter into its rise per second. A counter that did not move
+// is not written again, so before the sample that ends a gap it stood still.
+func rates(counter []point) []point {
+	var out []point
+	for i := 1; i < len(counter); i++ {
+		a, b := counter[i-1], counter[i]
+		rise := b.value - a.value
+		if rise < 0 { // the process was restarted and counts from 0
+			rise = b.value
+		}
+		if b.at.Sub(a.at) > 3*sampleEvery/2 {
+			a.at = b.at.Add(-sampleEvery)
+			out = append(out, point{a.at, 0})
+		}
+		if d := b.at.Sub(a.at).Seconds(); d > 0 {
+			out = append(out, point{b.at, rise / d})
+		}
+	}
+	return out
+}
+
+// total returns how far a counter rose, restarts included, and what it had when
+// it was first seen: a process's counter starts at 0.
+func total(counter []point) float64 {
+	sum, last := 0.0, 0.0
+	for _, p := range counter {
+		if p.value < last {
+			last = 0
+		}
+		sum, last = sum+p.value-last, p.value
+	}
+	return sum
+}
+
+// sampled draws points over a grid: each bin has the mean, the least and the
+// greatest of its points. A bin without one has the next point's value when ahead
+// (a rate holds for the time before it), else the last one's.
+func sampled(name string, g grid, points []point, ahead bool) Line {
+	line := Line{Name: name, Limit: Num(math.NaN())}
+	spread := false
+	i, last := 0, math.NaN()
+	for b := range g.n {
+		sum, n, low, high := 0.0, 0, math.Inf(1), math.Inf(-1)
+		for ; i < len(points) && (g.bin(points[i].at) <= b); i++ {
+			last = points[i].value
+			sum, n, low, high = sum+last, n+1, min(low, last), max(high, last)
+		}
+		mean := sum / float64(n)
+		if n == 0 {
+			mean = gap(points, i, last, ahead)
+			low, high = mean, mean
+		}
+		spread = spread || high > low
+		line.Mean, line.Low, line.High = append(line.Mean, Num(mean)), append(line.Low, Num(low)), append(line.High, Num(high))
+	}
+	if !spread {
+		line.Low, line.High = nil, nil
+	}
+	return line
+}
+
+// gap is the value of a bin without a point: none before the first and after the last.
+func gap(points []point, next int, last float64, ahead bool) float64 {
+	switch {
+	case next == 0 || next >= len(points) && ahead:
+		return math.NaN()
+	case ahead:
+		return points[next].value
+	default:
+		return last
+	}
+}
+
+// ComponentRow is what one component took over the run.
+type ComponentRow struct {
+	Name        string
+	CPUSeconds  float64
+	Mean, Peak  float64 // cores
+	PerPod      float64 // CPU seconds per pod; NaN without pods
+	Memory      float64 // greatest resident size, bytes
+	CPULimit    float64 // cores, 0 = none in force
+	MemoryLimit float64 // bytes, 0 = none in force
+	cpu, mem    []point
+}
+
+func (t *tally) componentRows(facts []record.ComponentFact) []ComponentRow {
+	limits := map[string]record.ComponentFact{}
+	for _, f := range facts {
+		limits[f.Name] = f
+	}
+	var out []ComponentRow
+	for _, name := range t.components(facts) {
+		row := ComponentRow{Name: name, PerPod: math.NaN()}
+		if counter := t.usage.cpu[name]; counter != nil {
+			row.cpu, row.CPUSeconds = rates(*counter), total(*counter)
+			first, last := (*counter)[0], (*counter)[len(*counter)-1]
+			if d := last.at.Sub(first.at).Seconds(); d > 0 {
+				row.Mean = (row.CPUSeconds - first.value) / d
+			}
+		}
+		if sizes := t.usage.mem[name]; sizes != nil {
+			row.mem = *sizes
+		}
+		for _, p := range row.cpu {
+			row.Peak = max(row.Peak, p.value)
+		}
+		for _, p := range row.mem {
+			row.Memory = max(row.Memory, p.value)
+		}
+		if n := t.lives.count(); n > 0 {
+			row.PerPod = row.CPUSeconds / float64(n)
+		}
+		if f := limits[name]; f.Limited {
+			row.CPULimit, row.MemoryLimit = f.CPULimit, float64(f.MemoryLimit)
+		}
+		out = append(out, row)
+	}
+	return out
+}
+
+// components names what was sampled: the plane's components in the manifest's
+// order, then others by name, windtunnel last.
+func (t *tally) components(facts []record.ComponentFact) []string {
+	rank := map[string]int{self: len(facts) + 1}
+	for i, f := range facts {
+		rank[f.Name] = i
+	}
+	seen := maps.Clone(t.usage.cpu)
+	maps.Copy(seen, t.usage.mem)
+	place := func(name string) int {
+		if r, ok := rank[name]; ok {
+			return r
+		}
+		return len(facts)
+	}
+	return slices.SortedFunc(maps.Keys(seen), func(a, b string) int {
+		return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(a, b))
+	})
+}
+
+// usageCharts draws CPU and memory of every component over time.
+func (t *tally) usageCharts(rows []ComponentRow) []TimeChart {
+	if len(rows) == 0 {
+		return nil
+	}
+	g := newGrid(t.span, chartBins, sampleEvery)
+	cpu, mem := newTimeChart(g, "cpu", "CPU", "cores"), newTimeChart(g, "memory", "Memory", "bytes")
+	limit := func(v float64) Num {
+		if v == 0 {
+			v = math.NaN()
+		}
+		return Num(v)
+	}
+	for _, r := range rows {
+		if len(r.cpu) > 0 {
+			line := sampled(r.Name, g, r.cpu, true)
+			line.Limit = limit(r.CPULimit)
+			cpu.Lines = append(cpu.Lines, line)
+		}
+		if len(r.mem) > 0 {
+			line := sampled(r.Name, g, r.mem, false)
+			line.Limit = limit(r.MemoryLimit)
+			mem.Lines = append(mem.Lines, line)
+		}
+	}
+	return []TimeChart{cpu, mem}
+}

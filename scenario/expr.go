@@ -1,0 +1,240 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types/ref"
+)
+
+// Limits of expressions. There are no loops in them, so that the length bounds
+// the work; the cost limit is a second bound.
+const (
+	maxExpression  = 2000    // characters
+	maxCost        = 100_000 // CEL cost units
+	maxText        = 64 << 10
+	maxExpressions = 10_000 // different ones in a file
+)
+
+// variables are the parameters in force and the expressions over them.
+type variables struct {
+	defaults Parameters
+	values   map[string]any
+	order    []string
+	env      *cel.Env // nil when a parameter was added since
+	results  map[string]any
+}
+
+func newVariables() *variables {
+	return &variables{defaults: Parameters{}, values: map[string]any{}, results: map[string]any{}}
+}
+
+// set declares a parameter, or changes it.
+func (v *variables) set(name string, value any) {
+	if _, ok := v.values[name]; !ok {
+		v.order = append(v.order, name)
+	}
+	v.values[name] = value
+	v.env, v.results = nil, map[string]any{}
+}
+
+// expand replaces each ${expression} of a scalar. A scalar that is one
+// expression and nothing else takes its value with its type.
+func (v *variables) expand(text string) (any, error) {
+	parts, err := splitExpressions(text)
+	if err != nil {
+		return nil, err
+	}
+	if len(parts) == 1 && parts[0].expression {
+		return v.eval(parts[0].text)
+	}
+	var out strings.Builder
+	for _, p := range parts {
+		if !p.expression {
+			out.WriteString(p.text)
+			continue
+		}
+		x, err := v.eval(p.text)
+		if err != nil {
+			return nil, err
+		}
+		out.WriteString(formatValue(x))
+		if out.Len() > maxText {
+			return nil, fmt.Errorf("a text of more than %d bytes", maxText)
+		}
+	}
+	return out.String(), nil
+}
+
+// part is a piece of a scalar: literal text or the inside of ${...}.
+type part struct {
+	text       string
+	expression bool
+}
+
+// splitExpressions cuts a scalar at its ${...}; $${ stands for a literal ${.
+func splitExpressions(text string) ([]part, error) {
+	var parts []part
+	var literal strings.Builder
+	for i := 0; i < len(text); {
+		switch rest := text[i:]; {
+		case strings.HasPrefix(rest, "$${"):
+			literal.WriteString("${")
+			i += 3
+		case strings.HasPrefix(rest, "${"):
+			end := expressionEnd(rest[2:])
+			if end < 0 {
+				return nil, fmt.Errorf("%q has no closing brace", clip(rest))
+			}
+			if literal.Len() > 0 {
+				parts = append(parts, part{text: literal.String()})
+				literal.Reset()
+			}
+			parts = append(parts, part{strings.TrimSpace(rest[2 : 2+end]), true})
+			i += 2 + end + 1
+		default:
+			literal.WriteByte(text[i])
+			i++
+		}
+	}
+	if literal.Len() > 0 {
+		parts = append(parts, part{text: literal.String()})
+	}
+	return parts, nil
+}
+
+// expressionEnd returns the index of the brace that closes an expression, -1
+// when there is none. Braces inside strings and maps do not count.
+func expressionEnd(s string) int {
+	depth, quote := 0, byte(0)
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case quote != 0 && c == '\\':
+			i++
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '"' || c == '\'':
+			quote = c
+		case c == '{':
+			depth++
+		case c == '}' && depth == 0:
+			return i
+		case c == '}':
+			depth--
+		}
+	}
+	return -1
+}
+
+// eval returns an expression's value: bool, int64, float64 or string.
+func (v *variables) eval(expr string) (any, error) {
+	if x, ok := v.results[expr]; ok {
+		return x, nil
+	}
+	if len(v.results) >= maxExpressions {
+		return nil, fmt.Errorf("more than %d different expressions", maxExpressions)
+	}
+	x, err := v.compute(expr)
+	if err != nil {
+		return nil, fmt.Errorf("${%s}: %w", clip(expr), err)
+	}
+	v.results[expr] = x
+	return x, nil
+}
+
+func (v *variables) compute(expr string) (any, error) {
+	switch {
+	case expr == "":
+		return nil, errors.New("the expression is empty")
+	case !utf8.ValidString(expr):
+		return nil, errors.New("the expression is not UTF-8")
+	}
+	if v.env == nil {
+		env, err := newEnv(v.order, v.values)
+		if err != nil {
+			return nil, err
+		}
+		v.env = env
+	}
+	ast, issues := v.env.Compile(expr)
+	if issues != nil && issues.Err() != nil {
+		return nil, v.explain(issues)
+	}
+	program, err := v.env.Program(ast, cel.CostLimit(maxCost))
+	if err != nil {
+		return nil, err
+	}
+	out, _, err := program.Eval(v.values)
+	if err != nil {
+		return nil, err
+	}
+	return native(out)
+}
+
+// native turns a CEL value into one that a scenario can hold.
+func native(out ref.Val) (any, error) {
+	switch x := out.Value().(type) {
+	case bool, int64:
+		return x, nil
+	case uint64:
+		if x > math.MaxInt64 {
+			return nil, errors.New("the result is too large")
+		}
+		return int64(x), nil
+	case float64:
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			return nil, fmt.Errorf("the result is %v, not a number", x)
+		}
+		return x, nil
+	case string:
+		if len(x) > maxText {
+			return nil, fmt.Errorf("a text of more than %d bytes", maxText)
+		}
+		return x, nil
+	case time.Duration:
+		return x.String(), nil
+	}
+	return nil, fmt.Errorf("the result is a %s; a number, a text, true or false is wanted", out.Type().TypeName())
+}
+
+// explain puts the first of CEL's complaints in the words of a scenario.
+func (v *variables) explain(issues *cel.Issues) error {
+	text := issues.Errors()[0].Message
+	if m := regexp.MustCompile(`^undeclared reference to '([^']*)'`).FindStringSubmatch(text); m != nil {
+		known := append(append([]string{}, v.order...), functionNames()...)
+		return fmt.Errorf("%q is no parameter and no function%s", m[1], hint(m[1], known))
+	}
+	if m := regexp.MustCompile(`^found no matching overload for '(.*)' applied to '(.*)'$`).FindStringSubmatch(text); m != nil {
+		return fmt.Errorf("%s cannot be applied to %s", strings.Trim(m[1], "_"), m[2])
+	}
+	if m := regexp.MustCompile(`^Syntax error: (.*?)( expecting .*)?$`).FindStringSubmatch(text); m != nil {
+		return fmt.Errorf("not an expression: %s", strings.ReplaceAll(m[1], "'<EOF>'", "end"))
+	}
+	return errors.New(text)
+}
+
+// formatValue writes a scalar as text: what an expression inside a text becomes.
+func formatValue(v any) string {
+	switch x := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return x
+	case float64:
+		if math.Abs(x) < 1e21 {
+			return strconv.FormatFloat(x, 'f', -1, 64)
+		}
+		return strconv.FormatFloat(x, 'g', -1, 64)
+	default:
+		return fmt.Sprint(x)
+	}
+}

@@ -1,0 +1,106 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+)
+
+// maxBody bounds one body file.
+const maxBody = 1 << 20
+
+// Load reads a scenario file. set are parameters to change, name to value
+// (--set). The error joins every fault found, one line each: "FILE:LINE: TEXT".
+func Load(path string, set map[string]string) (*Scenario, error) {
+	raw, err := readFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read scenario: %w", err)
+	}
+	return Parse(path, raw, set)
+}
+
+// readFile reads a file, but not much more than a scenario may have.
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	return raw, errors.Join(err, f.Close())
+}
+
+// Parse decodes and validates the bytes of a scenario file; file is its name
+// in messages. It reads no other file. Errors are those of Load.
+func Parse(file string, raw []byte, set map[string]string) (*Scenario, error) {
+	f := &faults{file: file}
+	root := parseTree(raw, f)
+	if root == nil || len(f.list) > 0 {
+		return nil, f.join()
+	}
+	d := &decoder{faults: f, vars: newVariables(), lines: map[string]int{}, budget: maxValues}
+	d.parameters(root, set)
+	s := Default()
+	d.value(root, reflect.ValueOf(&s).Elem(), place{name: "scenario"})
+	s.File, s.Values, s.lines = file, d.vars.values, d.lines
+	s.complete()
+	if len(f.list) == 0 { // otherwise what was not understood would be missed as well
+		s.check(f)
+	}
+	if err := f.join(); err != nil {
+		return nil, err
+	}
+	return &s, nil
+}
+
+// ReadBody returns the text of a body that stands in a file of its own. file is
+// the path of the scenario file; the body must be inside its folder: neither ..
+// nor a symbolic link leads out of it.
+func (s *Scenario) ReadBody(file string, b Body) ([]byte, error) {
+	raw, err := readInside(filepath.Dir(file), b.File)
+	if err != nil {
+		return nil, fmt.Errorf("%s:%d: body.file: %w", file, b.Line, err)
+	}
+	return raw, nil
+}
+
+func readInside(folder, name string) ([]byte, error) {
+	if err := checkInside(name); err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close() // nothing was written through it
+	f, err := root.Open(filepath.FromSlash(name))
+	if err != nil {
+		return nil, err
+	}
+	raw, err := io.ReadAll(io.LimitReader(f, maxBody+1))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return nil, err
+	}
+	if len(raw) > maxBody {
+		return nil, fmt.Errorf("%s has more than %d bytes", name, maxBody)
+	}
+	return raw, nil
+}
+
+// line returns where a value stands, or the nearest value around it that
+// stands in the file; 0 when the scenario was not read from one.
+func (s *Scenario) line(path string) int {
+	for path != "" {
+		if line, ok := s.lines[path]; ok {
+			return line
+		}
+		path = path[:max(0, strings.LastIndexAny(path, ".["))]
+	}
+	if s.lines == nil {
+		return 0
+	}
+	return max(1, s.lines[""])
+}

@@ -1,0 +1,125 @@
+package scenario
+
+import (
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Parameters are the defaults of a scenario's parameters: bool, int64, float64
+// or string. A default's type is the parameter's type.
+type Parameters map[string]any
+
+// Settings writes parameter values as --set would give them, so that Parse
+// with them yields the same values again. Numbers may have become float64 on
+// the way, as they do in JSON.
+func Settings(values map[string]any) map[string]string {
+	out := make(map[string]string, len(values))
+	for name, v := range values {
+		out[name] = formatValue(v)
+	}
+	return out
+}
+
+// parameters reads the section of that name: before everything else, in order,
+// so that a default may be an expression over the parameters above it.
+func (d *decoder) parameters(root *yaml.Node, set map[string]string) {
+	if root.Kind == yaml.MappingNode {
+		for i := 0; i+1 < len(root.Content); i += 2 {
+			if n := root.Content[i+1]; root.Content[i].Value == "parameters" && n.ShortTag() != "!!null" {
+				d.defaults(n, set)
+				break // a second one is reported as a duplicate
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		if _, ok := d.vars.values[name]; !ok {
+			d.add(0, "--set %s=%s: parameter %q not found in %s%s", name, clip(set[name]), name, d.file, hint(name, d.vars.order))
+		}
+	}
+}
+
+func (d *decoder) defaults(n *yaml.Node, set map[string]string) {
+	at := place{path: "parameters", name: "parameters"}
+	n, ok := d.enter(n, at)
+	if !ok {
+		return
+	}
+	d.pairs(n, at, func(name string, k, v *yaml.Node) {
+		to := at.field(name)
+		v, ok := d.enter(v, to)
+		if !ok {
+			return
+		}
+		x, ok := d.resolve(v, to)
+		switch text, given := set[name]; {
+		case !parameterName.MatchString(name) || slices.Contains(reserved(), name):
+			d.add(k.Line, "parameters: %q cannot be a parameter's name (letters, digits and _; not a word of CEL)", name)
+		case !ok:
+			d.vars.set(name, "") // named, so that its uses are no further faults
+		case tooLarge(x.value):
+			d.add(v.Line, "parameters.%s: %s is too large for a whole number", name, x)
+			d.vars.set(name, "")
+		case x.value == nil:
+			d.add(v.Line, "parameters.%s: a default is needed: it says the parameter's type", name)
+			d.vars.set(name, "")
+		default:
+			d.vars.defaults[name] = x.value
+			d.vars.set(name, x.value)
+			if given {
+				d.override(name, text, x.value)
+			}
+		}
+	})
+}
+
+func tooLarge(v any) bool { _, ok := v.(uint64); return ok }
+
+var parameterName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}$`)
+
+// reserved are the words that CEL keeps for itself.
+func reserved() []string {
+	return []string{"in", "as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "let",
+		"loop", "package", "namespace", "null", "return", "true", "var", "void", "while"}
+}
+
+// override sets a parameter from --set, as the type of its default.
+func (d *decoder) override(name, text string, def any) {
+	x, want, err := any(text), "", error(nil)
+	switch def.(type) {
+	case bool:
+		x, err = strconv.ParseBool(text)
+		want = "true or false"
+	case int64:
+		x, err = parseWhole(text)
+		want = "a whole number"
+	case float64:
+		x, err = strconv.ParseFloat(text, 64)
+		want = "a number"
+		if _, ok := asFloat(x); !ok {
+			err = strconv.ErrRange
+		}
+	}
+	if err != nil {
+		d.add(0, "--set %s=%s: %q is not %s, as parameter %q (default %s) wants", name, clip(text), clip(text), want, name, formatValue(def))
+		return
+	}
+	d.vars.set(name, x)
+}
+
+// parseWhole reads 3000 and also 3e3, as which a number may have been recorded.
+func parseWhole(text string) (int64, error) {
+	i, err := strconv.ParseInt(text, 10, 64)
+	if err == nil {
+		return i, nil
+	}
+	f, ferr := strconv.ParseFloat(text, 64)
+	if ferr != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
+		return 0, err
+	}
+	return int64(f), nil
+}

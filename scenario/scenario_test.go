@@ -1,0 +1,287 @@
+package scenario_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/windtunnel/windtunnel/scenario"
+	"github.com/windtunnel/windtunnel/unit"
+)
+
+// TestBadFiles runs every testdata/*.bad.yaml: the lines "# want: " at its top
+// are the exact messages that it must give, without "FILE:".
+func TestBadFiles(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.bad.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no files: %v", err)
+	}
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want []string
+		for line := range strings.Lines(string(raw)) {
+			if text, ok := strings.CutPrefix(line, "# want: "); ok {
+				want = append(want, strings.TrimSpace(text))
+			}
+		}
+		_, err = scenario.Load(file, nil)
+		got := strings.ReplaceAll(fmt.Sprint(err), file+":", "")
+		if got != strings.Join(want, "\n") {
+			if os.Getenv("REWRITE") != "" {
+				rewrite(t, file, raw, got)
+				continue
+			}
+			t.Errorf("%s:\n got:\n%s\nwant:\n%s", file, got, strings.Join(want, "\n"))
+		}
+	}
+}
+
+// rewrite puts the messages given at the top of a bad file (REWRITE=1); as
+// they add lines, the next run tells what they then are.
+func rewrite(t *testing.T, file string, raw []byte, got string) {
+	var out strings.Builder
+	for line := range strings.Lines(got) {
+		out.WriteString("# want: " + strings.TrimSpace(line) + "\n")
+	}
+	for line := range strings.Lines(string(raw)) {
+		if !strings.HasPrefix(line, "# want: ") {
+			out.WriteString(line)
+		}
+	}
+	if err := os.WriteFile(file, []byte(out.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func ExampleParse() {
+	_, err := scenario.Parse("load.yaml", []byte(`
+scenario: load
+parameters:
+  nodes: 100
+fleet:
+  nodes: ${nodes / 3}
+steps:
+- create:
+    body: pod
+    coutn: 5
+`), map[string]string{"nodes": "50"})
+	fmt.Println(err)
+	// Output:
+	// load.yaml:6: fleet.nodes: ${nodes / 3} = 16.6667 is not a whole number (use ceil, floor or round)
+	// load.yaml:10: field "coutn" not found in create (did you mean "count"?)
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func TestEverything(t *testing.T) {
+	s, err := scenario.Load("testdata/everything.yaml", map[string]string{"nodes": "7", "word": "zone"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seconds := func(n float64) unit.Duration { return unit.Duration(n * float64(time.Second)) }
+	for _, tt := range []struct{ got, want any }{
+		{s.Description, "text with ${braces} and 3.5 nodes"},
+		{s.Seed, uint64(7)},
+		{s.Parameters, scenario.Parameters{"nodes": int64(5), "half": 3.5, "fast": true, "word": "text"}},
+		{s.Values, map[string]any{"nodes": int64(7), "half": 3.5, "fast": true, "word": "zone"}},
+		{s.Plane.Components["etcd"], scenario.Component{Flags: map[string]string{"snapshot-count": "10000", "experimental": "true"},
+			Env: map[string]string{"GOGC": "200"}, CPU: 1.5, Memory: 512 << 20}},
+		{s.Fleet, scenario.Fleet{Nodes: 7, Rate: 50, Within: seconds(120), Labels: map[string]string{"zone": "zone-1"},
+			Capacity: map[string]string{"cpu": "16", "memory": "256Gi", "pods": "110", "example.com/gpu": "1"}}},
+		{s.Namespaces, scenario.Namespaces{Prefix: "ns", Count: 2}},
+		{s.Bodies["inline"].Text, "kind: K\nname: ${untouched} {{ .Name }}\n"},
+		{line(t, "testdata/everything.yaml", s.Bodies["inline"].Line), "      kind: K"},
+		{line(t, "testdata/everything.yaml", s.Bodies["other"].Line), "    file: bodies/other.yaml"},
+		{line(t, "testdata/everything.yaml", s.Steps[3].Line), "- name: up"},
+		{*s.Steps[0].Create, scenario.Create{Body: "inline", Count: 3, Name: "obj", Group: "grp", Namespace: "kube-system", Timeout: seconds(7),
+			With: map[string]any{"text": "zone-x", "number": 3.5, "list": []any{int64(1), int64(7), map[string]any{"a": true}}}, Pace: scenario.Pace{Poisson: 3}}},
+		{s.Steps[0].OnFailure, "continue"},
+		{*s.Steps[1].Create, scenario.Create{Body: "other", Name: "create-2", Group: "create-2", Pace: scenario.Pace{Burst: true}, Timeout: seconds(30)}},
+		{s.Steps[2].Pause, seconds(0.25)},
+		{s.Steps[2].Name + " " + s.Steps[2].OnFailure, "pause-3 stop"},
+		{*s.Steps[3].Wait, scenario.Wait{Pods: "grp", Are: "ready", Count: 2, Within: seconds(90)}},
+		{*s.Steps[4].Delete, scenario.Delete{Step: "fill", Pace: scenario.Pace{Constant: 2.5}, Propagation: "foreground", Timeout: seconds(1)}},
+		{s.Objectives[0].Name, "kubernetes"},
+		{s.Objectives[1].Name, "pod-startup p95 group=grp phase=bound..ready"},
+		{s.Objectives[2].Max, ptr(0.5)},
+		{s.Objectives[2].Statistic, "p99"},
+		{s.Published[0].Differences, "none"},
+	} {
+		if !reflect.DeepEqual(tt.got, tt.want) {
+			t.Errorf("got  %#v\nwant %#v", tt.got, tt.want)
+		}
+	}
+	if err := s.Validate(); err != nil {
+		t.Errorf("Validate of a loaded scenario: %v", err)
+	}
+}
+
+// line returns the n-th line of a file.
+func line(t *testing.T, file string, n int) string {
+	t.Helper()
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(string(raw), "\n")[n-1]
+}
+
+func TestDefaults(t *testing.T) {
+	s, err := scenario.Parse("f.yaml", []byte("scenario: x\nbodies: {b: {text: t}}\nsteps:\n- name: s\n  create: {body: b, count: 1, pace: {burst: true}}\n"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := scenario.Default()
+	if s.Seed != 1 || s.Plane.Durability != "memory" || !reflect.DeepEqual(s.Fleet, d.Fleet) || s.Fleet.Rate != 200 ||
+		time.Duration(s.Fleet.Lease) != 40*time.Second || s.Namespaces != (scenario.Namespaces{Prefix: "x", Count: 1}) {
+		t.Errorf("defaults: %+v", s)
+	}
+}
+
+func TestDensity(t *testing.T) {
+	for _, tt := range []struct {
+		set                          map[string]string
+		nodes, spaces, pods, latency int
+		pace                         float64
+	}{
+		{nil, 100, 1, 3000, 100, 100.0 / 30},
+		{map[string]string{"nodes": "250", "rate": "60"}, 250, 3, 7500, 250, 2},
+		{map[string]string{"nodes": "1", "podsPerNode": "5"}, 1, 1, 5, 100, 20},
+	} {
+		s, err := scenario.Load("../examples/density.yaml", tt.set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Fleet.Nodes != tt.nodes || s.Namespaces.Count != tt.spaces || s.Steps[1].Wait.Count != tt.pods ||
+			s.Steps[2].Create.Count != tt.latency || s.Steps[0].Create.Pace.Constant != tt.pace {
+			t.Errorf("%v: %+v", tt.set, s)
+		}
+	}
+}
+
+func TestSet(t *testing.T) {
+	raw := []byte("scenario: x\nparameters: {n: 1, f: 1.5, b: false, s: text, e: \"${n * 2}\"}\nbodies: {b: {text: t}}\n" +
+		"steps:\n- name: s\n  create: {body: b, count: \"${e}\", pace: {burst: true}}\n")
+	for _, tt := range []struct {
+		set  map[string]string
+		want string // error, or the values
+	}{
+		{nil, "map[b:false e:2 f:1.5 n:1 s:text]"},
+		{map[string]string{"n": "5", "f": "2", "b": "true", "s": "${n}"}, "map[b:true e:10 f:2 n:5 s:${n}]"},
+		{map[string]string{"n": "1e3"}, "map[b:false e:2000 f:1.5 n:1000 s:text]"},
+		{map[string]string{"e": "7"}, "map[b:false e:7 f:1.5 n:1 s:text]"},
+		{map[string]string{"n": "1.5"}, `--set n=1.5: "1.5" is not a whole number, as parameter "n" (default 1) wants`},
+		{map[string]string{"n": ""}, `--set n=: "" is not a whole number, as parameter "n" (default 1) wants`},
+		{map[string]string{"f": "NaN"}, `--set f=NaN: "NaN" is not a number, as parameter "f" (default 1.5) wants`},
+		{map[string]string{"b": "yes"}, `--set b=yes: "yes" is not true or false, as parameter "b" (default false) wants`},
+		{map[string]string{"m": "1", "zz": "1"}, "--set m=1: parameter \"m\" not found in f.yaml (did you mean \"n\"?)\n" +
+			"--set zz=1: parameter \"zz\" not found in f.yaml"},
+	} {
+		s, err := scenario.Parse("f.yaml", raw, tt.set)
+		got := fmt.Sprint(err)
+		if err == nil {
+			got = fmt.Sprint(s.Values)
+			// What was in force, recorded and given again, is in force again.
+			again, err := scenario.Parse("f.yaml", raw, scenario.Settings(s.Values))
+			if err != nil || !reflect.DeepEqual(again.Values, s.Values) {
+				t.Errorf("%v: again %v %v", tt.set, again, err)
+			}
+		}
+		if got != tt.want {
+			t.Errorf("%v:\n got %s\nwant %s", tt.set, got, tt.want)
+		}
+	}
+}
+
+func TestReadBody(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "in", "s.yaml")
+	for name, text := range map[string]string{"in/b.yaml": "body", "secret": "secret", "in/big": strings.Repeat("x", 1<<20+1)} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("../secret", filepath.Join(dir, "in", "link")); err != nil {
+		t.Fatal(err)
+	}
+	var s scenario.Scenario
+	for name, want := range map[string]string{
+		"b.yaml": "", "link": "path escapes from parent", "../secret": "leads out of the scenario's folder",
+		"/etc/passwd": "leads out of the scenario's folder", "none": "no such file", "big": "has more than 1048576 bytes",
+	} {
+		got, err := s.ReadBody(file, scenario.Body{File: name, Line: 12})
+		switch {
+		case want == "" && (err != nil || string(got) != "body"):
+			t.Errorf("%s: %q %v", name, got, err)
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), file+":12: body.file: ")):
+			t.Errorf("%s: %v, want %s", name, err, want)
+		}
+	}
+}
+
+func TestLoadOfNoFile(t *testing.T) {
+	if _, err := scenario.Load("testdata/none.yaml", nil); err == nil || !strings.HasPrefix(err.Error(), "read scenario: ") {
+		t.Error(err)
+	}
+	if _, err := scenario.Parse("f", make([]byte, 4<<20+1), nil); fmt.Sprint(err) != "f:1: the file has more than 4194304 bytes" {
+		t.Error(err)
+	}
+}
+
+func TestValidateWithoutAFile(t *testing.T) {
+	s := scenario.Default()
+	s.Name = "x"
+	s.Steps = []scenario.Step{{Name: "a", OnFailure: "stop"}}
+	if got, want := fmt.Sprint(s.Validate()), "namespaces.prefix: a name is needed\nstep \"a\": exactly one of create, wait, delete and pause is needed"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestManyFaultsAreCut(t *testing.T) {
+	_, err := scenario.Parse("f", []byte("scenario: x\n"+strings.Repeat("- ", 0)+strings.Repeat("zzzzzzzz: 1\n", 99)), nil)
+	if n := strings.Count(err.Error(), "\n") + 1; n != 51 || !strings.HasSuffix(err.Error(), "f: and 49 more") {
+		t.Errorf("%d lines, the last of %q", n, err)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	files, err := filepath.Glob("testdata/*.yaml")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range append(files, "../examples/density.yaml") {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(raw)
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		s, err := scenario.Parse("f", raw, nil)
+		if (s == nil) == (err == nil) {
+			t.Fatalf("%v and %v", s, err)
+		}
+		if err != nil {
+			for line := range strings.Lines(err.Error()) {
+				if !strings.HasPrefix(line, "f:") {
+					t.Errorf("a line without a place: %q", line)
+				}
+			}
+			return
+		}
+		again, err := scenario.Parse("f", raw, scenario.Settings(s.Values))
+		if err != nil || !reflect.DeepEqual(again.Values, s.Values) {
+			t.Errorf("with the same values: %v, %v and %v", err, again, s.Values)
+		}
+	})
+}

@@ -1,0 +1,59 @@
+// Package slo turns records into verdicts: it collects what a run measured and
+// holds it against the scenario's objectives and the official Kubernetes SLOs.
+//
+// It is pure: the same records give the same verdict on any machine and in any
+// later year. It draws nothing (package report does) and compares no two runs
+// (package compare does). Package experiment and the verbs judge and report call it.
+package slo
+
+// Verdict is pass, fail or unknown. What was not measured is unknown, never a
+// pass (rule of measurement 2).
+type Verdict string
+
+// The verdicts.
+const (
+	Pass    Verdict = "pass"
+	Fail    Verdict = "fail"
+	Unknown Verdict = "unknown"
+)
+
+// Judgement is the content of verdict.json.
+type Judgement struct {
+	Scenario   string             `json:"scenario"`
+	Verdict    Verdict            `json:"verdict"`
+	Reasons    []string           `json:"reasons,omitempty"` // why it is not a pass, or what casts doubt on it; sentences, most weighty first
+	Objectives []Result           `json:"objectives"`
+	Measures   map[string]Measure `json:"measures"`
+	Self       Self               `json:"self"`
+}
+
+// Result is one objective's outcome.
+type Result struct {
+	Name      string            `json:"name"`
+	SLI       string            `json:"sli"`
+	Labels    map[string]string `json:"labels"`
+	Statistic string            `json:"statistic"`
+	Value     *float64          `json:"value"` // nil when nothing was measured
+	Unit      string            `json:"unit"`
+	Threshold float64           `json:"threshold"`
+	AtLeast   bool              `json:"at_least,omitempty"` // the threshold is a lower bound
+	Verdict   Verdict           `json:"verdict"`
+	Samples   int               `json:"samples"`
+	Interval  *[2]float64       `json:"interval"` // 95 % confidence interval of the value, or the histogram bucket that holds it
+	Warnings  []string          `json:"warnings"`
+}
+
+// Measure is a named number, shown but not judged.
+type Measure struct {
+	Value float64 `json:"value"`
+	Unit  string  `json:"unit"`
+}
+
+// Self is what the instrument cost and how late it was (rule of measurement 4).
+type Self struct {
+	CPUSeconds         float64 `json:"cpu_seconds"`
+	MaxRSSBytes        uint64  `json:"max_rss_bytes"`
+	LateCalls          int     `json:"late_calls"` // sent more than 100 ms after they were due
+	MaxLatenessSeconds float64 `json:"max_lateness_seconds"`
+	CPUShare           float64 `json:"cpu_share"` // own CPU seconds / the plane's CPU seconds; 0 when the plane's are unknown
+}

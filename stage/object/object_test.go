@@ -1,0 +1,256 @@
+package object
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/rand/v2"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+func pod() *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "web-1", Namespace: "shop", UID: types.UID("0b1e5f1c-7d52-4f39-9a39-5a60b6a9a111"), ResourceVersion: "4711",
+			CreationTimestamp: metav1.Unix(1700000000, 0),
+			Labels:            map[string]string{"app": "web", FleetLabel: "blue"},
+			OwnerReferences:   []metav1.OwnerReference{{Kind: "Job", Name: "j"}, {Kind: "Other", Name: "o"}},
+			ManagedFields:     []metav1.ManagedFieldsEntry{{Manager: "x", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:a":{}}`)}}},
+		},
+		Spec: corev1.PodSpec{
+			NodeName: "node-000007", HostNetwork: true,
+			Containers:     []corev1.Container{{Name: "a", Image: "ia"}, {Name: "b", Image: "ib"}},
+			InitContainers: []corev1.Container{{Name: "i", Image: "ii", RestartPolicy: new(corev1.ContainerRestartPolicyAlways)}},
+			ReadinessGates: []corev1.PodReadinessGate{{ConditionType: "gate/x"}},
+		},
+		Status: corev1.PodStatus{
+			Phase: corev1.PodRunning, PodIP: "10.1.2.3",
+			Conditions: []corev1.PodCondition{{Type: "PodScheduled", Status: "True"}, {Type: "Ready", Status: "False"}},
+		},
+	}
+}
+
+func marshal(t testing.TB, o interface{ Marshal() ([]byte, error) }) []byte {
+	t.Helper()
+	raw, err := o.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+func TestDecodePod(t *testing.T) {
+	var got Pod
+	want := pod()
+	if err := DecodePod(marshal(t, want), &got); err != nil {
+		t.Fatal(err)
+	}
+	checkPod(t, &got, want)
+	want.DeletionTimestamp = new(metav1.Now())
+	want.Spec.Containers = want.Spec.Containers[:1]
+	want.OwnerReferences = nil
+	want.Status = corev1.PodStatus{}
+	if err := DecodePod(marshal(t, want), &got); err != nil { // reuse must leave nothing of the first
+		t.Fatal(err)
+	}
+	checkPod(t, &got, want)
+}
+
+func checkPod(t *testing.T, got *Pod, want *corev1.Pod) {
+	t.Helper()
+	ready := ""
+	for _, c := range want.Status.Conditions {
+		if c.Type == "Ready" {
+			ready = string(c.Status)
+		}
+	}
+	for _, c := range [][2]string{
+		{string(got.Name), want.Name},
+		{string(got.Namespace), want.Namespace},
+		{string(got.UID), string(want.UID)},
+		{string(got.NodeName), want.Spec.NodeName},
+		{string(got.Phase), string(want.Status.Phase)},
+		{string(got.PodIP), want.Status.PodIP},
+		{string(got.Ready), ready},
+		{string(got.Fleet), want.Labels[FleetLabel]},
+	} {
+		if c[0] != c[1] {
+			t.Errorf("got %q, want %q", c[0], c[1])
+		}
+	}
+	if got.Version != 4711 || got.Created != want.CreationTimestamp.Unix() || got.Deleting != (want.DeletionTimestamp != nil) || got.HostNetwork != want.Spec.HostNetwork {
+		t.Errorf("got %+v", got)
+	}
+	if len(got.Owners) != len(want.OwnerReferences) || len(got.Containers) != len(want.Spec.Containers) || len(got.ReadinessGates) != 1 {
+		t.Fatalf("got %d owners, %d containers, %d gates", len(got.Owners), len(got.Containers), len(got.ReadinessGates))
+	}
+	for i, c := range want.Spec.Containers {
+		if string(got.Containers[i].Name) != c.Name || string(got.Containers[i].Image) != c.Image {
+			t.Errorf("container %d: %+v", i, got.Containers[i])
+		}
+	}
+	if string(got.InitContainers[0].RestartPolicy) != "Always" {
+		t.Errorf("init container: %+v", got.InitContainers[0])
+	}
+}
+
+func TestDecodeNode(t *testing.T) {
+	want := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "node-000001", UID: "u", ResourceVersion: "9"},
+		Spec:       corev1.NodeSpec{Unschedulable: true, Taints: []corev1.Taint{{Key: "a", Effect: "NoSchedule"}, {Key: "b"}}},
+		Status: corev1.NodeStatus{
+			Phase:      corev1.NodeRunning,
+			Conditions: []corev1.NodeCondition{{Type: "Ready", Status: "Unknown"}, {Type: "DiskPressure", Status: "False"}},
+			Addresses:  []corev1.NodeAddress{{Type: "InternalIP", Address: "10.1.0.0"}},
+		},
+	}
+	var got Node
+	if err := DecodeNode(marshal(t, want), &got); err != nil {
+		t.Fatal(err)
+	}
+	if string(got.Name) != want.Name || string(got.Ready) != "Unknown" || string(got.Phase) != "Running" || !got.Unschedulable ||
+		len(got.Taints) != 2 || string(got.Taints[1]) != "b" || !got.HasInternalIP || got.HasHostname || got.Version != 9 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// TestEnvelope holds our envelope against the one of apimachinery, both ways.
+func TestEnvelope(t *testing.T) {
+	s := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)
+	p := pod()
+	p.APIVersion, p.Kind = "v1", "Pod"
+	var theirs bytes.Buffer
+	if err := s.Encode(p, &theirs); err != nil {
+		t.Fatal(err)
+	}
+	raw, kind, err := Unwrap(theirs.Bytes())
+	if err != nil || string(kind) != "Pod" || !bytes.Equal(raw, marshal(t, p)) {
+		t.Fatalf("unwrap: kind %q, %v", kind, err)
+	}
+	ours := AppendEnvelope(nil, "v1", "Pod", raw)
+	back, _, err := s.Decode(ours, nil, nil)
+	if err != nil || back.(*corev1.Pod).Name != p.Name {
+		t.Fatalf("decode ours: %v %v", back, err)
+	}
+}
+
+func watchFrame(t testing.TB, kind EventType, o runtime.Object) []byte {
+	t.Helper()
+	var inner bytes.Buffer
+	if err := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(o, &inner); err != nil {
+		t.Fatal(err)
+	}
+	event := metav1.WatchEvent{Type: string(kind), Object: runtime.RawExtension{Raw: inner.Bytes()}}
+	raw := marshal(t, &event)
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(raw))), raw...)
+}
+
+func TestFrames(t *testing.T) {
+	p := pod()
+	p.APIVersion, p.Kind = "v1", "Pod"
+	gone := &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Code: 410, Reason: "Expired", Message: "too old"}
+	stream := append(watchFrame(t, Added, p), watchFrame(t, Error, gone)...)
+	for cut := range stream { // every cut leaves whole frames and a rest
+		whole, last, err := SplitFrames(stream[:cut])
+		if err != nil || whole > cut || (whole > 0) != (last != nil) {
+			t.Fatalf("cut %d: whole %d, %v", cut, whole, err)
+		}
+	}
+	whole, last, err := SplitFrames(stream)
+	if err != nil || whole != len(stream) {
+		t.Fatal(whole, err)
+	}
+	kind, raw, err := DecodeEvent(last)
+	status, statusErr := DecodeStatus(raw)
+	if err != nil || statusErr != nil || kind != Error || status.Code != 410 || status.Message != "too old" {
+		t.Fatalf("%v %+v %v %v", kind, status, err, statusErr)
+	}
+	frame, rest := NextFrame(stream)
+	kind, raw, err = DecodeEvent(frame)
+	var got Pod
+	if err != nil || kind != Added || DecodePod(raw, &got) != nil || string(got.Name) != "web-1" || len(rest) == 0 {
+		t.Fatalf("%v %v", kind, err)
+	}
+	if _, _, err := SplitFrames([]byte{0xff, 0xff, 0xff, 0xff, 0}); err == nil {
+		t.Error("a frame of 4 GiB was accepted")
+	}
+}
+
+func TestPage(t *testing.T) {
+	list := &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "77", Continue: "next"}, Items: []corev1.Pod{*pod(), *pod()}}
+	page, err := DecodePage(marshal(t, list))
+	if err != nil || page.Version != "77" || page.Continue != "next" {
+		t.Fatalf("%+v %v", page, err)
+	}
+	n := 0
+	page.Items(func(raw []byte) {
+		var p Pod
+		if err := DecodePod(raw, &p); err != nil || string(p.Name) != "web-1" {
+			t.Errorf("item %d: %q %v", n, p.Name, err)
+		}
+		n++
+	})
+	if n != 2 {
+		t.Errorf("%d items", n)
+	}
+}
+
+// TestTruncated: no prefix of a message may panic, and few may pass.
+func TestTruncated(t *testing.T) {
+	raw := marshal(t, pod())
+	var p Pod
+	failed := 0
+	for n := range raw {
+		if DecodePod(raw[:n], &p) != nil {
+			failed++
+		}
+	}
+	if failed < len(raw)*9/10 {
+		t.Errorf("only %d of %d prefixes were refused", failed, len(raw))
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add(marshal(f, pod()))
+	rng := rand.New(rand.NewPCG(1, 2))
+	f.Add(binary.LittleEndian.AppendUint64(nil, rng.Uint64()))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		var p Pod
+		var n Node
+		var whole corev1.Pod
+		err := DecodePod(raw, &p)
+		if whole.Unmarshal(raw) == nil {
+			if err != nil {
+				t.Fatalf("client-go reads it, we do not: %v", err)
+			}
+			if string(p.NodeName) != whole.Spec.NodeName || string(p.Name) != whole.Name || len(p.Containers) != len(whole.Spec.Containers) {
+				t.Fatalf("got %+v", p)
+			}
+		}
+		_ = DecodeNode(raw, &n)
+		_, _, _ = Unwrap(raw)
+		_, _, _ = DecodeEvent(raw)
+		_, _, _ = SplitFrames(raw)
+		if page, err := DecodePage(raw); err == nil {
+			page.Items(func([]byte) {})
+		}
+	})
+}
+
+func BenchmarkDecodePod(b *testing.B) {
+	raw := marshal(b, pod())
+	var p Pod
+	b.SetBytes(int64(len(raw)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := DecodePod(raw, &p); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package object
+
+import "errors"
+
+// ErrMalformed says that bytes are not the protobuf message that they should be.
+var ErrMalformed = errors.New("malformed protobuf message")
+
+// walk steps through the fields of a protobuf message.
+type walk struct {
+	rest  []byte
+	num   uint64 // of the current field
+	value uint64 // of a varint or fixed field
+	data  []byte // of a length-delimited field; nil of others
+	err   error
+}
+
+// next goes to the next field; false at the end or when err is set.
+func (w *walk) next() bool {
+	if len(w.rest) == 0 || w.err != nil {
+		return false
+	}
+	tag, ok := w.varint()
+	if !ok || tag>>3 == 0 {
+		return w.fail()
+	}
+	w.num, w.data, w.value = tag>>3, nil, 0
+	switch tag & 7 {
+	case 0:
+		if w.value, ok = w.varint(); !ok {
+			return w.fail()
+		}
+	case 1:
+		return w.skip(8)
+	case 2:
+		n, ok := w.varint()
+		if !ok || n > uint64(len(w.rest)) {
+			return w.fail()
+		}
+		w.data, w.rest = w.rest[:n:n], w.rest[n:]
+	case 5:
+		return w.skip(4)
+	default: // groups are no part of Kubernetes' encoding
+		return w.fail()
+	}
+	return true
+}
+
+func (w *walk) skip(n int) bool {
+	if len(w.rest) < n {
+		return w.fail()
+	}
+	w.rest = w.rest[n:]
+	return true
+}
+
+func (w *walk) fail() bool {
+	w.err = ErrMalformed
+	return false
+}
+
+func (w *walk) varint() (uint64, bool) {
+	if len(w.rest) > 0 && w.rest[0] < 0x80 {
+		v := uint64(w.rest[0])
+		w.rest = w.rest[1:]
+		return v, true
+	}
+	var v uint64
+	for i := 0; i < len(w.rest) && i < 10; i++ {
+		c := w.rest[i]
+		v |= uint64(c&0x7f) << (7 * i)
+		if c < 0x80 {
+			w.rest = w.rest[i+1:]
+			return v, true
+		}
+	}
+	return 0, false
+}
+
+// text returns the last length-delimited field of that number.
+func text(raw []byte, num uint64) (out []byte) {
+	w := walk{rest: raw}
+	for w.next() {
+		if w.num == num {
+			out = w.data
+		}
+	}
+	return out
+}
+
+// entry returns key and value of a map's entry.
+func entry(raw []byte) (key, value []byte) {
+	w := walk{rest: raw}
+	for w.next() {
+		switch w.num {
+		case 1:
+			key = w.data
+		case 2:
+			value = w.data
+		}
+	}
+	return key, value
+}
+
+// seconds returns the seconds of a Time message.
+func seconds(raw []byte) int64 {
+	w := walk{rest: raw}
+	for w.next() {
+		if w.num == 1 {
+			return int64(w.value)
+		}
+	}
+	return 0
+}
+
+// number reads a decimal number; 0 when it is none.
+func number(b []byte) (n uint64) {
+	for _, c := range b {
+		if c < '0' || c > '9' {
+			return 0
+		}
+		n = n*10 + uint64(c-'0')
+	}
+	return n
+}

@@ -1,0 +1,249 @@
+package stats
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// Durations is a sample of durations. It keeps every value exactly, 8 bytes
+// each: ten million latencies take 80 MB, are sorted in about a second, and
+// need no explanation of a sketch's error; a run with more is split by
+// operation anyway. The zero value is an empty sample. It is filled by one
+// goroutine; once sorted (Sort) it may be read by many.
+type Durations struct {
+	chunks   [][]int64 // filled one after another: growing by copying would double the peak
+	n        int       // values that are known
+	vague    []between // the others
+	values   []int64   // known ones, ascending, once sorted
+	lows     []int64   // all values, the vague ones at their least, ascending; nil without vague ones
+	highs    []int64   // all values that are bounded, the vague ones at their most, ascending
+	sum      float64   // of the known ones, seconds
+	isSorted bool
+}
+
+// between is a value that is known to lie between two others.
+type between struct{ lo, hi int64 }
+
+// Forever is the upper end of a duration that nothing bounds.
+const Forever = time.Duration(math.MaxInt64)
+
+const chunkLen = 1 << 15
+
+// Add adds a duration that is known.
+func (d *Durations) Add(v time.Duration) {
+	last := len(d.chunks) - 1
+	if last < 0 || len(d.chunks[last]) == chunkLen {
+		d.chunks = append(d.chunks, nil)
+		last++
+		if last > 0 { // a big sample: no more small steps
+			d.chunks[last] = make([]int64, 0, chunkLen)
+		}
+	}
+	d.chunks[last] = append(d.chunks[last], int64(v))
+	d.n++
+	d.sum += v.Seconds()
+	d.isSorted = false
+}
+
+// AddBetween adds a duration that is only known to lie between lo and hi: a
+// call without an answer, a pod that did not run yet (hi is Forever), a phase
+// that was reached while nobody looked. A quantile that it has a part in is
+// known only within bounds.
+func (d *Durations) AddBetween(lo, hi time.Duration) {
+	d.vague = append(d.vague, between{int64(lo), int64(max(lo, hi))})
+	d.isSorted = false
+}
+
+// Merge adds all values of the others.
+func (d *Durations) Merge(others ...*Durations) {
+	for _, o := range others {
+		for v := range o.each {
+			d.Add(time.Duration(v))
+		}
+		d.vague = append(d.vague, o.vague...)
+	}
+	d.isSorted = false
+}
+
+// each yields the values that are known exactly in any order.
+func (d *Durations) each(yield func(int64) bool) {
+	for _, v := range d.values {
+		if !yield(v) {
+			return
+		}
+	}
+	for _, c := range d.chunks {
+		for _, v := range c {
+			if !yield(v) {
+				return
+			}
+		}
+	}
+}
+
+// Len returns how many values there are, known exactly or not.
+func (d *Durations) Len() int { return d.n + len(d.vague) }
+
+// Vague returns how many values are known only within bounds.
+func (d *Durations) Vague() int { return len(d.vague) }
+
+// Sort orders the sample; every statistic does it by itself where needed.
+func (d *Durations) Sort() {
+	if d.isSorted {
+		return
+	}
+	all := d.values
+	if len(d.chunks) == 1 && len(all) == 0 {
+		all = d.chunks[0]
+	} else if len(d.chunks) > 0 {
+		all = slices.Grow(all, d.n-len(all))
+		for i, c := range d.chunks {
+			all = append(all, c...)
+			d.chunks[i] = nil
+		}
+	}
+	d.chunks = nil
+	slices.Sort(all)
+	d.values, d.highs, d.lows = all, all, nil
+	if len(d.vague) > 0 {
+		d.lows, d.highs = slices.Clone(all), slices.Clone(all)
+		for _, v := range d.vague {
+			d.lows = append(d.lows, v.lo)
+			if v.hi < int64(Forever) {
+				d.highs = append(d.highs, v.hi)
+			}
+		}
+		slices.Sort(d.lows)
+		slices.Sort(d.highs)
+	}
+	d.isSorted = true
+}
+
+// Sorted returns the values that are known exactly in ascending order; the caller must
+// not change them.
+func (d *Durations) Sorted() []int64 {
+	d.Sort()
+	return d.values
+}
+
+// Quantile returns the q-quantile in seconds (see Rank for its definition).
+// Where values known only within bounds have a part in it, Low takes them all
+// at their least and High at their most; Value is High, or Low where nothing
+// bounds High. An empty sample gives the zero Estimate.
+func (d *Durations) Quantile(q float64) Estimate {
+	n := d.Len()
+	if n == 0 {
+		return Estimate{}
+	}
+	d.Sort()
+	k := Rank(n, q)
+	e := Estimate{Low: d.least(k), High: d.most(k), Samples: n}
+	e.Value = e.High
+	if math.IsInf(e.High, 1) {
+		e.Value = e.Low
+	}
+	d.interval(&e, q)
+	if !e.Exact() {
+		e.warn("%d of %s known only within bounds: the %s lies %s", len(d.vague), samples(n), Name(q), e.span())
+	}
+	return e
+}
+
+// interval sets the estimate's confidence interval and says what is wrong with it.
+func (d *Durations) interval(e *Estimate, q float64) {
+	lo, hi := Interval(e.Samples, q, Confidence)
+	e.Interval = [2]float64{math.Inf(-1), math.Inf(1)}
+	if lo >= 1 {
+		e.Interval[0] = d.least(lo)
+	}
+	if hi <= e.Samples {
+		e.Interval[1] = d.most(hi)
+		return
+	}
+	// Too few values to bound it from above; all 5 % then go to the other side.
+	if one, _ := Interval(e.Samples, q, 2*Confidence-1); one >= 1 {
+		e.Interval[0] = d.least(one)
+	}
+	if Rank(e.Samples, q) == e.Samples {
+		e.warn("only %s: the %s is the largest value", samples(e.Samples), Name(q))
+		return
+	}
+	e.warn("only %s: too few for an upper end of the 95 %% interval of the %s", samples(e.Samples), Name(q))
+}
+
+// least is the k-th value in seconds if all are at their least.
+func (d *Durations) least(k int) float64 {
+	if d.lows != nil {
+		return seconds(d.lows[k-1])
+	}
+	return seconds(d.values[k-1])
+}
+
+// most is the k-th value in seconds if all are at their most.
+func (d *Durations) most(k int) float64 {
+	if k > len(d.highs) {
+		return math.Inf(1)
+	}
+	return seconds(d.highs[k-1])
+}
+
+// span says in words where an inexact value lies.
+func (e Estimate) span() string {
+	if math.IsInf(e.High, 1) {
+		return fmt.Sprintf("above %.4g", e.Low)
+	}
+	return fmt.Sprintf("between %.4g and %.4g", e.Low, e.High)
+}
+
+// Max returns the largest value in seconds; it has no interval.
+func (d *Durations) Max() Estimate {
+	e := d.Quantile(1)
+	e.Interval = [2]float64{math.Inf(-1), math.Inf(1)}
+	if e.Exact() {
+		e.Warnings = nil
+	}
+	return e
+}
+
+// Mean returns the mean in seconds with its interval by the normal
+// approximation, mean +- 1.96 s/sqrt(n), which needs some dozens of values of
+// a distribution that is not too skewed; a warning says when there are fewer.
+func (d *Durations) Mean() Estimate {
+	n := d.Len()
+	if n == 0 {
+		return Estimate{}
+	}
+	low, high := d.sum, d.sum
+	for _, v := range d.vague {
+		low += seconds(v.lo)
+		if v.hi == int64(Forever) {
+			high = math.Inf(1)
+		}
+		high += seconds(v.hi)
+	}
+	e := Estimate{Low: low / float64(n), High: high / float64(n), Samples: n}
+	e.Value = e.High
+	e.Interval = [2]float64{math.Inf(-1), math.Inf(1)}
+	if math.IsInf(e.High, 1) {
+		e.Value = e.Low
+	}
+	if !e.Exact() {
+		e.warn("%d of %s known only within bounds: the mean lies %s", len(d.vague), samples(n), e.span())
+		return e
+	}
+	if n < 30 {
+		e.warn("only %s: too few for an interval of the mean", samples(n))
+		return e
+	}
+	var squares float64
+	for v := range d.each {
+		squares += (seconds(v) - e.Value) * (seconds(v) - e.Value)
+	}
+	half := 1.959963984540054 * math.Sqrt(squares/float64(n-1)/float64(n))
+	e.Interval = [2]float64{e.Value - half, e.Value + half}
+	return e
+}
+
+func seconds(v int64) float64 { return float64(v) / 1e9 }

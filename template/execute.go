@@ -1,0 +1,47 @@
+package template
+
+import (
+	texttemplate "text/template"
+)
+
+// executor is one copy of a template with the state that its functions need.
+// It serves one goroutine at a time.
+type executor struct {
+	template *texttemplate.Template
+	out      bounded
+	vars     Vars
+	calls    int       // random functions called so far for this object
+	probe    *[]random // when set, random functions give markers and are listed here
+}
+
+func newExecutor(parsed *texttemplate.Template) *executor {
+	x := &executor{}
+	// Clone fails only for templates of html/template that were executed.
+	x.template = texttemplate.Must(parsed.Clone()).Funcs(x.functions())
+	return x
+}
+
+// execute returns the template's text for an object; it is valid until the
+// next call. With a probe, random functions write markers.
+func (x *executor) execute(v Vars, probe *[]random) ([]byte, error) {
+	x.vars, x.calls, x.probe, x.out = v, 0, probe, x.out[:0]
+	data := make(map[string]any, len(v.With)+5)
+	for name, value := range v.With {
+		data[name] = value
+	}
+	data["Name"], data["Namespace"], data["Group"] = v.Name, v.Namespace, v.Group
+	data["Index"], data["Seed"] = v.Index, v.Seed
+	err := x.template.Execute(&x.out, data)
+	return x.out, err
+}
+
+// bounded is a buffer that refuses to grow beyond MaxOutput.
+type bounded []byte
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if len(*b)+len(p) > MaxOutput {
+		return 0, ErrTooLarge
+	}
+	*b = append(*b, p...)
+	return len(p), nil
+}

@@ -1,0 +1,100 @@
+package template
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+var (
+	errEmpty = errors.New("the template gives no object")
+	errMany  = errors.New("the template gives more than one object")
+)
+
+// toJSON turns a rendered text into one object: JSON is kept in its order and
+// made compact, YAML is read as kubectl reads it.
+func toJSON(text []byte) ([]byte, head, error) {
+	text = bytes.TrimSpace(text)
+	if len(text) == 0 {
+		return nil, head{}, errEmpty
+	}
+	object, err := compact(text)
+	if err != nil {
+		return nil, head{}, err
+	}
+	var h struct {
+		APIVersion any `json:"apiVersion"`
+		Kind       any `json:"kind"`
+	}
+	if object[0] != '{' || json.Unmarshal(object, &h) != nil {
+		return nil, head{}, errors.New("the template gives no object but a text, a number or a list")
+	}
+	version, _ := h.APIVersion.(string)
+	kind, _ := h.Kind.(string)
+	if version == "" || kind == "" {
+		return nil, head{}, errors.New("the object has no apiVersion and kind")
+	}
+	if len(object) > MaxOutput {
+		return nil, head{}, ErrTooLarge
+	}
+	return object, head{version, kind}, nil
+}
+
+// compact returns one JSON value without white space.
+func compact(text []byte) ([]byte, error) {
+	if text[0] == '{' && json.Valid(text) {
+		var out bytes.Buffer
+		err := json.Compact(&out, text)
+		return out.Bytes(), err
+	}
+	text, err := oneDocument(text)
+	if err != nil {
+		return nil, err
+	}
+	object, err := yaml.YAMLToJSONStrict(text)
+	if err != nil {
+		// What kind of decoder complains is of no use to the reader.
+		why := err.Error()
+		for _, noise := range []string{"error converting YAML to JSON: ", "yaml: ", "unmarshal errors:"} {
+			why = strings.TrimPrefix(why, noise)
+		}
+		return nil, fmt.Errorf("the rendered text is not YAML: %s", strings.Join(strings.Fields(why), " "))
+	}
+	return object, nil
+}
+
+// oneDocument returns the one YAML document that is not empty. The YAML reader
+// by itself would take the first and ignore the others.
+func oneDocument(text []byte) ([]byte, error) {
+	documents, start, at := 0, 0, 0
+	content := false // in the document so far
+	for line := range bytes.Lines(text) {
+		begin := at
+		at += len(line)
+		line = bytes.TrimRight(line, " \t\r\n")
+		rest, marker := bytes.CutPrefix(line, []byte("---"))
+		if marker && (len(rest) == 0 || rest[0] == ' ' || rest[0] == '\t') {
+			content = false
+			line = bytes.TrimLeft(rest, " \t")
+			if documents == 0 {
+				start = begin
+			}
+		}
+		if len(line) == 0 || line[0] == '#' || line[0] == '%' || content || string(line) == "..." {
+			continue
+		}
+		content = true
+		documents++
+	}
+	switch documents {
+	case 0:
+		return nil, errEmpty
+	case 1:
+		return text[start:], nil
+	}
+	return nil, errMany
+}

@@ -1,0 +1,167 @@
+// Package template makes the bodies of objects: a Go template of one object in
+// YAML or JSON becomes JSON bytes, the same ones for the same variables and
+// seed on every machine.
+//
+// Where an object depends on its name, namespace, index and random parts by
+// plain substitution, rendering it is a copy of prepared segments; otherwise
+// the template is executed each time. Both give the same bytes. It sends
+// nothing: package load does, and package experiment calls both.
+package template
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	texttemplate "text/template"
+)
+
+// MaxOutput is the most bytes that a rendered object may have.
+const MaxOutput = 2 << 20
+
+// ErrTooLarge is in the error for an object of more than MaxOutput bytes.
+var ErrTooLarge = errors.New("more than 2 MiB")
+
+// Vars are the variables of one object. In the template they are .Name,
+// .Namespace, .Group, .Index and .Seed, and each entry of With by its name.
+type Vars struct {
+	Name      string
+	Namespace string
+	Group     string
+	Index     int            // from 0
+	Seed      uint64         // with Index, the source of the random functions
+	With      map[string]any // read, never changed; must not change once it was used
+}
+
+// Template is a compiled body. It is safe for concurrent use.
+type Template struct {
+	file  string
+	line  int
+	parse *texttemplate.Template
+	pool  sync.Pool               // of *executor
+	slow  string                  // why objects cannot be segments, from the template alone; empty when they may
+	head  atomic.Pointer[head]    // of the first object
+	plans atomic.Pointer[[]*plan] // newest last
+}
+
+// head says what an object is.
+type head struct{ APIVersion, Kind string }
+
+// Compile parses a template. name is the file that it stands in and line the
+// number of its first line there, from 1; errors begin with "NAME:LINE: ".
+func Compile(name, text string, line int) (*Template, error) {
+	t := &Template{file: name, line: max(1, line)}
+	x := &executor{}
+	parsed, err := texttemplate.New(templateName).Option("missingkey=error").Funcs(x.functions()).Parse(text)
+	if err != nil {
+		return nil, t.explain(err, "", nil)
+	}
+	t.parse = parsed
+	t.slow = inspect(parsed)
+	t.pool.New = func() any { return newExecutor(parsed) }
+	return t, nil
+}
+
+// Render appends an object as compact JSON to dst. The errors name the template's
+// file and line, and the object. An object that is not of the first one's kind
+// is an error, because it would be sent to the wrong place.
+func (t *Template) Render(dst []byte, v Vars) ([]byte, error) {
+	p := t.plan(v)
+	if p.segments == nil || !substitutable(v.Name) || !substitutable(v.Namespace) {
+		return t.render(dst, v)
+	}
+	out := p.fill(dst, v)
+	if len(out)-len(dst) > MaxOutput {
+		return dst, t.fail(v, ErrTooLarge)
+	}
+	return out, nil
+}
+
+// APIVersion returns that of the first object that was rendered, such as
+// "apps/v1"; empty before.
+func (t *Template) APIVersion() string { return t.first().APIVersion }
+
+// Kind returns that of the first object that was rendered, such as
+// "Deployment"; empty before.
+func (t *Template) Kind() string { return t.first().Kind }
+
+func (t *Template) first() head {
+	if h := t.head.Load(); h != nil {
+		return *h
+	}
+	return head{}
+}
+
+// render executes the template: the general way.
+func (t *Template) render(dst []byte, v Vars) ([]byte, error) {
+	x := t.pool.Get().(*executor)
+	defer t.pool.Put(x)
+	text, err := x.execute(v, nil)
+	if err != nil {
+		return dst, t.explain(err, v.Name, v.With)
+	}
+	object, h, err := toJSON(text)
+	if err != nil {
+		return dst, t.fail(v, err)
+	}
+	if !t.head.CompareAndSwap(nil, &h) && *t.head.Load() != h {
+		return dst, t.fail(v, fmt.Errorf("it is a %s %s, but the first object was a %s %s",
+			h.APIVersion, h.Kind, t.APIVersion(), t.Kind()))
+	}
+	return append(dst, object...), nil
+}
+
+// fail says which object of which template cannot be made.
+func (t *Template) fail(v Vars, err error) error {
+	return fmt.Errorf("%s:%d: object %q: %w", t.file, t.line, v.Name, err)
+}
+
+// templateName is what text/template calls ours in its errors.
+const templateName = "body"
+
+// position finds line and message in an error of text/template.
+var position = regexp.MustCompile(`(?s)^template: ` + templateName + `:(\d+)(?::\d+)?: (?:executing "` + templateName + `" )?(.*)$`)
+
+// explain puts an error of text/template at the line of our file.
+func (t *Template) explain(err error, object string, with map[string]any) error {
+	line, text := t.line, err.Error()
+	if m := position.FindStringSubmatch(text); m != nil {
+		n, _ := strconv.Atoi(m[1])
+		line, text = t.line+n-1, m[2]
+	}
+	if strings.Contains(text, "map has no entry for key") && object != "" {
+		known := slices.Sorted(maps.Keys(with))
+		text += "; the variables are .Name .Namespace .Index .Group .Seed"
+		for _, k := range known {
+			text += " ." + k
+		}
+	}
+	where := fmt.Sprintf("%s:%d: ", t.file, line)
+	if object != "" {
+		where += fmt.Sprintf("object %q: ", object)
+	}
+	return &Error{text: where + strings.Join(strings.Fields(text), " "), err: err}
+}
+
+// Error is a template that cannot be parsed or executed.
+type Error struct {
+	text string
+	err  error
+}
+
+// Error is one line that begins with "FILE:LINE: ".
+func (e *Error) Error() string { return e.text }
+
+// Unwrap returns the error of text/template, or ErrTooLarge.
+func (e *Error) Unwrap() error { return e.err }
+
+// sameMap tells whether two maps are one.
+func sameMap(a, b map[string]any) bool {
+	return reflect.ValueOf(a).UnsafePointer() == reflect.ValueOf(b).UnsafePointer()
+}

@@ -1,0 +1,181 @@
+import { bucketFrom, bucketTo, type Data, type Spread } from "./data";
+import { el, svg } from "./dom";
+import { number, seconds } from "./format";
+
+// Rows that are drawn for each phase; further groups are in the table.
+const rowsPerPhase = 6;
+const rowHeight = 44;
+const top = 16;
+const bottom = 24;
+
+type View = "density" | "share";
+
+// startup draws how long the pods' phases took: one ridge for each phase and
+// group on a common logarithmic scale.
+export function startup(data: Data, host: HTMLElement): (width: number) => void {
+  const spreads = shown(data.startup ?? []);
+  if (spreads.length === 0) {
+    host.hidden = true;
+    return () => {};
+  }
+  let view: View = "density";
+  let width = 600;
+  const canvas = el("div", { class: "ridges" });
+  const readout = el("p", { class: "readout" }, "");
+  const draw = () => canvas.replaceChildren(ridges(data, spreads, view, width, (t) => (readout.textContent = t)));
+  const choose = (v: View, label: string) => {
+    const b = el("button", { type: "button", "aria-pressed": v === view }, label);
+    b.addEventListener("click", () => {
+      view = v;
+      buttons.forEach((o) => o.setAttribute("aria-pressed", String(o === b)));
+      draw();
+    });
+    return b;
+  };
+  const buttons = [choose("density", "How many took how long"), choose("share", "What share took at most")];
+  buttons[0]!.setAttribute("aria-pressed", "true");
+  buttons[1]!.setAttribute("aria-pressed", "false");
+  host.append(el("figure", { id: "chart-startup" }, el("figcaption", {}, el("span", { class: "choice" }, ...buttons), readout), canvas));
+  return (w) => {
+    width = w;
+    draw();
+  };
+}
+
+function shown(all: Spread[]): Spread[] {
+  const seen = new Map<string, number>();
+  return all.filter((s) => {
+    const n = seen.get(s.phase) ?? 0;
+    seen.set(s.phase, n + 1);
+    return n < rowsPerPhase && (s.counts?.length ?? 0) > 0;
+  });
+}
+
+function ridges(data: Data, spreads: Spread[], view: View, width: number, tell: (t: string) => void): SVGElement {
+  const first = Math.min(...spreads.map((s) => s.first));
+  const last = Math.max(...spreads.map((s) => s.first + s.counts!.length));
+  const from = Math.log10(Math.max(bucketFrom(data.buckets, first), data.buckets.least / 2)) - 0.06;
+  const bound = data.startupBound;
+  const to = Math.max(Math.log10(bucketTo(data.buckets, last)), bound ? Math.log10(bound) + 0.12 : -9);
+  const names = width < 640 ? 0 : 210;
+  const x = (v: number) => names + ((Math.log10(v) - from) / (to - from)) * (width - names - 12);
+  const row = names ? rowHeight : rowHeight + 18;
+  const height = top + spreads.length * row + bottom;
+  const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": spreads.map(describe).join(". ") });
+
+  for (let e = Math.ceil(from); e <= to; e++) {
+    root.append(
+      svg("line", { class: "grid", x1: x(10 ** e), x2: x(10 ** e), y1: top, y2: height - bottom }),
+      svg("text", { class: "tick", x: x(10 ** e), y: height - 8, "text-anchor": "middle" }, seconds(10 ** e)),
+    );
+  }
+  const judged = spreads.filter((s) => s.phase === "created to running").length;
+  if (bound && judged > 0) {
+    root.append(
+      svg("line", { class: "limit", x1: x(bound), x2: x(bound), y1: top - 2, y2: top + judged * row }),
+      svg("text", { class: "limit", x: x(bound), y: 10, "text-anchor": x(bound) > width - 60 ? "end" : "middle" }, "bound " + seconds(bound)),
+    );
+  }
+  spreads.forEach((s, i) => root.append(ridge(data, s, view, { x, base: top + (i + 1) * row - 2, height: rowHeight - 10, names, width, tone: tone(s.phase) })));
+  const hair = svg("line", { class: "hair", y1: top, y2: height - bottom, visibility: "hidden" });
+  root.append(hair);
+  root.addEventListener("mousemove", (e) => {
+    const at = 10 ** (from + ((e.offsetX - names) / (width - names - 12)) * (to - from));
+    const i = Math.min(Math.max(Math.floor((e.offsetY - top) / row), 0), spreads.length - 1);
+    hair.setAttribute("x1", String(e.offsetX));
+    hair.setAttribute("x2", String(e.offsetX));
+    hair.setAttribute("visibility", e.offsetX < names ? "hidden" : "visible");
+    tell(e.offsetX < names ? "" : `${phase(spreads[i]!)}, ${spreads[i]!.group}: ${share(data, spreads[i]!, at)} took at most ${seconds(at)}`);
+  });
+  root.addEventListener("mouseleave", () => {
+    hair.setAttribute("visibility", "hidden");
+    tell("");
+  });
+  return root;
+}
+
+interface Place {
+  x: (v: number) => number;
+  base: number;
+  height: number;
+  names: number;
+  width: number;
+  tone: string;
+}
+
+function ridge(data: Data, s: Spread, view: View, p: Place): SVGElement {
+  const g = svg("g", { class: "ridge " + p.tone });
+  g.append(svg("line", { class: "base", x1: p.names, x2: p.width - 12, y1: p.base, y2: p.base }));
+  g.append(svg("path", { class: "area", d: outline(data, s, view, p) }));
+  for (const [name, v] of [["p50", s.p50], ["p90", s.p90], ["p99", s.p99]] as const) {
+    if (v === null || v <= 0) continue;
+    const at = p.x(v);
+    g.append(svg("line", { class: "quantile " + name, x1: at, x2: at, y1: p.base - (name === "p99" ? p.height : p.height * 0.75), y2: p.base }));
+    // p50 has its figure before the ridge, p99 behind its mark.
+    if (p.names === 0 || name === "p90") continue;
+    const label = `${name} ${seconds(v)}`;
+    const wide = 6.2 * label.length;
+    const begin = p.x(Math.max(bucketFrom(data.buckets, s.first), data.buckets.least / 2));
+    const left = name === "p50" || at + wide > p.width;
+    const x = name === "p50" && begin - wide > p.names ? begin - 6 : left ? at - 5 : at + 5;
+    g.append(svg("text", { class: "figure", x, y: name === "p50" ? p.base - 4 : p.base - p.height + 9, "text-anchor": left ? "end" : "start" }, label));
+  }
+  const group = short(s.group || "no group", p.names ? 20 : Math.floor((p.width - 330) / 7));
+  if (p.names) {
+    g.append(
+      svg("text", { class: "name", x: 0, y: p.base - 17 }, phase(s)),
+      svg("text", { class: "sub", x: 0, y: p.base - 3 }, `${group}, ${number(s.n)} pods`),
+    );
+  } else {
+    g.append(
+      svg("text", { class: "name", x: 0, y: p.base - rowHeight + 4 }, phase(s), svg("tspan", { class: "sub", dx: 6 }, group)),
+      svg("text", { class: "sub", x: p.width - 12, y: p.base - rowHeight + 4, "text-anchor": "end" }, `p50 ${seconds(s.p50 ?? 0)}, p99 ${seconds(s.p99 ?? 0)}`),
+    );
+  }
+  return g;
+}
+
+// outline is the ridge itself: the buckets' heights, or the running share.
+function outline(data: Data, s: Spread, view: View, p: Place): string {
+  const counts = s.counts!;
+  const most = Math.max(...counts);
+  const floor = data.buckets.least / 2;
+  let d = "";
+  let sum = 0;
+  counts.forEach((n, i) => {
+    sum += n;
+    const x0 = p.x(Math.max(bucketFrom(data.buckets, s.first + i), floor));
+    const x1 = p.x(bucketTo(data.buckets, s.first + i));
+    const high = view === "density" ? n / most : sum / s.n;
+    // What is there is seen, were it one pod in a hundred thousand.
+    const y = p.base - Math.max(high * (p.height - 2), n > 0 ? 1.5 : 0);
+    d += `${i === 0 ? `M${x0.toFixed(1)} ${p.base}V${y.toFixed(1)}` : `V${y.toFixed(1)}`}H${x1.toFixed(1)}`;
+  });
+  return d + (view === "share" ? `H${(p.width - 12).toFixed(1)}` : "") + `V${p.base}Z`;
+}
+
+function tone(phase: string): string {
+  return { "created to running": "t1", "created to bound": "t2", "bound to running": "t3", "deleting to deleted": "t4" }[phase] ?? "t1";
+}
+
+// short cuts a name that has no room; the table has it in full.
+function short(name: string, most: number): string {
+  return name.length > most ? name.slice(0, Math.max(most - 1, 1)) + "…" : name;
+}
+
+function phase(s: Spread): string {
+  return s.phase.replace(" to ", " → ");
+}
+
+function describe(s: Spread): string {
+  return `${s.phase}, ${s.group}: ${s.n} pods, p50 ${seconds(s.p50 ?? 0)}, p90 ${seconds(s.p90 ?? 0)}, p99 ${seconds(s.p99 ?? 0)}`;
+}
+
+function share(data: Data, s: Spread, at: number): string {
+  let sum = 0;
+  s.counts!.forEach((n, i) => {
+    if (bucketTo(data.buckets, s.first + i) <= at) sum += n;
+  });
+  const percent = (100 * sum) / (s.n + s.open);
+  return number(Math.floor(percent * 10) / 10) + " %";
+}
