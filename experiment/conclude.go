@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/windtunnel/windtunnel/junit"
@@ -57,16 +59,32 @@ func (r *run) leave(ctx context.Context, ended error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
 	defer cancel()
 	if r.generator != nil {
-		for i := range r.scenario.Namespaces.Count {
-			path := fmt.Sprintf("/api/v1/namespaces/%s-%d", r.scenario.Namespaces.Prefix, i+1)
-			if _, err := r.watcher.Do(ctx, &wire.Request{Method: http.MethodDelete, Path: path}); err != nil {
-				r.log.Warn("a namespace was left behind", slog.String("path", path), slog.Any("error", err))
-			}
-		}
+		r.deleteNamespaces(ctx)
 	}
 	if r.fleet != nil {
 		if err := r.fleet.Delete(ctx); err != nil {
 			r.log.Warn("nodes were left behind", slog.Any("error", err))
+		}
+	}
+}
+
+// deleteNamespaces deletes the scenario's namespaces and waits until they are
+// gone, so that a next run does not begin among leftovers.
+func (r *run) deleteNamespaces(ctx context.Context) {
+	left := map[string]bool{}
+	for i := range r.scenario.Namespaces.Count {
+		left[fmt.Sprintf("/api/v1/namespaces/%s-%d", r.scenario.Namespaces.Prefix, i+1)] = true
+	}
+	for method := http.MethodDelete; len(left) > 0; method = http.MethodGet {
+		for path := range left {
+			answer, err := r.watcher.Do(ctx, &wire.Request{Method: method, Path: path})
+			if err == nil && answer.Code == http.StatusNotFound {
+				delete(left, path)
+			}
+		}
+		if len(left) > 0 && r.nap(ctx) != nil {
+			r.log.Warn("namespaces were left behind", slog.Any("paths", slices.Sorted(maps.Keys(left))))
+			return
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"time"
 
@@ -291,6 +292,7 @@ func (r *run) populate(ctx context.Context) error {
 	}
 	f, err := fleet.Start(ctx, r.scenario.Fleet, fleet.Options{
 		Endpoint: r.plane.Endpoint("fleet"), Records: r.records, Clock: r.clock, Log: r.log, Seed: r.scenario.Seed,
+		Name: r.fleetName(),
 	})
 	if err != nil {
 		return err
@@ -310,4 +312,13 @@ func (r *run) populate(ctx context.Context) error {
 	}
 	r.mark(record.MarkFleetReady, fmt.Sprint(r.scenario.Fleet.Nodes), "")
 	return nil
+}
+
+// fleetName tells this run's nodes from those of others in a cluster that we
+// share; on a plane of our own the default does.
+func (r *run) fleetName() string {
+	if r.options.Kubeconfig == "" {
+		return ""
+	}
+	return "windtunnel-" + strconv.FormatInt(r.clock.Epoch().Unix(), 36)
 }

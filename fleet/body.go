@@ -57,7 +57,7 @@ func newModel(name string, cfg scenario.Fleet) (*model, error) {
 // node returns the body of a node that is Ready from the start: a POST keeps
 // the status that it carries.
 func (m *model) node(index uint32, now time.Time) ([]byte, error) {
-	name := nodeName(index)
+	name := m.nodeName(index)
 	labels := maps.Clone(m.labels)
 	labels["kubernetes.io/hostname"] = name
 	at := metav1.NewTime(now)
@@ -86,7 +86,7 @@ func (m *model) node(index uint32, now time.Time) ([]byte, error) {
 // written field by field (k8s.io/api coordination/v1 and meta/v1,
 // generated.proto), since a fleet writes thousands of them a second.
 func (m *model) appendLease(dst []byte, n *node, version string, now time.Time) []byte {
-	name := nodeName(n.index)
+	name := m.nodeName(n.index)
 	var scratch [512]byte
 	owner := object.AppendString(scratch[:0:128], 1, "Node")
 	owner = object.AppendString(owner, 3, name)

@@ -40,7 +40,7 @@ type Options struct {
 	Clock       clock.Clock
 	Log         *slog.Logger // may be nil
 	Seed        uint64
-	Name        string // value of the nodes' label windtunnel.dev/fleet; default "fleet"
+	Name        string // nodes are NAME-000000 ... with the label windtunnel.dev/fleet=NAME; default "node"
 	Connections int    // default 8; real kubelets have one each, so few of them hold calls back that those would send
 }
 
@@ -127,7 +127,7 @@ func defaults(o Options, cfg scenario.Fleet) (Options, scenario.Fleet, error) {
 		return o, cfg, fmt.Errorf("fleet: lease %v: want whole seconds, or 0s for none", lease)
 	}
 	if o.Name == "" {
-		o.Name = "fleet"
+		o.Name = "node"
 	}
 	if o.Connections <= 0 {
 		o.Connections = defaultConnections

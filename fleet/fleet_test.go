@@ -75,7 +75,7 @@ func TestNodesAreBornReady(t *testing.T) {
 	eventually(t, "leases", func() bool { return f.Stats().Leases == 20 && len(s.Leases()) == 20 })
 	nodes, leases := s.Nodes(), s.Leases()
 	n := nodes[7]
-	if n.Name != "node-000007" || n.Labels["kubernetes.io/hostname"] != n.Name || n.Labels["zone"] != "a" || n.Labels[object.FleetLabel] != "fleet" {
+	if n.Name != "node-000007" || n.Labels["kubernetes.io/hostname"] != n.Name || n.Labels["zone"] != "a" || n.Labels[object.FleetLabel] != "node" {
 		t.Errorf("node %s: labels %v", n.Name, n.Labels)
 	}
 	if n.Status.NodeInfo.KubeletVersion != fleettest.Version || n.Status.Capacity.Cpu().Value() != 64 || n.Status.Allocatable.Pods().Value() != 110 ||

@@ -45,15 +45,17 @@ type nodeView struct {
 	seen, schedulable, was bool
 }
 
-func nodeName(index uint32) string { return fmt.Sprintf("node-%06d", index) }
+// nodeName returns the name of a node: the fleet's and the node's number, so
+// that two fleets can live in one cluster.
+func (m *model) nodeName(index uint32) string { return fmt.Sprintf("%s-%06d", m.fleet, index) }
 
 // index returns the number of a node of the fleet from its name.
 func (f *Fleet) index(name []byte) (uint32, bool) {
-	const prefix = "node-"
-	if len(name) < len(prefix)+6 || string(name[:len(prefix)]) != prefix {
+	prefix := len(f.model.fleet) + 1
+	if len(name) < prefix+6 || string(name[:prefix-1]) != f.model.fleet || name[prefix-1] != '-' {
 		return 0, false
 	}
-	digits := name[len(prefix):]
+	digits := name[prefix:]
 	if len(digits) > 6 && digits[0] == '0' || len(digits) > 9 {
 		return 0, false
 	}
@@ -145,7 +147,7 @@ func (f *Fleet) nodeMade(j *job) {
 	n := j.node
 	n.job = nil
 	if j.action == nodeRead && j.answer.fleet != f.model.fleet {
-		f.fail(fmt.Errorf("fleet: node %s: %w", nodeName(n.index), ErrForeign))
+		f.fail(fmt.Errorf("fleet: node %s: %w", f.model.nodeName(n.index), ErrForeign))
 		f.freeJob(j)
 		return
 	}

@@ -27,7 +27,7 @@ func (f *Fleet) build(j *job) bool {
 	if n.state == nodeGone || n.state == nodeLeaving && j.action != nodeDelete && j.action != nodeRead {
 		return false
 	}
-	name := nodeName(n.index)
+	name := f.model.nodeName(n.index)
 	now := f.clock.Wall(f.clock.Now())
 	switch j.action {
 	case nodeCreate:

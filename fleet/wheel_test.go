@@ -112,10 +112,10 @@ func TestLags(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	f := &Fleet{nodes: make([]*node, 2_000_000)}
+	f := &Fleet{nodes: make([]*node, 2_000_000), model: &model{fleet: "node"}}
 	for _, i := range []uint32{0, 7, 999_999, 1_000_000, 1_999_999} {
-		if got, ok := f.index([]byte(nodeName(i))); !ok || got != i {
-			t.Errorf("%s is %d, %v", nodeName(i), got, ok)
+		if got, ok := f.index([]byte(f.model.nodeName(i))); !ok || got != i {
+			t.Errorf("%s is %d, %v", f.model.nodeName(i), got, ok)
 		}
 	}
 	for _, name := range []string{"", "node-", "node-00001", "node-0000001", "node-2000000", "node-00000x", "mode-000001", "node-9999999999"} {
@@ -126,7 +126,7 @@ func TestNames(t *testing.T) {
 }
 
 func TestAddresses(t *testing.T) {
-	f := &Fleet{nextBlock: firstPod, nodes: make([]*node, 2)}
+	f := &Fleet{nextBlock: firstPod, nodes: make([]*node, 2), model: &model{fleet: "node"}}
 	a, b := &node{}, &node{index: 1}
 	seen := map[uint32]bool{}
 	for range 40 {

@@ -59,7 +59,7 @@ func TestCondensedLinesKeepTheirPeaks(t *testing.T) {
 }
 
 func TestRatesAreOverASecond(t *testing.T) {
-	g, rates := perSecond(grid{width: 100 * time.Millisecond, n: 20}, slices.Repeat([]float64{1, 3}, 10))
+	g, rates := perSecond(grid{width: 100 * time.Millisecond, n: 20}, slices.Repeat([]float64{1, 3}, 10), time.Second)
 	if g.width != time.Second || !slices.Equal(rates, []float64{20, 20}) {
 		t.Errorf("rates %v per %v", rates, g.width)
 	}
@@ -123,8 +123,11 @@ func TestRatesOfCounters(t *testing.T) {
 	if !slices.EqualFunc(got, want, func(a, b point) bool { return a.at == b.at && math.Abs(a.value-b.value) < 1e-9 }) {
 		t.Errorf("rates %v, want %v", got, want)
 	}
-	if sum := total([]point{{at(1), 2}, {at(2), 2.5}, {at(3), 0.5}}); sum != 3 {
-		t.Errorf("total %v over a restart, want 3", sum)
+	counter := []point{{at(1), 2}, {at(2), 2.5}, {at(3), 0.5}, {at(4), 1.5}, {at(9), 7}}
+	for _, c := range []struct{ from, to, want float64 }{{0, 5, 2}, {2, 4, 1.5}, {2.5, 3, 0.5}, {5, 8, 0}, {0, 9, 7.5}} {
+		if sum := rise(counter, span{at(c.from), at(c.to)}); sum != c.want {
+			t.Errorf("from %v to %v s the counter rose by %v, want %v", c.from, c.to, sum, c.want)
+		}
 	}
 }
 

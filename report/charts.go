@@ -99,15 +99,16 @@ func (t *tally) loadCharts() []TimeChart {
 	if slices.Max(t.calls.due) == 0 {
 		return nil
 	}
-	window, due := perSecond(t.base, t.calls.due)
-	_, ok := perSecond(t.base, t.calls.ok)
-	lines := []namedValues{{"requested", t.requestedRate(window)}, {"offered (due)", due}, {"achieved (succeeded)", ok}}
+	width := window(t.base, t.calls.due)
+	g, due := perSecond(t.base, t.calls.due, width)
+	_, ok := perSecond(t.base, t.calls.ok, width)
+	lines := []namedValues{{"requested", t.requestedRate(g)}, {"offered (due)", due}, {"achieved (succeeded)", ok}}
 	if slices.Max(t.calls.bad) > 0 {
-		_, bad := perSecond(t.base, t.calls.bad)
+		_, bad := perSecond(t.base, t.calls.bad, width)
 		lines = append(lines, namedValues{"failed or unanswered", bad})
 	}
 	return []TimeChart{
-		drawn(window, TimeChart{ID: "load", Title: "Offered and achieved load", Unit: "calls/s"}, lines),
+		drawn(g, TimeChart{ID: "load", Title: "Offered and achieved load", Unit: "calls/s"}, lines),
 		drawn(t.base, TimeChart{ID: "open", Title: "Calls due and not yet answered, on average", Unit: "calls"},
 			[]namedValues{{"waiting", t.calls.open.values()}}),
 	}

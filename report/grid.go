@@ -120,10 +120,10 @@ func condense(name string, fine grid, values []float64, most int) (Line, grid) {
 	return line, out
 }
 
-// perSecond turns counts per bin into rates over windows of at least a second:
-// shorter ones would show the grain of the counting, not the rate.
-func perSecond(fine grid, counts []float64) (grid, []float64) {
-	k := max(1, int((time.Second+fine.width-1)/fine.width))
+// perSecond turns counts per bin into rates over windows of at least the given
+// width.
+func perSecond(fine grid, counts []float64, least time.Duration) (grid, []float64) {
+	k := max(1, int((least+fine.width-1)/fine.width))
 	out := grid{from: fine.from, width: time.Duration(k) * fine.width, n: (fine.n + k - 1) / k}
 	rates := make([]float64, out.n)
 	for i, c := range counts {
@@ -183,4 +183,24 @@ func (p presence) values() []float64 {
 		out[i] = max(out[i]+p.part[i], 0) // rounding may leave -0.0000001
 	}
 	return out
+}
+
+// window is how wide rates of such counts should be drawn: where few things
+// happen in a second, a second's count shows its grain and not the rate.
+func window(fine grid, counts []float64) time.Duration {
+	g, rates := perSecond(fine, counts, time.Second)
+	sum, busy := 0.0, 0.0
+	for _, r := range rates {
+		sum += r * g.width.Seconds()
+		if r > 0 {
+			busy += g.width.Seconds()
+		}
+	}
+	const enough = 15.0 // things in a window
+	for _, w := range []time.Duration{time.Second, 2 * time.Second, 5 * time.Second} {
+		if sum*w.Seconds() >= enough*busy {
+			return w
+		}
+	}
+	return 5 * time.Second
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/windtunnel/windtunnel/clock"
 	"github.com/windtunnel/windtunnel/record"
@@ -165,7 +166,7 @@ func (t *tally) podCharts() []TimeChart {
 	pace := []namedValues{{"created", reached[created]}, {"running", reached[podRunning]}, {"deleted", reached[deleted]}}
 	window := g
 	for i := range pace {
-		window, pace[i].values = perSecond(g, pace[i].values)
+		window, pace[i].values = perSecond(g, pace[i].values, time.Second)
 	}
 	return []TimeChart{
 		drawn(g, TimeChart{ID: "pods", Title: "Pods", Unit: "pods"}, number),

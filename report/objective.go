@@ -15,6 +15,7 @@ import (
 // Objective is a judged objective with what makes it comparable to the others.
 type Objective struct {
 	slo.Result
+	name string  // as it is shown: without the set's name where all are of one set
 	Used float64 // how much of its bound it used: 1 is at the bound, more is beyond it; NaN when nothing was measured
 }
 
@@ -22,13 +23,32 @@ type Objective struct {
 // how much of the bound was used.
 func rankObjectives(results []slo.Result) []Objective {
 	out := make([]Objective, len(results))
+	set := commonSet(results)
 	for i, r := range results {
-		out[i] = Objective{r, used(r)}
+		out[i] = Objective{r, strings.TrimPrefix(cmp.Or(r.Name, r.SLI), set), used(r)}
 	}
 	slices.SortStableFunc(out, func(a, b Objective) int {
 		return cmp.Or(cmp.Compare(badness(b.Verdict), badness(a.Verdict)), cmp.Compare(known(b.Used), known(a.Used)))
 	})
 	return out
+}
+
+// commonSet is what the names of objectives that came of one line of the
+// scenario begin with ("kubernetes: mutating calls"), where there is only one
+// such line; with several, names need it to be told apart.
+func commonSet(results []slo.Result) string {
+	set := ""
+	for _, r := range results {
+		head, _, ok := strings.Cut(r.Name, ": ")
+		switch head += ": "; {
+		case !ok || head == set:
+		case set == "":
+			set = head
+		default:
+			return ""
+		}
+	}
+	return set
 }
 
 func badness(v slo.Verdict) int {
@@ -73,11 +93,14 @@ func (o Objective) Title() string {
 
 // Head is the objective's name with its statistic.
 func (o Objective) Head() string {
-	name := cmp.Or(o.Name, o.SLI)
-	if o.Statistic != "" {
-		name = o.Statistic + " of " + name
+	return withStatistic(cmp.Or(o.name, o.Name, o.SLI), o.Statistic)
+}
+
+func withStatistic(name, statistic string) string {
+	if statistic == "" {
+		return name
 	}
-	return name
+	return statistic + " of " + name
 }
 
 // About says what the objective is held against: its labels' values, those that
@@ -154,16 +177,15 @@ func (o Objective) UsedText() string {
 
 // Sentence is the verdict for someone who reads nothing else.
 func (r *Report) Sentence() string {
-	n, failed, unknown := len(r.Objectives), 0, 0
-	for _, o := range r.Objectives {
-		switch o.Verdict {
-		case slo.Fail:
-			failed++
-		case slo.Unknown:
-			unknown++
-		}
-	}
+	n, failed, unknown := len(r.Objectives), r.count(slo.Fail), r.count(slo.Unknown)
 	switch {
+	case r.Judgement.Verdict == slo.Unknown && len(r.Judgement.Reasons) > 0:
+		first, _ := cutSentence(r.Judgement.Reasons[0])
+		return sentence("No verdict: " + first)
+	case r.Judgement.Verdict == slo.Unknown && unknown > 0:
+		return fmt.Sprintf("No verdict: %s of %s objectives could not be measured.", unit.Number(float64(unknown)), unit.Number(float64(n)))
+	case r.Judgement.Verdict == slo.Unknown:
+		return "No verdict: there was nothing to judge."
 	case r.Judgement.Verdict == slo.Pass && n == 1:
 		return "The objective is met: " + r.worst("of") + "."
 	case r.Judgement.Verdict == slo.Pass && n == 2:
@@ -174,15 +196,17 @@ func (r *Report) Sentence() string {
 		return "The objective is missed: " + r.worst("instead of") + "."
 	case failed == 1:
 		return fmt.Sprintf("One of %s objectives is missed: %s.", unit.Number(float64(n)), r.worst("instead of"))
-	case failed > 0:
-		return fmt.Sprintf("%s of %s objectives are missed; the worst: %s.", unit.Number(float64(failed)), unit.Number(float64(n)), r.worst("instead of"))
-	case len(r.Judgement.Reasons) > 0:
-		return sentence("No verdict: " + r.Judgement.Reasons[0])
-	case unknown > 0:
-		return fmt.Sprintf("No verdict: %s of %s objectives could not be measured.", unit.Number(float64(unknown)), unit.Number(float64(n)))
 	default:
-		return "No verdict: there was nothing to judge."
+		return fmt.Sprintf("%s of %s objectives are missed; the worst: %s.", unit.Number(float64(failed)), unit.Number(float64(n)), r.worst("instead of"))
 	}
+}
+
+// cutSentence splits a text behind its first sentence.
+func cutSentence(s string) (first, rest string) {
+	if i := strings.Index(s, ". "); i >= 0 {
+		return s[:i+1], s[i+2:]
+	}
+	return s, ""
 }
 
 // worst is the first objective as a clause: "p99 of pod startup is 3.1 s of at most 5 s".

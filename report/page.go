@@ -120,17 +120,32 @@ func (p *page) Took() string { return unit.Seconds(math.Round(p.Duration*10) / 1
 // reasons are what neither the first sentence nor the objectives' rows say.
 func (r *Report) reasons() []string {
 	var out []string
-	for _, s := range r.Judgement.Reasons {
-		if s = sentence(s); s != "" && !strings.HasSuffix(r.Sentence(), s) && !r.tellsRow(s) {
+	for i, s := range r.Judgement.Reasons {
+		if i == 0 && r.Judgement.Verdict == slo.Unknown {
+			_, s = cutSentence(s) // the first one is in the verdict's sentence
+		}
+		if s = sentence(s); s != "" && !r.tellsRow(s) {
 			out = append(out, s)
 		}
+	}
+	if n := r.count(slo.Fail); n > 0 && r.Judgement.Verdict == slo.Unknown {
+		out = append(out, fmt.Sprintf("If the figures could be believed, %d of %d objectives would be missed.", n, len(r.Objectives)))
 	}
 	return out
 }
 
+func (r *Report) count(v slo.Verdict) (n int) {
+	for _, o := range r.Objectives {
+		if o.Verdict == v {
+			n++
+		}
+	}
+	return n
+}
+
 // tellsRow reports whether a reason repeats an objective's outcome.
 func (r *Report) tellsRow(reason string) bool {
-	return slices.ContainsFunc(r.Objectives, func(o Objective) bool { return strings.HasPrefix(reason, o.Head()) }) ||
+	return slices.ContainsFunc(r.Objectives, func(o Objective) bool { return strings.HasPrefix(reason, withStatistic(o.Name, o.Statistic)) }) ||
 		strings.HasPrefix(reason, "And ") && strings.Contains(reason, " more objectives: ")
 }
 

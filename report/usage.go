@@ -80,15 +80,20 @@ func rates(counter []point) []point {
 	return out
 }
 
-// total returns how far a counter rose, restarts included, and what it had when
-// it was first seen: a process's counter starts at 0.
-func total(counter []point) float64 {
-	sum, last := 0.0, 0.0
+// rise returns how far a counter rose within a part of the run, restarts
+// included, from its last value before that part or the first in it.
+func rise(counter []point, within span) float64 {
+	sum, last, known := 0.0, 0.0, false
 	for _, p := range counter {
-		if p.value < last {
-			last = 0
+		switch {
+		case p.at > within.to:
+			return sum
+		case p.at > within.from && known && p.value < last:
+			sum += p.value // it counts from 0 again
+		case p.at > within.from && known:
+			sum += p.value - last
 		}
-		sum, last = sum+p.value-last, p.value
+		last, known = p.value, true
 	}
 	return sum
 }
@@ -132,7 +137,8 @@ func gap(points []point, next int, last float64, ahead bool) float64 {
 	}
 }
 
-// ComponentRow is what one component took over the run.
+// ComponentRow is what one component took from the run's begin, when plane and
+// fleet were ready, to its end; peaks are of all that was recorded.
 type ComponentRow struct {
 	Name        string
 	CPUSeconds  float64
@@ -153,10 +159,9 @@ func (t *tally) componentRows(facts []record.ComponentFact) []ComponentRow {
 	for _, name := range t.components(facts) {
 		row := ComponentRow{Name: name, PerPod: math.NaN()}
 		if counter := t.usage.cpu[name]; counter != nil {
-			row.cpu, row.CPUSeconds = rates(*counter), total(*counter)
-			first, last := (*counter)[0], (*counter)[len(*counter)-1]
-			if d := last.at.Sub(first.at).Seconds(); d > 0 {
-				row.Mean = (row.CPUSeconds - first.value) / d
+			row.cpu, row.CPUSeconds = rates(*counter), rise(*counter, span{t.begin, t.end})
+			if d := t.end.Sub(max(t.begin, (*counter)[0].at)).Seconds(); d > 0 {
+				row.Mean = row.CPUSeconds / d
 			}
 		}
 		if sizes := t.usage.mem[name]; sizes != nil {

@@ -14,9 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// namePrefix begins the name of every folder and control group of windtunnel;
-// what does not begin so is never removed.
-const namePrefix = "windtunnel-"
+// namePrefix begins the name of every private folder and control group; what
+// does not begin so is never removed. It is not "windtunnel-" alone: others,
+// such as the verb up for its logs, name their own temporary folders so.
+const namePrefix = "windtunnel-run-"
 
 // Cgroup is a control group made for one process, in cgroup v1 one folder for
 // each controller. A nil Cgroup is one without limits.

@@ -3,8 +3,10 @@ package process
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -52,16 +54,32 @@ func awaitGone(pid int, start uint64) {
 	}
 }
 
+// removeFolder removes a private folder, its ledger last: a folder without one
+// is nobody's, and a removal that is cut off must be found by the next sweep.
 func removeFolder(dir string) error {
 	if !strings.HasPrefix(filepath.Base(dir), namePrefix) {
 		return fmt.Errorf("remove folder %s: it is not one of windtunnel's", dir)
+	}
+	found, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	faults := []error{err}
+	for _, e := range found {
+		if e.Name() != ledgerFile {
+			faults = append(faults, os.RemoveAll(filepath.Join(dir, e.Name())))
+		}
+	}
+	if err := errors.Join(faults...); err != nil {
+		return fmt.Errorf("remove folder %s: %w", dir, err)
 	}
 	return os.RemoveAll(dir)
 }
 
 // Sweep removes what runs left in the folders bases whose windtunnel and
 // keeper were both killed, and returns the folders that it removed. It touches
-// only folders of this user that nobody holds locked.
+// only folders of this user that bear the name of a Keeper's folder, hold a
+// ledger that names them, and are locked by nobody.
 func Sweep(bases ...string) ([]string, error) {
 	var removed []string
 	var faults []error
@@ -83,12 +101,16 @@ func Sweep(bases ...string) ([]string, error) {
 	return removed, errors.Join(faults...)
 }
 
-// sweepUnborn removes empty folders whose maker was killed before it could lock
-// them; a maker that lives needs a moment, not a minute.
+// sweepUnborn removes empty folders whose maker was killed before it could write
+// their ledger; a maker that lives needs a moment for that, not a minute.
 func sweepUnborn(base string) {
-	found, err := filepath.Glob(filepath.Join(base, newPrefix+"*"))
-	if err != nil {
-		return // a base that is no pattern; Sweep has said so
+	var found []string
+	for _, prefix := range []string{newPrefix, namePrefix} {
+		some, err := filepath.Glob(filepath.Join(base, prefix+"*"))
+		if err != nil {
+			return // a base that is no pattern; Sweep has said so
+		}
+		found = append(found, some...)
 	}
 	now := clock.Start().Epoch()
 	for _, dir := range found {
@@ -112,10 +134,14 @@ func sweepFolder(dir string) (bool, error) {
 		return false, nil //nolint:nilerr // its windtunnel lives
 	}
 	defer lock.Close()
-	var entries []entry
-	if ledger, err := os.Open(filepath.Join(dir, ledgerFile)); err == nil {
-		entries = readEntries(ledger)
-		_ = ledger.Close() // it was only read
+	ledger, err := os.Open(filepath.Join(dir, ledgerFile))
+	if err != nil {
+		return false, nil //nolint:nilerr // not made by a Keeper
 	}
-	return true, clean(append(entries, entry{Dir: dir}))
+	entries := readEntries(ledger)
+	_ = ledger.Close() // it was only read
+	if !slices.Contains(entries, entry{Dir: dir}) {
+		return false, nil
+	}
+	return true, clean(entries)
 }

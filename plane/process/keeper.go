@@ -162,7 +162,7 @@ func (k *Keeper) Close() error {
 	if k.pipe == nil {
 		return nil
 	}
-	err := errors.Join(os.RemoveAll(k.dir), k.pipe.Close())
+	err := errors.Join(removeFolder(k.dir), k.pipe.Close())
 	k.pipe = nil
 	_ = k.cmd.Wait() // killed or not: the folder is gone, or err says so
 	return errors.Join(err, k.ledger.Close(), k.lock.Close())

@@ -174,6 +174,39 @@ func TestSweepRemovesWhatAKilledKeeperLeft(t *testing.T) {
 	}
 }
 
+// Temporary folders of others may begin with the tool's name, too.
+func TestSweepSparesWhatNoKeeperHasMade(t *testing.T) {
+	base := t.TempDir()
+	ledgers := map[string]string{
+		"windtunnel-up-1":   "",
+		"windtunnel-run-1":  "", // no ledger
+		"windtunnel-run-2":  "nonsense\n",
+		"windtunnel-run-3":  `{"dir":"/somewhere/else"}` + "\n",
+		"windtunnel123":     "",
+		"windtunnel-bench1": `{"dir":"` + filepath.Join(base, "windtunnel-bench1") + `"}` + "\n",
+	}
+	for name, ledger := range ledgers {
+		if err := os.Mkdir(filepath.Join(base, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if ledger == "" {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(base, name, "ledger"), []byte(ledger), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	removed, err := process.Sweep(base)
+	if err != nil || len(removed) != 0 {
+		t.Errorf("removed %v, %v", removed, err)
+	}
+	for name := range ledgers {
+		if !exists(filepath.Join(base, name)) {
+			t.Errorf("%s is gone", name)
+		}
+	}
+}
+
 func TestCloseOfAKeeperLeavesNothing(t *testing.T) {
 	base := t.TempDir()
 	k, err := process.StartKeeper(os.Args[0], base)

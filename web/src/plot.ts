@@ -46,14 +46,16 @@ export function specOf(c: TimeChart): PlotSpec {
   const offset = stepped ? 0 : c.id === "pods" || c.id === "open" ? 1 : 0.5;
   const n = c.lines[0]?.mean.length ?? 0;
   const order = dashOrder(c);
+  // A step needs its end: the last value stands there once more.
+  const ended = <T>(v: T[]): T[] => (stepped && v.length > 0 ? [...v, v[v.length - 1]!] : v);
   const curve = (line: Line, i: number): Curve => ({
     name: line.name,
     unit: c.unit,
     colour: "c" + ((i % 6) + 1),
     dash: dashes[order[i]! % dashes.length]!,
-    values: line.mean,
-    low: line.low,
-    high: line.high,
+    values: ended(line.mean),
+    low: line.low && ended(line.low),
+    high: line.high && ended(line.high),
     limit: line.limit,
     fill: c.lines.length === 1 || (c.id === "pods" && i === c.lines.length - 1),
     stepped,
@@ -62,7 +64,7 @@ export function specOf(c: TimeChart): PlotSpec {
     id: c.id,
     title: c.title,
     unit: c.unit,
-    times: Array.from({ length: n }, (_, i) => c.from + (i + offset) * c.width),
+    times: Array.from({ length: stepped && n > 0 ? n + 1 : n }, (_, i) => c.from + (i + offset) * c.width),
     curves: c.lines.map(curve),
     height: 190,
   };
