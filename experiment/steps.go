@@ -80,7 +80,7 @@ func (r *run) trial(all bodies) error {
 		if step.Create == nil || step.Create.Count == 0 {
 			continue
 		}
-		if _, err := all[step.Create.Body].Render(nil, r.vars(step.Name, step.Create, 0)); err != nil {
+		if _, err := all[step.Create.Body].Render(nil, r.vars(step.Create, 0)); err != nil {
 			faults = append(faults, fmt.Errorf("%w (the first object of step %q)", err, step.Name))
 		}
 	}
@@ -98,7 +98,7 @@ func (r *run) namespace(c *scenario.Create, i int) string {
 
 func objectName(c *scenario.Create, i int) string { return fmt.Sprintf("%s-%d", c.Name, i) }
 
-func (r *run) vars(_ string, c *scenario.Create, i int) template.Vars {
+func (r *run) vars(c *scenario.Create, i int) template.Vars {
 	return template.Vars{
 		Name: objectName(c, i), Namespace: r.namespace(c, i), Group: c.Group, Index: i,
 		Seed: r.scenario.Seed, With: c.With,
@@ -172,18 +172,25 @@ func (r *run) createObjects(ctx context.Context, step string, c *scenario.Create
 	}
 	m := &made{resource: resource, create: c, name: step, missing: map[int]bool{}}
 	r.made[step] = m
-	return r.generator.Run(ctx, load.Plan{
-		Op:    record.Op{Source: load.Source, Step: step, Verb: "create", Resource: resource.Name, Scope: "resource"},
-		Count: c.Count, Pace: r.pacer(step, c.Pace),
+	return r.generator.Run(ctx, r.creation(m, body))
+}
+
+// creation is the plan of a create step: the same requests in the same order
+// for the same scenario, parameters and seed (rule of measurement 6).
+func (r *run) creation(m *made, body *template.Template) load.Plan {
+	c := m.create
+	return load.Plan{
+		Op:    record.Op{Source: load.Source, Step: m.name, Verb: "create", Resource: m.resource.Name, Scope: "resource"},
+		Count: c.Count, Pace: r.pacer(m.name, c.Pace),
 		Build: func(i int, buf []byte, req *wire.Request) (bool, error) {
 			m.sent = i + 1
-			v := r.vars(step, c, i)
+			v := r.vars(c, i)
 			out, err := body.Render(buf, v)
 			if err != nil {
 				m.miss(i)
 				return false, err
 			}
-			req.Method, req.Path = http.MethodPost, resource.Collection(v.Namespace)
+			req.Method, req.Path = http.MethodPost, m.resource.Collection(v.Namespace)
 			req.ContentType, req.Body, req.Timeout = "application/json", out, time.Duration(c.Timeout)
 			return true, nil
 		},
@@ -192,7 +199,7 @@ func (r *run) createObjects(ctx context.Context, step string, c *scenario.Create
 				m.miss(i)
 			}
 		},
-	})
+	}
 }
 
 func (r *run) deleteObjects(ctx context.Context, step string, d *scenario.Delete) error {

@@ -119,7 +119,7 @@ func (f *Fleet) nodeDue(n *node) {
 		} else {
 			f.stats.skipped++ // the last one is still on its way
 		}
-		n.renewal = max(n.renewal.Add(f.renewAfter()), f.clock.Now())
+		n.renewal = together(max(n.renewal.Add(f.renewAfter()), f.clock.Now()))
 	}
 	f.arm(n)
 }
@@ -140,6 +140,13 @@ func (f *Fleet) renewAfter() time.Duration {
 	quarter := float64(f.cfg.Lease) / 4
 	return time.Duration(quarter * (0.98 + 0.04*f.rng.Float64()))
 }
+
+// leaseGrid is how far a renewal may be put off so that it leaves in one write
+// with others: waking up for each alone costs more than the renewal itself.
+const leaseGrid = clock.Time(100 * time.Millisecond)
+
+// together rounds a due time up to the grid; lateness counts from there.
+func together(t clock.Time) clock.Time { return (t + leaseGrid - 1) / leaseGrid * leaseGrid }
 
 // nodeMade takes the answer to the creation of a node, or the one that was
 // read because it existed.
@@ -185,7 +192,7 @@ func (f *Fleet) leaseHeld(j *job) {
 	if n.renewal == 0 && n.state == nodeAlive {
 		// Anywhere in the first interval, so that nodes that were made together
 		// do not renew together for ever.
-		n.renewal = j.answer.done.Add(time.Duration(f.rng.Float64() * float64(f.renewAfter())))
+		n.renewal = together(j.answer.done.Add(time.Duration(f.rng.Float64() * float64(f.renewAfter()))))
 		f.arm(n)
 	}
 }

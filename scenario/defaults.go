@@ -2,8 +2,6 @@ package scenario
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/windtunnel/windtunnel/unit"
@@ -94,13 +92,7 @@ func (o *Objective) complete() {
 	if o.Name != "" {
 		return
 	}
-	if o.SLO != "" {
-		o.Name = o.SLO
-		return
+	if o.SLO == "" { // its statistic and labels are said beside it
+		o.Name = strings.ReplaceAll(o.SLI, "-", " ")
 	}
-	words := []string{o.SLI, o.Statistic}
-	for _, k := range slices.Sorted(maps.Keys(o.Labels)) {
-		words = append(words, k+"="+o.Labels[k])
-	}
-	o.Name = strings.Join(words, " ")
 }

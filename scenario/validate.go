@@ -59,11 +59,12 @@ func (s *Scenario) check(f *faults) {
 	for i := range s.Objectives {
 		path := fmt.Sprintf("objectives[%d]", i)
 		c.objective(path, &s.Objectives[i])
-		if name := s.Objectives[i].Name; objectives[name] {
-			c.at(path, "objective: name %q stands twice", name)
-		} else {
-			objectives[name] = true
+		o := &s.Objectives[i]
+		what := fmt.Sprint(o.Name, o.SLO, o.Statistic, o.Labels) // how reports tell objectives apart
+		if objectives[what] {
+			c.at(path, "objective: name %q stands twice", o.Name)
 		}
+		objectives[what] = true
 	}
 	for i, p := range s.Published {
 		if p.Measure == "" || p.Source == "" {

@@ -398,3 +398,28 @@ func TestKubeconfig(t *testing.T) {
 		t.Error("the kubeconfig was left behind")
 	}
 }
+
+// TestFullDisk lets the run directory's disk fill up in mid-run.
+func TestFullDisk(t *testing.T) {
+	u := newTunnel(t)
+	disk := filepath.Join(u.dir, "disk")
+	if err := os.Mkdir(disk, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=256k"); err != nil {
+		t.Skipf("a small disk cannot be mounted here: %v", err)
+	}
+	defer func() { _ = syscall.Unmount(disk, 0) }()
+	args := small(t)
+	args[3] = filepath.Join(disk, "run")
+	cmd, out := u.start(args...)
+	if code := exitOf(cmd.Wait()); code != exitFault || !strings.Contains(out.String(), "the records could not be written") ||
+		!strings.Contains(out.String(), "no space left on device") {
+		t.Errorf("exit code %d, want %d\n%s", code, exitFault, out)
+	}
+	if stream, err := record.Read(filepath.Join(disk, "run", record.StreamFile), func(*record.Stream) record.Visitor {
+		return record.Visitor{}
+	}); err != nil || stream.Torn || len(stream.Series) == 0 {
+		t.Errorf("what was written before cannot be read: %v", err)
+	}
+}

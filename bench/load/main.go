@@ -1,0 +1,178 @@
+// Command load compares the load generator with a client-go worker pool: both
+// create the same ConfigMaps on the same plane, each in a process of its own, by
+// turns. It prints CPU per object, peak memory, rate and lateness of both, with
+// ratios (above 1: windtunnel is better), and writes bench/out/load.json.
+// `make bench-load` calls it; it is no part of windtunnel.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/windtunnel/windtunnel/observe/usage"
+)
+
+// Result is what one side did in one turn.
+type Result struct {
+	Objects       int     `json:"objects"`
+	Failed        int     `json:"failed"`
+	Seconds       float64 `json:"seconds"`
+	PerSecond     float64 `json:"objects_per_second"`
+	CPUMs         float64 `json:"cpu_ms_per_object"`
+	PeakRSS       uint64  `json:"peak_rss_bytes"`
+	LateP999      float64 `json:"lateness_p999_seconds"`
+	WithinFiveMs  float64 `json:"sent_within_5ms_share"`
+	RequestedRate float64 `json:"requested_per_second"` // 0: as fast as it goes
+}
+
+// job is what a side is asked to do.
+type job struct {
+	kubeconfig, namespace string
+	objects               int
+	rate                  float64 // 0: as fast as it goes
+	workers               int
+}
+
+func main() {
+	binary := flag.String("bin", "bin/windtunnel", "the binary that boots the plane")
+	out := flag.String("out", "bench/out/load.json", "where the figures go")
+	turns := flag.Int("turns", 3, "turns of each side")
+	side := flag.String("side", "", "internal: run one side")
+	var j job
+	flag.StringVar(&j.kubeconfig, "kubeconfig", "", "internal")
+	flag.StringVar(&j.namespace, "namespace", "", "internal")
+	flag.IntVar(&j.objects, "objects", 10_000, "ConfigMaps in each turn")
+	flag.IntVar(&j.workers, "workers", 32, "calls in flight of both sides")
+	flag.Float64Var(&j.rate, "rate", 0, "internal")
+	flag.Parse()
+	var err error
+	if *side != "" {
+		err = one(*side, j)
+	} else {
+		err = compare(*binary, *out, *turns, j)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// one runs a side and prints its result as JSON.
+func one(side string, j job) error {
+	run := map[string]func(job) (Result, error){"windtunnel": ours, "client-go": clientGo}[side]
+	r, err := run(j)
+	if err != nil {
+		return fmt.Errorf("%s: %w", side, err)
+	}
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return fmt.Errorf("own CPU: %w", err)
+	}
+	r.Objects, r.RequestedRate = j.objects, j.rate
+	r.PerSecond = float64(j.objects) / r.Seconds
+	r.CPUMs = float64(u.Utime.Nano()+u.Stime.Nano()) / 1e6 / float64(j.objects)
+	r.PeakRSS = uint64(u.Maxrss) << 10
+	return json.NewEncoder(os.Stdout).Encode(r)
+}
+
+// compare boots a plane and lets both sides take turns on it: first as fast as
+// it goes, then ours at 80 % of what that gave.
+func compare(binary, out string, turns int, j job) error {
+	up := exec.Command(binary, "up")
+	up.Stderr = os.Stderr
+	said, err := up.StdoutPipe()
+	if err != nil {
+		return fmt.Errorf("boot a plane: %w", err)
+	}
+	if err := up.Start(); err != nil {
+		return fmt.Errorf("boot a plane: %w", err)
+	}
+	defer func() { _ = up.Process.Signal(os.Interrupt); _ = up.Wait() }()
+	line, err := bufio.NewReader(said).ReadString('\n')
+	config, ok := strings.CutPrefix(strings.TrimSpace(line), "export KUBECONFIG=")
+	if !ok {
+		return errors.Join(fmt.Errorf("boot a plane: it said %q", line), err)
+	}
+	j.kubeconfig = config
+	sides := map[string][]Result{}
+	for turn := range turns {
+		for _, side := range []string{"client-go", "windtunnel"} {
+			if err := sidesTurn(sides, side, j, turn); err != nil {
+				return err
+			}
+		}
+	}
+	best := median(sides["windtunnel"], func(r Result) float64 { return r.PerSecond })
+	j.rate = 0.8 * best
+	for turn := range turns {
+		if err := sidesTurn(sides, "windtunnel at 80 %", j, turn); err != nil {
+			return err
+		}
+	}
+	return write(out, sides)
+}
+
+// sidesTurn runs one turn of a side in a process of its own.
+func sidesTurn(sides map[string][]Result, name string, j job, turn int) error {
+	side, _, _ := strings.Cut(name, " ")
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("own executable: %w", err)
+	}
+	namespace := strings.NewReplacer(" ", "", "%", "").Replace(fmt.Sprintf("bench-%s-%d", name, turn))
+	cmd := exec.Command(self, "-side", side, "-kubeconfig", j.kubeconfig, "-namespace", namespace,
+		"-objects", fmt.Sprint(j.objects), "-workers", fmt.Sprint(j.workers), "-rate", fmt.Sprint(j.rate))
+	cmd.Stderr = os.Stderr
+	raw, err := cmd.Output()
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	var r Result
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	fmt.Printf("%-20s %6.0f/s  %.4f ms CPU an object  %5.1f MB  within 5 ms %.2f %%  failed %d\n",
+		name, r.PerSecond, r.CPUMs, float64(r.PeakRSS)/1e6, 100*r.WithinFiveMs, r.Failed)
+	sides[name] = append(sides[name], r)
+	return nil
+}
+
+func median(rs []Result, of func(Result) float64) float64 {
+	values := make([]float64, 0, len(rs))
+	for _, r := range rs {
+		values = append(values, of(r))
+	}
+	slices.Sort(values)
+	return values[len(values)/2]
+}
+
+// write prints the ratios and keeps everything as JSON.
+func write(out string, sides map[string][]Result) error {
+	peer, own := sides["client-go"], sides["windtunnel"]
+	cpu := func(r Result) float64 { return r.CPUMs }
+	rss := func(r Result) float64 { return float64(r.PeakRSS) }
+	rate := func(r Result) float64 { return r.PerSecond }
+	ratios := map[string]float64{
+		"cpu_ms_per_object":  median(peer, cpu) / median(own, cpu),
+		"peak_rss_bytes":     median(peer, rss) / median(own, rss),
+		"objects_per_second": median(own, rate) / median(peer, rate),
+	}
+	fmt.Printf("medians: CPU per object %.4f ms against client-go's %.4f: ratio %.2f\n", median(own, cpu), median(peer, cpu), ratios["cpu_ms_per_object"])
+	raw, err := json.MarshalIndent(map[string]any{"machine": usage.Machine(), "sides": sides, "ratios": ratios}, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode figures: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
+		return fmt.Errorf("keep figures: %w", err)
+	}
+	return os.WriteFile(out, append(raw, '\n'), 0o644)
+}

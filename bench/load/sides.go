@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/windtunnel/windtunnel/clock"
+	"github.com/windtunnel/windtunnel/endpoint"
+	"github.com/windtunnel/windtunnel/load"
+	"github.com/windtunnel/windtunnel/pace"
+	"github.com/windtunnel/windtunnel/record"
+	"github.com/windtunnel/windtunnel/template"
+	"github.com/windtunnel/windtunnel/wire"
+)
+
+// payload is the value of each ConfigMap's one key.
+const payload = "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789"
+
+// ours creates the objects with package load.
+func ours(j job) (r Result, err error) {
+	ep, err := endpoint.FromKubeconfig(j.kubeconfig, "")
+	if err != nil {
+		return r, err
+	}
+	dir, err := os.MkdirTemp("", "windtunnel-bench-")
+	if err != nil {
+		return r, fmt.Errorf("make a folder: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, record.StreamFile)
+	records, err := record.Create(path)
+	if err != nil {
+		return r, err
+	}
+	c := clock.Start()
+	g, err := load.New(load.Options{Endpoint: ep, Records: records, Clock: c, Connections: 1, InFlight: j.workers})
+	if err != nil {
+		return r, err
+	}
+	defer g.Close()
+	if err := namespace(ep, j.namespace); err != nil {
+		return r, err
+	}
+	body, err := template.Compile("bench", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{.Name}}\", namespace: \"{{.Namespace}}\"}\ndata: {key: \""+payload+"\"}\n", 1)
+	if err != nil {
+		return r, err
+	}
+	p := pace.Burst()
+	if j.rate > 0 {
+		p = pace.Constant(j.rate)
+	}
+	begin := c.Now()
+	err = g.Run(context.Background(), load.Plan{
+		Op: record.Op{Source: load.Source, Step: "bench", Verb: "create", Resource: "configmaps", Scope: "resource"}, Count: j.objects, Pace: p,
+		Build: func(i int, buf []byte, req *wire.Request) (bool, error) {
+			out, err := body.Render(buf, template.Vars{Name: fmt.Sprintf("c-%d", i), Namespace: j.namespace, Index: i})
+			req.Method, req.Path, req.ContentType, req.Body = http.MethodPost, "/api/v1/namespaces/"+j.namespace+"/configmaps", "application/json", out
+			return true, err
+		},
+	})
+	if err != nil {
+		return r, err
+	}
+	r.Seconds = c.Now().Sub(begin).Seconds()
+	if err := records.Close(); err != nil {
+		return r, err
+	}
+	return r, lateness(path, &r)
+}
+
+// lateness reads how late the calls left.
+func lateness(path string, r *Result) error {
+	var late []time.Duration
+	_, err := record.Read(path, func(*record.Stream) record.Visitor {
+		return record.Visitor{Call: func(c record.Call) {
+			late = append(late, c.Lateness())
+			if c.Outcome != record.OK {
+				r.Failed++
+			}
+		}}
+	})
+	if err != nil || len(late) == 0 {
+		return err
+	}
+	slices.Sort(late)
+	r.LateP999 = late[min(len(late)-1, int(math.Ceil(0.999*float64(len(late)))))].Seconds()
+	n, _ := slices.BinarySearch(late, 5*time.Millisecond)
+	r.WithinFiveMs = float64(n) / float64(len(late))
+	return nil
+}
+
+func namespace(ep endpoint.Endpoint, name string) error {
+	set, err := kubernetes.NewForConfig(ep.Config("bench"))
+	if err != nil {
+		return fmt.Errorf("client: %w", err)
+	}
+	_, err = set.CoreV1().Namespaces().Create(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("make namespace: %w", err)
+	}
+	return nil
+}
+
+// clientGo creates the objects with the typed client, protobuf, and workers.
+func clientGo(j job) (r Result, err error) {
+	ep, err := endpoint.FromKubeconfig(j.kubeconfig, "")
+	if err != nil {
+		return r, err
+	}
+	if err := namespace(ep, j.namespace); err != nil {
+		return r, err
+	}
+	config := ep.Config("bench-client-go")
+	config.ContentType = "application/vnd.kubernetes.protobuf"
+	config.AcceptContentTypes = config.ContentType
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return r, fmt.Errorf("client: %w", err)
+	}
+	set, err := kubernetes.NewForConfigAndClient(config, client)
+	if err != nil {
+		return r, fmt.Errorf("client: %w", err)
+	}
+	work := make(chan int)
+	var wait sync.WaitGroup
+	var mu sync.Mutex
+	c := clock.Start()
+	for range j.workers {
+		wait.Go(func() {
+			for i := range work {
+				m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("c-%d", i)}, Data: map[string]string{"key": payload}}
+				if _, err := set.CoreV1().ConfigMaps(j.namespace).Create(context.Background(), m, metav1.CreateOptions{}); err != nil && !strings.Contains(err.Error(), "exists") {
+					mu.Lock()
+					r.Failed++
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	for i := range j.objects {
+		work <- i
+	}
+	close(work)
+	wait.Wait()
+	r.Seconds = c.Now().Seconds()
+	return r, nil
+}
