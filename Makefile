@@ -13,7 +13,7 @@ BIN       := bin/windtunnel
 # The one build that links Kubernetes: minutes when the build cache is cold.
 BUILD     := $(GO) build -tags embedded -ldflags "$(LDFLAGS)"
 
-.PHONY: all build demo test test-short lint race bench web clean
+.PHONY: all build demo test test-short lint race bench bench-load web clean
 
 all: build
 
@@ -40,6 +40,9 @@ race: ## the race detector over all but the real plane
 bench: build ## the figures of the README
 	$(GO) test -run '^$$' -bench . -benchtime 1s ./record ./wire ./template ./pace ./stats ./stage/... ./slo
 	$(GO) run ./bench/flight -bin $(BIN)
+
+bench-load: build ## the load generator beside a client-go worker pool; writes bench/out/load.json
+	$(GO) run ./bench/load -bin $(BIN)
 
 web: ## rebuild the committed bundle of report and page
 	cd web && npm ci --no-audit --no-fund && npm run build

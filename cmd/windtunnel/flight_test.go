@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/windtunnel/windtunnel/plane/component"
 	"github.com/windtunnel/windtunnel/record"
 	"github.com/windtunnel/windtunnel/slo"
 )
@@ -421,5 +422,58 @@ func TestFullDisk(t *testing.T) {
 		return record.Visitor{}
 	}); err != nil || stream.Torn || len(stream.Series) == 0 {
 		t.Errorf("what was written before cannot be read: %v", err)
+	}
+}
+
+// TestOwnBinaries flies programs of the user's own, with limits and with an etcd
+// that syncs: scripts that start the linked components stand in for a release.
+func TestOwnBinaries(t *testing.T) {
+	u := newTunnel(t)
+	own := filepath.Join(u.dir, "own")
+	if err := os.Mkdir(own, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range component.Names() {
+		script := "#!/bin/sh\nexec " + u.bin + " " + name + " \"$@\"\n"
+		if err := os.WriteFile(filepath.Join(own, name), []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	raw, err := os.ReadFile("../../examples/density.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := strings.Replace(string(raw), "  durability: memory", "  durability: fsync\n  binaries: own", 1)
+	changed = strings.Replace(changed, "    kube-scheduler:\n", "    kube-scheduler:\n      cpu: 1.5\n      memory: 2Gi\n", 1)
+	file := filepath.Join(u.dir, "density.yaml")
+	if err := os.WriteFile(file, []byte(changed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := small(t)
+	args[1] = file
+	cmd, out := u.start(args...)
+	if code := exitOf(cmd.Wait()); code != exitPass {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+	_, m, err := record.OpenDir(filepath.Join(u.dir, "run"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Plane.Kind != "binaries" || m.Plane.Durability != "fsync" || m.Plane.DataOn != "disk" {
+		t.Errorf("plane %s, durability %s, data on %s", m.Plane.Kind, m.Plane.Durability, m.Plane.DataOn)
+	}
+	for _, c := range m.Plane.Components {
+		if c.Name == "kube-scheduler" && (c.CPULimit != 1.5 || c.MemoryLimit != 2<<30 || !c.Limited && len(m.Warnings) == 0) {
+			t.Errorf("scheduler: %v cores, %d bytes, in force %v, warnings %v", c.CPULimit, c.MemoryLimit, c.Limited, m.Warnings)
+		}
+	}
+	// A folder that lacks one of them is refused before anything starts.
+	if err := os.Remove(filepath.Join(own, component.Scheduler)); err != nil {
+		t.Fatal(err)
+	}
+	args[3] = "second"
+	cmd, out = u.start(args...)
+	if code := exitOf(cmd.Wait()); code != exitFault || !strings.Contains(out.String(), "kube-scheduler") {
+		t.Errorf("without a scheduler: exit code %d\n%s", code, out)
 	}
 }

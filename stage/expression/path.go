@@ -1,0 +1,254 @@
+package expression
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/itchyny/gojq"
+)
+
+// step is one step down into an object: to a field, to each element, or on
+// only if a field has a value.
+type step struct {
+	field string
+	each  bool
+	where []step // a condition: what it leads to
+	is    string // the condition's value
+	not   bool   // the condition's value is anything else
+}
+
+func hasEach(path []step) bool {
+	for i := range path {
+		if path[i].each || path[i].where != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// walk calls each with what the path leads to, without nulls; false when jq
+// would report an error.
+func walk(path []step, v any, each func(any)) bool {
+	for i := range path {
+		s := &path[i]
+		switch {
+		case s.each:
+			return walkEach(path[i+1:], v, each)
+		case s.where != nil:
+			met, ok := holds(s, v)
+			if !ok || !met {
+				return ok
+			}
+		default:
+			next, ok := child(v, s.field)
+			if !ok {
+				return false
+			}
+			v = next
+		}
+	}
+	if v != nil {
+		each(v)
+	}
+	return true
+}
+
+// child takes a field of an object; null has every field, null.
+func child(v any, field string) (any, bool) {
+	switch v := v.(type) {
+	case map[string]any:
+		return v[field], true
+	case nil:
+		return nil, true
+	}
+	return nil, false
+}
+
+// one follows a path of fields only; nil also for what jq reports as an error.
+func one(path []step, v any) any {
+	for i := range path {
+		m, ok := v.(map[string]any)
+		if !ok {
+			return nil
+		}
+		v = m[path[i].field]
+	}
+	return v
+}
+
+func walkEach(path []step, v any, each func(any)) bool {
+	switch v := v.(type) {
+	case []any:
+		for _, item := range v {
+			if !walk(path, item, each) {
+				return false
+			}
+		}
+		return true
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			if !walk(path, v[key], each) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+// holds says whether a value fulfils a condition; not ok when jq would report
+// an error.
+func holds(s *step, v any) (met, ok bool) {
+	for i := range s.where {
+		next, ok := child(v, s.where[i].field)
+		if !ok {
+			return false, false
+		}
+		v = next
+	}
+	text, ok := v.(string)
+	return (ok && text == s.is) != s.not, true
+}
+
+// walkable translates a jq expression that only walks down.
+func walkable(q *gojq.Query) ([]step, bool) {
+	if q == nil || q.Meta != nil || len(q.Imports) > 0 || len(q.FuncDefs) > 0 || len(q.Patterns) > 0 {
+		return nil, false
+	}
+	if q.Term != nil {
+		return walkableTerm(q.Term)
+	}
+	if q.Op != gojq.OpPipe {
+		return nil, false
+	}
+	left, ok := walkable(q.Left)
+	if !ok {
+		return nil, false
+	}
+	right, ok := walkable(q.Right)
+	return slices.Concat(left, right), ok
+}
+
+func walkableTerm(t *gojq.Term) (path []step, ok bool) {
+	switch t.Type {
+	case gojq.TermTypeIdentity:
+	case gojq.TermTypeIndex:
+		name, ok := fieldName(t.Index)
+		if !ok {
+			return nil, false
+		}
+		path = append(path, step{field: name})
+	case gojq.TermTypeFunc:
+		s, ok := condition(t.Func)
+		if !ok {
+			return nil, false
+		}
+		path = append(path, s)
+	default:
+		return nil, false
+	}
+	for _, suffix := range t.SuffixList {
+		switch {
+		case suffix.Optional:
+			return nil, false
+		case suffix.Iter:
+			path = append(path, step{each: true})
+		default:
+			name, ok := fieldName(suffix.Index)
+			if !ok {
+				return nil, false
+			}
+			path = append(path, step{field: name})
+		}
+	}
+	return path, true
+}
+
+// fieldName returns the name in .name, ."name" or ["name"].
+func fieldName(i *gojq.Index) (string, bool) {
+	switch {
+	case i == nil || i.IsSlice || i.End != nil:
+		return "", false
+	case i.Name != "":
+		return i.Name, true
+	case i.Str != nil:
+		return i.Str.Str, len(i.Str.Queries) == 0
+	}
+	return literal(i.Start)
+}
+
+func literal(q *gojq.Query) (string, bool) {
+	if q == nil || q.Term == nil || q.Term.Type != gojq.TermTypeString || q.Term.Str == nil || len(q.Term.SuffixList) > 0 {
+		return "", false
+	}
+	return q.Term.Str.Str, len(q.Term.Str.Queries) == 0
+}
+
+// condition translates select(.a.b == "text") and select(.a.b != "text").
+func condition(f *gojq.Func) (step, bool) {
+	if f == nil || f.Name != "select" || len(f.Args) != 1 {
+		return step{}, false
+	}
+	q := f.Args[0]
+	if q.Op != gojq.OpEq && q.Op != gojq.OpNe {
+		return step{}, false
+	}
+	is, ok := literal(q.Right)
+	if !ok {
+		return step{}, false
+	}
+	path, ok := walkable(q.Left)
+	if !ok || len(path) == 0 || hasEach(path) {
+		return step{}, false
+	}
+	return step{where: path, is: is, not: q.Op == gojq.OpNe}, true
+}
+
+// Example builds an object of which the query finds the value, into an object
+// that may hold other things; false when it cannot.
+func (q *Query) Example(object map[string]any, value any) bool {
+	return q.Direct() && len(q.path) > 0 && place(q.path, object, value) != nil
+}
+
+// place returns v with value at the path's end; nil when it cannot.
+func place(path []step, v, value any) any {
+	if len(path) == 0 {
+		if v != nil && v != value {
+			return nil
+		}
+		return value
+	}
+	s := &path[0]
+	switch {
+	case s.each:
+		list, _ := v.([]any)
+		if v != nil && list == nil {
+			return nil
+		}
+		item := place(path[1:], nil, value)
+		if item == nil {
+			return nil
+		}
+		return append(list, item)
+	case s.where != nil:
+		if s.not {
+			return nil
+		}
+		if v = place(s.where, v, s.is); v == nil {
+			return nil
+		}
+		return place(path[1:], v, value)
+	}
+	m, ok := v.(map[string]any)
+	if v != nil && !ok {
+		return nil
+	}
+	if m == nil {
+		m = map[string]any{}
+	}
+	m[s.field] = place(path[1:], m[s.field], value)
+	if m[s.field] == nil {
+		return nil
+	}
+	return m
+}

@@ -1,0 +1,190 @@
+package kwok
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// decoder reads a tree into structs strictly and notes the line of each field.
+type decoder struct {
+	stage  *Stage
+	faults []error
+}
+
+func (d *decoder) faultAt(line int, field string, err error) {
+	d.faults = append(d.faults, &Error{Path: d.stage.Path, Line: line, Stage: d.stage.Name, Field: field, Err: err})
+}
+
+// value reads a node into what the pointer into points at.
+func (d *decoder) value(field string, node *yaml.Node, into any) {
+	d.into(field, node, reflect.ValueOf(into).Elem())
+}
+
+func (d *decoder) into(field string, node *yaml.Node, v reflect.Value) {
+	for node.Kind == yaml.AliasNode {
+		node = node.Alias
+	}
+	if node.Tag == "!!null" {
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		d.into(field, node, v.Elem())
+	case reflect.Struct:
+		d.object(field, node, v)
+	case reflect.Map:
+		d.words(field, node, v)
+	case reflect.Slice:
+		d.list(field, node, v)
+	default:
+		d.scalar(field, node, v)
+	}
+}
+
+func (d *decoder) object(field string, node *yaml.Node, v reflect.Value) {
+	if node.Kind != yaml.MappingNode {
+		d.faultAt(node.Line, field, fmt.Errorf("want a mapping, got %s", shape(node)))
+		return
+	}
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		key := node.Content[i]
+		name := field + "." + key.Value
+		target, known := member(v, key.Value)
+		switch {
+		case target == (reflect.Value{}):
+			d.faultAt(key.Line, name, unknown(key.Value, known))
+		case seen[key.Value]:
+			d.faultAt(key.Line, name, fmt.Errorf("stands here twice"))
+		default:
+			d.stage.lines[name] = key.Line
+			d.into(name, node.Content[i+1], target)
+		}
+		seen[key.Value] = true
+	}
+}
+
+// member returns the field of a struct with that key, and all keys.
+func member(v reflect.Value, key string) (found reflect.Value, known []string) {
+	for i := range v.NumField() {
+		switch tag := v.Type().Field(i).Tag.Get("yaml"); tag {
+		case "-", "":
+		case key:
+			found = v.Field(i)
+		default:
+			known = append(known, tag)
+		}
+	}
+	return found, known
+}
+
+func (d *decoder) words(field string, node *yaml.Node, v reflect.Value) {
+	if node.Kind != yaml.MappingNode {
+		d.faultAt(node.Line, field, fmt.Errorf("want a mapping, got %s", shape(node)))
+		return
+	}
+	out := map[string]string{}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		key := node.Content[i]
+		name := fmt.Sprintf("%s[%q]", field, key.Value)
+		d.stage.lines[name] = key.Line
+		var value string
+		d.value(name, node.Content[i+1], &value)
+		out[key.Value] = value
+	}
+	v.Set(reflect.ValueOf(out))
+}
+
+func (d *decoder) list(field string, node *yaml.Node, v reflect.Value) {
+	if node.Kind != yaml.SequenceNode {
+		d.faultAt(node.Line, field, fmt.Errorf("want a list, got %s", shape(node)))
+		return
+	}
+	out := reflect.MakeSlice(v.Type(), len(node.Content), len(node.Content))
+	for i, item := range node.Content {
+		name := field + "[" + strconv.Itoa(i) + "]"
+		d.stage.lines[name] = item.Line
+		d.into(name, item, out.Index(i))
+	}
+	v.Set(out)
+}
+
+func (d *decoder) scalar(field string, node *yaml.Node, v reflect.Value) {
+	want := map[reflect.Kind]string{reflect.String: "!!str", reflect.Bool: "!!bool", reflect.Int64: "!!int"}[v.Kind()]
+	if node.Kind != yaml.ScalarNode || node.ShortTag() != want {
+		hint := ""
+		if want == "!!str" && node.Kind == yaml.ScalarNode {
+			hint = ": put it in quotes"
+		}
+		d.faultAt(node.Line, field, fmt.Errorf("want %s, got %s%s", word(want), shape(node), hint))
+		return
+	}
+	if err := node.Decode(v.Addr().Interface()); err != nil {
+		d.faultAt(node.Line, field, fmt.Errorf("%q is not %s", node.Value, word(want)))
+	}
+}
+
+func word(tag string) string {
+	switch tag {
+	case "!!str":
+		return "a string"
+	case "!!bool":
+		return "true or false"
+	case "!!int":
+		return "a whole number"
+	}
+	return "a value of type " + strings.TrimPrefix(tag, "!!")
+}
+
+// shape names what a node is.
+func shape(node *yaml.Node) string {
+	switch node.Kind {
+	case yaml.MappingNode:
+		return "a mapping"
+	case yaml.SequenceNode:
+		return "a list"
+	}
+	return word(node.ShortTag()) + " " + strconv.Quote(node.Value)
+}
+
+// unknown says that there is no such field, and names the nearest that is.
+func unknown(name string, known []string) error {
+	best, at := 4, ""
+	slices.Sort(known)
+	for _, k := range known {
+		if n := distance(strings.ToLower(name), strings.ToLower(k)); n < best {
+			best, at = n, k
+		}
+	}
+	if at != "" && best < len(name) {
+		return fmt.Errorf("there is no field %q; is it %q?", name, at)
+	}
+	return fmt.Errorf("there is no field %q", name)
+}
+
+// distance counts the letters to change, add or leave out.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		last := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := last
+			if a[i] != b[j] {
+				cost++
+			}
+			last = row[j+1]
+			row[j+1] = min(cost, row[j+1]+1, row[j]+1)
+		}
+	}
+	return row[len(b)]
+}

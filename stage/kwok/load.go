@@ -1,0 +1,136 @@
+package kwok
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strconv"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Read reads files, in order. The error joins what is wrong with any of them.
+func Read(paths ...string) (*File, error) {
+	out := &File{}
+	var faults []error
+	for _, path := range paths {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			faults = append(faults, fmt.Errorf("read stages: %w", err))
+			continue
+		}
+		f, err := Load(path, content)
+		if err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		out.Stages, out.Others = append(out.Stages, f.Stages...), append(out.Others, f.Others...)
+	}
+	return out, errors.Join(faults...)
+}
+
+// Load reads the documents of one file; path is only named in errors, which are
+// joined.
+func Load(path string, content []byte) (*File, error) {
+	out := &File{}
+	var faults []error
+	decoder := yaml.NewDecoder(bytes.NewReader(content))
+	for {
+		var node yaml.Node
+		err := decoder.Decode(&node)
+		if errors.Is(err, io.EOF) {
+			return out, errors.Join(faults...)
+		}
+		if err != nil {
+			return nil, errors.Join(append(faults, yamlFault(path, err))...)
+		}
+		if len(node.Content) == 0 || node.Content[0].Tag == "!!null" {
+			continue
+		}
+		if err := out.add(path, node.Content[0]); err != nil {
+			faults = append(faults, err)
+		}
+	}
+}
+
+var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
+
+// yamlFault takes the line out of the parser's message.
+func yamlFault(path string, err error) error {
+	e := &Error{Path: path, Err: err}
+	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
+		e.Line, _ = strconv.Atoi(m[1])
+		e.Err = errors.New(m[2])
+	}
+	return e
+}
+
+func (f *File) add(path string, root *yaml.Node) error {
+	if root.Kind != yaml.MappingNode {
+		return &Error{Path: path, Line: root.Line, Err: errors.New("a document must be a mapping with apiVersion and kind")}
+	}
+	var head struct {
+		APIVersion string `yaml:"apiVersion"`
+		Kind       string `yaml:"kind"`
+		Metadata   struct {
+			Name string `yaml:"name"`
+		} `yaml:"metadata"`
+	}
+	if err := root.Decode(&head); err != nil {
+		return &Error{Path: path, Line: root.Line, Err: err}
+	}
+	switch {
+	case head.Kind == "":
+		return &Error{Path: path, Line: root.Line, Err: errors.New("kind is missing")}
+	case head.Kind != Kind:
+		return f.other(root, Document{Path: path, Line: root.Line, APIVersion: head.APIVersion, Kind: head.Kind, Name: head.Metadata.Name})
+	case head.APIVersion != APIVersion:
+		return &Error{Path: path, Line: root.Line, Stage: head.Metadata.Name, Field: "apiVersion",
+			Err: fmt.Errorf("want %s, got %q", APIVersion, head.APIVersion)}
+	}
+	s := &Stage{Path: path, Name: head.Metadata.Name, lines: map[string]int{"": root.Line}}
+	if err := s.decode(root); err != nil {
+		return err
+	}
+	f.Stages = append(f.Stages, s)
+	return nil
+}
+
+func (f *File) other(root *yaml.Node, d Document) error {
+	var v any
+	err := root.Decode(&v)
+	if err == nil {
+		d.JSON, err = json.Marshal(v)
+	}
+	if err != nil {
+		return &Error{Path: d.Path, Line: d.Line, Err: fmt.Errorf("%s %s: %w", d.Kind, d.Name, err)}
+	}
+	f.Others = append(f.Others, d)
+	return nil
+}
+
+// decode reads the stage's document and checks it.
+func (s *Stage) decode(root *yaml.Node) error {
+	d := decoder{stage: s}
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		key, value := root.Content[i], root.Content[i+1]
+		switch key.Value {
+		case "apiVersion", "kind", "status":
+		case "metadata":
+			s.lines["metadata"] = key.Line
+		case "spec":
+			s.lines["spec"] = key.Line
+			d.value("spec", value, &s.Spec)
+		default:
+			d.faultAt(key.Line, key.Value, unknown(key.Value, []string{"apiVersion", "kind", "metadata", "spec", "status"}))
+		}
+	}
+	if len(d.faults) == 0 {
+		d.faults = s.check()
+	}
+	return errors.Join(d.faults...)
+}
