@@ -4,8 +4,9 @@ import (
 	"fmt"
 )
 
-// Bounds beyond which a reader is told that the machine was not the run's own.
-// They change no verdict: how much of a latency was theirs cannot be known.
+// Bounds beyond which the machine was not the run's own. How much of a latency
+// was the others' cannot be known: a run that misses an objective beside them
+// is unknown, one that holds them all in spite of them has passed.
 const (
 	// NoisyShare is the share of all cores' time that processes other than the
 	// plane and windtunnel may take.

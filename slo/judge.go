@@ -17,7 +17,8 @@ import (
 // The verdict of the whole is unknown when the run was cut short (interrupted,
 // a component died, the records end before the run does) or when the
 // instrument itself was too slow, whatever the objectives say: a plane is not
-// convicted on such evidence. Otherwise it is fail if an objective fails, else
+// convicted on such evidence. A miss on a machine that did much other work is
+// unknown too. Otherwise it is fail if an objective fails, else
 // unknown if one is unknown or a step did not do what it should, else pass.
 func Judge(sc *scenario.Scenario, m record.Manifest, f *Facts) Judgement {
 	j := &judging{sc: sc, m: m, f: f}
@@ -102,13 +103,15 @@ func usage(r Result) float64 {
 func (j *judging) conclude(results []Result) (Verdict, []string) {
 	cut := j.cutShort()
 	slow := j.instrument()
-	stopped := j.stopped()
+	stopped, noise := j.stopped(), j.noisy()
 	failed, unknown := count(results, Fail), count(results, Unknown)
-	reasons := slices.Concat(cut, slow, stopped, j.noisy(), describe(results, Fail), describe(results, Unknown))
+	reasons := slices.Concat(cut, slow, stopped, noise, describe(results, Fail), describe(results, Unknown))
 	verdict := Pass
 	switch {
 	case len(cut) > 0 || len(slow) > 0:
 		verdict = Unknown
+	case failed > 0 && len(noise) > 0:
+		verdict = Unknown // a miss may be the neighbours'; a pass in spite of them is one
 	case failed > 0:
 		verdict = Fail
 	case unknown > 0 || len(stopped) > 0:
