@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -24,9 +23,9 @@ import (
 // cleanUpTime bounds what is done to a cluster that outlives the run.
 const cleanUpTime = 3 * time.Minute
 
-// nap waits a moment between two looks at the API.
-func (r *run) nap(ctx context.Context) error {
-	timer := time.NewTimer(waitPoll)
+// nap waits; it returns why when ctx ends first.
+func nap(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -58,9 +57,7 @@ func (r *run) leave(ctx context.Context, ended error) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
 	defer cancel()
-	if r.generator != nil {
-		r.deleteNamespaces(ctx)
-	}
+	r.deleteNamespaces(ctx)
 	if r.fleet != nil {
 		if err := r.fleet.Delete(ctx); err != nil {
 			r.log.Warn("nodes were left behind", slog.Any("error", err))
@@ -68,12 +65,14 @@ func (r *run) leave(ctx context.Context, ended error) {
 	}
 }
 
-// deleteNamespaces deletes the scenario's namespaces and waits until they are
-// gone, so that a next run does not begin among leftovers.
+// deleteNamespaces deletes the namespaces that this run made, and no others, and
+// waits until they are gone, so that a next run does not begin among leftovers.
 func (r *run) deleteNamespaces(ctx context.Context) {
 	left := map[string]bool{}
-	for i := range r.scenario.Namespaces.Count {
-		left[fmt.Sprintf("/api/v1/namespaces/%s-%d", r.scenario.Namespaces.Prefix, i+1)] = true
+	for i, ours := range r.ours {
+		if ours {
+			left["/api/v1/namespaces/"+r.namespaceName(i)] = true
+		}
 	}
 	for method := http.MethodDelete; len(left) > 0; method = http.MethodGet {
 		for path := range left {
@@ -82,7 +81,7 @@ func (r *run) deleteNamespaces(ctx context.Context) {
 				delete(left, path)
 			}
 		}
-		if len(left) > 0 && r.nap(ctx) != nil {
+		if len(left) > 0 && nap(ctx, waitPoll) != nil {
 			r.log.Warn("namespaces were left behind", slog.Any("paths", slices.Sorted(maps.Keys(left))))
 			return
 		}
@@ -100,16 +99,13 @@ func (r *run) conclude(ended error) Result {
 		return out
 	}
 	judgement, err := Judge(r.dir)
-	if err == nil {
-		err = Report(r.dir, judgement)
-	}
 	out.Judgement = judgement
 	out.Err = errors.Join(out.Err, err)
 	return out
 }
 
 // Judge computes the verdict of a run directory from its scenario, manifest and
-// records alone, and writes verdict.json and junit.xml.
+// records alone, and writes verdict.json, junit.xml, report.html and summary.txt.
 func Judge(path record.Dir) (slo.Judgement, error) {
 	dir, manifest, err := record.OpenDir(string(path))
 	if err != nil {
@@ -131,7 +127,10 @@ func Judge(path record.Dir) (slo.Judgement, error) {
 	if err := junit.Write(&xml, manifest, j); err != nil {
 		return j, err
 	}
-	return j, dir.Write(record.JUnitFile, xml.Bytes())
+	if err := dir.Write(record.JUnitFile, xml.Bytes()); err != nil {
+		return j, err
+	}
+	return j, writeReport(dir, manifest, j)
 }
 
 // ReadScenario reads the scenario of a run directory with the parameters that
@@ -145,12 +144,8 @@ func ReadScenario(dir record.Dir, m record.Manifest) (*scenario.Scenario, error)
 	return sc, nil
 }
 
-// Report writes report.html and summary.txt of a run directory.
-func Report(path record.Dir, j slo.Judgement) error {
-	dir, manifest, err := record.OpenDir(string(path))
-	if err != nil {
-		return err
-	}
+// writeReport writes report.html and summary.txt of a run directory.
+func writeReport(dir record.Dir, manifest record.Manifest, j slo.Judgement) error {
 	built, err := report.Build(dir, manifest, j)
 	if err != nil {
 		return err

@@ -34,6 +34,9 @@ var ErrInterrupted = errors.New("interrupted")
 // the machine is at fault, and nothing was measured.
 var ErrBoot = errors.New("no plane")
 
+// ErrExists says that something that the run would make is there already.
+var ErrExists = errors.New("it exists already")
+
 // ErrNoRecords says that the records could not be written any further.
 var ErrNoRecords = errors.New("the records could not be written")
 
@@ -78,6 +81,7 @@ type run struct {
 	watcher   *wire.Client // of life
 	generator *load.Generator
 	made      map[string]*made // by create step
+	ours      []bool           // which of the scenario's namespaces this run made
 	stop      []func()         // in reverse order
 	measure   func(context.Context)
 }

@@ -90,21 +90,34 @@ func (r *run) processes() []usage.Process {
 // namespaces makes the scenario's namespaces and waits until pods can be made
 // in them: the admission of pods wants the namespace's service account.
 func (r *run) namespaces(ctx context.Context) error {
-	ns := r.scenario.Namespaces
+	count := r.scenario.Namespaces.Count
+	r.ours = make([]bool, count)
+	codes := make([]int, count)
 	err := r.generator.Run(ctx, load.Plan{
 		Op:    record.Op{Source: load.Source, Step: "namespaces", Verb: "create", Resource: "namespaces", Scope: "resource"},
-		Count: ns.Count, Pace: pace.Constant(namespaceRate),
+		Count: count, Pace: pace.Constant(namespaceRate),
 		Build: func(i int, body []byte, req *wire.Request) (bool, error) {
 			req.Method, req.Path, req.ContentType = http.MethodPost, "/api/v1/namespaces", "application/json"
-			req.Body = fmt.Appendf(body, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"%s-%d"}}`, ns.Prefix, i+1)
+			req.Body = fmt.Appendf(body, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"%s"}}`, r.namespaceName(i))
 			return true, nil
+		},
+		// Each call has places of its own, and Run returns after the last.
+		Done: func(i int, o record.Outcome, answer *wire.Response) {
+			r.ours[i], codes[i] = o == record.OK, answer.Code
 		},
 	})
 	if err != nil {
 		return err
 	}
-	for i := range ns.Count {
-		if err := r.usable(ctx, fmt.Sprintf("%s-%d", ns.Prefix, i+1)); err != nil {
+	for i, ours := range r.ours {
+		name := r.namespaceName(i)
+		switch {
+		case codes[i] == http.StatusConflict:
+			return fmt.Errorf("namespace %s: %w: it is left alone; name others with namespaces.prefix", name, ErrExists)
+		case !ours:
+			return fmt.Errorf("namespace %s could not be made: status %d", name, codes[i])
+		}
+		if err := r.usable(ctx, name); err != nil {
 			return err
 		}
 	}
@@ -122,7 +135,7 @@ func (r *run) usable(ctx context.Context, namespace string) error {
 		if err == nil && answer.Code == http.StatusOK {
 			return nil
 		}
-		if err := r.nap(ctx); err != nil {
+		if err := nap(ctx, waitPoll); err != nil {
 			return fmt.Errorf("namespace %s did not become usable: %w", namespace, err)
 		}
 	}

@@ -93,7 +93,12 @@ func (r *run) namespace(c *scenario.Create, i int) string {
 	if c.Namespace != "" {
 		return c.Namespace
 	}
-	return fmt.Sprintf("%s-%d", r.scenario.Namespaces.Prefix, i%r.scenario.Namespaces.Count+1)
+	return r.namespaceName(i % r.scenario.Namespaces.Count)
+}
+
+// namespaceName returns the name of the scenario's i-th namespace, from 0.
+func (r *run) namespaceName(i int) string {
+	return fmt.Sprintf("%s-%d", r.scenario.Namespaces.Prefix, i+1)
 }
 
 func objectName(c *scenario.Create, i int) string { return fmt.Sprintf("%s-%d", c.Name, i) }
@@ -152,14 +157,7 @@ func (r *run) one(ctx context.Context, s *scenario.Step, all bodies) error {
 	case s.Wait != nil:
 		return r.wait(ctx, s.Wait)
 	}
-	timer := time.NewTimer(time.Duration(s.Pause))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return nap(ctx, time.Duration(s.Pause))
 }
 
 func (r *run) createObjects(ctx context.Context, step string, c *scenario.Create, body *template.Template) error {

@@ -162,9 +162,6 @@ func newStep(m record.Mark) Step {
 	return Step{Name: m.Name, from: m.At, to: m.At}
 }
 
-// Begin is when the step began, in seconds since the first record.
-func (s Step) begin(run span) float64 { return s.from.Sub(run.from).Seconds() }
-
 // took is how long the step lasted, in seconds.
 func (s Step) took() float64 { return s.to.Sub(s.from).Seconds() }
 

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/windtunnel/windtunnel/clock"
 	"github.com/windtunnel/windtunnel/record"
@@ -209,7 +208,5 @@ func find(t testing.TB, j slo.Judgement, name string, labels map[string]string) 
 	t.Fatalf("no result %q %v among %+v", name, labels, j.Objectives)
 	return slo.Result{}
 }
-
-func seconds(d time.Duration) float64 { return d.Seconds() }
 
 func ptr(v float64) *float64 { return &v }

@@ -390,6 +390,7 @@ func TestKubeconfig(t *testing.T) {
 		if err != nil || strings.Count(string(listed), " Ready ") != 3 || strings.Contains(string(listed), "density-") {
 			t.Errorf("after the flight: %v\n%s", err, listed)
 		}
+		u.leavesForeignNamespacesAlone(t, kubectl, config)
 	}
 	_ = up.Process.Signal(os.Interrupt)
 	if code := exitOf(up.Wait()); code != exitPass {
@@ -478,5 +479,24 @@ func TestOwnBinaries(t *testing.T) {
 	cmd, out = u.start(args...)
 	if code := exitOf(cmd.Wait()); code != exitFault || !strings.Contains(out.String(), "kube-scheduler") {
 		t.Errorf("without a scheduler: exit code %d\n%s", code, out)
+	}
+}
+
+// leavesForeignNamespacesAlone holds that a run neither uses nor deletes a
+// namespace that was there before it.
+func (u *tunnel) leavesForeignNamespacesAlone(t *testing.T, kubectl, config string) {
+	t.Helper()
+	if said, err := exec.Command(kubectl, "--kubeconfig", config, "create", "namespace", "density-1").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	args := small(t, "--kubeconfig", config)
+	args[3] = "foreign"
+	cmd, out := u.start(args...)
+	if code := exitOf(cmd.Wait()); code != exitUnknown || !strings.Contains(out.String(), "namespace density-1: it exists already") {
+		t.Errorf("a namespace that exists: exit code %d\n%s", code, out)
+	}
+	said, err := exec.Command(kubectl, "--kubeconfig", config, "get", "namespace", "density-1", "--no-headers").CombinedOutput()
+	if err != nil || !strings.Contains(string(said), "Active") {
+		t.Errorf("a namespace that was there before the run: %v: %s", err, said)
 	}
 }

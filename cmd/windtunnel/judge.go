@@ -8,17 +8,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/experiment"
 	"github.com/windtunnel/windtunnel/record"
-	"github.com/windtunnel/windtunnel/slo"
 )
-
-// again writes everything that is computed from a run's records.
-func again(dir record.Dir) (slo.Judgement, error) {
-	judgement, err := experiment.Judge(dir)
-	if err != nil {
-		return judgement, err
-	}
-	return judgement, experiment.Report(dir, judgement)
-}
 
 // judgeVerb computes a run's verdict again from its records, also of a run that
 // was killed.
@@ -28,7 +18,7 @@ func judgeVerb(env *environment) *cobra.Command {
 		Short: "Judge a run directory again from its records",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			judgement, err := again(record.Dir(args[0]))
+			judgement, err := experiment.Judge(record.Dir(args[0]))
 			if err != nil {
 				return err
 			}
@@ -49,7 +39,7 @@ func reportVerb(env *environment) *cobra.Command {
 		Short: "Write a run's report.html and summary.txt again from its records",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if _, err := again(record.Dir(args[0])); err != nil {
+			if _, err := experiment.Judge(record.Dir(args[0])); err != nil {
 				return err
 			}
 			fmt.Fprintln(env.stdout, record.Dir(args[0]).File(record.ReportFile))

@@ -89,13 +89,6 @@ func newWatched(p Process) *watched {
 	return &watched{Process: p, series: map[string]record.SeriesID{}, last: map[record.SeriesID]float64{}}
 }
 
-// Add samples one more process from now on.
-func (s *Sampler) Add(p Process) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.all = append(s.all, newWatched(p))
-}
-
 // Run samples at once and then at the interval until ctx is done.
 func (s *Sampler) Run(ctx context.Context) {
 	tick := time.NewTicker(s.every)
