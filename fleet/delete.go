@@ -35,7 +35,7 @@ func (f *Fleet) Delete(ctx context.Context) error {
 
 // leave begins a node's deletion.
 func (f *Fleet) leave(n *node) {
-	f.wheel.stop(&n.timer)
+	f.wheel.Stop(&n.Timer)
 	switch j := n.job; {
 	case n.state == nodeAlive:
 		f.enqueue(f.newJob(nodeDelete, n, nil, f.clock.Now()))
@@ -43,7 +43,7 @@ func (f *Fleet) leave(n *node) {
 	case n.state == nodeCreating && j != nil && j.attempt > 0: // it may exist: nobody knows
 		j.action = nodeRead
 		if !j.queued {
-			f.wheel.stop(&j.timer)
+			f.wheel.Stop(&j.Timer)
 			f.enqueue(j)
 		}
 	case n.state != nodeLeaving: // it never was

@@ -45,10 +45,10 @@ func (f *Fleet) run(ctx context.Context) {
 			f.settle(j)
 		}
 		clear(spare)
-		f.wheel.advance(f.clock.Now())
+		f.wheel.Advance(f.clock.Now())
 		f.take(b)
 		f.dispatch()
-		wake, waits := f.wheel.wake()
+		wake, waits := f.wheel.Wake()
 		f.mu.Unlock()
 		if waits {
 			sleep.Reset(max(f.clock.Until(wake), 0))
@@ -149,7 +149,7 @@ func (f *Fleet) succeeded(j *job) {
 		return
 	case leaseCreate, leaseRenew:
 		if j.action == leaseRenew {
-			f.stats.lease.add(time.Duration(a.done), a.done.Sub(j.asked))
+			f.stats.lease.Add(time.Duration(a.done), a.done.Sub(j.asked))
 		}
 		f.leaseHeld(j)
 	case leaseRead:
@@ -172,8 +172,8 @@ func (f *Fleet) succeeded(j *job) {
 // lagged counts how late a stage was: what the fleet itself added, and all.
 func (f *Fleet) lagged(j *job) {
 	at := time.Duration(j.answer.done)
-	f.stats.lag.add(at, j.answer.done.Sub(j.asked))
-	f.stats.sendLag.add(at, j.answer.sent.Sub(j.asked))
+	f.stats.lag.Add(at, j.answer.done.Sub(j.asked))
+	f.stats.sendLag.Add(at, j.answer.sent.Sub(j.asked))
 }
 
 // refused does what follows an answer that another try would not change.
@@ -230,7 +230,7 @@ func (f *Fleet) retry(j *job) {
 	pause := min(firstRetry<<min(j.attempt, 10), lastRetry)
 	pause = time.Duration(float64(pause) * (0.8 + 0.4*f.rng.Float64()))
 	j.attempt++
-	f.wheel.set(&j.timer, f.clock.Now().Add(max(pause, j.answer.retryAfter)))
+	f.wheel.Set(&j.Timer, f.clock.Now().Add(max(pause, j.answer.retryAfter)))
 }
 
 // replaced puts a pod's next job in the place of the one that failed.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/clock"
 	"github.com/windtunnel/windtunnel/endpoint"
+	"github.com/windtunnel/windtunnel/fleet/wheel"
 	"github.com/windtunnel/windtunnel/record"
 	"github.com/windtunnel/windtunnel/scenario"
 	"github.com/windtunnel/windtunnel/stage"
@@ -76,7 +77,7 @@ type Fleet struct {
 	stages    *stage.Set
 	rng       *rand.Rand
 	ops       [actions]record.OpID
-	wheel     wheel
+	wheel     wheel.Wheel
 	nodes     []*node
 	pods      map[[16]byte]*pod
 	names     map[string]string // interned namespaces
@@ -152,7 +153,7 @@ func start(ctx context.Context, cfg scenario.Fleet, o Options, c client, closeCl
 		maxInFlight: o.Connections * perConn,
 		nextBlock:   firstPod, warned: map[string]bool{},
 	}
-	f.wheel.tick = int64(o.Clock.Now()) / wheelTick
+	f.wheel.Start(o.Clock.Now())
 	f.defineOps()
 	f.makeNodes()
 	ctx, f.cancel = context.WithCancel(ctx)

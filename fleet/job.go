@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/clock"
+	"github.com/windtunnel/windtunnel/fleet/wheel"
 	"github.com/windtunnel/windtunnel/record"
 	"github.com/windtunnel/windtunnel/stage"
 	"github.com/windtunnel/windtunnel/stage/object"
@@ -74,21 +75,21 @@ func (a action) class() class {
 
 // job is one thing to be done: a call, and what it is for. Jobs are reused.
 type job struct {
-	timer     // of a delay or a retry
-	action    action
-	node      *node
-	pod       *pod // nil for jobs of nodes, and when the pod went away
-	choice    stage.Choice
-	asked     clock.Time // when it was due; the timer's due may be that of a retry
-	attempt   int
-	version   uint64 // of the object that the stage was chosen for
-	queued    bool
-	sending   bool // it is with the server
-	cancelled bool
-	body      []byte
-	request   wire.Request
-	answer    answer
-	done      func(*wire.Response)
+	wheel.Timer // of a delay or a retry
+	action      action
+	node        *node
+	pod         *pod // nil for jobs of nodes, and when the pod went away
+	choice      stage.Choice
+	asked       clock.Time // when it was due; the timer's due may be that of a retry
+	attempt     int
+	version     uint64 // of the object that the stage was chosen for
+	queued      bool
+	sending     bool // it is with the server
+	cancelled   bool
+	body        []byte
+	request     wire.Request
+	answer      answer
+	done        func(*wire.Response)
 }
 
 // answer is what is kept of a response.
@@ -112,7 +113,7 @@ func (f *Fleet) newJob(a action, n *node, p *pod, due clock.Time) *job {
 	} else {
 		j = &job{}
 		j.done = func(r *wire.Response) { f.post(j, r) }
-		j.fire = func() { f.enqueue(j) }
+		j.Fire = func() { f.enqueue(j) }
 	}
 	j.action, j.node, j.pod, j.asked = a, n, p, due
 	return j
@@ -120,12 +121,12 @@ func (f *Fleet) newJob(a action, n *node, p *pod, due clock.Time) *job {
 
 // freeJob gives a job back; callers hold mu.
 func (f *Fleet) freeJob(j *job) {
-	f.wheel.stop(&j.timer)
+	f.wheel.Stop(&j.Timer)
 	body := j.body[:0]
 	if cap(body) > 16<<10 {
 		body = nil
 	}
-	*j = job{timer: timer{fire: j.fire}, done: j.done, body: body}
+	*j = job{Timer: wheel.Timer{Fire: j.Fire}, done: j.done, body: body}
 	if len(f.free) < maxFree {
 		f.free = append(f.free, j)
 	}

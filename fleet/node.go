@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/clock"
+	"github.com/windtunnel/windtunnel/fleet/wheel"
 	"github.com/windtunnel/windtunnel/stage"
 	"github.com/windtunnel/windtunnel/stage/object"
 )
@@ -21,20 +22,20 @@ const (
 
 // node is one simulated node.
 type node struct {
-	timer                // next renewal or heartbeat; before that: its creation
-	index      uint32    //
-	state      nodeState //
-	view       nodeView  // what the watch said last
-	uid        string
-	lease      uint64     // version of its lease; 0 before it has one
-	held       bool       // it has had its lease written
-	renewal    clock.Time // when the lease is due; 0 without leases
-	beat       clock.Time // when a stage with a delay is due; 0 for none
-	choice     stage.Choice
-	job        *job // of its creation or its lease
-	status     *job // of its status
-	blocks     []block
-	generation uint32 // of the list that it was last seen in
+	wheel.Timer           // next renewal or heartbeat; before that: its creation
+	index       uint32    //
+	state       nodeState //
+	view        nodeView  // what the watch said last
+	uid         string
+	lease       uint64     // version of its lease; 0 before it has one
+	held        bool       // it has had its lease written
+	renewal     clock.Time // when the lease is due; 0 without leases
+	beat        clock.Time // when a stage with a delay is due; 0 for none
+	choice      stage.Choice
+	job         *job // of its creation or its lease
+	status      *job // of its status
+	blocks      []block
+	generation  uint32 // of the list that it was last seen in
 }
 
 // nodeView is what is kept of an object.Node.
@@ -74,7 +75,7 @@ func (f *Fleet) makeNodes() {
 	for i := range nodes {
 		n := &nodes[i]
 		n.index = uint32(i)
-		n.fire = func() { f.nodeDue(n) }
+		n.Fire = func() { f.nodeDue(n) }
 		f.nodes[i] = n
 	}
 }
@@ -87,7 +88,7 @@ func (f *Fleet) begin() {
 	planned := 0
 	for _, n := range f.nodes {
 		if n.state == nodePlanned {
-			f.wheel.set(&n.timer, now.Add(time.Duration(float64(planned)/f.cfg.Rate*float64(time.Second))))
+			f.wheel.Set(&n.Timer, now.Add(time.Duration(float64(planned)/f.cfg.Rate*float64(time.Second))))
 			planned++
 		}
 	}
@@ -97,7 +98,7 @@ func (f *Fleet) begin() {
 
 // nodeDue is called when a node's timer fires.
 func (f *Fleet) nodeDue(n *node) {
-	due := n.due
+	due := n.Due
 	switch n.state {
 	case nodePlanned:
 		n.state = nodeCreating
@@ -131,7 +132,7 @@ func (f *Fleet) arm(n *node) {
 		next = n.beat
 	}
 	if next != 0 && !f.stopped {
-		f.wheel.set(&n.timer, next)
+		f.wheel.Set(&n.Timer, next)
 	}
 }
 
@@ -288,7 +289,7 @@ func (f *Fleet) nodeLost(n *node) {
 		return
 	}
 	n.state = nodeGone
-	f.wheel.stop(&n.timer)
+	f.wheel.Stop(&n.Timer)
 	f.stats.lost++
 	f.unlease(n)
 	f.count(n)

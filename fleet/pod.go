@@ -109,17 +109,17 @@ func (f *Fleet) playPod(p *pod, o *object.Pod, received clock.Time) {
 	default:
 		j.action, j.body = podStatus, effect.Body
 	}
-	if j == p.next || j.queued || j.waiting() && j.attempt > 0 {
+	if j == p.next || j.queued || j.Waiting() && j.attempt > 0 {
 		return // it goes when the one before it is done, is about to go, or pauses before a retry
 	}
-	f.wheel.stop(&j.timer)
+	f.wheel.Stop(&j.Timer)
 	f.place(j)
 }
 
 // place lets a job wait for its time, or go.
 func (f *Fleet) place(j *job) {
 	if j.asked > f.clock.Now() {
-		f.wheel.set(&j.timer, j.asked)
+		f.wheel.Set(&j.Timer, j.asked)
 		return
 	}
 	f.enqueue(j)

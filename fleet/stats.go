@@ -1,6 +1,10 @@
 package fleet
 
-import "time"
+import (
+	"time"
+
+	"github.com/windtunnel/windtunnel/fleet/lag"
+)
 
 // counters are the engine's own; Fleet's mu guards them.
 type counters struct {
@@ -9,7 +13,7 @@ type counters struct {
 	retries, dropped, skipped          int
 	undeleted, relists, watchErrors    int
 	events                             int
-	lag, sendLag, lease                recent
+	lag, sendLag, lease                lag.Recent
 }
 
 // Stats is the state of a fleet at a moment.
@@ -50,8 +54,8 @@ func (f *Fleet) Stats() Stats {
 	return Stats{
 		Nodes: len(f.nodes), Created: s.created, Schedulable: s.schedulable, Lost: s.lost, Leases: s.leases,
 		Pods: len(f.pods), Running: s.running, Gone: s.gone,
-		InFlight: f.inFlight, Queued: queued, Waiting: f.wheel.count, Retries: s.retries, Dropped: s.dropped,
+		InFlight: f.inFlight, Queued: queued, Waiting: f.wheel.Len(), Retries: s.retries, Dropped: s.dropped,
 		Skipped: s.skipped, Relists: s.relists, Events: s.events,
-		StageLag: s.lag.quantile(at, 0.99), SendLag: s.sendLag.quantile(at, 0.99), LeaseLateness: s.lease.quantile(at, 0.99),
+		StageLag: s.lag.Quantile(at, 0.99), SendLag: s.sendLag.Quantile(at, 0.99), LeaseLateness: s.lease.Quantile(at, 0.99),
 	}
 }

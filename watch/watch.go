@@ -1,7 +1,7 @@
 // Package watch follows a resource: it lists it in pages, watches it, and
 // re-lists when the server has forgotten where it was (410 Gone), without
-// losing or doubling an object. Objects are handed over as protobuf bytes, so
-// that each reader decodes only what it needs.
+// losing or doubling an object. Objects are handed over as bytes, protobuf or
+// JSON, so that each reader decodes only what it needs.
 //
 // It keeps no cache: its readers know what they need to remember. Packages
 // fleet and observe call it.
@@ -35,7 +35,7 @@ const (
 // Event is one object as it was listed or as it changed.
 type Event struct {
 	Kind   Kind
-	Object []byte     // protobuf of the object, valid only during the call
+	Object []byte     // protobuf or JSON of the object, valid only during the call
 	At     clock.Time // receipt
 }
 
@@ -55,6 +55,7 @@ type Options struct {
 	Path     string // such as /api/v1/pods
 	Selector string // more of the query: labelSelector=...&fieldSelector=..., escaped
 	Clock    clock.Clock
+	JSON     bool // objects as JSON in place of protobuf, which custom resources do not have
 }
 
 // Timing of retries. A watch that ends by itself is opened again at once.
@@ -63,6 +64,7 @@ const (
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = 5 * time.Second
 	protobuf   = "application/vnd.kubernetes.protobuf"
+	plainJSON  = "application/json"
 	listTime   = 2 * time.Minute
 	maxFrame   = 64 << 20
 )
@@ -144,7 +146,7 @@ func (f *follower) list(ctx context.Context, again bool, why string) error {
 		if next != "" {
 			query += "&continue=" + url.QueryEscape(next)
 		}
-		r, err := f.client.Do(ctx, &wire.Request{Method: http.MethodGet, Path: f.url(query), Accept: protobuf, Timeout: listTime})
+		r, err := f.client.Do(ctx, &wire.Request{Method: http.MethodGet, Path: f.url(query), Accept: f.accept(), Timeout: listTime})
 		if err != nil {
 			return fmt.Errorf("list: %w", err)
 		}
@@ -166,8 +168,18 @@ func (f *follower) list(ctx context.Context, again bool, why string) error {
 	}
 }
 
+func (f *follower) accept() string {
+	if f.options.JSON {
+		return plainJSON
+	}
+	return protobuf
+}
+
 // page hands over the items of one page and returns the token of the next.
 func (f *follower) page(body []byte, at clock.Time) (next string, err error) {
+	if f.options.JSON {
+		return f.jsonPage(body, at)
+	}
 	list, err := unwrap(body)
 	if err != nil {
 		return "", err
@@ -195,7 +207,7 @@ func (f *follower) watch(ctx context.Context) error {
 	for {
 		f.frame = f.frame[:0]
 		query := "watch=1&allowWatchBookmarks=true&resourceVersion=" + url.QueryEscape(f.version)
-		err := f.client.Stream(ctx, &wire.Request{Method: http.MethodGet, Path: f.url(query), Accept: protobuf + ";stream=watch"}, f.data)
+		err := f.client.Stream(ctx, &wire.Request{Method: http.MethodGet, Path: f.url(query), Accept: f.accept() + ";stream=watch"}, f.data)
 		var status *wire.StatusError
 		switch {
 		case ctx.Err() != nil:
@@ -214,6 +226,9 @@ func (f *follower) watch(ctx context.Context) error {
 
 // data cuts what arrived into frames: four bytes of length, then the event.
 func (f *follower) data(p []byte) error {
+	if f.options.JSON {
+		return f.jsonData(p)
+	}
 	at := f.options.Clock.Now()
 	if len(f.frame) > 0 {
 		f.frame = append(f.frame, p...)

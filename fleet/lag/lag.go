@@ -1,4 +1,7 @@
-package fleet
+// Package lag keeps quantiles of the latest durations in constant memory: how
+// late a fleet was in the last seconds. Records hold every call; this is for
+// whoever looks at a running fleet. Packages fleet and fleet/player call it.
+package lag
 
 import (
 	"math/bits"
@@ -40,33 +43,38 @@ func (l *lags) quantile(q float64) time.Duration {
 	return l.max
 }
 
-// recent keeps the lags of the last one to two windows.
-type recent struct {
+// Window is the least time that a Recent looks back; it looks back at most twice.
+const Window = 5 * time.Second
+
+// Recent keeps the durations of the last one to two windows. It belongs to one
+// goroutine, and its zero value is ready.
+type Recent struct {
 	windows [2]lags
 	since   time.Duration // of the current window, on the run's clock
 }
 
-const lagWindow = 5 * time.Second
-
-func (r *recent) add(at, d time.Duration) {
+// Add counts a duration at a time of the run.
+func (r *Recent) Add(at, d time.Duration) {
 	r.turn(at)
 	r.windows[0].add(d)
 }
 
-func (r *recent) turn(at time.Duration) {
-	for at-r.since >= lagWindow {
+func (r *Recent) turn(at time.Duration) {
+	for at-r.since >= Window {
 		r.windows[1] = r.windows[0]
 		r.windows[0] = lags{}
-		if at-r.since >= 2*lagWindow {
+		if at-r.since >= 2*Window {
 			r.windows[1] = lags{}
 			r.since = at
 			return
 		}
-		r.since += lagWindow
+		r.since += Window
 	}
 }
 
-func (r *recent) quantile(at time.Duration, q float64) time.Duration {
+// Quantile returns the upper end of the bucket (an eighth of its value wide) that
+// holds the q-quantile; 0 when nothing was counted.
+func (r *Recent) Quantile(at time.Duration, q float64) time.Duration {
 	r.turn(at)
 	return max(r.windows[0].quantile(q), r.windows[1].quantile(q))
 }
