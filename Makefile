@@ -13,7 +13,7 @@ BIN       := bin/windtunnel
 # The one build that links Kubernetes: minutes when the build cache is cold.
 BUILD     := $(GO) build -tags embedded -ldflags "$(LDFLAGS)"
 
-.PHONY: all build demo test test-short lint race bench bench-load web clean
+.PHONY: all build demo test test-short lint race bench bench-fleet bench-load web clean
 
 all: build
 
@@ -40,6 +40,13 @@ race: ## the race detector over all but the real plane
 bench: build ## the figures of the README
 	$(GO) test -run '^$$' -bench . -benchtime 1s ./record ./wire ./template ./pace ./stats ./stage/... ./slo
 	$(GO) run ./bench/flight -bin $(BIN)
+
+KWOK      := bench/kwok
+# Minutes when the build cache is cold: kwok 0.8 links another release of client-go.
+bench-fleet: build ## the fleet beside the kwok controller (ARGS="-nodes 100 -pods 500 -many 1000" for a small run); writes bench/out/fleet.json
+	cd $(KWOK) && CGO_ENABLED=0 $(GO) build -ldflags "-s -w" -o $(CURDIR)/bin/kwok sigs.k8s.io/kwok/cmd/kwok
+	cd $(KWOK) && $(GO) build -o $(CURDIR)/bin/kwok-stages .
+	$(GO) run ./bench/fleet -bin $(BIN) -stages "$$(cd $(KWOK) && $(GO) list -m -f '{{.Dir}}' sigs.k8s.io/kwok)/kustomize/stage" $(ARGS)
 
 bench-load: build ## the load generator beside a client-go worker pool; writes bench/out/load.json
 	$(GO) run ./bench/load -bin $(BIN)

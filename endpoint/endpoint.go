@@ -9,6 +9,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -21,7 +22,10 @@ import (
 
 // Endpoint is an API server and an identity at it. It holds secrets: it is
 // never printed or logged.
-type Endpoint struct{ config *rest.Config }
+type Endpoint struct {
+	config *rest.Config
+	others []Identity // see Many
+}
 
 // Identity is a client certificate, PEM.
 type Identity struct{ Cert, Key []byte }
@@ -29,7 +33,7 @@ type Identity struct{ Cert, Key []byte }
 // New returns an endpoint for a server with a certificate authority and a
 // client certificate, all PEM.
 func New(server string, ca []byte, id Identity) Endpoint {
-	return Endpoint{&rest.Config{
+	return Endpoint{config: &rest.Config{
 		Host:            server,
 		TLSClientConfig: rest.TLSClientConfig{CAData: ca, CertData: id.Cert, KeyData: id.Key},
 		QPS:             -1, // no client-side rate limiter anywhere
@@ -51,7 +55,7 @@ func FromKubeconfig(path, context string) (Endpoint, error) {
 	}
 	config.QPS = -1
 	config.Timeout = 30 * time.Second
-	return Endpoint{config}, nil
+	return Endpoint{config: config}, nil
 }
 
 // Server returns the address, such as https://127.0.0.1:6443.
@@ -63,6 +67,63 @@ func (e Endpoint) Config(userAgent string) *rest.Config {
 	c := rest.CopyConfig(e.config)
 	c.UserAgent = userAgent
 	return c
+}
+
+// Via returns the endpoint reached through a relay at address, host:port: the
+// same server and identity, and the server's certificate is still checked for
+// the server's own name.
+func (e Endpoint) Via(address string) (Endpoint, error) {
+	base, _, err := rest.DefaultServerUrlFor(e.config)
+	if err != nil {
+		return Endpoint{}, fmt.Errorf("address %q: %w", e.config.Host, err)
+	}
+	c := rest.CopyConfig(e.config)
+	if base.Scheme == "https" && c.ServerName == "" {
+		c.ServerName = base.Hostname()
+	}
+	base.Host = address
+	c.Host = base.String()
+	return Endpoint{config: c, others: e.others}, nil
+}
+
+// At returns the same identity at another server, such as https://127.0.0.1:6443.
+func (e Endpoint) At(server string) Endpoint {
+	c := rest.CopyConfig(e.config)
+	c.Host = server
+	return Endpoint{config: c, others: e.others}
+}
+
+// Address returns the server's host:port.
+func (e Endpoint) Address() (string, error) {
+	base, _, err := rest.DefaultServerUrlFor(e.config)
+	if err != nil {
+		return "", fmt.Errorf("address %q: %w", e.config.Host, err)
+	}
+	port := base.Port()
+	if port == "" {
+		port = map[string]string{"https": "443", "http": "80"}[base.Scheme]
+	}
+	return net.JoinHostPort(base.Hostname(), port), nil
+}
+
+// Many returns the endpoint with further identities, which connections after
+// the first take in turn. API priority and fairness queues by user: a fleet that
+// stands for many kubelets must not wait in the queues of one.
+func (e Endpoint) Many(others []Identity) Endpoint {
+	return Endpoint{config: e.config, others: others}
+}
+
+// Others returns the certificates of the further identities.
+func (e Endpoint) Others() ([]tls.Certificate, error) {
+	var out []tls.Certificate
+	for _, id := range e.others {
+		c, err := tls.X509KeyPair(id.Cert, id.Key)
+		if err != nil {
+			return nil, fmt.Errorf("certificates for %s: %w", e.config.Host, err)
+		}
+		out = append(out, c)
+	}
+	return out, nil
 }
 
 // Client returns an HTTP client for single requests, and the base URL.
@@ -125,7 +186,9 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f
 func (e Endpoint) WriteKubeconfig(path string) error {
 	c := clientcmdapi.NewConfig()
 	const name = "windtunnel"
-	c.Clusters[name] = &clientcmdapi.Cluster{Server: e.config.Host, CertificateAuthorityData: e.config.CAData}
+	c.Clusters[name] = &clientcmdapi.Cluster{
+		Server: e.config.Host, TLSServerName: e.config.ServerName, CertificateAuthorityData: e.config.CAData,
+	}
 	c.AuthInfos[name] = &clientcmdapi.AuthInfo{ClientCertificateData: e.config.CertData, ClientKeyData: e.config.KeyData, Token: e.config.BearerToken}
 	c.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
 	c.CurrentContext = name

@@ -20,10 +20,14 @@ import (
 	"github.com/windtunnel/windtunnel/fleet"
 	"github.com/windtunnel/windtunnel/load"
 	"github.com/windtunnel/windtunnel/observe/life"
+	"github.com/windtunnel/windtunnel/observe/usage"
 	"github.com/windtunnel/windtunnel/plane"
 	"github.com/windtunnel/windtunnel/record"
 	"github.com/windtunnel/windtunnel/scenario"
 	"github.com/windtunnel/windtunnel/slo"
+	"github.com/windtunnel/windtunnel/stage/builtin"
+	"github.com/windtunnel/windtunnel/stage/kwok"
+	"github.com/windtunnel/windtunnel/stage/machine"
 	"github.com/windtunnel/windtunnel/wire"
 )
 
@@ -80,10 +84,19 @@ type run struct {
 	life      *life.Observer
 	watcher   *wire.Client // of life
 	generator *load.Generator
-	made      map[string]*made // by create step
-	ours      []bool           // which of the scenario's namespaces this run made
-	stop      []func()         // in reverse order
+	bodies    bodies
+	replays   map[string][]time.Duration // due times by file
+	quiet     map[string]float64         // cores that each component used before the first step
+	faults    *faults                    // that hold
+	ours      []bool                     // which of the scenario's namespaces this run made
+	machine   *machine.Machine           // of the fleet's stages; nil for the built-in set fast
+	staged    []kwok.Document            // objects that belong to them
+	stop      []func()                   // in reverse order
 	measure   func(context.Context)
+	meter     *usage.Sampler // of the components' processes
+
+	mu   sync.Mutex       // of what several steps use at the same time
+	made map[string]*made // by create step
 }
 
 // Run runs a scenario. An error means that there is no run directory to look
@@ -97,16 +110,19 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	if o.Seed != nil {
 		sc.Seed = *o.Seed
 	}
-	r := &run{options: o, scenario: sc, clock: clock.Start(), log: o.Log, made: map[string]*made{}}
-	bodies, err := r.compile()
-	if err != nil {
+	r := &run{options: o, scenario: sc, clock: clock.Start(), log: o.Log, made: map[string]*made{}, faults: &faults{log: o.Log}}
+	if err := r.compile(); err != nil {
+		return Result{}, err
+	}
+	if err := r.compileStages(); err != nil {
 		return Result{}, err
 	}
 	if err := r.create(); err != nil {
 		return Result{}, err
 	}
 	r.status = newBoard(r)
-	ended := r.fly(ctx, bodies)
+	r.warnUnmet()
+	ended := r.fly(ctx)
 	return r.conclude(ended), nil
 }
 
@@ -161,7 +177,7 @@ func (r *run) link() {
 }
 
 // fly does everything that is recorded. It returns why it ended early, or nil.
-func (r *run) fly(ctx context.Context, bodies bodies) error {
+func (r *run) fly(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var wait sync.WaitGroup
 	wait.Go(func() {
@@ -172,7 +188,7 @@ func (r *run) fly(ctx context.Context, bodies bodies) error {
 		}
 	})
 	wait.Go(func() { r.status.loop(ctx) })
-	err := r.stages(ctx, cancel, &wait, bodies)
+	err := r.stages(ctx, cancel, &wait)
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause // what ended the run, rather than what failed because of it
 	}
@@ -195,7 +211,7 @@ func endWord(err error) string {
 }
 
 // stages boots, populates and runs the steps.
-func (r *run) stages(ctx context.Context, cancel context.CancelCauseFunc, wait *sync.WaitGroup, bodies bodies) error {
+func (r *run) stages(ctx context.Context, cancel context.CancelCauseFunc, wait *sync.WaitGroup) error {
 	if err := r.step(ctx, "boot", func() error { return r.boot(ctx) }); err != nil {
 		return bootError{err}
 	}
@@ -218,7 +234,7 @@ func (r *run) stages(ctx context.Context, cancel context.CancelCauseFunc, wait *
 	}
 	r.measure(ctx)
 	r.mark(record.MarkRunBegin, r.scenario.Name, "")
-	err := r.steps(ctx, bodies)
+	err := r.steps(ctx)
 	r.measure(context.WithoutCancel(ctx))
 	return err
 }
@@ -233,7 +249,7 @@ func (r *run) step(ctx context.Context, name string, do func() error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	r.status.enter(name)
+	defer r.status.enter(name)()
 	r.mark(record.MarkStepBegin, name, "")
 	err := do()
 	text := ""
@@ -251,7 +267,7 @@ func (r *run) boot(ctx context.Context) (err error) {
 	} else {
 		r.plane, err = plane.Start(ctx, r.scenario.Plane, plane.Options{
 			LogDir: r.dir.File(record.LogFolder), BaseDir: filepath.Dir(r.options.File),
-			Log: r.log, Clock: r.clock,
+			Log: r.log, Clock: r.clock, Relays: r.relayed(), Seed: r.scenario.Seed, OnFault: r.faulted,
 		})
 	}
 	if err != nil {
@@ -262,6 +278,9 @@ func (r *run) boot(ctx context.Context) (err error) {
 			r.log.Warn("the plane did not end cleanly", slog.Any("error", err))
 		}
 	})
+	if err := r.through(); err != nil {
+		return err
+	}
 	r.manifest.Plane = r.plane.Facts()
 	for name, version := range r.plane.Versions() {
 		r.manifest.Versions[name] = version
@@ -296,7 +315,8 @@ func (r *run) populate(ctx context.Context) error {
 	}
 	f, err := fleet.Start(ctx, r.scenario.Fleet, fleet.Options{
 		Endpoint: r.plane.Endpoint("fleet"), Records: r.records, Clock: r.clock, Log: r.log, Seed: r.scenario.Seed,
-		Name: r.fleetName(),
+		Name: r.fleetName(), Stages: r.machine, Objects: r.staged, Connections: r.scenario.Fleet.Connections,
+		Version: r.options.Versions["windtunnel"],
 	})
 	if err != nil {
 		return err
@@ -316,6 +336,22 @@ func (r *run) populate(ctx context.Context) error {
 	}
 	r.mark(record.MarkFleetReady, fmt.Sprint(r.scenario.Fleet.Nodes), "")
 	return nil
+}
+
+// compileStages reads and compiles what the scenario says that nodes and pods do,
+// so that a faulty stage is known before anything is started.
+func (r *run) compileStages() error {
+	names := r.scenario.Fleet.Stages
+	if len(names) == 0 {
+		return nil
+	}
+	file, err := builtin.Sets(names, filepath.Dir(r.options.File))
+	if err != nil {
+		return err
+	}
+	r.machine, err = machine.Compile(file.Stages)
+	r.staged = file.Others
+	return err
 }
 
 // fleetName tells this run's nodes from those of others in a cluster that we

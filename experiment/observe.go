@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/labels"
+
 	"github.com/windtunnel/windtunnel/load"
 	"github.com/windtunnel/windtunnel/observe/life"
 	"github.com/windtunnel/windtunnel/observe/scrape"
@@ -36,7 +38,11 @@ func (r *run) observe(ctx context.Context, cancel context.CancelCauseFunc, wait 
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var instruments sync.WaitGroup
 	r.atEnd(func() { stop(); instruments.Wait() })
-	r.life = life.New(r.records)
+	groups, err := r.groups()
+	if err != nil {
+		return err
+	}
+	r.life = life.New(r.records, groups...)
 	instruments.Go(func() {
 		if err := r.life.Run(watching, r.watcher, r.clock); err != nil {
 			cancel(err)
@@ -44,10 +50,10 @@ func (r *run) observe(ctx context.Context, cancel context.CancelCauseFunc, wait 
 	})
 	scraper := scrape.New(r.records, r.clock, r.targets(), scrape.Options{})
 	instruments.Go(func() { scraper.Run(watching) })
-	meter := usage.New(r.records, r.clock, r.processes(), usage.Options{})
-	instruments.Go(func() { meter.Run(watching) })
+	r.meter = usage.New(r.records, r.clock, r.processes(), usage.Options{})
+	instruments.Go(func() { r.meter.Run(watching) })
 	r.measure = func(ctx context.Context) {
-		meter.Sample()
+		r.meter.Sample()
 		scraper.Scrape(ctx)
 	}
 	select {
@@ -56,6 +62,19 @@ func (r *run) observe(ctx context.Context, cancel context.CancelCauseFunc, wait 
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// groups are the scenario's groups of pods.
+func (r *run) groups() ([]life.Group, error) {
+	var out []life.Group
+	for _, g := range r.scenario.Groups {
+		selector, err := labels.Parse(g.Selector)
+		if err != nil {
+			return nil, fmt.Errorf("group %s: %w", g.Name, err)
+		}
+		out = append(out, life.Group{Name: g.Name, Namespace: g.Namespace, Selector: selector})
+	}
+	return out, nil
 }
 
 // targets are the components whose /metrics are read. Those that cannot be
@@ -94,16 +113,16 @@ func (r *run) namespaces(ctx context.Context) error {
 	r.ours = make([]bool, count)
 	codes := make([]int, count)
 	err := r.generator.Run(ctx, load.Plan{
-		Op:    record.Op{Source: load.Source, Step: "namespaces", Verb: "create", Resource: "namespaces", Scope: "resource"},
+		Ops:   []record.Op{{Source: load.Source, Step: "namespaces", Verb: "create", Resource: "namespaces", Scope: "resource"}},
 		Count: count, Pace: pace.Constant(namespaceRate),
-		Build: func(i int, body []byte, req *wire.Request) (bool, error) {
+		Build: func(i int, req *load.Request) (bool, error) {
 			req.Method, req.Path, req.ContentType = http.MethodPost, "/api/v1/namespaces", "application/json"
-			req.Body = fmt.Appendf(body, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"%s"}}`, r.namespaceName(i))
+			req.Body = fmt.Appendf(req.Body, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"%s"}}`, r.namespaceName(i))
 			return true, nil
 		},
 		// Each call has places of its own, and Run returns after the last.
-		Done: func(i int, o record.Outcome, answer *wire.Response) {
-			r.ours[i], codes[i] = o == record.OK, answer.Code
+		Done: func(answer load.Result) {
+			r.ours[answer.Index], codes[answer.Index] = answer.Outcome == record.OK, answer.Response.Code
 		},
 	})
 	if err != nil {

@@ -2,6 +2,8 @@ package experiment
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,8 +14,8 @@ import (
 
 // Status is where a run stands, for a person who watches it.
 type Status struct {
-	Step        string
-	Index, Of   int           // the step's number among all, from 1
+	Step        string        // the one that began last; " +N" when others run at the same time
+	Index, Of   int           // how many steps have begun, of all
 	Elapsed     time.Duration // of the run
 	InStep      time.Duration // of the step
 	Done, Total int           // of the step: calls ended, pods waited for, nodes; Total 0 when it cannot be said
@@ -28,26 +30,47 @@ type Status struct {
 // ownSteps come before the scenario's.
 const ownSteps = 3
 
+// underWay is a step that has begun and not ended.
+type underWay struct {
+	name        string
+	at          clock.Time
+	before      load.Progress
+	done, total int
+}
+
 // board collects what the status is made of.
 type board struct {
 	r         *run
 	mu        sync.Mutex
-	s         Status
-	at        clock.Time // begin of the step
-	before    load.Progress
+	steps     []*underWay // in the order of their begin
+	last      *underWay   // that began
+	begun, of int
 	generator *load.Generator
 	fleet     *fleet.Fleet
 }
 
-func newBoard(r *run) *board { return &board{r: r, s: Status{Of: ownSteps + len(r.scenario.Steps)}} }
+func newBoard(r *run) *board {
+	b := &board{r: r, of: ownSteps}
+	for range r.scenario.AllSteps() {
+		b.of++
+	}
+	return b
+}
 
-func (b *board) enter(step string) {
+// enter begins a step; what it returns ends it.
+func (b *board) enter(step string) (leave func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.s = Status{Step: step, Index: b.s.Index + 1, Of: b.s.Of}
-	b.at = b.r.clock.Now()
+	one := &underWay{name: step, at: b.r.clock.Now()}
 	if b.generator != nil {
-		b.before = b.generator.Progress()
+		one.before = b.generator.Progress()
+	}
+	b.begun++
+	b.last, b.steps = one, append(b.steps, one)
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.steps = slices.DeleteFunc(b.steps, func(s *underWay) bool { return s == one })
 	}
 }
 
@@ -58,34 +81,58 @@ func (b *board) follow(g *load.Generator, f *fleet.Fleet) {
 	b.generator, b.fleet = g, f
 }
 
+// stepName is the name of the step that began last, for the end of the run.
 func (b *board) stepName() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.s.Step
+	if b.last == nil {
+		return ""
+	}
+	return b.last.name
 }
 
-func (b *board) waiting(done, total int) {
+// waiting says how far a step that waits has come.
+func (b *board) waiting(step string, done, total int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.s.Done, b.s.Total = done, total
+	for _, s := range b.steps {
+		if s.name == step {
+			s.done, s.total = done, total
+		}
+	}
+}
+
+// shown is the step that the status tells of: the last one that runs.
+func (b *board) shown() *underWay {
+	if n := len(b.steps); n > 0 {
+		return b.steps[n-1]
+	}
+	return b.last
 }
 
 // now computes the status.
 func (b *board) now() Status {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s := b.s
 	t := b.r.clock.Now()
-	s.Elapsed, s.InStep, s.Left = time.Duration(t), t.Sub(b.at), -1
-	if s.Step == "populate" && b.fleet != nil {
+	s := Status{Index: b.begun, Of: b.of, Elapsed: time.Duration(t), Left: -1}
+	step := b.shown()
+	if step == nil {
+		return s
+	}
+	s.Step, s.InStep, s.Done, s.Total = step.name, t.Sub(step.at), step.done, step.total
+	if n := len(b.steps); n > 1 {
+		s.Step += fmt.Sprintf(" +%d", n-1)
+	}
+	if step.name == "populate" && b.fleet != nil {
 		st := b.fleet.Stats()
 		s.Done, s.Total = st.Schedulable, b.r.scenario.Fleet.Nodes
 	}
 	if g := b.generator; g != nil {
 		p := g.Progress()
 		s.Failed, s.Late = p.Failed+p.Lost, p.Late
-		if p.Count > b.before.Count { // this step sends
-			s.Done, s.Total, s.Requested, s.P99 = p.Ended-b.before.Ended, p.CountNow, p.Requested, p.P99
+		if p.Count > step.before.Count { // this step sends
+			s.Done, s.Total, s.Requested, s.P99 = p.Ended-step.before.Ended, p.CountNow, p.Requested, p.P99
 		}
 	}
 	if sec := s.InStep.Seconds(); sec > 0.5 && s.Done > 0 {

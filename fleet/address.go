@@ -68,11 +68,10 @@ type book struct {
 
 // Host returns the address of a node of the fleet.
 func (b *book) Host(name []byte) netip.Addr {
-	index, ok := b.fleet.index(name)
-	if !ok {
-		return netip.Addr{}
+	if n := b.fleet.byName[string(name)]; n != nil {
+		return n.host
 	}
-	return hostAddress(index)
+	return b.fleet.nodeIP // of a node that another instance keeps alive
 }
 
 // Pod returns the pod's address and takes one when it has none.

@@ -3,6 +3,9 @@ package fleet
 import (
 	"fmt"
 	"maps"
+	"net/netip"
+	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,7 +23,14 @@ type model struct {
 	labels   map[string]string
 	capacity corev1.ResourceList
 	info     corev1.NodeSystemInfo
-	lease    int64 // seconds
+	lease    int64          // seconds
+	spread   map[string]int // labels that differ between nodes: how many values
+	port     int            // of the kubelet; 0 for none
+}
+
+// spreadValue is the value of a label that is spread: its last word and a number.
+func spreadValue(label string, i int) string {
+	return label[strings.LastIndexAny(label, "/.")+1:] + "-" + strconv.Itoa(i)
 }
 
 func newModel(name string, cfg scenario.Fleet) (*model, error) {
@@ -40,7 +50,12 @@ func newModel(name string, cfg scenario.Fleet) (*model, error) {
 			"beta.kubernetes.io/arch": "amd64", "beta.kubernetes.io/os": "linux",
 			"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux",
 		},
-		lease: int64(time.Duration(cfg.Lease).Round(time.Second) / time.Second),
+		lease: int64(time.Duration(cfg.Lease).Round(time.Second) / time.Second), spread: cfg.Spread,
+	}
+	for label, values := range cfg.Spread {
+		if values < 1 {
+			return nil, fmt.Errorf("fleet: spread %s: %d values: want 1 or more", label, values)
+		}
 	}
 	for name, text := range cfg.Capacity {
 		q, err := resource.ParseQuantity(text)
@@ -56,18 +71,22 @@ func newModel(name string, cfg scenario.Fleet) (*model, error) {
 
 // node returns the body of a node that is Ready from the start: a POST keeps
 // the status that it carries.
-func (m *model) node(index uint32, now time.Time) ([]byte, error) {
+func (m *model) node(index uint32, host netip.Addr, now time.Time) ([]byte, error) {
 	name := m.nodeName(index)
 	labels := maps.Clone(m.labels)
 	labels["kubernetes.io/hostname"] = name
+	for label, values := range m.spread {
+		labels[label] = spreadValue(label, int(index)%values)
+	}
 	at := metav1.NewTime(now)
 	n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
 	n.Status = corev1.NodeStatus{
 		Phase: corev1.NodeRunning, Capacity: m.capacity, Allocatable: m.capacity, NodeInfo: m.info,
 		Addresses: []corev1.NodeAddress{
-			{Type: corev1.NodeInternalIP, Address: hostAddress(index).String()},
+			{Type: corev1.NodeInternalIP, Address: host.String()},
 			{Type: corev1.NodeHostName, Address: name},
 		},
+		DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: int32(m.port)}},
 	}
 	for _, c := range stage.NodeConditions() {
 		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{
@@ -86,7 +105,7 @@ func (m *model) node(index uint32, now time.Time) ([]byte, error) {
 // written field by field (k8s.io/api coordination/v1 and meta/v1,
 // generated.proto), since a fleet writes thousands of them a second.
 func (m *model) appendLease(dst []byte, n *node, version string, now time.Time) []byte {
-	name := m.nodeName(n.index)
+	name := n.name
 	var scratch [512]byte
 	owner := object.AppendString(scratch[:0:128], 1, "Node")
 	owner = object.AppendString(owner, 3, name)

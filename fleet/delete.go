@@ -12,7 +12,9 @@ func (f *Fleet) Delete(ctx context.Context) error {
 	f.mu.Lock()
 	f.stopped = true
 	for _, n := range f.nodes {
-		f.leave(n)
+		if n != nil {
+			f.leave(n)
+		}
 	}
 	left := f.deleting
 	f.mu.Unlock()

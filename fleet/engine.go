@@ -93,6 +93,7 @@ func (f *Fleet) dispatch() {
 // send builds a job's request and hands it over.
 func (f *Fleet) send(j *job) {
 	j.queued = false
+	f.lead(j)
 	if j.cancelled || !f.build(j) {
 		f.dropJob(j)
 		return
@@ -114,6 +115,8 @@ func (f *Fleet) settle(j *job) {
 	switch {
 	case j.node.state == nodeLeaving && j.action <= nodeRead:
 		f.settleLeaving(j, ok)
+	case j.link > 0 && j.action != j.then && !a.retriable():
+		f.follows(j)
 	case ok:
 		f.succeeded(j)
 	case j.cancelled:
@@ -159,10 +162,13 @@ func (f *Fleet) succeeded(j *job) {
 	case nodeStatus:
 		f.lagged(j)
 		f.nodePatched(j)
+	case podEvent:
 	case nodeDelete:
 		f.nodeDeleted(j, true)
+	case nodeCondition:
 	case podStatus, podDelete:
 		f.lagged(j)
+		f.report(j)
 		f.podPlayed(j)
 		return
 	}
@@ -195,7 +201,7 @@ func (f *Fleet) refused(j *job) {
 		f.nodeDeleted(j, gone)
 		f.freeJob(j)
 	case j.pod == nil && j.action.class() == classPod:
-		f.freeJob(j) // it went away meanwhile
+		f.freeJob(j) // it went away meanwhile, or it was an event
 	case j.action == podDelete && gone:
 		f.podPlayed(j) // somebody was faster
 	case j.action == podStatus && gone:

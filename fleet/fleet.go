@@ -14,15 +14,20 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net/netip"
 	"sync"
 	"time"
 
 	"github.com/windtunnel/windtunnel/clock"
 	"github.com/windtunnel/windtunnel/endpoint"
+	"github.com/windtunnel/windtunnel/fleet/player"
+	"github.com/windtunnel/windtunnel/fleet/traffic"
 	"github.com/windtunnel/windtunnel/fleet/wheel"
 	"github.com/windtunnel/windtunnel/record"
 	"github.com/windtunnel/windtunnel/scenario"
 	"github.com/windtunnel/windtunnel/stage"
+	"github.com/windtunnel/windtunnel/stage/kwok"
+	"github.com/windtunnel/windtunnel/stage/machine"
 	"github.com/windtunnel/windtunnel/stage/object"
 	"github.com/windtunnel/windtunnel/unit"
 	"github.com/windtunnel/windtunnel/wire"
@@ -36,16 +41,26 @@ var (
 
 // Options are what a fleet needs besides its part of the scenario.
 type Options struct {
-	Endpoint    endpoint.Endpoint
-	Records     *record.Writer // may be nil
-	Clock       clock.Clock
-	Log         *slog.Logger // may be nil
-	Seed        uint64
-	Name        string // nodes are NAME-000000 ... with the label windtunnel.dev/fleet=NAME; default "node"
-	Connections int    // default 8; real kubelets have one each, so few of them hold calls back that those would send
+	Endpoint endpoint.Endpoint
+	Records  *record.Writer // may be nil
+	Clock    clock.Clock
+	Log      *slog.Logger // may be nil
+	Seed     uint64
+	Name     string           // nodes are NAME-000000 ... with the label windtunnel.dev/fleet=NAME; default "node"
+	Stages   *machine.Machine // what happens to nodes, pods and anything else; nil: the built-in set fast
+	Manage   *Manage          // keep existing nodes alive in place of making some
+	Objects  []kwok.Document  // that belong to the stages, such as a StorageClass: created where they are missing
+	NodeIP   netip.Addr       // of every node; the zero address: made up, one for each
+	NodePort int              // where nodes' kubelets are served; 0: nowhere
+	Version  string           // of the program, for templates
+
+	kubelets    *traffic.Kubelets
+	Connections int // default 8; real kubelets have one each, so few of them hold calls back that those would send
 }
 
-const defaultConnections = 8
+// defaultConnections bound what may wait for the server at once: 6,400 calls. Real
+// kubelets would all wait; few connections would make the fleet itself late.
+const defaultConnections = 64
 
 // client is what a fleet needs of package wire.
 type client interface {
@@ -79,6 +94,21 @@ type Fleet struct {
 	ops       [actions]record.OpID
 	wheel     wheel.Wheel
 	nodes     []*node
+	byName    map[string]*node
+	vacant    []uint32 // places in nodes
+	manage    *Manage
+	nodeIP    netip.Addr
+	typedPods bool // pods are played here, not by a player
+	players   []*player.Player
+	orphans   map[string]bool // nodes that had pods before they were known
+	elsewhere node            // stands for those of other instances
+	tears     [2]func()       // end the watch of a source, so that it is listed anew
+	anew      wheel.Timer
+	faults    map[*fault]bool
+	kubelets  *traffic.Kubelets // nil with minimal traffic
+	ending    []func()          // of disturbances, before the client is closed
+	drop      func()            // breaks all connections; nil when that cannot be done
+	ips       map[string]lent   // of pods that players play, by uid
 	pods      map[[16]byte]*pod
 	names     map[string]string // interned namespaces
 	nextBlock uint32
@@ -107,14 +137,33 @@ func Start(ctx context.Context, cfg scenario.Fleet, o Options) (*Fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := wire.New(o.Endpoint, wire.Options{Connections: o.Connections, UserAgent: "windtunnel-fleet", Clock: o.Clock})
+	c, err := wire.New(o.Endpoint, wire.Options{Connections: min(8, o.Connections), Most: o.Connections, UserAgent: "windtunnel-fleet", Clock: o.Clock})
 	if err != nil {
 		return nil, fmt.Errorf("fleet: %w", err)
 	}
-	return start(ctx, cfg, o, c, c.Close)
+	k, err := kubelets(cfg, o)
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	o.kubelets = k
+	f, err := start(ctx, cfg, o, c, c.Close)
+	if err != nil {
+		return nil, err
+	}
+	f.drop = c.Break
+	if err := f.play(ctx, o, c); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 func defaults(o Options, cfg scenario.Fleet) (Options, scenario.Fleet, error) {
+	if o.Manage != nil {
+		if err := o.Manage.Validate(); err != nil {
+			return o, cfg, err
+		}
+		cfg.Nodes = 0
+	}
 	if cfg.Nodes < 0 || cfg.Nodes > maxNodes {
 		return o, cfg, fmt.Errorf("fleet: %d nodes: want 0 to %d", cfg.Nodes, maxNodes)
 	}
@@ -146,16 +195,20 @@ func start(ctx context.Context, cfg scenario.Fleet, o Options, c client, closeCl
 	}
 	f := &Fleet{
 		cfg: cfg, clock: o.Clock, log: o.Log, records: o.Records, client: c, close: closeClient, model: m,
-		stages: stage.Fast(), rng: rand.New(rand.NewPCG(o.Seed, 0x666c656574)),
+		rng: rand.New(rand.NewPCG(o.Seed, 0x666c656574)), manage: o.Manage, nodeIP: o.NodeIP,
 		batches: make(chan batch), kick: make(chan struct{}, 1),
 		ready: make(chan struct{}), failed: make(chan struct{}), deleted: make(chan struct{}),
-		nodes: make([]*node, cfg.Nodes), pods: map[[16]byte]*pod{}, names: map[string]string{},
+		pods: map[[16]byte]*pod{}, names: map[string]string{}, orphans: map[string]bool{}, faults: map[*fault]bool{},
+		ips: map[string]lent{}, kubelets: o.kubelets,
 		maxInFlight: o.Connections * perConn,
 		nextBlock:   firstPod, warned: map[string]bool{},
 	}
 	f.wheel.Start(o.Clock.Now())
 	f.defineOps()
-	f.makeNodes()
+	f.model.port = o.NodePort
+	f.stages, f.typedPods = typed(o.Stages)
+	f.anew.Fire = f.tearPods
+	f.makeNodes(cfg.Nodes)
 	ctx, f.cancel = context.WithCancel(ctx)
 	f.wait.Go(func() { f.run(ctx) })
 	if err := f.attach(ctx); err != nil {
@@ -214,9 +267,29 @@ func (f *Fleet) Ready(ctx context.Context) error {
 // idempotent.
 func (f *Fleet) Close() error {
 	f.cancel()
+	f.mu.Lock()
+	ending := f.ending
+	f.ending = nil
+	f.mu.Unlock()
+	for _, end := range ending {
+		end()
+	}
+	for _, p := range f.players {
+		p.Close()
+	}
+	if f.kubelets != nil {
+		_ = f.kubelets.Close()
+	}
 	err := f.close()
 	f.wait.Wait()
 	return err
+}
+
+// atClose lets something end before the fleet does.
+func (f *Fleet) atClose(end func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ending = append(f.ending, end)
 }
 
 func (f *Fleet) wake() {

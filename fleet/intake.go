@@ -33,10 +33,13 @@ func (f *Fleet) takeObject(source int, kind object.EventType, raw []byte, receiv
 	f.stats.events++
 	if source == sourceNodes {
 		f.malformed(object.DecodeNode(raw, &f.nodeView))
-		f.onNode(kind, &f.nodeView)
+		f.onNode(kind, &f.nodeView, raw)
 		return
 	}
 	f.malformed(object.DecodePod(raw, &f.podView))
+	if kind != object.Deleted && f.manage.leavesAlone(raw) {
+		return
+	}
 	f.onPod(kind, &f.podView, received)
 }
 
@@ -60,7 +63,7 @@ func (f *Fleet) sweep(source int) {
 		return
 	}
 	for _, n := range f.nodes {
-		if n.state == nodeAlive && n.view.seen && n.generation != generation {
+		if n != nil && n.state == nodeAlive && n.view.seen && n.generation != generation {
 			f.nodeLost(n)
 		}
 	}

@@ -22,11 +22,18 @@ const (
 	nodeRead
 	nodeStatus
 	nodeDelete
+	nodeCondition // what a disturbance makes of it; the body is there already
 	leaseCreate
 	leaseRead
 	leaseRenew
 	podStatus
 	podDelete
+	// What kubelets ask besides, in the traffic profile "kubelet".
+	podToken
+	podLook
+	podWaiting
+	podKilling
+	podEvent
 	actions
 )
 
@@ -36,15 +43,21 @@ func (f *Fleet) defineOps() {
 		return
 	}
 	for a, op := range [actions]record.Op{
-		nodeCreate:  {Verb: "create", Resource: "nodes"},
-		nodeRead:    {Verb: "get", Resource: "nodes"},
-		nodeStatus:  {Verb: "patch", Resource: "nodes", Subresource: "status"},
-		nodeDelete:  {Verb: "delete", Resource: "nodes"},
-		leaseCreate: {Verb: "create", Resource: "leases.coordination.k8s.io"},
-		leaseRead:   {Verb: "get", Resource: "leases.coordination.k8s.io"},
-		leaseRenew:  {Verb: "update", Resource: "leases.coordination.k8s.io"},
-		podStatus:   {Verb: "patch", Resource: "pods", Subresource: "status"},
-		podDelete:   {Verb: "delete", Resource: "pods"},
+		nodeCreate:    {Verb: "create", Resource: "nodes"},
+		nodeRead:      {Verb: "get", Resource: "nodes"},
+		nodeStatus:    {Verb: "patch", Resource: "nodes", Subresource: "status"},
+		nodeDelete:    {Verb: "delete", Resource: "nodes"},
+		nodeCondition: {Verb: "patch", Resource: "nodes", Subresource: "status"},
+		leaseCreate:   {Verb: "create", Resource: "leases.coordination.k8s.io"},
+		leaseRead:     {Verb: "get", Resource: "leases.coordination.k8s.io"},
+		leaseRenew:    {Verb: "update", Resource: "leases.coordination.k8s.io"},
+		podStatus:     {Verb: "patch", Resource: "pods", Subresource: "status"},
+		podDelete:     {Verb: "delete", Resource: "pods"},
+		podToken:      {Verb: "create", Resource: "serviceaccounts", Subresource: "token"},
+		podLook:       {Verb: "get", Resource: "pods"},
+		podWaiting:    {Verb: "patch", Resource: "pods", Subresource: "status"},
+		podKilling:    {Verb: "patch", Resource: "pods", Subresource: "status"},
+		podEvent:      {Verb: "create", Resource: "events"},
 	} {
 		op.Source, op.Scope = "fleet", "resource"
 		f.ops[a] = f.records.Op(op)
@@ -66,7 +79,7 @@ func (a action) class() class {
 	switch a {
 	case leaseRead, leaseRenew:
 		return classLease
-	case podStatus, podDelete:
+	case podStatus, podDelete, podToken, podLook, podWaiting, podKilling, podEvent:
 		return classPod
 	default:
 		return classNode
@@ -80,13 +93,17 @@ type job struct {
 	node        *node
 	pod         *pod // nil for jobs of nodes, and when the pod went away
 	choice      stage.Choice
+	then        action     // of a chain: what it leads to
+	link        int        // of a chain: how many calls of it were sent
 	asked       clock.Time // when it was due; the timer's due may be that of a retry
 	attempt     int
 	version     uint64 // of the object that the stage was chosen for
 	queued      bool
+	withheld    bool // its node is silent
 	sending     bool // it is with the server
 	cancelled   bool
 	body        []byte
+	path        string // of an event
 	request     wire.Request
 	answer      answer
 	done        func(*wire.Response)
@@ -113,7 +130,7 @@ func (f *Fleet) newJob(a action, n *node, p *pod, due clock.Time) *job {
 	} else {
 		j = &job{}
 		j.done = func(r *wire.Response) { f.post(j, r) }
-		j.Fire = func() { f.enqueue(j) }
+		j.Fire = func() { f.place(j) }
 	}
 	j.action, j.node, j.pod, j.asked = a, n, p, due
 	return j

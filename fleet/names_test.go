@@ -5,22 +5,23 @@ import (
 )
 
 func TestNames(t *testing.T) {
-	f := &Fleet{nodes: make([]*node, 2_000_000), model: &model{fleet: "node"}}
-	for _, i := range []uint32{0, 7, 999_999, 1_000_000, 1_999_999} {
-		if got, ok := f.index([]byte(f.model.nodeName(i))); !ok || got != i {
-			t.Errorf("%s is %d, %v", f.model.nodeName(i), got, ok)
-		}
+	f := &Fleet{model: &model{fleet: "node"}}
+	f.makeNodes(3)
+	if n := f.byName["node-000002"]; n == nil || n != f.nodes[2] || n.index != 2 || n.host != hostAddress(2) {
+		t.Errorf("got %+v", n)
 	}
-	for _, name := range []string{"", "node-", "node-00001", "node-0000001", "node-2000000", "node-00000x", "mode-000001", "node-9999999999"} {
-		if _, ok := f.index([]byte(name)); ok {
-			t.Errorf("%q is a node", name)
-		}
+	f.nodes[1], f.vacant = nil, []uint32{1} // its place is given to the next one
+	n := &node{}
+	f.addNode(n, "other")
+	if n.index != 1 || f.nodes[1] != n || len(f.nodes) != 3 {
+		t.Errorf("place %d of %d", n.index, len(f.nodes))
 	}
 }
 
 func TestAddresses(t *testing.T) {
-	f := &Fleet{nextBlock: firstPod, nodes: make([]*node, 2), model: &model{fleet: "node"}}
-	a, b := &node{}, &node{index: 1}
+	f := &Fleet{nextBlock: firstPod, model: &model{fleet: "node"}}
+	f.makeNodes(2)
+	a, b := f.nodes[0], f.nodes[1]
 	seen := map[uint32]bool{}
 	for range 40 {
 		for _, n := range []*node{a, b} {

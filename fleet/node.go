@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/windtunnel/windtunnel/clock"
@@ -22,10 +23,13 @@ const (
 
 // node is one simulated node.
 type node struct {
-	wheel.Timer           // next renewal or heartbeat; before that: its creation
-	index       uint32    //
-	state       nodeState //
-	view        nodeView  // what the watch said last
+	wheel.Timer // next renewal or heartbeat; before that: its creation
+	name        string
+	index       uint32 // in Fleet.nodes
+	state       nodeState
+	fault       *fault     // what a disturbance does to it; nil when it is well
+	host        netip.Addr // what its pods have as host IP
+	view        nodeView   // what the watch said last
 	uid         string
 	lease       uint64     // version of its lease; 0 before it has one
 	held        bool       // it has had its lease written
@@ -43,6 +47,7 @@ type nodeView struct {
 	created                int64
 	ready, running         bool
 	hasIP, hasHost         bool
+	hasCapacity, hasInfo   bool
 	seen, schedulable, was bool
 }
 
@@ -50,34 +55,30 @@ type nodeView struct {
 // that two fleets can live in one cluster.
 func (m *model) nodeName(index uint32) string { return fmt.Sprintf("%s-%06d", m.fleet, index) }
 
-// index returns the number of a node of the fleet from its name.
-func (f *Fleet) index(name []byte) (uint32, bool) {
-	prefix := len(f.model.fleet) + 1
-	if len(name) < prefix+6 || string(name[:prefix-1]) != f.model.fleet || name[prefix-1] != '-' {
-		return 0, false
+// makeNodes makes the nodes that the fleet will create.
+func (f *Fleet) makeNodes(count int) {
+	nodes := make([]node, count)
+	f.byName = make(map[string]*node, count)
+	for i := range nodes {
+		f.addNode(&nodes[i], f.model.nodeName(uint32(i)))
 	}
-	digits := name[prefix:]
-	if len(digits) > 6 && digits[0] == '0' || len(digits) > 9 {
-		return 0, false
-	}
-	v := 0
-	for _, c := range digits {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		v = v*10 + int(c-'0')
-	}
-	return uint32(v), v < len(f.nodes)
 }
 
-func (f *Fleet) makeNodes() {
-	nodes := make([]node, len(f.nodes))
-	for i := range nodes {
-		n := &nodes[i]
-		n.index = uint32(i)
-		n.Fire = func() { f.nodeDue(n) }
-		f.nodes[i] = n
+// addNode gives a node its name and number.
+func (f *Fleet) addNode(n *node, name string) {
+	n.name, n.index = name, uint32(len(f.nodes))
+	if last := len(f.vacant) - 1; last >= 0 {
+		n.index, f.vacant = f.vacant[last], f.vacant[:last]
+		f.nodes[n.index] = n
+	} else {
+		f.nodes = append(f.nodes, n)
 	}
+	n.host = hostAddress(n.index)
+	if f.nodeIP.IsValid() {
+		n.host = f.nodeIP
+	}
+	n.Fire = func() { f.nodeDue(n) }
+	f.byName[name] = n
 }
 
 // begin lets the nodes that do not exist yet be created, at the fleet's rate;
@@ -114,7 +115,9 @@ func (f *Fleet) nodeDue(n *node) {
 		n.beat = 0
 	}
 	if n.renewal != 0 && n.renewal <= due {
-		if n.job == nil {
+		if n.fault.silent() {
+			f.stats.withheld++
+		} else if n.job == nil {
 			n.job = f.newJob(leaseRenew, n, nil, n.renewal)
 			f.enqueue(n.job)
 		} else {
@@ -155,7 +158,7 @@ func (f *Fleet) nodeMade(j *job) {
 	n := j.node
 	n.job = nil
 	if j.action == nodeRead && j.answer.fleet != f.model.fleet {
-		f.fail(fmt.Errorf("fleet: node %s: %w", f.model.nodeName(n.index), ErrForeign))
+		f.fail(fmt.Errorf("fleet: node %s: %w", n.name, ErrForeign))
 		f.freeJob(j)
 		return
 	}
@@ -171,6 +174,9 @@ func (f *Fleet) nodeAlive(n *node, uid string) {
 	}
 	n.state = nodeAlive
 	f.stats.created++
+	if f.kubelets != nil {
+		f.kubelets.Add(n.name)
+	}
 	if f.stopped {
 		return
 	}
@@ -209,12 +215,14 @@ func (n *node) forget(j *job) {
 }
 
 // onNode takes what the watch or a list says about a node.
-func (f *Fleet) onNode(kind object.EventType, o *object.Node) {
-	index, ok := f.index(o.Name)
-	if !ok || string(o.Fleet) != f.model.fleet {
+func (f *Fleet) onNode(kind object.EventType, o *object.Node, raw []byte) {
+	n := f.byName[string(o.Name)]
+	if f.manage != nil {
+		n = f.adopted(n, kind, o, raw)
+	}
+	if n == nil || f.manage == nil && string(o.Fleet) != f.model.fleet {
 		return
 	}
-	n := f.nodes[index]
 	if kind == object.Deleted {
 		if string(o.UID) == n.uid {
 			f.nodeLost(n)
@@ -224,7 +232,8 @@ func (f *Fleet) onNode(kind object.EventType, o *object.Node) {
 	n.generation = f.lists[sourceNodes]
 	n.view = nodeView{
 		created: o.Created, ready: string(o.Ready) == "True", running: string(o.Phase) == "Running",
-		hasIP: o.HasInternalIP, hasHost: o.HasHostname, seen: true, was: n.view.was,
+		hasIP: len(o.InternalIP) > 0, hasHost: o.HasHostname, hasCapacity: o.HasCapacity, hasInfo: o.HasInfo,
+		seen: true, was: n.view.was,
 		schedulable: string(o.Ready) == "True" && len(o.Taints) == 0 && !o.Unschedulable,
 	}
 	if n.state == nodePlanned && !f.started { // of an earlier fleet of the same name
@@ -232,6 +241,10 @@ func (f *Fleet) onNode(kind object.EventType, o *object.Node) {
 	}
 	f.count(n)
 	if n.state != nodeAlive || f.stopped {
+		return
+	}
+	if n.fault.hides() || f.manage.leavesAlone(raw) {
+		n.beat = 0
 		return
 	}
 	choice := f.stages.Node(o, f.rng)
@@ -242,7 +255,7 @@ func (f *Fleet) onNode(kind object.EventType, o *object.Node) {
 		n.beat = 0
 		f.playNode(n, choice, now)
 	case n.beat == 0 || n.choice.Stage() != choice.Stage():
-		n.choice, n.beat = choice, now.Add(choice.Delay)
+		n.choice, n.beat = choice, now.Add(f.beatAfter(choice.Delay))
 		f.arm(n)
 	}
 }
@@ -261,7 +274,7 @@ func (f *Fleet) count(n *node) {
 }
 
 func (f *Fleet) checkReady() {
-	if !f.started || f.stats.schedulable < len(f.nodes) || f.stopped {
+	if !f.started || f.stats.schedulable < len(f.byName) || f.stopped {
 		return
 	}
 	select {
@@ -289,10 +302,18 @@ func (f *Fleet) nodeLost(n *node) {
 		return
 	}
 	n.state = nodeGone
+	if f.kubelets != nil {
+		f.kubelets.Remove(n.name)
+	}
 	f.wheel.Stop(&n.Timer)
 	f.stats.lost++
 	f.unlease(n)
 	f.count(n)
+	if f.manage != nil {
+		delete(f.byName, n.name)
+		f.nodes[n.index] = nil
+		f.vacant = append(f.vacant, n.index)
+	}
 }
 
 func (f *Fleet) unlease(n *node) {

@@ -14,6 +14,7 @@ import (
 // event brings the whole object, and what a stage says of it is kept as a job.
 type pod struct {
 	node       *node
+	key        [16]byte
 	namespace  string // interned
 	name       string
 	ip         uint32
@@ -44,11 +45,10 @@ func podKey(uid []byte) (key [16]byte) {
 
 // onPod takes what the watch or a list says about a pod, at its receipt.
 func (f *Fleet) onPod(kind object.EventType, o *object.Pod, received clock.Time) {
-	index, ok := f.index(o.NodeName)
-	if !ok {
+	n := f.nodeOf(o)
+	if n == nil {
 		return
 	}
-	n := f.nodes[index]
 	key := podKey(o.UID)
 	p := f.pods[key]
 	if kind == object.Deleted {
@@ -61,8 +61,11 @@ func (f *Fleet) onPod(kind object.EventType, o *object.Pod, received clock.Time)
 		return // the plane's garbage collector takes them away
 	}
 	if p == nil {
-		p = &pod{node: n, namespace: f.intern(o.Namespace), name: string(o.Name)}
+		p = &pod{node: n, key: key, namespace: f.intern(o.Namespace), name: string(o.Name)}
 		f.pods[key] = p
+		if f.kubelets != nil {
+			f.kubelets.Uses(n.name, p.namespace)
+		}
 	}
 	p.generation = f.lists[sourcePods]
 	if o.Version < p.patched {
@@ -100,7 +103,7 @@ func (f *Fleet) playPod(p *pod, o *object.Pod, received clock.Time) {
 		return
 	}
 	j, due := f.podSlot(p, choice, received)
-	env := stage.Env{Now: f.clock.Wall(due), Addresses: &book{fleet: f, pod: p}}
+	env := f.env(due, p)
 	effect := f.stages.RenderPod(j.body[:0], choice, o, env)
 	j.choice, j.version, j.asked = choice, o.Version, due
 	switch effect.Kind {
@@ -109,7 +112,7 @@ func (f *Fleet) playPod(p *pod, o *object.Pod, received clock.Time) {
 	default:
 		j.action, j.body = podStatus, effect.Body
 	}
-	if j == p.next || j.queued || j.Waiting() && j.attempt > 0 {
+	if j == p.next || j.queued || j.withheld || j.Waiting() && j.attempt > 0 {
 		return // it goes when the one before it is done, is about to go, or pauses before a retry
 	}
 	f.wheel.Stop(&j.Timer)
@@ -118,6 +121,13 @@ func (f *Fleet) playPod(p *pod, o *object.Pod, received clock.Time) {
 
 // place lets a job wait for its time, or go.
 func (f *Fleet) place(j *job) {
+	if fault := j.node.fault; fault.silent() {
+		if !j.withheld {
+			j.withheld = true
+			fault.withheld = append(fault.withheld, j)
+		}
+		return
+	}
 	if j.asked > f.clock.Now() {
 		f.wheel.Set(&j.Timer, j.asked)
 		return
@@ -132,7 +142,7 @@ func (f *Fleet) podSlot(p *pod, choice stage.Choice, received clock.Time) (*job,
 	if p.job != nil && p.job.sending {
 		slot = &p.next
 	}
-	due := received.Add(choice.Delay)
+	due := received.Add(choice.Delay + p.node.fault.slower())
 	if *slot == nil {
 		*slot = f.newJob(podStatus, p.node, p, due)
 	} else if (*slot).choice == choice || (*slot).choice.Stage() == choice.Stage() {
@@ -156,8 +166,8 @@ func (f *Fleet) podWithdraw(p *pod) {
 // cancelJob ends a job that is not with the server, wherever it waits.
 func (f *Fleet) cancelJob(j *job) {
 	j.pod = nil
-	if j.queued {
-		j.cancelled = true // dispatch frees it
+	if j.queued || j.withheld {
+		j.cancelled = true // dispatch, or the end of the disturbance, frees it
 		return
 	}
 	f.freeJob(j)

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/windtunnel/windtunnel/clock"
 	"github.com/windtunnel/windtunnel/stage"
 	"github.com/windtunnel/windtunnel/stage/object"
 )
@@ -19,6 +20,10 @@ const (
 func (f *Fleet) build(j *job) bool {
 	r := &j.request
 	r.Accept, r.ContentType, r.Body = object.ContentType, object.ContentType, nil
+	if j.action == podEvent {
+		r.Method, r.Path, r.ContentType, r.Body = http.MethodPost, j.path, "application/json", j.body
+		return true
+	}
 	if j.pod != nil {
 		f.buildPod(j)
 		return true
@@ -27,11 +32,11 @@ func (f *Fleet) build(j *job) bool {
 	if n.state == nodeGone || n.state == nodeLeaving && j.action != nodeDelete && j.action != nodeRead {
 		return false
 	}
-	name := f.model.nodeName(n.index)
+	name := n.name
 	now := f.clock.Wall(f.clock.Now())
 	switch j.action {
 	case nodeCreate:
-		body, err := f.model.node(n.index, now)
+		body, err := f.model.node(n.index, n.host, now)
 		if err != nil {
 			f.fail(err)
 			return false
@@ -44,13 +49,15 @@ func (f *Fleet) build(j *job) bool {
 		r.Method, r.Path, r.Body = http.MethodDelete, nodesPath+"/"+name, j.body
 	case nodeStatus:
 		f.buildStatus(j, name)
+	case nodeCondition:
+		r.Method, r.Path, r.Body, r.ContentType = http.MethodPatch, nodesPath+"/"+name+"/status", j.body, patchType
 	case leaseCreate:
-		j.body = f.model.appendLease(j.body[:0], n, "", now)
+		j.body = f.model.appendLease(j.body[:0], n, "", now.Add(n.fault.skew()))
 		r.Method, r.Path, r.Body = http.MethodPost, leasesPath, j.body
 	case leaseRead:
 		r.Method, r.Path = http.MethodGet, leasesPath+"/"+name
 	case leaseRenew:
-		j.body = f.model.appendLease(j.body[:0], n, strconv.FormatUint(n.lease, 10), now)
+		j.body = f.model.appendLease(j.body[:0], n, strconv.FormatUint(n.lease, 10), now.Add(n.fault.skew()))
 		r.Method, r.Path, r.Body = http.MethodPut, leasesPath+"/"+name, j.body
 	}
 	return true
@@ -60,23 +67,38 @@ func (f *Fleet) buildPod(j *job) {
 	r := &j.request
 	r.Path = "/api/v1/namespaces/" + j.pod.namespace + "/pods/" + j.pod.name
 	r.Method, r.Body = http.MethodDelete, j.body
-	if j.action == podStatus {
+	switch j.action {
+	case podStatus:
 		r.Method, r.ContentType = http.MethodPatch, patchType
 		r.Path += "/status"
+	case podDelete:
+	default:
+		f.buildTalk(j)
 	}
 }
 
 func (f *Fleet) buildStatus(j *job, name string) {
 	n := j.node
 	view := object.Node{
-		Meta:          object.Meta{Name: []byte(name), UID: []byte(n.uid), Created: n.view.created},
-		HasInternalIP: n.view.hasIP, HasHostname: n.view.hasHost,
+		Meta:        object.Meta{Name: []byte(name), UID: []byte(n.uid), Created: n.view.created},
+		HasHostname: n.view.hasHost, HasCapacity: n.view.hasCapacity, HasInfo: n.view.hasInfo,
 	}
-	env := stage.Env{Now: f.clock.Wall(f.clock.Now()), Addresses: &book{fleet: f}}
+	if n.view.hasIP {
+		view.InternalIP = []byte{0} // that there is one is all that counts
+	}
+	env := f.env(f.clock.Now(), nil)
 	j.body = f.stages.RenderNode(j.body[:0], j.choice, &view, env).Body
 	r := &j.request
 	r.Method, r.Path, r.Body = http.MethodPatch, nodesPath+"/"+name+"/status", j.body
 	r.ContentType = patchType
+}
+
+// env is what stages know besides their object.
+func (f *Fleet) env(at clock.Time, p *pod) stage.Env {
+	return stage.Env{
+		Now: f.clock.Wall(at), Addresses: &book{fleet: f, pod: p},
+		Version: f.model.info.KubeletVersion, KubeletPort: f.model.port,
+	}
 }
 
 // refusal is the error that says what the server would not do, and why.

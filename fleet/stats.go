@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/fleet/lag"
+	"github.com/windtunnel/windtunnel/fleet/player"
 )
 
 // counters are the engine's own; Fleet's mu guards them.
@@ -11,6 +12,7 @@ type counters struct {
 	created, schedulable, lost, leases int
 	running, gone                      int
 	retries, dropped, skipped          int
+	withheld                           int
 	undeleted, relists, watchErrors    int
 	events                             int
 	lag, sendLag, lease                lag.Recent
@@ -32,6 +34,8 @@ type Stats struct {
 	Waiting  int // timers: stages that are delayed, retries, renewals to come
 	Retries  int
 	Dropped  int // effects given up: the server will not have them
+	Faults   int // objects left alone because a stage or they themselves are at fault, or a stage played on them for ever
+	Withheld int // renewals that a disturbance kept back
 	Skipped  int // renewals left out because the one before was still on its way
 	Relists  int // watches that had to begin anew
 	Events   int // watch events and list items taken
@@ -43,6 +47,15 @@ type Stats struct {
 
 // Stats returns the fleet's state.
 func (f *Fleet) Stats() Stats {
+	out, players := f.own()
+	for _, p := range players { // their locks are never taken under ours
+		out.add(p.Stats())
+	}
+	return out
+}
+
+// own returns the engine's part of the state.
+func (f *Fleet) own() (Stats, []*player.Player) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := &f.stats
@@ -51,11 +64,26 @@ func (f *Fleet) Stats() Stats {
 	for i := range f.queues {
 		queued += f.queues[i].len()
 	}
-	return Stats{
-		Nodes: len(f.nodes), Created: s.created, Schedulable: s.schedulable, Lost: s.lost, Leases: s.leases,
+	out := Stats{
+		Nodes: len(f.byName), Created: s.created, Schedulable: s.schedulable, Lost: s.lost, Leases: s.leases,
 		Pods: len(f.pods), Running: s.running, Gone: s.gone,
 		InFlight: f.inFlight, Queued: queued, Waiting: f.wheel.Len(), Retries: s.retries, Dropped: s.dropped,
 		Skipped: s.skipped, Relists: s.relists, Events: s.events,
 		StageLag: s.lag.Quantile(at, 0.99), SendLag: s.sendLag.Quantile(at, 0.99), LeaseLateness: s.lease.Quantile(at, 0.99),
+		Withheld: s.withheld,
 	}
+	return out, f.players
+}
+
+// add adds what a player did.
+func (s *Stats) add(p player.Stats) {
+	s.InFlight += p.Playing
+	s.Queued += p.Due
+	s.Waiting += p.Waiting
+	s.Retries += p.Retries
+	s.Dropped += p.Dropped
+	s.Faults += p.Faults + p.Loops
+	s.Relists += p.Relists
+	s.Events += p.Events
+	s.StageLag, s.SendLag = max(s.StageLag, p.StageLag), max(s.SendLag, p.SendLag)
 }

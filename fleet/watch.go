@@ -30,11 +30,22 @@ type source struct {
 	query url.Values
 }
 
+// sources returns what the engine itself watches.
 func (f *Fleet) sources() []source {
-	return []source{
-		{sourceNodes, "nodes", nodesPath, url.Values{"labelSelector": {object.FleetLabel + "=" + f.model.fleet}}},
-		{sourcePods, "pods", "/api/v1/pods", url.Values{"fieldSelector": {"spec.nodeName!="}}},
+	all := f.allSources()
+	if !f.typedPods {
+		return all[:sourcePods]
 	}
+	return all
+}
+
+func (f *Fleet) allSources() []source {
+	nodes := source{sourceNodes, "nodes", nodesPath, url.Values{"labelSelector": {object.FleetLabel + "=" + f.model.fleet}}}
+	pods := source{sourcePods, "pods", "/api/v1/pods", url.Values{"fieldSelector": {"spec.nodeName!="}}}
+	if f.manage != nil {
+		nodes.query, pods.query = f.manage.nodesQuery(), f.manage.podsQuery()
+	}
+	return []source{nodes, pods}
 }
 
 // batch is what a watch hands to the engine at once.
@@ -135,9 +146,20 @@ func (f *Fleet) follow(ctx context.Context, s source, from string) {
 	pause := firstReconnect
 	for ctx.Err() == nil {
 		began := f.clock.Now()
-		err := f.watch(ctx, s, &from)
+		torn, tear := context.WithCancel(ctx)
+		f.tearable(s.id, tear)
+		err := f.watch(torn, s, &from)
+		again := torn.Err() != nil // somebody wants it listed anew
+		tear()
 		if ctx.Err() != nil {
 			return
+		}
+		if again {
+			if next, failed := f.list(ctx, s); failed == nil {
+				from = next
+				continue
+			}
+			err = errExpired
 		}
 		if expired(err) {
 			if from, err = f.relist(ctx, s); err == nil {

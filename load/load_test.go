@@ -2,7 +2,6 @@ package load_test
 
 import (
 	"context"
-	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -20,7 +19,6 @@ import (
 	"github.com/windtunnel/windtunnel/endpoint"
 	"github.com/windtunnel/windtunnel/load"
 	"github.com/windtunnel/windtunnel/record"
-	"github.com/windtunnel/windtunnel/wire"
 )
 
 // even is a pace of one call every gap.
@@ -72,14 +70,14 @@ func (b *bench) calls(t *testing.T) []record.Call {
 	return calls
 }
 
-func post(i int, body []byte, req *wire.Request) (bool, error) {
+func post(i int, req *load.Request) (bool, error) {
 	req.Method, req.Path, req.ContentType = http.MethodPost, "/x", "text/plain"
-	req.Body = fmt.Appendf(body, "object %d", i)
+	req.Body = fmt.Appendf(req.Body, "object %d", i)
 	return true, nil
 }
 
 func plan(n int, gap time.Duration) load.Plan {
-	return load.Plan{Op: record.Op{Source: load.Source, Step: "s", Verb: "create", Resource: "pods"}, Count: n, Pace: even(gap), Build: post}
+	return load.Plan{Ops: []record.Op{{Source: load.Source, Step: "s", Verb: "create", Resource: "pods"}}, Count: n, Pace: even(gap), Build: post}
 }
 
 func TestCallsLeaveWhenTheyAreDue(t *testing.T) {
@@ -173,7 +171,7 @@ func TestOutcomes(t *testing.T) {
 		}
 	}, load.Options{})
 	p := plan(40, time.Millisecond)
-	p.Build = func(i int, body []byte, req *wire.Request) (bool, error) {
+	p.Build = func(i int, req *load.Request) (bool, error) {
 		req.Timeout = 300 * time.Millisecond
 		if i == 7 {
 			return false, errors.New("no body 7")
@@ -181,10 +179,10 @@ func TestOutcomes(t *testing.T) {
 		if i == 8 {
 			return false, nil // skipped
 		}
-		return post(i, body, req)
+		return post(i, req)
 	}
 	var told [3]atomic.Int64
-	p.Done = func(_ int, o record.Outcome, _ *wire.Response) { told[o].Add(1) }
+	p.Done = func(r load.Result) { told[r.Outcome].Add(1) }
 	err := b.Run(t.Context(), p)
 	if !errors.Is(err, load.ErrBodies) || !strings.Contains(err.Error(), "1 of 40, the first: no body 7") {
 		t.Errorf("err = %v", err)
@@ -200,7 +198,7 @@ func TestOutcomes(t *testing.T) {
 			t.Errorf("%q: %d calls, want %v; all: %v", key, n, want, got)
 		}
 	}
-	if told[record.OK].Load()+told[record.Failed].Load()+told[record.Unknown].Load() != 39 {
+	if n := told[record.OK].Load() + told[record.Failed].Load() + told[record.Unknown].Load(); n != 39 {
 		t.Errorf("Done was told %v", &told)
 	}
 }
@@ -220,28 +218,6 @@ func TestInterruptedRunWaitsForWhatIsInFlight(t *testing.T) {
 	for _, c := range calls {
 		if c.Outcome != record.OK {
 			t.Fatalf("a call in flight was not waited for: %+v", c)
-		}
-	}
-}
-
-func TestDiscover(t *testing.T) {
-	b := newBench(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/apis/apps/v1" {
-			http.NotFound(w, r)
-			return
-		}
-		_ = json.NewEncoder(w).Encode(map[string]any{"resources": []map[string]any{
-			{"name": "deployments/status", "kind": "Deployment", "namespaced": true},
-			{"name": "deployments", "kind": "Deployment", "namespaced": true},
-		}})
-	}, load.Options{})
-	r, err := load.Discover(t.Context(), b.Client(), "apps/v1", "Deployment")
-	if err != nil || r.Name != "deployments.apps" || r.Object("n", "x") != "/apis/apps/v1/namespaces/n/deployments/x" {
-		t.Errorf("resource %+v, %v", r, err)
-	}
-	for _, unknown := range [][2]string{{"apps/v1", "Deploymint"}, {"v9", "Pod"}} {
-		if _, err := load.Discover(t.Context(), b.Client(), unknown[0], unknown[1]); !errors.Is(err, load.ErrNotServed) {
-			t.Errorf("%v: %v", unknown, err)
 		}
 	}
 }

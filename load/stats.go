@@ -17,6 +17,7 @@ type Progress struct {
 	Sent, Ended       int           // calls that left; that ended
 	OK, Failed, Lost  int           // of those that ended; Lost are the unknown ones
 	Late              int           // left more than Late after they were due
+	Retries           int           // of those that were sent, sent again
 	Requested         float64       // calls per second asked for by the latest plan
 	Begin             clock.Time    // of the latest plan
 	P99               time.Duration // of the latest plan, from due to done, within 6 %
@@ -28,6 +29,7 @@ type stats struct {
 	sent            atomic.Int64
 	outcomes        [3]atomic.Int64
 	late            atomic.Int64
+	retries         atomic.Int64
 	latencies       [buckets]atomic.Int64
 	mu              sync.Mutex
 	count, countNow int
@@ -88,7 +90,7 @@ func (g *Generator) Progress() Progress {
 	p := Progress{
 		Count: s.count, Sent: int(s.sent.Load()), Requested: s.rate, Begin: s.begun,
 		OK: int(s.outcomes[record.OK].Load()), Failed: int(s.outcomes[record.Failed].Load()),
-		Lost: int(s.outcomes[record.Unknown].Load()), Late: int(s.late.Load()), CountNow: s.countNow,
+		Lost: int(s.outcomes[record.Unknown].Load()), Late: int(s.late.Load()), Retries: int(s.retries.Load()), CountNow: s.countNow,
 	}
 	p.Ended = p.OK + p.Failed + p.Lost
 	p.SentNow = p.Sent - int(s.sentBefore)

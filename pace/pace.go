@@ -14,12 +14,18 @@ import (
 const Never = time.Duration(math.MaxInt64)
 
 // Pace is a profile of rates over time, with calls at even distances or as a
-// Poisson process. Make one with Constant, Poisson, Burst, Ramp or Steps.
+// Poisson process, or a list of due times. Make one with Constant, Within,
+// Poisson, Scattered, Burst, Ramp, Steps, Replay or Closed.
 // A Pace is not for concurrent use: Poisson keeps what it has drawn.
 type Pace struct {
 	burst    bool
+	parallel int // of a closed pool
 	stages   []stage
-	arrivals *arrivals // nil: even distances
+	arrivals *arrivals       // nil: even distances
+	stretch  float64         // calls for each of the arrivals' units; 0: one
+	replay   []time.Duration // due times; when set, nothing above counts
+	bundle   int             // calls due at one time; 0: one
+	jitter   *jitter         // nil: none
 }
 
 // Constant is calls at even distances, rate in calls per second. The first is
@@ -28,6 +34,23 @@ func Constant(rate float64) *Pace { return &Pace{stages: []stage{{from: rate, to
 
 // Burst is all calls at once.
 func Burst() *Pace { return &Pace{burst: true} }
+
+// Within is count calls at even distances over a window: the first is due at
+// once, the last one distance before the window's end.
+func Within(count int, window time.Duration) *Pace {
+	if window <= 0 || count <= 0 {
+		return Burst()
+	}
+	return Constant(float64(count) / window.Seconds())
+}
+
+// Closed is so many calls at a time, each next one when another ended. Such
+// calls have no due times: Due is always 0, and Parallel says how many.
+func Closed(parallel int) *Pace { return &Pace{burst: true, parallel: max(1, parallel)} }
+
+// Parallel returns how many calls a closed pool has at a time; 0 for every
+// other pace.
+func (p *Pace) Parallel() int { return p.parallel }
 
 // Poisson is calls that know nothing of each other: their distances are
 // exponentially distributed with mean 1/rate. The same seed gives the same
@@ -54,19 +77,38 @@ func Steps(steps ...Step) *Pace { return &Pace{stages: lay(steps)} }
 // Random returns the pace with the same rates as a Poisson process (an
 // inhomogeneous one where the rate changes).
 func (p *Pace) Random(seed uint64) *Pace {
-	return &Pace{burst: p.burst, stages: p.stages, arrivals: newArrivals(seed)}
+	q := *p
+	q.arrivals = newArrivals(seed)
+	return &q
 }
 
 // Due returns when call i is due, i from 0, counted from the begin of the step.
 // Due times never go back. They are computed from i and not added up, so that
 // no error grows; Never when the pace does not come so far.
 func (p *Pace) Due(i int) time.Duration {
-	if p.burst {
+	if p.bundle > 1 {
+		i /= p.bundle
+	}
+	if p.jitter == nil {
+		return p.due(i)
+	}
+	return p.jitter.move(i, p.due)
+}
+
+// due is Due without bundles and jitter.
+func (p *Pace) due(i int) time.Duration {
+	switch {
+	case p.burst:
 		return 0
+	case p.replay != nil:
+		return replayed(p.replay, i)
 	}
 	n := float64(i)
 	if p.arrivals != nil {
 		n = p.arrivals.at(i)
+		if p.stretch > 0 {
+			n *= p.stretch
+		}
 	}
 	for k := len(p.stages) - 1; k > 0; k-- {
 		if s := p.stages[k]; n >= s.before {
@@ -77,10 +119,17 @@ func (p *Pace) Due(i int) time.Duration {
 }
 
 // Rate returns the mean rate that is asked for, in calls per second: over all
-// steps, or for ever where there is but one rate. +Inf for a burst.
-func (p *Pace) Rate() float64 {
-	if p.burst {
+// steps or recorded times, or for ever where there is but one rate. +Inf for a
+// burst and for a closed pool.
+func (p *Pace) Rate() float64 { return p.rate() * float64(max(1, p.bundle)) }
+
+// rate is Rate without bundles.
+func (p *Pace) rate() float64 {
+	switch {
+	case p.burst:
 		return math.Inf(1)
+	case p.replay != nil:
+		return meanRate(p.replay)
 	}
 	last := p.stages[len(p.stages)-1]
 	if last.start == 0 {

@@ -2,6 +2,7 @@ package plane
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"time"
 
@@ -40,7 +41,6 @@ func (a authorities) writeCertificates(dir pki.Folder, now time.Time) error {
 	}{
 		{a.etcd, "etcd", servedAt("etcd")},
 		{a.etcd, "etcd-peer", servedAt("etcd-peer")},
-		{a.etcd, "apiserver-etcd-client", pki.Subject{Name: "kube-apiserver-etcd-client"}},
 		{a.cluster, "apiserver", server},
 		{a.cluster, "apiserver-kubelet-client", pki.Subject{Name: "kube-apiserver-kubelet-client", Groups: []string{group}}},
 		{a.frontProxy, "front-proxy-client", pki.Subject{Name: "front-proxy-client"}},
@@ -62,45 +62,80 @@ func (a authorities) writeCertificates(dir pki.Folder, now time.Time) error {
 		dir.Write("ca.crt", a.cluster.PEM()), dir.Write("etcd-ca.crt", a.etcd.PEM()), dir.Write("front-proxy-ca.crt", a.frontProxy.PEM()))
 }
 
-// as returns the endpoint of a server for a new client certificate.
-func as(by *pki.Authority, server string, who pki.Subject, now time.Time) (endpoint.Endpoint, error) {
-	pair, err := by.Issue(who, now)
-	if err != nil {
-		return endpoint.Endpoint{}, err
-	}
-	return endpoint.New(server, by.PEM(), endpoint.Identity{Cert: pair.Cert, Key: pair.Key}), nil
+// client is one that calls a server of the plane.
+type client struct {
+	by     *pki.Authority // its own, and the server's
+	server string         // which component
+	pair   pki.Pair
 }
 
-// identities returns the endpoints of the API server by who uses them.
-func (a authorities) identities(s site, now time.Time) (map[string]endpoint.Endpoint, error) {
-	out := map[string]endpoint.Endpoint{}
-	for who, subject := range map[string]pki.Subject{
-		Admin:   {Name: "windtunnel:admin", Groups: []string{"system:masters"}},
-		Load:    {Name: "windtunnel:load", Groups: []string{group}},
-		Fleet:   {Name: "windtunnel:fleet", Groups: []string{"system:nodes", group}},
-		Observe: {Name: "windtunnel:observe", Groups: []string{"system:masters"}},
+// clients are all that a relay can stand in front of, by name.
+type clients map[string]client
+
+func (a authorities) clients(now time.Time) (clients, error) {
+	out := clients{}
+	for name, subject := range map[string]pki.Subject{
+		Admin:                       {Name: "windtunnel:admin", Groups: []string{"system:masters"}},
+		Load:                        {Name: "windtunnel:load", Groups: []string{group}},
+		Fleet:                       {Name: "windtunnel:fleet", Groups: []string{"system:nodes", group}},
+		Observe:                     {Name: "windtunnel:observe", Groups: []string{"system:masters"}},
+		component.Scheduler:         {Name: "system:kube-scheduler"},
+		component.ControllerManager: {Name: "system:kube-controller-manager"},
+		component.Etcd:              {Name: "kube-apiserver-etcd-client"},
 	} {
-		e, err := as(a.cluster, s.url(component.APIServer), subject, now)
-		if err != nil {
+		c := client{by: a.cluster, server: component.APIServer}
+		if name == component.Etcd {
+			c = client{by: a.etcd, server: component.Etcd}
+		}
+		var err error
+		if c.pair, err = c.by.Issue(subject, now); err != nil {
 			return nil, err
 		}
-		out[who] = e
+		out[name] = c
 	}
 	return out, nil
 }
 
-// writeKubeconfigs writes those of scheduler and controller-manager.
-func (a authorities) writeKubeconfigs(s site, now time.Time) error {
-	for _, name := range []string{"scheduler", "controller-manager"} {
-		e, err := as(a.cluster, s.url(component.APIServer), pki.Subject{Name: "system:kube-" + name}, now)
-		if err != nil {
-			return err
-		}
-		if err := e.WriteKubeconfig(s.pki.File(name + ".conf")); err != nil {
-			return err
-		}
+// endpoint returns the server, or the relay in front of it, as that client.
+func (c clients) endpoint(name string, s site) endpoint.Endpoint {
+	own := c[name]
+	return endpoint.New(s.server(name), own.by.PEM(), endpoint.Identity{Cert: own.pair.Cert, Key: own.pair.Key})
+}
+
+// identities returns the endpoints of the API server by who uses them.
+func (c clients) identities(s site) map[string]endpoint.Endpoint {
+	out := map[string]endpoint.Endpoint{}
+	for _, who := range []string{Admin, Load, Fleet, Observe} {
+		out[who] = c.endpoint(who, s)
 	}
-	return nil
+	return out
+}
+
+// kubelets is how many more users the fleet has. Kubelets are a user each, and
+// API priority and fairness deals each user a few queues: one user for
+// thousands of nodes would be refused where they are not.
+const kubelets = 63
+
+// kubeletIdentities returns the fleet's further users, system:node-like.
+func (a authorities) kubeletIdentities(now time.Time) ([]endpoint.Identity, error) {
+	var out []endpoint.Identity
+	for i := range kubelets {
+		pair, err := a.cluster.Issue(pki.Subject{Name: fmt.Sprintf("windtunnel:fleet:%d", i), Groups: []string{"system:nodes", group}}, now)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, endpoint.Identity{Cert: pair.Cert, Key: pair.Key})
+	}
+	return out, nil
+}
+
+// write writes what the components among the clients read: kubeconfigs of
+// scheduler and controller-manager, the API server's certificate for etcd.
+func (c clients) write(s site) error {
+	return errors.Join(
+		c.endpoint(component.Scheduler, s).WriteKubeconfig(s.pki.File("scheduler.conf")),
+		c.endpoint(component.ControllerManager, s).WriteKubeconfig(s.pki.File("controller-manager.conf")),
+		s.pki.WritePair("apiserver-etcd-client", c[component.Etcd].pair))
 }
 
 // scrapes returns an endpoint for each component's own port.
@@ -112,11 +147,11 @@ func (a authorities) scrapes(s site, now time.Time) (map[string]endpoint.Endpoin
 		if name == component.Etcd {
 			by = a.etcd
 		}
-		e, err := as(by, s.url(name), observer, now)
+		pair, err := by.Issue(observer, now)
 		if err != nil {
 			return nil, err
 		}
-		out[name] = e
+		out[name] = endpoint.New(s.url(name), by.PEM(), endpoint.Identity{Cert: pair.Cert, Key: pair.Key})
 	}
 	return out, nil
 }

@@ -14,4 +14,9 @@ var (
 	ErrPortTaken = errors.New("port already taken")
 	// ErrNotOurs says that a component was not started by windtunnel.
 	ErrNotOurs = errors.New("not started by windtunnel")
+	// ErrEnded says that a component ended, as somebody had asked for, before
+	// it was ready.
+	ErrEnded = errors.New("was ended before it was ready")
+	// ErrClosed says that the plane was closed.
+	ErrClosed = errors.New("plane closed")
 )

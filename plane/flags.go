@@ -19,9 +19,10 @@ const etcdPeer = "etcd-peer"
 
 // site is where the things of one plane are.
 type site struct {
-	folder string         // private, of this run
-	pki    pki.Folder     // certificates, keys and kubeconfigs
-	ports  map[string]int // by component, and etcdPeer
+	folder string            // private, of this run
+	pki    pki.Folder        // certificates, keys and kubeconfigs
+	ports  map[string]int    // by component, and etcdPeer
+	relays map[string]string // URLs by client; see Options.Relays
 	fsync  bool
 	quota  uint64 // bytes that etcd's data may take
 	etcd36 bool   // etcd is of 3.6 or newer: flags have lost their "experimental"
@@ -31,6 +32,17 @@ func (s site) dataDir() string { return s.folder + "/etcd" }
 
 func (s site) url(port string) string {
 	return "https://" + loopback + ":" + strconv.Itoa(s.ports[port])
+}
+
+// server returns where a client finds its server: at the relay, if it has one.
+func (s site) server(client string) string {
+	if relayed, ok := s.relays[client]; ok {
+		return relayed
+	}
+	if client == component.Etcd {
+		return s.url(component.Etcd)
+	}
+	return s.url(component.APIServer)
 }
 
 // flagValue is one flag of a component; its value is never a secret.
@@ -102,7 +114,7 @@ func apiServerFlags(s site) []flagValue {
 		{"client-ca-file", s.pki.Cert("ca")},
 		{"enable-admission-plugins", "NodeRestriction"},
 		{"enable-bootstrap-token-auth", "true"},
-		{"etcd-servers", s.url(component.Etcd)},
+		{"etcd-servers", s.server(component.Etcd)},
 		{"etcd-cafile", s.pki.Cert("etcd-ca")},
 		{"etcd-certfile", s.pki.Cert("apiserver-etcd-client")},
 		{"etcd-keyfile", s.pki.Key("apiserver-etcd-client")},

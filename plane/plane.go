@@ -21,6 +21,7 @@ import (
 	"github.com/windtunnel/windtunnel/plane/component"
 	"github.com/windtunnel/windtunnel/plane/process"
 	"github.com/windtunnel/windtunnel/record"
+	"github.com/windtunnel/windtunnel/relay"
 )
 
 // The identities at a plane that Start has started.
@@ -37,75 +38,53 @@ type Death struct {
 	Err       error // *process.DeathError: how, and the last log lines
 }
 
-// Component is one process of the plane.
-type Component struct {
-	Name        string
-	PID         int               // 0: not a process of windtunnel's
-	MetricsURL  string            // https://127.0.0.1:PORT/metrics
-	Scrape      endpoint.Endpoint // its Client may get MetricsURL
-	LogFile     string
-	CPULimit    float64           // cores asked for; 0 = none
-	MemoryLimit uint64            // bytes asked for; 0 = none
-	Limited     bool              // the limits above are in force
-	Cgroups     map[string]string // folder by controller (cpu, memory); empty without limits
-	process     *process.Process
-}
-
-// Kill ends the component with SIGKILL; no Death is reported.
-func (c Component) Kill() error {
-	if c.process == nil {
-		return fmt.Errorf("kill %s: %w", c.Name, ErrNotOurs)
-	}
-	c.process.Kill()
-	return nil
-}
-
-// Pause holds the component where it is, as a machine that hangs would.
-func (c Component) Pause() error {
-	if c.process == nil {
-		return fmt.Errorf("pause %s: %w", c.Name, ErrNotOurs)
-	}
-	return c.process.Pause()
-}
-
-// Continue lets a paused component go on.
-func (c Component) Continue() error {
-	if c.process == nil {
-		return fmt.Errorf("continue %s: %w", c.Name, ErrNotOurs)
-	}
-	return c.process.Continue()
-}
-
 // Plane is a control plane that can be flown.
 type Plane struct {
-	endpoints  map[string]endpoint.Endpoint
-	components []Component
+	components []Component                  // as they were started
 	scrapes    map[string]endpoint.Endpoint // by component
 	facts      record.PlaneFacts
 	versions   map[string]string
-	warnings   []string
 	keeper     *process.Keeper
 	log        *slog.Logger
 	clock      clock.Clock
+	onFault    func(Fault)
 	died       chan Death
 	watchers   sync.WaitGroup
 	closing    sync.Once
 	closeErr   error
+
+	mu        sync.Mutex
+	endpoints map[string]endpoint.Endpoint // by who uses them
+	relays    map[string]*relay.Relay      // by whose they are
+	warnings  []string
+	ended     bool
 }
 
 // Endpoint returns the address and the identity who: Admin, Load, Fleet or
-// Observe. With a kubeconfig they are all the kubeconfig's user.
-func (p *Plane) Endpoint(who string) endpoint.Endpoint { return p.endpoints[who] }
+// Observe. With a kubeconfig they are all the kubeconfig's user. Where there is
+// a relay for who, the address is the relay's.
+func (p *Plane) Endpoint(who string) endpoint.Endpoint {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.endpoints[who]
+}
 
 // Components returns what can be scraped and, if windtunnel started it, limited
-// and hurt. Of a plane reached by kubeconfig it is the API server alone.
-func (p *Plane) Components() []Component { return slices.Clone(p.components) }
+// and hurt, as it is now: a restart changes the PID. Of a plane reached by
+// kubeconfig it is the API server alone.
+func (p *Plane) Components() []Component {
+	out := slices.Clone(p.components)
+	for i, c := range out {
+		out[i] = c.now()
+	}
+	return out
+}
 
-// Component returns one component by name.
+// Component returns one component by name, as it is now.
 func (p *Plane) Component(name string) (Component, bool) {
 	for _, c := range p.components {
 		if c.Name == name {
-			return c, true
+			return c.now(), true
 		}
 	}
 	return Component{}, false
@@ -120,9 +99,14 @@ func (p *Plane) Facts() record.PlaneFacts { return p.facts }
 func (p *Plane) Versions() map[string]string { return maps.Clone(p.versions) }
 
 // Warnings says what is not as it was asked for, a line each.
-func (p *Plane) Warnings() []string { return slices.Clone(p.warnings) }
+func (p *Plane) Warnings() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.warnings)
+}
 
-// Died reports components that ended by themselves. It is never closed.
+// Died reports components that ended by themselves, not those that a fault has
+// ended. It is never closed.
 func (p *Plane) Died() <-chan Death { return p.died }
 
 // How long each component gets to end by itself. All data are thrown away, so
@@ -135,13 +119,14 @@ const (
 
 // Close stops what was started and removes every process, control group and
 // folder of it, within some 5 seconds. It is idempotent; a second caller waits
-// for the first. On a plane reached by kubeconfig it does nothing.
+// for the first. Of a plane reached by kubeconfig only its relays end.
 func (p *Plane) Close() error {
 	p.closing.Do(func() { p.closeErr = p.close() })
 	return p.closeErr
 }
 
 func (p *Plane) close() error {
+	p.leaveSeats()
 	var clients sync.WaitGroup
 	for _, name := range []string{component.Scheduler, component.ControllerManager} {
 		clients.Go(func() { p.stop(name, graceClients) })
@@ -151,15 +136,13 @@ func (p *Plane) close() error {
 	p.stop(component.Etcd, graceEtcd)
 	p.watchers.Wait()
 	var faults []error
-	for _, c := range p.components {
-		if c.process == nil {
-			continue
-		}
+	for _, s := range p.seats() {
 		var death *process.DeathError
-		if err := c.process.Err(); err != nil && !errors.As(err, &death) {
+		if err := s.current().Err(); err != nil && !errors.As(err, &death) {
 			faults = append(faults, err)
 		}
 	}
+	faults = append(faults, p.closeRelays())
 	if p.keeper != nil {
 		faults = append(faults, p.keeper.Close())
 	}
@@ -169,20 +152,39 @@ func (p *Plane) close() error {
 	return nil
 }
 
+// seats are the places of the components that windtunnel has started.
+func (p *Plane) seats() (out []*seat) {
+	for _, c := range p.components {
+		if c.seat != nil {
+			out = append(out, c.seat)
+		}
+	}
+	return out
+}
+
+// leaveSeats sees to it that no restart, not even one that is under way, starts
+// a process from now on.
+func (p *Plane) leaveSeats() {
+	for _, s := range p.seats() {
+		s.leave()
+	}
+}
+
 func (p *Plane) stop(name string, grace time.Duration) {
-	if c, ok := p.Component(name); ok && c.process != nil {
-		c.process.Stop(grace)
+	for _, s := range p.seats() {
+		if s.spec.Name == name {
+			s.current().Stop(grace)
+		}
 	}
 }
 
 // Abort kills every component at once. A Close that is under way then ends in a
 // moment, and one is needed all the same: for a second Ctrl-C.
 func (p *Plane) Abort() {
+	p.leaveSeats()
 	var all sync.WaitGroup
-	for _, c := range p.components {
-		if c.process != nil {
-			all.Go(c.process.Kill)
-		}
+	for _, s := range p.seats() {
+		all.Go(s.current().Kill)
 	}
 	all.Wait()
 }

@@ -30,9 +30,28 @@ func TestMain(m *testing.M) {
 			os.Exit(process.KeeperMain(os.Stdin))
 		case "hold":
 			os.Exit(hold(os.Args[2], os.Args[3]))
+		case "answer":
+			os.Exit(answer(os.Args[2], os.Args[3]))
 		}
 	}
 	os.Exit(m.Run())
+}
+
+// answer is a component that is ready, or not, or dies, as a file says.
+func answer(address, file string) int {
+	raw, err := os.ReadFile(file)
+	mode := string(raw)
+	if err != nil || mode == "die" {
+		fmt.Println("panic: told to die", err)
+		return 3
+	}
+	err = http.ListenAndServe(address, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { //nolint:gosec // a test
+		if mode != "ready" {
+			http.Error(w, "not yet", http.StatusServiceUnavailable)
+		}
+	}))
+	fmt.Println(err)
+	return 4
 }
 
 // binaries makes a folder of programs that tell a version and then run a
@@ -162,6 +181,7 @@ func TestBadConfigurationIsAClearError(t *testing.T) {
 	if err := os.Chmod(filepath.Join(lacking, component.Etcd), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	relays := map[string][]string{"relay for nobody": {"kubelet"}, "relay that is led past": {"etcd", plane.Load}}
 	cases := []struct {
 		name  string
 		cfg   scenario.Plane
@@ -178,6 +198,8 @@ func TestBadConfigurationIsAClearError(t *testing.T) {
 		{"unknown component", scenario.Plane{Binaries: all, Components: flags("kube-proxy", "a", "b")}, nil, []string{"kube-proxy", "kube-apiserver"}},
 		{"unknown durability", scenario.Plane{Binaries: all, Durability: "paper"}, nil, []string{"paper", "fsync"}},
 		{"nothing embedded", scenario.Plane{}, component.ErrNotEmbedded, []string{"make build"}},
+		{"relay for nobody", scenario.Plane{Binaries: all}, nil, []string{`"kubelet"`, "kube-scheduler"}},
+		{"relay that is led past", scenario.Plane{Binaries: all, Components: flags(component.APIServer, "etcd_servers", "https://x:1")}, nil, []string{"relay for etcd", "etcd-servers=https://x:1", "kube-apiserver"}},
 		{"scheduler's config missing", scenario.Plane{Binaries: all, Components: flags(component.Scheduler, "config", "none.yaml")}, os.ErrNotExist, []string{"kube-scheduler", "none.yaml"}},
 	}
 	for _, c := range cases {
@@ -185,7 +207,7 @@ func TestBadConfigurationIsAClearError(t *testing.T) {
 			if component.Embedded() && errors.Is(c.is, component.ErrNotEmbedded) {
 				t.Skip("this test binary has the components")
 			}
-			p, err := plane.Start(t.Context(), c.cfg, plane.Options{LogDir: t.TempDir(), BaseDir: "/base/folder"})
+			p, err := plane.Start(t.Context(), c.cfg, plane.Options{LogDir: t.TempDir(), BaseDir: "/base/folder", Relays: relays[c.name]})
 			if err == nil {
 				t.Fatal("no error", p.Close())
 			}
@@ -244,12 +266,38 @@ func TestAttach(t *testing.T) {
 	if len(c) != 1 || c[0].Name != component.APIServer || c[0].PID != 0 || !strings.HasSuffix(c[0].MetricsURL, "/metrics") {
 		t.Errorf("components %+v", c)
 	}
-	if err := errors.Join(c[0].Kill(), c[0].Pause(), c[0].Continue()); !errors.Is(err, plane.ErrNotOurs) {
-		t.Errorf("a component of somebody else was hurt: %v", err)
+	for _, err := range []error{c[0].Kill(), c[0].Pause(), c[0].Continue(), c[0].Slow(0.5), c[0].FullSpeed(), c[0].Restart(t.Context())} {
+		if !errors.Is(err, plane.ErrNotOurs) {
+			t.Errorf("a component of somebody else was hurt: %v", err)
+		}
+	}
+	r, err := p.Through(plane.Load)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := p.Through(plane.Load)
+	if err != nil || again != r || p.Relay(plane.Load) != r || p.Relay(plane.Fleet) != nil {
+		t.Errorf("another relay: %v", err)
+	}
+	before := r.Stats().Total
+	if code, body := get(t, p.Endpoint(plane.Load), "/version"); code != http.StatusOK || r.Stats().Total != before+1 {
+		t.Errorf("through the relay: %d %s, %+v", code, body, r.Stats())
+	}
+	if code, _ := get(t, p.Endpoint(plane.Fleet), "/version"); code != http.StatusOK || r.Stats().Total != before+1 {
+		t.Errorf("another identity goes through the relay of the load: %+v", r.Stats())
+	}
+	if _, err := p.Through("nobody"); err == nil || !strings.Contains(err.Error(), "nobody") {
+		t.Errorf("a relay for nobody: %v", err)
 	}
 	p.Abort()
 	if err := errors.Join(p.Close(), p.Close()); err != nil {
 		t.Error(err)
+	}
+	if _, err := net.Dial("tcp", r.Addr()); err == nil {
+		t.Error("the relay outlives the plane")
+	}
+	if _, err := p.Through(plane.Fleet); !errors.Is(err, plane.ErrClosed) {
+		t.Errorf("a relay after Close: %v", err)
 	}
 }
 

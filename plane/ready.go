@@ -82,8 +82,22 @@ func (p *Plane) awaitHealth(ctx context.Context, name string) error {
 
 // await asks until the answer is good, a component dies, or ctx ends.
 func (p *Plane) await(ctx context.Context, what string, good func(context.Context) error) error {
+	return p.poll(ctx, what, good, func() error {
+		select {
+		case death := <-p.died:
+			return death.Err
+		default:
+			return nil
+		}
+	})
+}
+
+// poll asks until the answer is good, dead says that there will be none, or ctx
+// ends.
+func (p *Plane) poll(ctx context.Context, what string, good func(context.Context) error, dead func() error) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
+	var last error
 	for {
 		question, cancel := context.WithTimeout(ctx, pollTimeout)
 		err := good(question)
@@ -92,11 +106,15 @@ func (p *Plane) await(ctx context.Context, what string, good func(context.Contex
 			p.log.Debug("reached", "what", what, "seconds", p.clock.Now().Seconds())
 			return nil
 		}
+		if last == nil || ctx.Err() == nil { // else it says only that ctx has ended
+			last = err
+		}
+		if err := dead(); err != nil {
+			return err
+		}
 		select {
-		case death := <-p.died:
-			return death.Err
 		case <-ctx.Done():
-			return fmt.Errorf("wait for %s: %w; last: %w", what, context.Cause(ctx), err)
+			return fmt.Errorf("wait for %s: %w; last: %w", what, context.Cause(ctx), last)
 		case <-tick.C:
 		}
 	}
@@ -181,12 +199,14 @@ func (a *asker) is(path string) func(context.Context) error {
 }
 
 // ready is good when the server says that it is ready, or healthy if that is
-// all it can say (kube-controller-manager, older schedulers).
-func (a *asker) ready(ctx context.Context) error {
-	err := a.ask(ctx, "/readyz", nil, nil)
-	var status *statusError
-	if errors.As(err, &status) && status.code == http.StatusNotFound {
-		return a.ask(ctx, "/healthz", nil, nil)
+// all it can say: kube-controller-manager and older schedulers, older etcd.
+func (a *asker) ready(ctx context.Context) (err error) {
+	for _, path := range []string{"/readyz", "/healthz", "/health"} {
+		err = a.ask(ctx, path, nil, nil)
+		var status *statusError
+		if !errors.As(err, &status) || status.code != http.StatusNotFound {
+			return err
+		}
 	}
 	return err
 }

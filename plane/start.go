@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/windtunnel/windtunnel/clock"
 	"github.com/windtunnel/windtunnel/plane/component"
@@ -28,6 +27,16 @@ type Options struct {
 	Log        *slog.Logger // default: none
 	Clock      clock.Clock  // of the run; default: a new one
 	BaseDir    string       // the scenario file's folder: relative paths in the scenario and in flags begin here
+	// Relays names those whose connections lead through a relay of the plane's:
+	// kube-scheduler, kube-controller-manager, Admin, Load, Fleet and Observe on
+	// their way to kube-apiserver, and etcd for kube-apiserver's way to it. A
+	// relay changes nothing until its shape is set; it costs some CPU of windtunnel.
+	Relays []string
+	// OpenRelays lets the relays see single calls: AnswerFactor is then right
+	// for calls that share a connection (relay.TLS). It costs more CPU.
+	OpenRelays bool
+	Seed       uint64      // of the relays' jitter
+	OnFault    func(Fault) // called with each fault that was made; from the caller's goroutine
 }
 
 // attempts is how often a start is tried when somebody else takes a port
@@ -48,7 +57,7 @@ func Start(ctx context.Context, cfg scenario.Plane, o Options) (*Plane, error) {
 	if cfg.Durability == "" {
 		cfg.Durability = durabilityMemory
 	}
-	if err := check(cfg); err != nil {
+	if err := errors.Join(check(cfg), checkRelays(cfg, o.Relays)); err != nil {
 		return nil, fmt.Errorf("start plane: %w", err)
 	}
 	begin := o.Clock.Now()
@@ -60,7 +69,7 @@ func Start(ctx context.Context, cfg scenario.Plane, o Options) (*Plane, error) {
 		o.Log.Warn("removed what a killed run had left", "folders", removed, "error", err)
 	}
 	for try := 1; ; try++ {
-		p := &Plane{died: make(chan Death, len(component.Names())), versions: run.versions, log: o.Log, clock: o.Clock}
+		p := &Plane{died: make(chan Death, len(component.Names())), versions: run.versions, log: o.Log, clock: o.Clock, onFault: o.OnFault}
 		err := p.boot(ctx, cfg, run, o)
 		if err == nil {
 			p.facts.Ready = o.Clock.Now().Sub(begin).Seconds()
@@ -132,7 +141,7 @@ func (p *Plane) boot(ctx context.Context, cfg scenario.Plane, run programs, o Op
 		folder: p.keeper.Dir(), ports: ports, fsync: cfg.Durability == durabilityFsync,
 		quota: quotaFor(place), etcd36: atLeast(run.versions[component.Etcd], 3, 6),
 	}
-	if err := p.certify(&s, o.Clock.Wall(o.Clock.Now())); err != nil {
+	if err := p.certify(&s, o); err != nil {
 		return err
 	}
 	scheduler, err := withConnection(cfg.Components[component.Scheduler], s, o.BaseDir)
@@ -146,23 +155,35 @@ func (p *Plane) boot(ctx context.Context, cfg scenario.Plane, run programs, o Op
 	return p.bringUp(ctx, flight{cfg, run, o, s})
 }
 
-// certify makes all certificates, the identities and the kubeconfigs.
-func (p *Plane) certify(s *site, now time.Time) error {
+// certify makes all certificates, the relays, the identities and the
+// kubeconfigs.
+func (p *Plane) certify(s *site, o Options) error {
 	folder, err := pki.NewFolder(filepath.Join(s.folder, "pki"))
 	if err != nil {
 		return err
 	}
 	s.pki = folder
+	now := o.Clock.Wall(o.Clock.Now())
 	a, err := newAuthorities(now)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(a.writeCertificates(s.pki, now), a.writeKubeconfigs(*s, now)); err != nil {
+	clients, err := a.clients(now)
+	if err != nil {
 		return err
 	}
-	if p.endpoints, err = a.identities(*s, now); err != nil {
+	if s.relays, err = p.startRelays(*s, clients, o); err != nil {
 		return err
 	}
+	if err := errors.Join(a.writeCertificates(s.pki, now), clients.write(*s)); err != nil {
+		return err
+	}
+	p.endpoints = clients.identities(*s)
+	more, err := a.kubeletIdentities(now)
+	if err != nil {
+		return err
+	}
+	p.endpoints[Fleet] = p.endpoints[Fleet].Many(more)
 	p.scrapes, err = a.scrapes(*s, now)
 	return err
 }
@@ -187,37 +208,33 @@ func (p *Plane) launch(name string, f flight) error {
 	own := f.cfg.Components[name]
 	path, args := f.run.command(name)
 	flags := arguments(flagsOf(name, f.site), own.Flags)
-	child, err := process.Start(process.Spec{
+	s := &seat{plane: p, turn: make(chan struct{}, 1), spec: process.Spec{
 		Name: name, Path: path, Args: append(args, flags...),
 		Env: append(ownEnvironment(), environment(own.Env)...), Dir: f.o.BaseDir,
 		LogFile: filepath.Join(f.o.LogDir, name+".log"),
 		Limits:  process.Limits{CPU: own.CPU, Memory: uint64(own.Memory)},
-	}, p.keeper)
+	}}
+	child, err := s.start()
 	if err != nil {
 		return err
 	}
-	p.warn(child.Warning())
 	p.components = append(p.components, Component{
-		Name: name, PID: child.PID(), MetricsURL: f.site.url(name) + "/metrics", Scrape: p.scrapes[name], LogFile: child.LogFile(),
-		CPULimit: own.CPU, MemoryLimit: uint64(own.Memory), Limited: child.Limited(), Cgroups: child.Cgroups(), process: child,
+		Name: name, MetricsURL: f.site.url(name) + "/metrics", Scrape: p.scrapes[name], LogFile: child.LogFile(),
+		CPULimit: own.CPU, MemoryLimit: uint64(own.Memory), seat: s,
 	})
 	p.facts.Components = append(p.facts.Components, record.ComponentFact{
 		Name: name, Args: flags, Env: environment(own.Env),
 		CPULimit: own.CPU, MemoryLimit: uint64(own.Memory), Limited: child.Limited(),
 	})
-	p.watchers.Go(func() {
-		<-child.Done()
-		var death *process.DeathError
-		if errors.As(child.Err(), &death) {
-			p.died <- Death{Component: name, Err: death} // one place for each component
-		}
-	})
+	s.watch(child)
 	f.o.Log.Info("started", "component", name, "pid", child.PID(), "limited", child.Limited(),
 		"cpu", own.CPU, "memory", unit.Bytes(own.Memory).Human())
 	return nil
 }
 
 func (p *Plane) warn(warning string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if warning != "" && !slices.Contains(p.warnings, warning) {
 		p.warnings = append(p.warnings, warning)
 	}

@@ -20,22 +20,30 @@ var ErrNotRecords = errors.New("not a windtunnel record stream of this version")
 // Visitor is called for each record in the order in which it was written.
 // A nil function skips its kind.
 type Visitor struct {
-	Call   func(Call)
-	Phase  func(Phase)
-	Sample func(Sample)
-	Mark   func(Mark)
+	Call      func(Call)
+	Phase     func(Phase)
+	Sample    func(Sample) // also each value of a scrape
+	Mark      func(Mark)
+	Scrape    func(Scrape) // before its values; its slices are empty
+	Histogram func(HistogramSample)
+	Gone      func(Gone)
 }
 
 // Stream is what has been read of a stream so far: the definitions that
 // records refer to, and whether its end was cut off.
 type Stream struct {
-	Ops     []Op
-	Objects []Object
-	Series  []Series
+	Ops      []Op
+	Objects  []Object
+	Series   []Series
+	Families []Family
 	// Torn is set when the file does not end with a whole block, as after a
 	// crash; LostBytes is what could not be read.
 	Torn      bool
 	LostBytes int64
+
+	texts      []string
+	wholes     []int64 // by SeriesID: the last whole number in a Scrape
+	histograms map[SeriesID]*Histogram
 }
 
 // Read visits every record of the stream at path. A tail that a crash cut off
@@ -185,12 +193,20 @@ func (s *Stream) decode(block []byte, v Visitor) error {
 			s.Objects = append(s.Objects, Object{c.string(), c.string(), c.string(), c.string(), c.string()})
 		case kindSeries:
 			s.Series = append(s.Series, c.series())
-		case kindCall:
-			s.visitCall(c, v)
+		case kindCall, kindRetry:
+			s.visitCall(c, kind, v)
 		case kindPhase:
 			s.visitPhase(c, v)
 		case kindSampleInt, kindSampleFloat:
 			s.visitSample(c, kind, v)
+		case kindText:
+			s.texts = append(s.texts, c.string())
+		case kindSeriesRef:
+			s.Series = append(s.Series, c.seriesRef(s))
+		case kindFamily:
+			s.Families = append(s.Families, Family{c.string(), c.string(), c.string()})
+		case kindScrape:
+			s.visitScrape(c, v)
 		case kindMark:
 			m := Mark{At: c.at(), Kind: c.string(), Name: c.string(), Text: c.string()}
 			if c.bad == nil && v.Mark != nil {
@@ -216,7 +232,7 @@ func (c *cursor) series() Series {
 	return out
 }
 
-func (s *Stream) visitCall(c *cursor, v Visitor) {
+func (s *Stream) visitCall(c *cursor, kind byte, v Visitor) {
 	call := Call{Op: OpID(c.uint()), Due: c.at()}
 	call.Sent = call.Due + clock.Time(c.int())
 	call.Done = call.Sent + clock.Time(c.int())
@@ -224,6 +240,9 @@ func (s *Stream) visitCall(c *cursor, v Visitor) {
 	call.Code, call.Outcome = uint16(code>>2), Outcome(code&3)
 	call.RetryAfter = time.Duration(c.uint()) * time.Second
 	call.SentBytes, call.ReceivedBytes = uint32(c.uint()), uint32(c.uint())
+	if kind == kindRetry {
+		call.Attempt = c.byte()
+	}
 	if int(call.Op) >= len(s.Ops) || call.Outcome > Unknown {
 		c.fault("call of an undefined operation or outcome")
 	}

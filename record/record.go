@@ -48,6 +48,7 @@ type Call struct {
 	RetryAfter    time.Duration // what the server asked for, whole seconds; 0 when it did not
 	SentBytes     uint32        // body sent
 	ReceivedBytes uint32        // body received
+	Attempt       uint8         // 0: the first; n: sent again for the n-th time
 }
 
 // Latency is Done-Due: what a user who wanted the call at Due waited (rule 1).
@@ -110,10 +111,13 @@ const (
 	MarkRunEnd     = "run-end" // Text: "done", "interrupted", "failed"; Name: the step it ended in
 	MarkStepBegin  = "step-begin"
 	MarkStepEnd    = "step-end"  // Text: empty when the step did what it should, else why not
-	MarkRequested  = "requested" // Name: step, Text: "COUNT RATE" asked of the load (calls, calls/s)
+	MarkRequested  = "requested" // Name: step, Text: "COUNT RATE" asked of the load (calls, calls/s), or "COUNT closed N": N at a time, whose latency is service time
+	MarkOffered    = "offered"   // Name: step, Text: "COUNT RATE" of calls that left (calls, calls/s), without retries
+	MarkAchieved   = "achieved"  // Name: step, Text: "COUNT RATE" of answers with success (calls, calls/s)
 	MarkScrape     = "scrape"    // Name: target whose metrics were read completely
 	MarkNotScrape  = "scrape-failed"
 	MarkDeath      = "death"       // Name: component; Text: why, and its last log lines
+	MarkFault      = "fault"       // Name: the component, or the step of another fault; Text: what was done, or that it is over
 	MarkWarning    = "warning"     // Text: a sentence for the report
 	MarkPlaneReady = "plane-ready" // Text: seconds it took, from start to ready
 	MarkFleetReady = "fleet-ready" // Name: "N"; Text: nodes that are schedulable

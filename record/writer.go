@@ -34,6 +34,11 @@ const (
 	kindSampleInt
 	kindSampleFloat
 	kindMark
+	kindRetry // a call with its attempt behind it
+	kindText  // a text that series refer to
+	kindSeriesRef
+	kindFamily
+	kindScrape
 )
 
 var crcTable = crc32.MakeTable(crc32.Castagnoli)
@@ -53,6 +58,13 @@ type Writer struct {
 	series map[string]SeriesID
 	nextID ObjectID
 
+	nextSeries SeriesID
+	texts      map[string]uint64
+	refs       []uint64 // reused
+	families   map[string]struct{}
+	wholes     []int64 // by SeriesID: the last whole number in a Scrape
+	histograms map[SeriesID]*Histogram
+
 	failed chan struct{}
 	stop   chan struct{}
 	done   chan struct{}
@@ -70,6 +82,7 @@ func Create(path string) (*Writer, error) {
 	w := &Writer{
 		file: file, size: int64(len(streamHeader)),
 		ops: map[Op]OpID{}, series: map[string]SeriesID{},
+		texts: map[string]uint64{}, families: map[string]struct{}{}, histograms: map[SeriesID]*Histogram{},
 		failed: make(chan struct{}), stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	w.reset()
@@ -217,17 +230,8 @@ func (w *Writer) Series(s Series) SeriesID {
 	if id, ok := w.series[key]; ok {
 		return id
 	}
-	id := SeriesID(len(w.series))
+	id := w.define(s)
 	w.series[key] = id
-	w.buf = append(w.buf, kindSeries)
-	w.string(s.Target)
-	w.string(s.Name)
-	w.uint(uint64(len(s.Labels)))
-	for _, l := range s.Labels {
-		w.string(l.Name)
-		w.string(l.Value)
-	}
-	w.full()
 	return id
 }
 
@@ -235,7 +239,11 @@ func (w *Writer) Series(s Series) SeriesID {
 func (w *Writer) Call(c Call) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.buf = append(w.buf, kindCall)
+	kind := kindCall
+	if c.Attempt > 0 {
+		kind = kindRetry
+	}
+	w.buf = append(w.buf, kind)
 	w.uint(uint64(c.Op))
 	w.at(c.Due)
 	w.int(int64(c.Sent - c.Due))
@@ -244,6 +252,9 @@ func (w *Writer) Call(c Call) {
 	w.uint(uint64(c.RetryAfter / time.Second))
 	w.uint(uint64(c.SentBytes))
 	w.uint(uint64(c.ReceivedBytes))
+	if c.Attempt > 0 {
+		w.buf = append(w.buf, c.Attempt)
+	}
 	w.full()
 }
 
@@ -262,7 +273,7 @@ func (w *Writer) Phase(p Phase) {
 func (w *Writer) Sample(s Sample) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	whole := s.Value == math.Trunc(s.Value) && math.Abs(s.Value) < 1<<53
+	whole := whole(s.Value)
 	if whole {
 		w.buf = append(w.buf, kindSampleInt)
 	} else {

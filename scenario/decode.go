@@ -19,6 +19,8 @@ type decoder struct {
 	vars   *variables
 	lines  map[string]int // "steps[2].create.count" -> line
 	budget int            // values that may still be visited
+	rounds *round         // the repeats around here, the innermost first; nil outside
+	steps  int            // made by repeats so far
 }
 
 // place is where a value stands.
@@ -69,6 +71,8 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, at place) {
 		d.record(n, v, at)
 	case v.Kind() == reflect.Map:
 		d.mapping(n, v, at)
+	case v.Type() == reflect.TypeFor[[]Step]():
+		d.stepList(n, v.Addr().Interface().(*[]Step), at)
 	case v.Kind() == reflect.Slice:
 		d.list(n, v, at)
 	case v.Kind() == reflect.Interface:
@@ -137,13 +141,17 @@ func (d *decoder) record(n *yaml.Node, v reflect.Value, at place) {
 	d.pairs(n, at, func(key string, k, val *yaml.Node) {
 		i := slices.IndexFunc(fields, func(f field) bool { return f.name == key })
 		if i < 0 {
-			d.add(k.Line, "field %q not found in %s%s", key, at.name, hint(key, names(fields)))
+			d.unknown(k, at.name, fields)
 			return
 		}
 		to := at.field(key)
 		to.raw = fields[i].raw
 		d.value(val, v.Field(fields[i].index), to)
 	})
+}
+
+func (d *decoder) unknown(k *yaml.Node, in string, fields []field) {
+	d.add(k.Line, "field %q not found in %s%s", k.Value, in, hint(k.Value, names(fields)))
 }
 
 func (d *decoder) mapping(n *yaml.Node, v reflect.Value, at place) {

@@ -2,6 +2,8 @@ package scenario
 
 import (
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/windtunnel/windtunnel/unit"
@@ -19,9 +21,25 @@ func Default() Scenario {
 func (s *Scenario) setDefaults()   { *s = Default() }
 func (p *Plane) setDefaults()      { p.Durability = "memory" }
 func (n *Namespaces) setDefaults() { n.Count = 1 }
+func (b *Body) setDefaults()       { b.Dialect = Dialects()[0] }
 func (s *Step) setDefaults()       { s.OnFailure = "stop" }
 func (c *Create) setDefaults()     { c.Timeout = unit.Duration(DefaultCallTimeout) }
+func (c *Churn) setDefaults()      { c.Timeout = unit.Duration(DefaultCallTimeout) }
+func (r *Requests) setDefaults()   { r.Timeout = unit.Duration(DefaultCallTimeout) }
 func (w *Wait) setDefaults()       { w.Within = unit.Duration(DefaultWaitWithin) }
+func (c *Cool) setDefaults()       { c.Within = unit.Duration(DefaultCoolWithin) }
+func (e *Exec) setDefaults()       { e.Timeout = unit.Duration(DefaultExecTimeout) }
+func (r *Retry) setDefaults()      { r.Delay = unit.Duration(DefaultRetryDelay) }
+func (c *Call) setDefaults()       { c.Weight = 1 }
+func (i *Item) setDefaults()       { i.Replicas, i.Every = 1, 1 }
+
+func (s *Scale) setDefaults() {
+	s.Propagation, s.Timeout = "background", unit.Duration(DefaultCallTimeout)
+}
+
+func (u *Update) setDefaults() {
+	u.Method, u.Timeout = "merge", unit.Duration(DefaultCallTimeout)
+}
 
 func (d *Delete) setDefaults() {
 	d.Propagation, d.Timeout = "background", unit.Duration(DefaultCallTimeout)
@@ -31,6 +49,49 @@ func (f *Fleet) setDefaults() {
 	f.Rate = DefaultNodeRate
 	f.Lease, f.Within = unit.Duration(DefaultLease), unit.Duration(DefaultFleetWithin)
 	f.Capacity = map[string]string{"cpu": "32", "memory": "256Gi", "pods": "110"}
+}
+
+// Complete fills, in a scenario that was made by a program, what a file's
+// silence would have set: timeouts, weights, names, groups, statistics. Zero is
+// taken for silence but in Fleet and Namespaces, whose zeros have a meaning:
+// begin with Default for those. Load and Parse have done all this.
+func (s *Scenario) Complete() {
+	if s.Seed == 0 {
+		s.Seed = DefaultSeed
+	}
+	for name, b := range s.Bodies {
+		fill(reflect.ValueOf(&b).Elem())
+		s.Bodies[name] = b
+	}
+	fill(reflect.ValueOf(&s.Plane).Elem())
+	fill(reflect.ValueOf(&s.Steps).Elem())
+	s.complete()
+}
+
+// fill gives each field of a step that is zero its default.
+func fill(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			fill(v.Elem())
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			fill(v.Index(i))
+		}
+	case reflect.Struct:
+		fresh := reflect.New(v.Type())
+		if x, ok := fresh.Interface().(defaulter); ok {
+			x.setDefaults()
+		}
+		for _, f := range fieldsOf(v.Type()) {
+			if to := v.Field(f.index); !to.IsZero() {
+				fill(to)
+			} else {
+				to.Set(fresh.Elem().Field(f.index))
+			}
+		}
+	}
 }
 
 // complete fills what follows from other fields: names, groups, statistics.
@@ -45,17 +106,26 @@ func (s *Scenario) complete() {
 		}
 		s.Bodies[name] = b
 	}
-	for i := range s.Steps {
-		s.Steps[i].complete(i)
-	}
+	completeSteps(s.Steps, "")
 	for i := range s.Objectives {
 		s.Objectives[i].complete()
 	}
 }
 
-func (s *Step) complete(i int) {
+// completeSteps names the steps of a list; number is that of the step which
+// holds them, such as "3-1", or empty.
+func completeSteps(steps []Step, number string) {
+	for i := range steps {
+		s, n := &steps[i], fmt.Sprintf("%s%d", number, i+1)
+		s.complete(n)
+		completeSteps(s.Parallel, n+"-")
+		completeSteps(s.Sequence, n+"-")
+	}
+}
+
+func (s *Step) complete(number string) {
 	if s.Name == "" {
-		s.Name = fmt.Sprintf("%s-%d", append(s.verbs(), "step")[0], i+1)
+		s.Name = s.defaultName(number)
 	}
 	if c := s.Create; c != nil {
 		if c.Name == "" {
@@ -64,25 +134,68 @@ func (s *Step) complete(i int) {
 		if c.Group == "" {
 			c.Group = s.Name
 		}
+		for i := range c.Objects {
+			if c.Objects[i].Name == "" {
+				c.Objects[i].Name = c.Objects[i].Body
+			}
+		}
 	}
+	if s.Requests != nil {
+		for i := range s.Requests.Mix {
+			call := &s.Requests.Mix[i]
+			d := call.defaults(s.Name)
+			for _, f := range []struct{ to, text *string }{
+				{&call.Pick, &d.Pick}, {&call.Patch, &d.Patch}, {&call.Propagation, &d.Propagation}, {&call.Name, &d.Name},
+			} {
+				if *f.to == "" {
+					*f.to = *f.text
+				}
+			}
+			if call.Hold == 0 {
+				call.Hold = d.Hold
+			}
+		}
+	}
+}
+
+// defaults are what a call has when a file is silent, which depends on its verb.
+func (c *Call) defaults(step string) Call {
+	var d Call
+	if c.Of != "" {
+		d.Pick = "turn"
+	}
+	switch {
+	case c.Verb == "patch":
+		d.Patch = "merge"
+	case c.Verb == "watch":
+		d.Hold = unit.Duration(DefaultHold)
+	case c.Verb == "delete", c.Verb == "deletecollection":
+		d.Propagation = "background"
+	case c.Verb == "create" && c.Subresource == "":
+		d.Name = step
+	}
+	return d
+}
+
+func (s *Step) defaultName(number string) string {
+	return append(s.verbs(), "step")[0] + "-" + number
 }
 
 // verbs are the fields of the step that say what it does.
 func (s *Step) verbs() []string {
 	var out []string
-	if s.Create != nil {
-		out = append(out, "create")
-	}
-	if s.Wait != nil {
-		out = append(out, "wait")
-	}
-	if s.Delete != nil {
-		out = append(out, "delete")
-	}
-	if s.Pause != 0 {
-		out = append(out, "pause")
+	v := reflect.ValueOf(s).Elem()
+	for _, f := range fieldsOf(v.Type()) {
+		if slices.Contains(stepVerbs(), f.name) && !v.Field(f.index).IsZero() {
+			out = append(out, f.name)
+		}
 	}
 	return out
+}
+
+// stepVerbs are the fields of which a step has exactly one.
+func stepVerbs() []string {
+	return slices.DeleteFunc(names(fieldsOf(reflect.TypeFor[Step]())), func(name string) bool { return name == "name" || name == "onFailure" })
 }
 
 func (o *Objective) complete() {

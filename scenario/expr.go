@@ -3,8 +3,10 @@ package scenario
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,17 +25,32 @@ const (
 	maxExpressions = 10_000 // different ones in a file
 )
 
+// roundVariable is the number of a repeat's round in the expressions inside it.
+const roundVariable = "round"
+
 // variables are the parameters in force and the expressions over them.
 type variables struct {
 	defaults Parameters
 	values   map[string]any
 	order    []string
+	outside  expressions
+	inside   expressions    // of a repeat: with ${round}
+	inputs   map[string]any // of the round under way; nil outside of repeats
+}
+
+// expressions are those compiled so far.
+type expressions struct {
 	env      *cel.Env // nil when a parameter was added since
-	results  map[string]any
+	programs map[string]cel.Program
+	results  map[string]any // kept where they cannot change
+}
+
+func newExpressions() expressions {
+	return expressions{programs: map[string]cel.Program{}, results: map[string]any{}}
 }
 
 func newVariables() *variables {
-	return &variables{defaults: Parameters{}, values: map[string]any{}, results: map[string]any{}}
+	return &variables{defaults: Parameters{}, values: map[string]any{}, outside: newExpressions(), inside: newExpressions()}
 }
 
 // set declares a parameter, or changes it.
@@ -42,7 +59,23 @@ func (v *variables) set(name string, value any) {
 		v.order = append(v.order, name)
 	}
 	v.values[name] = value
-	v.env, v.results = nil, map[string]any{}
+	v.outside, v.inside = newExpressions(), newExpressions()
+}
+
+// enter begins a round of a repeat; -1 leaves the outermost one.
+func (v *variables) enter(round int) {
+	if v.inputs = nil; round >= 0 {
+		v.inputs = maps.Clone(v.values)
+		v.inputs[roundVariable] = int64(round)
+	}
+}
+
+// known are the names that an expression may use here.
+func (v *variables) known() []string {
+	if v.inputs == nil {
+		return v.order
+	}
+	return append(slices.Clone(v.order), roundVariable)
 }
 
 // expand replaces each ${expression} of a scalar. A scalar that is one
@@ -137,47 +170,68 @@ func expressionEnd(s string) int {
 
 // eval returns an expression's value: bool, int64, float64 or string.
 func (v *variables) eval(expr string) (any, error) {
-	if x, ok := v.results[expr]; ok {
+	if v.inputs != nil {
+		x, err := v.compute(&v.inside, expr, v.inputs)
+		return x, inExpression(expr, err)
+	}
+	if x, ok := v.outside.results[expr]; ok {
 		return x, nil
 	}
-	if len(v.results) >= maxExpressions {
-		return nil, fmt.Errorf("more than %d different expressions", maxExpressions)
+	x, err := v.compute(&v.outside, expr, v.values)
+	if err == nil {
+		v.outside.results[expr] = x
 	}
-	x, err := v.compute(expr)
-	if err != nil {
-		return nil, fmt.Errorf("${%s}: %w", clip(expr), err)
-	}
-	v.results[expr] = x
-	return x, nil
+	return x, inExpression(expr, err)
 }
 
-func (v *variables) compute(expr string) (any, error) {
+func inExpression(expr string, err error) error {
+	if err != nil {
+		return fmt.Errorf("${%s}: %w", clip(expr), err)
+	}
+	return nil
+}
+
+func (v *variables) compute(e *expressions, expr string, inputs map[string]any) (any, error) {
+	program, err := v.program(e, expr, inputs)
+	if err != nil {
+		return nil, err
+	}
+	out, _, err := program.Eval(inputs)
+	if err != nil {
+		return nil, err
+	}
+	return native(out)
+}
+
+// program compiles an expression, once.
+func (v *variables) program(e *expressions, expr string, inputs map[string]any) (cel.Program, error) {
+	if p, ok := e.programs[expr]; ok {
+		return p, nil
+	}
 	switch {
+	case len(e.programs) >= maxExpressions:
+		return nil, fmt.Errorf("more than %d different expressions", maxExpressions)
 	case expr == "":
 		return nil, errors.New("the expression is empty")
 	case !utf8.ValidString(expr):
 		return nil, errors.New("the expression is not UTF-8")
 	}
-	if v.env == nil {
-		env, err := newEnv(v.order, v.values)
+	if e.env == nil {
+		env, err := newEnv(v.known(), inputs)
 		if err != nil {
 			return nil, err
 		}
-		v.env = env
+		e.env = env
 	}
-	ast, issues := v.env.Compile(expr)
+	ast, issues := e.env.Compile(expr)
 	if issues != nil && issues.Err() != nil {
 		return nil, v.explain(issues)
 	}
-	program, err := v.env.Program(ast, cel.CostLimit(maxCost))
-	if err != nil {
-		return nil, err
+	p, err := e.env.Program(ast, cel.CostLimit(maxCost))
+	if err == nil {
+		e.programs[expr] = p
 	}
-	out, _, err := program.Eval(v.values)
-	if err != nil {
-		return nil, err
-	}
-	return native(out)
+	return p, err
 }
 
 // native turns a CEL value into one that a scenario can hold.
@@ -210,7 +264,10 @@ func native(out ref.Val) (any, error) {
 func (v *variables) explain(issues *cel.Issues) error {
 	text := issues.Errors()[0].Message
 	if m := regexp.MustCompile(`^undeclared reference to '([^']*)'`).FindStringSubmatch(text); m != nil {
-		known := append(append([]string{}, v.order...), functionNames()...)
+		if m[1] == roundVariable {
+			return fmt.Errorf("%q is known inside a repeat only", m[1])
+		}
+		known := append(slices.Clone(v.known()), functionNames()...)
 		return fmt.Errorf("%q is no parameter and no function%s", m[1], hint(m[1], known))
 	}
 	if m := regexp.MustCompile(`^found no matching overload for '(.*)' applied to '(.*)'$`).FindStringSubmatch(text); m != nil {

@@ -35,7 +35,10 @@ type faults struct {
 
 func (f *faults) add(line int, format string, args ...any) {
 	text := strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ")
-	f.list = append(f.list, &Fault{File: f.file, Line: line, Text: text})
+	one := &Fault{File: f.file, Line: line, Text: text}
+	if n := len(f.list); n == 0 || *f.list[n-1] != *one { // each round of a repeat would say it again
+		f.list = append(f.list, one)
+	}
 }
 
 // join returns the faults as one error in line order, nil when there are none.
@@ -51,6 +54,10 @@ func (f *faults) join() error {
 	}
 	return errors.Join(errs...)
 }
+
+// Hint returns ` (did you mean "rate"?)` when a known name is near, else "":
+// for the importers, whose messages are as ours.
+func Hint(got string, known []string) string { return hint(got, known) }
 
 // hint returns ` (did you mean "rate"?)` when a known name is near, else "".
 func hint(got string, known []string) string {

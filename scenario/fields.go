@@ -35,4 +35,9 @@ func names(fields []field) []string {
 }
 
 // typeLabel is how messages name a struct of the language: "create", "pace".
-func typeLabel(t reflect.Type) string { return strings.ToLower(t.Name()) }
+func typeLabel(t reflect.Type) string {
+	if t == reflect.TypeFor[Disturbance]() {
+		return "fault" // its name in a step
+	}
+	return strings.ToLower(t.Name())
+}

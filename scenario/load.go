@@ -10,8 +10,11 @@ import (
 	"strings"
 )
 
-// maxBody bounds one body file.
-const maxBody = 1 << 20
+// maxBody and maxReplay bound one file that a scenario names, in bytes.
+const (
+	maxBody   = 1 << 20
+	maxReplay = 64 << 20
+)
 
 // Load reads a scenario file. set are parameters to change, name to value
 // (--set). The error joins every fault found, one line each: "FILE:LINE: TEXT".
@@ -60,14 +63,23 @@ func Parse(file string, raw []byte, set map[string]string) (*Scenario, error) {
 // the path of the scenario file; the body must be inside its folder: neither ..
 // nor a symbolic link leads out of it.
 func (s *Scenario) ReadBody(file string, b Body) ([]byte, error) {
-	raw, err := readInside(filepath.Dir(file), b.File)
+	raw, err := readInside(filepath.Dir(file), b.File, maxBody)
 	if err != nil {
 		return nil, fmt.Errorf("%s:%d: body.file: %w", file, b.Line, err)
 	}
 	return raw, nil
 }
 
-func readInside(folder, name string) ([]byte, error) {
+// ReadReplay returns the text of a file of due times, under the same rules.
+func (s *Scenario) ReadReplay(file, name string) ([]byte, error) {
+	raw, err := readInside(filepath.Dir(file), name, maxReplay)
+	if err != nil {
+		return nil, fmt.Errorf("%s: pace.replay: %w", file, err)
+	}
+	return raw, nil
+}
+
+func readInside(folder, name string, most int64) ([]byte, error) {
 	if err := checkInside(name); err != nil {
 		return nil, err
 	}
@@ -80,12 +92,12 @@ func readInside(folder, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	raw, err := io.ReadAll(io.LimitReader(f, maxBody+1))
+	raw, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err = errors.Join(err, f.Close()); err != nil {
 		return nil, err
 	}
-	if len(raw) > maxBody {
-		return nil, fmt.Errorf("%s has more than %d bytes", name, maxBody)
+	if int64(len(raw)) > most {
+		return nil, fmt.Errorf("%s has more than %d bytes", name, most)
 	}
 	return raw, nil
 }

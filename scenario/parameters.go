@@ -58,7 +58,7 @@ func (d *decoder) defaults(n *yaml.Node, set map[string]string) {
 		x, ok := d.resolve(v, to)
 		switch text, given := set[name]; {
 		case !parameterName.MatchString(name) || slices.Contains(reserved(), name):
-			d.add(k.Line, "parameters: %q cannot be a parameter's name (letters, digits and _; not a word of CEL)", name)
+			d.add(k.Line, "parameters: %q cannot be a parameter's name (letters, digits and _; not round, nor a word of CEL)", name)
 		case !ok:
 			d.vars.set(name, "") // named, so that its uses are no further faults
 		case tooLarge(x.value):
@@ -81,10 +81,10 @@ func tooLarge(v any) bool { _, ok := v.(uint64); return ok }
 
 var parameterName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}$`)
 
-// reserved are the words that CEL keeps for itself.
+// reserved are the words that CEL keeps for itself, and the one of repeats.
 func reserved() []string {
 	return []string{"in", "as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "let",
-		"loop", "package", "namespace", "null", "return", "true", "var", "void", "while"}
+		"loop", "package", "namespace", "null", "return", "true", "var", "void", "while", roundVariable}
 }
 
 // override sets a parameter from --set, as the type of its default.

@@ -7,6 +7,7 @@
 package scenario
 
 import (
+	"iter"
 	"time"
 
 	"github.com/windtunnel/windtunnel/unit"
@@ -21,15 +22,30 @@ type Scenario struct {
 	Plane       Plane           `yaml:"plane"`
 	Fleet       Fleet           `yaml:"fleet"`
 	Namespaces  Namespaces      `yaml:"namespaces"`
+	Groups      []Group         `yaml:"groups"`     // pods by selector; pods with the label windtunnel.dev/group need none
 	Bodies      map[string]Body `yaml:"bodies"`     // name -> what is created
 	Steps       []Step          `yaml:"steps"`      // what is done, one after another
 	Objectives  []Objective     `yaml:"objectives"` // what is judged
+	Measures    []Measure       `yaml:"measures"`   // what is measured besides, and not judged
 	Published   []Published     `yaml:"published"`  // figures of others, shown beside the measured ones
 
 	File   string         `yaml:"-"` // the path that it was read from; other paths are relative to its folder
 	Values map[string]any `yaml:"-"` // parameters in force: bool, int64, float64 or string
 
 	lines map[string]int // where each value stands, for Validate
+}
+
+// AllSteps yields every step in the order of the file, those that hold others
+// before what they hold.
+func (s *Scenario) AllSteps() iter.Seq[*Step] {
+	whole := Step{Sequence: s.Steps}
+	return func(yield func(*Step) bool) {
+		for step := range whole.All() {
+			if step != &whole && !yield(step) {
+				return
+			}
+		}
+	}
 }
 
 // Plane says what control plane to fly.
@@ -49,73 +65,22 @@ type Component struct {
 
 // Fleet says what nodes to simulate.
 type Fleet struct {
-	Nodes    int               `yaml:"nodes"`    // how many, default 0
-	Lease    unit.Duration     `yaml:"lease"`    // lease duration, default 40s; renewed every quarter of it; 0s = no leases
-	Rate     float64           `yaml:"rate"`     // nodes created per second, default 200
-	Capacity map[string]string `yaml:"capacity"` // default cpu 32, memory 256Gi, pods 110
-	Labels   map[string]string `yaml:"labels"`   // on every node
-	Within   unit.Duration     `yaml:"within"`   // all nodes schedulable, default 5m
+	Nodes       int               `yaml:"nodes"`       // how many, default 0
+	Lease       unit.Duration     `yaml:"lease"`       // lease duration, default 40s; renewed every quarter of it; 0s = no leases
+	Rate        float64           `yaml:"rate"`        // nodes created per second, default 200
+	Capacity    map[string]string `yaml:"capacity"`    // default cpu 32, memory 256Gi, pods 110
+	Labels      map[string]string `yaml:"labels"`      // on every node
+	Spread      map[string]int    `yaml:"spread"`      // labels with so many values, in turn: topology.kubernetes.io/zone: 3 gives zone-0, zone-1, zone-2
+	Stages      []string          `yaml:"stages"`      // what happens to nodes, pods and other objects: built-in sets (fast, general, chaos, volumes) and files of kwok Stages, relative to the scenario; default fast
+	Traffic     string            `yaml:"traffic"`     // what nodes ask of the API server: minimal (default) or kubelet (reads, events and tokens as well)
+	Connections int               `yaml:"connections"` // that the nodes share, at most; default 64, each dialled when those before it are full
+	Within      unit.Duration     `yaml:"within"`      // all nodes schedulable, default 5m
 }
 
 // Namespaces are made before the first step and deleted at the end.
 type Namespaces struct {
 	Prefix string `yaml:"prefix"` // PREFIX-1, PREFIX-2 ...; default: the scenario's name
 	Count  int    `yaml:"count"`  // default 1
-}
-
-// Body is a Go template of one object in YAML or JSON. Its variables are
-// .Name .Namespace .Index (from 0) .Group .Seed and what `with` adds.
-type Body struct {
-	Text string `yaml:"text" expr:"raw"` // ${...} is left alone in it
-	File string `yaml:"file"`            // in place of text; relative to the scenario file and inside its folder
-	Line int    `yaml:"-"`               // in the scenario file: of the text's first line, or of file
-}
-
-// Step does one thing; the next one begins when it is finished. Exactly one of
-// create, wait, delete and pause is set.
-type Step struct {
-	Name      string        `yaml:"name"` // a DNS label; default: what it does and its number, such as wait-2
-	Create    *Create       `yaml:"create"`
-	Wait      *Wait         `yaml:"wait"`
-	Delete    *Delete       `yaml:"delete"`
-	Pause     unit.Duration `yaml:"pause"`     // do nothing for so long
-	OnFailure string        `yaml:"onFailure"` // "stop" (default): later steps but deletions are skipped; "continue"
-	Line      int           `yaml:"-"`
-}
-
-// Create makes objects at due times.
-type Create struct {
-	Body      string         `yaml:"body"`      // one of bodies
-	Count     int            `yaml:"count"`     // objects in all, over all namespaces in turn
-	Name      string         `yaml:"name"`      // objects are NAME-0, NAME-1 ...; default: the step's name
-	Group     string         `yaml:"group"`     // lives of these objects' pods; default: the step's name
-	Namespace string         `yaml:"namespace"` // one namespace in place of all of namespaces
-	With      map[string]any `yaml:"with"`      // more template variables
-	Pace      Pace           `yaml:"pace"`
-	Timeout   unit.Duration  `yaml:"timeout"` // of each call, default 30s
-}
-
-// Delete deletes what a create step made, in the order of its creation.
-type Delete struct {
-	Step        string        `yaml:"step"` // name of the create step
-	Pace        Pace          `yaml:"pace"`
-	Propagation string        `yaml:"propagation"` // background (default), foreground or orphan
-	Timeout     unit.Duration `yaml:"timeout"`     // of each call, default 30s
-}
-
-// Wait holds until as many pods of a group are in a phase.
-type Wait struct {
-	Pods   string        `yaml:"pods"`   // a group
-	Are    string        `yaml:"are"`    // created, bound, running, ready or gone
-	Count  int           `yaml:"count"`  // how many; for gone: how many may remain, default 0
-	Within unit.Duration `yaml:"within"` // default 10m; the step fails when it has passed
-}
-
-// Pace says when calls are due. Exactly one is set.
-type Pace struct {
-	Constant float64 `yaml:"constant"` // calls per second, evenly
-	Poisson  float64 `yaml:"poisson"`  // calls per second on average, exponential gaps, from the seed
-	Burst    bool    `yaml:"burst"`    // all at once
 }
 
 // Objective is a bound on an SLI, or the official Kubernetes SLOs in one word.
@@ -128,7 +93,24 @@ type Objective struct {
 	Statistic string            `yaml:"statistic"` // p50, p90, p99, p99.9, max, mean, rate
 	Max       *float64          `yaml:"max"`       // in the SLI's unit (seconds, 1/s)
 	Min       *float64          `yaml:"min"`       // in place of max
-	Line      int               `yaml:"-"`
+
+	Query       string `yaml:"query" expr:"raw"` // in place of sli: PromQL over the series of the run; each series of the answer is judged. %v in it is the time from since to until
+	Unit        string `yaml:"unit"`             // with query: of its values: seconds, bytes ...
+	Since       string `yaml:"since"`            // with query: a step; from its begin; default: the run's
+	Until       string `yaml:"until"`            // with query: a step; asked at its end; default: the run's
+	Unsupported string `yaml:"unsupported"`      // why this cannot be measured here; nothing else but name is needed. The verdict is unknown
+	Line        int    `yaml:"-"`
+}
+
+// Measure is a named number of the run that no bound belongs to: the answer of
+// a query, or without one the seconds from the begin of since to the end of
+// until.
+type Measure struct {
+	Name  string `yaml:"name"`             // in the verdict's measures; of a query with several series, with their labels
+	Query string `yaml:"query" expr:"raw"` // PromQL, as in objectives
+	Unit  string `yaml:"unit"`             // of the query's values
+	Since string `yaml:"since"`            // a step; default: the run's begin
+	Until string `yaml:"until"`            // a step; default: the run's end
 }
 
 // Published is a figure of a report that the scenario reproduces; it is shown
@@ -149,4 +131,8 @@ const (
 	DefaultFleetWithin = 5 * time.Minute
 	DefaultCallTimeout = 30 * time.Second
 	DefaultWaitWithin  = 10 * time.Minute
+	DefaultExecTimeout = 10 * time.Minute
+	DefaultCoolWithin  = 10 * time.Minute
+	DefaultRetryDelay  = time.Second
+	DefaultHold        = time.Minute
 )

@@ -94,7 +94,8 @@ func TestEverything(t *testing.T) {
 		{s.Plane.Components["etcd"], scenario.Component{Flags: map[string]string{"snapshot-count": "10000", "experimental": "true"},
 			Env: map[string]string{"GOGC": "200"}, CPU: 1.5, Memory: 512 << 20}},
 		{s.Fleet, scenario.Fleet{Nodes: 7, Rate: 50, Within: seconds(120), Labels: map[string]string{"zone": "zone-1"},
-			Capacity: map[string]string{"cpu": "16", "memory": "256Gi", "pods": "110", "example.com/gpu": "1"}}},
+			Capacity: map[string]string{"cpu": "16", "memory": "256Gi", "pods": "110", "example.com/gpu": "1"},
+			Spread:   map[string]int{"topology.kubernetes.io/zone": 3}, Stages: []string{"general", "stages/own.yaml"}, Traffic: "kubelet", Connections: 4}},
 		{s.Namespaces, scenario.Namespaces{Prefix: "ns", Count: 2}},
 		{s.Bodies["inline"].Text, "kind: K\nname: ${untouched} {{ .Name }}\n"},
 		{line(t, "testdata/everything.yaml", s.Bodies["inline"].Line), "      kind: K"},
@@ -242,7 +243,8 @@ func TestValidateWithoutAFile(t *testing.T) {
 	s := scenario.Default()
 	s.Name = "x"
 	s.Steps = []scenario.Step{{Name: "a", OnFailure: "stop"}}
-	if got, want := fmt.Sprint(s.Validate()), "namespaces.prefix: a name is needed\nstep \"a\": exactly one of create, wait, delete and pause is needed"; got != want {
+	if got, want := fmt.Sprint(s.Validate()), "namespaces.prefix: a name is needed\nstep \"a\": exactly one of create, scale, update, churn, delete, "+
+		"requests, wait, pause, cool, fault, exec, parallel, sequence and repeat is needed"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

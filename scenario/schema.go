@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/windtunnel/windtunnel/unit"
@@ -15,6 +16,8 @@ import (
 var (
 	//go:embed scenario.go
 	source string
+	//go:embed steps.go
+	stepSource string
 )
 
 // expression is what stands for a value that is computed.
@@ -24,8 +27,9 @@ const expression = `\$\{`
 // editors: it is made from the types of the language and their comments. What
 // depends on several fields is left to Load.
 func Schema() []byte {
-	m := &schemaMaker{comments: commentsOf(source)}
+	m := &schemaMaker{comments: commentsOf(source, stepSource), defs: object{}}
 	s := m.record(reflect.TypeFor[Scenario]())
+	s["$defs"] = m.defs
 	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	s["title"] = "windtunnel scenario"
 	raw, err := json.MarshalIndent(s, "", "  ")
@@ -37,18 +41,29 @@ func Schema() []byte {
 
 type object = map[string]any
 
-type schemaMaker struct{ comments map[string]string }
+type schemaMaker struct {
+	comments map[string]string
+	defs     object // by the type's name: steps hold steps
+}
+
+// reference names a struct's definition, which it makes at the first call.
+func (m *schemaMaker) reference(t reflect.Type) object {
+	if _, ok := m.defs[t.Name()]; !ok {
+		m.defs[t.Name()] = nil
+		m.defs[t.Name()] = m.record(t)
+	}
+	return object{"$ref": "#/$defs/" + t.Name()}
+}
 
 // record describes a struct.
 func (m *schemaMaker) record(t reflect.Type) object {
 	properties := object{}
 	for _, f := range fieldsOf(t) {
 		p := m.value(t.Field(f.index).Type)
-		label := typeLabel(t) + "." + f.name
-		if list := words(label); list != nil {
+		if list := words(typeLabel(t) + "." + f.name); list != nil {
 			p = object{"anyOf": []any{object{"enum": list}, object{"type": "string", "pattern": expression}}}
 		}
-		if text := m.comments[t.Name()+"."+t.Field(f.index).Name]; text != "" {
+		if text := m.describe(t, f); text != "" {
 			p["description"] = text
 		}
 		properties[f.name] = p
@@ -61,35 +76,74 @@ func (m *schemaMaker) record(t reflect.Type) object {
 	return s
 }
 
+// describe returns the comment of a field, or else that of its type.
+func (m *schemaMaker) describe(t reflect.Type, f field) string {
+	one := t.Field(f.index)
+	if text := m.comments[t.Name()+"."+one.Name]; text != "" {
+		return text
+	}
+	if of := one.Type; of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
+		return m.comments[of.Elem().Name()]
+	}
+	return m.comments[one.Type.Name()]
+}
+
 // rules adds what a struct needs to have.
 func rules(t reflect.Type, s object) {
-	one := func(names ...string) {
+	one := func(names ...string) []any {
 		var list []any
 		for _, name := range names {
 			list = append(list, object{"required": []string{name}})
 		}
-		s["oneOf"] = list
+		return list
 	}
 	switch t {
 	case reflect.TypeFor[Scenario]():
 		s["required"] = []string{"scenario", "steps"}
+	case reflect.TypeFor[Group]():
+		s["required"] = []string{"name", "selector"}
 	case reflect.TypeFor[Body]():
-		one("text", "file")
+		s["oneOf"] = one("text", "file")
 	case reflect.TypeFor[Step]():
-		one("create", "wait", "delete", "pause")
+		s["oneOf"] = one(stepVerbs()...)
 	case reflect.TypeFor[Create]():
-		s["required"] = []string{"body", "count", "pace"}
-	case reflect.TypeFor[Delete]():
-		s["required"] = []string{"step", "pace"}
+		s["required"] = required(t)
+		s["allOf"] = []any{object{"oneOf": one("body", "objects")}, object{"oneOf": one("count", "perNamespace")}}
+	case reflect.TypeFor[Requests](), reflect.TypeFor[Scale](), reflect.TypeFor[Update](), reflect.TypeFor[Churn](), reflect.TypeFor[Delete]():
+		s["required"] = required(t)
+	case reflect.TypeFor[Call]():
+		s["required"] = []string{"verb"}
+	case reflect.TypeFor[Item]():
+		s["required"] = []string{"body"}
+	case reflect.TypeFor[Repeat]():
+		s["required"] = []string{"times", "steps"}
+	case reflect.TypeFor[Exec]():
+		s["required"] = []string{"command"}
+	case reflect.TypeFor[Disturbance]():
+		s["oneOf"] = one("component", "client", "nodes", "pods")
+		s["required"] = []string{"action"}
 	case reflect.TypeFor[Wait]():
-		s["required"] = []string{"pods", "are"}
+		s["oneOf"] = one("pods", "objects")
 	case reflect.TypeFor[Pace]():
-		one("constant", "poisson", "burst")
+		s["oneOf"] = one(paceKinds()...)
 	case reflect.TypeFor[Objective]():
-		one("slo", "sli")
+		s["oneOf"] = one("slo", "sli", "query", "unsupported")
+	case reflect.TypeFor[Measure]():
+		s["required"] = []string{"name"}
 	case reflect.TypeFor[Published]():
 		s["required"] = []string{"measure", "source"}
 	}
+}
+
+// required are the fields that steps which send calls need.
+func required(t reflect.Type) []string {
+	var out []string
+	for _, f := range fieldsOf(t) {
+		if slices.Contains([]string{"step", "mix", "pace", "percent"}, f.name) {
+			out = append(out, f.name)
+		}
+	}
+	return out
 }
 
 // value describes a field's type.
@@ -97,7 +151,7 @@ func (m *schemaMaker) value(t reflect.Type) object {
 	computed := object{"type": "string", "pattern": expression}
 	switch t {
 	case reflect.TypeFor[unit.Duration]():
-		return object{"type": "string", "pattern": `^[0-9.]+(ns|us|µs|ms|s|m|h)|` + expression}
+		return object{"type": "string", "pattern": `^-?[0-9.]+(ns|us|µs|ms|s|m|h)|` + expression}
 	case reflect.TypeFor[unit.Bytes]():
 		return object{"type": []string{"string", "integer"}}
 	case reflect.TypeFor[Parameters]():
@@ -108,7 +162,7 @@ func (m *schemaMaker) value(t reflect.Type) object {
 	case reflect.Pointer:
 		return m.value(t.Elem())
 	case reflect.Struct:
-		return m.record(t)
+		return m.reference(t)
 	case reflect.Map:
 		s := object{"type": "object", "additionalProperties": m.value(t.Elem())}
 		if t.Elem() == reflect.TypeFor[Component]() {
@@ -131,8 +185,15 @@ func (m *schemaMaker) value(t reflect.Type) object {
 
 // commentsOf returns the comments of types and of their fields, by "Type" and
 // "Type.Field".
-func commentsOf(source string) map[string]string {
+func commentsOf(sources ...string) map[string]string {
 	out := map[string]string{}
+	for _, source := range sources {
+		comments(source, out)
+	}
+	return out
+}
+
+func comments(source string, out map[string]string) {
 	file, err := parser.ParseFile(token.NewFileSet(), "scenario.go", source, parser.ParseComments)
 	if err != nil {
 		panic("scenario: its own source: " + err.Error()) // the compiler has read it
@@ -151,13 +212,12 @@ func commentsOf(source string) map[string]string {
 			if st, ok := t.Type.(*ast.StructType); ok {
 				for _, f := range st.Fields.List {
 					for _, name := range f.Names {
-						out[t.Name.Name+"."+name.Name] = sentence(f.Comment)
+						out[t.Name.Name+"."+name.Name] = strings.TrimSpace(sentence(f.Doc) + " " + sentence(f.Comment))
 					}
 				}
 			}
 		}
 	}
-	return out
 }
 
 func sentence(c *ast.CommentGroup) string { return strings.Join(strings.Fields(c.Text()), " ") }

@@ -26,7 +26,7 @@ func TestSchemaHoldsForTheExamples(t *testing.T) {
 		t.Fatalf("no examples: %v", err)
 	}
 	for _, f := range append(files, "testdata/everything.yaml") {
-		if why := conform(schema, readYAML(t, f), ""); why != "" {
+		if why := (conformer{schema}).conform(schema, readYAML(t, f), ""); why != "" {
 			t.Errorf("%s: %s", f, why)
 		}
 	}
@@ -40,7 +40,7 @@ func TestSchemaRefuses(t *testing.T) {
 	}
 	for _, name := range []string{"unknown-field", "wrong-type", "two-verbs", "no-verb", "two-paces", "no-pace", "component", "durability",
 		"duration", "sli", "bodies-text-and-file", "wait-are"} {
-		if why := conform(schema, readYAML(t, "testdata/"+name+".bad.yaml"), ""); why == "" {
+		if why := (conformer{schema}).conform(schema, readYAML(t, "testdata/"+name+".bad.yaml"), ""); why == "" {
 			t.Errorf("the schema has nothing against %s.bad.yaml", name)
 		}
 	}
@@ -69,6 +69,9 @@ func TestSchemaDescribesEveryField(t *testing.T) {
 		t.Fatal(err)
 	}
 	walk("", schema)
+	for name, one := range schema["$defs"].(map[string]any) {
+		walk(name, one.(map[string]any))
+	}
 	if slices.Sort(missing); len(missing) > 0 {
 		t.Errorf("no description of %s", strings.Join(missing, " "))
 	}
@@ -87,15 +90,24 @@ func readYAML(t *testing.T, file string) any {
 	return v
 }
 
+type conformer struct{ root map[string]any }
+
 // conform is as much of JSON Schema as ours uses; it returns the first
 // complaint.
-func conform(s map[string]any, v any, at string) string {
+func (c conformer) conform(s map[string]any, v any, at string) string {
 	for key, want := range s {
 		var why string
 		switch key {
-		case "$schema", "title", "description", "properties":
+		case "$schema", "$defs", "title", "description", "properties":
+		case "$ref":
+			name := strings.TrimPrefix(want.(string), "#/$defs/")
+			why = c.conform(c.root["$defs"].(map[string]any)[name].(map[string]any), v, at)
+		case "allOf":
+			for _, one := range want.([]any) {
+				why += c.conform(one.(map[string]any), v, at)
+			}
 		case "type":
-			why = conformType(want, v)
+			why = c.conformType(want, v)
 		case "enum":
 			if !slices.Contains(want.([]any), v) {
 				why = fmt.Sprintf("%v is not one of %v", v, want)
@@ -107,7 +119,7 @@ func conform(s map[string]any, v any, at string) string {
 		case "anyOf", "oneOf":
 			n := 0
 			for _, one := range want.([]any) {
-				if conform(one.(map[string]any), v, at) == "" {
+				if c.conform(one.(map[string]any), v, at) == "" {
 					n++
 				}
 			}
@@ -123,15 +135,15 @@ func conform(s map[string]any, v any, at string) string {
 		case "items":
 			list, _ := v.([]any)
 			for i, item := range list {
-				why += conform(want.(map[string]any), item, fmt.Sprintf("%s[%d]", at, i))
+				why += c.conform(want.(map[string]any), item, fmt.Sprintf("%s[%d]", at, i))
 			}
 		case "propertyNames":
 			m, _ := v.(map[string]any)
 			for name := range m {
-				why += conform(want.(map[string]any), name, at)
+				why += c.conform(want.(map[string]any), name, at)
 			}
 		case "additionalProperties":
-			why = conformProperties(s, v, at)
+			why = c.conformProperties(s, v, at)
 		default:
 			why = "the test does not know the keyword " + key
 		}
@@ -142,7 +154,7 @@ func conform(s map[string]any, v any, at string) string {
 	return ""
 }
 
-func conformProperties(s map[string]any, v any, at string) string {
+func (c conformer) conformProperties(s map[string]any, v any, at string) string {
 	m, _ := v.(map[string]any)
 	properties, _ := s["properties"].(map[string]any)
 	for name, value := range m {
@@ -152,14 +164,14 @@ func conformProperties(s map[string]any, v any, at string) string {
 				return "unknown field " + name
 			}
 		}
-		if why := conform(in, value, at+"."+name); why != "" {
+		if why := c.conform(in, value, at+"."+name); why != "" {
 			return why
 		}
 	}
 	return ""
 }
 
-func conformType(want, v any) string {
+func (c conformer) conformType(want, v any) string {
 	types, ok := want.([]any)
 	if !ok {
 		types = []any{want}

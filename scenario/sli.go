@@ -29,6 +29,8 @@ func SLIs() []SLI {
 			map[string][]string{"verb": verbs, "resource": nil, "subresource": nil, "scope": scopes}, latency},
 		{"pods-running-rate", "1/s", "pods that came to run per second, from the first one created to the last one running",
 			map[string][]string{"group": nil}, []string{"mean"}},
+		{"pods-bound-rate", "1/s", "pods bound per second in each stretch of `window` (a time, default 5s), from the first one created to the last one bound",
+			map[string][]string{"group": nil, "window": nil}, []string{"max", "mean", "p50", "p90", "p99"}},
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 const (
 	maxFile   = 4 << 20 // bytes
 	maxDepth  = 64      // mappings and lists inside each other
-	maxValues = 200_000 // values visited, each use of an alias counted
+	maxValues = 500_000 // values visited, each use of an alias and each round of a repeat counted
 )
 
 // parseTree reads the one YAML document of a file.

@@ -27,9 +27,9 @@ func (s *Scenario) Validate() error {
 type checker struct {
 	*faults
 	s       *Scenario
-	steps   map[string]int // step name -> index
-	creates []string       // names of the create steps so far
-	groups  []string       // groups that they make
+	steps   map[string]string // step name -> its path
+	creates []string          // names of the create steps so far, those of other branches too
+	groups  []string          // groups that they make, and those of groups
 }
 
 // at reports a fault of the value at a path, under its short name.
@@ -40,21 +40,25 @@ func (c *checker) at(path, format string, args ...any) {
 // given tells whether the file has a value at the path.
 func (c *checker) given(path string) bool { _, ok := c.s.lines[path]; return ok }
 
+// bodyNames are the names of bodies, sorted.
+func (s *Scenario) bodyNames() []string { return slices.Sorted(maps.Keys(s.Bodies)) }
+
 func (s *Scenario) check(f *faults) {
-	c := &checker{faults: f, s: s, steps: map[string]int{}}
+	c := &checker{faults: f, s: s, steps: map[string]string{}}
 	c.label("scenario", "scenario", s.Name)
 	c.plane()
 	c.fleet()
 	c.namespaces()
-	for _, name := range slices.Sorted(maps.Keys(s.Bodies)) {
+	for _, name := range s.bodyNames() {
 		c.body(name, s.Bodies[name])
 	}
 	if len(s.Steps) == 0 {
 		c.at("steps", "scenario: no steps")
 	}
-	for i := range s.Steps {
-		c.step(fmt.Sprintf("steps[%d]", i), i)
+	for i, g := range s.Groups {
+		c.group(fmt.Sprintf("groups[%d]", i), g)
 	}
+	c.sequence("steps", s.Steps, made{})
 	objectives := map[string]bool{}
 	for i := range s.Objectives {
 		path := fmt.Sprintf("objectives[%d]", i)
@@ -65,6 +69,9 @@ func (s *Scenario) check(f *faults) {
 			c.at(path, "objective: name %q stands twice", o.Name)
 		}
 		objectives[what] = true
+	}
+	for i, m := range s.Measures {
+		c.measure(fmt.Sprintf("measures[%d]", i), m)
 	}
 	for i, p := range s.Published {
 		if p.Measure == "" || p.Source == "" {
@@ -119,6 +126,20 @@ func (c *checker) fleet() {
 		c.at("fleet.lease", "fleet.lease: %s is below 0s", f.Lease)
 	}
 	c.lasting("fleet.within", "fleet.within", f.Within)
+	c.notNegative("fleet.connections", "fleet.connections", f.Connections)
+	if f.Traffic != "" {
+		c.word("fleet.traffic", "fleet.traffic", f.Traffic)
+	}
+	for i, name := range f.Stages {
+		if err := checkInside(name); err != nil || name == "" {
+			c.at(fmt.Sprintf("fleet.stages[%d]", i), "fleet.stages: %q is neither a built-in set nor a file in the scenario's folder", clip(name))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Spread)) {
+		if n := f.Spread[name]; len(validation.IsQualifiedName(name)) > 0 || n < 1 {
+			c.at("fleet.spread."+name, "fleet.spread: %s: %d is not a label and a number above 0", clip(name), n)
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(f.Capacity)) {
 		if q, err := resource.ParseQuantity(f.Capacity[name]); err != nil || q.Sign() < 0 {
 			c.at("fleet.capacity."+name, "fleet.capacity.%s: %q is not a quantity such as 32, 500m or 256Gi", name, clip(f.Capacity[name]))
@@ -166,6 +187,9 @@ func (c *checker) lasting(path, name string, d unit.Duration) {
 // body checks one of bodies; the template inside is checked by package template.
 func (c *checker) body(name string, b Body) {
 	path := "bodies." + name
+	if b.Dialect != "" {
+		c.word(path+".dialect", "body.dialect", b.Dialect)
+	}
 	switch {
 	case b.File != "" && c.given(path+".text"), b.File == "" && b.Text == "":
 		c.at(path, "body %q: exactly one of text and file is needed", name)
@@ -190,5 +214,10 @@ func checkInside(file string) error {
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// bodyVariables are the names that every template has.
-func bodyVariables() []string { return []string{"Name", "Namespace", "Index", "Group", "Seed"} }
+// bodyVariables are the names that every template of a dialect has.
+func bodyVariables(dialect string) []string {
+	if dialect == "clusterloader2" {
+		return []string{"Name", "Namespace", "Index"}
+	}
+	return []string{"Name", "Namespace", "Index", "Replica", "Group", "Seed"}
+}

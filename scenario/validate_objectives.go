@@ -17,8 +17,20 @@ func (c *checker) objective(path string, o *Objective) {
 		c.official(path, o)
 		return
 	}
+	switch {
+	case o.Unsupported != "":
+		if o.Name == "" {
+			c.at(path, "objective.unsupported: a name is needed")
+		}
+		return
+	case o.Query != "":
+		c.query(path, o)
+		return
+	case o.Since != "" || o.Until != "" || o.Unit != "":
+		c.at(path, "objective: since, until and unit belong to query")
+	}
 	if o.SLI == "" {
-		c.at(path, "objective: slo or sli is needed")
+		c.at(path, "objective: slo, sli or query is needed")
 		return
 	}
 	if len(o.Pods) > 0 {
@@ -38,10 +50,43 @@ func (c *checker) objective(path string, o *Objective) {
 	}
 }
 
+// query checks an objective that asks the run's series; package slo parses the
+// query itself.
+func (c *checker) query(path string, o *Objective) {
+	if o.Name == "" {
+		c.at(path, "objective.name: is needed with query")
+	}
+	if o.SLI != "" || o.Statistic != "" || len(o.Labels) > 0 || len(o.Pods) > 0 {
+		c.at(path, "objective: query stands in place of sli; sli, statistic, labels and pods do not belong to it")
+	}
+	c.bound(path, o)
+	c.span(path, "objective", o.Since, o.Until)
+}
+
+// measure checks what is measured and not judged.
+func (c *checker) measure(path string, m Measure) {
+	if m.Name == "" {
+		c.at(path, "measure.name: a name is needed")
+	}
+	if m.Query == "" && m.Unit != "" {
+		c.at(path+".unit", "measure.unit: belongs to query; a time is in seconds")
+	}
+	c.span(path, "measure", m.Since, m.Until)
+}
+
+// span checks the steps that bound a stretch of the run.
+func (c *checker) span(path, what, since, until string) {
+	for _, f := range []struct{ name, step string }{{"since", since}, {"until", until}} {
+		if _, ok := c.steps[f.step]; f.step != "" && !ok {
+			c.at(path+"."+f.name, "%s.%s: no step is called %q%s", what, f.name, clip(f.step), hint(f.step, slices.Sorted(maps.Keys(c.steps))))
+		}
+	}
+}
+
 // official checks an objective that stands for official SLOs.
 func (c *checker) official(path string, o *Objective) {
 	c.word(path+".slo", "objective.slo", o.SLO)
-	if o.SLI != "" || o.Statistic != "" || len(o.Labels) > 0 || o.Max != nil || o.Min != nil {
+	if o.SLI != "" || o.Statistic != "" || len(o.Labels) > 0 || o.Max != nil || o.Min != nil || o.Query != "" {
 		c.at(path, "objective: slo stands alone or with pods; its bounds are the official ones")
 	}
 }

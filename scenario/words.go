@@ -1,5 +1,21 @@
 package scenario
 
+import "slices"
+
+// Dialects returns the template languages of bodies; the first is windtunnel's.
+func Dialects() []string { return []string{"windtunnel", "clusterloader2", "kube-burner"} }
+
+// unique returns the texts without those that come again.
+func unique(list []string) []string {
+	var out []string
+	for _, s := range list {
+		if !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
 // words returns the values that a field takes; the field is named as in
 // messages. nil when it takes any.
 func words(field string) []string {
@@ -8,7 +24,29 @@ func words(field string) []string {
 		return []string{"memory", "fsync"}
 	case "step.onFailure":
 		return []string{"stop", "continue"}
-	case "delete.propagation":
+	case "fleet.traffic":
+		return []string{"minimal", "kubelet"}
+	case "body.dialect":
+		return Dialects()
+	case "update.method":
+		return []string{"merge", "strategic", "json", "apply", "put"}
+	case "call.verb":
+		return []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
+	case "call.pick":
+		return []string{"turn", "random"}
+	case "call.patch":
+		return []string{"merge", "strategic", "json", "apply"}
+	case "fault.component":
+		return Components()
+	case "fault.client":
+		return []string{"load", "fleet", "observe", "kube-scheduler", "kube-controller-manager", "etcd"}
+	case "fault.action":
+		var out []string
+		for _, f := range faultTargets() {
+			out = append(out, f.actions...)
+		}
+		return unique(out)
+	case "delete.propagation", "scale.propagation", "call.propagation":
 		return []string{"background", "foreground", "orphan"}
 	case "wait.are":
 		return append(Phases(), "gone")

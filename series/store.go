@@ -4,29 +4,52 @@ import (
 	"math"
 	"slices"
 	"sort"
-	"strconv"
 
 	"github.com/windtunnel/windtunnel/clock"
 	"github.com/windtunnel/windtunnel/record"
 )
 
-// Series is one series with its samples in the order of time.
+// Series is one series with its samples in the order of time. One that is a
+// native histogram has no values but histograms.
 type Series struct {
 	record.Series
 	at     []clock.Time
 	values []float64
+	native *native      // nil unless the series is a native histogram
+	gone   []clock.Time // when it was found to be served no longer
 	target *target
+	from   source
 }
 
-// target is when something was scraped.
-type target struct{ scrapes []clock.Time }
+// source says how a series' samples came to be, and thus what it means when
+// there is none: an unchanged value is written once only.
+type source uint8
 
-// Store holds the samples of a record stream, 16 bytes each. It is filled by
-// one goroutine and may then be read by many.
+const (
+	metered source = iota // by package usage, all of a target at the same times
+	scraped
+	derived  // from the scrapes themselves: no value is left out
+	computed // from other series, likewise
+)
+
+// target is what was scraped, and when.
+type target struct {
+	scrapes          []clock.Time // complete ones
+	failed           []clock.Time
+	metered          []clock.Time
+	up, took, points *Series
+}
+
+// Store holds the samples of a record stream, 16 bytes each and some 20 for
+// one of a native histogram. It is filled by one goroutine and may then be
+// read by many.
 type Store struct {
-	all     []*Series            // by record.SeriesID
-	byName  map[string][]*Series // metric name -> series in the order of definition
-	targets map[string]*target
+	all         []*Series            // by record.SeriesID
+	byName      map[string][]*Series // metric name -> series in the order of definition
+	targets     map[string]*target
+	families    []record.Family
+	first, last clock.Time
+	any         bool
 }
 
 // NewStore returns an empty store.
@@ -36,20 +59,52 @@ func NewStore() *Store {
 
 // Add adds a sample of a stream; defined are the stream's definitions so far.
 func (s *Store) Add(defined []record.Series, v record.Sample) {
-	for i := len(s.all); i <= int(v.Series); i++ {
+	one := s.series(defined, v.Series, v.At)
+	one.at, one.values = append(one.at, v.At), append(one.values, v.Value)
+}
+
+// series returns the series that has a sample at a moment.
+func (s *Store) series(defined []record.Series, id record.SeriesID, at clock.Time) *Series {
+	for i := len(s.all); i <= int(id); i++ {
 		one := &Series{Series: defined[i], target: s.target(defined[i].Target)}
 		s.all = append(s.all, one)
 		s.byName[one.Name] = append(s.byName[one.Name], one)
 	}
-	one := s.all[v.Series]
-	one.at, one.values = append(one.at, v.At), append(one.values, v.Value)
+	one := s.all[id]
+	t := one.target
+	if n := len(t.scrapes); one.Len() == 0 && n > 0 && t.scrapes[n-1] == at {
+		one.from = scraped
+	}
+	if n := len(t.metered); one.from == metered && (n == 0 || t.metered[n-1] < at) {
+		t.metered = append(t.metered, at)
+	}
+	s.see(at)
+	return one
 }
+
+func (s *Store) see(at clock.Time) {
+	if !s.any {
+		s.first, s.last, s.any = at, at, true
+	}
+	s.first, s.last = min(s.first, at), max(s.last, at)
+}
+
+// Span returns the times of the first and the last sample; false where there
+// is none.
+func (s *Store) Span() (first, last clock.Time, any bool) { return s.first, s.last, s.any }
+
+// Families returns what targets said of the families of their series.
+func (s *Store) Families() []record.Family { return s.families }
 
 // Mark takes note of a scrape; marks of other kinds are ignored.
 func (s *Store) Mark(m record.Mark) {
-	if m.Kind == record.MarkScrape {
-		t := s.target(m.Name)
+	t := s.target(m.Name)
+	switch n := len(t.scrapes); {
+	case m.Kind == record.MarkScrape && (n == 0 || t.scrapes[n-1] != m.At):
 		t.scrapes = append(t.scrapes, m.At)
+	case m.Kind == record.MarkNotScrape:
+		t.failed = append(t.failed, m.At)
+		s.derive(&t.up, record.Series{Target: m.Name, Name: "up"}, m.At, 0)
 	}
 }
 
@@ -115,8 +170,21 @@ func (s *Series) Has(labels map[string]string) bool {
 	return true
 }
 
-// Len returns the number of samples.
+// Len returns the number of samples that were written: those that differ from
+// the one before.
 func (s *Series) Len() int { return len(s.at) }
+
+// IsHistogram says whether the series is a native histogram, which has no
+// values for At and its like.
+func (s *Series) IsHistogram() bool { return s.native != nil }
+
+// First returns the time of the first sample; false where there is none.
+func (s *Series) First() (clock.Time, bool) {
+	if len(s.at) == 0 {
+		return 0, false
+	}
+	return s.at[0], true
+}
 
 // Sample returns the i-th sample in the order of time.
 func (s *Series) Sample(i int) (clock.Time, float64) { return s.at[i], s.values[i] }
@@ -157,6 +225,12 @@ func (s *Series) until(t clock.Time) int {
 // that was there when its target was first looked at counts from that look.
 // It is false where nothing is known of the time: no sample until to.
 func (s *Series) Increase(from, to clock.Time) (float64, bool) {
+	return s.increase(from, to, nil)
+}
+
+// increase is Increase where it is known when the counter was restarted: it
+// then began at 0, whatever it has reached since.
+func (s *Series) increase(from, to clock.Time, restarts []clock.Time) (float64, bool) {
 	first, end := s.until(from), s.until(to)
 	if end == 0 {
 		return 0, false
@@ -170,107 +244,38 @@ func (s *Series) Increase(from, to clock.Time) (float64, bool) {
 	default:
 		last, first = s.values[0], 1
 	}
-	for _, v := range s.values[first:max(first, end)] {
-		if v >= last {
+	for i := first; i < end; i++ {
+		for ; len(restarts) > 0 && restarts[0] < s.at[i]; restarts = restarts[1:] {
+			sum += last // it has come to where it was
+		}
+		v := s.values[i]
+		restarted := len(restarts) > 0 && restarts[0] == s.at[i]
+		if restarted {
+			restarts = restarts[1:]
+		}
+		if v >= last && !restarted {
 			sum += v - last
 		} else {
 			sum += v
 		}
 		last = v
 	}
-	return sum, true
+	return sum + last*float64(len(restarts)), true
+}
+
+// falls returns when a counter fell after from and until to.
+func (s *Series) falls(from, to clock.Time) []clock.Time {
+	var out []clock.Time
+	for i := max(1, s.until(from)); i < s.until(to); i++ {
+		if s.values[i] < s.values[i-1] {
+			out = append(out, s.at[i])
+		}
+	}
+	return out
 }
 
 // lookedAtBefore reports whether the target had been scraped before t. The
 // samples of a scrape bear the time of its mark.
 func (t *target) lookedAtBefore(at clock.Time) bool {
 	return len(t.scrapes) > 0 && t.scrapes[0] < at
-}
-
-// Buckets is the increase of one classic histogram.
-type Buckets struct {
-	Labels []record.Label // those that it was grouped by, sorted by name
-	UpTo   []float64      // ascending, the last is +Inf
-	Counts []float64      // cumulative
-	Sum    float64        // of NAME_sum
-}
-
-// Histograms returns the increases of a histogram family of one target between
-// two moments, added up over the series that agree in the labels of by; keep
-// decides by a series' labels whether it takes part, nil takes all. Groups
-// are in the order of their labels' values. Histograms without an increase
-// are left out; known is false when the family has no series at all.
-func (s *Store) Histograms(q HistogramQuery) (groups []Buckets, known bool) {
-	sums := map[string]*grouped{}
-	for _, one := range s.Select(q.Target, q.Family+"_bucket", q.Labels) {
-		known = true
-		le, err := strconv.ParseFloat(one.Label("le"), 64)
-		rise, ok := one.Increase(q.From, q.To)
-		if err != nil || !ok || (q.Keep != nil && !q.Keep(one)) {
-			continue
-		}
-		g := groupOf(sums, one, q.By)
-		g.counts[le] += rise
-	}
-	for _, one := range s.Select(q.Target, q.Family+"_sum", q.Labels) {
-		if rise, ok := one.Increase(q.From, q.To); ok && (q.Keep == nil || q.Keep(one)) {
-			groupOf(sums, one, q.By).sum += rise
-		}
-	}
-	return ordered(sums), known
-}
-
-// HistogramQuery says which histograms, over what time and how grouped.
-type HistogramQuery struct {
-	Target, Family string
-	Labels         map[string]string // must be equal
-	Keep           func(*Series) bool
-	By             []string // names of labels, sorted
-	From, To       clock.Time
-}
-
-type grouped struct {
-	labels []record.Label
-	counts map[float64]float64 // upper bound -> cumulative count
-	sum    float64
-}
-
-func groupOf(sums map[string]*grouped, one *Series, by []string) *grouped {
-	key := make([]byte, 0, 64)
-	for _, name := range by {
-		key = append(append(key, one.Label(name)...), 0)
-	}
-	g, ok := sums[string(key)]
-	if !ok {
-		g = &grouped{counts: map[float64]float64{}}
-		for _, name := range by {
-			g.labels = append(g.labels, record.Label{Name: name, Value: one.Label(name)})
-		}
-		sums[string(key)] = g
-	}
-	return g
-}
-
-func ordered(sums map[string]*grouped) []Buckets {
-	keys := make([]string, 0, len(sums))
-	for key, g := range sums {
-		if g.counts[math.Inf(1)] > 0 {
-			keys = append(keys, key)
-		}
-	}
-	slices.Sort(keys)
-	out := make([]Buckets, 0, len(keys))
-	for _, key := range keys {
-		g := sums[key]
-		b := Buckets{Labels: g.labels, Sum: g.sum}
-		for le := range g.counts {
-			b.UpTo = append(b.UpTo, le)
-		}
-		slices.Sort(b.UpTo)
-		for _, le := range b.UpTo {
-			b.Counts = append(b.Counts, g.counts[le])
-		}
-		out = append(out, b)
-	}
-	return out
 }

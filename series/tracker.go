@@ -1,160 +1,114 @@
 package series
 
 import (
-	"bytes"
 	"fmt"
 	"math"
-	"strconv"
+
+	"github.com/windtunnel/windtunnel/record"
 )
 
-// Tracker reads the expositions of one target one after another, in the text
-// format, and tells which points changed. It remembers the text of every
-// point's name and labels, so that a point is parsed in full only when it is
-// first seen: reading megabytes again costs a search for line ends, one look-up
-// and one number for each accepted line. One goroutine uses it.
+// Tracker reads the expositions of one target one after another and tells
+// which points changed. What stands in an exposition as it stood in the one
+// before is told by comparing bytes: reading a kube-apiserver's metrics again
+// costs a comparison of each line or message, and a look at the numbers of
+// those that differ. One goroutine uses it.
 type Tracker struct {
 	accept func(name string) bool
-	names  map[string]bool // metric name -> accepted
-	index  map[string]int  // text of name and labels -> index in points
-	points []Point         // with their latest values
+	read   bool // once at least
+	format Format
+	resend bool // the last reading failed halfway: every value counts as changed
+	now    uint32
+
+	values []float64 // by index
+	fresh  []Point   // with the highest indexes, not yet told
+	meta   []record.Family
+
+	text  textState
+	proto protoState
 }
 
-// NewTracker returns a tracker of the points whose name accept holds for.
+// Delta is what a reading found changed. Points are known by their indexes:
+// 0 for the first that a tracker ever saw, and so on. It can be used again.
+type Delta struct {
+	Points     int             // in the exposition, of those accepted
+	New        []Point         // never seen before; their indexes follow those known so far
+	Families   []record.Family // never seen before
+	Changed    []Change        // including the new ones
+	Histograms []HistogramChange
+	Gone       []int // seen the time before and not now; they may come back
+}
+
+// Change is the new value of a point.
+type Change struct {
+	Index int
+	Value float64
+}
+
+// HistogramChange is the new value of a native histogram. Value is valid until
+// the next reading.
+type HistogramChange struct {
+	Index int
+	Value *record.Histogram
+}
+
+func (d *Delta) reset() {
+	*d = Delta{New: d.New[:0], Families: d.Families[:0], Changed: d.Changed[:0], Histograms: d.Histograms[:0], Gone: d.Gone[:0]}
+}
+
+// NewTracker returns a tracker of the points whose name accept holds for; nil
+// accepts all. Names are those of points: NAME_bucket, not NAME.
 func NewTracker(accept func(name string) bool) *Tracker {
-	return &Tracker{accept: accept, names: map[string]bool{}, index: map[string]int{}}
+	if accept == nil {
+		accept = func(string) bool { return true }
+	}
+	return &Tracker{accept: accept, text: newTextState(), proto: newProtoState()}
 }
 
-// Point returns the point with this index and its latest value.
-func (t *Tracker) Point(i int) Point { return t.points[i] }
-
-// Len returns how many points have been seen; their indexes run from 0.
-func (t *Tracker) Len() int { return len(t.points) }
-
-// Update reads an exposition and calls changed for each accepted point that
-// has another value than in the one before, and then for each new one; new
-// points have the next index. Where a line cannot be parsed no new point is
-// taken, and the error says which it is.
-func (t *Tracker) Update(body []byte, changed func(index int, value float64)) error {
-	var last []byte // name of the last line, and whether it was accepted
-	var accepted bool
-	var fresh [][]byte
-	for len(body) > 0 {
-		line := body
-		if end := bytes.IndexByte(body, '\n'); end >= 0 {
-			line, body = body[:end], body[end+1:]
-		} else {
-			body = nil
-		}
-		if len(line) == 0 || line[0] == '#' {
-			continue
-		}
-		// Lines of one metric follow each other: most are told by comparing.
-		if n := len(last); n == 0 || len(line) <= n || !nameEnds(line[n]) || !bytes.Equal(line[:n], last) {
-			last = nameOf(line)
-			accepted = t.accepts(last)
-		}
-		if accepted && !t.known(line, changed) {
-			fresh = append(fresh, line)
-		}
+// Update reads an exposition and says in d what changed. It keeps body until
+// the next reading, so that the caller needs two buffers. An error says where
+// the exposition is at fault; nothing is then told, and all of it at the next
+// reading that succeeds.
+func (t *Tracker) Update(format Format, body []byte, d *Delta) error {
+	d.reset()
+	if t.read && format != t.format {
+		return fmt.Errorf("read metrics: the target answers in another format than before: %w", ErrFormat)
 	}
-	return t.add(fresh, changed)
-}
-
-func nameEnds(c byte) bool { return c == '{' || c == ' ' || c == '\t' }
-
-func nameOf(line []byte) []byte {
-	for i, c := range line {
-		if nameEnds(c) {
-			return line[:i]
-		}
+	t.read, t.format = true, format
+	t.now++
+	update := t.updateText
+	if format == Protobuf {
+		update = t.updateProto
 	}
-	return line
-}
-
-func (t *Tracker) accepts(name []byte) bool {
-	ok, known := t.names[string(name)]
-	if !known {
-		// The name of a line such as {"a.name",...} is inside the braces; such
-		// lines are rare enough to be parsed.
-		ok = len(name) == 0 || t.accept(string(name))
-		t.names[string(name)] = ok
-	}
-	return ok
-}
-
-// known takes the value of a line whose point was seen before; it is false for
-// another line.
-func (t *Tracker) known(line []byte, changed func(int, float64)) bool {
-	key, value, ok := split(line)
-	if !ok {
-		return false
-	}
-	i, ok := t.index[string(key)]
-	if !ok {
-		return false
-	}
-	if p := &t.points[i]; !same(p.Value, value) {
-		p.Value = value
-		changed(i, value)
-	}
-	return true
-}
-
-// add takes lines that were not seen before, or cannot be told by their text.
-func (t *Tracker) add(lines [][]byte, changed func(int, float64)) error {
-	if len(lines) == 0 {
-		return nil
-	}
-	points, err := parseLines(lines)
-	if err != nil {
+	if err := update(body, d); err != nil {
+		d.reset()
+		t.resend = true
 		return err
 	}
-	for n, p := range points {
-		if !t.accept(p.Name) {
-			continue
-		}
-		text, _, ok := split(lines[n])
-		key := string(text)
-		if !ok {
-			key = identity(p)
-		}
-		i, known := t.index[key]
-		switch {
-		case !known:
-			i = len(t.points)
-			t.index[key] = i
-			t.points = append(t.points, p)
-		case same(t.points[i].Value, p.Value):
-			continue
-		}
-		t.points[i].Value = p.Value
-		changed(i, p.Value)
-	}
+	t.resend = false
+	d.New, t.fresh = append(d.New, t.fresh...), nil
+	d.Families, t.meta = append(d.Families, t.meta...), nil
 	return nil
 }
 
-// identity is a text for points whose lines have none that stays the same, as
-// with a timestamp; no line begins so.
-func identity(p Point) string { return fmt.Sprintf("\x00%s%q", p.Name, p.Labels) }
+// add gives a new point its index.
+func (t *Tracker) add(p Point) int {
+	t.fresh = append(t.fresh, p)
+	t.values = append(t.values, math.NaN())
+	return len(t.values) - 1
+}
+
+// set takes a point's value.
+func (t *Tracker) set(i int, v float64, always bool, d *Delta) {
+	if always || t.resend || !same(t.values[i], v) {
+		t.values[i] = v
+		d.Changed = append(d.Changed, Change{i, v})
+	}
+}
 
 // same compares values; a NaN (a quantile of an empty summary) is its like.
 func same(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) }
 
-// split cuts a line into the text of its name and labels and its value. It
-// declines (ok is false) whatever is not plainly that, such as a timestamp
-// after the value: the full parser then decides.
-func split(line []byte) (key []byte, value float64, ok bool) {
-	at := bytes.LastIndexByte(line, ' ')
-	if at <= 0 || at == len(line)-1 {
-		return nil, 0, false
-	}
-	key = line[:at]
-	if key[len(key)-1] != '}' && bytes.ContainsAny(key, " \t}") {
-		return nil, 0, false
-	}
-	value, err := strconv.ParseFloat(string(line[at+1:]), 64)
-	if err != nil {
-		return nil, 0, false
-	}
-	return key, value, true
+// parts are the names of the points that a family may have.
+func parts(family string) []string {
+	return []string{family, family + "_bucket", family + "_sum", family + "_count"}
 }

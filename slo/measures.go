@@ -18,6 +18,7 @@ func (j *judging) measures() map[string]Measure {
 	j.podMeasures(m)
 	j.usageMeasures(m)
 	j.hostMeasures(m)
+	j.timeMeasures(m)
 	return m
 }
 

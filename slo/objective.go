@@ -19,6 +19,11 @@ func (j *judging) objective(o *scenario.Objective) []Result {
 	if o.SLO == "kubernetes" {
 		return j.official(o)
 	}
+	if o.Unsupported != "" {
+		r := Result{Name: o.Name}
+		unmeasured(&r, o.Unsupported)
+		return []Result{r}
+	}
 	r := Result{Name: o.Name, SLI: o.SLI, Labels: o.Labels, Statistic: o.Statistic, Unit: "seconds"}
 	if r.Name == "" {
 		r.Name = o.SLI
@@ -38,6 +43,8 @@ func (j *judging) objective(o *scenario.Objective) []Result {
 		j.serverLatency(&r, o)
 	case "pods-running-rate":
 		j.runningRate(&r, o)
+	case "pods-bound-rate":
+		j.boundRate(&r, o)
 	default:
 		unmeasured(&r, fmt.Sprintf("this version does not know the SLI %q", o.SLI+o.SLO))
 	}

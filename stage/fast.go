@@ -2,6 +2,7 @@ package stage
 
 import (
 	"net/netip"
+	"strconv"
 	"time"
 
 	"github.com/windtunnel/windtunnel/stage/object"
@@ -170,7 +171,7 @@ func nodeInitialize(w *writer, o any) {
 	n := o.(*object.Node)
 	w.head(n.UID)
 	w.nodeConditions(n)
-	if host := w.hostIP(n); !n.HasInternalIP && host.IsValid() {
+	if host := w.hostIP(n); len(n.InternalIP) == 0 && host.IsValid() {
 		w.raw(`,"addresses":[{"address":"`)
 		w.b = host.AppendTo(w.b)
 		w.raw(`","type":"InternalIP"}`)
@@ -179,7 +180,29 @@ func nodeInitialize(w *writer, o any) {
 		}
 		w.raw(`]`)
 	}
+	w.daemon()
+	if !n.HasCapacity {
+		w.raw(`,"capacity":`).raw(nodeCapacity).raw(`,"allocatable":`).raw(nodeCapacity)
+	}
+	if !n.HasInfo {
+		w.raw(`,"nodeInfo":{"architecture":"amd64","operatingSystem":"linux","osImage":"simulated by windtunnel","kernelVersion":"simulated",`)
+		w.raw(`"containerRuntimeVersion":"windtunnel://1","kubeletVersion":`).quoted([]byte(w.env.Version))
+		w.raw(`,"kubeProxyVersion":"","machineID":"","systemUUID":"","bootID":""}`)
+	}
 	w.raw(`,"phase":"Running"}}`)
+}
+
+// nodeCapacity is what a node has that does not say it.
+const nodeCapacity = `{"cpu":"32","memory":"256Gi","ephemeral-storage":"1Ti","pods":"110"}`
+
+// daemon says on which port the node's kubelet is served, if it is.
+func (w *writer) daemon() {
+	if w.env.KubeletPort == 0 {
+		return
+	}
+	w.raw(`,"daemonEndpoints":{"kubeletEndpoint":{"Port":`)
+	w.b = strconv.AppendInt(w.b, int64(w.env.KubeletPort), 10)
+	w.raw(`}}`)
 }
 
 func (w *writer) hostIP(n *object.Node) netip.Addr {

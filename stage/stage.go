@@ -58,8 +58,10 @@ type Addresses interface {
 
 // Env is what a stage knows besides its object.
 type Env struct {
-	Now       time.Time // goes into bodies
-	Addresses Addresses
+	Now         time.Time // goes into bodies
+	Addresses   Addresses
+	Version     string // the kubelet's, for nodes that do not name one
+	KubeletPort int    // where nodes' kubelets are served; 0: nowhere
 }
 
 // Set is a set of compiled stages. It is immutable and may be used by many
@@ -68,6 +70,19 @@ type Set struct {
 	name  string
 	pods  []*rule
 	nodes []*rule
+}
+
+// Join returns a set of the stages of pods of one set and of nodes of another;
+// either may be nil, for none.
+func Join(pods, nodes *Set) *Set {
+	out := &Set{name: "joined"}
+	if pods != nil {
+		out.pods = pods.pods
+	}
+	if nodes != nil {
+		out.nodes = nodes.nodes
+	}
+	return out
 }
 
 // Name returns the set's name, such as fast.

@@ -31,7 +31,7 @@ func (addresses) Pod(p *object.Pod) netip.Addr {
 }
 
 func env() stage.Env {
-	return stage.Env{Now: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), Addresses: addresses{}}
+	return stage.Env{Now: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), Addresses: addresses{}, Version: "v1.37.1", KubeletPort: 10250}
 }
 
 // TestTraces plays testdata/*.trace: a line that describes an object, then
@@ -128,7 +128,7 @@ func pod(t *testing.T, fields []string) *object.Pod {
 }
 
 func node(t *testing.T, fields []string) *object.Node {
-	n := &object.Node{Meta: object.Meta{Name: []byte("node-000007")}}
+	n := &object.Node{Meta: object.Meta{Name: []byte("node-000007")}, HasCapacity: true, HasInfo: true}
 	for _, f := range fields {
 		key, value, _ := strings.Cut(f, "=")
 		switch key {
@@ -137,7 +137,9 @@ func node(t *testing.T, fields []string) *object.Node {
 		case "phase":
 			n.Phase = []byte(value)
 		case "addresses":
-			n.HasHostname, n.HasInternalIP = true, true
+			n.HasHostname, n.InternalIP = true, []byte("10.9.9.9")
+		case "bare": // it says nothing of itself
+			n.HasCapacity, n.HasInfo = false, false
 		case "created":
 			n.Created = 1700000000
 		default:

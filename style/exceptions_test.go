@@ -4,11 +4,11 @@ package style_test
 // it; imports go down only.
 var floors = map[string]int{
 	"clock": 0, "unit": 0, "record": 1,
-	"chart": 10, "endpoint": 10, "pace": 10, "scenario": 10, "series": 10, "stage": 10, "stats": 10, "template": 10,
-	"wire": 11, "watch": 12,
+	"chart": 10, "endpoint": 10, "relay": 10, "pace": 9, "scenario": 10, "series": 10, "stage": 10, "stats": 10, "template": 9,
+	"wire": 11, "discovery": 12, "watch": 12,
 	"fleet": 20, "load": 20, "observe": 20, "plane": 20,
 	"slo": 30, "subject": 30, "compare": 30, "capacity": 30, "diagnose": 30, "gate": 30,
-	"report": 40, "junit": 40, "dashboard": 40,
+	"report": 40, "junit": 40, "dashboard": 40, "openmetrics": 40, "perfdata": 40, "kubeburner": 40,
 	"experiment": 45, // above report and junit, which it writes
 	"cmd":        50, "style": 50, "bench": 50,
 }
@@ -21,7 +21,7 @@ var doors = map[string][]string{
 	"gonum.org/v1/gonum":              {"stats"},
 	"golang.org/x/perf":               {"stats"},
 	"github.com/google/cel-go":        {"scenario", "stage"},
-	"github.com/itchyny/gojq":         {"stage"},
+	"github.com/itchyny/gojq":         {"stage", "scenario"},
 	"github.com/spf13/cobra":          {"cmd/windtunnel", "plane/component"},
 	"go.yaml.in/yaml/v3":              {"scenario", "template", "stage", "report"},
 	"golang.org/x/net/http2":          {"wire", "fleet/fleettest"},

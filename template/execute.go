@@ -9,15 +9,16 @@ import (
 type executor struct {
 	template *texttemplate.Template
 	out      bounded
+	dialect  dialect
 	vars     Vars
 	calls    int       // random functions called so far for this object
 	probe    *[]random // when set, random functions give markers and are listed here
 }
 
-func newExecutor(parsed *texttemplate.Template) *executor {
-	x := &executor{}
+func newExecutor(parsed *texttemplate.Template, d dialect) *executor {
+	x := &executor{dialect: d}
 	// Clone fails only for templates of html/template that were executed.
-	x.template = texttemplate.Must(parsed.Clone()).Funcs(x.functions())
+	x.template = texttemplate.Must(parsed.Clone()).Funcs(d.functions(x))
 	return x
 }
 
@@ -29,8 +30,7 @@ func (x *executor) execute(v Vars, probe *[]random) ([]byte, error) {
 	for name, value := range v.With {
 		data[name] = value
 	}
-	data["Name"], data["Namespace"], data["Group"] = v.Name, v.Namespace, v.Group
-	data["Index"], data["Seed"] = v.Index, v.Seed
+	x.dialect.variables(v, data)
 	err := x.template.Execute(&x.out, data)
 	return x.out, err
 }

@@ -25,9 +25,6 @@ func (x *executor) functions() texttemplate.FuncMap {
 	return out
 }
 
-// randomFunctions are the names of those whose values differ from object to object.
-func randomFunctions() []string { return []string{"randInt", "randAlpha", "payload"} }
-
 // sprigFunctions are the ones taken from sprig. Left out are clocks and dates,
 // the unseeded random ones, keys and certificates, env, getHostByName, and what
 // changes its arguments (set, unset, merge), which objects share.

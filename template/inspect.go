@@ -15,15 +15,18 @@ import (
 // functions) may only be printed: no condition, loop, variable or computing
 // function may see it. Then all objects take the same way through the template
 // and differ only in the printed places.
-func inspect(t *texttemplate.Template) string {
-	i := &inspector{}
+func inspect(t *texttemplate.Template, d dialect) string {
+	i := &inspector{dialect: d}
 	i.list(t.Root, true)
 	return i.reason
 }
 
 // inspector walks a template; root tells whether the dot is the whole of the
 // variables there.
-type inspector struct{ reason string }
+type inspector struct {
+	dialect dialect
+	reason  string
+}
 
 func (i *inspector) reject(n parse.Node) {
 	if i.reason == "" {
@@ -44,7 +47,7 @@ func (i *inspector) node(n parse.Node, root bool) {
 	switch n := n.(type) {
 	case *parse.TextNode, *parse.CommentNode, *parse.BreakNode, *parse.ContinueNode:
 	case *parse.ActionNode:
-		if differs(n.Pipe, root) && (len(n.Pipe.Decl) > 0 || !printed(n.Pipe, root)) {
+		if i.differs(n.Pipe, root) && (len(n.Pipe.Decl) > 0 || !i.printed(n.Pipe, root)) {
 			i.reject(n)
 		}
 	case *parse.IfNode:
@@ -59,7 +62,7 @@ func (i *inspector) node(n parse.Node, root bool) {
 }
 
 func (i *inspector) branch(n *parse.BranchNode, root, inside bool) {
-	if differs(n.Pipe, root) {
+	if i.differs(n.Pipe, root) {
 		i.reject(n.Pipe)
 	}
 	i.list(n.List, inside)
@@ -68,21 +71,21 @@ func (i *inspector) branch(n *parse.BranchNode, root, inside bool) {
 
 // differs tells whether a node's value may differ from object to object.
 // Variables never do: their declaration would have been rejected.
-func differs(n parse.Node, root bool) bool {
+func (i *inspector) differs(n parse.Node, root bool) bool {
 	some := func(nodes []parse.Node) bool {
-		return slices.ContainsFunc(nodes, func(n parse.Node) bool { return differs(n, root) })
+		return slices.ContainsFunc(nodes, func(n parse.Node) bool { return i.differs(n, root) })
 	}
 	switch n := n.(type) {
 	case *parse.FieldNode:
-		return root && ofObject(n.Ident[0])
+		return root && i.ofObject(n.Ident[0])
 	case *parse.VariableNode:
-		return n.Ident[0] == "$" && (len(n.Ident) == 1 || ofObject(n.Ident[1]))
+		return n.Ident[0] == "$" && (len(n.Ident) == 1 || i.ofObject(n.Ident[1]))
 	case *parse.DotNode:
 		return root
 	case *parse.ChainNode:
-		return differs(n.Node, root)
+		return i.differs(n.Node, root)
 	case *parse.IdentifierNode:
-		return slices.Contains(randomFunctions(), n.Ident)
+		return slices.Contains(i.dialect.random, n.Ident)
 	case *parse.CommandNode:
 		return some(n.Args)
 	case *parse.PipeNode:
@@ -91,11 +94,19 @@ func differs(n parse.Node, root bool) bool {
 	return false
 }
 
-func ofObject(name string) bool { return name == "Name" || name == "Namespace" || name == "Index" }
+// ofObject tells whether a variable is the object's own.
+func (i *inspector) ofObject(name string) bool {
+	return i.substituted(name) || slices.Contains(i.dialect.differs, name)
+}
+
+// substituted tells whether a segment can stand for a variable.
+func (i *inspector) substituted(name string) bool {
+	return slices.Contains([]string{"Name", "Namespace", "Index", "Replica"}, name) || slices.Contains(i.dialect.aliases, name)
+}
 
 // printed tells whether a pipeline prints its differing values as they are, at
 // most with quotes around or text between them.
-func printed(p *parse.PipeNode, root bool) bool {
+func (i *inspector) printed(p *parse.PipeNode, root bool) bool {
 	if len(p.Decl) > 0 || len(p.Cmds) > 2 || len(p.Cmds) == 0 {
 		return false
 	}
@@ -109,15 +120,15 @@ func printed(p *parse.PipeNode, root bool) bool {
 	name, call := args[0].(*parse.IdentifierNode)
 	switch {
 	case len(args) == 1 && !call:
-		return operand(args[0], root)
-	case call && slices.Contains(randomFunctions(), name.Ident):
-		return !slices.ContainsFunc(args[1:], func(n parse.Node) bool { return differs(n, root) })
+		return i.operand(args[0], root)
+	case call && slices.Contains(i.dialect.random, name.Ident):
+		return !slices.ContainsFunc(args[1:], func(n parse.Node) bool { return i.differs(n, root) })
 	case len(args) == 2 && wraps(args[0]):
-		return operand(args[1], root)
+		return i.operand(args[1], root)
 	case call && name.Ident == "printf" && len(args) > 1:
 		format, ok := args[1].(*parse.StringNode)
 		return ok && !unusualVerb.MatchString(format.Text) &&
-			!slices.ContainsFunc(args[2:], func(n parse.Node) bool { return differs(n, root) && !operand(n, root) })
+			!slices.ContainsFunc(args[2:], func(n parse.Node) bool { return i.differs(n, root) && !i.operand(n, root) })
 	}
 	return false
 }
@@ -132,14 +143,14 @@ func wraps(n parse.Node) bool {
 }
 
 // operand tells whether a node is one differing value by itself.
-func operand(n parse.Node, root bool) bool {
+func (i *inspector) operand(n parse.Node, root bool) bool {
 	switch n := n.(type) {
 	case *parse.FieldNode:
-		return len(n.Ident) == 1
+		return len(n.Ident) == 1 && !slices.Contains(i.dialect.differs, n.Ident[0])
 	case *parse.VariableNode:
-		return len(n.Ident) == 2
+		return len(n.Ident) == 2 && !slices.Contains(i.dialect.differs, n.Ident[1])
 	case *parse.PipeNode:
-		return printed(n, root)
+		return i.printed(n, root)
 	}
 	return false
 }

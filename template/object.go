@@ -10,17 +10,27 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-var (
-	errEmpty = errors.New("the template gives no object")
-	errMany  = errors.New("the template gives more than one object")
-)
+// ErrEmpty is in the error for a template that gives nothing for an object.
+// ClusterLoader2 leaves such an object out; elsewhere it is a fault.
+var ErrEmpty = errors.New("the template gives no object")
+
+var errMany = errors.New("the template gives more than one object")
+
+// object turns the text that a template gave for an object into what is sent.
+func (d dialect) object(text []byte, v Vars) ([]byte, head, error) {
+	object, h, err := toJSON(text)
+	if err == nil && d.finish != nil {
+		object, err = d.finish(object, v)
+	}
+	return object, h, err
+}
 
 // toJSON turns a rendered text into one object: JSON is kept in its order and
 // made compact, YAML is read as kubectl reads it.
 func toJSON(text []byte) ([]byte, head, error) {
 	text = bytes.TrimSpace(text)
 	if len(text) == 0 {
-		return nil, head{}, errEmpty
+		return nil, head{}, ErrEmpty
 	}
 	object, err := compact(text)
 	if err != nil {
@@ -92,7 +102,7 @@ func oneDocument(text []byte) ([]byte, error) {
 	}
 	switch documents {
 	case 0:
-		return nil, errEmpty
+		return nil, ErrEmpty
 	case 1:
 		return text[start:], nil
 	}

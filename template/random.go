@@ -17,7 +17,7 @@ type random struct {
 
 // append makes the value. It takes one value of the generator for 16 letters.
 func (r random) append(dst []byte, seed uint64, index int) []byte {
-	state := mix(mix(seed^0x62e2ac0d5b1f8a37)+uint64(index))*0x9e3779b97f4a7c15 + uint64(r.call)
+	state := begin(seed, index, r.call)
 	if r.letters == 0 {
 		return strconv.AppendInt(dst, int64(uint64(r.from)+below(&state, uint64(r.to)-uint64(r.from))), 10)
 	}
@@ -35,6 +35,11 @@ func (r random) append(dst []byte, seed uint64, index int) []byte {
 // letters make texts that YAML takes for texts and people do not take for
 // words: neither yes nor null nor 1e5 can be written with them.
 const letters = "ghijklmpqrstuvwz"
+
+// begin is the generator's first state for one call of a random function.
+func begin(seed uint64, index, call int) uint64 {
+	return mix(mix(seed^0x62e2ac0d5b1f8a37)+uint64(index))*0x9e3779b97f4a7c15 + uint64(call)
+}
 
 // next is SplitMix64: the generator of the Java platform's SplittableRandom
 // (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014).
@@ -61,6 +66,13 @@ func below(state *uint64, n uint64) uint64 {
 	}
 }
 
+// replica is the object's number among those that share its index.
+func (v Vars) replica() int { return max(1, v.Replica) }
+
+// which is one number for index and replica: that of the index alone for the
+// first replica. Below 2^40 indices no two objects share one.
+func (v Vars) which() int { return v.Index ^ (v.replica()-1)<<40 }
+
 // value is what a random function returns: the value, or in a probe a marker.
 func (x *executor) value(r random) string {
 	r.call = x.calls
@@ -69,7 +81,7 @@ func (x *executor) value(r random) string {
 		*x.probe = append(*x.probe, r)
 		return marker(r)
 	}
-	return string(r.append(nil, x.vars.Seed, x.vars.Index))
+	return string(r.append(nil, x.vars.Seed, x.vars.which()))
 }
 
 // randInt gives a whole number of at least from and below to.

@@ -35,6 +35,7 @@ const (
 	theName
 	theNamespace
 	theIndex
+	theReplica
 	drawn // a random value
 )
 
@@ -50,8 +51,10 @@ func (p *plan) fill(dst []byte, v Vars) []byte {
 			dst = append(dst, v.Namespace...)
 		case theIndex:
 			dst = strconv.AppendInt(dst, int64(v.Index), 10)
+		case theReplica:
+			dst = strconv.AppendInt(dst, int64(v.replica()), 10)
 		case drawn:
-			dst = s.random.append(dst, v.Seed, v.Index)
+			dst = s.random.append(dst, v.Seed, v.which())
 		}
 	}
 	return dst
@@ -107,7 +110,7 @@ func (t *Template) newPlan(v Vars) *plan {
 			p.segments, p.slow = nil, "a probe failed"
 			return p
 		}
-		object, h, err := toJSON(text)
+		object, h, err := t.dialect.object(text, o)
 		if err != nil || !bytes.Equal(object, p.fill(nil, o)) {
 			p.segments, p.slow = nil, "a probe differed"
 			return p
@@ -124,8 +127,8 @@ func (t *Template) newPlan(v Vars) *plan {
 func probes() []Vars {
 	return []Vars{
 		{Name: "probe-0", Namespace: "default"},
-		{Name: "k-17", Namespace: "a-rather-long-name-for-a-namespace-1", Index: 17},
-		{Name: "another.name.with-" + strings.Repeat("long-", 30) + "parts-1000008", Namespace: "g2", Index: 1_000_008},
+		{Name: "k-17", Namespace: "a-rather-long-name-for-a-namespace-1", Index: 17, Replica: 3},
+		{Name: "another.name.with-" + strings.Repeat("long-", 30) + "parts-1000008", Namespace: "g2", Index: 1_000_008, Replica: 10_000},
 		{Name: "z7", Namespace: "kube-system", Index: 1<<53 - 1},
 	}
 }
@@ -136,6 +139,7 @@ const (
 	nameMarker      = "gzqname7wkz-1"
 	namespaceMarker = "gzqspace7wkz-1"
 	indexMarker     = 918273645
+	replicaMarker   = 645372819
 	numberMarker    = 736152000 // + number of the call
 )
 
@@ -157,7 +161,7 @@ type mark struct {
 // cut makes segments from an object of markers, or tells why it cannot.
 func (x *executor) cut(v Vars) ([]segment, string) {
 	var calls []random
-	v.Name, v.Namespace, v.Index = nameMarker, namespaceMarker, indexMarker
+	v.Name, v.Namespace, v.Index, v.Replica = nameMarker, namespaceMarker, indexMarker, replicaMarker
 	text, err := x.execute(v, &calls)
 	if err != nil {
 		return nil, "it cannot be executed"
@@ -167,7 +171,7 @@ func (x *executor) cut(v Vars) ([]segment, string) {
 	}
 	marks := []mark{
 		{text: nameMarker, then: theName}, {text: namespaceMarker, then: theNamespace},
-		{text: strconv.Itoa(indexMarker), then: theIndex},
+		{text: strconv.Itoa(indexMarker), then: theIndex}, {text: strconv.Itoa(replicaMarker), then: theReplica},
 	}
 	for _, r := range calls {
 		marks = append(marks, mark{marker(r), drawn, r})
@@ -186,6 +190,9 @@ func (x *executor) cut(v Vars) ([]segment, string) {
 		if bytes.Count(text, []byte(m.text)) != bytes.Count(object, []byte(m.text)) {
 			return nil, "a value is not only printed"
 		}
+	}
+	if object, _, err = x.dialect.object(text, v); err != nil {
+		return nil, "it cannot be completed"
 	}
 	return split(object, marks), ""
 }

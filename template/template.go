@@ -29,25 +29,28 @@ const MaxOutput = 2 << 20
 var ErrTooLarge = errors.New("more than 2 MiB")
 
 // Vars are the variables of one object. In the template they are .Name,
-// .Namespace, .Group, .Index and .Seed, and each entry of With by its name.
+// .Namespace, .Group, .Index, .Replica and .Seed, and each entry of With by its
+// name; other dialects have other names for them.
 type Vars struct {
 	Name      string
 	Namespace string
 	Group     string
 	Index     int            // from 0
+	Replica   int            // of those that share an index, from 1; 0 is 1
 	Seed      uint64         // with Index, the source of the random functions
 	With      map[string]any // read, never changed; must not change once it was used
 }
 
 // Template is a compiled body. It is safe for concurrent use.
 type Template struct {
-	file  string
-	line  int
-	parse *texttemplate.Template
-	pool  sync.Pool               // of *executor
-	slow  string                  // why objects cannot be segments, from the template alone; empty when they may
-	head  atomic.Pointer[head]    // of the first object
-	plans atomic.Pointer[[]*plan] // newest last
+	file    string
+	line    int
+	dialect dialect
+	parse   *texttemplate.Template
+	pool    sync.Pool               // of *executor
+	slow    string                  // why objects cannot be segments, from the template alone; empty when they may
+	head    atomic.Pointer[head]    // of the first object
+	plans   atomic.Pointer[[]*plan] // newest last
 }
 
 // head says what an object is.
@@ -55,16 +58,20 @@ type head struct{ APIVersion, Kind string }
 
 // Compile parses a template. name is the file that it stands in and line the
 // number of its first line there, from 1; errors begin with "NAME:LINE: ".
-func Compile(name, text string, line int) (*Template, error) {
+// dialect says whose functions and variables it uses; empty is Windtunnel.
+func Compile(name, text string, line int, dialect string) (*Template, error) {
 	t := &Template{file: name, line: max(1, line)}
-	x := &executor{}
-	parsed, err := texttemplate.New(templateName).Option("missingkey=error").Funcs(x.functions()).Parse(text)
+	d, err := dialectOf(dialect)
+	if err != nil {
+		return nil, fmt.Errorf("%s:%d: %w", t.file, t.line, err)
+	}
+	parsed, err := texttemplate.New(templateName).Option("missingkey=" + d.missing).Funcs(d.functions(&executor{})).Parse(text)
 	if err != nil {
 		return nil, t.explain(err, "", nil)
 	}
-	t.parse = parsed
-	t.slow = inspect(parsed)
-	t.pool.New = func() any { return newExecutor(parsed) }
+	t.dialect, t.parse = d, parsed
+	t.slow = inspect(parsed, d)
+	t.pool.New = func() any { return newExecutor(parsed, d) }
 	return t, nil
 }
 
@@ -106,7 +113,7 @@ func (t *Template) render(dst []byte, v Vars) ([]byte, error) {
 	if err != nil {
 		return dst, t.explain(err, v.Name, v.With)
 	}
-	object, h, err := toJSON(text)
+	object, h, err := t.dialect.object(text, v)
 	if err != nil {
 		return dst, t.fail(v, err)
 	}
@@ -137,7 +144,7 @@ func (t *Template) explain(err error, object string, with map[string]any) error 
 	}
 	if strings.Contains(text, "map has no entry for key") && object != "" {
 		known := slices.Sorted(maps.Keys(with))
-		text += "; the variables are .Name .Namespace .Index .Group .Seed"
+		text += "; the variables are " + t.dialect.names
 		for _, k := range known {
 			text += " ." + k
 		}

@@ -36,7 +36,7 @@ spec:
 
 func compile(t testing.TB, text string) *Template {
 	t.Helper()
-	c, err := Compile("body.yaml", text, 1)
+	c, err := Compile("body.yaml", text, 1, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +240,7 @@ func TestErrors(t *testing.T) {
 		{top + "a: {{ nope }}", `f.yaml:12: function "nope" not defined`},
 		{top + "a: {{ now }}", `f.yaml:12: function "now" not defined`},
 		{top + "a: {{ env \"HOME\" }}", `f.yaml:12: function "env" not defined`},
-		{top + "a: 1\nb: {{ .nme }}", `f.yaml:13: object "web-1": at <.nme>: map has no entry for key "nme"; the variables are .Name .Namespace .Index .Group .Seed .size`},
+		{top + "a: 1\nb: {{ .nme }}", `f.yaml:13: object "web-1": at <.nme>: map has no entry for key "nme"; the variables are .Name .Namespace .Index .Replica .Group .Seed .size`},
 		{top + "a: {{ fail \"no\" }}", `f.yaml:12: object "web-1": at <fail "no">: error calling fail: no`},
 		{top + "a: {{ randInt 5 5 }}", `f.yaml:12: object "web-1": at <randInt 5 5>: error calling randInt: randInt 5 5: the second number is not above the first`},
 		{top + "a: {{ payload \"x\" }}", `f.yaml:12: object "web-1": at <payload "x">: error calling payload: payload x: not a size such as 1000 or 10Ki`},
@@ -257,7 +257,7 @@ func TestErrors(t *testing.T) {
 		{top + "---\n" + top, `f.yaml:10: object "web-1": the template gives more than one object`},
 		{"---\n# a comment\n---\n" + top + "...\n---\n# the end\n", ``},
 	} {
-		c, err := Compile("f.yaml", tt.text, 10)
+		c, err := Compile("f.yaml", tt.text, 10, "")
 		if err == nil {
 			_, err = c.Render(nil, Vars{Name: "web-1", Namespace: "ns", With: map[string]any{"size": 1}})
 		}
@@ -336,7 +336,7 @@ func FuzzRender(f *testing.F) {
 		if strings.Contains(text, "range") || len(text) > 2000 {
 			return // loops without end are the author's
 		}
-		c, err := Compile("f", text, 1)
+		c, err := Compile("f", text, 1, "")
 		if err != nil {
 			return
 		}

@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
@@ -60,8 +61,20 @@ type Request struct {
 	ContentType string // of Body; empty without one
 	Accept      string // empty: application/json
 	Body        []byte
+	Impersonate string        // user to act as; empty: as oneself
 	Timeout     time.Duration // 0: DefaultTimeout
 	Discard     bool          // the body of a successful answer is counted, not kept
+
+	// Data, when set, gets the body of a successful answer as it comes, in
+	// pieces of any size that are valid during the call; nothing of it is kept.
+	// It must be quick, and is never called together with or after done.
+	Data func([]byte)
+	// Hold, above 0, is of a watch: when its answer has begun, it is held open
+	// for so long and then closed, which is no error. Timeout bounds the time
+	// until it begins.
+	Hold time.Duration
+	// Opened is told that such an answer has begun. Its rules are Data's.
+	Opened func(*Response)
 }
 
 // Response is an answer, or the reason why there is none.
@@ -78,7 +91,8 @@ type Response struct {
 
 // Options configure a client.
 type Options struct {
-	Connections int    // default 1
+	Connections int    // that requests are spread over, default 1
+	Most        int    // when those are full, so many in all; default Connections
 	UserAgent   string // default "windtunnel"
 	Clock       clock.Clock
 }
@@ -91,6 +105,7 @@ type Client struct {
 	host     string // the :authority
 	prefix   string // path before /api of servers behind a proxy
 	tls      *tls.Config
+	others   []tls.Certificate
 
 	mu      sync.Mutex
 	conns   []*conn            // one place per connection; nil while there is none
@@ -109,6 +124,7 @@ func New(ep endpoint.Endpoint, o Options) (*Client, error) {
 	if o.Connections <= 0 {
 		o.Connections = 1
 	}
+	o.Most = max(o.Most, o.Connections)
 	if o.UserAgent == "" {
 		o.UserAgent = "windtunnel"
 	}
@@ -130,11 +146,15 @@ func New(ep endpoint.Endpoint, o Options) (*Client, error) {
 	if config.ServerName == "" {
 		config.ServerName = base.Hostname()
 	}
+	others, err := ep.Others()
+	if err != nil {
+		return nil, err
+	}
 	config.DynamicRecordSizingDisabled = true // large writes, large records
 	c := &Client{
-		endpoint: ep, options: o, address: address, host: base.Host, tls: config,
+		endpoint: ep, options: o, address: address, host: base.Host, tls: config, others: others,
 		prefix: trimSlash(base.Path),
-		conns:  make([]*conn, o.Connections), dialing: make([]bool, o.Connections),
+		conns:  make([]*conn, o.Most), dialing: make([]bool, o.Most),
 		all: map[*conn]struct{}{},
 	}
 	if c.auth, err = ep.Authorization(); err != nil {
@@ -159,8 +179,31 @@ func trimSlash(s string) string {
 
 // Send sends a request and returns at once. done is called exactly once, from a
 // goroutine of the client: it must be quick, must not block, and must copy what
-// it keeps of the body. It may call Send.
+// it keeps of the body. It may call Send and Post.
 func (c *Client) Send(req *Request, done func(*Response)) {
+	if k := c.post(req, done); k != nil {
+		k.wake()
+	}
+}
+
+// Post is Send for a caller who has more to send: the request leaves with the
+// next Flush, or earlier. What a callback posts leaves without it.
+func (c *Client) Post(req *Request, done func(*Response)) { c.post(req, done) }
+
+// Flush writes what was posted, in this goroutine: it blocks while the network
+// takes no more.
+func (c *Client) Flush() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, k := range c.conns {
+		if k != nil {
+			k.flush()
+		}
+	}
+}
+
+// post puts a request into a connection's buffer, or in the queue; nil then.
+func (c *Client) post(req *Request, done func(*Response)) *conn {
 	timeout := req.Timeout
 	if timeout <= 0 {
 		timeout = DefaultTimeout
@@ -171,15 +214,36 @@ func (c *Client) Send(req *Request, done func(*Response)) {
 	if c.closed {
 		c.mu.Unlock()
 		c.finish(s, ErrClosed)
-		return
+		return nil
 	}
-	if k := c.pick(); k != nil {
-		k.open(s)
-	} else {
+	defer c.mu.Unlock()
+	k := c.pick()
+	if k == nil {
 		c.queue.push(s)
-		c.dialMissing()
+		c.dialMore()
+		return nil
 	}
-	c.mu.Unlock()
+	k.open(s)
+	return k
+}
+
+// CloseHeld closes those watches, held or about to be, that which says yes to.
+func (c *Client) CloseHeld(which func(*Request) bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	end := func(s *stream) {
+		if s.request.Hold > 0 && which(s.request) {
+			s.deadline = 0 // the next sweep takes it
+		}
+	}
+	for k := range c.all {
+		for _, s := range k.streams {
+			end(s)
+		}
+	}
+	for _, s := range c.queue.items[c.queue.head:] {
+		end(s)
+	}
 }
 
 // Do sends a request and waits for its answer, or for the end of ctx. The
@@ -243,15 +307,16 @@ func (c *Client) pick() *conn {
 		}
 	}
 	if best != nil && len(best.streams) > 0 {
-		c.dialMissing() // spread out as soon as there is anything to share
+		c.dialMissing(c.options.Connections) // spread out as soon as there is anything to share
 	}
 	return best
 }
 
-// dialMissing starts a dial for each place without a connection; callers hold mu.
-func (c *Client) dialMissing() {
-	for i := range c.conns {
-		if (c.conns[i] == nil || c.conns[i].draining) && !c.dialing[i] && !c.closed {
+// dialMissing starts a dial for each of the first places that has no
+// connection; callers hold mu.
+func (c *Client) dialMissing(places int) {
+	for i := range c.conns[:places] {
+		if c.vacant(i) && !c.dialing[i] && !c.closed {
 			c.dialing[i] = true
 			c.wait.Add(1)
 			go c.dial(i)
@@ -259,9 +324,22 @@ func (c *Client) dialMissing() {
 	}
 }
 
+func (c *Client) vacant(i int) bool { return c.conns[i] == nil || c.conns[i].draining }
+
+// dialMore starts the dials that requests in the queue give reason to: those of
+// the first places, and one more at a time when these are full; callers hold mu.
+func (c *Client) dialMore() {
+	c.dialMissing(c.options.Connections)
+	if !slices.Contains(c.dialing, true) {
+		if i := slices.IndexFunc(c.conns, func(k *conn) bool { return k == nil || k.draining }); i >= 0 {
+			c.dialMissing(i + 1)
+		}
+	}
+}
+
 func (c *Client) dial(place int) {
 	defer c.wait.Done()
-	k, err := c.connect(c.ctx)
+	k, err := c.connect(c.ctx, place)
 	c.mu.Lock()
 	if err == nil && c.closed {
 		err = ErrClosed
@@ -272,6 +350,9 @@ func (c *Client) dial(place int) {
 		c.conns[place] = k
 		c.begin(k)
 		c.drainQueue()
+		if c.queue.len() > 0 {
+			c.dialMore()
+		}
 		c.mu.Unlock()
 		return
 	}
@@ -283,6 +364,7 @@ func (c *Client) dial(place int) {
 	for _, s := range orphans {
 		c.finish(s, fmt.Errorf("%w: %w", ErrNotSent, err))
 	}
+	c.Flush()
 	// Hold the place for a moment: a server that refuses is asked again by the
 	// next request, not in a spin.
 	select {
@@ -292,7 +374,7 @@ func (c *Client) dial(place int) {
 	c.mu.Lock()
 	c.dialing[place] = false
 	if c.queue.len() > 0 {
-		c.dialMissing()
+		c.dialMore()
 	}
 	c.mu.Unlock()
 }
@@ -322,6 +404,7 @@ func (c *Client) drainQueue() {
 			return
 		}
 		k.open(c.queue.pop())
+		k.wake()
 	}
 }
 
@@ -334,7 +417,7 @@ func (c *Client) lost(k *conn) {
 		}
 	}
 	if c.queue.len() > 0 {
-		c.dialMissing()
+		c.dialMore()
 	}
 }
 
@@ -390,19 +473,22 @@ func (c *Client) sweep() {
 			k.broken(fmt.Errorf("%w: nothing heard for %v", ErrLost, silence))
 			continue
 		}
-		if k.watch {
+		if len(k.streams) > 0 {
 			k.probe(now) // a watch may be silent for as long as nothing happens
-			continue
 		}
 		late = append(late, k.takeLate(now)...)
 	}
 	c.drainQueue()
 	c.mu.Unlock()
 	for _, s := range late {
-		if s.response.Sent == 0 {
+		switch {
+		case s.opened:
+			c.finish(s, nil)
+		case s.response.Sent == 0:
 			c.finish(s, fmt.Errorf("%w: %w", ErrNotSent, ErrTimeout))
-		} else {
+		default:
 			c.finish(s, ErrTimeout)
 		}
 	}
+	c.Flush()
 }

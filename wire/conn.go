@@ -34,9 +34,10 @@ type conn struct {
 	net     *tls.Conn
 	streams map[uint32]*stream
 	nextID  uint32
-	out     []byte        // frames that wait for the write loop
-	spare   []byte        // the write loop's other buffer
-	kick    chan struct{} // out is not empty
+	out     []byte        // frames that wait to be written
+	spare   []byte        // the other buffer, while nothing is being written
+	writing bool          // someone writes, and takes all that gathers
+	kick    chan struct{} // the write loop shall write
 	end     chan struct{} // closed when broken
 	err     error         // why it broke
 
@@ -46,7 +47,7 @@ type conn struct {
 	window     int64      // what the server takes on the connection
 	initial    int64      // what it takes on a new stream
 	held       []*stream  // whose bodies wait for a window
-	watch      bool       // it carries one watch and nothing else
+	unanswered int        // bytes of the requests on it
 	draining   bool       // no new streams: GOAWAY or ids used up
 	heard      clock.Time // when the last frame of use came
 	probed     clock.Time // when a sign of life was last asked for
@@ -63,16 +64,32 @@ type blockBuffer struct{ b []byte }
 
 func (b *blockBuffer) Write(p []byte) (int, error) { b.b = append(b.b, p...); return len(p), nil }
 
+// as returns the TLS configuration of the connection at a place: each has
+// another identity where the endpoint has several.
+func (c *Client) as(place int) *tls.Config {
+	if place == 0 || len(c.others) == 0 {
+		return c.tls
+	}
+	config := c.tls.Clone()
+	other := c.others[(place-1)%len(c.others)]
+	config.Certificates = []tls.Certificate{other}
+	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &other, nil }
+	return config
+}
+
 // connect dials, shakes hands and prepares a connection.
-func (c *Client) connect(ctx context.Context) (*conn, error) {
+func (c *Client) connect(ctx context.Context, place int) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	dialer := tls.Dialer{NetDialer: &net.Dialer{}, Config: c.tls}
-	raw, err := dialer.DialContext(ctx, "tcp", c.address)
+	raw, err := (&net.Dialer{}).DialContext(ctx, "tcp", c.address)
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", c.address, err)
 	}
-	t := raw.(*tls.Conn)
+	in := &socket{Conn: raw}
+	t := tls.Client(in, c.as(place))
+	if err := t.HandshakeContext(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("connect to %s: %w", c.address, err), raw.Close())
+	}
 	if p := t.ConnectionState().NegotiatedProtocol; p != http2.NextProtoTLS {
 		return nil, errors.Join(fmt.Errorf("connect to %s: the server does not speak HTTP/2", c.address), t.Close())
 	}
@@ -87,6 +104,7 @@ func (c *Client) connect(ctx context.Context) (*conn, error) {
 	k.framer.SetReuseFrames()
 	k.framer.SetMaxReadFrameSize(1 << 20)
 	k.decoder = hpack.NewDecoder(4096, k.header)
+	in.idle = k.idle
 	k.greet()
 	return k, nil
 }
@@ -135,7 +153,7 @@ func (k *conn) wake() {
 }
 
 // open gives a request its stream and puts its frames into out; the caller
-// holds mu and has checked that there is room.
+// holds mu, has checked that there is room, and sees to it that out is written.
 func (k *conn) open(s *stream) {
 	if len(k.streams) == 0 {
 		k.heard = k.client.options.Clock.Now() // silence counts from now
@@ -162,6 +180,9 @@ func (k *conn) open(s *stream) {
 	if k.client.auth != "" {
 		k.field("authorization", k.client.auth)
 	}
+	if req.Impersonate != "" {
+		k.field("impersonate-user", req.Impersonate)
+	}
 	if len(req.Body) > 0 {
 		k.field("content-type", req.ContentType)
 		k.field("content-length", strconv.Itoa(len(req.Body)))
@@ -170,6 +191,8 @@ func (k *conn) open(s *stream) {
 	if len(req.Body) == 0 {
 		flags |= http2.FlagHeadersEndStream
 	}
+	s.cost = len(k.block.b) + len(req.Body)
+	k.unanswered += s.cost
 	k.frameHead(len(k.block.b), http2.FrameHeaders, flags, s.id)
 	k.out = append(k.out, k.block.b...)
 	s.response.Sent = k.client.options.Clock.Now()
@@ -178,7 +201,6 @@ func (k *conn) open(s *stream) {
 		s.unsent = req.Body
 		k.push(s)
 	}
-	k.wake()
 }
 
 func (k *conn) field(name, value string) {
@@ -233,7 +255,7 @@ func (k *conn) probe(now clock.Time) {
 func (k *conn) takeLate(now clock.Time) []*stream {
 	var late []*stream
 	for id, s := range k.streams {
-		if s.deadline > now || s.data != nil {
+		if s.deadline > now || s.solo != nil || s.feeding {
 			continue
 		}
 		late = append(late, s)
@@ -245,7 +267,7 @@ func (k *conn) takeLate(now clock.Time) []*stream {
 
 // drop forgets a stream and lets the next request take its room.
 func (k *conn) drop(id uint32) {
-	delete(k.streams, id)
+	k.forget(id)
 	if k.current != nil && k.current.id == id {
 		k.current = nil
 	}
@@ -264,8 +286,52 @@ func (k *conn) broken(err error) {
 	_ = k.net.NetConn().Close() // not the TLS farewell: it could block
 }
 
-// writeLoop writes what gathers in out: while one write is under way, the
-// frames of other requests gather for the next.
+// forget takes a stream from the connection.
+func (k *conn) forget(id uint32) {
+	if s := k.streams[id]; s != nil {
+		k.unanswered -= s.cost
+		delete(k.streams, id)
+	}
+}
+
+// inline is how many bytes of unanswered requests a connection may have for
+// others than the write loop to write to it: so much fits into the socket's
+// buffers, and whoever writes is not held.
+const inline = 64 << 10
+
+// flush writes what waits. Callers hold mu, which is free while it writes. While
+// one write is under way, the frames of other requests gather for the next.
+func (k *conn) flush() {
+	if k.unanswered > inline {
+		k.wake()
+		return
+	}
+	k.write()
+}
+
+// write writes until nothing waits; callers hold mu, which is free meanwhile.
+func (k *conn) write() {
+	if k.writing || len(k.out) == 0 {
+		return
+	}
+	k.writing = true
+	for len(k.out) > 0 && k.err == nil {
+		buf := k.out
+		k.out, k.spare = k.spare[:0], nil
+		k.client.mu.Unlock()
+		_, err := k.net.Write(buf)
+		k.client.mu.Lock()
+		if err != nil {
+			k.broken(fmt.Errorf("%w: %w", ErrLost, err))
+		}
+		if cap(buf) <= 1<<20 {
+			k.spare = buf
+		}
+	}
+	k.writing = false
+}
+
+// writeLoop writes for those who would not wait for it.
 func (k *conn) writeLoop() {
 	defer k.client.wait.Done()
 	for {
@@ -275,22 +341,13 @@ func (k *conn) writeLoop() {
 			return
 		}
 		k.client.mu.Lock()
-		buf := k.out
-		k.out = k.spare[:0]
-		k.client.mu.Unlock()
-		if len(buf) > 0 {
-			if _, err := k.net.Write(buf); err != nil {
-				k.client.mu.Lock()
-				k.broken(fmt.Errorf("%w: %w", ErrLost, err))
-				k.client.mu.Unlock()
-				return
-			}
-		}
-		if cap(buf) > 1<<20 {
-			buf = nil
-		}
-		k.client.mu.Lock()
-		k.spare = buf
+		k.write()
 		k.client.mu.Unlock()
 	}
+}
+
+// idle is called before the read loop waits for more: what the answers so far
+// gave rise to leaves now, in one write.
+func (k *conn) idle() {
+	k.client.Flush()
 }

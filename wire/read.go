@@ -32,12 +32,13 @@ func (k *conn) ended(err error) {
 	k.broken(fmt.Errorf("%w: %w", ErrLost, err))
 	cause := k.err
 	orphans := k.streams
-	k.streams = map[uint32]*stream{}
+	k.streams, k.unanswered = map[uint32]*stream{}, 0
 	c.lost(k)
 	c.mu.Unlock()
 	for _, s := range orphans {
 		c.finish(s, cause)
 	}
+	c.Flush()
 }
 
 func (k *conn) handle(frame http2.Frame) error {
@@ -109,8 +110,29 @@ func (k *conn) headersDone(id uint32, block []byte, last bool) error {
 	}
 	if last {
 		k.complete(id)
+	} else if s := k.current; s != nil && s.request.Hold > 0 {
+		k.opened(s)
 	}
 	return nil
+}
+
+// opened tells that the answer of a held watch has begun.
+func (k *conn) opened(s *stream) {
+	c := k.client
+	now := c.options.Clock.Now()
+	c.mu.Lock()
+	if k.streams[s.id] != s || s.response.Code >= 400 || s.response.Code < 200 || s.deadline == 0 || s.opened {
+		c.mu.Unlock()
+		return
+	}
+	s.opened, s.deadline = true, now.Add(s.request.Hold)
+	s.feeding = true
+	s.response.Done = now
+	c.mu.Unlock()
+	if s.request.Opened != nil {
+		s.request.Opened(&s.response)
+	}
+	_ = k.fed(s, nil)
 }
 
 // header takes one field of the answer to current. A stream's response belongs
@@ -148,10 +170,7 @@ func (k *conn) onData(f *http2.DataFrame) error {
 		return nil
 	}
 	s.response.ReceivedBytes += len(data)
-	feed := s.data
-	if feed != nil && s.response.Code >= 400 {
-		feed = nil // the body of a refusal is kept for its message
-	}
+	feed := s.feed(data)
 	if feed == nil && s.keeps(len(data)) {
 		s.body = append(s.body, data...)
 	}
@@ -165,15 +184,40 @@ func (k *conn) onData(f *http2.DataFrame) error {
 		c.finish(s, ErrTooLarge)
 		return nil
 	}
-	if feed != nil && len(data) > 0 {
-		if err := feed(data); err != nil {
-			return err // a watch has its connection to itself
+	if feed != nil {
+		if err := k.fed(s, feed(data)); err != nil {
+			return err
 		}
 	}
 	if f.StreamEnded() {
 		k.complete(f.StreamID)
 	}
 	return nil
+}
+
+// feed returns what takes the next piece of the body, if anything does, and
+// keeps the stream from being taken meanwhile; callers hold mu.
+func (s *stream) feed(data []byte) func([]byte) error {
+	if len(data) == 0 || s.response.Code >= 400 { // the body of a refusal is kept for its message
+		return nil
+	}
+	if s.solo != nil {
+		return s.solo
+	}
+	if s.request.Data == nil {
+		return nil
+	}
+	s.feeding = true
+	return func(p []byte) error { s.request.Data(p); return nil }
+}
+
+// fed ends what feed began. An error ends the connection, which the stream has
+// to itself.
+func (k *conn) fed(s *stream, err error) error {
+	k.client.mu.Lock()
+	s.feeding = false
+	k.client.mu.Unlock()
+	return err
 }
 
 // keeps says whether the next n bytes of the body are wanted.
@@ -291,7 +335,7 @@ func (k *conn) onReset(id uint32, code http2.ErrCode) {
 		return
 	}
 	k.drop(id)
-	if code == http2.ErrCodeRefusedStream && s.data == nil {
+	if code == http2.ErrCodeRefusedStream && s.solo == nil {
 		s.again()
 		c.queue.push(s)
 		c.drainQueue()
@@ -314,8 +358,8 @@ func (k *conn) onGoAway(last uint32) {
 		if id <= last {
 			continue
 		}
-		delete(k.streams, id)
-		if s.data == nil {
+		k.forget(id)
+		if s.solo == nil {
 			s.again()
 			c.queue.push(s)
 		} else {
@@ -326,7 +370,10 @@ func (k *conn) onGoAway(last uint32) {
 		k.broken(ErrClosed)
 	}
 	c.drainQueue()
-	c.dialMissing()
+	c.dialMissing(c.options.Connections)
+	if c.queue.len() > 0 {
+		c.dialMore()
+	}
 	c.mu.Unlock()
 	for _, s := range failed {
 		c.finish(s, fmt.Errorf("%w: the server closes the connection", ErrLost))

@@ -17,7 +17,10 @@ type stream struct {
 	unsent   []byte             // what flow control holds back of the request's body
 	window   int64              // how much the server takes of this stream
 	credit   int64              // bytes of data since this stream's last window update
-	data     func([]byte) error // of a watch: gets the body as it comes
+	cost     int                // bytes of the request
+	solo     func([]byte) error // the stream has its connection to itself: gets the body as it comes
+	opened   bool               // a held watch whose answer has begun
+	feeding  bool               // the read loop is in one of the request's functions
 }
 
 var streams = sync.Pool{New: func() any { return new(stream) }}
@@ -34,7 +37,7 @@ func (s *stream) free() {
 	if cap(s.body) > 64<<10 {
 		s.body = nil
 	}
-	s.request, s.done, s.unsent, s.data = nil, nil, nil, nil
+	s.request, s.done, s.unsent, s.solo = nil, nil, nil, nil
 	s.response = Response{}
 	streams.Put(s)
 }

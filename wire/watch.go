@@ -33,7 +33,7 @@ func (e *StatusError) Error() string {
 // request. It returns nil when the server ended the answer, a *StatusError when
 // it refused, onData's error (wrapped) when that was not nil, and ctx's error.
 func (c *Client) Stream(ctx context.Context, req *Request, onData func([]byte) error) error {
-	k, err := c.connect(ctx)
+	k, err := c.connect(ctx, 0)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrNotSent, err)
 	}
@@ -43,15 +43,15 @@ func (c *Client) Stream(ctx context.Context, req *Request, onData func([]byte) e
 		out.Body = append([]byte(nil), r.Body[:min(len(r.Body), maxErrorBody)]...)
 		answer <- out
 	})
-	s.data, s.deadline = onData, clock.Time(math.MaxInt64)
+	s.solo, s.deadline = onData, clock.Time(math.MaxInt64)
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
 		return errors.Join(ErrClosed, k.net.Close())
 	}
-	k.watch = true
 	c.begin(k)
 	k.open(s)
+	k.wake()
 	c.mu.Unlock()
 	var r Response
 	select {

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/pprof"
 	"slices"
 	"strings"
 	"syscall"
@@ -47,6 +48,7 @@ func main() {
 	out := flag.String("out", "bench/out/load.json", "where the figures go")
 	turns := flag.Int("turns", 3, "turns of each side")
 	side := flag.String("side", "", "internal: run one side")
+	profile := flag.String("cpuprofile", "", "with -side: where a CPU profile of it goes")
 	var j job
 	flag.StringVar(&j.kubeconfig, "kubeconfig", "", "internal")
 	flag.StringVar(&j.namespace, "namespace", "", "internal")
@@ -56,7 +58,7 @@ func main() {
 	flag.Parse()
 	var err error
 	if *side != "" {
-		err = one(*side, j)
+		err = one(*side, j, *profile)
 	} else {
 		err = compare(*binary, *out, *turns, j)
 	}
@@ -67,7 +69,18 @@ func main() {
 }
 
 // one runs a side and prints its result as JSON.
-func one(side string, j job) error {
+func one(side string, j job, profile string) error {
+	if profile != "" {
+		file, err := os.Create(profile)
+		if err != nil {
+			return fmt.Errorf("profile: %w", err)
+		}
+		defer file.Close()
+		if err := pprof.StartCPUProfile(file); err != nil {
+			return fmt.Errorf("profile: %w", err)
+		}
+		defer pprof.StopCPUProfile()
+	}
 	run := map[string]func(job) (Result, error){"windtunnel": ours, "client-go": clientGo}[side]
 	r, err := run(j)
 	if err != nil {

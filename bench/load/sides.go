@@ -23,7 +23,6 @@ import (
 	"github.com/windtunnel/windtunnel/pace"
 	"github.com/windtunnel/windtunnel/record"
 	"github.com/windtunnel/windtunnel/template"
-	"github.com/windtunnel/windtunnel/wire"
 )
 
 // payload is the value of each ConfigMap's one key.
@@ -46,7 +45,11 @@ func ours(j job) (r Result, err error) {
 		return r, err
 	}
 	c := clock.Start()
-	g, err := load.New(load.Options{Endpoint: ep, Records: records, Clock: c, Connections: 1, InFlight: j.workers})
+	o := load.Options{Endpoint: ep, Records: records, Clock: c}
+	if j.rate == 0 { // as the peer does it
+		o.Connections, o.Most, o.InFlight = 1, 1, j.workers
+	}
+	g, err := load.New(o)
 	if err != nil {
 		return r, err
 	}
@@ -54,7 +57,7 @@ func ours(j job) (r Result, err error) {
 	if err := namespace(ep, j.namespace); err != nil {
 		return r, err
 	}
-	body, err := template.Compile("bench", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{.Name}}\", namespace: \"{{.Namespace}}\"}\ndata: {key: \""+payload+"\"}\n", 1)
+	body, err := template.Compile("bench", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{.Name}}\", namespace: \"{{.Namespace}}\"}\ndata: {key: \""+payload+"\"}\n", 1, "")
 	if err != nil {
 		return r, err
 	}
@@ -64,9 +67,9 @@ func ours(j job) (r Result, err error) {
 	}
 	begin := c.Now()
 	err = g.Run(context.Background(), load.Plan{
-		Op: record.Op{Source: load.Source, Step: "bench", Verb: "create", Resource: "configmaps", Scope: "resource"}, Count: j.objects, Pace: p,
-		Build: func(i int, buf []byte, req *wire.Request) (bool, error) {
-			out, err := body.Render(buf, template.Vars{Name: fmt.Sprintf("c-%d", i), Namespace: j.namespace, Index: i})
+		Ops: []record.Op{{Source: load.Source, Step: "bench", Verb: "create", Resource: "configmaps", Scope: "resource"}}, Count: j.objects, Pace: p,
+		Build: func(i int, req *load.Request) (bool, error) {
+			out, err := body.Render(req.Body, template.Vars{Name: fmt.Sprintf("object-%d", i), Namespace: j.namespace, Index: i})
 			req.Method, req.Path, req.ContentType, req.Body = http.MethodPost, "/api/v1/namespaces/"+j.namespace+"/configmaps", "application/json", out
 			return true, err
 		},
@@ -141,7 +144,7 @@ func clientGo(j job) (r Result, err error) {
 	for range j.workers {
 		wait.Go(func() {
 			for i := range work {
-				m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("c-%d", i)}, Data: map[string]string{"key": payload}}
+				m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("object-%d", i)}, Data: map[string]string{"key": payload}}
 				if _, err := set.CoreV1().ConfigMaps(j.namespace).Create(context.Background(), m, metav1.CreateOptions{}); err != nil && !strings.Contains(err.Error(), "exists") {
 					mu.Lock()
 					r.Failed++

@@ -20,6 +20,7 @@ func runVerb(env *environment) *cobra.Command {
 	var set []string
 	var kubeconfig, out string
 	var seed uint64
+	var plan bool
 	verb := &cobra.Command{
 		Use:   "run FILE",
 		Short: "Fly a scenario and judge it",
@@ -31,10 +32,18 @@ func runVerb(env *environment) *cobra.Command {
 	verb.Flags().StringVar(&kubeconfig, "kubeconfig", "", "fly the cluster of this `file` and start nothing")
 	verb.Flags().StringVar(&out, "out", "", "run `directory`; default runs/SCENARIO/UTC-TIME with a link latest")
 	verb.Flags().Uint64Var(&seed, "seed", 0, "in place of the scenario's seed")
+	verb.Flags().BoolVar(&plan, "plan", false, "print what would be sent, and start nothing")
 	verb.RunE = func(cmd *cobra.Command, args []string) error {
 		values, err := parseSet(set)
 		if err != nil {
 			return err
+		}
+		if plan {
+			options := experiment.Options{File: args[0], Set: values, Kubeconfig: kubeconfig, Out: out}
+			if cmd.Flags().Changed("seed") {
+				options.Seed = &seed
+			}
+			return printPlan(env, options)
 		}
 		ctx, cancel := env.interruptible(cmd.Context(),
 			"interrupted: saving what was measured and cleaning up; once more ends at once",

@@ -3,8 +3,10 @@ package configuration
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/windtunnel/windtunnel/stage/kwok"
@@ -146,7 +148,9 @@ func (o *Objects) metric(d kwok.Document) error {
 }
 
 func (c *checker) log(field string, l *Log) {
-	c.file(field+".logsFile", l.LogsFile)
+	if l.LogsFile != "" || l.PreviousLogsFile == "" {
+		c.file(field+".logsFile", l.LogsFile)
+	}
 	if l.PreviousLogsFile != "" {
 		c.file(field+".previousLogsFile", l.PreviousLogsFile)
 	}
@@ -213,7 +217,8 @@ func (c *checker) port(field string, p int32) {
 }
 
 func (c *checker) usage(field string, u *Usage) {
-	for name, v := range u.Usage {
+	for _, name := range slices.Sorted(maps.Keys(u.Usage)) {
+		v := u.Usage[name]
 		at := fmt.Sprintf("%s.usage[%q]", field, name)
 		switch {
 		case v.Value != nil && v.Value.Sign() < 0:

@@ -3,6 +3,7 @@ package configuration
 import (
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -113,6 +114,7 @@ func (c *checker) series(field string, s *Series) {
 	}
 	c.oneOf(field+".kind", s.Kind, Counter, Gauge, Histogram)
 	c.oneOf(field+".dimension", s.Dimension, PerNode, PerPod, PerContainer)
+	c.labels(field+".labels", s)
 	if s.Kind == Histogram {
 		if s.Value != "" {
 			c.add(field+".value", "a histogram has buckets, no value")
@@ -124,9 +126,12 @@ func (c *checker) series(field string, s *Series) {
 			c.add(field+".buckets", "only a histogram has buckets")
 		}
 	}
+}
+
+func (c *checker) labels(field string, s *Series) {
 	seen := map[string]bool{}
 	for i, l := range s.Labels {
-		at := fmt.Sprintf("%s.labels[%d]", field, i)
+		at := fmt.Sprintf("%s[%d]", field, i)
 		switch {
 		case !labelName.MatchString(l.Name) || strings.HasPrefix(l.Name, "__") || (s.Kind == Histogram && l.Name == "le"):
 			c.add(at+".name", "%q is no name of a label", l.Name)
@@ -146,8 +151,8 @@ func (c *checker) buckets(field string, buckets []Bucket) {
 	for i, b := range buckets {
 		at := fmt.Sprintf("%s[%d]", field, i)
 		switch {
-		case !(b.Le >= 0):
-			c.add(at+".le", "want 0 or more, got %v", b.Le)
+		case !(b.Le >= 0) || math.IsInf(b.Le, 1):
+			c.add(at+".le", "want a number of 0 or more, got %v", b.Le)
 		case seen[b.Le]:
 			c.add(at+".le", "the bucket %v stands there twice", b.Le)
 		}

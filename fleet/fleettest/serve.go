@@ -12,6 +12,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
@@ -76,6 +78,13 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	case fault != nil && fault.Hang:
 		<-s.stop
 		return
+	case fault != nil && fault.Delay > 0:
+		select {
+		case <-time.After(fault.Delay):
+			s.answer(w, r, t)
+		case <-s.stop:
+		}
+		return
 	case fault != nil && fault.Code == 0:
 		s.answer(httpDiscard{}, r, t)
 		panic(http.ErrAbortHandler) // the connection's stream is reset
@@ -96,9 +105,18 @@ func (httpDiscard) Write(b []byte) (int, error) { return len(b), nil }
 func (httpDiscard) WriteHeader(int)             {}
 
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, t target) {
-	if r.URL.Path == "/version" {
+	switch r.URL.Path {
+	case "/version":
 		_ = json.NewEncoder(w).Encode(map[string]string{"gitVersion": Version})
 		return
+	case "/api/v1":
+		_ = json.NewEncoder(w).Encode(metav1.APIResourceList{APIResources: []metav1.APIResource{
+			{Name: "pods", Kind: "Pod", Namespaced: true}, {Name: "nodes", Kind: "Node"}, {Name: "events", Kind: "Event", Namespaced: true},
+		}})
+		return
+	}
+	if !strings.Contains(r.Header.Get("Accept"), "protobuf") {
+		w = jsonWriter{w}
 	}
 	if s.tables[t.resource] == nil {
 		s.refuse(w, http.StatusNotFound, "no such resource")
@@ -230,6 +248,8 @@ func fresh(resource string) object {
 		return &corev1.Node{}
 	case "pods":
 		return &corev1.Pod{}
+	case "events":
+		return &corev1.Event{}
 	default:
 		return &coordinationv1.Lease{}
 	}
@@ -259,7 +279,19 @@ func encode(o runtime.Object, w io.Writer) {
 	}
 }
 
+// jsonWriter marks an answer that is wanted as JSON.
+type jsonWriter struct{ http.ResponseWriter }
+
+// Unwrap is for http.ResponseController.
+func (w jsonWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
 func write(w http.ResponseWriter, code int, o runtime.Object) {
+	if _, ok := w.(jsonWriter); ok {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(code)
+		_, _ = w.Write(asJSON(o))
+		return
+	}
 	w.Header().Set("Content-Type", "application/vnd.kubernetes.protobuf")
 	w.WriteHeader(code)
 	encode(o, w)
@@ -275,11 +307,32 @@ func shown(r *http.Request, o object) bool {
 		return false
 	}
 	q := r.URL.Query()
-	if q.Get("fieldSelector") == "spec.nodeName!=" && o.(*corev1.Pod).Spec.NodeName == "" {
-		return false
+	field, err := fields.ParseSelector(q.Get("fieldSelector"))
+	if err != nil {
+		panic(err)
 	}
-	name, value, ok := strings.Cut(q.Get("labelSelector"), "=")
-	return !ok || o.GetLabels()[name] == value
+	known := fields.Set{"metadata.name": o.GetName()}
+	if p, ok := o.(*corev1.Pod); ok {
+		known["spec.nodeName"], known["status.phase"] = p.Spec.NodeName, string(p.Status.Phase)
+	}
+	label, err := labels.Parse(q.Get("labelSelector"))
+	if err != nil {
+		panic(err)
+	}
+	return field.Matches(known) && label.Matches(labels.Set(o.GetLabels()))
+}
+
+// asJSON writes an object with its kind, or a list, whose items have none.
+func asJSON(o runtime.Object) []byte {
+	if kinds, _, err := scheme.Scheme.ObjectKinds(o); err == nil {
+		o = o.DeepCopyObject()
+		o.GetObjectKind().SetGroupVersionKind(kinds[0])
+	}
+	raw, err := json.Marshal(o)
+	if err != nil {
+		panic(err)
+	}
+	return raw
 }
 
 func (s *Server) list(w http.ResponseWriter, r *http.Request, t target) {
@@ -380,6 +433,14 @@ func emit(w http.ResponseWriter, r *http.Request, e event) {
 }
 
 func frame(w http.ResponseWriter, kind watch.EventType, o runtime.Object) {
+	if _, ok := w.(jsonWriter); ok {
+		raw, err := json.Marshal(metav1.WatchEvent{Type: string(kind), Object: runtime.RawExtension{Raw: asJSON(o)}})
+		if err != nil {
+			panic(err)
+		}
+		_, _ = w.Write(append(raw, '\n'))
+		return
+	}
 	var inner strings.Builder
 	encode(o, &inner)
 	raw, err := (&metav1.WatchEvent{Type: string(kind), Object: runtime.RawExtension{Raw: []byte(inner.String())}}).Marshal()

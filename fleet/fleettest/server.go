@@ -68,13 +68,14 @@ type Fault struct {
 	Code       int // 0: the connection is cut after the request took effect
 	RetryAfter int // seconds
 	Hang       bool
+	Delay      time.Duration // the true answer, later
 }
 
 // New starts a server that ends with the test.
 func New(t testing.TB) *Server {
 	s := &Server{
 		stop: make(chan struct{}), version: 100, calls: map[string]int{},
-		tables: map[string]*table{"nodes": newTable(), "pods": newTable(), "leases": newTable()},
+		tables: map[string]*table{"nodes": newTable(), "pods": newTable(), "leases": newTable(), "events": newTable()},
 	}
 	s.changed = sync.NewCond(&s.mu)
 	s.http = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))

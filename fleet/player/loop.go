@@ -142,13 +142,16 @@ func (p *Player) choose(e *entry, n note) {
 		p.forget(e)
 		return
 	}
-	if same := e.stage == s; !same || e.raw == nil {
+	if same := e.stage == s; !same || !e.waits {
 		if !same || n.at.Sub(e.loopFrom) > loopTime {
 			e.plays, e.loopFrom = 0, n.at
 		}
 		e.asked, e.step, e.attempt = n.at.Add(n.choice.Delay), 0, 0
 	}
-	e.stage, e.raw, e.version = s, n.raw, n.version
+	e.stage, e.raw, e.version, e.waits = s, n.raw, n.version, true
+	if e.asked.Sub(p.options.Clock.Now()) > parkAfter {
+		e.raw = nil
+	}
 	if e.queued || e.Waiting() && e.attempt > 0 {
 		return // it is about to go, or pauses before a retry
 	}
@@ -167,7 +170,7 @@ func (p *Player) ready(e *entry) {
 		err := e.stage.Source().Fault("spec.selector", fmt.Errorf("matched %s again after each of %d plays within %v: it is left alone", e.key, maxPlays, loopTime))
 		p.later("loop "+e.stage.Name(), err.Error())
 		p.wheel.Stop(&e.Timer)
-		e.raw, e.stage, e.patched = nil, nil, 1<<63 // deaf until it is gone
+		e.raw, e.stage, e.waits, e.patched = nil, nil, false, 1<<63 // deaf until it is gone
 		return
 	}
 	e.queued = true
@@ -219,7 +222,7 @@ func (p *Player) settle(r result) {
 		p.stats.Played++
 		p.done.Add(time.Duration(at), at.Sub(e.asked))
 	}
-	e.raw = nil
+	e.raw, e.waits = nil, false
 	switch {
 	case r.again != nil:
 		p.choose(e, *r.again)

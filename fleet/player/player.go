@@ -60,6 +60,7 @@ const (
 	callTimeout    = 30 * time.Second
 	maxPlays       = 50 // times that a stage plays on an object within loopTime before it is taken for a loop
 	loopTime       = 10 * time.Second
+	parkAfter      = time.Minute // an object whose stage is due later is not kept but read again
 	holdTime       = time.Second // how often a held object is looked at again
 )
 
@@ -69,9 +70,10 @@ type Player struct {
 	served  discovery.Resource
 	cancel  context.CancelFunc
 	wait    sync.WaitGroup
-	notes   chan note     // from the watch
-	jobs    chan *entry   // to the workers
-	results chan result   // from the workers
+	notes   chan note   // from the watch
+	jobs    chan *entry // to the workers
+	results chan result // from the workers
+	again   chan struct{}
 	listed  chan struct{} // closed when the first list was taken
 	ops     map[opKey]record.OpID
 	opsMu   sync.Mutex
@@ -110,7 +112,8 @@ type entry struct {
 	wheel.Timer
 	key, uid string
 	stage    *machine.Stage
-	raw      []byte     // the object that the stage was chosen for
+	waits    bool       // for its stage
+	raw      []byte     // the object that the stage was chosen for; nil when it is to be read then
 	asked    clock.Time // when the stage was or is due
 	version  uint64     // of raw
 	step     int        // where to go on after a retry
@@ -153,7 +156,7 @@ func Start(ctx context.Context, o Options) (*Player, error) {
 	}
 	p := &Player{
 		options: o, served: served, notes: make(chan note, 256), jobs: make(chan *entry), results: make(chan result, o.Workers),
-		listed: make(chan struct{}), ops: map[opKey]record.OpID{}, warned: map[string]bool{}, entries: map[string]*entry{},
+		listed: make(chan struct{}), again: make(chan struct{}, 1), ops: map[opKey]record.OpID{}, warned: map[string]bool{}, entries: map[string]*entry{},
 		rng: rand.New(rand.NewPCG(o.Seed, 0x706c6179)),
 	}
 	p.wheel.Start(o.Clock.Now())
@@ -203,8 +206,33 @@ func (p *Player) Stats() Stats {
 	return s
 }
 
+// Relist lets the resource be listed anew, for objects that were not Mine when
+// they came and are now.
+func (p *Player) Relist() {
+	select {
+	case p.again <- struct{}{}:
+	default:
+	}
+}
+
 // follow watches the resource until ctx ends.
 func (p *Player) follow(ctx context.Context) error {
+	for {
+		once, cancel := context.WithCancel(ctx)
+		ended := make(chan error, 1)
+		go func() { ended <- p.followOnce(once) }()
+		select {
+		case err := <-ended:
+			cancel()
+			return err
+		case <-p.again:
+			cancel()
+			<-ended
+		}
+	}
+}
+
+func (p *Player) followOnce(ctx context.Context) error {
 	o := watch.Options{Path: p.served.All(), Selector: p.options.Selector, Clock: p.options.Clock, JSON: true}
 	err := watch.Follow(ctx, p.options.Client, o, &reader{player: p, ctx: ctx.Done(), rng: rand.New(rand.NewPCG(p.options.Seed, 0x6e6f7465))})
 	if errors.Is(err, context.Canceled) {

@@ -355,3 +355,24 @@ func calls(t *testing.T, path string) (out []string) {
 	}
 	return out
 }
+
+// TestLongDelaysKeepNoObject: an object whose stage is due in an hour is read
+// again then; here the hour passes at once.
+func TestLongDelaysKeepNoObject(t *testing.T) {
+	p, s, _ := start(t, func(o *player.Options) {
+		o.Slower = func(player.Object) time.Duration { return time.Hour }
+	})
+	s.create("a", object{})
+	eventually(t, "waits", func() bool { return p.Stats().Waiting == 1 })
+	if n := player.Kept(p); n != 0 {
+		t.Errorf("%d bytes are kept for an hour", n)
+	}
+	s.mu.Lock()
+	s.refuse["GET /apis/example.org/v1/namespaces/ns/widgets/a"] = 503
+	s.mu.Unlock()
+	player.Hurry(p)
+	eventually(t, "played", func() bool { return s.status("a", "phase") == "Running" })
+	if n := s.count("GET /apis/example.org/v1/namespaces/ns/widgets/a"); n != 2 || p.Stats().Retries != 1 {
+		t.Errorf("%d reads, %d retries", n, p.Stats().Retries)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/windtunnel/windtunnel/clock"
@@ -68,7 +69,14 @@ type play struct {
 
 // play carries out the rest of an entry's stage.
 func (p *Player) play(ctx context.Context, e *entry, rng *rand.Rand) result {
-	object, err := machine.Decode(e.raw)
+	raw := e.raw
+	if raw == nil {
+		var missing *result
+		if raw, missing = p.reread(ctx, e); missing != nil {
+			return *missing
+		}
+	}
+	object, err := machine.Decode(raw)
 	if err != nil {
 		return result{entry: e, kind: faulty, err: err}
 	}
@@ -80,7 +88,7 @@ func (p *Player) play(ctx context.Context, e *entry, rng *rand.Rand) result {
 	if p.options.Functions != nil {
 		env.Functions = p.options.Functions(object)
 	}
-	a := &play{Player: p, entry: e, env: env, object: object, raw: e.raw, result: result{entry: e}, due: e.asked}
+	a := &play{Player: p, entry: e, env: env, object: object, raw: raw, result: result{entry: e}, due: e.asked}
 	for a.result.step = e.step; a.result.step < e.stage.Steps(); a.result.step++ {
 		if done := a.step(ctx); !done {
 			a.result.raw = a.raw
@@ -93,6 +101,20 @@ func (p *Player) play(ctx context.Context, e *entry, rng *rand.Rand) result {
 		a.result.again = n
 	}
 	return a.result
+}
+
+// reread reads an object that was not kept; not when it cannot be had now.
+func (p *Player) reread(ctx context.Context, e *entry) ([]byte, *result) {
+	namespace, name, _ := strings.Cut(e.key, "/")
+	a := &play{Player: p, entry: e, result: result{entry: e}, due: e.asked}
+	r := a.send(ctx, &wire.Request{Method: http.MethodGet, Path: p.served.Object(namespace, name)}, opKey{verb: "get", resource: p.served.Name})
+	switch {
+	case p.ok(r):
+		return r.Body, nil
+	case retriable(r):
+		return nil, &result{entry: e, kind: retry, step: e.step, retryAfter: r.RetryAfter, firstSent: a.result.firstSent}
+	}
+	return nil, &result{entry: e, kind: played} // it is gone; the watch will say so
 }
 
 // step carries out one step; false when the stage goes no further for now.

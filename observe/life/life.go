@@ -11,11 +11,21 @@ import (
 	"fmt"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/labels"
+
 	"github.com/windtunnel/windtunnel/clock"
 	"github.com/windtunnel/windtunnel/record"
 	"github.com/windtunnel/windtunnel/watch"
 	"github.com/windtunnel/windtunnel/wire"
 )
+
+// Group names the pods that a selector selects, for those without the label
+// windtunnel.dev/group.
+type Group struct {
+	Name      string
+	Namespace string // empty: all
+	Selector  labels.Selector
+}
 
 // phase is a bit in a pod's set of phases seen.
 type phase uint8
@@ -41,7 +51,8 @@ type Counts struct {
 
 // Observer watches all pods of a plane.
 type Observer struct {
-	records *record.Writer
+	records  *record.Writer
+	selected []Group // a pod belongs to the first that selects it
 
 	mu     sync.Mutex
 	pods   map[string]*pod // by UID
@@ -58,10 +69,11 @@ type pod struct {
 	seen  phase
 }
 
-// New returns an observer that writes to records.
-func New(records *record.Writer) *Observer {
+// New returns an observer that writes to records. Pods without the label
+// windtunnel.dev/group belong to the first of the groups that selects them.
+func New(records *record.Writer, groups ...Group) *Observer {
 	return &Observer{
-		records: records, pods: map[string]*pod{}, groups: map[string]*Counts{},
+		records: records, selected: groups, pods: map[string]*pod{}, groups: map[string]*Counts{},
 		synced: make(chan struct{}),
 	}
 }
@@ -145,7 +157,7 @@ func (h handler) Event(e watch.Event) {
 		if e.Kind == watch.Deleted {
 			return
 		}
-		p = o.add(view)
+		p = o.add(view, o.group(view, e.Object))
 		if e.Kind == watch.Added {
 			o.reach(p, created, e.At)
 		} else {
@@ -184,8 +196,25 @@ func phases(v watch.Pod) (seen phase) {
 	return seen
 }
 
-func (o *Observer) add(v watch.Pod) *pod {
-	group := string(v.Group)
+// group says which group a new pod belongs to: what its label says, or the
+// first that selects it; empty when there is none.
+func (o *Observer) group(v watch.Pod, object []byte) string {
+	if len(v.Group) > 0 || len(o.selected) == 0 {
+		return string(v.Group)
+	}
+	set := labels.Set{}
+	if watch.DecodeLabels(object, func(name, value []byte) { set[string(name)] = string(value) }) != nil {
+		return ""
+	}
+	for _, g := range o.selected {
+		if (g.Namespace == "" || g.Namespace == string(v.Namespace)) && g.Selector.Matches(set) {
+			return g.Name
+		}
+	}
+	return ""
+}
+
+func (o *Observer) add(v watch.Pod, group string) *pod {
 	counts := o.groups[group]
 	if counts == nil {
 		counts = &Counts{}

@@ -17,7 +17,7 @@ import (
 func Example() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintln(w, `workqueue_depth{name="deployment"} 7`)
-		fmt.Fprintln(w, `go_info{version="go1.26"} 1`)
+		fmt.Fprintln(w, `go_info{version="go1.26"} 1`) // not asked for
 	}))
 	defer server.Close()
 	folder, err := os.MkdirTemp("", "windtunnel")
@@ -33,16 +33,14 @@ func Example() {
 		return
 	}
 	targets := []scrape.Target{{Name: "kube-controller-manager", URL: server.URL, Client: server.Client()}}
-	scrape.New(w, clock.Start(), targets, scrape.Options{}).Scrape(context.Background())
+	scrape.New(w, clock.Start(), targets, scrape.Options{Keep: []string{"workqueue_*"}}).Scrape(context.Background())
 	if err := w.Close(); err != nil {
 		fmt.Println(err)
 		return
 	}
 	_, err = record.Read(path, func(s *record.Stream) record.Visitor {
 		return record.Visitor{Sample: func(v record.Sample) {
-			if s.Series[v.Series].Name != "scrape_duration_seconds" {
-				fmt.Println(s.Series[v.Series].Key(), v.Value)
-			}
+			fmt.Println(s.Series[v.Series].Key(), v.Value)
 		}}
 	})
 	if err != nil {

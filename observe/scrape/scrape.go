@@ -1,9 +1,9 @@
 // Package scrape reads the /metrics of components into the record stream.
 //
-// It keeps only what SLIs and the diagnosis of a run need (Families), writes a
-// sample only when its value changed, and marks every scrape, so that a reader
-// knows what was looked at and when. It judges nothing; package experiment
-// starts it.
+// It keeps every family unless told which (Options), native histograms where
+// they are offered, writes a value only when it changed, and marks every
+// scrape, so that a reader knows what was looked at and when. It judges
+// nothing; package experiment starts it.
 package scrape
 
 import (
@@ -38,9 +38,12 @@ type Target struct {
 
 // Options configure a scraper.
 type Options struct {
-	Every   time.Duration          // default DefaultEvery
-	Timeout time.Duration          // of one scrape, default DefaultTimeout
-	Accept  func(name string) bool // names of points to keep; default those of Families
+	Every   time.Duration // default DefaultEvery
+	Timeout time.Duration // of one scrape, default DefaultTimeout
+	// Keep and Drop name the families that are kept and those that are not: a
+	// name that ends in * stands for all that begin so. Without Keep all are
+	// kept; Drop wins. Families is a Keep for those to whom all is too much.
+	Keep, Drop []string
 }
 
 // Scraper reads targets. Its methods may be called from several goroutines.
@@ -57,8 +60,9 @@ type state struct {
 	mu      sync.Mutex // one scrape at a time
 	tracker *series.Tracker
 	ids     []record.SeriesID // by the tracker's index
-	buf     []byte
-	took    record.SeriesID // of the series scrape_duration_seconds
+	bodies  [2][]byte         // of this scrape and of the one before
+	delta   series.Delta
+	scrape  record.Scrape
 }
 
 // New returns a scraper of some targets that writes to w with times of c.
@@ -71,14 +75,7 @@ func New(w *record.Writer, c clock.Clock, targets []Target, o Options) *Scraper 
 	}
 	s := &Scraper{records: w, clock: c, options: o}
 	for _, t := range targets {
-		accept := o.Accept
-		if accept == nil {
-			accept = wanted(t.Process)
-		}
-		s.states = append(s.states, &state{
-			Target: t, tracker: series.NewTracker(accept),
-			took: w.Series(record.Series{Target: t.Name, Name: "scrape_duration_seconds"}),
-		})
+		s.states = append(s.states, &state{Target: t, tracker: series.NewTracker(accepts(o, t.Process))})
 	}
 	return s
 }
@@ -133,7 +130,6 @@ func (s *Scraper) one(ctx context.Context, t *state) {
 		s.records.Mark(record.Mark{At: at, Kind: record.MarkNotScrape, Name: t.Name, Text: err.Error()})
 		return
 	}
-	s.records.Sample(record.Sample{Series: t.took, At: at, Value: s.clock.Now().Sub(at).Seconds()})
 	s.records.Mark(record.Mark{At: at, Kind: record.MarkScrape, Name: t.Name})
 }
 
@@ -142,39 +138,64 @@ func (s *Scraper) one(ctx context.Context, t *state) {
 func (s *Scraper) read(ctx context.Context, t *state, at clock.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, s.options.Timeout)
 	defer cancel()
-	if err := t.fetch(ctx); err != nil {
-		return err
-	}
-	return t.tracker.Update(t.buf, func(i int, value float64) {
-		if i >= len(t.ids) {
-			p := t.tracker.Point(i)
-			t.ids = append(t.ids, s.records.Series(record.Series{Target: t.Name, Name: p.Name, Labels: p.Labels}))
-		}
-		s.records.Sample(record.Sample{Series: t.ids[i], At: at, Value: value})
-	})
-}
-
-// fetch reads the target's exposition into t.buf. It asks for text and for no
-// compression: on one machine compressing costs the target more CPU than
-// anything else about a scrape.
-func (t *state) fetch(ctx context.Context) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, t.URL, nil)
+	format, err := t.fetch(ctx)
 	if err != nil {
 		return fmt.Errorf("scrape %s: %w", t.Name, err)
 	}
-	req.Header.Set("Accept", "text/plain;version=0.0.4")
+	took := s.clock.Now().Sub(at)
+	if err := t.tracker.Update(format, t.bodies[0], &t.delta); err != nil {
+		return fmt.Errorf("scrape %s: %w", t.Name, err)
+	}
+	t.bodies[0], t.bodies[1] = t.bodies[1], t.bodies[0]
+	s.write(t, at, took)
+	return nil
+}
+
+// write writes a scrape: first what is new, then what changed.
+func (s *Scraper) write(t *state, at clock.Time, took time.Duration) {
+	for _, f := range t.delta.Families {
+		s.records.Family(f)
+	}
+	for _, p := range t.delta.New {
+		t.ids = append(t.ids, s.records.Define(record.Series{Target: t.Name, Name: p.Name, Labels: p.Labels}))
+	}
+	out := &t.scrape
+	*out = record.Scrape{Target: t.Name, At: at, Took: took, Points: t.delta.Points,
+		Values: out.Values[:0], Histograms: out.Histograms[:0], Gone: out.Gone[:0]}
+	for _, c := range t.delta.Changed {
+		out.Values = append(out.Values, record.Value{Series: t.ids[c.Index], Value: c.Value})
+	}
+	for _, h := range t.delta.Histograms {
+		out.Histograms = append(out.Histograms, record.HistogramValue{Series: t.ids[h.Index], Value: h.Value})
+	}
+	for _, i := range t.delta.Gone {
+		out.Gone = append(out.Gone, t.ids[i])
+	}
+	s.records.Scrape(out)
+}
+
+// fetch reads the target's exposition. It asks for no compression: on one
+// machine compressing costs the target more CPU than sending.
+func (t *state) fetch(ctx context.Context) (series.Format, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, t.URL, nil)
+	if err != nil {
+		return 0, err
+	}
+	req.Header.Set("Accept", series.Accept)
 	req.Header.Set("Accept-Encoding", "identity")
 	resp, err := t.Client.Do(req)
 	if err != nil {
-		return fmt.Errorf("scrape %s: %w", t.Name, err)
+		return 0, err
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, 200))
-		return fmt.Errorf("scrape %s: %s: %.200s", t.Name, resp.Status, text)
+		return 0, fmt.Errorf("%s: %.200s", resp.Status, text)
 	}
-	if t.buf, err = series.ReadAll(resp.Body, t.buf, series.MaxExposition); err != nil {
-		return fmt.Errorf("scrape %s: %w", t.Name, err)
+	format, err := series.FormatOf(resp.Header.Get("Content-Type"))
+	if err != nil {
+		return 0, err
 	}
-	return nil
+	t.bodies[0], err = series.ReadAll(resp.Body, t.bodies[0], series.MaxExposition)
+	return format, err
 }

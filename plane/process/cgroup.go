@@ -133,7 +133,11 @@ const cpuPeriod = 100 * time.Millisecond
 
 // set writes the limits.
 func (p part) set(l Limits) error {
-	for _, f := range p.settings(l) {
+	return p.writeAll(p.settings(l))
+}
+
+func (p part) writeAll(settings [][2]string) error {
+	for _, f := range settings {
 		if err := write(filepath.Join(p.dir, f[0]), f[1]); err != nil {
 			return fmt.Errorf("set limit: %w", err)
 		}
@@ -143,14 +147,10 @@ func (p part) set(l Limits) error {
 
 // settings returns file and value of each limit.
 func (p part) settings(l Limits) (out [][2]string) {
-	period := strconv.FormatInt(cpuPeriod.Microseconds(), 10)
-	quota := strconv.FormatInt(max(1000, int64(l.CPU*float64(cpuPeriod.Microseconds()))), 10)
 	for _, c := range p.controllers {
 		switch {
-		case c == "cpu" && p.version == 1:
-			out = append(out, [2]string{"cpu.cfs_period_us", period}, [2]string{"cpu.cfs_quota_us", quota})
 		case c == "cpu":
-			out = append(out, [2]string{"cpu.max", quota + " " + period})
+			out = append(out, p.cpuSettings(l.CPU, cpuPeriod)...)
 		case p.version == 1:
 			out = append(out, [2]string{"memory.limit_in_bytes", strconv.FormatUint(l.Memory, 10)})
 		default:
@@ -158,6 +158,22 @@ func (p part) settings(l Limits) (out [][2]string) {
 		}
 	}
 	return out
+}
+
+// cpuSettings are those of a CPU limit; 0 cores are no limit.
+func (p part) cpuSettings(cores float64, within time.Duration) [][2]string {
+	period := strconv.FormatInt(within.Microseconds(), 10)
+	quota := strconv.FormatInt(max(1000, int64(cores*float64(within.Microseconds()))), 10)
+	switch {
+	case p.version == 1 && cores == 0:
+		quota = "-1"
+	case cores == 0:
+		quota = "max"
+	}
+	if p.version == 1 {
+		return [][2]string{{"cpu.cfs_period_us", period}, {"cpu.cfs_quota_us", quota}}
+	}
+	return [][2]string{{"cpu.max", quota + " " + period}}
 }
 
 // enter makes the next child of this thread start inside the group; leave is

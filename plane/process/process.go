@@ -43,13 +43,17 @@ func (l Limits) any() bool { return l.CPU > 0 || l.Memory > 0 }
 type Process struct {
 	spec    Spec
 	pid     int
+	keeper  *Keeper
 	group   *Cgroup
 	warning string
 	done    chan struct{}
+	speed   speed
 
 	mu      sync.Mutex
 	reaped  bool
 	stopped bool  // its end was asked for
+	paused  bool  // by Pause
+	held    bool  // by the governor, for a moment
 	err     error // how it ended
 }
 
@@ -67,10 +71,10 @@ func Start(spec Spec, keeper *Keeper) (*Process, error) {
 		return nil, fmt.Errorf("start %s: open its log file: %w", spec.Name, err)
 	}
 	defer log.Close()
-	p := &Process{spec: spec, done: make(chan struct{})}
-	p.limit(keeper)
+	p := &Process{spec: spec, keeper: keeper, done: make(chan struct{})}
+	p.limit()
 	started := make(chan error)
-	go p.run(log, keeper, started)
+	go p.run(log, started)
 	if err := <-started; err != nil {
 		return nil, fmt.Errorf("start %s: %w", spec.Name, err)
 	}
@@ -78,15 +82,11 @@ func Start(spec Spec, keeper *Keeper) (*Process, error) {
 }
 
 // limit makes the control group, or a warning.
-func (p *Process) limit(keeper *Keeper) {
+func (p *Process) limit() {
 	if !p.spec.Limits.any() {
 		return
 	}
-	name := fmt.Sprintf("%s%d-%s", namePrefix, os.Getpid(), p.spec.Name)
-	if keeper != nil {
-		name = filepath.Base(keeper.Dir()) + "-" + p.spec.Name
-	}
-	group, err := newCgroup(name, p.spec.Limits, keeper)
+	group, err := newCgroup(p.groupName(), p.spec.Limits, p.keeper)
 	if err != nil {
 		p.warning = fmt.Sprintf("%s runs without its limits: %v", p.spec.Name, err)
 		return
@@ -94,8 +94,16 @@ func (p *Process) limit(keeper *Keeper) {
 	p.group = group
 }
 
+// groupName is the name of the process's control group.
+func (p *Process) groupName() string {
+	if p.keeper != nil {
+		return filepath.Base(p.keeper.Dir()) + "-" + p.spec.Name
+	}
+	return fmt.Sprintf("%s%d-%s", namePrefix, os.Getpid(), p.spec.Name)
+}
+
 // run forks the child, waits for its end and clears up after it.
-func (p *Process) run(log *os.File, keeper *Keeper, started chan<- error) {
+func (p *Process) run(log *os.File, started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	cmd := &exec.Cmd{
@@ -112,7 +120,7 @@ func (p *Process) run(log *os.File, keeper *Keeper, started chan<- error) {
 		return
 	}
 	p.pid = cmd.Process.Pid
-	keeper.process(p.pid)
+	p.keeper.process(p.pid)
 	started <- nil
 	awaitExit(p.pid)
 
@@ -123,7 +131,7 @@ func (p *Process) run(log *os.File, keeper *Keeper, started chan<- error) {
 	p.reaped = true
 	p.err = p.describe(cmd.ProcessState)
 	p.mu.Unlock()
-	if err := p.group.remove(); err != nil {
+	if err := errors.Join(p.FullSpeed(), p.group.remove()); err != nil {
 		p.mu.Lock()
 		p.err = errors.Join(p.err, err)
 		p.mu.Unlock()
@@ -230,10 +238,20 @@ func (p *Process) Kill() {
 }
 
 // Pause holds the process, and those it has started, where they are.
-func (p *Process) Pause() error { return p.signal(unix.SIGSTOP) }
+func (p *Process) Pause() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.paused = true
+	return p.signalLocked(unix.SIGSTOP)
+}
 
 // Continue lets a paused process go on.
-func (p *Process) Continue() error { return p.signal(unix.SIGCONT) }
+func (p *Process) Continue() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.paused, p.held = false, false
+	return p.signalLocked(unix.SIGCONT)
+}
 
 func (p *Process) expectEnd() {
 	p.mu.Lock()
@@ -241,11 +259,16 @@ func (p *Process) expectEnd() {
 	p.stopped = true
 }
 
-// signal reaches the whole process group. Under the lock the leader is not yet
-// reaped, so that the number is the group's.
+// signal reaches the whole process group.
 func (p *Process) signal(s unix.Signal) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	return p.signalLocked(s)
+}
+
+// signalLocked is signal for those who hold mu: under it the leader is not yet
+// reaped, so that the number is the group's.
+func (p *Process) signalLocked(s unix.Signal) error {
 	if p.reaped {
 		return fmt.Errorf("signal %s: %w", p.spec.Name, os.ErrProcessDone)
 	}

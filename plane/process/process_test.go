@@ -67,6 +67,14 @@ func child(mode string, args []string) int {
 		var u syscall.Rusage
 		_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
 		fmt.Println("cpu", time.Duration(u.Utime.Nano()+u.Stime.Nano()).Milliseconds())
+	case "spin":
+		go func() {
+			for {
+			}
+		}()
+		fmt.Println("ready")
+		for start := time.Now(); time.Since(start) < time.Minute; {
+		}
 	case "parent":
 		return parent(args[0])
 	default:

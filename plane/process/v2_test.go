@@ -40,7 +40,7 @@ func TestChildBeginsInsideItsV2Group(t *testing.T) {
 		group: &Cgroup{parts: []part{made}}, done: make(chan struct{}),
 	}
 	started := make(chan error)
-	go proc.run(out, nil, started)
+	go proc.run(out, started)
 	if err := errors.Join(<-started, out.Close()); err != nil {
 		t.Fatal(err)
 	}

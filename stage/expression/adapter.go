@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // typeOf returns the Go type behind a kind whose absent fields have values.
@@ -73,6 +74,11 @@ func (a *adapter) typed(v any, t reflect.Type) ref.Val {
 		return types.Timestamp{Time: at}
 	case reflect.TypeFor[resource.Quantity]():
 		return quantityOf(v)
+	case reflect.TypeFor[intstr.IntOrString]():
+		if v != nil {
+			return a.NativeToValue(v)
+		}
+		return types.Int(0)
 	}
 	switch t.Kind() {
 	case reflect.Struct:
@@ -176,17 +182,24 @@ func (s *structure) Value() any { return s.fields }
 func fieldType(t reflect.Type, name string) reflect.Type {
 	for i := range t.NumField() {
 		f := t.Field(i)
-		tag, rest, _ := strings.Cut(f.Tag.Get("json"), ",")
+		tag, inline := jsonName(f)
 		if tag == name {
 			return f.Type
 		}
-		if tag == "" && strings.Contains(rest, "inline") && f.Type.Kind() == reflect.Struct {
+		if inline {
 			if inner := fieldType(f.Type, name); inner != nil {
 				return inner
 			}
 		}
 	}
 	return nil
+}
+
+// jsonName returns a field's name in JSON, or says that its own fields stand in
+// its place.
+func jsonName(f reflect.StructField) (name string, inline bool) {
+	name, _, _ = strings.Cut(f.Tag.Get("json"), ",")
+	return name, name == "" && f.Anonymous && f.Type.Kind() == reflect.Struct
 }
 
 // sinceCreation returns the seconds since an object was created.

@@ -18,8 +18,7 @@ import (
 //
 // Besides CEL's own functions there are Now(), Rand(), SinceSecond(object),
 // UnixSecond(time) and Quantity(text); those that take an argument may also be
-// written as its method. Usage and CumulativeUsage belong to metrics and are
-// not here.
+// written as its method. Usage and CumulativeUsage belong to Formulas.
 type Language struct {
 	env     *cel.Env
 	adapter *adapter
@@ -37,9 +36,18 @@ const (
 // object; absent fields of any other are an error.
 func NewLanguage(apiVersion, kind string) (*Language, error) {
 	a := &adapter{root: typeOf(apiVersion, kind)}
-	options := []cel.EnvOption{
-		cel.CustomTypeAdapter(a),
-		cel.Variable("self", cel.DynType), cel.Variable(nowName, cel.TimestampType), cel.Variable(randName, cel.DoubleType),
+	options := append(momentOptions(), cel.CustomTypeAdapter(a), cel.Variable("self", cel.DynType))
+	env, err := cel.NewEnv(options...)
+	if err != nil {
+		return nil, fmt.Errorf("build the language CEL: %w", err)
+	}
+	return &Language{env: env, adapter: a}, nil
+}
+
+// momentOptions are what every language has.
+func momentOptions() []cel.EnvOption {
+	return []cel.EnvOption{
+		cel.Variable(nowName, cel.TimestampType), cel.Variable(randName, cel.DoubleType),
 		cel.Macros(cel.StandardMacros...),
 		cel.Macros(
 			cel.GlobalMacro("Now", 0, standsFor(nowName)),
@@ -52,11 +60,6 @@ func NewLanguage(apiVersion, kind string) (*Language, error) {
 		cel.Function("Quantity", quantityOverload("quantity", cel.Overload), quantityOverload("quantity_method", cel.MemberOverload)),
 		ext.Strings(),
 	}
-	env, err := cel.NewEnv(options...)
-	if err != nil {
-		return nil, fmt.Errorf("build the language CEL: %w", err)
-	}
-	return &Language{env: env, adapter: a}, nil
 }
 
 func standsFor(name string) cel.MacroFactory {
@@ -99,18 +102,26 @@ const maxCost = 10_000_000
 // Compile compiles an expression. With want it must give a boolean, or what is
 // only known when it is evaluated.
 func (l *Language) Compile(src string, boolean bool) (*Program, error) {
-	tree, issues := l.env.Compile(src)
+	program, err := compile(l.env, src, boolean)
+	if err != nil {
+		return nil, err
+	}
+	return &Program{program: program, adapter: l.adapter, Source: src}, nil
+}
+
+func compile(env *cel.Env, src string, boolean bool) (cel.Program, error) {
+	tree, issues := env.Compile(src)
 	if issues.Err() != nil {
 		return nil, fmt.Errorf("cel: %s", firstIssue(issues))
 	}
 	if t := tree.OutputType(); boolean && !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
 		return nil, fmt.Errorf("cel: gives %s, want true or false", t)
 	}
-	program, err := l.env.Program(tree, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(maxCost))
+	program, err := env.Program(tree, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(maxCost))
 	if err != nil {
 		return nil, fmt.Errorf("cel: %w", err)
 	}
-	return &Program{program: program, adapter: l.adapter, Source: src}, nil
+	return program, nil
 }
 
 // firstIssue writes a compiler's first complaint in one line.

@@ -1,6 +1,7 @@
 package kwok
 
 import (
+	"encoding"
 	"fmt"
 	"reflect"
 	"slices"
@@ -12,12 +13,18 @@ import (
 
 // decoder reads a tree into structs strictly and notes the line of each field.
 type decoder struct {
-	stage  *Stage
+	about  Error          // where the tree is from
+	lines  map[string]int // of fields
 	faults []error
 }
 
 func (d *decoder) faultAt(line int, field string, err error) {
-	d.faults = append(d.faults, &Error{Path: d.stage.Path, Line: line, Stage: d.stage.Name, Field: field, Err: err})
+	e := d.about
+	e.Field, e.Err = field, err
+	if e.Line >= 0 {
+		e.Line = line
+	}
+	d.faults = append(d.faults, &e)
 }
 
 // value reads a node into what the pointer into points at.
@@ -30,6 +37,10 @@ func (d *decoder) into(field string, node *yaml.Node, v reflect.Value) {
 		node = node.Alias
 	}
 	if node.Tag == "!!null" {
+		return
+	}
+	if reader, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
+		d.text(field, node, reader)
 		return
 	}
 	switch v.Kind() {
@@ -55,7 +66,7 @@ func (d *decoder) object(field string, node *yaml.Node, v reflect.Value) {
 	seen := map[string]bool{}
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		key := node.Content[i]
-		name := field + "." + key.Value
+		name := strings.TrimPrefix(field+"."+key.Value, ".")
 		target, known := member(v, key.Value)
 		switch {
 		case target == (reflect.Value{}):
@@ -63,7 +74,7 @@ func (d *decoder) object(field string, node *yaml.Node, v reflect.Value) {
 		case seen[key.Value]:
 			d.faultAt(key.Line, name, fmt.Errorf("stands here twice"))
 		default:
-			d.stage.lines[name] = key.Line
+			d.lines[name] = key.Line
 			d.into(name, node.Content[i+1], target)
 		}
 		seen[key.Value] = true
@@ -89,16 +100,16 @@ func (d *decoder) words(field string, node *yaml.Node, v reflect.Value) {
 		d.faultAt(node.Line, field, fmt.Errorf("want a mapping, got %s", shape(node)))
 		return
 	}
-	out := map[string]string{}
+	out := reflect.MakeMap(v.Type())
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		key := node.Content[i]
 		name := fmt.Sprintf("%s[%q]", field, key.Value)
-		d.stage.lines[name] = key.Line
-		var value string
-		d.value(name, node.Content[i+1], &value)
-		out[key.Value] = value
+		d.lines[name] = key.Line
+		value := reflect.New(v.Type().Elem()).Elem()
+		d.into(name, node.Content[i+1], value)
+		out.SetMapIndex(reflect.ValueOf(key.Value), value)
 	}
-	v.Set(reflect.ValueOf(out))
+	v.Set(out)
 }
 
 func (d *decoder) list(field string, node *yaml.Node, v reflect.Value) {
@@ -109,25 +120,57 @@ func (d *decoder) list(field string, node *yaml.Node, v reflect.Value) {
 	out := reflect.MakeSlice(v.Type(), len(node.Content), len(node.Content))
 	for i, item := range node.Content {
 		name := field + "[" + strconv.Itoa(i) + "]"
-		d.stage.lines[name] = item.Line
+		d.lines[name] = item.Line
 		d.into(name, item, out.Index(i))
 	}
 	v.Set(out)
 }
 
 func (d *decoder) scalar(field string, node *yaml.Node, v reflect.Value) {
-	want := map[reflect.Kind]string{reflect.String: "!!str", reflect.Bool: "!!bool", reflect.Int64: "!!int"}[v.Kind()]
-	if node.Kind != yaml.ScalarNode || node.ShortTag() != want {
+	want := tag(v.Kind())
+	got := node.ShortTag()
+	if node.Kind != yaml.ScalarNode || (got != want && (want != "!!float" || got != "!!int")) {
 		hint := ""
 		if want == "!!str" && node.Kind == yaml.ScalarNode {
 			hint = ": put it in quotes"
 		}
-		d.faultAt(node.Line, field, fmt.Errorf("want %s, got %s%s", word(want), shape(node), hint))
+		d.faultAt(node.Line, field, fmt.Errorf("want %s, got %s%s", wanted(want), shape(node), hint))
 		return
 	}
 	if err := node.Decode(v.Addr().Interface()); err != nil {
-		d.faultAt(node.Line, field, fmt.Errorf("%q is not %s", node.Value, word(want)))
+		d.faultAt(node.Line, field, fmt.Errorf("%s is out of range", node.Value))
 	}
+}
+
+func wanted(tag string) string {
+	if tag == "!!float" {
+		return "a number"
+	}
+	return word(tag)
+}
+
+// text reads a scalar of any kind that knows its own text form.
+func (d *decoder) text(field string, node *yaml.Node, into encoding.TextUnmarshaler) {
+	if node.Kind != yaml.ScalarNode {
+		d.faultAt(node.Line, field, fmt.Errorf("want a single value, got %s", shape(node)))
+		return
+	}
+	if err := into.UnmarshalText([]byte(node.Value)); err != nil {
+		d.faultAt(node.Line, field, err)
+	}
+}
+
+// tag returns the YAML tag of a kind of scalar.
+func tag(k reflect.Kind) string {
+	switch k {
+	case reflect.String:
+		return "!!str"
+	case reflect.Bool:
+		return "!!bool"
+	case reflect.Float64:
+		return "!!float"
+	}
+	return "!!int"
 }
 
 func word(tag string) string {
@@ -154,18 +197,21 @@ func shape(node *yaml.Node) string {
 }
 
 // unknown says that there is no such field, and names the nearest that is.
-func unknown(name string, known []string) error {
+func unknown(name string, known []string) error { return Unknown("field", name, known) }
+
+// Unknown says that there is no such thing, such as a field or a kind, and names
+// the nearest that there is.
+func Unknown(thing, name string, known []string) error {
 	best, at := 4, ""
-	slices.Sort(known)
-	for _, k := range known {
+	for _, k := range slices.Sorted(slices.Values(known)) {
 		if n := distance(strings.ToLower(name), strings.ToLower(k)); n < best {
 			best, at = n, k
 		}
 	}
 	if at != "" && best < len(name) {
-		return fmt.Errorf("there is no field %q; is it %q?", name, at)
+		return fmt.Errorf("there is no %s %q; is it %q?", thing, name, at)
 	}
-	return fmt.Errorf("there is no field %q", name)
+	return fmt.Errorf("there is no %s %q", thing, name)
 }
 
 // distance counts the letters to change, add or leave out.

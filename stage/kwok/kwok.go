@@ -4,7 +4,7 @@
 //
 // It gives the file's shape and no meaning: package stage/machine compiles
 // expressions and templates and plays them. Documents of other kinds are
-// handed out unread.
+// handed out; package fleet/configuration says what may stand in them.
 package kwok
 
 import (
@@ -21,8 +21,9 @@ const (
 // Error says what is wrong with a stage, and where.
 type Error struct {
 	Path  string
-	Line  int    // 0 when unknown
+	Line  int    // 0 or less when unknown
 	Stage string // empty outside of stages
+	Other string // kind and name of a document that is no stage, such as Metric usage
 	Field string // such as spec.steps[0].patch.template; empty for the whole
 	Err   error
 }
@@ -37,6 +38,9 @@ func (e *Error) Error() string {
 	if e.Stage != "" {
 		b.WriteString(": stage " + e.Stage)
 	}
+	if e.Other != "" {
+		b.WriteString(": " + e.Other)
+	}
 	if e.Field != "" {
 		b.WriteString(": " + e.Field)
 	}
@@ -50,16 +54,6 @@ func (e *Error) Unwrap() error { return e.Err }
 type File struct {
 	Stages []*Stage
 	Others []Document // of other kinds, in their order
-}
-
-// Document is a document of another kind.
-type Document struct {
-	Path       string
-	Line       int
-	APIVersion string
-	Kind       string
-	Name       string
-	JSON       []byte // the whole document
 }
 
 // Resource names the kind of object that a stage is about.
@@ -90,14 +84,16 @@ func (s *Stage) Resource() Resource {
 }
 
 // Line returns the line of a field, or of the nearest field around it.
-func (s *Stage) Line(field string) int {
+func (s *Stage) Line(field string) int { return nearest(s.lines, field) }
+
+func nearest(lines map[string]int, field string) int {
 	for {
-		if n, ok := s.lines[field]; ok {
+		if n, ok := lines[field]; ok {
 			return n
 		}
 		i := strings.LastIndexAny(field, ".[")
 		if i < 0 {
-			return s.lines[""]
+			return lines[""]
 		}
 		field = field[:i]
 	}

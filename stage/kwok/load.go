@@ -77,7 +77,8 @@ func (f *File) add(path string, root *yaml.Node) error {
 		APIVersion string `yaml:"apiVersion"`
 		Kind       string `yaml:"kind"`
 		Metadata   struct {
-			Name string `yaml:"name"`
+			Name      string `yaml:"name"`
+			Namespace string `yaml:"namespace"`
 		} `yaml:"metadata"`
 	}
 	if err := root.Decode(&head); err != nil {
@@ -87,7 +88,8 @@ func (f *File) add(path string, root *yaml.Node) error {
 	case head.Kind == "":
 		return &Error{Path: path, Line: root.Line, Err: errors.New("kind is missing")}
 	case head.Kind != Kind:
-		return f.other(root, Document{Path: path, Line: root.Line, APIVersion: head.APIVersion, Kind: head.Kind, Name: head.Metadata.Name})
+		return f.other(root, Document{Path: path, Line: root.Line, APIVersion: head.APIVersion, Kind: head.Kind,
+			Name: head.Metadata.Name, Namespace: head.Metadata.Namespace})
 	case head.APIVersion != APIVersion:
 		return &Error{Path: path, Line: root.Line, Stage: head.Metadata.Name, Field: "apiVersion",
 			Err: fmt.Errorf("want %s, got %q", APIVersion, head.APIVersion)}
@@ -109,13 +111,14 @@ func (f *File) other(root *yaml.Node, d Document) error {
 	if err != nil {
 		return &Error{Path: d.Path, Line: d.Line, Err: fmt.Errorf("%s %s: %w", d.Kind, d.Name, err)}
 	}
+	d.root, d.lines = root, map[string]int{"": root.Line}
 	f.Others = append(f.Others, d)
 	return nil
 }
 
 // decode reads the stage's document and checks it.
 func (s *Stage) decode(root *yaml.Node) error {
-	d := decoder{stage: s}
+	d := decoder{about: Error{Path: s.Path, Stage: s.Name}, lines: s.lines}
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		key, value := root.Content[i], root.Content[i+1]
 		switch key.Value {

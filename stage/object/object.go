@@ -50,8 +50,10 @@ type Node struct {
 	Ready         []byte   // status of the condition Ready; empty without one
 	Taints        [][]byte // keys
 	Unschedulable bool
-	HasInternalIP bool
+	InternalIP    []byte   // its first address of that type
 	HasHostname   bool
+	HasCapacity   bool
+	HasInfo       bool // it names the version of its kubelet
 }
 
 func (m *Meta) reset() { *m = Meta{Owners: m.Owners[:0]} }
@@ -217,8 +219,12 @@ func (n *Node) decodeStatus(raw []byte) error {
 	w := walk{rest: raw}
 	for w.next() {
 		switch w.num {
+		case 1:
+			n.HasCapacity = true
 		case 3:
 			n.Phase = w.data
+		case 7:
+			n.HasInfo = len(text(w.data, 7)) > 0
 		case 4:
 			if string(text(w.data, 1)) == "Ready" {
 				n.Ready = text(w.data, 2)
@@ -226,11 +232,32 @@ func (n *Node) decodeStatus(raw []byte) error {
 		case 5:
 			switch string(text(w.data, 1)) {
 			case "InternalIP":
-				n.HasInternalIP = true
+				if n.InternalIP == nil {
+					n.InternalIP = text(w.data, 2)
+				}
 			case "Hostname":
 				n.HasHostname = true
 			}
 		}
 	}
 	return w.err
+}
+
+// Pairs calls f for each label (of annotations: notes) of any object's message.
+func Pairs(raw []byte, notes bool, f func(key, value []byte)) {
+	field := uint64(11)
+	if notes {
+		field = 12
+	}
+	w := walk{rest: raw}
+	for w.next() {
+		if w.num != 1 {
+			continue
+		}
+		for m := (walk{rest: w.data}); m.next(); {
+			if m.num == field {
+				f(entry(m.data))
+			}
+		}
+	}
 }

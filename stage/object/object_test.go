@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
@@ -105,7 +106,7 @@ func TestDecodeNode(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "node-000001", UID: "u", ResourceVersion: "9"},
 		Spec:       corev1.NodeSpec{Unschedulable: true, Taints: []corev1.Taint{{Key: "a", Effect: "NoSchedule"}, {Key: "b"}}},
 		Status: corev1.NodeStatus{
-			Phase:      corev1.NodeRunning,
+			Phase: corev1.NodeRunning, Capacity: corev1.ResourceList{"cpu": resource.MustParse("1")}, NodeInfo: corev1.NodeSystemInfo{KubeletVersion: "v1"},
 			Conditions: []corev1.NodeCondition{{Type: "Ready", Status: "Unknown"}, {Type: "DiskPressure", Status: "False"}},
 			Addresses:  []corev1.NodeAddress{{Type: "InternalIP", Address: "10.1.0.0"}},
 		},
@@ -115,7 +116,7 @@ func TestDecodeNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(got.Name) != want.Name || string(got.Ready) != "Unknown" || string(got.Phase) != "Running" || !got.Unschedulable ||
-		len(got.Taints) != 2 || string(got.Taints[1]) != "b" || !got.HasInternalIP || got.HasHostname || got.Version != 9 {
+		len(got.Taints) != 2 || string(got.Taints[1]) != "b" || string(got.InternalIP) != "10.1.0.0" || got.HasHostname || !got.HasCapacity || !got.HasInfo || got.Version != 9 {
 		t.Errorf("got %+v", got)
 	}
 }

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/windtunnel/windtunnel/clock"
+	"github.com/windtunnel/windtunnel/observe/usage"
+	"github.com/windtunnel/windtunnel/plane"
+	"github.com/windtunnel/windtunnel/plane/component"
+	"github.com/windtunnel/windtunnel/plane/process"
+	"github.com/windtunnel/windtunnel/scenario"
+	"github.com/windtunnel/windtunnel/wire"
+)
+
+// flight is one side on one fresh plane.
+type flight struct {
+	options  options
+	clock    clock.Clock
+	side     *running
+	plane    *plane.Plane
+	requests *requests
+	seen     *observer
+	idle     float64 // CPU seconds a second of the side while only leases are renewed
+	fewer    memory  // of the side, with the pods that were asked for at a rate
+	out      measures
+}
+
+// plane is what both sides fly on: stock, but for its clients' own limits, which
+// would otherwise be what is measured.
+func (o options) plane() scenario.Plane {
+	calls := strconv.Itoa(o.calls)
+	own := scenario.Component{Flags: map[string]string{"kube-api-qps": calls, "kube-api-burst": calls}}
+	return scenario.Plane{
+		Durability: "memory",
+		Components: map[string]scenario.Component{component.Scheduler: own, component.ControllerManager: own},
+	}
+}
+
+// fly boots a plane, starts the side and takes it through the phases. Whatever
+// ends it, plane, side and files are gone afterwards.
+func fly(ctx context.Context, s side, o options) (out measures, err error) {
+	keeper, err := process.StartKeeper(o.bin, os.TempDir())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, keeper.Close()) }()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	c := clock.Start()
+	p, err := plane.Start(ctx, o.plane(), plane.Options{LogDir: filepath.Join(keeper.Dir(), "logs"), Executable: o.bin, Clock: c})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, p.Close()) }()
+	f := &flight{options: o, clock: c, plane: p, seen: newObserver(c), out: measures{}}
+	if f.requests, err = newRequests(p.Endpoint(plane.Load), c); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.requests.Close()) }()
+	if err := f.requests.prepare(ctx); err != nil {
+		return nil, err
+	}
+	watches, err := wire.New(p.Endpoint(plane.Observe), wire.Options{UserAgent: "bench-fleet", Clock: c})
+	if err != nil {
+		return nil, err
+	}
+	defer watches.Close()
+	kubeconfig := filepath.Join(keeper.Dir(), "kubeconfig")
+	if err := p.Endpoint(plane.Admin).WriteKubeconfig(kubeconfig); err != nil {
+		return nil, err
+	}
+	if f.side, err = s.start(kubeconfig, keeper); err != nil {
+		return nil, err
+	}
+	defer f.side.Stop(5 * time.Second)
+	end := f.guard(ctx, cancel, watches)
+	err = f.phases(ctx)
+	cancel(err)
+	return f.out, errors.Join(err, end())
+}
+
+// guard follows the plane and the side and ends the flight when one of them
+// ends. The function that it returns waits for the followers.
+func (f *flight) guard(ctx context.Context, cancel context.CancelCauseFunc, watches *wire.Client) (end func() error) {
+	dead, watched := make(chan struct{}), make(chan error, 1)
+	go func() {
+		defer close(dead)
+		select {
+		case <-f.side.Done():
+			cancel(fmt.Errorf("the side's process ended: %w", f.side.Err()))
+		case d := <-f.plane.Died():
+			cancel(fmt.Errorf("the plane's %s ended: %w", d.Component, d.Err))
+		case <-ctx.Done():
+		}
+	}()
+	go func() {
+		err := f.seen.follow(ctx, watches)
+		if err != nil {
+			cancel(err)
+		}
+		watched <- err
+	}()
+	return func() error {
+		<-dead
+		return <-watched
+	}
+}
+
+// meter is what the side and the API server had used at a moment, or between
+// two: at is then how long.
+type meter struct {
+	at        clock.Time
+	side, api float64 // CPU seconds
+}
+
+func (f *flight) meter() (m meter, err error) {
+	side, err := usage.Of(f.side.PID())
+	if err != nil {
+		return m, err
+	}
+	server, _ := f.plane.Component(component.APIServer)
+	api, err := usage.Of(server.PID)
+	return meter{f.clock.Now(), side.CPUSeconds, api.CPUSeconds}, err
+}
+
+// others returns the CPU seconds that the machine has worked for nobody of this
+// flight: what disturbs it.
+func (f *flight) others() (float64, error) {
+	rest := usage.Busy()
+	pids := []int{os.Getpid(), f.side.PID()}
+	for _, c := range f.plane.Components() {
+		pids = append(pids, c.PID)
+	}
+	for _, pid := range pids {
+		u, err := usage.Of(pid)
+		if err != nil {
+			return 0, err
+		}
+		rest -= u.CPUSeconds
+	}
+	return rest, nil
+}
+
+// since returns what was used from m until now.
+func (f *flight) since(m meter) (used meter, err error) {
+	now, err := f.meter()
+	return meter{clock.Time(now.at.Sub(m.at)), now.side - m.side, now.api - m.api}, err
+}

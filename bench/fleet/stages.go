@@ -1,0 +1,254 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/windtunnel/windtunnel/clock"
+	"github.com/windtunnel/windtunnel/stage"
+	"github.com/windtunnel/windtunnel/stage/kwok"
+	"github.com/windtunnel/windtunnel/stage/machine"
+	"github.com/windtunnel/windtunnel/stage/object"
+)
+
+// figure is what a stage engine takes for one object, in nanoseconds; the command
+// of module bench/kwok writes the same of kwok's.
+type figure struct {
+	Name  string  `json:"name"`
+	Stage string  `json:"stage"`    // that plays
+	Match float64 `json:"match_ns"` // choose the stage, for an object that is read
+	Play  float64 `json:"play_ns"`  // choose it, take its delay and write its bodies
+	Wire  float64 `json:"wire_ns"`  // the same from the object's bytes
+}
+
+// subject is an object with the calls that are timed.
+type subject struct {
+	name, stage       string
+	match, play, wire func() error
+}
+
+var errNoStage = errors.New("no stage matches")
+
+// ownFigures times windtunnel's engine: the general path on all objects, and the
+// typed path on those that it serves.
+func ownFigures(o options) (general, typed []figure, err error) {
+	all, fast, err := subjects(o.stages, o.inputs)
+	if err != nil {
+		return nil, nil, err
+	}
+	c := clock.Start()
+	time := func(subjects []subject) (out []figure, err error) {
+		for _, s := range subjects {
+			f := figure{Name: s.name, Stage: s.stage}
+			for _, t := range []struct {
+				call func() error
+				ns   *float64
+			}{{s.match, &f.Match}, {s.play, &f.Play}, {s.wire, &f.Wire}} {
+				if *t.ns, err = timed(c, o.each, t.call); err != nil {
+					return nil, fmt.Errorf("%s: %w", s.name, err)
+				}
+			}
+			out = append(out, f)
+		}
+		return out, nil
+	}
+	if general, err = time(all); err != nil {
+		return nil, nil, err
+	}
+	typed, err = time(fast)
+	return general, typed, err
+}
+
+// timed returns the nanoseconds that a call takes, measured for at least each.
+func timed(c clock.Clock, each time.Duration, call func() error) (float64, error) {
+	for n := 1; ; n *= 2 {
+		begin := c.Now()
+		for range n {
+			if err := call(); err != nil {
+				return 0, err
+			}
+		}
+		if took := c.Now().Sub(begin); took >= each/2 {
+			return float64(took) / float64(n), nil
+		}
+	}
+}
+
+// subjects reads the objects INPUTS/KIND/SET/*.json and compiles the stages
+// STAGES/KIND/SET/*.yaml for them.
+func subjects(stages, inputs string) (general, typed []subject, err error) {
+	files, err := filepath.Glob(filepath.Join(inputs, "*", "*", "*.json"))
+	if err != nil || len(files) == 0 {
+		return nil, nil, fmt.Errorf("no objects in %s (%w)", inputs, err)
+	}
+	for _, path := range files {
+		set, err := filepath.Rel(inputs, filepath.Dir(path))
+		if err != nil {
+			return nil, nil, err
+		}
+		name := filepath.ToSlash(filepath.Join(set, strings.TrimSuffix(filepath.Base(path), ".json")))
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			return nil, nil, err
+		}
+		m, err := compiled(filepath.Join(stages, set))
+		if err != nil {
+			return nil, nil, err
+		}
+		s, err := generalSubject(name, m, raw)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", name, err)
+		}
+		general = append(general, s)
+		t, ok, err := typedSubject(filepath.ToSlash(set), m, raw)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", name, err)
+		}
+		if ok {
+			t.name = name
+			typed = append(typed, t)
+		}
+	}
+	return general, typed, nil
+}
+
+func compiled(folder string) (*machine.Machine, error) {
+	files, err := stageFiles(folder)
+	if err != nil {
+		return nil, err
+	}
+	f, err := kwok.Read(files...)
+	if err != nil {
+		return nil, err
+	}
+	return machine.Compile(f.Stages)
+}
+
+// moment is the time that goes into bodies.
+func moment() time.Time { return time.Unix(1767323045, 0).UTC() }
+
+func chance() *rand.Rand { return rand.New(rand.NewPCG(1, 1)) }
+
+// generalSubject plays any stage on a tree of JSON.
+func generalSubject(name string, m *machine.Machine, raw []byte) (s subject, err error) {
+	tree, err := machine.Decode(raw)
+	if err != nil {
+		return s, err
+	}
+	now, rng := moment(), chance()
+	env := &machine.Env{Now: now, Start: now, Version: "bench"}
+	play := func(tree map[string]any) error {
+		c, err := m.Match(tree, now, rng)
+		if err != nil || c.Stage == nil {
+			return errors.Join(errNoStage, err)
+		}
+		for step := range c.Stage.Steps() {
+			if _, err := c.Stage.Play(step, tree, env); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	c, err := m.Match(tree, now, rng)
+	if err != nil || c.Stage == nil {
+		return s, errors.Join(errNoStage, err)
+	}
+	return subject{
+		name: name, stage: c.Stage.Name(),
+		match: func() error { _, err := m.Match(tree, now, rng); return err },
+		play:  func() error { return play(tree) },
+		wire: func() error {
+			tree, err := machine.Decode(raw)
+			if err != nil {
+				return err
+			}
+			return play(tree)
+		},
+	}, nil
+}
+
+// typedSubject plays the stages that have a typed form on a view of protobuf: of
+// pods whatever TypedPods takes, of nodes the built-in set fast, which does what
+// kwok's node/fast does. Not ok when there is none.
+func typedSubject(set string, m *machine.Machine, raw []byte) (subject, bool, error) {
+	switch set {
+	case "node/fast":
+		wire, err := protobuf(raw, &corev1.Node{})
+		if err != nil {
+			return subject{}, false, err
+		}
+		s := typedCalls(wire, object.DecodeNode, stage.Fast().Node, stage.Fast().RenderNode)
+		return s, true, s.wire()
+	default:
+		pods, ok := stage.TypedPods(m.Stages(machine.Resource{APIVersion: "v1", Kind: "Pod"}))
+		if !ok || !strings.HasPrefix(set, "pod/") {
+			return subject{}, false, nil
+		}
+		wire, err := protobuf(raw, &corev1.Pod{})
+		if err != nil {
+			return subject{}, false, err
+		}
+		s := typedCalls(wire, object.DecodePod, pods.Pod, pods.RenderPod)
+		return s, true, s.wire()
+	}
+}
+
+// typedCalls are the timed calls on a view of type V. As in the fleet, one view
+// and one buffer serve all objects.
+func typedCalls[V any](wire []byte, decode func([]byte, *V) error, choose func(*V, *rand.Rand) stage.Choice,
+	render func([]byte, stage.Choice, *V, stage.Env) stage.Effect) subject {
+	view, rng, env := new(V), chance(), stage.Env{Now: moment(), Addresses: fixed{}}
+	var body []byte
+	play := func() error {
+		c := choose(view, rng)
+		if c.None() {
+			return errNoStage
+		}
+		if e := render(body[:0], c, view, env); e.Kind == stage.Patch {
+			body = e.Body
+		}
+		return nil
+	}
+	if err := decode(wire, view); err != nil {
+		return subject{wire: func() error { return err }}
+	}
+	return subject{
+		stage: choose(view, rng).Stage(),
+		match: func() error {
+			if choose(view, rng).None() {
+				return errNoStage
+			}
+			return nil
+		},
+		play: play,
+		wire: func() error {
+			if err := decode(wire, view); err != nil {
+				return err
+			}
+			return play()
+		},
+	}
+}
+
+// protobuf returns an object's protobuf form.
+func protobuf(raw []byte, into interface{ Marshal() ([]byte, error) }) ([]byte, error) {
+	if err := json.Unmarshal(raw, into); err != nil {
+		return nil, fmt.Errorf("read object: %w", err)
+	}
+	return into.Marshal()
+}
+
+// fixed gives all objects the same addresses.
+type fixed struct{}
+
+func (fixed) Host([]byte) netip.Addr     { return netip.AddrFrom4([4]byte{10, 1, 2, 3}) }
+func (fixed) Pod(*object.Pod) netip.Addr { return netip.AddrFrom4([4]byte{10, 4, 5, 6}) }

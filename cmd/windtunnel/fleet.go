@@ -1,0 +1,225 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/windtunnel/windtunnel/clock"
+	"github.com/windtunnel/windtunnel/endpoint"
+	"github.com/windtunnel/windtunnel/experiment"
+	"github.com/windtunnel/windtunnel/fleet"
+	"github.com/windtunnel/windtunnel/fleet/configuration"
+	"github.com/windtunnel/windtunnel/record"
+	"github.com/windtunnel/windtunnel/scenario"
+	"github.com/windtunnel/windtunnel/stage/builtin"
+	"github.com/windtunnel/windtunnel/stage/kwok"
+	"github.com/windtunnel/windtunnel/stage/machine"
+	"github.com/windtunnel/windtunnel/unit"
+)
+
+// fleetFlags are the flags of the verb fleet that kwok does not have.
+type fleetFlags struct {
+	stages      []string
+	shard       string
+	traffic     string
+	connections int
+	seed        uint64
+	records     string
+}
+
+// fleetVerb keeps the nodes of any cluster alive, with kwok's flags.
+func fleetVerb(env *environment) *cobra.Command {
+	var own fleetFlags
+	verb := &cobra.Command{
+		Use:   "fleet",
+		Short: "Keep simulated nodes of any cluster alive, in place of the kwok controller",
+		Long: "fleet takes kwok's flags and configuration files and does what the kwok controller does:\n" +
+			"it renews the leases of the nodes that it manages, reports them Ready and plays stages on\n" +
+			"them, on their pods and on anything else. Several instances share the work with --shard.",
+		Example: "  windtunnel fleet --kubeconfig ~/.kube/config --manage-all-nodes\n" +
+			"  windtunnel fleet --manage-nodes-with-annotation-selector kwok.x-k8s.io/node=fake --config stages.yaml\n" +
+			"  windtunnel fleet --manage-all-nodes --shard 1/3   # the first of three instances",
+		Args: cobra.NoArgs,
+	}
+	flags := configuration.Register(verb.Flags())
+	verb.Flags().StringSliceVar(&own.stages, "stages", []string{"fast"}, "built-in sets of stages ("+strings.Join(builtin.Names(), ", ")+") when no configuration holds any")
+	verb.Flags().StringVar(&own.shard, "shard", "", "do the K-th part of S, `K/S` from 1: nodes and pods are shared by the hash of their uid")
+	verb.Flags().StringVar(&own.traffic, "traffic", "minimal", "what nodes ask of the API server: minimal or kubelet")
+	verb.Flags().IntVar(&own.connections, "connections", 0, "that the nodes share, at most (default 64)")
+	verb.Flags().Uint64Var(&own.seed, "seed", scenario.DefaultSeed, "of delays and choices")
+	verb.Flags().StringVar(&own.records, "records", "", "keep every call in this `file`")
+	verb.RunE = func(cmd *cobra.Command, _ []string) error {
+		ctx, cancel := env.interruptible(cmd.Context(), "stopping", func() { os.Exit(exitUnknown) })
+		defer cancel()
+		c, err := flags.Load(os.Stdin)
+		if err != nil {
+			return err
+		}
+		return runFleet(ctx, env, c, own)
+	}
+	return verb
+}
+
+// fleetRun is the verb fleet under way.
+type fleetRun struct {
+	*configuration.Configuration
+	own     fleetFlags
+	log     *slog.Logger
+	out     io.Writer
+	options fleet.Options
+	config  scenario.Fleet
+	stages  chan []*kwok.Stage // from files at first, then whenever the cluster's change
+}
+
+// runFleet keeps nodes alive until ctx ends.
+func runFleet(ctx context.Context, env *environment, c *configuration.Configuration, own fleetFlags) (err error) {
+	r := &fleetRun{Configuration: c, own: own, out: env.stderr, stages: make(chan []*kwok.Stage, 1)}
+	level, err := c.Options.Level()
+	if err != nil {
+		return err
+	}
+	r.log = slog.New(slog.NewTextHandler(env.stderr, &slog.HandlerOptions{Level: level}))
+	for _, note := range append(c.Notes, c.Options.Ignored()...) {
+		r.log.Warn(note)
+	}
+	if err := r.prepare(); err != nil {
+		return err
+	}
+	if own.records != "" {
+		if r.options.Records, err = record.Create(own.records); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, r.options.Records.Close()) }()
+	}
+	err = r.keep(ctx)
+	if errors.Is(context.Cause(ctx), experiment.ErrInterrupted) {
+		return nil
+	}
+	return err
+}
+
+// prepare says what the fleet needs to know, as far as files and flags tell.
+func (r *fleetRun) prepare() error {
+	o := &r.Configuration.Options
+	ep, err := clusterOf(o)
+	if err != nil {
+		return err
+	}
+	r.options = fleet.Options{
+		Endpoint: ep, Clock: clock.Start(), Log: r.log, Seed: r.own.seed, Connections: r.own.connections,
+		NodePort: o.NodePort, Version: version,
+	}
+	if o.NodeIP != "" {
+		r.options.NodeIP = netip.MustParseAddr(o.NodeIP) // checked when it was read
+	}
+	r.config = scenario.Fleet{Lease: unit.Duration(time.Duration(o.NodeLeaseDurationSeconds) * time.Second), Traffic: r.own.traffic}
+	r.options.Manage, err = managed(o, r.own.shard)
+	return err
+}
+
+// keep keeps the nodes alive. Other stages from the cluster begin a new fleet:
+// it finds the nodes as the one before left them.
+func (r *fleetRun) keep(ctx context.Context) error {
+	next := r.Objects.Stages
+	for ctx.Err() == nil {
+		f, err := r.start(ctx, next)
+		if err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+		case next = <-r.stages:
+		}
+		if err := f.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// start compiles stages and starts a fleet that plays them.
+func (r *fleetRun) start(ctx context.Context, stages []*kwok.Stage) (*fleet.Fleet, error) {
+	file := &kwok.File{Stages: stages}
+	if len(stages) == 0 {
+		var err error
+		if file, err = builtin.Sets(r.own.stages, "."); err != nil {
+			return nil, err
+		}
+	}
+	m, err := machine.Compile(file.Stages)
+	if err != nil {
+		return nil, err
+	}
+	o := r.options
+	o.Stages, o.Objects = m, file.Others
+	f, err := fleet.Start(ctx, r.config, o)
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(r.out, "keeping the nodes of %s alive with %d stages; Ctrl-C ends it\n", o.Endpoint.Server(), len(file.Stages))
+	return f, nil
+}
+
+// clusterOf returns the endpoint that kubeconfig and master say.
+func clusterOf(o *configuration.Options) (endpoint.Endpoint, error) {
+	path := o.Kubeconfig
+	if path == "" {
+		path = os.Getenv("KUBECONFIG")
+	}
+	if path == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return endpoint.Endpoint{}, fmt.Errorf("kubeconfig: %w", err)
+		}
+		path = filepath.Join(home, ".kube", "config")
+	}
+	ep, err := endpoint.FromKubeconfig(path, "")
+	if err != nil || o.Master == "" {
+		return ep, err
+	}
+	return ep.At(o.Master), nil
+}
+
+// managed returns what the options say about which nodes are kept alive.
+func managed(o *configuration.Options, shard string) (*fleet.Manage, error) {
+	m := &fleet.Manage{All: o.ManageAllNodes, Single: o.ManageSingleNode}
+	for _, s := range []struct {
+		text string
+		into *labels.Selector
+	}{
+		{o.ManageNodesWithLabelSelector, &m.Labels},
+		{o.ManageNodesWithAnnotationSelector, &m.Annotations},
+		{o.DisregardStatusWithLabelSelector, &m.DisregardLabels},
+		{o.DisregardStatusWithAnnotationSelector, &m.DisregardAnnotations},
+	} {
+		if s.text == "" {
+			continue
+		}
+		parsed, err := labels.Parse(s.text)
+		if err != nil {
+			return nil, fmt.Errorf("selector %q: %w", s.text, err)
+		}
+		*s.into = parsed
+	}
+	if shard != "" {
+		if _, err := fmt.Sscanf(shard, "%d/%d", &m.Shard, &m.Shards); err != nil || m.Shard < 1 || m.Shard > m.Shards {
+			return nil, fmt.Errorf("shard %q: want K/S such as 1/3, K from 1 to S", shard)
+		}
+		m.Shard--
+	}
+	if !m.All && m.Single == "" && m.Labels == nil && m.Annotations == nil {
+		return nil, errors.New("no nodes: give --manage-all-nodes, --manage-single-node, --manage-nodes-with-label-selector or --manage-nodes-with-annotation-selector")
+	}
+	return m, m.Validate()
+}

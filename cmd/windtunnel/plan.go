@@ -1,0 +1,25 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/windtunnel/windtunnel/experiment"
+)
+
+// printPlan prints what a run would send, and starts nothing. What cannot be
+// met on this machine makes it a fault.
+func printPlan(env *environment, options experiment.Options) error {
+	f, err := experiment.Plan(options)
+	if err != nil {
+		return err
+	}
+	if err := f.Estimate.Write(env.stdout); err != nil {
+		return err
+	}
+	var unmet []error
+	for _, sentence := range f.Unmet {
+		unmet = append(unmet, fmt.Errorf("%s: cannot be met: %s", options.File, sentence))
+	}
+	return errors.Join(unmet...)
+}

@@ -1,0 +1,203 @@
+package configuration
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// flag is one of kwok's flags.
+type flag struct {
+	name  string
+	usage string
+	field func(*Options) any // pointer to what it sets
+}
+
+// flags are kwok's, and client-ca-file.
+func flags() []flag {
+	return []flag{
+		{"cidr", "network that pods without an address of their own get theirs from", func(o *Options) any { return &o.CIDR }},
+		{"client-ca-file", "file of certificate authorities; only clients that one of them has signed are answered", func(o *Options) any { return &o.ClientCAFile }},
+		{"disregard-status-with-annotation-selector", "has no meaning here", func(o *Options) any { return &o.DisregardStatusWithAnnotationSelector }},
+		{"disregard-status-with-label-selector", "has no meaning here", func(o *Options) any { return &o.DisregardStatusWithLabelSelector }},
+		{"enable-crds", "kinds of objects that come from the cluster and not from files, such as Stage,Logs", func(o *Options) any { return &o.EnableCRDs }},
+		{"kubeconfig", "kubeconfig file of the cluster", func(o *Options) any { return &o.Kubeconfig }},
+		{"manage-all-nodes", "manage every node of the cluster", func(o *Options) any { return &o.ManageAllNodes }},
+		{"manage-nodes-with-annotation-selector", "manage the nodes whose annotations match", func(o *Options) any { return &o.ManageNodesWithAnnotationSelector }},
+		{"manage-nodes-with-label-selector", "manage the nodes whose labels match", func(o *Options) any { return &o.ManageNodesWithLabelSelector }},
+		{"manage-single-node", "manage the node of this name", func(o *Options) any { return &o.ManageSingleNode }},
+		{"master", "address of the API server, before that of the kubeconfig", func(o *Options) any { return &o.Master }},
+		{"node-ip", "address that nodes give as theirs", func(o *Options) any { return &o.NodeIP }},
+		{"node-lease-duration-seconds", "how long a node's lease holds, in seconds; 0 for no leases", func(o *Options) any { return &o.NodeLeaseDurationSeconds }},
+		{"node-name", "host name that nodes give as theirs", func(o *Options) any { return &o.NodeName }},
+		{"node-port", "port that nodes give as their kubelet's", func(o *Options) any { return &o.NodePort }},
+		{"server-address", "host:port to serve logs, exec, attach, port-forward and metrics on", func(o *Options) any { return &o.ServerAddress }},
+		{"tls-cert-file", "certificate of that server; without one it makes its own", func(o *Options) any { return &o.TLSCertFile }},
+		{"tls-private-key-file", "key of that certificate", func(o *Options) any { return &o.TLSPrivateKeyFile }},
+		{"tracing-endpoint", "has no meaning here", func(o *Options) any { return &o.TracingEndpoint }},
+		{"tracing-sampling-rate-per-million", "has no meaning here", func(o *Options) any { return &o.TracingSamplingRatePerMillion }},
+		{"v", "level of the log: DEBUG, INFO, WARN, ERROR, or a number such as -4", func(o *Options) any { return &o.Verbosity }},
+	}
+}
+
+// Flags are kwok's flags on a flag set.
+type Flags struct {
+	set   *pflag.FlagSet
+	given Options // what the flags say; only of those that were given
+}
+
+// Register adds kwok's flags to a flag set. Their values are known after it was
+// parsed: call Load then.
+func Register(set *pflag.FlagSet) *Flags {
+	f := &Flags{set: set, given: Default()}
+	for _, one := range flags() {
+		switch p := one.field(&f.given).(type) {
+		case *string:
+			set.StringVarP(p, one.name, shorthand(one.name), *p, one.usage)
+		case *bool:
+			set.BoolVar(p, one.name, *p, one.usage)
+		case *int:
+			set.IntVar(p, one.name, *p, one.usage)
+		case *uint:
+			set.UintVar(p, one.name, *p, one.usage)
+		case *int32:
+			set.Int32Var(p, one.name, *p, one.usage)
+		case *[]string:
+			set.StringSliceVar(p, one.name, *p, one.usage)
+		}
+	}
+	set.StringSliceVarP(&f.given.Config, "config", "c", nil,
+		"configuration files of several YAML documents, or folders with a kustomization.yaml; - is the standard input")
+	return f
+}
+
+// shorthand is the flag of one letter; kwok has it for v alone.
+func shorthand(name string) string {
+	if len(name) == 1 {
+		return name
+	}
+	return ""
+}
+
+// Load reads the files that the flags name and returns what flags, files and
+// defaults say together: a flag that was given comes before the files, these
+// before the defaults. stdin is read when a file is named -. The error joins
+// all that is wrong.
+func (f *Flags) Load(stdin io.Reader) (*Configuration, error) {
+	paths, err := f.paths()
+	if err != nil {
+		return nil, err
+	}
+	c, err := Read(stdin, paths...)
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range flags() {
+		if f.set.Changed(one.name) {
+			override(one.field(&c.Options), one.field(&f.given))
+		}
+	}
+	c.Options.Config = paths
+	if err := c.kubeconfig(f.set.Changed("kubeconfig")); err != nil {
+		return nil, err
+	}
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// paths returns the files to read: kwok's own file in the home folder comes
+// first where there is one.
+func (f *Flags) paths() ([]string, error) {
+	var out []string
+	own, err := ownFile()
+	if err == nil {
+		if _, err := os.Stat(own); err == nil {
+			out = append(out, own)
+		}
+	}
+	for _, given := range f.given.Config {
+		path, err := expand(given)
+		if err != nil {
+			return nil, fmt.Errorf("config: %w", err)
+		}
+		if path != own {
+			out = append(out, path)
+		} else if len(out) == 0 {
+			return nil, fmt.Errorf("config: there is no file %s", own)
+		}
+	}
+	return out, nil
+}
+
+// ownFile is where kwok looks for its configuration.
+func ownFile() (string, error) {
+	folder := os.Getenv("KWOK_WORKDIR")
+	if folder == "" {
+		folder = "~/.kwok"
+	}
+	return expand(filepath.Join(folder, "kwok.yaml"))
+}
+
+// expand puts the home folder in the place of a leading ~.
+func expand(path string) (string, error) {
+	rest, home := strings.CutPrefix(path, "~")
+	if !home || (rest != "" && rest[0] != '/') {
+		return path, nil
+	}
+	folder, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", path, err)
+	}
+	return filepath.Join(folder, rest), nil
+}
+
+// kubeconfig finds the file that says where the cluster is. One that was given
+// and is not there is passed over, as kwok does, and noted.
+func (c *Configuration) kubeconfig(given bool) error {
+	if !given {
+		c.Options.Kubeconfig = os.Getenv("KUBECONFIG")
+		if c.Options.Kubeconfig == "" {
+			c.Options.Kubeconfig = "~/.kube/config"
+		}
+	}
+	if c.Options.Kubeconfig == "" {
+		return nil
+	}
+	path, err := expand(c.Options.Kubeconfig)
+	if err != nil && given {
+		return fmt.Errorf("kubeconfig: %w", err)
+	}
+	info, err := os.Stat(path)
+	if err == nil && !info.IsDir() {
+		c.Options.Kubeconfig = path
+		return nil
+	}
+	c.Options.Kubeconfig = ""
+	if given {
+		c.Notes = append(c.Notes, fmt.Sprintf("kubeconfig: there is no file %s: it is passed over", path))
+	}
+	return nil
+}
+
+func override(to, from any) {
+	switch to := to.(type) {
+	case *string:
+		*to = *from.(*string)
+	case *bool:
+		*to = *from.(*bool)
+	case *int:
+		*to = *from.(*int)
+	case *uint:
+		*to = *from.(*uint)
+	case *int32:
+		*to = *from.(*int32)
+	case *[]string:
+		*to = *from.(*[]string)
+	}
+}

@@ -1,0 +1,21 @@
+package player
+
+// Kept is how many bytes of objects a player keeps.
+func Kept(p *Player) (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, e := range p.entries {
+		n += len(e.raw)
+	}
+	return n
+}
+
+// Hurry lets every stage that waits play at once.
+func Hurry(p *Player) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, e := range p.entries {
+		p.wheel.Set(&e.Timer, 0)
+	}
+	go func() { p.notes <- note{list: 1} }() // wakes the loop
+}

@@ -1,0 +1,32 @@
+package load
+
+// Token scans a list that comes in pieces of a size and returns the token of
+// the next page.
+func Token(list []byte, size int) string {
+	var s scan
+	s.begin("/", "")
+	pieces(list, size, s.write)
+	return s.token()
+}
+
+// Count counts the events and the bookmarks of a watch that comes in pieces of a
+// size.
+func Count(stream []byte, size int) (events, bookmarks int) {
+	var f frames
+	pieces(stream, size, func(p []byte) {
+		e, b := f.write(p)
+		events, bookmarks = events+e, bookmarks+b
+	})
+	return events, bookmarks
+}
+
+func pieces(p []byte, size int, write func([]byte)) {
+	for len(p) > 0 {
+		n := min(max(1, size), len(p))
+		write(p[:n])
+		p = p[n:]
+	}
+}
+
+// MaxWaiting is how many calls wait for another try without a slot.
+const MaxWaiting = maxWaiting

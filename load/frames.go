@@ -1,0 +1,84 @@
+package load
+
+import (
+	"bytes"
+	"encoding/binary"
+)
+
+// frames counts the events of a watch that passes by, in pieces of any size:
+// lines of JSON, or protobuf behind four bytes of length.
+type frames struct {
+	events int // without bookmarks
+	bytes  int64
+
+	known    bool
+	protobuf bool
+	size     []byte // of protobuf: the bytes of the length
+	left     int    // of protobuf: of the frame
+	head     []byte // the frame's first bytes, which name the event's type
+}
+
+// headSize is how many bytes hold the type of an event in both forms.
+const headSize = 24
+
+// write takes the next piece and returns how many events and bookmarks ended in
+// it.
+func (f *frames) write(p []byte) (events, bookmarks int) {
+	f.bytes += int64(len(p))
+	if !f.known && len(p) > 0 {
+		f.known, f.protobuf = true, p[0] != '{'
+	}
+	for len(p) > 0 {
+		var whole bool
+		if f.protobuf {
+			p, whole = f.measured(p)
+		} else {
+			p, whole = f.line(p)
+		}
+		switch {
+		case !whole:
+		case bytes.Contains(f.head, []byte("BOOKMARK")):
+			bookmarks++
+		default:
+			events++
+		}
+		if whole {
+			f.head = f.head[:0]
+		}
+	}
+	f.events += events
+	return events, bookmarks
+}
+
+// keep takes what is missing of the frame's first bytes.
+func (f *frames) keep(p []byte) {
+	f.head = append(f.head, p[:min(len(p), headSize-len(f.head))]...)
+}
+
+// line reads up to the end of a line, and returns what is behind it.
+func (f *frames) line(p []byte) (rest []byte, whole bool) {
+	line, rest, whole := bytes.Cut(p, []byte{'\n'})
+	f.keep(line)
+	return rest, whole && len(f.head) > 0
+}
+
+// measured reads up to the end of a frame, and returns what is behind it.
+func (f *frames) measured(p []byte) (rest []byte, whole bool) {
+	if f.left == 0 {
+		n := min(4-len(f.size), len(p))
+		f.size = append(f.size, p[:n]...)
+		p = p[n:]
+		if len(f.size) < 4 {
+			return p, false
+		}
+		f.left = int(binary.BigEndian.Uint32(f.size))
+		f.size = f.size[:0]
+		if f.left == 0 {
+			return p, false
+		}
+	}
+	n := min(f.left, len(p))
+	f.keep(p[:n])
+	f.left -= n
+	return p[n:], f.left == 0
+}

@@ -1,0 +1,189 @@
+package load
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/url"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// scan finds the token of the next page in a list that passes by, JSON or
+// protobuf, in pieces of any size. It keeps nothing of the list itself.
+type scan struct {
+	path string // of the first page
+	from string // token of the page that is read
+	kind byte   // 0: not yet known
+	head []byte // of protobuf: up to the end of the list's metadata; of JSON: the text that is being read
+	next string
+
+	// JSON: where the scan is.
+	depth    int
+	array    [3]bool // at depths 1 and 2: in an array
+	key      bool    // the next text is a key
+	inText   bool
+	escaped  bool
+	metadata bool // in the value of the list's metadata
+	wanted   bool // in the value of its continue
+	ended    bool // nothing more is wanted
+}
+
+const (
+	scanJSON byte = iota + 1
+	scanProtobuf
+)
+
+// maxToken is how long a token may be; the server's are some hundred bytes.
+const maxToken = 64 << 10
+
+// begin prepares for a page of the list at path.
+func (s *scan) begin(path, token string) { *s = scan{path: path, from: token, head: s.head[:0]} }
+
+// page returns the path of the page.
+func (s *scan) page() string {
+	switch {
+	case s.from == "":
+		return s.path
+	case strings.Contains(s.path, "?"):
+		return s.path + "&continue=" + url.QueryEscape(s.from)
+	}
+	return s.path + "?continue=" + url.QueryEscape(s.from)
+}
+
+// token returns that of the next page; empty when this was the last.
+func (s *scan) token() string { return s.next }
+
+// write takes the next piece.
+func (s *scan) write(p []byte) {
+	if s.ended || len(p) == 0 {
+		return
+	}
+	if s.kind == 0 {
+		s.kind = scanJSON
+		if p[0] == 'k' { // of the envelope's magic "k8s\x00"
+			s.kind = scanProtobuf
+		}
+	}
+	if s.kind == scanProtobuf {
+		s.protobuf(p)
+		return
+	}
+	for len(p) > 0 && !s.ended {
+		if s.inText {
+			p = s.text(p)
+		} else {
+			s.sign(p[0])
+			p = p[1:]
+		}
+	}
+}
+
+// text goes on to the end of a JSON text and returns what is behind it.
+func (s *scan) text(p []byte) []byte {
+	for i, c := range p {
+		switch {
+		case s.escaped:
+			s.escaped = false
+		case c == '\\':
+			s.escaped = true
+		case c == '"':
+			s.keep(p[:i])
+			s.inText = false
+			s.read()
+			return p[i+1:]
+		}
+	}
+	s.keep(p)
+	return nil
+}
+
+// keep takes a piece of a text that may be wanted.
+func (s *scan) keep(p []byte) {
+	if s.depth <= 2 && len(s.head)+len(p) <= maxToken {
+		s.head = append(s.head, p...)
+	}
+}
+
+// read looks at a whole text.
+func (s *scan) read() {
+	switch {
+	case s.depth == 1 && s.key:
+		s.metadata = string(s.head) == "metadata"
+	case s.depth == 2 && s.metadata && s.key:
+		s.wanted = string(s.head) == "continue"
+	case s.depth == 2 && s.metadata && s.wanted:
+		quoted := append(append([]byte{'"'}, s.head...), '"')
+		if json.Unmarshal(quoted, &s.next) != nil {
+			s.next = ""
+		}
+		s.ended = true
+	}
+	s.head = s.head[:0]
+}
+
+// sign looks at a byte outside of texts.
+func (s *scan) sign(c byte) {
+	switch c {
+	case '"':
+		s.inText = true
+	case '{', '[':
+		s.depth++
+		if s.depth <= 2 {
+			s.array[s.depth] = c == '['
+		}
+		s.key = c == '{'
+	case '}', ']':
+		if s.depth == 2 && s.metadata {
+			s.ended = true // the metadata is read, and had no token
+		}
+		s.depth--
+	case ':':
+		s.key = false
+	case ',':
+		s.key = s.depth > 0 && s.depth <= 2 && !s.array[s.depth]
+	}
+}
+
+// protobuf gathers the list's head: the envelope (magic, 1: kind, 2: the list)
+// and in the list 1: metadata, in which 3 is the token.
+func (s *scan) protobuf(p []byte) {
+	s.head = append(s.head, p[:min(len(p), maxToken-len(s.head))]...)
+	s.ended = len(s.head) == maxToken
+	b, ok := bytes.CutPrefix(s.head, []byte("k8s\x00"))
+	if !ok {
+		return
+	}
+	for {
+		n, kind, size := protowire.ConsumeTag(b)
+		if size < 0 || kind != protowire.BytesType {
+			return
+		}
+		b = b[size:]
+		if n == 2 {
+			break
+		}
+		if size = protowire.ConsumeFieldValue(n, kind, b); size < 0 {
+			return
+		}
+		b = b[size:]
+	}
+	_, size := protowire.ConsumeVarint(b) // the list's length: it need not be here
+	if size < 0 {
+		return
+	}
+	n, kind, tag := protowire.ConsumeTag(b[size:])
+	if tag < 0 {
+		return
+	}
+	metadata, whole := protowire.ConsumeBytes(b[size+tag:])
+	if n != 1 || kind != protowire.BytesType {
+		s.ended = true
+		return
+	}
+	if whole >= 0 {
+		s.ended = true
+		token, _ := field(metadata, 3) // of ListMeta
+		s.next = string(token)
+	}
+}

@@ -1,0 +1,219 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// spinning starts a process that keeps two threads busy.
+func spinning(t *testing.T, l Limits) *Process {
+	t.Helper()
+	p, err := Start(Spec{
+		Name: "spin", Path: os.Args[0], Args: []string{"child", "spin"},
+		LogFile: filepath.Join(t.TempDir(), "log"), Limits: l,
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Kill)
+	for range 1000 {
+		if raw, err := os.ReadFile(p.LogFile()); err == nil && strings.Contains(string(raw), "ready") {
+			return p
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatal("it does not start")
+	return nil
+}
+
+// cores returns how many cores the process uses for a while.
+func cores(p *Process, within time.Duration) float64 {
+	before, begin := cpuTime(p.pid), time.Now()
+	time.Sleep(within)
+	return (cpuTime(p.pid) - before).Seconds() / time.Since(begin).Seconds()
+}
+
+// tries is how often a share is measured until others leave the process that
+// much: the most is what counts, and it must never be above the share.
+const tries = 8
+
+// tooLittle fails, unless others want the whole machine.
+func tooLittle(t *testing.T, got, want float64) {
+	t.Helper()
+	var load float64
+	if raw, err := os.ReadFile("/proc/loadavg"); err == nil {
+		_, _ = fmt.Sscan(string(raw), &load) // 0 if it cannot be read: no excuse
+	}
+	if load > float64(runtime.NumCPU())+1 {
+		t.Skipf("uses %.3f cores of %.3f, on a machine with a load of %v", got, want, load)
+	}
+	t.Errorf("uses %.3f cores, want %.3f", got, want)
+}
+
+func checkShare(t *testing.T, p *Process, want float64) {
+	t.Helper()
+	var most float64
+	for range tries {
+		got := cores(p, time.Second)
+		if got > 1.15*want+0.005 {
+			t.Errorf("uses %.3f cores, want at most %.3f", got, want)
+			return
+		}
+		if most = max(most, got); most > 0.8*want {
+			return
+		}
+	}
+	tooLittle(t, most, want)
+}
+
+// checkFullSpeed wants more than any share that is tested.
+func checkFullSpeed(t *testing.T, p *Process) {
+	t.Helper()
+	var most float64
+	for range tries {
+		if most = max(most, cores(p, 500*time.Millisecond)); most > 0.6 {
+			return
+		}
+	}
+	tooLittle(t, most, 2)
+}
+
+func TestSlowHoldsTheShareAndIsUndone(t *testing.T) {
+	p := spinning(t, Limits{})
+	for _, share := range []float64{0.2, 0.05} { // the second without FullSpeed between
+		by, err := p.Slow(share)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Log(share, "by", by)
+		checkShare(t, p, share)
+	}
+	folder := slowFolder(t, p)
+	for range 2 {
+		if err := p.FullSpeed(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	checkFullSpeed(t, p)
+	if folder != "" {
+		if _, err := os.Stat(folder); err == nil {
+			t.Errorf("control group %s is left", folder)
+		}
+	}
+	if _, err := p.Slow(0.1); err != nil {
+		t.Fatal(err)
+	}
+	folder = slowFolder(t, p)
+	p.Kill()
+	if err := p.Err(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(folder); folder != "" && err == nil {
+		t.Errorf("control group %s outlives its process", folder)
+	}
+	if _, err := p.Slow(0.1); !errors.Is(err, os.ErrProcessDone) {
+		t.Errorf("Slow of a dead process: %v", err)
+	}
+	for _, bad := range []float64{0, -1} {
+		if _, err := p.Slow(bad); err == nil || errors.Is(err, os.ErrProcessDone) {
+			t.Errorf("%v cores: %v", bad, err)
+		}
+	}
+}
+
+// slowFolder returns the control group that was made for the process; empty if
+// it is slowed without one.
+func slowFolder(t *testing.T, p *Process) string {
+	t.Helper()
+	places, err := ownPlaces(Limits{CPU: 1})
+	if err != nil {
+		return ""
+	}
+	for _, parent := range places[0].parents {
+		dir := filepath.Join(parent, p.groupName()+"-slow")
+		if _, err := os.Stat(dir); err == nil {
+			return dir
+		}
+	}
+	return ""
+}
+
+func TestSlowBelowALimitGoesBackToTheLimit(t *testing.T) {
+	p := spinning(t, Limits{CPU: 0.5})
+	if !p.Limited() {
+		t.Skip(p.Warning())
+	}
+	for _, c := range []struct{ ask, want float64 }{{0.2, 0.2}, {1.5, 0.5}} {
+		if by, err := p.Slow(c.ask); err != nil || by != ByCgroup {
+			t.Fatal(by, err)
+		}
+		checkShare(t, p, c.want)
+	}
+	if err := p.FullSpeed(); err != nil {
+		t.Fatal(err)
+	}
+	checkShare(t, p, 0.5)
+}
+
+// Where no control group can be made, a governor keeps the share.
+func TestGovernorHoldsTheShare(t *testing.T) {
+	p := spinning(t, Limits{})
+	for _, share := range []float64{0.2} {
+		undo := p.governed(share)
+		checkShare(t, p, share)
+		if err := undo(); err != nil {
+			t.Fatal(err)
+		}
+		checkFullSpeed(t, p)
+	}
+}
+
+func TestGovernorLeavesAPausedProcessPaused(t *testing.T) {
+	p := spinning(t, Limits{})
+	undo := p.governed(0.3)
+	if err := p.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(20 * time.Millisecond)
+	if got := cores(p, 300*time.Millisecond); got > 0.01 {
+		t.Errorf("uses %.3f cores while paused", got)
+	}
+	if err := p.Continue(); err != nil {
+		t.Fatal(err)
+	}
+	checkShare(t, p, 0.3)
+	begin := time.Now()
+	p.Stop(2 * time.Second) // it hears SIGTERM however slow it is
+	if took := time.Since(begin); took > time.Second {
+		t.Errorf("Stop of a slowed process took %v", took)
+	}
+	if err := undo(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestQuotaIsOneThatTheKernelTakes(t *testing.T) {
+	for cores, want := range map[float64]time.Duration{2: slowPeriod, 0.2: slowPeriod, 0.1: slowPeriod, 0.05: 20 * time.Millisecond, 0.0001: time.Second} {
+		if got := periodFor(cores); got != want {
+			t.Errorf("%v cores: period %v, want %v", cores, got, want)
+		}
+	}
+	for _, c := range []struct {
+		version int
+		cores   float64
+		want    string
+	}{
+		{1, 0.2, "[[cpu.cfs_period_us 10000] [cpu.cfs_quota_us 2000]]"}, {2, 0.2, "[[cpu.max 2000 10000]]"},
+		{1, 0, "[[cpu.cfs_period_us 10000] [cpu.cfs_quota_us -1]]"}, {2, 0, "[[cpu.max max 10000]]"},
+	} {
+		if got := fmt.Sprint(part{version: c.version}.cpuSettings(c.cores, slowPeriod)); got != c.want {
+			t.Errorf("v%d, %v cores: %s", c.version, c.cores, got)
+		}
+	}
+}

@@ -1,0 +1,172 @@
+package record
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"slices"
+)
+
+// Histogram is the state of a native (sparse, exponential) histogram of
+// Prometheus. Bucket i of resolution Schema ends at 2^(i/2^Schema), its upper
+// bound included, and begins where bucket i-1 ends; Negative mirrors that.
+// See https://prometheus.io/docs/specs/native_histograms/.
+type Histogram struct {
+	Schema        int32
+	ZeroThreshold float64 // values up to this far from 0 are in ZeroCount
+	ZeroCount     uint64
+	Count         uint64
+	Sum           float64
+	Positive      []Bucket // by Index, ascending; empty ones may be left out
+	Negative      []Bucket
+}
+
+// Bucket is one bucket of a native histogram with the number of its own values.
+type Bucket struct {
+	Index int32
+	Count uint64
+}
+
+// set makes h a copy of o, in h's own memory.
+func (h *Histogram) set(o *Histogram) {
+	positive, negative := h.Positive, h.Negative
+	*h = *o
+	h.Positive, h.Negative = append(positive[:0], o.Positive...), append(negative[:0], o.Negative...)
+}
+
+// Clone returns a copy of h.
+func (h *Histogram) Clone() *Histogram {
+	out := &Histogram{}
+	out.set(h)
+	return out
+}
+
+// Equal says whether two histograms are the same bit for bit.
+func (h *Histogram) Equal(o *Histogram) bool {
+	return h.Schema == o.Schema && h.ZeroThreshold == o.ZeroThreshold && h.ZeroCount == o.ZeroCount && h.Count == o.Count &&
+		math.Float64bits(h.Sum) == math.Float64bits(o.Sum) && slices.Equal(h.Positive, o.Positive) && slices.Equal(h.Negative, o.Negative)
+}
+
+// errHistogram says that bytes are no histogram.
+var errHistogram = errors.New("histogram")
+
+const (
+	histogramAnew = iota // schema, zero threshold and all buckets follow
+	histogramRise        // what rose since the last one
+)
+
+// AppendHistogram appends what h differs in from last, a few bytes where a few
+// buckets rose. An empty last makes it stand on its own.
+func AppendHistogram(b []byte, last, h *Histogram) []byte {
+	if rose(last, h) {
+		b = append(b, histogramRise)
+	} else {
+		b = append(b, histogramAnew)
+		b = binary.AppendVarint(b, int64(h.Schema))
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(h.ZeroThreshold))
+		last = &Histogram{}
+	}
+	b = binary.AppendUvarint(b, h.Count-last.Count)
+	b = binary.AppendUvarint(b, h.ZeroCount-last.ZeroCount)
+	b = binary.LittleEndian.AppendUint64(b, math.Float64bits(h.Sum))
+	b = appendRises(b, last.Positive, h.Positive)
+	return appendRises(b, last.Negative, h.Negative)
+}
+
+// rose says whether h is last with more values in it.
+func rose(last, h *Histogram) bool {
+	return last.Count > 0 && h.Count >= last.Count && h.ZeroCount >= last.ZeroCount && h.Schema == last.Schema &&
+		h.ZeroThreshold == last.ZeroThreshold && holds(h.Positive, last.Positive) && holds(h.Negative, last.Negative)
+}
+
+// holds says whether buckets has all of last's, each with at least as many values.
+func holds(buckets, last []Bucket) bool {
+	i := 0
+	for _, l := range last {
+		for i < len(buckets) && buckets[i].Index < l.Index {
+			i++
+		}
+		if i == len(buckets) || buckets[i].Index != l.Index || buckets[i].Count < l.Count {
+			return false
+		}
+	}
+	return true
+}
+
+// appendRises writes the buckets that are not as in last, which buckets holds.
+func appendRises(b []byte, last, buckets []Bucket) []byte {
+	n := 0
+	rises(last, buckets, func(Bucket) { n++ })
+	b = binary.AppendUvarint(b, uint64(n))
+	var at int32
+	rises(last, buckets, func(r Bucket) {
+		b = binary.AppendVarint(b, int64(r.Index)-int64(at))
+		b = binary.AppendUvarint(b, r.Count)
+		at = r.Index
+	})
+	return b
+}
+
+// rises calls f for each bucket that rose or is new, with by how much.
+func rises(last, buckets []Bucket, f func(Bucket)) {
+	i := 0
+	for _, bucket := range buckets {
+		if i < len(last) && last[i].Index == bucket.Index {
+			if bucket.Count > last[i].Count {
+				f(Bucket{bucket.Index, bucket.Count - last[i].Count})
+			}
+			i++
+			continue
+		}
+		f(bucket)
+	}
+}
+
+// DecodeHistogram reads what AppendHistogram wrote, h being the last one that
+// it was told from, and returns the bytes after it.
+func DecodeHistogram(b []byte, h *Histogram) ([]byte, error) {
+	c := &cursor{b: b}
+	switch c.byte() {
+	case histogramAnew:
+		h.set(&Histogram{Schema: int32(c.int()), ZeroThreshold: c.float()})
+	case histogramRise:
+	default:
+		return nil, errHistogram
+	}
+	h.Count += c.uint()
+	h.ZeroCount += c.uint()
+	h.Sum = c.float()
+	h.Positive = c.rises(h.Positive)
+	h.Negative = c.rises(h.Negative)
+	if c.bad != nil {
+		return nil, errHistogram
+	}
+	return c.b, nil
+}
+
+// rises adds what appendRises wrote to the buckets.
+func (c *cursor) rises(buckets []Bucket) []Bucket {
+	var index int64
+	i := 0
+	for n := c.uint(); n > 0 && c.bad == nil; n-- {
+		step := c.int()
+		index += step
+		count := c.uint()
+		if index < math.MinInt32 || index > math.MaxInt32 || (i > 0 && step <= 0) {
+			c.fault("bucket")
+		}
+		if c.bad != nil {
+			return buckets
+		}
+		for i < len(buckets) && buckets[i].Index < int32(index) {
+			i++
+		}
+		if i < len(buckets) && buckets[i].Index == int32(index) {
+			buckets[i].Count += count
+		} else {
+			buckets = slices.Insert(buckets, i, Bucket{int32(index), count})
+		}
+		i++
+	}
+	return buckets
+}

@@ -1,0 +1,360 @@
+package plan
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// sequence estimates steps that follow one another.
+func (e *estimator) sequence(steps []scenario.Step, begin time.Duration) (span, error) {
+	var out span
+	for i := range steps {
+		one, err := e.step(&steps[i], begin+out.length)
+		if err != nil {
+			return span{}, err
+		}
+		out.length += one.length
+		out.open = out.open || one.open
+		out.rate = max(out.rate, one.rate)
+	}
+	return out, nil
+}
+
+// parallel estimates steps that run at the same time: what they have at most is
+// taken to come together.
+func (e *estimator) parallel(steps []scenario.Step, begin time.Duration) (span, error) {
+	var out span
+	before, top := e.now, e.top
+	var rise, change level
+	for i := range steps {
+		e.now, e.top = before, before
+		one, err := e.step(&steps[i], begin)
+		if err != nil {
+			return span{}, err
+		}
+		rise, change = rise.add(e.top.minus(before)), change.add(e.now.minus(before))
+		out.length = max(out.length, one.length)
+		out.open = out.open || one.open
+		out.rate += one.rate
+	}
+	e.now, e.top = before.add(change), top.max(before.add(rise))
+	return out, nil
+}
+
+func (e *estimator) step(s *scenario.Step, begin time.Duration) (span, error) {
+	switch {
+	case s.Parallel != nil:
+		return e.parallel(s.Parallel, begin)
+	case s.Sequence != nil:
+		return e.sequence(s.Sequence, begin)
+	}
+	one := Step{Name: s.Name, Verb: verb(s), Begin: begin}
+	var err error
+	switch {
+	case s.Create != nil:
+		err = e.creation(s, &one)
+	case s.Scale != nil:
+		err = e.scale(s.Scale, &one)
+	case s.Update != nil:
+		err = e.update(s.Update, &one)
+	case s.Churn != nil:
+		err = e.churn(s.Churn, &one)
+	case s.Delete != nil:
+		err = e.deletion(s.Delete, &one)
+	case s.Requests != nil:
+		err = e.requests(s.Requests, s.Name, &one)
+	case s.Fault != nil && s.Fault.Hold:
+		one.Duration = time.Duration(s.Fault.For)
+	case s.Wait != nil, s.Cool != nil, s.Exec != nil:
+		one.Open = true
+	default:
+		one.Duration = time.Duration(s.Pause)
+	}
+	if err != nil {
+		return span{}, fmt.Errorf("step %q: %w", s.Name, err)
+	}
+	e.out.Steps = append(e.out.Steps, one)
+	e.top = e.top.max(e.now)
+	out := span{length: one.Duration, open: one.Open, rate: one.Rate}
+	if math.IsInf(out.rate, 1) {
+		e.out.Burst, out.rate = max(e.out.Burst, one.Calls), 0
+	}
+	return out, nil
+}
+
+func verb(s *scenario.Step) string {
+	for _, v := range []struct {
+		name string
+		set  bool
+	}{{"create", s.Create != nil}, {"scale", s.Scale != nil}, {"update", s.Update != nil}, {"churn", s.Churn != nil}, {"delete", s.Delete != nil},
+		{"requests", s.Requests != nil}, {"wait", s.Wait != nil}, {"cool", s.Cool != nil}, {"fault", s.Fault != nil}, {"exec", s.Exec != nil}} {
+		if v.set {
+			return v.name
+		}
+	}
+	return "pause"
+}
+
+// paced sets the times of a step that paces so many units, of which each is so
+// many calls.
+func (e *estimator) paced(p scenario.Pace, units int, calls float64, one *Step) error {
+	times, err := e.times(p)
+	if err != nil {
+		return err
+	}
+	made := Pace(p, units, e.s.Seed, times)
+	_, last := due(made, units, 0)
+	one.Duration += last
+	one.Open = one.Open || p.Closed > 0
+	if units > 0 {
+		one.Rate = max(one.Rate, top(p, made)*calls)
+	}
+	return nil
+}
+
+func (e *estimator) times(p scenario.Pace) ([]time.Duration, error) {
+	if p.Replay == "" {
+		return nil, nil
+	}
+	return e.from.Times(p.Replay)
+}
+
+// call counts calls.
+func (e *estimator) call(one *Step, verb, resource string, n int) {
+	if n > 0 {
+		e.calls[[2]string{verb, resource}] += n
+		one.Calls += n
+	}
+}
+
+// change makes (n above 0) or deletes objects, and returns what of them becomes
+// garbage in etcd.
+func (e *estimator) change(o object, n int) int64 {
+	e.now.objects += n * (1 + o.pods)
+	e.now.pods += n * o.pods
+	e.now.bytes += int64(n) * (o.bytes + int64(o.pods)*o.podBytes)
+	old := int64(PodRevisions) * int64(o.pods) * o.podBytes
+	if n < 0 {
+		return int64(-n) * (old + o.bytes + int64(o.pods)*o.podBytes)
+	}
+	return int64(n) * old
+}
+
+// wrote remembers garbage that a step leaves.
+func (e *estimator) wrote(one *Step, bytes int64) {
+	if bytes > 0 {
+		e.writes = append(e.writes, write{one.Begin, one.Begin + one.Duration, bytes})
+	}
+}
+
+func (e *estimator) creation(s *scenario.Step, one *Step) error {
+	m, err := e.create(s.Name, s.Create)
+	if err != nil {
+		return err
+	}
+	m.indices = s.Create.Count
+	if s.Create.PerNamespace > 0 {
+		m.indices = s.Create.PerNamespace * e.namespaces(s.Create)
+	}
+	garbage := int64(0)
+	for _, o := range m.objects {
+		n := e.count(m, o, m.indices)
+		e.call(one, "create", o.resource, n)
+		garbage += e.change(o, n)
+	}
+	units, calls := m.indices, e.perIndex(m)
+	if s.Create.PerObject {
+		units, calls = one.Calls, 1
+		one.Duration = time.Duration(max(0, m.indices-1)) * time.Duration(s.Create.Pause)
+	}
+	err = e.paced(s.Create.Pace, units, calls, one)
+	e.wrote(one, garbage)
+	return err
+}
+
+func (e *estimator) scale(x *scenario.Scale, one *Step) error {
+	m := e.made[x.Step]
+	to := x.To
+	if m.create.PerNamespace > 0 {
+		to = x.PerNamespace * e.namespaces(m.create)
+	}
+	garbage := int64(0)
+	for _, o := range m.objects {
+		n := e.count(m, o, to) - e.count(m, o, m.indices)
+		e.call(one, "create", o.resource, n)
+		e.call(one, "delete", o.resource, -n)
+		garbage += e.change(o, n)
+	}
+	units := max(to-m.indices, m.indices-to)
+	m.indices = to
+	err := e.paced(x.Pace, units, e.perIndex(m), one)
+	e.wrote(one, garbage)
+	return err
+}
+
+func (e *estimator) update(x *scenario.Update, one *Step) error {
+	m := e.made[x.Step]
+	indices := m.indices
+	if x.First > 0 {
+		indices = min(indices, x.First)
+	}
+	garbage, share := int64(0), 1.0
+	if x.Method == "put" {
+		share = 2
+	}
+	for _, o := range m.objects {
+		if x.Object != "" && o.item.Body != x.Object {
+			continue
+		}
+		n := e.count(m, o, indices)
+		if x.Method == "put" {
+			e.call(one, "get", o.resource, n)
+			e.call(one, "update", o.resource, n)
+		} else {
+			e.call(one, "patch", o.resource, n)
+		}
+		garbage += int64(n) * o.bytes
+	}
+	err := e.paced(x.Pace, indices, share*e.perIndex(m), one)
+	e.wrote(one, garbage)
+	return err
+}
+
+func (e *estimator) deletion(x *scenario.Delete, one *Step) error {
+	m := e.made[x.Step]
+	garbage := int64(0)
+	for _, o := range m.objects {
+		n := e.count(m, o, m.indices)
+		e.call(one, "delete", o.resource, n)
+		garbage += e.change(o, -n)
+	}
+	err := e.paced(x.Pace, m.indices, e.perIndex(m), one)
+	m.indices = 0
+	e.wrote(one, garbage)
+	return err
+}
+
+// churn counts its cycles; those that only time ends come at least as often as
+// their delays and paces allow, and answers make them fewer.
+func (e *estimator) churn(x *scenario.Churn, one *Step) error {
+	m := e.made[x.Step]
+	victims := int(math.Ceil(float64(m.indices) * x.Percent / 100))
+	times, err := e.times(x.Pace)
+	if err != nil {
+		return err
+	}
+	made := Pace(x.Pace, victims, e.s.Seed, times)
+	_, last := due(made, victims, 0)
+	rest := time.Duration(x.Rest)
+	if rest == 0 {
+		rest = time.Duration(x.Delay)
+	}
+	cycle := 2*last + time.Duration(x.Delay) + rest
+	cycles := x.Cycles
+	if limit := time.Duration(x.For); limit > 0 {
+		byTime := 1 + int(limit/max(cycle, time.Millisecond))
+		if cycles == 0 || byTime < cycles {
+			cycles = byTime
+		}
+	}
+	one.Duration, one.Open = max(0, time.Duration(cycles)*cycle-rest), true
+	garbage := int64(0)
+	for _, o := range m.objects {
+		n := int(math.Ceil(float64(e.count(m, o, m.indices)) * x.Percent / 100))
+		e.call(one, "delete", o.resource, cycles*n)
+		e.call(one, "create", o.resource, cycles*n)
+		garbage += int64(cycles) * (e.change(o, -n) + e.change(o, n))
+	}
+	one.Rate = top(x.Pace, made) * e.perIndex(m)
+	e.wrote(one, garbage)
+	return nil
+}
+
+// requests shares the calls among the mix by weight.
+func (e *estimator) requests(x *scenario.Requests, step string, one *Step) error {
+	times, err := e.times(x.Pace)
+	if err != nil {
+		return err
+	}
+	count := x.Count
+	if x.Rounds > 0 { // how many objects are found is known only then
+		count, one.Open = x.Rounds, true
+	}
+	made := Pace(x.Pace, count, e.s.Seed, times)
+	closed := x.Pace.Closed > 0
+	calls, last := count, time.Duration(x.For)
+	if !closed {
+		calls, last = due(made, count, time.Duration(x.For))
+		one.Rate = top(x.Pace, made)
+	}
+	e.out.Unbounded = e.out.Unbounded || closed && count == 0
+	one.Duration, one.Open = last, one.Open || closed && count > 0
+	total, garbage := 0.0, int64(0)
+	for i := range x.Mix {
+		total += x.Mix[i].Weight
+	}
+	watches := 0
+	for i := range x.Mix {
+		c := &x.Mix[i]
+		n := int(math.Round(float64(calls) * c.Weight / total))
+		bytes, err := e.mixed(c, n, step, one)
+		if err != nil {
+			return err
+		}
+		garbage += bytes
+		if c.Verb == "watch" {
+			watches += held(n, made, c)
+		}
+	}
+	e.now.watches += watches
+	e.top = e.top.max(e.now)
+	e.now.watches -= watches
+	e.wrote(one, garbage)
+	return nil
+}
+
+// held is how many of n watches are open at the same time.
+func held(n int, p interface{ Rate() float64 }, c *scenario.Call) int {
+	return int(math.Min(float64(n), math.Ceil(p.Rate()*time.Duration(c.Hold).Seconds())))
+}
+
+// mixed counts one kind of a mix and returns the garbage that it leaves.
+func (e *estimator) mixed(c *scenario.Call, n int, step string, one *Step) (int64, error) {
+	creation := c.Verb == "create" && c.Subresource == ""
+	name, o := c.Resource, object{}
+	switch {
+	case creation:
+		var err error
+		if o, err = e.object(scenario.Item{Body: c.Body, Name: c.Name}, step, c.With); err != nil {
+			return 0, err
+		}
+		name = o.resource
+	case c.Of != "":
+		for _, one := range e.made[c.Of].objects {
+			if c.Object == "" || c.Object == one.item.Body {
+				o = one
+			}
+		}
+		name = o.resource
+	default:
+		if r, err := scenario.ParseResource(c.Resource); err == nil {
+			name = r.String()
+		}
+	}
+	if c.Subresource != "" {
+		name += "/" + c.Subresource
+	}
+	e.call(one, c.Verb, name, n)
+	switch c.Verb {
+	case "create":
+		if creation {
+			return e.change(o, n), nil
+		}
+	case "update", "patch":
+		return int64(n) * max(o.bytes, MetadataBytes), nil
+	}
+	return 0, nil
+}

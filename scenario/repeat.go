@@ -1,0 +1,280 @@
+package scenario
+
+import (
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// maxUnrolled bounds the steps that a file's repeats may become.
+const maxUnrolled = 10_000
+
+// round is one round of a repeat whose steps are being read.
+type round struct {
+	outer *round
+	index int               // from 0
+	names map[string]string // of steps, as they read inside the repeat -> as they are
+	group map[string]string // the same for groups that are named after their step
+}
+
+func newRound(outer *round, index int) *round {
+	return &round{outer: outer, index: index, names: map[string]string{}, group: map[string]string{}}
+}
+
+// suffix is what this round adds to names; those of outer ones stand before it.
+func (r *round) suffix() string { return "-" + strconv.Itoa(r.index+1) }
+
+// suffixes are those of the round and of all around it.
+func (r *round) suffixes() string {
+	if r == nil {
+		return ""
+	}
+	return r.outer.suffixes() + r.suffix()
+}
+
+// rename gives a step its name in this round. Seen from inside the innermost
+// repeat it is what the file says; from outside it has the suffixes between.
+func (r *round) rename(s *Step, text string) {
+	from, seen := r, s.Name
+	if usesRound(text) {
+		from = r.outer
+	}
+	old := s.Name
+	s.Name += from.suffixes()
+	for ; from != nil; from = from.outer {
+		from.names[seen] = s.Name
+		if s.Create != nil && s.Create.Group == "" {
+			from.group[seen] = s.Name
+		}
+		seen = old + from.suffix() + seen[len(old):]
+	}
+}
+
+// follow points a step's references at the names of this round.
+func (r *round) follow(s *Step) {
+	for _, ref := range s.references() {
+		*ref = r.find(*ref, func(r *round) map[string]string { return r.names })
+	}
+	for _, w := range s.waits() {
+		w.Pods = r.find(w.Pods, func(r *round) map[string]string { return r.group })
+	}
+}
+
+func (r *round) find(name string, in func(*round) map[string]string) string {
+	for ; r != nil; r = r.outer {
+		if now, ok := in(r)[name]; ok {
+			return now
+		}
+	}
+	return name
+}
+
+// references are the places in which a step names create steps.
+func (s *Step) references() []*string {
+	var out []*string
+	switch {
+	case s.Scale != nil:
+		out = append(out, &s.Scale.Step)
+	case s.Update != nil:
+		out = append(out, &s.Update.Step)
+	case s.Churn != nil:
+		out = append(out, &s.Churn.Step, &s.Churn.Namespaces)
+	case s.Delete != nil:
+		out = append(out, &s.Delete.Step)
+	case s.Requests != nil:
+		for i := range s.Requests.Mix {
+			out = append(out, &s.Requests.Mix[i].Of)
+		}
+	}
+	for _, w := range s.waits() {
+		out = append(out, &w.Of)
+	}
+	return out
+}
+
+// waits are the step's waits, its own and those of a churn.
+func (s *Step) waits() []*Wait {
+	var out []*Wait
+	if s.Wait != nil {
+		out = append(out, s.Wait)
+	}
+	if s.Churn != nil {
+		for i := range s.Churn.Wait {
+			out = append(out, &s.Churn.Wait[i])
+		}
+	}
+	return out
+}
+
+var roundWord = regexp.MustCompile(`\b` + roundVariable + `\b\s*($|[^\s(])`) // not the function round()
+
+// usesRound tells whether a text has an expression with ${round}.
+func usesRound(text string) bool {
+	parts, err := splitExpressions(text)
+	return err == nil && slices.ContainsFunc(parts, func(p part) bool { return p.expression && roundWord.MatchString(p.text) })
+}
+
+// stepList decodes a list of steps. The steps of a repeat stand in its place;
+// as a branch of parallel they become a sequence.
+func (d *decoder) stepList(n *yaml.Node, to *[]Step, at place) {
+	if n.Kind != yaml.SequenceNode {
+		d.add(n.Line, "%s: %s is not a list", at.name, show(n))
+		return
+	}
+	for _, item := range n.Content {
+		if d.budget <= 0 {
+			return
+		}
+		if child(item, "repeat") != nil {
+			d.repeat(item, to, at)
+			continue
+		}
+		var s Step
+		d.value(item, reflect.ValueOf(&s).Elem(), at.item(len(*to)))
+		if d.rounds != nil {
+			d.steps++
+			d.rounds.follow(&s)
+			if name := child(item, "name"); name != nil && s.Name != "" {
+				d.rounds.rename(&s, name.Value)
+			}
+		}
+		*to = append(*to, s)
+	}
+}
+
+// child returns the value of a mapping's key, nil when there is none.
+func child(n *yaml.Node, key string) *yaml.Node {
+	for n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	if n.Kind == yaml.MappingNode {
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if n.Content[i].Value == key {
+				return n.Content[i+1]
+			}
+		}
+	}
+	return nil
+}
+
+// repeat decodes a step with the field repeat into the steps of all its rounds.
+func (d *decoder) repeat(item *yaml.Node, to *[]Step, at place) {
+	here := at.item(len(*to))
+	item, ok := d.enter(item, here)
+	if !ok {
+		return
+	}
+	here.name = "step"
+	d.lines[here.path] = item.Line
+	fields := here
+	fields.path += "*" // its own path is that of the first step in its place
+	loop := d.repeatFields(item, fields)
+	if loop.steps == nil {
+		return
+	}
+	if at.name != "step.parallel" {
+		d.unroll(loop, to, at)
+		return
+	}
+	branch := Step{Name: loop.name, OnFailure: "stop", Line: item.Line}
+	d.unroll(loop, &branch.Sequence, here.field("sequence"))
+	if d.rounds != nil && branch.Name != "" {
+		d.rounds.rename(&branch, child(item, "name").Value)
+	}
+	*to = append(*to, branch)
+}
+
+// repeat is what a repeat says.
+type repeat struct {
+	name, onFailure string
+	times           int
+	steps           *yaml.Node // nil when there is a fault
+}
+
+// repeatFields decodes the fields of a step with the field repeat.
+func (d *decoder) repeatFields(item *yaml.Node, at place) repeat {
+	var out repeat
+	fields := fieldsOf(reflect.TypeFor[Step]())
+	d.pairs(item, at, func(key string, k, val *yaml.Node) {
+		switch {
+		case key == "name":
+			d.value(val, reflect.ValueOf(&out.name).Elem(), at.field(key))
+		case key == "onFailure":
+			d.value(val, reflect.ValueOf(&out.onFailure).Elem(), at.field(key))
+		case key == "repeat":
+			d.loop(val, &out, at.field(key))
+		case slices.Contains(names(fields), key):
+			d.add(k.Line, "step: a repeat stands alone, not beside %s", key)
+		default:
+			d.unknown(k, "step", fields)
+		}
+	})
+	return out
+}
+
+func (d *decoder) loop(n *yaml.Node, out *repeat, at place) {
+	n, ok := d.enter(n, at)
+	if !ok {
+		return
+	}
+	out.times = -1
+	at.name = "repeat"
+	faults := len(d.faults.list)
+	var steps *yaml.Node
+	d.pairs(n, at, func(key string, k, val *yaml.Node) {
+		switch key {
+		case "times":
+			if d.value(val, reflect.ValueOf(&out.times).Elem(), at.field(key)); len(d.faults.list) == faults && out.times < 0 {
+				d.add(val.Line, "repeat.times: %d is below 0", out.times)
+			}
+		case "steps":
+			steps = val
+		default:
+			d.unknown(k, at.name, fieldsOf(reflect.TypeFor[Repeat]()))
+		}
+	})
+	switch {
+	case len(d.faults.list) > faults:
+	case out.times < 0:
+		d.add(n.Line, "repeat.times: how often is needed")
+	case steps == nil || steps.ShortTag() == "!!null":
+		d.add(n.Line, "repeat.steps: no steps")
+	default:
+		out.steps = steps
+	}
+}
+
+// unroll decodes the steps of a repeat once for each round.
+func (d *decoder) unroll(loop repeat, to *[]Step, at place) {
+	outer, faults := d.rounds, len(d.faults.list)
+	at.name = "repeat.steps"
+	for i := range loop.times {
+		d.rounds = newRound(outer, i)
+		d.vars.enter(i)
+		first := len(*to)
+		if steps, ok := d.enter(loop.steps, at); ok {
+			d.stepList(steps, to, at)
+		}
+		for k := first; k < len(*to); k++ {
+			path := at.item(k).path
+			if _, said := d.lines[path+".onFailure"]; !said && loop.onFailure != "" && (*to)[k].OnFailure == "stop" {
+				(*to)[k].OnFailure = loop.onFailure
+			}
+		}
+		if d.steps > maxUnrolled {
+			d.add(loop.steps.Line, "repeat: more than %d steps, each round counted", maxUnrolled)
+			d.budget = 0
+		}
+		if len(d.faults.list) > faults || d.budget <= 0 {
+			break // the other rounds would say the same
+		}
+	}
+	if d.rounds = outer; outer == nil {
+		d.vars.enter(-1)
+	} else {
+		d.vars.enter(outer.index)
+	}
+}

@@ -1,0 +1,116 @@
+package scenario
+
+import "slices"
+
+// faultTarget is what a disturbance can be done to, and how.
+type faultTarget struct {
+	name    string
+	actions []string
+}
+
+func faultTargets() []faultTarget {
+	return []faultTarget{
+		{"component", []string{"kill", "pause", "restart", "slow"}},
+		{"client", []string{"delay", "cut"}},
+		{"nodes", []string{"notready", "silent", "flap", "slow", "skew", "reconnect"}},
+		{"pods", []string{"fail", "crash"}},
+	}
+}
+
+// target returns the field that says what is disturbed; empty when it is not
+// exactly one.
+func (d *Disturbance) target() string {
+	out := ""
+	for _, t := range []struct {
+		name string
+		set  bool
+	}{{"component", d.Component != ""}, {"client", d.Client != ""}, {"nodes", d.Nodes != nil}, {"pods", d.Pods != nil}} {
+		switch {
+		case t.set && out != "":
+			return ""
+		case t.set:
+			out = t.name
+		}
+	}
+	return out
+}
+
+func (c *checker) fault(path string, x *Disturbance) {
+	target := x.target()
+	if target == "" {
+		c.at(path, "fault: exactly one of component, client, nodes and pods is needed")
+		return
+	}
+	switch target {
+	case "component":
+		c.word(path+".component", "fault.component", x.Component)
+	case "client":
+		c.word(path+".client", "fault.client", x.Client)
+	case "nodes":
+		c.victims(path+".nodes", "nodes", x.Nodes)
+	case "pods":
+		c.victims(path+".pods", "pods", x.Pods)
+	}
+	for _, t := range faultTargets() {
+		if t.name == target && !slices.Contains(t.actions, x.Action) {
+			c.oneOf(path+".action", "fault.action of "+target, x.Action, t.actions)
+			return
+		}
+	}
+	c.faultFields(path, target+" "+x.Action, x)
+	c.faultTimes(path, x)
+}
+
+// faultFields checks that those fields are there that an action wants, and no
+// others.
+func (c *checker) faultFields(path, action string, x *Disturbance) {
+	for _, f := range []struct {
+		name    string
+		set     bool
+		ok      bool
+		want    string
+		actions []string
+	}{
+		{"roundTrip", x.RoundTrip != 0, x.RoundTrip > 0, "above 0s", []string{"client delay"}},
+		{"share", x.Share != 0, x.Share > 0 && x.Share < 1, "above 0 and below 1", []string{"component slow"}},
+		{"delay", x.Delay != 0, x.Delay > 0 || action == "nodes skew", "above 0s", []string{"nodes slow", "nodes skew"}},
+		{"between", x.Between != 0, x.Between > 0, "above 0s", []string{"nodes flap", "pods fail", "pods crash"}},
+		{"down", x.Down != 0, x.Down > 0, "above 0s", []string{"nodes flap"}},
+	} {
+		switch wanted := slices.Contains(f.actions, action); {
+		case wanted && !f.set:
+			c.at(path, "fault.%s: is needed for %s", f.name, action)
+		case wanted && !f.ok:
+			c.at(path+"."+f.name, "fault.%s: is not %s", f.name, f.want)
+		case !wanted && f.set:
+			c.at(path+"."+f.name, "fault.%s: belongs to %s, not to %s", f.name, all(f.actions), action)
+		}
+	}
+}
+
+func (c *checker) faultTimes(path string, x *Disturbance) {
+	switch moment := x.Action == "restart" || x.Action == "reconnect"; {
+	case x.For < 0:
+		c.at(path+".for", "fault.for: %s is below 0s", x.For)
+	case moment && x.For != 0:
+		c.at(path+".for", "fault.for: %s is over in a moment", x.Action)
+	case moment && x.Hold:
+		c.at(path+".hold", "fault.hold: %s is over in a moment", x.Action)
+	case x.Hold && x.For == 0:
+		c.at(path, "fault.for: is needed for hold: the step would never end")
+	}
+}
+
+func (c *checker) victims(path, name string, v *Victims) {
+	if c.s.Fleet.Nodes == 0 {
+		c.at(path, "fault.%s: the scenario has no fleet", name)
+	}
+	c.notNegative(path+".count", "victims.count", v.Count)
+	switch {
+	case v.Percent < 0 || v.Percent > 100:
+		c.at(path+".percent", "victims.percent: %s is not above 0 and at most 100", formatValue(v.Percent))
+	case v.Count != 0 && v.Percent != 0:
+		c.at(path, "victims: at most one of count and percent; neither means all")
+	}
+	c.selector(path+".selector", "victims.selector", v.Selector)
+}

@@ -1,0 +1,64 @@
+package scenario
+
+import "slices"
+
+func (c *checker) wait(path string, x *Wait, before made) {
+	switch {
+	case x.Pods != "" && x.Objects != "":
+		c.at(path, "wait: exactly one of pods and objects is needed")
+	case x.Objects != "":
+		c.waitObjects(path, x, before)
+	default:
+		c.waitPods(path, x)
+	}
+	c.notNegative(path+".count", "wait.count", x.Count)
+	c.lasting(path+".within", "wait.within", x.Within)
+}
+
+func (c *checker) waitPods(path string, x *Wait) {
+	switch {
+	case x.Pods == "":
+		c.at(path+".pods", "wait.pods: a group of an earlier create step is needed")
+	case !slices.Contains(c.groups, x.Pods):
+		c.at(path+".pods", "wait.pods: no earlier create step makes group %q%s", clip(x.Pods), hint(x.Pods, c.groups))
+	}
+	c.word(path+".are", "wait.are", x.Are)
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{{"of", x.Of != ""}, {"namespace", x.Namespace != ""}, {"selector", x.Selector != ""}, {"condition", x.Condition != ""}, {"gone", x.Gone}, {"all", x.All}} {
+		if f.set {
+			c.at(path+"."+f.name, "wait.%s: belongs to objects, not to pods", f.name)
+		}
+	}
+	if x.Count == 0 && x.Are != "gone" {
+		c.at(path+".count", "wait.count: how many pods is needed")
+	}
+}
+
+func (c *checker) waitObjects(path string, x *Wait, before made) {
+	c.resource(path+".objects", "wait.objects", x.Objects)
+	if x.Are != "" {
+		c.at(path+".are", "wait.are: belongs to pods; objects have condition or gone")
+	}
+	switch {
+	case x.Gone == (x.Condition != ""):
+		c.at(path, "wait: exactly one of condition and gone is needed")
+	case x.Condition != "":
+		if _, err := ParseCondition(x.Condition); err != nil {
+			c.at(path+".condition", "wait.condition: %v", err)
+		}
+	}
+	if x.All && x.Gone {
+		c.at(path+".all", "wait.all: belongs to condition, not to gone")
+	}
+	if x.Of != "" {
+		c.reference(path+".of", "wait.of", x.Of, before)
+	} else if x.Count == 0 && !x.Gone && !x.All {
+		c.at(path+".count", "wait.count: how many objects is needed")
+	}
+	if x.Namespace != "" && x.Namespace != "*" {
+		c.label(path+".namespace", "wait.namespace", x.Namespace)
+	}
+	c.selector(path+".selector", "wait.selector", x.Selector)
+}

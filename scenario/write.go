@@ -1,0 +1,279 @@
+package scenario
+
+import (
+	"encoding"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/windtunnel/windtunnel/unit"
+)
+
+// ErrNotText says that a text of a scenario is not UTF-8, so that no file can
+// hold it.
+var ErrNotText = errors.New("a text is not UTF-8")
+
+// Write writes a scenario as a file that Load reads as the same scenario. What
+// has its default is left out. Parameters are left out as well: their values
+// stand where they were used, and repeats stand unrolled. The errors are those
+// of w, and ErrNotText.
+func Write(w io.Writer, s *Scenario) error {
+	bare := s.bare()
+	n, err := writer{s}.record(reflect.ValueOf(*bare))
+	if err != nil {
+		return fmt.Errorf("write scenario %s: %w", s.Name, err)
+	}
+	e := yaml.NewEncoder(w)
+	e.SetIndent(2)
+	e.CompactSeqIndent()
+	if err := e.Encode(n); err != nil {
+		return fmt.Errorf("write scenario %s: %w", s.Name, err)
+	}
+	return e.Close()
+}
+
+// bare returns a copy without what Complete would fill in again.
+func (s *Scenario) bare() *Scenario {
+	out := *s
+	out.Parameters = nil
+	if out.Namespaces.Prefix == out.Name {
+		out.Namespaces.Prefix = ""
+	}
+	out.Steps = bareSteps(s.Steps, "")
+	out.Objectives = slices.Clone(s.Objectives)
+	for i := range out.Objectives {
+		o := &out.Objectives[i]
+		plain := Objective{SLO: o.SLO, SLI: o.SLI}
+		if plain.complete(); o.Name == plain.Name {
+			o.Name = ""
+		}
+		if o.Statistic == plain.Statistic {
+			o.Statistic = ""
+		}
+	}
+	return &out
+}
+
+func bareSteps(steps []Step, number string) []Step {
+	out := slices.Clone(steps)
+	for i := range out {
+		s, n := &out[i], fmt.Sprintf("%s%d", number, i+1)
+		s.Parallel, s.Sequence = bareSteps(s.Parallel, n+"-"), bareSteps(s.Sequence, n+"-")
+		if s.Create != nil {
+			s.Create = s.Create.bare(s.Name)
+		}
+		if s.Requests != nil {
+			r := *s.Requests
+			r.Mix = slices.Clone(r.Mix)
+			for k := range r.Mix {
+				r.Mix[k].bare(s.Name)
+			}
+			s.Requests = &r
+		}
+		if s.Name == s.defaultName(n) {
+			s.Name = ""
+		}
+	}
+	return out
+}
+
+func (c *Create) bare(step string) *Create {
+	out := *c
+	if out.Name == step {
+		out.Name = ""
+	}
+	if out.Group == step {
+		out.Group = ""
+	}
+	out.Objects = slices.Clone(out.Objects)
+	for i, o := range out.Objects {
+		if o.Name == o.Body {
+			out.Objects[i].Name = ""
+		}
+	}
+	return &out
+}
+
+func (c *Call) bare(step string) {
+	d := c.defaults(step)
+	for _, f := range []struct {
+		to   *string
+		text string
+	}{{&c.Pick, d.Pick}, {&c.Patch, d.Patch}, {&c.Propagation, d.Propagation}, {&c.Name, d.Name}} {
+		if *f.to == f.text {
+			*f.to = ""
+		}
+	}
+	if c.Hold == d.Hold {
+		c.Hold = 0
+	}
+}
+
+// writer turns the types of the language into YAML nodes.
+type writer struct{ s *Scenario }
+
+// record writes a struct: its fields in their order, but those that have their
+// defaults.
+func (w writer) record(v reflect.Value) (*yaml.Node, error) {
+	fresh := reflect.New(v.Type())
+	if x, ok := fresh.Interface().(defaulter); ok {
+		x.setDefaults()
+	}
+	out := &yaml.Node{Kind: yaml.MappingNode}
+	if short(v.Type()) {
+		out.Style = yaml.FlowStyle
+	}
+	for _, f := range fieldsOf(v.Type()) {
+		x, def := v.Field(f.index), fresh.Elem().Field(f.index)
+		empty := (x.Kind() == reflect.Map || x.Kind() == reflect.Slice) && x.Len() == 0
+		if (empty || reflect.DeepEqual(x.Interface(), def.Interface())) && !w.forced(v, f.name) {
+			continue
+		}
+		value, err := w.value(x, f.raw)
+		if err != nil {
+			return nil, fmt.Errorf("%s.%s: %w", typeLabel(v.Type()), f.name, err)
+		}
+		out.Content = append(out.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: f.name}, value)
+	}
+	return out, nil
+}
+
+// short tells which structs are written on one line.
+func short(t reflect.Type) bool {
+	switch t {
+	case reflect.TypeFor[Pace](), reflect.TypeFor[Range](), reflect.TypeFor[Ramp](), reflect.TypeFor[Stair](), reflect.TypeFor[Retry](), reflect.TypeFor[Victims]():
+		return true
+	}
+	return false
+}
+
+// forced tells which numbers say something even when they are 0.
+func (w writer) forced(v reflect.Value, name string) bool {
+	switch x := v.Interface().(type) {
+	case Create:
+		return name == "count" && x.PerNamespace == 0
+	case Scale:
+		for s := range w.s.AllSteps() {
+			if s.Create != nil && s.Name == x.Step {
+				return name == "to" && s.Create.PerNamespace == 0 || name == "perNamespace" && s.Create.PerNamespace > 0
+			}
+		}
+	case Repeat:
+		return name == "times"
+	case Range:
+		return name == "from" || name == "to"
+	}
+	return false
+}
+
+func (w writer) value(v reflect.Value, raw bool) (*yaml.Node, error) {
+	if x, ok := v.Interface().(encoding.TextMarshaler); ok {
+		text, err := x.MarshalText()
+		if d, ok := x.(unit.Duration); ok {
+			text = []byte(shortDuration(d))
+		}
+		return &yaml.Node{Kind: yaml.ScalarNode, Value: string(text)}, err
+	}
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if v.IsNil() {
+			return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Value: "null"}, nil
+		}
+		if f, ok := v.Interface().(float64); ok {
+			return &yaml.Node{Kind: yaml.ScalarNode, Value: float(f)}, nil
+		}
+		return w.value(v.Elem(), raw)
+	case reflect.Struct:
+		return w.record(v)
+	case reflect.Map:
+		return w.mapping(v)
+	case reflect.Slice:
+		return w.list(v)
+	case reflect.String:
+		return text(v.String(), raw)
+	case reflect.Float64:
+		return &yaml.Node{Kind: yaml.ScalarNode, Value: formatValue(v.Float())}, nil
+	}
+	return &yaml.Node{Kind: yaml.ScalarNode, Value: fmt.Sprint(v.Interface())}, nil // bool and whole numbers
+}
+
+func (w writer) mapping(v reflect.Value) (*yaml.Node, error) {
+	out := &yaml.Node{Kind: yaml.MappingNode}
+	keys := map[string]reflect.Value{}
+	for _, k := range v.MapKeys() {
+		keys[fmt.Sprint(k.Interface())] = k
+	}
+	for _, name := range slices.Sorted(maps.Keys(keys)) {
+		key, err := text(name, true)
+		if err != nil {
+			return nil, err
+		}
+		value, err := w.value(v.MapIndex(keys[name]), false)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		out.Content = append(out.Content, key, value)
+	}
+	return out, nil
+}
+
+func (w writer) list(v reflect.Value) (*yaml.Node, error) {
+	out := &yaml.Node{Kind: yaml.SequenceNode}
+	for i := range v.Len() {
+		item, err := w.value(v.Index(i), false)
+		if err != nil {
+			return nil, err
+		}
+		out.Content = append(out.Content, item)
+	}
+	return out, nil
+}
+
+// text writes a text, quoted where YAML would take it for something else; ${
+// is written so that it is no expression.
+func text(s string, raw bool) (*yaml.Node, error) {
+	if !utf8.ValidString(s) {
+		return nil, fmt.Errorf("%q: %w", clip(s), ErrNotText)
+	}
+	if !raw {
+		s = strings.ReplaceAll(s, "${", "$${")
+	}
+	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
+	switch {
+	case strings.ContainsAny(s, "\r\t\u0085\u2028\u2029\ufeff"), strings.TrimSpace(s) != s && !strings.HasSuffix(s, "\n"), strings.HasPrefix(s, " "), strings.HasPrefix(s, "\n"):
+		n.Style = yaml.DoubleQuotedStyle
+	case strings.Contains(s, "\n"):
+		n.Style = yaml.LiteralStyle
+	}
+	return n, nil
+}
+
+// float writes a template variable so that it stays a number that need not be
+// whole.
+func float(f float64) string {
+	s := strconv.FormatFloat(f, 'g', -1, 64)
+	if !strings.ContainsAny(s, ".eIN") {
+		s += ".0"
+	}
+	return s
+}
+
+// shortDuration is Go's notation without the zeros at its end: 5m, not 5m0s.
+func shortDuration(d unit.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}

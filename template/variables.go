@@ -1,0 +1,96 @@
+package template
+
+import (
+	"slices"
+	texttemplate "text/template"
+	"text/template/parse"
+)
+
+// Variables returns the names of the variables that a template reads, sorted,
+// those of every object included. whole tells that it hands all of them to a
+// function or to another template, so that any may be read.
+func (t *Template) Variables() (names []string, whole bool) {
+	return VariablesOf(t.parse)
+}
+
+// VariablesOf is Variables for a parsed template that is not a body.
+func VariablesOf(t *texttemplate.Template) (names []string, whole bool) {
+	r := reader{names: map[string]bool{}}
+	for _, part := range t.Templates() {
+		if part.Tree != nil {
+			r.list(part.Root, true)
+		}
+	}
+	for name := range r.names {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names, r.whole
+}
+
+// reader walks a template; root tells whether the dot is the whole of the
+// variables there. In a part that another template calls it is taken for that.
+type reader struct {
+	names map[string]bool
+	whole bool
+}
+
+func (r *reader) list(l *parse.ListNode, root bool) {
+	if l == nil {
+		return
+	}
+	for _, n := range l.Nodes {
+		r.node(n, root)
+	}
+}
+
+func (r *reader) node(n parse.Node, root bool) {
+	switch n := n.(type) {
+	case *parse.ActionNode:
+		r.value(n.Pipe, root)
+	case *parse.IfNode:
+		r.branch(&n.BranchNode, root, root)
+	case *parse.WithNode:
+		r.branch(&n.BranchNode, root, false)
+	case *parse.RangeNode:
+		r.branch(&n.BranchNode, root, false)
+	case *parse.TemplateNode:
+		if n.Pipe != nil {
+			r.value(n.Pipe, root)
+		}
+	}
+}
+
+func (r *reader) branch(n *parse.BranchNode, root, inside bool) {
+	r.value(n.Pipe, root)
+	r.list(n.List, inside)
+	r.list(n.ElseList, root)
+}
+
+// value notes what an expression reads.
+func (r *reader) value(n parse.Node, root bool) {
+	switch n := n.(type) {
+	case *parse.FieldNode:
+		r.names[n.Ident[0]] = true
+	case *parse.VariableNode:
+		switch {
+		case n.Ident[0] != "$":
+		case len(n.Ident) > 1:
+			r.names[n.Ident[1]] = true
+		default:
+			r.whole = true
+		}
+	case *parse.DotNode:
+		r.whole = r.whole || root
+	case *parse.ChainNode:
+		r.value(n.Node, root)
+	case *parse.CommandNode:
+		for _, a := range n.Args {
+			r.value(a, root)
+		}
+	case *parse.PipeNode:
+		for _, c := range n.Cmds {
+			r.value(c, root)
+		}
+	}
+}
