@@ -13,6 +13,7 @@ import (
 const (
 	perConn     = 100                    // calls at once on one connection: what kube-apiserver allows
 	reserved    = 8                      // one in so many of them is kept for leases
+	maxBirths   = 128                    // nodes that are created at once: more would only make a slow server slower
 	maxBacklog  = 8192                   // jobs of pods before the watches are held back
 	firstRetry  = 100 * time.Millisecond // doubled with each attempt
 	lastRetry   = 30 * time.Second
@@ -79,7 +80,7 @@ func (f *Fleet) dispatch() {
 			q = &f.queues[classLease]
 		case f.inFlight >= f.maxInFlight-f.maxInFlight/reserved:
 			return
-		case nodes.len() > 0 && (pods.len() == 0 || f.inFlight%2 == 0):
+		case nodes.len() > 0 && f.births < maxBirths && (pods.len() == 0 || f.inFlight%2 == 0):
 			q = nodes
 		case pods.len() > 0:
 			q = pods
@@ -99,6 +100,9 @@ func (f *Fleet) send(j *job) {
 		return
 	}
 	j.sending = true
+	if j.action == nodeCreate {
+		f.births++
+	}
 	j.request.Timeout = callTimeout
 	f.inFlight++
 	f.client.Send(&j.request, j.done)
@@ -109,6 +113,9 @@ func (f *Fleet) send(j *job) {
 func (f *Fleet) settle(j *job) {
 	f.inFlight--
 	j.sending = false
+	if j.action == nodeCreate {
+		f.births--
+	}
 	a := &j.answer
 	f.recordCall(j)
 	ok := a.outcome() == record.OK

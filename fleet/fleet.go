@@ -114,6 +114,7 @@ type Fleet struct {
 	nextBlock uint32
 	queues    [classes]queue
 	inFlight  int
+	births    int // of them, creations of nodes
 
 	maxInFlight int
 	free        []*job

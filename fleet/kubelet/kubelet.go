@@ -100,7 +100,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if s.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", o.Address); err != nil {
 		return nil, fmt.Errorf("kubelet: %w", err)
 	}
-	s.warn()
+	s.warn(o.Objects)
 	ctx, s.cancel = context.WithCancel(ctx)
 	s.http = &http.Server{
 		Handler: s.guard(s.routes()), TLSConfig: config, MaxHeaderBytes: maxHeader,
@@ -176,21 +176,34 @@ func (s *Server) end() {
 // Addr returns the address that the server listens on.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// warn says what anyone who can reach the server may do.
-func (s *Server) warn() {
-	host, _, err := net.SplitHostPort(s.listener.Addr().String())
-	if ip := net.ParseIP(host); err != nil || ip.IsLoopback() || s.options.ClientCAFile != "" || s.options.NoStream {
+// warn says, once, what others may do.
+func (s *Server) warn(o *configuration.Objects) {
+	if s.options.ClientCAFile != "" || s.options.NoStream {
 		return
 	}
-	s.log.Warn("anyone who reaches this address can read the logs and run the commands that objects allow: name a client CA or a loopback address",
-		"address", s.listener.Addr().String())
+	if s.public() && s.seen.first("public") {
+		s.log.Warn("without a client CA anyone who reaches this address can read the logs and run the commands that objects allow", "address", s.listener.Addr().String())
+	}
+	if !o.Execs.Empty() && s.seen.first("exec") {
+		s.log.Warn("without a client CA any user of this machine can run commands as this one: an Exec object allows it", "address", s.listener.Addr().String())
+	}
+}
+
+// public says whether others than this machine can reach the server.
+func (s *Server) public() bool {
+	address, ok := s.listener.Addr().(*net.TCPAddr)
+	return !ok || !address.IP.IsLoopback()
 }
 
 // Configure replaces the objects. Those with faults are left out; the error
-// joins the faults. It may be called at any time.
+// joins the faults. It may be called while the server answers, by one caller at a
+// time.
 func (s *Server) Configure(o *configuration.Objects) error {
 	r, err := s.compile(o)
 	s.rules.Store(r)
+	if s.listener != nil {
+		s.warn(o)
+	}
 	if world, ok := s.options.World.(needed); ok {
 		world.Need(r.words)
 	}

@@ -211,8 +211,11 @@ func TestSwitchedOff(t *testing.T) {
 
 // TestOneNode shows a server that stands for one node.
 func TestOneNode(t *testing.T) {
-	s, _ := start(t, "", func(o *Options) { o.Node = "n2" })
+	s, _ := start(t, resourceMetrics(t), func(o *Options) { o.Node = "n2" })
 	base := "http://" + s.Addr().String()
+	if code, body := get(t, base+"/metrics/resource"); code != 200 || !strings.Contains(body, `pod_memory_working_set_bytes{namespace="b",pod="web"} 1.048576e+06`) {
+		t.Error(code, body)
+	}
 	if code, body := get(t, base+"/pods"); code != 200 || body != `{"items":["n2"]}` {
 		t.Error(code, body)
 	}
@@ -339,6 +342,10 @@ func TestWarns(t *testing.T) {
 	_, log = start(t, "", func(o *Options) { o.Address = "0.0.0.0:0" })
 	if !strings.Contains(log.String(), "anyone who reaches this address can read the logs and run the commands") {
 		t.Error(log.String())
+	}
+	s, log := start(t, execs, nil)
+	if err := s.Configure(s.rules.Load().objects); err != nil || strings.Count(log.String(), "any user of this machine can run commands as this one") != 1 {
+		t.Error(err, log.String())
 	}
 }
 

@@ -14,18 +14,30 @@ import (
 // metric answers with the metrics of a path.
 func (s *Server) metric(w http.ResponseWriter, r *http.Request) {
 	path := strings.Trim(r.URL.Path, "/")
-	segments := strings.Split(path, "/")
-	for _, m := range s.rules.Load().metrics {
-		if node, ok := m.match(segments); ok {
-			s.answerMetric(w, r, m, node)
-			return
-		}
+	m, node := s.find(path)
+	if m == nil && path == "metrics/resource" && s.options.Node != "" {
+		m, node = s.find("metrics/nodes/" + s.options.Node + "/metrics/resource") // kwok's path for it
+	}
+	if m != nil {
+		s.answerMetric(w, r, m, node)
+		return
 	}
 	if path == "metrics" && s.options.Metrics != nil {
 		s.options.Metrics.ServeHTTP(w, r)
 		return
 	}
 	http.Error(w, "no Metric object has this path", http.StatusNotFound)
+}
+
+// find returns the metric of a path and the node that it is about.
+func (s *Server) find(path string) (*metric, string) {
+	segments := strings.Split(path, "/")
+	for _, m := range s.rules.Load().metrics {
+		if node, ok := m.match(segments); ok {
+			return m, node
+		}
+	}
+	return nil, ""
 }
 
 func (s *Server) answerMetric(w http.ResponseWriter, r *http.Request, m *metric, node string) {

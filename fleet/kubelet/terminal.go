@@ -61,8 +61,10 @@ func (s *Server) runTerminal(cmd *exec.Cmd, c *stream.Session) error {
 	cmd.SysProcAttr.Setpgid = false // a session has a group
 	cmd.SysProcAttr.Setsid, cmd.SysProcAttr.Setctty = true, true
 	select { // begin with the client's size, if it said it
-	case size := <-c.Resize:
-		t.resize(size)
+	case size, ok := <-c.Resize:
+		if ok {
+			t.resize(size)
+		}
 	case <-time.After(firstSize):
 	}
 	if err := cmd.Start(); err != nil {
