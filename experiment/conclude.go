@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/junit"
+	"github.com/windtunnel/windtunnel/kubeburner"
 	"github.com/windtunnel/windtunnel/observe/usage"
+	"github.com/windtunnel/windtunnel/perfdata"
 	"github.com/windtunnel/windtunnel/record"
 	"github.com/windtunnel/windtunnel/report"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -107,19 +109,11 @@ func (r *run) conclude(ended error) Result {
 // Judge computes the verdict of a run directory from its scenario, manifest and
 // records alone, and writes verdict.json, junit.xml, report.html and summary.txt.
 func Judge(path record.Dir) (slo.Judgement, error) {
-	dir, manifest, err := record.OpenDir(string(path))
+	all, err := judge(string(path))
 	if err != nil {
 		return slo.Judgement{}, err
 	}
-	sc, err := ReadScenario(dir, manifest)
-	if err != nil {
-		return slo.Judgement{}, err
-	}
-	facts, err := slo.Collect(dir.File(record.StreamFile))
-	if err != nil {
-		return slo.Judgement{}, err
-	}
-	j := slo.Judge(sc, manifest, facts)
+	dir, manifest, j := all.dir, all.manifest, all.Judgement
 	if err := dir.WriteJSON(record.VerdictFile, j); err != nil {
 		return j, err
 	}
@@ -130,7 +124,60 @@ func Judge(path record.Dir) (slo.Judgement, error) {
 	if err := dir.Write(record.JUnitFile, xml.Bytes()); err != nil {
 		return j, err
 	}
+	if _, err := all.export(manifest.Imported, dir.File(manifest.Imported)); err != nil {
+		return j, err
+	}
 	return j, writeReport(dir, manifest, j)
+}
+
+// judged is a judgement with all that it was made of.
+type judged struct {
+	dir      record.Dir
+	scenario *scenario.Scenario
+	manifest record.Manifest
+	facts    *slo.Facts
+	slo.Judgement
+}
+
+// judge computes the verdict of a run directory and writes nothing.
+func judge(path string) (judged, error) {
+	out := judged{}
+	var err error
+	if out.dir, out.manifest, err = record.OpenDir(path); err != nil {
+		return out, err
+	}
+	if out.scenario, err = ReadScenario(out.dir, out.manifest); err != nil {
+		return out, err
+	}
+	if out.facts, err = slo.Collect(out.dir.File(record.StreamFile)); err != nil {
+		return out, err
+	}
+	if err := ask(out.scenario, out.manifest, out.facts); err != nil {
+		return out, err
+	}
+	out.Judgement = slo.Judge(out.scenario, out.manifest, out.facts)
+	return out, nil
+}
+
+// Export writes the results of a run directory into a folder in the form of
+// ClusterLoader2 ("clusterloader2") or kube-burner ("kube-burner"), and returns
+// the files' names.
+func Export(path, format, folder string) ([]string, error) {
+	j, err := judge(path)
+	if err != nil {
+		return nil, err
+	}
+	return j.export(format, folder)
+}
+
+func (j judged) export(format, folder string) ([]string, error) {
+	switch format {
+	case "clusterloader2":
+		return perfdata.Write(folder, perfdata.Run{Scenario: j.scenario, Manifest: j.manifest, Facts: j.facts, Judgement: j.Judgement})
+	case "kube-burner":
+		return kubeburner.Write(folder, kubeburner.Run{Scenario: j.scenario, Manifest: j.manifest, Judgement: j.Judgement, Records: j.dir.File(record.StreamFile)})
+	}
+	return nil, nil
 }
 
 // ReadScenario reads the scenario of a run directory with the parameters that

@@ -28,7 +28,9 @@ func TestTerminating(t *testing.T) {
 	if got := gate.Findings(f); !slices.Equal(got, []string{"1 configmaps terminating, held by finalizer x/y (n-1/a-1)"}) {
 		t.Errorf("%q", got)
 	}
+	b.server.mu.Lock()
 	b.server.refuse = func(string, string) int { return http.StatusForbidden }
+	b.server.mu.Unlock()
 	f = gate.Facts{}
 	if b.terminating(t.Context(), &f); len(f.Unread) != 3 {
 		t.Errorf("%q", f.Unread)

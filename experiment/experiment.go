@@ -47,7 +47,8 @@ var ErrNoRecords = errors.New("the records could not be written")
 // Options say what to run and where to leave it.
 type Options struct {
 	File        string            // the scenario
-	Set         map[string]string // parameters
+	Set         map[string]string // parameters; of an imported file its own variables
+	Overrides   []string          // files of variables, for imported files
 	Kubeconfig  string            // fly this cluster; empty: boot a plane
 	Out         string            // run directory; empty: runs/SCENARIO/UTC TIME with a link latest
 	Seed        *uint64           // in place of the scenario's
@@ -72,6 +73,7 @@ type Result struct {
 type run struct {
 	options  Options
 	scenario *scenario.Scenario
+	imported Imported
 	dir      record.Dir
 	clock    clock.Clock
 	records  *record.Writer
@@ -103,14 +105,14 @@ type run struct {
 // at: the input is at fault or nothing could be written. What goes wrong later
 // is Result.Err, and its verdict is unknown.
 func Run(ctx context.Context, o Options) (Result, error) {
-	sc, err := scenario.Load(o.File, o.Set)
+	in, err := Load(o.File, o.Set, o.Overrides, o.Seed)
 	if err != nil {
 		return Result{}, err
 	}
-	if o.Seed != nil {
-		sc.Seed = *o.Seed
+	if o.Kubeconfig != "" && in.Format != "" {
+		in.Scenario.Fleet.Nodes = 0 // their tools use the nodes that there are
 	}
-	r := &run{options: o, scenario: sc, clock: clock.Start(), log: o.Log, made: map[string]*made{}, faults: &faults{log: o.Log}}
+	r := &run{options: o, scenario: in.Scenario, imported: in, clock: clock.Start(), log: o.Log, made: map[string]*made{}, faults: &faults{log: o.Log}}
 	if err := r.compile(); err != nil {
 		return Result{}, err
 	}
@@ -121,6 +123,9 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		return Result{}, err
 	}
 	r.status = newBoard(r)
+	for _, note := range in.Notes {
+		r.warn(note)
+	}
 	r.warnUnmet()
 	ended := r.fly(ctx)
 	return r.conclude(ended), nil
@@ -143,14 +148,11 @@ func (r *run) create() error {
 		return err
 	}
 	r.dir = dir
-	raw, err := os.ReadFile(r.options.File)
-	if err != nil {
-		return fmt.Errorf("read scenario: %w", err)
-	}
-	if err := dir.Write(record.ScenarioFile, raw); err != nil {
+	if err := dir.Write(record.ScenarioFile, r.imported.Native); err != nil {
 		return err
 	}
 	r.manifest = r.newManifest()
+	r.manifest.Imported = r.imported.Format
 	if err := dir.WriteJSON(record.ManifestFile, r.manifest); err != nil {
 		return err
 	}
@@ -232,6 +234,7 @@ func (r *run) stages(ctx context.Context, cancel context.CancelCauseFunc, wait *
 	if err := r.step(ctx, "namespaces", func() error { return r.namespaces(ctx) }); err != nil {
 		return err
 	}
+	r.foresee(ctx)
 	r.measure(ctx)
 	r.mark(record.MarkRunBegin, r.scenario.Name, "")
 	err := r.steps(ctx)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -45,6 +46,31 @@ type kind struct {
 // errNameless says that an object cannot be addressed.
 var errNameless = errors.New("its body gives it no name of its own")
 
+// foresee asks where the plane serves what the steps are about, so that no step
+// begins with a question: one that was asked of a plane that stands still would
+// put off the calls that are due meanwhile. What is not served yet, such as a
+// custom resource that a step installs, is asked for again by its step.
+func (r *run) foresee(ctx context.Context) {
+	for _, name := range slices.Sorted(maps.Keys(r.bodies)) {
+		if body := r.bodies[name]; body.Kind() != "" {
+			_, _ = r.generator.Resources().Kind(ctx, body.APIVersion(), body.Kind())
+		}
+	}
+	for s := range r.scenario.AllSteps() {
+		if s.Wait != nil && s.Wait.Objects != "" {
+			_, _ = r.generator.Resources().Named(ctx, s.Wait.Objects)
+		}
+		if s.Requests == nil {
+			continue
+		}
+		for _, c := range s.Requests.Mix {
+			if c.Resource != "" {
+				_, _ = r.generator.Resources().Named(ctx, c.Resource)
+			}
+		}
+	}
+}
+
 // prepare makes a create step known: what each body is, and where the plane
 // serves it.
 func (r *run) prepare(ctx context.Context, step string, c *scenario.Create) (*made, error) {
@@ -81,6 +107,7 @@ func (r *run) newMade(step string, c *scenario.Create) *made {
 		m.kinds = append(m.kinds, kind{
 			item: item, body: r.bodies[item.Body], with: merged(c.With, item.With),
 			optional: r.scenario.Bodies[item.Body].Dialect == template.ClusterLoader2,
+			own:      r.scenario.Bodies[item.Body].Dialect == template.KubeBurner, // even where the first name is as ours
 		})
 	}
 	return m
@@ -126,7 +153,7 @@ func (m *made) look(k *kind, number int) error {
 		raw, err := k.body.Render(nil, m.vars(s))
 		if err == nil {
 			namespace, name := addressIn(raw)
-			k.own = name != m.name(s) || namespace != "" && namespace != m.namespace(s)
+			k.own = k.own || name != m.name(s) || namespace != "" && namespace != m.namespace(s)
 			return nil
 		}
 		if !k.optional || !errors.Is(err, template.ErrEmpty) {

@@ -23,14 +23,11 @@ type Forecast struct {
 // Plan says what Run would do with these options. It starts nothing. The errors
 // are those of Run for input that is at fault.
 func Plan(o Options) (Forecast, error) {
-	sc, err := scenario.Load(o.File, o.Set)
+	in, err := Load(o.File, o.Set, o.Overrides, o.Seed)
 	if err != nil {
 		return Forecast{}, err
 	}
-	if o.Seed != nil {
-		sc.Seed = *o.Seed
-	}
-	r := &run{options: o, scenario: sc}
+	r := &run{options: o, scenario: in.Scenario}
 	if err := r.compile(); err != nil {
 		return Forecast{}, err
 	}

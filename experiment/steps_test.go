@@ -388,3 +388,21 @@ func TestPacesOfObjects(t *testing.T) {
 		}
 	}
 }
+
+// TestExamplesCanBePlanned compiles every example, and counts what it would send.
+func TestExamplesCanBePlanned(t *testing.T) {
+	files, err := filepath.Glob("../examples/*.yaml")
+	if err != nil || len(files) < 3 {
+		t.Fatalf("%d examples: %v", len(files), err)
+	}
+	for _, file := range files {
+		f, err := Plan(Options{File: file})
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+			continue
+		}
+		if f.Estimate.Total == 0 || f.Estimate.Objects == 0 || f.Estimate.EtcdBytes == 0 {
+			t.Errorf("%s: %+v", file, f.Estimate)
+		}
+	}
+}

@@ -72,6 +72,17 @@ func (m *Manage) podsQuery() url.Values {
 	return q
 }
 
+// NodesQuery is the part of a list's or a watch's query that finds the nodes,
+// escaped.
+func (m *Manage) NodesQuery() string { return m.nodesQuery().Encode() }
+
+// Manages says whether a fleet keeps a node alive now.
+func (f *Fleet) Manages(node string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.byName[node] != nil
+}
+
 // shardQuery asks the server for this instance's part.
 func (m *Manage) shardQuery(q url.Values) {
 	if m.Shards < 2 {

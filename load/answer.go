@@ -87,7 +87,7 @@ func (s *slot) ended(o record.Outcome, r *wire.Response) Result {
 	if c.Sent == 0 {
 		c.Sent = r.Done // it never left: all of its time was spent waiting to
 	}
-	if f.pool > 0 {
+	if f.closed {
 		c.Due = c.Sent
 	}
 	s.g.options.Records.Call(c)
@@ -119,7 +119,7 @@ func (f *flight) over() {
 		f.drive()
 		f.mu.Lock()
 	}
-	last := f.open == 0
+	last := f.open == 0 && f.awaits() == distant
 	f.mu.Unlock()
 	if last {
 		f.wake()

@@ -18,14 +18,15 @@ import (
 // a call that could not leave in time leaves with the answer that it waited
 // for, without a change of goroutines.
 type flight struct {
-	g     *Generator
-	plan  Plan
-	ops   []record.OpID
-	begin clock.Time
-	limit clock.Time // no call is due later
-	calls int        // how many; of a closed pool that time ends, MaxInt
-	pool  int        // of a closed pool: calls at once; 0: an open pace
-	kick  chan struct{}
+	g      *Generator
+	plan   Plan
+	ops    []record.OpID
+	begin  clock.Time
+	limit  clock.Time // no call is due later
+	calls  int        // how many; of a closed pool that time ends, MaxInt
+	pool   int        // of a closed pool or a burst: calls at once; 0: another pace
+	closed bool       // a closed pool: calls are due when they are sent
+	kick   chan struct{}
 
 	mu       sync.Mutex
 	driving  bool
@@ -44,6 +45,9 @@ type flight struct {
 	watches watches
 }
 
+// stall is how long a server may stall before calls wait for a connection.
+const stall = 2 * time.Second
+
 // distant is later than every moment of a run.
 const distant = clock.Time(math.MaxInt64)
 
@@ -60,8 +64,14 @@ func (g *Generator) begin(p Plan) (*flight, error) {
 		return nil, err
 	}
 	f := &flight{g: g, plan: p, calls: calls, pool: p.parallel(), limit: distant, kick: make(chan struct{}, 1)}
-	if f.pool > 0 && p.Count == 0 && p.For > 0 {
+	f.closed = f.pool > 0
+	switch rate := p.Pace.Rate(); {
+	case f.closed && p.Count == 0 && p.For > 0:
 		f.calls = math.MaxInt
+	case math.IsInf(rate, 1) && !f.closed:
+		f.pool = g.options.Burst
+	case !math.IsInf(rate, 1):
+		g.client.Reserve(int(min(rate*stall.Seconds(), float64(g.options.InFlight))))
 	}
 	for _, op := range p.Ops {
 		f.ops = append(f.ops, g.options.Records.Op(op))
@@ -165,15 +175,29 @@ func (f *flight) due(now clock.Time) clock.Time {
 		return distant
 	}
 	again := f.waiting.due()
-	switch {
-	case f.pool == 0:
-		return min(again, f.nextDue)
-	case f.next < f.calls && now > f.limit: // time is up
-		f.calls = f.next
-	case f.next < f.calls && f.open < f.pool:
-		return min(again, now)
+	if f.closed && f.next < f.calls && now > f.limit {
+		f.calls = f.next // time is up
 	}
-	return again
+	if f.pool > 0 && (f.next >= f.calls || f.busy() >= f.pool) {
+		return again
+	}
+	return min(again, f.nextDue)
+}
+
+// busy returns how many of a pool's places are taken; callers hold mu. Calls of
+// a burst that wait to be sent again and watches that are held take none.
+func (f *flight) busy() int {
+	if f.closed {
+		return f.open
+	}
+	return f.open - len(f.waiting) - int(f.watches.open.Load())
+}
+
+// room lets a burst go on where a call makes room before it is over.
+func (f *flight) room() {
+	if f.pool > 0 && !f.closed {
+		f.drive()
+	}
 }
 
 // drive sends what is due, as far as there is room. One goroutine at a time does

@@ -39,6 +39,7 @@ type Options struct {
 	Connections int // HTTP/2 connections that calls are spread over, default 4
 	Most        int // connections when those are full, about 100 calls on each; default 32
 	InFlight    int // calls at once, default 100 for each of Most; held watches do not count
+	Burst       int // calls at once of a burst, default 100 for each of Connections
 	Watches     int // connections for held watches, about 100 on each, default 100
 }
 
@@ -87,6 +88,9 @@ func New(o Options) (*Generator, error) {
 	}
 	if o.InFlight <= 0 {
 		o.InFlight = 100 * o.Most
+	}
+	if o.Burst <= 0 {
+		o.Burst = 100 * o.Connections
 	}
 	if o.Watches <= 0 {
 		o.Watches = 100

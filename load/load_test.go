@@ -32,6 +32,7 @@ type bench struct {
 	*load.Generator
 	path    string
 	records *record.Writer
+	clock   clock.Clock
 }
 
 func newBench(t *testing.T, h http.HandlerFunc, o load.Options) *bench {

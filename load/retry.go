@@ -101,4 +101,5 @@ func (s *slot) wait(c call) {
 	if !aside {
 		s.g.release(s)
 	}
+	f.room()
 }

@@ -171,6 +171,7 @@ func (h *hold) open() {
 	w.open.Add(1)
 	w.opened.Add(1)
 	h.g.release(s)
+	h.flight.room()
 	h.g.client.Flush() // of calls that waited for the slot
 }
 

@@ -57,9 +57,9 @@ func replayed(times []time.Duration, i int) time.Duration {
 	return times[i]
 }
 
-// meanRate is n-1 calls in the time from the first of n to the last.
+// meanRate is n-1 calls in the time from the first of n to the last; 0 of one.
 func meanRate(times []time.Duration) float64 {
-	if len(times) == 0 {
+	if len(times) < 2 {
 		return 0
 	}
 	return float64(len(times)-1) / (times[len(times)-1] - times[0]).Seconds()

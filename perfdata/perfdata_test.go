@@ -192,7 +192,7 @@ func TestFiguresAreTheRecords(t *testing.T) {
 	if got := find(calls, "Verb", "LIST"); got.Labels["Count"] != "100" || got.Labels["SlowCount"] != "2" || got.Labels["Scope"] != "cluster" {
 		t.Errorf("lists %+v", got)
 	}
-	if got := find(calls, "Verb", "POST"); got.Labels["Count"] != "200" || got.Labels["SlowCount"] != "1" || got.Labels["Subresource"] != "binding" || got.Data["Perc50"] != 50 {
+	if got := find(calls, "Verb", "POST"); got.Labels["Count"] != "200" || got.Labels["SlowCount"] != "1" || got.Labels["Subresource"] != "binding" || got.Data["Perc50"] != 50.251256 {
 		t.Errorf("bindings %+v", got)
 	}
 	var bound struct{ Perc50, Max float64 }

@@ -93,7 +93,8 @@ const ManifestFormat = 1
 type Manifest struct {
 	Format     int               `json:"format"`
 	Scenario   string            `json:"scenario"`
-	File       string            `json:"file"` // base name of the scenario file
+	File       string            `json:"file"`               // base name of the scenario file
+	Imported   string            `json:"imported,omitempty"` // whose file it was: clusterloader2, kube-burner; empty: a scenario
 	Command    []string          `json:"command"`
 	Parameters map[string]any    `json:"parameters"` // values in force, defaults included
 	Seed       uint64            `json:"seed"`

@@ -139,8 +139,12 @@ func (o Objective) ValueText() string {
 	return unit.Text(*o.Value, o.Unit)
 }
 
-// BoundText is the threshold with the sign of its side.
+// BoundText is the threshold with the sign of its side; empty where nothing was
+// measured that it could bound.
 func (o Objective) BoundText() string {
+	if o.Value == nil && o.Threshold == 0 {
+		return ""
+	}
 	sign := "≤ "
 	if o.AtLeast {
 		sign = "≥ "

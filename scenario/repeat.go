@@ -9,7 +9,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxUnrolled bounds the steps that a file's repeats may become.
+// maxUnrolled bounds the steps that a file's repeats may become, each round
+// counted as one more.
 const maxUnrolled = 10_000
 
 // round is one round of a repeat whose steps are being read.
@@ -252,6 +253,7 @@ func (d *decoder) unroll(loop repeat, to *[]Step, at place) {
 	outer, faults := d.rounds, len(d.faults.list)
 	at.name = "repeat.steps"
 	for i := range loop.times {
+		d.steps++ // a round of nothing counts, too
 		d.rounds = newRound(outer, i)
 		d.vars.enter(i)
 		first := len(*to)
@@ -265,7 +267,7 @@ func (d *decoder) unroll(loop repeat, to *[]Step, at place) {
 			}
 		}
 		if d.steps > maxUnrolled {
-			d.add(loop.steps.Line, "repeat: more than %d steps, each round counted", maxUnrolled)
+			d.add(loop.steps.Line, "repeat: more than %d steps and rounds", maxUnrolled)
 			d.budget = 0
 		}
 		if len(d.faults.list) > faults || d.budget <= 0 {

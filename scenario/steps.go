@@ -252,8 +252,8 @@ type Disturbance struct {
 	RoundTrip unit.Duration `yaml:"roundTrip"` // delay: added round-trip time
 	Share     float64       `yaml:"share"`     // slow a component: of its time that it may run, above 0 and below 1
 	Delay     unit.Duration `yaml:"delay"`     // slow nodes: later by so much; skew: lease times off by so much (may be negative)
-	Between   unit.Duration `yaml:"between"`   // flap: mean time between failures of a node; pods: mean time between failures of all
-	Down      unit.Duration `yaml:"down"`      // flap: mean time until it is back
+	Between   unit.Duration `yaml:"between"`   // flap: mean time between failures of a node; pods: of all, default: at once
+	Down      unit.Duration `yaml:"down"`      // mean time until it is back; of crashing pods: exactly, default a kubelet's back-off
 }
 
 // Victims are nodes or pods of the fleet, chosen by the seed.

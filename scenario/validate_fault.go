@@ -64,6 +64,7 @@ func (c *checker) fault(path string, x *Disturbance) {
 // faultFields checks that those fields are there that an action wants, and no
 // others.
 func (c *checker) faultFields(path, action string, x *Disturbance) {
+	target := x.target()
 	for _, f := range []struct {
 		name    string
 		set     bool
@@ -75,9 +76,10 @@ func (c *checker) faultFields(path, action string, x *Disturbance) {
 		{"share", x.Share != 0, x.Share > 0 && x.Share < 1, "above 0 and below 1", []string{"component slow"}},
 		{"delay", x.Delay != 0, x.Delay > 0 || action == "nodes skew", "above 0s", []string{"nodes slow", "nodes skew"}},
 		{"between", x.Between != 0, x.Between > 0, "above 0s", []string{"nodes flap", "pods fail", "pods crash"}},
-		{"down", x.Down != 0, x.Down > 0, "above 0s", []string{"nodes flap"}},
+		{"down", x.Down != 0, x.Down > 0, "above 0s", []string{"nodes flap", "pods crash"}},
 	} {
 		switch wanted := slices.Contains(f.actions, action); {
+		case wanted && !f.set && target == "pods": // at once; a kubelet's back-off
 		case wanted && !f.set:
 			c.at(path, "fault.%s: is needed for %s", f.name, action)
 		case wanted && !f.ok:

@@ -19,9 +19,14 @@ import (
 func same(a, b *scenario.Scenario) bool { return reflect.DeepEqual(placeless(a), placeless(b)) }
 
 func placeless(s *scenario.Scenario) *scenario.Scenario {
-	// The unexported lines are dropped by building a new value.
-	out := &scenario.Scenario{Name: s.Name, Description: s.Description, Seed: s.Seed, Plane: s.Plane, Fleet: s.Fleet, Namespaces: s.Namespaces,
-		Groups: s.Groups, Bodies: map[string]scenario.Body{}, Steps: s.Steps, Objectives: s.Objectives, Published: s.Published}
+	out := &scenario.Scenario{} // a new value: without the unexported lines
+	from, to := reflect.ValueOf(s).Elem(), reflect.ValueOf(out).Elem()
+	for i := range from.NumField() {
+		if tag := from.Type().Field(i).Tag.Get("yaml"); tag != "" && tag != "-" && tag != "parameters" {
+			to.Field(i).Set(from.Field(i))
+		}
+	}
+	out.Bodies = map[string]scenario.Body{}
 	for name, b := range s.Bodies {
 		b.Line = 0
 		out.Bodies[name] = b

@@ -406,7 +406,7 @@ func FuzzProtobufAgreesWithTheGeneratedCode(f *testing.F) {
 				return // what is not looked at may be damaged
 			}
 			samples, err := expfmt.ExtractSamples(&expfmt.DecodeOptions{}, &family)
-			if err != nil {
+			if err != nil || !consistent(&family) {
 				return
 			}
 			for _, s := range samples {
@@ -420,6 +420,28 @@ func FuzzProtobufAgreesWithTheGeneratedCode(f *testing.F) {
 			}
 		}
 	})
+}
+
+// consistent says whether each metric has the value of its family's type, and
+// no other, and whether every field is of the type that it should be.
+func consistent(family *dto.MetricFamily) bool {
+	raw, err := proto.Marshal(family)
+	known := &dto.MetricFamily{}
+	if err != nil || (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(raw, known) != nil || !proto.Equal(family, known) {
+		return false
+	}
+	for _, m := range family.Metric {
+		has := map[dto.MetricType]bool{
+			dto.MetricType_COUNTER: m.Counter != nil, dto.MetricType_GAUGE: m.Gauge != nil, dto.MetricType_SUMMARY: m.Summary != nil,
+			dto.MetricType_UNTYPED: m.Untyped != nil, dto.MetricType_HISTOGRAM: m.Histogram != nil,
+		}
+		for kind, there := range has {
+			if there != (kind == family.GetType()) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 func ExampleTracker() {

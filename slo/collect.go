@@ -36,6 +36,8 @@ type Facts struct {
 	Calls      []*Calls // of the run, by operation, in the order of definition
 	Lives      []*Lives // by resource and group, in the order of their first object
 	Series     *series.Store
+
+	answers map[Question]Answer // of Ask
 }
 
 // Calls sums up the calls of one operation.
@@ -46,6 +48,8 @@ type Calls struct {
 	Lateness stats.Durations // Sent-Due
 	Outcomes [3]int          // by record.Outcome
 	Late     int             // sent more than Late after they were due
+	Sent     uint64          // bytes of bodies
+	Received uint64          // bytes of bodies
 	Due      span            // first and last due time
 	Answered span            // first and last moment of an answer with outcome OK
 }
@@ -97,7 +101,13 @@ func Collect(path string) (*Facts, error) {
 	}
 	s, err := record.Read(path, func(s *record.Stream) record.Visitor {
 		c.stream = s
-		return record.Visitor{Call: c.call, Phase: c.phase, Sample: c.sample, Mark: c.mark}
+		v := c.f.Series.Visitor(s)
+		sample, mark, scrape := v.Sample, v.Mark, v.Scrape
+		v.Call, v.Phase = c.call, c.phase
+		v.Sample = func(x record.Sample) { c.whole.add(x.At); sample(x) }
+		v.Mark = func(m record.Mark) { c.mark(m); mark(m) }
+		v.Scrape = func(x record.Scrape) { c.f.Scrapes++; scrape(x) }
+		return v
 	})
 	if err != nil {
 		return nil, err
@@ -117,6 +127,8 @@ func (c *collector) call(v record.Call) {
 	}
 	calls := c.f.Calls[v.Op]
 	calls.Outcomes[v.Outcome]++
+	calls.Sent += uint64(v.SentBytes)
+	calls.Received += uint64(v.ReceivedBytes)
 	calls.Due.add(v.Due)
 	calls.Lateness.Add(v.Lateness())
 	if v.Lateness() > Late {
@@ -135,14 +147,8 @@ func (c *collector) call(v record.Call) {
 	c.whole.add(v.Done)
 }
 
-func (c *collector) sample(v record.Sample) {
-	c.f.Series.Add(c.stream.Series, v)
-	c.whole.add(v.At)
-}
-
 func (c *collector) mark(m record.Mark) {
 	c.whole.add(m.At)
-	c.f.Series.Mark(m)
 	switch m.Kind {
 	case record.MarkScrape:
 		c.f.Scrapes++

@@ -19,6 +19,7 @@ func (j *judging) measures() map[string]Measure {
 	j.usageMeasures(m)
 	j.hostMeasures(m)
 	j.timeMeasures(m)
+	j.queryMeasures(m)
 	return m
 }
 

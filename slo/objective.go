@@ -34,6 +34,9 @@ func (j *judging) objective(o *scenario.Objective) []Result {
 	case o.Min != nil:
 		r.Threshold, r.AtLeast = *o.Min, true
 	}
+	if o.Query != "" {
+		return j.queried(r, o)
+	}
 	switch o.SLI {
 	case "pod-startup":
 		j.podStartup(&r, o)
@@ -95,8 +98,7 @@ type missing struct {
 // created itself.
 func (j *judging) missing(groups []string, phase string, seen map[string]int) []missing {
 	want := map[string]int{}
-	for i := range j.sc.Steps {
-		s := &j.sc.Steps[i]
+	for s := range j.sc.AllSteps() {
 		switch {
 		case s.Wait != nil && s.Wait.Are != "gone" && rank(s.Wait.Are) >= rank(phase) && j.reachedStep(s.Name):
 			want[s.Wait.Pods] = max(want[s.Wait.Pods], s.Wait.Count)
@@ -116,8 +118,7 @@ func (j *judging) missing(groups []string, phase string, seen map[string]int) []
 // podsCreated is how many pods of a group the load created by itself, with
 // success: none where it creates deployments and the like.
 func (j *judging) podsCreated(group string) (n int) {
-	for i := range j.sc.Steps {
-		s := &j.sc.Steps[i]
+	for s := range j.sc.AllSteps() {
 		if s.Create == nil || s.Create.Group != group {
 			continue
 		}

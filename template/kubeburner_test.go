@@ -152,3 +152,28 @@ data: {a: {{ ReadFile (printf "part-%d.txt" .Iteration) | toJson }}}
 		t.Errorf("got %v", err)
 	}
 }
+
+// FuzzKubeBurner: an object is the same by segments and by executing its
+// template, and what cannot be made is an error.
+func FuzzKubeBurner(f *testing.F) {
+	f.Add("metadata: {name: pod-{{.Iteration}}-{{.Replica}}}", 3, 2)
+	f.Add("kind: StatefulSet\nmetadata: {labels: {a: \"{{.Replica}}\"}}", 0, 1)
+	f.Add("data: {a: {{ randAlphaNum 5 }}, b: {{ Binomial 5 .Replica }}, c: {{ GetSubnet24 .Iteration }}}", 70000, 5)
+	f.Add("data: {a: {{ index (IndexToCombination nil .Iteration 5 3) 1 }}, b: {{ .Replica }}0, c: 0x{{ .Iteration }}}", 9, 11)
+	f.Fuzz(func(t *testing.T, text string, index, replica int) {
+		if strings.Contains(text, "range") || len(text) > 2000 || index < 0 || replica < 0 {
+			return // loops without end are the author's
+		}
+		c, err := Compile("f", "apiVersion: v1\nkind: ConfigMap\n"+text, 1, KubeBurner)
+		if err != nil {
+			return
+		}
+		with := map[string]any{"JobName": "j", "UUID": "u", "RunID": "r", "ObjectIndex": int64(1), "n": int64(3)}
+		v := Vars{Name: "x-1", Namespace: "ns", Index: index % (1 << 30), Replica: replica % (1 << 20), Seed: 1, With: with}
+		fast, ferr := c.Render(nil, v)
+		slow, serr := c.render(nil, v)
+		if string(fast) != string(slow) || (ferr == nil) != (serr == nil) {
+			t.Errorf("by segments %s (%v), by executing %s (%v)", fast, ferr, slow, serr)
+		}
+	})
+}

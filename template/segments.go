@@ -43,19 +43,24 @@ const (
 func (p *plan) fill(dst []byte, v Vars) []byte {
 	for i := range p.segments {
 		s := &p.segments[i]
-		dst = append(dst, s.text...)
-		switch s.then {
-		case theName:
-			dst = append(dst, v.Name...)
-		case theNamespace:
-			dst = append(dst, v.Namespace...)
-		case theIndex:
-			dst = strconv.AppendInt(dst, int64(v.Index), 10)
-		case theReplica:
-			dst = strconv.AppendInt(dst, int64(v.replica()), 10)
-		case drawn:
-			dst = s.random.append(dst, v.Seed, v.which())
-		}
+		dst = s.append(append(dst, s.text...), v)
+	}
+	return dst
+}
+
+// append appends what follows the segment's text.
+func (s *segment) append(dst []byte, v Vars) []byte {
+	switch s.then {
+	case theName:
+		return append(dst, v.Name...)
+	case theNamespace:
+		return append(dst, v.Namespace...)
+	case theIndex:
+		return strconv.AppendInt(dst, int64(v.Index), 10)
+	case theReplica:
+		return strconv.AppendInt(dst, int64(v.replica()), 10)
+	case drawn:
+		return s.random.append(dst, v.Seed, v.which())
 	}
 	return dst
 }

@@ -9,3 +9,22 @@ func (c *Client) Break() {
 		k.broken(ErrLost)
 	}
 }
+
+// CloseHeld closes those watches, held or about to be, that which says yes to.
+func (c *Client) CloseHeld(which func(*Request) bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	end := func(s *stream) {
+		if s.request.Hold > 0 && which(s.request) {
+			s.deadline = 0 // the next sweep takes it
+		}
+	}
+	for k := range c.all {
+		for _, s := range k.streams {
+			end(s)
+		}
+	}
+	for _, s := range c.queue.items[c.queue.head:] {
+		end(s)
+	}
+}

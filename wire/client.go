@@ -227,25 +227,6 @@ func (c *Client) post(req *Request, done func(*Response)) *conn {
 	return k
 }
 
-// CloseHeld closes those watches, held or about to be, that which says yes to.
-func (c *Client) CloseHeld(which func(*Request) bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	end := func(s *stream) {
-		if s.request.Hold > 0 && which(s.request) {
-			s.deadline = 0 // the next sweep takes it
-		}
-	}
-	for k := range c.all {
-		for _, s := range k.streams {
-			end(s)
-		}
-	}
-	for _, s := range c.queue.items[c.queue.head:] {
-		end(s)
-	}
-}
-
 // Do sends a request and waits for its answer, or for the end of ctx. The
 // answer's body belongs to the caller. The error is the answer's Err.
 func (c *Client) Do(ctx context.Context, req *Request) (*Response, error) {
@@ -294,11 +275,24 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// pick returns the connection with the fewest requests that has room for one
-// more, or nil; callers hold mu.
+// Reserve opens connections for n requests at a time before they are there, as
+// far as Options.Most allows: while a server stalls it opens none. It does not
+// wait for them.
+func (c *Client) Reserve(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.dialMissing(min((n+defaultStreams-1)/defaultStreams, len(c.conns)))
+}
+
+// pick returns the connection for the next request, or nil: of the first ones
+// that with the fewest requests, and when these are full the first other that
+// has room; callers hold mu.
 func (c *Client) pick() *conn {
 	var best *conn
-	for _, k := range c.conns {
+	for i, k := range c.conns {
+		if i >= c.options.Connections && best != nil {
+			break
+		}
 		if k == nil || k.draining || len(k.streams) >= k.maxStreams {
 			continue
 		}

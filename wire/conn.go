@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bufio"
 	"context"
 	"crypto/tls"
 	"encoding/binary"
@@ -52,12 +51,16 @@ type conn struct {
 	heard      clock.Time // when the last frame of use came
 	probed     clock.Time // when a sign of life was last asked for
 
-	// The read loop's own.
-	framer   *http2.Framer
-	decoder  *hpack.Decoder
-	current  *stream // whose header block is being decoded; nil when unknown
-	fragment []byte
-	received int64 // bytes of data since the connection's last window update
+	// The read loop's own, used under mu but for in.
+	in            *socket
+	frames        cutter
+	now           clock.Time // when the last bytes came
+	decoder       *hpack.Decoder
+	current       *stream // whose header block is being decoded; nil when unknown
+	fragment      []byte  // a header block that is to be continued
+	continued     uint32  // its stream
+	continuedLast bool    // the stream ends with it
+	received      int64   // bytes of data since the connection's last window update
 }
 
 type blockBuffer struct{ b []byte }
@@ -86,25 +89,25 @@ func (c *Client) connect(ctx context.Context, place int) (*conn, error) {
 		return nil, fmt.Errorf("connect to %s: %w", c.address, err)
 	}
 	in := &socket{Conn: raw}
-	t := tls.Client(in, c.as(place))
+	t := tls.Client(in, c.tls)
 	if err := t.HandshakeContext(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("connect to %s: %w", c.address, err), raw.Close())
 	}
 	if p := t.ConnectionState().NegotiatedProtocol; p != http2.NextProtoTLS {
 		return nil, errors.Join(fmt.Errorf("connect to %s: the server does not speak HTTP/2", c.address), t.Close())
 	}
+	if err := in.prepare(); err != nil {
+		return nil, errors.Join(fmt.Errorf("connect to %s: %w", c.address, err), raw.Close())
+	}
+	in.ready = true
 	k := &conn{
-		client: c, net: t, streams: map[uint32]*stream{}, nextID: 1,
+		client: c, net: t, in: in, streams: map[uint32]*stream{}, nextID: 1,
 		kick: make(chan struct{}, 1), end: make(chan struct{}),
 		maxStreams: defaultStreams, window: defaultWindow, initial: defaultWindow,
 		heard: c.options.Clock.Now(),
 	}
 	k.encoder = hpack.NewEncoder(&k.block)
-	k.framer = http2.NewFramer(nil, bufio.NewReaderSize(t, 64<<10))
-	k.framer.SetReuseFrames()
-	k.framer.SetMaxReadFrameSize(1 << 20)
 	k.decoder = hpack.NewDecoder(4096, k.header)
-	in.idle = k.idle
 	k.greet()
 	return k, nil
 }
@@ -268,9 +271,6 @@ func (k *conn) takeLate(now clock.Time) []*stream {
 // drop forgets a stream and lets the next request take its room.
 func (k *conn) drop(id uint32) {
 	k.forget(id)
-	if k.current != nil && k.current.id == id {
-		k.current = nil
-	}
 	if k.draining && len(k.streams) == 0 {
 		k.broken(ErrClosed)
 	}
@@ -283,7 +283,7 @@ func (k *conn) broken(err error) {
 	}
 	k.err = err
 	close(k.end)
-	_ = k.net.NetConn().Close() // not the TLS farewell: it could block
+	k.in.end() // not the TLS farewell: it could block
 }
 
 // forget takes a stream from the connection.
@@ -344,10 +344,4 @@ func (k *conn) writeLoop() {
 		k.write()
 		k.client.mu.Unlock()
 	}
-}
-
-// idle is called before the read loop waits for more: what the answers so far
-// gave rise to leaves now, in one write.
-func (k *conn) idle() {
-	k.client.Flush()
 }

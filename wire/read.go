@@ -1,7 +1,7 @@
 package wire
 
 import (
-	"errors"
+	"encoding/binary"
 	"fmt"
 	"strconv"
 	"time"
@@ -10,17 +10,69 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// readLoop reads frames until the connection breaks, then ends its requests.
+// readLoop reads until the connection breaks, then ends its requests.
 func (k *conn) readLoop() {
 	defer k.client.wait.Done()
+	err := k.arrived() // something may have come behind the handshake
+	if err == nil {
+		err = k.in.receive(k.arrived)
+	}
+	k.ended(err)
+	_ = k.net.NetConn().Close()
+}
+
+// plainSize is how much is decrypted at once: TLS has no larger records.
+const plainSize = 16 << 10
+
+// arrived is called when the network brought something. It handles all frames
+// that are whole, and then writes, in one go, what they gave rise to.
+func (k *conn) arrived() error {
+	k.now = k.client.options.Clock.Now()
 	for {
-		frame, err := k.framer.ReadFrame()
-		if err == nil {
-			err = k.handle(frame)
+		n, err := k.net.Read(k.frames.room(plainSize))
+		k.frames.add(n)
+		if n > 0 {
+			if err := k.handleAll(); err != nil {
+				return err
+			}
 		}
 		if err != nil {
-			k.ended(err)
-			return
+			k.react()
+			if _, ok := err.(emptyError); ok {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+// react writes what the frames gave rise to, on this connection and on those
+// that callbacks posted to.
+func (k *conn) react() {
+	c := k.client
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k.flush()
+	for _, other := range c.conns {
+		if other != nil {
+			other.flush()
+		}
+	}
+}
+
+// handleAll handles the frames that are whole, under mu, which is free while a
+// request's functions are called.
+func (k *conn) handleAll() error {
+	k.client.mu.Lock()
+	defer k.client.mu.Unlock()
+	var f frame
+	for {
+		ok, err := k.frames.next(&f)
+		if err == nil && ok {
+			err = k.handle(&f)
+		}
+		if err != nil || !ok {
+			return err
 		}
 	}
 }
@@ -41,106 +93,86 @@ func (k *conn) ended(err error) {
 	c.Flush()
 }
 
-func (k *conn) handle(frame http2.Frame) error {
-	switch f := frame.(type) {
-	case *http2.DataFrame:
-		return k.onData(f)
-	case *http2.HeadersFrame:
-		return k.onHeaders(f.StreamID, f.HeaderBlockFragment(), f.HeadersEnded(), f.StreamEnded())
-	case *http2.ContinuationFrame:
-		return k.onContinuation(f)
-	case *http2.SettingsFrame:
-		return k.onSettings(f)
-	case *http2.WindowUpdateFrame:
-		k.onWindow(f)
-	case *http2.RSTStreamFrame:
-		k.onReset(f.StreamID, f.ErrCode)
-	case *http2.GoAwayFrame:
-		k.onGoAway(f.LastStreamID)
-	case *http2.PingFrame:
-		k.onPing(f)
+func (k *conn) handle(f *frame) error {
+	if k.continued != 0 && (f.kind != http2.FrameContinuation || f.stream != k.continued) {
+		return fmt.Errorf("%w: a header block was not continued", errFrame)
 	}
-	return nil
+	switch f.kind {
+	case http2.FrameData:
+		return k.onData(f)
+	case http2.FrameHeaders:
+		k.heard = k.now
+		return k.onHeaders(f)
+	case http2.FrameContinuation:
+		return k.onContinuation(f)
+	case http2.FrameSettings:
+		return k.onSettings(f)
+	case http2.FrameWindowUpdate:
+		return k.onWindow(f)
+	case http2.FrameRSTStream:
+		return k.onReset(f)
+	case http2.FrameGoAway:
+		return k.onGoAway(f)
+	case http2.FramePing:
+		return k.onPing(f)
+	}
+	return nil // unknown kinds are to be ignored
 }
 
 // onHeaders decodes a header block. Every block must be decoded, also those of
 // streams given up, or the shared table would go astray.
-func (k *conn) onHeaders(id uint32, block []byte, whole, last bool) error {
-	c := k.client
-	c.mu.Lock()
-	k.heard = c.options.Clock.Now()
-	s := k.streams[id]
-	k.current = s
-	c.mu.Unlock()
-	if !whole {
-		k.fragment = append(k.fragment[:0], block...)
-		if last && s != nil {
-			s.response.ReceivedBytes = -1 // marks that no data follows the continuation
+func (k *conn) onHeaders(f *frame) error {
+	last := f.flags.Has(http2.FlagHeadersEndStream)
+	if !f.flags.Has(http2.FlagHeadersEndHeaders) {
+		k.fragment = append(k.fragment[:0], f.payload...)
+		k.continued, k.continuedLast = f.stream, last
+		if k.continued == 0 {
+			return fmt.Errorf("%w: a header block without a stream", errFrame)
 		}
 		return nil
 	}
-	return k.headersDone(id, block, last)
+	return k.headers(f.stream, f.payload, last)
 }
 
-func (k *conn) onContinuation(f *http2.ContinuationFrame) error {
-	if len(k.fragment)+len(f.HeaderBlockFragment()) > 1<<20 {
-		return errors.New("header block too large")
+func (k *conn) onContinuation(f *frame) error {
+	if k.continued == 0 {
+		return fmt.Errorf("%w: nothing to continue", errFrame)
 	}
-	k.fragment = append(k.fragment, f.HeaderBlockFragment()...)
-	if !f.HeadersEnded() {
+	if len(k.fragment)+len(f.payload) > mostControl {
+		return fmt.Errorf("%w: header block too large", errFrame)
+	}
+	k.fragment = append(k.fragment, f.payload...)
+	if !f.flags.Has(http2.FlagContinuationEndHeaders) {
 		return nil
 	}
-	last := false
-	k.client.mu.Lock()
-	if s := k.streams[f.StreamID]; s != nil && s.response.ReceivedBytes < 0 {
-		s.response.ReceivedBytes = 0
-		last = true
-	}
-	k.client.mu.Unlock()
-	return k.headersDone(f.StreamID, k.fragment, last)
+	k.continued = 0
+	return k.headers(f.stream, k.fragment, k.continuedLast)
 }
 
-func (k *conn) headersDone(id uint32, block []byte, last bool) error {
-	k.decoder.SetEmitEnabled(k.current != nil)
+// headers takes a whole header block.
+func (k *conn) headers(id uint32, block []byte, last bool) error {
+	s := k.streams[id]
+	k.current = s
+	k.decoder.SetEmitEnabled(s != nil)
 	if _, err := k.decoder.Write(block); err != nil {
 		return fmt.Errorf("header block: %w", err)
 	}
 	if err := k.decoder.Close(); err != nil {
 		return fmt.Errorf("header block: %w", err)
 	}
-	if last {
-		k.complete(id)
-	} else if s := k.current; s != nil && s.request.Hold > 0 {
+	k.current = nil
+	switch {
+	case s == nil:
+	case last:
+		k.complete(s)
+	case s.request.Hold > 0:
 		k.opened(s)
 	}
 	return nil
 }
 
-// opened tells that the answer of a held watch has begun.
-func (k *conn) opened(s *stream) {
-	c := k.client
-	now := c.options.Clock.Now()
-	c.mu.Lock()
-	if k.streams[s.id] != s || s.response.Code >= 400 || s.response.Code < 200 || s.deadline == 0 || s.opened {
-		c.mu.Unlock()
-		return
-	}
-	s.opened, s.deadline = true, now.Add(s.request.Hold)
-	s.feeding = true
-	s.response.Done = now
-	c.mu.Unlock()
-	if s.request.Opened != nil {
-		s.request.Opened(&s.response)
-	}
-	_ = k.fed(s, nil)
-}
-
-// header takes one field of the answer to current. A stream's response belongs
-// to the read loop until it is complete; a sweep that takes the stream away
-// sets current to nil under mu, which is why it is looked at there.
+// header takes one field of the answer to current.
 func (k *conn) header(f hpack.HeaderField) {
-	k.client.mu.Lock()
-	defer k.client.mu.Unlock()
 	s := k.current
 	if s == nil {
 		return
@@ -158,66 +190,67 @@ func (k *conn) header(f hpack.HeaderField) {
 	}
 }
 
-func (k *conn) onData(f *http2.DataFrame) error {
-	c := k.client
-	data := f.Data()
-	c.mu.Lock()
-	k.heard = c.options.Clock.Now()
-	s := k.streams[f.StreamID]
+// opened tells that the answer of a held watch has begun.
+func (k *conn) opened(s *stream) {
+	if s.response.Code >= 400 || s.response.Code < 200 || s.deadline == 0 || s.opened {
+		return
+	}
+	s.opened, s.deadline = true, k.now.Add(s.request.Hold)
+	s.response.Done = k.now
+	if s.request.Opened != nil {
+		k.call(s, func() { s.request.Opened(&s.response) })
+	}
+}
+
+// call calls one of a request's functions without mu. The stream is not taken
+// away meanwhile.
+func (k *conn) call(s *stream, f func()) {
+	s.feeding = true
+	k.client.mu.Unlock()
+	f()
+	k.client.mu.Lock()
+	s.feeding = false
+}
+
+func (k *conn) onData(f *frame) error {
+	k.heard = k.now
+	s := k.streams[f.stream]
 	k.credit(f, s)
 	if s == nil {
-		c.mu.Unlock()
 		return nil
 	}
-	s.response.ReceivedBytes += len(data)
-	feed := s.feed(data)
-	if feed == nil && s.keeps(len(data)) {
-		s.body = append(s.body, data...)
+	s.response.ReceivedBytes += len(f.payload)
+	if err := k.feed(s, f.payload); err != nil {
+		return err
 	}
-	tooLarge := len(s.body) > MaxBody
-	if tooLarge {
-		k.drop(f.StreamID)
-		k.reset(f.StreamID, http2.ErrCodeCancel)
-	}
-	c.mu.Unlock()
-	if tooLarge {
-		c.finish(s, ErrTooLarge)
+	if len(s.body) > MaxBody {
+		k.drop(f.stream)
+		k.reset(f.stream, http2.ErrCodeCancel)
+		k.finish(s, ErrTooLarge)
 		return nil
 	}
-	if feed != nil {
-		if err := k.fed(s, feed(data)); err != nil {
-			return err
-		}
-	}
-	if f.StreamEnded() {
-		k.complete(f.StreamID)
+	if f.ended() {
+		k.complete(s)
 	}
 	return nil
 }
 
-// feed returns what takes the next piece of the body, if anything does, and
-// keeps the stream from being taken meanwhile; callers hold mu.
-func (s *stream) feed(data []byte) func([]byte) error {
-	if len(data) == 0 || s.response.Code >= 400 { // the body of a refusal is kept for its message
-		return nil
+// feed gives a piece of the body to whom it belongs. An error ends the
+// connection, which the stream has to itself.
+func (k *conn) feed(s *stream, p []byte) error {
+	success := s.response.Code < 400 // the body of a refusal is kept for its message
+	switch {
+	case len(p) == 0:
+	case success && s.solo != nil:
+		var err error
+		k.call(s, func() { err = s.solo(p) })
+		return err
+	case success && s.request.Data != nil:
+		k.call(s, func() { s.request.Data(p) })
+	case s.keeps(len(p)):
+		s.body = append(s.body, p...)
 	}
-	if s.solo != nil {
-		return s.solo
-	}
-	if s.request.Data == nil {
-		return nil
-	}
-	s.feeding = true
-	return func(p []byte) error { s.request.Data(p); return nil }
-}
-
-// fed ends what feed began. An error ends the connection, which the stream has
-// to itself.
-func (k *conn) fed(s *stream, err error) error {
-	k.client.mu.Lock()
-	s.feeding = false
-	k.client.mu.Unlock()
-	return err
+	return nil
 }
 
 // keeps says whether the next n bytes of the body are wanted.
@@ -229,133 +262,152 @@ func (s *stream) keeps(n int) bool {
 }
 
 // credit returns the room that data took to the server, in large steps.
-func (k *conn) credit(f *http2.DataFrame, s *stream) {
-	n := int64(f.Length)
+func (k *conn) credit(f *frame, s *stream) {
+	n := int64(f.size)
 	k.received += n
 	if k.received > connWindow/4 {
 		k.windowUpdate(0, int(k.received))
 		k.received = 0
-		k.wake()
 	}
-	if s == nil || f.StreamEnded() {
+	if s == nil || f.ended() {
 		return
 	}
 	s.credit += n
 	if s.credit > streamWindow/4 {
 		k.windowUpdate(s.id, int(s.credit))
 		s.credit = 0
-		k.wake()
 	}
 }
 
 // complete hands a finished answer to its callback.
-func (k *conn) complete(id uint32) {
-	c := k.client
-	now := c.options.Clock.Now()
-	c.mu.Lock()
-	s := k.streams[id]
-	if s == nil {
-		c.mu.Unlock()
-		return
-	}
+func (k *conn) complete(s *stream) {
 	if len(s.unsent) > 0 {
-		k.reset(id, http2.ErrCodeNo) // answered before all was sent
+		k.reset(s.id, http2.ErrCodeNo) // answered before all was sent
 	}
-	k.drop(id)
-	c.drainQueue()
-	c.mu.Unlock()
-	s.response.Done = now
+	k.drop(s.id)
+	k.client.drainQueue()
 	s.response.Body = s.body
+	k.finish(s, nil)
+}
+
+// finish calls the callback of a stream that was dropped, without mu.
+func (k *conn) finish(s *stream, err error) {
+	k.client.mu.Unlock()
+	defer k.client.mu.Lock()
+	s.response.Err = err
+	s.response.Done = k.now
 	s.done(&s.response)
 	s.free()
 }
 
-func (k *conn) onSettings(f *http2.SettingsFrame) error {
-	if f.IsAck() {
+func (k *conn) onSettings(f *frame) error {
+	if f.flags.Has(http2.FlagSettingsAck) {
 		return nil
 	}
-	c := k.client
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	err := f.ForeachSetting(func(s http2.Setting) error {
-		switch s.ID {
-		case http2.SettingMaxConcurrentStreams:
-			k.maxStreams = int(min(s.Val, 10_000))
-		case http2.SettingInitialWindowSize:
-			delta := int64(s.Val) - k.initial
-			k.initial = int64(s.Val)
-			for _, open := range k.streams {
-				open.window += delta
-			}
-		case http2.SettingHeaderTableSize:
-			k.encoder.SetMaxDynamicTableSizeLimit(s.Val)
+	if len(f.payload)%6 != 0 {
+		return fmt.Errorf("%w: settings of %d bytes", errFrame, len(f.payload))
+	}
+	for p := f.payload; len(p) > 0; p = p[6:] {
+		s := http2.Setting{ID: http2.SettingID(binary.BigEndian.Uint16(p)), Val: binary.BigEndian.Uint32(p[2:])}
+		if err := s.Valid(); err != nil {
+			return fmt.Errorf("%w: %w", errFrame, err)
 		}
-		return s.Valid()
-	})
+		k.setting(s)
+	}
 	k.frameHead(0, http2.FrameSettings, http2.FlagSettingsAck, 0)
 	k.resume()
-	c.drainQueue()
-	return err
+	k.client.drainQueue()
+	return nil
 }
 
-func (k *conn) onWindow(f *http2.WindowUpdateFrame) {
-	k.client.mu.Lock()
-	defer k.client.mu.Unlock()
-	if f.StreamID == 0 {
-		k.window += int64(f.Increment)
-	} else if s := k.streams[f.StreamID]; s != nil {
-		s.window += int64(f.Increment)
+func (k *conn) setting(s http2.Setting) {
+	switch s.ID {
+	case http2.SettingMaxConcurrentStreams:
+		k.maxStreams = int(min(s.Val, 10_000))
+	case http2.SettingInitialWindowSize:
+		delta := int64(s.Val) - k.initial
+		k.initial = int64(s.Val)
+		for _, open := range k.streams {
+			open.window += delta
+		}
+	case http2.SettingHeaderTableSize:
+		k.encoder.SetMaxDynamicTableSizeLimit(s.Val)
+	}
+}
+
+// number reads the one number of a frame of n bytes.
+func (f *frame) number(n int) (uint32, error) {
+	if len(f.payload) < n {
+		return 0, fmt.Errorf("%w: a %v of %d bytes", errFrame, f.kind, len(f.payload))
+	}
+	return binary.BigEndian.Uint32(f.payload), nil
+}
+
+func (k *conn) onWindow(f *frame) error {
+	n, err := f.number(4)
+	if err != nil {
+		return err
+	}
+	n &= 1<<31 - 1
+	if f.stream == 0 {
+		k.window += int64(n)
+	} else if s := k.streams[f.stream]; s != nil {
+		s.window += int64(n)
 	}
 	if len(k.held) > 0 {
 		k.resume()
 	}
+	return nil
 }
 
-func (k *conn) onPing(f *http2.PingFrame) {
-	k.client.mu.Lock()
-	defer k.client.mu.Unlock()
-	k.heard = k.client.options.Clock.Now()
-	if f.IsAck() {
-		return
+func (k *conn) onPing(f *frame) error {
+	if len(f.payload) != 8 {
+		return fmt.Errorf("%w: a ping of %d bytes", errFrame, len(f.payload))
 	}
-	k.frameHead(8, http2.FramePing, http2.FlagPingAck, 0)
-	k.out = append(k.out, f.Data[:]...)
-	k.wake()
+	k.heard = k.now
+	if !f.flags.Has(http2.FlagPingAck) {
+		k.frameHead(8, http2.FramePing, http2.FlagPingAck, 0)
+		k.out = append(k.out, f.payload...)
+	}
+	return nil
 }
 
 // onReset ends a stream that the server gave up. REFUSED_STREAM promises that
 // it was not looked at: it is sent again. After a whole answer NO_ERROR only
 // asks us to stop sending.
-func (k *conn) onReset(id uint32, code http2.ErrCode) {
-	c := k.client
-	c.mu.Lock()
-	s := k.streams[id]
+func (k *conn) onReset(f *frame) error {
+	code, err := f.number(4)
+	if err != nil {
+		return err
+	}
+	s := k.streams[f.stream]
 	if s == nil {
-		c.mu.Unlock()
-		return
+		return nil
 	}
-	k.drop(id)
-	if code == http2.ErrCodeRefusedStream && s.solo == nil {
+	k.drop(f.stream)
+	if http2.ErrCode(code) == http2.ErrCodeRefusedStream && s.solo == nil {
 		s.again()
-		c.queue.push(s)
-		c.drainQueue()
-		c.mu.Unlock()
-		return
+		k.client.queue.push(s)
+		k.client.drainQueue()
+		return nil
 	}
-	c.drainQueue()
-	c.mu.Unlock()
-	c.finish(s, fmt.Errorf("%w: stream reset: %v", ErrLost, code))
+	k.client.drainQueue()
+	k.finish(s, fmt.Errorf("%w: stream reset: %v", ErrLost, http2.ErrCode(code)))
+	return nil
 }
 
 // onGoAway moves the streams that the server will not look at to other
 // connections, and lets the rest finish here.
-func (k *conn) onGoAway(last uint32) {
+func (k *conn) onGoAway(f *frame) error {
+	last, err := f.number(8)
+	if err != nil {
+		return err
+	}
 	c := k.client
-	c.mu.Lock()
 	k.draining = true
 	var failed []*stream
 	for id, s := range k.streams {
-		if id <= last {
+		if id <= last&(1<<31-1) {
 			continue
 		}
 		k.forget(id)
@@ -374,14 +426,14 @@ func (k *conn) onGoAway(last uint32) {
 	if c.queue.len() > 0 {
 		c.dialMore()
 	}
-	c.mu.Unlock()
 	for _, s := range failed {
-		c.finish(s, fmt.Errorf("%w: the server closes the connection", ErrLost))
+		k.finish(s, fmt.Errorf("%w: the server closes the connection", ErrLost))
 	}
+	return nil
 }
 
 // again prepares a stream that was not looked at for another connection. How
 // often that may happen is bounded by the request's deadline.
 func (s *stream) again() {
-	s.unsent, s.body, s.credit = nil, s.body[:0], 0
+	s.unsent, s.body, s.credit, s.cost = nil, s.body[:0], 0, 0
 }

@@ -1,24 +1,39 @@
 package wire
 
-import "net"
+import (
+	"errors"
+	"net"
+)
 
-// socket reads from a connection in large pieces, below TLS, which asks for
-// small ones.
+// socket is a connection below TLS. Its owner is told when bytes have come, and
+// TLS finds them here: so one read of the network serves all records that it
+// brings, and whoever decrypts them never waits.
 type socket struct {
 	net.Conn
-	idle func() // called before it waits for the network; nil: nothing
-	buf  []byte // read and not yet taken
-	room [readSize]byte
+	raw   rawSocket
+	ready bool   // the handshake is over: Read does not wait
+	buf   []byte // read and not yet taken
+	room  [readSize]byte
 }
 
 // readSize is how much is read at once.
 const readSize = 32 << 10
 
-// Read gives what is there, and waits only when nothing is.
+// emptyError says that all that came was taken. TLS goes on after an error
+// that says Temporary, with nothing lost.
+type emptyError struct{}
+
+func (emptyError) Error() string   { return "nothing more has come" }
+func (emptyError) Timeout() bool   { return true }
+func (emptyError) Temporary() bool { return true }
+
+var _ net.Error = emptyError{}
+
+// Read gives TLS what has come.
 func (s *socket) Read(p []byte) (int, error) {
 	if len(s.buf) == 0 {
-		if s.idle != nil {
-			s.idle()
+		if s.ready {
+			return 0, emptyError{}
 		}
 		n, err := s.Conn.Read(s.room[:])
 		if n == 0 {
@@ -29,4 +44,17 @@ func (s *socket) Read(p []byte) (int, error) {
 	n := copy(p, s.buf)
 	s.buf = s.buf[n:]
 	return n, nil
+}
+
+// end makes whoever reads or writes return. The socket is closed by the one who
+// reads, when that has happened: closing waits for readers.
+func (s *socket) end() {
+	if c, ok := s.Conn.(interface {
+		CloseRead() error
+		CloseWrite() error
+	}); ok {
+		_ = errors.Join(c.CloseRead(), c.CloseWrite())
+		return
+	}
+	_ = s.Conn.Close()
 }

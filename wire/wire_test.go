@@ -32,8 +32,11 @@ func serve(t testing.TB, h http.Handler) (*httptest.Server, endpoint.Endpoint) {
 	s.TLS = s.Config.TLSConfig
 	s.StartTLS()
 	t.Cleanup(s.Close)
-	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
-	return s, endpoint.New(s.URL, ca, endpoint.Identity{})
+	return s, endpoint.New(s.URL, pemOf(s), endpoint.Identity{})
+}
+
+func pemOf(s *httptest.Server) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
 }
 
 func client(t testing.TB, ep endpoint.Endpoint, connections int) *wire.Client {

@@ -58,7 +58,7 @@ func execute(ctx context.Context, env *environment, args []string) int {
 	root.SetOut(env.stdout)
 	root.SetErr(env.stderr)
 	root.SetArgs(args)
-	root.AddCommand(runVerb(env), upVerb(env), fleetVerb(env), judgeVerb(env), reportVerb(env), stageVerb(env), schemaVerb(env), versionVerb(env))
+	root.AddCommand(runVerb(env), upVerb(env), fleetVerb(env), importVerb(env), judgeVerb(env), exportVerb(env), serveVerb(env), reportVerb(env), compareVerb(env), abVerb(env), stageVerb(env), schemaVerb(env), versionVerb(env))
 	err := root.ExecuteContext(ctx)
 	var verdict verdictError
 	switch {

@@ -9,7 +9,9 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -79,7 +81,11 @@ type fleetRun struct {
 	out     io.Writer
 	options fleet.Options
 	config  scenario.Fleet
-	stages  chan []*kwok.Stage // from files at first, then whenever the cluster's change
+	stages  chan []*kwok.Stage // whenever the cluster's change
+	served  *served            // nil when nothing is served and nothing followed
+
+	mu    sync.Mutex
+	fleet *fleet.Fleet // the one that runs; nil between two
 }
 
 // runFleet keeps nodes alive until ctx ends.
@@ -102,6 +108,10 @@ func runFleet(ctx context.Context, env *environment, c *configuration.Configurat
 		}
 		defer func() { err = errors.Join(err, r.options.Records.Close()) }()
 	}
+	if err := r.serve(ctx); err != nil {
+		return err
+	}
+	defer r.close()
 	err = r.keep(ctx)
 	if errors.Is(context.Cause(ctx), experiment.ErrInterrupted) {
 		return nil
@@ -132,15 +142,23 @@ func (r *fleetRun) prepare() error {
 // it finds the nodes as the one before left them.
 func (r *fleetRun) keep(ctx context.Context) error {
 	next := r.Objects.Stages
+	if slices.Contains(r.Configuration.Options.EnableCRDs, "Stage") {
+		select { // there is nothing to play before the cluster's stages are known
+		case next = <-r.stages:
+		case <-ctx.Done():
+		}
+	}
 	for ctx.Err() == nil {
 		f, err := r.start(ctx, next)
 		if err != nil {
 			return err
 		}
+		r.runs(f)
 		select {
 		case <-ctx.Done():
 		case next = <-r.stages:
 		}
+		r.runs(nil)
 		if err := f.Close(); err != nil {
 			return err
 		}
@@ -151,7 +169,7 @@ func (r *fleetRun) keep(ctx context.Context) error {
 // start compiles stages and starts a fleet that plays them.
 func (r *fleetRun) start(ctx context.Context, stages []*kwok.Stage) (*fleet.Fleet, error) {
 	file := &kwok.File{Stages: stages}
-	if len(stages) == 0 {
+	if len(stages) == 0 && !slices.Contains(r.Configuration.Options.EnableCRDs, "Stage") {
 		var err error
 		if file, err = builtin.Sets(r.own.stages, "."); err != nil {
 			return nil, err

@@ -11,24 +11,29 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/windtunnel/windtunnel/experiment"
+	"github.com/windtunnel/windtunnel/plane/process"
 	"github.com/windtunnel/windtunnel/record"
 	"github.com/windtunnel/windtunnel/slo"
 )
 
 // runVerb runs a scenario and ends with its verdict.
 func runVerb(env *environment) *cobra.Command {
-	var set []string
+	var set, overrides []string
 	var kubeconfig, out string
 	var seed uint64
 	var plan bool
 	verb := &cobra.Command{
 		Use:   "run FILE",
 		Short: "Fly a scenario and judge it",
+		Long: "run flies a scenario, or a config of ClusterLoader2 or kube-burner (recognised by its\n" +
+			"content), and leaves a run directory with records, verdict and report.",
 		Example: "  windtunnel run examples/density.yaml --set nodes=500\n" +
-			"  windtunnel run examples/density.yaml --kubeconfig ~/.kube/config",
+			"  windtunnel run examples/density.yaml --kubeconfig ~/.kube/config\n" +
+			"  windtunnel run clusterloader2/testing/density/config.yaml --set Nodes=100",
 		Args: cobra.ExactArgs(1),
 	}
 	verb.Flags().StringArrayVar(&set, "set", nil, "a parameter of the scenario, `name=value`; repeatable")
+	verb.Flags().StringArrayVar(&overrides, "overrides", nil, "a `file` of variables of a ClusterLoader2 or kube-burner config; repeatable")
 	verb.Flags().StringVar(&kubeconfig, "kubeconfig", "", "fly the cluster of this `file` and start nothing")
 	verb.Flags().StringVar(&out, "out", "", "run `directory`; default runs/SCENARIO/UTC-TIME with a link latest")
 	verb.Flags().Uint64Var(&seed, "seed", 0, "in place of the scenario's seed")
@@ -39,7 +44,7 @@ func runVerb(env *environment) *cobra.Command {
 			return err
 		}
 		if plan {
-			options := experiment.Options{File: args[0], Set: values, Kubeconfig: kubeconfig, Out: out}
+			options := experiment.Options{File: args[0], Set: values, Overrides: overrides, Kubeconfig: kubeconfig, Out: out}
 			if cmd.Flags().Changed("seed") {
 				options.Seed = &seed
 			}
@@ -49,9 +54,10 @@ func runVerb(env *environment) *cobra.Command {
 			"interrupted: saving what was measured and cleaning up; once more ends at once",
 			func() { os.Exit(exitUnknown) }) // the keeper cleans up after us
 		defer cancel()
+		process.Prefer()
 		live := newLive(env)
 		options := experiment.Options{
-			File: args[0], Set: values, Kubeconfig: kubeconfig, Out: out, Command: env.args,
+			File: args[0], Set: values, Overrides: overrides, Kubeconfig: kubeconfig, Out: out, Command: env.args,
 			Versions: versions(), Log: env.logger(), Status: live.show, StatusEvery: live.every(),
 		}
 		if cmd.Flags().Changed("seed") {

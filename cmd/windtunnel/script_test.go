@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -29,7 +30,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
-		Setup:               func(env *testscript.Env) error { return makeRuns(env.WorkDir) },
+		Setup:               func(env *testscript.Env) error { return errors.Join(makeRuns(env.WorkDir), makeSides(env.WorkDir)) },
 		Condition:           func(name string) (bool, error) { return name == "embedded" && component.Embedded(), nil },
 		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exitcode": exitCode},
 	})

@@ -22,8 +22,8 @@ func flags() []flag {
 	return []flag{
 		{"cidr", "network that pods without an address of their own get theirs from", func(o *Options) any { return &o.CIDR }},
 		{"client-ca-file", "file of certificate authorities; only clients that one of them has signed are answered", func(o *Options) any { return &o.ClientCAFile }},
-		{"disregard-status-with-annotation-selector", "has no meaning here", func(o *Options) any { return &o.DisregardStatusWithAnnotationSelector }},
-		{"disregard-status-with-label-selector", "has no meaning here", func(o *Options) any { return &o.DisregardStatusWithLabelSelector }},
+		{"disregard-status-with-annotation-selector", "leave the status of nodes and pods alone whose annotations match", func(o *Options) any { return &o.DisregardStatusWithAnnotationSelector }},
+		{"disregard-status-with-label-selector", "leave the status of nodes and pods alone whose labels match", func(o *Options) any { return &o.DisregardStatusWithLabelSelector }},
 		{"enable-crds", "kinds of objects that come from the cluster and not from files, such as Stage,Logs", func(o *Options) any { return &o.EnableCRDs }},
 		{"kubeconfig", "kubeconfig file of the cluster", func(o *Options) any { return &o.Kubeconfig }},
 		{"manage-all-nodes", "manage every node of the cluster", func(o *Options) any { return &o.ManageAllNodes }},

@@ -27,6 +27,10 @@ type Options struct {
 	ManageNodesWithAnnotationSelector string `yaml:"manageNodesWithAnnotationSelector"`
 	ManageNodesWithLabelSelector      string `yaml:"manageNodesWithLabelSelector"`
 
+	// Whose status is left alone, of nodes and pods.
+	DisregardStatusWithAnnotationSelector string `yaml:"disregardStatusWithAnnotationSelector"`
+	DisregardStatusWithLabelSelector      string `yaml:"disregardStatusWithLabelSelector"`
+
 	// What nodes say of themselves.
 	NodeIP   string `yaml:"nodeIP"`   // empty: an address of this machine
 	NodeName string `yaml:"nodeName"` // the host name of every node
@@ -45,8 +49,6 @@ type Options struct {
 	EnableCRDs              []string `yaml:"enableCRDs"` // kinds that come from the cluster and not from files
 
 	// What is accepted and has no meaning here: Ignored names what was given.
-	DisregardStatusWithAnnotationSelector string `yaml:"disregardStatusWithAnnotationSelector"`
-	DisregardStatusWithLabelSelector      string `yaml:"disregardStatusWithLabelSelector"`
 	EnableContentionProfiling             bool   `yaml:"enableContentionProfiling"`
 	PodPlayStageParallelism               uint   `yaml:"podPlayStageParallelism"`
 	NodePlayStageParallelism              uint   `yaml:"nodePlayStageParallelism"`
@@ -99,8 +101,6 @@ func (o *Options) Ignored() []string {
 		}
 	}
 	const workers = "has no meaning here: requests are not sent by a number of workers"
-	add(o.DisregardStatusWithAnnotationSelector != "", "disregard-status-with-annotation-selector has no meaning here: say it in the stages' selectors")
-	add(o.DisregardStatusWithLabelSelector != "", "disregard-status-with-label-selector has no meaning here: say it in the stages' selectors")
 	add(o.PodPlayStageParallelism != 0, "podPlayStageParallelism "+workers)
 	add(o.NodePlayStageParallelism != 0, "nodePlayStageParallelism "+workers)
 	add(o.NodeLeaseParallelism != 0, "nodeLeaseParallelism "+workers)
@@ -133,6 +133,8 @@ func (o *Options) Validate() error {
 	}
 	selector("manage-nodes-with-annotation-selector", o.ManageNodesWithAnnotationSelector)
 	selector("manage-nodes-with-label-selector", o.ManageNodesWithLabelSelector)
+	selector("disregard-status-with-annotation-selector", o.DisregardStatusWithAnnotationSelector)
+	selector("disregard-status-with-label-selector", o.DisregardStatusWithLabelSelector)
 	if _, err := netip.ParsePrefix(o.CIDR); err != nil {
 		add("cidr: %q is no network such as 10.0.0.0/24", o.CIDR)
 	}

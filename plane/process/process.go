@@ -106,6 +106,7 @@ func (p *Process) groupName() string {
 func (p *Process) run(log *os.File, started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	asTheParent()
 	cmd := &exec.Cmd{
 		Path: p.spec.Path, Args: append([]string{p.spec.Path}, p.spec.Args...), Env: p.spec.Env, Dir: p.spec.Dir,
 		Stdout: log, Stderr: log,

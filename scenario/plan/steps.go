@@ -306,7 +306,7 @@ func (e *estimator) requests(x *scenario.Requests, step string, one *Step) error
 		}
 		garbage += bytes
 		if c.Verb == "watch" {
-			watches += held(n, made, c)
+			watches += held(n, made.Rate()*c.Weight/total, time.Duration(c.Hold))
 		}
 	}
 	e.now.watches += watches
@@ -316,9 +316,9 @@ func (e *estimator) requests(x *scenario.Requests, step string, one *Step) error
 	return nil
 }
 
-// held is how many of n watches are open at the same time.
-func held(n int, p interface{ Rate() float64 }, c *scenario.Call) int {
-	return int(math.Min(float64(n), math.Ceil(p.Rate()*time.Duration(c.Hold).Seconds())))
+// held is how many of n watches, opened at a rate, are open at the same time.
+func held(n int, rate float64, hold time.Duration) int {
+	return int(math.Min(float64(n), math.Ceil(rate*hold.Seconds())))
 }
 
 // mixed counts one kind of a mix and returns the garbage that it leaves.

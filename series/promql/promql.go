@@ -99,8 +99,8 @@ func Open(store *series.Store, o Options) (*DB, error) {
 	}, nil
 }
 
-// Update lets f fill the store, as the records of a live run come in. No query
-// is answered meanwhile.
+// Update lets f fill the store, as the records of a live run come in: it reads
+// the stream on, with the store's Visitor. No query is answered meanwhile.
 func (d *DB) Update(f func(*series.Store)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

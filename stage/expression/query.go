@@ -1,10 +1,11 @@
 // Package expression compiles the expressions of stages, jq and CEL, and
 // evaluates them on objects: trees of map[string]any, []any, string, bool, nil
-// and json.Number.
+// and json.Number; and those of metrics, CEL, on typed objects.
 //
 // A jq expression that only walks down, such as .status.conditions.[] |
 // select(.type == "Ready") | .status, is walked directly; any other is run by
-// gojq. Both give the same answers. Package stage/machine calls it.
+// gojq. Both give the same answers. Packages stage/machine and
+// fleet/kubelet call it.
 package expression
 
 import (

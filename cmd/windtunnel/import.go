@@ -1,0 +1,49 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/windtunnel/windtunnel/experiment"
+)
+
+// importVerb writes another tool's file as a scenario.
+func importVerb(env *environment) *cobra.Command {
+	var set, overrides []string
+	var out string
+	verb := &cobra.Command{
+		Use:   "import FILE",
+		Short: "Write a ClusterLoader2 or kube-burner config as a scenario",
+		Long: "import reads a config or suite of ClusterLoader2, or a config of kube-burner, and writes the\n" +
+			"scenario that `windtunnel run FILE` would fly. What cannot be honoured is said once, by name.",
+		Example: "  windtunnel import config.yaml --set Nodes=100 -o scenario.yaml",
+		Args:    cobra.ExactArgs(1),
+	}
+	verb.Flags().StringArrayVar(&set, "set", nil, "a variable of the config, `name=value`; Nodes is the size of the fleet; repeatable")
+	verb.Flags().StringArrayVar(&overrides, "overrides", nil, "a `file` of variables; repeatable, later ones win")
+	verb.Flags().StringVarP(&out, "output", "o", "", "`file` to write; default: the terminal")
+	verb.RunE = func(_ *cobra.Command, args []string) error {
+		values, err := parseSet(set)
+		if err != nil {
+			return err
+		}
+		in, err := experiment.Load(args[0], values, overrides, nil)
+		if err != nil {
+			return err
+		}
+		for _, note := range in.Notes {
+			fmt.Fprintln(env.stderr, note)
+		}
+		if out == "" {
+			_, err = env.stdout.Write(in.Native)
+			return err
+		}
+		if err := os.WriteFile(out, in.Native, 0o600); err != nil {
+			return fmt.Errorf("write scenario: %w", err)
+		}
+		return nil
+	}
+	return verb
+}

@@ -1,0 +1,199 @@
+package compare
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/windtunnel/windtunnel/record"
+	"github.com/windtunnel/windtunnel/slo"
+	"github.com/windtunnel/windtunnel/stats"
+	"github.com/windtunnel/windtunnel/unit"
+)
+
+// The metrics of kube-apiserver that count and do not time.
+const (
+	requestsTotal = "apiserver_request_total"
+	watchEvents   = "apiserver_watch_events_total"
+	watchBytes    = "apiserver_watch_events_sizes_sum"
+	storageCalls  = "etcd_requests_total"
+)
+
+const pods = "pods"
+
+const perPod = "/pod"
+
+// background is how many of something for each pod, in every run, are too few
+// to be the pods' doing: components look after themselves as time goes by.
+// Such counters are left out, for they vary and hide the others.
+const background = 0.01
+
+// counters sums up what a run asked of the plane, and what the plane did for
+// it: objects made, then calls, bytes and watch events, per pod where pods were
+// made and in all where there were none.
+func counters(f *slo.Facts) []Count {
+	made := map[string]float64{}
+	for _, l := range f.Lives {
+		made[l.Resource] += float64(l.Reached(record.PhaseCreated))
+	}
+	totals := map[Count]float64{}
+	for _, c := range f.Calls {
+		what := c.Source + ": " + subject(c.Verb, c.Resource, c.Subresource)
+		totals[Count{Name: what, Unit: "calls"}] += float64(c.Count())
+		totals[Count{Name: what, Unit: "bytes sent"}] += float64(c.Sent)
+		totals[Count{Name: what, Unit: "bytes received"}] += float64(c.Received)
+		totals[Count{Name: what, Unit: "calls failed"}] += float64(c.Outcomes[record.Failed])
+		totals[Count{Name: what, Unit: "calls unknown"}] += float64(c.Outcomes[record.Unknown])
+	}
+	served(f, totals)
+	var out []Count
+	for c, v := range totals {
+		if v == 0 {
+			continue // as in a run that lacks it
+		}
+		if made[pods] > 0 {
+			c.Unit, v = c.Unit+perPod, v/made[pods]
+		}
+		out = append(out, Count{c.Name, c.Unit, v})
+	}
+	for resource, n := range made {
+		out = append(out, Count{"made: " + resource, "objects", n})
+	}
+	slices.SortFunc(out, func(a, b Count) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Unit, b.Unit)) })
+	return out
+}
+
+// served adds what kube-apiserver counted between the run's begin and end.
+func served(f *slo.Facts, totals map[Count]float64) {
+	add := func(metric, unit string, name func(label func(string) string) string) {
+		for _, s := range f.Series.Select("kube-apiserver", metric, nil) {
+			if rise, ok := s.Increase(f.Begin, f.End); ok {
+				totals[Count{Name: name(s.Label), Unit: unit}] += rise
+			}
+		}
+	}
+	add(requestsTotal, "requests", func(l func(string) string) string {
+		resource := l("resource")
+		if g := l("group"); g != "" {
+			resource += "." + g
+		}
+		return "server: " + subject(l("verb"), resource, l("subresource"))
+	})
+	kind := func(l func(string) string) string {
+		return "watch events: " + strings.TrimSpace(cmp.Or(l("resource"), l("kind"))+" "+l("group"))
+	}
+	add(watchEvents, "events", kind)
+	add(watchBytes, "bytes", kind)
+	add(storageCalls, "requests", func(l func(string) string) string {
+		return "etcd: " + strings.TrimSpace(l("operation")+" "+cmp.Or(l("resource"), l("type")))
+	})
+}
+
+func subject(verb, resource, sub string) string {
+	if sub != "" {
+		resource += "/" + sub
+	}
+	return strings.TrimSpace(strings.ToUpper(verb) + " " + resource)
+}
+
+// Counter is one count of both sides.
+type Counter struct {
+	Name string `json:"name"`
+	Unit string `json:"unit"`
+	// State is "equal" (the same in all runs), "differs" (each side has one
+	// value, and they are two) or "varies" (from run to run of a side).
+	State string    `json:"state"`
+	A     []float64 `json:"a"`
+	B     []float64 `json:"b"`
+	// Corrected is the p-value of a counter that is not equal, corrected for the
+	// number of those; it differs beyond chance when Shown.
+	Corrected *float64 `json:"p_corrected,omitempty"`
+	Shown     bool     `json:"shown,omitempty"`
+}
+
+// The states of a counter.
+const (
+	Equal   = "equal"
+	Differs = "differs"
+	Varies  = "varies"
+)
+
+// counted compares the counters of runs that have records. A count that a run
+// lacks is 0 there: nothing of the kind was asked.
+func (c *comparing) counted() []Counter {
+	type key struct{ name, unit string }
+	all := map[key][]float64{}
+	for i, r := range c.runs {
+		if r.Facts == nil {
+			return nil
+		}
+		for _, n := range r.Facts.Counters {
+			k := key{n.Name, n.Unit}
+			if all[k] == nil {
+				all[k] = make([]float64, len(c.runs))
+			}
+			all[k][i] = n.Value
+		}
+	}
+	out := []Counter{}
+	for _, k := range slices.SortedFunc(maps.Keys(all), func(a, b key) int { return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.unit, b.unit)) }) {
+		if strings.HasSuffix(k.unit, perPod) && slices.Max(all[k]) < background {
+			continue
+		}
+		a, b := all[k][:c.a], all[k][c.a:]
+		out = append(out, Counter{Name: k.name, Unit: k.unit, State: state(a, b), A: a, B: b})
+	}
+	c.testUnequal(out)
+	return out
+}
+
+func state(a, b []float64) string {
+	switch {
+	case !constant(a) || !constant(b):
+		return Varies
+	case a[0] == b[0]:
+		return Equal
+	}
+	return Differs
+}
+
+func constant(v []float64) bool { return slices.Min(v) == slices.Max(v) }
+
+// testUnequal tests the counters that are not equal as a family of their own.
+func (c *comparing) testUnequal(all []Counter) {
+	var rows [][]float64
+	var which []int
+	for i, k := range all {
+		if k.State != Equal {
+			rows, which = append(rows, slices.Concat(k.A, k.B)), append(which, i)
+		}
+	}
+	for k, p := range stats.Permute(c.a, rows, c.o.Seed) {
+		v := &all[which[k]]
+		v.Corrected, v.Shown = &p, p <= counterLevel
+	}
+}
+
+// figures writes a side's counts: the one that all runs have, or the least and
+// the most.
+func figures(v []float64) string {
+	if constant(v) {
+		return unit.Number(v[0])
+	}
+	return unit.Number(slices.Min(v)) + " to " + unit.Number(slices.Max(v))
+}
+
+// change writes how much more B has, by the medians.
+func (k Counter) change() string {
+	a, b := stats.Median(k.A).Value, stats.Median(k.B).Value
+	switch {
+	case a == b:
+		return "0"
+	case a == 0:
+		return "new"
+	case b == 0:
+		return "gone"
+	}
+	return signed(b / a)
+}

@@ -1,0 +1,184 @@
+package clusterloader2
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// check holds a config against ClusterLoader2's own rules.
+func (im *importer) check(c *config) {
+	if c.Name == "" {
+		im.faults.at(c.spot(), "name: a name is needed")
+	}
+	if c.Namespace.Number < 0 || len(c.Namespace.lines) > 0 && c.Namespace.lines["number"] > 0 && c.Namespace.Number == 0 {
+		im.faults.at(c.Namespace.at("number"), "namespace.number: %d is not above 0", c.Namespace.Number)
+	}
+	if c.AutomanagedNamespaces < 0 {
+		im.faults.at(c.at("automanagedNamespaces"), "automanagedNamespaces: %d is below 0", c.AutomanagedNamespaces)
+	}
+	sets := map[string]bool{}
+	for i := range c.TuningSets {
+		t := &c.TuningSets[i]
+		im.tuningSet(t, fmt.Sprintf("tuningSets[%d]", i))
+		sets[t.Name] = true
+	}
+	if len(c.Steps) == 0 {
+		im.faults.at(c.at("steps"), "steps: no steps")
+	}
+	for i := range c.Steps {
+		im.step(&c.Steps[i], sets)
+	}
+}
+
+// tuningKinds are the fields of a tuning set of which exactly one is given.
+func tuningKinds() []string {
+	var out []string
+	t := reflect.TypeFor[tuningSet]()
+	for i := range t.NumField() {
+		if t.Field(i).Type.Kind() == reflect.Pointer {
+			out = append(out, lowerFirst(t.Field(i).Name))
+		}
+	}
+	return out
+}
+
+func (im *importer) tuningSet(t *tuningSet, path string) {
+	v := reflect.ValueOf(t).Elem()
+	var kinds []string
+	for i := range v.NumField() {
+		if f := v.Field(i); f.Kind() == reflect.Pointer && !f.IsNil() {
+			kinds = append(kinds, lowerFirst(v.Type().Field(i).Name))
+		}
+	}
+	if len(kinds) != 1 {
+		got := ""
+		if len(kinds) > 1 {
+			got = ", not " + strings.Join(kinds, " and ")
+		}
+		im.faults.at(t.spot(), "%s: tuning set %q: exactly one of %s is needed%s", path, t.Name, strings.Join(tuningKinds(), ", "), got)
+		return
+	}
+	at := t.at(kinds[0])
+	positive := func(field string, v float64) {
+		if !(v > 0) {
+			im.faults.at(at, "%s.%s.%s: %v is not above 0", path, kinds[0], field, v)
+		}
+	}
+	lasting := func(field string, d duration) {
+		if d <= 0 {
+			im.faults.at(at, "%s.%s.%s: %s is not above 0s", path, kinds[0], field, time.Duration(d))
+		}
+	}
+	switch {
+	case t.QPSLoad != nil:
+		positive("qps", t.QPSLoad.QPS)
+	case t.RandomizedLoad != nil:
+		positive("averageQps", t.RandomizedLoad.AverageQPS)
+	case t.SteppedLoad != nil:
+		positive("burstSize", float64(t.SteppedLoad.BurstSize))
+		lasting("stepDelay", t.SteppedLoad.StepDelay)
+	case t.TimeLimitedLoad != nil:
+		lasting("timeLimit", t.TimeLimitedLoad.TimeLimit)
+	case t.RandomizedTimeLimitedLoad != nil:
+		lasting("timeLimit", t.RandomizedTimeLimitedLoad.TimeLimit)
+	case t.ParallelismLimitedLoad != nil:
+		positive("parallelismLimit", float64(t.ParallelismLimitedLoad.ParallelismLimit))
+	case t.GlobalQPSLoad != nil:
+		positive("qps", t.GlobalQPSLoad.QPS)
+		positive("burst", float64(t.GlobalQPSLoad.Burst))
+	case t.PoissonLoad != nil:
+		positive("expectedActionsPerSecond", t.PoissonLoad.ExpectedActionsPerSecond)
+	}
+}
+
+func (im *importer) step(s *step, sets map[string]bool) {
+	if (len(s.Phases) > 0) == (len(s.Measurements) > 0) {
+		im.faults.at(s.spot(), "step %q: exactly one of phases, measurements and module is needed", s.Name)
+		return
+	}
+	for i := range s.Phases {
+		im.phase(&s.Phases[i], fmt.Sprintf("phases[%d]", i), sets)
+	}
+	for i := range s.Measurements {
+		im.measurement(&s.Measurements[i], fmt.Sprintf("measurements[%d]", i))
+	}
+}
+
+func (im *importer) phase(p *phase, path string, sets map[string]bool) {
+	if r := p.NamespaceRange; r != nil {
+		switch {
+		case r.Min < 0:
+			im.faults.at(r.at("min"), "%s.namespaceRange.min: %d is below 0", path, r.Min)
+		case r.Max < r.Min:
+			im.faults.at(r.at("max"), "%s.namespaceRange.max: %d is below min, %d", path, r.Max, r.Min)
+		}
+		if len(p.NamespaceList) > 0 {
+			im.faults.at(p.at("namespaceList"), "%s: at most one of namespaceRange and namespaceList", path)
+		}
+	}
+	if p.ReplicasPerNamespace < 0 {
+		im.faults.at(p.at("replicasPerNamespace"), "%s.replicasPerNamespace: %d is below 0", path, p.ReplicasPerNamespace)
+	}
+	switch {
+	case p.TuningSet == "":
+		im.faults.at(p.spot(), "%s.tuningSet: a tuning set is needed", path)
+	case !sets[p.TuningSet]:
+		im.faults.at(p.at("tuningSet"), "%s.tuningSet: %q is not declared; tuningSets has %s", path, p.TuningSet, listed(slices.Sorted(maps.Keys(sets))))
+	}
+	if len(p.ObjectBundle) == 0 {
+		im.note(p.spot(), path+".objectBundle", "no objects: the phase does nothing")
+	}
+	for i := range p.ObjectBundle {
+		im.object(&p.ObjectBundle[i], fmt.Sprintf("%s.objectBundle[%d]", path, i))
+	}
+}
+
+func (im *importer) object(o *object, path string) {
+	if len(validation.IsDNS1123Subdomain(o.Basename)) > 0 {
+		im.faults.at(o.at("basename"), "%s.basename: %q does not begin the name of an object: only a-z, 0-9, - and .", path, o.Basename)
+	}
+	if o.ObjectTemplatePath == "" {
+		im.faults.at(o.spot(), "%s.objectTemplatePath: a file is needed", path)
+	} else if _, err := im.read(o.ObjectTemplatePath); err != nil {
+		im.faults.at(o.at("objectTemplatePath"), "%s.objectTemplatePath: %s: %v", path, o.ObjectTemplatePath, err)
+	}
+}
+
+func (im *importer) measurement(m *measurement, path string) {
+	if (m.Identifier == "") == (len(m.Instances) == 0) {
+		im.faults.at(m.spot(), "%s: exactly one of identifier and instances is needed", path)
+	}
+	var names []string
+	for _, one := range methods() {
+		names = append(names, one.name)
+	}
+	if !slices.Contains(names, m.Method) {
+		im.faults.at(m.at("method"), "%s.method: ClusterLoader2 has no measurement %q%s", path, m.Method, nearest(m.Method, names))
+	}
+}
+
+// listed joins names for a sentence.
+func listed(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+// nearest returns ` (did you mean "X"?)` when one of the known names has the
+// same letters but for their case or the end.
+func nearest(got string, known []string) string {
+	lower := strings.ToLower(got)
+	for _, k := range known {
+		if name := strings.ToLower(k); got != "" && (name == lower || strings.HasPrefix(name, lower) || strings.HasPrefix(lower, name)) {
+			return fmt.Sprintf(" (did you mean %q?)", k)
+		}
+	}
+	return ""
+}

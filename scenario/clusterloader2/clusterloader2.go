@@ -1,0 +1,253 @@
+// Package clusterloader2 reads test configs and suites of ClusterLoader2, with
+// their modules, object templates, override files and CL2_ variables, and
+// gives the scenario that does the same.
+//
+// It runs nothing and asks no cluster: phases, which ClusterLoader2 reconciles
+// with what it made before, are gone through here, and come out as steps that
+// create, scale and update. What a plane without images, clouds and ssh cannot
+// do is in the notes. The verbs run and import call it.
+package clusterloader2
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// Options stand for ClusterLoader2's flags and environment.
+type Options struct {
+	Nodes     int               // how many to simulate: .Nodes of the templates. Nodes in Set wins; one of them is needed
+	Set       map[string]string // variables of the templates, read as CL2_ variables are; they win over all others
+	Overrides []string          // files of variables, later ones win
+	Env       []string          // NAME=VALUE as os.Environ has them; those that begin with CL2_ are variables
+	Scenario  string            // of a suite with several: the identifier of the one that is meant; or Scenario in Set
+	Seed      uint64            // of the scenario and of random values; 0 is scenario.DefaultSeed
+}
+
+// Note is something in a file that the scenario does not do, or does in another way.
+type Note struct {
+	File  string
+	Line  int    // from 1
+	Field string // such as steps[3].measurements[0].method, or the method's name
+	Text  string
+}
+
+// String is one line: "FILE:LINE: FIELD: TEXT".
+func (n Note) String() string {
+	return fmt.Sprintf("%s:%d: %s: %s", n.File, n.Line, n.Field, n.Text)
+}
+
+// maxFile bounds a config, a module and an object template.
+const maxFile = 4 << 20
+
+// Is tells by its content whether a file is a config or a suite of
+// ClusterLoader2.
+func Is(raw []byte) bool { return isSuite(raw) || isConfig(raw) }
+
+var (
+	nativeKey = regexp.MustCompile(`(?m)^(scenario|objectives|jobs)[ \t]*:`)
+	stepsKey  = regexp.MustCompile(`(?im)^["']?steps["']?[ \t]*:`)
+	stepKey   = regexp.MustCompile(`(?im)^[ \t]*(?:-[ \t]+)?(?:phases|measurements|module)[ \t]*:`)
+	suiteKey  = regexp.MustCompile(`(?im)^(?:-[ \t]+|[ \t]+|-[ \t]*\{.*)configPath[ \t]*:`)
+)
+
+// isConfig looks at the raw text, which is a template and need not be YAML.
+func isConfig(raw []byte) bool {
+	return stepsKey.Match(raw) && stepKey.Match(raw) && !nativeKey.Match(raw)
+}
+
+func isSuite(raw []byte) bool {
+	return suiteKey.Match(raw) && !stepsKey.Match(raw) && !nativeKey.Match(raw)
+}
+
+// Scenarios returns the identifiers of a suite's scenarios in their order; nil
+// for a config. ClusterLoader2 runs them one after another.
+func Scenarios(file string) ([]string, error) {
+	raw, err := readAny(file)
+	if err != nil {
+		return nil, err
+	}
+	if !isSuite(raw) {
+		return nil, nil
+	}
+	im := &importer{faults: &faults{}}
+	suite := im.suite(file, raw)
+	if err := im.faults.join(); err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, s := range suite {
+		out = append(out, s.Identifier)
+	}
+	return out, nil
+}
+
+// Import reads a config, or one scenario of a suite. The scenario is complete
+// and valid. Errors join every fault found, one line each: "FILE:LINE: TEXT".
+func Import(file string, o Options) (*scenario.Scenario, []Note, error) {
+	raw, err := readAny(file)
+	if err != nil {
+		return nil, nil, err
+	}
+	im := &importer{options: o, faults: &faults{}, name: filepath.Base(filepath.Dir(absolute(file))) + "/" + filepath.Base(file)}
+	if isSuite(raw) {
+		chosen, ok := im.choose(file, raw)
+		if !ok {
+			return nil, nil, im.faults.join()
+		}
+		if file, raw, err = im.follow(file, chosen); err != nil {
+			return nil, nil, err
+		}
+	}
+	folder, err := openFolder(filepath.Dir(file))
+	if err != nil {
+		return nil, nil, err
+	}
+	defer folder.close()
+	im.read, im.dir = folder.read, filepath.Dir(file)
+	s := im.scenario(file, raw)
+	if err := im.faults.join(); err != nil {
+		return nil, im.notes, err
+	}
+	return s, im.notes, nil
+}
+
+// importer is one import under way.
+type importer struct {
+	options   Options
+	name      string                            // of the file that the user named
+	suffix    string                            // identifier of a suite's scenario
+	own       []string                          // override files of a suite's scenario
+	dir       string                            // the config's folder
+	read      func(path string) ([]byte, error) // of a file that the config names
+	variables map[string]any
+	modules   int // read so far
+	faults    *faults
+	notes     []Note
+	noted     map[string]bool
+}
+
+// scenario makes the scenario of a config; the faults are in im.
+func (im *importer) scenario(file string, raw []byte) *scenario.Scenario {
+	im.variables = im.mapping()
+	if len(im.faults.list) > 0 {
+		return nil
+	}
+	c := im.config(file, raw)
+	if len(im.faults.list) > 0 {
+		return nil
+	}
+	im.check(c)
+	if len(im.faults.list) > 0 {
+		return nil
+	}
+	s := im.lower(c)
+	if len(im.faults.list) > 0 {
+		return nil
+	}
+	s.File = file
+	s.Complete()
+	if err := s.Validate(); err != nil {
+		im.faults.add(file, 1, "the scenario that it makes is not valid: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
+		return nil
+	}
+	return s
+}
+
+// shown is a file that the config names, as messages name it.
+func (im *importer) shown(path string) string { return filepath.Join(im.dir, filepath.FromSlash(path)) }
+
+// note says once what is different; what tells notes apart.
+func (im *importer) note(at spot, what, format string, args ...any) {
+	if im.noted == nil {
+		im.noted = map[string]bool{}
+	}
+	n := Note{File: at.file, Line: at.line, Field: what, Text: fmt.Sprintf(format, args...)}
+	if key := what + "\x00" + n.Text; !im.noted[key] {
+		im.noted[key] = true
+		im.notes = append(im.notes, n)
+	}
+}
+
+// spot is a place in a file of the user's.
+type spot struct {
+	file string
+	line int
+}
+
+// faults collects what is wrong with files.
+type faults struct{ list []*scenario.Fault }
+
+// maxFaults bounds what one message shows.
+const maxFaults = 50
+
+func (f *faults) add(file string, line int, format string, args ...any) {
+	text := strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ")
+	f.list = append(f.list, &scenario.Fault{File: file, Line: max(1, line), Text: text})
+}
+
+func (f *faults) at(s spot, format string, args ...any) { f.add(s.file, s.line, format, args...) }
+
+// join returns the faults as one error, nil when there are none.
+func (f *faults) join() error {
+	var errs []error
+	seen := map[string]bool{}
+	for _, one := range f.list {
+		if len(errs) == maxFaults {
+			errs = append(errs, fmt.Errorf("and %d more", len(f.list)-maxFaults))
+			break
+		}
+		if text := one.Error(); !seen[text] {
+			seen[text] = true
+			errs = append(errs, one)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// absolute is a path that does not depend on where the process is.
+func absolute(file string) string {
+	if abs, err := filepath.Abs(file); err == nil {
+		return abs
+	}
+	return file
+}
+
+// displayName is a file's name without what is common to a template and to the
+// scenario made of it.
+func displayName(file string) string {
+	base := filepath.Base(file)
+	return strings.TrimSuffix(base, filepath.Ext(base))
+}
+
+// readAny reads a file that the user named.
+func readAny(path string) ([]byte, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read config: %w", err)
+	}
+	if len(raw) > maxFile {
+		return nil, fmt.Errorf("read config: %s has more than %d bytes", path, maxFile)
+	}
+	return raw, nil
+}
+
+// above are a folder and those that hold it, nearest first.
+func above(folder string) []string {
+	var out []string
+	for range 12 {
+		out = append(out, folder)
+		next := filepath.Join(folder, "..")
+		if abs, err := filepath.Abs(folder); err != nil || abs == filepath.Dir(abs) || slices.Contains(out, next) {
+			break
+		}
+		folder = next
+	}
+	return out
+}

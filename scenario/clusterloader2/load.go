@@ -1,0 +1,191 @@
+package clusterloader2
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// flag is a fault of what stands in no file.
+func flag(format string, args ...any) *scenario.Fault {
+	return &scenario.Fault{Text: fmt.Sprintf(format, args...)}
+}
+
+// faultAt notes an error of a file at the line that it may carry.
+func (im *importer) faultAt(file string, err error) {
+	var p *position
+	if errors.As(err, &p) {
+		im.faults.add(file, p.line, "%s", p.text)
+		return
+	}
+	im.faults.add(file, 1, "%v", err)
+}
+
+// suite decodes a suite.
+func (im *importer) suite(file string, raw []byte) suite {
+	r := verbatim(file, raw)
+	n, err := r.tree()
+	if err != nil {
+		im.faultAt(file, err)
+		return nil
+	}
+	var out suite
+	if n != nil {
+		im.decode(r, n, &out)
+	}
+	for i, s := range out {
+		switch {
+		case s.ConfigPath == "":
+			im.faults.at(s.spot(), "[%d].configPath: a config is needed", i)
+		case strings.Contains(s.Identifier, "_"):
+			im.faults.at(s.at("identifier"), "[%d].identifier: %q has an underscore, which separates the parts of result files' names", i, s.Identifier)
+		case slices.ContainsFunc(out[:i], func(o suiteScenario) bool { return o.Identifier == s.Identifier }):
+			im.faults.at(s.at("identifier"), "[%d].identifier: %q stands twice", i, s.Identifier)
+		}
+	}
+	return out
+}
+
+// choose picks the scenario of a suite that is meant.
+func (im *importer) choose(file string, raw []byte) (suiteScenario, bool) {
+	all := im.suite(file, raw)
+	if len(im.faults.list) > 0 {
+		return suiteScenario{}, false
+	}
+	wanted := cmp.Or(im.options.Scenario, im.options.Set["Scenario"])
+	var names []string
+	for _, s := range all {
+		names = append(names, s.Identifier)
+		if s.Identifier == wanted || len(all) == 1 && wanted == "" {
+			im.suffix = s.Identifier
+			return s, true
+		}
+	}
+	if wanted == "" {
+		im.faults.add(file, 1, "the suite has %d scenarios: choose one with --set Scenario=NAME: %s", len(all), strings.Join(names, ", "))
+	} else {
+		im.faults.add(file, 1, "the suite has no scenario %q; it has %s", wanted, strings.Join(names, ", "))
+	}
+	return suiteScenario{}, false
+}
+
+// follow reads the config that a suite's scenario names. Paths in a suite are
+// relative to where ClusterLoader2 is started; where that is not known they are
+// taken from the suite's folder or the nearest one above it that has them.
+func (im *importer) follow(file string, s suiteScenario) (string, []byte, error) {
+	path, err := find(filepath.Dir(file), s.ConfigPath)
+	if err != nil {
+		im.faults.at(s.at("configPath"), "configPath: %v", err)
+		return "", nil, im.faults.join()
+	}
+	for _, o := range s.OverridePaths {
+		own, err := find(filepath.Dir(file), o)
+		if err != nil {
+			im.faults.at(s.at("overridePaths"), "overridePaths: %v", err)
+			return "", nil, im.faults.join()
+		}
+		im.own = append(im.own, own)
+	}
+	raw, err := readAny(path)
+	return path, raw, err
+}
+
+func find(folder, name string) (string, error) {
+	for _, dir := range slices.Concat([]string{"."}, above(folder)) {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("%q is neither here nor in %s nor in a folder above it", name, folder)
+}
+
+// config renders and decodes a config and puts the steps of modules in place.
+func (im *importer) config(file string, raw []byte) *config {
+	c := &config{}
+	im.file(file, raw, im.variables, c)
+	if len(im.faults.list) > 0 {
+		return c
+	}
+	c.file = file
+	c.Steps = im.expanded(c.Steps, im.variables, nil)
+	return c
+}
+
+// file renders a config or module and decodes it.
+func (im *importer) file(name string, raw []byte, variables map[string]any, to any) {
+	r, err := render(name, string(raw), im.functions(), variables)
+	if err != nil {
+		im.faultAt(name, err)
+		return
+	}
+	n, err := r.tree()
+	switch {
+	case err != nil:
+		im.faultAt(name, err)
+	case n == nil:
+		im.faults.add(name, 1, "it renders to nothing")
+	default:
+		im.decode(r, n, to)
+	}
+}
+
+// Bounds of modules: how deep they nest, how many are read, how many steps
+// they make.
+const (
+	maxDepth   = 20
+	maxModules = 1_000
+	maxSteps   = 10_000
+)
+
+// expanded replaces steps that name modules by the modules' steps. around are
+// the modules that this one is in.
+func (im *importer) expanded(steps []step, variables map[string]any, around []string) []step {
+	var out []step
+	for _, s := range steps {
+		if s.Module.Path == "" {
+			out = append(out, s)
+			continue
+		}
+		if len(s.Phases)+len(s.Measurements) > 0 {
+			im.faults.at(s.spot(), "step %q: exactly one of phases, measurements and module is needed", s.Name)
+			continue
+		}
+		out = append(out, im.module(s.Module, variables, around)...)
+		if len(out) > maxSteps {
+			im.faults.at(s.spot(), "modules make more than %d steps", maxSteps)
+			return nil
+		}
+	}
+	return out
+}
+
+func (im *importer) module(m moduleRef, variables map[string]any, around []string) []step {
+	if len(around) >= maxDepth || len(im.faults.list) > 0 {
+		if len(im.faults.list) == 0 {
+			im.faults.at(m.spot(), "module.path: modules nest deeper than %d: %s", maxDepth, m.Path)
+		}
+		return nil
+	}
+	if im.modules++; im.modules > maxModules {
+		im.faults.at(m.spot(), "module.path: more than %d modules", maxModules)
+		return nil
+	}
+	raw, err := im.read(m.Path)
+	if err != nil {
+		im.faults.at(m.at("path"), "module.path: %s: %v", m.Path, err)
+		return nil
+	}
+	inside := maps.Clone(variables)
+	maps.Copy(inside, m.Params.values)
+	var content module
+	im.file(im.shown(m.Path), raw, inside, &content)
+	return im.expanded(content.Steps, inside, append(slices.Clip(around), m.Path))
+}

@@ -1,0 +1,157 @@
+package clusterloader2
+
+import (
+	"fmt"
+	"maps"
+	"time"
+)
+
+// call is one use of a measurement: a method with the parameters in force.
+type call struct {
+	method, identifier string
+	params             params
+	where              spot
+	field              string // such as steps[3].measurements[0]
+	im                 *importer
+}
+
+// at is the place of a parameter.
+func (c call) at(name string) spot {
+	if line, ok := c.params.lines[name]; ok {
+		return spot{c.params.file, line}
+	}
+	return c.where
+}
+
+func (c call) fault(name, format string, args ...any) {
+	c.im.faults.at(c.at(name), "%s: %s: %s", c.method, name, fmt.Sprintf(format, args...))
+}
+
+// note says what is different of this method.
+func (c call) note(format string, args ...any) { c.im.note(c.where, c.method, format, args...) }
+
+func (c call) has(name string) bool { v, ok := c.params.values[name]; return ok && v != nil }
+
+func (c call) text(name, fallback string) string {
+	switch v := c.params.values[name].(type) {
+	case nil:
+		return fallback
+	case string:
+		return v
+	default:
+		c.fault(name, "%v is not a text", v)
+		return fallback
+	}
+}
+
+// needText is text that has to be there.
+func (c call) needText(name string) string {
+	if !c.has(name) {
+		c.im.faults.at(c.where, "%s: %s is needed", c.method, name)
+	}
+	return c.text(name, "")
+}
+
+func (c call) duration(name string, fallback time.Duration) time.Duration {
+	if !c.has(name) {
+		return fallback
+	}
+	d, err := time.ParseDuration(fmt.Sprint(c.params.values[name]))
+	if err != nil {
+		c.fault(name, "%q is not a time such as 1m30s", fmt.Sprint(c.params.values[name]))
+		return fallback
+	}
+	return d
+}
+
+func (c call) number(name string, fallback float64) float64 {
+	switch v := c.params.values[name].(type) {
+	case nil:
+		return fallback
+	case int64:
+		return float64(v)
+	case int:
+		return float64(v)
+	case float64:
+		return v
+	default:
+		c.fault(name, "%v is not a number", v)
+		return fallback
+	}
+}
+
+func (c call) whole(name string, fallback int) int {
+	f := c.number(name, float64(fallback))
+	if f != float64(int(f)) {
+		c.fault(name, "%v is not a whole number", f)
+	}
+	return int(f)
+}
+
+func (c call) truth(name string, fallback bool) bool {
+	switch v := c.params.values[name].(type) {
+	case nil:
+		return fallback
+	case bool:
+		return v
+	default:
+		c.fault(name, "%v is not true or false", v)
+		return fallback
+	}
+}
+
+// list is a list of parameters' fields: queries.
+func (c call) list(name string) []call {
+	if !c.has(name) {
+		return nil
+	}
+	items, ok := c.params.values[name].([]any)
+	if !ok {
+		c.fault(name, "%v is not a list", c.params.values[name])
+		return nil
+	}
+	var out []call
+	for i, item := range items {
+		fields, ok := item.(map[string]any)
+		if !ok {
+			c.fault(name, "[%d]: %v in place of fields", i, item)
+			continue
+		}
+		inner := c
+		inner.where = c.at(name)
+		inner.params = params{values: fields, Place: c.params.Place}
+		out = append(out, inner)
+	}
+	return out
+}
+
+func (c call) texts(name string) []string {
+	var out []string
+	switch v := c.params.values[name].(type) {
+	case nil:
+	case []any:
+		for _, item := range v {
+			out = append(out, fmt.Sprint(item))
+		}
+	default:
+		c.fault(name, "%v is not a list", v)
+	}
+	return out
+}
+
+// over lays parameters over others: those of an instance over those of the
+// whole, those of gather over those of start.
+func (p params) over(below params) params {
+	out := params{values: maps.Clone(below.values), lines: maps.Clone(below.lines), Place: p.Place}
+	if out.values == nil {
+		out.values, out.lines = map[string]any{}, map[string]int{}
+	}
+	for name, v := range p.values {
+		out.values[name] = v
+		out.lines[name] = p.lines[name]
+	}
+	if p.file == "" {
+		out.Place = below.Place
+	}
+	return out
+}

@@ -1,0 +1,161 @@
+package clusterloader2
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// anyPod selects all pods; the language wants some selector.
+const anyPod = "!windtunnel.dev/none"
+
+// group names the pods that a measurement is about. It is called for all of
+// them before anything is lowered, so that create steps know their group.
+func (l *lowering) group(c call) {
+	if c.method != "PodStartupLatency" && c.method != "SchedulingThroughput" || c.action() != "start" {
+		return
+	}
+	if c.has("fieldSelector") {
+		return // noted when it is lowered
+	}
+	selector, namespace := c.text("labelSelector", ""), c.text("namespace", "")
+	s, ok := selectorOf(selector)
+	if !ok {
+		c.fault("labelSelector", "%q is not a label selector", selector)
+		return
+	}
+	if l.groupFor(selector, namespace) != "" {
+		return
+	}
+	name := labelValue(c.identifier)
+	for n := 2; slices.ContainsFunc(l.out.Groups, func(g scenario.Group) bool { return g.Name == name }); n++ {
+		name = fmt.Sprintf("%s-%d", labelValue(c.identifier), n)
+	}
+	text := s.String()
+	if text == "" {
+		text = anyPod
+	}
+	l.out.Groups = append(l.out.Groups, scenario.Group{Name: name, Namespace: namespace, Selector: text})
+}
+
+// groupFor returns the group with exactly this selector, or nothing.
+func (l *lowering) groupFor(selector, namespace string) string {
+	s, ok := selectorOf(selector)
+	if !ok {
+		return ""
+	}
+	text := s.String()
+	if text == "" {
+		text = anyPod
+	}
+	for _, g := range l.out.Groups {
+		if g.Selector == text && g.Namespace == namespace {
+			return g.Name
+		}
+	}
+	return ""
+}
+
+// groupOf returns the first group that a cohort's pods belong to; empty, which
+// leaves it to the step's name, when there is none.
+func (l *lowering) groupOf(c *cohort) string {
+	for _, i := range c.items {
+		if i.sample.pods == 0 && !i.sample.everyNode {
+			continue
+		}
+		for _, g := range l.out.Groups {
+			s, ok := selectorOf(g.Selector)
+			if ok && s.Matches(labels.Set(i.sample.podLabels)) && c.scope.holds(g.Namespace, l.out.Namespaces.Prefix) {
+				return g.Name
+			}
+		}
+	}
+	return ""
+}
+
+// labelValue makes a label's value of an identifier.
+func labelValue(text string) string {
+	out := strings.Map(func(c rune) rune {
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.' {
+			return c
+		}
+		return '-'
+	}, text)
+	return strings.Trim(out[:min(len(out), 60)], "-_.")
+}
+
+// defaultStartup is ClusterLoader2's bound, and that of the official SLO.
+const defaultStartup = 5 * time.Second
+
+// podStartup bounds the time from created to running of the pods that the
+// labels select. ClusterLoader2 measures it in the same way: both ends are
+// when its own watch said so, and running is not ready.
+func podStartup(l *lowering, c call, _ int) []scenario.Step {
+	if !c.ends() {
+		return nil
+	}
+	if c.has("fieldSelector") {
+		why := "pods can be selected by labels only, not by fieldSelector"
+		c.note("%s", why)
+		l.unsupported(c.identifier, why)
+		return nil
+	}
+	group := l.groupFor(c.text("labelSelector", ""), c.text("namespace", ""))
+	if group == "" {
+		c.im.faults.at(c.where, "%s: %q is gathered and was not started", c.method, c.identifier)
+		return nil
+	}
+	all := c.duration("threshold", defaultStartup)
+	var bounds []scenario.Objective
+	for _, q := range []string{"50", "90", "99"} {
+		at := c.duration("perc"+q+"Threshold", all)
+		if q != "99" && at >= c.duration("perc99Threshold", all) {
+			continue // says no more than the bound on the 99th percentile
+		}
+		bounds = append(bounds, scenario.Objective{
+			Name: c.identifier, SLI: "pod-startup", Statistic: "p" + q,
+			Labels: map[string]string{"group": group}, Max: bound(at.Seconds()),
+		})
+	}
+	for _, o := range bounds {
+		if l.clashes(o) {
+			c.note("%q is gathered more than once; it is judged over the whole run", c.identifier)
+			return nil
+		}
+		l.objective(o, 0)
+	}
+	return nil
+}
+
+// schedulingThroughput bounds the most pods that were bound in an interval.
+func schedulingThroughput(l *lowering, c call, _ int) []scenario.Step {
+	if !c.ends() {
+		return nil
+	}
+	least := c.number("threshold", 0)
+	if least <= 0 || !c.truth("enableViolations", true) {
+		return nil // it is measured in every run
+	}
+	group := l.groupFor(c.text("labelSelector", ""), c.text("namespace", ""))
+	if c.has("fieldSelector") || group == "" {
+		why := "pods can be selected by labels only, not by fieldSelector"
+		c.note("%s", why)
+		l.unsupported(c.identifier, why)
+		return nil
+	}
+	window := c.duration("measurmentInterval", 5*time.Second) // spelt like this
+	if window <= 0 {
+		c.fault("measurmentInterval", "%s is not above 0s", window)
+		return nil
+	}
+	l.objective(scenario.Objective{
+		Name: c.identifier, SLI: "pods-bound-rate", Statistic: "max", Min: bound(least),
+		Labels: map[string]string{"group": group, "window": window.String()},
+	}, 0)
+	return nil
+}

@@ -1,0 +1,233 @@
+package clusterloader2
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// The queries are those of ClusterLoader2 over the histogram that the official
+// objectives are about, which leaves out the time in webhooks and queues.
+const (
+	durations  = "apiserver_request_sli_duration_seconds"
+	callFilter = `verb!="WATCH",subresource!~"log|exec|portforward|attach|proxy"`
+	callLabels = "resource, subresource, verb, scope"
+)
+
+// Bounds of API calls by ClusterLoader2: one second for calls about one object,
+// thirty for those about many.
+const (
+	oneObject   = time.Second
+	manyObjects = 30 * time.Second
+)
+
+// apiResponsiveness bounds the 99th percentile of each kind of call. Without
+// enableViolations ClusterLoader2 only reports it, and so do we, in every run.
+func apiResponsiveness(l *lowering, c call, since int) []scenario.Step {
+	if !c.ends() || !c.truth("enableViolations", false) {
+		return nil
+	}
+	simple, slow := c.truth("useSimpleLatencyQuery", false), c.whole("allowedSlowCalls", 0)
+	custom := c.thresholds()
+	for _, group := range []struct {
+		name, scope string
+		most        time.Duration
+	}{{"calls about one object", `scope="resource"`, oneObject}, {"calls about many objects", `scope!="resource"`, manyObjects}} {
+		query := latencyQuery(group.scope, simple)
+		for _, t := range custom {
+			query += fmt.Sprintf(" unless on (%s) %s_count{%s}", callLabels, durations, t.matchers())
+		}
+		l.objective(scenario.Objective{
+			Name: c.identifier + ": " + group.name, Query: tolerating(query, slow), Unit: "seconds", Max: bound(group.most.Seconds()),
+		}, since)
+	}
+	for _, t := range custom {
+		l.objective(scenario.Objective{
+			Name: c.identifier + ": " + t.name(), Query: tolerating(latencyQuery(t.matchers(), simple), slow),
+			Unit: "seconds", Max: bound(t.most.Seconds()),
+		}, since)
+	}
+	return nil
+}
+
+// latencyQuery is the 99th percentile of calls: of all of them together, or the
+// 99th percentile of what each five minutes gave, which is the official SLI.
+func latencyQuery(matchers string, simple bool) string {
+	quantile := func(window string) string {
+		return fmt.Sprintf("histogram_quantile(0.99, sum by (%s, le) (rate(%s_bucket{%s,%s}[%s])))", callLabels, durations, callFilter, matchers, window)
+	}
+	if simple {
+		return quantile("%v")
+	}
+	return "quantile_over_time(0.99, " + quantile("5m") + "[%v:30s])"
+}
+
+// tolerating leaves out the kinds of calls of which no more than some were slow.
+func tolerating(query string, slow int) string {
+	if slow <= 0 {
+		return query
+	}
+	sum := func(suffix, matchers string) string {
+		return fmt.Sprintf("sum by (%s) (increase(%s_%s{%s}[%%v]))", callLabels, durations, suffix, matchers)
+	}
+	fast := strings.Join([]string{
+		sum("bucket", callFilter+`,verb!="LIST",le="1"`),
+		sum("bucket", callFilter+`,verb="LIST",scope!="cluster",le="5"`),
+		sum("bucket", callFilter+`,verb="LIST",scope="cluster",le="30"`),
+	}, " or ")
+	return fmt.Sprintf("(%s) and on (%s) (%s - (%s) > %d)", query, callLabels, sum("count", callFilter), fast, slow)
+}
+
+// threshold is an entry of customThresholds.
+type threshold struct {
+	resource, subresource, verb, scope string
+	most                               time.Duration
+}
+
+func (t threshold) matchers() string {
+	return fmt.Sprintf("resource=%q,subresource=%q,verb=%q,scope=%q", t.resource, t.subresource, t.verb, t.scope)
+}
+
+func (t threshold) name() string {
+	return strings.Join(strings.Fields(strings.Join([]string{t.verb, t.resource, t.subresource, t.scope}, " ")), " ")
+}
+
+// thresholds reads customThresholds, a list in YAML inside a text.
+func (c call) thresholds() []threshold {
+	text := c.text("customThresholds", "")
+	if strings.TrimSpace(text) == "" {
+		return nil
+	}
+	var entries []struct {
+		Resource, Subresource, Verb, Scope string
+		Threshold                          duration
+	}
+	r := verbatim(c.at("customThresholds").file, []byte(text))
+	for i := range r.lines {
+		r.lines[i] = c.at("customThresholds").line
+	}
+	n, err := r.tree()
+	if err != nil {
+		c.fault("customThresholds", "%v", err)
+		return nil
+	}
+	if n != nil {
+		c.im.decode(r, n, &entries)
+	}
+	var out []threshold
+	for _, e := range entries {
+		if e.Threshold <= 0 {
+			c.fault("customThresholds", "threshold of %s %s: %s is not above 0s", e.Verb, e.Resource, e.Threshold)
+		}
+		out = append(out, threshold{e.Resource, e.Subresource, e.Verb, e.Scope, time.Duration(e.Threshold)})
+	}
+	return out
+}
+
+// genericQuery is any PromQL, asked of the run's own series.
+func genericQuery(l *lowering, c call, since int) []scenario.Step {
+	if !c.ends() {
+		return nil
+	}
+	name, unit := c.needText("metricName"), c.text("unit", "")
+	enforced := c.truth("enableViolations", false)
+	managed := c.text("prometheusClient", "inCluster") == "managed"
+	for _, q := range c.list("queries") {
+		full := name + ": " + q.needText("name")
+		query := strings.TrimSpace(q.needText("query"))
+		bounded := enforced && q.has("threshold")
+		switch {
+		case managed && bounded:
+			l.unsupported(full, needsCloud)
+			fallthrough
+		case managed:
+			c.note("metrics of a cloud's own Prometheus are not there")
+		case bounded:
+			o := scenario.Objective{Name: full, Query: query, Unit: unit, Max: bound(q.number("threshold", 0))}
+			if q.truth("lowerBound", false) {
+				o.Min, o.Max = o.Max, nil
+			}
+			l.objective(o, since)
+		default:
+			l.measured(scenario.Measure{Name: full, Query: query, Unit: unit}, since)
+		}
+	}
+	return nil
+}
+
+// apiAvailability is the share of reads of the API server's metrics that were
+// answered, in percent.
+func apiAvailability(l *lowering, c call, since int) []scenario.Step {
+	if c.action() == "pause" || c.action() == "unpause" {
+		c.note("pause and unpause are left out: availability is that of the whole time")
+	}
+	if c.truth("useHostInternalIPs", false) || c.truth("useHostPublicIPs", false) {
+		c.note("the plane has one API server: hosts are not asked one by one")
+	}
+	if !c.ends() {
+		return nil
+	}
+	const query = `100 * avg_over_time(up{job="kube-apiserver"}[%v])`
+	if least := c.number("threshold", 0); least > 0 {
+		l.objective(scenario.Objective{Name: c.identifier, Query: query, Unit: "%", Min: bound(least)}, since)
+	} else {
+		l.measured(scenario.Measure{Name: c.identifier, Query: query, Unit: "%"}, since)
+	}
+	return nil
+}
+
+// bindings is the highest rate of bindings, as SchedulingThroughputPrometheus has it.
+const bindings = `max_over_time(sum(irate(apiserver_request_total{verb="POST",resource="pods",subresource="binding",code="201"}[1m]))[%v:5s])`
+
+func schedulingPrometheus(l *lowering, c call, since int) []scenario.Step {
+	if !c.ends() {
+		return nil
+	}
+	if least := c.number("threshold", 0); least > 0 && c.truth("enableViolations", false) {
+		l.objective(scenario.Objective{Name: c.identifier, Query: bindings, Unit: "1/s", Min: bound(least)}, since)
+	} else {
+		l.measured(scenario.Measure{Name: c.identifier, Query: bindings, Unit: "1/s"}, since)
+	}
+	return nil
+}
+
+// schedulingMetrics are quantiles of the scheduler's own histograms.
+func schedulingMetrics(l *lowering, c call, since int) []scenario.Step {
+	if !c.ends() {
+		return nil
+	}
+	for _, m := range []struct{ name, family, by string }{
+		{"e2e scheduling latency", "scheduler_scheduling_attempt_duration_seconds", "le"},
+		{"scheduling algorithm latency", "scheduler_scheduling_algorithm_duration_seconds", "le"},
+		{"framework extension point duration", "scheduler_framework_extension_point_duration_seconds", "extension_point, le"},
+	} {
+		for _, q := range []string{"0.5", "0.9", "0.99"} {
+			l.measured(scenario.Measure{
+				Name: fmt.Sprintf("%s %s p%s", c.identifier, m.name, strings.TrimPrefix(q+"0", "0.")[:2]), Unit: "seconds",
+				Query: fmt.Sprintf("histogram_quantile(%s, sum by (%s) (rate(%s_bucket[%%v])))", q, m.by, m.family),
+			}, since)
+		}
+	}
+	return nil
+}
+
+// sloMeasurement is a bundle of two; one of them needs pods.
+func sloMeasurement(l *lowering, c call, since int) []scenario.Step {
+	c.note("DnsLookupLatency, which is part of it, is left out: %s", needsPods)
+	return schedulingPrometheus(l, c, since)
+}
+
+// timer is the time between two steps.
+func timer(l *lowering, c call, since int) []scenario.Step {
+	if c.action() == "stop" {
+		name := c.text("label", c.identifier)
+		if _, ok := l.started[c.key()]; !ok {
+			c.im.faults.at(c.where, "Timer: %q is stopped and was not started", c.identifier)
+			return nil
+		}
+		l.measured(scenario.Measure{Name: name}, since)
+	}
+	return nil
+}

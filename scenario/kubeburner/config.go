@@ -1,0 +1,258 @@
+package kubeburner
+
+import "time"
+
+// The types of a config are those of kube-burner v2, with the fields of v1 that
+// its published workloads still have. A field with the tag note cannot be
+// honoured, or needs nothing done: where a file sets it, the note is said.
+
+type config struct {
+	MetricsEndpoints []endpoint `yaml:"metricsEndpoints"`
+	Indexers         any        `yaml:"indexers" note:"documents are written by 'windtunnel export', wherever it is told to"`
+	Global           global     `yaml:"global"`
+	Jobs             []job      `yaml:"jobs"`
+}
+
+type endpoint struct {
+	At            string        `yaml:"-"`
+	Endpoint      string        `yaml:"endpoint" note:"metrics are answered from windtunnel's own series, not asked of a Prometheus server"`
+	PrometheusURL string        `yaml:"prometheusURL" note:"metrics are answered from windtunnel's own series, not asked of a Prometheus server"`
+	Step          time.Duration `yaml:"step"`
+	Token         string        `yaml:"token" note:"no server is asked"`
+	Username      string        `yaml:"username" note:"no server is asked"`
+	Password      string        `yaml:"password" note:"no server is asked"`
+	SkipTLSVerify bool          `yaml:"skipTLSVerify"`
+	Alias         string        `yaml:"alias"`
+	Metrics       []string      `yaml:"metrics"`
+	Alerts        []string      `yaml:"alerts"`
+	Indexer       indexer       `yaml:"indexer"`
+}
+
+func (e *endpoint) defaults() { e.Step = 30 * time.Second }
+
+type indexer struct {
+	At                 string `yaml:"-"`
+	Type               string `yaml:"type"`
+	ESServers          any    `yaml:"esServers" note:"nothing is sent to Elasticsearch or OpenSearch; 'windtunnel export' writes the documents as files"`
+	DefaultIndex       string `yaml:"defaultIndex"`
+	InsecureSkipVerify bool   `yaml:"insecureSkipVerify"`
+	MetricsDirectory   string `yaml:"metricsDirectory" note:"'windtunnel export' says where documents are written"`
+	CreateTarball      bool   `yaml:"createTarball" note:"no tarball is made"`
+	TarballName        string `yaml:"tarballName"`
+}
+
+type global struct {
+	At                string        `yaml:"-"`
+	Measurements      []measurement `yaml:"measurements"`
+	RequestTimeout    time.Duration `yaml:"requestTimeout"`
+	GC                bool          `yaml:"gc"`
+	GCMetrics         bool          `yaml:"gcMetrics" note:"metrics are collected from the first moment of a run to its last"`
+	GCTimeout         time.Duration `yaml:"gcTimeout"`
+	WaitWhenFinished  bool          `yaml:"waitWhenFinished"`
+	ClusterHealth     bool          `yaml:"clusterHealth" note:"the fleet's nodes are ready before the first step; nothing else is asked of the cluster's health"`
+	Timeout           time.Duration `yaml:"timeout"`
+	FunctionTemplates []string      `yaml:"functionTemplates"`
+	DeletionStrategy  string        `yaml:"deletionStrategy"`
+	IndexerConfig     any           `yaml:"indexerConfig" note:"a field of kube-burner v1: documents are written by 'windtunnel export', wherever it is told to"`
+	PrometheusURL     any           `yaml:"prometheusURL" note:"a field of kube-burner v1: metrics are answered from windtunnel's own series"`
+	BearerToken       any           `yaml:"bearerToken" note:"a field of kube-burner v1: no server is asked"`
+	MetricsProfile    any           `yaml:"metricsProfile" note:"a field of kube-burner v1: name the file in metricsEndpoints"`
+	AlertProfile      any           `yaml:"alertProfile" note:"a field of kube-burner v1: name the file in metricsEndpoints"`
+	WriteToFile       any           `yaml:"writeToFile" note:"a field of kube-burner v1: documents are written by 'windtunnel export'"`
+	MetricsDirectory  any           `yaml:"metricsDirectory" note:"a field of kube-burner v1: documents are written by 'windtunnel export'"`
+}
+
+func (g *global) defaults() {
+	g.RequestTimeout, g.Timeout, g.DeletionStrategy = time.Minute, 4*time.Hour, "default"
+}
+
+type measurement struct {
+	At                string        `yaml:"-"`
+	Name              string        `yaml:"name"`
+	Thresholds        []threshold   `yaml:"thresholds"`
+	Config            any           `yaml:"config"`
+	PProfTargets      any           `yaml:"pprofTargets"`
+	PProfInterval     time.Duration `yaml:"pprofInterval"`
+	PProfDirectory    string        `yaml:"pprofDirectory"`
+	NodeAffinity      any           `yaml:"nodeAffinity"`
+	SvcTimeout        time.Duration `yaml:"svcTimeout"`
+	SvcLatencyMetrics string        `yaml:"svcLatencyMetrics"`
+	QuantilesIndexer  string        `yaml:"quantilesIndexer"`
+	TimeseriesIndexer string        `yaml:"timeseriesIndexer"`
+}
+
+type threshold struct {
+	At            string        `yaml:"-"`
+	ConditionType string        `yaml:"conditionType"`
+	Metric        string        `yaml:"metric"`
+	Threshold     time.Duration `yaml:"threshold"`
+}
+
+type job struct {
+	At                         string            `yaml:"-"`
+	Name                       string            `yaml:"name"`
+	JobType                    string            `yaml:"jobType"`
+	JobIterations              int               `yaml:"jobIterations"`
+	JobIterationDelay          time.Duration     `yaml:"jobIterationDelay"`
+	JobPause                   time.Duration     `yaml:"jobPause"`
+	Objects                    []object          `yaml:"objects"`
+	Watchers                   []watcher         `yaml:"watchers"`
+	QPS                        float64           `yaml:"qps"`
+	Burst                      int               `yaml:"burst"`
+	Namespace                  string            `yaml:"namespace"`
+	MaxWaitTimeout             time.Duration     `yaml:"maxWaitTimeout"`
+	WaitForDeletion            bool              `yaml:"waitForDeletion"`
+	PodWait                    bool              `yaml:"podWait"`
+	WaitWhenFinished           bool              `yaml:"waitWhenFinished"`
+	Cleanup                    bool              `yaml:"cleanup"`
+	NamespacedIterations       bool              `yaml:"namespacedIterations"`
+	IterationsPerNamespace     int               `yaml:"iterationsPerNamespace"`
+	PreCreateNamespaces        bool              `yaml:"preCreateNamespaces"`
+	NamespaceDelay             time.Duration     `yaml:"namespaceDelay" note:"namespaces are made before the objects, at the job's qps"`
+	VerifyObjects              bool              `yaml:"verifyObjects"`
+	ErrorOnVerify              bool              `yaml:"errorOnVerify"`
+	PreLoadImages              bool              `yaml:"preLoadImages"`
+	PreLoadPeriod              time.Duration     `yaml:"preLoadPeriod"`
+	PreLoadNodeLabels          map[string]string `yaml:"preLoadNodeLabels"`
+	NamespaceLabels            map[string]string `yaml:"namespaceLabels"`
+	NamespaceAnnotations       map[string]string `yaml:"namespaceAnnotations"`
+	ChurnConfig                churn             `yaml:"churnConfig"`
+	SkipIndexing               bool              `yaml:"skipIndexing" note:"'windtunnel export' writes the documents of every job"`
+	DefaultMissingKeysWithZero bool              `yaml:"defaultMissingKeysWithZero"`
+	ExecutionMode              string            `yaml:"executionMode"`
+	ExecutionGroup             string            `yaml:"executionGroup"`
+	ObjectDelay                time.Duration     `yaml:"objectDelay"`
+	ObjectWait                 bool              `yaml:"objectWait"`
+	MetricsAggregate           bool              `yaml:"metricsAggregate" note:"each job has metrics of its own"`
+	MetricsClosing             string            `yaml:"metricsClosing"`
+	GC                         bool              `yaml:"gc"`
+	Measurements               []measurement     `yaml:"measurements"`
+	IncrementalLoad            *incremental      `yaml:"incrementalLoad"`
+	Hooks                      []hook            `yaml:"hooks"`
+
+	// Of v1.
+	BeforeCleanup string        `yaml:"beforeCleanup"`
+	Churn         bool          `yaml:"churn"`
+	ChurnCycles   int           `yaml:"churnCycles"`
+	ChurnPercent  int           `yaml:"churnPercent"`
+	ChurnDuration time.Duration `yaml:"churnDuration"`
+	ChurnDelay    time.Duration `yaml:"churnDelay"`
+	ChurnStrategy string        `yaml:"churnDeletionStrategy"`
+
+	items  []item   // what its objects' templates make
+	groups []string // of pods, where it has several
+}
+
+func (j *job) defaults() {
+	j.JobType, j.JobIterations, j.IterationsPerNamespace = "create", 1, 1
+	j.NamespacedIterations, j.WaitForDeletion, j.WaitWhenFinished, j.Cleanup = true, true, true, true
+	j.VerifyObjects, j.ErrorOnVerify, j.PreLoadImages = true, true, true
+	j.ChurnCycles, j.ChurnPercent, j.ChurnDuration, j.ChurnDelay = 100, 10, time.Hour, 5*time.Minute
+}
+
+type object struct {
+	At                     string            `yaml:"-"`
+	ObjectTemplate         string            `yaml:"objectTemplate"`
+	Replicas               int               `yaml:"replicas"`
+	InputVars              map[string]any    `yaml:"inputVars"`
+	Kind                   string            `yaml:"kind"`
+	APIVersion             string            `yaml:"apiVersion"`
+	LabelSelector          map[string]string `yaml:"labelSelector"`
+	PatchType              string            `yaml:"patchType"`
+	Wait                   bool              `yaml:"wait"`
+	WaitOptions            waitOptions       `yaml:"waitOptions"`
+	RunOnce                bool              `yaml:"runOnce"`
+	KubeVirtOp             string            `yaml:"kubeVirtOp"`
+	Churn                  bool              `yaml:"churn"`
+	Group                  group             `yaml:"group"`
+	RepeatEveryNIterations int               `yaml:"repeatEveryNIterations"`
+	NamespacesPerObject    int               `yaml:"namespacesPerObject"`    // an older name of repeatEveryNIterations
+	SharingNamespacesCount int               `yaml:"SharingNamespacesCount"` // an older one still
+}
+
+func (o *object) defaults() { o.Replicas, o.Wait, o.Churn, o.RepeatEveryNIterations = 1, true, true, 1 }
+
+type group struct {
+	At            string        `yaml:"-"`
+	ID            int           `yaml:"id"`
+	GC            bool          `yaml:"gc"`
+	PauseBeforeGC time.Duration `yaml:"pauseBeforeGC"`
+	PauseAfterGC  time.Duration `yaml:"pauseAfterGC"`
+}
+
+type waitOptions struct {
+	At                string            `yaml:"-"`
+	APIVersion        string            `yaml:"apiVersion"`
+	Kind              string            `yaml:"kind"`
+	LabelSelector     map[string]string `yaml:"labelSelector"`
+	CustomStatusPaths []statusPath      `yaml:"customStatusPaths"`
+	ForCondition      string            `yaml:"forCondition"` // of v1
+	CustomStatusPath  string            `yaml:"customStatusPath" note:"a field of a version between: use customStatusPaths"`
+}
+
+type statusPath struct {
+	At    string `yaml:"-"`
+	Key   string `yaml:"key"`
+	Value string `yaml:"value"`
+}
+
+type watcher struct {
+	At            string            `yaml:"-"`
+	Kind          string            `yaml:"kind"`
+	APIVersion    string            `yaml:"apiVersion"`
+	LabelSelector map[string]string `yaml:"labelSelector"`
+	Replicas      int               `yaml:"replicas"`
+}
+
+func (w *watcher) defaults() { w.Replicas = 1 }
+
+type churn struct {
+	At               string        `yaml:"-"`
+	Cycles           int           `yaml:"cycles"`
+	Percent          int           `yaml:"percent"`
+	Duration         time.Duration `yaml:"duration"`
+	Delay            time.Duration `yaml:"delay"`
+	DeleteDelay      time.Duration `yaml:"deleteDelay"`
+	Mode             string        `yaml:"mode"`
+	Type             string        `yaml:"type"` // an older name of mode
+	DeletionStrategy string        `yaml:"deletionStrategy" note:"namespaces are deleted whole"`
+}
+
+func (c *churn) defaults() { c.Mode = "namespaces" }
+
+type incremental struct {
+	At                   string        `yaml:"-"`
+	StartIterations      int           `yaml:"startIterations"`
+	TotalIterations      int           `yaml:"totalIterations"`
+	StepDelay            time.Duration `yaml:"stepDelay"`
+	HealthCheckScript    string        `yaml:"healthCheckScript"`
+	ScrapeMetricsPerStep bool          `yaml:"scrapeMetricsPerStep"`
+	Pattern              pattern       `yaml:"pattern"`
+}
+
+type pattern struct {
+	At          string       `yaml:"-"`
+	Type        string       `yaml:"type"`
+	Linear      *linear      `yaml:"linear"`
+	Exponential *exponential `yaml:"exponential"`
+}
+
+type linear struct {
+	At       string `yaml:"-"`
+	MinSteps int    `yaml:"minSteps"`
+	StepSize int    `yaml:"stepSize"`
+}
+
+type exponential struct {
+	At          string  `yaml:"-"`
+	Base        float64 `yaml:"base"`
+	MaxIncrease int     `yaml:"maxIncrease"`
+	WarmupSteps int     `yaml:"warmupSteps"`
+}
+
+type hook struct {
+	At         string   `yaml:"-"`
+	Cmd        []string `yaml:"cmd"`
+	When       string   `yaml:"when"`
+	Background bool     `yaml:"background"`
+}

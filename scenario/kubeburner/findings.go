@@ -1,0 +1,71 @@
+package kubeburner
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// Note says what of a config is not done as kube-burner does it.
+type Note struct {
+	File  string // where it stands
+	Line  int    // from 1; 0 when it is nowhere in particular
+	Field string // such as "job.preLoadImages"
+	Text  string // what becomes of it
+}
+
+// String is one line: "FILE:LINE: FIELD: TEXT".
+func (n Note) String() string {
+	if n.Line == 0 {
+		return fmt.Sprintf("%s: %s: %s", n.File, n.Field, n.Text)
+	}
+	return fmt.Sprintf("%s:%d: %s: %s", n.File, n.Line, n.Field, n.Text)
+}
+
+// maxFaults bounds what one message shows.
+const maxFaults = 50
+
+// findings collects what is wrong with one file, and what cannot be honoured.
+type findings struct {
+	file   string
+	faults []*scenario.Fault
+	notes  []Note
+}
+
+// add says that something is wrong with the file.
+func (f *findings) add(line int, format string, args ...any) {
+	f.fault(f.file, line, fmt.Sprintf(format, args...))
+}
+
+// fault says that something is wrong with another file, such as a profile.
+func (f *findings) fault(file string, line int, text string) {
+	one := scenario.Fault{File: file, Line: line, Text: strings.Join(strings.Fields(text), " ")}
+	if !slices.ContainsFunc(f.faults, func(o *scenario.Fault) bool { return *o == one }) { // a loop in the template would say it again
+		f.faults = append(f.faults, &one)
+	}
+}
+
+// note says what becomes of a field: once, however often the file has it.
+func (f *findings) note(line int, field, format string, args ...any) {
+	n := Note{File: f.file, Line: line, Field: field, Text: fmt.Sprintf(format, args...)}
+	if !slices.ContainsFunc(f.notes, func(o Note) bool { return o.Field == n.Field && o.Text == n.Text }) {
+		f.notes = append(f.notes, n)
+	}
+}
+
+// join returns the faults as one error in line order, nil when there are none.
+func (f *findings) join() error {
+	slices.SortStableFunc(f.faults, func(a, b *scenario.Fault) int { return a.Line - b.Line })
+	var errs []error
+	for i, one := range f.faults {
+		if i == maxFaults {
+			errs = append(errs, fmt.Errorf("%s: and %d more", f.file, len(f.faults)-maxFaults))
+			break
+		}
+		errs = append(errs, one)
+	}
+	return errors.Join(errs...)
+}

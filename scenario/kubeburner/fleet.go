@@ -1,0 +1,99 @@
+package kubeburner
+
+import (
+	"math"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// podSpec is what a pod asks of its node.
+type podSpec struct {
+	NodeSelector map[string]string `json:"nodeSelector"`
+	Containers   []struct {
+		Resources struct {
+			Requests map[string]string `json:"requests"`
+		} `json:"resources"`
+	} `json:"containers"`
+}
+
+// demand is what the pods of a config need: so many of them, so much of a
+// node's CPU and memory, and nodes with such labels.
+type demand struct {
+	pods, cores, bytes float64
+	labels             map[string]string
+}
+
+// add counts the pods of one creation. Pods of jobs that follow each other may
+// be there at the same time.
+func (d *demand) add(items []item, iterations int) {
+	for _, it := range items {
+		pods, spec := it.pods()
+		for k, v := range spec.NodeSelector {
+			if d.labels == nil {
+				d.labels = map[string]string{}
+			}
+			d.labels[k] = v
+		}
+		n := float64(pods * it.count(iterations))
+		d.pods += n
+		for _, c := range spec.Containers {
+			d.cores += n * amount(c.Resources.Requests["cpu"])
+			d.bytes += n * amount(c.Resources.Requests["memory"])
+		}
+	}
+}
+
+// pods is how many pods one object of an item makes, and what each asks for.
+func (it item) pods() (int, podSpec) {
+	replicas := 1
+	switch it.kind {
+	case "Pod":
+		return 1, it.sample.Spec.podSpec
+	case "Deployment", "ReplicaSet", "ReplicationController", "StatefulSet":
+		if r := it.sample.Spec.Replicas; r != nil {
+			replicas = *r
+		}
+	case "Job":
+		if p := it.sample.Spec.Parallelism; p != nil {
+			replicas = *p
+		}
+	default:
+		return 0, podSpec{}
+	}
+	return replicas, it.sample.Spec.Template.Spec
+}
+
+func amount(quantity string) float64 {
+	q, err := resource.ParseQuantity(quantity)
+	if err != nil {
+		return 0
+	}
+	return q.AsApproximateFloat64()
+}
+
+// worker is the label of the nodes that kube-burner's workloads run on.
+const worker = "node-role.kubernetes.io/worker"
+
+// fleet says how many nodes there are: as many as Set says, or as the pods need
+// when a tenth of each node stays free.
+func (im *importer) fleet() {
+	f := &im.out.Fleet
+	d := im.demand
+	const pods, cores, bytes = 110, 32, 256 << 30 // of the fleet's default node
+	f.Nodes = int(math.Ceil(max(d.pods/pods, d.cores/cores, d.bytes/bytes) / 0.9))
+	f.Labels = map[string]string{worker: ""}
+	for k, v := range d.labels {
+		f.Labels[k] = v
+	}
+	text, ok := im.opts.Set["Nodes"]
+	if !ok {
+		im.note(0, "nodes", "the config runs on a cluster that is there; %d simulated nodes hold its pods (--set Nodes=N for others)", f.Nodes)
+		return
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		im.add(0, "--set Nodes=%s: not a whole number of 0 or more", text)
+	}
+	f.Nodes = n
+}

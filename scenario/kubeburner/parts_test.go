@@ -1,0 +1,212 @@
+package kubeburner
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// TestStatusPaths: each program's condition is valid, and holds for an object
+// exactly where jq gives the value.
+func TestStatusPaths(t *testing.T) {
+	ready := `{"status":{"phase":"Bound","ready":true,"count":3,"names":["a","b"],"odd-name":"x","conditions":[{"type":"Other","status":"False"},{"type":"Ready","status":"True","n":2}]}}`
+	for _, tt := range []struct {
+		key, value string
+		want       string // the condition, or the error
+		holds      bool
+	}{
+		{".phase", "Bound", `self.status.phase == "Bound"`, true},
+		{".phase", "Lost", `self.status.phase == "Lost"`, false},
+		{".missing", "x", `self.status.missing == "x"`, false},
+		{".phase | ascii_downcase", "bound", `self.status.phase.lowerAscii() == "bound"`, true},
+		{".ready | tostring | ascii_downcase", "true", `(self.status.ready == true || self.status.ready == "true")`, true},
+		{".ready", "true", `self.status.ready == "true"`, false}, // a boolean is no text
+		{".count | tostring", "3", `(self.status.count == 3 || self.status.count == "3")`, true},
+		{".phase | tostring", "Bound", `self.status.phase == "Bound"`, true},
+		{".names[1]", "b", `self.status.names[1] == "b"`, true},
+		{".names[]", "b", `self.status.names.exists(c, c == "b")`, true},
+		{`."odd-name"`, "x", `self.status["odd-name"] == "x"`, true},
+		{`.["odd-name"]`, "x", `self.status["odd-name"] == "x"`, true},
+		{`(.conditions.[] | select(.type == "Ready")).status`, "True", `self.status.conditions.exists(c, c.type == "Ready" && c.status == "True")`, true},
+		{`.conditions[] | select(.type == "Ready" and .n >= 2) | .status`, "True", `self.status.conditions.exists(c, (c.type == "Ready" && c.n >= 2) && c.status == "True")`, true},
+		{`.conditions[] | select((.type == "Other") or .n > 2) | .status`, "True", `self.status.conditions.exists(c, ((c.type == "Other") || c.n > 2) && c.status == "True")`, false},
+		{".conditions[].type", "Ready", `self.status.conditions.exists(c, c.type == "Ready")`, true},
+		{".conditions[]?.type", "Ready", `self.status.conditions.exists(c, c.type == "Ready")`, true},
+		{".a[].b[].c", "x", `self.status.a.exists(c, c.b.exists(c2, c2.c == "x"))`, false},
+		{".a | length", "1", `the function length in the jq program ".a | length" has no form in CEL here`, false},
+		{".a + .b", "1", `an operator in the jq program ".a + .b" has no form in CEL here`, false},
+		{".a[1:2]", "1", `an index in the jq program ".a[1:2]" has no form in CEL here`, false},
+		{`[.a]`, "1", `a part in the jq program "[.a]" has no form in CEL here`, false},
+		{`.a[] | select(.b)`, "1", `a condition in the jq program ".a[] | select(.b)" has no form in CEL here`, false},
+		{`.a[] | select(.b == .c)`, "1", `a comparison with what is no constant in the jq program ".a[] | select(.b == .c)" has no form in CEL here`, false},
+		{`.a |`, "1", `".a |" is not a jq program: unexpected EOF`, false},
+	} {
+		got, err := statusPaths([]statusPath{{Key: tt.key, Value: tt.value}})
+		if err != nil {
+			got = err.Error()
+		}
+		if got != tt.want {
+			t.Errorf("%s = %s: got %s, want %s", tt.key, tt.value, got, tt.want)
+			continue
+		}
+		if err != nil {
+			continue
+		}
+		c, err := scenario.ParseCondition(got)
+		if err != nil {
+			t.Errorf("%s: %v", got, err)
+			continue
+		}
+		if holds, err := c.Holds([]byte(ready)); holds != tt.holds || err != nil {
+			t.Errorf("%s holds %v (%v), want %v", got, holds, err, tt.holds)
+		}
+	}
+	two, err := statusPaths([]statusPath{{Key: ".a", Value: "1"}, {Key: ".b", Value: "2"}})
+	if want := `(self.status.a == "1") && (self.status.b == "2")`; two != want || err != nil {
+		t.Errorf("two paths: %s %v", two, err)
+	}
+}
+
+func TestBuiltInWaiters(t *testing.T) {
+	for _, tt := range []struct {
+		kind   string
+		object string
+		holds  bool
+	}{
+		{"Deployment", `{"spec":{"replicas":2},"status":{"readyReplicas":2}}`, true},
+		{"Deployment", `{"spec":{"replicas":2},"status":{"readyReplicas":1}}`, false},
+		{"Deployment", `{"spec":{"replicas":2},"status":{}}`, false},
+		{"DaemonSet", `{"metadata":{"generation":1},"status":{"observedGeneration":1,"numberReady":3,"desiredNumberScheduled":3}}`, true},
+		{"DaemonSet", `{"metadata":{"generation":1},"status":{"numberReady":0,"desiredNumberScheduled":0}}`, false},
+		{"Pod", `{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}}`, true},
+		{"Pod", `{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"False"}]}}`, false},
+		{"Pod", `{"status":{"phase":"Pending"}}`, false},
+		{"Job", `{"status":{"conditions":[{"type":"Complete","status":"True"}]}}`, true},
+		{"PersistentVolumeClaim", `{"status":{"phase":"Bound"}}`, true},
+		{"VolumeSnapshot", `{"status":{"readyToUse":true}}`, true},
+		{"VolumeSnapshot", `{"status":{"readyToUse":false}}`, false},
+		{"Build", `{"status":{"phase":"Complete"}}`, true},
+		{"Build", `{"status":{"phase":"Running"}}`, false},
+		{"Build", `{"status":{}}`, false},
+		{"VirtualMachine", `{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`, true},
+	} {
+		text, ok := builtIn(tt.kind, false)
+		c, err := scenario.ParseCondition(text)
+		if !ok || err != nil {
+			t.Errorf("%s: %q %v", tt.kind, text, err)
+			continue
+		}
+		if holds, err := c.Holds([]byte(tt.object)); holds != tt.holds || err != nil {
+			t.Errorf("%s of %s holds %v (%v), want %v", text, tt.object, holds, err, tt.holds)
+		}
+	}
+	if text, ok := builtIn("ConfigMap", false); ok {
+		t.Errorf("config maps are waited for: %s", text)
+	}
+}
+
+// TestSizes: the rounds of an incremental load.
+func TestSizes(t *testing.T) {
+	for _, tt := range []struct {
+		load       incremental
+		iterations int
+		want       []int
+	}{
+		{incremental{StartIterations: 5, TotalIterations: 8}, 1, []int{5, 6, 7, 8}},
+		{incremental{TotalIterations: 25, Pattern: pattern{Linear: &linear{StepSize: 10}}}, 10, []int{10, 20, 25}},
+		{incremental{StartIterations: 10, TotalIterations: 20, Pattern: pattern{Linear: &linear{StepSize: 10, MinSteps: 3}}}, 1, []int{10, 14, 18, 20}},
+		{incremental{StartIterations: 1, TotalIterations: 40, Pattern: pattern{Type: "exponential"}}, 1, []int{1, 5, 13, 29, 40}},
+		{incremental{StartIterations: 2, TotalIterations: 30, Pattern: pattern{Type: "exponential", Exponential: &exponential{Base: 3, MaxIncrease: 10, WarmupSteps: 2}}}, 1, []int{2, 4, 10, 20, 30}},
+		{incremental{StartIterations: 9, TotalIterations: 3}, 1, []int{9}},
+		{incremental{StartIterations: 1, TotalIterations: 1 << 30, Pattern: pattern{Type: "exponential", Exponential: &exponential{Base: 1e300}}}, 1, []int{1, 1_000_000_001, 1 << 30}},
+	} {
+		if got := tt.load.sizes(tt.iterations); !slices.Equal(got, tt.want) {
+			t.Errorf("%+v from %d: %v, want %v", tt.load, tt.iterations, got, tt.want)
+		}
+	}
+}
+
+func TestFiring(t *testing.T) {
+	for expr, want := range map[string]string{
+		"up == 0":                        "max_over_time((up == bool 0)[%v:5s])",
+		"rate(a[5m])>0.5":                "max_over_time((rate(a[5m]) > bool 0.5)[%v:5s])",
+		`sum(a{x="b > c"}) >= b{y!="z"}`: `max_over_time((sum(a{x="b > c"}) >= bool b{y!="z"})[%v:5s])`,
+		"(a > 1) or b":                   "count_over_time(((a > 1) or b)[%v:5s]) or vector(0)",
+		"a > 1 and b > 2":                "count_over_time((a > 1 and b > 2)[%v:5s]) or vector(0)",
+		"a > bool 1":                     "count_over_time((a > bool 1)[%v:5s]) or vector(0)",
+		"a > on(x) b":                    "count_over_time((a > on(x) b)[%v:5s]) or vector(0)",
+		"absent(up)":                     "count_over_time((absent(up))[%v:5s]) or vector(0)",
+		"band > 1":                       "max_over_time((band > bool 1)[%v:5s])",
+	} {
+		if got := firing(expr); got != want {
+			t.Errorf("%s: got %s, want %s", expr, got, want)
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	for name, want := range map[string]string{
+		"kube-burner": "kube-burner", "one.by.one": "one-by-one", "My_Config": "my-config", "---": "config", "": "config",
+		strings.Repeat("a", 50): strings.Repeat("a", 31) + "-160b4e43",
+	} {
+		if got := label(name); got != want {
+			t.Errorf("label(%q) = %q, want %q", name, got, want)
+		}
+	}
+	for kind, want := range map[string]string{
+		"Pod": "pods", "NetworkPolicy": "networkpolicies", "Ingress": "ingresses", "Gateway": "gateways", "Endpoints": "endpoints",
+		"StorageClass": "storageclasses", "Y": "ys", "": "",
+	} {
+		if got := plural(kind); got != want {
+			t.Errorf("plural(%q) = %q, want %q", kind, got, want)
+		}
+	}
+	im := &importer{names: map[string]int{}, kinds: map[groupKind]crd{{"example.org", "Mouse"}: {"mice", true}}}
+	for want, of := range map[string][2]string{
+		"pods false": {"v1", "Pod"}, "deployments.apps false": {"apps/v1", "Deployment"}, "namespaces true": {"v1", "Namespace"},
+		"mice.v1beta1.example.org true": {"example.org/v1beta1", "Mouse"}, "routes.route.openshift.io false": {"route.openshift.io/v1", "Route"},
+	} {
+		name, cluster := im.resource(of[0], of[1])
+		if got := fmt.Sprint(name, " ", cluster); got != want {
+			t.Errorf("resource of %v: %s, want %s", of, got, want)
+		}
+	}
+	long := strings.Repeat("x", 70)
+	for range 3 {
+		if name := im.step(long); len(name) > 63 {
+			t.Errorf("a step's name of %d letters: %s", len(name), name)
+		}
+	}
+	if len(im.names) != 3 {
+		t.Errorf("names that are not told apart: %v", im.names)
+	}
+	for text, want := range map[string]string{"afterGC": "after-gc", "onEachIteration": "on-each-iteration"} {
+		if got := dashed(text); got != want {
+			t.Errorf("dashed(%q) = %q", text, got)
+		}
+	}
+}
+
+// TestLines: what a template makes of a config is blamed on the line that it
+// came from.
+func TestLines(t *testing.T) {
+	o := Options{Env: map[string]string{"LIST": "x\ny"}}
+	vars, err := o.variables()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, ok := o.render(&findings{}, []byte("a:\n{{- range until 2 }}\n- b{{ . }}\n- c\n{{- end }}\n{{ .LIST }} z\n{{ if true }}\nd: 1\n{{ end }}e: 2\n"), vars)
+	var got []string
+	n := 0
+	for line := range strings.Lines(string(r.text)) {
+		n++
+		got = append(got, fmt.Sprintf("%d %q", r.lines[n], line))
+	}
+	want := []string{`1 "a:\n"`, `3 "- b0\n"`, `4 "- c\n"`, `3 "- b1\n"`, `4 "- c\n"`, `6 "x\n"`, `6 "y z\n"`, `7 "\n"`, `8 "d: 1\n"`, `9 "e: 2\n"`}
+	if !ok || !slices.Equal(got, want) {
+		t.Errorf("got %v\nwant %v", got, want)
+	}
+}

@@ -1,0 +1,210 @@
+package kubeburner
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// metric is an entry of a metrics profile.
+type metric struct {
+	At           string `yaml:"-"`
+	Query        string `yaml:"query"`
+	MetricName   string `yaml:"metricName"`
+	Instant      bool   `yaml:"instant"`
+	CaptureStart bool   `yaml:"captureStart" note:"the query is asked at the end of a job only"`
+}
+
+// alert is an entry of an alert profile.
+type alert struct {
+	At          string `yaml:"-"`
+	Expr        string `yaml:"expr"`
+	Description string `yaml:"description"`
+	Severity    string `yaml:"severity"`
+}
+
+// profiles makes measures and objectives of the metric and alert profiles.
+func (im *importer) profiles() {
+	for i := range im.cfg.MetricsEndpoints {
+		e := &im.cfg.MetricsEndpoints[i]
+		for k, path := range e.Metrics {
+			var list []metric
+			f := im.profile(path, fmt.Sprintf("%s.metrics[%d]", e.At, k), "metricsEndpoints.metrics", &list)
+			for _, m := range list {
+				im.metric(f, m)
+			}
+			im.notes = append(im.notes, f.notes...)
+		}
+		for k, path := range e.Alerts {
+			var list []alert
+			f := im.profile(path, fmt.Sprintf("%s.alerts[%d]", e.At, k), "metricsEndpoints.alerts", &list)
+			for _, a := range list {
+				im.alert(f, a)
+			}
+			im.notes = append(im.notes, f.notes...)
+		}
+	}
+}
+
+// profile reads a list from a file that the config names, strictly. What is
+// wrong with it counts as wrong with the config.
+func (im *importer) profile(path, at, field string, into any) *decoder {
+	f := &findings{file: im.path(path)}
+	d := &decoder{findings: f, lines: map[string]int{}}
+	text, ok := im.read(path, im.at(at), field)
+	if !ok {
+		return d
+	}
+	d.source = make([]int, 2+strings.Count(text, "\n"))
+	for i := range d.source {
+		d.source[i] = i
+	}
+	var doc yaml.Node
+	if err := parseYAML([]byte(text), &doc); err != nil {
+		line, what := syntax(err)
+		f.add(line, "not YAML: %s", what)
+	} else if len(doc.Content) > 0 {
+		d.value(doc.Content[0], reflect.ValueOf(into).Elem(), "", "profile")
+	}
+	im.faults = append(im.faults, f.faults...)
+	return d
+}
+
+// elapsed finds the variable of profiles: the length of the job. kube-burner
+// writes it in seconds in metrics and in minutes in alerts; a query here is
+// given the length as it is.
+var elapsed = regexp.MustCompile(`\{\{-?\s*\.elapsed\s*-?\}\}`)
+
+// query is an expression of a profile in the form of a scenario's.
+func (im *importer) query(f *decoder, at, expr string) (string, bool) {
+	out := elapsed.ReplaceAllString(expr, "%v")
+	out = regexp.MustCompile(`\{\{-?\s*\.([A-Za-z_][A-Za-z0-9_]*)\s*-?\}\}`).ReplaceAllStringFunc(out, func(s string) string {
+		if value, ok := im.opts.Env[strings.Trim(s, "{}-. ")]; ok {
+			return value
+		}
+		return s
+	})
+	if strings.Contains(out, "{{") || strings.TrimSpace(out) == "" {
+		f.note(f.lines[at], "expr", "%q cannot be asked: its template has more than .elapsed and the environment", expr)
+		return "", false
+	}
+	return out, true
+}
+
+// metric makes measures of a metric: an instant one is asked at a job's end,
+// any other becomes the average and the highest value over the job.
+func (im *importer) metric(f *decoder, m metric) {
+	text, ok := im.query(f, m.At, m.Query)
+	if !ok {
+		return
+	}
+	for _, s := range im.spans {
+		name := m.MetricName
+		if len(im.spans) > 1 {
+			name += " of " + s.job
+		}
+		if m.Instant {
+			im.out.Measures = append(im.out.Measures, scenario.Measure{Name: name, Query: text, Since: s.first, Until: s.last})
+			continue
+		}
+		for _, over := range []string{"avg", "max"} {
+			im.out.Measures = append(im.out.Measures, scenario.Measure{
+				Name: name + " " + over, Query: over + "_over_time((" + text + ")[%v:5s])", Since: s.first, Until: s.last,
+			})
+		}
+	}
+}
+
+// braces finds what an alert's description says of its labels and value.
+var braces = regexp.MustCompile(`\s*\(?\{\{.*?\}\}\)?`)
+
+// alert makes an objective of an alert that makes kube-burner fail, and a
+// measure of one that does not: at no moment of a job may its expression have a
+// value.
+func (im *importer) alert(f *decoder, a alert) {
+	text, ok := im.query(f, a.At, a.Expr)
+	fatal := a.Severity == "error" || a.Severity == "critical"
+	name := "alert: " + strings.Join(strings.Fields(braces.ReplaceAllString(a.Description, "")), " ")
+	if !ok {
+		if fatal {
+			im.out.Objectives = append(im.out.Objectives, scenario.Objective{Name: name, Unsupported: "its expression cannot be asked"})
+		}
+		return
+	}
+	for _, s := range im.spans {
+		called := name
+		if len(im.spans) > 1 {
+			called += " (" + s.job + ")"
+		}
+		fires := firing(text)
+		if !fatal {
+			im.out.Measures = append(im.out.Measures, scenario.Measure{Name: called, Query: fires, Since: s.first, Until: s.last})
+			continue
+		}
+		none := 0.0
+		im.out.Objectives = append(im.out.Objectives, scenario.Objective{Name: called, Query: fires, Max: &none, Since: s.first, Until: s.last})
+	}
+}
+
+// firing turns an alert's expression into one whose value is above 0 where the
+// alert fired at any moment of the job. A comparison tells by its left side
+// whether there is anything to compare, so that an alert on what was never
+// measured is unknown; of other expressions nothing tells.
+func firing(expr string) string {
+	if left, sign, right, ok := comparison(expr); ok {
+		return "max_over_time((" + left + " " + sign + " bool " + right + ")[%v:5s])"
+	}
+	return "count_over_time((" + expr + ")[%v:5s]) or vector(0)"
+}
+
+// comparison splits an expression at its one comparison outside of parentheses
+// and texts. An expression with and, or, unless, a bool or a matching rule there
+// has none.
+func comparison(expr string) (left, sign, right string, ok bool) {
+	depth, quote := 0, byte(0)
+	at, length := -1, 0
+	var outside strings.Builder
+	for i := 0; i < len(expr); i++ {
+		c := expr[i]
+		switch {
+		case quote != 0:
+			if c == '\\' && quote != '`' {
+				i++
+			} else if c == quote {
+				quote = 0
+			}
+			continue
+		case c == '"' || c == '\'' || c == '`':
+			quote = c
+		case strings.IndexByte("([{", c) >= 0:
+			depth++
+		case strings.IndexByte(")]}", c) >= 0:
+			depth--
+		case depth == 0 && strings.IndexByte("<>=!", c) >= 0:
+			if at >= 0 {
+				return "", "", "", false
+			}
+			at, length = i, 1
+			if i+1 < len(expr) && expr[i+1] == '=' {
+				length = 2
+				i++
+			}
+		case depth == 0:
+			outside.WriteByte(c)
+			continue
+		}
+		outside.WriteByte(' ')
+	}
+	if at < 0 || reserved.MatchString(outside.String()) {
+		return "", "", "", false
+	}
+	left, right = strings.TrimSpace(expr[:at]), strings.TrimSpace(expr[at+length:])
+	return left, expr[at : at+length], right, left != "" && right != ""
+}
+
+var reserved = regexp.MustCompile(`(?i)(^|[^a-z_0-9:])(and|or|unless|bool|on|ignoring|group_left|group_right|offset)([^a-z_0-9:]|$)`)
