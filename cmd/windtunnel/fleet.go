@@ -112,6 +112,7 @@ func runFleet(ctx context.Context, env *environment, c *configuration.Configurat
 		return err
 	}
 	defer r.close()
+	trim()
 	err = r.keep(ctx)
 	if errors.Is(context.Cause(ctx), experiment.ErrInterrupted) {
 		return nil

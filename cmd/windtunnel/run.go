@@ -55,6 +55,7 @@ func runVerb(env *environment) *cobra.Command {
 			func() { os.Exit(exitUnknown) }) // the keeper cleans up after us
 		defer cancel()
 		process.Prefer()
+		trim()
 		live := newLive(env)
 		options := experiment.Options{
 			File: args[0], Set: values, Overrides: overrides, Kubeconfig: kubeconfig, Out: out, Command: env.args,
