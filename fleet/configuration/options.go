@@ -49,15 +49,15 @@ type Options struct {
 	EnableCRDs              []string `yaml:"enableCRDs"` // kinds that come from the cluster and not from files
 
 	// What is accepted and has no meaning here: Ignored names what was given.
-	EnableContentionProfiling             bool   `yaml:"enableContentionProfiling"`
-	PodPlayStageParallelism               uint   `yaml:"podPlayStageParallelism"`
-	NodePlayStageParallelism              uint   `yaml:"nodePlayStageParallelism"`
-	NodeLeaseParallelism                  uint   `yaml:"nodeLeaseParallelism"`
-	PodsOnNodeSyncParallelism             uint   `yaml:"podsOnNodeSyncParallelism"`
-	EnablePodsOnNodeSyncListPager         *bool  `yaml:"enablePodsOnNodeSyncListPager"`
-	EnablePodsOnNodeSyncStreamWatch       *bool  `yaml:"enablePodsOnNodeSyncStreamWatch"`
-	TracingEndpoint                       string `yaml:"-"`
-	TracingSamplingRatePerMillion         int32  `yaml:"-"`
+	EnableContentionProfiling       bool   `yaml:"enableContentionProfiling"`
+	PodPlayStageParallelism         uint   `yaml:"podPlayStageParallelism"`
+	NodePlayStageParallelism        uint   `yaml:"nodePlayStageParallelism"`
+	NodeLeaseParallelism            uint   `yaml:"nodeLeaseParallelism"`
+	PodsOnNodeSyncParallelism       uint   `yaml:"podsOnNodeSyncParallelism"`
+	EnablePodsOnNodeSyncListPager   *bool  `yaml:"enablePodsOnNodeSyncListPager"`
+	EnablePodsOnNodeSyncStreamWatch *bool  `yaml:"enablePodsOnNodeSyncStreamWatch"`
+	TracingEndpoint                 string `yaml:"-"`
+	TracingSamplingRatePerMillion   int32  `yaml:"-"`
 
 	Verbosity string `yaml:"-"` // DEBUG, INFO, WARN, ERROR, or a number such as -4
 }

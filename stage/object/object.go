@@ -50,7 +50,7 @@ type Node struct {
 	Ready         []byte   // status of the condition Ready; empty without one
 	Taints        [][]byte // keys
 	Unschedulable bool
-	InternalIP    []byte   // its first address of that type
+	InternalIP    []byte // its first address of that type
 	HasHostname   bool
 	HasCapacity   bool
 	HasInfo       bool // it names the version of its kubelet
