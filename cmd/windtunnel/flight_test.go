@@ -382,8 +382,11 @@ func TestKubeconfig(t *testing.T) {
 	}
 	// The plane of up is a stock one: its controller manager makes 20 pods a second.
 	cmd, text := u.start(small(t, "--kubeconfig", config, "--set", "rate=40")...)
-	if code := exitOf(cmd.Wait()); code != exitPass {
-		t.Errorf("exit code %d\n%s\n%v", code, text, u.verdict().Reasons)
+	// A plane that is not ours hides who else was busy: on such a machine a
+	// missed objective says nothing. That every pod ran does.
+	code := exitOf(cmd.Wait())
+	if ran := u.verdict().Measures["pods_running_latency"].Value; code == exitFault || ran != 100 {
+		t.Errorf("exit code %d, %v of 100 pods ran\n%s\n%v", code, ran, text, u.verdict().Reasons)
 	}
 	if kubectl, err := exec.LookPath("kubectl"); err == nil {
 		listed, err := exec.Command(kubectl, "--kubeconfig", config, "get", "nodes,namespaces", "--no-headers").CombinedOutput()
