@@ -122,7 +122,7 @@ func (f *flight) over() {
 	last := f.open == 0 && f.awaits() == distant
 	f.mu.Unlock()
 	if last {
-		f.wake()
+		f.alarm.wake()
 	}
 }
 

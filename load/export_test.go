@@ -30,3 +30,10 @@ func pieces(p []byte, size int, write func([]byte)) {
 
 // MaxWaiting is how many calls wait for another try without a slot.
 const MaxWaiting = maxWaiting
+
+// Starved returns how many entries wait for a slot.
+func (g *Generator) Starved() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.starved)
+}

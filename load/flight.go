@@ -26,7 +26,7 @@ type flight struct {
 	calls  int        // how many; of a closed pool that time ends, MaxInt
 	pool   int        // of a closed pool or a burst: calls at once; 0: another pace
 	closed bool       // a closed pool: calls are due when they are sent
-	kick   chan struct{}
+	alarm  *alarm
 
 	mu       sync.Mutex
 	driving  bool
@@ -43,6 +43,7 @@ type flight struct {
 	err      error
 
 	watches watches
+	listed  bool // among the generator's starved; guarded by its mu
 }
 
 // stall is how long a server may stall before calls wait for a connection.
@@ -55,7 +56,7 @@ const distant = clock.Time(math.MaxInt64)
 // be read on.
 const most = 64
 
-func (g *Generator) begin(p Plan) (*flight, error) {
+func (g *Generator) begin(ctx context.Context, p Plan) (*flight, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
@@ -63,7 +64,7 @@ func (g *Generator) begin(p Plan) (*flight, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &flight{g: g, plan: p, calls: calls, pool: p.parallel(), limit: distant, kick: make(chan struct{}, 1)}
+	f := &flight{g: g, plan: p, calls: calls, pool: p.parallel(), limit: distant, alarm: newAlarm(g.options.Clock)}
 	f.closed = f.pool > 0
 	switch rate := p.Pace.Rate(); {
 	case f.closed && p.Count == 0 && p.For > 0:
@@ -71,7 +72,7 @@ func (g *Generator) begin(p Plan) (*flight, error) {
 	case math.IsInf(rate, 1) && !f.closed:
 		f.pool = g.options.Burst
 	case !math.IsInf(rate, 1):
-		g.client.Reserve(int(min(rate*stall.Seconds(), float64(g.options.InFlight))))
+		g.reserve(ctx, rate)
 	}
 	for _, op := range p.Ops {
 		f.ops = append(f.ops, g.options.Records.Op(op))
@@ -84,6 +85,14 @@ func (g *Generator) begin(p Plan) (*flight, error) {
 	g.stats.begin(calls, p.Pace.Rate(), f.begin)
 	f.advance()
 	return f, nil
+}
+
+// reserve opens the connections that calls at such a rate need while the server
+// stalls.
+func (g *Generator) reserve(ctx context.Context, rate float64) {
+	ctx, cancel := context.WithTimeout(ctx, stall)
+	defer cancel()
+	g.client.Reserve(ctx, int(min(rate*stall.Seconds(), float64(g.options.InFlight))))
 }
 
 func (g *Generator) mark(at clock.Time, kind, step, text string) {
@@ -102,8 +111,7 @@ func (f *flight) advance() {
 
 // pace drives the flight whenever a call falls due, until the last is over.
 func (f *flight) pace(ctx context.Context) error {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
+	defer f.alarm.timer.Stop()
 	for {
 		f.drive()
 		f.g.client.Flush()
@@ -111,8 +119,7 @@ func (f *flight) pace(ctx context.Context) error {
 		if over {
 			return nil
 		}
-		at = min(at, f.watches.sample(f))
-		if err := f.sleep(ctx, timer, at); err != nil {
+		if err := f.alarm.sleep(ctx, min(at, f.watches.sample(f))); err != nil {
 			f.stop()
 			return err
 		}
@@ -139,33 +146,6 @@ func (f *flight) awaits() clock.Time {
 		return f.waiting.due()
 	}
 	return distant // the next free slot does
-}
-
-// sleep waits for a moment, or for a kick.
-func (f *flight) sleep(ctx context.Context, timer *time.Timer, at clock.Time) error {
-	if err := context.Cause(ctx); err != nil {
-		return err
-	}
-	var due <-chan time.Time
-	if at != distant {
-		timer.Reset(f.g.options.Clock.Until(at))
-		due = timer.C
-	}
-	select {
-	case <-due:
-	case <-f.kick:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	return nil
-}
-
-// wake ends the sleep of the pace's goroutine.
-func (f *flight) wake() {
-	select {
-	case f.kick <- struct{}{}:
-	default:
-	}
 }
 
 // due returns when the next call may be sent, by the pace or again; distant
@@ -211,7 +191,7 @@ func (f *flight) drive() {
 	f.driving, f.starved = true, false
 	for n := 0; ; n++ {
 		if n == most {
-			f.wake()
+			f.alarm.wake()
 			break
 		}
 		s := f.choose()
@@ -224,7 +204,7 @@ func (f *flight) drive() {
 	}
 	f.driving = false
 	if at := f.awaits(); at < f.sleeping || f.open == 0 && at == distant {
-		f.wake()
+		f.alarm.wake()
 	}
 }
 
@@ -352,7 +332,7 @@ func (f *flight) stop() {
 			return
 		}
 		select {
-		case <-f.kick:
+		case <-f.alarm.kick:
 		case <-tick.C:
 		}
 	}

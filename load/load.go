@@ -118,7 +118,7 @@ func (g *Generator) Resources() *discovery.Cache { return g.resources }
 // ctx's cause. Failed calls are outcomes, not errors; an error of Build is
 // counted, and the first one is returned when the plan is through.
 func (g *Generator) Run(ctx context.Context, p Plan) error {
-	f, err := g.begin(p)
+	f, err := g.begin(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,10 @@ func (g *Generator) take(f *flight) *slot {
 		return s
 	}
 	if g.slots == g.options.InFlight {
-		g.starved = append(g.starved, f)
+		if !f.listed {
+			f.listed = true
+			g.starved = append(g.starved, f)
+		}
 		return nil
 	}
 	g.slots++
@@ -164,6 +167,9 @@ func (g *Generator) release(s *slot) {
 	g.free = append(g.free, s)
 	starved := g.starved
 	g.starved = nil
+	for _, f := range starved {
+		f.listed = false
+	}
 	g.mu.Unlock()
 	for _, f := range starved {
 		f.drive()

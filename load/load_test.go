@@ -18,6 +18,7 @@ import (
 	"github.com/windtunnel/windtunnel/clock"
 	"github.com/windtunnel/windtunnel/endpoint"
 	"github.com/windtunnel/windtunnel/load"
+	"github.com/windtunnel/windtunnel/pace"
 	"github.com/windtunnel/windtunnel/record"
 )
 
@@ -220,5 +221,27 @@ func TestInterruptedRunWaitsForWhatIsInFlight(t *testing.T) {
 		if c.Outcome != record.OK {
 			t.Fatalf("a call in flight was not waited for: %+v", c)
 		}
+	}
+}
+
+// Few slots and much that is due: each flight waits once, however often it is
+// driven meanwhile, and all of them get on.
+func TestFewSlots(t *testing.T) {
+	b := newBench(t, func(http.ResponseWriter, *http.Request) {}, load.Options{Connections: 1, InFlight: 3, Burst: 10})
+	var most atomic.Int64
+	p := plan(1500, 0)
+	p.Pace = pace.Burst()
+	p.Done = func(load.Result) { most.Store(max(most.Load(), int64(b.Starved()))) }
+	var wait sync.WaitGroup
+	for range 3 {
+		wait.Go(func() {
+			if err := b.Run(t.Context(), p); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wait.Wait()
+	if most.Load() > 3 || b.Progress().OK != 4500 {
+		t.Errorf("up to %d entries of 3 flights wait; %+v", most.Load(), b.Progress())
 	}
 }

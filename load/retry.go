@@ -94,7 +94,7 @@ func (s *slot) wait(c call) {
 		f.aside = append(f.aside, s)
 	}
 	if c.due < f.sleeping {
-		f.wake()
+		f.alarm.wake()
 	}
 	f.mu.Unlock()
 	s.g.stats.retries.Add(1)

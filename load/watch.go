@@ -137,7 +137,7 @@ func (s *slot) hold() {
 	f.watches.own[&h.req.Request] = true
 	f.mu.Unlock()
 	if !f.watches.any.Swap(true) {
-		f.wake() // its figures are to be written
+		f.alarm.wake() // its figures are to be written
 	}
 	client.Send(&h.req.Request, h.closed)
 }

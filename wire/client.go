@@ -16,7 +16,6 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"slices"
 	"sync"
 	"time"
 
@@ -84,7 +83,7 @@ type Response struct {
 	RetryAfter    time.Duration
 	SentBytes     int
 	ReceivedBytes int        // of the body, kept or not
-	Sent          clock.Time // when it was handed to a connection; 0 when it never was
+	Sent          clock.Time // when it was written to a connection; 0 when it never was
 	Done          clock.Time // when the answer was complete or given up
 	Err           error      // ErrTimeout, ErrNotSent, ErrLost, ErrClosed, ErrTooLarge, wrapped
 }
@@ -273,146 +272,6 @@ func (c *Client) Close() error {
 	}
 	c.wait.Wait()
 	return nil
-}
-
-// Reserve opens connections for n requests at a time before they are there, as
-// far as Options.Most allows: while a server stalls it opens none. It does not
-// wait for them.
-func (c *Client) Reserve(n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.dialMissing(min((n+defaultStreams-1)/defaultStreams, len(c.conns)))
-}
-
-// pick returns the connection for the next request, or nil: of the first ones
-// that with the fewest requests, and when these are full the first other that
-// has room; callers hold mu.
-func (c *Client) pick() *conn {
-	var best *conn
-	for i, k := range c.conns {
-		if i >= c.options.Connections && best != nil {
-			break
-		}
-		if k == nil || k.draining || len(k.streams) >= k.maxStreams {
-			continue
-		}
-		if best == nil || len(k.streams) < len(best.streams) {
-			best = k
-		}
-	}
-	if best != nil && len(best.streams) > 0 {
-		c.dialMissing(c.options.Connections) // spread out as soon as there is anything to share
-	}
-	return best
-}
-
-// dialMissing starts a dial for each of the first places that has no
-// connection; callers hold mu.
-func (c *Client) dialMissing(places int) {
-	for i := range c.conns[:places] {
-		if c.vacant(i) && !c.dialing[i] && !c.closed {
-			c.dialing[i] = true
-			c.wait.Add(1)
-			go c.dial(i)
-		}
-	}
-}
-
-func (c *Client) vacant(i int) bool { return c.conns[i] == nil || c.conns[i].draining }
-
-// dialMore starts the dials that requests in the queue give reason to: those of
-// the first places, and one more at a time when these are full; callers hold mu.
-func (c *Client) dialMore() {
-	c.dialMissing(c.options.Connections)
-	if !slices.Contains(c.dialing, true) {
-		if i := slices.IndexFunc(c.conns, func(k *conn) bool { return k == nil || k.draining }); i >= 0 {
-			c.dialMissing(i + 1)
-		}
-	}
-}
-
-func (c *Client) dial(place int) {
-	defer c.wait.Done()
-	k, err := c.connect(c.ctx, place)
-	c.mu.Lock()
-	if err == nil && c.closed {
-		err = ErrClosed
-		_ = k.net.Close()
-	}
-	if err == nil {
-		c.dialing[place] = false
-		c.conns[place] = k
-		c.begin(k)
-		c.drainQueue()
-		if c.queue.len() > 0 {
-			c.dialMore()
-		}
-		c.mu.Unlock()
-		return
-	}
-	var orphans []*stream
-	if !c.anyLive() {
-		orphans = c.queue.takeAll()
-	}
-	c.mu.Unlock()
-	for _, s := range orphans {
-		c.finish(s, fmt.Errorf("%w: %w", ErrNotSent, err))
-	}
-	c.Flush()
-	// Hold the place for a moment: a server that refuses is asked again by the
-	// next request, not in a spin.
-	select {
-	case <-time.After(redialAfter):
-	case <-c.ctx.Done():
-	}
-	c.mu.Lock()
-	c.dialing[place] = false
-	if c.queue.len() > 0 {
-		c.dialMore()
-	}
-	c.mu.Unlock()
-}
-
-// begin starts a connection's loops; callers hold mu.
-func (c *Client) begin(k *conn) {
-	c.all[k] = struct{}{}
-	c.wait.Add(2)
-	go k.readLoop()
-	go k.writeLoop()
-}
-
-func (c *Client) anyLive() bool {
-	for _, k := range c.conns {
-		if k != nil && !k.draining {
-			return true
-		}
-	}
-	return false
-}
-
-// drainQueue moves queued requests to connections with room; callers hold mu.
-func (c *Client) drainQueue() {
-	for c.queue.len() > 0 {
-		k := c.pick()
-		if k == nil {
-			return
-		}
-		k.open(c.queue.pop())
-		k.wake()
-	}
-}
-
-// lost takes a broken connection out of its place; callers hold mu.
-func (c *Client) lost(k *conn) {
-	delete(c.all, k)
-	for i := range c.conns {
-		if c.conns[i] == k {
-			c.conns[i] = nil
-		}
-	}
-	if c.queue.len() > 0 {
-		c.dialMore()
-	}
 }
 
 // finish calls the callback of a request that got no answer; mu is not held.

@@ -34,6 +34,7 @@ type conn struct {
 	streams map[uint32]*stream
 	nextID  uint32
 	out     []byte        // frames that wait to be written
+	fresh   []uint32      // streams that begin in out
 	spare   []byte        // the other buffer, while nothing is being written
 	writing bool          // someone writes, and takes all that gathers
 	kick    chan struct{} // the write loop shall write
@@ -198,7 +199,7 @@ func (k *conn) open(s *stream) {
 	k.unanswered += s.cost
 	k.frameHead(len(k.block.b), http2.FrameHeaders, flags, s.id)
 	k.out = append(k.out, k.block.b...)
-	s.response.Sent = k.client.options.Clock.Now()
+	k.fresh = append(k.fresh, s.id)
 	s.response.SentBytes = len(req.Body)
 	if len(req.Body) > 0 {
 		s.unsent = req.Body
@@ -262,6 +263,9 @@ func (k *conn) takeLate(now clock.Time) []*stream {
 			continue
 		}
 		late = append(late, s)
+		if s.response.Sent == 0 {
+			s.response.Sent = now // it is in out, and may yet reach the server
+		}
 		k.drop(id)
 		k.reset(id, http2.ErrCodeCancel)
 	}
@@ -318,6 +322,7 @@ func (k *conn) write() {
 	for len(k.out) > 0 && k.err == nil {
 		buf := k.out
 		k.out, k.spare = k.spare[:0], nil
+		k.stamp()
 		k.client.mu.Unlock()
 		_, err := k.net.Write(buf)
 		k.client.mu.Lock()
@@ -329,6 +334,18 @@ func (k *conn) write() {
 		}
 	}
 	k.writing = false
+}
+
+// stamp says of the requests that are about to be written that they are sent;
+// callers hold mu.
+func (k *conn) stamp() {
+	now := k.client.options.Clock.Now()
+	for _, id := range k.fresh {
+		if s := k.streams[id]; s != nil {
+			s.response.Sent = now
+		}
+	}
+	k.fresh = k.fresh[:0]
 }
 
 // writeLoop writes for those who would not wait for it.

@@ -60,11 +60,10 @@ func (k *conn) react() {
 	}
 }
 
-// handleAll handles the frames that are whole, under mu, which is free while a
-// request's functions are called.
+// handleAll handles the frames that are whole. It holds mu as briefly as it can:
+// whoever sends waits for it, and this goroutine's thread may have to leave the
+// core at any time.
 func (k *conn) handleAll() error {
-	k.client.mu.Lock()
-	defer k.client.mu.Unlock()
 	var f frame
 	for {
 		ok, err := k.frames.next(&f)
@@ -101,10 +100,13 @@ func (k *conn) handle(f *frame) error {
 	case http2.FrameData:
 		return k.onData(f)
 	case http2.FrameHeaders:
-		k.heard = k.now
 		return k.onHeaders(f)
 	case http2.FrameContinuation:
 		return k.onContinuation(f)
+	}
+	k.client.mu.Lock()
+	defer k.client.mu.Unlock()
+	switch f.kind {
 	case http2.FrameSettings:
 		return k.onSettings(f)
 	case http2.FrameWindowUpdate:
@@ -151,22 +153,43 @@ func (k *conn) onContinuation(f *frame) error {
 
 // headers takes a whole header block.
 func (k *conn) headers(id uint32, block []byte, last bool) error {
+	c := k.client
+	c.mu.Lock()
+	k.heard = k.now
 	s := k.streams[id]
-	k.current = s
-	k.decoder.SetEmitEnabled(s != nil)
-	if _, err := k.decoder.Write(block); err != nil {
-		return fmt.Errorf("header block: %w", err)
+	if s != nil {
+		s.feeding = true
 	}
-	if err := k.decoder.Close(); err != nil {
-		return fmt.Errorf("header block: %w", err)
+	c.mu.Unlock()
+	err := k.decode(s, block)
+	if s == nil {
+		return err
 	}
-	k.current = nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.feeding = false
 	switch {
-	case s == nil:
+	case err != nil:
 	case last:
 		k.complete(s)
 	case s.request.Hold > 0:
 		k.opened(s)
+	}
+	return err
+}
+
+// decode reads a header block for a stream that is not taken away meanwhile, or
+// for none.
+func (k *conn) decode(s *stream, block []byte) error {
+	k.current = s
+	k.decoder.SetEmitEnabled(s != nil)
+	_, err := k.decoder.Write(block)
+	if err == nil {
+		err = k.decoder.Close()
+	}
+	k.current = nil
+	if err != nil {
+		return fmt.Errorf("header block: %w", err)
 	}
 	return nil
 }
@@ -190,7 +213,7 @@ func (k *conn) header(f hpack.HeaderField) {
 	}
 }
 
-// opened tells that the answer of a held watch has begun.
+// opened tells that the answer of a held watch has begun; callers hold mu.
 func (k *conn) opened(s *stream) {
 	if s.response.Code >= 400 || s.response.Code < 200 || s.deadline == 0 || s.opened {
 		return
@@ -202,8 +225,8 @@ func (k *conn) opened(s *stream) {
 	}
 }
 
-// call calls one of a request's functions without mu. The stream is not taken
-// away meanwhile.
+// call calls one of a request's functions without mu, which callers hold. The
+// stream is not taken away meanwhile.
 func (k *conn) call(s *stream, f func()) {
 	s.feeding = true
 	k.client.mu.Unlock()
@@ -213,6 +236,9 @@ func (k *conn) call(s *stream, f func()) {
 }
 
 func (k *conn) onData(f *frame) error {
+	c := k.client
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	k.heard = k.now
 	s := k.streams[f.stream]
 	k.credit(f, s)
@@ -236,7 +262,7 @@ func (k *conn) onData(f *frame) error {
 }
 
 // feed gives a piece of the body to whom it belongs. An error ends the
-// connection, which the stream has to itself.
+// connection, which the stream has to itself. Callers hold mu.
 func (k *conn) feed(s *stream, p []byte) error {
 	success := s.response.Code < 400 // the body of a refusal is kept for its message
 	switch {
@@ -279,7 +305,7 @@ func (k *conn) credit(f *frame, s *stream) {
 	}
 }
 
-// complete hands a finished answer to its callback.
+// complete hands a finished answer to its callback; callers hold mu.
 func (k *conn) complete(s *stream) {
 	if len(s.unsent) > 0 {
 		k.reset(s.id, http2.ErrCodeNo) // answered before all was sent
@@ -290,7 +316,8 @@ func (k *conn) complete(s *stream) {
 	k.finish(s, nil)
 }
 
-// finish calls the callback of a stream that was dropped, without mu.
+// finish calls the callback of a stream that was dropped, without mu, which
+// callers hold.
 func (k *conn) finish(s *stream, err error) {
 	k.client.mu.Unlock()
 	defer k.client.mu.Lock()
@@ -436,4 +463,5 @@ func (k *conn) onGoAway(f *frame) error {
 // often that may happen is bounded by the request's deadline.
 func (s *stream) again() {
 	s.unsent, s.body, s.credit, s.cost = nil, s.body[:0], 0, 0
+	s.response = Response{}
 }

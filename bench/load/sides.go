@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -21,8 +22,10 @@ import (
 	"github.com/windtunnel/windtunnel/endpoint"
 	"github.com/windtunnel/windtunnel/load"
 	"github.com/windtunnel/windtunnel/pace"
+	"github.com/windtunnel/windtunnel/plane/process"
 	"github.com/windtunnel/windtunnel/record"
 	"github.com/windtunnel/windtunnel/template"
+	"github.com/windtunnel/windtunnel/template/protobuf"
 )
 
 // payload is the value of each ConfigMap's one key.
@@ -57,27 +60,41 @@ func ours(j job) (r Result, err error) {
 	if err := namespace(ep, j.namespace); err != nil {
 		return r, err
 	}
-	body, err := template.Compile("bench", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{.Name}}\", namespace: \"{{.Namespace}}\"}\ndata: {key: \""+payload+"\"}\n", 1, "")
+	json, err := template.Compile("bench", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{.Name}}\", namespace: \"{{.Namespace}}\"}\ndata: {key: \""+payload+"\"}\n", 1, "")
 	if err != nil {
 		return r, err
 	}
+	body := protobuf.New(json)
+	process.Prefer() // as `windtunnel run` does
 	p := pace.Burst()
 	if j.rate > 0 {
 		p = pace.Constant(j.rate)
 	}
+	ctx, cancel := context.Background(), func() {}
+	if j.stop > 0 {
+		ctx, cancel = context.WithTimeout(ctx, j.stop)
+	}
+	defer cancel()
 	begin := c.Now()
-	err = g.Run(context.Background(), load.Plan{
+	err = g.Run(ctx, load.Plan{
 		Ops: []record.Op{{Source: load.Source, Step: "bench", Verb: "create", Resource: "configmaps", Scope: "resource"}}, Count: j.objects, Pace: p,
 		Build: func(i int, req *load.Request) (bool, error) {
-			out, err := body.Render(req.Body, template.Vars{Name: fmt.Sprintf("object-%d", i), Namespace: j.namespace, Index: i})
-			req.Method, req.Path, req.ContentType, req.Body = http.MethodPost, "/api/v1/namespaces/"+j.namespace+"/configmaps", "application/json", out
+			v := template.Vars{Name: fmt.Sprintf("object-%d", i), Namespace: j.namespace, Index: i}
+			req.Method, req.Path, req.Accept = http.MethodPost, "/api/v1/namespaces/"+j.namespace+"/configmaps", "application/vnd.kubernetes.protobuf"
+			var err error
+			if j.json {
+				req.Accept, req.ContentType = load.JSON, load.JSON
+				req.Body, err = json.Render(req.Body, v)
+			} else {
+				req.Body, req.ContentType, err = body.Render(req.Body, v)
+			}
 			return true, err
 		},
 	})
-	if err != nil {
+	if err != nil && (j.stop == 0 || !errors.Is(err, context.DeadlineExceeded)) {
 		return r, err
 	}
-	r.Seconds = c.Now().Sub(begin).Seconds()
+	r.Seconds, r.Objects = c.Now().Sub(begin).Seconds(), g.Progress().Ended
 	if err := records.Close(); err != nil {
 		return r, err
 	}

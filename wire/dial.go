@@ -1,0 +1,165 @@
+package wire
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Reserve opens connections for n requests at a time, as far as Options.Most
+// allows, and waits until they are there, or refused, or ctx ends: a request
+// that waits for its connection leaves late, and a server that stalls opens
+// none.
+func (c *Client) Reserve(ctx context.Context, n int) {
+	places := min((n+defaultStreams-1)/defaultStreams, len(c.conns))
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for first := true; ; first = false {
+		c.mu.Lock()
+		if first {
+			c.dialMissing(places)
+		}
+		busy := slices.Contains(c.dialing[:places], true)
+		c.mu.Unlock()
+		if !busy {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// pick returns the connection for the next request, or nil: of the first ones
+// that with the fewest requests, and when these are full the first other that
+// has room; callers hold mu.
+func (c *Client) pick() *conn {
+	var best *conn
+	for i, k := range c.conns {
+		if i >= c.options.Connections && best != nil {
+			break
+		}
+		if k == nil || k.draining || len(k.streams) >= k.maxStreams {
+			continue
+		}
+		if best == nil || len(k.streams) < len(best.streams) {
+			best = k
+		}
+	}
+	if best != nil && len(best.streams) > 0 {
+		c.dialMissing(c.options.Connections) // spread out as soon as there is anything to share
+	}
+	return best
+}
+
+// dialMissing starts a dial for each of the first places that has no
+// connection; callers hold mu.
+func (c *Client) dialMissing(places int) {
+	for i := range c.conns[:places] {
+		if c.vacant(i) && !c.dialing[i] && !c.closed {
+			c.dialing[i] = true
+			c.wait.Add(1)
+			go c.dial(i)
+		}
+	}
+}
+
+func (c *Client) vacant(i int) bool { return c.conns[i] == nil || c.conns[i].draining }
+
+// dialMore starts the dials that requests in the queue give reason to: those of
+// the first places, and one more at a time when these are full; callers hold mu.
+func (c *Client) dialMore() {
+	c.dialMissing(c.options.Connections)
+	if !slices.Contains(c.dialing, true) {
+		if i := slices.IndexFunc(c.conns, func(k *conn) bool { return k == nil || k.draining }); i >= 0 {
+			c.dialMissing(i + 1)
+		}
+	}
+}
+
+func (c *Client) dial(place int) {
+	defer c.wait.Done()
+	k, err := c.connect(c.ctx, place)
+	c.mu.Lock()
+	if err == nil && c.closed {
+		err = ErrClosed
+		_ = k.net.Close()
+	}
+	if err == nil {
+		c.dialing[place] = false
+		c.conns[place] = k
+		c.begin(k)
+		c.drainQueue()
+		if c.queue.len() > 0 {
+			c.dialMore()
+		}
+		c.mu.Unlock()
+		return
+	}
+	var orphans []*stream
+	if !c.anyLive() {
+		orphans = c.queue.takeAll()
+	}
+	c.mu.Unlock()
+	for _, s := range orphans {
+		c.finish(s, fmt.Errorf("%w: %w", ErrNotSent, err))
+	}
+	c.Flush()
+	// Hold the place for a moment: a server that refuses is asked again by the
+	// next request, not in a spin.
+	select {
+	case <-time.After(redialAfter):
+	case <-c.ctx.Done():
+	}
+	c.mu.Lock()
+	c.dialing[place] = false
+	if c.queue.len() > 0 {
+		c.dialMore()
+	}
+	c.mu.Unlock()
+}
+
+// begin starts a connection's loops; callers hold mu.
+func (c *Client) begin(k *conn) {
+	c.all[k] = struct{}{}
+	c.wait.Add(2)
+	go k.readLoop()
+	go k.writeLoop()
+}
+
+func (c *Client) anyLive() bool {
+	for _, k := range c.conns {
+		if k != nil && !k.draining {
+			return true
+		}
+	}
+	return false
+}
+
+// drainQueue moves queued requests to connections with room; callers hold mu.
+func (c *Client) drainQueue() {
+	for c.queue.len() > 0 {
+		k := c.pick()
+		if k == nil {
+			return
+		}
+		k.open(c.queue.pop())
+		k.wake()
+	}
+}
+
+// lost takes a broken connection out of its place; callers hold mu.
+func (c *Client) lost(k *conn) {
+	delete(c.all, k)
+	for i := range c.conns {
+		if c.conns[i] == k {
+			c.conns[i] = nil
+		}
+	}
+	if c.queue.len() > 0 {
+		c.dialMore()
+	}
+}
