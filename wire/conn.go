@@ -90,7 +90,7 @@ func (c *Client) connect(ctx context.Context, place int) (*conn, error) {
 		return nil, fmt.Errorf("connect to %s: %w", c.address, err)
 	}
 	in := &socket{Conn: raw}
-	t := tls.Client(in, c.tls)
+	t := tls.Client(in, c.as(place))
 	if err := t.HandshakeContext(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("connect to %s: %w", c.address, err), raw.Close())
 	}
