@@ -82,16 +82,6 @@ func (s *server) remove(name string) {
 	s.put("DELETED", s.objects["ns/"+name])
 }
 
-// drop ends all watches; gone makes the next one fail with 410.
-func (s *server) drop() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for w := range s.watches {
-		close(w)
-		delete(s.watches, w)
-	}
-}
-
 func (s *server) get(name string) object {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -42,7 +42,7 @@ type Options struct {
 	Timeout time.Duration // of one scrape, default DefaultTimeout
 	// Keep and Drop name the families that are kept and those that are not: a
 	// name that ends in * stands for all that begin so. Without Keep all are
-	// kept; Drop wins. Families is a Keep for those to whom all is too much.
+	// kept; Drop wins.
 	Keep, Drop []string
 }
 
