@@ -119,7 +119,7 @@ func (r *run) creation(step string, b batch, timeout time.Duration) (load.Plan, 
 			s := b.at(i)
 			k := &m.kinds[s.item]
 			v := m.vars(s)
-			body, err := k.body.Render(req.Body, v)
+			body, media, err := k.render(req.Body, v)
 			if err != nil {
 				if k.optional && errors.Is(err, template.ErrEmpty) {
 					return false, nil
@@ -134,7 +134,7 @@ func (r *run) creation(step string, b batch, timeout time.Duration) (load.Plan, 
 				}
 			}
 			forms[s.item].Fill(req, namespace, name)
-			req.Op, req.Body, req.Timeout = s.item, body, timeout
+			req.Op, req.Body, req.ContentType, req.Timeout = s.item, body, media, timeout
 			return true, nil
 		},
 		Done: func(a load.Result) {

@@ -13,8 +13,10 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/discovery"
+	"github.com/windtunnel/windtunnel/load"
 	"github.com/windtunnel/windtunnel/scenario"
 	"github.com/windtunnel/windtunnel/template"
+	"github.com/windtunnel/windtunnel/template/protobuf"
 )
 
 // made is what a create step made. Of each object one bit is kept: whether it
@@ -39,8 +41,9 @@ type kind struct {
 	body     *template.Template
 	with     map[string]any
 	resource discovery.Resource
-	own      bool // its body names the objects, not the scenario
-	optional bool // the body may leave an object out
+	own      bool               // its body names the objects, not the scenario
+	packed   *protobuf.Template // the body's protobuf form; nil: its name has to be read from its JSON
+	optional bool               // the body may leave an object out
 }
 
 // errNameless says that an object cannot be addressed.
@@ -79,6 +82,9 @@ func (r *run) prepare(ctx context.Context, step string, c *scenario.Create) (*ma
 		kind := &m.kinds[k]
 		if err := m.look(kind, k); err != nil {
 			return nil, err
+		}
+		if !kind.own {
+			kind.packed = protobuf.New(kind.body)
 		}
 		if kind.body.Kind() == "" {
 			continue // a body that leaves out all of its objects
@@ -200,6 +206,16 @@ func (m *made) name(s spot) string {
 		return item.Name + "-" + strconv.Itoa(s.index) + "-" + strconv.Itoa(s.replica)
 	}
 	return item.Name + "-" + strconv.Itoa(s.index)
+}
+
+// render appends an object's body, as protobuf where that gives the same object
+// for less of the server's CPU, and returns its media type.
+func (k *kind) render(dst []byte, v template.Vars) (body []byte, mediaType string, err error) {
+	if k.packed != nil {
+		return k.packed.Render(dst, v)
+	}
+	body, err = k.body.Render(dst, v)
+	return body, load.JSON, err
 }
 
 func (m *made) vars(s spot) template.Vars { return m.varsWith(s, m.kinds[s.item].with) }

@@ -18,6 +18,8 @@ import (
 	"sync"
 	"testing"
 
+	"k8s.io/client-go/kubernetes/scheme"
+
 	"github.com/windtunnel/windtunnel/clock"
 	"github.com/windtunnel/windtunnel/endpoint"
 	"github.com/windtunnel/windtunnel/load"
@@ -35,6 +37,7 @@ type server struct {
 	objects map[string]map[string]any // by path
 	calls   []string                  // "METHOD PATH" in the order of their arrival, without reads of discovery
 	bodies  map[string]string         // of the last call of each
+	packed  int                       // bodies in protobuf
 	version int
 	changed *sync.Cond
 	events  []event
@@ -59,8 +62,15 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	body, _ := io.ReadAll(r.Body)
+	packed := r.Header.Get("Content-Type") == load.Protobuf
+	if packed {
+		body = inJSON(body)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if packed {
+		s.packed++
+	}
 	call := r.Method + " " + r.URL.Path
 	s.calls, s.bodies[call] = append(s.calls, call), string(body)
 	if s.refuse != nil {
@@ -80,6 +90,20 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		s.one(w, r, body)
 	}
+}
+
+// inJSON returns a protobuf body as JSON.
+func inJSON(body []byte) []byte {
+	object, kind, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+	if err != nil {
+		panic(err)
+	}
+	object.GetObjectKind().SetGroupVersionKind(*kind)
+	out, err := json.Marshal(object)
+	if err != nil {
+		panic(err)
+	}
+	return out
 }
 
 func (s *server) discover(w http.ResponseWriter, path string) bool {

@@ -108,6 +108,17 @@ func requests(t *testing.T, file string, seed uint64) map[string]string {
 	return out
 }
 
+// What is created goes as protobuf where the resource has it.
+func TestBodiesArePacked(t *testing.T) {
+	b := newBench(t, head(1)+"- {name: a, create: {body: map, count: 2, pace: {burst: true}}}\n")
+	if err := b.steps(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if b.server.packed != 2 || len(b.server.objects) < 2 {
+		t.Errorf("%d bodies in protobuf, objects %v", b.server.packed, b.server.objects)
+	}
+}
+
 func TestSameSeedSameRequestsInTheSameOrder(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "random.yaml")
 	text := head(3) + `

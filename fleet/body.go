@@ -26,6 +26,7 @@ type model struct {
 	lease    int64          // seconds
 	spread   map[string]int // labels that differ between nodes: how many values
 	port     int            // of the kubelet; 0 for none
+	program  string         // its version
 }
 
 // spreadValue is the value of a label that is spread: its last word and a number.

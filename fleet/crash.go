@@ -258,12 +258,8 @@ func (c *crasher) patch(ctx context.Context, p listed, body map[string]any) bool
 	if r == nil {
 		r = &wire.Response{Err: err, Done: c.clock.Now()}
 	}
-	a := answer{code: r.Code, err: r.Err, sent: r.Sent, done: r.Done, sentBytes: r.SentBytes, recv: r.ReceivedBytes, retryAfter: r.RetryAfter}
 	if c.records != nil {
-		c.records.Call(record.Call{
-			Op: c.ops[podStatus], Due: due, Sent: max(a.sent, due), Done: a.done, Code: uint16(a.code), Outcome: a.outcome(),
-			RetryAfter: a.retryAfter, SentBytes: uint32(a.sentBytes), ReceivedBytes: uint32(a.recv),
-		})
+		c.records.Call(r.Call(c.ops[podStatus], due))
 	}
-	return a.outcome() == record.OK
+	return r.Outcome() == record.OK
 }

@@ -67,7 +67,7 @@ func (f *Fleet) settleLeaving(j *job, ok bool) {
 		j.node.uid = a.uid
 		j.action = nodeDelete
 		f.enqueue(j)
-	case !ok && a.retriable() || a.code == 409:
+	case !ok && a.Retriable() || a.Code == 409:
 		j.action = nodeRead
 		f.retry(j)
 	default:

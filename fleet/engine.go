@@ -118,17 +118,17 @@ func (f *Fleet) settle(j *job) {
 	}
 	a := &j.answer
 	f.recordCall(j)
-	ok := a.outcome() == record.OK
+	ok := a.Outcome() == record.OK
 	switch {
 	case j.node.state == nodeLeaving && j.action <= nodeRead:
 		f.settleLeaving(j, ok)
-	case j.link > 0 && j.action != j.then && !a.retriable():
+	case j.link > 0 && j.action != j.then && !a.Retriable():
 		f.follows(j)
 	case ok:
 		f.succeeded(j)
 	case j.cancelled:
 		f.dropJob(j)
-	case a.retriable():
+	case a.Retriable():
 		f.retry(j)
 	default:
 		f.refused(j)
@@ -139,15 +139,7 @@ func (f *Fleet) recordCall(j *job) {
 	if f.records == nil {
 		return
 	}
-	a := &j.answer
-	sent := a.sent
-	if sent == 0 {
-		sent = a.done // it never left
-	}
-	f.records.Call(record.Call{
-		Op: f.ops[j.action], Due: j.asked, Sent: sent, Done: a.done, Code: uint16(a.code), Outcome: a.outcome(),
-		RetryAfter: a.retryAfter, SentBytes: uint32(a.sentBytes), ReceivedBytes: uint32(a.recv),
-	})
+	f.records.Call(j.answer.Call(f.ops[j.action], j.asked))
 }
 
 // succeeded does what follows an answer of 200 or 201.
@@ -159,7 +151,7 @@ func (f *Fleet) succeeded(j *job) {
 		return
 	case leaseCreate, leaseRenew:
 		if j.action == leaseRenew {
-			f.stats.lease.Add(time.Duration(a.done), a.done.Sub(j.asked))
+			f.stats.lease.Add(time.Duration(a.Done), a.Done.Sub(j.asked))
 		}
 		f.leaseHeld(j)
 	case leaseRead:
@@ -184,14 +176,14 @@ func (f *Fleet) succeeded(j *job) {
 
 // lagged counts how late a stage was: what the fleet itself added, and all.
 func (f *Fleet) lagged(j *job) {
-	at := time.Duration(j.answer.done)
-	f.stats.lag.Add(at, j.answer.done.Sub(j.asked))
-	f.stats.sendLag.Add(at, j.answer.sent.Sub(j.asked))
+	at := time.Duration(j.answer.Done)
+	f.stats.lag.Add(at, j.answer.Done.Sub(j.asked))
+	f.stats.sendLag.Add(at, j.answer.Sent.Sub(j.asked))
 }
 
 // refused does what follows an answer that another try would not change.
 func (f *Fleet) refused(j *job) {
-	gone, conflict := j.answer.code == http.StatusNotFound, j.answer.code == http.StatusConflict
+	gone, conflict := j.answer.Code == http.StatusNotFound, j.answer.Code == http.StatusConflict
 	switch {
 	case j.action == nodeCreate && conflict:
 		f.again(j, nodeRead)
@@ -243,13 +235,13 @@ func (f *Fleet) retry(j *job) {
 	pause := min(firstRetry<<min(j.attempt, 10), lastRetry)
 	pause = time.Duration(float64(pause) * (0.8 + 0.4*f.rng.Float64()))
 	j.attempt++
-	f.wheel.Set(&j.Timer, f.clock.Now().Add(max(pause, j.answer.retryAfter)))
+	f.wheel.Set(&j.Timer, f.clock.Now().Add(max(pause, j.answer.RetryAfter)))
 }
 
 // replaced puts a pod's next job in the place of the one that failed.
 func (f *Fleet) replaced(p *pod) *job {
 	old, j := p.job, p.next
-	j.attempt, j.answer.retryAfter = old.attempt, old.answer.retryAfter
+	j.attempt, j.answer.RetryAfter = old.attempt, old.answer.RetryAfter
 	p.job, p.next = j, nil
 	f.freeJob(old)
 	return j
@@ -258,7 +250,7 @@ func (f *Fleet) replaced(p *pod) *job {
 // dropped gives a job up: counted, and said once for each kind of refusal.
 func (f *Fleet) dropped(j *job) {
 	f.stats.dropped++
-	key := strconv.Itoa(int(j.action)) + " " + strconv.Itoa(j.answer.code)
+	key := strconv.Itoa(int(j.action)) + " " + strconv.Itoa(j.answer.Code)
 	if !f.warned[key] {
 		f.warned[key] = true
 		f.warn(f.refusal(j).Error())

@@ -87,34 +87,34 @@ type Fleet struct {
 	failed  chan struct{} // closed when fatal is set
 	deleted chan struct{} // closed when Delete has nothing left to do
 
-	mu        sync.Mutex // guards what follows; the engine holds it while it works
-	model     *model
-	stages    *stage.Set
-	rng       *rand.Rand
-	ops       [actions]record.OpID
-	wheel     wheel.Wheel
-	nodes     []*node
-	byName    map[string]*node
-	vacant    []uint32 // places in nodes
-	manage    *Manage
-	nodeIP    netip.Addr
-	typedPods bool // pods are played here, not by a player
-	players   []*player.Player
-	orphans   map[string]bool // nodes that had pods before they were known
-	elsewhere node            // stands for those of other instances
-	tears     [2]func()       // end the watch of a source, so that it is listed anew
-	anew      wheel.Timer
-	faults    map[*fault]bool
-	kubelets  *traffic.Kubelets // nil with minimal traffic
-	ending    []func()          // of disturbances, before the client is closed
-	drop      func()            // breaks all connections; nil when that cannot be done
-	ips       map[string]lent   // of pods that players play, by uid
-	pods      map[[16]byte]*pod
-	names     map[string]string // interned namespaces
-	nextBlock uint32
-	queues    [classes]queue
-	inFlight  int
-	births    int // of them, creations of nodes
+	mu                    sync.Mutex // guards what follows; the engine holds it while it works
+	model                 *model
+	stages                *stage.Set
+	rng                   *rand.Rand
+	ops                   [actions]record.OpID
+	wheel                 wheel.Wheel
+	nodes                 []*node
+	byName                map[string]*node
+	vacant                []uint32 // places in nodes
+	manage                *Manage
+	nodeIP                netip.Addr
+	typedNodes, typedPods bool // nodes, pods are played here, not by a player
+	players               []*player.Player
+	orphans               map[string]bool // nodes that had pods before they were known
+	elsewhere             node            // stands for those of other instances
+	tears                 [2]func()       // end the watch of a source, so that it is listed anew
+	anew                  wheel.Timer
+	faults                map[*fault]bool
+	kubelets              *traffic.Kubelets // nil with minimal traffic
+	ending                []func()          // of disturbances, before the client is closed
+	drop                  func()            // breaks all connections; nil when that cannot be done
+	ips                   map[string]lent   // of pods that players play, by uid
+	pods                  map[[16]byte]*pod
+	names                 map[string]string // interned namespaces
+	nextBlock             uint32
+	queues                [classes]queue
+	inFlight              int
+	births                int // of them, creations of nodes
 
 	maxInFlight int
 	free        []*job
@@ -206,8 +206,8 @@ func start(ctx context.Context, cfg scenario.Fleet, o Options, c client, closeCl
 	}
 	f.wheel.Start(o.Clock.Now())
 	f.defineOps()
-	f.model.port = o.NodePort
-	f.stages, f.typedPods = typed(o.Stages)
+	f.model.port, f.model.program = o.NodePort, o.Version
+	f.stages, f.typedNodes, f.typedPods = typed(o.Stages)
 	f.anew.Fire = f.tearPods
 	f.makeNodes(cfg.Nodes)
 	ctx, f.cancel = context.WithCancel(ctx)

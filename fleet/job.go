@@ -1,10 +1,8 @@
 package fleet
 
 import (
-	"errors"
 	"net/http"
 	"sync"
-	"time"
 
 	"github.com/windtunnel/windtunnel/clock"
 	"github.com/windtunnel/windtunnel/fleet/wheel"
@@ -111,15 +109,11 @@ type job struct {
 
 // answer is what is kept of a response.
 type answer struct {
-	code            int
-	err             error
-	retryAfter      time.Duration
-	sent, done      clock.Time
-	sentBytes, recv int
-	version         uint64 // resourceVersion
-	uid             string
-	fleet           string
-	message         string // of a refusal
+	wire.Response        // without its body
+	version       uint64 // resourceVersion
+	uid           string
+	fleet         string
+	message       string // of a refusal
 }
 
 // newJob takes a job from the free list; callers hold mu.
@@ -154,9 +148,8 @@ const maxFree = 4096
 // post takes a response into the mailbox. It runs on the client's goroutine.
 func (f *Fleet) post(j *job, r *wire.Response) {
 	a := &j.answer
-	a.code, a.err, a.retryAfter, a.sent, a.done = r.Code, r.Err, r.RetryAfter, r.Sent, r.Done
-	a.sentBytes, a.recv = r.SentBytes, r.ReceivedBytes
-	a.version, a.uid, a.fleet, a.message = 0, "", "", ""
+	*a = answer{Response: *r}
+	a.Body = nil
 	if raw, _, err := object.Unwrap(r.Body); err == nil && r.Err == nil {
 		a.read(raw, j.action)
 	} else if r.Code >= http.StatusBadRequest {
@@ -168,7 +161,7 @@ func (f *Fleet) post(j *job, r *wire.Response) {
 }
 
 func (a *answer) read(raw []byte, what action) {
-	if a.code >= http.StatusBadRequest {
+	if a.Code >= http.StatusBadRequest {
 		if s, err := object.DecodeStatus(raw); err == nil {
 			a.message = s.Message
 		}
@@ -185,23 +178,6 @@ func (a *answer) read(raw []byte, what action) {
 	if what == nodeCreate || what == nodeRead {
 		a.uid, a.fleet = string(m.UID), string(m.Fleet)
 	}
-}
-
-// outcome of the call, as the records know it.
-func (a *answer) outcome() record.Outcome {
-	switch {
-	case a.err == nil && a.code < http.StatusBadRequest:
-		return record.OK
-	case a.err == nil || a.sent == 0 || errors.Is(a.err, wire.ErrNotSent):
-		return record.Failed
-	default:
-		return record.Unknown
-	}
-}
-
-// retriable says that the same call may succeed later.
-func (a *answer) retriable() bool {
-	return a.err != nil || a.code == http.StatusTooManyRequests || a.code == http.StatusRequestTimeout || a.code >= http.StatusInternalServerError
 }
 
 // mailbox holds finished jobs until the engine takes them.

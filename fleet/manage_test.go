@@ -34,7 +34,7 @@ func selector(t *testing.T, s string) labels.Selector {
 func manage(t *testing.T, s *fleettest.Server, m fleet.Manage) *fleet.Fleet {
 	t.Helper()
 	cfg := config(0)
-	f, err := fleet.Start(t.Context(), cfg, fleet.Options{Endpoint: s.Endpoint(), Clock: clock.Start(), Seed: 1, Manage: &m, NodePort: 10250})
+	f, err := fleet.Start(t.Context(), cfg, fleet.Options{Endpoint: s.Endpoint(), Clock: clock.Start(), Seed: 1, Manage: &m, NodePort: 10250, Version: "v7"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestNodesOfOthersAreKeptAlive(t *testing.T) {
 	eventually(t, "new runs", func() bool { return len(running(s)) == 2 && len(s.Leases()) == 2 })
 	n := s.Nodes()[0]
 	if n.Status.DaemonEndpoints.KubeletEndpoint.Port != 10250 || n.Status.Allocatable.Pods().Value() != 110 ||
-		n.Status.NodeInfo.KubeletVersion != fleettest.Version || len(n.Status.Addresses) != 2 {
+		n.Status.NodeInfo.KubeletVersion != "windtunnel-v7" || len(n.Status.Addresses) != 2 {
 		t.Errorf("status %+v", n.Status)
 	}
 	if ip := s.Pods()[0].Status.HostIP; ip == "" || ip == s.Pods()[1].Status.HostIP {

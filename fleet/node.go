@@ -47,7 +47,9 @@ type nodeView struct {
 	created                int64
 	ready, running         bool
 	hasIP, hasHost         bool
-	hasCapacity, hasInfo   bool
+	hasAddresses           bool
+	hasCapacity, allocates bool
+	info                   uint16 // as of object.Node
 	seen, schedulable, was bool
 }
 
@@ -199,7 +201,7 @@ func (f *Fleet) leaseHeld(j *job) {
 	if n.renewal == 0 && n.state == nodeAlive {
 		// Anywhere in the first interval, so that nodes that were made together
 		// do not renew together for ever.
-		n.renewal = together(j.answer.done.Add(time.Duration(f.rng.Float64() * float64(f.renewAfter()))))
+		n.renewal = together(j.answer.Done.Add(time.Duration(f.rng.Float64() * float64(f.renewAfter()))))
 		f.arm(n)
 	}
 }
@@ -232,7 +234,8 @@ func (f *Fleet) onNode(kind object.EventType, o *object.Node, raw []byte) {
 	n.generation = f.lists[sourceNodes]
 	n.view = nodeView{
 		created: o.Created, ready: string(o.Ready) == "True", running: string(o.Phase) == "Running",
-		hasIP: len(o.InternalIP) > 0, hasHost: o.HasHostname, hasCapacity: o.HasCapacity, hasInfo: o.HasInfo,
+		hasIP: len(o.InternalIP) > 0, hasHost: o.HasHostname, hasAddresses: o.HasAddresses,
+		hasCapacity: o.HasCapacity, allocates: o.HasAllocation, info: o.Info,
 		seen: true, was: n.view.was,
 		schedulable: string(o.Ready) == "True" && len(o.Taints) == 0 && !o.Unschedulable,
 	}

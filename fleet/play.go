@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/windtunnel/windtunnel/discovery"
@@ -21,31 +20,14 @@ func nodeKind() machine.Resource { return machine.Resource{APIVersion: "v1", Kin
 func podKind() machine.Resource  { return machine.Resource{APIVersion: "v1", Kind: "Pod"} }
 
 // typed returns the stages of nodes and pods that need no player, and whether
-// those of pods are among them.
-func typed(m *machine.Machine) (set *stage.Set, pods bool) {
+// those of nodes and those of pods are among them.
+func typed(m *machine.Machine) (set *stage.Set, nodes, pods bool) {
 	if m == nil {
-		return stage.Fast(), true
+		return stage.Fast(), true, true
 	}
-	var nodes *stage.Set
-	if fastNodes(m) {
-		nodes = stage.Fast()
-	}
-	played, ok := stage.TypedPods(m.Stages(podKind()))
-	if !ok {
-		return stage.Join(nil, nodes), false
-	}
-	return stage.Join(played, nodes), true
-}
-
-// fastNodes says that the stages of nodes are those of the built-in set fast.
-func fastNodes(m *machine.Machine) bool {
-	stages := m.Stages(nodeKind())
-	for _, s := range stages {
-		if !strings.HasPrefix(s.Source().Path, "builtin/fast/") {
-			return false
-		}
-	}
-	return len(stages) == 2
+	typedNodes, nodes := stage.TypedNodes(m.Stages(nodeKind()))
+	typedPods, pods := stage.TypedPods(m.Stages(podKind()))
+	return stage.Join(typedPods, typedNodes), nodes, pods
 }
 
 // play starts a player for each resource that needs one.
@@ -62,7 +44,7 @@ func (f *Fleet) play(ctx context.Context, o Options, c *wire.Client) error {
 		faults = append(faults, f.provide(ctx, served, d))
 	}
 	for _, r := range o.Stages.Resources() {
-		if r == podKind() && f.typedPods || r == nodeKind() && fastNodes(o.Stages) {
+		if r == podKind() && f.typedPods || r == nodeKind() && f.typedNodes {
 			continue
 		}
 		p, err := player.Start(ctx, player.Options{

@@ -81,7 +81,8 @@ func (f *Fleet) buildStatus(j *job, name string) {
 	n := j.node
 	view := object.Node{
 		Meta:        object.Meta{Name: []byte(name), UID: []byte(n.uid), Created: n.view.created},
-		HasHostname: n.view.hasHost, HasCapacity: n.view.hasCapacity, HasInfo: n.view.hasInfo,
+		HasHostname: n.view.hasHost, HasAddresses: n.view.hasAddresses,
+		HasCapacity: n.view.hasCapacity, HasAllocation: n.view.allocates, Info: n.view.info,
 	}
 	if n.view.hasIP {
 		view.InternalIP = []byte{0} // that there is one is all that counts
@@ -97,13 +98,13 @@ func (f *Fleet) buildStatus(j *job, name string) {
 func (f *Fleet) env(at clock.Time, p *pod) stage.Env {
 	return stage.Env{
 		Now: f.clock.Wall(at), Addresses: &book{fleet: f, pod: p},
-		Version: f.model.info.KubeletVersion, KubeletPort: f.model.port,
+		Version: f.model.program, KubeletPort: f.model.port,
 	}
 }
 
 // refusal is the error that says what the server would not do, and why.
 func (f *Fleet) refusal(j *job) error {
-	return &RefusedError{Method: j.request.Method, Path: j.request.Path, Code: j.answer.code, Message: j.answer.message}
+	return &RefusedError{Method: j.request.Method, Path: j.request.Path, Code: j.answer.Code, Message: j.answer.message}
 }
 
 // RefusedError is an answer that another try would not change.

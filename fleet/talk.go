@@ -69,7 +69,7 @@ func (f *Fleet) follows(j *job) {
 		f.dropJob(j)
 		return
 	}
-	j.asked, j.attempt = j.answer.done, 0
+	j.asked, j.attempt = j.answer.Done, 0
 	if c := chain(j.then); j.link < len(c) {
 		j.action = c[j.link]
 		j.link++

@@ -1,7 +1,6 @@
 package load
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/windtunnel/windtunnel/clock"
@@ -9,21 +8,10 @@ import (
 	"github.com/windtunnel/windtunnel/wire"
 )
 
-// outcome maps an answer to the three values (rule of measurement 2).
-func outcome(r *wire.Response) record.Outcome {
-	switch {
-	case r.Err == nil && r.Code < 400:
-		return record.OK
-	case r.Err == nil, errors.Is(r.Err, wire.ErrNotSent), r.Sent == 0:
-		return record.Failed
-	}
-	return record.Unknown
-}
-
 // done is the callback of a call's end: it records the call and sends what
 // follows it.
 func (s *slot) done(r *wire.Response) {
-	result := s.ended(outcome(r), r)
+	result := s.ended(r.Outcome(), r)
 	if result.Outcome != record.OK {
 		s.failed(result)
 		return
@@ -80,13 +68,8 @@ func (s *slot) follow(result Result) (bool, error) {
 // ended records a call and returns what there is to tell of it.
 func (s *slot) ended(o record.Outcome, r *wire.Response) Result {
 	f := s.flight
-	c := record.Call{
-		Op: f.ops[s.req.Op], Due: s.due, Sent: r.Sent, Done: r.Done, Code: uint16(r.Code), Outcome: o,
-		RetryAfter: r.RetryAfter, SentBytes: uint32(r.SentBytes), ReceivedBytes: uint32(r.ReceivedBytes), Attempt: uint8(s.attempt),
-	}
-	if c.Sent == 0 {
-		c.Sent = r.Done // it never left: all of its time was spent waiting to
-	}
+	c := r.Call(f.ops[s.req.Op], s.due)
+	c.Outcome, c.Attempt = o, uint8(s.attempt)
 	if f.closed {
 		c.Due = c.Sent
 	}

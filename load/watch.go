@@ -192,7 +192,7 @@ func (h *hold) closed(r *wire.Response) {
 	}
 	if done := f.plan.Done; done != nil {
 		done(Result{
-			Index: h.index, Op: h.req.Op, Attempt: h.attempt, Chain: h.chain, Last: true, Outcome: outcome(r), Response: r,
+			Index: h.index, Op: h.req.Op, Attempt: h.attempt, Chain: h.chain, Last: true, Outcome: r.Outcome(), Response: r,
 			Held: r.Done.Sub(h.opened), Events: h.frames.events, Bytes: h.frames.bytes,
 		})
 	}

@@ -14,6 +14,7 @@ import (
 func (j *judging) notes() []string {
 	out := slices.Clone(j.untested)
 	out = append(out, j.stepNotes()...)
+	out = append(out, j.closedNotes()...)
 	var failed, unanswered, total int
 	for _, c := range j.f.Calls {
 		if c.Source == sourceLoad {
@@ -47,6 +48,20 @@ func (j *judging) stepNotes() []string {
 	for _, m := range j.f.marks(record.MarkStepEnd) {
 		if m.Text != "" && !strings.Contains(j.f.Ended, m.Text) && j.f.Ended != "" && !strings.HasPrefix(j.f.Ended, "interrupted") {
 			out = append(out, fmt.Sprintf("Step %s did not do what it should: %s.", m.Name, strings.TrimSuffix(m.Text, ".")))
+		}
+	}
+	return out
+}
+
+// closedNotes name the steps that kept so many calls at a time. Such a step asks
+// less of a server the slower that is: its calls are due when they are sent,
+// and what would have waited meanwhile is in no figure.
+func (j *judging) closedNotes() []string {
+	var out []string
+	for _, m := range j.f.marks(record.MarkRequested) {
+		_, parallel, closed := strings.Cut(m.Text, " closed ")
+		if closed {
+			out = append(out, fmt.Sprintf("Step %s kept %s calls at a time (a closed loop): its latencies are service times, and it asked for less where the plane was slow.", m.Name, parallel))
 		}
 	}
 	return out

@@ -24,6 +24,7 @@ func TestNotes(t *testing.T) {
 			f.mark(55, record.MarkNotScrape, "etcd", "x")
 		}, "The metrics of etcd could not be read 2 times."},
 		{"a step that may fail", func(f *flight) { f.mark(50, record.MarkStepEnd, "probe", "3 of 5 pods were running") }, "Step probe did not do what it should: 3 of 5 pods were running."},
+		{"a closed loop", func(f *flight) { f.mark(20, record.MarkRequested, "pool", "1000 closed 8") }, "Step pool kept 8 calls at a time (a closed loop): its latencies are service times,"},
 		{"a restart", func(f *flight) {
 			f.sample(9, "kube-apiserver", "process_start_time_seconds", 1000)
 			f.sample(50, "kube-apiserver", "process_start_time_seconds", 2000)

@@ -171,25 +171,63 @@ func nodeInitialize(w *writer, o any) {
 	n := o.(*object.Node)
 	w.head(n.UID)
 	w.nodeConditions(n)
-	if host := w.hostIP(n); len(n.InternalIP) == 0 && host.IsValid() {
-		w.raw(`,"addresses":[{"address":"`)
-		w.b = host.AppendTo(w.b)
-		w.raw(`","type":"InternalIP"}`)
-		if !n.HasHostname {
-			w.raw(`,{"address":`).quoted(n.Name).raw(`,"type":"Hostname"}`)
-		}
-		w.raw(`]`)
+	host := w.hostIP(n)
+	if ip := len(n.InternalIP) == 0 && host.IsValid(); ip || !n.HasHostname {
+		w.addressesOf(n, ip, !n.HasHostname)
 	}
 	w.daemon()
-	if !n.HasCapacity {
-		w.raw(`,"capacity":`).raw(nodeCapacity).raw(`,"allocatable":`).raw(nodeCapacity)
-	}
-	if !n.HasInfo {
-		w.raw(`,"nodeInfo":{"architecture":"amd64","operatingSystem":"linux","osImage":"simulated by windtunnel","kernelVersion":"simulated",`)
-		w.raw(`"containerRuntimeVersion":"windtunnel://1","kubeletVersion":`).quoted([]byte(w.env.Version))
-		w.raw(`,"kubeProxyVersion":"","machineID":"","systemUUID":"","bootID":""}`)
-	}
+	w.resources(n, nodeCapacity)
+	w.info(n, [...]text{
+		{object.InfoArchitecture, "architecture", "amd64"},
+		{object.InfoOperatingSystem, "operatingSystem", "linux"},
+		{object.InfoOSImage, "osImage", "simulated by windtunnel"},
+		{object.InfoKernelVersion, "kernelVersion", "simulated"},
+		{object.InfoContainerRuntimeVersion, "containerRuntimeVersion", "windtunnel://1"},
+		{object.InfoKubeletVersion, "kubeletVersion", "windtunnel-" + w.env.Version},
+	})
 	w.raw(`,"phase":"Running"}}`)
+}
+
+// text is a field of status.nodeInfo and what it says of a node that says
+// nothing of it.
+type text struct {
+	number      int
+	name, value string
+}
+
+// info appends what the node does not say of itself yet.
+func (w *writer) info(n *object.Node, all [6]text) {
+	w.raw(`,"nodeInfo":{`)
+	for _, t := range all {
+		if !n.Says(t.number) {
+			w.item().raw(`"`).raw(t.name).raw(`":`).quoted([]byte(t.value))
+		}
+	}
+	w.raw(`}`)
+}
+
+// resources appends what a node has that does not say it.
+func (w *writer) resources(n *object.Node, has string) {
+	if !n.HasAllocation {
+		w.raw(`,"allocatable":`).raw(has)
+	}
+	if !n.HasCapacity {
+		w.raw(`,"capacity":`).raw(has)
+	}
+}
+
+// addressesOf appends a node's address, its name, or both.
+func (w *writer) addressesOf(n *object.Node, ip, name bool) {
+	w.raw(`,"addresses":[`)
+	if ip {
+		w.raw(`{"address":"`)
+		w.b = w.hostIP(n).AppendTo(w.b)
+		w.raw(`","type":"InternalIP"}`)
+	}
+	if name {
+		w.item().raw(`{"address":`).quoted(n.Name).raw(`,"type":"Hostname"}`)
+	}
+	w.raw(`]`)
 }
 
 // nodeCapacity is what a node has that does not say it.

@@ -60,7 +60,7 @@ type Addresses interface {
 type Env struct {
 	Now         time.Time // goes into bodies
 	Addresses   Addresses
-	Version     string // the kubelet's, for nodes that do not name one
+	Version     string // of the program, which nodes name that do not say what they are
 	KubeletPort int    // where nodes' kubelets are served; 0: nowhere
 }
 

@@ -128,7 +128,7 @@ func pod(t *testing.T, fields []string) *object.Pod {
 }
 
 func node(t *testing.T, fields []string) *object.Node {
-	n := &object.Node{Meta: object.Meta{Name: []byte("node-000007")}, HasCapacity: true, HasInfo: true}
+	n := &object.Node{Meta: object.Meta{Name: []byte("node-000007")}, HasCapacity: true, HasAllocation: true, Info: ^uint16(0)}
 	for _, f := range fields {
 		key, value, _ := strings.Cut(f, "=")
 		switch key {
@@ -139,7 +139,7 @@ func node(t *testing.T, fields []string) *object.Node {
 		case "addresses":
 			n.HasHostname, n.InternalIP = true, []byte("10.9.9.9")
 		case "bare": // it says nothing of itself
-			n.HasCapacity, n.HasInfo = false, false
+			n.HasCapacity, n.HasAllocation, n.Info = false, false, 0
 		case "created":
 			n.Created = 1700000000
 		default:

@@ -26,14 +26,23 @@ import (
 // same: the set fast, and kwok's own where they are.
 func podStages(t testing.TB) map[string]machine.Stages {
 	t.Helper()
+	return stagesOf(t, "Pod", "pod/fast/*.yaml")
+}
+
+func stagesOf(t testing.TB, kind string, globs ...string) map[string]machine.Stages {
+	t.Helper()
 	f, err := builtin.Load("fast")
 	if err != nil {
 		t.Fatal(err)
 	}
 	sets := map[string]*kwok.File{"fast": f}
-	paths, err := filepath.Glob("../../shared/compat/kwok/pod/fast/*.yaml")
-	if err != nil {
-		t.Fatal(err)
+	var paths []string
+	for _, g := range globs {
+		some, err := filepath.Glob("../../shared/compat/kwok/" + g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, some...)
 	}
 	if len(paths) == 0 {
 		t.Log("the stages that kwok ships are not here")
@@ -46,7 +55,7 @@ func podStages(t testing.TB) map[string]machine.Stages {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out[name] = m.Stages(machine.Resource{APIVersion: "v1", Kind: "Pod"})
+		out[name] = m.Stages(machine.Resource{APIVersion: "v1", Kind: kind})
 	}
 	return out
 }
@@ -118,16 +127,17 @@ func compare(t *testing.T, set *stage.Set, stages machine.Stages, p *corev1.Pod)
 		}
 		return typed.Stage()
 	}
-	a, b := after(t, raw, got.Body), after(t, raw, effects[0].Body)
+	a, b := after[corev1.Pod](t, raw, got.Body), after[corev1.Pod](t, raw, effects[0].Body)
 	if !reflect.DeepEqual(a, b) {
 		t.Fatalf("of %s\ntyped   %s\ngeneral %s", raw, got.Body, effects[0].Body)
 	}
 	return typed.Stage()
 }
 
-func after(t *testing.T, pod, patch []byte) (out corev1.Pod) {
+// after returns an object as it is after a patch of it.
+func after[T any](t *testing.T, object, patch []byte) (out T) {
 	t.Helper()
-	merged, err := strategicpatch.StrategicMergePatch(pod, patch, corev1.Pod{})
+	merged, err := strategicpatch.StrategicMergePatch(object, patch, out)
 	if err != nil {
 		t.Fatalf("%v: %s", err, patch)
 	}

@@ -2,7 +2,6 @@ package player
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -111,7 +110,7 @@ func (p *Player) reread(ctx context.Context, e *entry) ([]byte, *result) {
 	switch {
 	case p.ok(r):
 		return r.Body, nil
-	case retriable(r):
+	case r.Retriable():
 		return nil, &result{entry: e, kind: retry, step: e.step, retryAfter: r.RetryAfter, firstSent: a.result.firstSent}
 	}
 	return nil, &result{entry: e, kind: played} // it is gone; the watch will say so
@@ -143,7 +142,7 @@ func (a *play) effect(ctx context.Context, e machine.Effect) bool {
 	case a.ok(r) && e.Kind == machine.Patch:
 		a.changed(r.Body)
 		return true
-	case a.ok(r), e.Kind == machine.Event && !retriable(r):
+	case a.ok(r), e.Kind == machine.Event && !r.Retriable():
 		return true // an event that the server does not want is no reason to stop
 	case e.Kind == machine.Delete && r.Err == nil && r.Code == http.StatusNotFound:
 		return true // somebody was faster
@@ -195,7 +194,7 @@ func (a *play) changed(body []byte) {
 // refused decides what follows a request that did not succeed.
 func (a *play) refused(ctx context.Context, req *wire.Request, r *wire.Response) bool {
 	switch {
-	case ctx.Err() != nil || retriable(r):
+	case ctx.Err() != nil || r.Retriable():
 		a.result.kind, a.result.retryAfter = retry, r.RetryAfter
 		return false
 	case r.Code == http.StatusNotFound:
@@ -229,17 +228,11 @@ func (a *play) send(ctx context.Context, req *wire.Request, key opKey) *wire.Res
 	if r == nil {
 		r = &wire.Response{Err: err, Done: a.options.Clock.Now()}
 	}
-	sent := r.Sent
-	if sent == 0 {
-		sent = r.Done
-	} else if a.result.firstSent == 0 {
-		a.result.firstSent = sent
+	if a.result.firstSent == 0 {
+		a.result.firstSent = r.Sent
 	}
 	if a.options.Records != nil {
-		a.options.Records.Call(record.Call{
-			Op: a.op(key), Due: a.due, Sent: sent, Done: r.Done, Code: uint16(r.Code), Outcome: outcome(r),
-			RetryAfter: r.RetryAfter, SentBytes: uint32(r.SentBytes), ReceivedBytes: uint32(r.ReceivedBytes),
-		})
+		a.options.Records.Call(r.Call(a.op(key), a.due))
 	}
 	a.due = r.Done
 	return r
@@ -258,19 +251,3 @@ func (p *Player) op(key opKey) record.OpID {
 }
 
 func (p *Player) ok(r *wire.Response) bool { return r.Err == nil && r.Code < http.StatusBadRequest }
-
-// retriable says that the same call may succeed later.
-func retriable(r *wire.Response) bool {
-	return r.Err != nil || r.Code == http.StatusTooManyRequests || r.Code == http.StatusRequestTimeout || r.Code >= http.StatusInternalServerError
-}
-
-// outcome of a call, as the records know it.
-func outcome(r *wire.Response) record.Outcome {
-	switch {
-	case r.Err == nil && r.Code < http.StatusBadRequest:
-		return record.OK
-	case r.Err == nil || r.Sent == 0 || errors.Is(r.Err, wire.ErrNotSent):
-		return record.Failed
-	}
-	return record.Unknown
-}

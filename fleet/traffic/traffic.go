@@ -229,13 +229,9 @@ func (k *Kubelets) record(h *held, r *wire.Response, o record.Outcome) {
 		op = k.options.Records.Op(record.Op{Source: "fleet", Verb: "watch", Resource: h.what.name, Scope: "cluster"})
 		k.ops[h.what.name] = op
 	}
-	sent := r.Sent
-	if sent == 0 {
-		sent = r.Done
-	}
-	k.options.Records.Call(record.Call{
-		Op: op, Due: min(h.due, sent), Sent: sent, Done: r.Done, Code: uint16(r.Code), Outcome: o, RetryAfter: r.RetryAfter,
-	})
+	c := r.Call(op, h.due)
+	c.Due, c.Outcome = min(c.Due, c.Sent), o
+	k.options.Records.Call(c)
 }
 
 // Remove closes the watches of a node.

@@ -52,8 +52,10 @@ type Node struct {
 	Unschedulable bool
 	InternalIP    []byte // its first address of that type
 	HasHostname   bool
+	HasAddresses  bool // of any type
 	HasCapacity   bool
-	HasInfo       bool // it names the version of its kubelet
+	HasAllocation bool   // it says what is allocatable
+	Info          uint16 // what its status.nodeInfo says: bit i for field i of NodeSystemInfo
 }
 
 func (m *Meta) reset() { *m = Meta{Owners: m.Owners[:0]} }
@@ -61,6 +63,31 @@ func (m *Meta) reset() { *m = Meta{Owners: m.Owners[:0]} }
 func (p *Pod) reset() {
 	p.Meta.reset()
 	*p = Pod{Meta: p.Meta, Containers: p.Containers[:0], InitContainers: p.InitContainers[:0], ReadinessGates: p.ReadinessGates[:0]}
+}
+
+// The fields of NodeSystemInfo (k8s.io/api/core/v1, generated.proto).
+const (
+	InfoKernelVersion           = 4
+	InfoOSImage                 = 5
+	InfoContainerRuntimeVersion = 6
+	InfoKubeletVersion          = 7
+	InfoKubeProxyVersion        = 8
+	InfoOperatingSystem         = 9
+	InfoArchitecture            = 10
+)
+
+// Says tells whether status.nodeInfo has a text in a field.
+func (n *Node) Says(field int) bool { return n.Info>>field&1 == 1 }
+
+func (n *Node) decodeInfo(raw []byte) error {
+	n.Info = 0
+	w := walk{rest: raw}
+	for w.next() {
+		if w.num < 16 && len(w.data) > 0 {
+			n.Info |= 1 << w.num
+		}
+	}
+	return w.err
 }
 
 func (n *Node) reset() {
@@ -221,15 +248,20 @@ func (n *Node) decodeStatus(raw []byte) error {
 		switch w.num {
 		case 1:
 			n.HasCapacity = true
+		case 2:
+			n.HasAllocation = true
 		case 3:
 			n.Phase = w.data
 		case 7:
-			n.HasInfo = len(text(w.data, 7)) > 0
+			if err := n.decodeInfo(w.data); err != nil {
+				return err
+			}
 		case 4:
 			if string(text(w.data, 1)) == "Ready" {
 				n.Ready = text(w.data, 2)
 			}
 		case 5:
+			n.HasAddresses = true
 			switch string(text(w.data, 1)) {
 			case "InternalIP":
 				if n.InternalIP == nil {

@@ -116,7 +116,7 @@ func TestDecodeNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(got.Name) != want.Name || string(got.Ready) != "Unknown" || string(got.Phase) != "Running" || !got.Unschedulable ||
-		len(got.Taints) != 2 || string(got.Taints[1]) != "b" || string(got.InternalIP) != "10.1.0.0" || got.HasHostname || !got.HasCapacity || !got.HasInfo || got.Version != 9 {
+		len(got.Taints) != 2 || string(got.Taints[1]) != "b" || string(got.InternalIP) != "10.1.0.0" || got.HasHostname || !got.HasCapacity || !got.Says(InfoKubeletVersion) || got.Says(InfoArchitecture) || !got.HasAddresses || got.HasAllocation || got.Version != 9 {
 		t.Errorf("got %+v", got)
 	}
 }
