@@ -109,7 +109,7 @@ func subjects(stages, inputs string) (general, typed []subject, err error) {
 			return nil, nil, fmt.Errorf("%s: %w", name, err)
 		}
 		general = append(general, s)
-		t, ok, err := typedSubject(filepath.ToSlash(set), m, raw)
+		t, ok, err := typedSubject(m, raw)
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", name, err)
 		}
@@ -176,30 +176,28 @@ func generalSubject(name string, m *machine.Machine, raw []byte) (s subject, err
 	}, nil
 }
 
-// typedSubject plays the stages that have a typed form on a view of protobuf: of
-// pods whatever TypedPods takes, of nodes the built-in set fast, which does what
-// kwok's node/fast does. Not ok when there is none.
-func typedSubject(set string, m *machine.Machine, raw []byte) (subject, bool, error) {
-	switch set {
-	case "node/fast":
+// typedSubject plays the stages that have a typed form on a view of protobuf. Not
+// ok when there is none.
+func typedSubject(m *machine.Machine, raw []byte) (subject, bool, error) {
+	of := func(kind string) machine.Stages { return m.Stages(machine.Resource{APIVersion: "v1", Kind: kind}) }
+	if nodes, ok := stage.TypedNodes(of("Node")); ok && len(of("Node")) > 0 {
 		wire, err := protobuf(raw, &corev1.Node{})
 		if err != nil {
 			return subject{}, false, err
 		}
-		s := typedCalls(wire, object.DecodeNode, stage.Fast().Node, stage.Fast().RenderNode)
-		return s, true, s.wire()
-	default:
-		pods, ok := stage.TypedPods(m.Stages(machine.Resource{APIVersion: "v1", Kind: "Pod"}))
-		if !ok || !strings.HasPrefix(set, "pod/") {
-			return subject{}, false, nil
-		}
-		wire, err := protobuf(raw, &corev1.Pod{})
-		if err != nil {
-			return subject{}, false, err
-		}
-		s := typedCalls(wire, object.DecodePod, pods.Pod, pods.RenderPod)
+		s := typedCalls(wire, object.DecodeNode, nodes.Node, nodes.RenderNode)
 		return s, true, s.wire()
 	}
+	pods, ok := stage.TypedPods(of("Pod"))
+	if !ok || len(of("Pod")) == 0 {
+		return subject{}, false, nil
+	}
+	wire, err := protobuf(raw, &corev1.Pod{})
+	if err != nil {
+		return subject{}, false, err
+	}
+	s := typedCalls(wire, object.DecodePod, pods.Pod, pods.RenderPod)
+	return s, true, s.wire()
 }
 
 // typedCalls are the timed calls on a view of type V. As in the fleet, one view
