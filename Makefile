@@ -13,7 +13,7 @@ BIN       := bin/windtunnel
 # The one build that links Kubernetes: minutes when the build cache is cold.
 BUILD     := $(GO) build -tags embedded -ldflags "$(LDFLAGS)"
 
-.PHONY: all build demo test test-short lint race bench bench-fleet bench-load web clean
+.PHONY: all build demo test test-operator test-short test-accuracy lint race bench bench-fleet bench-load web docs clean
 
 all: build
 
@@ -26,9 +26,16 @@ demo: build ## fly examples/density.yaml on the embedded plane
 
 test: build lint ## every test, on the real plane too
 	WINDTUNNEL_BIN=$(CURDIR)/$(BIN) $(GO) test -p 1 -timeout 25m ./...
+	$(MAKE) test-operator
+
+test-operator: build ## the example operator, a module of its own, with its scale test
+	cd examples/operator && $(GO) vet ./... && WINDTUNNEL_BIN=$(CURDIR)/$(BIN) $(GO) test -p 1 -count 1 -timeout 10m ./...
 
 test-short: ## what passes in seconds, without Kubernetes and without a plane
 	$(GO) test -short ./...
+
+test-accuracy: build ## the proofs that take up to an hour and want the machine to themselves
+	WINDTUNNEL_ACCURACY=1 WINDTUNNEL_BIN=$(CURDIR)/$(BIN) $(GO) test -v -p 1 -timeout 2h ./accuracy/...
 
 lint: ## gofmt and go vet; the house style is a test
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt: $$unformatted"; exit 1; fi
@@ -54,5 +61,8 @@ bench-load: build ## the load generator beside a client-go worker pool; writes b
 web: ## rebuild the committed bundle of report and page
 	cd web && npm ci --no-audit --no-fund && npm run build
 
+docs: ## the documentation as a site in docs/.vitepress/dist; a link that leads nowhere ends it
+	cd docs && npm ci --no-audit --no-fund && npm run build
+
 clean:
-	rm -rf bin bench/out
+	rm -rf bin examples/operator/bin bench/out docs/.vitepress/dist docs/.vitepress/cache

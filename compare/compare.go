@@ -39,6 +39,7 @@ type Options struct {
 	Only         []string // measures whose keys begin so; empty: all
 	FailAbove    float64  // by which share a judged measure may be worse; 0: no gate
 	Seed         uint64   // of random rearrangements, where there are too many to try all
+	Notes        []string // sentences of whoever flew the runs, to be among the warnings
 }
 
 // Comparison is the content of comparison.json.
@@ -47,7 +48,8 @@ type Comparison struct {
 	A           Side         `json:"a"`
 	B           Side         `json:"b"`
 	Differences []Difference `json:"differences"`
-	Warnings    []string     `json:"warnings"` // sentences
+	EqualFacts  int          `json:"equal_facts"` // of the manifests, the same in all runs
+	Warnings    []string     `json:"warnings"`    // sentences
 	// Counters is nil where a run's records are not there. They are compared on
 	// different machines, too.
 	Counters []Counter `json:"counters"`
@@ -95,9 +97,9 @@ func Compare(a, b []Run, o Options) (*Comparison, error) {
 		return nil, err
 	}
 	c.out.Scenario = c.runs[0].Manifest.Scenario
-	if d := differences(c.runs[:c.a], c.runs[c.a:], o.Asked); d != nil {
-		c.out.Differences = d
-	}
+	d, equal := differences(c.runs[:c.a], c.runs[c.a:], o.Asked)
+	c.out.Differences, c.out.EqualFacts = append(c.out.Differences, d...), equal
+	c.out.Warnings = append(c.out.Warnings, o.Notes...)
 	c.doubts()
 	c.out.Counters = c.counted()
 	others := otherMachines(c.runs)

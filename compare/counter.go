@@ -35,6 +35,9 @@ const background = 0.01
 func counters(f *slo.Facts) []Count {
 	made := map[string]float64{}
 	for _, l := range f.Lives {
+		if l.Resource == pods && l.Life != "" {
+			continue // declared besides
+		}
 		made[l.Resource] += float64(l.Reached(record.PhaseCreated))
 	}
 	totals := map[Count]float64{}

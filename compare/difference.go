@@ -52,7 +52,7 @@ func facts(r Run) map[string]string {
 	for name, v := range m.Versions {
 		out["version "+name] = v
 	}
-	for _, c := range m.Plane.Components {
+	for _, c := range m.Processes() {
 		component(out, c)
 	}
 	return out
@@ -90,9 +90,10 @@ func component(out map[string]string, c record.ComponentFact) {
 	out[c.Name+" limits in force"] = fmt.Sprint(c.Limited)
 }
 
-// differences names every fact that is not the same in all runs of both sides.
-// Seeds may differ from run to run as long as both sides have the same ones.
-func differences(a, b []Run, asked []string) []Difference {
+// differences names every fact that is not the same in all runs of both sides,
+// and counts those that are. Seeds may differ from run to run as long as both
+// sides have the same ones.
+func differences(a, b []Run, asked []string) (out []Difference, equal int) {
 	all := map[string][2]map[string]bool{}
 	for _, runs := range [][]Run{a, b} {
 		for _, r := range runs {
@@ -115,10 +116,10 @@ func differences(a, b []Run, asked []string) []Difference {
 			}
 		}
 	}
-	var out []Difference
 	for _, fact := range slices.Sorted(maps.Keys(all)) {
 		values := all[fact]
 		if len(values[0]) == 1 && maps.Equal(values[0], values[1]) {
+			equal++
 			continue
 		}
 		out = append(out, Difference{Fact: fact, A: either(values[0]), B: either(values[1]), Asked: slices.Contains(asked, fact)})
@@ -129,7 +130,7 @@ func differences(a, b []Run, asked []string) []Difference {
 	if d, ok := scenarioLine(a, b); ok {
 		out = append(out, d)
 	}
-	return out
+	return out, equal
 }
 
 // either joins the values of a side.

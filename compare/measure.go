@@ -34,6 +34,7 @@ func kinds() []kind {
 		{"bound_to_running_", Lower, "bound to running"},
 		{"running_to_ready_", Lower, "running to ready"},
 		{"deleting_to_deleted_", Lower, "deleting to deleted"},
+		{"life_", Lower, "life"},
 		{"pods_running_per_second", Higher, "pods running per second"},
 		{"pods_deleted_per_second", Higher, "pods deleted per second"},
 		{"achieved_rate_", Higher, "achieved rate"},

@@ -6,9 +6,9 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
+	"github.com/windtunnel/windtunnel/sheet"
 	"github.com/windtunnel/windtunnel/unit"
 )
 
@@ -36,31 +36,32 @@ func (c *Comparison) Text(w io.Writer) error {
 		b.WriteString(strings.TrimRight(fmt.Sprintf(format, args...), " ") + "\n")
 	}
 	found, untold := c.findings()
-	line("windtunnel compare  %s", clean(c.Scenario))
-	line("A  %s", clean(c.A.label("A")))
-	line("B  %s", clean(c.B.label("B")))
+	line("windtunnel compare  %s", sheet.Clean(c.Scenario))
+	line("A  %s", sheet.Clean(c.A.label("A")))
+	line("B  %s", sheet.Clean(c.B.label("B")))
 	line("")
-	line("%s", clean(c.Conclusion()))
+	line("%s", sheet.Clean(c.Conclusion()))
 	if len(c.Warnings) > 0 {
 		line("")
 		for _, s := range c.Warnings {
-			line("! %s", clean(s))
+			line("! %s", sheet.Clean(s))
 		}
 	}
 	line("")
 	line("NOT THE SAME IN A AND B")
-	table(b, nil, differenceRows(c.Differences))
+	columns(b, nil, differenceRows(c.Differences))
+	line("  %s", c.pinned())
 	line("")
 	line("COUNTERS, WHICH DO NOT DEPEND ON THE HOST")
 	line("  %s", c.counterSummary())
-	table(b, []string{"", "COUNTER", "A", "B", "CHANGE"}, c.counterRows())
+	columns(b, []string{"", "COUNTER", "A", "B", "CHANGE"}, c.counterRows())
 	if len(c.Measures) > 0 {
 		line("")
 		line("MEASURES")
-		table(b, []string{"B IS", "MEASURE", "A", "B", "CHANGE", "95 % INTERVAL", "P"}, c.textRows())
+		columns(b, []string{"B IS", "MEASURE", "A", "B", "CHANGE", "95 % INTERVAL", "P"}, c.textRows())
 		line("")
 		for _, f := range slices.Concat(found, untold) {
-			line("- %s.", clean(f))
+			line("- %s.", sheet.Clean(f))
 		}
 	}
 	if _, err := io.WriteString(w, b.String()); err != nil {
@@ -74,24 +75,25 @@ func (c *Comparison) Text(w io.Writer) error {
 func (c *Comparison) Markdown(w io.Writer) error {
 	b := &strings.Builder{}
 	line := func(format string, args ...any) { fmt.Fprintf(b, format+"\n", args...) }
-	line("### windtunnel: %s\n", escape(c.Scenario))
-	line("**%s**\n", escape(c.Conclusion()))
-	line("A is %s, B is %s.\n", escape(c.A.label("A")), escape(c.B.label("B")))
+	line("### windtunnel: %s\n", sheet.Escape(c.Scenario))
+	line("**%s**\n", sheet.Escape(c.Conclusion()))
+	line("A is %s, B is %s.\n", sheet.Escape(c.A.label("A")), sheet.Escape(c.B.label("B")))
 	found, untold := c.findings()
 	for _, f := range found {
-		line("- %s", escape(f))
+		line("- %s", sheet.Escape(f))
 	}
 	for _, s := range c.Warnings {
-		line("- :warning: %s", escape(s))
+		line("- :warning: %s", sheet.Escape(s))
 	}
-	line("\n%s\n", escape(c.counterSummary()))
+	line("\n%s\n", sheet.Escape(c.counterSummary()))
 	markdownTable(b, []string{"", "counter", "A", "B", "change"}, c.counterRows())
 	head := []string{"B is", "measure", "A", "B", "change", "95 % interval", "p, corrected"}
 	markdownTable(b, head, measureRows(c.these(true)))
 	line("<details><summary>What is not the same in A and B, and the other measures</summary>\n")
 	markdownTable(b, []string{"fact", "A", "B", ""}, differenceRows(c.Differences))
+	line("%s\n", c.pinned())
 	for _, f := range untold {
-		line("- %s", escape(f))
+		line("- %s", sheet.Escape(f))
 	}
 	line("")
 	markdownTable(b, head, measureRows(c.these(false)))
@@ -109,6 +111,11 @@ func (s Side) label(letter string) string {
 		return runs
 	}
 	return s.Name + ", " + runs
+}
+
+// pinned says how much of the manifests was found to be the same.
+func (c *Comparison) pinned() string {
+	return things(c.EqualFacts, "other fact", "other facts") + " of the manifests: the same in all runs."
 }
 
 func differenceRows(all []Difference) [][]string {
@@ -222,9 +229,9 @@ func chance(p float64) string {
 	return fmt.Sprintf("%.3f", p)
 }
 
-// table writes rows with columns as wide as they need to be; the first two are
+// columns writes rows with columns as wide as they need to be; the first two are
 // left-aligned, as are all where there is no head.
-func table(b *strings.Builder, head []string, rows [][]string) {
+func columns(b *strings.Builder, head []string, rows [][]string) {
 	if len(rows) == 0 {
 		return
 	}
@@ -235,13 +242,13 @@ func table(b *strings.Builder, head []string, rows [][]string) {
 	width := make([]int, len(rows[0]))
 	for _, row := range all {
 		for i, s := range row {
-			width[i] = max(width[i], utf8.RuneCountInString(clean(s)))
+			width[i] = max(width[i], utf8.RuneCountInString(sheet.Clean(s)))
 		}
 	}
 	for _, row := range all {
 		line := " "
 		for i, s := range row {
-			s = clean(s)
+			s = sheet.Clean(s)
 			gap := strings.Repeat(" ", width[i]-utf8.RuneCountInString(s))
 			if i < 2 || head == nil {
 				line += " " + s + gap + " "
@@ -260,30 +267,9 @@ func markdownTable(b *strings.Builder, head []string, rows [][]string) {
 	b.WriteString("| " + strings.Join(head, " | ") + " |\n|" + strings.Repeat("---|", len(head)) + "\n")
 	for _, row := range rows {
 		for _, s := range row {
-			b.WriteString("| " + escape(s) + " ")
+			b.WriteString("| " + sheet.Escape(s) + " ")
 		}
 		b.WriteString("|\n")
 	}
 	b.WriteString("\n")
-}
-
-// clean takes control characters out of a text: a name from a scenario must not
-// steer the terminal.
-func clean(s string) string {
-	return strings.Map(func(c rune) rune {
-		switch {
-		case c == '\n' || c == '\t':
-			return ' '
-		case unicode.IsControl(c) || unicode.Is(unicode.Cf, c):
-			return '�'
-		}
-		return c
-	}, s)
-}
-
-// escape makes a text stand in Markdown as it is: a name from a scenario must
-// not make links, tables or HTML of a comment, nor call people.
-func escape(s string) string {
-	return strings.NewReplacer("\\", "\\\\", "|", "\\|", "`", "\\`", "*", "\\*", "_", "\\_", "[", "\\[", "]", "\\]",
-		"<", "&lt;", ">", "&gt;", "@", "@\u200b", "#", "\\#").Replace(clean(s))
 }

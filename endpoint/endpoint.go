@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strings"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -38,6 +39,16 @@ func New(server string, ca []byte, id Identity) Endpoint {
 		TLSClientConfig: rest.TLSClientConfig{CAData: ca, CertData: id.Cert, KeyData: id.Key},
 		QPS:             -1, // no client-side rate limiter anywhere
 		Timeout:         30 * time.Second,
+	}}
+}
+
+// Plain returns an endpoint for a server on this machine that asks for no
+// credentials, such as a program's metrics: http://127.0.0.1:8080. With https
+// its certificate is not verified.
+func Plain(server string) Endpoint {
+	return Endpoint{config: &rest.Config{
+		Host: server, TLSClientConfig: rest.TLSClientConfig{Insecure: strings.HasPrefix(server, "https://")},
+		QPS: -1, Timeout: 30 * time.Second,
 	}}
 }
 

@@ -60,6 +60,7 @@ func (r *run) leave(ctx context.Context, ended error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
 	defer cancel()
 	r.deleteNamespaces(ctx)
+	r.uninstall(ctx)
 	if r.fleet != nil {
 		if err := r.fleet.Delete(ctx); err != nil {
 			r.log.Warn("nodes were left behind", slog.Any("error", err))
@@ -107,8 +108,10 @@ func (r *run) conclude(ended error) Result {
 }
 
 // Judge computes the verdict of a run directory from its scenario, manifest and
-// records alone, and writes verdict.json, junit.xml, report.html and summary.txt.
+// records alone, and writes verdict.json, junit.xml, diagnosis.json, report.html
+// and summary.txt.
 func Judge(path record.Dir) (slo.Judgement, error) {
+	defer frugally()()
 	all, err := judge(string(path))
 	if err != nil {
 		return slo.Judgement{}, err
@@ -127,7 +130,9 @@ func Judge(path record.Dir) (slo.Judgement, error) {
 	if _, err := all.export(manifest.Imported, dir.File(manifest.Imported)); err != nil {
 		return j, err
 	}
-	return j, writeReport(dir, manifest, j)
+	// A diagnosis that cannot be made takes neither verdict nor report away.
+	undiagnosed := all.diagnose()
+	return j, errors.Join(undiagnosed, writeReport(dir, manifest, j))
 }
 
 // judged is a judgement with all that it was made of.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/clock"
 	"github.com/windtunnel/windtunnel/fleet"
+	"github.com/windtunnel/windtunnel/gate"
 	"github.com/windtunnel/windtunnel/load"
 	"github.com/windtunnel/windtunnel/observe/life"
 	"github.com/windtunnel/windtunnel/observe/usage"
@@ -28,6 +29,7 @@ import (
 	"github.com/windtunnel/windtunnel/stage/builtin"
 	"github.com/windtunnel/windtunnel/stage/kwok"
 	"github.com/windtunnel/windtunnel/stage/machine"
+	"github.com/windtunnel/windtunnel/subject/caller"
 	"github.com/windtunnel/windtunnel/wire"
 )
 
@@ -57,6 +59,8 @@ type Options struct {
 	Log         *slog.Logger
 	Status      func(Status) // called now and then from one goroutine; may be nil
 	StatusEvery time.Duration
+	Caller      *caller.Caller // the process that started windtunnel, whose end ends the run; nil: nobody minds
+	As          string         // with Caller: the subject that it is; empty: one that the scenario calls external
 }
 
 // Result is what a run left.
@@ -84,11 +88,14 @@ type run struct {
 	plane     *plane.Plane
 	fleet     *fleet.Fleet
 	life      *life.Observer
+	lives     *life.Declared
 	watcher   *wire.Client // of life
 	generator *load.Generator
 	bodies    bodies
 	replays   map[string][]time.Duration // due times by file
-	quiet     map[string]float64         // cores that each component used before the first step
+	first     gate.State                 // what the plane was like before the first step, for steps that cool
+	stored    map[string]float64         // objects by resource, likewise
+	cluster   string                     // which one it is, of a plane that others started
 	faults    *faults                    // that hold
 	ours      []bool                     // which of the scenario's namespaces this run made
 	machine   *machine.Machine           // of the fleet's stages; nil for the built-in set fast
@@ -96,6 +103,7 @@ type run struct {
 	stop      []func()                   // in reverse order
 	measure   func(context.Context)
 	meter     *usage.Sampler // of the components' processes
+	subjects  subjects
 
 	mu   sync.Mutex       // of what several steps use at the same time
 	made map[string]*made // by create step
@@ -119,9 +127,14 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	if err := r.compileStages(); err != nil {
 		return Result{}, err
 	}
+	adopt(r.scenario, o.As)
+	if err := r.compileSubjects(); err != nil {
+		return Result{}, err
+	}
 	if err := r.create(); err != nil {
 		return Result{}, err
 	}
+	defer r.pilot()()
 	r.status = newBoard(r)
 	for _, note := range in.Notes {
 		r.warn(note)
@@ -190,11 +203,13 @@ func (r *run) fly(ctx context.Context) error {
 		}
 	})
 	wait.Go(func() { r.status.loop(ctx) })
+	wait.Go(func() { r.watchCaller(ctx, cancel) })
 	err := r.stages(ctx, cancel, &wait)
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause // what ended the run, rather than what failed because of it
 	}
 	r.mark(record.MarkRunEnd, r.status.stepName(), endWord(err))
+	r.status.cleanUp()
 	r.leave(ctx, err)
 	cancel(nil)
 	r.close()
@@ -214,6 +229,7 @@ func endWord(err error) string {
 
 // stages boots, populates and runs the steps.
 func (r *run) stages(ctx context.Context, cancel context.CancelCauseFunc, wait *sync.WaitGroup) error {
+	looker := r.newLooker()
 	if err := r.step(ctx, "boot", func() error { return r.boot(ctx) }); err != nil {
 		return bootError{err}
 	}
@@ -225,7 +241,16 @@ func (r *run) stages(ctx context.Context, cancel context.CancelCauseFunc, wait *
 		case <-ctx.Done():
 		}
 	})
+	if err := r.startSubjects(ctx); err != nil {
+		return err
+	}
 	if err := r.observe(ctx, cancel, wait); err != nil {
+		return err
+	}
+	if err := r.awaitSubjects(ctx); err != nil {
+		return err
+	}
+	if err := r.step(ctx, "gate", func() error { return r.passGate(ctx, looker) }); err != nil {
 		return err
 	}
 	if err := r.step(ctx, "populate", func() error { return r.populate(ctx) }); err != nil {
@@ -235,9 +260,14 @@ func (r *run) stages(ctx context.Context, cancel context.CancelCauseFunc, wait *
 		return err
 	}
 	r.foresee(ctx)
+	if err := r.lives.Synced(ctx); err != nil {
+		return err
+	}
 	r.measure(ctx)
 	r.mark(record.MarkRunBegin, r.scenario.Name, "")
+	unprofiled := r.profile(ctx)
 	err := r.steps(ctx)
+	unprofiled()
 	r.measure(context.WithoutCancel(ctx))
 	return err
 }
@@ -266,11 +296,11 @@ func (r *run) step(ctx context.Context, name string, do func() error) error {
 // boot starts the plane, or reaches the one that exists.
 func (r *run) boot(ctx context.Context) (err error) {
 	if r.options.Kubeconfig != "" {
-		r.plane, err = plane.Attach(ctx, r.options.Kubeconfig)
+		r.plane, err = plane.Attach(ctx, r.options.Kubeconfig, plane.Options{Log: r.log, Clock: r.clock, OnFault: r.faulted})
 	} else {
 		r.plane, err = plane.Start(ctx, r.scenario.Plane, plane.Options{
 			LogDir: r.dir.File(record.LogFolder), BaseDir: filepath.Dir(r.options.File),
-			Log: r.log, Clock: r.clock, Relays: r.relayed(), Seed: r.scenario.Seed, OnFault: r.faulted,
+			Log: r.log, Clock: r.clock, Relays: r.relayed(), OpenRelays: r.stretches(), Seed: r.scenario.Seed, OnFault: r.faulted,
 		})
 	}
 	if err != nil {

@@ -39,7 +39,7 @@ func (r *run) faulted(f plane.Fault) {
 		return
 	}
 	if c, ok := r.plane.Component(f.Component); ok {
-		r.meter.Follow(usage.Process{Name: c.Name, PID: c.PID, Cgroup: c.Cgroups["cpu"]})
+		r.meter.Follow(usage.Process{Name: c.Name, PID: c.PID, Cgroup: c.Cgroups["cpu"], Memory: c.Cgroups["memory"]})
 	}
 }
 
@@ -193,5 +193,31 @@ func (r *run) disturbClient(d *scenario.Disturbance) (func(context.Context) erro
 		way.Cut()
 		return func(context.Context) error { return way.Refuse(false) }, err
 	}
-	return func(context.Context) error { return way.Set(relay.Shape{}) }, way.Set(relay.Shape{RoundTrip: time.Duration(d.RoundTrip)})
+	reshape := func(change func(*relay.Shape)) error { // a way may be longer and its answers slower at the same time
+		r.faults.mu.Lock()
+		defer r.faults.mu.Unlock()
+		shape := way.Shape()
+		change(&shape)
+		return way.Set(shape)
+	}
+	if d.Action == "slow" {
+		if r.options.Kubeconfig != "" {
+			return nil, fmt.Errorf("slow %s: the relay sees single calls only where windtunnel made the certificates: %w", d.Client, errNoFault)
+		}
+		return func(context.Context) error { return reshape(func(s *relay.Shape) { s.AnswerFactor = 0 }) },
+			reshape(func(s *relay.Shape) { s.AnswerFactor = d.Factor })
+	}
+	return func(context.Context) error { return reshape(func(s *relay.Shape) { s.RoundTrip = 0 }) },
+		reshape(func(s *relay.Shape) { s.RoundTrip = time.Duration(d.RoundTrip) })
+}
+
+// stretches says whether a step makes single answers slower, for which relays
+// must see the calls.
+func (r *run) stretches() bool {
+	for s := range r.scenario.AllSteps() {
+		if s.Fault != nil && s.Fault.Client != "" && s.Fault.Action == "slow" {
+			return true
+		}
+	}
+	return false
 }

@@ -43,6 +43,9 @@ func (r *run) observe(ctx context.Context, cancel context.CancelCauseFunc, wait 
 		return err
 	}
 	r.life = life.New(r.records, groups...)
+	if err := r.observeLives(watching, &instruments); err != nil {
+		return err
+	}
 	instruments.Go(func() {
 		if err := r.life.Run(watching, r.watcher, r.clock); err != nil {
 			cancel(err)
@@ -52,13 +55,15 @@ func (r *run) observe(ctx context.Context, cancel context.CancelCauseFunc, wait 
 	instruments.Go(func() { scraper.Run(watching) })
 	r.meter = usage.New(r.records, r.clock, r.processes(), usage.Options{})
 	instruments.Go(func() { r.meter.Run(watching) })
+	carried := &traffic{r: r, series: map[string]record.SeriesID{}}
+	instruments.Go(func() { carried.loop(watching) })
 	r.measure = func(ctx context.Context) {
 		r.meter.Sample()
 		scraper.Scrape(ctx)
 	}
 	select {
 	case <-r.life.Synced():
-		return nil
+		return r.lives.Synced(ctx)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -100,7 +105,7 @@ func (r *run) processes() []usage.Process {
 	var out []usage.Process
 	for _, c := range r.plane.Components() {
 		if c.PID > 0 {
-			out = append(out, usage.Process{Name: c.Name, PID: c.PID, Cgroup: c.Cgroups["cpu"]})
+			out = append(out, usage.Process{Name: c.Name, PID: c.PID, Cgroup: c.Cgroups["cpu"], Memory: c.Cgroups["memory"]})
 		}
 	}
 	return out

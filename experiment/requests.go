@@ -215,6 +215,10 @@ type listed struct {
 		Name              string   `json:"name"`
 		DeletionTimestamp string   `json:"deletionTimestamp"`
 		Finalizers        []string `json:"finalizers"`
+		ManagedFields     []struct {
+			Manager string    `json:"manager"`
+			Time    time.Time `json:"time"`
+		} `json:"managedFields"`
 	} `json:"metadata"`
 }
 

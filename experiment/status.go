@@ -10,6 +10,7 @@ import (
 	"github.com/windtunnel/windtunnel/clock"
 	"github.com/windtunnel/windtunnel/fleet"
 	"github.com/windtunnel/windtunnel/load"
+	"github.com/windtunnel/windtunnel/record"
 )
 
 // Status is where a run stands, for a person who watches it.
@@ -28,7 +29,7 @@ type Status struct {
 }
 
 // ownSteps come before the scenario's.
-const ownSteps = 3
+const ownSteps = 4
 
 // underWay is a step that has begun and not ended.
 type underWay struct {
@@ -50,7 +51,7 @@ type board struct {
 }
 
 func newBoard(r *run) *board {
-	b := &board{r: r, of: ownSteps}
+	b := &board{r: r, of: ownSteps + subjectSteps(r.scenario)}
 	for range r.scenario.AllSteps() {
 		b.of++
 	}
@@ -72,6 +73,17 @@ func (b *board) enter(step string) (leave func()) {
 		defer b.mu.Unlock()
 		b.steps = slices.DeleteFunc(b.steps, func(s *underWay) bool { return s == one })
 	}
+}
+
+// cleanUp says that what the run made is taken away again, which is no step.
+func (b *board) cleanUp() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.last = &underWay{name: "clean-up", at: b.r.clock.Now()}
+	if b.generator != nil {
+		b.last.before = b.generator.Progress()
+	}
+	b.steps = nil
 }
 
 // follow says what the progress is read from, as it comes into being.
@@ -144,20 +156,40 @@ func (b *board) now() Status {
 	return s
 }
 
-// loop reports the status now and then until ctx ends.
+// statusEvery is how often status.json is written.
+const statusEvery = time.Second
+
+// loop reports the status now and then until ctx ends: to who asked for it, and
+// in the run directory, for the live page.
 func (b *board) loop(ctx context.Context) {
 	o := b.r.options
-	if o.Status == nil {
-		return
-	}
-	tick := time.NewTicker(max(o.StatusEvery, 100*time.Millisecond))
-	defer tick.Stop()
+	tell := time.NewTicker(max(o.StatusEvery, 100*time.Millisecond))
+	defer tell.Stop()
+	write := time.NewTicker(statusEvery)
+	defer write.Stop()
 	for {
 		select {
-		case <-tick.C:
-			o.Status(b.now())
+		case <-tell.C:
+			if o.Status != nil {
+				o.Status(b.now())
+			}
+		case <-write.C:
+			// Without it only the live page's first line is missing.
+			_ = b.r.dir.WriteJSON(record.StatusFile, b.now().record())
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// record is the status as the run directory has it.
+func (s Status) record() record.Status {
+	left := s.Left.Seconds()
+	if s.Left < 0 {
+		left = -1
+	}
+	return record.Status{
+		Step: s.Step, Index: s.Index, Of: s.Of, Elapsed: s.Elapsed.Seconds(), Done: s.Done, Total: s.Total,
+		Requested: s.Requested, Achieved: s.Achieved, P99: s.P99.Seconds(), Failed: s.Failed, Late: s.Late, Left: left,
 	}
 }

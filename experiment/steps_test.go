@@ -406,6 +406,11 @@ func TestExamplesCanBePlanned(t *testing.T) {
 	if err != nil || len(files) < 3 {
 		t.Fatalf("%d examples: %v", len(files), err)
 	}
+	limited, err := filepath.Glob("../examples/limited/*.yaml")
+	if err != nil || len(limited) < 8 {
+		t.Fatalf("%d limited planes: %v", len(limited), err)
+	}
+	files = append(files, limited...)
 	for _, file := range files {
 		f, err := Plan(Options{File: file})
 		if err != nil {

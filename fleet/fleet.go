@@ -108,7 +108,8 @@ type Fleet struct {
 	kubelets              *traffic.Kubelets // nil with minimal traffic
 	ending                []func()          // of disturbances, before the client is closed
 	drop                  func()            // breaks all connections; nil when that cannot be done
-	ips                   map[string]lent   // of pods that players play, by uid
+	traffic               func() []wire.Traffic
+	ips                   map[string]lent // of pods that players play, by uid
 	pods                  map[[16]byte]*pod
 	names                 map[string]string // interned namespaces
 	nextBlock             uint32
@@ -151,7 +152,7 @@ func Start(ctx context.Context, cfg scenario.Fleet, o Options) (*Fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.drop = c.Break
+	f.drop, f.traffic = c.Break, c.Traffic
 	if err := f.play(ctx, o, c); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}

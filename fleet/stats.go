@@ -5,6 +5,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/fleet/lag"
 	"github.com/windtunnel/windtunnel/fleet/player"
+	"github.com/windtunnel/windtunnel/wire"
 )
 
 // counters are the engine's own; Fleet's mu guards them.
@@ -86,4 +87,13 @@ func (s *Stats) add(p player.Stats) {
 	s.Relists += p.Relists
 	s.Events += p.Events
 	s.StageLag, s.SendLag = max(s.StageLag, p.StageLag), max(s.SendLag, p.SendLag)
+}
+
+// Traffic returns what went over each of the fleet's connections; those of
+// kubelets' reads are not among them. It is nil for a fleet without any.
+func (f *Fleet) Traffic() []wire.Traffic {
+	if f.traffic == nil {
+		return nil
+	}
+	return f.traffic()
 }

@@ -68,7 +68,7 @@ func read(path string) (*facts, error) {
 					f.pods = append(f.pods, pod{Object: s.Objects[len(f.pods)]})
 				}
 				one := &f.pods[p.Object]
-				if one.Resource != "pods" {
+				if one.Resource != "pods" || one.Life != "" {
 					return
 				}
 				if one.phases == nil {
@@ -153,7 +153,7 @@ func (r Run) latencies(j job, f *facts) (lives, summaries []any) {
 			created, ok := p.phases[record.PhaseCreated]
 			_, ready := p.phases[record.PhaseReady]
 			_, vague := p.phases[record.PhaseUnknown]
-			if p.Resource != "pods" || p.Group != g.name {
+			if p.Resource != "pods" || p.Life != "" || p.Group != g.name {
 				continue
 			}
 			if !ok || !ready || vague {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"strings"
 
 	"github.com/windtunnel/windtunnel/endpoint"
@@ -13,12 +14,17 @@ import (
 )
 
 // Attach returns the plane that a kubeconfig's current context reaches. It
-// starts nothing, and Close ends nothing. The kubeconfig's user must be allowed
+// starts nothing, and Close ends nothing but programs. Of the options it takes
+// Executable, Log, Clock and OnFault. The kubeconfig's user must be allowed
 // to create namespaces, pods and nodes.
 //
 // Errors are one line: ErrUnreachable, or ErrUnauthorised with the right that
 // is missing.
-func Attach(ctx context.Context, kubeconfig string) (*Plane, error) {
+func Attach(ctx context.Context, kubeconfig string, o Options) (*Plane, error) {
+	o, err := o.complete()
+	if err != nil {
+		return nil, err
+	}
 	e, err := endpoint.FromKubeconfig(kubeconfig, "")
 	if err != nil {
 		return nil, oneLine(err)
@@ -26,6 +32,11 @@ func Attach(ctx context.Context, kubeconfig string) (*Plane, error) {
 	p, err := attach(ctx, e)
 	if err != nil {
 		return nil, oneLine(fmt.Errorf("kubeconfig %s: %w", kubeconfig, err))
+	}
+	p.log, p.clock, p.onFault, p.executable = o.Log, o.Clock, o.OnFault, o.Executable
+	p.kubeconfig, err = filepath.Abs(kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
 	return p, nil
 }
@@ -50,7 +61,7 @@ func attach(ctx context.Context, e endpoint.Endpoint) (*Plane, error) {
 		components: []Component{{Name: component.APIServer, MetricsURL: strings.TrimSuffix(api.base.JoinPath("/metrics").String(), "/"), Scrape: e}},
 		facts:      record.PlaneFacts{Kind: kindAttached},
 		versions:   map[string]string{"kubernetes": version.GitVersion},
-		died:       make(chan Death),
+		died:       make(chan Death, roomForDeaths),
 	}, nil
 }
 

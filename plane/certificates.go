@@ -6,6 +6,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/windtunnel/windtunnel/clock"
 	"github.com/windtunnel/windtunnel/endpoint"
 	"github.com/windtunnel/windtunnel/plane/component"
 	"github.com/windtunnel/windtunnel/plane/pki"
@@ -109,6 +110,20 @@ func (c clients) identities(s site) map[string]endpoint.Endpoint {
 		out[who] = c.endpoint(who, s)
 	}
 	return out
+}
+
+// identifier makes the identity of a program.
+type identifier func(name string) (endpoint.Endpoint, error)
+
+// identifier returns what makes users for programs at a server.
+func (a authorities) identifier(server string, c clock.Clock) identifier {
+	return func(name string) (endpoint.Endpoint, error) {
+		pair, err := a.cluster.Issue(pki.Subject{Name: "windtunnel:subject:" + name, Groups: []string{group, "system:serviceaccounts"}}, c.Wall(c.Now()))
+		if err != nil {
+			return endpoint.Endpoint{}, err
+		}
+		return endpoint.New(server, a.cluster.PEM(), endpoint.Identity{Cert: pair.Cert, Key: pair.Key}), nil
+	}
 }
 
 // kubelets is how many more users the fleet has. Kubelets are a user each, and

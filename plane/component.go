@@ -1,11 +1,13 @@
 package plane
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/windtunnel/windtunnel/clock"
 	"github.com/windtunnel/windtunnel/endpoint"
@@ -135,6 +137,10 @@ type seat struct {
 	plane *Plane
 	spec  process.Spec
 	turn  chan struct{} // full while a restart is under way
+	guest bool          // a program, not a component of the plane
+	// How it is known to be ready, and within what time; zero: as components are.
+	ready  func(context.Context) error
+	within time.Duration
 
 	mu      sync.Mutex
 	process *process.Process // the last; nil before the first
@@ -267,16 +273,25 @@ func ended(child *process.Process) bool {
 }
 
 // awaitReady waits until a component answers that it is ready, on its own port
-// and past any relay.
+// and past any relay, or a program is as it is to be.
 func (s *seat) awaitReady(ctx context.Context, child *process.Process) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, readyWithin, fmt.Errorf("not ready within %v", readyWithin))
+	within := cmp.Or(s.within, readyWithin)
+	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("not ready within %v", within))
 	defer cancel()
-	ask, err := newAsker(s.plane.scrapes[s.spec.Name])
-	if err != nil {
-		return err
+	ready := s.ready
+	switch {
+	case ready != nil:
+	case s.guest:
+		ready = func(context.Context) error { return nil }
+	default:
+		ask, err := newAsker(s.plane.scrapes[s.spec.Name])
+		if err != nil {
+			return err
+		}
+		defer ask.client.CloseIdleConnections()
+		ready = ask.ready
 	}
-	defer ask.client.CloseIdleConnections()
-	return s.plane.poll(ctx, s.spec.Name+" to be ready", ask.ready, func() error {
+	return s.plane.poll(ctx, s.spec.Name+" to be ready", ready, func() error {
 		switch {
 		case !ended(child):
 			return nil

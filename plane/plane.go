@@ -40,7 +40,9 @@ type Death struct {
 
 // Plane is a control plane that can be flown.
 type Plane struct {
-	components []Component                  // as they were started
+	executable string                       // see Options; empty: this one
+	kubeconfig string                       // that it was reached by
+	identify   identifier                   // of the users of programs; nil where windtunnel made no certificates
 	scrapes    map[string]endpoint.Endpoint // by component
 	facts      record.PlaneFacts
 	versions   map[string]string
@@ -53,11 +55,12 @@ type Plane struct {
 	closing    sync.Once
 	closeErr   error
 
-	mu        sync.Mutex
-	endpoints map[string]endpoint.Endpoint // by who uses them
-	relays    map[string]*relay.Relay      // by whose they are
-	warnings  []string
-	ended     bool
+	mu         sync.Mutex
+	components []Component                  // as they were started
+	endpoints  map[string]endpoint.Endpoint // by who uses them
+	relays     map[string]*relay.Relay      // by whose they are
+	warnings   []string
+	ended      bool
 }
 
 // Endpoint returns the address and the identity who: Admin, Load, Fleet or
@@ -71,9 +74,9 @@ func (p *Plane) Endpoint(who string) endpoint.Endpoint {
 
 // Components returns what can be scraped and, if windtunnel started it, limited
 // and hurt, as it is now: a restart changes the PID. Of a plane reached by
-// kubeconfig it is the API server alone.
+// kubeconfig it is the API server alone. Programs come last.
 func (p *Plane) Components() []Component {
-	out := slices.Clone(p.components)
+	out := p.list()
 	for i, c := range out {
 		out[i] = c.now()
 	}
@@ -82,12 +85,19 @@ func (p *Plane) Components() []Component {
 
 // Component returns one component by name, as it is now.
 func (p *Plane) Component(name string) (Component, bool) {
-	for _, c := range p.components {
+	for _, c := range p.list() {
 		if c.Name == name {
 			return c.now(), true
 		}
 	}
 	return Component{}, false
+}
+
+// list returns the components as they were started.
+func (p *Plane) list() []Component {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.components)
 }
 
 // Facts says what plane this is, for the manifest.
@@ -127,6 +137,7 @@ func (p *Plane) Close() error {
 
 func (p *Plane) close() error {
 	p.leaveSeats()
+	p.stopPrograms()
 	var clients sync.WaitGroup
 	for _, name := range []string{component.Scheduler, component.ControllerManager} {
 		clients.Go(func() { p.stop(name, graceClients) })
@@ -154,7 +165,7 @@ func (p *Plane) close() error {
 
 // seats are the places of the components that windtunnel has started.
 func (p *Plane) seats() (out []*seat) {
-	for _, c := range p.components {
+	for _, c := range p.list() {
 		if c.seat != nil {
 			out = append(out, c.seat)
 		}
@@ -165,6 +176,9 @@ func (p *Plane) seats() (out []*seat) {
 // leaveSeats sees to it that no restart, not even one that is under way, starts
 // a process from now on.
 func (p *Plane) leaveSeats() {
+	p.mu.Lock()
+	p.ended = true
+	p.mu.Unlock()
 	for _, s := range p.seats() {
 		s.leave()
 	}

@@ -255,7 +255,7 @@ func kubeconfig(t *testing.T, url string) string {
 
 func TestAttach(t *testing.T) {
 	all := map[string]bool{"namespaces": true, "nodes": true, "pods": true}
-	p, err := plane.Attach(t.Context(), kubeconfig(t, server(t, all, 0)))
+	p, err := plane.Attach(t.Context(), kubeconfig(t, server(t, all, 0)), plane.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -326,7 +326,7 @@ func TestAttachThatFailsIsOneClearLine(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := plane.Attach(t.Context(), c.file)
+			_, err := plane.Attach(t.Context(), c.file, plane.Options{})
 			if err == nil {
 				t.Fatal("no error")
 			}

@@ -313,7 +313,7 @@ func checkAttach(t *testing.T, p *plane.Plane) {
 	if err := p.Endpoint(plane.Load).WriteKubeconfig(file); err != nil {
 		t.Fatal(err)
 	}
-	q, err := plane.Attach(t.Context(), file)
+	q, err := plane.Attach(t.Context(), file, plane.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -321,7 +321,7 @@ func checkAttach(t *testing.T, p *plane.Plane) {
 		t.Errorf("%v, versions %v", err, q.Versions())
 	}
 	scheduler := filepath.Join(filepath.Dir(flagValue(t, p, component.Scheduler, "kubeconfig")), "scheduler.conf")
-	if _, err := plane.Attach(t.Context(), scheduler); !errors.Is(err, plane.ErrUnauthorised) || !strings.Contains(err.Error(), "namespaces, nodes, pods") {
+	if _, err := plane.Attach(t.Context(), scheduler, plane.Options{}); !errors.Is(err, plane.ErrUnauthorised) || !strings.Contains(err.Error(), "namespaces, nodes, pods") {
 		t.Errorf("the scheduler's kubeconfig: %v", err)
 	}
 }

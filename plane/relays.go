@@ -140,7 +140,6 @@ func (c client) opened(now time.Time) (*relay.TLS, error) {
 func (p *Plane) closeRelays() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.ended = true
 	var faults []error
 	for _, r := range p.relays {
 		faults = append(faults, r.Close())

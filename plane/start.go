@@ -69,7 +69,10 @@ func Start(ctx context.Context, cfg scenario.Plane, o Options) (*Plane, error) {
 		o.Log.Warn("removed what a killed run had left", "folders", removed, "error", err)
 	}
 	for try := 1; ; try++ {
-		p := &Plane{died: make(chan Death, len(component.Names())), versions: run.versions, log: o.Log, clock: o.Clock, onFault: o.OnFault}
+		p := &Plane{
+			died: make(chan Death, roomForDeaths), versions: run.versions, log: o.Log, clock: o.Clock, onFault: o.OnFault,
+			executable: o.Executable,
+		}
 		err := p.boot(ctx, cfg, run, o)
 		if err == nil {
 			p.facts.Ready = o.Clock.Now().Sub(begin).Seconds()
@@ -94,11 +97,13 @@ func (o Options) complete() (Options, error) {
 	if o.BaseDir, err = filepath.Abs(o.BaseDir); err != nil {
 		return o, fmt.Errorf("start plane: %w", err)
 	}
-	if o.LogDir, err = filepath.Abs(o.LogDir); err != nil {
-		return o, fmt.Errorf("start plane: %w", err)
-	}
-	if err := os.MkdirAll(o.LogDir, 0o700); err != nil {
-		return o, fmt.Errorf("start plane: %w", err)
+	if o.LogDir != "" {
+		if o.LogDir, err = filepath.Abs(o.LogDir); err != nil {
+			return o, fmt.Errorf("start plane: %w", err)
+		}
+		if err := os.MkdirAll(o.LogDir, 0o700); err != nil {
+			return o, fmt.Errorf("start plane: %w", err)
+		}
 	}
 	if o.Executable != "" {
 		if o.Executable, err = filepath.Abs(o.Executable); err != nil {
@@ -179,6 +184,7 @@ func (p *Plane) certify(s *site, o Options) error {
 		return err
 	}
 	p.endpoints = clients.identities(*s)
+	p.identify = a.identifier(s.url(component.APIServer), o.Clock)
 	more, err := a.kubeletIdentities(now)
 	if err != nil {
 		return err
@@ -218,10 +224,13 @@ func (p *Plane) launch(name string, f flight) error {
 	if err != nil {
 		return err
 	}
-	p.components = append(p.components, Component{
+	if err := p.add(Component{
 		Name: name, MetricsURL: f.site.url(name) + "/metrics", Scrape: p.scrapes[name], LogFile: child.LogFile(),
 		CPULimit: own.CPU, MemoryLimit: uint64(own.Memory), seat: s,
-	})
+	}); err != nil {
+		child.Kill()
+		return err
+	}
 	p.facts.Components = append(p.facts.Components, record.ComponentFact{
 		Name: name, Args: flags, Env: environment(own.Env),
 		CPULimit: own.CPU, MemoryLimit: uint64(own.Memory), Limited: child.Limited(),

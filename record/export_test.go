@@ -20,3 +20,10 @@ func (w *Writer) Size() int64 {
 	defer w.mu.Unlock()
 	return w.size + int64(len(w.buf))
 }
+
+// What docs/records.md says of the stream.
+const (
+	StreamHeader = streamHeader
+	FlushBytes   = flushBytes
+	FlushEvery   = flushEvery
+)

@@ -190,13 +190,17 @@ func (s *Stream) decode(block []byte, v Visitor) error {
 		case kindOp:
 			s.Ops = append(s.Ops, Op{c.string(), c.string(), c.string(), c.string(), c.string(), c.string()})
 		case kindObject:
-			s.Objects = append(s.Objects, Object{c.string(), c.string(), c.string(), c.string(), c.string()})
+			s.Objects = append(s.Objects, c.object())
+		case kindLife:
+			o := c.object()
+			o.Life = c.string()
+			s.Objects = append(s.Objects, o)
 		case kindSeries:
 			s.Series = append(s.Series, c.series())
 		case kindCall, kindRetry:
 			s.visitCall(c, kind, v)
-		case kindPhase:
-			s.visitPhase(c, v)
+		case kindPhase, kindPhaseWithin:
+			s.visitPhase(c, kind, v)
 		case kindSampleInt, kindSampleFloat:
 			s.visitSample(c, kind, v)
 		case kindText:
@@ -251,8 +255,15 @@ func (s *Stream) visitCall(c *cursor, kind byte, v Visitor) {
 	}
 }
 
-func (s *Stream) visitPhase(c *cursor, v Visitor) {
+func (c *cursor) object() Object {
+	return Object{Resource: c.string(), Namespace: c.string(), Name: c.string(), UID: c.string(), Group: c.string()}
+}
+
+func (s *Stream) visitPhase(c *cursor, kind byte, v Visitor) {
 	p := Phase{Object: ObjectID(c.uint()), Phase: c.string(), At: c.at()}
+	if kind == kindPhaseWithin {
+		p.Within = time.Duration(min(c.uint(), uint64(Ever)))
+	}
 	if uint64(p.Object) >= uint64(len(s.Objects)) {
 		c.fault("phase of an undefined object")
 	}

@@ -7,6 +7,7 @@
 package record
 
 import (
+	"math"
 	"time"
 
 	"github.com/windtunnel/windtunnel/clock"
@@ -67,15 +68,22 @@ type Object struct {
 	Name      string
 	UID       string
 	Group     string // what the scenario calls the objects that it belongs to; may be empty
+	Life      string // which of the scenario's lives this is; empty for the pods that every run observes
 }
 
 // Phase says that an object was seen to have reached a phase. An object's
 // phases together are its Life.
 type Phase struct {
 	Object ObjectID
-	Phase  string // created, bound, running, ready, deleting, deleted ...
+	Phase  string // created, bound, running, ready, deleting, deleted ...; of declared lives the scenario's own names
 	At     clock.Time
+	// Within is how long before At the phase may have been reached, where the
+	// watch was torn or lagged: 0 nearly always, Ever where nothing bounds it.
+	Within time.Duration
 }
+
+// Ever is the Within of a phase that may have been reached at any time before.
+const Ever = time.Duration(math.MaxInt64)
 
 // Label is one name and value of a series.
 type Label struct{ Name, Value string }
@@ -121,7 +129,8 @@ const (
 	MarkWarning    = "warning"     // Text: a sentence for the report
 	MarkPlaneReady = "plane-ready" // Text: seconds it took, from start to ready
 	MarkFleetReady = "fleet-ready" // Name: "N"; Text: nodes that are schedulable
-	MarkWatchGap   = "watch-gap"   // Name: resource; a watch that was re-listed
+	MarkProfile    = "profile"     // Name: component; profiles of it are taken from now, for some seconds
+	MarkWatchGap   = "watch-gap"   // Name: resource; a watch that was re-listed. Text: "SECONDS s: " since its last event and why; "fleet: " and why
 )
 
 // OpID, ObjectID and SeriesID number what was defined in the stream before,
@@ -143,6 +152,9 @@ const (
 	PhaseDeleting = "deleting" // metadata.deletionTimestamp is set
 	PhaseDeleted  = "deleted"  // the object was removed
 	// PhaseUnknown says that something happened to the object while its watch
-	// was torn: its phases from here on have no true times.
+	// was torn, at most Within before: phases that were reached meanwhile have
+	// a Within too. An object that was not seen being created was created then.
+	// Without a Within (streams of older versions) no phase from here on has a
+	// true time.
 	PhaseUnknown = "unknown"
 )

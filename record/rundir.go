@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -19,6 +20,8 @@ const (
 	SummaryFile  = "summary.txt"
 	JUnitFile    = "junit.xml"
 	ReportFile   = "report.html"
+	PilotFile    = "pilot.json"  // which process flies the run; it is there only while one does, or when it was killed
+	StatusFile   = "status.json" // where the run stands; it is there as long as the other
 	LogFolder    = "logs"
 )
 
@@ -102,7 +105,9 @@ type Manifest struct {
 	Versions   map[string]string `json:"versions"` // windtunnel, go, kubernetes, etcd as linked or as reported
 	Machine    Machine           `json:"machine"`
 	Plane      PlaneFacts        `json:"plane"`
+	Subjects   []SubjectFact     `json:"subjects,omitempty"`
 	Fleet      FleetFacts        `json:"fleet"`
+	Gate       *GateFacts        `json:"gate,omitempty"` // nil: the run did not get that far
 	Warnings   []string          `json:"warnings,omitempty"`
 }
 
@@ -135,6 +140,22 @@ type ComponentFact struct {
 	CPULimit    float64  `json:"cpu_limit,omitempty"`    // cores; 0 = none
 	MemoryLimit uint64   `json:"memory_limit,omitempty"` // bytes; 0 = none
 	Limited     bool     `json:"limited"`                // the limits above are in force
+}
+
+// SubjectFact is a program that was tested on the plane, as it was started.
+type SubjectFact struct {
+	ComponentFact
+	Command string `json:"command"`           // the executable; empty: whoever started windtunnel, such as a test
+	Version string `json:"version,omitempty"` // as it prints it or as it was built; empty: it says none
+}
+
+// Processes are the components of the plane and the subjects.
+func (m Manifest) Processes() []ComponentFact {
+	out := slices.Clone(m.Plane.Components)
+	for _, s := range m.Subjects {
+		out = append(out, s.ComponentFact)
+	}
+	return out
 }
 
 // FleetFacts says what fleet was simulated.

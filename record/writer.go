@@ -39,6 +39,8 @@ const (
 	kindSeriesRef
 	kindFamily
 	kindScrape
+	kindLife        // an object of a declared life, which is named behind it
+	kindPhaseWithin // a phase with its Within behind it
 )
 
 var crcTable = crc32.MakeTable(crc32.Castagnoli)
@@ -213,9 +215,16 @@ func (w *Writer) Object(o Object) ObjectID {
 	defer w.mu.Unlock()
 	id := w.nextID
 	w.nextID++
-	w.buf = append(w.buf, kindObject)
+	kind := kindObject
+	if o.Life != "" {
+		kind = kindLife
+	}
+	w.buf = append(w.buf, kind)
 	for _, s := range []string{o.Resource, o.Namespace, o.Name, o.UID, o.Group} {
 		w.string(s)
+	}
+	if o.Life != "" {
+		w.string(o.Life)
 	}
 	w.full()
 	return id
@@ -262,10 +271,17 @@ func (w *Writer) Call(c Call) {
 func (w *Writer) Phase(p Phase) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.buf = append(w.buf, kindPhase)
+	kind := kindPhase
+	if p.Within != 0 {
+		kind = kindPhaseWithin
+	}
+	w.buf = append(w.buf, kind)
 	w.uint(uint64(p.Object))
 	w.string(p.Phase)
 	w.at(p.At)
+	if p.Within != 0 {
+		w.uint(uint64(p.Within))
+	}
 	w.full()
 }
 

@@ -71,6 +71,7 @@ func dark(on bool) chromedp.Action[chromedp.Void] {
 
 // witness notes what a page should not do.
 type witness struct {
+	server string // that it may ask; empty: none
 	mu     sync.Mutex
 	faults []string
 }
@@ -88,7 +89,7 @@ func (w *witness) see(ev any) {
 			w.faults = append(w.faults, fmt.Sprintf("log: %s", e.Entry.Text))
 		}
 	case *network.EventRequestWillBeSent:
-		if url := e.Request.URL; !strings.HasPrefix(url, "data:") && !strings.HasSuffix(url, ".html") {
+		if url := e.Request.URL; !strings.HasPrefix(url, "data:") && !strings.HasSuffix(url, ".html") && (w.server == "" || !strings.HasPrefix(url, w.server)) {
 			w.faults = append(w.faults, "request: "+url)
 		}
 	}
@@ -106,14 +107,18 @@ func (w *witness) check(t *testing.T, page string) {
 }
 
 // open writes a report and opens it as from a disk.
-func open(ctx context.Context, t *testing.T, r *report.Report) string {
+func open(ctx context.Context, t *testing.T, r *report.Report) {
+	t.Helper()
+	openText(ctx, t, html(t, r))
+}
+
+func openText(ctx context.Context, t *testing.T, page string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "report.html")
-	if err := os.WriteFile(path, []byte(html(t, r)), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(page), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	do(ctx, t, chromedp.Navigate("file://"+path))
-	return path
 }
 
 // patience is how long a step in the browser may take on a busy machine.
@@ -156,13 +161,13 @@ func TestPageInABrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	do(ctx, t, dark(false), chromedp.EmulateViewport(1280, 900))
-	open(ctx, t, build(t, reporttest.Shape{}, false))
+	open(ctx, t, build(t, reporttest.Shape{Faults: true, Gave: true}, false))
 	for _, part := range []struct {
 		name  string
 		check func(context.Context, *testing.T)
 	}{
-		{"charts", checkCharts}, {"theme", checkTheme}, {"zoom", checkZoom}, {"keys", checkKeys},
-		{"sort", checkSort}, {"heat", checkHeat}, {"print", checkPrint},
+		{"first screen", checkFirstScreen}, {"charts", checkCharts}, {"faults", checkFaults}, {"theme", checkTheme}, {"zoom", checkZoom}, {"keys", checkKeys},
+		{"sort", checkSort}, {"heat", checkHeat}, {"print", checkPrint}, {"paper", checkPaper},
 	} {
 		t.Run(part.name, func(t *testing.T) {
 			part.check(ctx, t)
@@ -170,11 +175,28 @@ func TestPageInABrowser(t *testing.T) {
 		})
 	}
 	t.Run("other runs", func(t *testing.T) { checkOthers(ctx, t, w) })
+	t.Run("comparison", func(t *testing.T) { checkComparison(ctx, t, w) })
+}
+
+// checkComparison opens a page of three arms.
+func checkComparison(ctx context.Context, t *testing.T, w *witness) {
+	do(ctx, t, chromedp.EmulateViewport(1280, 900))
+	openText(ctx, t, written(t, compared(t, 3, 4, reporttest.Shape{Pods: 300, Faults: true})))
+	if n := value[int](ctx, t, painted); n < 20 {
+		t.Errorf("%d charts are painted, want 20 and more", n)
+	}
+	if s := value[[]string](ctx, t, `[...document.querySelectorAll("#chart-cpu-kube-scheduler .key span")].map(e => e.textContent)`); strings.Join(s, " ") != "A B C" {
+		t.Errorf("the lines of a chart are %q", s)
+	}
+	if n := value[int](ctx, t, `new Set([...document.querySelectorAll(".ridge")].map(e => e.getAttribute("class"))).size`); n != 3 {
+		t.Errorf("distributions have %d colours, want one for each arm", n)
+	}
+	w.check(t, "comparison")
 }
 
 func checkCharts(ctx context.Context, t *testing.T) {
-	if n := value[int](ctx, t, painted); n != 7 {
-		t.Errorf("%d charts over time are painted, want 7", n)
+	if n := value[int](ctx, t, painted); n != 10 {
+		t.Errorf("%d charts over time are painted, want 10", n)
 	}
 	if n := value[int](ctx, t, `document.querySelectorAll(".ridge .area").length`); n != 8 {
 		t.Errorf("%d distributions are drawn, want 8", n)
@@ -195,9 +217,47 @@ func checkCharts(ctx context.Context, t *testing.T) {
 	}
 }
 
+// checkFirstScreen looks whether what a reader asks first is there without
+// scrolling: the verdict, the worst objectives, what gave way, and trust.
+func checkFirstScreen(ctx context.Context, t *testing.T) {
+	for _, what := range []string{"h1", "#objectives tbody tr:first-child", "#gave-way li:first-child", "#trust h2"} {
+		if bottom := value[float64](ctx, t, `document.querySelector("`+what+`").getBoundingClientRect().bottom`); bottom > 900 {
+			t.Errorf("%s ends at %v pixels of a window of 900", what, bottom)
+		}
+	}
+	if s := value[string](ctx, t, `document.querySelector("h1").textContent`); !strings.HasPrefix(s, "3 of 54 objectives are missed") {
+		t.Errorf("the verdict is %q", s)
+	}
+}
+
+// checkFaults looks for the faults in the strip and across a chart.
+func checkFaults(ctx context.Context, t *testing.T) {
+	if s := value[[]string](ctx, t, `[...document.querySelectorAll(".mark.fault")].map(m => m.getAttribute("aria-label"))`); len(s) != 2 || s[0] != "kube-scheduler: kill" {
+		t.Errorf("faults in the strip: %q", s)
+	}
+	// Where the fault stands, the chart has a column of its colour.
+	const columns = `(() => {
+		const c = document.querySelector("#chart-memory .plot canvas"), x = c.getContext("2d"), d = x.getImageData(0, 0, c.width, c.height).data;
+		const probe = document.createElement("canvas").getContext("2d");
+		probe.fillStyle = getComputedStyle(document.documentElement).getPropertyValue("--fault").trim();
+		probe.fillRect(0, 0, 1, 1);
+		const [r, g, b] = probe.getImageData(0, 0, 1, 1).data;
+		let n = 0;
+		for (let i = 0; i < c.width; i++) {
+			let hits = 0;
+			for (let j = 0; j < c.height; j++) { const k = 4 * (j * c.width + i); if (d[k] === r && d[k + 1] === g && d[k + 2] === b) hits++; }
+			if (hits > c.height / 2) n++;
+		}
+		return n;
+	})()`
+	if n := value[int](ctx, t, columns); n < 2 {
+		t.Errorf("%d columns of the chart of memory have the colour of faults, want 2", n)
+	}
+}
+
 func checkTheme(ctx context.Context, t *testing.T) {
 	const ground = `getComputedStyle(document.body).backgroundColor`
-	const ink = `(c => c.getContext("2d").getImageData(0, 0, c.width, c.height).data.join())(document.querySelector("#chart-cpu canvas"))`
+	const ink = `(c => c.getContext("2d").getImageData(0, 0, c.width, c.height).data.join())(document.querySelector("#chart-cpu .plot canvas"))`
 	light, drawn := value[string](ctx, t, ground), value[string](ctx, t, ink)
 	do(ctx, t, chromedp.Click(chromedp.CSS("#theme")), chromedp.Sleep(100*time.Millisecond))
 	if value[string](ctx, t, ground) == light || value[string](ctx, t, ink) == drawn {
@@ -277,6 +337,35 @@ func checkPrint(ctx context.Context, t *testing.T) {
 	if n := value[int](ctx, t, folded); n != before {
 		t.Errorf("%d parts are folded after printing, %d were", n, before)
 	}
+}
+
+// checkPaper looks at the page as a printer gets it from a dark screen.
+func checkPaper(ctx context.Context, t *testing.T) {
+	media := func(name, scheme string) chromedp.Action[chromedp.Void] {
+		return chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+			_, err := cdp.Call(ctx, target, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+				Media: name, Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+			})
+			return err
+		})
+	}
+	do(ctx, t, media("print", "dark"), chromedp.Evaluate[chromedp.Void](`dispatchEvent(new Event("beforeprint"))`))
+	for expression, want := range map[string]string{
+		`getComputedStyle(document.body).backgroundColor`:                                         "rgb(255, 255, 255)",
+		`getComputedStyle(document.querySelector("#theme")).display`:                              "none",
+		`getComputedStyle(document.querySelector(".timeline")).position`:                          "static",
+		`getComputedStyle(document.querySelector(".front")).display`:                              "block",
+		`getComputedStyle(document.querySelector("figure.time")).breakInside`:                     "avoid",
+		`String(document.querySelector("#chart-cpu .plot canvas").getBoundingClientRect().width)`: "690",
+	} {
+		if got := value[string](ctx, t, expression); got != want {
+			t.Errorf("on paper %s is %q, want %q", expression, got, want)
+		}
+	}
+	if luma := value[float64](ctx, t, `(([r, g, b]) => (r + g + b) / 3)(getComputedStyle(document.body).color.match(/\d+/g).map(Number))`); luma > 80 {
+		t.Errorf("ink is as light as %v of 255 on paper", luma)
+	}
+	do(ctx, t, chromedp.Evaluate[chromedp.Void](`dispatchEvent(new Event("afterprint"))`), media("", "light"))
 }
 
 // checkOthers opens runs that are not as a run should be.

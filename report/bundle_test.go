@@ -23,13 +23,8 @@ func TestBundleIsBuiltFromItsSource(t *testing.T) {
 	}
 	dir := t.TempDir()
 	copySource(t, "../web", dir)
-	for _, args := range [][]string{{"ci", "--no-audit", "--no-fund"}, {"run", "build", "--", "--outDir", filepath.Join(dir, "out")}} {
-		cmd := exec.Command(npm, args...)
-		cmd.Dir = dir
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("npm %v: %v\n%s", args, err, out)
-		}
-	}
+	run(t, dir, npm, "ci", "--no-audit", "--no-fund")
+	run(t, dir, npm, "run", "build", "--", "--outDir", filepath.Join(dir, "out"))
 	for _, name := range []string{"report.js", "report.css"} {
 		built, err := os.ReadFile(filepath.Join(dir, "out", name))
 		if err != nil {
@@ -42,6 +37,15 @@ func TestBundleIsBuiltFromItsSource(t *testing.T) {
 		if !bytes.Equal(built, committed) {
 			t.Errorf("report/bundle/%s is not what web/ builds: run npm ci and npm run build in web/ and commit it", name)
 		}
+	}
+}
+
+func run(t *testing.T, dir, name string, args ...string) {
+	t.Helper()
+	cmd := exec.Command(name, args...)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s %v: %v\n%s", name, args, err, out)
 	}
 }
 

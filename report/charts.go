@@ -12,13 +12,15 @@ import (
 // it are in the table only.
 const heatCells = 120_000
 
-// charts is the page's embedded data. Times are seconds since the run clock's zero.
-type charts struct {
+// Data is what the charts of a page are drawn from. Times are seconds since the
+// run clock's zero; in a comparison they count from each run's begin.
+type Data struct {
 	From    Num         `json:"from"`
 	To      Num         `json:"to"`
 	Steps   []chartStep `json:"steps"`
 	Marks   []chartMark `json:"marks"`
 	Time    []TimeChart `json:"time"`
+	Arms    []string    `json:"arms,omitempty"` // of a comparison: the lines of each chart, in this order
 	Startup []Spread    `json:"startup"`
 	Bound   Num         `json:"startupBound"` // of the objective on pod startup, seconds; null without one
 	Heat    heatChart   `json:"heat"`
@@ -63,8 +65,8 @@ type heatMap struct {
 }
 
 // charts arranges the records for drawing.
-func (t *tally) charts(r *Report) charts {
-	c := charts{
+func (t *tally) charts(r *Report) Data {
+	c := Data{
 		From: Num(t.span.from.Seconds()), To: Num(t.span.to.Seconds()),
 		Startup: r.Startup, Bound: startupBound(r.Objectives),
 		Buckets: buckets{leastBucket, bucketsPerDecade},
@@ -78,9 +80,9 @@ func (t *tally) charts(r *Report) charts {
 			c.Marks = append(c.Marks, chartMark{Num(m.At.Seconds()), m.Kind, m.Name, m.Text})
 		}
 	}
-	c.Time = append(c.Time, t.podCharts()...)
-	c.Time = append(c.Time, t.loadCharts()...)
-	c.Time = append(c.Time, t.usageCharts(r.Components)...)
+	for _, charts := range [][]TimeChart{t.loadCharts(), t.podCharts(), t.startupChart(), t.queueCharts(), t.usageCharts(r)} {
+		c.Time = append(c.Time, charts...)
+	}
 	return c
 }
 
@@ -108,8 +110,8 @@ func (t *tally) loadCharts() []TimeChart {
 		lines = append(lines, namedValues{"failed or unanswered", bad})
 	}
 	return []TimeChart{
-		drawn(g, TimeChart{ID: "load", Title: "Offered and achieved load", Unit: "calls/s"}, lines),
-		drawn(t.base, TimeChart{ID: "open", Title: "Calls due and not yet answered, on average", Unit: "calls"},
+		drawn(g, TimeChart{ID: "load", Title: "Offered and achieved load", Unit: "calls/s", Shape: shapeRate}, lines),
+		drawn(t.base, TimeChart{ID: "open", Title: "Calls due and not yet answered, on average", Unit: "calls", Shape: shapeLevel},
 			[]namedValues{{"waiting", t.calls.open.values()}}),
 	}
 }
@@ -121,7 +123,7 @@ func (t *tally) requestedRate(g grid) []float64 {
 		if s.Rate <= 0 || s.Calls == 0 {
 			continue
 		}
-		from := s.firstDue.Sub(t.span.from).Seconds() / g.width.Seconds()
+		from := s.firstDue.Sub(t.base.from).Seconds() / g.width.Seconds()
 		to := from + float64(s.Requested)/s.Rate/g.width.Seconds()
 		for i := int(from); i < min(g.n, int(math.Ceil(to))); i++ {
 			covered := min(to, float64(i+1)) - max(from, float64(i))

@@ -87,14 +87,32 @@ type Line struct {
 	Limit Num    `json:"limit"` // NaN (null) when there is none
 }
 
+// How a chart's values stand in their bins.
+const (
+	shapeSample = ""      // measured now and then: in the middle
+	shapeLevel  = "level" // how many there are at the bin's end
+	shapeRate   = "rate"  // per second over the whole bin
+	shapeHold   = "hold"  // as it was told last
+	shapeStack  = "stack" // means on top of each other, below the greatest
+)
+
 // TimeChart is a set of lines over one grid.
 type TimeChart struct {
 	ID    string `json:"id"`
 	Title string `json:"title"`
 	Unit  string `json:"unit"`
-	From  Num    `json:"from"`  // seconds since the run clock's zero
+	Note  string `json:"note,omitempty"`
+	Shape string `json:"shape,omitempty"`
+	From  Num    `json:"from"`  // seconds since the run clock's zero; in a comparison since the run's begin
 	Width Num    `json:"width"` // seconds
 	Lines []Line `json:"lines"`
+	Bound *Bound `json:"bound,omitempty"` // of all lines together
+}
+
+// Bound is a level that a chart is held against.
+type Bound struct {
+	Name string `json:"name"`
+	At   Num    `json:"at"`
 }
 
 func newTimeChart(g grid, id, title, unit string) TimeChart {

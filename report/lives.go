@@ -32,6 +32,13 @@ type lives struct {
 	all    []life
 	groups map[string]int32
 	names  []string // of groups, in the order of their first pod
+	within map[vague]time.Duration
+}
+
+// vague is a phase that may have been reached before its time: nobody looked.
+type vague struct {
+	life  int32
+	phase int
 }
 
 type life struct {
@@ -39,7 +46,7 @@ type life struct {
 	at    [phases]clock.Time
 }
 
-func newLives() *lives { return &lives{groups: map[string]int32{}} }
+func newLives() *lives { return &lives{groups: map[string]int32{}, within: map[vague]time.Duration{}} }
 
 func (l *lives) count() int { return len(l.all) }
 
@@ -48,17 +55,20 @@ func (l *lives) visit(s *record.Stream, p record.Phase) {
 		l.index = append(l.index, l.add(s.Objects[len(l.index)]))
 	}
 	i, phase := l.index[p.Object], phaseNumber(p.Phase)
-	if i < 0 || phase < 0 {
-		return
+	if i < 0 || phase < 0 || phase == unknown && p.Within > 0 {
+		return // the phases that were reached meanwhile say so themselves
 	}
 	// A watch that was re-listed tells a phase again: the first time counts.
 	if at := &l.all[i].at[phase]; *at == never {
 		*at = p.At
+		if p.Within > 0 {
+			l.within[vague{i, phase}] = p.Within
+		}
 	}
 }
 
 func (l *lives) add(o record.Object) int32 {
-	if o.Resource != "pods" {
+	if o.Resource != "pods" || o.Life != "" { // what a scenario declared is observed besides
 		return -1
 	}
 	g, ok := l.groups[o.Group]
@@ -102,8 +112,14 @@ func (t *tally) spreads() []Spread {
 	var out []Spread
 	for _, s := range stretches() {
 		durations := make([]stats.Durations, len(l.names))
-		for _, v := range l.all {
-			if from := v.at[s.from]; from != never && from >= t.begin {
+		for i, v := range l.all {
+			from := v.at[s.from]
+			switch {
+			case from == never || from < t.begin:
+			case l.unsure(int32(i), s):
+				lo, hi := l.between(int32(i), s)
+				durations[v.group].AddBetween(lo, hi)
+			default:
 				v.measure(&durations[v.group], s, t.end)
 			}
 		}
@@ -118,6 +134,22 @@ func (t *tally) spreads() []Spread {
 		})
 	}
 	return out
+}
+
+// unsure says whether a stretch that was seen to end has an end that may have
+// been reached before its time.
+func (l *lives) unsure(i int32, s stretch) bool {
+	return len(l.within) > 0 && l.all[i].at[s.to] != never && (l.within[vague{i, s.from}] > 0 || l.within[vague{i, s.to}] > 0)
+}
+
+// between bounds how long such a stretch took.
+func (l *lives) between(i int32, s stretch) (lo, hi time.Duration) {
+	took := max(l.all[i].at[s.to].Sub(l.all[i].at[s.from]), 0)
+	before, after := l.within[vague{i, s.from}], l.within[vague{i, s.to}]
+	if hi = took + before; before == record.Ever {
+		hi = stats.Forever
+	}
+	return max(took-after, 0), hi
 }
 
 // measure adds how long the life was in a stretch. One that was not seen to end
@@ -169,8 +201,8 @@ func (t *tally) podCharts() []TimeChart {
 		window, pace[i].values = perSecond(g, pace[i].values, time.Second)
 	}
 	return []TimeChart{
-		drawn(g, TimeChart{ID: "pods", Title: "Pods", Unit: "pods"}, number),
-		drawn(window, TimeChart{ID: "pod-rate", Title: "Pods per second", Unit: "pods/s"}, pace),
+		drawn(g, TimeChart{ID: "pods", Title: "Pods", Unit: "pods", Shape: shapeLevel}, number),
+		drawn(window, TimeChart{ID: "pod-rate", Title: "Pods per second", Unit: "pods/s", Shape: shapeRate}, pace),
 	}
 }
 

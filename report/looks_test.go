@@ -3,6 +3,8 @@ package report_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/record"
 	"github.com/windtunnel/windtunnel/report"
+	"github.com/windtunnel/windtunnel/report/reporttest"
 	"github.com/windtunnel/windtunnel/slo"
 )
 
@@ -25,12 +28,20 @@ func TestLooks(t *testing.T) {
 	}
 	ctx := browser(t)
 	if run := os.Getenv("WINDTUNNEL_RUN"); run != "" {
-		pictures(ctx, t, filepath.Join(dir, "run"), load(t, run))
+		pictures(ctx, t, filepath.Join(dir, filepath.Base(run)), html(t, load(t, run)))
 		return
 	}
 	for name, c := range shapes() {
-		pictures(ctx, t, filepath.Join(dir, name), build(t, c.Shape, c.Pass))
+		c.Shape.Gave, c.Shape.Faults = !c.Pass, !c.Pass
+		r := build(t, c.Shape, c.Pass)
+		pictures(ctx, t, filepath.Join(dir, name), html(t, r))
+		if err := os.WriteFile(filepath.Join(dir, name+".txt"), []byte(summary(t, r, 80)), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
+	livePictures(ctx, t, filepath.Join(dir, "live"))
+	pictures(ctx, t, filepath.Join(dir, "comparison"), written(t, compared(t, 2, 5, reporttest.Shape{})))
+	pictures(ctx, t, filepath.Join(dir, "three"), written(t, compared(t, 3, 4, reporttest.Shape{})))
 }
 
 func load(t *testing.T, path string) *report.Report {
@@ -56,16 +67,14 @@ func load(t *testing.T, path string) *report.Report {
 
 // pictures writes a page with pictures of it at two widths, light and dark, of
 // what is seen first, and on paper; names begin with prefix.
-func pictures(ctx context.Context, t *testing.T, prefix string, r *report.Report) {
+func pictures(ctx context.Context, t *testing.T, prefix, page string) {
 	t.Helper()
-	page := html(t, r)
 	write := func(suffix string, content []byte) {
 		if err := os.WriteFile(prefix+suffix, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	write(".html", []byte(page))
-	write(".txt", []byte(summary(t, r, 80)))
 	for suffix, c := range map[string]struct {
 		width int64
 		dark  bool
@@ -87,4 +96,25 @@ func pictures(ctx context.Context, t *testing.T, prefix string, r *report.Report
 		t.Fatal(err)
 	}
 	write(".pdf", sheet)
+}
+
+// livePictures takes pictures of the list of runs and of a run under way.
+func livePictures(ctx context.Context, t *testing.T, prefix string) {
+	t.Helper()
+	p := page(t, reporttest.Shape{Pods: 800, Torn: true}, true)
+	server := httptest.NewServer(newStage(t, p, p, p).mux)
+	defer func() { server.CloseClientConnections(); server.Close() }()
+	for _, width := range []int64{1280, 480} {
+		for name, place := range map[string]string{"list": "", "run": "run/density%2Fnow"} {
+			do(ctx, t, dark(false), chromedp.EmulateViewport(width, 900), chromedp.Navigate("about:blank"), chromedp.Navigate(server.URL+"/#/"+place), chromedp.Sleep(500*time.Millisecond))
+			shot, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(fmt.Sprintf("%s-%s-%d.png", prefix, name, width), shot, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	do(ctx, t, chromedp.Navigate("about:blank"))
 }

@@ -179,10 +179,17 @@ func (o Objective) UsedText() string {
 	}
 }
 
+// Sentence is the verdict of a judgement for someone who reads nothing else.
+func Sentence(j slo.Judgement) string {
+	return (&Report{Judgement: j, Objectives: rankObjectives(j.Objectives)}).Sentence()
+}
+
 // Sentence is the verdict for someone who reads nothing else.
 func (r *Report) Sentence() string {
 	n, failed, unknown := len(r.Objectives), r.count(slo.Fail), r.count(slo.Unknown)
 	switch {
+	case r.Live:
+		return r.soFar()
 	case r.Judgement.Verdict == slo.Unknown && len(r.Judgement.Reasons) > 0:
 		first, _ := cutSentence(r.Judgement.Reasons[0])
 		return sentence("No verdict: " + first)
@@ -203,6 +210,23 @@ func (r *Report) Sentence() string {
 	default:
 		return fmt.Sprintf("%s of %s objectives are missed; the worst: %s.", unit.Number(float64(failed)), unit.Number(float64(n)), r.worst("instead of"))
 	}
+}
+
+// soFar says where a run is that has not ended.
+func (r *Report) soFar() string {
+	out := "Under way for " + unit.Seconds(math.Round(r.Duration)) + after(", in step ", r.step)
+	if r.Pods > 0 {
+		out += ": " + things(r.Pods, "pod", "pods") + " so far"
+	}
+	return out + "."
+}
+
+// things counts: "1 pod", "3,000 pods".
+func things(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return unit.Number(float64(n)) + " " + many
 }
 
 // cutSentence splits a text behind its first sentence.

@@ -1,8 +1,8 @@
 package report
 
 import (
+	"encoding/json"
 	"fmt"
-	"html/template"
 	"maps"
 	"math"
 	"slices"
@@ -16,17 +16,13 @@ import (
 // Objectives that are shown at once; the rest is folded away, since passed
 // objectives far from their bounds are what nobody asks for first.
 const (
-	shownObjectives = 8
+	shownObjectives = 6
 	foldedFew       = 4 // fewer than this are not worth folding
 )
 
-// page is what the template is filled from: text that is ready to be shown.
-type page struct {
-	Policy string
-	Style  template.CSS
-	Script template.JS
-	Data   template.JS
-
+// view is what the template of a run is filled from: text that is ready to be
+// shown.
+type view struct {
 	*Report
 	Verdict    slo.Verdict
 	Word       string // the verdict as people say it
@@ -49,6 +45,12 @@ type page struct {
 	Plane      []pair
 	Processes  []process
 	Repeat     string
+	Whole      string // the manifest as JSON
+	Gave       []Cause
+	GaveMore   []Cause
+	Parts      []string
+	Breakdown  []breakdownRows
+	Faults     []pair
 }
 
 type pair struct{ Name, Text string }
@@ -58,28 +60,40 @@ type finding struct {
 	Glyph, Word string
 }
 
-func (r *Report) page() (*page, error) {
+func (r *Report) view() (*view, error) {
 	m, j := r.Manifest, r.Judgement
-	p := &page{
+	whole, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("encode manifest: %w", err)
+	}
+	p := &view{
 		Report: r, Verdict: j.Verdict, Word: verdictWord(j.Verdict), Glyph: glyph(j.Verdict),
 		Lead: r.Sentence(), Reasons: r.reasons(), Facts: r.facts(),
 		StepRows: r.stepRows(), SpreadRows: r.spreadRows(), CallGroups: r.callGroups(), Usage: r.usageRows(),
 		Figures: r.figureRows(), Measures: measureRows(j.Measures),
 		Versions: sortedPairs(m.Versions), Parameters: parameterRows(m.Parameters), Machine: machineRows(m.Machine),
-		Plane: planeRows(m), Processes: processes(m.Plane.Components), Repeat: commandLine(m.Command),
+		Plane: planeRows(m), Processes: processes(m.Processes()), Repeat: commandLine(m.Command),
+		Whole: string(whole), Faults: r.faults(),
 	}
+	if r.Live {
+		p.Word, p.Glyph = "Under way", "▸"
+	}
+	p.Gave, p.GaveMore = r.causes()
+	p.Parts, p.Breakdown = r.breakdownRows()
 	p.Top, p.Rest = fold(r.Objectives)
 	p.RestText = restText(r.Objectives[len(p.Top):])
 	p.Facts = append(p.Facts, pair{"Trust", r.trustInShort()})
-	for _, f := range r.Trust {
+	for _, f := range worstTrust(r.Trust) {
 		p.Findings = append(p.Findings, finding{f, map[Level]string{Fine: "✓", Note: "i", Bad: "!"}[f.Level],
 			map[Level]string{Fine: "fine", Note: "note", Bad: "doubtful"}[f.Level]})
 	}
-	data, err := r.data()
-	if err != nil {
-		return nil, err
-	}
-	return p, p.assets(data)
+	return p, nil
+}
+
+// worstTrust puts what casts doubt first.
+func worstTrust(all []Finding) []Finding {
+	weight := func(f Finding) int { return slices.Index([]Level{Bad, Note, Fine}, f.Level) }
+	return slices.SortedStableFunc(slices.Values(all), func(a, b Finding) int { return weight(a) - weight(b) })
 }
 
 func verdictWord(v slo.Verdict) string {
@@ -104,18 +118,6 @@ func glyph(v slo.Verdict) string {
 		return "?"
 	}
 }
-
-// Title is the page's title.
-func (p *page) Title() string { return p.Word + " – " + p.Manifest.Scenario + " – windtunnel" }
-
-// Started is the wall time of the run's begin, for people.
-func (p *page) Started() string { return p.Manifest.Started.UTC().Format("2 January 2006, 15:04 UTC") }
-
-// StartedISO is the same for machines.
-func (p *page) StartedISO() string { return p.Manifest.Started.UTC().Format("2006-01-02T15:04:05Z") }
-
-// Took is how long the run took.
-func (p *page) Took() string { return unit.Seconds(math.Round(p.Duration*10) / 10) }
 
 // reasons are what neither the first sentence nor the objectives' rows say.
 func (r *Report) reasons() []string {
@@ -220,7 +222,7 @@ func newObjectiveRow(o Objective) objectiveRow {
 	row := objectiveRow{
 		Verdict: o.Verdict, Glyph: glyph(o.Verdict), Word: verdictWord(o.Verdict), Head: o.Head(), About: o.About(),
 		Value: o.ValueText(), Bound: o.BoundText(), Used: o.UsedText(), Interval: o.IntervalText(),
-		Size: unit.Number(float64(o.Samples)), Bar: newBar(o),
+		Size: things(o.Samples, "sample", "samples"), Bar: newBar(o),
 	}
 	for _, w := range o.Warnings {
 		row.Warnings = append(row.Warnings, sentence(w))

@@ -8,9 +8,10 @@
 package report
 
 import (
-	"encoding/json"
 	"fmt"
+	"slices"
 
+	"github.com/windtunnel/windtunnel/clock"
 	"github.com/windtunnel/windtunnel/record"
 	"github.com/windtunnel/windtunnel/scenario"
 	"github.com/windtunnel/windtunnel/slo"
@@ -27,11 +28,16 @@ type Report struct {
 	Calls      []CallRow
 	Components []ComponentRow
 	Published  []Published
+	Causes     []Cause // what gave way, first of all what did so first; empty without a diagnosis
+	Breakdown  []Breakdown
 	Warnings   []string // of the run and its manifest, without repetition
 	Scenario   string   // text of scenario.yaml, empty when it is missing
 	Duration   float64  // seconds from the first record to the last
 	Pods       int      // pods that were seen
-	charts     charts
+	Live       bool     // the run is under way
+	step       string   // that it is in
+	begin      clock.Time
+	charts     Data
 }
 
 // Build reads the records of dir and arranges them. The manifest is dir's own;
@@ -41,6 +47,11 @@ func Build(dir record.Dir, m record.Manifest, j slo.Judgement) (*Report, error) 
 	if err != nil {
 		return nil, fmt.Errorf("build report: %w", err)
 	}
+	return t.report(dir, m, j)
+}
+
+// report arranges what was read of the records of dir.
+func (t *tally) report(dir record.Dir, m record.Manifest, j slo.Judgement) (*Report, error) {
 	text, err := readScenario(dir)
 	if err != nil {
 		return nil, fmt.Errorf("build report: %w", err)
@@ -50,6 +61,10 @@ func Build(dir record.Dir, m record.Manifest, j slo.Judgement) (*Report, error) 
 	if err != nil {
 		warnings = append(warnings, sentence("The published figures are left out: "+err.Error()))
 	}
+	causes, err := readDiagnosis(dir)
+	if err != nil {
+		warnings = append(warnings, sentence("What gave way first is left out: "+err.Error()))
+	}
 	r := &Report{
 		Manifest:   m,
 		Judgement:  j,
@@ -57,16 +72,33 @@ func Build(dir record.Dir, m record.Manifest, j slo.Judgement) (*Report, error) 
 		Steps:      t.steps,
 		Startup:    t.spreads(),
 		Calls:      t.callRows(),
-		Components: t.componentRows(m.Plane.Components),
+		Components: t.componentRows(m.Processes()),
 		Published:  besideMeasured(published, j.Measures),
+		Causes:     causes,
+		Breakdown:  t.breakdowns(),
 		Warnings:   warnings,
 		Scenario:   text,
 		Duration:   t.span.seconds(),
 		Pods:       t.lives.count(),
+		begin:      t.begin,
 	}
-	r.Trust = t.trust(m, j)
+	r.Trust = slices.Concat(t.trust(m, j), cleanStart(m.Gate), t.gates(text))
 	r.charts = t.charts(r)
+	if n := len(r.Steps); n > 0 && !r.Steps[n-1].Ended {
+		r.step = r.Steps[n-1].Name
+	}
 	return r, nil
+}
+
+// UnderWay makes it the report of a run that has not ended yet: an absent end
+// is no fault of it, and it has no verdict.
+func (r *Report) UnderWay() {
+	r.Live = true
+	for i, f := range r.Trust {
+		if f.Name == recordsFinding {
+			r.Trust[i] = Finding{Note, recordsFinding, "Still being written: every figure is of what there is so far."}
+		}
+	}
 }
 
 // Published is a published figure beside the one that was measured.
@@ -85,14 +117,4 @@ func besideMeasured(figures []scenario.Published, measures map[string]slo.Measur
 		out = append(out, p)
 	}
 	return out
-}
-
-// data is the page's embedded JSON. Characters that could end its script
-// element are escaped by json.Marshal.
-func (r *Report) data() ([]byte, error) {
-	out, err := json.Marshal(r.charts)
-	if err != nil {
-		return nil, fmt.Errorf("encode chart data: %w", err)
-	}
-	return out, nil
 }

@@ -3,6 +3,7 @@ package report_test
 import (
 	"bytes"
 	"flag"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -125,7 +126,8 @@ func TestGreatRunIsSmall(t *testing.T) {
 	if testing.Short() {
 		t.Skip("100,000 pods take some seconds")
 	}
-	r := build(t, reporttest.Shape{Nodes: 5000, Pods: 100_000, Asked: 180, Rate: 200}, true)
+	const spike = 54_321
+	r := build(t, reporttest.Shape{Nodes: 5000, Pods: 100_000, Asked: 180, Rate: 200, Spike: spike, Slow: 9, Gave: true, Faults: true}, true)
 	page := html(t, r)
 	if len(page) > 3_000_000 {
 		t.Errorf("report.html of 100,000 pods has %d bytes, at most 3 MB are promised", len(page))
@@ -133,12 +135,63 @@ func TestGreatRunIsSmall(t *testing.T) {
 	if r.Pods != 100_150 {
 		t.Errorf("%d pods in the report", r.Pods)
 	}
+	p, err := r.Page()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// One scrape in a run of half an hour, one second of CPU, one slow pod.
+	for _, c := range []struct {
+		chart, line string
+		want        float64
+	}{
+		{"queues", "deployment", spike},
+		{"cpu", "kube-apiserver", highest(r, func(c report.ComponentRow) float64 { return c.Peak })},
+		{"memory", "kube-apiserver", highest(r, func(c report.ComponentRow) float64 { return c.Memory })},
+		{"startup-time", "slowest, running", float64(r.Startup[0].Max)},
+	} {
+		if got := peak(p, c.chart, c.line); math.Abs(got-c.want) > 1e-4*c.want {
+			t.Errorf("the greatest value of %s in the chart %s is %v, in the records %v", c.line, c.chart, got, c.want)
+		}
+	}
+	for _, c := range p.Data.Time {
+		for _, l := range c.Lines {
+			if len(l.Mean) > 600 {
+				t.Errorf("%s in the chart %s has %d points, at most 600 are promised", l.Name, c.ID, len(l.Mean))
+			}
+		}
+	}
+}
+
+func highest(r *report.Report, of func(report.ComponentRow) float64) float64 {
+	for _, c := range r.Components {
+		if c.Name == "kube-apiserver" {
+			return of(c)
+		}
+	}
+	return 0
+}
+
+// peak is the greatest value that a line of a page is drawn with.
+func peak(p report.Page, chart, line string) float64 {
+	out := math.Inf(-1)
+	for _, c := range p.Data.Time {
+		for _, l := range c.Lines {
+			if c.ID == chart && l.Name == line {
+				for _, v := range append(l.Mean, l.High...) {
+					if !math.IsNaN(float64(v)) {
+						out = max(out, float64(v))
+					}
+				}
+			}
+		}
+	}
+	return out
 }
 
 // Names that a scenario chooses stay text, whatever they hold.
 func TestHostileNamesStayText(t *testing.T) {
 	const taint = `</script><script>boo()</script><img src=x onerror=boo()>" onload="boo()' {{.}} ]]> & ` + "\x1b[31m"
-	r := build(t, reporttest.Shape{Pods: 100, Taint: taint}, false)
+	r := build(t, reporttest.Shape{Pods: 100, Taint: taint, Gave: true, Faults: true}, false)
 	page := html(t, r)
 	if n := strings.Count(page, "<script"); n != 2 {
 		t.Errorf("%d script elements begin, want 2: the data and the page's own", n)

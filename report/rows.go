@@ -130,6 +130,7 @@ func (g callGroup) Words() string {
 type usageRow struct {
 	Name                                string
 	Seconds, PerPod, Mean, Peak, Memory cell
+	Held                                cell
 	CPULimit, MemoryLimit               string
 }
 
@@ -139,7 +140,7 @@ func (r *Report) usageRows() []usageRow {
 		row := usageRow{
 			Name: c.Name, Seconds: quantity(c.CPUSeconds, "s"), PerPod: quantity(c.PerPod, "s"),
 			Mean: quantity(c.Mean, "cores"), Peak: quantity(c.Peak, "cores"), Memory: quantity(c.Memory, "bytes"),
-			CPULimit: "none", MemoryLimit: "none",
+			CPULimit: "none", MemoryLimit: "none", Held: quantity(c.Throttled, "s"),
 		}
 		if c.CPULimit > 0 {
 			row.CPULimit = unit.Text(c.CPULimit, "cores")

@@ -28,7 +28,8 @@ func bucket(d time.Duration) int {
 // Spread is a distribution of durations.
 type Spread struct {
 	Group  string `json:"group"`
-	Phase  string `json:"phase"` // "created to running"
+	Arm    string `json:"arm,omitempty"` // of a comparison
+	Phase  string `json:"phase"`         // "created to running"
 	N      int    `json:"n"`
 	Open   int    `json:"open"` // objects that began this and were not seen to end it
 	P50    Num    `json:"p50"`  // seconds; so are the others

@@ -25,6 +25,7 @@ func (r *Report) Summary(w io.Writer, width int) error {
 	t := &text{width: max(width, leastWidth)}
 	t.head(r)
 	t.objectives(r)
+	t.causes(r)
 	t.spreads(r)
 	t.components(r)
 	t.published(r)
@@ -109,6 +110,27 @@ func (t *text) objective(o Objective, name int) {
 	}
 	for _, w := range o.Warnings {
 		t.wrapped(pad("", 10), sentence(w))
+	}
+}
+
+// summaryCause is the least score of a cause that the summary names: what explains
+// less of the load's window is left to the report.
+const summaryCause = 0.05
+
+// causes names what limited the plane, the first cause first.
+func (t *text) causes(r *Report) {
+	shown, _ := r.causes()
+	for i, c := range shown {
+		if c.Score < summaryCause {
+			return
+		}
+		if i == 0 {
+			t.heading("WHAT LIMITED IT, AND FOR HOW MUCH OF THE LOAD'S TIME")
+		}
+		t.wrapped(right(fmt.Sprintf("%.0f %%", 100*c.Score), 6)+"  ", c.Title()+": "+c.Sentence)
+		for _, try := range c.Try {
+			t.wrapped(pad("", 8)+"-> ", try)
+		}
 	}
 }
 

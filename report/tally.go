@@ -23,6 +23,7 @@ type tally struct {
 	lives  *lives
 	calls  *calls
 	usage  *usage
+	queues *queues
 }
 
 // readTally reads the stream twice: the first pass finds the run's span and its
@@ -33,36 +34,55 @@ func readTally(path string) (*tally, error) {
 	if err := t.survey(path); err != nil {
 		return nil, err
 	}
+	t.prepare()
+	var err error
+	t.stream, err = record.Read(path, t.visitor)
+	return t, err
+}
+
+// prepare makes room for what is counted over the tally's span.
+func (t *tally) prepare() {
 	t.base = newGrid(t.span, baseBins, 0)
 	t.heat = newGrid(t.span, heatBins, t.base.width)
-	t.lives, t.usage = newLives(), newUsage()
-	var err error
-	t.stream, err = record.Read(path, func(s *record.Stream) record.Visitor {
-		t.calls = newCalls(t, s)
-		return record.Visitor{
-			Call:   t.calls.visit,
-			Mark:   t.calls.mark,
-			Phase:  func(p record.Phase) { t.lives.visit(s, p) },
-			Sample: func(v record.Sample) { t.usage.visit(s, v) },
-		}
-	})
-	return t, err
+	t.lives, t.usage, t.queues = newLives(), newUsage(), newQueues()
+}
+
+// visitor counts.
+func (t *tally) visitor(s *record.Stream) record.Visitor {
+	t.calls = newCalls(t, s)
+	return record.Visitor{
+		Call:   t.calls.visit,
+		Mark:   t.calls.mark,
+		Phase:  func(p record.Phase) { t.lives.visit(s, p) },
+		Sample: func(v record.Sample) { t.usage.visit(s, v); t.queues.visit(s, v) },
+		Gone:   t.queues.gone,
+	}
 }
 
 // survey finds the span, the steps and the marks.
 func (t *tally) survey(path string) error {
 	var s surveyor
-	_, err := record.Read(path, func(*record.Stream) record.Visitor {
-		return record.Visitor{
-			Call:   func(c record.Call) { s.see(c.Due); s.see(c.Done) },
-			Phase:  func(p record.Phase) { s.see(p.At) },
-			Sample: func(v record.Sample) { s.see(v.At) },
-			Mark:   func(m record.Mark) { s.see(m.At); s.mark(m) },
-		}
-	})
+	_, err := record.Read(path, func(*record.Stream) record.Visitor { return s.visitor() })
 	if err != nil {
 		return err
 	}
+	t.found(s)
+	return nil
+}
+
+// visitor looks.
+func (s *surveyor) visitor() record.Visitor {
+	return record.Visitor{
+		Call:   func(c record.Call) { s.see(c.Due); s.see(c.Done) },
+		Phase:  func(p record.Phase) { s.see(p.At) },
+		Sample: func(v record.Sample) { s.see(v.At) },
+		Mark:   func(m record.Mark) { s.see(m.At); s.mark(m) },
+	}
+}
+
+// found takes over what a survey found. The survey itself stays as it is.
+func (t *tally) found(s surveyor) {
+	s.steps = slices.Clone(s.steps)
 	for i := range s.steps {
 		if !s.steps[i].Ended {
 			s.steps[i].to = s.span.to
@@ -77,7 +97,6 @@ func (t *tally) survey(path string) error {
 	if s.end != nil {
 		t.end = *s.end
 	}
-	return nil
 }
 
 type surveyor struct {

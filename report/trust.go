@@ -27,6 +27,9 @@ type Finding struct {
 	Text  string
 }
 
+// recordsFinding is about whether the run came to its end.
+const recordsFinding = "Records"
+
 // Bounds beyond which the instrument's own weight is pointed out.
 const (
 	notedShare = 0.25 // own CPU / the plane's
@@ -36,20 +39,22 @@ const (
 // trust collects how far the run's figures can be trusted.
 func (t *tally) trust(m record.Manifest, j slo.Judgement) []Finding {
 	out := []Finding{t.ending(), t.lateness(j.Self), selfCost(j.Self), t.instruments()}
+	out = append(out, fleetLateness(j.Measures)...)
+	out = append(out, otherWork(j.Measures)...)
 	if f := heartbeats(m.Fleet); f.Text != "" {
 		out = append(out, f)
 	}
 	if m.Plane.Durability != "" {
 		out = append(out, durability(m.Plane))
 	}
-	if f := limits(m.Plane.Components); f.Text != "" {
+	if f := limits(m.Processes()); f.Text != "" {
 		out = append(out, f)
 	}
 	return out
 }
 
 func (t *tally) ending() Finding {
-	f := Finding{Fine, "Records", "Complete: the run ended by itself and every record can be read."}
+	f := Finding{Fine, recordsFinding, "Complete: the run ended by itself and every record can be read."}
 	end := slices.IndexFunc(t.marks, func(m record.Mark) bool { return m.Kind == record.MarkRunEnd })
 	death := slices.IndexFunc(t.marks, func(m record.Mark) bool { return m.Kind == record.MarkDeath })
 	switch {

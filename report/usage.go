@@ -17,6 +17,7 @@ const (
 	memorySeries = "process_resident_memory_bytes"
 	self         = "windtunnel"
 	sampleEvery  = time.Second
+	throttled    = "cgroup_cpu_throttled_seconds_total" // of components with a CPU limit
 )
 
 // usage holds what each component took.
@@ -24,6 +25,7 @@ type usage struct {
 	byID map[record.SeriesID]*[]point
 	cpu  map[string]*[]point
 	mem  map[string]*[]point
+	held map[string]*[]point // seconds for which its CPU limit held it back
 }
 
 type point struct {
@@ -32,7 +34,7 @@ type point struct {
 }
 
 func newUsage() *usage {
-	return &usage{map[record.SeriesID]*[]point{}, map[string]*[]point{}, map[string]*[]point{}}
+	return &usage{map[record.SeriesID]*[]point{}, map[string]*[]point{}, map[string]*[]point{}, map[string]*[]point{}}
 }
 
 func (u *usage) visit(s *record.Stream, v record.Sample) {
@@ -44,6 +46,8 @@ func (u *usage) visit(s *record.Stream, v record.Sample) {
 			points = pointsOf(u.cpu, series.Target)
 		case memorySeries:
 			points = pointsOf(u.mem, series.Target)
+		case throttled:
+			points = pointsOf(u.held, series.Target)
 		}
 		u.byID[v.Series] = points
 	}
@@ -147,6 +151,7 @@ type ComponentRow struct {
 	Memory      float64 // greatest resident size, bytes
 	CPULimit    float64 // cores, 0 = none in force
 	MemoryLimit float64 // bytes, 0 = none in force
+	Throttled   float64 // seconds for which its threads waited for its CPU limit; NaN without one
 	cpu, mem    []point
 }
 
@@ -157,7 +162,7 @@ func (t *tally) componentRows(facts []record.ComponentFact) []ComponentRow {
 	}
 	var out []ComponentRow
 	for _, name := range t.components(facts) {
-		row := ComponentRow{Name: name, PerPod: math.NaN()}
+		row := ComponentRow{Name: name, PerPod: math.NaN(), Throttled: math.NaN()}
 		if counter := t.usage.cpu[name]; counter != nil {
 			row.cpu, row.CPUSeconds = rates(*counter), rise(*counter, span{t.begin, t.end})
 			if d := t.end.Sub(max(t.begin, (*counter)[0].at)).Seconds(); d > 0 {
@@ -175,6 +180,9 @@ func (t *tally) componentRows(facts []record.ComponentFact) []ComponentRow {
 		}
 		if n := t.lives.count(); n > 0 {
 			row.PerPod = row.CPUSeconds / float64(n)
+		}
+		if held := t.usage.held[name]; held != nil {
+			row.Throttled = rise(*held, span{t.begin, t.end})
 		}
 		if f := limits[name]; f.Limited {
 			row.CPULimit, row.MemoryLimit = f.CPULimit, float64(f.MemoryLimit)
@@ -204,8 +212,10 @@ func (t *tally) components(facts []record.ComponentFact) []string {
 	})
 }
 
-// usageCharts draws CPU and memory of every component over time.
-func (t *tally) usageCharts(rows []ComponentRow) []TimeChart {
+// usageCharts draws CPU and memory of every component over time, with what
+// there is of either on this machine.
+func (t *tally) usageCharts(r *Report) []TimeChart {
+	rows, machine := r.Components, r.Manifest.Machine
 	if len(rows) == 0 {
 		return nil
 	}
@@ -216,6 +226,10 @@ func (t *tally) usageCharts(rows []ComponentRow) []TimeChart {
 			v = math.NaN()
 		}
 		return Num(v)
+	}
+	if machine.Cores > 0 {
+		cpu.Bound = &Bound{"all cores of the machine", Num(machine.Cores)}
+		mem.Bound = &Bound{"all memory of the machine", Num(machine.MemoryBytes)}
 	}
 	for _, r := range rows {
 		if len(r.cpu) > 0 {

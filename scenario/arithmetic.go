@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/env"
@@ -26,7 +27,7 @@ func newEnv(order []string, values map[string]any) (*cel.Env, error) {
 		cel.ParserExpressionSizeLimit(maxExpression),
 		cel.ParserRecursionLimit(50),
 	}
-	opts = append(opts, equality("_==_"), equality("_!=_"))
+	opts = append(opts, equality("_==_"), equality("_!=_"), split())
 	for _, op := range operators() {
 		opts = append(opts, op.declare())
 	}
@@ -93,7 +94,20 @@ func operators() []operator {
 }
 
 // functionNames are the functions that have names, for hints.
-func functionNames() []string { return []string{"min", "max", "abs", "ceil", "floor", "round"} }
+func functionNames() []string {
+	return []string{"min", "max", "abs", "ceil", "floor", "round", "split"}
+}
+
+// split declares the function of that name of CEL's extensions: one parameter
+// may then stand for a pair, as in limiter.split("/")[0]. The others of its
+// family can make texts longer without bound and stay out.
+func split() cel.EnvOption {
+	return cel.Function("split", cel.MemberOverload("string_split_string",
+		[]*cel.Type{cel.StringType, cel.StringType}, cel.ListType(cel.StringType),
+		cel.BinaryBinding(func(text, by ref.Val) ref.Val {
+			return types.DefaultTypeAdapter.NativeToValue(strings.Split(string(text.(types.String)), string(by.(types.String))))
+		})))
+}
 
 // declare makes the operator's overloads: each mixture of int and double.
 func (op operator) declare() cel.EnvOption {

@@ -9,13 +9,14 @@ import (
 	"strings"
 
 	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/ext"
 	"k8s.io/client-go/util/jsonpath"
 )
 
 // Condition tells of one object whether it is as it should be. It is compiled
-// from the text of Wait.Condition: a CEL expression over self, or a JSON path
-// as kubectl wait takes it. It is safe for concurrent use.
+// from the text of Wait.Condition or Phase.When: a CEL expression over self, or
+// a JSON path as kubectl wait takes it. It is safe for concurrent use.
 type Condition struct {
 	program cel.Program
 	path    string // JSON path with braces; empty for CEL
@@ -37,23 +38,41 @@ func ParseCondition(text string) (*Condition, error) {
 	if strings.HasPrefix(text, "{") {
 		return parsePath(text)
 	}
-	env, err := cel.NewEnv(cel.Variable("self", cel.DynType), cel.CrossTypeNumericComparisons(true), ext.Strings(),
+	program, err := overObject(text, cel.BoolType, "true or false")
+	if err != nil {
+		return nil, err
+	}
+	return &Condition{program: program}, nil
+}
+
+// overObject compiles CEL over an object, whose names are self and object.
+func overObject(text string, want *cel.Type, words string) (cel.Program, error) {
+	env, err := cel.NewEnv(cel.Variable("self", cel.DynType), cel.Variable("object", cel.DynType), cel.CrossTypeNumericComparisons(true), ext.Strings(),
 		cel.ParserExpressionSizeLimit(maxExpression), cel.ParserRecursionLimit(50))
 	if err != nil {
 		return nil, err
 	}
 	ast, issues := env.Compile(text)
 	if issues != nil && issues.Err() != nil {
-		return nil, (&variables{order: []string{"self"}}).explain(issues)
+		return nil, (&variables{order: []string{"self", "object"}}).explain(issues)
 	}
-	if out := ast.OutputType(); !out.IsExactType(cel.BoolType) && !out.IsExactType(cel.DynType) {
-		return nil, fmt.Errorf("the result is a %s; true or false is wanted", out)
+	if out := ast.OutputType(); !out.IsExactType(want) && !out.IsExactType(cel.DynType) {
+		return nil, fmt.Errorf("the result is a %s; %s is wanted", out, words)
 	}
-	program, err := env.Program(ast, cel.CostLimit(maxConditionCost))
-	if err != nil {
-		return nil, err
+	return env.Program(ast, cel.CostLimit(maxConditionCost))
+}
+
+// evaluate gives the value of an expression over an object; nil where a field
+// of it is not there.
+func evaluate(program cel.Program, object any) (ref.Val, error) {
+	out, _, err := program.Eval(map[string]any{"self": object, "object": object})
+	if err == nil {
+		return out, nil
 	}
-	return &Condition{program: program}, nil
+	if text := err.Error(); strings.HasPrefix(text, "no such key") || strings.HasPrefix(text, "no such attribute") || strings.HasPrefix(text, "index out of bounds") {
+		return nil, nil
+	}
+	return nil, err
 }
 
 func parsePath(text string) (*Condition, error) {
@@ -86,19 +105,24 @@ func (c *Condition) parser() (*jsonpath.JSONPath, error) {
 // there yet means no, not an error. The errors are of objects that are not
 // JSON and of conditions that cannot be applied to the object's values.
 func (c *Condition) Holds(object []byte) (bool, error) {
-	self, err := decodeObject(object)
+	self, err := DecodeObject(object)
 	if err != nil {
 		return false, fmt.Errorf("condition: the object is not JSON: %w", err)
 	}
+	return c.HoldsOf(self)
+}
+
+// HoldsOf is Holds of an object that DecodeObject has read.
+func (c *Condition) HoldsOf(self any) (bool, error) {
 	if c.path != "" {
 		return c.pathHolds(self)
 	}
-	out, _, err := c.program.Eval(map[string]any{"self": self})
+	out, err := evaluate(c.program, self)
 	if err != nil {
-		if text := err.Error(); strings.HasPrefix(text, "no such key") || strings.HasPrefix(text, "no such attribute") || strings.HasPrefix(text, "index out of bounds") {
-			return false, nil
-		}
 		return false, fmt.Errorf("condition: %w", err)
+	}
+	if out == nil {
+		return false, nil
 	}
 	holds, ok := out.Value().(bool)
 	if !ok {
@@ -129,8 +153,41 @@ func (c *Condition) pathHolds(self any) (bool, error) {
 	return false, nil
 }
 
-// decodeObject reads JSON with whole numbers as int64, as CEL wants them.
-func decodeObject(raw []byte) (any, error) {
+// Key tells of one object what it has in common with those that belong to it.
+// It is compiled from the texts of Link.Key and Link.To, CEL over self. It is
+// safe for concurrent use.
+type Key struct{ program cel.Program }
+
+// ParseKey compiles a key.
+func ParseKey(text string) (*Key, error) {
+	program, err := overObject(text, cel.StringType, "a text")
+	if err != nil {
+		return nil, err
+	}
+	return &Key{program}, nil
+}
+
+// Of returns the key of an object that DecodeObject has read; empty where a
+// field of it is not there. The errors are of expressions that cannot be
+// applied to the object's values.
+func (k *Key) Of(object any) (string, error) {
+	out, err := evaluate(k.program, object)
+	if err != nil {
+		return "", fmt.Errorf("key: %w", err)
+	}
+	if out == nil {
+		return "", nil
+	}
+	text, ok := out.Value().(string)
+	if !ok {
+		return "", fmt.Errorf("key: the result is a %s; a text is wanted", out.Type().TypeName())
+	}
+	return text, nil
+}
+
+// DecodeObject reads an object's JSON with whole numbers as int64, as CEL wants
+// them.
+func DecodeObject(raw []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	var v any

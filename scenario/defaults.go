@@ -15,12 +15,14 @@ func Default() Scenario {
 	s.Plane.setDefaults()
 	s.Fleet.setDefaults()
 	s.Namespaces.setDefaults()
+	s.Gate.setDefaults()
 	return s
 }
 
 func (s *Scenario) setDefaults()   { *s = Default() }
 func (p *Plane) setDefaults()      { p.Durability = "memory" }
 func (n *Namespaces) setDefaults() { n.Count = 1 }
+func (g *Gate) setDefaults()       { g.Unclean = "tag" }
 func (b *Body) setDefaults()       { b.Dialect = Dialects()[0] }
 func (s *Step) setDefaults()       { s.OnFailure = "stop" }
 func (c *Create) setDefaults()     { c.Timeout = unit.Duration(DefaultCallTimeout) }
@@ -64,6 +66,8 @@ func (s *Scenario) Complete() {
 		s.Bodies[name] = b
 	}
 	fill(reflect.ValueOf(&s.Plane).Elem())
+	fill(reflect.ValueOf(&s.Gate).Elem())
+	fill(reflect.ValueOf(&s.Subjects).Elem())
 	fill(reflect.ValueOf(&s.Steps).Elem())
 	s.complete()
 }

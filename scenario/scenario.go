@@ -20,9 +20,12 @@ type Scenario struct {
 	Seed        uint64          `yaml:"seed"`        // source of all randomness; default 1
 	Parameters  Parameters      `yaml:"parameters"`  // name -> default; its type is the parameter's type
 	Plane       Plane           `yaml:"plane"`
+	Subjects    []Subject       `yaml:"subjects"` // programs that run on the plane and are tested with it
 	Fleet       Fleet           `yaml:"fleet"`
 	Namespaces  Namespaces      `yaml:"namespaces"`
+	Gate        Gate            `yaml:"gate"`
 	Groups      []Group         `yaml:"groups"`     // pods by selector; pods with the label windtunnel.dev/group need none
+	Lives       []Life          `yaml:"lives"`      // objects of any resource whose phases are recorded, beside the pods'
 	Bodies      map[string]Body `yaml:"bodies"`     // name -> what is created
 	Steps       []Step          `yaml:"steps"`      // what is done, one after another
 	Objectives  []Objective     `yaml:"objectives"` // what is judged
@@ -83,14 +86,25 @@ type Namespaces struct {
 	Count  int    `yaml:"count"`  // default 1
 }
 
+// Gate says what is done when the plane is not clean before the first step:
+// objects of an earlier run, objects that are terminating, work queues that are
+// not empty, memory and creations not as they were before the first run on the
+// cluster, a machine that others use. The run directory says what was found.
+type Gate struct {
+	Wait     unit.Duration `yaml:"wait"`     // how long the plane may take to become clean; default 1s for a plane of the run's own, 2m for another
+	Unclean  string        `yaml:"unclean"`  // what is done then: tag (default), the run says so; or stop, it is not flown
+	Tolerate []string      `yaml:"tolerate"` // what is not held against the plane, here and by cool: leftover, terminating, queue, retries, cpu, heap, store, canary, host, unread
+}
+
 // Objective is a bound on an SLI, or the official Kubernetes SLOs in one word.
 type Objective struct {
 	Name      string            `yaml:"name"`      // in the verdict; default: what it bounds
 	SLO       string            `yaml:"slo"`       // "kubernetes": the official ones; the fields below but pods then stay empty
 	Pods      []string          `yaml:"pods"`      // groups whose startup is judged; default all
-	SLI       string            `yaml:"sli"`       // pod-startup, call-latency, server-latency, pods-running-rate ...
+	SLI       string            `yaml:"sli"`       // pod-startup, life, call-latency, server-latency, etcd-fsync ...: docs/slis.md
 	Labels    map[string]string `yaml:"labels"`    // group, phase, verb, resource ...
-	Statistic string            `yaml:"statistic"` // p50, p90, p99, p99.9, max, mean, rate
+	Per       []string          `yaml:"per"`       // labels of the SLI: one result for each of their values, such as [verb, resource]
+	Statistic string            `yaml:"statistic"` // p50, p90, p99, p99.9, max, mean, rate, sum; which ones says docs/slis.md
 	Max       *float64          `yaml:"max"`       // in the SLI's unit (seconds, 1/s)
 	Min       *float64          `yaml:"min"`       // in place of max
 

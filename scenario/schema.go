@@ -18,6 +18,10 @@ var (
 	source string
 	//go:embed steps.go
 	stepSource string
+	//go:embed lives.go
+	lifeSource string
+	//go:embed subject.go
+	subjectSource string
 )
 
 // expression is what stands for a value that is computed.
@@ -27,7 +31,7 @@ const expression = `\$\{`
 // editors: it is made from the types of the language and their comments. What
 // depends on several fields is left to Load.
 func Schema() []byte {
-	m := &schemaMaker{comments: commentsOf(source, stepSource), defs: object{}}
+	m := &schemaMaker{comments: commentsOf(source, stepSource, lifeSource, subjectSource), defs: object{}}
 	s := m.record(reflect.TypeFor[Scenario]())
 	s["$defs"] = m.defs
 	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
@@ -104,6 +108,13 @@ func rules(t reflect.Type, s object) {
 		s["required"] = []string{"name", "selector"}
 	case reflect.TypeFor[Body]():
 		s["oneOf"] = one("text", "file")
+	case reflect.TypeFor[Subject]():
+		s["required"] = []string{"name"}
+		s["oneOf"] = one("command", "windtunnel", "external")
+	case reflect.TypeFor[Life]():
+		s["oneOf"] = one("use", "of")
+	case reflect.TypeFor[Link]():
+		s["required"] = []string{"name", "of"}
 	case reflect.TypeFor[Step]():
 		s["oneOf"] = one(stepVerbs()...)
 	case reflect.TypeFor[Create]():

@@ -233,7 +233,9 @@ type Wait struct {
 }
 
 // Cool waits until the plane is as quiet as it was before the first step: no
-// object terminating, work queues empty, CPU back near its first level.
+// object terminating, work queues empty, CPU back near its first level, creations
+// as quick. Memory and store that have grown are not waited for: the verdict says
+// so. What gate.tolerate names is not looked at.
 type Cool struct {
 	Within unit.Duration `yaml:"within"` // default 10m; the step fails when it has passed
 }
@@ -242,14 +244,15 @@ type Cool struct {
 // and pods says what; action says how. The fault is taken back after `for`, or
 // at the end of the run; the step does not wait for that unless `hold` is set.
 type Disturbance struct {
-	Component string        `yaml:"component"` // etcd, kube-apiserver, kube-scheduler, kube-controller-manager: kill, pause, restart or slow
-	Client    string        `yaml:"client"`    // whose way to the plane is longer: load, fleet, observe, kube-scheduler, kube-controller-manager; or "etcd": the API server's way there: delay or cut
+	Component string        `yaml:"component"` // etcd, kube-apiserver, kube-scheduler, kube-controller-manager or a subject: kill, pause, restart or slow
+	Client    string        `yaml:"client"`    // whose way to the plane is longer: load, fleet, observe, kube-scheduler, kube-controller-manager; or "etcd": the API server's way there: delay, slow or cut
 	Nodes     *Victims      `yaml:"nodes"`     // notready, silent, flap, slow, skew or reconnect
 	Pods      *Victims      `yaml:"pods"`      // fail or crash
 	Action    string        `yaml:"action"`    // what is done, see the field that says to whom
 	For       unit.Duration `yaml:"for"`       // how long; 0: until the end of the run
 	Hold      bool          `yaml:"hold"`      // the step ends when the fault does
 	RoundTrip unit.Duration `yaml:"roundTrip"` // delay: added round-trip time
+	Factor    float64       `yaml:"factor"`    // slow a client: each answer comes after so many times as long as the server took, 1 to 1000; on a plane that windtunnel starts
 	Share     float64       `yaml:"share"`     // slow a component: of its time that it may run, above 0 and below 1
 	Delay     unit.Duration `yaml:"delay"`     // slow nodes: later by so much; skew: lease times off by so much (may be negative)
 	Between   unit.Duration `yaml:"between"`   // flap: mean time between failures of a node; pods: of all, default: at once

@@ -49,6 +49,8 @@ func (s *Scenario) check(f *faults) {
 	c.plane()
 	c.fleet()
 	c.namespaces()
+	c.gate()
+	c.subjects()
 	for _, name := range s.bodyNames() {
 		c.body(name, s.Bodies[name])
 	}
@@ -59,6 +61,7 @@ func (s *Scenario) check(f *faults) {
 		c.group(fmt.Sprintf("groups[%d]", i), g)
 	}
 	c.sequence("steps", s.Steps, made{})
+	c.observed()
 	objectives := map[string]bool{}
 	for i := range s.Objectives {
 		path := fmt.Sprintf("objectives[%d]", i)
@@ -163,6 +166,17 @@ func (c *checker) namespaces() {
 	}
 	if last := fmt.Sprintf("%s-%d", n.Prefix, n.Count); len(last) > 63 {
 		c.at("namespaces", "namespaces: %q is longer than 63 characters", last)
+	}
+}
+
+func (c *checker) gate() {
+	g := c.s.Gate
+	if g.Wait < 0 {
+		c.at("gate.wait", "gate.wait: %s is below 0s", g.Wait)
+	}
+	c.word("gate.unclean", "gate.unclean", g.Unclean)
+	for i, kind := range g.Tolerate {
+		c.oneOf(fmt.Sprintf("gate.tolerate[%d]", i), "gate.tolerate", kind, GateKinds())
 	}
 }
 

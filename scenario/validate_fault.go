@@ -11,7 +11,7 @@ type faultTarget struct {
 func faultTargets() []faultTarget {
 	return []faultTarget{
 		{"component", []string{"kill", "pause", "restart", "slow"}},
-		{"client", []string{"delay", "cut"}},
+		{"client", []string{"delay", "slow", "cut"}},
 		{"nodes", []string{"notready", "silent", "flap", "slow", "skew", "reconnect"}},
 		{"pods", []string{"fail", "crash"}},
 	}
@@ -43,7 +43,7 @@ func (c *checker) fault(path string, x *Disturbance) {
 	}
 	switch target {
 	case "component":
-		c.word(path+".component", "fault.component", x.Component)
+		c.oneOf(path+".component", "fault.component", x.Component, slices.Concat(Components(), c.s.subjectNames()))
 	case "client":
 		c.word(path+".client", "fault.client", x.Client)
 	case "nodes":
@@ -73,6 +73,7 @@ func (c *checker) faultFields(path, action string, x *Disturbance) {
 		actions []string
 	}{
 		{"roundTrip", x.RoundTrip != 0, x.RoundTrip > 0, "above 0s", []string{"client delay"}},
+		{"factor", x.Factor != 0, x.Factor >= 1 && x.Factor <= 1000, "between 1 and 1000", []string{"client slow"}},
 		{"share", x.Share != 0, x.Share > 0 && x.Share < 1, "above 0 and below 1", []string{"component slow"}},
 		{"delay", x.Delay != 0, x.Delay > 0 || action == "nodes skew", "above 0s", []string{"nodes slow", "nodes skew"}},
 		{"between", x.Between != 0, x.Between > 0, "above 0s", []string{"nodes flap", "pods fail", "pods crash"}},

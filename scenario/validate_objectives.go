@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -48,6 +49,17 @@ func (c *checker) objective(path string, o *Objective) {
 	for _, name := range slices.Sorted(maps.Keys(o.Labels)) {
 		c.sliLabel(path+".labels."+name, sli, name, o.Labels[name])
 	}
+	for i, name := range o.Per {
+		at := fmt.Sprintf("%s.per[%d]", path, i)
+		if _, ok := sli.Labels[name]; !ok || slices.Contains([]string{"life", "phase", "window", "state"}, name) {
+			c.at(at, "objective.per: %s is not split by %q", sli.Name, clip(name))
+		} else if _, fixed := o.Labels[name]; fixed {
+			c.at(at, "objective.per: %q has one value, that of labels", clip(name))
+		}
+	}
+	if o.SLI == "life" {
+		c.lifeLabels(path+".labels", o.Labels)
+	}
 }
 
 // query checks an objective that asks the run's series; package slo parses the
@@ -56,8 +68,8 @@ func (c *checker) query(path string, o *Objective) {
 	if o.Name == "" {
 		c.at(path, "objective.name: is needed with query")
 	}
-	if o.SLI != "" || o.Statistic != "" || len(o.Labels) > 0 || len(o.Pods) > 0 {
-		c.at(path, "objective: query stands in place of sli; sli, statistic, labels and pods do not belong to it")
+	if o.SLI != "" || o.Statistic != "" || len(o.Labels)+len(o.Per)+len(o.Pods) > 0 {
+		c.at(path, "objective: query stands in place of sli; sli, statistic, labels, per and pods do not belong to it")
 	}
 	c.bound(path, o)
 	c.span(path, "objective", o.Since, o.Until)
@@ -86,7 +98,7 @@ func (c *checker) span(path, what, since, until string) {
 // official checks an objective that stands for official SLOs.
 func (c *checker) official(path string, o *Objective) {
 	c.word(path+".slo", "objective.slo", o.SLO)
-	if o.SLI != "" || o.Statistic != "" || len(o.Labels) > 0 || o.Max != nil || o.Min != nil || o.Query != "" {
+	if o.SLI != "" || o.Statistic != "" || len(o.Labels)+len(o.Per) > 0 || o.Max != nil || o.Min != nil || o.Query != "" {
 		c.at(path, "objective: slo stands alone or with pods; its bounds are the official ones")
 	}
 }
@@ -109,10 +121,11 @@ func (c *checker) sliLabel(path string, sli SLI, name, value string) {
 		c.at(path, "label %q not found in %s (it has %s)%s", clip(name), sli.Name, strings.Join(known, ", "), hint(name, known))
 		return
 	}
-	switch name {
-	case "group":
+	switch {
+	case sli.Name == "life": // its labels are checked together
+	case name == "group":
 		allowed = c.groups
-	case "step":
+	case name == "step":
 		allowed = slices.Sorted(maps.Keys(c.steps))
 	}
 	if allowed != nil {

@@ -16,6 +16,11 @@ func unique(list []string) []string {
 	return out
 }
 
+// GateKinds returns what a gate looks at, as gate.tolerate names it.
+func GateKinds() []string {
+	return []string{"leftover", "terminating", "queue", "retries", "cpu", "heap", "store", "canary", "host", "unread"}
+}
+
 // words returns the values that a field takes; the field is named as in
 // messages. nil when it takes any.
 func words(field string) []string {
@@ -36,8 +41,8 @@ func words(field string) []string {
 		return []string{"turn", "random"}
 	case "call.patch":
 		return []string{"merge", "strategic", "json", "apply"}
-	case "fault.component":
-		return Components()
+	case "metrics.scheme":
+		return []string{"http", "https"}
 	case "fault.client":
 		return []string{"load", "fleet", "observe", "kube-scheduler", "kube-controller-manager", "etcd"}
 	case "fault.action":
@@ -50,6 +55,16 @@ func words(field string) []string {
 		return []string{"background", "foreground", "orphan"}
 	case "wait.are":
 		return append(Phases(), "gone")
+	case "life.use":
+		var out []string
+		for _, l := range KnownLives() {
+			out = append(out, l.Name)
+		}
+		return out
+	case "link.by":
+		return []string{"owner", "label", "name", "key"}
+	case "gate.unclean":
+		return []string{"tag", "stop"}
 	case "objective.slo":
 		return []string{"kubernetes"}
 	case "objective.sli":

@@ -178,13 +178,13 @@ func (c *collector) finish(s *record.Stream) {
 	for i := len(c.f.Calls); i < len(s.Ops); i++ { // operations without a call
 		c.f.Calls = append(c.f.Calls, &Calls{Op: s.Ops[i]})
 	}
-	var wait sync.WaitGroup
-	for _, calls := range c.f.Calls {
+	for _, calls := range c.f.Calls { // one after another: while it is sorted a sample takes twice its memory
+		var wait sync.WaitGroup
 		wait.Go(calls.Latency.Sort)
 		wait.Go(calls.Service.Sort)
 		wait.Go(calls.Lateness.Sort)
+		wait.Wait()
 	}
-	wait.Wait()
 }
 
 // marks returns the marks of a kind.

@@ -35,14 +35,14 @@ func (f *Facts) host() (h host) {
 	return h
 }
 
-// others is the share of the machine that neither the plane nor windtunnel
-// used. It is unknown where the plane is elsewhere or was not measured.
+// others is the share of the machine that neither the plane, a subject nor
+// windtunnel used. It is unknown where the plane is elsewhere or was not measured.
 func (j *judging) others(h host) (share float64, known bool) {
 	plane := j.planeCPU()
 	if h.total <= 0 || plane <= 0 || j.m.Plane.Kind == "kubeconfig" {
 		return 0, false
 	}
-	return max(0, h.busy-plane-j.f.cpu(Instrument)) / h.total, true
+	return max(0, h.busy-plane-j.subjectCPU()-j.f.cpu(Instrument)) / h.total, true
 }
 
 // noisy says that the machine did other work, in sentences.

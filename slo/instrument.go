@@ -30,21 +30,6 @@ const Instrument = "windtunnel"
 
 const leases = "leases.coordination.k8s.io"
 
-// self is what the instrument cost and how late it was.
-func (j *judging) self() Self {
-	out := Self{CPUSeconds: j.f.cpu(Instrument), MaxRSSBytes: uint64(j.f.peak(Instrument))}
-	for _, c := range j.f.Calls {
-		if c.Source == sourceLoad {
-			out.LateCalls += c.Late
-			out.MaxLatenessSeconds = max(out.MaxLatenessSeconds, c.Lateness.Max().Value)
-		}
-	}
-	if plane := j.planeCPU(); plane > 0 {
-		out.CPUShare = out.CPUSeconds / plane
-	}
-	return out
-}
-
 // cutShort says why the run did not come to its end, in sentences; nothing
 // when it did.
 func (j *judging) cutShort() []string {
@@ -105,6 +90,7 @@ func (j *judging) instrument() []string {
 		out = append(out, fmt.Sprintf("windtunnel could not keep its own pace: %d of the load's %d calls (%.1f %%) were sent more than %v late, at most %.0f %% may be. The plane's latencies are not to be believed; give windtunnel more CPU or ask for a lower rate.",
 			late, total, 100*float64(late)/float64(total), Late, 100*TooLateShare))
 	}
+	out = append(out, j.holes()...)
 	stages, renewals := j.stages, j.renewals
 	if e := stages.Quantile(0.99); e.Value > TooLateStage.Seconds() {
 		out = append(out, fmt.Sprintf("The simulated nodes were too slow: 1 %% of their calls were sent more than %.3g s after they were due, at most %v may pass. Pods were late because of windtunnel, not of the plane.",

@@ -33,6 +33,8 @@ func Judge(sc *scenario.Scenario, m record.Manifest, f *Facts) Judgement {
 	slices.SortStableFunc(results, worstFirst)
 	out := Judgement{Scenario: sc.Name, Objectives: results, Self: j.self()}
 	out.Measures = j.measures()
+	out.Lives = j.lifeSummaries()
+	j.lifeMeasures(out.Measures, out.Lives)
 	out.Verdict, out.Reasons = j.conclude(results)
 	return out
 }
@@ -184,7 +186,7 @@ func title(r Result) string {
 		resource += "/" + l["subresource"]
 	}
 	var parts []string
-	for _, s := range []string{l["source"], l["step"], l["verb"], resource, l["scope"], l["group"], l["phase"]} {
+	for _, s := range []string{l["source"], l["step"], l["verb"], resource, l["scope"], l["life"], l["group"], l["phase"]} {
 		if s != "" {
 			parts = append(parts, s)
 		}

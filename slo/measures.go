@@ -1,6 +1,7 @@
 package slo
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,6 +20,8 @@ func (j *judging) measures() map[string]Measure {
 	j.usageMeasures(m)
 	j.hostMeasures(m)
 	j.timeMeasures(m)
+	j.indicatorMeasures(m)
+	j.namespaceMeasures(m)
 	j.queryMeasures(m)
 	return m
 }
@@ -82,6 +85,9 @@ func (j *judging) callMeasures(m measures) {
 	m.set("calls_total", float64(outcomes[0]+outcomes[1]+outcomes[2]), "calls")
 	m.set("calls_failed", float64(outcomes[record.Failed]), "calls")
 	m.set("calls_unknown", float64(outcomes[record.Unknown]), "calls")
+	if all := outcomes[0] + outcomes[1] + outcomes[2]; all > 0 {
+		m.set("call_success_mean", float64(outcomes[record.OK])/float64(all), "ratio")
+	}
 	lateness(m, "fleet_lateness", j.stages)
 	lateness(m, "lease_lateness", j.renewals)
 }
@@ -144,6 +150,17 @@ func (j *judging) podMeasures(m measures) {
 	}
 }
 
+// namespaceMeasures say how long namespaces took to go, where they were observed.
+func (j *judging) namespaceMeasures(m measures) {
+	d := &stats.Durations{}
+	for _, l := range j.f.Lives {
+		if l.Resource == "namespaces" {
+			l.durations(d, record.PhaseDeleting, record.PhaseDeleted, j.f)
+		}
+	}
+	quantiles(m, "namespace_deletion", d)
+}
+
 func (j *judging) groupMeasures(m measures, lives []*Lives, group string) {
 	for _, s := range stretches() {
 		d := &stats.Durations{}
@@ -179,7 +196,7 @@ func (j *judging) usageMeasures(m measures) {
 			m.set(key("cpu_ms_per_pod", name), 1000*cpu/pods, "ms/pod")
 		}
 	}
-	for _, name := range append(j.components(), Instrument) {
+	for _, name := range slices.Concat(j.components(), j.subjects(), []string{Instrument}) {
 		if len(j.f.Series.Select(name, cpuSeconds, nil)) == 0 {
 			continue
 		}

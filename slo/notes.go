@@ -13,6 +13,7 @@ import (
 // it is: what went wrong without spoiling it, and what was not put to the test.
 func (j *judging) notes() []string {
 	out := slices.Clone(j.untested)
+	out = append(out, j.uncleanNotes()...)
 	out = append(out, j.stepNotes()...)
 	out = append(out, j.closedNotes()...)
 	var failed, unanswered, total int
@@ -37,6 +38,27 @@ func (j *judging) notes() []string {
 	}
 	if n := len(j.starts()); n > 1 {
 		out = append(out, fmt.Sprintf("%s was started anew %s during the run; what it had counted since its last scrape before is lost.", apiServer, times(n-1)))
+	}
+	return out
+}
+
+// uncleanNotes say what the gate found before the run began, and when it cooled. They cast doubt on
+// every figure, and change no verdict: what was missed may have been missed
+// without it, too.
+func (j *judging) uncleanNotes() []string {
+	var first, later, out []string
+	for _, m := range j.f.marks(record.MarkUnclean) {
+		if m.At < j.f.Begin {
+			first = append(first, m.Text)
+		} else if !slices.Contains(later, m.Text) {
+			later = append(later, m.Text)
+		}
+	}
+	if len(first) > 0 {
+		out = append(out, fmt.Sprintf("The plane was not clean when the run began: %s.", strings.Join(first, "; ")))
+	}
+	if len(later) > 0 {
+		out = append(out, fmt.Sprintf("The plane did not get back to what it was like at first: %s.", strings.Join(later, "; ")))
 	}
 	return out
 }

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/windtunnel/windtunnel/indicator"
 	"github.com/windtunnel/windtunnel/record"
 	"github.com/windtunnel/windtunnel/scenario"
-	"github.com/windtunnel/windtunnel/series"
 	"github.com/windtunnel/windtunnel/stats"
 )
 
@@ -37,21 +37,10 @@ func (j *judging) objective(o *scenario.Objective) []Result {
 	if o.Query != "" {
 		return j.queried(r, o)
 	}
-	switch o.SLI {
-	case "pod-startup":
-		j.podStartup(&r, o)
-	case "call-latency":
-		j.callLatency(&r, o)
-	case "server-latency":
-		j.serverLatency(&r, o)
-	case "pods-running-rate":
-		j.runningRate(&r, o)
-	case "pods-bound-rate":
-		j.boundRate(&r, o)
-	default:
-		unmeasured(&r, fmt.Sprintf("this version does not know the SLI %q", o.SLI+o.SLO))
+	if x, ok := indicator.Find(o.SLI); ok && x.Kind != indicator.Records {
+		return j.tabled(r, o, x)
 	}
-	return []Result{r}
+	return j.recorded(r, o)
 }
 
 // podStartup judges the time between two phases of pods.
@@ -60,11 +49,12 @@ func (j *judging) podStartup(r *Result, o *scenario.Objective) {
 	if !ok {
 		from, to = record.PhaseCreated, record.PhaseRunning
 	}
-	var groups []string
-	if g := o.Labels["group"]; g != "" {
-		groups = []string{g}
+	groups, some := j.inState(o.Labels)
+	if !some {
+		unmeasured(r, "no group has "+o.Labels["state"]+" pods")
+		return
 	}
-	holdDurations(r, j.phases(r, groups, from, to))
+	j.holdDurations(r, j.phases(r, groups, from, to))
 }
 
 // phases collects the time from one phase to another of the pods of some
@@ -145,9 +135,19 @@ func (j *judging) reachedStep(name string) bool {
 }
 
 // holdDurations holds a statistic of durations against a result's threshold.
-func holdDurations(r *Result, d *stats.Durations) {
+// Their rate is how many there were per second of the run.
+func (j *judging) holdDurations(r *Result, d *stats.Durations) {
 	q, ok := stats.Parse(r.Statistic)
+	n, seconds := float64(d.Len()), j.f.End.Sub(j.f.Begin).Seconds()
 	switch {
+	case r.Statistic == "sum":
+		mean := d.Mean()
+		sum := exactly(mean.Value*n, n)
+		sum.Low, sum.High, sum.Warnings = mean.Low*n, mean.High*n, mean.Warnings
+		hold(r, sum, false)
+	case r.Statistic == "rate" && seconds > 0:
+		r.Unit = "1/s"
+		hold(r, exactly(n/seconds, n), false)
 	case r.Statistic == "max":
 		hold(r, d.Max(), false)
 	case r.Statistic == "mean":
@@ -178,7 +178,7 @@ func (j *judging) callLatency(r *Result, o *scenario.Objective) {
 		failed += c.Outcomes[record.Failed]
 		unanswered += c.Outcomes[record.Unknown]
 	}
-	holdDurations(r, merged(parts))
+	j.holdDurations(r, merged(parts))
 	if failed > 0 {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("%d of %d calls failed; they count with the time until their refusal", failed, total))
 	}
@@ -190,78 +190,12 @@ func (j *judging) callLatency(r *Result, o *scenario.Objective) {
 // matches reports whether an operation has these labels. Calls are the load's
 // unless the label source says otherwise.
 func matches(c *Calls, labels map[string]string) bool {
-	have := map[string]string{"source": c.Source, "step": c.Step, "verb": c.Verb, "resource": c.Resource,
-		"subresource": c.Subresource, "scope": c.Scope}
+	have := c.labels()
 	if labels["source"] == "" && c.Source != sourceLoad {
 		return false
 	}
 	for name, value := range labels {
 		if have[name] != value {
-			return false
-		}
-	}
-	return true
-}
-
-// serverLatency judges the server's own histogram, all matching requests
-// together, whoever sent them.
-func (j *judging) serverLatency(r *Result, o *scenario.Objective) {
-	verbs := serverVerbs(o.Labels["verb"])
-	groups, known := j.f.Series.Histograms(series.HistogramQuery{
-		Target: apiServer, Family: sliFamily, From: j.f.Begin, To: j.f.End,
-		Keep: func(s *series.Series) bool {
-			return (len(verbs) == 0 || slices.Contains(verbs, s.Label("verb"))) && s.Label("verb") != "WATCH" &&
-				s.Label("verb") != "CONNECT" && hasCallLabels(s, o.Labels)
-		},
-	})
-	if trouble := j.serverTrouble(known); trouble != "" {
-		unmeasured(r, trouble)
-		return
-	}
-	if len(groups) == 0 {
-		unmeasured(r, "no such call was made")
-		return
-	}
-	h := histogram(r, groups[0])
-	q, ok := stats.Parse(r.Statistic)
-	switch {
-	case r.Statistic == "max":
-		hold(r, h.Quantile(1), true)
-	case r.Statistic == "mean":
-		mean := groups[0].Sum / h.Count()
-		hold(r, stats.Estimate{Value: mean, Low: mean, High: mean, Samples: int(h.Count()),
-			Interval: [2]float64{math.Inf(-1), math.Inf(1)}}, false)
-	case ok:
-		hold(r, h.Quantile(q), true)
-	default:
-		unknownStatistic(r)
-	}
-}
-
-// serverVerbs are the verbs by which the server's metrics know an API verb.
-func serverVerbs(verb string) []string {
-	switch verb {
-	case "":
-		return nil
-	case "create":
-		return []string{"POST"}
-	case "update":
-		return []string{"PUT"}
-	case "patch":
-		return []string{"PATCH", "APPLY"}
-	}
-	return []string{strings.ToUpper(verb)}
-}
-
-// hasCallLabels reports whether a series of the server has an objective's labels.
-func hasCallLabels(s *series.Series, labels map[string]string) bool {
-	resource := s.Label("resource")
-	if g := s.Label("group"); g != "" {
-		resource += "." + g
-	}
-	have := map[string]string{"resource": resource, "subresource": s.Label("subresource"), "scope": s.Label("scope")}
-	for name, value := range labels {
-		if name != "verb" && have[name] != value {
 			return false
 		}
 	}

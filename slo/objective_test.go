@@ -144,7 +144,7 @@ func TestMeasures(t *testing.T) {
 	if _, ok := j.Measures["deleting_to_deleted_p50_seconds_satu_ration"]; ok {
 		t.Error("a measure of nothing has an entry")
 	}
-	want := slo.Self{CPUSeconds: 3, MaxRSSBytes: 400e6, LateCalls: 1, MaxLatenessSeconds: 0.3, CPUShare: 0.1}
+	want := slo.Self{CPUSeconds: 3, MaxRSSBytes: 400e6, LateCalls: 1, MaxLatenessSeconds: 0.3, CPUShare: 0.1, MemoryShare: 0.125}
 	if math.Abs(j.Self.MaxLatenessSeconds-0.3) < 1e-9 {
 		j.Self.MaxLatenessSeconds = 0.3
 	}

@@ -1,5 +1,7 @@
 package slo
 
+import "slices"
+
 // Names of the samples of processes, as package observe/usage writes them and
 // Prometheus' client libraries serve them.
 const (
@@ -54,11 +56,28 @@ func (j *judging) components() []string {
 		return out
 	}
 	for _, name := range j.f.Series.Targets(cpuSeconds) {
-		if name != Instrument {
+		if name != Instrument && !slices.Contains(j.subjects(), name) {
 			out = append(out, name)
 		}
 	}
 	return out
+}
+
+// subjects returns the names of the programs that were tested on the plane.
+func (j *judging) subjects() []string {
+	var out []string
+	for _, s := range j.m.Subjects {
+		out = append(out, s.Name)
+	}
+	return out
+}
+
+// subjectCPU returns the CPU seconds of the subjects.
+func (j *judging) subjectCPU() (sum float64) {
+	for _, name := range j.subjects() {
+		sum += j.f.cpu(name)
+	}
+	return sum
 }
 
 // planeCPU returns the CPU seconds of all of the plane's processes.

@@ -24,6 +24,7 @@ type Judgement struct {
 	Reasons    []string           `json:"reasons,omitempty"` // why it is not a pass, or what casts doubt on it; sentences, most weighty first
 	Objectives []Result           `json:"objectives"`
 	Measures   map[string]Measure `json:"measures"`
+	Lives      []LifeSummary      `json:"lives,omitempty"` // of the scenario's lives
 	Self       Self               `json:"self"`
 }
 
@@ -55,5 +56,12 @@ type Self struct {
 	MaxRSSBytes        uint64  `json:"max_rss_bytes"`
 	LateCalls          int     `json:"late_calls"` // sent more than 100 ms after they were due
 	MaxLatenessSeconds float64 `json:"max_lateness_seconds"`
-	CPUShare           float64 `json:"cpu_share"` // own CPU seconds / the plane's CPU seconds; 0 when the plane's are unknown
+	CPUShare           float64 `json:"cpu_share"`    // own CPU seconds / the plane's CPU seconds; 0 when the plane's are unknown
+	MemoryShare        float64 `json:"memory_share"` // own peak of resident memory / the sum of the components' peaks; likewise
+
+	WatchGaps          int     `json:"watch_gaps"`            // how often an own watch was torn
+	WatchLagP99Seconds float64 `json:"watch_lag_p99_seconds"` // of the watches' worst lags in each sample: the plane's part and our own
+	WatchLagMaxSeconds float64 `json:"watch_lag_max_seconds"`
+	ScrapesLost        int     `json:"scrapes_lost"` // that failed
+	ScrapesLate        int     `json:"scrapes_late"` // that were not taken, because the one before them took so long
 }

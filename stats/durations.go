@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sort"
 	"time"
 )
 
@@ -17,8 +18,8 @@ type Durations struct {
 	n        int       // values that are known
 	vague    []between // the others
 	values   []int64   // known ones, ascending, once sorted
-	lows     []int64   // all values, the vague ones at their least, ascending; nil without vague ones
-	highs    []int64   // all values that are bounded, the vague ones at their most, ascending
+	lows     []int64   // least of the vague ones, ascending, once sorted
+	highs    []int64   // most of those that are bounded, ascending, once sorted
 	sum      float64   // of the known ones, seconds
 	isSorted bool
 }
@@ -106,18 +107,15 @@ func (d *Durations) Sort() {
 	}
 	d.chunks = nil
 	slices.Sort(all)
-	d.values, d.highs, d.lows = all, all, nil
-	if len(d.vague) > 0 {
-		d.lows, d.highs = slices.Clone(all), slices.Clone(all)
-		for _, v := range d.vague {
-			d.lows = append(d.lows, v.lo)
-			if v.hi < int64(Forever) {
-				d.highs = append(d.highs, v.hi)
-			}
+	d.values, d.lows, d.highs = all, d.lows[:0], d.highs[:0]
+	for _, v := range d.vague {
+		d.lows = append(d.lows, v.lo)
+		if v.hi < int64(Forever) {
+			d.highs = append(d.highs, v.hi)
 		}
-		slices.Sort(d.lows)
-		slices.Sort(d.highs)
 	}
+	slices.Sort(d.lows)
+	slices.Sort(d.highs)
 	d.isSorted = true
 }
 
@@ -175,18 +173,31 @@ func (d *Durations) interval(e *Estimate, q float64) {
 
 // least is the k-th value in seconds if all are at their least.
 func (d *Durations) least(k int) float64 {
-	if d.lows != nil {
-		return seconds(d.lows[k-1])
-	}
-	return seconds(d.values[k-1])
+	return seconds(kth(d.values, d.lows, k))
 }
 
 // most is the k-th value in seconds if all are at their most.
 func (d *Durations) most(k int) float64 {
-	if k > len(d.highs) {
+	if k > len(d.values)+len(d.highs) {
 		return math.Inf(1)
 	}
-	return seconds(d.highs[k-1])
+	return seconds(kth(d.values, d.highs, k))
+}
+
+// kth is the k-th value of two ascending lists together, from 1.
+func kth(a, b []int64, k int) int64 {
+	least := max(0, k-len(b)) // of a's values that are among the first k
+	n := least + sort.Search(min(k, len(a))-least, func(i int) bool {
+		i += least
+		return a[i] >= b[k-i-1]
+	})
+	switch {
+	case n == 0:
+		return b[k-1]
+	case n == k:
+		return a[k-1]
+	}
+	return max(a[n-1], b[k-n-1])
 }
 
 // span says in words where an inexact value lies.

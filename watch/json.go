@@ -77,8 +77,11 @@ func (f *follower) jsonEvent(line []byte, at clock.Time) error {
 	}
 	f.retry, f.version = firstRetry, o.Metadata.ResourceVersion
 	kind := map[string]Kind{"ADDED": Added, "MODIFIED": Modified, "DELETED": Deleted}[e.Type]
-	if kind != 0 { // else a bookmark
-		f.handler.Event(Event{Kind: kind, Object: e.Object, At: at})
+	if e.Type == "BOOKMARK" {
+		f.bookmark(at)
+	}
+	if kind != 0 {
+		f.handler.Event(Event{Kind: kind, Object: e.Object, At: at, Version: f.number()})
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -34,9 +35,10 @@ const (
 
 // Event is one object as it was listed or as it changed.
 type Event struct {
-	Kind   Kind
-	Object []byte     // protobuf or JSON of the object, valid only during the call
-	At     clock.Time // receipt
+	Kind    Kind
+	Object  []byte     // protobuf or JSON of the object, valid only during the call
+	At      clock.Time // receipt
+	Version uint64     // resourceVersion of the change as a number; 0 of listed objects, and where it is none
 }
 
 // Handler gets the events, all from one goroutine.
@@ -50,12 +52,19 @@ type Handler interface {
 	ListEnd()
 }
 
+// Bookmarked is what a Handler may be besides: it is told when the server says
+// that nothing has happened that was not shown.
+type Bookmarked interface{ Bookmark(at clock.Time) }
+
 // Options say what to follow.
 type Options struct {
 	Path     string // such as /api/v1/pods
 	Selector string // more of the query: labelSelector=...&fieldSelector=..., escaped
 	Clock    clock.Clock
 	JSON     bool // objects as JSON in place of protobuf, which custom resources do not have
+	// Patience is the longest pause between two attempts, default 5 s. What
+	// comes and goes during a pause is not seen where the server cannot resume.
+	Patience time.Duration
 }
 
 // Timing of retries. A watch that ends by itself is opened again at once.
@@ -76,6 +85,9 @@ var errGone = errors.New("resource version is gone")
 // other error means that the server will never serve this: 401, 403, 404, 405,
 // 406.
 func Follow(ctx context.Context, c *wire.Client, o Options, h Handler) error {
+	if o.Patience <= 0 {
+		o.Patience = lastRetry
+	}
 	f := &follower{client: c, options: o, handler: h, retry: firstRetry}
 	why := ""
 	for again := false; ; again = true {
@@ -122,7 +134,7 @@ type follower struct {
 func (f *follower) pause(ctx context.Context) {
 	timer := time.NewTimer(f.retry)
 	defer timer.Stop()
-	f.retry = min(2*f.retry, lastRetry)
+	f.retry = min(2*f.retry, f.options.Patience)
 	select {
 	case <-timer.C:
 	case <-ctx.Done():
@@ -282,6 +294,7 @@ func (f *follower) event(p []byte, at clock.Time) error {
 		f.emit(Deleted, body, at)
 	case "BOOKMARK":
 		f.remember(body)
+		f.bookmark(at)
 	case "ERROR":
 		return refusal(body)
 	}
@@ -290,7 +303,22 @@ func (f *follower) event(p []byte, at clock.Time) error {
 
 func (f *follower) emit(kind Kind, body []byte, at clock.Time) {
 	f.remember(body)
-	f.handler.Event(Event{Kind: kind, Object: body, At: at})
+	f.handler.Event(Event{Kind: kind, Object: body, At: at, Version: f.number()})
+}
+
+func (f *follower) bookmark(at clock.Time) {
+	if h, ok := f.handler.(Bookmarked); ok {
+		h.Bookmark(at)
+	}
+}
+
+// number is the version as a number.
+func (f *follower) number() uint64 {
+	n, err := strconv.ParseUint(f.version, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // remember takes the resource version of an object: metadata is field 1 of

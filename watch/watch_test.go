@@ -103,6 +103,7 @@ func (s *seen) add(format string, args ...any) {
 }
 func (s *seen) ListBegin(again bool, _ string) { s.add("list again=%v", again) }
 func (s *seen) ListEnd()                       { s.add("end") }
+func (s *seen) Bookmark(clock.Time)            { s.add("whole") }
 func (s *seen) Event(e watch.Event) {
 	p, _ := watch.DecodePod(e.Object)
 	s.add("%d %s", e.Kind, p.Name)
@@ -198,7 +199,7 @@ func TestFollowLosesAndDoublesNothing(t *testing.T) {
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("err = %v", err)
 	}
-	want := "list again=false,1 a,1 b,end,2 c,2 d,list again=true,1 a,end,4 last"
+	want := "list again=false,1 a,1 b,end,2 c,2 d,whole,list again=true,1 a,end,4 last"
 	if got := strings.Join(s.log, ","); got != want {
 		t.Errorf("saw  %s\nwant %s", got, want)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/compare"
 	"github.com/windtunnel/windtunnel/experiment"
+	"github.com/windtunnel/windtunnel/plane/process"
 	"github.com/windtunnel/windtunnel/record"
 	"github.com/windtunnel/windtunnel/scenario"
 	"github.com/windtunnel/windtunnel/slo"
@@ -26,7 +27,7 @@ type flight func(context.Context, experiment.Options) (experiment.Result, error)
 // compares them.
 func abVerb(env *environment) *cobra.Command {
 	var flags compareFlags
-	var a, b, out string
+	var a, b, out, kubeconfig string
 	var set []string
 	var repeats int
 	var seed uint64
@@ -35,6 +36,7 @@ func abVerb(env *environment) *cobra.Command {
 		Short: "Fly two values of one parameter in turns, each run on a fresh plane, and compare them",
 		Long: "ab flies the scenario with NAME=X and NAME=Y in the order A B B A A B B A ..., so that a\n" +
 			"machine that grows slower or faster favours neither. Both runs of a pair have one seed.\n" +
+			"A run that cannot be flown is tried again and then left out by name; the others go on.\n" +
 			"The same command goes on where an earlier one was stopped.",
 		Example: "  windtunnel ab examples/density.yaml --a rate=50 --b rate=100 --repeats 10 --fail-above 5%",
 		Args:    cobra.ExactArgs(1),
@@ -45,13 +47,14 @@ func abVerb(env *environment) *cobra.Command {
 	verb.Flags().IntVar(&repeats, "repeats", 10, "runs of each side")
 	verb.Flags().StringArrayVar(&set, "set", nil, "a parameter of both sides, `name=value`; repeatable")
 	verb.Flags().StringVar(&out, "out", "", "`directory` of all runs; default runs/SCENARIO/ab-A-B")
+	verb.Flags().StringVar(&kubeconfig, "kubeconfig", "", "fly the cluster of this `file` in place of fresh planes; each run waits until its gate finds the cluster clean")
 	verb.Flags().Uint64Var(&seed, "seed", 0, "of the first pair, in place of the scenario's; each further pair has the next")
 	verb.RunE = func(cmd *cobra.Command, args []string) error {
 		options, err := flags.options()
 		if err != nil {
 			return err
 		}
-		arms := &arms{file: args[0], repeats: repeats, out: out, options: options, env: env, fly: experiment.Run}
+		arms := &arms{file: args[0], repeats: repeats, out: out, kubeconfig: kubeconfig, options: options, env: env, fly: experiment.Run}
 		if err := arms.prepare(a, b, set); err != nil {
 			return err
 		}
@@ -62,6 +65,8 @@ func abVerb(env *environment) *cobra.Command {
 			"interrupted: saving what was measured and cleaning up; once more ends at once",
 			func() { os.Exit(exitUnknown) }) // the keeper cleans up after us
 		defer cancel()
+		process.Prefer()
+		trim()
 		return arms.run(ctx, &flags)
 	}
 	return verb
@@ -77,13 +82,19 @@ type arms struct {
 	seed    uint64               // of the first pair
 	repeats int
 	out     string
-	options compare.Options
-	env     *environment
-	fly     flight
+
+	kubeconfig string // fly this cluster; empty: a fresh plane for each run
+	options    compare.Options
+	env        *environment
+	fly        flight
+
+	kept int // runs that can be compared
+	lost int // runs in a row that could not be flown
 }
 
 // prepare checks the input, so that a faulty arm is known before the first run.
 func (x *arms) prepare(a, b string, set []string) error {
+	var scenarios [2]*scenario.Scenario
 	for i, one := range []string{a, b} {
 		name, value, ok := strings.Cut(one, "=")
 		if !ok || name == "" {
@@ -108,7 +119,7 @@ func (x *arms) prepare(a, b string, set []string) error {
 		if x.values[i], err = asSaved(sc.Values); err != nil {
 			return err
 		}
-		x.set[i], x.seed = values, sc.Seed
+		x.set[i], x.seed, scenarios[i] = values, sc.Seed, sc
 		if x.out == "" && i > 0 {
 			x.out = filepath.Join("runs", sc.Name, "ab-"+fileName(a)+"-"+fileName(b))
 		}
@@ -125,7 +136,7 @@ func (x *arms) prepare(a, b string, set []string) error {
 	}
 	x.text = string(raw)
 	x.options.NameA, x.options.NameB, x.options.Seed = a, b, x.seed
-	x.options.Asked = []string{"parameter " + x.name}
+	x.options.Asked = asked(scenarios[0], scenarios[1])
 	return nil
 }
 
@@ -171,7 +182,7 @@ func (x *arms) run(ctx context.Context, flags *compareFlags) error {
 	var flown [2][]compare.Run
 	stopped := false
 	for i, t := range turns {
-		r, there, err := x.kept(t)
+		r, there, err := x.earlier(t)
 		if err != nil {
 			return err
 		}
@@ -181,16 +192,23 @@ func (x *arms) run(ctx context.Context, flags *compareFlags) error {
 				continue // later ones may be there
 			}
 			fmt.Fprintf(x.env.stderr, "run %d of %d: %s, pair %d\n", i+1, len(turns), x.arm(t), t.pair+1)
-			if err := x.flyTurn(ctx, t); errors.Is(err, experiment.ErrInterrupted) {
-				stopped = true
-			} else if err != nil {
+			if r, there, err = x.flown(ctx, t); err != nil {
 				return err
 			}
-			if r, err = compare.Open(x.dir(t), experiment.Judge); err != nil {
-				return err
-			}
+			stopped = ctx.Err() != nil || x.lost >= mostLost
 		}
-		flown[t.arm] = append(flown[t.arm], r)
+		if there {
+			flown[t.arm] = append(flown[t.arm], r)
+		}
+	}
+	return x.compare(flown, stopped, flags)
+}
+
+// compare compares what there is. Runs that are missing because somebody or
+// something ended the experiment make its verdict unknown.
+func (x *arms) compare(flown [2][]compare.Run, stopped bool, flags *compareFlags) error {
+	if stopped {
+		fmt.Fprintf(x.env.stderr, "not all runs were flown: the same command goes on from here: %s\n", x.out)
 	}
 	c, err := compare.Compare(flown[0], flown[1], x.options)
 	if err != nil {
@@ -203,6 +221,9 @@ func (x *arms) run(ctx context.Context, flags *compareFlags) error {
 	if err := x.save(c); err != nil {
 		return err
 	}
+	if err := flags.writePage(flown[:], []*compare.Comparison{c}); err != nil {
+		return err
+	}
 	if err := flags.print(x.env, c); err != nil || !stopped {
 		return err
 	}
@@ -211,52 +232,90 @@ func (x *arms) run(ctx context.Context, flags *compareFlags) error {
 
 func (x *arms) arm(t turn) string { return [2]string{x.options.NameA, x.options.NameB}[t.arm] }
 
-// flyTurn flies one run. It returns why the experiment ends, if it does: a
-// plane that did not start, or an interruption. A plane that died in the run is
-// a result of its arm, which the comparison names.
+// mostLost is how many runs in a row may fail to be flown, each tried several
+// times, before the experiment ends: then the machine is at fault.
+const mostLost = 2
+
+// flown flies a run and opens it. One that cannot be flown is tried again; then
+// it is left out by name and the experiment goes on, unless nothing was flown
+// yet: what is at fault is then the input or the machine. A plane that died in
+// the run is a result of its arm, which the comparison names.
+func (x *arms) flown(ctx context.Context, t turn) (r compare.Run, there bool, err error) {
+	for n := 1; ; n++ {
+		err = x.flyTurn(ctx, t)
+		if err == nil || ctx.Err() != nil || errors.Is(err, experiment.ErrNoRecords) {
+			break
+		}
+		fmt.Fprintf(x.env.stderr, "the run could not be flown: %v\n", err)
+		if n == tries {
+			break
+		}
+		if err := moveAside(x.dir(t)); err != nil {
+			return r, false, err
+		}
+	}
+	switch {
+	case err != nil && ctx.Err() == nil && x.kept == 0:
+		return r, false, err
+	case err != nil && ctx.Err() == nil:
+		x.lost++
+		if errors.Is(err, experiment.ErrNoRecords) {
+			x.lost = mostLost // the next one could not be recorded either
+		}
+		first, _, _ := strings.Cut(err.Error(), "\n")
+		x.options.Notes = append(x.options.Notes, fmt.Sprintf("%s could not be flown: %s.", x.dir(t), strings.TrimSuffix(first, ".")))
+		return r, false, nil
+	}
+	if r, err = compare.Open(x.dir(t), experiment.Judge); err != nil {
+		if ctx.Err() != nil {
+			return r, false, nil // stopped before there was anything
+		}
+		return r, false, err
+	}
+	x.lost = 0
+	x.kept++
+	return r, true, nil
+}
+
+// flyTurn flies one run. An error says why there is none.
 func (x *arms) flyTurn(ctx context.Context, t turn) error {
 	seed := x.seed + uint64(t.pair)
 	live := newLive(x.env)
 	result, err := x.fly(ctx, experiment.Options{
-		File: x.file, Set: x.set[t.arm], Out: x.dir(t), Seed: &seed, Command: x.env.args,
+		File: x.file, Set: x.set[t.arm], Kubeconfig: x.kubeconfig, Out: x.dir(t), Seed: &seed, Command: x.env.args,
 		Versions: versions(), Log: x.env.logger(), Status: live.show, StatusEvery: live.every(),
 	})
 	live.end()
-	if err != nil {
-		return err
-	}
 	switch {
-	case errors.Is(result.Err, experiment.ErrInterrupted):
-		return result.Err
+	case err != nil:
+		return err
 	case errors.Is(result.Err, experiment.ErrBoot), errors.Is(result.Err, experiment.ErrNoRecords):
 		return fmt.Errorf("%w\nrun directory: %s", result.Err, result.Dir)
 	}
 	return nil
 }
 
-// kept returns a run that an earlier call finished. One that did not come to
-// its end is moved aside to be flown again; one of another experiment is an error.
-func (x *arms) kept(t turn) (r compare.Run, there bool, err error) {
+// earlier returns a run that an earlier call finished. One that did not come to
+// its end, or of which a crash left only a part, is moved aside to be flown again;
+// one of another experiment is an error.
+func (x *arms) earlier(t turn) (r compare.Run, there bool, err error) {
 	path := x.dir(t)
 	if entries, err := os.ReadDir(path); err != nil || len(entries) == 0 {
 		return r, false, nil // CreateDir says what is wrong with it, if anything
 	}
 	r, err = compare.Open(path, experiment.Judge)
-	if err != nil && !errors.Is(err, record.ErrNotRun) {
+	var torn *json.SyntaxError
+	if err != nil && !errors.Is(err, record.ErrNotRun) && !errors.As(err, &torn) {
 		return r, false, err
 	}
 	if err == nil && (r.Scenario != x.text || !reflect.DeepEqual(r.Manifest.Parameters, x.values[t.arm]) || r.Manifest.Seed != x.seed+uint64(t.pair)) {
 		return r, false, fmt.Errorf("%s: it is a run of another scenario, or with other parameters or another seed; give another --out", path)
 	}
 	if err == nil && r.Unfit() == "" {
+		x.kept++
 		return r, true, nil
 	}
-	for n := 1; ; n++ {
-		aside := fmt.Sprintf("%s-unfinished-%d", path, n)
-		if _, err := os.Lstat(aside); errors.Is(err, os.ErrNotExist) {
-			return r, false, os.Rename(path, aside)
-		}
-	}
+	return r, false, moveAside(path)
 }
 
 // save leaves the comparison beside the runs.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/experiment"
 	"github.com/windtunnel/windtunnel/record"
+	"github.com/windtunnel/windtunnel/scenario"
 )
 
 func TestOrder(t *testing.T) {
@@ -23,16 +25,23 @@ func TestOrder(t *testing.T) {
 
 // abFlights is a stand-in for experiment.Run that writes made-up runs.
 type abFlights struct {
-	flown []string
-	stop  int // the flight, from 1, that is interrupted; 0: none
+	flown  []string
+	stop   int           // the flight, from 1, that is interrupted; 0: none
+	failed map[int]error // why a flight leaves nothing to compare, by its number
+	cancel func()        // called when a flight is interrupted
 }
 
 func (f *abFlights) fly(_ context.Context, o experiment.Options) (experiment.Result, error) {
 	f.flown = append(f.flown, fmt.Sprintf("%s %s %d", filepath.Base(o.Out), o.Set["limiter"], *o.Seed))
 	s := side{limiter: o.Set["limiter"], seed: *o.Seed, cores: 2, latency: 10*time.Millisecond + time.Duration(len(f.flown))*1000, whole: len(f.flown) != f.stop}
 	result := experiment.Result{Dir: record.Dir(o.Out)}
+	if err := f.failed[len(f.flown)]; err != nil {
+		result.Err = err
+		return result, errors.Join(os.MkdirAll(o.Out, 0o700), os.WriteFile(filepath.Join(o.Out, "manifest.json"), nil, 0o600))
+	}
 	if !s.whole {
 		result.Err = experiment.ErrInterrupted
+		f.cancel()
 	}
 	return result, s.write(o.Out)
 }
@@ -56,9 +65,10 @@ func abArms(t *testing.T, folder string, f *abFlights) (*arms, *strings.Builder)
 // An experiment that was stopped ends with what there is, and goes on where it was.
 func TestABGoesOnWhereItWasStopped(t *testing.T) {
 	folder := t.TempDir()
-	first := &abFlights{stop: 3}
+	ctx, cancel := context.WithCancel(t.Context())
+	first := &abFlights{stop: 3, cancel: cancel}
 	x, out := abArms(t, folder, first)
-	if err := x.run(t.Context(), &compareFlags{}); err == nil || err.Error() != "verdict unknown" {
+	if err := x.run(ctx, &compareFlags{}); err == nil || err.Error() != "verdict unknown" {
 		t.Errorf("stopped: %v, want verdict unknown", err)
 	}
 	if want := []string{"a-01 none 7", "b-01 5/10 7", "b-02 5/10 8"}; !slices.Equal(first.flown, want) {
@@ -112,6 +122,115 @@ func TestABInput(t *testing.T) {
 		x.name = ""
 		if err := x.prepare(c.a, c.b, c.set); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("--a %s --b %s --set %v: %v, want %q", c.a, c.b, c.set, err, c.want)
+		}
+	}
+}
+
+// What goes wrong at two in the morning costs one run and not the others.
+func TestABGoesOnAfterAFailedRun(t *testing.T) {
+	boot := fmt.Errorf("%w: the port is taken", experiment.ErrBoot)
+	folder := t.TempDir()
+	once := &abFlights{failed: map[int]error{2: boot}}
+	x, _ := abArms(t, folder, once)
+	if err := x.run(t.Context(), &compareFlags{}); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"a-01 none 7", "b-01 5/10 7", "b-01 5/10 7", "b-02 5/10 8", "a-02 none 8"}; !slices.Equal(once.flown, want) {
+		t.Errorf("flown %q, want %q", once.flown, want)
+	}
+
+	folder = t.TempDir()
+	lost := &abFlights{failed: map[int]error{2: boot, 3: boot, 4: boot}}
+	x, out := abArms(t, folder, lost)
+	if err := x.run(t.Context(), &compareFlags{}); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"a-01 none 7", "b-01 5/10 7", "b-01 5/10 7", "b-01 5/10 7", "b-02 5/10 8", "a-02 none 8"}; !slices.Equal(lost.flown, want) {
+		t.Errorf("flown %q, want %q", lost.flown, want)
+	}
+	if !strings.Contains(out.String(), "b-01 could not be flown: no plane: the port is taken.") {
+		t.Errorf("the run that is missing is not named:\n%s", out)
+	}
+	later := &abFlights{} // the one that is missing is flown by the same command
+	x, _ = abArms(t, folder, later)
+	if err := x.run(t.Context(), &compareFlags{}); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"b-01 5/10 7"}; !slices.Equal(later.flown, want) {
+		t.Errorf("flown %q, want %q", later.flown, want)
+	}
+}
+
+// Where nothing can be flown the experiment ends at once, and where nothing can
+// be flown any more it ends soon, with what there is.
+func TestABEndsWhereNothingCanBeFlown(t *testing.T) {
+	boot := fmt.Errorf("%w: no room", experiment.ErrBoot)
+	none := &abFlights{failed: map[int]error{1: boot, 2: boot, 3: boot}}
+	x, _ := abArms(t, t.TempDir(), none)
+	if err := x.run(t.Context(), &compareFlags{}); !errors.Is(err, experiment.ErrBoot) || len(none.flown) != tries {
+		t.Errorf("%v after %q", err, none.flown)
+	}
+	some := &abFlights{failed: map[int]error{}}
+	for i := 3; i < 20; i++ {
+		some.failed[i] = boot
+	}
+	x, out := abArms(t, t.TempDir(), some)
+	x.repeats = 10
+	if err := x.run(t.Context(), &compareFlags{}); err == nil || err.Error() != "verdict unknown" {
+		t.Errorf("%v", err)
+	}
+	if len(some.flown) != 2+mostLost*tries || !strings.Contains(out.String(), "limiter=5/10, 1 run") {
+		t.Errorf("flown %q\n%s", some.flown, out)
+	}
+	full := &abFlights{failed: map[int]error{2: experiment.ErrNoRecords}}
+	x, _ = abArms(t, t.TempDir(), full)
+	if err := x.run(t.Context(), &compareFlags{}); err == nil || err.Error() != "verdict unknown" || len(full.flown) != 2 {
+		t.Errorf("a full disk: %v after %q", err, full.flown)
+	}
+}
+
+// What follows from the parameter is asked for, and nothing else.
+func TestAsked(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "f.yaml")
+	text := `scenario: x
+parameters:
+  limiter: 20/30
+  nodes: 5
+  pods: ${nodes * 10}
+plane:
+  components:
+    kube-controller-manager:
+      flags: {kube-api-qps: '${limiter.split("/")[0]}', kube-api-burst: '${limiter.split("/")[1]}', v: "2"}
+      env: {GOGC: "${nodes}"}
+      cpu: ${nodes / 10}
+fleet: {nodes: "${nodes}"}
+bodies:
+  b: {text: t}
+steps:
+- pause: 1s
+`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	load := func(set map[string]string) *scenario.Scenario {
+		s, err := scenario.Load(file, set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	base := load(nil)
+	for _, c := range []struct {
+		name, value string
+		want        []string
+	}{
+		{"limiter", "5/10", []string{"kube-controller-manager --kube-api-burst", "kube-controller-manager --kube-api-qps", "parameter limiter"}},
+		{"nodes", "7", []string{"fleet nodes", "kube-controller-manager GOGC", "kube-controller-manager cpu limit",
+			"kube-controller-manager limits in force", "parameter nodes", "parameter pods"}},
+		{"limiter", "20/30", nil},
+	} {
+		if got := asked(base, load(map[string]string{c.name: c.value})); !slices.Equal(got, c.want) {
+			t.Errorf("%s=%s: %q, want %q", c.name, c.value, got, c.want)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -12,39 +13,48 @@ import (
 
 	"github.com/windtunnel/windtunnel/compare"
 	"github.com/windtunnel/windtunnel/experiment"
+	"github.com/windtunnel/windtunnel/slo"
 )
 
 // compareFlags are common to compare and ab.
 type compareFlags struct {
 	failAbove, output string
+	page              string // file that the comparison is written to as a page
 	measures          []string
 }
 
 func (f *compareFlags) add(verb *cobra.Command) {
 	verb.Flags().StringVar(&f.failAbove, "fail-above", "", "exit 1 when a measure is worse in B by more than `SHARE` such as 5%, 2 when that cannot be told")
-	verb.Flags().StringVar(&f.output, "output", "text", "`form`: text, markdown or json")
+	verb.Flags().StringVar(&f.output, "output", "text", "`form`: text (or table), markdown or json")
+	verb.Flags().StringVar(&f.page, "html", "", "write the comparison as a page with charts of all runs over each other to `FILE`, too")
 	verb.Flags().StringSliceVar(&f.measures, "measure", nil, "compare only measures whose keys in verdict.json begin with `PREFIX`; repeatable")
 }
 
 // options checks the flags.
 func (f *compareFlags) options() (compare.Options, error) {
 	o := compare.Options{Only: f.measures}
-	if !slices.Contains([]string{"text", "markdown", "json"}, f.output) {
+	if !slices.Contains([]string{"text", "table", "markdown", "json"}, f.output) {
 		return o, fmt.Errorf("--output %s: want text, markdown or json", f.output)
 	}
 	if f.failAbove == "" {
 		return o, nil
 	}
-	number, isPercent := strings.CutSuffix(f.failAbove, "%")
+	var err error
+	o.FailAbove, err = share("--fail-above", f.failAbove)
+	return o, err
+}
+
+// share reads a flag such as 5% or 0.05.
+func share(flag, text string) (float64, error) {
+	number, isPercent := strings.CutSuffix(text, "%")
 	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
 	if isPercent {
 		v /= 100
 	}
 	if err != nil || !(v > 0) || math.IsInf(v, 0) || !isPercent && v >= 1 {
-		return o, fmt.Errorf("--fail-above %s: want a share such as 5%%", f.failAbove)
+		return 0, fmt.Errorf("%s %s: want a share such as 5%%", flag, text)
 	}
-	o.FailAbove = v
-	return o, nil
+	return v, nil
 }
 
 // print writes a comparison in the form asked for and ends with its gate.
@@ -65,43 +75,113 @@ func (f *compareFlags) print(env *environment, c *compare.Comparison) error {
 	return nil
 }
 
+// printAll prints the comparisons of several arms with the first one; the worst
+// of their gates is the end.
+func (f *compareFlags) printAll(env *environment, all []*compare.Comparison) error {
+	var end error
+	for i, c := range all {
+		if i > 0 && f.output != "json" {
+			fmt.Fprintln(env.stdout)
+		}
+		err := f.print(env, c)
+		var verdict, worst verdictError
+		switch {
+		case err == nil:
+		case !errors.As(err, &verdict):
+			return err
+		case !errors.As(end, &worst) || worse(verdict.verdict, worst.verdict):
+			end = err
+		}
+	}
+	return end
+}
+
+// worse orders verdicts: fail, unknown, pass.
+func worse(a, b slo.Verdict) bool {
+	order := []slo.Verdict{slo.Pass, slo.Unknown, slo.Fail}
+	return slices.Index(order, a) > slices.Index(order, b)
+}
+
 // compareVerb compares the runs of two variants.
 func compareVerb(env *environment) *cobra.Command {
 	var flags compareFlags
 	verb := &cobra.Command{
-		Use:   "compare A... -- B...",
+		Use:   "compare A... -- B... [-- C...]",
 		Short: "Say in what the runs of B differ from those of A, and how surely",
 		Long: "compare takes run directories of two variants, names what is not the same in their\n" +
 			"manifests, compares counters exactly and measures by a test that is corrected for\n" +
-			"their number, and says where the runs cannot tell.",
+			"their number, and says where the runs cannot tell. Further variants are each compared\n" +
+			"with the first.",
 		Example: "  windtunnel compare runs/before/* -- runs/after/*\n" +
-			"  windtunnel compare --fail-above 5% --output markdown a-01 a-02 a-03 a-04 -- b-01 b-02 b-03 b-04",
+			"  windtunnel compare --fail-above 5% --output markdown a-01 a-02 a-03 a-04 -- b-01 b-02 b-03 b-04\n" +
+			"  windtunnel compare runs/before/* -- runs/after/* --html comparison.html",
 	}
 	flags.add(verb)
 	verb.RunE = func(cmd *cobra.Command, args []string) error {
+		variants, err := variantsOf(cmd, args)
+		if err != nil {
+			return err
+		}
 		options, err := flags.options()
 		if err != nil {
 			return err
 		}
-		at := cmd.ArgsLenAtDash()
-		if at < 1 || at == len(args) {
-			return fmt.Errorf("compare: want run directories of A, then --, then those of B")
+		runs := make([][]compare.Run, len(variants))
+		for i, paths := range variants {
+			if runs[i], err = openRuns(paths); err != nil {
+				return err
+			}
 		}
-		a, err := openRuns(args[:at])
-		if err != nil {
+		var pairs []*compare.Comparison
+		for i := range runs[1:] {
+			options.NameA, options.NameB = letter(0), letter(i+1)
+			c, err := compare.Compare(runs[0], runs[i+1], options)
+			if err != nil {
+				return err
+			}
+			pairs = append(pairs, c)
+		}
+		if err := flags.writePage(runs, pairs); err != nil {
 			return err
 		}
-		b, err := openRuns(args[at:])
-		if err != nil {
-			return err
-		}
-		c, err := compare.Compare(a, b, options)
-		if err != nil {
-			return err
-		}
-		return flags.print(env, c)
+		return flags.printAll(env, pairs)
 	}
 	return verb
+}
+
+// letter names a variant: A, B, C ...
+func letter(i int) string { return string(rune('A' + i)) }
+
+// mostVariants is how many have a letter.
+const mostVariants = 26
+
+// variantsOf splits the arguments at each "--". Flags are taken wherever they
+// stand, so that they may follow the last variant.
+func variantsOf(cmd *cobra.Command, args []string) ([][]string, error) {
+	want := errors.New("compare: want run directories of A, then --, then those of B")
+	at := cmd.ArgsLenAtDash()
+	if at < 1 {
+		return nil, want
+	}
+	out := [][]string{slices.Clone(args[:at])}
+	for rest := args[at:]; ; {
+		next := slices.Index(rest, "--")
+		part := rest
+		if next >= 0 {
+			part = rest[:next]
+		}
+		if err := cmd.Flags().Parse(part); err != nil {
+			return nil, fmt.Errorf("compare: %w", err)
+		}
+		paths := slices.Clone(cmd.Flags().Args())
+		if len(part) == 0 || len(paths) == 0 || len(out) == mostVariants {
+			return nil, want
+		}
+		if out = append(out, paths); next < 0 {
+			return out, nil
+		}
+		rest = rest[next+1:]
+	}
 }
 
 // openRuns reads run directories; one without a verdict is judged.

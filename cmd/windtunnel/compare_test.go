@@ -66,6 +66,8 @@ func (s side) write(path string) error {
 		Format: record.ManifestFormat, Scenario: "small", File: "small.yaml", Seed: s.seed,
 		Parameters: map[string]any{"limiter": s.limiter}, Versions: map[string]string{"windtunnel": version},
 		Machine: record.Machine{Cores: s.cores},
+		// No two runs begin at one time: that would be one run and its copy.
+		Started: time.Date(2026, 1, 2, s.cores, int(s.limiter[0]), int(s.seed), int(s.latency), time.UTC),
 	}
 	if err := d.WriteJSON(record.ManifestFile, m); err != nil {
 		return err

@@ -28,7 +28,7 @@ type environment struct {
 	stdout, stderr io.Writer
 	signals        <-chan os.Signal
 	args           []string
-	terminal       bool // stderr is a terminal
+	terminal       bool // stderr is a terminal that a person watches: lines may be rewritten
 }
 
 // verdictError ends a verb with the exit code of its verdict.
@@ -58,7 +58,9 @@ func execute(ctx context.Context, env *environment, args []string) int {
 	root.SetOut(env.stdout)
 	root.SetErr(env.stderr)
 	root.SetArgs(args)
-	root.AddCommand(runVerb(env), upVerb(env), fleetVerb(env), importVerb(env), judgeVerb(env), exportVerb(env), serveVerb(env), reportVerb(env), compareVerb(env), abVerb(env), stageVerb(env), schemaVerb(env), versionVerb(env))
+	root.AddCommand(runVerb(env), upVerb(env), fleetVerb(env), importVerb(env), judgeVerb(env), exportVerb(env), serveVerb(env), reportVerb(env), compareVerb(env), abVerb(env), searchVerb(env), capacityVerb(env), historyVerb(env), stageVerb(env), schemaVerb(env), doctorVerb(env), manVerb(env), versionVerb(env))
+	root.AddCommand(vmVerbs(env)...)
+	addCompletions(root)
 	err := root.ExecuteContext(ctx)
 	var verdict verdictError
 	switch {

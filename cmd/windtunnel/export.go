@@ -2,56 +2,105 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/windtunnel/windtunnel/experiment"
 	"github.com/windtunnel/windtunnel/openmetrics"
+	"github.com/windtunnel/windtunnel/parquet"
+	"github.com/windtunnel/windtunnel/record"
+	"github.com/windtunnel/windtunnel/rows"
+	"github.com/windtunnel/windtunnel/unit"
 )
 
-// exportVerb writes a run's results in another tool's form.
+// exportVerb writes a run's records or results in another tool's form.
 func exportVerb(env *environment) *cobra.Command {
-	var format, out string
 	verb := &cobra.Command{
-		Use:   "export RUN",
-		Short: "Write a run's results in another tool's form",
-		Long: "export writes the results of a run directory as\n" +
-			"  openmetrics     all series, which `promtool tsdb create-blocks-from openmetrics` turns into blocks\n" +
-			"  clusterloader2  PerfData in ClusterLoader2's file names, for perf-dash and PerfLens\n" +
-			"  kube-burner     jobSummary and pod latency documents",
-		Example: "  windtunnel export runs/density/latest --format openmetrics --out density.om",
-		Args:    cobra.ExactArgs(1),
+		Use:   "export",
+		Short: "Write a run's records or results in another tool's form",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	formats := []string{"openmetrics", "clusterloader2", "kube-burner"}
-	verb.Flags().StringVar(&format, "format", formats[0], "one of "+strings.Join(formats, ", "))
-	verb.Flags().StringVar(&out, "out", "", "`file` (openmetrics) or folder (the others); default: in the run directory")
-	verb.RunE = func(_ *cobra.Command, args []string) error {
-		if out == "" {
-			out = filepath.Join(args[0], map[string]string{"openmetrics": "openmetrics.txt"}[format])
-			if format != "openmetrics" {
-				out = filepath.Join(args[0], format)
-			}
-		}
-		switch format {
-		case "openmetrics":
-			return exportSeries(env, args[0], out)
-		case "clusterloader2", "kube-burner":
-			names, err := experiment.Export(args[0], format, out)
-			for _, name := range names {
-				fmt.Fprintln(env.stdout, filepath.Join(out, name))
-			}
-			return err
-		}
-		return fmt.Errorf("format %q: want one of %s", format, strings.Join(formats, ", "))
-	}
+	verb.AddCommand(
+		exportTables(env, "parquet", "Write the records as Parquet files, for DuckDB and pandas", parquet.Write),
+		exportTables(env, "csv", "Write the records as CSV files", rows.WriteCSV),
+		exportOpenMetrics(env),
+		exportGitHub(env),
+		exportGrafana(env),
+		exportDocuments(env, "clusterloader2", "Write PerfData in ClusterLoader2's file names, for perf-dash and PerfLens"),
+		exportDocuments(env, "kube-burner", "Write kube-burner's jobSummary and pod latency documents"),
+	)
 	return verb
 }
 
-// exportSeries writes all series of a run; what the format cannot carry is said.
-func exportSeries(env *environment, run, out string) error {
+// exported is a form of export: its verb with the flag for where to write.
+func exported(use, short, example string, do func(run, out string) error) *cobra.Command {
+	var out string
+	verb := &cobra.Command{
+		Use: use + " RUN", Short: short, Example: "  windtunnel export " + example, Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error { return do(args[0], out) },
+	}
+	verb.Flags().StringVarP(&out, "out", "o", "", "`path` to write to; default: in the run directory")
+	return verb
+}
+
+// exportTables writes the tables of docs/records.md.
+func exportTables(env *environment, format, short string, write func(run, folder string) ([]rows.File, error)) *cobra.Command {
+	return exported(format, short, format+" runs/density/latest -o tables", func(run, out string) error {
+		if out == "" {
+			out = filepath.Join(run, tablesFolder)
+		}
+		files, err := write(run, out)
+		if err != nil {
+			return err
+		}
+		printFiles(env.stdout, files)
+		return nil
+	})
+}
+
+// tablesFolder is where tables are written in a run directory.
+const tablesFolder = "tables"
+
+func printFiles(w io.Writer, files []rows.File) {
+	for _, f := range files {
+		fmt.Fprintf(w, "%s: %s rows, %s\n", f.Path, unit.Number(float64(f.Rows)), unit.Bytes(f.Bytes).Human()) //nolint:gosec // a size
+	}
+}
+
+// exportDocuments writes the files of another tool.
+func exportDocuments(env *environment, format, short string) *cobra.Command {
+	return exported(format, short, format+" runs/density/latest -o artifacts", func(run, out string) error {
+		if out == "" {
+			out = filepath.Join(run, format)
+		}
+		names, err := experiment.Export(run, format, out)
+		for _, name := range names {
+			fmt.Fprintln(env.stdout, filepath.Join(out, name))
+		}
+		return err
+	})
+}
+
+// exportOpenMetrics writes all series of a run; what the format cannot carry is said.
+func exportOpenMetrics(env *environment) *cobra.Command {
+	verb := exported("openmetrics", "Write all series, which promtool turns into blocks of a Prometheus server",
+		"openmetrics runs/density/latest -o density.om\n  promtool tsdb create-blocks-from openmetrics density.om data/", func(run, out string) error {
+			if out == "" {
+				out = filepath.Join(run, "openmetrics.txt")
+			}
+			return writeOpenMetrics(env, run, out)
+		})
+	return verb
+}
+
+func writeOpenMetrics(env *environment, run, out string) error {
+	if _, _, err := record.OpenDir(run); err != nil {
+		return err
+	}
 	file, err := os.OpenFile(out, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("write OpenMetrics: %w", err)

@@ -112,8 +112,11 @@ func runFleet(ctx context.Context, env *environment, c *configuration.Configurat
 		return err
 	}
 	defer r.close()
-	trim()
+	resting, cancel := context.WithCancel(ctx)
+	wait := trimming(resting)
 	err = r.keep(ctx)
+	cancel()
+	wait()
 	if errors.Is(context.Cause(ctx), experiment.ErrInterrupted) {
 		return nil
 	}

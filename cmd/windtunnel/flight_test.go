@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/windtunnel/windtunnel/diagnose"
 	"github.com/windtunnel/windtunnel/plane/component"
 	"github.com/windtunnel/windtunnel/record"
 	"github.com/windtunnel/windtunnel/slo"
@@ -112,13 +113,18 @@ func (u *tunnel) folders() (out []string) {
 
 // inUse says whether a living run of somebody else holds a data folder.
 func inUse(folder string) bool {
-	ledger, err := os.Open(filepath.Join(folder, "ledger"))
-	if err != nil {
-		return false
+	for _, path := range []string{folder, filepath.Join(folder, "ledger")} {
+		file, err := os.Open(path)
+		if err != nil {
+			continue
+		}
+		err = syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
+		file.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return true
+		}
 	}
-	defer ledger.Close()
-	err = syscall.Flock(int(ledger.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
-	return errors.Is(err, syscall.EWOULDBLOCK)
+	return false
 }
 
 // nothingLeft fails when a process, cgroup or data folder of ours outlives the
@@ -255,7 +261,7 @@ func (u *tunnel) rejudge(t *testing.T) {
 	if err := os.CopyFS(copied, os.DirFS(filepath.Join(u.dir, "run"))); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{record.VerdictFile, record.ReportFile} {
+	for _, name := range []string{record.VerdictFile, record.ReportFile, diagnose.File} {
 		if err := os.Remove(filepath.Join(copied, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -264,7 +270,7 @@ func (u *tunnel) rejudge(t *testing.T) {
 	if code := exitOf(cmd.Wait()); code != exitPass {
 		t.Errorf("judge: exit code %d\n%s", code, out)
 	}
-	for _, name := range []string{record.VerdictFile, record.ReportFile} {
+	for _, name := range []string{record.VerdictFile, record.ReportFile, diagnose.File} {
 		a, _ := os.ReadFile(filepath.Join(u.dir, "run", name))
 		b, _ := os.ReadFile(filepath.Join(copied, name))
 		if !bytes.Equal(a, b) {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -13,23 +12,28 @@ import (
 // judgeVerb computes a run's verdict again from its records, also of a run that
 // was killed.
 func judgeVerb(env *environment) *cobra.Command {
-	return &cobra.Command{
-		Use:   "judge RUN",
-		Short: "Judge a run directory again from its records",
-		Args:  cobra.ExactArgs(1),
+	var output string
+	verb := &cobra.Command{
+		Use:     "judge RUN",
+		Short:   "Judge a run directory again from its records",
+		Example: "  windtunnel judge runs/density/latest --output json | jq .verdict",
+		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
+			if err := wantOneOf("--output", output, "table", "markdown", "json"); err != nil {
+				return err
+			}
 			judgement, err := experiment.Judge(record.Dir(args[0]))
 			if err != nil {
 				return err
 			}
-			summary, err := os.ReadFile(record.Dir(args[0]).File(record.SummaryFile))
-			if err != nil {
-				return fmt.Errorf("read summary: %w", err)
+			if err := printResult(env, record.Dir(args[0]), output); err != nil {
+				return err
 			}
-			fmt.Fprintf(env.stdout, "%s", summary)
 			return verdictError{judgement.Verdict}
 		},
 	}
+	addOutput(verb, &output, "table", "markdown", "json")
+	return verb
 }
 
 // reportVerb writes a run's report again from its records and prints where it is.

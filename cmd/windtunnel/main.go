@@ -32,7 +32,7 @@ func start() int {
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	env := &environment{
 		stdout: os.Stdout, stderr: os.Stderr, signals: signals, args: os.Args,
-		terminal: term.IsTerminal(int(os.Stderr.Fd())),
+		terminal: term.IsTerminal(int(os.Stderr.Fd())) && os.Getenv("CI") == "" && os.Getenv("TERM") != "dumb",
 	}
 	return execute(context.Background(), env, os.Args[1:])
 }

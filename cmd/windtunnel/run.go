@@ -1,10 +1,8 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -12,8 +10,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/experiment"
 	"github.com/windtunnel/windtunnel/plane/process"
-	"github.com/windtunnel/windtunnel/record"
-	"github.com/windtunnel/windtunnel/slo"
+	"github.com/windtunnel/windtunnel/unit"
 )
 
 // runVerb runs a scenario and ends with its verdict.
@@ -37,9 +34,15 @@ func runVerb(env *environment) *cobra.Command {
 	verb.Flags().StringVar(&kubeconfig, "kubeconfig", "", "fly the cluster of this `file` and start nothing")
 	verb.Flags().StringVar(&out, "out", "", "run `directory`; default runs/SCENARIO/UTC-TIME with a link latest")
 	verb.Flags().Uint64Var(&seed, "seed", 0, "in place of the scenario's seed")
+	callerFile, as := callerFlags(verb)
+	var left leftover
+	left.add(verb)
 	verb.Flags().BoolVar(&plan, "plan", false, "print what would be sent, and start nothing")
 	verb.RunE = func(cmd *cobra.Command, args []string) error {
 		values, err := parseSet(set)
+		if err == nil {
+			err = left.check()
+		}
 		if err != nil {
 			return err
 		}
@@ -64,12 +67,19 @@ func runVerb(env *environment) *cobra.Command {
 		if cmd.Flags().Changed("seed") {
 			options.Seed = &seed
 		}
+		if options.Caller, err = openCaller(*callerFile); err != nil {
+			return err
+		}
+		if options.Caller != nil {
+			defer options.Caller.Close()
+			options.As = *as
+		}
 		result, err := experiment.Run(ctx, options)
 		live.end()
 		if err != nil {
 			return err
 		}
-		return conclude(env, result)
+		return left.conclude(env, result)
 	}
 	return verb
 }
@@ -85,25 +95,6 @@ func parseSet(set []string) (map[string]string, error) {
 		out[name] = value
 	}
 	return out, nil
-}
-
-// conclude prints the summary and where everything lies.
-func conclude(env *environment, result experiment.Result) error {
-	if errors.Is(result.Err, experiment.ErrBoot) {
-		return fmt.Errorf("%w\nrun directory: %s", result.Err, result.Dir)
-	}
-	if summary, err := os.ReadFile(result.Dir.File(record.SummaryFile)); err == nil {
-		fmt.Fprintf(env.stdout, "%s\n", summary)
-	}
-	fmt.Fprintf(env.stdout, "run directory: %s\nreport:        %s\n", result.Dir, filepath.ToSlash(result.Dir.File(record.ReportFile)))
-	if result.Err == nil {
-		return verdictError{result.Judgement.Verdict}
-	}
-	if errors.Is(result.Err, experiment.ErrNoRecords) || result.Judgement.Verdict == "" {
-		return result.Err
-	}
-	fmt.Fprintf(env.stderr, "the run did not end as it should: %v\n", result.Err)
-	return verdictError{slo.Unknown}
 }
 
 // live shows progress: one line rewritten on a terminal, plain lines elsewhere.
@@ -130,7 +121,7 @@ func (l *live) every() time.Duration {
 func (l *live) show(s experiment.Status) {
 	text := line(s)
 	if l.env.terminal {
-		fmt.Fprintf(l.env.stderr, "\r\x1b[K%.79s", text)
+		fmt.Fprintf(l.env.stderr, "\r\x1b[K%s", text)
 		l.drawn = true
 		return
 	}
@@ -146,28 +137,50 @@ func (l *live) end() {
 	}
 }
 
-// line writes a status in at most 79 characters, the most useful first.
+// lineWidth is what a terminal of 80 columns shows without wrapping.
+const lineWidth = 79
+
+// line writes a status in at most lineWidth characters. Where they are not
+// enough the step's name is cut first, and then the last figures are left out.
 func line(s experiment.Status) string {
-	b := &strings.Builder{}
-	fmt.Fprintf(b, "%s [%d/%d] %s", clockFace(s.Elapsed), s.Index, s.Of, s.Step)
+	head, name, tail := fmt.Sprintf("%s [%d/%d] ", clockFace(s.Elapsed), s.Index, s.Of), []rune(s.Step), ""
+	least := min(len(name), leastName)
+	for _, f := range figures(s) {
+		if len(head)+least+len(tail)+len(f) > lineWidth {
+			break
+		}
+		tail += f
+	}
+	if room := lineWidth - len(head) - len(tail); len(name) > room {
+		name = append(name[:room-1], '…')
+	}
+	return head + string(name) + tail
+}
+
+// leastName is how many characters of a step's name are always shown.
+const leastName = 12
+
+// figures are the numbers of a status, the most useful first.
+func figures(s experiment.Status) (out []string) {
+	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	if s.Total > 0 {
-		fmt.Fprintf(b, " %d/%d", s.Done, s.Total)
+		add(" %d/%d", s.Done, s.Total)
 	}
 	if s.Requested > 0 {
-		fmt.Fprintf(b, " %.3g of %.3g/s p99 %v", s.Achieved, s.Requested, round(s.P99))
+		add(" %s of %s/s p99 %v", unit.Number(s.Achieved), unit.Number(s.Requested), round(s.P99))
 	} else if s.Achieved > 0 && s.Total > 0 {
-		fmt.Fprintf(b, " %.3g/s", s.Achieved)
+		add(" %s/s", unit.Number(s.Achieved))
 	}
 	if s.Failed > 0 {
-		fmt.Fprintf(b, " errors %d", s.Failed)
+		add(" errors %d", s.Failed)
 	}
 	if s.Late > 0 {
-		fmt.Fprintf(b, " late %d", s.Late)
+		add(" late %d", s.Late)
 	}
 	if s.Left > 0 {
-		fmt.Fprintf(b, " left %v", s.Left.Round(time.Second))
+		add(" left %v", s.Left.Round(time.Second))
 	}
-	return b.String()
+	return out
 }
 
 func clockFace(d time.Duration) string {

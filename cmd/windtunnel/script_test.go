@@ -30,9 +30,11 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
-		Setup:               func(env *testscript.Env) error { return errors.Join(makeRuns(env.WorkDir), makeSides(env.WorkDir)) },
-		Condition:           func(name string) (bool, error) { return name == "embedded" && component.Embedded(), nil },
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exitcode": exitCode},
+		Setup: func(env *testscript.Env) error {
+			return errors.Join(makeRuns(env.WorkDir), makeSides(env.WorkDir), makeGrown(env.WorkDir))
+		},
+		Condition: func(name string) (bool, error) { return name == "embedded" && component.Embedded(), nil },
+		Cmds:      map[string]func(*testscript.TestScript, bool, []string){"exitcode": exitCode},
 	})
 }
 
@@ -77,7 +79,7 @@ objectives:
 		if err := d.Write(record.ScenarioFile, []byte(file)); err != nil {
 			return err
 		}
-		m := record.Manifest{Format: record.ManifestFormat, Scenario: "small", File: "small.yaml", Seed: 1, Versions: map[string]string{"windtunnel": version}}
+		m := record.Manifest{Format: record.ManifestFormat, Scenario: "small", File: "small.yaml", Seed: 1, Versions: map[string]string{"windtunnel": version}, Started: time.Date(2026, 1, 2, 3, int(name[0]), 0, 0, time.UTC)}
 		if err := d.WriteJSON(record.ManifestFile, m); err != nil {
 			return err
 		}

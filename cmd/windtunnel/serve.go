@@ -2,16 +2,22 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/windtunnel/windtunnel/clock"
+	"github.com/windtunnel/windtunnel/compare"
+	"github.com/windtunnel/windtunnel/dashboard"
 	"github.com/windtunnel/windtunnel/dashboard/query"
 	"github.com/windtunnel/windtunnel/experiment"
+	"github.com/windtunnel/windtunnel/report"
 )
 
 // Limits of the server.
@@ -21,59 +27,142 @@ const (
 	serveCloseTime  = 5 * time.Second
 )
 
-// serveVerb answers Prometheus' HTTP query API over a run.
+// tokenVariable holds the token that callers must know, so that it is in no
+// list of processes.
+const tokenVariable = "WINDTUNNEL_TOKEN"
+
+// serveFlags are those of the verb serve.
+type serveFlags struct{ address, certificate, key string }
+
+// serveVerb serves the live page and Prometheus' query API over runs.
 func serveVerb(env *environment) *cobra.Command {
-	var address string
+	var f serveFlags
 	verb := &cobra.Command{
-		Use:     "serve RUN",
-		Short:   "Answer the Prometheus HTTP query API over a run, for Grafana and others",
-		Example: "  windtunnel serve runs/density/latest --address 127.0.0.1:9090",
-		Args:    cobra.ExactArgs(1),
+		Use:   "serve [DIR]...",
+		Short: "Serve the live page over the runs below DIR (default runs), and their series by Prometheus' query API",
+		Long: "Serve the live page: list the runs below the folders, open one, watch one that is under way, compare two, stop one.\n\n" +
+			"Prometheus' query API is at /api/v1 over the newest run and at /prometheus/ID/api/v1 over any of them, for Grafana and others.\n\n" +
+			"Loopback addresses need no token. For any other address a token is made up, or taken from " + tokenVariable + ".",
+		Example: "  windtunnel serve\n  windtunnel serve runs/density/latest --address 127.0.0.1:9090",
+		Args:    cobra.ArbitraryArgs,
 	}
-	verb.Flags().StringVar(&address, "address", "127.0.0.1:9090", "`host:port` to listen on; the host must be a loopback address")
+	verb.Flags().StringVar(&f.address, "address", "127.0.0.1:9090", "`host:port` to listen on")
+	verb.Flags().StringVar(&f.certificate, "tls-cert", "", "`file` with the certificate to serve with")
+	verb.Flags().StringVar(&f.key, "tls-key", "", "`file` with its key")
 	verb.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx, cancel := env.interruptible(cmd.Context(), "stopping", cancelNothing)
 		defer cancel()
-		if err := loopback(address); err != nil {
-			return err
+		for _, root := range args {
+			if _, err := os.Stat(root); err != nil {
+				return fmt.Errorf("serve: %w", err)
+			}
 		}
-		db, err := experiment.Series(args[0])
-		if err != nil {
-			return err
+		if len(args) == 0 {
+			args = []string{"runs"} // it comes with the first run
 		}
-		listener, err := net.Listen("tcp", address)
-		if err != nil {
-			return fmt.Errorf("serve: %w", err)
-		}
-		server := &http.Server{Handler: query.New(db, query.Options{}), ReadHeaderTimeout: serveHeaderTime, IdleTimeout: serveIdleTime}
-		ended := make(chan error, 1)
-		go func() { ended <- server.Serve(listener) }()
-		fmt.Fprintf(env.stdout, "http://%s answers PromQL over %s; Ctrl-C ends it\n", listener.Addr(), args[0])
-		select {
-		case err = <-ended:
-		case <-ctx.Done():
-			stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), serveCloseTime)
-			defer cancel()
-			err = errors.Join(server.Shutdown(stop), <-ended)
-		}
-		if errors.Is(err, http.ErrServerClosed) {
-			return nil
-		}
-		return err
+		return f.serve(ctx, env, args)
 	}
 	return verb
 }
 
+func (f *serveFlags) serve(ctx context.Context, env *environment, roots []string) error {
+	if (f.certificate == "") != (f.key == "") {
+		return errors.New("--tls-cert and --tls-key belong together")
+	}
+	token := os.Getenv(tokenVariable)
+	local, err := loopback(f.address)
+	if err != nil {
+		return err
+	}
+	if !local && token == "" {
+		token = rand.Text()
+	}
+	pages := dashboard.New(dashboard.Options{Roots: roots, Build: experiment.Page, Watch: watchRun, Compare: comparePages, Query: queryOf, Token: token, Clock: clock.Start()})
+	defer pages.Close()
+	listener, err := net.Listen("tcp", f.address)
+	if err != nil {
+		return fmt.Errorf("serve: %w", err)
+	}
+	server := &http.Server{Handler: pages, ReadHeaderTimeout: serveHeaderTime, IdleTimeout: serveIdleTime}
+	server.RegisterOnShutdown(pages.Close)
+	ended := make(chan error, 1)
+	go func() {
+		if f.certificate != "" {
+			ended <- server.ServeTLS(listener, f.certificate, f.key)
+			return
+		}
+		ended <- server.Serve(listener)
+	}()
+	f.announce(env, listener.Addr().String(), token, local)
+	select {
+	case err = <-ended:
+	case <-ctx.Done():
+		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), serveCloseTime)
+		defer cancel()
+		err = errors.Join(server.Shutdown(stop), <-ended)
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// announce says where the page is.
+func (f *serveFlags) announce(env *environment, address, token string, local bool) {
+	scheme, path := "http", "/"
+	if f.certificate != "" {
+		scheme = "https"
+	}
+	if token != "" {
+		path += "?token=" + token
+	}
+	fmt.Fprintf(env.stdout, "%s://%s%s is the live page, /api/v1 there answers PromQL over the newest run; Ctrl-C ends it\n", scheme, address, path)
+	if !local && f.certificate == "" {
+		fmt.Fprintln(env.stderr, "warning: others can read along, token included: nothing is encrypted without --tls-cert and --tls-key")
+	}
+}
+
 func cancelNothing() {}
 
-// loopback refuses addresses that others could reach: nothing here asks who calls.
-func loopback(address string) error {
+// loopback says whether only this machine can reach an address.
+func loopback(address string) (bool, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return fmt.Errorf("address %q: %w", address, err)
+		return false, fmt.Errorf("address %q: %w", address, err)
 	}
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return fmt.Errorf("address %q: only loopback addresses such as 127.0.0.1 are served", address)
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback(), nil
+}
+
+func watchRun(dir string) (dashboard.Source, error) { return experiment.Watch(dir) }
+
+func queryOf(dir string) (http.Handler, error) {
+	db, err := experiment.Series(dir)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	return query.New(db, query.Options{}), nil
+}
+
+// comparePages compares the runs of two sides.
+func comparePages(a, b []string) (report.Page, error) {
+	runs := make([][]compare.Run, 2)
+	for i, paths := range [][]string{a, b} {
+		for _, path := range paths {
+			r, err := compare.Open(path, experiment.Verdict) // which writes nothing: this is asked for by GET
+			if err != nil {
+				return report.Page{}, err
+			}
+			runs[i] = append(runs[i], r)
+		}
+	}
+	c, err := compare.Compare(runs[0], runs[1], compare.Options{NameA: letter(0), NameB: letter(1)})
+	if err != nil {
+		return report.Page{}, err
+	}
+	arms, err := armsOf(runs, []*compare.Comparison{c})
+	if err != nil {
+		return report.Page{}, err
+	}
+	return report.Compare(arms, []*compare.Comparison{c})
 }

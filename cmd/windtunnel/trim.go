@@ -2,12 +2,38 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"os"
 	"strings"
+	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
+
+// trimEvery is how often a program that stays trims itself: each page that is
+// needed brings its neighbours along, which add up. Reading the hot ones again
+// takes a fraction of a millisecond.
+const trimEvery = 30 * time.Second
+
+// trimming trims now and then until ctx ends; what it returns waits for that.
+func trimming(ctx context.Context) (wait func()) {
+	var done sync.WaitGroup
+	done.Go(func() {
+		tick := time.NewTicker(trimEvery)
+		defer tick.Stop()
+		for {
+			trim()
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return done.Wait
+}
 
 // trim gives back the pages of this executable that were only read while the
 // program started: four fifths of it is the control plane, whose start-up code
@@ -19,18 +45,24 @@ func trim() {
 	if err != nil {
 		return
 	}
-	maps, err := os.Open("/proc/self/maps")
+	smaps, err := os.Open("/proc/self/smaps")
 	if err != nil {
 		return
 	}
-	defer maps.Close()
-	for lines := bufio.NewScanner(maps); lines.Scan(); {
+	defer smaps.Close()
+	var from, to uintptr // of a mapping of the executable that is not writable; 0 for others
+	for lines := bufio.NewScanner(smaps); lines.Scan(); {
 		fields := strings.Fields(lines.Text())
-		if len(fields) < 6 || fields[5] != self || strings.Contains(fields[1], "w") {
-			continue // pages that were written to would be lost
-		}
-		var from, to uintptr
-		if _, err := fmt.Sscanf(fields[0], "%x-%x", &from, &to); err == nil {
+		switch {
+		case len(fields) >= 6 && strings.Contains(fields[0], "-"):
+			from, to = 0, 0
+			if fields[5] == self && !strings.Contains(fields[1], "w") {
+				_, _ = fmt.Sscanf(fields[0], "%x-%x", &from, &to)
+			}
+		case len(fields) == 5 && strings.Contains(fields[0], "-"):
+			from, to = 0, 0 // a mapping without a name
+		case from != 0 && len(fields) > 1 && fields[0] == "Anonymous:" && fields[1] == "0":
+			// What was written to before it was made read-only would be lost.
 			_, _, _ = unix.Syscall(unix.SYS_MADVISE, from, to-from, unix.MADV_DONTNEED)
 		}
 	}

@@ -22,9 +22,15 @@ func upVerb(env *environment) *cobra.Command {
 	}
 	verb.Flags().IntVar(&nodes, "nodes", 0, "simulated nodes")
 	verb.Flags().StringVar(&durability, "durability", "memory", "of etcd: memory or fsync")
+	callerFile, _ := callerFlags(verb)
 	verb.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx, cancel := env.interruptible(cmd.Context(), "stopping", func() { os.Exit(exitUnknown) })
 		defer cancel()
+		ctx, release, err := underCaller(ctx, *callerFile)
+		if err != nil {
+			return err
+		}
+		defer release()
 		folder, err := os.MkdirTemp("", "windtunnel-up-")
 		if err != nil {
 			return fmt.Errorf("make a folder for logs and kubeconfig: %w", err)

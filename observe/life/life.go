@@ -1,9 +1,12 @@
-// Package life stamps the phases of pods by the receipt of watch events on a
-// watch of its own, so that neither the fleet nor the API's timestamps of whole
-// seconds decide what a run measured (rule of measurement 3).
+// Package life stamps the phases of objects by the receipt of watch events on
+// watches of its own, so that neither the fleet nor the API's timestamps of
+// whole seconds decide what a run measured (rule of measurement 3): those of
+// pods in every run (Observer, typed and small), those of any resource where a
+// scenario declares them (Declared). What happened while a watch was torn or
+// held up is dated by the times between which it happened.
 //
-// It judges nothing: it writes record.Phase records, and keeps counts by group
-// for the steps that wait. Package experiment runs it.
+// It judges nothing: it writes record.Phase records, and keeps counts of pods
+// by group for the steps that wait. Package experiment runs it.
 package life
 
 import (
@@ -55,11 +58,9 @@ type Observer struct {
 	selected []Group // a pod belongs to the first that selects it
 
 	mu     sync.Mutex
+	sight  sight
 	pods   map[string]*pod // by UID
 	groups map[string]*Counts
-	synced chan struct{}
-	listed map[string]bool // UIDs of the list under way
-	again  bool
 	gaps   int
 }
 
@@ -73,15 +74,20 @@ type pod struct {
 // windtunnel.dev/group belong to the first of the groups that selects them.
 func New(records *record.Writer, groups ...Group) *Observer {
 	return &Observer{
-		records: records, selected: groups, pods: map[string]*pod{}, groups: map[string]*Counts{},
-		synced: make(chan struct{}),
+		records: records, selected: groups, pods: map[string]*pod{}, groups: map[string]*Counts{}, sight: newSight("pods", nil),
 	}
+}
+
+// WithPulse lets the observer tell events that were held up; before Run.
+func (o *Observer) WithPulse(p *Pulse) *Observer {
+	o.sight.pulse = p
+	return o
 }
 
 // Run follows all pods until ctx ends. It returns nil then, and an error when
 // the server refuses the watch for good.
 func (o *Observer) Run(ctx context.Context, client *wire.Client, c clock.Clock) error {
-	err := watch.Follow(ctx, client, watch.Options{Path: "/api/v1/pods", Clock: c}, handler{o, c})
+	err := watch.Follow(ctx, client, watch.Options{Path: "/api/v1/pods", Clock: c, Patience: lookAgain}, handler{o, c})
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -90,7 +96,7 @@ func (o *Observer) Run(ctx context.Context, client *wire.Client, c clock.Clock) 
 
 // Synced is closed when the first list was read: what is created from then on
 // is seen being created.
-func (o *Observer) Synced() <-chan struct{} { return o.synced }
+func (o *Observer) Synced() <-chan struct{} { return o.sight.synced }
 
 // Counts returns the counts of a group; zero when nothing of it was seen.
 func (o *Observer) Counts(group string) Counts {
@@ -115,13 +121,12 @@ type handler struct {
 	c clock.Clock
 }
 
-func (h handler) ListBegin(again bool, why string) {
+func (h handler) ListBegin(_ bool, why string) {
 	h.o.mu.Lock()
 	defer h.o.mu.Unlock()
-	h.o.listed, h.o.again = map[string]bool{}, again
-	if again {
+	if now := h.c.Now(); h.o.sight.listBegin() {
 		h.o.gaps++
-		h.o.records.Mark(record.Mark{At: h.c.Now(), Kind: record.MarkWatchGap, Name: "pods", Text: why})
+		h.o.records.Mark(h.o.sight.mark(now, why))
 	}
 }
 
@@ -129,18 +134,20 @@ func (h handler) ListEnd() {
 	o := h.o
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	m := o.sight.gap(h.c.Now())
 	for uid, p := range o.pods {
-		if !o.listed[uid] {
-			o.reach(p, unknown, h.c.Now())
-			o.gone(uid, p, h.c.Now())
+		if !o.sight.listed[uid] {
+			o.gone(uid, p, m)
 		}
 	}
-	o.listed = nil
-	select {
-	case <-o.synced:
-	default:
-		close(o.synced)
-	}
+	o.sight.listEnd(m.at)
+}
+
+// Bookmark notes that the watch is whole.
+func (h handler) Bookmark(at clock.Time) {
+	h.o.mu.Lock()
+	defer h.o.mu.Unlock()
+	h.o.sight.bookmark(at)
 }
 
 // Event takes one pod as it is now.
@@ -152,27 +159,22 @@ func (h handler) Event(e watch.Event) {
 	o := h.o
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	p := o.pods[string(view.UID)]
-	if p == nil {
-		if e.Kind == watch.Deleted {
-			return
-		}
+	p, m := o.pods[string(view.UID)], o.sight.event(e, string(view.UID))
+	switch {
+	case p == nil && e.Kind == watch.Deleted:
+		return
+	case p == nil:
 		p = o.add(view, o.group(view, e.Object))
 		if e.Kind == watch.Added {
-			o.reach(p, created, e.At)
+			o.reach(p, created, m)
 		} else {
-			o.reach(p, unknown, e.At) // it was there before we looked
+			o.reach(p, unknown, m) // it was there before we looked
 			p.seen |= created
 		}
-	} else if e.Kind == watch.Listed && p.seen|phases(view) != p.seen {
-		o.reach(p, unknown, e.At) // it moved on while the watch was torn
 	}
-	if o.listed != nil && e.Kind == watch.Listed {
-		o.listed[string(view.UID)] = true
-	}
-	o.advance(p, phases(view), e.At)
+	o.advance(p, phases(view), m)
 	if e.Kind == watch.Deleted {
-		o.gone(string(view.UID), p, e.At)
+		o.gone(string(view.UID), p, m)
 	}
 }
 
@@ -230,11 +232,11 @@ func (o *Observer) add(v watch.Pod, group string) *pod {
 }
 
 // advance records the phases that are new, and keeps the counts.
-func (o *Observer) advance(p *pod, now phase, at clock.Time) {
+func (o *Observer) advance(p *pod, now phase, m moment) {
 	before := p.seen
 	for _, step := range [...]phase{bound, running, ready, finished, deleting} {
 		if now&step != 0 {
-			o.reach(p, step, at)
+			o.reach(p, step, m)
 		}
 	}
 	fresh := p.seen &^ before
@@ -261,18 +263,22 @@ func active(set, one phase) int {
 	return has(set, one)
 }
 
-// reach records that a pod is in a phase, the first time.
-func (o *Observer) reach(p *pod, step phase, at clock.Time) {
+// reach records that a pod is in a phase, the first time. Where nobody knows
+// exactly when, unknown comes before it.
+func (o *Observer) reach(p *pod, step phase, m moment) {
 	if p.seen&step != 0 {
 		return
 	}
+	if m.within > 0 && step != unknown {
+		o.reach(p, unknown, m)
+	}
 	p.seen |= step
-	o.records.Phase(record.Phase{Object: p.id, Phase: names(step), At: at})
+	o.records.Phase(record.Phase{Object: p.id, Phase: names(step), At: m.at, Within: m.within})
 }
 
-func (o *Observer) gone(uid string, p *pod, at clock.Time) {
+func (o *Observer) gone(uid string, p *pod, m moment) {
 	before := p.seen
-	o.reach(p, deleted, at)
+	o.reach(p, deleted, m)
 	p.group.RunningNow += active(p.seen, running) - active(before, running)
 	p.group.ReadyNow += active(p.seen, ready) - active(before, ready)
 	p.group.Deleted++

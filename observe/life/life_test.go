@@ -56,15 +56,15 @@ func TestTraces(t *testing.T) {
 			"created 1 running 1 deleted 0 existing 1 now 1/1"},
 		{"what was there before has no true times, but counts",
 			"LIST; 1 LISTED a bound running; END; 5 DELETED a bound running",
-			"a unknown 1, a bound 1, a running 1, a deleted 5",
+			"a unknown 1-ever, a bound 1-ever, a running 1-ever, a deleted 5",
 			"created 1 running 1 deleted 1 existing 0 now 0/0"},
 		{"what moved on during a gap is unknown from there on; what did not is untouched",
 			"LIST; END; 1 ADDED a; 1 ADDED b bound; AGAIN; 7 LISTED a bound running; 7 LISTED b bound; END; 8 MODIFIED b bound running",
-			"a created 1, b created 1, b bound 1, a unknown 7, a bound 7, a running 7, b running 8",
+			"a created 1, b created 1, b bound 1, a unknown 7-, a bound 7-, a running 7-, b running 8",
 			"created 2 running 2 deleted 0 existing 2 now 2/0"},
 		{"what vanished during a gap is gone, and when is unknown",
 			"LIST; END; 1 ADDED a bound running; AGAIN; END",
-			"a created 1, a bound 1, a running 1, a unknown -, a deleted -",
+			"a created 1, a bound 1, a running 1, a unknown --, a deleted --",
 			"created 1 running 1 deleted 1 existing 0 now 0/0"},
 		{"deleting pods are not counted as running now; finished ones neither",
 			"LIST; END; 1 ADDED a bound running ready; 2 MODIFIED a bound running ready deleting; 3 ADDED b bound running; 4 MODIFIED b bound done",
@@ -128,6 +128,11 @@ func play(t *testing.T, script string) (*Observer, string) {
 			at := "-"
 			if slices.Contains(exact, p.At) {
 				at = fmt.Sprint(int64(p.At))
+			}
+			if p.Within == record.Ever {
+				at += "-ever"
+			} else if p.Within > 0 {
+				at += "-" // only known to be before
 			}
 			out = append(out, fmt.Sprintf("%s %s %s", s.Objects[p.Object].Name, p.Phase, at))
 		}}

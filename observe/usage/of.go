@@ -24,3 +24,8 @@ func Busy() float64 {
 	}
 	return sum
 }
+
+// HostTimes returns the seconds of all cores until now by what they did: user,
+// nice, system, idle, iowait, irq, softirq, steal; nothing where it cannot be
+// read.
+func HostTimes() map[string]float64 { return hostSeconds() }

@@ -38,6 +38,9 @@ const (
 	ThrottledPeriods = "cgroup_cpu_throttled_periods_total" // periods in which they were
 	Periods          = "cgroup_cpu_periods_total"           // periods in which they wanted to run
 	HostSeconds      = "host_cpu_seconds_total"             // by label mode, of all cores together
+	WaitSeconds      = "process_cpu_wait_seconds_total"     // time for which its threads were ready to run and had no core
+	WorkingSet       = "cgroup_memory_working_set_bytes"    // bytes of the cgroup without files that nobody looked at lately
+	LimitHits        = "cgroup_memory_limit_hits_total"     // times that the cgroup's memory came up against its limit
 )
 
 // Process is one process to sample.
@@ -45,6 +48,7 @@ type Process struct {
 	Name   string // the component's name; it becomes Series.Target
 	PID    int
 	Cgroup string // folder of its cgroup where one was made for it: the CPU controller's in v1; else empty
+	Memory string // folder of the cgroup that limits its memory; empty without
 }
 
 // Options configure a sampler.
@@ -133,6 +137,17 @@ func (s *Sampler) process(p *watched) error {
 	s.write(p, at, record.Series{Name: CPUSeconds}, u.cpu)
 	s.write(p, at, record.Series{Name: ResidentBytes}, float64(u.resident))
 	s.write(p, at, record.Series{Name: PeakBytes}, float64(u.peak))
+	if wait, ok := waited(p.PID); ok {
+		s.write(p, at, record.Series{Name: WaitSeconds}, wait)
+	}
+	if p.Memory != "" {
+		if hits, ok := limitHits(p.Memory); ok {
+			s.write(p, at, record.Series{Name: LimitHits}, hits)
+		}
+		if size, ok := workingSet(p.Memory); ok {
+			s.write(p, at, record.Series{Name: WorkingSet}, size)
+		}
+	}
 	if p.Cgroup == "" {
 		return nil
 	}

@@ -26,6 +26,10 @@ type Shape struct {
 	Torn    bool    // the run is killed in its middle
 	Taint   string  // put into every name and text that a scenario or the plane can choose
 	Slow    float64 // seconds that bindings stand still in the middle of saturation; default 0
+	Seed    uint64  // of what differs from run to run; default 7
+	Spike   float64 // how long the queue of the deployment controller is at one scrape; default 0
+	Faults  bool    // the scheduler is killed in the latency step
+	Gave    bool    // there is a diagnosis
 }
 
 func (s Shape) withDefaults() Shape {
@@ -45,6 +49,9 @@ func (s Shape) withDefaults() Shape {
 	}
 	if s.Name == "" {
 		s.Name = "density"
+	}
+	if s.Seed == 0 {
+		s.Seed = 7
 	}
 	return s
 }
@@ -74,7 +81,7 @@ func Write(dir string, s Shape) (record.Dir, record.Manifest, error) {
 	if err != nil {
 		return "", record.Manifest{}, err
 	}
-	f := &flight{Shape: s, w: w, rnd: rand.New(rand.NewPCG(7, 11)), now: 0.2}
+	f := &flight{Shape: s, w: w, rnd: rand.New(rand.NewPCG(s.Seed, 11)), now: 0.2}
 	f.fly()
 	if err := w.Close(); err != nil {
 		return "", record.Manifest{}, err
@@ -82,6 +89,11 @@ func Write(dir string, s Shape) (record.Dir, record.Manifest, error) {
 	m := manifest(s)
 	if err := d.Write(record.ScenarioFile, []byte(scenarioText(s))); err != nil {
 		return "", m, err
+	}
+	if s.Gave {
+		if err := d.Write("diagnosis.json", []byte(diagnosis(s))); err != nil {
+			return d, m, err
+		}
 	}
 	return d, m, d.WriteJSON(record.ManifestFile, m)
 }
@@ -105,7 +117,15 @@ func (f *flight) fly() {
 		f.usage()
 		return
 	}
-	f.step(probe, func() { latency = f.pods(probe, f.Latency, 5, f.Rate) })
+	f.step(probe, func() {
+		if f.Faults {
+			f.mark(record.MarkFault, "kube-scheduler", "kill"+f.Taint)
+		}
+		latency = f.pods(probe, f.Latency, 5, f.Rate)
+		if f.Faults {
+			f.mark(record.MarkFault, "kube-scheduler", "start")
+		}
+	})
 	f.mark(record.MarkWarning, "", "the machine's own load was 0.4 before the run"+f.Taint)
 	f.step("delete-"+probe, func() { f.remove(probe, latency, 20) })
 	f.step("delete-"+fill, func() { f.remove(fill, saturation, 4*f.Asked) })

@@ -1,6 +1,8 @@
 package reporttest
 
 import (
+	"encoding/json"
+
 	"github.com/windtunnel/windtunnel/record"
 )
 
@@ -47,6 +49,7 @@ func (f *flight) usage() {
 			f.w.Sample(record.Sample{Series: mem, At: t, Value: float64(int(p.born + p.grows*pods + p.heap*saw*f.jitter(0.1)))})
 		}
 	}
+	f.gauges(end)
 	renew := record.Op{Source: "fleet", Verb: "update", Resource: "leases.coordination.k8s.io", Scope: "resource"}
 	for i := range f.Nodes * (end - 6) / 10 {
 		f.call(renew, 5+float64(i)*10/float64(f.Nodes), 0.003)
@@ -56,4 +59,45 @@ func (f *flight) usage() {
 	for s := 5; s < end; s += 5 {
 		f.w.Mark(record.Mark{At: at(float64(s)), Kind: record.MarkScrape, Name: "kube-apiserver"})
 	}
+}
+
+// gauges writes what waited in queues, as scrapes five seconds apart tell it.
+func (f *flight) gauges(end int) {
+	gauge := func(target, name, label, value string) record.SeriesID {
+		return f.w.Series(record.Series{Target: target, Name: name, Labels: []record.Label{{Name: label, Value: value}}})
+	}
+	depth := gauge("kube-controller-manager", "workqueue_depth", "name", "deployment"+f.Taint)
+	idle := gauge("kube-controller-manager", "workqueue_depth", "name", "never-used")
+	active := gauge("kube-scheduler", "scheduler_pending_pods", "queue", "active")
+	changing := gauge("kube-apiserver", "apiserver_current_inflight_requests", "request_kind", "mutating")
+	held := f.w.Series(record.Series{Target: "kube-apiserver", Name: "cgroup_cpu_throttled_seconds_total"})
+	for s := 5; s < end; s += 5 {
+		b, t := f.busy[s], at(float64(s)+0.01)
+		long := float64(int(b.pods / 9 * f.jitter(0.4)))
+		if f.Spike > 0 && s/5 == end/10 {
+			long = f.Spike
+		}
+		f.w.Sample(record.Sample{Series: depth, At: t, Value: long})
+		f.w.Sample(record.Sample{Series: idle, At: t})
+		f.w.Sample(record.Sample{Series: active, At: t, Value: float64(int(b.pods / 5 * f.jitter(0.4)))})
+		f.w.Sample(record.Sample{Series: changing, At: t, Value: float64(int(1 + b.calls/40*f.jitter(0.4)))})
+		f.w.Sample(record.Sample{Series: held, At: t, Value: float64(s) * 0.011})
+	}
+}
+
+// diagnosis invents what gave way.
+func diagnosis(s Shape) string {
+	taint, err := json.Marshal("CPU" + s.Taint)
+	if err != nil {
+		return "[]"
+	}
+	return `[
+{"rank": 1, "cause": ` + string(taint) + `, "component": "kube-scheduler", "score": 0.93,
+ "sentence": "It used 0.98 of the one core that it can use at a time while 412 pods waited to be bound.",
+ "evidence": [{"expr": "rate(process_cpu_seconds_total{target=\"kube-scheduler\"}[10s])", "value": 0.98, "unit": "cores", "bound": 1, "sentence": "CPU at its highest:"},
+  {"expr": "max(scheduler_pending_pods{queue=\"active\"})", "value": 412, "unit": "pods", "bound": null, "sentence": "Pods that waited:"}],
+ "try": "a second scheduler profile, or fewer plugins"},
+{"rank": 2, "cause": "client-side limit", "component": "kube-controller-manager", "score": 0.41, "sentence": "Its own limit of 100 calls per second held it back for 7.1 s.", "evidence": [], "try": ""}
+]
+`
 }

@@ -27,7 +27,7 @@ func surroundings() Options {
 // TestGolden imports our own configs: each has its scenario and its notes
 // beside it. What is written must read as the same scenario again.
 func TestGolden(t *testing.T) {
-	for _, name := range []string{"density", "selectors", "iterations", "churn", "rounds"} {
+	for _, name := range []string{"density", "selectors", "iterations", "churn", "rounds", "latencies"} {
 		t.Run(name, func(t *testing.T) {
 			file := "testdata/" + name + ".yml"
 			s, notes, err := Import(file, surroundings())

@@ -23,9 +23,10 @@ func (im *importer) measurements() {
 	for i := range im.cfg.Jobs {
 		j := &im.cfg.Jobs[i]
 		for _, m := range merged(im.cfg.Global.Measurements, j.Measurements) {
-			if m.Name == "podLatency" {
+			switch {
+			case m.Name == "podLatency":
 				im.podLatency(j, m)
-			} else {
+			case !im.lifeLatency(j, m):
 				im.elsewhere(j, m)
 			}
 		}
@@ -53,20 +54,19 @@ func (im *importer) podLatency(j *job, m measurement) {
 		return
 	}
 	for _, t := range m.Thresholds {
+		if t.ConditionType == "Initialized" {
+			im.initialized(j, t)
+			continue
+		}
 		limit := t.Threshold.Seconds()
-		statistic := map[string]string{"P99": "p99", "P95": "p95", "P50": "p50", "Avg": "mean", "Max": "max"}[t.Metric]
 		phase := map[string]string{"PodScheduled": "created..bound", "ContainersReady": "created..ready", "Ready": "created..ready"}[t.ConditionType]
 		for _, group := range j.groupNames() {
 			name := fmt.Sprintf("podLatency %s of %s", t.ConditionType, group)
-			if phase == "" {
-				im.unsupported(im.at(t.At), "threshold.conditionType", name, "nobody watches when init containers have finished: simulated pods have none")
-				continue
-			}
 			if t.ConditionType == "ContainersReady" {
 				im.note(im.at(t.At), "threshold.conditionType", "ContainersReady is taken from the pod's condition Ready: simulated pods get both at once")
 			}
 			im.out.Objectives = append(im.out.Objectives, scenario.Objective{
-				Name: name, SLI: "pod-startup", Labels: map[string]string{"group": group, "phase": phase}, Statistic: statistic, Max: &limit,
+				Name: name, SLI: "pod-startup", Labels: map[string]string{"group": group, "phase": phase}, Statistic: statisticOf(t.Metric), Max: &limit,
 			})
 		}
 	}
@@ -79,8 +79,6 @@ func (im *importer) elsewhere(j *job, m measurement) {
 	switch m.Name {
 	case "serviceLatency", "netpolLatency":
 		why = "needs pods whose containers run: simulated ones have none"
-	case "vmiLatency", "vmimLatency", "dataVolumeLatency":
-		why = "needs KubeVirt, which is not there"
 	case "pprof":
 		why = "needs pods whose containers run; profiles of the plane's own components are another matter"
 	}

@@ -1,5 +1,16 @@
-// The page's embedded data, as package report writes it. Times are seconds
-// since the run clock's zero; null is a gap.
+// A page as package report writes it (report.Page). Times are seconds since the
+// run clock's zero, in a comparison since each run's begin; null is a gap.
+
+export interface Page {
+  kind: "run" | "comparison";
+  state: "pass" | "fail" | "unknown" | "running" | "compared";
+  title: string;
+  name: string;
+  started: string;
+  when: string;
+  main?: string; // markup of the sections; absent where the document has it
+  data: Data;
+}
 
 export interface Data {
   from: number;
@@ -7,6 +18,7 @@ export interface Data {
   steps: Step[] | null;
   marks: Mark[] | null;
   time: TimeChart[] | null;
+  arms?: string[]; // of a comparison: what the lines of each chart are
   startup: Spread[] | null;
   startupBound: number | null;
   heat: Heat;
@@ -32,9 +44,12 @@ export interface TimeChart {
   id: string;
   title: string;
   unit: string;
+  note?: string;
+  shape?: "" | "level" | "rate" | "hold" | "stack"; // how values stand in their bins
   from: number;
   width: number;
-  lines: Line[];
+  lines: Line[] | null;
+  bound?: { name: string; at: number };
 }
 
 export interface Line {
@@ -47,6 +62,7 @@ export interface Line {
 
 export interface Spread {
   group: string;
+  arm?: string; // of a comparison
   phase: string;
   n: number;
   open: number;
@@ -87,6 +103,8 @@ export function bucketTo(b: Buckets, bucket: number): number {
   return b.least * 10 ** (bucket / b.perDecade);
 }
 
-export function readData(): Data {
-  return JSON.parse(document.getElementById("data")!.textContent!) as Data;
+// embedded is the page that the document holds; null in the live page.
+export function embedded(): Page | null {
+  const text = document.getElementById("data")!.textContent!.trim();
+  return text === "" ? null : (JSON.parse(text) as Page);
 }

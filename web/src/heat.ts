@@ -3,7 +3,8 @@ import { bucketFrom, bucketTo, type Data, type HeatMap } from "./data";
 import { el } from "./dom";
 import { clock, number, seconds } from "./format";
 import type { Link } from "./link";
-import { Plot, type PlotSpec } from "./plot";
+import type { PlotSpec } from "./curves";
+import { Plot } from "./plot";
 import { colour } from "./theme";
 
 // A column of the map: bucket and number of calls, ascending by bucket.
@@ -43,23 +44,51 @@ function quantile(c: Column, q: number, data: Data): number | null {
   return null;
 }
 
-// heatPlot draws the latency of calls over time as a map, with a choice of calls.
-export function heatPlot(data: Data, link: Link): { figure: HTMLElement; plot: Plot } | null {
-  const maps = data.heat.maps ?? [];
-  if (maps.length === 0) return null;
-  const plot = new Plot(spec(data, maps[0]!), data, link);
-  const choice = el("select", { "aria-label": "Which calls" });
-  let group: HTMLOptGroupElement | null = null;
-  maps.forEach((m, i) => {
-    if (group?.label !== m.source) {
-      group = el("optgroup", { label: m.source });
-      choice.append(group);
-    }
-    group!.append(el("option", { value: i }, `${m.name} – ${number(m.calls)}`));
-  });
-  choice.addEventListener("change", () => plot.replace(spec(data, maps[Number(choice.value)]!)));
-  plot.figure.querySelector("figcaption h3")!.after(choice);
-  return { figure: plot.figure, plot };
+// Heat draws the latency of calls over time as a map, with a choice of calls.
+// There must be a map.
+export class Heat {
+  readonly plot: Plot;
+  private readonly choice = el("select", { "aria-label": "Which calls" });
+
+  constructor(
+    private data: Data,
+    link: Link,
+  ) {
+    this.plot = new Plot(spec(data, data.heat.maps![0]!), data, link);
+    this.list();
+    this.choice.addEventListener("change", () => this.plot.replace(this.chosen(), this.data));
+    this.plot.figure.querySelector("figcaption h3")!.after(this.choice);
+  }
+
+  // update shows the same calls as before, where they are still there.
+  update(data: Data): void {
+    const name = key(this.data.heat.maps![Number(this.choice.value)]!);
+    this.data = data;
+    this.list();
+    const at = (data.heat.maps ?? []).findIndex((m) => key(m) === name);
+    this.choice.value = String(Math.max(at, 0));
+    this.plot.replace(this.chosen(), data);
+  }
+
+  private chosen(): PlotSpec {
+    return spec(this.data, this.data.heat.maps![Number(this.choice.value)]!);
+  }
+
+  private list(): void {
+    let group: HTMLOptGroupElement | null = null;
+    this.choice.replaceChildren();
+    this.data.heat.maps!.forEach((m, i) => {
+      if (group?.label !== m.source) {
+        group = el("optgroup", { label: m.source });
+        this.choice.append(group);
+      }
+      group!.append(el("option", { value: i }, `${m.name} – ${number(m.calls)}`));
+    });
+  }
+}
+
+function key(m: HeatMap): string {
+  return m.source + " " + m.name;
 }
 
 function spec(data: Data, map: HeatMap): PlotSpec {

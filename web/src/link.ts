@@ -7,11 +7,24 @@ export class Link {
   private readonly moments: ((t: number | null, source: object) => void)[] = [];
 
   constructor(
-    readonly first: number,
-    readonly last: number,
+    private first: number,
+    private last: number,
   ) {
     this.from = first;
     this.to = last;
+  }
+
+  // extend takes note of what has been recorded since. A reader who has zoomed
+  // in stays there; one who sees the whole run goes on seeing all of it.
+  extend(first: number, last: number): void {
+    const whole = !this.zoomed;
+    this.first = first;
+    this.last = last;
+    if (whole) {
+      this.from = first;
+      this.to = last;
+    }
+    this.ranges.forEach((f) => f());
   }
 
   get zoomed(): boolean {

@@ -1,84 +1,17 @@
 import uPlot from "uplot";
-import type { Data, Line, Mark, Step, TimeChart } from "./data";
+import type { Curve, PlotSpec } from "./curves";
+import type { Data } from "./data";
 import { el, say } from "./dom";
 import { clock, text } from "./format";
 import type { Link } from "./link";
+import { level, line, markLines, shadeSteps } from "./marks";
 import { colour, onTheme } from "./theme";
+import { markText, weighty } from "./timeline";
 
 // All plots leave the same room beside them, so that one moment stands at one
 // place from top to bottom.
 export const LEFT = 66;
 export const RIGHT = 14;
-
-// Lines differ in colour and in dash.
-const dashes: number[][] = [[], [7, 3], [2, 2.5], [11, 3, 2, 3], [4, 2], [1, 3]];
-
-export interface Curve {
-  name: string;
-  unit: string;
-  colour: string; // name of a style's colour
-  dash: number[];
-  values: (number | null)[];
-  low?: (number | null)[] | undefined;
-  high?: (number | null)[] | undefined;
-  limit: number | null;
-  fill: boolean;
-  stepped: boolean;
-}
-
-export interface PlotSpec {
-  id: string;
-  title: string;
-  unit: string;
-  times: number[];
-  curves: Curve[];
-  height: number;
-  log?: { from: number; to: number };
-  under?: (u: uPlot) => void; // draws below the curves
-  readout?: (index: number | null) => string; // in place of the curves' values
-}
-
-// curvesOf turns a chart's lines into curves and its grid into moments: rates
-// hold for their window and are drawn as steps from its begin, numbers stand at
-// the end of theirs, samples in the middle.
-export function specOf(c: TimeChart): PlotSpec {
-  const stepped = c.id === "pod-rate" || c.id === "load";
-  const offset = stepped ? 0 : c.id === "pods" || c.id === "open" ? 1 : 0.5;
-  const n = c.lines[0]?.mean.length ?? 0;
-  const order = dashOrder(c);
-  // A step needs its end: the last value stands there once more.
-  const ended = <T>(v: T[]): T[] => (stepped && v.length > 0 ? [...v, v[v.length - 1]!] : v);
-  const curve = (line: Line, i: number): Curve => ({
-    name: line.name,
-    unit: c.unit,
-    colour: "c" + ((i % 6) + 1),
-    dash: dashes[order[i]! % dashes.length]!,
-    values: ended(line.mean),
-    low: line.low && ended(line.low),
-    high: line.high && ended(line.high),
-    limit: line.limit,
-    fill: c.lines.length === 1 || (c.id === "pods" && i === c.lines.length - 1),
-    stepped,
-  });
-  return {
-    id: c.id,
-    title: c.title,
-    unit: c.unit,
-    times: Array.from({ length: stepped && n > 0 ? n + 1 : n }, (_, i) => c.from + (i + offset) * c.width),
-    curves: c.lines.map(curve),
-    height: 190,
-  };
-}
-
-// dashOrder gives components their dashes by size, so that the line that
-// matters most is the solid one; other lines have them in their order.
-function dashOrder(c: TimeChart): number[] {
-  const size = (l: Line) => Math.max(0, ...l.mean.map((v) => v ?? 0));
-  const order = c.lines.map((_, i) => i);
-  if (c.id !== "cpu" && c.id !== "memory") return order;
-  const bySize = [...order].sort((a, b) => size(c.lines[b]!) - size(c.lines[a]!));
-  return order.map((i) => bySize.indexOf(i));
-}
 
 const secondsSteps = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400];
 const byteSteps = Array.from({ length: 44 }, (_, i) => 2 ** i);
@@ -86,58 +19,85 @@ const byteSteps = Array.from({ length: 44 }, (_, i) => 2 ** i);
 // Plot is one chart over time with its legend.
 export class Plot {
   readonly figure: HTMLElement;
-  private readonly u: uPlot;
-  private readonly values: HTMLElement[] = [];
-  private readonly extra: HTMLElement;
+  private readonly target: HTMLElement;
+  private readonly keysOf = el("span", { class: "legend" });
+  private readonly extra = el("span", { class: "readout" });
+  private u: uPlot;
+  private values: HTMLElement[] = [];
+  private hidden = new Set<string>(); // curves that the reader has put away
   private index: number | null = null;
+  private width = 600;
+  private swatches: Swatch[] = [];
+  private readonly forget: () => void;
 
   constructor(
     private spec: PlotSpec,
-    private readonly data: Data,
+    private data: Data,
     private readonly link: Link,
   ) {
-    const target = el("div", { class: "plot", tabindex: 0, role: "group", "aria-label": this.summary() });
-    this.extra = el("span", { class: "readout" });
-    this.figure = el("figure", { class: "time", id: "chart-" + spec.id }, this.caption(), target);
-    this.u = new uPlot(this.options(), this.columns(), target);
-    this.keys(target);
+    this.target = el("div", { class: "plot", tabindex: 0, role: "group", "aria-label": this.summary() });
+    const title = el("h3", {}, spec.title, " ", el("small", {}, [spec.unit === "bytes" || spec.unit === "seconds" ? "" : spec.unit, spec.note ?? ""].filter((s) => s).join(", ")));
+    this.figure = el("figure", { class: "time", id: "chart-" + spec.id }, el("figcaption", {}, title, this.keysOf, this.extra), this.target);
+    this.u = new uPlot(this.options(), this.columns(), this.target);
+    this.caption();
+    this.keys();
     link.onRange(() => this.u.setScale("x", { min: link.from, max: link.to }));
     link.onMoment((t, source) => this.follow(t, source));
-    onTheme(() => this.u.redraw(false, true));
+    this.forget = onTheme(() => {
+      this.u.redraw(false, true);
+      this.swatches.forEach((s) => s.draw());
+    });
     this.legend();
   }
 
-  // replace shows other curves of the same kind in the same place.
-  replace(spec: PlotSpec): void {
+  // replace shows other curves, or more of the same, in the same place and at
+  // the same zoom.
+  replace(spec: PlotSpec, data: Data): void {
+    const same = signature(spec) === signature(this.spec);
     this.spec = spec;
-    this.u.setData(this.columns(), false);
-    this.u.redraw(true, true);
-    this.figure.querySelector(".plot")!.setAttribute("aria-label", this.summary());
+    this.data = data;
+    this.target.setAttribute("aria-label", this.summary());
+    if (same) {
+      this.u.setData(this.columns(), false);
+      this.u.redraw(true, true);
+    } else {
+      this.u.destroy();
+      this.u = new uPlot(this.options(), this.columns(), this.target);
+      this.caption();
+    }
     this.legend();
   }
 
   resize(width: number): void {
+    this.width = width;
     this.u.setSize({ width, height: this.spec.height });
   }
 
-  get plot(): uPlot {
-    return this.u;
+  destroy(): void {
+    this.forget();
+    this.u.destroy();
   }
 
-  private caption(): HTMLElement {
-    const legend = el("span", { class: "legend" });
-    this.spec.curves.forEach((c, i) => {
+  // caption makes the legend's keys, which show and hide curves.
+  private caption(): void {
+    this.keysOf.replaceChildren();
+    this.swatches = this.spec.curves.map(swatch);
+    this.values = this.spec.curves.map((c, i) => {
       const value = el("b");
-      this.values.push(value);
-      const key = el("button", { type: "button", class: "key", "aria-pressed": "true", title: "Show or hide" }, swatch(c), el("span", {}, c.name), value);
+      const key = el("button", { type: "button", class: "key", "aria-pressed": "true", title: "Show or hide" }, this.swatches[i]!.canvas, el("span", {}, c.name), value);
+      const show = (on: boolean) => {
+        key.setAttribute("aria-pressed", String(on));
+        this.seriesOf(i).forEach((s) => this.u.setSeries(s, { show: on }));
+      };
+      if (this.hidden.has(c.name)) show(false);
       key.addEventListener("click", () => {
-        const shown = key.getAttribute("aria-pressed") !== "true";
-        key.setAttribute("aria-pressed", String(shown));
-        this.seriesOf(i).forEach((s) => this.u.setSeries(s, { show: shown }));
+        const on = this.hidden.delete(c.name);
+        if (!on) this.hidden.add(c.name);
+        show(on);
       });
-      legend.append(key);
+      this.keysOf.append(key);
+      return value;
     });
-    return el("figcaption", {}, el("h3", {}, this.spec.title, " ", el("small", {}, this.spec.unit === "bytes" || this.spec.unit === "seconds" ? "" : this.spec.unit)), legend, this.extra);
   }
 
   // seriesOf are uPlot's series of a curve: its line, and its extremes.
@@ -166,18 +126,18 @@ export class Plot {
         stroke: () => colour(c.colour),
         width: 1.75,
         dash: c.dash,
-        points: { show: false },
+        points: { show: false, size: 4, filter: (u, s) => alone(u.data[s]!) },
         paths,
         fill: c.fill ? () => colour(c.colour) + "22" : undefined,
       } as uPlot.Series);
       if (c.high) {
-        const hidden = { stroke: "transparent", width: 0, points: { show: false }, paths };
-        series.push({ ...hidden }, { ...hidden });
+        const unseen = { stroke: "transparent", width: 0, points: { show: false }, paths };
+        series.push({ ...unseen }, { ...unseen });
         bands.push({ series: [series.length - 2, series.length - 1], fill: () => colour(c.colour) + "38" } as uPlot.Band);
       }
     }
     return {
-      width: 600,
+      width: this.width,
       height: spec.height,
       padding: [8, RIGHT, 0, 0],
       legend: { show: false },
@@ -188,7 +148,7 @@ export class Plot {
       bands,
       hooks: {
         drawClear: [(u) => shadeSteps(u, this.data.steps ?? [])],
-        drawAxes: spec.under ? [spec.under] : [],
+        drawAxes: [(u) => this.spec.under?.(u)],
         draw: [(u) => this.limits(u), (u) => markLines(u, this.data.marks ?? [])],
         setSelect: [
           (u) => {
@@ -202,13 +162,14 @@ export class Plot {
   }
 
   private yScale(): uPlot.Scale {
-    const { log, curves } = this.spec;
-    if (log) return { distr: 3, range: () => [this.spec.log!.from, this.spec.log!.to] };
+    if (this.spec.log) return { distr: 3, range: () => [this.spec.log!.from, this.spec.log!.to] };
     return {
       range: (_u, _min, max) => {
         let top = Math.max(max ?? 0, 0);
-        for (const c of curves) if (c.limit !== null && c.limit <= 2.5 * top) top = Math.max(top, c.limit);
-        return [0, top > 0 ? top * 1.08 : 1];
+        const limits = [...this.spec.curves.map((c) => c.limit), this.spec.bound?.at ?? null];
+        const near = limits.filter((l) => l !== null && l <= 2.5 * top) as number[];
+        top = Math.max(top, ...near);
+        return [0, top > 0 ? top * (near.includes(top) ? 1.16 : 1.08) : 1];
       },
     };
   }
@@ -221,7 +182,7 @@ export class Plot {
       grid: { stroke: () => colour("line"), width: 1 },
       ticks: { show: false },
     };
-    const y: uPlot.Axis = { ...look, size: LEFT, gap: 6, space: 34, values: (_u, splits) => splits.map((v) => (v === null ? "" : axisText(v, spec.unit))) };
+    const y: uPlot.Axis = { ...look, size: LEFT, gap: 6, space: 34, values: (_u, splits) => splits.map((v) => (v === null ? "" : shortText(v, spec.unit))) };
     if (spec.unit === "bytes") y.incrs = byteSteps;
     if (spec.log) {
       y.splits = (u) => decades(u.scales.y!.min!, u.scales.y!.max!);
@@ -233,21 +194,11 @@ export class Plot {
 
   // limits draws the limits that are near enough to be seen.
   private limits(u: uPlot): void {
-    const max = u.scales.y!.max!;
-    this.spec.curves.forEach((c) => {
-      if (c.limit === null || c.limit > max) return;
-      const y = Math.round(u.valToPos(c.limit, "y", true)) + 0.5;
-      const { ctx, bbox } = u;
-      ctx.save();
-      ctx.strokeStyle = ctx.fillStyle = colour(c.colour);
-      ctx.lineWidth = devicePixelRatio;
-      ctx.setLineDash([2 * devicePixelRatio, 4 * devicePixelRatio]);
-      line(ctx, bbox.left, y, bbox.left + bbox.width, y);
-      ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
-      ctx.textAlign = "right";
-      ctx.fillText(`${c.name}: limit ${text(c.limit, c.unit)}`, bbox.left + bbox.width - 4, y - 4 * devicePixelRatio);
-      ctx.restore();
-    });
+    for (const c of this.spec.curves) {
+      if (c.limit !== null) level(u, c.limit, `${c.name}: limit ${text(c.limit, c.unit)}`, c.colour);
+    }
+    const { bound } = this.spec;
+    if (bound) level(u, bound.at, `${bound.name}: ${text(bound.at, this.spec.unit)}`, "soft");
   }
 
   private moved(u: uPlot): void {
@@ -273,11 +224,12 @@ export class Plot {
   private legend(): void {
     const { spec, index } = this;
     spec.curves.forEach((c, i) => {
+      if (!this.values[i]) return;
       const at = index === null ? null : (c.high ?? c.values)[index];
-      this.values[i]!.textContent = index === null ? peak(c) : legendText(at ?? null, c.unit);
+      this.values[i]!.textContent = index === null ? peak(c) : shortText(at ?? null, c.unit);
     });
     this.figure.classList.toggle("hovered", index !== null);
-    this.extra.textContent = spec.readout ? spec.readout(index) : index === null ? "" : "at " + this.when(index);
+    this.extra.textContent = spec.readout ? spec.readout(index) : index === null ? "" : "at " + this.when(index) + this.marksAt(spec.times[index]!);
   }
 
   private when(index: number): string {
@@ -285,22 +237,30 @@ export class Plot {
     return clock(times[index]!, (times[1] ?? 1) - (times[0] ?? 0) < 1 ? 0.1 : 1);
   }
 
+  // marksAt says what weighs at a moment, as near as an eye can tell.
+  private marksAt(t: number): string {
+    const near = (this.link.to - this.link.from) / 120;
+    const texts = (this.data.marks ?? []).filter((m) => weighty(m) && Math.abs(m.at - t) <= near).map(markText);
+    return texts.length === 0 ? "" : " – " + texts.slice(0, 2).join("; ");
+  }
+
   private summary(): string {
     const peaks = this.spec.curves.map((c) => `${c.name}: ${peak(c)}`).join("; ");
     return `${this.spec.title} over time. ${peaks}. Arrow keys move along it, plus and minus zoom, 0 shows all.`;
   }
 
-  private keys(target: HTMLElement): void {
-    target.addEventListener("keydown", (e) => {
+  private keys(): void {
+    this.target.addEventListener("keydown", (e) => {
       const { times, curves, readout } = this.spec;
+      if (times.length === 0) return;
       const first = Math.max(0, times.findIndex((t) => t >= this.link.from));
-      const at = this.index ?? first;
+      const at = Math.min(this.index ?? first, times.length - 1);
       const move: Record<string, number> = { ArrowLeft: at - 1, ArrowRight: at + 1, PageUp: at - 20, PageDown: at + 20, Home: 0, End: times.length - 1 };
       const to = move[e.key];
       if (to !== undefined) {
         const i = Math.min(Math.max(to, 0), times.length - 1);
         this.u.setCursor({ left: this.u.valToPos(times[i]!, "x"), top: 0 });
-        say(readout ? readout(i) : `${this.when(i)}: ` + curves.map((c) => `${c.name} ${text(c.values[i] ?? null, c.unit)}`).join(", "));
+        say(readout ? readout(i) : `${this.when(i)}: ` + curves.map((c) => `${c.name} ${text(c.values[i] ?? null, c.unit)}`).join(", ") + this.marksAt(times[i]!));
       } else if (e.key === "+" || e.key === "=") this.link.zoom(times[at]!, 0.5);
       else if (e.key === "-") this.link.zoom(times[at]!, 2);
       else if (e.key === "0" || e.key === "Escape") this.link.all();
@@ -310,14 +270,33 @@ export class Plot {
   }
 }
 
+// alone are the places of values that no line leads to, which a dot shows.
+function alone(values: ArrayLike<number | null | undefined>): number[] {
+  const out: number[] = [];
+  for (let i = 0; i < values.length; i++) {
+    if (values[i] != null && values[i - 1] == null && values[i + 1] == null) out.push(i);
+  }
+  return out;
+}
+
+// signature is what uPlot cannot change of a plot that it has drawn.
+function signature(s: PlotSpec): string {
+  return JSON.stringify(s.curves.map((c) => [c.name, c.colour, c.dash, c.fill, c.stepped, c.high !== undefined]));
+}
+
 function peak(c: Curve): string {
   let top = Number.NEGATIVE_INFINITY;
   for (const v of c.high ?? c.values) if (v !== null && v > top) top = v;
-  return Number.isFinite(top) ? "peak " + legendText(top, c.unit) : "–";
+  return Number.isFinite(top) ? "peak " + shortText(top, c.unit) : "–";
+}
+
+interface Swatch {
+  canvas: HTMLElement;
+  draw: () => void;
 }
 
 // swatch shows a curve's colour and dash.
-function swatch(c: Curve): HTMLElement {
+function swatch(c: Curve): Swatch {
   const canvas = el("canvas", { width: 44, height: 16, "aria-hidden": "true" });
   const draw = () => {
     const ctx = canvas.getContext("2d")!;
@@ -328,24 +307,11 @@ function swatch(c: Curve): HTMLElement {
     line(ctx, 0, 8, 44, 8);
   };
   draw();
-  onTheme(draw);
-  return canvas;
+  return { canvas, draw };
 }
 
-function line(ctx: CanvasRenderingContext2D, x0: number, y0: number, x1: number, y1: number): void {
-  ctx.beginPath();
-  ctx.moveTo(x0, y0);
-  ctx.lineTo(x1, y1);
-  ctx.stroke();
-}
-
-// legendText leaves out the unit where the title has it.
-function legendText(v: number | null, unit: string): string {
-  return unit === "bytes" || unit === "seconds" ? text(v, unit) : text(v, "").trim();
-}
-
-// axisText leaves out what an axis' title says already.
-function axisText(v: number, unit: string): string {
+// shortText leaves out the unit where the title has it.
+function shortText(v: number | null, unit: string): string {
   return unit === "bytes" || unit === "seconds" ? text(v, unit) : text(v, "").trim();
 }
 
@@ -353,39 +319,4 @@ function decades(from: number, to: number): number[] {
   const out: number[] = [];
   for (let e = Math.ceil(Math.log10(from) - 1e-9); 10 ** e <= to * 1.0001; e++) out.push(10 ** e);
   return out;
-}
-
-// shadeSteps sets every other step off against its neighbours.
-function shadeSteps(u: uPlot, steps: Step[]): void {
-  const { ctx, bbox } = u;
-  ctx.save();
-  ctx.beginPath();
-  ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
-  ctx.clip();
-  steps.forEach((s, i) => {
-    const x0 = u.valToPos(s.from, "x", true);
-    const x1 = u.valToPos(s.to, "x", true);
-    ctx.fillStyle = colour(i % 2 ? "band2" : "band");
-    ctx.fillRect(x0, bbox.top, Math.max(x1 - x0, 1), bbox.height);
-  });
-  ctx.restore();
-}
-
-// weighty are the marks that stand across all charts.
-export function weighty(m: Mark): boolean {
-  return m.kind === "death" || m.kind === "warning" || m.kind === "watch-gap" || m.kind === "run-end";
-}
-
-function markLines(u: uPlot, marks: Mark[]): void {
-  const { ctx, bbox } = u;
-  ctx.save();
-  for (const m of marks) {
-    if (!weighty(m) || m.at < u.scales.x!.min! || m.at > u.scales.x!.max!) continue;
-    const x = Math.round(u.valToPos(m.at, "x", true)) + 0.5;
-    ctx.strokeStyle = colour(m.kind === "death" ? "fail" : m.kind === "run-end" ? "soft" : "unknown");
-    ctx.lineWidth = devicePixelRatio;
-    ctx.setLineDash(m.kind === "death" ? [] : [3 * devicePixelRatio, 3 * devicePixelRatio]);
-    line(ctx, x, bbox.top, x, bbox.top + bbox.height);
-  }
-  ctx.restore();
 }

@@ -10,36 +10,43 @@ const bottom = 24;
 
 type View = "density" | "share";
 
-// startup draws how long the pods' phases took: one ridge for each phase and
+// Ridges draws how long the pods' phases took: one ridge for each phase and
 // group on a common logarithmic scale.
-export function startup(data: Data, host: HTMLElement): (width: number) => void {
-  const spreads = shown(data.startup ?? []);
-  if (spreads.length === 0) {
-    host.hidden = true;
-    return () => {};
-  }
-  let view: View = "density";
-  let width = 600;
-  const canvas = el("div", { class: "ridges" });
-  const readout = el("p", { class: "readout" }, "");
-  const draw = () => canvas.replaceChildren(ridges(data, spreads, view, width, (t) => (readout.textContent = t)));
-  const choose = (v: View, label: string) => {
-    const b = el("button", { type: "button", "aria-pressed": v === view }, label);
-    b.addEventListener("click", () => {
-      view = v;
-      buttons.forEach((o) => o.setAttribute("aria-pressed", String(o === b)));
-      draw();
+export class Ridges {
+  private data: Data | null = null;
+  private spreads: Spread[] = [];
+  private view: View = "density";
+  private width = 600;
+  private readonly canvas = el("div", { class: "ridges" });
+  private readonly readout = el("p", { class: "readout" }, "");
+
+  constructor(private readonly host: HTMLElement) {
+    const choices: [View, string][] = [["density", "How many took how long"], ["share", "What share took at most"]];
+    const buttons = choices.map(([view, label]) => {
+      const b = el("button", { type: "button", "aria-pressed": String(view === this.view) }, label);
+      b.addEventListener("click", () => {
+        this.view = view;
+        buttons.forEach((o) => o.setAttribute("aria-pressed", String(o === b)));
+        this.draw(this.width);
+      });
+      return b;
     });
-    return b;
-  };
-  const buttons = [choose("density", "How many took how long"), choose("share", "What share took at most")];
-  buttons[0]!.setAttribute("aria-pressed", "true");
-  buttons[1]!.setAttribute("aria-pressed", "false");
-  host.append(el("figure", { id: "chart-startup" }, el("figcaption", {}, el("span", { class: "choice" }, ...buttons), readout), canvas));
-  return (w) => {
-    width = w;
-    draw();
-  };
+    const figcaption = el("figcaption", {}, el("span", { class: "choice", role: "group", "aria-label": "What is drawn" }, ...buttons), this.readout);
+    host.append(el("figure", { id: "chart-startup" }, figcaption, this.canvas));
+  }
+
+  update(data: Data): void {
+    this.data = data;
+    this.spreads = shown(data.startup ?? []);
+    this.host.hidden = this.spreads.length === 0;
+    this.draw(this.width);
+  }
+
+  draw(width: number): void {
+    this.width = width;
+    if (!this.data || this.spreads.length === 0) return;
+    this.canvas.replaceChildren(ridges(this.data, this.spreads, this.view, width, (t) => (this.readout.textContent = t)));
+  }
 }
 
 function shown(all: Spread[]): Spread[] {
@@ -76,7 +83,7 @@ function ridges(data: Data, spreads: Spread[], view: View, width: number, tell: 
       svg("text", { class: "limit", x: x(bound), y: 10, "text-anchor": x(bound) > width - 60 ? "end" : "middle" }, "bound " + seconds(bound)),
     );
   }
-  spreads.forEach((s, i) => root.append(ridge(data, s, view, { x, base: top + (i + 1) * row - 2, height: rowHeight - 10, names, width, tone: tone(s.phase) })));
+  spreads.forEach((s, i) => root.append(ridge(data, s, view, { x, base: top + (i + 1) * row - 2, height: rowHeight - 10, names, width, tone: tone(s, data.arms) })));
   const hair = svg("line", { class: "hair", y1: top, y2: height - bottom, visibility: "hidden" });
   root.append(hair);
   root.addEventListener("mousemove", (e) => {
@@ -85,7 +92,7 @@ function ridges(data: Data, spreads: Spread[], view: View, width: number, tell: 
     hair.setAttribute("x1", String(e.offsetX));
     hair.setAttribute("x2", String(e.offsetX));
     hair.setAttribute("visibility", e.offsetX < names ? "hidden" : "visible");
-    tell(e.offsetX < names ? "" : `${phase(spreads[i]!)}, ${spreads[i]!.group}: ${share(data, spreads[i]!, at)} took at most ${seconds(at)}`);
+    tell(e.offsetX < names ? "" : `${phase(spreads[i]!)}, ${whose(spreads[i]!)}: ${share(data, spreads[i]!, at)} took at most ${seconds(at)}`);
   });
   root.addEventListener("mouseleave", () => {
     hair.setAttribute("visibility", "hidden");
@@ -120,7 +127,7 @@ function ridge(data: Data, s: Spread, view: View, p: Place): SVGElement {
     const x = name === "p50" && begin - wide > p.names ? begin - 6 : left ? at - 5 : at + 5;
     g.append(svg("text", { class: "figure", x, y: name === "p50" ? p.base - 4 : p.base - p.height + 9, "text-anchor": left ? "end" : "start" }, label));
   }
-  const group = short(s.group || "no group", p.names ? 20 : Math.floor((p.width - 330) / 7));
+  const group = short(whose(s), p.names ? 20 : Math.floor((p.width - 330) / 7));
   if (p.names) {
     g.append(
       svg("text", { class: "name", x: 0, y: p.base - 17 }, phase(s)),
@@ -154,7 +161,10 @@ function outline(data: Data, s: Spread, view: View, p: Place): string {
   return d + (view === "share" ? `H${(p.width - 12).toFixed(1)}` : "") + `V${p.base}Z`;
 }
 
-function tone(phase: string): string {
+// tone tells phases apart; in a comparison, arms.
+function tone(s: Spread, arms: string[] | undefined): string {
+  if (arms) return "a" + ((arms.indexOf(s.arm ?? "") % 6) + 1);
+  const { phase } = s;
   return { "created to running": "t1", "created to bound": "t2", "bound to running": "t3", "deleting to deleted": "t4" }[phase] ?? "t1";
 }
 
@@ -167,8 +177,14 @@ function phase(s: Spread): string {
   return s.phase.replace(" to ", " → ");
 }
 
+// whose says which pods they are, and in a comparison of which arm.
+function whose(s: Spread): string {
+  const group = s.group || "no group";
+  return s.arm ? `${s.arm}: ${group}` : group;
+}
+
 function describe(s: Spread): string {
-  return `${s.phase}, ${s.group}: ${s.n} pods, p50 ${seconds(s.p50 ?? 0)}, p90 ${seconds(s.p90 ?? 0)}, p99 ${seconds(s.p99 ?? 0)}`;
+  return `${s.phase}, ${whose(s)}: ${s.n} pods, p50 ${seconds(s.p50 ?? 0)}, p90 ${seconds(s.p90 ?? 0)}, p99 ${seconds(s.p99 ?? 0)}`;
 }
 
 function share(data: Data, s: Spread, at: number): string {

@@ -1,11 +1,12 @@
 // Light and dark: the system's choice until the reader makes one.
 
 const key = "windtunnel-theme";
-const listeners: (() => void)[] = [];
+const listeners = new Set<() => void>();
 
-// onTheme calls f whenever colours have changed.
-export function onTheme(f: () => void): void {
-  listeners.push(f);
+// onTheme calls f whenever colours have changed. It returns what ends that.
+export function onTheme(f: () => void): () => void {
+  listeners.add(f);
+  return () => listeners.delete(f);
 }
 
 // colour reads a colour of the style.

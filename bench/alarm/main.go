@@ -1,0 +1,167 @@
+// Command alarm asks how often a comparison finds a difference where there is
+// none: it takes run directories of one variant, such as all runs of A of
+// bench/power, gives them to two sides, and counts the comparisons that call any
+// measure worse or better or show any counter as different beyond chance. It
+// flies nothing and is no part of windtunnel.
+//
+// It does so in two ways. "In the order flown" takes each stretch of 2N runs
+// that followed one another and deals them A B B A ..., as the verb ab would have
+// done: a machine that drifts shows here. Stretches overlap; those that do not
+// are counted, too. "At random" takes 2N of all runs, each dealt by lot: it proves the
+// arithmetic, with the spread and the ties of real runs, but no drift.
+//
+// It exits 0 when both ways give an alarm in at most 5 of 100.
+package main
+
+import (
+	"cmp"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/windtunnel/windtunnel/compare"
+	"github.com/windtunnel/windtunnel/record"
+	"github.com/windtunnel/windtunnel/slo"
+)
+
+func main() {
+	runs := flag.Int("runs", 10, "runs of each side of a comparison")
+	random := flag.Int("random", 200, "comparisons of runs dealt at random")
+	seed := flag.Uint64("seed", 1, "of what is dealt at random")
+	flag.Parse()
+	ok, err := count(flag.Args(), *runs, *random, *seed)
+	switch {
+	case err != nil:
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(3)
+	case !ok:
+		os.Exit(1)
+	}
+}
+
+// count counts both ways and says whether both are within bounds.
+func count(paths []string, n, random int, seed uint64) (bool, error) {
+	if n < 1 {
+		return false, errors.New("-runs: want at least 1")
+	}
+	runs, err := open(paths)
+	if err != nil {
+		return false, err
+	}
+	if len(runs) < 2*n {
+		return false, fmt.Errorf("%d runs that can be compared: want at least %d for two sides of %d", len(runs), 2*n, n)
+	}
+	inOrder, apart, atRandom := &tally{keys: map[string]int{}}, &tally{keys: map[string]int{}}, &tally{keys: map[string]int{}}
+	for from := range len(runs) - 2*n + 1 {
+		c, err := compared(runs[from:from+2*n], interleaved)
+		if err != nil {
+			return false, err
+		}
+		inOrder.take(c)
+		if from%(2*n) == 0 {
+			apart.take(c)
+		}
+	}
+	r := rand.New(rand.NewPCG(seed, 0))
+	for range random {
+		r.Shuffle(len(runs), func(i, j int) { runs[i], runs[j] = runs[j], runs[i] })
+		c, err := compared(runs[:2*n], func(i int) bool { return i < n })
+		if err != nil {
+			return false, err
+		}
+		atRandom.take(c)
+	}
+	fmt.Printf("%d runs, %d a side\nin the order flown  %s\n  of them apart     %s\nat random           %s\n", len(runs), n, inOrder, apart, atRandom)
+	return inOrder.within() && atRandom.within(), nil
+}
+
+// open reads the runs, those that cannot be compared left out by name, in the
+// order in which they were flown.
+func open(paths []string) ([]compare.Run, error) {
+	var out []compare.Run
+	for _, path := range paths {
+		r, err := compare.Open(path, func(d record.Dir) (slo.Judgement, error) {
+			return slo.Judgement{}, fmt.Errorf("%s has no %s: windtunnel judge makes it", d, record.VerdictFile)
+		})
+		if err != nil {
+			return nil, err
+		}
+		if why := r.Unfit(); why != "" {
+			fmt.Fprintf(os.Stderr, "left out: %s: %s\n", path, why)
+			continue
+		}
+		out = append(out, r)
+	}
+	slices.SortStableFunc(out, func(a, b compare.Run) int { return a.Manifest.Started.Compare(b.Manifest.Started) })
+	return out, nil
+}
+
+// interleaved deals A B B A A B B A ...
+func interleaved(i int) bool { return i%4 == 0 || i%4 == 3 }
+
+// compared compares runs of one variant as if they were of two.
+func compared(runs []compare.Run, isA func(i int) bool) (*compare.Comparison, error) {
+	var sides [2][]compare.Run
+	for i, r := range runs {
+		side := 1
+		if isA(i) {
+			side = 0
+		}
+		sides[side] = append(sides[side], r)
+	}
+	return compare.Compare(sides[0], sides[1], compare.Options{Seed: 1})
+}
+
+// tally counts comparisons and alarms.
+type tally struct {
+	of, alarms int
+	keys       map[string]int // alarms by measure or counter
+}
+
+func (t *tally) take(c *compare.Comparison) {
+	var told []string
+	for _, m := range c.Measures {
+		if m.Outcome == compare.Worse || m.Outcome == compare.Good {
+			told = append(told, m.Key)
+		}
+	}
+	for _, k := range c.Counters {
+		if k.Shown {
+			told = append(told, k.Name+" ("+k.Unit+")")
+		}
+	}
+	t.of++
+	if len(told) > 0 {
+		t.alarms++
+	}
+	for _, k := range told {
+		t.keys[k]++
+	}
+}
+
+// within says whether at most 5 of 100 gave an alarm.
+func (t *tally) within() bool { return 100*t.alarms <= 5*t.of }
+
+// mostNamed is how many measures that gave an alarm are named.
+const mostNamed = 5
+
+// String says a tally on one line, with the measures that gave most alarms.
+func (t *tally) String() string {
+	text := fmt.Sprintf("%d alarms in %d comparisons", t.alarms, t.of)
+	keys := slices.SortedFunc(maps.Keys(t.keys), func(a, b string) int {
+		return cmp.Or(-cmp.Compare(t.keys[a], t.keys[b]), cmp.Compare(a, b))
+	})
+	var named []string
+	for _, k := range keys[:min(len(keys), mostNamed)] {
+		named = append(named, fmt.Sprintf("%s: %d", k, t.keys[k]))
+	}
+	if len(named) == 0 {
+		return text
+	}
+	return text + " (" + strings.Join(named, "; ") + ")"
+}

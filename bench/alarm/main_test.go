@@ -1,0 +1,84 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/windtunnel/windtunnel/record"
+	"github.com/windtunnel/windtunnel/slo"
+)
+
+// made writes verdicts of runs that followed one another; drift is by what
+// factor the last is slower than the first.
+func made(t *testing.T, n int, drift float64) (paths []string) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(1, 1))
+	for i := range n {
+		d, err := record.CreateDir(filepath.Join(t.TempDir(), fmt.Sprint(i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := record.Manifest{Format: record.ManifestFormat, Scenario: "x", Started: time.Date(2026, 1, 2, 3, i, 0, 0, time.UTC)}
+		v := math.Exp(0.02*r.NormFloat64()) * math.Pow(drift, float64(i)/float64(n))
+		j := slo.Judgement{Verdict: slo.Pass, Measures: map[string]slo.Measure{"pod_startup_p99_seconds": {Value: v, Unit: "seconds"}}}
+		if err := d.WriteJSON(record.ManifestFile, m); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.WriteJSON(record.VerdictFile, j); err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, string(d))
+	}
+	return paths
+}
+
+// Runs of one source give few alarms, also where the machine drifts: the order
+// A B B A takes that away.
+func TestCount(t *testing.T) {
+	for _, drift := range []float64{1, 1.3} {
+		runs, err := open(made(t, 60, drift))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := tally{keys: map[string]int{}}
+		for from := range len(runs) - 20 + 1 {
+			c, err := compared(runs[from:from+20], interleaved)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all.take(c)
+		}
+		if !all.within() {
+			t.Errorf("drift %v: %s", drift, &all)
+		}
+	}
+}
+
+func TestTallyCountsAlarms(t *testing.T) {
+	runs, err := open(made(t, 20, 8)) // first half against second half
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := compared(runs, func(i int) bool { return i < 10 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := tally{keys: map[string]int{}}
+	all.take(c)
+	if all.alarms != 1 || all.keys["pod_startup_p99_seconds"] != 1 || all.within() {
+		t.Errorf("%s", &all)
+	}
+}
+
+func TestInput(t *testing.T) {
+	if _, err := count(made(t, 3, 1), 2, 1, 1); err == nil {
+		t.Error("three runs are enough for two sides of two")
+	}
+	if _, err := count([]string{t.TempDir()}, 1, 1, 1); err == nil {
+		t.Error("an empty folder is a run")
+	}
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/windtunnel/windtunnel/compare"
+)
+
+// A driver that was killed while it wrote goes on behind the last whole line.
+func TestLedgerGoesOn(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "trials.jsonl")
+	p := plan{scenario: "s", a: "x=1", b: "x=2", runs: 3, measure: "m"}
+	one := trial{Trial: 1, Scenario: "s", A: "x=1", B: "x=2", Asked: 3, Measure: "m", Found: true}
+	l, err := openLedger(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.append(one); err != nil {
+		t.Fatal(err)
+	}
+	l.close()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, append(raw, `{"trial":2,"sc`...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if l, err = openLedger(path); err != nil {
+		t.Fatal(err)
+	}
+	if got, ok := l.trial(1, p); !ok || !got.Found {
+		t.Errorf("the first trial: %+v, %v", got, ok)
+	}
+	if _, ok := l.trial(2, p); ok {
+		t.Error("half a line is taken for a trial")
+	}
+	p.runs = 4
+	if _, ok := l.trial(1, p); ok {
+		t.Error("a trial of another plan is taken for this one's")
+	}
+	one.Trial = 2
+	if err := l.append(one); err != nil {
+		t.Fatal(err)
+	}
+	l.close()
+	raw, err = os.ReadFile(path)
+	if err != nil || strings.Count(string(raw), "\n") != 2 || strings.Contains(string(raw), `{"trial":2,"sc{`) {
+		t.Errorf("%s, %v", raw, err)
+	}
+}
+
+func TestOutcome(t *testing.T) {
+	p := plan{measure: "m"}
+	c := &compare.Comparison{Measures: []compare.Measure{{Key: "m", Outcome: compare.Worse}, {Key: "n", Outcome: compare.Good}, {Key: "o", Outcome: compare.Untold}}}
+	got, err := p.outcome(1, c)
+	if err != nil || !got.Found || len(got.Others) != 1 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	c.Measures[0].Outcome = compare.Good
+	if got, err := p.outcome(1, c); err != nil || got.Found {
+		t.Errorf("a change for the better counts: %+v, %v", got, err)
+	}
+	p.measure = "x"
+	if _, err := p.outcome(1, c); err == nil {
+		t.Error("a measure that is not there is no error")
+	}
+}

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/windtunnel/windtunnel/experiment"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// The scenarios of comparisons can be planned, and their parameters arrive
+// where they should.
+func TestScenarios(t *testing.T) {
+	for _, file := range []string{"../../examples/compare/slower-answers.yaml", "../../examples/compare/limiter.yaml"} {
+		if _, err := experiment.Plan(experiment.Options{File: file}); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+	slow, err := scenario.Load("../../examples/compare/slower-answers.yaml", map[string]string{"factor": "1.1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := slow.Steps[1].Fault; f == nil || f.Client != "load" || f.Factor != 1.1 {
+		t.Errorf("the slower answers: %+v", f)
+	}
+	limited, err := scenario.Load("../../examples/compare/limiter.yaml", map[string]string{"limiter": "5/10"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if flags := limited.Plane.Components["kube-controller-manager"].Flags; flags["kube-api-qps"] != "5" || flags["kube-api-burst"] != "10" {
+		t.Errorf("the limiter: %v", flags)
+	}
+}

@@ -1,0 +1,124 @@
+package capacity
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// search is a plan with the runs so far.
+type search struct {
+	plan   Plan
+	levels [][]float64 // by axis
+	runs   []Run
+}
+
+func newSearch(p Plan, runs []Run) *search {
+	s := &search{plan: p, runs: runs}
+	for _, a := range p.Axes {
+		s.levels = append(s.levels, a.Levels(p.Resolution))
+	}
+	return s
+}
+
+// at counts the runs of a point.
+func (s *search) at(point []float64) (t tally) {
+	for _, r := range s.runs {
+		if slices.Equal(r.Point, point) {
+			t.add(r.Verdict)
+		}
+	}
+	return t
+}
+
+// line is the row of points that make returns for the values of an axis.
+func (s *search) line(values []float64, point func(v float64) []float64) line {
+	l := line{values: values, repeats: s.plan.Repeats, floor: -1, limit: len(values)}
+	for _, v := range values {
+		l.tallies = append(l.tallies, s.at(point(v)))
+	}
+	return l
+}
+
+// next returns the point to fly, nil at the end of the search, and why.
+func (s *search) next() ([]float64, string) {
+	for _, c := range s.lines() {
+		if i, why := c.next(); i >= 0 {
+			return c.point(c.values[i]), fmt.Sprintf("%s %s", s.text(c.point(c.values[i])), why)
+		}
+	}
+	return nil, "the search is at its end"
+}
+
+// text names a point: "nodes=100 pods=3000".
+func (s *search) text(point []float64) string {
+	var out []string
+	for i, v := range point {
+		out = append(out, s.plan.Axes[i].Name+"="+Text(v))
+	}
+	return strings.Join(out, " ")
+}
+
+// stretch is a line at its place in the search.
+type stretch struct {
+	line
+	point func(v float64) []float64
+	fixed float64 // value of the axis that the line does not run along
+	last  bool    // the row along the first axis, at the least of the second
+}
+
+// lines returns the lines of the search as far as the runs have led to them:
+// with one axis it is one. With two it is a column for some values of the first
+// axis, each limited by the one before, since what does not pass with less does not
+// with more; up to the column in which nothing passes. Where that is so, a last row at the
+// least of the second axis finds how far the first one goes.
+func (s *search) lines() []stretch {
+	if len(s.levels) == 1 {
+		point := func(v float64) []float64 { return []float64{v} }
+		return []stretch{{line: s.line(s.levels[0], point), point: point}}
+	}
+	var out []stretch
+	limit, hint := len(s.levels[1]), 0
+	columns := s.columns()
+	for n, i := range columns {
+		x := s.levels[0][i]
+		point := func(v float64) []float64 { return []float64{x, v} }
+		c := stretch{line: s.line(s.levels[1], point), point: point, fixed: x}
+		c.limit, c.hint = limit, hint
+		out = append(out, c)
+		if at, _ := c.next(); at >= 0 {
+			return out
+		}
+		e := c.edge()
+		if e.lo < 0 {
+			if n > 0 {
+				out = append(out, s.row(columns[n-1], i))
+			}
+			return out
+		}
+		limit, hint = min(limit, e.hi), e.lo
+	}
+	return out
+}
+
+// row runs along the first axis between a column in which something passes and
+// one in which nothing does.
+func (s *search) row(passing, failing int) stretch {
+	least := s.levels[1][0]
+	point := func(v float64) []float64 { return []float64{v, least} }
+	r := stretch{line: s.line(s.levels[0], point), point: point, fixed: least, last: true}
+	r.floor, r.limit, r.hint = passing, failing, passing
+	return r
+}
+
+// columns are the indices of the values of the first axis that are looked at,
+// its ends among them.
+func (s *search) columns() []int {
+	last := len(s.levels[0]) - 1
+	n := min(s.plan.Columns, last+1)
+	var out []int
+	for i := range n {
+		out = append(out, (i*last+(n-1)/2)/(n-1))
+	}
+	return slices.Compact(out)
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// asked names the facts of a manifest that differ because two arms of a
+// scenario were asked for: the parameter itself, those whose defaults are made
+// of it, and the flags, limits and sizes that it stands in. Everything else that
+// differs was not asked for.
+func asked(a, b *scenario.Scenario) []string {
+	var out []string
+	differ(&out, "parameter ", a.Values, b.Values)
+	names := maps.Clone(a.Plane.Components)
+	if names == nil {
+		names = map[string]scenario.Component{}
+	}
+	maps.Copy(names, b.Plane.Components)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		x, y := a.Plane.Components[name], b.Plane.Components[name]
+		differ(&out, name+" --", x.Flags, y.Flags)
+		differ(&out, name+" ", x.Env, y.Env)
+		out = append(out, unlike(x.CPU, y.CPU, name+" cpu limit", name+" limits in force")...)
+		out = append(out, unlike(x.Memory, y.Memory, name+" memory limit", name+" limits in force")...)
+	}
+	out = append(out, unlike(a.Plane.Durability, b.Plane.Durability, "plane durability", "plane data on", "etcd --unsafe-no-fsync")...)
+	out = append(out, unlike(a.Plane.Binaries, b.Plane.Binaries, "plane kind", "version kubernetes", "version etcd")...)
+	out = append(out, unlike(a.Fleet.Nodes, b.Fleet.Nodes, "fleet nodes")...)
+	out = append(out, unlike(a.Fleet.Lease, b.Fleet.Lease, "fleet lease", "fleet renews every", "fleet heartbeat stretched")...)
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// differ adds the keys whose values are not the same in two maps.
+func differ[V any](out *[]string, prefix string, a, b map[string]V) {
+	for key, x := range a {
+		if y, ok := b[key]; !ok || !reflect.DeepEqual(x, y) {
+			*out = append(*out, prefix+key)
+		}
+	}
+	for key := range b {
+		if _, ok := a[key]; !ok {
+			*out = append(*out, prefix+key)
+		}
+	}
+}
+
+// unlike returns facts if two values differ.
+func unlike[V comparable](a, b V, facts ...string) []string {
+	if a == b {
+		return nil
+	}
+	return facts
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/windtunnel/windtunnel/experiment"
+	"github.com/windtunnel/windtunnel/parquet"
+	"github.com/windtunnel/windtunnel/record"
+	"github.com/windtunnel/windtunnel/slo"
+)
+
+// leftover says what a run prints at its end and leaves besides.
+type leftover struct {
+	output  string
+	columns bool // the records as Parquet files, too
+}
+
+func (l *leftover) add(verb *cobra.Command) {
+	addOutput(verb, &l.output, "table", "markdown", "json")
+	verb.Flags().BoolVar(&l.columns, "parquet", false, "write the records as Parquet files at the end, as the verb export does later")
+}
+
+func (l *leftover) check() error {
+	return wantOneOf("--output", l.output, "table", "markdown", "json")
+}
+
+// conclude prints the result and where everything lies. Only the result goes to
+// stdout where a program or a page is to read it.
+func (l *leftover) conclude(env *environment, result experiment.Result) error {
+	if errors.Is(result.Err, experiment.ErrBoot) {
+		return fmt.Errorf("%w\nrun directory: %s", result.Err, result.Dir)
+	}
+	where := io.Writer(env.stderr)
+	if l.output == "table" {
+		where = env.stdout
+	}
+	if result.Judgement.Verdict != "" {
+		if err := printResult(env, result.Dir, l.output); err != nil {
+			return err
+		}
+		if l.output == "table" {
+			fmt.Fprintln(env.stdout)
+		}
+	}
+	fmt.Fprintf(where, "run directory: %s\nreport:        %s\n", result.Dir, filepath.ToSlash(result.Dir.File(record.ReportFile)))
+	if l.columns && !errors.Is(result.Err, experiment.ErrNoRecords) {
+		files, err := parquet.Write(string(result.Dir), result.Dir.File(tablesFolder))
+		if err != nil {
+			return err
+		}
+		printFiles(where, files)
+	}
+	if result.Err == nil {
+		return verdictError{result.Judgement.Verdict}
+	}
+	if errors.Is(result.Err, experiment.ErrNoRecords) || result.Judgement.Verdict == "" {
+		return result.Err
+	}
+	fmt.Fprintf(env.stderr, "the run did not end as it should: %v\n", result.Err)
+	return verdictError{slo.Unknown}
+}

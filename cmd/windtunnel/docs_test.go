@@ -1,0 +1,299 @@
+package main
+
+import (
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// pages returns the Markdown files that people read.
+func pages(t *testing.T) []string {
+	t.Helper()
+	var out []string
+	for _, glob := range []string{"../../*.md", "../../docs/*.md", "../../examples/*/README.md", "../../experiments/*/README.md"} {
+		some, err := filepath.Glob(glob)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, some...)
+	}
+	if len(out) < 10 {
+		t.Fatalf("only %d pages", len(out))
+	}
+	return out
+}
+
+// A link in Markdown; those to other sites are not followed.
+var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+
+func TestLinksLeadSomewhere(t *testing.T) {
+	for _, page := range pages(t) {
+		raw, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range link.FindAllStringSubmatch(string(raw), -1) {
+			target, anchor, _ := strings.Cut(m[1], "#")
+			if strings.Contains(target, "://") || strings.HasPrefix(target, "/") {
+				continue
+			}
+			path := page
+			if target != "" {
+				path = filepath.Join(filepath.Dir(page), target)
+			}
+			there, err := os.ReadFile(path)
+			if info, statErr := os.Stat(path); statErr != nil || err != nil && !info.IsDir() {
+				t.Errorf("%s: %s is not there", page, m[1])
+				continue
+			}
+			if anchor != "" && strings.HasSuffix(path, ".md") && !slices.Contains(anchors(string(there)), anchor) {
+				t.Errorf("%s: %s has no heading %q", page, target, anchor)
+			}
+		}
+	}
+}
+
+// anchors returns those of a page's headings, as GitHub and the site make them.
+func anchors(text string) (out []string) {
+	for line := range strings.Lines(text) {
+		title, ok := strings.CutPrefix(strings.TrimLeft(line, "#"), " ")
+		if !ok || !strings.HasPrefix(line, "#") {
+			continue
+		}
+		keep := func(r rune) rune {
+			switch {
+			case r == ' ' || r == '-':
+				return '-'
+			case r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r > 127:
+				return r
+			}
+			return -1
+		}
+		out = append(out, strings.Map(keep, strings.ToLower(strings.TrimSpace(title))))
+	}
+	return out
+}
+
+// command is a line of a console block, and what the page says that it prints.
+type command struct {
+	line  int
+	text  string
+	shows []string
+}
+
+// commands returns what stands behind $ in the console blocks of a page.
+func commands(text string) (out []command) {
+	inside := false
+	number := 0
+	for line := range strings.Lines(text) {
+		number++
+		line = strings.TrimRight(line, "\n")
+		switch {
+		case strings.HasPrefix(line, "```"):
+			inside = !inside && line == "```console"
+		case !inside:
+		case strings.HasPrefix(line, "$ "):
+			out = append(out, command{line: number, text: line[2:]})
+		case len(out) > 0:
+			out[len(out)-1].shows = append(out[len(out)-1].shows, line)
+		}
+	}
+	return out
+}
+
+func TestCommands(t *testing.T) {
+	got := commands("a\n```\n$ no\n```\n```console\n$ windtunnel x\none\n$ y\n```\n$ no\n")
+	if len(got) != 2 || got[0].text != "windtunnel x" || got[0].line != 6 || len(got[0].shows) != 1 || got[1].text != "y" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestDocsRun runs every command of the console blocks in docs/, page by page,
+// and looks for what the page says that it prints: numbers may differ, … stands
+// for anything. Verbs that stay are started, must say something, and are
+// interrupted at the page's end.
+func TestDocsRun(t *testing.T) {
+	u := newTunnel(t)
+	all, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ran := 0
+	for _, page := range all {
+		raw, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if list := commands(string(raw)); len(list) > 0 {
+			ran += len(list)
+			t.Run(filepath.Base(page), func(t *testing.T) { u.follow(t, filepath.Base(page), list) })
+		}
+	}
+	if ran < 5 {
+		t.Errorf("only %d commands were found", ran)
+	}
+}
+
+// follow does what a page says, in a folder with the examples.
+func (u *tunnel) follow(t *testing.T, page string, list []command) {
+	dir := t.TempDir()
+	if err := os.CopyFS(filepath.Join(dir, "examples"), os.DirFS("../../examples")); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range list {
+		args := strings.Fields(c.text)
+		if args[0] != "windtunnel" {
+			t.Errorf("%s:%d: only windtunnel is run: %s", page, c.line, c.text)
+			continue
+		}
+		cmd := exec.Command(u.bin, args[1:]...)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "HOME="+dir, "NO_COLOR=1")
+		var out output
+		cmd.Stdout, cmd.Stderr = &out, &out
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if slices.Contains([]string{"up", "serve", "fleet"}, args[1]) {
+			defer interrupt(t, cmd, &out)
+			until(t, func() bool { return strings.Contains(out.String(), "\n") })
+		} else if code := exitOf(cmd.Wait()); code > 2 || code < 0 {
+			t.Fatalf("%s:%d: %s: exit code %d\n%s", page, c.line, c.text, code, &out)
+		}
+		if missing := absent(c.shows, out.String()); missing != "" {
+			t.Errorf("%s:%d: %s does not print %q, but\n%s", page, c.line, c.text, missing, &out)
+		}
+	}
+}
+
+func interrupt(t *testing.T, cmd *exec.Cmd, out *output) {
+	_ = cmd.Process.Signal(syscall.SIGINT)
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%s: %v\n%s", cmd, err, out)
+	}
+}
+
+func until(t *testing.T, met func() bool) {
+	t.Helper()
+	for range 600 {
+		if met() {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Error("it said nothing for a minute")
+}
+
+// absent returns the first of the lines that the output has not, in their order.
+func absent(shows []string, output string) string {
+	rest := alike(output)
+	for _, line := range shows {
+		for part := range strings.SplitSeq(line, "…") {
+			part = alike(part)
+			at := strings.Index(rest, part)
+			if at < 0 {
+				return line
+			}
+			rest = rest[at+len(part):]
+		}
+	}
+	return ""
+}
+
+var (
+	spaces = regexp.MustCompile(`\s+`)
+	digits = regexp.MustCompile(`[0-9][0-9.,]*`)
+)
+
+// alike makes texts alike that differ in numbers and in how they are laid out.
+func alike(s string) string {
+	return digits.ReplaceAllString(strings.TrimSpace(spaces.ReplaceAllString(s, " ")), "0")
+}
+
+// TestExamplesAreSound plans every example: it is decoded, checked and compiled,
+// and what it would send is counted.
+func TestExamplesAreSound(t *testing.T) {
+	n := 0
+	err := filepath.WalkDir("../../examples", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(path) != ".yaml" {
+			return err
+		}
+		raw, err := os.ReadFile(path)
+		if err != nil || !regexp.MustCompile(`(?m)^scenario: `).Match(raw) {
+			return err
+		}
+		n++
+		var out, fault strings.Builder
+		code := execute(t.Context(), &environment{stdout: &out, stderr: &fault}, []string{"run", path, "--plan"})
+		if code != 0 || !strings.Contains(out.String(), "STEP") {
+			t.Errorf("%s: exit code %d\n%s%s", path, code, &out, &fault)
+		}
+		return nil
+	})
+	if err != nil || n < 5 {
+		t.Errorf("%d examples: %v", n, err)
+	}
+}
+
+// TestSiteIsBuilt builds the documentation's site, which ends at a dead link.
+func TestSiteIsBuilt(t *testing.T) {
+	npm, err := exec.LookPath("npm")
+	if err != nil && os.Getenv("CI") == "true" {
+		t.Fatal("no npm found: in CI the site must be built")
+	}
+	if err != nil {
+		t.Skip("no npm found: the site is not built")
+	}
+	if testing.Short() {
+		t.Skip("npm ci and the site take some seconds")
+	}
+	dir := t.TempDir()
+	for _, name := range []string{"package.json", "package-lock.json", ".npmrc"} {
+		raw, err := os.ReadFile(filepath.Join("../../docs", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), raw, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{".vitepress/config.mts", "images"} {
+		from, to := filepath.Join("../../docs", name), filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := exec.Command("cp", "-r", from, to).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	all, _ := filepath.Glob("../../docs/*.md")
+	for _, page := range all {
+		raw, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, filepath.Base(page)), raw, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range [][]string{{"ci", "--no-audit", "--no-fund"}, {"run", "build"}} {
+		cmd := exec.Command(npm, args...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("npm %v: %v\n%s", args, err, out)
+		}
+	}
+	for _, page := range all {
+		html := filepath.Join(dir, ".vitepress/dist", strings.TrimSuffix(filepath.Base(page), ".md")+".html")
+		if _, err := os.Stat(html); err != nil {
+			t.Error(err)
+		}
+	}
+}

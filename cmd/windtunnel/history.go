@@ -1,0 +1,171 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/windtunnel/windtunnel/compare"
+	"github.com/windtunnel/windtunnel/experiment"
+	"github.com/windtunnel/windtunnel/history"
+	"github.com/windtunnel/windtunnel/record"
+)
+
+// historyVerb follows a scenario over many runs.
+func historyVerb(env *environment) *cobra.Command {
+	h := &historian{env: env}
+	var failAbove string
+	verb := &cobra.Command{
+		Use:   "history [DIR]",
+		Short: "Follow a scenario over many runs and mark where its measures changed",
+		Long: "history reads every run directory in DIR, runs to be added and a file that one build\n" +
+			"carries to the next, and marks where a measure changed its level for good. The file\n" +
+			"keeps what is needed of each run; the run directories need not be kept.",
+		Example: "  windtunnel history runs/density\n" +
+			"  windtunnel history --file history.json --add runs/density/latest --fail-above 5% --output markdown\n" +
+			"  windtunnel history --file history.json --accept    # it is meant to be so",
+		Args: cobra.MaximumNArgs(1),
+	}
+	flags := verb.Flags()
+	flags.StringArrayVar(&h.add, "add", nil, "a `RUN` to add; repeatable")
+	flags.StringVar(&h.file, "file", "", "the `file` that is carried from build to build; made when it is not there")
+	flags.IntVar(&h.keep, "keep", history.DefaultKeep, "so many of the newest runs stay in the file")
+	flags.BoolVar(&h.accept, "accept", false, "what has changed up to now is meant to be so: it does not fail a build any more")
+	flags.StringVar(&failAbove, "fail-above", "", "exit 1 when a measure has become worse by more than `SHARE` such as 5%, 2 when so few runs cannot tell")
+	flags.StringSliceVar(&h.options.Only, "measure", nil, "look only at measures whose keys in verdict.json begin with `PREFIX`; repeatable")
+	addOutput(verb, &h.output, forms()...)
+	verb.RunE = func(_ *cobra.Command, args []string) (err error) {
+		if err := wantOneOf("--output", h.output, forms()...); err != nil {
+			return err
+		}
+		if failAbove != "" {
+			if h.options.FailAbove, err = share("--fail-above", failAbove); err != nil {
+				return err
+			}
+		}
+		return h.run(args)
+	}
+	return verb
+}
+
+// historian is one call of the verb.
+type historian struct {
+	file, output string
+	add          []string
+	keep         int
+	accept       bool
+	options      history.Options
+	env          *environment
+}
+
+func (h *historian) run(args []string) error {
+	if len(args) == 0 && len(h.add) == 0 && h.file == "" {
+		return errors.New("history: want a folder of runs, --add or --file")
+	}
+	if h.keep < 1 {
+		return fmt.Errorf("--keep %d: want at least 1", h.keep)
+	}
+	f, err := h.read()
+	if err != nil {
+		return err
+	}
+	for _, folder := range args {
+		runs, err := h.all(folder)
+		if err != nil {
+			return err
+		}
+		if err := f.Add(runs...); err != nil {
+			return err
+		}
+	}
+	added, err := openRuns(h.add)
+	if err != nil {
+		return err
+	}
+	if err := f.Add(added...); err != nil {
+		return err
+	}
+	if h.accept {
+		f.Accept()
+	}
+	f.Keep(h.keep)
+	if err := h.write(f); err != nil {
+		return err
+	}
+	return h.print(f)
+}
+
+// read reads the file; a new history where there is none.
+func (h *historian) read() (*history.File, error) {
+	if h.file == "" {
+		return &history.File{}, nil
+	}
+	raw, err := os.ReadFile(h.file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &history.File{}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read history: %w", err)
+	}
+	return history.Decode(h.file, raw)
+}
+
+// all opens the run directories in a folder. One that cannot be read is named
+// and left out: another version's, or half a one; links such as latest are not
+// followed.
+func (h *historian) all(folder string) ([]compare.Run, error) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, fmt.Errorf("read runs: %w", err)
+	}
+	var out []compare.Run
+	for _, e := range entries {
+		if !e.IsDir() {
+			continue
+		}
+		r, err := compare.Open(filepath.Join(folder, e.Name()), experiment.Judge)
+		switch {
+		case errors.Is(err, record.ErrNotRun):
+		case err != nil:
+			fmt.Fprintf(h.env.stderr, "left out: %v\n", err)
+		default:
+			out = append(out, r)
+		}
+	}
+	if len(out) == 0 && len(h.add) == 0 {
+		return nil, fmt.Errorf("%s: no run directory in it", folder)
+	}
+	return out, nil
+}
+
+// write replaces the file in one step.
+func (h *historian) write(f *history.File) error {
+	if h.file == "" || len(f.Entries) == 0 {
+		return nil
+	}
+	raw, err := f.Encode()
+	if err != nil {
+		return err
+	}
+	return record.Dir(filepath.Dir(h.file)).Write(filepath.Base(h.file), raw)
+}
+
+func (h *historian) print(f *history.File) error {
+	r, err := history.Look(f, h.options)
+	if err != nil {
+		return err
+	}
+	if h.output == "json" {
+		err = r.JSON(h.env.stdout)
+	} else {
+		err = r.Write(h.env.stdout, h.output == "markdown")
+	}
+	if err == nil && r.Gate != nil {
+		return verdictError{r.Gate.Verdict}
+	}
+	return err
+}

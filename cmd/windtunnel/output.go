@@ -1,0 +1,101 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/windtunnel/windtunnel/experiment"
+	"github.com/windtunnel/windtunnel/record"
+	"github.com/windtunnel/windtunnel/slo"
+)
+
+// addOutput adds the flag that says in which form a result is printed; the first
+// form is the default.
+func addOutput(verb *cobra.Command, output *string, forms ...string) {
+	verb.Flags().StringVar(output, "output", forms[0], "`form` of what is printed: "+strings.Join(forms, ", "))
+	complete := func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return forms, cobra.ShellCompDirectiveNoFileComp
+	}
+	if err := verb.RegisterFlagCompletionFunc("output", complete); err != nil {
+		panic(err) // the flag is there
+	}
+}
+
+// wantOneOf checks a flag that takes one of some words.
+func wantOneOf(flag, value string, words ...string) error {
+	if !slices.Contains(words, value) {
+		return fmt.Errorf("%s %s: want %s or %s", flag, value, strings.Join(words[:len(words)-1], ", "), words[len(words)-1])
+	}
+	return nil
+}
+
+// printResult prints what a run directory's judgement says in the form asked for.
+func printResult(env *environment, dir record.Dir, output string) error {
+	switch output {
+	case "json":
+		raw, err := os.ReadFile(dir.File(record.VerdictFile))
+		if err != nil {
+			return fmt.Errorf("read verdict: %w", err)
+		}
+		_, err = env.stdout.Write(raw)
+		return err
+	case "markdown":
+		return experiment.Markdown(string(dir), env.stdout)
+	}
+	summary, err := os.ReadFile(dir.File(record.SummaryFile))
+	if err != nil {
+		return fmt.Errorf("read summary: %w", err)
+	}
+	_, err = fmt.Fprint(env.stdout, env.coloured(string(summary)))
+	return err
+}
+
+// colour is a code of ECMA-48 for the colour of letters.
+type colour string
+
+const (
+	green  colour = "32"
+	red    colour = "31"
+	yellow colour = "33"
+)
+
+// paint returns what gives a text a colour: nothing where stdout is no terminal
+// or NO_COLOR is set (https://no-color.org). No colour says what its text does
+// not say.
+func (env *environment) paint() func(colour, string) string {
+	file, isFile := env.stdout.(*os.File)
+	if !isFile || !term.IsTerminal(int(file.Fd())) || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
+		return func(_ colour, text string) string { return text }
+	}
+	return func(c colour, text string) string { return "\x1b[" + string(c) + "m" + text + "\x1b[0m" }
+}
+
+// coloured paints the verdict at the end of a summary's first line and the
+// verdicts at the begin of its lines.
+func (env *environment) coloured(summary string) string {
+	paint := env.paint()
+	words := map[string]colour{"pass": green, "FAIL": red, "UNKNOWN": yellow}
+	lines := strings.SplitAfter(summary, "\n")
+	for i, l := range lines {
+		text := strings.TrimRight(l, "\n")
+		end := l[len(text):]
+		if i == 0 {
+			for _, v := range []slo.Verdict{slo.Pass, slo.Fail, slo.Unknown} {
+				if word := strings.ToUpper(string(v)); strings.HasSuffix(text, " "+word) {
+					c := map[slo.Verdict]colour{slo.Pass: green, slo.Fail: red, slo.Unknown: yellow}[v]
+					lines[i] = strings.TrimSuffix(text, word) + paint(c, word) + end
+				}
+			}
+			continue
+		}
+		if word, rest, ok := strings.Cut(text, " "); ok && words[word] != "" {
+			lines[i] = paint(words[word], word) + " " + rest + end
+		}
+	}
+	return strings.Join(lines, "")
+}

@@ -1,0 +1,331 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/windtunnel/windtunnel/capacity"
+	"github.com/windtunnel/windtunnel/chart"
+	"github.com/windtunnel/windtunnel/clock"
+	"github.com/windtunnel/windtunnel/experiment"
+	"github.com/windtunnel/windtunnel/observe/usage"
+	"github.com/windtunnel/windtunnel/plane/process"
+	"github.com/windtunnel/windtunnel/record"
+	"github.com/windtunnel/windtunnel/scenario"
+	"github.com/windtunnel/windtunnel/slo"
+)
+
+// envelopeFile is the name of the chart in a search's folder.
+const envelopeFile = "envelope.svg"
+
+// searchVerb finds the largest load that still passes.
+func searchVerb(env *environment) *cobra.Command {
+	var vary, set []string
+	var resolution, output, out, kubeconfig string
+	var budget time.Duration
+	var seed uint64
+	plan := capacity.Plan{}
+	verb := &cobra.Command{
+		Use:   "search SCENARIO --vary NAME=FROM..TO",
+		Short: "Find the largest load that still passes",
+		Long: "search flies the scenario with more and more of a parameter until it no longer passes,\n" +
+			"halves the bracket, and repeats both sides of the edge. With a second --vary it finds the\n" +
+			"edge for several values of the first one: the envelope. Its folder holds search.json,\n" +
+			envelopeFile + " and every run. The same command goes on where an earlier one was stopped.",
+		Example: "  windtunnel search examples/density.yaml --vary podsPerNode=10..100 --budget 1h\n" +
+			"  windtunnel search examples/density.yaml --vary nodes=10..1000:log --vary podsPerNode=5..100 --runs 60",
+		Args: cobra.ExactArgs(1),
+	}
+	flags := verb.Flags()
+	flags.StringArrayVar(&vary, "vary", nil, "a parameter and its range, `NAME=FROM..TO` or NAME=FROM..TO:log; once or twice")
+	flags.DurationVar(&budget, "budget", 0, "begin no run that would end later than this `time`; 0: as long as it takes")
+	flags.IntVar(&plan.MostRuns, "runs", 0, "at most so many runs; 0: as many as it takes")
+	flags.IntVar(&plan.Repeats, "repeats", capacity.DefaultRepeats, "runs of each of the two values at the edge")
+	flags.IntVar(&plan.Columns, "columns", capacity.DefaultColumns, "with two parameters: values of the first one")
+	flags.StringVar(&resolution, "resolution", "5%", "how far neighbouring values are apart: a `SHARE` of the range, or with :log of the value")
+	flags.StringArrayVar(&set, "set", nil, "another parameter, `name=value`; repeatable")
+	flags.StringVar(&out, "out", "", "`directory` of the search; default runs/SCENARIO/search-NAME")
+	flags.StringVar(&kubeconfig, "kubeconfig", "", "fly the cluster of this `file`; each run waits until its gate finds the cluster clean")
+	flags.Uint64Var(&seed, "seed", 0, "of the first run of a point, in place of the scenario's; each repeat has the next")
+	addOutput(verb, &output, forms()...)
+	verb.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := wantOneOf("--output", output, forms()...); err != nil {
+			return err
+		}
+		var err error
+		if plan.Resolution, err = share("--resolution", resolution); err != nil {
+			return err
+		}
+		plan.Seconds = budget.Seconds()
+		x := &searching{file: args[0], out: out, kubeconfig: kubeconfig, env: env, fly: experiment.Run}
+		x.state.Plan = plan
+		if err := x.prepare(vary, set); err != nil {
+			return err
+		}
+		if cmd.Flags().Changed("seed") {
+			x.state.Seed = seed
+		}
+		ctx, cancel := env.interruptible(cmd.Context(),
+			"interrupted: saving what was measured and cleaning up; once more ends at once",
+			func() { os.Exit(exitUnknown) }) // the keeper cleans up after us
+		defer cancel()
+		process.Prefer()
+		trim()
+		return x.run(ctx, output)
+	}
+	return verb
+}
+
+// forms are the values of --output.
+func forms() []string { return []string{"text", "markdown", "json"} }
+
+// searching is a search under way.
+type searching struct {
+	file       string
+	out        string
+	kubeconfig string
+	set        map[string]string
+	state      capacity.State
+	env        *environment
+	fly        flight
+}
+
+// prepare checks the input, and that the scenario takes both ends of each
+// range, so that a fault is known before the first run.
+func (x *searching) prepare(vary, set []string) error {
+	values, err := parseSet(set)
+	if err != nil {
+		return err
+	}
+	for _, text := range vary {
+		a, err := capacity.ParseAxis(text)
+		if err != nil {
+			return fmt.Errorf("--vary %w", err)
+		}
+		if _, twice := values[a.Name]; twice {
+			return fmt.Errorf("--set %s: it is varied", a.Name)
+		}
+		x.state.Plan.Axes = append(x.state.Plan.Axes, a)
+	}
+	if len(vary) == 0 {
+		return errors.New("--vary: want a parameter and its range, such as pods=1000..50000")
+	}
+	x.set = values
+	if err := x.parameters(); err != nil {
+		return err
+	}
+	if err := x.state.Plan.Validate(); err != nil {
+		return err
+	}
+	low, high := x.state.Plan.Ends()
+	for _, point := range [][]float64{low, high} {
+		if _, err := scenario.Load(x.file, x.with(point)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// parameters reads the scenario for what it says of the varied parameters.
+func (x *searching) parameters() error {
+	sc, err := scenario.Load(x.file, x.set)
+	if err != nil {
+		return err
+	}
+	raw, err := os.ReadFile(x.file)
+	if err != nil {
+		return fmt.Errorf("read scenario: %w", err)
+	}
+	var names []string
+	for i := range x.state.Plan.Axes {
+		a := &x.state.Plan.Axes[i]
+		switch sc.Values[a.Name].(type) {
+		case int64:
+			a.Whole = true
+		case float64:
+		case nil:
+			return fmt.Errorf("--vary %s: parameter not found in %s", a.Name, x.file)
+		default:
+			return fmt.Errorf("--vary %s: it is not a number", a.Name)
+		}
+		names = append(names, a.Name)
+	}
+	if x.out == "" {
+		x.out = filepath.Join("runs", sc.Name, "search-"+fileName(strings.Join(names, "-")))
+	}
+	s := &x.state
+	s.Format, s.Scenario, s.Set, s.Seed = capacity.StateFormat, sc.Name, x.set, sc.Seed
+	s.Text, s.Machine, s.Versions = fmt.Sprintf("%x", sha256.Sum256(raw)), usage.Machine(), versions()
+	return nil
+}
+
+// with are the parameters of a point.
+func (x *searching) with(point []float64) map[string]string {
+	out := map[string]string{}
+	for name, value := range x.set {
+		out[name] = value
+	}
+	for i, v := range point {
+		out[x.state.Plan.Axes[i].Name] = capacity.Text(v)
+	}
+	return out
+}
+
+// run flies what the search asks for until it is at its end, the budget is
+// spent or a person stops it.
+func (x *searching) run(ctx context.Context, output string) error {
+	if err := x.resume(); err != nil {
+		return err
+	}
+	for ctx.Err() == nil {
+		step := capacity.Next(x.state.Plan, x.state.Runs)
+		if step.Point == nil {
+			fmt.Fprintln(x.env.stderr, step.Why)
+			break
+		}
+		fmt.Fprintf(x.env.stderr, "run %d: %s\n", len(x.state.Runs)+1, step.Why)
+		if err := x.one(ctx, step); errors.Is(err, experiment.ErrInterrupted) {
+			break
+		} else if err != nil {
+			return fmt.Errorf("%w\nthe same command goes on from here: %s", err, x.out)
+		}
+		if err := x.save(); err != nil {
+			return err
+		}
+	}
+	if ctx.Err() != nil {
+		fmt.Fprintf(x.env.stderr, "stopped after %d runs: the same command goes on from here: %s\n", len(x.state.Runs), x.out)
+	}
+	return x.conclude(output)
+}
+
+// resume takes over what an earlier call has left in the folder.
+func (x *searching) resume() error {
+	path := record.Dir(x.out).File(capacity.StateFile)
+	raw, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return os.MkdirAll(x.out, 0o755)
+	case err != nil:
+		return fmt.Errorf("read search: %w", err)
+	}
+	earlier, err := capacity.ReadState(path, raw)
+	if err != nil {
+		return err
+	}
+	if err := x.state.Resume(earlier); err != nil {
+		return fmt.Errorf("%s: %w; give another --out", path, err)
+	}
+	fmt.Fprintf(x.env.stderr, "going on after %d runs\n", len(x.state.Runs))
+	return nil
+}
+
+// one flies a run. A plane that did not start is tried again: nothing was
+// measured, and it need not have been the load's fault.
+func (x *searching) one(ctx context.Context, step capacity.Step) (err error) {
+	path := filepath.Join(x.out, x.name(step))
+	for range tries {
+		if err = moveAside(path); err != nil {
+			return err
+		}
+		if err = x.once(ctx, step, path); !errors.Is(err, experiment.ErrBoot) || ctx.Err() != nil {
+			return err
+		}
+		fmt.Fprintf(x.env.stderr, "the plane did not start, trying again: %v\n", err)
+	}
+	return err
+}
+
+// tries is how often a run whose plane does not start is begun.
+const tries = 3
+
+func (x *searching) name(step capacity.Step) string {
+	var parts []string
+	for i, v := range step.Point {
+		parts = append(parts, x.state.Plan.Axes[i].Name+"="+capacity.Text(v))
+	}
+	return fmt.Sprintf("%s-%02d", fileName(strings.Join(parts, "_")), step.Repeat+1)
+}
+
+func (x *searching) once(ctx context.Context, step capacity.Step, path string) error {
+	watch := clock.Start()
+	seed := x.state.Seed + uint64(step.Repeat) //nolint:gosec // a small count
+	live := newLive(x.env)
+	result, err := x.fly(ctx, experiment.Options{
+		File: x.file, Set: x.with(step.Point), Kubeconfig: x.kubeconfig, Out: path, Seed: &seed, Command: x.env.args,
+		Versions: versions(), Log: x.env.logger(), Status: live.show, StatusEvery: live.every(),
+	})
+	live.end()
+	switch {
+	case err != nil:
+		return err
+	case ctx.Err() != nil:
+		return experiment.ErrInterrupted
+	case errors.Is(result.Err, experiment.ErrBoot), errors.Is(result.Err, experiment.ErrNoRecords), errors.Is(result.Err, experiment.ErrInterrupted):
+		return fmt.Errorf("%w\nrun directory: %s", result.Err, result.Dir)
+	}
+	r := capacity.Judged(step.Point, result.Judgement)
+	r.Seconds, r.Seed, r.Dir = watch.Now().Seconds(), seed, filepath.Base(path)
+	x.state.Runs = append(x.state.Runs, r)
+	fmt.Fprintf(x.env.stderr, "%s (%.0f s)\n", x.state.Plan.Short(r), r.Seconds)
+	return nil
+}
+
+// save leaves the state and the chart in the folder, each in one step.
+func (x *searching) save() error {
+	x.state.Result = capacity.Conclude(x.state.Plan, x.state.Runs)
+	dir := record.Dir(x.out)
+	if err := dir.WriteJSON(capacity.StateFile, x.state); err != nil {
+		return err
+	}
+	var picture strings.Builder
+	title := "What " + x.state.Scenario + " holds"
+	if err := capacity.Envelope(title, x.state.Plan, x.state.Runs).SVG(&picture); err != nil && !errors.Is(err, chart.ErrEmpty) {
+		return err
+	}
+	return dir.Write(envelopeFile, []byte(picture.String()))
+}
+
+// conclude prints the result and ends with its verdict.
+func (x *searching) conclude(output string) error {
+	if len(x.state.Runs) == 0 {
+		return verdictError{slo.Unknown}
+	}
+	if err := x.save(); err != nil { // also where a budget or the repeats have changed
+		return err
+	}
+	var err error
+	if output == "json" {
+		err = x.state.JSON(x.env.stdout)
+	} else {
+		err = x.state.Write(x.env.stdout, output == "markdown")
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(x.env.stderr, "search: %s\nchart:  %s\n", x.out, filepath.Join(x.out, envelopeFile))
+	return verdictError{x.state.Result.Verdict}
+}
+
+// moveAside makes room for a run directory where one that was not finished
+// lies: nothing is deleted.
+func moveAside(path string) error {
+	if entries, err := os.ReadDir(path); err != nil || len(entries) == 0 {
+		return nil // CreateDir says what is wrong with it, if anything
+	}
+	for n := 1; ; n++ {
+		aside := fmt.Sprintf("%s-unfinished-%d", path, n)
+		if _, err := os.Lstat(aside); errors.Is(err, os.ErrNotExist) {
+			return os.Rename(path, aside)
+		}
+	}
+}

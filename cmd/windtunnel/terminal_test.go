@@ -1,0 +1,99 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/windtunnel/windtunnel/experiment"
+)
+
+func TestLineFitsATerminal(t *testing.T) {
+	s := experiment.Status{Step: strings.Repeat("a long nàme ", 12), Index: 12, Of: 34, Elapsed: 100 * time.Minute, Done: 123456, Total: 234567,
+		Requested: 1234, Achieved: 1233, P99: 1234 * time.Millisecond, Failed: 17, Late: 3, Left: 95 * time.Second}
+	got := line(s)
+	if n := utf8.RuneCountInString(got); n != 79 || got != "100:00 [12/34] a long nàme … 123456/234567 1,233 of 1,234/s p99 1.23s errors 17" {
+		t.Errorf("%d characters: %q", n, got)
+	}
+	s.Step = "fill"
+	if got := line(s); !strings.HasPrefix(got, "100:00 [12/34] fill 123456/234567 1,233 of 1,234/s p99 1.23s errors 17") {
+		t.Errorf("%q", got)
+	}
+	if got := line(experiment.Status{Step: "boot", Index: 1, Of: 3, Left: -1}); got != "0:00 [1/3] boot" {
+		t.Errorf("%q", got)
+	}
+}
+
+// A terminal has one line that is rewritten; elsewhere a line stands for each
+// step, and one now and then.
+func TestProgress(t *testing.T) {
+	show := func(terminal bool) string {
+		out := &bytes.Buffer{}
+		l := newLive(&environment{stderr: out, terminal: terminal})
+		for i := range 100 {
+			step := []string{"boot", "fill"}[i/50]
+			l.show(experiment.Status{Step: step, Index: 1 + i/50, Of: 2, Elapsed: time.Duration(i) * 200 * time.Millisecond})
+		}
+		l.end()
+		return out.String()
+	}
+	if got := show(true); strings.Contains(got, "\n") || strings.Count(got, "\r\x1b[K") != 101 {
+		t.Errorf("on a terminal: %q", got)
+	}
+	if got := show(false); strings.Contains(got, "\x1b") || strings.Count(got, "\n") != 2 {
+		t.Errorf("elsewhere: %q", got)
+	}
+}
+
+func TestColoursAreForTerminalsOnly(t *testing.T) {
+	const summary = "windtunnel  small      PASS\n\npass    p50 of calls  10 ms\nFAIL    p99  2 s\n- passing remark\n"
+	t.Setenv("TERM", "xterm")
+	t.Setenv("NO_COLOR", "")
+	if got := (&environment{stdout: &bytes.Buffer{}}).coloured(summary); got != summary {
+		t.Errorf("into a pipe: %q", got)
+	}
+	terminal := &environment{stdout: pty(t)}
+	want := "windtunnel  small      \x1b[32mPASS\x1b[0m\n\n\x1b[32mpass\x1b[0m    p50 of calls  10 ms\n\x1b[31mFAIL\x1b[0m    p99  2 s\n- passing remark\n"
+	if got := terminal.coloured(summary); got != want {
+		t.Errorf("on a terminal: %q, want %q", got, want)
+	}
+	t.Setenv("NO_COLOR", "1")
+	if got := terminal.coloured(summary); got != summary {
+		t.Errorf("with NO_COLOR: %q", got)
+	}
+}
+
+// pty returns the end of a pseudo terminal that a program writes to.
+func pty(t *testing.T) *os.File {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Skip("no pseudo terminals here:", err)
+	}
+	t.Cleanup(func() { _ = master.Close() })
+	if err := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slave, err := os.OpenFile("/dev/pts/"+strconv.Itoa(n), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skip("no pseudo terminals here:", err)
+	}
+	t.Cleanup(func() { _ = slave.Close() })
+	return slave
+}
+
+func TestRoff(t *testing.T) {
+	if got, want := escapeRoff("a-b\\c\n.d 'e\n'f `g`"), "a\\-b\\ec\n\\&.d 'e\n\\&'f \\(gag\\(ga"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -1,0 +1,65 @@
+// Package diagnose says what limits a plane: of every run, failed or not, a
+// ranked list of causes, each with its evidence and the next thing to try.
+//
+// The core, Findings, is pure: the same facts give the same list. Facts are what
+// the records say of calls (Collect) and the answers to a fixed list of PromQL
+// expressions over the run's own series (Facts.Ask), so that a reader can check
+// each of them. It passes no verdict (package slo does) and compares no runs
+// (package compare does). Package experiment calls it and keeps what it says as
+// diagnosis.json; package report shows it. docs/diagnosis.md explains each cause.
+package diagnose
+
+import "time"
+
+// Cause is what may limit a plane, by a short name that does not change.
+type Cause string
+
+// The causes.
+const (
+	CPULimit       Cause = "cpu-limit"       // a component is held back by its CPU limit
+	Memory         Cause = "memory"          // a component is at its memory limit, or collecting garbage takes its CPU
+	ClientThrottle Cause = "client-throttle" // a component waits for its own rate limiter
+	WorkQueue      Cause = "work-queue"      // items wait because all workers of a queue are busy
+	APF            Cause = "apf"             // API priority and fairness queues or rejects
+	Webhook        Cause = "webhook"         // admission waits for a webhook
+	EtcdDisk       Cause = "etcd-disk"       // etcd waits for its disk: fsync or commit
+	EtcdLatency    Cause = "etcd-latency"    // even etcd's quickest answers are slow, and not for its disk
+	EtcdQuota      Cause = "etcd-quota"      // etcd's database is near its quota
+	WatchCache     Cause = "watch-cache"     // reads wait for the watch cache to catch up with etcd
+	Locks          Cause = "locks"           // goroutines wait for one another
+	Scheduler      Cause = "scheduler"       // the scheduler's search for a node takes its time
+	LoadLate       Cause = "load-late"       // windtunnel's load generator was late
+	FleetLate      Cause = "fleet-late"      // windtunnel's simulated nodes were late
+	Machine        Cause = "machine"         // no core of the machine was free
+)
+
+// File is the diagnosis in a run directory: a JSON array of findings, the first
+// cause first.
+const File = "diagnosis.json"
+
+// Finding is one cause of a run.
+type Finding struct {
+	Rank      int        `json:"rank"` // from 1
+	Cause     Cause      `json:"cause"`
+	Component string     `json:"component"` // empty where it is no component's
+	Sentence  string     `json:"sentence"`
+	Score     float64    `json:"score"` // share of the load's window that the cause explains, 0 to 1
+	Evidence  []Evidence `json:"evidence"`
+	Try       string     `json:"try"` // the next thing to change, in sentences
+}
+
+// Evidence is one figure that speaks for a finding.
+type Evidence struct {
+	Expr     string            `json:"expr"`             // PromQL; empty where the figure is of the records of calls
+	Labels   map[string]string `json:"labels,omitempty"` // which series of the expression's answer this is
+	At       *time.Time        `json:"at,omitempty"`     // when the expression has this value
+	Value    float64           `json:"value"`
+	Unit     string            `json:"unit"`
+	Bound    *float64          `json:"bound"`            // beyond which it speaks for the cause; null where none can be given
+	Values   []float64         `json:"values,omitempty"` // the same over each of the window's slices, in the order of time
+	Sentence string            `json:"sentence"`
+}
+
+// least is the score below which a cause is not worth a reader's time: of a
+// minute, less than a second.
+const least = 0.01

@@ -1,0 +1,139 @@
+package diagnose
+
+import "strings"
+
+// Names of the expressions. Those that end in Mean are for people: their values
+// are shown, and nothing is computed from them but where it is said.
+const (
+	busy        = "busy"         // share of all cores' time
+	cpu         = "cpu"          // cores in use
+	waiting     = "waiting"      // threads that are ready to run and have no core
+	held        = "held"         // share of the CPU controller's periods in which it was throttled
+	resident    = "resident"     // bytes
+	charged     = "charged"      // bytes of the cgroup that the kernel cannot simply take away
+	limitHits   = "limit-hits"   // times that the kernel ran into the memory limit, per second
+	collecting  = "collecting"   // garbage collection's share of the CPU used
+	throttled   = "throttled"    // calls that wait for a rate limiter
+	paced       = "paced"        // calls that a rate limiter let go, per second
+	asking      = "asking"       // calls that a client waits for, with the time that its limiter takes
+	queued      = "queued"       // items that wait in a work queue, by those that left it
+	depth       = "depth"        // the same, as its gauge has it
+	working     = "working"      // workers that are busy
+	requests    = "requests"     // requests in progress in the API server
+	requestMean = "request-mean" // seconds
+	apfWait     = "apf-wait"     // requests in APF's queues
+	apfRejected = "apf-rejected" // share of requests
+	apfSeats    = "apf-seats"
+	webhooks    = "webhooks" // calls of webhooks in progress
+	webhookMean = "webhook-mean"
+	etcdCalls   = "etcd-calls" // in progress, seen from the API server
+	etcdMean    = "etcd-mean"
+	etcdFloor   = "etcd-floor" // the quickest tenth takes at most so long, seconds
+	fsync       = "fsync"      // share of the time
+	fsyncMean   = "fsync-mean"
+	commit      = "commit" // share of the time
+	commitMean  = "commit-mean"
+	dbShare     = "db-share"   // of the quota
+	cacheWait   = "cache-wait" // reads that wait for the watch cache
+	cacheMean   = "cache-mean"
+	mutex       = "mutex"     // goroutines that wait for a lock
+	algorithm   = "algorithm" // share of the time that the scheduler searches
+	algoMean    = "algo-mean"
+	attempts    = "attempts" // scheduling attempts in progress
+	pending     = "pending"  // pods in the scheduler's active queue
+)
+
+// instance is the label that tells one component from another whatever labelling
+// is in force.
+const instance = "instance"
+
+// question is an expression in which $w is the window as PromQL writes a
+// duration, and $s its seconds.
+type question struct{ name, expr string }
+
+// grew is by how much a counter grew within the window, summed up by labels. A
+// series that appeared meanwhile grew from nothing, which increase() of PromQL
+// does not know; after a restart only what came later than the next look counts.
+func grew(counter, by string) string {
+	return strings.NewReplacer("COUNTER", counter, "BY", by).
+		Replace("(sum by (BY) (COUNTER) - (sum by (BY) (COUNTER offset $w) or 0 * sum by (BY) (COUNTER)))")
+}
+
+// perSecond is the same for each second: of a counter of seconds, how many
+// waited or worked at a time.
+func perSecond(counter, by string) string { return grew(counter, by) + " / $s" }
+
+// mean1s is the mean of a gauge that is read every second.
+func mean1s(gauge, by string) string {
+	return "avg_over_time(sum by (" + by + ") (" + gauge + ")[$w:1s])"
+}
+
+// either asks of a metric of client-go under its own name or, of components
+// that have none so, under the prefix that KubeVirt's put before it.
+func either(ask func(metric, by string) string, metric, by string) string {
+	return ask(metric, by) + " or " + ask("kubevirt_"+metric, by)
+}
+
+// mean is the mean of a histogram.
+func mean(histogram, by string) string {
+	name, selector, _ := strings.Cut(histogram, "{")
+	if selector != "" {
+		selector = "{" + selector
+	}
+	return grew(name+"_sum"+selector, by) + " / " + grew(name+"_count"+selector, by)
+}
+
+// Selections of requests: watches last as long as they like, and lists of etcd
+// as long as they are.
+const (
+	request  = `apiserver_request_duration_seconds{verb!~"WATCH.*|CONNECT|PROXY"}`
+	requestS = `apiserver_request_duration_seconds_sum{verb!~"WATCH.*|CONNECT|PROXY"}`
+	etcd     = `etcd_request_duration_seconds{operation=~"get|create|update|delete"}`
+	etcdS    = `etcd_request_duration_seconds_sum{operation=~"get|create|update|delete"}`
+	etcdB    = `etcd_request_duration_seconds_bucket{operation=~"create|update|delete"}`
+)
+
+// questions are all that is asked of a run's series.
+func questions() []question {
+	const queue, level, hook = instance + ", name", instance + ", priority_level", instance + ", name"
+	return []question{
+		{busy, "1 - " + grew(`host_cpu_seconds_total{mode=~"idle|iowait"}`, instance) + " / " + grew("host_cpu_seconds_total", instance)},
+		{cpu, perSecond("process_cpu_seconds_total", instance)},
+		{waiting, perSecond("process_cpu_wait_seconds_total", instance)},
+		{held, grew("cgroup_cpu_throttled_periods_total", instance) + " / " + grew("cgroup_cpu_periods_total", instance)},
+		{resident, "max by (instance) (process_resident_memory_bytes)"},
+		{charged, "max by (instance) (cgroup_memory_working_set_bytes)"},
+		{limitHits, perSecond("cgroup_memory_limit_hits_total", instance)},
+		{collecting, grew("go_cpu_classes_gc_total_cpu_seconds_total", instance) + " / (" +
+			grew("go_cpu_classes_total_cpu_seconds_total", instance) + " - " + grew("go_cpu_classes_idle_cpu_seconds_total", instance) + ")"},
+		{throttled, either(perSecond, "rest_client_rate_limiter_duration_seconds_sum", instance)},
+		{paced, either(perSecond, "rest_client_rate_limiter_duration_seconds_count", instance)},
+		{asking, perSecond("rest_client_request_duration_seconds_sum", instance) + " or " + perSecond("kubevirt_rest_client_request_latency_seconds_sum", instance)},
+		{queued, either(perSecond, "workqueue_queue_duration_seconds_sum", queue)},
+		{depth, either(mean1s, "workqueue_depth", queue)},
+		{working, "((" + either(grew, "workqueue_work_duration_seconds_sum", queue) + ") + (" + either(grew, "workqueue_unfinished_work_seconds", queue) + ")) / $s"},
+		{requests, perSecond(requestS, instance)},
+		{requestMean, mean(request, instance)},
+		{apfWait, perSecond("apiserver_flowcontrol_request_wait_duration_seconds_sum", level)},
+		{apfRejected, grew("apiserver_flowcontrol_rejected_requests_total", level) + " / (" + grew("apiserver_flowcontrol_rejected_requests_total", level) +
+			" + " + grew("apiserver_flowcontrol_dispatched_requests_total", level) + ")"},
+		{apfSeats, "max by (" + level + ") (apiserver_flowcontrol_current_limit_seats)"},
+		{webhooks, perSecond("apiserver_admission_webhook_admission_duration_seconds_sum", hook)},
+		{webhookMean, mean("apiserver_admission_webhook_admission_duration_seconds", hook)},
+		{etcdCalls, perSecond(etcdS, instance)},
+		{etcdMean, mean(etcd, instance)},
+		{etcdFloor, "histogram_quantile(0.1, " + grew(etcdB, instance+", le") + ")"},
+		{fsync, perSecond("etcd_disk_wal_fsync_duration_seconds_sum", instance)},
+		{fsyncMean, mean("etcd_disk_wal_fsync_duration_seconds", instance)},
+		{commit, perSecond("etcd_disk_backend_commit_duration_seconds_sum", instance)},
+		{commitMean, mean("etcd_disk_backend_commit_duration_seconds", instance)},
+		{dbShare, "max by (instance) (etcd_mvcc_db_total_size_in_bytes) / max by (instance) (etcd_server_quota_backend_bytes)"},
+		{cacheWait, perSecond("apiserver_watch_cache_read_wait_seconds_sum", instance)},
+		{cacheMean, mean("apiserver_watch_cache_read_wait_seconds", instance)},
+		{mutex, perSecond("go_sync_mutex_wait_total_seconds_total", instance)},
+		{algorithm, perSecond("scheduler_scheduling_algorithm_duration_seconds_sum", instance)},
+		{algoMean, mean("scheduler_scheduling_algorithm_duration_seconds", instance)},
+		{attempts, perSecond("scheduler_scheduling_attempt_duration_seconds_sum", instance)},
+		{pending, `avg_over_time(sum by (instance) (scheduler_pending_pods{queue="active"})[$w:1s])`},
+	}
+}

@@ -1,0 +1,68 @@
+package experiment_test
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/windtunnel/windtunnel/experiment"
+	"github.com/windtunnel/windtunnel/plane"
+	"github.com/windtunnel/windtunnel/scenario"
+	"github.com/windtunnel/windtunnel/slo"
+)
+
+// TestDeclaredLives flies testdata/lives.yaml on a real plane: what its lives
+// say is in the verdict, with what was seen on linked objects in its place.
+func TestDeclaredLives(t *testing.T) {
+	if testing.Short() {
+		t.Skip("boots a real plane")
+	}
+	bin := os.Getenv("WINDTUNNEL_BIN")
+	if bin == "" {
+		bin = filepath.Join("..", "bin", "windtunnel")
+	}
+	bin, err := filepath.Abs(bin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(bin); err != nil {
+		t.Skipf("no executable to test (`make build` makes one, WINDTUNNEL_BIN names another): %v", err)
+	}
+	p, err := plane.Start(t.Context(), scenario.Plane{}, plane.Options{LogDir: t.TempDir(), Executable: bin})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	out := t.TempDir()
+	kubeconfig := filepath.Join(out, "kubeconfig")
+	if err := p.Endpoint(plane.Admin).WriteKubeconfig(kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	r, err := experiment.Run(t.Context(), experiment.Options{
+		File: "testdata/lives.yaml", Kubeconfig: kubeconfig, Out: filepath.Join(out, "run"), Log: slog.New(slog.DiscardHandler), Versions: map[string]string{},
+	})
+	if err != nil || r.Err != nil {
+		t.Fatal(err, r.Err)
+	}
+	for _, o := range r.Judgement.Objectives {
+		want := map[string]int{"application": 10, "pods of front": 5, "jobs": 10, "nodes": 4, "gadgets": 0}[o.Name]
+		if o.Samples != want || want > 0 && o.Value == nil || (o.Verdict == slo.Unknown) != (want == 0) {
+			t.Errorf("%+v", o)
+		}
+	}
+	values := map[string]float64{}
+	for _, s := range r.Judgement.Lives {
+		t.Logf("%s %s: %s to %s: %d objects, %d vague, p50 %v", s.Life, s.Group, s.From, s.To, s.Samples, s.Vague, *s.Values[0].Value)
+		if s.Group == "" {
+			values[s.Life+" "+s.From+" "+s.To] = *s.Values[0].Value
+		}
+	}
+	created, ready, whole := values["application created podsCreated"], values["application created podsReady"], values["application created ready"]
+	if !(created > 0 && created < ready && ready <= whole+0.1) { // two watches are not in step
+		t.Errorf("pods created after %v s, ready after %v s, the application after %v s", created, ready, whole)
+	}
+	if m := r.Judgement.Measures["lives_application_deleted"]; m.Value != 10 {
+		t.Errorf("%v applications deleted", m.Value)
+	}
+}

@@ -1,0 +1,102 @@
+package profile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/google/pprof/profile"
+)
+
+// Contention is where goroutines of a component waited longest for a lock.
+type Contention struct {
+	File    string  // the profile, below the run directory
+	Seconds float64 // that goroutines waited for all locks together, since the component started
+	Where   string  // the function that waited longest
+	Share   float64 // of Seconds that it did
+}
+
+// Contended reads which locks a component's goroutines waited for, from the
+// profiles of a run directory; not ok where there are none of locks.
+func Contended(dir, component string) (c Contention, ok bool, err error) {
+	c.File = filepath.Join(Folder, component+".block.pb.gz")
+	file, err := os.Open(filepath.Join(dir, c.File))
+	if errors.Is(err, fs.ErrNotExist) {
+		return c, false, nil
+	}
+	if err != nil {
+		return c, false, fmt.Errorf("read profile: %w", err)
+	}
+	defer file.Close()
+	p, err := profile.Parse(file)
+	if err != nil {
+		return c, false, fmt.Errorf("read profile %s: %w", c.File, err)
+	}
+	ok = c.read(p)
+	return c, ok, nil
+}
+
+// read adds up the waiting of each function. A profile of blocking has waits for
+// channels too, most of which are goroutines that have nothing to do; they are
+// left out.
+func (c *Contention) read(p *profile.Profile) bool {
+	nanoseconds := -1
+	for i, t := range p.SampleType {
+		if t.Type == "delay" && t.Unit == "nanoseconds" {
+			nanoseconds = i
+		}
+	}
+	if nanoseconds < 0 {
+		return false
+	}
+	waited := map[string]float64{}
+	var total, most float64
+	for _, s := range p.Sample {
+		v := float64(s.Value[nanoseconds])
+		where, ok := locker(functions(s))
+		if !ok || v <= 0 {
+			continue
+		}
+		total += v
+		waited[where] += v
+		if sum := waited[where]; sum > most || sum == most && where < c.Where {
+			most, c.Where = sum, where
+		}
+	}
+	if total == 0 {
+		return false
+	}
+	c.Seconds, c.Share = total/1e9, most/total
+	return true
+}
+
+// functions are those of a stack, the innermost first.
+func functions(s *profile.Sample) (out []string) {
+	for _, l := range s.Location {
+		for _, line := range l.Line {
+			if line.Function != nil {
+				out = append(out, line.Function.Name)
+			}
+		}
+	}
+	return out
+}
+
+// locker returns the function that wanted a lock: the first one outside package
+// sync, of a stack that went through a lock's method.
+func locker(stack []string) (string, bool) {
+	locked := false
+	for _, f := range stack {
+		switch {
+		case strings.HasPrefix(f, "sync.(*Mutex)."), strings.HasPrefix(f, "sync.(*RWMutex)."), strings.HasPrefix(f, "internal/sync.(*Mutex)."):
+			locked = true
+		case strings.HasPrefix(f, "sync."), strings.HasPrefix(f, "runtime."), strings.HasPrefix(f, "internal/sync."):
+		default:
+			return f, locked
+		}
+	}
+	return "", false
+}

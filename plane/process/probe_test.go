@@ -1,0 +1,27 @@
+package process
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Whether or not groups can be made here, none is left.
+func TestTryLimitsLeavesNothing(t *testing.T) {
+	if err := TryLimits(Limits{CPU: 1, Memory: 64 << 20}); err != nil {
+		t.Log("no limits here:", err)
+	}
+	name := fmt.Sprintf("%stry-%d", namePrefix, os.Getpid())
+	err := filepath.WalkDir("/sys/fs/cgroup", func(path string, _ fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, "/"+name) {
+			t.Errorf("left: %s", path)
+		}
+		return nil //nolint:nilerr // groups of others come and go
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,80 @@
+package rows
+
+// Call is one API request, in the order in which they ended.
+type Call struct {
+	Due         int64  `parquet:"due_ns,delta" unit:"ns"`               // when the pace, or the stage, wanted it sent
+	Sent        int64  `parquet:"sent_ns,delta" unit:"ns"`              // when its first byte was handed to the connection
+	Done        int64  `parquet:"done_ns,delta" unit:"ns"`              // when its answer was complete, or given up
+	Source      string `parquet:"source,dict"`                          // who sent it: load, fleet or observe
+	Step        string `parquet:"step,dict,optional"`                   // the scenario's step; empty: outside of one
+	Verb        string `parquet:"verb,dict"`                            // API verb: create, get, list, update, patch, delete, deletecollection, watch
+	Resource    string `parquet:"resource,dict"`                        // plural and group, as in deployments.apps; pods for the core group
+	Subresource string `parquet:"subresource,dict,optional"`            // status, binding, scale ...; empty: the object itself
+	Scope       string `parquet:"scope,dict,optional"`                  // resource (one object), namespace or cluster (lists); empty: it has none
+	Outcome     string `parquet:"outcome,dict"`                         // ok (below 400), failed (400 and above, or never sent), unknown (no answer was seen)
+	Code        int32  `parquet:"code,dict,optional" unit:"HTTP"`       // status of the answer; empty: there was none
+	Attempt     int32  `parquet:"attempt,dict" unit:"count"`            // 0: the first; n: sent again for the n-th time
+	RetryAfter  int64  `parquet:"retry_after_s,dict,optional" unit:"s"` // what the server asked for; empty: it did not
+	SentBytes   int64  `parquet:"sent_bytes,delta" unit:"bytes"`        // body sent
+	Received    int64  `parquet:"received_bytes,delta" unit:"bytes"`    // body received
+}
+
+// Phase is one phase of one object's life, in the order of receipt.
+type Phase struct {
+	Object    int64  `parquet:"object,delta" unit:"number"`   // the object's number in this run, from 0; its rows together are its life
+	Resource  string `parquet:"resource,dict"`                // plural and group, as in deployments.apps; pods for the core group
+	Namespace string `parquet:"namespace,dict,optional"`      // empty: the object is in none
+	Name      string `parquet:"name"`                         // of the object
+	UID       string `parquet:"uid,optional"`                 // empty: the object's was not seen
+	Group     string `parquet:"group,dict,optional"`          // what the scenario calls the objects that it belongs to; empty: it belongs to none
+	Life      string `parquet:"life,dict,optional"`           // which of the scenario's lives this is; empty: that of the pods that every run observes
+	Phase     string `parquet:"phase,dict"`                   // created, bound, running, ready, finished, deleting, deleted, or the scenario's own; unknown: its watch was torn
+	At        int64  `parquet:"at_ns,delta" unit:"ns"`        // receipt of the watch event that first showed it
+	Within    *int64 `parquet:"within_ns,optional" unit:"ns"` // how long before at_ns it may have been reached, where the watch was torn or lagged: 0 nearly always; empty: nothing bounds it
+}
+
+// Sample is one value of a series, or its end. A value of a scrape that is the
+// same as the one before it has no row: scrapes says when each target was read.
+type Sample struct {
+	Series int64    `parquet:"series,delta" unit:"number"`         // the series' number in this run, from 0
+	Target string   `parquet:"target,dict"`                        // where it was read: kube-apiserver, etcd ..., windtunnel
+	Name   string   `parquet:"name,dict"`                          // of the metric
+	Labels string   `parquet:"labels,dict,optional"`               // its labels as a JSON object of texts; empty: it has none
+	At     int64    `parquet:"at_ns,delta" unit:"ns"`              // when the request for it was sent
+	Value  *float64 `parquet:"value,optional" unit:"the metric's"` // empty: from here on the series was not served any more
+}
+
+// Histogram is one value of a native histogram (Prometheus' sparse form):
+// bucket i of schema s ends at 2^(i/2^s), its end included.
+type Histogram struct {
+	Series        int64   `parquet:"series,delta" unit:"number"`              // the series' number in this run, from 0
+	Target        string  `parquet:"target,dict"`                             // where it was read
+	Name          string  `parquet:"name,dict"`                               // of the metric
+	Labels        string  `parquet:"labels,dict,optional"`                    // its labels as a JSON object of texts; empty: it has none
+	At            int64   `parquet:"at_ns,delta" unit:"ns"`                   // when the request for it was sent
+	Count         int64   `parquet:"count,delta" unit:"count"`                // values so far
+	Sum           float64 `parquet:"sum" unit:"the metric's"`                 // of the values so far
+	Schema        int32   `parquet:"schema,dict" unit:"number"`               // resolution
+	ZeroThreshold float64 `parquet:"zero_threshold,dict" unit:"the metric's"` // values up to this far from 0 are in zero_count
+	ZeroCount     int64   `parquet:"zero_count,delta" unit:"count"`           // values about 0
+	PositiveIndex []int32 `parquet:"positive_index,list" unit:"number"`       // the buckets above 0 that have values
+	PositiveCount []int64 `parquet:"positive_count,list" unit:"count"`        // how many each of them has
+	NegativeIndex []int32 `parquet:"negative_index,list" unit:"number"`       // the buckets below 0 that have values
+	NegativeCount []int64 `parquet:"negative_count,list" unit:"count"`        // how many each of them has
+}
+
+// Scrape is one complete reading of a target's metrics.
+type Scrape struct {
+	Target string `parquet:"target,dict"`               // what was read
+	At     int64  `parquet:"at_ns,delta" unit:"ns"`     // when the request was sent
+	Took   int64  `parquet:"took_ns,delta" unit:"ns"`   // until the answer was complete and read
+	Points int64  `parquet:"points,delta" unit:"count"` // values that the target served, of those that are kept
+}
+
+// Mark is one moment of the run.
+type Mark struct {
+	At   int64  `parquet:"at_ns,delta" unit:"ns"` // when
+	Kind string `parquet:"kind,dict"`             // see the list of kinds
+	Name string `parquet:"name,dict,optional"`    // the step, target or component; empty: it is of none
+	Text string `parquet:"text,optional"`         // what there is to say; empty: kind and name say all
+}

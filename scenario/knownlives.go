@@ -1,0 +1,103 @@
+package scenario
+
+import (
+	"slices"
+	"strings"
+)
+
+// KnownLives returns the lives that `use` can name, resolved. Their conditions
+// are those by which the API's own clients tell that an object is as it should
+// be, written so that a later state satisfies those before it: two states that
+// one event shows are then both seen.
+func KnownLives() []Life {
+	return []Life{
+		{Name: "node", Of: "nodes", Phases: []Phase{{Condition: "Ready"}}},
+		{Name: "job", Of: "jobs.batch", Phases: []Phase{
+			{Name: "started", When: "has(self.status.startTime)"}, {Condition: "Complete"}, {Condition: "Failed"}}},
+		{Name: "pvc", Of: "persistentvolumeclaims", Phases: []Phase{
+			{Name: "pending", When: `self.status.phase in ["Pending", "Bound"]`}, status("bound", "Bound"), status("lost", "Lost")}},
+		{Name: "deployment", Of: "deployments.apps", Phases: []Phase{
+			{Name: "updated", When: settled("updatedReplicas")}, {Name: "ready", When: settled("readyReplicas")},
+			{Name: "available", When: settled("availableReplicas")}}},
+		{Name: "statefulset", Of: "statefulsets.apps", Phases: []Phase{
+			{Name: "updated", When: settled("updatedReplicas")}, {Name: "ready", When: settled("readyReplicas")},
+			{Name: "available", When: settled("availableReplicas")}}},
+		{Name: "daemonset", Of: "daemonsets.apps", Phases: []Phase{
+			{Name: "scheduled", When: onNodes("currentNumberScheduled")}, {Name: "ready", When: onNodes("numberReady")},
+			{Name: "available", When: onNodes("numberAvailable")}}},
+		{Name: "namespace", Of: "namespaces", Phases: []Phase{status("active", "Active"), status("terminating", "Terminating")}},
+		{Name: "resourceclaim", Of: "resourceclaims.resource.k8s.io", Phases: []Phase{
+			{Name: "allocated", When: "has(self.status.allocation)"}, {Name: "reserved", When: "size(self.status.reservedFor) > 0"}}},
+		{Name: "volumesnapshot", Of: "volumesnapshots.snapshot.storage.k8s.io", Phases: []Phase{{Name: "ready", When: "self.status.readyToUse == true"}}},
+		{Name: "datavolume", Of: "datavolumes.cdi.kubevirt.io", Phases: []Phase{{Condition: "Bound"}, {Condition: "Running"}, {Condition: "Ready"}}},
+		machine(), instance(), migration(),
+	}
+}
+
+// knownLife returns the life that a word stands for.
+func knownLife(name string) (Life, bool) {
+	list := KnownLives()
+	i := slices.IndexFunc(list, func(l Life) bool { return l.Name == name })
+	if i < 0 {
+		return Life{}, false
+	}
+	return list[i].Resolved(), true
+}
+
+// status is a phase that status.phase names.
+func status(name string, values ...string) Phase {
+	return Phase{Name: name, When: `self.status.phase in ["` + strings.Join(values, `", "`) + `"]`}
+}
+
+// settled holds when a workload's controller has seen its latest spec and a
+// count in its status is what the spec asks for.
+func settled(count string) string {
+	return "self.status.observedGeneration >= self.metadata.generation && (has(self.status." + count + ") ? self.status." + count + " : 0) >= self.spec.replicas"
+}
+
+// onNodes is settled for daemon sets, which have one pod on each node.
+func onNodes(count string) string {
+	return "self.status.observedGeneration >= self.metadata.generation && (has(self.status." + count + ") ? self.status." + count + " : 0) >= self.status.desiredNumberScheduled"
+}
+
+// machine is the life of KubeVirt's VirtualMachine, by its instance.
+func machine() Life {
+	return Life{
+		Name: "vm", Of: "virtualmachines.kubevirt.io",
+		Links: []Link{{Name: "instance", Of: "virtualmachineinstances.kubevirt.io"}},
+		Phases: []Phase{
+			{Name: "instanceCreated", On: "instance"}, {Name: "instanceRunning", On: "instance", When: `self.status.phase == "Running"`},
+			{Condition: "Ready"},
+		},
+	}
+}
+
+// instance is the life of KubeVirt's VirtualMachineInstance, with what is seen
+// on its launcher pod in between.
+func instance() Life {
+	steps := []string{"Pending", "Scheduling", "Scheduled", "Running"}
+	own := func(i int) Phase { return status(strings.ToLower(steps[i]), steps[i:]...) }
+	return Life{
+		Name: "vmi", Of: "virtualmachineinstances.kubevirt.io",
+		Links: []Link{{Name: "pod", Of: "pods", Selector: "kubevirt.io=virt-launcher"}},
+		Phases: []Phase{
+			own(0), {Name: "podCreated", On: "pod"}, own(1),
+			{Name: "podScheduled", On: "pod", Condition: "PodScheduled"},
+			{Name: "podReadyToStartContainers", On: "pod", Condition: "PodReadyToStartContainers"}, {Name: "podInitialized", On: "pod", Condition: "Initialized"},
+			{Name: "podContainersReady", On: "pod", Condition: "ContainersReady"}, {Name: "podReady", On: "pod", Condition: "Ready"},
+			own(2), own(3), {Condition: "Ready"}, status("succeeded", "Succeeded"), status("failed", "Failed"),
+			{Name: "podDeleted", On: "pod", Gone: true},
+		},
+	}
+}
+
+// migration is the life of KubeVirt's VirtualMachineInstanceMigration.
+func migration() Life {
+	steps := []string{"Pending", "Scheduling", "Scheduled", "PreparingTarget", "TargetReady", "Running", "Succeeded"}
+	l := Life{Name: "vmim", Of: "virtualmachineinstancemigrations.kubevirt.io"}
+	for i, step := range steps {
+		l.Phases = append(l.Phases, status(strings.ToLower(step[:1])+step[1:], steps[i:]...))
+	}
+	l.Phases = append(l.Phases, status("failed", "Failed"))
+	return l
+}

@@ -1,0 +1,112 @@
+package kubeburner
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// latency says which life a measurement is about, and which of its phases
+// kube-burner's conditions are.
+type latency struct {
+	measurement string
+	life        string
+	phases      map[string]string // by condition
+	unlabelled  bool              // its objects are nobody's: not grouped by job
+}
+
+// latencies are the measurements that are made of lives.
+func latencies() []latency {
+	pods := map[string]string{
+		"PodCreated": "podCreated", "PodScheduled": "podScheduled", "PodInitialized": "podInitialized",
+		"PodContainersReady": "podContainersReady", "PodReady": "podReady", "PodReadyToStartContainers": "podReadyToStartContainers",
+	}
+	instance := map[string]string{
+		"VMIPending": "pending", "VMIScheduling": "scheduling", "VMIScheduled": "scheduled", "VMIRunning": "running", "VMIReady": "ready",
+	}
+	for condition, phase := range pods {
+		instance[condition] = phase
+	}
+	return []latency{
+		{measurement: "jobLatency", life: "job", phases: map[string]string{"StartTime": "started", "Complete": "complete"}},
+		{measurement: "pvcLatency", life: "pvc", phases: map[string]string{"Pending": "pending", "Bound": "bound", "Lost": "lost"}},
+		{measurement: "nodeLatency", life: "node", phases: map[string]string{"Ready": "ready"}, unlabelled: true},
+		{measurement: "vmiLatency", life: "vmi", phases: instance},
+		{measurement: "vmimLatency", life: "vmim", phases: map[string]string{
+			"Pending": "pending", "Scheduling": "scheduling", "Scheduled": "scheduled", "PreparingTarget": "preparingTarget",
+			"TargetReady": "targetReady", "Running": "running", "Succeeded": "succeeded", "Failed": "failed"}},
+		{measurement: "dataVolumeLatency", life: "datavolume", phases: map[string]string{"Bound": "bound", "Running": "running", "Ready": "ready"}},
+		{measurement: "volumeSnapshotLatency", life: "volumesnapshot", phases: map[string]string{"Ready": "ready"}},
+	}
+}
+
+// lifeLatency declares the life that a measurement is about and makes
+// objectives of its thresholds: from when an object was created, as its watch
+// showed it. It is false where the measurement is not made of lives.
+func (im *importer) lifeLatency(j *job, m measurement) bool {
+	list := latencies()
+	i := slices.IndexFunc(list, func(l latency) bool { return l.measurement == m.Name })
+	if i < 0 {
+		return false
+	}
+	if j.JobType != "create" {
+		return true
+	}
+	l := list[i]
+	life := scenario.Life{Use: l.life, Group: labelJob}
+	if l.unlabelled {
+		life.Group = ""
+	}
+	im.declare(life)
+	for _, t := range m.Thresholds {
+		use, phase := l.life, l.phases[t.ConditionType]
+		if m.Name == "vmiLatency" && t.ConditionType == "VMReady" {
+			use, phase = "vm", "ready"
+			im.declare(scenario.Life{Use: use, Group: labelJob})
+		}
+		name := fmt.Sprintf("%s %s of %s", m.Name, t.ConditionType, label(j.Name))
+		if phase == "" {
+			im.unsupported(im.at(t.At), "threshold.conditionType", name, "there is no such moment in the life of a "+l.life)
+			continue
+		}
+		labels := map[string]string{"life": use, "phase": "created.." + phase}
+		if !l.unlabelled {
+			labels["group"] = j.Name
+		}
+		im.bounded(name, "life", labels, t)
+	}
+	return true
+}
+
+// initialized judges when pods' init containers have finished, which the lives
+// of pods that are recorded in every run do not hold.
+func (im *importer) initialized(j *job, t threshold) {
+	im.declare(scenario.Life{Name: "started-pod", Of: "pods", Selector: labelJob, Group: labelJob, Phases: []scenario.Phase{{Condition: "Initialized"}}})
+	im.bounded("podLatency Initialized of "+label(j.Name), "life", map[string]string{"life": "started-pod", "phase": "created..initialized", "group": j.Name}, t)
+}
+
+// declare adds a life, once.
+func (im *importer) declare(l scenario.Life) {
+	for _, have := range im.out.Lives {
+		if have.Use == l.Use && have.Name == l.Name {
+			return
+		}
+	}
+	im.out.Lives = append(im.out.Lives, l)
+}
+
+// bounded makes an objective of a threshold; one that is there already, because
+// another job has the same, is not made again.
+func (im *importer) bounded(name, sli string, labels map[string]string, t threshold) {
+	limit := t.Threshold.Seconds()
+	o := scenario.Objective{Name: name, SLI: sli, Labels: labels, Statistic: statisticOf(t.Metric), Max: &limit}
+	if !slices.ContainsFunc(im.out.Objectives, func(x scenario.Objective) bool { return x.Name == o.Name && x.Statistic == o.Statistic }) {
+		im.out.Objectives = append(im.out.Objectives, o)
+	}
+}
+
+// statisticOf is our word for one of kube-burner's.
+func statisticOf(metric string) string {
+	return map[string]string{"P99": "p99", "P95": "p95", "P50": "p50", "Avg": "mean", "Max": "max"}[metric]
+}

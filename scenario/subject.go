@@ -1,0 +1,140 @@
+package scenario
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/windtunnel/windtunnel/unit"
+)
+
+// Subject is a program that runs on top of the plane and is tested with it,
+// such as an operator. It is started after the plane and before the fleet with a
+// kubeconfig of its own; it is measured and can be disturbed as a component is,
+// and its death ends the run. In args, env and URLs $(NAME) stands for a
+// variable of env or for one of those that every subject gets: KUBECONFIG,
+// METRICS_PORT and PROBE_PORT (free ports, unless metrics.port says which) and
+// LOGS, the run's folder of logs. $$(NAME) stands for the text $(NAME).
+type Subject struct {
+	Name       string            `yaml:"name"`       // a DNS label; its samples, log and faults go by it
+	Command    string            `yaml:"command"`    // an executable: a path with / in it is relative to the file, another name is looked for in PATH
+	Windtunnel []string          `yaml:"windtunnel"` // in place of command: the arguments with which windtunnel itself is the program
+	External   bool              `yaml:"external"`   // in place of command: whoever started windtunnel is the program, such as a Go test
+	Args       []string          `yaml:"args"`       // of the command
+	Env        map[string]string `yaml:"env"`        // beside PATH, HOME and TMPDIR; it stands in the manifest: no place for secrets
+	Limits     Limits            `yaml:"limits"`     // by a control group
+	Metrics    *Metrics          `yaml:"metrics"`    // where it serves its own metrics, without asking for credentials; default: nowhere
+	Ready      Ready             `yaml:"ready"`      // how it is known to be ready, beside that its metrics can be read; default: it runs
+	CRDs       []string          `yaml:"crds"`       // files of CustomResourceDefinitions, applied and waited for before any subject starts; relative to the file
+	Manifests  []string          `yaml:"manifests"`  // files of any objects, several documents each, applied after the definitions; relative to the file
+	Version    []string          `yaml:"version"`    // arguments with which it prints its version; default: what Go wrote into the executable
+}
+
+// Limits bound a program.
+type Limits struct {
+	CPU    float64    `yaml:"cpu"`    // cores, 0 = no limit
+	Memory unit.Bytes `yaml:"memory"` // 0 = no limit
+}
+
+// Metrics says where a program serves its metrics on this machine.
+type Metrics struct {
+	URL    string `yaml:"url"`    // such as http://127.0.0.1:8080/metrics
+	Port   int    `yaml:"port"`   // in place of url: of 127.0.0.1, path /metrics; 0: a free one, $(METRICS_PORT)
+	Scheme string `yaml:"scheme"` // with port: http (default) or https, whose certificate is not verified
+}
+
+// Ready says how a program is known to be ready. With several fields all must
+// hold.
+type Ready struct {
+	HTTP   string        `yaml:"http"`   // a URL that answers with a status below 400; with only a path, at $(PROBE_PORT)
+	TCP    string        `yaml:"tcp"`    // an address such as 127.0.0.1:$(PROBE_PORT) that takes connections
+	Wait   *Wait         `yaml:"wait"`   // for objects, when the first two hold; not asked again after a restart
+	Within unit.Duration `yaml:"within"` // for http and tcp; default 2m
+}
+
+// DefaultReadyWithin is how long a subject has to become ready.
+const DefaultReadyWithin = 2 * time.Minute
+
+// The variables that every subject has.
+const (
+	VarKubeconfig  = "KUBECONFIG"
+	VarMetricsPort = "METRICS_PORT"
+	VarProbePort   = "PROBE_PORT"
+	VarLogs        = "LOGS"
+)
+
+func subjectVariables() []string {
+	return []string{VarKubeconfig, VarMetricsPort, VarProbePort, VarLogs}
+}
+
+// subjectNames are the names of the subjects.
+func (s *Scenario) subjectNames() []string {
+	var out []string
+	for _, x := range s.Subjects {
+		out = append(out, x.Name)
+	}
+	return out
+}
+
+var (
+	variableUse = regexp.MustCompile(`\$?\$\([^()]*\)`)
+	envName     = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+)
+
+// errVariable says that a variable is not known.
+var errVariable = errors.New("there is no such variable")
+
+// ExpandVariables replaces each $(NAME) in a text; the error names one that vars
+// does not have.
+func ExpandVariables(text string, vars map[string]string) (string, error) {
+	var missing error
+	out := variableUse.ReplaceAllStringFunc(text, func(use string) string {
+		if strings.HasPrefix(use, "$$") {
+			return use[1:]
+		}
+		value, ok := vars[use[2:len(use)-1]]
+		if !ok && missing == nil {
+			missing = fmt.Errorf("%s: %w", use, errVariable)
+		}
+		return value
+	})
+	return out, missing
+}
+
+// ReadManifest returns the text of a file of objects, under the rules of
+// ReadBody.
+func (s *Scenario) ReadManifest(file, name string) ([]byte, error) {
+	raw, err := readInside(filepath.Dir(file), name, maxManifest)
+	if err != nil {
+		return nil, fmt.Errorf("%s: subject: %w", file, err)
+	}
+	return raw, nil
+}
+
+// maxManifest bounds a file of objects, in bytes: some definitions are large.
+const maxManifest = 16 << 20
+
+func (s *Subject) setDefaults() { s.Ready.setDefaults() }
+
+func (r *Ready) setDefaults() { r.Within = unit.Duration(DefaultReadyWithin) }
+
+// Scheme's default depends on whether there is a port.
+func (m Metrics) scheme() string { return cmp.Or(m.Scheme, words("metrics.scheme")[0]) }
+
+// At returns the URL of the metrics, in which port stands for one that is 0.
+func (m Metrics) At(port string) string {
+	if m.URL != "" {
+		return m.URL
+	}
+	return m.scheme() + "://127.0.0.1:" + port + "/metrics"
+}
+
+// takenNames are those that samples and logs of others have.
+func takenNames() []string {
+	return slices.Concat(Components(), []string{"windtunnel", "host", "load", "fleet", "observe", "admin"})
+}

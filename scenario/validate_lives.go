@@ -1,0 +1,216 @@
+package scenario
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// maxPhases bounds the phases of one life: what was seen of an object is a set
+// of bits.
+const maxPhases = 56
+
+var phaseName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{0,62}$`)
+
+// observed checks the lives that the scenario declares.
+func (c *checker) observed() {
+	seen := map[string]bool{PodLife: true}
+	for i, l := range c.s.Lives {
+		path := fmt.Sprintf("lives[%d]", i)
+		c.life(path, l)
+		switch name := l.Resolved().Name; {
+		case name == PodLife:
+			c.at(path+".name", "life.name: %q is recorded in every run; take another name", name)
+		case seen[name]:
+			c.at(path, "life: name %q stands twice", clip(name))
+		default:
+			seen[name] = true
+		}
+	}
+}
+
+func (c *checker) life(path string, l Life) {
+	if l.Use != "" {
+		c.word(path+".use", "life.use", l.Use)
+		for _, f := range []struct {
+			name  string
+			given bool
+		}{{"of", l.Of != ""}, {"inOrder", l.InOrder}, {"links", len(l.Links) > 0}, {"phases", len(l.Phases) > 0}} {
+			if f.given {
+				c.at(path+"."+f.name, "life.%s: use says it already", f.name)
+			}
+		}
+	} else {
+		c.kindOf(path+".of", "life.of", l.Of)
+	}
+	if l.Use == "" || l.Name != "" {
+		c.label(path+".name", "life.name", l.Name)
+	}
+	c.where(path, "life", l.Namespace, l.Selector)
+	if l.Group != "" && len(validation.IsQualifiedName(l.Group)) > 0 {
+		c.at(path+".group", "life.group: %q is not the name of a label", clip(l.Group))
+	}
+	if l.Use == "" {
+		c.phases(path, l, c.links(path, l.Links))
+	}
+}
+
+// where checks which objects of a resource are meant.
+func (c *checker) where(path, what, namespace, selector string) {
+	if namespace != "" {
+		c.label(path+".namespace", what+".namespace", namespace)
+	}
+	c.selector(path+".selector", what+".selector", selector)
+}
+
+// kindOf checks a resource, which may be named by its kind.
+func (c *checker) kindOf(path, name, value string) {
+	if _, _, ok := ParseKind(value); !ok {
+		c.resource(path, name, value)
+	}
+}
+
+// ParseKind reads a kind with its version, such as "batch/v1 Job".
+func ParseKind(text string) (apiVersion, kind string, ok bool) {
+	apiVersion, kind, ok = strings.Cut(text, " ")
+	return apiVersion, kind, ok && kindName.MatchString(kind) && versionName.MatchString(apiVersion)
+}
+
+var (
+	kindName    = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
+	versionName = regexp.MustCompile(`^([a-z0-9.-]+/)?v[0-9]+((alpha|beta)[0-9]+)?$`)
+)
+
+// links checks a life's links and returns their names.
+func (c *checker) links(path string, list []Link) []string {
+	var known []string
+	for i, l := range list {
+		at := fmt.Sprintf("%s.links[%d]", path, i)
+		switch {
+		case !phaseName.MatchString(l.Name):
+			c.at(at+".name", "link.name: %q is not a letter and letters, digits and - after it", clip(l.Name))
+		case slices.Contains(known, l.Name):
+			c.at(at+".name", "link: name %q stands twice", l.Name)
+		}
+		known = append(known, l.Name)
+		c.kindOf(at+".of", "link.of", l.Of)
+		c.where(at, "link", l.Namespace, l.Selector)
+		if l.By != "" {
+			c.word(at+".by", "link.by", l.By)
+		}
+		c.linkBy(at, l)
+	}
+	return known
+}
+
+// linkBy checks by what the objects are found.
+func (c *checker) linkBy(path string, l Link) {
+	for _, f := range []struct {
+		name, by, value string
+		needed          bool
+	}{{"label", "label", l.Label, true}, {"key", "key", l.Key, true}, {"to", "key", l.To, false}} {
+		switch {
+		case l.By == f.by && f.value == "" && f.needed:
+			c.at(path, "link.%s: is needed with by: %s", f.name, f.by)
+		case l.By != f.by && f.value != "":
+			c.at(path+"."+f.name, "link.%s: belongs to by: %s", f.name, f.by)
+		case f.value == "":
+		case f.name == "label":
+			if len(validation.IsQualifiedName(f.value)) > 0 {
+				c.at(path+".label", "link.label: %q is not the name of a label", clip(f.value))
+			}
+		default:
+			if _, err := ParseKey(f.value); err != nil {
+				c.at(path+"."+f.name, "link.%s: %v", f.name, err)
+			}
+		}
+	}
+}
+
+// phases checks a life's phases.
+func (c *checker) phases(path string, l Life, links []string) {
+	if len(l.Phases) > maxPhases {
+		c.at(path+".phases", "life.phases: more than %d", maxPhases)
+	}
+	seen := map[string]bool{}
+	for i, p := range l.Phases {
+		at := fmt.Sprintf("%s.phases[%d]", path, i)
+		c.phase(at, p, links)
+		switch name := p.resolved().Name; {
+		case slices.Contains([]string{phaseCreated, phaseDeleting, phaseDeleted, "unknown"}, name):
+			c.at(at, "phase: every life has %q; take another name", name)
+		case !phaseName.MatchString(name):
+			c.at(at+".name", "phase.name: %q is not a letter and letters, digits and - after it", clip(name))
+		case seen[name]:
+			c.at(at, "phase: name %q stands twice", name)
+		default:
+			seen[name] = true
+		}
+	}
+}
+
+func (c *checker) phase(path string, p Phase, links []string) {
+	ways := 0
+	for _, given := range []bool{p.When != "", p.Condition != "", p.Gone} {
+		if given {
+			ways++
+		}
+	}
+	switch {
+	case ways > 1:
+		c.at(path, "phase: at most one of when, condition and gone")
+	case ways == 0 && p.On == "":
+		c.at(path, "phase: when or condition is needed")
+	case p.Gone && p.On == "":
+		c.at(path+".gone", "phase.gone: belongs to on")
+	}
+	if p.On != "" && !slices.Contains(links, p.On) {
+		c.at(path+".on", "phase.on: no link is called %q%s", clip(p.On), hint(p.On, links))
+	}
+	c.notNegative(path+".count", "phase.count", p.Count)
+	if p.Count > 0 && p.On == "" {
+		c.at(path+".count", "phase.count: belongs to on")
+	}
+	if p.When != "" {
+		if _, err := ParseCondition(p.When); err != nil {
+			c.at(path+".when", "phase.when: %v", err)
+		}
+	}
+	if p.Condition != "" && !conditionName.MatchString(p.Condition) {
+		c.at(path+".condition", "phase.condition: %q is not a type of a condition", clip(p.Condition))
+	}
+}
+
+var conditionName = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_./-]*[A-Za-z0-9])?$`)
+
+// lifeLabels checks which life an objective is about, and which part of it.
+func (c *checker) lifeLabels(path string, labels map[string]string) {
+	phases := c.s.PhasesOf(labels["life"])
+	switch life := labels["life"]; {
+	case life == "":
+		c.at(path, "objective.labels: life is needed with sli: life")
+		return
+	case phases == nil && slices.Contains(words("life.use"), life):
+		c.at(path+".life", "objective.labels.life: no life is called %q: say `- use: %s` in lives", clip(life), life)
+		return
+	case phases == nil:
+		c.at(path+".life", "objective.labels.life: no life is called %q%s", clip(life), hint(life, c.s.lives()))
+		return
+	}
+	from, to, ok := strings.Cut(labels["phase"], "..")
+	if !ok || from == to {
+		c.at(path+".phase", "objective.labels.phase: %q is not FROM..TO with two of %s", clip(labels["phase"]), strings.Join(phases, ", "))
+		return
+	}
+	for _, name := range []string{from, to} {
+		if !slices.Contains(phases, name) {
+			c.oneOf(path+".phase", "objective.labels.phase", name, phases)
+		}
+	}
+	if group := labels["group"]; group != "" && labels["life"] == PodLife {
+		c.oneOf(path+".group", "objective.labels.group", group, c.groups)
+	}
+}

@@ -1,0 +1,149 @@
+package scenario
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+func (c *checker) subjects() {
+	seen, external := map[string]bool{}, false
+	for i := range c.s.Subjects {
+		x, path := &c.s.Subjects[i], fmt.Sprintf("subjects[%d]", i)
+		c.label(path+".name", "subject.name", x.Name)
+		switch {
+		case slices.Contains(takenNames(), x.Name):
+			c.at(path+".name", "subject.name: %q is the name of something else in every run", x.Name)
+		case seen[x.Name]:
+			c.at(path+".name", "subject: name %q stands twice", clip(x.Name))
+		}
+		seen[x.Name] = true
+		if x.External && external {
+			c.at(path+".external", "subject.external: there is one already: who started windtunnel is one program")
+		}
+		external = external || x.External
+		c.subject(path, x)
+	}
+}
+
+func (c *checker) subject(path string, x *Subject) {
+	ways := 0
+	for _, set := range []bool{x.Command != "", len(x.Windtunnel) > 0, x.External} {
+		if set {
+			ways++
+		}
+	}
+	if ways != 1 {
+		c.at(path, "subject: exactly one of command, windtunnel and external is needed")
+	}
+	c.subjectFields(path, x)
+	if x.Limits.CPU < 0 {
+		c.at(path+".limits.cpu", "limits.cpu: %s is below 0", formatValue(x.Limits.CPU))
+	}
+	for _, name := range slices.Sorted(maps.Keys(x.Env)) {
+		switch {
+		case !envName.MatchString(name):
+			c.at(path+".env."+name, "subject.env: %q is not the name of a variable", clip(name))
+		case slices.Contains(subjectVariables(), name):
+			c.at(path+".env."+name, "subject.env: every subject is given %s", name)
+		}
+		c.uses(path+".env."+name, "subject.env", x.Env[name], nil)
+	}
+	for i, arg := range x.Args {
+		c.uses(fmt.Sprintf("%s.args[%d]", path, i), "subject.args", arg, x.Env)
+	}
+	for i, arg := range x.Windtunnel {
+		c.uses(fmt.Sprintf("%s.windtunnel[%d]", path, i), "subject.windtunnel", arg, x.Env)
+	}
+	c.files(path+".crds", "subject.crds", x.CRDs)
+	c.files(path+".manifests", "subject.manifests", x.Manifests)
+	if x.Metrics != nil {
+		c.metrics(path+".metrics", x.Metrics, x.Env)
+	}
+	c.ready(path+".ready", x)
+}
+
+// subjectFields refuses what only a command has.
+func (c *checker) subjectFields(path string, x *Subject) {
+	for _, f := range []struct {
+		name        string
+		set, forOur bool
+	}{
+		{"args", len(x.Args) > 0, false}, {"version", len(x.Version) > 0, false},
+		{"env", len(x.Env) > 0, true}, {"limits", x.Limits != (Limits{}), true},
+		{"ready", x.Ready.HTTP != "" || x.Ready.TCP != "", true},
+	} {
+		if f.set && (x.External || len(x.Windtunnel) > 0 && !f.forOur) {
+			c.at(path+"."+f.name, "subject.%s: belongs to command", f.name)
+		}
+	}
+}
+
+// uses checks the variables in a text.
+func (c *checker) uses(path, name, text string, env map[string]string) {
+	known := maps.Clone(env)
+	if known == nil {
+		known = map[string]string{}
+	}
+	for _, v := range subjectVariables() {
+		known[v] = ""
+	}
+	if _, err := ExpandVariables(text, known); err != nil {
+		c.at(path, "%s: %v (there are %s)", name, err, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+	}
+}
+
+func (c *checker) files(path, name string, files []string) {
+	for i, file := range files {
+		if err := checkInside(file); err != nil {
+			c.at(fmt.Sprintf("%s[%d]", path, i), "%s: %v", name, err)
+		}
+	}
+}
+
+func (c *checker) metrics(path string, m *Metrics, env map[string]string) {
+	if m.Scheme != "" {
+		c.word(path+".scheme", "metrics.scheme", m.Scheme)
+	}
+	switch {
+	case m.URL != "" && (m.Port != 0 || m.Scheme != ""):
+		c.at(path, "metrics: url says port and scheme already")
+	case m.URL != "":
+		c.address(path+".url", "metrics.url", m.URL, env)
+	case m.Port < 0 || m.Port > 65535:
+		c.at(path+".port", "metrics.port: %d is not a port", m.Port)
+	}
+}
+
+// address checks a URL; its variables are taken for ports.
+func (c *checker) address(path, name, text string, env map[string]string) {
+	c.uses(path, name, text, env)
+	u, err := url.Parse(variableUse.ReplaceAllString(text, "1"))
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		c.at(path, "%s: %q is not a URL such as http://127.0.0.1:8080/metrics", name, clip(text))
+	}
+}
+
+func (c *checker) ready(path string, x *Subject) {
+	r := x.Ready
+	if r.HTTP != "" && !strings.HasPrefix(r.HTTP, "/") {
+		c.address(path+".http", "ready.http", r.HTTP, x.Env)
+	}
+	if r.TCP != "" {
+		c.uses(path+".tcp", "ready.tcp", r.TCP, x.Env)
+		if _, port, err := net.SplitHostPort(variableUse.ReplaceAllString(r.TCP, "1")); err != nil || port == "" {
+			c.at(path+".tcp", "ready.tcp: %q is not an address such as 127.0.0.1:8080", clip(r.TCP))
+		}
+	}
+	if r.Wait != nil {
+		if r.Wait.Objects == "" || r.Wait.Of != "" {
+			c.at(path+".wait", "ready.wait: objects are needed, and no step that made them")
+			return
+		}
+		c.wait(path+".wait", r.Wait, made{})
+	}
+	c.lasting(path+".within", "ready.within", r.Within)
+}

@@ -1,0 +1,256 @@
+package slo
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/windtunnel/windtunnel/clock"
+	"github.com/windtunnel/windtunnel/indicator"
+	"github.com/windtunnel/windtunnel/series"
+	"github.com/windtunnel/windtunnel/stats"
+)
+
+// figure is what was measured of an indicator for one value of the labels that
+// it is split by.
+type figure struct {
+	f        *Facts
+	x        indicator.Indicator
+	labels   map[string]string
+	series   []*series.Series
+	warnings []string
+
+	histogram stats.Histogram
+	sum       float64 // of a histogram's or summary's values, of a counter's rises, of a share's part
+	count     float64 // of a summary's values, of a share's whole
+}
+
+// names are the values of its labels, in the order of their names.
+func (g *figure) names() []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(g.labels)) {
+		out = append(out, g.labels[name])
+	}
+	return out
+}
+
+// scale is what values are multiplied with.
+func (g *figure) scale() float64 {
+	if g.x.Scale == 0 {
+		return 1
+	}
+	return g.x.Scale
+}
+
+// measure reads what the run added; false when that is nothing.
+func (g *figure) measure() bool {
+	switch g.x.Kind {
+	case indicator.Histogram:
+		return g.buckets()
+	case indicator.Summary:
+		g.count = g.rise(g.series)
+		for _, s := range g.series {
+			g.sum += g.rise(g.f.Series.Select(s.Target, g.x.Family+"_sum", labelMap(s.Labels)))
+		}
+		g.sum *= g.scale()
+		return g.count > 0
+	case indicator.Share:
+		takes := g.x.Taker()
+		g.count = g.rise(g.series)
+		g.sum = g.rise(slices.DeleteFunc(slices.Clone(g.series), func(s *series.Series) bool { return !takes(s.Label) }))
+		return g.count > 0
+	case indicator.Counter:
+		g.sum = g.rise(g.series) * g.scale()
+	}
+	return slices.ContainsFunc(g.series, func(s *series.Series) bool { _, ok := s.At(g.f.End); return ok })
+}
+
+// rise is by how much counters rose within the run, all together.
+func (g *figure) rise(all []*series.Series) (sum float64) {
+	for _, s := range all {
+		rise, _ := s.Increase(g.f.Begin, g.f.End)
+		sum += rise
+	}
+	return sum
+}
+
+// buckets adds up the histograms that the figure's series are part of.
+func (g *figure) buckets() bool {
+	mine := map[string]bool{}
+	for _, s := range g.series {
+		mine[identity(s)] = true
+	}
+	groups, _ := g.f.Series.Histograms(series.HistogramQuery{Family: g.x.Family, From: g.f.Begin, To: g.f.End,
+		Keep: func(s *series.Series) bool { return mine[identity(s)] }})
+	if len(groups) == 0 {
+		return false
+	}
+	r := Result{}
+	g.histogram = histogram(&r, groups[0])
+	g.warnings = r.Warnings
+	for i := range g.histogram {
+		g.histogram[i].UpTo *= g.scale()
+	}
+	g.sum = groups[0].Sum * g.scale()
+	return true
+}
+
+// identity is the same for all series of one histogram.
+func identity(s *series.Series) string {
+	b := append([]byte(s.Target), 0)
+	for _, l := range s.Labels {
+		if l.Name != "le" {
+			b = append(append(append(append(b, l.Name...), 0), l.Value...), 0)
+		}
+	}
+	return string(b)
+}
+
+// bucket reports whether a statistic is known only to within a bucket.
+func (g *figure) bucket(statistic string) bool {
+	_, isQuantile := stats.Parse(statistic)
+	return g.x.Kind == indicator.Histogram && (isQuantile || statistic == "max")
+}
+
+// estimate returns a statistic; false where the indicator has no such one.
+func (g *figure) estimate(statistic string) (stats.Estimate, bool) {
+	seconds := g.f.End.Sub(g.f.Begin).Seconds()
+	switch g.x.Kind {
+	case indicator.Histogram:
+		return ofHistogram(g.histogram, g.sum, seconds, statistic)
+	case indicator.Summary:
+		return ofCounted(g.count, g.sum, seconds, statistic)
+	case indicator.Share:
+		return exactly(g.sum/g.count, g.count), statistic == "mean"
+	case indicator.Counter:
+		switch statistic {
+		case "sum":
+			return exactly(g.sum, float64(max(1, len(g.looks())-1))), true
+		case "rate":
+			return exactly(g.sum/seconds, float64(max(1, len(g.looks())-1))), seconds > 0
+		}
+		return ofLevels(g.rates(), statistic)
+	}
+	if statistic == "max" && len(g.series) == 1 {
+		return g.highest(), true // between two scrapes, too
+	}
+	return ofLevels(g.levels(), statistic)
+}
+
+// ofHistogram is a statistic of a histogram's values.
+func ofHistogram(h stats.Histogram, sum, seconds float64, statistic string) (stats.Estimate, bool) {
+	if q, ok := stats.Parse(statistic); ok {
+		return h.Quantile(q), true
+	}
+	if statistic == "max" {
+		return h.Quantile(1), true
+	}
+	return ofCounted(h.Count(), sum, seconds, statistic)
+}
+
+// ofCounted is a statistic of values of which their number and sum are known.
+func ofCounted(count, sum, seconds float64, statistic string) (stats.Estimate, bool) {
+	switch {
+	case statistic == "mean" && count > 0:
+		return exactly(sum/count, count), true
+	case statistic == "sum":
+		return exactly(sum, count), true
+	case statistic == "rate" && seconds > 0:
+		return exactly(count/seconds, count), true
+	}
+	return stats.Estimate{}, false
+}
+
+// exactly is a value that is known, with nothing to say of its spread.
+func exactly(v, samples float64) stats.Estimate {
+	return stats.Estimate{Value: v, Low: v, High: v, Samples: int(math.Round(samples)),
+		Interval: [2]float64{math.Inf(-1), math.Inf(1)}}
+}
+
+// ofLevels is a statistic of values at scrapes; neighbouring ones depend on each
+// other, so that there is no interval.
+func ofLevels(values []float64, statistic string) (stats.Estimate, bool) {
+	_, isQuantile := stats.Parse(statistic)
+	if !isQuantile && statistic != "max" && statistic != "mean" {
+		return stats.Estimate{}, false
+	}
+	slices.Sort(values)
+	return ofRates(values, statistic), true
+}
+
+// highest is the largest value that a gauge's only series had.
+func (g *figure) highest() stats.Estimate {
+	s := g.series[0]
+	v, ok := s.Max(g.f.Begin, g.f.End)
+	if !ok {
+		return stats.Estimate{}
+	}
+	return exactly(v*g.scale(), float64(max(1, len(g.looks()))))
+}
+
+// looks are the moments of the run at which the figure's targets were looked
+// at: their scrapes, or where they are not scraped the samples themselves.
+func (g *figure) looks() []clock.Time {
+	seen := map[clock.Time]bool{}
+	for _, s := range g.series {
+		times := g.f.Series.Scrapes(s.Target)
+		if len(times) == 0 {
+			for i := range s.Len() {
+				at, _ := s.Sample(i)
+				times = append(times, at)
+			}
+		}
+		for _, t := range times {
+			if t >= g.f.Begin && t <= g.f.End {
+				seen[t] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(seen))
+}
+
+// levels are a gauge's values at each look, over all its series.
+func (g *figure) levels() []float64 {
+	var out []float64
+	for _, t := range g.looks() {
+		level, any := 0.0, false
+		for _, s := range g.series {
+			v, ok := s.At(t)
+			switch {
+			case !ok || !finite(v):
+				continue
+			case g.x.Most && any:
+				level = max(level, v*g.scale())
+			case g.x.Most:
+				level = v * g.scale()
+			default:
+				level += v * g.scale()
+			}
+			any = true
+		}
+		if any {
+			out = append(out, level)
+		}
+	}
+	return out
+}
+
+// rates are how fast a counter rose from each look to the next.
+func (g *figure) rates() []float64 {
+	var out []float64
+	looks := g.looks()
+	for i := 1; i < len(looks); i++ {
+		took := looks[i].Sub(looks[i-1])
+		if took < 10*time.Millisecond {
+			continue // of two targets' scrapes at nearly the same time
+		}
+		sum := 0.0
+		for _, s := range g.series {
+			rise, _ := s.Increase(looks[i-1], looks[i])
+			sum += rise
+		}
+		out = append(out, sum*g.scale()/took.Seconds())
+	}
+	return out
+}

@@ -1,0 +1,90 @@
+package subject
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"k8s.io/apimachinery/pkg/util/yaml"
+)
+
+// ErrNoObject says that a document is none that an API server could take.
+var ErrNoObject = errors.New("it is no object of Kubernetes")
+
+// Object is one document of a file.
+type Object struct {
+	Place      string // "FILE: document 2"
+	APIVersion string
+	Kind       string
+	Namespace  string // as it stands in the file
+	Name       string
+	Body       []byte // JSON
+}
+
+// maxDocument bounds one document, in bytes.
+const maxDocument = 16 << 20
+
+// Decode reads the objects of a file: several documents of YAML or JSON; a List
+// stands for what is in it. Errors name the file and the document.
+func Decode(file string, raw []byte) ([]Object, error) {
+	var out []Object
+	documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(raw), 4096)
+	for n := 1; ; n++ {
+		var one json.RawMessage
+		err := documents.Decode(&one)
+		place := fmt.Sprintf("%s: document %d", file, n)
+		switch {
+		case errors.Is(err, io.EOF):
+			return out, nil
+		case err != nil:
+			return nil, fmt.Errorf("%s: %w", place, err)
+		case len(one) == 0 || string(one) == "null":
+			continue
+		}
+		objects, err := decode(place, one)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, objects...)
+	}
+}
+
+// head is what is known of any object.
+type head struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Metadata   struct {
+		Namespace string `json:"namespace"`
+		Name      string `json:"name"`
+	} `json:"metadata"`
+	Items []json.RawMessage `json:"items"`
+}
+
+func decode(place string, raw []byte) ([]Object, error) {
+	if len(raw) > maxDocument {
+		return nil, fmt.Errorf("%s: more than %d bytes", place, maxDocument)
+	}
+	var h head
+	if err := json.Unmarshal(raw, &h); err != nil {
+		return nil, fmt.Errorf("%s: %w", place, err)
+	}
+	if h.APIVersion == "v1" && h.Kind == "List" {
+		var out []Object
+		for i, item := range h.Items {
+			objects, err := decode(fmt.Sprintf("%s: item %d", place, i+1), item)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, objects...)
+		}
+		return out, nil
+	}
+	for _, f := range []struct{ name, value string }{{"apiVersion", h.APIVersion}, {"kind", h.Kind}, {"metadata.name", h.Metadata.Name}} {
+		if f.value == "" {
+			return nil, fmt.Errorf("%s: %w: no %s", place, ErrNoObject, f.name)
+		}
+	}
+	return []Object{{place, h.APIVersion, h.Kind, h.Metadata.Namespace, h.Metadata.Name, raw}}, nil
+}

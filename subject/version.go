@@ -1,0 +1,64 @@
+package subject
+
+import (
+	"context"
+	"debug/buildinfo"
+	"errors"
+	"os/exec"
+	"runtime/debug"
+	"strings"
+	"time"
+)
+
+const (
+	versionWithin = 5 * time.Second // for a program to print its version
+	pipeWithin    = time.Second     // for what it has started, and left behind, to close its output
+	maxVersion    = 4 << 10         // bytes of output that are kept
+)
+
+// version says which version a program is: what it prints when it is called with
+// these arguments, or what Go wrote into it; empty when neither says anything.
+func version(ctx context.Context, path string, args []string) string {
+	if len(args) > 0 {
+		ctx, cancel := context.WithTimeout(ctx, versionWithin)
+		defer cancel()
+		var out beginning
+		cmd := exec.CommandContext(ctx, path, args...)
+		cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &out, pipeWithin
+		if err := cmd.Run(); err == nil || errors.Is(err, exec.ErrWaitDelay) { // it has ended well, whatever it left behind
+			first, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+			return first
+		}
+	}
+	info, err := buildinfo.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	return built(info)
+}
+
+// beginning keeps the begin of what is written to it.
+type beginning []byte
+
+// Write takes all of p and keeps what there is room for.
+func (b *beginning) Write(p []byte) (int, error) {
+	*b = append(*b, p[:min(len(p), maxVersion-len(*b))]...)
+	return len(p), nil
+}
+
+// built writes what Go knows of a build: the module, its version and the commit.
+func built(info *debug.BuildInfo) string {
+	out := strings.TrimSpace(info.Main.Path + " " + info.Main.Version)
+	if info.Main.Path == "" {
+		out = info.Path
+	}
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			out += " " + s.Value
+		case s.Key == "vcs.modified" && s.Value == "true":
+			out += " with changes"
+		}
+	}
+	return strings.TrimSpace(out + " " + info.GoVersion)
+}

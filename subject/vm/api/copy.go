@@ -1,0 +1,101 @@
+package api
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Copies share what nobody changes in place: specifications, and the elements
+// of lists, which Enter and With replace as a whole.
+
+// DeepCopyObject makes an Instance a runtime.Object.
+func (in *Instance) DeepCopyObject() runtime.Object { return in.Copy() }
+
+// Copy returns a copy to change.
+func (in *Instance) Copy() *Instance {
+	out := *in
+	in.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	s := &out.Status
+	s.PhaseTransitionTimestamps = slices.Clone(s.PhaseTransitionTimestamps)
+	s.Conditions = slices.Clone(s.Conditions)
+	s.Interfaces = slices.Clone(s.Interfaces)
+	s.ActivePods = maps.Clone(s.ActivePods)
+	if s.MigrationState != nil {
+		state := *s.MigrationState
+		s.MigrationState = &state
+	}
+	return &out
+}
+
+// DeepCopyObject makes a Machine a runtime.Object.
+func (in *Machine) DeepCopyObject() runtime.Object { return in.Copy() }
+
+// Copy returns a copy to change.
+func (in *Machine) Copy() *Machine {
+	out := *in
+	in.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	out.Status.Conditions = slices.Clone(in.Status.Conditions)
+	if in.Status.StartFailure != nil {
+		failure := *in.Status.StartFailure
+		out.Status.StartFailure = &failure
+	}
+	return &out
+}
+
+// DeepCopyObject makes a Migration a runtime.Object.
+func (in *Migration) DeepCopyObject() runtime.Object { return in.Copy() }
+
+// Copy returns a copy to change.
+func (in *Migration) Copy() *Migration {
+	out := *in
+	in.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	out.Status.PhaseTransitionTimestamps = slices.Clone(in.Status.PhaseTransitionTimestamps)
+	out.Status.Conditions = slices.Clone(in.Status.Conditions)
+	return &out
+}
+
+// DeepCopyObject makes an Installation a runtime.Object.
+func (in *Installation) DeepCopyObject() runtime.Object {
+	out := *in
+	in.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	return &out
+}
+
+// DeepCopyObject makes an InstanceList a runtime.Object.
+func (in *InstanceList) DeepCopyObject() runtime.Object {
+	out := *in
+	out.Items = make([]Instance, len(in.Items))
+	for i := range in.Items {
+		out.Items[i] = *in.Items[i].Copy()
+	}
+	return &out
+}
+
+// DeepCopyObject makes a MachineList a runtime.Object.
+func (in *MachineList) DeepCopyObject() runtime.Object {
+	out := *in
+	out.Items = make([]Machine, len(in.Items))
+	for i := range in.Items {
+		out.Items[i] = *in.Items[i].Copy()
+	}
+	return &out
+}
+
+// DeepCopyObject makes a MigrationList a runtime.Object.
+func (in *MigrationList) DeepCopyObject() runtime.Object {
+	out := *in
+	out.Items = make([]Migration, len(in.Items))
+	for i := range in.Items {
+		out.Items[i] = *in.Items[i].Copy()
+	}
+	return &out
+}
+
+// DeepCopyObject makes an InstallationList a runtime.Object.
+func (in *InstallationList) DeepCopyObject() runtime.Object {
+	out := *in
+	out.Items = slices.Clone(in.Items)
+	return &out
+}

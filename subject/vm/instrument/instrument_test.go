@@ -1,0 +1,130 @@
+package instrument
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/windtunnel/windtunnel/subject/vm/api"
+)
+
+func TestPathsAndVerbs(t *testing.T) {
+	for _, c := range []struct{ method, url, resource, verb string }{
+		{"GET", "/api/v1/nodes", "nodes", "LIST"},
+		{"GET", "/api/v1/pods?watch=true", "pods", "WATCH"},
+		{"PATCH", "/api/v1/nodes/n1/status", "nodes/status", "PATCH"},
+		{"POST", "/api/v1/namespaces/a/pods", "pods", "CREATE"},
+		{"PUT", "/apis/kubevirt.io/v1/namespaces/a/virtualmachineinstances/v", "virtualmachineinstances", "UPDATE"},
+		{"DELETE", "/apis/kubevirt.io/v1/namespaces/a/virtualmachines/v", "virtualmachines", "DELETE"},
+		{"GET", "/api/v1/namespaces/a", "namespaces", "GET"},
+		{"GET", "/version", "", "LIST"},
+	} {
+		u, err := url.Parse(c.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := split(u.Path)
+		if got := p.verb(&http.Request{Method: c.method, URL: u}); p.resource != c.resource || got != c.verb {
+			t.Errorf("%s %s: got %+v %s", c.method, c.url, p, got)
+		}
+	}
+}
+
+func TestMetricsOfQueuesCallsAndPhases(t *testing.T) {
+	r := New()
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	config := &rest.Config{Host: server.URL}
+	r.Watch(config)
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := client.Get(server.URL + "/api/v1/nodes/n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	for _, into := range []times{{r.calls.waited}, {r.calls.latency}} {
+		into.Observe(t.Context(), "get", url.URL{Path: "/api/v1/nodes/{name}"}, 90*time.Second)
+	}
+	a, b := r.Queues().NewUnfinishedWorkSecondsMetric("q"), r.Queues().NewUnfinishedWorkSecondsMetric("q")
+	a.Set(1)
+	b.Set(2)
+	c, d := r.Queues().NewLongestRunningProcessorSecondsMetric("q"), r.Queues().NewLongestRunningProcessorSecondsMetric("q")
+	c.Set(1)
+	d.Set(2)
+	phases := r.Phases()
+	old := &api.Instance{}
+	begin := time.Date(2026, 1, 2, 3, 4, 5, 600e6, time.UTC)
+	old.Status.Enter(api.Pending, begin)
+	now := old.Copy()
+	now.DeletionTimestamp = &metav1.Time{Time: begin}
+	now.Status.Enter(api.Scheduling, begin.Add(1500*time.Millisecond))
+	phases.Changed(nil, old)
+	phases.Changed(old, now)
+	phases.Changed(now, now)
+	phases.Gone(now.UID)
+	text := page(t, r)
+	for _, want := range []string{
+		`kubevirt_rest_client_requests_total{code="404",host="` + strings.TrimPrefix(server.URL, "http://") + `",method="GET",resource="nodes",verb="GET"} 1`,
+		`kubevirt_rest_client_rate_limiter_duration_seconds_sum{url="/api/v1/nodes/{name}",verb="GET"} 90`,
+		`kubevirt_rest_client_request_latency_seconds_count{url="/api/v1/nodes/{name}",verb="GET"} 1`,
+		`kubevirt_workqueue_unfinished_work_seconds{name="q"} 3`,
+		`kubevirt_workqueue_longest_running_processor_seconds{name="q"} 2`,
+		`kubevirt_vmi_phase_transition_time_seconds_sum{last_phase="Pending",phase="Scheduling"} 1.5`,
+		`kubevirt_vmi_phase_transition_time_seconds_count{last_phase="Pending",phase="Scheduling"} 1`,
+		`kubevirt_vmi_phase_transition_time_from_creation_seconds_sum{phase="Scheduling"} 1.5`,
+	} {
+		if !strings.Contains(text, want+"\n") {
+			t.Errorf("missing: %s", want)
+		}
+	}
+	if strings.Contains(text, `rate_limiter_duration_seconds_bucket{url="/api/v1/nodes/{name}",verb="GET",le="85`) {
+		t.Error("a wait of 90 s is in a bucket below")
+	}
+}
+
+func page(t *testing.T, r *Registry) string {
+	t.Helper()
+	s, err := r.Serve(context.Background(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	get := func(path string) (int, string) {
+		answer, err := http.Get("http://" + s.Address + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = answer.Body.Close() }()
+		body, err := io.ReadAll(answer.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.StatusCode, string(body)
+	}
+	if code, _ := get("/readyz"); code != http.StatusServiceUnavailable {
+		t.Errorf("/readyz before Ready: %d", code)
+	}
+	r.Ready()
+	for _, path := range []string{"/readyz", "/healthz"} {
+		if code, _ := get(path); code != http.StatusOK {
+			t.Errorf("%s: %d", path, code)
+		}
+	}
+	_, text := get("/metrics")
+	return text
+}
