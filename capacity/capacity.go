@@ -12,6 +12,7 @@ package capacity
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/windtunnel/windtunnel/slo"
@@ -94,15 +95,24 @@ type Objective struct {
 	Verdict   slo.Verdict `json:"verdict"`
 }
 
-// usage is how much of its bound it uses up: 1 is all of it.
+// usage is how much of its bound it uses up: 1 is all of it, and infinite where
+// no number says how far it is beyond: nothing of what has to be some, or anything
+// of what has to be nothing.
 func (o Objective) usage() float64 {
-	switch {
-	case o.Value == nil || o.Threshold == 0 && !o.AtLeast || *o.Value == 0 && o.AtLeast:
+	if o.Value == nil {
 		return 0
-	case o.AtLeast:
-		return o.Threshold / *o.Value
 	}
-	return *o.Value / o.Threshold
+	used, of := *o.Value, o.Threshold
+	if o.AtLeast {
+		used, of = of, used
+	}
+	switch {
+	case used <= 0:
+		return 0
+	case of <= 0:
+		return math.Inf(1)
+	}
+	return used / of
 }
 
 // Step is what to do next.

@@ -29,11 +29,29 @@ type State struct {
 	Set      map[string]string `json:"set"`             // parameters of all runs
 	Seed     uint64            `json:"seed"`            // of the first run of a point; each repeat has the next
 	Machine  record.Machine    `json:"machine"`
+	Plane    Plane             `json:"plane"`
 	Versions map[string]string `json:"versions"`
 	Plan     Plan              `json:"plan"`
 	Runs     []Run             `json:"runs"`
 	Result   Result            `json:"result"`
 }
+
+// Plane is what the runs are flown on.
+type Plane struct {
+	Kind PlaneKind `json:"kind"`
+	// Identity tells clusters apart: the UID of the namespace kube-system, or where
+	// that may not be read the server's address. Empty for a plane of the run's own.
+	Identity string `json:"identity,omitempty"`
+}
+
+// PlaneKind says whose plane it is.
+type PlaneKind string
+
+// The kinds of planes.
+const (
+	OwnPlane PlaneKind = "own"     // each run boots one
+	Cluster  PlaneKind = "cluster" // that of a kubeconfig
+)
 
 // ReadState decodes a state; the error names the file.
 func ReadState(file string, raw []byte) (State, error) {
@@ -69,6 +87,7 @@ func (s *State) Resume(earlier State) error {
 		{"seed", s.Seed == earlier.Seed},
 		{"varied parameters", slices.Equal(s.Plan.Axes, earlier.Plan.Axes)},
 		{"machine", s.Machine == earlier.Machine},
+		{"plane or cluster", s.Plane == earlier.Plane},
 		{"versions", maps.Equal(s.Versions, earlier.Versions)},
 	} {
 		if !c.same {

@@ -15,7 +15,7 @@ import (
 func state(p capacity.Plan, o oracle) capacity.State {
 	runs, _, _ := fly(p, o)
 	return capacity.State{Format: capacity.StateFormat, Scenario: "small", Text: "abc", Set: map[string]string{"rate": "5"}, Seed: 1,
-		Machine: record.Machine{Cores: 2}, Versions: map[string]string{"windtunnel": "1"}, Plan: p, Runs: runs, Result: capacity.Conclude(p, runs)}
+		Machine: record.Machine{Cores: 2}, Plane: capacity.Plane{Kind: capacity.Cluster, Identity: "one"}, Versions: map[string]string{"windtunnel": "1"}, Plan: p, Runs: runs, Result: capacity.Conclude(p, runs)}
 }
 
 func text(t testing.TB, write func(io.Writer) error) string {
@@ -58,6 +58,7 @@ func TestResume(t *testing.T) {
 		"parameters":        func(s *capacity.State) { s.Set = nil },
 		"varied parameters": func(s *capacity.State) { s.Plan.Axes = one("pods=1000..6000").Axes },
 		"versions":          func(s *capacity.State) { s.Versions = map[string]string{"windtunnel": "2"} },
+		"plane or cluster":  func(s *capacity.State) { s.Plane = capacity.Plane{Kind: capacity.Cluster, Identity: "another"} },
 		"scenario's text":   func(s *capacity.State) { s.Text = "x" },
 	} {
 		other := earlier
@@ -118,4 +119,30 @@ func FuzzReadState(f *testing.F) {
 			t.Error(err)
 		}
 	})
+}
+
+// What came to nothing, or exceeds a bound of 0, is beyond its bound by more
+// than what any number says.
+func TestWorstValueLimits(t *testing.T) {
+	zero, some, most := 0.0, 0.001, 900.0
+	p := one("pods=1000..5000")
+	for name, worst := range map[string]capacity.Objective{
+		"rate of pods": {Name: "rate of pods", Value: &zero, Threshold: 10, AtLeast: true, Verdict: slo.Fail},
+		"errors":       {Name: "errors", Value: &some, Threshold: 0, Verdict: slo.Fail},
+	} {
+		other := capacity.Objective{Name: "a latency", Value: &most, Unit: "seconds", Threshold: 1, Verdict: slo.Fail}
+		runs := []capacity.Run{{Point: []float64{1000}, Verdict: slo.Fail, Objectives: []capacity.Objective{other, worst}}}
+		r := capacity.Conclude(p, runs)
+		if r.Limit == nil || r.Limit.Objective != name {
+			t.Errorf("%s: %+v", name, r.Limit)
+		}
+		s := capacity.State{Plan: p, Runs: runs, Result: r}
+		text(t, s.JSON)
+	}
+	kept := capacity.Objective{Name: "errors", Value: &zero, Threshold: 0, Verdict: slo.Pass}
+	near := capacity.Objective{Name: "z latency", Value: &some, Unit: "seconds", Threshold: 1, Verdict: slo.Pass}
+	r := capacity.Conclude(p, []capacity.Run{{Point: []float64{1000}, Verdict: slo.Pass, Objectives: []capacity.Objective{kept, near}}})
+	if r.Limit == nil || r.Limit.Objective != "z latency" {
+		t.Errorf("a bound of 0 that is kept limits: %+v", r.Limit)
+	}
 }

@@ -4,9 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
-	"maps"
-	"net/http"
 	"path/filepath"
 	"slices"
 	"time"
@@ -19,10 +18,10 @@ import (
 	"github.com/windtunnel/windtunnel/report"
 	"github.com/windtunnel/windtunnel/scenario"
 	"github.com/windtunnel/windtunnel/slo"
-	"github.com/windtunnel/windtunnel/wire"
+	"github.com/windtunnel/windtunnel/subject"
 )
 
-// cleanUpTime bounds what is done to a cluster that outlives the run.
+// cleanUpTime bounds each part of what is done to a cluster that outlives the run.
 const cleanUpTime = 3 * time.Minute
 
 // nap waits; it returns why when ctx ends first.
@@ -51,43 +50,46 @@ func (r *run) newManifest() record.Manifest {
 	}
 }
 
-// leave takes what this run made out of a cluster that goes on living. A plane
-// of our own is thrown away whole.
-func (r *run) leave(ctx context.Context, ended error) {
-	if r.plane == nil || r.options.Kubeconfig == "" || errors.Is(ended, ErrNoRecords) {
+// leave takes what this run made out of a cluster that goes on living, however
+// the run ended. A plane of our own is thrown away whole.
+func (r *run) leave(ctx context.Context) {
+	if r.plane == nil || r.options.Kubeconfig == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
+	for _, part := range []func(context.Context){r.deleteNamespaces, r.uninstall, r.deleteNodes} {
+		within(context.WithoutCancel(ctx), cleanUpTime, part)
+	}
+}
+
+// within gives a part of what is to be done a time of its own: one that hangs
+// takes nothing from the others.
+func within(ctx context.Context, d time.Duration, do func(context.Context)) {
+	ctx, cancel := context.WithTimeoutCause(ctx, d, fmt.Errorf("%v have passed", d))
 	defer cancel()
-	r.deleteNamespaces(ctx)
-	r.uninstall(ctx)
-	if r.fleet != nil {
-		if err := r.fleet.Delete(ctx); err != nil {
-			r.log.Warn("nodes were left behind", slog.Any("error", err))
-		}
+	do(ctx)
+}
+
+// deleteNodes takes the fleet's nodes away.
+func (r *run) deleteNodes(ctx context.Context) {
+	if r.fleet == nil {
+		return
+	}
+	if err := r.fleet.Delete(ctx); err != nil {
+		r.log.Warn("nodes were left behind", slog.Any("error", err))
 	}
 }
 
 // deleteNamespaces deletes the namespaces that this run made, and no others, and
 // waits until they are gone, so that a next run does not begin among leftovers.
 func (r *run) deleteNamespaces(ctx context.Context) {
-	left := map[string]bool{}
+	var paths []string
 	for i, ours := range r.ours {
 		if ours {
-			left["/api/v1/namespaces/"+r.namespaceName(i)] = true
+			paths = append(paths, "/api/v1/namespaces/"+r.namespaceName(i))
 		}
 	}
-	for method := http.MethodDelete; len(left) > 0; method = http.MethodGet {
-		for path := range left {
-			answer, err := r.watcher.Do(ctx, &wire.Request{Method: method, Path: path})
-			if err == nil && answer.Code == http.StatusNotFound {
-				delete(left, path)
-			}
-		}
-		if len(left) > 0 && nap(ctx, waitPoll) != nil {
-			r.log.Warn("namespaces were left behind", slog.Any("paths", slices.Sorted(maps.Keys(left))))
-			return
-		}
+	if err := subject.Delete(ctx, r.watcher, paths); err != nil {
+		r.log.Warn("namespaces were left behind", slog.Any("error", err))
 	}
 }
 
@@ -130,9 +132,11 @@ func Judge(path record.Dir) (slo.Judgement, error) {
 	if _, err := all.export(manifest.Imported, dir.File(manifest.Imported)); err != nil {
 		return j, err
 	}
-	// A diagnosis that cannot be made takes neither verdict nor report away.
-	undiagnosed := all.diagnose()
-	return j, errors.Join(undiagnosed, writeReport(dir, manifest, j))
+	// A diagnosis that cannot be made takes neither verdict nor report away: the
+	// report says so.
+	notes, err := all.diagnose()
+	manifest.Warnings = append(slices.Clip(manifest.Warnings), notes...)
+	return j, errors.Join(err, writeReport(dir, manifest, j))
 }
 
 // judged is a judgement with all that it was made of.

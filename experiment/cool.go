@@ -20,6 +20,7 @@ func (r *run) cool(ctx context.Context, x *scenario.Cool) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(x.Within), late)
 	defer cancel()
 	l := r.newLooker()
+	l.begin(ctx)
 	if err := nap(ctx, quietFor); err != nil {
 		return err
 	}
@@ -43,7 +44,7 @@ func (r *run) cool(ctx context.Context, x *scenario.Cool) error {
 	return err
 }
 
-// quietFor is over how long CPU is measured before the first look.
+// quietFor is over how long CPU and retries are measured before the first look.
 const quietFor = 2 * time.Second
 
 // levels measures what the plane is like when there is no load yet; only
@@ -51,15 +52,32 @@ const quietFor = 2 * time.Second
 func (r *run) levels(ctx context.Context) error {
 	for s := range r.scenario.AllSteps() {
 		if s.Cool != nil {
-			l := r.newLooker()
-			if err := nap(ctx, quietFor); err != nil {
-				return err
-			}
-			r.first = l.state(ctx)
-			r.stored = l.stored
-			l.canaries(ctx, &r.first)
-			return nil
+			return r.level(ctx)
 		}
+	}
+	return nil
+}
+
+// levelLooks is how often a plane is looked at to know its levels, while a
+// component could not be read often enough to know a rate.
+const levelLooks = 3
+
+func (r *run) level(ctx context.Context) error {
+	l := r.newLooker()
+	l.begin(ctx)
+	for range levelLooks {
+		if err := nap(ctx, quietFor); err != nil {
+			return err
+		}
+		r.first = l.state(ctx)
+		if len(r.first.Unrated)+len(r.first.Unread) == 0 {
+			break
+		}
+	}
+	r.stored = l.stored
+	l.canaries(ctx, &r.first)
+	for _, text := range r.first.Unread { // a cooling plane is not compared with it
+		r.warn("what the plane is like without load is not wholly known: " + text)
 	}
 	return nil
 }

@@ -87,15 +87,24 @@ func TestLeftovers(t *testing.T) {
 
 // metered is a component that serves these metrics.
 func metered(t *testing.T, pid int, metrics *string) plane.Component {
+	c := served(t, func() string { return *metrics })
+	c.PID = pid
+	return c
+}
+
+// served is a component that serves what a function returns; it refuses to serve
+// nothing.
+func served(t *testing.T, metrics func() string) plane.Component {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if *metrics == "" {
+		text := metrics()
+		if text == "" {
 			w.WriteHeader(http.StatusForbidden)
 		}
-		fmt.Fprint(w, *metrics)
+		fmt.Fprint(w, text)
 	}))
 	t.Cleanup(server.Close)
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	return plane.Component{Name: "kcm", PID: pid, MetricsURL: server.URL + "/metrics", Scrape: endpoint.New(server.URL, ca, endpoint.Identity{})}
+	return plane.Component{Name: "kcm", MetricsURL: server.URL + "/metrics", Scrape: endpoint.New(server.URL, ca, endpoint.Identity{})}
 }
 
 func TestMetricsOf(t *testing.T) {

@@ -210,7 +210,7 @@ func (r *run) fly(ctx context.Context) error {
 	}
 	r.mark(record.MarkRunEnd, r.status.stepName(), endWord(err))
 	r.status.cleanUp()
-	r.leave(ctx, err)
+	r.leave(ctx)
 	cancel(nil)
 	r.close()
 	wait.Wait()

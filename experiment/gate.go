@@ -44,13 +44,16 @@ func (r *run) passGate(ctx context.Context, l *looker) error {
 	if r.scenario.Gate.Wait > 0 {
 		wait = time.Duration(r.scenario.Gate.Wait)
 	}
+	every = min(every, max(wait/4, everyOwn)) // it takes two looks to know a rate
 	begin := r.clock.Now()
 	until, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("%v have passed", wait))
 	defer cancel()
 	var last gate.State
-	faults, _ := gate.Clean(until, every, func(ctx context.Context) []gate.Fault {
+	faults, err := gate.Clean(until, every, func(ctx context.Context) []gate.Fault {
 		last = l.state(ctx)
-		if !r.own() {
+		if r.own() {
+			last.Unrated = nil // it has had no load yet
+		} else {
 			l.residue(ctx, &last)
 			l.canaries(ctx, &last)
 		}
@@ -58,6 +61,9 @@ func (r *run) passGate(ctx context.Context, l *looker) error {
 	})
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	if err != nil && len(faults) == 0 { // nothing was found yet, but the look did not end either
+		faults = []gate.Fault{{Kind: gate.Unread, Text: fmt.Sprintf("it was not looked at to the end: %v", context.Cause(until))}}
 	}
 	return r.tag(faults, r.gateFacts(last, from, r.clock.Now().Sub(begin)))
 }

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -30,10 +29,17 @@ type looker struct {
 	host    map[string]float64 // seconds of all cores, by what they did
 	machine gate.State         // what the last look at CPU gave
 
-	retries map[string]float64 // by queue
-	counted clock.Time         // when they were read
+	retries map[string]retried // by component
+	renewed renewed
 	stored  map[string]float64 // objects, by resource
 	served  []discovery.Resource
+}
+
+// retried is what the queues of a component said last of what came back to them.
+type retried struct {
+	at     clock.Time
+	counts map[string]float64 // by queue, since the component's start
+	rates  map[string]float64 // by queue, per second; nil: not known yet
 }
 
 // shortest is over how long a mean of CPU or of retries is worth anything.
@@ -42,7 +48,13 @@ const shortest = 300 * time.Millisecond
 // newLooker returns a looker that counts from now on. Where the plane was not
 // started yet, all of its CPU counts.
 func (r *run) newLooker() *looker {
-	return &looker{r: r, at: r.clock.Now(), used: r.cpuSeconds(), host: usage.HostTimes()}
+	return &looker{r: r, at: r.clock.Now(), used: r.cpuSeconds(), host: usage.HostTimes(), retries: map[string]retried{}}
+}
+
+// begin lets retries, too, count from now on: the next look knows their rates.
+func (l *looker) begin(ctx context.Context) {
+	l.metrics(ctx, &gate.State{})
+	l.again()
 }
 
 // cpuSeconds is what windtunnel and the components have used until now.
@@ -68,7 +80,6 @@ func (r *run) cpuSeconds() map[string]float64 {
 func (l *looker) state(ctx context.Context) gate.State {
 	l.processes()
 	s := l.machine
-	s.Queues, s.Heap = map[string]gate.Work{}, map[string]float64{}
 	l.metrics(ctx, &s)
 	return s
 }
@@ -115,13 +126,9 @@ func (l *looker) again() { l.at, l.used, l.host = l.r.clock.Now(), l.r.cpuSecond
 // metrics reads what components say of themselves. Those of a plane of
 // somebody else's may not be for us to read, which the scraper says.
 func (l *looker) metrics(ctx context.Context, s *gate.State) {
+	s.Queues, s.Heap = map[string]gate.Work{}, map[string]float64{}
 	if l.r.plane == nil {
 		return
-	}
-	now, retries := l.r.clock.Now(), map[string]float64{}
-	since := now.Sub(l.counted)
-	if l.retries == nil {
-		since = 0
 	}
 	for _, c := range l.r.plane.Components() {
 		if c.MetricsURL == "" {
@@ -135,14 +142,12 @@ func (l *looker) metrics(ctx context.Context, s *gate.State) {
 			continue
 		}
 		found := gate.Read(text)
+		rates := l.rates(c.Name, found.Retries)
+		if rates == nil && len(found.Depth) > 0 {
+			s.Unrated = append(s.Unrated, c.Name)
+		}
 		for queue, depth := range found.Depth {
-			name := c.Name + " " + queue
-			w := gate.Work{Depth: depth, Longest: found.Longest[queue]}
-			retries[name] = found.Retries[queue]
-			if since >= shortest {
-				w.Retries = max(0, retries[name]-l.retries[name]) / since.Seconds()
-			}
-			s.Queues[name] = w
+			s.Queues[c.Name+" "+queue] = gate.Work{Depth: depth, Longest: found.Longest[queue], Retries: rates[queue]}
 		}
 		if found.Heap > 0 {
 			s.Heap[c.Name] = found.Heap
@@ -152,9 +157,31 @@ func (l *looker) metrics(ctx context.Context, s *gate.State) {
 			l.stored = found.Objects
 		}
 	}
-	if since == 0 || since >= shortest {
-		l.retries, l.counted = retries, now
+}
+
+// rates returns how often items come back to a component's queues, per second,
+// since it was read before; nil when it was not. A component that could not be
+// read in between has a longer interval, not another rate.
+func (l *looker) rates(component string, counts map[string]float64) map[string]float64 {
+	now := l.r.clock.Now()
+	before, known := l.retries[component]
+	took := now.Sub(before.at)
+	if known && took < shortest {
+		return before.rates
 	}
+	var rates map[string]float64
+	if known {
+		rates = map[string]float64{}
+		for queue, n := range counts {
+			rise := n - before.counts[queue]
+			if rise < 0 {
+				rise = n // started again
+			}
+			rates[queue] = rise / took.Seconds()
+		}
+	}
+	l.retries[component] = retried{now, counts, rates}
+	return rates
 }
 
 // maxMetrics bounds what is read of a component's metrics.
@@ -191,20 +218,52 @@ const (
 	aliveWithin = time.Minute // a lease renewed so recently is that of a fleet that runs
 )
 
+// renewed is when the fleets of others renewed a lease last.
+type renewed struct {
+	last  time.Time  // by the server's clock; zero: there is none
+	seen  clock.Time // when it was first seen, by ours
+	moved bool       // from one look to another
+}
+
+// alive tells whether a fleet runs whose newest lease was renewed at last, when
+// the newest time of what anybody else wrote is that. Both are times of the
+// server: its clock may be far from ours. Where nobody else wrote anything, ours
+// has to do.
+func (l *looker) alive(last, others time.Time) bool {
+	now, was := l.r.clock.Now(), &l.renewed
+	if last.After(was.last) {
+		*was = renewed{last, now, !was.last.IsZero()}
+	}
+	if others.IsZero() {
+		others = l.r.clock.Wall(now)
+	}
+	switch {
+	case last.IsZero() || now.Sub(was.seen) >= aliveWithin:
+		return false
+	case was.moved:
+		return true
+	}
+	return others.Sub(last) < aliveWithin
+}
+
 // residue lists the objects of all served resources and notes those that are on
 // their way out, and those that an earlier run left behind. A fleet that runs in
 // the cluster by itself belongs to it.
 func (l *looker) residue(ctx context.Context, s *gate.State) {
 	var left, nodes []gate.Object
-	alive := false
+	var last, others time.Time
 	l.objects(ctx, s, nil, func(resource string, o listed) {
 		one := gone(resource, o, s)
 		mine, fleet := false, true
 		for _, f := range o.Metadata.ManagedFields {
-			if strings.HasPrefix(f.Manager, ours) {
-				mine, fleet = true, fleet && f.Manager == oursFleet
-				alive = alive || f.Manager == oursFleet && strings.HasPrefix(resource, "leases.") && l.r.clock.Wall(l.r.clock.Now()).Sub(f.Time) < aliveWithin
+			switch {
+			case !strings.HasPrefix(f.Manager, ours):
+				others = latest(others, f.Time)
+				continue
+			case f.Manager == oursFleet && strings.HasPrefix(resource, "leases."):
+				last = latest(last, f.Time)
 			}
+			mine, fleet = true, fleet && f.Manager == oursFleet
 		}
 		switch {
 		case o.Metadata.DeletionTimestamp != "" || !mine:
@@ -215,10 +274,17 @@ func (l *looker) residue(ctx context.Context, s *gate.State) {
 			left = append(left, one)
 		}
 	})
-	if !alive {
+	if !l.alive(last, others) {
 		left = append(left, nodes...)
 	}
 	s.Leftovers = left
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // gone notes an object that is on its way out. Of others it does not matter what
@@ -284,31 +350,4 @@ func (l *looker) objects(ctx context.Context, s *gate.State, some func(resource 
 			s.Unread = append(s.Unread, err.Error())
 		}
 	}
-}
-
-// Canaries are leases: small, looked at by few, and of a resource that every
-// plane writes all the time.
-const (
-	canaryCount = 20
-	canaryPath  = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
-)
-
-// canaries makes some objects, one after another, and deletes them. Where that
-// is not for us to do there are none.
-func (l *looker) canaries(ctx context.Context, s *gate.State) {
-	if slices.Contains(l.r.scenario.Gate.Tolerate, gate.Canary) {
-		return
-	}
-	var took []float64
-	for i := range canaryCount {
-		name := "windtunnel-canary-" + strconv.FormatInt(l.r.clock.Epoch().UnixNano(), 36) + "-" + strconv.Itoa(i)
-		made, err := l.r.watcher.Do(ctx, &wire.Request{Method: http.MethodPost, Path: canaryPath, ContentType: "application/json",
-			Body: fmt.Appendf(nil, `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":%q}}`, name)})
-		if err != nil || made.Code != http.StatusCreated {
-			return
-		}
-		took = append(took, made.Done.Sub(made.Sent).Seconds())
-		_, _ = l.r.watcher.Do(context.WithoutCancel(ctx), &wire.Request{Method: http.MethodDelete, Path: canaryPath + "/" + name})
-	}
-	s.Canaries = took
 }

@@ -52,6 +52,7 @@ type State struct {
 	Others      float64            // share of the machine's CPU that is neither the plane's nor windtunnel's
 	Steal       float64            // share that the hypervisor kept for other machines
 	Unread      []string           // what could not be read, and why
+	Unrated     []string           // components that were read only once: how often items come back is not known yet
 	Down        []string           // parts of the API that do not answer
 }
 
@@ -120,6 +121,9 @@ func Faults(now, first State, tolerate ...string) []Fault {
 	add(Terminating, false, named(now.Terminating, "terminating"))
 	add(Queue, false, waiting(now.Queues, first.Queues))
 	add(Retries, false, retried(now.Queues, first.Queues))
+	for _, name := range now.Unrated {
+		add(Retries, false, []string{"it is not known yet how often items come back to the queues of " + name})
+	}
 	for _, name := range above(now.CPU, first.CPU, Factor, Slack) {
 		add(CPU, false, []string{fmt.Sprintf("%s uses %.2f cores, at first it was %.2f", name, now.CPU[name], first.CPU[name])})
 	}

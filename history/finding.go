@@ -204,8 +204,8 @@ func measure(key string, entries []Entry, find func([]float64) []stats.Change) M
 		}
 		change := Change{At: c.At, Run: entries[c.At].Name, P: c.P,
 			Before: stats.Median(m.Values[from:c.At]).Value, After: stats.Median(m.Values[c.At:to]).Value,
-			Versions: versions(entries[c.At-1].Versions, entries[c.At].Versions),
-			Accepted: slices.ContainsFunc(entries[c.At:], func(e Entry) bool { return e.Accepted }),
+			Versions:  versions(entries[c.At-1].Versions, entries[c.At].Versions),
+			Accepted:  slices.ContainsFunc(entries[c.At:], func(e Entry) bool { return e.Accepted }),
 			Suspected: slices.ContainsFunc(earlier[:], func(known []stats.Change) bool { return !holds(known, c.At) })}
 		change.Share = m.worse(change.Before, change.After)
 		change.Sentence = m.sentence(change)

@@ -125,6 +125,15 @@ func (s *Store) Scrapes(target string) []clock.Time {
 	return nil
 }
 
+// Metered returns when a target has samples that are of no scrape, in the order
+// of time.
+func (s *Store) Metered(target string) []clock.Time {
+	if t, ok := s.targets[target]; ok {
+		return t.metered
+	}
+	return nil
+}
+
 // Select returns the series of a metric that have the given labels, in the
 // order of their definition. Target empty selects all targets.
 func (s *Store) Select(target, name string, labels map[string]string) []*Series {
@@ -196,6 +205,14 @@ func (s *Series) At(t clock.Time) (float64, bool) {
 		return s.values[i-1], true
 	}
 	return 0, false
+}
+
+// Gone reports whether the series had come to an end by a moment: its target
+// was found to serve it no longer, and it has no sample since. At knows nothing
+// of that.
+func (s *Series) Gone(t clock.Time) bool {
+	n, i := sort.Search(len(s.gone), func(i int) bool { return s.gone[i] > t }), s.until(t)
+	return n > 0 && (i == 0 || s.gone[n-1] > s.at[i-1])
 }
 
 // Last returns the last value.

@@ -4,9 +4,7 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"time"
 
-	"github.com/windtunnel/windtunnel/clock"
 	"github.com/windtunnel/windtunnel/indicator"
 	"github.com/windtunnel/windtunnel/series"
 	"github.com/windtunnel/windtunnel/stats"
@@ -62,8 +60,9 @@ func (g *figure) measure() bool {
 		return g.count > 0
 	case indicator.Counter:
 		g.sum = g.rise(g.series) * g.scale()
+		return g.intervals() > 0
 	}
-	return slices.ContainsFunc(g.series, func(s *series.Series) bool { _, ok := s.At(g.f.End); return ok })
+	return len(g.levels(g.looks())) > 0
 }
 
 // rise is by how much counters rose within the run, all together.
@@ -126,16 +125,18 @@ func (g *figure) estimate(statistic string) (stats.Estimate, bool) {
 	case indicator.Counter:
 		switch statistic {
 		case "sum":
-			return exactly(g.sum, float64(max(1, len(g.looks())-1))), true
+			return exactly(g.sum, float64(g.intervals())), true
 		case "rate":
-			return exactly(g.sum/seconds, float64(max(1, len(g.looks())-1))), seconds > 0
+			return exactly(g.sum/seconds, float64(g.intervals())), seconds > 0
 		}
 		return ofLevels(g.rates(), statistic)
 	}
-	if statistic == "max" && len(g.series) == 1 {
-		return g.highest(), true // between two scrapes, too
+	if statistic == "max" {
+		e, _ := ofLevels(g.levels(g.moments()), statistic) // between two looks, too
+		e.Samples = len(g.looks())
+		return e, true
 	}
-	return ofLevels(g.levels(), statistic)
+	return ofLevels(g.levels(g.looks()), statistic)
 }
 
 // ofHistogram is a statistic of a histogram's values.
@@ -177,80 +178,4 @@ func ofLevels(values []float64, statistic string) (stats.Estimate, bool) {
 	}
 	slices.Sort(values)
 	return ofRates(values, statistic), true
-}
-
-// highest is the largest value that a gauge's only series had.
-func (g *figure) highest() stats.Estimate {
-	s := g.series[0]
-	v, ok := s.Max(g.f.Begin, g.f.End)
-	if !ok {
-		return stats.Estimate{}
-	}
-	return exactly(v*g.scale(), float64(max(1, len(g.looks()))))
-}
-
-// looks are the moments of the run at which the figure's targets were looked
-// at: their scrapes, or where they are not scraped the samples themselves.
-func (g *figure) looks() []clock.Time {
-	seen := map[clock.Time]bool{}
-	for _, s := range g.series {
-		times := g.f.Series.Scrapes(s.Target)
-		if len(times) == 0 {
-			for i := range s.Len() {
-				at, _ := s.Sample(i)
-				times = append(times, at)
-			}
-		}
-		for _, t := range times {
-			if t >= g.f.Begin && t <= g.f.End {
-				seen[t] = true
-			}
-		}
-	}
-	return slices.Sorted(maps.Keys(seen))
-}
-
-// levels are a gauge's values at each look, over all its series.
-func (g *figure) levels() []float64 {
-	var out []float64
-	for _, t := range g.looks() {
-		level, any := 0.0, false
-		for _, s := range g.series {
-			v, ok := s.At(t)
-			switch {
-			case !ok || !finite(v):
-				continue
-			case g.x.Most && any:
-				level = max(level, v*g.scale())
-			case g.x.Most:
-				level = v * g.scale()
-			default:
-				level += v * g.scale()
-			}
-			any = true
-		}
-		if any {
-			out = append(out, level)
-		}
-	}
-	return out
-}
-
-// rates are how fast a counter rose from each look to the next.
-func (g *figure) rates() []float64 {
-	var out []float64
-	looks := g.looks()
-	for i := 1; i < len(looks); i++ {
-		took := looks[i].Sub(looks[i-1])
-		if took < 10*time.Millisecond {
-			continue // of two targets' scrapes at nearly the same time
-		}
-		sum := 0.0
-		for _, s := range g.series {
-			rise, _ := s.Increase(looks[i-1], looks[i])
-			sum += rise
-		}
-		out = append(out, sum*g.scale()/took.Seconds())
-	}
-	return out
 }

@@ -91,13 +91,13 @@ func TestIndicators(t *testing.T) {
 		{"etcd-compaction", "max", nil, max, 0.2, 0.2, slo.Pass, 4},
 		{"etcd-size", "max", nil, max, 4.5e6, 5e6, slo.Fail, 3}, // between two scrapes
 		{"etcd-size", "mean", nil, max, 4.5e6, 3e6, slo.Pass, 3},
-		{"etcd-leader-changes", "sum", nil, max, 0, 0, slo.Pass, 2},
+		{"etcd-leader-changes", "sum", nil, max, 0, 0, slo.Pass, 3},
 		{"workqueue-depth", "max", nil, max, 7, 8, slo.Fail, 3}, // both queues together: 7, 8, 0
 		{"workqueue-depth", "max", map[string]string{"name": "node"}, max, 7, 4, slo.Pass, 3},
 		{"workqueue-depth", "p50", nil, max, 7, 7, slo.Pass, 3},
-		{"workqueue-retries", "rate", nil, max, 1, 0.3, slo.Pass, 2},
+		{"workqueue-retries", "rate", nil, max, 1, 0.3, slo.Pass, 3},
 		{"workqueue-retries", "max", nil, max, 1, 9.0 / 20, slo.Pass, 2},
-		{"workqueue-retries", "sum", nil, max, 26, 27, slo.Fail, 2},
+		{"workqueue-retries", "sum", nil, max, 26, 27, slo.Fail, 3},
 		{"go-alloc", "max", nil, max, 4e6, 4e6, slo.Pass, 3},
 		{"gc-pause", "mean", nil, max, 0.01, 0.005, slo.Pass, 100},
 		{"gc-pause", "rate", nil, max, 1, 100.0 / 90, slo.Fail, 100},

@@ -28,6 +28,7 @@ func TestOfficialObjectives(t *testing.T) {
 		{"POST", "apiextensions.k8s.io", "customresourcedefinitions", "", "resource"},
 		{"POST", "authorization.k8s.io", "subjectaccessreviews", "", "resource"}, {"GET", "", "", "", ""},
 		{"DELETECOLLECTION", "", "pods", "", "namespace"},
+		{"LIST", "apiregistration.k8s.io", "apiservices", "", "cluster"}, // windtunnel's own pulse
 	} {
 		f.histogram(50, ignored, map[float64]int{50: 1000})
 	}

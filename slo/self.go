@@ -46,16 +46,18 @@ func (j *judging) self() Self {
 	return out
 }
 
-// watchLag is the indicator watch-latency; 0 where it was not measured.
-func (j *judging) watchLag() (p99, most float64) {
+// watchLag is the indicator watch-latency; nil where it was not measured, which
+// is not the same as a watch that was never late.
+func (j *judging) watchLag() (p99, most *float64) {
 	x, _ := indicator.Find("watch-latency")
 	figures, _ := j.figures(x, nil, nil)
 	for _, g := range figures {
 		tail, _ := g.estimate(stats.Name(0.99))
 		high, _ := g.estimate("max")
-		return rounded(tail.Value), rounded(high.Value)
+		low, up := rounded(tail.Value), rounded(high.Value)
+		return &low, &up
 	}
-	return 0, 0
+	return nil, nil
 }
 
 // scrapes returns how many scrapes of a target failed in the run, how many were

@@ -28,8 +28,8 @@ func TestSelf(t *testing.T) {
 		"cpu share":    {s.CPUShare, 0.1},
 		"memory share": {s.MemoryShare, 0.4 / 3.2},
 		"watch gaps":   {float64(s.WatchGaps), 1},
-		"watch lag":    {s.WatchLagMaxSeconds, 0.3},
-		"p99 of lag":   {s.WatchLagP99Seconds, 0.3},
+		"watch lag":    {*s.WatchLagMaxSeconds, 0.3},
+		"p99 of lag":   {*s.WatchLagP99Seconds, 0.3},
 		"lost":         {float64(s.ScrapesLost), 1},
 	} {
 		if math.Abs(tt.got-tt.want) > 1e-9 {

@@ -59,9 +59,9 @@ type Self struct {
 	CPUShare           float64 `json:"cpu_share"`    // own CPU seconds / the plane's CPU seconds; 0 when the plane's are unknown
 	MemoryShare        float64 `json:"memory_share"` // own peak of resident memory / the sum of the components' peaks; likewise
 
-	WatchGaps          int     `json:"watch_gaps"`            // how often an own watch was torn
-	WatchLagP99Seconds float64 `json:"watch_lag_p99_seconds"` // of the watches' worst lags in each sample: the plane's part and our own
-	WatchLagMaxSeconds float64 `json:"watch_lag_max_seconds"`
-	ScrapesLost        int     `json:"scrapes_lost"` // that failed
-	ScrapesLate        int     `json:"scrapes_late"` // that were not taken, because the one before them took so long
+	WatchGaps          int      `json:"watch_gaps"`            // how often an own watch was torn
+	WatchLagP99Seconds *float64 `json:"watch_lag_p99_seconds"` // of the watches' worst lags: the plane's part and our own; nil where nobody knows
+	WatchLagMaxSeconds *float64 `json:"watch_lag_max_seconds"` // likewise
+	ScrapesLost        int      `json:"scrapes_lost"`          // that failed
+	ScrapesLate        int      `json:"scrapes_late"`          // that were not taken, because the one before them took so long
 }

@@ -53,8 +53,16 @@ type Handler interface {
 }
 
 // Bookmarked is what a Handler may be besides: it is told when the server says
-// that nothing has happened that was not shown.
-type Bookmarked interface{ Bookmark(at clock.Time) }
+// that nothing has happened up to a version that was not shown; version is 0
+// where it is no number.
+type Bookmarked interface {
+	Bookmark(at clock.Time, version uint64)
+}
+
+// Asking is what a Handler may be besides: it is told when a list is asked for,
+// before its ListBegin if there is one. All pages of a list show what was there
+// at some moment between that and the first page.
+type Asking interface{ ListAsked(at clock.Time) }
 
 // Options say what to follow.
 type Options struct {
@@ -153,6 +161,9 @@ func (f *follower) url(query string) string {
 func (f *follower) list(ctx context.Context, again bool, why string) error {
 	begun := false
 	next := ""
+	if h, ok := f.handler.(Asking); ok {
+		h.ListAsked(f.options.Clock.Now())
+	}
 	for {
 		query := fmt.Sprintf("limit=%d", pageSize)
 		if next != "" {
@@ -308,7 +319,7 @@ func (f *follower) emit(kind Kind, body []byte, at clock.Time) {
 
 func (f *follower) bookmark(at clock.Time) {
 	if h, ok := f.handler.(Bookmarked); ok {
-		h.Bookmark(at)
+		h.Bookmark(at, f.number())
 	}
 }
 

@@ -103,7 +103,7 @@ func (s *seen) add(format string, args ...any) {
 }
 func (s *seen) ListBegin(again bool, _ string) { s.add("list again=%v", again) }
 func (s *seen) ListEnd()                       { s.add("end") }
-func (s *seen) Bookmark(clock.Time)            { s.add("whole") }
+func (s *seen) Bookmark(clock.Time, uint64)    { s.add("whole") }
 func (s *seen) Event(e watch.Event) {
 	p, _ := watch.DecodePod(e.Object)
 	s.add("%d %s", e.Kind, p.Name)

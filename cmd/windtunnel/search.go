@@ -182,7 +182,10 @@ func (x *searching) with(point []float64) map[string]string {
 
 // run flies what the search asks for until it is at its end, the budget is
 // spent or a person stops it.
-func (x *searching) run(ctx context.Context, output string) error {
+func (x *searching) run(ctx context.Context, output string) (err error) {
+	if x.state.Plane, err = searchPlane(ctx, x.kubeconfig); err != nil {
+		return err
+	}
 	if err := x.resume(); err != nil {
 		return err
 	}

@@ -238,13 +238,19 @@ func (h sideHandler) ListEnd() {
 	e := h.s.side.eyes()
 	m := e.gap(h.c.Now())
 	h.s.side.vanish(m)
-	e.listEnd(m.at)
+	e.listEnd()
 }
 
-func (h sideHandler) Bookmark(at clock.Time) {
+func (h sideHandler) Bookmark(at clock.Time, version uint64) {
 	h.s.kind.mu.Lock()
 	defer h.s.kind.mu.Unlock()
-	h.s.side.eyes().bookmark(at)
+	h.s.side.eyes().bookmark(at, version)
+}
+
+func (h sideHandler) ListAsked(at clock.Time) {
+	h.s.kind.mu.Lock()
+	defer h.s.kind.mu.Unlock()
+	h.s.side.eyes().asked = at
 }
 
 func (h sideHandler) Event(e watch.Event) {

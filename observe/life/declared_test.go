@@ -66,11 +66,12 @@ func (s *script) play(text string) {
 		s.kind.mu.Lock()
 		switch words[2] {
 		case "LIST":
+			to.eyes().asked = at
 			to.eyes().listBegin()
 		case "END":
 			m := to.eyes().gap(at)
 			to.vanish(m)
-			to.eyes().listEnd(at)
+			to.eyes().listEnd()
 		case "ABSENT":
 			to.eyes().absent = at
 		default:

@@ -140,14 +140,21 @@ func (h handler) ListEnd() {
 			o.gone(uid, p, m)
 		}
 	}
-	o.sight.listEnd(m.at)
+	o.sight.listEnd()
 }
 
 // Bookmark notes that the watch is whole.
-func (h handler) Bookmark(at clock.Time) {
+func (h handler) Bookmark(at clock.Time, version uint64) {
 	h.o.mu.Lock()
 	defer h.o.mu.Unlock()
-	h.o.sight.bookmark(at)
+	h.o.sight.bookmark(at, version)
+}
+
+// ListAsked notes when a list was asked for.
+func (h handler) ListAsked(at clock.Time) {
+	h.o.mu.Lock()
+	defer h.o.mu.Unlock()
+	h.o.sight.asked = at
 }
 
 // Event takes one pod as it is now.

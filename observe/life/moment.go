@@ -22,6 +22,7 @@ type sight struct {
 	name   string          // of the resource, for marks
 	last   clock.Time      // the watch was whole until then: nothing before is unknown
 	began  bool            // a first list was read
+	asked  clock.Time      // when the last list was asked for
 	absent clock.Time      // the resource was not served then; 0: nobody knows
 	listed map[string]bool // UIDs of the list under way
 	synced chan struct{}
@@ -43,9 +44,11 @@ func (s *sight) mark(now clock.Time, why string) record.Mark {
 	return record.Mark{At: now, Kind: record.MarkWatchGap, Name: s.name, Text: fmt.Sprintf("%.3f s: %s", now.Sub(s.last).Seconds(), why)}
 }
 
-// listEnd notes that all of a list was shown.
-func (s *sight) listEnd(now clock.Time) {
-	s.listed, s.last, s.began = nil, max(s.last, now), true
+// listEnd notes that all of a list was shown. All its pages show the state of
+// its first, so that nothing is known of what happened while they came: the
+// watch is whole until the list was asked for.
+func (s *sight) listEnd() {
+	s.listed, s.last, s.began = nil, max(s.last, s.asked), true
 	select {
 	case <-s.synced:
 	default:
@@ -61,12 +64,15 @@ func (s *sight) event(e watch.Event, uid string) moment {
 		}
 		return s.gap(e.At)
 	}
-	s.last = max(s.last, e.At)
-	return moment{e.At, s.pulse.within(s.name, e.Version, e.At)}
+	within := s.pulse.within(s.name, e.Version, e.At)
+	s.last = max(s.last, e.At.Add(-within)) // of what came after a change that was held up nothing is known
+	return moment{e.At, within}
 }
 
-// bookmark notes that all was shown that had happened by a time.
-func (s *sight) bookmark(at clock.Time) { s.last = max(s.last, at) }
+// bookmark notes that all was shown that had happened up to a version.
+func (s *sight) bookmark(at clock.Time, version uint64) {
+	s.last = max(s.last, s.pulse.whole(version, at))
+}
 
 // gap is the moment of what a list has shown: it came about since the watch was
 // last whole.

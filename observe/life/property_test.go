@@ -130,6 +130,7 @@ func (w *world) tear(side string) {
 		}
 	}
 	for rounds := 1 + w.random.IntN(2); rounds > 0; rounds-- {
+		w.side(side).eyes().asked = clock.Time(w.now)
 		w.side(side).eyes().listBegin()
 		for _, uid := range slices.Sorted(maps.Keys(of)) {
 			if rounds == 1 || w.random.IntN(2) == 0 {
@@ -139,7 +140,7 @@ func (w *world) tear(side string) {
 	}
 	m := w.side(side).eyes().gap(clock.Time(w.now))
 	w.side(side).vanish(m)
-	w.side(side).eyes().listEnd(clock.Time(w.now))
+	w.side(side).eyes().listEnd()
 }
 
 // deliver shows the next event of a watch, sometimes twice.

@@ -245,7 +245,26 @@ func TestLivesAgreeWithAFinalList(t *testing.T) {
 			t.Errorf("job %s: %v", j.Name, j.phases)
 		}
 	}
+	if lags := lagsOf(t, path, "widgets.example.org"); len(lags) == 0 || slices.Min(lags) > 0.1 {
+		t.Errorf("the watch of widgets was late by %v seconds: the pulse does not see how far the store has got", lags)
+	}
 	t.Logf("%d lives of widgets, %d at the end, %d with phases that are known within bounds only", len(seen), len(live), vague)
+}
+
+// lagsOf are the samples of how late the watch of a resource was.
+func lagsOf(t *testing.T, path, resource string) (out []float64) {
+	t.Helper()
+	_, err := record.Read(path, func(s *record.Stream) record.Visitor {
+		return record.Visitor{Sample: func(v record.Sample) {
+			if one := s.Series[v.Series]; one.Name == life.LagSeconds && one.Labels[0].Value == resource {
+				out = append(out, v.Value)
+			}
+		}}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
 }
 
 // made is one widget: when it was asked for, and when its deletion was answered.
