@@ -40,8 +40,11 @@ func (l *leftover) conclude(env *environment, result experiment.Result) error {
 		where = env.stdout
 	}
 	if result.Judgement.Verdict != "" {
-		if err := printResult(env, result.Dir, l.output); err != nil {
+		switch err := printResult(env, result.Dir, l.output); {
+		case err != nil && result.Err == nil:
 			return err
+		case err != nil: // the reason why there is nothing to print comes last, as what ended the run
+			fmt.Fprintln(env.stderr, err)
 		}
 		if l.output == "table" {
 			fmt.Fprintln(env.stdout)
