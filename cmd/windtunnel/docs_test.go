@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -79,6 +81,64 @@ func anchors(text string) (out []string) {
 		out = append(out, strings.Map(keep, strings.ToLower(strings.TrimSpace(title))))
 	}
 	return out
+}
+
+// A line of a code block that calls windtunnel.
+var called = regexp.MustCompile(`^\s*(?:\$ )?(?:bin/)?windtunnel ([^#>]*)`)
+
+// TestCommandLinesAreValid looks at every command in a code block that
+// TestDocsRun does not run, because it takes long or wants a cluster or files of
+// others: the verb is there, it has the flags, and takes so many arguments.
+func TestCommandLinesAreValid(t *testing.T) {
+	n := 0
+	for _, page := range pages(t) {
+		raw, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		inside, console, number := false, false, 0
+		for line := range strings.Lines(string(raw)) {
+			if number++; strings.HasPrefix(line, "```") {
+				inside, console = !inside, strings.HasPrefix(line, "```console")
+			}
+			m := called.FindStringSubmatch(line)
+			if !inside || m == nil || console && !strings.HasPrefix(line, "$") {
+				continue
+			}
+			n++
+			if err := valid(strings.Fields(m[1])); err != nil {
+				t.Errorf("%s:%d: %s: %v", page, number, strings.TrimSpace(line), err)
+			}
+		}
+	}
+	if n < 20 {
+		t.Errorf("only %d commands were found", n)
+	}
+}
+
+// valid checks a command line without doing what it says.
+func valid(args []string) error {
+	verb, rest, err := rootVerb(&environment{stdout: io.Discard, stderr: io.Discard}).Find(args)
+	if err != nil {
+		return err
+	}
+	if err := verb.ParseFlags(rest); err != nil {
+		return err
+	}
+	if !verb.Runnable() {
+		return errors.New("it needs another word")
+	}
+	return verb.ValidateArgs(verb.Flags().Args())
+}
+
+func TestValid(t *testing.T) {
+	for line, ok := range map[string]bool{
+		"run a.yaml --set a=b": true, "run": false, "run a.yaml --sett a=b": false, "fly a.yaml": false, "export parquet r -o d": true, "export r": false,
+	} {
+		if err := valid(strings.Fields(line)); (err == nil) != ok {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
 }
 
 // command is a line of a console block, and what the page says that it prints.

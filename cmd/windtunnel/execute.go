@@ -46,8 +46,8 @@ func (e verdictError) code() int {
 	return exitUnknown
 }
 
-// execute runs the verb that args name and returns the exit code.
-func execute(ctx context.Context, env *environment, args []string) int {
+// rootVerb holds all verbs.
+func rootVerb(env *environment) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "windtunnel",
 		Short: "A wind tunnel for Kubernetes control planes",
@@ -57,10 +57,20 @@ func execute(ctx context.Context, env *environment, args []string) int {
 	}
 	root.SetOut(env.stdout)
 	root.SetErr(env.stderr)
-	root.SetArgs(args)
-	root.AddCommand(runVerb(env), upVerb(env), fleetVerb(env), importVerb(env), judgeVerb(env), exportVerb(env), serveVerb(env), reportVerb(env), compareVerb(env), abVerb(env), searchVerb(env), capacityVerb(env), historyVerb(env), stageVerb(env), schemaVerb(env), doctorVerb(env), manVerb(env), versionVerb(env))
+	root.AddCommand(
+		runVerb(env), upVerb(env), fleetVerb(env), importVerb(env), judgeVerb(env), exportVerb(env), serveVerb(env), reportVerb(env),
+		compareVerb(env), abVerb(env), searchVerb(env), capacityVerb(env), historyVerb(env), stageVerb(env), schemaVerb(env),
+		doctorVerb(env), manVerb(env), versionVerb(env),
+	)
 	root.AddCommand(vmVerbs(env)...)
 	addCompletions(root)
+	return root
+}
+
+// execute runs the verb that args name and returns the exit code.
+func execute(ctx context.Context, env *environment, args []string) int {
+	root := rootVerb(env)
+	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	var verdict verdictError
 	switch {
