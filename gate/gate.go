@@ -93,10 +93,12 @@ const (
 	// LongWork is how many seconds the work on one item may last, unless it
 	// lasted so long at first.
 	LongWork = 1
-	// Slower is by which factor the median canary may be slower, and Doubt the
-	// chance at which a difference of less is taken for one.
-	Slower = 1.25
-	Doubt  = 0.01
+	// Slower is by which factor the median canary may be slower, SlackCanary by
+	// how many seconds: a smaller difference is the machine's mood rather than
+	// the plane's state. Doubt is the chance at which one of more is believed.
+	Slower      = 1.25
+	SlackCanary = 0.003
+	Doubt       = 0.01
 	// NoisyShare and StealShare are package slo's bounds on a machine that is
 	// not the run's own.
 	NoisyShare = 0.1
@@ -205,7 +207,7 @@ func slow(now, first []float64) []string {
 		return nil
 	}
 	a, b := stats.Median(first).Value, stats.Median(now).Value
-	if p := stats.MannWhitney(first, now); b > Slower*a && p < Doubt {
+	if p := stats.MannWhitney(first, now); b > max(Slower*a, a+SlackCanary) && p < Doubt {
 		return []string{fmt.Sprintf("a creation takes %.1f ms, at first it took %.1f ms (medians of %d and %d; by chance in %.1g of 1)", 1e3*b, 1e3*a, len(now), len(first), p)}
 	}
 	return nil

@@ -59,6 +59,7 @@ func TestFaults(t *testing.T) {
 				{Kind: gate.Store, Text: "etcd's database uses 200 MB, at first it was 50 MB", Lasting: true},
 			}},
 		{"canaries as quick", gate.State{Canaries: creations(2.2)}, gate.State{Canaries: creations(2)}, nil},
+		{"canaries that differ by next to nothing", gate.State{Canaries: creations(4)}, gate.State{Canaries: creations(2)}, nil},
 		{"canaries of nothing known", gate.State{Canaries: creations(2.2)}, gate.State{}, nil},
 		{"three slow canaries prove nothing", gate.State{Canaries: creations(9)[:3]}, gate.State{Canaries: creations(2)[:3]}, nil},
 		{"a noisy host", gate.State{Others: 0.2, Steal: 0.03}, gate.State{},
@@ -73,8 +74,8 @@ func TestFaults(t *testing.T) {
 			t.Errorf("%s:\n got %+v\nwant %+v", tt.name, got, tt.want)
 		}
 	}
-	slower := gate.Faults(gate.State{Canaries: creations(3)}, gate.State{Canaries: creations(2)})
-	if len(slower) != 1 || slower[0].Kind != gate.Canary || !strings.Contains(slower[0].Text, "a creation takes 3.1 ms, at first it took 2.1 ms") {
+	slower := gate.Faults(gate.State{Canaries: creations(6)}, gate.State{Canaries: creations(2)})
+	if len(slower) != 1 || slower[0].Kind != gate.Canary || !strings.Contains(slower[0].Text, "a creation takes 6.1 ms, at first it took 2.1 ms") {
 		t.Errorf("slower canaries: %+v", slower)
 	}
 }
