@@ -1,7 +1,6 @@
 package capacity
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -14,10 +13,7 @@ import (
 
 // JSON writes the state with its result.
 func (s State) JSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	if err := e.Encode(s); err != nil {
+	if err := sheet.JSON(w, s); err != nil {
 		return fmt.Errorf("write search: %w", err)
 	}
 	return nil

@@ -2,8 +2,8 @@
 // clock. Every receipt time of a run is a Time of one Clock, so that two times
 // of one run can always be subtracted (rule of measurement 3).
 //
-// It is not a scheduler and has no timers: those who wait use time.Timer, which
-// keeps them testable in testing/synctest bubbles. Everyone above floor 0 calls it.
+// It is not a scheduler: those who wait for more than Sleep does use time.Timer,
+// which keeps them testable in testing/synctest bubbles. Everyone above floor 0 calls it.
 package clock
 
 import "time"

@@ -1,7 +1,6 @@
 package compare
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -20,10 +19,7 @@ const (
 
 // JSON writes the comparison with everything that is known.
 func (c *Comparison) JSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	if err := e.Encode(c); err != nil {
+	if err := sheet.JSON(w, c); err != nil {
 		return fmt.Errorf("write comparison: %w", err)
 	}
 	return nil

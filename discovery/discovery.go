@@ -113,19 +113,12 @@ func (c *Cache) preferred(ctx context.Context) (map[string]string, error) {
 	if known != nil {
 		return known, nil
 	}
-	var list struct {
-		Groups []struct {
-			Name             string `json:"name"`
-			PreferredVersion struct {
-				GroupVersion string `json:"groupVersion"`
-			} `json:"preferredVersion"`
-		} `json:"groups"`
-	}
-	if _, err := c.get(ctx, "/apis", &list); err != nil {
+	list, err := c.groupList(ctx)
+	if err != nil {
 		return nil, err
 	}
 	out := map[string]string{}
-	for _, g := range list.Groups {
+	for _, g := range list {
 		out[g.Name] = g.PreferredVersion.GroupVersion
 	}
 	c.mu.Lock()
@@ -160,6 +153,49 @@ func (c *Cache) version(ctx context.Context, apiVersion string) ([]Resource, err
 	if ok {
 		return known, nil
 	}
+	all, found, err := c.resourceList(ctx, apiVersion)
+	if err != nil || !found {
+		return nil, err
+	}
+	var out []Resource
+	for _, r := range all {
+		out = append(out, r.Resource)
+	}
+	c.mu.Lock()
+	c.known[apiVersion] = out
+	c.mu.Unlock()
+	return out, nil
+}
+
+// group is one of the server's groups of resources.
+type group struct {
+	Name     string `json:"name"`
+	Versions []struct {
+		GroupVersion string `json:"groupVersion"`
+	} `json:"versions"`
+	PreferredVersion struct {
+		GroupVersion string `json:"groupVersion"`
+	} `json:"preferredVersion"`
+}
+
+// groupList asks for the groups.
+func (c *Cache) groupList(ctx context.Context) ([]group, error) {
+	var list struct {
+		Groups []group `json:"groups"`
+	}
+	_, err := c.get(ctx, "/apis", &list)
+	return list.Groups, err
+}
+
+// listed is a resource as the server tells of it.
+type listed struct {
+	Resource
+	verbs []string
+}
+
+// resourceList asks for the resources of a group and version, without
+// subresources; not found when the server does not have it.
+func (c *Cache) resourceList(ctx context.Context, apiVersion string) (out []listed, found bool, err error) {
 	root, group := "/apis/"+apiVersion, ""
 	if before, _, ok := strings.Cut(apiVersion, "/"); ok {
 		group = "." + before
@@ -168,26 +204,24 @@ func (c *Cache) version(ctx context.Context, apiVersion string) ([]Resource, err
 	}
 	var list struct {
 		Resources []struct {
-			Name       string `json:"name"`
-			Kind       string `json:"kind"`
-			Namespaced bool   `json:"namespaced"`
+			Name       string   `json:"name"`
+			Kind       string   `json:"kind"`
+			Namespaced bool     `json:"namespaced"`
+			Verbs      []string `json:"verbs"`
 		} `json:"resources"`
 	}
-	if code, err := c.get(ctx, root, &list); err != nil || code == http.StatusNotFound {
-		return nil, err
+	code, err := c.get(ctx, root, &list)
+	if err != nil || code == http.StatusNotFound {
+		return nil, false, err
 	}
-	var out []Resource
 	for _, one := range list.Resources {
 		if !strings.Contains(one.Name, "/") {
-			out = append(out, Resource{
+			out = append(out, listed{Resource{
 				Name: one.Name + group, Root: root, Plural: one.Name, APIVersion: apiVersion, Kind: one.Kind, Namespaced: one.Namespaced,
-			})
+			}, one.Verbs})
 		}
 	}
-	c.mu.Lock()
-	c.known[apiVersion] = out
-	c.mu.Unlock()
-	return out, nil
+	return out, true, nil
 }
 
 // get reads a document; a code of 404 is no error.

@@ -13,24 +13,15 @@ import (
 // anew each time: what is served may have changed. Groups that do not answer, such as those of
 // an extension server that is down, are left out, and the error names them.
 func (c *Cache) Listable(ctx context.Context) ([]Resource, error) {
-	var groups struct {
-		Groups []struct {
-			Versions []struct {
-				GroupVersion string `json:"groupVersion"`
-			} `json:"versions"`
-			PreferredVersion struct {
-				GroupVersion string `json:"groupVersion"`
-			} `json:"preferredVersion"`
-		} `json:"groups"`
-	}
-	if _, err := c.get(ctx, "/apis", &groups); err != nil {
+	groups, err := c.groupList(ctx)
+	if err != nil {
 		return nil, fmt.Errorf("discover groups: %w", err)
 	}
 	versions := []string{"v1"}
-	for _, g := range groups.Groups {
+	for _, g := range groups {
 		versions = append(versions, g.PreferredVersion.GroupVersion)
 	}
-	for _, g := range groups.Groups {
+	for _, g := range groups {
 		for _, v := range g.Versions {
 			versions = append(versions, v.GroupVersion)
 		}
@@ -57,29 +48,15 @@ func (c *Cache) Listable(ctx context.Context) ([]Resource, error) {
 }
 
 func (c *Cache) listable(ctx context.Context, apiVersion string) ([]Resource, error) {
-	root, group := "/apis/"+apiVersion, ""
-	if before, _, ok := strings.Cut(apiVersion, "/"); ok {
-		group = "." + before
-	} else {
-		root = "/api/" + apiVersion
-	}
-	var list struct {
-		Resources []struct {
-			Name       string   `json:"name"`
-			Kind       string   `json:"kind"`
-			Namespaced bool     `json:"namespaced"`
-			Verbs      []string `json:"verbs"`
-		} `json:"resources"`
-	}
-	if _, err := c.get(ctx, root, &list); err != nil {
+	all, _, err := c.resourceList(ctx, apiVersion)
+	if err != nil {
 		return nil, fmt.Errorf("discover %s: %w", apiVersion, err)
 	}
 	var out []Resource
-	for _, one := range list.Resources {
-		if strings.Contains(one.Name, "/") || len(one.Verbs) > 0 && !slices.Contains(one.Verbs, "list") {
-			continue
+	for _, r := range all {
+		if len(r.verbs) == 0 || slices.Contains(r.verbs, "list") {
+			out = append(out, r.Resource)
 		}
-		out = append(out, Resource{Name: one.Name + group, Root: root, Plural: one.Name, APIVersion: apiVersion, Kind: one.Kind, Namespaced: one.Namespaced})
 	}
 	return out, nil
 }

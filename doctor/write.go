@@ -1,20 +1,17 @@
 package doctor
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 
+	"github.com/windtunnel/windtunnel/sheet"
 	"github.com/windtunnel/windtunnel/unit"
 )
 
 // JSON writes the whole report, facts included.
 func (r Report) JSON(w io.Writer) error {
-	out := json.NewEncoder(w)
-	out.SetIndent("", "  ")
-	out.SetEscapeHTML(false)
-	if err := out.Encode(r); err != nil {
+	if err := sheet.JSON(w, r); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/windtunnel/windtunnel/clock"
 	"github.com/windtunnel/windtunnel/scenario"
 	"github.com/windtunnel/windtunnel/wire"
 )
@@ -27,7 +28,7 @@ func (r *run) churn(ctx context.Context, step string, x *scenario.Churn) error {
 	begin := r.clock.Now()
 	for cycle := 0; x.Cycles == 0 || cycle < x.Cycles; cycle++ {
 		if cycle > 0 {
-			if err := nap(ctx, rest); err != nil {
+			if err := clock.Sleep(ctx, rest); err != nil {
 				return err
 			}
 		}
@@ -110,7 +111,7 @@ func (m *made) units(units []int, bodies []string) batch {
 func (r *run) churnObjects(ctx context.Context, step string, x *scenario.Churn, random *rand.Rand) error {
 	m := r.known(x.Step)
 	chosen := victims(m.layout.spaces*m.upTo(), x.Percent, random)
-	return r.renew(ctx, step, x, m.units(chosen, x.Objects), func() error { return nap(ctx, time.Duration(x.Delay)) })
+	return r.renew(ctx, step, x, m.units(chosen, x.Objects), func() error { return clock.Sleep(ctx, time.Duration(x.Delay)) })
 }
 
 // renew deletes a batch, does something, and makes it again.
@@ -161,7 +162,7 @@ func (r *run) churnNamespaces(ctx context.Context, step string, x *scenario.Chur
 				return err
 			}
 		}
-		return nap(ctx, time.Duration(x.Delay))
+		return clock.Sleep(ctx, time.Duration(x.Delay))
 	})
 	if err != nil {
 		return err
@@ -201,7 +202,7 @@ func (r *run) untilGone(ctx context.Context, namespace string) error {
 		if err == nil && answer.Code == http.StatusNotFound {
 			return nil
 		}
-		if err := nap(ctx, 4*waitPoll); err != nil {
+		if err := clock.Sleep(ctx, 4*waitPoll); err != nil {
 			return fmt.Errorf("namespace %s did not go: %w", namespace, err)
 		}
 	}

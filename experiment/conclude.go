@@ -24,18 +24,6 @@ import (
 // cleanUpTime bounds each part of what is done to a cluster that outlives the run.
 const cleanUpTime = 3 * time.Minute
 
-// nap waits; it returns why when ctx ends first.
-func nap(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
 func (r *run) newManifest() record.Manifest {
 	s := r.scenario
 	return record.Manifest{

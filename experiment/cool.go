@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/windtunnel/windtunnel/clock"
 	"github.com/windtunnel/windtunnel/gate"
 	"github.com/windtunnel/windtunnel/record"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -21,7 +22,7 @@ func (r *run) cool(ctx context.Context, x *scenario.Cool) error {
 	defer cancel()
 	l := r.newLooker()
 	l.begin(ctx)
-	if err := nap(ctx, quietFor); err != nil {
+	if err := clock.Sleep(ctx, quietFor); err != nil {
 		return err
 	}
 	faults, err := gate.Clean(ctx, coolEvery, func(ctx context.Context) []gate.Fault {
@@ -66,7 +67,7 @@ func (r *run) level(ctx context.Context) error {
 	l := r.newLooker()
 	l.begin(ctx)
 	for range levelLooks {
-		if err := nap(ctx, quietFor); err != nil {
+		if err := clock.Sleep(ctx, quietFor); err != nil {
 			return err
 		}
 		r.first = l.state(ctx)

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/windtunnel/windtunnel/clock"
 	"github.com/windtunnel/windtunnel/observe/usage"
 	"github.com/windtunnel/windtunnel/plane"
 	"github.com/windtunnel/windtunnel/record"
@@ -90,7 +91,7 @@ func (f *faults) begin(ctx context.Context, d *scenario.Disturbance, making func
 		return mend(ctx)
 	}
 	if d.Hold {
-		return errors.Join(nap(ctx, time.Duration(d.For)), undo())
+		return errors.Join(clock.Sleep(ctx, time.Duration(d.For)), undo())
 	}
 	over := make(chan struct{})
 	f.mu.Lock()

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/windtunnel/windtunnel/clock"
 	"github.com/windtunnel/windtunnel/discovery"
 	"github.com/windtunnel/windtunnel/load"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -181,7 +182,7 @@ func (r *run) served(ctx context.Context, find func() (discovery.Resource, error
 		if err == nil || !errors.Is(err, discovery.ErrNotServed) || r.clock.Now() > deadline {
 			return found, err
 		}
-		if nap(ctx, 10*waitPoll) != nil {
+		if clock.Sleep(ctx, 10*waitPoll) != nil {
 			return found, err
 		}
 	}

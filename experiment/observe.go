@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/windtunnel/windtunnel/clock"
 	"github.com/windtunnel/windtunnel/load"
 	"github.com/windtunnel/windtunnel/observe/life"
 	"github.com/windtunnel/windtunnel/observe/scrape"
@@ -159,7 +160,7 @@ func (r *run) usable(ctx context.Context, namespace string) error {
 		if err == nil && answer.Code == http.StatusOK {
 			return nil
 		}
-		if err := nap(ctx, waitPoll); err != nil {
+		if err := clock.Sleep(ctx, waitPoll); err != nil {
 			return fmt.Errorf("namespace %s did not become usable: %w", namespace, err)
 		}
 	}

@@ -84,7 +84,7 @@ func fromClusterLoader2(file string, set map[string]string, overrides []string, 
 	s, notes, err := clusterloader2.Import(file, o)
 	out := Imported{Scenario: s, Format: "clusterloader2"}
 	for _, n := range notes {
-		out.Notes = append(out.Notes, fmt.Sprintf("%s:%d: %s: %s", n.File, n.Line, n.Field, n.Text))
+		out.Notes = append(out.Notes, n.String())
 	}
 	return out, err
 }
@@ -101,7 +101,7 @@ func fromKubeBurner(file string, set map[string]string, overrides []string, seed
 	s, notes, err := kubeburner.Import(file, o)
 	out := Imported{Scenario: s, Format: "kube-burner"}
 	for _, n := range notes {
-		out.Notes = append(out.Notes, fmt.Sprintf("%s:%d: %s: %s", n.File, n.Line, n.Field, n.Text))
+		out.Notes = append(out.Notes, n.String())
 	}
 	return out, err
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/windtunnel/windtunnel/clock"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -128,5 +129,5 @@ func (r *run) do(ctx context.Context, s *scenario.Step) error {
 	case s.Exec != nil:
 		return r.hook(ctx, s.Name, s.Exec)
 	}
-	return nap(ctx, time.Duration(s.Pause))
+	return clock.Sleep(ctx, time.Duration(s.Pause))
 }

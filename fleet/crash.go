@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/windtunnel/windtunnel/clock"
 	"github.com/windtunnel/windtunnel/record"
 	"github.com/windtunnel/windtunnel/scenario"
 	"github.com/windtunnel/windtunnel/wire"
@@ -160,7 +161,7 @@ func (c *crasher) rate(ctx context.Context, pods []listed) {
 	looked := c.clock.Now()
 	for next := looked; ; {
 		next = next.Add(exponential(c.rng, time.Duration(c.d.Between)))
-		if !sleep(ctx, c.clock.Until(next)) {
+		if clock.Sleep(ctx, c.clock.Until(next)) != nil {
 			return
 		}
 		if c.clock.Now().Sub(looked) > relook {
@@ -192,7 +193,7 @@ func (c *crasher) strike(ctx context.Context, p listed) {
 		pause = time.Duration(c.d.Down)
 	}
 	c.wait.Go(func() {
-		sleep(ctx, pause) // at the end of the disturbance they come back at once
+		_ = clock.Sleep(ctx, pause) // at the end of the disturbance they come back at once
 		c.patch(context.WithoutCancel(ctx), p, c.statuses(p, times+1, restarted))
 	})
 }

@@ -175,7 +175,7 @@ func (f *Fleet) follow(ctx context.Context, s source, from string) {
 			f.mu.Unlock()
 			f.log.Warn("watch interrupted", "resource", s.name, "error", err)
 		}
-		if !sleep(ctx, pause+rand.N(pause/4)) { //nolint:gosec // spreads reconnects; no part of a run's randomness
+		if clock.Sleep(ctx, pause+rand.N(pause/4)) != nil { //nolint:gosec // spreads reconnects; no part of a run's randomness
 			return
 		}
 		pause = min(2*pause, lastReconnect)
@@ -185,17 +185,6 @@ func (f *Fleet) follow(ctx context.Context, s source, from string) {
 func expired(err error) bool {
 	var status *wire.StatusError
 	return errors.Is(err, errExpired) || errors.As(err, &status) && status.Code == http.StatusGone
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 func (f *Fleet) relist(ctx context.Context, s source) (string, error) {

@@ -1,7 +1,6 @@
 package history
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -91,10 +90,7 @@ func (r *Report) sight() string {
 
 // JSON writes the report with everything that is known.
 func (r *Report) JSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	if err := e.Encode(r); err != nil {
+	if err := sheet.JSON(w, r); err != nil {
 		return fmt.Errorf("write history: %w", err)
 	}
 	return nil

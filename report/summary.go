@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/windtunnel/windtunnel/sheet"
 	"github.com/windtunnel/windtunnel/slo"
 	"github.com/windtunnel/windtunnel/unit"
 )
@@ -47,7 +48,7 @@ func (t *text) line(s string) { t.b.WriteString(strings.TrimRight(s, " ") + "\n"
 // wrapped writes words behind a lead; further lines are indented as far.
 func (t *text) wrapped(lead, s string) {
 	indent := strings.Repeat(" ", columns(lead))
-	for _, l := range wrap(clean(s), t.width-columns(lead)) {
+	for _, l := range wrap(sheet.Clean(s), t.width-columns(lead)) {
 		t.line(lead + l)
 		lead = indent
 	}
@@ -58,7 +59,7 @@ func (t *text) heading(s string) { t.line(""); t.line(s) }
 func (t *text) head(r *Report) {
 	m := r.Manifest
 	word := strings.ToUpper(verdictWord(r.Judgement.Verdict))
-	left := cut("windtunnel  "+clean(m.Scenario), t.width-len(word)-2)
+	left := cut("windtunnel  "+sheet.Clean(m.Scenario), t.width-len(word)-2)
 	t.line(left + strings.Repeat(" ", t.width-columns(left)-len(word)) + word)
 	var facts []string
 	for _, f := range r.facts() {
@@ -96,7 +97,7 @@ func (t *text) objectives(r *Report) {
 func (t *text) objective(o Objective, name int) {
 	word := map[slo.Verdict]string{slo.Pass: "pass", slo.Fail: "FAIL", slo.Unknown: "UNKNOWN"}[o.Verdict]
 	figures := right(o.ValueText(), 13) + right(o.BoundText(), 10) + right(o.UsedText(), 7) + right(unit.Number(float64(o.Samples)), 9)
-	lines := wrap(clean(strings.TrimSpace(o.Head()+" "+o.About())), name-1)
+	lines := wrap(sheet.Clean(strings.TrimSpace(o.Head()+" "+o.About())), name-1)
 	for i, l := range lines {
 		switch i {
 		case 0:
@@ -142,7 +143,7 @@ func (t *text) spreads(r *Report) {
 	name := t.width - 8 - 4*10
 	t.heading(pad("PODS", name) + right("NUMBER", 8) + right("P50", 10) + right("P90", 10) + right("P99", 10) + right("MAX", 10))
 	for _, row := range r.spreadRows() {
-		t.line(pad(cut(clean(row.Phase+"  "+row.Group), name-1), name) + right(row.N.Text, 8) +
+		t.line(pad(cut(sheet.Clean(row.Phase+"  "+row.Group), name-1), name) + right(row.N.Text, 8) +
 			right(row.P50.Text, 10) + right(row.P90.Text, 10) + right(row.P99.Text, 10) + right(row.Max.Text, 10))
 	}
 }
@@ -154,7 +155,7 @@ func (t *text) components(r *Report) {
 	name := t.width - 10 - 12 - 13 - 14
 	t.heading(pad("COMPONENT", name) + right("CPU", 10) + right("PER POD", 12) + right("PEAK", 13) + right("MEMORY", 14))
 	for _, row := range r.usageRows() {
-		t.line(pad(cut(clean(row.Name), name-1), name) + right(row.Seconds.Text, 10) + right(row.PerPod.Text, 12) +
+		t.line(pad(cut(sheet.Clean(row.Name), name-1), name) + right(row.Seconds.Text, 10) + right(row.PerPod.Text, 12) +
 			right(row.Peak.Text, 13) + right(row.Memory.Text, 14))
 	}
 }
@@ -201,21 +202,6 @@ func (r *Report) MeasureLines() []string {
 		out = append(out, k+" "+unit.Text(m.Value, m.Unit))
 	}
 	return out
-}
-
-// clean takes control characters out of a text: a name from a scenario must
-// not steer the terminal.
-func clean(s string) string {
-	return strings.Map(func(c rune) rune {
-		switch {
-		case c == '\n' || c == '\t':
-			return ' '
-		case unicode.IsControl(c) || unicode.Is(unicode.Cf, c):
-			return '�'
-		default:
-			return c
-		}
-	}, s)
 }
 
 // columns is how many columns of a terminal a text takes. Wide scripts take

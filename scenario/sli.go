@@ -48,10 +48,6 @@ func findSLI(name string) (SLI, bool) {
 // Phases returns the phases of a pod in their order.
 func Phases() []string { return indicator.Phases() }
 
-// StartupPhases returns the values of pod-startup's label phase: "startup",
-// the default, which is created..running, and each FROM..TO.
-func StartupPhases() []string { return indicator.StartupPhases() }
-
 // Components returns the names of a plane's components.
 func Components() []string {
 	return []string{"etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager"}

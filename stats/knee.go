@@ -1,6 +1,9 @@
 package stats
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // Point is a place on a curve.
 type Point struct {
@@ -26,15 +29,7 @@ const kneeClear = 0.2
 // several with one X the first counts.
 func Knee(points []Point) (Point, bool) {
 	p := slices.Clone(points)
-	slices.SortStableFunc(p, func(a, b Point) int {
-		switch {
-		case a.X < b.X:
-			return -1
-		case a.X > b.X:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(p, func(a, b Point) int { return cmp.Compare(a.X, b.X) })
 	p = slices.CompactFunc(p, func(a, b Point) bool { return a.X == b.X })
 	if len(p) < LeastKnee {
 		return Point{}, false

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/windtunnel/windtunnel/clock"
 	"github.com/windtunnel/windtunnel/discovery"
 	"github.com/windtunnel/windtunnel/wire"
 )
@@ -50,7 +51,7 @@ func Delete(ctx context.Context, client discovery.Doer, paths []string) error {
 		if look == again {
 			again *= 2
 		}
-		if len(why) > 0 && !nextLook(ctx) {
+		if len(why) > 0 && clock.Sleep(ctx, pollEvery) != nil {
 			for _, path := range paths {
 				if err := why[path]; err != nil {
 					faults = append(faults, fmt.Errorf("delete %s: %w: %w", path, context.Cause(ctx), err))
@@ -96,16 +97,4 @@ func call(ctx context.Context, client discovery.Doer, method, path string) error
 		return &wire.StatusError{Code: answer.Code, Body: answer.Body}
 	}
 	return errStillThere
-}
-
-// nextLook waits until the next look; it says no when ctx ends first.
-func nextLook(ctx context.Context) bool {
-	timer := time.NewTimer(pollEvery)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -189,7 +189,7 @@ func (o *observer) until(ctx context.Context, patience time.Duration, done func(
 		if done(c) || now.Sub(since) > patience {
 			return c, nil
 		}
-		if err := pause(ctx, 20*time.Millisecond); err != nil {
+		if err := clock.Sleep(ctx, 20*time.Millisecond); err != nil {
 			return c, err
 		}
 	}

@@ -65,7 +65,7 @@ func (f *flight) nodes(ctx context.Context) error {
 	var used meter
 	var rests [2]memory
 	for i, span := range [][2]int{{1, half}, {half, f.options.nodes}} {
-		if err := pause(ctx, breath); err != nil {
+		if err := clock.Sleep(ctx, breath); err != nil {
 			return err
 		}
 		begin, err := f.meter()
@@ -128,7 +128,7 @@ func (f *flight) margin(what string, before, after memory, more float64) {
 // renewals watches the side while it does nothing but renew leases.
 func (f *flight) renewals(ctx context.Context) error {
 	every := f.options.lease / 4
-	if err := pause(ctx, every); err != nil {
+	if err := clock.Sleep(ctx, every); err != nil {
 		return err
 	}
 	begin, err := f.meter()
@@ -136,7 +136,7 @@ func (f *flight) renewals(ctx context.Context) error {
 		return err
 	}
 	f.seen.record(true)
-	if err := pause(ctx, f.options.window); err != nil {
+	if err := clock.Sleep(ctx, f.options.window); err != nil {
 		return err
 	}
 	intervals, ages := f.seen.record(false)
@@ -204,7 +204,7 @@ func (f *flight) run(ctx context.Context, prefix string, n int, ask func(names [
 	for i := range n {
 		k.names = append(k.names, fmt.Sprintf("%s-%06d", prefix, i))
 	}
-	if err := pause(ctx, breath); err != nil {
+	if err := clock.Sleep(ctx, breath); err != nil {
 		return k, err
 	}
 	f.seen.expect(k.names)

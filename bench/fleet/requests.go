@@ -51,7 +51,7 @@ func (r *requests) prepare(ctx context.Context) error {
 		if err == nil && answer.Code == http.StatusOK {
 			return nil
 		}
-		if err := pause(ctx, 50*time.Millisecond); err != nil {
+		if err := clock.Sleep(ctx, 50*time.Millisecond); err != nil {
 			return fmt.Errorf("wait for the namespace's service account: %w", err)
 		}
 	}
@@ -109,7 +109,7 @@ func (r *requests) send(ctx context.Context, b batch) error {
 // sleep waits until a call is due.
 func (r *requests) sleep(ctx context.Context, due clock.Time) error {
 	if left := r.clock.Until(due); left > 0 {
-		return pause(ctx, left)
+		return clock.Sleep(ctx, left)
 	}
 	return context.Cause(ctx)
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/windtunnel/windtunnel/clock"
 	"github.com/windtunnel/windtunnel/observe/usage"
 	"github.com/windtunnel/windtunnel/plane/process"
 )
@@ -149,7 +150,7 @@ func (r *running) rest(ctx context.Context) (m memory, err error) {
 		if same >= still {
 			break
 		}
-		if err := pause(ctx, every); err != nil {
+		if err := clock.Sleep(ctx, every); err != nil {
 			return m, err
 		}
 	}
@@ -191,16 +192,4 @@ func liveBytes(profile io.Reader) float64 {
 		}
 	}
 	return sum
-}
-
-// pause waits, or returns why it may not.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

@@ -8,6 +8,7 @@
 package growth
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -252,15 +253,7 @@ func quantity(key string, runs []compare.Run, sizes []float64) Quantity {
 	for i, r := range runs {
 		q.Points = append(q.Points, stats.Point{X: sizes[i], Y: r.Judgement.Measures[key].Value})
 	}
-	slices.SortStableFunc(q.Points, func(a, b stats.Point) int {
-		switch {
-		case a.X < b.X:
-			return -1
-		case a.X > b.X:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(q.Points, func(a, b stats.Point) int { return cmp.Compare(a.X, b.X) })
 	return q
 }
 

@@ -1,7 +1,6 @@
 package growth
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -42,10 +41,7 @@ func (q Quantity) weights() string {
 
 // JSON writes the fits with everything that is known.
 func (f *Fits) JSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	if err := e.Encode(f); err != nil {
+	if err := sheet.JSON(w, f); err != nil {
 		return fmt.Errorf("write fits: %w", err)
 	}
 	return nil

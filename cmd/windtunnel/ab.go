@@ -14,7 +14,6 @@ import (
 
 	"github.com/windtunnel/windtunnel/compare"
 	"github.com/windtunnel/windtunnel/experiment"
-	"github.com/windtunnel/windtunnel/plane/process"
 	"github.com/windtunnel/windtunnel/record"
 	"github.com/windtunnel/windtunnel/scenario"
 	"github.com/windtunnel/windtunnel/slo"
@@ -61,12 +60,8 @@ func abVerb(env *environment) *cobra.Command {
 		if cmd.Flags().Changed("seed") {
 			arms.seed = seed
 		}
-		ctx, cancel := env.interruptible(cmd.Context(),
-			"interrupted: saving what was measured and cleaning up; once more ends at once",
-			func() { os.Exit(exitUnknown) }) // the keeper cleans up after us
+		ctx, cancel := env.flying(cmd.Context())
 		defer cancel()
-		process.Prefer()
-		trim()
 		return arms.run(ctx, &flags)
 	}
 	return verb

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/windtunnel/windtunnel/experiment"
+	"github.com/windtunnel/windtunnel/plane/process"
 	"github.com/windtunnel/windtunnel/slo"
 )
 
@@ -94,6 +95,16 @@ func (env *environment) logger() *slog.Logger {
 			return a
 		},
 	}))
+}
+
+// flying is interruptible for a verb that flies: the process is made ready to
+// measure first.
+func (env *environment) flying(ctx context.Context) (context.Context, context.CancelFunc) {
+	process.Prefer()
+	trim()
+	return env.interruptible(ctx,
+		"interrupted: saving what was measured and cleaning up; once more ends at once",
+		func() { os.Exit(exitUnknown) }) // the keeper cleans up after us
 }
 
 // interruptible returns a context that the first signal ends with

@@ -2,14 +2,12 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/windtunnel/windtunnel/experiment"
-	"github.com/windtunnel/windtunnel/plane/process"
 	"github.com/windtunnel/windtunnel/unit"
 )
 
@@ -53,12 +51,8 @@ func runVerb(env *environment) *cobra.Command {
 			}
 			return printPlan(env, options)
 		}
-		ctx, cancel := env.interruptible(cmd.Context(),
-			"interrupted: saving what was measured and cleaning up; once more ends at once",
-			func() { os.Exit(exitUnknown) }) // the keeper cleans up after us
+		ctx, cancel := env.flying(cmd.Context())
 		defer cancel()
-		process.Prefer()
-		trim()
 		live := newLive(env)
 		options := experiment.Options{
 			File: args[0], Set: values, Overrides: overrides, Kubeconfig: kubeconfig, Out: out, Command: env.args,

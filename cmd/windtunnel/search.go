@@ -18,7 +18,6 @@ import (
 	"github.com/windtunnel/windtunnel/clock"
 	"github.com/windtunnel/windtunnel/experiment"
 	"github.com/windtunnel/windtunnel/observe/usage"
-	"github.com/windtunnel/windtunnel/plane/process"
 	"github.com/windtunnel/windtunnel/record"
 	"github.com/windtunnel/windtunnel/scenario"
 	"github.com/windtunnel/windtunnel/slo"
@@ -74,12 +73,8 @@ func searchVerb(env *environment) *cobra.Command {
 		if cmd.Flags().Changed("seed") {
 			x.state.Seed = seed
 		}
-		ctx, cancel := env.interruptible(cmd.Context(),
-			"interrupted: saving what was measured and cleaning up; once more ends at once",
-			func() { os.Exit(exitUnknown) }) // the keeper cleans up after us
+		ctx, cancel := env.flying(cmd.Context())
 		defer cancel()
-		process.Prefer()
-		trim()
 		return x.run(ctx, output)
 	}
 	return verb

@@ -22,6 +22,8 @@ import (
 	"time"
 
 	"github.com/google/pprof/profile"
+
+	"github.com/windtunnel/windtunnel/clock"
 )
 
 // Folder is where a run directory has its profiles: COMPONENT.KIND.pb.gz.
@@ -97,21 +99,10 @@ func watch(ctx context.Context, t Target, o Options) {
 			return
 		}
 		times++
-		if !nap(ctx, again) {
+		if clock.Sleep(ctx, again) != nil {
 			return
 		}
 		before, err = t.CPU()
-	}
-}
-
-func nap(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 

@@ -204,32 +204,17 @@ type modelled struct{ dice }
 
 // Start takes as long as the model says.
 func (m modelled) Start(ctx context.Context, vmi *api.Instance) error {
-	return sleep(ctx, m.time(vmi, "start", m.model.Start))
+	return clock.Sleep(ctx, m.time(vmi, "start", m.model.Start))
 }
 
 // Guest takes as long as the model says.
 func (m modelled) Guest(ctx context.Context, vmi *api.Instance) error {
-	return sleep(ctx, m.time(vmi, "guest", m.model.Guest))
+	return clock.Sleep(ctx, m.time(vmi, "guest", m.model.Guest))
 }
 
 // Stop takes as long as the model says.
 func (m modelled) Stop(ctx context.Context, vmi *api.Instance) error {
-	return sleep(ctx, m.time(vmi, "stop", m.model.Stop))
-}
-
-// sleep waits; it returns the context's error when that ends first.
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
+	return clock.Sleep(ctx, m.time(vmi, "stop", m.model.Stop))
 }
 
 var errUnmount = errors.New("unmount failed: the target is busy")

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/windtunnel/windtunnel/clock"
 	"github.com/windtunnel/windtunnel/subject/vm/api"
 	"github.com/windtunnel/windtunnel/subject/vm/loop"
 )
@@ -178,7 +179,7 @@ func (n *node) unmount(ctx context.Context, key string, vmi *api.Instance) error
 			return nil
 		}
 	}
-	if err := n.domains.turn(ctx, func() error { return sleep(ctx, model.Unmount) }); err != nil {
+	if err := n.domains.turn(ctx, func() error { return clock.Sleep(ctx, model.Unmount) }); err != nil {
 		return err
 	}
 	n.domains.unmounted(vmi.UID, true)
@@ -191,7 +192,7 @@ func (n *node) unmount(ctx context.Context, key string, vmi *api.Instance) error
 // failToUnmount costs what a failing unmount costs: a turn among the starts,
 // an event, and a retry.
 func (n *node) failToUnmount(ctx context.Context, vmi *api.Instance) error {
-	if err := n.domains.turn(ctx, func() error { return sleep(ctx, n.o.Faults.UnmountTakes) }); err != nil {
+	if err := n.domains.turn(ctx, func() error { return clock.Sleep(ctx, n.o.Faults.UnmountTakes) }); err != nil {
 		return err
 	}
 	n.events.Event(vmi, corev1.EventTypeWarning, "SyncFailed", errUnmount.Error())

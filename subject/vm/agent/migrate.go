@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/windtunnel/windtunnel/clock"
 	"github.com/windtunnel/windtunnel/subject/vm/api"
 )
 
@@ -69,7 +70,7 @@ func (n *node) migrate(ctx context.Context, vmi *api.Instance) {
 	takes := n.o.Model.migration(vmi)
 	gib := max(1, float64(vmi.Spec.GuestMemory())/(1<<30))
 	limit := time.Duration(gib * float64(completionPerGiB))
-	if sleep(ctx, min(takes, limit)) != nil {
+	if clock.Sleep(ctx, min(takes, limit)) != nil {
 		return
 	}
 	for {

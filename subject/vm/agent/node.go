@@ -213,7 +213,7 @@ func (n *node) pause(ctx context.Context, what string, err error) bool {
 	if ctx.Err() == nil && !apierrors.IsNotFound(err) {
 		n.log.Warn("call failed, goes again", "what", what, "error", err)
 	}
-	return sleep(ctx, time.Second) == nil
+	return clock.Sleep(ctx, time.Second) == nil
 }
 
 // patchDevices does what the device manager of a kubelet does with the devices

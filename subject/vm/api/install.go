@@ -12,6 +12,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
+
+	"github.com/windtunnel/windtunnel/clock"
 )
 
 //go:embed crds/*.yaml
@@ -87,21 +89,10 @@ func Served(ctx context.Context, config *rest.Config) error {
 			if err == nil {
 				break
 			}
-			if pause(ctx, 100*time.Millisecond) != nil {
+			if clock.Sleep(ctx, 100*time.Millisecond) != nil {
 				return fmt.Errorf("wait until %s are served: %w", name, err)
 			}
 		}
 	}
 	return nil
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
 }
