@@ -126,6 +126,13 @@ func TestEachCauseComesFirst(t *testing.T) {
 			kube-scheduler scheduler_scheduling_algorithm_duration_seconds_sum +0.9
 			kube-scheduler scheduler_pending_pods{queue="active"} =300`},
 			diagnose.Scheduler, "kube-scheduler", 0.85, 0.95, "90 ms for each pod, while 300 pods waited"},
+		{"the scheduler's algorithm, by plugin", made{series: `
+			kube-scheduler scheduler_scheduling_algorithm_duration_seconds_sum +0.9
+			kube-scheduler scheduler_plugin_execution_duration_seconds_sum{extension_point="PreScore",plugin="PodTopologySpread"} +0.06
+			kube-scheduler scheduler_plugin_execution_duration_seconds_sum{extension_point="Score",plugin="NodeResourcesFit"} +0.02
+			kube-scheduler scheduler_plugin_execution_duration_seconds_sum{extension_point="Bind",plugin="DefaultBinder"} +0.5
+			kube-scheduler scheduler_pending_pods{queue="active"} =300`},
+			diagnose.Scheduler, "kube-scheduler", 0.85, 0.95, "75 % went into PreScore of PodTopologySpread"},
 		{"a late load generator", made{late: map[string]time.Duration{"load": time.Second}}, diagnose.LoadLate, "windtunnel", 0.75, 0.95, "1,100 of its 1,100 calls"},
 		{"a late fleet", made{late: map[string]time.Duration{"fleet": time.Second}}, diagnose.FleetLate, "windtunnel", 0.75, 0.95, "1,100 of its 1,100 calls"},
 		{"a full machine", made{series: `

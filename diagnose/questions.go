@@ -39,6 +39,7 @@ const (
 	mutex       = "mutex"     // goroutines that wait for a lock
 	algorithm   = "algorithm" // share of the time that the scheduler searches
 	algoMean    = "algo-mean"
+	plugin      = "plugin"   // the scheduler's most costly plugin, by its share of what all take in a search
 	attempts    = "attempts" // scheduling attempts in progress
 	pending     = "pending"  // pods in the scheduler's active queue
 )
@@ -90,7 +91,9 @@ const (
 	requestS = `apiserver_request_duration_seconds_sum{verb!~"WATCH.*|CONNECT|PROXY"}`
 	etcd     = `etcd_request_duration_seconds{operation=~"get|create|update|delete"}`
 	etcdS    = `etcd_request_duration_seconds_sum{operation=~"get|create|update|delete"}`
-	etcdB    = `etcd_request_duration_seconds_bucket{operation=~"create|update|delete"}`
+	// What a search consists of; the scheduler measures it for one pod in ten.
+	pluginS = `scheduler_plugin_execution_duration_seconds_sum{extension_point=~"PreFilter|Filter|PreScore|Score"}`
+	etcdB   = `etcd_request_duration_seconds_bucket{operation=~"create|update|delete"}`
 )
 
 // questions are all that is asked of a run's series.
@@ -133,6 +136,7 @@ func questions() []question {
 		{mutex, perSecond("go_sync_mutex_wait_total_seconds_total", instance)},
 		{algorithm, perSecond("scheduler_scheduling_algorithm_duration_seconds_sum", instance)},
 		{algoMean, mean("scheduler_scheduling_algorithm_duration_seconds", instance)},
+		{plugin, "topk by (instance) (1, " + grew(pluginS, instance+", extension_point, plugin") + " / on (instance) group_left () " + grew(pluginS, instance) + ")"},
 		{attempts, perSecond("scheduler_scheduling_attempt_duration_seconds_sum", instance)},
 		{pending, `avg_over_time(sum by (instance) (scheduler_pending_pods{queue="active"})[$w:1s])`},
 	}

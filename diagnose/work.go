@@ -130,7 +130,7 @@ func (b *blame) queue(component, queue string) Finding {
 func (b *blame) scheduler() []candidate {
 	const name = "kube-scheduler"
 	search, waits, held, crowded := b.sum(algorithm), b.sum(pending), b.held(name), b.crowd(name)
-	return []candidate{b.candidate(Finding{
+	f := Finding{
 		Cause: Scheduler, Component: name,
 		Sentence: fmt.Sprintf("The scheduler searched for nodes in %s of the time, %s for each pod, while %.3g pods waited.",
 			percent(b.f.whole(algorithm)), unit.Text(b.f.whole(algoMean), "seconds"), b.f.whole(pending)),
@@ -140,7 +140,19 @@ func (b *blame) scheduler() []candidate {
 			b.evidence(pending, figure("pods", nil, "pods that wait in the active queue")),
 		},
 		Try: "Lower percentageOfNodesToScore, drop the plugins that are not needed, or look at pods with costly constraints (inter-pod affinity, topology spread).",
-	}, b.track(func(i int) float64 {
+	}
+	if s, ok := b.f.find(plugin); ok {
+		what, point := s.Labels["plugin"], s.Labels["extension_point"]
+		f.Sentence += fmt.Sprintf(" Of what its plugins took, %s went into %s of %s.", percent(s.Whole), point, what)
+		f.Evidence = append(f.Evidence, b.evidence(plugin, figure("ratio", nil, "the most costly plugin's share of what plugins take in a search")))
+		if what == "PodTopologySpread" && point == "PreScore" {
+			// It counts the pods of all nodes, whatever share of them is scored, for
+			// each pod that a service or a controller selects: spreading is on by default.
+			f.Try = "Where nothing needs to be spread, give PodTopologySpread defaultingType: List and no defaultConstraints: by default it looks at all nodes " +
+				"for each pod of a controller, whatever percentageOfNodesToScore is."
+		}
+	}
+	return []candidate{b.candidate(f, b.track(func(i int) float64 {
 		return portion(search.at(i)) * portion(waits.at(i)) * rest(held.at(i), crowded[i])
 	}))}
 }
