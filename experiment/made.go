@@ -34,6 +34,7 @@ type made struct {
 	mu      sync.Mutex
 	there   bitmap // by layout.id
 	indices int    // in each space: none that is there has a higher one
+	ever    int    // the most that there were
 }
 
 // kind is what one item of a create step is.
@@ -289,10 +290,17 @@ func (m *made) upTo() int {
 	return m.indices
 }
 
+// upToEver is the same of all that were ever there.
+func (m *made) upToEver() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.ever
+}
+
 func (m *made) setUpTo(n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.indices = n
+	m.indices, m.ever = n, max(m.ever, n)
 }
 
 // count returns how many of the objects of a resource are there.
@@ -307,13 +315,17 @@ func (m *made) count(resource discovery.Resource) int {
 }
 
 // mine returns what tells whether an object of a resource is one that the step
-// made.
-func (m *made) mine(resource discovery.Resource) (func(namespace, name string) bool, error) {
+// made; with gone, also one that was deleted since then, whose finalizers may
+// keep it.
+func (m *made) mine(resource discovery.Resource, gone bool) (func(namespace, name string) bool, error) {
 	known := map[[2]string]bool{} // of those that name themselves
-	to := m.upTo()
+	to, ours := m.upTo(), m.has
+	if gone {
+		to, ours = m.upToEver(), func(spot) bool { return true }
+	}
 	for i := range m.layout.count(0, to) {
 		s := m.layout.at(i, 0, to)
-		if k := &m.kinds[s.item]; k.resource == resource && k.own && m.has(s) {
+		if k := &m.kinds[s.item]; k.resource == resource && k.own && ours(s) {
 			namespace, name, err := m.address(s)
 			if err != nil {
 				return nil, err
@@ -323,7 +335,7 @@ func (m *made) mine(resource discovery.Resource) (func(namespace, name string) b
 	}
 	return func(namespace, name string) bool {
 		for k := range m.kinds {
-			if m.kinds[k].resource == resource && !m.kinds[k].own && m.named(k, namespace, name) {
+			if m.kinds[k].resource == resource && !m.kinds[k].own && m.named(k, [2]string{namespace, name}, to, ours) {
 				return true
 			}
 		}
@@ -331,9 +343,10 @@ func (m *made) mine(resource discovery.Resource) (func(namespace, name string) b
 	}, nil
 }
 
-// named tells whether a name is one that the scenario gave an object of an item
-// which is there.
-func (m *made) named(number int, namespace, name string) bool {
+// named tells whether a name is one that the scenario gave an object of an item,
+// below an index and of those that count.
+func (m *made) named(number int, address [2]string, to int, ours func(spot) bool) bool {
+	namespace, name := address[0], address[1]
 	k := &m.kinds[number]
 	rest, ok := strings.CutPrefix(name, k.item.Name+"-")
 	if !ok {
@@ -349,12 +362,12 @@ func (m *made) named(number int, namespace, name string) bool {
 		rest, s.replica = first, n
 	}
 	n, err := strconv.Atoi(rest)
-	if err != nil || n < 0 || n >= m.upTo() || n%every(k.item) != 0 {
+	if err != nil || n < 0 || n >= to || n%every(k.item) != 0 {
 		return false
 	}
 	s.index = n
 	for s.space = range m.layout.spaces {
-		if (m.namespace(s) == namespace || !k.resource.Namespaced) && m.has(s) {
+		if (m.namespace(s) == namespace || !k.resource.Namespaced) && ours(s) {
 			return true
 		}
 	}

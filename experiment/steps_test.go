@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -297,8 +298,8 @@ func TestWaitsForObjects(t *testing.T) {
 		{"not gone", fill + "- wait: {objects: configmaps, of: a, gone: true, count: 1, within: 100ms}", "step failed: wait-2: 3 configmaps are still there after 100ms, at most 1 may be"},
 		{"not all", fill + "- wait: {objects: configmaps, condition: self.data.d == '1', all: true, within: 100ms}",
 			"step failed: wait-2: of 3 configmaps the condition held for 1 within 100ms; it was wanted of all, and of 0 at least"},
-		{"of no use", fill + "- wait: {objects: configmaps, of: a, condition: self.data.d + 1 == 2, within: 100ms}",
-			"step failed: wait-2: of 3 configmaps the condition held for 0 within 100ms; 3 were wanted (for 3 of them it could not be evaluated: n-1 a-0: condition: no such overload)"},
+		{"of no use", fill + "- wait: {objects: configmaps, of: a, condition: self.data.d + 1 == 2, within: 500ms}",
+			"step failed: wait-2: of 3 configmaps the condition held for 0 within 500ms; 3 were wanted (for 3 of them it could not be evaluated: n-1 a-0: condition: no such overload)"},
 	} {
 		b := newBench(t, head(2)+tt.steps)
 		err := b.steps(t.Context())
@@ -309,6 +310,26 @@ func TestWaitsForObjects(t *testing.T) {
 		if got != tt.want {
 			t.Errorf("%s:\n got %s\nwant %s", tt.name, got, tt.want)
 		}
+	}
+}
+
+// TestWaitsForWhatFinalizersKeep deletes objects that stay: the wait for their
+// end must not take the answer to a deletion for it.
+func TestWaitsForWhatFinalizersKeep(t *testing.T) {
+	b := newBench(t, head(2)+`
+- {name: a, create: {count: 3, objects: [{body: map, name: x}, {body: own}], pace: {burst: true}}}
+- {delete: {step: a, pace: {burst: true}}}
+- wait: {objects: configmaps, of: a, gone: true, count: 1, within: 100ms}
+`)
+	b.server.refuse = func(method, _ string) int {
+		if method == "DELETE" {
+			return http.StatusOK // taken, and nothing is done
+		}
+		return 0
+	}
+	const want = "step failed: wait-3: 6 configmaps are still there after 100ms, at most 1 may be"
+	if err := b.steps(t.Context()); err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }
 

@@ -158,7 +158,7 @@ func (r *run) observer(ctx context.Context, w *scenario.Wait) (*condition.Observ
 		if want == 0 && !w.Gone {
 			want = m.count(resource)
 		}
-		if o.Mine, err = m.mine(resource); err != nil {
+		if o.Mine, err = m.mine(resource, w.Gone); err != nil {
 			return nil, 0, err
 		}
 	case resource.Namespaced && w.Namespace != "" && w.Namespace != "*":
