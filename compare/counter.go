@@ -187,9 +187,14 @@ func figures(v []float64) string {
 	return unit.Number(slices.Min(v)) + " to " + unit.Number(slices.Max(v))
 }
 
+// Medians are what a side's runs are summed up as.
+func (k Counter) Medians() (a, b float64) {
+	return stats.Median(k.A).Value, stats.Median(k.B).Value
+}
+
 // change writes how much more B has, by the medians.
 func (k Counter) change() string {
-	a, b := stats.Median(k.A).Value, stats.Median(k.B).Value
+	a, b := k.Medians()
 	switch {
 	case a == b:
 		return "0"

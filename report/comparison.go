@@ -262,7 +262,7 @@ func counts(v []float64) string {
 }
 
 func ratioOf(k compare.Counter) string {
-	a, b := mean(k.A), mean(k.B)
+	a, b := k.Medians()
 	switch {
 	case a == b:
 		return "0"
@@ -272,13 +272,6 @@ func ratioOf(k compare.Counter) string {
 		return "gone"
 	}
 	return change(b / a)
-}
-
-func mean(v []float64) (sum float64) {
-	for _, x := range v {
-		sum += x / float64(len(v))
-	}
-	return sum
 }
 
 // change writes a ratio: "+18 %", "−4.3 %", "×3.2".
