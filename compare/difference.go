@@ -45,6 +45,7 @@ func facts(r Run) map[string]string {
 	out["fleet nodes"] = fmt.Sprint(m.Fleet.Nodes)
 	out["fleet lease"] = unit.Seconds(m.Fleet.LeaseSeconds)
 	out["fleet renews every"] = unit.Seconds(m.Fleet.RenewEverySeconds)
+	out["fleet posts conditions every"] = unit.Seconds(m.Fleet.StatusEverySeconds)
 	out["fleet heartbeat stretched"] = fmt.Sprint(m.Fleet.StretchedHeartbeat)
 	for name, v := range m.Parameters {
 		out["parameter "+name] = written(v)

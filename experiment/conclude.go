@@ -33,6 +33,7 @@ func (r *run) newManifest() record.Manifest {
 		Fleet: record.FleetFacts{
 			Nodes: s.Fleet.Nodes, LeaseSeconds: time.Duration(s.Fleet.Lease).Seconds(),
 			RenewEverySeconds:  time.Duration(s.Fleet.Lease).Seconds() / 4,
+			StatusEverySeconds: time.Duration(s.Fleet.Status).Seconds(),
 			StretchedHeartbeat: s.Fleet.Nodes > 0 && time.Duration(s.Fleet.Lease) != scenario.DefaultLease,
 		},
 	}

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -374,13 +375,19 @@ func (r *run) populate(ctx context.Context) error {
 // compileStages reads and compiles what the scenario says that nodes and pods do,
 // so that a faulty stage is known before anything is started.
 func (r *run) compileStages() error {
-	names := r.scenario.Fleet.Stages
-	if len(names) == 0 {
+	names, every := r.scenario.Fleet.Stages, time.Duration(r.scenario.Fleet.Status)
+	if len(names) == 0 && every == 0 {
 		return nil
+	}
+	if len(names) == 0 {
+		names = []string{"fast"}
 	}
 	file, err := builtin.Sets(names, filepath.Dir(r.options.File))
 	if err != nil {
 		return err
+	}
+	if every > 0 && !file.Beat(every) {
+		return fmt.Errorf("fleet.status: no stage of %s posts the conditions of nodes after a delay", strings.Join(names, ", "))
 	}
 	r.machine, err = machine.Compile(file.Stages)
 	r.staged = file.Others

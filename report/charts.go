@@ -22,7 +22,8 @@ type Data struct {
 	Time    []TimeChart `json:"time"`
 	Arms    []string    `json:"arms,omitempty"` // of a comparison: the lines of each chart, in this order
 	Startup []Spread    `json:"startup"`
-	Bound   Num         `json:"startupBound"` // of the objective on pod startup, seconds; null without one
+	Lives   [][]Spread  `json:"lives,omitempty"` // of the lives that the scenario declares, in the order of the page
+	Bound   Num         `json:"startupBound"`    // of the objective on pod startup, seconds; null without one
 	Heat    heatChart   `json:"heat"`
 	Buckets buckets     `json:"buckets"`
 }
@@ -71,6 +72,9 @@ func (t *tally) charts(r *Report) Data {
 		Startup: r.Startup, Bound: startupBound(r.Objectives),
 		Buckets: buckets{leastBucket, bucketsPerDecade},
 		Heat:    t.heatChart(r.Calls),
+	}
+	for _, l := range r.Declared {
+		c.Lives = append(c.Lives, l.Spreads)
 	}
 	for _, s := range t.steps {
 		c.Steps = append(c.Steps, chartStep{s.Name, Num(s.from.Seconds()), Num(s.to.Seconds()), s.Note, s.Ended})

@@ -126,36 +126,37 @@ func TestFollowerOfNothing(t *testing.T) {
 // A phase that may have been reached before it was seen bounds a duration, and
 // what a scenario declares besides is not counted as a pod.
 func TestUnsurePhases(t *testing.T) {
-	l := newLives()
+	lives := newAllLives()
+	l := lives.pods
 	s := &record.Stream{Objects: []record.Object{
 		{Resource: "pods", Group: "g"}, {Resource: "pods", Group: "g", Life: "mine"}, {Resource: "pods", Group: "g"},
 	}}
 	see := func(object record.ObjectID, phase string, seconds, within float64) {
-		l.visit(s, record.Phase{Object: object, Phase: phase, At: at(seconds), Within: at(within).Sub(0)})
+		lives.visit(s, record.Phase{Object: object, Phase: phase, At: at(seconds), Within: at(within).Sub(0)})
 	}
 	see(0, record.PhaseCreated, 1, 0)
 	see(0, record.PhaseUnknown, 4, 2)
 	see(0, record.PhaseBound, 4, 2) // between 2 and 4 s
 	see(1, record.PhaseCreated, 1, 0)
 	see(2, record.PhaseCreated, 2, 0)
-	l.visit(s, record.Phase{Object: 2, Phase: record.PhaseBound, At: at(3), Within: record.Ever})
-	tally := &tally{lives: l, end: at(9)}
+	lives.visit(s, record.Phase{Object: 2, Phase: record.PhaseBound, At: at(3), Within: record.Ever})
+	tally := &tally{lives: lives, end: at(9)}
 	if l.count() != 2 {
 		t.Errorf("%d pods, want 2", l.count())
 	}
-	toBound := stretches()[1]
+	toBound := podStretches()[1]
 	for i, want := range map[int32][2]float64{0: {1, 3}, 1: {0, 1}} {
 		lo, hi := l.between(i, toBound)
 		if !l.unsure(i, toBound) || lo.Seconds() != want[0] || hi.Seconds() != want[1] {
 			t.Errorf("pod %d took %v to %v, want %v s", i, lo, hi, want)
 		}
 	}
-	for _, spread := range tally.spreads() {
+	for _, spread := range tally.spreads(l, podStretches()) {
 		if spread.Phase == "created to bound" && (spread.N != 0 || spread.Open != 2) {
 			t.Errorf("known %d, not %d", spread.N, spread.Open)
 		}
 	}
-	if _, ok := tally.apart(0); ok {
+	if _, ok := tally.apart(l, 0, podParting()); ok {
 		t.Error("the startup of a pod whose phases are not sure is taken apart")
 	}
 }

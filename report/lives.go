@@ -11,27 +11,41 @@ import (
 	"github.com/windtunnel/windtunnel/stats"
 )
 
-// The phases of a pod's life that are shown.
+// Numbers of phases: those of every life, and behind them those of pods. A life
+// that the scenario declares has its own in their place, as they are seen.
 const (
 	created = iota
-	bound
-	podRunning
-	ready
 	deleting
 	deleted
 	unknown // its watch was torn: phases from here on have no true times
-	phases
+	bound
+	podRunning
+	ready
 )
 
 // never is the time of a phase that was not seen.
 const never = clock.Time(math.MinInt64)
 
-// lives holds the pods' phases.
+// allLives are the objects whose phases were recorded.
+type allLives struct {
+	index    []place // by ObjectID
+	pods     *lives
+	declared []*lives // those that the scenario declares, in the order of their first object
+}
+
+// place says where an object's phases are kept; nowhere without lives.
+type place struct {
+	lives *lives
+	row   int32
+}
+
+// lives holds the phases of the objects of one life.
 type lives struct {
-	index  []int32 // by ObjectID: place in all, -1 for what is no pod
+	name   string   // of the scenario's lives; empty: the pods that every run observes
+	phases []string // by number
 	all    []life
 	groups map[string]int32
-	names  []string // of groups, in the order of their first pod
+	names  []string // of groups, in the order of their first object
 	within map[vague]time.Duration
 }
 
@@ -43,51 +57,97 @@ type vague struct {
 
 type life struct {
 	group int32
-	at    [phases]clock.Time
+	at    []clock.Time // by phase; may be shorter
 }
 
-func newLives() *lives { return &lives{groups: map[string]int32{}, within: map[vague]time.Duration{}} }
+func newAllLives() *allLives {
+	return &allLives{pods: newLives("", record.PhaseBound, record.PhaseRunning, record.PhaseReady)}
+}
+
+func newLives(name string, own ...string) *lives {
+	return &lives{
+		name: name, groups: map[string]int32{}, within: map[vague]time.Duration{},
+		phases: append([]string{record.PhaseCreated, record.PhaseDeleting, record.PhaseDeleted, record.PhaseUnknown}, own...),
+	}
+}
+
+func (a *allLives) visit(s *record.Stream, p record.Phase) {
+	for len(a.index) < len(s.Objects) {
+		a.index = append(a.index, a.place(s.Objects[len(a.index)]))
+	}
+	if at := a.index[p.Object]; at.lives != nil {
+		at.lives.visit(at.row, p)
+	}
+}
+
+// place makes room for an object.
+func (a *allLives) place(o record.Object) place {
+	l := a.pods
+	switch {
+	case o.Life != "": // what a scenario declares is observed besides
+		i := slices.IndexFunc(a.declared, func(l *lives) bool { return l.name == o.Life })
+		if i < 0 {
+			i = len(a.declared)
+			a.declared = append(a.declared, newLives(o.Life))
+		}
+		l = a.declared[i]
+	case o.Resource != "pods":
+		return place{}
+	}
+	return place{l, l.add(o.Group)}
+}
 
 func (l *lives) count() int { return len(l.all) }
 
-func (l *lives) visit(s *record.Stream, p record.Phase) {
-	for len(l.index) < len(s.Objects) {
-		l.index = append(l.index, l.add(s.Objects[len(l.index)]))
-	}
-	i, phase := l.index[p.Object], phaseNumber(p.Phase)
-	if i < 0 || phase < 0 || phase == unknown && p.Within > 0 {
+func (l *lives) visit(row int32, p record.Phase) {
+	phase := l.number(p.Phase)
+	if phase < 0 || phase == unknown && p.Within > 0 {
 		return // the phases that were reached meanwhile say so themselves
 	}
+	v := &l.all[row]
+	for len(v.at) <= phase {
+		v.at = append(v.at, never)
+	}
 	// A watch that was re-listed tells a phase again: the first time counts.
-	if at := &l.all[i].at[phase]; *at == never {
+	if at := &v.at[phase]; *at == never {
 		*at = p.At
 		if p.Within > 0 {
-			l.within[vague{i, phase}] = p.Within
+			l.within[vague{row, phase}] = p.Within
 		}
 	}
 }
 
-func (l *lives) add(o record.Object) int32 {
-	if o.Resource != "pods" || o.Life != "" { // what a scenario declared is observed besides
-		return -1
-	}
-	g, ok := l.groups[o.Group]
+func (l *lives) add(group string) int32 {
+	g, ok := l.groups[group]
 	if !ok {
 		g = int32(len(l.names))
-		l.groups[o.Group] = g
-		l.names = append(l.names, o.Group)
+		l.groups[group] = g
+		l.names = append(l.names, group)
 	}
 	v := life{group: g}
-	for p := range v.at {
-		v.at[p] = never
+	if l.name == "" {
+		v.at = slices.Repeat([]clock.Time{never}, len(l.phases))
 	}
 	l.all = append(l.all, v)
 	return int32(len(l.all) - 1)
 }
 
-func phaseNumber(name string) int {
-	return slices.Index([]string{record.PhaseCreated, record.PhaseBound, record.PhaseRunning, record.PhaseReady,
-		record.PhaseDeleting, record.PhaseDeleted, record.PhaseUnknown}, name)
+// number is the number of a phase, -1 for one that pods do not have.
+func (l *lives) number(name string) int {
+	i := slices.Index(l.phases, name)
+	if i < 0 && l.name != "" {
+		i = len(l.phases)
+		l.phases = append(l.phases, name)
+	}
+	return i
+}
+
+// when is the time of a phase, never where it was not seen.
+func (v *life) when(phase int) clock.Time {
+	if phase < len(v.at) {
+		return v.at[phase]
+	}
+	return never
 }
 
 // stretch is a part of a life whose duration is shown.
@@ -96,7 +156,7 @@ type stretch struct {
 	from, to int
 }
 
-func stretches() []stretch {
+func podStretches() []stretch {
 	return []stretch{
 		{"created to running", created, podRunning},
 		{"created to bound", created, bound},
@@ -107,13 +167,13 @@ func stretches() []stretch {
 
 // spreads returns the distribution of every stretch for every group that has
 // one, the largest group first.
-func (t *tally) spreads() []Spread {
-	l := t.lives
+func (t *tally) spreads(l *lives, parts []stretch) []Spread {
 	var out []Spread
-	for _, s := range stretches() {
+	for _, s := range parts {
 		durations := make([]stats.Durations, len(l.names))
-		for i, v := range l.all {
-			from := v.at[s.from]
+		for i := range l.all {
+			v := &l.all[i]
+			from := v.when(s.from)
 			switch {
 			case from == never || from < t.begin:
 			case l.unsure(int32(i), s):
@@ -139,12 +199,12 @@ func (t *tally) spreads() []Spread {
 // unsure says whether a stretch that was seen to end has an end that may have
 // been reached before its time.
 func (l *lives) unsure(i int32, s stretch) bool {
-	return len(l.within) > 0 && l.all[i].at[s.to] != never && (l.within[vague{i, s.from}] > 0 || l.within[vague{i, s.to}] > 0)
+	return len(l.within) > 0 && l.all[i].when(s.to) != never && (l.within[vague{i, s.from}] > 0 || l.within[vague{i, s.to}] > 0)
 }
 
 // between bounds how long such a stretch took.
 func (l *lives) between(i int32, s stretch) (lo, hi time.Duration) {
-	took := max(l.all[i].at[s.to].Sub(l.all[i].at[s.from]), 0)
+	took := max(l.all[i].when(s.to).Sub(l.all[i].when(s.from)), 0)
 	before, after := l.within[vague{i, s.from}], l.within[vague{i, s.to}]
 	if hi = took + before; before == record.Ever {
 		hi = stats.Forever
@@ -155,9 +215,9 @@ func (l *lives) between(i int32, s stretch) (lo, hi time.Duration) {
 // measure adds how long the life was in a stretch. One that was not seen to end
 // lasted at least until the object was deleted or the run ended.
 func (v *life) measure(d *stats.Durations, s stretch, end clock.Time) {
-	from, to := v.at[s.from], v.at[s.to]
+	from, to := v.when(s.from), v.when(s.to)
 	if to != never && to <= end {
-		if torn := v.at[unknown]; torn != never && torn <= to {
+		if torn := v.when(unknown); torn != never && torn <= to {
 			d.AddBetween(0, max(to.Sub(from), 0))
 			return
 		}
@@ -165,7 +225,7 @@ func (v *life) measure(d *stats.Durations, s stretch, end clock.Time) {
 		return
 	}
 	for _, p := range []int{deleting, deleted} {
-		if at := v.at[p]; at != never && p > s.from {
+		if at := v.when(p); at != never && p != s.from {
 			end = min(end, at)
 		}
 	}
@@ -174,12 +234,12 @@ func (v *life) measure(d *stats.Durations, s stretch, end clock.Time) {
 
 // podCharts draws how many pods there were, and how many per second came and went.
 func (t *tally) podCharts() []TimeChart {
-	l, g := t.lives, t.base
+	l, g := t.lives.pods, t.base
 	if len(l.all) == 0 {
 		return nil
 	}
-	var change, reached [phases][]float64
-	for p := range phases {
+	change, reached := make([][]float64, len(l.phases)), make([][]float64, len(l.phases))
+	for p := range l.phases {
 		change[p], reached[p] = make([]float64, g.n), make([]float64, g.n)
 	}
 	for _, v := range l.all {
@@ -189,7 +249,7 @@ func (t *tally) podCharts() []TimeChart {
 			}
 			reached[p][g.bin(at)]++
 			change[p][g.bin(at)]++
-			if gone := v.at[deleted]; gone != never && p < deleting {
+			if gone := v.when(deleted); gone != never && p != deleting && p != deleted && p != unknown {
 				change[p][max(g.bin(gone), g.bin(at))]--
 			}
 		}

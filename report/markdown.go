@@ -28,7 +28,10 @@ func (r *Report) Markdown(w io.Writer) error {
 		}
 	}
 	m.objectives(r.Objectives)
-	m.spreads(r.spreadRows())
+	m.spreads("Pods", spreadRows(r.Startup))
+	for _, l := range r.Declared {
+		m.spreads("Life "+escaped(l.Name), spreadRows(l.Spreads))
+	}
 	m.components(r.usageRows())
 	var facts []string
 	for _, f := range r.facts() {
@@ -109,11 +112,11 @@ func (m *markdown) objectiveTable(all []Objective) {
 	}
 }
 
-func (m *markdown) spreads(rows []spreadRow) {
+func (m *markdown) spreads(name string, rows []spreadRow) {
 	if len(rows) == 0 {
 		return
 	}
-	m.fold("Pods", func() {
+	m.fold(name, func() {
 		m.table("", "group", "number:", "p50:", "p90:", "p99:", "max:")
 		for _, r := range rows {
 			m.row(r.Phase, r.Group, r.N.Text, r.P50.Text, r.P90.Text, r.P99.Text, r.Max.Text)

@@ -277,7 +277,7 @@ func spreadsOf(arms []Arm) []Spread {
 			}
 		}
 	}
-	phases := stretches()
+	phases := podStretches()
 	rank := func(k key) int { return slices.IndexFunc(phases, func(s stretch) bool { return s.name == k.phase }) }
 	slices.SortStableFunc(order, func(a, b key) int { return cmp.Compare(rank(a), rank(b)) })
 	var out []Spread

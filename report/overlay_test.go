@@ -79,16 +79,16 @@ func TestBreakdownAddsUp(t *testing.T) {
 	for i := range 200 {
 		lives = append(lives, tookApart{time.Duration(200-i) * time.Millisecond, time.Millisecond, 0})
 	}
-	b := newBreakdown("g", lives)
+	b := newBreakdown("g", lives, 2)
 	pods, sum := 0, 0.0
 	for _, band := range b.Bands {
-		pods += band.Pods
-		sum += band.Total * float64(band.Pods)
+		pods += band.Objects
+		sum += band.Total * float64(band.Objects)
 	}
-	if pods != 200 || len(b.Bands) != 4 || b.Bands[3].Pods != 2 || math.Abs(b.Bands[3].Parts[0]-0.1995) > 1e-9 || math.Abs(sum-(201*100*1e-3+200*1e-3)) > 1e-9 {
+	if pods != 200 || len(b.Bands) != 4 || b.Bands[3].Objects != 2 || math.Abs(b.Bands[3].Parts[0]-0.1995) > 1e-9 || math.Abs(sum-(201*100*1e-3+200*1e-3)) > 1e-9 {
 		t.Errorf("breakdown %+v", b)
 	}
-	if few := newBreakdown("g", lives[:1]); len(few.Bands) != 1 || few.Bands[0].Pods != 1 {
+	if few := newBreakdown("g", lives[:1], 2); len(few.Bands) != 1 || few.Bands[0].Objects != 1 {
 		t.Errorf("one pod gives %+v", few)
 	}
 }

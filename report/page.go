@@ -48,8 +48,8 @@ type view struct {
 	Whole      string // the manifest as JSON
 	Gave       []Cause
 	GaveMore   []Cause
-	Parts      []string
-	Breakdown  []breakdownRows
+	Parted     partedRows
+	Lives      []lifeView
 	Faults     []pair
 }
 
@@ -69,7 +69,7 @@ func (r *Report) view() (*view, error) {
 	p := &view{
 		Report: r, Verdict: j.Verdict, Word: verdictWord(j.Verdict), Glyph: glyph(j.Verdict),
 		Lead: r.Sentence(), Reasons: r.reasons(), Facts: r.facts(),
-		StepRows: r.stepRows(), SpreadRows: r.spreadRows(), CallGroups: r.callGroups(), Usage: r.usageRows(),
+		StepRows: r.stepRows(), SpreadRows: spreadRows(r.Startup), CallGroups: r.callGroups(), Usage: r.usageRows(),
 		Figures: r.figureRows(), Measures: measureRows(j.Measures),
 		Versions: sortedPairs(m.Versions), Parameters: parameterRows(m.Parameters), Machine: machineRows(m.Machine),
 		Plane: planeRows(m), Processes: processes(m.Processes()), Repeat: commandLine(m.Command),
@@ -79,7 +79,7 @@ func (r *Report) view() (*view, error) {
 		p.Word, p.Glyph = "Under way", "▸"
 	}
 	p.Gave, p.GaveMore = r.causes()
-	p.Parts, p.Breakdown = r.breakdownRows()
+	p.Parted, p.Lives = r.podsParted(), r.lifeViews()
 	p.Top, p.Rest = fold(r.Objectives)
 	p.RestText = restText(r.Objectives[len(p.Top):])
 	p.Facts = append(p.Facts, pair{"Trust", r.trustInShort()})

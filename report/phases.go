@@ -12,7 +12,14 @@ const stackWidth = 400.0
 // leastPart is how long the last part must take somewhere to be told, seconds.
 const leastPart = 0.5e-3
 
-// breakdownRows is one group's startup taken apart, as it is shown.
+// partedRows are a life's groups taken apart, as they are shown.
+type partedRows struct {
+	Noun   string // of the objects
+	Parts  []string
+	Groups []breakdownRows
+}
+
+// breakdownRows is one group taken apart.
 type breakdownRows struct {
 	Group   string
 	Columns int
@@ -20,29 +27,35 @@ type breakdownRows struct {
 }
 
 type breakdownRow struct {
-	Name  string
-	Pods  cell
-	Bars  []stackBar
-	Cells []cell
-	Total cell
+	Name   string
+	Number cell
+	Bars   []stackBar
+	Cells  []cell
+	Total  cell
 }
 
 // stackBar is one part in a drawing.
 type stackBar struct{ X, W float64 }
 
-// breakdownRows are the parts' names and the groups. Every row of a group is
-// drawn to the scale of its slowest one.
-func (r *Report) breakdownRows() ([]string, []breakdownRows) {
-	n := len(parts())
-	if !r.readyLater() {
-		n--
+// podsParted is the startup of pods taken apart. The last part is left out where
+// pods are ready as soon as they run.
+func (r *Report) podsParted() partedRows {
+	names := r.podParts
+	if !r.readyLater() && len(names) > 0 {
+		names = names[:len(names)-1]
 	}
-	var names []string
-	for _, p := range parts()[:n] {
-		names = append(names, phaseWords(p.name))
+	return parted("Pods", names, r.Breakdown)
+}
+
+// parted takes groups apart into the parts named. Every row of a group is drawn
+// to the scale of its slowest one.
+func parted(noun string, names []string, all []Breakdown) partedRows {
+	n := len(names)
+	out := partedRows{Noun: noun}
+	for _, name := range names {
+		out.Parts = append(out.Parts, phaseWords(name))
 	}
-	var out []breakdownRows
-	for _, b := range r.Breakdown {
+	for _, b := range all {
 		rows := breakdownRows{Group: orElse(b.Group, "(no group)"), Columns: n + 4}
 		longest := 0.0
 		for _, band := range b.Bands {
@@ -51,9 +64,9 @@ func (r *Report) breakdownRows() ([]string, []breakdownRows) {
 		for _, band := range b.Bands {
 			rows.Rows = append(rows.Rows, newBreakdownRow(band, n, longest))
 		}
-		out = append(out, rows)
+		out.Groups = append(out.Groups, rows)
 	}
-	return names, out
+	return out
 }
 
 // readyLater says whether some pods were running before they were ready.
@@ -69,7 +82,7 @@ func (r *Report) readyLater() bool {
 }
 
 func newBreakdownRow(b Band, parts int, longest float64) breakdownRow {
-	row := breakdownRow{Name: b.Name, Pods: number(b.Pods), Total: quantity(b.Total, "s")}
+	row := breakdownRow{Name: b.Name, Number: number(b.Objects), Total: quantity(b.Total, "s")}
 	x := 0.0
 	for _, p := range b.Parts[:parts] {
 		w := 0.0

@@ -30,13 +30,15 @@ type Report struct {
 	Published  []Published
 	Causes     []Cause // what gave way, first of all what did so first; empty without a diagnosis
 	Breakdown  []Breakdown
-	Warnings   []string // of the run and its manifest, without repetition
-	Scenario   string   // text of scenario.yaml, empty when it is missing
-	Duration   float64  // seconds from the first record to the last
-	Pods       int      // pods that were seen
-	Live       bool     // the run is under way
-	step       string   // that it is in
+	Declared   []DeclaredLife // of other objects than pods
+	Warnings   []string       // of the run and its manifest, without repetition
+	Scenario   string         // text of scenario.yaml, empty when it is missing
+	Duration   float64        // seconds from the first record to the last
+	Pods       int            // pods that were seen
+	Live       bool           // the run is under way
+	step       string         // that it is in
 	begin      clock.Time
+	podParts   []string // that Breakdown is of
 	charts     Data
 }
 
@@ -65,22 +67,29 @@ func (t *tally) report(dir record.Dir, m record.Manifest, j slo.Judgement) (*Rep
 	if err != nil {
 		warnings = append(warnings, sentence("What gave way first is left out: "+err.Error()))
 	}
+	known, err := livesIn(text)
+	if err != nil {
+		warnings = append(warnings, sentence("The phases of the lives stand in the order in which they were seen: "+err.Error()))
+	}
+	pods := t.lives.pods
 	r := &Report{
 		Manifest:   m,
 		Judgement:  j,
 		Objectives: rankObjectives(j.Objectives),
 		Steps:      t.steps,
-		Startup:    t.spreads(),
+		Startup:    t.spreads(pods, podStretches()),
 		Calls:      t.callRows(),
 		Components: t.componentRows(m.Processes()),
 		Published:  besideMeasured(published, j.Measures),
 		Causes:     causes,
-		Breakdown:  t.breakdowns(),
+		Breakdown:  t.breakdowns(pods, podParting()),
+		Declared:   t.declaredLives(known),
 		Warnings:   warnings,
 		Scenario:   text,
 		Duration:   t.span.seconds(),
-		Pods:       t.lives.count(),
+		Pods:       pods.count(),
 		begin:      t.begin,
+		podParts:   pods.partNames(podParting()),
 	}
 	r.Trust = slices.Concat(t.trust(m, j), cleanStart(m.Gate), t.gates(text))
 	r.charts = t.charts(r)

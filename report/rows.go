@@ -70,13 +70,19 @@ type spreadRow struct {
 	P50, P90, P99, Max cell
 }
 
-func (r *Report) spreadRows() []spreadRow {
+func spreadRows(all []Spread) []spreadRow {
 	var out []spreadRow
-	for _, s := range r.Startup {
-		sec := func(v Num) cell { return quantity(float64(v), "s") }
+	for _, s := range all {
+		sec := func(v Num, name string) cell {
+			c := quantity(float64(v), "s")
+			if b := s.Bounds[name]; b != "" {
+				c.Text = b + " " + c.Text
+			}
+			return c
+		}
 		out = append(out, spreadRow{
 			Group: orElse(s.Group, "(no group)"), Phase: phaseWords(s.Phase), N: number(s.N), Open: count(s.Open),
-			P50: sec(s.P50), P90: sec(s.P90), P99: sec(s.P99), Max: sec(s.Max),
+			P50: sec(s.P50, "p50"), P90: sec(s.P90, "p90"), P99: sec(s.P99, "p99"), Max: sec(s.Max, "max"),
 		})
 	}
 	return out
@@ -208,6 +214,9 @@ func planeRows(m record.Manifest) []pair {
 	out = append(out, pair{"Nodes", unit.Number(float64(m.Fleet.Nodes))})
 	if m.Fleet.LeaseSeconds > 0 {
 		out = append(out, pair{"Leases", fmt.Sprintf("%s, renewed every %s", unit.Seconds(m.Fleet.LeaseSeconds), unit.Seconds(m.Fleet.RenewEverySeconds))})
+	}
+	if m.Fleet.StatusEverySeconds > 0 {
+		out = append(out, pair{"Node conditions", "posted every " + unit.Seconds(m.Fleet.StatusEverySeconds)})
 	}
 	return append(out, pair{"Seed", fmt.Sprint(m.Seed)}, pair{"Scenario file", m.File})
 }

@@ -36,3 +36,17 @@ func publishedIn(text string) ([]scenario.Published, error) {
 	}
 	return only.Published, nil
 }
+
+// livesIn returns the lives that a scenario declares, for their phases' order.
+func livesIn(text string) ([]scenario.Life, error) {
+	var only struct {
+		Lives []scenario.Life `yaml:"lives"`
+	}
+	if err := yaml.Unmarshal([]byte(text), &only); err != nil {
+		return nil, fmt.Errorf("decode %s: %w", record.ScenarioFile, err)
+	}
+	for i, l := range only.Lives {
+		only.Lives[i] = l.Resolved()
+	}
+	return only.Lives, nil
+}

@@ -27,17 +27,20 @@ func bucket(d time.Duration) int {
 
 // Spread is a distribution of durations.
 type Spread struct {
-	Group  string `json:"group"`
-	Arm    string `json:"arm,omitempty"` // of a comparison
-	Phase  string `json:"phase"`         // "created to running"
-	N      int    `json:"n"`
-	Open   int    `json:"open"` // objects that began this and were not seen to end it
-	P50    Num    `json:"p50"`  // seconds; so are the others
-	P90    Num    `json:"p90"`
-	P99    Num    `json:"p99"`
-	Max    Num    `json:"max"`
-	First  int    `json:"first"`  // number of the first bucket in Counts
-	Counts []int  `json:"counts"` // per bucket
+	Group string `json:"group"`
+	Arm   string `json:"arm,omitempty"` // of a comparison
+	Phase string `json:"phase"`         // "created to running"
+	N     int    `json:"n"`
+	Open  int    `json:"open"` // objects that began this and were not seen to end it
+	P50   Num    `json:"p50"`  // seconds; so are the others
+	P90   Num    `json:"p90"`
+	P99   Num    `json:"p99"`
+	Max   Num    `json:"max"`
+	// Bounds says of which of p50, p90, p99 and max the value is only a bound:
+	// "≤", some were not seen exactly; ">", too many were not seen to end.
+	Bounds map[string]string `json:"bounds,omitempty"`
+	First  int               `json:"first"`  // number of the first bucket in Counts
+	Counts []int             `json:"counts"` // per bucket
 }
 
 // newSpread summarises durations. What did not end counts as longer than it was
@@ -45,7 +48,7 @@ type Spread struct {
 // shown as that.
 func newSpread(group, phase string, all *stats.Durations) Spread {
 	s := Spread{Group: group, Phase: phase, N: all.Len() - all.Vague(), Open: all.Vague()}
-	s.P50, s.P90, s.P99, s.Max = atRank(all, 0.50), atRank(all, 0.90), atRank(all, 0.99), atRank(all, 1)
+	s.P50, s.P90, s.P99, s.Max = s.atRank(all, 0.50), s.atRank(all, 0.90), s.atRank(all, 0.99), s.atRank(all, 1)
 	sorted := all.Sorted()
 	if len(sorted) == 0 {
 		return s
@@ -59,10 +62,23 @@ func newSpread(group, phase string, all *stats.Durations) Spread {
 }
 
 // atRank is the q-quantile in seconds, NaN when there is no value.
-func atRank(d *stats.Durations, q float64) Num {
+func (s *Spread) atRank(d *stats.Durations, q float64) Num {
 	e := d.Quantile(q)
 	if e.Samples == 0 {
 		return Num(math.NaN())
+	}
+	if !e.Exact() {
+		if s.Bounds == nil {
+			s.Bounds = map[string]string{}
+		}
+		name := stats.Name(q)
+		if q == 1 {
+			name = "max"
+		}
+		s.Bounds[name] = "≤"
+		if math.IsInf(e.High, 1) {
+			s.Bounds[name] = ">"
+		}
 	}
 	return Num(e.Value)
 }

@@ -135,14 +135,21 @@ func (t *text) causes(r *Report) {
 	}
 }
 
-// spreads shows how long each stretch of the pods' lives took, group by group.
+// spreads shows how long each stretch of lives took, group by group.
 func (t *text) spreads(r *Report) {
-	if len(r.Startup) == 0 {
+	t.stretches("PODS", r.Startup)
+	for _, l := range r.Declared {
+		t.stretches(strings.ToUpper(sheet.Clean(l.Name)), l.Spreads)
+	}
+}
+
+func (t *text) stretches(title string, all []Spread) {
+	if len(all) == 0 {
 		return
 	}
 	name := t.width - 8 - 4*10
-	t.heading(pad("PODS", name) + right("NUMBER", 8) + right("P50", 10) + right("P90", 10) + right("P99", 10) + right("MAX", 10))
-	for _, row := range r.spreadRows() {
+	t.heading(pad(cut(title, name-1), name) + right("NUMBER", 8) + right("P50", 10) + right("P90", 10) + right("P99", 10) + right("MAX", 10))
+	for _, row := range spreadRows(all) {
 		t.line(pad(cut(sheet.Clean(row.Phase+"  "+row.Group), name-1), name) + right(row.N.Text, 8) +
 			right(row.P50.Text, 10) + right(row.P90.Text, 10) + right(row.P99.Text, 10) + right(row.Max.Text, 10))
 	}

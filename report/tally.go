@@ -20,7 +20,7 @@ type tally struct {
 	scrape int           // complete scrapes
 	begin  clock.Time    // of the run itself, after boot and populate
 	end    clock.Time    // of the run itself, before it cleans up
-	lives  *lives
+	lives  *allLives
 	calls  *calls
 	usage  *usage
 	queues *queues
@@ -44,7 +44,7 @@ func readTally(path string) (*tally, error) {
 func (t *tally) prepare() {
 	t.base = newGrid(t.span, baseBins, 0)
 	t.heat = newGrid(t.span, heatBins, t.base.width)
-	t.lives, t.usage, t.queues = newLives(), newUsage(), newQueues()
+	t.lives, t.usage, t.queues = newAllLives(), newUsage(), newQueues()
 }
 
 // visitor counts.

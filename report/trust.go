@@ -134,7 +134,11 @@ func heartbeats(f record.FleetFacts) Finding {
 	case f.LeaseSeconds == 0:
 		return Finding{Note, "Heartbeats", "None: the simulated nodes renewed no lease, real ones do every 10 s."}
 	case f.StretchedHeartbeat:
-		return Finding{Note, "Heartbeats", fmt.Sprintf("Stretched: each node renewed its lease every %s, real ones do every 10 s.", unit.Seconds(f.RenewEverySeconds))}
+		text := fmt.Sprintf("Stretched: each node renewed its lease every %s, real ones do every 10 s.", unit.Seconds(f.RenewEverySeconds))
+		if f.StatusEverySeconds > 0 {
+			text += fmt.Sprintf(" It posted its conditions every %s.", unit.Seconds(f.StatusEverySeconds))
+		}
+		return Finding{Note, "Heartbeats", text}
 	default:
 		return Finding{Fine, "Heartbeats", fmt.Sprintf("As a kubelet's: each node renewed its lease every %s.", unit.Seconds(f.RenewEverySeconds))}
 	}

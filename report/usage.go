@@ -178,7 +178,7 @@ func (t *tally) componentRows(facts []record.ComponentFact) []ComponentRow {
 		for _, p := range row.mem {
 			row.Memory = max(row.Memory, p.value)
 		}
-		if n := t.lives.count(); n > 0 {
+		if n := t.lives.pods.count(); n > 0 {
 			row.PerPod = row.CPUSeconds / float64(n)
 		}
 		if held := t.usage.held[name]; held != nil {

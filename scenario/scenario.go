@@ -70,6 +70,7 @@ type Component struct {
 type Fleet struct {
 	Nodes       int               `yaml:"nodes"`       // how many, default 0
 	Lease       unit.Duration     `yaml:"lease"`       // lease duration, default 40s; renewed every quarter of it; 0s = no leases
+	Status      unit.Duration     `yaml:"status"`      // how often each node posts its conditions beside the leases; default: as the stages say, 10m in fast
 	Rate        float64           `yaml:"rate"`        // nodes created per second, default 200
 	Capacity    map[string]string `yaml:"capacity"`    // default cpu 32, memory 256Gi, pods 110
 	Labels      map[string]string `yaml:"labels"`      // on every node

@@ -93,7 +93,7 @@ func TestEverything(t *testing.T) {
 		{s.Values, map[string]any{"nodes": int64(7), "half": 3.5, "fast": true, "word": "zone"}},
 		{s.Plane.Components["etcd"], scenario.Component{Flags: map[string]string{"snapshot-count": "10000", "experimental": "true"},
 			Env: map[string]string{"GOGC": "200"}, CPU: 1.5, Memory: 512 << 20}},
-		{s.Fleet, scenario.Fleet{Nodes: 7, Rate: 50, Within: seconds(120), Labels: map[string]string{"zone": "zone-1"},
+		{s.Fleet, scenario.Fleet{Nodes: 7, Status: unit.Duration(6 * time.Hour), Rate: 50, Within: seconds(120), Labels: map[string]string{"zone": "zone-1"},
 			Capacity: map[string]string{"cpu": "16", "memory": "256Gi", "pods": "110", "example.com/gpu": "1"},
 			Spread:   map[string]int{"topology.kubernetes.io/zone": 3}, Stages: []string{"general", "stages/own.yaml"}, Traffic: "kubelet", Connections: 4}},
 		{s.Namespaces, scenario.Namespaces{Prefix: "ns", Count: 2}},

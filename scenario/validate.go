@@ -128,6 +128,9 @@ func (c *checker) fleet() {
 	if f.Lease < 0 {
 		c.at("fleet.lease", "fleet.lease: %s is below 0s", f.Lease)
 	}
+	if f.Status < 0 {
+		c.at("fleet.status", "fleet.status: %s is below 0s", f.Status)
+	}
 	c.lasting("fleet.within", "fleet.within", f.Within)
 	c.notNegative("fleet.connections", "fleet.connections", f.Connections)
 	if f.Traffic != "" {

@@ -93,7 +93,7 @@ func (j *judging) instrument() []string {
 	out = append(out, j.holes()...)
 	stages, renewals := j.stages, j.renewals
 	if e := stages.Quantile(0.99); e.Value > TooLateStage.Seconds() {
-		out = append(out, fmt.Sprintf("The simulated nodes were too slow: 1 %% of their calls were sent more than %.3g s after they were due, at most %v may pass. Pods were late because of windtunnel, not of the plane.",
+		out = append(out, fmt.Sprintf("The simulated nodes were too slow: 1 %% of their calls were sent more than %.3g s after they were due, at most %v may pass. Pods were late for windtunnel's sake too, not the plane's alone.",
 			e.Value, TooLateStage))
 	}
 	bound := j.m.Fleet.LeaseSeconds / leaseSlack

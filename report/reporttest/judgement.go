@@ -37,6 +37,10 @@ func manifest(s Shape) record.Manifest {
 }
 
 func scenarioText(s Shape) string {
+	lives := ""
+	if s.Machines > 0 {
+		lives = "lives: [{use: vmi}]\n"
+	}
 	return "# " + strings.ReplaceAll(s.Taint, "\n", " ") + `
 scenario: ` + s.Name + `
 description: saturation pods at a rate, then latency pods, then deletion
@@ -51,7 +55,7 @@ published:
     value: 98
     unit: pods/s
     source: "An example of a published report, 2022"
-`
+` + lives
 }
 
 // Judgement invents a judgement with the objectives of the official SLOs: pass

@@ -30,6 +30,9 @@ type Shape struct {
 	Spike   float64 // how long the queue of the deployment controller is at one scrape; default 0
 	Faults  bool    // the scheduler is killed in the latency step
 	Gave    bool    // there is a diagnosis
+	// Machines is how many virtual machine instances begin and end in a step of
+	// their own, recorded as the life vmi; default 0.
+	Machines int
 }
 
 func (s Shape) withDefaults() Shape {
@@ -126,6 +129,9 @@ func (f *flight) fly() {
 			f.mark(record.MarkFault, "kube-scheduler", "start")
 		}
 	})
+	if f.Machines > 0 {
+		f.step("machines", func() { f.machines("machines" + f.Taint) })
+	}
 	f.mark(record.MarkWarning, "", "the machine's own load was 0.4 before the run"+f.Taint)
 	f.step("delete-"+probe, func() { f.remove(probe, latency, 20) })
 	f.step("delete-"+fill, func() { f.remove(fill, saturation, 4*f.Asked) })
@@ -224,6 +230,35 @@ func (f *flight) pod(group string, i int, born, bound float64) pod {
 	}
 	f.did(born, 3, 1)
 	return pod{id, running}
+}
+
+// machines invents instances of virtual machines that start one after the other.
+// One of them fails; all are deleted in the end.
+func (f *flight) machines(group string) {
+	end := f.now
+	ids := make([]record.ObjectID, f.Machines)
+	for i := range ids {
+		ids[i] = f.w.Object(record.Object{
+			Resource: "virtualmachineinstances.kubevirt.io", Namespace: "density-1", Name: fmt.Sprintf("%s-%d", group, i), UID: fmt.Sprintf("%016x", f.rnd.Uint64()),
+			Group: group, Life: "vmi" + f.Taint,
+		})
+		t := f.now + float64(i)/20
+		for k, phase := range []string{
+			record.PhaseCreated, "pending", "scheduling", "podCreated", "podScheduled", "podReadyToStartContainers", "podInitialized", "podContainersReady", "podReady", "scheduled", "running", "ready",
+		} {
+			f.w.Phase(record.Phase{Object: ids[i], Phase: phase, At: at(t)})
+			t += 0.02 * float64(1+k%4) * f.jitter(0.4) * (1 + float64(i)/20)
+		}
+		end = max(end, t)
+	}
+	f.w.Phase(record.Phase{Object: ids[0], Phase: "failed", At: at(end)})
+	for _, id := range ids {
+		for _, phase := range []string{record.PhaseDeleting, "podDeleted", record.PhaseDeleted} {
+			end += 0.01 * f.jitter(0.3)
+			f.w.Phase(record.Phase{Object: id, Phase: phase, At: at(end)})
+		}
+	}
+	f.now = end
 }
 
 func (f *flight) remove(group string, pods []pod, rate float64) {

@@ -20,6 +20,7 @@ export interface Data {
   time: TimeChart[] | null;
   arms?: string[]; // of a comparison: what the lines of each chart are
   startup: Spread[] | null;
+  lives?: Spread[][]; // of the lives that the scenario declares
   startupBound: number | null;
   heat: Heat;
   buckets: Buckets;
@@ -70,6 +71,7 @@ export interface Spread {
   p90: number | null;
   p99: number | null;
   max: number | null;
+  bounds?: Partial<Record<"p50" | "p90" | "p99" | "max", string>>; // "≤" or ">" where the value is only a bound
   first: number;
   counts: number[] | null;
 }

@@ -10,7 +10,7 @@ const bottom = 24;
 
 type View = "density" | "share";
 
-// Ridges draws how long the pods' phases took: one ridge for each phase and
+// Ridges draws how long the phases of pods, or of other objects, took: one ridge for each phase and
 // group on a common logarithmic scale.
 export class Ridges {
   private data: Data | null = null;
@@ -20,7 +20,10 @@ export class Ridges {
   private readonly canvas = el("div", { class: "ridges" });
   private readonly readout = el("p", { class: "readout" }, "");
 
-  constructor(private readonly host: HTMLElement) {
+  constructor(
+    private readonly host: HTMLElement,
+    private readonly noun: string,
+  ) {
     const choices: [View, string][] = [["density", "How many took how long"], ["share", "What share took at most"]];
     const buttons = choices.map(([view, label]) => {
       const b = el("button", { type: "button", "aria-pressed": String(view === this.view) }, label);
@@ -32,12 +35,12 @@ export class Ridges {
       return b;
     });
     const figcaption = el("figcaption", {}, el("span", { class: "choice", role: "group", "aria-label": "What is drawn" }, ...buttons), this.readout);
-    host.append(el("figure", { id: "chart-startup" }, figcaption, this.canvas));
+    host.append(el("figure", { id: "chart-" + host.dataset.chart }, figcaption, this.canvas));
   }
 
-  update(data: Data): void {
+  update(data: Data, spreads: Spread[]): void {
     this.data = data;
-    this.spreads = shown(data.startup ?? []);
+    this.spreads = shown(spreads);
     this.host.hidden = this.spreads.length === 0;
     this.draw(this.width);
   }
@@ -45,7 +48,7 @@ export class Ridges {
   draw(width: number): void {
     this.width = width;
     if (!this.data || this.spreads.length === 0) return;
-    this.canvas.replaceChildren(ridges(this.data, this.spreads, this.view, width, (t) => (this.readout.textContent = t)));
+    this.canvas.replaceChildren(ridges({ data: this.data, noun: this.noun }, this.spreads, this.view, width, (t) => (this.readout.textContent = t)));
   }
 }
 
@@ -58,17 +61,22 @@ function shown(all: Spread[]): Spread[] {
   });
 }
 
-function ridges(data: Data, spreads: Spread[], view: View, width: number, tell: (t: string) => void): SVGElement {
+interface Whole {
+  data: Data;
+  noun: string; // of what took so long
+}
+
+function ridges({ data, noun }: Whole, spreads: Spread[], view: View, width: number, tell: (t: string) => void): SVGElement {
   const first = Math.min(...spreads.map((s) => s.first));
   const last = Math.max(...spreads.map((s) => s.first + s.counts!.length));
   const from = Math.log10(Math.max(bucketFrom(data.buckets, first), data.buckets.least / 2)) - 0.06;
-  const bound = data.startupBound;
+  const bound = noun === "pods" ? data.startupBound : null;
   const to = Math.max(Math.log10(bucketTo(data.buckets, last)), bound ? Math.log10(bound) + 0.12 : -9);
   const names = width < 640 ? 0 : 210;
   const x = (v: number) => names + ((Math.log10(v) - from) / (to - from)) * (width - names - 12);
   const row = names ? rowHeight : rowHeight + 18;
   const height = top + spreads.length * row + bottom;
-  const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": spreads.map(describe).join(". ") });
+  const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": spreads.map((s) => describe(s, noun)).join(". ") });
 
   for (let e = Math.ceil(from); e <= to; e++) {
     root.append(
@@ -83,7 +91,7 @@ function ridges(data: Data, spreads: Spread[], view: View, width: number, tell: 
       svg("text", { class: "limit", x: x(bound), y: 10, "text-anchor": x(bound) > width - 60 ? "end" : "middle" }, "bound " + seconds(bound)),
     );
   }
-  spreads.forEach((s, i) => root.append(ridge(data, s, view, { x, base: top + (i + 1) * row - 2, height: rowHeight - 10, names, width, tone: tone(s, data.arms) })));
+  spreads.forEach((s, i) => root.append(ridge({ data, noun }, s, view, { x, base: top + (i + 1) * row - 2, height: rowHeight - 10, names, width, tone: tone(s, data.arms) })));
   const hair = svg("line", { class: "hair", y1: top, y2: height - bottom, visibility: "hidden" });
   root.append(hair);
   root.addEventListener("mousemove", (e) => {
@@ -110,7 +118,7 @@ interface Place {
   tone: string;
 }
 
-function ridge(data: Data, s: Spread, view: View, p: Place): SVGElement {
+function ridge({ data, noun }: Whole, s: Spread, view: View, p: Place): SVGElement {
   const g = svg("g", { class: "ridge " + p.tone });
   g.append(svg("line", { class: "base", x1: p.names, x2: p.width - 12, y1: p.base, y2: p.base }));
   g.append(svg("path", { class: "area", d: outline(data, s, view, p) }));
@@ -120,7 +128,7 @@ function ridge(data: Data, s: Spread, view: View, p: Place): SVGElement {
     g.append(svg("line", { class: "quantile " + name, x1: at, x2: at, y1: p.base - (name === "p99" ? p.height : p.height * 0.75), y2: p.base }));
     // p50 has its figure before the ridge, p99 behind its mark.
     if (p.names === 0 || name === "p90") continue;
-    const label = `${name} ${seconds(v)}`;
+    const label = quantile(s, name);
     const wide = 6.2 * label.length;
     const begin = p.x(Math.max(bucketFrom(data.buckets, s.first), data.buckets.least / 2));
     const left = name === "p50" || at + wide > p.width;
@@ -131,12 +139,12 @@ function ridge(data: Data, s: Spread, view: View, p: Place): SVGElement {
   if (p.names) {
     g.append(
       svg("text", { class: "name", x: 0, y: p.base - 17 }, phase(s)),
-      svg("text", { class: "sub", x: 0, y: p.base - 3 }, `${group}, ${number(s.n)} pods`),
+      svg("text", { class: "sub", x: 0, y: p.base - 3 }, `${group}, ${number(s.n)} ${noun}`),
     );
   } else {
     g.append(
       svg("text", { class: "name", x: 0, y: p.base - rowHeight + 4 }, phase(s), svg("tspan", { class: "sub", dx: 6 }, group)),
-      svg("text", { class: "sub", x: p.width - 12, y: p.base - rowHeight + 4, "text-anchor": "end" }, `p50 ${seconds(s.p50 ?? 0)}, p99 ${seconds(s.p99 ?? 0)}`),
+      svg("text", { class: "sub", x: p.width - 12, y: p.base - rowHeight + 4, "text-anchor": "end" }, `${quantile(s, "p50")}, ${quantile(s, "p99")}`),
     );
   }
   return g;
@@ -183,8 +191,14 @@ function whose(s: Spread): string {
   return s.arm ? `${s.arm}: ${group}` : group;
 }
 
-function describe(s: Spread): string {
-  return `${s.phase}, ${whose(s)}: ${s.n} pods, p50 ${seconds(s.p50 ?? 0)}, p90 ${seconds(s.p90 ?? 0)}, p99 ${seconds(s.p99 ?? 0)}`;
+function describe(s: Spread, noun: string): string {
+  return `${s.phase}, ${whose(s)}: ${s.n} ${noun}, ${quantile(s, "p50")}, ${quantile(s, "p90")}, ${quantile(s, "p99")}`;
+}
+
+// quantile writes one with its value, or with the bound that is known of it.
+function quantile(s: Spread, name: "p50" | "p90" | "p99"): string {
+  const bound = s.bounds?.[name];
+  return `${name} ${bound ? bound + " " : ""}${seconds(s[name] ?? 0)}`;
 }
 
 function share(data: Data, s: Spread, at: number): string {

@@ -21,7 +21,7 @@ export class View {
   private readonly plots = new Map<string, Plot>();
   private heat: Heat | null = null;
   private timeline: Timeline | null = null;
-  private ridges: Ridges | null = null;
+  private readonly ridges = new Map<string, Ridges>(); // by the name of their place
   private observer: ResizeObserver | null = null;
   private sheet = false;
   private readonly forget: () => void;
@@ -86,9 +86,12 @@ export class View {
       this.timeline = new Timeline(data, link);
       this.main.querySelector("[data-chart=timeline]")?.replaceWith(this.timeline.strip);
     }
-    const startup = this.main.querySelector<HTMLElement>("[data-chart=startup]");
-    if (startup && !this.ridges) this.ridges = new Ridges(startup);
-    this.ridges?.update(data);
+    [data.startup ?? [], ...(data.lives ?? [])].forEach((spreads, i) => {
+      const name = i === 0 ? "startup" : `life-${i}`;
+      const place = this.main.querySelector<HTMLElement>(`[data-chart=${name}]`);
+      if (place && !this.ridges.has(name)) this.ridges.set(name, new Ridges(place, i === 0 ? "pods" : "objects"));
+      this.ridges.get(name)?.update(data, spreads);
+    });
     if (!this.observer) {
       this.observer = new ResizeObserver(() => this.sheet || this.fit());
       this.observer.observe(host);
@@ -112,7 +115,7 @@ export class View {
     const host = this.main.querySelector<HTMLElement>("[data-chart=time]");
     const width = this.sheet ? printed : (host?.clientWidth ?? 0);
     if (width <= 0) return;
-    this.ridges?.draw(width);
+    this.ridges.forEach((r) => r.draw(width));
     this.heat?.plot.resize(width);
     this.plots.forEach((p) => p.resize(width));
   }
