@@ -35,6 +35,7 @@ func (f *Fleet) run(ctx context.Context) {
 		var b batch
 		select {
 		case <-ctx.Done():
+			f.last(spare)
 			return
 		case <-f.kick:
 		case <-sleep.C:
@@ -49,13 +50,40 @@ func (f *Fleet) run(ctx context.Context) {
 		f.wheel.Advance(f.clock.Now())
 		f.take(b)
 		f.dispatch()
+		f.starved.Store(f.waiting())
 		wake, waits := f.wheel.Wake()
+		answers := f.inFlight > 0
 		f.mu.Unlock()
-		if waits {
-			sleep.Reset(max(f.clock.Until(wake), 0))
-		} else {
-			sleep.Reset(dozes)
+		if f.starved.Load() && !f.mail.empty() {
+			f.wake() // what came before this was known did not
 		}
+		doze := dozes
+		if waits {
+			doze = max(f.clock.Until(wake), 0)
+		}
+		if answers {
+			doze = min(doze, time.Duration(leaseGrid))
+		}
+		sleep.Reset(doze)
+	}
+}
+
+// waiting tells whether jobs could not be sent.
+func (f *Fleet) waiting() bool {
+	for i := range f.queues {
+		if f.queues[i].len() > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// last records the answers that nobody has looked at yet.
+func (f *Fleet) last(spare []*job) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, j := range f.mail.take(spare) {
+		f.recordCall(j)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/windtunnel/windtunnel/clock"
@@ -83,6 +84,7 @@ type Fleet struct {
 	batches chan batch    // from the watches
 	kick    chan struct{} // the mailbox or the queues have something
 	mail    mailbox
+	starved atomic.Bool // jobs wait for the end of others: every answer counts
 	ready   chan struct{} // closed when all nodes are schedulable
 	failed  chan struct{} // closed when fatal is set
 	deleted chan struct{} // closed when Delete has nothing left to do

@@ -155,10 +155,14 @@ func (f *Fleet) post(j *job, r *wire.Response) {
 	} else if r.Code >= http.StatusBadRequest {
 		a.message = string(r.Body[:min(len(r.Body), 300)])
 	}
-	if f.mail.put(j) {
+	if f.mail.put(j, !j.idle()) || f.starved.Load() {
 		f.wake()
 	}
 }
+
+// idle tells whether nothing follows from an answer but that it is counted.
+// Waking the engine for each lease's would cost more than all else about it.
+func (j *job) idle() bool { return j.action == leaseRenew && j.answer.Code == http.StatusOK }
 
 func (a *answer) read(raw []byte, what action) {
 	if a.Code >= http.StatusBadRequest {
@@ -182,16 +186,25 @@ func (a *answer) read(raw []byte, what action) {
 
 // mailbox holds finished jobs until the engine takes them.
 type mailbox struct {
-	mu   sync.Mutex
-	jobs []*job
+	mu     sync.Mutex
+	jobs   []*job
+	urgent bool // the engine is to look at once, and has been told
 }
 
-// put adds a job; true when the mailbox was empty.
-func (m *mailbox) put(j *job) bool {
+// put adds a job; true when the engine must be told.
+func (m *mailbox) put(j *job, urgent bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.jobs = append(m.jobs, j)
-	return len(m.jobs) == 1
+	tell := urgent && !m.urgent
+	m.urgent = m.urgent || urgent
+	return tell
+}
+
+func (m *mailbox) empty() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.jobs) == 0
 }
 
 // take returns all jobs and leaves spare in their place.
@@ -199,7 +212,7 @@ func (m *mailbox) take(spare []*job) []*job {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	jobs := m.jobs
-	m.jobs = spare[:0]
+	m.jobs, m.urgent = spare[:0], false
 	return jobs
 }
 

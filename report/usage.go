@@ -63,8 +63,7 @@ func pointsOf(m map[string]*[]point, target string) *[]point {
 	return m[target]
 }
 
-// rates turns a counter into its rise per second. A counter that did not move
-// is not written again, so before the sample that ends a gap it stood still.
+// rates turns a counter into its rise per second.
 func rates(counter []point) []point {
 	var out []point
 	for i := 1; i < len(counter); i++ {
@@ -72,10 +71,6 @@ func rates(counter []point) []point {
 		rise := b.value - a.value
 		if rise < 0 { // the process was restarted and counts from 0
 			rise = b.value
-		}
-		if b.at.Sub(a.at) > 3*sampleEvery/2 {
-			a.at = b.at.Add(-sampleEvery)
-			out = append(out, point{a.at, 0})
 		}
 		if d := b.at.Sub(a.at).Seconds(); d > 0 {
 			out = append(out, point{b.at, rise / d})

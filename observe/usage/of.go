@@ -1,5 +1,7 @@
 package usage
 
+import "github.com/windtunnel/windtunnel/clock"
+
 // Usage is what a process has used until now.
 type Usage struct {
 	CPUSeconds     float64 // user and system, of all threads, to 10 ms
@@ -9,7 +11,7 @@ type Usage struct {
 // Of reads what a process has used until now, once; Sampler does so again and
 // again. The error is ErrGone, wrapped, when the process has ended.
 func Of(pid int) (Usage, error) {
-	u, err := read(pid)
+	u, err := read(pid, func() clock.Time { return 0 })
 	return Usage{CPUSeconds: u.cpu, Resident: u.resident, Peak: u.peak}, err
 }
 

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/windtunnel/windtunnel/clock"
 )
 
 // ticks is how many of /proc's clock ticks a second has: USER_HZ, which is 100
@@ -21,13 +23,14 @@ var ErrGone = errors.New("the process has ended")
 
 // usage is what a process has used until now.
 type usage struct {
-	cpu            float64 // seconds, user and system
-	resident, peak uint64  // bytes
+	at             clock.Time // when cpu was read: on a busy machine the rest may take long
+	cpu            float64    // seconds, user and system
+	resident, peak uint64     // bytes
 }
 
 // read reads a process's usage. Its CPU time has a resolution of 10 ms, that
 // of the calling process one of a microsecond.
-func read(pid int) (usage, error) {
+func read(pid int, now func() clock.Time) (usage, error) {
 	u, err := readStat(pid)
 	if err != nil {
 		return u, err
@@ -39,6 +42,7 @@ func read(pid int) (usage, error) {
 		}
 		u.cpu = seconds(r.Utime) + seconds(r.Stime)
 	}
+	u.at = now()
 	raw, err := os.ReadFile(procFile(pid, "status"))
 	if err != nil {
 		return u, gone(pid, err)

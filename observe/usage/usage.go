@@ -129,11 +129,11 @@ func (s *Sampler) Sample() {
 }
 
 func (s *Sampler) process(p *watched) error {
-	at := s.clock.Now()
-	u, err := read(p.PID)
+	u, err := read(p.PID, s.clock.Now)
 	if err != nil {
 		return err
 	}
+	at := u.at
 	s.write(p, at, record.Series{Name: CPUSeconds}, u.cpu)
 	s.write(p, at, record.Series{Name: ResidentBytes}, float64(u.resident))
 	s.write(p, at, record.Series{Name: PeakBytes}, float64(u.peak))
@@ -159,7 +159,8 @@ func (s *Sampler) process(p *watched) error {
 	return nil
 }
 
-// write appends a sample unless the value is that of the last one.
+// write appends a sample unless the value is that of the last one. CPU time is
+// always written: its rise is divided by the time since the sample before.
 func (s *Sampler) write(p *watched, at clock.Time, series record.Series, v float64) {
 	series.Target = p.Name
 	key := series.Key()
@@ -168,7 +169,7 @@ func (s *Sampler) write(p *watched, at clock.Time, series record.Series, v float
 		id = s.records.Series(series)
 		p.series[key] = id
 	}
-	if last, ok := p.last[id]; ok && last == v {
+	if last, ok := p.last[id]; ok && last == v && series.Name != CPUSeconds {
 		return
 	}
 	p.last[id] = v

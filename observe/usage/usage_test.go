@@ -50,8 +50,9 @@ func fly(t *testing.T, processes []Process, do func(*Sampler)) flown {
 
 // burn uses about this much CPU time.
 func burn(d time.Duration) {
-	u, _ := read(os.Getpid())
-	for begin := u.cpu; u.cpu < begin+d.Seconds(); u, _ = read(os.Getpid()) {
+	now := clock.Start().Now
+	u, _ := read(os.Getpid(), now)
+	for begin := u.cpu; u.cpu < begin+d.Seconds(); u, _ = read(os.Getpid(), now) {
 		for i := range 1000 {
 			_ = math.Sqrt(float64(i))
 		}
