@@ -38,7 +38,7 @@ func (t *tally) declaredLives(known []scenario.Life) []DeclaredLife {
 		}
 		parts = append(parts, stretch{"deleting to deleted", deleting, deleted})
 		d := DeclaredLife{Name: l.name, Spreads: t.spreads(l, parts)}
-		if p := t.parting(l, order); len(p.phases) > 2 {
+		if p := l.parting(order); len(p.phases) > 2 {
 			d.Breakdown = t.breakdowns(l, p)
 			for _, phase := range p.phases[1:] {
 				d.Parts = append(d.Parts, l.phases[phase])
@@ -68,20 +68,13 @@ func (l *lives) order(known []scenario.Life) []int {
 }
 
 // parting chooses where a life is taken apart.
-func (t *tally) parting(l *lives, order []int) parting {
+func (l *lives) parting(order []int) parting {
 	p := parting{phases: []int{created}}
 	for _, phase := range order {
 		n := 0
 		for i := range l.all {
 			v := &l.all[i]
-			at, end := v.when(phase), v.when(deleting)
-			if gone := v.when(deleted); end == never {
-				end = gone
-			}
-			if end == never {
-				end = math.MaxInt64
-			}
-			if at != never && at < end {
+			if at := v.when(phase); at != never && at < v.leaves(created, math.MaxInt64) {
 				n++
 			}
 		}

@@ -105,8 +105,8 @@ func (l *lives) visit(row int32, p record.Phase) {
 		return // the phases that were reached meanwhile say so themselves
 	}
 	v := &l.all[row]
-	for len(v.at) <= phase {
-		v.at = append(v.at, never)
+	if len(v.at) <= phase {
+		v.at = append(v.at, slices.Repeat([]clock.Time{never}, len(l.phases)-len(v.at))...)
 	}
 	// A watch that was re-listed tells a phase again: the first time counts.
 	if at := &v.at[phase]; *at == never {
@@ -124,11 +124,7 @@ func (l *lives) add(group string) int32 {
 		l.groups[group] = g
 		l.names = append(l.names, group)
 	}
-	v := life{group: g}
-	if l.name == "" {
-		v.at = slices.Repeat([]clock.Time{never}, len(l.phases))
-	}
-	l.all = append(l.all, v)
+	l.all = append(l.all, life{group: g})
 	return int32(len(l.all) - 1)
 }
 
@@ -224,12 +220,18 @@ func (v *life) measure(d *stats.Durations, s stretch, end clock.Time) {
 		d.Add(max(to.Sub(from), 0))
 		return
 	}
+	d.AddBetween(max(v.leaves(s.from, end).Sub(from), 0), stats.Forever)
+}
+
+// leaves is when an object in some phase began to go, at most end: when its
+// deletion was asked for, unless that is the phase, or done.
+func (v *life) leaves(from int, end clock.Time) clock.Time {
 	for _, p := range []int{deleting, deleted} {
-		if at := v.when(p); at != never && p != s.from {
+		if at := v.when(p); at != never && p != from {
 			end = min(end, at)
 		}
 	}
-	d.AddBetween(max(end.Sub(from), 0), stats.Forever)
+	return end
 }
 
 // podCharts draws how many pods there were, and how many per second came and went.
