@@ -84,7 +84,7 @@ type Fleet struct {
 	batches chan batch    // from the watches
 	kick    chan struct{} // the mailbox or the queues have something
 	mail    mailbox
-	starved atomic.Bool // jobs wait for the end of others: every answer counts
+	starved atomic.Bool   // jobs wait for the end of others: every answer counts
 	ready   chan struct{} // closed when all nodes are schedulable
 	failed  chan struct{} // closed when fatal is set
 	deleted chan struct{} // closed when Delete has nothing left to do

@@ -161,8 +161,8 @@ func (m Manifest) Processes() []ComponentFact {
 // FleetFacts says what fleet was simulated.
 type FleetFacts struct {
 	Nodes              int     `json:"nodes"`
-	LeaseSeconds       float64 `json:"lease_seconds"`       // 0 = no leases
-	RenewEverySeconds  float64 `json:"renew_every_seconds"` // 0 = never
+	LeaseSeconds       float64 `json:"lease_seconds"`                  // 0 = no leases
+	RenewEverySeconds  float64 `json:"renew_every_seconds"`            // 0 = never
 	StatusEverySeconds float64 `json:"status_every_seconds,omitempty"` // 0 = as the stages say
-	StretchedHeartbeat bool    `json:"stretched_heartbeat"` // renewed less often than a kubelet's 10 s
+	StretchedHeartbeat bool    `json:"stretched_heartbeat"`            // renewed less often than a kubelet's 10 s
 }
