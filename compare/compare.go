@@ -20,9 +20,9 @@ import (
 // ErrRefused says that runs cannot honestly be compared.
 var ErrRefused = errors.New("cannot be compared")
 
-// Levels at which a difference is believed. Measures, and counters that are not
-// equal, are each corrected for their number; together they give a false alarm
-// in at most 4 of 100 comparisons of like with like.
+// Levels at which a difference is believed. Measures, the scenario's own counts
+// and counters that are not equal are each corrected for their number; together
+// they give a false alarm in at most 5 of 100 comparisons of like with like.
 const (
 	measureLevel = 0.03
 	counterLevel = 0.01
@@ -196,7 +196,7 @@ func (c *comparing) doubts() {
 func (c *comparing) measure() {
 	judged, missing := c.judged()
 	for _, k := range missing {
-		c.warn("%s was not measured in every run, and is not compared.", title(k))
+		c.warn("%s was not measured in every run, and is not compared.", words(k))
 	}
 	if len(judged) == 0 {
 		c.warn("No measure that is judged was measured in every run.")

@@ -3,6 +3,7 @@ package compare
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -113,6 +114,7 @@ type Counter struct {
 	// number of those; it differs beyond chance when Shown.
 	Corrected *float64 `json:"p_corrected,omitempty"`
 	Shown     bool     `json:"shown,omitempty"`
+	Own       bool     `json:"own,omitempty"` // measured because the scenario asks for it: listed in any case
 }
 
 // The states of a counter.
@@ -147,7 +149,34 @@ func (c *comparing) counted() []Counter {
 		a, b := all[k][:c.a], all[k][c.a:]
 		out = append(out, Counter{Name: k.name, Unit: k.unit, State: state(a, b), A: a, B: b})
 	}
-	c.testUnequal(out)
+	out = append(c.own(), out...)
+	c.testUnequal(out, true)
+	c.testUnequal(out, false)
+	return out
+}
+
+// own are the scenario's own measures of which it does not say what would be
+// better, such as calls for each object: they are compared as counts are.
+func (c *comparing) own() (out []Counter) {
+	first := c.runs[0].Judgement.Measures
+	for _, key := range slices.Sorted(maps.Keys(first)) {
+		m := first[key]
+		if !m.Own || m.Better != "" || !c.wanted(key) {
+			continue
+		}
+		var all []float64
+		for _, r := range c.runs {
+			if v, ok := r.Judgement.Measures[key]; ok {
+				all = append(all, v.Value)
+			}
+		}
+		if len(all) < len(c.runs) {
+			c.warn("%s was not measured in every run, and is not compared.", words(key))
+			continue
+		}
+		a, b := all[:c.a], all[c.a:]
+		out = append(out, Counter{Name: words(key), Unit: m.Unit, State: state(a, b), A: a, B: b, Own: true})
+	}
 	return out
 }
 
@@ -163,12 +192,14 @@ func state(a, b []float64) string {
 
 func constant(v []float64) bool { return slices.Min(v) == slices.Max(v) }
 
-// testUnequal tests the counters that are not equal as a family of their own.
-func (c *comparing) testUnequal(all []Counter) {
+// testUnequal tests the counters that are not equal and the scenario's own, or
+// those that are not, as a family by themselves: hundreds of others do not hide
+// the few that a scenario asks for.
+func (c *comparing) testUnequal(all []Counter, own bool) {
 	var rows [][]float64
 	var which []int
 	for i, k := range all {
-		if k.State != Equal {
+		if k.State != Equal && k.Own == own {
 			rows, which = append(rows, slices.Concat(k.A, k.B)), append(which, i)
 		}
 	}
@@ -190,6 +221,25 @@ func figures(v []float64) string {
 // Medians are what a side's runs are summed up as.
 func (k Counter) Medians() (a, b float64) {
 	return stats.Median(k.A).Value, stats.Median(k.B).Value
+}
+
+// byUse puts counters first that say most: calls before what follows from them,
+// and of those the ones that differ most.
+func byUse(a, b Counter) int {
+	rank := func(k Counter) int {
+		switch name, _, _ := strings.Cut(k.Unit, "/"); name {
+		case "events":
+			return 1
+		case "bytes", "bytes sent", "bytes received":
+			return 2
+		}
+		return 0
+	}
+	apart := func(k Counter) float64 {
+		a, b := k.Medians()
+		return math.Abs(b - a)
+	}
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), -cmp.Compare(apart(a), apart(b)))
 }
 
 // change writes how much more B has, by the medians.

@@ -2,6 +2,7 @@ package compare_test
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -75,6 +76,62 @@ func TestCounters(t *testing.T) {
 	}
 	if r.Unfit() != "" {
 		t.Errorf("unfit: %s", r.Unfit())
+	}
+}
+
+// What a scenario measures itself is compared: as a count where it does not say
+// what would be better, in any case listed, and judged where it does.
+func TestOwnMeasures(t *testing.T) {
+	s := newSource(3, 0.04)
+	a, b := s.sides(5, 1)
+	for side, runs := range [][]compare.Run{a, b} {
+		for i, r := range runs {
+			m := r.Judgement.Measures
+			m["calls_per_thing"] = slo.Measure{Value: 6, Unit: "calls", Own: true}
+			m["writes_per_thing"] = slo.Measure{Value: 4.4 + 0.6*float64(side) + 0.01*float64(i), Unit: "calls", Own: true}
+			m["waited"] = slo.Measure{Value: 100 - 90*float64(side) + float64(i), Unit: "seconds", Own: true, Better: "lower"}
+			if i == 0 {
+				m["sometimes"] = slo.Measure{Value: 1, Unit: "calls", Own: true}
+			}
+		}
+	}
+	c, err := compare.Compare(a, b, compare.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, k := range c.Counters {
+		if k.Own {
+			got = append(got, fmt.Sprint(k.Name, " ", k.State, " ", k.Shown))
+		}
+	}
+	if want := []string{"calls per thing equal false", "writes per thing varies true"}; !slices.Equal(got, want) {
+		t.Errorf("counters %q, want %q", got, want)
+	}
+	i := slices.IndexFunc(c.Measures, func(m compare.Measure) bool { return m.Key == "waited" })
+	if i < 0 || c.Measures[i].Outcome != compare.Good || c.Measures[i].Title != "waited" {
+		t.Errorf("waited: %d, %+v", i, c.Measures)
+	}
+	if !slices.ContainsFunc(c.Warnings, func(s string) bool { return strings.HasPrefix(s, "sometimes was not measured") }) {
+		t.Errorf("warnings %q", c.Warnings)
+	}
+	var text strings.Builder
+	if err := c.Text(&text); err != nil || !regexp.MustCompile(`(?m)^  equal +calls per thing \(calls\) +6 +6 +0$`).MatchString(text.String()) {
+		t.Errorf("%v\n%s", err, text.String())
+	}
+}
+
+func TestTitles(t *testing.T) {
+	for key, want := range map[string]string{
+		"life_vmi_created_to_running_p95_seconds":           "p95 vmi created to running",
+		"life_vmi_pod_created_to_running_max_seconds_burst": "max vmi pod created to running (burst)",
+		"pod_startup_p99_seconds_latency":                   "p99 pod startup (latency)",
+		"cpu_ms_per_pod_kube_apiserver":                     "CPU per pod of kube-apiserver",
+		"some_thing_else":                                   "some thing else",
+	} {
+		if got, _, _ := compare.Title(key, slo.Measure{}); got != want {
+			t.Errorf("%s: %q, want %q", key, got, want)
+		}
 	}
 }
 

@@ -2,9 +2,11 @@ package compare
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/windtunnel/windtunnel/slo"
 	"github.com/windtunnel/windtunnel/stats"
 )
 
@@ -48,8 +50,11 @@ func kinds() []kind {
 // instrument ends the keys of windtunnel's own cost, which is not the plane's.
 const instrument = "_windtunnel"
 
-// kindOf returns the kind of a key; false where it is not judged.
-func kindOf(key string) (kind, bool) {
+// kindOf returns the kind of a measure; false where it is not judged.
+func kindOf(key string, m slo.Measure) (kind, bool) {
+	if m.Own {
+		return kind{prefix: key, better: Better(m.Better), title: words(key)}, m.Better != ""
+	}
 	for _, k := range kinds() {
 		if strings.HasPrefix(key, k.prefix) && !strings.HasSuffix(key, instrument) {
 			return k, true
@@ -58,13 +63,26 @@ func kindOf(key string) (kind, bool) {
 	return kind{}, false
 }
 
+func words(key string) string { return strings.ReplaceAll(key, "_", " ") }
+
+// ofLife takes the key of a life's measure apart: life, phases, statistic, group.
+var ofLife = regexp.MustCompile(`^life_(.+)_(p[0-9]+|mean|max)_seconds(?:_(.+))?$`)
+
 // title names a measure in words: "p99 pod startup (saturation)", "CPU per pod
-// of kube-apiserver".
-func title(key string) string {
-	k, _ := kindOf(key)
+// of kube-apiserver", "p95 vmi created to running".
+func title(key string, m slo.Measure) string {
+	k, ok := kindOf(key, m)
 	rest := strings.TrimPrefix(strings.TrimPrefix(key, k.prefix), "_")
-	if strings.HasSuffix(k.title, " of") {
+	life := ofLife.FindStringSubmatch(key)
+	switch {
+	case m.Own || !ok:
+		return words(key)
+	case strings.HasSuffix(k.title, " of"):
 		return k.title + " " + strings.ReplaceAll(rest, "_", "-")
+	case life != nil && life[3] != "":
+		return life[2] + " " + words(life[1]) + " (" + life[3] + ")"
+	case life != nil:
+		return life[2] + " " + words(life[1])
 	}
 	head := k.title
 	if q, tail, _ := strings.Cut(rest, "_"); strings.HasPrefix(q, "p") {
@@ -80,25 +98,25 @@ func title(key string) string {
 
 // values are one measure's: those of A, then those of B.
 type values struct {
-	key, unit string
-	kind      kind
-	all       []float64
+	key, title, unit string
+	kind             kind
+	all              []float64
 }
 
 // judged collects the measures that all runs have. A measure that has the same
 // value as another in every run, such as a group that all pods belong to, is
 // taken once; missing names those that only some runs have.
 func (c *comparing) judged() (out []values, missing []string) {
-	units := map[string]string{}
+	known := map[string]slo.Measure{}
 	have := map[string]int{}
 	for _, r := range c.runs {
 		for k, m := range r.Judgement.Measures {
 			have[k]++
-			units[k] = m.Unit
+			known[k] = m
 		}
 	}
-	for _, k := range slices.Sorted(maps.Keys(units)) {
-		kind, ok := kindOf(k)
+	for _, k := range slices.Sorted(maps.Keys(known)) {
+		kind, ok := kindOf(k, known[k])
 		cpu, isCPU := strings.CutPrefix(k, "cpu_seconds_")
 		switch {
 		case !ok || !c.wanted(k), isCPU && have["cpu_ms_per_pod_"+cpu] == len(c.runs):
@@ -107,7 +125,7 @@ func (c *comparing) judged() (out []values, missing []string) {
 			missing = append(missing, k)
 			continue
 		}
-		v := values{key: k, unit: units[k], kind: kind}
+		v := values{key: k, title: title(k, known[k]), unit: known[k].Unit, kind: kind}
 		for _, r := range c.runs {
 			v.all = append(v.all, r.Judgement.Measures[k].Value)
 		}

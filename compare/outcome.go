@@ -52,7 +52,7 @@ type Values struct {
 }
 
 func newMeasure(v values, a int, corrected float64) Measure {
-	m := Measure{Key: v.key, Title: title(v.key), Unit: v.unit, Better: v.kind.better,
+	m := Measure{Key: v.key, Title: v.title, Unit: v.unit, Better: v.kind.better,
 		A: newValues(v.all[:a]), B: newValues(v.all[a:]), P2: corrected}
 	m.P = stats.MannWhitney(m.A.Values, m.B.Values)
 	if slices.Min(v.all) > 0 {

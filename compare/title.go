@@ -1,13 +1,17 @@
 package compare
 
-import "maps"
+import (
+	"maps"
+
+	"github.com/windtunnel/windtunnel/slo"
+)
 
 // Title names a measure in words, and says which way of it is the better one.
 // False: it is not judged, for it says how a run was flown rather than how the
 // plane did.
-func Title(key string) (text string, better Better, judged bool) {
-	k, ok := kindOf(key)
-	return title(key), k.better, ok
+func Title(key string, m slo.Measure) (text string, better Better, judged bool) {
+	k, ok := kindOf(key, m)
+	return title(key, m), k.better, ok
 }
 
 // Doubt says why a run's figures are to be taken with care: its verdict is

@@ -56,7 +56,7 @@ func (c *Comparison) Text(w io.Writer) error {
 		line("MEASURES")
 		columns(b, []string{"B IS", "MEASURE", "A", "B", "CHANGE", "95 % INTERVAL", "P"}, c.textRows())
 		line("")
-		for _, f := range slices.Concat(found, untold) {
+		for _, f := range slices.Concat(few(found), untold) {
 			line("- %s.", sheet.Clean(f))
 		}
 	}
@@ -75,7 +75,7 @@ func (c *Comparison) Markdown(w io.Writer) error {
 	line("**%s**\n", sheet.Escape(c.Conclusion()))
 	line("A is %s, B is %s.\n", sheet.Escape(c.A.label("A")), sheet.Escape(c.B.label("B")))
 	found, untold := c.findings()
-	for _, f := range found {
+	for _, f := range few(found) {
 		line("- %s", sheet.Escape(f))
 	}
 	for _, s := range c.Warnings {
@@ -147,21 +147,39 @@ func (c *Comparison) counterSummary() string {
 		things(len(c.Counters), "counter", "counters"), equal, len(c.Counters)-equal, shown)
 }
 
-// counterRows lists the counters that differ beyond chance, then those that
-// have one value in A and another in B, which few runs may have by chance.
+// counterRows lists the scenario's own counts, then the counters that differ
+// beyond chance, then those that have one value in A and another in B, which few
+// runs may have by chance.
 func (c *Comparison) counterRows() [][]string {
-	var shown, differ [][]string
-	for _, k := range c.Counters {
-		row := []string{k.State, k.Name + " (" + k.Unit + ")", figures(k.A), figures(k.B), k.change()}
+	var own, shown, differ [][]string
+	for _, k := range slices.SortedStableFunc(slices.Values(c.Counters), byUse) {
+		row := []string{k.state(), k.Name + " (" + k.Unit + ")", figures(k.A), figures(k.B), k.change()}
 		switch {
+		case k.Own:
+			own = append(own, row)
 		case k.Shown:
-			row[0] = "beyond chance"
 			shown = append(shown, row)
 		case k.State == Differs:
 			differ = append(differ, row)
 		}
 	}
-	return append(shortened(shown, listed), shortened(differ, listed)...)
+	return slices.Concat(own, shortened(shown, listed), shortened(differ, listed))
+}
+
+// state says in words how a counter compares.
+func (k Counter) state() string {
+	if k.Shown {
+		return "beyond chance"
+	}
+	return k.State
+}
+
+// few cuts a list of sentences: the table has them all.
+func few(sentences []string) []string {
+	if left := len(sentences) - listed; left > 1 {
+		return append(sentences[:listed:listed], fmt.Sprintf("%d more differences stand in the table", left))
+	}
+	return sentences
 }
 
 // told says whether the runs tell a difference.

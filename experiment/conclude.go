@@ -3,12 +3,16 @@ package experiment
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"path/filepath"
 	"slices"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windtunnel/windtunnel/junit"
 	"github.com/windtunnel/windtunnel/kubeburner"
@@ -19,6 +23,7 @@ import (
 	"github.com/windtunnel/windtunnel/scenario"
 	"github.com/windtunnel/windtunnel/slo"
 	"github.com/windtunnel/windtunnel/subject"
+	"github.com/windtunnel/windtunnel/wire"
 )
 
 // cleanUpTime bounds each part of what is done to a cluster that outlives the run.
@@ -71,6 +76,7 @@ func (r *run) deleteNodes(ctx context.Context) {
 // deleteNamespaces deletes the namespaces that this run made, and no others, and
 // waits until they are gone, so that a next run does not begin among leftovers.
 func (r *run) deleteNamespaces(ctx context.Context) {
+	r.settle(ctx)
 	var paths []string
 	for i, ours := range r.ours {
 		if ours {
@@ -79,6 +85,25 @@ func (r *run) deleteNamespaces(ctx context.Context) {
 	}
 	if err := subject.Delete(ctx, r.watcher, paths); err != nil {
 		r.log.Warn("namespaces were left behind", slog.Any("error", err))
+	}
+}
+
+// settle looks for namespaces that were made although the server's answer was
+// lost, or said that it gave up: etcd may have written them all the same.
+func (r *run) settle(ctx context.Context) {
+	for _, i := range r.doubtful {
+		name := r.namespaceName(i)
+		answer, err := r.watcher.Do(ctx, &wire.Request{Method: http.MethodGet, Path: "/api/v1/namespaces/" + name})
+		var found metav1.PartialObjectMetadata
+		if err == nil && answer.Code == http.StatusOK {
+			err = json.Unmarshal(answer.Body, &found)
+		} else if err == nil && answer.Code != http.StatusNotFound {
+			err = fmt.Errorf("status %d", answer.Code)
+		}
+		if err != nil {
+			r.log.Warn("a namespace may have been left behind", slog.String("namespace", name), slog.Any("error", err))
+		}
+		r.ours[i] = found.Annotations[markOfRun] == r.stamp
 	}
 }
 

@@ -191,7 +191,7 @@ func TestUncleanIsRefused(t *testing.T) {
 	if err := b.passGate(t.Context(), b.newLooker()); !errors.Is(err, ErrUnclean) || !strings.Contains(err.Error(), "finalizer test/unmount") {
 		t.Error(err)
 	}
-	b.scenario.Gate.Tolerate = []string{gate.Terminating}
+	b.scenario.Gate.Tolerate = []string{gate.Terminating, gate.Host}
 	if err := b.passGate(t.Context(), b.newLooker()); err != nil {
 		t.Errorf("tolerated: %v", err)
 	}

@@ -7,6 +7,7 @@ package experiment
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -50,6 +51,7 @@ var ErrNoRecords = errors.New("the records could not be written")
 // Options say what to run and where to leave it.
 type Options struct {
 	File        string            // the scenario
+	Text        []byte            // of File, where it was read before: the runs of one experiment are of one text, whatever becomes of the file
 	Set         map[string]string // parameters; of an imported file its own variables
 	Overrides   []string          // files of variables, for imported files
 	Kubeconfig  string            // fly this cluster; empty: boot a plane
@@ -98,7 +100,9 @@ type run struct {
 	stored    map[string]float64         // objects by resource, likewise
 	cluster   string                     // which one it is, of a plane that others started
 	faults    *faults                    // that hold
+	stamp     string                     // of this run and no other, on the namespaces that it makes
 	ours      []bool                     // which of the scenario's namespaces this run made
+	doubtful  []int                      // of those that are not ours, the ones whose creation the server did not answer for
 	machine   *machine.Machine           // of the fleet's stages; nil for the built-in set fast
 	staged    []kwok.Document            // objects that belong to them
 	stop      []func()                   // in reverse order
@@ -114,14 +118,15 @@ type run struct {
 // at: the input is at fault or nothing could be written. What goes wrong later
 // is Result.Err, and its verdict is unknown.
 func Run(ctx context.Context, o Options) (Result, error) {
-	in, err := Load(o.File, o.Set, o.Overrides, o.Seed)
+	in, err := o.load()
 	if err != nil {
 		return Result{}, err
 	}
 	if o.Kubeconfig != "" && in.Format != "" {
 		in.Scenario.Fleet.Nodes = 0 // their tools use the nodes that there are
 	}
-	r := &run{options: o, scenario: in.Scenario, imported: in, clock: clock.Start(), log: o.Log, made: map[string]*made{}, faults: &faults{log: o.Log}}
+	r := &run{options: o, scenario: in.Scenario, imported: in, clock: clock.Start(), log: o.Log, stamp: rand.Text(),
+		made: map[string]*made{}, faults: &faults{log: o.Log}}
 	if err := r.compile(); err != nil {
 		return Result{}, err
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -172,7 +173,7 @@ func TestALostCanaryIsDeleted(t *testing.T) {
 // TestALookThatDidNotEnd has a server that is too slow for the gate's wait.
 func TestALookThatDidNotEnd(t *testing.T) {
 	b := spoiled(t)
-	b.scenario.Gate.Unclean, b.scenario.Gate.Tolerate = "tag", []string{gate.Terminating, gate.Unread, gate.Canary}
+	b.scenario.Gate.Unclean, b.scenario.Gate.Tolerate = "tag", []string{gate.Terminating, gate.Unread, gate.Canary, gate.Host}
 	b.server.mu.Lock()
 	b.server.refuse = func(string, string) int { time.Sleep(30 * time.Millisecond); return 0 }
 	b.server.mu.Unlock()
@@ -267,6 +268,41 @@ func TestLeaveNeedsNoRecords(t *testing.T) {
 	b.leave(t.Context())
 	if left := b.server.names("/api/v1/namespaces"); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// TestLeaveAfterLostAnswers leaves a cluster on which one namespace was made
+// although the server gave up, and others were there before.
+func TestLeaveAfterLostAnswers(t *testing.T) {
+	b := newBench(t, head(3)+"- {pause: 1ms}\n")
+	b.stamp = "of this run"
+	path := func(i int) string { return "/api/v1/namespaces/" + b.namespaceName(i) }
+	for _, i := range []int{1, 2} {
+		b.server.objects[path(i)] = map[string]any{"metadata": map[string]any{"name": b.namespaceName(i)}}
+	}
+	b.server.mu.Lock()
+	b.server.refuse = func(method, at string) int {
+		var made map[string]any
+		if err := json.Unmarshal([]byte(b.server.bodies[method+" "+at]), &made); method != http.MethodPost || err != nil {
+			return 0
+		}
+		switch made["metadata"].(map[string]any)["name"] {
+		case b.namespaceName(0): // it is stored, and the answer lost
+			b.server.objects[path(0)] = made
+			return http.StatusGatewayTimeout
+		case b.namespaceName(1):
+			return http.StatusInternalServerError
+		}
+		return http.StatusConflict
+	}
+	b.server.mu.Unlock()
+	if err := b.namespaces(t.Context()); err == nil {
+		t.Fatal("a run that has not got its namespaces goes on")
+	}
+	b.options.Kubeconfig, b.plane = "somebody else's", &plane.Plane{}
+	b.leave(t.Context())
+	if left, want := b.server.names("/api/v1/namespaces"), []string{b.namespaceName(1), b.namespaceName(2)}; !slices.Equal(left, want) {
+		t.Errorf("left %v, want %v", left, want)
 	}
 }
 

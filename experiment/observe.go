@@ -123,7 +123,7 @@ func (r *run) namespaces(ctx context.Context) error {
 		Count: count, Pace: pace.Constant(namespaceRate),
 		Build: func(i int, req *load.Request) (bool, error) {
 			req.Method, req.Path, req.ContentType = http.MethodPost, "/api/v1/namespaces", "application/json"
-			req.Body = fmt.Appendf(req.Body, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"%s"}}`, r.namespaceName(i))
+			req.Body = fmt.Appendf(req.Body, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"%s","annotations":{"%s":"%s"}}}`, r.namespaceName(i), markOfRun, r.stamp)
 			return true, nil
 		},
 		// Each call has places of its own, and Run returns after the last.
@@ -133,6 +133,11 @@ func (r *run) namespaces(ctx context.Context) error {
 	})
 	if err != nil {
 		return err
+	}
+	for i, ours := range r.ours {
+		if code := codes[i]; !ours && (code == 0 || code >= http.StatusInternalServerError) {
+			r.doubtful = append(r.doubtful, i)
+		}
 	}
 	for i, ours := range r.ours {
 		name := r.namespaceName(i)
@@ -148,6 +153,10 @@ func (r *run) namespaces(ctx context.Context) error {
 	}
 	return nil
 }
+
+// markOfRun is the annotation by which a run knows its own namespaces, even one
+// whose creation was never answered.
+const markOfRun = "windtunnel.dev/run"
 
 // namespaceRate is how many namespaces are made in a second.
 const namespaceRate = 50

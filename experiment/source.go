@@ -42,7 +42,7 @@ func Load(file string, set map[string]string, overrides []string, seed *uint64) 
 			return Imported{}, errors.New("overrides are for files of ClusterLoader2 and kube-burner; a scenario's parameters are given with --set")
 		}
 		out.Native = raw
-		out.Scenario, err = scenario.Load(file, set)
+		out.Scenario, err = scenario.Parse(file, raw, set)
 	}
 	if err != nil {
 		return Imported{}, err
@@ -58,6 +58,21 @@ func Load(file string, set map[string]string, overrides []string, seed *uint64) 
 		out.Native = native.Bytes()
 	}
 	return out, nil
+}
+
+// load reads the scenario of a run.
+func (o Options) load() (Imported, error) {
+	if o.Text == nil {
+		return Load(o.File, o.Set, o.Overrides, o.Seed)
+	}
+	sc, err := scenario.Parse(o.File, o.Text, o.Set)
+	if err != nil {
+		return Imported{}, err
+	}
+	if o.Seed != nil {
+		sc.Seed = *o.Seed
+	}
+	return Imported{Scenario: sc, Native: o.Text}, nil
 }
 
 func readSource(file string) ([]byte, error) {

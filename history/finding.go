@@ -184,8 +184,9 @@ func (r *Report) keys(entries []Entry, only []string) []string {
 
 // measure looks at one measure.
 func measure(key string, entries []Entry, find func([]float64) []stats.Change) Measure {
-	title, better, _ := compare.Title(key)
-	m := Measure{Key: key, Title: title, Unit: entries[0].Measures[key].Unit, Better: better, Changes: []Change{}}
+	first := entries[0].Measures[key]
+	title, better, _ := compare.Title(key, first)
+	m := Measure{Key: key, Title: title, Unit: first.Unit, Better: better, Changes: []Change{}}
 	for _, e := range entries {
 		m.Values = append(m.Values, e.Measures[key].Value)
 	}

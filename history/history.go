@@ -135,7 +135,7 @@ func entry(r compare.Run) Entry {
 		Setting:  Setting{Text: fmt.Sprintf("%x", sha256.Sum256([]byte(r.Scenario))), Parameters: m.Parameters, Machine: m.Machine},
 		Measures: map[string]slo.Measure{}}
 	for key, v := range r.Judgement.Measures {
-		if _, _, judged := compare.Title(key); judged {
+		if _, _, judged := compare.Title(key, v); judged {
 			e.Measures[key] = v
 		}
 	}

@@ -216,21 +216,24 @@ func newPairView(a, b string, c *compare.Comparison) pairView {
 		}
 	}
 	v.RestText = restOfMeasures(count)
-	equal := 0
+	equal, beyond := 0, 0
 	for _, k := range c.Counters {
-		row := counterRow{State: "beyond chance", Name: k.Name + " (" + k.Unit + ")", A: counts(k.A), B: counts(k.B), Change: ratioOf(k)}
-		switch {
-		case k.Shown:
-			v.Counters = append(v.Counters, row)
-		case k.State == compare.Equal:
+		row := counterRow{State: k.State, Name: k.Name + " (" + k.Unit + ")", A: counts(k.A), B: counts(k.B), Change: ratioOf(k)}
+		if k.State == compare.Equal {
 			equal++
-		default:
-			row.State = k.State
+		}
+		if k.Shown {
+			row.State, beyond = "beyond chance", beyond+1
+		}
+		switch {
+		case k.Own || k.Shown:
+			v.Counters = append(v.Counters, row)
+		case k.State != compare.Equal:
 			v.CountersMore = append(v.CountersMore, row)
 		}
 	}
 	v.CountersText = fmt.Sprintf("%s of what was asked of the plane and what it did, which do not depend on how fast the machine is: %d equal in all runs, %d different beyond chance.",
-		things(len(c.Counters), "counter", "counters"), equal, len(v.Counters))
+		things(len(c.Counters), "counter", "counters"), equal, beyond)
 	if c.Counters == nil {
 		v.CountersText = "The counters are unknown: not every run has its records."
 	}

@@ -121,11 +121,12 @@ type Objective struct {
 // a query, or without one the seconds from the begin of since to the end of
 // until.
 type Measure struct {
-	Name  string `yaml:"name"`             // in the verdict's measures; of a query with several series, with their labels
-	Query string `yaml:"query" expr:"raw"` // PromQL, as in objectives
-	Unit  string `yaml:"unit"`             // of the query's values
-	Since string `yaml:"since"`            // a step; default: the run's begin
-	Until string `yaml:"until"`            // a step; default: the run's end
+	Name   string `yaml:"name"`             // in the verdict's measures; of a query with several series, with their labels
+	Query  string `yaml:"query" expr:"raw"` // PromQL, as in objectives
+	Unit   string `yaml:"unit"`             // of the query's values
+	Since  string `yaml:"since"`            // a step; default: the run's begin
+	Until  string `yaml:"until"`            // a step; default: the run's end
+	Better string `yaml:"better"`           // which way is better: comparisons then judge it; default: they show it, as a count
 }
 
 // Published is a figure of a report that the scenario reproduces; it is shown

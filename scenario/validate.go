@@ -10,9 +10,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/windtunnel/windtunnel/unit"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/windtunnel/windtunnel/unit"
 )
 
 // Validate checks a scenario that was not read from a file; Load and Parse

@@ -83,6 +83,9 @@ func (c *checker) measure(path string, m Measure) {
 	if m.Query == "" && m.Unit != "" {
 		c.at(path+".unit", "measure.unit: belongs to query; a time is in seconds")
 	}
+	if m.Better != "" {
+		c.word(path+".better", "measure.better", m.Better)
+	}
 	c.span(path, "measure", m.Since, m.Until)
 }
 

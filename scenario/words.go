@@ -41,6 +41,8 @@ func words(field string) []string {
 		return []string{"turn", "random"}
 	case "call.patch":
 		return []string{"merge", "strategic", "json", "apply"}
+	case "measure.better":
+		return []string{"lower", "higher"}
 	case "metrics.scheme":
 		return []string{"http", "https"}
 	case "fault.client":

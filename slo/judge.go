@@ -46,6 +46,8 @@ type judging struct {
 	f        *Facts
 	untested []string // official objectives that no call was made for
 
+	unanswered []string // the scenario's own measures whose query had no answer
+
 	stages, renewals *stats.Durations // how late the fleet was
 }
 

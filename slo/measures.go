@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/windtunnel/windtunnel/record"
+	"github.com/windtunnel/windtunnel/scenario"
 	"github.com/windtunnel/windtunnel/stats"
 )
 
@@ -30,7 +31,14 @@ type measures map[string]Measure
 
 func (m measures) set(key string, v float64, unit string) {
 	if finite(v) {
-		m[key] = Measure{rounded(v), unit}
+		m[key] = Measure{Value: rounded(v), Unit: unit}
+	}
+}
+
+// own sets one that the scenario asked for.
+func (m measures) own(x scenario.Measure, key string, v float64, unit string) {
+	if finite(v) {
+		m[key] = Measure{Value: rounded(v), Unit: unit, Own: true, Better: x.Better}
 	}
 }
 

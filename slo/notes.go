@@ -9,6 +9,9 @@ import (
 	"github.com/windtunnel/windtunnel/record"
 )
 
+// namedMeasures is how many measures without a value are named.
+const namedMeasures = 5
+
 // notes are sentences that a reader should know beside the verdict, whatever
 // it is: what went wrong without spoiling it, and what was not put to the test.
 func (j *judging) notes() []string {
@@ -35,6 +38,13 @@ func (j *judging) notes() []string {
 	}
 	for _, target := range slices.Sorted(maps.Keys(j.f.NotScraped)) {
 		out = append(out, fmt.Sprintf("The metrics of %s could not be read %s.", target, times(j.f.NotScraped[target])))
+	}
+	if n := len(j.unanswered); n > 0 {
+		named := strings.Join(j.unanswered[:min(n, namedMeasures)], "; ")
+		if n > namedMeasures {
+			named += fmt.Sprintf("; and %d more", n-namedMeasures)
+		}
+		out = append(out, "Without a value, because their queries had no answer: "+named+".")
 	}
 	if n := len(j.starts()); n > 1 {
 		out = append(out, fmt.Sprintf("%s was started anew %s during the run; what it had counted since its last scrape before is lost.", apiServer, times(n-1)))

@@ -118,15 +118,15 @@ func labelMap(labels []record.Label) map[string]string {
 	return out
 }
 
-// queryMeasures are the scenario's own queries.
+// queryMeasures are the scenario's own queries. Those without any value are noted.
 func (j *judging) queryMeasures(m measures) {
 	for _, x := range j.sc.Measures {
 		if x.Query == "" {
 			continue
 		}
 		answer, err := j.f.answer(asked{x.Query, x.Since, x.Until})
-		if err != nil {
-			continue
+		if err == nil && !slices.ContainsFunc(answer.Values, func(v Value) bool { return finite(v.Value) }) {
+			j.unanswered = append(j.unanswered, x.Name)
 		}
 		for _, v := range answer.Values {
 			parts := []string{x.Name}
@@ -135,9 +135,7 @@ func (j *judging) queryMeasures(m measures) {
 					parts = append(parts, l.Value)
 				}
 			}
-			if !math.IsNaN(v.Value) && !math.IsInf(v.Value, 0) {
-				m.set(key(parts...), v.Value, x.Unit)
-			}
+			m.own(x, key(parts...), v.Value, x.Unit)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package slo_test
 import (
 	"errors"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/windtunnel/windtunnel/record"
@@ -22,7 +23,7 @@ func TestQueries(t *testing.T) {
 		{Name: "never", Query: "x", Until: "no-such-step", Max: &limit},
 		{Name: "empty", Query: "0/0", Max: &limit},
 	}
-	f.sc.Measures = []scenario.Measure{{Name: "whole run", Query: "sum(x)", Unit: "calls"}}
+	f.sc.Measures = []scenario.Measure{{Name: "whole run", Query: "sum(x)", Unit: "calls", Better: "lower"}, {Name: "nobody counts", Query: "absent_metric"}}
 	f.end("done")
 	facts, err := slo.Collect(f.path)
 	if err != nil {
@@ -61,7 +62,10 @@ func TestQueries(t *testing.T) {
 			t.Errorf("%s is %q, want %q", name, got[name], want)
 		}
 	}
-	if m := j.Measures[slo.Key("whole run")]; m.Value != 42 || m.Unit != "calls" {
+	if want := "Without a value, because their queries had no answer: nobody counts."; !slices.Contains(j.Reasons, want) {
+		t.Errorf("no %q in %q", want, j.Reasons)
+	}
+	if m := j.Measures[slo.Key("whole run")]; m != (slo.Measure{Value: 42, Unit: "calls", Own: true, Better: "lower"}) {
 		t.Errorf("measures %v", j.Measures)
 	}
 }

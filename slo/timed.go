@@ -15,7 +15,7 @@ func (j *judging) timeMeasures(m measures) {
 		from, begun := j.f.moment(record.MarkStepBegin, x.Since, j.f.Begin)
 		until, ended := j.f.moment(record.MarkStepEnd, x.Until, j.f.End)
 		if begun && ended && until >= from {
-			m.set(key(x.Name, "seconds"), until.Sub(from).Seconds(), "seconds")
+			m.own(x, key(x.Name, "seconds"), until.Sub(from).Seconds(), "seconds")
 		}
 	}
 }

@@ -48,6 +48,10 @@ type Result struct {
 type Measure struct {
 	Value float64 `json:"value"`
 	Unit  string  `json:"unit"`
+	// Own says that the scenario asked for it, and Better which way of it is the
+	// better one: "lower", "higher", or "" where the scenario does not say.
+	Own    bool   `json:"own,omitempty"`
+	Better string `json:"better,omitempty"`
 }
 
 // Self is what the instrument cost and how late it was (rule of measurement 4).

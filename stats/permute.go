@@ -21,8 +21,11 @@ const Rearrangements = 20000
 // algorithm 2.8. It takes nothing for granted but that runs may be exchanged when
 // the sides do not differ. Measures that move together, such as percentiles of
 // one latency, cost little, and unlike a correction of rank tests one by one
-// it can tell with few runs and many measures: 5 runs a side always could. A measure
-// that is the same in all runs has p-value 1.
+// it can tell with few runs and many measures: 5 runs a side always could. One
+// wild run does not hide what the others show: values count as at most
+// farthest away from the median of all runs, which as a function of all runs
+// together takes nothing from the test's level. A measure that is the same in
+// all runs has p-value 1.
 func Permute(a int, measures [][]float64, seed uint64) []float64 {
 	p := make([]float64, len(measures))
 	if len(measures) == 0 {
@@ -31,7 +34,7 @@ func Permute(a int, measures [][]float64, seed uint64) []float64 {
 	n := len(measures[0])
 	t := stepDown{a: a}
 	for _, values := range measures {
-		t.rows = append(t.rows, standard(values))
+		t.rows = append(t.rows, standard(tamed(values)))
 	}
 	t.start()
 	if choose(n, a) <= Rearrangements {
@@ -45,6 +48,32 @@ func Permute(a int, measures [][]float64, seed uint64) []float64 {
 		p[i] = least
 	}
 	return p
+}
+
+// farthest is how far from the median of all runs a value counts, in medians of
+// the absolute deviations from it. Two sides that lie apart are at about one
+// each and keep all of their difference; of values that are normal it is one
+// standard deviation.
+const farthest = 1.5
+
+// tamed returns values with those that lie too far away brought nearer (P. J.
+// Huber, Robust Statistics (1981), section 1.7). Where most are the same,
+// nothing says what is far.
+func tamed(values []float64) []float64 {
+	middle := Median(values).Value
+	away := make([]float64, len(values))
+	for i, v := range values {
+		away[i] = math.Abs(v - middle)
+	}
+	most := farthest * Median(away).Value
+	if most == 0 {
+		return values
+	}
+	out := make([]float64, len(values))
+	for i, v := range values {
+		out[i] = min(max(v, middle-most), middle+most)
+	}
+	return out
 }
 
 // standard returns values with mean 0 and sum of squares 1, all 0 where they

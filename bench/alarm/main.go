@@ -4,13 +4,16 @@
 // measure worse or better or show any counter as different beyond chance. It
 // flies nothing and is no part of windtunnel.
 //
-// It does so in two ways. "In the order flown" takes each stretch of 2N runs
+// It does so in three ways. "In the order flown" takes each stretch of 2N runs
 // that followed one another and deals them A B B A ..., as the verb ab would have
-// done: a machine that drifts shows here. Stretches overlap; those that do not
-// are counted, too. "At random" takes 2N of all runs, each dealt by lot: it proves the
-// arithmetic, with the spread and the ties of real runs, but no drift.
+// done. Stretches have no run in common, since one chance arrangement would be
+// counted many times if they overlapped; so they are few. "Neighbours by lot"
+// deals each pair of neighbours of such a stretch to the two sides by lot, many
+// times over: a machine that drifts shows here. "At random" takes 2N of all
+// runs, each dealt by lot: it proves the arithmetic, with the spread and the ties
+// of real runs, but no drift.
 //
-// It exits 0 when both ways give an alarm in at most 5 of 100.
+// It exits 0 when the latter two give an alarm in at most 5 of 100.
 package main
 
 import (
@@ -31,7 +34,7 @@ import (
 
 func main() {
 	runs := flag.Int("runs", 10, "runs of each side of a comparison")
-	random := flag.Int("random", 200, "comparisons of runs dealt at random")
+	random := flag.Int("random", 200, "comparisons of runs dealt by lot, of either kind")
 	seed := flag.Uint64("seed", 1, "of what is dealt at random")
 	flag.Parse()
 	ok, err := count(flag.Args(), *runs, *random, *seed)
@@ -56,28 +59,28 @@ func count(paths []string, n, random int, seed uint64) (bool, error) {
 	if len(runs) < 2*n {
 		return false, fmt.Errorf("%d runs that can be compared: want at least %d for two sides of %d", len(runs), 2*n, n)
 	}
-	inOrder, apart, atRandom := &tally{keys: map[string]int{}}, &tally{keys: map[string]int{}}, &tally{keys: map[string]int{}}
-	for from := range len(runs) - 2*n + 1 {
-		c, err := compared(runs[from:from+2*n], interleaved)
-		if err != nil {
+	inOrder, byLot, atRandom := &tally{keys: map[string]int{}}, &tally{keys: map[string]int{}}, &tally{keys: map[string]int{}}
+	r := rand.New(rand.NewPCG(seed, 0))
+	stretches := len(runs) / (2 * n)
+	for i := range stretches {
+		stretch := runs[i*2*n : (i+1)*2*n]
+		if err := inOrder.compare(stretch, interleaved); err != nil {
 			return false, err
 		}
-		inOrder.take(c)
-		if from%(2*n) == 0 {
-			apart.take(c)
+		for range (random + stretches - 1) / stretches {
+			if err := byLot.compare(stretch, neighbours(r, n)); err != nil {
+				return false, err
+			}
 		}
 	}
-	r := rand.New(rand.NewPCG(seed, 0))
 	for range random {
 		r.Shuffle(len(runs), func(i, j int) { runs[i], runs[j] = runs[j], runs[i] })
-		c, err := compared(runs[:2*n], func(i int) bool { return i < n })
-		if err != nil {
+		if err := atRandom.compare(runs[:2*n], func(i int) bool { return i < n }); err != nil {
 			return false, err
 		}
-		atRandom.take(c)
 	}
-	fmt.Printf("%d runs, %d a side\nin the order flown  %s\n  of them apart     %s\nat random           %s\n", len(runs), n, inOrder, apart, atRandom)
-	return inOrder.within() && atRandom.within(), nil
+	fmt.Printf("%d runs, %d a side\nin the order flown  %s\nneighbours by lot   %s\nat random           %s\n", len(runs), n, inOrder, byLot, atRandom)
+	return byLot.within() && atRandom.within(), nil
 }
 
 // open reads the runs, those that cannot be compared left out by name, in the
@@ -104,8 +107,18 @@ func open(paths []string) ([]compare.Run, error) {
 // interleaved deals A B B A A B B A ...
 func interleaved(i int) bool { return i%4 == 0 || i%4 == 3 }
 
-// compared compares runs of one variant as if they were of two.
-func compared(runs []compare.Run, isA func(i int) bool) (*compare.Comparison, error) {
+// neighbours deals each of n pairs of neighbours A B or B A, by lot.
+func neighbours(r *rand.Rand, n int) func(i int) bool {
+	first := make([]bool, n)
+	for i := range first {
+		first[i] = r.IntN(2) == 0
+	}
+	return func(i int) bool { return first[i/2] == (i%2 == 0) }
+}
+
+// compare compares runs of one variant as if they were of two, and counts what
+// comes out.
+func (t *tally) compare(runs []compare.Run, isA func(i int) bool) error {
 	var sides [2][]compare.Run
 	for i, r := range runs {
 		side := 1
@@ -114,7 +127,12 @@ func compared(runs []compare.Run, isA func(i int) bool) (*compare.Comparison, er
 		}
 		sides[side] = append(sides[side], r)
 	}
-	return compare.Compare(sides[0], sides[1], compare.Options{Seed: 1})
+	c, err := compare.Compare(sides[0], sides[1], compare.Options{Seed: 1})
+	if err != nil {
+		return err
+	}
+	t.take(c)
+	return nil
 }
 
 // tally counts comparisons and alarms.

@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/windtunnel/windtunnel/compare"
+	"github.com/windtunnel/windtunnel/slo"
 	"github.com/windtunnel/windtunnel/stats"
 )
 
@@ -213,19 +214,20 @@ func varying(runs []compare.Run) []string {
 
 // keys are the measures that are fitted: those that every run has.
 func (f *Fits) keys(runs []compare.Run, only []string) []string {
-	have := map[string]int{}
+	have, known := map[string]int{}, map[string]slo.Measure{}
 	for _, r := range runs {
-		for key := range r.Judgement.Measures {
+		for key, m := range r.Judgement.Measures {
 			have[key]++
+			known[key] = m
 		}
 	}
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(have)) {
-		if !wanted(key, only) {
+		if !wanted(key, known[key], only) {
 			continue
 		}
 		if have[key] < len(runs) {
-			title, _, _ := compare.Title(key)
+			title, _, _ := compare.Title(key, known[key])
 			f.warn("%s was not measured in every run, and is not fitted.", title)
 			continue
 		}
@@ -234,11 +236,11 @@ func (f *Fits) keys(runs []compare.Run, only []string) []string {
 	return out
 }
 
-func wanted(key string, only []string) bool {
+func wanted(key string, m slo.Measure, only []string) bool {
 	if len(only) > 0 {
 		return slices.ContainsFunc(only, func(p string) bool { return strings.HasPrefix(key, p) })
 	}
-	if _, better, judged := compare.Title(key); !judged || better == compare.Higher || strings.Contains(key, "_p90_") {
+	if _, better, judged := compare.Title(key, m); !judged || better == compare.Higher || strings.Contains(key, "_p90_") {
 		return false
 	}
 	return !strings.HasPrefix(key, "cpu_throttled_") && !strings.HasPrefix(key, "cpu_ms_per_pod_")
@@ -246,10 +248,9 @@ func wanted(key string, only []string) bool {
 
 // quantity collects a measure's values.
 func quantity(key string, runs []compare.Run, sizes []float64) Quantity {
-	q := Quantity{Key: key, Unit: runs[0].Judgement.Measures[key].Unit}
-	if q.Title, _, _ = compare.Title(key); q.Title == "" {
-		q.Title = key
-	}
+	first := runs[0].Judgement.Measures[key]
+	title, _, _ := compare.Title(key, first)
+	q := Quantity{Key: key, Title: title, Unit: first.Unit}
 	for i, r := range runs {
 		q.Points = append(q.Points, stats.Point{X: sizes[i], Y: r.Judgement.Measures[key].Value})
 	}

@@ -89,6 +89,11 @@ type arms struct {
 
 // prepare checks the input, so that a faulty arm is known before the first run.
 func (x *arms) prepare(a, b string, set []string) error {
+	raw, err := os.ReadFile(x.file)
+	if err != nil {
+		return fmt.Errorf("read scenario: %w", err)
+	}
+	x.text = string(raw)
 	var scenarios [2]*scenario.Scenario
 	for i, one := range []string{a, b} {
 		name, value, ok := strings.Cut(one, "=")
@@ -107,7 +112,7 @@ func (x *arms) prepare(a, b string, set []string) error {
 			return fmt.Errorf("--set %s: the arms set it", name)
 		}
 		values[name] = value
-		sc, err := scenario.Load(x.file, values)
+		sc, err := scenario.Parse(x.file, raw, values)
 		if err != nil {
 			return err
 		}
@@ -125,11 +130,6 @@ func (x *arms) prepare(a, b string, set []string) error {
 	if x.repeats < 1 {
 		return fmt.Errorf("--repeats %d: want at least 1", x.repeats)
 	}
-	raw, err := os.ReadFile(x.file)
-	if err != nil {
-		return fmt.Errorf("read scenario: %w", err)
-	}
-	x.text = string(raw)
 	x.options.NameA, x.options.NameB, x.options.Seed = a, b, x.seed
 	x.options.Asked = asked(scenarios[0], scenarios[1])
 	return nil
@@ -277,7 +277,7 @@ func (x *arms) flyTurn(ctx context.Context, t turn) error {
 	seed := x.seed + uint64(t.pair)
 	live := newLive(x.env)
 	result, err := x.fly(ctx, experiment.Options{
-		File: x.file, Set: x.set[t.arm], Kubeconfig: x.kubeconfig, Out: x.dir(t), Seed: &seed, Command: x.env.args,
+		File: x.file, Text: []byte(x.text), Set: x.set[t.arm], Kubeconfig: x.kubeconfig, Out: x.dir(t), Seed: &seed, Command: x.env.args,
 		Versions: versions(), Log: x.env.logger(), Status: live.show, StatusEvery: live.every(),
 	})
 	live.end()

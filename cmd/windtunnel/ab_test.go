@@ -33,6 +33,9 @@ type abFlights struct {
 
 func (f *abFlights) fly(_ context.Context, o experiment.Options) (experiment.Result, error) {
 	f.flown = append(f.flown, fmt.Sprintf("%s %s %d", filepath.Base(o.Out), o.Set["limiter"], *o.Seed))
+	if string(o.Text) != sideScenario {
+		return experiment.Result{}, fmt.Errorf("flown is %q", o.Text)
+	}
 	s := side{limiter: o.Set["limiter"], seed: *o.Seed, cores: 2, latency: 10*time.Millisecond + time.Duration(len(f.flown))*1000, whole: len(f.flown) != f.stop}
 	result := experiment.Result{Dir: record.Dir(o.Out)}
 	if err := f.failed[len(f.flown)]; err != nil {
@@ -68,6 +71,9 @@ func TestABGoesOnWhereItWasStopped(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	first := &abFlights{stop: 3, cancel: cancel}
 	x, out := abArms(t, folder, first)
+	if err := os.Remove(x.file); err != nil { // its runs are of the text that was read at the beginning
+		t.Fatal(err)
+	}
 	if err := x.run(ctx, &compareFlags{}); err == nil || err.Error() != "verdict unknown" {
 		t.Errorf("stopped: %v, want verdict unknown", err)
 	}
@@ -204,6 +210,12 @@ plane:
       env: {GOGC: "${nodes}"}
       cpu: ${nodes / 10}
 fleet: {nodes: "${nodes}"}
+subjects:
+- name: controller
+  command: /bin/true
+  args: ["--limiter=${limiter}", --listen=127.0.0.1:0, --threads, "3"]
+  env: {GOMAXPROCS: "${nodes}"}
+  limits: {memory: "${nodes}Gi"}
 bodies:
   b: {text: t}
 steps:
@@ -224,8 +236,8 @@ steps:
 		name, value string
 		want        []string
 	}{
-		{"limiter", "5/10", []string{"kube-controller-manager --kube-api-burst", "kube-controller-manager --kube-api-qps", "parameter limiter"}},
-		{"nodes", "7", []string{"fleet nodes", "kube-controller-manager GOGC", "kube-controller-manager cpu limit",
+		{"limiter", "5/10", []string{"controller --limiter", "kube-controller-manager --kube-api-burst", "kube-controller-manager --kube-api-qps", "parameter limiter"}},
+		{"nodes", "7", []string{"controller GOMAXPROCS", "controller limits in force", "controller memory limit", "fleet nodes", "kube-controller-manager GOGC", "kube-controller-manager cpu limit",
 			"kube-controller-manager limits in force", "parameter nodes", "parameter pods"}},
 		{"limiter", "20/30", nil},
 	} {

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -27,12 +28,40 @@ func asked(a, b *scenario.Scenario) []string {
 		out = append(out, unlike(x.CPU, y.CPU, name+" cpu limit", name+" limits in force")...)
 		out = append(out, unlike(x.Memory, y.Memory, name+" memory limit", name+" limits in force")...)
 	}
+	out = append(out, askedOfSubjects(a.Subjects, b.Subjects)...)
 	out = append(out, unlike(a.Plane.Durability, b.Plane.Durability, "plane durability", "plane data on", "etcd --unsafe-no-fsync")...)
 	out = append(out, unlike(a.Plane.Binaries, b.Plane.Binaries, "plane kind", "version kubernetes", "version etcd")...)
 	out = append(out, unlike(a.Fleet.Nodes, b.Fleet.Nodes, "fleet nodes")...)
 	out = append(out, unlike(a.Fleet.Lease, b.Fleet.Lease, "fleet lease", "fleet renews every", "fleet heartbeat stretched")...)
+	out = append(out, unlike(a.Fleet.Status, b.Fleet.Status, "fleet posts conditions every")...)
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+// askedOfSubjects names what differs of the programs that are tested in both arms.
+func askedOfSubjects(a, b []scenario.Subject) (out []string) {
+	for _, x := range a {
+		i := slices.IndexFunc(b, func(y scenario.Subject) bool { return y.Name == x.Name })
+		if i < 0 {
+			continue
+		}
+		y := b[i]
+		differ(&out, x.Name+" ", arguments(x), arguments(y))
+		differ(&out, x.Name+" ", x.Env, y.Env)
+		out = append(out, unlike(x.Limits.CPU, y.Limits.CPU, x.Name+" cpu limit", x.Name+" limits in force")...)
+		out = append(out, unlike(x.Limits.Memory, y.Limits.Memory, x.Name+" memory limit", x.Name+" limits in force")...)
+	}
+	return out
+}
+
+// arguments are a program's, by what stands before their =.
+func arguments(s scenario.Subject) map[string]string {
+	out := map[string]string{}
+	for _, arg := range slices.Concat(s.Windtunnel, s.Args) {
+		name, value, _ := strings.Cut(arg, "=")
+		out[name] += " " + value
+	}
+	return out
 }
 
 // differ adds the keys whose values are not the same in two maps.

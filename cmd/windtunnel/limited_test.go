@@ -34,21 +34,23 @@ func TestLimited(t *testing.T) {
 		{"apf", diagnose.APF, "kube-apiserver", nil},
 		{"memory", diagnose.Memory, "kube-apiserver", nil},
 		{"fleet-late", diagnose.FleetLate, "windtunnel", nil},
+		{"../vm/density", diagnose.ClientThrottle, "vm-controller", []string{"limiter=5/10", "vms=20"}},
 	} {
-		t.Run(c.scenario, func(t *testing.T) {
+		out := filepath.Base(c.scenario)
+		t.Run(out, func(t *testing.T) {
 			file, err := filepath.Abs("../../examples/limited/" + c.scenario + ".yaml")
 			if err != nil {
 				t.Fatal(err)
 			}
-			args := []string{"run", file, "--out", c.scenario}
+			args := []string{"run", file, "--out", out}
 			for _, s := range c.set {
 				args = append(args, "--set", s)
 			}
-			cmd, out := u.start(args...)
+			cmd, said := u.start(args...)
 			if code := exitOf(cmd.Wait()); code > 2 {
-				t.Fatalf("exit code %d: %s", code, out)
+				t.Fatalf("exit code %d: %s", code, said)
 			}
-			found := u.diagnosis(t, c.scenario)
+			found := u.diagnosis(t, out)
 			if first := found[0]; first.Cause != c.cause || first.Component != c.component {
 				t.Errorf("%s of %s comes first, want %s of %s: %+v", first.Cause, first.Component, c.cause, c.component, found)
 			} else {

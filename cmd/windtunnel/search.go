@@ -88,6 +88,7 @@ type searching struct {
 	file       string
 	out        string
 	kubeconfig string
+	text       []byte // of file: all runs are of one
 	set        map[string]string
 	state      capacity.State
 	env        *environment
@@ -123,7 +124,7 @@ func (x *searching) prepare(vary, set []string) error {
 	}
 	low, high := x.state.Plan.Ends()
 	for _, point := range [][]float64{low, high} {
-		if _, err := scenario.Load(x.file, x.with(point)); err != nil {
+		if _, err := scenario.Parse(x.file, x.text, x.with(point)); err != nil {
 			return err
 		}
 	}
@@ -132,13 +133,13 @@ func (x *searching) prepare(vary, set []string) error {
 
 // parameters reads the scenario for what it says of the varied parameters.
 func (x *searching) parameters() error {
-	sc, err := scenario.Load(x.file, x.set)
+	var err error
+	if x.text, err = os.ReadFile(x.file); err != nil {
+		return fmt.Errorf("read scenario: %w", err)
+	}
+	sc, err := scenario.Parse(x.file, x.text, x.set)
 	if err != nil {
 		return err
-	}
-	raw, err := os.ReadFile(x.file)
-	if err != nil {
-		return fmt.Errorf("read scenario: %w", err)
 	}
 	var names []string
 	for i := range x.state.Plan.Axes {
@@ -159,7 +160,7 @@ func (x *searching) parameters() error {
 	}
 	s := &x.state
 	s.Format, s.Scenario, s.Set, s.Seed = capacity.StateFormat, sc.Name, x.set, sc.Seed
-	s.Text, s.Machine, s.Versions = fmt.Sprintf("%x", sha256.Sum256(raw)), usage.Machine(), versions()
+	s.Text, s.Machine, s.Versions = fmt.Sprintf("%x", sha256.Sum256(x.text)), usage.Machine(), versions()
 	return nil
 }
 
@@ -259,7 +260,7 @@ func (x *searching) once(ctx context.Context, step capacity.Step, path string) e
 	seed := x.state.Seed + uint64(step.Repeat) //nolint:gosec // a small count
 	live := newLive(x.env)
 	result, err := x.fly(ctx, experiment.Options{
-		File: x.file, Set: x.with(step.Point), Kubeconfig: x.kubeconfig, Out: path, Seed: &seed, Command: x.env.args,
+		File: x.file, Text: x.text, Set: x.with(step.Point), Kubeconfig: x.kubeconfig, Out: path, Seed: &seed, Command: x.env.args,
 		Versions: versions(), Log: x.env.logger(), Status: live.show, StatusEvery: live.every(),
 	})
 	live.end()

@@ -38,10 +38,12 @@ func (r *Registry) Watch(config *rest.Config) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &counted{calls: &r.calls, next: next} })
 }
 
-// Times lets this registry have the times of every client of the process:
-// client-go has one place for them, and who comes first has it.
+// Times lets this registry have the times of every client of the process; call
+// it before the first client. client-go has one place for them, which its
+// Register gives to whoever comes first: where Kubernetes is linked, that is
+// Kubernetes' own registry, before main begins. So they are set.
 func (r *Registry) Times() {
-	metrics.Register(metrics.RegisterOpts{RateLimiterLatency: times{r.calls.waited}, RequestLatency: times{r.calls.latency}})
+	metrics.RateLimiterLatency, metrics.RequestLatency = times{r.calls.waited}, times{r.calls.latency}
 }
 
 type times struct{ into *prometheus.HistogramVec }

@@ -12,6 +12,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/metrics"
 
 	"github.com/windtunnel/windtunnel/subject/vm/api"
 )
@@ -53,7 +54,12 @@ func TestMetricsOfQueuesCallsAndPhases(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = answer.Body.Close()
-	for _, into := range []times{{r.calls.waited}, {r.calls.latency}} {
+	// Where Kubernetes is linked, its registry is the first to have the place.
+	before := [2]metrics.LatencyMetric{metrics.RateLimiterLatency, metrics.RequestLatency}
+	t.Cleanup(func() { metrics.RateLimiterLatency, metrics.RequestLatency = before[0], before[1] })
+	metrics.Register(metrics.RegisterOpts{RateLimiterLatency: nowhere{}, RequestLatency: nowhere{}})
+	r.Times()
+	for _, into := range []metrics.LatencyMetric{metrics.RateLimiterLatency, metrics.RequestLatency} {
 		into.Observe(t.Context(), "get", url.URL{Path: "/api/v1/nodes/{name}"}, 90*time.Second)
 	}
 	a, b := r.Queues().NewUnfinishedWorkSecondsMetric("q"), r.Queues().NewUnfinishedWorkSecondsMetric("q")
@@ -92,6 +98,11 @@ func TestMetricsOfQueuesCallsAndPhases(t *testing.T) {
 		t.Error("a wait of 90 s is in a bucket below")
 	}
 }
+
+// nowhere stands for another registry.
+type nowhere struct{}
+
+func (nowhere) Observe(context.Context, string, url.URL, time.Duration) {}
 
 func page(t *testing.T, r *Registry) string {
 	t.Helper()
