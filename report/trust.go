@@ -64,6 +64,8 @@ func (t *tally) ending() Finding {
 		f.Level, f.Text = Bad, fmt.Sprintf("Cut off: the last %s could not be read, as after a crash.", unit.Bytes(t.stream.LostBytes).Human())
 	case end < 0:
 		f.Level, f.Text = Bad, "Without an end: the run was killed or is still going on."
+	case strings.HasPrefix(t.marks[end].Text, "failed: "): // the reason names the step; after it the run may have deleted what it made
+		f.Level, f.Text = Bad, sentence("The run failed: "+strings.TrimPrefix(t.marks[end].Text, "failed: "))
 	case t.marks[end].Text != "" && t.marks[end].Text != "done":
 		f.Level, f.Text = Bad, sentence("The run was "+t.marks[end].Text+after(" in step ", t.marks[end].Name))
 	}

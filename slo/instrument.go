@@ -67,6 +67,13 @@ func (j *judging) stopped() []string {
 	if !strings.HasPrefix(j.f.Ended, "failed") || len(j.f.marks(record.MarkDeath)) > 0 || !j.begun() {
 		return nil
 	}
+	// The step that failed is named: after it deletions are run, so that it need
+	// not be the one in which the run ended.
+	if rest, ok := strings.CutPrefix(j.f.Ended, "failed: step failed: "); ok {
+		if step, reason, ok := strings.Cut(rest, ": "); ok {
+			return []string{fmt.Sprintf("The run was stopped: step %s failed: %s.", step, strings.TrimSuffix(reason, "."))}
+		}
+	}
 	return []string{fmt.Sprintf("The run was stopped%s%s.", inStep(j.f.EndedIn), why(j.f.Ended))}
 }
 

@@ -60,8 +60,8 @@ func TestVerdictOfTheWhole(t *testing.T) {
 		{"a step failed, objectives hold", func(f *flight) {
 			f.objective(startup)
 			f.pods("g", 1000, 0.5)
-			f.end("failed: step failed: 10 of 20 pods were running within 5m")
-		}, slo.Unknown, "stopped in step last: step failed: 10 of 20"},
+			f.end("failed: step failed: wait: 10 of 20 pods were running within 5m")
+		}, slo.Unknown, "The run was stopped: step wait failed: 10 of 20"},
 		{"a step failed, and so does an objective", func(f *flight) {
 			f.objective(startup)
 			f.pods("g", 1000, 6)
