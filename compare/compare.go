@@ -194,10 +194,7 @@ func (c *comparing) doubts() {
 
 // measure compares the judged measures.
 func (c *comparing) measure() {
-	judged, missing := c.judged()
-	for _, k := range missing {
-		c.warn("%s was not measured in every run, and is not compared.", words(k))
-	}
+	judged := c.judged()
 	if len(judged) == 0 {
 		c.warn("No measure that is judged was measured in every run.")
 	}

@@ -146,8 +146,7 @@ func (c *comparing) counted() []Counter {
 		if strings.HasSuffix(k.unit, perPod) && slices.Max(all[k]) < background {
 			continue
 		}
-		a, b := all[k][:c.a], all[k][c.a:]
-		out = append(out, Counter{Name: k.name, Unit: k.unit, State: state(a, b), A: a, B: b})
+		out = append(out, c.counter(k.name, k.unit, all[k]))
 	}
 	out = append(c.own(), out...)
 	c.testUnequal(out, true)
@@ -164,20 +163,22 @@ func (c *comparing) own() (out []Counter) {
 		if !m.Own || m.Better != "" || !c.wanted(key) {
 			continue
 		}
-		var all []float64
-		for _, r := range c.runs {
-			if v, ok := r.Judgement.Measures[key]; ok {
-				all = append(all, v.Value)
-			}
-		}
-		if len(all) < len(c.runs) {
-			c.warn("%s was not measured in every run, and is not compared.", words(key))
+		all, ok := c.every(key)
+		if !ok {
+			c.missing(words(key))
 			continue
 		}
-		a, b := all[:c.a], all[c.a:]
-		out = append(out, Counter{Name: words(key), Unit: m.Unit, State: state(a, b), A: a, B: b, Own: true})
+		k := c.counter(words(key), m.Unit, all)
+		k.Own = true
+		out = append(out, k)
 	}
 	return out
+}
+
+// counter makes one of the values of all runs.
+func (c *comparing) counter(name, unit string, all []float64) Counter {
+	a, b := all[:c.a], all[c.a:]
+	return Counter{Name: name, Unit: unit, State: state(a, b), A: a, B: b}
 }
 
 func state(a, b []float64) string {
@@ -221,6 +222,28 @@ func figures(v []float64) string {
 // Medians are what a side's runs are summed up as.
 func (k Counter) Medians() (a, b float64) {
 	return stats.Median(k.A).Value, stats.Median(k.B).Value
+}
+
+// Word says how a counter compares: "beyond chance", or its state.
+func (k Counter) Word() string {
+	if k.Shown {
+		return "beyond chance"
+	}
+	return k.State
+}
+
+// CounterTally says how many counters are equal in all runs, and how many differ
+// beyond chance.
+func (c *Comparison) CounterTally() (equal, beyond int) {
+	for _, k := range c.Counters {
+		if k.State == Equal {
+			equal++
+		}
+		if k.Shown {
+			beyond++
+		}
+	}
+	return equal, beyond
 }
 
 // byUse puts counters first that say most: calls before what follows from them,

@@ -53,7 +53,7 @@ const instrument = "_windtunnel"
 // kindOf returns the kind of a measure; false where it is not judged.
 func kindOf(key string, m slo.Measure) (kind, bool) {
 	if m.Own {
-		return kind{prefix: key, better: Better(m.Better), title: words(key)}, m.Better != ""
+		return kind{prefix: key, better: Better(m.Better)}, m.Better != ""
 	}
 	for _, k := range kinds() {
 		if strings.HasPrefix(key, k.prefix) && !strings.HasSuffix(key, instrument) {
@@ -103,37 +103,51 @@ type values struct {
 	all              []float64
 }
 
+// every returns a measure of every run; false where not all runs have it.
+func (c *comparing) every(key string) (all []float64, ok bool) {
+	for _, r := range c.runs {
+		m, ok := r.Judgement.Measures[key]
+		if !ok {
+			return nil, false
+		}
+		all = append(all, m.Value)
+	}
+	return all, true
+}
+
+// missing says that a measure is left out.
+func (c *comparing) missing(title string) {
+	c.warn("%s was not measured in every run, and is not compared.", title)
+}
+
 // judged collects the measures that all runs have. A measure that has the same
 // value as another in every run, such as a group that all pods belong to, is
-// taken once; missing names those that only some runs have.
-func (c *comparing) judged() (out []values, missing []string) {
+// taken once; one that only some runs have is named.
+func (c *comparing) judged() (out []values) {
 	known := map[string]slo.Measure{}
-	have := map[string]int{}
 	for _, r := range c.runs {
-		for k, m := range r.Judgement.Measures {
-			have[k]++
-			known[k] = m
-		}
+		maps.Copy(known, r.Judgement.Measures)
 	}
 	for _, k := range slices.Sorted(maps.Keys(known)) {
 		kind, ok := kindOf(k, known[k])
-		cpu, isCPU := strings.CutPrefix(k, "cpu_seconds_")
-		switch {
-		case !ok || !c.wanted(k), isCPU && have["cpu_ms_per_pod_"+cpu] == len(c.runs):
-			continue
-		case have[k] < len(c.runs):
-			missing = append(missing, k)
+		if !ok || !c.wanted(k) {
 			continue
 		}
+		if cpu, isCPU := strings.CutPrefix(k, "cpu_seconds_"); isCPU {
+			if _, perPod := c.every("cpu_ms_per_pod_" + cpu); perPod {
+				continue
+			}
+		}
 		v := values{key: k, title: title(k, known[k]), unit: known[k].Unit, kind: kind}
-		for _, r := range c.runs {
-			v.all = append(v.all, r.Judgement.Measures[k].Value)
+		if v.all, ok = c.every(k); !ok {
+			c.missing(v.title)
+			continue
 		}
 		if !slices.ContainsFunc(out, func(o values) bool { return o.kind == kind && slices.Equal(o.all, v.all) && !constant(v.all) }) {
 			out = append(out, v)
 		}
 	}
-	return out, missing
+	return out
 }
 
 // wanted says whether the options ask for a measure.

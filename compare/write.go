@@ -134,15 +134,7 @@ func (c *Comparison) counterSummary() string {
 	if c.Counters == nil {
 		return "The counters are unknown: not every run has its records."
 	}
-	equal, shown := 0, 0
-	for _, k := range c.Counters {
-		if k.State == Equal {
-			equal++
-		}
-		if k.Shown {
-			shown++
-		}
-	}
+	equal, shown := c.CounterTally()
 	return fmt.Sprintf("%s: %d equal in all runs, %d not, of which %d differ between A and B beyond chance.",
 		things(len(c.Counters), "counter", "counters"), equal, len(c.Counters)-equal, shown)
 }
@@ -153,7 +145,7 @@ func (c *Comparison) counterSummary() string {
 func (c *Comparison) counterRows() [][]string {
 	var own, shown, differ [][]string
 	for _, k := range slices.SortedStableFunc(slices.Values(c.Counters), byUse) {
-		row := []string{k.state(), k.Name + " (" + k.Unit + ")", figures(k.A), figures(k.B), k.change()}
+		row := []string{k.Word(), k.Name + " (" + k.Unit + ")", figures(k.A), figures(k.B), k.change()}
 		switch {
 		case k.Own:
 			own = append(own, row)
@@ -164,14 +156,6 @@ func (c *Comparison) counterRows() [][]string {
 		}
 	}
 	return slices.Concat(own, shortened(shown, listed), shortened(differ, listed))
-}
-
-// state says in words how a counter compares.
-func (k Counter) state() string {
-	if k.Shown {
-		return "beyond chance"
-	}
-	return k.State
 }
 
 // few cuts a list of sentences: the table has them all.

@@ -216,15 +216,8 @@ func newPairView(a, b string, c *compare.Comparison) pairView {
 		}
 	}
 	v.RestText = restOfMeasures(count)
-	equal, beyond := 0, 0
 	for _, k := range c.Counters {
-		row := counterRow{State: k.State, Name: k.Name + " (" + k.Unit + ")", A: counts(k.A), B: counts(k.B), Change: ratioOf(k)}
-		if k.State == compare.Equal {
-			equal++
-		}
-		if k.Shown {
-			row.State, beyond = "beyond chance", beyond+1
-		}
+		row := counterRow{State: k.Word(), Name: k.Name + " (" + k.Unit + ")", A: counts(k.A), B: counts(k.B), Change: ratioOf(k)}
 		switch {
 		case k.Own || k.Shown:
 			v.Counters = append(v.Counters, row)
@@ -232,6 +225,7 @@ func newPairView(a, b string, c *compare.Comparison) pairView {
 			v.CountersMore = append(v.CountersMore, row)
 		}
 	}
+	equal, beyond := c.CounterTally()
 	v.CountersText = fmt.Sprintf("%s of what was asked of the plane and what it did, which do not depend on how fast the machine is: %d equal in all runs, %d different beyond chance.",
 		things(len(c.Counters), "counter", "counters"), equal, beyond)
 	if c.Counters == nil {

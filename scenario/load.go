@@ -19,21 +19,24 @@ const (
 // Load reads a scenario file. set are parameters to change, name to value
 // (--set). The error joins every fault found, one line each: "FILE:LINE: TEXT".
 func Load(path string, set map[string]string) (*Scenario, error) {
-	raw, err := readFile(path)
+	raw, err := Read(path)
 	if err != nil {
-		return nil, fmt.Errorf("read scenario: %w", err)
+		return nil, err
 	}
 	return Parse(path, raw, set)
 }
 
-// readFile reads a file, but not much more than a scenario may have.
-func readFile(path string) ([]byte, error) {
+// Read reads a scenario file for Parse, but not much more than one may have.
+func Read(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read scenario: %w", err)
 	}
 	raw, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	return raw, errors.Join(err, f.Close())
+	if err := errors.Join(err, f.Close()); err != nil {
+		return nil, fmt.Errorf("read scenario: %w", err)
+	}
+	return raw, nil
 }
 
 // Parse decodes and validates the bytes of a scenario file; file is its name

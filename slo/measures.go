@@ -29,16 +29,17 @@ func (j *judging) measures() map[string]Measure {
 
 type measures map[string]Measure
 
-func (m measures) set(key string, v float64, unit string) {
-	if finite(v) {
-		m[key] = Measure{Value: rounded(v), Unit: unit}
-	}
-}
+func (m measures) set(key string, v float64, unit string) { m.put(key, Measure{Value: v, Unit: unit}) }
 
 // own sets one that the scenario asked for.
 func (m measures) own(x scenario.Measure, key string, v float64, unit string) {
-	if finite(v) {
-		m[key] = Measure{Value: rounded(v), Unit: unit, Own: true, Better: x.Better}
+	m.put(key, Measure{Value: v, Unit: unit, Own: true, Better: x.Better})
+}
+
+func (m measures) put(key string, x Measure) {
+	if finite(x.Value) {
+		x.Value = rounded(x.Value)
+		m[key] = x
 	}
 }
 

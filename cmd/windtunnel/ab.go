@@ -89,9 +89,9 @@ type arms struct {
 
 // prepare checks the input, so that a faulty arm is known before the first run.
 func (x *arms) prepare(a, b string, set []string) error {
-	raw, err := os.ReadFile(x.file)
+	raw, err := scenario.Read(x.file)
 	if err != nil {
-		return fmt.Errorf("read scenario: %w", err)
+		return err
 	}
 	x.text = string(raw)
 	var scenarios [2]*scenario.Scenario

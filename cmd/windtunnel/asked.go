@@ -25,8 +25,7 @@ func asked(a, b *scenario.Scenario) []string {
 		x, y := a.Plane.Components[name], b.Plane.Components[name]
 		differ(&out, name+" --", x.Flags, y.Flags)
 		differ(&out, name+" ", x.Env, y.Env)
-		out = append(out, unlike(x.CPU, y.CPU, name+" cpu limit", name+" limits in force")...)
-		out = append(out, unlike(x.Memory, y.Memory, name+" memory limit", name+" limits in force")...)
+		out = append(out, unlikeLimits(name, scenario.Limits{CPU: x.CPU, Memory: x.Memory}, scenario.Limits{CPU: y.CPU, Memory: y.Memory})...)
 	}
 	out = append(out, askedOfSubjects(a.Subjects, b.Subjects)...)
 	out = append(out, unlike(a.Plane.Durability, b.Plane.Durability, "plane durability", "plane data on", "etcd --unsafe-no-fsync")...)
@@ -48,10 +47,15 @@ func askedOfSubjects(a, b []scenario.Subject) (out []string) {
 		y := b[i]
 		differ(&out, x.Name+" ", arguments(x), arguments(y))
 		differ(&out, x.Name+" ", x.Env, y.Env)
-		out = append(out, unlike(x.Limits.CPU, y.Limits.CPU, x.Name+" cpu limit", x.Name+" limits in force")...)
-		out = append(out, unlike(x.Limits.Memory, y.Limits.Memory, x.Name+" memory limit", x.Name+" limits in force")...)
+		out = append(out, unlikeLimits(x.Name, x.Limits, y.Limits)...)
 	}
 	return out
+}
+
+// unlikeLimits names the limits of a process that differ.
+func unlikeLimits(name string, a, b scenario.Limits) []string {
+	return slices.Concat(unlike(a.CPU, b.CPU, name+" cpu limit", name+" limits in force"),
+		unlike(a.Memory, b.Memory, name+" memory limit", name+" limits in force"))
 }
 
 // arguments are a program's, by what stands before their =.

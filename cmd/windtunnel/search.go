@@ -134,8 +134,8 @@ func (x *searching) prepare(vary, set []string) error {
 // parameters reads the scenario for what it says of the varied parameters.
 func (x *searching) parameters() error {
 	var err error
-	if x.text, err = os.ReadFile(x.file); err != nil {
-		return fmt.Errorf("read scenario: %w", err)
+	if x.text, err = scenario.Read(x.file); err != nil {
+		return err
 	}
 	sc, err := scenario.Parse(x.file, x.text, x.set)
 	if err != nil {

@@ -1,13 +1,8 @@
 package main
 
 import (
-	"encoding/json"
-	"os"
 	"path/filepath"
 	"testing"
-
-	"github.com/windtunnel/windtunnel/record"
-	"github.com/windtunnel/windtunnel/slo"
 )
 
 // TestVMPlaneIsMeasured flies the VM plane of the real binary, whose processes
@@ -19,18 +14,11 @@ func TestVMPlaneIsMeasured(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd, said := u.start("run", file, "--out", "vm", "--set", "vms=10", "--set", "limiter=5/10", "--set", "kind=vm")
+	cmd, said := u.start("run", file, "--out", "run", "--set", "vms=10", "--set", "limiter=5/10", "--set", "kind=vm")
 	if code := exitOf(cmd.Wait()); code > 2 {
 		t.Fatalf("exit code %d: %s", code, said)
 	}
-	raw, err := os.ReadFile(filepath.Join(u.dir, "vm", record.VerdictFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var j slo.Judgement
-	if err := json.Unmarshal(raw, &j); err != nil {
-		t.Fatal(err)
-	}
+	j := u.verdict()
 	for key, within := range map[string][2]float64{
 		"controller_write_calls_per_instance":            {10, 18}, // six for the instance, six for its VirtualMachine, conflicts beside them
 		"agent_write_calls_per_instance":                 {3, 9},
