@@ -35,7 +35,7 @@ test-short: ## what passes in seconds, without Kubernetes and without a plane
 	$(GO) test -short ./...
 
 test-accuracy: build ## the proofs that take up to an hour and want the machine to themselves
-	WINDTUNNEL_ACCURACY=1 WINDTUNNEL_BIN=$(CURDIR)/$(BIN) $(GO) test -v -p 1 -timeout 2h ./accuracy/...
+	WINDTUNNEL_ACCURACY=1 WINDTUNNEL_BIN=$(CURDIR)/$(BIN) $(GO) test -v -p 1 -timeout 2h ./bench/accuracy/...
 
 lint: ## gofmt and go vet; the house style is a test
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt: $$unformatted"; exit 1; fi
@@ -45,7 +45,7 @@ race: ## the race detector over all but the real plane
 	$(GO) test -short -race ./...
 
 bench: build ## the figures of the README
-	$(GO) test -run '^$$' -bench . -benchtime 1s ./record ./wire ./template ./pace ./stats ./stage/... ./slo
+	$(GO) test -run '^$$' -bench . -benchtime 1s ./internal/...
 	$(GO) run ./bench/flight -bin $(BIN)
 
 KWOK      := bench/kwok

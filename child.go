@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/windtunnel/windtunnel/subject/caller"
+	"github.com/windtunnel/windtunnel/internal/subject/external"
 )
 
 // ErrNoBinary says that the program windtunnel was not found.
@@ -68,7 +68,7 @@ func (f Flight) start(ctx context.Context, t testing.TB, c command) (code int, m
 		return 0, nil, err
 	}
 	served := make(chan error, 1)
-	go func() { served <- caller.Serve(ctx, ours, os.Getpid(), f.program()) }()
+	go func() { served <- external.Serve(ctx, ours, os.Getpid(), f.program()) }()
 	err = cmd.Wait()
 	_ = ours.Close()
 	managed = <-served
@@ -79,8 +79,8 @@ func (f Flight) start(ctx context.Context, t testing.TB, c command) (code int, m
 }
 
 // program is the test's manager as windtunnel starts it.
-func (f Flight) program() caller.Program {
-	return func(ctx context.Context, s caller.Start, ready func()) error {
+func (f Flight) program() external.Program {
+	return func(ctx context.Context, s external.Start, ready func()) error {
 		if f.Manager == nil {
 			return errors.New("the scenario has an external subject, and Flight.Manager is nil")
 		}

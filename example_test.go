@@ -8,8 +8,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/windtunnel/windtunnel"
+	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
-	"github.com/windtunnel/windtunnel/unit"
 )
 
 // A flight whose scenario is made of Go values, with a manager in the test's own

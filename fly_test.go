@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/windtunnel/windtunnel/endpoint"
+	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/subject/external"
+	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
-	"github.com/windtunnel/windtunnel/subject/caller"
-	"github.com/windtunnel/windtunnel/unit"
 )
 
 // TestMain lets the test binary be the program windtunnel, too: one that does no
@@ -43,7 +43,7 @@ func flag(args []string, name string) string {
 // run does as the description of its scenario says: it ends with a verdict, or as
 // fault or never.
 func run(args []string) int {
-	c, err := caller.Open(os.NewFile(3, "caller"))
+	c, err := external.Open(os.NewFile(3, "caller"))
 	if err != nil {
 		fmt.Println(err)
 		return exitFault
@@ -69,7 +69,7 @@ func run(args []string) int {
 			return exitFault
 		}
 		defer os.Remove(kubeconfig)
-		_, err := c.Start(context.Background(), caller.Start{Name: name, Kubeconfig: kubeconfig, Metrics: "http://127.0.0.1:1234/metrics"})
+		_, err := c.Start(context.Background(), external.Start{Name: name, Kubeconfig: kubeconfig, Metrics: "http://127.0.0.1:1234/metrics"})
 		if err == nil && what == "death" {
 			err = <-c.Ended()
 		}
@@ -95,7 +95,7 @@ func run(args []string) int {
 }
 
 func up() int {
-	c, err := caller.Open(os.NewFile(3, "caller"))
+	c, err := external.Open(os.NewFile(3, "caller"))
 	if err != nil {
 		return exitFault
 	}

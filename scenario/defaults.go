@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/windtunnel/windtunnel/unit"
+	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 // Default returns a scenario as an empty file would give it.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/windtunnel/windtunnel/unit"
+	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 // Reference returns the language as a page of Markdown: it is made from the

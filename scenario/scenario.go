@@ -10,7 +10,7 @@ import (
 	"iter"
 	"time"
 
-	"github.com/windtunnel/windtunnel/unit"
+	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 // Scenario is a whole file.

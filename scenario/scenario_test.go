@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
-	"github.com/windtunnel/windtunnel/unit"
 )
 
 // TestBadFiles runs every testdata/*.bad.yaml: the lines "# want: " at its top

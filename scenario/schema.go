@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/windtunnel/windtunnel/unit"
+	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 var (

@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"slices"
 
-	"github.com/windtunnel/windtunnel/indicator"
+	"github.com/windtunnel/windtunnel/internal/sli"
 )
 
 // SLI is a service level indicator: something measured that an objective can
@@ -20,7 +20,7 @@ type SLI struct {
 // SLIs returns the indicators of the language.
 func SLIs() []SLI {
 	var out []SLI
-	for _, x := range indicator.All() {
+	for _, x := range sli.All() {
 		out = append(out, SLI{x.Name, x.UnitOf(x.Statistics[0]), x.Text, x.Labels, x.Statistics})
 	}
 	return out
@@ -46,7 +46,7 @@ func findSLI(name string) (SLI, bool) {
 }
 
 // Phases returns the phases of a pod in their order.
-func Phases() []string { return indicator.Phases() }
+func Phases() []string { return sli.Phases() }
 
 // Components returns the names of a plane's components.
 func Components() []string {

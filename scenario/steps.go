@@ -3,7 +3,7 @@ package scenario
 import (
 	"iter"
 
-	"github.com/windtunnel/windtunnel/unit"
+	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 // Body is a Go template of one object in YAML or JSON. Its variables are

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
-	"github.com/windtunnel/windtunnel/unit"
 )
 
 // TestEverythingIsEverything checks that testdata/everything.yaml sets every

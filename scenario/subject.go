@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/windtunnel/windtunnel/unit"
+	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 // Subject is a program that runs on top of the plane and is tested with it,

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/windtunnel/windtunnel/unit"
+	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 // Validate checks a scenario that was not read from a file; Load and Parse

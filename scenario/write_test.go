@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
-	"github.com/windtunnel/windtunnel/unit"
 )
 
 // same compares two scenarios but for where they stood in a file, and for

@@ -27,9 +27,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/windtunnel/windtunnel/compare"
-	"github.com/windtunnel/windtunnel/record"
-	"github.com/windtunnel/windtunnel/slo"
+	"github.com/windtunnel/windtunnel/internal/compare"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/slo"
 )
 
 func main() {

@@ -9,13 +9,13 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/windtunnel/windtunnel/clock"
-	"github.com/windtunnel/windtunnel/observe/usage"
-	"github.com/windtunnel/windtunnel/plane"
-	"github.com/windtunnel/windtunnel/plane/component"
-	"github.com/windtunnel/windtunnel/plane/process"
+	"github.com/windtunnel/windtunnel/internal/api/wire"
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/observe/usage"
+	"github.com/windtunnel/windtunnel/internal/plane"
+	"github.com/windtunnel/windtunnel/internal/plane/component"
+	"github.com/windtunnel/windtunnel/internal/plane/process"
 	"github.com/windtunnel/windtunnel/scenario"
-	"github.com/windtunnel/windtunnel/wire"
 )
 
 // flight is one side on one fresh plane.

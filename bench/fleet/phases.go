@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/windtunnel/windtunnel/clock"
-	"github.com/windtunnel/windtunnel/observe/usage"
-	"github.com/windtunnel/windtunnel/stats"
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/observe/usage"
+	"github.com/windtunnel/windtunnel/internal/stats"
 )
 
 // breath is the pause between phases, for what a phase leaves over.

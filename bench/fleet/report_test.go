@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/windtunnel/windtunnel/clock"
+	"github.com/windtunnel/windtunnel/internal/clock"
 )
 
 func TestRatiosAreAboveOneWhereOursIsBetter(t *testing.T) {

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/windtunnel/windtunnel/clock"
-	"github.com/windtunnel/windtunnel/endpoint"
-	"github.com/windtunnel/windtunnel/wire"
+	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/api/wire"
+	"github.com/windtunnel/windtunnel/internal/clock"
 )
 
 const (

@@ -14,8 +14,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/windtunnel/windtunnel/clock"
-	"github.com/windtunnel/windtunnel/endpoint"
+	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/clock"
 )
 
 // server keeps the objects that are posted to it.

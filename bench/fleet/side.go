@@ -13,9 +13,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/windtunnel/windtunnel/clock"
-	"github.com/windtunnel/windtunnel/observe/usage"
-	"github.com/windtunnel/windtunnel/plane/process"
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/observe/usage"
+	"github.com/windtunnel/windtunnel/internal/plane/process"
 )
 
 // The names of the sides, in the table and in the file.

@@ -13,11 +13,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/windtunnel/windtunnel/clock"
-	"github.com/windtunnel/windtunnel/stage"
-	"github.com/windtunnel/windtunnel/stage/kwok"
-	"github.com/windtunnel/windtunnel/stage/machine"
-	"github.com/windtunnel/windtunnel/stage/object"
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/fleet/stage"
+	"github.com/windtunnel/windtunnel/internal/fleet/stage/machine"
+	"github.com/windtunnel/windtunnel/internal/fleet/stage/object"
+	"github.com/windtunnel/windtunnel/internal/interop/kwok"
 )
 
 // figure is what a stage engine takes for one object, in nanoseconds; the command

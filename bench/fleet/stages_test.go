@@ -5,22 +5,14 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-)
 
-// kwokStages returns the folder with kwok's stages.
-func kwokStages(t testing.TB) string {
-	t.Helper()
-	dir := filepath.Join("..", "..", "..", "shared", "compat", "kwok")
-	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("the stages that kwok ships are not here: %v", err)
-	}
-	return dir
-}
+	"github.com/windtunnel/windtunnel/internal/repotest"
+)
 
 // here returns the objects whose stages lie in the folder.
 func here(t testing.TB) (general, typed []subject) {
 	t.Helper()
-	stages, inputs := kwokStages(t), t.TempDir()
+	stages, inputs := repotest.Compat(t, "kwok"), t.TempDir()
 	all, err := filepath.Glob(filepath.Join("inputs", "*", "*"))
 	if err != nil || len(all) == 0 {
 		t.Fatal("no inputs", err)

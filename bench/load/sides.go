@@ -18,14 +18,14 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/windtunnel/windtunnel/clock"
-	"github.com/windtunnel/windtunnel/endpoint"
-	"github.com/windtunnel/windtunnel/load"
-	"github.com/windtunnel/windtunnel/pace"
-	"github.com/windtunnel/windtunnel/plane/process"
-	"github.com/windtunnel/windtunnel/record"
-	"github.com/windtunnel/windtunnel/template"
-	"github.com/windtunnel/windtunnel/template/protobuf"
+	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/load"
+	"github.com/windtunnel/windtunnel/internal/load/pace"
+	"github.com/windtunnel/windtunnel/internal/load/template"
+	"github.com/windtunnel/windtunnel/internal/load/template/protobuf"
+	"github.com/windtunnel/windtunnel/internal/plane/process"
+	"github.com/windtunnel/windtunnel/internal/record"
 )
 
 // payload is the value of each ConfigMap's one key.

@@ -23,7 +23,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/windtunnel/windtunnel/clock"
+	"github.com/windtunnel/windtunnel/internal/clock"
 )
 
 // plan is what is flown.

@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"github.com/windtunnel/windtunnel/experiment"
+	"github.com/windtunnel/windtunnel/internal/flight"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -11,7 +11,7 @@ import (
 // where they should.
 func TestScenarios(t *testing.T) {
 	for _, file := range []string{"../../examples/compare/slower-answers.yaml", "../../examples/compare/limiter.yaml"} {
-		if _, err := experiment.Plan(experiment.Options{File: file}); err != nil {
+		if _, err := flight.Plan(flight.Options{File: file}); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
 	}

@@ -12,15 +12,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/windtunnel/windtunnel/compare"
-	"github.com/windtunnel/windtunnel/experiment"
-	"github.com/windtunnel/windtunnel/record"
+	"github.com/windtunnel/windtunnel/internal/compare"
+	"github.com/windtunnel/windtunnel/internal/flight"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/slo"
 	"github.com/windtunnel/windtunnel/scenario"
-	"github.com/windtunnel/windtunnel/slo"
 )
 
-// flight is experiment.Run.
-type flight func(context.Context, experiment.Options) (experiment.Result, error)
+// flyFunc is flight.Run.
+type flyFunc func(context.Context, flight.Options) (flight.Result, error)
 
 // abVerb flies a scenario with two values of one parameter in turns, and
 // compares them.
@@ -53,7 +53,7 @@ func abVerb(env *environment) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		arms := &arms{file: args[0], repeats: repeats, out: out, kubeconfig: kubeconfig, options: options, env: env, fly: experiment.Run}
+		arms := &arms{file: args[0], repeats: repeats, out: out, kubeconfig: kubeconfig, options: options, env: env, fly: flight.Run}
 		if err := arms.prepare(a, b, set); err != nil {
 			return err
 		}
@@ -81,7 +81,7 @@ type arms struct {
 	kubeconfig string // fly this cluster; empty: a fresh plane for each run
 	options    compare.Options
 	env        *environment
-	fly        flight
+	fly        flyFunc
 
 	kept int // runs that can be compared
 	lost int // runs in a row that could not be flown
@@ -238,7 +238,7 @@ const mostLost = 2
 func (x *arms) flown(ctx context.Context, t turn) (r compare.Run, there bool, err error) {
 	for n := 1; ; n++ {
 		err = x.flyTurn(ctx, t)
-		if err == nil || ctx.Err() != nil || errors.Is(err, experiment.ErrNoRecords) {
+		if err == nil || ctx.Err() != nil || errors.Is(err, flight.ErrNoRecords) {
 			break
 		}
 		fmt.Fprintf(x.env.stderr, "the run could not be flown: %v\n", err)
@@ -254,14 +254,14 @@ func (x *arms) flown(ctx context.Context, t turn) (r compare.Run, there bool, er
 		return r, false, err
 	case err != nil && ctx.Err() == nil:
 		x.lost++
-		if errors.Is(err, experiment.ErrNoRecords) {
+		if errors.Is(err, flight.ErrNoRecords) {
 			x.lost = mostLost // the next one could not be recorded either
 		}
 		first, _, _ := strings.Cut(err.Error(), "\n")
 		x.options.Notes = append(x.options.Notes, fmt.Sprintf("%s could not be flown: %s.", x.dir(t), strings.TrimSuffix(first, ".")))
 		return r, false, nil
 	}
-	if r, err = compare.Open(x.dir(t), experiment.Judge); err != nil {
+	if r, err = compare.Open(x.dir(t), flight.Judge); err != nil {
 		if ctx.Err() != nil {
 			return r, false, nil // stopped before there was anything
 		}
@@ -275,16 +275,16 @@ func (x *arms) flown(ctx context.Context, t turn) (r compare.Run, there bool, er
 // flyTurn flies one run. An error says why there is none.
 func (x *arms) flyTurn(ctx context.Context, t turn) error {
 	seed := x.seed + uint64(t.pair)
-	live := newLive(x.env)
-	result, err := x.fly(ctx, experiment.Options{
+	shown := newProgress(x.env)
+	result, err := x.fly(ctx, flight.Options{
 		File: x.file, Text: []byte(x.text), Set: x.set[t.arm], Kubeconfig: x.kubeconfig, Out: x.dir(t), Seed: &seed, Command: x.env.args,
-		Versions: versions(), Log: x.env.logger(), Status: live.show, StatusEvery: live.every(),
+		Versions: versions(), Log: x.env.logger(), Status: shown.show, StatusEvery: shown.every(),
 	})
-	live.end()
+	shown.end()
 	switch {
 	case err != nil:
 		return err
-	case errors.Is(result.Err, experiment.ErrBoot), errors.Is(result.Err, experiment.ErrNoRecords):
+	case errors.Is(result.Err, flight.ErrBoot), errors.Is(result.Err, flight.ErrNoRecords):
 		return fmt.Errorf("%w\nrun directory: %s", result.Err, result.Dir)
 	}
 	return nil
@@ -298,7 +298,7 @@ func (x *arms) earlier(t turn) (r compare.Run, there bool, err error) {
 	if entries, err := os.ReadDir(path); err != nil || len(entries) == 0 {
 		return r, false, nil // CreateDir says what is wrong with it, if anything
 	}
-	r, err = compare.Open(path, experiment.Judge)
+	r, err = compare.Open(path, flight.Judge)
 	var torn *json.SyntaxError
 	if err != nil && !errors.Is(err, record.ErrNotRun) && !errors.As(err, &torn) {
 		return r, false, err

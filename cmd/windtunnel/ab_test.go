@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/windtunnel/windtunnel/experiment"
-	"github.com/windtunnel/windtunnel/record"
+	"github.com/windtunnel/windtunnel/internal/flight"
+	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -31,19 +31,19 @@ type abFlights struct {
 	cancel func()        // called when a flight is interrupted
 }
 
-func (f *abFlights) fly(_ context.Context, o experiment.Options) (experiment.Result, error) {
+func (f *abFlights) fly(_ context.Context, o flight.Options) (flight.Result, error) {
 	f.flown = append(f.flown, fmt.Sprintf("%s %s %d", filepath.Base(o.Out), o.Set["limiter"], *o.Seed))
 	if string(o.Text) != sideScenario {
-		return experiment.Result{}, fmt.Errorf("flown is %q", o.Text)
+		return flight.Result{}, fmt.Errorf("flown is %q", o.Text)
 	}
 	s := side{limiter: o.Set["limiter"], seed: *o.Seed, cores: 2, latency: 10*time.Millisecond + time.Duration(len(f.flown))*1000, whole: len(f.flown) != f.stop}
-	result := experiment.Result{Dir: record.Dir(o.Out)}
+	result := flight.Result{Dir: record.Dir(o.Out)}
 	if err := f.failed[len(f.flown)]; err != nil {
 		result.Err = err
 		return result, errors.Join(os.MkdirAll(o.Out, 0o700), os.WriteFile(filepath.Join(o.Out, "manifest.json"), nil, 0o600))
 	}
 	if !s.whole {
-		result.Err = experiment.ErrInterrupted
+		result.Err = flight.ErrInterrupted
 		f.cancel()
 	}
 	return result, s.write(o.Out)
@@ -134,7 +134,7 @@ func TestABInput(t *testing.T) {
 
 // What goes wrong at two in the morning costs one run and not the others.
 func TestABGoesOnAfterAFailedRun(t *testing.T) {
-	boot := fmt.Errorf("%w: the port is taken", experiment.ErrBoot)
+	boot := fmt.Errorf("%w: the port is taken", flight.ErrBoot)
 	folder := t.TempDir()
 	once := &abFlights{failed: map[int]error{2: boot}}
 	x, _ := abArms(t, folder, once)
@@ -170,10 +170,10 @@ func TestABGoesOnAfterAFailedRun(t *testing.T) {
 // Where nothing can be flown the experiment ends at once, and where nothing can
 // be flown any more it ends soon, with what there is.
 func TestABEndsWhereNothingCanBeFlown(t *testing.T) {
-	boot := fmt.Errorf("%w: no room", experiment.ErrBoot)
+	boot := fmt.Errorf("%w: no room", flight.ErrBoot)
 	none := &abFlights{failed: map[int]error{1: boot, 2: boot, 3: boot}}
 	x, _ := abArms(t, t.TempDir(), none)
-	if err := x.run(t.Context(), &compareFlags{}); !errors.Is(err, experiment.ErrBoot) || len(none.flown) != tries {
+	if err := x.run(t.Context(), &compareFlags{}); !errors.Is(err, flight.ErrBoot) || len(none.flown) != tries {
 		t.Errorf("%v after %q", err, none.flown)
 	}
 	some := &abFlights{failed: map[int]error{}}
@@ -188,7 +188,7 @@ func TestABEndsWhereNothingCanBeFlown(t *testing.T) {
 	if len(some.flown) != 2+mostLost*tries || !strings.Contains(out.String(), "limiter=5/10, 1 run") {
 		t.Errorf("flown %q\n%s", some.flown, out)
 	}
-	full := &abFlights{failed: map[int]error{2: experiment.ErrNoRecords}}
+	full := &abFlights{failed: map[int]error{2: flight.ErrNoRecords}}
 	x, _ = abArms(t, t.TempDir(), full)
 	if err := x.run(t.Context(), &compareFlags{}); err == nil || err.Error() != "verdict unknown" || len(full.flown) != 2 {
 		t.Errorf("a full disk: %v after %q", err, full.flown)

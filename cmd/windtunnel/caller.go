@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/windtunnel/windtunnel/experiment"
-	"github.com/windtunnel/windtunnel/subject/caller"
+	"github.com/windtunnel/windtunnel/internal/flight"
+	"github.com/windtunnel/windtunnel/internal/subject/external"
 )
 
 // callerFlags declares the flags by which a program that starts windtunnel says
@@ -25,11 +25,11 @@ func callerFlags(verb *cobra.Command) (file *int, as *string) {
 }
 
 // openCaller returns the caller; nil when there is none.
-func openCaller(file int) (*caller.Caller, error) {
+func openCaller(file int) (*external.Caller, error) {
 	if file <= 0 {
 		return nil, nil
 	}
-	return caller.Open(os.NewFile(uintptr(file), "caller"))
+	return external.Open(os.NewFile(uintptr(file), "caller"))
 }
 
 // underCaller returns a context that ends when the caller does: what a test
@@ -45,7 +45,7 @@ func underCaller(ctx context.Context, file int) (context.Context, func(), error)
 		defer close(done)
 		select {
 		case <-c.Ended():
-			cancel(experiment.ErrInterrupted)
+			cancel(flight.ErrInterrupted)
 		case <-ctx.Done():
 		}
 	}()

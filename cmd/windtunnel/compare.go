@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/windtunnel/windtunnel/compare"
-	"github.com/windtunnel/windtunnel/experiment"
-	"github.com/windtunnel/windtunnel/slo"
+	"github.com/windtunnel/windtunnel/internal/compare"
+	"github.com/windtunnel/windtunnel/internal/flight"
+	"github.com/windtunnel/windtunnel/internal/slo"
 )
 
 // compareFlags are common to compare and ab.
@@ -188,7 +188,7 @@ func variantsOf(cmd *cobra.Command, args []string) ([][]string, error) {
 func openRuns(paths []string) ([]compare.Run, error) {
 	var out []compare.Run
 	for _, path := range paths {
-		r, err := compare.Open(filepath.Clean(path), experiment.Judge)
+		r, err := compare.Open(filepath.Clean(path), flight.Judge)
 		if err != nil {
 			return nil, err
 		}

@@ -6,9 +6,9 @@ import (
 	"os"
 	"slices"
 
-	"github.com/windtunnel/windtunnel/compare"
-	"github.com/windtunnel/windtunnel/record"
-	"github.com/windtunnel/windtunnel/report"
+	"github.com/windtunnel/windtunnel/internal/compare"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/report"
 )
 
 // writePage writes the comparison as a page, if it was asked for: runs are

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/windtunnel/windtunnel/record"
+	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 

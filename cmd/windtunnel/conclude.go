@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/windtunnel/windtunnel/experiment"
-	"github.com/windtunnel/windtunnel/parquet"
-	"github.com/windtunnel/windtunnel/record"
-	"github.com/windtunnel/windtunnel/slo"
+	"github.com/windtunnel/windtunnel/internal/flight"
+	"github.com/windtunnel/windtunnel/internal/interop/parquet"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/slo"
 )
 
 // leftover says what a run prints at its end and leaves besides.
@@ -31,8 +31,8 @@ func (l *leftover) check() error {
 
 // conclude prints the result and where everything lies. Only the result goes to
 // stdout where a program or a page is to read it.
-func (l *leftover) conclude(env *environment, result experiment.Result) error {
-	if errors.Is(result.Err, experiment.ErrBoot) {
+func (l *leftover) conclude(env *environment, result flight.Result) error {
+	if errors.Is(result.Err, flight.ErrBoot) {
 		return fmt.Errorf("%w\nrun directory: %s", result.Err, result.Dir)
 	}
 	where := io.Writer(env.stderr)
@@ -51,7 +51,7 @@ func (l *leftover) conclude(env *environment, result experiment.Result) error {
 		}
 	}
 	fmt.Fprintf(where, "run directory: %s\nreport:        %s\n", result.Dir, filepath.ToSlash(result.Dir.File(record.ReportFile)))
-	if l.columns && !errors.Is(result.Err, experiment.ErrNoRecords) {
+	if l.columns && !errors.Is(result.Err, flight.ErrNoRecords) {
 		files, err := parquet.Write(string(result.Dir), result.Dir.File(tablesFolder))
 		if err != nil {
 			return err
@@ -61,7 +61,7 @@ func (l *leftover) conclude(env *environment, result experiment.Result) error {
 	if result.Err == nil {
 		return verdictError{result.Judgement.Verdict}
 	}
-	if errors.Is(result.Err, experiment.ErrNoRecords) || result.Judgement.Verdict == "" {
+	if errors.Is(result.Err, flight.ErrNoRecords) || result.Judgement.Verdict == "" {
 		return result.Err
 	}
 	fmt.Fprintf(env.stderr, "the run did not end as it should: %v\n", result.Err)

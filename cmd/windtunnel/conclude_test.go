@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/windtunnel/windtunnel/experiment"
-	"github.com/windtunnel/windtunnel/record"
-	"github.com/windtunnel/windtunnel/slo"
+	"github.com/windtunnel/windtunnel/internal/flight"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/slo"
 )
 
 // What a run prints at its end: with a form for programs or pages stdout has
@@ -22,16 +22,16 @@ func TestConclude(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := record.Dir(filepath.Join(dir, "pass"))
-	judgement, err := experiment.Judge(run)
+	judgement, err := flight.Judge(run)
 	if err != nil {
 		t.Fatal(err)
 	}
-	conclude := func(l leftover, r experiment.Result) (stdout, stderr string, err error) {
+	conclude := func(l leftover, r flight.Result) (stdout, stderr string, err error) {
 		var out, fault bytes.Buffer
 		err = l.conclude(&environment{stdout: &out, stderr: &fault}, r)
 		return out.String(), fault.String(), err
 	}
-	done := experiment.Result{Dir: run, Judgement: judgement}
+	done := flight.Result{Dir: run, Judgement: judgement}
 	for _, c := range []struct{ output, begins, where string }{
 		{"table", "windtunnel  small", "stdout"}, {"markdown", "### ✅ small", "stderr"}, {"json", "{\n", "stderr"},
 	} {
@@ -54,13 +54,13 @@ func TestConclude(t *testing.T) {
 		t.Error(err)
 	}
 	// A run that ended early has a result, and its verdict is unknown.
-	_, stderr, err := conclude(leftover{output: "table"}, experiment.Result{Dir: run, Judgement: judgement, Err: experiment.ErrInterrupted})
+	_, stderr, err := conclude(leftover{output: "table"}, flight.Result{Dir: run, Judgement: judgement, Err: flight.ErrInterrupted})
 	var verdict verdictError
 	if !errors.As(err, &verdict) || verdict.verdict != slo.Unknown || !strings.Contains(stderr, "did not end as it should: interrupted") {
 		t.Errorf("%v, %q", err, stderr)
 	}
 	// A plane that did not start leaves nothing to print.
-	if stdout, _, err := conclude(leftover{output: "table"}, experiment.Result{Dir: run, Err: experiment.ErrBoot}); stdout != "" || !errors.Is(err, experiment.ErrBoot) {
+	if stdout, _, err := conclude(leftover{output: "table"}, flight.Result{Dir: run, Err: flight.ErrBoot}); stdout != "" || !errors.Is(err, flight.ErrBoot) {
 		t.Errorf("%v, %q", err, stdout)
 	}
 }

@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/windtunnel/windtunnel/doctor"
-	"github.com/windtunnel/windtunnel/slo"
+	"github.com/windtunnel/windtunnel/internal/doctor"
+	"github.com/windtunnel/windtunnel/internal/slo"
 )
 
 // doctorVerb says what this machine can hold, and how to lift its limits.

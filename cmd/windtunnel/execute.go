@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/windtunnel/windtunnel/experiment"
-	"github.com/windtunnel/windtunnel/plane/process"
-	"github.com/windtunnel/windtunnel/slo"
+	"github.com/windtunnel/windtunnel/internal/flight"
+	"github.com/windtunnel/windtunnel/internal/plane/process"
+	"github.com/windtunnel/windtunnel/internal/slo"
 )
 
 // The exit codes of every verb.
@@ -121,7 +121,7 @@ func (env *environment) interruptible(ctx context.Context, first string, twice f
 					return
 				}
 				fmt.Fprintln(env.stderr, first)
-				cancel(experiment.ErrInterrupted)
+				cancel(flight.ErrInterrupted)
 			case <-done:
 				return
 			}

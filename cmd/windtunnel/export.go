@@ -8,12 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/windtunnel/windtunnel/experiment"
-	"github.com/windtunnel/windtunnel/openmetrics"
-	"github.com/windtunnel/windtunnel/parquet"
-	"github.com/windtunnel/windtunnel/record"
-	"github.com/windtunnel/windtunnel/rows"
-	"github.com/windtunnel/windtunnel/unit"
+	"github.com/windtunnel/windtunnel/internal/flight"
+	"github.com/windtunnel/windtunnel/internal/interop/openmetrics"
+	"github.com/windtunnel/windtunnel/internal/interop/parquet"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/record/rows"
+	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 // exportVerb writes a run's records or results in another tool's form.
@@ -77,7 +77,7 @@ func exportDocuments(env *environment, format, short string) *cobra.Command {
 		if out == "" {
 			out = filepath.Join(run, format)
 		}
-		names, err := experiment.Export(run, format, out)
+		names, err := flight.Export(run, format, out)
 		for _, name := range names {
 			fmt.Fprintln(env.stdout, filepath.Join(out, name))
 		}

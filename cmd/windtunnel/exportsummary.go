@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/windtunnel/windtunnel/experiment"
-	"github.com/windtunnel/windtunnel/grafana"
-	"github.com/windtunnel/windtunnel/record"
+	"github.com/windtunnel/windtunnel/internal/flight"
+	"github.com/windtunnel/windtunnel/internal/interop/grafana"
+	"github.com/windtunnel/windtunnel/internal/record"
 )
 
 // stepSummary is the variable by which GitHub names the file that a step's
@@ -33,7 +33,7 @@ func exportGitHub(env *environment) *cobra.Command {
 				out = os.Getenv(stepSummary)
 			}
 			var text bytes.Buffer
-			if err := experiment.Markdown(args[0], &text); err != nil {
+			if err := flight.Markdown(args[0], &text); err != nil {
 				return err
 			}
 			if out == "" {
@@ -110,7 +110,7 @@ func spanOf(run string) (grafana.Options, error) {
 	if err != nil {
 		return grafana.Options{}, err
 	}
-	db, err := experiment.Series(run)
+	db, err := flight.Series(run)
 	if err != nil {
 		return grafana.Options{}, err
 	}

@@ -17,17 +17,17 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/windtunnel/windtunnel/clock"
-	"github.com/windtunnel/windtunnel/endpoint"
-	"github.com/windtunnel/windtunnel/experiment"
-	"github.com/windtunnel/windtunnel/fleet"
-	"github.com/windtunnel/windtunnel/fleet/configuration"
-	"github.com/windtunnel/windtunnel/record"
+	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/fleet"
+	"github.com/windtunnel/windtunnel/internal/fleet/stage/builtin"
+	"github.com/windtunnel/windtunnel/internal/fleet/stage/machine"
+	"github.com/windtunnel/windtunnel/internal/flight"
+	"github.com/windtunnel/windtunnel/internal/interop/kwok"
+	"github.com/windtunnel/windtunnel/internal/interop/kwok/configuration"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
-	"github.com/windtunnel/windtunnel/stage/builtin"
-	"github.com/windtunnel/windtunnel/stage/kwok"
-	"github.com/windtunnel/windtunnel/stage/machine"
-	"github.com/windtunnel/windtunnel/unit"
 )
 
 // fleetFlags are the flags of the verb fleet that kwok does not have.
@@ -117,7 +117,7 @@ func runFleet(ctx context.Context, env *environment, c *configuration.Configurat
 	err = r.keep(ctx)
 	cancel()
 	wait()
-	if errors.Is(context.Cause(ctx), experiment.ErrInterrupted) {
+	if errors.Is(context.Cause(ctx), flight.ErrInterrupted) {
 		return nil
 	}
 	return err

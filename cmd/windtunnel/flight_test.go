@@ -15,10 +15,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/windtunnel/windtunnel/diagnose"
-	"github.com/windtunnel/windtunnel/plane/component"
-	"github.com/windtunnel/windtunnel/record"
-	"github.com/windtunnel/windtunnel/slo"
+	"github.com/windtunnel/windtunnel/internal/diagnose"
+	"github.com/windtunnel/windtunnel/internal/plane/component"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
+	"github.com/windtunnel/windtunnel/internal/slo"
 )
 
 // These tests fly the real plane with the binary that `make build` left. They
@@ -35,20 +36,7 @@ type tunnel struct {
 
 func newTunnel(t *testing.T) *tunnel {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("boots a real plane")
-	}
-	built := os.Getenv("WINDTUNNEL_BIN")
-	if built == "" {
-		built = "../../bin/windtunnel"
-	}
-	built, err := filepath.Abs(built)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(built); err != nil {
-		t.Fatalf("no binary with a control plane in it: run `make build` first: %v", err)
-	}
+	built := repotest.Binary(t)
 	dir := t.TempDir()
 	u := &tunnel{t: t, bin: filepath.Join(dir, "windtunnel"), dir: dir}
 	if os.Link(built, u.bin) != nil { // another file system

@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/windtunnel/windtunnel/compare"
-	"github.com/windtunnel/windtunnel/experiment"
-	"github.com/windtunnel/windtunnel/history"
-	"github.com/windtunnel/windtunnel/record"
+	"github.com/windtunnel/windtunnel/internal/compare"
+	"github.com/windtunnel/windtunnel/internal/flight"
+	"github.com/windtunnel/windtunnel/internal/history"
+	"github.com/windtunnel/windtunnel/internal/record"
 )
 
 // historyVerb follows a scenario over many runs.
@@ -127,7 +127,7 @@ func (h *historian) all(folder string) ([]compare.Run, error) {
 		if !e.IsDir() {
 			continue
 		}
-		r, err := compare.Open(filepath.Join(folder, e.Name()), experiment.Judge)
+		r, err := compare.Open(filepath.Join(folder, e.Name()), flight.Judge)
 		switch {
 		case errors.Is(err, record.ErrNotRun):
 		case err != nil:

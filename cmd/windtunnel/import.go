@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/windtunnel/windtunnel/experiment"
+	"github.com/windtunnel/windtunnel/internal/flight"
 )
 
 // importVerb writes another tool's file as a scenario.
@@ -29,7 +29,7 @@ func importVerb(env *environment) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		in, err := experiment.Load(args[0], values, overrides, nil)
+		in, err := flight.Load(args[0], values, overrides, nil)
 		if err != nil {
 			return err
 		}

@@ -9,11 +9,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/windtunnel/windtunnel/fleet"
-	"github.com/windtunnel/windtunnel/fleet/configuration"
-	"github.com/windtunnel/windtunnel/fleet/kubelet"
-	"github.com/windtunnel/windtunnel/stage/kwok"
-	"github.com/windtunnel/windtunnel/wire"
+	"github.com/windtunnel/windtunnel/internal/api/wire"
+	"github.com/windtunnel/windtunnel/internal/fleet"
+	"github.com/windtunnel/windtunnel/internal/fleet/kubelet"
+	"github.com/windtunnel/windtunnel/internal/interop/kwok"
+	"github.com/windtunnel/windtunnel/internal/interop/kwok/configuration"
 )
 
 // served is what stands for the nodes' kubelets, beside the fleet.

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/windtunnel/windtunnel/diagnose"
-	"github.com/windtunnel/windtunnel/record"
-	"github.com/windtunnel/windtunnel/slo"
+	"github.com/windtunnel/windtunnel/internal/diagnose"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/slo"
 )
 
 // TestLimited flies planes that are limited on purpose, one way each, and holds
@@ -38,7 +38,7 @@ func TestLimited(t *testing.T) {
 	} {
 		out := filepath.Base(c.scenario)
 		t.Run(out, func(t *testing.T) {
-			file, err := filepath.Abs("../../examples/limited/" + c.scenario + ".yaml")
+			file, err := filepath.Abs("../../examples/limited" + c.scenario + ".yaml")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/windtunnel/windtunnel/plane/component"
-	"github.com/windtunnel/windtunnel/plane/process"
+	"github.com/windtunnel/windtunnel/internal/plane/component"
+	"github.com/windtunnel/windtunnel/internal/plane/process"
 )
 
 func main() { os.Exit(start()) }

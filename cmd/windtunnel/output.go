@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/windtunnel/windtunnel/experiment"
-	"github.com/windtunnel/windtunnel/record"
-	"github.com/windtunnel/windtunnel/slo"
+	"github.com/windtunnel/windtunnel/internal/flight"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/slo"
 )
 
 // addOutput adds the flag that says in which form a result is printed; the first
@@ -45,7 +45,7 @@ func printResult(env *environment, dir record.Dir, output string) error {
 		_, err = env.stdout.Write(raw)
 		return err
 	case "markdown":
-		return experiment.Markdown(string(dir), env.stdout)
+		return flight.Markdown(string(dir), env.stdout)
 	}
 	summary, err := os.ReadFile(dir.File(record.SummaryFile))
 	if err != nil {

@@ -4,13 +4,13 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/windtunnel/windtunnel/experiment"
+	"github.com/windtunnel/windtunnel/internal/flight"
 )
 
 // printPlan prints what a run would send, and starts nothing. What cannot be
 // met on this machine makes it a fault.
-func printPlan(env *environment, options experiment.Options) error {
-	f, err := experiment.Plan(options)
+func printPlan(env *environment, options flight.Options) error {
+	f, err := flight.Plan(options)
 	if err != nil {
 		return err
 	}

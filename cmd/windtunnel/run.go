@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/windtunnel/windtunnel/experiment"
-	"github.com/windtunnel/windtunnel/unit"
+	"github.com/windtunnel/windtunnel/internal/flight"
+	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 // runVerb runs a scenario and ends with its verdict.
@@ -45,7 +45,7 @@ func runVerb(env *environment) *cobra.Command {
 			return err
 		}
 		if plan {
-			options := experiment.Options{File: args[0], Set: values, Overrides: overrides, Kubeconfig: kubeconfig, Out: out}
+			options := flight.Options{File: args[0], Set: values, Overrides: overrides, Kubeconfig: kubeconfig, Out: out}
 			if cmd.Flags().Changed("seed") {
 				options.Seed = &seed
 			}
@@ -53,10 +53,10 @@ func runVerb(env *environment) *cobra.Command {
 		}
 		ctx, cancel := env.flying(cmd.Context())
 		defer cancel()
-		live := newLive(env)
-		options := experiment.Options{
+		shown := newProgress(env)
+		options := flight.Options{
 			File: args[0], Set: values, Overrides: overrides, Kubeconfig: kubeconfig, Out: out, Command: env.args,
-			Versions: versions(), Log: env.logger(), Status: live.show, StatusEvery: live.every(),
+			Versions: versions(), Log: env.logger(), Status: shown.show, StatusEvery: shown.every(),
 		}
 		if cmd.Flags().Changed("seed") {
 			options.Seed = &seed
@@ -68,8 +68,8 @@ func runVerb(env *environment) *cobra.Command {
 			defer options.Caller.Close()
 			options.As = *as
 		}
-		result, err := experiment.Run(ctx, options)
-		live.end()
+		result, err := flight.Run(ctx, options)
+		shown.end()
 		if err != nil {
 			return err
 		}
@@ -91,8 +91,8 @@ func parseSet(set []string) (map[string]string, error) {
 	return out, nil
 }
 
-// live shows progress: one line rewritten on a terminal, plain lines elsewhere.
-type live struct {
+// progress shows progress: one line rewritten on a terminal, plain lines elsewhere.
+type progress struct {
 	env   *environment
 	step  string
 	last  time.Duration
@@ -103,16 +103,16 @@ type live struct {
 // terminal.
 const plainEvery = 15 * time.Second
 
-func newLive(env *environment) *live { return &live{env: env} }
+func newProgress(env *environment) *progress { return &progress{env: env} }
 
-func (l *live) every() time.Duration {
+func (l *progress) every() time.Duration {
 	if l.env.terminal {
 		return 200 * time.Millisecond
 	}
 	return time.Second
 }
 
-func (l *live) show(s experiment.Status) {
+func (l *progress) show(s flight.Status) {
 	text := line(s)
 	if l.env.terminal {
 		fmt.Fprintf(l.env.stderr, "\r\x1b[K%s", text)
@@ -125,7 +125,7 @@ func (l *live) show(s experiment.Status) {
 	}
 }
 
-func (l *live) end() {
+func (l *progress) end() {
 	if l.drawn {
 		fmt.Fprint(l.env.stderr, "\r\x1b[K")
 	}
@@ -136,7 +136,7 @@ const lineWidth = 79
 
 // line writes a status in at most lineWidth characters. Where they are not
 // enough the step's name is cut first, and then the last figures are left out.
-func line(s experiment.Status) string {
+func line(s flight.Status) string {
 	head, name, tail := fmt.Sprintf("%s [%d/%d] ", clockFace(s.Elapsed), s.Index, s.Of), []rune(s.Step), ""
 	least := min(len(name), leastName)
 	for _, f := range figures(s) {
@@ -155,7 +155,7 @@ func line(s experiment.Status) string {
 const leastName = 12
 
 // figures are the numbers of a status, the most useful first.
-func figures(s experiment.Status) (out []string) {
+func figures(s flight.Status) (out []string) {
 	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	if s.Total > 0 {
 		add(" %d/%d", s.Done, s.Total)

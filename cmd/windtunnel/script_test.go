@@ -9,10 +9,10 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/windtunnel/windtunnel/clock"
-	"github.com/windtunnel/windtunnel/plane/component"
-	"github.com/windtunnel/windtunnel/plane/process"
-	"github.com/windtunnel/windtunnel/record"
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/plane/component"
+	"github.com/windtunnel/windtunnel/internal/plane/process"
+	"github.com/windtunnel/windtunnel/internal/record"
 )
 
 // TestMain lets scripts call windtunnel, which is this test binary again; it is

@@ -13,14 +13,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/windtunnel/windtunnel/capacity"
-	"github.com/windtunnel/windtunnel/chart"
-	"github.com/windtunnel/windtunnel/clock"
-	"github.com/windtunnel/windtunnel/experiment"
-	"github.com/windtunnel/windtunnel/observe/usage"
-	"github.com/windtunnel/windtunnel/record"
+	"github.com/windtunnel/windtunnel/internal/capacity"
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/flight"
+	"github.com/windtunnel/windtunnel/internal/observe/usage"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/slo"
+	"github.com/windtunnel/windtunnel/internal/text/chart"
 	"github.com/windtunnel/windtunnel/scenario"
-	"github.com/windtunnel/windtunnel/slo"
 )
 
 // envelopeFile is the name of the chart in a search's folder.
@@ -65,7 +65,7 @@ func searchVerb(env *environment) *cobra.Command {
 			return err
 		}
 		plan.Seconds = budget.Seconds()
-		x := &searching{file: args[0], out: out, kubeconfig: kubeconfig, env: env, fly: experiment.Run}
+		x := &searching{file: args[0], out: out, kubeconfig: kubeconfig, env: env, fly: flight.Run}
 		x.state.Plan = plan
 		if err := x.prepare(vary, set); err != nil {
 			return err
@@ -92,7 +92,7 @@ type searching struct {
 	set        map[string]string
 	state      capacity.State
 	env        *environment
-	fly        flight
+	fly        flyFunc
 }
 
 // prepare checks the input, and that the scenario takes both ends of each
@@ -192,7 +192,7 @@ func (x *searching) run(ctx context.Context, output string) (err error) {
 			break
 		}
 		fmt.Fprintf(x.env.stderr, "run %d: %s\n", len(x.state.Runs)+1, step.Why)
-		if err := x.one(ctx, step); errors.Is(err, experiment.ErrInterrupted) {
+		if err := x.one(ctx, step); errors.Is(err, flight.ErrInterrupted) {
 			break
 		} else if err != nil {
 			return fmt.Errorf("%w\nthe same command goes on from here: %s", err, x.out)
@@ -236,7 +236,7 @@ func (x *searching) one(ctx context.Context, step capacity.Step) (err error) {
 		if err = moveAside(path); err != nil {
 			return err
 		}
-		if err = x.once(ctx, step, path); !errors.Is(err, experiment.ErrBoot) || ctx.Err() != nil {
+		if err = x.once(ctx, step, path); !errors.Is(err, flight.ErrBoot) || ctx.Err() != nil {
 			return err
 		}
 		fmt.Fprintf(x.env.stderr, "the plane did not start, trying again: %v\n", err)
@@ -258,18 +258,18 @@ func (x *searching) name(step capacity.Step) string {
 func (x *searching) once(ctx context.Context, step capacity.Step, path string) error {
 	watch := clock.Start()
 	seed := x.state.Seed + uint64(step.Repeat) //nolint:gosec // a small count
-	live := newLive(x.env)
-	result, err := x.fly(ctx, experiment.Options{
+	shown := newProgress(x.env)
+	result, err := x.fly(ctx, flight.Options{
 		File: x.file, Text: x.text, Set: x.with(step.Point), Kubeconfig: x.kubeconfig, Out: path, Seed: &seed, Command: x.env.args,
-		Versions: versions(), Log: x.env.logger(), Status: live.show, StatusEvery: live.every(),
+		Versions: versions(), Log: x.env.logger(), Status: shown.show, StatusEvery: shown.every(),
 	})
-	live.end()
+	shown.end()
 	switch {
 	case err != nil:
 		return err
 	case ctx.Err() != nil:
-		return experiment.ErrInterrupted
-	case errors.Is(result.Err, experiment.ErrBoot), errors.Is(result.Err, experiment.ErrNoRecords), errors.Is(result.Err, experiment.ErrInterrupted):
+		return flight.ErrInterrupted
+	case errors.Is(result.Err, flight.ErrBoot), errors.Is(result.Err, flight.ErrNoRecords), errors.Is(result.Err, flight.ErrInterrupted):
 		return fmt.Errorf("%w\nrun directory: %s", result.Err, result.Dir)
 	}
 	r := capacity.Judged(step.Point, result.Judgement)

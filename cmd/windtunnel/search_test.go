@@ -13,10 +13,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/windtunnel/windtunnel/capacity"
-	"github.com/windtunnel/windtunnel/experiment"
-	"github.com/windtunnel/windtunnel/record"
-	"github.com/windtunnel/windtunnel/slo"
+	"github.com/windtunnel/windtunnel/internal/capacity"
+	"github.com/windtunnel/windtunnel/internal/flight"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/slo"
 )
 
 // searchFlights stands in for experiment.Run: it passes up to an edge.
@@ -28,19 +28,19 @@ type searchFlights struct {
 	cancel func()
 }
 
-func (f *searchFlights) fly(_ context.Context, o experiment.Options) (experiment.Result, error) {
+func (f *searchFlights) fly(_ context.Context, o flight.Options) (flight.Result, error) {
 	f.flown = append(f.flown, fmt.Sprintf("%s %d", filepath.Base(o.Out), *o.Seed))
 	if string(o.Text) != searchScenario {
-		return experiment.Result{}, fmt.Errorf("flown is %q", o.Text)
+		return flight.Result{}, fmt.Errorf("flown is %q", o.Text)
 	}
 	dir, err := record.CreateDir(o.Out)
 	if err != nil {
-		return experiment.Result{}, err
+		return flight.Result{}, err
 	}
-	result := experiment.Result{Dir: dir, Err: f.failed[len(f.flown)]}
+	result := flight.Result{Dir: dir, Err: f.failed[len(f.flown)]}
 	if len(f.flown) == f.stop {
 		f.cancel()
-		result.Err = experiment.ErrInterrupted
+		result.Err = flight.ErrInterrupted
 	}
 	pods, err := strconv.ParseFloat(o.Set["pods"], 64)
 	if err != nil {
@@ -147,11 +147,11 @@ func TestSearchKeepsToItsBudget(t *testing.T) {
 // A plane that does not start is tried again, and then the search ends: what
 // was measured stays.
 func TestSearchAndPlanesThatDoNotStart(t *testing.T) {
-	boot := fmt.Errorf("%w: why", experiment.ErrBoot)
+	boot := fmt.Errorf("%w: why", flight.ErrBoot)
 	folder := t.TempDir()
 	f := &searchFlights{edge: 450, failed: map[int]error{2: boot, 4: boot, 5: boot, 6: boot}}
 	x, _ := newSearching(t, folder, f)
-	if err := x.run(t.Context(), "text"); !errors.Is(err, experiment.ErrBoot) || !strings.Contains(err.Error(), "goes on from here") {
+	if err := x.run(t.Context(), "text"); !errors.Is(err, flight.ErrBoot) || !strings.Contains(err.Error(), "goes on from here") {
 		t.Errorf("%v", err)
 	}
 	raw, err := os.ReadFile(filepath.Join(folder, "out", "search.json"))

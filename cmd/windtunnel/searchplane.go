@@ -7,8 +7,8 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/windtunnel/windtunnel/capacity"
-	"github.com/windtunnel/windtunnel/endpoint"
+	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/capacity"
 )
 
 // mostNamespace bounds what is read of an answer.

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/windtunnel/windtunnel/capacity"
-	"github.com/windtunnel/windtunnel/endpoint"
+	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/capacity"
 )
 
 // cluster is a server that says of kube-system what a cluster says; it returns

@@ -12,12 +12,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/windtunnel/windtunnel/clock"
-	"github.com/windtunnel/windtunnel/compare"
-	"github.com/windtunnel/windtunnel/dashboard"
-	"github.com/windtunnel/windtunnel/dashboard/query"
-	"github.com/windtunnel/windtunnel/experiment"
-	"github.com/windtunnel/windtunnel/report"
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/compare"
+	"github.com/windtunnel/windtunnel/internal/flight"
+	"github.com/windtunnel/windtunnel/internal/report"
+	"github.com/windtunnel/windtunnel/internal/report/live"
+	"github.com/windtunnel/windtunnel/internal/report/live/query"
 )
 
 // Limits of the server.
@@ -77,7 +77,7 @@ func (f *serveFlags) serve(ctx context.Context, env *environment, roots []string
 	if !local && token == "" {
 		token = rand.Text()
 	}
-	pages := dashboard.New(dashboard.Options{Roots: roots, Build: experiment.Page, Watch: watchRun, Compare: comparePages, Query: queryOf, Token: token, Clock: clock.Start()})
+	pages := live.New(live.Options{Roots: roots, Build: flight.Page, Watch: watchRun, Compare: comparePages, Query: queryOf, Token: token, Clock: clock.Start()})
 	defer pages.Close()
 	listener, err := net.Listen("tcp", f.address)
 	if err != nil {
@@ -134,10 +134,10 @@ func loopback(address string) (bool, error) {
 	return host == "localhost" || ip != nil && ip.IsLoopback(), nil
 }
 
-func watchRun(dir string) (dashboard.Source, error) { return experiment.Watch(dir) }
+func watchRun(dir string) (live.Source, error) { return flight.Watch(dir) }
 
 func queryOf(dir string) (http.Handler, error) {
-	db, err := experiment.Series(dir)
+	db, err := flight.Series(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +149,7 @@ func comparePages(a, b []string) (report.Page, error) {
 	runs := make([][]compare.Run, 2)
 	for i, paths := range [][]string{a, b} {
 		for _, path := range paths {
-			r, err := compare.Open(path, experiment.Verdict) // which writes nothing: this is asked for by GET
+			r, err := compare.Open(path, flight.Verdict) // which writes nothing: this is asked for by GET
 			if err != nil {
 				return report.Page{}, err
 			}

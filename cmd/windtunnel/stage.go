@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/windtunnel/windtunnel/slo"
-	"github.com/windtunnel/windtunnel/stage/golden"
+	"github.com/windtunnel/windtunnel/internal/fleet/stage/golden"
+	"github.com/windtunnel/windtunnel/internal/slo"
 )
 
 // stageVerb holds what concerns stages alone, without a plane.

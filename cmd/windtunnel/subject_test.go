@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/windtunnel/windtunnel/record"
-	"github.com/windtunnel/windtunnel/slo"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/slo"
 )
 
 const (

@@ -11,11 +11,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/windtunnel/windtunnel/experiment"
+	"github.com/windtunnel/windtunnel/internal/flight"
 )
 
 func TestLineFitsATerminal(t *testing.T) {
-	s := experiment.Status{Step: strings.Repeat("a long nàme ", 12), Index: 12, Of: 34, Elapsed: 100 * time.Minute, Done: 123456, Total: 234567,
+	s := flight.Status{Step: strings.Repeat("a long nàme ", 12), Index: 12, Of: 34, Elapsed: 100 * time.Minute, Done: 123456, Total: 234567,
 		Requested: 1234, Achieved: 1233, P99: 1234 * time.Millisecond, Failed: 17, Late: 3, Left: 95 * time.Second}
 	got := line(s)
 	if n := utf8.RuneCountInString(got); n != 79 || got != "100:00 [12/34] a long nàme … 123456/234567 1,233 of 1,234/s p99 1.23s errors 17" {
@@ -25,7 +25,7 @@ func TestLineFitsATerminal(t *testing.T) {
 	if got := line(s); !strings.HasPrefix(got, "100:00 [12/34] fill 123456/234567 1,233 of 1,234/s p99 1.23s errors 17") {
 		t.Errorf("%q", got)
 	}
-	if got := line(experiment.Status{Step: "boot", Index: 1, Of: 3, Left: -1}); got != "0:00 [1/3] boot" {
+	if got := line(flight.Status{Step: "boot", Index: 1, Of: 3, Left: -1}); got != "0:00 [1/3] boot" {
 		t.Errorf("%q", got)
 	}
 }
@@ -35,10 +35,10 @@ func TestLineFitsATerminal(t *testing.T) {
 func TestProgress(t *testing.T) {
 	show := func(terminal bool) string {
 		out := &bytes.Buffer{}
-		l := newLive(&environment{stderr: out, terminal: terminal})
+		l := newProgress(&environment{stderr: out, terminal: terminal})
 		for i := range 100 {
 			step := []string{"boot", "fill"}[i/50]
-			l.show(experiment.Status{Step: step, Index: 1 + i/50, Of: 2, Elapsed: time.Duration(i) * 200 * time.Millisecond})
+			l.show(flight.Status{Step: step, Index: 1 + i/50, Of: 2, Elapsed: time.Duration(i) * 200 * time.Millisecond})
 		}
 		l.end()
 		return out.String()

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/windtunnel/windtunnel/observe/usage"
+	"github.com/windtunnel/windtunnel/internal/observe/usage"
 )
 
 // What was given back is read again when it is needed, and is the same.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/windtunnel/windtunnel/experiment"
+	"github.com/windtunnel/windtunnel/internal/flight"
 )
 
 // upVerb boots a plane with a fleet and stays until it is interrupted.
@@ -37,7 +37,7 @@ func upVerb(env *environment) *cobra.Command {
 		}
 		defer os.RemoveAll(folder)
 		kubeconfig := filepath.Join(folder, "kubeconfig")
-		return experiment.Up(ctx, experiment.UpOptions{
+		return flight.Up(ctx, flight.UpOptions{
 			Nodes: nodes, Durability: durability, Folder: folder, Kubeconfig: kubeconfig, Log: env.logger(),
 			Ready: func(server string) {
 				fmt.Fprintf(env.stderr, "%s is up with %d nodes; logs in %s; Ctrl-C ends it\n", server, nodes, filepath.Join(folder, "logs"))

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/windtunnel/windtunnel/plane/component"
+	"github.com/windtunnel/windtunnel/internal/plane/component"
 )
 
 // version is windtunnel's own.

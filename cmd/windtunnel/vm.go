@@ -10,16 +10,16 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/windtunnel/windtunnel/clock"
-	"github.com/windtunnel/windtunnel/endpoint"
-	"github.com/windtunnel/windtunnel/subject/vm"
-	"github.com/windtunnel/windtunnel/subject/vm/agent"
-	"github.com/windtunnel/windtunnel/subject/vm/api"
-	"github.com/windtunnel/windtunnel/subject/vm/controller"
-	"github.com/windtunnel/windtunnel/subject/vm/instrument"
-	"github.com/windtunnel/windtunnel/subject/vm/launcher"
-	"github.com/windtunnel/windtunnel/subject/vm/limit"
-	"github.com/windtunnel/windtunnel/subject/vm/webhook"
+	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/limiter"
+	"github.com/windtunnel/windtunnel/planes/vm"
+	"github.com/windtunnel/windtunnel/planes/vm/agent"
+	"github.com/windtunnel/windtunnel/planes/vm/api"
+	"github.com/windtunnel/windtunnel/planes/vm/controller"
+	"github.com/windtunnel/windtunnel/planes/vm/launcher"
+	"github.com/windtunnel/windtunnel/planes/vm/webhook"
 )
 
 // vmProcess is what the processes of the VM plane have in common.
@@ -78,7 +78,7 @@ func (p *vmProcess) prepare(logs io.Writer) error {
 	if p.endpoint, err = endpoint.FromKubeconfig(p.kubeconfig, ""); err != nil {
 		return err
 	}
-	p.clock, p.registry = clock.Start(), instrument.New()
+	p.clock, p.registry = clock.Start(), instrument.New("kubevirt")
 	p.log = slog.New(slog.NewJSONHandler(logs, &slog.HandlerOptions{Level: level}))
 	return nil
 }
@@ -101,7 +101,7 @@ func vmControllerVerb(env *environment) *cobra.Command {
 	verb := p.verb(env, "vm-controller", "Run the controller of the VM plane", func(ctx context.Context) error {
 		o.Config, o.Registry, o.Clock, o.Log = p.endpoint.Config("windtunnel-vm-controller"), p.registry, p.clock, p.log
 		o.Shard, o.Shards, o.NoEvents = p.index, p.shards, !events
-		o.Limiter = limit.New(rate)
+		o.Limiter = limiter.New(rate)
 		p.registry.Times()
 		return p.serve(ctx, env.stdout, func() error {
 			if err := api.Install(ctx, o.Config, o.StatusSubresource); err != nil {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/windtunnel/windtunnel/subject/vm"
+	"github.com/windtunnel/windtunnel/planes/vm"
 )
 
 // Every flag that package vm writes must be one that the verbs read.

@@ -1,0 +1,102 @@
+package watch
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/windtunnel/windtunnel/internal/api/wire"
+	"github.com/windtunnel/windtunnel/internal/clock"
+)
+
+// jsonPage hands over the items of one page and returns the token of the next.
+// Items of built-in kinds carry no apiVersion and kind: their list says them.
+func (f *follower) jsonPage(body []byte, at clock.Time) (next string, err error) {
+	var list struct {
+		Metadata struct {
+			ResourceVersion string `json:"resourceVersion"`
+			Continue        string `json:"continue"`
+		} `json:"metadata"`
+		Items []json.RawMessage `json:"items"`
+	}
+	if err := json.Unmarshal(body, &list); err != nil {
+		return "", fmt.Errorf("read page: %w", err)
+	}
+	f.version = list.Metadata.ResourceVersion
+	for _, item := range list.Items {
+		f.handler.Event(Event{Kind: Listed, Object: item, At: at})
+	}
+	return list.Metadata.Continue, nil
+}
+
+// jsonData cuts what arrived into events: one on each line.
+func (f *follower) jsonData(p []byte) error {
+	at := f.options.Clock.Now()
+	if len(f.frame)+len(p) > maxFrame {
+		return fmt.Errorf("watch event of more than %d bytes", maxFrame)
+	}
+	if len(f.frame) > 0 {
+		f.frame = append(f.frame, p...)
+		p = f.frame
+	}
+	for {
+		line, rest, whole := bytes.Cut(p, []byte{'\n'})
+		if !whole {
+			break
+		}
+		if len(bytes.TrimSpace(line)) > 0 {
+			if err := f.jsonEvent(line, at); err != nil {
+				return err
+			}
+		}
+		p = rest
+	}
+	f.frame = append(f.frame[:0], p...)
+	return nil
+}
+
+func (f *follower) jsonEvent(line []byte, at clock.Time) error {
+	var e struct {
+		Type   string          `json:"type"`
+		Object json.RawMessage `json:"object"`
+	}
+	if err := json.Unmarshal(line, &e); err != nil {
+		return fmt.Errorf("read watch event: %w", err)
+	}
+	if e.Type == "ERROR" {
+		return jsonRefusal(e.Object)
+	}
+	var o struct {
+		Metadata struct {
+			ResourceVersion string `json:"resourceVersion"`
+		} `json:"metadata"`
+	}
+	if err := json.Unmarshal(e.Object, &o); err != nil {
+		return fmt.Errorf("read watch event: %w", err)
+	}
+	f.retry, f.version = firstRetry, o.Metadata.ResourceVersion
+	kind := map[string]Kind{"ADDED": Added, "MODIFIED": Modified, "DELETED": Deleted}[e.Type]
+	if e.Type == "BOOKMARK" {
+		f.bookmark(at)
+	}
+	if kind != 0 {
+		f.handler.Event(Event{Kind: kind, Object: e.Object, At: at, Version: f.number()})
+	}
+	return nil
+}
+
+// jsonRefusal reads the Status of an ERROR event.
+func jsonRefusal(raw []byte) error {
+	var s struct {
+		Code    int    `json:"code"`
+		Message string `json:"message"`
+	}
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return fmt.Errorf("read watch error: %w", err)
+	}
+	if s.Code == http.StatusGone {
+		return fmt.Errorf("%w: %s", errGone, s.Message)
+	}
+	return &wire.StatusError{Code: s.Code, Body: []byte(s.Message)}
+}

@@ -1,0 +1,347 @@
+// Package wire sends requests to one API server over few HTTP/2 connections,
+// with little CPU per request: callers hand over finished bodies and get a
+// callback, so that no goroutine, no header map and no buffer is made for a
+// request; requests that are sent together leave in one write.
+//
+// It is not a general HTTP client: it speaks HTTP/2 over TLS to one server,
+// follows no redirects, keeps no cookies and has no rate limiter. It repeats a
+// request only when the server says that it did not look at it (GOAWAY,
+// REFUSED_STREAM). Packages load, fleet and observe call it.
+package wire
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/clock"
+)
+
+var (
+	// ErrTimeout says that a request's time ran out before its answer was complete.
+	ErrTimeout = errors.New("no answer in time")
+	// ErrNotSent says that a request never left: there was no connection for it.
+	ErrNotSent = errors.New("not sent")
+	// ErrLost says that the connection was lost after a request had left.
+	ErrLost = errors.New("connection lost")
+	// ErrClosed says that the client was closed.
+	ErrClosed = errors.New("client closed")
+	// ErrTooLarge says that an answer was larger than MaxBody.
+	ErrTooLarge = errors.New("answer too large")
+)
+
+// Limits and defaults.
+const (
+	DefaultTimeout = 30 * time.Second
+	// MaxBody is how many bytes of an answer are accepted by Send and Do.
+	MaxBody = 1 << 30
+	// maxErrorBody is what Discard keeps of the body of a failed request.
+	maxErrorBody = 4 << 10
+	// sweepEvery is how precisely timeouts are kept.
+	sweepEvery = 50 * time.Millisecond
+	// silence is how long a connection with requests on it may bring nothing
+	// before it is taken for dead.
+	silence     = 60 * time.Second
+	redialAfter = 200 * time.Millisecond
+	renewEvery  = 30 * time.Second
+)
+
+// Request is one request. The client reads it until the callback is called; it
+// must not be changed before.
+type Request struct {
+	Method      string
+	Path        string // with query, beginning with /
+	ContentType string // of Body; empty without one
+	Accept      string // empty: application/json
+	Body        []byte
+	Impersonate string        // user to act as; empty: as oneself
+	Timeout     time.Duration // 0: DefaultTimeout
+	Discard     bool          // the body of a successful answer is counted, not kept
+
+	// Data, when set, gets the body of a successful answer as it comes, in
+	// pieces of any size that are valid during the call; nothing of it is kept.
+	// It must be quick, and is never called together with or after done.
+	Data func([]byte)
+	// Hold, above 0, is of a watch: when its answer has begun, it is held open
+	// for so long and then closed, which is no error. Timeout bounds the time
+	// until it begins.
+	Hold time.Duration
+	// Opened is told that such an answer has begun. Its rules are Data's.
+	Opened func(*Response)
+}
+
+// Response is an answer, or the reason why there is none.
+type Response struct {
+	Code          int    // 0 when there was no answer
+	Body          []byte // valid only during the callback of Send
+	RetryAfter    time.Duration
+	SentBytes     int
+	ReceivedBytes int        // of the body, kept or not
+	Sent          clock.Time // when it was written to a connection; 0 when it never was
+	Done          clock.Time // when the answer was complete or given up
+	Err           error      // ErrTimeout, ErrNotSent, ErrLost, ErrClosed, ErrTooLarge, wrapped
+}
+
+// Options configure a client.
+type Options struct {
+	Connections int    // that requests are spread over, default 1
+	Most        int    // when those are full, so many in all; default Connections
+	UserAgent   string // default "windtunnel"
+	Clock       clock.Clock
+}
+
+// Client sends requests to one API server. Close it after use.
+type Client struct {
+	endpoint endpoint.Endpoint
+	options  Options
+	address  string // host:port
+	host     string // the :authority
+	prefix   string // path before /api of servers behind a proxy
+	tls      *tls.Config
+	others   []tls.Certificate
+
+	mu      sync.Mutex
+	conns   []*conn            // one place per connection; nil while there is none
+	all     map[*conn]struct{} // those in a place, those that drain, those of watches
+	dialing []bool
+	queue   fifo
+	closed  bool
+	wait    sync.WaitGroup
+	cancel  context.CancelFunc
+	ctx     context.Context //nolint:containedctx // ends the dials of Close
+	auth    string
+}
+
+// New returns a client. It dials when the first request is sent.
+func New(ep endpoint.Endpoint, o Options) (*Client, error) {
+	if o.Connections <= 0 {
+		o.Connections = 1
+	}
+	o.Most = max(o.Most, o.Connections)
+	if o.UserAgent == "" {
+		o.UserAgent = "windtunnel"
+	}
+	config, err := ep.TLS()
+	if err != nil {
+		return nil, err
+	}
+	base, err := url.Parse(ep.Server())
+	if err != nil || base.Host == "" {
+		return nil, fmt.Errorf("address of the API server: %q is not a URL such as https://host:6443", ep.Server())
+	}
+	if base.Scheme != "https" {
+		return nil, fmt.Errorf("address of the API server: %q is not https", ep.Server())
+	}
+	address := base.Host
+	if base.Port() == "" {
+		address = net.JoinHostPort(base.Hostname(), "443")
+	}
+	if config.ServerName == "" {
+		config.ServerName = base.Hostname()
+	}
+	others, err := ep.Others()
+	if err != nil {
+		return nil, err
+	}
+	config.DynamicRecordSizingDisabled = true // large writes, large records
+	c := &Client{
+		endpoint: ep, options: o, address: address, host: base.Host, tls: config, others: others,
+		prefix: trimSlash(base.Path),
+		conns:  make([]*conn, o.Most), dialing: make([]bool, o.Most),
+		all: map[*conn]struct{}{},
+	}
+	if c.auth, err = ep.Authorization(); err != nil {
+		return nil, err
+	}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	c.wait.Add(1)
+	go c.sweepLoop()
+	if c.auth != "" {
+		c.wait.Add(1)
+		go c.renewLoop()
+	}
+	return c, nil
+}
+
+func trimSlash(s string) string {
+	for len(s) > 0 && s[len(s)-1] == '/' {
+		s = s[:len(s)-1]
+	}
+	return s
+}
+
+// Send sends a request and returns at once. done is called exactly once, from a
+// goroutine of the client: it must be quick, must not block, and must copy what
+// it keeps of the body. It may call Send and Post.
+func (c *Client) Send(req *Request, done func(*Response)) {
+	if k := c.post(req, done); k != nil {
+		k.wake()
+	}
+}
+
+// Post is Send for a caller who has more to send: the request leaves with the
+// next Flush, or earlier. What a callback posts leaves without it.
+func (c *Client) Post(req *Request, done func(*Response)) { c.post(req, done) }
+
+// Flush writes what was posted, in this goroutine: it blocks while the network
+// takes no more.
+func (c *Client) Flush() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, k := range c.conns {
+		if k != nil {
+			k.flush()
+		}
+	}
+}
+
+// post puts a request into a connection's buffer, or in the queue; nil then.
+func (c *Client) post(req *Request, done func(*Response)) *conn {
+	timeout := req.Timeout
+	if timeout <= 0 {
+		timeout = DefaultTimeout
+	}
+	s := newStream(req, done)
+	s.deadline = c.options.Clock.Now().Add(timeout)
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		c.finish(s, ErrClosed)
+		return nil
+	}
+	defer c.mu.Unlock()
+	k := c.pick()
+	if k == nil {
+		c.queue.push(s)
+		c.dialMore()
+		return nil
+	}
+	k.open(s)
+	return k
+}
+
+// Do sends a request and waits for its answer, or for the end of ctx. The
+// answer's body belongs to the caller. The error is the answer's Err.
+func (c *Client) Do(ctx context.Context, req *Request) (*Response, error) {
+	answer := make(chan Response, 1)
+	c.Send(req, func(r *Response) {
+		out := *r
+		out.Body = append([]byte(nil), r.Body...)
+		answer <- out
+	})
+	select {
+	case r := <-answer:
+		return &r, r.Err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%s %s: %w", req.Method, req.Path, ctx.Err())
+	}
+}
+
+// InFlight returns how many requests are with the server or queued for it.
+func (c *Client) InFlight() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.queue.len()
+	for k := range c.all {
+		n += len(k.streams)
+	}
+	return n
+}
+
+// Close ends all requests with ErrClosed, closes the connections and waits for
+// the client's goroutines. It is idempotent.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	if !c.closed {
+		c.closed = true
+		c.cancel()
+		for k := range c.all {
+			k.broken(ErrClosed)
+		}
+	}
+	queued := c.queue.takeAll()
+	c.mu.Unlock()
+	for _, s := range queued {
+		c.finish(s, ErrClosed)
+	}
+	c.wait.Wait()
+	return nil
+}
+
+// finish calls the callback of a request that got no answer; mu is not held.
+func (c *Client) finish(s *stream, err error) {
+	s.response.Err = err
+	s.response.Done = c.options.Clock.Now()
+	s.done(&s.response)
+	s.free()
+}
+
+// renewLoop keeps a token that expires fresh. A failed renewal keeps the old
+// one: the server's 401 says it better.
+func (c *Client) renewLoop() {
+	defer c.wait.Done()
+	tick := time.NewTicker(renewEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-c.ctx.Done():
+			return
+		case <-tick.C:
+			if auth, err := c.endpoint.Authorization(); err == nil {
+				c.mu.Lock()
+				c.auth = auth
+				c.mu.Unlock()
+			}
+		}
+	}
+}
+
+func (c *Client) sweepLoop() {
+	defer c.wait.Done()
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-c.ctx.Done():
+			return
+		case <-tick.C:
+			c.sweep()
+		}
+	}
+}
+
+// sweep ends what is past its deadline, and connections that fell silent.
+func (c *Client) sweep() {
+	now := c.options.Clock.Now()
+	c.mu.Lock()
+	late := c.queue.takeLate(now)
+	for k := range c.all {
+		if len(k.streams) > 0 && now.Sub(k.heard) > silence {
+			k.broken(fmt.Errorf("%w: nothing heard for %v", ErrLost, silence))
+			continue
+		}
+		if len(k.streams) > 0 {
+			k.probe(now) // a watch may be silent for as long as nothing happens
+		}
+		late = append(late, k.takeLate(now)...)
+	}
+	c.drainQueue()
+	c.mu.Unlock()
+	for _, s := range late {
+		switch {
+		case s.opened:
+			c.finish(s, nil)
+		case s.response.Sent == 0:
+			c.finish(s, fmt.Errorf("%w: %w", ErrNotSent, ErrTimeout))
+		default:
+			c.finish(s, ErrTimeout)
+		}
+	}
+	c.Flush()
+}

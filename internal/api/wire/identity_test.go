@@ -1,0 +1,67 @@
+package wire_test
+
+import (
+	"crypto/tls"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+
+	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/api/wire"
+	"github.com/windtunnel/windtunnel/internal/plane/pki"
+)
+
+// TestConnectionsTakeIdentitiesInTurn: a server that queues by user sees as many
+// users as there are connections.
+func TestConnectionsTakeIdentitiesInTurn(t *testing.T) {
+	authority, err := pki.NewAuthority("test", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []endpoint.Identity
+	for i := range 4 {
+		pair, err := authority.Issue(pki.Subject{Name: fmt.Sprintf("user-%d", i)}, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, endpoint.Identity{Cert: pair.Cert, Key: pair.Key})
+	}
+	var mu sync.Mutex
+	seen := map[string]bool{}
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		time.Sleep(20 * time.Millisecond) // long enough for the others to be needed
+		mu.Lock()
+		defer mu.Unlock()
+		seen[r.TLS.PeerCertificates[0].Subject.CommonName] = true
+	}))
+	if err := http2.ConfigureServer(s.Config, &http2.Server{MaxConcurrentStreams: 100}); err != nil {
+		t.Fatal(err)
+	}
+	s.TLS = s.Config.TLSConfig
+	s.TLS.ClientAuth = tls.RequireAnyClientCert
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	c := client(t, endpoint.New(s.URL, pemOf(s), ids[0]).Many(ids[1:]), 4)
+	c.Reserve(t.Context(), 400)
+	var all sync.WaitGroup
+	for range 40 {
+		all.Go(func() {
+			if r, err := c.Do(t.Context(), &wire.Request{Method: "GET", Path: "/"}); err != nil || r.Code != http.StatusOK {
+				t.Errorf("%v, %v", r, err)
+			}
+		})
+	}
+	all.Wait()
+	mu.Lock()
+	defer mu.Unlock()
+	if got := slices.Sorted(maps.Keys(seen)); !slices.Equal(got, []string{"user-0", "user-1", "user-2", "user-3"}) {
+		t.Errorf("the server saw %v", got)
+	}
+}

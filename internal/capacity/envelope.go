@@ -1,0 +1,121 @@
+package capacity
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/windtunnel/windtunnel/internal/slo"
+	"github.com/windtunnel/windtunnel/internal/text/chart"
+	"github.com/windtunnel/windtunnel/internal/unit"
+)
+
+// Envelope draws all runs of a search and the edge that they show: with one
+// axis the value of the objective that limits against the load, with two the
+// points that pass and those that do not.
+func Envelope(title string, p Plan, runs []Run) chart.Chart {
+	r := Conclude(p, runs)
+	c := chart.Chart{Title: title, X: axis(p.Axes[0])}
+	if len(p.Axes) == 2 {
+		c.Y = axis(p.Axes[1])
+		c.Note = "each mark is a run; the shaded area passes"
+		c.Areas = []chart.Area{staircase(p, r.Edges)}
+		for _, run := range runs {
+			c.Marks = append(c.Marks, chart.Mark{Point: chart.Point{X: run.Point[0], Y: run.Point[1]}, Kind: kind(run.Verdict), Label: p.Short(run)})
+		}
+		return c
+	}
+	if r.Limit == nil {
+		return c
+	}
+	c.Y = chart.Axis{Label: r.Limit.Objective, Unit: r.Limit.Unit, Zero: true}
+	c.Note = between(r.Edges[0])
+	for _, run := range runs {
+		if v := run.value(r.Limit.Objective); v != nil {
+			c.Marks = append(c.Marks, chart.Mark{Point: chart.Point{X: run.Point[0], Y: *v}, Kind: kind(run.Verdict), Label: p.Short(run)})
+		}
+	}
+	curve := chart.Line{Kind: chart.Plain}
+	for _, at := range r.Limit.Curve {
+		curve.Points = append(curve.Points, chart.Point(at))
+	}
+	bound := chart.Line{Kind: chart.Bound, Label: "bound " + unit.Text(r.Limit.Threshold, r.Limit.Unit),
+		Points: []chart.Point{{X: p.Axes[0].From, Y: r.Limit.Threshold}, {X: p.Axes[0].To, Y: r.Limit.Threshold}}}
+	c.Lines = []chart.Line{bound, curve}
+	if e := r.Edges[0]; e.Passing != nil && len(c.Marks) > 0 {
+		high := slices.MaxFunc(c.Marks, func(a, b chart.Mark) int { return cmp.Compare(a.Y, b.Y) }).Y
+		c.Areas = []chart.Area{passing(p.Axes[0].From, e.Passing.Value, max(high, r.Limit.Threshold))}
+	}
+	if r.Knee != nil {
+		c.Marks = append(c.Marks, chart.Mark{Point: chart.Point(*r.Knee), Kind: chart.Plain, Label: "the curve turns up here"})
+		c.Note += "; the curve turns up at " + unit.Number(r.Knee.X)
+	}
+	return c
+}
+
+func axis(a Axis) chart.Axis { return chart.Axis{Label: a.Name, Log: a.Log} }
+
+func kind(v slo.Verdict) chart.Kind {
+	switch v {
+	case slo.Pass:
+		return chart.Pass
+	case slo.Fail:
+		return chart.Fail
+	}
+	return chart.Unknown
+}
+
+// value is what a run came to in an objective; nil: not measured.
+func (r Run) value(objective string) *float64 {
+	for _, o := range r.Objectives {
+		if o.Name == objective {
+			return o.Value
+		}
+	}
+	return nil
+}
+
+// between says where the edge lies.
+func between(e Edge) string {
+	switch {
+	case e.Passing == nil:
+		return "nothing that was flown passes"
+	case e.Failing == nil:
+		return fmt.Sprintf("all passes, up to %s", unit.Number(e.Passing.Value))
+	case !e.Failing.fails():
+		return fmt.Sprintf("up to %s passes, of %s it cannot be told", unit.Number(e.Passing.Value), unit.Number(e.Failing.Value))
+	}
+	return fmt.Sprintf("the edge lies between %s and %s", unit.Number(e.Passing.Value), unit.Number(e.Failing.Value))
+}
+
+func passing(from, to, high float64) chart.Area {
+	return chart.Area{Kind: chart.Pass, Points: []chart.Point{{X: from, Y: 0}, {X: to, Y: 0}, {X: to, Y: high}, {X: from, Y: high}}}
+}
+
+// staircase is the area of points that are known to pass: those with no more of
+// both parameters than a point that does.
+func staircase(p Plan, edges []Edge) chart.Area {
+	x, y := p.Axes[0], p.Axes[1]
+	least := chart.Point{X: x.From, Y: y.From}
+	out := chart.Area{Kind: chart.Pass, Points: []chart.Point{least}}
+	var tops []chart.Point // by ascending x
+	for _, e := range edges {
+		switch {
+		case e.Passing == nil:
+		case e.Axis == x.Name:
+			tops = append(tops, chart.Point{X: e.Passing.Value, Y: y.From})
+		default:
+			tops = append(tops, chart.Point{X: e.Fixed[x.Name], Y: e.Passing.Value})
+		}
+	}
+	if len(tops) == 0 {
+		return out
+	}
+	at := x.From
+	for _, top := range tops {
+		out.Points = append(out.Points, chart.Point{X: at, Y: top.Y}, top)
+		at = top.X
+	}
+	out.Points = append(out.Points, chart.Point{X: at, Y: y.From})
+	return out
+}

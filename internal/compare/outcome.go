@@ -1,0 +1,185 @@
+package compare
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/windtunnel/windtunnel/internal/slo"
+	"github.com/windtunnel/windtunnel/internal/stats"
+)
+
+// Outcome says what the runs tell of a measure.
+type Outcome string
+
+// The outcomes.
+const (
+	Worse  Outcome = "worse"  // B is, beyond chance
+	Good   Outcome = "better" // B is, beyond chance
+	Untold Outcome = "unknown"
+	Alike  Outcome = "alike" // any difference is smaller than what matters
+	Same   Outcome = "equal" // the same value in all runs
+)
+
+// Measure is one measure of both sides.
+type Measure struct {
+	Key    string `json:"key"` // as in verdict.json
+	Title  string `json:"title"`
+	Unit   string `json:"unit"`
+	Better Better `json:"better"`
+	A      Values `json:"a"`
+	B      Values `json:"b"`
+	// Ratio is B / A, with the 95 % interval of this measure alone; nil where a
+	// value is not positive, or the runs are too few for an interval.
+	Ratio    *float64    `json:"ratio"`
+	Interval *[2]float64 `json:"interval"`
+	P        float64     `json:"p"`           // of the Mann-Whitney test of this measure alone
+	P2       float64     `json:"p_corrected"` // corrected over all measures
+	Outcome  Outcome     `json:"outcome"`
+	Sentence string      `json:"sentence"`
+	// Visible is the least difference, as a share, that so many runs show in 8 of
+	// 10 cases; Runs is how many a side would show Effect (or the gate's bound).
+	Visible *float64 `json:"visible,omitempty"`
+	Runs    int      `json:"runs_needed,omitempty"`
+	Effect  float64  `json:"effect,omitempty"`
+}
+
+// Values are a side's values, in the order of its runs.
+type Values struct {
+	Median   float64     `json:"median"`
+	Interval *[2]float64 `json:"interval"` // 95 %, of the median; nil with fewer than six runs
+	Values   []float64   `json:"values"`
+}
+
+func newMeasure(v values, a int, corrected float64) Measure {
+	m := Measure{Key: v.key, Title: v.title, Unit: v.unit, Better: v.kind.better,
+		A: newValues(v.all[:a]), B: newValues(v.all[a:]), P2: corrected}
+	m.P = stats.MannWhitney(m.A.Values, m.B.Values)
+	if slices.Min(v.all) > 0 {
+		e := stats.Ratio(m.A.Values, m.B.Values)
+		m.Ratio = &e.Value
+		if e.Bounded() {
+			m.Interval = &e.Interval
+		}
+	}
+	return m
+}
+
+func newValues(v []float64) Values {
+	e := stats.Median(v)
+	out := Values{Median: e.Value, Values: v}
+	if e.Bounded() {
+		out.Interval = &e.Interval
+	}
+	return out
+}
+
+func (m Measure) all() []float64 { return slices.Concat(m.A.Values, m.B.Values) }
+
+// outcome says what the runs tell. A difference is believed when it stands both
+// the correction over all measures and the test of the measure alone.
+func (c *comparing) outcome(m Measure) Outcome {
+	switch {
+	case constant(m.all()):
+		return Same
+	case m.P2 <= measureLevel && m.Ratio == nil && m.P <= 1-stats.Confidence,
+		m.P2 <= measureLevel && m.Interval != nil && (m.Interval[0] > 1 || m.Interval[1] < 1):
+		if m.rises() == (m.Better == Higher) {
+			return Good
+		}
+		return Worse
+	case m.Interval != nil && m.Interval[0] >= 1-c.effect() && m.Interval[1] <= 1+c.effect():
+		return Alike
+	}
+	return Untold
+}
+
+// rises says whether B's values are the higher ones.
+func (m Measure) rises() bool {
+	if m.Ratio != nil {
+		return *m.Ratio > 1
+	}
+	return mean(m.B.Values) > mean(m.A.Values)
+}
+
+func mean(v []float64) (sum float64) {
+	for _, x := range v {
+		sum += x / float64(len(v))
+	}
+	return sum
+}
+
+// advise says what so many runs can show, and how many more would do. The
+// level is shared among the measures that vary, as if they were independent:
+// the correction asks less of those that move together.
+func (c *comparing) advise(m *Measure, measures int) {
+	spread := stats.Spread(m.A.Values, m.B.Values)
+	if m.Outcome != Untold || m.Ratio == nil || spread == 0 {
+		return
+	}
+	m.Effect = c.effect()
+	level := measureLevel / float64(measures)
+	m.Runs = stats.Runs(m.Effect, spread, level)
+	v := stats.Visible(min(c.a, len(c.runs)-c.a), spread, level)
+	if m.Interval != nil && !math.IsInf(v, 1) {
+		m.Visible = &v
+	}
+}
+
+// byWeight puts what matters most first.
+func byWeight(a, b Measure) int {
+	order := []Outcome{Worse, Good, Untold, Alike, Same}
+	weight := func(m Measure) int { return slices.Index(order, m.Outcome) }
+	return cmp.Or(cmp.Compare(weight(a), weight(b)), -cmp.Compare(a.size(), b.size()))
+}
+
+// size is how far a told difference goes, whichever way; others keep their order.
+func (m Measure) size() float64 {
+	switch {
+	case m.Outcome != Worse && m.Outcome != Good:
+		return 0
+	case m.Ratio == nil:
+		return math.Inf(1)
+	}
+	return math.Abs(math.Log(*m.Ratio))
+}
+
+// gate holds the judged measures against the bound. One fails when it is worse
+// beyond chance and its whole interval lies beyond the bound; of one whose
+// interval reaches beyond it, or that has none, it cannot be told.
+func (c *comparing) gate(others bool) *Gate {
+	g := &Gate{FailAbove: c.o.FailAbove, Verdict: slo.Pass, Failed: []string{}, Untold: []string{}}
+	for _, m := range c.out.Measures {
+		best, worst := m.worsening()
+		switch {
+		case m.Outcome == Same:
+		case m.Outcome == Worse && best > g.FailAbove:
+			g.Failed = append(g.Failed, m.Key)
+		case worst > g.FailAbove:
+			g.Untold = append(g.Untold, m.Key)
+		}
+	}
+	switch {
+	case len(g.Failed) > 0:
+		g.Verdict = slo.Fail
+	case len(g.Untold) > 0 || others || len(c.out.Measures) == 0:
+		g.Verdict = slo.Unknown
+	}
+	return g
+}
+
+// worsening returns by which share B is worse at the least and at the most;
+// negative where it is better. From nothing to something is infinitely worse.
+func (m Measure) worsening() (best, worst float64) {
+	switch {
+	case m.Ratio == nil && m.Outcome == Good:
+		return -1, -1
+	case m.Ratio == nil && m.Outcome == Worse && m.A.Median == 0:
+		return math.Inf(1), math.Inf(1)
+	case m.Interval == nil:
+		return math.Inf(-1), math.Inf(1)
+	case m.Better == Higher:
+		return 1 - m.Interval[1], 1 - m.Interval[0]
+	}
+	return m.Interval[0] - 1, m.Interval[1] - 1
+}

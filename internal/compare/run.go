@@ -1,0 +1,113 @@
+package compare
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/slo"
+)
+
+// Run is what a comparison needs to know of a run.
+type Run struct {
+	Name      string // for people: the path of its directory
+	Manifest  record.Manifest
+	Scenario  string // text of the scenario; empty where it is not known
+	Judgement slo.Judgement
+	// Facts are what its records say, as far as it is compared; nil where only
+	// the verdict was kept.
+	Facts *Facts
+}
+
+// Facts are a run's end and its counters.
+type Facts struct {
+	Ended    string // text of the mark run-end; empty where there is none
+	Torn     bool   // the records are cut off
+	Counters []Count
+}
+
+// Count is a number that belongs to what was asked of the plane and what it did,
+// not to how fast it did it.
+type Count struct {
+	Name, Unit string
+	Value      float64
+}
+
+// Open reads a run directory. Its verdict.json is believed where there is one;
+// else judge makes the verdict from the records. What is no run directory, or
+// of another version, is an error.
+func Open(path string, judge func(record.Dir) (slo.Judgement, error)) (Run, error) {
+	dir, manifest, err := record.OpenDir(path)
+	if err != nil {
+		return Run{}, err
+	}
+	r := Run{Name: path, Manifest: manifest}
+	text, err := os.ReadFile(dir.File(record.ScenarioFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Run{}, fmt.Errorf("open run directory: %w", err)
+	}
+	r.Scenario = string(text)
+	raw, err := os.ReadFile(dir.File(record.VerdictFile))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if r.Judgement, err = judge(dir); err != nil {
+			return Run{}, err
+		}
+	case err != nil:
+		return Run{}, fmt.Errorf("open run directory: %w", err)
+	default:
+		if err := json.Unmarshal(raw, &r.Judgement); err != nil {
+			return Run{}, fmt.Errorf("%s: %w", dir.File(record.VerdictFile), err)
+		}
+	}
+	if _, err := os.Stat(dir.File(record.StreamFile)); errors.Is(err, fs.ErrNotExist) {
+		return r, nil
+	}
+	facts, err := slo.Collect(dir.File(record.StreamFile))
+	if err != nil {
+		return Run{}, fmt.Errorf("%s: %w", path, err)
+	}
+	r.Facts = &Facts{Ended: facts.Ended, Torn: facts.Torn, Counters: counters(facts)}
+	return r, nil
+}
+
+// Unfit says why a run cannot be compared at all; empty when it can.
+func (r Run) Unfit() string {
+	switch f := r.Facts; {
+	case f == nil && r.Judgement.Verdict == slo.Unknown:
+		return "its verdict is unknown, and its records are not there to tell why"
+	case f == nil:
+		return ""
+	case f.Ended == "":
+		return "its records have no end: it was killed, or is still under way"
+	case strings.HasPrefix(f.Ended, "interrupted"):
+		return "it was interrupted"
+	case f.Ended != "done":
+		first, _, _ := strings.Cut(strings.TrimSpace(strings.TrimLeft(strings.TrimPrefix(f.Ended, "failed"), ": ")), "\n")
+		return strings.TrimRight("it was stopped: "+first, ": ")
+	case f.Torn:
+		return "its records are cut off"
+	}
+	return ""
+}
+
+// doubt says why a run's figures are to be taken with care; empty when they
+// are not.
+func (r Run) doubt() string {
+	m := r.Judgement.Measures
+	switch {
+	case r.Judgement.Verdict == slo.Unknown && len(r.Judgement.Reasons) > 0:
+		return "its verdict is unknown: " + strings.TrimSuffix(r.Judgement.Reasons[0], ".")
+	case r.Judgement.Verdict == slo.Unknown:
+		return "its verdict is unknown"
+	case m["host_others_share"].Value > slo.NoisyShare:
+		return fmt.Sprintf("other processes took %.0f %% of the machine's CPU", 100*m["host_others_share"].Value)
+	case m["host_steal_share"].Value > slo.StealShare:
+		return fmt.Sprintf("the hypervisor kept %.0f %% of the machine's CPU for others", 100*m["host_steal_share"].Value)
+	}
+	return ""
+}

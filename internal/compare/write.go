@@ -1,0 +1,273 @@
+package compare
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/windtunnel/windtunnel/internal/text"
+	"github.com/windtunnel/windtunnel/internal/unit"
+)
+
+// How many rows of a kind are listed; the rest is counted, and in the JSON.
+const (
+	listed      = 20
+	listedAlike = 10
+)
+
+// JSON writes the comparison with everything that is known.
+func (c *Comparison) JSON(w io.Writer) error {
+	if err := text.JSON(w, c); err != nil {
+		return fmt.Errorf("write comparison: %w", err)
+	}
+	return nil
+}
+
+// Text writes the comparison for a terminal.
+func (c *Comparison) Text(w io.Writer) error {
+	b := &strings.Builder{}
+	line := func(format string, args ...any) {
+		b.WriteString(strings.TrimRight(fmt.Sprintf(format, args...), " ") + "\n")
+	}
+	found, untold := c.findings()
+	line("windtunnel compare  %s", text.Clean(c.Scenario))
+	line("A  %s", text.Clean(c.A.label("A")))
+	line("B  %s", text.Clean(c.B.label("B")))
+	line("")
+	line("%s", text.Clean(c.Conclusion()))
+	if len(c.Warnings) > 0 {
+		line("")
+		for _, s := range c.Warnings {
+			line("! %s", text.Clean(s))
+		}
+	}
+	line("")
+	line("NOT THE SAME IN A AND B")
+	columns(b, nil, differenceRows(c.Differences))
+	line("  %s", c.pinned())
+	line("")
+	line("COUNTERS, WHICH DO NOT DEPEND ON THE HOST")
+	line("  %s", c.counterSummary())
+	columns(b, []string{"", "COUNTER", "A", "B", "CHANGE"}, c.counterRows())
+	if len(c.Measures) > 0 {
+		line("")
+		line("MEASURES")
+		columns(b, []string{"B IS", "MEASURE", "A", "B", "CHANGE", "95 % INTERVAL", "P"}, c.textRows())
+		line("")
+		for _, f := range slices.Concat(few(found), untold) {
+			line("- %s.", text.Clean(f))
+		}
+	}
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return fmt.Errorf("write comparison: %w", err)
+	}
+	return nil
+}
+
+// Markdown writes the comparison for a pull request's comment: what came out of
+// it first, the rest folded.
+func (c *Comparison) Markdown(w io.Writer) error {
+	b := &strings.Builder{}
+	line := func(format string, args ...any) { fmt.Fprintf(b, format+"\n", args...) }
+	line("### windtunnel: %s\n", text.Escape(c.Scenario))
+	line("**%s**\n", text.Escape(c.Conclusion()))
+	line("A is %s, B is %s.\n", text.Escape(c.A.label("A")), text.Escape(c.B.label("B")))
+	found, untold := c.findings()
+	for _, f := range few(found) {
+		line("- %s", text.Escape(f))
+	}
+	for _, s := range c.Warnings {
+		line("- :warning: %s", text.Escape(s))
+	}
+	line("\n%s\n", text.Escape(c.counterSummary()))
+	markdownTable(b, []string{"", "counter", "A", "B", "change"}, c.counterRows())
+	head := []string{"B is", "measure", "A", "B", "change", "95 % interval", "p, corrected"}
+	markdownTable(b, head, measureRows(c.these(true)))
+	line("<details><summary>What is not the same in A and B, and the other measures</summary>\n")
+	markdownTable(b, []string{"fact", "A", "B", ""}, differenceRows(c.Differences))
+	line("%s\n", c.pinned())
+	for _, f := range untold {
+		line("- %s", text.Escape(f))
+	}
+	line("")
+	markdownTable(b, head, measureRows(c.these(false)))
+	line("</details>")
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return fmt.Errorf("write comparison: %w", err)
+	}
+	return nil
+}
+
+// label says what a side is: "limiter=5/10, 3 runs".
+func (s Side) label(letter string) string {
+	runs := things(len(s.Runs), "run", "runs")
+	if s.Name == letter {
+		return runs
+	}
+	return s.Name + ", " + runs
+}
+
+// pinned says how much of the manifests was found to be the same.
+func (c *Comparison) pinned() string {
+	return things(c.EqualFacts, "other fact", "other facts") + " of the manifests: the same in all runs."
+}
+
+func differenceRows(all []Difference) [][]string {
+	var out [][]string
+	for _, d := range all {
+		asked := ""
+		if d.Asked {
+			asked = "asked for"
+		}
+		out = append(out, []string{d.Fact, d.A, d.B, asked})
+	}
+	if out == nil {
+		out = append(out, []string{"nothing: the runs are repetitions of each other", "", "", ""})
+	}
+	return out
+}
+
+// counterSummary says in a sentence how the counters compare.
+func (c *Comparison) counterSummary() string {
+	if c.Counters == nil {
+		return "The counters are unknown: not every run has its records."
+	}
+	equal, shown := c.CounterTally()
+	return fmt.Sprintf("%s: %d equal in all runs, %d not, of which %d differ between A and B beyond chance.",
+		things(len(c.Counters), "counter", "counters"), equal, len(c.Counters)-equal, shown)
+}
+
+// counterRows lists the scenario's own counts, then the counters that differ
+// beyond chance, then those that have one value in A and another in B, which few
+// runs may have by chance.
+func (c *Comparison) counterRows() [][]string {
+	var own, shown, differ [][]string
+	for _, k := range slices.SortedStableFunc(slices.Values(c.Counters), byUse) {
+		row := []string{k.Word(), k.Name + " (" + k.Unit + ")", figures(k.A), figures(k.B), k.change()}
+		switch {
+		case k.Own:
+			own = append(own, row)
+		case k.Shown:
+			shown = append(shown, row)
+		case k.State == Differs:
+			differ = append(differ, row)
+		}
+	}
+	return slices.Concat(own, shortened(shown, listed), shortened(differ, listed))
+}
+
+// few cuts a list of sentences: the table has them all.
+func few(sentences []string) []string {
+	if left := len(sentences) - listed; left > 1 {
+		return append(sentences[:listed:listed], fmt.Sprintf("%d more differences stand in the table", left))
+	}
+	return sentences
+}
+
+// told says whether the runs tell a difference.
+func told(m Measure) bool { return m.Outcome == Worse || m.Outcome == Good }
+
+// these returns the measures that are told, or those that are not.
+func (c *Comparison) these(areTold bool) (out []Measure) {
+	for _, m := range c.Measures {
+		if told(m) == areTold {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// shortened cuts a list and says how many rows are left.
+func shortened(rows [][]string, to int) [][]string {
+	left := len(rows) - to
+	if left <= 1 {
+		return rows
+	}
+	last := make([]string, len(rows[0]))
+	last[0], last[1] = rows[to][0], fmt.Sprintf("%d more", left)
+	return append(rows[:to:to], last)
+}
+
+// textRows lists all measures, but few of those that are alike or equal.
+func (c *Comparison) textRows() [][]string {
+	quiet := slices.IndexFunc(c.Measures, func(m Measure) bool { return m.Outcome == Alike || m.Outcome == Same })
+	if quiet < 0 {
+		return measureRows(c.Measures)
+	}
+	return append(measureRows(c.Measures[:quiet]), shortened(measureRows(c.Measures[quiet:]), listedAlike)...)
+}
+
+func measureRows(all []Measure) [][]string {
+	var out [][]string
+	for _, m := range all {
+		change, interval, p := "–", "–", "–"
+		if m.Ratio != nil {
+			change = signed(*m.Ratio)
+		}
+		if m.Interval != nil {
+			interval = signed(m.Interval[0]) + " to " + signed(m.Interval[1])
+		}
+		if m.Outcome == Same {
+			change, interval = "0", "–"
+		} else {
+			p = chance(m.P2)
+		}
+		out = append(out, []string{string(m.Outcome), m.Title, unit.Text(m.A.Median, m.Unit), unit.Text(m.B.Median, m.Unit), change, interval, p})
+	}
+	return out
+}
+
+// chance writes a p-value.
+func chance(p float64) string {
+	if p < 0.001 {
+		return "<0.001"
+	}
+	return fmt.Sprintf("%.3f", p)
+}
+
+// columns writes rows with columns as wide as they need to be; the first two are
+// left-aligned, as are all where there is no head.
+func columns(b *strings.Builder, head []string, rows [][]string) {
+	if len(rows) == 0 {
+		return
+	}
+	all := rows
+	if head != nil {
+		all = append([][]string{head}, rows...)
+	}
+	width := make([]int, len(rows[0]))
+	for _, row := range all {
+		for i, s := range row {
+			width[i] = max(width[i], utf8.RuneCountInString(text.Clean(s)))
+		}
+	}
+	for _, row := range all {
+		line := " "
+		for i, s := range row {
+			s = text.Clean(s)
+			gap := strings.Repeat(" ", width[i]-utf8.RuneCountInString(s))
+			if i < 2 || head == nil {
+				line += " " + s + gap + " "
+			} else {
+				line += " " + gap + s + " "
+			}
+		}
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+}
+
+func markdownTable(b *strings.Builder, head []string, rows [][]string) {
+	if len(rows) == 0 {
+		return
+	}
+	b.WriteString("| " + strings.Join(head, " | ") + " |\n|" + strings.Repeat("---|", len(head)) + "\n")
+	for _, row := range rows {
+		for _, s := range row {
+			b.WriteString("| " + text.Escape(s) + " ")
+		}
+		b.WriteString("|\n")
+	}
+	b.WriteString("\n")
+}

@@ -1,0 +1,87 @@
+package diagnose_test
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/diagnose"
+	"github.com/windtunnel/windtunnel/internal/record"
+)
+
+// How many calls wait at a time is seconds of waiting in a second, whichever
+// slice they lie in.
+func TestWaiting(t *testing.T) {
+	f, _ := made{late: map[string]time.Duration{"load": time.Second}}.facts(t)
+	if f.Window.From != begin || f.Window.Slices < 10 {
+		t.Errorf("window %+v", f.Window)
+	}
+	// 20 calls a second, each overdue for 1 s less the 100 ms that are bearable.
+	for i := 1; i < 10; i++ {
+		if math.Abs(f.Load.Overdue[i]-18) > 0.5 || math.Abs(f.Load.InFlight[i]-20.2) > 0.5 {
+			t.Errorf("slice %d: %v overdue of %v", i, f.Load.Overdue[i], f.Load.InFlight[i])
+		}
+	}
+	if f.Load.Late != f.Load.Calls || f.Load.Worst != time.Second || f.Fleet.Calls != 0 {
+		t.Errorf("%+v, %+v", f.Load, f.Fleet)
+	}
+}
+
+// The window goes from the load's first call to the scrape that has counted the
+// last thing that came of it; a stream that was cut off ends where it ends.
+func TestWindow(t *testing.T) {
+	at := func(s float64) clock.Time { return clock.Time(s * float64(time.Second)) }
+	for what, c := range map[string]struct {
+		write    func(*record.Writer)
+		from, to float64
+	}{
+		"nothing began": {func(w *record.Writer) {
+			w.Mark(record.Mark{At: at(1), Kind: record.MarkStepBegin, Name: "boot"})
+		}, 0, 0},
+		"a wait after the last call": {func(w *record.Writer) {
+			w.Mark(record.Mark{At: at(2), Kind: record.MarkRunBegin})
+			op := w.Op(record.Op{Source: "load", Verb: "create", Resource: "pods"})
+			w.Call(record.Call{Op: op, Due: at(3), Sent: at(3), Done: at(4)})
+			for s := 0.0; s < 40; s += 5 {
+				w.Mark(record.Mark{At: at(s), Kind: record.MarkScrape, Name: "etcd"})
+				w.Mark(record.Mark{At: at(s + 1), Kind: record.MarkScrape, Name: "kube-apiserver"})
+			}
+			w.Mark(record.Mark{At: at(17), Kind: record.MarkStepEnd, Name: "wait"})
+			w.Mark(record.Mark{At: at(50), Kind: record.MarkRunEnd, Text: "done"})
+			w.Mark(record.Mark{At: at(60), Kind: record.MarkStepEnd, Name: "clean up"})
+		}, 3, 21},
+		"cut off": {func(w *record.Writer) {
+			w.Mark(record.Mark{At: at(2), Kind: record.MarkRunBegin})
+			op := w.Op(record.Op{Source: "load", Verb: "create", Resource: "pods"})
+			w.Call(record.Call{Op: op, Due: at(3), Sent: at(3), Done: at(9)})
+		}, 3, 9},
+	} {
+		path := filepath.Join(t.TempDir(), record.StreamFile)
+		w, err := record.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.write(w)
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		f, err := diagnose.Collect(path, record.Manifest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Window.From != at(c.from) || f.Window.To != at(c.to) {
+			t.Errorf("%s: from %v to %v", what, f.Window.From.Seconds(), f.Window.To.Seconds())
+		}
+	}
+}
+
+// A death at a memory limit needs no series to be understood.
+func ExampleFindings() {
+	for _, f := range diagnose.Findings(&diagnose.Facts{Deaths: []diagnose.Death{{Component: "etcd", Text: "etcd died (signal: killed, killed at its memory limit)"}}}) {
+		fmt.Println(f.Rank, f.Cause, f.Sentence)
+	}
+	// Output: 1 memory etcd was killed at its memory limit, and the run ended there.
+}

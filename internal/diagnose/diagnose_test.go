@@ -1,0 +1,274 @@
+package diagnose_test
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/diagnose"
+	"github.com/windtunnel/windtunnel/internal/record"
+)
+
+// limited is a manifest whose components have flags and limits.
+func limited(parts ...record.ComponentFact) record.Manifest {
+	return record.Manifest{Plane: record.PlaneFacts{Components: parts}}
+}
+
+// throttling of kube-apiserver in a share of its periods, with slow requests and
+// everything that comes of them.
+const slowServer = `
+	kube-apiserver          cgroup_cpu_periods_total +10
+	kube-apiserver          cgroup_cpu_throttled_periods_total +9.5
+	kube-apiserver          apiserver_request_duration_seconds_sum{component="apiserver",verb="POST"} +40
+	kube-apiserver          apiserver_flowcontrol_request_wait_duration_seconds_sum{execute="true",priority_level="workload-low"} +20
+	kube-apiserver          etcd_request_duration_seconds_sum{operation="create"} +10
+	kube-apiserver          etcd_request_duration_seconds_bucket{operation="create",le="0.005"} +0
+	kube-apiserver          go_sync_mutex_wait_total_seconds_total +5
+	kube-controller-manager rest_client_request_duration_seconds_sum{verb="POST"} +4.8
+	kube-controller-manager workqueue_queue_duration_seconds_sum{name="replicaset"} +9
+	kube-controller-manager workqueue_work_duration_seconds_sum{name="replicaset"} +5
+	kube-controller-manager workqueue_depth{name="replicaset"} =9
+`
+
+// Each cause, provoked in the series, comes first, and with a share that makes
+// sense.
+func TestEachCauseComesFirst(t *testing.T) {
+	for _, c := range []struct {
+		what      string
+		made      made
+		cause     diagnose.Cause
+		component string
+		low, high float64
+		says      string
+	}{
+		{"a CPU limit, and all that comes of it", made{series: slowServer, manifest: limited(record.ComponentFact{Name: "kube-apiserver", CPULimit: 0.2})},
+			diagnose.CPULimit, "kube-apiserver", 0.9, 0.96, "its CPU limit in 95 % of the periods in which it wanted to run, and used 0.2 cores of the 0.2 that"},
+		{"garbage collection", made{series: `
+			kube-apiserver process_cpu_seconds_total +1.2
+			kube-apiserver go_cpu_classes_idle_cpu_seconds_total +0.8
+			kube-apiserver go_cpu_classes_gc_total_cpu_seconds_total +0.84
+			kube-apiserver apiserver_request_duration_seconds_sum{component="apiserver",verb="POST"} +4`},
+			diagnose.Memory, "kube-apiserver", 0.55, 0.65, "spent 70 % of the CPU"},
+		{"a memory limit that the kernel runs into", made{series: "etcd cgroup_memory_limit_hits_total +30\netcd cgroup_memory_working_set_bytes =9.9e7",
+			manifest: limited(record.ComponentFact{Name: "etcd", MemoryLimit: 1e8})},
+			diagnose.Memory, "etcd", 0.99, 1, "ran into its memory limit 30 times a second"},
+		{"memory near its limit", made{series: "etcd cgroup_memory_working_set_bytes =9.5e7\netcd process_resident_memory_bytes =2e8", manifest: limited(record.ComponentFact{Name: "etcd", MemoryLimit: 1e8})},
+			diagnose.Memory, "etcd", 0.49, 0.51, "had 90.6 MiB of at most 95.4 MiB"},
+		{"a death at the memory limit", made{death: "kube-apiserver died (signal: killed, killed at its memory limit)"},
+			diagnose.Memory, "kube-apiserver", 1, 1, "killed at its memory limit"},
+		{"a client's rate limiter, with workers that wait for it", made{series: `
+			kube-controller-manager rest_client_rate_limiter_duration_seconds_sum{verb="POST"} +4.9
+			kube-controller-manager rest_client_rate_limiter_duration_seconds_count{verb="POST"} +5
+			kube-controller-manager rest_client_request_duration_seconds_sum{verb="POST"} +5
+			kube-controller-manager workqueue_queue_duration_seconds_sum{name="replicaset"} +9
+			kube-controller-manager workqueue_work_duration_seconds_sum{name="replicaset"} +5`,
+			manifest: limited(record.ComponentFact{Name: "kube-controller-manager", Args: []string{"--kube-api-qps=5", "--kube-api-burst=10"}})},
+			diagnose.ClientThrottle, "kube-controller-manager", 0.99, 1, "qps 5, burst 10"},
+		{"a queue with one worker, whose calls are quick", made{series: `
+			kube-controller-manager rest_client_request_duration_seconds_sum{verb="POST"} +0.9
+			kube-controller-manager workqueue_queue_duration_seconds_sum{name="namespace"} +9
+			kube-controller-manager workqueue_work_duration_seconds_sum{name="namespace"} +0.98`,
+			manifest: limited(record.ComponentFact{Name: "kube-controller-manager", Args: []string{"--concurrent-namespace-syncs=1"}})},
+			diagnose.WorkQueue, "kube-controller-manager namespace", 0.9, 1, "while its workers (1) did 0.98 at a time"},
+		{"a queue whose one item is never done", made{series: `
+			kube-controller-manager workqueue_depth{name="namespace"} =9
+			kube-controller-manager workqueue_unfinished_work_seconds{name="namespace"} +1
+			kube-controller-manager workqueue_queue_duration_seconds_sum{name="namespace"} +0
+			kube-controller-manager workqueue_work_duration_seconds_sum{name="namespace"} +0`},
+			diagnose.WorkQueue, "kube-controller-manager namespace", 0.9, 1, "did 1 at a time"},
+		{"a tiny priority level", made{series: `
+			kube-apiserver apiserver_request_duration_seconds_sum{component="apiserver",verb="POST"} +10
+			kube-apiserver apiserver_flowcontrol_request_wait_duration_seconds_sum{execute="true",priority_level="tiny"} +9.8
+			kube-apiserver apiserver_flowcontrol_current_limit_seats{priority_level="tiny"} =1`},
+			diagnose.APF, "kube-apiserver", 0.9, 1, "level tiny kept 9.8 requests waiting at a time for its seats, of which it had 1."},
+		{"a priority level that rejects", made{series: `
+			kube-apiserver apiserver_flowcontrol_rejected_requests_total{priority_level="workload-low",reason="queue-full"} +60`},
+			diagnose.APF, "kube-apiserver", 0.7, 0.8, "rejected 75 % of all"},
+		{"a slow webhook that keeps the seats taken", made{series: `
+			kube-apiserver apiserver_request_duration_seconds_sum{component="apiserver",verb="POST"} +10
+			kube-apiserver apiserver_flowcontrol_request_wait_duration_seconds_sum{execute="true",priority_level="workload-low"} +5.8
+			kube-apiserver apiserver_admission_webhook_admission_duration_seconds_sum{name="slow",operation="CREATE"} +4
+			kube-apiserver apiserver_admission_webhook_admission_duration_seconds_count{name="slow",operation="CREATE"} +20`},
+			diagnose.Webhook, "slow", 0.35, 0.45, "200 ms for each request"},
+		{"etcd's disk, by its use", made{series: `
+			etcd etcd_disk_wal_fsync_duration_seconds_sum +0.97
+			etcd etcd_disk_wal_fsync_duration_seconds_count +500`},
+			diagnose.EtcdDisk, "etcd", 0.84, 0.86, "synced its log for 97 % of the time"},
+		{"etcd's disk, by what writes wait for", made{series: `
+			kube-apiserver apiserver_request_duration_seconds_sum{component="apiserver",verb="POST"} +2.2
+			kube-apiserver etcd_request_duration_seconds_sum{operation="create"} +2.1
+			kube-apiserver etcd_request_duration_seconds_bucket{operation="create",le="0.005"} +0
+			kube-apiserver etcd_request_duration_seconds_bucket{operation="create",le="0.1"} +0
+			kube-apiserver etcd_request_duration_seconds_bucket{operation="create",le="0.11"} +20
+			etcd etcd_disk_wal_fsync_duration_seconds_sum +0.7
+			etcd etcd_disk_wal_fsync_duration_seconds_count +7`},
+			diagnose.EtcdDisk, "etcd", 0.7, 0.95, "(100 ms each)"},
+		{"a way to etcd that is long", made{series: `
+			kube-apiserver apiserver_request_duration_seconds_sum{component="apiserver",verb="POST"} +2.2
+			kube-apiserver etcd_request_duration_seconds_sum{operation="create"} +2.1
+			kube-apiserver etcd_request_duration_seconds_bucket{operation="create",le="0.005"} +0
+			kube-apiserver etcd_request_duration_seconds_bucket{operation="create",le="0.1"} +0
+			kube-apiserver etcd_request_duration_seconds_bucket{operation="create",le="0.11"} +20`},
+			diagnose.EtcdLatency, "etcd", 0.7, 0.95, "of which its disk took 1 ms"},
+		{"etcd near its quota", made{series: "etcd etcd_mvcc_db_total_size_in_bytes =1.9e9"}, diagnose.EtcdQuota, "etcd", 0.74, 0.76, "95 % of its quota"},
+		{"a watch cache that lags", made{series: `
+			kube-apiserver apiserver_request_duration_seconds_sum{component="apiserver",verb="POST"} +3
+			kube-apiserver apiserver_watch_cache_read_wait_seconds_sum{resource="pods"} +2
+			kube-apiserver apiserver_watch_cache_read_wait_seconds_count{resource="pods"} +4`},
+			diagnose.WatchCache, "kube-apiserver", 0.5, 0.6, "500 ms on average"},
+		{"locks", made{series: `
+			kube-apiserver apiserver_request_duration_seconds_sum{component="apiserver",verb="POST"} +3
+			kube-apiserver go_sync_mutex_wait_total_seconds_total +2`},
+			diagnose.Locks, "kube-apiserver", 0.6, 0.7, "2 goroutines waited for locks"},
+		{"the scheduler's algorithm", made{series: `
+			kube-scheduler scheduler_scheduling_algorithm_duration_seconds_sum +0.9
+			kube-scheduler scheduler_pending_pods{queue="active"} =300`},
+			diagnose.Scheduler, "kube-scheduler", 0.85, 0.95, "90 ms for each pod, while 300 pods waited"},
+		{"the scheduler's algorithm, by plugin", made{series: `
+			kube-scheduler scheduler_scheduling_algorithm_duration_seconds_sum +0.9
+			kube-scheduler scheduler_plugin_execution_duration_seconds_sum{extension_point="PreScore",plugin="PodTopologySpread"} +0.06
+			kube-scheduler scheduler_plugin_execution_duration_seconds_sum{extension_point="Score",plugin="NodeResourcesFit"} +0.02
+			kube-scheduler scheduler_plugin_execution_duration_seconds_sum{extension_point="Bind",plugin="DefaultBinder"} +0.5
+			kube-scheduler scheduler_pending_pods{queue="active"} =300`},
+			diagnose.Scheduler, "kube-scheduler", 0.85, 0.95, "75 % went into PreScore of PodTopologySpread"},
+		{"a late load generator", made{late: map[string]time.Duration{"load": time.Second}}, diagnose.LoadLate, "windtunnel", 0.75, 0.95, "1,100 of its 1,100 calls"},
+		{"a late fleet", made{late: map[string]time.Duration{"fleet": time.Second}}, diagnose.FleetLate, "windtunnel", 0.75, 0.95, "1,100 of its 1,100 calls"},
+		{"a full machine", made{series: `
+			host host_cpu_seconds_total{mode="idle"} +0
+			host host_cpu_seconds_total{mode="user"} +2
+			kube-apiserver process_cpu_seconds_total +1.2`},
+			diagnose.Machine, "", 0.95, 1, "most of it was used by kube-apiserver (1.20 cores)"},
+	} {
+		got := c.made.fly(t)
+		if len(got) == 0 {
+			t.Errorf("%s: nothing was found", c.what)
+			continue
+		}
+		first := got[0]
+		if first.Cause != c.cause || first.Component != c.component {
+			t.Errorf("%s: %s comes first, %+v", c.what, first.Cause, got)
+			continue
+		}
+		if first.Score < c.low || first.Score > c.high || !strings.Contains(first.Sentence, c.says) {
+			t.Errorf("%s: score %v, want %v to %v; %q lacks %q", c.what, first.Score, c.low, c.high, first.Sentence, c.says)
+		}
+		sane(t, c.what, got)
+	}
+}
+
+// sane holds for every list of findings.
+func sane(t *testing.T, what string, all []diagnose.Finding) {
+	t.Helper()
+	for i, f := range all {
+		if f.Rank != i+1 || f.Score <= 0 || f.Score > 1 || i > 0 && f.Score > all[i-1].Score {
+			t.Errorf("%s: finding %d has rank %d and score %v", what, i, f.Rank, f.Score)
+		}
+		if f.Try == "" || !strings.HasSuffix(f.Sentence, ".") || len(f.Evidence) == 0 {
+			t.Errorf("%s: %+v", what, f)
+		}
+		for _, e := range f.Evidence {
+			if e.Sentence == "" || e.Unit == "" || math.IsNaN(e.Value) || (e.Expr == "") != (e.At == nil) || strings.Contains(e.Expr, "$") {
+				t.Errorf("%s: evidence %+v", what, e)
+			}
+		}
+	}
+	if _, err := json.Marshal(all); err != nil {
+		t.Errorf("%s: %v", what, err)
+	}
+}
+
+// Of a plane that nothing limits, nothing is said that would mislead anybody.
+func TestNothingIsMadeUp(t *testing.T) {
+	if got := (made{}).fly(t); len(got) > 0 && got[0].Score > 0.05 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A full machine explains what computes, and leaves the first place to what no
+// core would have shortened.
+func TestTimersComeBeforeAFullMachine(t *testing.T) {
+	const full = "\nhost host_cpu_seconds_total{mode=\"idle\"} +0\nhost host_cpu_seconds_total{mode=\"user\"} +2\n"
+	for what, c := range map[string]struct {
+		series string
+		first  diagnose.Cause
+	}{
+		"a rate limiter": {"kube-controller-manager rest_client_rate_limiter_duration_seconds_sum{verb=\"POST\"} +0.8", diagnose.ClientThrottle},
+		"a queue": {`kube-controller-manager workqueue_queue_duration_seconds_sum{name="namespace"} +9
+			kube-controller-manager workqueue_work_duration_seconds_sum{name="namespace"} +0.98`, diagnose.Machine},
+	} {
+		got := made{series: full + c.series}.fly(t)
+		if got[0].Cause != c.first {
+			t.Errorf("%s: %+v", what, got)
+		}
+	}
+}
+
+// The machine that windtunnel runs on is not that of a plane elsewhere: it explains
+// windtunnel's own lateness, and nothing of the plane.
+func TestAPlaneElsewhere(t *testing.T) {
+	const full = `
+		host host_cpu_seconds_total{mode="idle"} +0
+		host host_cpu_seconds_total{mode="user"} +2
+		windtunnel process_cpu_wait_seconds_total +0.1
+		kube-apiserver apiserver_request_duration_seconds_sum{component="apiserver",verb="POST"} +3
+		kube-apiserver go_sync_mutex_wait_total_seconds_total +2`
+	got := made{series: full, manifest: record.Manifest{Plane: record.PlaneFacts{Kind: "kubeconfig"}}}.fly(t)
+	if len(got) != 2 || got[0].Cause != diagnose.Locks || got[0].Score < 0.6 || got[1].Component != "windtunnel" || !strings.Contains(got[1].Sentence, "windtunnel's own machine") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A run that was cut off before its first step has no window; it says so by
+// saying nothing.
+func TestARunThatNeverBegan(t *testing.T) {
+	if got := diagnose.Findings(&diagnose.Facts{}); len(got) != 0 || got == nil {
+		t.Errorf("%v", got)
+	}
+}
+
+// The expression of each piece of evidence gives its value when it is asked again
+// at its time: that is what it is there for.
+func TestEvidenceCanBeChecked(t *testing.T) {
+	f, db := made{series: slowServer}.facts(t)
+	checked := 0
+	for _, finding := range diagnose.Findings(f) {
+		for _, e := range finding.Evidence {
+			if e.Expr == "" {
+				continue
+			}
+			r, err := db.Instant(t.Context(), e.Expr, db.Moment(*e.At))
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := false
+			for _, s := range r.Series {
+				same := true
+				for _, l := range s.Labels {
+					same = same && e.Labels[l.Name] == l.Value
+				}
+				found = found || same && math.Abs(s.Points[0].Value-e.Value) < 0.001*math.Abs(e.Value)+1e-9
+			}
+			if !found {
+				t.Errorf("%s: %s is %v, not %v", finding.Cause, e.Expr, r.Series, e.Value)
+			}
+			if len(e.Values) != f.Window.Slices {
+				t.Errorf("%s: %d values for %d slices", finding.Cause, len(e.Values), f.Window.Slices)
+			}
+			checked++
+		}
+	}
+	if checked < 5 {
+		t.Errorf("only %d pieces of evidence", checked)
+	}
+}
+
+// A series that appears within the window is counted from nothing, which PromQL's
+// increase does not do.
+func TestWhatAppearsIsCounted(t *testing.T) {
+	f, _ := made{series: `kube-controller-manager rest_client_rate_limiter_duration_seconds_sum{verb="DELETE"} *1`}.facts(t)
+	if got := diagnose.Findings(f); len(got) == 0 || got[0].Cause != diagnose.ClientThrottle || got[0].Score < 0.9 {
+		t.Errorf("%+v", got)
+	}
+}

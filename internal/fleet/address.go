@@ -1,0 +1,94 @@
+package fleet
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"net/netip"
+
+	"github.com/windtunnel/windtunnel/internal/fleet/stage/object"
+)
+
+// Addresses are made up: nobody sends packets to them. Hosts count up from
+// 10.1.0.0, pods from 10.64.0.0 in blocks of 16 that belong to one node each,
+// as the ranges of a real network do.
+const (
+	firstHost   = 10<<24 | 1<<16
+	firstPod    = 10<<24 | 64<<16
+	blockSize   = 16
+	maxNodes    = firstPod - firstHost
+	lastAddress = 1<<32 - 1
+)
+
+func address(v uint32) netip.Addr {
+	var a [4]byte
+	binary.BigEndian.PutUint32(a[:], v)
+	return netip.AddrFrom4(a)
+}
+
+func hostAddress(index uint32) netip.Addr { return address(firstHost + index) }
+
+// block is a range of pod addresses of one node; bit i of used is base+i.
+type block struct {
+	base uint32
+	used uint16
+}
+
+// takeAddress gives a pod of the node an address; 0 when there is none left.
+func (f *Fleet) takeAddress(n *node) uint32 {
+	for i := range n.blocks {
+		b := &n.blocks[i]
+		if b.used != 1<<blockSize-1 {
+			free := uint32(bits.TrailingZeros16(^b.used))
+			b.used |= 1 << free
+			return b.base + free
+		}
+	}
+	if f.nextBlock > lastAddress-blockSize {
+		return 0
+	}
+	n.blocks = append(n.blocks, block{base: f.nextBlock, used: 1})
+	f.nextBlock += blockSize
+	return n.blocks[len(n.blocks)-1].base
+}
+
+func (n *node) freeAddress(ip uint32) {
+	for i := range n.blocks {
+		if b := &n.blocks[i]; ip-b.base < blockSize {
+			b.used &^= 1 << (ip - b.base)
+			return
+		}
+	}
+}
+
+// book answers for the addresses of one pod or node while its stage is rendered.
+type book struct {
+	fleet *Fleet
+	pod   *pod
+}
+
+// Host returns the address of a node of the fleet.
+func (b *book) Host(name []byte) netip.Addr {
+	if n := b.fleet.byName[string(name)]; n != nil {
+		return n.host
+	}
+	return b.fleet.nodeIP // of a node that another instance keeps alive
+}
+
+// Pod returns the pod's address and takes one when it has none.
+func (b *book) Pod(p *object.Pod) netip.Addr {
+	if p.HostNetwork || b.pod == nil {
+		return b.Host(p.NodeName)
+	}
+	if len(p.PodIP) > 0 {
+		if a, err := netip.ParseAddr(string(p.PodIP)); err == nil {
+			return a // it keeps the one it has
+		}
+	}
+	if b.pod.ip == 0 {
+		b.pod.ip = b.fleet.takeAddress(b.pod.node)
+	}
+	if b.pod.ip == 0 {
+		return netip.Addr{}
+	}
+	return address(b.pod.ip)
+}

@@ -1,0 +1,258 @@
+package fleet_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/fleet"
+	"github.com/windtunnel/windtunnel/internal/fleet/fleettest"
+	"github.com/windtunnel/windtunnel/internal/fleet/stage/builtin"
+	"github.com/windtunnel/windtunnel/internal/fleet/stage/machine"
+	"github.com/windtunnel/windtunnel/internal/unit"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// lively is a fleet whose leases are renewed every 250 ms.
+func lively(nodes int) scenario.Fleet {
+	cfg := config(nodes)
+	cfg.Lease = unit.Duration(time.Second)
+	cfg.Spread = map[string]int{"topology.kubernetes.io/zone": 2}
+	return cfg
+}
+
+func disturb(t *testing.T, f *fleet.Fleet, d scenario.Disturbance) func() {
+	t.Helper()
+	undo, err := f.Disturb(t.Context(), d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return undo
+}
+
+// notReady names the nodes that say that they are not ready.
+func notReady(s *fleettest.Server) (out []string) {
+	for _, n := range s.Nodes() {
+		for _, c := range n.Status.Conditions {
+			if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
+				out = append(out, n.Name)
+			}
+		}
+	}
+	return out
+}
+
+// renewals returns when each lease was last renewed.
+func renewals(s *fleettest.Server) map[string]time.Time {
+	out := map[string]time.Time{}
+	for _, l := range s.Leases() {
+		out[l.Name] = l.Spec.RenewTime.Time
+	}
+	return out
+}
+
+func TestNodesNotReady(t *testing.T) {
+	s := fleettest.New(t)
+	f := start(t, s, lively(4))
+	ready(t, f)
+	undo := disturb(t, f, scenario.Disturbance{Action: fleet.NotReady, Nodes: &scenario.Victims{Selector: "topology.kubernetes.io/zone=zone-1"}})
+	eventually(t, "zone-1", func() bool { return fmt.Sprint(notReady(s)) == "[node-000001 node-000003]" })
+	before := renewals(s)
+	eventually(t, "renewals go on", func() bool { return renewals(s)["node-000001"].After(before["node-000001"]) })
+	if _, err := f.Disturb(t.Context(), scenario.Disturbance{Action: fleet.Slow, Nodes: &scenario.Victims{Selector: "topology.kubernetes.io/zone=zone-1"}}); !errors.Is(err, fleet.ErrVictims) {
+		t.Errorf("twice: %v", err)
+	}
+	undo()
+	undo()
+	eventually(t, "well", func() bool { return len(notReady(s)) == 0 && f.Stats().Schedulable == 4 })
+}
+
+func TestSilentNodes(t *testing.T) {
+	s := fleettest.New(t)
+	f := start(t, s, lively(4))
+	ready(t, f)
+	eventually(t, "leases", func() bool { return len(s.Leases()) == 4 })
+	undo := disturb(t, f, scenario.Disturbance{Action: fleet.Silent, Nodes: &scenario.Victims{Count: 2}})
+	time.Sleep(400 * time.Millisecond) // what was under way has ended
+	before := renewals(s)
+	for i := range 4 {
+		s.AddPod(fleettest.Pod(fmt.Sprintf("p%d", i), fmt.Sprintf("node-00000%d", i)))
+	}
+	s.AddPod(fleettest.Pod("short", "node-000000"))
+	s.AddPod(fleettest.Pod("short", "node-000001"))
+	time.Sleep(600 * time.Millisecond)
+	after := renewals(s)
+	silent := 0
+	for name := range before {
+		if after[name].Equal(before[name]) {
+			silent++
+		}
+	}
+	if n := len(running(s)); silent != 2 || n < 2 || n > 4 || f.Stats().Withheld == 0 {
+		t.Errorf("%d nodes are silent, %d pods run, %d renewals withheld", silent, n, f.Stats().Withheld)
+	}
+	if f.Stats().LeaseLateness > 200*time.Millisecond {
+		t.Errorf("a silent node counts as a late fleet: %v", f.Stats().LeaseLateness)
+	}
+	s.RemovePod("default", "short") // while its stage is withheld, for one of them
+	undo()
+	eventually(t, "all run", func() bool { return len(running(s)) == 4 })
+	if f.Stats().StageLag > 500*time.Millisecond {
+		t.Errorf("what was withheld counts as late: %v", f.Stats().StageLag)
+	}
+	eventually(t, "all renew", func() bool {
+		for name, at := range renewals(s) {
+			if !at.After(after[name]) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func TestFlappingSlowAndSkewed(t *testing.T) {
+	s := fleettest.New(t)
+	f := start(t, s, lively(6))
+	ready(t, f)
+	undo := disturb(t, f, scenario.Disturbance{
+		Action: fleet.Flap, Nodes: &scenario.Victims{Percent: 50},
+		Between: unit.Duration(50 * time.Millisecond), Down: unit.Duration(50 * time.Millisecond),
+	})
+	seen := map[string]bool{}
+	eventually(t, "three flap", func() bool {
+		for _, n := range notReady(s) {
+			seen[n] = true
+		}
+		return len(seen) == 3 && s.Calls("PATCH nodes/status") > 20
+	})
+	undo()
+	eventually(t, "well", func() bool { return len(notReady(s)) == 0 })
+	slow := disturb(t, f, scenario.Disturbance{Action: fleet.Slow, Delay: unit.Duration(400 * time.Millisecond), Nodes: &scenario.Victims{}})
+	begin := time.Now()
+	s.AddPod(fleettest.Pod("late", "node-000003"))
+	eventually(t, "late", func() bool { return len(running(s)) == 1 })
+	if took := time.Since(begin); took < 400*time.Millisecond {
+		t.Errorf("a slow node's pod ran after %v", took)
+	}
+	if f.Stats().SendLag > 200*time.Millisecond {
+		t.Errorf("a slow node counts as a late fleet: %v", f.Stats().SendLag)
+	}
+	slow()
+	disturb(t, f, scenario.Disturbance{Action: fleet.Skew, Delay: unit.Duration(-time.Hour), Nodes: &scenario.Victims{Count: 1}})
+	eventually(t, "one clock is wrong", func() bool {
+		n := 0
+		for _, at := range renewals(s) {
+			if time.Since(at) > 59*time.Minute {
+				n++
+			}
+		}
+		return n == 1
+	})
+}
+
+func TestMassReconnect(t *testing.T) {
+	s := fleettest.New(t)
+	f := start(t, s, lively(3))
+	ready(t, f)
+	watches := s.Calls("WATCH pods")
+	disturb(t, f, scenario.Disturbance{Action: fleet.Reconnect, Nodes: &scenario.Victims{}})
+	eventually(t, "watched again", func() bool { return s.Calls("WATCH pods") > watches })
+	s.AddPod(fleettest.Pod("p", "node-000001"))
+	eventually(t, "goes on", func() bool { return len(running(s)) == 1 })
+	if n := s.Calls("GET pods"); n != 1 {
+		t.Errorf("%d lists: a watch that was cut goes on where it was", n)
+	}
+}
+
+func TestPodsFailAndCrash(t *testing.T) {
+	s := fleettest.New(t)
+	f := start(t, s, lively(2))
+	ready(t, f)
+	for i := range 10 {
+		s.AddPod(fleettest.Pod(fmt.Sprintf("p%d", i), "node-000001"))
+	}
+	if _, err := f.Disturb(t.Context(), scenario.Disturbance{Action: fleet.Crash, Pods: &scenario.Victims{Selector: "app=none"}}); !errors.Is(err, fleet.ErrVictims) {
+		t.Errorf("nothing to crash: %v", err)
+	}
+	eventually(t, "run", func() bool { return len(running(s)) == 10 })
+	undo := disturb(t, f, scenario.Disturbance{Action: fleet.Fail, Pods: &scenario.Victims{Percent: 30}})
+	undo()
+	if n := 10 - len(running(s)); n != 3 {
+		t.Errorf("%d pods failed, want 3", n)
+	}
+	undo = disturb(t, f, scenario.Disturbance{
+		Action: fleet.Crash, Pods: &scenario.Victims{}, Between: unit.Duration(20 * time.Millisecond), Down: unit.Duration(30 * time.Millisecond),
+	})
+	restarts := func() (n int32) {
+		for _, p := range s.Pods() {
+			for _, c := range p.Status.ContainerStatuses {
+				n += c.RestartCount
+			}
+		}
+		return n
+	}
+	eventually(t, "restarts", func() bool { return restarts() >= 10 })
+	undo()
+	for _, p := range s.Pods() {
+		if p.Status.Phase == corev1.PodRunning && !p.Status.ContainerStatuses[0].Ready {
+			t.Errorf("pod %s did not come back", p.Name)
+		}
+	}
+}
+
+func TestDisturbancesThatCannotBe(t *testing.T) {
+	s := fleettest.New(t)
+	f := start(t, s, lively(1))
+	ready(t, f)
+	for want, d := range map[string]scenario.Disturbance{
+		`"explode" is no way to disturb nodes`: {Action: "explode", Nodes: &scenario.Victims{}},
+		`"explode" is no way to disturb pods`:  {Action: "explode", Pods: &scenario.Victims{}},
+		"neither nodes nor pods":               {Action: "slow"},
+	} {
+		if _, err := f.Disturb(t.Context(), d); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+// TestStagesOfAnyKind: what the typed engine does not know is played by a
+// player, on the same nodes, with their addresses.
+func TestStagesOfAnyKind(t *testing.T) {
+	set, err := builtin.Load("general")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := machine.Compile(set.Stages)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := fleettest.New(t)
+	f, err := fleet.Start(t.Context(), config(2), fleet.Options{Endpoint: s.Endpoint(), Clock: clock.Start(), Seed: 1, Stages: m, Version: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	ready(t, f)
+	s.AddPod(fleettest.Pod("p", "node-000001"))
+	s.AddPod(fleettest.Pod("foreign", "elsewhere"))
+	eventually(t, "runs", func() bool { return len(running(s)) == 1 })
+	eventually(t, "ready", func() bool {
+		for _, c := range s.Pods()[1].Status.Conditions {
+			if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
+				return true
+			}
+		}
+		return false
+	})
+	p := s.Pods()[1]
+	if p.Status.HostIP != s.Nodes()[1].Status.Addresses[0].Address || !strings.HasPrefix(p.Status.PodIP, "10.64.") {
+		t.Errorf("host %s, pod %s", p.Status.HostIP, p.Status.PodIP)
+	}
+	s.EndPod("default", "p")
+	eventually(t, "gone", func() bool { return len(s.Pods()) == 1 })
+}

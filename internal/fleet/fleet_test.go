@@ -1,0 +1,423 @@
+package fleet_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/fleet"
+	"github.com/windtunnel/windtunnel/internal/fleet/fleettest"
+	"github.com/windtunnel/windtunnel/internal/fleet/stage/object"
+	"github.com/windtunnel/windtunnel/internal/unit"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+func config(nodes int) scenario.Fleet {
+	return scenario.Fleet{Nodes: nodes, Rate: 2000, Lease: unit.Duration(40 * time.Second), Within: unit.Duration(10 * time.Second)}
+}
+
+func start(t *testing.T, s *fleettest.Server, cfg scenario.Fleet) *fleet.Fleet {
+	t.Helper()
+	f, err := fleet.Start(t.Context(), cfg, fleet.Options{Endpoint: s.Endpoint(), Clock: clock.Start(), Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return f
+}
+
+func ready(t *testing.T, f *fleet.Fleet) {
+	t.Helper()
+	if err := f.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually waits until ok, and fails the test when that takes too long.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for range 2000 {
+		if ok() {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Fatalf("never happened: %s", what)
+}
+
+func TestNodesAreBornReady(t *testing.T) {
+	s := fleettest.New(t)
+	s.TaintFor(100 * time.Millisecond)
+	cfg := config(20)
+	cfg.Labels = map[string]string{"zone": "a"}
+	cfg.Capacity = map[string]string{"cpu": "64", "example.com/gpu": "8"}
+	watch := clock.Start()
+	f := start(t, s, cfg)
+	ready(t, f)
+	if took := time.Duration(watch.Now()); took < 100*time.Millisecond {
+		t.Errorf("ready after %v: nodes with a taint are not schedulable", took)
+	}
+	if n := s.Calls("PATCH nodes/status"); n != 0 {
+		t.Errorf("%d patches for nodes that were born ready", n)
+	}
+	eventually(t, "leases", func() bool { return f.Stats().Leases == 20 && len(s.Leases()) == 20 })
+	nodes, leases := s.Nodes(), s.Leases()
+	n := nodes[7]
+	if n.Name != "node-000007" || n.Labels["kubernetes.io/hostname"] != n.Name || n.Labels["zone"] != "a" || n.Labels[object.FleetLabel] != "node" {
+		t.Errorf("node %s: labels %v", n.Name, n.Labels)
+	}
+	if n.Status.NodeInfo.KubeletVersion != fleettest.Version || n.Status.Capacity.Cpu().Value() != 64 || n.Status.Allocatable.Pods().Value() != 110 ||
+		len(n.Status.Conditions) != 5 || len(n.Status.Addresses) != 2 || n.Status.Addresses[0].Address == nodes[8].Status.Addresses[0].Address {
+		t.Errorf("status %+v", n.Status)
+	}
+	l := leases[7]
+	if l.Namespace != "kube-node-lease" || *l.Spec.HolderIdentity != n.Name || *l.Spec.LeaseDurationSeconds != 40 || l.Spec.RenewTime.IsZero() {
+		t.Errorf("lease %+v", l)
+	}
+	if o := l.OwnerReferences; len(o) != 1 || o[0].Kind != "Node" || o[0].UID != n.UID || o[0].APIVersion != "v1" || o[0].Name != n.Name {
+		t.Errorf("owner of the lease: %+v", o)
+	}
+}
+
+func TestLeasesAreRenewed(t *testing.T) {
+	s := fleettest.New(t)
+	cfg := config(10)
+	cfg.Lease = unit.Duration(2 * time.Second)
+	f := start(t, s, cfg)
+	ready(t, f)
+	watch := clock.Start()
+	const rounds = 4
+	eventually(t, "renewals", func() bool { return s.Calls("PUT leases") >= 10*rounds })
+	if took := time.Duration(watch.Now()); took < (rounds-1)*400*time.Millisecond {
+		t.Errorf("%d rounds of renewals within %v: a quarter of the lease is 500ms", rounds, took)
+	}
+	if n := s.Calls("GET leases"); n != 0 {
+		t.Errorf("%d leases were read", n)
+	}
+	for _, l := range s.Leases() {
+		if age := watch.Wall(watch.Now()).Sub(l.Spec.RenewTime.Time); age > 2*time.Second {
+			t.Errorf("lease %s was renewed %v ago", l.Name, age)
+		}
+	}
+	if late := f.Stats().LeaseLateness; late <= 0 || late > 500*time.Millisecond {
+		t.Errorf("lateness %v", late)
+	}
+}
+
+func TestNoLeases(t *testing.T) {
+	s := fleettest.New(t)
+	cfg := config(3)
+	cfg.Lease = 0
+	f := start(t, s, cfg)
+	ready(t, f)
+	if n := s.Calls("POST leases"); n != 0 {
+		t.Errorf("%d leases", n)
+	}
+}
+
+// TestLeaseConflict: somebody else wrote the lease; it is read once and renewed.
+func TestLeaseConflict(t *testing.T) {
+	s := fleettest.New(t)
+	var conflicts, missing atomic.Int32
+	conflicts.Store(1)
+	missing.Store(2)
+	s.Fault(func(r *http.Request) *fleettest.Fault {
+		switch {
+		case r.Method == http.MethodPost && strings.Contains(r.URL.Path, "leases") && missing.Add(-1) >= 0:
+			return &fleettest.Fault{Code: 404} // the namespace is not there yet
+		case r.Method == http.MethodPut && conflicts.Add(-1) >= 0:
+			return &fleettest.Fault{Code: 409}
+		}
+		return nil
+	})
+	cfg := config(1)
+	cfg.Lease = unit.Duration(time.Second)
+	f := start(t, s, cfg)
+	ready(t, f)
+	eventually(t, "renewals after the conflict", func() bool { return s.Calls("PUT leases") >= 4 })
+	if n := s.Calls("GET leases"); n != 1 {
+		t.Errorf("the lease was read %d times, want once", n)
+	}
+	if d := f.Stats().Dropped; d != 0 {
+		t.Errorf("%d dropped", d)
+	}
+}
+
+func TestPodsRunAndGo(t *testing.T) {
+	s := fleettest.New(t)
+	f := start(t, s, config(4))
+	ready(t, f)
+	const pods = 200
+	for i := range pods {
+		s.AddPod(fleettest.Pod(fmt.Sprintf("p-%03d", i), fmt.Sprintf("node-%06d", i%4)))
+	}
+	s.AddPod(fleettest.Pod("foreign", "other-node"))
+	s.AddPod(fleettest.Pod("unbound", ""))
+	eventually(t, "pods running", func() bool { return f.Stats().Running == pods })
+	ips := map[string]bool{}
+	for _, p := range s.Pods() {
+		if p.Spec.NodeName == "" || p.Name == "foreign" {
+			if p.Status.Phase != corev1.PodPending {
+				t.Errorf("%s is %s", p.Name, p.Status.Phase)
+			}
+			continue
+		}
+		if p.Status.Phase != corev1.PodRunning || p.Status.PodIP == "" || ips[p.Status.PodIP] || p.Status.HostIP == "" ||
+			len(p.Status.ContainerStatuses) != 1 || !p.Status.ContainerStatuses[0].Ready || p.Status.StartTime == nil {
+			t.Fatalf("%s: %+v", p.Name, p.Status)
+		}
+		ips[p.Status.PodIP] = true
+	}
+	if n := s.Calls("PATCH pods/status"); n != pods {
+		t.Errorf("%d patches for %d pods", n, pods)
+	}
+	for i := range pods / 2 {
+		s.EndPod("default", fmt.Sprintf("p-%03d", i))
+	}
+	eventually(t, "pods gone", func() bool { return len(s.Pods()) == 2+pods/2 && f.Stats().Pods == pods/2 })
+	st := f.Stats()
+	if st.Running != pods/2 || st.Gone != pods/2 || st.Dropped != 0 || st.StageLag <= 0 {
+		t.Errorf("%+v", st)
+	}
+	if n := s.Calls("DELETE pods"); n != pods/2 {
+		t.Errorf("%d deletions for %d pods", n, pods/2)
+	}
+}
+
+func TestJobPodsComplete(t *testing.T) {
+	s := fleettest.New(t)
+	f := start(t, s, config(1))
+	ready(t, f)
+	p := fleettest.Pod("j", "node-000000")
+	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "j"}}
+	s.AddPod(p)
+	eventually(t, "pod succeeded", func() bool { return s.Pods()[0].Status.Phase == corev1.PodSucceeded })
+	if n := s.Calls("PATCH pods/status"); n != 2 {
+		t.Errorf("%d patches, want one to run and one to complete", n)
+	}
+}
+
+// TestPodsAndRefusals: whatever the server answers, every pod runs in the end.
+func TestPodsAndRefusals(t *testing.T) {
+	s := fleettest.New(t)
+	f := start(t, s, config(2))
+	ready(t, f)
+	var n atomic.Int32
+	s.Fault(func(r *http.Request) *fleettest.Fault {
+		if r.Method != http.MethodPatch && r.Method != http.MethodDelete {
+			return nil
+		}
+		switch n.Add(1) % 12 {
+		case 0:
+			return &fleettest.Fault{Code: 429, RetryAfter: 0}
+		case 1:
+			return &fleettest.Fault{Code: 500}
+		case 2:
+			return &fleettest.Fault{Code: 409}
+		case 3:
+			return &fleettest.Fault{} // done, but the answer is lost
+		default:
+			return nil
+		}
+	})
+	const pods = 60
+	for i := range pods {
+		s.AddPod(fleettest.Pod(fmt.Sprintf("p-%d", i), "node-000001"))
+	}
+	eventually(t, "pods running", func() bool { return f.Stats().Running == pods })
+	for i := range pods {
+		s.EndPod("default", fmt.Sprintf("p-%d", i))
+	}
+	eventually(t, "pods gone", func() bool { return len(s.Pods()) == 0 && f.Stats().Pods == 0 })
+	if st := f.Stats(); st.Retries == 0 || st.Dropped != 0 {
+		t.Errorf("%+v", st)
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	s := fleettest.New(t)
+	f := start(t, s, config(1))
+	ready(t, f)
+	var first atomic.Bool
+	s.Fault(func(r *http.Request) *fleettest.Fault {
+		if r.Method == http.MethodPatch && first.CompareAndSwap(false, true) {
+			return &fleettest.Fault{Code: 429, RetryAfter: 1}
+		}
+		return nil
+	})
+	watch := clock.Start()
+	s.AddPod(fleettest.Pod("p", "node-000000"))
+	eventually(t, "pod running", func() bool { return f.Stats().Running == 1 })
+	if took := time.Duration(watch.Now()); took < time.Second {
+		t.Errorf("tried again after %v though the server asked for 1s", took)
+	}
+}
+
+// TestRefusedForGood: the object is left alone and counted.
+func TestRefusedForGood(t *testing.T) {
+	s := fleettest.New(t)
+	f := start(t, s, config(1))
+	ready(t, f)
+	s.Fault(func(r *http.Request) *fleettest.Fault {
+		if r.Method == http.MethodPatch {
+			return &fleettest.Fault{Code: 422}
+		}
+		return nil
+	})
+	s.AddPod(fleettest.Pod("p", "node-000000"))
+	eventually(t, "counted", func() bool { return f.Stats().Dropped == 1 })
+	s.Fault(nil)
+	s.EndPod("default", "p")
+	eventually(t, "pod gone", func() bool { return f.Stats().Pods == 0 && len(s.Pods()) == 0 })
+}
+
+func TestWatchesBreak(t *testing.T) {
+	s := fleettest.New(t)
+	f := start(t, s, config(2))
+	ready(t, f)
+	s.AddPod(fleettest.Pod("stays", "node-000000"))
+	s.AddPod(fleettest.Pod("vanishes", "node-000001"))
+	eventually(t, "two pods", func() bool { return f.Stats().Running == 2 })
+
+	s.CutWatches() // it goes on where it was
+	s.AddPod(fleettest.Pod("third", "node-000001"))
+	eventually(t, "the third pod", func() bool { return f.Stats().Running == 3 })
+	if f.Stats().Relists != 0 {
+		t.Error("a cut watch was listed anew")
+	}
+
+	// What happens while no watch sees it, and is forgotten by the server, shows
+	// in the list only.
+	s.CutWatches()
+	s.RemovePod("default", "vanishes")
+	s.AddPod(fleettest.Pod("fourth", "node-000000"))
+	s.Compact()
+	eventually(t, "the fourth pod", func() bool {
+		st := f.Stats()
+		return st.Running == 3 && st.Pods == 3 && st.Gone == 1
+	})
+	for _, p := range s.Pods() {
+		if p.Status.Phase != corev1.PodRunning {
+			t.Errorf("%s is %s", p.Name, p.Status.Phase)
+		}
+	}
+	if f.Stats().Lost != 0 {
+		t.Error("nodes were taken for lost")
+	}
+}
+
+func TestNodeTurnsNotReady(t *testing.T) {
+	s := fleettest.New(t)
+	f := start(t, s, config(2))
+	ready(t, f)
+	s.SetNode("node-000001", func(n *corev1.Node) {
+		for i := range n.Status.Conditions {
+			n.Status.Conditions[i].Status = corev1.ConditionUnknown
+		}
+	})
+	eventually(t, "node ready again", func() bool {
+		for _, c := range s.Nodes()[1].Status.Conditions {
+			if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {
+				return f.Stats().Schedulable == 2
+			}
+		}
+		return false
+	})
+	s.SetNode("node-000000", func(n *corev1.Node) { n.Spec.Unschedulable = true })
+	eventually(t, "a cordoned node counted", func() bool { return f.Stats().Schedulable == 1 })
+	s.RemoveNode("node-000000")
+	eventually(t, "a lost node counted", func() bool { return f.Stats().Lost == 1 })
+}
+
+func TestForeignNode(t *testing.T) {
+	s := fleettest.New(t)
+	s.AddNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-000001"}})
+	f := start(t, s, config(3))
+	err := f.Ready(t.Context())
+	if !errors.Is(err, fleet.ErrForeign) || !strings.Contains(err.Error(), "node-000001") {
+		t.Errorf("got %v", err)
+	}
+	if err := f.Delete(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if nodes := s.Nodes(); len(nodes) != 1 || nodes[0].Name != "node-000001" {
+		t.Errorf("Delete left %d nodes", len(nodes))
+	}
+}
+
+// TestLostAnswers: nodes whose POST was done but not answered are not made twice.
+func TestLostAnswers(t *testing.T) {
+	s := fleettest.New(t)
+	var n atomic.Int32
+	s.Fault(func(r *http.Request) *fleettest.Fault {
+		if r.Method == http.MethodPost && r.URL.Path == "/api/v1/nodes" && n.Add(1)%3 == 0 {
+			return &fleettest.Fault{}
+		}
+		return nil
+	})
+	f := start(t, s, config(9))
+	ready(t, f)
+	eventually(t, "leases", func() bool { return len(s.Leases()) == 9 })
+	owners := map[string]bool{}
+	for _, l := range s.Leases() {
+		owners[string(l.OwnerReferences[0].UID)] = true
+	}
+	for _, n := range s.Nodes() {
+		if !owners[string(n.UID)] {
+			t.Errorf("no lease is owned by %s", n.Name)
+		}
+	}
+}
+
+func TestAdoptAndDelete(t *testing.T) {
+	s := fleettest.New(t)
+	first := start(t, s, config(5))
+	ready(t, first)
+	s.AddPod(fleettest.Pod("p", "node-000002"))
+	eventually(t, "a pod", func() bool { return first.Stats().Running == 1 })
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	made := s.Calls("POST nodes")
+	second := start(t, s, config(6))
+	ready(t, second)
+	if n := s.Calls("POST nodes") - made; n != 1 {
+		t.Errorf("%d nodes were made though 5 of 6 existed", n)
+	}
+	eventually(t, "adopted leases and pods", func() bool { st := second.Stats(); return st.Leases == 6 && st.Running == 1 })
+	if err := second.Delete(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(s.Nodes()); n != 0 {
+		t.Errorf("%d nodes are left", n)
+	}
+	if err := second.Delete(t.Context()); err != nil {
+		t.Errorf("again: %v", err)
+	}
+}
+
+func TestDeleteWhileCreating(t *testing.T) {
+	s := fleettest.New(t)
+	cfg := config(500)
+	cfg.Rate = 1000
+	f := start(t, s, cfg)
+	eventually(t, "some nodes", func() bool { return f.Stats().Created > 50 })
+	if err := f.Delete(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(s.Nodes()); n != 0 {
+		t.Errorf("%d nodes are left", n)
+	}
+}

@@ -1,0 +1,219 @@
+package kubelet
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/windtunnel/windtunnel/internal/api/watch"
+	"github.com/windtunnel/windtunnel/internal/fleet/stage/object"
+)
+
+// state is what a Cluster keeps of nodes and pods: their bytes, trimmed.
+type state struct {
+	pods, nodes *plan
+	count       bool // started containers are asked for
+	ready       chan struct{}
+
+	mu       sync.RWMutex
+	listed   map[string]bool // paths whose first list is complete, or refused
+	refusals map[string]error
+	byNode   map[string][]byte // nodes by name
+	byPod    map[podName]podState
+	on       map[string]map[podName]struct{} // pods of a node
+	started  map[string]float64              // containers of a node
+}
+
+type podName struct{ namespace, name string }
+
+type podState struct {
+	raw     []byte
+	node    string
+	uid     string
+	started int
+}
+
+func newState(words []string) *state {
+	s := &state{
+		ready: make(chan struct{}), listed: map[string]bool{}, refusals: map[string]error{},
+		byNode: map[string][]byte{}, byPod: map[podName]podState{}, on: map[string]map[podName]struct{}{}, started: map[string]float64{},
+		count: slices.Contains(words, "StartedContainersTotal") || slices.Contains(words, "startedContainersTotal"),
+	}
+	s.pods, s.nodes = plans(words)
+	return s
+}
+
+// follower takes one resource from its watch.
+type follower struct {
+	state       *state
+	path, query string
+	keep        func(watch.Event) (any, error)
+	drop        func(func(any) bool)
+	listing     map[any]bool // while a list comes in
+}
+
+// ListBegin comes before a list.
+func (f *follower) ListBegin(bool, string) { f.listing = map[any]bool{} }
+
+// ListEnd comes after it.
+func (f *follower) ListEnd() {
+	f.state.mu.Lock()
+	defer f.state.mu.Unlock()
+	f.drop(func(name any) bool { return !f.listing[name] })
+	f.listing = nil
+	delete(f.state.refusals, f.path)
+	f.state.listedNow(f.path)
+}
+
+// listedNow notes that a path was listed, or will not be; callers hold mu.
+func (s *state) listedNow(path string) {
+	if s.listed[path] {
+		return
+	}
+	s.listed[path] = true
+	if len(s.listed) == 2 {
+		close(s.ready)
+	}
+}
+
+// refuse notes why a path cannot be followed.
+func (s *state) refuse(path string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refusals[path] = err
+	s.listedNow(path)
+}
+
+func (s *state) refused() error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, path := range slices.Sorted(maps.Keys(s.refusals)) {
+		return s.refusals[path]
+	}
+	return nil
+}
+
+// Event gets one object; one that cannot be read is as good as not there.
+func (f *follower) Event(e watch.Event) {
+	f.state.mu.Lock()
+	defer f.state.mu.Unlock()
+	if name, err := f.keep(e); err == nil && f.listing != nil {
+		f.listing[name] = true
+	}
+}
+
+// node takes an event of a node; callers hold mu.
+func (s *state) node(e watch.Event) (any, error) {
+	var meta object.Meta
+	if err := object.DecodeMeta(e.Object, &meta); err != nil {
+		return nil, err
+	}
+	name := string(meta.Name)
+	if e.Kind == watch.Deleted {
+		s.dropNode(name)
+		return name, nil
+	}
+	raw, err := trim(e.Object, s.nodes)
+	if err != nil {
+		return nil, err
+	}
+	s.byNode[name] = slices.Clone(raw)
+	return name, nil
+}
+
+func (s *state) dropNode(name string) {
+	delete(s.byNode, name)
+	delete(s.started, name)
+}
+
+func (s *state) dropNodes(gone func(any) bool) {
+	for name := range s.byNode {
+		if gone(name) {
+			s.dropNode(name)
+		}
+	}
+}
+
+// pod takes an event of a pod; callers hold mu.
+func (s *state) pod(e watch.Event) (any, error) {
+	view, err := watch.DecodePod(e.Object)
+	if err != nil {
+		return nil, err
+	}
+	name := podName{string(view.Namespace), string(view.Name)}
+	if e.Kind == watch.Deleted {
+		s.dropPod(name)
+		return name, nil
+	}
+	raw, err := trim(e.Object, s.pods)
+	if err != nil {
+		return nil, err
+	}
+	p := s.byPod[name]
+	if p.uid != string(view.UID) || p.node != string(view.NodeName) {
+		s.dropPod(name)
+		p = podState{uid: string(view.UID), node: string(view.NodeName)}
+		if s.on[p.node] == nil {
+			s.on[p.node] = map[podName]struct{}{}
+		}
+		s.on[p.node][name] = struct{}{}
+	}
+	if n := 0; s.count {
+		if n = startedIn(e.Object); n > p.started {
+			s.started[p.node] += float64(n - p.started)
+			p.started = n
+		}
+	}
+	p.raw = slices.Clone(raw)
+	s.byPod[name] = p
+	return name, nil
+}
+
+func (s *state) dropPod(name podName) {
+	p, ok := s.byPod[name]
+	if !ok {
+		return
+	}
+	delete(s.byPod, name)
+	delete(s.on[p.node], name)
+	if len(s.on[p.node]) == 0 {
+		delete(s.on, p.node)
+	}
+}
+
+func (s *state) dropPods(gone func(any) bool) {
+	for name := range s.byPod {
+		if gone(name) {
+			s.dropPod(name)
+		}
+	}
+}
+
+// nodeBytes returns a node's bytes; nil without it. The bytes are never changed.
+func (s *state) nodeBytes(name string) []byte {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.byNode[name]
+}
+
+func (s *state) podBytes(node string) [][]byte {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	out := make([][]byte, 0, len(s.on[node]))
+	for name := range s.on[node] {
+		out = append(out, s.byPod[name].raw)
+	}
+	return out
+}
+
+func (s *state) names() []string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.Sorted(maps.Keys(s.byNode))
+}
+
+func (s *state) startedOn(node string) float64 {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.started[node]
+}

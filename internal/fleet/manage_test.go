@@ -1,0 +1,183 @@
+package fleet_test
+
+import (
+	"fmt"
+	"hash/fnv"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/fleet"
+	"github.com/windtunnel/windtunnel/internal/fleet/fleettest"
+)
+
+// bare is a node as somebody else makes it: a name and nothing else.
+func bare(name string) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+func selector(t *testing.T, s string) labels.Selector {
+	t.Helper()
+	out, err := labels.Parse(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// manage starts a fleet that keeps existing nodes alive.
+func manage(t *testing.T, s *fleettest.Server, m fleet.Manage) *fleet.Fleet {
+	t.Helper()
+	cfg := config(0)
+	f, err := fleet.Start(t.Context(), cfg, fleet.Options{Endpoint: s.Endpoint(), Clock: clock.Start(), Seed: 1, Manage: &m, NodePort: 10250, Version: "v7"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return f
+}
+
+func running(s *fleettest.Server) (out []string) {
+	for _, p := range s.Pods() {
+		if p.Status.Phase == corev1.PodRunning {
+			out = append(out, p.Name)
+		}
+	}
+	return out
+}
+
+func TestNodesOfOthersAreKeptAlive(t *testing.T) {
+	s := fleettest.New(t)
+	s.AddNode(bare("old"))
+	s.AddPod(fleettest.Pod("on-old", "old"))
+	s.AddPod(fleettest.Pod("early", "new")) // bound before its node is known
+	f := manage(t, s, fleet.Manage{All: true})
+	eventually(t, "old runs", func() bool { return fmt.Sprint(running(s)) == "[on-old]" && f.Stats().Schedulable == 1 })
+	s.AddNode(bare("new"))
+	eventually(t, "new runs", func() bool { return len(running(s)) == 2 && len(s.Leases()) == 2 })
+	n := s.Nodes()[0]
+	if n.Status.DaemonEndpoints.KubeletEndpoint.Port != 10250 || n.Status.Allocatable.Pods().Value() != 110 ||
+		n.Status.NodeInfo.KubeletVersion != "windtunnel-v7" || len(n.Status.Addresses) != 2 {
+		t.Errorf("status %+v", n.Status)
+	}
+	if ip := s.Pods()[0].Status.HostIP; ip == "" || ip == s.Pods()[1].Status.HostIP {
+		t.Errorf("host addresses %q and %q", ip, s.Pods()[1].Status.HostIP)
+	}
+	// Deleted under its pods and made again: another uid, a lease of its own.
+	s.RemoveNode("new")
+	eventually(t, "lost", func() bool { return f.Stats().Nodes == 1 && f.Stats().Lost == 1 })
+	s.AddNode(bare("new"))
+	eventually(t, "back", func() bool { return f.Stats().Nodes == 2 && f.Stats().Schedulable == 2 })
+}
+
+func TestOnlyTheNodesThatAreMeant(t *testing.T) {
+	labelled := func(name string, on map[string]string) *corev1.Node {
+		n := bare(name)
+		n.Labels, n.Annotations = on, on
+		return n
+	}
+	for name, m := range map[string]fleet.Manage{
+		"label":      {Labels: selector(t, "type=kwok")},
+		"annotation": {Annotations: selector(t, "type=kwok")},
+		"single":     {Single: "mine"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := fleettest.New(t)
+			s.AddNode(labelled("mine", map[string]string{"type": "kwok"}))
+			s.AddNode(labelled("real", map[string]string{"type": "metal"}))
+			s.AddPod(fleettest.Pod("a", "mine"))
+			s.AddPod(fleettest.Pod("b", "real"))
+			f := manage(t, s, m)
+			eventually(t, "mine", func() bool { return f.Stats().Schedulable == 1 && len(running(s)) == 1 && len(s.Leases()) == 1 })
+			time.Sleep(50 * time.Millisecond)
+			if got := fmt.Sprint(running(s)); got != "[a]" || s.Leases()[0].Name != "mine" {
+				t.Errorf("running %s, lease of %s", got, s.Leases()[0].Name)
+			}
+		})
+	}
+	t.Run("taken away", func(t *testing.T) {
+		s := fleettest.New(t)
+		s.AddNode(labelled("mine", map[string]string{"type": "kwok"}))
+		f := manage(t, s, fleet.Manage{Annotations: selector(t, "type=kwok")})
+		eventually(t, "mine", func() bool { return f.Stats().Schedulable == 1 })
+		s.SetNode("mine", func(n *corev1.Node) { n.Annotations = nil })
+		eventually(t, "let go", func() bool { return f.Stats().Nodes == 0 })
+	})
+	t.Run("disregarded", func(t *testing.T) {
+		s := fleettest.New(t)
+		s.AddNode(bare("mine"))
+		alone := fleettest.Pod("alone", "mine")
+		alone.Labels = map[string]string{"status": "custom"}
+		s.AddPod(alone)
+		s.AddPod(fleettest.Pod("played", "mine"))
+		manage(t, s, fleet.Manage{All: true, DisregardLabels: selector(t, "status=custom")})
+		eventually(t, "one", func() bool { return len(running(s)) == 1 })
+		time.Sleep(50 * time.Millisecond)
+		if got := fmt.Sprint(running(s)); got != "[played]" {
+			t.Errorf("running %s", got)
+		}
+	})
+}
+
+// TestShards: three instances share nodes and pods, none twice and none left out,
+// though the server knows nothing of shards.
+func TestShards(t *testing.T) {
+	s := fleettest.New(t)
+	for i := range 30 {
+		s.AddNode(bare(fmt.Sprintf("n%d", i)))
+		s.AddPod(fleettest.Pod(fmt.Sprintf("p%d", i), fmt.Sprintf("n%d", i)))
+	}
+	var fleets []*fleet.Fleet
+	for i := range 3 {
+		fleets = append(fleets, manage(t, s, fleet.Manage{All: true, Shard: i, Shards: 3}))
+	}
+	eventually(t, "all run", func() bool { return len(running(s)) == 30 && len(s.Leases()) == 30 })
+	nodes, pods := 0, 0
+	for i, f := range fleets {
+		st := f.Stats()
+		nodes, pods = nodes+st.Nodes, pods+st.Pods
+		if st.Nodes == 0 || st.Pods == 0 {
+			t.Errorf("instance %d has %d nodes and %d pods", i, st.Nodes, st.Pods)
+		}
+	}
+	if patches := s.Calls("PATCH pods/status"); nodes != 30 || pods != 30 || patches != 30 {
+		t.Errorf("%d nodes, %d pods, %d patches", nodes, pods, patches)
+	}
+	for _, n := range s.Nodes() { // the ranges are those that the server would select by
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(n.UID))
+		want := int(h.Sum64() / (1<<63/3*2 + 1)) // thirds of 2^64
+		held := -1
+		for i, f := range fleets {
+			if fleet.Owns(f, n.Name) {
+				held = i
+			}
+		}
+		if held != want {
+			t.Errorf("node %s is with %d, its hash is in range %d", n.Name, held, want)
+		}
+	}
+}
+
+func TestManageIsOneWay(t *testing.T) {
+	s := fleettest.New(t)
+	for want, m := range map[string]fleet.Manage{
+		"not 0":                           {},
+		"not 2":                           {All: true, Single: "x"},
+		"shard 3 of 3: shards count from": {All: true, Shard: 3, Shards: 3},
+	} {
+		_, err := fleet.Start(t.Context(), config(0), fleet.Options{Endpoint: s.Endpoint(), Clock: clock.Start(), Manage: &m})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v", m, err)
+		}
+	}
+}

@@ -1,0 +1,378 @@
+package player_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/api/discovery"
+	"github.com/windtunnel/windtunnel/internal/fleet/player"
+	"github.com/windtunnel/windtunnel/internal/fleet/stage/machine"
+	"github.com/windtunnel/windtunnel/internal/interop/kwok"
+	"github.com/windtunnel/windtunnel/internal/record"
+)
+
+const stages = `
+apiVersion: kwok.x-k8s.io/v1alpha1
+kind: Stage
+metadata: {name: start}
+spec:
+  resourceRef: {apiGroup: example.org/v1, kind: Widget}
+  selector:
+    matchExpressions:
+    - {key: .status.phase, operator: DoesNotExist}
+    - {key: .spec.manual, operator: DoesNotExist}
+  delay: {durationMilliseconds: 200}
+  steps:
+  - event: {type: Normal, reason: Started, message: it starts}
+  - finalizers: {add: [{value: example.org/hold}]}
+  - patch: {root: status, template: "phase: Running\nip: {{ Quote PodIP }}"}
+---
+apiVersion: kwok.x-k8s.io/v1alpha1
+kind: Stage
+metadata: {name: done}
+spec:
+  resourceRef: {apiGroup: example.org/v1, kind: Widget}
+  selector:
+    matchExpressions:
+    - {key: .status.phase, operator: In, values: [Running]}
+    - {key: .spec.quick, operator: Exists}
+  steps:
+  - patch: {root: status, template: "phase: Done"}
+---
+apiVersion: kwok.x-k8s.io/v1alpha1
+kind: Stage
+metadata: {name: broken}
+spec:
+  resourceRef: {apiGroup: example.org/v1, kind: Widget}
+  selector:
+    matchExpressions:
+    - {key: .spec.broken, operator: Exists}
+    - {key: .spec.manual, operator: Exists}
+  steps:
+  - patch: {root: status, template: "phase: {{ index .spec.list 3 }}"}
+---
+apiVersion: kwok.x-k8s.io/v1alpha1
+kind: Stage
+metadata: {name: forever}
+spec:
+  resourceRef: {apiGroup: example.org/v1, kind: Widget}
+  selector:
+    matchExpressions:
+    - {key: .spec.loop, operator: Exists}
+    - {key: .spec.manual, operator: Exists}
+  steps:
+  - patch: {root: status, template: "at: {{ Quote Now }}"}
+---
+apiVersion: kwok.x-k8s.io/v1alpha1
+kind: Stage
+metadata: {name: other}
+spec:
+  resourceRef: {apiGroup: example.org/v1, kind: Widget}
+  selector:
+    matchExpressions:
+    - {key: .spec.apply, operator: Exists}
+    - {key: .spec.manual, operator: Exists}
+    - {key: .status.phase, operator: DoesNotExist}
+  steps:
+  - apply:
+      template: |
+        apiVersion: example.org/v1
+        kind: Gadget
+        metadata: {name: {{ .metadata.name }}-made}
+  - patch: {root: status, template: "phase: Bound"}
+`
+
+// lines is a log that tests read.
+type lines struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lines) has(s string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Contains(l.b.String(), s)
+}
+
+// start starts a player of the stages above.
+func start(t *testing.T, change func(*player.Options)) (*player.Player, *server, *lines) {
+	t.Helper()
+	s, c, watch := newServer(t)
+	f, err := kwok.Load("stages.yaml", []byte(stages))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := machine.Compile(f.Stages)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := machine.Resource{APIVersion: "example.org/v1", Kind: "Widget"}
+	log := &lines{}
+	o := player.Options{
+		Client: c, Served: discovery.New(c), Clock: watch, Seed: 1, Resource: r, Stages: m.Stages(r), Workers: 4,
+		Log: slog.New(slog.NewTextHandler(log, nil)),
+	}
+	if change != nil {
+		change(&o)
+	}
+	p, err := player.Start(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p, s, log
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for range 2000 {
+		if ok() {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Fatalf("never happened: %s", what)
+}
+
+func TestStagesPlayInOrder(t *testing.T) {
+	p, s, _ := start(t, nil)
+	begin := time.Now()
+	s.create("a", object{"quick": true})
+	s.create("b", object{})
+	eventually(t, "both", func() bool { return s.status("a", "phase") == "Done" && s.status("b", "phase") == "Running" })
+	if took := time.Since(begin); took < 200*time.Millisecond {
+		t.Errorf("after %v: the delay is 200 ms", took)
+	}
+	if f := fmt.Sprint(meta(s.get("b"))["finalizers"]); !strings.Contains(f, "example.org/hold") {
+		// JSON patches are not what this server understands: they must be asked for at least
+		if s.count("PATCH /apis/example.org/v1/namespaces/ns/widgets/b") < 2 {
+			t.Errorf("no patch of finalizers")
+		}
+	}
+	s.mu.Lock()
+	e := s.events[0]
+	n := len(s.events)
+	s.mu.Unlock()
+	if about := e["involvedObject"].(object); n != 2 || e["reason"] != "Started" || about["kind"] != "Widget" || about["uid"] == "" {
+		t.Errorf("%d events, the first %v", n, e)
+	}
+	eventually(t, "nothing is kept of objects at rest", func() bool { return p.Stats().Objects == 0 })
+	if st := p.Stats(); st.Played != 3 || st.Dropped+st.Faults+st.Retries != 0 || st.StageLag <= 0 || st.SendLag > st.StageLag {
+		t.Errorf("%+v", st)
+	}
+}
+
+// TestWhatTheServerRefuses: nothing is lost, whatever is answered, and a step
+// that was done is not done again.
+func TestWhatTheServerRefuses(t *testing.T) {
+	for _, code := range []int{429, 500, 503, 409, 408} {
+		t.Run(fmt.Sprint(code), func(t *testing.T) {
+			p, s, _ := start(t, nil)
+			s.mu.Lock()
+			s.refuse["PATCH /apis/example.org/v1/namespaces/ns/widgets/a"] = code
+			s.mu.Unlock()
+			s.create("a", object{"quick": true})
+			eventually(t, "done", func() bool { return s.status("a", "phase") == "Done" })
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if len(s.events) != 1 {
+				t.Errorf("%d events: the retry began at the first step again", len(s.events))
+			}
+			if st := p.Stats(); st.Retries != 1 || st.Dropped != 0 {
+				t.Errorf("%+v", st)
+			}
+		})
+	}
+	t.Run("422", func(t *testing.T) {
+		p, s, log := start(t, nil)
+		s.mu.Lock()
+		s.refuse["PATCH"] = 422
+		s.mu.Unlock()
+		s.create("a", object{})
+		eventually(t, "dropped", func() bool { return p.Stats().Dropped == 1 })
+		eventually(t, "said", func() bool { return log.has("refused on purpose") && log.has("stage start") })
+	})
+}
+
+func TestObjectsAtFaultAreLeftAlone(t *testing.T) {
+	p, s, log := start(t, nil)
+	s.create("bad", object{"broken": true, "manual": true, "list": []any{}})
+	eventually(t, "counted", func() bool { return p.Stats().Faults == 1 })
+	eventually(t, "named", func() bool {
+		return log.has("stages.yaml:") && log.has("stage broken: spec.steps[0].patch.template") && log.has("ns/bad")
+	})
+	s.create("loop", object{"loop": true, "manual": true})
+	eventually(t, "loop", func() bool { return p.Stats().Loops == 1 })
+	calls := s.count("PATCH")
+	eventually(t, "named", func() bool { return log.has("stage forever: spec.selector") && log.has("ns/loop") })
+	time.Sleep(50 * time.Millisecond)
+	if n := s.count("PATCH"); n != calls || n > 60 {
+		t.Errorf("%d patches, then %d: it goes on", calls, n)
+	}
+	s.create("good", object{"quick": true})
+	eventually(t, "others play on", func() bool { return s.status("good", "phase") == "Done" })
+}
+
+func TestApplyMakesOtherObjects(t *testing.T) {
+	_, s, _ := start(t, nil)
+	s.create("a", object{"apply": true, "manual": true})
+	eventually(t, "bound", func() bool { return s.status("a", "phase") == "Bound" })
+	if s.get("a-made") == nil {
+		t.Error("the gadget was not made")
+	}
+	// The second time it exists and is patched.
+	s.remove("a")
+	s.create("a", object{"apply": true, "manual": true})
+	eventually(t, "patched", func() bool {
+		return s.status("a", "phase") == "Bound" && s.count("PATCH /apis/example.org/v1/namespaces/ns/gadgets/a-made") == 1
+	})
+}
+
+func TestNothingIsLostWhenTheWatchTears(t *testing.T) {
+	p, s, _ := start(t, nil)
+	s.create("before", object{"quick": true})
+	s.mu.Lock()
+	for w := range s.watches { // torn, and while it is, one comes and one goes
+		close(w)
+		delete(s.watches, w)
+	}
+	s.mu.Unlock()
+	s.create("during", object{"quick": true})
+	s.create("short", object{"quick": true})
+	s.remove("short")
+	eventually(t, "all", func() bool { return s.status("before", "phase") == "Done" && s.status("during", "phase") == "Done" })
+	eventually(t, "rest", func() bool { return p.Stats().Objects == 0 })
+	if p.Stats().Relists == 0 {
+		t.Error("no list after 410")
+	}
+	if s.count("PATCH /apis/example.org/v1/namespaces/ns/widgets/short") != 0 {
+		t.Error("played on what was gone")
+	}
+}
+
+func TestDeletedWhileWaiting(t *testing.T) {
+	var mu sync.Mutex
+	var gone []string
+	p, s, _ := start(t, func(o *player.Options) {
+		o.Gone = func(uid string) { mu.Lock(); gone = append(gone, uid); mu.Unlock() }
+	})
+	s.create("a", object{})
+	eventually(t, "waits", func() bool { return p.Stats().Waiting == 1 })
+	s.remove("a")
+	eventually(t, "forgotten", func() bool { return p.Stats().Objects == 0 })
+	time.Sleep(250 * time.Millisecond)
+	mu.Lock()
+	defer mu.Unlock()
+	if s.count("PATCH") != 0 || len(gone) != 1 {
+		t.Errorf("%d patches, gone %v", s.count("PATCH"), gone)
+	}
+}
+
+func TestHeldAndSlower(t *testing.T) {
+	var mu sync.Mutex
+	hold := true
+	_, s, _ := start(t, func(o *player.Options) {
+		o.Held = func(player.Object) bool { mu.Lock(); defer mu.Unlock(); return hold }
+		o.Slower = func(player.Object) time.Duration { return 300 * time.Millisecond }
+	})
+	s.create("a", object{})
+	time.Sleep(700 * time.Millisecond)
+	if s.count("PATCH") != 0 {
+		t.Error("played while held")
+	}
+	mu.Lock()
+	hold = false
+	mu.Unlock()
+	eventually(t, "played", func() bool { return s.status("a", "phase") == "Running" })
+}
+
+func TestCallsAreRecordedFromWhenTheyWereDue(t *testing.T) {
+	dir := t.TempDir()
+	w, err := record.Create(filepath.Join(dir, "records.wt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, s, _ := start(t, func(o *player.Options) { o.Records = w })
+	s.create("a", object{})
+	eventually(t, "played", func() bool { return p.Stats().Played == 1 })
+	p.Close()
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	raw := calls(t, filepath.Join(dir, "records.wt"))
+	want := []string{"fleet create events ok", "fleet patch widgets.example.org ok", "fleet patch widgets.example.org ok"}
+	if fmt.Sprint(raw) != fmt.Sprint(want) {
+		t.Errorf("recorded %v, want %v", raw, want)
+	}
+}
+
+func TestResourceThatIsNotServed(t *testing.T) {
+	_, c, watch := newServer(t)
+	r := machine.Resource{APIVersion: "example.org/v1", Kind: "Thing"}
+	_, err := player.Start(t.Context(), player.Options{Client: c, Served: discovery.New(c), Clock: watch, Resource: r})
+	if !errors.Is(err, discovery.ErrNotServed) || !strings.Contains(err.Error(), "Thing of example.org/v1") {
+		t.Errorf("err = %v", err)
+	}
+}
+
+func TestResourceThatMayNotBeListed(t *testing.T) {
+	s, c, watch := newServer(t)
+	s.refuse["GET /apis/example.org/v1/widgets"] = 403
+	r := machine.Resource{APIVersion: "example.org/v1", Kind: "Widget"}
+	_, err := player.Start(t.Context(), player.Options{Client: c, Served: discovery.New(c), Clock: watch, Resource: r})
+	if err == nil || !strings.Contains(err.Error(), "play stages on widgets.example.org: follow") || !strings.Contains(err.Error(), "403") {
+		t.Errorf("err = %v", err)
+	}
+}
+
+// calls reads the calls of a record stream.
+func calls(t *testing.T, path string) (out []string) {
+	t.Helper()
+	_, err := record.Read(path, func(s *record.Stream) record.Visitor {
+		return record.Visitor{Call: func(c record.Call) {
+			op := s.Ops[c.Op]
+			if c.Due > c.Sent || c.Sent > c.Done || c.Due == 0 {
+				t.Errorf("times %v %v %v", c.Due, c.Sent, c.Done)
+			}
+			out = append(out, fmt.Sprintf("%s %s %s %v", op.Source, op.Verb, op.Resource, c.Outcome))
+		}}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestLongDelaysKeepNoObject: an object whose stage is due in an hour is read
+// again then; here the hour passes at once.
+func TestLongDelaysKeepNoObject(t *testing.T) {
+	p, s, _ := start(t, func(o *player.Options) {
+		o.Slower = func(player.Object) time.Duration { return time.Hour }
+	})
+	s.create("a", object{})
+	eventually(t, "waits", func() bool { return p.Stats().Waiting == 1 })
+	if n := player.Kept(p); n != 0 {
+		t.Errorf("%d bytes are kept for an hour", n)
+	}
+	s.mu.Lock()
+	s.refuse["GET /apis/example.org/v1/namespaces/ns/widgets/a"] = 503
+	s.mu.Unlock()
+	player.Hurry(p)
+	eventually(t, "played", func() bool { return s.status("a", "phase") == "Running" })
+	if n := s.count("GET /apis/example.org/v1/namespaces/ns/widgets/a"); n != 2 || p.Stats().Retries != 1 {
+		t.Errorf("%d reads, %d retries", n, p.Stats().Retries)
+	}
+}

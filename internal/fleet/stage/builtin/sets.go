@@ -1,0 +1,58 @@
+package builtin
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/windtunnel/windtunnel/internal/interop/kwok"
+)
+
+// maxFile is how large a file of stages may be, in bytes.
+const maxFile = 16 << 20
+
+// Sets returns the stages of several sets and files together, in order: a name
+// of Names is a built-in set, anything else a file in kwok's format inside the
+// folder base. The error joins all faults.
+func Sets(names []string, base string) (*kwok.File, error) {
+	out := &kwok.File{}
+	var faults []error
+	for _, name := range names {
+		f, err := one(name, base)
+		if err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		out.Stages, out.Others = append(out.Stages, f.Stages...), append(out.Others, f.Others...)
+	}
+	if len(out.Stages) == 0 && len(faults) == 0 {
+		faults = append(faults, errors.New("there are no stages"))
+	}
+	return out, errors.Join(faults...)
+}
+
+func one(name, base string) (*kwok.File, error) {
+	if slices.Contains(Names(), name) {
+		return Load(name)
+	}
+	root, err := os.OpenRoot(base)
+	if err != nil {
+		return nil, fmt.Errorf("read stages: %w", err)
+	}
+	defer root.Close()
+	file, err := root.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("read stages: %w (the built-in sets are %v)", err, Names())
+	}
+	defer file.Close()
+	content, err := io.ReadAll(io.LimitReader(file, maxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("read stages %s: %w", name, err)
+	}
+	if len(content) > maxFile {
+		return nil, fmt.Errorf("read stages %s: more than %d bytes", name, maxFile)
+	}
+	return kwok.Load(name, content)
+}

@@ -1,0 +1,278 @@
+package flight
+
+import (
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/flight/preflight"
+	"github.com/windtunnel/windtunnel/internal/plane"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/series"
+	"github.com/windtunnel/windtunnel/internal/unit"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// metadata returns what a test changes of an object of the server.
+func (b *bench) metadata(path string) map[string]any {
+	return b.server.objects[path]["metadata"].(map[string]any)
+}
+
+func TestTerminating(t *testing.T) {
+	b := newBench(t, head(1)+"- {name: a, create: {body: map, count: 2, pace: {burst: true}}}\n")
+	if err := b.steps(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.server.mu.Lock()
+	b.metadata("/api/v1/namespaces/n-1/configmaps/a-1")["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+	b.metadata("/api/v1/namespaces/n-1/configmaps/a-1")["finalizers"] = []string{"x/y"}
+	b.server.mu.Unlock()
+	l := b.newLooker()
+	var s preflight.State
+	l.terminating(t.Context(), &s)
+	if got := preflight.Sentence(preflight.Faults(s, preflight.State{})); got != "1 configmaps terminating, held by finalizer x/y (n-1/a-1)" {
+		t.Errorf("%q", got)
+	}
+	refused := http.StatusInternalServerError
+	b.server.mu.Lock()
+	b.server.refuse = func(string, string) int { return refused }
+	b.server.mu.Unlock()
+	s = preflight.State{}
+	if l.terminating(t.Context(), &s); len(s.Unread) != 4 { // configmaps, deployments, namespaces, pods
+		t.Errorf("%q", s.Unread)
+	}
+	b.server.mu.Lock()
+	refused = http.StatusForbidden
+	b.server.mu.Unlock()
+	s = preflight.State{}
+	if l.terminating(t.Context(), &s); len(s.Unread) != 0 {
+		t.Errorf("what is not for us to read is held against the plane: %q", s.Unread)
+	}
+}
+
+// TestLeftovers tells what an earlier run made from what the cluster has.
+func TestLeftovers(t *testing.T) {
+	b := newBench(t, head(1)+"- {name: a, create: {body: map, count: 3, pace: {burst: true}}}\n")
+	if err := b.steps(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	manage := func(path, manager string) {
+		b.server.mu.Lock()
+		defer b.server.mu.Unlock()
+		b.metadata(path)["managedFields"] = []any{map[string]any{"manager": manager, "time": time.Now().UTC().Format(time.RFC3339)}}
+	}
+	manage("/api/v1/namespaces/n-1/configmaps/a-0", "windtunnel-load")
+	manage("/api/v1/namespaces/n-1/configmaps/a-1", "kubectl")
+	manage("/api/v1/namespaces/n-1/configmaps/a-2", "windtunnel-fleet")
+	l := b.newLooker()
+	var s preflight.State
+	l.residue(t.Context(), &s)
+	if got, want := preflight.Sentence(preflight.Faults(s, preflight.State{})), "2 configmaps left behind by an earlier run (n-1/a-0, n-1/a-2)"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if s.Terminating != nil || s.Unread != nil {
+		t.Errorf("%+v", s)
+	}
+}
+
+// metered is a component that serves these metrics.
+func metered(t *testing.T, pid int, metrics *string) plane.Component {
+	c := served(t, func() string { return *metrics })
+	c.PID = pid
+	return c
+}
+
+// served is a component that serves what a function returns; it refuses to serve
+// nothing.
+func served(t *testing.T, metrics func() string) plane.Component {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		text := metrics()
+		if text == "" {
+			w.WriteHeader(http.StatusForbidden)
+		}
+		fmt.Fprint(w, text)
+	}))
+	t.Cleanup(server.Close)
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	return plane.Component{Name: "kcm", MetricsURL: server.URL + "/metrics", Scrape: endpoint.New(server.URL, ca, endpoint.Identity{})}
+}
+
+func TestMetricsOf(t *testing.T) {
+	metrics := "workqueue_depth{name=\"job\"} 3\n"
+	text, err := metricsOf(t.Context(), metered(t, os.Getpid(), &metrics))
+	if err != nil || preflight.Read(text).Depth["job"] != 3 {
+		t.Errorf("%v, %v", text, err)
+	}
+	metrics = ""
+	if _, err := metricsOf(t.Context(), metered(t, os.Getpid(), &metrics)); err == nil || !strings.Contains(err.Error(), "403") {
+		t.Errorf("a component that refuses: %v", err)
+	}
+}
+
+func TestCanaries(t *testing.T) {
+	b := newBench(t, head(1)+"- {pause: 1ms}\n")
+	l := b.newLooker()
+	var s preflight.State
+	l.canaries(t.Context(), &s)
+	if len(s.Canaries) != canaryCount || slices.Min(s.Canaries) <= 0 || len(b.server.names(canaryPath)) != 0 {
+		t.Errorf("%v, and %v are still there", s.Canaries, b.server.names(canaryPath))
+	}
+	b.scenario.Gate.Tolerate = []string{preflight.Canary}
+	s = preflight.State{}
+	if l.canaries(t.Context(), &s); s.Canaries != nil {
+		t.Error("canaries that nobody looks at")
+	}
+}
+
+func TestGateKinds(t *testing.T) {
+	kinds := []string{preflight.Leftover, preflight.Terminating, preflight.Queue, preflight.Retries, preflight.CPU, preflight.Heap, preflight.Store, preflight.Canary, preflight.Host, preflight.Unread}
+	if !slices.Equal(kinds, scenario.GateKinds()) {
+		t.Errorf("a scenario tolerates %q, a gate looks at %q", scenario.GateKinds(), kinds)
+	}
+}
+
+// spoiled is a bench on a cluster of somebody else's in which an earlier run
+// left an object with a finalizer that nobody removes.
+func spoiled(t *testing.T) *bench {
+	b := newBench(t, head(1)+"- {pause: 1ms}\n")
+	b.options.Kubeconfig = "somebody else's"
+	b.manifest.Format = record.ManifestFormat
+	b.scenario.Gate.Wait = unit.Duration(50 * time.Millisecond)
+	b.server.mu.Lock()
+	defer b.server.mu.Unlock()
+	b.server.objects["/api/v1/namespaces/kube-system"] = map[string]any{"metadata": map[string]any{"name": "kube-system", "uid": "c-1"}}
+	b.server.objects["/api/v1/namespaces/old-1/pods/vmi-17"] = map[string]any{"metadata": map[string]any{
+		"namespace": "old-1", "name": "vmi-17", "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": []string{"test/unmount"}}}
+	return b
+}
+
+func TestUncleanIsTagged(t *testing.T) {
+	b := spoiled(t)
+	b.scenario.Gate.Unclean = "tag"
+	if err := b.passGate(t.Context(), b.newLooker()); err != nil {
+		t.Fatal(err)
+	}
+	_, tagged, err := record.OpenDir(string(b.dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := tagged.Gate
+	want := record.GateFault{Kind: preflight.Terminating, Text: "1 pods terminating, held by finalizer test/unmount (old-1/vmi-17)"}
+	if g == nil || g.Clean || g.Cluster != "c-1" || !slices.Contains(g.Faults, want) {
+		t.Fatalf("%+v", g)
+	}
+	if err := b.records.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var marks []record.Mark
+	_, err = record.Read(b.dir.File(record.StreamFile), func(*record.Stream) record.Visitor {
+		return record.Visitor{Mark: func(m record.Mark) { marks = append(marks, m) }}
+	})
+	if err != nil || !slices.ContainsFunc(marks, func(m record.Mark) bool {
+		return m.Kind == record.MarkUnclean && m.Name == want.Kind && m.Text == want.Text
+	}) {
+		t.Errorf("%v, %+v", err, marks)
+	}
+}
+
+func TestUncleanIsRefused(t *testing.T) {
+	b := spoiled(t)
+	b.scenario.Gate.Unclean = "stop"
+	if err := b.passGate(t.Context(), b.newLooker()); !errors.Is(err, ErrUnclean) || !strings.Contains(err.Error(), "finalizer test/unmount") {
+		t.Error(err)
+	}
+	b.scenario.Gate.Tolerate = []string{preflight.Terminating, preflight.Host}
+	if err := b.passGate(t.Context(), b.newLooker()); err != nil {
+		t.Errorf("tolerated: %v", err)
+	}
+}
+
+// TestGateWaits lets the finalizer be removed while the gate waits.
+func TestGateWaits(t *testing.T) {
+	b := spoiled(t)
+	b.scenario.Gate.Wait, b.scenario.Gate.Unclean = unit.Duration(time.Minute), "stop"
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		for b.server.count("GET /api/v1/pods") == 0 { // it has looked once
+			time.Sleep(time.Millisecond)
+		}
+		b.server.mu.Lock()
+		defer b.server.mu.Unlock()
+		delete(b.server.objects, "/api/v1/namespaces/old-1/pods/vmi-17")
+	})
+	defer wait.Wait()
+	if err := b.passGate(t.Context(), b.newLooker()); err != nil {
+		t.Fatal(err)
+	}
+	if g := b.manifest.Gate; !g.Clean || g.Waited < 1 || g.Waited > 30 || len(g.Canaries) != canaryCount {
+		t.Errorf("%+v", g)
+	}
+}
+
+// TestEarlierRun finds the first clean run on the same cluster.
+func TestEarlierRun(t *testing.T) {
+	b := spoiled(t)
+	started := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for i, g := range []*record.GateFacts{
+		{Clean: true, Cluster: "c-1", Store: 5, Canaries: []float64{1}, Retries: map[string]float64{"q": 2}},
+		{Clean: false, Cluster: "c-1", Store: 1},
+		{Clean: true, Cluster: "another", Store: 2},
+		{Clean: true, Cluster: "c-1", Store: 3},
+		nil,
+	} {
+		dir, err := record.CreateDir(filepath.Join(filepath.Dir(string(b.dir)), fmt.Sprint("other-", i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := record.Manifest{Format: record.ManifestFormat, Started: started.Add(time.Duration((i+4)%5) * time.Hour), Gate: g}
+		if i == 0 {
+			m.Started = started.Add(-time.Hour)
+		}
+		for _, err := range []error{dir.Write(record.ScenarioFile, nil), dir.Write(record.StreamFile, nil), dir.WriteJSON(record.ManifestFile, m)} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	first, from := b.earlier(t.Context())
+	if from != "other-0" || first.Store != 5 || len(first.Canaries) != 1 || first.Queues["q"].Retries != 2 {
+		t.Errorf("%s: %+v", from, first)
+	}
+}
+
+// TestTraffic samples what goes over the run's own connections.
+func TestTraffic(t *testing.T) {
+	b := newBench(t, head(1)+"- {name: a, create: {body: map, count: 50, pace: {burst: true}}}\n")
+	carried := &traffic{r: b.run, series: map[string]record.SeriesID{}}
+	carried.sample()
+	if err := b.steps(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	carried.sample()
+	if err := b.records.Close(); err != nil {
+		t.Fatal(err)
+	}
+	store, err := series.Read(b.dir.File(record.StreamFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{sentBytes, receivedBytes} {
+		found := store.Select("windtunnel", name, map[string]string{"client": "load", "connection": "0"})
+		if len(found) != 1 {
+			t.Fatalf("%d series of %s", len(found), name)
+		}
+		if v, _ := found[0].Last(); v < 1000 {
+			t.Errorf("%s is %v after 50 calls", name, v)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package flight
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/unit"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+func TestFaultsAreMended(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		fault scenario.Disturbance
+		run   time.Duration // until the run ends
+		want  string        // when the fault began, when its step ended, when it was mended
+	}{
+		{"after its time", scenario.Disturbance{For: unit.Duration(10 * time.Second)}, time.Minute, "0s 0s 10s"},
+		{"held", scenario.Disturbance{For: unit.Duration(10 * time.Second), Hold: true}, time.Minute, "0s 10s 10s"},
+		{"at the end of the run", scenario.Disturbance{}, time.Minute, "0s 0s 1m0s"},
+		{"at the end of the run, before its time", scenario.Disturbance{For: unit.Duration(time.Hour)}, time.Minute, "0s 0s 1m0s"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			begin := time.Now()
+			var got []string
+			note := func() { got = append(got, time.Since(begin).String()) }
+			f := &faults{}
+			err := f.begin(t.Context(), &tt.fault, func(context.Context) (func(context.Context) error, error) {
+				note()
+				return func(context.Context) error { note(); return nil }, nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+			ended := time.Since(begin).String()
+			time.Sleep(tt.run - time.Since(begin))
+			f.end()
+			if text := fmt.Sprintf("%s %s %s", got[0], ended, strings.Join(got[1:], " ")); text != tt.want {
+				t.Errorf("%s: %s, want %s", tt.name, text, tt.want)
+			}
+		})
+	}
+}
+
+func TestFaultThatCannotBeMade(t *testing.T) {
+	why := errors.New("why")
+	f := &faults{}
+	err := f.begin(t.Context(), &scenario.Disturbance{}, func(context.Context) (func(context.Context) error, error) { return nil, why })
+	if !errors.Is(err, why) {
+		t.Error(err)
+	}
+	f.end()
+	b := newBench(t, "scenario: x\nfleet: {nodes: 1}\nsteps: [{pause: 1s}]\n")
+	if _, err := b.disturb(t.Context(), &scenario.Disturbance{Nodes: &scenario.Victims{}, Action: "silent"}); !errors.Is(err, errNoFault) {
+		t.Errorf("without a fleet: %v", err)
+	}
+}
+
+func TestRelayed(t *testing.T) {
+	s, err := scenario.Parse("f", []byte("scenario: x\nsteps:\n- fault: {client: load, action: cut, for: 1s}\n- parallel: [{fault: {client: etcd, action: delay, roundTrip: 1s}}, {fault: {client: load, action: cut}}, {fault: {component: etcd, action: kill}}]\n"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint((&run{scenario: s}).relayed()); got != "[load etcd]" {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,152 @@
+package flight
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/api/wire"
+	"github.com/windtunnel/windtunnel/internal/flight/preflight"
+	"github.com/windtunnel/windtunnel/internal/record"
+)
+
+// ErrUnclean says that the plane was not clean when the run was to begin, and
+// that the scenario wants no run on such a one.
+var ErrUnclean = errors.New("the plane is not clean")
+
+// How long a run waits for a clean plane when its scenario does not say, and how
+// often it looks. A plane of its own has had no load yet: what keeps it busy is
+// its own start, of which there is little left.
+const (
+	waitOwn    = time.Second
+	everyOwn   = 100 * time.Millisecond
+	waitOthers = 2 * time.Minute
+)
+
+// passGate waits until the plane is clean, for as long as the scenario says. A run
+// that begins on an unclean plane is tagged with what was found: in the
+// manifest, in the records, and from there in the verdict.
+func (r *run) passGate(ctx context.Context, l *looker) error {
+	wait, every := waitOthers, coolEvery
+	var first preflight.State
+	var from string
+	if r.own() {
+		wait, every = waitOwn, everyOwn
+	} else {
+		first, from = r.earlier(ctx)
+	}
+	if r.scenario.Gate.Wait > 0 {
+		wait = time.Duration(r.scenario.Gate.Wait)
+	}
+	every = min(every, max(wait/4, everyOwn)) // it takes two looks to know a rate
+	begin := r.clock.Now()
+	until, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("%v have passed", wait))
+	defer cancel()
+	var last preflight.State
+	faults, err := preflight.Clean(until, every, func(ctx context.Context) []preflight.Fault {
+		last = l.state(ctx)
+		if r.own() {
+			last.Unrated = nil // it has had no load yet
+		} else {
+			l.residue(ctx, &last)
+			l.canaries(ctx, &last)
+		}
+		return r.held(last, first)
+	})
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil && len(faults) == 0 { // nothing was found yet, but the look did not end either
+		faults = []preflight.Fault{{Kind: preflight.Unread, Text: fmt.Sprintf("it was not looked at to the end: %v", context.Cause(until))}}
+	}
+	return r.tag(faults, r.gateFacts(last, from, r.clock.Now().Sub(begin)))
+}
+
+// own tells a plane that the run has started itself.
+func (r *run) own() bool { return r.options.Kubeconfig == "" }
+
+// held are the faults that the scenario holds against the plane.
+func (r *run) held(now, first preflight.State, tolerate ...string) []preflight.Fault {
+	return preflight.Faults(now, first, append(tolerate, r.scenario.Gate.Tolerate...)...)
+}
+
+// gateFacts are what a later run on the same cluster wants to know.
+func (r *run) gateFacts(s preflight.State, from string, waited time.Duration) *record.GateFacts {
+	f := &record.GateFacts{Waited: waited.Seconds()}
+	if r.own() {
+		return f
+	}
+	f.Cluster, f.First, f.Heap, f.Store, f.Canaries, f.Retries = r.cluster, from, s.Heap, s.Store, s.Canaries, map[string]float64{}
+	for name, w := range s.Queues {
+		if w.Retries > 0 {
+			f.Retries[name] = w.Retries
+		}
+	}
+	return f
+}
+
+// tag writes down what the gate found. The error says that the run is not to be
+// flown.
+func (r *run) tag(faults []preflight.Fault, facts *record.GateFacts) error {
+	facts.Clean = len(faults) == 0
+	for _, f := range faults {
+		facts.Faults = append(facts.Faults, record.GateFault{Kind: f.Kind, Text: f.Text})
+		r.mark(record.MarkUnclean, f.Kind, f.Text)
+	}
+	r.manifest.Gate = facts
+	if err := r.dir.WriteJSON(record.ManifestFile, r.manifest); err != nil || facts.Clean {
+		return err
+	}
+	r.log.Warn("the plane is not clean", slog.String("found", preflight.Sentence(faults)))
+	if r.scenario.Gate.Unclean == "stop" {
+		return fmt.Errorf("%w: %s", ErrUnclean, preflight.Sentence(faults))
+	}
+	return nil
+}
+
+// earlier is what the cluster was like before the first clean run on it, of
+// those that lie beside this run's directory; nothing when there is none.
+func (r *run) earlier(ctx context.Context) (first preflight.State, from string) {
+	r.cluster = r.clusterID(ctx)
+	siblings, err := os.ReadDir(filepath.Dir(string(r.dir)))
+	if err != nil || r.cluster == "" {
+		return first, ""
+	}
+	begun := time.Time{}
+	for _, s := range siblings {
+		if !s.IsDir() || s.Name() == filepath.Base(string(r.dir)) { // not the link latest either
+			continue
+		}
+		_, m, err := record.OpenDir(filepath.Join(filepath.Dir(string(r.dir)), s.Name()))
+		if err != nil || m.Gate == nil || !m.Gate.Clean || m.Gate.Cluster != r.cluster || from != "" && !m.Started.Before(begun) {
+			continue
+		}
+		begun, from = m.Started, s.Name()
+		first = preflight.State{Heap: m.Gate.Heap, Store: m.Gate.Store, Canaries: m.Gate.Canaries, Queues: map[string]preflight.Work{}}
+		for name, rate := range m.Gate.Retries {
+			first.Queues[name] = preflight.Work{Retries: rate}
+		}
+	}
+	return first, from
+}
+
+// clusterID is by what a cluster is known from run to run; empty where it
+// cannot be read.
+func (r *run) clusterID(ctx context.Context) string {
+	var found struct {
+		Metadata struct {
+			UID string `json:"uid"`
+		} `json:"metadata"`
+	}
+	answer, err := r.watcher.Do(ctx, &wire.Request{Method: http.MethodGet, Path: "/api/v1/namespaces/kube-system"})
+	if err != nil || answer.Code != http.StatusOK || json.Unmarshal(answer.Body, &found) != nil {
+		return ""
+	}
+	return found.Metadata.UID
+}

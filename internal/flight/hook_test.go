@@ -1,0 +1,80 @@
+package flight
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/unit"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// output runs a command and returns what it wrote.
+func output(t *testing.T, ctx context.Context, timeout time.Duration, args ...string) (string, error) {
+	t.Helper()
+	dir := t.TempDir()
+	out, err := os.Create(filepath.Join(dir, "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	x := &scenario.Exec{Command: args, Timeout: unit.Duration(timeout), Env: map[string]string{"WORD": "hello"}}
+	err = command(ctx, x, dir, []string{"KUBECONFIG=/k"}, out)
+	raw, readErr := os.ReadFile(out.Name())
+	if readErr != nil {
+		t.Fatal(readErr)
+	}
+	return string(raw), err
+}
+
+func TestCommand(t *testing.T) {
+	text, err := output(t, t.Context(), time.Minute, "sh", "-c", "echo $WORD $KUBECONFIG; echo oops >&2")
+	if err != nil || text != "hello /k\noops\n" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if _, err = output(t, t.Context(), time.Minute, "sh", "-c", "exit 3"); fmt.Sprint(err) != "sh: exit status 3" {
+		t.Error(err)
+	}
+	if _, err = output(t, t.Context(), time.Minute, "no-such-command"); err == nil || !strings.HasPrefix(err.Error(), "no-such-command: ") {
+		t.Error(err)
+	}
+}
+
+func TestCommandIsKilledWithAllThatItStarted(t *testing.T) {
+	begin := time.Now()
+	text, err := output(t, t.Context(), 200*time.Millisecond, "sh", "-c", "sleep 60 & echo $!; wait")
+	if fmt.Sprint(err) != "sh did not end within 200ms" || time.Since(begin) > 20*time.Second {
+		t.Errorf("%v after %v", err, time.Since(begin))
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(10 * time.Second); running(pid); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("process %d lives on", pid)
+		}
+	}
+	why := errors.New("why")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(why)
+	if _, err := output(t, ctx, time.Minute, "sleep", "60"); !errors.Is(err, why) {
+		t.Error(err)
+	}
+}
+
+// running tells whether a process is there and no zombie.
+func running(pid int) bool {
+	if syscall.Kill(pid, 0) != nil {
+		return false
+	}
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && !strings.Contains(string(raw), ") Z ")
+}

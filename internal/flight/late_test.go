@@ -1,0 +1,84 @@
+package flight
+
+import (
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/fleet"
+	"github.com/windtunnel/windtunnel/internal/fleet/fleettest"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/slo"
+	"github.com/windtunnel/windtunnel/internal/unit"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// TestALateFleetIsNotBlamedOnThePlane provokes what rule of measurement 4 is
+// about: a server that takes 1.5 s for each pod, and a fleet that may have 87
+// calls of pods with it at once. The pods at the end of the queue leave the
+// fleet seconds late: the verdict is unknown and says why. With connections
+// enough the same server gets everything in time, and the fleet is not blamed.
+func TestALateFleetIsNotBlamedOnThePlane(t *testing.T) {
+	for connections, late := range map[int]bool{1: true, 8: false} {
+		t.Run(fmt.Sprint(connections, " connections"), func(t *testing.T) {
+			t.Parallel()
+			j := flyLate(t, connections)
+			reason := "The simulated nodes were too slow"
+			if got := strings.Contains(strings.Join(j.Reasons, "\n"), reason); got != late {
+				t.Errorf("blamed: %v, want %v: %q", got, late, j.Reasons)
+			}
+			if late && j.Verdict != slo.Unknown {
+				t.Errorf("verdict %s", j.Verdict)
+			}
+		})
+	}
+}
+
+func flyLate(t *testing.T, connections int) slo.Judgement {
+	s := fleettest.New(t)
+	s.Fault(func(r *http.Request) *fleettest.Fault {
+		if r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/pods/") {
+			return &fleettest.Fault{Delay: 1500 * time.Millisecond}
+		}
+		return nil
+	})
+	path := filepath.Join(t.TempDir(), record.StreamFile)
+	w, err := record.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	watch := clock.Start()
+	mark := func(kind, text string) { w.Mark(record.Mark{At: watch.Now(), Kind: kind, Name: "test", Text: text}) }
+	f, err := fleet.Start(t.Context(), scenario.Fleet{Nodes: 10, Rate: 1000, Lease: unit.Duration(40 * time.Second)},
+		fleet.Options{Endpoint: s.Endpoint(), Records: w, Clock: watch, Seed: 1, Connections: connections})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := f.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	mark(record.MarkRunBegin, "")
+	for i := range 300 {
+		s.AddPod(fleettest.Pod(fmt.Sprintf("p%d", i), fmt.Sprintf("node-00000%d", i%10)))
+	}
+	for deadline := time.Now().Add(20 * time.Second); f.Stats().Running < 300 && time.Now().Before(deadline); {
+		time.Sleep(10 * time.Millisecond)
+	}
+	mark(record.MarkRunEnd, "done")
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	facts, err := slo.Collect(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slo.Judge(&scenario.Scenario{Name: "test"}, record.Manifest{Fleet: record.FleetFacts{Nodes: 10, LeaseSeconds: 40}}, facts)
+}

@@ -1,0 +1,122 @@
+package flight
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/windtunnel/windtunnel/internal/interop/clusterloader2"
+	"github.com/windtunnel/windtunnel/internal/interop/kubeburner"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// maxSource is how large a scenario's or a config's file may be, in bytes.
+const maxSource = 16 << 20
+
+// Imported is a scenario with what its file could not say in our words.
+type Imported struct {
+	Scenario *scenario.Scenario
+	Format   string   // "", "clusterloader2" or "kube-burner": whose file it was
+	Notes    []string // FILE:LINE: what cannot be honoured, one each
+	Native   []byte   // the scenario file in our own language; what was read, for a native one
+}
+
+// Load reads a scenario, or a config of ClusterLoader2 or kube-burner, which it
+// recognises by its content. overrides are files with variables of theirs.
+func Load(file string, set map[string]string, overrides []string, seed *uint64) (Imported, error) {
+	raw, err := readSource(file)
+	if err != nil {
+		return Imported{}, err
+	}
+	var out Imported
+	switch {
+	case clusterloader2.Is(raw):
+		out, err = fromClusterLoader2(file, set, overrides, seed)
+	case kubeburner.Is(raw):
+		out, err = fromKubeBurner(file, set, overrides, seed)
+	default:
+		if len(overrides) > 0 {
+			return Imported{}, errors.New("overrides are for files of ClusterLoader2 and kube-burner; a scenario's parameters are given with --set")
+		}
+		out.Native = raw
+		out.Scenario, err = scenario.Parse(file, raw, set)
+	}
+	if err != nil {
+		return Imported{}, err
+	}
+	if seed != nil {
+		out.Scenario.Seed = *seed
+	}
+	if out.Format != "" {
+		var native bytes.Buffer
+		if err := scenario.Write(&native, out.Scenario); err != nil {
+			return Imported{}, err
+		}
+		out.Native = native.Bytes()
+	}
+	return out, nil
+}
+
+// load reads the scenario of a run.
+func (o Options) load() (Imported, error) {
+	if o.Text == nil {
+		return Load(o.File, o.Set, o.Overrides, o.Seed)
+	}
+	sc, err := scenario.Parse(o.File, o.Text, o.Set)
+	if err != nil {
+		return Imported{}, err
+	}
+	if o.Seed != nil {
+		sc.Seed = *o.Seed
+	}
+	return Imported{Scenario: sc, Native: o.Text}, nil
+}
+
+func readSource(file string) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, fmt.Errorf("read scenario: %w", err)
+	}
+	defer f.Close()
+	raw, err := io.ReadAll(io.LimitReader(f, maxSource+1))
+	if err != nil {
+		return nil, fmt.Errorf("read scenario: %w", err)
+	}
+	if len(raw) > maxSource {
+		return nil, fmt.Errorf("%s: more than %d bytes", file, maxSource)
+	}
+	return raw, nil
+}
+
+func fromClusterLoader2(file string, set map[string]string, overrides []string, seed *uint64) (Imported, error) {
+	o := clusterloader2.Options{Set: set, Overrides: overrides, Env: os.Environ()}
+	if seed != nil {
+		o.Seed = *seed
+	}
+	s, notes, err := clusterloader2.Import(file, o)
+	out := Imported{Scenario: s, Format: "clusterloader2"}
+	for _, n := range notes {
+		out.Notes = append(out.Notes, n.String())
+	}
+	return out, err
+}
+
+func fromKubeBurner(file string, set map[string]string, overrides []string, seed *uint64) (Imported, error) {
+	o := kubeburner.Options{Set: set, Overrides: overrides, Env: map[string]string{}}
+	for _, pair := range os.Environ() {
+		name, value, _ := strings.Cut(pair, "=")
+		o.Env[name] = value
+	}
+	if seed != nil {
+		o.Seed = *seed
+	}
+	s, notes, err := kubeburner.Import(file, o)
+	out := Imported{Scenario: s, Format: "kube-burner"}
+	for _, n := range notes {
+		out.Notes = append(out.Notes, n.String())
+	}
+	return out, err
+}

@@ -1,0 +1,132 @@
+package flight_test
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/flight"
+	"github.com/windtunnel/windtunnel/internal/flight/preflight"
+	"github.com/windtunnel/windtunnel/internal/plane"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
+	"github.com/windtunnel/windtunnel/internal/slo"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+const afterwards = `scenario: afterwards
+parameters: {unclean: tag, prefix: a}
+namespaces: {prefix: "${prefix}"}
+gate: {wait: 3s, unclean: "${unclean}", tolerate: [host]}
+bodies:
+  map:
+    text: |
+      {apiVersion: v1, kind: ConfigMap, metadata: {name: "{{ .Name }}"}}
+steps:
+- {name: fill, create: {body: map, count: 20, pace: {constant: 100}}}
+objectives:
+- {sli: call-success, min: 1}
+`
+
+// cluster is a plane that several runs share, and its kubeconfig.
+func cluster(t *testing.T) (*plane.Plane, string) {
+	t.Helper()
+	bin := repotest.Binary(t)
+	p, err := plane.Start(t.Context(), scenario.Plane{}, plane.Options{LogDir: t.TempDir(), Executable: bin})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := p.Endpoint(plane.Admin).WriteKubeconfig(kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	return p, kubeconfig
+}
+
+// call sends one request and wants this status.
+func call(t *testing.T, p *plane.Plane, method, path, body string, want int) {
+	t.Helper()
+	client, base, err := p.Endpoint(plane.Admin).Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), method, strings.TrimSuffix(base.String(), "/")+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if method == http.MethodPatch {
+		req.Header.Set("Content-Type", "application/merge-patch+json")
+	}
+	answer, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if text, _ := io.ReadAll(answer.Body); answer.StatusCode != want {
+		t.Fatalf("%s %s: %s %s", method, path, answer.Status, text)
+	}
+}
+
+// TestSpoiledRun is the run that a report found spoiled only afterwards: the
+// one before it had left objects whose finalizer nobody removed.
+func TestSpoiledRun(t *testing.T) {
+	p, kubeconfig := cluster(t)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "afterwards.yaml")
+	if err := os.WriteFile(file, []byte(afterwards), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fly := func(name, unclean string) flight.Result {
+		r, err := flight.Run(t.Context(), flight.Options{File: file, Kubeconfig: kubeconfig, Out: filepath.Join(dir, "runs", name),
+			Set: map[string]string{"unclean": unclean, "prefix": name}, Log: slog.New(slog.DiscardHandler), Versions: map[string]string{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	gateOf := func(r flight.Result) *record.GateFacts {
+		_, m, err := record.OpenDir(string(r.Dir))
+		if err != nil || m.Gate == nil {
+			t.Fatalf("%v, %+v", err, m)
+		}
+		return m.Gate
+	}
+	first := fly("first", "stop")
+	if g := gateOf(first); first.Err != nil || !g.Clean || g.Cluster == "" || len(g.Canaries) == 0 || g.Heap["kube-apiserver"] <= 0 {
+		t.Fatalf("the first run: %v, %+v", first.Err, g)
+	}
+	const maps = "/api/v1/namespaces/default/configmaps"
+	call(t, p, http.MethodPost, maps, `{"metadata":{"name":"vmi-17","finalizers":["test.windtunnel.dev/unmount"]}}`, http.StatusCreated)
+	call(t, p, http.MethodDelete, maps+"/vmi-17", "", http.StatusOK)
+	held := record.GateFault{Kind: preflight.Terminating, Text: "1 configmaps terminating, held by finalizer test.windtunnel.dev/unmount (default/vmi-17)"}
+
+	refused := fly("refused", "stop")
+	if !errors.Is(refused.Err, flight.ErrUnclean) || !strings.Contains(refused.Err.Error(), held.Text) || refused.Judgement.Verdict != slo.Unknown {
+		t.Errorf("the gate let it pass: %v, %s", refused.Err, refused.Judgement.Verdict)
+	}
+	tagged := fly("tagged", "tag")
+	g := gateOf(tagged)
+	if tagged.Err != nil || g.Clean || g.Waited < 3 || g.First != "first" || !slices.Contains(g.Faults, held) {
+		t.Errorf("%v, %+v", tagged.Err, g)
+	}
+	if j := tagged.Judgement; j.Verdict != slo.Pass || !strings.Contains(strings.Join(j.Reasons, " "), held.Text) {
+		t.Errorf("%s, %q", j.Verdict, j.Reasons)
+	}
+	call(t, p, http.MethodPatch, maps+"/vmi-17", `{"metadata":{"finalizers":null}}`, http.StatusOK)
+	after := fly("after", "stop")
+	if g := gateOf(after); after.Err != nil || !g.Clean || g.First != "first" {
+		t.Errorf("the run after: %v, %+v", after.Err, g)
+	}
+}

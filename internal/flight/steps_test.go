@@ -1,0 +1,445 @@
+package flight
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/api/discovery"
+	"github.com/windtunnel/windtunnel/internal/load"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+const mapBody = `
+  map:
+    text: |
+      apiVersion: v1
+      kind: ConfigMap
+      metadata: {name: "{{ .Name }}", namespace: "{{ .Namespace }}"}
+      data: {a: "{{ payload 200 }}", b: "{{ randAlpha 10 }}", c: "{{ randInt 1 1000 }}", d: "{{ .Index }}"}
+  deployment:
+    text: |
+      apiVersion: apps/v1
+      kind: Deployment
+      metadata: {name: "{{ .Name }}"}
+      spec: {replicas: {{ .replicas }}}
+  own:
+    text: |
+      apiVersion: v1
+      kind: ConfigMap
+      metadata: {name: "own-{{ .Index }}-{{ .Group }}"}
+  patch:
+    text: |
+      data: {e: "{{ .Index }}-{{ .e }}", f: "{{ randAlpha 5 }}"}
+  space:
+    text: |
+      {apiVersion: v1, kind: Namespace, metadata: {name: "{{ .Name }}"}}
+`
+
+func head(namespaces int) string {
+	return fmt.Sprintf("scenario: x\nnamespaces: {prefix: n, count: %d}\nbodies:%ssteps:\n", namespaces, mapBody)
+}
+
+// digest is what a plan sends: due times, paths and bodies, in order.
+func digest(t *testing.T, p load.Plan) string {
+	t.Helper()
+	sum := sha256.New()
+	for i := range p.Count {
+		var req load.Request
+		ok, err := p.Build(i, &req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(sum, "%v %v %s %s %s\n", p.Pace.Due(i), ok, req.Method, req.Path, req.Body)
+	}
+	return fmt.Sprintf("%x", sum.Sum(nil))
+}
+
+// requests returns a digest of what each step sends.
+func requests(t *testing.T, file string, seed uint64) map[string]string {
+	t.Helper()
+	sc, err := scenario.Load(file, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sc.Seed = seed
+	r := &run{scenario: sc, options: Options{File: file}, made: map[string]*made{}}
+	if err := r.compile(); err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	for s := range sc.AllSteps() {
+		var p load.Plan
+		switch {
+		case s.Create != nil:
+			m := r.newMade(s.Name, s.Create)
+			for k := range m.kinds {
+				m.kinds[k].resource = discovery.Resource{Name: "x", Root: "/api/v1", Plural: "x", Namespaced: true}
+			}
+			m.setUpTo(s.Create.Count)
+			r.made[s.Name] = m
+			b := m.between(m.layout, 0, m.upTo())
+			p, err = r.creation(s.Name, b, time.Second)
+			p.Pace = r.paced(s.Name, b, s.Create.Pace)
+			for i := range b.count {
+				m.set(b.at(i), true)
+			}
+		case s.Update != nil:
+			b := r.made[s.Update.Step].between(r.made[s.Update.Step].layout, 0, r.made[s.Update.Step].upTo())
+			p, err = r.updating(s.Name, b, s.Update)
+			p.Pace = r.paced(s.Name, b, s.Update.Pace)
+		case s.Requests != nil:
+			p, err = r.mix(t.Context(), s.Name, s.Requests)
+		default:
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[s.Name] = digest(t, p)
+	}
+	return out
+}
+
+// What is created goes as protobuf where the resource has it.
+func TestBodiesArePacked(t *testing.T) {
+	b := newBench(t, head(1)+"- {name: a, create: {body: map, count: 2, pace: {burst: true}}}\n")
+	if err := b.steps(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if b.server.packed != 2 || len(b.server.objects) < 2 {
+		t.Errorf("%d bodies in protobuf, objects %v", b.server.packed, b.server.objects)
+	}
+}
+
+func TestSameSeedSameRequestsInTheSameOrder(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "random.yaml")
+	text := head(3) + `
+- {name: first, create: {body: map, count: 300, pace: {poisson: 100}}}
+- {name: second, create: {body: map, count: 300, pace: {poisson: 100}}}
+- {name: update, update: {step: first, body: patch, with: {e: x}, pace: {within: 10s, random: true}}}
+- name: mix
+  requests:
+    count: 300
+    pace: {constant: 100, jitter: 1}
+    mix: [{verb: get, of: first, pick: random, weight: 2}, {verb: patch, of: second, body: patch, with: {e: y}}, {verb: list, of: first, limit: 10}]
+`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	first, again, other := requests(t, file, 7), requests(t, file, 7), requests(t, file, 8)
+	if len(first) != 4 {
+		t.Fatalf("%d steps", len(first))
+	}
+	for step := range first {
+		if first[step] != again[step] {
+			t.Errorf("%s: the same seed gave other requests", step)
+		}
+		if first[step] == other[step] {
+			t.Errorf("%s: another seed gave the same requests", step)
+		}
+	}
+	if density := "../../examples/density.yaml"; fmt.Sprint(requests(t, density, 1)) != fmt.Sprint(requests(t, density, 1)) {
+		t.Error("density: the same seed gave other requests")
+	}
+}
+
+func TestEachStepHasArrivalsOfItsOwn(t *testing.T) {
+	r := &run{scenario: &scenario.Scenario{Seed: 1}}
+	a, b := r.pacer("a", scenario.Pace{Poisson: 10}, 9), r.pacer("b", scenario.Pace{Poisson: 10}, 9)
+	if a.Due(5) == b.Due(5) {
+		t.Error("two steps of random arrivals follow the same times")
+	}
+	if rate := r.pacer("c", scenario.Pace{Burst: true}, 9).Rate(); !math.IsInf(rate, 1) {
+		t.Errorf("a burst asks for %v calls a second", rate)
+	}
+}
+
+func TestHowARunEnded(t *testing.T) {
+	for _, tt := range []struct {
+		err  error
+		want string
+	}{
+		{nil, "done"}, {fmt.Errorf("x: %w", ErrInterrupted), "interrupted"}, {errors.New("etcd died"), "failed: etcd died"},
+	} {
+		if got := endWord(tt.err); got != tt.want {
+			t.Errorf("endWord(%v) = %q, want %q", tt.err, got, tt.want)
+		}
+	}
+	boot := bootError{errors.New("no etcd")}
+	if !errors.Is(boot, ErrBoot) || boot.Error() != "no etcd" {
+		t.Errorf("boot error: %v", boot)
+	}
+}
+
+const (
+	mapsPath  = "/api/v1/configmaps"
+	spacePath = "/api/v1/namespaces"
+)
+
+// TestSteps runs steps against a server and looks at what is left there.
+func TestSteps(t *testing.T) {
+	for _, tt := range []struct{ name, steps, in, want string }{
+		{"all namespaces in turn", "- {name: a, create: {body: map, count: 3, pace: {burst: true}}}", mapsPath, "n-1/a-0 n-1/a-2 n-2/a-1"},
+		{"in each namespace", "- {name: a, create: {body: map, perNamespace: 2, pace: {burst: true}}}", mapsPath, "n-1/a-0 n-1/a-1 n-2/a-0 n-2/a-1"},
+		{"one namespace", "- {name: a, create: {body: map, count: 2, namespace: own, pace: {burst: true}}}", mapsPath, "own/a-0 own/a-1"},
+		{"some namespaces, so many in each", "- {name: a, create: {body: map, count: 4, namespaces: {from: 7, to: 8, prefix: m, each: 2}, pace: {burst: true}}}", mapsPath,
+			"m-7/a-0 m-7/a-1 m-8/a-2 m-8/a-3"},
+		{"several objects", "- {name: a, create: {count: 3, objects: [{body: map, name: x, replicas: 2}, {body: own, every: 2}], pace: {constant: 1000}}}", mapsPath,
+			"n-1/own-0-a n-1/own-2-a n-1/x-0-1 n-1/x-0-2 n-1/x-2-1 n-1/x-2-2 n-2/x-1-1 n-2/x-1-2"},
+		{"up and down", "- {name: a, create: {body: map, perNamespace: 2, pace: {burst: true}}}\n- {scale: {step: a, perNamespace: 3, pace: {burst: true}}}\n- {scale: {step: a, perNamespace: 1, pace: {burst: true}}}",
+			mapsPath, "n-1/a-0 n-2/a-0"},
+		{"down to none and up again", "- {name: a, create: {body: own, count: 3, pace: {burst: true}}}\n- {scale: {step: a, to: 0, pace: {burst: true}}}\n- {scale: {step: a, to: 2, pace: {burst: true}}}",
+			mapsPath, "n-1/own-0-a n-2/own-1-a"},
+		{"delete what names itself", "- {name: a, create: {body: own, count: 3, pace: {burst: true}}}\n- {delete: {step: a, pace: {burst: true}}}", mapsPath, ""},
+		{"churn leaves as many", "- {name: a, create: {body: map, count: 9, pace: {burst: true}}}\n- {churn: {step: a, percent: 50, cycles: 2, pace: {burst: true}}}", mapsPath,
+			"n-1/a-0 n-1/a-2 n-1/a-4 n-1/a-6 n-1/a-8 n-2/a-1 n-2/a-3 n-2/a-5 n-2/a-7"},
+		{"made by a mix", "- requests: {count: 3, pace: {burst: true}, mix: [{verb: create, body: map, name: b}]}", mapsPath, "n-1/b-0 n-1/b-2 n-2/b-1"},
+		{"deleted by a mix", "- {name: a, create: {body: map, count: 4, pace: {burst: true}}}\n- requests: {count: 3, pace: {closed: 1}, mix: [{verb: delete, of: a}]}", mapsPath, "n-2/a-3"},
+		{"deleted where labels select", "- {name: a, create: {body: map, count: 4, pace: {burst: true}}}\n- requests: {rounds: 1, pace: {closed: 1}, mix: [{verb: delete, resource: configmaps, namespace: n-1, selector: x}]}",
+			mapsPath, "n-2/a-1 n-2/a-3"},
+		{"in parallel", "- parallel:\n  - {name: a, create: {body: map, count: 1, pace: {burst: true}}}\n  - sequence: [{name: b, create: {body: map, count: 2, pace: {burst: true}}}, {delete: {step: b, pace: {burst: true}}}]\n", mapsPath, "n-1/a-0"},
+		{"rounds", "- repeat: {times: 2, steps: [{name: a, create: {body: map, count: 1, pace: {burst: true}}}]}", mapsPath, "n-1/a-1-0 n-1/a-2-0"},
+		{"of the cluster", "- {name: a, create: {body: space, count: 2, pace: {burst: true}}}", spacePath, "a-0 a-1"},
+	} {
+		b := newBench(t, head(2)+tt.steps)
+		if err := b.steps(t.Context()); err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		if got := strings.Join(b.server.names(tt.in), " "); got != tt.want {
+			t.Errorf("%s:\n got %s\nwant %s", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestUpdates(t *testing.T) {
+	for _, tt := range []struct {
+		name, steps string
+		want        map[string]int    // calls that begin so
+		bodies      map[string]string // of the last of them
+	}{
+		{"a patch of each", "- update: {step: a, body: patch, with: {e: 1}, pace: {burst: true}}", map[string]int{"PATCH": 3, "GET": 0},
+			map[string]string{"PATCH /api/v1/namespaces/n-1/configmaps/a-2": `{"data":{"e":"2-1","f":"`}},
+		{"the object itself", "- update: {step: a, method: apply, pace: {burst: true}}", map[string]int{"PATCH": 3},
+			map[string]string{"PATCH /api/v1/namespaces/n-2/configmaps/a-1": `{"apiVersion":"v1","data"`}},
+		{"get and put", "- update: {step: a, method: put, pace: {closed: 2}}", map[string]int{"GET": 3, "PUT": 3}, nil},
+		{"only the first", "- update: {step: a, first: 2, body: patch, with: {e: 1}, pace: {burst: true}}", map[string]int{"PATCH": 2}, nil},
+		{"an update of a mix", "- requests: {count: 4, pace: {closed: 1}, mix: [{verb: update, of: a, body: map}]}", map[string]int{"GET": 4, "PUT": 4}, nil},
+		{"rounds through what labels select", "- requests: {rounds: 2, pace: {closed: 1}, mix: [{verb: patch, resource: configmaps, selector: x, body: patch, with: {e: 1}}]}",
+			map[string]int{"PATCH": 6}, map[string]string{"PATCH /api/v1/namespaces/n-1/configmaps/a-2": `{"data":{"e":"1-1"`}},
+		{"a subresource", "- requests: {count: 1, pace: {burst: true}, mix: [{verb: patch, of: a, subresource: status, body: patch, with: {e: 1}}]}",
+			map[string]int{"PATCH /api/v1/namespaces/n-1/configmaps/a-0/status": 1}, nil},
+		{"lists", "- requests: {count: 2, pace: {closed: 1}, mix: [{verb: list, resource: configmaps}]}\n- requests: {count: 1, pace: {burst: true}, mix: [{verb: list, resource: configmaps, namespace: \"*\"}]}",
+			map[string]int{"GET /api/v1/namespaces/n-1/configmaps": 1, "GET /api/v1/namespaces/n-2/configmaps": 1, "GET /api/v1/configmaps": 1}, nil},
+	} {
+		b := newBench(t, head(2)+"- {name: a, create: {body: map, count: 3, pace: {burst: true}}}\n"+tt.steps)
+		if err := b.steps(t.Context()); err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		for prefix, want := range tt.want {
+			if got := b.server.count(prefix); got != want && !(prefix == "GET" && strings.Contains(tt.steps, "selector")) {
+				t.Errorf("%s: %d of %s, want %d", tt.name, got, prefix, want)
+			}
+		}
+		for call, want := range tt.bodies {
+			if got := b.server.bodies[call]; !strings.HasPrefix(got, want) {
+				t.Errorf("%s: %s with %.60s, want %s...", tt.name, call, got, want)
+			}
+		}
+		for path, o := range b.server.objects {
+			if strings.Contains(tt.steps, "put") && o["data"] == nil {
+				t.Errorf("%s: %s lost its data", tt.name, path)
+			}
+		}
+	}
+}
+
+func TestChurnOfNamespaces(t *testing.T) {
+	b := newBench(t, head(0)+`
+- {name: spaces, create: {body: space, count: 4, pace: {burst: true}}}
+- {name: a, create: {body: map, count: 8, namespaces: {from: 0, to: 3, prefix: spaces, each: 2}, pace: {burst: true}}}
+- churn: {step: a, namespaces: spaces, percent: 50, cycles: 1, pace: {burst: true}}
+`)
+	b.server.refuse = func(method, path string) int {
+		if method == "DELETE" && strings.HasPrefix(path, spacePath) { // the namespace goes with all that is in it
+			for p, o := range b.server.objects {
+				if strings.HasPrefix(p, path+"/") {
+					b.server.change("DELETED", p, o)
+				}
+			}
+		}
+		return 0
+	}
+	if err := b.steps(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(b.server.names(mapsPath)); got != 8 || b.server.count("DELETE /api/v1/namespaces/") != 2 || b.server.count("POST "+spacePath+"/") != 12 {
+		t.Errorf("%d objects, %d deletions, %d creations", got, b.server.count("DELETE"), b.server.count("POST "+spacePath+"/"))
+	}
+}
+
+func TestWaitsForObjects(t *testing.T) {
+	fill := "- {name: a, create: {body: map, count: 3, pace: {burst: true}}}\n"
+	for _, tt := range []struct{ name, steps, want string }{
+		{"of a step, all of them", fill + "- wait: {objects: configmaps, of: a, condition: has(self.data.a), within: 5s}", ""},
+		{"in one namespace", fill + "- wait: {objects: configmaps, namespace: n-2, condition: has(self.data.a), count: 1, within: 5s}", ""},
+		{"while they change", fill + "- parallel:\n  - wait: {objects: configmaps, of: a, condition: \"{.metadata.patches}=1\", within: 5s}\n" +
+			"  - sequence: [{pause: 100ms}, {update: {step: a, body: patch, with: {e: 1}, pace: {burst: true}}}]", ""},
+		{"until they are gone", fill + "- {delete: {step: a, pace: {burst: true}}}\n- wait: {objects: configmaps, gone: true, within: 5s}", ""},
+		{"too few", fill + "- wait: {objects: configmaps, condition: self.data.d == '1', count: 2, within: 100ms}", "step failed: wait-2: of 3 configmaps the condition held for 1 within 100ms; 2 were wanted"},
+		{"not gone", fill + "- wait: {objects: configmaps, of: a, gone: true, count: 1, within: 100ms}", "step failed: wait-2: 3 configmaps are still there after 100ms, at most 1 may be"},
+		{"not all", fill + "- wait: {objects: configmaps, condition: self.data.d == '1', all: true, within: 100ms}",
+			"step failed: wait-2: of 3 configmaps the condition held for 1 within 100ms; it was wanted of all, and of 0 at least"},
+		{"of no use", fill + "- wait: {objects: configmaps, of: a, condition: self.data.d + 1 == 2, within: 500ms}",
+			"step failed: wait-2: of 3 configmaps the condition held for 0 within 500ms; 3 were wanted (for 3 of them it could not be evaluated: n-1 a-0: condition: no such overload)"},
+	} {
+		b := newBench(t, head(2)+tt.steps)
+		err := b.steps(t.Context())
+		got := ""
+		if err != nil {
+			got = err.Error()
+		}
+		if got != tt.want {
+			t.Errorf("%s:\n got %s\nwant %s", tt.name, got, tt.want)
+		}
+	}
+}
+
+// TestWaitsForWhatFinalizersKeep deletes objects that stay: the wait for their
+// end must not take the answer to a deletion for it.
+func TestWaitsForWhatFinalizersKeep(t *testing.T) {
+	b := newBench(t, head(2)+`
+- {name: a, create: {count: 3, objects: [{body: map, name: x}, {body: own}], pace: {burst: true}}}
+- {delete: {step: a, pace: {burst: true}}}
+- wait: {objects: configmaps, of: a, gone: true, count: 1, within: 100ms}
+`)
+	b.server.refuse = func(method, _ string) int {
+		if method == "DELETE" {
+			return http.StatusOK // taken, and nothing is done
+		}
+		return 0
+	}
+	const want = "step failed: wait-3: 6 configmaps are still there after 100ms, at most 1 may be"
+	if err := b.steps(t.Context()); err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+func TestFailedCallsAreNotThere(t *testing.T) {
+	b := newBench(t, head(1)+"- {name: a, create: {body: map, count: 3, pace: {burst: true}, retry: {times: 1, delay: 1ms}}}\n- {delete: {step: a, pace: {burst: true}}}\n")
+	refused := map[string]int{}
+	b.server.refuse = func(method, path string) int {
+		body := b.server.bodies[method+" "+path]
+		switch {
+		case method == "POST" && strings.Contains(body, `"a-1"`):
+			return 403 // for good
+		case method == "POST" && strings.Contains(body, `"a-2"`) && refused[path] == 0:
+			refused[path]++
+			return 429 // once
+		}
+		return 0
+	}
+	if err := b.steps(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if posts, deletes := b.server.count("POST"), b.server.count("DELETE"); posts != 4 || deletes != 2 {
+		t.Errorf("%d creations and %d deletions, want 4 and 2", posts, deletes)
+	}
+}
+
+func TestAfterAFailureOnlyDeletionsAreRun(t *testing.T) {
+	b := newBench(t, head(1)+`
+- {name: a, create: {body: map, count: 2, pace: {burst: true}}}
+- {name: bad, wait: {pods: a, are: ready, count: 1, within: 50ms}, onFailure: continue}
+- {name: worse, wait: {pods: a, are: ready, count: 1, within: 50ms}}
+- {name: b, create: {body: map, count: 1, pace: {burst: true}}}
+- parallel:
+  - {delete: {step: a, pace: {burst: true}}}
+  - {name: c, create: {body: map, count: 1, pace: {burst: true}}}
+`)
+	err := b.steps(t.Context())
+	if want := `step failed: worse: 0 of 1 pods of group "a" were ready within 50ms`; fmt.Sprint(err) != want || !errors.Is(err, ErrStep) {
+		t.Errorf("%v, want %s", err, want)
+	}
+	if got := b.server.names(mapsPath); len(got) != 0 {
+		t.Errorf("left: %v", got)
+	}
+	if n := b.server.count("POST"); n != 2 {
+		t.Errorf("%d objects were made, want 2", n)
+	}
+	if err := b.records.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var ends []string
+	_, err = record.Read(b.dir.File(record.StreamFile), func(*record.Stream) record.Visitor {
+		return record.Visitor{Mark: func(m record.Mark) {
+			if m.Kind == record.MarkStepEnd && m.Text != "" {
+				ends = append(ends, m.Name)
+			}
+		}}
+	})
+	if got := strings.Join(ends, " "); err != nil || got != "bad worse" {
+		t.Errorf("failed steps in the records: %s, %v", got, err)
+	}
+}
+
+func TestPacesOfObjects(t *testing.T) {
+	b := newBench(t, head(1)+"- {name: a, create: {perObject: true, pause: 10s, count: 3, objects: [{body: map, name: x}, {body: own, every: 2}], pace: {constant: 1}}}\n"+
+		"- {name: b, create: {count: 3, objects: [{body: map, name: y}, {body: own}], pace: {constant: 1}}}\n")
+	for step, want := range map[string]string{"a": "0s 1s 12s 23s 24s", "b": "0s 0s 1s 1s 2s 2s"} {
+		var s *scenario.Step
+		for one := range b.scenario.AllSteps() {
+			if one.Name == step {
+				s = one
+			}
+		}
+		m := b.newMade(step, s.Create)
+		m.setUpTo(3)
+		all := m.between(m.layout, 0, 3)
+		if s.Create.PerObject {
+			all.unit, all.units = func(i int) int { return i }, all.count
+		}
+		pace := b.paced(step, all, s.Create.Pace)
+		if s.Create.Pause > 0 {
+			pace.shift = m.pauses()
+		}
+		var got []string
+		for i := range all.count {
+			got = append(got, pace.Due(i).String())
+		}
+		if text := strings.Join(got, " "); text != want {
+			t.Errorf("%s: due at %s, want %s", step, text, want)
+		}
+	}
+}
+
+// TestExamplesCanBePlanned compiles every example, and counts what it would send.
+func TestExamplesCanBePlanned(t *testing.T) {
+	files, err := filepath.Glob("../../examples/*.yaml")
+	if err != nil || len(files) < 3 {
+		t.Fatalf("%d examples: %v", len(files), err)
+	}
+	limited, err := filepath.Glob("../../examples/limited/*.yaml")
+	if err != nil || len(limited) < 8 {
+		t.Fatalf("%d limited planes: %v", len(limited), err)
+	}
+	files = append(files, limited...)
+	for _, file := range files {
+		f, err := Plan(Options{File: file})
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+			continue
+		}
+		if f.Estimate.Total == 0 || f.Estimate.Objects == 0 || f.Estimate.EtcdBytes == 0 {
+			t.Errorf("%s: %+v", file, f.Estimate)
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package flight
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+func TestTheCallerTakesTheSubjectsPlace(t *testing.T) {
+	metrics := &scenario.Metrics{Port: 1}
+	wait := &scenario.Wait{Objects: "pods"}
+	s := &scenario.Scenario{Subjects: []scenario.Subject{{
+		Name: "operator", Command: "bin/operator", Args: []string{"x"}, Limits: scenario.Limits{CPU: 1}, Metrics: metrics,
+		Ready: scenario.Ready{HTTP: "/readyz", Wait: wait}, CRDs: []string{"crd.yaml"}, Manifests: []string{"m.yaml"},
+	}}}
+	adopt(s, "")
+	if s.Subjects[0].External {
+		t.Error("nobody was to take its place")
+	}
+	adopt(s, "operator")
+	want := scenario.Subject{Name: "operator", External: true, Metrics: metrics, Ready: scenario.Ready{Wait: wait}, CRDs: []string{"crd.yaml"}, Manifests: []string{"m.yaml"}}
+	if len(s.Subjects) != 1 || !reflect.DeepEqual(s.Subjects[0], want) {
+		t.Errorf("%+v", s.Subjects)
+	}
+	adopt(s, "manager")
+	if len(s.Subjects) != 2 || s.Subjects[1].Name != "manager" || !s.Subjects[1].External || s.Subjects[1].Metrics == nil {
+		t.Errorf("%+v", s.Subjects)
+	}
+	if n := subjectSteps(s); n != 2 {
+		t.Errorf("%d steps, want the start of both and the wait of one", n)
+	}
+}
+
+func TestFaultsOfSubjectsAreKnownBeforeAPlaneBoots(t *testing.T) {
+	folder := t.TempDir()
+	for name, text := range map[string]string{"good.yaml": "apiVersion: v1\nkind: A\nmetadata: {name: a}\n", "bad.yaml": "kind: A\n", "s.yaml": ""} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := &run{options: Options{File: filepath.Join(folder, "s.yaml")}, scenario: &scenario.Scenario{Subjects: []scenario.Subject{
+		{Name: "a", External: true, CRDs: []string{"good.yaml", "none.yaml"}, Manifests: []string{"bad.yaml"}},
+		{Name: "b", Command: "./none"},
+	}}}
+	err := r.compileSubjects()
+	if err == nil {
+		t.Fatal("no fault")
+	}
+	lines := strings.Split(err.Error(), "\n")
+	for i, want := range []string{
+		"subject a: it is external: ", "none.yaml: no such file", "bad.yaml: document 1: it is no object of Kubernetes: no apiVersion", "subject b: no such program: ",
+	} {
+		if i >= len(lines) || !strings.Contains(lines[i], want) {
+			t.Errorf("fault %d of %q: want %s", i, lines, want)
+		}
+	}
+	if len(r.subjects.definitions) != 1 {
+		t.Errorf("%+v", r.subjects.definitions)
+	}
+}

@@ -1,0 +1,76 @@
+package history
+
+import (
+	"slices"
+
+	"github.com/windtunnel/windtunnel/internal/compare"
+	"github.com/windtunnel/windtunnel/internal/slo"
+	"github.com/windtunnel/windtunnel/internal/stats"
+)
+
+// Gate is the outcome of Options.FailAbove.
+type Gate struct {
+	FailAbove float64     `json:"fail_above"`
+	Verdict   slo.Verdict `json:"verdict"`
+	Failed    []string    `json:"failed"`              // keys of measures that are worse by more, since a change that nobody has accepted
+	Suspected []string    `json:"suspected,omitempty"` // keys of those that are so if a suspected change is one
+}
+
+// gate holds each measure's level since its last change that nobody has
+// accepted against the level before it. Where so few runs cannot show any change
+// the verdict is unknown.
+func (r *Report) gate(above float64, sees bool) *Gate {
+	g := &Gate{FailAbove: above, Verdict: slo.Pass, Failed: []string{}}
+	for _, m := range r.Measures {
+		sure := slices.DeleteFunc(slices.Clone(m.Changes), func(c Change) bool { return c.Suspected })
+		switch {
+		case m.failed(above, sure):
+			g.Failed = append(g.Failed, m.Key)
+		case m.failed(above, m.Changes):
+			g.Suspected = append(g.Suspected, m.Key)
+		}
+	}
+	switch {
+	case len(g.Failed) > 0:
+		g.Verdict = slo.Fail
+	case !sees || len(r.Measures) == 0:
+		g.Verdict = slo.Unknown
+	}
+	return g
+}
+
+// failed says whether some of a measure's changes have made it worse by more
+// than a share since the first of them that nobody has accepted.
+func (m Measure) failed(above float64, changes []Change) bool {
+	first := slices.IndexFunc(changes, func(c Change) bool { return !c.Accepted })
+	if first < 0 {
+		return false
+	}
+	from := 0
+	if first > 0 {
+		from = changes[first-1].At
+	}
+	before := stats.Median(m.Values[from:changes[first].At]).Value
+	now := stats.Median(m.Values[changes[len(changes)-1].At:]).Value
+	if share := m.worse(before, now); share != nil {
+		return *share > above
+	}
+	if m.Better == compare.Higher {
+		before, now = now, before
+	}
+	return now-before > leastStep(m.Unit)
+}
+
+// leastStep is by how much a level must have become worse where no share can
+// be given, since it was 0 before: less is of no consequence to anybody.
+func leastStep(unit string) float64 {
+	switch unit {
+	case "seconds":
+		return 0.01
+	case "bytes":
+		return 1 << 20
+	case "ratio":
+		return 0.01
+	}
+	return 1
+}

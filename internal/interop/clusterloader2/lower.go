@@ -1,0 +1,242 @@
+package clusterloader2
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/unit"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// lowering makes the steps and objectives of a scenario from those of a config.
+type lowering struct {
+	*importer
+	c         *config
+	out       *scenario.Scenario
+	templates map[string]*objectTemplate
+	taken     map[string]bool // names of steps
+	number    int             // of the config's step under way, from 1
+	phases    int             // gone through so far
+	plan      plan
+	cohorts   map[string]*cohort
+	known     []*cohort // in the order of their creation, those that are gone too
+	started   map[string]beginning
+	spans     []span
+	demand    demand
+}
+
+// beginning is a measurement that was started.
+type beginning struct {
+	params params
+	mark   int
+}
+
+// span resolves, when all steps are known, between which of them something is
+// measured: marks are numbers of steps.
+type span struct {
+	objective, measure int // index of the one that it belongs to; the other is -1
+	from, through      int
+}
+
+// lower makes the scenario.
+func (im *importer) lower(c *config) *scenario.Scenario {
+	s := scenario.Default()
+	l := &lowering{importer: im, c: c, out: &s, templates: map[string]*objectTemplate{}, taken: map[string]bool{},
+		cohorts: map[string]*cohort{}, started: map[string]beginning{}}
+	l.head()
+	l.survey()
+	if len(im.faults.list) > 0 {
+		return nil
+	}
+	for i := range c.Steps {
+		l.number = i + 1
+		l.step(&c.Steps[i])
+		l.demand.add(l.cohorts, im.options.Nodes)
+	}
+	l.tail()
+	if len(im.faults.list) == 0 && len(s.Steps) == 0 {
+		im.faults.at(c.spot(), "steps: nothing in it can be done here: no objects are made and nothing is waited for")
+	}
+	return &s
+}
+
+// head fills what does not come from steps.
+func (l *lowering) head() {
+	s, n := l.out, &l.c.Namespace
+	s.Name = slug(l.c.Name)
+	if l.suffix != "" {
+		s.Name = slug(l.c.Name + "-" + l.suffix)
+	}
+	s.Description = "What " + l.name + " does in ClusterLoader2."
+	s.Seed = l.seed()
+	s.Bodies = map[string]scenario.Body{}
+	s.Fleet.Nodes = l.options.Nodes
+	s.Namespaces.Prefix, s.Namespaces.Count = cmp.Or(n.Prefix, s.Name), max(1, n.Number, l.c.AutomanagedNamespaces)
+	if n.EnableExistingNamespaces != nil && *n.EnableExistingNamespaces {
+		l.note(n.at("enableExistingNamespaces"), "namespace.enableExistingNamespaces", "namespaces that are there already are not used; the run makes its own")
+	}
+	if n.DeleteAutomanagedNamespaces != nil && !*n.DeleteAutomanagedNamespaces {
+		l.note(n.at("deleteAutomanagedNamespaces"), "namespace.deleteAutomanagedNamespaces", "what the run made is deleted at its end")
+	}
+	for _, d := range l.c.Dependencies {
+		l.note(d.spot(), "dependency "+d.Name, "nothing is installed before the run: method %s is left out", d.Method)
+	}
+	for _, t := range l.c.TuningSets {
+		if t.InitialDelay > 0 {
+			l.note(t.at("initialDelay"), "tuning set "+t.Name, "initialDelay is without effect in ClusterLoader2 and here")
+		}
+	}
+	l.chaos()
+}
+
+// chaos turns the config's node failures into a fault of the fleet's nodes.
+func (l *lowering) chaos() {
+	f := l.c.ChaosMonkey.NodeFailure
+	if f == nil {
+		return
+	}
+	if f.FailureRate <= 0 || f.Interval <= 0 || f.SimulatedDowntime <= 0 {
+		l.faults.at(f.spot(), "chaosMonkey.nodeFailure: failureRate, interval and simulatedDowntime above 0 are needed")
+		return
+	}
+	if len(l.c.ChaosMonkey.ExcludedNodes) > 0 {
+		l.note(l.c.ChaosMonkey.at("excludedNodes"), "chaosMonkey.excludedNodes", "simulated nodes have other names; none is excluded")
+	}
+	l.emit("node failures", []scenario.Step{{Fault: nodeFailures(f.FailureRate, time.Duration(f.Interval), f.JitterFactor, time.Duration(f.SimulatedDowntime))}})
+}
+
+// nodeFailures is a share of all nodes that fails every interval, which is
+// jittered by up to the factor: each node fails once in interval / share on average.
+func nodeFailures(share float64, every time.Duration, jitter float64, down time.Duration) *scenario.Disturbance {
+	mean := float64(every) * (1 + max(0, jitter)/2) / min(1, share)
+	return &scenario.Disturbance{
+		Nodes: &scenario.Victims{Percent: 100}, Action: "flap",
+		Between: unit.Duration(math.Round(mean)), Down: unit.Duration(down),
+	}
+}
+
+// step lowers one step: its phases, or its measurements.
+func (l *lowering) step(s *step) {
+	name := s.Name
+	if name == "" {
+		name = fmt.Sprintf("step %d", l.number)
+	}
+	children := l.phaseSteps(s)
+	for _, c := range l.calls(s) {
+		for _, child := range l.measure(c) {
+			if !slices.ContainsFunc(children, func(o scenario.Step) bool { return o.Wait != nil && reflect.DeepEqual(o.Wait, child.Wait) }) {
+				children = append(children, child)
+			}
+		}
+	}
+	l.emit(name, children)
+}
+
+// emit adds what one step of the config does, at the same time when it is several things.
+func (l *lowering) emit(name string, children []scenario.Step) {
+	base := cmp.Or(slug(name), "step")
+	for i := range children {
+		children[i].OnFailure = cmp.Or(children[i].OnFailure, "continue")
+	}
+	switch len(children) {
+	case 0:
+	case 1:
+		l.rename(&children[0], base)
+		l.out.Steps = append(l.out.Steps, children[0])
+	default:
+		all := scenario.Step{Name: l.unique(base), OnFailure: "continue"}
+		for i := range children {
+			l.rename(&children[i], cmp.Or(slug(children[i].Name), base))
+			if children[i].OnFailure == "stop" {
+				all.OnFailure = "stop"
+			}
+		}
+		all.Parallel = children
+		l.out.Steps = append(l.out.Steps, all)
+	}
+}
+
+// rename gives a step its final name; a cohort made by it learns of that.
+func (l *lowering) rename(s *scenario.Step, base string) {
+	s.Name = l.unique(base)
+	for _, c := range l.known {
+		if c.create == s.Create {
+			c.step = s.Name
+		}
+	}
+}
+
+func (l *lowering) unique(base string) string {
+	name := base
+	for n := 2; l.taken[name]; n++ {
+		name = fmt.Sprintf("%s-%d", base, n)
+	}
+	l.taken[name] = true
+	return name
+}
+
+// mark is the number of the next step.
+func (l *lowering) mark() int { return len(l.out.Steps) }
+
+// tail fills what depends on all steps.
+func (l *lowering) tail() {
+	steps := l.out.Steps
+	for _, s := range l.spans {
+		since, until := "", ""
+		if s.from < len(steps) {
+			since = steps[s.from].Name
+		}
+		if s.through > s.from && s.through <= len(steps) {
+			until = steps[s.through-1].Name
+		}
+		if s.objective >= 0 {
+			o := &l.out.Objectives[s.objective]
+			o.Since, o.Until = since, until
+		} else {
+			m := &l.out.Measures[s.measure]
+			m.Since, m.Until = since, until
+		}
+	}
+	l.demand.fit(&l.out.Fleet)
+	if slices.ContainsFunc(l.known, func(c *cohort) bool {
+		return slices.ContainsFunc(c.items, func(i item) bool { return i.sample.volumes })
+	}) {
+		l.out.Fleet.Stages = []string{"fast", "volumes"}
+	}
+}
+
+// demand is the most that pods ask of one node, were they spread evenly.
+type demand struct{ pods, cpu, memory float64 }
+
+func (d *demand) add(cohorts map[string]*cohort, nodes int) {
+	var now demand
+	for _, c := range cohorts {
+		for _, i := range c.items {
+			n := float64(c.each*c.scope.namespaces()) * float64(i.sample.pods)
+			if i.sample.everyNode {
+				n = float64(c.each * c.scope.namespaces() * nodes)
+			}
+			now.pods, now.cpu, now.memory = now.pods+n, now.cpu+n*i.sample.cpu, now.memory+n*i.sample.memory
+		}
+	}
+	n := float64(max(1, nodes))
+	d.pods, d.cpu, d.memory = max(d.pods, now.pods/n), max(d.cpu, now.cpu/n), max(d.memory, now.memory/n)
+}
+
+// fit gives nodes room for twice what there will be, if the usual is less: a
+// test of a control plane is not to end because a node is full.
+func (d *demand) fit(f *scenario.Fleet) {
+	if pods := int(math.Ceil(2 * d.pods)); pods > 110 {
+		f.Capacity["pods"] = fmt.Sprint(pods)
+	}
+	if cpu := int(math.Ceil(2 * d.cpu)); cpu > 32 {
+		f.Capacity["cpu"] = fmt.Sprint(cpu)
+	}
+	if gi := int(math.Ceil(2 * d.memory / (1 << 30))); gi > 256 {
+		f.Capacity["memory"] = fmt.Sprintf("%dGi", gi)
+	}
+}

@@ -1,0 +1,368 @@
+package clusterloader2
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/unit"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// cohort is what one create step made: so many indices of some objects in each
+// namespace of a scope.
+type cohort struct {
+	step   string           // its name; known when the step was emitted
+	create *scenario.Create // of that step
+	scope  scope
+	each   int // indices now
+	items  []item
+}
+
+// item is one object of a cohort's bundle.
+type item struct {
+	object *object
+	body   string
+	with   map[string]any
+	sample sample
+	kind   string // as the raw template has it
+	group  string
+}
+
+// op is what a phase does to one part of its objects.
+type op struct {
+	step    scenario.Step
+	pace    func(scenario.Pace)
+	actions int // indices that it is about, over all namespaces
+	lane    [2]int
+}
+
+// Ops of one lane, those of a phase's parts, share the phase's pace; those of
+// others, which are about other objects of the same bundles, have it too.
+
+// phaseSteps lowers the phases of a step, which run at the same time.
+func (l *lowering) phaseSteps(s *step) []scenario.Step {
+	var all [][]op
+	users := map[string]int{} // actions of the phases that share a tuning set
+	for i := range s.Phases {
+		ops := l.phaseOps(&s.Phases[i])
+		all = append(all, ops)
+		users[s.Phases[i].TuningSet] += actions(ops)
+	}
+	var out []scenario.Step
+	for i, ops := range all {
+		t := l.tuning(s.Phases[i].TuningSet)
+		part := 1.0
+		if n := users[t.Name]; t.GlobalQPSLoad != nil && n > 0 {
+			part = float64(actions(ops)) / float64(n)
+		}
+		of := lanes(ops)
+		for _, o := range ops {
+			if len(s.Phases) > 1 || len(ops) > 1 {
+				o.step.Name = s.Name + " " + o.step.Name
+			}
+			o.pace(paceOf(t, part*float64(o.actions)/float64(of[o.lane])))
+			out = append(out, o.step)
+		}
+	}
+	return out
+}
+
+// lanes adds up the actions of each lane.
+func lanes(ops []op) map[[2]int]int {
+	out := map[[2]int]int{}
+	for _, o := range ops {
+		out[o.lane] += o.actions
+	}
+	return out
+}
+
+// actions are those of a phase: one is about a whole bundle.
+func actions(ops []op) int {
+	most := 0
+	for _, n := range lanes(ops) {
+		most = max(most, n)
+	}
+	return most
+}
+
+func (l *lowering) tuning(name string) *tuningSet {
+	for i := range l.c.TuningSets {
+		if l.c.TuningSets[i].Name == name {
+			return &l.c.TuningSets[i]
+		}
+	}
+	return &tuningSet{} // the check has refused it
+}
+
+// phaseOps reconciles one phase with what is there.
+func (l *lowering) phaseOps(p *phase) []op {
+	var out []op
+	for _, s := range l.scopes(p) {
+		for class, objects := range l.classes(p, s.space()) {
+			t := l.template(objects[0])
+			k := objectKey{s.space(), objects[0].Basename, t.kind, t.group()}
+			for _, part := range l.parts(s, k) {
+				for n, o := range l.reconcile(fmt.Sprint(k, part.from), part, objects, p.ReplicasPerNamespace) {
+					o.lane = [2]int{class, n}
+					out = append(out, o)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// reconcile brings one part to a number of indices in each namespace.
+func (l *lowering) reconcile(key string, s scope, objects []*object, want int) []op {
+	c := l.cohorts[key]
+	switch {
+	case c == nil && objects[0].ListUnknownObjectOptions != nil:
+		return l.unknown(s, objects, want)
+	case c == nil && want == 0:
+		return nil
+	case c == nil:
+		return l.create(key, s, objects, want)
+	case c.each == want:
+		return l.update(c, objects)
+	}
+	if want > c.each {
+		l.sameValues(c, objects)
+	}
+	return []op{l.scale(key, c, want)}
+}
+
+// create makes a cohort.
+func (l *lowering) create(key string, s scope, objects []*object, want int) []op {
+	c := &cohort{scope: s, each: want, create: &scenario.Create{Retry: retry()}}
+	for _, o := range objects {
+		i, ok := l.item(o, c)
+		if !ok {
+			return nil
+		}
+		if i.sample.empty {
+			l.note(o.at("objectTemplatePath"), o.ObjectTemplatePath, "the template gives nothing with these values: no object is made, as in ClusterLoader2")
+			continue
+		}
+		i.body = l.body(l.template(o), bodiesOf(c.items))
+		c.items = append(c.items, i)
+	}
+	if len(c.items) == 0 {
+		return nil
+	}
+	x := c.create
+	c.fill(l.out.Namespaces.Count)
+	x.Group = l.groupOf(c)
+	l.cohorts[key] = c
+	l.known = append(l.known, c)
+	return []op{{
+		step: scenario.Step{Name: c.items[0].object.Basename, Create: x}, actions: want * s.namespaces(),
+		pace: func(p scenario.Pace) { x.Pace = p },
+	}}
+}
+
+// fill says what a cohort's step makes and where.
+func (c *cohort) fill(namespaces int) {
+	x := c.create
+	switch s := c.scope; s.kind {
+	case outside:
+		x.Count = c.each
+	case listedNamespace:
+		x.Count, x.Namespace = c.each, s.name
+	default:
+		x.PerNamespace = c.each
+		if s.name != "" || s.from != 1 || s.to != namespaces {
+			x.Namespaces = &scenario.Range{From: s.from, To: s.to, Prefix: s.name}
+		}
+	}
+	if len(c.items) == 1 {
+		x.Body, x.Name, x.With = c.items[0].body, c.items[0].object.Basename, c.items[0].with
+		return
+	}
+	for _, i := range c.items {
+		x.Objects = append(x.Objects, scenario.Item{Body: i.body, Name: i.object.Basename, With: i.with})
+	}
+}
+
+// item looks at one object of a bundle.
+func (l *lowering) item(o *object, c *cohort) (item, bool) {
+	t := l.template(o)
+	with := l.with(t, o)
+	s, ok := l.sample(t, o, with)
+	if ok && !s.empty && s.kind != t.kind {
+		l.note(o.at("objectTemplatePath"), o.ObjectTemplatePath, "its kind is %q as it stands and %q as it is rendered; ClusterLoader2 deletes by the first", t.kind, s.kind)
+	}
+	return item{object: o, with: with, sample: s, kind: t.kind, group: t.group()}, ok
+}
+
+func bodiesOf(items []item) []string {
+	var out []string
+	for _, i := range items {
+		out = append(out, i.body)
+	}
+	return out
+}
+
+// retry is ClusterLoader2's own way with refused calls: up to five more tries,
+// each later than the one before.
+func retry() scenario.Retry {
+	return scenario.Retry{Times: 5, Delay: unit.Duration(100 * time.Millisecond)}
+}
+
+// scale makes what is missing or deletes what is too much.
+func (l *lowering) scale(key string, c *cohort, want int) op {
+	x := &scenario.Scale{Step: c.step}
+	if c.scope.kind == namespaceOfRange {
+		x.PerNamespace = want
+	} else {
+		x.To = want
+	}
+	changed := max(want-c.each, c.each-want) * c.scope.namespaces()
+	c.each = want
+	if want == 0 {
+		delete(l.cohorts, key)
+	}
+	return op{
+		step: scenario.Step{Name: c.items[0].object.Basename, Scale: x}, actions: changed,
+		pace: func(p scenario.Pace) { x.Pace = p },
+	}
+}
+
+// sameValues notes where objects that are added would have other values than
+// those before them: a scale step makes more of the same.
+func (l *lowering) sameValues(c *cohort, objects []*object) {
+	for _, o := range objects {
+		for _, i := range c.items {
+			if i.is(o, l) && !reflect.DeepEqual(i.with, l.with(l.template(o), o)) {
+				l.note(o.spot(), "basename "+o.Basename, "the objects that are added have the values of those before them; ClusterLoader2 gives them those of this phase")
+			}
+		}
+	}
+}
+
+// is tells whether an item is the same object of an earlier phase.
+func (i item) is(o *object, l *lowering) bool {
+	t := l.template(o)
+	return i.object.Basename == o.Basename && i.kind == t.kind && i.group == t.group()
+}
+
+// update patches every object of a cohort: each whose template or values are
+// others than before by its new body, and all with one step when none is.
+func (l *lowering) update(c *cohort, objects []*object) []op {
+	changed := make([]*scenario.Update, len(c.items))
+	some := false
+	for n := range c.items {
+		i := &c.items[n]
+		changed[n] = &scenario.Update{Retry: retry()}
+		if len(c.items) > 1 {
+			changed[n].Object = i.body
+		}
+		for _, o := range objects {
+			if i.is(o, l) {
+				if !l.change(i, o, changed[n]) {
+					return nil
+				}
+			}
+		}
+		some = some || changed[n].With != nil || changed[n].Body != ""
+	}
+	if !some {
+		changed = []*scenario.Update{{Retry: retry()}}
+	}
+	var out []op
+	for n, u := range changed {
+		u.Step, u.Method = c.step, "merge"
+		out = append(out, op{
+			step: scenario.Step{Name: c.items[n].object.Basename, Update: u}, actions: c.each * c.scope.namespaces(),
+			pace: func(p scenario.Pace) { u.Pace = p },
+		})
+	}
+	return out
+}
+
+// change looks at what an item becomes.
+func (l *lowering) change(i *item, o *object, u *scenario.Update) bool {
+	next, ok := l.item(o, nil)
+	if !ok || next.sample.empty {
+		return ok
+	}
+	if !reflect.DeepEqual(next.with, i.with) {
+		u.With = next.with
+	}
+	if t := l.template(o); t.text != l.out.Bodies[i.body].Text {
+		u.Body = l.body(t, nil)
+	}
+	i.with, i.sample = next.with, next.sample
+	return true
+}
+
+// paceOf turns a tuning set into a pace; part is the share of its calls that
+// this step sends.
+func paceOf(t *tuningSet, part float64) scenario.Pace {
+	rate := func(v float64) float64 { return math.Round(v*part*1e6) / 1e6 }
+	switch {
+	case t.QPSLoad != nil:
+		return scenario.Pace{Constant: rate(t.QPSLoad.QPS)}
+	case t.RandomizedLoad != nil:
+		return scenario.Pace{Constant: rate(t.RandomizedLoad.AverageQPS), Jitter: 1}
+	case t.SteppedLoad != nil:
+		return scenario.Pace{
+			Constant: math.Round(1e6/time.Duration(t.SteppedLoad.StepDelay).Seconds()) / 1e6,
+			Bundle:   max(1, int(math.Round(float64(t.SteppedLoad.BurstSize)*part))),
+		}
+	case t.TimeLimitedLoad != nil:
+		return scenario.Pace{Within: unit.Duration(t.TimeLimitedLoad.TimeLimit)}
+	case t.RandomizedTimeLimitedLoad != nil:
+		return scenario.Pace{Within: unit.Duration(t.RandomizedTimeLimitedLoad.TimeLimit), Random: true}
+	case t.ParallelismLimitedLoad != nil:
+		return scenario.Pace{Closed: max(1, int(math.Round(float64(t.ParallelismLimitedLoad.ParallelismLimit)*part)))}
+	case t.GlobalQPSLoad != nil:
+		return scenario.Pace{Constant: rate(t.GlobalQPSLoad.QPS)}
+	case t.PoissonLoad != nil:
+		return scenario.Pace{Poisson: rate(t.PoissonLoad.ExpectedActionsPerSecond)}
+	}
+	return scenario.Pace{Burst: true}
+}
+
+// unknown deletes objects that no phase made: those that a selector finds.
+func (l *lowering) unknown(s scope, objects []*object, want int) []op {
+	var out []op
+	for _, o := range objects {
+		t := l.template(o)
+		selector := o.ListUnknownObjectOptions.selector()
+		switch {
+		case o.ListUnknownObjectOptions == nil || selector == "":
+			l.note(o.spot(), "basename "+o.Basename, "listUnknownObjectOptions without labels: nothing is deleted")
+			continue
+		case want > 0:
+			l.note(o.spot(), "basename "+o.Basename, "objects that the run did not make can only be deleted; %d are wanted", want)
+			continue
+		case s.kind == namespaceOfRange && (s.name != "" || s.from != 1 || s.to != l.out.Namespaces.Count):
+			l.note(o.spot(), "basename "+o.Basename, "the objects with these labels are deleted in all of the run's namespaces, not only in those of the range")
+		}
+		call := scenario.Call{Verb: "delete", Resource: resourceOf(t.apiVersion, t.kind), Selector: selector}
+		if s.kind == listedNamespace {
+			call.Namespace = s.name
+		}
+		x := &scenario.Requests{Rounds: 1, Mix: []scenario.Call{call}}
+		out = append(out, op{
+			step: scenario.Step{Name: o.Basename, Requests: x}, actions: s.namespaces(),
+			pace: func(p scenario.Pace) {
+				if p.Within > 0 { // how many there are is not known: one after another
+					p = scenario.Pace{Closed: 1}
+				}
+				x.Pace = p
+			},
+		})
+	}
+	return out
+}
+
+// selector is the labels as text.
+func (u *listUnknown) selector() string {
+	if u == nil || u.LabelSelector == nil {
+		return ""
+	}
+	return labelText(u)
+}

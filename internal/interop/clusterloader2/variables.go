@@ -1,0 +1,134 @@
+package clusterloader2
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	texttemplate "text/template"
+
+	"github.com/windtunnel/windtunnel/internal/load/template"
+)
+
+// imageRegistry is what .ImageRegistry is unless a variable says otherwise. No
+// image is pulled here; it only has to be a name.
+const imageRegistry = "registry.k8s.io"
+
+// mapping makes the variables of the templates: those of override files, then
+// those of the environment, which may not contradict them, then --set.
+func (im *importer) mapping() map[string]any {
+	out := map[string]any{"ImageRegistry": imageRegistry}
+	files := im.options.Overrides
+	for _, file := range slices.Concat(files, im.own) {
+		maps.Copy(out, im.override(file))
+	}
+	im.environment(out)
+	nodes := im.options.Nodes
+	for _, name := range slices.Sorted(maps.Keys(im.options.Set)) {
+		out[name] = unpacked(im.options.Set[name])
+	}
+	if v, ok := im.options.Set["Nodes"]; ok {
+		n, err := strconv.Atoi(v)
+		if err != nil {
+			im.faults.list = append(im.faults.list, flag("--set Nodes=%s: %q is not a whole number", v, v))
+		}
+		nodes = n
+	}
+	if nodes <= 0 && len(im.faults.list) == 0 {
+		im.faults.list = append(im.faults.list, flag("how many nodes to simulate is needed: --set Nodes=100"))
+	}
+	im.options.Nodes = nodes
+	out["Nodes"] = nodes
+	return out
+}
+
+// override reads one file of variables.
+func (im *importer) override(file string) map[string]any {
+	raw, err := readAny(file)
+	if err != nil {
+		im.faults.list = append(im.faults.list, flag("--overrides: %v", err))
+		return nil
+	}
+	r := verbatim(file, raw)
+	n, err := r.tree()
+	if err != nil {
+		im.faultAt(file, err)
+		return nil
+	}
+	var p params
+	if n != nil {
+		im.decode(r, n, &p)
+	}
+	return p.values
+}
+
+// environment adds the CL2_ variables.
+func (im *importer) environment(to map[string]any) {
+	for _, pair := range im.options.Env {
+		name, text, _ := strings.Cut(pair, "=")
+		if !strings.HasPrefix(name, "CL2_") {
+			continue
+		}
+		value := unpacked(text)
+		if have, ok := to[name]; ok && fmt.Sprint(have) != fmt.Sprint(value) {
+			if _, set := im.options.Set[name]; !set {
+				im.faults.list = append(im.faults.list, flag("%s is %v in the override files and %v in the environment", name, have, value))
+			}
+		}
+		to[name] = value
+	}
+}
+
+// unpacked reads a text as ClusterLoader2 reads environment variables.
+func unpacked(text string) any {
+	if v, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return v
+	}
+	if v, err := strconv.ParseFloat(text, 64); err == nil {
+		return v
+	}
+	if v, err := strconv.ParseBool(text); err == nil {
+		return v
+	}
+	return text
+}
+
+// functions are those of configs and modules.
+func (im *importer) functions() texttemplate.FuncMap {
+	out := template.ClusterLoader2Functions(im.seed())
+	out["IncludeFile"] = im.include
+	out["IncludeEmbedFile"] = im.include
+	out["ExpandEnv"] = im.expand
+	return out
+}
+
+// include returns a file as it is. ClusterLoader2 looks beside its own binary
+// for one of these functions; here both look beside the config.
+func (im *importer) include(file string) (string, error) {
+	raw, err := im.read(im.expand(file))
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", file, err)
+	}
+	return string(raw), nil
+}
+
+// expand puts variables of the environment into a text.
+func (im *importer) expand(text string) string {
+	return os.Expand(text, func(name string) string {
+		for _, pair := range slices.Backward(im.options.Env) {
+			if value, ok := strings.CutPrefix(pair, name+"="); ok {
+				return value
+			}
+		}
+		return ""
+	})
+}
+
+func (im *importer) seed() uint64 {
+	if im.options.Seed == 0 {
+		return 1
+	}
+	return im.options.Seed
+}

@@ -1,0 +1,358 @@
+package kubeburner
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	texttemplate "text/template"
+	"text/template/parse"
+
+	"github.com/windtunnel/windtunnel/internal/load/template"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// item is one document of an object's template: what a create step makes.
+type item struct {
+	object   *object
+	body     string // name of the body
+	index    int    // among the job's, for the label
+	resource string
+	kind     string
+	cluster  bool   // outside of namespaces
+	fixed    string // namespace that the template itself says
+	every    int
+	with     map[string]any
+	sample   sample
+}
+
+// count is how many of them so many iterations make.
+func (it item) count(iterations int) int {
+	every := it.rhythm(iterations)
+	return it.object.Replicas * ((iterations + every - 1) / every)
+}
+
+// rhythm is at which iterations there is one: those that it divides.
+func (it item) rhythm(iterations int) int {
+	if it.object.RunOnce {
+		return iterations
+	}
+	return min(it.every, iterations)
+}
+
+// bodyKey is what a body was made of.
+type bodyKey struct {
+	file     string
+	document int
+}
+
+// sample is what the first object made of a body says.
+type sample struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Metadata   struct {
+		Namespace string `json:"namespace"`
+	} `json:"metadata"`
+	Spec struct {
+		podSpec          // of a Pod
+		Replicas    *int `json:"replicas"`
+		Parallelism *int `json:"parallelism"`
+		Template    struct {
+			Spec podSpec `json:"spec"`
+		} `json:"template"`
+		// Of a custom resource definition.
+		Group string `json:"group"`
+		Scope string `json:"scope"`
+		Names struct {
+			Plural string `json:"plural"`
+			Kind   string `json:"kind"`
+		} `json:"names"`
+	} `json:"spec"`
+}
+
+// read returns the text of a template file, once read.
+func (im *importer) read(path string, line int, field string) (string, bool) {
+	if text, ok := im.texts[path]; ok {
+		return text, true
+	}
+	if strings.HasPrefix(path, "http://") || strings.HasPrefix(path, "https://") {
+		im.add(line, "%s: %s: files are not fetched: put it beside the config", field, path)
+		return "", false
+	}
+	raw, err := readFile(im.path(path))
+	if err != nil {
+		im.add(line, "%s: %v", field, err)
+		return "", false
+	}
+	im.texts[path] = string(raw)
+	return string(raw), true
+}
+
+// path is where a file is that a config or a template names.
+func (im *importer) path(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(im.folder, name)
+}
+
+// readFunctions keeps the definitions of global.functionTemplates, to stand
+// behind the bodies that call them.
+func (im *importer) readFunctions() {
+	for i, path := range im.cfg.Global.FunctionTemplates {
+		line := im.at(fmt.Sprintf("%s.functionTemplates[%d]", im.cfg.Global.At, i))
+		text, ok := im.read(path, line, "global.functionTemplates")
+		if !ok {
+			continue
+		}
+		t, err := texttemplate.New(filepath.Base(path)).Funcs(template.KubeBurnerFunctions(1)).
+			Funcs(texttemplate.FuncMap{"ReadFile": func(string) string { return "" }}).Parse(text)
+		if err != nil {
+			im.fault("", 0, parseError(im.path(path), err))
+			continue
+		}
+		for _, one := range t.Templates() {
+			if one.Tree != nil && !parse.IsEmptyTree(one.Root) {
+				im.functions += fmt.Sprintf("{{ define %q }}%s{{ end }}\n", one.Name(), one.Root)
+			}
+		}
+	}
+}
+
+// parseError writes an error of text/template as "FILE:LINE: TEXT".
+func parseError(path string, err error) string {
+	if m := position.FindStringSubmatch(err.Error()); m != nil {
+		return path + ":" + m[1] + ": " + m[2]
+	}
+	return path + ": " + err.Error()
+}
+
+// callsTemplate finds a call of a defined template.
+var callsTemplate = regexp.MustCompile(`\{\{-?\s*(template|block)\s`)
+
+// items reads the templates of a create job.
+func (im *importer) items(j *job) []item {
+	var out []item
+	used := map[string]bool{}
+	for i := range j.Objects {
+		o := &j.Objects[i]
+		if o.Replicas < 1 {
+			im.note(im.at(o.At+".replicas"), "object.replicas", "below 1: the object is left out")
+			continue
+		}
+		text, ok := im.read(o.ObjectTemplate, im.at(o.At+".objectTemplate"), "object.objectTemplate")
+		if !ok {
+			continue
+		}
+		for n, part := range documents(text) {
+			it := item{object: o, index: len(out), every: o.RepeatEveryNIterations, with: map[string]any{}}
+			maps.Copy(it.with, o.InputVars)
+			it.with[template.ObjectIndexVariable], it.with[template.ObjectGroupVariable] = int64(it.index), int64(o.Group.ID)
+			it.body = im.body(bodyKey{o.ObjectTemplate, n}, part.text, used)
+			if im.sample(j, &it, part) {
+				out = append(out, it)
+			}
+		}
+	}
+	return out
+}
+
+// body keeps a text as one of the scenario's bodies and returns its name. A job
+// has a body of its own for each object, jobs share theirs.
+func (im *importer) body(key bodyKey, text string, used map[string]bool) string {
+	if callsTemplate.MatchString(text) {
+		text += im.functions
+	}
+	file, _, _ := strings.Cut(key.file, ": ")
+	base := label(strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)))
+	for n := 1; ; n++ {
+		name := base
+		if n > 1 {
+			name = fmt.Sprintf("%s-%d", base, n)
+		}
+		of, taken := im.bodies[name]
+		if used[name] || taken && of != key {
+			continue
+		}
+		used[name], im.bodies[name] = true, key
+		im.out.Bodies[name] = scenario.Body{Text: text, Dialect: template.KubeBurner}
+		return name
+	}
+}
+
+// document is one of the YAML documents of a template.
+type document struct {
+	text string
+	line int // of its first line, from 1
+}
+
+// documents cuts a template at its lines of three dashes. Parts that have
+// nothing but comments are left out.
+func documents(text string) []document {
+	var out []document
+	one, line := document{line: 1}, 0
+	flush := func() {
+		for l := range strings.Lines(one.text) {
+			if l = strings.TrimSpace(l); l != "" && l[0] != '#' {
+				out = append(out, one)
+				return
+			}
+		}
+	}
+	for l := range strings.Lines(text) {
+		line++
+		if rest, ok := strings.CutPrefix(l, "---"); ok && strings.TrimSpace(rest) == "" {
+			flush()
+			one = document{line: line + 1}
+			continue
+		}
+		one.text += l
+	}
+	flush()
+	return out
+}
+
+// sample makes some of an item's objects: it finds out of what kind they are,
+// which files they read, and whether the template can be executed at all.
+func (im *importer) sample(j *job, it *item, part document) bool {
+	t, err := template.Compile(im.path(it.object.ObjectTemplate), im.out.Bodies[it.body].Text, part.line, template.KubeBurner)
+	if err != nil {
+		im.fault("", 0, err.Error())
+		return false
+	}
+	if j.DefaultMissingKeysWithZero {
+		missing(t, it.with)
+	}
+	raw, err := im.trial(j, it, t)
+	if err == nil {
+		im.tidy(j, it, raw)
+	}
+	if err != nil {
+		if strings.Contains(err.Error(), "but the first object was a") {
+			im.unsupported(im.at(it.object.At), "object.objectTemplate", it.object.ObjectTemplate,
+				"its kind differs between iterations; a body makes objects of one kind")
+			return false
+		}
+		im.fault("", 0, err.Error())
+		return false
+	}
+	var other *json.UnmarshalTypeError // a field that means something else in this kind
+	if err := json.Unmarshal(raw, &it.sample); err != nil && !errors.As(err, &other) {
+		im.fault(im.path(it.object.ObjectTemplate), part.line, err.Error())
+		return false
+	}
+	it.kind, it.fixed = it.sample.Kind, it.sample.Metadata.Namespace
+	if names := it.sample.Spec.Names; it.kind == "CustomResourceDefinition" && names.Kind != "" {
+		im.kinds[groupKind{it.sample.Spec.Group, names.Kind}] = crd{names.Plural, it.sample.Spec.Scope == "Cluster"}
+	}
+	it.resource, it.cluster = im.resource(it.sample.APIVersion, it.kind)
+	return true
+}
+
+// tidy takes blanks at the ends of lines, and empty lines at the begin and the
+// end, out of a body if that leaves its objects as they are: YAML cannot hold
+// such a text as it stands.
+func (im *importer) tidy(j *job, it *item, first []byte) {
+	b := im.out.Bodies[it.body]
+	b.Text = strings.Trim(blanks.ReplaceAllString(b.Text, "\n"), "\n") + "\n"
+	t, err := template.Compile(im.path(it.object.ObjectTemplate), b.Text, 1, template.KubeBurner)
+	if err != nil {
+		return
+	}
+	if again, err := im.trial(j, it, t); err == nil && bytes.Equal(first, again) {
+		im.out.Bodies[it.body] = b
+	}
+}
+
+var blanks = regexp.MustCompile(`[ \t\r]*\n`)
+
+// maxTrials bounds the objects that are made of a body whose file names depend
+// on the object.
+const maxTrials = 100_000
+
+// readsVarying finds a call of ReadFile whose path is not written out.
+var readsVarying = regexp.MustCompile("ReadFile\\s+[^\"`\\s]|\\|\\s*ReadFile")
+
+// trial makes the first, the second and the last object of an item, or all of
+// them where each may read another file, and returns the first one.
+func (im *importer) trial(j *job, it *item, t *template.Template) ([]byte, error) {
+	every := it.rhythm(j.JobIterations)
+	indices := []int{0, every, (j.JobIterations - 1) / every * every}
+	replicas := []int{1, it.object.Replicas}
+	if readsVarying.MatchString(im.out.Bodies[it.body].Text) && it.count(j.JobIterations) <= maxTrials {
+		indices, replicas = nil, nil
+		for i := 0; i < j.JobIterations; i += every {
+			indices = append(indices, i)
+		}
+		for r := range it.object.Replicas {
+			replicas = append(replicas, r+1)
+		}
+	}
+	var first []byte
+	with := im.with(j, im.opts.RunID)
+	maps.Copy(with, it.with)
+	for _, index := range indices {
+		if index >= j.JobIterations {
+			continue
+		}
+		for _, replica := range replicas {
+			raw, err := im.make(t, template.Vars{
+				Name: fmt.Sprintf("%s-%d", it.body, index), Namespace: j.Namespace, Index: index, Replica: replica, Seed: im.opts.Seed, With: with,
+			})
+			if err != nil {
+				return nil, err
+			}
+			if first == nil {
+				first = raw
+			}
+		}
+	}
+	if files, ok := with[template.ReadFileVariable]; ok {
+		it.with[template.ReadFileVariable] = files
+	}
+	return first, nil
+}
+
+// make renders one object; the files that its template reads are put into With.
+func (im *importer) make(t *template.Template, v template.Vars) ([]byte, error) {
+	for {
+		raw, err := t.Render(nil, v)
+		var absent *template.NoFileError
+		if !errors.As(err, &absent) {
+			return bytes.Clone(raw), err
+		}
+		text, ferr := readFile(im.path(absent.Path))
+		if ferr != nil {
+			return nil, fmt.Errorf("%w: %w", err, ferr)
+		}
+		files, _ := v.With[template.ReadFileVariable].(map[string]any)
+		files = maps.Clone(files)
+		if files == nil {
+			files = map[string]any{}
+		}
+		files[absent.Path] = string(text)
+		v.With[template.ReadFileVariable] = files
+	}
+}
+
+// with are the variables that all objects of a job have.
+func (im *importer) with(j *job, run string) map[string]any {
+	return map[string]any{"JobName": j.Name, "UUID": im.opts.UUID, "RunID": run}
+}
+
+// missing gives the variables of a template that nothing sets the value that
+// text/template's missingkey=zero gives them: none.
+func missing(t *template.Template, with map[string]any) {
+	names, _ := t.Variables()
+	for _, name := range names {
+		_, set := with[name]
+		if !set && !slices.Contains([]string{"Iteration", "Replica", "JobName", "UUID", "RunID"}, name) {
+			with[name] = nil
+		}
+	}
+}

@@ -1,0 +1,346 @@
+package kubeburner
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/unit"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// maxSteps bounds what iterations that wait for each other may become.
+const maxSteps = 10_000
+
+// creation is one run through a create job: the whole of it, or one round of
+// its incremental load.
+type creation struct {
+	*importer
+	j          *job
+	name       string // its steps and its group of pods begin with it
+	run        string // RunID
+	iterations int
+	items      []item
+	made       []string // its create steps
+}
+
+// space is the namespaces that begin with a job's namespace.
+type space struct {
+	owner string   // the job that made the first of them
+	steps []string // that made them
+	count int      // how many there are; -1: one, without a number
+}
+
+// creates makes the steps of a create job.
+func (im *importer) creates(j *job) []scenario.Step {
+	before := len(im.faults)
+	items := im.items(j)
+	j.items = items
+	if len(items) == 0 && len(im.faults) == before {
+		im.add(im.at(j.At), "job %q makes nothing", j.Name)
+	}
+	if len(items) == 0 {
+		return nil
+	}
+	c := &creation{importer: im, j: j, name: label(j.Name), run: im.opts.RunID, iterations: j.JobIterations, items: items}
+	steps := im.hooks(j, "beforeJobExecution")
+	steps = append(steps, im.cleanup(j, items)...)
+	if j.IncrementalLoad != nil {
+		steps = append(steps, im.rounds(j, items)...)
+	} else {
+		steps = append(steps, c.all()...)
+		steps = append(steps, c.churn()...)
+	}
+	steps = append(steps, im.hooks(j, "afterJobExecution")...)
+	if j.BeforeCleanup != "" {
+		steps = append(steps, im.exec(j, "before-cleanup", []string{"/bin/sh", j.BeforeCleanup}))
+	}
+	steps = append(steps, im.pause(j, j.JobPause)...)
+	if j.GC {
+		steps = append(steps, im.collect(j, items)...)
+	}
+	return steps
+}
+
+// pause does nothing for so long.
+func (im *importer) pause(j *job, d time.Duration) []scenario.Step {
+	if d == 0 {
+		return nil
+	}
+	return []scenario.Step{{Name: im.step(label(j.Name), "pause"), Pause: unit.Duration(d)}}
+}
+
+// all makes namespaces and objects, verifies them and waits for them.
+func (c *creation) all() []scenario.Step {
+	c.out.Groups = append(c.out.Groups, scenario.Group{Name: c.name, Selector: selector(map[string]string{labelJob: c.j.Name, labelRun: c.run})})
+	steps := c.namespaces()
+	switch {
+	case c.grouped():
+		steps = append(steps, c.byGroups()...)
+	case c.j.PodWait && !c.j.WaitWhenFinished || c.has("onEachIteration"):
+		steps = append(steps, c.byIterations()...)
+	default:
+		steps = append(steps, c.watched(c.create(c.name, c.items))...)
+		if c.j.WaitWhenFinished {
+			steps = append(steps, c.ready(c.items, "")...)
+		}
+	}
+	if c.j.VerifyObjects {
+		steps = append(steps, c.verify()...)
+	}
+	c.demand.add(c.items, c.iterations)
+	return steps
+}
+
+// The labels by which kube-burner finds what it made.
+const (
+	labelJob   = "kube-burner.io/job"
+	labelRun   = "kube-burner.io/runid"
+	labelIndex = "kube-burner.io/index"
+)
+
+// needsNamespaces tells whether an object is to be put into a namespace that
+// its template does not say.
+func needsNamespaces(items []item) bool {
+	return slices.ContainsFunc(items, func(it item) bool { return !it.cluster && it.fixed == "" })
+}
+
+// namespaces makes those that are not there yet, before the objects: kube-burner
+// makes each one right before its first object, and waits for it. Calls that
+// are due at their time cannot wait.
+func (c *creation) namespaces() []scenario.Step {
+	j := c.j
+	if !needsNamespaces(c.items) {
+		return nil
+	}
+	if j.Namespace == "" {
+		c.add(c.at(j.At), "job.namespace: job %q has objects that need one", j.Name)
+		return nil
+	}
+	count, base, name := -1, j.Namespace, j.Namespace
+	if j.NamespacedIterations {
+		count = (c.iterations + j.IterationsPerNamespace - 1) / j.IterationsPerNamespace
+		base, name = base+"-", base+"-{{ .Iteration }}"
+	}
+	had, ok := c.spaces[base]
+	if ok && (count < 0 || had.count >= count) {
+		return nil
+	}
+	first := 0
+	if ok {
+		first = had.count
+		name = fmt.Sprintf("%s-{{ add .Iteration %d }}", j.Namespace, first)
+	} else {
+		had = &space{owner: j.Name}
+		c.spaces[base] = had
+	}
+	step := c.step(c.name, "namespaces")
+	had.steps, had.count = append(had.steps, step), count
+	return []scenario.Step{{Name: step, Create: &scenario.Create{
+		Body: c.namespaceBody(name), Count: max(1, count-first), With: c.with(j, c.run), Retry: retry(),
+		Pace: scenario.Pace{Constant: j.qps()}, Timeout: unit.Duration(c.cfg.Global.RequestTimeout),
+	}}}
+}
+
+// namespaceBody is the template of a job's namespaces.
+func (c *creation) namespaceBody(name string) string {
+	labels := map[string]string{labelJob: "{{ .JobName }}", "kube-burner.io/uuid": "{{ .UUID }}", labelRun: "{{ .RunID }}"}
+	for k, v := range c.j.NamespaceLabels {
+		labels[k] = escape(v)
+	}
+	text := "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: " + name + "\n  labels:\n"
+	for _, k := range sorted(labels) {
+		text += fmt.Sprintf("    %s: %s\n", escape(k), strconv.Quote(labels[k]))
+	}
+	if len(c.j.NamespaceAnnotations) > 0 {
+		text += "  annotations:\n"
+	}
+	for _, k := range sorted(c.j.NamespaceAnnotations) {
+		text += fmt.Sprintf("    %s: %s\n", escape(k), strconv.Quote(escape(c.j.NamespaceAnnotations[k])))
+	}
+	return c.body(bodyKey{"namespace.yml: " + text, 0}, text, map[string]bool{})
+}
+
+// create is a step that makes items for every iteration, at the job's rate.
+func (c *creation) create(name string, items []item) scenario.Step {
+	x := &scenario.Create{
+		Count: c.iterations, Group: c.name, With: c.with(c.j, c.run), Retry: retry(),
+		Pace: scenario.Pace{Constant: c.j.qps()}, PerObject: true, Pause: unit.Duration(c.j.JobIterationDelay),
+		Timeout: unit.Duration(c.cfg.Global.RequestTimeout),
+	}
+	for _, it := range items {
+		x.Objects = append(x.Objects, scenario.Item{Body: it.body, With: it.with, Replicas: it.object.Replicas, Every: it.rhythm(c.iterations)})
+	}
+	c.place(x)
+	name = c.step(name)
+	c.made = append(c.made, name)
+	return scenario.Step{Name: name, Create: x}
+}
+
+// place says into which namespaces a step's objects go.
+func (c *creation) place(x *scenario.Create) {
+	switch j := c.j; {
+	case !needsNamespaces(c.items):
+	case !j.NamespacedIterations:
+		x.Namespace = j.Namespace
+	default:
+		last := (c.iterations - 1) / j.IterationsPerNamespace
+		x.Namespaces = &scenario.Range{Prefix: j.Namespace, From: 0, To: last, Each: j.IterationsPerNamespace}
+	}
+}
+
+// retry is kube-burner's: objects that could not be made are tried again. It is
+// part of what a config means, because an object can be refused for being early
+// (a pod before its namespace has an account). Each attempt is counted.
+func retry() scenario.Retry {
+	return scenario.Retry{Times: 6, Codes: []int{403, 429, 500, 502, 503, 504}, Delay: unit.Duration(time.Second)}
+}
+
+// grouped tells whether the job's objects are made group by group.
+func (c *creation) grouped() bool {
+	return slices.ContainsFunc(c.items, func(it item) bool { return it.object.Group.ID != 0 || it.object.Group.GC })
+}
+
+// byGroups makes one group of objects after the other, each for all iterations.
+func (c *creation) byGroups() []scenario.Step {
+	var steps []scenario.Step
+	groups := map[int][]item{}
+	for _, it := range c.items {
+		groups[it.object.Group.ID] = append(groups[it.object.Group.ID], it)
+	}
+	for _, id := range slices.Sorted(maps.Keys(groups)) {
+		name := fmt.Sprintf("%s-group-%d", c.name, id)
+		steps = append(steps, c.create(name, groups[id]))
+		if c.j.PodWait || c.j.WaitWhenFinished {
+			steps = append(steps, c.ready(groups[id], "")...)
+		}
+		steps = append(steps, c.collectGroup(name, groups[id])...)
+	}
+	return steps
+}
+
+// collectGroup deletes the objects of a group that say so.
+func (c *creation) collectGroup(name string, items []item) []scenario.Step {
+	var before, after time.Duration
+	var steps, deletes []scenario.Step
+	for _, it := range items {
+		before, after = max(before, it.object.Group.PauseBeforeGC), max(after, it.object.Group.PauseAfterGC)
+		if it.object.Group.GC {
+			own := map[string]string{labelJob: c.j.Name, labelRun: c.run, labelIndex: strconv.Itoa(it.index)}
+			deletes = append(deletes, c.remove(c.j, name+"-delete-"+it.body, selection{it.resource, own}, c.j.WaitForDeletion)...)
+		}
+	}
+	if before > 0 {
+		steps = append(steps, scenario.Step{Name: c.step(name, "pause"), Pause: unit.Duration(before)})
+	}
+	steps = append(steps, deletes...)
+	if after > 0 && len(deletes) > 0 {
+		steps = append(steps, scenario.Step{Name: c.step(name, "pause"), Pause: unit.Duration(after)})
+	}
+	return steps
+}
+
+// byIterations makes the objects of each iteration by a step of its own, so
+// that something can stand between two of them.
+func (c *creation) byIterations() []scenario.Step {
+	var steps []scenario.Step
+	if c.iterations*(1+len(c.items)) > maxSteps {
+		c.add(c.at(c.j.At+".jobIterations"), "job %q: podWait or a hook on each iteration makes more than %d steps of it", c.j.Name, maxSteps)
+		return nil
+	}
+	if c.j.ChurnConfig.on() {
+		c.unsupported(c.at(c.j.ChurnConfig.At), "job.churnConfig", "churn of "+c.j.Name,
+			"not beside podWait or a hook on each iteration: churn is of one step's objects")
+	}
+	for i := range c.iterations {
+		steps = append(steps, c.hooks(c.j, "onEachIteration")...)
+		one := *c
+		one.iterations = 1
+		var items []item
+		for _, it := range c.items {
+			if i%it.rhythm(c.iterations) == 0 {
+				it.with = maps.Clone(it.with)
+				it.with["Iteration"], it.every = int64(i), 1
+				items = append(items, it)
+			}
+		}
+		if len(items) > 0 {
+			step := one.create(fmt.Sprintf("%s-%d", c.name, i), items)
+			if step.Create.Namespaces != nil {
+				step.Create.Namespaces = nil
+				step.Create.Namespace = fmt.Sprintf("%s-%d", c.j.Namespace, i/c.j.IterationsPerNamespace)
+			}
+			step.Create.Pause = 0
+			steps = append(steps, step)
+			if c.j.PodWait && !c.j.WaitWhenFinished {
+				steps = append(steps, one.ready(items, strconv.Itoa(i))...)
+			}
+		}
+		steps = append(steps, c.pause(c.j, c.j.JobIterationDelay)...)
+	}
+	c.made = nil // no single step made it all
+	if c.j.WaitWhenFinished {
+		steps = append(steps, c.ready(c.items, "")...)
+	}
+	return steps
+}
+
+// watched puts the job's watchers beside a create step: they are open from its
+// begin until its last object is due.
+func (c *creation) watched(create scenario.Step) []scenario.Step {
+	watches := c.watchers()
+	if len(watches) == 0 {
+		return []scenario.Step{create}
+	}
+	return []scenario.Step{{Name: c.step(c.name, "watched"), Parallel: append([]scenario.Step{create}, watches...)}}
+}
+
+func (c *creation) watchers() []scenario.Step {
+	var out []scenario.Step
+	objects := 0
+	for _, it := range c.items {
+		objects += it.count(c.iterations)
+	}
+	length := time.Duration(float64(objects) / c.j.qps() * float64(time.Second)).Round(time.Second)
+	length = max(time.Second, length+time.Duration(c.iterations-1)*c.j.JobIterationDelay)
+	for i := range c.j.Watchers {
+		w := &c.j.Watchers[i]
+		resource, _ := c.resource(byDefault(w.APIVersion, apiVersionOf(w.Kind)), w.Kind)
+		c.note(c.at(w.At), "job.watchers", "they are open until the job's last object is due, and not while it is waited for")
+		out = append(out, scenario.Step{Name: c.step(c.name, "watch", label(w.Kind)), Requests: &scenario.Requests{
+			Count: w.Replicas, Pace: scenario.Pace{Burst: true},
+			Mix: []scenario.Call{{Verb: "watch", Resource: resource, Namespace: "*", Selector: selector(w.LabelSelector), Hold: unit.Duration(length)}},
+		}})
+	}
+	return out
+}
+
+// verify says how many objects there are to be in the end, of those that no
+// wait counts.
+func (c *creation) verify() []scenario.Step {
+	var out []scenario.Step
+	for _, it := range c.items {
+		if _, waited := c.condition(it); waited && it.object.Wait && (c.j.WaitWhenFinished || c.cfg.Global.WaitWhenFinished) || it.object.Group.GC {
+			continue
+		}
+		step := scenario.Step{Name: c.step(c.name, "verify", it.body), Wait: &scenario.Wait{
+			Objects: it.resource, Namespace: "*", Selector: c.own(it), Condition: "true", Count: it.count(c.iterations), Within: unit.Duration(time.Minute),
+		}}
+		if !c.j.ErrorOnVerify {
+			step.OnFailure = "continue"
+		}
+		out = append(out, step)
+	}
+	return out
+}
+
+// own selects what the creation made of an item.
+func (c *creation) own(it item) string {
+	return selector(map[string]string{labelJob: c.j.Name, labelRun: c.run, labelIndex: strconv.Itoa(it.index)})
+}
+
+// escape keeps a text from being read as a template.
+func escape(text string) string { return strings.ReplaceAll(text, "{{", "{{`{{`}}") }

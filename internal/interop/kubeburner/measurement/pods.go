@@ -1,0 +1,220 @@
+package measurement
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/stats"
+)
+
+// latency is the document of a pod. Its times are in whole milliseconds from
+// the pod's creation, by the receipt times of windtunnel's own watch; what
+// kube-burner takes from other places (Initialized, PodReadyToStartContainers,
+// node, iteration, replica) is not in it.
+type latency struct {
+	Timestamp                time.Time         `json:"timestamp"`
+	SchedulingLatency        *int64            `json:"schedulingLatency,omitempty"`
+	ContainersStartedLatency *int64            `json:"containersStartedLatency,omitempty"`
+	ContainersReadyLatency   *int64            `json:"containersReadyLatency,omitempty"`
+	PodReadyLatency          *int64            `json:"podReadyLatency,omitempty"`
+	MetricName               string            `json:"metricName"`
+	UUID                     string            `json:"uuid"`
+	JobName                  string            `json:"jobName"`
+	Namespace                string            `json:"namespace"`
+	PodName                  string            `json:"podName"`
+	ChurnMetric              bool              `json:"churnMetric,omitempty"`
+	Metadata                 map[string]string `json:"metadata,omitempty"`
+}
+
+// quantiles is the document of one condition of a job's pods, in whole
+// milliseconds.
+type quantiles struct {
+	QuantileName string            `json:"quantileName"`
+	UUID         string            `json:"uuid"`
+	P99          int64             `json:"P99"`
+	P95          int64             `json:"P95"`
+	P50          int64             `json:"P50"`
+	Min          int64             `json:"min"`
+	Max          int64             `json:"max"`
+	Avg          float64           `json:"avg"`
+	Timestamp    time.Time         `json:"timestamp"`
+	MetricName   string            `json:"metricName"`
+	JobName      string            `json:"jobName"`
+	Metadata     map[string]string `json:"metadata,omitempty"`
+}
+
+// facts is what a record stream says of pods and steps.
+type facts struct {
+	pods       []pod // by object
+	begin, end map[string]clock.Time
+	last       clock.Time
+}
+
+// pod is what was seen of one object.
+type pod struct {
+	record.Object
+	phases map[string]clock.Time
+}
+
+// read goes through a record stream once.
+func read(path string) (*facts, error) {
+	f := &facts{begin: map[string]clock.Time{}, end: map[string]clock.Time{}}
+	stream, err := record.Read(path, func(s *record.Stream) record.Visitor {
+		return record.Visitor{
+			Phase: func(p record.Phase) {
+				for len(f.pods) <= int(p.Object) {
+					f.pods = append(f.pods, pod{Object: s.Objects[len(f.pods)]})
+				}
+				one := &f.pods[p.Object]
+				if one.Resource != "pods" || one.Life != "" {
+					return
+				}
+				if one.phases == nil {
+					one.phases = map[string]clock.Time{}
+				}
+				if _, ok := one.phases[p.Phase]; !ok {
+					one.phases[p.Phase] = p.At
+				}
+			},
+			Mark: func(m record.Mark) {
+				f.last = max(f.last, m.At)
+				switch m.Kind {
+				case record.MarkStepBegin:
+					f.begin[m.Name] = m.At
+				case record.MarkStepEnd:
+					f.end[m.Name] = m.At
+				}
+			},
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read records: %w", err)
+	}
+	for len(f.pods) < len(stream.Objects) {
+		f.pods = append(f.pods, pod{Object: stream.Objects[len(f.pods)]})
+	}
+	return f, nil
+}
+
+// span returns when a job began and ended; a job that was cut short ended with
+// the run.
+func (f *facts) span(j job) (from, to clock.Time, ok bool) {
+	from, ok = f.begin[j.since]
+	to, done := f.end[j.till]
+	if !done {
+		to = f.last
+	}
+	return from, to, ok
+}
+
+// churn returns when a job's churn began and ended.
+func (f *facts) churn(j job) (from, to clock.Time, ok bool) {
+	for _, step := range j.churns {
+		begin, began := f.begin[step]
+		if !began {
+			continue
+		}
+		end, done := f.end[step]
+		if !done {
+			end = f.last
+		}
+		if !ok {
+			from = begin
+		}
+		to, ok = end, true
+	}
+	return from, to, ok
+}
+
+// conditions are what quantiles are of: a pod's condition, and the phase that
+// shows it. Simulated containers are ready when their pod is.
+func conditions() [][2]string {
+	return [][2]string{
+		{"PodScheduled", record.PhaseBound}, {"ContainersStarted", record.PhaseRunning},
+		{"ContainersReady", record.PhaseReady}, {"Ready", record.PhaseReady},
+	}
+}
+
+// latencies makes the documents of a job's pods that came to be ready, and of
+// their quantiles. How many did not, or not while they were watched, is in the
+// latter's metadata.
+func (r Run) latencies(j job, f *facts) (lives, summaries []any) {
+	uuid := r.uuid()
+	churnFrom, churnTo, churned := f.churn(j)
+	for _, g := range j.groups {
+		metadata, behind := map[string]string{}, 0
+		if len(j.groups) > 1 && g.run != "" {
+			metadata["incrementalLoadUUID"] = g.run
+		}
+		samples := map[string]*stats.Durations{}
+		for _, p := range f.pods {
+			created, ok := p.phases[record.PhaseCreated]
+			_, ready := p.phases[record.PhaseReady]
+			_, vague := p.phases[record.PhaseUnknown]
+			if p.Resource != "pods" || p.Life != "" || p.Group != g.name {
+				continue
+			}
+			if !ok || !ready || vague {
+				behind++
+				continue
+			}
+			for _, c := range conditions() {
+				if at, ok := p.phases[c[1]]; ok {
+					if samples[c[0]] == nil {
+						samples[c[0]] = &stats.Durations{}
+					}
+					samples[c[0]].Add(at.Sub(created))
+				}
+			}
+			d := p.document(created)
+			d.UUID, d.JobName, d.Timestamp, d.Metadata = uuid, j.name, r.wall(created), metadata
+			d.ChurnMetric = churned && created >= churnFrom && created <= churnTo
+			lives = append(lives, d)
+		}
+		said := map[string]string{}
+		for k, v := range metadata {
+			said[k] = v
+		}
+		if behind > 0 {
+			said["podsNotMeasured"] = fmt.Sprint(behind)
+		}
+		_, end, _ := f.span(j)
+		for _, c := range conditions() {
+			if s := samples[c[0]]; s != nil {
+				q := summarise(s)
+				q.QuantileName, q.UUID, q.JobName, q.Timestamp, q.Metadata = c[0], uuid, j.name, r.wall(end), said
+				summaries = append(summaries, q)
+			}
+		}
+	}
+	return lives, summaries
+}
+
+// document is a pod's, without what it shares with others.
+func (p pod) document(created clock.Time) latency {
+	since := func(phase string) *int64 {
+		at, ok := p.phases[phase]
+		if !ok {
+			return nil
+		}
+		ms := at.Sub(created).Round(time.Millisecond).Milliseconds()
+		return &ms
+	}
+	return latency{
+		SchedulingLatency: since(record.PhaseBound), ContainersStartedLatency: since(record.PhaseRunning),
+		ContainersReadyLatency: since(record.PhaseReady), PodReadyLatency: since(record.PhaseReady),
+		MetricName: Latency, Namespace: p.Namespace, PodName: p.Name,
+	}
+}
+
+// summarise computes the quantiles of a sample that is not empty.
+func summarise(s *stats.Durations) quantiles {
+	s.Sort()
+	ms := func(seconds float64) int64 { return int64(seconds*1000 + 0.5) }
+	return quantiles{
+		MetricName: Quantiles, P99: ms(s.Quantile(0.99).Value), P95: ms(s.Quantile(0.95).Value), P50: ms(s.Quantile(0.5).Value),
+		Min: time.Duration(s.Sorted()[0]).Round(time.Millisecond).Milliseconds(), Max: ms(s.Max().Value), Avg: float64(ms(s.Mean().Value)),
+	}
+}

@@ -1,0 +1,223 @@
+package kubeburner
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/unit"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// condition returns what an item's objects are waited for to be, in CEL; not ok
+// when kube-burner would not wait for them.
+func (im *importer) condition(it item) (string, bool) {
+	w := it.object.WaitOptions
+	switch {
+	case len(w.CustomStatusPaths) > 0:
+		return "", true
+	case w.ForCondition != "":
+		return conditionIs(w.ForCondition), true
+	}
+	replicas := it.sample.Spec.Replicas
+	return builtIn(byDefault(w.Kind, it.kind), w.Kind == "" && replicas != nil && *replicas == 0)
+}
+
+// builtIn is the waiter of a kind, in CEL. A field that is not there yet makes
+// it no; where none of an object's pods are wanted, that field never comes.
+func builtIn(kind string, none bool) (string, bool) {
+	switch kind {
+	case "Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", "VirtualMachineInstanceReplicaSet":
+		if none {
+			return "self.spec.replicas == 0", true
+		}
+		return "self.status.readyReplicas == self.spec.replicas", true
+	case "DaemonSet":
+		return "self.status.observedGeneration == self.metadata.generation && self.status.numberReady == self.status.desiredNumberScheduled", true
+	case "Pod":
+		return `self.status.phase == "Running" && ` + conditionIs("Ready"), true
+	case "Job":
+		return conditionIs("Complete"), true
+	case "PersistentVolumeClaim":
+		return `self.status.phase == "Bound"`, true
+	case "VolumeSnapshot":
+		return "self.status.readyToUse == true", true
+	case "Build", "BuildConfig":
+		return `self.status.phase != "" && !(self.status.phase in ["New", "Pending", "Running"])`, true
+	case "VirtualMachine", "VirtualMachineInstance", "DataVolume", "DataSource":
+		return conditionIs("Ready"), true
+	}
+	return "", false
+}
+
+// conditionIs is a status condition that is True, in CEL.
+func conditionIs(name string) string {
+	return "self.status.conditions.exists(c, c.type == " + strconv.Quote(name) + ` && c.status == "True")`
+}
+
+// waits returns what is to hold before a job goes on: for each item that can be
+// waited for, so many objects as it says. iteration narrows them to those of
+// one; empty for all.
+func (c *creation) waits(items []item, iteration string) []scenario.Wait {
+	var out []scenario.Wait
+	for _, it := range items {
+		text, ok := c.condition(it)
+		if !ok || !it.object.Wait {
+			continue
+		}
+		w := scenario.Wait{Objects: it.resource, Namespace: "*", Condition: text, Within: unit.Duration(c.limit(c.j))}
+		own := map[string]string{labelJob: c.j.Name, labelRun: c.run, labelIndex: strconv.Itoa(it.index)}
+		if iteration != "" {
+			own["kube-burner.io/job-iteration"] = iteration
+		}
+		w.Selector, w.Count = selector(own), it.count(c.iterations)
+		if !c.waitOptions(&w, it) {
+			continue
+		}
+		out = append(out, w)
+	}
+	return out
+}
+
+// waitOptions makes of a wait what an object's waitOptions say.
+func (im *importer) waitOptions(w *scenario.Wait, it item) bool {
+	o := it.object.WaitOptions
+	if o.Kind != "" && o.Kind != it.kind { // children, whose number nobody knows
+		w.Objects, _ = im.resource(byDefault(o.APIVersion, apiVersionOf(o.Kind)), o.Kind)
+		w.Selector, w.Count, w.All = selector(o.LabelSelector), 1, true
+	} else if len(o.LabelSelector) > 0 {
+		w.Selector, w.Count, w.All = selector(o.LabelSelector), 1, true
+	}
+	if len(o.CustomStatusPaths) == 0 {
+		return true
+	}
+	text, err := statusPaths(o.CustomStatusPaths)
+	if err != nil {
+		im.unsupported(im.at(o.CustomStatusPaths[0].At), "waitOptions.customStatusPaths", "wait for "+it.body, err.Error()+": these objects are not waited for")
+		return false
+	}
+	w.Condition = text
+	return true
+}
+
+// ready are the steps that wait for items.
+func (c *creation) ready(items []item, iteration string) []scenario.Step {
+	var out []scenario.Step
+	for _, w := range c.waits(items, iteration) {
+		name := c.name + "-ready"
+		if iteration != "" {
+			name = c.name + "-" + iteration + "-ready"
+		}
+		out = append(out, scenario.Step{Name: c.step(name, label(w.Objects)), Wait: &w})
+	}
+	return out
+}
+
+// selection is all objects of a resource that have labels.
+type selection struct {
+	resource string
+	labels   map[string]string
+}
+
+// remove deletes a selection, and waits until it is gone.
+func (im *importer) remove(j *job, name string, of selection, wait bool) []scenario.Step {
+	pace := j.qps()
+	if d := j.JobIterationDelay; d > 0 && j.JobType == "delete" {
+		pace = min(pace, 1/d.Seconds())
+	}
+	out := []scenario.Step{{Name: im.step(name), Requests: &scenario.Requests{
+		Rounds: 1, Pace: scenario.Pace{Constant: pace}, Timeout: unit.Duration(im.cfg.Global.RequestTimeout),
+		Mix: []scenario.Call{{Verb: "delete", Resource: of.resource, Namespace: "*", Selector: selector(of.labels)}},
+	}}}
+	if wait {
+		out = append(out, im.gone(name, of, im.limit(j)))
+	}
+	return out
+}
+
+// gone waits until nothing of a selection is left.
+func (im *importer) gone(name string, of selection, within time.Duration) scenario.Step {
+	return scenario.Step{Name: im.step(name, "gone"), Wait: &scenario.Wait{
+		Objects: of.resource, Namespace: "*", Selector: selector(of.labels), Gone: true, Within: unit.Duration(within),
+	}}
+}
+
+// cleanup deletes what an earlier run of the job left behind, as kube-burner
+// does before a job. On a plane of windtunnel's own there is nothing.
+func (im *importer) cleanup(j *job, items []item) []scenario.Step {
+	if !j.Cleanup {
+		return nil
+	}
+	steps := im.hooks(j, "beforeCleanup")
+	for _, resource := range leftovers(items) {
+		steps = append(steps, im.remove(j, label(j.Name)+"-cleanup-"+label(resource), selection{resource, map[string]string{labelJob: j.Name}}, true)...)
+	}
+	return append(steps, im.hooks(j, "afterCleanup")...)
+}
+
+// leftovers are the resources by which all that a job made is deleted: its
+// namespaces, and what is in none of them.
+func leftovers(items []item) []string {
+	var out []string
+	if needsNamespaces(items) {
+		out = append(out, "namespaces")
+	}
+	seen := map[string]bool{"namespaces": true}
+	for _, it := range items {
+		if (it.cluster || it.fixed != "") && !seen[it.resource] {
+			seen[it.resource], out = true, append(out, it.resource)
+		}
+	}
+	return out
+}
+
+// collect deletes what a job made: garbage collection.
+func (im *importer) collect(j *job, items []item) []scenario.Step {
+	steps := im.hooks(j, "beforeGC")
+	name := label(j.Name) + "-gc"
+	own := map[string]string{labelJob: j.Name}
+	if im.cfg.Global.DeletionStrategy == "gvr" {
+		seen := map[string]bool{}
+		for _, it := range items {
+			if !it.cluster && it.fixed == "" && !seen[it.resource] {
+				seen[it.resource] = true
+				steps = append(steps, im.remove(j, name+"-"+label(it.resource), selection{it.resource, own}, true)...)
+			}
+		}
+	}
+	for _, resource := range leftovers(items) {
+		if resource != "namespaces" {
+			steps = append(steps, im.remove(j, name+"-"+label(resource), selection{resource, own}, true)...)
+			continue
+		}
+		steps = append(steps, im.collectNamespaces(j, name)...)
+	}
+	return append(steps, im.hooks(j, "afterGC")...)
+}
+
+// collectNamespaces deletes the namespaces that a job made first.
+func (im *importer) collectNamespaces(j *job, name string) []scenario.Step {
+	base := j.Namespace
+	if j.NamespacedIterations {
+		base += "-"
+	}
+	had, ok := im.spaces[base]
+	if !ok || had.owner != j.Name {
+		return nil
+	}
+	delete(im.spaces, base)
+	var steps []scenario.Step
+	for _, step := range had.steps {
+		steps = append(steps, scenario.Step{Name: im.step(name, "namespaces"), Delete: &scenario.Delete{
+			Step: step, Pace: scenario.Pace{Constant: j.qps()}, Timeout: unit.Duration(im.cfg.Global.RequestTimeout),
+		}})
+	}
+	return append(steps, im.gone(name+"-namespaces", selection{"namespaces", map[string]string{labelJob: j.Name}}, im.cfg.Global.collectWithin()))
+}
+
+// collectWithin is how long a garbage collection may take.
+func (g *global) collectWithin() time.Duration {
+	if g.GCTimeout > 0 {
+		return g.GCTimeout
+	}
+	return max(g.Timeout, time.Minute)
+}

@@ -1,0 +1,232 @@
+package configuration
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/windtunnel/windtunnel/internal/interop/kwok"
+)
+
+// add takes a document into the objects; false when its kind is none of them.
+func (o *Objects) add(d kwok.Document) (known bool, err error) {
+	k, known := kindOf(d.Kind)
+	if !known {
+		return false, nil
+	}
+	switch {
+	case d.APIVersion != APIVersion:
+		return true, d.Fault("apiVersion", fmt.Errorf("want %s, got %q", APIVersion, d.APIVersion))
+	case d.Name == "":
+		return true, d.Fault("metadata.name", errors.New("is missing"))
+	case !k.scoped && d.Namespace != "":
+		return true, d.Fault("metadata.namespace", fmt.Errorf("a %s is in no namespace, got %q", d.Kind, d.Namespace))
+	}
+	if k.scoped && d.Namespace == "" {
+		d.Namespace = "default"
+	}
+	return true, o.decode(d)
+}
+
+func (o *Objects) decode(d kwok.Document) error {
+	switch d.Kind {
+	case KindLogs, KindClusterLogs:
+		return take(&o.Logs, d, &logsBody{}, (*checker).log)
+	case KindExec, KindClusterExec:
+		return take(&o.Execs, d, &execBody{}, (*checker).exec)
+	case KindAttach, KindClusterAttach:
+		return take(&o.Attaches, d, &attachBody{}, (*checker).attach)
+	case KindPortForward, KindClusterPortForward:
+		return take(&o.PortForwards, d, &forwardBody{}, (*checker).forward)
+	case KindResourceUsage, KindClusterResourceUsage:
+		return take(&o.Usages, d, &usageBody{}, (*checker).usage)
+	}
+	return o.metric(d)
+}
+
+// The documents of the kinds that are about pods. Selector is only for the
+// Cluster kinds; take refuses it for the others.
+type (
+	logsBody struct {
+		Spec struct {
+			Selector *Selector `yaml:"selector"`
+			Entries  []Log     `yaml:"logs"`
+		} `yaml:"spec"`
+	}
+	execBody struct {
+		Spec struct {
+			Selector *Selector `yaml:"selector"`
+			Entries  []Exec    `yaml:"execs"`
+		} `yaml:"spec"`
+	}
+	attachBody struct {
+		Spec struct {
+			Selector *Selector `yaml:"selector"`
+			Entries  []Attach  `yaml:"attaches"`
+		} `yaml:"spec"`
+	}
+	forwardBody struct {
+		Spec struct {
+			Selector *Selector `yaml:"selector"`
+			Entries  []Forward `yaml:"forwards"`
+		} `yaml:"spec"`
+	}
+	usageBody struct {
+		Spec struct {
+			Selector *Selector `yaml:"selector"`
+			Entries  []Usage   `yaml:"usages"`
+		} `yaml:"spec"`
+	}
+)
+
+func (b *logsBody) parts() (*Selector, string, []Log) { return b.Spec.Selector, "logs", b.Spec.Entries }
+func (b *execBody) parts() (*Selector, string, []Exec) {
+	return b.Spec.Selector, "execs", b.Spec.Entries
+}
+func (b *attachBody) parts() (*Selector, string, []Attach) {
+	return b.Spec.Selector, "attaches", b.Spec.Entries
+}
+func (b *forwardBody) parts() (*Selector, string, []Forward) {
+	return b.Spec.Selector, "forwards", b.Spec.Entries
+}
+func (b *usageBody) parts() (*Selector, string, []Usage) {
+	return b.Spec.Selector, "usages", b.Spec.Entries
+}
+
+// take decodes and checks a document, and adds it to the rules of its kind.
+func take[T any](rules *Rules[T], d kwok.Document, into interface {
+	parts() (*Selector, string, []T)
+}, check func(*checker, string, *T)) error {
+	if err := d.Decode(into); err != nil {
+		return err
+	}
+	selector, list, entries := into.parts()
+	r := &Rule[T]{Namespace: d.Namespace, Name: d.Name, Selector: selector, Entries: entries, document: d}
+	c := checker{fault: r.Fault}
+	cluster := strings.HasPrefix(d.Kind, "Cluster")
+	if !cluster && selector != nil {
+		c.add("spec.selector", "a %s is about the pod of its own name; a Cluster%s has a selector", d.Kind, d.Kind)
+	}
+	for i := range entries {
+		check(&c, fmt.Sprintf("spec.%s[%d]", list, i), &entries[i])
+	}
+	switch {
+	case len(c.faults) > 0:
+	case cluster:
+		rules.Cluster = append(rules.Cluster, r)
+	default:
+		rules.Pods = append(rules.Pods, r)
+	}
+	return errors.Join(c.faults...)
+}
+
+func (o *Objects) metric(d kwok.Document) error {
+	var body struct {
+		Spec struct {
+			Path    string   `yaml:"path"`
+			Metrics []Series `yaml:"metrics"`
+		} `yaml:"spec"`
+	}
+	if err := d.Decode(&body); err != nil {
+		return err
+	}
+	m := &Metric{Name: d.Name, Path: body.Spec.Path, Metrics: body.Spec.Metrics, document: d}
+	if faults := m.check(); len(faults) > 0 {
+		return errors.Join(faults...)
+	}
+	for _, other := range o.Metrics {
+		if other.Path == m.Path {
+			return m.Fault("spec.path", fmt.Errorf("%s is the path of Metric %s already", m.Path, other.Name))
+		}
+	}
+	o.Metrics = append(o.Metrics, m)
+	return nil
+}
+
+func (c *checker) log(field string, l *Log) {
+	if l.LogsFile != "" || l.PreviousLogsFile == "" {
+		c.file(field+".logsFile", l.LogsFile)
+	}
+	if l.PreviousLogsFile != "" {
+		c.file(field+".previousLogsFile", l.PreviousLogsFile)
+	}
+}
+
+func (c *checker) attach(field string, a *Attach) { c.file(field+".logsFile", a.LogsFile) }
+
+func (c *checker) file(field, name string) {
+	switch {
+	case name == "":
+		c.add(field, "is missing")
+	case strings.HasSuffix(name, "/") || path.Base(name) == "." || path.Base(name) == "..":
+		c.add(field, "%q is no file", name)
+	}
+}
+
+func (c *checker) exec(field string, e *Exec) {
+	if e.Local == nil {
+		return
+	}
+	for i, v := range e.Local.Envs {
+		if v.Name == "" || strings.ContainsAny(v.Name, "=\x00") {
+			c.add(fmt.Sprintf("%s.local.envs[%d].name", field, i), "%q is no name of a variable", v.Name)
+		}
+		if strings.Contains(v.Value, "\x00") {
+			c.add(fmt.Sprintf("%s.local.envs[%d].value", field, i), "holds a zero byte")
+		}
+	}
+	if s := e.Local.SecurityContext; s != nil {
+		c.id(field+".local.securityContext.runAsUser", s.RunAsUser)
+		c.id(field+".local.securityContext.runAsGroup", s.RunAsGroup)
+	}
+}
+
+func (c *checker) id(field string, id *int64) {
+	if id != nil && (*id < 0 || *id > 1<<32-2) {
+		c.add(field, "%d is no id of a user or group", *id)
+	}
+}
+
+func (c *checker) forward(field string, f *Forward) {
+	for i, p := range f.Ports {
+		c.port(fmt.Sprintf("%s.ports[%d]", field, i), p)
+	}
+	switch {
+	case len(f.Command) > 0:
+		if f.Command[0] == "" {
+			c.add(field+".command[0]", "is empty")
+		}
+	case f.Target == nil:
+		c.add(field, "want a target or a command")
+	default:
+		c.port(field+".target.port", f.Target.Port)
+		if _, err := netip.ParseAddr(f.Target.Address); err != nil && (f.Target.Address == "" || strings.ContainsAny(f.Target.Address, "/:@ ")) {
+			c.add(field+".target.address", "%q is neither an IP address nor a name", f.Target.Address)
+		}
+	}
+}
+
+func (c *checker) port(field string, p int32) {
+	if p < 1 || p > 65535 {
+		c.add(field, "want 1 to 65535, got %d", p)
+	}
+}
+
+func (c *checker) usage(field string, u *Usage) {
+	for _, name := range slices.Sorted(maps.Keys(u.Usage)) {
+		v := u.Usage[name]
+		at := fmt.Sprintf("%s.usage[%q]", field, name)
+		switch {
+		case v.Value != nil && v.Value.Sign() < 0:
+			c.add(at+".value", "is below 0: %s", v.Value.String())
+		case v.Value == nil && v.Expression == nil:
+			c.add(at, "want a value or an expression")
+		case v.Value == nil:
+			c.expression(at+".expression", *v.Expression)
+		}
+	}
+}

@@ -1,0 +1,234 @@
+package configuration
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/api/watch"
+	"github.com/windtunnel/windtunnel/internal/api/wire"
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/interop/kwok"
+)
+
+// Source says where Follow finds objects.
+type Source struct {
+	Client *wire.Client
+	Clock  clock.Clock
+	Kinds  []string     // those of --enable-crds
+	Log    *slog.Logger // may be nil
+}
+
+// Timing of Follow.
+const (
+	gather       = 50 * time.Millisecond // changes that come so close together are told once
+	askAgain     = 2 * time.Second       // after a kind was refused; twice as long each time
+	askAgainLast = time.Minute
+)
+
+// Follow keeps up with the custom resources of some kinds until ctx ends, whose
+// error it then returns. changed gets all objects, those of a kind after its
+// first list; it is called by one goroutine at a time. An object that is wrong
+// is left out and logged, a kind that the cluster does not serve or refuses is
+// logged and asked for again and again: it may be installed later.
+func Follow(ctx context.Context, s Source, changed func(*Objects)) error {
+	if s.Log == nil {
+		s.Log = slog.New(slog.DiscardHandler)
+	}
+	m := &mirror{log: s.Log, dirty: make(chan struct{}, 1), objects: map[object]*kwok.File{}, faults: map[object]string{}}
+	var wait sync.WaitGroup
+	for _, name := range s.Kinds {
+		k, known := kindOf(name)
+		if !known {
+			return kwok.Unknown("kind", name, names())
+		}
+		wait.Go(func() { m.follow(ctx, s, k) })
+	}
+	m.tell(ctx, changed)
+	wait.Wait()
+	return ctx.Err()
+}
+
+// object names an object.
+type object struct{ kind, namespace, name string }
+
+// mirror is what the cluster holds.
+type mirror struct {
+	log   *slog.Logger
+	dirty chan struct{} // something changed
+
+	mu      sync.Mutex
+	objects map[object]*kwok.File
+	faults  map[object]string // what was said about an object
+}
+
+// tell calls changed some time after each change.
+func (m *mirror) tell(ctx context.Context, changed func(*Objects)) {
+	for {
+		select {
+		case <-m.dirty:
+		case <-ctx.Done():
+			return
+		}
+		timer := time.NewTimer(gather)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+		changed(m.build())
+	}
+}
+
+func (m *mirror) touch() {
+	select {
+	case m.dirty <- struct{}{}:
+	default:
+	}
+}
+
+// build makes the objects anew, in the order of kinds and names.
+func (m *mirror) build() *Objects {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := &Objects{}
+	for _, id := range slices.SortedFunc(maps.Keys(m.objects), compare) {
+		f := m.objects[id]
+		out.Stages = append(out.Stages, f.Stages...)
+		for _, d := range f.Others {
+			_, err := out.add(d)
+			m.say(id, err)
+		}
+	}
+	return out
+}
+
+func compare(a, b object) int {
+	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
+}
+
+// say logs what is wrong with an object, once.
+func (m *mirror) say(id object, err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if text != m.faults[id] && text != "" {
+		m.log.Warn("object left out", "kind", id.kind, "namespace", id.namespace, "name", id.name, "err", text)
+	}
+	if text == "" {
+		delete(m.faults, id)
+	} else {
+		m.faults[id] = text
+	}
+}
+
+func (m *mirror) follow(ctx context.Context, s Source, k kind) {
+	pause, said := askAgain, ""
+	for {
+		h := &handler{mirror: m, kind: k}
+		err := watch.Follow(ctx, s.Client, watch.Options{Path: "/apis/" + APIVersion + "/" + k.resource, Clock: s.Clock, JSON: true}, h)
+		if ctx.Err() != nil {
+			return
+		}
+		if h.listed {
+			pause = askAgain
+			h.ListBegin(true, "")
+			h.ListEnd() // nothing of this kind is left
+		}
+		if text := err.Error(); text != said {
+			m.log.Warn("kind not served", "kind", k.name, "err", text)
+			said = text
+		}
+		timer := time.NewTimer(pause)
+		pause = min(2*pause, askAgainLast)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+	}
+}
+
+// handler takes the objects of one kind from a watch.
+type handler struct {
+	mirror  *mirror
+	kind    kind
+	listing map[object]bool // while a list comes in
+	listed  bool
+}
+
+// ListBegin comes before a list.
+func (h *handler) ListBegin(bool, string) { h.listing = map[object]bool{} }
+
+// ListEnd comes after it.
+func (h *handler) ListEnd() {
+	h.mirror.mu.Lock()
+	for id := range h.mirror.objects {
+		if id.kind == h.kind.name && !h.listing[id] {
+			h.mirror.forget(id)
+		}
+	}
+	h.mirror.mu.Unlock()
+	h.listing, h.listed = nil, true
+	h.mirror.touch()
+}
+
+// forget takes an object out; callers hold mu.
+func (m *mirror) forget(id object) {
+	delete(m.objects, id)
+	delete(m.faults, id)
+}
+
+// Event gets one object.
+func (h *handler) Event(e watch.Event) {
+	var head struct {
+		Metadata struct {
+			Name      string `json:"name"`
+			Namespace string `json:"namespace"`
+		} `json:"metadata"`
+	}
+	if err := json.Unmarshal(e.Object, &head); err != nil {
+		h.mirror.log.Warn("object not read", "kind", h.kind.name, "err", err)
+		return
+	}
+	id := object{h.kind.name, head.Metadata.Namespace, head.Metadata.Name}
+	h.mirror.set(id, e)
+	if h.listing != nil {
+		h.listing[id] = true
+		return
+	}
+	h.mirror.touch()
+}
+
+func (m *mirror) set(id object, e watch.Event) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e.Kind == watch.Deleted {
+		m.forget(id)
+		return
+	}
+	f, err := kwok.LoadObject(id.String(), e.Object)
+	m.say(id, err)
+	if err != nil {
+		delete(m.objects, id)
+		return
+	}
+	m.objects[id] = f
+}
+
+// String writes the object as faults name it.
+func (id object) String() string {
+	if id.namespace == "" {
+		return fmt.Sprintf("%s %s", id.kind, id.name)
+	}
+	return fmt.Sprintf("%s %s/%s", id.kind, id.namespace, id.name)
+}

@@ -1,0 +1,248 @@
+package configuration
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/windtunnel/windtunnel/internal/interop/kwok"
+)
+
+// Limits of what is read.
+const (
+	maxFile  = 64 << 20 // bytes of one file
+	maxDepth = 16       // folders that name folders
+)
+
+// Read reads files in order, on top of the defaults. A path may be a file, a
+// folder with a kustomization.yaml that only lists resources, or - for stdin.
+// Fields of a later KwokConfiguration come before those of an earlier one. The
+// error joins what is wrong with any of them.
+func Read(stdin io.Reader, paths ...string) (*Configuration, error) {
+	r := reader{stdin: stdin, out: &Configuration{Options: Default(), Objects: &Objects{}}}
+	for _, path := range paths {
+		r.path(path, 0)
+	}
+	return r.out, errors.Join(r.faults...)
+}
+
+// reader puts files together.
+type reader struct {
+	stdin  io.Reader
+	out    *Configuration
+	faults []error
+}
+
+func (r *reader) fault(err error) { r.faults = append(r.faults, err) }
+
+func (r *reader) path(path string, depth int) {
+	if path == "-" && depth == 0 {
+		r.content("standard input", r.stdin)
+		return
+	}
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		r.fault(fmt.Errorf("read configuration: %w", err))
+	case info.IsDir():
+		r.folder(path, depth)
+	default:
+		file, err := os.Open(path)
+		if err != nil {
+			r.fault(fmt.Errorf("read configuration: %w", err))
+			return
+		}
+		defer file.Close()
+		r.content(path, file)
+	}
+}
+
+// load reads the documents of one file; nil when it has faults.
+func (r *reader) load(name string, from io.Reader) *kwok.File {
+	if from == nil {
+		from = strings.NewReader("")
+	}
+	content, err := io.ReadAll(io.LimitReader(from, maxFile+1))
+	if err == nil && len(content) > maxFile {
+		err = fmt.Errorf("%s: more than %d bytes", name, maxFile)
+	}
+	if err != nil {
+		r.fault(fmt.Errorf("read configuration: %w", err))
+		return nil
+	}
+	f, err := kwok.Load(name, content)
+	if err != nil {
+		r.fault(err)
+		return nil
+	}
+	return f
+}
+
+func (r *reader) content(name string, from io.Reader) {
+	f := r.load(name, from)
+	if f == nil {
+		return
+	}
+	r.out.Objects.Stages = append(r.out.Objects.Stages, f.Stages...)
+	for _, d := range f.Others {
+		if err := r.document(d); err != nil {
+			r.fault(err)
+		}
+	}
+}
+
+// kustomizations are the names that a folder's list of files may have.
+func kustomizations() []string {
+	return []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
+}
+
+// folder follows the resources of a kustomization; whatever else one may do is
+// kustomize's work.
+func (r *reader) folder(path string, depth int) {
+	if depth == maxDepth {
+		r.fault(fmt.Errorf("%s: %d folders deep: does it name itself?", path, depth))
+		return
+	}
+	for _, name := range kustomizations() {
+		name = filepath.Join(path, name)
+		file, err := os.Open(name)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			r.fault(fmt.Errorf("read configuration: %w", err))
+			return
+		}
+		f := r.load(name, file)
+		_ = file.Close()
+		if f != nil {
+			r.resources(path, f, depth)
+		}
+		return
+	}
+	r.fault(fmt.Errorf("%s: a folder without kustomization.yaml", path))
+}
+
+func (r *reader) resources(path string, f *kwok.File, depth int) {
+	for _, d := range f.Others {
+		var body struct {
+			Resources []string `yaml:"resources"`
+		}
+		if err := d.Decode(&body); err != nil {
+			r.fault(err)
+			r.fault(fmt.Errorf("%s: only resources are followed: build the rest with kubectl kustomize and give it as -", d.Path))
+			continue
+		}
+		for i, resource := range body.Resources {
+			if strings.Contains(resource, "://") {
+				r.fault(d.Fault(fmt.Sprintf("resources[%d]", i), fmt.Errorf("%s: only files are followed", resource)))
+				continue
+			}
+			r.path(filepath.Join(path, filepath.FromSlash(resource)), depth+1)
+		}
+	}
+}
+
+// document takes one document of another kind than Stage.
+func (r *reader) document(d kwok.Document) error {
+	known, err := r.out.Objects.add(d)
+	if known {
+		return err
+	}
+	if d.Kind == "KwokConfiguration" {
+		return r.options(d)
+	}
+	if own := []string{"KwokctlConfiguration", "KwokctlResource"}; slices.Contains(own, d.Kind) {
+		r.note(d, "is for kwokctl, and ignored")
+		return nil
+	}
+	if group, _, _ := strings.Cut(d.APIVersion, "/"); strings.HasSuffix("."+group, ".kwok.x-k8s.io") {
+		return d.Fault("kind", kwok.Unknown("kind", d.Kind, append(names(), "KwokConfiguration")))
+	}
+	r.note(d, "is no configuration, and ignored")
+	return nil
+}
+
+func (r *reader) note(d kwok.Document, sentence string) {
+	r.out.Notes = append(r.out.Notes, fmt.Sprintf("%s:%d: %s", d.Path, d.Line, strings.Join(strings.Fields(d.Kind+" "+d.Name+" "+sentence), " ")))
+}
+
+// options takes a KwokConfiguration: what it says comes before what was said.
+func (r *reader) options(d kwok.Document) error {
+	if d.APIVersion != ConfigAPIVersion {
+		return d.Fault("apiVersion", fmt.Errorf("want %s, got %q", ConfigAPIVersion, d.APIVersion))
+	}
+	var body struct {
+		Options Options `yaml:"options"`
+		Tracing struct {
+			Endpoint               string `yaml:"endpoint"`
+			SamplingRatePerMillion int32  `yaml:"samplingRatePerMillion"`
+		} `yaml:"tracing"`
+	}
+	body.Options = r.out.Options
+	body.Tracing.Endpoint = body.Options.TracingEndpoint
+	body.Tracing.SamplingRatePerMillion = body.Options.TracingSamplingRatePerMillion
+	if err := d.Decode(&body); err != nil {
+		return err
+	}
+	r.out.Options = body.Options
+	r.out.Options.TracingEndpoint = body.Tracing.Endpoint
+	r.out.Options.TracingSamplingRatePerMillion = body.Tracing.SamplingRatePerMillion
+	return nil
+}
+
+// check says what is wrong between options and objects.
+func (c *Configuration) check() error {
+	faults := []error{c.Options.Validate()}
+	for _, name := range c.Options.EnableCRDs {
+		if place, ok := c.Objects.first(name); ok {
+			faults = append(faults, fmt.Errorf("%s: a %s stands here and enable-crds names %s: take one of them away", place, name, name))
+		}
+	}
+	c.Notes = append(c.Notes, c.Options.Ignored()...)
+	return errors.Join(faults...)
+}
+
+// first returns the place of the first object of a kind.
+func (o *Objects) first(name string) (string, bool) {
+	if name == KindStage {
+		for _, s := range o.Stages {
+			return fmt.Sprintf("%s:%d", s.Path, s.Line("")), true
+		}
+		return "", false
+	}
+	for _, d := range o.documents() {
+		if d.Kind == name {
+			return fmt.Sprintf("%s:%d", d.Path, d.Line), true
+		}
+	}
+	return "", false
+}
+
+func (o *Objects) documents() []kwok.Document {
+	out := slices.Concat(o.Logs.documents(), o.Execs.documents(), o.Attaches.documents(), o.PortForwards.documents(), o.Usages.documents())
+	for _, m := range o.Metrics {
+		out = append(out, m.document)
+	}
+	return out
+}
+
+func (r *Rules[T]) documents() []kwok.Document {
+	var out []kwok.Document
+	for _, rule := range slices.Concat(r.Pods, r.Cluster) {
+		out = append(out, rule.document)
+	}
+	return out
+}
+
+func names() []string {
+	var out []string
+	for _, k := range kinds() {
+		out = append(out, k.name)
+	}
+	return out
+}

@@ -1,0 +1,41 @@
+package kwok_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/fleet/stage"
+	"github.com/windtunnel/windtunnel/internal/fleet/stage/builtin"
+	"github.com/windtunnel/windtunnel/internal/fleet/stage/machine"
+	"github.com/windtunnel/windtunnel/internal/interop/kwok"
+)
+
+func TestBeat(t *testing.T) {
+	f, err := builtin.Load("fast")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !f.Beat(6 * time.Hour) {
+		t.Fatal("the set fast has no heartbeat")
+	}
+	for _, s := range f.Stages {
+		if d := s.Spec.Delay; s.Name == "node-heartbeat-with-lease" {
+			if *d.DurationMilliseconds != 21_600_000 || *d.JitterDurationMilliseconds != 21_970_000 {
+				t.Errorf("between %d and %d ms", *d.DurationMilliseconds, *d.JitterDurationMilliseconds)
+			}
+		} else if d != nil {
+			t.Errorf("%s has a delay of its own", s.Name)
+		}
+	}
+	m, err := machine.Compile(f.Stages)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, typed := stage.TypedNodes(m.Stages(machine.Resource{APIVersion: "v1", Kind: "Node"})); !typed {
+		t.Error("nodes are no longer played the fast way")
+	}
+	f = &kwok.File{Stages: f.Stages[:1]}
+	if f.Beat(time.Hour) {
+		t.Errorf("%s is taken for a heartbeat", f.Stages[0].Name)
+	}
+}

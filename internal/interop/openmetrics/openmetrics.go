@@ -1,0 +1,346 @@
+// Package openmetrics writes the series of a run as OpenMetrics text with
+// timestamps, from which promtool makes blocks for a Prometheus server:
+//
+//	promtool tsdb create-blocks-from openmetrics run.om data/
+//
+// Every sample that a server would have scraped is written, also where a value
+// did not change, so that rates over the blocks are those over the run. What
+// the text cannot say is left out and counted: native histograms, and the
+// moment at which a series ended.
+//
+// It judges nothing and computes nothing; the verb export calls it.
+package openmetrics
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/series"
+)
+
+// Options say what is written.
+type Options struct {
+	// Labels are those that series get beside their own; default series.Plain.
+	Labels series.Labelling
+	// Extra are labels of every series, such as the run's name, so that several
+	// runs fit into one server.
+	Extra []record.Label
+	// Keep names the series that are written, by their metric's name; a name
+	// that ends in * stands for all that begin so. None means all.
+	Keep []string
+}
+
+// Validate says which options make no sense.
+func (o Options) Validate() error {
+	var faults []error
+	for _, l := range o.Extra {
+		if !labelName.MatchString(l.Name) {
+			faults = append(faults, fmt.Errorf("label %q: a name has letters, digits and _ and does not begin with a digit", l.Name))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+var (
+	labelName  = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
+	metricName = regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]*$`)
+)
+
+// Written says how much was written and what was not.
+type Written struct {
+	Families, Series, Samples int
+	Natives                   int // native histograms left out; their classic buckets are written where there are any
+	Unnamed                   int // series left out whose name the format does not know
+}
+
+// Write reads the run directory at path and writes its series to out.
+func Write(out io.Writer, path string, o Options) (Written, error) {
+	dir, manifest, err := record.OpenDir(path)
+	if err != nil {
+		return Written{}, err
+	}
+	store, err := series.Read(dir.File(record.StreamFile))
+	if err != nil {
+		return Written{}, err
+	}
+	return WriteStore(out, store, manifest.Started, o)
+}
+
+// WriteStore writes the series of a store; epoch is the wall time of the run
+// clock's zero.
+func WriteStore(out io.Writer, store *series.Store, epoch time.Time, o Options) (Written, error) {
+	if err := o.Validate(); err != nil {
+		return Written{}, fmt.Errorf("write OpenMetrics: %w", err)
+	}
+	w := &writer{Writer: bufio.NewWriterSize(out, 1<<16), options: o, epoch: epoch}
+	for _, f := range w.families(store) {
+		w.family(f)
+	}
+	_, _ = w.WriteString("# EOF\n")
+	if err := w.Flush(); err != nil { // the first error of any write
+		return w.written, fmt.Errorf("write OpenMetrics: %w", err)
+	}
+	return w.written, nil
+}
+
+// labelling gives a target's labels and the extra ones, which win.
+func (o Options) labelling(target string) []record.Label {
+	by := o.Labels
+	if by == nil {
+		by = series.Plain
+	}
+	out := slices.Clone(o.Extra)
+	for _, l := range by(target) {
+		if !slices.ContainsFunc(out, func(e record.Label) bool { return e.Name == l.Name }) {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// writer writes families one after another. Its errors stick until Flush.
+type writer struct {
+	*bufio.Writer
+	options Options
+	epoch   time.Time
+	written Written
+	line    []byte
+}
+
+// family is a family and the series in it.
+type family struct {
+	record.Family
+	series []*series.Series
+}
+
+// families puts the series to be written into their families, sorted by name.
+func (w *writer) families(store *series.Store) []*family {
+	described := map[string]record.Family{}
+	for _, f := range store.Families() {
+		described[f.Name] = f
+	}
+	byName := map[string]*family{}
+	for _, name := range store.Names() {
+		if !w.keeps(name) {
+			continue
+		}
+		if !metricName.MatchString(name) {
+			w.written.Unnamed += len(store.Named(name))
+			continue
+		}
+		of := familyOf(name, described)
+		f, known := byName[of.Name]
+		if !known {
+			f = &family{Family: of}
+			byName[of.Name] = f
+		}
+		for _, s := range store.Named(name) {
+			if s.IsHistogram() {
+				w.written.Natives++
+			} else {
+				f.series = append(f.series, s)
+			}
+		}
+	}
+	out := make([]*family, 0, len(byName))
+	for _, f := range byName {
+		if len(f.series) > 0 {
+			out = append(out, f)
+		}
+	}
+	slices.SortFunc(out, func(a, b *family) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+func (w *writer) keeps(name string) bool {
+	return len(w.options.Keep) == 0 || slices.ContainsFunc(w.options.Keep, func(k string) bool {
+		prefix, open := strings.CutSuffix(k, "*")
+		return k == name || open && strings.HasPrefix(name, prefix)
+	})
+}
+
+// familyOf says which family a series is of: one of histograms or summaries by
+// a part of its name, else its own. What nobody described is unknown.
+func familyOf(name string, described map[string]record.Family) record.Family {
+	for _, suffix := range []string{"_bucket", "_sum", "_count"} {
+		if base, ok := strings.CutSuffix(name, suffix); ok {
+			f := described[base]
+			if f.Type == "histogram" || (f.Type == "summary" && suffix != "_bucket") {
+				return f
+			}
+		}
+	}
+	f, known := described[name]
+	switch {
+	case !known || f.Type == "":
+		f.Name, f.Type = name, "unknown"
+	case f.Type == "counter":
+		// A counter's samples end in _total, and its family's name does not.
+		base, total := strings.CutSuffix(name, "_total")
+		if _, taken := described[base]; total && !taken {
+			f.Name = base
+		} else {
+			f.Type = "unknown"
+		}
+	}
+	return f
+}
+
+func (w *writer) family(f *family) {
+	w.written.Families++
+	fmt.Fprintf(w, "# TYPE %s %s\n", f.Name, f.Type)
+	if f.Help != "" {
+		fmt.Fprintf(w, "# HELP %s %s\n", f.Name, escape(f.Help))
+	}
+	w.written.Series += len(f.series)
+	for _, m := range w.metrics(f) {
+		w.metric(m)
+	}
+}
+
+// part is one series of a metric: one bucket of a histogram, for instance.
+type part struct {
+	head    []byte // name and labels
+	cursor  *series.Cursor
+	at      int64 // the next sample's, milliseconds
+	more    bool
+	base    string // the labels that all parts of the metric have
+	rank    int    // order of the parts: buckets, sum, count
+	ordered float64
+}
+
+// metrics groups a family's series by the metric that they are parts of.
+func (w *writer) metrics(f *family) [][]*part {
+	parts := make([]*part, 0, len(f.series))
+	for _, s := range f.series {
+		parts = append(parts, w.part(f, s))
+	}
+	slices.SortStableFunc(parts, func(a, b *part) int {
+		return cmp.Or(cmp.Compare(a.base, b.base), cmp.Compare(a.rank, b.rank), cmp.Compare(a.ordered, b.ordered))
+	})
+	var out [][]*part
+	for i, p := range parts {
+		if i > 0 && parts[i-1].base == p.base {
+			out[len(out)-1] = append(out[len(out)-1], p)
+		} else {
+			out = append(out, []*part{p})
+		}
+	}
+	return out
+}
+
+func (w *writer) part(f *family, s *series.Series) *part {
+	p := &part{cursor: s.Cursor()}
+	split := f.Type == "histogram" || f.Type == "summary"
+	switch {
+	case split && strings.HasSuffix(s.Name, "_sum"):
+		p.rank = 1
+	case split && strings.HasSuffix(s.Name, "_count"):
+		p.rank = 2
+	}
+	var base, all []byte
+	for _, l := range s.Exposed(w.options.labelling) {
+		if split && (l.Name == "le" || l.Name == "quantile") {
+			p.ordered, l.Value = bound(l.Value)
+		} else {
+			base = label(base, l)
+		}
+		all = label(all, l)
+	}
+	p.base = string(base)
+	p.head = append([]byte(s.Name), '{')
+	p.head = append(append(p.head, all...), "} "...)
+	w.advance(p)
+	return p
+}
+
+func label(b []byte, l record.Label) []byte {
+	if len(b) > 0 {
+		b = append(b, ',')
+	}
+	return append(append(append(append(b, l.Name...), `="`...), escape(l.Value)...), '"')
+}
+
+// bound writes the bound of a bucket or a quantile as OpenMetrics wants it: as
+// a number that is not a whole one, 1.0.
+func bound(text string) (float64, string) {
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return 0, text
+	}
+	text = number(v)
+	if !strings.ContainsAny(text, ".eIN") {
+		text += ".0"
+	}
+	return v, text
+}
+
+func number(v float64) string {
+	text := strconv.FormatFloat(v, 'g', -1, 64)
+	if text == "Inf" {
+		return "+Inf"
+	}
+	return text
+}
+
+// advance goes on to the next sample of a later millisecond.
+func (w *writer) advance(p *part) {
+	for p.more = p.cursor.Next(); p.more; p.more = p.cursor.Next() {
+		if ms := w.milliseconds(p.cursor.At()); !p.cursor.Stale() && ms > p.at {
+			p.at = ms
+			return
+		}
+	}
+}
+
+func (w *writer) milliseconds(t clock.Time) int64 { return w.epoch.Add(time.Duration(t)).UnixMilli() }
+
+// metric writes a metric's samples in the order of time, all parts of one time
+// together.
+func (w *writer) metric(parts []*part) {
+	for {
+		var first *part
+		for _, p := range parts {
+			if p.more && (first == nil || p.at < first.at) {
+				first = p
+			}
+		}
+		if first == nil {
+			return
+		}
+		now := first.at
+		for _, p := range parts {
+			if p.more && p.at == now {
+				w.sample(p)
+				w.advance(p)
+			}
+		}
+	}
+}
+
+func (w *writer) sample(p *part) {
+	w.written.Samples++
+	w.line = append(w.line[:0], p.head...)
+	w.line = append(w.line, number(p.cursor.Value())...)
+	w.line = append(w.line, ' ')
+	w.line = strconv.AppendInt(w.line, p.at/1000, 10)
+	w.line = append(w.line, '.', byte('0'+p.at/100%10), byte('0'+p.at/10%10), byte('0'+p.at%10), '\n')
+	_, _ = w.Write(w.line)
+}
+
+func escape(s string) string {
+	if !strings.ContainsAny(s, "\\\n\"") {
+		return s // nearly all
+	}
+	return strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`).Replace(s)
+}

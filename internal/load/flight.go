@@ -1,0 +1,342 @@
+package load
+
+import (
+	"container/heap"
+	"context"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/api/wire"
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/record"
+)
+
+// flight is a plan under way. Whoever has a reason to drives it: the goroutine
+// that keeps its pace, or the end of a call that makes room for another one. So
+// a call that could not leave in time leaves with the answer that it waited
+// for, without a change of goroutines.
+type flight struct {
+	g      *Generator
+	plan   Plan
+	ops    []record.OpID
+	begin  clock.Time
+	limit  clock.Time // no call is due later
+	calls  int        // how many; of a closed pool that time ends, MaxInt
+	pool   int        // of a closed pool or a burst: calls at once; 0: another pace
+	closed bool       // a closed pool: calls are due when they are sent
+	alarm  *alarm
+
+	mu       sync.Mutex
+	driving  bool
+	starved  bool // a call is due, and no slot is free
+	stopped  bool
+	next     int        // the call that is to be sent next
+	nextDue  clock.Time // when
+	open     int        // calls begun and not over: their retries and what follows them included
+	waiting  retries
+	aside    []*slot    // for calls that wait, because many do
+	sleeping clock.Time // until when the pace's goroutine sleeps
+	figures  figures
+	bad      int // bodies that could not be built
+	err      error
+
+	watches watches
+	listed  bool // among the generator's starved; guarded by its mu
+}
+
+// stall is how long a server may stall before calls wait for a connection.
+const stall = 2 * time.Second
+
+// distant is later than every moment of a run.
+const distant = clock.Time(math.MaxInt64)
+
+// most is how many calls one drive sends: a connection that is being read must
+// be read on.
+const most = 64
+
+func (g *Generator) begin(ctx context.Context, p Plan) (*flight, error) {
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	calls, err := p.calls()
+	if err != nil {
+		return nil, err
+	}
+	f := &flight{g: g, plan: p, calls: calls, pool: p.parallel(), limit: distant, alarm: newAlarm(g.options.Clock)}
+	f.closed = f.pool > 0
+	switch rate := p.Pace.Rate(); {
+	case f.closed && p.Count == 0 && p.For > 0:
+		f.calls = math.MaxInt
+	case math.IsInf(rate, 1) && !f.closed:
+		f.pool = g.options.Burst
+	case !math.IsInf(rate, 1):
+		g.reserve(ctx, rate)
+	}
+	for _, op := range p.Ops {
+		f.ops = append(f.ops, g.options.Records.Op(op))
+	}
+	f.begin = g.options.Clock.Now()
+	if p.For > 0 {
+		f.limit = f.begin.Add(p.For)
+	}
+	g.mark(f.begin, record.MarkRequested, p.step(), p.requested(calls))
+	g.stats.begin(calls, p.Pace.Rate(), f.begin)
+	f.advance()
+	return f, nil
+}
+
+// reserve opens the connections that calls at such a rate need while the server
+// stalls.
+func (g *Generator) reserve(ctx context.Context, rate float64) {
+	ctx, cancel := context.WithTimeout(ctx, stall)
+	defer cancel()
+	g.client.Reserve(ctx, int(min(rate*stall.Seconds(), float64(g.options.InFlight))))
+}
+
+func (g *Generator) mark(at clock.Time, kind, step, text string) {
+	g.options.Records.Mark(record.Mark{At: at, Kind: kind, Name: step, Text: text})
+}
+
+// advance computes when the next call is due; callers hold mu, or are alone.
+func (f *flight) advance() {
+	f.nextDue = distant
+	if f.next < f.calls {
+		if due := f.plan.Pace.Due(f.next); due != never {
+			f.nextDue = f.begin.Add(due)
+		}
+	}
+}
+
+// pace drives the flight whenever a call falls due, until the last is over.
+func (f *flight) pace(ctx context.Context) error {
+	defer f.alarm.timer.Stop()
+	for {
+		f.drive()
+		f.g.client.Flush()
+		at, over := f.rest()
+		if over {
+			return nil
+		}
+		if err := f.alarm.sleep(ctx, min(at, f.watches.sample(f))); err != nil {
+			f.stop()
+			return err
+		}
+	}
+}
+
+// rest returns until when there is nothing to be driven, and whether all is over.
+func (f *flight) rest() (at clock.Time, over bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	over = f.open == 0 && !f.driving && f.due(f.g.options.Clock.Now()) == distant
+	at = f.awaits()
+	f.sleeping = at
+	return at, over
+}
+
+// awaits returns when the flight is to be driven if nothing else drives it;
+// callers hold mu.
+func (f *flight) awaits() clock.Time {
+	switch {
+	case !f.starved:
+		return f.due(f.g.options.Clock.Now())
+	case len(f.aside) > 0:
+		return f.waiting.due()
+	}
+	return distant // the next free slot does
+}
+
+// due returns when the next call may be sent, by the pace or again; distant
+// when only the end of another call can tell. Callers hold mu.
+func (f *flight) due(now clock.Time) clock.Time {
+	if f.stopped {
+		return distant
+	}
+	again := f.waiting.due()
+	if f.closed && f.next < f.calls && now > f.limit {
+		f.calls = f.next // time is up
+	}
+	if f.pool > 0 && (f.next >= f.calls || f.busy() >= f.pool) {
+		return again
+	}
+	return min(again, f.nextDue)
+}
+
+// busy returns how many of a pool's places are taken; callers hold mu. Calls of
+// a burst that wait to be sent again and watches that are held take none.
+func (f *flight) busy() int {
+	if f.closed {
+		return f.open
+	}
+	return f.open - len(f.waiting) - int(f.watches.open.Load())
+}
+
+// room lets a burst go on where a call makes room before it is over.
+func (f *flight) room() {
+	if f.pool > 0 && !f.closed {
+		f.drive()
+	}
+}
+
+// drive sends what is due, as far as there is room. One goroutine at a time does
+// so; others find it at work, and it sees what they came for.
+func (f *flight) drive() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.driving {
+		return
+	}
+	f.driving, f.starved = true, false
+	for n := 0; ; n++ {
+		if n == most {
+			f.alarm.wake()
+			break
+		}
+		s := f.choose()
+		if s == nil {
+			break
+		}
+		f.mu.Unlock()
+		s.send()
+		f.mu.Lock()
+	}
+	f.driving = false
+	if at := f.awaits(); at < f.sleeping || f.open == 0 && at == distant {
+		f.alarm.wake()
+	}
+}
+
+// choose takes the call that is due first, if one is due, and a slot for it;
+// callers hold mu.
+func (f *flight) choose() *slot {
+	now := f.g.options.Clock.Now()
+	if f.due(now) > now {
+		return nil
+	}
+	if again := f.waiting.due(); again <= now && (again <= f.nextDue || len(f.aside) > 0) {
+		return f.chooseAgain()
+	}
+	s := f.take()
+	if s == nil {
+		return nil
+	}
+	s.call = call{flight: f, index: f.next, due: f.nextDue}
+	f.next++
+	f.open++
+	f.advance()
+	return s
+}
+
+// chooseAgain takes the first of the calls that wait to be sent again.
+func (f *flight) chooseAgain() *slot {
+	var s *slot
+	if last := len(f.aside) - 1; last >= 0 {
+		s, f.aside = f.aside[last], f.aside[:last]
+	} else if s = f.take(); s == nil {
+		return nil
+	}
+	s.call = heap.Pop(&f.waiting).(call)
+	return s
+}
+
+// take takes a free slot, if there is one.
+func (f *flight) take() *slot {
+	s := f.g.take(f)
+	f.starved = s == nil
+	return s
+}
+
+// send builds a slot's call and hands it over.
+func (s *slot) send() {
+	s.clear()
+	wanted, err := s.flight.plan.Build(s.index, &s.req)
+	if err == nil && wanted {
+		err = s.check()
+	}
+	switch {
+	case err != nil:
+		s.spoiled(err)
+	case !wanted:
+		s.over()
+	default:
+		s.post()
+	}
+}
+
+// clear makes an empty request.
+func (s *slot) clear() {
+	s.req = Request{}
+	s.req.Discard, s.req.Body = true, s.body[:0]
+}
+
+// check keeps the body's memory and says what is wrong with a request.
+func (s *slot) check() error {
+	if cap(s.req.Body) > cap(s.body) {
+		s.body = s.req.Body[:0]
+	}
+	if s.req.Op < 0 || s.req.Op >= len(s.flight.ops) {
+		return fmt.Errorf("%w: operation %d of %d", ErrPlan, s.req.Op, len(s.flight.ops))
+	}
+	return nil
+}
+
+func (s *slot) post() {
+	s.g.stats.sent.Add(1)
+	switch {
+	case s.req.Hold > 0:
+		s.hold()
+		return
+	case s.req.Pages:
+		s.scan.begin(s.req.Path, s.token)
+		s.req.Path, s.req.Data = s.scan.page(), s.data
+	}
+	s.g.client.Post(&s.req.Request, s.callback)
+}
+
+// spoiled counts a call that could not be built as failed.
+func (s *slot) spoiled(err error) {
+	f := s.flight
+	f.mu.Lock()
+	if f.bad++; f.err == nil {
+		f.err = err
+	}
+	f.mu.Unlock()
+	if s.req.Op < 0 || s.req.Op >= len(f.ops) {
+		s.req.Op = 0
+	}
+	result := s.ended(record.Failed, &wire.Response{Done: s.g.options.Clock.Now(), Err: err})
+	result.Last = true
+	s.tell(result)
+	s.over()
+}
+
+// stop ends a flight early: what has not left stays, what is in flight is
+// waited for, and watches are closed.
+func (f *flight) stop() {
+	f.mu.Lock()
+	f.stopped = true
+	f.open -= len(f.waiting)
+	aside := f.aside
+	f.waiting, f.aside = nil, nil
+	f.mu.Unlock()
+	for _, s := range aside {
+		s.g.release(s)
+	}
+	tick := time.NewTicker(stopTick)
+	defer tick.Stop()
+	for {
+		f.g.watchers.drop(f) // again and again: one may have been on its way
+		if _, over := f.rest(); over {
+			return
+		}
+		select {
+		case <-f.alarm.kick:
+		case <-tick.C:
+		}
+	}
+}
+
+// stopTick is how often a flight that was stopped looks for watches.
+const stopTick = 100 * time.Millisecond

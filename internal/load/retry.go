@@ -1,0 +1,105 @@
+package load
+
+import (
+	"container/heap"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/record"
+)
+
+// maxWaiting is how many calls of a flight wait to be sent again and keep
+// nothing but their number. For each one beyond, a slot is put aside, so that a
+// server which refuses everything slows the load down and fills no memory.
+const maxWaiting = 10_000
+
+// retries is a heap of calls that are sent again, the first one due on top.
+type retries []call
+
+func (r retries) Len() int           { return len(r) }
+func (r retries) Less(i, j int) bool { return r[i].due < r[j].due }
+func (r retries) Swap(i, j int)      { r[i], r[j] = r[j], r[i] }
+
+// Push and Pop are heap.Interface's.
+func (r *retries) Push(x any) { *r = append(*r, x.(call)) }
+
+func (r *retries) Pop() any {
+	last := len(*r) - 1
+	x := (*r)[last]
+	(*r)[last] = call{}
+	*r = (*r)[:last]
+	return x
+}
+
+// due returns when the first of them is.
+func (r retries) due() clock.Time {
+	if len(r) == 0 {
+		return distant
+	}
+	return r[0].due
+}
+
+// wants tells whether a call that ended so is one of those to be sent again.
+func (r *Retry) wants(o record.Outcome, code int) bool {
+	if r.Codes != nil {
+		return slices.Contains(r.Codes, code) && (code != 0 || o == record.Unknown)
+	}
+	return o == record.Failed && (code == 0 || code == http.StatusTooManyRequests || code >= http.StatusInternalServerError)
+}
+
+// delay returns the time from an attempt's end to the next one; attempt is the
+// number of the one that failed, from 0.
+func (r *Retry) delay(attempt int, retryAfter time.Duration) time.Duration {
+	d := r.Delay
+	if d <= 0 {
+		d = DefaultRetryDelay
+	}
+	for range attempt {
+		d = min(2*d, max(maxRetryDelay, r.Delay))
+	}
+	return max(d, retryAfter)
+}
+
+// again tells whether a call that ended so is sent again, and how it will be.
+func (s *slot) again(result Result) (call, bool) {
+	f, r := s.flight, result.Response
+	p := &f.plan.Retry
+	if s.attempt >= p.Times || !p.wants(result.Outcome, r.Code) {
+		return call{}, false
+	}
+	c := s.call
+	c.attempt++
+	c.due = r.Done.Add(p.delay(s.attempt, r.RetryAfter))
+	if !s.req.Pages {
+		c.chain = 0
+	}
+	return c, c.due <= f.limit
+}
+
+// wait puts a call among those that are sent again, and gives the slot back
+// that it had.
+func (s *slot) wait(c call) {
+	f := s.flight
+	f.mu.Lock()
+	if f.stopped {
+		f.mu.Unlock()
+		s.over()
+		return
+	}
+	heap.Push(&f.waiting, c)
+	aside := len(f.waiting) > maxWaiting
+	if aside {
+		f.aside = append(f.aside, s)
+	}
+	if c.due < f.sleeping {
+		f.alarm.wake()
+	}
+	f.mu.Unlock()
+	s.g.stats.retries.Add(1)
+	if !aside {
+		s.g.release(s)
+	}
+	f.room()
+}

@@ -1,0 +1,115 @@
+package load_test
+
+import (
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/load"
+	"github.com/windtunnel/windtunnel/internal/load/pace"
+	"github.com/windtunnel/windtunnel/internal/plane"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// real starts a real plane and a generator of load for it.
+func real(t *testing.T) (*plane.Plane, *bench) {
+	t.Helper()
+	path := repotest.Binary(t)
+	p, err := plane.Start(t.Context(), scenario.Plane{}, plane.Options{LogDir: t.TempDir(), Executable: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	b := &bench{path: filepath.Join(t.TempDir(), "r.wt")}
+	if b.records, err = record.Create(b.path); err != nil {
+		t.Fatal(err)
+	}
+	b.clock = clock.Start()
+	if b.Generator, err = load.New(load.Options{Endpoint: p.Endpoint(plane.Load), Records: b.records, Clock: b.clock}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.Generator.Close() })
+	return p, b
+}
+
+// An API server that is stopped for two seconds must show: p99 is about two
+// seconds, and each call that fell due meanwhile is counted, from the moment it
+// was due.
+func TestAStoppedServerShowsInP99(t *testing.T) {
+	const rate, length, stall = 200, 8 * time.Second, 2 * time.Second
+	p, b := real(t)
+	server, ok := p.Component("kube-apiserver")
+	if !ok {
+		t.Fatal("no API server")
+	}
+	resource, err := b.Resources().Named(t.Context(), "configmaps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	form, err := load.NewForm(resource, load.Target{Verb: "create"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var from, to clock.Time
+	stopped := make(chan error, 1)
+	time.AfterFunc(3*time.Second, func() {
+		err := syscall.Kill(server.PID, syscall.SIGSTOP)
+		from = b.clock.Now()
+		time.Sleep(stall)
+		to = b.clock.Now()
+		if err == nil {
+			err = syscall.Kill(server.PID, syscall.SIGCONT)
+		}
+		stopped <- err
+	})
+	const calls = int(rate * length / time.Second)
+	err = b.Run(t.Context(), load.Plan{
+		Ops: []record.Op{form.Op("s")}, Count: calls, Pace: pace.Constant(rate),
+		Build: func(i int, req *load.Request) (bool, error) {
+			name := fmt.Sprintf("object-%d", i)
+			form.Fill(req, "default", name)
+			req.Body = fmt.Appendf(req.Body, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"a":"b"}}`, name)
+			return true, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := <-stopped; err != nil {
+		t.Fatal(err)
+	}
+	var latencies []time.Duration
+	meanwhile := 0
+	for _, c := range b.calls(t) {
+		latencies = append(latencies, c.Latency())
+		// All at once may be more than the server's queues take: it says so.
+		if c.Outcome != record.OK && c.Code != http.StatusTooManyRequests {
+			t.Errorf("%+v", c)
+		}
+		if c.Due > from && c.Due < to {
+			if meanwhile++; c.Done < to {
+				t.Errorf("a stopped server answered: %+v", c)
+			}
+		}
+	}
+	slices.Sort(latencies)
+	if len(latencies) != calls {
+		t.Fatalf("%d of %d calls were recorded", len(latencies), calls)
+	}
+	p50, p99 := latencies[calls/2], latencies[calls*99/100]
+	t.Logf("p50 %v, p99 %v, longest %v; %d calls fell due in the stall of %v", p50, p99, latencies[calls-1], meanwhile, to.Sub(from))
+	if want := int(to.Sub(from).Seconds() * rate); meanwhile < want-2 || meanwhile > want+2 {
+		t.Errorf("%d calls fell due in the stall, want %d", meanwhile, want)
+	}
+	// The 16 longest of 1,600 are those due in the first 80 ms of the stall.
+	if p99 < stall*9/10 || p99 > stall*2 {
+		t.Errorf("p99 is %v, want about %v", p99, stall)
+	}
+}

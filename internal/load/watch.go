@@ -1,0 +1,200 @@
+package load
+
+import (
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/api/wire"
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/record"
+)
+
+// watchers are the connections of held watches, apart from those of other
+// calls: a watch takes one of the streams of its connection for as long as it
+// is open.
+type watchers struct {
+	mu     sync.Mutex
+	client *wire.Client
+	closed bool
+}
+
+// get returns their client; it is made when the first watch is opened.
+func (w *watchers) get(o Options) (*wire.Client, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.client != nil {
+		return w.client, nil
+	}
+	if w.closed {
+		return nil, wire.ErrClosed
+	}
+	c, err := wire.New(o.Endpoint, wire.Options{Most: o.Watches, UserAgent: userAgent, Clock: o.Clock})
+	w.client = c
+	return c, err
+}
+
+func (w *watchers) close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = true
+	if w.client == nil {
+		return nil
+	}
+	return w.client.Close()
+}
+
+// drop closes the watches of a flight.
+func (w *watchers) drop(f *flight) {
+	w.mu.Lock()
+	c := w.client
+	w.mu.Unlock()
+	if c == nil {
+		return
+	}
+	c.CloseHeld(func(r *wire.Request) bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return f.watches.own[r]
+	})
+}
+
+// watches are those of a flight.
+type watches struct {
+	own            map[*wire.Request]bool // guarded by the flight's mu
+	any            atomic.Bool
+	open           atomic.Int64
+	events, bytes  atomic.Int64
+	opened, broken atomic.Int64
+	nextSample     clock.Time // the pace's goroutine's own
+}
+
+// sampleEvery is how often the watches' figures are written down.
+const sampleEvery = time.Second
+
+// sample writes the figures when it is time to, and returns when it is next.
+func (w *watches) sample(f *flight) clock.Time {
+	if !w.any.Load() {
+		return distant
+	}
+	if now := f.g.options.Clock.Now(); now >= w.nextSample {
+		w.nextSample = now.Add(sampleEvery)
+		w.write(f)
+	}
+	return w.nextSample
+}
+
+// write writes the figures: gauges and counters of the step.
+func (w *watches) write(f *flight) {
+	if !w.any.Load() {
+		return
+	}
+	now, records := f.g.options.Clock.Now(), f.g.options.Records
+	for _, m := range []struct {
+		name  string
+		value int64
+	}{
+		{"windtunnel_load_watches_open", w.open.Load()},
+		{"windtunnel_load_watches_opened_total", w.opened.Load()},
+		{"windtunnel_load_watches_broken_total", w.broken.Load()},
+		{"windtunnel_load_watch_events_total", w.events.Load()},
+		{"windtunnel_load_watch_bytes_total", w.bytes.Load()},
+	} {
+		id := records.Series(record.Series{Target: "windtunnel", Name: m.name, Labels: []record.Label{{Name: "step", Value: f.plan.step()}}})
+		records.Sample(record.Sample{Series: id, At: now, Value: float64(m.value)})
+	}
+}
+
+// hold is a watch that is being opened or held.
+type hold struct {
+	call
+	g       *Generator
+	req     Request
+	slot    *slot // until it is open
+	initial bool  // open when the first bookmark is there
+	first   wire.Response
+	opened  clock.Time
+	frames  frames
+}
+
+// hold opens a slot's watch. The slot is free again when it is open: how many
+// watches are held is the plan's affair.
+func (s *slot) hold() {
+	f := s.flight
+	h := &hold{call: s.call, g: s.g, req: s.req, slot: s, initial: strings.Contains(s.req.Path, "sendInitialEvents=true")}
+	h.req.Body = nil
+	h.req.Opened, h.req.Data = h.begun, h.data
+	client, err := s.g.watchers.get(s.g.options)
+	if err != nil {
+		s.spoiled(err)
+		return
+	}
+	f.mu.Lock()
+	if f.watches.own == nil {
+		f.watches.own = map[*wire.Request]bool{}
+	}
+	f.watches.own[&h.req.Request] = true
+	f.mu.Unlock()
+	if !f.watches.any.Swap(true) {
+		f.alarm.wake() // its figures are to be written
+	}
+	client.Send(&h.req.Request, h.closed)
+}
+
+func (h *hold) begun(r *wire.Response) {
+	h.first = *r
+	if !h.initial {
+		h.open()
+	}
+}
+
+func (h *hold) data(p []byte) {
+	events, bookmarks := h.frames.write(p)
+	w := &h.flight.watches
+	w.events.Add(int64(events))
+	w.bytes.Add(int64(len(p)))
+	if bookmarks > 0 && h.initial && h.slot != nil {
+		h.open()
+	}
+}
+
+// open records that the watch is open.
+func (h *hold) open() {
+	s, r := h.slot, h.first
+	h.slot = nil
+	r.Done = h.g.options.Clock.Now()
+	r.ReceivedBytes = int(h.frames.bytes)
+	h.opened = r.Done
+	s.ended(record.OK, &r)
+	w := &h.flight.watches
+	w.open.Add(1)
+	w.opened.Add(1)
+	h.g.release(s)
+	h.flight.room()
+	h.g.client.Flush() // of calls that waited for the slot
+}
+
+// closed is told the end of the watch, or that it could not be opened.
+func (h *hold) closed(r *wire.Response) {
+	f := h.flight
+	defer h.g.client.Flush()
+	f.mu.Lock()
+	delete(f.watches.own, &h.req.Request)
+	f.mu.Unlock()
+	if s := h.slot; s != nil {
+		s.done(r)
+		return
+	}
+	f.watches.open.Add(-1)
+	if r.Err != nil {
+		f.watches.broken.Add(1)
+	}
+	if done := f.plan.Done; done != nil {
+		done(Result{
+			Index: h.index, Op: h.req.Op, Attempt: h.attempt, Chain: h.chain, Last: true, Outcome: r.Outcome(), Response: r,
+			Held: r.Done.Sub(h.opened), Events: h.frames.events, Bytes: h.frames.bytes,
+		})
+	}
+	f.over()
+}

@@ -1,0 +1,202 @@
+// Package condition follows the objects of a resource and counts those of which
+// a condition holds, for the steps that wait.
+//
+// It evaluates the condition when an event comes and keeps a name and a yes or
+// no of each object, nothing of the object itself. It records nothing. Package
+// experiment runs one for as long as a step waits.
+package condition
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"github.com/windtunnel/windtunnel/internal/api/watch"
+	"github.com/windtunnel/windtunnel/internal/api/wire"
+	"github.com/windtunnel/windtunnel/internal/clock"
+)
+
+// Holder tells whether an object, in JSON, is as it should be;
+// *scenario.Condition is one.
+type Holder interface {
+	Holds(object []byte) (bool, error)
+}
+
+// Options say what to follow and what for.
+type Options struct {
+	Path      string                            // of the collection
+	Selector  string                            // more of the query: labelSelector=..., escaped
+	Condition Holder                            // nil: that an object exists is all that matters
+	Mine      func(namespace, name string) bool // which objects count; nil: all
+}
+
+// Counts are of the objects that exist now.
+type Counts struct {
+	Existing int
+	Holding  int   // of these, those of which the condition holds
+	Faulty   int   // of these, those of which it could not be evaluated
+	Err      error // why, of the first of them
+}
+
+// Observer counts.
+type Observer struct {
+	options Options
+	synced  chan struct{}
+	changed chan struct{}
+
+	mu      sync.Mutex
+	objects map[key]state
+	counts  Counts
+	listed  map[key]bool // those of the list under way
+}
+
+type key struct{ namespace, name string }
+
+// state is what is known of an object.
+type state uint8
+
+const (
+	waiting state = iota
+	holding
+	faulty
+)
+
+// New returns an observer.
+func New(o Options) *Observer {
+	return &Observer{options: o, synced: make(chan struct{}), changed: make(chan struct{}, 1), objects: map[key]state{}}
+}
+
+// Run follows the objects until ctx ends. It returns nil then, and an error
+// when the server refuses the watch for good.
+func (o *Observer) Run(ctx context.Context, client *wire.Client, c clock.Clock) error {
+	err := watch.Follow(ctx, client, watch.Options{Path: o.options.Path, Selector: o.options.Selector, Clock: c, JSON: true}, handler{o})
+	if ctx.Err() != nil {
+		return nil
+	}
+	return fmt.Errorf("observe %s: %w", o.options.Path, err)
+}
+
+// Synced is closed when the first list was read: the counts mean something from
+// then on.
+func (o *Observer) Synced() <-chan struct{} { return o.synced }
+
+// Changed receives after the counts have changed.
+func (o *Observer) Changed() <-chan struct{} { return o.changed }
+
+// Counts returns the counts as they are now.
+func (o *Observer) Counts() Counts {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.counts
+}
+
+// handler is the observer's side that the watch calls, all from one goroutine.
+type handler struct{ o *Observer }
+
+func (h handler) ListBegin(bool, string) {
+	h.o.mu.Lock()
+	defer h.o.mu.Unlock()
+	h.o.listed = map[key]bool{}
+}
+
+func (h handler) ListEnd() {
+	o := h.o
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for k := range o.objects {
+		if !o.listed[k] {
+			o.drop(k)
+		}
+	}
+	o.listed = nil
+	select {
+	case <-o.synced:
+	default:
+		close(o.synced)
+	}
+	o.tell()
+}
+
+// Event takes one object as it is now.
+func (h handler) Event(e watch.Event) {
+	o := h.o
+	var object struct {
+		Metadata struct {
+			Namespace string `json:"namespace"`
+			Name      string `json:"name"`
+		} `json:"metadata"`
+	}
+	if json.Unmarshal(e.Object, &object) != nil || object.Metadata.Name == "" {
+		return // a later event or list shows it again
+	}
+	k := key{object.Metadata.Namespace, object.Metadata.Name}
+	if o.options.Mine != nil && !o.options.Mine(k.namespace, k.name) {
+		return
+	}
+	if e.Kind == watch.Deleted {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.drop(k)
+		o.tell()
+		return
+	}
+	now, err := o.evaluate(e.Object)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.listed != nil {
+		o.listed[k] = true
+	}
+	o.drop(k)
+	o.objects[k] = now
+	o.counts.Existing++
+	switch now {
+	case holding:
+		o.counts.Holding++
+	case faulty:
+		if o.counts.Faulty++; o.counts.Err == nil {
+			o.counts.Err = fmt.Errorf("%s %s: %w", k.namespace, k.name, err)
+		}
+	}
+	o.tell()
+}
+
+func (o *Observer) evaluate(object []byte) (state, error) {
+	if o.options.Condition == nil {
+		return waiting, nil
+	}
+	holds, err := o.options.Condition.Holds(object)
+	switch {
+	case err != nil:
+		return faulty, err
+	case holds:
+		return holding, nil
+	}
+	return waiting, nil
+}
+
+// drop forgets an object; callers hold mu.
+func (o *Observer) drop(k key) {
+	before, ok := o.objects[k]
+	if !ok {
+		return
+	}
+	delete(o.objects, k)
+	o.counts.Existing--
+	switch before {
+	case holding:
+		o.counts.Holding--
+	case faulty:
+		if o.counts.Faulty--; o.counts.Faulty == 0 {
+			o.counts.Err = nil
+		}
+	}
+}
+
+// tell wakes whoever waits for a change.
+func (o *Observer) tell() {
+	select {
+	case o.changed <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,54 @@
+package lifecycle
+
+import (
+	"path/filepath"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/windtunnel/windtunnel/internal/api/watch"
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/record"
+)
+
+func TestPodsBelongToTheFirstGroupThatSelectsThem(t *testing.T) {
+	records, err := record.Create(filepath.Join(t.TempDir(), "r"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer records.Close()
+	selector := func(text string) labels.Selector {
+		s, err := labels.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	o := New(records, Group{"front", "web", selector("app=front")}, Group{"fronts", "", selector("app=front")}, Group{"any", "", selector("app")})
+	h := handler{o, clock.Start()}
+	for i, pod := range []struct {
+		namespace string
+		labels    map[string]string
+	}{
+		{"web", map[string]string{"app": "front"}},
+		{"other", map[string]string{"app": "front"}},
+		{"web", map[string]string{"app": "back"}},
+		{"web", map[string]string{"app": "front", watch.GroupLabel: "own"}},
+		{"web", map[string]string{"tier": "x"}},
+		{"web", nil},
+	} {
+		raw, err := (&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: pod.namespace, UID: types.UID(rune('a' + i)), Labels: pod.labels}}).Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Event(watch.Event{Kind: watch.Added, Object: raw, At: 1})
+	}
+	for group, want := range map[string]int{"front": 1, "fronts": 1, "any": 1, "own": 1, "": 2} {
+		if got := o.Counts(group).Existing; got != want {
+			t.Errorf("%d pods in group %q, want %d", got, group, want)
+		}
+	}
+}

@@ -1,0 +1,314 @@
+// Package lifecycle stamps the phases of objects by the receipt of watch events on
+// watches of its own, so that neither the fleet nor the API's timestamps of
+// whole seconds decide what a run measured (rule of measurement 3): those of
+// pods in every run (Observer, typed and small), those of any resource where a
+// scenario declares them (Declared). What happened while a watch was torn or
+// held up is dated by the times between which it happened.
+//
+// It judges nothing: it writes record.Phase records, and keeps counts of pods
+// by group for the steps that wait. Package experiment runs it.
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/windtunnel/windtunnel/internal/api/watch"
+	"github.com/windtunnel/windtunnel/internal/api/wire"
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/record"
+)
+
+// Group names the pods that a selector selects, for those without the label
+// windtunnel.dev/group.
+type Group struct {
+	Name      string
+	Namespace string // empty: all
+	Selector  labels.Selector
+}
+
+// phase is a bit in a pod's set of phases seen.
+type phase uint8
+
+const (
+	created phase = 1 << iota
+	bound
+	running
+	ready
+	finished
+	deleting
+	deleted
+	unknown
+)
+
+// Counts are the pods of a group that have reached a phase, ever; Existing and
+// the phases of those that exist now are what steps wait for.
+type Counts struct {
+	Created, Bound, Running, Ready, Deleted int // ever
+	Existing                                int // not deleted
+	RunningNow, ReadyNow                    int // running and not deleting; ready among them
+}
+
+// Observer watches all pods of a plane.
+type Observer struct {
+	records  *record.Writer
+	selected []Group // a pod belongs to the first that selects it
+
+	mu     sync.Mutex
+	sight  sight
+	pods   map[string]*pod // by UID
+	groups map[string]*Counts
+	gaps   int
+}
+
+type pod struct {
+	id    record.ObjectID
+	group *Counts
+	seen  phase
+}
+
+// New returns an observer that writes to records. Pods without the label
+// windtunnel.dev/group belong to the first of the groups that selects them.
+func New(records *record.Writer, groups ...Group) *Observer {
+	return &Observer{
+		records: records, selected: groups, pods: map[string]*pod{}, groups: map[string]*Counts{}, sight: newSight("pods", nil),
+	}
+}
+
+// WithPulse lets the observer tell events that were held up; before Run.
+func (o *Observer) WithPulse(p *Pulse) *Observer {
+	o.sight.pulse = p
+	return o
+}
+
+// Run follows all pods until ctx ends. It returns nil then, and an error when
+// the server refuses the watch for good.
+func (o *Observer) Run(ctx context.Context, client *wire.Client, c clock.Clock) error {
+	err := watch.Follow(ctx, client, watch.Options{Path: "/api/v1/pods", Clock: c, Patience: lookAgain}, handler{o, c})
+	if ctx.Err() != nil {
+		return nil
+	}
+	return fmt.Errorf("observe pods: %w", err)
+}
+
+// Synced is closed when the first list was read: what is created from then on
+// is seen being created.
+func (o *Observer) Synced() <-chan struct{} { return o.sight.synced }
+
+// Counts returns the counts of a group; zero when nothing of it was seen.
+func (o *Observer) Counts(group string) Counts {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if c := o.groups[group]; c != nil {
+		return *c
+	}
+	return Counts{}
+}
+
+// Gaps returns how often the watch had to list again.
+func (o *Observer) Gaps() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.gaps
+}
+
+// handler is the observer's side that the watch calls, all from one goroutine.
+type handler struct {
+	o *Observer
+	c clock.Clock
+}
+
+func (h handler) ListBegin(_ bool, why string) {
+	h.o.mu.Lock()
+	defer h.o.mu.Unlock()
+	if now := h.c.Now(); h.o.sight.listBegin() {
+		h.o.gaps++
+		h.o.records.Mark(h.o.sight.mark(now, why))
+	}
+}
+
+func (h handler) ListEnd() {
+	o := h.o
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	m := o.sight.gap(h.c.Now())
+	for uid, p := range o.pods {
+		if !o.sight.listed[uid] {
+			o.gone(uid, p, m)
+		}
+	}
+	o.sight.listEnd()
+}
+
+// Bookmark notes that the watch is whole.
+func (h handler) Bookmark(at clock.Time, version uint64) {
+	h.o.mu.Lock()
+	defer h.o.mu.Unlock()
+	h.o.sight.bookmark(at, version)
+}
+
+// ListAsked notes when a list was asked for.
+func (h handler) ListAsked(at clock.Time) {
+	h.o.mu.Lock()
+	defer h.o.mu.Unlock()
+	h.o.sight.asked = at
+}
+
+// Event takes one pod as it is now.
+func (h handler) Event(e watch.Event) {
+	view, err := watch.DecodePod(e.Object)
+	if err != nil || len(view.UID) == 0 {
+		return // a later event or list shows it again
+	}
+	o := h.o
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	p, m := o.pods[string(view.UID)], o.sight.event(e, string(view.UID))
+	switch {
+	case p == nil && e.Kind == watch.Deleted:
+		return
+	case p == nil:
+		p = o.add(view, o.group(view, e.Object))
+		if e.Kind == watch.Added {
+			o.reach(p, created, m)
+		} else {
+			o.reach(p, unknown, m) // it was there before we looked
+			p.seen |= created
+		}
+	}
+	o.advance(p, phases(view), m)
+	if e.Kind == watch.Deleted {
+		o.gone(string(view.UID), p, m)
+	}
+}
+
+// phases says which phases a pod's state shows.
+func phases(v watch.Pod) (seen phase) {
+	if len(v.NodeName) > 0 {
+		seen |= bound
+	}
+	switch string(v.Phase) {
+	case "Running":
+		seen |= running
+	case "Succeeded", "Failed":
+		seen |= finished
+	}
+	if v.Ready {
+		seen |= ready
+	}
+	if v.Deleting {
+		seen |= deleting
+	}
+	return seen
+}
+
+// group says which group a new pod belongs to: what its label says, or the
+// first that selects it; empty when there is none.
+func (o *Observer) group(v watch.Pod, object []byte) string {
+	if len(v.Group) > 0 || len(o.selected) == 0 {
+		return string(v.Group)
+	}
+	set := labels.Set{}
+	if watch.DecodeLabels(object, func(name, value []byte) { set[string(name)] = string(value) }) != nil {
+		return ""
+	}
+	for _, g := range o.selected {
+		if (g.Namespace == "" || g.Namespace == string(v.Namespace)) && g.Selector.Matches(set) {
+			return g.Name
+		}
+	}
+	return ""
+}
+
+func (o *Observer) add(v watch.Pod, group string) *pod {
+	counts := o.groups[group]
+	if counts == nil {
+		counts = &Counts{}
+		o.groups[group] = counts
+	}
+	p := &pod{group: counts, id: o.records.Object(record.Object{
+		Resource: "pods", Namespace: string(v.Namespace), Name: string(v.Name), UID: string(v.UID), Group: group,
+	})}
+	o.pods[string(v.UID)] = p
+	counts.Created++
+	counts.Existing++
+	return p
+}
+
+// advance records the phases that are new, and keeps the counts.
+func (o *Observer) advance(p *pod, now phase, m moment) {
+	before := p.seen
+	for _, step := range [...]phase{bound, running, ready, finished, deleting} {
+		if now&step != 0 {
+			o.reach(p, step, m)
+		}
+	}
+	fresh := p.seen &^ before
+	c := p.group
+	c.Bound += has(fresh, bound)
+	c.Running += has(fresh, running)
+	c.Ready += has(fresh, ready)
+	c.RunningNow += active(p.seen, running) - active(before, running)
+	c.ReadyNow += active(p.seen, ready) - active(before, ready)
+}
+
+func has(set, one phase) int {
+	if set&one != 0 {
+		return 1
+	}
+	return 0
+}
+
+// active counts a pod that is in a phase and is not on its way out.
+func active(set, one phase) int {
+	if set&(deleting|finished|deleted) != 0 {
+		return 0
+	}
+	return has(set, one)
+}
+
+// reach records that a pod is in a phase, the first time. Where nobody knows
+// exactly when, unknown comes before it.
+func (o *Observer) reach(p *pod, step phase, m moment) {
+	if p.seen&step != 0 {
+		return
+	}
+	if m.within > 0 && step != unknown {
+		o.reach(p, unknown, m)
+	}
+	p.seen |= step
+	o.records.Phase(record.Phase{Object: p.id, Phase: names(step), At: m.at, Within: m.within})
+}
+
+func (o *Observer) gone(uid string, p *pod, m moment) {
+	before := p.seen
+	o.reach(p, deleted, m)
+	p.group.RunningNow += active(p.seen, running) - active(before, running)
+	p.group.ReadyNow += active(p.seen, ready) - active(before, ready)
+	p.group.Deleted++
+	p.group.Existing--
+	delete(o.pods, uid)
+}
+
+func names(p phase) string {
+	switch p {
+	case created:
+		return record.PhaseCreated
+	case bound:
+		return record.PhaseBound
+	case running:
+		return record.PhaseRunning
+	case ready:
+		return record.PhaseReady
+	case finished:
+		return record.PhaseFinished
+	case deleting:
+		return record.PhaseDeleting
+	case deleted:
+		return record.PhaseDeleted
+	}
+	return record.PhaseUnknown
+}

@@ -1,0 +1,237 @@
+package lifecycle
+
+import (
+	"slices"
+
+	"github.com/windtunnel/windtunnel/internal/api/watch"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// keptOrphans is how many deleted objects that belong to nobody are kept: their
+// owner may still come, on a watch that is behind.
+const keptOrphans = 1000
+
+// link is the side of the objects that are linked to those whose lives are
+// recorded.
+type link struct {
+	scenario.Link
+	kind    *kind
+	eyesOf  eyes
+	key     *scenario.Key // of the linked object; nil but by key
+	to      *scenario.Key // of the other
+	phases  []int         // that are seen here
+	objects map[string]*linked
+	orphans map[string][]*linked // by key: those that belong to nobody that is known
+	dead    []*linked            // orphans that are deleted, the oldest first
+}
+
+// linked is one linked object.
+type linked struct {
+	owners []*object
+	seen   set
+	keys   []string
+	first  []reached // what it has reached while it belonged to nobody
+}
+
+// reached is a phase and when it was.
+type reached struct {
+	phase int
+	moment
+}
+
+func newLink(k *kind, p *Pulse, l scenario.Link) (*link, error) {
+	out := &link{Link: l, kind: k, eyesOf: newEyes(l.Of, p), objects: map[string]*linked{}, orphans: map[string][]*linked{}}
+	if l.By != "key" {
+		return out, nil
+	}
+	var err error
+	if out.key, err = scenario.ParseKey(l.Key); err != nil {
+		return nil, err
+	}
+	out.to, err = scenario.ParseKey(l.To)
+	return out, err
+}
+
+func (l *link) eyes() *eyes { return &l.eyesOf }
+
+// keysOf are the keys by which a linked object names those that it belongs to;
+// links are told apart by their names.
+func (l *link) keysOf(h *head, b *body) []string {
+	var out []string
+	add := func(text string) { out = append(out, l.Name+"\x00"+text) }
+	m := &h.Metadata
+	switch l.By {
+	case "owner":
+		for _, o := range m.OwnerReferences {
+			add(o.UID)
+		}
+	case "label":
+		if v := m.Labels[l.Label]; v != "" {
+			add(v)
+			add(m.Namespace + "/" + v)
+		}
+	case "name":
+		add(m.Namespace + "/" + m.Name)
+	case "key":
+		if v := keyOf(l.key, b); v != "" {
+			add(v)
+		}
+	}
+	return out
+}
+
+// keysTo are the keys by which the link finds an object whose life is recorded.
+func (l *link) keysTo(h *head, b *body) []string {
+	m := &h.Metadata
+	uid, name := l.Name+"\x00"+m.UID, l.Name+"\x00"+m.Namespace+"/"+m.Name
+	switch l.By {
+	case "owner":
+		return []string{uid}
+	case "label":
+		return []string{uid, name}
+	case "name":
+		return []string{name}
+	}
+	if v := keyOf(l.to, b); v != "" {
+		return []string{l.Name + "\x00" + v}
+	}
+	return nil
+}
+
+// keyOf is a key's value, empty where there is none.
+func keyOf(k *scenario.Key, b *body) string {
+	object, err := b.value()
+	if err != nil {
+		return ""
+	}
+	text, err := k.Of(object)
+	if err != nil {
+		return "" // an object of another shape belongs to nobody
+	}
+	return text
+}
+
+// claim gives a new object what is linked to it already.
+func (k *kind) claim(o *object, h *head, b *body) {
+	var before []reached
+	for _, l := range k.links {
+		for _, key := range l.keysTo(h, b) {
+			o.keys = append(o.keys, key)
+			k.byKey[key] = append(k.byKey[key], o)
+			for _, x := range slices.Clone(l.orphans[key]) {
+				x.owners = append(x.owners, o)
+				before = append(before, x.first...)
+				l.adopted(x)
+			}
+		}
+	}
+	slices.SortStableFunc(before, func(a, b reached) int { return int(a.at.Sub(b.at)) })
+	for _, r := range before {
+		k.count(o, r.phase, r.moment)
+	}
+}
+
+// adopted takes a linked object off the list of those that belong to nobody.
+func (l *link) adopted(x *linked) {
+	for _, key := range x.keys {
+		l.orphans[key] = slices.DeleteFunc(l.orphans[key], func(y *linked) bool { return y == x })
+		if len(l.orphans[key]) == 0 {
+			delete(l.orphans, key)
+		}
+	}
+	x.keys, x.first = nil, nil
+	l.dead = slices.DeleteFunc(l.dead, func(y *linked) bool { return y == x })
+}
+
+// event takes one linked object as it is now.
+func (l *link) event(e watch.Event, h *head) {
+	k, uid := l.kind, h.Metadata.UID
+	x, m := l.objects[uid], l.eyesOf.event(e, uid)
+	b := &body{raw: e.Object}
+	if x == nil {
+		if e.Kind == watch.Deleted {
+			return
+		}
+		x = &linked{}
+		l.objects[uid] = x
+	}
+	if x.owners == nil {
+		l.place(x, h, b)
+	}
+	l.advance(x, k.evaluate(x.seen, l.phases, b), m)
+	if e.Kind == watch.Deleted {
+		l.gone(uid, x, m)
+	}
+}
+
+// place finds whom a linked object belongs to, by the keys that it has now.
+func (l *link) place(x *linked, h *head, b *body) {
+	keys := l.keysOf(h, b)
+	first := x.first
+	if !slices.Equal(keys, x.keys) {
+		l.adopted(x)
+		x.first, x.keys = first, keys
+		for _, key := range keys {
+			l.orphans[key] = append(l.orphans[key], x)
+		}
+	}
+	for _, key := range keys {
+		for _, o := range l.kind.byKey[key] {
+			if !slices.Contains(x.owners, o) {
+				x.owners = append(x.owners, o)
+			}
+		}
+	}
+	if x.owners == nil {
+		return
+	}
+	l.adopted(x)
+	for _, r := range first {
+		for _, o := range x.owners {
+			l.kind.count(o, r.phase, r.moment)
+		}
+	}
+}
+
+// advance notes the phases that are new.
+func (l *link) advance(x *linked, now set, m moment) {
+	fresh := now &^ x.seen
+	x.seen = now
+	for _, i := range l.phases {
+		switch {
+		case !fresh.has(i):
+		case x.owners == nil:
+			x.first = append(x.first, reached{i, m})
+		default:
+			for _, o := range x.owners {
+				l.kind.count(o, i, m)
+			}
+		}
+	}
+}
+
+// vanish ends the linked objects that a list did not show.
+func (l *link) vanish(m moment) {
+	for uid, x := range l.objects {
+		if !l.eyesOf.listed[uid] {
+			l.gone(uid, x, m)
+		}
+	}
+}
+
+func (l *link) gone(uid string, x *linked, m moment) {
+	now := x.seen
+	for _, i := range l.phases {
+		if l.kind.phases[i].Gone {
+			now |= bit(i)
+		}
+	}
+	l.advance(x, now, m)
+	delete(l.objects, uid)
+	if x.owners != nil || len(x.keys) == 0 {
+		return
+	}
+	if l.dead = append(l.dead, x); len(l.dead) > keptOrphans {
+		l.adopted(l.dead[0])
+	}
+}

@@ -1,0 +1,180 @@
+package lifecycle
+
+import (
+	"context"
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/api/watch"
+	"github.com/windtunnel/windtunnel/internal/api/wire"
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/record"
+)
+
+const ms = clock.Time(time.Millisecond)
+
+// pulseTo returns a pulse that writes to a new stream.
+func pulseTo(t *testing.T) (p *Pulse, records *record.Writer, path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "p.wt")
+	records, err := record.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return NewPulse(records, clock.Start()), records, path
+}
+
+// written returns the values of samples and the texts of warnings of a stream.
+func written(t *testing.T, records *record.Writer, path string) (lags []float64, warnings []string) {
+	t.Helper()
+	if err := records.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := record.Read(path, func(*record.Stream) record.Visitor {
+		return record.Visitor{
+			Sample: func(v record.Sample) { lags = append(lags, v.Value) },
+			Mark: func(m record.Mark) {
+				if m.Kind == record.MarkWarning {
+					warnings = append(warnings, m.Text)
+				}
+			},
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lags, warnings
+}
+
+// TestPromptWatchHasALagOfNothing tells a watch that is never late, which has a
+// lag of 0, from one of which nobody knows, which has none.
+func TestPromptWatchHasALagOfNothing(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		play func(*Pulse)
+		want []float64
+	}{
+		{"no beat", func(p *Pulse) { p.within("pods", 150, 150*ms) }, nil},
+		{"no event", func(p *Pulse) { p.add(beat{100, 100 * ms, 101 * ms}) }, nil},
+		{"shown before a beat knew of it", func(p *Pulse) {
+			p.add(beat{100, 100 * ms, 101 * ms})
+			p.within("pods", 150, 150*ms)
+			p.within("pods", 160, 160*ms)
+			p.add(beat{155, 350 * ms, 351 * ms})
+		}, []float64{0}},
+		{"no beat knows of it yet", func(p *Pulse) {
+			p.add(beat{100, 100 * ms, 101 * ms})
+			p.within("pods", 150, 150*ms)
+			p.add(beat{120, 120 * ms, 121 * ms})
+		}, nil},
+		{"ahead in a store that is no more", func(p *Pulse) {
+			p.add(beat{100, 100 * ms, 101 * ms})
+			p.within("pods", 110, 150*ms)
+			p.add(beat{5, 200 * ms, 201 * ms})
+			p.add(beat{110, 300 * ms, 301 * ms})
+		}, nil},
+		{"late", func(p *Pulse) {
+			p.add(beat{100, 100 * ms, 101 * ms})
+			p.add(beat{200, 350 * ms, 351 * ms})
+			p.within("pods", 150, 1351*ms)
+		}, []float64{1}},
+	} {
+		p, records, path := pulseTo(t)
+		tt.play(p)
+		p.say()
+		if got, _ := written(t, records, path); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: lags %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+// TestPulseWithoutAnAnswerIsSaid runs a pulse against a server that refuses it,
+// and against one that answers.
+func TestPulseWithoutAnAnswerIsSaid(t *testing.T) {
+	for _, refuses := range []bool{true, false} {
+		asked := make(chan string, 100)
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked <- r.URL.Path
+			if refuses {
+				http.Error(w, "no", http.StatusForbidden)
+				return
+			}
+			_, _ = w.Write([]byte(`{"metadata":{"resourceVersion":"7"},"items":[]}`))
+		}))
+		server.EnableHTTP2 = true
+		server.StartTLS()
+		ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+		client, err := wire.New(endpoint.New(server.URL, ca, endpoint.Identity{}), wire.Options{Clock: clock.Start()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, records, path := pulseTo(t)
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { p.Run(ctx, client); close(done) }()
+		// A list of a resource that the official SLOs speak of would add a row to them.
+		if path := <-asked; !strings.HasPrefix(path, "/apis/apiregistration.k8s.io/") {
+			t.Errorf("asked for %s", path)
+		}
+		<-asked // the first one was answered
+		stop()
+		<-done
+		_, warnings := written(t, records, path)
+		if said := len(warnings) == 1 && strings.Contains(warnings[0], "403"); said != refuses || len(warnings) > 1 {
+			t.Errorf("refused %v: warnings %q", refuses, warnings)
+		}
+		_ = client.Close()
+		server.Close()
+	}
+}
+
+// TestHowLongAWatchIsWhole holds until when all is known of what a watch was
+// to show: what a gap hides came about since then.
+func TestHowLongAWatchIsWhole(t *testing.T) {
+	p, records, _ := pulseTo(t)
+	defer records.Close()
+	for _, b := range []beat{{100, 100 * ms, 110 * ms}, {200, 350 * ms, 360 * ms}, {200, 600 * ms, 610 * ms}, {300, 850 * ms, 860 * ms}} {
+		p.add(b)
+	}
+	for _, tt := range []struct {
+		name string
+		show func(*sight)
+		want clock.Time
+	}{
+		{"a list shows what was there when it was asked for", func(s *sight) {
+			s.asked = 1000 * ms
+			s.listBegin()
+			s.event(watch.Event{Kind: watch.Listed, At: 4000 * ms}, "u")
+			s.listEnd()
+		}, 1000 * ms},
+		{"a prompt event", func(s *sight) { s.event(watch.Event{Kind: watch.Added, Version: 300, At: 870 * ms}, "u") }, 870 * ms},
+		{"an event that was held up", func(s *sight) { s.event(watch.Event{Kind: watch.Added, Version: 250, At: 5000 * ms}, "u") }, 600 * ms},
+		{"a bookmark that was held up", func(s *sight) { s.bookmark(5000*ms, 200) }, 600 * ms},
+		{"a bookmark of the newest version", func(s *sight) { s.bookmark(5000*ms, 300) }, 5000 * ms},
+		{"a bookmark without a number", func(s *sight) { s.bookmark(5000*ms, 0) }, 5000 * ms},
+		{"what is older takes nothing back", func(s *sight) { s.bookmark(5000*ms, 300); s.bookmark(6000*ms, 200) }, 5000 * ms},
+	} {
+		s := newSight("pods", p)
+		tt.show(&s)
+		s.began = true
+		if s.last != tt.want {
+			t.Errorf("%s: whole until %d ms, want %d", tt.name, s.last/ms, tt.want/ms)
+		}
+		if got, want := s.gap(7000*ms).within, (7000 * ms).Sub(tt.want); got != want {
+			t.Errorf("%s: within %v, want %v", tt.name, got, want)
+		}
+	}
+	before := p.lag["configmaps"]
+	quiet := newSight("configmaps", p)
+	quiet.bookmark(9000*ms, 150)
+	if after, known := p.lag["configmaps"]; known || after != before {
+		t.Errorf("a bookmark of a quiet resource made a lag of %v", after)
+	}
+}

@@ -1,0 +1,183 @@
+// Package profile keeps what the components of a plane spend their time on: it
+// fetches profiles from /debug/pprof while they are busy, and reads in them which
+// locks were waited for.
+//
+// A profile costs its component some CPU, so they are few: a component is looked at
+// only while it is busy, for two seconds, and not again for half a minute. It
+// judges nothing; package experiment starts it, and package diagnose is told what
+// Contended finds. The files are for `go tool pprof`.
+package profile
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/pprof/profile"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+)
+
+// Folder is where a run directory has its profiles: COMPONENT.KIND.pb.gz.
+const Folder = "profiles"
+
+// maxProfile is how large one profile may be, in bytes: some ten times what a
+// kube-apiserver gives. A larger one is not kept.
+const maxProfile = 8 << 20
+
+// Bounds of when a component is busy and how often it is looked at.
+const (
+	busyCores = 0.5 // that it uses, or
+	busyShare = 0.8 // of its CPU limit
+	cpuFor    = 2 * time.Second
+	again     = 30 * time.Second
+	mostTimes = 4 // in a run; the last one stays
+	look      = time.Second
+)
+
+// Target is a component that may serve profiles.
+type Target struct {
+	Name   string
+	URL    string // without /debug/pprof: https://127.0.0.1:6443
+	Client *http.Client
+	Limit  float64 // cores that it may use; 0: all
+	// CPU returns the CPU seconds that the component has used until now.
+	CPU func() (float64, error)
+}
+
+// Options say where profiles go.
+type Options struct {
+	Folder string // made when the first profile is there
+	Log    *slog.Logger
+	// Taken is called for each profile of CPU that begins, so that a reader can
+	// tell what it disturbed. May be nil.
+	Taken func(component string)
+}
+
+// Run looks at every target once a second until ctx is done, and fetches profiles
+// of those that are busy. A component that serves none is said once and left
+// alone.
+func Run(ctx context.Context, targets []Target, o Options) {
+	var wait sync.WaitGroup
+	for _, t := range targets {
+		wait.Go(func() { watch(ctx, t, o) })
+	}
+	wait.Wait()
+}
+
+// watch looks at one target.
+func watch(ctx context.Context, t Target, o Options) {
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	before, err := t.CPU()
+	for times := 0; times < mostTimes && err == nil; {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		var now float64
+		if now, err = t.CPU(); err != nil {
+			return // it has ended
+		}
+		busy := t.busy((now - before) / look.Seconds())
+		if before = now; !busy {
+			continue
+		}
+		if err := t.take(ctx, o); err != nil {
+			if ctx.Err() == nil {
+				o.Log.Info("no profiles", slog.String("component", t.Name), slog.Any("error", err))
+			}
+			return
+		}
+		times++
+		if clock.Sleep(ctx, again) != nil {
+			return
+		}
+		before, err = t.CPU()
+	}
+}
+
+func (t Target) busy(cores float64) bool {
+	return cores >= busyCores || t.Limit > 0 && cores >= busyShare*t.Limit
+}
+
+// kinds are the profiles that are kept, in the order in which they are fetched.
+// Of locks there is one only where a component keeps count: kube-scheduler, and
+// the others with --contention-profiling.
+func kinds() []struct{ name, path string } {
+	return []struct{ name, path string }{
+		{"cpu", fmt.Sprintf("profile?seconds=%d", int(cpuFor.Seconds()))}, {"block", "block"}, {"mutex", "mutex"}, {"goroutine", "goroutine"},
+	}
+}
+
+// take fetches a target's profiles in place of those that there are.
+func (t Target) take(ctx context.Context, o Options) error {
+	if o.Taken != nil {
+		o.Taken(t.Name)
+	}
+	for _, k := range kinds() {
+		raw, err := t.fetch(ctx, k.path)
+		if err != nil {
+			return fmt.Errorf("profile %s: %w", k.name, err)
+		}
+		p, err := profile.ParseData(raw)
+		if err != nil {
+			return fmt.Errorf("profile %s: %w", k.name, err)
+		}
+		if len(p.Sample) == 0 {
+			continue // nobody counts
+		}
+		if err := keep(o.Folder, t.Name+"."+k.name+".pb.gz", raw); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t Target) fetch(ctx context.Context, path string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, cpuFor+30*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(t.URL, "/")+"/debug/pprof/"+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := t.Client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxProfile+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case resp.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("%s: %.100s", resp.Status, bytes.TrimSpace(raw))
+	case len(raw) > maxProfile:
+		return nil, fmt.Errorf("it has more than %d bytes", maxProfile)
+	}
+	return raw, nil
+}
+
+// keep writes a profile in one step, mode 0600.
+func keep(folder, name string, raw []byte) error {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return fmt.Errorf("make a folder for profiles: %w", err)
+	}
+	path := filepath.Join(folder, name)
+	if err := os.WriteFile(path+".new", raw, 0o600); err != nil {
+		return fmt.Errorf("write profile: %w", err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		return fmt.Errorf("write profile: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,177 @@
+// Package usage samples what processes cost: CPU seconds, resident memory and,
+// by their cgroups, how long they were throttled. It also says what machine
+// this is (Machine).
+//
+// It reads /proc and cgroup v1 or v2 and changes nothing; package
+// plane/process sets limits. Package experiment starts it, for every process
+// of the plane and for windtunnel itself.
+package usage
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/record"
+)
+
+// DefaultEvery is the interval of samples.
+const DefaultEvery = time.Second
+
+// Self is the target of windtunnel's own samples, Host that of the whole
+// machine's.
+const (
+	Self = "windtunnel"
+	Host = "host"
+)
+
+// Names of the samples. Those of processes are the names by which Prometheus'
+// client libraries serve the same values.
+const (
+	CPUSeconds       = "process_cpu_seconds_total"          // user and system, seconds
+	ResidentBytes    = "process_resident_memory_bytes"      // bytes
+	PeakBytes        = "process_peak_resident_memory_bytes" // the most so far, bytes
+	ThrottledSeconds = "cgroup_cpu_throttled_seconds_total" // time for which the cgroup's threads were held back
+	ThrottledPeriods = "cgroup_cpu_throttled_periods_total" // periods in which they were
+	Periods          = "cgroup_cpu_periods_total"           // periods in which they wanted to run
+	HostSeconds      = "host_cpu_seconds_total"             // by label mode, of all cores together
+	WaitSeconds      = "process_cpu_wait_seconds_total"     // time for which its threads were ready to run and had no core
+	WorkingSet       = "cgroup_memory_working_set_bytes"    // bytes of the cgroup without files that nobody looked at lately
+	LimitHits        = "cgroup_memory_limit_hits_total"     // times that the cgroup's memory came up against its limit
+)
+
+// Process is one process to sample.
+type Process struct {
+	Name   string // the component's name; it becomes Series.Target
+	PID    int
+	Cgroup string // folder of its cgroup where one was made for it: the CPU controller's in v1; else empty
+	Memory string // folder of the cgroup that limits its memory; empty without
+}
+
+// Options configure a sampler.
+type Options struct {
+	Every time.Duration // default DefaultEvery
+}
+
+// Sampler samples processes, windtunnel itself and the host. Its methods may
+// be called from several goroutines.
+type Sampler struct {
+	records *record.Writer
+	clock   clock.Clock
+	every   time.Duration
+
+	mu   sync.Mutex
+	all  []*watched
+	host *watched
+}
+
+// watched is one process and its series.
+type watched struct {
+	Process
+	series map[string]record.SeriesID
+	last   map[record.SeriesID]float64
+	gone   bool
+}
+
+// New returns a sampler of these processes and of windtunnel itself. It writes
+// to w with times of c.
+func New(w *record.Writer, c clock.Clock, processes []Process, o Options) *Sampler {
+	if o.Every <= 0 {
+		o.Every = DefaultEvery
+	}
+	s := &Sampler{records: w, clock: c, every: o.Every, host: newWatched(Process{Name: Host})}
+	for _, p := range append([]Process{{Name: Self, PID: os.Getpid()}}, processes...) {
+		s.all = append(s.all, newWatched(p))
+	}
+	return s
+}
+
+func newWatched(p Process) *watched {
+	return &watched{Process: p, series: map[string]record.SeriesID{}, last: map[record.SeriesID]float64{}}
+}
+
+// Run samples at once and then at the interval until ctx is done.
+func (s *Sampler) Run(ctx context.Context) {
+	tick := time.NewTicker(s.every)
+	defer tick.Stop()
+	for {
+		s.Sample()
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Sample samples everything now. A process that is gone is marked with a
+// warning once and sampled no more.
+func (s *Sampler) Sample() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.all {
+		if p.gone {
+			continue
+		}
+		if err := s.process(p); err != nil {
+			p.gone = true
+			s.records.Mark(record.Mark{At: s.clock.Now(), Kind: record.MarkWarning, Name: p.Name,
+				Text: fmt.Sprintf("the CPU and memory of %s are no longer measured: %v", p.Name, err)})
+		}
+	}
+	at := s.clock.Now()
+	for mode, v := range hostSeconds() {
+		s.write(s.host, at, record.Series{Name: HostSeconds, Labels: []record.Label{{Name: "mode", Value: mode}}}, v)
+	}
+}
+
+func (s *Sampler) process(p *watched) error {
+	u, err := read(p.PID, s.clock.Now)
+	if err != nil {
+		return err
+	}
+	at := u.at
+	s.write(p, at, record.Series{Name: CPUSeconds}, u.cpu)
+	s.write(p, at, record.Series{Name: ResidentBytes}, float64(u.resident))
+	s.write(p, at, record.Series{Name: PeakBytes}, float64(u.peak))
+	if wait, ok := waited(p.PID); ok {
+		s.write(p, at, record.Series{Name: WaitSeconds}, wait)
+	}
+	if p.Memory != "" {
+		if hits, ok := limitHits(p.Memory); ok {
+			s.write(p, at, record.Series{Name: LimitHits}, hits)
+		}
+		if size, ok := workingSet(p.Memory); ok {
+			s.write(p, at, record.Series{Name: WorkingSet}, size)
+		}
+	}
+	if p.Cgroup == "" {
+		return nil
+	}
+	if t, ok := throttling(p.Cgroup); ok {
+		s.write(p, at, record.Series{Name: ThrottledSeconds}, t.seconds)
+		s.write(p, at, record.Series{Name: ThrottledPeriods}, t.throttled)
+		s.write(p, at, record.Series{Name: Periods}, t.periods)
+	}
+	return nil
+}
+
+// write appends a sample unless the value is that of the last one. CPU time is
+// always written: its rise is divided by the time since the sample before.
+func (s *Sampler) write(p *watched, at clock.Time, series record.Series, v float64) {
+	series.Target = p.Name
+	key := series.Key()
+	id, ok := p.series[key]
+	if !ok {
+		id = s.records.Series(series)
+		p.series[key] = id
+	}
+	if last, ok := p.last[id]; ok && last == v && series.Name != CPUSeconds {
+		return
+	}
+	p.last[id] = v
+	s.records.Sample(record.Sample{Series: id, At: at, Value: v})
+}

@@ -1,0 +1,110 @@
+package plane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+
+	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/plane/component"
+	"github.com/windtunnel/windtunnel/internal/record"
+)
+
+// Attach returns the plane that a kubeconfig's current context reaches. It
+// starts nothing, and Close ends nothing but programs. Of the options it takes
+// Executable, Log, Clock and OnFault. The kubeconfig's user must be allowed
+// to create namespaces, pods and nodes.
+//
+// Errors are one line: ErrUnreachable, or ErrUnauthorised with the right that
+// is missing.
+func Attach(ctx context.Context, kubeconfig string, o Options) (*Plane, error) {
+	o, err := o.complete()
+	if err != nil {
+		return nil, err
+	}
+	e, err := endpoint.FromKubeconfig(kubeconfig, "")
+	if err != nil {
+		return nil, oneLine(err)
+	}
+	p, err := attach(ctx, e)
+	if err != nil {
+		return nil, oneLine(fmt.Errorf("kubeconfig %s: %w", kubeconfig, err))
+	}
+	p.log, p.clock, p.onFault, p.executable = o.Log, o.Clock, o.OnFault, o.Executable
+	p.kubeconfig, err = filepath.Abs(kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	return p, nil
+}
+
+func attach(ctx context.Context, e endpoint.Endpoint) (*Plane, error) {
+	api, err := newAsker(e)
+	if err != nil {
+		return nil, err
+	}
+	defer api.client.CloseIdleConnections()
+	var version struct {
+		GitVersion string `json:"gitVersion"`
+	}
+	if err := api.ask(ctx, "/version", nil, &version); err != nil {
+		return nil, unreachable(e.Server(), err)
+	}
+	if err := api.mayCreate(ctx, "namespaces", "nodes", "pods"); err != nil {
+		return nil, err
+	}
+	return &Plane{
+		endpoints:  map[string]endpoint.Endpoint{Admin: e, Load: e, Fleet: e, Observe: e},
+		components: []Component{{Name: component.APIServer, MetricsURL: strings.TrimSuffix(api.base.JoinPath("/metrics").String(), "/"), Scrape: e}},
+		facts:      record.PlaneFacts{Kind: kindAttached},
+		versions:   map[string]string{"kubernetes": version.GitVersion},
+		died:       make(chan Death, roomForDeaths),
+	}, nil
+}
+
+// unreachable tells an answer that refuses from none at all.
+func unreachable(server string, err error) error {
+	var status *statusError
+	if errors.As(err, &status) && (status.code == http.StatusUnauthorized || status.code == http.StatusForbidden) {
+		return fmt.Errorf("%w: %s does not accept the credentials (%d)", ErrUnauthorised, server, status.code)
+	}
+	return fmt.Errorf("%w at %s: %w", ErrUnreachable, server, err)
+}
+
+// mayCreate asks for the rights that every run needs and names those missing.
+func (a *asker) mayCreate(ctx context.Context, resources ...string) error {
+	const api = "authorization.k8s.io"
+	var missing []string
+	for _, resource := range resources {
+		var answer struct {
+			Status struct {
+				Allowed bool `json:"allowed"`
+			} `json:"status"`
+		}
+		err := a.ask(ctx, "/apis/"+api+"/v1/selfsubjectaccessreviews", map[string]any{
+			"apiVersion": api + "/v1", "kind": "SelfSubjectAccessReview",
+			"spec": map[string]any{"resourceAttributes": map[string]any{"verb": "create", "resource": resource}},
+		}, &answer)
+		if err != nil {
+			return unreachable(a.base.String(), err)
+		}
+		if !answer.Status.Allowed {
+			missing = append(missing, resource)
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("%w: its user may not create %s", ErrUnauthorised, strings.Join(missing, ", "))
+	}
+	return nil
+}
+
+// oneLine keeps an error's chain and writes it on one line.
+func oneLine(err error) error { return &lineError{err} }
+
+type lineError struct{ error }
+
+func (e *lineError) Error() string { return strings.Join(strings.Fields(e.error.Error()), " ") }
+func (e *lineError) Unwrap() error { return e.error }

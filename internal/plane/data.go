@@ -1,0 +1,135 @@
+package plane
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/windtunnel/windtunnel/internal/unit"
+)
+
+const (
+	durabilityMemory = "memory"
+	durabilityFsync  = "fsync"
+
+	gib          = 1 << 30
+	memoryRoom   = 2 * gib    // free on a tmpfs, for data to be put there
+	diskRoom     = gib / 2    // free on a disk: write-ahead logs alone take 128 MiB
+	largestQuota = 8 * gib    // etcd's own advice for the most
+	sharedMemory = "/dev/shm" // a tmpfs on every distribution
+)
+
+// room is a folder that data can be put in.
+type room struct {
+	base  string
+	tmpfs bool
+	free  uint64 // bytes
+}
+
+// rooms returns the folders of this machine that can be used.
+func rooms() []room {
+	var out []room
+	for _, base := range bases() {
+		if r, err := roomAt(base); err == nil {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// bases are the folders in which private folders of runs are made.
+func bases() []string {
+	out := []string{sharedMemory, os.TempDir()}
+	if os.TempDir() != "/var/tmp" {
+		out = append(out, "/var/tmp")
+	}
+	return out
+}
+
+// roomAt measures a folder. What a tmpfs has free is no more than the memory
+// that is free.
+func roomAt(base string) (room, error) {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(base, &fs); err != nil {
+		return room{}, fmt.Errorf("measure room in %s: %w", base, err)
+	}
+	r := room{base: base, free: fs.Bavail * uint64(fs.Bsize)} //nolint:gosec // never negative
+	r.tmpfs = fs.Type == unix.TMPFS_MAGIC || fs.Type == unix.RAMFS_MAGIC
+	if r.tmpfs {
+		if memory, ok := availableMemory(); ok {
+			r.free = min(r.free, memory)
+		}
+	}
+	return r, nil
+}
+
+func availableMemory() (uint64, bool) {
+	file, err := os.Open("/proc/meminfo")
+	if err != nil {
+		return 0, false
+	}
+	defer file.Close()
+	for in := bufio.NewScanner(file); in.Scan(); {
+		if f := strings.Fields(in.Text()); len(f) >= 2 && f[0] == "MemAvailable:" {
+			kib, err := strconv.ParseUint(f[1], 10, 64)
+			return kib << 10, err == nil
+		}
+	}
+	return 0, false
+}
+
+// chooseRoom chooses for a durability: memory takes a roomy tmpfs before a
+// disk, fsync a disk, since a tmpfs forgets whatever is synced to it.
+func chooseRoom(durability string, all []room) (room, string, error) {
+	var disk, tmpfs *room
+	for i, r := range all {
+		switch {
+		case r.tmpfs && r.free >= memoryRoom && tmpfs == nil:
+			tmpfs = &all[i]
+		case !r.tmpfs && r.free >= diskRoom && disk == nil:
+			disk = &all[i]
+		}
+	}
+	switch {
+	case durability == durabilityMemory && tmpfs != nil:
+		return *tmpfs, "", nil
+	case disk != nil && durability == durabilityMemory:
+		return *disk, "etcd's data are on disk: no tmpfs has 2 GiB free", nil
+	case disk != nil:
+		return *disk, "", nil
+	case tmpfs != nil:
+		return *tmpfs, "etcd's data are on a tmpfs, where fsync costs nothing: no disk has room", nil
+	}
+	return room{}, "", noRoom(all)
+}
+
+func noRoom(all []room) error {
+	var seen []string
+	for _, r := range all {
+		seen = append(seen, fmt.Sprintf("%s has %s free", r.base, unit.Bytes(r.free).Human()))
+	}
+	return fmt.Errorf("%w: %s; %s are needed on a disk, or %s on a tmpfs", ErrNoRoom, strings.Join(seen, ", "),
+		unit.Bytes(diskRoom).Human(), unit.Bytes(memoryRoom).Human())
+}
+
+// quotaFor returns how much etcd may store.
+func quotaFor(r room) uint64 { return min(largestQuota, r.free/4*3) }
+
+// kindOf says what a folder is on: tmpfs or disk. The folder itself need not
+// exist yet.
+func kindOf(dir string) string {
+	for d := filepath.Clean(dir); ; d = filepath.Dir(d) {
+		r, err := roomAt(d)
+		switch {
+		case err == nil && r.tmpfs:
+			return "tmpfs"
+		case err == nil || d == filepath.Dir(d):
+			return "disk"
+		}
+	}
+}

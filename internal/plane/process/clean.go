@@ -1,0 +1,147 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+)
+
+// clean ends and removes all that the entries name, in the order processes,
+// control groups, folders. What is gone already is no fault.
+func clean(entries []entry) error {
+	for _, e := range entries {
+		if e.PID > 1 {
+			killGroup(e.PID, e.Start)
+		}
+	}
+	for _, e := range entries {
+		if e.PID > 1 {
+			awaitGone(e.PID, e.Start)
+		}
+	}
+	var faults []error
+	for _, e := range entries {
+		if e.Cgroup != "" {
+			faults = append(faults, removeCgroup(e.Cgroup))
+		}
+	}
+	for _, e := range entries {
+		if e.Dir != "" {
+			faults = append(faults, removeFolder(e.Dir))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// awaitGone waits until a killed process has ended, so that it writes nothing
+// into a folder that is being removed.
+func awaitGone(pid int, start uint64) {
+	for range cleanWithin / (5 * time.Millisecond) {
+		if !alive(pid, start) {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// removeFolder removes a private folder, its ledger last: a folder without one
+// is nobody's, and a removal that is cut off must be found by the next sweep.
+func removeFolder(dir string) error {
+	if !strings.HasPrefix(filepath.Base(dir), namePrefix) {
+		return fmt.Errorf("remove folder %s: it is not one of windtunnel's", dir)
+	}
+	found, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	faults := []error{err}
+	for _, e := range found {
+		if e.Name() != ledgerFile {
+			faults = append(faults, os.RemoveAll(filepath.Join(dir, e.Name())))
+		}
+	}
+	if err := errors.Join(faults...); err != nil {
+		return fmt.Errorf("remove folder %s: %w", dir, err)
+	}
+	return os.RemoveAll(dir)
+}
+
+// Sweep removes what runs left in the folders bases whose windtunnel and
+// keeper were both killed, and returns the folders that it removed. It touches
+// only folders of this user that bear the name of a Keeper's folder, hold a
+// ledger that names them, and are locked by nobody.
+func Sweep(bases ...string) ([]string, error) {
+	var removed []string
+	var faults []error
+	for _, base := range bases {
+		found, err := filepath.Glob(filepath.Join(base, namePrefix+"*"))
+		if err != nil {
+			faults = append(faults, fmt.Errorf("sweep %s: %w", base, err))
+		}
+		for _, dir := range found {
+			switch stale, err := sweepFolder(dir); {
+			case err != nil:
+				faults = append(faults, err)
+			case stale:
+				removed = append(removed, dir)
+			}
+		}
+		sweepUnborn(base)
+	}
+	return removed, errors.Join(faults...)
+}
+
+// sweepUnborn removes empty folders whose maker was killed before it could write
+// their ledger; a maker that lives needs a moment for that, not a minute.
+func sweepUnborn(base string) {
+	var found []string
+	for _, prefix := range []string{newPrefix, namePrefix} {
+		some, err := filepath.Glob(filepath.Join(base, prefix+"*"))
+		if err != nil {
+			return // a base that is no pattern; Sweep has said so
+		}
+		found = append(found, some...)
+	}
+	now := clock.Start().Epoch()
+	for _, dir := range found {
+		if info, err := os.Lstat(dir); err == nil && info.IsDir() && now.Sub(info.ModTime()) > time.Minute {
+			_ = unix.Rmdir(dir) // refused when it is not empty or not ours
+		}
+	}
+}
+
+// sweepFolder removes one folder if it is stale.
+func sweepFolder(dir string) (bool, error) {
+	info, err := os.Lstat(dir)
+	if err != nil || !info.IsDir() {
+		return false, nil //nolint:nilerr // gone by now, or not a folder of ours
+	}
+	if s, ok := info.Sys().(*syscall.Stat_t); !ok || int(s.Uid) != os.Getuid() || info.Mode().Perm() != 0o700 {
+		return false, nil
+	}
+	lock, err := lockFolder(dir)
+	if err != nil {
+		return false, nil //nolint:nilerr // its windtunnel lives
+	}
+	defer lock.Close()
+	ledger, err := os.Open(filepath.Join(dir, ledgerFile))
+	if err != nil {
+		return false, nil //nolint:nilerr // not made by a Keeper
+	}
+	entries := readEntries(ledger)
+	_ = ledger.Close() // it was only read
+	if !slices.Contains(entries, entry{Dir: dir}) {
+		return false, nil
+	}
+	return true, clean(entries)
+}

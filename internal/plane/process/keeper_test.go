@@ -1,0 +1,246 @@
+package process_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/plane/process"
+)
+
+// left is what a parent process has made.
+type left struct {
+	Keeper  int
+	PIDs    []int
+	Cgroups []string
+	Dir     string
+}
+
+// parent starts a keeper and children, prints what it made and waits to be killed.
+func parent(base string) int {
+	k, err := process.StartKeeper(os.Args[0], base)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	out := left{Keeper: k.PID(), Dir: k.Dir()}
+	for i, mode := range []string{"sleep", "deaf", "hold-a-child"} {
+		log := filepath.Join(k.Dir(), mode+".log")
+		s := process.Spec{Name: "kid" + strconv.Itoa(i), Path: os.Args[0], Args: []string{"child", mode}, LogFile: log}
+		if mode == "deaf" {
+			s.Limits = process.Limits{CPU: 1, Memory: 128 << 20}
+		}
+		p, err := process.Start(s, k)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		out.PIDs = append(out.PIDs, p.PID())
+		for _, dir := range p.Cgroups() {
+			out.Cgroups = append(out.Cgroups, dir)
+		}
+		for range 500 {
+			if raw, _ := os.ReadFile(log); strings.HasPrefix(string(raw), "child ") && strings.HasSuffix(string(raw), "\n") {
+				pid, _ := strconv.Atoi(strings.Fields(string(raw))[1])
+				out.PIDs = append(out.PIDs, pid)
+				break
+			} else if mode != "hold-a-child" {
+				break
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+	_ = json.NewEncoder(os.Stdout).Encode(out)
+	time.Sleep(time.Minute)
+	return 0
+}
+
+func startParent(t *testing.T, base string) (*exec.Cmd, left) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "child", "parent", base)
+	cmd.Stderr = os.Stderr
+	pipe, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	line, err := bufio.NewReader(pipe).ReadBytes('\n')
+	if err != nil {
+		t.Fatalf("the parent said nothing: %v", err)
+	}
+	var l left
+	if err := json.Unmarshal(line, &l); err != nil {
+		t.Fatal(err)
+	}
+	if len(l.PIDs) != 4 {
+		t.Fatalf("parent started %d processes, want 4", len(l.PIDs))
+	}
+	return cmd, l
+}
+
+func exists(path string) bool { _, err := os.Lstat(path); return err == nil }
+
+func TestNothingOutlivesAKilledParent(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGINT} {
+		t.Run(sig.String(), func(t *testing.T) {
+			cmd, l := startParent(t, t.TempDir())
+			if err := cmd.Process.Signal(sig); err != nil {
+				t.Fatal(err)
+			}
+			_ = cmd.Wait()
+			for _, pid := range append(l.PIDs, l.Keeper) {
+				await(t, fmt.Sprintf("the end of %d", pid), func() bool { return gone(pid) })
+			}
+			for _, path := range append(l.Cgroups, l.Dir) {
+				if exists(path) {
+					t.Errorf("left behind: %s", path)
+				}
+			}
+		})
+	}
+}
+
+// The keeper ignores what Ctrl-C and a service manager send to all processes.
+func TestKeeperOutlivesSignalsUntilItsWorkIsDone(t *testing.T) {
+	cmd, l := startParent(t, t.TempDir())
+	if pgid, err := syscall.Getpgid(l.Keeper); err != nil || pgid != l.Keeper {
+		t.Errorf("the keeper's process group is %d, %v; want its own", pgid, err)
+	}
+	time.Sleep(100 * time.Millisecond) // it has begun
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		if err := syscall.Kill(l.Keeper, s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	await(t, "the folder's removal", func() bool { return !exists(l.Dir) })
+}
+
+func TestSweepRemovesWhatAKilledKeeperLeft(t *testing.T) {
+	base := t.TempDir()
+	other, _ := startParent(t, base) // lives: its folder must stay
+	cmd, l := startParent(t, base)
+	if err := syscall.Kill(l.Keeper, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if removed, err := process.Sweep(base); err != nil || len(removed) != 0 {
+		t.Fatalf("sweep of live runs removed %v, %v", removed, err)
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	for _, pid := range l.PIDs[:3] { // children die with their parent, keeper or not
+		await(t, "the children's end", func() bool { return gone(pid) })
+	}
+	if !exists(l.Dir) {
+		t.Fatal("the folder is gone already: the test shows nothing")
+	}
+	old, young := filepath.Join(base, ".windtunnel-new-1"), filepath.Join(base, ".windtunnel-new-2")
+	for dir, age := range map[string]time.Duration{old: time.Hour, young: 0} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(dir, time.Now(), time.Now().Add(-age)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	removed, err := process.Sweep(base, "/no/such/base")
+	if exists(old) || !exists(young) {
+		t.Errorf("unborn folders: old one there %v, young one there %v", exists(old), exists(young))
+	}
+	if err != nil || !slices.Equal(removed, []string{l.Dir}) {
+		t.Errorf("sweep removed %v, %v; want %s", removed, err, l.Dir)
+	}
+	for _, path := range append(l.Cgroups, l.Dir) {
+		if exists(path) {
+			t.Errorf("left behind: %s", path)
+		}
+	}
+	await(t, "the grandchild's end", func() bool { return gone(l.PIDs[3]) })
+	if other.ProcessState != nil {
+		t.Error("the other run was hit")
+	}
+}
+
+// Temporary folders of others may begin with the tool's name, too.
+func TestSweepSparesWhatNoKeeperHasMade(t *testing.T) {
+	base := t.TempDir()
+	ledgers := map[string]string{
+		"windtunnel-up-1":   "",
+		"windtunnel-run-1":  "", // no ledger
+		"windtunnel-run-2":  "nonsense\n",
+		"windtunnel-run-3":  `{"dir":"/somewhere/else"}` + "\n",
+		"windtunnel123":     "",
+		"windtunnel-bench1": `{"dir":"` + filepath.Join(base, "windtunnel-bench1") + `"}` + "\n",
+	}
+	for name, ledger := range ledgers {
+		if err := os.Mkdir(filepath.Join(base, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if ledger == "" {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(base, name, "ledger"), []byte(ledger), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	removed, err := process.Sweep(base)
+	if err != nil || len(removed) != 0 {
+		t.Errorf("removed %v, %v", removed, err)
+	}
+	for name := range ledgers {
+		if !exists(filepath.Join(base, name)) {
+			t.Errorf("%s is gone", name)
+		}
+	}
+}
+
+func TestCloseOfAKeeperLeavesNothing(t *testing.T) {
+	base := t.TempDir()
+	k, err := process.StartKeeper(os.Args[0], base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(k.Dir()); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("folder %v, %v; want mode 0700", info, err)
+	}
+	s := spec(t, "sleep")
+	p, err := process.Start(s, k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Stop(time.Second)
+	for range 2 {
+		if err := k.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if !gone(k.PID()) {
+		t.Error("the keeper runs on")
+	}
+	if entries, err := os.ReadDir(base); err != nil || len(entries) != 0 {
+		t.Errorf("left behind: %v %v", entries, err)
+	}
+}
+
+func TestStartKeeperThatFailsLeavesNothing(t *testing.T) {
+	base := t.TempDir()
+	if _, err := process.StartKeeper("/no/such/file", base); err == nil {
+		t.Error("no error")
+	}
+	if entries, err := os.ReadDir(base); err != nil || len(entries) != 0 {
+		t.Errorf("left behind: %v %v", entries, err)
+	}
+}

@@ -1,0 +1,106 @@
+package proxy
+
+import (
+	"encoding/binary"
+	"sync"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+)
+
+// HTTP/2 as far as it matters here (RFC 9113, sections 3.4 and 4.1).
+const (
+	prefaceBytes   = 24
+	frameHeadBytes = 9
+	frameData      = 0
+	frameHeaders   = 1
+	frameReset     = 3
+	frameContinued = 9
+	flagEndStream  = 1
+)
+
+// frame is the head of one HTTP/2 frame.
+type frame struct {
+	kind, flags byte
+	stream      uint32
+}
+
+// carries says whether it is a part of a request or of an answer.
+func (f frame) carries() bool {
+	return f.stream != 0 && (f.kind == frameData || f.kind == frameHeaders || f.kind == frameContinued)
+}
+
+// scanner finds the frames in bytes that come in parts of any size.
+type scanner struct {
+	skip  int // bytes until the next head begins
+	head  [frameHeadBytes]byte
+	have  int // bytes of the head
+	frame frame
+}
+
+// next returns how many of the bytes, at least one, belong to one frame, which
+// one, and whether they are its last. It is no frame while its head is not
+// complete, nor is the preface.
+func (s *scanner) next(bytes []byte) (n int, f frame, last bool) {
+	if s.skip == 0 {
+		n = copy(s.head[s.have:], bytes)
+		if s.have += n; s.have < frameHeadBytes {
+			return n, frame{}, false
+		}
+		s.have = 0
+		s.skip = int(s.head[0])<<16 | int(s.head[1])<<8 | int(s.head[2])
+		s.frame = frame{s.head[3], s.head[4], binary.BigEndian.Uint32(s.head[5:]) &^ (1 << 31)}
+	}
+	payload := min(s.skip, len(bytes)-n)
+	s.skip -= payload
+	return n + payload, s.frame, s.skip == 0
+}
+
+// http2 tells the calls of an HTTP/2 connection apart by their streams.
+type http2 struct {
+	mu       sync.Mutex
+	up, down scanner
+	streams  map[uint32]*call
+}
+
+func newHTTP2() *http2 {
+	return &http2{up: scanner{skip: prefaceBytes}, streams: map[uint32]*call{}}
+}
+
+func (h *http2) asked(now clock.Time, bytes []byte) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for len(bytes) > 0 {
+		n, f, last := h.up.next(bytes)
+		bytes = bytes[n:]
+		switch {
+		case f.carries():
+			if f.kind == frameHeaders && h.streams[f.stream] == nil {
+				h.streams[f.stream] = &call{}
+			}
+			if c := h.streams[f.stream]; c != nil { // not yet answered to the end
+				c.ask(now)
+			}
+		case f.kind == frameReset && last:
+			delete(h.streams, f.stream)
+		}
+	}
+}
+
+func (h *http2) answered(now clock.Time, bytes []byte, to []piece) []piece {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for len(bytes) > 0 {
+		n, f, last := h.down.next(bytes)
+		bytes = bytes[n:]
+		p := piece{n: n}
+		c := h.streams[f.stream]
+		if c != nil && f.carries() {
+			p.took = c.answer(now)
+		}
+		if last && (f.kind == frameReset || f.carries() && f.flags&flagEndStream != 0 && f.kind != frameContinued) {
+			delete(h.streams, f.stream)
+		}
+		to = append(to, p)
+	}
+	return to
+}

@@ -1,0 +1,288 @@
+package record
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math"
+	"os"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+)
+
+// ErrNotRecords says that a file does not begin as a record stream does.
+var ErrNotRecords = errors.New("not a windtunnel record stream of this version")
+
+// Visitor is called for each record in the order in which it was written.
+// A nil function skips its kind.
+type Visitor struct {
+	Call      func(Call)
+	Phase     func(Phase)
+	Sample    func(Sample) // also each value of a scrape
+	Mark      func(Mark)
+	Scrape    func(Scrape) // before its values; its slices are empty
+	Histogram func(HistogramSample)
+	Gone      func(Gone)
+}
+
+// Stream is what has been read of a stream so far: the definitions that
+// records refer to, and whether its end was cut off.
+type Stream struct {
+	Ops      []Op
+	Objects  []Object
+	Series   []Series
+	Families []Family
+	// Torn is set when the file does not end with a whole block, as after a
+	// crash; LostBytes is what could not be read.
+	Torn      bool
+	LostBytes int64
+
+	texts      []string
+	wholes     []int64 // by SeriesID: the last whole number in a Scrape
+	histograms map[SeriesID]*Histogram
+}
+
+// Read visits every record of the stream at path. A tail that a crash cut off
+// is not an error: Stream.Torn tells. Definitions are complete up to the record
+// that is being visited.
+func Read(path string, visit func(*Stream) Visitor) (*Stream, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("open record stream: %w", err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("open record stream: %w", err)
+	}
+	in := bufio.NewReaderSize(file, 1<<20)
+	head := make([]byte, len(streamHeader))
+	if _, err := io.ReadFull(in, head); err != nil || string(head) != streamHeader {
+		return nil, fmt.Errorf("%s: %w", path, ErrNotRecords)
+	}
+	s := &Stream{}
+	v := visit(s)
+	read := int64(len(head))
+	var block []byte
+	for {
+		if block, err = nextBlock(in, block); err != nil {
+			break
+		}
+		if err = s.decode(block, v); err != nil {
+			return s, fmt.Errorf("%s: block at byte %d: %w", path, read, err)
+		}
+		read += int64(len(block)) + blockHead
+	}
+	s.LostBytes = info.Size() - read
+	s.Torn = s.LostBytes > 0
+	if err != io.EOF && !errors.Is(err, errTorn) {
+		return s, fmt.Errorf("read record stream: %w", err)
+	}
+	return s, nil
+}
+
+var errTorn = errors.New("block cut off")
+
+// nextBlock returns the next whole block's payload in buf or a larger buffer.
+func nextBlock(in io.Reader, buf []byte) ([]byte, error) {
+	var head [blockHead]byte
+	if _, err := io.ReadFull(in, head[:]); err != nil {
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			return nil, errTorn
+		}
+		return nil, err
+	}
+	n := binary.LittleEndian.Uint32(head[:])
+	if n == 0 || n > maxBlock {
+		return nil, errTorn
+	}
+	if cap(buf) < int(n) {
+		buf = make([]byte, n)
+	}
+	buf = buf[:n]
+	if _, err := io.ReadFull(in, buf); err != nil {
+		return nil, errTorn
+	}
+	if crc32.Checksum(buf, crcTable) != binary.LittleEndian.Uint32(head[4:]) {
+		return nil, errTorn
+	}
+	return buf, nil
+}
+
+// cursor reads one block; the first fault sticks.
+type cursor struct {
+	b    []byte
+	last clock.Time
+	bad  error
+}
+
+func (c *cursor) fault(what string) {
+	if c.bad == nil {
+		c.bad = fmt.Errorf("damaged record: %s", what)
+	}
+	c.b = nil
+}
+
+func (c *cursor) byte() byte {
+	if len(c.b) == 0 {
+		c.fault("no kind")
+		return 0
+	}
+	b := c.b[0]
+	c.b = c.b[1:]
+	return b
+}
+
+func (c *cursor) uint() uint64 {
+	v, n := binary.Uvarint(c.b)
+	if n <= 0 {
+		c.fault("number")
+		return 0
+	}
+	c.b = c.b[n:]
+	return v
+}
+
+func (c *cursor) int() int64 {
+	v, n := binary.Varint(c.b)
+	if n <= 0 {
+		c.fault("number")
+		return 0
+	}
+	c.b = c.b[n:]
+	return v
+}
+
+func (c *cursor) string() string {
+	n := c.uint()
+	if n > uint64(len(c.b)) {
+		c.fault("text")
+		return ""
+	}
+	s := string(c.b[:n])
+	c.b = c.b[n:]
+	return s
+}
+
+func (c *cursor) at() clock.Time {
+	c.last += clock.Time(c.int())
+	return c.last
+}
+
+func (c *cursor) float() float64 {
+	if len(c.b) < 8 {
+		c.fault("value")
+		return 0
+	}
+	v := math.Float64frombits(binary.LittleEndian.Uint64(c.b))
+	c.b = c.b[8:]
+	return v
+}
+
+func (s *Stream) decode(block []byte, v Visitor) error {
+	c := &cursor{b: block}
+	for len(c.b) > 0 && c.bad == nil {
+		switch kind := c.byte(); kind {
+		case kindOp:
+			s.Ops = append(s.Ops, Op{c.string(), c.string(), c.string(), c.string(), c.string(), c.string()})
+		case kindObject:
+			s.Objects = append(s.Objects, c.object())
+		case kindLife:
+			o := c.object()
+			o.Life = c.string()
+			s.Objects = append(s.Objects, o)
+		case kindSeries:
+			s.Series = append(s.Series, c.series())
+		case kindCall, kindRetry:
+			s.visitCall(c, kind, v)
+		case kindPhase, kindPhaseWithin:
+			s.visitPhase(c, kind, v)
+		case kindSampleInt, kindSampleFloat:
+			s.visitSample(c, kind, v)
+		case kindText:
+			s.texts = append(s.texts, c.string())
+		case kindSeriesRef:
+			s.Series = append(s.Series, c.seriesRef(s))
+		case kindFamily:
+			s.Families = append(s.Families, Family{c.string(), c.string(), c.string()})
+		case kindScrape:
+			s.visitScrape(c, v)
+		case kindMark:
+			m := Mark{At: c.at(), Kind: c.string(), Name: c.string(), Text: c.string()}
+			if c.bad == nil && v.Mark != nil {
+				v.Mark(m)
+			}
+		default:
+			c.fault(fmt.Sprintf("kind %d", kind))
+		}
+	}
+	return c.bad
+}
+
+func (c *cursor) series() Series {
+	out := Series{Target: c.string(), Name: c.string()}
+	n := c.uint()
+	if n > uint64(len(c.b)) { // each label takes two bytes at least
+		c.fault("labels")
+		return out
+	}
+	for range n {
+		out.Labels = append(out.Labels, Label{c.string(), c.string()})
+	}
+	return out
+}
+
+func (s *Stream) visitCall(c *cursor, kind byte, v Visitor) {
+	call := Call{Op: OpID(c.uint()), Due: c.at()}
+	call.Sent = call.Due + clock.Time(c.int())
+	call.Done = call.Sent + clock.Time(c.int())
+	code := c.uint()
+	call.Code, call.Outcome = uint16(code>>2), Outcome(code&3)
+	call.RetryAfter = time.Duration(c.uint()) * time.Second
+	call.SentBytes, call.ReceivedBytes = uint32(c.uint()), uint32(c.uint())
+	if kind == kindRetry {
+		call.Attempt = c.byte()
+	}
+	if int(call.Op) >= len(s.Ops) || call.Outcome > Unknown {
+		c.fault("call of an undefined operation or outcome")
+	}
+	if c.bad == nil && v.Call != nil {
+		v.Call(call)
+	}
+}
+
+func (c *cursor) object() Object {
+	return Object{Resource: c.string(), Namespace: c.string(), Name: c.string(), UID: c.string(), Group: c.string()}
+}
+
+func (s *Stream) visitPhase(c *cursor, kind byte, v Visitor) {
+	p := Phase{Object: ObjectID(c.uint()), Phase: c.string(), At: c.at()}
+	if kind == kindPhaseWithin {
+		p.Within = time.Duration(min(c.uint(), uint64(Ever)))
+	}
+	if uint64(p.Object) >= uint64(len(s.Objects)) {
+		c.fault("phase of an undefined object")
+	}
+	if c.bad == nil && v.Phase != nil {
+		v.Phase(p)
+	}
+}
+
+func (s *Stream) visitSample(c *cursor, kind byte, v Visitor) {
+	sample := Sample{Series: SeriesID(c.uint()), At: c.at()}
+	if kind == kindSampleInt {
+		sample.Value = float64(c.int())
+	} else {
+		sample.Value = c.float()
+	}
+	if int(sample.Series) >= len(s.Series) {
+		c.fault("sample of an undefined series")
+	}
+	if c.bad == nil && v.Sample != nil {
+		v.Sample(sample)
+	}
+}

@@ -1,0 +1,165 @@
+package record_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/record"
+)
+
+// collected is everything that a reader saw.
+type collected struct {
+	calls   []record.Call
+	phases  []record.Phase
+	samples []record.Sample
+	marks   []record.Mark
+}
+
+func collect(t testing.TB, path string) (*record.Stream, collected) {
+	t.Helper()
+	var c collected
+	s, err := record.Read(path, func(*record.Stream) record.Visitor {
+		return record.Visitor{
+			Call:   func(v record.Call) { c.calls = append(c.calls, v) },
+			Phase:  func(v record.Phase) { c.phases = append(c.phases, v) },
+			Sample: func(v record.Sample) { c.samples = append(c.samples, v) },
+			Mark:   func(v record.Mark) { c.marks = append(c.marks, v) },
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, c
+}
+
+func write(t testing.TB, path string, n int) collected {
+	t.Helper()
+	w, err := record.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c collected
+	op := w.Op(record.Op{Source: "load", Step: "fill", Verb: "create", Resource: "pods", Scope: "resource"})
+	series := w.Series(record.Series{Target: "etcd", Name: "cpu", Labels: []record.Label{{"a", `x"y\`}}})
+	for i := range n {
+		at := clock.Time(i) * clock.Time(time.Millisecond)
+		call := record.Call{Op: op, Due: at, Sent: at + 1000, Done: at + 5_000_000, Code: 201,
+			Outcome: record.Outcome(i % 3), RetryAfter: time.Duration(i%2) * time.Second, SentBytes: 300, ReceivedBytes: uint32(i), Attempt: uint8(i % 4)}
+		w.Call(call)
+		life := []string{"", "job"}[i%2]
+		phase := record.Phase{Object: w.Object(record.Object{Resource: "pods", Namespace: "n", Name: "p", UID: "u", Group: "g", Life: life}), Phase: "running",
+			At: at + 7, Within: []time.Duration{0, time.Millisecond, record.Ever}[i%3]}
+		w.Phase(phase)
+		sample := record.Sample{Series: series, At: at, Value: float64(i) / 2}
+		w.Sample(sample)
+		mark := record.Mark{At: at, Kind: record.MarkScrape, Name: "etcd", Text: "t"}
+		w.Mark(mark)
+		c.calls, c.phases = append(c.calls, call), append(c.phases, phase)
+		c.samples, c.marks = append(c.samples, sample), append(c.marks, mark)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestWhatIsWrittenIsRead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "r.wt")
+	want := write(t, path, 20_000)
+	stream, got := collect(t, path)
+	if !reflect.DeepEqual(got, want) {
+		t.Error("records differ from what was written")
+	}
+	if stream.Torn || len(stream.Ops) != 1 || len(stream.Objects) != 20_000 || stream.Objects[1].Life != "job" ||
+		stream.Series[0].Key() != `cpu{target="etcd",a="x\"y\\"}` {
+		t.Errorf("stream = torn %v, %d ops, %d objects, %v", stream.Torn, len(stream.Ops), len(stream.Objects), stream.Series)
+	}
+}
+
+// A kill at any byte leaves a stream that can be read up to its last block.
+func TestEveryCutCanBeRead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "r.wt")
+	want := write(t, path, 8_000)
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut := filepath.Join(t.TempDir(), "cut.wt")
+	for _, size := range []int{len(raw) - 1, len(raw) - 7, len(raw) / 2, len(raw) / 3, 30, 22} {
+		if err := os.WriteFile(cut, raw[:size], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		stream, got := collect(t, cut)
+		if !reflect.DeepEqual(got.calls, want.calls[:len(got.calls)]) && len(got.calls) > 0 {
+			t.Errorf("cut at %d: the calls read are not the first ones written", size)
+		}
+		if !stream.Torn && size > 25 {
+			t.Errorf("cut at %d: not reported as torn", size)
+		}
+	}
+}
+
+func TestForeignFileIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x")
+	if err := os.WriteFile(path, []byte("something else, long enough to hold a header"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := record.Read(path, func(*record.Stream) record.Visitor { return record.Visitor{} })
+	if !errors.Is(err, record.ErrNotRecords) {
+		t.Errorf("err = %v, want ErrNotRecords", err)
+	}
+}
+
+func TestFullDiskStopsTheStreamAtAWholeBlock(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "r.wt")
+	w, err := record.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Mark(record.Mark{Kind: record.MarkRunBegin, Name: "a"})
+	record.BreakFile(w)
+	w.Mark(record.Mark{Kind: record.MarkRunEnd, Name: "b"})
+	select {
+	case <-w.Failed():
+	case <-time.After(5 * time.Second):
+		t.Fatal("the failure was not announced")
+	}
+	if w.Close() == nil {
+		t.Error("Close hid the failure")
+	}
+	stream, got := collect(t, path)
+	if stream.Torn || len(got.marks) != 1 {
+		t.Errorf("read %d marks, torn %v; want the one before the failure, whole", len(got.marks), stream.Torn)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	path := filepath.Join(f.TempDir(), "r.wt")
+	write(f, path, 3)
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(raw[len("windtunnel records 1\n")+8:])
+	f.Fuzz(func(t *testing.T, block []byte) { record.DecodeBlock(block) })
+}
+
+func BenchmarkCall(b *testing.B) {
+	w, err := record.Create(filepath.Join(b.TempDir(), "r.wt"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer w.Close()
+	op := w.Op(record.Op{Source: "load", Verb: "create", Resource: "pods"})
+	var i clock.Time
+	for b.Loop() {
+		i += 100_000
+		w.Call(record.Call{Op: op, Due: i, Sent: i + 30_000, Done: i + 5_000_000, Code: 201, SentBytes: 700, ReceivedBytes: 900})
+	}
+	b.ReportMetric(float64(w.Size())/float64(b.N), "B/call")
+}

@@ -1,0 +1,205 @@
+// Package rows lays the records of a run out as tables for other people's tools:
+// a row for each record, texts in place of numbers that refer to definitions. It
+// knows the columns and the CSV form; package parquet writes the same rows in
+// columns.
+//
+// It computes nothing: no latency, no rate, no verdict. Rows stream through it,
+// so that a run of any length needs little memory. The verb export calls it.
+package rows
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/record"
+)
+
+// Sink takes the rows of one table. It keeps none of a slice once Write has
+// returned.
+type Sink[T any] interface {
+	Write([]T) (int, error)
+	Close() error
+}
+
+// Sinks say where the rows of each table go. All must be there.
+type Sinks struct {
+	Calls      Sink[Call]
+	Lives      Sink[Phase]
+	Samples    Sink[Sample]
+	Histograms Sink[Histogram]
+	Scrapes    Sink[Scrape]
+	Marks      Sink[Mark]
+}
+
+// Tables are the names of the tables, in the order of Sinks.
+func Tables() []string {
+	return []string{"calls", "lives", "samples", "histograms", "scrapes", "marks"}
+}
+
+// Fill reads the record stream at path, hands every record to the sink of its
+// table in the order in which it was written, and closes the sinks. It returns
+// how many rows each table got, by its name. A stream that a crash cut off is
+// not an error: what is there is written.
+func Fill(path string, to Sinks) (map[string]int, error) {
+	f := newFiller(to)
+	_, err := record.Read(path, func(s *record.Stream) record.Visitor {
+		f.stream = s
+		return record.Visitor{
+			Call: f.call, Phase: f.phase, Sample: f.sample, Gone: f.gone,
+			Histogram: f.histogram, Scrape: f.scrape, Mark: f.mark,
+		}
+	})
+	count := map[string]int{}
+	faults := []error{err}
+	for i, t := range []ender{f.calls, f.lives, f.samples, f.histograms, f.scrapes, f.marks} {
+		n, err := t.end()
+		count[Tables()[i]] = n
+		faults = append(faults, err)
+	}
+	return count, errors.Join(faults...)
+}
+
+// batchRows is how many rows are handed over at a time.
+const batchRows = 512
+
+// batch collects rows of one table for its sink.
+type batch[T any] struct {
+	to   Sink[T]
+	rows []T
+	n    int
+	err  error // the first one; rows after it are dropped
+}
+
+func newBatch[T any](to Sink[T]) *batch[T] {
+	return &batch[T]{to: to, rows: make([]T, 0, batchRows)}
+}
+
+func (b *batch[T]) add(row T) {
+	b.rows = append(b.rows, row)
+	if len(b.rows) == batchRows {
+		b.flush()
+	}
+}
+
+func (b *batch[T]) flush() {
+	if b.err == nil && len(b.rows) > 0 {
+		_, b.err = b.to.Write(b.rows)
+		b.n += len(b.rows)
+	}
+	clear(b.rows)
+	b.rows = b.rows[:0]
+}
+
+// ender is a batch of any table.
+type ender interface{ end() (int, error) }
+
+func (b *batch[T]) end() (int, error) {
+	b.flush()
+	return b.n, errors.Join(b.err, b.to.Close())
+}
+
+// filler turns records into rows.
+type filler struct {
+	stream     *record.Stream
+	calls      *batch[Call]
+	lives      *batch[Phase]
+	samples    *batch[Sample]
+	histograms *batch[Histogram]
+	scrapes    *batch[Scrape]
+	marks      *batch[Mark]
+	labels     []string // by SeriesID, as JSON
+}
+
+func newFiller(to Sinks) *filler {
+	return &filler{
+		calls: newBatch(to.Calls), lives: newBatch(to.Lives), samples: newBatch(to.Samples),
+		histograms: newBatch(to.Histograms), scrapes: newBatch(to.Scrapes), marks: newBatch(to.Marks),
+	}
+}
+
+func (f *filler) call(c record.Call) {
+	op := &f.stream.Ops[c.Op]
+	f.calls.add(Call{
+		Due: int64(c.Due), Sent: int64(c.Sent), Done: int64(c.Done),
+		Source: op.Source, Step: op.Step, Verb: op.Verb, Resource: op.Resource, Subresource: op.Subresource, Scope: op.Scope,
+		Outcome: c.Outcome.String(), Code: int32(c.Code), Attempt: int32(c.Attempt), RetryAfter: int64(c.RetryAfter / time.Second),
+		SentBytes: int64(c.SentBytes), Received: int64(c.ReceivedBytes),
+	})
+}
+
+func (f *filler) phase(p record.Phase) {
+	o := &f.stream.Objects[p.Object]
+	row := Phase{
+		Object: int64(p.Object), Resource: o.Resource, Namespace: o.Namespace, Name: o.Name, UID: o.UID, Group: o.Group, Life: o.Life,
+		Phase: p.Phase, At: int64(p.At),
+	}
+	if p.Within != record.Ever {
+		row.Within = (*int64)(&p.Within)
+	}
+	f.lives.add(row)
+}
+
+func (f *filler) sample(s record.Sample) {
+	f.samples.add(f.of(s.Series, Sample{At: int64(s.At), Value: &s.Value}))
+}
+
+func (f *filler) gone(g record.Gone) { f.samples.add(f.of(g.Series, Sample{At: int64(g.At)})) }
+
+// of names the series of a sample.
+func (f *filler) of(id record.SeriesID, s Sample) Sample {
+	series := &f.stream.Series[id]
+	s.Series, s.Target, s.Name, s.Labels = int64(id), series.Target, series.Name, f.labelsOf(id)
+	return s
+}
+
+func (f *filler) histogram(h record.HistogramSample) {
+	named, v := f.of(h.Series, Sample{}), h.Value
+	row := Histogram{
+		Series: named.Series, Target: named.Target, Name: named.Name, Labels: named.Labels, At: int64(h.At),
+		Count: int64(v.Count), Sum: v.Sum, Schema: v.Schema, ZeroThreshold: v.ZeroThreshold, ZeroCount: int64(v.ZeroCount), //nolint:gosec // counts of a run
+	}
+	row.PositiveIndex, row.PositiveCount = buckets(v.Positive)
+	row.NegativeIndex, row.NegativeCount = buckets(v.Negative)
+	f.histograms.add(row)
+}
+
+func buckets(all []record.Bucket) (index []int32, count []int64) {
+	for _, b := range all {
+		if b.Count > 0 {
+			index, count = append(index, b.Index), append(count, int64(b.Count)) //nolint:gosec // counts of a run
+		}
+	}
+	return index, count
+}
+
+func (f *filler) scrape(s record.Scrape) {
+	f.scrapes.add(Scrape{Target: s.Target, At: int64(s.At), Took: int64(s.Took), Points: int64(s.Points)})
+}
+
+func (f *filler) mark(m record.Mark) {
+	f.marks.add(Mark{At: int64(m.At), Kind: m.Kind, Name: m.Name, Text: m.Text})
+}
+
+// labelsOf writes the labels of a series as JSON, once.
+func (f *filler) labelsOf(id record.SeriesID) string {
+	for n := len(f.labels); n <= int(id); n++ {
+		f.labels = append(f.labels, labelsJSON(f.stream.Series[n].Labels))
+	}
+	return f.labels[id]
+}
+
+func labelsJSON(labels []record.Label) string {
+	if len(labels) == 0 {
+		return ""
+	}
+	all := make(map[string]string, len(labels))
+	for _, l := range labels {
+		all[l.Name] = l.Value
+	}
+	raw, err := json.Marshal(all)
+	if err != nil {
+		panic(err) // texts can always be encoded
+	}
+	return string(raw)
+}

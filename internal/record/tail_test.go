@@ -1,0 +1,69 @@
+package record_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/record"
+)
+
+// A tail sees every record once, whatever part of the file is there when it looks.
+func TestTailSeesEveryRecordOnce(t *testing.T) {
+	whole := filepath.Join(t.TempDir(), "whole.wt")
+	w, err := record.Create(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a", "b", "c", "d"} {
+		w.Mark(record.Mark{Kind: record.MarkWarning, Text: name}) // each is a block
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "growing.wt")
+	grow := func(n int) {
+		t.Helper()
+		if err := os.WriteFile(path, raw[:n], 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	grow(3)
+	if _, err := record.OpenTail(path, nil); !errors.Is(err, record.ErrNotRecords) {
+		t.Errorf("a file without its header: %v", err)
+	}
+	grow(40)
+	var seen []string
+	tail, err := record.OpenTail(path, func(*record.Stream) record.Visitor {
+		return record.Visitor{Mark: func(m record.Mark) { seen = append(seen, m.Text) }}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	news := 0
+	for n := 40; n <= len(raw); n++ {
+		grow(n)
+		more, err := tail.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if more {
+			news++
+		}
+	}
+	if more, err := tail.Next(); more || err != nil {
+		t.Errorf("at its end the tail has more: %v, %v", more, err)
+	}
+	if !slices.Equal(seen, []string{"a", "b", "c", "d"}) || news < 2 {
+		t.Errorf("seen %q in %d goes", seen, news)
+	}
+	if err := errors.Join(tail.Close(), tail.Close()); err != nil {
+		t.Errorf("close twice: %v", err)
+	}
+}

@@ -1,0 +1,353 @@
+package record
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"math"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+)
+
+// The stream is a header and then blocks: length (4 bytes, little endian),
+// CRC-32C of the payload (4 bytes), payload. A payload is a sequence of
+// records: a kind byte and varint fields, times as differences to the block's
+// previous time. A block that was cut off by a crash is recognised and ends
+// the stream, so a crash costs at most what was written since the last flush.
+const (
+	streamHeader = "windtunnel records 1\n"
+	flushEvery   = 500 * time.Millisecond
+	flushBytes   = 256 << 10
+	maxBlock     = 64 << 20 // a reader refuses more: such a length is damage
+)
+
+const (
+	kindOp byte = iota + 1
+	kindObject
+	kindSeries
+	kindCall
+	kindPhase
+	kindSampleInt
+	kindSampleFloat
+	kindMark
+	kindRetry // a call with its attempt behind it
+	kindText  // a text that series refer to
+	kindSeriesRef
+	kindFamily
+	kindScrape
+	kindLife        // an object of a declared life, which is named behind it
+	kindPhaseWithin // a phase with its Within behind it
+)
+
+var crcTable = crc32.MakeTable(crc32.Castagnoli)
+
+// Writer appends records to a stream and flushes them at least every half
+// second. All methods may be called from many goroutines. A failed write (a
+// full disk) stops the stream where its last whole block ends; Failed says so.
+type Writer struct {
+	mu     sync.Mutex
+	file   *os.File
+	size   int64 // bytes of whole blocks in the file
+	buf    []byte
+	last   clock.Time
+	err    error
+	closed bool
+	ops    map[Op]OpID
+	series map[string]SeriesID
+	nextID ObjectID
+
+	nextSeries SeriesID
+	texts      map[string]uint64
+	refs       []uint64 // reused
+	families   map[string]struct{}
+	wholes     []int64 // by SeriesID: the last whole number in a Scrape
+	histograms map[SeriesID]*Histogram
+
+	failed chan struct{}
+	stop   chan struct{}
+	done   chan struct{}
+}
+
+// Create makes the stream's file, which must not exist, with mode 0600.
+func Create(path string) (*Writer, error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("create record stream: %w", err)
+	}
+	if _, err := file.WriteString(streamHeader); err != nil {
+		return nil, errors.Join(fmt.Errorf("write record stream: %w", err), file.Close())
+	}
+	w := &Writer{
+		file: file, size: int64(len(streamHeader)),
+		ops: map[Op]OpID{}, series: map[string]SeriesID{},
+		texts: map[string]uint64{}, families: map[string]struct{}{}, histograms: map[SeriesID]*Histogram{},
+		failed: make(chan struct{}), stop: make(chan struct{}), done: make(chan struct{}),
+	}
+	w.reset()
+	go w.flushLoop()
+	return w, nil
+}
+
+func (w *Writer) flushLoop() {
+	defer close(w.done)
+	tick := time.NewTicker(flushEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			w.mu.Lock()
+			w.flush()
+			w.mu.Unlock()
+		case <-w.stop:
+			return
+		}
+	}
+}
+
+// Failed is closed when the stream could not be written any further; Err then
+// says why.
+func (w *Writer) Failed() <-chan struct{} { return w.failed }
+
+// Err returns the first error of writing, or nil.
+func (w *Writer) Err() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err
+}
+
+// Close flushes and closes the file. It is idempotent and returns the first
+// error of writing.
+func (w *Writer) Close() error {
+	w.mu.Lock()
+	if w.closed {
+		defer w.mu.Unlock()
+		return w.err
+	}
+	w.closed = true
+	w.flush()
+	w.mu.Unlock()
+	close(w.stop)
+	<-w.done
+	if err := w.file.Close(); err != nil {
+		w.mu.Lock()
+		w.fail(err)
+		w.mu.Unlock()
+	}
+	return w.Err()
+}
+
+const blockHead = 8
+
+func (w *Writer) reset() {
+	w.buf = append(w.buf[:0], make([]byte, blockHead)...)
+	w.last = 0
+}
+
+// flush writes the pending block; callers hold mu.
+func (w *Writer) flush() {
+	if len(w.buf) == blockHead || w.err != nil {
+		w.reset()
+		return
+	}
+	payload := w.buf[blockHead:]
+	binary.LittleEndian.PutUint32(w.buf, uint32(len(payload)))
+	binary.LittleEndian.PutUint32(w.buf[4:], crc32.Checksum(payload, crcTable))
+	if _, err := w.file.Write(w.buf); err != nil {
+		// What was written of this block is damage: take it away again, so
+		// that the file ends with a whole block.
+		_ = w.file.Truncate(w.size)
+		w.fail(err)
+	} else {
+		w.size += int64(len(w.buf))
+	}
+	w.reset()
+}
+
+func (w *Writer) fail(err error) {
+	if w.err == nil {
+		w.err = fmt.Errorf("write record stream: %w", err)
+		close(w.failed)
+	}
+}
+
+func (w *Writer) full() {
+	if len(w.buf) >= flushBytes {
+		w.flush()
+	}
+}
+
+func (w *Writer) uint(v uint64) { w.buf = binary.AppendUvarint(w.buf, v) }
+func (w *Writer) int(v int64)   { w.buf = binary.AppendVarint(w.buf, v) }
+func (w *Writer) string(s string) {
+	w.uint(uint64(len(s)))
+	w.buf = append(w.buf, s...)
+}
+
+// at writes a time as the difference to the last one of the block.
+func (w *Writer) at(t clock.Time) {
+	w.int(int64(t - w.last))
+	w.last = t
+}
+
+// Op returns the number of an operation, defining it on first use.
+func (w *Writer) Op(op Op) OpID {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if id, ok := w.ops[op]; ok {
+		return id
+	}
+	id := OpID(len(w.ops))
+	w.ops[op] = id
+	w.buf = append(w.buf, kindOp)
+	for _, s := range []string{op.Source, op.Step, op.Verb, op.Resource, op.Subresource, op.Scope} {
+		w.string(s)
+	}
+	return id
+}
+
+// Object defines an object and returns its number. Every call defines a new one.
+func (w *Writer) Object(o Object) ObjectID {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	id := w.nextID
+	w.nextID++
+	kind := kindObject
+	if o.Life != "" {
+		kind = kindLife
+	}
+	w.buf = append(w.buf, kind)
+	for _, s := range []string{o.Resource, o.Namespace, o.Name, o.UID, o.Group} {
+		w.string(s)
+	}
+	if o.Life != "" {
+		w.string(o.Life)
+	}
+	w.full()
+	return id
+}
+
+// Series returns the number of a series, defining it on first use. Labels
+// must be sorted by name.
+func (w *Writer) Series(s Series) SeriesID {
+	key := s.Key()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if id, ok := w.series[key]; ok {
+		return id
+	}
+	id := w.define(s)
+	w.series[key] = id
+	return id
+}
+
+// Call appends a call.
+func (w *Writer) Call(c Call) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	kind := kindCall
+	if c.Attempt > 0 {
+		kind = kindRetry
+	}
+	w.buf = append(w.buf, kind)
+	w.uint(uint64(c.Op))
+	w.at(c.Due)
+	w.int(int64(c.Sent - c.Due))
+	w.int(int64(c.Done - c.Sent))
+	w.uint(uint64(c.Code)<<2 | uint64(c.Outcome))
+	w.uint(uint64(c.RetryAfter / time.Second))
+	w.uint(uint64(c.SentBytes))
+	w.uint(uint64(c.ReceivedBytes))
+	if c.Attempt > 0 {
+		w.buf = append(w.buf, c.Attempt)
+	}
+	w.full()
+}
+
+// Phase appends a phase of an object's life.
+func (w *Writer) Phase(p Phase) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	kind := kindPhase
+	if p.Within != 0 {
+		kind = kindPhaseWithin
+	}
+	w.buf = append(w.buf, kind)
+	w.uint(uint64(p.Object))
+	w.string(p.Phase)
+	w.at(p.At)
+	if p.Within != 0 {
+		w.uint(uint64(p.Within))
+	}
+	w.full()
+}
+
+// Sample appends a value of a series.
+func (w *Writer) Sample(s Sample) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	whole := whole(s.Value)
+	if whole {
+		w.buf = append(w.buf, kindSampleInt)
+	} else {
+		w.buf = append(w.buf, kindSampleFloat)
+	}
+	w.uint(uint64(s.Series))
+	w.at(s.At)
+	if whole {
+		w.int(int64(s.Value))
+	} else {
+		w.buf = binary.LittleEndian.AppendUint64(w.buf, math.Float64bits(s.Value))
+	}
+	w.full()
+}
+
+// Mark appends a mark and flushes, since marks are what a reader of a broken
+// run looks for first.
+func (w *Writer) Mark(m Mark) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.buf = append(w.buf, kindMark)
+	w.at(m.At)
+	w.string(m.Kind)
+	w.string(m.Name)
+	w.string(m.Text)
+	if m.Kind != MarkScrape {
+		w.flush()
+	}
+}
+
+// Key returns the series in Prometheus' notation, with its target as the label
+// "target": apiserver_request_total{target="kube-apiserver",code="200"}.
+func (s Series) Key() string {
+	b := make([]byte, 0, 64)
+	b = append(b, s.Name...)
+	b = append(b, `{target="`...)
+	b = append(b, s.Target...)
+	b = append(b, '"')
+	for _, l := range s.Labels {
+		b = append(b, ',')
+		b = append(b, l.Name...)
+		b = append(b, '=')
+		b = appendQuoted(b, l.Value)
+	}
+	return string(append(b, '}'))
+}
+
+func appendQuoted(b []byte, s string) []byte {
+	b = append(b, '"')
+	for i := range len(s) {
+		switch c := s[i]; c {
+		case '\\', '"':
+			b = append(b, '\\', c)
+		case '\n':
+			b = append(b, '\\', 'n')
+		default:
+			b = append(b, c)
+		}
+	}
+	return append(b, '"')
+}

@@ -1,0 +1,163 @@
+package report
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+)
+
+// shownGroups is how many groups have their lives taken apart.
+const shownGroups = 4
+
+// Breakdown says where the time of a group's objects went: how long each part of
+// their lives took on average, for the fast ones and for the slow ones. It counts
+// the objects that were seen in every phase.
+type Breakdown struct {
+	Group   string
+	Objects int
+	Bands   []Band
+}
+
+// Band is a share of a group's objects, by how long they took.
+type Band struct {
+	Name    string
+	Objects int
+	Parts   []float64 // mean seconds of each of the parts
+	Total   float64   // their sum
+}
+
+// parting is how lives are taken apart: at which phases, and which of them is
+// the one that objects are ordered by.
+type parting struct {
+	phases  []int // from created on
+	ordered int   // place in phases
+}
+
+// podParting takes the startup of pods apart; they are ordered by when they run.
+func podParting() parting { return parting{[]int{created, bound, podRunning, ready}, 2} }
+
+// names are what the parts are called.
+func (l *lives) partNames(p parting) []string {
+	var out []string
+	for i := 1; i < len(p.phases); i++ {
+		out = append(out, l.phases[p.phases[i-1]]+" to "+l.phases[p.phases[i]])
+	}
+	return out
+}
+
+// tookApart are the durations of one life's parts.
+type tookApart []time.Duration
+
+// upTo is how long the first n parts took together.
+func (a tookApart) upTo(n int) (sum time.Duration) {
+	for _, d := range a[:n] {
+		sum += d
+	}
+	return sum
+}
+
+// breakdowns takes the lives of the largest groups apart.
+func (t *tally) breakdowns(l *lives, p parting) []Breakdown {
+	byGroup := make([][]tookApart, len(l.names))
+	for i := range l.all {
+		if a, ok := t.apart(l, i, p); ok {
+			g := l.all[i].group
+			byGroup[g] = append(byGroup[g], a)
+		}
+	}
+	var out []Breakdown
+	for g, lives := range byGroup {
+		if len(lives) > 0 {
+			out = append(out, newBreakdown(l.names[g], lives, p.ordered))
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Breakdown) int { return cmp.Compare(b.Objects, a.Objects) })
+	return out[:min(len(out), shownGroups)]
+}
+
+// apart returns how long each part of a life took, of one that was created in
+// the run and seen in all phases when it reached them. Where two watches showed
+// phases in the other order, the earlier part ends with the later one's begin.
+func (t *tally) apart(l *lives, row int, p parting) (out tookApart, ok bool) {
+	v := &l.all[row]
+	last := clock.Time(math.MinInt64)
+	out = make(tookApart, len(p.phases)-1)
+	for i, phase := range p.phases {
+		at := v.when(phase)
+		if at == never || at > t.end || i == 0 && at < t.begin {
+			return nil, false
+		}
+		if i > 0 {
+			if l.unsure(int32(row), stretch{from: p.phases[i-1], to: phase}) {
+				return nil, false
+			}
+			out[i-1] = max(at.Sub(last), 0)
+		}
+		last = max(last, at)
+	}
+	torn := v.when(unknown)
+	return out, torn == never || torn > last
+}
+
+func newBreakdown(group string, lives []tookApart, ordered int) Breakdown {
+	slices.SortFunc(lives, func(a, b tookApart) int { return cmp.Compare(a.upTo(ordered), b.upTo(ordered)) })
+	out := Breakdown{Group: group, Objects: len(lives)}
+	from := 0
+	for _, b := range []struct {
+		name string
+		to   float64
+	}{{"fastest half", 0.5}, {"up to p90", 0.9}, {"p90 to p99", 0.99}, {"slowest 1 %", 1}} {
+		to := int(math.Ceil(b.to*float64(len(lives)) - 1e-9))
+		if to > from {
+			out.Bands = append(out.Bands, newBand(b.name, lives[from:to]))
+		}
+		from = max(from, to)
+	}
+	return out
+}
+
+func newBand(name string, lives []tookApart) Band {
+	b := Band{Name: name, Objects: len(lives), Parts: make([]float64, len(lives[0]))}
+	for _, a := range lives {
+		for i, d := range a {
+			b.Parts[i] += d.Seconds() / float64(len(lives))
+		}
+	}
+	for _, p := range b.Parts {
+		b.Total += p
+	}
+	return b
+}
+
+// startupChart draws how long pods took by when they were created: means to
+// each phase on top of each other, and the slowest pod.
+func (t *tally) startupChart() []TimeChart {
+	g := newGrid(t.span, chartBins, time.Second)
+	var n, toBound, toRunning, slowest = make([]float64, g.n), make([]float64, g.n), make([]float64, g.n), make([]float64, g.n)
+	pods, p := 0, podParting()
+	for k, v := range t.lives.pods.all {
+		if a, ok := t.apart(t.lives.pods, k, p); ok {
+			i := g.bin(v.when(created))
+			n[i]++
+			pods++
+			toBound[i] += a[0].Seconds()
+			toRunning[i] += a.upTo(2).Seconds()
+			slowest[i] = max(slowest[i], a.upTo(2).Seconds())
+		}
+	}
+	if pods == 0 {
+		return nil
+	}
+	for i := range n {
+		toBound[i], toRunning[i] = toBound[i]/n[i], toRunning[i]/n[i] // NaN where there is none: a gap
+		if n[i] == 0 {
+			slowest[i] = math.NaN()
+		}
+	}
+	c := newTimeChart(g, "startup-time", "Startup of pods, by when they were created", "seconds")
+	c.Shape = shapeStack
+	return []TimeChart{drawn(g, c, []namedValues{{"slowest, running", slowest}, {"mean, running", toRunning}, {"mean, bound", toBound}})}
+}

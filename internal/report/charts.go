@@ -1,0 +1,181 @@
+package report
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/windtunnel/windtunnel/internal/record"
+)
+
+// heatCells is how many cells of heat maps a page carries: kinds of calls past
+// it are in the table only.
+const heatCells = 120_000
+
+// Data is what the charts of a page are drawn from. Times are seconds since the
+// run clock's zero; in a comparison they count from each run's begin.
+type Data struct {
+	From    Num         `json:"from"`
+	To      Num         `json:"to"`
+	Steps   []chartStep `json:"steps"`
+	Marks   []chartMark `json:"marks"`
+	Time    []TimeChart `json:"time"`
+	Arms    []string    `json:"arms,omitempty"` // of a comparison: the lines of each chart, in this order
+	Startup []Spread    `json:"startup"`
+	Lives   [][]Spread  `json:"lives,omitempty"` // of the lives that the scenario declares, in the order of the page
+	Bound   Num         `json:"startupBound"`    // of the objective on pod startup, seconds; null without one
+	Heat    heatChart   `json:"heat"`
+	Buckets buckets     `json:"buckets"`
+}
+
+// buckets tells the page what bucket numbers mean.
+type buckets struct {
+	Least     Num `json:"least"` // seconds
+	PerDecade int `json:"perDecade"`
+}
+
+type chartStep struct {
+	Name  string `json:"name"`
+	From  Num    `json:"from"`
+	To    Num    `json:"to"`
+	Note  string `json:"note,omitempty"`
+	Ended bool   `json:"ended"`
+}
+
+type chartMark struct {
+	At   Num    `json:"at"`
+	Kind string `json:"kind"`
+	Name string `json:"name,omitempty"`
+	Text string `json:"text,omitempty"`
+}
+
+type heatChart struct {
+	From  Num       `json:"from"`
+	Width Num       `json:"width"`
+	N     int       `json:"n"`
+	Maps  []heatMap `json:"maps"`
+}
+
+// heatMap is one kind of call: cells are triples of the column's distance to
+// the column before, the bucket and the number of calls.
+type heatMap struct {
+	Name   string `json:"name"`
+	Source string `json:"source"`
+	Calls  int    `json:"calls"`
+	Cells  []int  `json:"cells"`
+}
+
+// charts arranges the records for drawing.
+func (t *tally) charts(r *Report) Data {
+	c := Data{
+		From: Num(t.span.from.Seconds()), To: Num(t.span.to.Seconds()),
+		Startup: r.Startup, Bound: startupBound(r.Objectives),
+		Buckets: buckets{leastBucket, bucketsPerDecade},
+		Heat:    t.heatChart(r.Calls),
+	}
+	for _, l := range r.Declared {
+		c.Lives = append(c.Lives, l.Spreads)
+	}
+	for _, s := range t.steps {
+		c.Steps = append(c.Steps, chartStep{s.Name, Num(s.from.Seconds()), Num(s.to.Seconds()), s.Note, s.Ended})
+	}
+	for _, m := range t.marks {
+		if m.Kind != record.MarkRunBegin && m.Kind != record.MarkNotScrape && len(c.Marks) < 200 {
+			c.Marks = append(c.Marks, chartMark{Num(m.At.Seconds()), m.Kind, m.Name, m.Text})
+		}
+	}
+	for _, charts := range [][]TimeChart{t.loadCharts(), t.podCharts(), t.startupChart(), t.queueCharts(), t.usageCharts(r)} {
+		c.Time = append(c.Time, charts...)
+	}
+	return c
+}
+
+// startupBound is the bound that pods' startup is judged by.
+func startupBound(all []Objective) Num {
+	for _, o := range all {
+		if o.SLI == "pod-startup" && !o.AtLeast && o.Unit == "seconds" {
+			return Num(o.Threshold)
+		}
+	}
+	return Num(math.NaN())
+}
+
+// loadCharts draws what was asked of the load against what was done.
+func (t *tally) loadCharts() []TimeChart {
+	if slices.Max(t.calls.due) == 0 {
+		return nil
+	}
+	width := window(t.base, t.calls.due)
+	g, due := perSecond(t.base, t.calls.due, width)
+	_, ok := perSecond(t.base, t.calls.ok, width)
+	lines := []namedValues{{"requested", t.requestedRate(g)}, {"offered (due)", due}, {"achieved (succeeded)", ok}}
+	if slices.Max(t.calls.bad) > 0 {
+		_, bad := perSecond(t.base, t.calls.bad, width)
+		lines = append(lines, namedValues{"failed or unanswered", bad})
+	}
+	return []TimeChart{
+		drawn(g, TimeChart{ID: "load", Title: "Offered and achieved load", Unit: "calls/s", Shape: shapeRate}, lines),
+		drawn(t.base, TimeChart{ID: "open", Title: "Calls due and not yet answered, on average", Unit: "calls", Shape: shapeLevel},
+			[]namedValues{{"waiting", t.calls.open.values()}}),
+	}
+}
+
+// requestedRate spreads each step's count over the time that its rate needs.
+func (t *tally) requestedRate(g grid) []float64 {
+	out := make([]float64, g.n)
+	for _, s := range t.steps {
+		if s.Rate <= 0 || s.Calls == 0 {
+			continue
+		}
+		from := s.firstDue.Sub(t.base.from).Seconds() / g.width.Seconds()
+		to := from + float64(s.Requested)/s.Rate/g.width.Seconds()
+		for i := int(from); i < min(g.n, int(math.Ceil(to))); i++ {
+			covered := min(to, float64(i+1)) - max(from, float64(i))
+			out[i] += s.Rate * max(covered, 0)
+		}
+	}
+	return out
+}
+
+// heatChart draws latency over time: all load calls together, then each kind
+// while there is room.
+func (t *tally) heatChart(rows []CallRow) heatChart {
+	out := heatChart{From: Num(t.heat.from.Seconds()), Width: Num(t.heat.width.Seconds()), N: t.heat.n}
+	all, n, kinds := map[int]int{}, 0, 0
+	for _, r := range rows {
+		if r.Source != "load" {
+			continue
+		}
+		n, kinds = n+r.N, kinds+1
+		for cell, count := range r.heat {
+			all[cell] += count
+		}
+	}
+	room := heatCells
+	if kinds > 1 {
+		out.Maps = append(out.Maps, heatMap{"all calls of the load", "load", n, cells(all)})
+		room -= len(all)
+	}
+	for _, r := range rows {
+		if room -= len(r.heat); room < 0 {
+			break
+		}
+		out.Maps = append(out.Maps, heatMap{r.Name(), r.Source, r.N, cells(r.heat)})
+	}
+	return out
+}
+
+func cells(counts map[int]int) []int {
+	keys := make([]int, 0, len(counts))
+	for k := range counts {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b int) int { return cmp.Compare(a, b) })
+	out, last := make([]int, 0, 3*len(keys)), 0
+	for _, k := range keys {
+		column, b := k/(mostBuckets+1), k%(mostBuckets+1)
+		out = append(out, column-last, b, counts[k])
+		last = column
+	}
+	return out
+}

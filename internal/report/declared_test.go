@@ -1,0 +1,76 @@
+package report
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/report/reporttest"
+	"github.com/windtunnel/windtunnel/internal/slo"
+)
+
+// Lives that the scenario declares are laid out like those of pods: in the
+// scenario's order, and taken apart at the phases that nearly all reach before
+// they are deleted.
+func TestDeclaredLives(t *testing.T) {
+	d, m, err := reporttest.Write(t.TempDir(), reporttest.Shape{Pods: 50, Machines: 40})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Build(d, m, slo.Judgement{Verdict: slo.Unknown})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Declared) != 1 || r.Declared[0].Name != "vmi" || r.Pods < 50 || r.Pods >= 240 {
+		t.Fatalf("%d lives beside %d pods", len(r.Declared), r.Pods)
+	}
+	l := r.Declared[0]
+	// The scenario has podCreated before scheduling, the records show it after.
+	const want = "pending podCreated scheduling podScheduled podReadyToStartContainers podInitialized podContainersReady podReady scheduled running ready"
+	if got := strings.Join(l.Parts, " "); got != want {
+		t.Errorf("parts\n got %s\nwant %s", got, want)
+	}
+	var phases []string
+	for _, s := range l.Spreads {
+		phases = append(phases, s.Phase)
+		switch {
+		case s.Phase == "created to failed" && (s.N != 1 || s.Open != 39 || s.Bounds["p50"] != ">"),
+			s.Phase == "created to ready" && (s.N != 40 || s.Open != 0 || s.Bounds != nil),
+			s.Phase == "deleting to deleted" && s.N != 40:
+			t.Errorf("%+v", s)
+		}
+	}
+	if got := strings.Join(phases[10:], ", "); got != "created to ready, created to failed, created to podDeleted, deleting to deleted" {
+		t.Errorf("phases end with %s", got)
+	}
+	if len(l.Breakdown) != 1 || l.Breakdown[0].Objects != 40 || len(l.Breakdown[0].Bands) != 3 {
+		t.Fatalf("taken apart as %+v", l.Breakdown)
+	}
+	toReady := l.Spreads[10]
+	for _, b := range l.Breakdown[0].Bands {
+		sum := 0.0
+		for _, part := range b.Parts {
+			sum += part
+		}
+		// scheduling was seen before podCreated, so that nothing is left for it.
+		if math.Abs(sum-b.Total) > 1e-9 || b.Parts[2] != 0 || b.Total <= 0 || Num(b.Total) > toReady.Max {
+			t.Errorf("%+v", b)
+		}
+	}
+	if slow := l.Breakdown[0].Bands[2].Total; Num(slow) < toReady.P90 {
+		t.Errorf("the slow ones took %v s on average, p90 is %v", slow, toReady.P90)
+	}
+	p, err := r.Page()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`<section id="life-1"`, "How long the lives of vmi took", "created → ready", `data-chart="life-1"`, `class="chip p10"`, "&gt; "} {
+		if !strings.Contains(string(p.Main), want) {
+			t.Errorf("the page lacks %s", want)
+		}
+	}
+	var text strings.Builder
+	if err := r.Summary(&text, 80); err != nil || !strings.Contains(text.String(), "\nVMI  ") {
+		t.Errorf("the summary lacks the life: %v", err)
+	}
+}

@@ -1,0 +1,131 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/slo"
+	"github.com/windtunnel/windtunnel/internal/unit"
+)
+
+// fleetLateness says how late the simulated nodes did what they had to.
+func fleetLateness(m map[string]slo.Measure) []Finding {
+	stages, sent := m["fleet_lateness_p99_seconds"]
+	renewals, renewed := m["lease_lateness_p99_seconds"]
+	var parts []string
+	if sent {
+		parts = append(parts, fmt.Sprintf("p99 of what pods and nodes did next %s", unit.Seconds(stages.Value)))
+	}
+	if renewed {
+		parts = append(parts, fmt.Sprintf("p99 of lease renewals %s", unit.Seconds(renewals.Value)))
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	level := Fine
+	if stages.Value > slo.TooLateStage.Seconds() {
+		level = Bad
+	}
+	return []Finding{{level, "Fleet on time", "Sent after they were due: " + strings.Join(parts, ", ") + "."}}
+}
+
+// otherWork says what else the machine did during the run.
+func otherWork(m map[string]slo.Measure) []Finding {
+	others, known := m["host_others_share"]
+	steal, counted := m["host_steal_share"]
+	var parts []string
+	level := Fine
+	if known {
+		parts = append(parts, fmt.Sprintf("other processes took %s of this machine’s CPU (more than %.0f %% casts doubt)", unit.Text(others.Value, "ratio"), 100*slo.NoisyShare))
+	}
+	if counted {
+		parts = append(parts, fmt.Sprintf("its hypervisor kept %s (%.0f %%)", unit.Text(steal.Value, "ratio"), 100*slo.StealShare))
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	if others.Value > slo.NoisyShare || steal.Value > slo.StealShare {
+		level = Bad
+	}
+	return []Finding{{level, "Other work", capital(strings.Join(parts, ", ") + ".")}}
+}
+
+// cleanStart says what the plane was like when the run began.
+func cleanStart(g *record.GateFacts) []Finding {
+	switch {
+	case g == nil:
+		return nil
+	case g.Clean && g.Waited >= 1:
+		return []Finding{{Fine, "Clean at the start", "Nothing was left of what was there before, after a wait of " + unit.Seconds(math.Round(g.Waited)) + "."}}
+	case g.Clean:
+		return []Finding{{Fine, "Clean at the start", "Nothing was left of what was there before."}}
+	}
+	var texts []string
+	for _, f := range g.Faults {
+		texts = append(texts, f.Text)
+	}
+	return []Finding{{Bad, "Clean at the start", sentence("The plane was not: " + orElse(strings.Join(texts, "; "), "it did not come to rest"))}}
+}
+
+// gates says whether the plane came to rest where the scenario waited for it.
+func (t *tally) gates(scenario string) []Finding {
+	rested, asked := 0, 0
+	var names []string
+	for _, name := range cooling(scenario) {
+		for _, s := range t.steps {
+			if s.Name != name {
+				continue
+			}
+			if asked++; s.Ended && s.Note == "" {
+				rested++
+			} else {
+				names = append(names, name)
+			}
+		}
+	}
+	switch {
+	case asked == 0:
+		return nil
+	case rested < asked:
+		return []Finding{{Bad, "Gates", fmt.Sprintf("The plane did not come to rest in step %s: what followed began on a busy one.", strings.Join(slices.Compact(names), ", "))}}
+	default:
+		return []Finding{{Fine, "Gates", "The plane came to rest whenever a step waited for it: " + things(asked, "time", "times") + "."}}
+	}
+}
+
+// cooling names the steps of a scenario that wait for the plane to come to
+// rest. The rest of the text is not looked at, as in publishedIn.
+func cooling(text string) []string {
+	var root yaml.Node
+	if yaml.Unmarshal([]byte(text), &root) != nil {
+		return nil // publishedIn has said so
+	}
+	var out []string
+	var walk func(*yaml.Node)
+	walk = func(n *yaml.Node) {
+		if n.Kind == yaml.MappingNode {
+			name, cools := "", false
+			for i := 0; i+1 < len(n.Content); i += 2 {
+				switch n.Content[i].Value {
+				case "name":
+					name = n.Content[i+1].Value
+				case "cool":
+					cools = true
+				}
+			}
+			if cools && name != "" {
+				out = append(out, name)
+			}
+		}
+		for _, c := range n.Content {
+			walk(c)
+		}
+	}
+	walk(&root)
+	return out
+}

@@ -1,0 +1,328 @@
+package live_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/plane/process"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/report"
+	"github.com/windtunnel/windtunnel/internal/report/live"
+	"github.com/windtunnel/windtunnel/internal/slo"
+)
+
+// aRun makes a run directory that began so many minutes ago.
+func aRun(t *testing.T, path string, minutes int, verdict slo.Verdict) string {
+	t.Helper()
+	dir, err := record.CreateDir(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := record.Manifest{Format: record.ManifestFormat, Scenario: "density", Started: time.Now().Add(-time.Duration(minutes) * time.Minute)}
+	if err := dir.WriteJSON(record.ManifestFile, m); err != nil {
+		t.Fatal(err)
+	}
+	w, err := record.Create(dir.File(record.StreamFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if verdict != "" {
+		if err := dir.WriteJSON(record.VerdictFile, slo.Judgement{Scenario: "density", Verdict: verdict, Reasons: []string{"It was cold. Very."}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return path
+}
+
+// fixture serves a folder with runs.
+type fixture struct {
+	*httptest.Server
+	root   string
+	builds atomic.Int32
+	closed atomic.Int32
+	fails  atomic.Bool
+}
+
+func (f *fixture) build(dir string) (report.Page, error) {
+	if f.fails.Load() {
+		return report.Page{}, errors.New("no such thing")
+	}
+	n := f.builds.Add(1)
+	return report.Page{Kind: "run", Name: filepath.Base(dir), Title: strings.Repeat("x", int(n))}, nil
+}
+
+// source is a run under way.
+type source struct {
+	f   *fixture
+	dir string
+}
+
+func (s *source) Page() (report.Page, error) { return s.f.build(s.dir) }
+func (s *source) Close() error               { s.f.closed.Add(1); return nil }
+
+func serve(t *testing.T, token string) *fixture {
+	t.Helper()
+	f := &fixture{root: t.TempDir()}
+	s := live.New(live.Options{
+		Roots: []string{f.root}, Token: token, Clock: clock.Start(),
+		Build: f.build,
+		Watch: func(dir string) (live.Source, error) { return &source{f, dir}, nil },
+		Compare: func(a, b []string) (report.Page, error) {
+			if len(a) == 2 {
+				return report.Page{}, errors.New("they are of different scenarios")
+			}
+			return report.Page{Kind: "comparison", Name: filepath.Base(a[0]) + " " + filepath.Base(b[0])}, nil
+		},
+		Query: func(dir string) (http.Handler, error) {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, filepath.Base(dir)+" "+r.URL.Path) }), nil
+		},
+	})
+	f.Server = httptest.NewServer(s)
+	t.Cleanup(f.Server.Close)
+	t.Cleanup(s.Close)
+	return f
+}
+
+// ask sends a request and returns the answer's code and body.
+func (f *fixture) ask(t *testing.T, method, path string, change func(*http.Request)) (int, string) {
+	t.Helper()
+	r, err := http.NewRequest(method, f.URL+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if change != nil {
+		change(r)
+	}
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	a, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Body.Close()
+	body, err := io.ReadAll(a.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.StatusCode, string(body)
+}
+
+func TestRunsAreListed(t *testing.T) {
+	f := serve(t, "")
+	if code, body := f.ask(t, "GET", "/api/runs", nil); code != 200 || body != `{"runs":[]}` {
+		t.Errorf("none: %d %s", code, body)
+	}
+	aRun(t, filepath.Join(f.root, "density", "old"), 60, slo.Pass)
+	aRun(t, filepath.Join(f.root, "density", "new"), 5, slo.Unknown)
+	aRun(t, filepath.Join(f.root, "density", "killed"), 10, "")
+	aRun(t, filepath.Join(f.root, "a", "b", "c", "d", "e", "too-deep"), 10, slo.Pass)
+	outside := aRun(t, filepath.Join(t.TempDir(), "outside"), 1, slo.Pass)
+	if err := os.Symlink(outside, filepath.Join(f.root, "latest")); err != nil {
+		t.Fatal(err)
+	}
+	flown := aRun(t, filepath.Join(f.root, "flown"), 1, "")
+	self, err := process.Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := record.Dir(flown).WriteJSON(record.PilotFile, self); err != nil {
+		t.Fatal(err)
+	}
+	_, body := f.ask(t, "GET", "/api/runs", nil)
+	var list struct{ Runs []live.Run }
+	if err := json.Unmarshal([]byte(body), &list); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range list.Runs {
+		got = append(got, r.ID+" "+r.State)
+	}
+	if want := "flown running, density~new unknown, density~killed unknown, density~old pass"; strings.Join(got, ", ") != want {
+		t.Errorf("got %q, want %q", strings.Join(got, ", "), want)
+	}
+	if s := list.Runs[1].Sentence; s != "No verdict: It was cold." {
+		t.Errorf("sentence %q", s)
+	}
+	if s := list.Runs[2].Sentence; !strings.Contains(s, "windtunnel judge") {
+		t.Errorf("sentence %q", s)
+	}
+}
+
+func TestOnlyWhatWasFoundIsServed(t *testing.T) {
+	f := serve(t, "")
+	aRun(t, filepath.Join(f.root, "density", "one"), 1, slo.Pass)
+	for path, want := range map[string]int{
+		"/api/runs/density~one/page":                             200,
+		"/api/runs/two/page":                                     404,
+		"/api/runs/..%2F..%2Fetc/page":                           404,
+		"/api/runs/density%2Fone/page":                           404,
+		"/api/compare?a=density~one&b=../../etc":                 404,
+		"/api/compare?a=density~one":                             400,
+		"/api/compare?a=density~one&b=density~one":               200,
+		"/api/compare?a=density~one&a=density~one&b=density~one": 422,
+		"/somewhere": 404,
+	} {
+		if code, body := f.ask(t, "GET", path, nil); code != want {
+			t.Errorf("%s: %d %s, want %d", path, code, body, want)
+		}
+	}
+	f.fails.Store(true)
+	if code, body := f.ask(t, "GET", "/api/runs/density~one/page", nil); code != 422 || body != `{"error":"no such thing"}` {
+		t.Errorf("%d %s", code, body)
+	}
+}
+
+func TestThePageItselfLoadsNothing(t *testing.T) {
+	f := serve(t, "")
+	code, body := f.ask(t, "GET", "/", nil)
+	if code != 200 || !strings.Contains(body, "connect-src &#39;self&#39;") || strings.Contains(body, `src="http`) {
+		t.Errorf("%d %.200s", code, body)
+	}
+}
+
+func TestQueries(t *testing.T) {
+	f := serve(t, "")
+	aRun(t, filepath.Join(f.root, "density", "old"), 60, slo.Pass)
+	aRun(t, filepath.Join(f.root, "density", "new"), 5, slo.Pass)
+	for path, want := range map[string]string{
+		"/api/v1/query?query=up":                         "new /api/v1/query",
+		"/prometheus/density~old/api/v1/labels":          "old /api/v1/labels",
+		"/prometheus/density~new/api/v1/label/le/values": "new /api/v1/label/le/values",
+	} {
+		if code, body := f.ask(t, "GET", path, nil); code != 200 || body != want {
+			t.Errorf("%s: %d %q, want %q", path, code, body, want)
+		}
+	}
+	if code, _ := f.ask(t, "GET", "/prometheus/none/api/v1/labels", nil); code != 404 {
+		t.Errorf("of no run: %d", code)
+	}
+}
+
+func TestARunIsFollowedToItsEnd(t *testing.T) {
+	f := serve(t, "")
+	dir := record.Dir(aRun(t, filepath.Join(f.root, "one"), 1, ""))
+	self, err := process.Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := dir.WriteJSON(record.PilotFile, self); err != nil {
+		t.Fatal(err)
+	}
+	if err := dir.WriteJSON(record.StatusFile, record.Status{Step: "fill", Index: 2, Of: 3}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	r, _ := http.NewRequestWithContext(ctx, "GET", f.URL+"/api/runs/one/events", nil)
+	a, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Body.Close()
+	lines := bufio.NewScanner(a.Body)
+	var events []string
+	for lines.Scan() {
+		name, ok := strings.CutPrefix(lines.Text(), "event: ")
+		if !ok {
+			continue
+		}
+		if events = append(events, name); len(events) == 3 {
+			if err := os.Remove(dir.File(record.PilotFile)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if got := strings.Join(events, " "); got != "page status page page end" {
+		t.Errorf("events %q", got)
+	}
+	if n, closed := f.builds.Load(), f.closed.Load(); n != 3 || closed != 1 {
+		t.Errorf("%d pages were made, and the run was let go %d times", n, closed)
+	}
+}
+
+func TestWhoMayAsk(t *testing.T) {
+	f := serve(t, "")
+	host := func(name string) func(*http.Request) { return func(r *http.Request) { r.Host = name } }
+	for name, want := range map[string]int{"localhost:9090": 200, "127.0.0.1": 200, "[::1]:80": 200, "evil.example:9090": 403, "10.0.0.1": 403} {
+		if code, _ := f.ask(t, "GET", "/api/runs", host(name)); code != want {
+			t.Errorf("host %s: %d", name, code)
+		}
+	}
+	f = serve(t, "secret")
+	with := func(key, value string) func(*http.Request) { return func(r *http.Request) { r.Header.Set(key, value) } }
+	for _, c := range []struct {
+		path   string
+		change func(*http.Request)
+		want   int
+	}{
+		{"/api/runs", nil, 401},
+		{"/", nil, 401},
+		{"/?token=wrong", nil, 401},
+		{"/?token=secret", nil, 303},
+		{"/api/runs?token=secret", nil, 401}, // not where addresses are kept in logs
+		{"/api/runs", with("Authorization", "Bearer secret"), 200},
+		{"/api/runs", with("Authorization", "Bearer secre"), 401},
+		{"/api/runs", with("Cookie", "windtunnel=secret"), 200},
+		{"/api/runs", with("Cookie", "windtunnel=other"), 401},
+	} {
+		if code, body := f.ask(t, "GET", c.path, c.change); code != c.want {
+			t.Errorf("%s: %d %s, want %d", c.path, code, body, c.want)
+		}
+	}
+}
+
+func TestARunIsStoppedByOurPageOnly(t *testing.T) {
+	f := serve(t, "")
+	dir := record.Dir(aRun(t, filepath.Join(f.root, "one"), 1, ""))
+	sleep := exec.Command("sleep", "60")
+	if err := sleep.Start(); err != nil {
+		t.Skip(err)
+	}
+	ours := func(r *http.Request) { r.Header.Set("X-Windtunnel", "1") }
+	if code, _ := f.ask(t, "POST", "/api/runs/one/stop", ours); code != 409 {
+		t.Errorf("of a run that nobody flies: %d", code)
+	}
+	who, err := process.Of(sleep.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := dir.WriteJSON(record.PilotFile, who); err != nil {
+		t.Fatal(err)
+	}
+	for what, change := range map[string]func(*http.Request){
+		"without the header": nil,
+		"of another page":    func(r *http.Request) { ours(r); r.Header.Set("Origin", "http://evil.example") },
+	} {
+		if code, _ := f.ask(t, "POST", "/api/runs/one/stop", change); code != 403 {
+			t.Errorf("%s: %d", what, code)
+		}
+	}
+	if code, _ := f.ask(t, "GET", "/api/runs/one/stop", ours); code != 405 {
+		t.Errorf("by GET: %d", code)
+	}
+	if !who.Alive() {
+		t.Fatal("it was stopped nevertheless")
+	}
+	if code, body := f.ask(t, "POST", "/api/runs/one/stop", func(r *http.Request) { ours(r); r.Header.Set("Origin", f.URL) }); code != 202 {
+		t.Errorf("%d %s", code, body)
+	}
+	_ = sleep.Wait()
+	if code, _ := f.ask(t, "POST", "/api/runs/one/stop", ours); code != 409 {
+		t.Errorf("of a run that has ended: %d", code)
+	}
+}

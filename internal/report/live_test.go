@@ -1,0 +1,271 @@
+package report_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/windtunnel/windtunnel/internal/report"
+	"github.com/windtunnel/windtunnel/internal/report/reporttest"
+)
+
+// stage serves the live page by the contract in web/src/live.ts, with a run
+// that goes on when the test says so.
+type stage struct {
+	mux      *http.ServeMux
+	mu       sync.Mutex
+	ended    bool
+	now      report.Page
+	changed  chan struct{} // closed when now or ended has changed
+	stopped  []string      // headers X-Windtunnel of stops
+	compared string
+}
+
+func newStage(t *testing.T, first, other, both report.Page) *stage {
+	s := &stage{mux: http.NewServeMux(), now: first, changed: make(chan struct{})}
+	send := func(w http.ResponseWriter, v any) {
+		if err := json.NewEncoder(w).Encode(v); err != nil {
+			t.Error(err)
+		}
+	}
+	s.mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		if err := report.Shell(w); err != nil {
+			t.Error(err)
+		}
+	})
+	s.mux.HandleFunc("GET /api/runs", func(w http.ResponseWriter, _ *http.Request) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		run := func(id, state string) map[string]any {
+			return map[string]any{"id": id, "scenario": "density", "started": "2026-09-14T10:22:05Z", "state": state, "sentence": "A sentence.", "seconds": 78.3}
+		}
+		state := "running"
+		if s.ended {
+			state = "fail"
+		}
+		send(w, map[string]any{"runs": []any{run("density/now", state), run("density/one", "pass"), run("density/two", "fail")}})
+	})
+	s.mux.HandleFunc("GET /api/runs/{id}/page", func(w http.ResponseWriter, r *http.Request) {
+		switch r.PathValue("id") {
+		case "density/now":
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			send(w, s.now)
+		case "density/one":
+			send(w, other)
+		default:
+			w.WriteHeader(http.StatusNotFound)
+			send(w, map[string]string{"error": "there is no such run"})
+		}
+	})
+	s.mux.HandleFunc("GET /api/runs/{id}/events", s.events)
+	s.mux.HandleFunc("POST /api/runs/{id}/stop", func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.stopped = append(s.stopped, r.PathValue("id")+" "+r.Header.Get("X-Windtunnel"))
+		w.WriteHeader(http.StatusAccepted)
+	})
+	s.mux.HandleFunc("GET /api/compare", func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.compared = fmt.Sprint(r.URL.Query()["a"], r.URL.Query()["b"])
+		send(w, both)
+	})
+	return s
+}
+
+func (s *stage) events(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	for {
+		s.mu.Lock()
+		page, ended, changed := s.now, s.ended, s.changed
+		s.mu.Unlock()
+		raw, err := json.Marshal(page)
+		if err != nil {
+			return
+		}
+		fmt.Fprintf(w, "event: page\ndata: %s\n\n", raw)
+		if ended {
+			fmt.Fprint(w, "event: end\ndata: {}\n\n")
+			return
+		}
+		w.(http.Flusher).Flush()
+		select {
+		case <-changed:
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// show lets the run go on.
+func (s *stage) show(p report.Page, ended bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now, s.ended = p, ended
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+func page(t *testing.T, s reporttest.Shape, live bool) report.Page {
+	t.Helper()
+	r := build(t, s, false)
+	if live {
+		r.UnderWay()
+	}
+	p, err := r.Page()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// until waits for an expression to be true in the page.
+func until(ctx context.Context, t *testing.T, expression string) {
+	t.Helper()
+	for range 100 {
+		if value[bool](ctx, t, expression) {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Fatalf("never true: %s; the page says %q", expression, value[string](ctx, t, `document.getElementById("main").innerText.slice(0, 300)`))
+}
+
+func TestLivePage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a browser takes some seconds to start")
+	}
+	ctx := browser(t)
+	s := newStage(t, page(t, reporttest.Shape{Pods: 800, Torn: true}, true), page(t, reporttest.Shape{Pods: 200}, false),
+		compared(t, 2, 2, reporttest.Shape{Pods: 100}))
+	server := httptest.NewServer(s.mux)
+	// The browser goes first, which ends its stream of events.
+	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+	w := &witness{server: server.URL}
+	if err := chromedp.Listen(ctx, w.see); err != nil {
+		t.Fatal(err)
+	}
+	do(ctx, t, dark(false), chromedp.EmulateViewport(1280, 900), chromedp.Navigate(server.URL+"/"))
+	for _, part := range []struct {
+		name  string
+		check func(context.Context, *testing.T, *stage)
+	}{{"list", checkList}, {"follow", checkFollow}, {"pause", checkPause}, {"stop", checkStop}, {"end", checkEnd}, {"compare", checkTwo}} {
+		if !t.Run(part.name, func(t *testing.T) {
+			part.check(ctx, t, s)
+			w.check(t, part.name)
+		}) {
+			return
+		}
+	}
+	t.Run("refused", func(t *testing.T) { checkRefused(ctx, t) })
+}
+
+func checkList(ctx context.Context, t *testing.T, _ *stage) {
+	until(ctx, t, `document.querySelectorAll(".runs tbody tr").length === 3`)
+	do(ctx, t, chromedp.Click(chromedp.CSS(".runs tbody tr:nth-child(2) a")))
+	until(ctx, t, `document.querySelectorAll(".plot canvas").length > 5`)
+	do(ctx, t, chromedp.Click(chromedp.CSS("#nav a")))
+	until(ctx, t, `document.querySelectorAll(".runs tbody tr").length === 3`)
+	do(ctx, t, chromedp.Click(chromedp.CSS(".runs tbody tr:first-child a")))
+	until(ctx, t, `document.querySelectorAll(".plot canvas").length > 5`)
+	if s := value[string](ctx, t, `document.querySelector(".badge").textContent`); !strings.Contains(s, "Under way") {
+		t.Errorf("a run under way has the verdict %q", s)
+	}
+}
+
+const (
+	podsPeak = `document.querySelector("#chart-pods .key b").textContent`
+	marked   = `document.querySelector("#chart-pods .plot canvas").dataset.marked`
+)
+
+// checkFollow has the run go on while the reader has zoomed in, put a line
+// away, sorted a table, unfolded a part and focused another.
+func checkFollow(ctx context.Context, t *testing.T, s *stage) {
+	before := value[string](ctx, t, podsPeak)
+	do(ctx, t, chromedp.Evaluate[chromedp.Void](`document.querySelector("#chart-pods .plot canvas").dataset.marked = "same"`),
+		chromedp.Click(chromedp.CSS(`.step[title^="saturation"]`)),
+		chromedp.Click(chromedp.CSS(`#chart-pods .key:nth-child(2)`)),
+		chromedp.Click(chromedp.CSS(`#calls thead th:nth-child(6) button`)),
+		chromedp.Evaluate[chromedp.Void](`document.querySelector("#manifest details").open = true`),
+		chromedp.Focus(chromedp.CSS("#objectives summary")))
+	shown := value[string](ctx, t, shownRange)
+	s.show(page(t, reporttest.Shape{Pods: 1600, Torn: true}, true), false)
+	until(ctx, t, podsPeak+` !== "`+before+`"`)
+	for expression, want := range map[string]string{
+		shownRange: shown, marked: "same",
+		`document.querySelector("#chart-pods .key:nth-child(2)").getAttribute("aria-pressed")`:   "false",
+		`document.querySelector("#calls thead th:nth-child(6)").getAttribute("aria-sort") ?? ""`: "descending",
+		`String(document.querySelector("#manifest details").open)`:                               "true",
+		`document.activeElement.tagName + document.activeElement.closest("section")?.id`:         "SUMMARYobjectives",
+	} {
+		if got := value[string](ctx, t, expression); got != want {
+			t.Errorf("after the run went on, %s is %q, want %q", expression, got, want)
+		}
+	}
+	do(ctx, t, chromedp.Click(chromedp.CSS(".all")))
+}
+
+func checkPause(ctx context.Context, t *testing.T, s *stage) {
+	before := value[string](ctx, t, podsPeak)
+	do(ctx, t, chromedp.Click(chromedp.CSS(`#nav button[aria-pressed]`)))
+	s.show(page(t, reporttest.Shape{Pods: 2400, Torn: true}, true), false)
+	time.Sleep(300 * time.Millisecond)
+	if got := value[string](ctx, t, podsPeak); got != before {
+		t.Errorf("a page that was paused went on from %q to %q", before, got)
+	}
+	do(ctx, t, chromedp.Click(chromedp.CSS(`#nav button[aria-pressed]`)))
+	until(ctx, t, podsPeak+` !== "`+before+`"`)
+}
+
+func checkStop(ctx context.Context, t *testing.T, s *stage) {
+	do(ctx, t, chromedp.Click(chromedp.CSS("#nav .stop")))
+	if s.mu.Lock(); len(s.stopped) > 0 {
+		t.Error("the run was stopped without asking twice")
+	}
+	s.mu.Unlock()
+	do(ctx, t, chromedp.Click(chromedp.CSS("#nav .stop")))
+	until(ctx, t, `document.querySelector("#nav .stop").disabled`)
+	time.Sleep(200 * time.Millisecond)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if got := strings.Join(s.stopped, ", "); got != "density/now 1" {
+		t.Errorf("the server was told to stop %q", got)
+	}
+}
+
+func checkEnd(ctx context.Context, t *testing.T, s *stage) {
+	s.show(page(t, reporttest.Shape{Pods: 2400}, false), true)
+	until(ctx, t, `document.querySelector(".badge").textContent.includes("Fail") && !document.querySelector("#nav .stop")`)
+	if title := value[string](ctx, t, `document.title`); !strings.HasPrefix(title, "Fail") {
+		t.Errorf("title %q", title)
+	}
+}
+
+func checkTwo(ctx context.Context, t *testing.T, s *stage) {
+	do(ctx, t, chromedp.Click(chromedp.CSS("#nav a")))
+	until(ctx, t, `document.querySelectorAll(".runs tbody tr").length === 3`)
+	do(ctx, t, chromedp.Click(chromedp.CSS(`[data-id="density/one"]`)), chromedp.Click(chromedp.CSS(`[data-id="density/two"]`)), chromedp.Click(chromedp.CSS(".headline button")))
+	until(ctx, t, `document.querySelectorAll(".plot canvas").length > 15`)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.compared != "[density/one] [density/two]" {
+		t.Errorf("compared %s", s.compared)
+	}
+}
+
+// checkRefused asks for what is not there: the page says so in words. The
+// browser's own log has the status, so that nothing is checked there.
+func checkRefused(ctx context.Context, t *testing.T) {
+	do(ctx, t, chromedp.Evaluate[chromedp.Void](`location.hash = "#/run/nowhere"`))
+	until(ctx, t, `document.querySelector("[role=alert]")?.textContent === "there is no such run"`)
+}

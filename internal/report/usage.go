@@ -1,0 +1,242 @@
+package report
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/record"
+)
+
+// The series that CPU and memory are read from, sampled about every second.
+const (
+	cpuSeries    = "process_cpu_seconds_total"
+	memorySeries = "process_resident_memory_bytes"
+	self         = "windtunnel"
+	sampleEvery  = time.Second
+	throttled    = "cgroup_cpu_throttled_seconds_total" // of components with a CPU limit
+)
+
+// usage holds what each component took.
+type usage struct {
+	byID map[record.SeriesID]*[]point
+	cpu  map[string]*[]point
+	mem  map[string]*[]point
+	held map[string]*[]point // seconds for which its CPU limit held it back
+}
+
+type point struct {
+	at    clock.Time
+	value float64
+}
+
+func newUsage() *usage {
+	return &usage{map[record.SeriesID]*[]point{}, map[string]*[]point{}, map[string]*[]point{}, map[string]*[]point{}}
+}
+
+func (u *usage) visit(s *record.Stream, v record.Sample) {
+	points, known := u.byID[v.Series]
+	if !known {
+		series := s.Series[v.Series]
+		switch series.Name {
+		case cpuSeries:
+			points = pointsOf(u.cpu, series.Target)
+		case memorySeries:
+			points = pointsOf(u.mem, series.Target)
+		case throttled:
+			points = pointsOf(u.held, series.Target)
+		}
+		u.byID[v.Series] = points
+	}
+	if points != nil {
+		*points = append(*points, point{v.At, v.Value})
+	}
+}
+
+func pointsOf(m map[string]*[]point, target string) *[]point {
+	if m[target] == nil {
+		m[target] = &[]point{}
+	}
+	return m[target]
+}
+
+// rates turns a counter into its rise per second.
+func rates(counter []point) []point {
+	var out []point
+	for i := 1; i < len(counter); i++ {
+		a, b := counter[i-1], counter[i]
+		rise := b.value - a.value
+		if rise < 0 { // the process was restarted and counts from 0
+			rise = b.value
+		}
+		if d := b.at.Sub(a.at).Seconds(); d > 0 {
+			out = append(out, point{b.at, rise / d})
+		}
+	}
+	return out
+}
+
+// rise returns how far a counter rose within a part of the run, restarts
+// included, from its last value before that part or the first in it.
+func rise(counter []point, within span) float64 {
+	sum, last, known := 0.0, 0.0, false
+	for _, p := range counter {
+		switch {
+		case p.at > within.to:
+			return sum
+		case p.at > within.from && known && p.value < last:
+			sum += p.value // it counts from 0 again
+		case p.at > within.from && known:
+			sum += p.value - last
+		}
+		last, known = p.value, true
+	}
+	return sum
+}
+
+// sampled draws points over a grid: each bin has the mean, the least and the
+// greatest of its points. A bin without one has the next point's value when ahead
+// (a rate holds for the time before it), else the last one's.
+func sampled(name string, g grid, points []point, ahead bool) Line {
+	line := Line{Name: name, Limit: Num(math.NaN())}
+	spread := false
+	i, last := 0, math.NaN()
+	for b := range g.n {
+		sum, n, low, high := 0.0, 0, math.Inf(1), math.Inf(-1)
+		for ; i < len(points) && (g.bin(points[i].at) <= b); i++ {
+			last = points[i].value
+			sum, n, low, high = sum+last, n+1, min(low, last), max(high, last)
+		}
+		mean := sum / float64(n)
+		if n == 0 {
+			mean = gap(points, i, last, ahead)
+			low, high = mean, mean
+		}
+		spread = spread || high > low
+		line.Mean, line.Low, line.High = append(line.Mean, Num(mean)), append(line.Low, Num(low)), append(line.High, Num(high))
+	}
+	if !spread {
+		line.Low, line.High = nil, nil
+	}
+	return line
+}
+
+// gap is the value of a bin without a point: none before the first and after the last.
+func gap(points []point, next int, last float64, ahead bool) float64 {
+	switch {
+	case next == 0 || next >= len(points) && ahead:
+		return math.NaN()
+	case ahead:
+		return points[next].value
+	default:
+		return last
+	}
+}
+
+// ComponentRow is what one component took from the run's begin, when plane and
+// fleet were ready, to its end; peaks are of all that was recorded.
+type ComponentRow struct {
+	Name        string
+	CPUSeconds  float64
+	Mean, Peak  float64 // cores
+	PerPod      float64 // CPU seconds per pod; NaN without pods
+	Memory      float64 // greatest resident size, bytes
+	CPULimit    float64 // cores, 0 = none in force
+	MemoryLimit float64 // bytes, 0 = none in force
+	Throttled   float64 // seconds for which its threads waited for its CPU limit; NaN without one
+	cpu, mem    []point
+}
+
+func (t *tally) componentRows(facts []record.ComponentFact) []ComponentRow {
+	limits := map[string]record.ComponentFact{}
+	for _, f := range facts {
+		limits[f.Name] = f
+	}
+	var out []ComponentRow
+	for _, name := range t.components(facts) {
+		row := ComponentRow{Name: name, PerPod: math.NaN(), Throttled: math.NaN()}
+		if counter := t.usage.cpu[name]; counter != nil {
+			row.cpu, row.CPUSeconds = rates(*counter), rise(*counter, span{t.begin, t.end})
+			if d := t.end.Sub(max(t.begin, (*counter)[0].at)).Seconds(); d > 0 {
+				row.Mean = row.CPUSeconds / d
+			}
+		}
+		if sizes := t.usage.mem[name]; sizes != nil {
+			row.mem = *sizes
+		}
+		for _, p := range row.cpu {
+			row.Peak = max(row.Peak, p.value)
+		}
+		for _, p := range row.mem {
+			row.Memory = max(row.Memory, p.value)
+		}
+		if n := t.lives.pods.count(); n > 0 {
+			row.PerPod = row.CPUSeconds / float64(n)
+		}
+		if held := t.usage.held[name]; held != nil {
+			row.Throttled = rise(*held, span{t.begin, t.end})
+		}
+		if f := limits[name]; f.Limited {
+			row.CPULimit, row.MemoryLimit = f.CPULimit, float64(f.MemoryLimit)
+		}
+		out = append(out, row)
+	}
+	return out
+}
+
+// components names what was sampled: the plane's components in the manifest's
+// order, then others by name, windtunnel last.
+func (t *tally) components(facts []record.ComponentFact) []string {
+	rank := map[string]int{self: len(facts) + 1}
+	for i, f := range facts {
+		rank[f.Name] = i
+	}
+	seen := maps.Clone(t.usage.cpu)
+	maps.Copy(seen, t.usage.mem)
+	place := func(name string) int {
+		if r, ok := rank[name]; ok {
+			return r
+		}
+		return len(facts)
+	}
+	return slices.SortedFunc(maps.Keys(seen), func(a, b string) int {
+		return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(a, b))
+	})
+}
+
+// usageCharts draws CPU and memory of every component over time, with what
+// there is of either on this machine.
+func (t *tally) usageCharts(r *Report) []TimeChart {
+	rows, machine := r.Components, r.Manifest.Machine
+	if len(rows) == 0 {
+		return nil
+	}
+	g := newGrid(t.span, chartBins, sampleEvery)
+	cpu, mem := newTimeChart(g, "cpu", "CPU", "cores"), newTimeChart(g, "memory", "Memory", "bytes")
+	limit := func(v float64) Num {
+		if v == 0 {
+			v = math.NaN()
+		}
+		return Num(v)
+	}
+	if machine.Cores > 0 {
+		cpu.Bound = &Bound{"all cores of the machine", Num(machine.Cores)}
+		mem.Bound = &Bound{"all memory of the machine", Num(machine.MemoryBytes)}
+	}
+	for _, r := range rows {
+		if len(r.cpu) > 0 {
+			line := sampled(r.Name, g, r.cpu, true)
+			line.Limit = limit(r.CPULimit)
+			cpu.Lines = append(cpu.Lines, line)
+		}
+		if len(r.mem) > 0 {
+			line := sampled(r.Name, g, r.mem, false)
+			line.Limit = limit(r.MemoryLimit)
+			mem.Lines = append(mem.Lines, line)
+		}
+	}
+	return []TimeChart{cpu, mem}
+}

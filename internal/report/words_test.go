@@ -1,0 +1,61 @@
+package report_test
+
+import (
+	unescape "html"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/report"
+	"github.com/windtunnel/windtunnel/internal/report/reporttest"
+)
+
+// words is what a page says, a line for each row, item and paragraph.
+func words(p report.Page) string {
+	s := regexp.MustCompile(`\s+`).ReplaceAllString(string(p.Main), " ")
+	s = regexp.MustCompile(`<span class="glyph" role="img" aria-label="([^"]*)">[^<]*</span>`).ReplaceAllString(s, "[$1] ")
+	s = regexp.MustCompile(`</(p|li|tr|h1|h2|h3|div|summary|ul|ol|pre)>`).ReplaceAllString(s, "\n")
+	s = regexp.MustCompile(`<[^>]*>`).ReplaceAllString(s, " ")
+	var out []string
+	for _, line := range strings.Split(unescape.UnescapeString(s), "\n") {
+		if line = strings.Join(strings.Fields(line), " "); line != "" {
+			out = append(out, line)
+		}
+	}
+	return strings.Join(out, "\n") + "\n"
+}
+
+// TestPagesSayWhatWasAgreed holds the words of pages against golden files.
+func TestPagesSayWhatWasAgreed(t *testing.T) {
+	pages := map[string]report.Page{
+		"running":    page(t, reporttest.Shape{Torn: true}, true),
+		"comparison": compared(t, 2, 4, reporttest.Shape{Pods: 100, Latency: 10}),
+	}
+	for name, c := range shapes() {
+		s := c.Shape
+		s.Gave, s.Faults = !c.Pass, !c.Pass
+		p, err := build(t, s, c.Pass).Page()
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages[name] = p
+	}
+	for name, p := range pages {
+		got := words(p)
+		path := filepath.Join("testdata", name+".page.txt")
+		if *update {
+			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got != string(want) {
+			t.Errorf("%s: the page says something else than %s (go test -update rewrites it):\n%s", name, path, got)
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package series
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/record"
+)
+
+// Labelling gives the labels that every series of a target gets beside its own,
+// as the configuration of a server that scrapes a cluster does.
+type Labelling func(target string) []record.Label
+
+// Plain is the labelling of who says nothing else: job, instance and component
+// are the target's name, kube-apiserver or etcd. Its address, which an instance
+// often is, differs from run to run.
+func Plain(target string) []record.Label {
+	return []record.Label{{Name: component, Value: target}, {Name: "instance", Value: target}, {Name: "job", Value: target}}
+}
+
+// component is the label that series keep: that of a kube-apiserver's own says
+// "apiserver", and is asked for.
+const component = "component"
+
+// OpenShift labels the components of a control plane as the monitoring of
+// OpenShift does, which the metric and alert profiles of kube-burner ask for.
+func OpenShift(target string) []record.Label {
+	job := target
+	switch target {
+	case "kube-apiserver":
+		job = "apiserver"
+	case "kube-scheduler":
+		job = "scheduler"
+	}
+	out := append(Plain(target),
+		record.Label{Name: "container", Value: target}, record.Label{Name: "namespace", Value: "openshift-" + target},
+		record.Label{Name: "node", Value: target}, record.Label{Name: "pod", Value: target}, record.Label{Name: "service", Value: job})
+	if target == "kube-apiserver" {
+		out = append(out, record.Label{Name: "apiserver", Value: target})
+	}
+	for i := range out {
+		if out[i].Name == "job" {
+			out[i].Value = job
+		}
+	}
+	return out
+}
+
+// Exposed returns the labels under which a series is known to PromQL and to
+// exports, sorted by name, without the metric's own name. A label of the series
+// that the labelling gives too becomes exported_NAME, as Prometheus has it; only
+// component stays as it is.
+func (s *Series) Exposed(by Labelling) []record.Label {
+	if s.from == computed {
+		return s.Labels
+	}
+	given := by(s.Target)
+	out := make([]record.Label, 0, len(s.Labels)+len(given))
+	for _, l := range s.Labels {
+		if i := slices.IndexFunc(given, func(g record.Label) bool { return g.Name == l.Name }); i >= 0 {
+			if l.Name == component {
+				given = slices.Delete(given, i, i+1)
+			} else {
+				l.Name = "exported_" + l.Name
+			}
+		}
+		if l.Value != "" { // an empty label is none
+			out = append(out, l)
+		}
+	}
+	out = append(out, given...)
+	sortLabels(out)
+	return out
+}
+
+// Names returns the names of all series, sorted.
+func (s *Store) Names() []string { return slices.Sorted(maps.Keys(s.byName)) }
+
+// Named returns the series of this name in the order of their definition.
+func (s *Store) Named(name string) []*Series { return s.byName[name] }
+
+// Samples are those of a series that was computed from others: values at times,
+// and after which times it ended.
+type Samples struct {
+	At     []clock.Time
+	Values []float64
+	Ends   []clock.Time
+}
+
+// Compute adds a series that was computed from others. Its labels, sorted by
+// name, are all that it is exposed with.
+func (s *Store) Compute(named record.Series, samples Samples) {
+	s.byName[named.Name] = append(s.byName[named.Name], &Series{
+		Series: named, target: s.target(named.Target), from: computed,
+		at: samples.At, values: samples.Values, gone: samples.Ends,
+	})
+}

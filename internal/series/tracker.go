@@ -1,0 +1,114 @@
+package series
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/windtunnel/windtunnel/internal/record"
+)
+
+// Tracker reads the expositions of one target one after another and tells
+// which points changed. What stands in an exposition as it stood in the one
+// before is told by comparing bytes: reading a kube-apiserver's metrics again
+// costs a comparison of each line or message, and a look at the numbers of
+// those that differ. One goroutine uses it.
+type Tracker struct {
+	accept func(name string) bool
+	read   bool // once at least
+	format Format
+	resend bool // the last reading failed halfway: every value counts as changed
+	now    uint32
+
+	values []float64 // by index
+	fresh  []Point   // with the highest indexes, not yet told
+	meta   []record.Family
+
+	text  textState
+	proto protoState
+}
+
+// Delta is what a reading found changed. Points are known by their indexes:
+// 0 for the first that a tracker ever saw, and so on. It can be used again.
+type Delta struct {
+	Points     int             // in the exposition, of those accepted
+	New        []Point         // never seen before; their indexes follow those known so far
+	Families   []record.Family // never seen before
+	Changed    []Change        // including the new ones
+	Histograms []HistogramChange
+	Gone       []int // seen the time before and not now; they may come back
+}
+
+// Change is the new value of a point.
+type Change struct {
+	Index int
+	Value float64
+}
+
+// HistogramChange is the new value of a native histogram. Value is valid until
+// the next reading.
+type HistogramChange struct {
+	Index int
+	Value *record.Histogram
+}
+
+func (d *Delta) reset() {
+	*d = Delta{New: d.New[:0], Families: d.Families[:0], Changed: d.Changed[:0], Histograms: d.Histograms[:0], Gone: d.Gone[:0]}
+}
+
+// NewTracker returns a tracker of the points whose name accept holds for; nil
+// accepts all. Names are those of points: NAME_bucket, not NAME.
+func NewTracker(accept func(name string) bool) *Tracker {
+	if accept == nil {
+		accept = func(string) bool { return true }
+	}
+	return &Tracker{accept: accept, text: newTextState(), proto: newProtoState()}
+}
+
+// Update reads an exposition and says in d what changed. It keeps body until
+// the next reading, so that the caller needs two buffers. An error says where
+// the exposition is at fault; nothing is then told, and all of it at the next
+// reading that succeeds.
+func (t *Tracker) Update(format Format, body []byte, d *Delta) error {
+	d.reset()
+	if t.read && format != t.format {
+		return fmt.Errorf("read metrics: the target answers in another format than before: %w", ErrFormat)
+	}
+	t.read, t.format = true, format
+	t.now++
+	update := t.updateText
+	if format == Protobuf {
+		update = t.updateProto
+	}
+	if err := update(body, d); err != nil {
+		d.reset()
+		t.resend = true
+		return err
+	}
+	t.resend = false
+	d.New, t.fresh = append(d.New, t.fresh...), nil
+	d.Families, t.meta = append(d.Families, t.meta...), nil
+	return nil
+}
+
+// add gives a new point its index.
+func (t *Tracker) add(p Point) int {
+	t.fresh = append(t.fresh, p)
+	t.values = append(t.values, math.NaN())
+	return len(t.values) - 1
+}
+
+// set takes a point's value.
+func (t *Tracker) set(i int, v float64, always bool, d *Delta) {
+	if always || t.resend || !same(t.values[i], v) {
+		t.values[i] = v
+		d.Changed = append(d.Changed, Change{i, v})
+	}
+}
+
+// same compares values; a NaN (a quantile of an empty summary) is its like.
+func same(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) }
+
+// parts are the names of the points that a family may have.
+func parts(family string) []string {
+	return []string{family, family + "_bucket", family + "_sum", family + "_count"}
+}

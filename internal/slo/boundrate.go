@@ -1,0 +1,88 @@
+package slo
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/stats"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// boundWindow is how long a stretch is in which bound pods are counted, unless
+// the objective says otherwise: ClusterLoader2's SchedulingThroughput has the
+// same.
+const boundWindow = 5 * time.Second
+
+// boundRate judges how many pods a second the scheduler bound, in stretches of
+// one length from the first pod's creation to the last one's binding. Its
+// statistics are of those stretches.
+func (j *judging) boundRate(r *Result, o *scenario.Objective) {
+	r.Unit = "1/s"
+	window := boundWindow
+	if text := o.Labels["window"]; text != "" {
+		d, err := time.ParseDuration(text)
+		if err != nil || d <= 0 {
+			unmeasured(r, fmt.Sprintf("window %q is not a time above 0s", text))
+			return
+		}
+		window = d
+	}
+	var groups []string
+	if g := o.Labels["group"]; g != "" {
+		groups = []string{g}
+	}
+	rates := boundRates(j.f.pods(groups), window)
+	hold(r, ofRates(rates, r.Statistic), false)
+}
+
+// boundRates counts the pods bound in each stretch, per second, smallest first.
+func boundRates(lives []*Lives, window time.Duration) []float64 {
+	var begin, end span
+	var at []clock.Time
+	for _, l := range lives {
+		begin.join(l.span(record.PhaseCreated))
+		end.join(l.span(record.PhaseBound))
+		for row := range l.n {
+			if t, ok := l.At(row, record.PhaseBound); ok {
+				at = append(at, t)
+			}
+		}
+	}
+	if !begin.any || !end.any || end.last < begin.first {
+		return nil
+	}
+	counts := make([]float64, end.last.Sub(begin.first)/window+1)
+	for _, t := range at {
+		if t >= begin.first { // of a pod whose creation was not seen it is not known when
+			counts[t.Sub(begin.first)/window] += 1 / window.Seconds()
+		}
+	}
+	slices.Sort(counts)
+	return counts
+}
+
+// ofRates is a statistic of sorted rates; there is no interval, since
+// neighbouring stretches depend on each other.
+func ofRates(rates []float64, statistic string) stats.Estimate {
+	e := stats.Estimate{Samples: len(rates), Interval: [2]float64{math.Inf(-1), math.Inf(1)}}
+	if len(rates) == 0 {
+		return e
+	}
+	q, ok := stats.Parse(statistic)
+	switch {
+	case statistic == "mean":
+		for _, v := range rates {
+			e.Value += v / float64(len(rates))
+		}
+	case ok:
+		e.Value = rates[max(1, int(math.Ceil(q*float64(len(rates))-1e-9)))-1]
+	default:
+		e.Value = rates[len(rates)-1]
+	}
+	e.Low, e.High = e.Value, e.Value
+	return e
+}

@@ -1,0 +1,196 @@
+package slo
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/windtunnel/windtunnel/internal/series"
+	"github.com/windtunnel/windtunnel/internal/sli"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// tabled judges an indicator that is read from metrics: one result for each
+// value of the labels that it is split by.
+func (j *judging) tabled(r Result, o *scenario.Objective, x sli.Indicator) []Result {
+	r.Unit = x.UnitOf(r.Statistic)
+	figures, trouble := j.figures(x, o.Labels, per(o, x))
+	if len(figures) == 0 {
+		unmeasured(&r, trouble)
+		return []Result{r}
+	}
+	var out []Result
+	for _, g := range figures {
+		one := r
+		one.Labels = maps.Clone(g.labels)
+		maps.Copy(one.Labels, o.Labels)
+		one.Warnings = slices.Clone(g.warnings)
+		if e, ok := g.estimate(r.Statistic); ok {
+			hold(&one, e, g.bucket(r.Statistic))
+		} else {
+			unknownStatistic(&one)
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+// per returns the labels for each value of which there is a result: what the
+// objective says, or else the table; without those that have one value only.
+func per(o *scenario.Objective, x sli.Indicator) []string {
+	out := o.Per
+	if len(out) == 0 {
+		out = x.Per
+	}
+	return slices.DeleteFunc(slices.Clone(out), func(name string) bool { _, fixed := o.Labels[name]; return fixed })
+}
+
+// figures returns what was measured of an indicator within the run, for each
+// value of some labels, in their order. When there is nothing, trouble says why.
+func (j *judging) figures(x sli.Indicator, labels map[string]string, split []string) (out []figure, trouble string) {
+	if x.Calls {
+		if j.several() {
+			return nil, "several API servers answered scrapes at one address, and their counters cannot be told apart"
+		}
+	}
+	groups := map[string]*figure{}
+	takes := x.Taker()
+	if x.Kind == sli.Share {
+		takes = func(func(string) string) bool { return true }
+	}
+	for _, s := range j.f.familySeries(x) {
+		if !takes(s.Label) || !mine(s, x, labels) {
+			continue
+		}
+		key := ""
+		for _, name := range split {
+			key += labelOf(s, x, name) + "\x00"
+		}
+		g := groups[key]
+		if g == nil {
+			g = &figure{f: j.f, x: x, labels: map[string]string{}}
+			for _, name := range split {
+				if v := labelOf(s, x, name); v != "" {
+					g.labels[name] = v
+				}
+			}
+			groups[key] = g
+		}
+		g.series = append(g.series, s)
+	}
+	for _, key := range slices.Sorted(maps.Keys(groups)) {
+		if groups[key].measure() {
+			out = append(out, *groups[key])
+		}
+	}
+	return out, j.trouble(x, labels, len(groups) > 0)
+}
+
+// trouble says why nothing was measured.
+func (j *judging) trouble(x sli.Indicator, labels map[string]string, known bool) string {
+	target := labels[sli.Component]
+	if x.Calls {
+		target = apiServer
+	}
+	switch {
+	case known && x.Calls:
+		return "no such call was made"
+	case known:
+		return "nothing was counted in that time"
+	case target != "" && j.f.NotScraped[target] > 0:
+		return fmt.Sprintf("nothing was read of %s of %s: it could not be scraped", x.Family, target)
+	case x.Calls:
+		return fmt.Sprintf("nothing was read of the API server's %s", x.Family)
+	}
+	return "nothing was read of " + x.Family
+}
+
+// familySeries returns all series that an indicator is made of. Those of a
+// summary are known by their count, those of a histogram by any of its series.
+func (f *Facts) familySeries(x sli.Indicator) []*series.Series {
+	switch x.Kind {
+	case sli.Histogram:
+		all := f.Series.Select("", x.Family+"_bucket", nil)
+		for _, s := range f.Series.Select("", x.Family, nil) {
+			if s.IsHistogram() {
+				all = append(all, s)
+			}
+		}
+		return all
+	case sli.Summary:
+		return f.Series.Select("", x.Family+"_count", nil)
+	}
+	return slices.DeleteFunc(f.Series.Select("", x.Family, nil), (*series.Series).IsHistogram)
+}
+
+// mine reports whether a series belongs to an indicator with these labels.
+// Windtunnel's own process is not the plane's: it is asked for by name.
+func mine(s *series.Series, x sli.Indicator, labels map[string]string) bool {
+	if _, named := labels[sli.Component]; !named && s.Target == Instrument && !strings.HasPrefix(x.Family, Instrument) {
+		return false
+	}
+	for name, value := range labels {
+		if labelOf(s, x, name) != value {
+			return false
+		}
+	}
+	return true
+}
+
+// labelOf returns a series' value of one of an indicator's labels.
+func labelOf(s *series.Series, x sli.Indicator, name string) string {
+	switch {
+	case name == sli.Component:
+		return s.Target
+	case name == "resource" && x.Calls:
+		if g := s.Label("group"); g != "" {
+			return s.Label("resource") + "." + g
+		}
+	case name == "verb" && x.Calls:
+		return apiVerb(s.Label("verb"))
+	}
+	return s.Label(name)
+}
+
+// apiVerb is the API verb that the server's metrics know by another name.
+func apiVerb(verb string) string {
+	switch verb {
+	case "POST":
+		return "create"
+	case "PUT":
+		return "update"
+	case "APPLY":
+		return "patch"
+	}
+	return strings.ToLower(verb)
+}
+
+// indicatorMeasures are what the table shows of each run that has data.
+func (j *judging) indicatorMeasures(m measures) {
+	for _, x := range sli.All() {
+		if x.Kind == sli.Records || len(x.Shown) == 0 {
+			continue
+		}
+		figures, _ := j.figures(x, nil, x.Per)
+		for _, g := range figures {
+			for _, statistic := range x.Shown {
+				e, ok := g.estimate(statistic)
+				if !ok || e.Samples == 0 {
+					continue
+				}
+				unit := x.UnitOf(statistic)
+				parts := append([]string{x.Name, statistic, unitWord(unit)}, g.names()...)
+				m.set(key(parts...), e.Value, unit)
+			}
+		}
+	}
+}
+
+// unitWord is a unit as it stands in a key; nothing for one that says nothing.
+func unitWord(unit string) string {
+	if unit == "ratio" {
+		return ""
+	}
+	return strings.TrimPrefix(strings.ReplaceAll(unit, "/s", "_per_second"), "1_")
+}

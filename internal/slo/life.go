@@ -1,0 +1,225 @@
+package slo
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/stats"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// LifeSummary is how long the objects of one life took from one phase to
+// another.
+type LifeSummary struct {
+	Life    string       `json:"life"`
+	Group   string       `json:"group,omitempty"` // empty: all groups together
+	From    string       `json:"from"`
+	To      string       `json:"to"`
+	Samples int          `json:"samples"`         // objects that reached from
+	Vague   int          `json:"vague,omitempty"` // of these, those whose time is known only within bounds: not there yet, or their watch was torn or late
+	Unit    string       `json:"unit"`
+	Values  []LifeFigure `json:"values"`
+}
+
+// LifeFigure is one statistic of a summary. Value is nil where nothing bounds it.
+type LifeFigure struct {
+	Statistic string      `json:"statistic"` // p50, p90, p95, p99, max, mean
+	Value     *float64    `json:"value"`
+	Interval  *[2]float64 `json:"interval"` // 95 %; nil where there are too few samples, and of the largest value
+}
+
+// manyGroups is beyond how many groups of a life they are not summed up one by
+// one: a label may have a value for each object.
+const manyGroups = 50
+
+// LifeNames returns the names of the lives that were seen, in the order of
+// their first object; that of pods is not among them.
+func (f *Facts) LifeNames() []string {
+	var out []string
+	for _, l := range f.Lives {
+		if l.Life != "" && !slices.Contains(out, l.Life) {
+			out = append(out, l.Life)
+		}
+	}
+	return out
+}
+
+// LivesOf returns the lives of one name; of all groups, or of one. The name pod
+// stands for the pods that every run observes.
+func (f *Facts) LivesOf(life string, groups ...string) []*Lives {
+	if life == scenario.PodLife {
+		return f.pods(groups)
+	}
+	var out []*Lives
+	for _, l := range f.Lives {
+		if l.Life == life && (len(groups) == 0 || slices.Contains(groups, l.Group)) {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// Took returns how long the objects of some lives took from one phase to
+// another. One that did not get there took longer than until it was deleted or
+// the run ended.
+func (f *Facts) Took(lives []*Lives, from, to string) *stats.Durations {
+	d := &stats.Durations{}
+	for _, l := range lives {
+		l.durations(d, from, to, f)
+	}
+	return d
+}
+
+// life judges the time between two phases of the objects of a declared life.
+func (j *judging) life(r *Result, o *scenario.Objective) {
+	from, to, _ := strings.Cut(o.Labels["phase"], "..")
+	name := o.Labels["life"]
+	if name == scenario.PodLife {
+		var groups []string
+		if g := o.Labels["group"]; g != "" {
+			groups = []string{g}
+		}
+		j.holdDurations(r, j.phases(r, groups, from, to))
+		return
+	}
+	var groups []string
+	if g := o.Labels["group"]; g != "" {
+		groups = []string{g}
+	}
+	lives := j.f.LivesOf(name, groups...)
+	d := j.f.Took(lives, from, to)
+	if n := j.unseen(name, lives); n > 0 && groups == nil {
+		for range n {
+			d.AddBetween(0, stats.Forever)
+		}
+		r.Warnings = append(r.Warnings, fmt.Sprintf("%d objects that the load created were never seen", n))
+	}
+	if n := swapped(lives, from, to); n > 0 {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("%d of %d objects were seen %s before %s; they count as 0", n, d.Len(), to, from))
+	}
+	j.holdDurations(r, d)
+}
+
+// unseen is how many objects of a life's resource the load created with success
+// and no watch showed; 0 where the life is only of some of them.
+func (j *judging) unseen(life string, lives []*Lives) int {
+	for _, l := range j.sc.Observed() {
+		if l.Name == life && (l.Selector != "" || l.Namespace != "") || len(lives) == 0 {
+			return 0
+		}
+	}
+	created, seen := 0, 0
+	for _, l := range lives {
+		seen += l.n
+	}
+	for _, c := range j.f.Calls {
+		if c.Source == sourceLoad && c.Verb == "create" && c.Subresource == "" && c.Resource == lives[0].Resource {
+			created += c.Outcomes[record.OK]
+		}
+	}
+	return max(0, created-seen)
+}
+
+// swapped is how many objects were seen in two phases in the other order, as
+// happens where each is seen on a watch of its own.
+func swapped(lives []*Lives, from, to string) (n int) {
+	for _, l := range lives {
+		for row := range l.n {
+			a, one := l.moment(row, from)
+			b, other := l.moment(row, to)
+			if one && other && b.last < a.first {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// lifeSummaries sums up the declared lives: from created to each phase, from
+// each phase to the next, and from deleting to deleted; all groups together,
+// and each of them where there are several.
+func (j *judging) lifeSummaries() []LifeSummary {
+	var out []LifeSummary
+	for _, life := range j.sc.Observed() {
+		all := j.f.LivesOf(life.Name)
+		out = append(out, j.summaries(life, "", all)...)
+		if len(all) < 2 || len(all) > manyGroups {
+			continue
+		}
+		for _, l := range all {
+			if l.Group != "" {
+				out = append(out, j.summaries(life, l.Group, []*Lives{l})...)
+			}
+		}
+	}
+	return out
+}
+
+func (j *judging) summaries(life scenario.Life, group string, lives []*Lives) []LifeSummary {
+	var out []LifeSummary
+	for _, s := range stretchesOf(life) {
+		d := j.f.Took(lives, s[0], s[1])
+		if d.Len() > 0 && reached(lives, s[1]) > 0 {
+			out = append(out, summarise(LifeSummary{Life: life.Name, Group: group, From: s[0], To: s[1]}, d))
+		}
+	}
+	return out
+}
+
+// stretchesOf are the parts of a life that are summed up.
+func stretchesOf(life scenario.Life) [][2]string {
+	phases := life.AllPhases()
+	last := len(phases) - 2 // deleting and deleted stand by themselves
+	var out [][2]string
+	for _, to := range phases[1:last] {
+		out = append(out, [2]string{record.PhaseCreated, to})
+	}
+	for i := 2; i < last; i++ {
+		out = append(out, [2]string{phases[i-1], phases[i]})
+	}
+	return append(out, [2]string{record.PhaseDeleting, record.PhaseDeleted})
+}
+
+func summarise(s LifeSummary, d *stats.Durations) LifeSummary {
+	s.Samples, s.Vague, s.Unit = d.Len(), d.Vague(), "seconds"
+	for _, q := range []float64{0.5, 0.9, 0.95, 0.99} {
+		s.Values = append(s.Values, lifeFigure(stats.Name(q), d.Quantile(q)))
+	}
+	s.Values = append(s.Values, lifeFigure("max", d.Max()), lifeFigure("mean", d.Mean()))
+	return s
+}
+
+func lifeFigure(statistic string, e stats.Estimate) LifeFigure {
+	f := LifeFigure{Statistic: statistic}
+	if finite(e.High) {
+		v := rounded(e.Value)
+		f.Value = &v
+	}
+	if finite(e.Interval[0]) && finite(e.Interval[1]) {
+		f.Interval = &[2]float64{rounded(e.Interval[0]), rounded(e.Interval[1])}
+	}
+	return f
+}
+
+// lifeMeasures names the summaries' figures, such as
+// life_vmi_created_to_running_p99_seconds, and how many objects reached each
+// phase: lives_vmi_running.
+func (j *judging) lifeMeasures(m measures, summaries []LifeSummary) {
+	for _, s := range summaries {
+		for _, f := range s.Values {
+			if f.Value != nil {
+				m.set(key("life", s.Life, s.From, "to", s.To, f.Statistic, "seconds", s.Group), *f.Value, "seconds")
+			}
+		}
+	}
+	for _, life := range j.sc.Observed() {
+		lives := j.f.LivesOf(life.Name)
+		for _, phase := range life.AllPhases() {
+			if len(lives) > 0 {
+				m.set(key("lives", life.Name, phase), float64(reached(lives, phase)), "objects")
+			}
+		}
+	}
+}

@@ -1,0 +1,224 @@
+package slo
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/stats"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// measures are the named numbers of a run. A number that was not measured has
+// no entry. Keys are stable: benchmarks, published figures and comparisons
+// refer to them.
+func (j *judging) measures() map[string]Measure {
+	m := measures{}
+	j.planeMeasures(m)
+	j.callMeasures(m)
+	j.podMeasures(m)
+	j.usageMeasures(m)
+	j.hostMeasures(m)
+	j.timeMeasures(m)
+	j.indicatorMeasures(m)
+	j.namespaceMeasures(m)
+	j.queryMeasures(m)
+	return m
+}
+
+type measures map[string]Measure
+
+func (m measures) set(key string, v float64, unit string) { m.put(key, Measure{Value: v, Unit: unit}) }
+
+// own sets one that the scenario asked for.
+func (m measures) own(x scenario.Measure, key string, v float64, unit string) {
+	m.put(key, Measure{Value: v, Unit: unit, Own: true, Better: x.Better})
+}
+
+func (m measures) put(key string, x Measure) {
+	if finite(x.Value) {
+		x.Value = rounded(x.Value)
+		m[key] = x
+	}
+}
+
+// key joins parts to a key of lower case letters, digits and underscores.
+func key(parts ...string) string {
+	var b strings.Builder
+	for i, part := range parts {
+		if i > 0 && part != "" {
+			b.WriteByte('_')
+		}
+		for _, c := range strings.ToLower(part) {
+			if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' {
+				b.WriteRune(c)
+			} else {
+				b.WriteByte('_')
+			}
+		}
+	}
+	return b.String()
+}
+
+// planeMeasures say how long plane, fleet and run took.
+func (j *judging) planeMeasures(m measures) {
+	if j.m.Plane.Ready > 0 {
+		m.set("plane_ready_seconds", j.m.Plane.Ready, "seconds")
+	}
+	for _, mark := range j.f.marks(record.MarkFleetReady) {
+		for _, begin := range j.f.marks(record.MarkStepBegin) {
+			if begin.Name == "populate" {
+				m.set("fleet_ready_seconds", mark.At.Sub(begin.At).Seconds(), "seconds")
+			}
+		}
+	}
+	if j.m.Fleet.Nodes > 0 {
+		m.set("nodes", float64(j.m.Fleet.Nodes), "nodes")
+	}
+	m.set("run_seconds", j.f.End.Sub(j.f.Begin).Seconds(), "seconds")
+}
+
+// callMeasures say what the load asked for and got, in all and by step.
+func (j *judging) callMeasures(m measures) {
+	var outcomes [3]int
+	for _, c := range j.f.Calls {
+		if c.Source != sourceLoad {
+			continue
+		}
+		for i, n := range c.Outcomes {
+			outcomes[i] += n
+		}
+		j.stepMeasures(m, c)
+	}
+	m.set("calls_total", float64(outcomes[0]+outcomes[1]+outcomes[2]), "calls")
+	m.set("calls_failed", float64(outcomes[record.Failed]), "calls")
+	m.set("calls_unknown", float64(outcomes[record.Unknown]), "calls")
+	if all := outcomes[0] + outcomes[1] + outcomes[2]; all > 0 {
+		m.set("call_success_mean", float64(outcomes[record.OK])/float64(all), "ratio")
+	}
+	lateness(m, "fleet_lateness", j.stages)
+	lateness(m, "lease_lateness", j.renewals)
+}
+
+func lateness(m measures, name string, d *stats.Durations) {
+	if d.Len() > 0 {
+		m.set(name+"_p99_seconds", d.Quantile(0.99).Value, "seconds")
+		m.set(name+"_max_seconds", d.Max().Value, "seconds")
+	}
+}
+
+// stepMeasures are a step's latencies and rates. The rate offered is that of
+// its due times, the rate achieved that of its answers with success: n-1 calls
+// in the time from the first to the last of n.
+func (j *judging) stepMeasures(m measures, c *Calls) {
+	suffix := []string{c.Step}
+	quantiles(m, "call_latency", &c.Latency, suffix...)
+	quantiles(m, "service_latency", &c.Service, suffix...)
+	if s := c.Due.seconds(); c.Count() > 1 && s > 0 {
+		m.set(key("offered_rate", c.Step), float64(c.Count()-1)/s, "calls/s")
+	}
+	if n, s := c.Outcomes[record.OK], c.Answered.seconds(); n > 1 && s > 0 {
+		m.set(key("achieved_rate", c.Step), float64(n-1)/s, "calls/s")
+	}
+}
+
+// quantiles sets NAME_p50_seconds, NAME_p90_seconds and NAME_p99_seconds,
+// followed by a suffix. One whose value nothing bounds is left out.
+func quantiles(m measures, name string, d *stats.Durations, suffix ...string) {
+	for _, q := range []float64{0.5, 0.9, 0.99} {
+		e := d.Quantile(q)
+		if e.Samples > 0 && e.Value == e.High {
+			parts := append([]string{name, "p" + strconv.Itoa(int(q*100+0.5)), "seconds"}, suffix...)
+			m.set(key(parts...), e.Value, "seconds")
+		}
+	}
+}
+
+// stretches are the parts of a pod's life that measures are made of.
+func stretches() [][3]string {
+	return [][3]string{
+		{"pod_startup", record.PhaseCreated, record.PhaseRunning},
+		{"create_to_bound", record.PhaseCreated, record.PhaseBound},
+		{"bound_to_running", record.PhaseBound, record.PhaseRunning},
+		{"running_to_ready", record.PhaseRunning, record.PhaseReady},
+		{"deleting_to_deleted", record.PhaseDeleting, record.PhaseDeleted},
+	}
+}
+
+// podMeasures say how pods went through their lives: over all groups, and with
+// the group's name behind for each.
+func (j *judging) podMeasures(m measures) {
+	all := j.f.pods(nil)
+	if len(all) == 0 {
+		return
+	}
+	j.groupMeasures(m, all, "")
+	for _, l := range all {
+		j.groupMeasures(m, []*Lives{l}, l.Group)
+	}
+}
+
+// namespaceMeasures say how long namespaces took to go, where they were observed.
+func (j *judging) namespaceMeasures(m measures) {
+	d := &stats.Durations{}
+	for _, l := range j.f.Lives {
+		if l.Resource == "namespaces" {
+			l.durations(d, record.PhaseDeleting, record.PhaseDeleted, j.f)
+		}
+	}
+	quantiles(m, "namespace_deletion", d)
+}
+
+func (j *judging) groupMeasures(m measures, lives []*Lives, group string) {
+	for _, s := range stretches() {
+		d := &stats.Durations{}
+		for _, l := range lives {
+			l.durations(d, s[1], s[2], j.f)
+		}
+		quantiles(m, s[0], d, group)
+	}
+	for _, phase := range []string{record.PhaseCreated, record.PhaseRunning, record.PhaseDeleted} {
+		m.set(key("pods", phase, group), float64(reached(lives, phase)), "pods")
+	}
+	if rate, _ := ratePerSecond(lives, record.PhaseCreated, record.PhaseRunning); rate > 0 {
+		m.set(key("pods_running_per_second", group), rate, "pods/s")
+	}
+	if rate, _ := ratePerSecond(lives, record.PhaseDeleting, record.PhaseDeleted); rate > 0 {
+		m.set(key("pods_deleted_per_second", group), rate, "pods/s")
+	}
+}
+
+func reached(lives []*Lives, phase string) (n int) {
+	for _, l := range lives {
+		n += l.Reached(phase)
+	}
+	return n
+}
+
+// usageMeasures say what each process cost, in all and for each pod that ran.
+func (j *judging) usageMeasures(m measures) {
+	pods := float64(reached(j.f.pods(nil), record.PhaseRunning))
+	cost := func(name string, cpu float64) {
+		m.set(key("cpu_seconds", name), cpu, "seconds")
+		if pods > 0 {
+			m.set(key("cpu_ms_per_pod", name), 1000*cpu/pods, "ms/pod")
+		}
+	}
+	for _, name := range slices.Concat(j.components(), j.subjects(), []string{Instrument}) {
+		if len(j.f.Series.Select(name, cpuSeconds, nil)) == 0 {
+			continue
+		}
+		cost(name, j.f.cpu(name))
+		m.set(key("peak_rss_bytes", name), j.f.peak(name), "bytes")
+		if held, ok := j.f.throttled(name); ok {
+			m.set(key("cpu_throttled_seconds", name), held, "seconds")
+		}
+	}
+	plane := j.planeCPU()
+	if plane == 0 {
+		return
+	}
+	cost("plane", plane)
+	m.set("instrument_cpu_share", j.f.cpu(Instrument)/plane, "ratio")
+}

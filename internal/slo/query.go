@@ -1,0 +1,141 @@
+package slo
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/stats"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// Question is a PromQL expression that a judgement needs the answer of.
+type Question struct {
+	Expr string // %v is filled in
+	At   clock.Time
+}
+
+// Answer is what a question's expression gave: one value for each series, or
+// why there is none.
+type Answer struct {
+	Values   []Value
+	Warnings []string
+	Err      error
+}
+
+// Value is one series of an answer.
+type Value struct {
+	Labels []record.Label
+	Value  float64
+}
+
+// asked is a query of the scenario with the stretch of time that it is about.
+type asked struct{ query, since, until string }
+
+// question returns what is to be asked; not ok when the run did not get there.
+func (f *Facts) question(a asked) (Question, bool) {
+	from, begun := f.moment(record.MarkStepBegin, a.since, f.Begin)
+	until, ended := f.moment(record.MarkStepEnd, a.until, f.End)
+	if !begun || !ended || until < from {
+		return Question{}, false
+	}
+	window := max(until.Sub(from).Round(time.Second), time.Second)
+	expr := strings.ReplaceAll(a.query, "%v", strconv.FormatInt(int64(window/time.Second), 10)+"s")
+	return Question{expr, until}, true
+}
+
+// Ask lets every query of a scenario be answered, so that judging stays a matter
+// of facts alone. It is called once, before Judge.
+func (f *Facts) Ask(sc *scenario.Scenario, answer func(Question) Answer) {
+	f.answers = map[Question]Answer{}
+	ask := func(a asked) {
+		if q, ok := f.question(a); ok && a.query != "" {
+			if _, known := f.answers[q]; !known {
+				f.answers[q] = answer(q)
+			}
+		}
+	}
+	for _, o := range sc.Objectives {
+		ask(asked{o.Query, o.Since, o.Until})
+	}
+	for _, m := range sc.Measures {
+		ask(asked{m.Query, m.Since, m.Until})
+	}
+}
+
+// answer returns the answer to a query; an error says why there is none.
+func (f *Facts) answer(a asked) (Answer, error) {
+	q, ok := f.question(a)
+	if !ok {
+		return Answer{}, fmt.Errorf("the run did not get as far as the steps that it is asked of")
+	}
+	out, ok := f.answers[q]
+	if !ok {
+		return out, fmt.Errorf("it was not asked")
+	}
+	return out, out.Err
+}
+
+// queried judges each series of a query's answer. A series whose value is no
+// number had nothing to count in that time; it is left out beside others.
+func (j *judging) queried(r Result, o *scenario.Objective) []Result {
+	r.SLI, r.Statistic, r.Unit = "promql", "value", o.Unit
+	answer, err := j.f.answer(asked{o.Query, o.Since, o.Until})
+	switch {
+	case err != nil:
+		unmeasured(&r, err.Error())
+		return []Result{r}
+	case len(answer.Values) == 0:
+		unmeasured(&r, "the query has no answer: no series, or none with a value in that time")
+		return []Result{r}
+	}
+	values := slices.DeleteFunc(slices.Clone(answer.Values), func(v Value) bool { return math.IsNaN(v.Value) })
+	if len(values) == 0 { // a rate of nothing, or 0/0, in every series
+		unmeasured(&r, "the query's answer is no number: nothing was counted in that time")
+		return []Result{r}
+	}
+	var out []Result
+	for _, v := range values {
+		one := r
+		one.Labels = labelMap(v.Labels)
+		one.Warnings = slices.Clone(answer.Warnings)
+		hold(&one, stats.Estimate{Value: v.Value, Low: v.Value, High: v.Value, Samples: 1, Interval: [2]float64{v.Value, v.Value}}, false)
+		out = append(out, one)
+	}
+	return out
+}
+
+func labelMap(labels []record.Label) map[string]string {
+	out := map[string]string{}
+	for _, l := range labels {
+		out[l.Name] = l.Value
+	}
+	return out
+}
+
+// queryMeasures are the scenario's own queries. Those without any value are noted.
+func (j *judging) queryMeasures(m measures) {
+	for _, x := range j.sc.Measures {
+		if x.Query == "" {
+			continue
+		}
+		answer, err := j.f.answer(asked{x.Query, x.Since, x.Until})
+		if err == nil && !slices.ContainsFunc(answer.Values, func(v Value) bool { return finite(v.Value) }) {
+			j.unanswered = append(j.unanswered, x.Name)
+		}
+		for _, v := range answer.Values {
+			parts := []string{x.Name}
+			if len(answer.Values) > 1 {
+				for _, l := range v.Labels {
+					parts = append(parts, l.Value)
+				}
+			}
+			m.own(x, key(parts...), v.Value, x.Unit)
+		}
+	}
+}

@@ -1,0 +1,34 @@
+package slo
+
+import (
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/record"
+)
+
+// timeMeasures are the scenario's own stretches of time between steps. A
+// stretch that was not gone through has none.
+func (j *judging) timeMeasures(m measures) {
+	for _, x := range j.sc.Measures {
+		if x.Query != "" {
+			continue
+		}
+		from, begun := j.f.moment(record.MarkStepBegin, x.Since, j.f.Begin)
+		until, ended := j.f.moment(record.MarkStepEnd, x.Until, j.f.End)
+		if begun && ended && until >= from {
+			m.own(x, key(x.Name, "seconds"), until.Sub(from).Seconds(), "seconds")
+		}
+	}
+}
+
+// moment returns when a step began or ended; the fallback for no step.
+func (f *Facts) moment(kind, step string, fallback clock.Time) (clock.Time, bool) {
+	if step == "" {
+		return fallback, true
+	}
+	for _, mark := range f.Marks {
+		if mark.Kind == kind && mark.Name == step {
+			return mark.At, true
+		}
+	}
+	return 0, false
+}

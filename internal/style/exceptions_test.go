@@ -1,0 +1,62 @@
+package style_test
+
+// levels are the floors of the house from the ground up. A package imports only
+// folders of lower levels, and its own room: the longest prefix that stands here.
+// ARCHITECTURE.md is the map that these are the measurements of.
+var levels = [][]string{
+	{"internal/clock", "internal/unit", "internal/repotest", "internal/sli", "internal/stats"},
+	{"internal/text", "internal/record", "internal/load/pace", "internal/load/template", "internal/plane/process", "internal/plane/pki", "internal/plane/proxy"},
+	{"internal/record/rows", "internal/series", "internal/api", "scenario"},
+	{"internal/interop/kwok", "internal/interop/clusterloader2", "internal/interop/kubeburner", "internal/flight/plan", "internal/flight/preflight"},
+	{"internal/fleet/stage", "internal/load", "internal/observe", "internal/plane", "internal/slo"},
+	{"internal/fleet", "internal/subject", "internal/diagnose", "internal/compare"},
+	{"internal/capacity", "internal/history", "internal/doctor", "internal/report",
+		"internal/interop/junit", "internal/interop/openmetrics", "internal/interop/parquet", "internal/interop/grafana",
+		"internal/interop/clusterloader2/summary", "internal/interop/kubeburner/measurement"},
+	{"internal/report/live"},
+	{"internal/flight"},
+	{".", "planes/vm"},
+	{"cmd", "bench", "examples", "internal/style"},
+}
+
+// opinions are the rooms to the right of the record: functions of what a run
+// left. They build without what flies.
+var opinions = []string{
+	"internal/slo", "internal/diagnose", "internal/compare", "internal/capacity", "internal/history", "internal/report",
+	"internal/interop/junit", "internal/interop/openmetrics", "internal/interop/parquet", "internal/interop/grafana",
+	"internal/interop/clusterloader2/summary", "internal/interop/kubeburner/measurement",
+}
+
+// flying are the rooms to the left of the record.
+var flying = []string{"internal/flight", "internal/fleet", "internal/load", "internal/plane", "internal/subject", "internal/observe"}
+
+// public are the packages that other modules may import. A reference plane is the
+// third kind of folder outside internal: only cmd imports it.
+var public = []string{".", "scenario"}
+
+// doors says which folders may import a heavy dependency.
+var doors = map[string][]string{
+	"k8s.io/kubernetes":                   {"internal/plane/component"},
+	"go.etcd.io/etcd/server/v3":           {"internal/plane/component"},
+	"github.com/prometheus/common":        {"internal/series"},
+	"github.com/prometheus/client_model":  {"internal/series"},
+	"github.com/prometheus/client_golang": {"internal/subject/kit/instrument", "planes"},
+	"github.com/prometheus/prometheus":    {"internal/series/promql"},
+	"gonum.org/v1/gonum":                  {"internal/stats"},
+	"golang.org/x/perf":                   {"internal/stats"},
+	"github.com/google/pprof":             {"internal/observe/profile"},
+	"github.com/google/cel-go":            {"scenario", "internal/fleet/stage"},
+	"github.com/itchyny/gojq":             {"internal/fleet/stage", "internal/interop/kubeburner", "scenario"},
+	"github.com/spf13/cobra":              {"cmd/windtunnel", "internal/plane/component"},
+	"go.yaml.in/yaml/v3":                  {"scenario", "internal/load/template", "internal/interop", "internal/fleet/stage", "internal/report"},
+	"golang.org/x/net/http2":              {"internal/api/wire", "internal/fleet/fleettest"},
+	"github.com/parquet-go/parquet-go":    {"internal/interop/parquet"},
+	"github.com/chromedp":                 {"internal/report"},
+	"github.com/rogpeppe/go-internal":     {"cmd/windtunnel"},
+}
+
+// exceptions names what breaks a rule, and why.
+var exceptions = map[string]string{
+	"internal/api/wire/client.go:context": "ends the dials that no caller waits for; Close cancels it",
+	"internal/api/wire/stream.go:streams": "a pool has no state that anyone can see",
+}

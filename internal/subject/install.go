@@ -1,0 +1,216 @@
+package subject
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/api/discovery"
+	"github.com/windtunnel/windtunnel/internal/api/wire"
+)
+
+const (
+	pollEvery     = 50 * time.Millisecond
+	appliedWithin = 30 * time.Second // for one object; far beyond what goes well
+	fieldManager  = "windtunnel"
+)
+
+// Installer brings objects to an API server, and takes those away again that
+// were not there before.
+type Installer struct {
+	client discovery.Doer
+	cache  *discovery.Cache
+	made   []string // paths of those that were not there before
+	all    map[applied]bool
+}
+
+// applied names an object; its resource is as in discovery.Resource.Name.
+type applied struct{ resource, namespace, name string }
+
+// NewInstaller returns an installer over a client.
+func NewInstaller(client discovery.Doer) *Installer {
+	return &Installer{client: client, cache: discovery.New(client), all: map[applied]bool{}}
+}
+
+// Apply applies objects in their order (server-side apply; conflicts are won).
+// A CustomResourceDefinition is waited for until it is established and served.
+func (i *Installer) Apply(ctx context.Context, objects []Object) error {
+	for _, o := range objects {
+		if err := i.apply(ctx, o); err != nil {
+			return fmt.Errorf("%s: apply %s %s: %w", o.Place, o.Kind, o.Name, err)
+		}
+	}
+	return nil
+}
+
+func (i *Installer) apply(ctx context.Context, o Object) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, appliedWithin, fmt.Errorf("not done within %v", appliedWithin))
+	defer cancel()
+	var resource discovery.Resource
+	if err := until(ctx, func() (bool, error) {
+		var err error
+		resource, err = i.cache.Kind(ctx, o.APIVersion, o.Kind)
+		return err == nil, err
+	}); err != nil {
+		return err
+	}
+	namespace := o.Namespace
+	if namespace == "" {
+		namespace = "default"
+	}
+	path := resource.Object(namespace, o.Name)
+	before, err := i.client.Do(ctx, &wire.Request{Method: http.MethodGet, Path: path})
+	if err != nil {
+		return err
+	}
+	if before.Code == http.StatusNotFound {
+		i.made = append(i.made, path) // even if the answer to its creation is lost
+	}
+	if err := until(ctx, func() (bool, error) { return i.patch(ctx, path, o.Body) }); err != nil {
+		return err
+	}
+	if !resource.Namespaced {
+		namespace = ""
+	}
+	i.all[applied{resource.Name, namespace, o.Name}] = true
+	if resource.Name == "customresourcedefinitions.apiextensions.k8s.io" {
+		return i.established(ctx, path, o.Body)
+	}
+	return nil
+}
+
+// Has says whether an object is one that Apply has applied. A nil Installer has
+// applied none.
+func (i *Installer) Has(resource, namespace, name string) bool {
+	return i != nil && i.all[applied{resource, namespace, name}]
+}
+
+// patch applies a body once; done says that there is no use in trying again.
+func (i *Installer) patch(ctx context.Context, path string, body []byte) (done bool, err error) {
+	answer, err := i.client.Do(ctx, &wire.Request{
+		Method: http.MethodPatch, Path: path + "?force=true&fieldManager=" + fieldManager,
+		ContentType: "application/apply-patch+yaml", Body: body,
+	})
+	switch {
+	case err != nil:
+		return false, err
+	case answer.Code < http.StatusBadRequest:
+		return true, nil
+	}
+	err = &wire.StatusError{Code: answer.Code, Body: answer.Body}
+	// What was just defined may not be served by every handler yet; a webhook may
+	// be on its way; the server may be busy.
+	again := answer.Code == http.StatusNotFound || answer.Code == http.StatusTooManyRequests || answer.Code >= http.StatusInternalServerError
+	return !again, err
+}
+
+// established waits until a definition is in force and its versions are served.
+func (i *Installer) established(ctx context.Context, path string, body []byte) error {
+	var definition struct {
+		Spec struct {
+			Group    string `json:"group"`
+			Names    struct{ Kind string }
+			Versions []struct {
+				Name   string
+				Served bool
+			}
+		} `json:"spec"`
+	}
+	if err := json.Unmarshal(body, &definition); err != nil {
+		return err
+	}
+	if err := until(ctx, func() (bool, error) { return i.accepted(ctx, path) }); err != nil {
+		return err
+	}
+	for _, v := range definition.Spec.Versions {
+		if !v.Served {
+			continue
+		}
+		if err := until(ctx, func() (bool, error) {
+			r, err := i.cache.Kind(ctx, definition.Spec.Group+"/"+v.Name, definition.Spec.Names.Kind)
+			if err != nil {
+				return false, err
+			}
+			return i.listed(ctx, r)
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// listed says whether a resource can be listed: discovery knows of it a moment
+// before it is served.
+func (i *Installer) listed(ctx context.Context, r discovery.Resource) (bool, error) {
+	answer, err := i.client.Do(ctx, &wire.Request{Method: http.MethodGet, Path: r.All() + "?limit=1", Discard: true})
+	if err != nil {
+		return false, err
+	}
+	if answer.Code >= http.StatusBadRequest {
+		return false, &wire.StatusError{Code: answer.Code, Body: answer.Body}
+	}
+	return true, nil
+}
+
+// accepted says whether a definition is established; one whose names are taken
+// never will be.
+func (i *Installer) accepted(ctx context.Context, path string) (done bool, err error) {
+	answer, err := i.client.Do(ctx, &wire.Request{Method: http.MethodGet, Path: path})
+	if err != nil {
+		return false, err
+	}
+	var o struct {
+		Status struct {
+			Conditions []struct{ Type, Status, Message string }
+		}
+	}
+	if err := json.Unmarshal(answer.Body, &o); err != nil {
+		return false, err
+	}
+	for _, c := range o.Status.Conditions {
+		switch {
+		case c.Type == "NamesAccepted" && c.Status == "False":
+			return true, fmt.Errorf("%w: %s", errNames, c.Message)
+		case c.Type == "Established" && c.Status == "True":
+			return true, nil
+		}
+	}
+	return false, errNotEstablished
+}
+
+var (
+	errNames          = errors.New("its names are not accepted")
+	errNotEstablished = errors.New("not established")
+	errStillThere     = errors.New("it is still there")
+)
+
+// until does something until it is done; ctx bounds it, and the error is then
+// that of the last try.
+func until(ctx context.Context, do func() (done bool, err error)) error {
+	for {
+		done, err := do()
+		if done {
+			return err
+		}
+		timer := time.NewTimer(pollEvery)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		}
+	}
+}
+
+// Remove deletes what Apply had made, the last first, and waits until it is
+// gone; see Delete. What was there before stays as it now is.
+func (i *Installer) Remove(ctx context.Context) error {
+	slices.Reverse(i.made)
+	err := Delete(ctx, i.client, i.made)
+	i.made = nil
+	return err
+}

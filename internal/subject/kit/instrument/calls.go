@@ -1,0 +1,115 @@
+package instrument
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/metrics"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+)
+
+// calls are the metrics of clients of the API server.
+type calls struct {
+	clock   clock.Clock
+	total   *prometheus.CounterVec
+	latency *prometheus.HistogramVec
+	waited  *prometheus.HistogramVec
+}
+
+func (c *calls) register(r *Registry) {
+	c.clock = clock.Start()
+	c.total = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: r.prefix + "_rest_client_requests_total", Help: "Requests sent to the API server.",
+	}, []string{"code", "method", "host", "resource", "verb"})
+	r.MustRegister(c.total)
+	c.latency = r.Histogram(r.prefix+"_rest_client_request_latency_seconds", "From a call to its answer, the wait for the client's own rate limiter included.", "verb", "url")
+	c.waited = r.Histogram(r.prefix+"_rest_client_rate_limiter_duration_seconds", "Time that requests waited for the client's own rate limiter.", "verb", "url")
+}
+
+// Watch counts what a client with this configuration sends.
+func (r *Registry) Watch(config *rest.Config) {
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &counted{calls: &r.calls, next: next} })
+}
+
+// Times lets this registry have the times of every client of the process; call
+// it before the first client. client-go has one place for them, which its
+// Register gives to whoever comes first: where Kubernetes is linked, that is
+// Kubernetes' own registry, before main begins. So they are set.
+func (r *Registry) Times() {
+	metrics.RateLimiterLatency, metrics.RequestLatency = times{r.calls.waited}, times{r.calls.latency}
+}
+
+type times struct{ into *prometheus.HistogramVec }
+
+// Observe is called by client-go.
+func (t times) Observe(_ context.Context, verb string, u url.URL, d time.Duration) {
+	t.into.WithLabelValues(strings.ToUpper(verb), u.Path).Observe(d.Seconds())
+}
+
+type counted struct {
+	*calls
+	next http.RoundTripper
+}
+
+// RoundTrip sends a request and counts it.
+func (c *counted) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := c.next.RoundTrip(r)
+	code := "<error>"
+	if err == nil {
+		code = strconv.Itoa(answer.StatusCode)
+	}
+	p := split(r.URL.Path)
+	c.total.WithLabelValues(code, r.Method, r.URL.Host, p.resource, p.verb(r)).Inc()
+	return answer, err
+}
+
+// path is what a request's URL says.
+type path struct{ resource, name string }
+
+// split reads a path of the API, such as /apis/GROUP/VERSION/namespaces/NS/RESOURCE/NAME/SUB.
+func split(p string) path {
+	parts := strings.Split(strings.Trim(p, "/"), "/")
+	rest := 3
+	if parts[0] == "api" {
+		rest = 2
+	}
+	if len(parts) <= rest {
+		return path{}
+	}
+	if parts[rest] == "namespaces" && len(parts) > rest+2 {
+		rest += 2
+	}
+	out := path{resource: parts[rest]}
+	if len(parts) > rest+1 {
+		out.name = parts[rest+1]
+	}
+	if len(parts) > rest+2 {
+		out.resource += "/" + parts[rest+2]
+	}
+	return out
+}
+
+// verb names what a request does, in the words of KubeVirt's metrics.
+func (p path) verb(r *http.Request) string {
+	switch r.Method {
+	case http.MethodPost:
+		return "CREATE"
+	case http.MethodPut:
+		return "UPDATE"
+	case http.MethodGet:
+		switch {
+		case r.URL.Query().Get("watch") != "":
+			return "WATCH"
+		case p.name == "":
+			return "LIST"
+		}
+	}
+	return r.Method
+}

@@ -1,0 +1,39 @@
+package unit_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/unit"
+)
+
+func TestText(t *testing.T) {
+	for _, c := range []struct {
+		v    float64
+		unit string
+		want string
+	}{
+		{0, "seconds", "0 s"},
+		{0.00431, "s", "4.31 ms"},
+		{185, "s", "3m5s"},
+		{1 << 30, "bytes", "1 GiB"},
+		{1023 << 20, "bytes", "1,023 MiB"},
+		{1.1 * (1 << 30), "bytes", "1.1 GiB"},
+		{98.7321, "1/s", "98.7/s"},
+		{227.4, "pods/s", "227 pods/s"},
+		{0.0412, "ratio", "4.12 %"},
+		{3000, "", "3,000"},
+		{1234567, "count", "1,234,567"},
+		{-1234, "", "-1,234"},
+		{1234.56, "", "1,235"},
+		{999.4, "", "999"},
+		{0.00001234, "", "1.23e-05"},
+		{math.NaN(), "s", "unknown"},
+		{math.Inf(1), "s", "∞ s"},
+		{1.244, "cores", "1.24 cores"},
+	} {
+		if got := unit.Text(c.v, c.unit); got != c.want {
+			t.Errorf("Text(%v, %q) = %q, want %q", c.v, c.unit, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,369 @@
+package vm_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/limiter"
+	"github.com/windtunnel/windtunnel/planes/vm/agent"
+	"github.com/windtunnel/windtunnel/planes/vm/api"
+	"github.com/windtunnel/windtunnel/planes/vm/controller"
+	"github.com/windtunnel/windtunnel/planes/vm/launcher"
+	"github.com/windtunnel/windtunnel/planes/vm/vmtest"
+)
+
+// rig is a VM plane against an API server in memory.
+type rig struct {
+	t      *testing.T
+	server *vmtest.Server
+	client *api.Client
+	sub    bool
+	agents func(*agent.Options)
+	change func(*controller.Options)
+}
+
+func newRig(t *testing.T, nodes ...string) *rig {
+	t.Helper()
+	r := &rig{t: t, server: vmtest.Start(nodes...), agents: func(*agent.Options) {}, change: func(*controller.Options) {}}
+	t.Cleanup(r.server.Close)
+	config := r.server.Config()
+	config.RateLimiter = flowcontrol.NewFakeAlwaysRateLimiter()
+	var err error
+	if r.client, err = api.NewClient(config, api.Scheme()); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+
+// run starts a process; the function returned ends it and waits.
+func (r *rig) run(f func(context.Context) error) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- f(ctx) }()
+	return sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			r.t.Error(err)
+		}
+	})
+}
+
+func (r *rig) config() *rest.Config { return r.server.Config() }
+
+func (r *rig) controller() func() {
+	o := controller.Options{
+		Config: r.config(), Limiter: limiter.New(limiter.Rate{QPS: 1000, Burst: 1000}), Threads: 10, OtherThreads: 3,
+		StatusSubresource: r.sub, NodeTimeout: time.Minute, Migrations: controller.DefaultMigrationLimits(),
+		Launcher: launcher.Options{Image: "i", OverheadRatio: 1, QEMUTimeout: time.Minute},
+		Registry: instrument.New("kubevirt"), Clock: clock.Start(), Log: quiet(),
+	}
+	r.change(&o)
+	return r.run(func(ctx context.Context) error { return controller.Run(ctx, o) })
+}
+
+func (r *rig) agent() func() {
+	m := agent.DefaultModel()
+	m.Start, m.Guest, m.Stop, m.Unmount, m.Concurrency = 20*time.Millisecond, 5*time.Millisecond, 5*time.Millisecond, time.Millisecond, 4
+	o := agent.Options{
+		Config: r.config(), Limiter: limiter.Rate{QPS: 1000, Burst: 1000}, Threads: 10, Scope: agent.ScopeNode, MaxDevices: 110,
+		Heartbeat: time.Minute, StatusSubresource: r.sub, Model: m, Seed: 1, Registry: instrument.New("kubevirt"), Clock: clock.Start(), Log: quiet(),
+	}
+	r.agents(&o)
+	return r.run(func(ctx context.Context) error { return agent.Run(ctx, o) })
+}
+
+func (r *rig) create(n int) {
+	r.t.Helper()
+	yes := true
+	for i := range n {
+		vm := &api.Machine{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("vm-%d", i), Namespace: "n"}, Spec: api.MachineSpec{Running: &yes}}
+		vm.Spec.Template.Metadata.Labels = map[string]string{"i": fmt.Sprint(i)}
+		if _, err := r.client.Machines.Create(r.t.Context(), vm); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+}
+
+func (r *rig) remove() {
+	r.t.Helper()
+	for _, o := range r.server.Objects(api.ResourceMachines) {
+		if err := r.client.Machines.Delete(r.t.Context(), o); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+}
+
+// count returns how many instances are in a phase.
+func (r *rig) count(phase api.Phase) int {
+	n := 0
+	for _, o := range r.server.Objects(api.ResourceInstances) {
+		status, _ := o.Object["status"].(map[string]any)
+		if status["phase"] == string(phase) {
+			n++
+		}
+	}
+	return n
+}
+
+func (r *rig) left() int {
+	return len(r.server.Objects(api.ResourceMachines)) + len(r.server.Objects(api.ResourceInstances)) + len(r.server.Objects("pods"))
+}
+
+// until waits for a condition.
+func (r *rig) until(what string, ok func() bool) {
+	r.t.Helper()
+	for begin := time.Now(); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Since(begin) > time.Minute {
+			var state strings.Builder
+			for _, resource := range []string{api.ResourceMachines, api.ResourceInstances, "pods"} {
+				for _, o := range r.server.Objects(resource) {
+					raw, _ := o.MarshalJSON()
+					fmt.Fprintf(&state, "%s\n", raw)
+				}
+			}
+			r.t.Fatalf("not within a minute: %s\n%.6000s", what, state.String())
+		}
+	}
+}
+
+func TestMachinesComeAndGo(t *testing.T) {
+	for _, sub := range []bool{false, true} {
+		t.Run(fmt.Sprintf("status subresource %v", sub), func(t *testing.T) {
+			r := newRig(t, "a", "b")
+			r.sub = sub
+			defer r.agent()()
+			defer r.controller()()
+			r.create(20)
+			r.until("all run", func() bool { return r.count(api.Running) == 20 })
+			r.until("all are ready", func() bool {
+				n := 0
+				for _, o := range r.server.Objects(api.ResourceMachines) {
+					if status, _ := o.Object["status"].(map[string]any); status["ready"] == true && status["printableStatus"] == "Running" {
+						n++
+					}
+				}
+				return n == 20
+			})
+			if len(r.server.Objects("pods")) != 20 || r.server.Doubles() != 0 {
+				t.Errorf("%d pods, %d of them double", len(r.server.Objects("pods")), r.server.Doubles())
+			}
+			r.remove()
+			r.until("nothing is left", func() bool { return r.left() == 0 })
+		})
+	}
+}
+
+func TestShardsShareTheWork(t *testing.T) {
+	r := newRig(t, "a", "b")
+	defer r.agent()()
+	for shard := range 3 {
+		r.change = func(o *controller.Options) { o.Shard, o.Shards, o.DropNoopEvents = shard, 3, true }
+		defer r.controller()()
+	}
+	r.create(20)
+	r.until("all run", func() bool { return r.count(api.Running) == 20 })
+	if n, d := len(r.server.Objects("pods")), r.server.Doubles(); n != 20 || d != 0 {
+		t.Errorf("%d pods, %d of them double", n, d)
+	}
+	r.remove()
+	r.until("nothing is left", func() bool { return r.left() == 0 })
+}
+
+// An instance whose pod is taken away from outside has failed, and its machine
+// starts another one after a pause.
+func TestPodTakenAwayIsReplaced(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "a")
+	defer r.agent()()
+	defer r.controller()()
+	r.create(1)
+	r.until("it runs", func() bool { return r.count(api.Running) == 1 })
+	first := r.server.Objects(api.ResourceInstances)[0].GetUID()
+	zero := int64(0)
+	pod := r.server.Objects("pods")[0]
+	if err := r.client.Core.Pods("n").Delete(t.Context(), pod.GetName(), metav1.DeleteOptions{GracePeriodSeconds: &zero}); err != nil {
+		t.Fatal(err)
+	}
+	r.until("the first instance is gone", func() bool {
+		all := r.server.Objects(api.ResourceInstances)
+		return len(all) == 0 || all[0].GetUID() != first
+	})
+	r.until("another one runs", func() bool { return r.count(api.Running) == 1 })
+	vm, err := r.client.Machines.Get(t.Context(), "n", "vm-0")
+	if err != nil || r.server.Doubles() != 0 {
+		t.Errorf("%v, %d pods double, %v", vm.Status, r.server.Doubles(), err)
+	}
+}
+
+// TestKilledAtAnyMoment ends controller and agent again and again, and loses
+// answers of requests that were carried out, as a kill between the two would.
+func TestKilledAtAnyMoment(t *testing.T) {
+	for seed := range uint64(3) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			rng, chance := rand.New(rand.NewPCG(seed, 7)), rand.New(rand.NewPCG(seed, 8))
+			r := newRig(t, "a", "b", "c")
+			lost := func(*http.Request) bool { return chance.IntN(12) == 0 } // called under the server's lock
+			r.server.Lose(lost)
+			stopAgent, stopController := r.agent(), r.controller()
+			churn := func(times int) {
+				for range times {
+					time.Sleep(time.Duration(rng.IntN(60)) * time.Millisecond)
+					if rng.IntN(2) == 0 {
+						stopAgent()
+						stopAgent = r.agent()
+					} else {
+						stopController()
+						stopController = r.controller()
+					}
+				}
+			}
+			func() {
+				defer r.server.Lose(nil)
+				for i := range 30 {
+					yes := true
+					vm := &api.Machine{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("vm-%d", i), Namespace: "n"}, Spec: api.MachineSpec{Running: &yes}}
+					_, _ = r.client.Machines.Create(t.Context(), vm) // the answer may be lost
+				}
+				churn(12)
+			}()
+			r.until("all run", func() bool { return r.count(api.Running) == 30 })
+			if n, d := len(r.server.Objects("pods")), r.server.Doubles(); n != 30 || d != 0 {
+				t.Errorf("%d pods, %d of them double", n, d)
+			}
+			r.server.Lose(lost)
+			for _, o := range r.server.Objects(api.ResourceMachines) {
+				_ = r.client.Machines.Delete(t.Context(), o)
+			}
+			churn(8)
+			r.server.Lose(nil)
+			r.until("nothing is left", func() bool { return r.left() == 0 })
+			stopAgent()
+			stopController()
+		})
+	}
+}
+
+func TestMachineMoves(t *testing.T) {
+	r := newRig(t, "a", "b")
+	defer r.agent()()
+	defer r.controller()()
+	r.create(1)
+	r.until("it runs", func() bool { return r.count(api.Running) == 1 })
+	vmi, err := r.client.Instances.Get(t.Context(), "n", "vm-0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := vmi.Status.NodeName
+	m := &api.Migration{ObjectMeta: metav1.ObjectMeta{Name: "m", Namespace: "n"}, Spec: api.MigrationSpec{VMIName: "vm-0"}}
+	if _, err := r.client.Migrations.Create(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	r.until("it has moved", func() bool {
+		m, err := r.client.Migrations.Get(t.Context(), "n", "m")
+		return err == nil && m.Status.Phase == api.Succeeded
+	})
+	if vmi, err = r.client.Instances.Get(t.Context(), "n", "vm-0"); err != nil {
+		t.Fatal(err)
+	}
+	if vmi.Status.NodeName == source || vmi.Labels[api.LabelNode] != vmi.Status.NodeName || vmi.Status.Phase != api.Running {
+		t.Errorf("after the move from %s: node %s, label %s, phase %s", source, vmi.Status.NodeName, vmi.Labels[api.LabelNode], vmi.Status.Phase)
+	}
+	if m, err = r.client.Migrations.Get(t.Context(), "n", "m"); err != nil || len(m.Status.PhaseTransitionTimestamps) < 4 {
+		t.Errorf("phases of the migration: %v, %v", m.Status.PhaseTransitionTimestamps, err)
+	}
+	r.remove()
+	r.until("nothing is left", func() bool { return r.left() == 0 })
+}
+
+func TestFaultsHoldInstancesForTheirTime(t *testing.T) {
+	for name, faults := range map[string]agent.Faults{
+		"unmount": {UnmountShare: 1, UnmountFor: 400 * time.Millisecond, UnmountTakes: time.Millisecond, Selector: "i in (0,1,2)"},
+		"stuck":   {StuckShare: 1, StuckFor: 400 * time.Millisecond, Selector: "i in (0,1,2)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, "a")
+			r.agents = func(o *agent.Options) { o.Faults = faults }
+			defer r.agent()()
+			defer r.controller()()
+			r.create(6)
+			r.until("all run", func() bool { return r.count(api.Running) == 6 })
+			begin := time.Now()
+			r.remove()
+			r.until("half are gone", func() bool { return len(r.server.Objects(api.ResourceInstances)) == 3 })
+			if d := time.Since(begin); d > 350*time.Millisecond {
+				t.Logf("the first half took %v: a slow machine", d)
+			}
+			r.until("nothing is left", func() bool { return r.left() == 0 })
+			if d := time.Since(begin); d < 400*time.Millisecond {
+				t.Errorf("gone after %v", d)
+			}
+		})
+	}
+}
+
+func TestLimitIsSetByTheKubeVirtObject(t *testing.T) {
+	r := newRig(t, "a")
+	l := limiter.New(limiter.Rate{QPS: 5, Burst: 10})
+	stop := r.run(func(ctx context.Context) error {
+		return controller.Run(ctx, controller.Options{
+			Config: r.config(), Limiter: l, Threads: 1, OtherThreads: 1, NodeTimeout: time.Minute,
+			Registry: instrument.New("kubevirt"), Clock: clock.Start(), Log: quiet(),
+		})
+	})
+	defer stop()
+	kv := &api.Installation{ObjectMeta: metav1.ObjectMeta{Name: "kubevirt", Namespace: "kubevirt"}}
+	kv.Spec.Configuration.Controller.RestClient.RateLimiter.TokenBucketRateLimiter = &api.TokenBucket{QPS: 200, Burst: 400}
+	if _, err := r.client.Installations.Create(t.Context(), kv); err != nil {
+		t.Fatal(err)
+	}
+	r.until("the limit has changed", func() bool { return l.Rate() == limiter.Rate{QPS: 200, Burst: 400} })
+}
+
+func TestNodeWithoutHeartbeatIsGivenUp(t *testing.T) {
+	r := newRig(t, "a")
+	stop := r.agent()
+	r.until("the node is schedulable", func() bool {
+		n := r.server.Objects("nodes")[0]
+		return n.GetLabels()[api.LabelSchedulable] == "true" && text(n.Object, "status", "allocatable", string(api.ResourceKVM)) != ""
+	})
+	node := r.server.Objects("nodes")[0]
+	if q := text(node.Object, "status", "allocatable", string(api.ResourceKVM)); q != "110" {
+		t.Errorf("devices: %q", q)
+	}
+	stop()
+	long := time.Now().Add(-time.Hour).Format(time.RFC3339Nano)
+	body := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, api.AnnotationHeartbeat, long)
+	if _, err := r.client.Core.Nodes().Patch(t.Context(), "a", "application/merge-patch+json", []byte(body), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	defer r.controller()()
+	r.until("it is not schedulable any more", func() bool {
+		return r.server.Objects("nodes")[0].GetLabels()[api.LabelSchedulable] == "false"
+	})
+}
+
+// text returns a text inside an object.
+func text(o map[string]any, path ...string) string {
+	for _, p := range path[:len(path)-1] {
+		o, _ = o[p].(map[string]any)
+	}
+	s, _ := o[path[len(path)-1]].(string)
+	return s
+}

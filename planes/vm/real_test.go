@@ -1,0 +1,295 @@
+package vm_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/flowcontrol"
+
+	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/fleet"
+	"github.com/windtunnel/windtunnel/internal/fleet/stage/builtin"
+	"github.com/windtunnel/windtunnel/internal/fleet/stage/machine"
+	"github.com/windtunnel/windtunnel/internal/plane"
+	"github.com/windtunnel/windtunnel/internal/repotest"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/limiter"
+	"github.com/windtunnel/windtunnel/internal/unit"
+	"github.com/windtunnel/windtunnel/planes/vm/agent"
+	"github.com/windtunnel/windtunnel/planes/vm/api"
+	"github.com/windtunnel/windtunnel/planes/vm/controller"
+	"github.com/windtunnel/windtunnel/planes/vm/launcher"
+	"github.com/windtunnel/windtunnel/planes/vm/webhook"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// roleVariable makes this test binary one of the plane's processes, so that it
+// can be killed as a process is.
+const roleVariable = "WINDTUNNEL_VM_TEST_ROLE"
+
+func TestMain(m *testing.M) {
+	if role := os.Getenv(roleVariable); role != "" {
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+		defer stop()
+		if err := play(ctx, role); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// play is what a process of the plane does.
+func play(ctx context.Context, role string) error {
+	ep, err := endpoint.FromKubeconfig(os.Getenv("KUBECONFIG"), "")
+	if err != nil {
+		return err
+	}
+	config, registry, c := ep.Config("vm-test"), instrument.New("kubevirt"), clock.Start()
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	rate := limiter.Rate{QPS: 50, Burst: 100}
+	switch role {
+	case "webhook":
+		return webhook.Run(ctx, webhook.Options{Config: config, Listen: "127.0.0.1:0", Registry: registry, Clock: c, Log: log})
+	case "agent":
+		m := agent.DefaultModel()
+		m.Start, m.Guest, m.Stop = 300*time.Millisecond, 200*time.Millisecond, 200*time.Millisecond
+		return agent.Run(ctx, agent.Options{
+			Config: config, Limiter: rate, Threads: 10, Scope: agent.ScopeNode, MaxDevices: 110, Heartbeat: time.Minute,
+			Model: m, Seed: 1, Registry: registry, Clock: c, Log: log,
+		})
+	}
+	return controller.Run(ctx, controller.Options{
+		Config: config, Limiter: limiter.New(rate), Threads: 10, OtherThreads: 3, NodeTimeout: 5 * time.Minute,
+		Migrations: controller.DefaultMigrationLimits(), Launcher: launcher.Options{Image: "i", OverheadRatio: 1, QEMUTimeout: time.Minute},
+		Registry: registry, Clock: c, Log: log,
+	})
+}
+
+// process is one of the plane's processes.
+type process struct {
+	t    *testing.T
+	role string
+	env  []string
+	cmd  *exec.Cmd
+}
+
+func (p *process) start() {
+	p.t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.cmd = exec.Command(self)
+	p.cmd.Env = append(os.Environ(), append(p.env, roleVariable+"="+p.role)...)
+	p.cmd.Stderr = os.Stderr
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := p.cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *process) end(s os.Signal) {
+	if p.cmd != nil {
+		_ = p.cmd.Process.Signal(s)
+		_ = p.cmd.Wait()
+		p.cmd = nil
+	}
+}
+
+// realRig is a real plane with a fleet of two nodes and the VM plane's kinds.
+func realRig(t *testing.T) (*api.Client, []string) {
+	t.Helper()
+	path := repotest.Binary(t)
+	p, err := plane.Start(t.Context(), scenario.Plane{}, plane.Options{LogDir: t.TempDir(), Executable: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	startFleet(t, p)
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := p.Endpoint("admin").WriteKubeconfig(file); err != nil {
+		t.Fatal(err)
+	}
+	config := p.Endpoint("admin").Config("vm-test")
+	if err := api.Install(t.Context(), config, false); err != nil {
+		t.Fatal(err)
+	}
+	config.RateLimiter = flowcontrol.NewFakeAlwaysRateLimiter()
+	client, err := api.NewClient(config, api.Scheme())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client, []string{"KUBECONFIG=" + file}
+}
+
+func startFleet(t *testing.T, p *plane.Plane) {
+	t.Helper()
+	file, err := builtin.Sets([]string{"stages.yaml"}, repotest.Path(t, "examples", "vm"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stages, err := machine.Compile(file.Stages)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := fleet.Start(t.Context(), scenario.Fleet{Nodes: 2, Lease: unit.Duration(40 * time.Second)}, fleet.Options{
+		Endpoint: p.Endpoint("fleet"), Clock: clock.Start(), Seed: 1, Stages: stages,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	if err := f.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// made counts the launcher pods that were ever created, by instance.
+func made(t *testing.T, c *api.Client) func() map[string]int {
+	t.Helper()
+	w, err := c.Core.Pods("").Watch(t.Context(), metav1.ListOptions{LabelSelector: api.LabelApp})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	counts := map[string]int{}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for e := range w.ResultChan() {
+			if pod, ok := e.Object.(*corev1.Pod); ok && e.Type == "ADDED" {
+				mu.Lock()
+				counts[pod.Labels[api.LabelCreatedBy]]++
+				mu.Unlock()
+			}
+		}
+	}()
+	t.Cleanup(func() { w.Stop(); <-done })
+	return func() map[string]int {
+		mu.Lock()
+		defer mu.Unlock()
+		out := map[string]int{}
+		for k, v := range counts {
+			out[k] = v
+		}
+		return out
+	}
+}
+
+func waitFor(t *testing.T, what string, within time.Duration, ok func() (string, error)) {
+	t.Helper()
+	errWait := errors.New("not yet")
+	for begin := time.Now(); ; time.Sleep(200 * time.Millisecond) {
+		state, err := ok()
+		if err == nil && state == "" {
+			return
+		}
+		if time.Since(begin) > within {
+			t.Fatalf("not within %v: %s: %s %v", within, what, state, errors.Join(errWait, err))
+		}
+	}
+}
+
+func instances(ctx context.Context, c *api.Client, names int, phase api.Phase) (int, error) {
+	n := 0
+	for i := range names {
+		vmi, err := c.Instances.Get(ctx, "default", fmt.Sprintf("vm-%d", i))
+		if err == nil && (phase == "" || vmi.Status.Phase == phase) {
+			n++
+		}
+	}
+	return n, ctx.Err()
+}
+
+func TestRealPlaneSurvivesKills(t *testing.T) {
+	c, env := realRig(t)
+	const count = 30
+	processes := map[string]*process{}
+	for _, role := range []string{"webhook", "controller", "agent"} {
+		p := &process{t: t, role: role, env: env}
+		processes[role] = p
+		p.start()
+		t.Cleanup(func() { p.end(syscall.SIGTERM) })
+	}
+	counts := made(t, c)
+	yes := true
+	for i := range count {
+		vm := &api.Machine{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("vm-%d", i), Namespace: "default"}, Spec: api.MachineSpec{Running: &yes}}
+		if _, err := c.Machines.Create(t.Context(), vm); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	kill := func(times int) {
+		for range times {
+			p := processes[[]string{"controller", "agent"}[rng.IntN(2)]]
+			time.Sleep(time.Duration(200+rng.IntN(1200)) * time.Millisecond)
+			p.end(syscall.SIGKILL)
+			p.start()
+		}
+	}
+	kill(8)
+	waitFor(t, "all run", 2*time.Minute, func() (string, error) {
+		n, err := instances(t.Context(), c, count, api.Running)
+		return mismatch(n, count), err
+	})
+	for uid, n := range counts() {
+		if n != 1 {
+			t.Errorf("instance %s had %d launcher pods", uid, n)
+		}
+	}
+	if got := len(counts()); got != count {
+		t.Errorf("%d instances had pods, want %d", got, count)
+	}
+	for i := range count {
+		name := fmt.Sprintf("vm-%d", i)
+		if err := c.Machines.Delete(t.Context(), &metav1.ObjectMeta{Name: name, Namespace: "default", UID: uidOf(t, c, name)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kill(5)
+	waitFor(t, "nothing is left", 2*time.Minute, func() (string, error) {
+		n, err := instances(t.Context(), c, count, "")
+		pods, listed := c.Core.Pods("").List(t.Context(), metav1.ListOptions{LabelSelector: api.LabelApp})
+		vms := 0
+		for i := range count {
+			if _, err := c.Machines.Get(t.Context(), "default", fmt.Sprintf("vm-%d", i)); err == nil {
+				vms++
+			}
+		}
+		return mismatch(n+vms+len(pods.Items), 0), errors.Join(err, listed)
+	})
+}
+
+func mismatch(got, want int) string {
+	if got == want {
+		return ""
+	}
+	return fmt.Sprintf("%d, want %d", got, want)
+}
+
+func uidOf(t *testing.T, c *api.Client, name string) types.UID {
+	t.Helper()
+	vm, err := c.Machines.Get(t.Context(), "default", name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return vm.UID
+}
