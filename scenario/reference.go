@@ -17,7 +17,7 @@ func Reference() []byte {
 	r.line("# The scenario file")
 	r.line("")
 	r.line("One YAML document; an unknown field is a fault. This page is made from the types of package scenario")
-	r.line("(`go test ./scenario -run Reference -rewrite`); `windtunnel schema` prints the same as a JSON Schema for editors.")
+	r.line("(`go test ./scenario -run Reference -update`); `windtunnel schema` prints the same as a JSON Schema for editors.")
 	r.line("")
 	r.line("`${...}` in a value is an expression (CEL) over the parameters, and `${round}` in a repeat; `$${` stands for a")
 	r.line("literal `${`. Numbers mix, `/` divides exactly, and there are %s and the functions of CEL on texts.", all(functionNames()))

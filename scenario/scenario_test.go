@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -25,29 +26,17 @@ func TestBadFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var want []string
-		for line := range strings.Lines(string(raw)) {
-			if text, ok := strings.CutPrefix(line, "# want: "); ok {
-				want = append(want, strings.TrimSpace(text))
-			}
-		}
 		_, err = scenario.Load(file, nil)
 		got := strings.ReplaceAll(fmt.Sprint(err), file+":", "")
-		if got != strings.Join(want, "\n") {
-			if os.Getenv("REWRITE") != "" {
-				rewrite(t, file, raw, got)
-				continue
-			}
-			t.Errorf("%s:\n got:\n%s\nwant:\n%s", file, got, strings.Join(want, "\n"))
-		}
+		repotest.Golden(t, file, withMessages(raw, got))
 	}
 }
 
-// rewrite puts the messages given at the top of a bad file (REWRITE=1); as
-// they add lines, the next run tells what they then are.
-func rewrite(t *testing.T, file string, raw []byte, got string) {
+// withMessages puts messages at the top of a bad file. Where that adds lines, the
+// messages' line numbers are right only after another -update.
+func withMessages(raw []byte, messages string) string {
 	var out strings.Builder
-	for line := range strings.Lines(got) {
+	for line := range strings.Lines(messages) {
 		out.WriteString("# want: " + strings.TrimSpace(line) + "\n")
 	}
 	for line := range strings.Lines(string(raw)) {
@@ -55,9 +44,7 @@ func rewrite(t *testing.T, file string, raw []byte, got string) {
 			out.WriteString(line)
 		}
 	}
-	if err := os.WriteFile(file, []byte(out.String()), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	return out.String()
 }
 
 func ExampleParse() {

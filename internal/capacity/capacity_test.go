@@ -1,21 +1,18 @@
 package capacity_test
 
 import (
-	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/capacity"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/slo"
 )
-
-var rewrite = flag.Bool("rewrite", false, "write the traces anew")
 
 // oracle judges a point; n is how many runs there were before.
 type oracle func(point []float64, n int) slo.Verdict
@@ -132,18 +129,7 @@ func TestTraces(t *testing.T) {
 			r := capacity.Conclude(c.plan, runs)
 			got := trace + fmt.Sprintf("\n%d runs, verdict %s\n%s\n%s", len(runs), r.Verdict, r.Sentence, strings.Join(append([]string{""}, r.Warnings...), "\n! "))
 			path := filepath.Join("testdata", name+".trace")
-			if *rewrite {
-				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if string(want) != got {
-				t.Errorf("not the trace that it was (go test ./capacity -rewrite writes it anew):\n%s", got)
-			}
+			repotest.Golden(t, path, got)
 		})
 	}
 }

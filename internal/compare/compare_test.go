@@ -3,9 +3,7 @@ package compare_test
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,10 +11,9 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/compare"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/slo"
 )
-
-var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
 
 // example is a comparison that has one of everything.
 func example(t *testing.T) *compare.Comparison {
@@ -54,18 +51,7 @@ func TestGoldenFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		path := filepath.Join("testdata", name)
-		if *rewrite {
-			if err := os.WriteFile(path, got.Bytes(), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !bytes.Equal(want, got.Bytes()) {
-			t.Errorf("%s is not what it was (go test ./compare -rewrite writes it anew):\n%s", name, got.String())
-		}
+		repotest.Golden(t, path, got.Bytes())
 	}
 }
 

@@ -3,12 +3,10 @@ package history_test
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"math"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,11 +16,10 @@ import (
 	"github.com/windtunnel/windtunnel/internal/compare"
 	"github.com/windtunnel/windtunnel/internal/history"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/slo"
 	"github.com/windtunnel/windtunnel/internal/stats"
 )
-
-var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
 
 // source makes up runs, an hour apart, with 3 % of noise.
 type source struct {
@@ -94,18 +91,7 @@ func TestGoldenFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		path := filepath.Join("testdata", name)
-		if *rewrite {
-			if err := os.WriteFile(path, got.Bytes(), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !bytes.Equal(want, got.Bytes()) {
-			t.Errorf("%s is not what it was (go test ./history -rewrite writes it anew):\n%s", name, got.String())
-		}
+		repotest.Golden(t, path, got.Bytes())
 	}
 	m := r.Measures[0]
 	if m.Key != "pod_startup_p99_seconds" || len(m.Changes) != 1 || m.Changes[0].Run != "run-019" || len(r.Measures) != 3 {

@@ -1,18 +1,14 @@
 package plane
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/plane/component"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
-
-var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
 
 func exampleSite() site {
 	return site{
@@ -29,24 +25,7 @@ func TestCommandLines(t *testing.T) {
 		fmt.Fprintf(&b, "%s\n  %s\n", name, strings.Join(arguments(flagsOf(name, exampleSite()), nil), "\n  "))
 	}
 	fmt.Fprintf(&b, "etcd, fsync, older than 3.6\n  %s\n", strings.Join(arguments(flagsOf(component.Etcd, older), nil), "\n  "))
-	golden(t, "flags.golden", b.String())
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *rewrite {
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs (see with -rewrite); got:\n%s", path, got)
-	}
+	repotest.Golden(t, "testdata/flags.golden", b.String())
 }
 
 func TestArgumentsOfTheUserWin(t *testing.T) {

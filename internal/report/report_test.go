@@ -2,7 +2,6 @@ package report_test
 
 import (
 	"bytes"
-	"flag"
 	"math"
 	"os"
 	"path/filepath"
@@ -13,10 +12,9 @@ import (
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/report"
 	"github.com/windtunnel/windtunnel/internal/report/reporttest"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/slo"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 func build(t testing.TB, s reporttest.Shape, pass bool) *report.Report {
 	t.Helper()
@@ -68,18 +66,7 @@ func TestSummaryIsAsAgreed(t *testing.T) {
 	for name, c := range shapes() {
 		got := summary(t, build(t, c.Shape, c.Pass), 80)
 		path := filepath.Join("testdata", name+".summary.txt")
-		if *update {
-			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got != string(want) {
-			t.Errorf("%s: summary differs from %s (go test -update rewrites it):\n%s", name, path, got)
-		}
+		repotest.Golden(t, path, got)
 	}
 }
 

@@ -2,7 +2,6 @@ package report_test
 
 import (
 	unescape "html"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/report"
 	"github.com/windtunnel/windtunnel/internal/report/reporttest"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // words is what a page says, a line for each row, item and paragraph.
@@ -45,17 +45,6 @@ func TestPagesSayWhatWasAgreed(t *testing.T) {
 	for name, p := range pages {
 		got := words(p)
 		path := filepath.Join("testdata", name+".page.txt")
-		if *update {
-			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got != string(want) {
-			t.Errorf("%s: the page says something else than %s (go test -update rewrites it):\n%s", name, path, got)
-		}
+		repotest.Golden(t, path, got)
 	}
 }

@@ -1,5 +1,6 @@
-// Package repotest finds what tests share: the root of the checkout, the program
-// that `make build` leaves, and other tools' files beside the checkout.
+// Package repotest is what tests share: the root of the checkout, the program
+// that `make build` leaves, other tools' files beside the checkout, golden files,
+// traces, and waiting.
 //
 // It starts nothing; package plane does.
 package repotest

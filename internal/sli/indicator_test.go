@@ -1,34 +1,19 @@
 package sli_test
 
 import (
-	"bytes"
-	"flag"
 	"fmt"
-	"os"
 	"regexp"
 	"slices"
 	"testing"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/sli"
 )
-
-var rewrite = flag.Bool("rewrite", false, "write docs/slis.md anew")
 
 func TestPageIsUpToDate(t *testing.T) {
 	const page = "../../docs/slis.md"
 	want := sli.Page()
-	if *rewrite {
-		if err := os.WriteFile(page, want, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%s is not what the table says: go test ./indicator -rewrite", page)
-	}
+	repotest.Golden(t, page, want)
 }
 
 func TestTable(t *testing.T) {

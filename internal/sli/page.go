@@ -14,7 +14,7 @@ func Page() []byte {
 	line("# Service level indicators")
 	line("")
 	line("What `sli` in an objective takes. This page is made from the table of package indicator")
-	line("(`go test ./indicator -rewrite`).")
+	line("(`go test ./internal/sli -update`).")
 	line("")
 	line("```yaml")
 	line("objectives:")

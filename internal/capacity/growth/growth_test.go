@@ -3,12 +3,10 @@ package growth_test
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"math"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,10 +15,9 @@ import (
 	"github.com/windtunnel/windtunnel/internal/capacity/growth"
 	"github.com/windtunnel/windtunnel/internal/compare"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/slo"
 )
-
-var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
 
 // made makes up runs of growing size, two of each.
 func made() (out []compare.Run) {
@@ -65,18 +62,7 @@ func TestGoldenFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		path := filepath.Join("testdata", name)
-		if *rewrite {
-			if err := os.WriteFile(path, got.Bytes(), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !bytes.Equal(want, got.Bytes()) {
-			t.Errorf("%s is not what it was (go test ./capacity/growth -rewrite writes it anew):\n%s", name, got.String())
-		}
+		repotest.Golden(t, path, got.Bytes())
 	}
 	shapes := map[string]string{}
 	for _, q := range f.Quantities {

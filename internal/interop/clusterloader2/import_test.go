@@ -2,20 +2,16 @@ package clusterloader2_test
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
-	"strings"
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/interop/clusterloader2"
 	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
-
-var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
 
 // TestNativeForms holds what becomes of our own configs, with the notes first.
 func TestNativeForms(t *testing.T) {
@@ -39,7 +35,7 @@ func TestNativeForms(t *testing.T) {
 				fmt.Fprintf(&b, "# %s\n", filepath.ToSlash(n.String()))
 			}
 			b.Write(native(t, s))
-			compare(t, filepath.Join("testdata", tt.name+".golden.yaml"), b.Bytes())
+			repotest.Golden(t, filepath.Join("testdata", tt.name+".golden.yaml"), b.Bytes())
 		})
 	}
 }
@@ -64,33 +60,6 @@ func native(t testing.TB, s *scenario.Scenario) []byte {
 		}
 	}
 	return b.Bytes()
-}
-
-func compare(t *testing.T, file string, got []byte) {
-	t.Helper()
-	if *rewrite {
-		if err := os.WriteFile(file, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%s differs from what is made now (-rewrite writes it anew):\n%s", file, firstDifference(string(want), string(got)))
-	}
-}
-
-func firstDifference(want, got string) string {
-	a, b := strings.Split(want, "\n"), strings.Split(got, "\n")
-	for i := range a {
-		if i >= len(b) || a[i] != b[i] {
-			return fmt.Sprintf("line %d:\nwant %s\n got %s", i+1, a[i], strings.Join(b[min(i, len(b)):min(i+1, len(b))], ""))
-		}
-	}
-	return fmt.Sprintf("line %d is new: %s", len(a)+1, b[len(a)])
 }
 
 // TestCompat imports the samples of the project itself.

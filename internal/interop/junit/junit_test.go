@@ -3,18 +3,15 @@ package junit_test
 import (
 	"bytes"
 	"encoding/xml"
-	"flag"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/interop/junit"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/slo"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden file")
 
 func manifest() record.Manifest {
 	return record.Manifest{
@@ -51,18 +48,7 @@ func write(t *testing.T, m record.Manifest, j slo.Judgement) string {
 func TestGolden(t *testing.T) {
 	got := write(t, manifest(), judgement())
 	const path = "testdata/fail.xml"
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("differs from %s (go test -update rewrites it):\n%s", path, got)
-	}
+	repotest.Golden(t, path, got)
 }
 
 // counted is what a CI system reads.

@@ -3,7 +3,6 @@ package kubeburner
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,8 +12,6 @@ import (
 	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // surroundings are what the configs in testdata take from flags and the
 // environment.
@@ -43,8 +40,8 @@ func TestGolden(t *testing.T) {
 			for _, n := range notes {
 				said.WriteString(n.String() + "\n")
 			}
-			golden(t, "testdata/"+name+".scenario.yaml", written.String())
-			golden(t, "testdata/"+name+".notes.txt", said.String())
+			repotest.Golden(t, "testdata/"+name+".scenario.yaml", written.String())
+			repotest.Golden(t, "testdata/"+name+".notes.txt", said.String())
 			again, err := scenario.Parse("scenario.yaml", written.Bytes(), nil)
 			if err != nil {
 				t.Fatalf("what was written cannot be read: %v", err)
@@ -54,22 +51,6 @@ func TestGolden(t *testing.T) {
 				t.Errorf("what was written reads as another scenario (%v):\n%s", err, twice.String())
 			}
 		})
-	}
-}
-
-func golden(t *testing.T, path, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("differs from %s (go test -update rewrites it):\n%s", path, got)
 	}
 }
 
@@ -185,7 +166,7 @@ func TestBad(t *testing.T) {
 	}
 	var all []string
 	for _, one := range strings.Split(string(raw), "=====\n") {
-		text, want, ok := strings.Cut(one, "-----\n")
+		text, _, ok := strings.Cut(one, "-----\n")
 		if !ok {
 			t.Fatalf("no message: %s", one)
 		}
@@ -194,14 +175,9 @@ func TestBad(t *testing.T) {
 		if err != nil {
 			got = err.Error() + "\n"
 		}
-		if got != want && !*update {
-			t.Errorf("%s\n got %s\nwant %s", text, got, want)
-		}
 		all = append(all, text+"-----\n"+got)
 	}
-	if *update {
-		golden(t, "testdata/bad.txt", strings.Join(all, "=====\n"))
-	}
+	repotest.Golden(t, "testdata/bad.txt", strings.Join(all, "=====\n"))
 }
 
 func TestImportErrors(t *testing.T) {

@@ -1,7 +1,6 @@
 package rows_test
 
 import (
-	"flag"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -12,9 +11,8 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/record/rows"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
-
-var rewrite = flag.Bool("rewrite", false, "write the tables of docs/records.md anew")
 
 const page = "../../../docs/records.md"
 
@@ -36,22 +34,13 @@ func TestPageNamesEveryColumn(t *testing.T) {
 		if !ok {
 			t.Fatalf("%s has no heading %s", page, one.name)
 		}
-		got, after := firstTable(rest)
-		want := columns(t, one.row)
-		if got != want && !*rewrite {
-			t.Errorf("%s: the columns of %s are not those of the code: go test ./rows -run Page -rewrite\ngot\n%swant\n%s", page, one.name, got, want)
-		}
-		text = before + "\n### " + one.name + "\n\n" + want + after
+		text = before + "\n### " + one.name + "\n\n" + columns(t, one.row) + behindTable(rest)
 	}
-	if *rewrite {
-		if err := os.WriteFile(page, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	repotest.Golden(t, page, text)
 }
 
-// firstTable cuts a text behind its first table.
-func firstTable(text string) (upTo, after string) {
+// behindTable returns what follows the first table of a text.
+func behindTable(text string) string {
 	inside, n := false, 0
 	for line := range strings.Lines(text) {
 		if row := strings.HasPrefix(line, "|"); inside && !row {
@@ -61,7 +50,7 @@ func firstTable(text string) (upTo, after string) {
 		}
 		n += len(line)
 	}
-	return text[:n], text[n:]
+	return text[n:]
 }
 
 // columns writes a table's columns as Markdown, from the fields' types, tags

@@ -3,18 +3,15 @@ package chart_test
 import (
 	"encoding/xml"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"strings"
 	"testing"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/text/chart"
 )
-
-var rewrite = flag.Bool("rewrite", false, "write the golden file anew")
 
 func example() chart.Chart {
 	return chart.Chart{
@@ -51,18 +48,7 @@ func wellFormed(text string) error {
 func TestGolden(t *testing.T) {
 	got := draw(t, example())
 	const path = "testdata/chart.svg"
-	if *rewrite {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(want) != got {
-		t.Errorf("the picture is not what it was (go test ./chart -rewrite writes it anew)")
-	}
+	repotest.Golden(t, path, got)
 	if err := wellFormed(got); err != nil {
 		t.Error(err)
 	}

@@ -2,7 +2,6 @@ package summary_test
 
 import (
 	"encoding/json"
-	"flag"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -13,11 +12,10 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/interop/clusterloader2/summary"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/slo"
 	"github.com/windtunnel/windtunnel/scenario"
 )
-
-var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
 
 func at(seconds float64) clock.Time { return clock.Time(seconds * 1e9) }
 
@@ -137,19 +135,7 @@ func TestFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		golden := filepath.Join("testdata", name[:len(name)-len("_density_2026-01-02T03:05:45Z.json")]+".golden.json")
-		if *rewrite {
-			if err := os.WriteFile(golden, got, 0o644); err != nil {
-				t.Fatal(err)
-			}
-			continue
-		}
-		want, err := os.ReadFile(golden)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if string(got) != string(want) {
-			t.Errorf("%s (-rewrite writes it anew):\n got %s\nwant %s", golden, got, want)
-		}
+		repotest.Golden(t, golden, got)
 	}
 }
 

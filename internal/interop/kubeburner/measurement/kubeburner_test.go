@@ -3,7 +3,6 @@ package measurement_test
 import (
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,11 +14,10 @@ import (
 	importer "github.com/windtunnel/windtunnel/internal/interop/kubeburner"
 	"github.com/windtunnel/windtunnel/internal/interop/kubeburner/measurement"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/slo"
 	"github.com/windtunnel/windtunnel/scenario"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // flight is a run with invented records; times are seconds of its clock.
 type flight struct {
@@ -125,18 +123,7 @@ func TestGolden(t *testing.T) {
 	}
 	for _, name := range want {
 		path := filepath.Join("testdata", name)
-		if *update {
-			if err := os.WriteFile(path, []byte(got[name]), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		golden, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got[name] != string(golden) {
-			t.Errorf("%s differs (go test -update rewrites it):\n%s", path, got[name])
-		}
+		repotest.Golden(t, path, got[name])
 	}
 }
 

@@ -3,7 +3,6 @@ package query_test
 import (
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"io"
 	"math"
@@ -19,11 +18,10 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/report/live/query"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/series"
 	"github.com/windtunnel/windtunnel/internal/series/promql"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 var epoch = time.Date(2026, 5, 1, 12, 0, 0, 250_000_000, time.UTC)
 
@@ -91,14 +89,7 @@ func TestGolden(t *testing.T) {
 			out.WriteString(line)
 		}
 	}
-	if *update {
-		if err := os.WriteFile(file, []byte(out.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if out.String() != string(raw) {
-		t.Errorf("answers differ from %s (go test -update rewrites it):\n%s", file, out.String())
-	}
+	repotest.Golden(t, file, out.String())
 }
 
 // ask sends a request as api.txt has them: nothing in it is escaped.

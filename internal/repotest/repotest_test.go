@@ -1,0 +1,67 @@
+package repotest_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
+)
+
+// spy is a test whose failures are looked at.
+type spy struct {
+	testing.TB
+	failed bool
+}
+
+func (s *spy) Helper() {}
+
+func (s *spy) Errorf(string, ...any) { s.failed = true }
+
+func (s *spy) Fatalf(string, ...any) { s.failed = true }
+
+func TestGoldenFailsOnADifference(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, []byte("a\nb\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for got, fails := range map[string]bool{"a\nb\n": false, "a\nc\n": true, "a\n": true, "a\nb\nc\n": true} {
+		s := &spy{TB: t}
+		if repotest.Golden(s, path, got); s.failed != fails {
+			t.Errorf("%q: failed is %v", got, s.failed)
+		}
+	}
+}
+
+func TestTrace(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "trace")
+	if err := os.WriteFile(path, []byte("# words\nsay loud times=2\nhello\n----\n2: hello\n\nnothing\n----\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var played []repotest.Step
+	repotest.Trace(t, path, func(_ *testing.T, s repotest.Step) string {
+		if played = append(played, s); s.Name == "nothing" {
+			return ""
+		}
+		return s.Args["times"] + ": " + s.Input
+	})
+	if _, loud := played[0].Args["loud"]; len(played) != 2 || !loud {
+		t.Errorf("played %+v", played)
+	}
+}
+
+func TestEventually(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		repotest.Eventually(t, "three seconds later", func() bool { return time.Since(begun) > 3*time.Second })
+		if took := time.Since(begun); took > 3200*time.Millisecond {
+			t.Errorf("seen after %v", took)
+		}
+		s := &spy{TB: t}
+		if repotest.Eventually(s, "never", func() bool { return false }); !s.failed {
+			t.Error("waited for ever")
+		}
+	})
+}

@@ -1,0 +1,25 @@
+package repotest
+
+import (
+	"testing"
+	"time"
+)
+
+// patience is how long Eventually waits: longer than any machine is busy, as only
+// a failure takes that long.
+const patience = 2 * time.Minute
+
+// Eventually waits until a condition is met, and fails the test where it never
+// is. It looks often at first, for what is nearly there, and seldom later.
+func Eventually(t testing.TB, what string, met func() bool) {
+	t.Helper()
+	pause := time.Millisecond
+	for waited := time.Duration(0); waited < patience; waited += pause {
+		if met() {
+			return
+		}
+		time.Sleep(pause)
+		pause = min(pause*3/2, 100*time.Millisecond)
+	}
+	t.Fatalf("not within %v: %s", patience, what)
+}
