@@ -7,7 +7,6 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/flight/preflight"
-	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -38,7 +37,7 @@ func (r *run) cool(ctx context.Context, x *scenario.Cool) error {
 	})
 	if len(faults) > 0 && ctx.Err() == nil && preflight.Lasting(faults) {
 		for _, f := range faults { // waiting does not help: what follows begins so
-			r.mark(record.MarkUnclean, f.Kind, f.Text)
+			r.journal().Dirty(f)
 		}
 		return nil
 	}

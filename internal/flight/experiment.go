@@ -23,6 +23,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fleet"
 	"github.com/windtunnel/windtunnel/internal/fleet/stage/builtin"
 	"github.com/windtunnel/windtunnel/internal/fleet/stage/machine"
+	"github.com/windtunnel/windtunnel/internal/flight/journal"
 	"github.com/windtunnel/windtunnel/internal/flight/preflight"
 	"github.com/windtunnel/windtunnel/internal/interop/kwok"
 	"github.com/windtunnel/windtunnel/internal/load"
@@ -214,7 +215,7 @@ func (r *run) fly(ctx context.Context) error {
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause // what ended the run, rather than what failed because of it
 	}
-	r.mark(record.MarkRunEnd, r.status.stepName(), endWord(err))
+	r.journal().RunEnded(r.status.stepName(), endReason(err))
 	r.status.cleanUp()
 	r.leave(ctx)
 	cancel(nil)
@@ -223,7 +224,8 @@ func (r *run) fly(ctx context.Context) error {
 	return err
 }
 
-func endWord(err error) string {
+// endReason is why a run ended, as its records say it.
+func endReason(err error) string {
 	switch {
 	case err == nil:
 		return "done"
@@ -242,7 +244,7 @@ func (r *run) stages(ctx context.Context, cancel context.CancelCauseFunc, wait *
 	wait.Go(func() {
 		select {
 		case death := <-r.plane.Died():
-			r.mark(record.MarkDeath, death.Component, death.Err.Error())
+			r.journal().Died(death.Component, death.Err)
 			cancel(fmt.Errorf("%s died: %w", death.Component, death.Err))
 		case <-ctx.Done():
 		}
@@ -270,7 +272,7 @@ func (r *run) stages(ctx context.Context, cancel context.CancelCauseFunc, wait *
 		return err
 	}
 	r.measure(ctx)
-	r.mark(record.MarkRunBegin, r.scenario.Name, "")
+	r.journal().RunBegan(r.scenario.Name)
 	unprofiled := r.profile(ctx)
 	err := r.steps(ctx)
 	unprofiled()
@@ -278,10 +280,8 @@ func (r *run) stages(ctx context.Context, cancel context.CancelCauseFunc, wait *
 	return err
 }
 
-// mark appends a mark at now.
-func (r *run) mark(kind, name, text string) {
-	r.records.Mark(record.Mark{At: r.clock.Now(), Kind: kind, Name: name, Text: text})
-}
+// journal writes the run's events.
+func (r *run) journal() journal.Journal { return journal.Journal{Records: r.records, Clock: r.clock} }
 
 // step marks the begin and the end of one part of the run.
 func (r *run) step(ctx context.Context, name string, do func() error) error {
@@ -289,13 +289,9 @@ func (r *run) step(ctx context.Context, name string, do func() error) error {
 		return context.Cause(ctx)
 	}
 	defer r.status.enter(name)()
-	r.mark(record.MarkStepBegin, name, "")
+	r.journal().StepBegan(name)
 	err := do()
-	text := ""
-	if err != nil {
-		text = err.Error()
-	}
-	r.mark(record.MarkStepEnd, name, text)
+	r.journal().StepEnded(name, err)
 	return err
 }
 
@@ -327,13 +323,13 @@ func (r *run) boot(ctx context.Context) (err error) {
 	for _, w := range r.plane.Warnings() {
 		r.warn(w)
 	}
-	r.mark(record.MarkPlaneReady, "", fmt.Sprintf("%.3f", r.manifest.Plane.Ready))
+	r.journal().PlaneReady(r.manifest.Plane.Ready)
 	return r.dir.WriteJSON(record.ManifestFile, r.manifest)
 }
 
 func (r *run) warn(text string) {
 	r.manifest.Warnings = append(r.manifest.Warnings, text)
-	r.mark(record.MarkWarning, "", text)
+	r.journal().Warned(text)
 	r.log.Warn(text)
 }
 
@@ -373,7 +369,7 @@ func (r *run) populate(ctx context.Context) error {
 		return fmt.Errorf("the fleet's %d nodes were not all schedulable within %v: %w",
 			r.scenario.Fleet.Nodes, r.scenario.Fleet.Within, err)
 	}
-	r.mark(record.MarkFleetReady, fmt.Sprint(r.scenario.Fleet.Nodes), "")
+	r.journal().FleetReady(r.scenario.Fleet.Nodes)
 	return nil
 }
 

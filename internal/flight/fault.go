@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 	"github.com/windtunnel/windtunnel/internal/observe/usage"
 	"github.com/windtunnel/windtunnel/internal/plane"
 	"github.com/windtunnel/windtunnel/internal/plane/proxy"
-	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -25,17 +23,9 @@ var errNoFault = errors.New("it cannot be disturbed like that")
 // mendTime bounds how long taking a fault back may last.
 const mendTime = 3 * time.Minute
 
-// markFault marks a fault that is not a component's: those are marked when they
-// hit.
-func (r *run) markFault(step string, d *scenario.Disturbance, text string) {
-	if d.Component == "" {
-		r.mark(record.MarkFault, step, text)
-	}
-}
-
 // faulted takes note of what was done to a component.
 func (r *run) faulted(f plane.Fault) {
-	r.records.Mark(record.Mark{At: f.At, Kind: record.MarkFault, Name: f.Component, Text: strings.TrimSpace(f.Kind + " " + f.Text)})
+	r.journal().Disturbed(f)
 	if f.Kind != plane.FaultStart || r.meter == nil {
 		return
 	}
@@ -132,10 +122,13 @@ func (r *run) fault(ctx context.Context, step string, d *scenario.Disturbance) e
 		if err != nil {
 			return nil, err
 		}
-		r.markFault(step, d, d.Action)
+		if d.Component != "" {
+			return mend, nil // journalled when it hits
+		}
+		r.journal().FaultBegan(step, d.Action)
 		return func(ctx context.Context) error {
 			err := mend(ctx)
-			r.markFault(step, d, d.Action+" is over")
+			r.journal().FaultEnded(step, d.Action)
 			return err
 		}, nil
 	})

@@ -97,7 +97,7 @@ func (r *run) tag(faults []preflight.Fault, facts *record.GateFacts) error {
 	facts.Clean = len(faults) == 0
 	for _, f := range faults {
 		facts.Faults = append(facts.Faults, record.GateFault{Kind: f.Kind, Text: f.Text})
-		r.mark(record.MarkUnclean, f.Kind, f.Text)
+		r.journal().Dirty(f)
 	}
 	r.manifest.Gate = facts
 	if err := r.dir.WriteJSON(record.ManifestFile, r.manifest); err != nil || facts.Clean {

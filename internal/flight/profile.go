@@ -8,7 +8,6 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/observe/profile"
 	"github.com/windtunnel/windtunnel/internal/observe/usage"
-	"github.com/windtunnel/windtunnel/internal/record"
 )
 
 // profile keeps profiles of the plane's busy components from now until stop is
@@ -20,7 +19,7 @@ func (r *run) profile(ctx context.Context) (stop func()) {
 	wait.Go(func() {
 		profile.Run(ctx, r.profiled(), profile.Options{
 			Folder: r.dir.File(profile.Folder), Log: r.log,
-			Taken: func(component string) { r.mark(record.MarkProfile, component, "") },
+			Taken: r.journal().Profiled,
 		})
 	})
 	return func() { cancel(); wait.Wait() }

@@ -170,8 +170,8 @@ func TestHowARunEnded(t *testing.T) {
 	}{
 		{nil, "done"}, {fmt.Errorf("x: %w", ErrInterrupted), "interrupted"}, {errors.New("etcd died"), "failed: etcd died"},
 	} {
-		if got := endWord(tt.err); got != tt.want {
-			t.Errorf("endWord(%v) = %q, want %q", tt.err, got, tt.want)
+		if got := endReason(tt.err); got != tt.want {
+			t.Errorf("endReason(%v) = %q, want %q", tt.err, got, tt.want)
 		}
 	}
 	boot := bootError{errors.New("no etcd")}

@@ -59,7 +59,7 @@ func (r *run) watchCaller(ctx context.Context, cancel context.CancelCauseFunc) {
 	}
 	select {
 	case err := <-r.options.Caller.Ended():
-		r.mark(record.MarkDeath, name, err.Error())
+		r.journal().Died(name, err)
 		cancel(fmt.Errorf("%s died: %w", name, err))
 	case <-ctx.Done():
 	}
