@@ -11,10 +11,10 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/api/watch"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
-	"github.com/windtunnel/windtunnel/internal/fleet/stage/object"
 )
 
 // life is when a pod was seen in each phase, by receipt; 0 for not yet.

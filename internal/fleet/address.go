@@ -5,7 +5,7 @@ import (
 	"math/bits"
 	"net/netip"
 
-	"github.com/windtunnel/windtunnel/internal/fleet/stage/object"
+	"github.com/windtunnel/windtunnel/internal/api/object"
 )
 
 // Addresses are made up: nobody sends packets to them. Hosts count up from

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/fleet/stage"
-	"github.com/windtunnel/windtunnel/internal/fleet/stage/object"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 

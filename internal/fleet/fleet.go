@@ -20,12 +20,12 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fleet/player"
 	"github.com/windtunnel/windtunnel/internal/fleet/stage"
 	"github.com/windtunnel/windtunnel/internal/fleet/stage/machine"
-	"github.com/windtunnel/windtunnel/internal/fleet/stage/object"
 	"github.com/windtunnel/windtunnel/internal/fleet/traffic"
 	"github.com/windtunnel/windtunnel/internal/fleet/wheel"
 	"github.com/windtunnel/windtunnel/internal/interop/kwok"

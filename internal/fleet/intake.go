@@ -1,8 +1,8 @@
 package fleet
 
 import (
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/clock"
-	"github.com/windtunnel/windtunnel/internal/fleet/stage/object"
 )
 
 // take takes a batch; callers hold mu.

@@ -4,10 +4,10 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fleet/stage"
-	"github.com/windtunnel/windtunnel/internal/fleet/stage/object"
 	"github.com/windtunnel/windtunnel/internal/fleet/wheel"
 	"github.com/windtunnel/windtunnel/internal/record"
 )

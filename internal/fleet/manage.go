@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/windtunnel/windtunnel/internal/fleet/stage/object"
+	"github.com/windtunnel/windtunnel/internal/api/object"
 )
 
 // Manage says which existing nodes a fleet keeps alive, as kwok's flags do: all,

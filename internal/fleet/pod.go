@@ -5,9 +5,9 @@ import (
 	"hash/fnv"
 	"math"
 
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fleet/stage"
-	"github.com/windtunnel/windtunnel/internal/fleet/stage/object"
 )
 
 // pod is one pod on a node of the fleet. What it looks like is not kept: every

@@ -10,9 +10,9 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
-	"github.com/windtunnel/windtunnel/internal/fleet/stage/object"
 	"github.com/windtunnel/windtunnel/internal/record"
 )
 

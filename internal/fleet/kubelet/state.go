@@ -5,8 +5,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/api/watch"
-	"github.com/windtunnel/windtunnel/internal/fleet/stage/object"
 )
 
 // state is what a Cluster keeps of nodes and pods: their bytes, trimmed.

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/windtunnel/windtunnel/internal/fleet/stage/object"
+	"github.com/windtunnel/windtunnel/internal/api/object"
 )
 
 // Fast returns the built-in set "fast", with the meaning of kwok's stages

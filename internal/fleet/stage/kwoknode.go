@@ -1,6 +1,6 @@
 package stage
 
-import "github.com/windtunnel/windtunnel/internal/fleet/stage/object"
+import "github.com/windtunnel/windtunnel/internal/api/object"
 
 // kwokNodeInitialize is kwok 0.8's template of node-initialize. What the node
 // says already is left out: the template repeats it, which changes nothing.

@@ -13,7 +13,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/windtunnel/windtunnel/internal/fleet/stage/object"
+	"github.com/windtunnel/windtunnel/internal/api/object"
 )
 
 // Kind is what an effect does.

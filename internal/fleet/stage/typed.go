@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/fleet/stage/builtin"
 	"github.com/windtunnel/windtunnel/internal/fleet/stage/expression"
 	"github.com/windtunnel/windtunnel/internal/fleet/stage/machine"
-	"github.com/windtunnel/windtunnel/internal/fleet/stage/object"
 	"github.com/windtunnel/windtunnel/internal/interop/kwok"
 )
 

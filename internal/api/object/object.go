@@ -4,7 +4,7 @@
 //
 // A view's byte slices point into the bytes that it was decoded from and are
 // valid as long as those are. It is no codec for whole objects: fields that no
-// stage asks for are skipped. Packages stage and fleet call it.
+// stage asks for are skipped.
 package object
 
 // Meta is the part of an object's metadata that views hold.
