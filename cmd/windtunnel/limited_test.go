@@ -38,7 +38,7 @@ func TestLimited(t *testing.T) {
 	} {
 		out := filepath.Base(c.scenario)
 		t.Run(out, func(t *testing.T) {
-			file, err := filepath.Abs("../../examples/limited" + c.scenario + ".yaml")
+			file, err := filepath.Abs("../../examples/limited/" + c.scenario + ".yaml")
 			if err != nil {
 				t.Fatal(err)
 			}
