@@ -1,12 +1,8 @@
 package flight
 
 import (
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,125 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/flight/inspect"
 	"github.com/windtunnel/windtunnel/internal/flight/preflight"
-	"github.com/windtunnel/windtunnel/internal/plane"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/series"
 	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
-
-// metadata returns what a test changes of an object of the server.
-func (b *bench) metadata(path string) map[string]any {
-	return b.server.objects[path]["metadata"].(map[string]any)
-}
-
-func TestTerminating(t *testing.T) {
-	b := newBench(t, head(1)+"- {name: a, create: {body: map, count: 2, pace: {burst: true}}}\n")
-	if err := b.steps(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	b.server.mu.Lock()
-	b.metadata("/api/v1/namespaces/n-1/configmaps/a-1")["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-	b.metadata("/api/v1/namespaces/n-1/configmaps/a-1")["finalizers"] = []string{"x/y"}
-	b.server.mu.Unlock()
-	l := b.newLooker()
-	var s preflight.State
-	l.terminating(t.Context(), &s)
-	if got := preflight.Sentence(preflight.Faults(s, preflight.State{})); got != "1 configmaps terminating, held by finalizer x/y (n-1/a-1)" {
-		t.Errorf("%q", got)
-	}
-	refused := http.StatusInternalServerError
-	b.server.mu.Lock()
-	b.server.refuse = func(string, string) int { return refused }
-	b.server.mu.Unlock()
-	s = preflight.State{}
-	if l.terminating(t.Context(), &s); len(s.Unread) != 4 { // configmaps, deployments, namespaces, pods
-		t.Errorf("%q", s.Unread)
-	}
-	b.server.mu.Lock()
-	refused = http.StatusForbidden
-	b.server.mu.Unlock()
-	s = preflight.State{}
-	if l.terminating(t.Context(), &s); len(s.Unread) != 0 {
-		t.Errorf("what is not for us to read is held against the plane: %q", s.Unread)
-	}
-}
-
-// TestLeftovers tells what an earlier run made from what the cluster has.
-func TestLeftovers(t *testing.T) {
-	b := newBench(t, head(1)+"- {name: a, create: {body: map, count: 3, pace: {burst: true}}}\n")
-	if err := b.steps(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	manage := func(path, manager string) {
-		b.server.mu.Lock()
-		defer b.server.mu.Unlock()
-		b.metadata(path)["managedFields"] = []any{map[string]any{"manager": manager, "time": time.Now().UTC().Format(time.RFC3339)}}
-	}
-	manage("/api/v1/namespaces/n-1/configmaps/a-0", "windtunnel-load")
-	manage("/api/v1/namespaces/n-1/configmaps/a-1", "kubectl")
-	manage("/api/v1/namespaces/n-1/configmaps/a-2", "windtunnel-fleet")
-	l := b.newLooker()
-	var s preflight.State
-	l.residue(t.Context(), &s)
-	if got, want := preflight.Sentence(preflight.Faults(s, preflight.State{})), "2 configmaps left behind by an earlier run (n-1/a-0, n-1/a-2)"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if s.Terminating != nil || s.Unread != nil {
-		t.Errorf("%+v", s)
-	}
-}
-
-// metered is a component that serves these metrics.
-func metered(t *testing.T, pid int, metrics *string) plane.Component {
-	c := served(t, func() string { return *metrics })
-	c.PID = pid
-	return c
-}
-
-// served is a component that serves what a function returns; it refuses to serve
-// nothing.
-func served(t *testing.T, metrics func() string) plane.Component {
-	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		text := metrics()
-		if text == "" {
-			w.WriteHeader(http.StatusForbidden)
-		}
-		fmt.Fprint(w, text)
-	}))
-	t.Cleanup(server.Close)
-	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	return plane.Component{Name: "kcm", MetricsURL: server.URL + "/metrics", Scrape: endpoint.New(server.URL, ca, endpoint.Identity{})}
-}
-
-func TestMetricsOf(t *testing.T) {
-	metrics := "workqueue_depth{name=\"job\"} 3\n"
-	text, err := metricsOf(t.Context(), metered(t, os.Getpid(), &metrics))
-	if err != nil || preflight.Read(text).Depth["job"] != 3 {
-		t.Errorf("%v, %v", text, err)
-	}
-	metrics = ""
-	if _, err := metricsOf(t.Context(), metered(t, os.Getpid(), &metrics)); err == nil || !strings.Contains(err.Error(), "403") {
-		t.Errorf("a component that refuses: %v", err)
-	}
-}
-
-func TestCanaries(t *testing.T) {
-	b := newBench(t, head(1)+"- {pause: 1ms}\n")
-	l := b.newLooker()
-	var s preflight.State
-	l.canaries(t.Context(), &s)
-	if len(s.Canaries) != canaryCount || slices.Min(s.Canaries) <= 0 || len(b.server.names(canaryPath)) != 0 {
-		t.Errorf("%v, and %v are still there", s.Canaries, b.server.names(canaryPath))
-	}
-	b.scenario.Gate.Tolerate = []string{preflight.Canary}
-	s = preflight.State{}
-	if l.canaries(t.Context(), &s); s.Canaries != nil {
-		t.Error("canaries that nobody looks at")
-	}
-}
 
 func TestGateKinds(t *testing.T) {
 	kinds := []string{preflight.Leftover, preflight.Terminating, preflight.Queue, preflight.Retries, preflight.CPU, preflight.Heap, preflight.Store, preflight.Canary, preflight.Host, preflight.Unread}
@@ -148,10 +32,10 @@ func spoiled(t *testing.T) *bench {
 	b.options.Kubeconfig = "somebody else's"
 	b.manifest.Format = record.ManifestFormat
 	b.scenario.Gate.Wait = unit.Duration(50 * time.Millisecond)
-	b.server.mu.Lock()
-	defer b.server.mu.Unlock()
-	b.server.objects["/api/v1/namespaces/kube-system"] = map[string]any{"metadata": map[string]any{"name": "kube-system", "uid": "c-1"}}
-	b.server.objects["/api/v1/namespaces/old-1/pods/vmi-17"] = map[string]any{"metadata": map[string]any{
+	b.server.Mu.Lock()
+	defer b.server.Mu.Unlock()
+	b.server.Objects["/api/v1/namespaces/kube-system"] = map[string]any{"metadata": map[string]any{"name": "kube-system", "uid": "c-1"}}
+	b.server.Objects["/api/v1/namespaces/old-1/pods/vmi-17"] = map[string]any{"metadata": map[string]any{
 		"namespace": "old-1", "name": "vmi-17", "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": []string{"test/unmount"}}}
 	return b
 }
@@ -159,7 +43,7 @@ func spoiled(t *testing.T) *bench {
 func TestUncleanIsTagged(t *testing.T) {
 	b := spoiled(t)
 	b.scenario.Gate.Unclean = "tag"
-	if err := b.passGate(t.Context(), b.newLooker()); err != nil {
+	if err := b.passGate(t.Context(), inspect.ReadCPU(b.clock, b.plane)); err != nil {
 		t.Fatal(err)
 	}
 	_, tagged, err := record.OpenDir(string(b.dir))
@@ -188,11 +72,11 @@ func TestUncleanIsTagged(t *testing.T) {
 func TestUncleanIsRefused(t *testing.T) {
 	b := spoiled(t)
 	b.scenario.Gate.Unclean = "stop"
-	if err := b.passGate(t.Context(), b.newLooker()); !errors.Is(err, ErrUnclean) || !strings.Contains(err.Error(), "finalizer test/unmount") {
+	if err := b.passGate(t.Context(), inspect.ReadCPU(b.clock, b.plane)); !errors.Is(err, ErrUnclean) || !strings.Contains(err.Error(), "finalizer test/unmount") {
 		t.Error(err)
 	}
 	b.scenario.Gate.Tolerate = []string{preflight.Terminating, preflight.Host}
-	if err := b.passGate(t.Context(), b.newLooker()); err != nil {
+	if err := b.passGate(t.Context(), inspect.ReadCPU(b.clock, b.plane)); err != nil {
 		t.Errorf("tolerated: %v", err)
 	}
 }
@@ -203,18 +87,18 @@ func TestGateWaits(t *testing.T) {
 	b.scenario.Gate.Wait, b.scenario.Gate.Unclean = unit.Duration(time.Minute), "stop"
 	var wait sync.WaitGroup
 	wait.Go(func() {
-		for b.server.count("GET /api/v1/pods") == 0 { // it has looked once
+		for b.server.Count("GET /api/v1/pods") == 0 { // it has looked once
 			time.Sleep(time.Millisecond)
 		}
-		b.server.mu.Lock()
-		defer b.server.mu.Unlock()
-		delete(b.server.objects, "/api/v1/namespaces/old-1/pods/vmi-17")
+		b.server.Mu.Lock()
+		defer b.server.Mu.Unlock()
+		delete(b.server.Objects, "/api/v1/namespaces/old-1/pods/vmi-17")
 	})
 	defer wait.Wait()
-	if err := b.passGate(t.Context(), b.newLooker()); err != nil {
+	if err := b.passGate(t.Context(), inspect.ReadCPU(b.clock, b.plane)); err != nil {
 		t.Fatal(err)
 	}
-	if g := b.manifest.Gate; !g.Clean || g.Waited < 1 || g.Waited > 30 || len(g.Canaries) != canaryCount {
+	if g := b.manifest.Gate; !g.Clean || g.Waited < 1 || g.Waited > 30 || len(g.Canaries) != 20 {
 		t.Errorf("%+v", g)
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fleet"
 	"github.com/windtunnel/windtunnel/internal/fleet/stage/builtin"
 	"github.com/windtunnel/windtunnel/internal/fleet/stage/machine"
+	"github.com/windtunnel/windtunnel/internal/flight/inspect"
 	"github.com/windtunnel/windtunnel/internal/flight/journal"
 	"github.com/windtunnel/windtunnel/internal/flight/preflight"
 	"github.com/windtunnel/windtunnel/internal/interop/kwok"
@@ -237,7 +238,7 @@ func endReason(err error) string {
 
 // stages boots, populates and runs the steps.
 func (r *run) stages(ctx context.Context, cancel context.CancelCauseFunc, wait *sync.WaitGroup) error {
-	looker := r.newLooker()
+	before := inspect.ReadCPU(r.clock, nil)
 	if err := r.step(ctx, "boot", func() error { return r.boot(ctx) }); err != nil {
 		return bootError{err}
 	}
@@ -258,7 +259,7 @@ func (r *run) stages(ctx context.Context, cancel context.CancelCauseFunc, wait *
 	if err := r.awaitSubjects(ctx); err != nil {
 		return err
 	}
-	if err := r.step(ctx, "gate", func() error { return r.passGate(ctx, looker) }); err != nil {
+	if err := r.step(ctx, "gate", func() error { return r.passGate(ctx, before) }); err != nil {
 		return err
 	}
 	if err := r.step(ctx, "populate", func() error { return r.populate(ctx) }); err != nil {

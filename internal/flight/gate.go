@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/wire"
+	"github.com/windtunnel/windtunnel/internal/flight/inspect"
 	"github.com/windtunnel/windtunnel/internal/flight/preflight"
 	"github.com/windtunnel/windtunnel/internal/record"
 )
@@ -32,7 +33,8 @@ const (
 // passGate waits until the plane is clean, for as long as the scenario says. A run
 // that begins on an unclean plane is tagged with what was found: in the
 // manifest, in the records, and from there in the verdict.
-func (r *run) passGate(ctx context.Context, l *looker) error {
+func (r *run) passGate(ctx context.Context, since inspect.CPU) error {
+	l := inspect.New(r.inspection(), since)
 	wait, every := waitOthers, coolEvery
 	var first preflight.State
 	var from string
@@ -50,14 +52,14 @@ func (r *run) passGate(ctx context.Context, l *looker) error {
 	defer cancel()
 	var last preflight.State
 	faults, err := preflight.Clean(until, every, func(ctx context.Context) []preflight.Fault {
-		last = l.state(ctx)
+		last = l.State(ctx)
 		if r.own() {
 			last.Unrated = nil // it has had no load yet
 		} else {
-			l.residue(ctx, &last)
-			l.canaries(ctx, &last)
+			l.AddLeftovers(ctx, &last)
+			l.AddProbeWrites(ctx, &last)
 		}
-		return r.held(last, first)
+		return l.Findings(last, first)
 	})
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -70,11 +72,6 @@ func (r *run) passGate(ctx context.Context, l *looker) error {
 
 // own tells a plane that the run has started itself.
 func (r *run) own() bool { return r.options.Kubeconfig == "" }
-
-// held are the faults that the scenario holds against the plane.
-func (r *run) held(now, first preflight.State, tolerate ...string) []preflight.Fault {
-	return preflight.Faults(now, first, append(tolerate, r.scenario.Gate.Tolerate...)...)
-}
 
 // gateFacts are what a later run on the same cluster wants to know.
 func (r *run) gateFacts(s preflight.State, from string, waited time.Duration) *record.GateFacts {

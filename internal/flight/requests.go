@@ -2,15 +2,11 @@ package flight
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
-	"net/url"
 	"strconv"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
-	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/load"
 	"github.com/windtunnel/windtunnel/internal/load/template"
 	"github.com/windtunnel/windtunnel/internal/record"
@@ -200,62 +196,12 @@ func (r *run) find(ctx context.Context, resource discovery.Resource, c *scenario
 	}
 	var out [][2]string
 	for _, path := range paths {
-		err := listNames(ctx, r.watcher, path, c.Selector, func(o listed) { out = append(out, [2]string{o.Metadata.Namespace, o.Metadata.Name}) })
+		err := discovery.ListMetadata(ctx, r.watcher, path, c.Selector, func(o discovery.Metadata) { out = append(out, [2]string{o.Namespace, o.Name}) })
 		if err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
-}
-
-// listed is what a list of names tells of an object.
-type listed struct {
-	Metadata struct {
-		Namespace         string   `json:"namespace"`
-		Name              string   `json:"name"`
-		DeletionTimestamp string   `json:"deletionTimestamp"`
-		Finalizers        []string `json:"finalizers"`
-		ManagedFields     []struct {
-			Manager string    `json:"manager"`
-			Time    time.Time `json:"time"`
-		} `json:"managedFields"`
-	} `json:"metadata"`
-}
-
-// namesOnly asks for objects without what is in them.
-const namesOnly = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json"
-
-// listNames reads all pages of a list.
-func listNames(ctx context.Context, client *wire.Client, path, selector string, take func(listed)) error {
-	query := url.Values{"limit": {"1000"}}
-	if selector != "" {
-		query.Set("labelSelector", selector)
-	}
-	for {
-		answer, err := client.Do(ctx, &wire.Request{Method: http.MethodGet, Path: path + "?" + query.Encode(), Accept: namesOnly})
-		if err != nil {
-			return fmt.Errorf("list %s: %w", path, err)
-		}
-		if answer.Code != http.StatusOK {
-			return fmt.Errorf("list %s: %w", path, &wire.StatusError{Code: answer.Code, Body: answer.Body})
-		}
-		var page struct {
-			Metadata struct {
-				Continue string `json:"continue"`
-			} `json:"metadata"`
-			Items []listed `json:"items"`
-		}
-		if err := json.Unmarshal(answer.Body, &page); err != nil {
-			return fmt.Errorf("list %s: %w", path, err)
-		}
-		for _, o := range page.Items {
-			take(o)
-		}
-		if page.Metadata.Continue == "" {
-			return nil
-		}
-		query.Set("continue", page.Metadata.Continue)
-	}
 }
 
 // target says what the n-th call is about.

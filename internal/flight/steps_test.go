@@ -115,8 +115,8 @@ func TestBodiesArePacked(t *testing.T) {
 	if err := b.steps(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if b.server.packed != 2 || len(b.server.objects) < 2 {
-		t.Errorf("%d bodies in protobuf, objects %v", b.server.packed, b.server.objects)
+	if b.server.Packed != 2 || len(b.server.Objects) < 2 {
+		t.Errorf("%d bodies in protobuf, objects %v", b.server.Packed, b.server.Objects)
 	}
 }
 
@@ -214,7 +214,7 @@ func TestSteps(t *testing.T) {
 		if err := b.steps(t.Context()); err != nil {
 			t.Errorf("%s: %v", tt.name, err)
 		}
-		if got := strings.Join(b.server.names(tt.in), " "); got != tt.want {
+		if got := strings.Join(b.server.Names(tt.in), " "); got != tt.want {
 			t.Errorf("%s:\n got %s\nwant %s", tt.name, got, tt.want)
 		}
 	}
@@ -245,16 +245,16 @@ func TestUpdates(t *testing.T) {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 		for prefix, want := range tt.want {
-			if got := b.server.count(prefix); got != want && !(prefix == "GET" && strings.Contains(tt.steps, "selector")) {
+			if got := b.server.Count(prefix); got != want && !(prefix == "GET" && strings.Contains(tt.steps, "selector")) {
 				t.Errorf("%s: %d of %s, want %d", tt.name, got, prefix, want)
 			}
 		}
 		for call, want := range tt.bodies {
-			if got := b.server.bodies[call]; !strings.HasPrefix(got, want) {
+			if got := b.server.Bodies[call]; !strings.HasPrefix(got, want) {
 				t.Errorf("%s: %s with %.60s, want %s...", tt.name, call, got, want)
 			}
 		}
-		for path, o := range b.server.objects {
+		for path, o := range b.server.Objects {
 			if strings.Contains(tt.steps, "put") && o["data"] == nil {
 				t.Errorf("%s: %s lost its data", tt.name, path)
 			}
@@ -268,11 +268,11 @@ func TestChurnOfNamespaces(t *testing.T) {
 - {name: a, create: {body: map, count: 8, namespaces: {from: 0, to: 3, prefix: spaces, each: 2}, pace: {burst: true}}}
 - churn: {step: a, namespaces: spaces, percent: 50, cycles: 1, pace: {burst: true}}
 `)
-	b.server.refuse = func(method, path string) int {
+	b.server.Refuse = func(method, path string) int {
 		if method == "DELETE" && strings.HasPrefix(path, spacePath) { // the namespace goes with all that is in it
-			for p, o := range b.server.objects {
+			for p, o := range b.server.Objects {
 				if strings.HasPrefix(p, path+"/") {
-					b.server.change("DELETED", p, o)
+					b.server.Change("DELETED", p, o)
 				}
 			}
 		}
@@ -281,8 +281,8 @@ func TestChurnOfNamespaces(t *testing.T) {
 	if err := b.steps(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := len(b.server.names(mapsPath)); got != 8 || b.server.count("DELETE /api/v1/namespaces/") != 2 || b.server.count("POST "+spacePath+"/") != 12 {
-		t.Errorf("%d objects, %d deletions, %d creations", got, b.server.count("DELETE"), b.server.count("POST "+spacePath+"/"))
+	if got := len(b.server.Names(mapsPath)); got != 8 || b.server.Count("DELETE /api/v1/namespaces/") != 2 || b.server.Count("POST "+spacePath+"/") != 12 {
+		t.Errorf("%d objects, %d deletions, %d creations", got, b.server.Count("DELETE"), b.server.Count("POST "+spacePath+"/"))
 	}
 }
 
@@ -321,7 +321,7 @@ func TestWaitsForWhatFinalizersKeep(t *testing.T) {
 - {delete: {step: a, pace: {burst: true}}}
 - wait: {objects: configmaps, of: a, gone: true, count: 1, within: 100ms}
 `)
-	b.server.refuse = func(method, _ string) int {
+	b.server.Refuse = func(method, _ string) int {
 		if method == "DELETE" {
 			return http.StatusOK // taken, and nothing is done
 		}
@@ -336,8 +336,8 @@ func TestWaitsForWhatFinalizersKeep(t *testing.T) {
 func TestFailedCallsAreNotThere(t *testing.T) {
 	b := newBench(t, head(1)+"- {name: a, create: {body: map, count: 3, pace: {burst: true}, retry: {times: 1, delay: 1ms}}}\n- {delete: {step: a, pace: {burst: true}}}\n")
 	refused := map[string]int{}
-	b.server.refuse = func(method, path string) int {
-		body := b.server.bodies[method+" "+path]
+	b.server.Refuse = func(method, path string) int {
+		body := b.server.Bodies[method+" "+path]
 		switch {
 		case method == "POST" && strings.Contains(body, `"a-1"`):
 			return 403 // for good
@@ -350,7 +350,7 @@ func TestFailedCallsAreNotThere(t *testing.T) {
 	if err := b.steps(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if posts, deletes := b.server.count("POST"), b.server.count("DELETE"); posts != 4 || deletes != 2 {
+	if posts, deletes := b.server.Count("POST"), b.server.Count("DELETE"); posts != 4 || deletes != 2 {
 		t.Errorf("%d creations and %d deletions, want 4 and 2", posts, deletes)
 	}
 }
@@ -369,10 +369,10 @@ func TestAfterAFailureOnlyDeletionsAreRun(t *testing.T) {
 	if want := `step failed: worse: 0 of 1 pods of group "a" were ready within 50ms`; fmt.Sprint(err) != want || !errors.Is(err, ErrStep) {
 		t.Errorf("%v, want %s", err, want)
 	}
-	if got := b.server.names(mapsPath); len(got) != 0 {
+	if got := b.server.Names(mapsPath); len(got) != 0 {
 		t.Errorf("left: %v", got)
 	}
-	if n := b.server.count("POST"); n != 2 {
+	if n := b.server.Count("POST"); n != 2 {
 		t.Errorf("%d objects were made, want 2", n)
 	}
 	if err := b.records.Close(); err != nil {

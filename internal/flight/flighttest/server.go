@@ -1,4 +1,7 @@
-package flight
+// Package flighttest is as much of an API server, and of a component with
+// metrics, as tests of the executor need. The server keeps objects of any
+// resource, in JSON, and knows nothing of what they mean.
+package flighttest
 
 import (
 	"encoding/json"
@@ -6,12 +9,9 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,28 +21,22 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
-	"github.com/windtunnel/windtunnel/internal/api/wire"
-	"github.com/windtunnel/windtunnel/internal/clock"
-	"github.com/windtunnel/windtunnel/internal/flight/preflight"
 	"github.com/windtunnel/windtunnel/internal/load"
-	"github.com/windtunnel/windtunnel/internal/observe/lifecycle"
-	"github.com/windtunnel/windtunnel/internal/record"
-	"github.com/windtunnel/windtunnel/scenario"
 )
 
-// server is as much of an API server as steps need: it keeps objects of any
+// Server keeps objects of any
 // resource by their paths, in JSON, and shows their changes to watches. It does
 // not know what a patch means: it counts them in metadata.annotations.patches.
-type server struct {
-	mu      sync.Mutex
-	objects map[string]map[string]any // by path
+type Server struct {
+	Mu      sync.Mutex                // of all that follows
+	Objects map[string]map[string]any // by path
 	calls   []string                  // "METHOD PATH" in the order of their arrival, without reads of discovery
-	bodies  map[string]string         // of the last call of each
-	packed  int                       // bodies in protobuf
+	Bodies  map[string]string         // of the last call of each
+	Packed  int                       // bodies in protobuf
 	version int
 	changed *sync.Cond
 	events  []event
-	refuse  func(method, path string) int // a status in place of an answer; 0: none
+	Refuse  func(method, path string) int // a status in place of an answer; 0: none
 }
 
 type event struct {
@@ -52,13 +46,15 @@ type event struct {
 
 const discoveryText = `{"/api/v1":[["configmaps","ConfigMap",true],["namespaces","Namespace",false],["pods","Pod",true]],"/apis/apps/v1":[["deployments","Deployment",true]]}`
 
-func newServer() *server {
-	s := &server{objects: map[string]map[string]any{}, bodies: map[string]string{}}
-	s.changed = sync.NewCond(&s.mu)
+// NewServer returns an empty server.
+func NewServer() *Server {
+	s := &Server{Objects: map[string]map[string]any{}, Bodies: map[string]string{}}
+	s.changed = sync.NewCond(&s.Mu)
 	return s
 }
 
-func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// ServeHTTP answers one call.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.discover(w, r.URL.Path) {
 		return
 	}
@@ -67,15 +63,15 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if packed {
 		body = inJSON(body)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	if packed {
-		s.packed++
+		s.Packed++
 	}
 	call := r.Method + " " + r.URL.Path
-	s.calls, s.bodies[call] = append(s.calls, call), string(body)
-	if s.refuse != nil {
-		if code := s.refuse(r.Method, r.URL.Path); code != 0 {
+	s.calls, s.Bodies[call] = append(s.calls, call), string(body)
+	if s.Refuse != nil {
+		if code := s.Refuse(r.Method, r.URL.Path); code != 0 {
 			w.WriteHeader(code)
 			return
 		}
@@ -84,7 +80,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Query().Get("watch") != "":
 		s.watch(w, r)
-	case r.Method == http.MethodGet && s.objects[r.URL.Path] == nil && collection(r.URL.Path):
+	case r.Method == http.MethodGet && s.Objects[r.URL.Path] == nil && collection(r.URL.Path):
 		s.list(w, r.URL.Path)
 	case r.Method == http.MethodPost:
 		s.create(w, r.URL.Path, body)
@@ -107,7 +103,7 @@ func inJSON(body []byte) []byte {
 	return out
 }
 
-func (s *server) discover(w http.ResponseWriter, path string) bool {
+func (s *Server) discover(w http.ResponseWriter, path string) bool {
 	var all map[string][][]any
 	if err := json.Unmarshal([]byte(discoveryText), &all); err != nil {
 		panic(err)
@@ -137,7 +133,8 @@ func collection(path string) bool {
 	return n%2 == 1
 }
 
-func (s *server) change(kind, path string, object map[string]any) {
+// Change stores or deletes an object and shows it to watches; the caller holds Mu.
+func (s *Server) Change(kind, path string, object map[string]any) {
 	s.version++
 	metadata := object["metadata"].(map[string]any)
 	metadata["resourceVersion"] = strconv.Itoa(s.version)
@@ -146,8 +143,8 @@ func (s *server) change(kind, path string, object map[string]any) {
 	}
 	raw, _ := json.Marshal(object)
 	s.events = append(s.events, event{kind, path, raw})
-	if s.objects[path] = object; kind == "DELETED" {
-		delete(s.objects, path)
+	if s.Objects[path] = object; kind == "DELETED" {
+		delete(s.Objects, path)
 	}
 	s.changed.Broadcast()
 }
@@ -163,18 +160,18 @@ func inside(object, in string) bool {
 	return strings.HasPrefix(folder, root+"/namespaces/") && strings.HasSuffix(folder, resource)
 }
 
-func (s *server) list(w http.ResponseWriter, path string) {
+func (s *Server) list(w http.ResponseWriter, path string) {
 	items := []any{}
-	for _, p := range slices.Sorted(maps.Keys(s.objects)) {
+	for _, p := range slices.Sorted(maps.Keys(s.Objects)) {
 		if inside(p, path) {
-			items = append(items, s.objects[p])
+			items = append(items, s.Objects[p])
 		}
 	}
 	_ = json.NewEncoder(w).Encode(map[string]any{"metadata": map[string]any{"resourceVersion": strconv.Itoa(s.version)}, "items": items})
 }
 
 // watch sends events until the client goes; callers hold mu.
-func (s *server) watch(w http.ResponseWriter, r *http.Request) {
+func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	next := len(s.events)
 	if from, err := strconv.Atoi(r.URL.Query().Get("resourceVersion")); err == nil {
 		next = from // each event has a version of its own
@@ -198,7 +195,7 @@ func (s *server) watch(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *server) create(w http.ResponseWriter, path string, body []byte) {
+func (s *Server) create(w http.ResponseWriter, path string, body []byte) {
 	var object map[string]any
 	if err := json.Unmarshal(body, &object); err != nil {
 		w.WriteHeader(http.StatusBadRequest)
@@ -207,16 +204,16 @@ func (s *server) create(w http.ResponseWriter, path string, body []byte) {
 	metadata, _ := object["metadata"].(map[string]any)
 	name, _ := metadata["name"].(string)
 	at := path + "/" + name
-	if s.objects[at] != nil {
+	if s.Objects[at] != nil {
 		w.WriteHeader(http.StatusConflict)
 		return
 	}
-	s.change("ADDED", at, object)
+	s.Change("ADDED", at, object)
 	w.WriteHeader(http.StatusCreated)
 }
 
-func (s *server) one(w http.ResponseWriter, r *http.Request, body []byte) {
-	object := s.objects[r.URL.Path]
+func (s *Server) one(w http.ResponseWriter, r *http.Request, body []byte) {
+	object := s.Objects[r.URL.Path]
 	if object == nil {
 		w.WriteHeader(http.StatusNotFound)
 		return
@@ -225,28 +222,28 @@ func (s *server) one(w http.ResponseWriter, r *http.Request, body []byte) {
 	case http.MethodGet:
 		_ = json.NewEncoder(w).Encode(object)
 	case http.MethodDelete:
-		s.change("DELETED", r.URL.Path, object)
+		s.Change("DELETED", r.URL.Path, object)
 	case http.MethodPatch:
 		metadata := object["metadata"].(map[string]any)
 		n, _ := metadata["patches"].(int)
 		metadata["patches"] = n + 1
-		s.change("MODIFIED", r.URL.Path, object)
+		s.Change("MODIFIED", r.URL.Path, object)
 	case http.MethodPut:
 		var put map[string]any
 		if json.Unmarshal(body, &put) != nil || put["metadata"].(map[string]any)["resourceVersion"] != object["metadata"].(map[string]any)["resourceVersion"] {
 			w.WriteHeader(http.StatusConflict)
 			return
 		}
-		s.change("MODIFIED", r.URL.Path, put)
+		s.Change("MODIFIED", r.URL.Path, put)
 	}
 }
 
-// names lists the objects of a collection as NAMESPACE/NAME.
-func (s *server) names(in string) []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// Names lists the objects of a collection as NAMESPACE/NAME.
+func (s *Server) Names(in string) []string {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	var out []string
-	for p := range s.objects {
+	for p := range s.Objects {
 		if inside(p, in) {
 			parts := strings.Split(p, "/")
 			name := parts[len(parts)-1]
@@ -260,10 +257,10 @@ func (s *server) names(in string) []string {
 	return out
 }
 
-// count is how many calls began with a text.
-func (s *server) count(prefix string) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// Count is how many calls began with a text.
+func (s *Server) Count(prefix string) int {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	n := 0
 	for _, c := range s.calls {
 		if strings.HasPrefix(c, prefix) {
@@ -273,59 +270,18 @@ func (s *server) count(prefix string) int {
 	return n
 }
 
-// bench is a run without a plane: its steps go to a server of the test.
-type bench struct {
-	*run
-	server *server
-}
-
-func newBench(t *testing.T, text string) *bench {
+// Endpoint serves it over TLS until the test ends.
+func (s *Server) Endpoint(t *testing.T) endpoint.Endpoint {
 	t.Helper()
-	dir := t.TempDir()
-	file := filepath.Join(dir, "s.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	sc, err := scenario.Load(file, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sc.Gate.Tolerate = append(sc.Gate.Tolerate, preflight.Host) // the machine that tests run on is not looked at
-	b := &bench{server: newServer(), run: &run{
-		options: Options{File: file}, scenario: sc, clock: clock.Start(), made: map[string]*made{}, log: slog.New(slog.DiscardHandler), faults: &faults{},
-	}}
-	if err := b.compile(); err != nil {
-		t.Fatal(err)
-	}
-	if b.dir, err = record.CreateDir(filepath.Join(dir, "run")); err != nil {
-		t.Fatal(err)
-	}
-	if b.records, err = record.Create(b.dir.File(record.StreamFile)); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = b.records.Close() })
-	b.status, b.life = newBoard(b.run), lifecycle.New(b.records)
-	b.connect(t)
-	return b
-}
-
-func (b *bench) connect(t *testing.T) {
-	t.Helper()
-	served := httptest.NewUnstartedServer(b.server)
+	served := httptest.NewUnstartedServer(s)
 	served.EnableHTTP2 = true
 	served.Config.ErrorLog = log.New(io.Discard, "", 0)
 	served.StartTLS()
 	t.Cleanup(served.Close)
-	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: served.Certificate().Raw})
-	e := endpoint.New(served.URL, ca, endpoint.Identity{})
-	var err error
-	if b.watcher, err = wire.New(e, wire.Options{Clock: b.clock}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = b.watcher.Close() })
-	if b.generator, err = load.New(load.Options{Endpoint: e, Records: b.records, Clock: b.clock, Connections: 1}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = b.generator.Close() })
-	b.status.follow(b.generator, nil)
+	return over(served)
+}
+
+func over(s *httptest.Server) endpoint.Endpoint {
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	return endpoint.New(s.URL, ca, endpoint.Identity{})
 }
