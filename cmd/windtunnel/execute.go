@@ -14,6 +14,8 @@ import (
 	"github.com/windtunnel/windtunnel/internal/flight"
 	"github.com/windtunnel/windtunnel/internal/plane/process"
 	"github.com/windtunnel/windtunnel/internal/slo"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/cli"
+	"github.com/windtunnel/windtunnel/planes/vm"
 )
 
 // The exit codes of every verb.
@@ -63,9 +65,16 @@ func rootVerb(env *environment) *cobra.Command {
 		compareVerb(env), abVerb(env), searchVerb(env), capacityVerb(env), historyVerb(env), stageVerb(env), schemaVerb(env),
 		doctorVerb(env), manVerb(env), versionVerb(env),
 	)
-	root.AddCommand(vmVerbs(env)...)
+	root.AddCommand(vm.Verbs(env.host())...)
 	addCompletions(root)
 	return root
+}
+
+// host is what a process of a reference plane sees of the world.
+func (env *environment) host() cli.Host {
+	return cli.Host{Stdout: env.stdout, Stderr: env.stderr, Interruptible: func(ctx context.Context) (context.Context, context.CancelFunc) {
+		return env.interruptible(ctx, "stopping", func() { os.Exit(exitUnknown) })
+	}}
 }
 
 // execute runs the verb that args name and returns the exit code.

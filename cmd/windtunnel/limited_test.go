@@ -34,9 +34,8 @@ func TestLimited(t *testing.T) {
 		{"apf", diagnose.APF, "kube-apiserver", nil},
 		{"memory", diagnose.Memory, "kube-apiserver", nil},
 		{"fleet-late", diagnose.FleetLate, "windtunnel", nil},
-		{"../vm/density", diagnose.ClientThrottle, "vm-controller", []string{"limiter=5/10", "vms=20"}},
 	} {
-		out := filepath.Base(c.scenario)
+		out := c.scenario
 		t.Run(out, func(t *testing.T) {
 			file, err := filepath.Abs("../../examples/limited/" + c.scenario + ".yaml")
 			if err != nil {

@@ -1,66 +1,55 @@
 package vm_test
 
 import (
-	"slices"
+	"context"
+	"io"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+
+	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/cli"
 	"github.com/windtunnel/windtunnel/planes/vm"
 )
 
-func TestOptionsAreReadStrictly(t *testing.T) {
-	o, err := vm.Parse([]byte("limiter: 5/10\nthreads: 3\nagents: {limiter: 50/100, scope: cluster, model: {start: 2s}, faults: {unmountShare: 0.2}}\n"))
-	if err != nil {
+func TestVerbsSayWhatIsWrong(t *testing.T) {
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := endpoint.Plain("http://127.0.0.1:1").WriteKubeconfig(kubeconfig); err != nil { // where nothing listens
 		t.Fatal(err)
 	}
-	if o.Limiter.String() != "5/10" || o.Agents.Limiter.String() != "50/100" || o.Agents.Model.Start.String() != "2s" || o.Agents.Model.Concurrency != 6 {
-		t.Errorf("%+v", o)
-	}
-	for text, want := range map[string]string{
-		"limitr: 5/10":                                 "limitr",
-		"limiter: fast":                                "QPS/BURST",
-		"threads: 0":                                   "threads",
-		"agents: {scope: all}":                         "scope",
-		"agents: {hypervisor: xen}":                    "hypervisor",
-		"agents: {model: {spread: -1}}":                "spread",
-		"agents: {faults: {selector: '('}":             "vm:",
-		"agents: {faults: {stuckShare: 2}}\nshards: 0": "shards",
+	for args, want := range map[string]string{
+		"vm-controller --kubeconfig /none/such":         "read kubeconfig",
+		"vm-agent --shard 3/2 --kubeconfig x":           "--shard",
+		"vm-agent --log-level loud --kubeconfig x":      "--log-level",
+		"vm-webhook --kubeconfig=":                      "none given",
+		"vm-controller --limiter 5 --kubeconfig x":      "QPS/BURST",
+		"vm-controller --limitr 5/10":                   "limitr",
+		"vm-controller --limiter fast":                  "QPS/BURST",
+		"vm-controller --threads 0":                     "threads",
+		"vm-controller --overhead-ratio 0":              "overhead-ratio",
+		"vm-controller --node-timeout 0s":               "node-timeout",
+		"vm-controller --migrations-per-source 0":       "migrations-per-source",
+		"vm-agent --threads 0":                          "threads",
+		"vm-agent --heartbeat 0s":                       "heartbeat",
+		"vm-agent --scope all":                          "scope",
+		"vm-agent --hypervisor xen":                     "hypervisor",
+		"vm-agent --spread -1":                          "spread",
+		"vm-agent --fault-selector (":                   "selector",
+		"vm-agent --stuck-finalizers 2 --max-devices 0": "shares",
 	} {
-		if _, err := vm.Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v", text, err)
-		}
-	}
-}
-
-func TestCommands(t *testing.T) {
-	o := vm.Default()
-	if err := o.Validate(); err != nil {
-		t.Fatal(err)
-	}
-	o.Shards, o.Agents.Processes = 2, 3
-	if _, err := o.Commands("k", make([]string, 5)); err == nil {
-		t.Error("too few addresses are no error")
-	}
-	listen := []string{"a:1", "a:2", "a:3", "a:4", "a:5", "a:6"}
-	all, err := o.Commands("kubeconfig", listen)
-	if err != nil || len(all) != o.Processes() {
-		t.Fatalf("%d commands, %v", len(all), err)
-	}
-	var names []string
-	for i, c := range all {
-		names = append(names, c.Name)
-		if c.Listen != listen[i] || !slices.Contains(c.Args, "kubeconfig") {
-			t.Errorf("%+v", c)
-		}
-	}
-	if got := strings.Join(names, " "); got != "vm-controller-1 vm-controller-2 vm-webhook vm-agent-1 vm-agent-2 vm-agent-3" {
-		t.Errorf("names: %s", got)
-	}
-	if !slices.Contains(all[1].Args, "2/2") {
-		t.Errorf("no shard in %v", all[1].Args)
-	}
-	o.Webhook.Off = true
-	if o.Processes() != 5 {
-		t.Errorf("%d processes without the webhook", o.Processes())
+		t.Run(args, func(t *testing.T) {
+			root := &cobra.Command{SilenceErrors: true, SilenceUsage: true}
+			root.AddCommand(vm.Verbs(cli.Host{Stdout: io.Discard, Stderr: io.Discard, Interruptible: context.WithCancel})...)
+			fields := strings.Fields(args)
+			if !strings.Contains(args, "--kubeconfig") {
+				fields = append(fields, "--kubeconfig", kubeconfig)
+			}
+			root.SetArgs(fields)
+			if err := root.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want %q", err, want)
+			}
+		})
 	}
 }

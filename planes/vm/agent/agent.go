@@ -8,7 +8,6 @@
 // asked, one empty QEMU process for each machine. It also ends launcher pods,
 // as the kubelet of their node would once their machine is off; a fleet that
 // deletes them earlier is served too, see docs/reproducing-kubevirt-density.md.
-// The verb vm-agent runs it.
 package agent
 
 import (
@@ -66,6 +65,24 @@ type Options struct {
 	Registry          *instrument.Registry
 	Clock             clock.Clock
 	Log               *slog.Logger
+}
+
+// Validate joins all that is wrong with what a user may choose.
+func (o *Options) Validate() error {
+	var errs []error
+	if o.Threads < 1 || o.MaxDevices < 1 {
+		errs = append(errs, fmt.Errorf("threads %d, max-devices %d: want at least 1 of each", o.Threads, o.MaxDevices))
+	}
+	if o.Heartbeat <= 0 {
+		errs = append(errs, fmt.Errorf("heartbeat %v: want more than 0", o.Heartbeat))
+	}
+	if o.Scope != ScopeNode && o.Scope != ScopeCluster {
+		errs = append(errs, fmt.Errorf("scope %q: want %s or %s", o.Scope, ScopeNode, ScopeCluster))
+	}
+	if o.Hypervisor != HypervisorModel && o.Hypervisor != HypervisorQEMU {
+		errs = append(errs, fmt.Errorf("hypervisor %q: want %s or %s", o.Hypervisor, HypervisorModel, HypervisorQEMU))
+	}
+	return errors.Join(append(errs, o.Limiter.Validate(), o.Model.Validate(), o.Faults.Validate())...)
 }
 
 // Faults are what goes wrong on purpose, when machines are taken away.
@@ -167,13 +184,10 @@ func prepare(o Options) (*Agents, error) {
 }
 
 func (a *Agents) hypervisor() (machine, error) {
-	switch a.o.Hypervisor {
-	case "", HypervisorModel:
-		return modelled{a.dice}, nil
-	case HypervisorQEMU:
+	if a.o.Hypervisor == HypervisorQEMU {
 		return newQEMU(a.dice)
 	}
-	return nil, fmt.Errorf("hypervisor %q: want %s or %s", a.o.Hypervisor, HypervisorModel, HypervisorQEMU)
+	return modelled{a.dice}, nil
 }
 
 // client makes a client. One with a rate limit is an agent's: its requests are

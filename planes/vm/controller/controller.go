@@ -6,7 +6,7 @@
 // It is a real controller on a real API server: informers, rate-limiting work
 // queues, expectations, one client with one rate limit that can change while it
 // runs. It keeps nothing that matters in memory: killed at any moment, the next
-// one goes on from what the server holds. The verb vm-controller runs it.
+// one goes on from what the server holds.
 package controller
 
 import (
@@ -48,6 +48,24 @@ type Options struct {
 	Registry          *instrument.Registry
 	Clock             clock.Clock
 	Log               *slog.Logger
+}
+
+// Validate joins all that is wrong with what a user may choose.
+func (o *Options) Validate() error {
+	var errs []error
+	if o.Threads < 1 || o.OtherThreads < 1 {
+		errs = append(errs, fmt.Errorf("threads %d, other-threads %d: want at least 1 of each", o.Threads, o.OtherThreads))
+	}
+	if o.Launcher.OverheadRatio <= 0 {
+		errs = append(errs, fmt.Errorf("overhead-ratio %g: want more than 0", o.Launcher.OverheadRatio))
+	}
+	if o.Launcher.QEMUTimeout < 0 || o.NodeTimeout <= 0 {
+		errs = append(errs, fmt.Errorf("qemu-timeout %v, node-timeout %v: want 0 or more, and more than 0", o.Launcher.QEMUTimeout, o.NodeTimeout))
+	}
+	if o.Migrations.PerCluster < 1 || o.Migrations.PerSource < 1 {
+		errs = append(errs, fmt.Errorf("migrations-per-cluster %d, migrations-per-source %d: want at least 1 of each", o.Migrations.PerCluster, o.Migrations.PerSource))
+	}
+	return errors.Join(errs...)
 }
 
 // resync is how often everything is looked at without an event.

@@ -4,7 +4,7 @@
 // every later write of theirs passes through it as well, as KubeVirt's do.
 //
 // It serves TLS on a loopback address with a certificate of its own making and
-// registers itself by URL. It validates nothing. The verb vm-webhook runs it.
+// registers itself by URL. It validates nothing.
 package webhook
 
 import (
