@@ -15,11 +15,11 @@ import (
 	"github.com/windtunnel/windtunnel/internal/subject/kit/cli"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/limiter"
-	"github.com/windtunnel/windtunnel/planes/vm/agent"
-	"github.com/windtunnel/windtunnel/planes/vm/api"
-	"github.com/windtunnel/windtunnel/planes/vm/controller"
-	"github.com/windtunnel/windtunnel/planes/vm/launcher"
-	"github.com/windtunnel/windtunnel/planes/vm/webhook"
+	"github.com/windtunnel/windtunnel/planes/vm/internal/agent"
+	"github.com/windtunnel/windtunnel/planes/vm/internal/api"
+	"github.com/windtunnel/windtunnel/planes/vm/internal/controller"
+	"github.com/windtunnel/windtunnel/planes/vm/internal/launcher"
+	"github.com/windtunnel/windtunnel/planes/vm/internal/webhook"
 )
 
 // metricPrefix is that of KubeVirt's own metrics, whose names the plane keeps.

@@ -3,7 +3,7 @@
 // it is not synchronised again.
 //
 // It is a memory, not a guarantee: after a restart it is empty, and what a
-// watch lost is given up after five minutes. Controllers of subject/vm use it.
+// watch lost is given up after five minutes.
 package expectations
 
 import (

@@ -1,5 +1,6 @@
-// Package instrument is what the processes of the VM plane say of themselves:
-// /metrics under KubeVirt's names, /healthz and /readyz on a loopback address.
+// Package instrument is what the processes of a reference plane say of
+// themselves: /metrics under the names of the project that the plane stands for,
+// /healthz and /readyz on a loopback address.
 //
 // KubeVirt's own histograms cannot show what a throttled controller does: its
 // rate-limiter buckets end at half a second, its queue buckets are decades, its
@@ -7,8 +8,7 @@
 // histogram has buckets that grow by a quarter, from 1 ms to more than an hour,
 // and native histograms of 1.1 beside them where the scraper asks for protobuf.
 //
-// It judges nothing. The verbs of cmd/windtunnel serve it; controller, agent
-// and webhook feed it.
+// It judges nothing.
 package instrument
 
 import (

@@ -2,7 +2,7 @@
 // use, as KubeVirt's can: the two arms of an experiment need no restart.
 //
 // It is no queue and no fairness: callers are served as client-go's token
-// bucket serves them. Clients of subject/vm take it as their rate limiter.
+// bucket serves them.
 package limiter
 
 import (

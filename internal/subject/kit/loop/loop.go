@@ -1,10 +1,9 @@
-// Package loop is the skeleton of every controller of the VM plane: a
+// Package loop is the skeleton of a reference plane's controllers: a
 // rate-limiting work queue of keys, worker threads, and a function that brings
 // one object nearer to what it should be. An error puts the key back with
 // growing delay, success forgets its failures.
 //
-// It knows nothing of what is reconciled. The packages controller and agent
-// beside it run their loops with it.
+// It knows nothing of what is reconciled.
 package loop
 
 import (

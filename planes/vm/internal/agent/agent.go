@@ -1,0 +1,370 @@
+// Package agent is the node's part of the VM plane, what virt-handler does, for
+// many simulated nodes in one process: each has its own client with its own
+// rate limit, its own watches, work queue and machines. It says in node status
+// how many machines fit, renews heartbeats, starts machines of instances that
+// were handed over to its node, moves them, and cleans up after them.
+//
+// No guest runs: how long things take is a declared model (see Model), or, when
+// asked, one empty QEMU process for each machine. It also ends launcher pods,
+// as the kubelet of their node would once their machine is off; a fleet that
+// deletes them earlier is served too, see docs/reproducing-kubevirt-density.md.
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/limiter"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/loop"
+	"github.com/windtunnel/windtunnel/planes/vm/internal/api"
+)
+
+// What an agent watches beside its node's instances.
+const (
+	ScopeNode    = "node"    // nothing
+	ScopeCluster = "cluster" // every instance of the cluster, as virt-handler does since v1.6
+)
+
+// What runs machines.
+const (
+	HypervisorModel = "model"
+	HypervisorQEMU  = "qemu"
+)
+
+// Options are what the agents of one process are told.
+type Options struct {
+	Config            *rest.Config // of their clients; its rate limiter is replaced
+	Limiter           limiter.Rate // of each node's client
+	Threads           int          // workers of each node
+	Nodes             string       // label selector of the nodes that get an agent
+	Shard, Shards     int          // of them, the Shard-th part, from 0, of Shards
+	Scope             string       // ScopeNode or ScopeCluster
+	MaxDevices        int          // machines that fit on a node, by its devices
+	Heartbeat         time.Duration
+	StatusSubresource bool
+	NoEvents          bool
+	Hypervisor        string
+	Model             Model
+	Faults            Faults
+	QEMUTimeout       time.Duration // the launcher gives up a machine that has not started by then
+	Seed              uint64
+	Registry          *instrument.Registry
+	Clock             clock.Clock
+	Log               *slog.Logger
+}
+
+// Validate joins all that is wrong with what a user may choose.
+func (o *Options) Validate() error {
+	var errs []error
+	if o.Threads < 1 || o.MaxDevices < 1 {
+		errs = append(errs, fmt.Errorf("threads %d, max-devices %d: want at least 1 of each", o.Threads, o.MaxDevices))
+	}
+	if o.Heartbeat <= 0 {
+		errs = append(errs, fmt.Errorf("heartbeat %v: want more than 0", o.Heartbeat))
+	}
+	if o.Scope != ScopeNode && o.Scope != ScopeCluster {
+		errs = append(errs, fmt.Errorf("scope %q: want %s or %s", o.Scope, ScopeNode, ScopeCluster))
+	}
+	if o.Hypervisor != HypervisorModel && o.Hypervisor != HypervisorQEMU {
+		errs = append(errs, fmt.Errorf("hypervisor %q: want %s or %s", o.Hypervisor, HypervisorModel, HypervisorQEMU))
+	}
+	return errors.Join(append(errs, o.Limiter.Validate(), o.Model.Validate(), o.Faults.Validate())...)
+}
+
+// Faults are what goes wrong on purpose, when machines are taken away.
+type Faults struct {
+	Selector     string        // label selector of the instances concerned; empty: all
+	UnmountShare float64       // of them, those whose disks cannot be unmounted
+	UnmountFor   time.Duration // from the first attempt
+	UnmountTakes time.Duration // each failing attempt holds a slot for so long
+	StuckShare   float64       // of them, those whose end is not reported, so that their finalizer stays
+	StuckFor     time.Duration // from the machine's end
+}
+
+// Validate says what is wrong with faults.
+func (f Faults) Validate() error {
+	_, err := labels.Parse(f.Selector)
+	switch {
+	case err != nil:
+		return fmt.Errorf("faults: selector: %w", err)
+	case f.UnmountShare < 0 || f.UnmountShare > 1 || f.StuckShare < 0 || f.StuckShare > 1:
+		return fmt.Errorf("faults: shares %g and %g: want 0 to 1", f.UnmountShare, f.StuckShare)
+	case f.UnmountFor < 0 || f.StuckFor < 0 || f.UnmountTakes < 0:
+		return errors.New("faults: a time is negative")
+	}
+	return nil
+}
+
+// Agents are the agents of one process.
+type Agents struct {
+	o       Options
+	scheme  *runtime.Scheme
+	kubelet *api.Client // of the nodes' kubelets: without a rate limit, as their calls are not the agents'
+	machine machine
+	dice    dice
+	hit     labels.Selector
+
+	nodeInformer, pods, installations cache.SharedIndexInformer
+	podLoop                           *loop.Loop
+
+	mu      sync.Mutex
+	limiter limiter.Rate
+	byNode  map[string]*node
+	wait    sync.WaitGroup
+}
+
+const byOwner = "owner" // index of pods: uid of the instance
+
+// Run keeps an agent on every selected node that exists until ctx ends.
+func Run(ctx context.Context, o Options) error {
+	a, err := prepare(o)
+	if err != nil {
+		return err
+	}
+	var wait sync.WaitGroup
+	defer wait.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if err := a.handlers(ctx); err != nil {
+		return err
+	}
+	if err := loop.Start(ctx, &wait, a.pods, a.installations, a.nodeInformer); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	wait.Go(func() { a.podLoop.Run(ctx) })
+	o.Log.Info("agents run", "limiter", o.Limiter.String(), "scope", o.Scope, "maxDevices", o.MaxDevices, "model", fmt.Sprintf("%+v", o.Model))
+	o.Registry.Ready()
+	<-ctx.Done()
+	wait.Wait() // no handler adds nodes any more
+	a.wait.Wait()
+	if q, ok := a.machine.(*qemu); ok {
+		q.Close()
+	}
+	return nil
+}
+
+func prepare(o Options) (*Agents, error) {
+	a := &Agents{o: o, scheme: api.Scheme(), dice: dice{seed: o.Seed, model: o.Model}, limiter: o.Limiter, byNode: map[string]*node{}}
+	var err error
+	if a.hit, err = labels.Parse(o.Faults.Selector); err != nil {
+		return nil, fmt.Errorf("faults: selector: %w", err)
+	}
+	if a.machine, err = a.hypervisor(); err != nil {
+		return nil, err
+	}
+	if a.kubelet, err = a.client(nil, "windtunnel-vm-kubelet"); err != nil {
+		return nil, err
+	}
+	a.nodeInformer = api.CoreInformer(a.kubelet.Core, "nodes", o.Nodes, api.InformerOptions{Example: &corev1.Node{}})
+	a.pods = api.CoreInformer(a.kubelet.Core, "pods", api.LabelApp+"="+api.Launcher, api.InformerOptions{
+		Example: &corev1.Pod{}, Indexers: cache.Indexers{byOwner: func(o any) ([]string, error) {
+			return []string{o.(*corev1.Pod).Labels[api.LabelCreatedBy]}, nil
+		}},
+	})
+	a.installations = a.kubelet.Installations.Informer("", 0, nil)
+	a.podLoop = loop.New(loop.Options{Name: "kubelet-pods", Threads: 4, Metrics: o.Registry.Queues(), Reconcile: a.endPod, Log: o.Log})
+	return a, nil
+}
+
+func (a *Agents) hypervisor() (machine, error) {
+	if a.o.Hypervisor == HypervisorQEMU {
+		return newQEMU(a.dice)
+	}
+	return modelled{a.dice}, nil
+}
+
+// client makes a client. One with a rate limit is an agent's: its requests are
+// counted.
+func (a *Agents) client(l *limiter.Reloadable, name string) (*api.Client, error) {
+	config := rest.CopyConfig(a.o.Config)
+	config.RateLimiter, config.QPS, config.UserAgent, config.Timeout = nil, -1, name, 0
+	if l != nil {
+		config.RateLimiter = l
+		a.o.Registry.Watch(config)
+	}
+	c, err := api.NewClient(config, a.scheme)
+	if err != nil {
+		return nil, fmt.Errorf("vm-agent: %w", err)
+	}
+	return c, nil
+}
+
+// handlers say what events of the process's own watches do.
+func (a *Agents) handlers(ctx context.Context) error {
+	for _, h := range []struct {
+		informer cache.SharedIndexInformer
+		handler  cache.ResourceEventHandlerFuncs
+	}{
+		{a.nodeInformer, cache.ResourceEventHandlerFuncs{
+			AddFunc:    func(o any) { a.addNode(ctx, o.(*corev1.Node)) },
+			UpdateFunc: func(_, o any) { a.updateNode(ctx, o.(*corev1.Node)) },
+			DeleteFunc: a.removeNode,
+		}},
+		{a.pods, cache.ResourceEventHandlerFuncs{
+			AddFunc:    a.onPod,
+			UpdateFunc: func(_, o any) { a.onPod(o) },
+		}},
+		{a.installations, cache.ResourceEventHandlerFuncs{
+			AddFunc:    a.onInstallation,
+			UpdateFunc: func(_, o any) { a.onInstallation(o) },
+		}},
+	} {
+		if _, err := h.informer.AddEventHandler(h.handler); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mine says whether a node is of this process.
+func (a *Agents) mine(name string) bool {
+	if a.o.Shards <= 1 {
+		return true
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(name))
+	return int(h.Sum32()%uint32(a.o.Shards)) == a.o.Shard
+}
+
+func (a *Agents) addNode(ctx context.Context, n *corev1.Node) {
+	if !a.mine(n.Name) {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.byNode[n.Name] != nil || ctx.Err() != nil {
+		return
+	}
+	one, err := a.newNode(n.Name)
+	if err != nil {
+		a.o.Log.Error("no agent on a node", "node", n.Name, "error", err)
+		return
+	}
+	nodeContext, cancel := context.WithCancel(ctx)
+	one.cancel = cancel
+	a.byNode[n.Name] = one
+	a.wait.Go(func() {
+		defer cancel()
+		one.run(nodeContext)
+	})
+}
+
+// updateNode begins an agent on a node that was missed, and advertises anew
+// where somebody reset the node's devices.
+func (a *Agents) updateNode(ctx context.Context, n *corev1.Node) {
+	a.addNode(ctx, n)
+	if one := a.on(n.Name); one != nil && !one.advertised(n) {
+		one.askToAdvertise()
+	}
+}
+
+func (a *Agents) removeNode(o any) {
+	n, ok := loop.Last[*corev1.Node](o)
+	if !ok {
+		return
+	}
+	a.mu.Lock()
+	one := a.byNode[n.Name]
+	delete(a.byNode, n.Name)
+	a.mu.Unlock()
+	if one != nil {
+		one.cancel()
+	}
+}
+
+// on returns the agent of a node; nil if there is none here.
+func (a *Agents) on(name string) *node {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.byNode[name]
+}
+
+// onInstallation puts the rate limit that the KubeVirt object says in force.
+func (a *Agents) onInstallation(o any) {
+	b := o.(*api.Installation).Spec.Configuration.Handler.RestClient.RateLimiter.TokenBucketRateLimiter
+	if b == nil {
+		return
+	}
+	rate := limiter.Rate{QPS: b.QPS, Burst: b.Burst}
+	if err := rate.Validate(); err != nil {
+		a.o.Log.Warn("rate limit of the KubeVirt object not taken", "error", err)
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.limiter == rate {
+		return
+	}
+	a.limiter = rate
+	for _, n := range a.byNode {
+		n.limiter.Change(rate)
+	}
+	a.o.Log.Info("rate limit changed", "limiter", rate.String())
+}
+
+func (a *Agents) now() time.Time { return a.o.Clock.Wall(a.o.Clock.Now()) }
+
+// onPod queues launcher pods that are to end.
+func (a *Agents) onPod(o any) {
+	pod := o.(*corev1.Pod)
+	if pod.DeletionTimestamp == nil {
+		return
+	}
+	if key, ok := loop.Key(pod); ok && a.mine(pod.Spec.NodeName) {
+		a.podLoop.Queue.Add(key)
+	}
+}
+
+// endPod deletes a launcher pod for good, as a kubelet does when its last
+// container has ended: when no machine is in it any more.
+func (a *Agents) endPod(ctx context.Context, key string) error {
+	o, exists, err := a.pods.GetIndexer().GetByKey(key)
+	if err != nil || !exists {
+		return err
+	}
+	pod := o.(*corev1.Pod)
+	n := a.on(pod.Spec.NodeName)
+	if pod.DeletionTimestamp == nil || n == nil && pod.Spec.NodeName != "" {
+		return nil // one that is bound to no node the API server deletes itself
+	}
+	if n != nil && !n.synced.Load() {
+		a.podLoop.Queue.AddAfter(key, 100*time.Millisecond)
+		return nil
+	}
+	if n != nil && n.holds(pod.Labels[api.LabelCreatedBy]) {
+		return nil // its end queues the pod again
+	}
+	zero := int64(0)
+	err = a.kubelet.Core.Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
+		GracePeriodSeconds: &zero, Preconditions: metav1.NewUIDPreconditions(string(pod.UID)),
+	})
+	return ignoreMissing(err)
+}
+
+// podsOf queues the pods of an instance.
+func (a *Agents) podsOf(uid string) {
+	found, err := a.pods.GetIndexer().ByIndex(byOwner, uid)
+	if err != nil {
+		return // the index is there
+	}
+	for _, o := range found {
+		a.onPod(o)
+	}
+}

@@ -1,0 +1,209 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/planes/vm/internal/api"
+)
+
+func instance(name string, phase api.Phase) *api.Instance {
+	vmi := &api.Instance{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "n", UID: types.UID("uid-" + name)}}
+	vmi.Status.Phase = phase
+	return vmi
+}
+
+func TestWhatAnAgentDoes(t *testing.T) {
+	gone := &metav1.Time{Time: time.Unix(1, 0)}
+	for _, c := range []struct {
+		phase   api.Phase
+		state   state
+		deleted bool
+		clean   bool
+		waited  time.Duration
+		want    api.Phase
+		do      action
+		address bool
+	}{
+		{phase: api.Scheduling, want: api.Scheduling, do: nothing},
+		{phase: api.Scheduled, want: api.Scheduled, do: start},
+		{phase: api.Scheduled, state: starting, want: api.Scheduled, do: nothing},
+		{phase: api.Scheduled, state: starting, waited: 241 * time.Second, want: api.Failed, do: forget},
+		{phase: api.Scheduled, state: running, want: api.Running, do: nothing},
+		{phase: api.Scheduled, state: broken, want: api.Failed, do: forget},
+		{phase: api.Running, want: api.Running, do: adopt},
+		{phase: api.Running, state: running, want: api.Running, do: nothing},
+		{phase: api.Running, state: answering, want: api.Running, do: nothing, address: true},
+		{phase: api.Running, state: answering, deleted: true, want: api.Running, do: stop},
+		{phase: api.Running, state: stopping, deleted: true, want: api.Running, do: nothing},
+		{phase: api.Running, state: stopped, deleted: true, want: api.Running, do: unmount},
+		{phase: api.Running, state: stopped, deleted: true, clean: true, want: api.Succeeded, do: nothing},
+		{phase: api.Running, deleted: true, want: api.Running, do: adopt},
+		{phase: api.Scheduled, state: starting, deleted: true, want: api.Scheduled, do: stop},
+		{phase: api.Scheduled, deleted: true, want: api.Scheduled, do: unmount},
+		{phase: api.Scheduled, state: stopped, deleted: true, clean: true, want: api.Failed, do: nothing},
+		{phase: api.Failed, state: running, want: api.Failed, do: forget},
+		{phase: api.Succeeded, deleted: true, want: api.Succeeded, do: forget},
+	} {
+		vmi := instance("v", c.phase)
+		if c.deleted {
+			vmi.DeletionTimestamp = gone
+		}
+		v := view{vmi: vmi, state: c.state, waited: c.waited, timeout: 240 * time.Second, clean: c.clean, address: "10.0.0.1", now: time.Unix(100, 0)}
+		got, do := v.next()
+		name := fmt.Sprintf("%s, machine %d, deleted %v", c.phase, c.state, c.deleted)
+		if got.Status.Phase != c.want || do != c.do {
+			t.Errorf("%s: %s and %d, want %s and %d", name, got.Status.Phase, do, c.want, c.do)
+		}
+		if has := len(got.Status.Interfaces) > 0; has != c.address {
+			t.Errorf("%s: addresses %v", name, got.Status.Interfaces)
+		}
+	}
+}
+
+// told collects what domains tell.
+type told struct {
+	mu   sync.Mutex
+	keys []string
+}
+
+func (t *told) changed(key string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.keys = append(t.keys, key)
+}
+
+func TestStartsTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := Model{Concurrency: 2, Start: 4 * time.Second, Guest: time.Second, Stop: 2 * time.Second, Bandwidth: 1}
+		var heard told
+		d := newDomains(modelled{dice{1, m}}, clock.Start(), m.Concurrency, heard.changed)
+		ctx, cancel := context.WithCancel(t.Context())
+		var all []*api.Instance
+		for i := range 6 {
+			vmi := instance(fmt.Sprint(i), api.Scheduled)
+			all = append(all, vmi)
+			d.start(ctx, vmi)
+			d.start(ctx, vmi) // asked twice, started once
+		}
+		in := func(want state) (n int) {
+			for _, vmi := range all {
+				if s, _ := d.look(vmi.UID); s == want {
+					n++
+				}
+			}
+			return n
+		}
+		for step, want := range []int{0, 2, 4, 6} { // two every 4 s
+			synctest.Wait()
+			if got := 6 - in(starting); got != want {
+				t.Errorf("after %d s %d have started, want %d", 4*step, got, want)
+			}
+			time.Sleep(4 * time.Second)
+		}
+		if in(answering) != 6 {
+			t.Errorf("%d guests answer", in(answering))
+		}
+		d.stop(ctx, all[0])
+		if s, _ := d.look(all[0].UID); s != stopping {
+			t.Errorf("state %d", s)
+		}
+		time.Sleep(3 * time.Second)
+		if s, _ := d.look(all[0].UID); s != stopped {
+			t.Errorf("state %d", s)
+		}
+		late := instance("late", api.Scheduled)
+		d.start(ctx, late)
+		time.Sleep(time.Second)
+		d.stop(ctx, late) // before it has started
+		time.Sleep(10 * time.Second)
+		if s, _ := d.look(late.UID); s != stopped {
+			t.Errorf("stopped while it started: state %d", s)
+		}
+		cancel()
+		d.wait.Wait()
+		if want := 6*2 + 1 + 1; len(heard.keys) != want {
+			t.Errorf("told %d times, want %d: %v", len(heard.keys), want, heard.keys)
+		}
+	})
+}
+
+func TestModelDrawsAlikeForOneSeed(t *testing.T) {
+	m := DefaultModel()
+	if err := m.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	vmi := instance("v", api.Scheduled)
+	a, b := dice{1, m}, dice{2, m}
+	if a.time(vmi, "start", m.Start) != a.time(vmi, "start", m.Start) || a.time(vmi, "start", m.Start) == b.time(vmi, "start", m.Start) {
+		t.Error("draws do not follow from the seed")
+	}
+	var sum time.Duration
+	hits := 0
+	const n = 2000
+	for i := range n {
+		x := instance(fmt.Sprint(i), api.Scheduled)
+		sum += a.time(x, "start", m.Start)
+		if a.hit(x, "unmount", 0.2) {
+			hits++
+		}
+	}
+	// The mean of this distribution is exp(0.25²/2) = 1.032 times its median.
+	if mean := (sum / n).Seconds(); mean < 4.06 || mean > 4.2 {
+		t.Errorf("mean %.3f s", mean)
+	}
+	if hits < n/5-80 || hits > n/5+80 {
+		t.Errorf("%d of %d are hit, want a fifth", hits, n)
+	}
+	for _, bad := range []Model{{}, {Concurrency: 1}, {Concurrency: 1, Bandwidth: 1, Start: -1}, {Concurrency: 1, Bandwidth: 1, Spread: 9}} {
+		if bad.Validate() == nil {
+			t.Errorf("accepted: %+v", bad)
+		}
+	}
+}
+
+// A program that does nothing stands for QEMU, which few machines have: what is
+// tested is that processes begin, and end with their machine and their agent.
+func TestProcessesEndWithTheirMachines(t *testing.T) {
+	folder := t.TempDir()
+	script := "#!/bin/sh\necho $$ >> " + filepath.Join(folder, "pids") + "\nexec sleep 60\n"
+	if err := os.WriteFile(filepath.Join(folder, qemuBinary), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", folder+":"+os.Getenv("PATH"))
+	q, err := newQEMU(dice{1, DefaultModel()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := instance("a", api.Scheduled), instance("b", api.Scheduled)
+	ctx, cancel := context.WithCancel(t.Context())
+	if err := errors.Join(q.Start(ctx, a), q.Guest(ctx, a), q.Guest(ctx, b)); err != nil {
+		t.Fatal(err)
+	}
+	if len(q.live) != 2 {
+		t.Fatalf("%d processes", len(q.live))
+	}
+	first, second := q.live[a.UID], q.live[b.UID]
+	if err := q.Stop(ctx, a); err != nil {
+		t.Fatal(err)
+	}
+	<-first.done
+	cancel()
+	<-second.done
+	q.Close()
+	t.Setenv("PATH", t.TempDir())
+	if _, err := newQEMU(dice{}); !errors.Is(err, ErrNoQEMU) {
+		t.Errorf("without QEMU: %v", err)
+	}
+}

@@ -1,0 +1,241 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/loop"
+	"github.com/windtunnel/windtunnel/planes/vm/internal/api"
+)
+
+// view is what an agent knows of one instance on its node. What follows from
+// it is decided here, without a clock, a server or a machine.
+type view struct {
+	vmi     *api.Instance
+	state   state
+	waited  time.Duration // since its start was asked for
+	timeout time.Duration // of its launcher
+	clean   bool          // its disks are unmounted
+	address string        // that its guest would say
+	now     time.Time
+}
+
+// action is what is to be done with a machine.
+type action uint8
+
+const (
+	nothing action = iota
+	start
+	adopt
+	stop
+	unmount
+	forget
+)
+
+// next returns the instance as it should be written, and what to do.
+func (v view) next() (*api.Instance, action) {
+	vmi := v.vmi.Copy()
+	switch {
+	case vmi.Status.Phase.Final():
+		return vmi, forget
+	case !vmi.Status.Phase.OnNode():
+		return vmi, nothing
+	case vmi.DeletionTimestamp != nil:
+		return vmi, v.ends(vmi)
+	case vmi.Status.Phase == api.Scheduled:
+		return vmi, v.starts(vmi)
+	}
+	return vmi, v.runs(vmi)
+}
+
+func (v view) starts(vmi *api.Instance) action {
+	s := &vmi.Status
+	s.Conditions = api.With(s.Conditions, api.Condition{Type: api.ConditionMigratable, Status: corev1.ConditionTrue}, v.now)
+	switch v.state {
+	case absent:
+		return start
+	case starting:
+		if v.timeout > 0 && v.waited > v.timeout {
+			s.Enter(api.Failed, v.now)
+			s.Reason = "LauncherTimeout"
+			return forget
+		}
+	case running, answering:
+		s.Enter(api.Running, v.now)
+	case broken:
+		s.Enter(api.Failed, v.now)
+		s.Reason = "StartFailed"
+		return forget
+	}
+	return nothing
+}
+
+func (v view) runs(vmi *api.Instance) action {
+	switch v.state {
+	case absent:
+		return adopt
+	case answering:
+		if len(vmi.Status.Interfaces) == 0 {
+			vmi.Status.Interfaces = []api.Interface{{Name: "default", IP: v.address}}
+		}
+	}
+	return nothing
+}
+
+// ends takes a machine away: shut down, unmounted, reported.
+func (v view) ends(vmi *api.Instance) action {
+	switch v.state {
+	case starting, running, answering:
+		return stop
+	case stopping:
+		return nothing
+	case absent:
+		if vmi.Status.Phase == api.Running && !v.clean {
+			return adopt // an earlier agent started it: it is shut down first
+		}
+	}
+	if !v.clean {
+		return unmount
+	}
+	if vmi.Status.Phase == api.Running {
+		vmi.Status.Enter(api.Succeeded, v.now)
+	} else {
+		vmi.Status.Enter(api.Failed, v.now)
+	}
+	return nothing
+}
+
+// reconcile brings one instance on this node a step further.
+func (n *node) reconcile(ctx context.Context, key string) error {
+	var failed error
+	if o, exists, err := n.target.GetIndexer().GetByKey(key); err != nil {
+		return err
+	} else if exists {
+		failed = n.receive(ctx, o.(*api.Instance))
+	}
+	o, exists, err := n.source.GetIndexer().GetByKey(key)
+	if err != nil || !exists {
+		return errors.Join(failed, err)
+	}
+	vmi := o.(*api.Instance)
+	v := view{vmi: vmi, timeout: n.o.QEMUTimeout, now: n.now(), address: n.address(vmi)}
+	v.state, v.waited = n.domains.look(vmi.UID)
+	v.clean = n.domains.unmounted(vmi.UID, false)
+	out, do := v.next()
+	if err := n.do(ctx, key, vmi, do); err != nil {
+		return errors.Join(failed, err)
+	}
+	if err := n.write(ctx, vmi, out); err != nil {
+		return errors.Join(failed, err)
+	}
+	if do == forget { // only now: until the server knows, the next try must find it as it is
+		n.domains.forget(vmi.UID)
+		n.released(vmi)
+	}
+	return errors.Join(failed, n.send(ctx, vmi))
+}
+
+func (n *node) do(ctx context.Context, key string, vmi *api.Instance, do action) error {
+	switch do {
+	case start:
+		n.domains.start(ctx, vmi)
+		n.events.Event(vmi, corev1.EventTypeNormal, "Created", "VirtualMachineInstance defined.")
+		if n.o.QEMUTimeout > 0 {
+			n.loop.Queue.AddAfter(key, n.o.QEMUTimeout+time.Second)
+		}
+	case adopt:
+		n.domains.adopt(ctx, vmi)
+		if vmi.DeletionTimestamp != nil {
+			n.loop.Queue.Add(key)
+		}
+	case stop:
+		n.domains.stop(ctx, vmi)
+		n.events.Event(vmi, corev1.EventTypeNormal, "ShuttingDown", "Signaled Graceful Shutdown")
+	case unmount:
+		if err := n.unmount(ctx, key, vmi); err != nil {
+			return err
+		}
+		n.loop.Queue.Add(key)
+	}
+	return nil
+}
+
+// unmount cleans up after a machine, or fails as the faults say.
+func (n *node) unmount(ctx context.Context, key string, vmi *api.Instance) error {
+	f, model := n.o.Faults, n.o.Model
+	if n.hit.Matches(labelsOf(vmi)) {
+		if n.dice.hit(vmi, "unmount", f.UnmountShare) && n.faultLasts(vmi, f.UnmountFor) {
+			return n.failToUnmount(ctx, vmi)
+		}
+		if n.dice.hit(vmi, "stuck", f.StuckShare) && n.faultLasts(vmi, f.StuckFor) {
+			n.loop.Queue.AddAfter(key, time.Second)
+			return nil
+		}
+	}
+	if err := n.domains.turn(ctx, func() error { return clock.Sleep(ctx, model.Unmount) }); err != nil {
+		return err
+	}
+	n.domains.unmounted(vmi.UID, true)
+	n.mu.Lock()
+	delete(n.faulty, vmi.UID)
+	n.mu.Unlock()
+	return nil
+}
+
+// failToUnmount costs what a failing unmount costs: a turn among the starts,
+// an event, and a retry.
+func (n *node) failToUnmount(ctx context.Context, vmi *api.Instance) error {
+	if err := n.domains.turn(ctx, func() error { return clock.Sleep(ctx, n.o.Faults.UnmountTakes) }); err != nil {
+		return err
+	}
+	n.events.Event(vmi, corev1.EventTypeWarning, "SyncFailed", errUnmount.Error())
+	return fmt.Errorf("%w (%w)", errUnmount, loop.ErrQuiet)
+}
+
+// faultLasts says whether a fault that began when it was first asked for goes on.
+func (n *node) faultLasts(vmi *api.Instance, d time.Duration) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	now := n.o.Clock.Now()
+	since, ok := n.faulty[vmi.UID]
+	if !ok {
+		since = now
+		n.faulty[vmi.UID] = now
+	}
+	return now.Sub(since) < d
+}
+
+// released lets go of what was remembered of an instance.
+func (n *node) released(vmi *api.Instance) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.faulty, vmi.UID)
+}
+
+// write brings what changed to the server. The agent owns the instance, so it
+// writes all of it; a write that overlaps a patch of the controller's fails and
+// goes again.
+func (n *node) write(ctx context.Context, old, now *api.Instance) error {
+	if reflect.DeepEqual(old.Status, now.Status) && reflect.DeepEqual(old.Labels, now.Labels) {
+		return nil
+	}
+	part := []string{}
+	if n.o.StatusSubresource {
+		part = append(part, "status")
+	}
+	_, err := n.client.Instances.Update(ctx, now, part...)
+	if apierrors.IsNotFound(err) {
+		return nil // it is gone; its event comes
+	}
+	if err == nil && old.Status.Phase != now.Status.Phase && now.Status.Phase == api.Running {
+		n.events.Event(now, corev1.EventTypeNormal, "Started", "VirtualMachineInstance started.")
+	}
+	return err
+}

@@ -1,0 +1,155 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/planes/vm/internal/api"
+)
+
+// completionPerGiB is how long a migration may take for each GiB of the guest.
+const completionPerGiB = 150 * time.Second
+
+func labelsOf(vmi *api.Instance) labels.Set { return vmi.Labels }
+
+// address makes up an address for a guest.
+func (n *node) address(vmi *api.Instance) string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(vmi.UID))
+	s := h.Sum32()
+	return fmt.Sprintf("10.%d.%d.%d", byte(s>>16), byte(s>>8), byte(s)|1)
+}
+
+// moving returns the migration of an instance that is under way; nil for none.
+func moving(vmi *api.Instance) *api.MigrationState {
+	m := vmi.Status.MigrationState
+	if m == nil || m.Completed || m.Failed || vmi.DeletionTimestamp != nil || vmi.Status.Phase != api.Running {
+		return nil
+	}
+	return m
+}
+
+// receive says that this node is ready for an instance that is to come.
+func (n *node) receive(ctx context.Context, vmi *api.Instance) error {
+	m := moving(vmi)
+	if m == nil || m.TargetNode != n.name || m.TargetNodeAddress != "" {
+		return nil
+	}
+	ready := *m
+	ready.TargetNodeAddress = n.address(vmi) + ":49152"
+	return n.report(ctx, vmi, &ready)
+}
+
+// send moves an instance away when its target is ready. A migration that an
+// earlier agent began is done again: it has left nothing on the target.
+func (n *node) send(ctx context.Context, vmi *api.Instance) error {
+	m := moving(vmi)
+	if m == nil || m.SourceNode != n.name || m.TargetNodeAddress == "" {
+		return nil
+	}
+	if m.StartTimestamp == nil {
+		begun := *m
+		begun.StartTimestamp = new(metav1.NewTime(n.now().Truncate(time.Second)))
+		return n.report(ctx, vmi, &begun)
+	}
+	n.domains.run(ctx, vmi, string(m.MigrationUID), func(ctx context.Context) { n.migrate(ctx, vmi) })
+	return nil
+}
+
+// migrate takes the time of a migration, then gives the instance to its target.
+func (n *node) migrate(ctx context.Context, vmi *api.Instance) {
+	takes := n.o.Model.migration(vmi)
+	gib := max(1, float64(vmi.Spec.GuestMemory())/(1<<30))
+	limit := time.Duration(gib * float64(completionPerGiB))
+	if clock.Sleep(ctx, min(takes, limit)) != nil {
+		return
+	}
+	for {
+		done, err := n.handOver(ctx, vmi, takes > limit)
+		if done {
+			return
+		}
+		if !n.pause(ctx, "end a migration", err) {
+			return
+		}
+	}
+}
+
+// handOver writes the end of a migration; done when there is nothing to do.
+func (n *node) handOver(ctx context.Context, vmi *api.Instance, failed bool) (done bool, err error) {
+	now, err := n.client.Instances.Get(ctx, vmi.Namespace, vmi.Name)
+	if err != nil {
+		return ignoreMissing(err) == nil, err
+	}
+	m := moving(now)
+	if now.UID != vmi.UID || m == nil || m.SourceNode != n.name {
+		return true, nil
+	}
+	end := *m
+	end.EndTimestamp = new(metav1.NewTime(n.now().Truncate(time.Second)))
+	end.Completed, end.Failed = !failed, failed
+	p := (&api.Patch{}).Change("/status/migrationState", m, &end)
+	label := &api.Patch{}
+	if !failed {
+		moved := maps.Clone(now.Labels)
+		moved[api.LabelNode] = m.TargetNode
+		delete(moved, api.LabelTargetNode)
+		p.Change("/status/nodeName", now.Status.NodeName, m.TargetNode)
+		label.Change("/metadata/labels", now.Labels, moved)
+	}
+	if err := n.patch(ctx, now, p, label); err != nil {
+		return false, err
+	}
+	if !failed {
+		n.domains.forget(vmi.UID)
+		n.endSource(ctx, now)
+	}
+	return true, nil
+}
+
+// patch sends a change of the status and one of the rest: together, or where
+// instances have a status subresource one after the other.
+func (n *node) patch(ctx context.Context, vmi *api.Instance, status, rest *api.Patch) error {
+	if !n.o.StatusSubresource {
+		_, err := n.client.Instances.Patch(ctx, vmi, status.And(rest))
+		return err
+	}
+	if _, err := n.client.Instances.Patch(ctx, vmi, status, "status"); err != nil || rest.Empty() {
+		return err
+	}
+	_, err := n.client.Instances.Patch(ctx, vmi, rest)
+	return err
+}
+
+// endSource says of the launcher pod that was left that its containers ended,
+// as its kubelet would.
+func (n *node) endSource(ctx context.Context, vmi *api.Instance) {
+	found, err := n.pods.GetIndexer().ByIndex(byOwner, string(vmi.UID))
+	if err != nil {
+		return // the index is there
+	}
+	for _, o := range found {
+		pod := o.(*corev1.Pod)
+		if pod.Spec.NodeName != n.name {
+			continue
+		}
+		body := fmt.Appendf(nil, `{"metadata":{"uid":%q},"status":{"phase":"Succeeded"}}`, pod.UID)
+		if _, err := n.kubelet.Core.Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, body, metav1.PatchOptions{}, "status"); ignoreMissing(err) != nil {
+			n.log.Warn("pod of a machine that moved away not ended", "pod", pod.Name, "error", err)
+		}
+	}
+}
+
+// report writes the state of a migration.
+func (n *node) report(ctx context.Context, vmi *api.Instance, m *api.MigrationState) error {
+	return ignoreMissing(n.patch(ctx, vmi, (&api.Patch{}).Change("/status/migrationState", vmi.Status.MigrationState, m), &api.Patch{}))
+}

@@ -1,0 +1,241 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/limiter"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/loop"
+	"github.com/windtunnel/windtunnel/planes/vm/internal/api"
+)
+
+// node is the agent of one node.
+type node struct {
+	*Agents
+	name      string
+	limiter   *limiter.Reloadable
+	client    *api.Client
+	domains   *domains
+	source    cache.SharedIndexInformer // instances that this node owns
+	target    cache.SharedIndexInformer // instances that come here
+	all       cache.SharedIndexInformer // with ScopeCluster; nothing reads it
+	loop      *loop.Loop
+	events    record.EventRecorder
+	log       *slog.Logger
+	cancel    context.CancelFunc
+	advertise chan struct{}
+	synced    atomic.Bool // the watches have seen everything
+
+	mu     sync.Mutex
+	faulty map[types.UID]clock.Time // since when a fault holds an instance
+	owned  map[string]int           // instances by uid that hold their pod
+}
+
+// newNode makes the agent of a node; callers hold mu.
+func (a *Agents) newNode(name string) (*node, error) {
+	n := &node{
+		Agents: a, name: name, limiter: limiter.New(a.limiter), log: a.o.Log.With("node", name),
+		advertise: make(chan struct{}, 1), faulty: map[types.UID]clock.Time{}, owned: map[string]int{},
+	}
+	var err error
+	if n.client, err = a.client(n.limiter, "windtunnel-vm-agent"); err != nil {
+		return nil, err
+	}
+	n.loop = loop.New(loop.Options{Name: "virt-handler-vm", Threads: a.o.Threads, Metrics: a.o.Registry.Queues(), Reconcile: n.reconcile, Log: n.log})
+	n.domains = newDomains(a.machine, a.o.Clock, a.o.Model.Concurrency, n.loop.Queue.Add)
+	n.source = n.client.Instances.Informer(api.LabelNode+"="+name, 0, nil)
+	n.target = n.client.Instances.Informer(api.LabelTargetNode+"="+name, 0, nil)
+	if a.o.Scope == ScopeCluster {
+		n.all = n.client.Instances.Informer("", 0, nil)
+		// The cost that counts is the server's and the decoding; what is kept
+		// of an object that nobody reads would only fill this process.
+		err = n.all.SetTransform(func(o any) (any, error) {
+			if vmi, ok := o.(*api.Instance); ok {
+				return &api.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: vmi.Namespace, Name: vmi.Name, UID: vmi.UID, ResourceVersion: vmi.ResourceVersion}}, nil
+			}
+			return o, nil
+		})
+	}
+	return n, err
+}
+
+// run is an agent's life on its node.
+func (n *node) run(ctx context.Context) {
+	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
+	defer broadcaster.Shutdown()
+	if !n.o.NoEvents {
+		broadcaster.StartRecordingToSink(&typedcore.EventSinkImpl{Interface: n.client.Core.Events("")})
+	}
+	n.events = broadcaster.NewRecorder(n.scheme, corev1.EventSource{Component: "virt-handler", Host: n.name})
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer n.domains.wait.Wait()
+	if err := n.follow(ctx, &group); err != nil {
+		n.loop.Queue.ShutDown()
+		return // the agent ends
+	}
+	n.synced.Store(true)
+	group.Go(func() { n.beat(ctx) })
+	n.loop.Run(ctx)
+}
+
+// follow begins the node's watches and waits until they have seen everything.
+func (n *node) follow(ctx context.Context, group *sync.WaitGroup) error {
+	informers := []cache.SharedIndexInformer{n.source, n.target}
+	if n.all != nil {
+		informers = append(informers, n.all)
+	}
+	for _, i := range informers[:2] {
+		held := i == n.source
+		if _, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc:    func(o any) { n.onInstance(o, held) },
+			UpdateFunc: func(_, o any) { n.onInstance(o, held) },
+			DeleteFunc: func(o any) { n.onInstanceGone(o, held) },
+		}); err != nil {
+			return err
+		}
+	}
+	return loop.Start(ctx, group, informers...)
+}
+
+func (n *node) onInstance(o any, held bool) {
+	vmi := o.(*api.Instance)
+	if held {
+		n.hold(vmi.UID, vmi.Status.Phase.OnNode())
+	}
+	n.loop.Queue.Add(vmi.Namespace + "/" + vmi.Name)
+}
+
+func (n *node) onInstanceGone(o any, held bool) {
+	vmi, ok := loop.Last[*api.Instance](o)
+	if !ok {
+		return
+	}
+	if held {
+		n.hold(vmi.UID, false)
+		n.domains.forget(vmi.UID)
+		n.released(vmi)
+	}
+	n.loop.Queue.Add(vmi.Namespace + "/" + vmi.Name)
+}
+
+// hold remembers whether an instance needs its pod; the end of that lets a pod
+// go that is to be deleted.
+func (n *node) hold(uid types.UID, yes bool) {
+	n.mu.Lock()
+	before := n.owned[string(uid)] > 0
+	if yes {
+		n.owned[string(uid)] = 1
+	} else {
+		delete(n.owned, string(uid))
+	}
+	n.mu.Unlock()
+	if before && !yes {
+		n.podsOf(string(uid))
+	}
+}
+
+// holds says whether an instance on this node needs its pod.
+func (n *node) holds(uid string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.owned[uid] > 0
+}
+
+// devices returns what the node says of its devices.
+func (n *node) devices() corev1.ResourceList {
+	count := *resource.NewQuantity(int64(n.o.MaxDevices), resource.DecimalSI)
+	return corev1.ResourceList{api.ResourceKVM: count, api.ResourceTun: count, api.ResourceVhostNet: count}
+}
+
+// advertised says whether a node has its devices.
+func (n *node) advertised(o *corev1.Node) bool {
+	for name, want := range n.devices() {
+		if got, ok := o.Status.Allocatable[name]; !ok || got.Cmp(want) != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (n *node) askToAdvertise() {
+	select {
+	case n.advertise <- struct{}{}:
+	default: // it is asked already
+	}
+}
+
+// beat advertises devices and renews the heartbeat every period, with the
+// jitter of virt-handler: up to 2.2 periods.
+func (n *node) beat(ctx context.Context) {
+	n.askToAdvertise()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-n.advertise:
+			if err := n.patchDevices(ctx); err != nil && !n.pause(ctx, "advertise devices", err) {
+				return
+			} else if err != nil {
+				n.askToAdvertise()
+			}
+		case <-timer.C:
+			next := wait.Jitter(n.o.Heartbeat, 1.2)
+			if err := n.patchHeartbeat(ctx); err != nil {
+				n.log.Warn("heartbeat failed", "error", err)
+				next = time.Second
+			}
+			timer.Reset(next)
+		}
+	}
+}
+
+// pause waits a second after a failure; false when ctx has ended.
+func (n *node) pause(ctx context.Context, what string, err error) bool {
+	if ctx.Err() == nil && !apierrors.IsNotFound(err) {
+		n.log.Warn("call failed, goes again", "what", what, "error", err)
+	}
+	return clock.Sleep(ctx, time.Second) == nil
+}
+
+// patchDevices does what the device manager of a kubelet does with the devices
+// that an agent's plugins register; the call is the kubelet's.
+func (n *node) patchDevices(ctx context.Context) error {
+	count := strconv.Itoa(n.o.MaxDevices)
+	list := fmt.Sprintf(`{"%s":"%s","%s":"%s","%s":"%s"}`, api.ResourceKVM, count, api.ResourceTun, count, api.ResourceVhostNet, count)
+	body := fmt.Appendf(nil, `{"status":{"capacity":%s,"allocatable":%s}}`, list, list)
+	_, err := n.kubelet.Core.Nodes().Patch(ctx, n.name, types.StrategicMergePatchType, body, metav1.PatchOptions{}, "status")
+	return err
+}
+
+func (n *node) patchHeartbeat(ctx context.Context) error {
+	body := fmt.Appendf(nil, `{"metadata":{"labels":{"%s":"true"},"annotations":{"%s":"%s"}}}`,
+		api.LabelSchedulable, api.AnnotationHeartbeat, n.now().Format(time.RFC3339Nano))
+	_, err := n.client.Core.Nodes().Patch(ctx, n.name, types.StrategicMergePatchType, body, metav1.PatchOptions{})
+	return err
+}
+
+func ignoreMissing(err error) error {
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,110 @@
+package api_test
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/windtunnel/windtunnel/planes/vm/internal/api"
+)
+
+func TestSpecificationsAreKeptAsTheyWereSent(t *testing.T) {
+	const text = `{"spec":{"domain":{"cpu":{"cores":2,"model":"host"},"firmware":{"uuid":"u"}},"volumes":[{"name":"d","cloudInitNoCloud":{"userData":"x"}}],"unknown":[1,{"a":null}]}}`
+	var vmi api.Instance
+	if err := json.Unmarshal([]byte(text), &vmi); err != nil {
+		t.Fatal(err)
+	}
+	if vmi.Spec.VCPUs() != 2 || len(vmi.Spec.Volumes) != 1 {
+		t.Errorf("read: %+v", vmi.Spec.View)
+	}
+	raw, err := json.Marshal(vmi.Copy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before, after map[string]any
+	if err := json.Unmarshal([]byte(text), &before); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(raw, &after); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(before["spec"], after["spec"]) {
+		t.Errorf("written: %s", raw)
+	}
+}
+
+func TestGuestMemory(t *testing.T) {
+	for text, want := range map[string]int64{
+		`{"domain":{"memory":{"guest":"1Gi"},"resources":{"requests":{"memory":"90Mi"}}}}`: 1 << 30,
+		`{"domain":{"resources":{"requests":{"memory":"90Mi"}}}}`:                          90 << 20,
+		`{"domain":{"resources":{"limits":{"memory":"64Mi"}}}}`:                            64 << 20,
+		`{}`: 0,
+	} {
+		var s api.InstanceSpec
+		if err := json.Unmarshal([]byte(text), &s); err != nil || s.GuestMemory() != want {
+			t.Errorf("%s: %d, %v", text, s.GuestMemory(), err)
+		}
+	}
+}
+
+func TestConditionsKeepTheirTime(t *testing.T) {
+	early, late := time.Unix(100, 0), time.Unix(200, 0)
+	list := api.With(nil, api.Condition{Type: "Ready", Status: corev1.ConditionFalse, Reason: "A"}, early)
+	same := api.With(list, api.Condition{Type: "Ready", Status: corev1.ConditionFalse, Reason: "A"}, late)
+	reason := api.With(list, api.Condition{Type: "Ready", Status: corev1.ConditionFalse, Reason: "B"}, late)
+	status := api.With(list, api.Condition{Type: "Ready", Status: corev1.ConditionTrue}, late)
+	if &same[0] != &list[0] || !reason[0].LastTransitionTime.Time.Equal(early) || reason[0].Reason != "B" || !status[0].LastTransitionTime.Time.Equal(late) || list[0].Reason != "A" {
+		t.Errorf("%v %v %v %v", list, same, reason, status)
+	}
+	if !api.True(status, "Ready") || api.True(list, "Ready") || api.True(list, "Other") {
+		t.Error("True is wrong")
+	}
+}
+
+func TestDefinitions(t *testing.T) {
+	for _, sub := range []bool{false, true} {
+		all, err := api.Definitions(sub)
+		if err != nil || len(all) != 4 {
+			t.Fatalf("%d definitions, %v", len(all), err)
+		}
+		for _, o := range all {
+			versions, _, _ := unstructured.NestedSlice(o.Object, "spec", "versions")
+			v := versions[0].(map[string]any)
+			_, has := v["subresources"]
+			if want := o.GetName() != "virtualmachineinstances.kubevirt.io" || sub; has != want {
+				t.Errorf("%s: status subresource %v", o.GetName(), has)
+			}
+		}
+	}
+}
+
+func TestPatchEscapesKeys(t *testing.T) {
+	p := (&api.Patch{}).Test("/metadata/labels/"+api.Escape("a/b~c"), "x")
+	raw, err := p.Bytes()
+	if err != nil || string(raw) != `[{"op":"test","path":"/metadata/labels/a~1b~0c","value":"x"}]` {
+		t.Errorf("%s %v", raw, err)
+	}
+	if _, err := (&api.Patch{}).Test("/x", func() {}).Bytes(); err == nil {
+		t.Error("what cannot be written is no error")
+	}
+}
+
+func FuzzSpec(f *testing.F) {
+	f.Add([]byte(`{"domain":{"cpu":{"cores":4294967295,"sockets":4294967295}}}`))
+	f.Add([]byte(`{"domain":{"resources":{"requests":{"memory":"-1"}}}}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		var s api.InstanceSpec
+		if json.Unmarshal(raw, &s) != nil {
+			return
+		}
+		s.GuestMemory()
+		s.VCPUs()
+		if _, err := json.Marshal(s); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,201 @@
+package controller
+
+import (
+	"hash/fnv"
+	"reflect"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/windtunnel/windtunnel/internal/subject/kit/limiter"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/loop"
+	"github.com/windtunnel/windtunnel/planes/vm/internal/api"
+)
+
+// record lets event objects go out through the controller's own client, where
+// they take their share of its rate limit, as KubeVirt's do.
+func (c *Controller) record(b record.EventBroadcaster) {
+	if !c.o.NoEvents {
+		b.StartRecordingToSink(&typedcore.EventSinkImpl{Interface: c.client.Core.Events("")})
+	}
+	c.events = b.NewRecorder(c.scheme, corev1.EventSource{Component: "virtualmachine-controller"})
+}
+
+// mine says whether a key is of this shard.
+func (c *Controller) mine(key string) bool {
+	if c.o.Shards <= 1 {
+		return true
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(key))
+	return int(h.Sum32()%uint32(c.o.Shards)) == c.o.Shard
+}
+
+// handlers say which keys an event puts into which queue.
+func (c *Controller) handlers() error {
+	for _, h := range []struct {
+		informer cache.SharedIndexInformer
+		handler  cache.ResourceEventHandlerFuncs
+	}{
+		{c.instances, cache.ResourceEventHandlerFuncs{
+			AddFunc:    func(o any) { c.onInstance(nil, o.(*api.Instance)) },
+			UpdateFunc: func(a, b any) { c.onInstance(a.(*api.Instance), b.(*api.Instance)) },
+			DeleteFunc: c.onInstanceGone,
+		}},
+		{c.launchers, cache.ResourceEventHandlerFuncs{
+			AddFunc:    func(o any) { c.onPod(nil, o.(*corev1.Pod)) },
+			UpdateFunc: func(a, b any) { c.onPod(a.(*corev1.Pod), b.(*corev1.Pod)) },
+			DeleteFunc: c.onPodGone,
+		}},
+		{c.machines, each(c.addMachine)},
+		{c.migrations, each(c.addMigration)},
+		{c.nodes, each(c.addNode)},
+		{c.installations, each(c.onInstallation)},
+	} {
+		if _, err := h.informer.AddEventHandler(h.handler); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// each calls f with the object of every event.
+func each(f func(any)) cache.ResourceEventHandlerFuncs {
+	return cache.ResourceEventHandlerFuncs{AddFunc: f, UpdateFunc: func(_, o any) { f(o) }, DeleteFunc: f}
+}
+
+func (c *Controller) addMachine(o any) {
+	if key, ok := loop.Key(o); ok && c.mine(key) {
+		c.machineLoop.Queue.Add(key)
+	}
+}
+
+func (c *Controller) addMigration(o any) {
+	if m, ok := loop.Last[*api.Migration](o); ok && c.mine(m.Namespace+"/"+m.Spec.VMIName) {
+		c.migrationLoop.Queue.Add(m.Namespace + "/" + m.Name)
+	}
+}
+
+func (c *Controller) addNode(o any) {
+	if key, ok := loop.Key(o); ok && c.mine(key) {
+		c.nodeLoop.Queue.Add(key)
+	}
+}
+
+func (c *Controller) onInstance(old, now *api.Instance) {
+	if c.mine(now.Namespace + "/" + now.Name) { // each instance is counted by one shard
+		c.phases.observe(old, now)
+	}
+	if owner := metav1.GetControllerOf(now); owner != nil && old == nil {
+		c.children.Seen(now.Namespace+"/"+owner.Name, "create/"+now.Name)
+	}
+	if old != nil && c.o.DropNoopEvents && same(old, now) && (old.DeletionTimestamp == nil) == (now.DeletionTimestamp == nil) {
+		return
+	}
+	c.addInstance(now)
+}
+
+func (c *Controller) onInstanceGone(o any) {
+	vmi, ok := loop.Last[*api.Instance](o)
+	if !ok {
+		return
+	}
+	c.phases.forget(vmi.UID)
+	if owner := metav1.GetControllerOf(vmi); owner != nil {
+		c.children.Seen(vmi.Namespace+"/"+owner.Name, "delete/"+string(vmi.UID))
+	}
+	c.addInstance(vmi)
+}
+
+// addInstance queues an instance, its machine and its migrations.
+func (c *Controller) addInstance(vmi *api.Instance) {
+	key := vmi.Namespace + "/" + vmi.Name
+	if !c.mine(key) {
+		return
+	}
+	c.instanceLoop.Queue.Add(key)
+	if owner := metav1.GetControllerOf(vmi); owner != nil {
+		c.machineLoop.Queue.Add(vmi.Namespace + "/" + owner.Name)
+	}
+	c.addMigrations(key)
+}
+
+func (c *Controller) addMigrations(instance string) {
+	moving, err := c.migrations.GetIndexer().ByIndex(byInstance, instance)
+	if err != nil {
+		return // the index is there
+	}
+	for _, m := range moving {
+		c.addMigration(m)
+	}
+}
+
+func (c *Controller) onPod(old, now *corev1.Pod) {
+	if old != nil && c.o.DropNoopEvents && samePod(old, now) {
+		return
+	}
+	key, ok := c.ownerKey(now)
+	if !ok {
+		return
+	}
+	if job := now.Labels[api.LabelMigrationJob]; job != "" {
+		c.pods.Seen("migration/"+job, "create/"+now.Name)
+	}
+	c.pods.Seen(key, "create/"+now.Name)
+	if now.DeletionTimestamp != nil {
+		c.pods.Seen(key, "delete/"+string(now.UID))
+	}
+	c.instanceLoop.Queue.Add(key)
+	c.addMigrations(key)
+}
+
+func (c *Controller) onPodGone(o any) {
+	pod, ok := loop.Last[*corev1.Pod](o)
+	if !ok {
+		return
+	}
+	if key, ok := c.ownerKey(pod); ok {
+		c.pods.Seen(key, "delete/"+string(pod.UID))
+		c.instanceLoop.Queue.Add(key)
+		c.addMigrations(key)
+	}
+}
+
+// ownerKey returns the key of the instance that a launcher pod belongs to.
+func (c *Controller) ownerKey(pod *corev1.Pod) (string, bool) {
+	owner := metav1.GetControllerOf(pod)
+	if owner == nil || owner.Kind != "VirtualMachineInstance" {
+		return "", false
+	}
+	key := pod.Namespace + "/" + owner.Name
+	return key, c.mine(key)
+}
+
+// samePod says that nothing changed that the controller looks at.
+func samePod(a, b *corev1.Pod) bool {
+	return a.Status.Phase == b.Status.Phase && a.Spec.NodeName == b.Spec.NodeName &&
+		(a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) &&
+		reflect.DeepEqual(a.Status.Conditions, b.Status.Conditions) &&
+		reflect.DeepEqual(a.Status.ContainerStatuses, b.Status.ContainerStatuses)
+}
+
+// onInstallation puts the rate limit that the KubeVirt object says in force.
+func (c *Controller) onInstallation(o any) {
+	kv, ok := o.(*api.Installation)
+	if !ok {
+		return // it was deleted: the limit stays
+	}
+	b := kv.Spec.Configuration.Controller.RestClient.RateLimiter.TokenBucketRateLimiter
+	if b == nil {
+		return
+	}
+	rate := limiter.Rate{QPS: b.QPS, Burst: b.Burst}
+	if err := rate.Validate(); err != nil {
+		c.o.Log.Warn("rate limit of the KubeVirt object not taken", "error", err)
+	} else if c.o.Limiter.Change(rate) {
+		c.o.Log.Info("rate limit changed", "limiter", rate.String())
+	}
+}

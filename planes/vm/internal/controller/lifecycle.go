@@ -1,0 +1,208 @@
+package controller
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/windtunnel/windtunnel/planes/vm/internal/api"
+	"github.com/windtunnel/windtunnel/planes/vm/internal/launcher"
+)
+
+// situation is what is known of one instance. What follows from it is decided
+// here, without a clock, a server or a cache.
+type situation struct {
+	vmi    *api.Instance
+	pods   []*corev1.Pod // launcher pods that the instance owns, in any state
+	now    time.Time
+	failed error // why its pod could not be made
+}
+
+// pod returns the launcher pod that counts: the newest on the instance's node,
+// or before it has one the newest that is no migration's target.
+func (s situation) pod() *corev1.Pod {
+	var out *corev1.Pod
+	for _, p := range s.pods {
+		if node := s.vmi.Status.NodeName; node != "" {
+			if p.Spec.NodeName != node {
+				continue
+			}
+		} else if p.Labels[api.LabelMigrationJob] != "" {
+			continue
+		}
+		if out == nil || newer(p, out) {
+			out = p
+		}
+	}
+	return out
+}
+
+// newer prefers a pod that is not on its way out, then the later one.
+func newer(a, b *corev1.Pod) bool {
+	if x, y := launcher.Down(a), launcher.Down(b); x != y {
+		return y
+	}
+	return b.CreationTimestamp.Before(&a.CreationTimestamp)
+}
+
+// creates says that the instance needs a pod and has none.
+func (s situation) creates() bool {
+	return s.vmi.DeletionTimestamp == nil && s.vmi.Status.Phase.Unprocessed() && len(s.pods) == 0
+}
+
+// deletes returns the pods that are to go.
+func (s situation) deletes() []*corev1.Pod {
+	if s.vmi.DeletionTimestamp == nil && !s.vmi.Status.Phase.Final() {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(s.pods), func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil })
+}
+
+// ungates says that the pod's own gate is still closed: the machine in it is
+// not paused, so it is to be opened.
+func (s situation) ungates() *corev1.Pod {
+	pod := s.pod()
+	if s.vmi.Status.Phase.Unprocessed() || s.vmi.DeletionTimestamp != nil || !launcher.Ready(pod) {
+		return nil
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == api.ConditionUnpaused && c.Status == corev1.ConditionTrue {
+			return nil
+		}
+	}
+	return pod
+}
+
+// advance returns the instance as it should be written; one that equals the
+// given one when there is nothing to write.
+func (s situation) advance() *api.Instance {
+	vmi := s.vmi.Copy()
+	pod := s.pod()
+	switch phase := vmi.Status.Phase; {
+	case phase.Unprocessed():
+		s.begins(vmi, pod)
+	case phase == api.Scheduling:
+		s.schedules(vmi, pod)
+	case phase.OnNode():
+		s.follows(vmi, pod)
+	case phase.Final() && len(s.pods) == 0:
+		vmi.Finalizers = without(vmi.Finalizers, api.FinalizerInstance)
+	}
+	s.reports(vmi)
+	return vmi
+}
+
+// begins moves an instance that has no pod, or whose pod was just seen.
+func (s situation) begins(vmi *api.Instance, pod *corev1.Pod) {
+	switch {
+	case pod != nil:
+		s.enter(vmi, api.Scheduling)
+		s.ready(vmi, corev1.ConditionFalse, "GuestNotRunning")
+	case vmi.DeletionTimestamp != nil:
+		s.enter(vmi, api.Failed)
+	case vmi.Status.Phase == "": // the webhook is off
+		s.enter(vmi, api.Pending)
+		if !slices.Contains(vmi.Finalizers, api.FinalizerInstance) {
+			vmi.Finalizers = append(slices.Clip(vmi.Finalizers), api.FinalizerInstance)
+		}
+	}
+}
+
+// schedules hands the instance over to the agent of the node on which its pod
+// runs: from that write on the agent owns it.
+func (s situation) schedules(vmi *api.Instance, pod *corev1.Pod) {
+	switch {
+	case pod == nil, launcher.Down(pod):
+		s.enter(vmi, api.Failed)
+	case vmi.DeletionTimestamp != nil: // its pods are going
+	case launcher.Ready(pod):
+		vmi.Status.NodeName = pod.Spec.NodeName
+		vmi.Status.ActivePods = active(vmi, pod)
+		vmi.Status.LauncherContainerImageVersion = pod.Spec.Containers[0].Image
+		setLabel(vmi, api.LabelNode, pod.Spec.NodeName)
+		s.enter(vmi, api.Scheduled)
+	}
+}
+
+// follows keeps up with an instance that its node's agent owns.
+func (s situation) follows(vmi *api.Instance, pod *corev1.Pod) {
+	if len(s.pods) == 0 {
+		s.enter(vmi, api.Failed)
+		vmi.Status.Reason = "PodDeleted"
+		return
+	}
+	if vmi.Labels[api.LabelNode] == "" && vmi.Status.NodeName != "" {
+		setLabel(vmi, api.LabelNode, vmi.Status.NodeName) // a hand-over that was cut short
+	}
+	if pod == nil || vmi.Status.Phase != api.Running {
+		return
+	}
+	vmi.Status.ActivePods = active(vmi, pod)
+	switch {
+	case podReady(pod):
+		s.ready(vmi, corev1.ConditionTrue, "")
+	case launcher.Down(pod):
+		s.ready(vmi, corev1.ConditionFalse, "PodTerminating")
+	default:
+		s.ready(vmi, corev1.ConditionFalse, "PodNotReady")
+	}
+}
+
+// reports says in a condition why the instance does not come on.
+func (s situation) reports(vmi *api.Instance) {
+	switch {
+	case s.failed != nil:
+		vmi.Status.Conditions = api.With(vmi.Status.Conditions, api.Condition{
+			Type: api.ConditionSynced, Status: corev1.ConditionFalse, Reason: "FailedCreate", Message: s.failed.Error(),
+		}, s.now)
+	case !vmi.Status.Phase.Unprocessed() && !vmi.Status.Phase.OnNode():
+		vmi.Status.Conditions = slices.DeleteFunc(slices.Clone(vmi.Status.Conditions), func(c api.Condition) bool {
+			return c.Type == api.ConditionSynced && c.Reason == "FailedCreate"
+		})
+	}
+}
+
+func (s situation) enter(vmi *api.Instance, p api.Phase) { vmi.Status.Enter(p, s.now) }
+
+func (s situation) ready(vmi *api.Instance, status corev1.ConditionStatus, reason string) {
+	vmi.Status.Conditions = api.With(vmi.Status.Conditions, api.Condition{Type: api.ConditionReady, Status: status, Reason: reason}, s.now)
+}
+
+// active returns the instance's active pods with one more.
+func active(vmi *api.Instance, pod *corev1.Pod) map[typesUID]string {
+	if vmi.Status.ActivePods[pod.UID] == pod.Spec.NodeName {
+		return vmi.Status.ActivePods
+	}
+	out := maps.Clone(vmi.Status.ActivePods)
+	if out == nil {
+		out = map[typesUID]string{}
+	}
+	out[pod.UID] = pod.Spec.NodeName
+	return out
+}
+
+func podReady(pod *corev1.Pod) bool {
+	i := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady })
+	return i >= 0 && pod.Status.Conditions[i].Status == corev1.ConditionTrue && pod.DeletionTimestamp == nil
+}
+
+func setLabel(vmi *api.Instance, key, value string) {
+	labels := maps.Clone(vmi.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[key] = value
+	vmi.Labels = labels
+}
+
+func without(list []string, one string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return s == one })
+}
+
+// sortPods puts pods in an order that does not depend on the cache.
+func sortPods(pods []*corev1.Pod) {
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+}

@@ -1,0 +1,115 @@
+package controller
+
+import (
+	"context"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/windtunnel/windtunnel/planes/vm/internal/api"
+)
+
+type typesUID = types.UID
+
+// write brings what changed to the server. Before Scheduled the controller owns
+// the instance and writes all of it; from then on the node's agent does, and
+// the controller only patches, testing what it replaces.
+func (c *Controller) write(ctx context.Context, old, now *api.Instance) error {
+	if same(old, now) {
+		return nil
+	}
+	if c.o.StatusSubresource {
+		return c.writeParts(ctx, old, now)
+	}
+	if owns(old) {
+		_, err := c.client.Instances.Update(ctx, now)
+		return err
+	}
+	p := &api.Patch{}
+	statusChanges(p, old, now)
+	metaChanges(p, old, now)
+	if p.Empty() {
+		return nil
+	}
+	_, err := c.client.Instances.Patch(ctx, old, p)
+	return err
+}
+
+// writeParts writes the status and then the rest, each by its own call. In this
+// order a kill between them leaves an instance that follows repairs.
+func (c *Controller) writeParts(ctx context.Context, old, now *api.Instance) error {
+	status, meta := &api.Patch{}, &api.Patch{}
+	statusChanges(status, old, now)
+	metaChanges(meta, old, now)
+	switch {
+	case status.Empty():
+	case owns(old):
+		if _, err := c.client.Instances.Update(ctx, now, "status"); err != nil {
+			return err
+		}
+	default:
+		if _, err := c.client.Instances.Patch(ctx, old, status, "status"); err != nil {
+			return err
+		}
+	}
+	if meta.Empty() {
+		return nil
+	}
+	_, err := c.client.Instances.Patch(ctx, old, meta)
+	return err
+}
+
+func owns(old *api.Instance) bool { return !old.Status.Phase.OnNode() && !old.Status.Phase.Final() }
+
+func same(a, b *api.Instance) bool {
+	return reflect.DeepEqual(a.Status, b.Status) && reflect.DeepEqual(a.Labels, b.Labels) && equalStrings(a.Finalizers, b.Finalizers)
+}
+
+// equalStrings does not tell an empty list from none.
+func equalStrings(a, b []string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// statusChanges lists the differences of two statuses, phase last of all: what
+// waits for the phase then finds the rest.
+func statusChanges(p *api.Patch, old, now *api.Instance) {
+	a, b := &old.Status, &now.Status
+	change(p, "/status/conditions", a.Conditions, b.Conditions)
+	change(p, "/status/activePods", a.ActivePods, b.ActivePods)
+	change(p, "/status/nodeName", a.NodeName, b.NodeName)
+	change(p, "/status/launcherContainerImageVersion", a.LauncherContainerImageVersion, b.LauncherContainerImageVersion)
+	change(p, "/status/migrationState", a.MigrationState, b.MigrationState)
+	change(p, "/status/reason", a.Reason, b.Reason)
+	change(p, "/status/phaseTransitionTimestamps", a.PhaseTransitionTimestamps, b.PhaseTransitionTimestamps)
+	change(p, "/status/phase", a.Phase, b.Phase)
+}
+
+func metaChanges(p *api.Patch, old, now *api.Instance) {
+	change(p, "/metadata/labels", old.Labels, now.Labels)
+	if !equalStrings(old.Finalizers, now.Finalizers) {
+		p.Change("/metadata/finalizers", old.Finalizers, now.Finalizers)
+	}
+}
+
+// change adds a difference to a patch; an empty text is what is not there.
+func change(p *api.Patch, path string, old, now any) {
+	if reflect.DeepEqual(old, now) {
+		return
+	}
+	p.Change(path, orNull(old), orNull(now))
+}
+
+func orNull(v any) any {
+	if reflect.ValueOf(v).IsZero() {
+		return nil
+	}
+	return v
+}
