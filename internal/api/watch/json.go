@@ -75,7 +75,7 @@ func (f *follower) jsonEvent(line []byte, at clock.Time) error {
 	if err := json.Unmarshal(e.Object, &o); err != nil {
 		return fmt.Errorf("read watch event: %w", err)
 	}
-	f.retry, f.version = firstRetry, o.Metadata.ResourceVersion
+	f.failed, f.version = 0, o.Metadata.ResourceVersion
 	kind := map[string]Kind{"ADDED": Added, "MODIFIED": Modified, "DELETED": Deleted}[e.Type]
 	if e.Type == "BOOKMARK" {
 		f.bookmark(at)

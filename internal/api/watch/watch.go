@@ -79,7 +79,7 @@ type Options struct {
 const (
 	pageSize   = 1000
 	firstRetry = 100 * time.Millisecond
-	lastRetry  = 5 * time.Second
+	lastRetry  = 5 * time.Second // the default of Options.Patience
 	protobuf   = "application/vnd.kubernetes.protobuf"
 	plainJSON  = "application/json"
 	listTime   = 2 * time.Minute
@@ -96,7 +96,7 @@ func Follow(ctx context.Context, c *wire.Client, o Options, h Handler) error {
 	if o.Patience <= 0 {
 		o.Patience = lastRetry
 	}
-	f := &follower{client: c, options: o, handler: h, retry: firstRetry}
+	f := &follower{client: c, options: o, handler: h, backoff: wire.Backoff{First: firstRetry, Last: o.Patience}}
 	why := ""
 	for again := false; ; again = true {
 		err := f.list(ctx, again, why)
@@ -134,19 +134,15 @@ type follower struct {
 	options Options
 	handler Handler
 	version string
-	retry   time.Duration
+	backoff wire.Backoff
+	failed  int    // attempts in a row
 	frame   []byte // an unfinished frame
 }
 
 // pause waits before a retry, longer each time until something succeeds.
 func (f *follower) pause(ctx context.Context) {
-	timer := time.NewTimer(f.retry)
-	defer timer.Stop()
-	f.retry = min(2*f.retry, f.options.Patience)
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+	_ = clock.Sleep(ctx, f.backoff.Pause(f.failed)) // the caller looks at ctx
+	f.failed++
 }
 
 func (f *follower) url(query string) string {
@@ -185,7 +181,7 @@ func (f *follower) list(ctx context.Context, again bool, why string) error {
 		}
 		if next == "" {
 			f.handler.ListEnd()
-			f.retry = firstRetry
+			f.failed = 0
 			return nil
 		}
 	}
@@ -295,7 +291,7 @@ func (f *follower) event(p []byte, at clock.Time) error {
 	if err != nil {
 		return err
 	}
-	f.retry = firstRetry
+	f.failed = 0
 	switch string(kind) {
 	case "ADDED":
 		f.emit(Added, body, at)
