@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
 )
@@ -56,10 +57,8 @@ func (r *Retry) delay(attempt int, retryAfter time.Duration) time.Duration {
 	if d <= 0 {
 		d = DefaultRetryDelay
 	}
-	for range attempt {
-		d = min(2*d, max(maxRetryDelay, r.Delay))
-	}
-	return max(d, retryAfter)
+	backoff := wire.Backoff{First: d, Last: max(maxRetryDelay, r.Delay)}
+	return max(backoff.Pause(attempt), retryAfter)
 }
 
 // again tells whether a call that ended so is sent again, and how it will be.

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -71,12 +73,18 @@ func (c *Cluster) Need(words []string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	c.cancel, c.state = cancel, newState(words)
 	state := c.state
-	for _, h := range []*follower{
-		{state: state, path: "/api/v1/nodes", query: c.options.Selector, keep: state.node, drop: state.dropNodes},
-		{state: state, path: "/api/v1/pods", query: "fieldSelector=spec.nodeName!%3D", keep: state.pod, drop: state.dropPods},
-	} {
-		c.wait.Go(func() { c.follow(ctx, h) })
+	nodes := &follower[string]{
+		state: state, path: "/api/v1/nodes", keep: state.node, drop: state.dropNode,
+		known: func() iter.Seq[string] { return maps.Keys(state.byNode) },
 	}
+	pods := &follower[podName]{
+		state: state, path: "/api/v1/pods", keep: state.pod, drop: state.dropPod,
+		known: func() iter.Seq[podName] { return maps.Keys(state.byPod) },
+	}
+	c.wait.Go(func() { c.follow(ctx, state, watch.Options{Path: nodes.path, Selector: c.options.Selector}, nodes) })
+	c.wait.Go(func() {
+		c.follow(ctx, state, watch.Options{Path: pods.path, Selector: "fieldSelector=spec.nodeName!%3D"}, pods)
+	})
 }
 
 // Close ends the watches and waits for them. It is idempotent.
@@ -94,17 +102,16 @@ func (c *Cluster) Close() error {
 // refollow is how long a refused watch is left alone.
 const refollow = 10 * time.Second
 
-func (c *Cluster) follow(ctx context.Context, f *follower) {
+func (c *Cluster) follow(ctx context.Context, s *state, o watch.Options, h watch.Handler) {
+	o.Clock = c.options.Clock
 	for {
-		err := watch.Follow(ctx, c.options.Client, watch.Options{Path: f.path, Selector: f.query, Clock: c.options.Clock}, f)
+		err := watch.Follow(ctx, c.options.Client, o, h)
 		if ctx.Err() != nil {
 			return
 		}
 		c.log.Warn("metrics have no objects", "err", err)
-		f.state.refuse(f.path, err)
-		select {
-		case <-time.After(refollow):
-		case <-ctx.Done():
+		s.refuse(o.Path, err)
+		if clock.Sleep(ctx, refollow) != nil {
 			return
 		}
 	}

@@ -1,6 +1,7 @@
 package kubelet
 
 import (
+	"iter"
 	"maps"
 	"slices"
 	"sync"
@@ -43,24 +44,26 @@ func newState(words []string) *state {
 	return s
 }
 
-// follower takes one resource from its watch.
-type follower struct {
-	state       *state
-	path, query string
-	keep        func(watch.Event) (any, error)
-	drop        func(func(any) bool)
-	listing     map[any]bool // while a list comes in
+// follower takes one resource, whose objects are known by a K, from its watch.
+type follower[K comparable] struct {
+	state  *state
+	path   string
+	keep   func(watch.Event) (K, error)
+	known  func() iter.Seq[K]
+	drop   func(K)
+	relist watch.Relist[K]
 }
 
 // ListBegin comes before a list.
-func (f *follower) ListBegin(bool, string) { f.listing = map[any]bool{} }
+func (f *follower[K]) ListBegin(bool, string) { f.relist.Begin() }
 
 // ListEnd comes after it.
-func (f *follower) ListEnd() {
+func (f *follower[K]) ListEnd() {
 	f.state.mu.Lock()
 	defer f.state.mu.Unlock()
-	f.drop(func(name any) bool { return !f.listing[name] })
-	f.listing = nil
+	for _, name := range f.relist.End(f.known()) {
+		f.drop(name)
+	}
 	delete(f.state.refusals, f.path)
 	f.state.listedNow(f.path)
 }
@@ -94,19 +97,19 @@ func (s *state) refused() error {
 }
 
 // Event gets one object; one that cannot be read is as good as not there.
-func (f *follower) Event(e watch.Event) {
+func (f *follower[K]) Event(e watch.Event) {
 	f.state.mu.Lock()
 	defer f.state.mu.Unlock()
-	if name, err := f.keep(e); err == nil && f.listing != nil {
-		f.listing[name] = true
+	if name, err := f.keep(e); err == nil {
+		f.relist.Add(name)
 	}
 }
 
 // node takes an event of a node; callers hold mu.
-func (s *state) node(e watch.Event) (any, error) {
+func (s *state) node(e watch.Event) (string, error) {
 	var meta object.Meta
 	if err := object.DecodeMeta(e.Object, &meta); err != nil {
-		return nil, err
+		return "", err
 	}
 	name := string(meta.Name)
 	if e.Kind == watch.Deleted {
@@ -115,7 +118,7 @@ func (s *state) node(e watch.Event) (any, error) {
 	}
 	raw, err := trim(e.Object, s.nodes)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	s.byNode[name] = slices.Clone(raw)
 	return name, nil
@@ -126,19 +129,11 @@ func (s *state) dropNode(name string) {
 	delete(s.started, name)
 }
 
-func (s *state) dropNodes(gone func(any) bool) {
-	for name := range s.byNode {
-		if gone(name) {
-			s.dropNode(name)
-		}
-	}
-}
-
 // pod takes an event of a pod; callers hold mu.
-func (s *state) pod(e watch.Event) (any, error) {
+func (s *state) pod(e watch.Event) (podName, error) {
 	view, err := watch.DecodePod(e.Object)
 	if err != nil {
-		return nil, err
+		return podName{}, err
 	}
 	name := podName{string(view.Namespace), string(view.Name)}
 	if e.Kind == watch.Deleted {
@@ -147,7 +142,7 @@ func (s *state) pod(e watch.Event) (any, error) {
 	}
 	raw, err := trim(e.Object, s.pods)
 	if err != nil {
-		return nil, err
+		return podName{}, err
 	}
 	p := s.byPod[name]
 	if p.uid != string(view.UID) || p.node != string(view.NodeName) {
@@ -178,14 +173,6 @@ func (s *state) dropPod(name podName) {
 	delete(s.on[p.node], name)
 	if len(s.on[p.node]) == 0 {
 		delete(s.on, p.node)
-	}
-}
-
-func (s *state) dropPods(gone func(any) bool) {
-	for name := range s.byPod {
-		if gone(name) {
-			s.dropPod(name)
-		}
 	}
 }
 

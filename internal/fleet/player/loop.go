@@ -3,9 +3,11 @@ package player
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/watch"
+	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
 )
 
@@ -66,7 +68,7 @@ func (p *Player) offers() (notes <-chan note, jobs chan<- *entry, first *entry) 
 func (p *Player) take(n note) {
 	switch n.list {
 	case 1:
-		p.list++
+		p.relist.Begin()
 		return
 	case 2:
 		p.sweep()
@@ -95,7 +97,7 @@ func (p *Player) take(n note) {
 		e.Fire = func() { p.ready(e) }
 		p.entries[n.key] = e
 	}
-	e.listed = p.list
+	p.relist.Add(e.key)
 	switch {
 	case n.version != 0 && n.version < e.patched: // overtaken by our own patch
 	case e.playing:
@@ -107,10 +109,8 @@ func (p *Player) take(n note) {
 
 // sweep forgets what a whole list did not hold.
 func (p *Player) sweep() {
-	for _, e := range p.entries {
-		if e.listed == p.list {
-			continue
-		}
+	for _, key := range p.relist.End(maps.Keys(p.entries)) {
+		e := p.entries[key]
 		p.forget(e)
 		if p.options.Gone != nil {
 			p.options.Gone(e.uid)
@@ -236,8 +236,7 @@ func (p *Player) settle(r result) {
 // retry plays the rest of a stage again after a pause.
 func (p *Player) retry(e *entry, r result, at clock.Time) {
 	p.stats.Retries++
-	pause := min(firstRetry<<min(e.attempt, 10), lastRetry)
-	pause = time.Duration(float64(pause) * (0.8 + 0.4*p.rng.Float64()))
+	pause := wire.CallBackoff().Jittered(e.attempt, p.rng.Float64())
 	e.attempt++
 	e.step, e.raw = r.step, r.raw
 	e.plays--

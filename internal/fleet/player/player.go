@@ -54,9 +54,7 @@ type Options struct {
 // Bounds of a player.
 const (
 	defaultWorkers = 64
-	maxDue         = 4096                   // stages that are due and wait for a worker, before the watch is held back
-	firstRetry     = 100 * time.Millisecond // doubled with each attempt
-	lastRetry      = 30 * time.Second
+	maxDue         = 4096 // stages that are due and wait for a worker, before the watch is held back
 	callTimeout    = 30 * time.Second
 	maxPlays       = 50 // times that a stage plays on an object within loopTime before it is taken for a loop
 	loopTime       = 10 * time.Second
@@ -86,7 +84,7 @@ type Player struct {
 	entries map[string]*entry // by namespace/name; the loop's own, besides
 	wheel   wheel.Wheel
 	due     []*entry
-	list    uint32 // generation
+	relist  watch.Relist[string] // by key
 	rng     *rand.Rand
 }
 
@@ -123,8 +121,7 @@ type entry struct {
 	gone     bool
 	patched  uint64 // version that our last patch made: older ones are echoes of the past
 	next     *note  // came while playing
-	listed   uint32
-	plays    int // of the same stage, since loopFrom
+	plays    int    // of the same stage, since loopFrom
 	loopFrom clock.Time
 }
 

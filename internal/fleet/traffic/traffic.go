@@ -33,9 +33,9 @@ type Options struct {
 
 // Timing, as client-go's reflectors have it (tools/cache/reflector.go).
 const (
-	perConnection = 90                     // of the 100 that kube-apiserver allows
-	minHold       = 5 * time.Minute        // the server is asked to end a watch after this to twice this
-	firstPause    = 800 * time.Millisecond // after a failure, doubling
+	perConnection = 90              // of the 100 that kube-apiserver allows
+	minHold       = 5 * time.Minute // the server is asked to end a watch after this to twice this
+	firstPause    = 800 * time.Millisecond
 	lastPause     = 30 * time.Second
 	openTimeout   = time.Minute
 )
@@ -214,7 +214,7 @@ func (h *held) done(r *wire.Response) {
 		k.record(h, r, record.Failed)
 	}
 	k.stats.Failed++
-	pause := min(firstPause<<min(h.fails, 6), lastPause)
+	pause := wire.Backoff{First: firstPause, Last: lastPause}.Pause(h.fails)
 	h.fails++
 	k.later(h, pause+time.Duration(k.rng.Int64N(int64(pause))))
 }

@@ -10,6 +10,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"sync"
 
 	"github.com/windtunnel/windtunnel/internal/api/watch"
@@ -48,7 +49,7 @@ type Observer struct {
 	mu      sync.Mutex
 	objects map[key]state
 	counts  Counts
-	listed  map[key]bool // those of the list under way
+	listed  watch.Relist[key]
 }
 
 type key struct{ namespace, name string }
@@ -97,19 +98,16 @@ type handler struct{ o *Observer }
 func (h handler) ListBegin(bool, string) {
 	h.o.mu.Lock()
 	defer h.o.mu.Unlock()
-	h.o.listed = map[key]bool{}
+	h.o.listed.Begin()
 }
 
 func (h handler) ListEnd() {
 	o := h.o
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for k := range o.objects {
-		if !o.listed[k] {
-			o.drop(k)
-		}
+	for _, k := range o.listed.End(maps.Keys(o.objects)) {
+		o.drop(k)
 	}
-	o.listed = nil
 	select {
 	case <-o.synced:
 	default:
@@ -144,9 +142,7 @@ func (h handler) Event(e watch.Event) {
 	now, err := o.evaluate(e.Object)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.listed != nil {
-		o.listed[k] = true
-	}
+	o.listed.Add(k)
 	o.drop(k)
 	o.objects[k] = now
 	o.counts.Existing++

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -265,10 +266,8 @@ func (s *own) event(e watch.Event, h *head) {
 
 // vanish ends the objects that a list did not show.
 func (s *own) vanish(m moment) {
-	for uid, o := range s.objects {
-		if !s.eyesOf.listed[uid] {
-			s.gone(uid, o, m)
-		}
+	for _, uid := range s.eyesOf.listed.End(maps.Keys(s.objects)) {
+		s.gone(uid, s.objects[uid], m)
 	}
 }
 

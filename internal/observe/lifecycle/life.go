@@ -12,6 +12,7 @@ package lifecycle
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -135,10 +136,8 @@ func (h handler) ListEnd() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	m := o.sight.gap(h.c.Now())
-	for uid, p := range o.pods {
-		if !o.sight.listed[uid] {
-			o.gone(uid, p, m)
-		}
+	for _, uid := range o.sight.listed.End(maps.Keys(o.pods)) {
+		o.gone(uid, o.pods[uid], m)
 	}
 	o.sight.listEnd()
 }

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/windtunnel/windtunnel/internal/api/watch"
@@ -212,10 +213,8 @@ func (l *link) advance(x *linked, now set, m moment) {
 
 // vanish ends the linked objects that a list did not show.
 func (l *link) vanish(m moment) {
-	for uid, x := range l.objects {
-		if !l.eyesOf.listed[uid] {
-			l.gone(uid, x, m)
-		}
+	for _, uid := range l.eyesOf.listed.End(maps.Keys(l.objects)) {
+		l.gone(uid, l.objects[uid], m)
 	}
 }
 

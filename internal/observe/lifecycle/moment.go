@@ -19,12 +19,12 @@ type moment struct {
 // shows next. Its methods are called under the lock of the lives that it is for.
 type sight struct {
 	pulse  *Pulse
-	name   string          // of the resource, for marks
-	last   clock.Time      // the watch was whole until then: nothing before is unknown
-	began  bool            // a first list was read
-	asked  clock.Time      // when the last list was asked for
-	absent clock.Time      // the resource was not served then; 0: nobody knows
-	listed map[string]bool // UIDs of the list under way
+	name   string               // of the resource, for marks
+	last   clock.Time           // the watch was whole until then: nothing before is unknown
+	began  bool                 // a first list was read
+	asked  clock.Time           // when the last list was asked for
+	absent clock.Time           // the resource was not served then; 0: nobody knows
+	listed watch.Relist[string] // by UID
 	synced chan struct{}
 }
 
@@ -34,7 +34,7 @@ func newSight(name string, p *Pulse) sight {
 
 // listBegin notes a list. It returns true when the watch was torn before it.
 func (s *sight) listBegin() (torn bool) {
-	s.listed = map[string]bool{}
+	s.listed.Begin()
 	return s.began
 }
 
@@ -48,7 +48,7 @@ func (s *sight) mark(now clock.Time, why string) record.Mark {
 // its first, so that nothing is known of what happened while they came: the
 // watch is whole until the list was asked for.
 func (s *sight) listEnd() {
-	s.listed, s.last, s.began = nil, max(s.last, s.asked), true
+	s.last, s.began = max(s.last, s.asked), true
 	select {
 	case <-s.synced:
 	default:
@@ -59,9 +59,7 @@ func (s *sight) listEnd() {
 // event dates an event, and notes it.
 func (s *sight) event(e watch.Event, uid string) moment {
 	if e.Kind == watch.Listed {
-		if s.listed != nil {
-			s.listed[uid] = true
-		}
+		s.listed.Add(uid)
 		return s.gap(e.At)
 	}
 	within := s.pulse.within(s.name, e.Version, e.At)

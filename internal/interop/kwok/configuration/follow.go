@@ -28,7 +28,7 @@ type Source struct {
 // Timing of Follow.
 const (
 	gather       = 50 * time.Millisecond // changes that come so close together are told once
-	askAgain     = 2 * time.Second       // after a kind was refused; twice as long each time
+	askAgain     = 2 * time.Second       // after a kind was refused
 	askAgainLast = time.Minute
 )
 
@@ -131,7 +131,7 @@ func (m *mirror) say(id object, err error) {
 }
 
 func (m *mirror) follow(ctx context.Context, s Source, k kind) {
-	pause, said := askAgain, ""
+	backoff, failed, said := wire.Backoff{First: askAgain, Last: askAgainLast}, 0, ""
 	for {
 		h := &handler{mirror: m, kind: k}
 		err := watch.Follow(ctx, s.Client, watch.Options{Path: "/apis/" + APIVersion + "/" + k.resource, Clock: s.Clock, JSON: true}, h)
@@ -139,7 +139,7 @@ func (m *mirror) follow(ctx context.Context, s Source, k kind) {
 			return
 		}
 		if h.listed {
-			pause = askAgain
+			failed = 0
 			h.ListBegin(true, "")
 			h.ListEnd() // nothing of this kind is left
 		}
@@ -147,14 +147,10 @@ func (m *mirror) follow(ctx context.Context, s Source, k kind) {
 			m.log.Warn("kind not served", "kind", k.name, "err", text)
 			said = text
 		}
-		timer := time.NewTimer(pause)
-		pause = min(2*pause, askAgainLast)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if clock.Sleep(ctx, backoff.Pause(failed)) != nil {
 			return
 		}
+		failed++
 	}
 }
 
@@ -162,23 +158,23 @@ func (m *mirror) follow(ctx context.Context, s Source, k kind) {
 type handler struct {
 	mirror  *mirror
 	kind    kind
-	listing map[object]bool // while a list comes in
+	listing watch.Relist[object]
 	listed  bool
 }
 
 // ListBegin comes before a list.
-func (h *handler) ListBegin(bool, string) { h.listing = map[object]bool{} }
+func (h *handler) ListBegin(bool, string) { h.listing.Begin() }
 
 // ListEnd comes after it.
 func (h *handler) ListEnd() {
 	h.mirror.mu.Lock()
-	for id := range h.mirror.objects {
-		if id.kind == h.kind.name && !h.listing[id] {
+	for _, id := range h.listing.End(maps.Keys(h.mirror.objects)) {
+		if id.kind == h.kind.name {
 			h.mirror.forget(id)
 		}
 	}
 	h.mirror.mu.Unlock()
-	h.listing, h.listed = nil, true
+	h.listed = true
 	h.mirror.touch()
 }
 
@@ -202,11 +198,10 @@ func (h *handler) Event(e watch.Event) {
 	}
 	id := object{h.kind.name, head.Metadata.Namespace, head.Metadata.Name}
 	h.mirror.set(id, e)
-	if h.listing != nil {
-		h.listing[id] = true
-		return
+	h.listing.Add(id)
+	if !h.listing.Underway() {
+		h.mirror.touch()
 	}
-	h.mirror.touch()
 }
 
 func (m *mirror) set(id object, e watch.Event) {
