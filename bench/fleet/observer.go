@@ -133,8 +133,8 @@ func (o *observer) lease(e watch.Event) error {
 }
 
 func (o *observer) pod(e watch.Event) error {
-	p, err := watch.DecodePod(e.Object)
-	if err != nil {
+	var p object.Pod
+	if err := object.DecodePod(e.Object, &p); err != nil {
 		return fmt.Errorf("decode pod: %w", err)
 	}
 	l := o.pods[string(p.Name)]
@@ -149,7 +149,7 @@ func (o *observer) pod(e watch.Event) error {
 	}
 	stamp(&l.created, true, &o.changes)
 	stamp(&l.bound, len(p.NodeName) > 0, &o.changes)
-	stamp(&l.running, string(p.Phase) == "Running" && p.Ready, &o.ran)
+	stamp(&l.running, string(p.Phase) == "Running" && string(p.Ready) == "True", &o.ran)
 	stamp(&l.gone, e.Kind == watch.Deleted, &o.gone)
 	return nil
 }

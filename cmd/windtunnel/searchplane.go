@@ -2,12 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/capacity"
 )
 
@@ -55,16 +55,16 @@ func clusterIdentity(ctx context.Context, e endpoint.Endpoint) (string, error) {
 	default:
 		return "", fmt.Errorf("ask for kube-system: %s", answer.Status)
 	}
-	var namespace struct {
-		Metadata struct {
-			UID string `json:"uid"`
-		} `json:"metadata"`
-	}
-	if err := json.NewDecoder(io.LimitReader(answer.Body, mostNamespace)).Decode(&namespace); err != nil {
+	body, err := io.ReadAll(io.LimitReader(answer.Body, mostNamespace))
+	if err != nil {
 		return "", fmt.Errorf("ask for kube-system: %w", err)
 	}
-	if namespace.Metadata.UID == "" {
+	about, err := object.ReadMetadata(body)
+	if err != nil {
+		return "", fmt.Errorf("ask for kube-system: %w", err)
+	}
+	if about.UID == "" {
 		return e.Server(), nil
 	}
-	return namespace.Metadata.UID, nil
+	return about.UID, nil
 }

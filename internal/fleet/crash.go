@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
@@ -66,12 +67,9 @@ func (f *Fleet) pages(ctx context.Context, path string, query url.Values, take f
 			return fmt.Errorf("fleet: choose what to disturb: %w", err)
 		}
 		if r.Code >= http.StatusBadRequest {
-			return fmt.Errorf("fleet: choose what to disturb: %w", statusError(r.Code, r.Body))
+			return fmt.Errorf("fleet: choose what to disturb: %w", r.Refusal())
 		}
-		var list struct {
-			Metadata struct{ Continue string }
-			Items    []listed
-		}
+		var list object.List[listed]
 		if err := json.Unmarshal(r.Body, &list); err != nil {
 			return fmt.Errorf("fleet: choose what to disturb: %w", err)
 		}

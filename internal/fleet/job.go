@@ -153,7 +153,7 @@ func (f *Fleet) post(j *job, r *wire.Response) {
 	if raw, _, err := object.Unwrap(r.Body); err == nil && r.Err == nil {
 		a.read(raw, j.action)
 	} else if r.Code >= http.StatusBadRequest {
-		a.message = string(r.Body[:min(len(r.Body), 300)])
+		a.message = object.ReadStatus(r.Body).Message
 	}
 	if f.mail.put(j, !j.idle()) || f.starved.Load() {
 		f.wake()

@@ -77,7 +77,7 @@ func (f *Fleet) provide(ctx context.Context, served *discovery.Cache, d kwok.Doc
 	case err != nil:
 		return fmt.Errorf("fleet: %s:%d: %w", d.Path, d.Line, err)
 	case answer.Code >= http.StatusBadRequest && answer.Code != http.StatusConflict:
-		return fmt.Errorf("fleet: %s:%d: create %s %s: %w", d.Path, d.Line, d.Kind, d.Name, statusError(answer.Code, answer.Body))
+		return fmt.Errorf("fleet: %s:%d: create %s %s: %w", d.Path, d.Line, d.Kind, d.Name, answer.Refusal())
 	}
 	return nil
 }

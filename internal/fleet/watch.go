@@ -109,7 +109,7 @@ func (f *Fleet) list(ctx context.Context, s source) (string, error) {
 			return "", fmt.Errorf("fleet: list %s: %w", s.name, err)
 		}
 		if r.Code >= http.StatusBadRequest {
-			return "", fmt.Errorf("fleet: list %s: %w", s.name, statusError(r.Code, r.Body))
+			return "", fmt.Errorf("fleet: list %s: %w", s.name, r.Refusal())
 		}
 		raw, _, err := object.Unwrap(r.Body)
 		if err != nil {
@@ -127,16 +127,6 @@ func (f *Fleet) list(ctx context.Context, s source) (string, error) {
 			return page.Version, nil
 		}
 	}
-}
-
-func statusError(code int, body []byte) error {
-	message := string(body[:min(len(body), 300)])
-	if raw, _, err := object.Unwrap(body); err == nil {
-		if s, err := object.DecodeStatus(raw); err == nil {
-			message = s.Message
-		}
-	}
-	return &wire.StatusError{Code: code, Body: []byte(message)}
 }
 
 // follow watches a source from a version until ctx ends. A broken watch goes
@@ -237,7 +227,7 @@ func moveOn(last []byte, from *string) error {
 	}
 	if kind == object.Error {
 		s, err := object.DecodeStatus(raw)
-		if err == nil && (s.Code == http.StatusGone || s.Reason == "Expired") {
+		if err == nil && s.Gone() {
 			return errExpired
 		}
 		return errors.Join(fmt.Errorf("watch: %d %s", s.Code, s.Message), err)
@@ -258,7 +248,7 @@ func (f *Fleet) version(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("fleet: ask the server's version: %w", err)
 	}
 	if r.Code >= http.StatusBadRequest {
-		return "", fmt.Errorf("fleet: ask the server's version: %w", statusError(r.Code, r.Body))
+		return "", fmt.Errorf("fleet: ask the server's version: %w", r.Refusal())
 	}
 	var v struct {
 		GitVersion string `json:"gitVersion"`

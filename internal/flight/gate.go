@@ -2,7 +2,6 @@ package flight
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/flight/inspect"
 	"github.com/windtunnel/windtunnel/internal/flight/preflight"
@@ -136,14 +136,10 @@ func (r *run) earlier(ctx context.Context) (first preflight.State, from string) 
 // clusterID is by what a cluster is known from run to run; empty where it
 // cannot be read.
 func (r *run) clusterID(ctx context.Context) string {
-	var found struct {
-		Metadata struct {
-			UID string `json:"uid"`
-		} `json:"metadata"`
-	}
 	answer, err := r.watcher.Do(ctx, &wire.Request{Method: http.MethodGet, Path: "/api/v1/namespaces/kube-system"})
-	if err != nil || answer.Code != http.StatusOK || json.Unmarshal(answer.Body, &found) != nil {
+	if err != nil || answer.Code != http.StatusOK {
 		return ""
 	}
-	return found.Metadata.UID
+	about, _ := object.ReadMetadata(answer.Body) // of what is no JSON: none
+	return about.UID
 }

@@ -2,7 +2,6 @@ package flight
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/load"
 	"github.com/windtunnel/windtunnel/internal/load/template"
@@ -160,8 +160,8 @@ func (m *made) look(k *kind, number int) error {
 	for range maxLook {
 		raw, err := k.body.Render(nil, m.vars(s))
 		if err == nil {
-			namespace, name := addressIn(raw)
-			k.own = k.own || name != m.name(s) || namespace != "" && namespace != m.namespace(s)
+			about, _ := object.ReadMetadata(raw) // of what is no JSON: nameless
+			k.own = k.own || about.Name != m.name(s) || about.Namespace != "" && about.Namespace != m.namespace(s)
 			return nil
 		}
 		if !k.optional || !errors.Is(err, template.ErrEmpty) {
@@ -243,8 +243,9 @@ func (m *made) address(s spot) (namespace, name string, err error) {
 }
 
 // own returns where an object is that names itself.
-func (m *made) own(s spot, object []byte) (namespace, name string, err error) {
-	namespace, name = addressIn(object)
+func (m *made) own(s spot, raw []byte) (namespace, name string, err error) {
+	about, _ := object.ReadMetadata(raw) // of what is no JSON: nameless
+	namespace, name = about.Namespace, about.Name
 	if namespace == "" {
 		namespace = m.namespace(s)
 	}
@@ -252,20 +253,6 @@ func (m *made) own(s spot, object []byte) (namespace, name string, err error) {
 		return "", "", fmt.Errorf("object %d of step %q: %w", s.index, m.step, errNameless)
 	}
 	return namespace, name, nil
-}
-
-// addressIn reads namespace and name of an object in JSON.
-func addressIn(object []byte) (namespace, name string) {
-	var o struct {
-		Metadata struct {
-			Namespace string `json:"namespace"`
-			Name      string `json:"name"`
-		} `json:"metadata"`
-	}
-	if json.Unmarshal(object, &o) != nil {
-		return "", ""
-	}
-	return o.Metadata.Namespace, o.Metadata.Name
 }
 
 // set remembers whether an object is there.

@@ -93,15 +93,6 @@ func TestVersions(t *testing.T) {
 	if got := load.ResourceVersion([]byte("k8s\x00\x12\x07\x0a\x05\x32\x03345")); got != "345" {
 		t.Errorf("version of protobuf %q", got)
 	}
-	if got := load.Message([]byte(`{"kind":"Status","message":"no"}`)); got != "no" {
-		t.Errorf("message %q", got)
-	}
-	if got := load.Message([]byte("k8s\x00\x12\x04\x1a\x02no")); got != "no" {
-		t.Errorf("message of protobuf %q", got)
-	}
-	if got := load.Message([]byte("plain")); got != "plain" {
-		t.Errorf("message %q", got)
-	}
 }
 
 func TestMixKeepsItsWeights(t *testing.T) {

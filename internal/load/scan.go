@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/windtunnel/windtunnel/internal/api/object"
 )
 
 // scan finds the token of the next page in a list that passes by, JSON or
@@ -150,7 +152,7 @@ func (s *scan) sign(c byte) {
 func (s *scan) protobuf(p []byte) {
 	s.head = append(s.head, p[:min(len(p), maxToken-len(s.head))]...)
 	s.ended = len(s.head) == maxToken
-	b, ok := bytes.CutPrefix(s.head, []byte("k8s\x00"))
+	b, ok := bytes.CutPrefix(s.head, []byte(object.Magic))
 	if !ok {
 		return
 	}
@@ -183,7 +185,6 @@ func (s *scan) protobuf(p []byte) {
 	}
 	if whole >= 0 {
 		s.ended = true
-		token, _ := field(metadata, 3) // of ListMeta
-		s.next = string(token)
+		s.next = string(object.Field(metadata, 3)) // of ListMeta
 	}
 }

@@ -101,7 +101,7 @@ func (i *Installer) patch(ctx context.Context, path string, body []byte) (done b
 	case answer.Code < http.StatusBadRequest:
 		return true, nil
 	}
-	err = &wire.StatusError{Code: answer.Code, Body: answer.Body}
+	err = answer.Refusal()
 	// What was just defined may not be served by every handler yet; a webhook may
 	// be on its way; the server may be busy.
 	again := answer.Code == http.StatusNotFound || answer.Code == http.StatusTooManyRequests || answer.Code >= http.StatusInternalServerError
@@ -151,7 +151,7 @@ func (i *Installer) listed(ctx context.Context, r discovery.Resource) (bool, err
 		return false, err
 	}
 	if answer.Code >= http.StatusBadRequest {
-		return false, &wire.StatusError{Code: answer.Code, Body: answer.Body}
+		return false, answer.Refusal()
 	}
 	return true, nil
 }

@@ -8,6 +8,8 @@ import (
 	"io"
 
 	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/windtunnel/windtunnel/internal/api/object"
 )
 
 // ErrNoObject says that a document is none that an API server could take.
@@ -53,13 +55,10 @@ func Decode(file string, raw []byte) ([]Object, error) {
 
 // head is what is known of any object.
 type head struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Metadata   struct {
-		Namespace string `json:"namespace"`
-		Name      string `json:"name"`
-	} `json:"metadata"`
-	Items []json.RawMessage `json:"items"`
+	APIVersion string            `json:"apiVersion"`
+	Kind       string            `json:"kind"`
+	Metadata   object.Metadata   `json:"metadata"`
+	Items      []json.RawMessage `json:"items"`
 }
 
 func decode(place string, raw []byte) ([]Object, error) {

@@ -92,9 +92,9 @@ func call(ctx context.Context, client discovery.Doer, method, path string) error
 	case answer.Code == http.StatusNotFound:
 		return nil
 	case answer.Code == http.StatusForbidden:
-		return fmt.Errorf("%w: %w", errRefused, &wire.StatusError{Code: answer.Code, Body: answer.Body})
+		return fmt.Errorf("%w: %w", errRefused, answer.Refusal())
 	case answer.Code >= http.StatusBadRequest && answer.Code != http.StatusConflict: // a namespace that is on its way out answers so
-		return &wire.StatusError{Code: answer.Code, Body: answer.Body}
+		return answer.Refusal()
 	}
 	return errStillThere
 }

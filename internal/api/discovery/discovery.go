@@ -233,7 +233,7 @@ func (c *Cache) get(ctx context.Context, path string, into any) (code int, err e
 	case r.Code == http.StatusNotFound:
 		return r.Code, nil
 	case r.Code >= http.StatusBadRequest:
-		return r.Code, &wire.StatusError{Code: r.Code, Body: r.Body}
+		return r.Code, r.Refusal()
 	}
 	if err := json.Unmarshal(r.Body, into); err != nil {
 		return r.Code, fmt.Errorf("%s: %w", path, err)

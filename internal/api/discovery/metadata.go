@@ -8,16 +8,15 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 )
 
 // Metadata is what a list without the objects' contents tells of one.
 type Metadata struct {
-	Namespace         string   `json:"namespace"`
-	Name              string   `json:"name"`
-	DeletionTimestamp string   `json:"deletionTimestamp"`
-	Finalizers        []string `json:"finalizers"`
-	ManagedFields     []struct {
+	object.Metadata
+	Finalizers    []string `json:"finalizers"`
+	ManagedFields []struct {
 		Manager string    `json:"manager"`
 		Time    time.Time `json:"time"`
 	} `json:"managedFields"`
@@ -39,16 +38,11 @@ func ListMetadata(ctx context.Context, client Doer, path, selector string, each 
 			return fmt.Errorf("list %s: %w", path, err)
 		}
 		if answer.Code != http.StatusOK {
-			return fmt.Errorf("list %s: %w", path, &wire.StatusError{Code: answer.Code, Body: answer.Body})
+			return fmt.Errorf("list %s: %w", path, answer.Refusal())
 		}
-		var page struct {
-			Metadata struct {
-				Continue string `json:"continue"`
-			} `json:"metadata"`
-			Items []struct {
-				Metadata Metadata `json:"metadata"`
-			} `json:"items"`
-		}
+		var page object.List[struct {
+			Metadata Metadata `json:"metadata"`
+		}]
 		if err := json.Unmarshal(answer.Body, &page); err != nil {
 			return fmt.Errorf("list %s: %w", path, err)
 		}

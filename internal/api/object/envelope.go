@@ -8,19 +8,20 @@ import (
 // ContentType is the media type of a whole object in Kubernetes' protobuf.
 const ContentType = "application/vnd.kubernetes.protobuf"
 
-const magic = "k8s\x00"
+// Magic is what every object in protobuf begins with; a runtime.Unknown follows.
+const Magic = "k8s\x00"
 
 // Unwrap takes an object's message and kind out of the envelope that an API
 // server sends it in.
 func Unwrap(b []byte) (raw, kind []byte, err error) {
-	if len(b) < len(magic) || string(b[:len(magic)]) != magic {
+	if len(b) < len(Magic) || string(b[:len(Magic)]) != Magic {
 		return nil, nil, fmt.Errorf("%w: no protobuf envelope in %q", ErrMalformed, b[:min(len(b), 60)])
 	}
-	w := walk{rest: b[len(magic):]}
+	w := walk{rest: b[len(Magic):]}
 	for w.next() {
 		switch w.num {
 		case 1:
-			kind = text(w.data, 2)
+			kind = Field(w.data, 2)
 		case 2:
 			raw = w.data
 		}
@@ -30,7 +31,7 @@ func Unwrap(b []byte) (raw, kind []byte, err error) {
 
 // AppendEnvelope appends an object's message in its envelope.
 func AppendEnvelope(dst []byte, apiVersion, kind string, raw []byte) []byte {
-	dst = append(dst, magic...)
+	dst = append(dst, Magic...)
 	dst = AppendHead(dst, 1, stringSize(apiVersion)+stringSize(kind))
 	dst = AppendString(dst, 1, apiVersion)
 	dst = AppendString(dst, 2, kind)
@@ -90,7 +91,7 @@ func DecodeEvent(frame []byte) (EventType, []byte, error) {
 		case 1:
 			kind = eventType(w.data)
 		case 2:
-			object = text(w.data, 1)
+			object = Field(w.data, 1)
 		}
 	}
 	if w.err != nil {
@@ -107,28 +108,6 @@ func eventType(b []byte) EventType {
 		}
 	}
 	return EventType(b)
-}
-
-// Status is an API server's answer in place of an object.
-type Status struct {
-	Message, Reason string
-	Code            int
-}
-
-// DecodeStatus reads a Status message.
-func DecodeStatus(raw []byte) (s Status, err error) {
-	w := walk{rest: raw}
-	for w.next() {
-		switch w.num {
-		case 3:
-			s.Message = string(w.data)
-		case 4:
-			s.Reason = string(w.data)
-		case 6:
-			s.Code = int(w.value)
-		}
-	}
-	return s, w.err
 }
 
 // SplitFrames returns how many bytes of b are whole frames of a watch, each 4
@@ -171,7 +150,7 @@ func DecodePage(raw []byte) (p Page, err error) {
 	w := walk{rest: raw}
 	for w.next() {
 		if w.num == 1 {
-			p.Version, p.Continue = string(text(w.data, 2)), string(text(w.data, 3))
+			p.Version, p.Continue = string(Field(w.data, 2)), string(Field(w.data, 3))
 		}
 	}
 	return p, w.err

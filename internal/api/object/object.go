@@ -1,10 +1,11 @@
-// Package object holds typed views of API objects, decoded from Kubernetes'
-// protobuf only as far as stages need them: a few microseconds and no
-// allocation for an object whose full decoding costs a hundred times that.
+// Package object reads what an API server sends: typed views of objects, decoded
+// from Kubernetes' protobuf only as far as fleet and watches need them (a few
+// microseconds and no allocation for an object whose full decoding costs a
+// hundred times that), the metadata of any object, lists, Status and frames.
 //
 // A view's byte slices point into the bytes that it was decoded from and are
-// valid as long as those are. It is no codec for whole objects: fields that no
-// stage asks for are skipped.
+// valid as long as those are. It is no codec for whole objects: fields that
+// nobody asks for are skipped.
 package object
 
 // Meta is the part of an object's metadata that views hold.
@@ -17,11 +18,15 @@ type Meta struct {
 	Deleting  bool     // it has a deletionTimestamp
 	Owners    [][]byte // kinds of its owners
 	Fleet     []byte   // value of the label FleetLabel
+	Group     []byte   // value of the label GroupLabel
 }
 
 // FleetLabel is the label that every object made by a fleet carries; its value
 // names the fleet.
 const FleetLabel = "windtunnel.dev/fleet"
+
+// GroupLabel is the label by which the lifecycles of pods are grouped.
+const GroupLabel = "windtunnel.dev/group"
 
 // Container is a container of a pod's spec.
 type Container struct {
@@ -109,6 +114,9 @@ func DecodeMeta(raw []byte, m *Meta) error {
 	return w.err
 }
 
+// ResourceVersion is that of any object's message, as the server wrote it.
+func ResourceVersion(raw []byte) []byte { return Field(Field(raw, 1), 6) }
+
 func (m *Meta) decode(raw []byte) error {
 	w := walk{rest: raw}
 	for w.next() {
@@ -126,11 +134,14 @@ func (m *Meta) decode(raw []byte) error {
 		case 9:
 			m.Deleting = true
 		case 11:
-			if key, value := entry(w.data); string(key) == FleetLabel {
+			switch key, value := entry(w.data); string(key) {
+			case FleetLabel:
 				m.Fleet = value
+			case GroupLabel:
+				m.Group = value
 			}
 		case 13:
-			m.Owners = append(m.Owners, text(w.data, 1))
+			m.Owners = append(m.Owners, Field(w.data, 1))
 		}
 	}
 	return w.err
@@ -170,7 +181,7 @@ func (p *Pod) decodeSpec(raw []byte) error {
 		case 11:
 			p.HostNetwork = w.value != 0
 		case 28:
-			p.ReadinessGates = append(p.ReadinessGates, text(w.data, 1))
+			p.ReadinessGates = append(p.ReadinessGates, Field(w.data, 1))
 		}
 	}
 	return w.err
@@ -198,8 +209,8 @@ func (p *Pod) decodeStatus(raw []byte) error {
 		case 1:
 			p.Phase = w.data
 		case 2:
-			if string(text(w.data, 1)) == "Ready" {
-				p.Ready = text(w.data, 2)
+			if string(Field(w.data, 1)) == "Ready" {
+				p.Ready = Field(w.data, 2)
 			}
 		case 6:
 			p.PodIP = w.data
@@ -236,7 +247,7 @@ func (n *Node) decodeSpec(raw []byte) error {
 		case 4:
 			n.Unschedulable = w.value != 0
 		case 5:
-			n.Taints = append(n.Taints, text(w.data, 1))
+			n.Taints = append(n.Taints, Field(w.data, 1))
 		}
 	}
 	return w.err
@@ -257,15 +268,15 @@ func (n *Node) decodeStatus(raw []byte) error {
 				return err
 			}
 		case 4:
-			if string(text(w.data, 1)) == "Ready" {
-				n.Ready = text(w.data, 2)
+			if string(Field(w.data, 1)) == "Ready" {
+				n.Ready = Field(w.data, 2)
 			}
 		case 5:
 			n.HasAddresses = true
-			switch string(text(w.data, 1)) {
+			switch string(Field(w.data, 1)) {
 			case "InternalIP":
 				if n.InternalIP == nil {
-					n.InternalIP = text(w.data, 2)
+					n.InternalIP = Field(w.data, 2)
 				}
 			case "Hostname":
 				n.HasHostname = true

@@ -3,7 +3,9 @@ package object
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,7 +22,7 @@ func pod() *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "web-1", Namespace: "shop", UID: types.UID("0b1e5f1c-7d52-4f39-9a39-5a60b6a9a111"), ResourceVersion: "4711",
 			CreationTimestamp: metav1.Unix(1700000000, 0),
-			Labels:            map[string]string{"app": "web", FleetLabel: "blue"},
+			Labels:            map[string]string{"app": "web", FleetLabel: "blue", GroupLabel: "latency"},
 			OwnerReferences:   []metav1.OwnerReference{{Kind: "Job", Name: "j"}, {Kind: "Other", Name: "o"}},
 			ManagedFields:     []metav1.ManagedFieldsEntry{{Manager: "x", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:a":{}}`)}}},
 		},
@@ -65,7 +67,7 @@ func TestDecodePod(t *testing.T) {
 
 func checkPod(t *testing.T, got *Pod, want *corev1.Pod) {
 	t.Helper()
-	ready := ""
+	raw, ready := marshal(t, want), ""
 	for _, c := range want.Status.Conditions {
 		if c.Type == "Ready" {
 			ready = string(c.Status)
@@ -80,6 +82,8 @@ func checkPod(t *testing.T, got *Pod, want *corev1.Pod) {
 		{string(got.PodIP), want.Status.PodIP},
 		{string(got.Ready), ready},
 		{string(got.Fleet), want.Labels[FleetLabel]},
+		{string(got.Group), want.Labels[GroupLabel]},
+		{string(ResourceVersion(raw)), want.ResourceVersion},
 	} {
 		if c[0] != c[1] {
 			t.Errorf("got %q, want %q", c[0], c[1])
@@ -238,10 +242,63 @@ func FuzzDecode(f *testing.F) {
 		_, _, _ = Unwrap(raw)
 		_, _, _ = DecodeEvent(raw)
 		_, _, _ = SplitFrames(raw)
+		_ = ReadStatus(raw)
+		_, _ = ReadMetadata(raw)
 		if page, err := DecodePage(raw); err == nil {
 			page.Items(func([]byte) {})
 		}
 	})
+}
+
+func TestStatusIsReadWhateverItsForm(t *testing.T) {
+	status := &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Code: 410, Reason: "Expired", Message: "too old"}
+	var wrapped bytes.Buffer
+	if err := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(status, &wrapped); err != nil {
+		t.Fatal(err)
+	}
+	inJSON, err := json.Marshal(status)
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("x", 1000)
+	for body, want := range map[string]Status{
+		wrapped.String():                   {"too old", "Expired", 410},
+		string(inJSON):                     {"too old", "Expired", 410},
+		`{"message":"no"}`:                 {Message: "no"},
+		`{"message":""}`:                   {Message: `{"message":""}`},
+		"plain":                            {Message: "plain"},
+		long:                               {Message: long[:300]},
+		"":                                 {},
+		wrapped.String()[:wrapped.Len()/2]: {Message: wrapped.String()[:wrapped.Len()/2]},
+	} {
+		if got := ReadStatus([]byte(body)); got != want {
+			t.Errorf("%q: got %+v, want %+v", body, got, want)
+		}
+	}
+	if !(Status{Code: 410}).Gone() || !(Status{Reason: "Expired"}).Gone() || (Status{Code: 409}).Gone() {
+		t.Error("Gone is wrong")
+	}
+}
+
+func TestJSON(t *testing.T) {
+	p := pod()
+	p.DeletionTimestamp = new(metav1.Unix(1700000001, 0))
+	raw, err := json.Marshal(&corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "77", Continue: "next"}, Items: []corev1.Pod{*p}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list List[json.RawMessage]
+	if err := json.Unmarshal(raw, &list); err != nil || list.Metadata.ResourceVersion != "77" || list.Metadata.Continue != "next" || len(list.Items) != 1 {
+		t.Fatalf("%+v %v", list, err)
+	}
+	got, err := ReadMetadata(list.Items[0])
+	want := Metadata{Name: p.Name, Namespace: p.Namespace, UID: string(p.UID), ResourceVersion: "4711", DeletionTimestamp: "2023-11-14T22:13:21Z"}
+	if err != nil || got != want {
+		t.Errorf("got %+v, %v; want %+v", got, err, want)
+	}
+	if _, err := ReadMetadata([]byte(`{"metadata":3}`)); err == nil {
+		t.Error("metadata that is a number was read")
+	}
 }
 
 func BenchmarkDecodePod(b *testing.B) {

@@ -1,6 +1,9 @@
 package object
 
-import "errors"
+import (
+	"errors"
+	"iter"
+)
 
 // ErrMalformed says that bytes are not the protobuf message that they should be.
 var ErrMalformed = errors.New("malformed protobuf message")
@@ -9,7 +12,7 @@ var ErrMalformed = errors.New("malformed protobuf message")
 type walk struct {
 	rest  []byte
 	num   uint64 // of the current field
-	value uint64 // of a varint or fixed field
+	value uint64 // of a varint field
 	data  []byte // of a length-delimited field; nil of others
 	err   error
 }
@@ -76,10 +79,21 @@ func (w *walk) varint() (uint64, bool) {
 	return 0, false
 }
 
-// text returns the last length-delimited field of that number.
-func text(raw []byte, num uint64) (out []byte) {
-	w := walk{rest: raw}
-	for w.next() {
+// Fields are the values of a message's length-delimited fields of a number, up
+// to where the message is malformed.
+func Fields(raw []byte, num uint64) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for w := (walk{rest: raw}); w.next(); {
+			if w.num == num && w.data != nil && !yield(w.data) {
+				return
+			}
+		}
+	}
+}
+
+// Field returns the last of Fields; nil without one.
+func Field(raw []byte, num uint64) (out []byte) {
+	for w := (walk{rest: raw}); w.next(); {
 		if w.num == num {
 			out = w.data
 		}

@@ -4,22 +4,15 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"net/http"
 
-	"github.com/windtunnel/windtunnel/internal/api/wire"
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/clock"
 )
 
 // jsonPage hands over the items of one page and returns the token of the next.
 // Items of built-in kinds carry no apiVersion and kind: their list says them.
 func (f *follower) jsonPage(body []byte, at clock.Time) (next string, err error) {
-	var list struct {
-		Metadata struct {
-			ResourceVersion string `json:"resourceVersion"`
-			Continue        string `json:"continue"`
-		} `json:"metadata"`
-		Items []json.RawMessage `json:"items"`
-	}
+	var list object.List[json.RawMessage]
 	if err := json.Unmarshal(body, &list); err != nil {
 		return "", fmt.Errorf("read page: %w", err)
 	}
@@ -65,17 +58,13 @@ func (f *follower) jsonEvent(line []byte, at clock.Time) error {
 		return fmt.Errorf("read watch event: %w", err)
 	}
 	if e.Type == "ERROR" {
-		return jsonRefusal(e.Object)
+		return refusal(object.ReadStatus(e.Object))
 	}
-	var o struct {
-		Metadata struct {
-			ResourceVersion string `json:"resourceVersion"`
-		} `json:"metadata"`
-	}
-	if err := json.Unmarshal(e.Object, &o); err != nil {
+	about, err := object.ReadMetadata(e.Object)
+	if err != nil {
 		return fmt.Errorf("read watch event: %w", err)
 	}
-	f.failed, f.version = 0, o.Metadata.ResourceVersion
+	f.failed, f.version = 0, about.ResourceVersion
 	kind := map[string]Kind{"ADDED": Added, "MODIFIED": Modified, "DELETED": Deleted}[e.Type]
 	if e.Type == "BOOKMARK" {
 		f.bookmark(at)
@@ -84,19 +73,4 @@ func (f *follower) jsonEvent(line []byte, at clock.Time) error {
 		f.handler.Event(Event{Kind: kind, Object: e.Object, At: at, Version: f.number()})
 	}
 	return nil
-}
-
-// jsonRefusal reads the Status of an ERROR event.
-func jsonRefusal(raw []byte) error {
-	var s struct {
-		Code    int    `json:"code"`
-		Message string `json:"message"`
-	}
-	if err := json.Unmarshal(raw, &s); err != nil {
-		return fmt.Errorf("read watch error: %w", err)
-	}
-	if s.Code == http.StatusGone {
-		return fmt.Errorf("%w: %s", errGone, s.Message)
-	}
-	return &wire.StatusError{Code: s.Code, Body: []byte(s.Message)}
 }

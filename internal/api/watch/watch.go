@@ -3,8 +3,7 @@
 // losing or doubling an object. Objects are handed over as bytes, protobuf or
 // JSON, so that each reader decodes only what it needs.
 //
-// It keeps no cache: its readers know what they need to remember. Packages
-// fleet and observe call it.
+// It keeps no cache: its readers know what they need to remember.
 package watch
 
 import (
@@ -16,8 +15,7 @@ import (
 	"strconv"
 	"time"
 
-	"google.golang.org/protobuf/encoding/protowire"
-
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
 )
@@ -80,7 +78,6 @@ const (
 	pageSize   = 1000
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = 5 * time.Second // the default of Options.Patience
-	protobuf   = "application/vnd.kubernetes.protobuf"
 	plainJSON  = "application/json"
 	listTime   = 2 * time.Minute
 	maxFrame   = 64 << 20
@@ -170,7 +167,7 @@ func (f *follower) list(ctx context.Context, again bool, why string) error {
 			return fmt.Errorf("list: %w", err)
 		}
 		if r.Code >= 400 {
-			return fmt.Errorf("list: %w", &wire.StatusError{Code: r.Code, Body: r.Body[:min(len(r.Body), 4<<10)], RetryAfter: r.RetryAfter})
+			return fmt.Errorf("list: %w", r.Refusal())
 		}
 		if !begun {
 			f.handler.ListBegin(again, why)
@@ -191,7 +188,7 @@ func (f *follower) accept() string {
 	if f.options.JSON {
 		return plainJSON
 	}
-	return protobuf
+	return object.ContentType
 }
 
 // page hands over the items of one page and returns the token of the next.
@@ -199,26 +196,17 @@ func (f *follower) page(body []byte, at clock.Time) (next string, err error) {
 	if f.options.JSON {
 		return f.jsonPage(body, at)
 	}
-	list, err := unwrap(body)
+	raw, _, err := object.Unwrap(body)
 	if err != nil {
 		return "", err
 	}
-	err = fields(list, func(n protowire.Number, v []byte) {
-		switch n {
-		case 1: // metadata: 2 = resourceVersion, 3 = continue
-			err = fields(v, func(n protowire.Number, v []byte) {
-				switch n {
-				case 2:
-					f.version = string(v)
-				case 3:
-					next = string(v)
-				}
-			})
-		case 2:
-			f.handler.Event(Event{Kind: Listed, Object: v, At: at})
-		}
-	})
-	return next, err
+	list, err := object.DecodePage(raw)
+	if err != nil {
+		return "", err
+	}
+	f.version = list.Version
+	list.Items(func(raw []byte) { f.handler.Event(Event{Kind: Listed, Object: raw, At: at}) })
+	return list.Continue, nil
 }
 
 // watch opens watches one after another until the server forgets the version.
@@ -253,63 +241,46 @@ func (f *follower) data(p []byte) error {
 		f.frame = append(f.frame, p...)
 		p = f.frame
 	}
-	for len(p) >= 4 {
-		n := int(p[0])<<24 | int(p[1])<<16 | int(p[2])<<8 | int(p[3])
-		if n > maxFrame {
-			return fmt.Errorf("watch frame of %d bytes", n)
-		}
-		if len(p) < 4+n {
-			break
-		}
-		if err := f.event(p[4:4+n], at); err != nil {
-			return err
-		}
-		p = p[4+n:]
-	}
-	f.frame = append(f.frame[:0], p...)
-	return nil
-}
-
-func (f *follower) event(p []byte, at clock.Time) error {
-	var kind, object []byte
-	err := fields(p, func(n protowire.Number, v []byte) {
-		switch n {
-		case 1:
-			kind = v
-		case 2: // RawExtension: 1 = raw
-			_ = fields(v, func(n protowire.Number, v []byte) {
-				if n == 1 {
-					object = v
-				}
-			})
-		}
-	})
+	whole, _, err := object.SplitFrames(p)
 	if err != nil {
 		return err
 	}
-	body, err := unwrap(object)
+	for frames := p[:whole]; len(frames) > 0; {
+		var frame []byte
+		frame, frames = object.NextFrame(frames)
+		if err := f.event(frame, at); err != nil {
+			return err
+		}
+	}
+	f.frame = append(f.frame[:0], p[whole:]...)
+	return nil
+}
+
+func (f *follower) event(frame []byte, at clock.Time) error {
+	kind, raw, err := object.DecodeEvent(frame)
 	if err != nil {
 		return err
 	}
 	f.failed = 0
-	switch string(kind) {
-	case "ADDED":
-		f.emit(Added, body, at)
-	case "MODIFIED":
-		f.emit(Modified, body, at)
-	case "DELETED":
-		f.emit(Deleted, body, at)
-	case "BOOKMARK":
-		f.remember(body)
+	switch kind {
+	case object.Added:
+		f.emit(Added, raw, at)
+	case object.Modified:
+		f.emit(Modified, raw, at)
+	case object.Deleted:
+		f.emit(Deleted, raw, at)
+	case object.Bookmark:
+		f.version = string(object.ResourceVersion(raw))
 		f.bookmark(at)
-	case "ERROR":
-		return refusal(body)
+	case object.Error:
+		s, err := object.DecodeStatus(raw)
+		return errors.Join(refusal(s), err)
 	}
 	return nil
 }
 
 func (f *follower) emit(kind Kind, body []byte, at clock.Time) {
-	f.remember(body)
+	f.version = string(object.ResourceVersion(body))
 	f.handler.Event(Event{Kind: kind, Object: body, At: at, Version: f.number()})
 }
 
@@ -328,34 +299,10 @@ func (f *follower) number() uint64 {
 	return n
 }
 
-// remember takes the resource version of an object: metadata is field 1 of
-// every object, the version field 6 of metadata.
-func (f *follower) remember(body []byte) {
-	_ = fields(body, func(n protowire.Number, v []byte) {
-		if n != 1 {
-			return
-		}
-		_ = fields(v, func(n protowire.Number, v []byte) {
-			if n == 6 && string(v) != f.version {
-				f.version = string(v)
-			}
-		})
-	})
-}
-
-// refusal reads the Status of an ERROR event: 6 = code, 3 = message.
-func refusal(body []byte) error {
-	code, message := uint64(0), ""
-	_ = each(body, func(n protowire.Number, kind protowire.Type, v []byte, u uint64) {
-		switch {
-		case n == 6 && kind == protowire.VarintType:
-			code = u
-		case n == 3:
-			message = string(v)
-		}
-	})
-	if code == http.StatusGone {
-		return fmt.Errorf("%w: %s", errGone, message)
+// refusal is the error that an ERROR event is.
+func refusal(s object.Status) error {
+	if s.Code == http.StatusGone {
+		return fmt.Errorf("%w: %s", errGone, s.Message)
 	}
-	return &wire.StatusError{Code: int(code), Body: []byte(message)}
+	return &wire.StatusError{Code: s.Code, Body: []byte(s.Message)}
 }

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/api/watch"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
@@ -55,38 +56,8 @@ func frame(t testing.TB, kind string, o runtime.Object) []byte {
 func pod(name, version string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Name: name, Namespace: "ns", UID: "uid-" + "x", ResourceVersion: version,
-		Labels: map[string]string{"a": "b", watch.GroupLabel: "latency"},
+		Labels: map[string]string{"a": "b", object.GroupLabel: "latency"},
 	}, Spec: corev1.PodSpec{NodeName: "node-1"}}
-}
-
-func TestDecodePod(t *testing.T) {
-	p := pod("one", "7")
-	now := metav1.Now()
-	p.DeletionTimestamp = &now
-	p.Status = corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{
-		{Type: "Initialized", Status: "True"}, {Type: "Ready", Status: "True"},
-	}}
-	raw, err := p.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := watch.DecodePod(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := fmt.Sprintf("%s/%s %s %s %s %s %v %v", got.Namespace, got.Name, got.UID, got.NodeName, got.Phase, got.Group, got.Deleting, got.Ready)
-	if want := "ns/one uid-x node-1 Running latency true true"; text != want {
-		t.Errorf("got %s, want %s", text, want)
-	}
-}
-
-func FuzzDecodePod(f *testing.F) {
-	raw, err := pod("one", "7").Marshal()
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(raw)
-	f.Fuzz(func(_ *testing.T, p []byte) { _, _ = watch.DecodePod(p) })
 }
 
 // seen writes down what a handler was told.
@@ -105,7 +76,8 @@ func (s *seen) ListBegin(again bool, _ string) { s.add("list again=%v", again) }
 func (s *seen) ListEnd()                       { s.add("end") }
 func (s *seen) Bookmark(clock.Time, uint64)    { s.add("whole") }
 func (s *seen) Event(e watch.Event) {
-	p, _ := watch.DecodePod(e.Object)
+	var p object.Pod
+	_ = object.DecodePod(e.Object, &p)
 	s.add("%d %s", e.Kind, p.Name)
 	if string(p.Name) == "last" {
 		close(s.end)

@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
@@ -86,6 +87,11 @@ type Response struct {
 	Sent          clock.Time // when it was written to a connection; 0 when it never was
 	Done          clock.Time // when the answer was complete or given up
 	Err           error      // ErrTimeout, ErrNotSent, ErrLost, ErrClosed, ErrTooLarge, wrapped
+}
+
+// Refusal is an answer that is not what was asked for, as an error.
+func (r *Response) Refusal() *StatusError {
+	return &StatusError{Code: r.Code, Body: slices.Clone(r.Body[:min(len(r.Body), maxErrorBody)]), RetryAfter: r.RetryAfter}
 }
 
 // Options configure a client.

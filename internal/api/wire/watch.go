@@ -7,23 +7,20 @@ import (
 	"math"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/clock"
 )
 
-// StatusError is an answer of 400 and above where a stream was wanted.
+// StatusError is an answer that is not what was asked for.
 type StatusError struct {
 	Code       int
 	Body       []byte // usually a Status object; at most 4 KiB
 	RetryAfter time.Duration
 }
 
-// Error says the code and the beginning of the body.
+// Error says the code and what the body says: a Status its message.
 func (e *StatusError) Error() string {
-	body := e.Body
-	if len(body) > 300 {
-		body = body[:300]
-	}
-	return fmt.Sprintf("status %d: %s", e.Code, body)
+	return fmt.Sprintf("status %d: %s", e.Code, object.ReadStatus(e.Body).Message)
 }
 
 // Stream sends a request whose answer does not end by itself, such as a watch,
@@ -66,7 +63,7 @@ func (c *Client) Stream(ctx context.Context, req *Request, onData func([]byte) e
 		return err
 	}
 	if r.Err == nil && r.Code >= 400 {
-		return &StatusError{Code: r.Code, Body: r.Body, RetryAfter: r.RetryAfter}
+		return r.Refusal()
 	}
 	return r.Err
 }

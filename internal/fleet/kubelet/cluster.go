@@ -228,7 +228,7 @@ func (c *Cluster) get(ctx context.Context, path string) ([]byte, error) {
 	case r.Code == http.StatusNotFound:
 		return nil, fmt.Errorf("get %s: %w", path, ErrNotFound)
 	case r.Code >= http.StatusBadRequest:
-		return nil, fmt.Errorf("get %s: %w", path, &wire.StatusError{Code: r.Code, Body: r.Body[:min(len(r.Body), 4<<10)]})
+		return nil, fmt.Errorf("get %s: %w", path, r.Refusal())
 	}
 	return r.Body, nil
 }

@@ -23,6 +23,7 @@ type state struct {
 	byPod    map[podName]podState
 	on       map[string]map[podName]struct{} // pods of a node
 	started  map[string]float64              // containers of a node
+	view     object.Pod                      // of the event that is being read
 }
 
 type podName struct{ namespace, name string }
@@ -131,8 +132,8 @@ func (s *state) dropNode(name string) {
 
 // pod takes an event of a pod; callers hold mu.
 func (s *state) pod(e watch.Event) (podName, error) {
-	view, err := watch.DecodePod(e.Object)
-	if err != nil {
+	view := &s.view
+	if err := object.DecodePod(e.Object, view); err != nil {
 		return podName{}, err
 	}
 	name := podName{string(view.Namespace), string(view.Name)}

@@ -9,6 +9,8 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/windtunnel/windtunnel/internal/api/object"
 )
 
 // plan says which fields of a message are kept: by number, with the plan of the
@@ -114,36 +116,12 @@ func appendTrimmed(out, raw []byte, p *plan) ([]byte, error) {
 // k8s.io/api/core/v1/generated.proto.
 func startedIn(raw []byte) int {
 	n := 0
-	fields(raw, 3, func(status []byte) {
-		fields(status, 8, func(container []byte) {
-			fields(container, 2, func(state []byte) {
-				ran := false
-				fields(state, 2, func([]byte) { ran = true })
-				fields(state, 3, func([]byte) { ran = true })
-				if ran {
-					n++
-				}
-			})
-		})
-	})
-	return n
-}
-
-// fields calls each with the value of every field of a number that has bytes.
-func fields(raw []byte, number protowire.Number, each func([]byte)) {
-	for len(raw) > 0 {
-		got, kind, n := protowire.ConsumeTag(raw)
-		if n < 0 {
-			return
+	for status := range object.Fields(raw, 3) {
+		for container := range object.Fields(status, 8) {
+			if state := object.Field(container, 2); object.Field(state, 2) != nil || object.Field(state, 3) != nil {
+				n++
+			}
 		}
-		m := protowire.ConsumeFieldValue(got, kind, raw[n:])
-		if m < 0 {
-			return
-		}
-		if got == number && kind == protowire.BytesType {
-			body, _ := protowire.ConsumeBytes(raw[n : n+m])
-			each(body)
-		}
-		raw = raw[n+m:]
 	}
+	return n
 }

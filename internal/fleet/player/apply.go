@@ -99,14 +99,3 @@ func quote(s string) string {
 	raw, _ := json.Marshal(s) // of a text: cannot fail
 	return string(raw)
 }
-
-// message returns what a Status says, or the beginning of another body.
-func message(body []byte) string {
-	var s struct {
-		Message string `json:"message"`
-	}
-	if json.Unmarshal(body, &s) == nil && s.Message != "" {
-		return s.Message
-	}
-	return string(body[:min(len(body), 300)])
-}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fleet/stage/machine"
@@ -205,7 +206,7 @@ func (a *play) refused(ctx context.Context, req *wire.Request, r *wire.Response)
 		return false
 	}
 	a.result.kind, a.result.code = failed, r.Code
-	a.result.err = fmt.Errorf("stage %s: %s %s: %d %s", a.entry.stage.Name(), req.Method, req.Path, r.Code, message(r.Body))
+	a.result.err = fmt.Errorf("stage %s: %s %s: %d %s", a.entry.stage.Name(), req.Method, req.Path, r.Code, object.ReadStatus(r.Body).Message)
 	return false
 }
 

@@ -56,13 +56,13 @@ func (i *Inspector) probe(ctx context.Context, name string) (float64, error) {
 	}
 	deleted, left := i.write(context.WithoutCancel(ctx), &wire.Request{Method: http.MethodDelete, Path: probePath + "/" + name})
 	if left == nil && deleted.Code >= http.StatusBadRequest && deleted.Code != http.StatusNotFound {
-		left = &wire.StatusError{Code: deleted.Code, Body: deleted.Body}
+		left = deleted.Refusal()
 	}
 	switch {
 	case err != nil:
 		return 0, fmt.Errorf("create lease %s: %w", name, err)
 	case created.Code != http.StatusCreated:
-		return 0, fmt.Errorf("create lease %s: %w", name, &wire.StatusError{Code: created.Code, Body: created.Body})
+		return 0, fmt.Errorf("create lease %s: %w", name, created.Refusal())
 	case left != nil:
 		return 0, fmt.Errorf("delete lease %s: %w", name, left)
 	}

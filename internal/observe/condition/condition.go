@@ -8,11 +8,11 @@ package condition
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"sync"
 
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/api/watch"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
@@ -119,16 +119,11 @@ func (h handler) ListEnd() {
 // Event takes one object as it is now.
 func (h handler) Event(e watch.Event) {
 	o := h.o
-	var object struct {
-		Metadata struct {
-			Namespace string `json:"namespace"`
-			Name      string `json:"name"`
-		} `json:"metadata"`
-	}
-	if json.Unmarshal(e.Object, &object) != nil || object.Metadata.Name == "" {
+	about, err := object.ReadMetadata(e.Object)
+	if err != nil || about.Name == "" {
 		return // a later event or list shows it again
 	}
-	k := key{object.Metadata.Namespace, object.Metadata.Name}
+	k := key{about.Namespace, about.Name}
 	if o.options.Mine != nil && !o.options.Mine(k.namespace, k.name) {
 		return
 	}

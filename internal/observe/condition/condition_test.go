@@ -18,7 +18,7 @@ import (
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
-func object(name string, ready int) string {
+func objectJSON(name string, ready int) string {
 	return fmt.Sprintf(`{"metadata":{"namespace":"n","name":%q,"resourceVersion":"1"},"status":{"ready":%d}}`, name, ready)
 }
 
@@ -57,7 +57,7 @@ func TestTraces(t *testing.T) {
 			case kind == "END":
 				h.ListEnd()
 			case n == 3:
-				h.Event(watch.Event{Kind: kinds[kind], Object: []byte(object(name, ready))})
+				h.Event(watch.Event{Kind: kinds[kind], Object: []byte(objectJSON(name, ready))})
 			}
 		}
 		got := o.Counts()
@@ -97,7 +97,7 @@ func TestRun(t *testing.T) {
 		}
 		w.Header().Set("Content-Type", "application/json")
 		if r.URL.Query().Get("watch") == "" {
-			fmt.Fprintf(w, `{"metadata":{"resourceVersion":"5"},"items":[%s]}`, object("a", 2))
+			fmt.Fprintf(w, `{"metadata":{"resourceVersion":"5"},"items":[%s]}`, objectJSON("a", 2))
 			return
 		}
 		w.(http.Flusher).Flush()
@@ -123,7 +123,7 @@ func TestRun(t *testing.T) {
 	if got := o.Counts(); got.Existing != 1 || got.Holding != 1 {
 		t.Errorf("listed: %+v", got)
 	}
-	more <- `{"type":"ADDED","object":` + object("b", 2) + `}`
+	more <- `{"type":"ADDED","object":` + objectJSON("b", 2) + `}`
 	deadline := time.After(10 * time.Second)
 	for o.Counts().Holding != 2 {
 		select {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/api/watch"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
@@ -36,7 +37,7 @@ func TestPodsBelongToTheFirstGroupThatSelectsThem(t *testing.T) {
 		{"web", map[string]string{"app": "front"}},
 		{"other", map[string]string{"app": "front"}},
 		{"web", map[string]string{"app": "back"}},
-		{"web", map[string]string{"app": "front", watch.GroupLabel: "own"}},
+		{"web", map[string]string{"app": "front", object.GroupLabel: "own"}},
 		{"web", map[string]string{"tier": "x"}},
 		{"web", nil},
 	} {

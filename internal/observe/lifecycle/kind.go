@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/api/watch"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -26,7 +27,7 @@ type kind struct {
 	mu    sync.Mutex
 	own   own
 	links []*link
-	byKey map[string][]*object // only with links
+	byKey map[string][]*tracked // only with links
 }
 
 // phaseOf is one phase, compiled.
@@ -51,8 +52,8 @@ const (
 	isDeleted  = 63
 )
 
-// object is one object whose life is recorded.
-type object struct {
+// tracked is one object whose life is recorded.
+type tracked struct {
 	id     record.ObjectID
 	seen   set
 	counts []uint16 // by phase: how many linked objects reached it; nil where one is enough
@@ -60,8 +61,8 @@ type object struct {
 }
 
 func newKind(records *record.Writer, p *Pulse, l scenario.Life) (*kind, error) {
-	k := &kind{records: records, life: l, label: cmp.Or(l.Group, watch.GroupLabel), byKey: map[string][]*object{}}
-	k.own = own{kind: k, eyesOf: newEyes(l.Of, p), objects: map[string]*object{}}
+	k := &kind{records: records, life: l, label: cmp.Or(l.Group, object.GroupLabel), byKey: map[string][]*tracked{}}
+	k.own = own{kind: k, eyesOf: newEyes(l.Of, p), objects: map[string]*tracked{}}
 	for _, one := range l.Links {
 		to, err := newLink(k, p, one)
 		if err != nil {
@@ -114,12 +115,9 @@ func (k *kind) sides() []*eyes {
 // head is what is read of every object, whatever its resource.
 type head struct {
 	Metadata struct {
-		Name              string            `json:"name"`
-		Namespace         string            `json:"namespace"`
-		UID               string            `json:"uid"`
-		DeletionTimestamp string            `json:"deletionTimestamp"`
-		Labels            map[string]string `json:"labels"`
-		OwnerReferences   []struct {
+		object.Metadata
+		Labels          map[string]string `json:"labels"`
+		OwnerReferences []struct {
 			UID string `json:"uid"`
 		} `json:"ownerReferences"`
 	} `json:"metadata"`
@@ -166,10 +164,10 @@ func (k *kind) evaluate(seen set, among []int, b *body) set {
 			seen |= bit(i)
 			continue
 		}
-		object, err := b.value()
+		shown, err := b.value()
 		holds := false
 		if err == nil {
-			holds, err = p.holds.HoldsOf(object)
+			holds, err = p.holds.HoldsOf(shown)
 		}
 		if err != nil {
 			k.warn(p, err)
@@ -191,7 +189,7 @@ func (k *kind) warn(p *phaseOf, err error) {
 }
 
 // reach records that an object has reached a phase, the first time.
-func (k *kind) reach(o *object, i int, m moment) {
+func (k *kind) reach(o *tracked, i int, m moment) {
 	if o.seen.has(i) {
 		return
 	}
@@ -211,7 +209,7 @@ func (k *kind) reach(o *object, i int, m moment) {
 }
 
 // count notes that one more linked object has reached a phase.
-func (k *kind) count(o *object, i int, m moment) {
+func (k *kind) count(o *tracked, i int, m moment) {
 	if want := k.phases[i].Count; want > 1 {
 		if o.counts == nil {
 			o.counts = make([]uint16, len(k.phases))
@@ -230,7 +228,7 @@ func (k *kind) count(o *object, i int, m moment) {
 type own struct {
 	kind    *kind
 	eyesOf  eyes
-	objects map[string]*object // by UID
+	objects map[string]*tracked // by UID
 }
 
 func (s *own) eyes() *eyes { return &s.eyesOf }
@@ -271,21 +269,21 @@ func (s *own) vanish(m moment) {
 	}
 }
 
-func (s *own) gone(uid string, o *object, m moment) {
+func (s *own) gone(uid string, o *tracked, m moment) {
 	k := s.kind
 	k.reach(o, isDeleted, m)
 	delete(s.objects, uid)
 	for _, key := range o.keys {
-		k.byKey[key] = slices.DeleteFunc(k.byKey[key], func(x *object) bool { return x == o })
+		k.byKey[key] = slices.DeleteFunc(k.byKey[key], func(x *tracked) bool { return x == o })
 		if len(k.byKey[key]) == 0 {
 			delete(k.byKey, key)
 		}
 	}
 }
 
-func (k *kind) add(h *head) *object {
+func (k *kind) add(h *head) *tracked {
 	m := &h.Metadata
-	return &object{id: k.records.Object(record.Object{
+	return &tracked{id: k.records.Object(record.Object{
 		Resource: k.own.eyesOf.name, Namespace: m.Namespace, Name: m.Name, UID: m.UID, Group: m.Labels[k.label], Life: k.life.Name,
 	})}
 }

@@ -17,6 +17,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/api/watch"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
@@ -62,7 +63,7 @@ type Observer struct {
 	sight  sight
 	pods   map[string]*pod // by UID
 	groups map[string]*Counts
-	gaps   int
+	view   object.Pod // of the event that is being read
 }
 
 type pod struct {
@@ -109,13 +110,6 @@ func (o *Observer) Counts(group string) Counts {
 	return Counts{}
 }
 
-// Gaps returns how often the watch had to list again.
-func (o *Observer) Gaps() int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.gaps
-}
-
 // handler is the observer's side that the watch calls, all from one goroutine.
 type handler struct {
 	o *Observer
@@ -126,7 +120,6 @@ func (h handler) ListBegin(_ bool, why string) {
 	h.o.mu.Lock()
 	defer h.o.mu.Unlock()
 	if now := h.c.Now(); h.o.sight.listBegin() {
-		h.o.gaps++
 		h.o.records.Mark(h.o.sight.mark(now, why))
 	}
 }
@@ -158,13 +151,13 @@ func (h handler) ListAsked(at clock.Time) {
 
 // Event takes one pod as it is now.
 func (h handler) Event(e watch.Event) {
-	view, err := watch.DecodePod(e.Object)
-	if err != nil || len(view.UID) == 0 {
-		return // a later event or list shows it again
-	}
 	o := h.o
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	view := &o.view
+	if object.DecodePod(e.Object, view) != nil || len(view.UID) == 0 {
+		return // a later event or list shows it again
+	}
 	p, m := o.pods[string(view.UID)], o.sight.event(e, string(view.UID))
 	switch {
 	case p == nil && e.Kind == watch.Deleted:
@@ -185,7 +178,7 @@ func (h handler) Event(e watch.Event) {
 }
 
 // phases says which phases a pod's state shows.
-func phases(v watch.Pod) (seen phase) {
+func phases(v *object.Pod) (seen phase) {
 	if len(v.NodeName) > 0 {
 		seen |= bound
 	}
@@ -195,7 +188,7 @@ func phases(v watch.Pod) (seen phase) {
 	case "Succeeded", "Failed":
 		seen |= finished
 	}
-	if v.Ready {
+	if string(v.Ready) == "True" {
 		seen |= ready
 	}
 	if v.Deleting {
@@ -206,14 +199,12 @@ func phases(v watch.Pod) (seen phase) {
 
 // group says which group a new pod belongs to: what its label says, or the
 // first that selects it; empty when there is none.
-func (o *Observer) group(v watch.Pod, object []byte) string {
+func (o *Observer) group(v *object.Pod, raw []byte) string {
 	if len(v.Group) > 0 || len(o.selected) == 0 {
 		return string(v.Group)
 	}
 	set := labels.Set{}
-	if watch.DecodeLabels(object, func(name, value []byte) { set[string(name)] = string(value) }) != nil {
-		return ""
-	}
+	object.Pairs(raw, false, func(name, value []byte) { set[string(name)] = string(value) })
 	for _, g := range o.selected {
 		if (g.Namespace == "" || g.Namespace == string(v.Namespace)) && g.Selector.Matches(set) {
 			return g.Name
@@ -222,7 +213,7 @@ func (o *Observer) group(v watch.Pod, object []byte) string {
 	return ""
 }
 
-func (o *Observer) add(v watch.Pod, group string) *pod {
+func (o *Observer) add(v *object.Pod, group string) *pod {
 	counts := o.groups[group]
 	if counts == nil {
 		counts = &Counts{}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/api/watch"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
@@ -20,7 +21,7 @@ import (
 func state(t *testing.T, name, words string) []byte {
 	t.Helper()
 	p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Name: name, Namespace: "n", UID: types.UID("uid-" + name), Labels: map[string]string{watch.GroupLabel: "g"},
+		Name: name, Namespace: "n", UID: types.UID("uid-" + name), Labels: map[string]string{object.GroupLabel: "g"},
 	}}
 	for word := range strings.FieldsSeq(words) {
 		switch word {

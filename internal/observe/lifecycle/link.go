@@ -28,7 +28,7 @@ type link struct {
 
 // linked is one linked object.
 type linked struct {
-	owners []*object
+	owners []*tracked
 	seen   set
 	keys   []string
 	first  []reached // what it has reached while it belonged to nobody
@@ -101,11 +101,11 @@ func (l *link) keysTo(h *head, b *body) []string {
 
 // keyOf is a key's value, empty where there is none.
 func keyOf(k *scenario.Key, b *body) string {
-	object, err := b.value()
+	shown, err := b.value()
 	if err != nil {
 		return ""
 	}
-	text, err := k.Of(object)
+	text, err := k.Of(shown)
 	if err != nil {
 		return "" // an object of another shape belongs to nobody
 	}
@@ -113,7 +113,7 @@ func keyOf(k *scenario.Key, b *body) string {
 }
 
 // claim gives a new object what is linked to it already.
-func (k *kind) claim(o *object, h *head, b *body) {
+func (k *kind) claim(o *tracked, h *head, b *body) {
 	var before []reached
 	for _, l := range k.links {
 		for _, key := range l.keysTo(h, b) {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
@@ -96,13 +97,9 @@ func (p *Pulse) beat(ctx context.Context, client *wire.Client) error {
 		return err
 	}
 	if r.Code != http.StatusOK {
-		return &wire.StatusError{Code: r.Code, Body: r.Body[:min(len(r.Body), 4<<10)]}
+		return r.Refusal()
 	}
-	var list struct {
-		Metadata struct {
-			ResourceVersion string `json:"resourceVersion"`
-		} `json:"metadata"`
-	}
+	var list object.List[struct{}]
 	if err := json.Unmarshal(r.Body, &list); err != nil {
 		return fmt.Errorf("read list: %w", err)
 	}

@@ -3,7 +3,6 @@ package configuration
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -11,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/api/watch"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
@@ -41,7 +41,7 @@ func Follow(ctx context.Context, s Source, changed func(*Objects)) error {
 	if s.Log == nil {
 		s.Log = slog.New(slog.DiscardHandler)
 	}
-	m := &mirror{log: s.Log, dirty: make(chan struct{}, 1), objects: map[object]*kwok.File{}, faults: map[object]string{}}
+	m := &mirror{log: s.Log, dirty: make(chan struct{}, 1), objects: map[objectID]*kwok.File{}, faults: map[objectID]string{}}
 	var wait sync.WaitGroup
 	for _, name := range s.Kinds {
 		k, known := kindOf(name)
@@ -55,8 +55,8 @@ func Follow(ctx context.Context, s Source, changed func(*Objects)) error {
 	return ctx.Err()
 }
 
-// object names an object.
-type object struct{ kind, namespace, name string }
+// objectID names an object.
+type objectID struct{ kind, namespace, name string }
 
 // mirror is what the cluster holds.
 type mirror struct {
@@ -64,8 +64,8 @@ type mirror struct {
 	dirty chan struct{} // something changed
 
 	mu      sync.Mutex
-	objects map[object]*kwok.File
-	faults  map[object]string // what was said about an object
+	objects map[objectID]*kwok.File
+	faults  map[objectID]string // what was said about an object
 }
 
 // tell calls changed some time after each change.
@@ -110,12 +110,12 @@ func (m *mirror) build() *Objects {
 	return out
 }
 
-func compare(a, b object) int {
+func compare(a, b objectID) int {
 	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
 }
 
 // say logs what is wrong with an object, once.
-func (m *mirror) say(id object, err error) {
+func (m *mirror) say(id objectID, err error) {
 	text := ""
 	if err != nil {
 		text = err.Error()
@@ -158,7 +158,7 @@ func (m *mirror) follow(ctx context.Context, s Source, k kind) {
 type handler struct {
 	mirror  *mirror
 	kind    kind
-	listing watch.Relist[object]
+	listing watch.Relist[objectID]
 	listed  bool
 }
 
@@ -179,24 +179,19 @@ func (h *handler) ListEnd() {
 }
 
 // forget takes an object out; callers hold mu.
-func (m *mirror) forget(id object) {
+func (m *mirror) forget(id objectID) {
 	delete(m.objects, id)
 	delete(m.faults, id)
 }
 
 // Event gets one object.
 func (h *handler) Event(e watch.Event) {
-	var head struct {
-		Metadata struct {
-			Name      string `json:"name"`
-			Namespace string `json:"namespace"`
-		} `json:"metadata"`
-	}
-	if err := json.Unmarshal(e.Object, &head); err != nil {
+	about, err := object.ReadMetadata(e.Object)
+	if err != nil {
 		h.mirror.log.Warn("object not read", "kind", h.kind.name, "err", err)
 		return
 	}
-	id := object{h.kind.name, head.Metadata.Namespace, head.Metadata.Name}
+	id := objectID{h.kind.name, about.Namespace, about.Name}
 	h.mirror.set(id, e)
 	h.listing.Add(id)
 	if !h.listing.Underway() {
@@ -204,7 +199,7 @@ func (h *handler) Event(e watch.Event) {
 	}
 }
 
-func (m *mirror) set(id object, e watch.Event) {
+func (m *mirror) set(id objectID, e watch.Event) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if e.Kind == watch.Deleted {
@@ -221,7 +216,7 @@ func (m *mirror) set(id object, e watch.Event) {
 }
 
 // String writes the object as faults name it.
-func (id object) String() string {
+func (id objectID) String() string {
 	if id.namespace == "" {
 		return fmt.Sprintf("%s %s", id.kind, id.name)
 	}

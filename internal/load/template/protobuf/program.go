@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/load/template"
 )
 
@@ -44,9 +45,6 @@ type node struct {
 // marker stands for the value of a hole. It is text that no template has.
 func marker(i int) string { return fmt.Sprintf("zqhole%dqz", i) }
 
-// envelope is what a body begins with.
-const envelope = "k8s\x00"
-
 // compile finds the markers of JSON in its protobuf form, or says why it
 // cannot.
 func compile(marked, encoded []byte, holes int) (*program, string) {
@@ -55,12 +53,12 @@ func compile(marked, encoded []byte, holes int) (*program, string) {
 		return nil, why
 	}
 	c := &compiler{texts: texts, holes: holes, program: &program{}}
-	if !strings.HasPrefix(string(encoded), envelope) {
+	if !strings.HasPrefix(string(encoded), object.Magic) {
 		return nil, "it has no envelope"
 	}
-	c.fixed = append(c.fixed, envelope...)
+	c.fixed = append(c.fixed, object.Magic...)
 	root := c.node()
-	if !c.message(encoded[len(envelope):], root) {
+	if !c.message(encoded[len(object.Magic):], root) {
 		return nil, "a value does not stand in the protobuf form as it is"
 	}
 	c.emit(nothing, 0)

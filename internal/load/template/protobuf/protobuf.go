@@ -132,7 +132,7 @@ func (t *Template) newForm(layout template.Layout, v template.Vars) *form {
 		f.never, f.why = true, why
 		return f
 	}
-	marked := object(layout, func(dst []byte, i int) []byte { return append(dst, marker(i)...) })
+	marked := bodyOf(layout, func(dst []byte, i int) []byte { return append(dst, marker(i)...) })
 	encoded, why := t.codec.append(nil, marked)
 	if why != "" {
 		f.why = "a value is not a text: " + why
@@ -155,8 +155,8 @@ func (t *Template) newForm(layout template.Layout, v template.Vars) *form {
 	return f
 }
 
-// object writes a layout's JSON with such values in its holes.
-func object(layout template.Layout, hole func(dst []byte, i int) []byte) []byte {
+// bodyOf writes a layout's JSON with such values in its holes.
+func bodyOf(layout template.Layout, hole func(dst []byte, i int) []byte) []byte {
 	var out []byte
 	for i := range layout.Holes() {
 		out = hole(append(out, layout.Text(i)...), i)
@@ -166,7 +166,7 @@ func object(layout template.Layout, hole func(dst []byte, i int) []byte) []byte 
 
 // first writes the JSON of an object.
 func first(layout template.Layout, v template.Vars) []byte {
-	return object(layout, func(dst []byte, i int) []byte { return layout.Append(dst, i, v) })
+	return bodyOf(layout, func(dst []byte, i int) []byte { return layout.Append(dst, i, v) })
 }
 
 // probes are objects unlike each other in the lengths of what differs.
