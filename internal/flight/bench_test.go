@@ -1,6 +1,7 @@
 package flight
 
 import (
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -10,13 +11,14 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/flight/flighttest"
 	"github.com/windtunnel/windtunnel/internal/flight/preflight"
+	"github.com/windtunnel/windtunnel/internal/flight/steps"
 	"github.com/windtunnel/windtunnel/internal/load"
 	"github.com/windtunnel/windtunnel/internal/observe/lifecycle"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
-// bench is a run without a plane: its steps go to a server of the test.
+// bench is a run without a plane: its calls go to a server of the test.
 type bench struct {
 	*run
 	server *flighttest.Server
@@ -35,9 +37,9 @@ func newBench(t *testing.T, text string) *bench {
 	}
 	sc.Gate.Tolerate = append(sc.Gate.Tolerate, preflight.Host) // the machine that tests run on is not looked at
 	b := &bench{server: flighttest.NewServer(), run: &run{
-		options: Options{File: file}, scenario: sc, clock: clock.Start(), made: map[string]*made{}, log: slog.New(slog.DiscardHandler), faults: &faults{},
+		options: Options{File: file}, scenario: sc, clock: clock.Start(), log: slog.New(slog.DiscardHandler), created: steps.NewCreated(), injected: &steps.Injected{},
 	}}
-	if err := b.compile(); err != nil {
+	if b.workload, err = steps.Compile(sc, file); err != nil {
 		t.Fatal(err)
 	}
 	if b.dir, err = record.CreateDir(filepath.Join(dir, "run")); err != nil {
@@ -65,4 +67,16 @@ func (b *bench) connect(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = b.generator.Close() })
 	b.status.follow(b.generator, nil)
+}
+
+// head is a scenario up to its steps.
+func head(namespaces int) string {
+	return fmt.Sprintf(`scenario: x
+namespaces: {prefix: n, count: %d}
+bodies:
+  map:
+    text: |
+      {apiVersion: v1, kind: ConfigMap, metadata: {name: "{{ .Name }}", namespace: "{{ .Namespace }}"}}
+steps:
+`, namespaces)
 }

@@ -80,7 +80,7 @@ func (r *run) deleteNamespaces(ctx context.Context) {
 	var paths []string
 	for i, ours := range r.ours {
 		if ours {
-			paths = append(paths, "/api/v1/namespaces/"+r.namespaceName(i))
+			paths = append(paths, "/api/v1/namespaces/"+r.workload.Namespace(i))
 		}
 	}
 	if err := subject.Delete(ctx, r.watcher, paths); err != nil {
@@ -92,7 +92,7 @@ func (r *run) deleteNamespaces(ctx context.Context) {
 // lost, or said that it gave up: etcd may have written them all the same.
 func (r *run) settle(ctx context.Context) {
 	for _, i := range r.doubtful {
-		name := r.namespaceName(i)
+		name := r.workload.Namespace(i)
 		answer, err := r.watcher.Do(ctx, &wire.Request{Method: http.MethodGet, Path: "/api/v1/namespaces/" + name})
 		var found metav1.PartialObjectMetadata
 		if err == nil && answer.Code == http.StatusOK {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/flight/inspect"
 	"github.com/windtunnel/windtunnel/internal/flight/preflight"
+	"github.com/windtunnel/windtunnel/internal/flight/steps"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/series"
 	"github.com/windtunnel/windtunnel/internal/unit"
@@ -76,6 +77,7 @@ func TestUncleanIsRefused(t *testing.T) {
 		t.Error(err)
 	}
 	b.scenario.Gate.Tolerate = []string{preflight.Terminating, preflight.Host}
+	b.scenario.Gate.Wait = unit.Duration(time.Minute) // it ends at the first clean look
 	if err := b.passGate(t.Context(), inspect.ReadCPU(b.clock, b.plane)); err != nil {
 		t.Errorf("tolerated: %v", err)
 	}
@@ -139,7 +141,7 @@ func TestTraffic(t *testing.T) {
 	b := newBench(t, head(1)+"- {name: a, create: {body: map, count: 50, pace: {burst: true}}}\n")
 	carried := &traffic{r: b.run, series: map[string]record.SeriesID{}}
 	carried.sample()
-	if err := b.steps(t.Context()); err != nil {
+	if err := steps.Run(t.Context(), b.session()); err != nil {
 		t.Fatal(err)
 	}
 	carried.sample()

@@ -25,7 +25,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fleet/stage/machine"
 	"github.com/windtunnel/windtunnel/internal/flight/inspect"
 	"github.com/windtunnel/windtunnel/internal/flight/journal"
-	"github.com/windtunnel/windtunnel/internal/flight/preflight"
+	"github.com/windtunnel/windtunnel/internal/flight/steps"
 	"github.com/windtunnel/windtunnel/internal/interop/kwok"
 	"github.com/windtunnel/windtunnel/internal/load"
 	"github.com/windtunnel/windtunnel/internal/observe/lifecycle"
@@ -96,24 +96,19 @@ type run struct {
 	lives     *lifecycle.Declared
 	watcher   *wire.Client // of life
 	generator *load.Generator
-	bodies    bodies
-	replays   map[string][]time.Duration // due times by file
-	first     preflight.State            // what the plane was like before the first step, for steps that cool
-	stored    map[string]float64         // objects by resource, likewise
-	cluster   string                     // which one it is, of a plane that others started
-	faults    *faults                    // that hold
-	stamp     string                     // of this run and no other, on the namespaces that it makes
-	ours      []bool                     // which of the scenario's namespaces this run made
-	doubtful  []int                      // of those that are not ours, the ones whose creation the server did not answer for
-	machine   *machine.Machine           // of the fleet's stages; nil for the built-in set fast
-	staged    []kwok.Document            // objects that belong to them
-	stop      []func()                   // in reverse order
+	workload  *steps.Workload
+	created   *steps.Created
+	injected  *steps.Injected
+	cluster   string           // which one it is, of a plane that others started
+	stamp     string           // of this run and no other, on the namespaces that it makes
+	ours      []bool           // which of the scenario's namespaces this run made
+	doubtful  []int            // of those that are not ours, the ones whose creation the server did not answer for
+	machine   *machine.Machine // of the fleet's stages; nil for the built-in set fast
+	staged    []kwok.Document  // objects that belong to them
+	stop      []func()         // in reverse order
 	measure   func(context.Context)
 	meter     *usage.Sampler // of the components' processes
 	subjects  subjects
-
-	mu   sync.Mutex       // of what several steps use at the same time
-	made map[string]*made // by create step
 }
 
 // Run runs a scenario. An error means that there is no run directory to look
@@ -128,8 +123,8 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		in.Scenario.Fleet.Nodes = 0 // their tools use the nodes that there are
 	}
 	r := &run{options: o, scenario: in.Scenario, imported: in, clock: clock.Start(), log: o.Log, stamp: rand.Text(),
-		made: map[string]*made{}, faults: &faults{log: o.Log}}
-	if err := r.compile(); err != nil {
+		created: steps.NewCreated(), injected: &steps.Injected{Log: o.Log}}
+	if r.workload, err = steps.Compile(r.scenario, o.File); err != nil {
 		return Result{}, err
 	}
 	if err := r.compileStages(); err != nil {
@@ -268,14 +263,15 @@ func (r *run) stages(ctx context.Context, cancel context.CancelCauseFunc, wait *
 	if err := r.step(ctx, "namespaces", func() error { return r.namespaces(ctx) }); err != nil {
 		return err
 	}
-	r.foresee(ctx)
+	session := r.session()
+	session.DiscoverResources(ctx)
 	if err := r.lives.Synced(ctx); err != nil {
 		return err
 	}
 	r.measure(ctx)
 	r.journal().RunBegan(r.scenario.Name)
 	unprofiled := r.profile(ctx)
-	err := r.steps(ctx)
+	err := steps.Run(ctx, session)
 	unprofiled()
 	r.measure(context.WithoutCancel(ctx))
 	return err
@@ -284,16 +280,33 @@ func (r *run) stages(ctx context.Context, cancel context.CancelCauseFunc, wait *
 // journal writes the run's events.
 func (r *run) journal() journal.Journal { return journal.Journal{Records: r.records, Clock: r.clock} }
 
-// step marks the begin and the end of one part of the run.
+// step does one part of the run.
 func (r *run) step(ctx context.Context, name string, do func() error) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+	return r.tracker().Track(ctx, name, do)
+}
+
+func (r *run) tracker() steps.Tracker {
+	return steps.Tracker{Journal: r.journal(), Progress: r.status}
+}
+
+// session is what a step needs of what there is of the run until now.
+func (r *run) session() *steps.Session {
+	return &steps.Session{
+		Tracker: r.tracker(), Workload: r.workload, Created: r.created, Injected: r.injected,
+		Plane: r.plane, Own: r.own(), Client: r.watcher, Load: r.generator, Fleet: r.fleet, Pods: r.life, Installed: r.subjects.installer,
+		Clock: r.clock, Log: r.log, Warn: r.warn, Dir: r.dir,
 	}
-	defer r.status.enter(name)()
-	r.journal().StepBegan(name)
-	err := do()
-	r.journal().StepEnded(name, err)
-	return err
+}
+
+// faulted takes note of what was done to a component.
+func (r *run) faulted(f plane.Fault) {
+	r.journal().Disturbed(f)
+	if f.Kind != plane.FaultStart || r.meter == nil {
+		return
+	}
+	if c, ok := r.plane.Component(f.Component); ok {
+		r.meter.Follow(usage.Process{Name: c.Name, PID: c.PID, Cgroup: c.Cgroups["cpu"], Memory: c.Cgroups["memory"]})
+	}
 }
 
 // boot starts the plane, or reaches the one that exists.
@@ -303,7 +316,7 @@ func (r *run) boot(ctx context.Context) (err error) {
 	} else {
 		r.plane, err = plane.Start(ctx, r.scenario.Plane, plane.Options{
 			LogDir: r.dir.File(record.LogFolder), BaseDir: filepath.Dir(r.options.File),
-			Log: r.log, Clock: r.clock, Relays: r.relayed(), OpenRelays: r.stretches(), Seed: r.scenario.Seed, OnFault: r.faulted,
+			Log: r.log, Clock: r.clock, Relays: r.workload.DisturbedClients(), OpenRelays: r.workload.SlowsAnswers(), Seed: r.scenario.Seed, OnFault: r.faulted,
 		})
 	}
 	if err != nil {
@@ -314,8 +327,10 @@ func (r *run) boot(ctx context.Context) (err error) {
 			r.log.Warn("the plane did not end cleanly", slog.Any("error", err))
 		}
 	})
-	if err := r.through(); err != nil {
-		return err
+	if !r.own() {
+		if err := r.workload.InterposeProxies(r.plane); err != nil {
+			return err
+		}
 	}
 	r.manifest.Plane = r.plane.Facts()
 	for name, version := range r.plane.Versions() {

@@ -28,14 +28,15 @@ const (
 	waitOwn    = time.Second
 	everyOwn   = 100 * time.Millisecond
 	waitOthers = 2 * time.Minute
+	lookEvery  = 2 * time.Second // long enough for a mean of CPU, which the kernel counts in steps of 10 ms
 )
 
 // passGate waits until the plane is clean, for as long as the scenario says. A run
 // that begins on an unclean plane is tagged with what was found: in the
 // manifest, in the records, and from there in the verdict.
 func (r *run) passGate(ctx context.Context, since inspect.CPU) error {
-	l := inspect.New(r.inspection(), since)
-	wait, every := waitOthers, coolEvery
+	l := inspect.New(r.session().Inspection(), since)
+	wait, every := waitOthers, lookEvery
 	var first preflight.State
 	var from string
 	if r.own() {

@@ -2,13 +2,11 @@ package flight
 
 import (
 	"encoding/json"
-	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,7 +17,6 @@ import (
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/report/reporttest"
 	"github.com/windtunnel/windtunnel/internal/unit"
-	"github.com/windtunnel/windtunnel/scenario"
 )
 
 // TestAHotQueueIsNotClean has a queue whose items come back all the time, on a
@@ -36,30 +33,6 @@ func TestAHotQueueIsNotClean(t *testing.T) {
 	g := b.manifest.Gate
 	if g.Clean || len(g.Faults) != 1 || g.Faults[0].Kind != preflight.Retries || !strings.Contains(g.Faults[0].Text, "items/s come back to queue kcm job") {
 		t.Errorf("%+v", g)
-	}
-}
-
-// TestCoolWithRetries cools a plane that always had retries, and then one that
-// has more of them than at first.
-func TestCoolWithRetries(t *testing.T) {
-	t.Parallel()
-	b := newBench(t, head(1)+"- {name: c, cool: {within: 7s}}\n")
-	var rate *atomic.Int64
-	b.plane, rate = flighttest.HotQueue(t)
-	if err := b.levels(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if got := b.first.Queues["kcm job"].Retries; got < 30 || got > 200 {
-		t.Fatalf("%v items/s come back, it should be 100", got)
-	}
-	cool := &scenario.Cool{Within: unit.Duration(7 * time.Second)}
-	if err := b.cool(t.Context(), cool); err != nil {
-		t.Errorf("it does not come to rest: %v", err)
-	}
-	rate.Store(10)
-	cool.Within = unit.Duration(3 * time.Second)
-	if err := b.cool(t.Context(), cool); !errors.Is(err, preflight.ErrNotQuiet) || !strings.Contains(err.Error(), "come back to queue kcm job") {
-		t.Errorf("ten times as many retries: %v", err)
 	}
 }
 
@@ -83,7 +56,7 @@ func TestLeaveNeedsNoRecords(t *testing.T) {
 	b := newBench(t, head(2)+"- {pause: 1ms}\n")
 	b.ours = []bool{true, true}
 	for i := range b.ours {
-		b.server.Objects["/api/v1/namespaces/"+b.namespaceName(i)] = map[string]any{"metadata": map[string]any{"name": b.namespaceName(i)}}
+		b.server.Objects["/api/v1/namespaces/"+b.workload.Namespace(i)] = map[string]any{"metadata": map[string]any{"name": b.workload.Namespace(i)}}
 	}
 	b.options.Kubeconfig, b.plane = "somebody else's", &plane.Plane{}
 	if err := b.records.Close(); err != nil {
@@ -111,9 +84,9 @@ func TestLeaveNeedsNoRecords(t *testing.T) {
 func TestLeaveAfterLostAnswers(t *testing.T) {
 	b := newBench(t, head(3)+"- {pause: 1ms}\n")
 	b.stamp = "of this run"
-	path := func(i int) string { return "/api/v1/namespaces/" + b.namespaceName(i) }
+	path := func(i int) string { return "/api/v1/namespaces/" + b.workload.Namespace(i) }
 	for _, i := range []int{1, 2} {
-		b.server.Objects[path(i)] = map[string]any{"metadata": map[string]any{"name": b.namespaceName(i)}}
+		b.server.Objects[path(i)] = map[string]any{"metadata": map[string]any{"name": b.workload.Namespace(i)}}
 	}
 	b.server.Mu.Lock()
 	b.server.Refuse = func(method, at string) int {
@@ -122,10 +95,10 @@ func TestLeaveAfterLostAnswers(t *testing.T) {
 			return 0
 		}
 		switch made["metadata"].(map[string]any)["name"] {
-		case b.namespaceName(0): // it is stored, and the answer lost
+		case b.workload.Namespace(0): // it is stored, and the answer lost
 			b.server.Objects[path(0)] = made
 			return http.StatusGatewayTimeout
-		case b.namespaceName(1):
+		case b.workload.Namespace(1):
 			return http.StatusInternalServerError
 		}
 		return http.StatusConflict
@@ -136,7 +109,7 @@ func TestLeaveAfterLostAnswers(t *testing.T) {
 	}
 	b.options.Kubeconfig, b.plane = "somebody else's", &plane.Plane{}
 	b.leave(t.Context())
-	if left, want := b.server.Names("/api/v1/namespaces"), []string{b.namespaceName(1), b.namespaceName(2)}; !slices.Equal(left, want) {
+	if left, want := b.server.Names("/api/v1/namespaces"), []string{b.workload.Namespace(1), b.workload.Namespace(2)}; !slices.Equal(left, want) {
 		t.Errorf("left %v, want %v", left, want)
 	}
 }

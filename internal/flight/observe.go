@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -123,7 +124,7 @@ func (r *run) namespaces(ctx context.Context) error {
 		Count: count, Pace: pace.Constant(namespaceRate),
 		Build: func(i int, req *load.Request) (bool, error) {
 			req.Method, req.Path, req.ContentType = http.MethodPost, "/api/v1/namespaces", "application/json"
-			req.Body = fmt.Appendf(req.Body, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"%s","annotations":{"%s":"%s"}}}`, r.namespaceName(i), markOfRun, r.stamp)
+			req.Body = fmt.Appendf(req.Body, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"%s","annotations":{"%s":"%s"}}}`, r.workload.Namespace(i), markOfRun, r.stamp)
 			return true, nil
 		},
 		// Each call has places of its own, and Run returns after the last.
@@ -140,7 +141,7 @@ func (r *run) namespaces(ctx context.Context) error {
 		}
 	}
 	for i, ours := range r.ours {
-		name := r.namespaceName(i)
+		name := r.workload.Namespace(i)
 		switch {
 		case codes[i] == http.StatusConflict:
 			return fmt.Errorf("namespace %s: %w: it is left alone; name others with namespaces.prefix", name, ErrExists)
@@ -161,6 +162,9 @@ const markOfRun = "windtunnel.dev/run"
 // namespaceRate is how many namespaces are made in a second.
 const namespaceRate = 50
 
+// usableEvery is how often a namespace is looked at that is not usable yet.
+const usableEvery = 25 * time.Millisecond
+
 // usable waits for a namespace's service account "default".
 func (r *run) usable(ctx context.Context, namespace string) error {
 	path := "/api/v1/namespaces/" + namespace + "/serviceaccounts/default"
@@ -169,7 +173,7 @@ func (r *run) usable(ctx context.Context, namespace string) error {
 		if err == nil && answer.Code == http.StatusOK {
 			return nil
 		}
-		if err := clock.Sleep(ctx, waitPoll); err != nil {
+		if err := clock.Sleep(ctx, usableEvery); err != nil {
 			return fmt.Errorf("namespace %s did not become usable: %w", namespace, err)
 		}
 	}

@@ -1,14 +1,12 @@
 package flight
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"syscall"
-	"time"
 
 	"github.com/windtunnel/windtunnel/internal/flight/plan"
-	"github.com/windtunnel/windtunnel/internal/load/template"
+	"github.com/windtunnel/windtunnel/internal/flight/steps"
 	"github.com/windtunnel/windtunnel/internal/plane"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -27,41 +25,26 @@ func Plan(o Options) (Forecast, error) {
 	if err != nil {
 		return Forecast{}, err
 	}
-	r := &run{options: o, scenario: in.Scenario}
-	if err := r.compile(); err != nil {
+	w, err := steps.Compile(in.Scenario, o.File)
+	if err != nil {
 		return Forecast{}, err
 	}
-	return r.forecast()
+	return forecast(w, o)
 }
 
-func (r *run) forecast() (Forecast, error) {
-	f := Forecast{Scenario: r.scenario}
+func forecast(w *steps.Workload, o Options) (Forecast, error) {
+	f := Forecast{Scenario: w.Scenario}
 	var err error
-	f.Estimate, err = plan.Of(r.scenario, plan.Sources{
-		Render: r.firstObject,
-		Times:  func(file string) ([]time.Duration, error) { return r.replays[file], nil },
-	})
-	if err != nil {
+	if f.Estimate, err = w.Estimate(); err != nil {
 		return f, err
 	}
-	f.Unmet = f.Estimate.Unmet(r.scenario, r.limits())
+	f.Unmet = f.Estimate.Unmet(w.Scenario, limits(w.Scenario, o))
 	return f, nil
-}
-
-// firstObject renders the first object of a body that is not left out.
-func (r *run) firstObject(body, name, group string, with map[string]any) (raw []byte, err error) {
-	v := template.Vars{Name: name, Namespace: r.namespaceName(0), Group: group, Replica: 1, Seed: r.scenario.Seed, With: with}
-	for v.Index = range maxLook {
-		if raw, err = r.bodies[body].Render(nil, v); !errors.Is(err, template.ErrEmpty) {
-			break
-		}
-	}
-	return raw, err
 }
 
 // warnUnmet says before the run starts what this machine cannot bear of it.
 func (r *run) warnUnmet() {
-	f, err := r.forecast()
+	f, err := forecast(r.workload, r.options)
 	if err != nil {
 		return // the step that meets it says so
 	}
@@ -71,17 +54,17 @@ func (r *run) warnUnmet() {
 }
 
 // limits are those of this machine. What cannot be found out stays unknown.
-func (r *run) limits() plan.Limits {
+func limits(s *scenario.Scenario, o Options) plan.Limits {
 	var l plan.Limits
 	var files syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files) == nil {
 		l.OpenFiles = files.Max
 	}
-	l.RecordsDir, l.Records = freeAt(r.options.Out)
-	if r.options.Kubeconfig != "" {
+	l.RecordsDir, l.Records = freeAt(o.Out)
+	if o.Kubeconfig != "" {
 		return l // its etcd is elsewhere
 	}
-	if room, err := plane.RoomFor(r.scenario.Plane.Durability); err == nil {
+	if room, err := plane.RoomFor(s.Plane.Durability); err == nil {
 		l.Data, l.DataFolder, l.InMemory, l.Quota = room.Free, room.Folder, room.InMemory, room.Quota
 	}
 	return l

@@ -58,8 +58,8 @@ func newBoard(r *run) *board {
 	return b
 }
 
-// enter begins a step; what it returns ends it.
-func (b *board) enter(step string) (leave func()) {
+// Enter begins a step; what it returns ends it.
+func (b *board) Enter(step string) (leave func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	one := &underWay{name: step, at: b.r.clock.Now()}
@@ -103,8 +103,8 @@ func (b *board) stepName() string {
 	return b.last.name
 }
 
-// waiting says how far a step that waits has come.
-func (b *board) waiting(step string, done, total int) {
+// Waiting says how far a step that waits has come.
+func (b *board) Waiting(step string, done, total int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, s := range b.steps {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/wire"
+	"github.com/windtunnel/windtunnel/internal/flight/steps"
 	"github.com/windtunnel/windtunnel/internal/plane"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/subject"
@@ -182,7 +183,7 @@ func (r *run) awaitSubjects(ctx context.Context) error {
 		if x.Ready.Wait == nil {
 			continue
 		}
-		if err := r.step(ctx, "ready-"+x.Name, func() error { return r.wait(ctx, "ready-"+x.Name, x.Ready.Wait) }); err != nil {
+		if err := r.step(ctx, "ready-"+x.Name, func() error { return steps.Wait{Step: "ready-" + x.Name, Spec: x.Ready.Wait}.Do(ctx, r.session()) }); err != nil {
 			return fmt.Errorf("subject %s is not ready: %w", x.Name, err)
 		}
 	}

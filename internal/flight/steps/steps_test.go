@@ -1,4 +1,4 @@
-package flight
+package steps
 
 import (
 	"crypto/sha256"
@@ -71,33 +71,34 @@ func requests(t *testing.T, file string, seed uint64) map[string]string {
 		t.Fatal(err)
 	}
 	sc.Seed = seed
-	r := &run{scenario: sc, options: Options{File: file}, made: map[string]*made{}}
-	if err := r.compile(); err != nil {
+	w, err := Compile(sc, file)
+	if err != nil {
 		t.Fatal(err)
 	}
+	session := &Session{Workload: w, Created: NewCreated()}
 	out := map[string]string{}
 	for s := range sc.AllSteps() {
 		var p load.Plan
 		switch {
 		case s.Create != nil:
-			m := r.newMade(s.Name, s.Create)
-			for k := range m.kinds {
-				m.kinds[k].resource = discovery.Resource{Name: "x", Root: "/api/v1", Plural: "x", Namespaced: true}
+			o := w.newObjects(s.Name, s.Create)
+			for k := range o.items {
+				o.items[k].resource = discovery.Resource{Name: "x", Root: "/api/v1", Plural: "x", Namespaced: true}
 			}
-			m.setUpTo(s.Create.Count)
-			r.made[s.Name] = m
-			b := m.between(m.layout, 0, m.upTo())
-			p, err = r.creation(s.Name, b, time.Second)
-			p.Pace = r.paced(s.Name, b, s.Create.Pace)
-			for i := range b.count {
-				m.set(b.at(i), true)
+			o.setUpTo(s.Create.Count)
+			session.Created.add(s.Name, o)
+			all := o.all()
+			p, err = all.creation(s.Name, time.Second)
+			p.Pace = w.pacing(s.Name, all, s.Create.Pace)
+			for i := range all.count {
+				o.setThere(all.ordinal(i), true)
 			}
 		case s.Update != nil:
-			b := r.made[s.Update.Step].between(r.made[s.Update.Step].layout, 0, r.made[s.Update.Step].upTo())
-			p, err = r.updating(s.Name, b, s.Update)
-			p.Pace = r.paced(s.Name, b, s.Update.Pace)
+			all := session.Created.of(s.Update.Step).all()
+			p, err = Update{s.Name, s.Update}.plan(w, all)
+			p.Pace = w.pacing(s.Name, all, s.Update.Pace)
 		case s.Requests != nil:
-			p, err = r.mix(t.Context(), s.Name, s.Requests)
+			p, err = Requests{s.Name, s.Requests}.plan(t.Context(), session)
 		default:
 			continue
 		}
@@ -112,7 +113,7 @@ func requests(t *testing.T, file string, seed uint64) map[string]string {
 // What is created goes as protobuf where the resource has it.
 func TestBodiesArePacked(t *testing.T) {
 	b := newBench(t, head(1)+"- {name: a, create: {body: map, count: 2, pace: {burst: true}}}\n")
-	if err := b.steps(t.Context()); err != nil {
+	if err := Run(t.Context(), b.Session); err != nil {
 		t.Fatal(err)
 	}
 	if b.server.Packed != 2 || len(b.server.Objects) < 2 {
@@ -147,36 +148,19 @@ func TestSameSeedSameRequestsInTheSameOrder(t *testing.T) {
 			t.Errorf("%s: another seed gave the same requests", step)
 		}
 	}
-	if density := "../../examples/density.yaml"; fmt.Sprint(requests(t, density, 1)) != fmt.Sprint(requests(t, density, 1)) {
+	if density := "../../../examples/density.yaml"; fmt.Sprint(requests(t, density, 1)) != fmt.Sprint(requests(t, density, 1)) {
 		t.Error("density: the same seed gave other requests")
 	}
 }
 
 func TestEachStepHasArrivalsOfItsOwn(t *testing.T) {
-	r := &run{scenario: &scenario.Scenario{Seed: 1}}
-	a, b := r.pacer("a", scenario.Pace{Poisson: 10}, 9), r.pacer("b", scenario.Pace{Poisson: 10}, 9)
+	w := &Workload{Scenario: &scenario.Scenario{Seed: 1}}
+	a, b := w.pace("a", scenario.Pace{Poisson: 10}, 9), w.pace("b", scenario.Pace{Poisson: 10}, 9)
 	if a.Due(5) == b.Due(5) {
 		t.Error("two steps of random arrivals follow the same times")
 	}
-	if rate := r.pacer("c", scenario.Pace{Burst: true}, 9).Rate(); !math.IsInf(rate, 1) {
+	if rate := w.pace("c", scenario.Pace{Burst: true}, 9).Rate(); !math.IsInf(rate, 1) {
 		t.Errorf("a burst asks for %v calls a second", rate)
-	}
-}
-
-func TestHowARunEnded(t *testing.T) {
-	for _, tt := range []struct {
-		err  error
-		want string
-	}{
-		{nil, "done"}, {fmt.Errorf("x: %w", ErrInterrupted), "interrupted"}, {errors.New("etcd died"), "failed: etcd died"},
-	} {
-		if got := endReason(tt.err); got != tt.want {
-			t.Errorf("endReason(%v) = %q, want %q", tt.err, got, tt.want)
-		}
-	}
-	boot := bootError{errors.New("no etcd")}
-	if !errors.Is(boot, ErrBoot) || boot.Error() != "no etcd" {
-		t.Errorf("boot error: %v", boot)
 	}
 }
 
@@ -211,7 +195,7 @@ func TestSteps(t *testing.T) {
 		{"of the cluster", "- {name: a, create: {body: space, count: 2, pace: {burst: true}}}", spacePath, "a-0 a-1"},
 	} {
 		b := newBench(t, head(2)+tt.steps)
-		if err := b.steps(t.Context()); err != nil {
+		if err := Run(t.Context(), b.Session); err != nil {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 		if got := strings.Join(b.server.Names(tt.in), " "); got != tt.want {
@@ -241,7 +225,7 @@ func TestUpdates(t *testing.T) {
 			map[string]int{"GET /api/v1/namespaces/n-1/configmaps": 1, "GET /api/v1/namespaces/n-2/configmaps": 1, "GET /api/v1/configmaps": 1}, nil},
 	} {
 		b := newBench(t, head(2)+"- {name: a, create: {body: map, count: 3, pace: {burst: true}}}\n"+tt.steps)
-		if err := b.steps(t.Context()); err != nil {
+		if err := Run(t.Context(), b.Session); err != nil {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 		for prefix, want := range tt.want {
@@ -278,7 +262,7 @@ func TestChurnOfNamespaces(t *testing.T) {
 		}
 		return 0
 	}
-	if err := b.steps(t.Context()); err != nil {
+	if err := Run(t.Context(), b.Session); err != nil {
 		t.Fatal(err)
 	}
 	if got := len(b.server.Names(mapsPath)); got != 8 || b.server.Count("DELETE /api/v1/namespaces/") != 2 || b.server.Count("POST "+spacePath+"/") != 12 {
@@ -302,7 +286,7 @@ func TestWaitsForObjects(t *testing.T) {
 			"step failed: wait-2: of 3 configmaps the condition held for 0 within 500ms; 3 were wanted (for 3 of them it could not be evaluated: n-1 a-0: condition: no such overload)"},
 	} {
 		b := newBench(t, head(2)+tt.steps)
-		err := b.steps(t.Context())
+		err := Run(t.Context(), b.Session)
 		got := ""
 		if err != nil {
 			got = err.Error()
@@ -319,7 +303,7 @@ func TestWaitsForWhatFinalizersKeep(t *testing.T) {
 	b := newBench(t, head(2)+`
 - {name: a, create: {count: 3, objects: [{body: map, name: x}, {body: own}], pace: {burst: true}}}
 - {delete: {step: a, pace: {burst: true}}}
-- wait: {objects: configmaps, of: a, gone: true, count: 1, within: 100ms}
+- wait: {objects: configmaps, of: a, gone: true, count: 1, within: 1s}
 `)
 	b.server.Refuse = func(method, _ string) int {
 		if method == "DELETE" {
@@ -327,8 +311,8 @@ func TestWaitsForWhatFinalizersKeep(t *testing.T) {
 		}
 		return 0
 	}
-	const want = "step failed: wait-3: 6 configmaps are still there after 100ms, at most 1 may be"
-	if err := b.steps(t.Context()); err == nil || err.Error() != want {
+	const want = "step failed: wait-3: 6 configmaps are still there after 1s, at most 1 may be"
+	if err := Run(t.Context(), b.Session); err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
@@ -347,7 +331,7 @@ func TestFailedCallsAreNotThere(t *testing.T) {
 		}
 		return 0
 	}
-	if err := b.steps(t.Context()); err != nil {
+	if err := Run(t.Context(), b.Session); err != nil {
 		t.Fatal(err)
 	}
 	if posts, deletes := b.server.Count("POST"), b.server.Count("DELETE"); posts != 4 || deletes != 2 {
@@ -365,7 +349,7 @@ func TestAfterAFailureOnlyDeletionsAreRun(t *testing.T) {
   - {delete: {step: a, pace: {burst: true}}}
   - {name: c, create: {body: map, count: 1, pace: {burst: true}}}
 `)
-	err := b.steps(t.Context())
+	err := Run(t.Context(), b.Session)
 	if want := `step failed: worse: 0 of 1 pods of group "a" were ready within 50ms`; fmt.Sprint(err) != want || !errors.Is(err, ErrStep) {
 		t.Errorf("%v, want %s", err, want)
 	}
@@ -375,11 +359,11 @@ func TestAfterAFailureOnlyDeletionsAreRun(t *testing.T) {
 	if n := b.server.Count("POST"); n != 2 {
 		t.Errorf("%d objects were made, want 2", n)
 	}
-	if err := b.records.Close(); err != nil {
+	if err := b.Journal.Records.Close(); err != nil {
 		t.Fatal(err)
 	}
 	var ends []string
-	_, err = record.Read(b.dir.File(record.StreamFile), func(*record.Stream) record.Visitor {
+	_, err = record.Read(b.Dir.File(record.StreamFile), func(*record.Stream) record.Visitor {
 		return record.Visitor{Mark: func(m record.Mark) {
 			if m.Kind == record.MarkStepEnd && m.Text != "" {
 				ends = append(ends, m.Name)
@@ -396,50 +380,20 @@ func TestPacesOfObjects(t *testing.T) {
 		"- {name: b, create: {count: 3, objects: [{body: map, name: y}, {body: own}], pace: {constant: 1}}}\n")
 	for step, want := range map[string]string{"a": "0s 1s 12s 23s 24s", "b": "0s 0s 1s 1s 2s 2s"} {
 		var s *scenario.Step
-		for one := range b.scenario.AllSteps() {
+		for one := range b.Workload.Scenario.AllSteps() {
 			if one.Name == step {
 				s = one
 			}
 		}
-		m := b.newMade(step, s.Create)
-		m.setUpTo(3)
-		all := m.between(m.layout, 0, 3)
-		if s.Create.PerObject {
-			all.unit, all.units = func(i int) int { return i }, all.count
-		}
-		pace := b.paced(step, all, s.Create.Pace)
-		if s.Create.Pause > 0 {
-			pace.shift = m.pauses()
-		}
+		o := b.Workload.newObjects(step, s.Create)
+		o.setUpTo(3)
+		all, pace := Create{step, s.Create}.paced(b.Workload, o)
 		var got []string
 		for i := range all.count {
 			got = append(got, pace.Due(i).String())
 		}
 		if text := strings.Join(got, " "); text != want {
 			t.Errorf("%s: due at %s, want %s", step, text, want)
-		}
-	}
-}
-
-// TestExamplesCanBePlanned compiles every example, and counts what it would send.
-func TestExamplesCanBePlanned(t *testing.T) {
-	files, err := filepath.Glob("../../examples/*.yaml")
-	if err != nil || len(files) < 3 {
-		t.Fatalf("%d examples: %v", len(files), err)
-	}
-	limited, err := filepath.Glob("../../examples/limited/*.yaml")
-	if err != nil || len(limited) < 8 {
-		t.Fatalf("%d limited planes: %v", len(limited), err)
-	}
-	files = append(files, limited...)
-	for _, file := range files {
-		f, err := Plan(Options{File: file})
-		if err != nil {
-			t.Errorf("%s: %v", file, err)
-			continue
-		}
-		if f.Estimate.Total == 0 || f.Estimate.Objects == 0 || f.Estimate.EtcdBytes == 0 {
-			t.Errorf("%s: %+v", file, f.Estimate)
 		}
 	}
 }

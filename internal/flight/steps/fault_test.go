@@ -1,4 +1,4 @@
-package flight
+package steps
 
 import (
 	"context"
@@ -29,7 +29,7 @@ func TestFaultsAreMended(t *testing.T) {
 			begin := time.Now()
 			var got []string
 			note := func() { got = append(got, time.Since(begin).String()) }
-			f := &faults{}
+			f := &Injected{}
 			err := f.begin(t.Context(), &tt.fault, func(context.Context) (func(context.Context) error, error) {
 				note()
 				return func(context.Context) error { note(); return nil }, nil
@@ -39,7 +39,7 @@ func TestFaultsAreMended(t *testing.T) {
 			}
 			ended := time.Since(begin).String()
 			time.Sleep(tt.run - time.Since(begin))
-			f.end()
+			f.End()
 			if text := fmt.Sprintf("%s %s %s", got[0], ended, strings.Join(got[1:], " ")); text != tt.want {
 				t.Errorf("%s: %s, want %s", tt.name, text, tt.want)
 			}
@@ -49,24 +49,24 @@ func TestFaultsAreMended(t *testing.T) {
 
 func TestFaultThatCannotBeMade(t *testing.T) {
 	why := errors.New("why")
-	f := &faults{}
+	f := &Injected{}
 	err := f.begin(t.Context(), &scenario.Disturbance{}, func(context.Context) (func(context.Context) error, error) { return nil, why })
 	if !errors.Is(err, why) {
 		t.Error(err)
 	}
-	f.end()
+	f.End()
 	b := newBench(t, "scenario: x\nfleet: {nodes: 1}\nsteps: [{pause: 1s}]\n")
-	if _, err := b.disturb(t.Context(), &scenario.Disturbance{Nodes: &scenario.Victims{}, Action: "silent"}); !errors.Is(err, errNoFault) {
+	if _, err := (Fault{"f", &scenario.Disturbance{Nodes: &scenario.Victims{}, Action: "silent"}}).inject(t.Context(), b.Session); !errors.Is(err, errNoFault) {
 		t.Errorf("without a fleet: %v", err)
 	}
 }
 
-func TestRelayed(t *testing.T) {
+func TestDisturbedClients(t *testing.T) {
 	s, err := scenario.Parse("f", []byte("scenario: x\nsteps:\n- fault: {client: load, action: cut, for: 1s}\n- parallel: [{fault: {client: etcd, action: delay, roundTrip: 1s}}, {fault: {client: load, action: cut}}, {fault: {component: etcd, action: kill}}]\n"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := fmt.Sprint((&run{scenario: s}).relayed()); got != "[load etcd]" {
+	if got := fmt.Sprint((&Workload{Scenario: s}).DisturbedClients()); got != "[load etcd]" {
 		t.Error(got)
 	}
 }

@@ -1,4 +1,4 @@
-package flight
+package steps
 
 import (
 	"sort"
@@ -20,8 +20,8 @@ type layout struct {
 	plain  int // objects of each index where all have as many; else 0
 }
 
-// spot is one object.
-type spot struct {
+// ordinal is the place of one object in the order of a create step.
+type ordinal struct {
 	space   int
 	index   int // in its space
 	item    int // among all that the step makes
@@ -37,12 +37,12 @@ func newLayout(c *scenario.Create, spaces int) layout {
 	}
 	l := layout{spaces: max(1, spaces)}
 	for i, item := range items {
-		l.add(item, i)
+		l.addItem(item, i)
 	}
 	return l
 }
 
-func (l *layout) add(item scenario.Item, number int) {
+func (l *layout) addItem(item scenario.Item, number int) {
 	l.items, l.number, l.plain = append(l.items, item), append(l.number, number), 0
 	for _, item := range l.items {
 		if every(item) > 1 {
@@ -53,12 +53,12 @@ func (l *layout) add(item scenario.Item, number int) {
 	}
 }
 
-// only returns the layout with a part of the items.
-func (l layout) only(keep func(scenario.Item) bool) layout {
+// filter returns the layout with a part of the items.
+func (l layout) filter(keep func(scenario.Item) bool) layout {
 	out := layout{spaces: l.spaces}
 	for k, item := range l.items {
 		if keep(item) {
-			out.add(item, l.number[k])
+			out.addItem(item, l.number[k])
 		}
 	}
 	return out
@@ -67,8 +67,8 @@ func (l layout) only(keep func(scenario.Item) bool) layout {
 func replicas(i scenario.Item) int { return max(1, i.Replicas) }
 func every(i scenario.Item) int    { return max(1, i.Every) }
 
-// before is how many objects of a space have an index below n.
-func (l layout) before(n int) int {
+// countBelow is how many objects of a space have an index below n.
+func (l layout) countBelow(n int) int {
 	out := 0
 	for _, item := range l.items {
 		out += replicas(item) * ((n + every(item) - 1) / every(item))
@@ -76,18 +76,18 @@ func (l layout) before(n int) int {
 	return out
 }
 
-// at returns the i-th object of those with an index of at least from and below
+// ordinal returns the i-th object of those with an index of at least from and below
 // to, in the order in which they are sent.
-func (l layout) at(i, from, to int) spot {
-	first := l.before(from)
-	each := l.before(to) - first
-	s := l.local(first + i%each)
+func (l layout) ordinal(i, from, to int) ordinal {
+	first := l.countBelow(from)
+	each := l.countBelow(to) - first
+	s := l.inSpace(first + i%each)
 	s.space = i / each
 	return s
 }
 
-// local returns the n-th object of a space.
-func (l layout) local(n int) spot {
+// inSpace returns the n-th object of a space.
+func (l layout) inSpace(n int) ordinal {
 	index := 0
 	if l.plain > 0 {
 		index = n / l.plain
@@ -96,29 +96,29 @@ func (l layout) local(n int) spot {
 		for _, item := range l.items {
 			most = max(most, every(item))
 		}
-		index = sort.Search((n+1)*most, func(i int) bool { return l.before(i+1) > n })
+		index = sort.Search((n+1)*most, func(i int) bool { return l.countBelow(i+1) > n })
 	}
-	rest := n - l.before(index)
+	rest := n - l.countBelow(index)
 	for k, item := range l.items {
 		switch r := replicas(item); {
 		case index%every(item) != 0:
 		case rest < r:
-			return spot{index: index, item: l.number[k], replica: rest + 1}
+			return ordinal{index: index, item: l.number[k], replica: rest + 1}
 		default:
 			rest -= r
 		}
 	}
-	return spot{}
+	return ordinal{}
 }
 
 // count is how many objects there are with an index of at least from and below
 // to, in all spaces.
-func (l layout) count(from, to int) int { return l.spaces * (l.before(to) - l.before(from)) }
+func (l layout) count(from, to int) int { return l.spaces * (l.countBelow(to) - l.countBelow(from)) }
 
-// id numbers an object for good: it does not change when indices are added. It
+// numberOf numbers an object for good: it does not change when indices are added. It
 // is for the layout of all items.
-func (l layout) id(s spot) int {
-	n := l.before(s.index)
+func (l layout) numberOf(s ordinal) int {
+	n := l.countBelow(s.index)
 	for k := range s.item {
 		if s.index%every(l.items[k]) == 0 {
 			n += replicas(l.items[k])
@@ -126,20 +126,3 @@ func (l layout) id(s spot) int {
 	}
 	return (n+s.replica-1)*l.spaces + s.space
 }
-
-// bitmap remembers a yes or no of many objects.
-type bitmap []uint64
-
-func (b *bitmap) set(i int, yes bool) {
-	word := i / 64
-	for word >= len(*b) {
-		*b = append(*b, 0)
-	}
-	if yes {
-		(*b)[word] |= 1 << (i % 64)
-	} else {
-		(*b)[word] &^= 1 << (i % 64)
-	}
-}
-
-func (b bitmap) has(i int) bool { return i/64 < len(b) && b[i/64]&(1<<(i%64)) != 0 }

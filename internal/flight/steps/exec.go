@@ -1,4 +1,4 @@
-package flight
+package steps
 
 import (
 	"context"
@@ -17,22 +17,28 @@ import (
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
-// hookGrace is how long a command's output may stay open after it was killed.
-const hookGrace = 2 * time.Second
+// outputGrace is how long a command's output may stay open after it was killed.
+const outputGrace = 2 * time.Second
 
-// hook runs a local command of a step: in the scenario's folder, with a
-// kubeconfig of the plane, its output in logs/STEP.log.
-func (r *run) hook(ctx context.Context, step string, x *scenario.Exec) (err error) {
+// Exec runs a local command: in the scenario's folder, with a kubeconfig of the
+// plane, its output in logs/STEP.log.
+type Exec struct {
+	Step string
+	Spec *scenario.Exec
+}
+
+// Do runs it.
+func (x Exec) Do(ctx context.Context, s *Session) (err error) {
 	folder, err := os.MkdirTemp("", "windtunnel-hook-")
 	if err != nil {
 		return fmt.Errorf("make a folder for a kubeconfig: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
 	kubeconfig := filepath.Join(folder, "kubeconfig")
-	if err := r.plane.Endpoint(plane.Admin).WriteKubeconfig(kubeconfig); err != nil {
+	if err := s.Plane.Endpoint(plane.Admin).WriteKubeconfig(kubeconfig); err != nil {
 		return err
 	}
-	name := r.dir.File(filepath.Join(record.LogFolder, step+".log"))
+	name := s.Dir.File(filepath.Join(record.LogFolder, x.Step+".log"))
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return fmt.Errorf("make a folder for logs: %w", err)
 	}
@@ -41,17 +47,17 @@ func (r *run) hook(ctx context.Context, step string, x *scenario.Exec) (err erro
 		return fmt.Errorf("keep a command's output: %w", err)
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
-	return command(ctx, x, filepath.Dir(r.options.File), []string{"KUBECONFIG=" + kubeconfig}, log)
+	return runCommand(ctx, x.Spec, filepath.Dir(s.Workload.File), []string{"KUBECONFIG=" + kubeconfig}, log)
 }
 
-// command runs a command with all that it starts in a process group of its own,
+// runCommand runs a command with all that it starts in a process group of its own,
 // which is killed when its time is up or ctx ends.
-func command(ctx context.Context, x *scenario.Exec, dir string, env []string, out *os.File) error {
+func runCommand(ctx context.Context, x *scenario.Exec, dir string, env []string, out *os.File) error {
 	late := fmt.Errorf("%s did not end within %v", x.Command[0], x.Timeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(x.Timeout), late)
 	defer cancel()
 	c := exec.CommandContext(ctx, x.Command[0], x.Command[1:]...)
-	c.Dir, c.Stdout, c.Stderr, c.WaitDelay = dir, out, out, hookGrace
+	c.Dir, c.Stdout, c.Stderr, c.WaitDelay = dir, out, out, outputGrace
 	c.Env = append(os.Environ(), env...)
 	for _, name := range slices.Sorted(maps.Keys(x.Env)) {
 		c.Env = append(c.Env, name+"="+x.Env[name])

@@ -1,4 +1,4 @@
-package flight
+package steps
 
 import (
 	"context"
@@ -26,7 +26,7 @@ func output(t *testing.T, ctx context.Context, timeout time.Duration, args ...st
 	}
 	defer out.Close()
 	x := &scenario.Exec{Command: args, Timeout: unit.Duration(timeout), Env: map[string]string{"WORD": "hello"}}
-	err = command(ctx, x, dir, []string{"KUBECONFIG=/k"}, out)
+	err = runCommand(ctx, x, dir, []string{"KUBECONFIG=/k"}, out)
 	raw, readErr := os.ReadFile(out.Name())
 	if readErr != nil {
 		t.Fatal(readErr)

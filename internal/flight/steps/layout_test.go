@@ -1,4 +1,4 @@
-package flight
+package steps
 
 import (
 	"fmt"
@@ -29,9 +29,9 @@ func TestLayout(t *testing.T) {
 		var got []string
 		seen := map[int]bool{}
 		for i := range l.count(tt.from, tt.to) {
-			s := l.at(i, tt.from, tt.to)
+			s := l.ordinal(i, tt.from, tt.to)
 			got = append(got, fmt.Sprintf("%d/%d %d.%d", s.space, s.index, s.item, s.replica))
-			if id := l.id(s); seen[id] {
+			if id := l.numberOf(s); seen[id] {
 				t.Errorf("%s: %+v has the number %d of another", tt.name, s, id)
 			} else {
 				seen[id] = true
@@ -47,14 +47,14 @@ func TestLayout(t *testing.T) {
 // more of them, and that numbers leave no gaps.
 func TestLayoutNumbersStay(t *testing.T) {
 	l := newLayout(&scenario.Create{Objects: []scenario.Item{{Body: "a", Every: 2}, {Body: "b", Replicas: 3, Every: 5}, {Body: "c"}}}, 3)
-	ids := map[spot]int{}
+	ids := map[ordinal]int{}
 	for _, n := range []int{7, 20, 40} {
 		for i := range l.count(0, n) {
-			s := l.at(i, 0, n)
-			if before, ok := ids[s]; ok && before != l.id(s) {
-				t.Fatalf("%+v was %d and is %d", s, before, l.id(s))
+			s := l.ordinal(i, 0, n)
+			if before, ok := ids[s]; ok && before != l.numberOf(s) {
+				t.Fatalf("%+v was %d and is %d", s, before, l.numberOf(s))
 			}
-			ids[s] = l.id(s)
+			ids[s] = l.numberOf(s)
 		}
 		for s, id := range ids {
 			if id < 0 || id >= l.count(0, n) {
@@ -66,11 +66,11 @@ func TestLayoutNumbersStay(t *testing.T) {
 
 func TestLayoutOfAPart(t *testing.T) {
 	all := newLayout(&scenario.Create{Objects: []scenario.Item{{Body: "a"}, {Body: "b", Replicas: 2}, {Body: "c"}}}, 1)
-	part := all.only(func(i scenario.Item) bool { return i.Body == "b" })
+	part := all.filter(func(i scenario.Item) bool { return i.Body == "b" })
 	got := ""
 	for i := range part.count(0, 2) {
-		s := part.at(i, 0, 2)
-		got += fmt.Sprintf("%d:%d.%d=%d ", s.index, s.item, s.replica, all.id(s))
+		s := part.ordinal(i, 0, 2)
+		got += fmt.Sprintf("%d:%d.%d=%d ", s.index, s.item, s.replica, all.numberOf(s))
 	}
 	if want := "0:1.1=1 0:1.2=2 1:1.1=5 1:1.2=6 "; got != want {
 		t.Errorf("got %s, want %s", got, want)

@@ -1,0 +1,71 @@
+package steps
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/api/wire"
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/flight/flighttest"
+	"github.com/windtunnel/windtunnel/internal/flight/journal"
+	"github.com/windtunnel/windtunnel/internal/flight/preflight"
+	"github.com/windtunnel/windtunnel/internal/load"
+	"github.com/windtunnel/windtunnel/internal/observe/lifecycle"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// bench is a session without a plane: its steps go to a server of the test.
+type bench struct {
+	*Session
+	server *flighttest.Server
+}
+
+// nobody watches the progress.
+type nobody struct{}
+
+func (nobody) Enter(string) (leave func()) { return func() {} }
+func (nobody) Waiting(string, int, int)    {}
+
+func newBench(t *testing.T, text string) *bench {
+	t.Helper()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "s.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sc, err := scenario.Load(file, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sc.Gate.Tolerate = append(sc.Gate.Tolerate, preflight.Host) // the machine that tests run on is not looked at
+	log, c := slog.New(slog.DiscardHandler), clock.Start()
+	b := &bench{server: flighttest.NewServer(), Session: &Session{
+		Created: NewCreated(), Injected: &Injected{Log: log}, Own: true, Clock: c, Log: log,
+	}}
+	if b.Workload, err = Compile(sc, file); err != nil {
+		t.Fatal(err)
+	}
+	if b.Dir, err = record.CreateDir(filepath.Join(dir, "run")); err != nil {
+		t.Fatal(err)
+	}
+	records, err := record.Create(b.Dir.File(record.StreamFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = records.Close() })
+	b.Tracker = Tracker{Journal: journal.Journal{Records: records, Clock: c}, Progress: nobody{}}
+	b.Pods = lifecycle.New(records)
+	e := b.server.Endpoint(t)
+	if b.Client, err = wire.New(e, wire.Options{Clock: c}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.Client.Close() })
+	if b.Load, err = load.New(load.Options{Endpoint: e, Records: records, Clock: c, Connections: 1}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.Load.Close() })
+	return b
+}

@@ -1,0 +1,44 @@
+package steps
+
+import (
+	"context"
+	"time"
+
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// Create makes objects.
+type Create struct {
+	Step string
+	Spec *scenario.Create
+}
+
+// Do makes them.
+func (c Create) Do(ctx context.Context, s *Session) error {
+	o, err := s.newObjects(ctx, c.Step, c.Spec)
+	if err != nil {
+		return err
+	}
+	o.setUpTo(max(c.Spec.Count, c.Spec.PerNamespace))
+	b, pace := c.paced(s.Workload, o)
+	p, err := b.creation(c.Step, time.Duration(c.Spec.Timeout))
+	if err != nil {
+		return err
+	}
+	p.Pace, p.Retry = pace, retries(c.Spec.Retry)
+	return s.send(ctx, p)
+}
+
+// paced returns all of the step's objects, and when each is due.
+func (c Create) paced(w *Workload, o *Objects) (batch, pacing) {
+	indices := o.all()
+	b := indices
+	if c.Spec.PerObject {
+		b.unit, b.units = func(i int) int { return i }, b.count
+	}
+	pace := w.pacing(c.Step, b, c.Spec.Pace)
+	if c.Spec.Pause > 0 { // objects are due later by the pauses before them
+		pace.shift = func(i int) time.Duration { return time.Duration(indices.unit(i)) * time.Duration(c.Spec.Pause) }
+	}
+	return b, pace
+}

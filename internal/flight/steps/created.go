@@ -1,0 +1,81 @@
+package steps
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/windtunnel/windtunnel/internal/api/discovery"
+	"github.com/windtunnel/windtunnel/internal/load/template/protobuf"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// Created is what the create steps of a run have made until now. Steps that run
+// at the same time share it.
+type Created struct {
+	mu    sync.Mutex
+	steps map[string]*Objects
+}
+
+// NewCreated returns an empty table.
+func NewCreated() *Created { return &Created{steps: map[string]*Objects{}} }
+
+// of returns what a create step made; nil when it was not reached.
+func (c *Created) of(step string) *Objects {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.steps[step]
+}
+
+// reached is the same where a step that was not reached is an error.
+func (c *Created) reached(step string) (*Objects, error) {
+	if o := c.of(step); o != nil {
+		return o, nil
+	}
+	return nil, fmt.Errorf("step %q was not reached: it made nothing", step)
+}
+
+func (c *Created) add(step string, o *Objects) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.steps[step] = o
+}
+
+// resources are those of which the run makes objects.
+func (c *Created) resources() map[string]bool {
+	out := map[string]bool{"namespaces": true, "pods": true}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, o := range c.steps {
+		for _, it := range o.items {
+			out[it.resource.Name] = true
+		}
+	}
+	return out
+}
+
+// newObjects makes a create step known: what each body is, and where the plane
+// serves it.
+func (s *Session) newObjects(ctx context.Context, step string, c *scenario.Create) (*Objects, error) {
+	o := s.Workload.newObjects(step, c)
+	for k := range o.items {
+		it := &o.items[k]
+		if err := o.tryItem(k); err != nil {
+			return nil, err
+		}
+		if !it.namesSelf {
+			it.packed = protobuf.New(it.body)
+		}
+		if it.body.Kind() == "" {
+			continue // a body that leaves out all of its objects
+		}
+		var err error
+		if it.resource, err = s.findServed(ctx, func() (discovery.Resource, error) {
+			return s.Load.Resources().Kind(ctx, it.body.APIVersion(), it.body.Kind())
+		}); err != nil {
+			return nil, err
+		}
+	}
+	s.Created.add(step, o)
+	return o, nil
+}

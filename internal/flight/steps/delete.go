@@ -1,0 +1,35 @@
+package steps
+
+import (
+	"context"
+	"time"
+
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// Delete deletes what a create step made.
+type Delete struct {
+	Step string
+	Spec *scenario.Delete
+}
+
+// Do deletes it; of a step that was not reached there is nothing.
+func (d Delete) Do(ctx context.Context, s *Session) error {
+	o := s.Created.of(d.Spec.Step)
+	if o == nil {
+		return nil
+	}
+	b := o.all()
+	p, err := b.deletion(d.Step, d.Spec.Propagation, time.Duration(d.Spec.Timeout))
+	if err != nil {
+		return err
+	}
+	p.Pace = s.Workload.pacing(d.Step, b, d.Spec.Pace)
+	if err := s.send(ctx, p); err != nil {
+		return err
+	}
+	if o.empty() {
+		o.setUpTo(0)
+	}
+	return nil
+}

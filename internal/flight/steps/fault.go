@@ -1,0 +1,148 @@
+package steps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/plane"
+	"github.com/windtunnel/windtunnel/internal/plane/proxy"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// errNoFault says that a plane or a fleet cannot be disturbed in a way.
+var errNoFault = errors.New("it cannot be disturbed like that")
+
+// Fault breaks something on purpose.
+type Fault struct {
+	Step string
+	Spec *scenario.Disturbance
+}
+
+// Do breaks it. It ends at once, unless the fault is held.
+func (x Fault) Do(ctx context.Context, s *Session) error {
+	return s.Injected.begin(ctx, x.Spec, func(ctx context.Context) (func(context.Context) error, error) {
+		mend, err := x.inject(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		if x.Spec.Component != "" {
+			return mend, nil // journalled when it hits
+		}
+		s.Journal.FaultBegan(x.Step, x.Spec.Action)
+		return func(ctx context.Context) error {
+			err := mend(ctx)
+			s.Journal.FaultEnded(x.Step, x.Spec.Action)
+			return err
+		}, nil
+	})
+}
+
+// inject does what the step says, and returns what undoes it.
+func (x Fault) inject(ctx context.Context, s *Session) (mend func(context.Context) error, err error) {
+	d := x.Spec
+	switch {
+	case d.Component != "":
+		return injectComponent(ctx, s.Plane, d)
+	case d.Client != "":
+		return s.injectClient(d)
+	case s.Fleet == nil:
+		return nil, fmt.Errorf("%s of nodes or pods: no fleet: %w", d.Action, errNoFault)
+	}
+	undo, err := s.Fleet.Disturb(ctx, *d)
+	if err != nil {
+		return nil, err
+	}
+	return func(context.Context) error { undo(); return nil }, nil
+}
+
+func injectComponent(ctx context.Context, p *plane.Plane, d *scenario.Disturbance) (func(context.Context) error, error) {
+	c, ok := p.Component(d.Component)
+	if !ok {
+		return nil, fmt.Errorf("%s %s: the plane has no such component: %w", d.Action, d.Component, errNoFault)
+	}
+	switch d.Action {
+	case "kill":
+		return c.Restart, c.Kill()
+	case "pause":
+		return func(context.Context) error { return c.Continue() }, c.Pause()
+	case "restart":
+		return func(context.Context) error { return nil }, c.Restart(ctx)
+	case "slow":
+		return func(context.Context) error { return c.FullSpeed() }, c.Slow(d.Share * cores(c))
+	}
+	return nil, fmt.Errorf("%s %s: %w", d.Action, d.Component, errNoFault)
+}
+
+// cores is how many a component may use.
+func cores(c plane.Component) float64 {
+	if c.CPULimit > 0 {
+		return c.CPULimit
+	}
+	return float64(runtime.NumCPU())
+}
+
+func (s *Session) injectClient(d *scenario.Disturbance) (func(context.Context) error, error) {
+	link := s.Plane.Relay(d.Client)
+	if link == nil {
+		return nil, fmt.Errorf("%s %s: its connections cannot be led through a relay: %w", d.Action, d.Client, errNoFault)
+	}
+	if d.Action == "cut" {
+		err := link.Refuse(true)
+		link.Cut()
+		return func(context.Context) error { return link.Refuse(false) }, err
+	}
+	reshape := func(change func(*proxy.Shape)) error { // a link may be longer and its answers slower at the same time
+		s.Injected.mu.Lock()
+		defer s.Injected.mu.Unlock()
+		shape := link.Shape()
+		change(&shape)
+		return link.Set(shape)
+	}
+	if d.Action == "slow" {
+		if !s.Own {
+			return nil, fmt.Errorf("slow %s: the relay sees single calls only where windtunnel made the certificates: %w", d.Client, errNoFault)
+		}
+		return func(context.Context) error { return reshape(func(s *proxy.Shape) { s.AnswerFactor = 0 }) },
+			reshape(func(s *proxy.Shape) { s.AnswerFactor = d.Factor })
+	}
+	return func(context.Context) error { return reshape(func(s *proxy.Shape) { s.RoundTrip = 0 }) },
+		reshape(func(s *proxy.Shape) { s.RoundTrip = time.Duration(d.RoundTrip) })
+}
+
+// DisturbedClients names whose connections lead through a proxy, because a step
+// disturbs them.
+func (w *Workload) DisturbedClients() []string {
+	var out []string
+	for s := range w.Scenario.AllSteps() {
+		if s.Fault != nil && s.Fault.Client != "" && !slices.Contains(out, s.Fault.Client) {
+			out = append(out, s.Fault.Client)
+		}
+	}
+	return out
+}
+
+// InterposeProxies puts proxies before the clients that steps disturb on a plane
+// that others started: those of one that we start are there from the start.
+func (w *Workload) InterposeProxies(p *plane.Plane) error {
+	for _, name := range w.DisturbedClients() {
+		if _, err := p.Through(name); err != nil {
+			return fmt.Errorf("%w: %w", errNoFault, err)
+		}
+	}
+	return nil
+}
+
+// SlowsAnswers says whether a step makes single answers slower, for which proxies
+// must see the calls.
+func (w *Workload) SlowsAnswers() bool {
+	for s := range w.Scenario.AllSteps() {
+		if s.Fault != nil && s.Fault.Client != "" && s.Fault.Action == "slow" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,71 @@
+package steps
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// mendTime bounds how long taking a fault back may last.
+const mendTime = 3 * time.Minute
+
+// Injected is the faults that hold.
+type Injected struct {
+	Log  *slog.Logger
+	wait sync.WaitGroup
+	mu   sync.Mutex
+	over []chan struct{} // closed when the run ends
+}
+
+// begin breaks something by making, and mends it later: at the end of the
+// fault's time, or of the run. It returns at once unless the fault is held.
+func (f *Injected) begin(ctx context.Context, d *scenario.Disturbance, making func(context.Context) (func(context.Context) error, error)) error {
+	mend, err := making(ctx)
+	if err != nil {
+		return err
+	}
+	undo := func() error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), mendTime)
+		defer cancel()
+		return mend(ctx)
+	}
+	if d.Hold {
+		return errors.Join(clock.Sleep(ctx, time.Duration(d.For)), undo())
+	}
+	over := make(chan struct{})
+	f.mu.Lock()
+	f.over = append(f.over, over)
+	f.mu.Unlock()
+	f.wait.Go(func() {
+		var due <-chan time.Time
+		if d.For > 0 {
+			timer := time.NewTimer(time.Duration(d.For))
+			defer timer.Stop()
+			due = timer.C
+		}
+		select {
+		case <-due:
+		case <-over:
+		}
+		if err := undo(); err != nil {
+			f.Log.Error("a fault could not be taken back", slog.String("action", d.Action), slog.Any("error", err))
+		}
+	})
+	return nil
+}
+
+// End takes back every fault that still holds, and waits for it.
+func (f *Injected) End() {
+	f.mu.Lock()
+	for _, over := range f.over {
+		close(over)
+	}
+	f.over = nil
+	f.mu.Unlock()
+	f.wait.Wait()
+}

@@ -1,0 +1,43 @@
+package steps
+
+import (
+	"context"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/load"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// Scale brings what a create step made to another number: it makes the indices
+// that are missing, or deletes the highest ones.
+type Scale struct {
+	Step string
+	Spec *scenario.Scale
+}
+
+// Do scales; of a step that was not reached there is nothing.
+func (x Scale) Do(ctx context.Context, s *Session) error {
+	o := s.Created.of(x.Spec.Step)
+	if o == nil {
+		return nil
+	}
+	from, to, timeout := o.upTo(), max(x.Spec.To, x.Spec.PerNamespace), time.Duration(x.Spec.Timeout)
+	var b batch
+	var p load.Plan
+	var err error
+	if to >= from {
+		o.setUpTo(to)
+		b = o.between(o.layout, from, to)
+		p, err = b.creation(x.Step, timeout)
+	} else {
+		b = o.between(o.layout, to, from).reversed()
+		p, err = b.deletion(x.Step, x.Spec.Propagation, timeout)
+	}
+	if err != nil {
+		return err
+	}
+	p.Pace = s.Workload.pacing(x.Step, b, x.Spec.Pace)
+	err = s.send(ctx, p)
+	o.setUpTo(to)
+	return err
+}

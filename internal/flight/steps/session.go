@@ -1,0 +1,132 @@
+package steps
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/api/discovery"
+	"github.com/windtunnel/windtunnel/internal/api/wire"
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/fleet"
+	"github.com/windtunnel/windtunnel/internal/flight/inspect"
+	"github.com/windtunnel/windtunnel/internal/flight/journal"
+	"github.com/windtunnel/windtunnel/internal/load"
+	"github.com/windtunnel/windtunnel/internal/observe/lifecycle"
+	"github.com/windtunnel/windtunnel/internal/plane"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/subject"
+)
+
+// Session is what a step needs of the run that it belongs to.
+type Session struct {
+	Tracker
+	Workload *Workload
+	Created  *Created  // what create steps have made until now
+	Injected *Injected // faults that hold
+
+	Plane     *plane.Plane
+	Own       bool            // the run has started the plane
+	Client    *wire.Client    // for what is asked of the plane beside the load
+	Load      *load.Generator // what sends the load
+	Fleet     *fleet.Fleet    // nil: the scenario has no nodes
+	Pods      *lifecycle.Observer
+	Installed *subject.Installer // of the subjects' objects; nil: there are none
+
+	Clock clock.Clock
+	Log   *slog.Logger
+	Warn  func(text string) // keeps a sentence for the manifest and the report
+	Dir   record.Dir        // of the run
+
+	baseline baseline // of steps that settle
+}
+
+// Progress is told where a run stands.
+type Progress interface {
+	Enter(step string) (leave func())
+	Waiting(step string, done, total int) // how far a step that waits has come
+}
+
+// Tracker says which step a run is in: in its records, and to who watches it.
+type Tracker struct {
+	Journal  journal.Journal
+	Progress Progress
+}
+
+// Track does a part of a run that has a name.
+func (t Tracker) Track(ctx context.Context, name string, do func() error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	defer t.Progress.Enter(name)()
+	t.Journal.StepBegan(name)
+	err := do()
+	t.Journal.StepEnded(name, err)
+	return err
+}
+
+// pollEvery is how often what a step waits for is looked at; nothing measured
+// depends on it.
+const pollEvery = 25 * time.Millisecond
+
+// servedWithin is how long a step waits for a resource that the plane does not
+// serve yet: its definition may have been created just before.
+const servedWithin = 5 * time.Second
+
+// findServed asks until the plane serves a resource.
+func (s *Session) findServed(ctx context.Context, find func() (discovery.Resource, error)) (discovery.Resource, error) {
+	deadline := s.Clock.Now().Add(servedWithin)
+	for {
+		found, err := find()
+		if err == nil || !errors.Is(err, discovery.ErrNotServed) || s.Clock.Now() > deadline {
+			return found, err
+		}
+		if clock.Sleep(ctx, 10*pollEvery) != nil {
+			return found, err
+		}
+	}
+}
+
+// DiscoverResources asks where the plane serves what the steps are about, so that
+// no step begins with a question: one that was asked of a plane that stands still
+// would put off the calls that are due meanwhile. What is not served yet, such as
+// a custom resource that a step installs, is asked for again by its step.
+func (s *Session) DiscoverResources(ctx context.Context) {
+	resources := s.Load.Resources()
+	for _, name := range slices.Sorted(maps.Keys(s.Workload.bodies)) {
+		if body := s.Workload.bodies[name]; body.Kind() != "" {
+			_, _ = resources.Kind(ctx, body.APIVersion(), body.Kind())
+		}
+	}
+	for step := range s.Workload.Scenario.AllSteps() {
+		if step.Wait != nil && step.Wait.Objects != "" {
+			_, _ = resources.Named(ctx, step.Wait.Objects)
+		}
+		if step.Requests == nil {
+			continue
+		}
+		for _, c := range step.Requests.Mix {
+			if c.Resource != "" {
+				_, _ = resources.Named(ctx, c.Resource)
+			}
+		}
+	}
+}
+
+// send sends a plan's calls; one without calls is done.
+func (s *Session) send(ctx context.Context, p load.Plan) error {
+	if p.Count == 0 && p.For == 0 {
+		return nil
+	}
+	return s.Load.Run(ctx, p)
+}
+
+// Inspection says what is looked at of the plane, and with what.
+func (s *Session) Inspection() inspect.Options {
+	return inspect.Options{
+		Clock: s.Clock, Plane: s.Plane, Own: s.Own, Client: s.Client, Installed: s.Installed, Tolerate: s.Workload.Scenario.Gate.Tolerate,
+	}
+}

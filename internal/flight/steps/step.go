@@ -1,0 +1,154 @@
+// Package steps does what the steps of a scenario say: one file for each verb.
+// A Session is what they need of the run that they belong to. When a run begins,
+// what it measures and how it ends is package flight's.
+package steps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// ErrStep says that a step did not do what it should.
+var ErrStep = errors.New("step failed")
+
+// Step is something that a run does.
+type Step interface {
+	Do(context.Context, *Session) error
+}
+
+// of returns what does a step of a scenario; failed is why only deletions are
+// run. A new verb gets its line here, and a file with its type.
+func of(s *scenario.Step, failed error) Step {
+	switch {
+	case s.Create != nil:
+		return Create{s.Name, s.Create}
+	case s.Scale != nil:
+		return Scale{s.Name, s.Scale}
+	case s.Update != nil:
+		return Update{s.Name, s.Update}
+	case s.Churn != nil:
+		return Churn{s.Name, s.Churn}
+	case s.Delete != nil:
+		return Delete{s.Name, s.Delete}
+	case s.Requests != nil:
+		return Requests{s.Name, s.Requests}
+	case s.Wait != nil:
+		return Wait{s.Name, s.Wait}
+	case s.Cool != nil:
+		return Settle{s.Cool}
+	case s.Fault != nil:
+		return Fault{s.Name, s.Fault}
+	case s.Exec != nil:
+		return Exec{s.Name, s.Exec}
+	case s.Parallel != nil:
+		return parallel{s.Parallel, failed}
+	case s.Sequence != nil:
+		return sequence{s.Sequence, failed}
+	}
+	return Pause(s.Pause)
+}
+
+// Run does a scenario's steps, and then takes back what injected faults still
+// hold.
+func Run(ctx context.Context, s *Session) error {
+	defer s.Injected.End()
+	if err := s.measureBaseline(ctx); err != nil {
+		return err
+	}
+	return sequence{s.Workload.Scenario.Steps, nil}.Do(ctx, s)
+}
+
+// doStep does one step of a scenario, with its begin and end in the records.
+func (s *Session) doStep(ctx context.Context, step *scenario.Step, failed error) error {
+	err := s.Track(ctx, step.Name, func() error { return of(step, failed).Do(ctx, s) })
+	if err == nil || ctx.Err() != nil || errors.Is(err, ErrStep) {
+		return err // that of a step inside has been told
+	}
+	s.Log.Error("step failed", "step", step.Name, "error", err)
+	return fmt.Errorf("%w: %s: %w", ErrStep, step.Name, err)
+}
+
+// sequence does steps one after another. When one fails and is not marked
+// onFailure: continue, only the deletions that follow are still run: they clean
+// up, and tell how deletion goes.
+type sequence struct {
+	steps  []scenario.Step
+	failed error // why that is so from the start
+}
+
+func (q sequence) Do(ctx context.Context, s *Session) error {
+	failed := q.failed
+	for i := range q.steps {
+		step := &q.steps[i]
+		if failed != nil && !hasDelete(step) {
+			continue
+		}
+		err := s.doStep(ctx, step, failed)
+		if ctx.Err() != nil {
+			return unlessBefore(q.failed, context.Cause(ctx))
+		}
+		if err != nil && failed == nil && step.OnFailure != "continue" {
+			failed = err
+		}
+	}
+	return unlessBefore(q.failed, failed)
+}
+
+// unlessBefore is an error, unless there was one before it: that is told already.
+func unlessBefore(before, err error) error {
+	if before != nil {
+		return nil
+	}
+	return err
+}
+
+func hasDelete(s *scenario.Step) bool {
+	for one := range s.All() {
+		if one.Delete != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// parallel does steps at the same time and ends when all have ended. One that
+// fails does not end the others.
+type parallel struct {
+	steps  []scenario.Step
+	failed error // as in sequence
+}
+
+func (p parallel) Do(ctx context.Context, s *Session) error {
+	errs := make([]error, len(p.steps))
+	var wait sync.WaitGroup
+	for i := range p.steps {
+		wait.Go(func() { errs[i] = sequence{p.steps[i : i+1], p.failed}.Do(ctx, s) })
+	}
+	wait.Wait()
+	return inOneLine(errs)
+}
+
+func inOneLine(errs []error) (out error) {
+	for _, err := range errs {
+		switch {
+		case err == nil:
+		case out == nil:
+			out = err
+		default:
+			out = fmt.Errorf("%w; %w", out, err)
+		}
+	}
+	return out
+}
+
+// Pause does nothing for so long.
+type Pause time.Duration
+
+// Do sleeps.
+func (p Pause) Do(ctx context.Context, _ *Session) error { return clock.Sleep(ctx, time.Duration(p)) }

@@ -1,0 +1,175 @@
+package steps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/api/discovery"
+	"github.com/windtunnel/windtunnel/internal/observe/condition"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// Wait waits until pods or objects are as they should be.
+type Wait struct {
+	Step string
+	Spec *scenario.Wait
+}
+
+// Do waits.
+func (w Wait) Do(ctx context.Context, s *Session) error {
+	if w.Spec.Objects != "" {
+		return w.waitObjects(ctx, s)
+	}
+	return w.waitPods(ctx, s)
+}
+
+// waitPods holds until enough pods of a group are in a phase.
+func (w Wait) waitPods(ctx context.Context, s *Session) error {
+	deadline := s.Clock.Now().Add(time.Duration(w.Spec.Within))
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		have, ok := w.countPods(s)
+		s.Progress.Waiting(w.Step, have, w.Spec.Count)
+		if ok {
+			return nil
+		}
+		if s.Clock.Now() > deadline {
+			if w.Spec.Are == "gone" {
+				return fmt.Errorf("%d pods of group %q are still there after %v, at most %d may be", have, w.Spec.Pods, w.Spec.Within, w.Spec.Count)
+			}
+			return fmt.Errorf("%d of %d pods of group %q were %s within %v", have, w.Spec.Count, w.Spec.Pods, w.Spec.Are, w.Spec.Within)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (w Wait) countPods(s *Session) (have int, ok bool) {
+	c := s.Pods.Counts(w.Spec.Pods)
+	switch w.Spec.Are {
+	case "created":
+		have = c.Created
+	case "bound":
+		have = c.Bound
+	case "running":
+		have = c.RunningNow
+	case "ready":
+		have = c.ReadyNow
+	case "gone":
+		return c.Existing, c.Existing <= w.Spec.Count
+	}
+	return have, have >= w.Spec.Count
+}
+
+// errWithin ends a wait whose time has passed.
+var errWithin = errors.New("the time is up")
+
+// waitObjects holds until a condition is true of enough objects, or they are
+// gone.
+func (w Wait) waitObjects(ctx context.Context, s *Session) error {
+	o, want, err := w.newObserver(ctx, s)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(w.Spec.Within), errWithin)
+	defer cancel()
+	watching, stop := context.WithCancelCause(ctx)
+	var wait sync.WaitGroup
+	defer wait.Wait()
+	defer stop(nil)
+	wait.Go(func() { stop(o.Run(watching, s.Client, s.Clock)) })
+	select {
+	case <-o.Synced():
+	case <-watching.Done():
+	}
+	for watching.Err() == nil {
+		c := o.Counts()
+		have, ok := w.satisfied(c, want)
+		s.Progress.Waiting(w.Step, have, want)
+		if ok {
+			return nil
+		}
+		select {
+		case <-o.Changed():
+		case <-watching.Done():
+		}
+	}
+	cause := context.Cause(watching)
+	if !errors.Is(cause, errWithin) {
+		return cause
+	}
+	return w.unsatisfied(o.Counts(), want)
+}
+
+// satisfied tells how many objects are as they should be, and whether that is
+// enough.
+func (w Wait) satisfied(c condition.Counts, want int) (have int, ok bool) {
+	switch {
+	case w.Spec.Gone:
+		return c.Existing, c.Existing <= w.Spec.Count
+	case w.Spec.All:
+		return c.Holding, c.Holding == c.Existing && c.Existing >= w.Spec.Count
+	}
+	return c.Holding, c.Holding >= want
+}
+
+func (w Wait) unsatisfied(c condition.Counts, want int) error {
+	var err error
+	switch {
+	case w.Spec.Gone:
+		err = fmt.Errorf("%d %s are still there after %v, at most %d may be", c.Existing, w.Spec.Objects, w.Spec.Within, w.Spec.Count)
+	case w.Spec.All:
+		err = fmt.Errorf("of %d %s the condition held for %d within %v; it was wanted of all, and of %d at least", c.Existing, w.Spec.Objects, c.Holding, w.Spec.Within, w.Spec.Count)
+	default:
+		err = fmt.Errorf("of %d %s the condition held for %d within %v; %d were wanted", c.Existing, w.Spec.Objects, c.Holding, w.Spec.Within, want)
+	}
+	if c.Err != nil {
+		return fmt.Errorf("%w (for %d of them it could not be evaluated: %w)", err, c.Faulty, c.Err)
+	}
+	return err
+}
+
+// newObserver makes what follows a wait's objects, and says how many are wanted.
+func (w Wait) newObserver(ctx context.Context, s *Session) (*condition.Observer, int, error) {
+	resource, err := s.findServed(ctx, func() (discovery.Resource, error) { return s.Load.Resources().Named(ctx, w.Spec.Objects) })
+	if err != nil {
+		return nil, 0, err
+	}
+	o, want := condition.Options{Path: resource.All()}, w.Spec.Count
+	if w.Spec.Selector != "" {
+		o.Selector = "labelSelector=" + url.QueryEscape(w.Spec.Selector)
+	}
+	if !w.Spec.Gone {
+		if o.Condition, err = scenario.ParseCondition(w.Spec.Condition); err != nil {
+			return nil, 0, err
+		}
+	}
+	switch {
+	case w.Spec.Of != "":
+		made, err := s.Created.reached(w.Spec.Of)
+		if err != nil {
+			return nil, 0, err
+		}
+		if want == 0 && !w.Spec.Gone {
+			want = made.count(resource)
+		}
+		if o.Mine, err = made.matcher(resource, w.Spec.Gone); err != nil {
+			return nil, 0, err
+		}
+	case resource.Namespaced && w.Spec.Namespace != "" && w.Spec.Namespace != "*":
+		o.Path = resource.Collection(w.Spec.Namespace)
+	case resource.Namespaced && w.Spec.Namespace == "":
+		ours := s.Workload.namespaces(&scenario.Create{})
+		o.Mine = func(namespace, _ string) bool { return slices.Contains(ours, namespace) }
+	}
+	return condition.New(o), want, nil
+}
