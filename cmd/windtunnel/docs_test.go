@@ -12,7 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // pages returns the Markdown files that people read.
@@ -180,6 +181,7 @@ func TestCommands(t *testing.T) {
 // for anything. Verbs that stay are started, must say something, and are
 // interrupted at the page's end.
 func TestDocsRun(t *testing.T) {
+	t.Parallel()
 	u := newTunnel(t)
 	all, err := filepath.Glob("../../docs/*.md")
 	if err != nil {
@@ -223,7 +225,7 @@ func (u *tunnel) follow(t *testing.T, page string, list []command) {
 		}
 		if slices.Contains([]string{"up", "serve", "fleet"}, args[1]) {
 			defer interrupt(t, cmd, &out)
-			until(t, func() bool { return strings.Contains(out.String(), "\n") })
+			repotest.Eventually(t, c.text+" says something", func() bool { return strings.Contains(out.String(), "\n") })
 		} else if code := exitOf(cmd.Wait()); code > 2 || code < 0 {
 			t.Fatalf("%s:%d: %s: exit code %d\n%s", page, c.line, c.text, code, &out)
 		}
@@ -238,17 +240,6 @@ func interrupt(t *testing.T, cmd *exec.Cmd, out *output) {
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("%s: %v\n%s", cmd, err, out)
 	}
-}
-
-func until(t *testing.T, met func() bool) {
-	t.Helper()
-	for range 600 {
-		if met() {
-			return
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	t.Error("it said nothing for a minute")
 }
 
 // absent returns the first of the lines that the output has not, in their order.
@@ -314,6 +305,7 @@ func TestSiteIsBuilt(t *testing.T) {
 	if testing.Short() {
 		t.Skip("npm ci and the site take some seconds")
 	}
+	t.Parallel()
 	dir := t.TempDir()
 	for _, name := range []string{"package.json", "package-lock.json", ".npmrc"} {
 		raw, err := os.ReadFile(filepath.Join("../../docs", name))

@@ -2,7 +2,6 @@ package main
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -74,6 +73,7 @@ func (u *tunnel) write(files map[string]string) {
 }
 
 func TestSubjects(t *testing.T) {
+	t.Parallel()
 	u := newTunnel(t)
 	u.write(map[string]string{"s.yaml": withSubject, "widgets.yaml": widgets, "widget.yaml": aWidget})
 	cmd, out := u.start("run", "s.yaml", "--out", "run")
@@ -98,6 +98,7 @@ func TestSubjects(t *testing.T) {
 }
 
 func TestASubjectsDeathEndsTheRun(t *testing.T) {
+	t.Parallel()
 	u := newTunnel(t)
 	u.write(map[string]string{"s.yaml": dying})
 	cmd, out := u.start("run", "s.yaml", "--out", "run")
@@ -109,26 +110,18 @@ func TestASubjectsDeathEndsTheRun(t *testing.T) {
 	}
 }
 
-// TestSubjectOnAClusterThatStays holds that the run takes away what it installed.
-func TestSubjectOnAClusterThatStays(t *testing.T) {
-	u := newTunnel(t)
+// installsThere holds that a run takes away what it installed on a plane that stays.
+func (u *tunnel) installsThere(t *testing.T, config string) {
+	t.Helper()
 	u.write(map[string]string{"s.yaml": withSubject, "widgets.yaml": widgets, "widget.yaml": aWidget})
-	up, said := u.start("up")
-	until(t, func() bool { return strings.Contains(said.String(), "export KUBECONFIG=") })
-	_, config, _ := strings.Cut(said.String(), "export KUBECONFIG=")
-	config, _, _ = strings.Cut(config, "\n")
-	cmd, out := u.start("run", "s.yaml", "--out", "run", "--kubeconfig", config)
+	cmd, out := u.start("run", "s.yaml", "--out", "subject", "--kubeconfig", config)
 	if code := exitOf(cmd.Wait()); code == exitFault || strings.Contains(out.String(), "left behind") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
-	if j := u.verdict(); j.Measures["peak_rss_bytes_page"].Value == 0 || strings.Contains(strings.Join(j.Reasons, " "), "died") {
+	if j := u.verdictOf("subject"); j.Measures["peak_rss_bytes_page"].Value == 0 || strings.Contains(strings.Join(j.Reasons, " "), "died") {
 		t.Errorf("%v, %v", j.Measures, j.Reasons)
 	}
-	if kubectl, err := exec.LookPath("kubectl"); err == nil {
-		listed, err := exec.Command(kubectl, "--kubeconfig", config, "get", "crd,namespaces", "--no-headers").CombinedOutput()
-		if err != nil || strings.Contains(string(listed), "widgets") || strings.Contains(string(listed), "workshop") {
-			t.Errorf("after the flight: %v\n%s", err, listed)
-		}
+	if listed := kubectl(t, config, "get", "crd,namespaces", "--no-headers"); strings.Contains(listed, "widgets") || strings.Contains(listed, "workshop") {
+		t.Errorf("after the flight:\n%s", listed)
 	}
-	interrupt(t, up, said)
 }
