@@ -14,6 +14,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/flight/preflight"
 	"github.com/windtunnel/windtunnel/internal/flight/steps"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/series"
 	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -89,9 +90,7 @@ func TestGateWaits(t *testing.T) {
 	b.scenario.Gate.Wait, b.scenario.Gate.Unclean = unit.Duration(time.Minute), "stop"
 	var wait sync.WaitGroup
 	wait.Go(func() {
-		for b.server.Count("GET /api/v1/pods") == 0 { // it has looked once
-			time.Sleep(time.Millisecond)
-		}
+		repotest.Eventually(t, "it has looked once", func() bool { return b.server.Count("GET /api/v1/pods") > 0 })
 		b.server.Mu.Lock()
 		defer b.server.Mu.Unlock()
 		delete(b.server.Objects, "/api/v1/namespaces/old-1/pods/vmi-17")

@@ -12,6 +12,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fleet"
 	"github.com/windtunnel/windtunnel/internal/fleet/fleettest"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/slo"
 	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -66,9 +67,7 @@ func flyLate(t *testing.T, connections int) slo.Judgement {
 	for i := range 300 {
 		s.AddPod(fleettest.Pod(fmt.Sprintf("p%d", i), fmt.Sprintf("node-00000%d", i%10)))
 	}
-	for deadline := time.Now().Add(20 * time.Second); f.Stats().Running < 300 && time.Now().Before(deadline); {
-		time.Sleep(10 * time.Millisecond)
-	}
+	repotest.Eventually(t, "300 pods run", func() bool { return f.Stats().Running == 300 })
 	mark(record.MarkRunEnd, "done")
 	if err := f.Close(); err != nil {
 		t.Fatal(err)

@@ -5,11 +5,11 @@ import (
 	"net/http"
 	"runtime"
 	"testing"
-	"time"
 
 	"github.com/windtunnel/windtunnel/internal/load"
 	"github.com/windtunnel/windtunnel/internal/load/pace"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // A backlog costs no memory: a million calls that are overdue at a server that
@@ -38,12 +38,7 @@ func backlog(t *testing.T, calls int) int64 {
 	ended := make(chan error, 1)
 	p := load.Plan{Ops: []record.Op{op("create")}, Count: calls, Pace: pace.Poisson(1e9, 1), Build: post}
 	go func() { ended <- b.Run(ctx, p) }()
-	for until := time.Now().Add(20 * time.Second); b.Progress().Sent < 1500; time.Sleep(time.Millisecond) {
-		if time.Now().After(until) {
-			t.Fatalf("only %d calls left", b.Progress().Sent)
-		}
-	}
-	time.Sleep(100 * time.Millisecond)
+	repotest.Eventually(t, "1,500 calls have left", func() bool { return b.Progress().Sent >= 1500 })
 	used := inUse() - before
 	cancel()
 	go b.Close()

@@ -13,6 +13,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/load"
 	"github.com/windtunnel/windtunnel/internal/load/pace"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 func newTimeout(t *testing.T, d time.Duration) (context.Context, context.CancelFunc) {
@@ -91,11 +92,9 @@ func TestHeldWatches(t *testing.T) {
 	if slow < 19 || quick > 19 {
 		t.Errorf("%d opened with the header, %d with the bookmark", quick, slow)
 	}
-	for until := time.Now().Add(5 * time.Second); closed.Load() != 40 && time.Now().Before(until); {
-		time.Sleep(time.Millisecond)
-	}
-	if open.Load() != 40 || closed.Load() != 40 {
-		t.Errorf("the server saw %d opened and %d closed", open.Load(), closed.Load())
+	repotest.Eventually(t, "the server sees 40 watches closed", func() bool { return closed.Load() == 40 })
+	if open.Load() != 40 {
+		t.Errorf("the server saw %d opened", open.Load())
 	}
 	counts := map[string]float64{}
 	_, err := record.Read(b.path, func(s *record.Stream) record.Visitor {
@@ -110,18 +109,14 @@ func TestHeldWatches(t *testing.T) {
 func TestWatchesEndWithTheRun(t *testing.T) {
 	var open, closed atomic.Int64
 	b := newBench(t, events(&open, &closed), load.Options{})
-	ctx, cancel := newTimeout(t, 20*time.Second)
-	defer cancel()
+	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
-		for b.Progress().OK < 599 && ctx.Err() == nil {
-			time.Sleep(time.Millisecond)
-		}
-		cancel()
+		defer cancel()
+		repotest.Eventually(t, "599 watches are open", func() bool { return b.Progress().OK == 599 })
 	}()
-	begin := time.Now()
 	err := b.Run(ctx, load.Plan{Ops: []record.Op{op("watch")}, Count: 600, Pace: pace.Burst(), Build: watch(time.Hour, "&n=1")})
-	if !errors.Is(err, context.Canceled) || time.Since(begin) > 25*time.Second {
-		t.Errorf("%v after %v", err, time.Since(begin))
+	if !errors.Is(err, context.Canceled) { // the watches themselves would be held for an hour
+		t.Error(err)
 	}
 	if p := b.Progress(); p.OK != 599 || p.Failed != 1 {
 		t.Errorf("%+v", p)
@@ -130,9 +125,10 @@ func TestWatchesEndWithTheRun(t *testing.T) {
 
 // What breaks a watch is told, and is no failed call: it had been opened.
 func TestBrokenWatch(t *testing.T) {
-	b := newBench(t, func(w http.ResponseWriter, r *http.Request) {
+	var b *bench
+	b = newBench(t, func(w http.ResponseWriter, r *http.Request) {
 		w.(http.Flusher).Flush()
-		time.Sleep(20 * time.Millisecond)
+		repotest.Eventually(t, "the watch is open", func() bool { return b.Progress().OK == 1 })
 		panic(http.ErrAbortHandler)
 	}, load.Options{})
 	var outcome atomic.Int64

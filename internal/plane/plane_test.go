@@ -19,6 +19,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/plane"
 	"github.com/windtunnel/windtunnel/internal/plane/component"
 	"github.com/windtunnel/windtunnel/internal/plane/process"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -142,14 +143,11 @@ func TestCancelledStartLeavesNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		defer cancel()
-		for range 500 {
+		repotest.Eventually(t, "etcd and the API server write their logs", func() bool {
 			etcd, _ := os.ReadFile(filepath.Join(logs, "etcd.log"))
 			api, _ := os.ReadFile(filepath.Join(logs, "kube-apiserver.log"))
-			if len(etcd) > 0 && len(api) > 0 {
-				return
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
+			return len(etcd) > 0 && len(api) > 0
+		})
 	}()
 	begin := time.Now()
 	_, err := plane.Start(ctx, cfg, plane.Options{LogDir: logs})

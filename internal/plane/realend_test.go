@@ -133,12 +133,5 @@ func TestNothingOfAPlaneOutlivesAKilledWindtunnel(t *testing.T) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	var left []string
-	for range 100 {
-		if left = remains(h.PIDs, h.Ports, h.Paths); len(left) == 0 {
-			return
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	t.Errorf("left behind after 5 s: %v", left)
+	repotest.Eventually(t, "nothing is left behind", func() bool { return len(remains(h.PIDs, h.Ports, h.Paths)) == 0 })
 }

@@ -126,13 +126,10 @@ func makeNamespace(t *testing.T, p *plane.Plane, name string) {
 		t.Fatal(err)
 	}
 	_ = resp.Body.Close()
-	for range 200 {
-		if code, _ := get(t, p.Endpoint(plane.Admin), "/api/v1/namespaces/"+name+"/serviceaccounts/default"); code == http.StatusOK {
-			return
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	t.Errorf("namespace %s gets no service account: the controllers do not work", name)
+	repotest.Eventually(t, "the controllers work: namespace "+name+" gets a service account", func() bool {
+		code, _ := get(t, p.Endpoint(plane.Admin), "/api/v1/namespaces/"+name+"/serviceaccounts/default")
+		return code == http.StatusOK
+	})
 }
 
 // seenMaps are the ConfigMaps that a watch shows.
@@ -229,15 +226,10 @@ func checkRestart(t *testing.T, p *plane.Plane, seen *seenMaps, name string) {
 		t.Errorf("%d of %d objects are there", flights, before+101)
 	}
 	var maps, gaps int
-	for range 200 {
-		if maps, gaps = seen.count(); maps == before+101 {
-			break
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	if maps != before+101 {
-		t.Errorf("the watch has shown %d of %d objects", maps, before+101)
-	}
+	repotest.Eventually(t, "the watch shows every object", func() bool {
+		maps, gaps = seen.count()
+		return maps == before+101
+	})
 	t.Logf("%d objects seen, %d gaps", maps, gaps)
 	if code, _ := get(t, fresh.Scrape, fresh.MetricsURL); code != http.StatusOK {
 		t.Errorf("its metrics: %d", code)

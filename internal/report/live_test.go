@@ -15,6 +15,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/report"
 	"github.com/windtunnel/windtunnel/internal/report/reporttest"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // stage serves the live page by the contract in web/src/live.ts, with a run
@@ -132,13 +133,7 @@ func page(t *testing.T, s reporttest.Shape, live bool) report.Page {
 // until waits for an expression to be true in the page.
 func until(ctx context.Context, t *testing.T, expression string) {
 	t.Helper()
-	for range 100 {
-		if value[bool](ctx, t, expression) {
-			return
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	t.Fatalf("never true: %s; the page says %q", expression, value[string](ctx, t, `document.getElementById("main").innerText.slice(0, 300)`))
+	repotest.Eventually(t, expression, func() bool { return value[bool](ctx, t, expression) })
 }
 
 func TestLivePage(t *testing.T) {

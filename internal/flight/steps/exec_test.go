@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -57,11 +58,7 @@ func TestCommandIsKilledWithAllThatItStarted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(10 * time.Second); running(pid); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("process %d lives on", pid)
-		}
-	}
+	repotest.Eventually(t, "the hook's process ends", func() bool { return !running(pid) })
 	why := errors.New("why")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(why)

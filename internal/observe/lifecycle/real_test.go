@@ -352,23 +352,20 @@ func (r *real) churn(collection string) map[string]*made {
 	return out
 }
 
-// settle waits until the records have caught up with what a list shows, for a
-// minute at most, and returns the list.
+// settle waits until the records have caught up with what a list shows, and
+// returns the list.
 func (r *real) settle(path, collection string) []string {
 	live := r.list(collection)
-	for range 300 {
+	repotest.Eventually(r.t, "the records show what the list shows", func() bool {
 		seen, _ := read(r.t, path, "widget")
 		jobs, _ := read(r.t, path, "job")
 		complete := 0
 		for _, j := range jobs {
 			complete += j.phases["complete"]
 		}
-		if equal(alive(seen), live) && complete == 20 && !slices.ContainsFunc(slices.Collect(maps.Values(seen)), func(l *seenLife) bool {
+		return equal(alive(seen), live) && complete == 20 && !slices.ContainsFunc(slices.Collect(maps.Values(seen)), func(l *seenLife) bool {
 			return l.phases["deleted"] == 0 && (l.phases["done"] == 0 || l.phases["hasPart"] == 0)
-		}) {
-			break
-		}
-		time.Sleep(200 * time.Millisecond)
-	}
+		})
+	})
 	return live
 }

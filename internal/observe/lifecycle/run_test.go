@@ -19,6 +19,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/observe/lifecycle"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -126,9 +127,7 @@ func TestAnUnsteadyServerLosesAndDoublesNothing(t *testing.T) {
 	if err := d.Synced(ctx); err != nil { // not served: nothing to wait for
 		t.Fatal(err)
 	}
-	for ctx.Err() == nil && !strings.Contains(phasesOf(t, path), "last created") {
-		time.Sleep(50 * time.Millisecond)
-	}
+	repotest.Eventually(t, "the last object's phase", func() bool { return strings.Contains(phasesOf(t, path), "last created") })
 	stop()
 	wait.Wait()
 	if err := records.Close(); err != nil {

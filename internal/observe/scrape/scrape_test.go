@@ -23,6 +23,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/observe/scrape"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/series"
 )
 
@@ -209,9 +210,7 @@ func TestRunScrapesEachInItsOwnTime(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); s.Run(ctx) }()
-		for n.Load() < 5 {
-			time.Sleep(time.Millisecond)
-		}
+		repotest.Eventually(t, "five scrapes", func() bool { return n.Load() >= 5 })
 		cancel()
 		<-done
 	})

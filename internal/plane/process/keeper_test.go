@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/plane/process"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // left is what a parent process has made.
@@ -101,7 +102,7 @@ func TestNothingOutlivesAKilledParent(t *testing.T) {
 			}
 			_ = cmd.Wait()
 			for _, pid := range append(l.PIDs, l.Keeper) {
-				await(t, fmt.Sprintf("the end of %d", pid), func() bool { return gone(pid) })
+				repotest.Eventually(t, fmt.Sprintf("the end of %d", pid), func() bool { return gone(pid) })
 			}
 			for _, path := range append(l.Cgroups, l.Dir) {
 				if exists(path) {
@@ -126,7 +127,7 @@ func TestKeeperOutlivesSignalsUntilItsWorkIsDone(t *testing.T) {
 	}
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
-	await(t, "the folder's removal", func() bool { return !exists(l.Dir) })
+	repotest.Eventually(t, "the folder's removal", func() bool { return !exists(l.Dir) })
 }
 
 func TestSweepRemovesWhatAKilledKeeperLeft(t *testing.T) {
@@ -142,7 +143,7 @@ func TestSweepRemovesWhatAKilledKeeperLeft(t *testing.T) {
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	for _, pid := range l.PIDs[:3] { // children die with their parent, keeper or not
-		await(t, "the children's end", func() bool { return gone(pid) })
+		repotest.Eventually(t, "the children's end", func() bool { return gone(pid) })
 	}
 	if !exists(l.Dir) {
 		t.Fatal("the folder is gone already: the test shows nothing")
@@ -168,7 +169,7 @@ func TestSweepRemovesWhatAKilledKeeperLeft(t *testing.T) {
 			t.Errorf("left behind: %s", path)
 		}
 	}
-	await(t, "the grandchild's end", func() bool { return gone(l.PIDs[3]) })
+	repotest.Eventually(t, "the grandchild's end", func() bool { return gone(l.PIDs[3]) })
 	if other.ProcessState != nil {
 		t.Error("the other run was hit")
 	}

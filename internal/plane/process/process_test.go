@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/plane/process"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // The test binary is its own child processes: the first argument says which.
@@ -109,21 +110,10 @@ func start(t *testing.T, s process.Spec) *process.Process {
 	return p
 }
 
-func await(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for range 1000 {
-		if ok() {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Fatalf("waited 10 s for: %s", what)
-}
-
 func logged(t *testing.T, p *process.Process, word string) string {
 	t.Helper()
 	var text string
-	await(t, "log with "+word, func() bool {
+	repotest.Eventually(t, "log with "+word, func() bool {
 		raw, err := os.ReadFile(p.LogFile())
 		text = string(raw)
 		return err == nil && strings.Contains(text, word)
@@ -217,11 +207,11 @@ func TestPauseAndContinue(t *testing.T) {
 	if err := p.Pause(); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the pause", func() bool { return state(p.PID()) == 'T' })
+	repotest.Eventually(t, "the pause", func() bool { return state(p.PID()) == 'T' })
 	if err := p.Continue(); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "going on", func() bool { return state(p.PID()) == 'S' })
+	repotest.Eventually(t, "going on", func() bool { return state(p.PID()) == 'S' })
 }
 
 func TestProcessHasItsOwnGroupWhichEndsWithIt(t *testing.T) {
@@ -234,7 +224,7 @@ func TestProcessHasItsOwnGroupWhichEndsWithIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the end of the child's child", func() bool { return gone(pid) })
+	repotest.Eventually(t, "the end of the child's child", func() bool { return gone(pid) })
 }
 
 // The kernel's parent-death signal comes at the end of the thread that forked.

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // spinning starts a process that keeps two threads busy.
@@ -22,14 +24,11 @@ func spinning(t *testing.T, l Limits) *Process {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.Kill)
-	for range 1000 {
-		if raw, err := os.ReadFile(p.LogFile()); err == nil && strings.Contains(string(raw), "ready") {
-			return p
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Fatal("it does not start")
-	return nil
+	repotest.Eventually(t, "it has started", func() bool {
+		raw, err := os.ReadFile(p.LogFile())
+		return err == nil && strings.Contains(string(raw), "ready")
+	})
+	return p
 }
 
 // cores returns how many cores the process uses for a while.

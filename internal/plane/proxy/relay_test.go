@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/plane/proxy"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // serve runs a server that gives each connection to do.
@@ -406,13 +407,7 @@ func TestCloseEndsEverything(t *testing.T) {
 			t.Error("the port is still open")
 		}
 	}
-	for range 100 {
-		if runtime.NumGoroutine() <= before {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Errorf("%d goroutines before, %d after", before, runtime.NumGoroutine())
+	repotest.Eventually(t, "no more goroutines than before", func() bool { return runtime.NumGoroutine() <= before })
 }
 
 func TestBadAddressIsAnError(t *testing.T) {
