@@ -112,7 +112,7 @@ func writeBig(t *testing.T) (run string, perCall float64) {
 	if err := dir.Write(record.ScenarioFile, []byte(bigScenario)); err != nil {
 		t.Fatal(err)
 	}
-	m := record.Manifest{Format: record.ManifestFormat, Scenario: "big", File: "big.yaml", Seed: 1, Versions: map[string]string{},
+	m := record.Manifest{Format: record.Format, Scenario: "big", File: "big.yaml", Seed: 1, Versions: map[string]string{},
 		Started: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)}
 	if err := dir.WriteJSON(record.ManifestFile, m); err != nil {
 		t.Fatal(err)
@@ -121,13 +121,13 @@ func writeBig(t *testing.T) (run string, perCall float64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Mark(record.Mark{Kind: record.MarkRunBegin, Name: "big"})
+	w.Event(record.Event{Type: record.EventRunBegan, Name: "big"})
 	writeCalls(w)
 	before := size(t, dir)
 	perCall = float64(before) / bigCalls
 	writeLives(w)
 	writeScrapes(w)
-	w.Mark(record.Mark{At: clock.Time(bigTime + time.Minute), Kind: record.MarkRunEnd, Text: "done"})
+	w.Event(record.Event{At: clock.Time(bigTime + time.Minute), Type: record.EventRunEnded, Detail: record.Detail{Reason: record.Done}})
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -140,10 +140,10 @@ func TestKnownDelays(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer g.Close()
-	mark := func(kind, text string) {
-		records.Mark(record.Mark{At: watch.Now(), Kind: kind, Name: "delays", Text: text})
+	event := func(what record.EventType, d record.Detail) {
+		records.Event(record.Event{At: watch.Now(), Type: what, Name: "delays", Detail: d})
 	}
-	mark(record.MarkRunBegin, "")
+	event(record.EventRunBegan, record.Detail{})
 	err = g.Run(t.Context(), load.Plan{
 		Step: "delays", Ops: []record.Op{{Source: load.Source, Step: "delays", Verb: "get", Resource: "configmaps", Scope: "resource"}},
 		Count: len(truth), Pace: pace.Constant(rate),
@@ -155,7 +155,7 @@ func TestKnownDelays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mark(record.MarkRunEnd, "done")
+	event(record.EventRunEnded, record.Detail{Reason: record.Done})
 	if err := records.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ func made(t *testing.T, n int, drift float64) (paths []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := record.Manifest{Format: record.ManifestFormat, Scenario: "x", Started: time.Date(2026, 1, 2, 3, i, 0, 0, time.UTC)}
+		m := record.Manifest{Format: record.Format, Scenario: "x", Started: time.Date(2026, 1, 2, 3, i, 0, 0, time.UTC)}
 		v := math.Exp(0.02*r.NormFloat64()) * math.Pow(drift, float64(i)/float64(n))
 		j := slo.Judgement{Verdict: slo.Pass, Measures: map[string]slo.Measure{"pod_startup_p99_seconds": {Value: v, Unit: "seconds"}}}
 		if err := d.WriteJSON(record.ManifestFile, m); err != nil {

@@ -63,7 +63,7 @@ func (s side) write(path string) error {
 		return err
 	}
 	m := record.Manifest{
-		Format: record.ManifestFormat, Scenario: "small", File: "small.yaml", Seed: s.seed,
+		Format: record.Format, Scenario: "small", File: "small.yaml", Seed: s.seed,
 		Parameters: map[string]any{"limiter": s.limiter}, Versions: map[string]string{"windtunnel": version},
 		Machine: record.Machine{Cores: s.cores},
 		// No two runs begin at one time: that would be one run and its copy.

@@ -447,7 +447,7 @@ func TestFullDisk(t *testing.T) {
 	// How much fits is chance; that it can be read up to there is not.
 	marks := 0
 	stream, err := record.Read(filepath.Join(disk, "run", record.StreamFile), func(*record.Stream) record.Visitor {
-		return record.Visitor{Mark: func(record.Mark) { marks++ }}
+		return record.Visitor{Event: func(record.Event) { marks++ }}
 	})
 	if err != nil || stream.Torn || marks == 0 {
 		t.Errorf("what was written before cannot be read: %v, %d marks, %+v", err, marks, stream)

@@ -22,7 +22,7 @@ func makeGrown(dir string) error {
 			return err
 		}
 		m := record.Manifest{
-			Format: record.ManifestFormat, Scenario: "grown", File: "grown.yaml", Seed: 1, Parameters: map[string]any{"pods": pods, "word": "x"},
+			Format: record.Format, Scenario: "grown", File: "grown.yaml", Seed: 1, Parameters: map[string]any{"pods": pods, "word": "x"},
 			Versions: map[string]string{"windtunnel": version}, Machine: record.Machine{Cores: 2}, Started: time.Date(2026, 1, 2, 3, i, 0, 0, time.UTC),
 		}
 		if err := d.WriteJSON(record.ManifestFile, m); err != nil {
@@ -37,7 +37,7 @@ func makeGrown(dir string) error {
 	if err != nil {
 		return err
 	}
-	return newer.Write(record.ManifestFile, []byte(`{"format": 2}`))
+	return newer.Write(record.ManifestFile, []byte(`{"format": 99}`))
 }
 
 const grownScenario = `scenario: grown

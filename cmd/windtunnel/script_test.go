@@ -79,7 +79,7 @@ objectives:
 		if err := d.Write(record.ScenarioFile, []byte(file)); err != nil {
 			return err
 		}
-		m := record.Manifest{Format: record.ManifestFormat, Scenario: "small", File: "small.yaml", Seed: 1, Versions: map[string]string{"windtunnel": version}, Started: time.Date(2026, 1, 2, 3, int(name[0]), 0, 0, time.UTC)}
+		m := record.Manifest{Format: record.Format, Scenario: "small", File: "small.yaml", Seed: 1, Versions: map[string]string{"windtunnel": version}, Started: time.Date(2026, 1, 2, 3, int(name[0]), 0, 0, time.UTC)}
 		if err := d.WriteJSON(record.ManifestFile, m); err != nil {
 			return err
 		}
@@ -95,14 +95,14 @@ func writeStream(path string, latency time.Duration, whole bool) error {
 	if err != nil {
 		return err
 	}
-	w.Mark(record.Mark{Kind: record.MarkRunBegin, Name: "small"})
+	w.Event(record.Event{Type: record.EventRunBegan, Name: "small"})
 	op := w.Op(record.Op{Source: "load", Step: "fill", Verb: "create", Resource: "pods", Scope: "resource"})
 	for i := range clock.Time(200) {
 		due := i * clock.Time(time.Millisecond)
 		w.Call(record.Call{Op: op, Due: due, Sent: due + 1000, Done: due.Add(latency), Code: 201})
 	}
 	if whole {
-		w.Mark(record.Mark{At: clock.Time(time.Second), Kind: record.MarkRunEnd, Text: "done"})
+		w.Event(record.Event{At: clock.Time(time.Second), Type: record.EventRunEnded, Detail: record.Detail{Reason: record.Done}})
 	}
 	return w.Close()
 }

@@ -52,7 +52,7 @@ func (f *searchFlights) fly(_ context.Context, o flight.Options) (flight.Result,
 	}
 	result.Judgement = slo.Judgement{Verdict: verdict, Reasons: []string{"p99 of startup is too high."},
 		Objectives: []slo.Result{{Name: "startup", Statistic: "p99", Value: &value, Unit: "seconds", Threshold: 1, Verdict: verdict}}}
-	return result, dir.WriteJSON(record.ManifestFile, record.Manifest{Format: record.ManifestFormat})
+	return result, dir.WriteJSON(record.ManifestFile, record.Manifest{Format: record.Format})
 }
 
 const searchScenario = `scenario: small

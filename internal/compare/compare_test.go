@@ -35,7 +35,7 @@ func example(t *testing.T) *compare.Comparison {
 		r.Judgement.Measures["running_to_ready_p99_seconds"] = slo.Measure{Unit: "seconds"}
 	}
 	a[1].Judgement.Verdict, a[1].Judgement.Reasons = slo.Unknown, []string{"windtunnel could not keep its own pace."}
-	b[2].Facts.Ended = "interrupted"
+	b[2].Facts.Ended.Reason = record.Interrupted
 	c, err := compare.Compare(a, b, compare.Options{NameA: "rate=100", NameB: "rate=200", Asked: []string{"parameter rate"}, FailAbove: 0.05})
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +76,7 @@ func TestRefusals(t *testing.T) {
 			return a, b
 		}, "they are one run"},
 		"no run left": {func(a, b []compare.Run) ([]compare.Run, []compare.Run) {
-			b[0].Facts.Ended = ""
+			b[0].Facts.Ended.Reason = ""
 			return a, b[:1]
 		}, "no run of B came to its end: b-02: its records have no end: it was killed"},
 		"no run": {func(a, b []compare.Run) ([]compare.Run, []compare.Run) { return nil, b }, "no run of A"},
@@ -98,13 +98,13 @@ func TestUnfit(t *testing.T) {
 		verdict slo.Verdict
 		want    string
 	}{
-		{&compare.Facts{Ended: "done"}, slo.Unknown, ""},
+		{&compare.Facts{Ended: record.Event{Detail: record.Detail{Reason: record.Done}}}, slo.Unknown, ""},
 		{nil, slo.Fail, ""},
 		{nil, slo.Unknown, "its verdict is unknown, and its records are not there to tell why"},
-		{&compare.Facts{Ended: "done", Torn: true}, slo.Pass, "its records are cut off"},
-		{&compare.Facts{Ended: "interrupted"}, slo.Unknown, "it was interrupted"},
-		{&compare.Facts{Ended: "failed: etcd died: exit status 1\nlog"}, slo.Unknown, "it was stopped: etcd died: exit status 1"},
-		{&compare.Facts{Ended: "failed"}, slo.Unknown, "it was stopped"},
+		{&compare.Facts{Ended: record.Event{Detail: record.Detail{Reason: record.Done}}, Torn: true}, slo.Pass, "its records are cut off"},
+		{&compare.Facts{Ended: record.Event{Detail: record.Detail{Reason: record.Interrupted}}}, slo.Unknown, "it was interrupted"},
+		{&compare.Facts{Ended: record.Event{Text: "etcd died: exit status 1\nlog", Detail: record.Detail{Reason: record.Broken}}}, slo.Unknown, "it was stopped: etcd died: exit status 1"},
+		{&compare.Facts{Ended: record.Event{Detail: record.Detail{Reason: record.Broken}}}, slo.Unknown, "it was stopped"},
 	} {
 		r := compare.Run{Facts: c.facts, Judgement: slo.Judgement{Verdict: c.verdict}}
 		if got := r.Unfit(); got != c.want {
@@ -247,7 +247,7 @@ func TestOpen(t *testing.T) {
 		}
 	}
 	write(record.ManifestFile, `{"format": 99}`)
-	if _, err := compare.Open(string(dir), judge); err == nil || !strings.Contains(err.Error(), "format 99, this version reads format 1") {
+	if _, err := compare.Open(string(dir), judge); err == nil || !strings.Contains(err.Error(), "format 99, this version reads formats 1 to 2") {
 		t.Errorf("another version: %v", err)
 	}
 	write(record.ManifestFile, `{"format": 1, "scenario": "x"}`)

@@ -16,7 +16,7 @@ import (
 // A run's counters are those between its begin and its end, per pod.
 func TestCounters(t *testing.T) {
 	dir := record.Dir(t.TempDir())
-	if err := dir.WriteJSON(record.ManifestFile, record.Manifest{Format: record.ManifestFormat, Scenario: "x"}); err != nil {
+	if err := dir.WriteJSON(record.ManifestFile, record.Manifest{Format: record.Format, Scenario: "x"}); err != nil {
 		t.Fatal(err)
 	}
 	w, err := record.Create(dir.File(record.StreamFile))
@@ -33,12 +33,12 @@ func TestCounters(t *testing.T) {
 		w.Sample(record.Sample{Series: posts, At: at, Value: posted})
 		w.Sample(record.Sample{Series: refused, At: at, Value: conflicts})
 		w.Sample(record.Sample{Series: events, At: at, Value: seen})
-		w.Mark(record.Mark{At: at, Kind: record.MarkScrape, Name: "kube-apiserver"})
+		w.Event(record.Event{At: at, Type: record.EventScraped, Name: "kube-apiserver"})
 	}
 	w.Call(record.Call{Op: op, Code: 201, SentBytes: 999}) // before the run
 	sample(100, 7, 1000)
 	at++
-	w.Mark(record.Mark{At: at, Kind: record.MarkRunBegin, Name: "x"})
+	w.Event(record.Event{At: at, Type: record.EventRunBegan, Name: "x"})
 	for i, code := range []uint16{201, 201, 500} {
 		outcome := record.OK
 		if code >= 400 {
@@ -52,7 +52,7 @@ func TestCounters(t *testing.T) {
 	}
 	at++
 	sample(103, 8, 1008)
-	w.Mark(record.Mark{At: at, Kind: record.MarkRunEnd, Text: "done"})
+	w.Event(record.Event{At: at, Type: record.EventRunEnded, Detail: record.Detail{Reason: record.Done}})
 	at++
 	sample(500, 8, 5000) // cleaning up
 	if err := w.Close(); err != nil {

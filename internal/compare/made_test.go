@@ -54,7 +54,7 @@ func (s *source) run(side string, slower float64) compare.Run {
 	return compare.Run{
 		Name: fmt.Sprintf("%s-%02d", side, s.n), Scenario: "scenario: made-up\n",
 		Manifest: record.Manifest{
-			Format: record.ManifestFormat, Scenario: "made-up", Seed: 1,
+			Format: record.Format, Scenario: "made-up", Seed: 1,
 			Started:    time.Date(2026, 1, 2, 3, 0, s.n, 0, time.UTC),
 			Parameters: map[string]any{"rate": 100}, Versions: map[string]string{"kubernetes": "v1.37.1"},
 			Machine: record.Machine{Cores: 2, CPU: "one", MemoryBytes: 8 << 30, Arch: "amd64"},
@@ -63,7 +63,7 @@ func (s *source) run(side string, slower float64) compare.Run {
 			}},
 		},
 		Judgement: slo.Judgement{Scenario: "made-up", Verdict: slo.Pass, Measures: m},
-		Facts: &compare.Facts{Ended: "done", Counters: []compare.Count{
+		Facts: &compare.Facts{Ended: record.Event{Detail: record.Detail{Reason: record.Done}}, Counters: []compare.Count{
 			{Name: "server: POST pods", Unit: "requests/pod", Value: 1},
 			{Name: "server: PUT leases", Unit: "requests/pod", Value: 0.3 + 0.01*s.r.Float64()},
 			{Name: "etcd: get events", Unit: "requests/pod", Value: float64(1 + s.r.IntN(2))},

@@ -25,8 +25,8 @@ type Run struct {
 
 // Facts are a run's end and its counters.
 type Facts struct {
-	Ended    string // text of the mark run-end; empty where there is none
-	Torn     bool   // the records are cut off
+	Ended    record.Event // without Reason where the records have no end
+	Torn     bool         // the records are cut off
 	Counters []Count
 }
 
@@ -82,12 +82,15 @@ func (r Run) Unfit() string {
 		return "its verdict is unknown, and its records are not there to tell why"
 	case f == nil:
 		return ""
-	case f.Ended == "":
+	case f.Ended.Reason == "":
 		return "its records have no end: it was killed, or is still under way"
-	case strings.HasPrefix(f.Ended, "interrupted"):
+	case f.Ended.Reason == record.Interrupted:
 		return "it was interrupted"
-	case f.Ended != "done":
-		first, _, _ := strings.Cut(strings.TrimSpace(strings.TrimLeft(strings.TrimPrefix(f.Ended, "failed"), ": ")), "\n")
+	case f.Ended.Reason != record.Done:
+		first, _, _ := strings.Cut(strings.TrimSpace(f.Ended.Text), "\n")
+		if f.Ended.Step != "" {
+			first = "step " + f.Ended.Step + " failed: " + first
+		}
 		return strings.TrimRight("it was stopped: "+first, ": ")
 	case f.Torn:
 		return "its records are cut off"

@@ -19,7 +19,7 @@ func Collect(path string, m record.Manifest) (*Facts, error) {
 	c := &collector{scrapes: map[string][]clock.Time{}, renewalMay: max(bearable, time.Duration(m.Fleet.LeaseSeconds/4*float64(time.Second)))}
 	if _, err := record.Read(path, func(s *record.Stream) record.Visitor {
 		return record.Visitor{
-			Mark:   c.mark,
+			Event:  c.mark,
 			Call:   func(v record.Call) { c.call(s.Ops[v.Op], v) },
 			Phase:  func(p record.Phase) { c.active(p.At) },
 			Scrape: func(s record.Scrape) { c.scraped(s.Target, s.At) },
@@ -70,17 +70,17 @@ func (c *collector) counted() clock.Time {
 	return out
 }
 
-func (c *collector) mark(m record.Mark) {
-	switch m.Kind {
-	case record.MarkRunBegin:
+func (c *collector) mark(m record.Event) {
+	switch m.Type {
+	case record.EventRunBegan:
 		c.begin, c.last, c.began = m.At, m.At, true
-	case record.MarkRunEnd:
+	case record.EventRunEnded:
 		c.end, c.ended = m.At, true
-	case record.MarkStepEnd:
+	case record.EventStepEnded:
 		c.active(m.At) // a wait may be for what no call and no phase shows
-	case record.MarkScrape:
+	case record.EventScraped:
 		c.scraped(m.Name, m.At)
-	case record.MarkDeath:
+	case record.EventDied:
 		c.deaths = append(c.deaths, Death{m.Name, m.Text})
 	}
 }

@@ -39,22 +39,22 @@ func TestWindow(t *testing.T) {
 		from, to float64
 	}{
 		"nothing began": {func(w *record.Writer) {
-			w.Mark(record.Mark{At: at(1), Kind: record.MarkStepBegin, Name: "boot"})
+			w.Event(record.Event{At: at(1), Type: record.EventStepBegan, Name: "boot"})
 		}, 0, 0},
 		"a wait after the last call": {func(w *record.Writer) {
-			w.Mark(record.Mark{At: at(2), Kind: record.MarkRunBegin})
+			w.Event(record.Event{At: at(2), Type: record.EventRunBegan})
 			op := w.Op(record.Op{Source: "load", Verb: "create", Resource: "pods"})
 			w.Call(record.Call{Op: op, Due: at(3), Sent: at(3), Done: at(4)})
 			for s := 0.0; s < 40; s += 5 {
-				w.Mark(record.Mark{At: at(s), Kind: record.MarkScrape, Name: "etcd"})
-				w.Mark(record.Mark{At: at(s + 1), Kind: record.MarkScrape, Name: "kube-apiserver"})
+				w.Event(record.Event{At: at(s), Type: record.EventScraped, Name: "etcd"})
+				w.Event(record.Event{At: at(s + 1), Type: record.EventScraped, Name: "kube-apiserver"})
 			}
-			w.Mark(record.Mark{At: at(17), Kind: record.MarkStepEnd, Name: "wait"})
-			w.Mark(record.Mark{At: at(50), Kind: record.MarkRunEnd, Text: "done"})
-			w.Mark(record.Mark{At: at(60), Kind: record.MarkStepEnd, Name: "clean up"})
+			w.Event(record.Event{At: at(17), Type: record.EventStepEnded, Name: "wait"})
+			w.Event(record.Event{At: at(50), Type: record.EventRunEnded, Detail: record.Detail{Reason: record.Done}})
+			w.Event(record.Event{At: at(60), Type: record.EventStepEnded, Name: "clean up"})
 		}, 3, 21},
 		"cut off": {func(w *record.Writer) {
-			w.Mark(record.Mark{At: at(2), Kind: record.MarkRunBegin})
+			w.Event(record.Event{At: at(2), Type: record.EventRunBegan})
 			op := w.Op(record.Op{Source: "load", Verb: "create", Resource: "pods"})
 			w.Call(record.Call{Op: op, Due: at(3), Sent: at(3), Done: at(9)})
 		}, 3, 9},

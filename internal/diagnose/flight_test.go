@@ -174,7 +174,7 @@ func (m made) write(t *testing.T, w *record.Writer) {
 	}
 	for at := clock.Time(5 * time.Second); at <= end; at += clock.Time(5 * time.Second) {
 		if at == begin {
-			w.Mark(record.Mark{At: at, Kind: record.MarkRunBegin})
+			w.Event(record.Event{At: at, Type: record.EventRunBegan})
 			calls(w, "load", m.late["load"])
 			if late, ok := m.late["fleet"]; ok {
 				calls(w, "fleet", late)
@@ -193,13 +193,13 @@ func (m made) write(t *testing.T, w *record.Writer) {
 		}
 		for name, scrape := range byTarget {
 			w.Scrape(scrape)
-			w.Mark(record.Mark{At: at, Kind: record.MarkScrape, Name: name})
+			w.Event(record.Event{At: at, Type: record.EventScraped, Name: name})
 		}
 	}
 	if m.death != "" {
-		w.Mark(record.Mark{At: end, Kind: record.MarkDeath, Name: "kube-apiserver", Text: m.death})
+		w.Event(record.Event{At: end, Type: record.EventDied, Name: "kube-apiserver", Text: m.death})
 	}
-	w.Mark(record.Mark{At: end, Kind: record.MarkRunEnd, Text: "done"})
+	w.Event(record.Event{At: end, Type: record.EventRunEnded, Detail: record.Detail{Reason: record.Done}})
 }
 
 // calls writes the calls of a source, each late by so much and answered in 10 ms.

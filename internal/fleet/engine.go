@@ -290,7 +290,7 @@ func (f *Fleet) dropped(j *job) {
 func (f *Fleet) warn(text string) {
 	f.log.Warn("fleet", "what", text)
 	if f.records != nil {
-		f.records.Mark(record.Mark{At: f.clock.Now(), Kind: record.MarkWarning, Name: "fleet", Text: text})
+		f.records.Event(record.Event{At: f.clock.Now(), Type: record.EventWarned, Name: "fleet", Text: text})
 	}
 }
 

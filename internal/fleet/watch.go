@@ -179,7 +179,7 @@ func expired(err error) bool {
 
 func (f *Fleet) relist(ctx context.Context, s source) (string, error) {
 	if f.records != nil {
-		f.records.Mark(record.Mark{At: f.clock.Now(), Kind: record.MarkWatchGap, Name: s.name, Text: "fleet: listed anew"})
+		f.records.Event(record.Event{At: f.clock.Now(), Type: record.EventWatchGap, Name: s.name, Text: "fleet: listed again"})
 	}
 	f.mu.Lock()
 	f.stats.relists++

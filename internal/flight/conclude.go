@@ -32,7 +32,7 @@ const cleanUpTime = 3 * time.Minute
 func (r *run) newManifest() record.Manifest {
 	s := r.scenario
 	return record.Manifest{
-		Format: record.ManifestFormat, Scenario: s.Name, File: filepath.Base(r.options.File),
+		Format: record.Format, Scenario: s.Name, File: filepath.Base(r.options.File),
 		Command: r.options.Command, Parameters: s.Values, Seed: s.Seed, Started: r.clock.Epoch(),
 		Versions: r.options.Versions, Machine: usage.Machine(),
 		Fleet: record.FleetFacts{

@@ -32,7 +32,7 @@ func TestGateKinds(t *testing.T) {
 func spoiled(t *testing.T) *bench {
 	b := newBench(t, head(1)+"- {pause: 1ms}\n")
 	b.options.Kubeconfig = "somebody else's"
-	b.manifest.Format = record.ManifestFormat
+	b.manifest.Format = record.Format
 	b.scenario.Gate.Wait = unit.Duration(50 * time.Millisecond)
 	b.server.Mu.Lock()
 	defer b.server.Mu.Unlock()
@@ -60,12 +60,12 @@ func TestUncleanIsTagged(t *testing.T) {
 	if err := b.records.Close(); err != nil {
 		t.Fatal(err)
 	}
-	var marks []record.Mark
+	var marks []record.Event
 	_, err = record.Read(b.dir.File(record.StreamFile), func(*record.Stream) record.Visitor {
-		return record.Visitor{Mark: func(m record.Mark) { marks = append(marks, m) }}
+		return record.Visitor{Event: func(m record.Event) { marks = append(marks, m) }}
 	})
-	if err != nil || !slices.ContainsFunc(marks, func(m record.Mark) bool {
-		return m.Kind == record.MarkUnclean && m.Name == want.Kind && m.Text == want.Text
+	if err != nil || !slices.ContainsFunc(marks, func(m record.Event) bool {
+		return m.Type == record.EventDirty && m.Name == want.Kind && m.Text == want.Text
 	}) {
 		t.Errorf("%v, %+v", err, marks)
 	}
@@ -119,7 +119,7 @@ func TestEarlierRun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := record.Manifest{Format: record.ManifestFormat, Started: started.Add(time.Duration((i+4)%5) * time.Hour), Gate: g}
+		m := record.Manifest{Format: record.Format, Started: started.Add(time.Duration((i+4)%5) * time.Hour), Gate: g}
 		if i == 0 {
 			m.Started = started.Add(-time.Hour)
 		}

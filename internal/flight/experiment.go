@@ -211,7 +211,7 @@ func (r *run) fly(ctx context.Context) error {
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause // what ended the run, rather than what failed because of it
 	}
-	r.journal().RunEnded(r.status.stepName(), endReason(err))
+	r.journal().RunEnded(r.status.stepName(), endReason(err), err)
 	r.status.cleanUp()
 	r.leave(ctx)
 	cancel(nil)
@@ -221,14 +221,14 @@ func (r *run) fly(ctx context.Context) error {
 }
 
 // endReason is why a run ended, as its records say it.
-func endReason(err error) string {
+func endReason(err error) record.EndReason {
 	switch {
 	case err == nil:
-		return "done"
+		return record.Done
 	case errors.Is(err, ErrInterrupted):
-		return "interrupted"
+		return record.Interrupted
 	}
-	return "failed: " + err.Error()
+	return record.Broken
 }
 
 // stages boots, populates and runs the steps.

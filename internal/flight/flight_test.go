@@ -5,14 +5,16 @@ import (
 	"fmt"
 	"path/filepath"
 	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/record"
 )
 
 func TestHowARunEnded(t *testing.T) {
 	for _, tt := range []struct {
 		err  error
-		want string
+		want record.EndReason
 	}{
-		{nil, "done"}, {fmt.Errorf("x: %w", ErrInterrupted), "interrupted"}, {errors.New("etcd died"), "failed: etcd died"},
+		{nil, record.Done}, {fmt.Errorf("x: %w", ErrInterrupted), record.Interrupted}, {errors.New("etcd died"), record.Broken},
 	} {
 		if got := endReason(tt.err); got != tt.want {
 			t.Errorf("endReason(%v) = %q, want %q", tt.err, got, tt.want)

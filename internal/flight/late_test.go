@@ -53,7 +53,9 @@ func flyLate(t *testing.T, connections int) slo.Judgement {
 		t.Fatal(err)
 	}
 	watch := clock.Start()
-	mark := func(kind, text string) { w.Mark(record.Mark{At: watch.Now(), Kind: kind, Name: "test", Text: text}) }
+	event := func(what record.EventType, d record.Detail) {
+		w.Event(record.Event{At: watch.Now(), Type: what, Name: "test", Detail: d})
+	}
 	f, err := fleet.Start(t.Context(), scenario.Fleet{Nodes: 10, Rate: 1000, Lease: unit.Duration(40 * time.Second)},
 		fleet.Options{Endpoint: s.Endpoint(), Records: w, Clock: watch, Seed: 1, Connections: connections})
 	if err != nil {
@@ -63,12 +65,12 @@ func flyLate(t *testing.T, connections int) slo.Judgement {
 	if err := f.Ready(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	mark(record.MarkRunBegin, "")
+	event(record.EventRunBegan, record.Detail{})
 	for i := range 300 {
 		s.AddPod(fleettest.Pod(fmt.Sprintf("p%d", i), fmt.Sprintf("node-00000%d", i%10)))
 	}
 	repotest.Eventually(t, "300 pods run", func() bool { return f.Stats().Running == 300 })
-	mark(record.MarkRunEnd, "done")
+	event(record.EventRunEnded, record.Detail{Reason: record.Done})
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func TestAHotQueueIsNotClean(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, head(1)+"- {pause: 1ms}\n")
 	b.plane, _ = flighttest.HotQueue(t)
-	b.options.Kubeconfig, b.manifest.Format = "somebody else's", record.ManifestFormat
+	b.options.Kubeconfig, b.manifest.Format = "somebody else's", record.Format
 	b.scenario.Gate.Wait, b.scenario.Gate.Unclean = unit.Duration(1500*time.Millisecond), "tag"
 	if err := b.passGate(t.Context(), inspect.ReadCPU(b.clock, b.plane)); err != nil {
 		t.Fatal(err)

@@ -35,7 +35,7 @@ func (s *source) run(slower float64, version string) compare.Run {
 	noise := func(v float64) float64 { return v * math.Exp(0.03*s.r.NormFloat64()) }
 	return compare.Run{
 		Name: fmt.Sprintf("run-%03d", s.n), Scenario: "scenario: made-up\n",
-		Manifest: record.Manifest{Format: record.ManifestFormat, Scenario: "made-up", Seed: 1, Started: time.Date(2026, 1, 2, s.n, 0, 0, 0, time.UTC),
+		Manifest: record.Manifest{Format: record.Format, Scenario: "made-up", Seed: 1, Started: time.Date(2026, 1, 2, s.n, 0, 0, 0, time.UTC),
 			Parameters: map[string]any{"pods": 100.0}, Versions: map[string]string{"kubernetes": version}, Machine: record.Machine{Cores: 2}},
 		Judgement: slo.Judgement{Verdict: slo.Pass, Measures: map[string]slo.Measure{
 			"pod_startup_p99_seconds":       {Value: noise(0.1 * slower), Unit: "seconds"},
@@ -44,7 +44,7 @@ func (s *source) run(slower float64, version string) compare.Run {
 			"cpu_seconds_kube_apiserver":    {Value: noise(2), Unit: "seconds"},
 			"host_busy_share":               {Value: noise(0.5), Unit: "ratio"},
 		}},
-		Facts: &compare.Facts{Ended: "done"},
+		Facts: &compare.Facts{Ended: record.Event{Detail: record.Detail{Reason: record.Done}}},
 	}
 }
 

@@ -1,8 +1,6 @@
 package load
 
 import (
-	"fmt"
-
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
@@ -138,17 +136,17 @@ func (s *stretch) add(t clock.Time) {
 
 // String is the count and the rate: n-1 moments in the time from the first of n
 // to the last.
-func (s *stretch) String() string {
+func (s *stretch) detail() record.Detail {
 	rate := 0.0
 	if d := s.last.Sub(s.first); d > 0 {
 		rate = float64(s.n-1) / d.Seconds()
 	}
-	return fmt.Sprintf("%d %.6g", s.n, rate)
+	return record.Detail{Count: s.n, Rate: rate}
 }
 
 // tellRates writes what became of the rate that was asked for.
 func (f *flight) tellRates() {
 	now, step := f.g.options.Clock.Now(), f.plan.step()
-	f.g.mark(now, record.MarkOffered, step, f.figures.offered.String())
-	f.g.mark(now, record.MarkAchieved, step, f.figures.achieved.String())
+	f.g.tell(now, record.EventLoadOffered, step, f.figures.offered.detail())
+	f.g.tell(now, record.EventLoadAchieved, step, f.figures.achieved.detail())
 }

@@ -81,7 +81,7 @@ func (g *Generator) begin(ctx context.Context, p Plan) (*flight, error) {
 	if p.For > 0 {
 		f.limit = f.begin.Add(p.For)
 	}
-	g.mark(f.begin, record.MarkRequested, p.step(), p.requested(calls))
+	g.tell(f.begin, record.EventLoadAsked, p.step(), p.requested(calls))
 	g.stats.begin(calls, p.Pace.Rate(), f.begin)
 	f.advance()
 	return f, nil
@@ -95,8 +95,9 @@ func (g *Generator) reserve(ctx context.Context, rate float64) {
 	g.client.Reserve(ctx, int(min(rate*stall.Seconds(), float64(g.options.InFlight))))
 }
 
-func (g *Generator) mark(at clock.Time, kind, step, text string) {
-	g.options.Records.Mark(record.Mark{At: at, Kind: kind, Name: step, Text: text})
+// tell writes an event of a step's load.
+func (g *Generator) tell(at clock.Time, what record.EventType, step string, d record.Detail) {
+	g.options.Records.Event(record.Event{At: at, Type: what, Name: step, Detail: d})
 }
 
 // advance computes when the next call is due; callers hold mu, or are alone.

@@ -171,9 +171,9 @@ func (p *Plan) calls() (int, error) {
 const never = time.Duration(math.MaxInt64)
 
 // requested is the text of the mark "requested".
-func (p *Plan) requested(calls int) string {
+func (p *Plan) requested(calls int) record.Detail {
 	if n := p.parallel(); n > 0 {
-		return fmt.Sprintf("%d closed %d", calls, n)
+		return record.Detail{Count: calls, Parallel: n}
 	}
-	return fmt.Sprintf("%d %g", calls, p.Pace.Rate())
+	return record.Detail{Count: calls, Rate: p.Pace.Rate()}
 }

@@ -18,14 +18,14 @@ import (
 	"github.com/windtunnel/windtunnel/internal/record"
 )
 
-// marks reads the marks of a kind back, after calls did close the records.
-func (b *bench) marks(t *testing.T, kind string) []string {
+// told reads the events of a type back, after calls did close the records.
+func (b *bench) told(t *testing.T, what record.EventType) []string {
 	t.Helper()
 	var texts []string
 	_, err := record.Read(b.path, func(*record.Stream) record.Visitor {
-		return record.Visitor{Mark: func(m record.Mark) {
-			if m.Kind == kind {
-				texts = append(texts, m.Name+": "+m.Text)
+		return record.Visitor{Event: func(m record.Event) {
+			if m.Type == what {
+				texts = append(texts, fmt.Sprintf("%s: %d %g %d", m.Name, m.Count, m.Rate, m.Parallel))
 			}
 		}}
 	})
@@ -84,10 +84,10 @@ func TestTimeEndsAPlan(t *testing.T) {
 		}
 	}
 	b.calls(t)
-	if got := b.marks(t, record.MarkRequested); !slices.Equal(got, []string{"s: 20 200", "s: 5 200", "s: 21 200"}) {
+	if got := b.told(t, record.EventLoadAsked); !slices.Equal(got, []string{"s: 20 200 0", "s: 5 200 0", "s: 21 200 0"}) {
 		t.Errorf("requested %v", got)
 	}
-	if got := b.marks(t, record.MarkAchieved); len(got) != 3 || !strings.HasPrefix(got[0], "s: 20 ") {
+	if got := b.told(t, record.EventLoadAchieved); len(got) != 3 || !strings.HasPrefix(got[0], "s: 20 ") {
 		t.Errorf("achieved %v", got)
 	}
 }
@@ -123,7 +123,7 @@ func TestClosedPool(t *testing.T) {
 			t.Fatalf("%+v", c)
 		}
 	}
-	if got := b.marks(t, record.MarkRequested); !slices.Equal(got, []string{"s: 100 closed 7", "s: 0 closed 2"}) {
+	if got := b.told(t, record.EventLoadAsked); !slices.Equal(got, []string{"s: 100 0 7", "s: 0 0 2"}) {
 		t.Errorf("requested %v", got)
 	}
 }
@@ -177,7 +177,7 @@ func TestBundle(t *testing.T) {
 			t.Errorf("%d calls due at %d", n, due)
 		}
 	}
-	if got := b.marks(t, record.MarkRequested); got[0] != "s: 30 300" {
+	if got := b.told(t, record.EventLoadAsked); got[0] != "s: 30 300 0" {
 		t.Errorf("requested %v", got)
 	}
 }

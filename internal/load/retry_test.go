@@ -94,7 +94,7 @@ func TestRetries(t *testing.T) {
 			t.Errorf("%+v left early", c)
 		}
 	}
-	if got := b.marks(t, record.MarkOffered); len(got) != 1 || got[0][:4] != "s: 5" {
+	if got := b.told(t, record.EventLoadOffered); len(got) != 1 || got[0][:4] != "s: 5" {
 		t.Errorf("offered %v: retries are not offered", got)
 	}
 }

@@ -62,9 +62,9 @@ func TestPageNamesEveryKind(t *testing.T) {
 			t.Errorf("%s does not say %q", page, fact)
 		}
 	}
-	for _, kind := range constants(t, "record.go", "Mark") {
+	for _, kind := range constants(t, "event.go", "Event") {
 		if !strings.Contains(text, "`"+kind+"`") {
-			t.Errorf("%s does not name the mark %q", page, kind)
+			t.Errorf("%s does not name the event %q", page, kind)
 		}
 	}
 }
@@ -99,7 +99,7 @@ func constants(t *testing.T, name, prefix string) (out []string) {
 	return out
 }
 
-// TestPageReadsAStream reads calls, phases, samples and marks by the page.
+// TestPageReadsAStream reads calls, phases, samples and events by the page.
 func TestPageReadsAStream(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.wt")
 	want := write(t, path, 50)
@@ -134,12 +134,12 @@ func TestPageReadsAStream(t *testing.T) {
 			got.samples = append(got.samples, record.Sample{Series: record.SeriesID(v.fields["series"].(uint64)), At: at(v.fields["at"].(int64)), Value: float64(v.fields["value"].(int64))})
 		case 7:
 			got.samples = append(got.samples, record.Sample{Series: record.SeriesID(v.fields["series"].(uint64)), At: at(v.fields["at"].(int64)), Value: v.fields["value"].(float64)})
-		case 8:
-			got.marks = append(got.marks, record.Mark{At: at(v.fields["at"].(int64)), Kind: v.fields["kind"].(string), Name: v.fields["name"].(string), Text: v.fields["text"].(string)})
+		case 16:
+			got.events = append(got.events, record.Event{At: at(v.fields["at"].(int64)), Type: record.EventType(v.fields["type"].(string)), Name: v.fields["name"].(string), Text: v.fields["text"].(string)})
 		}
 	}
 	if !reflect.DeepEqual(got, want) {
-		t.Errorf("read by %s: %d calls, %d phases, %d samples, %d marks; they are not what was written", page, len(got.calls), len(got.phases), len(got.samples), len(got.marks))
+		t.Errorf("read by %s: %d calls, %d phases, %d samples, %d events; they are not what was written", page, len(got.calls), len(got.phases), len(got.samples), len(got.events))
 	}
 }
 

@@ -1,9 +1,5 @@
 package record
 
-// MarkUnclean says that something was not clean when the run began. Name: the
-// kind, such as terminating; Text: the evidence, a clause.
-const MarkUnclean = "unclean"
-
 // GateFacts says whether the plane was clean when the run began, and what it was
 // like, so that a later run on the same cluster can be held against it.
 type GateFacts struct {

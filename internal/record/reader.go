@@ -9,13 +9,15 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 )
 
 // ErrNotRecords says that a file does not begin as a record stream does.
-var ErrNotRecords = errors.New("not a windtunnel record stream of this version")
+var ErrNotRecords = errors.New("not a windtunnel record stream that this version can read")
 
 // Visitor is called for each record in the order in which it was written.
 // A nil function skips its kind.
@@ -23,7 +25,7 @@ type Visitor struct {
 	Call      func(Call)
 	Phase     func(Phase)
 	Sample    func(Sample) // also each value of a scrape
-	Mark      func(Mark)
+	Event     func(Event)
 	Scrape    func(Scrape) // before its values; its slices are empty
 	Histogram func(HistogramSample)
 	Gone      func(Gone)
@@ -40,6 +42,10 @@ type Stream struct {
 	// crash; LostBytes is what could not be read.
 	Torn      bool
 	LostBytes int64
+	Format    int // of the stream: 1 or 2
+	// UnknownEvents counts the events, by type, that a later version wrote and
+	// this one does not know; they are not visited.
+	UnknownEvents map[EventType]int
 
 	texts      []string
 	wholes     []int64 // by SeriesID: the last whole number in a Scrape
@@ -60,13 +66,12 @@ func Read(path string, visit func(*Stream) Visitor) (*Stream, error) {
 		return nil, fmt.Errorf("open record stream: %w", err)
 	}
 	in := bufio.NewReaderSize(file, 1<<20)
-	head := make([]byte, len(streamHeader))
-	if _, err := io.ReadFull(in, head); err != nil || string(head) != streamHeader {
-		return nil, fmt.Errorf("%s: %w", path, ErrNotRecords)
-	}
 	s := &Stream{}
+	if s.Format, err = readHeader(in, path); err != nil {
+		return nil, err
+	}
 	v := visit(s)
-	read := int64(len(head))
+	read := int64(len(streamHeader))
 	var block []byte
 	for {
 		if block, err = nextBlock(in, block); err != nil {
@@ -83,6 +88,20 @@ func Read(path string, visit func(*Stream) Visitor) (*Stream, error) {
 		return s, fmt.Errorf("read record stream: %w", err)
 	}
 	return s, nil
+}
+
+// readHeader returns the format of the stream.
+func readHeader(in io.Reader, path string) (int, error) {
+	head := make([]byte, len(streamHeader))
+	if _, err := io.ReadFull(in, head); err != nil || !strings.HasPrefix(string(head), streamTitle) {
+		return 0, fmt.Errorf("%s: %w", path, ErrNotRecords)
+	}
+	switch format := head[len(streamTitle)] - '0'; format {
+	case 1, Format:
+		return int(format), nil
+	default:
+		return 0, fmt.Errorf("%s: %w: it is of format %c, this version reads formats 1 to %d", path, ErrNotRecords, head[len(streamTitle)], Format)
+	}
 }
 
 var errTorn = errors.New("block cut off")
@@ -212,15 +231,34 @@ func (s *Stream) decode(block []byte, v Visitor) error {
 		case kindScrape:
 			s.visitScrape(c, v)
 		case kindMark:
-			m := Mark{At: c.at(), Kind: c.string(), Name: c.string(), Text: c.string()}
-			if c.bad == nil && v.Mark != nil {
-				v.Mark(m)
+			s.visitEvent(c, mark(c.at(), c.string(), c.string(), c.string()), v)
+		case kindEvent:
+			e := Event{At: c.at(), Type: EventType(c.string()), Name: c.string(), Text: c.string()}
+			var err error
+			if e.Detail, err = decodeDetail(c.string()); err != nil {
+				c.fault("detail of an event")
 			}
+			s.visitEvent(c, e, v)
 		default:
 			c.fault(fmt.Sprintf("kind %d", kind))
 		}
 	}
 	return c.bad
+}
+
+// visitEvent counts events of types that this version does not know, and visits
+// the others.
+func (s *Stream) visitEvent(c *cursor, e Event, v Visitor) {
+	switch {
+	case c.bad != nil:
+	case !slices.Contains(eventTypes(), e.Type):
+		if s.UnknownEvents == nil {
+			s.UnknownEvents = map[EventType]int{}
+		}
+		s.UnknownEvents[e.Type]++
+	case v.Event != nil:
+		v.Event(e)
+	}
 }
 
 func (c *cursor) series() Series {

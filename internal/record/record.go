@@ -96,42 +96,13 @@ type Series struct {
 }
 
 // Sample is one value of a series. A counter or gauge that did not change
-// since the series' last sample is not written again: the mark "scrape" of its
+// since the series' last sample is not written again: the event "scrape" of its
 // target says when it was looked at.
 type Sample struct {
 	Series SeriesID
 	At     clock.Time
 	Value  float64
 }
-
-// Mark is one moment of the run: a step that begins or ends, a scrape, a
-// component's death, a warning.
-type Mark struct {
-	At   clock.Time
-	Kind string // one of the Mark kinds below
-	Name string // the step, target or component
-	Text string // for people; empty where kind and name say all
-}
-
-// The kinds of marks.
-const (
-	MarkRunBegin   = "run-begin"
-	MarkRunEnd     = "run-end" // Text: "done", "interrupted", "failed"; Name: the step it ended in
-	MarkStepBegin  = "step-begin"
-	MarkStepEnd    = "step-end"  // Text: empty when the step did what it should, else why not
-	MarkRequested  = "requested" // Name: step, Text: "COUNT RATE" asked of the load (calls, calls/s), or "COUNT closed N": N at a time, whose latency is service time
-	MarkOffered    = "offered"   // Name: step, Text: "COUNT RATE" of calls that left (calls, calls/s), without retries
-	MarkAchieved   = "achieved"  // Name: step, Text: "COUNT RATE" of answers with success (calls, calls/s)
-	MarkScrape     = "scrape"    // Name: target whose metrics were read completely
-	MarkNotScrape  = "scrape-failed"
-	MarkDeath      = "death"       // Name: component; Text: why, and its last log lines
-	MarkFault      = "fault"       // Name: the component, or the step of another fault; Text: what was done, or that it is over
-	MarkWarning    = "warning"     // Text: a sentence for the report
-	MarkPlaneReady = "plane-ready" // Text: seconds it took, from start to ready
-	MarkFleetReady = "fleet-ready" // Name: "N"; Text: nodes that are schedulable
-	MarkProfile    = "profile"     // Name: component; profiles of it are taken from now, for some seconds
-	MarkWatchGap   = "watch-gap"   // Name: resource; a watch that was re-listed. Text: "SECONDS s: " since its last event and why; "fleet: " and why
-)
 
 // OpID, ObjectID and SeriesID number what was defined in the stream before,
 // from 0 in the order of definition.

@@ -17,7 +17,7 @@ type collected struct {
 	calls   []record.Call
 	phases  []record.Phase
 	samples []record.Sample
-	marks   []record.Mark
+	events  []record.Event
 }
 
 func collect(t testing.TB, path string) (*record.Stream, collected) {
@@ -28,7 +28,7 @@ func collect(t testing.TB, path string) (*record.Stream, collected) {
 			Call:   func(v record.Call) { c.calls = append(c.calls, v) },
 			Phase:  func(v record.Phase) { c.phases = append(c.phases, v) },
 			Sample: func(v record.Sample) { c.samples = append(c.samples, v) },
-			Mark:   func(v record.Mark) { c.marks = append(c.marks, v) },
+			Event:  func(v record.Event) { c.events = append(c.events, v) },
 		}
 	})
 	if err != nil {
@@ -57,10 +57,10 @@ func write(t testing.TB, path string, n int) collected {
 		w.Phase(phase)
 		sample := record.Sample{Series: series, At: at, Value: float64(i) / 2}
 		w.Sample(sample)
-		mark := record.Mark{At: at, Kind: record.MarkScrape, Name: "etcd", Text: "t"}
-		w.Mark(mark)
+		event := record.Event{At: at, Type: record.EventScraped, Name: "etcd", Text: "t"}
+		w.Event(event)
 		c.calls, c.phases = append(c.calls, call), append(c.phases, phase)
-		c.samples, c.marks = append(c.samples, sample), append(c.marks, mark)
+		c.samples, c.events = append(c.samples, sample), append(c.events, event)
 	}
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
@@ -121,9 +121,9 @@ func TestFullDiskStopsTheStreamAtAWholeBlock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Mark(record.Mark{Kind: record.MarkRunBegin, Name: "a"})
+	w.Event(record.Event{Type: record.EventRunBegan, Name: "a"})
 	record.BreakFile(w)
-	w.Mark(record.Mark{Kind: record.MarkRunEnd, Name: "b"})
+	w.Event(record.Event{Type: record.EventRunEnded, Name: "b"})
 	select {
 	case <-w.Failed():
 	case <-time.After(5 * time.Second):
@@ -133,8 +133,8 @@ func TestFullDiskStopsTheStreamAtAWholeBlock(t *testing.T) {
 		t.Error("Close hid the failure")
 	}
 	stream, got := collect(t, path)
-	if stream.Torn || len(got.marks) != 1 {
-		t.Errorf("read %d marks, torn %v; want the one before the failure, whole", len(got.marks), stream.Torn)
+	if stream.Torn || len(got.events) != 1 {
+		t.Errorf("read %d marks, torn %v; want the one before the failure, whole", len(got.events), stream.Torn)
 	}
 }
 

@@ -57,8 +57,8 @@ func OpenDir(path string) (Dir, Manifest, error) {
 	if err := json.Unmarshal(raw, &m); err != nil {
 		return "", m, fmt.Errorf("%s: %w", d.File(ManifestFile), err)
 	}
-	if m.Format != ManifestFormat {
-		return "", m, fmt.Errorf("%s: format %d, this version reads format %d", d.File(ManifestFile), m.Format, ManifestFormat)
+	if m.Format < 1 || m.Format > Format {
+		return "", m, fmt.Errorf("%s: format %d, this version reads formats 1 to %d", d.File(ManifestFile), m.Format, Format)
 	}
 	return d, m, nil
 }
@@ -88,8 +88,9 @@ func (d Dir) WriteJSON(name string, v any) error {
 	return d.Write(name, append(raw, '\n'))
 }
 
-// ManifestFormat is the version of the manifest and of the record stream.
-const ManifestFormat = 1
+// Format is the version of the manifest and of the record stream that is
+// written. Those of format 1 are read too: they have marks for events.
+const Format = 2
 
 // Manifest is all that a reader needs to repeat a run and to judge how far its
 // figures carry. It is written before the first request and completed at the end.

@@ -26,12 +26,11 @@ func OpenTail(path string, visit func(*Stream) Visitor) (*Tail, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open record stream: %w", err)
 	}
-	head := make([]byte, len(streamHeader))
-	if _, err := io.ReadFull(file, head); err != nil || string(head) != streamHeader {
-		return nil, errors.Join(fmt.Errorf("%s: %w", path, ErrNotRecords), file.Close())
-	}
 	s := &Stream{}
-	return &Tail{file: file, stream: s, visit: visit(s), read: int64(len(head))}, nil
+	if s.Format, err = readHeader(file, path); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return &Tail{file: file, stream: s, visit: visit(s), read: int64(len(streamHeader))}, nil
 }
 
 // Next visits every record of the blocks that have been written whole since the

@@ -18,7 +18,7 @@ func TestTailSeesEveryRecordOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"a", "b", "c", "d"} {
-		w.Mark(record.Mark{Kind: record.MarkWarning, Text: name}) // each is a block
+		w.Event(record.Event{Type: record.EventWarned, Text: name}) // each is a block
 	}
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
@@ -41,7 +41,7 @@ func TestTailSeesEveryRecordOnce(t *testing.T) {
 	grow(40)
 	var seen []string
 	tail, err := record.OpenTail(path, func(*record.Stream) record.Visitor {
-		return record.Visitor{Mark: func(m record.Mark) { seen = append(seen, m.Text) }}
+		return record.Visitor{Event: func(m record.Event) { seen = append(seen, m.Text) }}
 	})
 	if err != nil {
 		t.Fatal(err)

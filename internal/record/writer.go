@@ -19,7 +19,8 @@ import (
 // previous time. A block that was cut off by a crash is recognised and ends
 // the stream, so a crash costs at most what was written since the last flush.
 const (
-	streamHeader = "windtunnel records 1\n"
+	streamTitle  = "windtunnel records "
+	streamHeader = streamTitle + "2\n"
 	flushEvery   = 500 * time.Millisecond
 	flushBytes   = 256 << 10
 	maxBlock     = 64 << 20 // a reader refuses more: such a length is damage
@@ -33,7 +34,7 @@ const (
 	kindPhase
 	kindSampleInt
 	kindSampleFloat
-	kindMark
+	kindMark  // of format 1
 	kindRetry // a call with its attempt behind it
 	kindText  // a text that series refer to
 	kindSeriesRef
@@ -41,6 +42,7 @@ const (
 	kindScrape
 	kindLife        // an object of a declared life, which is named behind it
 	kindPhaseWithin // a phase with its Within behind it
+	kindEvent       // of format 2 on
 )
 
 var crcTable = crc32.MakeTable(crc32.Castagnoli)
@@ -305,17 +307,22 @@ func (w *Writer) Sample(s Sample) {
 	w.full()
 }
 
-// Mark appends a mark and flushes, since marks are what a reader of a broken
-// run looks for first.
-func (w *Writer) Mark(m Mark) {
+// Event appends an event and flushes, since events are what a reader of a broken
+// run looks for first. A rate that is no finite number is left out.
+func (w *Writer) Event(e Event) {
+	if math.IsInf(e.Rate, 0) || math.IsNaN(e.Rate) {
+		e.Rate = 0
+	}
+	detail := e.encode()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.buf = append(w.buf, kindMark)
-	w.at(m.At)
-	w.string(m.Kind)
-	w.string(m.Name)
-	w.string(m.Text)
-	if m.Kind != MarkScrape {
+	w.buf = append(w.buf, kindEvent)
+	w.at(e.At)
+	w.string(string(e.Type))
+	w.string(e.Name)
+	w.string(e.Text)
+	w.string(detail)
+	if e.Type != EventScraped {
 		w.flush()
 	}
 }

@@ -69,14 +69,14 @@ func (c *calls) visit(call record.Call) {
 
 // mark looks for the run's begin and end: calls that boot, populate or clean up
 // are drawn and not counted, as in the verdict.
-func (c *calls) mark(m record.Mark) {
-	switch m.Kind {
-	case record.MarkRunBegin:
+func (c *calls) mark(m record.Event) {
+	switch m.Type {
+	case record.EventRunBegan:
 		for _, k := range c.kinds {
 			*k = callKind{key: k.key, codes: map[uint16]int{}, heat: k.heat}
 		}
 		c.late, c.lately = &stats.Durations{}, 0
-	case record.MarkRunEnd:
+	case record.EventRunEnded:
 		c.ended = true
 	}
 }

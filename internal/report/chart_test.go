@@ -171,14 +171,6 @@ func TestCellsCanBeReadBack(t *testing.T) {
 	}
 }
 
-func TestRequested(t *testing.T) {
-	for text, want := range map[string][2]float64{"300 10": {300, 10}, "15 0.5": {15, 0.5}, "20 burst": {20, 0}, "": {0, 0}, "x y": {0, 0}, "-1 -2": {0, 0}} {
-		if n, rate := requested(text); float64(n) != want[0] || rate != want[1] {
-			t.Errorf("%q is read as %d at %v", text, n, rate)
-		}
-	}
-}
-
 func TestObjectivesAreRankedWorstFirst(t *testing.T) {
 	v := func(f float64) *float64 { return &f }
 	got := rankObjectives([]slo.Result{
@@ -223,8 +215,8 @@ func TestCommandLineIsWhatAShellReads(t *testing.T) {
 }
 
 func TestWarningsAreSaidOnce(t *testing.T) {
-	tally := &tally{marks: []record.Mark{
-		{Kind: record.MarkWarning, Text: "no cgroups"}, {Kind: record.MarkDeath, Name: "etcd", Text: "killed"}, {Kind: record.MarkWarning, Text: "no cgroups"},
+	tally := &tally{marks: []record.Event{
+		{Type: record.EventWarned, Text: "no cgroups"}, {Type: record.EventDied, Name: "etcd", Text: "killed"}, {Type: record.EventWarned, Text: "no cgroups"},
 	}}
 	got := tally.warnings(record.Manifest{Warnings: []string{"no cgroups.", "slow disk"}})
 	if want := []string{"no cgroups.", "etcd died: killed.", "slow disk."}; !slices.Equal(got, want) {

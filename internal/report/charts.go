@@ -2,10 +2,13 @@ package report
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 // heatCells is how many cells of heat maps a page carries: kinds of calls past
@@ -49,6 +52,30 @@ type chartMark struct {
 	Text string `json:"text,omitempty"`
 }
 
+// newChartMark writes an event for people: its numbers too are texts.
+func newChartMark(e record.Event) chartMark {
+	m := chartMark{At: Num(e.At.Seconds()), Kind: string(e.Type), Name: e.Name, Text: e.Text}
+	switch e.Type {
+	case record.EventPlaneReady:
+		m.Text = fmt.Sprintf("%.3f", e.For.Seconds())
+	case record.EventFleetReady:
+		m.Name = strconv.Itoa(e.Count)
+	case record.EventRunEnded:
+		m.Text = string(e.Reason)
+		if e.Step != "" {
+			m.Text += ": step " + e.Step
+		}
+		if e.Text != "" {
+			m.Text += ": " + e.Text
+		}
+	case record.EventWatchGap:
+		if e.For > 0 {
+			m.Text = unit.Seconds(e.For.Seconds()) + ": " + e.Text
+		}
+	}
+	return m
+}
+
 type heatChart struct {
 	From  Num       `json:"from"`
 	Width Num       `json:"width"`
@@ -80,8 +107,8 @@ func (t *tally) charts(r *Report) Data {
 		c.Steps = append(c.Steps, chartStep{s.Name, Num(s.from.Seconds()), Num(s.to.Seconds()), s.Note, s.Ended})
 	}
 	for _, m := range t.marks {
-		if m.Kind != record.MarkRunBegin && m.Kind != record.MarkNotScrape && len(c.Marks) < 200 {
-			c.Marks = append(c.Marks, chartMark{Num(m.At.Seconds()), m.Kind, m.Name, m.Text})
+		if m.Type != record.EventRunBegan && m.Type != record.EventScrapeFailed && len(c.Marks) < 200 {
+			c.Marks = append(c.Marks, newChartMark(m))
 		}
 	}
 	for _, charts := range [][]TimeChart{t.loadCharts(), t.podCharts(), t.startupChart(), t.queueCharts(), t.usageCharts(r)} {

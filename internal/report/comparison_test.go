@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/compare"
+	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/report"
 	"github.com/windtunnel/windtunnel/internal/report/reporttest"
 	"github.com/windtunnel/windtunnel/internal/slo"
@@ -36,7 +37,7 @@ func arms(t testing.TB, variants, runs int, s reporttest.Shape) ([]report.Arm, [
 				t.Fatal(err)
 			}
 			arm.Runs = append(arm.Runs, r)
-			side = append(side, compare.Run{Name: string(d), Manifest: m, Judgement: j, Facts: &compare.Facts{Ended: "done", Counters: []compare.Count{
+			side = append(side, compare.Run{Name: string(d), Manifest: m, Judgement: j, Facts: &compare.Facts{Ended: record.Event{Detail: record.Detail{Reason: record.Done}}, Counters: []compare.Count{
 				{Name: "server: POST pods", Unit: "requests/pod", Value: float64(1 + v)},
 				{Name: "etcd: get " + s.Taint, Unit: "requests/pod", Value: float64(1 + i)},
 			}}})

@@ -55,10 +55,10 @@ func (f *Follower) visitor(s *record.Stream) record.Visitor {
 		Call:   func(c record.Call) { survey.Call(c); count.Call(c) },
 		Phase:  func(p record.Phase) { survey.Phase(p); count.Phase(p) },
 		Sample: func(v record.Sample) { survey.Sample(v); count.Sample(v) },
-		Mark: func(m record.Mark) {
-			survey.Mark(m)
+		Event: func(m record.Event) {
+			survey.Event(m)
 			t.steps = f.survey.steps // calls are counted into the steps that are there
-			count.Mark(m)
+			count.Event(m)
 		},
 		Gone: count.Gone,
 	}

@@ -132,9 +132,9 @@ func TestGates(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.Mark(record.Mark{Kind: record.MarkStepBegin, Name: "rest"})
-		w.Mark(record.Mark{At: 1e9, Kind: record.MarkStepEnd, Name: "rest", Text: note})
-		w.Mark(record.Mark{At: 2e9, Kind: record.MarkRunEnd, Text: "done"})
+		w.Event(record.Event{Type: record.EventStepBegan, Name: "rest"})
+		w.Event(record.Event{At: 1e9, Type: record.EventStepEnded, Name: "rest", Text: note})
+		w.Event(record.Event{At: 2e9, Type: record.EventRunEnded, Detail: record.Detail{Reason: record.Done}})
 		if err := w.Close(); err != nil {
 			t.Fatal(err)
 		}

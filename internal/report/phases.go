@@ -100,7 +100,7 @@ func newBreakdownRow(b Band, parts int, longest float64) breakdownRow {
 func (r *Report) faults() []pair {
 	var out []pair
 	for _, m := range r.charts.Marks {
-		if m.Kind == record.MarkFault {
+		if m.Kind == string(record.EventFault) {
 			out = append(out, pair{quantity(round(float64(m.At), 1), "s").Text + " " + m.Name, m.Text})
 		}
 	}

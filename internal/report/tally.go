@@ -2,8 +2,6 @@ package report
 
 import (
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
@@ -16,10 +14,10 @@ type tally struct {
 	heat   grid // heat maps are
 	stream *record.Stream
 	steps  []Step
-	marks  []record.Mark // without those of steps and of complete scrapes
-	scrape int           // complete scrapes
-	begin  clock.Time    // of the run itself, after boot and populate
-	end    clock.Time    // of the run itself, before it cleans up
+	marks  []record.Event // without those of steps and of complete scrapes
+	scrape int            // complete scrapes
+	begin  clock.Time     // of the run itself, after boot and populate
+	end    clock.Time     // of the run itself, before it cleans up
 	lives  *allLives
 	calls  *calls
 	usage  *usage
@@ -52,7 +50,7 @@ func (t *tally) visitor(s *record.Stream) record.Visitor {
 	t.calls = newCalls(t, s)
 	return record.Visitor{
 		Call:   t.calls.visit,
-		Mark:   t.calls.mark,
+		Event:  t.calls.mark,
 		Phase:  func(p record.Phase) { t.lives.visit(s, p) },
 		Sample: func(v record.Sample) { t.usage.visit(s, v); t.queues.visit(s, v) },
 		Gone:   t.queues.gone,
@@ -76,7 +74,7 @@ func (s *surveyor) visitor() record.Visitor {
 		Call:   func(c record.Call) { s.see(c.Due); s.see(c.Done) },
 		Phase:  func(p record.Phase) { s.see(p.At) },
 		Sample: func(v record.Sample) { s.see(v.At) },
-		Mark:   func(m record.Mark) { s.see(m.At); s.mark(m) },
+		Event:  func(m record.Event) { s.see(m.At); s.mark(m) },
 	}
 }
 
@@ -103,7 +101,7 @@ type surveyor struct {
 	span    span
 	began   bool
 	steps   []Step
-	marks   []record.Mark
+	marks   []record.Event
 	scrapes int
 	begin   *clock.Time
 	end     *clock.Time
@@ -116,24 +114,24 @@ func (s *surveyor) see(at clock.Time) {
 	s.span.from, s.span.to = min(s.span.from, at), max(s.span.to, at)
 }
 
-func (s *surveyor) mark(m record.Mark) {
-	switch m.Kind {
-	case record.MarkStepBegin:
+func (s *surveyor) mark(m record.Event) {
+	switch m.Type {
+	case record.EventStepBegan:
 		s.steps = append(s.steps, newStep(m))
-	case record.MarkStepEnd:
+	case record.EventStepEnded:
 		if step := s.step(m.Name); step != nil {
 			step.Ended, step.to, step.Note = true, m.At, m.Text
 		}
-	case record.MarkRequested:
+	case record.EventLoadAsked:
 		if step := s.step(m.Name); step != nil {
-			step.Requested, step.Rate = requested(m.Text)
+			step.Requested, step.Rate = m.Count, m.Rate
 		}
-	case record.MarkScrape:
+	case record.EventScraped:
 		s.scrapes++
-	case record.MarkRunBegin:
+	case record.EventRunBegan:
 		s.begin = &m.At
 		s.marks = append(s.marks, m)
-	case record.MarkRunEnd:
+	case record.EventRunEnded:
 		s.end = &m.At
 		s.marks = append(s.marks, m)
 	default:
@@ -151,18 +149,6 @@ func (s *surveyor) step(name string) *Step {
 	return nil
 }
 
-// requested reads the text of a mark "requested": COUNT RATE.
-func requested(text string) (count int, rate float64) {
-	first, second, _ := strings.Cut(text, " ")
-	if n, err := strconv.ParseFloat(first, 64); err == nil && n > 0 {
-		count = int(n)
-	}
-	if r, err := strconv.ParseFloat(strings.TrimSpace(second), 64); err == nil && r > 0 {
-		rate = r
-	}
-	return count, rate
-}
-
 // Step is one step of the scenario as it went.
 type Step struct {
 	Name      string
@@ -177,7 +163,7 @@ type Step struct {
 	lastDone  clock.Time
 }
 
-func newStep(m record.Mark) Step {
+func newStep(m record.Event) Step {
 	return Step{Name: m.Name, from: m.At, to: m.At}
 }
 

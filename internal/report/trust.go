@@ -55,8 +55,8 @@ func (t *tally) trust(m record.Manifest, j slo.Judgement) []Finding {
 
 func (t *tally) ending() Finding {
 	f := Finding{Fine, recordsFinding, "Complete: the run ended by itself and every record can be read."}
-	end := slices.IndexFunc(t.marks, func(m record.Mark) bool { return m.Kind == record.MarkRunEnd })
-	death := slices.IndexFunc(t.marks, func(m record.Mark) bool { return m.Kind == record.MarkDeath })
+	end := slices.IndexFunc(t.marks, func(m record.Event) bool { return m.Type == record.EventRunEnded })
+	death := slices.IndexFunc(t.marks, func(m record.Event) bool { return m.Type == record.EventDied })
 	switch {
 	case death >= 0:
 		f.Level, f.Text = Bad, sentence(t.marks[death].Name+" died during the run")
@@ -64,10 +64,12 @@ func (t *tally) ending() Finding {
 		f.Level, f.Text = Bad, fmt.Sprintf("Cut off: the last %s could not be read, as after a crash.", unit.Bytes(t.stream.LostBytes).Human())
 	case end < 0:
 		f.Level, f.Text = Bad, "Without an end: the run was killed or is still going on."
-	case strings.HasPrefix(t.marks[end].Text, "failed: "): // the reason names the step; after it the run may have deleted what it made
-		f.Level, f.Text = Bad, sentence("The run failed: "+strings.TrimPrefix(t.marks[end].Text, "failed: "))
-	case t.marks[end].Text != "" && t.marks[end].Text != "done":
-		f.Level, f.Text = Bad, sentence("The run was "+t.marks[end].Text+after(" in step ", t.marks[end].Name))
+	case t.marks[end].Reason == record.Broken && t.marks[end].Step != "": // after it the run may have deleted what it made
+		f.Level, f.Text = Bad, sentence("The run failed: step "+t.marks[end].Step+": "+t.marks[end].Text)
+	case t.marks[end].Reason == record.Broken:
+		f.Level, f.Text = Bad, sentence("The run failed: "+t.marks[end].Text)
+	case t.marks[end].Reason != record.Done:
+		f.Level, f.Text = Bad, sentence("The run was "+orElse(string(t.marks[end].Reason), "cut short")+after(" in step ", t.marks[end].Name))
 	}
 	return f
 }
@@ -114,10 +116,10 @@ func selfCost(s slo.Self) Finding {
 func (t *tally) instruments() Finding {
 	gaps, missed := 0, 0
 	for _, m := range t.marks {
-		switch m.Kind {
-		case record.MarkWatchGap:
+		switch m.Type {
+		case record.EventWatchGap:
 			gaps++
-		case record.MarkNotScrape:
+		case record.EventScrapeFailed:
 			missed++
 		}
 	}
@@ -191,10 +193,10 @@ func (t *tally) warnings(m record.Manifest) []string {
 		}
 	}
 	for _, mark := range t.marks {
-		switch mark.Kind {
-		case record.MarkDeath:
+		switch mark.Type {
+		case record.EventDied:
 			add(mark.Name + " died: " + mark.Text)
-		case record.MarkWarning:
+		case record.EventWarned:
 			add(mark.Text)
 		}
 	}

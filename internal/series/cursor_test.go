@@ -72,11 +72,11 @@ func run(w *record.Writer) {
 			s.Values = []record.Value{{Series: c, Value: 7}}
 			s.Histograms = []record.HistogramValue{{Series: h, Value: two}}
 		case 80:
-			w.Mark(record.Mark{Kind: record.MarkNotScrape, Name: "t", At: at})
+			w.Event(record.Event{Type: record.EventScrapeFailed, Name: "t", At: at})
 			continue
 		}
 		w.Scrape(&s)
-		w.Mark(record.Mark{Kind: record.MarkScrape, Name: "t", At: at})
+		w.Event(record.Event{Type: record.EventScraped, Name: "t", At: at})
 	}
 	// A process is sampled at 11, 21 and 31; its memory stays as it is.
 	cpu := w.Series(record.Series{Target: "t", Name: "cpu"})
@@ -170,7 +170,7 @@ func TestScrapeWithoutItsMark(t *testing.T) {
 	store := read(t, func(w *record.Writer) {
 		c := w.Define(record.Series{Target: "t", Name: "c"})
 		w.Scrape(&record.Scrape{Target: "t", At: 10, Values: []record.Value{{Series: c, Value: 5}}})
-		w.Mark(record.Mark{Kind: record.MarkScrape, Name: "t", At: 10})
+		w.Event(record.Event{Type: record.EventScraped, Name: "t", At: 10})
 		w.Scrape(&record.Scrape{Target: "t", At: 20})
 	})
 	c := store.Named("c")[0].Cursor()

@@ -20,7 +20,7 @@ func Read(path string) (*Store, error) {
 func (s *Store) Visitor(stream *record.Stream) record.Visitor {
 	return record.Visitor{
 		Sample: func(v record.Sample) { s.Add(stream.Series, v) },
-		Mark:   s.Mark,
+		Event:  s.Event,
 		Scrape: func(v record.Scrape) {
 			s.scrape(v)
 			s.families = stream.Families

@@ -96,13 +96,13 @@ func (s *Store) Span() (first, last clock.Time, any bool) { return s.first, s.la
 // Families returns what targets said of the families of their series.
 func (s *Store) Families() []record.Family { return s.families }
 
-// Mark takes note of a scrape; marks of other kinds are ignored.
-func (s *Store) Mark(m record.Mark) {
+// Event takes note of a scrape; events of other types are ignored.
+func (s *Store) Event(m record.Event) {
 	t := s.target(m.Name)
 	switch n := len(t.scrapes); {
-	case m.Kind == record.MarkScrape && (n == 0 || t.scrapes[n-1] != m.At):
+	case m.Type == record.EventScraped && (n == 0 || t.scrapes[n-1] != m.At):
 		t.scrapes = append(t.scrapes, m.At)
-	case m.Kind == record.MarkNotScrape:
+	case m.Type == record.EventScrapeFailed:
 		t.failed = append(t.failed, m.At)
 		s.derive(&t.up, record.Series{Target: m.Name, Name: "up"}, m.At, 0)
 	}

@@ -20,7 +20,7 @@ func filled(samples map[clock.Time]float64, scrapes ...clock.Time) *series.Serie
 		if v, ok := samples[at]; ok {
 			s.Add(defined, record.Sample{Series: 0, At: at, Value: v})
 		}
-		s.Mark(record.Mark{At: at, Kind: record.MarkScrape, Name: "t"})
+		s.Event(record.Event{At: at, Type: record.EventScraped, Name: "t"})
 	}
 	return s.Select("t", "c", nil)[0]
 }
@@ -91,7 +91,7 @@ func TestHistogramsAreAddedUpByLabels(t *testing.T) {
 			put(20, version, "PUT", le, 0)
 		}
 	}
-	s.Mark(record.Mark{At: 10, Kind: record.MarkScrape, Name: "t"})
+	s.Event(record.Event{At: 10, Type: record.EventScraped, Name: "t"})
 	groups, known := s.Histograms(series.HistogramQuery{Target: "t", Family: "lat", By: []string{"verb"}, From: 10, To: 20})
 	if !known || len(groups) != 1 {
 		t.Fatalf("%d groups, known %v: %+v", len(groups), known, groups)
@@ -121,7 +121,7 @@ func TestRestartOfAHistogram(t *testing.T) {
 				s.Add(defined, record.Sample{Series: record.SeriesID(id), At: at, Value: v})
 			}
 		}
-		s.Mark(record.Mark{At: at, Kind: record.MarkScrape, Name: "t"})
+		s.Event(record.Event{At: at, Type: record.EventScraped, Name: "t"})
 	}
 	groups, _ := s.Histograms(series.HistogramQuery{Target: "t", Family: "lat", From: 10, To: 30})
 	if want := []float64{5, 6, 95}; len(groups) != 1 || !slices.Equal(groups[0].Counts, want) {

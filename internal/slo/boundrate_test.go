@@ -19,7 +19,7 @@ func TestBoundRate(t *testing.T) {
 		f.pod("g", "created", 20.0, "bound", 25.01+float64(i)/4)
 	}
 	f.pod("other", "created", 1.0, "bound", 90.0)
-	f.end("done")
+	f.end(record.Done)
 	for _, tt := range []struct {
 		statistic, window string
 		want              float64
@@ -51,7 +51,7 @@ func TestUnsupportedIsUnknown(t *testing.T) {
 	f := newFlight(t)
 	f.calls(10)
 	f.sc.Objectives = []scenario.Objective{{Name: "dns", Unsupported: "probe pods need images"}}
-	f.end("done")
+	f.end(record.Done)
 	got := f.judge()
 	if r := got.Objectives[0]; r.Verdict != slo.Unknown || r.Value != nil || len(r.Warnings) != 1 || r.Warnings[0] != "probe pods need images" {
 		t.Errorf("%+v", r)
@@ -64,11 +64,11 @@ func TestUnsupportedIsUnknown(t *testing.T) {
 func TestTimesBetweenSteps(t *testing.T) {
 	f := newFlight(t)
 	f.calls(10)
-	f.mark(20, record.MarkStepBegin, "a", "")
-	f.mark(22, record.MarkStepEnd, "a", "")
-	f.mark(22, record.MarkStepBegin, "b", "")
-	f.mark(25.5, record.MarkStepEnd, "b", "")
-	f.end("done")
+	f.event(20, record.EventStepBegan, "a", "")
+	f.event(22, record.EventStepEnded, "a", "")
+	f.event(22, record.EventStepBegan, "b", "")
+	f.event(25.5, record.EventStepEnded, "b", "")
+	f.end(record.Done)
 	f.sc.Measures = []scenario.Measure{{Name: "Both Steps", Since: "a", Until: "b"}, {Name: "all"}, {Name: "none", Since: "c"}}
 	m := f.judge().Measures
 	if m["both_steps_seconds"].Value != 5.5 || m["all_seconds"].Value != runEnd-runBegin {

@@ -40,26 +40,33 @@ func newFlight(t testing.TB) *flight {
 	for _, name := range []string{"etcd", "kube-apiserver"} {
 		f.m.Plane.Components = append(f.m.Plane.Components, record.ComponentFact{Name: name})
 	}
-	f.mark(1, record.MarkStepBegin, "populate", "")
-	f.mark(8, record.MarkFleetReady, "10", "")
+	f.event(1, record.EventStepBegan, "populate", "")
+	f.w.Event(record.Event{At: at(8), Type: record.EventFleetReady, Detail: record.Detail{Count: 10}})
 	f.scrape(9)
-	f.mark(runBegin, record.MarkRunBegin, "test", "")
+	f.event(runBegin, record.EventRunBegan, "test", "")
 	return f
 }
 
 func at(seconds float64) clock.Time { return clock.Time(seconds * 1e9) }
 
-func (f *flight) mark(t float64, kind, name, text string) {
-	f.w.Mark(record.Mark{At: at(t), Kind: kind, Name: name, Text: text})
+func (f *flight) event(t float64, what record.EventType, name, text string) {
+	f.w.Event(record.Event{At: at(t), Type: what, Name: name, Text: text})
 }
 
 // scrape marks a complete scrape of the API server.
-func (f *flight) scrape(t float64) { f.mark(t, record.MarkScrape, "kube-apiserver", "") }
+func (f *flight) scrape(t float64) { f.event(t, record.EventScraped, "kube-apiserver", "") }
 
-// end ends the run as text says, and the stream.
-func (f *flight) end(text string) {
+// end ends the run, and the stream.
+func (f *flight) end(reason record.EndReason) { f.ends(record.Detail{Reason: reason}, "") }
+
+// fails ends the run by a failure, of a step where one is named.
+func (f *flight) fails(step, why string) {
+	f.ends(record.Detail{Reason: record.Broken, Step: step}, why)
+}
+
+func (f *flight) ends(d record.Detail, why string) {
 	f.scrape(runEnd - 0.5)
-	f.mark(runEnd, record.MarkRunEnd, "last", text)
+	f.w.Event(record.Event{At: at(runEnd), Type: record.EventRunEnded, Name: "last", Text: why, Detail: d})
 }
 
 // call is one call, sent late seconds after it was due at t, answered took

@@ -26,12 +26,11 @@ type Facts struct {
 	// Begin and End are the run's: the time that is judged. Without their
 	// marks they are the stream's first and last moment.
 	Begin, End clock.Time
-	Ended      string        // text of the mark run-end: done, interrupted or failed; empty where there is none
-	EndedIn    string        // the step it ended in
-	Torn       bool          // the stream was cut off
-	LostBytes  int64         // of the cut off end
-	Marks      []record.Mark // all but those of scrapes, in the order of time
-	Scrapes    int           // complete ones
+	Ended      record.Event   // without Reason where there is none
+	Torn       bool           // the stream was cut off
+	LostBytes  int64          // of the cut off end
+	Events     []record.Event // all but those of scrapes, in the order of time
+	Scrapes    int            // complete ones
 	NotScraped map[string]int
 	Calls      []*Calls // of the run, by operation, in the order of definition
 	Lives      []*Lives // by resource and group, in the order of their first object
@@ -102,10 +101,10 @@ func Collect(path string) (*Facts, error) {
 	s, err := record.Read(path, func(s *record.Stream) record.Visitor {
 		c.stream = s
 		v := c.f.Series.Visitor(s)
-		sample, mark, scrape := v.Sample, v.Mark, v.Scrape
+		sample, mark, scrape := v.Sample, v.Event, v.Scrape
 		v.Call, v.Phase = c.call, c.phase
 		v.Sample = func(x record.Sample) { c.whole.add(x.At); sample(x) }
-		v.Mark = func(m record.Mark) { c.mark(m); mark(m) }
+		v.Event = func(m record.Event) { c.mark(m); mark(m) }
 		v.Scrape = func(x record.Scrape) { c.f.Scrapes++; scrape(x) }
 		return v
 	})
@@ -147,23 +146,23 @@ func (c *collector) call(v record.Call) {
 	c.whole.add(v.Done)
 }
 
-func (c *collector) mark(m record.Mark) {
+func (c *collector) mark(m record.Event) {
 	c.whole.add(m.At)
-	switch m.Kind {
-	case record.MarkScrape:
+	switch m.Type {
+	case record.EventScraped:
 		c.f.Scrapes++
 		return
-	case record.MarkNotScrape:
+	case record.EventScrapeFailed:
 		c.f.NotScraped[m.Name]++
 		return
-	case record.MarkRunBegin:
+	case record.EventRunBegan:
 		c.f.Begin, c.begun = m.At, true
 		c.f.Calls = nil
-	case record.MarkRunEnd:
+	case record.EventRunEnded:
 		c.f.End, c.ended = m.At, true
-		c.f.Ended, c.f.EndedIn = m.Text, m.Name
+		c.f.Ended = m
 	}
-	c.f.Marks = append(c.f.Marks, m)
+	c.f.Events = append(c.f.Events, m)
 }
 
 // finish sorts what is to be read by many.
@@ -187,11 +186,11 @@ func (c *collector) finish(s *record.Stream) {
 	}
 }
 
-// marks returns the marks of a kind.
-func (f *Facts) marks(kind string) []record.Mark {
-	var out []record.Mark
-	for _, m := range f.Marks {
-		if m.Kind == kind {
+// events returns the events of a type.
+func (f *Facts) events(kind record.EventType) []record.Event {
+	var out []record.Event
+	for _, m := range f.Events {
+		if m.Type == kind {
 			out = append(out, m)
 		}
 	}

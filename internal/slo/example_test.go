@@ -27,13 +27,13 @@ func Example() {
 		return
 	}
 	second := clock.Time(time.Second)
-	w.Mark(record.Mark{At: second, Kind: record.MarkRunBegin})
+	w.Event(record.Event{At: second, Type: record.EventRunBegan})
 	for i := range clock.Time(1000) {
 		pod := w.Object(record.Object{Resource: "pods", Group: "web"})
 		w.Phase(record.Phase{Object: pod, Phase: record.PhaseCreated, At: second + i*second/100})
 		w.Phase(record.Phase{Object: pod, Phase: record.PhaseRunning, At: second + i*second/100 + i*second/400})
 	}
-	w.Mark(record.Mark{At: 20 * second, Kind: record.MarkRunEnd, Text: "done"})
+	w.Event(record.Event{At: 20 * second, Type: record.EventRunEnded, Detail: record.Detail{Reason: record.Done}})
 	if err := w.Close(); err != nil {
 		fmt.Println(err)
 		return

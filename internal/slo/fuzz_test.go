@@ -26,7 +26,7 @@ func FuzzAnyRecordsCanBeJudged(f *testing.F) {
 		}
 		fl.w.Object(record.Object{Resource: "pods", Group: "g"})
 		phases := []string{"created", "bound", "running", "ready", "deleting", "deleted", "unknown"}
-		kinds := []string{record.MarkRunBegin, record.MarkRunEnd, record.MarkDeath, record.MarkScrape, record.MarkNotScrape, record.MarkStepEnd, record.MarkFleetReady}
+		kinds := []record.EventType{record.EventRunBegan, record.EventRunEnded, record.EventDied, record.EventScraped, record.EventScrapeFailed, record.EventStepEnded, record.EventFleetReady}
 		values := []float64{0, 1, 100, math.NaN(), math.Inf(1), -5, 1e300}
 		for i := 0; i+2 < len(raw); i += 3 {
 			a, b, when := int(raw[i+1]), raw[i+2], float64(int8(raw[i+2]))
@@ -42,7 +42,7 @@ func FuzzAnyRecordsCanBeJudged(f *testing.F) {
 					record.Label{Name: "le", Value: []string{"1", "+Inf", "x"}[int(b)%3]}, record.Label{Name: "resource", Value: "pods"},
 					record.Label{Name: "scope", Value: "resource"}, record.Label{Name: "verb", Value: "POST"})
 			case 4:
-				fl.mark(when, kinds[a%len(kinds)], "kube-apiserver", "text")
+				fl.event(when, kinds[a%len(kinds)], "kube-apiserver", "text")
 			}
 		}
 		if err := fl.w.Close(); err != nil {

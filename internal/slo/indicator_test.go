@@ -30,7 +30,7 @@ func (f *flight) flat(t float64, target, family string, counts map[float64]float
 
 func (f *flight) scraped(target string, times ...float64) {
 	for _, t := range times {
-		f.mark(t, record.MarkScrape, target, "")
+		f.event(t, record.EventScraped, target, "")
 	}
 }
 
@@ -111,7 +111,7 @@ func TestIndicators(t *testing.T) {
 		o := scenario.Objective{SLI: tt.sli, Statistic: tt.statistic, Labels: tt.labels, Name: "o"}
 		o.Max, o.Min = tt.bound(tt.at)
 		f.objective(o)
-		f.end("done")
+		f.end(record.Done)
 		r := f.judge().Objectives[0]
 		if r.Value == nil || math.Abs(*r.Value-tt.value) > 1e-6*(1+tt.value) || r.Verdict != tt.verdict || r.Samples != tt.samples {
 			v := math.NaN()
@@ -131,7 +131,7 @@ func TestIndicatorWithoutData(t *testing.T) {
 	f.objective(scenario.Objective{SLI: "pod-startup", Statistic: "p99", Name: "d", Max: ptr(1), Labels: map[string]string{"state": "stateful"}})
 	f.objective(scenario.Objective{SLI: "etcd-fsync", Statistic: "p99", Name: "e", Max: ptr(1)})
 	f.sample(9, "etcd", "etcd_disk_wal_fsync_duration_seconds_bucket", 9, record.Label{Name: "le", Value: "+Inf"}) // and no more of them
-	f.end("done")
+	f.end(record.Done)
 	for _, r := range f.judge().Objectives {
 		if r.Verdict != slo.Unknown || r.Value != nil || len(r.Warnings) == 0 {
 			t.Errorf("%+v", r)
@@ -151,7 +151,7 @@ func TestSplit(t *testing.T) {
 	f.objective(scenario.Objective{SLI: "call-success", Per: []string{"verb"}, Statistic: "mean", Name: "success", Min: ptr(1)})
 	f.objective(scenario.Objective{SLI: "call-latency", Statistic: "sum", Name: "sum", Max: ptr(3.01)})
 	f.objective(scenario.Objective{SLI: "call-latency", Statistic: "rate", Name: "rate", Min: ptr(2)})
-	f.end("done")
+	f.end(record.Done)
 	j := f.judge()
 	for _, tt := range []struct {
 		name    string
@@ -185,7 +185,7 @@ func TestStateOfPods(t *testing.T) {
 	for _, state := range []string{"stateless", "stateful"} {
 		f.objective(scenario.Objective{SLI: "pod-startup", Statistic: "max", Name: state, Max: ptr(2), Labels: map[string]string{"state": state}})
 	}
-	f.end("done")
+	f.end(record.Done)
 	j := f.judge()
 	if r := find(t, j, "stateless", nil); r.Samples != 50 || *r.Value != 1 {
 		t.Errorf("%+v", r)
@@ -204,7 +204,7 @@ func TestNamespaceDeletion(t *testing.T) {
 		f.w.Phase(record.Phase{Object: id, Phase: record.PhaseDeleted, At: at(41 + float64(i)/10)})
 	}
 	f.objective(scenario.Objective{SLI: "namespace-deletion", Statistic: "max", Name: "gone", Max: ptr(4)})
-	f.end("done")
+	f.end(record.Done)
 	j := f.judge()
 	if r := find(t, j, "gone", nil); r.Value == nil || math.Abs(*r.Value-4.9) > 1e-9 || r.Verdict != slo.Fail || r.Samples != 40 {
 		t.Errorf("%+v", r)
@@ -219,7 +219,7 @@ func TestIndicatorMeasures(t *testing.T) {
 	f.metrics()
 	f.usage()
 	f.calls(100)
-	f.end("done")
+	f.end(record.Done)
 	m := f.judge().Measures
 	for key, want := range map[string]slo.Measure{
 		"etcd_fsync_p99_seconds":                              {Value: 0.001990826, Unit: "seconds"},
@@ -248,7 +248,7 @@ func TestIndicatorMeasures(t *testing.T) {
 func TestIndicatorsInPromQL(t *testing.T) {
 	f := newFlight(t)
 	f.metrics()
-	f.end("done")
+	f.end(record.Done)
 	if err := f.w.Close(); err != nil {
 		t.Fatal(err)
 	}

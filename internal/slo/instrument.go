@@ -34,16 +34,16 @@ const leases = "leases.coordination.k8s.io"
 // when it did.
 func (j *judging) cutShort() []string {
 	var out []string
-	for _, m := range j.f.marks(record.MarkDeath) {
+	for _, m := range j.f.events(record.EventDied) {
 		first, _, _ := strings.Cut(m.Text, "\n")
 		out = append(out, fmt.Sprintf("%s died during the run: %s", m.Name, strings.TrimSpace(first)))
 	}
-	switch ended := j.f.Ended; {
-	case ended == "":
+	switch {
+	case j.f.Ended.Reason == "":
 		out = append(out, fmt.Sprintf("The records end %.1f s after the run began and without its end: windtunnel was killed, or could not write any further.",
 			j.f.End.Sub(j.f.Begin).Seconds()))
-	case strings.HasPrefix(ended, "interrupted"):
-		out = append(out, fmt.Sprintf("The run was interrupted%s.", inStep(j.f.EndedIn)))
+	case j.f.Ended.Reason == record.Interrupted:
+		out = append(out, fmt.Sprintf("The run was interrupted%s.", inStep(j.f.Ended.Name)))
 	case j.f.Torn:
 		out = append(out, "The records end in the middle of one.")
 	}
@@ -53,28 +53,33 @@ func (j *judging) cutShort() []string {
 	return out
 }
 
-func (j *judging) begun() bool { return len(j.f.marks(record.MarkRunBegin)) > 0 }
+func (j *judging) begun() bool { return len(j.f.events(record.EventRunBegan)) > 0 }
 
-// why is what the text of a mark run-end says beyond "failed".
-func why(ended string) string {
-	text, _ := strings.CutPrefix(ended, "failed")
-	return strings.TrimSuffix(text, ".")
+// why is what an end says of its reason.
+func why(end record.Event) string {
+	text := strings.TrimSuffix(end.Text, ".")
+	switch {
+	case end.Step != "":
+		return ": step " + end.Step + " failed: " + text
+	case text != "":
+		return ": " + text
+	}
+	return ""
 }
 
 // stopped says that a step did not do what it should, so that the run was
 // stopped, though it was flown and recorded to its end.
 func (j *judging) stopped() []string {
-	if !strings.HasPrefix(j.f.Ended, "failed") || len(j.f.marks(record.MarkDeath)) > 0 || !j.begun() {
+	end := j.f.Ended
+	if end.Reason != record.Broken || len(j.f.events(record.EventDied)) > 0 || !j.begun() {
 		return nil
 	}
 	// The step that failed is named: after it deletions are run, so that it need
 	// not be the one in which the run ended.
-	if rest, ok := strings.CutPrefix(j.f.Ended, "failed: step failed: "); ok {
-		if step, reason, ok := strings.Cut(rest, ": "); ok {
-			return []string{fmt.Sprintf("The run was stopped: step %s failed: %s.", step, strings.TrimSuffix(reason, "."))}
-		}
+	if end.Step != "" {
+		return []string{"The run was stopped" + why(end) + "."}
 	}
-	return []string{fmt.Sprintf("The run was stopped%s%s.", inStep(j.f.EndedIn), why(j.f.Ended))}
+	return []string{fmt.Sprintf("The run was stopped%s%s.", inStep(end.Name), why(end))}
 }
 
 func inStep(name string) string {

@@ -24,34 +24,34 @@ func TestVerdictOfTheWhole(t *testing.T) {
 			f.objective(startup)
 			f.pods("g", 1000, 0.5)
 			f.calls(1000)
-			f.end("done")
+			f.end(record.Done)
 		}, slo.Pass, ""},
 		{"slow pods", func(f *flight) {
 			f.objective(startup)
 			f.pods("g", 1000, 6)
-			f.end("done")
+			f.end(record.Done)
 		}, slo.Fail, "p99 of pod-startup is 6 s, above its bound of 5 s"},
 		{"nothing was measured", func(f *flight) {
 			f.objective(startup)
-			f.end("done")
+			f.end(record.Done)
 		}, slo.Unknown, "pod-startup is unknown: nothing was measured"},
-		{"no objective", func(f *flight) { f.end("done") }, slo.Unknown, "no objective"},
+		{"no objective", func(f *flight) { f.end(record.Done) }, slo.Unknown, "no objective"},
 		{"one fails, one is unknown", func(f *flight) {
 			f.objective(scenario.Objective{SLI: "call-latency", Statistic: "p99", Max: ptr(1)})
 			f.objective(startup)
 			f.pods("g", 1000, 6)
-			f.end("done")
+			f.end(record.Done)
 		}, slo.Fail, "pod-startup"},
 		{"interrupted", func(f *flight) {
 			f.objective(startup)
 			f.pods("g", 1000, 6)
-			f.end("interrupted")
+			f.end(record.Interrupted)
 		}, slo.Unknown, "interrupted in step last"},
 		{"a component died", func(f *flight) {
 			f.objective(startup)
 			f.pods("g", 1000, 6)
-			f.mark(60, record.MarkDeath, "kube-apiserver", "signal: killed\nlast log line")
-			f.end("failed: kube-apiserver died: signal: killed")
+			f.event(60, record.EventDied, "kube-apiserver", "signal: killed\nlast log line")
+			f.fails("", "kube-apiserver died: signal: killed")
 		}, slo.Unknown, "kube-apiserver died during the run: signal: killed"},
 		{"killed", func(f *flight) {
 			f.objective(startup)
@@ -60,12 +60,12 @@ func TestVerdictOfTheWhole(t *testing.T) {
 		{"a step failed, objectives hold", func(f *flight) {
 			f.objective(startup)
 			f.pods("g", 1000, 0.5)
-			f.end("failed: step failed: wait: 10 of 20 pods were running within 5m")
+			f.fails("wait", "10 of 20 pods were running within 5m")
 		}, slo.Unknown, "The run was stopped: step wait failed: 10 of 20"},
 		{"a step failed, and so does an objective", func(f *flight) {
 			f.objective(startup)
 			f.pods("g", 1000, 6)
-			f.end("failed: a wait")
+			f.fails("", "a wait")
 		}, slo.Fail, "stopped in step last"},
 		{"late calls", func(f *flight) {
 			f.objective(startup)
@@ -74,7 +74,7 @@ func TestVerdictOfTheWhole(t *testing.T) {
 			for range 30 {
 				f.call(loadOp(), 30, 0.2, 0.3, record.OK)
 			}
-			f.end("done")
+			f.end(record.Done)
 		}, slo.Unknown, "30 of the load's 1000 calls (3.0 %) were sent more than 100ms late"},
 		{"a few late calls", func(f *flight) {
 			f.objective(startup)
@@ -83,7 +83,7 @@ func TestVerdictOfTheWhole(t *testing.T) {
 			for range 9 {
 				f.call(loadOp(), 30, 0.2, 0.3, record.OK)
 			}
-			f.end("done")
+			f.end(record.Done)
 		}, slo.Pass, ""},
 		{"a slow fleet", func(f *flight) {
 			f.objective(startup)
@@ -91,7 +91,7 @@ func TestVerdictOfTheWhole(t *testing.T) {
 			for i := range 100 {
 				f.call(record.Op{Source: "fleet", Verb: "patch", Resource: "pods", Subresource: "status"}, 30, float64(i)/20, 5, record.OK)
 			}
-			f.end("done")
+			f.end(record.Done)
 		}, slo.Unknown, "simulated nodes were too slow"},
 		{"late renewals", func(f *flight) {
 			f.objective(startup)
@@ -99,7 +99,7 @@ func TestVerdictOfTheWhole(t *testing.T) {
 			for range 100 {
 				f.call(record.Op{Source: "fleet", Verb: "update", Resource: "leases.coordination.k8s.io"}, 30, 11, 11.5, record.OK)
 			}
-			f.end("done")
+			f.end(record.Done)
 		}, slo.Unknown, "renewed their leases too late"},
 		{"renewals late within a quarter of the lease", func(f *flight) {
 			f.objective(startup)
@@ -107,11 +107,11 @@ func TestVerdictOfTheWhole(t *testing.T) {
 			for range 100 {
 				f.call(record.Op{Source: "fleet", Verb: "update", Resource: "leases.coordination.k8s.io"}, 30, 9, 9.5, record.OK)
 			}
-			f.end("done")
+			f.end(record.Done)
 		}, slo.Pass, ""},
 		{"an SLI of a later version", func(f *flight) {
 			f.objective(scenario.Objective{SLI: "phase-of-the-moon", Statistic: "p99", Max: ptr(1)})
-			f.end("done")
+			f.end(record.Done)
 		}, slo.Unknown, "does not know the SLI"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestOnlyTheRunIsJudged(t *testing.T) {
 	f := newFlight(t)
 	f.objective(scenario.Objective{SLI: "call-latency", Statistic: "max", Max: ptr(1)})
 	f.calls(100)
-	f.end("done")
+	f.end(record.Done)
 	f.call(loadOp(), 200, 0, 50, record.OK) // cleaning up
 	f.pod("g", "created", 201.0)
 	j := f.judge()
@@ -154,9 +154,9 @@ func TestTornStream(t *testing.T) {
 	f := newFlight(t)
 	f.objective(scenario.Objective{SLI: "call-latency", Statistic: "p99", Max: ptr(1)})
 	f.calls(1000)
-	f.mark(40, record.MarkStepEnd, "fill", "")
+	f.event(40, record.EventStepEnded, "fill", "")
 	f.calls(1000)
-	f.end("done")
+	f.end(record.Done)
 	if err := f.w.Close(); err != nil {
 		t.Fatal(err)
 	}

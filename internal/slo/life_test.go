@@ -66,7 +66,7 @@ func TestBoundsOfLives(t *testing.T) {
 			f := newFlight(t)
 			f.sc.Lives = widgetLives()
 			f.live("widget", "", tt.phases)
-			f.end("done")
+			f.end(record.Done)
 			f.judge()
 			facts, err := slo.Collect(f.path)
 			if err != nil {
@@ -103,7 +103,7 @@ func TestBoundsOfPods(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			f := newFlight(t)
 			f.torn("g", tt.phases)
-			f.end("done")
+			f.end(record.Done)
 			f.judge()
 			facts, err := slo.Collect(f.path)
 			if err != nil {
@@ -142,7 +142,7 @@ func TestObjectivesOnLives(t *testing.T) {
 		f.live("widget", "b", fmt.Sprintf("created %d bound %d ready %d", 20+i%10, 22+i%10, 28+i%10))
 	}
 	f.pods("g", 100, 0.5)
-	f.end("done")
+	f.end(record.Done)
 	j := f.judge()
 	for _, want := range []struct {
 		name, group string
@@ -198,7 +198,7 @@ func TestUnseenObjectsCount(t *testing.T) {
 			f.live("widget", "", "created 20 ready 21")
 		}
 	}
-	f.end("done")
+	f.end(record.Done)
 	r := find(t, f.judge(), "all", nil)
 	if r.Verdict != slo.Unknown || r.Samples != 100 || !strings.Contains(strings.Join(r.Warnings, " "), "10 objects that the load created were never seen") {
 		t.Errorf("%+v", r)

@@ -13,7 +13,7 @@ import (
 func (f *flight) statistic(sli, statistic string, most float64, labels map[string]string) slo.Result {
 	f.t.Helper()
 	f.objective(scenario.Objective{SLI: sli, Statistic: statistic, Labels: labels, Name: "o", Max: ptr(most)})
-	f.end("done")
+	f.end(record.Done)
 	return f.judge().Objectives[0]
 }
 
@@ -101,7 +101,7 @@ func TestPromptWatchPasses(t *testing.T) {
 			f.sample(9, "windtunnel", "windtunnel_watch_lag_seconds", 0, record.Label{Name: "resource", Value: "pods"})
 		}
 		f.objective(scenario.Objective{SLI: "watch-latency", Statistic: "p99", Name: "o", Max: ptr(0.1)})
-		f.end("done")
+		f.end(record.Done)
 		j := f.judge()
 		want := slo.Unknown
 		if known {
@@ -128,7 +128,7 @@ func TestRatesOfSeveralTargets(t *testing.T) {
 				}
 			}
 			f.objective(scenario.Objective{SLI: "workqueue-adds", Per: []string{"name"}, Statistic: statistic, Name: "o", Max: ptr(20.5)})
-			f.end("done")
+			f.end(record.Done)
 			wants(t, statistic, f.judge().Objectives[0], 20, 9)
 		}
 	}

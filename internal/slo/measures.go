@@ -66,8 +66,8 @@ func (j *judging) planeMeasures(m measures) {
 	if j.m.Plane.Ready > 0 {
 		m.set("plane_ready_seconds", j.m.Plane.Ready, "seconds")
 	}
-	for _, mark := range j.f.marks(record.MarkFleetReady) {
-		for _, begin := range j.f.marks(record.MarkStepBegin) {
+	for _, mark := range j.f.events(record.EventFleetReady) {
+		for _, begin := range j.f.events(record.EventStepBegan) {
 			if begin.Name == "populate" {
 				m.set("fleet_ready_seconds", mark.At.Sub(begin.At).Seconds(), "seconds")
 			}

@@ -33,7 +33,7 @@ func (j *judging) notes() []string {
 	if unanswered > 0 {
 		out = append(out, fmt.Sprintf("%d of the load's %d calls had no answer.", unanswered, total))
 	}
-	if n := len(j.f.marks(record.MarkWatchGap)); n > 0 {
+	if n := len(j.f.events(record.EventWatchGap)); n > 0 {
 		out = append(out, fmt.Sprintf("windtunnel's own watch was torn %s; what happened meanwhile counts as known only within bounds.", times(n)))
 	}
 	for _, target := range slices.Sorted(maps.Keys(j.f.NotScraped)) {
@@ -57,7 +57,7 @@ func (j *judging) notes() []string {
 // without it, too.
 func (j *judging) uncleanNotes() []string {
 	var first, later, out []string
-	for _, m := range j.f.marks(record.MarkUnclean) {
+	for _, m := range j.f.events(record.EventDirty) {
 		if m.At < j.f.Begin {
 			first = append(first, m.Text)
 		} else if !slices.Contains(later, m.Text) {
@@ -77,8 +77,9 @@ func (j *judging) uncleanNotes() []string {
 // the run either.
 func (j *judging) stepNotes() []string {
 	var out []string
-	for _, m := range j.f.marks(record.MarkStepEnd) {
-		if m.Text != "" && !strings.Contains(j.f.Ended, m.Text) && j.f.Ended != "" && !strings.HasPrefix(j.f.Ended, "interrupted") {
+	for _, m := range j.f.events(record.EventStepEnded) {
+		end := j.f.Ended
+		if m.Text != "" && m.Step == "" && (end.Reason == record.Done || end.Reason == record.Broken && end.Step != m.Name) {
 			out = append(out, fmt.Sprintf("Step %s did not do what it should: %s.", m.Name, strings.TrimSuffix(m.Text, ".")))
 		}
 	}
@@ -90,10 +91,9 @@ func (j *judging) stepNotes() []string {
 // and what would have waited meanwhile is in no figure.
 func (j *judging) closedNotes() []string {
 	var out []string
-	for _, m := range j.f.marks(record.MarkRequested) {
-		_, parallel, closed := strings.Cut(m.Text, " closed ")
-		if closed {
-			out = append(out, fmt.Sprintf("Step %s kept %s calls at a time (a closed loop): its latencies are service times, and it asked for less where the plane was slow.", m.Name, parallel))
+	for _, m := range j.f.events(record.EventLoadAsked) {
+		if m.Parallel > 0 {
+			out = append(out, fmt.Sprintf("Step %s kept %d calls at a time (a closed loop): its latencies are service times, and it asked for less where the plane was slow.", m.Name, m.Parallel))
 		}
 	}
 	return out

@@ -18,13 +18,15 @@ func TestNotes(t *testing.T) {
 	}{
 		{"failed calls", func(f *flight) { f.call(loadOp(), 50, 0, 0.1, record.Failed) }, "1 of the load's 1001 calls failed."},
 		{"calls without an answer", func(f *flight) { f.call(loadOp(), 50, 0, 30, record.Unknown) }, "1 of the load's 1001 calls had no answer."},
-		{"a torn watch", func(f *flight) { f.mark(50, record.MarkWatchGap, "pods", "410 Gone") }, "windtunnel's own watch was torn once;"},
+		{"a torn watch", func(f *flight) { f.event(50, record.EventWatchGap, "pods", "410 Gone") }, "windtunnel's own watch was torn once;"},
 		{"failed scrapes", func(f *flight) {
-			f.mark(50, record.MarkNotScrape, "etcd", "x")
-			f.mark(55, record.MarkNotScrape, "etcd", "x")
+			f.event(50, record.EventScrapeFailed, "etcd", "x")
+			f.event(55, record.EventScrapeFailed, "etcd", "x")
 		}, "The metrics of etcd could not be read 2 times."},
-		{"a step that may fail", func(f *flight) { f.mark(50, record.MarkStepEnd, "probe", "3 of 5 pods were running") }, "Step probe did not do what it should: 3 of 5 pods were running."},
-		{"a closed loop", func(f *flight) { f.mark(20, record.MarkRequested, "pool", "1000 closed 8") }, "Step pool kept 8 calls at a time (a closed loop): its latencies are service times,"},
+		{"a step that may fail", func(f *flight) { f.event(50, record.EventStepEnded, "probe", "3 of 5 pods were running") }, "Step probe did not do what it should: 3 of 5 pods were running."},
+		{"a closed loop", func(f *flight) {
+			f.w.Event(record.Event{At: at(20), Type: record.EventLoadAsked, Name: "pool", Detail: record.Detail{Count: 1000, Parallel: 8}})
+		}, "Step pool kept 8 calls at a time (a closed loop): its latencies are service times,"},
 		{"a restart", func(f *flight) {
 			f.sample(9, "kube-apiserver", "process_start_time_seconds", 1000)
 			f.sample(50, "kube-apiserver", "process_start_time_seconds", 2000)
@@ -35,7 +37,7 @@ func TestNotes(t *testing.T) {
 			f.objective(scenario.Objective{SLI: "call-latency", Statistic: "p99", Max: ptr(1)})
 			f.calls(1000)
 			c.fly(f)
-			f.end("done")
+			f.end(record.Done)
 			j := f.judge()
 			if j.Verdict != slo.Pass || len(j.Reasons) != 1 || !strings.Contains(j.Reasons[0], c.says) {
 				t.Errorf("verdict %s, reasons %q, want a pass and %q", j.Verdict, j.Reasons, c.says)
@@ -55,7 +57,7 @@ func TestSeveralServersCannotBeJudged(t *testing.T) {
 	for i, start := range []float64{1000, 2000, 1000} {
 		f.sample(30+float64(i), "kube-apiserver", "process_start_time_seconds", start)
 	}
-	f.end("done")
+	f.end(record.Done)
 	j := f.judge()
 	if j.Verdict != slo.Unknown || !strings.Contains(j.Reasons[0], "several API servers") {
 		t.Errorf("verdict %s, reasons %q", j.Verdict, j.Reasons)
@@ -74,7 +76,7 @@ func TestCreatedPodsThatNobodySaw(t *testing.T) {
 	f.objective(scenario.Objective{SLI: "pod-startup", Statistic: "p99", Max: ptr(5)})
 	f.calls(1000)
 	f.pods("g", 950, 0.5)
-	f.end("done")
+	f.end(record.Done)
 	j := f.judge()
 	if r := j.Objectives[0]; j.Verdict != slo.Unknown || r.Samples != 1000 || !strings.Contains(r.Warnings[0], "50 of the 1000 pods of group g were never seen created") {
 		t.Errorf("verdict %s, %+v", j.Verdict, r)
@@ -104,7 +106,7 @@ func TestNoisyHost(t *testing.T) {
 			f.sample(9, "etcd", "cgroup_cpu_throttled_seconds_total", 1)
 			f.sample(50, "etcd", "cgroup_cpu_throttled_seconds_total", 4)
 			f.calls(1000)
-			f.end("done")
+			f.end(record.Done)
 			j := f.judge()
 			if j.Verdict != slo.Pass || len(j.Reasons) != len(c.says) || len(c.says) > 0 && !strings.Contains(j.Reasons[0], c.says[0]) {
 				t.Errorf("verdict %s, reasons %q, want %q", j.Verdict, j.Reasons, c.says)

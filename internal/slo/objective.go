@@ -129,8 +129,8 @@ func rank(phase string) int {
 
 // reachedStep reports whether a step was begun.
 func (j *judging) reachedStep(name string) bool {
-	return slices.ContainsFunc(j.f.Marks, func(m record.Mark) bool {
-		return m.Kind == record.MarkStepBegin && m.Name == name
+	return slices.ContainsFunc(j.f.Events, func(m record.Event) bool {
+		return m.Type == record.EventStepBegan && m.Name == name
 	})
 }
 

@@ -53,7 +53,7 @@ func TestObjectives(t *testing.T) {
 			f := newFlight(t)
 			f.objective(c.o)
 			fly(f)
-			f.end("done")
+			f.end(record.Done)
 			r := f.judge().Objectives[0]
 			if r.Verdict != c.want || r.Value == nil || math.Abs(*r.Value-c.value) > 1e-6 {
 				t.Errorf("%+v, want %s with %v", r, c.want, c.value)
@@ -81,7 +81,7 @@ func TestEmptySamplesAreUnknown(t *testing.T) {
 	} {
 		f := newFlight(t)
 		f.objective(o)
-		f.end("done")
+		f.end(record.Done)
 		j := f.judge()
 		if r := j.Objectives[0]; j.Verdict != slo.Unknown || r.Verdict != slo.Unknown || r.Value != nil || len(r.Warnings) == 0 {
 			t.Errorf("%s %s: %+v", o.SLI, o.Statistic, r)
@@ -103,7 +103,7 @@ func TestMeasures(t *testing.T) {
 		f.call(record.Op{Source: "fleet", Verb: "patch", Resource: "pods", Subresource: "status"}, 30, 0.25, 0.3, record.OK)
 	}
 	f.call(loadOp(), 50, 0.3, 0.4, record.Failed)
-	f.end("done")
+	f.end(record.Done)
 	j := f.judge()
 	for key, want := range map[string]slo.Measure{
 		"plane_ready_seconds":                     {Value: 3.1, Unit: "seconds"},

@@ -32,7 +32,7 @@ func TestOfficialObjectives(t *testing.T) {
 	} {
 		f.histogram(50, ignored, map[float64]int{50: 1000})
 	}
-	f.end("done")
+	f.end(record.Done)
 	j := f.judge()
 	if j.Verdict != slo.Fail || len(j.Objectives) != 7 {
 		t.Fatalf("verdict %s, %d objectives: %+v", j.Verdict, len(j.Objectives), j.Objectives)
@@ -68,8 +68,8 @@ func TestOfficialObjectivesWithoutTheServer(t *testing.T) {
 	f := newFlight(t)
 	f.objective(official())
 	f.pods("g", 500, 0.4)
-	f.mark(50, record.MarkNotScrape, "kube-apiserver", "connection refused")
-	f.end("done")
+	f.event(50, record.EventScrapeFailed, "kube-apiserver", "connection refused")
+	f.end(record.Done)
 	j := f.judge()
 	r := find(t, j, "API calls", nil)
 	if j.Verdict != slo.Unknown || r.Verdict != slo.Unknown || r.Value != nil {
@@ -86,7 +86,7 @@ func TestClassesWithoutCallsAreSaid(t *testing.T) {
 	f.objective(official())
 	f.pods("g", 500, 0.4)
 	f.quickRequests()
-	f.end("done")
+	f.end(record.Done)
 	j := f.judge()
 	if j.Verdict != slo.Pass || len(j.Reasons) != 3 || j.Reasons[0] == "" || !strings.Contains(j.Reasons[2], "lists of the cluster") {
 		t.Errorf("verdict %s, reasons %q", j.Verdict, j.Reasons)
@@ -99,7 +99,7 @@ func TestNoMutatingCallIsUnknown(t *testing.T) {
 	f.objective(official())
 	f.pods("g", 500, 0.4)
 	f.histogram(50, request{"GET", "", "pods", "", "resource"}, map[float64]int{0.03: 500})
-	f.end("done")
+	f.end(record.Done)
 	if j := f.judge(); j.Verdict != slo.Unknown {
 		t.Errorf("verdict %s, %+v", j.Verdict, j.Objectives)
 	}
@@ -140,7 +140,7 @@ func TestPodStartup(t *testing.T) {
 		}, slo.Unknown, 1000, "the p99 lies above 3"},
 		{"a wait asks for more than was seen", func(f *flight) {
 			f.sc.Steps = []scenario.Step{{Name: "wait", Wait: &scenario.Wait{Pods: "g", Are: "running", Count: 1100}}}
-			f.mark(11, record.MarkStepBegin, "wait", "")
+			f.event(11, record.EventStepBegan, "wait", "")
 			f.pods("g", 1000, 0.5)
 		}, slo.Unknown, 1100, "100 of the 1100 pods of group g were never seen created"},
 		{"a wait that was not reached asks for nothing", func(f *flight) {
@@ -179,7 +179,7 @@ func TestPodStartup(t *testing.T) {
 			f.objective(official("g"))
 			f.quickRequests()
 			c.fly(f)
-			f.end("done")
+			f.end(record.Done)
 			j := f.judge()
 			r := find(t, j, "pod startup", nil)
 			warned := strings.Join(r.Warnings, "; ")
@@ -202,7 +202,7 @@ func TestHistogramsSurviveARestart(t *testing.T) {
 	f.histogram(9, r, map[float64]int{0.03: 1000})
 	f.histogram(40, r, map[float64]int{0.03: 1500})
 	f.histogram(60, r, map[float64]int{0.03: 200})
-	f.end("done")
+	f.end(record.Done)
 	j := f.judge()
 	if got := find(t, j, "mutating calls", nil); got.Samples != 700 || got.Verdict != slo.Pass {
 		t.Errorf("%+v, want 500 requests before the restart and 200 after it", got)

@@ -39,8 +39,8 @@ type asked struct{ query, since, until string }
 
 // question returns what is to be asked; not ok when the run did not get there.
 func (f *Facts) question(a asked) (Question, bool) {
-	from, begun := f.moment(record.MarkStepBegin, a.since, f.Begin)
-	until, ended := f.moment(record.MarkStepEnd, a.until, f.End)
+	from, begun := f.moment(record.EventStepBegan, a.since, f.Begin)
+	until, ended := f.moment(record.EventStepEnded, a.until, f.End)
 	if !begun || !ended || until < from {
 		return Question{}, false
 	}

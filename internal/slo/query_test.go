@@ -13,8 +13,8 @@ import (
 
 func TestQueries(t *testing.T) {
 	f := newFlight(t)
-	f.mark(20, record.MarkStepBegin, "load", "")
-	f.mark(50.4, record.MarkStepEnd, "load", "")
+	f.event(20, record.EventStepBegan, "load", "")
+	f.event(50.4, record.EventStepEnded, "load", "")
 	limit := 2.0
 	f.sc.Objectives = []scenario.Objective{
 		{Name: "two series", Query: `sum by (verb) (rate(x[%v]))`, Since: "load", Until: "load", Max: &limit, Unit: "1/s"},
@@ -24,7 +24,7 @@ func TestQueries(t *testing.T) {
 		{Name: "empty", Query: "0/0", Max: &limit},
 	}
 	f.sc.Measures = []scenario.Measure{{Name: "whole run", Query: "sum(x)", Unit: "calls", Better: "lower"}, {Name: "nobody counts", Query: "absent_metric"}}
-	f.end("done")
+	f.end(record.Done)
 	facts, err := slo.Collect(f.path)
 	if err != nil {
 		t.Fatal(err)

@@ -37,7 +37,7 @@ func (j *judging) self() Self {
 	if memory > 0 {
 		out.MemoryShare = float64(out.MaxRSSBytes) / memory
 	}
-	out.WatchGaps = len(j.f.marks(record.MarkWatchGap))
+	out.WatchGaps = len(j.f.events(record.EventWatchGap))
 	out.WatchLagP99Seconds, out.WatchLagMaxSeconds = j.watchLag()
 	for target := range j.f.targets() {
 		lost, late, _ := j.f.scrapes(target)
@@ -88,7 +88,7 @@ func (f *Facts) scrapes(target string) (lost, late, want int) {
 // holes names the components of which too few scrapes came. Where a fault was
 // made on purpose they may be its doing.
 func (j *judging) holes() []string {
-	if len(j.f.marks(record.MarkFault)) > 0 {
+	if len(j.f.events(record.EventFault)) > 0 {
 		return nil
 	}
 	var out []string

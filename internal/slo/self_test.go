@@ -15,14 +15,14 @@ func TestSelf(t *testing.T) {
 	f.usage() // a plane of 30 CPU seconds and peaks of 1.1 GB and 2.1 GB, an instrument of 3 and 0.4 GB
 	f.calls(200)
 	f.metrics()
-	f.mark(30, record.MarkWatchGap, "pods", "410")
+	f.event(30, record.EventWatchGap, "pods", "410")
 	for i := range 9 {
 		f.scraped("kube-scheduler", 10+5*float64(i))
 	}
 	f.sample(10, "kube-scheduler", "scheduler_pending_pods", 0)
-	f.mark(55, record.MarkNotScrape, "kube-scheduler", "timeout")
+	f.event(55, record.EventScrapeFailed, "kube-scheduler", "timeout")
 	f.scraped("kube-scheduler", 75, 80, 85) // 55 failed, 60, 65 and 70 did not come
-	f.end("done")
+	f.end(record.Done)
 	s := f.judge().Self
 	for name, tt := range map[string]struct{ got, want float64 }{
 		"cpu share":    {s.CPUShare, 0.1},
@@ -50,13 +50,13 @@ func TestHoles(t *testing.T) {
 		f.objective(scenario.Objective{SLI: "call-latency", Statistic: "p99", Name: "calls", Max: ptr(1)})
 		for i := range 8 {
 			f.scraped("etcd", 11+5*float64(i))
-			f.mark(60+5*float64(i), record.MarkNotScrape, "etcd", "timeout")
+			f.event(60+5*float64(i), record.EventScrapeFailed, "etcd", "timeout")
 		}
 		f.sample(12, "etcd", "etcd_mvcc_db_total_size_in_bytes", 1)
 		if fault {
-			f.mark(59, record.MarkFault, "etcd", "paused")
+			f.event(59, record.EventFault, "etcd", "paused")
 		}
-		f.end("done")
+		f.end(record.Done)
 		j := f.judge()
 		want := slo.Unknown
 		if fault {
@@ -70,11 +70,11 @@ func TestHoles(t *testing.T) {
 
 func TestUncleanNote(t *testing.T) {
 	f := newFlight(t)
-	f.mark(5, record.MarkUnclean, "terminating", "1 pods terminating, held by finalizer x/y (n/a)")
-	f.mark(5, record.MarkUnclean, "host", "other processes take 20 % of this machine's CPU")
+	f.event(5, record.EventDirty, "terminating", "1 pods terminating, held by finalizer x/y (n/a)")
+	f.event(5, record.EventDirty, "host", "other processes take 20 % of this machine's CPU")
 	f.calls(200)
 	f.objective(scenario.Objective{SLI: "call-latency", Statistic: "p99", Name: "calls", Max: ptr(1)})
-	f.end("done")
+	f.end(record.Done)
 	j := f.judge()
 	want := "The plane was not clean when the run began: 1 pods terminating, held by finalizer x/y (n/a); other processes take 20 % of this machine's CPU."
 	if j.Verdict != slo.Pass || len(j.Reasons) == 0 || j.Reasons[0] != want {

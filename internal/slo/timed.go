@@ -12,8 +12,8 @@ func (j *judging) timeMeasures(m measures) {
 		if x.Query != "" {
 			continue
 		}
-		from, begun := j.f.moment(record.MarkStepBegin, x.Since, j.f.Begin)
-		until, ended := j.f.moment(record.MarkStepEnd, x.Until, j.f.End)
+		from, begun := j.f.moment(record.EventStepBegan, x.Since, j.f.Begin)
+		until, ended := j.f.moment(record.EventStepEnded, x.Until, j.f.End)
 		if begun && ended && until >= from {
 			m.own(x, key(x.Name, "seconds"), until.Sub(from).Seconds(), "seconds")
 		}
@@ -21,12 +21,12 @@ func (j *judging) timeMeasures(m measures) {
 }
 
 // moment returns when a step began or ended; the fallback for no step.
-func (f *Facts) moment(kind, step string, fallback clock.Time) (clock.Time, bool) {
+func (f *Facts) moment(kind record.EventType, step string, fallback clock.Time) (clock.Time, bool) {
 	if step == "" {
 		return fallback, true
 	}
-	for _, mark := range f.Marks {
-		if mark.Kind == kind && mark.Name == step {
+	for _, mark := range f.Events {
+		if mark.Type == kind && mark.Name == step {
 			return mark.At, true
 		}
 	}

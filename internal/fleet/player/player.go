@@ -249,7 +249,7 @@ func (p *Player) warn(key, text string) {
 	}
 	p.options.Log.Warn("fleet", "what", text)
 	if p.options.Records != nil {
-		p.options.Records.Mark(record.Mark{At: p.options.Clock.Now(), Kind: record.MarkWarning, Name: "fleet", Text: text})
+		p.options.Records.Event(record.Event{At: p.options.Clock.Now(), Type: record.EventWarned, Name: "fleet", Text: text})
 	}
 }
 

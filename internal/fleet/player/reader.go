@@ -33,7 +33,7 @@ func (r *reader) ListBegin(again bool, why string) {
 		p.stats.Relists++
 		p.mu.Unlock()
 		if p.options.Records != nil {
-			p.options.Records.Mark(record.Mark{At: p.options.Clock.Now(), Kind: record.MarkWatchGap, Name: p.served.Name, Text: "fleet: " + why})
+			p.options.Records.Event(record.Event{At: p.options.Clock.Now(), Type: record.EventWatchGap, Name: p.served.Name, Text: "fleet: " + why})
 		}
 	}
 	r.hand(note{list: 1})

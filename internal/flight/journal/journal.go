@@ -4,8 +4,9 @@
 package journal
 
 import (
-	"fmt"
+	"errors"
 	"strings"
+	"time"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/flight/preflight"
@@ -19,61 +20,99 @@ type Journal struct {
 	Clock   clock.Clock
 }
 
-func (j Journal) mark(kind, name, text string) {
-	j.Records.Mark(record.Mark{At: j.Clock.Now(), Kind: kind, Name: name, Text: text})
+func (j Journal) write(e record.Event) {
+	e.At = j.Clock.Now()
+	j.Records.Event(e)
+}
+
+// failedStep is the error of a step that did not do what it should.
+type failedStep interface {
+	error
+	// Failed returns the step's name and why.
+	Failed() (step string, why error)
 }
 
 // RunBegan says that the first step is about to begin.
-func (j Journal) RunBegan(scenario string) { j.mark(record.MarkRunBegin, scenario, "") }
+func (j Journal) RunBegan(scenario string) {
+	j.write(record.Event{Type: record.EventRunBegan, Name: scenario})
+}
 
-// RunEnded says in which step the run ended, and why: "done", "interrupted" or
-// "failed: " and why.
-func (j Journal) RunEnded(step, reason string) { j.mark(record.MarkRunEnd, step, reason) }
+// RunEnded says in which step the run ended, and why; err is that of a run that
+// failed.
+func (j Journal) RunEnded(step string, reason record.EndReason, err error) {
+	e := record.Event{Type: record.EventRunEnded, Name: step, Detail: record.Detail{Reason: reason}}
+	var failed failedStep
+	switch {
+	case reason != record.Broken:
+	case errors.As(err, &failed):
+		name, why := failed.Failed()
+		e.Step, e.Text = name, why.Error()
+	case err != nil:
+		e.Text = err.Error()
+	}
+	j.write(e)
+}
 
 // StepBegan says that a step, or a part of the run before the steps, has begun.
-func (j Journal) StepBegan(name string) { j.mark(record.MarkStepBegin, name, "") }
+func (j Journal) StepBegan(name string) {
+	j.write(record.Event{Type: record.EventStepBegan, Name: name})
+}
 
 // StepEnded says that a step has ended; err is why it did not do what it should.
 func (j Journal) StepEnded(name string, err error) {
-	text := ""
-	if err != nil {
-		text = err.Error()
+	e := record.Event{Type: record.EventStepEnded, Name: name}
+	var failed failedStep
+	if errors.As(err, &failed) { // of a step inside
+		e.Step, _ = failed.Failed()
 	}
-	j.mark(record.MarkStepEnd, name, text)
+	if err != nil {
+		e.Text = err.Error()
+	}
+	j.write(e)
 }
 
 // PlaneReady says how many seconds the plane took from its start.
 func (j Journal) PlaneReady(seconds float64) {
-	j.mark(record.MarkPlaneReady, "", fmt.Sprintf("%.3f", seconds))
+	j.write(record.Event{Type: record.EventPlaneReady, Detail: record.Detail{For: time.Duration(seconds * float64(time.Second))}})
 }
 
 // FleetReady says that so many nodes can be scheduled to.
-func (j Journal) FleetReady(nodes int) { j.mark(record.MarkFleetReady, fmt.Sprint(nodes), "") }
+func (j Journal) FleetReady(nodes int) {
+	j.write(record.Event{Type: record.EventFleetReady, Detail: record.Detail{Count: nodes}})
+}
 
 // Died says that a component, or a subject, has ended by itself.
 func (j Journal) Died(component string, err error) {
-	j.mark(record.MarkDeath, component, err.Error())
+	j.write(record.Event{Type: record.EventDied, Name: component, Text: err.Error()})
 }
 
 // Disturbed says what was done to a component, when it was done.
 func (j Journal) Disturbed(f plane.Fault) {
-	j.Records.Mark(record.Mark{At: f.At, Kind: record.MarkFault, Name: f.Component, Text: strings.TrimSpace(f.Kind + " " + f.Text)})
+	j.Records.Event(record.Event{At: f.At, Type: record.EventFault, Name: f.Component, Text: strings.TrimSpace(f.Kind + " " + f.Text)})
 }
 
 // FaultBegan says that a step has injected a fault that is no component's.
-func (j Journal) FaultBegan(step, action string) { j.mark(record.MarkFault, step, action) }
+func (j Journal) FaultBegan(step, action string) {
+	j.write(record.Event{Type: record.EventFault, Name: step, Text: action})
+}
 
 // FaultEnded says that it was taken back.
-func (j Journal) FaultEnded(step, action string) { j.mark(record.MarkFault, step, action+" is over") }
+func (j Journal) FaultEnded(step, action string) {
+	j.write(record.Event{Type: record.EventFault, Name: step, Text: action + " is over"})
+}
 
 // Profiled says that profiles of a component are taken from now, for some
 // seconds.
-func (j Journal) Profiled(component string) { j.mark(record.MarkProfile, component, "") }
+func (j Journal) Profiled(component string) {
+	j.write(record.Event{Type: record.EventProfiled, Name: component})
+}
 
 // Dirty says what was not as it should be when the run, or a step, began.
 func (j Journal) Dirty(found preflight.Fault) {
-	j.mark(record.MarkUnclean, found.Kind, found.Text)
+	j.write(record.Event{Type: record.EventDirty, Name: found.Kind, Text: found.Text})
 }
 
 // Warned keeps a sentence for the report.
-func (j Journal) Warned(text string) { j.mark(record.MarkWarning, "", text) }
+func (j Journal) Warned(text string) {
+	j.write(record.Event{Type: record.EventWarned, Text: text})
+}

@@ -17,6 +17,18 @@ import (
 // ErrStep says that a step did not do what it should.
 var ErrStep = errors.New("step failed")
 
+// stepError is why a step failed. It is an ErrStep.
+type stepError struct {
+	step string
+	why  error
+}
+
+// Failed returns the step's name and why.
+func (e *stepError) Failed() (string, error) { return e.step, e.why }
+
+func (e *stepError) Error() string   { return fmt.Sprintf("%v: %s: %v", ErrStep, e.step, e.why) }
+func (e *stepError) Unwrap() []error { return []error{ErrStep, e.why} }
+
 // Step is something that a run does.
 type Step interface {
 	Do(context.Context, *Session) error
@@ -71,7 +83,7 @@ func (s *Session) doStep(ctx context.Context, step *scenario.Step, failed error)
 		return err // that of a step inside has been told
 	}
 	s.Log.Error("step failed", "step", step.Name, "error", err)
-	return fmt.Errorf("%w: %s: %w", ErrStep, step.Name, err)
+	return &stepError{step.Name, err}
 }
 
 // sequence does steps one after another. When one fails and is not marked

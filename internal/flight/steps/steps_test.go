@@ -364,8 +364,8 @@ func TestAfterAFailureOnlyDeletionsAreRun(t *testing.T) {
 	}
 	var ends []string
 	_, err = record.Read(b.Dir.File(record.StreamFile), func(*record.Stream) record.Visitor {
-		return record.Visitor{Mark: func(m record.Mark) {
-			if m.Kind == record.MarkStepEnd && m.Text != "" {
+		return record.Visitor{Event: func(m record.Event) {
+			if m.Type == record.EventStepEnded && m.Text != "" {
 				ends = append(ends, m.Name)
 			}
 		}}

@@ -24,7 +24,7 @@ func observed(t *testing.T) *promql.DB {
 		}
 		at := clock.Time(s) * clock.Time(5*time.Second)
 		store.Add(names, record.Sample{Series: 0, At: at, Value: value})
-		store.Mark(record.Mark{At: at, Kind: record.MarkScrape, Name: "kube-apiserver"})
+		store.Event(record.Event{At: at, Type: record.EventScraped, Name: "kube-apiserver"})
 	}
 	db, err := promql.Open(store, promql.Default(time.Date(2026, 9, 14, 10, 0, 0, 0, time.UTC)))
 	if err != nil {

@@ -32,7 +32,7 @@ func flown(t testing.TB, write func(*record.Writer)) record.Dir {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := dir.WriteJSON(record.ManifestFile, record.Manifest{Format: record.ManifestFormat, Started: epoch}); err != nil {
+	if err := dir.WriteJSON(record.ManifestFile, record.Manifest{Format: record.Format, Started: epoch}); err != nil {
 		t.Fatal(err)
 	}
 	w, err := record.Create(dir.File(record.StreamFile))
@@ -226,7 +226,7 @@ func someScrapes(rng *rand.Rand, w *record.Writer) {
 		for i := range 60 {
 			at := second(5*float64(i) + rng.Float64())
 			if rng.IntN(10) == 0 {
-				w.Mark(record.Mark{Kind: record.MarkNotScrape, Name: target, At: at})
+				w.Event(record.Event{Type: record.EventScrapeFailed, Name: target, At: at})
 				continue
 			}
 			s := record.Scrape{Target: target, At: at, Points: len(ids)}

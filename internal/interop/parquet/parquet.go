@@ -23,9 +23,9 @@ const groupRows = 1 << 18
 func Write(run, folder string) ([]rows.File, error) {
 	return rows.Export(run, folder, ".parquet", func(f *rows.Files) rows.Sinks {
 		return rows.Sinks{
-			Calls: open[rows.Call](f, "calls"), Lives: open[rows.Phase](f, "lives"),
+			Calls: open[rows.Call](f, "calls"), Lifecycles: open[rows.Phase](f, "lifecycles"),
 			Samples: open[rows.Sample](f, "samples"), Histograms: open[rows.Histogram](f, "histograms"),
-			Scrapes: open[rows.Scrape](f, "scrapes"), Marks: open[rows.Mark](f, "marks"),
+			Scrapes: open[rows.Scrape](f, "scrapes"), Events: open[rows.Event](f, "events"),
 		}
 	})
 }

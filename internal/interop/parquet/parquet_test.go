@@ -25,7 +25,7 @@ func flown(t testing.TB, n int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := record.Manifest{Format: record.ManifestFormat, Scenario: "small", Started: time.Date(2026, 5, 1, 12, 0, 0, 7, time.UTC)}
+	m := record.Manifest{Format: record.Format, Scenario: "small", Started: time.Date(2026, 5, 1, 12, 0, 0, 7, time.UTC)}
 	if err := dir.WriteJSON(record.ManifestFile, m); err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func flown(t testing.TB, n int) string {
 	w.Scrape(&record.Scrape{Target: "kube-apiserver", At: 30, Took: 4, Points: 2, Values: []record.Value{{Series: code, Value: 0}},
 		Histograms: []record.HistogramValue{{Series: native, Value: h}}})
 	w.Scrape(&record.Scrape{Target: "kube-apiserver", At: 40, Took: 5, Gone: []record.SeriesID{code}})
-	w.Mark(record.Mark{At: 50, Kind: record.MarkRunEnd, Text: "done"})
+	w.Event(record.Event{At: 50, Type: record.EventRunEnded, Detail: record.Detail{Reason: record.Broken, Step: "fill", Count: 7, Rate: 2.5, Parallel: 3, For: 4}})
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -104,20 +104,20 @@ func TestRowsSurvive(t *testing.T) {
 	var samples []rows.Sample
 	var histograms []rows.Histogram
 	var scrapes []rows.Scrape
-	var marks []rows.Mark
+	var events []rows.Event
 	count, err := rows.Fill(filepath.Join(run, record.StreamFile), rows.Sinks{
-		Calls: kept[rows.Call]{&calls}, Lives: kept[rows.Phase]{&lives}, Samples: kept[rows.Sample]{&samples},
-		Histograms: kept[rows.Histogram]{&histograms}, Scrapes: kept[rows.Scrape]{&scrapes}, Marks: kept[rows.Mark]{&marks},
+		Calls: kept[rows.Call]{&calls}, Lifecycles: kept[rows.Phase]{&lives}, Samples: kept[rows.Sample]{&samples},
+		Histograms: kept[rows.Histogram]{&histograms}, Scrapes: kept[rows.Scrape]{&scrapes}, Events: kept[rows.Event]{&events},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	same(t, folder, "calls", calls)
-	same(t, folder, "lives", lives)
+	same(t, folder, "lifecycles", lives)
 	same(t, folder, "samples", samples)
 	same(t, folder, "histograms", histograms)
 	same(t, folder, "scrapes", scrapes)
-	same(t, folder, "marks", marks)
+	same(t, folder, "events", events)
 	for i, f := range files {
 		name := rows.Tables()[i]
 		if f.Rows != count[name] || f.Rows == 0 || f.Path != filepath.Join(folder, name+".parquet") || f.Bytes == 0 {
@@ -183,14 +183,14 @@ func TestEmptyIsNull(t *testing.T) {
 	}
 	_, calls := read[rows.Call](t, folder, "calls")
 	_, samples := read[rows.Sample](t, folder, "samples")
-	_, lives := read[rows.Phase](t, folder, "lives")
+	_, lives := read[rows.Phase](t, folder, "lifecycles")
 	for _, c := range []struct {
 		name, column string
 		file         *library.File
 		want         int64
 	}{
 		{"calls", "step", calls, 10}, {"calls", "code", calls, 10}, {"calls", "retry_after_s", calls, 7}, {"calls", "attempt", calls, 0},
-		{"samples", "value", samples, 1}, {"lives", "within_ns", lives, 0}, {"lives", "life", lives, 2},
+		{"samples", "value", samples, 1}, {"lifecycles", "within_ns", lives, 0}, {"lifecycles", "lifecycle", lives, 2},
 	} {
 		if got := nulls(c.name, c.column, c.file); got != c.want {
 			t.Errorf("%s.%s: %d nulls, want %d", c.name, c.column, got, c.want)

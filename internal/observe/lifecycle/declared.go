@@ -188,7 +188,7 @@ func (d *Declared) refused(ctx context.Context, s *source, err error) {
 	s.unseen(now, false)
 	if !s.warned {
 		s.warned = true
-		d.records.Mark(record.Mark{At: now, Kind: record.MarkWarning, Text: fmt.Sprintf("life %s: %v", s.kind.life.Name, err)})
+		d.records.Event(record.Event{At: now, Type: record.EventWarned, Text: fmt.Sprintf("life %s: %v", s.kind.life.Name, err)})
 	}
 }
 
@@ -228,7 +228,7 @@ func (h sideHandler) ListBegin(_ bool, why string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if e := h.s.side.eyes(); e.listBegin() {
-		k.records.Mark(e.mark(h.c.Now(), why))
+		k.records.Event(e.interrupted(h.c.Now(), why))
 	}
 }
 

@@ -230,8 +230,8 @@ func TestAConditionThatCannotBeEvaluatedIsSaidOnce(t *testing.T) {
 	}
 	warnings := 0
 	_, err := record.Read(s.path, func(*record.Stream) record.Visitor {
-		return record.Visitor{Mark: func(m record.Mark) {
-			if m.Kind == record.MarkWarning && strings.HasPrefix(m.Text, "life m: phase odd: condition: ") {
+		return record.Visitor{Event: func(m record.Event) {
+			if m.Type == record.EventWarned && strings.HasPrefix(m.Text, "life m: phase odd: condition: ") {
 				warnings++
 			}
 		}}

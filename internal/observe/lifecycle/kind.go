@@ -185,7 +185,7 @@ func (k *kind) warn(p *phaseOf, err error) {
 		return
 	}
 	p.warned = true
-	k.records.Mark(record.Mark{At: k.own.eyesOf.last, Kind: record.MarkWarning, Text: fmt.Sprintf("life %s: phase %s: %v", k.life.Name, p.Name, err)})
+	k.records.Event(record.Event{At: k.own.eyesOf.last, Type: record.EventWarned, Text: fmt.Sprintf("life %s: phase %s: %v", k.life.Name, p.Name, err)})
 }
 
 // reach records that an object has reached a phase, the first time.

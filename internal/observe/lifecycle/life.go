@@ -120,7 +120,7 @@ func (h handler) ListBegin(_ bool, why string) {
 	h.o.mu.Lock()
 	defer h.o.mu.Unlock()
 	if now := h.c.Now(); h.o.sight.listBegin() {
-		h.o.records.Mark(h.o.sight.mark(now, why))
+		h.o.records.Event(h.o.sight.interrupted(now, why))
 	}
 }
 

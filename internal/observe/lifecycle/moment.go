@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/watch"
@@ -38,10 +37,10 @@ func (s *sight) listBegin() (torn bool) {
 	return s.began
 }
 
-// mark says that the watch was torn: for how long, and why. What came and went
+// interrupted says that the watch was: for how long, and why. What came and went
 // meanwhile was not seen.
-func (s *sight) mark(now clock.Time, why string) record.Mark {
-	return record.Mark{At: now, Kind: record.MarkWatchGap, Name: s.name, Text: fmt.Sprintf("%.3f s: %s", now.Sub(s.last).Seconds(), why)}
+func (s *sight) interrupted(now clock.Time, why string) record.Event {
+	return record.Event{At: now, Type: record.EventWatchGap, Name: s.name, Text: why, Detail: record.Detail{For: now.Sub(s.last)}}
 }
 
 // listEnd notes that all of a list was shown. All its pages show the state of

@@ -116,7 +116,7 @@ func (p *Pulse) warn() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.beats) == 0 && p.fault != nil {
-		p.records.Mark(record.Mark{At: p.clock.Now(), Kind: record.MarkWarning,
+		p.records.Event(record.Event{At: p.clock.Now(), Type: record.EventWarned,
 			Text: fmt.Sprintf("how late watches were is not known: GET %s: %v", pulsePath, p.fault)})
 	}
 }

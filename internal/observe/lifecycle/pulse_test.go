@@ -40,8 +40,8 @@ func written(t *testing.T, records *record.Writer, path string) (lags []float64,
 	_, err := record.Read(path, func(*record.Stream) record.Visitor {
 		return record.Visitor{
 			Sample: func(v record.Sample) { lags = append(lags, v.Value) },
-			Mark: func(m record.Mark) {
-				if m.Kind == record.MarkWarning {
+			Event: func(m record.Event) {
+				if m.Type == record.EventWarned {
 					warnings = append(warnings, m.Text)
 				}
 			},

@@ -267,8 +267,8 @@ func (m made) inside(gap [2]clock.Time) bool { return m.to > 0 && m.to >= gap[0]
 func gaps(t *testing.T, path, resource string) (out [][2]clock.Time) {
 	t.Helper()
 	_, err := record.Read(path, func(*record.Stream) record.Visitor {
-		return record.Visitor{Mark: func(m record.Mark) {
-			if m.Kind != record.MarkWatchGap || m.Name != resource {
+		return record.Visitor{Event: func(m record.Event) {
+			if m.Type != record.EventWatchGap || m.Name != resource {
 				return
 			}
 			var seconds float64

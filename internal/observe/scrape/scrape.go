@@ -127,10 +127,10 @@ func (s *Scraper) one(ctx context.Context, t *state) {
 		return // the end of the run is not the target's fault
 	}
 	if err != nil {
-		s.records.Mark(record.Mark{At: at, Kind: record.MarkNotScrape, Name: t.Name, Text: err.Error()})
+		s.records.Event(record.Event{At: at, Type: record.EventScrapeFailed, Name: t.Name, Text: err.Error()})
 		return
 	}
-	s.records.Mark(record.Mark{At: at, Kind: record.MarkScrape, Name: t.Name})
+	s.records.Event(record.Event{At: at, Type: record.EventScraped, Name: t.Name})
 }
 
 // read writes what changed since the last scrape, with the time at which the

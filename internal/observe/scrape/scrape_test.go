@@ -30,7 +30,7 @@ import (
 // flown is everything that a scraper wrote.
 type flown struct {
 	samples []string // KEY VALUE in the order of writing
-	marks   []record.Mark
+	marks   []record.Event
 }
 
 func fly(t *testing.T, targets []scrape.Target, o scrape.Options, do func(*scrape.Scraper)) flown {
@@ -56,7 +56,7 @@ func fly(t *testing.T, targets []scrape.Target, o scrape.Options, do func(*scrap
 			Gone: func(v record.Gone) {
 				out.samples = append(out.samples, fmt.Sprintf("gone %s", s.Series[v.Series].Key()))
 			},
-			Mark: func(m record.Mark) { out.marks = append(out.marks, m) },
+			Event: func(m record.Event) { out.marks = append(out.marks, m) },
 		}
 	})
 	if err != nil {
@@ -97,7 +97,7 @@ func TestOnlyWhatChangedIsWritten(t *testing.T) {
 	if fmt.Sprint(got.samples) != fmt.Sprint(want) {
 		t.Errorf("samples %q, want %q", got.samples, want)
 	}
-	if len(got.marks) != 4 || got.marks[3].Kind != record.MarkScrape || got.marks[3].Name != "kube-apiserver" {
+	if len(got.marks) != 4 || got.marks[3].Type != record.EventScraped || got.marks[3].Name != "kube-apiserver" {
 		t.Errorf("marks %v", got.marks)
 	}
 }
@@ -186,11 +186,11 @@ func TestFailuresAreMarked(t *testing.T) {
 		}
 	})
 	for i, says := range []string{"403 Forbidden: not for you", "parse metrics", "deadline exceeded", "", "scrape kube-apiserver"} {
-		kind := record.MarkNotScrape
+		kind := record.EventScrapeFailed
 		if says == "" {
-			kind = record.MarkScrape
+			kind = record.EventScraped
 		}
-		if m := got.marks[i]; m.Kind != kind || !strings.Contains(m.Text, says) {
+		if m := got.marks[i]; m.Type != kind || !strings.Contains(m.Text, says) {
 			t.Errorf("mark %d = %+v, want %s %q", i, m, kind, says)
 		}
 	}
@@ -215,7 +215,7 @@ func TestRunScrapesEachInItsOwnTime(t *testing.T) {
 		<-done
 	})
 	for _, m := range got.marks {
-		if m.Name != "kube-apiserver" || m.Kind != record.MarkScrape {
+		if m.Name != "kube-apiserver" || m.Type != record.EventScraped {
 			t.Errorf("mark %+v", m)
 		}
 	}
@@ -339,7 +339,7 @@ func BenchmarkScrape(b *testing.B) {
 
 // flushed is how large the record stream is, with all that was written.
 func flushed(b *testing.B, w *record.Writer, path string) int64 {
-	w.Mark(record.Mark{Kind: record.MarkWarning})
+	w.Event(record.Event{Type: record.EventWarned})
 	info, err := os.Stat(path)
 	if err != nil {
 		b.Fatal(err)

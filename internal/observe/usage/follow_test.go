@@ -32,8 +32,8 @@ func TestAComponentThatWasStartedAgainIsFollowed(t *testing.T) {
 					samples++
 				}
 			},
-			Mark: func(m record.Mark) {
-				if m.Kind == record.MarkWarning {
+			Event: func(m record.Event) {
+				if m.Type == record.EventWarned {
 					warnings++
 				}
 			},

@@ -118,7 +118,7 @@ func (s *Sampler) Sample() {
 		}
 		if err := s.process(p); err != nil {
 			p.gone = true
-			s.records.Mark(record.Mark{At: s.clock.Now(), Kind: record.MarkWarning, Name: p.Name,
+			s.records.Event(record.Event{At: s.clock.Now(), Type: record.EventWarned, Name: p.Name,
 				Text: fmt.Sprintf("the CPU and memory of %s are no longer measured: %v", p.Name, err)})
 		}
 	}

@@ -18,7 +18,7 @@ import (
 // flown is what a sampler wrote: the values of each series and the marks.
 type flown struct {
 	values map[string][]float64
-	marks  []record.Mark
+	marks  []record.Event
 }
 
 func fly(t *testing.T, processes []Process, do func(*Sampler)) flown {
@@ -39,7 +39,7 @@ func fly(t *testing.T, processes []Process, do func(*Sampler)) flown {
 				key := s.Series[v.Series].Key()
 				out.values[key] = append(out.values[key], v.Value)
 			},
-			Mark: func(m record.Mark) { out.marks = append(out.marks, m) },
+			Event: func(m record.Event) { out.marks = append(out.marks, m) },
 		}
 	})
 	if err != nil {

@@ -88,6 +88,9 @@ func (c Column) text(v reflect.Value) string {
 	case reflect.String:
 		return v.String()
 	case reflect.Float64:
+		if c.Optional && v.IsZero() {
+			return ""
+		}
 		return strconv.FormatFloat(v.Float(), 'g', -1, 64)
 	}
 	if c.Optional && v.IsZero() {
@@ -101,9 +104,9 @@ func (c Column) text(v reflect.Value) string {
 func WriteCSV(run, folder string) ([]File, error) {
 	return Export(run, folder, ".csv", func(f *Files) Sinks {
 		return Sinks{
-			Calls: NewCSV[Call](f.Create("calls")), Lives: NewCSV[Phase](f.Create("lives")),
+			Calls: NewCSV[Call](f.Create("calls")), Lifecycles: NewCSV[Phase](f.Create("lifecycles")),
 			Samples: NewCSV[Sample](f.Create("samples")), Histograms: NewCSV[Histogram](f.Create("histograms")),
-			Scrapes: NewCSV[Scrape](f.Create("scrapes")), Marks: NewCSV[Mark](f.Create("marks")),
+			Scrapes: NewCSV[Scrape](f.Create("scrapes")), Events: NewCSV[Event](f.Create("events")),
 		}
 	})
 }

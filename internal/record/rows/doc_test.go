@@ -27,8 +27,8 @@ func TestPageNamesEveryColumn(t *testing.T) {
 		name string
 		row  reflect.Type
 	}{
-		{"calls", reflect.TypeFor[rows.Call]()}, {"lives", reflect.TypeFor[rows.Phase]()}, {"samples", reflect.TypeFor[rows.Sample]()},
-		{"histograms", reflect.TypeFor[rows.Histogram]()}, {"scrapes", reflect.TypeFor[rows.Scrape]()}, {"marks", reflect.TypeFor[rows.Mark]()},
+		{"calls", reflect.TypeFor[rows.Call]()}, {"lifecycles", reflect.TypeFor[rows.Phase]()}, {"samples", reflect.TypeFor[rows.Sample]()},
+		{"histograms", reflect.TypeFor[rows.Histogram]()}, {"scrapes", reflect.TypeFor[rows.Scrape]()}, {"events", reflect.TypeFor[rows.Event]()},
 	} {
 		before, rest, ok := strings.Cut(text, "\n### "+one.name+"\n\n")
 		if !ok {

@@ -19,18 +19,18 @@ type Call struct {
 	Received    int64  `parquet:"received_bytes,delta" unit:"bytes"`    // body received
 }
 
-// Phase is one phase of one object's life, in the order of receipt.
+// Phase is one phase of one object's lifecycle, in the order of receipt.
 type Phase struct {
-	Object    int64  `parquet:"object,delta" unit:"number"`   // the object's number in this run, from 0; its rows together are its life
+	Object    int64  `parquet:"object,delta" unit:"number"`   // the object's number in this run, from 0; its rows together are its lifecycle
 	Resource  string `parquet:"resource,dict"`                // plural and group, as in deployments.apps; pods for the core group
 	Namespace string `parquet:"namespace,dict,optional"`      // empty: the object is in none
 	Name      string `parquet:"name"`                         // of the object
 	UID       string `parquet:"uid,optional"`                 // empty: the object's was not seen
 	Group     string `parquet:"group,dict,optional"`          // what the scenario calls the objects that it belongs to; empty: it belongs to none
-	Life      string `parquet:"life,dict,optional"`           // which of the scenario's lives this is; empty: that of the pods that every run observes
-	Phase     string `parquet:"phase,dict"`                   // created, bound, running, ready, finished, deleting, deleted, or the scenario's own; unknown: its watch was torn
+	Lifecycle string `parquet:"lifecycle,dict,optional"`      // which of the scenario's lifecycles this is; empty: that of the pods that every run observes
+	Phase     string `parquet:"phase,dict"`                   // created, bound, running, ready, finished, deleting, deleted, or the scenario's own; unknown: its watch was interrupted
 	At        int64  `parquet:"at_ns,delta" unit:"ns"`        // receipt of the watch event that first showed it
-	Within    *int64 `parquet:"within_ns,optional" unit:"ns"` // how long before at_ns it may have been reached, where the watch was torn or lagged: 0 nearly always; empty: nothing bounds it
+	Within    *int64 `parquet:"within_ns,optional" unit:"ns"` // how long before at_ns it may have been reached, where the watch was interrupted or lagged: 0 nearly always; empty: nothing bounds it
 }
 
 // Sample is one value of a series, or its end. A value of a scrape that is the
@@ -71,10 +71,16 @@ type Scrape struct {
 	Points int64  `parquet:"points,delta" unit:"count"` // values that the target served, of those that are kept
 }
 
-// Mark is one moment of the run.
-type Mark struct {
-	At   int64  `parquet:"at_ns,delta" unit:"ns"` // when
-	Kind string `parquet:"kind,dict"`             // see the list of kinds
-	Name string `parquet:"name,dict,optional"`    // the step, target or component; empty: it is of none
-	Text string `parquet:"text,optional"`         // what there is to say; empty: kind and name say all
+// Event is one moment of the run.
+type Event struct {
+	At       int64   `parquet:"at_ns,delta" unit:"ns"`              // when
+	Type     string  `parquet:"type,dict"`                          // see the list of types
+	Name     string  `parquet:"name,dict,optional"`                 // the step, target or component; empty: it is of none
+	Text     string  `parquet:"text,optional"`                      // for people: why, or the evidence; empty: the other columns say all
+	Reason   string  `parquet:"reason,dict,optional"`               // of run-end: done, interrupted, failed; empty: another type
+	Step     string  `parquet:"step,dict,optional"`                 // of run-end: the step that failed; empty: it was none
+	Count    int64   `parquet:"count,optional" unit:"count"`        // of requested, offered, achieved: calls; of fleet-ready: nodes; empty: another type
+	Rate     float64 `parquet:"rate_per_s,optional" unit:"calls/s"` // of requested, offered, achieved; empty: none was asked for
+	Parallel int64   `parquet:"parallel,optional" unit:"count"`     // of requested: so many calls at a time (a closed loop); empty: an open loop
+	For      int64   `parquet:"for_ns,optional" unit:"ns"`          // of watch-gap: since the last event; of plane-ready: from start to ready; empty: another type, or not known
 }

@@ -25,16 +25,16 @@ type Sink[T any] interface {
 // Sinks say where the rows of each table go. All must be there.
 type Sinks struct {
 	Calls      Sink[Call]
-	Lives      Sink[Phase]
+	Lifecycles Sink[Phase]
 	Samples    Sink[Sample]
 	Histograms Sink[Histogram]
 	Scrapes    Sink[Scrape]
-	Marks      Sink[Mark]
+	Events     Sink[Event]
 }
 
 // Tables are the names of the tables, in the order of Sinks.
 func Tables() []string {
-	return []string{"calls", "lives", "samples", "histograms", "scrapes", "marks"}
+	return []string{"calls", "lifecycles", "samples", "histograms", "scrapes", "events"}
 }
 
 // Fill reads the record stream at path, hands every record to the sink of its
@@ -47,12 +47,12 @@ func Fill(path string, to Sinks) (map[string]int, error) {
 		f.stream = s
 		return record.Visitor{
 			Call: f.call, Phase: f.phase, Sample: f.sample, Gone: f.gone,
-			Histogram: f.histogram, Scrape: f.scrape, Mark: f.mark,
+			Histogram: f.histogram, Scrape: f.scrape, Event: f.event,
 		}
 	})
 	count := map[string]int{}
 	faults := []error{err}
-	for i, t := range []ender{f.calls, f.lives, f.samples, f.histograms, f.scrapes, f.marks} {
+	for i, t := range []ender{f.calls, f.lifecycles, f.samples, f.histograms, f.scrapes, f.events} {
 		n, err := t.end()
 		count[Tables()[i]] = n
 		faults = append(faults, err)
@@ -103,18 +103,18 @@ func (b *batch[T]) end() (int, error) {
 type filler struct {
 	stream     *record.Stream
 	calls      *batch[Call]
-	lives      *batch[Phase]
+	lifecycles *batch[Phase]
 	samples    *batch[Sample]
 	histograms *batch[Histogram]
 	scrapes    *batch[Scrape]
-	marks      *batch[Mark]
+	events     *batch[Event]
 	labels     []string // by SeriesID, as JSON
 }
 
 func newFiller(to Sinks) *filler {
 	return &filler{
-		calls: newBatch(to.Calls), lives: newBatch(to.Lives), samples: newBatch(to.Samples),
-		histograms: newBatch(to.Histograms), scrapes: newBatch(to.Scrapes), marks: newBatch(to.Marks),
+		calls: newBatch(to.Calls), lifecycles: newBatch(to.Lifecycles), samples: newBatch(to.Samples),
+		histograms: newBatch(to.Histograms), scrapes: newBatch(to.Scrapes), events: newBatch(to.Events),
 	}
 }
 
@@ -131,13 +131,13 @@ func (f *filler) call(c record.Call) {
 func (f *filler) phase(p record.Phase) {
 	o := &f.stream.Objects[p.Object]
 	row := Phase{
-		Object: int64(p.Object), Resource: o.Resource, Namespace: o.Namespace, Name: o.Name, UID: o.UID, Group: o.Group, Life: o.Life,
+		Object: int64(p.Object), Resource: o.Resource, Namespace: o.Namespace, Name: o.Name, UID: o.UID, Group: o.Group, Lifecycle: o.Life,
 		Phase: p.Phase, At: int64(p.At),
 	}
 	if p.Within != record.Ever {
 		row.Within = (*int64)(&p.Within)
 	}
-	f.lives.add(row)
+	f.lifecycles.add(row)
 }
 
 func (f *filler) sample(s record.Sample) {
@@ -177,8 +177,11 @@ func (f *filler) scrape(s record.Scrape) {
 	f.scrapes.add(Scrape{Target: s.Target, At: int64(s.At), Took: int64(s.Took), Points: int64(s.Points)})
 }
 
-func (f *filler) mark(m record.Mark) {
-	f.marks.add(Mark{At: int64(m.At), Kind: m.Kind, Name: m.Name, Text: m.Text})
+func (f *filler) event(e record.Event) {
+	f.events.add(Event{
+		At: int64(e.At), Type: string(e.Type), Name: e.Name, Text: e.Text,
+		Reason: string(e.Reason), Step: e.Step, Count: int64(e.Count), Rate: e.Rate, Parallel: int64(e.Parallel), For: int64(e.For),
+	})
 }
 
 // labelsOf writes the labels of a series as JSON, once.

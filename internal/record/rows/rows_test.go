@@ -23,7 +23,7 @@ func flown(t *testing.T, calls int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := record.Manifest{Format: record.ManifestFormat, Scenario: "small", Started: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)}
+	m := record.Manifest{Format: record.Format, Scenario: "small", Started: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)}
 	if err := dir.WriteJSON(record.ManifestFile, m); err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func flown(t *testing.T, calls int) string {
 	w.Scrape(&record.Scrape{Target: "kube-apiserver", At: 30, Took: 4, Points: 2, Values: []record.Value{{Series: code, Value: 1.5}},
 		Histograms: []record.HistogramValue{{Series: native, Value: h}}})
 	w.Scrape(&record.Scrape{Target: "kube-apiserver", At: 40, Took: 5, Gone: []record.SeriesID{code}})
-	w.Mark(record.Mark{At: 50, Kind: record.MarkRunEnd, Text: "done,\nand well"})
+	w.Event(record.Event{At: 50, Type: record.EventRunEnded, Text: "broken,\nand badly", Detail: record.Detail{Reason: record.Broken, Step: "fill"}})
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestCSV(t *testing.T) {
 0,7,5000000,load,fill,create,pods,binding,resource,ok,201,0,,300,900
 5,6,7,observe,,list,nodes,,cluster,unknown,,2,3,0,0
 `,
-		"lives.csv": `object,resource,namespace,name,uid,group,life,phase,at_ns,within_ns
+		"lifecycles.csv": `object,resource,namespace,name,uid,group,lifecycle,phase,at_ns,within_ns
 0,pods,n,"a ""quoted"", name",u,g,,created,11,5
 1,nodes,,x,,,node,created,12,
 `,
@@ -78,7 +78,7 @@ func TestCSV(t *testing.T) {
 2,kube-apiserver,latency,,30,4,2.5,3,1e-09,1,-2 5,1 2,,
 `,
 		"scrapes.csv": "target,at_ns,took_ns,points\nkube-apiserver,30,4,2\nkube-apiserver,40,5,0\n",
-		"marks.csv":   "at_ns,kind,name,text\n50,run-end,,\"done,\nand well\"\n",
+		"events.csv":  "at_ns,type,name,text,reason,step,count,rate_per_s,parallel,for_ns\n50,run-end,,\"broken,\nand badly\",failed,fill,,,,\n",
 	}
 	if len(files) != len(want) {
 		t.Errorf("%d files, want %d: %v", len(files), len(want), files)
@@ -122,9 +122,9 @@ func TestFailureLeavesNothing(t *testing.T) {
 	broken := errors.New("broken")
 	_, err := rows.Export(flown(t, 2000), folder, ".csv", func(f *rows.Files) rows.Sinks {
 		return rows.Sinks{
-			Calls: failing[rows.Call]{broken}, Lives: rows.NewCSV[rows.Phase](f.Create("lives")),
+			Calls: failing[rows.Call]{broken}, Lifecycles: rows.NewCSV[rows.Phase](f.Create("lifecycles")),
 			Samples: rows.NewCSV[rows.Sample](io.Discard), Histograms: rows.NewCSV[rows.Histogram](io.Discard),
-			Scrapes: rows.NewCSV[rows.Scrape](io.Discard), Marks: rows.NewCSV[rows.Mark](io.Discard),
+			Scrapes: rows.NewCSV[rows.Scrape](io.Discard), Events: rows.NewCSV[rows.Event](io.Discard),
 		}
 	})
 	if !errors.Is(err, broken) {
@@ -148,7 +148,7 @@ func TestColumns(t *testing.T) {
 	if len(got) != 4 || got[1].Name != "at_ns" || got[1].Unit != "ns" || got[1].Optional {
 		t.Errorf("columns of scrapes: %+v", got)
 	}
-	if reflect.DeepEqual(got, rows.Columns[rows.Mark]()) {
+	if reflect.DeepEqual(got, rows.Columns[rows.Event]()) {
 		t.Error("two tables have the same columns")
 	}
 }

@@ -31,7 +31,7 @@ func aRun(t *testing.T, path string, minutes int, verdict slo.Verdict) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := record.Manifest{Format: record.ManifestFormat, Scenario: "density", Started: time.Now().Add(-time.Duration(minutes) * time.Minute)}
+	m := record.Manifest{Format: record.Format, Scenario: "density", Started: time.Now().Add(-time.Duration(minutes) * time.Minute)}
 	if err := dir.WriteJSON(record.ManifestFile, m); err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 
 func manifest(s Shape) record.Manifest {
 	return record.Manifest{
-		Format: record.ManifestFormat, Scenario: s.Name + s.Taint, File: s.Name + ".yaml" + s.Taint,
+		Format: record.Format, Scenario: s.Name + s.Taint, File: s.Name + ".yaml" + s.Taint,
 		Command:    []string{"windtunnel", "run", "examples/density.yaml", "--set", fmt.Sprintf("nodes=%d", s.Nodes), "--seed", "1" + s.Taint},
 		Parameters: map[string]any{"nodes": s.Nodes, "podsPerNode": s.Pods / s.Nodes, "note": "none" + s.Taint, "rate": s.Asked},
 		Seed:       1, Started: time.Date(2026, 9, 14, 10, 22, 5, 0, time.UTC),

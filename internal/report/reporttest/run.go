@@ -103,16 +103,20 @@ func Write(dir string, s Shape) (record.Dir, record.Manifest, error) {
 
 func at(seconds float64) clock.Time { return clock.Time(seconds * float64(time.Second)) }
 
-func (f *flight) mark(kind, name, text string) {
-	f.w.Mark(record.Mark{At: at(f.now), Kind: kind, Name: name, Text: text})
+func (f *flight) event(what record.EventType, name, text string) {
+	f.w.Event(record.Event{At: at(f.now), Type: what, Name: name, Text: text})
+}
+
+func (f *flight) detail(what record.EventType, name string, d record.Detail) {
+	f.w.Event(record.Event{At: at(f.now), Type: what, Name: name, Detail: d})
 }
 
 func (f *flight) fly() {
 	f.now = 3.1
-	f.mark(record.MarkPlaneReady, "", "3.104")
+	f.detail(record.EventPlaneReady, "", record.Detail{For: 3104 * time.Millisecond})
 	f.step("populate", func() { f.nodes() })
-	f.mark(record.MarkFleetReady, fmt.Sprint(f.Nodes), "")
-	f.mark(record.MarkRunBegin, "", "")
+	f.detail(record.EventFleetReady, "", record.Detail{Count: f.Nodes})
+	f.event(record.EventRunBegan, "", "")
 	var saturation, latency []pod
 	fill, probe := "saturation"+f.Taint, "latency"+f.Taint
 	f.step(fill, func() { saturation = f.pods(fill, f.Pods, f.Asked, f.Rate) })
@@ -122,28 +126,28 @@ func (f *flight) fly() {
 	}
 	f.step(probe, func() {
 		if f.Faults {
-			f.mark(record.MarkFault, "kube-scheduler", "kill"+f.Taint)
+			f.event(record.EventFault, "kube-scheduler", "kill"+f.Taint)
 		}
 		latency = f.pods(probe, f.Latency, 5, f.Rate)
 		if f.Faults {
-			f.mark(record.MarkFault, "kube-scheduler", "start")
+			f.event(record.EventFault, "kube-scheduler", "start")
 		}
 	})
 	if f.Machines > 0 {
 		f.step("machines", func() { f.machines("machines" + f.Taint) })
 	}
-	f.mark(record.MarkWarning, "", "the machine's own load was 0.4 before the run"+f.Taint)
+	f.event(record.EventWarned, "", "the machine's own load was 0.4 before the run"+f.Taint)
 	f.step("delete-"+probe, func() { f.remove(probe, latency, 20) })
 	f.step("delete-"+fill, func() { f.remove(fill, saturation, 4*f.Asked) })
 	f.usage()
-	f.mark(record.MarkRunEnd, "", "done")
+	f.detail(record.EventRunEnded, "", record.Detail{Reason: record.Done})
 }
 
 func (f *flight) step(name string, do func()) {
 	f.now += 0.2
-	f.mark(record.MarkStepBegin, name, "")
+	f.event(record.EventStepBegan, name, "")
 	do()
-	f.mark(record.MarkStepEnd, name, "")
+	f.event(record.EventStepEnded, name, "")
 }
 
 // jitter is a log-normal factor around 1.
@@ -194,7 +198,7 @@ type pod struct {
 func (f *flight) pods(group string, n int, asked, rate float64) []pod {
 	const perDeployment = 10
 	count := (n + perDeployment - 1) / perDeployment
-	f.mark(record.MarkRequested, group, fmt.Sprintf("%d %g", count, asked/perDeployment))
+	f.detail(record.EventLoadAsked, group, record.Detail{Count: count, Rate: asked / perDeployment})
 	create := record.Op{Source: "load", Step: group, Verb: "create", Resource: "deployments.apps" + f.Taint, Scope: "resource"}
 	out, begin, free, last := make([]pod, 0, n), f.now, f.now, f.now
 	stall := begin + float64(n)/asked/2
@@ -262,7 +266,7 @@ func (f *flight) machines(group string) {
 }
 
 func (f *flight) remove(group string, pods []pod, rate float64) {
-	f.mark(record.MarkRequested, "delete-"+group, fmt.Sprintf("%d %g", len(pods)/10, rate/10))
+	f.detail(record.EventLoadAsked, "delete-"+group, record.Detail{Count: len(pods) / 10, Rate: rate / 10})
 	del := record.Op{Source: "load", Step: "delete-" + group, Verb: "delete", Resource: "deployments.apps", Scope: "resource"}
 	gone := record.Op{Source: "fleet", Verb: "delete", Resource: "pods", Scope: "resource"}
 	begin, last := f.now, f.now

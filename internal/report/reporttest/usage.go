@@ -57,7 +57,7 @@ func (f *flight) usage() {
 	list := record.Op{Source: "observe", Verb: "list", Resource: "pods", Scope: "cluster"}
 	f.call(list, 4, 0.02)
 	for s := 5; s < end; s += 5 {
-		f.w.Mark(record.Mark{At: at(float64(s)), Kind: record.MarkScrape, Name: "kube-apiserver"})
+		f.w.Event(record.Event{At: at(float64(s)), Type: record.EventScraped, Name: "kube-apiserver"})
 	}
 }
 

@@ -54,7 +54,7 @@ func recordStream(t testing.TB, targets map[string][]look) *series.Store {
 		known, last := map[string]record.SeriesID{}, map[string]seen{}
 		for _, l := range looks {
 			if l.failed {
-				w.Mark(record.Mark{At: l.at, Kind: record.MarkNotScrape, Name: target})
+				w.Event(record.Event{At: l.at, Type: record.EventScrapeFailed, Name: target})
 				continue
 			}
 			scrape := record.Scrape{Target: target, At: l.at, Took: 10 * time.Millisecond, Points: len(l.seen)}
@@ -82,7 +82,7 @@ func recordStream(t testing.TB, targets map[string][]look) *series.Store {
 			}
 			last = now
 			w.Scrape(&scrape)
-			w.Mark(record.Mark{At: l.at, Kind: record.MarkScrape, Name: target})
+			w.Event(record.Event{At: l.at, Type: record.EventScraped, Name: target})
 		}
 	}
 	if err := w.Close(); err != nil {

@@ -27,8 +27,8 @@ func flight(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mark := func(s float64, kind, name, text string) {
-		w.Mark(record.Mark{At: at(s), Kind: kind, Name: name, Text: text})
+	event := func(s float64, what record.EventType, name string, d record.Detail) {
+		w.Event(record.Event{At: at(s), Type: what, Name: name, Detail: d})
 	}
 	sample := func(s float64, target, name string, v float64, labels ...record.Label) {
 		w.Sample(record.Sample{Series: w.Series(record.Series{Target: target, Name: name, Labels: labels}), At: at(s), Value: v})
@@ -44,13 +44,13 @@ func flight(t *testing.T) string {
 	post := []record.Label{{Name: "resource", Value: "pods"}, {Name: "scope", Value: "resource"}, {Name: "subresource", Value: "binding"}, {Name: "verb", Value: "POST"}}
 	const calls = "apiserver_request_sli_duration_seconds"
 	for _, target := range []string{"kube-apiserver", "etcd"} {
-		mark(9, record.MarkScrape, target, "")
+		event(9, record.EventScraped, target, record.Detail{})
 	}
 	histogram(9, "kube-apiserver", calls, map[string]float64{"1": 0, "30": 0, "+Inf": 0}, list...)
 	histogram(9, "kube-apiserver", calls, map[string]float64{"0.1": 5, "1": 10, "+Inf": 10}, post...)
 	histogram(9, "etcd", "etcd_disk_wal_fsync_duration_seconds", map[string]float64{"0.001": 100, "+Inf": 100})
-	mark(10, record.MarkRunBegin, "test", "")
-	mark(10, record.MarkStepBegin, "fill", "")
+	event(10, record.EventRunBegan, "test", record.Detail{})
+	event(10, record.EventStepBegan, "fill", record.Detail{})
 	for i := range 100 {
 		s := 20 + float64(i)/50
 		id := w.Object(record.Object{Resource: "pods", Namespace: "n", Name: "p", UID: "u", Group: "Saturation"})
@@ -63,7 +63,7 @@ func flight(t *testing.T) string {
 		w.Phase(record.Phase{Object: id, Phase: record.PhaseCreated, At: at(30)})
 		w.Phase(record.Phase{Object: id, Phase: record.PhaseBound, At: at(31)})
 	}
-	mark(40, record.MarkStepEnd, "fill", "")
+	event(40, record.EventStepEnded, "fill", record.Detail{})
 	for i := range 10 {
 		s := 12 + float64(i)*9
 		sample(s, "kube-apiserver", "process_cpu_seconds_total", float64(i*i))
@@ -76,9 +76,9 @@ func flight(t *testing.T) string {
 	histogram(99, "etcd", "etcd_disk_wal_fsync_duration_seconds", map[string]float64{"0.001": 300, "+Inf": 350})
 	sample(99, "etcd", "etcd_mvcc_db_total_size_in_bytes", 4096)
 	for _, target := range []string{"kube-apiserver", "etcd"} {
-		mark(99, record.MarkScrape, target, "")
+		event(99, record.EventScraped, target, record.Detail{})
 	}
-	mark(100, record.MarkRunEnd, "last", "done")
+	event(100, record.EventRunEnded, "last", record.Detail{Reason: record.Done})
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}

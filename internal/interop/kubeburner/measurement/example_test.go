@@ -25,7 +25,7 @@ func ExampleWrite() {
 		fmt.Println(err)
 		return
 	}
-	w.Mark(record.Mark{At: seconds(1), Kind: record.MarkStepBegin, Name: "density"})
+	w.Event(record.Event{At: seconds(1), Type: record.EventStepBegan, Name: "density"})
 	pod := w.Object(record.Object{Resource: "pods", Namespace: "density-1", Name: "web-0", Group: "density"})
 	w.Phase(record.Phase{Object: pod, Phase: record.PhaseCreated, At: seconds(2)})
 	w.Phase(record.Phase{Object: pod, Phase: record.PhaseReady, At: seconds(3)})

@@ -46,8 +46,8 @@ func fly(t *testing.T, s *scenario.Scenario) *flight {
 func seconds(s float64) clock.Time { return clock.Time(s * 1e9) }
 
 func (f *flight) step(name string, from, to float64) {
-	f.w.Mark(record.Mark{At: seconds(from), Kind: record.MarkStepBegin, Name: name})
-	f.w.Mark(record.Mark{At: seconds(to), Kind: record.MarkStepEnd, Name: name})
+	f.w.Event(record.Event{At: seconds(from), Type: record.EventStepBegan, Name: name})
+	f.w.Event(record.Event{At: seconds(to), Type: record.EventStepEnded, Name: name})
 }
 
 // pod stamps a pod's phases, in seconds after its creation; below 0: never.
@@ -168,7 +168,7 @@ func TestJobs(t *testing.T) {
 			f.step(steps[1], float64(10*i+1), float64(10*i+4))
 		}
 	}
-	f.w.Mark(record.Mark{At: seconds(47), Kind: record.MarkRunEnd, Text: "interrupted"})
+	f.w.Event(record.Event{At: seconds(47), Type: record.EventRunEnded, Detail: record.Detail{Reason: record.Interrupted}})
 	f.r.Judgement = slo.Judgement{Verdict: slo.Unknown, Reasons: []string{"It was interrupted."}}
 	var got []string
 	for _, d := range read(t, f.write()["jobSummary.json"]) {

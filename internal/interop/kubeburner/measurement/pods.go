@@ -78,12 +78,12 @@ func read(path string) (*facts, error) {
 					one.phases[p.Phase] = p.At
 				}
 			},
-			Mark: func(m record.Mark) {
+			Event: func(m record.Event) {
 				f.last = max(f.last, m.At)
-				switch m.Kind {
-				case record.MarkStepBegin:
+				switch m.Type {
+				case record.EventStepBegan:
 					f.begin[m.Name] = m.At
-				case record.MarkStepEnd:
+				case record.EventStepEnded:
 					f.end[m.Name] = m.At
 				}
 			},

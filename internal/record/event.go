@@ -1,0 +1,90 @@
+package record
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+)
+
+// EventType says what an event is, and with that which of its fields it has.
+type EventType string
+
+// The types of events. Every event has At.
+const (
+	EventPlaneReady   EventType = "plane-ready"   // For: from start to ready
+	EventFleetReady   EventType = "fleet-ready"   // Count: nodes that are schedulable
+	EventRunBegan     EventType = "run-begin"     // Name: the scenario
+	EventRunEnded     EventType = "run-end"       // Name: the step it ended in; Reason; Step and Text where it failed
+	EventStepBegan    EventType = "step-begin"    // Name: the step
+	EventStepEnded    EventType = "step-end"      // Name: the step; Text: why it did not do what it should, else empty; Step: where that was a step inside
+	EventLoadAsked    EventType = "requested"     // Name: the step; Count, and Rate or Parallel
+	EventLoadOffered  EventType = "offered"       // Name: the step; Count and Rate of calls that left, without retries
+	EventLoadAchieved EventType = "achieved"      // Name: the step; Count and Rate of answers with success
+	EventScraped      EventType = "scrape"        // Name: the target whose metrics were read completely
+	EventScrapeFailed EventType = "scrape-failed" // Name: the target; Text: why
+	EventWatchGap     EventType = "watch-gap"     // Name: the resource of an interrupted watch; For: since its last event, where that is known; Text: why
+	EventDirty        EventType = "dirty"         // Name: what preflight, or a step that settles, did not find clean; Text: the evidence, a clause
+	EventFault        EventType = "fault"         // Name: the component, or the step of another fault; Text: what was done, or that it is over
+	EventProfiled     EventType = "profile"       // Name: the component of which profiles are taken from now, for some seconds
+	EventDied         EventType = "death"         // Name: the component; Text: why, and its last log lines
+	EventWarned       EventType = "warning"       // Text: a sentence for the report
+)
+
+// eventTypes are those that this version knows.
+func eventTypes() []EventType {
+	return []EventType{
+		EventPlaneReady, EventFleetReady, EventRunBegan, EventRunEnded, EventStepBegan, EventStepEnded,
+		EventLoadAsked, EventLoadOffered, EventLoadAchieved, EventScraped, EventScrapeFailed, EventWatchGap,
+		EventDirty, EventFault, EventProfiled, EventDied, EventWarned,
+	}
+}
+
+// EndReason is why a run ended.
+type EndReason string
+
+// The reasons. A run whose records have no end was killed, or is under way.
+const (
+	Done        EndReason = "done"
+	Interrupted EndReason = "interrupted"
+	Broken      EndReason = "failed" // a step, a component or a part of the run failed
+)
+
+// Event is one moment of the run.
+type Event struct {
+	At   clock.Time
+	Type EventType
+	Name string // the step, target or component
+	Text string // for people: nothing depends on its words
+	Detail
+}
+
+// Detail are the fields that few types have.
+type Detail struct {
+	Reason   EndReason     `json:"reason,omitempty"`
+	Step     string        `json:"step,omitempty"`     // the step that failed
+	Count    int           `json:"count,omitempty"`    // calls, nodes
+	Rate     float64       `json:"rate,omitempty"`     // calls per second; 0: none was asked for
+	Parallel int           `json:"parallel,omitempty"` // calls at a time, of a closed loop: latency is service time
+	For      time.Duration `json:"for_ns,omitempty"`
+}
+
+// encode returns the detail as JSON, empty where there is none.
+func (d Detail) encode() string {
+	if d == (Detail{}) {
+		return ""
+	}
+	raw, err := json.Marshal(d)
+	if err != nil {
+		panic(err) // the numbers of an event are finite: Writer.Event sees to it
+	}
+	return string(raw)
+}
+
+// decodeDetail reads what encode wrote. Fields of a later version are skipped.
+func decodeDetail(text string) (d Detail, err error) {
+	if text != "" {
+		err = json.Unmarshal([]byte(text), &d)
+	}
+	return d, err
+}

@@ -1,0 +1,77 @@
+package record
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+)
+
+// Streams of format 1 have marks in place of events: what an event has as
+// numbers stood in a mark's text. This is the one place that reads those texts.
+
+// mark returns the event that a mark of format 1 is.
+func mark(at clock.Time, kind, name, text string) Event {
+	e := Event{At: at, Type: EventType(kind), Name: name, Text: text}
+	switch e.Type {
+	case "unclean":
+		e.Type = EventDirty
+	case EventPlaneReady:
+		e.Text, e.For = "", parseSeconds(text)
+	case EventFleetReady:
+		e.Name = ""
+		e.Count, _ = strconv.Atoi(name)
+	case EventStepEnded:
+		if rest, ok := strings.CutPrefix(text, "step failed: "); ok {
+			e.Step, _, _ = strings.Cut(rest, ": ")
+		}
+	case EventRunEnded:
+		e.Reason, e.Step, e.Text = parseEnd(text)
+	case EventLoadAsked, EventLoadOffered, EventLoadAchieved:
+		e.Text, e.Detail = "", parseLoad(text)
+	case EventWatchGap:
+		if length, why, ok := strings.Cut(text, " s: "); ok {
+			e.For, e.Text = parseSeconds(length), why
+		}
+	}
+	return e
+}
+
+func parseSeconds(text string) time.Duration {
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(v >= 0 && v < 1e9) {
+		return 0
+	}
+	return time.Duration(v * float64(time.Second))
+}
+
+// parseEnd reads "done", "interrupted", "failed: WHY" and "failed: step failed:
+// STEP: WHY".
+func parseEnd(text string) (reason EndReason, step, why string) {
+	word, rest, _ := strings.Cut(text, ": ")
+	switch EndReason(word) {
+	case Done, Interrupted:
+		return EndReason(word), "", rest
+	case Broken:
+		if step, why, ok := strings.Cut(strings.TrimPrefix(rest, "step failed: "), ": "); ok && strings.HasPrefix(rest, "step failed: ") {
+			return Broken, step, why
+		}
+		return Broken, "", rest
+	}
+	return "", "", text // killed before the text was there
+}
+
+// parseLoad reads "COUNT RATE" and "COUNT closed N".
+func parseLoad(text string) (d Detail) {
+	count, rest, _ := strings.Cut(text, " ")
+	d.Count, _ = strconv.Atoi(count)
+	if n, ok := strings.CutPrefix(rest, "closed "); ok {
+		d.Parallel, _ = strconv.Atoi(n)
+		return d
+	}
+	if v, err := strconv.ParseFloat(rest, 64); err == nil && v > 0 && v < 1e15 {
+		d.Rate = v
+	}
+	return d
+}
