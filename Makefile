@@ -13,7 +13,7 @@ BIN       := bin/windtunnel
 # The one build that links Kubernetes: minutes when the build cache is cold.
 BUILD     := $(GO) build -tags embedded -ldflags "$(LDFLAGS)"
 
-.PHONY: all build demo test test-operator test-short test-accuracy lint race bench bench-fleet bench-load web docs clean
+.PHONY: all build demo test test-operator test-short test-accuracy test-web vet lint race fuzz bench bench-baseline bench-fleet bench-load web docs clean
 
 all: build
 
@@ -24,8 +24,10 @@ build: ## bin/windtunnel, with the control plane in it
 demo: build ## fly examples/density.yaml on the embedded plane
 	$(BIN) run examples/density.yaml
 
-test: build lint ## every test, on the real plane too
-	WINDTUNNEL_BIN=$(CURDIR)/$(BIN) $(GO) test -p 1 -timeout 25m ./...
+# Two packages and two planes at a time: most of a flight is waiting. What needs a
+# machine to itself is a proof.
+test: build vet ## every test, on the real plane too
+	WINDTUNNEL_BIN=$(CURDIR)/$(BIN) $(GO) test -p 2 -parallel 2 -timeout 25m ./...
 	$(MAKE) test-operator
 
 test-operator: build ## the example operator, a module of its own, with its scale test
@@ -34,15 +36,31 @@ test-operator: build ## the example operator, a module of its own, with its scal
 test-short: ## what passes in seconds, without Kubernetes and without a plane
 	$(GO) test -short ./...
 
-test-accuracy: build ## the proofs that take up to an hour and want the machine to themselves
+test-accuracy: build ## the proofs that take up to two hours and want the machine to themselves
 	WINDTUNNEL_ACCURACY=1 WINDTUNNEL_BIN=$(CURDIR)/$(BIN) $(GO) test -v -p 1 -timeout 2h ./bench/accuracy/...
+	WINDTUNNEL_ACCURACY=1 WINDTUNNEL_BIN=$(CURDIR)/$(BIN) $(GO) test -v -p 1 -timeout 2h -run '^TestProof' $(PROOFS)
 
-lint: ## gofmt and go vet; the house style is a test
+# The packages whose proofs stand beside their tests.
+PROOFS    := $(addprefix ./,$(sort $(dir $(shell git grep -l 'func TestProof' -- '*_test.go'))))
+
+test-web: ## the report's and the live page's TypeScript
+	cd web && npm ci --no-audit --no-fund --silent && npm test
+
+vet: ## gofmt and go vet; the house style is a test
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt: $$unformatted"; exit 1; fi
 	$(GO) vet ./...
 
+lint: vet ## what .golangci.yml asks for; the linter is of tools/go.mod, and takes minutes to build once
+	$(GO) build -modfile tools/go.mod -o bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	bin/golangci-lint run ./...
+
 race: ## the race detector over all but the real plane
 	$(GO) test -short -race ./...
+
+FUZZTIME  := 5s
+fuzz: ## every fuzz target for FUZZTIME, from the committed corpora in testdata/fuzz
+	@set -e; git grep -o '^func Fuzz[A-Za-z0-9]*' -- '*_test.go' | while IFS=: read -r file function; do \
+		$(GO) test -run '^$$' -fuzz "^$${function#func }\$$" -fuzztime $(FUZZTIME) "./$$(dirname "$$file")" </dev/null; done
 
 bench: build ## the figures of the README
 	$(GO) test -run '^$$' -bench . -benchtime 1s ./internal/...

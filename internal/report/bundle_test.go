@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// The committed bundle is what web/ builds, so that nobody has to take it on trust.
+// The source passes its own tests, and the committed bundle is what it builds, so
+// that nobody has to take it on trust.
 func TestBundleIsBuiltFromItsSource(t *testing.T) {
 	npm, err := exec.LookPath("npm")
 	if err != nil && os.Getenv("CI") == "true" {
@@ -21,9 +22,11 @@ func TestBundleIsBuiltFromItsSource(t *testing.T) {
 	if testing.Short() {
 		t.Skip("npm ci takes some seconds")
 	}
+	t.Parallel()
 	dir := t.TempDir()
 	copySource(t, "../../web", dir)
 	run(t, dir, npm, "ci", "--no-audit", "--no-fund")
+	run(t, dir, npm, "test")
 	run(t, dir, npm, "run", "build", "--", "--outDir", filepath.Join(dir, "out"))
 	for _, name := range []string{"report.js", "report.css"} {
 		built, err := os.ReadFile(filepath.Join(dir, "out", name))

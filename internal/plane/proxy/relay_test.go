@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -95,18 +96,13 @@ func ask(t testing.TB, c net.Conn) time.Duration {
 // machine busy. It may never take less than it must.
 func takes(t testing.TB, least, slack time.Duration, measure func() time.Duration) {
 	t.Helper()
-	var got time.Duration
-	for range 6 {
-		got = measure()
+	repotest.Eventually(t, fmt.Sprintf("takes %v to %v", least, least+slack), func() bool {
+		got := measure()
 		if got < least {
 			t.Errorf("took %v, want at least %v", got, least)
-			return
 		}
-		if got <= least+slack {
-			return
-		}
-	}
-	t.Errorf("took %v, want at most %v", got, least+slack)
+		return got <= least+slack
+	})
 }
 
 func TestBytesPassUnchangedInEveryShape(t *testing.T) {
