@@ -59,7 +59,7 @@ type Measure struct {
 	Key     string         `json:"key"`
 	Title   string         `json:"title"`
 	Unit    string         `json:"unit"`
-	Better  compare.Better `json:"better"`
+	Better  compare.Direction `json:"better"`
 	Values  []float64      `json:"values"`  // by run
 	Changes []Change       `json:"changes"` // in the order of time
 	Now     float64        `json:"now"`     // median since the last change
@@ -107,7 +107,7 @@ func Look(f *File, o Options) (*Report, error) {
 	if each < stats.LeastLevel {
 		r.warn("%d measures share so strict a level that no change can be believed: look at fewer (--measure).", len(keys))
 	}
-	if len(entries) >= stats.LeastStretch {
+	if len(entries) >= stats.LeastSegment {
 		r.Needed = changes.Visible(len(entries), each)
 	}
 	if o.FailAbove > 0 {
@@ -220,7 +220,7 @@ func measure(key string, entries []Entry, find func([]float64) []stats.Change) M
 // holds says whether a change is among others, at about the same place: at most
 // as far off as makes no level.
 func holds(known []stats.Change, at int) bool {
-	return slices.ContainsFunc(known, func(c stats.Change) bool { return max(c.At-at, at-c.At) < stats.LeastStretch })
+	return slices.ContainsFunc(known, func(c stats.Change) bool { return max(c.At-at, at-c.At) < stats.LeastSegment })
 }
 
 // worse is by which share a level is worse than another.

@@ -47,7 +47,7 @@ type Spread struct {
 // seen to last: with enough of them a quantile is only a lower bound, and is
 // shown as that.
 func newSpread(group, phase string, all *stats.Durations) Spread {
-	s := Spread{Group: group, Phase: phase, N: all.Len() - all.Vague(), Open: all.Vague()}
+	s := Spread{Group: group, Phase: phase, N: all.Len() - all.Censored(), Open: all.Censored()}
 	s.P50, s.P90, s.P99, s.Max = s.atRank(all, 0.50), s.atRank(all, 0.90), s.atRank(all, 0.99), s.atRank(all, 1)
 	sorted := all.Sorted()
 	if len(sorted) == 0 {

@@ -183,7 +183,7 @@ func stretchesOf(life scenario.Life) [][2]string {
 }
 
 func summarise(s LifeSummary, d *stats.Durations) LifeSummary {
-	s.Samples, s.Vague, s.Unit = d.Len(), d.Vague(), "seconds"
+	s.Samples, s.Vague, s.Unit = d.Len(), d.Censored(), "seconds"
 	for _, q := range []float64{0.5, 0.9, 0.95, 0.99} {
 		s.Values = append(s.Values, lifeFigure(stats.Name(q), d.Quantile(q)))
 	}

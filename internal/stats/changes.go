@@ -7,11 +7,11 @@ import (
 	"slices"
 )
 
-// LeastStretch is how many values lie at least on each side of a change: one
+// LeastSegment is how many values lie at least on each side of a change: one
 // outlier is none, and two may be.
-const LeastStretch = 3
+const LeastSegment = 3
 
-// How many orders a stretch is put into to learn what chance does: the least
+// How many orders a segment is put into to learn what chance does: the least
 // number is enough for levels down to about a thousandth, the largest bounds time.
 const (
 	fewestShuffles = 5000
@@ -72,7 +72,7 @@ func (c *Changes) Find(values []float64, level float64) []Change {
 }
 
 func (c *Changes) find(values []float64, level float64, from int, out *[]Change) {
-	if len(values) < 2*LeastStretch {
+	if len(values) < 2*LeastSegment {
 		return
 	}
 	ranked := ranks(values)
@@ -129,9 +129,9 @@ func (c *Changes) null(ranked []float64) *null {
 
 // Visible returns how many values after a change of any size it takes, behind
 // before values of another level, until it is believed at a level; 0 when no
-// number up to before, or LeastStretch, will do.
+// number up to before, or LeastSegment, will do.
 func (c *Changes) Visible(before int, level float64) int {
-	for after := LeastStretch; after <= max(before, LeastStretch); after++ {
+	for after := LeastSegment; after <= max(before, LeastSegment); after++ {
 		if c.sees(before, after, level) {
 			return after
 		}
@@ -141,7 +141,7 @@ func (c *Changes) Visible(before int, level float64) int {
 
 // Sees says whether any change at all can be believed among n values.
 func (c *Changes) Sees(n int, level float64) bool {
-	return n >= 2*LeastStretch && c.sees(n/2, n-n/2, level)
+	return n >= 2*LeastSegment && c.sees(n/2, n-n/2, level)
 }
 
 // sees says whether it is believed that all of some values lie above all others.
@@ -170,9 +170,9 @@ func (c *Changes) clearest(v []float64) (at int, energy float64) {
 	n := len(v)
 	sums := c.pairs(v)
 	all := sums[:n+1] // of v[:end]
-	for k := LeastStretch; k <= n-LeastStretch; k++ {
+	for k := LeastSegment; k <= n-LeastSegment; k++ {
 		from := sums[k*(n+1) : (k+1)*(n+1)] // of v[k:end]
-		for end := k + LeastStretch; end <= n; end++ {
+		for end := k + LeastSegment; end <= n; end++ {
 			l, r := float64(k), float64(end-k)
 			across := all[end] - all[k] - from[end]
 			e := l * r / (l + r) * (2*across/(l*r) - 2*all[k]/(l*(l-1)) - 2*from[end]/(r*(r-1)))

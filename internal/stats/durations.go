@@ -16,16 +16,16 @@ import (
 type Durations struct {
 	chunks   [][]int64 // filled one after another: growing by copying would double the peak
 	n        int       // values that are known
-	vague    []between // the others
+	censored []bounds  // the others
 	values   []int64   // known ones, ascending, once sorted
-	lows     []int64   // least of the vague ones, ascending, once sorted
+	lows     []int64   // least of the censored ones, ascending, once sorted
 	highs    []int64   // most of those that are bounded, ascending, once sorted
 	sum      float64   // of the known ones, seconds
 	isSorted bool
 }
 
-// between is a value that is known to lie between two others.
-type between struct{ lo, hi int64 }
+// bounds are those of a value that is known to lie between two others.
+type bounds struct{ lo, hi int64 }
 
 // Forever is the upper end of a duration that nothing bounds.
 const Forever = time.Duration(math.MaxInt64)
@@ -48,12 +48,12 @@ func (d *Durations) Add(v time.Duration) {
 	d.isSorted = false
 }
 
-// AddBetween adds a duration that is only known to lie between lo and hi: a
-// call without an answer, a pod that did not run yet (hi is Forever), a phase
-// that was reached while nobody looked. A quantile that it has a part in is
-// known only within bounds.
+// AddBetween adds a censored duration, which is only known to lie between lo and
+// hi: right-censored where hi is Forever, as a call without an answer or a pod that
+// did not run yet; else interval-censored, as a phase that was reached while
+// nobody looked. A quantile that it has a part in is known only within bounds.
 func (d *Durations) AddBetween(lo, hi time.Duration) {
-	d.vague = append(d.vague, between{int64(lo), int64(max(lo, hi))})
+	d.censored = append(d.censored, bounds{int64(lo), int64(max(lo, hi))})
 	d.isSorted = false
 }
 
@@ -63,7 +63,7 @@ func (d *Durations) Merge(others ...*Durations) {
 		for v := range o.each {
 			d.Add(time.Duration(v))
 		}
-		d.vague = append(d.vague, o.vague...)
+		d.censored = append(d.censored, o.censored...)
 	}
 	d.isSorted = false
 }
@@ -85,10 +85,10 @@ func (d *Durations) each(yield func(int64) bool) {
 }
 
 // Len returns how many values there are, known exactly or not.
-func (d *Durations) Len() int { return d.n + len(d.vague) }
+func (d *Durations) Len() int { return d.n + len(d.censored) }
 
-// Vague returns how many values are known only within bounds.
-func (d *Durations) Vague() int { return len(d.vague) }
+// Censored returns how many values are known only within bounds.
+func (d *Durations) Censored() int { return len(d.censored) }
 
 // Sort orders the sample; every statistic does it by itself where needed.
 func (d *Durations) Sort() {
@@ -108,7 +108,7 @@ func (d *Durations) Sort() {
 	d.chunks = nil
 	slices.Sort(all)
 	d.values, d.lows, d.highs = all, d.lows[:0], d.highs[:0]
-	for _, v := range d.vague {
+	for _, v := range d.censored {
 		d.lows = append(d.lows, v.lo)
 		if v.hi < int64(Forever) {
 			d.highs = append(d.highs, v.hi)
@@ -127,9 +127,13 @@ func (d *Durations) Sorted() []int64 {
 }
 
 // Quantile returns the q-quantile in seconds (see Rank for its definition).
-// Where values known only within bounds have a part in it, Low takes them all
-// at their least and High at their most; Value is High, or Low where nothing
-// bounds High. An empty sample gives the zero Estimate.
+// Where censored values have a part in it, Low takes them all at their least and
+// High at their most; Value is High, or Low where nothing bounds High. These
+// bounds hold whatever the source; an estimate of its distribution, as E. L. Kaplan
+// and P. Meier (Journal of the American Statistical Association 53 (1958), 457-481)
+// have it for right-censored and B. W. Turnbull (Journal of the Royal Statistical
+// Society B 38 (1976), 290-295) for interval-censored values, takes censoring to be
+// independent of length, which that of a plane that gives way is not. An empty sample gives the zero Estimate.
 func (d *Durations) Quantile(q float64) Estimate {
 	n := d.Len()
 	if n == 0 {
@@ -144,7 +148,7 @@ func (d *Durations) Quantile(q float64) Estimate {
 	}
 	d.interval(&e, q)
 	if !e.Exact() {
-		e.warn("%d of %s known only within bounds: the %s lies %s", len(d.vague), samples(n), Name(q), e.span())
+		e.warn("%d of %s known only within bounds: the %s lies %s", len(d.censored), samples(n), Name(q), e.span())
 	}
 	return e
 }
@@ -227,7 +231,7 @@ func (d *Durations) Mean() Estimate {
 		return Estimate{}
 	}
 	low, high := d.sum, d.sum
-	for _, v := range d.vague {
+	for _, v := range d.censored {
 		low += seconds(v.lo)
 		if v.hi == int64(Forever) {
 			high = math.Inf(1)
@@ -241,7 +245,7 @@ func (d *Durations) Mean() Estimate {
 		e.Value = e.Low
 	}
 	if !e.Exact() {
-		e.warn("%d of %s known only within bounds: the mean lies %s", len(d.vague), samples(n), e.span())
+		e.warn("%d of %s known only within bounds: the mean lies %s", len(d.censored), samples(n), e.span())
 		return e
 	}
 	if n < 30 {

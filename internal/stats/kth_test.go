@@ -10,9 +10,9 @@ import (
 	"github.com/windtunnel/windtunnel/internal/stats"
 )
 
-// TestBoundsOfVagueValues compares quantiles with those of all values at their
+// TestBoundsOfCensoredValues compares quantiles with those of all values at their
 // least and at their most.
-func TestBoundsOfVagueValues(t *testing.T) {
+func TestBoundsOfCensoredValues(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 500 {
 		var d stats.Durations

@@ -21,10 +21,10 @@ const Rearrangements = 20000
 // algorithm 2.8. It takes nothing for granted but that runs may be exchanged when
 // the sides do not differ. Measures that move together, such as percentiles of
 // one latency, cost little, and unlike a correction of rank tests one by one
-// it can tell with few runs and many measures: 5 runs a side always could. One
-// wild run does not hide what the others show: values count as at most
-// farthest away from the median of all runs, which as a function of all runs
-// together takes nothing from the test's level. A measure that is the same in
+// it can tell with few runs and many measures: 5 runs a side always could. An
+// outlier does not hide what the others show: values are winsorised about the
+// median of all runs, which as a function of all runs together takes nothing from
+// the test's level. A measure that is the same in
 // all runs has p-value 1.
 func Permute(a int, measures [][]float64, seed uint64) []float64 {
 	p := make([]float64, len(measures))
@@ -34,11 +34,11 @@ func Permute(a int, measures [][]float64, seed uint64) []float64 {
 	n := len(measures[0])
 	t := stepDown{a: a}
 	for _, values := range measures {
-		t.rows = append(t.rows, standard(tamed(values)))
+		t.rows = append(t.rows, standardise(winsorise(values)))
 	}
 	t.start()
 	if choose(n, a) <= Rearrangements {
-		combinations(n, a, t.take)
+		combinations(n, a, t.count)
 	} else {
 		t.random(n, rand.New(rand.NewPCG(seed, 0)))
 	}
@@ -50,22 +50,22 @@ func Permute(a int, measures [][]float64, seed uint64) []float64 {
 	return p
 }
 
-// farthest is how far from the median of all runs a value counts, in medians of
+// winsorAt is how far from the median of all runs a value counts, in medians of
 // the absolute deviations from it. Two sides that lie apart are at about one
 // each and keep all of their difference; of values that are normal it is one
 // standard deviation.
-const farthest = 1.5
+const winsorAt = 1.5
 
-// tamed returns values with those that lie too far away brought nearer (P. J.
-// Huber, Robust Statistics (1981), section 1.7). Where most are the same,
-// nothing says what is far.
-func tamed(values []float64) []float64 {
+// winsorise returns values with outliers replaced by the nearest value that is
+// none (P. J. Huber, Robust Statistics (1981), section 1.7). Where most are the
+// same, nothing says what is an outlier.
+func winsorise(values []float64) []float64 {
 	middle := Median(values).Value
 	away := make([]float64, len(values))
 	for i, v := range values {
 		away[i] = math.Abs(v - middle)
 	}
-	most := farthest * Median(away).Value
+	most := winsorAt * Median(away).Value
 	if most == 0 {
 		return values
 	}
@@ -76,10 +76,10 @@ func tamed(values []float64) []float64 {
 	return out
 }
 
-// standard returns values with mean 0 and sum of squares 1, all 0 where they
+// standardise returns values with mean 0 and sum of squares 1, all 0 where they
 // are the same. For such values the t statistic of an arrangement grows with
 // the sum over one side, so that this sum stands for it.
-func standard(values []float64) []float64 {
+func standardise(values []float64) []float64 {
 	out, mean, squares := make([]float64, len(values)), 0.0, 0.0
 	for _, v := range values {
 		mean += v / float64(len(values))
@@ -115,7 +115,7 @@ func (t *stepDown) start() {
 	t.seen, t.now, t.above = make([]float64, len(t.rows)), make([]float64, len(t.rows)), make([]float64, len(t.rows))
 	for i := range t.rows {
 		t.order = append(t.order, i)
-		t.seen[i] = t.show(i, side)
+		t.seen[i] = t.distance(i, side)
 	}
 	slices.SortStableFunc(t.order, func(i, j int) int {
 		switch {
@@ -128,8 +128,8 @@ func (t *stepDown) start() {
 	})
 }
 
-// show is how far the runs of a side lie from the rest in measure i.
-func (t *stepDown) show(i int, side []int) float64 {
+// distance is how far the runs of a side lie from the rest in measure i.
+func (t *stepDown) distance(i int, side []int) float64 {
 	sum := 0.0
 	for _, k := range side {
 		sum += t.rows[i][k]
@@ -137,12 +137,12 @@ func (t *stepDown) show(i int, side []int) float64 {
 	return math.Abs(sum)
 }
 
-// take counts one arrangement.
-func (t *stepDown) take(side []int) {
+// count counts one arrangement.
+func (t *stepDown) count(side []int) {
 	most := 0.0
 	for k := len(t.order) - 1; k >= 0; k-- {
 		i := t.order[k]
-		most = max(most, t.show(i, side))
+		most = max(most, t.distance(i, side))
 		if most >= t.seen[i]-1e-9 {
 			t.above[k]++
 		}
@@ -156,13 +156,13 @@ func (t *stepDown) random(n int, r *rand.Rand) {
 	for i := range runs {
 		runs[i] = i
 	}
-	t.take(runs[:t.a])
+	t.count(runs[:t.a])
 	for range Rearrangements - 1 {
 		for i := range t.a {
 			j := i + r.IntN(n-i)
 			runs[i], runs[j] = runs[j], runs[i]
 		}
-		t.take(runs[:t.a])
+		t.count(runs[:t.a])
 	}
 }
 

@@ -160,7 +160,7 @@ func TestChanges(t *testing.T) {
 func TestChangesVisible(t *testing.T) {
 	c := stats.NewChanges(1)
 	n := c.Visible(20, 0.01)
-	if n < stats.LeastStretch || n > 6 {
+	if n < stats.LeastSegment || n > 6 {
 		t.Fatalf("visible after %d", n)
 	}
 	values := make([]float64, 20+n)

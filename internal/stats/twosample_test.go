@@ -110,11 +110,11 @@ func TestPermute(t *testing.T) {
 	if got := stats.Permute(5, nil, 1); len(got) != 0 {
 		t.Errorf("nothing: %v", got)
 	}
-	// One wild run, the tenth, does not hide what the others show: answers that
+	// One outlier, the tenth run, does not hide what the others show: answers that
 	// took a tenth longer, in ms, of a machine that was taken away for a while.
-	wild := []float64{42.3, 42.6, 42.8, 43, 42.9, 42.5, 43.2, 43.4, 43.3, 92.4, 47.1, 46.8, 47.4, 50.7, 51.3, 52.7, 47.6, 48.1, 47.7, 47.9}
-	if p := stats.Permute(10, [][]float64{wild}, 1); p[0] > 0.003 {
-		t.Errorf("p %v beside a wild run", p)
+	outlier := []float64{42.3, 42.6, 42.8, 43, 42.9, 42.5, 43.2, 43.4, 43.3, 92.4, 47.1, 46.8, 47.4, 50.7, 51.3, 52.7, 47.6, 48.1, 47.7, 47.9}
+	if p := stats.Permute(10, [][]float64{outlier}, 1); p[0] > 0.003 {
+		t.Errorf("p %v beside an outlier", p)
 	}
 	// More than can all be tried: the same seed gives the same.
 	r := rand.New(rand.NewPCG(3, 1))
