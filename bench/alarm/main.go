@@ -144,7 +144,7 @@ type tally struct {
 func (t *tally) take(c *compare.Comparison) {
 	var told []string
 	for _, m := range c.Measures {
-		if m.Outcome == compare.Worse || m.Outcome == compare.Good {
+		if m.Differs() {
 			told = append(told, m.Key)
 		}
 	}

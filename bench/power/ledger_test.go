@@ -55,12 +55,12 @@ func TestLedgerGoesOn(t *testing.T) {
 
 func TestOutcome(t *testing.T) {
 	p := plan{measure: "m"}
-	c := &compare.Comparison{Measures: []compare.Measure{{Key: "m", Outcome: compare.Worse}, {Key: "n", Outcome: compare.Good}, {Key: "o", Outcome: compare.Untold}}}
+	c := &compare.Comparison{Measures: []compare.Measure{{Key: "m", Outcome: compare.Worse}, {Key: "n", Outcome: compare.Better}, {Key: "o", Outcome: compare.Inconclusive}}}
 	got, err := p.outcome(1, c)
 	if err != nil || !got.Found || len(got.Others) != 1 {
 		t.Errorf("%+v, %v", got, err)
 	}
-	c.Measures[0].Outcome = compare.Good
+	c.Measures[0].Outcome = compare.Better
 	if got, err := p.outcome(1, c); err != nil || got.Found {
 		t.Errorf("a change for the better counts: %+v, %v", got, err)
 	}

@@ -83,12 +83,12 @@ func (p plan) outcome(n int, c *compare.Comparison) (trial, error) {
 		Runs: [2]int{len(c.A.Runs), len(c.B.Runs)}, Warnings: len(c.Warnings)}
 	known := false
 	for _, m := range c.Measures {
-		switch told := m.Outcome == compare.Worse || m.Outcome == compare.Good; {
+		switch {
 		case m.Key == p.measure:
 			known = true
-			t.Outcome, t.Ratio, t.Interval, t.Corrected = m.Outcome, m.Ratio, m.Interval, m.P2
+			t.Outcome, t.Ratio, t.Interval, t.Corrected = m.Outcome, m.Ratio, m.Interval, m.Corrected
 			t.Found = m.Outcome == compare.Worse
-		case told:
+		case m.Differs():
 			t.Others = append(t.Others, m.Key)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 // alarms says whether a comparison finds any difference at all.
 func alarms(c *compare.Comparison) bool {
 	for _, m := range c.Measures {
-		if m.Outcome == compare.Worse || m.Outcome == compare.Good {
+		if m.Differs() {
 			return true
 		}
 	}
@@ -51,20 +51,20 @@ func TestFalseAlarms(t *testing.T) {
 // that spread by 4 %, and in most where one run of each side takes twice as long
 // as it should, as on a machine that was taken away for a while.
 func TestSlowdownIsFound(t *testing.T) {
-	for wild, want := range map[float64]int{1: 54, 2: 31} {
-		if got := found(t, wild); got < want {
-			t.Errorf("one run of ten %v times as slow: found in %d of 60 comparisons, want %d", wild, got, want)
+	for factor, want := range map[float64]int{1: 54, 2: 31} {
+		if got := found(t, factor); got < want {
+			t.Errorf("one run of ten %v times as slow: found in %d of 60 comparisons, want %d", factor, got, want)
 		}
 	}
 }
 
-func found(t *testing.T, wild float64) (found int) {
+func found(t *testing.T, factor float64) (found int) {
 	t.Helper()
 	s := newSource(2, 0.04)
 	const trials = 60
 	for i := range trials {
 		a, b := s.sides(9, 1.1)
-		a, b = append(a, s.run("a", wild)), append(b, s.run("b", 1.1*wild))
+		a, b = append(a, s.run("a", factor)), append(b, s.run("b", 1.1*factor))
 		got, err := compare.Compare(a, b, compare.Options{Seed: uint64(i)})
 		if err != nil {
 			t.Fatal(err)
@@ -75,6 +75,6 @@ func found(t *testing.T, wild float64) (found int) {
 			}
 		}
 	}
-	t.Logf("one run of ten %v times as slow: found in %d of %d", wild, found, trials)
+	t.Logf("one run of ten %v times as slow: found in %d of %d", factor, found, trials)
 	return found
 }

@@ -7,6 +7,7 @@
 package compare
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -53,7 +54,7 @@ type Comparison struct {
 	// Counters is nil where a run's records are not there. They are compared on
 	// different machines, too.
 	Counters []Counter `json:"counters"`
-	// Measures are the worse ones first, then the better, the untold, the alike.
+	// Measures are the worse ones first, then the better, the inconclusive, the equivalent.
 	// They are not compared between different machines.
 	Measures []Measure `json:"measures"`
 	Gate     *Gate     `json:"gate,omitempty"`
@@ -68,10 +69,26 @@ type Side struct {
 
 // Gate is the outcome of Options.FailAbove.
 type Gate struct {
-	FailAbove float64     `json:"fail_above"`
-	Verdict   slo.Verdict `json:"verdict"`
-	Failed    []string    `json:"failed"` // keys of measures that are worse by more
-	Untold    []string    `json:"untold"` // keys of measures of which it cannot be told
+	FailAbove    float64     `json:"fail_above"`
+	Verdict      slo.Verdict `json:"verdict"`
+	Failed       []string    `json:"failed"`       // keys of measures that are worse by more
+	Inconclusive []string    `json:"inconclusive"` // keys of measures of which it cannot be told
+}
+
+// UnmarshalJSON reads a gate, under the keys of older versions too.
+func (g *Gate) UnmarshalJSON(raw []byte) error {
+	type gate Gate
+	v := struct {
+		*gate
+		Untold []string `json:"untold"`
+	}{gate: (*gate)(g)}
+	if err := json.Unmarshal(raw, &v); err != nil {
+		return err
+	}
+	if v.Untold != nil {
+		g.Inconclusive = v.Untold
+	}
+	return nil
 }
 
 // comparing is what one comparison works with.
@@ -100,13 +117,13 @@ func Compare(a, b []Run, o Options) (*Comparison, error) {
 	d, equal := differences(c.runs[:c.a], c.runs[c.a:], o.Asked)
 	c.out.Differences, c.out.EqualFacts = append(c.out.Differences, d...), equal
 	c.out.Warnings = append(c.out.Warnings, o.Notes...)
-	c.doubts()
-	c.out.Counters = c.counted()
-	others := otherMachines(c.runs)
+	c.warnOfDoubts()
+	c.out.Counters = c.compareCounters()
+	others := slices.ContainsFunc(c.runs, func(r Run) bool { return !SameMachine(r, c.runs[0]) })
 	if others {
 		c.warn("The runs come from different machines: only counters are compared, for latency, CPU and memory would tell of the machines.")
 	} else {
-		c.measure()
+		c.compareMeasures()
 	}
 	if o.FailAbove > 0 {
 		c.out.Gate = c.gate(others)
@@ -123,14 +140,14 @@ func (c *comparing) admit(a, b []Run) error {
 	all := slices.Concat(a, b)
 	for i, r := range all {
 		for _, other := range all[:i] {
-			if sameRun(r, other) {
+			if SameRun(r, other) {
 				return fmt.Errorf("%s and %s: %w: they are one run", other.Name, r.Name, ErrRefused)
 			}
 			if r.Manifest.Scenario != other.Manifest.Scenario {
 				return fmt.Errorf("%s and %s: %w: they are runs of different scenarios, %s and %s",
 					other.Name, r.Name, ErrRefused, other.Manifest.Scenario, r.Manifest.Scenario)
 			}
-			if n := len(differing(other.Scenario, r.Scenario)); n > 1 {
+			if n := len(differingLines(other.Scenario, r.Scenario)); n > 1 {
 				return fmt.Errorf("%s and %s: %w: the texts of their scenarios differ in %d lines; one option is the most, better a parameter",
 					other.Name, r.Name, ErrRefused, n)
 			}
@@ -161,20 +178,20 @@ func (c *comparing) admit(a, b []Run) error {
 	return nil
 }
 
-// sameRun says whether two are one run, or copies of it.
-func sameRun(a, b Run) bool {
+// SameRun says whether two are one run, or copies of it.
+func SameRun(a, b Run) bool {
 	return a.Name == b.Name || !a.Manifest.Started.IsZero() && a.Manifest.Started.Equal(b.Manifest.Started)
 }
 
-// doubts warns of what casts doubt on runs, by name.
-func (c *comparing) doubts() {
+// warnOfDoubts warns of what casts doubt on runs, by name.
+func (c *comparing) warnOfDoubts() {
 	for _, side := range []Side{c.out.A, c.out.B} {
 		for _, s := range side.LeftOut {
 			c.warn("Left out of %s: %s.", side.Name, s)
 		}
 	}
 	for _, r := range c.runs {
-		if why := r.doubt(); why != "" {
+		if why := r.Doubt(); why != "" {
 			c.warn("%s: %s.", r.Name, why)
 		}
 	}
@@ -188,13 +205,13 @@ func (c *comparing) doubts() {
 	case len(c.o.Asked) > 0 && len(unasked) > 0:
 		c.warn("Not the same in A and B although only %s was to be: %s.", strings.Join(c.o.Asked, ", "), strings.Join(unasked, ", "))
 	case len(unasked) > 1:
-		c.warn("The sides differ in %d things: which of them made a difference between their figures cannot be told from the runs.", len(unasked))
+		c.warn("The sides differ in %d things: which of them made a difference between their measures cannot be told from the runs.", len(unasked))
 	}
 }
 
-// measure compares the judged measures.
-func (c *comparing) measure() {
-	judged := c.judged()
+// compareMeasures compares the judged measures.
+func (c *comparing) compareMeasures() {
+	judged := c.judgedMeasures()
 	if len(judged) == 0 {
 		c.warn("No measure that is judged was measured in every run.")
 	}

@@ -2,9 +2,12 @@ package compare_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -52,6 +55,35 @@ func TestGoldenFiles(t *testing.T) {
 		}
 		path := filepath.Join("testdata", name)
 		repotest.Golden(t, path, got.Bytes())
+	}
+}
+
+// A comparison that an older version wrote is read in today's words.
+func TestOldWords(t *testing.T) {
+	read := func(name string) (c compare.Comparison) {
+		raw, err := os.ReadFile(filepath.Join("testdata", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(raw, &c); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	old, now := read("comparison-old-words.json"), read("comparison.json")
+	seen := map[compare.Outcome]bool{}
+	for i, m := range old.Measures {
+		seen[m.Outcome] = true
+		if m.Key != now.Measures[i].Key || m.Outcome != now.Measures[i].Outcome {
+			t.Errorf("%s: %s, now %s: %s", m.Key, m.Outcome, now.Measures[i].Key, now.Measures[i].Outcome)
+		}
+	}
+	var alike compare.Outcome
+	if err := json.Unmarshal([]byte(`"alike"`), &alike); err != nil || alike != compare.Equivalent || !seen[compare.Inconclusive] {
+		t.Errorf("outcomes: %q, %v, %v", alike, seen, err)
+	}
+	if len(old.Gate.Inconclusive) == 0 || !reflect.DeepEqual(old.Gate, now.Gate) {
+		t.Errorf("gate %+v, now %+v", old.Gate, now.Gate)
 	}
 }
 
@@ -173,7 +205,7 @@ func TestGate(t *testing.T) {
 		{"much worse", 8, 0.02, 1.3, 0.05, slo.Fail},
 		{"worse by less than the bound", 8, 0.01, 1.1, 0.2, slo.Pass},
 		{"better", 8, 0.01, 0.7, 0.05, slo.Pass},
-		{"alike", 8, 0.01, 1, 0.05, slo.Pass},
+		{"equivalent", 8, 0.01, 1, 0.05, slo.Pass},
 		{"too noisy to tell", 5, 0.3, 1, 0.05, slo.Unknown},
 		{"too few to tell", 2, 0.01, 2, 0.05, slo.Unknown},
 	} {
@@ -183,7 +215,7 @@ func TestGate(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got.Gate.Verdict != c.want {
-			t.Errorf("%s: %s, want %s: failed %v, untold %v", c.name, got.Gate.Verdict, c.want, got.Gate.Failed, got.Gate.Untold)
+			t.Errorf("%s: %s, want %s: failed %v, inconclusive %v", c.name, got.Gate.Verdict, c.want, got.Gate.Failed, got.Gate.Inconclusive)
 		}
 	}
 }

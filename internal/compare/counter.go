@@ -50,7 +50,7 @@ func counters(f *slo.Facts) []Count {
 		totals[Count{Name: what, Unit: "calls failed"}] += float64(c.Outcomes[record.Failed])
 		totals[Count{Name: what, Unit: "calls unknown"}] += float64(c.Outcomes[record.Unknown])
 	}
-	served(f, totals)
+	addServerCounts(f, totals)
 	var out []Count
 	for c, v := range totals {
 		if v == 0 {
@@ -68,8 +68,8 @@ func counters(f *slo.Facts) []Count {
 	return out
 }
 
-// served adds what kube-apiserver counted between the run's begin and end.
-func served(f *slo.Facts, totals map[Count]float64) {
+// addServerCounts adds what kube-apiserver counted between the run's begin and end.
+func addServerCounts(f *slo.Facts, totals map[Count]float64) {
 	add := func(metric, unit string, name func(label func(string) string) string) {
 		for _, s := range f.Series.Select("kube-apiserver", metric, nil) {
 			if rise, ok := s.Increase(f.Begin, f.End); ok {
@@ -124,9 +124,9 @@ const (
 	Varies  = "varies"
 )
 
-// counted compares the counters of runs that have records. A count that a run
+// compareCounters compares the counters of runs that have records. A count that a run
 // lacks is 0 there: nothing of the kind was asked.
-func (c *comparing) counted() []Counter {
+func (c *comparing) compareCounters() []Counter {
 	type key struct{ name, unit string }
 	all := map[key][]float64{}
 	for i, r := range c.runs {
@@ -146,37 +146,37 @@ func (c *comparing) counted() []Counter {
 		if strings.HasSuffix(k.unit, perPod) && slices.Max(all[k]) < background {
 			continue
 		}
-		out = append(out, c.counter(k.name, k.unit, all[k]))
+		out = append(out, c.newCounter(k.name, k.unit, all[k]))
 	}
-	out = append(c.own(), out...)
+	out = append(c.ownCounters(), out...)
 	c.testUnequal(out, true)
 	c.testUnequal(out, false)
 	return out
 }
 
-// own are the scenario's own measures of which it does not say what would be
+// ownCounters are the scenario's own measures of which it does not say what would be
 // better, such as calls for each object: they are compared as counts are.
-func (c *comparing) own() (out []Counter) {
+func (c *comparing) ownCounters() (out []Counter) {
 	first := c.runs[0].Judgement.Measures
 	for _, key := range slices.Sorted(maps.Keys(first)) {
 		m := first[key]
 		if !m.Own || m.Better != "" || !c.wanted(key) {
 			continue
 		}
-		all, ok := c.every(key)
+		all, ok := c.valuesOf(key)
 		if !ok {
-			c.missing(words(key))
+			c.warnMissing(words(key))
 			continue
 		}
-		k := c.counter(words(key), m.Unit, all)
+		k := c.newCounter(words(key), m.Unit, all)
 		k.Own = true
 		out = append(out, k)
 	}
 	return out
 }
 
-// counter makes one of the values of all runs.
-func (c *comparing) counter(name, unit string, all []float64) Counter {
+// newCounter makes one of the values of all runs.
+func (c *comparing) newCounter(name, unit string, all []float64) Counter {
 	a, b := all[:c.a], all[c.a:]
 	return Counter{Name: name, Unit: unit, State: state(a, b), A: a, B: b}
 }
@@ -210,9 +210,9 @@ func (c *comparing) testUnequal(all []Counter, own bool) {
 	}
 }
 
-// figures writes a side's counts: the one that all runs have, or the least and
+// formatCounts writes a side's counts: the one that all runs have, or the least and
 // the most.
-func figures(v []float64) string {
+func formatCounts(v []float64) string {
 	if constant(v) {
 		return unit.Number(v[0])
 	}
@@ -276,5 +276,5 @@ func (k Counter) change() string {
 	case b == 0:
 		return "gone"
 	}
-	return signed(b / a)
+	return formatChange(b / a)
 }

@@ -109,7 +109,7 @@ func TestOwnMeasures(t *testing.T) {
 		t.Errorf("counters %q, want %q", got, want)
 	}
 	i := slices.IndexFunc(c.Measures, func(m compare.Measure) bool { return m.Key == "waited" })
-	if i < 0 || c.Measures[i].Outcome != compare.Good || c.Measures[i].Title != "waited" {
+	if i < 0 || c.Measures[i].Outcome != compare.Better || c.Measures[i].Title != "waited" {
 		t.Errorf("waited: %d, %+v", i, c.Measures)
 	}
 	if !slices.ContainsFunc(c.Warnings, func(s string) bool { return strings.HasPrefix(s, "sometimes was not measured") }) {

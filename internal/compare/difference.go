@@ -48,19 +48,19 @@ func facts(r Run) map[string]string {
 	out["fleet posts conditions every"] = unit.Seconds(m.Fleet.StatusEverySeconds)
 	out["fleet heartbeat stretched"] = fmt.Sprint(m.Fleet.StretchedHeartbeat)
 	for name, v := range m.Parameters {
-		out["parameter "+name] = written(v)
+		out["parameter "+name] = formatParameter(v)
 	}
 	for name, v := range m.Versions {
 		out["version "+name] = v
 	}
 	for _, c := range m.Processes() {
-		component(out, c)
+		addComponent(out, c)
 	}
 	return out
 }
 
-// written writes a parameter as a scenario has it: large numbers in full.
-func written(v any) string {
+// formatParameter writes a parameter as a scenario has it: large numbers in full.
+func formatParameter(v any) string {
 	if text, ok := v.(string); ok {
 		return text
 	}
@@ -71,9 +71,9 @@ func written(v any) string {
 	return string(raw)
 }
 
-// component adds a process's arguments, environment and limits, without what
+// addComponent adds a process's arguments, environment and limits, without what
 // is of this one run only.
-func component(out map[string]string, c record.ComponentFact) {
+func addComponent(out map[string]string, c record.ComponentFact) {
 	for _, arg := range slices.Concat(c.Args, c.Env) {
 		arg = runFolder.ReplaceAllString(arg, "<run>")
 		arg = localPort.ReplaceAllString(arg, "$1:<port>")
@@ -123,7 +123,7 @@ func differences(a, b []Run, asked []string) (out []Difference, equal int) {
 			equal++
 			continue
 		}
-		out = append(out, Difference{Fact: fact, A: either(values[0]), B: either(values[1]), Asked: slices.Contains(asked, fact)})
+		out = append(out, Difference{Fact: fact, A: joinValues(values[0]), B: joinValues(values[1]), Asked: slices.Contains(asked, fact)})
 	}
 	if x, y := seeds(a), seeds(b); x != y {
 		out = append(out, Difference{Fact: "seeds", A: x, B: y})
@@ -134,8 +134,8 @@ func differences(a, b []Run, asked []string) (out []Difference, equal int) {
 	return out, equal
 }
 
-// either joins the values of a side.
-func either(values map[string]bool) string {
+// joinValues joins the values of a side.
+func joinValues(values map[string]bool) string {
 	var out []string
 	for _, v := range slices.Sorted(maps.Keys(values)) {
 		if v == "" {
@@ -158,7 +158,7 @@ func seeds(runs []Run) string {
 // scenarioLine finds the one line in which two scenarios differ.
 func scenarioLine(a, b []Run) (Difference, bool) {
 	for _, x := range slices.Concat(a, b) {
-		if i := differing(a[0].Scenario, x.Scenario); len(i) == 1 {
+		if i := differingLines(a[0].Scenario, x.Scenario); len(i) == 1 {
 			from, to := strings.Split(a[0].Scenario, "\n"), strings.Split(x.Scenario, "\n")
 			return Difference{Fact: fmt.Sprintf("scenario line %d", i[0]+1), A: strings.TrimSpace(from[i[0]]), B: strings.TrimSpace(to[i[0]])}, true
 		}
@@ -166,9 +166,9 @@ func scenarioLine(a, b []Run) (Difference, bool) {
 	return Difference{}, false
 }
 
-// differing returns the lines, from 0, that two texts of as many lines differ
+// differingLines returns the lines, from 0, that two texts of as many lines differ
 // in; all of them where the numbers differ. Unknown texts do not differ.
-func differing(a, b string) []int {
+func differingLines(a, b string) []int {
 	var out []int
 	if a == b || a == "" || b == "" {
 		return nil
@@ -182,13 +182,8 @@ func differing(a, b string) []int {
 	return out
 }
 
-// otherMachines says whether runs come from machines whose figures are not to
-// be compared.
-func otherMachines(runs []Run) bool {
-	for _, r := range runs {
-		if !maps.Equal(machineFacts(r.Manifest.Machine), machineFacts(runs[0].Manifest.Machine)) {
-			return true
-		}
-	}
-	return false
+// SameMachine says whether figures of two runs may be held against each other:
+// whether their machines are the same in what latency, CPU and memory depend on.
+func SameMachine(a, b Run) bool {
+	return maps.Equal(machineFacts(a.Manifest.Machine), machineFacts(b.Manifest.Machine))
 }

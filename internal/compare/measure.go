@@ -10,26 +10,26 @@ import (
 	"github.com/windtunnel/windtunnel/internal/stats"
 )
 
-// Better says which way of a measure is the better one.
-type Better string
+// Direction says which way of a measure is the better one.
+type Direction string
 
 // The directions of measures.
 const (
-	Lower  Better = "lower"
-	Higher Better = "higher"
+	Lower  Direction = "lower"
+	Higher Direction = "higher"
 )
 
-// kind is what is known of the measures whose key begins so.
-type kind struct {
+// family is what is known of the measures whose key begins so.
+type family struct {
 	prefix string
-	better Better
+	better Direction
 	title  string // what stands before the rest of the key
 }
 
-// kinds are the measures that are judged: what users of a plane wait for, and
+// families are the measures that are judged: what users of a plane wait for, and
 // what it costs. All others say how the run was flown, not how the plane did.
-func kinds() []kind {
-	return []kind{
+func families() []family {
+	return []family{
 		{"call_latency_", Lower, "call latency"},
 		{"pod_startup_", Lower, "pod startup"},
 		{"create_to_bound_", Lower, "created to bound"},
@@ -50,17 +50,17 @@ func kinds() []kind {
 // instrument ends the keys of windtunnel's own cost, which is not the plane's.
 const instrument = "_windtunnel"
 
-// kindOf returns the kind of a measure; false where it is not judged.
-func kindOf(key string, m slo.Measure) (kind, bool) {
+// familyOf returns the family of a measure; false where it is not judged.
+func familyOf(key string, m slo.Measure) (family, bool) {
 	if m.Own {
-		return kind{prefix: key, better: Better(m.Better)}, m.Better != ""
+		return family{prefix: key, better: Direction(m.Better)}, m.Better != ""
 	}
-	for _, k := range kinds() {
+	for _, k := range families() {
 		if strings.HasPrefix(key, k.prefix) && !strings.HasSuffix(key, instrument) {
 			return k, true
 		}
 	}
-	return kind{}, false
+	return family{}, false
 }
 
 func words(key string) string { return strings.ReplaceAll(key, "_", " ") }
@@ -68,10 +68,17 @@ func words(key string) string { return strings.ReplaceAll(key, "_", " ") }
 // ofLife takes the key of a life's measure apart: life, phases, statistic, group.
 var ofLife = regexp.MustCompile(`^life_(.+)_(p[0-9]+|mean|max)_seconds(?:_(.+))?$`)
 
-// title names a measure in words: "p99 pod startup (saturation)", "CPU per pod
-// of kube-apiserver", "p95 vmi created to running".
+// Title names a measure in words, such as "p99 pod startup (saturation)", "CPU per pod
+// of kube-apiserver", "p95 vmi created to running", and says which way of it is the
+// better one. False: it is not judged, for it says how a run was flown rather than
+// how the plane did.
+func Title(key string, m slo.Measure) (text string, better Direction, judged bool) {
+	f, ok := familyOf(key, m)
+	return title(key, m), f.better, ok
+}
+
 func title(key string, m slo.Measure) string {
-	k, ok := kindOf(key, m)
+	k, ok := familyOf(key, m)
 	rest := strings.TrimPrefix(strings.TrimPrefix(key, k.prefix), "_")
 	life := ofLife.FindStringSubmatch(key)
 	switch {
@@ -99,12 +106,12 @@ func title(key string, m slo.Measure) string {
 // values are one measure's: those of A, then those of B.
 type values struct {
 	key, title, unit string
-	kind             kind
+	family           family
 	all              []float64
 }
 
-// every returns a measure of every run; false where not all runs have it.
-func (c *comparing) every(key string) (all []float64, ok bool) {
+// valuesOf returns a measure of every run; false where not all runs have it.
+func (c *comparing) valuesOf(key string) (all []float64, ok bool) {
 	for _, r := range c.runs {
 		m, ok := r.Judgement.Measures[key]
 		if !ok {
@@ -115,35 +122,35 @@ func (c *comparing) every(key string) (all []float64, ok bool) {
 	return all, true
 }
 
-// missing says that a measure is left out.
-func (c *comparing) missing(title string) {
+// warnMissing says that a measure is left out.
+func (c *comparing) warnMissing(title string) {
 	c.warn("%s was not measured in every run, and is not compared.", title)
 }
 
-// judged collects the measures that all runs have. A measure that has the same
+// judgedMeasures collects the measures that all runs have. A measure that has the same
 // value as another in every run, such as a group that all pods belong to, is
 // taken once; one that only some runs have is named.
-func (c *comparing) judged() (out []values) {
+func (c *comparing) judgedMeasures() (out []values) {
 	known := map[string]slo.Measure{}
 	for _, r := range c.runs {
 		maps.Copy(known, r.Judgement.Measures)
 	}
 	for _, k := range slices.Sorted(maps.Keys(known)) {
-		kind, ok := kindOf(k, known[k])
+		family, ok := familyOf(k, known[k])
 		if !ok || !c.wanted(k) {
 			continue
 		}
 		if cpu, isCPU := strings.CutPrefix(k, "cpu_seconds_"); isCPU {
-			if _, perPod := c.every("cpu_ms_per_pod_" + cpu); perPod {
+			if _, perPod := c.valuesOf("cpu_ms_per_pod_" + cpu); perPod {
 				continue
 			}
 		}
-		v := values{key: k, title: title(k, known[k]), unit: known[k].Unit, kind: kind}
-		if v.all, ok = c.every(k); !ok {
-			c.missing(v.title)
+		v := values{key: k, title: title(k, known[k]), unit: known[k].Unit, family: family}
+		if v.all, ok = c.valuesOf(k); !ok {
+			c.warnMissing(v.title)
 			continue
 		}
-		if !slices.ContainsFunc(out, func(o values) bool { return o.kind == kind && slices.Equal(o.all, v.all) && !constant(v.all) }) {
+		if !slices.ContainsFunc(out, func(o values) bool { return o.family == family && slices.Equal(o.all, v.all) && !constant(v.all) }) {
 			out = append(out, v)
 		}
 	}

@@ -14,29 +14,40 @@ type Outcome string
 
 // The outcomes.
 const (
-	Worse  Outcome = "worse"  // B is, beyond chance
-	Good   Outcome = "better" // B is, beyond chance
-	Untold Outcome = "unknown"
-	Alike  Outcome = "alike" // any difference is smaller than what matters
-	Same   Outcome = "equal" // the same value in all runs
+	Worse        Outcome = "worse"  // B is, beyond chance
+	Better       Outcome = "better" // B is, beyond chance
+	Inconclusive Outcome = "inconclusive"
+	Equivalent   Outcome = "equivalent" // any difference is smaller than what matters
+	Same         Outcome = "equal"      // the same value in all runs
 )
+
+// UnmarshalText reads an outcome, in the words of older versions too.
+func (o *Outcome) UnmarshalText(word []byte) error {
+	switch *o = Outcome(word); *o {
+	case "alike":
+		*o = Equivalent
+	case "unknown":
+		*o = Inconclusive
+	}
+	return nil
+}
 
 // Measure is one measure of both sides.
 type Measure struct {
-	Key    string `json:"key"` // as in verdict.json
-	Title  string `json:"title"`
-	Unit   string `json:"unit"`
-	Better Better `json:"better"`
-	A      Values `json:"a"`
-	B      Values `json:"b"`
+	Key    string    `json:"key"` // as in verdict.json
+	Title  string    `json:"title"`
+	Unit   string    `json:"unit"`
+	Better Direction `json:"better"`
+	A      Values    `json:"a"`
+	B      Values    `json:"b"`
 	// Ratio is B / A, with the 95 % interval of this measure alone; nil where a
 	// value is not positive, or the runs are too few for an interval.
-	Ratio    *float64    `json:"ratio"`
-	Interval *[2]float64 `json:"interval"`
-	P        float64     `json:"p"`           // of the Mann-Whitney test of this measure alone
-	P2       float64     `json:"p_corrected"` // corrected over all measures
-	Outcome  Outcome     `json:"outcome"`
-	Sentence string      `json:"sentence"`
+	Ratio     *float64    `json:"ratio"`
+	Interval  *[2]float64 `json:"interval"`
+	P         float64     `json:"p"`           // of the Mann-Whitney test of this measure alone
+	Corrected float64     `json:"p_corrected"` // corrected over all measures
+	Outcome   Outcome     `json:"outcome"`
+	Sentence  string      `json:"sentence"`
 	// Visible is the least difference, as a share, that so many runs show in 8 of
 	// 10 cases; Runs is how many a side would show Effect (or the gate's bound).
 	Visible *float64 `json:"visible,omitempty"`
@@ -52,8 +63,8 @@ type Values struct {
 }
 
 func newMeasure(v values, a int, corrected float64) Measure {
-	m := Measure{Key: v.key, Title: v.title, Unit: v.unit, Better: v.kind.better,
-		A: newValues(v.all[:a]), B: newValues(v.all[a:]), P2: corrected}
+	m := Measure{Key: v.key, Title: v.title, Unit: v.unit, Better: v.family.better,
+		A: newValues(v.all[:a]), B: newValues(v.all[a:]), Corrected: corrected}
 	m.P = stats.MannWhitney(m.A.Values, m.B.Values)
 	if slices.Min(v.all) > 0 {
 		e := stats.Ratio(m.A.Values, m.B.Values)
@@ -74,6 +85,9 @@ func newValues(v []float64) Values {
 	return out
 }
 
+// Differs says whether the sides differ beyond chance.
+func (m Measure) Differs() bool { return m.Outcome == Worse || m.Outcome == Better }
+
 func (m Measure) all() []float64 { return slices.Concat(m.A.Values, m.B.Values) }
 
 // outcome says what the runs tell. A difference is believed when it stands both
@@ -82,16 +96,16 @@ func (c *comparing) outcome(m Measure) Outcome {
 	switch {
 	case constant(m.all()):
 		return Same
-	case m.P2 <= measureLevel && m.Ratio == nil && m.P <= 1-stats.Confidence,
-		m.P2 <= measureLevel && m.Interval != nil && (m.Interval[0] > 1 || m.Interval[1] < 1):
+	case m.Corrected <= measureLevel && m.Ratio == nil && m.P <= 1-stats.Confidence,
+		m.Corrected <= measureLevel && m.Interval != nil && (m.Interval[0] > 1 || m.Interval[1] < 1):
 		if m.rises() == (m.Better == Higher) {
-			return Good
+			return Better
 		}
 		return Worse
 	case m.Interval != nil && m.Interval[0] >= 1-c.effect() && m.Interval[1] <= 1+c.effect():
-		return Alike
+		return Equivalent
 	}
-	return Untold
+	return Inconclusive
 }
 
 // rises says whether B's values are the higher ones.
@@ -114,7 +128,7 @@ func mean(v []float64) (sum float64) {
 // the correction asks less of those that move together.
 func (c *comparing) advise(m *Measure, measures int) {
 	spread := stats.Spread(m.A.Values, m.B.Values)
-	if m.Outcome != Untold || m.Ratio == nil || spread == 0 {
+	if m.Outcome != Inconclusive || m.Ratio == nil || spread == 0 {
 		return
 	}
 	m.Effect = c.effect()
@@ -128,15 +142,15 @@ func (c *comparing) advise(m *Measure, measures int) {
 
 // byWeight puts what matters most first.
 func byWeight(a, b Measure) int {
-	order := []Outcome{Worse, Good, Untold, Alike, Same}
+	order := []Outcome{Worse, Better, Inconclusive, Equivalent, Same}
 	weight := func(m Measure) int { return slices.Index(order, m.Outcome) }
 	return cmp.Or(cmp.Compare(weight(a), weight(b)), -cmp.Compare(a.size(), b.size()))
 }
 
-// size is how far a told difference goes, whichever way; others keep their order.
+// size is how far a difference beyond chance goes, whichever way; others keep their order.
 func (m Measure) size() float64 {
 	switch {
-	case m.Outcome != Worse && m.Outcome != Good:
+	case !m.Differs():
 		return 0
 	case m.Ratio == nil:
 		return math.Inf(1)
@@ -148,7 +162,7 @@ func (m Measure) size() float64 {
 // beyond chance and its whole interval lies beyond the bound; of one whose
 // interval reaches beyond it, or that has none, it cannot be told.
 func (c *comparing) gate(others bool) *Gate {
-	g := &Gate{FailAbove: c.o.FailAbove, Verdict: slo.Pass, Failed: []string{}, Untold: []string{}}
+	g := &Gate{FailAbove: c.o.FailAbove, Verdict: slo.Pass, Failed: []string{}, Inconclusive: []string{}}
 	for _, m := range c.out.Measures {
 		best, worst := m.worsening()
 		switch {
@@ -156,13 +170,13 @@ func (c *comparing) gate(others bool) *Gate {
 		case m.Outcome == Worse && best > g.FailAbove:
 			g.Failed = append(g.Failed, m.Key)
 		case worst > g.FailAbove:
-			g.Untold = append(g.Untold, m.Key)
+			g.Inconclusive = append(g.Inconclusive, m.Key)
 		}
 	}
 	switch {
 	case len(g.Failed) > 0:
 		g.Verdict = slo.Fail
-	case len(g.Untold) > 0 || others || len(c.out.Measures) == 0:
+	case len(g.Inconclusive) > 0 || others || len(c.out.Measures) == 0:
 		g.Verdict = slo.Unknown
 	}
 	return g
@@ -172,7 +186,7 @@ func (c *comparing) gate(others bool) *Gate {
 // negative where it is better. From nothing to something is infinitely worse.
 func (m Measure) worsening() (best, worst float64) {
 	switch {
-	case m.Ratio == nil && m.Outcome == Good:
+	case m.Ratio == nil && m.Outcome == Better:
 		return -1, -1
 	case m.Ratio == nil && m.Outcome == Worse && m.A.Median == 0:
 		return math.Inf(1), math.Inf(1)

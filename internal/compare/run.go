@@ -98,9 +98,9 @@ func (r Run) Unfit() string {
 	return ""
 }
 
-// doubt says why a run's figures are to be taken with care; empty when they
-// are not.
-func (r Run) doubt() string {
+// Doubt says why a run's figures are to be taken with care: its verdict is
+// unknown, or its machine was busy. Empty when they are not.
+func (r Run) Doubt() string {
 	m := r.Judgement.Measures
 	switch {
 	case r.Judgement.Verdict == slo.Unknown && len(r.Judgement.Reasons) > 0:

@@ -15,29 +15,29 @@ func (c *comparing) sentence(m Measure) string {
 	switch m.Outcome {
 	case Same:
 		return fmt.Sprintf("%s is %s in all runs", m.Title, unit.Text(m.A.Median, m.Unit))
-	case Alike:
-		return fmt.Sprintf("%s is alike: %s in %s", m.Title, span(*m.Interval), c.o.NameB)
-	case Untold:
-		return m.Title + ": " + c.untold(m)
+	case Equivalent:
+		return fmt.Sprintf("%s is equivalent: %s in %s", m.Title, formatInterval(*m.Interval), c.o.NameB)
+	case Inconclusive:
+		return m.Title + ": " + c.inconclusive(m)
 	}
 	if m.Ratio == nil {
-		return fmt.Sprintf("%s is %s in %s: %s in place of %s (%s)", m.Title, side(m.rises()), c.o.NameB,
+		return fmt.Sprintf("%s is %s in %s: %s in place of %s (%s)", m.Title, higherOrLower(m.rises()), c.o.NameB,
 			unit.Text(m.B.Median, m.Unit), unit.Text(m.A.Median, m.Unit), c.runsEach())
 	}
 	lo, hi := m.Interval[0], m.Interval[1]
 	if *m.Ratio >= 2 {
 		return fmt.Sprintf("%s is %s times as high in %s (%s to %s, %s)", m.Title,
-			figure(*m.Ratio), c.o.NameB, figure(lo), figure(hi), c.runsEach())
+			twoDigits(*m.Ratio), c.o.NameB, twoDigits(lo), twoDigits(hi), c.runsEach())
 	}
 	if *m.Ratio < 1 {
 		lo, hi = hi, lo
 	}
-	return fmt.Sprintf("%s is %s %s in %s (%s to %s, %s)", m.Title, percent(*m.Ratio-1), side(m.rises()),
-		c.o.NameB, digits(lo-1), percent(hi-1), c.runsEach())
+	return fmt.Sprintf("%s is %s %s in %s (%s to %s, %s)", m.Title, percent(*m.Ratio-1), higherOrLower(m.rises()),
+		c.o.NameB, percentDigits(lo-1), percent(hi-1), c.runsEach())
 }
 
-// untold says what the runs cannot tell and what would.
-func (c *comparing) untold(m Measure) string {
+// inconclusive says what the runs cannot tell and what would.
+func (c *comparing) inconclusive(m Measure) string {
 	if m.Ratio == nil {
 		return fmt.Sprintf("cannot tell: %s in %s, %s in %s, and no share of nothing can be taken", unit.Text(m.A.Median, m.Unit), c.o.NameA,
 			unit.Text(m.B.Median, m.Unit), c.o.NameB)
@@ -54,7 +54,7 @@ func (c *comparing) untold(m Measure) string {
 	case *m.Visible > m.Effect:
 		return fmt.Sprintf("cannot tell: %s can only show differences above %s; %s", c.runsEach(), percent(*m.Visible), more)
 	}
-	return fmt.Sprintf("cannot tell: %s in %s is possible; more runs would narrow that", span(*m.Interval), c.o.NameB)
+	return fmt.Sprintf("cannot tell: %s in %s is possible; more runs would narrow that", formatInterval(*m.Interval), c.o.NameB)
 }
 
 // runsEach says how many runs there are: "10 runs each", "10 and 9 runs".
@@ -69,26 +69,26 @@ func (c *comparing) runsEach() string {
 	return fmt.Sprintf("%d runs each", a)
 }
 
-func side(rises bool) string {
+func higherOrLower(rises bool) string {
 	if rises {
 		return "higher"
 	}
 	return "lower"
 }
 
-// span says an interval of a ratio that holds 1, or nearly: "3 % lower to 4 % higher".
-func span(of [2]float64) string {
-	end := func(v float64) string { return percent(v-1) + " " + side(v >= 1) }
+// formatInterval says an interval of a ratio that holds 1, or nearly: "3 % lower to 4 % higher".
+func formatInterval(of [2]float64) string {
+	end := func(v float64) string { return percent(v-1) + " " + higherOrLower(v >= 1) }
 	return end(of[0]) + " to " + end(of[1])
 }
 
 // percent writes the size of a share with two digits: "4.3 %", "18 %".
-func percent(share float64) string { return digits(share) + " %" }
+func percent(share float64) string { return percentDigits(share) + " %" }
 
-func digits(share float64) string { return figure(100 * math.Abs(share)) }
+func percentDigits(share float64) string { return twoDigits(100 * math.Abs(share)) }
 
-// figure writes a number with two significant digits, whole from 10 up.
-func figure(v float64) string {
+// twoDigits writes a number with two significant digits, whole from 10 up.
+func twoDigits(v float64) string {
 	if v >= 9.95 {
 		return unit.Number(math.Round(v))
 	}
@@ -98,35 +98,36 @@ func figure(v float64) string {
 	return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0")
 }
 
-// signed writes a ratio as a change: "+18 %", "-4.3 %", "×3.2".
-func signed(ratio float64) string {
+// formatChange writes a ratio as a change: "+18 %", "-4.3 %", "×3.2".
+func formatChange(ratio float64) string {
 	switch {
 	case ratio >= 2:
-		return "×" + figure(ratio)
+		return "×" + twoDigits(ratio)
 	case ratio < 1:
 		return "-" + percent(ratio-1)
 	}
 	return "+" + percent(ratio-1)
 }
 
-// untoldAtOnce is how many measures of which the runs cannot tell have a
+// mostInconclusive is how many measures of which the runs cannot tell have a
 // sentence each; of more there is one for all.
-const untoldAtOnce = 3
+const mostInconclusive = 3
 
-// findings are the sentences that a reader needs beside the table: every
-// difference, and what the runs cannot tell.
-func (c *Comparison) findings() (found, untold []string) {
+// Findings are the sentences that a reader needs beside the table: every
+// difference that the runs show, and what they cannot tell, few sentences
+// however many measures there are.
+func (c *Comparison) Findings() (found, inconclusive []string) {
 	var open []Measure
 	for _, m := range c.Measures {
 		switch {
-		case told(m):
+		case m.Differs():
 			found = append(found, string(m.Outcome)+": "+m.Sentence)
-		case m.Outcome == Untold:
-			open, untold = append(open, m), append(untold, m.Sentence)
+		case m.Outcome == Inconclusive:
+			open, inconclusive = append(open, m), append(inconclusive, m.Sentence)
 		}
 	}
-	if len(open) <= untoldAtOnce {
-		return found, untold
+	if len(open) <= mostInconclusive {
+		return found, inconclusive
 	}
 	least, most, runs := math.Inf(1), 0.0, [2]int{stats.MostRuns, 0}
 	for _, m := range open {
@@ -137,7 +138,7 @@ func (c *Comparison) findings() (found, untold []string) {
 		runs = [2]int{min(runs[0], m.Runs), max(runs[1], m.Runs)}
 	}
 	return found, []string{fmt.Sprintf("of %d measures the runs cannot tell: so many runs show differences above %s to %s; %d to %d runs each would show %s",
-		len(open), digits(least), percent(most), runs[0], runs[1], percent(open[0].Effect))}
+		len(open), percentDigits(least), percent(most), runs[0], runs[1], percent(open[0].Effect))}
 }
 
 // Conclusion says in one sentence what came out of it.
@@ -152,8 +153,8 @@ func (c *Comparison) Conclusion() string {
 	if len(c.Measures) == 0 {
 		return "No measure could be compared."
 	}
-	return fmt.Sprintf("Measures in %s: %d worse, %d better, %d alike or equal, %d of which the runs cannot tell.",
-		c.B.Name, n[Worse], n[Good], n[Alike]+n[Same], n[Untold])
+	return fmt.Sprintf("Measures in %s: %d worse, %d better, %d equivalent or equal, %d inconclusive.",
+		c.B.Name, n[Worse], n[Better], n[Equivalent]+n[Same], n[Inconclusive])
 }
 
 // sentence says what the gate found.
@@ -161,18 +162,18 @@ func (g *Gate) sentence(c *Comparison) string {
 	bound := percent(g.FailAbove)
 	switch g.Verdict {
 	case slo.Fail:
-		return fmt.Sprintf("FAIL: %s worse by more than %s in %s.", things(len(g.Failed), "measure is", "measures are"), bound, c.B.Name)
+		return fmt.Sprintf("FAIL: %s worse by more than %s in %s.", countOf(len(g.Failed), "measure is", "measures are"), bound, c.B.Name)
 	case slo.Pass:
 		return fmt.Sprintf("PASS: no measure is worse by more than %s in %s.", bound, c.B.Name)
 	}
-	if len(g.Untold) == 0 {
+	if len(g.Inconclusive) == 0 {
 		return fmt.Sprintf("UNKNOWN: no measure could be compared with the bound of %s.", bound)
 	}
 	return fmt.Sprintf("UNKNOWN: of %s it cannot be told whether it is worse by more than %s in %s; none is certain to be.",
-		things(len(g.Untold), "measure", "measures"), bound, c.B.Name)
+		countOf(len(g.Inconclusive), "measure", "measures"), bound, c.B.Name)
 }
 
-func things(n int, one, many string) string {
+func countOf(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}

@@ -13,8 +13,8 @@ import (
 
 // How many rows of a kind are listed; the rest is counted, and in the JSON.
 const (
-	listed      = 20
-	listedAlike = 10
+	listed           = 20
+	listedEquivalent = 10
 )
 
 // JSON writes the comparison with everything that is known.
@@ -31,7 +31,7 @@ func (c *Comparison) Text(w io.Writer) error {
 	line := func(format string, args ...any) {
 		b.WriteString(strings.TrimRight(fmt.Sprintf(format, args...), " ") + "\n")
 	}
-	found, untold := c.findings()
+	found, inconclusive := c.Findings()
 	line("windtunnel compare  %s", text.Clean(c.Scenario))
 	line("A  %s", text.Clean(c.A.label("A")))
 	line("B  %s", text.Clean(c.B.label("B")))
@@ -56,7 +56,7 @@ func (c *Comparison) Text(w io.Writer) error {
 		line("MEASURES")
 		columns(b, []string{"B IS", "MEASURE", "A", "B", "CHANGE", "95 % INTERVAL", "P"}, c.textRows())
 		line("")
-		for _, f := range slices.Concat(few(found), untold) {
+		for _, f := range slices.Concat(firstOf(found), inconclusive) {
 			line("- %s.", text.Clean(f))
 		}
 	}
@@ -74,8 +74,8 @@ func (c *Comparison) Markdown(w io.Writer) error {
 	line("### windtunnel: %s\n", text.Escape(c.Scenario))
 	line("**%s**\n", text.Escape(c.Conclusion()))
 	line("A is %s, B is %s.\n", text.Escape(c.A.label("A")), text.Escape(c.B.label("B")))
-	found, untold := c.findings()
-	for _, f := range few(found) {
+	found, inconclusive := c.Findings()
+	for _, f := range firstOf(found) {
 		line("- %s", text.Escape(f))
 	}
 	for _, s := range c.Warnings {
@@ -84,15 +84,15 @@ func (c *Comparison) Markdown(w io.Writer) error {
 	line("\n%s\n", text.Escape(c.counterSummary()))
 	markdownTable(b, []string{"", "counter", "A", "B", "change"}, c.counterRows())
 	head := []string{"B is", "measure", "A", "B", "change", "95 % interval", "p, corrected"}
-	markdownTable(b, head, measureRows(c.these(true)))
+	markdownTable(b, head, measureRows(c.differing(true)))
 	line("<details><summary>What is not the same in A and B, and the other measures</summary>\n")
 	markdownTable(b, []string{"fact", "A", "B", ""}, differenceRows(c.Differences))
 	line("%s\n", c.pinned())
-	for _, f := range untold {
+	for _, f := range inconclusive {
 		line("- %s", text.Escape(f))
 	}
 	line("")
-	markdownTable(b, head, measureRows(c.these(false)))
+	markdownTable(b, head, measureRows(c.differing(false)))
 	line("</details>")
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return fmt.Errorf("write comparison: %w", err)
@@ -102,7 +102,7 @@ func (c *Comparison) Markdown(w io.Writer) error {
 
 // label says what a side is: "limiter=5/10, 3 runs".
 func (s Side) label(letter string) string {
-	runs := things(len(s.Runs), "run", "runs")
+	runs := countOf(len(s.Runs), "run", "runs")
 	if s.Name == letter {
 		return runs
 	}
@@ -111,7 +111,7 @@ func (s Side) label(letter string) string {
 
 // pinned says how much of the manifests was found to be the same.
 func (c *Comparison) pinned() string {
-	return things(c.EqualFacts, "other fact", "other facts") + " of the manifests: the same in all runs."
+	return countOf(c.EqualFacts, "other fact", "other facts") + " of the manifests: the same in all runs."
 }
 
 func differenceRows(all []Difference) [][]string {
@@ -136,7 +136,7 @@ func (c *Comparison) counterSummary() string {
 	}
 	equal, shown := c.CounterTally()
 	return fmt.Sprintf("%s: %d equal in all runs, %d not, of which %d differ between A and B beyond chance.",
-		things(len(c.Counters), "counter", "counters"), equal, len(c.Counters)-equal, shown)
+		countOf(len(c.Counters), "counter", "counters"), equal, len(c.Counters)-equal, shown)
 }
 
 // counterRows lists the scenario's own counts, then the counters that differ
@@ -145,7 +145,7 @@ func (c *Comparison) counterSummary() string {
 func (c *Comparison) counterRows() [][]string {
 	var own, shown, differ [][]string
 	for _, k := range slices.SortedStableFunc(slices.Values(c.Counters), byUse) {
-		row := []string{k.Word(), k.Name + " (" + k.Unit + ")", figures(k.A), figures(k.B), k.change()}
+		row := []string{k.Word(), k.Name + " (" + k.Unit + ")", formatCounts(k.A), formatCounts(k.B), k.change()}
 		switch {
 		case k.Own:
 			own = append(own, row)
@@ -158,21 +158,18 @@ func (c *Comparison) counterRows() [][]string {
 	return slices.Concat(own, shortened(shown, listed), shortened(differ, listed))
 }
 
-// few cuts a list of sentences: the table has them all.
-func few(sentences []string) []string {
+// firstOf cuts a list of sentences: the table has them all.
+func firstOf(sentences []string) []string {
 	if left := len(sentences) - listed; left > 1 {
 		return append(sentences[:listed:listed], fmt.Sprintf("%d more differences stand in the table", left))
 	}
 	return sentences
 }
 
-// told says whether the runs tell a difference.
-func told(m Measure) bool { return m.Outcome == Worse || m.Outcome == Good }
-
-// these returns the measures that are told, or those that are not.
-func (c *Comparison) these(areTold bool) (out []Measure) {
+// differing returns the measures that differ beyond chance, or the others.
+func (c *Comparison) differing(want bool) (out []Measure) {
 	for _, m := range c.Measures {
-		if told(m) == areTold {
+		if m.Differs() == want {
 			out = append(out, m)
 		}
 	}
@@ -190,13 +187,13 @@ func shortened(rows [][]string, to int) [][]string {
 	return append(rows[:to:to], last)
 }
 
-// textRows lists all measures, but few of those that are alike or equal.
+// textRows lists all measures, but few of those that are equivalent or equal.
 func (c *Comparison) textRows() [][]string {
-	quiet := slices.IndexFunc(c.Measures, func(m Measure) bool { return m.Outcome == Alike || m.Outcome == Same })
+	quiet := slices.IndexFunc(c.Measures, func(m Measure) bool { return m.Outcome == Equivalent || m.Outcome == Same })
 	if quiet < 0 {
 		return measureRows(c.Measures)
 	}
-	return append(measureRows(c.Measures[:quiet]), shortened(measureRows(c.Measures[quiet:]), listedAlike)...)
+	return append(measureRows(c.Measures[:quiet]), shortened(measureRows(c.Measures[quiet:]), listedEquivalent)...)
 }
 
 func measureRows(all []Measure) [][]string {
@@ -204,23 +201,23 @@ func measureRows(all []Measure) [][]string {
 	for _, m := range all {
 		change, interval, p := "–", "–", "–"
 		if m.Ratio != nil {
-			change = signed(*m.Ratio)
+			change = formatChange(*m.Ratio)
 		}
 		if m.Interval != nil {
-			interval = signed(m.Interval[0]) + " to " + signed(m.Interval[1])
+			interval = formatChange(m.Interval[0]) + " to " + formatChange(m.Interval[1])
 		}
 		if m.Outcome == Same {
 			change, interval = "0", "–"
 		} else {
-			p = chance(m.P2)
+			p = formatP(m.Corrected)
 		}
 		out = append(out, []string{string(m.Outcome), m.Title, unit.Text(m.A.Median, m.Unit), unit.Text(m.B.Median, m.Unit), change, interval, p})
 	}
 	return out
 }
 
-// chance writes a p-value.
-func chance(p float64) string {
+// formatP writes a p-value.
+func formatP(p float64) string {
 	if p < 0.001 {
 		return "<0.001"
 	}

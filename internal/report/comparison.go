@@ -69,8 +69,8 @@ type armRun struct{ Verdict, Glyph, Word, Started, Sentence string }
 type pairView struct {
 	Title             string
 	A, B              string
-	Told, Rest        []measureRow
-	Untold            []string
+	Differing, Rest   []measureRow
+	Inconclusive      []string
 	RestText          string
 	Counters          []counterRow
 	CountersText      string
@@ -168,11 +168,11 @@ func newDifferences(known, all []compare.Difference) []compare.Difference {
 	return out
 }
 
-// findings are the differences that the runs tell, in sentences.
+// findings are the differences beyond chance, in sentences.
 func findings(c *compare.Comparison) []string {
 	var out []string
 	for _, m := range c.Measures {
-		if m.Outcome == compare.Worse || m.Outcome == compare.Good {
+		if m.Differs() {
 			out = append(out, sentence(m.Sentence))
 		}
 	}
@@ -198,19 +198,19 @@ func newArmCard(i int, a Arm) (armCard, error) {
 
 func newPairView(a, b string, c *compare.Comparison) pairView {
 	v := pairView{Title: b + " against " + a, A: a, B: b}
-	_, untold := c.Findings()
-	for _, s := range untold {
+	_, inconclusive := c.Findings()
+	for _, s := range inconclusive {
 		if s = sentence(s); strings.HasPrefix(s, "of ") { // others begin with a measure's name
 			s = capital(s)
 		}
-		v.Untold = append(v.Untold, s)
+		v.Inconclusive = append(v.Inconclusive, s)
 	}
 	scale := forestScale(c.Measures)
 	count := map[compare.Outcome]int{}
 	for _, m := range c.Measures {
 		row := newMeasureRow(m, scale)
-		if count[m.Outcome]++; m.Outcome == compare.Worse || m.Outcome == compare.Good {
-			v.Told = append(v.Told, row)
+		if count[m.Outcome]++; m.Differs() {
+			v.Differing = append(v.Differing, row)
 		} else {
 			v.Rest = append(v.Rest, row)
 		}
@@ -241,7 +241,7 @@ func restOfMeasures(count map[compare.Outcome]int) string {
 	for _, p := range []struct {
 		n    int
 		text string
-	}{{count[compare.Untold], "of which the runs cannot tell"}, {count[compare.Alike], "alike"}, {count[compare.Same], "equal in all runs"}} {
+	}{{count[compare.Inconclusive], "inconclusive"}, {count[compare.Equivalent], "equivalent"}, {count[compare.Same], "equal in all runs"}} {
 		if p.n > 0 {
 			parts = append(parts, unit.Number(float64(p.n))+" "+p.text)
 		}
@@ -293,8 +293,8 @@ func newMeasureRow(m compare.Measure, scale float64) measureRow {
 	row := measureRow{
 		Outcome: string(m.Outcome), Title: m.Title,
 		A: unit.Text(m.A.Median, m.Unit), B: unit.Text(m.B.Median, m.Unit), Change: "–", Interval: "–", P: "–",
-		Glyph: map[compare.Outcome]string{compare.Worse: "✕", compare.Good: "✓", compare.Untold: "?", compare.Alike: "≈", compare.Same: "="}[m.Outcome],
-		Class: map[compare.Outcome]string{compare.Worse: "fail", compare.Good: "pass", compare.Untold: "unknown", compare.Alike: "alike", compare.Same: "alike"}[m.Outcome],
+		Glyph: map[compare.Outcome]string{compare.Worse: "✕", compare.Better: "✓", compare.Inconclusive: "?", compare.Equivalent: "≈", compare.Same: "="}[m.Outcome],
+		Class: map[compare.Outcome]string{compare.Worse: "fail", compare.Better: "pass", compare.Inconclusive: "unknown", compare.Equivalent: "equivalent", compare.Same: "equivalent"}[m.Outcome],
 	}
 	if m.Ratio != nil && m.Outcome != compare.Same {
 		row.Change = change(*m.Ratio)
@@ -304,7 +304,7 @@ func newMeasureRow(m compare.Measure, scale float64) measureRow {
 		row.Interval = change(m.Interval[0]) + " to " + change(m.Interval[1])
 	}
 	if m.Outcome != compare.Same {
-		if row.P = fmt.Sprintf("%.3f", m.P2); m.P2 < 0.001 {
+		if row.P = fmt.Sprintf("%.3f", m.Corrected); m.Corrected < 0.001 {
 			row.P = "< 0.001"
 		}
 	}
