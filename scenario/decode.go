@@ -21,6 +21,8 @@ type decoder struct {
 	budget int            // values that may still be visited
 	rounds *round         // the repeats around here, the innermost first; nil outside
 	steps  int            // made by repeats so far
+
+	warnings []string // FILE:LINE: TEXT
 }
 
 // place is where a value stands.
@@ -104,26 +106,29 @@ func (d *decoder) enter(n *yaml.Node, at place) (*yaml.Node, bool) {
 	return n, true
 }
 
-// pairs calls f for each key and value of a mapping, and reports the keys that
-// are not plain text or come twice.
+// pairs calls f for each key and value of a mapping, keys by their present names,
+// and reports the keys that are not plain text or come twice.
 func (d *decoder) pairs(n *yaml.Node, at place, f func(key string, k, v *yaml.Node)) {
 	if n.Kind != yaml.MappingNode {
 		d.add(n.Line, "%s: %s is not a mapping of names to values", at.name, show(n))
 		return
 	}
-	seen := map[string]int{}
+	seen := map[string]*yaml.Node{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k, v := n.Content[i], n.Content[i+1]
-		switch first, twice := seen[k.Value]; {
+		key := nowCalled(at.name, k.Value)
+		switch first, twice := seen[key]; {
 		case k.ShortTag() == "!!merge":
 			d.add(k.Line, "%s: merge keys (<<) are not part of the language", at.name)
 		case k.Kind != yaml.ScalarNode || k.ShortTag() == "!!null":
 			d.add(k.Line, "%s: %s is not a name", at.name, show(k))
+		case twice && first.Value != k.Value:
+			d.add(k.Line, "%q is what %q on line %d was called: one of them, please", k.Value, first.Value, first.Line)
 		case twice:
-			d.add(k.Line, "field %q stands twice in %s (first on line %d)", k.Value, at.name, first)
+			d.add(k.Line, "field %q stands twice in %s (first on line %d)", k.Value, at.name, first.Line)
 		default:
-			seen[k.Value] = k.Line
-			f(k.Value, k, v)
+			seen[key] = k
+			f(d.renamed(at.name, k.Value, k.Line), k, v)
 		}
 	}
 }
@@ -218,10 +223,11 @@ func (d *decoder) scalar(n *yaml.Node, v reflect.Value, at place) {
 	want := ""
 	switch v.Kind() {
 	case reflect.String:
-		v.SetString(n.Value)
+		text := n.Value
 		if x.source != "" {
-			v.SetString(formatValue(x.value))
+			text = formatValue(x.value)
 		}
+		v.SetString(d.renamed(at.name, text, n.Line))
 		if at.raw && n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
 			d.lines[at.path]++ // the text begins below its "|"
 		}

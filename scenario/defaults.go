@@ -15,21 +15,21 @@ func Default() Scenario {
 	s.Plane.setDefaults()
 	s.Fleet.setDefaults()
 	s.Namespaces.setDefaults()
-	s.Gate.setDefaults()
+	s.Preflight.setDefaults()
 	return s
 }
 
 func (s *Scenario) setDefaults()   { *s = Default() }
 func (p *Plane) setDefaults()      { p.Durability = "memory" }
 func (n *Namespaces) setDefaults() { n.Count = 1 }
-func (g *Gate) setDefaults()       { g.Unclean = "tag" }
+func (g *Preflight) setDefaults()  { g.Dirty = "tag" }
 func (b *Body) setDefaults()       { b.Dialect = Dialects()[0] }
 func (s *Step) setDefaults()       { s.OnFailure = "stop" }
 func (c *Create) setDefaults()     { c.Timeout = unit.Duration(DefaultCallTimeout) }
 func (c *Churn) setDefaults()      { c.Timeout = unit.Duration(DefaultCallTimeout) }
 func (r *Requests) setDefaults()   { r.Timeout = unit.Duration(DefaultCallTimeout) }
 func (w *Wait) setDefaults()       { w.Within = unit.Duration(DefaultWaitWithin) }
-func (c *Cool) setDefaults()       { c.Within = unit.Duration(DefaultCoolWithin) }
+func (c *Settle) setDefaults()     { c.Within = unit.Duration(DefaultSettleWithin) }
 func (e *Exec) setDefaults()       { e.Timeout = unit.Duration(DefaultExecTimeout) }
 func (r *Retry) setDefaults()      { r.Delay = unit.Duration(DefaultRetryDelay) }
 func (c *Call) setDefaults()       { c.Weight = 1 }
@@ -66,7 +66,7 @@ func (s *Scenario) Complete() {
 		s.Bodies[name] = b
 	}
 	fill(reflect.ValueOf(&s.Plane).Elem())
-	fill(reflect.ValueOf(&s.Gate).Elem())
+	fill(reflect.ValueOf(&s.Preflight).Elem())
 	fill(reflect.ValueOf(&s.Subjects).Elem())
 	fill(reflect.ValueOf(&s.Steps).Elem())
 	s.complete()

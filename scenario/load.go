@@ -51,7 +51,7 @@ func Parse(file string, raw []byte, set map[string]string) (*Scenario, error) {
 	d.parameters(root, set)
 	s := Default()
 	d.value(root, reflect.ValueOf(&s).Elem(), place{name: "scenario"})
-	s.File, s.Values, s.lines = file, d.vars.values, d.lines
+	s.File, s.Values, s.Warnings, s.lines = file, d.vars.values, d.warnings, d.lines
 	s.complete()
 	if len(f.list) == 0 { // otherwise what was not understood would be missed as well
 		s.check(f)

@@ -31,6 +31,7 @@ func (d *decoder) parameters(root *yaml.Node, set map[string]string) {
 	if root.Kind == yaml.MappingNode {
 		for i := 0; i+1 < len(root.Content); i += 2 {
 			if n := root.Content[i+1]; root.Content[i].Value == "parameters" && n.ShortTag() != "!!null" {
+				set = d.setRenamed(n, set)
 				d.defaults(n, set)
 				break // a second one is reported as a duplicate
 			}

@@ -23,9 +23,9 @@ type Scenario struct {
 	Subjects    []Subject       `yaml:"subjects"` // programs that run on the plane and are tested with it
 	Fleet       Fleet           `yaml:"fleet"`
 	Namespaces  Namespaces      `yaml:"namespaces"`
-	Gate        Gate            `yaml:"gate"`
+	Preflight   Preflight       `yaml:"preflight"`
 	Groups      []Group         `yaml:"groups"`     // pods by selector; pods with the label windtunnel.dev/group need none
-	Lives       []Life          `yaml:"lives"`      // objects of any resource whose phases are recorded, beside the pods'
+	Lifecycles  []Lifecycle     `yaml:"lifecycles"` // objects of any resource whose phases are recorded, beside the pods'
 	Bodies      map[string]Body `yaml:"bodies"`     // name -> what is created
 	Steps       []Step          `yaml:"steps"`      // what is done, one after another
 	Objectives  []Objective     `yaml:"objectives"` // what is judged
@@ -34,6 +34,8 @@ type Scenario struct {
 
 	File   string         `yaml:"-"` // the path that it was read from; other paths are relative to its folder
 	Values map[string]any `yaml:"-"` // parameters in force: bool, int64, float64 or string
+
+	Warnings []string `yaml:"-"` // of Load and Parse, "FILE:LINE: TEXT": words that have other names since
 
 	lines map[string]int // where each value stands, for Validate
 }
@@ -87,14 +89,14 @@ type Namespaces struct {
 	Count  int    `yaml:"count"`  // default 1
 }
 
-// Gate says what is done when the plane is not clean before the first step:
+// Preflight says what is done when the plane is not clean before the first step:
 // objects of an earlier run, objects that are terminating, work queues that are
 // not empty, memory and creations not as they were before the first run on the
 // cluster, a machine that others use. The run directory says what was found.
-type Gate struct {
+type Preflight struct {
 	Wait     unit.Duration `yaml:"wait"`     // how long the plane may take to become clean; default 1s for a plane of the run's own, 2m for another
-	Unclean  string        `yaml:"unclean"`  // what is done then: tag (default), the run says so; or stop, it is not flown
-	Tolerate []string      `yaml:"tolerate"` // what is not held against the plane, here and by cool: leftover, terminating, queue, retries, cpu, heap, store, canary, host, unread
+	Dirty    string        `yaml:"dirty"`    // what is done then: tag (default), the run says so; or stop, it is not flown
+	Tolerate []string      `yaml:"tolerate"` // what is not held against the plane, here and by settle: leftover, terminating, queue, retries, cpu, heap, store, probe-write, host, unread
 }
 
 // Objective is a bound on an SLI, or the official Kubernetes SLOs in one word.
@@ -102,7 +104,7 @@ type Objective struct {
 	Name      string            `yaml:"name"`      // in the verdict; default: what it bounds
 	SLO       string            `yaml:"slo"`       // "kubernetes": the official ones; the fields below but pods then stay empty
 	Pods      []string          `yaml:"pods"`      // groups whose startup is judged; default all
-	SLI       string            `yaml:"sli"`       // pod-startup, life, call-latency, server-latency, etcd-fsync ...: docs/slis.md
+	SLI       string            `yaml:"sli"`       // pod-startup, lifecycle, call-latency, server-latency, etcd-fsync ...: docs/slis.md
 	Labels    map[string]string `yaml:"labels"`    // group, phase, verb, resource ...
 	Per       []string          `yaml:"per"`       // labels of the SLI: one result for each of their values, such as [verb, resource]
 	Statistic string            `yaml:"statistic"` // p50, p90, p99, p99.9, max, mean, rate, sum; which ones says docs/slis.md
@@ -141,14 +143,14 @@ type Published struct {
 
 // Defaults of the language.
 const (
-	DefaultSeed        = 1
-	DefaultLease       = 40 * time.Second
-	DefaultNodeRate    = 200.0
-	DefaultFleetWithin = 5 * time.Minute
-	DefaultCallTimeout = 30 * time.Second
-	DefaultWaitWithin  = 10 * time.Minute
-	DefaultExecTimeout = 10 * time.Minute
-	DefaultCoolWithin  = 10 * time.Minute
-	DefaultRetryDelay  = time.Second
-	DefaultHold        = time.Minute
+	DefaultSeed         = 1
+	DefaultLease        = 40 * time.Second
+	DefaultNodeRate     = 200.0
+	DefaultFleetWithin  = 5 * time.Minute
+	DefaultCallTimeout  = 30 * time.Second
+	DefaultWaitWithin   = 10 * time.Minute
+	DefaultExecTimeout  = 10 * time.Minute
+	DefaultSettleWithin = 10 * time.Minute
+	DefaultRetryDelay   = time.Second
+	DefaultHold         = time.Minute
 )

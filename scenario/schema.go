@@ -18,8 +18,8 @@ var (
 	source string
 	//go:embed steps.go
 	stepSource string
-	//go:embed lives.go
-	lifeSource string
+	//go:embed lifecycles.go
+	lifecycleSource string
 	//go:embed subject.go
 	subjectSource string
 )
@@ -31,7 +31,7 @@ const expression = `\$\{`
 // editors: it is made from the types of the language and their comments. What
 // depends on several fields is left to Load.
 func Schema() []byte {
-	m := &schemaMaker{comments: commentsOf(source, stepSource, lifeSource, subjectSource), defs: object{}}
+	m := &schemaMaker{comments: commentsOf(source, stepSource, lifecycleSource, subjectSource), defs: object{}}
 	s := m.record(reflect.TypeFor[Scenario]())
 	s["$defs"] = m.defs
 	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
@@ -111,7 +111,7 @@ func rules(t reflect.Type, s object) {
 	case reflect.TypeFor[Subject]():
 		s["required"] = []string{"name"}
 		s["oneOf"] = one("command", "windtunnel", "external")
-	case reflect.TypeFor[Life]():
+	case reflect.TypeFor[Lifecycle]():
 		s["oneOf"] = one("use", "of")
 	case reflect.TypeFor[Link]():
 		s["required"] = []string{"name", "of"}

@@ -8,7 +8,7 @@ import (
 )
 
 // SLI is a service level indicator: something measured that an objective can
-// bound. Package indicator has the table of them.
+// bound. Package sli has the table of them.
 type SLI struct {
 	Name       string
 	Unit       string              // of its first statistic, and of an objective's max and min with it

@@ -36,7 +36,7 @@ type Step struct {
 	Requests  *Requests     `yaml:"requests"`  // any calls, in a weighted mix
 	Wait      *Wait         `yaml:"wait"`      // until pods or objects are as they should be
 	Pause     unit.Duration `yaml:"pause"`     // do nothing for so long
-	Cool      *Cool         `yaml:"cool"`      // until the plane is quiet
+	Settle    *Settle       `yaml:"settle"`    // until the plane is quiet
 	Fault     *Disturbance  `yaml:"fault"`     // break something on purpose
 	Exec      *Exec         `yaml:"exec"`      // run a local command
 	Parallel  []Step        `yaml:"parallel"`  // these steps at the same time; done when the last is
@@ -91,7 +91,7 @@ type Create struct {
 	Count        int            `yaml:"count"`        // indices in all, over all namespaces in turn
 	PerNamespace int            `yaml:"perNamespace"` // in place of count: indices in each namespace, one namespace after another
 	Name         string         `yaml:"name"`         // objects are NAME-0, NAME-1 ...; default: the step's name. With perNamespace the index begins anew in each namespace
-	Group        string         `yaml:"group"`        // lives of these objects' pods; default: the step's name
+	Group        string         `yaml:"group"`        // lifecycles of these objects' pods; default: the step's name
 	Namespace    string         `yaml:"namespace"`    // one namespace in place of all of namespaces
 	Namespaces   *Range         `yaml:"namespaces"`   // some of namespaces in place of all
 	With         map[string]any `yaml:"with"`         // more template variables
@@ -220,23 +220,23 @@ type Call struct {
 // Wait holds until as many pods of a group, or objects, are as asked.
 type Wait struct {
 	Pods      string        `yaml:"pods"`                 // a group
-	Are       string        `yaml:"are"`                  // with pods: created, bound, running, ready or gone
+	Are       string        `yaml:"are"`                  // with pods: created, bound, running, ready or deleted
 	Objects   string        `yaml:"objects"`              // in place of pods: deployments.apps, widgets.v1alpha1.example.org
 	Of        string        `yaml:"of"`                   // with objects: only those that this create step made
 	Namespace string        `yaml:"namespace"`            // with objects; default all of the scenario's namespaces, "*": any
 	Selector  string        `yaml:"selector"`             // with objects: labels
 	Condition string        `yaml:"condition" expr:"raw"` // with objects: CEL over self, such as self.status.readyReplicas == self.spec.replicas; or a JSON path as kubectl wait has it, {.status.phase}=Bound
-	Gone      bool          `yaml:"gone"`                 // with objects: in place of condition, until at most count remain
-	Count     int           `yaml:"count"`                // how many; with of: default all of them; with gone: how many may remain, default 0
+	Deleted   bool          `yaml:"deleted"`              // with objects: in place of condition, until at most count remain
+	Count     int           `yaml:"count"`                // how many; with of: default all of them; with deleted: how many may remain, default 0
 	All       bool          `yaml:"all"`                  // with objects: every one that there is, and no fewer than count
 	Within    unit.Duration `yaml:"within"`               // default 10m; the step fails when it has passed
 }
 
-// Cool waits until the plane is as quiet as it was before the first step: no
+// Settle waits until the plane is as quiet as it was before the first step: no
 // object terminating, work queues empty, CPU back near its first level, creations
 // as quick. Memory and store that have grown are not waited for: the verdict says
-// so. What gate.tolerate names is not looked at.
-type Cool struct {
+// so. What preflight.tolerate names is not looked at.
+type Settle struct {
 	Within unit.Duration `yaml:"within"` // default 10m; the step fails when it has passed
 }
 

@@ -100,12 +100,12 @@ func TestRepeat(t *testing.T) {
 		{"a name with the round", "- repeat: {times: 2, steps: [{name: \"p${round}\", pause: 1s}]}\n", "p0(1s) p1(1s)"},
 		{"the function round is not the round", "- repeat: {times: 2, steps: [{name: \"p${round(1.5)}\", pause: 1s}]}\n", "p2-1(1s) p2-2(1s)"},
 		{"references follow", "- repeat:\n    times: 2\n    steps:\n    - {name: up, " + create + "}\n    - {wait: {pods: up, are: ready, count: 1}}\n" +
-			"    - {requests: {count: 1, pace: {burst: true}, mix: [{verb: get, of: up}]}}\n    - {wait: {objects: pods, of: up, gone: true}}\n    - {delete: {step: up, pace: {burst: true}}}\n",
+			"    - {requests: {count: 1, pace: {burst: true}, mix: [{verb: get, of: up}]}}\n    - {wait: {objects: pods, of: up, deleted: true}}\n    - {delete: {step: up, pace: {burst: true}}}\n",
 			"up-1(up-1 up-1 3) wait-2(up-1) requests-3(up-1) wait-4(up-1) delete-5(up-1) " +
 				"up-2(up-2 up-2 3) wait-7(up-2) requests-8(up-2) wait-9(up-2) delete-10(up-2)"},
 		{"a group of its own stays", "- repeat:\n    times: 2\n    steps:\n    - {name: up, create: {body: b, count: 3, group: g, pace: {burst: true}}}\n    - {wait: {pods: g, are: ready, count: 1}}\n",
 			"up-1(up-1 g 3) wait-2(g) up-2(up-2 g 3) wait-4(g)"},
-		{"nested", "- repeat:\n    times: 2\n    steps:\n    - repeat:\n        times: 2\n        steps:\n        - {name: up, create: {body: b, count: \"${round + 1}\", pace: {burst: true}}}\n        - {delete: {step: up, pace: {burst: true}}}\n    - {wait: {pods: up-2, are: gone}}\n",
+		{"nested", "- repeat:\n    times: 2\n    steps:\n    - repeat:\n        times: 2\n        steps:\n        - {name: up, create: {body: b, count: \"${round + 1}\", pace: {burst: true}}}\n        - {delete: {step: up, pace: {burst: true}}}\n    - {wait: {pods: up-2, are: deleted}}\n",
 			"up-1-1(up-1-1 up-1-1 1) delete-2(up-1-1) up-1-2(up-1-2 up-1-2 2) delete-4(up-1-2) wait-5(up-1-2) " +
 				"up-2-1(up-2-1 up-2-1 1) delete-7(up-2-1) up-2-2(up-2-2 up-2-2 2) delete-9(up-2-2) wait-10(up-2-2)"},
 		{"nested, the round in the name", "- repeat: {times: 2, steps: [{repeat: {times: 2, steps: [{name: \"p${round}\", pause: 1s}]}}]}\n",
@@ -149,7 +149,7 @@ func TestCompleteAsALoadedOne(t *testing.T) {
 	s.Steps = []scenario.Step{
 		{Create: &scenario.Create{Count: 1, Objects: []scenario.Item{{Body: "b"}}, Pace: scenario.Pace{Burst: true}}},
 		{Requests: &scenario.Requests{Count: 1, Pace: scenario.Pace{Burst: true}, Mix: []scenario.Call{{Verb: "watch", Of: "create-1"}}}},
-		{Parallel: []scenario.Step{{Cool: &scenario.Cool{}}, {Exec: &scenario.Exec{Command: []string{"true"}}}}},
+		{Parallel: []scenario.Step{{Settle: &scenario.Settle{}}, {Exec: &scenario.Exec{Command: []string{"true"}}}}},
 	}
 	s.Complete()
 	if err := s.Validate(); err != nil {

@@ -50,7 +50,7 @@ func (s *Scenario) check(f *faults) {
 	c.plane()
 	c.fleet()
 	c.namespaces()
-	c.gate()
+	c.preflight()
 	c.subjects()
 	for _, name := range s.bodyNames() {
 		c.body(name, s.Bodies[name])
@@ -173,14 +173,14 @@ func (c *checker) namespaces() {
 	}
 }
 
-func (c *checker) gate() {
-	g := c.s.Gate
+func (c *checker) preflight() {
+	g := c.s.Preflight
 	if g.Wait < 0 {
-		c.at("gate.wait", "gate.wait: %s is below 0s", g.Wait)
+		c.at("preflight.wait", "preflight.wait: %s is below 0s", g.Wait)
 	}
-	c.word("gate.unclean", "gate.unclean", g.Unclean)
+	c.word("preflight.dirty", "preflight.dirty", g.Dirty)
 	for i, kind := range g.Tolerate {
-		c.oneOf(fmt.Sprintf("gate.tolerate[%d]", i), "gate.tolerate", kind, GateKinds())
+		c.oneOf(fmt.Sprintf("preflight.tolerate[%d]", i), "preflight.tolerate", kind, PreflightFindings())
 	}
 }
 

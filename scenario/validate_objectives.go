@@ -51,14 +51,14 @@ func (c *checker) objective(path string, o *Objective) {
 	}
 	for i, name := range o.Per {
 		at := fmt.Sprintf("%s.per[%d]", path, i)
-		if _, ok := sli.Labels[name]; !ok || slices.Contains([]string{"life", "phase", "window", "state"}, name) {
+		if _, ok := sli.Labels[name]; !ok || slices.Contains([]string{"lifecycle", "phase", "window", "state"}, name) {
 			c.at(at, "objective.per: %s is not split by %q", sli.Name, clip(name))
 		} else if _, fixed := o.Labels[name]; fixed {
 			c.at(at, "objective.per: %q has one value, that of labels", clip(name))
 		}
 	}
-	if o.SLI == "life" {
-		c.lifeLabels(path+".labels", o.Labels)
+	if o.SLI == "lifecycle" {
+		c.lifecycleLabels(path+".labels", o.Labels)
 	}
 }
 
@@ -125,7 +125,7 @@ func (c *checker) sliLabel(path string, sli SLI, name, value string) {
 		return
 	}
 	switch {
-	case sli.Name == "life": // its labels are checked together
+	case sli.Name == "lifecycle": // its labels are checked together
 	case name == "group":
 		allowed = c.groups
 	case name == "step":

@@ -71,8 +71,8 @@ func (c *checker) step(path string, s *Step, before made) {
 	if s.Wait != nil {
 		c.wait(path+".wait", s.Wait, before)
 	}
-	if s.Cool != nil {
-		c.lasting(path+".cool.within", "cool.within", s.Cool.Within)
+	if s.Settle != nil {
+		c.lasting(path+".settle.within", "settle.within", s.Settle.Within)
 	}
 	if s.Fault != nil {
 		c.fault(path+".fault", s.Fault)

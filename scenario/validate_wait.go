@@ -26,12 +26,12 @@ func (c *checker) waitPods(path string, x *Wait) {
 	for _, f := range []struct {
 		name string
 		set  bool
-	}{{"of", x.Of != ""}, {"namespace", x.Namespace != ""}, {"selector", x.Selector != ""}, {"condition", x.Condition != ""}, {"gone", x.Gone}, {"all", x.All}} {
+	}{{"of", x.Of != ""}, {"namespace", x.Namespace != ""}, {"selector", x.Selector != ""}, {"condition", x.Condition != ""}, {"deleted", x.Deleted}, {"all", x.All}} {
 		if f.set {
 			c.at(path+"."+f.name, "wait.%s: belongs to objects, not to pods", f.name)
 		}
 	}
-	if x.Count == 0 && x.Are != "gone" {
+	if x.Count == 0 && x.Are != "deleted" {
 		c.at(path+".count", "wait.count: how many pods is needed")
 	}
 }
@@ -39,22 +39,22 @@ func (c *checker) waitPods(path string, x *Wait) {
 func (c *checker) waitObjects(path string, x *Wait, before made) {
 	c.resource(path+".objects", "wait.objects", x.Objects)
 	if x.Are != "" {
-		c.at(path+".are", "wait.are: belongs to pods; objects have condition or gone")
+		c.at(path+".are", "wait.are: belongs to pods; objects have condition or deleted")
 	}
 	switch {
-	case x.Gone == (x.Condition != ""):
-		c.at(path, "wait: exactly one of condition and gone is needed")
+	case x.Deleted == (x.Condition != ""):
+		c.at(path, "wait: exactly one of condition and deleted is needed")
 	case x.Condition != "":
 		if _, err := ParseCondition(x.Condition); err != nil {
 			c.at(path+".condition", "wait.condition: %v", err)
 		}
 	}
-	if x.All && x.Gone {
-		c.at(path+".all", "wait.all: belongs to condition, not to gone")
+	if x.All && x.Deleted {
+		c.at(path+".all", "wait.all: belongs to condition, not to deleted")
 	}
 	if x.Of != "" {
 		c.reference(path+".of", "wait.of", x.Of, before)
-	} else if x.Count == 0 && !x.Gone && !x.All {
+	} else if x.Count == 0 && !x.Deleted && !x.All {
 		c.at(path+".count", "wait.count: how many objects is needed")
 	}
 	if x.Namespace != "" && x.Namespace != "*" {

@@ -16,9 +16,9 @@ func unique(list []string) []string {
 	return out
 }
 
-// GateKinds returns what a gate looks at, as gate.tolerate names it.
-func GateKinds() []string {
-	return []string{"leftover", "terminating", "queue", "retries", "cpu", "heap", "store", "canary", "host", "unread"}
+// PreflightFindings returns what a gate looks at, as preflight.tolerate names it.
+func PreflightFindings() []string {
+	return []string{"leftover", "terminating", "queue", "retries", "cpu", "heap", "store", "probe-write", "host", "unread"}
 }
 
 // words returns the values that a field takes; the field is named as in
@@ -56,16 +56,16 @@ func words(field string) []string {
 	case "delete.propagation", "scale.propagation", "call.propagation":
 		return []string{"background", "foreground", "orphan"}
 	case "wait.are":
-		return append(Phases(), "gone")
-	case "life.use":
+		return append(Phases(), "deleted")
+	case "lifecycle.use":
 		var out []string
-		for _, l := range KnownLives() {
+		for _, l := range KnownLifecycles() {
 			out = append(out, l.Name)
 		}
 		return out
 	case "link.by":
 		return []string{"owner", "label", "name", "key"}
-	case "gate.unclean":
+	case "preflight.dirty":
 		return []string{"tag", "stop"}
 	case "objective.slo":
 		return []string{"kubernetes"}

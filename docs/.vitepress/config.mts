@@ -60,7 +60,7 @@ export default defineConfig({
           { text: "SLIs and their definitions", link: "/slis" },
           { text: "How windtunnel measures", link: "/measurement" },
           { text: "What measurements cannot tell", link: "/limits" },
-          { text: "Lives of objects", link: "/lives" },
+          { text: "Lifecycles of objects", link: "/lifecycles" },
           { text: "Records and their columns", link: "/records" },
           { text: "Results in other tools", link: "/exports" },
           { text: "Dependencies", link: "/dependencies" },

@@ -35,7 +35,7 @@ func newBench(t *testing.T, text string) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sc.Gate.Tolerate = append(sc.Gate.Tolerate, preflight.Host) // the machine that tests run on is not looked at
+	sc.Preflight.Tolerate = append(sc.Preflight.Tolerate, preflight.Host) // the machine that tests run on is not looked at
 	b := &bench{server: flighttest.NewServer(), run: &run{
 		options: Options{File: file}, scenario: sc, clock: clock.Start(), log: slog.New(slog.DiscardHandler), created: steps.NewCreated(), injected: &steps.Injected{},
 	}}

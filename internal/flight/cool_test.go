@@ -21,9 +21,9 @@ import (
 )
 
 func TestGateKinds(t *testing.T) {
-	kinds := []string{preflight.Leftover, preflight.Terminating, preflight.Queue, preflight.Retries, preflight.CPU, preflight.Heap, preflight.Store, preflight.Canary, preflight.Host, preflight.Unread}
-	if !slices.Equal(kinds, scenario.GateKinds()) {
-		t.Errorf("a scenario tolerates %q, a gate looks at %q", scenario.GateKinds(), kinds)
+	kinds := []string{preflight.Leftover, preflight.Terminating, preflight.Queue, preflight.Retries, preflight.CPU, preflight.Heap, preflight.Store, preflight.ProbeWrite, preflight.Host, preflight.Unread}
+	if !slices.Equal(kinds, scenario.PreflightFindings()) {
+		t.Errorf("a scenario tolerates %q, a gate looks at %q", scenario.PreflightFindings(), kinds)
 	}
 }
 
@@ -33,7 +33,7 @@ func spoiled(t *testing.T) *bench {
 	b := newBench(t, head(1)+"- {pause: 1ms}\n")
 	b.options.Kubeconfig = "somebody else's"
 	b.manifest.Format = record.Format
-	b.scenario.Gate.Wait = unit.Duration(50 * time.Millisecond)
+	b.scenario.Preflight.Wait = unit.Duration(50 * time.Millisecond)
 	b.server.Mu.Lock()
 	defer b.server.Mu.Unlock()
 	b.server.Objects["/api/v1/namespaces/kube-system"] = map[string]any{"metadata": map[string]any{"name": "kube-system", "uid": "c-1"}}
@@ -44,7 +44,7 @@ func spoiled(t *testing.T) *bench {
 
 func TestUncleanIsTagged(t *testing.T) {
 	b := spoiled(t)
-	b.scenario.Gate.Unclean = "tag"
+	b.scenario.Preflight.Dirty = "tag"
 	if err := b.passGate(t.Context(), inspect.ReadCPU(b.clock, b.plane)); err != nil {
 		t.Fatal(err)
 	}
@@ -73,12 +73,12 @@ func TestUncleanIsTagged(t *testing.T) {
 
 func TestUncleanIsRefused(t *testing.T) {
 	b := spoiled(t)
-	b.scenario.Gate.Unclean = "stop"
+	b.scenario.Preflight.Dirty = "stop"
 	if err := b.passGate(t.Context(), inspect.ReadCPU(b.clock, b.plane)); !errors.Is(err, ErrUnclean) || !strings.Contains(err.Error(), "finalizer test/unmount") {
 		t.Error(err)
 	}
-	b.scenario.Gate.Tolerate = []string{preflight.Terminating, preflight.Host}
-	b.scenario.Gate.Wait = unit.Duration(time.Minute) // it ends at the first clean look
+	b.scenario.Preflight.Tolerate = []string{preflight.Terminating, preflight.Host}
+	b.scenario.Preflight.Wait = unit.Duration(time.Minute) // it ends at the first clean look
 	if err := b.passGate(t.Context(), inspect.ReadCPU(b.clock, b.plane)); err != nil {
 		t.Errorf("tolerated: %v", err)
 	}
@@ -87,7 +87,7 @@ func TestUncleanIsRefused(t *testing.T) {
 // TestGateWaits lets the finalizer be removed while the gate waits.
 func TestGateWaits(t *testing.T) {
 	b := spoiled(t)
-	b.scenario.Gate.Wait, b.scenario.Gate.Unclean = unit.Duration(time.Minute), "stop"
+	b.scenario.Preflight.Wait, b.scenario.Preflight.Dirty = unit.Duration(time.Minute), "stop"
 	var wait sync.WaitGroup
 	wait.Go(func() {
 		repotest.Eventually(t, "it has looked once", func() bool { return b.server.Count("GET /api/v1/pods") > 0 })

@@ -44,8 +44,8 @@ func (r *run) passGate(ctx context.Context, since inspect.CPU) error {
 	} else {
 		first, from = r.earlier(ctx)
 	}
-	if r.scenario.Gate.Wait > 0 {
-		wait = time.Duration(r.scenario.Gate.Wait)
+	if r.scenario.Preflight.Wait > 0 {
+		wait = time.Duration(r.scenario.Preflight.Wait)
 	}
 	every = min(every, max(wait/4, everyOwn)) // it takes two looks to know a rate
 	begin := r.clock.Now()
@@ -102,7 +102,7 @@ func (r *run) tag(faults []preflight.Fault, facts *record.GateFacts) error {
 		return err
 	}
 	r.log.Warn("the plane is not clean", slog.String("found", preflight.Sentence(faults)))
-	if r.scenario.Gate.Unclean == "stop" {
+	if r.scenario.Preflight.Dirty == "stop" {
 		return fmt.Errorf("%w: %s", ErrUnclean, preflight.Sentence(faults))
 	}
 	return nil

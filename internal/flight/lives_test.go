@@ -12,7 +12,7 @@ import (
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
-// TestDeclaredLives flies testdata/lives.yaml on a real plane: what its lives
+// TestDeclaredLives flies testdata/lifecycles.yaml on a real plane: what its lives
 // say is in the verdict, with what was seen on linked objects in its place.
 func TestDeclaredLives(t *testing.T) {
 	bin := repotest.Binary(t)
@@ -27,7 +27,7 @@ func TestDeclaredLives(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, err := flight.Run(t.Context(), flight.Options{
-		File: "testdata/lives.yaml", Kubeconfig: kubeconfig, Out: filepath.Join(out, "run"), Log: slog.New(slog.DiscardHandler), Versions: map[string]string{},
+		File: "testdata/lifecycles.yaml", Kubeconfig: kubeconfig, Out: filepath.Join(out, "run"), Log: slog.New(slog.DiscardHandler), Versions: map[string]string{},
 	})
 	if err != nil || r.Err != nil {
 		t.Fatal(err, r.Err)

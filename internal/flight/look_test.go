@@ -26,7 +26,7 @@ func TestAHotQueueIsNotClean(t *testing.T) {
 	b := newBench(t, head(1)+"- {pause: 1ms}\n")
 	b.plane, _ = flighttest.HotQueue(t)
 	b.options.Kubeconfig, b.manifest.Format = "somebody else's", record.Format
-	b.scenario.Gate.Wait, b.scenario.Gate.Unclean = unit.Duration(1500*time.Millisecond), "tag"
+	b.scenario.Preflight.Wait, b.scenario.Preflight.Dirty = unit.Duration(1500*time.Millisecond), "tag"
 	if err := b.passGate(t.Context(), inspect.ReadCPU(b.clock, b.plane)); err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestAHotQueueIsNotClean(t *testing.T) {
 // TestALookThatDidNotEnd has a server that is too slow for the gate's wait.
 func TestALookThatDidNotEnd(t *testing.T) {
 	b := spoiled(t)
-	b.scenario.Gate.Unclean, b.scenario.Gate.Tolerate = "tag", []string{preflight.Terminating, preflight.Unread, preflight.Canary, preflight.Host}
+	b.scenario.Preflight.Dirty, b.scenario.Preflight.Tolerate = "tag", []string{preflight.Terminating, preflight.Unread, preflight.ProbeWrite, preflight.Host}
 	b.server.Mu.Lock()
 	b.server.Refuse = func(string, string) int { time.Sleep(30 * time.Millisecond); return 0 }
 	b.server.Mu.Unlock()

@@ -23,7 +23,7 @@ import (
 const afterwards = `scenario: afterwards
 parameters: {unclean: tag, prefix: a}
 namespaces: {prefix: "${prefix}"}
-gate: {wait: 3s, unclean: "${unclean}", tolerate: [host]}
+preflight: {wait: 3s, dirty: "${unclean}", tolerate: [host]}
 bodies:
   map:
     text: |

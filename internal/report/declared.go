@@ -28,7 +28,7 @@ type DeclaredLife struct {
 
 // declaredLives arranges the lives of the scenario that were seen. Where the
 // scenario cannot be read, phases stand in the order in which they were seen.
-func (t *tally) declaredLives(known []scenario.Life) []DeclaredLife {
+func (t *tally) declaredLives(known []scenario.Lifecycle) []DeclaredLife {
 	var out []DeclaredLife
 	for _, l := range t.lives.declared {
 		order := l.order(known)
@@ -51,12 +51,12 @@ func (t *tally) declaredLives(known []scenario.Life) []DeclaredLife {
 
 // order lists the phases that were seen between created and deleting, as the
 // scenario orders them.
-func (l *lives) order(known []scenario.Life) []int {
+func (l *lives) order(known []scenario.Lifecycle) []int {
 	var own []int
 	for p := unknown + 1; p < len(l.phases); p++ {
 		own = append(own, p)
 	}
-	i := slices.IndexFunc(known, func(k scenario.Life) bool { return k.Name == l.name })
+	i := slices.IndexFunc(known, func(k scenario.Lifecycle) bool { return k.Name == l.name })
 	if i < 0 {
 		return own
 	}

@@ -114,7 +114,7 @@ func cooling(text string) []string {
 				switch n.Content[i].Value {
 				case "name":
 					name = n.Content[i+1].Value
-				case "cool":
+				case "settle", "cool": // as it is called, and was
 					cools = true
 				}
 			}

@@ -122,7 +122,7 @@ func TestGates(t *testing.T) {
 	}
 	cools := func(step, note string) report.Finding {
 		t.Helper()
-		if err := os.WriteFile(d.File(record.ScenarioFile), []byte("steps:\n- repeat:\n    steps:\n    - name: "+step+"\n      cool: {within: 1m}\n"), 0o600); err != nil {
+		if err := os.WriteFile(d.File(record.ScenarioFile), []byte("steps:\n- repeat:\n    steps:\n    - name: "+step+"\n      settle: {within: 1m}\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.Remove(d.File(record.StreamFile)); err != nil {

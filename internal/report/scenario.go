@@ -38,15 +38,17 @@ func publishedIn(text string) ([]scenario.Published, error) {
 }
 
 // livesIn returns the lives that a scenario declares, for their phases' order.
-func livesIn(text string) ([]scenario.Life, error) {
+func livesIn(text string) ([]scenario.Lifecycle, error) {
 	var only struct {
-		Lives []scenario.Life `yaml:"lives"`
+		Lifecycles []scenario.Lifecycle `yaml:"lifecycles"`
+		Former     []scenario.Lifecycle `yaml:"lives"` // what they were called
 	}
 	if err := yaml.Unmarshal([]byte(text), &only); err != nil {
 		return nil, fmt.Errorf("decode %s: %w", record.ScenarioFile, err)
 	}
-	for i, l := range only.Lives {
-		only.Lives[i] = l.Resolved()
+	out := append(only.Lifecycles, only.Former...)
+	for i, l := range out {
+		out[i] = l.Resolved()
 	}
-	return only.Lives, nil
+	return out, nil
 }

@@ -188,7 +188,7 @@ func title(r Result) string {
 		resource += "/" + l["subresource"]
 	}
 	var parts []string
-	for _, s := range []string{l["source"], l["step"], l["verb"], resource, l["scope"], l["life"], l["group"], l["phase"]} {
+	for _, s := range []string{l["source"], l["step"], l["verb"], resource, l["scope"], l["lifecycle"], l["group"], l["phase"]} {
 		if s != "" {
 			parts = append(parts, s)
 		}

@@ -49,7 +49,7 @@ func (f *Facts) LifeNames() []string {
 // LivesOf returns the lives of one name; of all groups, or of one. The name pod
 // stands for the pods that every run observes.
 func (f *Facts) LivesOf(life string, groups ...string) []*Lives {
-	if life == scenario.PodLife {
+	if life == scenario.PodLifecycle {
 		return f.pods(groups)
 	}
 	var out []*Lives
@@ -75,8 +75,8 @@ func (f *Facts) Took(lives []*Lives, from, to string) *stats.Durations {
 // life judges the time between two phases of the objects of a declared life.
 func (j *judging) life(r *Result, o *scenario.Objective) {
 	from, to, _ := strings.Cut(o.Labels["phase"], "..")
-	name := o.Labels["life"]
-	if name == scenario.PodLife {
+	name := o.Labels["lifecycle"]
+	if name == scenario.PodLifecycle {
 		var groups []string
 		if g := o.Labels["group"]; g != "" {
 			groups = []string{g}
@@ -157,7 +157,7 @@ func (j *judging) lifeSummaries() []LifeSummary {
 	return out
 }
 
-func (j *judging) summaries(life scenario.Life, group string, lives []*Lives) []LifeSummary {
+func (j *judging) summaries(life scenario.Lifecycle, group string, lives []*Lives) []LifeSummary {
 	var out []LifeSummary
 	for _, s := range stretchesOf(life) {
 		d := j.f.Took(lives, s[0], s[1])
@@ -169,7 +169,7 @@ func (j *judging) summaries(life scenario.Life, group string, lives []*Lives) []
 }
 
 // stretchesOf are the parts of a life that are summed up.
-func stretchesOf(life scenario.Life) [][2]string {
+func stretchesOf(life scenario.Lifecycle) [][2]string {
 	phases := life.AllPhases()
 	last := len(phases) - 2 // deleting and deleted stand by themselves
 	var out [][2]string

@@ -39,8 +39,8 @@ func (f *flight) phases(id record.ObjectID, text string) {
 	}
 }
 
-func widgetLives() []scenario.Life {
-	return []scenario.Life{{Name: "widget", Of: "widgets.example.org", Phases: []scenario.Phase{{Condition: "Bound"}, {Condition: "Ready"}}}}
+func widgetLives() []scenario.Lifecycle {
+	return []scenario.Lifecycle{{Name: "widget", Of: "widgets.example.org", Phases: []scenario.Phase{{Condition: "Bound"}, {Condition: "Ready"}}}}
 }
 
 // What is known of the time between two phases, by what was recorded.
@@ -64,7 +64,7 @@ func TestBoundsOfLives(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := newFlight(t)
-			f.sc.Lives = widgetLives()
+			f.sc.Lifecycles = widgetLives()
 			f.live("widget", "", tt.phases)
 			f.end(record.Done)
 			f.judge()
@@ -109,7 +109,7 @@ func TestBoundsOfPods(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			d := facts.Took(facts.LivesOf(scenario.PodLife), "created", "running")
+			d := facts.Took(facts.LivesOf(scenario.PodLifecycle), "created", "running")
 			if tt.low < 0 {
 				if d.Len() != 0 {
 					t.Errorf("%d samples, want none", d.Len())
@@ -126,14 +126,14 @@ func TestBoundsOfPods(t *testing.T) {
 // Objectives on lives, by group and per group, and what stands in verdict.json.
 func TestObjectivesOnLives(t *testing.T) {
 	f := newFlight(t)
-	f.sc.Lives = widgetLives()
+	f.sc.Lifecycles = widgetLives()
 	for _, o := range []scenario.Objective{
-		{Name: "all", SLI: "life", Labels: map[string]string{"life": "widget", "phase": "created..ready"}, Statistic: "p99", Max: ptr(5)},
-		{Name: "quick", SLI: "life", Labels: map[string]string{"life": "widget", "phase": "created..ready", "group": "a"}, Statistic: "p99", Max: ptr(1.5)},
-		{Name: "gone", SLI: "life", Labels: map[string]string{"life": "widget", "phase": "deleting..deleted"}, Statistic: "max", Max: ptr(1)},
-		{Name: "none", SLI: "life", Labels: map[string]string{"life": "widget", "phase": "ready..bound"}, Statistic: "max", Max: ptr(1)},
-		{Name: "pods", SLI: "life", Labels: map[string]string{"life": "pod", "phase": "created..running"}, Statistic: "p50", Max: ptr(1)},
-		{Name: "each", SLI: "life", Labels: map[string]string{"life": "widget", "phase": "created..bound"}, Per: []string{"group"}, Statistic: "max", Max: ptr(10)},
+		{Name: "all", SLI: "lifecycle", Labels: map[string]string{"lifecycle": "widget", "phase": "created..ready"}, Statistic: "p99", Max: ptr(5)},
+		{Name: "quick", SLI: "lifecycle", Labels: map[string]string{"lifecycle": "widget", "phase": "created..ready", "group": "a"}, Statistic: "p99", Max: ptr(1.5)},
+		{Name: "gone", SLI: "lifecycle", Labels: map[string]string{"lifecycle": "widget", "phase": "deleting..deleted"}, Statistic: "max", Max: ptr(1)},
+		{Name: "none", SLI: "lifecycle", Labels: map[string]string{"lifecycle": "widget", "phase": "ready..bound"}, Statistic: "max", Max: ptr(1)},
+		{Name: "pods", SLI: "lifecycle", Labels: map[string]string{"lifecycle": "pod", "phase": "created..running"}, Statistic: "p50", Max: ptr(1)},
+		{Name: "each", SLI: "lifecycle", Labels: map[string]string{"lifecycle": "widget", "phase": "created..bound"}, Per: []string{"group"}, Statistic: "max", Max: ptr(10)},
 	} {
 		f.objective(o)
 	}
@@ -188,8 +188,8 @@ func TestObjectivesOnLives(t *testing.T) {
 // Objects that the load made and nobody saw are not left out.
 func TestUnseenObjectsCount(t *testing.T) {
 	f := newFlight(t)
-	f.sc.Lives = widgetLives()
-	f.objective(scenario.Objective{Name: "all", SLI: "life", Labels: map[string]string{"life": "widget", "phase": "created..ready"}, Statistic: "p99", Max: ptr(5)})
+	f.sc.Lifecycles = widgetLives()
+	f.objective(scenario.Objective{Name: "all", SLI: "lifecycle", Labels: map[string]string{"lifecycle": "widget", "phase": "created..ready"}, Statistic: "p99", Max: ptr(5)})
 	op := loadOp()
 	op.Resource = "widgets.example.org"
 	for i := range 100 {

@@ -90,7 +90,7 @@ func (j *judging) missing(groups []string, phase string, seen map[string]int) []
 	want := map[string]int{}
 	for s := range j.sc.AllSteps() {
 		switch {
-		case s.Wait != nil && s.Wait.Are != "gone" && rank(s.Wait.Are) >= rank(phase) && j.reachedStep(s.Name):
+		case s.Wait != nil && s.Wait.Are != "deleted" && rank(s.Wait.Are) >= rank(phase) && j.reachedStep(s.Name):
 			want[s.Wait.Pods] = max(want[s.Wait.Pods], s.Wait.Count)
 		case s.Create != nil:
 			want[s.Create.Group] = max(want[s.Create.Group], j.podsCreated(s.Create.Group))

@@ -39,7 +39,7 @@ func (j *judging) record(r *Result, o *scenario.Objective) {
 	switch o.SLI {
 	case "pod-startup":
 		j.podStartup(r, o)
-	case "life":
+	case "lifecycle":
 		j.life(r, o)
 	case "pod-deletion":
 		j.deletion(r, o, "pods")
@@ -79,7 +79,7 @@ func (j *judging) splits(o *scenario.Objective) []map[string]string {
 				add(c.labels())
 			}
 		}
-	} else if life := o.Labels["life"]; life != "" && life != scenario.PodLife {
+	} else if life := o.Labels["lifecycle"]; life != "" && life != scenario.PodLifecycle {
 		for _, l := range j.f.LivesOf(life) {
 			add(map[string]string{"group": l.Group})
 		}

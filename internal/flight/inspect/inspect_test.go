@@ -124,7 +124,7 @@ func TestProbeWrites(t *testing.T) {
 	if len(s.Canaries) != probeWrites || slices.Min(s.Canaries) <= 0 || len(server.Names(probePath)) != 0 {
 		t.Errorf("%v, and %v are still there", s.Canaries, server.Names(probePath))
 	}
-	i.Tolerate = []string{preflight.Canary}
+	i.Tolerate = []string{preflight.ProbeWrite}
 	s = preflight.State{}
 	if i.AddProbeWrites(t.Context(), &s); s.Canaries != nil {
 		t.Error("probe writes that nobody looks at")

@@ -28,7 +28,7 @@ var errNotOurs = errors.New("not allowed, or not served")
 // is not for us to do there are none; any other failure is something that could
 // not be looked at.
 func (i *Inspector) AddProbeWrites(ctx context.Context, s *preflight.State) {
-	if slices.Contains(i.Tolerate, preflight.Canary) {
+	if slices.Contains(i.Tolerate, preflight.ProbeWrite) {
 		return
 	}
 	var took []float64

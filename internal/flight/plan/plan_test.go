@@ -96,7 +96,7 @@ func TestOf(t *testing.T) {
 		{"a closed pool for a time", "- requests: {for: 10s, pace: {closed: 5}, mix: [{verb: list, resource: pods}]}\n", "10s rate 0 burst 0 objects 0 unbounded: "},
 		{"watches", "- requests: {for: 1m, pace: {constant: 2}, mix: [{verb: watch, resource: pods, hold: 10s}]}\n", "1m0s rate 2 burst 0 objects 0 watches 20: 121 watch pods"},
 		{"made by a mix", "- requests: {count: 5, pace: {burst: true}, mix: [{verb: create, body: map}]}\n", "0s rate 0 burst 5 objects 5: 5 create configmaps"},
-		{"in parallel", "- parallel:\n  - create: {body: map, count: 11, pace: {constant: 10}}\n  - create: {body: map, count: 21, pace: {constant: 10}}\n  - pause: 5s\n- wait: {objects: pods, gone: true}\n",
+		{"in parallel", "- parallel:\n  - create: {body: map, count: 11, pace: {constant: 10}}\n  - create: {body: map, count: 21, pace: {constant: 10}}\n  - pause: 5s\n- wait: {objects: pods, deleted: true}\n",
 			"5s rate 20 burst 0 objects 32 open: 32 create configmaps"},
 		{"branches that clean up", "- parallel:\n  - sequence: [{name: a, create: {body: map, count: 11, pace: {constant: 10}}}, {delete: {step: a, pace: {constant: 10}}}]\n  - create: {body: map, count: 5, pace: {burst: true}}\n",
 			"2s rate 10 burst 5 objects 16: 16 create configmaps, 11 delete configmaps"},

@@ -68,7 +68,7 @@ func (e *estimator) step(s *scenario.Step, begin time.Duration) (span, error) {
 		err = e.requests(s.Requests, s.Name, &one)
 	case s.Fault != nil && s.Fault.Hold:
 		one.Duration = time.Duration(s.Fault.For)
-	case s.Wait != nil, s.Cool != nil, s.Exec != nil:
+	case s.Wait != nil, s.Settle != nil, s.Exec != nil:
 		one.Open = true
 	default:
 		one.Duration = time.Duration(s.Pause)
@@ -90,7 +90,7 @@ func verb(s *scenario.Step) string {
 		name string
 		set  bool
 	}{{"create", s.Create != nil}, {"scale", s.Scale != nil}, {"update", s.Update != nil}, {"churn", s.Churn != nil}, {"delete", s.Delete != nil},
-		{"requests", s.Requests != nil}, {"wait", s.Wait != nil}, {"cool", s.Cool != nil}, {"fault", s.Fault != nil}, {"exec", s.Exec != nil}} {
+		{"requests", s.Requests != nil}, {"wait", s.Wait != nil}, {"settle", s.Settle != nil}, {"fault", s.Fault != nil}, {"exec", s.Exec != nil}} {
 		if v.set {
 			return v.name
 		}

@@ -34,7 +34,7 @@ const (
 	CPU         = "cpu"         // of components, above what it was at first
 	Heap        = "heap"        // likewise, after garbage collection
 	Store       = "store"       // what etcd's database uses, likewise
-	Canary      = "canary"      // creations slower than at first
+	ProbeWrite  = "probe-write" // creations slower than at first
 	Host        = "host"        // other processes, or other machines, take CPU
 	Unread      = "unread"      // something could not be looked at
 )
@@ -135,7 +135,7 @@ func Faults(now, first State, tolerate ...string) []Fault {
 	if first.Store > 0 && now.Store > max(Growth*first.Store, first.Store+SlackBytes) {
 		add(Store, true, []string{fmt.Sprintf("etcd's database uses %.0f MB, at first it was %.0f MB", now.Store/1e6, first.Store/1e6)})
 	}
-	add(Canary, false, slow(now.Canaries, first.Canaries))
+	add(ProbeWrite, false, slow(now.Canaries, first.Canaries))
 	add(Host, true, noise(now))
 	add(Unread, false, now.Unread)
 	add(Unread, true, now.Down)

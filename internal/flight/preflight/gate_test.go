@@ -75,7 +75,7 @@ func TestFaults(t *testing.T) {
 		}
 	}
 	slower := preflight.Faults(preflight.State{Canaries: creations(6)}, preflight.State{Canaries: creations(2)})
-	if len(slower) != 1 || slower[0].Kind != preflight.Canary || !strings.Contains(slower[0].Text, "a creation takes 6.1 ms, at first it took 2.1 ms") {
+	if len(slower) != 1 || slower[0].Kind != preflight.ProbeWrite || !strings.Contains(slower[0].Text, "a creation takes 6.1 ms, at first it took 2.1 ms") {
 		t.Errorf("slower canaries: %+v", slower)
 	}
 }

@@ -40,7 +40,7 @@ func newBench(t *testing.T, text string) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sc.Gate.Tolerate = append(sc.Gate.Tolerate, preflight.Host) // the machine that tests run on is not looked at
+	sc.Preflight.Tolerate = append(sc.Preflight.Tolerate, preflight.Host) // the machine that tests run on is not looked at
 	log, c := slog.New(slog.DiscardHandler), clock.Start()
 	b := &bench{server: flighttest.NewServer(), Session: &Session{
 		Created: NewCreated(), Injected: &Injected{Log: log}, Own: true, Clock: c, Log: log,

@@ -16,7 +16,7 @@ import (
 const settleEvery = 2 * time.Second
 
 // Settle waits until the plane is as it was before the first step.
-type Settle struct{ Spec *scenario.Cool }
+type Settle struct{ Spec *scenario.Settle }
 
 // Do waits. What waiting does not help against it writes down, and goes on.
 func (x Settle) Do(ctx context.Context, s *Session) error {
@@ -60,7 +60,7 @@ type baseline struct {
 // scenarios that settle want to know.
 func (s *Session) measureBaseline(ctx context.Context) error {
 	for step := range s.Workload.Scenario.AllSteps() {
-		if step.Cool != nil {
+		if step.Settle != nil {
 			var err error
 			s.baseline, err = s.newBaseline(ctx)
 			return err

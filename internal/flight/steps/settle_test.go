@@ -17,7 +17,7 @@ import (
 // has more of them than at first.
 func TestSettleWithRetries(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, head(1)+"- {name: c, cool: {within: 7s}}\n")
+	b := newBench(t, head(1)+"- {name: c, settle: {within: 7s}}\n")
 	var rate *atomic.Int64
 	b.Plane, rate = flighttest.HotQueue(t)
 	if err := b.measureBaseline(t.Context()); err != nil {
@@ -26,7 +26,7 @@ func TestSettleWithRetries(t *testing.T) {
 	if got := b.baseline.state.Queues["kcm job"].Retries; got < 30 || got > 200 {
 		t.Fatalf("%v items/s come back, it should be 100", got)
 	}
-	cool := &scenario.Cool{Within: unit.Duration(7 * time.Second)}
+	cool := &scenario.Settle{Within: unit.Duration(7 * time.Second)}
 	if err := (Settle{cool}).Do(t.Context(), b.Session); err != nil {
 		t.Errorf("it does not come to rest: %v", err)
 	}

@@ -52,8 +52,8 @@ func of(s *scenario.Step, failed error) Step {
 		return Requests{s.Name, s.Requests}
 	case s.Wait != nil:
 		return Wait{s.Name, s.Wait}
-	case s.Cool != nil:
-		return Settle{s.Cool}
+	case s.Settle != nil:
+		return Settle{s.Settle}
 	case s.Fault != nil:
 		return Fault{s.Name, s.Fault}
 	case s.Exec != nil:

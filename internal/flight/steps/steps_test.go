@@ -277,9 +277,9 @@ func TestWaitsForObjects(t *testing.T) {
 		{"in one namespace", fill + "- wait: {objects: configmaps, namespace: n-2, condition: has(self.data.a), count: 1, within: 5s}", ""},
 		{"while they change", fill + "- parallel:\n  - wait: {objects: configmaps, of: a, condition: \"{.metadata.patches}=1\", within: 5s}\n" +
 			"  - sequence: [{pause: 100ms}, {update: {step: a, body: patch, with: {e: 1}, pace: {burst: true}}}]", ""},
-		{"until they are gone", fill + "- {delete: {step: a, pace: {burst: true}}}\n- wait: {objects: configmaps, gone: true, within: 5s}", ""},
+		{"until they are gone", fill + "- {delete: {step: a, pace: {burst: true}}}\n- wait: {objects: configmaps, deleted: true, within: 5s}", ""},
 		{"too few", fill + "- wait: {objects: configmaps, condition: self.data.d == '1', count: 2, within: 100ms}", "step failed: wait-2: of 3 configmaps the condition held for 1 within 100ms; 2 were wanted"},
-		{"not gone", fill + "- wait: {objects: configmaps, of: a, gone: true, count: 1, within: 100ms}", "step failed: wait-2: 3 configmaps are still there after 100ms, at most 1 may be"},
+		{"not gone", fill + "- wait: {objects: configmaps, of: a, deleted: true, count: 1, within: 100ms}", "step failed: wait-2: 3 configmaps are still there after 100ms, at most 1 may be"},
 		{"not all", fill + "- wait: {objects: configmaps, condition: self.data.d == '1', all: true, within: 100ms}",
 			"step failed: wait-2: of 3 configmaps the condition held for 1 within 100ms; it was wanted of all, and of 0 at least"},
 		{"of no use", fill + "- wait: {objects: configmaps, of: a, condition: self.data.d + 1 == 2, within: 500ms}",
@@ -303,7 +303,7 @@ func TestWaitsForWhatFinalizersKeep(t *testing.T) {
 	b := newBench(t, head(2)+`
 - {name: a, create: {count: 3, objects: [{body: map, name: x}, {body: own}], pace: {burst: true}}}
 - {delete: {step: a, pace: {burst: true}}}
-- wait: {objects: configmaps, of: a, gone: true, count: 1, within: 1s}
+- wait: {objects: configmaps, of: a, deleted: true, count: 1, within: 1s}
 `)
 	b.server.Refuse = func(method, _ string) int {
 		if method == "DELETE" {

@@ -40,7 +40,7 @@ func (w Wait) waitPods(ctx context.Context, s *Session) error {
 			return nil
 		}
 		if s.Clock.Now() > deadline {
-			if w.Spec.Are == "gone" {
+			if w.Spec.Are == "deleted" {
 				return fmt.Errorf("%d pods of group %q are still there after %v, at most %d may be", have, w.Spec.Pods, w.Spec.Within, w.Spec.Count)
 			}
 			return fmt.Errorf("%d of %d pods of group %q were %s within %v", have, w.Spec.Count, w.Spec.Pods, w.Spec.Are, w.Spec.Within)
@@ -64,7 +64,7 @@ func (w Wait) countPods(s *Session) (have int, ok bool) {
 		have = c.RunningNow
 	case "ready":
 		have = c.ReadyNow
-	case "gone":
+	case "deleted":
 		return c.Existing, c.Existing <= w.Spec.Count
 	}
 	return have, have >= w.Spec.Count
@@ -114,7 +114,7 @@ func (w Wait) waitObjects(ctx context.Context, s *Session) error {
 // enough.
 func (w Wait) satisfied(c condition.Counts, want int) (have int, ok bool) {
 	switch {
-	case w.Spec.Gone:
+	case w.Spec.Deleted:
 		return c.Existing, c.Existing <= w.Spec.Count
 	case w.Spec.All:
 		return c.Holding, c.Holding == c.Existing && c.Existing >= w.Spec.Count
@@ -125,7 +125,7 @@ func (w Wait) satisfied(c condition.Counts, want int) (have int, ok bool) {
 func (w Wait) unsatisfied(c condition.Counts, want int) error {
 	var err error
 	switch {
-	case w.Spec.Gone:
+	case w.Spec.Deleted:
 		err = fmt.Errorf("%d %s are still there after %v, at most %d may be", c.Existing, w.Spec.Objects, w.Spec.Within, w.Spec.Count)
 	case w.Spec.All:
 		err = fmt.Errorf("of %d %s the condition held for %d within %v; it was wanted of all, and of %d at least", c.Existing, w.Spec.Objects, c.Holding, w.Spec.Within, w.Spec.Count)
@@ -148,7 +148,7 @@ func (w Wait) newObserver(ctx context.Context, s *Session) (*condition.Observer,
 	if w.Spec.Selector != "" {
 		o.Selector = "labelSelector=" + url.QueryEscape(w.Spec.Selector)
 	}
-	if !w.Spec.Gone {
+	if !w.Spec.Deleted {
 		if o.Condition, err = scenario.ParseCondition(w.Spec.Condition); err != nil {
 			return nil, 0, err
 		}
@@ -159,10 +159,10 @@ func (w Wait) newObserver(ctx context.Context, s *Session) (*condition.Observer,
 		if err != nil {
 			return nil, 0, err
 		}
-		if want == 0 && !w.Spec.Gone {
+		if want == 0 && !w.Spec.Deleted {
 			want = made.count(resource)
 		}
-		if o.Mine, err = made.matcher(resource, w.Spec.Gone); err != nil {
+		if o.Mine, err = made.matcher(resource, w.Spec.Deleted); err != nil {
 			return nil, 0, err
 		}
 	case resource.Namespaced && w.Spec.Namespace != "" && w.Spec.Namespace != "*":

@@ -209,7 +209,7 @@ func TestPodsThatStay(t *testing.T) {
 			}
 			last := s.Steps[len(s.Steps)-1]
 			if tt.want != "" {
-				if last.Wait == nil || last.Wait.Objects != "deployments.apps" || !last.Wait.Gone {
+				if last.Wait == nil || last.Wait.Objects != "deployments.apps" || !last.Wait.Deleted {
 					t.Errorf("%+v", last)
 				}
 				return

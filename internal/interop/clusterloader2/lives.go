@@ -19,8 +19,8 @@ func (l *lowering) live(c call, use string) string {
 		c.fault("labelSelector", "%q is not a label selector", selector)
 		return ""
 	}
-	life := scenario.Life{Name: cmp.Or(slug(c.identifier), use), Use: use, Namespace: c.text("namespace", ""), Selector: selector}
-	for _, have := range l.out.Lives {
+	life := scenario.Lifecycle{Name: cmp.Or(slug(c.identifier), use), Use: use, Namespace: c.text("namespace", ""), Selector: selector}
+	for _, have := range l.out.Lifecycles {
 		switch {
 		case have.Name == life.Name && have.Use == use:
 			return life.Name
@@ -28,7 +28,7 @@ func (l *lowering) live(c call, use string) string {
 			life.Name += "-" + use
 		}
 	}
-	l.out.Lives = append(l.out.Lives, life)
+	l.out.Lifecycles = append(l.out.Lifecycles, life)
 	return life.Name
 }
 
@@ -56,9 +56,9 @@ func claimAllocation(l *lowering, c call, _ int) []scenario.Step {
 		l.unsupported(c.identifier, "resource claims can be selected by labels only")
 		return nil
 	}
-	c.note("pod_create_to_claim_create is left out: it is the controller's part, which the lives of claims do not show")
+	c.note("pod_create_to_claim_create is left out: it is the controller's part, which the lifecycles of claims do not show")
 	l.objective(scenario.Objective{
-		Name: c.identifier, SLI: "life", Labels: map[string]string{"life": life, "phase": "created..allocated"},
+		Name: c.identifier, SLI: "lifecycle", Labels: map[string]string{"lifecycle": life, "phase": "created..allocated"},
 		Statistic: "p99", Max: bound(c.duration("threshold", claimTime).Seconds()),
 	}, 0)
 	return nil

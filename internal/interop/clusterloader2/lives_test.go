@@ -14,8 +14,8 @@ func TestLivesOfJobsAndClaims(t *testing.T) {
 			measured("JobLifecycleLatency", "action: gather") + measured("ResourceClaimAllocationLatency", "action: gather, threshold: 2m"),
 		"cm.yaml": cm,
 	}, clusterloader2.Options{Nodes: 1})
-	if len(s.Lives) != 2 {
-		t.Fatalf("lives %+v\n%s", s.Lives, notes)
+	if len(s.Lifecycles) != 2 {
+		t.Fatalf("lives %+v\n%s", s.Lifecycles, notes)
 	}
 	jobs, claims := s.Observed()[0], s.Observed()[1]
 	if jobs.Of != "jobs.batch" || jobs.Selector != "group = test" || fmt.Sprint(jobs.AllPhases()) != "[created started complete failed deleting deleted]" {
@@ -25,10 +25,10 @@ func TestLivesOfJobsAndClaims(t *testing.T) {
 		t.Fatalf("objectives %+v", s.Objectives)
 	}
 	o := s.Objectives[0]
-	if o.SLI != "life" || o.Labels["life"] != claims.Name || o.Labels["phase"] != "created..allocated" || *o.Max != 120 || o.Statistic != "p99" {
+	if o.SLI != "lifecycle" || o.Labels["lifecycle"] != claims.Name || o.Labels["phase"] != "created..allocated" || *o.Max != 120 || o.Statistic != "p99" {
 		t.Errorf("%+v", o)
 	}
-	if s.PhasesOf(claims.Name) == nil || s.PhasesOf(scenario.PodLife) == nil {
+	if s.PhasesOf(claims.Name) == nil || s.PhasesOf(scenario.PodLifecycle) == nil {
 		t.Error("the phases of a life are not known")
 	}
 }

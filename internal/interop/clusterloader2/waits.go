@@ -46,7 +46,7 @@ func waitControlled(l *lowering, c call, _ int) []scenario.Step {
 		w.Condition, w.Count, w.All = running(kind, c.truth("checkIfPodsAreUpdated", true), c.whole("countErrorMargin", 0)), now, true
 		return waiting(c.identifier, w)
 	}
-	w.Gone, w.Within = true, unit.Duration(2*within) // twice as long, as ClusterLoader2 allows
+	w.Deleted, w.Within = true, unit.Duration(2*within) // twice as long, as ClusterLoader2 allows
 	steps := waiting(c.identifier, w)
 	return append(steps, l.podsGone(c, pods, w.Within)...)
 }
@@ -90,10 +90,10 @@ func (l *lowering) podsGone(c call, with map[string]string, within unit.Duration
 		return nil
 	}
 	selected := labels.SelectorFromSet(with)
-	w := scenario.Wait{Objects: "pods", Selector: selected.String(), Gone: true, Within: within}
+	w := scenario.Wait{Objects: "pods", Selector: selected.String(), Deleted: true, Within: within}
 	for _, g := range l.out.Groups {
 		if s, ok := selectorOf(g.Selector); ok && g.Namespace == "" && s.Matches(labels.Set(with)) && g.Selector != anyPod {
-			w = scenario.Wait{Pods: g.Name, Are: "gone", Within: within}
+			w = scenario.Wait{Pods: g.Name, Are: "deleted", Within: within}
 			selected = s
 			break
 		}
@@ -211,7 +211,7 @@ func waitRunningPods(l *lowering, c call, _ int) []scenario.Step {
 		w = scenario.Wait{Pods: g, Are: "running", Count: count, Within: within}
 	}
 	if count == 0 {
-		w = scenario.Wait{Objects: "pods", Namespace: namespace, Selector: selector, Gone: true, Within: within}
+		w = scenario.Wait{Objects: "pods", Namespace: namespace, Selector: selector, Deleted: true, Within: within}
 	}
 	steps := waiting(c.identifier, w)
 	if c.truth("isFatal", false) {
@@ -330,7 +330,7 @@ func waitPhase(resource, phase, count string) func(*lowering, call, int) []scena
 			w.Namespace = c.text("namespace", "")
 		}
 		if w.Count == 0 {
-			w.Condition, w.Gone = "", true
+			w.Condition, w.Deleted = "", true
 		}
 		return waiting(c.identifier, w)
 	}

@@ -54,7 +54,7 @@ func (im *importer) lifeLatency(j *job, m measurement) bool {
 		return true
 	}
 	l := list[i]
-	life := scenario.Life{Use: l.life, Group: labelJob}
+	life := scenario.Lifecycle{Use: l.life, Group: labelJob}
 	if l.unlabelled {
 		life.Group = ""
 	}
@@ -63,18 +63,18 @@ func (im *importer) lifeLatency(j *job, m measurement) bool {
 		use, phase := l.life, l.phases[t.ConditionType]
 		if m.Name == "vmiLatency" && t.ConditionType == "VMReady" {
 			use, phase = "vm", "ready"
-			im.declare(scenario.Life{Use: use, Group: labelJob})
+			im.declare(scenario.Lifecycle{Use: use, Group: labelJob})
 		}
 		name := fmt.Sprintf("%s %s of %s", m.Name, t.ConditionType, label(j.Name))
 		if phase == "" {
-			im.unsupported(im.at(t.At), "threshold.conditionType", name, "there is no such moment in the life of a "+l.life)
+			im.unsupported(im.at(t.At), "threshold.conditionType", name, "there is no such phase in the lifecycle of a "+l.life)
 			continue
 		}
-		labels := map[string]string{"life": use, "phase": "created.." + phase}
+		labels := map[string]string{"lifecycle": use, "phase": "created.." + phase}
 		if !l.unlabelled {
 			labels["group"] = j.Name
 		}
-		im.bounded(name, "life", labels, t)
+		im.bounded(name, "lifecycle", labels, t)
 	}
 	return true
 }
@@ -82,18 +82,18 @@ func (im *importer) lifeLatency(j *job, m measurement) bool {
 // initialized judges when pods' init containers have finished, which the lives
 // of pods that are recorded in every run do not hold.
 func (im *importer) initialized(j *job, t threshold) {
-	im.declare(scenario.Life{Name: "started-pod", Of: "pods", Selector: labelJob, Group: labelJob, Phases: []scenario.Phase{{Condition: "Initialized"}}})
-	im.bounded("podLatency Initialized of "+label(j.Name), "life", map[string]string{"life": "started-pod", "phase": "created..initialized", "group": j.Name}, t)
+	im.declare(scenario.Lifecycle{Name: "started-pod", Of: "pods", Selector: labelJob, Group: labelJob, Phases: []scenario.Phase{{Condition: "Initialized"}}})
+	im.bounded("podLatency Initialized of "+label(j.Name), "lifecycle", map[string]string{"lifecycle": "started-pod", "phase": "created..initialized", "group": j.Name}, t)
 }
 
 // declare adds a life, once.
-func (im *importer) declare(l scenario.Life) {
-	for _, have := range im.out.Lives {
+func (im *importer) declare(l scenario.Lifecycle) {
+	for _, have := range im.out.Lifecycles {
 		if have.Use == l.Use && have.Name == l.Name {
 			return
 		}
 	}
-	im.out.Lives = append(im.out.Lives, l)
+	im.out.Lifecycles = append(im.out.Lifecycles, l)
 }
 
 // bounded makes an objective of a threshold; one that is there already, because

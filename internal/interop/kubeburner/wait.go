@@ -137,7 +137,7 @@ func (im *importer) remove(j *job, name string, of selection, wait bool) []scena
 // gone waits until nothing of a selection is left.
 func (im *importer) gone(name string, of selection, within time.Duration) scenario.Step {
 	return scenario.Step{Name: im.step(name, "gone"), Wait: &scenario.Wait{
-		Objects: of.resource, Namespace: "*", Selector: selector(of.labels), Gone: true, Within: unit.Duration(within),
+		Objects: of.resource, Namespace: "*", Selector: selector(of.labels), Deleted: true, Within: unit.Duration(within),
 	}}
 }
 

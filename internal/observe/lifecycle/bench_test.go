@@ -65,7 +65,7 @@ func BenchmarkPod(b *testing.B) {
 // BenchmarkDeclared is what an object of a declared life costs with three
 // phases that come about in three events.
 func BenchmarkDeclared(b *testing.B) {
-	s := newScript(b, scenario.Life{Name: "m", Of: "machines.example.org", Phases: []scenario.Phase{
+	s := newScript(b, scenario.Lifecycle{Name: "m", Of: "machines.example.org", Phases: []scenario.Phase{
 		{Name: "scheduled", When: `self.status.phase in ["Scheduled", "Running"]`}, {Name: "running", When: `self.status.phase == "Running"`}, {Condition: "Ready"}}}, nil)
 	s.play("0 own LIST; 0 own END")
 	n := 0

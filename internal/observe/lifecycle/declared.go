@@ -40,7 +40,7 @@ type Declared struct {
 
 // Declare compiles lives, which are to be resolved (scenario.Observed). A
 // pulse, which may be nil, tells events that were held up.
-func Declare(records *record.Writer, c clock.Clock, p *Pulse, lives []scenario.Life) (*Declared, error) {
+func Declare(records *record.Writer, c clock.Clock, p *Pulse, lives []scenario.Lifecycle) (*Declared, error) {
 	d := &Declared{records: records, clock: c}
 	for _, l := range lives {
 		k, err := newKind(records, p, l)

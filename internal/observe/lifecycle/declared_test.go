@@ -22,7 +22,7 @@ type script struct {
 	kind    *kind
 }
 
-func newScript(t testing.TB, l scenario.Life, p *Pulse) *script {
+func newScript(t testing.TB, l scenario.Lifecycle, p *Pulse) *script {
 	t.Helper()
 	s := &script{t: t, path: filepath.Join(t.TempDir(), "r.wt")}
 	var err error
@@ -147,30 +147,30 @@ func (s *script) recorded() string {
 	return strings.Join(out, ", ")
 }
 
-func machineLife() scenario.Life {
-	return scenario.Life{Name: "m", Of: "machines.example.org",
+func machineLife() scenario.Lifecycle {
+	return scenario.Lifecycle{Name: "m", Of: "machines.example.org",
 		Links: []scenario.Link{{Name: "pod", Of: "pods"}},
 		Phases: []scenario.Phase{
 			{Name: "podCreated", On: "pod"}, {Name: "podReady", On: "pod", Condition: "Ready"},
 			{Name: "scheduled", When: `self.status.phase in ["Scheduled", "Running"]`}, {Name: "running", When: "{.status.phase}=Running"},
-			{Condition: "Ready"}, {Name: "podDeleted", On: "pod", Gone: true},
+			{Condition: "Ready"}, {Name: "podDeleted", On: "pod", Deleted: true},
 		}}
 }
 
 func TestDeclaredLives(t *testing.T) {
-	replicas := scenario.Life{Name: "app", Of: "apps.example.org",
+	replicas := scenario.Lifecycle{Name: "app", Of: "apps.example.org",
 		Links:  []scenario.Link{{Name: "web", Of: "deployments.apps", By: "label", Label: "app"}},
 		Phases: []scenario.Phase{{Name: "two", On: "web", Count: 2}, {Name: "bothReady", On: "web", Count: 2, Condition: "Ready"}}}
-	ordered := scenario.Life{Name: "o", Of: "o.example.org", InOrder: true,
+	ordered := scenario.Lifecycle{Name: "o", Of: "o.example.org", InOrder: true,
 		Phases: []scenario.Phase{{Condition: "A"}, {Condition: "B"}, {Condition: "C"}}}
-	keyed := scenario.Life{Name: "k", Of: "claims.example.org",
+	keyed := scenario.Lifecycle{Name: "k", Of: "claims.example.org",
 		Links: []scenario.Link{{Name: "volume", Of: "volumes.example.org", By: "key", Key: "self.metadata.namespace + '/' + self.status.claim", To: "self.metadata.namespace + '/' + self.metadata.name"},
 			{Name: "same", Of: "twins.example.org", By: "name"}},
 		Phases: []scenario.Phase{{Name: "bound", On: "volume"}, {Name: "twin", On: "same"}}}
 	const started = "0 own LIST; 0 own END; 0 pod LIST; 0 pod END;"
 	for _, tt := range []struct {
 		name         string
-		life         scenario.Life
+		life         scenario.Lifecycle
 		script, want string
 	}{
 		{"a whole life on two watches", machineLife(),
@@ -223,7 +223,7 @@ func TestDeclaredLives(t *testing.T) {
 }
 
 func TestAConditionThatCannotBeEvaluatedIsSaidOnce(t *testing.T) {
-	s := newScript(t, scenario.Life{Name: "m", Of: "x", Phases: []scenario.Phase{{Name: "odd", When: "self.status.n > 3"}}}, nil)
+	s := newScript(t, scenario.Lifecycle{Name: "m", Of: "x", Phases: []scenario.Phase{{Name: "odd", When: "self.status.n > 3"}}}, nil)
 	s.play("0 own LIST; 0 own END; 1 own ADDED a n=text; 2 own MODIFIED a n=text")
 	if got := s.recorded(); got != "a created 1" {
 		t.Errorf("recorded %s", got)
@@ -292,7 +292,7 @@ func TestStalledWatchIsLag(t *testing.T) {
 		t.Errorf("another store: %d, %d beats", got, len(p.beats))
 	}
 
-	s := newScript(t, scenario.Life{Name: "m", Of: "x", Phases: []scenario.Phase{{Condition: "Ready"}}}, p)
+	s := newScript(t, scenario.Lifecycle{Name: "m", Of: "x", Phases: []scenario.Phase{{Condition: "Ready"}}}, p)
 	p.beats = []beat{{10, 9, 11}, {1000, 999, 1001}, {2e9, 2e9 - 1, 2e9 + 1}, {3e9, 3e9 - 1, 3e9 + 1}}
 	s.play("0 own LIST; 0 own END; 500000000 own ADDED a; 4000000000 own ADDED b v=1500000000; 4000000001 own MODIFIED b v=1900000000 cond=Ready; 4000000002 own MODIFIED a cond=Ready")
 	if got, want := s.recorded(), "a created 500000000, b created 4000000000-3999999001, b ready 4000000001-3999999002, a ready 4000000002"; got != want {

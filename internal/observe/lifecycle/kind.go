@@ -19,7 +19,7 @@ import (
 // its watches come from several goroutines; mu guards everything below it.
 type kind struct {
 	records *record.Writer
-	life    scenario.Life
+	life    scenario.Lifecycle
 	label   string // whose value is an object's group
 	phases  []phaseOf
 	to      *scenario.Key // what a link's key is compared with; nil without one
@@ -60,7 +60,7 @@ type tracked struct {
 	keys   []string // by which links find it
 }
 
-func newKind(records *record.Writer, p *Pulse, l scenario.Life) (*kind, error) {
+func newKind(records *record.Writer, p *Pulse, l scenario.Lifecycle) (*kind, error) {
 	k := &kind{records: records, life: l, label: cmp.Or(l.Group, object.GroupLabel), byKey: map[string][]*tracked{}}
 	k.own = own{kind: k, eyesOf: newEyes(l.Of, p), objects: map[string]*tracked{}}
 	for _, one := range l.Links {
@@ -79,7 +79,7 @@ func newKind(records *record.Writer, p *Pulse, l scenario.Life) (*kind, error) {
 			}
 		}
 		for earlier := range i {
-			if l.InOrder && l.Phases[earlier].On == one.On && !l.Phases[earlier].Gone {
+			if l.InOrder && l.Phases[earlier].On == one.On && !l.Phases[earlier].Deleted {
 				p.before |= bit(earlier)
 			}
 		}
@@ -157,7 +157,7 @@ func (b *body) value() (any, error) {
 func (k *kind) evaluate(seen set, among []int, b *body) set {
 	for _, i := range among {
 		p := &k.phases[i]
-		if seen.has(i) || p.Gone || !seen.holds(p.before) {
+		if seen.has(i) || p.Deleted || !seen.holds(p.before) {
 			continue
 		}
 		if p.holds == nil {

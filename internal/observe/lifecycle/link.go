@@ -221,7 +221,7 @@ func (l *link) vanish(m moment) {
 func (l *link) gone(uid string, x *linked, m moment) {
 	now := x.seen
 	for _, i := range l.phases {
-		if l.kind.phases[i].Gone {
+		if l.kind.phases[i].Deleted {
 			now |= bit(i)
 		}
 	}

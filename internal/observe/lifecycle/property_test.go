@@ -34,11 +34,11 @@ type thing struct {
 	had, lost        bool // an owner: it has had a part, and lost one
 }
 
-func worldLife() scenario.Life {
-	return scenario.Life{Name: "w", Of: "owners.example.org",
+func worldLife() scenario.Lifecycle {
+	return scenario.Lifecycle{Name: "w", Of: "owners.example.org",
 		Links: []scenario.Link{{Name: "part", Of: "parts.example.org"}},
 		Phases: []scenario.Phase{{Name: "busy", When: `self.status.state in ["1", "2"]`}, {Name: "done", When: `self.status.state == "2"`},
-			{Name: "had", On: "part"}, {Name: "lost", On: "part", Gone: true}}}
+			{Name: "had", On: "part"}, {Name: "lost", On: "part", Deleted: true}}}
 }
 
 // send is one event, as it is now, for a watch to show later.

@@ -159,11 +159,11 @@ func TestLivesAgreeWithAFinalList(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lives := []scenario.Life{
-		scenario.Life{Use: "job"}.Resolved(),
-		scenario.Life{Name: "widget", Of: "example.org/v1 Widget",
+	lives := []scenario.Lifecycle{
+		scenario.Lifecycle{Use: "job"}.Resolved(),
+		scenario.Lifecycle{Name: "widget", Of: "example.org/v1 Widget",
 			Links:  []scenario.Link{{Name: "part", Of: "configmaps", By: "label", Label: "widget"}},
-			Phases: []scenario.Phase{{Name: "hasPart", On: "part"}, {Name: "busy", When: `self.status.phase in ["Busy", "Done"]`}, {Name: "done", When: "{.status.phase}=Done"}, {Name: "partGone", On: "part", Gone: true}},
+			Phases: []scenario.Phase{{Name: "hasPart", On: "part"}, {Name: "busy", When: `self.status.phase in ["Busy", "Done"]`}, {Name: "done", When: "{.status.phase}=Done"}, {Name: "partGone", On: "part", Deleted: true}},
 		}.Resolved(),
 	}
 	pulse := lifecycle.NewPulse(records, r.clock)

@@ -115,7 +115,7 @@ func TestAnUnsteadyServerLosesAndDoublesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := lifecycle.Declare(records, c, nil, []scenario.Life{scenario.Life{Name: "w", Of: "example.org/v1 Widget",
+	d, err := lifecycle.Declare(records, c, nil, []scenario.Lifecycle{scenario.Lifecycle{Name: "w", Of: "example.org/v1 Widget",
 		Phases: []scenario.Phase{{Name: "ready", When: "{.status.phase}=Ready"}}}.Resolved()})
 	if err != nil {
 		t.Fatal(err)

@@ -39,7 +39,7 @@ func manifest(s Shape) record.Manifest {
 func scenarioText(s Shape) string {
 	lives := ""
 	if s.Machines > 0 {
-		lives = "lives: [{use: vmi}]\n"
+		lives = "lifecycles: [{use: vmi}]\n"
 	}
 	return "# " + strings.ReplaceAll(s.Taint, "\n", " ") + `
 scenario: ` + s.Name + `

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Life says which moments in the lives of a resource's objects are recorded.
-// Whatever its phases, a life has created, deleting (a deletion was asked for)
+// Lifecycle says which phases of a resource's objects are recorded.
+// Whatever its phases, a lifecycle has created, deleting (a deletion was asked for)
 // and deleted. A phase is reached when an event of windtunnel's own watch first
-// shows an object for which it holds; it stays reached. The lives of pods are
+// shows an object for which it holds; it stays reached. The lifecycles of pods are
 // recorded in every run, under the name pod, and need no entry.
-type Life struct {
+type Lifecycle struct {
 	Name      string  `yaml:"name"`      // as objectives say it; default: what use says
-	Use       string  `yaml:"use"`       // a life that is known: its resource, links and phases are then given
+	Use       string  `yaml:"use"`       // a lifecycle that is known: its resource, links and phases are then given
 	Of        string  `yaml:"of"`        // a resource such as jobs.batch, or its kind with a version: batch/v1 Job
 	Namespace string  `yaml:"namespace"` // default all
 	Selector  string  `yaml:"selector"`  // a label selector; of labels that the objects have from their creation on. Default all
@@ -22,42 +22,42 @@ type Life struct {
 	Phases    []Phase `yaml:"phases"`    // in the order in which they are shown
 }
 
-// Phase is one moment of a life.
+// Phase is a state that objects reach once.
 type Phase struct {
 	Name      string `yaml:"name"`            // default: that of condition, its first letter small
 	When      string `yaml:"when" expr:"raw"` // CEL over self (or object, the same), such as self.status.phase in ["Scheduled", "Running"]; or a JSON path as kubectl wait has it, {.status.phase}=Bound. With on it may be left out: that the linked object exists
 	Condition string `yaml:"condition"`       // in place of when: a type of status.conditions whose status is True
 	On        string `yaml:"on"`              // a link: it is seen on the linked object
 	Count     int    `yaml:"count"`           // with on: reached when it holds for so many linked objects; default 1
-	Gone      bool   `yaml:"gone"`            // with on, in place of when: the linked object was deleted
+	Deleted   bool   `yaml:"deleted"`         // with on, in place of when: the linked object was deleted
 }
 
-// Link says which objects belong to one whose life is recorded: its pods, its
+// Link says which objects belong to one whose lifecycle is recorded: its pods, its
 // deployments.
 type Link struct {
 	Name      string `yaml:"name"`           // as phases say it
-	Of        string `yaml:"of"`             // the linked objects' resource, as in life
-	Namespace string `yaml:"namespace"`      // default: the life's
+	Of        string `yaml:"of"`             // the linked objects' resource, as in lifecycle
+	Namespace string `yaml:"namespace"`      // default: the lifecycle's
 	Selector  string `yaml:"selector"`       // a label selector; default all
 	By        string `yaml:"by"`             // owner (default): an ownerReference has the object's uid; label: a label's value is its uid or its name; name: both have one name; key: an expression gives what they have in common
 	Label     string `yaml:"label"`          // with by label: which
 	Key       string `yaml:"key" expr:"raw"` // with by key: CEL over the linked object; objects belong together when it gives what to gives
-	To        string `yaml:"to" expr:"raw"`  // with by key: CEL over the object whose life it is; default self.metadata.uid
+	To        string `yaml:"to" expr:"raw"`  // with by key: CEL over the object whose lifecycle it is; default self.metadata.uid
 }
 
-// PodLife is the name of the lives that are recorded in every run.
-const PodLife = "pod"
+// PodLifecycle is the name of the lifecycles that are recorded in every run.
+const PodLifecycle = "pod"
 
-// The phases that every declared life has.
+// The phases that every declared lifecycle has.
 const (
 	phaseCreated  = "created"
 	phaseDeleting = "deleting"
 	phaseDeleted  = "deleted"
 )
 
-// Resolved returns the life with what use stands for, names and words filled in.
-func (l Life) Resolved() Life {
-	if known, ok := knownLife(l.Use); ok {
+// Resolved returns the lifecycle with what use stands for, names and words filled in.
+func (l Lifecycle) Resolved() Lifecycle {
+	if known, ok := knownLifecycle(l.Use); ok {
 		l.Of, l.Links, l.Phases, l.InOrder = known.Of, known.Links, known.Phases, known.InOrder
 		if l.Name == "" {
 			l.Name = l.Use
@@ -95,8 +95,8 @@ func (p Phase) resolved() Phase {
 	return p
 }
 
-// AllPhases are the names of all phases of a resolved life in their order.
-func (l Life) AllPhases() []string {
+// AllPhases are the names of all phases of a resolved lifecycle in their order.
+func (l Lifecycle) AllPhases() []string {
 	out := []string{phaseCreated}
 	for _, p := range l.Phases {
 		out = append(out, p.Name)
@@ -104,32 +104,32 @@ func (l Life) AllPhases() []string {
 	return append(out, phaseDeleting, phaseDeleted)
 }
 
-// Observed returns the scenario's lives, resolved.
-func (s *Scenario) Observed() []Life {
-	var out []Life
-	for _, l := range s.Lives {
+// Observed returns the scenario's lifecycles, resolved.
+func (s *Scenario) Observed() []Lifecycle {
+	var out []Lifecycle
+	for _, l := range s.Lifecycles {
 		out = append(out, l.Resolved())
 	}
 	return out
 }
 
-// PhasesOf returns the phases of a life of the scenario, in their order; nil
-// when there is no such life.
-func (s *Scenario) PhasesOf(life string) []string {
-	if life == PodLife {
+// PhasesOf returns the phases of a lifecycle of the scenario, in their order; nil
+// when there is no such lifecycle.
+func (s *Scenario) PhasesOf(lifecycle string) []string {
+	if lifecycle == PodLifecycle {
 		return append(Phases(), "finished", phaseDeleting, phaseDeleted)
 	}
 	for _, l := range s.Observed() {
-		if l.Name == life {
+		if l.Name == lifecycle {
 			return l.AllPhases()
 		}
 	}
 	return nil
 }
 
-// lives are the names that an objective may use.
-func (s *Scenario) lives() []string {
-	out := []string{PodLife}
+// lifecycleNames are the names that an objective may use.
+func (s *Scenario) lifecycleNames() []string {
+	out := []string{PodLifecycle}
 	for _, l := range s.Observed() {
 		out = append(out, l.Name)
 	}

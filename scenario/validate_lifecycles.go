@@ -9,49 +9,49 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// maxPhases bounds the phases of one life: what was seen of an object is a set
+// maxPhases bounds the phases of one lifecycle: what was seen of an object is a set
 // of bits.
 const maxPhases = 56
 
 var phaseName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{0,62}$`)
 
-// observed checks the lives that the scenario declares.
+// observed checks the lifecycles that the scenario declares.
 func (c *checker) observed() {
-	seen := map[string]bool{PodLife: true}
-	for i, l := range c.s.Lives {
-		path := fmt.Sprintf("lives[%d]", i)
-		c.life(path, l)
+	seen := map[string]bool{PodLifecycle: true}
+	for i, l := range c.s.Lifecycles {
+		path := fmt.Sprintf("lifecycles[%d]", i)
+		c.lifecycle(path, l)
 		switch name := l.Resolved().Name; {
-		case name == PodLife:
-			c.at(path+".name", "life.name: %q is recorded in every run; take another name", name)
+		case name == PodLifecycle:
+			c.at(path+".name", "lifecycle.name: %q is recorded in every run; take another name", name)
 		case seen[name]:
-			c.at(path, "life: name %q stands twice", clip(name))
+			c.at(path, "lifecycle: name %q stands twice", clip(name))
 		default:
 			seen[name] = true
 		}
 	}
 }
 
-func (c *checker) life(path string, l Life) {
+func (c *checker) lifecycle(path string, l Lifecycle) {
 	if l.Use != "" {
-		c.word(path+".use", "life.use", l.Use)
+		c.word(path+".use", "lifecycle.use", l.Use)
 		for _, f := range []struct {
 			name  string
 			given bool
 		}{{"of", l.Of != ""}, {"inOrder", l.InOrder}, {"links", len(l.Links) > 0}, {"phases", len(l.Phases) > 0}} {
 			if f.given {
-				c.at(path+"."+f.name, "life.%s: use says it already", f.name)
+				c.at(path+"."+f.name, "lifecycle.%s: use says it already", f.name)
 			}
 		}
 	} else {
-		c.kindOf(path+".of", "life.of", l.Of)
+		c.kindOf(path+".of", "lifecycle.of", l.Of)
 	}
 	if l.Use == "" || l.Name != "" {
-		c.label(path+".name", "life.name", l.Name)
+		c.label(path+".name", "lifecycle.name", l.Name)
 	}
-	c.where(path, "life", l.Namespace, l.Selector)
+	c.where(path, "lifecycle", l.Namespace, l.Selector)
 	if l.Group != "" && len(validation.IsQualifiedName(l.Group)) > 0 {
-		c.at(path+".group", "life.group: %q is not the name of a label", clip(l.Group))
+		c.at(path+".group", "lifecycle.group: %q is not the name of a label", clip(l.Group))
 	}
 	if l.Use == "" {
 		c.phases(path, l, c.links(path, l.Links))
@@ -84,7 +84,7 @@ var (
 	versionName = regexp.MustCompile(`^([a-z0-9.-]+/)?v[0-9]+((alpha|beta)[0-9]+)?$`)
 )
 
-// links checks a life's links and returns their names.
+// links checks a lifecycle's links and returns their names.
 func (c *checker) links(path string, list []Link) []string {
 	var known []string
 	for i, l := range list {
@@ -130,10 +130,10 @@ func (c *checker) linkBy(path string, l Link) {
 	}
 }
 
-// phases checks a life's phases.
-func (c *checker) phases(path string, l Life, links []string) {
+// phases checks a lifecycle's phases.
+func (c *checker) phases(path string, l Lifecycle, links []string) {
 	if len(l.Phases) > maxPhases {
-		c.at(path+".phases", "life.phases: more than %d", maxPhases)
+		c.at(path+".phases", "lifecycle.phases: more than %d", maxPhases)
 	}
 	seen := map[string]bool{}
 	for i, p := range l.Phases {
@@ -141,7 +141,7 @@ func (c *checker) phases(path string, l Life, links []string) {
 		c.phase(at, p, links)
 		switch name := p.resolved().Name; {
 		case slices.Contains([]string{phaseCreated, phaseDeleting, phaseDeleted, "unknown"}, name):
-			c.at(at, "phase: every life has %q; take another name", name)
+			c.at(at, "phase: every lifecycle has %q; take another name", name)
 		case !phaseName.MatchString(name):
 			c.at(at+".name", "phase.name: %q is not a letter and letters, digits and - after it", clip(name))
 		case seen[name]:
@@ -154,18 +154,18 @@ func (c *checker) phases(path string, l Life, links []string) {
 
 func (c *checker) phase(path string, p Phase, links []string) {
 	ways := 0
-	for _, given := range []bool{p.When != "", p.Condition != "", p.Gone} {
+	for _, given := range []bool{p.When != "", p.Condition != "", p.Deleted} {
 		if given {
 			ways++
 		}
 	}
 	switch {
 	case ways > 1:
-		c.at(path, "phase: at most one of when, condition and gone")
+		c.at(path, "phase: at most one of when, condition and deleted")
 	case ways == 0 && p.On == "":
 		c.at(path, "phase: when or condition is needed")
-	case p.Gone && p.On == "":
-		c.at(path+".gone", "phase.gone: belongs to on")
+	case p.Deleted && p.On == "":
+		c.at(path+".deleted", "phase.deleted: belongs to on")
 	}
 	if p.On != "" && !slices.Contains(links, p.On) {
 		c.at(path+".on", "phase.on: no link is called %q%s", clip(p.On), hint(p.On, links))
@@ -186,18 +186,18 @@ func (c *checker) phase(path string, p Phase, links []string) {
 
 var conditionName = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_./-]*[A-Za-z0-9])?$`)
 
-// lifeLabels checks which life an objective is about, and which part of it.
-func (c *checker) lifeLabels(path string, labels map[string]string) {
-	phases := c.s.PhasesOf(labels["life"])
-	switch life := labels["life"]; {
-	case life == "":
-		c.at(path, "objective.labels: life is needed with sli: life")
+// lifecycleLabels checks which lifecycle an objective is about, and which part of it.
+func (c *checker) lifecycleLabels(path string, labels map[string]string) {
+	phases := c.s.PhasesOf(labels["lifecycle"])
+	switch lifecycle := labels["lifecycle"]; {
+	case lifecycle == "":
+		c.at(path, "objective.labels: lifecycle is needed with sli: lifecycle")
 		return
-	case phases == nil && slices.Contains(words("life.use"), life):
-		c.at(path+".life", "objective.labels.life: no life is called %q: say `- use: %s` in lives", clip(life), life)
+	case phases == nil && slices.Contains(words("lifecycle.use"), lifecycle):
+		c.at(path+".lifecycle", "objective.labels.lifecycle: no lifecycle is called %q: say `- use: %s` in lifecycles", clip(lifecycle), lifecycle)
 		return
 	case phases == nil:
-		c.at(path+".life", "objective.labels.life: no life is called %q%s", clip(life), hint(life, c.s.lives()))
+		c.at(path+".lifecycle", "objective.labels.lifecycle: no lifecycle is called %q%s", clip(lifecycle), hint(lifecycle, c.s.lifecycleNames()))
 		return
 	}
 	from, to, ok := strings.Cut(labels["phase"], "..")
@@ -210,7 +210,7 @@ func (c *checker) lifeLabels(path string, labels map[string]string) {
 			c.oneOf(path+".phase", "objective.labels.phase", name, phases)
 		}
 	}
-	if group := labels["group"]; group != "" && labels["life"] == PodLife {
+	if group := labels["group"]; group != "" && labels["lifecycle"] == PodLifecycle {
 		c.oneOf(path+".group", "objective.labels.group", group, c.groups)
 	}
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
-// TestKnownLives checks that every life that use can name is one that a file
+// TestKnownLifecycles checks that every lifecycle that use can name is one that a file
 // may declare in full.
-func TestKnownLives(t *testing.T) {
-	for _, l := range scenario.KnownLives() {
+func TestKnownLifecycles(t *testing.T) {
+	for _, l := range scenario.KnownLifecycles() {
 		s := scenario.Default()
 		s.Name, s.Namespaces.Prefix = "x", "x"
-		s.Lives = []scenario.Life{l, {Use: l.Name, Name: "again"}}
+		s.Lifecycles = []scenario.Lifecycle{l, {Use: l.Name, Name: "again"}}
 		s.Steps = []scenario.Step{{Name: "a", OnFailure: "stop", Pause: 1}}
 		if err := s.Validate(); err != nil {
 			t.Errorf("%s: %v", l.Name, err)
@@ -26,11 +26,11 @@ func TestKnownLives(t *testing.T) {
 	}
 }
 
-// TestKnownPhases holds the phases of known lives against objects as the
+// TestKnownPhases holds the phases of known lifecycles against objects as the
 // plane's own controllers leave them.
 func TestKnownPhases(t *testing.T) {
 	ready := `"conditions":[{"type":"Complete","status":"True"},{"type":"Ready","status":"True"},{"type":"Failed","status":"False"}]`
-	for _, tt := range []struct{ life, object, want string }{
+	for _, tt := range []struct{ lifecycle, object, want string }{
 		{"node", `{"status":{}}`, ""},
 		{"node", `{"status":{` + ready + `}}`, "ready"},
 		{"job", `{"status":{"startTime":"2026-01-01T00:00:00Z","active":1}}`, "started"},
@@ -52,7 +52,7 @@ func TestKnownPhases(t *testing.T) {
 		{"volumesnapshot", `{"status":{"readyToUse":true}}`, "ready"},
 	} {
 		var got []string
-		for _, p := range (scenario.Life{Use: tt.life}).Resolved().Phases {
+		for _, p := range (scenario.Lifecycle{Use: tt.lifecycle}).Resolved().Phases {
 			if p.On != "" {
 				continue
 			}
@@ -61,13 +61,13 @@ func TestKnownPhases(t *testing.T) {
 				t.Fatal(err)
 			}
 			if holds, err := c.Holds([]byte(tt.object)); err != nil {
-				t.Errorf("%s %s: %v", tt.life, p.Name, err)
+				t.Errorf("%s %s: %v", tt.lifecycle, p.Name, err)
 			} else if holds {
 				got = append(got, p.Name)
 			}
 		}
 		if strings.Join(got, " ") != tt.want {
-			t.Errorf("%s %s: %v, want %s", tt.life, tt.object, got, tt.want)
+			t.Errorf("%s %s: %v, want %s", tt.lifecycle, tt.object, got, tt.want)
 		}
 	}
 }
@@ -97,21 +97,21 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestTheGuideIsValid reads the scenario in docs/lives.md.
+// TestTheGuideIsValid reads the scenario in docs/lifecycles.md.
 func TestTheGuideIsValid(t *testing.T) {
-	raw, err := os.ReadFile("../docs/lives.md")
+	raw, err := os.ReadFile("../docs/lifecycles.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, text, _ := strings.Cut(string(raw), "```yaml\n")
 	text, _, ok := strings.Cut(text, "```")
-	s, err := scenario.Parse("docs/lives.md", []byte("scenario: guide\nsteps: [{pause: 1s}]\n"+text), nil)
-	if !ok || err != nil || len(s.Lives) != 3 || len(s.Objectives) != 3 {
+	s, err := scenario.Parse("docs/lifecycles.md", []byte("scenario: guide\nsteps: [{pause: 1s}]\n"+text), nil)
+	if !ok || err != nil || len(s.Lifecycles) != 3 || len(s.Objectives) != 3 {
 		t.Fatalf("%v %v", ok, err)
 	}
-	for _, l := range scenario.KnownLives() {
+	for _, l := range scenario.KnownLifecycles() {
 		if !strings.Contains(text, l.Name) {
-			t.Errorf("the known life %s is not named", l.Name)
+			t.Errorf("the known lifecycle %s is not named", l.Name)
 		}
 	}
 }

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// KnownLives returns the lives that `use` can name, resolved. Their conditions
+// KnownLifecycles returns the lifecycles that `use` can name, resolved. Their conditions
 // are those by which the API's own clients tell that an object is as it should
 // be, written so that a later state satisfies those before it: two states that
 // one event shows are then both seen.
-func KnownLives() []Life {
-	return []Life{
+func KnownLifecycles() []Lifecycle {
+	return []Lifecycle{
 		{Name: "node", Of: "nodes", Phases: []Phase{{Condition: "Ready"}}},
 		{Name: "job", Of: "jobs.batch", Phases: []Phase{
 			{Name: "started", When: "has(self.status.startTime)"}, {Condition: "Complete"}, {Condition: "Failed"}}},
@@ -34,12 +34,12 @@ func KnownLives() []Life {
 	}
 }
 
-// knownLife returns the life that a word stands for.
-func knownLife(name string) (Life, bool) {
-	list := KnownLives()
-	i := slices.IndexFunc(list, func(l Life) bool { return l.Name == name })
+// knownLifecycle returns the lifecycle that a word stands for.
+func knownLifecycle(name string) (Lifecycle, bool) {
+	list := KnownLifecycles()
+	i := slices.IndexFunc(list, func(l Lifecycle) bool { return l.Name == name })
 	if i < 0 {
-		return Life{}, false
+		return Lifecycle{}, false
 	}
 	return list[i].Resolved(), true
 }
@@ -60,9 +60,9 @@ func onNodes(count string) string {
 	return "self.status.observedGeneration >= self.metadata.generation && (has(self.status." + count + ") ? self.status." + count + " : 0) >= self.status.desiredNumberScheduled"
 }
 
-// machine is the life of KubeVirt's VirtualMachine, by its instance.
-func machine() Life {
-	return Life{
+// machine is the lifecycle of KubeVirt's VirtualMachine, by its instance.
+func machine() Lifecycle {
+	return Lifecycle{
 		Name: "vm", Of: "virtualmachines.kubevirt.io",
 		Links: []Link{{Name: "instance", Of: "virtualmachineinstances.kubevirt.io"}},
 		Phases: []Phase{
@@ -72,12 +72,12 @@ func machine() Life {
 	}
 }
 
-// instance is the life of KubeVirt's VirtualMachineInstance, with what is seen
+// instance is the lifecycle of KubeVirt's VirtualMachineInstance, with what is seen
 // on its launcher pod in between.
-func instance() Life {
+func instance() Lifecycle {
 	steps := []string{"Pending", "Scheduling", "Scheduled", "Running"}
 	own := func(i int) Phase { return status(strings.ToLower(steps[i]), steps[i:]...) }
-	return Life{
+	return Lifecycle{
 		Name: "vmi", Of: "virtualmachineinstances.kubevirt.io",
 		Links: []Link{{Name: "pod", Of: "pods", Selector: "kubevirt.io=virt-launcher"}},
 		Phases: []Phase{
@@ -86,15 +86,15 @@ func instance() Life {
 			{Name: "podReadyToStartContainers", On: "pod", Condition: "PodReadyToStartContainers"}, {Name: "podInitialized", On: "pod", Condition: "Initialized"},
 			{Name: "podContainersReady", On: "pod", Condition: "ContainersReady"}, {Name: "podReady", On: "pod", Condition: "Ready"},
 			own(2), own(3), {Condition: "Ready"}, status("succeeded", "Succeeded"), status("failed", "Failed"),
-			{Name: "podDeleted", On: "pod", Gone: true},
+			{Name: "podDeleted", On: "pod", Deleted: true},
 		},
 	}
 }
 
-// migration is the life of KubeVirt's VirtualMachineInstanceMigration.
-func migration() Life {
+// migration is the lifecycle of KubeVirt's VirtualMachineInstanceMigration.
+func migration() Lifecycle {
 	steps := []string{"Pending", "Scheduling", "Scheduled", "PreparingTarget", "TargetReady", "Running", "Succeeded"}
-	l := Life{Name: "vmim", Of: "virtualmachineinstancemigrations.kubevirt.io"}
+	l := Lifecycle{Name: "vmim", Of: "virtualmachineinstancemigrations.kubevirt.io"}
 	for i, step := range steps {
 		l.Phases = append(l.Phases, status(strings.ToLower(step[:1])+step[1:], steps[i:]...))
 	}

@@ -1,0 +1,82 @@
+package scenario
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// renaming is a word of the language that has another name since.
+type renaming struct {
+	in       string // where it stands: a structure of the language for its fields, STRUCTURE.FIELD for values and keys
+	old, now string
+}
+
+// renamings are the words that files of earlier versions have. They are read as
+// their new names, with a warning; nothing writes them, and neither the schema nor
+// the reference knows them.
+func renamings() []renaming {
+	return []renaming{
+		{"scenario", "lives", "lifecycles"},
+		{"scenario", "gate", "preflight"},
+		{"preflight", "unclean", "dirty"},
+		{"preflight.tolerate", "canary", "probe-write"},
+		{"phase", "gone", "deleted"},
+		{"step", "cool", "settle"},
+		{"wait", "gone", "deleted"},
+		{"wait.are", "gone", "deleted"},
+		{"objective.sli", "life", "lifecycle"},
+		{"objective.labels", "life", "lifecycle"},
+		{"--set", "cool", "settle"}, // this and the next of examples/vm/contamination.yaml
+		{"--set", "coolFor", "settleFor"},
+	}
+}
+
+// nowCalled returns the present name of a word, which is the word itself unless
+// it was renamed.
+func nowCalled(in, word string) string {
+	list := renamings()
+	if i := slices.IndexFunc(list, func(r renaming) bool { return r.in == in && r.old == word }); i >= 0 {
+		return list[i].now
+	}
+	return word
+}
+
+// renamed returns the present name of a word on a line, and warns of an old one.
+func (d *decoder) renamed(in, word string, line int) string {
+	now := nowCalled(in, word)
+	if now != word {
+		d.warn(line, "%q is now called %q", word, now)
+	}
+	return now
+}
+
+// warn adds a warning, once: each round of a repeat would say it again.
+func (d *decoder) warn(line int, format string, args ...any) {
+	text := (&Fault{File: d.file, Line: line, Text: fmt.Sprintf(format, args...)}).Error()
+	if !slices.Contains(d.warnings, text) {
+		d.warnings = append(d.warnings, text)
+	}
+}
+
+// setRenamed gives the values of --set whose parameters have other names since to
+// those names, unless the file has a parameter of the old name.
+func (d *decoder) setRenamed(parameters *yaml.Node, set map[string]string) map[string]string {
+	out := maps.Clone(set)
+	for _, r := range renamings() {
+		value, given := set[r.old]
+		if r.in != "--set" || !given || child(parameters, r.old) != nil || child(parameters, r.now) == nil {
+			continue
+		}
+		if _, both := set[r.now]; both {
+			d.add(0, "--set %s: parameter %q is now called %q, and both are set", r.old, r.old, r.now)
+			continue
+		}
+		d.warn(0, "--set %s: parameter %q is now called %q", r.old, r.old, r.now)
+		delete(out, r.old)
+		out[r.now] = value
+	}
+	return out
+}
