@@ -3,7 +3,6 @@ package flight
 import (
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"os"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
@@ -89,21 +88,4 @@ func (w *Watched) Close() error { return w.follower.Close() }
 func Verdict(dir record.Dir) (slo.Judgement, error) {
 	all, err := judge(string(dir))
 	return all.Judgement, err
-}
-
-// pilot says in the run directory which process flies the run, for the live
-// page; what it returns takes that back.
-func (r *run) pilot() (leave func()) {
-	self, err := process.Self()
-	if err == nil {
-		err = r.dir.WriteJSON(record.PilotFile, self)
-	}
-	if err != nil {
-		r.log.Debug("the live page will not know of this run", slog.Any("error", err))
-		return func() {}
-	}
-	return func() {
-		_ = os.Remove(r.dir.File(record.PilotFile))
-		_ = os.Remove(r.dir.File(record.StatusFile))
-	}
 }

@@ -49,7 +49,7 @@ func (r *run) warnUnmet() {
 		return // the step that meets it says so
 	}
 	for _, sentence := range f.Unmet {
-		r.warn(sentence)
+		r.dir.warn(sentence)
 	}
 }
 

@@ -8,25 +8,26 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/observe/profile"
 	"github.com/windtunnel/windtunnel/internal/observe/usage"
+	"github.com/windtunnel/windtunnel/internal/plane"
 )
 
-// profile keeps profiles of the plane's busy components from now until stop is
+// startProfiles keeps profiles of the plane's busy components from now until stop is
 // called: of those that windtunnel started, since of others it is not known how
 // busy they are, and they may be somebody's.
-func (r *run) profile(ctx context.Context) (stop func()) {
+func startProfiles(ctx context.Context, p *plane.Plane, dir *directory) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wait sync.WaitGroup
 	wait.Go(func() {
-		profile.Run(ctx, r.profiled(), profile.Options{
-			Folder: r.dir.File(profile.Folder), Log: r.log,
-			Taken: r.journal().Profiled,
+		profile.Run(ctx, profileTargets(p), profile.Options{
+			Folder: dir.File(profile.Folder), Log: dir.log,
+			Taken: dir.journal().Profiled,
 		})
 	})
 	return func() { cancel(); wait.Wait() }
 }
 
-func (r *run) profiled() (out []profile.Target) {
-	for _, c := range r.plane.Components() {
+func profileTargets(p *plane.Plane) (out []profile.Target) {
+	for _, c := range p.Components() {
 		if c.PID == 0 || c.MetricsURL == "" {
 			continue
 		}
@@ -34,7 +35,7 @@ func (r *run) profiled() (out []profile.Target) {
 		if err != nil {
 			continue // said when its metrics could not be read
 		}
-		t := profile.Target{Name: c.Name, URL: strings.TrimSuffix(c.MetricsURL, "/metrics"), Client: client, CPU: func() (float64, error) { return r.cpuOf(c.Name) }}
+		t := profile.Target{Name: c.Name, URL: strings.TrimSuffix(c.MetricsURL, "/metrics"), Client: client, CPU: func() (float64, error) { return cpuSeconds(p, c.Name) }}
 		if c.Limited {
 			t.Limit = c.CPULimit
 		}
@@ -43,10 +44,10 @@ func (r *run) profiled() (out []profile.Target) {
 	return out
 }
 
-// cpuOf returns the CPU seconds of a component's process, which a fault may have
+// cpuSeconds returns the CPU seconds of a component's process, which a fault may have
 // replaced.
-func (r *run) cpuOf(name string) (float64, error) {
-	c, ok := r.plane.Component(name)
+func cpuSeconds(p *plane.Plane, name string) (float64, error) {
+	c, ok := p.Component(name)
 	if !ok {
 		return 0, fmt.Errorf("%s: %w", name, usage.ErrGone)
 	}

@@ -3,9 +3,11 @@ package flight
 import (
 	"context"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/wire"
+	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/observe/usage"
 	"github.com/windtunnel/windtunnel/internal/record"
 )
@@ -21,47 +23,67 @@ const bytesEvery = 5 * time.Second
 
 // traffic samples what goes over each connection of windtunnel's clients.
 type traffic struct {
-	r      *run
-	series map[string]record.SeriesID
+	records *record.Writer
+	clock   clock.Clock
+	series  map[string]record.SeriesID
+
+	mu      sync.Mutex
+	clients []trafficSource
 }
 
-func (b *traffic) loop(ctx context.Context) {
+// trafficSource is one of the clients: it says what went over its connections.
+type trafficSource struct {
+	name string
+	read func() []wire.Traffic
+}
+
+func newTraffic(records *record.Writer, c clock.Clock) *traffic {
+	return &traffic{records: records, clock: c, series: map[string]record.SeriesID{}}
+}
+
+// addClient lets a client be sampled, too.
+func (t *traffic) addClient(name string, read func() []wire.Traffic) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.clients = append(t.clients, trafficSource{name, read})
+}
+
+// run samples until ctx ends.
+func (t *traffic) run(ctx context.Context) {
 	tick := time.NewTicker(bytesEvery)
 	defer tick.Stop()
 	for {
-		b.sample()
+		t.sample()
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			b.sample()
+			t.sample()
 			return
 		}
 	}
 }
 
-func (b *traffic) sample() {
-	b.client("observe", b.r.watcher.Traffic())
-	b.client("load", b.r.generator.Client().Traffic())
-	b.r.status.mu.Lock()
-	f := b.r.status.fleet // it comes later
-	b.r.status.mu.Unlock()
-	if f != nil {
-		b.client("fleet", f.Traffic())
+func (t *traffic) sample() {
+	t.mu.Lock()
+	clients := t.clients
+	t.mu.Unlock()
+	for _, c := range clients {
+		t.sampleClient(c.name, c.read())
 	}
 }
 
-func (b *traffic) client(name string, all []wire.Traffic) {
-	at := b.r.clock.Now()
-	for _, t := range all {
-		for metric, v := range map[string]uint64{sentBytes: t.Sent, receivedBytes: t.Received} {
-			key := name + metric + strconv.Itoa(t.Connection)
-			id, known := b.series[key]
+func (t *traffic) sampleClient(name string, connections []wire.Traffic) {
+	at := t.clock.Now()
+	for _, c := range connections {
+		for metric, v := range map[string]uint64{sentBytes: c.Sent, receivedBytes: c.Received} {
+			key := name + metric + strconv.Itoa(c.Connection)
+			id, known := t.series[key]
 			if !known {
-				id = b.r.records.Series(record.Series{Target: usage.Self, Name: metric, Labels: []record.Label{
-					{Name: "client", Value: name}, {Name: "connection", Value: strconv.Itoa(t.Connection)}}})
-				b.series[key] = id
+				id = t.records.Series(record.Series{Target: usage.Self, Name: metric, Labels: []record.Label{
+					{Name: "client", Value: name}, {Name: "connection", Value: strconv.Itoa(c.Connection)}}})
+				t.series[key] = id
 			}
-			b.r.records.Sample(record.Sample{Series: id, At: at, Value: float64(v)})
+			t.records.Sample(record.Sample{Series: id, At: at, Value: float64(v)})
 		}
 	}
 }

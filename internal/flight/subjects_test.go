@@ -42,11 +42,10 @@ func TestFaultsOfSubjectsAreKnownBeforeAPlaneBoots(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r := &run{options: Options{File: filepath.Join(folder, "s.yaml")}, scenario: &scenario.Scenario{Subjects: []scenario.Subject{
+	s, err := compileSubjects(&scenario.Scenario{Subjects: []scenario.Subject{
 		{Name: "a", External: true, CRDs: []string{"good.yaml", "none.yaml"}, Manifests: []string{"bad.yaml"}},
 		{Name: "b", Command: "./none"},
-	}}}
-	err := r.compileSubjects()
+	}}, Options{File: filepath.Join(folder, "s.yaml")})
 	if err == nil {
 		t.Fatal("no fault")
 	}
@@ -58,7 +57,7 @@ func TestFaultsOfSubjectsAreKnownBeforeAPlaneBoots(t *testing.T) {
 			t.Errorf("fault %d of %q: want %s", i, lines, want)
 		}
 	}
-	if len(r.subjects.definitions) != 1 {
-		t.Errorf("%+v", r.subjects.definitions)
+	if len(s.definitions) != 1 {
+		t.Errorf("%+v", s.definitions)
 	}
 }

@@ -10,12 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/flight/flighttest"
 	"github.com/windtunnel/windtunnel/internal/flight/inspect"
 	"github.com/windtunnel/windtunnel/internal/flight/preflight"
-	"github.com/windtunnel/windtunnel/internal/flight/steps"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/repotest"
-	"github.com/windtunnel/windtunnel/internal/series"
 	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -32,7 +31,6 @@ func TestGateKinds(t *testing.T) {
 func spoiled(t *testing.T) *bench {
 	b := newBench(t, head(1)+"- {pause: 1ms}\n")
 	b.options.Kubeconfig = "somebody else's"
-	b.manifest.Format = record.Format
 	b.scenario.Preflight.Wait = unit.Duration(50 * time.Millisecond)
 	b.server.Mu.Lock()
 	defer b.server.Mu.Unlock()
@@ -45,10 +43,10 @@ func spoiled(t *testing.T) *bench {
 func TestUncleanIsTagged(t *testing.T) {
 	b := spoiled(t)
 	b.scenario.Preflight.Dirty = "tag"
-	if err := b.passGate(t.Context(), inspect.ReadCPU(b.clock, b.plane)); err != nil {
+	if err := b.preflight().pass(t.Context(), inspect.ReadCPU(b.clock, b.plane)); err != nil {
 		t.Fatal(err)
 	}
-	_, tagged, err := record.OpenDir(string(b.dir))
+	_, tagged, err := record.OpenDir(string(b.dir.Dir))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +55,7 @@ func TestUncleanIsTagged(t *testing.T) {
 	if g == nil || g.Clean || g.Cluster != "c-1" || !slices.Contains(g.Faults, want) {
 		t.Fatalf("%+v", g)
 	}
-	if err := b.records.Close(); err != nil {
+	if err := b.dir.records.Close(); err != nil {
 		t.Fatal(err)
 	}
 	var marks []record.Event
@@ -74,12 +72,12 @@ func TestUncleanIsTagged(t *testing.T) {
 func TestUncleanIsRefused(t *testing.T) {
 	b := spoiled(t)
 	b.scenario.Preflight.Dirty = "stop"
-	if err := b.passGate(t.Context(), inspect.ReadCPU(b.clock, b.plane)); !errors.Is(err, ErrUnclean) || !strings.Contains(err.Error(), "finalizer test/unmount") {
+	if err := b.preflight().pass(t.Context(), inspect.ReadCPU(b.clock, b.plane)); !errors.Is(err, ErrUnclean) || !strings.Contains(err.Error(), "finalizer test/unmount") {
 		t.Error(err)
 	}
 	b.scenario.Preflight.Tolerate = []string{preflight.Terminating, preflight.Host}
 	b.scenario.Preflight.Wait = unit.Duration(time.Minute) // it ends at the first clean look
-	if err := b.passGate(t.Context(), inspect.ReadCPU(b.clock, b.plane)); err != nil {
+	if err := b.preflight().pass(t.Context(), inspect.ReadCPU(b.clock, b.plane)); err != nil {
 		t.Errorf("tolerated: %v", err)
 	}
 }
@@ -96,10 +94,10 @@ func TestGateWaits(t *testing.T) {
 		delete(b.server.Objects, "/api/v1/namespaces/old-1/pods/vmi-17")
 	})
 	defer wait.Wait()
-	if err := b.passGate(t.Context(), inspect.ReadCPU(b.clock, b.plane)); err != nil {
+	if err := b.preflight().pass(t.Context(), inspect.ReadCPU(b.clock, b.plane)); err != nil {
 		t.Fatal(err)
 	}
-	if g := b.manifest.Gate; !g.Clean || g.Waited < 1 || g.Waited > 30 || len(g.Canaries) != 20 {
+	if g := b.dir.manifest.Gate; !g.Clean || g.Waited < 1 || g.Waited > 30 || len(g.Canaries) != 20 {
 		t.Errorf("%+v", g)
 	}
 }
@@ -115,7 +113,7 @@ func TestEarlierRun(t *testing.T) {
 		{Clean: true, Cluster: "c-1", Store: 3},
 		nil,
 	} {
-		dir, err := record.CreateDir(filepath.Join(filepath.Dir(string(b.dir)), fmt.Sprint("other-", i)))
+		dir, err := record.CreateDir(filepath.Join(filepath.Dir(string(b.dir.Dir)), fmt.Sprint("other-", i)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,35 +127,40 @@ func TestEarlierRun(t *testing.T) {
 			}
 		}
 	}
-	first, from := b.earlier(t.Context())
+	first, from := b.preflight().earlier(t.Context())
 	if from != "other-0" || first.Store != 5 || len(first.Canaries) != 1 || first.Queues["q"].Retries != 2 {
 		t.Errorf("%s: %+v", from, first)
 	}
 }
 
-// TestTraffic samples what goes over the run's own connections.
-func TestTraffic(t *testing.T) {
-	b := newBench(t, head(1)+"- {name: a, create: {body: map, count: 50, pace: {burst: true}}}\n")
-	carried := &traffic{r: b.run, series: map[string]record.SeriesID{}}
-	carried.sample()
-	if err := steps.Run(t.Context(), b.session()); err != nil {
+// TestAHotQueueIsNotClean has a queue whose items come back all the time, on a
+// plane of somebody else's.
+func TestAHotQueueIsNotClean(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, head(1)+"- {pause: 1ms}\n")
+	b.plane, _ = flighttest.HotQueue(t)
+	b.options.Kubeconfig = "somebody else's"
+	b.scenario.Preflight.Wait, b.scenario.Preflight.Dirty = unit.Duration(1500*time.Millisecond), "tag"
+	if err := b.preflight().pass(t.Context(), inspect.ReadCPU(b.clock, b.plane)); err != nil {
 		t.Fatal(err)
 	}
-	carried.sample()
-	if err := b.records.Close(); err != nil {
+	g := b.dir.manifest.Gate
+	if g.Clean || len(g.Faults) != 1 || g.Faults[0].Kind != preflight.Retries || !strings.Contains(g.Faults[0].Text, "items/s come back to queue kcm job") {
+		t.Errorf("%+v", g)
+	}
+}
+
+// TestALookThatDidNotEnd has a server that is too slow for the gate's wait.
+func TestALookThatDidNotEnd(t *testing.T) {
+	b := spoiled(t)
+	b.scenario.Preflight.Dirty, b.scenario.Preflight.Tolerate = "tag", []string{preflight.Terminating, preflight.Unread, preflight.ProbeWrite, preflight.Host}
+	b.server.Mu.Lock()
+	b.server.Refuse = func(string, string) int { time.Sleep(30 * time.Millisecond); return 0 }
+	b.server.Mu.Unlock()
+	if err := b.preflight().pass(t.Context(), inspect.ReadCPU(b.clock, b.plane)); err != nil {
 		t.Fatal(err)
 	}
-	store, err := series.Read(b.dir.File(record.StreamFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{sentBytes, receivedBytes} {
-		found := store.Select("windtunnel", name, map[string]string{"client": "load", "connection": "0"})
-		if len(found) != 1 {
-			t.Fatalf("%d series of %s", len(found), name)
-		}
-		if v, _ := found[0].Last(); v < 1000 {
-			t.Errorf("%s is %v after 50 calls", name, v)
-		}
+	if g := b.dir.manifest.Gate; g.Clean || len(g.Faults) != 1 || g.Faults[0].Kind != preflight.Unread || !strings.Contains(g.Faults[0].Text, "not looked at to the end") {
+		t.Errorf("%+v", g)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/flight/inspect"
 	"github.com/windtunnel/windtunnel/internal/flight/preflight"
+	"github.com/windtunnel/windtunnel/internal/flight/steps"
 	"github.com/windtunnel/windtunnel/internal/record"
 )
 
@@ -31,56 +32,60 @@ const (
 	lookEvery  = 2 * time.Second // long enough for a mean of CPU, which the kernel counts in steps of 10 ms
 )
 
-// passGate waits until the plane is clean, for as long as the scenario says. A run
+// preflightCheck looks whether the plane is clean before the first step.
+type preflightCheck struct {
+	*steps.Session
+	dir     *directory
+	cluster string // which one it is, of a plane that others started
+}
+
+// pass waits until the plane is clean, for as long as the scenario says. A run
 // that begins on an unclean plane is tagged with what was found: in the
 // manifest, in the records, and from there in the verdict.
-func (r *run) passGate(ctx context.Context, since inspect.CPU) error {
-	l := inspect.New(r.session().Inspection(), since)
+func (c *preflightCheck) pass(ctx context.Context, since inspect.CPU) error {
+	i := inspect.New(c.Inspection(), since)
 	wait, every := waitOthers, lookEvery
 	var first preflight.State
 	var from string
-	if r.own() {
+	if c.Own {
 		wait, every = waitOwn, everyOwn
 	} else {
-		first, from = r.earlier(ctx)
+		first, from = c.earlier(ctx)
 	}
-	if r.scenario.Preflight.Wait > 0 {
-		wait = time.Duration(r.scenario.Preflight.Wait)
+	if w := c.Workload.Scenario.Preflight.Wait; w > 0 {
+		wait = time.Duration(w)
 	}
 	every = min(every, max(wait/4, everyOwn)) // it takes two looks to know a rate
-	begin := r.clock.Now()
+	begin := c.Clock.Now()
 	until, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("%v have passed", wait))
 	defer cancel()
 	var last preflight.State
-	faults, err := preflight.Clean(until, every, func(ctx context.Context) []preflight.Fault {
-		last = l.State(ctx)
-		if r.own() {
+	found, err := preflight.Clean(until, every, func(ctx context.Context) []preflight.Fault {
+		last = i.State(ctx)
+		if c.Own {
 			last.Unrated = nil // it has had no load yet
 		} else {
-			l.AddLeftovers(ctx, &last)
-			l.AddProbeWrites(ctx, &last)
+			i.AddLeftovers(ctx, &last)
+			i.AddProbeWrites(ctx, &last)
 		}
-		return l.Findings(last, first)
+		return i.Findings(last, first)
 	})
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if err != nil && len(faults) == 0 { // nothing was found yet, but the look did not end either
-		faults = []preflight.Fault{{Kind: preflight.Unread, Text: fmt.Sprintf("it was not looked at to the end: %v", context.Cause(until))}}
+	if err != nil && len(found) == 0 { // nothing was found yet, but the look did not end either
+		found = []preflight.Fault{{Kind: preflight.Unread, Text: fmt.Sprintf("it was not looked at to the end: %v", context.Cause(until))}}
 	}
-	return r.tag(faults, r.gateFacts(last, from, r.clock.Now().Sub(begin)))
+	return c.tag(found, c.facts(last, from, c.Clock.Now().Sub(begin)))
 }
 
-// own tells a plane that the run has started itself.
-func (r *run) own() bool { return r.options.Kubeconfig == "" }
-
-// gateFacts are what a later run on the same cluster wants to know.
-func (r *run) gateFacts(s preflight.State, from string, waited time.Duration) *record.GateFacts {
+// facts are what a later run on the same cluster wants to know.
+func (c *preflightCheck) facts(s preflight.State, from string, waited time.Duration) *record.GateFacts {
 	f := &record.GateFacts{Waited: waited.Seconds()}
-	if r.own() {
+	if c.Own {
 		return f
 	}
-	f.Cluster, f.First, f.Heap, f.Store, f.Canaries, f.Retries = r.cluster, from, s.Heap, s.Store, s.Canaries, map[string]float64{}
+	f.Cluster, f.First, f.Heap, f.Store, f.Canaries, f.Retries = c.cluster, from, s.Heap, s.Store, s.Canaries, map[string]float64{}
 	for name, w := range s.Queues {
 		if w.Retries > 0 {
 			f.Retries[name] = w.Retries
@@ -89,40 +94,40 @@ func (r *run) gateFacts(s preflight.State, from string, waited time.Duration) *r
 	return f
 }
 
-// tag writes down what the gate found. The error says that the run is not to be
+// tag writes down what was found. The error says that the run is not to be
 // flown.
-func (r *run) tag(faults []preflight.Fault, facts *record.GateFacts) error {
-	facts.Clean = len(faults) == 0
-	for _, f := range faults {
+func (c *preflightCheck) tag(found []preflight.Fault, facts *record.GateFacts) error {
+	facts.Clean = len(found) == 0
+	for _, f := range found {
 		facts.Faults = append(facts.Faults, record.GateFault{Kind: f.Kind, Text: f.Text})
-		r.journal().Dirty(f)
+		c.Journal.Dirty(f)
 	}
-	r.manifest.Gate = facts
-	if err := r.dir.WriteJSON(record.ManifestFile, r.manifest); err != nil || facts.Clean {
+	c.dir.manifest.Gate = facts
+	if err := c.dir.saveManifest(); err != nil || facts.Clean {
 		return err
 	}
-	r.log.Warn("the plane is not clean", slog.String("found", preflight.Sentence(faults)))
-	if r.scenario.Preflight.Dirty == "stop" {
-		return fmt.Errorf("%w: %s", ErrUnclean, preflight.Sentence(faults))
+	c.Log.Warn("the plane is not clean", slog.String("found", preflight.Sentence(found)))
+	if c.Workload.Scenario.Preflight.Dirty == "stop" {
+		return fmt.Errorf("%w: %s", ErrUnclean, preflight.Sentence(found))
 	}
 	return nil
 }
 
 // earlier is what the cluster was like before the first clean run on it, of
 // those that lie beside this run's directory; nothing when there is none.
-func (r *run) earlier(ctx context.Context) (first preflight.State, from string) {
-	r.cluster = r.clusterID(ctx)
-	siblings, err := os.ReadDir(filepath.Dir(string(r.dir)))
-	if err != nil || r.cluster == "" {
+func (c *preflightCheck) earlier(ctx context.Context) (first preflight.State, from string) {
+	c.cluster = c.clusterID(ctx)
+	siblings, err := os.ReadDir(filepath.Dir(string(c.dir.Dir)))
+	if err != nil || c.cluster == "" {
 		return first, ""
 	}
 	begun := time.Time{}
 	for _, s := range siblings {
-		if !s.IsDir() || s.Name() == filepath.Base(string(r.dir)) { // not the link latest either
+		if !s.IsDir() || s.Name() == filepath.Base(string(c.dir.Dir)) { // not the link latest either
 			continue
 		}
-		_, m, err := record.OpenDir(filepath.Join(filepath.Dir(string(r.dir)), s.Name()))
-		if err != nil || m.Gate == nil || !m.Gate.Clean || m.Gate.Cluster != r.cluster || from != "" && !m.Started.Before(begun) {
+		_, m, err := record.OpenDir(filepath.Join(filepath.Dir(string(c.dir.Dir)), s.Name()))
+		if err != nil || m.Gate == nil || !m.Gate.Clean || m.Gate.Cluster != c.cluster || from != "" && !m.Started.Before(begun) {
 			continue
 		}
 		begun, from = m.Started, s.Name()
@@ -136,8 +141,8 @@ func (r *run) earlier(ctx context.Context) (first preflight.State, from string) 
 
 // clusterID is by what a cluster is known from run to run; empty where it
 // cannot be read.
-func (r *run) clusterID(ctx context.Context) string {
-	answer, err := r.watcher.Do(ctx, &wire.Request{Method: http.MethodGet, Path: "/api/v1/namespaces/kube-system"})
+func (c *preflightCheck) clusterID(ctx context.Context) string {
+	answer, err := c.Client.Do(ctx, &wire.Request{Method: http.MethodGet, Path: "/api/v1/namespaces/kube-system"})
 	if err != nil || answer.Code != http.StatusOK {
 		return ""
 	}

@@ -1,0 +1,184 @@
+package flight
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/api/wire"
+	"github.com/windtunnel/windtunnel/internal/fleet"
+	"github.com/windtunnel/windtunnel/internal/fleet/stage/builtin"
+	"github.com/windtunnel/windtunnel/internal/fleet/stage/machine"
+	"github.com/windtunnel/windtunnel/internal/flight/steps"
+	"github.com/windtunnel/windtunnel/internal/interop/kwok"
+	"github.com/windtunnel/windtunnel/internal/load"
+	"github.com/windtunnel/windtunnel/internal/plane"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// boot starts the plane, or reaches the one that exists.
+func (r *run) boot(ctx context.Context) (err error) {
+	if r.own() {
+		r.plane, err = plane.Start(ctx, r.scenario.Plane, plane.Options{
+			LogDir: r.dir.File(record.LogFolder), BaseDir: filepath.Dir(r.options.File),
+			Log: r.log, Clock: r.clock, Relays: r.workload.DisturbedClients(), OpenRelays: r.workload.SlowsAnswers(), Seed: r.scenario.Seed, OnFault: r.faulted,
+		})
+	} else {
+		r.plane, err = plane.Attach(ctx, r.options.Kubeconfig, plane.Options{Log: r.log, Clock: r.clock, OnFault: r.faulted})
+	}
+	if err != nil {
+		return err
+	}
+	r.atEnd(func() {
+		if err := r.plane.Close(); err != nil {
+			r.log.Warn("the plane did not end cleanly", slog.Any("error", err))
+		}
+	})
+	if !r.own() {
+		if err := r.workload.InterposeProxies(r.plane); err != nil {
+			return err
+		}
+	}
+	r.dir.manifest.Plane = r.plane.Facts()
+	for name, version := range r.plane.Versions() {
+		r.dir.manifest.Versions[name] = version
+	}
+	for _, w := range r.plane.Warnings() {
+		r.dir.warn(w)
+	}
+	r.dir.journal().PlaneReady(r.dir.manifest.Plane.Ready)
+	return r.dir.saveManifest()
+}
+
+// faulted takes note of what was done to a component.
+func (r *run) faulted(f plane.Fault) {
+	r.dir.journal().Disturbed(f)
+	if f.Kind == plane.FaultStart && r.instruments != nil {
+		r.instruments.followProcess(f.Component)
+	}
+}
+
+// startSubjects starts the scenario's subjects.
+func (r *run) startSubjects(ctx context.Context) error {
+	if len(r.scenario.Subjects) == 0 {
+		return nil
+	}
+	r.atEnd(r.subjects.close)
+	return r.track(ctx, "subjects", func() error { return r.subjects.start(ctx, r.plane, r.dir) })
+}
+
+// awaitSubjects waits for what subjects are to have done before the run begins.
+func (r *run) awaitSubjects(ctx context.Context) error {
+	for _, x := range r.scenario.Subjects {
+		if x.Ready.Wait == nil {
+			continue
+		}
+		ready := steps.Wait{Step: "ready-" + x.Name, Spec: x.Ready.Wait}
+		if err := r.track(ctx, ready.Step, func() error { return ready.Do(ctx, r.session()) }); err != nil {
+			return fmt.Errorf("subject %s is not ready: %w", x.Name, err)
+		}
+	}
+	return nil
+}
+
+// startInstruments starts the instruments and the load's client: from here on
+// pods are seen being created, and CPU, memory and metrics are sampled.
+func (r *run) startInstruments(ctx context.Context, cancel context.CancelCauseFunc) error {
+	var err error
+	if r.client, err = wire.New(r.plane.Endpoint("observe"), wire.Options{UserAgent: "windtunnel-observe", Clock: r.clock}); err != nil {
+		return err
+	}
+	r.atEnd(func() { _ = r.client.Close() })
+	if r.generator, err = load.New(load.Options{Endpoint: r.plane.Endpoint("load"), Records: r.dir.records, Clock: r.clock}); err != nil {
+		return err
+	}
+	r.atEnd(func() { _ = r.generator.Close() })
+	r.status.follow(r.generator, nil)
+	if r.instruments, err = newInstruments(r.scenario, r.plane, r.dir); err != nil {
+		return err
+	}
+	r.instruments.traffic.addClient("observe", r.client.Traffic)
+	r.instruments.traffic.addClient("load", r.generator.Client().Traffic)
+	// They outlive the cancelled steps, so that an interrupted run still shows its
+	// last moments.
+	stop, err := r.instruments.start(context.WithoutCancel(ctx), r.client, cancel)
+	if err != nil {
+		return err
+	}
+	r.atEnd(stop)
+	return r.instruments.synced(ctx)
+}
+
+// populate starts the fleet and waits until its nodes can be scheduled to.
+func (r *run) populate(ctx context.Context) error {
+	if r.scenario.Fleet.Nodes == 0 {
+		return nil
+	}
+	f, err := fleet.Start(ctx, r.scenario.Fleet, fleet.Options{
+		Endpoint: r.plane.Endpoint("fleet"), Records: r.dir.records, Clock: r.clock, Log: r.log, Seed: r.scenario.Seed,
+		Name: r.fleetName(), Stages: r.stages.machine, Objects: r.stages.objects, Connections: r.scenario.Fleet.Connections,
+		Version: r.options.Versions["windtunnel"],
+	})
+	if err != nil {
+		return err
+	}
+	r.fleet = f
+	r.status.follow(r.generator, f)
+	r.instruments.traffic.addClient("fleet", f.Traffic)
+	r.atEnd(func() {
+		if err := f.Close(); err != nil {
+			r.log.Warn("the fleet did not end cleanly", slog.Any("error", err))
+		}
+	})
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(r.scenario.Fleet.Within))
+	defer cancel()
+	if err := f.Ready(ctx); err != nil {
+		return fmt.Errorf("the fleet's %d nodes were not all schedulable within %v: %w",
+			r.scenario.Fleet.Nodes, r.scenario.Fleet.Within, err)
+	}
+	r.dir.journal().FleetReady(r.scenario.Fleet.Nodes)
+	return nil
+}
+
+// fleetName tells this run's nodes from those of others in a cluster that we
+// share; on a plane of our own the default does.
+func (r *run) fleetName() string {
+	if r.own() {
+		return ""
+	}
+	return "windtunnel-" + strconv.FormatInt(r.clock.Epoch().Unix(), 36)
+}
+
+// stages is what the fleet's nodes and pods do; the zero value is the built-in
+// set fast.
+type stages struct {
+	machine *machine.Machine
+	objects []kwok.Document // that belong to them
+}
+
+// compileStages reads and compiles what the scenario says that nodes and pods do,
+// so that a faulty stage is known before anything is started.
+func compileStages(f scenario.Fleet, folder string) (out stages, err error) {
+	names, every := f.Stages, time.Duration(f.Status)
+	if len(names) == 0 && every == 0 {
+		return out, nil
+	}
+	if len(names) == 0 {
+		names = []string{"fast"}
+	}
+	file, err := builtin.Sets(names, folder)
+	if err != nil {
+		return out, err
+	}
+	if every > 0 && !file.Beat(every) {
+		return out, fmt.Errorf("fleet.status: no stage of %s posts the conditions of nodes after a delay", strings.Join(names, ", "))
+	}
+	out.machine, err = machine.Compile(file.Stages)
+	out.objects = file.Others
+	return out, err
+}

@@ -1,0 +1,55 @@
+package flight
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/report/reporttest"
+)
+
+// TestJudgeWithoutAProfile judges a run one of whose profiles is damaged.
+func TestJudgeWithoutAProfile(t *testing.T) {
+	dir, m, err := reporttest.Write(t.TempDir(), reporttest.Shape{Pods: 100, Latency: 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Parameters = nil // those of an invented run are not its scenario's, which has no steps
+	if err := dir.Write(record.ScenarioFile, []byte("scenario: density\nsteps:\n- {pause: 1s}\n")); err != nil {
+		t.Fatal(err)
+	}
+	if err := dir.WriteJSON(record.ManifestFile, m); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(dir.File("profiles"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	name := m.Processes()[0].Name
+	if err := os.WriteFile(dir.File(filepath.Join("profiles", name+".block.pb.gz")), []byte("damage"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Judge(dir); err != nil {
+		t.Error(err)
+	}
+	summary, err := os.ReadFile(dir.File(record.SummaryFile))
+	if err != nil || !strings.Contains(strings.Join(strings.Fields(string(summary)), " "), "What "+name+" waits for inside is left out") {
+		t.Errorf("%v, %s", err, summary)
+	}
+}
+
+// TestUndiagnosed has records that the diagnosis cannot read.
+func TestUndiagnosed(t *testing.T) {
+	dir := record.Dir(t.TempDir())
+	if err := dir.Write("diagnosis.json", []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	notes, err := judged{dir: dir}.diagnose()
+	if err != nil || len(notes) != 1 || !strings.HasPrefix(notes[0], "What gave way first is left out: ") {
+		t.Errorf("%v, %q", err, notes)
+	}
+	if _, err := os.Stat(dir.File("diagnosis.json")); err == nil {
+		t.Error("that of an earlier judgement is still there")
+	}
+}

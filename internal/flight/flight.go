@@ -1,0 +1,277 @@
+// Package flight runs a scenario from its file to a verdict: boot, populate,
+// load, settle, save, judge, save. It leaves a run directory whatever happens.
+//
+// It measures and judges nothing by itself: it owns the order of things and
+// their end.
+package flight
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/api/wire"
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/fleet"
+	"github.com/windtunnel/windtunnel/internal/flight/inspect"
+	"github.com/windtunnel/windtunnel/internal/flight/steps"
+	"github.com/windtunnel/windtunnel/internal/load"
+	"github.com/windtunnel/windtunnel/internal/plane"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/slo"
+	"github.com/windtunnel/windtunnel/internal/subject/external"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// ErrInterrupted ends a run that a person stopped.
+var ErrInterrupted = errors.New("interrupted")
+
+// ErrBoot ends a run whose plane could not be started or reached: the input or
+// the machine is at fault, and nothing was measured.
+var ErrBoot = errors.New("no plane")
+
+// ErrExists says that something that the run would make is there already.
+var ErrExists = errors.New("it exists already")
+
+// ErrNoRecords says that the records could not be written any further.
+var ErrNoRecords = errors.New("the records could not be written")
+
+// Options say what to run and where to leave it.
+type Options struct {
+	File        string            // the scenario
+	Text        []byte            // of File, where it was read before: the runs of one experiment are of one text, whatever becomes of the file
+	Set         map[string]string // parameters; of an imported file its own variables
+	Overrides   []string          // files of variables, for imported files
+	Kubeconfig  string            // fly this cluster; empty: boot a plane
+	Out         string            // run directory; empty: runs/SCENARIO/UTC TIME with a link latest
+	Seed        *uint64           // in place of the scenario's
+	Command     []string          // how it was called, for the manifest
+	Versions    map[string]string // of windtunnel and what is linked, for the manifest
+	Log         *slog.Logger
+	Status      func(Status) // called now and then from one goroutine; may be nil
+	StatusEvery time.Duration
+	Caller      *external.Caller // the process that started windtunnel, whose end ends the run; nil: nobody minds
+	As          string           // with Caller: the subject that it is; empty: one that the scenario calls external
+}
+
+// Result is what a run left.
+type Result struct {
+	Dir       record.Dir
+	Judgement slo.Judgement
+	// Err is why the run did not end as it should; the records up to then were
+	// saved and judged. ErrInterrupted, ErrNoRecords, a dead component, a plane
+	// that did not start.
+	Err error
+}
+
+// run is one run under way. What there is of it grows as it goes on: its plane,
+// then its connections and instruments, then its fleet.
+type run struct {
+	options    Options
+	clock      clock.Clock
+	log        *slog.Logger
+	scenario   *scenario.Scenario
+	workload   *steps.Workload
+	created    *steps.Created
+	injected   *steps.Injected
+	stages     stages // of the fleet's nodes and pods
+	subjects   *subjects
+	namespaces *namespaces
+	dir        *directory
+	status     *board
+
+	plane       *plane.Plane
+	client      *wire.Client    // for what is asked of the plane beside the load
+	generator   *load.Generator // what sends the load
+	instruments *instruments
+	fleet       *fleet.Fleet // nil: the scenario has no nodes
+	closers
+}
+
+// Run runs a scenario. An error means that there is no run directory to look
+// at: the input is at fault or nothing could be written. What goes wrong later
+// is Result.Err, and its verdict is unknown.
+func Run(ctx context.Context, o Options) (Result, error) {
+	in, err := o.load()
+	if err != nil {
+		return Result{}, err
+	}
+	if o.Kubeconfig != "" && in.Format != "" {
+		in.Scenario.Fleet.Nodes = 0 // their tools use the nodes that there are
+	}
+	r, err := newRun(in, o)
+	if err != nil {
+		return Result{}, err
+	}
+	defer r.dir.claim()()
+	for _, note := range in.Notes {
+		r.dir.warn(note)
+	}
+	r.warnUnmet()
+	ended := r.fly(ctx)
+	return r.conclude(ended), nil
+}
+
+// newRun compiles all that a scenario says, so that an error in it is known
+// before anything is started, and makes the run directory.
+func newRun(in Imported, o Options) (*run, error) {
+	r := &run{options: o, scenario: in.Scenario, clock: clock.Start(), log: o.Log,
+		created: steps.NewCreated(), injected: &steps.Injected{Log: o.Log}}
+	var err error
+	if r.workload, err = steps.Compile(r.scenario, o.File); err != nil {
+		return nil, err
+	}
+	if r.stages, err = compileStages(r.scenario.Fleet, filepath.Dir(o.File)); err != nil {
+		return nil, err
+	}
+	adopt(r.scenario, o.As)
+	if r.subjects, err = compileSubjects(r.scenario, o); err != nil {
+		return nil, err
+	}
+	if r.dir, err = newDirectory(o, in, r.clock); err != nil {
+		return nil, err
+	}
+	r.namespaces = &namespaces{workload: r.workload, stamp: rand.Text()}
+	r.status = newBoard(r)
+	return r, nil
+}
+
+// bootError marks an error as ErrBoot without a word more in its text.
+type bootError struct{ error }
+
+func (e bootError) Is(target error) bool { return target == ErrBoot }
+func (e bootError) Unwrap() error        { return e.error }
+
+// fly does everything that is recorded. It returns why it ended early, or nil.
+func (r *run) fly(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		select {
+		case <-r.dir.records.Failed():
+			cancel(fmt.Errorf("%w: %w", ErrNoRecords, r.dir.records.Err()))
+		case <-ctx.Done():
+		}
+	})
+	wait.Go(func() { r.status.loop(ctx) })
+	wait.Go(func() { r.subjects.watchCaller(ctx, r.dir.journal(), cancel) })
+	err := r.flyParts(ctx, cancel, &wait)
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause // what ended the run, rather than what failed because of it
+	}
+	r.dir.journal().RunEnded(r.status.stepName(), endReason(err), err)
+	r.status.cleanUp()
+	r.leave(ctx)
+	cancel(nil)
+	r.close()
+	wait.Wait()
+	return err
+}
+
+// endReason is why a run ended, as its records say it.
+func endReason(err error) record.EndReason {
+	switch {
+	case err == nil:
+		return record.Done
+	case errors.Is(err, ErrInterrupted):
+		return record.Interrupted
+	}
+	return record.Broken
+}
+
+// flyParts boots, populates and does the steps.
+func (r *run) flyParts(ctx context.Context, cancel context.CancelCauseFunc, wait *sync.WaitGroup) error {
+	before := inspect.ReadCPU(r.clock, nil)
+	if err := r.track(ctx, "boot", func() error { return r.boot(ctx) }); err != nil {
+		return bootError{err}
+	}
+	wait.Go(func() {
+		select {
+		case death := <-r.plane.Died():
+			r.dir.journal().Died(death.Component, death.Err)
+			cancel(fmt.Errorf("%s died: %w", death.Component, death.Err))
+		case <-ctx.Done():
+		}
+	})
+	if err := r.startSubjects(ctx); err != nil {
+		return err
+	}
+	if err := r.startInstruments(ctx, cancel); err != nil {
+		return err
+	}
+	if err := r.awaitSubjects(ctx); err != nil {
+		return err
+	}
+	for _, part := range []struct {
+		name string
+		do   func() error
+	}{
+		{"gate", func() error { return r.preflight().pass(ctx, before) }},
+		{"populate", func() error { return r.populate(ctx) }},
+		{"namespaces", func() error { return r.namespaces.create(ctx, r.generator, r.client) }},
+	} {
+		if err := r.track(ctx, part.name, part.do); err != nil {
+			return err
+		}
+	}
+	return r.flySteps(ctx)
+}
+
+// flySteps does the scenario's steps, with what is measured of them beside.
+func (r *run) flySteps(ctx context.Context) error {
+	session := r.session()
+	session.DiscoverResources(ctx)
+	if err := r.instruments.declared.Synced(ctx); err != nil {
+		return err
+	}
+	r.instruments.sample(ctx)
+	r.dir.journal().RunBegan(r.scenario.Name)
+	stopProfiles := startProfiles(ctx, r.plane, r.dir)
+	err := steps.Run(ctx, session)
+	stopProfiles()
+	r.instruments.sample(context.WithoutCancel(ctx))
+	return err
+}
+
+// own tells a plane that the run has started itself.
+func (r *run) own() bool { return r.options.Kubeconfig == "" }
+
+// track does a part of the run that has a name.
+func (r *run) track(ctx context.Context, name string, do func() error) error {
+	return r.tracker().Track(ctx, name, do)
+}
+
+func (r *run) tracker() steps.Tracker {
+	return steps.Tracker{Journal: r.dir.journal(), Progress: r.status}
+}
+
+// session is what a step needs of what there is of the run until now.
+func (r *run) session() *steps.Session {
+	return &steps.Session{
+		Tracker: r.tracker(), Workload: r.workload, Created: r.created, Injected: r.injected,
+		Plane: r.plane, Own: r.own(), Client: r.client, Load: r.generator, Fleet: r.fleet, Pods: r.instruments.pods,
+		Installed: r.subjects.installer, Clock: r.clock, Log: r.log, Warn: r.dir.warn, Dir: r.dir.Dir,
+	}
+}
+
+func (r *run) preflight() *preflightCheck {
+	return &preflightCheck{Session: r.session(), dir: r.dir}
+}
+
+// closers end what was started, the last first.
+type closers struct{ all []func() }
+
+// atEnd has something ended by close.
+func (c *closers) atEnd(end func()) { c.all = append(c.all, end) }
+
+func (c *closers) close() {
+	for i := len(c.all) - 1; i >= 0; i-- {
+		c.all[i]()
+	}
+	c.all = nil
+}

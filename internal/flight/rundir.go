@@ -1,0 +1,109 @@
+package flight
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/flight/journal"
+	"github.com/windtunnel/windtunnel/internal/observe/usage"
+	"github.com/windtunnel/windtunnel/internal/plane/process"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// directory is the run directory of a run under way.
+type directory struct {
+	record.Dir
+	records  *record.Writer
+	manifest record.Manifest
+	clock    clock.Clock
+	log      *slog.Logger
+}
+
+// newDirectory makes the run directory and what is in it from the start.
+func newDirectory(o Options, in Imported, c clock.Clock) (*directory, error) {
+	out := o.Out
+	if out == "" {
+		out = filepath.Join("runs", in.Scenario.Name, c.Epoch().Format("20060102T150405Z"))
+	}
+	dir, err := record.CreateDir(out)
+	if err != nil {
+		return nil, err
+	}
+	d := &directory{Dir: dir, clock: c, log: o.Log, manifest: newManifest(in, o, c)}
+	if err := dir.Write(record.ScenarioFile, in.Native); err != nil {
+		return nil, err
+	}
+	if err := d.saveManifest(); err != nil {
+		return nil, err
+	}
+	if d.records, err = record.Create(dir.File(record.StreamFile)); err != nil {
+		return nil, err
+	}
+	if o.Out == "" {
+		d.linkLatest()
+	}
+	return d, nil
+}
+
+func newManifest(in Imported, o Options, c clock.Clock) record.Manifest {
+	s := in.Scenario
+	return record.Manifest{
+		Format: record.Format, Scenario: s.Name, File: filepath.Base(o.File), Imported: in.Format,
+		Command: o.Command, Parameters: s.Values, Seed: s.Seed, Started: c.Epoch(),
+		Versions: o.Versions, Machine: usage.Machine(),
+		Fleet: record.FleetFacts{
+			Nodes: s.Fleet.Nodes, LeaseSeconds: time.Duration(s.Fleet.Lease).Seconds(),
+			RenewEverySeconds:  time.Duration(s.Fleet.Lease).Seconds() / 4,
+			StatusEverySeconds: time.Duration(s.Fleet.Status).Seconds(),
+			StretchedHeartbeat: s.Fleet.Nodes > 0 && time.Duration(s.Fleet.Lease) != scenario.DefaultLease,
+		},
+	}
+}
+
+// linkLatest points runs/SCENARIO/latest at this run. A file system without links
+// costs only the convenience.
+func (d *directory) linkLatest() {
+	latest := filepath.Join(filepath.Dir(string(d.Dir)), "latest")
+	tmp := latest + ".new"
+	_ = os.Remove(tmp)
+	if err := os.Symlink(filepath.Base(string(d.Dir)), tmp); err == nil {
+		if os.Rename(tmp, latest) != nil {
+			_ = os.Remove(tmp)
+		}
+	}
+}
+
+func (d *directory) saveManifest() error { return d.WriteJSON(record.ManifestFile, d.manifest) }
+
+// journal writes the run's events.
+func (d *directory) journal() journal.Journal {
+	return journal.Journal{Records: d.records, Clock: d.clock}
+}
+
+// warn keeps a sentence for the manifest and the report.
+func (d *directory) warn(text string) {
+	d.manifest.Warnings = append(d.manifest.Warnings, text)
+	d.journal().Warned(text)
+	d.log.Warn(text)
+}
+
+// claim says in the run directory which process flies the run, for the live
+// page; what it returns takes that back.
+func (d *directory) claim() (release func()) {
+	self, err := process.Self()
+	if err == nil {
+		err = d.WriteJSON(record.PilotFile, self)
+	}
+	if err != nil {
+		d.log.Debug("the live page will not know of this run", slog.Any("error", err))
+		return func() {}
+	}
+	return func() {
+		_ = os.Remove(d.File(record.PilotFile))
+		_ = os.Remove(d.File(record.StatusFile))
+	}
+}

@@ -1,0 +1,198 @@
+package flight
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/api/wire"
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/flight/journal"
+	"github.com/windtunnel/windtunnel/internal/plane"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/subject"
+	"github.com/windtunnel/windtunnel/internal/subject/external"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// ErrNoCaller says that a scenario has a subject that is external, and that
+// nobody is there who could be it.
+var ErrNoCaller = errors.New("it is external: only a program, such as a Go test, can fly this scenario")
+
+// subjects are those of the scenario, with what they need on the plane.
+type subjects struct {
+	options     Options
+	all         []scenario.Subject
+	definitions []subject.Object // of all of them
+	manifests   []subject.Object
+	installer   *subject.Installer // nil before anything was installed
+	closers
+}
+
+// stopGrace is how long a subject in the caller's process gets to end.
+const stopGrace = 10 * time.Second
+
+// adopt makes the process that started windtunnel one of the subjects: in place
+// of the scenario's of that name, or as another.
+func adopt(s *scenario.Scenario, name string) {
+	if name == "" {
+		return
+	}
+	for i := range s.Subjects {
+		if x := &s.Subjects[i]; x.Name == name {
+			*x = scenario.Subject{Name: name, External: true, Metrics: x.Metrics, Ready: scenario.Ready{Wait: x.Ready.Wait}, CRDs: x.CRDs, Manifests: x.Manifests}
+			return
+		}
+	}
+	s.Subjects = append(s.Subjects, scenario.Subject{Name: name, External: true, Metrics: &scenario.Metrics{}})
+}
+
+// watchCaller ends the run when the process that started windtunnel, or the
+// subject in it, has ended.
+func (s *subjects) watchCaller(ctx context.Context, journal journal.Journal, cancel context.CancelCauseFunc) {
+	if s.options.Caller == nil {
+		return
+	}
+	name := "caller"
+	for _, x := range s.all {
+		if x.External {
+			name = x.Name
+		}
+	}
+	select {
+	case err := <-s.options.Caller.Ended():
+		journal.Died(name, err)
+		cancel(fmt.Errorf("%s died: %w", name, err))
+	case <-ctx.Done():
+	}
+}
+
+// compileSubjects reads all files of objects and looks for the programs, so that
+// an error is known before anything is started.
+func compileSubjects(sc *scenario.Scenario, o Options) (*subjects, error) {
+	s := &subjects{options: o, all: sc.Subjects}
+	var errs []error
+	for _, x := range s.all {
+		if x.External && o.Caller == nil {
+			errs = append(errs, fmt.Errorf("subject %s: %w", x.Name, ErrNoCaller))
+		}
+		if x.Command != "" {
+			errs = append(errs, subject.Find(x, filepath.Dir(o.File)))
+		}
+		for _, set := range []struct {
+			files []string
+			to    *[]subject.Object
+		}{{x.CRDs, &s.definitions}, {x.Manifests, &s.manifests}} {
+			for _, file := range set.files {
+				raw, err := sc.ReadManifest(o.File, file)
+				if err != nil {
+					errs = append(errs, err)
+					continue
+				}
+				objects, err := subject.Decode(file, raw)
+				errs = append(errs, err)
+				*set.to = append(*set.to, objects...)
+			}
+		}
+	}
+	return s, errors.Join(errs...)
+}
+
+// start installs what the subjects need, and starts them one after another. From
+// then on their death ends the run.
+func (s *subjects) start(ctx context.Context, p *plane.Plane, dir *directory) error {
+	if err := s.install(ctx, p, dir.clock); err != nil {
+		return err
+	}
+	warned := len(p.Warnings())
+	for _, x := range s.all {
+		fact, err := s.startOne(ctx, x, p, dir)
+		if err != nil {
+			return err
+		}
+		dir.manifest.Subjects = append(dir.manifest.Subjects, fact)
+	}
+	for _, w := range p.Warnings()[warned:] {
+		dir.warn(w)
+	}
+	return dir.saveManifest()
+}
+
+// install brings definitions and manifests to the plane.
+func (s *subjects) install(ctx context.Context, p *plane.Plane, c clock.Clock) error {
+	if len(s.definitions)+len(s.manifests) == 0 {
+		return nil
+	}
+	client, err := wire.New(p.Endpoint(plane.Admin), wire.Options{UserAgent: "windtunnel-setup", Clock: c})
+	if err != nil {
+		return err
+	}
+	s.atEnd(func() { _ = client.Close() })
+	s.installer = subject.NewInstaller(client)
+	if err := s.installer.Apply(ctx, s.definitions); err != nil {
+		return err
+	}
+	return s.installer.Apply(ctx, s.manifests)
+}
+
+func (s *subjects) startOne(ctx context.Context, x scenario.Subject, p *plane.Plane, dir *directory) (record.SubjectFact, error) {
+	prepared, err := subject.Prepare(x, subject.Options{
+		Plane: p, Folder: filepath.Dir(s.options.File), LogDir: dir.File(record.LogFolder), Self: s.options.Versions["windtunnel"],
+	})
+	if err != nil {
+		return record.SubjectFact{}, err
+	}
+	if x.External {
+		return s.startCaller(ctx, prepared, dir)
+	}
+	return prepared.Start(ctx)
+}
+
+// startCaller lets the process that started windtunnel be a subject.
+func (s *subjects) startCaller(ctx context.Context, p *subject.Prepared, dir *directory) (record.SubjectFact, error) {
+	c := s.options.Caller
+	pid, err := c.Start(ctx, external.Start{Name: p.Name(), Kubeconfig: p.Kubeconfig, Metrics: p.MetricsURL})
+	if err != nil {
+		return record.SubjectFact{}, fmt.Errorf("start %s: %w", p.Name(), err)
+	}
+	s.atEnd(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopGrace)
+		defer cancel()
+		if err := c.Stop(ctx); err != nil {
+			dir.log.Warn("a subject did not end", slog.String("subject", p.Name()), slog.Any("error", err))
+		}
+	})
+	fact, unread, err := p.Joined(ctx, pid)
+	if unread != nil {
+		dir.warn(fmt.Sprintf("only the CPU and memory of %s are measured: its metrics could not be read: %v", p.Name(), unread))
+	}
+	return fact, err
+}
+
+// uninstall takes what was installed out of a cluster that goes on living; what
+// was there before the run stays.
+func (s *subjects) uninstall(ctx context.Context, log *slog.Logger) {
+	if s.installer == nil {
+		return
+	}
+	if err := s.installer.Remove(ctx); err != nil {
+		log.Warn("objects were left behind", slog.Any("error", err))
+	}
+}
+
+// subjectSteps is how many steps of its own a run has for subjects.
+func subjectSteps(s *scenario.Scenario) int {
+	if len(s.Subjects) == 0 {
+		return 0
+	}
+	n := 1
+	for _, x := range s.Subjects {
+		if x.Ready.Wait != nil {
+			n++
+		}
+	}
+	return n
+}
