@@ -272,7 +272,7 @@ func (x *searching) once(ctx context.Context, step capacity.Step, path string) e
 	case errors.Is(result.Err, flight.ErrBoot), errors.Is(result.Err, flight.ErrNoRecords), errors.Is(result.Err, flight.ErrInterrupted):
 		return fmt.Errorf("%w\nrun directory: %s", result.Err, result.Dir)
 	}
-	r := capacity.Judged(step.Point, result.Judgement)
+	r := capacity.NewRun(step.Point, result.Judgement)
 	r.Seconds, r.Seed, r.Dir = watch.Now().Seconds(), seed, filepath.Base(path)
 	x.state.Runs = append(x.state.Runs, r)
 	fmt.Fprintf(x.env.stderr, "%s (%.0f s)\n", x.state.Plan.Short(r), r.Seconds)

@@ -5,7 +5,7 @@
 //
 // It is pure. What to fly next follows from the plan and the runs so far alone,
 // so that a search can be stopped and taken up again with nothing kept but its
-// runs. It flies nothing: the verb search does. How quantities grow with size is
+// runs. It flies nothing. How quantities grow with size is
 // package growth's.
 package capacity
 
@@ -130,7 +130,7 @@ func Next(p Plan, runs []Run) Step {
 	if point == nil {
 		return Step{Why: why}
 	}
-	if text := p.spent(runs); text != "" {
+	if text := p.budgetSpent(runs); text != "" {
 		return Step{Why: text, Spent: true}
 	}
 	repeat := 0
@@ -142,9 +142,9 @@ func Next(p Plan, runs []Run) Step {
 	return Step{Point: point, Repeat: repeat, Why: why}
 }
 
-// spent says that the budget is spent: another run that takes as long as the
+// budgetSpent says that the budget is spent: another run that takes as long as the
 // last one would go beyond it.
-func (p Plan) spent(runs []Run) string {
+func (p Plan) budgetSpent(runs []Run) string {
 	if p.MostRuns > 0 && len(runs) >= p.MostRuns {
 		return fmt.Sprintf("the budget of %d runs is spent", p.MostRuns)
 	}

@@ -9,7 +9,7 @@ import (
 // tally counts the verdicts of the runs of one point.
 type tally struct{ passed, failed, unknown int }
 
-func (t *tally) add(v slo.Verdict) {
+func (t *tally) count(v slo.Verdict) {
 	switch v {
 	case slo.Pass:
 		t.passed++
@@ -31,7 +31,7 @@ const (
 	open             // flown, and not decided: once more
 	passes
 	fails
-	untold // the runs cannot tell
+	inconclusive // the runs cannot tell
 )
 
 // standing goes by the majority of the runs that were decided. Where there is
@@ -46,14 +46,14 @@ func (t tally) standing(repeats int) standing {
 	case t.failed > t.passed:
 		return fails
 	case t.unknown > repeats, t.total() > 3*repeats+2:
-		return untold
+		return inconclusive
 	}
 	return open
 }
 
 // sure says that a point has had its repeats, or as many tries.
 func (t tally) sure(repeats int) bool {
-	return t.decided() >= repeats || t.total() > 2*repeats || t.standing(repeats) == untold
+	return t.decided() >= repeats || t.total() > 2*repeats || t.standing(repeats) == inconclusive
 }
 
 // line is a row of points along one axis: the higher the load, the less likely
@@ -76,7 +76,7 @@ type edge struct{ lo, hi int }
 func (l line) edge() edge {
 	e := edge{lo: l.floor, hi: l.limit}
 	for i := range l.limit {
-		if s := l.tallies[i].standing(l.repeats); s == fails || s == untold {
+		if s := l.tallies[i].standing(l.repeats); s == fails || s == inconclusive {
 			e.hi = i
 			break
 		}
@@ -98,18 +98,18 @@ func (l line) next() (int, string) {
 	e := l.edge()
 	switch {
 	case e.hi-e.lo == 1:
-		return l.confirm(e)
+		return l.repeatEdge(e)
 	case e.hi < len(l.values) && (e.lo >= 0 || e.hi < l.limit):
 		return (e.lo + e.hi) / 2, "halving" // of -1 and 1 it is 0
 	case e.lo < 0:
 		return min(l.hint, e.hi-1), "the first"
 	}
-	return l.further(e), "reaching out"
+	return l.doubled(e), "reaching out"
 }
 
-// confirm repeats the runs of both sides of the edge that were flown at all:
+// repeatEdge repeats the runs of both sides of the edge that were flown at all:
 // what others have shown is as sure as those.
-func (l line) confirm(e edge) (int, string) {
+func (l line) repeatEdge(e edge) (int, string) {
 	for _, i := range []int{e.lo, e.hi} {
 		if i >= 0 && i < len(l.values) && l.tallies[i].total() > 0 && !l.tallies[i].sure(l.repeats) {
 			return i, "repeating at the edge"
@@ -118,8 +118,8 @@ func (l line) confirm(e edge) (int, string) {
 	return -1, ""
 }
 
-// further doubles the load, or the distance from the begin where that is 0.
-func (l line) further(e edge) int {
+// doubled doubles the load, or the distance from the begin where that is 0.
+func (l line) doubled(e edge) int {
 	want := 2 * l.values[e.lo]
 	if want == 0 {
 		want = l.values[1]

@@ -21,7 +21,7 @@ func Envelope(title string, p Plan, runs []Run) chart.Chart {
 		c.Note = "each mark is a run; the shaded area passes"
 		c.Areas = []chart.Area{staircase(p, r.Edges)}
 		for _, run := range runs {
-			c.Marks = append(c.Marks, chart.Mark{Point: chart.Point{X: run.Point[0], Y: run.Point[1]}, Kind: kind(run.Verdict), Label: p.Short(run)})
+			c.Marks = append(c.Marks, chart.Mark{Point: chart.Point{X: run.Point[0], Y: run.Point[1]}, Role: roleOf(run.Verdict), Label: p.Short(run)})
 		}
 		return c
 	}
@@ -32,14 +32,14 @@ func Envelope(title string, p Plan, runs []Run) chart.Chart {
 	c.Note = between(r.Edges[0])
 	for _, run := range runs {
 		if v := run.value(r.Limit.Objective); v != nil {
-			c.Marks = append(c.Marks, chart.Mark{Point: chart.Point{X: run.Point[0], Y: *v}, Kind: kind(run.Verdict), Label: p.Short(run)})
+			c.Marks = append(c.Marks, chart.Mark{Point: chart.Point{X: run.Point[0], Y: *v}, Role: roleOf(run.Verdict), Label: p.Short(run)})
 		}
 	}
-	curve := chart.Line{Kind: chart.Plain}
+	curve := chart.Line{Role: chart.Plain}
 	for _, at := range r.Limit.Curve {
 		curve.Points = append(curve.Points, chart.Point(at))
 	}
-	bound := chart.Line{Kind: chart.Bound, Label: "bound " + unit.Text(r.Limit.Threshold, r.Limit.Unit),
+	bound := chart.Line{Role: chart.Bound, Label: "bound " + unit.Text(r.Limit.Threshold, r.Limit.Unit),
 		Points: []chart.Point{{X: p.Axes[0].From, Y: r.Limit.Threshold}, {X: p.Axes[0].To, Y: r.Limit.Threshold}}}
 	c.Lines = []chart.Line{bound, curve}
 	if e := r.Edges[0]; e.Passing != nil && len(c.Marks) > 0 {
@@ -47,7 +47,7 @@ func Envelope(title string, p Plan, runs []Run) chart.Chart {
 		c.Areas = []chart.Area{passing(p.Axes[0].From, e.Passing.Value, max(high, r.Limit.Threshold))}
 	}
 	if r.Knee != nil {
-		c.Marks = append(c.Marks, chart.Mark{Point: chart.Point(*r.Knee), Kind: chart.Plain, Label: "the curve turns up here"})
+		c.Marks = append(c.Marks, chart.Mark{Point: chart.Point(*r.Knee), Role: chart.Plain, Label: "the curve turns up here"})
 		c.Note += "; the curve turns up at " + unit.Number(r.Knee.X)
 	}
 	return c
@@ -55,7 +55,7 @@ func Envelope(title string, p Plan, runs []Run) chart.Chart {
 
 func axis(a Axis) chart.Axis { return chart.Axis{Label: a.Name, Log: a.Log} }
 
-func kind(v slo.Verdict) chart.Kind {
+func roleOf(v slo.Verdict) chart.Role {
 	switch v {
 	case slo.Pass:
 		return chart.Pass
@@ -89,7 +89,7 @@ func between(e Edge) string {
 }
 
 func passing(from, to, high float64) chart.Area {
-	return chart.Area{Kind: chart.Pass, Points: []chart.Point{{X: from, Y: 0}, {X: to, Y: 0}, {X: to, Y: high}, {X: from, Y: high}}}
+	return chart.Area{Role: chart.Pass, Points: []chart.Point{{X: from, Y: 0}, {X: to, Y: 0}, {X: to, Y: high}, {X: from, Y: high}}}
 }
 
 // staircase is the area of points that are known to pass: those with no more of
@@ -97,7 +97,7 @@ func passing(from, to, high float64) chart.Area {
 func staircase(p Plan, edges []Edge) chart.Area {
 	x, y := p.Axes[0], p.Axes[1]
 	least := chart.Point{X: x.From, Y: y.From}
-	out := chart.Area{Kind: chart.Pass, Points: []chart.Point{least}}
+	out := chart.Area{Role: chart.Pass, Points: []chart.Point{least}}
 	var tops []chart.Point // by ascending x
 	for _, e := range edges {
 		switch {

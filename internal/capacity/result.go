@@ -83,7 +83,7 @@ func Conclude(p Plan, runs []Run) Result {
 }
 
 // edge makes an edge of a line.
-func (s *search) edge(l stretch) Edge {
+func (s *search) edge(l axisLine) Edge {
 	axis := len(s.plan.Axes) - 1
 	if l.last {
 		axis = 0
@@ -100,7 +100,7 @@ func (s *search) edge(l stretch) Edge {
 }
 
 // level describes the i-th value; nil beyond the ends.
-func (l stretch) level(i int) *Level {
+func (l axisLine) level(i int) *Level {
 	if i < 0 || i >= len(l.values) {
 		return nil
 	}
@@ -126,8 +126,8 @@ func (s *search) verdict(edges []Edge) slo.Verdict {
 	return slo.Pass
 }
 
-// above are the runs that failed at the far sides of all edges.
-func (s *search) above(lines []stretch) (out []Run) {
+// failedAbove are the runs that failed at the far sides of all edges.
+func (s *search) failedAbove(lines []axisLine) (out []Run) {
 	for _, l := range lines {
 		if e := l.edge(); e.hi < len(l.values) {
 			for _, r := range s.runs {
@@ -141,8 +141,8 @@ func (s *search) above(lines []stretch) (out []Run) {
 }
 
 // limit finds what gives way first.
-func (s *search) limit(lines []stretch) *Limit {
-	above := s.above(lines)
+func (s *search) limit(lines []axisLine) *Limit {
+	above := s.failedAbove(lines)
 	type score struct {
 		failed int
 		usage  float64
@@ -202,7 +202,7 @@ func (s *search) curve(name string) []stats.Point {
 }
 
 // doubts are what casts doubt on the result.
-func (s *search) doubts(lines []stretch) []string {
+func (s *search) doubts(lines []axisLine) []string {
 	var out []string
 	for _, l := range lines {
 		e := l.edge()
@@ -212,8 +212,8 @@ func (s *search) doubts(lines []stretch) []string {
 					s.text(l.point(l.values[i])), s.text(l.point(l.values[e.hi]))))
 			}
 		}
-		if e.hi < len(l.values) && l.tallies[e.hi].standing(l.repeats) == untold {
-			out = append(out, fmt.Sprintf("No run at %s could be judged%s.", s.text(l.point(l.values[e.hi])), s.why(l.point(l.values[e.hi]))))
+		if e.hi < len(l.values) && l.tallies[e.hi].standing(l.repeats) == inconclusive {
+			out = append(out, fmt.Sprintf("No run at %s could be judged%s.", s.text(l.point(l.values[e.hi])), s.whyUnknown(l.point(l.values[e.hi]))))
 		}
 	}
 	unknown := 0
@@ -228,8 +228,8 @@ func (s *search) doubts(lines []stretch) []string {
 	return out
 }
 
-// why is the reason of the last run of a point that could not be judged.
-func (s *search) why(point []float64) (text string) {
+// whyUnknown is the reason of the last run of a point that could not be judged.
+func (s *search) whyUnknown(point []float64) (text string) {
 	for _, r := range s.runs {
 		if slices.Equal(r.Point, point) && r.Verdict == slo.Unknown && r.Reason != "" {
 			text = ": " + r.Reason

@@ -21,11 +21,11 @@ func newSearch(p Plan, runs []Run) *search {
 	return s
 }
 
-// at counts the runs of a point.
-func (s *search) at(point []float64) (t tally) {
+// tally counts the runs of a point.
+func (s *search) tally(point []float64) (t tally) {
 	for _, r := range s.runs {
 		if slices.Equal(r.Point, point) {
-			t.add(r.Verdict)
+			t.count(r.Verdict)
 		}
 	}
 	return t
@@ -35,7 +35,7 @@ func (s *search) at(point []float64) (t tally) {
 func (s *search) line(values []float64, point func(v float64) []float64) line {
 	l := line{values: values, repeats: s.plan.Repeats, floor: -1, limit: len(values)}
 	for _, v := range values {
-		l.tallies = append(l.tallies, s.at(point(v)))
+		l.tallies = append(l.tallies, s.tally(point(v)))
 	}
 	return l
 }
@@ -59,8 +59,8 @@ func (s *search) text(point []float64) string {
 	return strings.Join(out, " ")
 }
 
-// stretch is a line at its place in the search.
-type stretch struct {
+// axisLine is a line at its place in the search.
+type axisLine struct {
 	line
 	point func(v float64) []float64
 	fixed float64 // value of the axis that the line does not run along
@@ -72,18 +72,18 @@ type stretch struct {
 // axis, each limited by the one before, since what does not pass with less does not
 // with more; up to the column in which nothing passes. Where that is so, a last row at the
 // least of the second axis finds how far the first one goes.
-func (s *search) lines() []stretch {
+func (s *search) lines() []axisLine {
 	if len(s.levels) == 1 {
 		point := func(v float64) []float64 { return []float64{v} }
-		return []stretch{{line: s.line(s.levels[0], point), point: point}}
+		return []axisLine{{line: s.line(s.levels[0], point), point: point}}
 	}
-	var out []stretch
+	var out []axisLine
 	limit, hint := len(s.levels[1]), 0
 	columns := s.columns()
 	for n, i := range columns {
 		x := s.levels[0][i]
 		point := func(v float64) []float64 { return []float64{x, v} }
-		c := stretch{line: s.line(s.levels[1], point), point: point, fixed: x}
+		c := axisLine{line: s.line(s.levels[1], point), point: point, fixed: x}
 		c.limit, c.hint = limit, hint
 		out = append(out, c)
 		if at, _ := c.next(); at >= 0 {
@@ -103,10 +103,10 @@ func (s *search) lines() []stretch {
 
 // row runs along the first axis between a column in which something passes and
 // one in which nothing does.
-func (s *search) row(passing, failing int) stretch {
+func (s *search) row(passing, failing int) axisLine {
 	least := s.levels[1][0]
 	point := func(v float64) []float64 { return []float64{v, least} }
-	r := stretch{line: s.line(s.levels[0], point), point: point, fixed: least, last: true}
+	r := axisLine{line: s.line(s.levels[0], point), point: point, fixed: least, last: true}
 	r.floor, r.limit, r.hint = passing, failing, passing
 	return r
 }

@@ -38,19 +38,19 @@ type State struct {
 
 // Plane is what the runs are flown on.
 type Plane struct {
-	Kind PlaneKind `json:"kind"`
+	Kind PlaneOrigin `json:"kind"`
 	// Identity tells clusters apart: the UID of the namespace kube-system, or where
 	// that may not be read the server's address. Empty for a plane of the run's own.
 	Identity string `json:"identity,omitempty"`
 }
 
-// PlaneKind says whose plane it is.
-type PlaneKind string
+// PlaneOrigin says whose plane it is.
+type PlaneOrigin string
 
-// The kinds of planes.
+// The origins of planes.
 const (
-	OwnPlane PlaneKind = "own"     // each run boots one
-	Cluster  PlaneKind = "cluster" // that of a kubeconfig
+	OwnPlane PlaneOrigin = "own"     // each run boots one
+	Cluster  PlaneOrigin = "cluster" // that of a kubeconfig
 )
 
 // ReadState decodes a state; the error names the file.
@@ -101,9 +101,9 @@ func (s *State) Resume(earlier State) error {
 // mostObjectives bounds how many of a run's objectives are kept.
 const mostObjectives = 60
 
-// Judged makes a Run of a run's judgement. Objectives are those nearest to
+// NewRun makes a Run of a run's judgement. Objectives are those nearest to
 // their bounds, or beyond.
-func Judged(point []float64, j slo.Judgement) Run {
+func NewRun(point []float64, j slo.Judgement) Run {
 	r := Run{Point: point, Verdict: j.Verdict, Objectives: []Objective{}}
 	if j.Verdict != slo.Pass && len(j.Reasons) > 0 {
 		r.Reason = j.Reasons[0]

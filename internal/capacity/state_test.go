@@ -3,6 +3,8 @@ package capacity_test
 import (
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -43,6 +45,25 @@ func TestStateIsReadAsTheSame(t *testing.T) {
 		if a.Why != b.Why {
 			t.Errorf("after %d runs: %q and %q", n, a.Why, b.Why)
 		}
+	}
+}
+
+// A search that an earlier version has kept is read, and gone on with.
+func TestKeptState(t *testing.T) {
+	raw, err := os.ReadFile(filepath.Join("testdata", "kept.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := capacity.ReadState("search.json", raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again := text(t, kept.JSON); again != string(raw) {
+		t.Errorf("written as\n%s", again)
+	}
+	s := state(one("pods=1000..5000"), below(3700))
+	if err := s.Resume(kept); err != nil || capacity.Next(s.Plan, s.Runs).Point != nil {
+		t.Errorf("%v, next %+v", err, capacity.Next(s.Plan, s.Runs))
 	}
 }
 
@@ -94,7 +115,7 @@ func TestWrite(t *testing.T) {
 
 func TestJudged(t *testing.T) {
 	v := 3.0
-	r := capacity.Judged([]float64{5}, slo.Judgement{Verdict: slo.Fail, Reasons: []string{"why"}, Objectives: []slo.Result{
+	r := capacity.NewRun([]float64{5}, slo.Judgement{Verdict: slo.Fail, Reasons: []string{"why"}, Objectives: []slo.Result{
 		{Name: "startup", Statistic: "p99", Labels: map[string]string{"group": "fill"}, Value: &v, Threshold: 2, Unit: "seconds", Verdict: slo.Fail}}})
 	if r.Reason != "why" || len(r.Objectives) != 1 || r.Objectives[0].Name != "p99 of startup (fill)" || *r.Objectives[0].Value != 3 {
 		t.Errorf("%+v", r)

@@ -92,7 +92,7 @@ func (s State) row(point []float64) []string {
 		if !slices.Equal(r.Point, point) {
 			continue
 		}
-		t.add(r.Verdict)
+		t.count(r.Verdict)
 		if s.Result.Limit != nil {
 			if v := r.value(s.Result.Limit.Objective); v != nil {
 				values = append(values, *v)

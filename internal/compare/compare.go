@@ -3,7 +3,7 @@
 //
 // It is pure but for Open, which reads a run directory: the same runs give the
 // same comparison on any machine. It judges no run (package slo does) and flies
-// none. The verbs compare and ab call it.
+// none.
 package compare
 
 import (

@@ -31,15 +31,15 @@ const perPod = "/pod"
 const background = 0.01
 
 // counters sums up what a run asked of the plane, and what the plane did for
-// it: objects made, then calls, bytes and watch events, per pod where pods were
-// made and in all where there were none.
+// it: created objects, then calls, bytes and watch events, per pod where pods were
+// created and in all where there were none.
 func counters(f *slo.Facts) []Count {
-	made := map[string]float64{}
+	created := map[string]float64{}
 	for _, l := range f.Lives {
 		if l.Resource == pods && l.Life != "" {
 			continue // declared besides
 		}
-		made[l.Resource] += float64(l.Reached(record.PhaseCreated))
+		created[l.Resource] += float64(l.Reached(record.PhaseCreated))
 	}
 	totals := map[Count]float64{}
 	for _, c := range f.Calls {
@@ -56,13 +56,13 @@ func counters(f *slo.Facts) []Count {
 		if v == 0 {
 			continue // as in a run that lacks it
 		}
-		if made[pods] > 0 {
-			c.Unit, v = c.Unit+perPod, v/made[pods]
+		if created[pods] > 0 {
+			c.Unit, v = c.Unit+perPod, v/created[pods]
 		}
 		out = append(out, Count{c.Name, c.Unit, v})
 	}
-	for resource, n := range made {
-		out = append(out, Count{"made: " + resource, "objects", n})
+	for resource, n := range created {
+		out = append(out, Count{"created: " + resource, "objects", n})
 	}
 	slices.SortFunc(out, func(a, b Count) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Unit, b.Unit)) })
 	return out

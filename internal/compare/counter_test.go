@@ -67,9 +67,9 @@ func TestCounters(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s: %v %s", c.Name, c.Value, c.Unit))
 	}
 	want := []string{
-		"load: CREATE pods: 120 bytes received/pod", "load: CREATE pods: 75 bytes sent/pod",
+		"created: pods: 2 objects", "load: CREATE pods: 120 bytes received/pod", "load: CREATE pods: 75 bytes sent/pod",
 		"load: CREATE pods: 0.5 calls failed/pod", "load: CREATE pods: 1.5 calls/pod",
-		"made: pods: 2 objects", "server: POST pods/binding: 2 requests/pod", "watch events: Deployment apps: 4 events/pod",
+		"server: POST pods/binding: 2 requests/pod", "watch events: Deployment apps: 4 events/pod",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("counters\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

@@ -5,7 +5,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/windtunnel/windtunnel/internal/text"
 	"github.com/windtunnel/windtunnel/internal/unit"
@@ -45,16 +44,18 @@ func (c *Comparison) Text(w io.Writer) error {
 	}
 	line("")
 	line("NOT THE SAME IN A AND B")
-	columns(b, nil, differenceRows(c.Differences))
+	text.Table{Indent: "  ", Rows: differenceRows(c.Differences), Left: 4}.Text(b)
 	line("  %s", c.pinned())
 	line("")
 	line("COUNTERS, WHICH DO NOT DEPEND ON THE HOST")
 	line("  %s", c.counterSummary())
-	columns(b, []string{"", "COUNTER", "A", "B", "CHANGE"}, c.counterRows())
+	if rows := c.counterRows(); len(rows) > 0 {
+		text.Table{Indent: "  ", Head: []string{"", "counter", "A", "B", "change"}, Rows: rows, Left: 2}.Text(b)
+	}
 	if len(c.Measures) > 0 {
 		line("")
 		line("MEASURES")
-		columns(b, []string{"B IS", "MEASURE", "A", "B", "CHANGE", "95 % INTERVAL", "P"}, c.textRows())
+		text.Table{Indent: "  ", Head: []string{"B is", "measure", "A", "B", "change", "95 % interval", "P"}, Rows: c.textRows(), Left: 2}.Text(b)
 		line("")
 		for _, f := range slices.Concat(firstOf(found), inconclusive) {
 			line("- %s.", text.Clean(f))
@@ -71,6 +72,12 @@ func (c *Comparison) Text(w io.Writer) error {
 func (c *Comparison) Markdown(w io.Writer) error {
 	b := &strings.Builder{}
 	line := func(format string, args ...any) { fmt.Fprintf(b, format+"\n", args...) }
+	table := func(head []string, rows [][]string) {
+		if len(rows) > 0 {
+			text.Table{Head: head, Rows: rows, Left: 2}.Markdown(b)
+			line("")
+		}
+	}
 	line("### windtunnel: %s\n", text.Escape(c.Scenario))
 	line("**%s**\n", text.Escape(c.Conclusion()))
 	line("A is %s, B is %s.\n", text.Escape(c.A.label("A")), text.Escape(c.B.label("B")))
@@ -82,17 +89,18 @@ func (c *Comparison) Markdown(w io.Writer) error {
 		line("- :warning: %s", text.Escape(s))
 	}
 	line("\n%s\n", text.Escape(c.counterSummary()))
-	markdownTable(b, []string{"", "counter", "A", "B", "change"}, c.counterRows())
+	table([]string{"", "counter", "A", "B", "change"}, c.counterRows())
 	head := []string{"B is", "measure", "A", "B", "change", "95 % interval", "p, corrected"}
-	markdownTable(b, head, measureRows(c.differing(true)))
+	table(head, measureRows(c.differing(true)))
 	line("<details><summary>What is not the same in A and B, and the other measures</summary>\n")
-	markdownTable(b, []string{"fact", "A", "B", ""}, differenceRows(c.Differences))
+	text.Table{Head: []string{"fact", "A", "B", ""}, Rows: differenceRows(c.Differences), Left: 4}.Markdown(b)
+	line("")
 	line("%s\n", c.pinned())
 	for _, f := range inconclusive {
 		line("- %s", text.Escape(f))
 	}
 	line("")
-	markdownTable(b, head, measureRows(c.differing(false)))
+	table(head, measureRows(c.differing(false)))
 	line("</details>")
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return fmt.Errorf("write comparison: %w", err)
@@ -222,49 +230,4 @@ func formatP(p float64) string {
 		return "<0.001"
 	}
 	return fmt.Sprintf("%.3f", p)
-}
-
-// columns writes rows with columns as wide as they need to be; the first two are
-// left-aligned, as are all where there is no head.
-func columns(b *strings.Builder, head []string, rows [][]string) {
-	if len(rows) == 0 {
-		return
-	}
-	all := rows
-	if head != nil {
-		all = append([][]string{head}, rows...)
-	}
-	width := make([]int, len(rows[0]))
-	for _, row := range all {
-		for i, s := range row {
-			width[i] = max(width[i], utf8.RuneCountInString(text.Clean(s)))
-		}
-	}
-	for _, row := range all {
-		line := " "
-		for i, s := range row {
-			s = text.Clean(s)
-			gap := strings.Repeat(" ", width[i]-utf8.RuneCountInString(s))
-			if i < 2 || head == nil {
-				line += " " + s + gap + " "
-			} else {
-				line += " " + gap + s + " "
-			}
-		}
-		b.WriteString(strings.TrimRight(line, " ") + "\n")
-	}
-}
-
-func markdownTable(b *strings.Builder, head []string, rows [][]string) {
-	if len(rows) == 0 {
-		return
-	}
-	b.WriteString("| " + strings.Join(head, " | ") + " |\n|" + strings.Repeat("---|", len(head)) + "\n")
-	for _, row := range rows {
-		for _, s := range row {
-			b.WriteString("| " + text.Escape(s) + " ")
-		}
-		b.WriteString("|\n")
-	}
-	b.WriteString("\n")
 }

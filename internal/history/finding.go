@@ -18,11 +18,11 @@ import (
 // of 100 histories of 40 builds without a change, each looked at after every build.
 const level = 0.02
 
-// confirm is how many runs later a change has to be found still.
-const confirm = 2
+// confirmRuns is how many runs later a change has to be found still.
+const confirmRuns = 2
 
-// window is how many of the newest runs are looked at: older changes are known.
-const window = 100
+// mostRuns is how many of the newest runs are looked at: older changes are known.
+const mostRuns = 100
 
 // Options say what is looked for.
 type Options struct {
@@ -56,13 +56,13 @@ type Run struct {
 
 // Measure is one measure over the runs.
 type Measure struct {
-	Key     string         `json:"key"`
-	Title   string         `json:"title"`
-	Unit    string         `json:"unit"`
+	Key     string            `json:"key"`
+	Title   string            `json:"title"`
+	Unit    string            `json:"unit"`
 	Better  compare.Direction `json:"better"`
-	Values  []float64      `json:"values"`  // by run
-	Changes []Change       `json:"changes"` // in the order of time
-	Now     float64        `json:"now"`     // median since the last change
+	Values  []float64         `json:"values"`  // by run
+	Changes []Change          `json:"changes"` // in the order of time
+	Now     float64           `json:"now"`     // median since the last change
 }
 
 // Change is a place from which on a measure is at another level.
@@ -95,13 +95,13 @@ func Look(f *File, o Options) (*Report, error) {
 	for _, e := range entries {
 		r.Runs = append(r.Runs, Run{e.Name, e.Started.Format("2006-01-02T15:04:05Z07:00"), e.Versions, e.Verdict, e.Accepted})
 	}
-	keys := r.keys(entries, o.Only)
+	keys := r.commonKeys(entries, o.Only)
 	changes, each := o.Changes, level/float64(max(1, len(keys)))
 	if changes == nil {
 		changes = stats.NewChanges(1)
 	}
 	for _, key := range keys {
-		r.Measures = append(r.Measures, measure(key, entries, func(v []float64) []stats.Change { return changes.Find(v, each) }))
+		r.Measures = append(r.Measures, newMeasure(key, entries, func(v []float64) []stats.Change { return changes.Find(v, each) }))
 	}
 	slices.SortStableFunc(r.Measures, byWeight)
 	if each < stats.LeastLevel {
@@ -111,7 +111,7 @@ func Look(f *File, o Options) (*Report, error) {
 		r.Needed = changes.Visible(len(entries), each)
 	}
 	if o.FailAbove > 0 {
-		r.Gate = r.gate(o.FailAbove, changes.Sees(len(entries)-confirm, each))
+		r.Gate = r.gate(o.FailAbove, changes.Sees(len(entries)-confirmRuns, each))
 	}
 	return r, nil
 }
@@ -125,7 +125,7 @@ func (r *Report) warn(format string, args ...any) {
 func (r *Report) admit(all []Entry) []Entry {
 	var out []Entry
 	accepted := false
-	for i := len(all) - 1; i >= 0 && len(out) < window; i-- {
+	for i := len(all) - 1; i >= 0 && len(out) < mostRuns; i-- {
 		e := all[i]
 		if e.LeftOut != "" {
 			r.warn("Left out: %s: %s.", e.Name, e.LeftOut)
@@ -133,8 +133,8 @@ func (r *Report) admit(all []Entry) []Entry {
 			continue
 		}
 		if len(out) > 0 {
-			if what := e.Setting.same(out[0].Setting); what != "" {
-				r.warn("%s and %s before it are left out: %s changed after it.", e.Name, runs(i), what)
+			if what := e.Setting.differsIn(out[0].Setting); what != "" {
+				r.warn("%s and %s before it are left out: %s changed after it.", e.Name, countRuns(i), what)
 				break
 			}
 		}
@@ -146,15 +146,15 @@ func (r *Report) admit(all []Entry) []Entry {
 	return out
 }
 
-func runs(n int) string {
+func countRuns(n int) string {
 	if n == 1 {
 		return "1 run"
 	}
 	return fmt.Sprintf("%d runs", n)
 }
 
-// keys are the measures that every run has.
-func (r *Report) keys(entries []Entry, only []string) []string {
+// commonKeys are those of the measures that every run has.
+func (r *Report) commonKeys(entries []Entry, only []string) []string {
 	have := map[string]int{}
 	for _, e := range entries {
 		for key := range e.Measures {
@@ -182,8 +182,8 @@ func (r *Report) keys(entries []Entry, only []string) []string {
 	return out
 }
 
-// measure looks at one measure.
-func measure(key string, entries []Entry, find func([]float64) []stats.Change) Measure {
+// newMeasure looks at one measure.
+func newMeasure(key string, entries []Entry, find func([]float64) []stats.Change) Measure {
 	first := entries[0].Measures[key]
 	title, better, _ := compare.Title(key, first)
 	m := Measure{Key: key, Title: title, Unit: first.Unit, Better: better, Changes: []Change{}}
@@ -191,7 +191,7 @@ func measure(key string, entries []Entry, find func([]float64) []stats.Change) M
 		m.Values = append(m.Values, e.Measures[key].Value)
 	}
 	found := find(m.Values)
-	var earlier [confirm][]stats.Change
+	var earlier [confirmRuns][]stats.Change
 	if len(found) > 0 {
 		for i := range earlier {
 			earlier[i] = find(m.Values[:max(0, len(m.Values)-1-i)])
@@ -207,8 +207,8 @@ func measure(key string, entries []Entry, find func([]float64) []stats.Change) M
 			Before: stats.Median(m.Values[from:c.At]).Value, After: stats.Median(m.Values[c.At:to]).Value,
 			Versions:  versions(entries[c.At-1].Versions, entries[c.At].Versions),
 			Accepted:  slices.ContainsFunc(entries[c.At:], func(e Entry) bool { return e.Accepted }),
-			Suspected: slices.ContainsFunc(earlier[:], func(known []stats.Change) bool { return !holds(known, c.At) })}
-		change.Share = m.worse(change.Before, change.After)
+			Suspected: slices.ContainsFunc(earlier[:], func(known []stats.Change) bool { return !containsNear(known, c.At) })}
+		change.Share = m.worsening(change.Before, change.After)
 		change.Sentence = m.sentence(change)
 		m.Changes = append(m.Changes, change)
 		from = c.At
@@ -217,14 +217,14 @@ func measure(key string, entries []Entry, find func([]float64) []stats.Change) M
 	return m
 }
 
-// holds says whether a change is among others, at about the same place: at most
+// containsNear says whether a change is among others, at about the same place: at most
 // as far off as makes no level.
-func holds(known []stats.Change, at int) bool {
+func containsNear(known []stats.Change, at int) bool {
 	return slices.ContainsFunc(known, func(c stats.Change) bool { return max(c.At-at, at-c.At) < stats.LeastSegment })
 }
 
-// worse is by which share a level is worse than another.
-func (m Measure) worse(before, after float64) *float64 {
+// worsening is by which share a level is worse than another.
+func (m Measure) worsening(before, after float64) *float64 {
 	if before <= 0 || after < 0 {
 		return nil
 	}

@@ -52,7 +52,7 @@ func (m Measure) failed(above float64, changes []Change) bool {
 	}
 	before := stats.Median(m.Values[from:changes[first].At]).Value
 	now := stats.Median(m.Values[changes[len(changes)-1].At:]).Value
-	if share := m.worse(before, now); share != nil {
+	if share := m.worsening(before, now); share != nil {
 		return *share > above
 	}
 	if m.Better == compare.Higher {

@@ -3,7 +3,7 @@
 //
 // It is pure but for Open's caller: entries in, findings out, the same for the
 // same file anywhere. It compares no two variants (package compare does) and judges
-// no run (package slo does). The verb history calls it.
+// no run (package slo does).
 package history
 
 import (
@@ -52,7 +52,7 @@ type Entry struct {
 	Accepted bool `json:"accepted,omitempty"`
 }
 
-// Setting is what has to be the same for figures of two runs to be held against
+// Setting is what has to be the same for measures of two runs to be held against
 // each other. Versions are not among it: a change of those is what a history
 // is looked at for.
 type Setting struct {
@@ -101,7 +101,7 @@ func (f *File) Add(runs ...compare.Run) error {
 		case r.Manifest.Started.IsZero():
 			return fmt.Errorf("%s: it %w: its manifest does not say when it was flown", r.Name, ErrRefused)
 		}
-		e := entry(r)
+		e := newEntry(r)
 		if i := slices.IndexFunc(f.Entries, func(o Entry) bool { return o.Started.Equal(e.Started) }); i >= 0 {
 			e.Accepted = f.Entries[i].Accepted
 			f.Entries[i] = e
@@ -129,7 +129,7 @@ func (f *File) Accept() {
 	}
 }
 
-func entry(r compare.Run) Entry {
+func newEntry(r compare.Run) Entry {
 	m := r.Manifest
 	e := Entry{Name: r.Name, Started: m.Started.UTC(), Seed: m.Seed, Versions: m.Versions, Verdict: r.Judgement.Verdict, LeftOut: r.Unfit(),
 		Setting:  Setting{Text: fmt.Sprintf("%x", sha256.Sum256([]byte(r.Scenario))), Parameters: m.Parameters, Machine: m.Machine},
@@ -142,9 +142,9 @@ func entry(r compare.Run) Entry {
 	return e
 }
 
-// same says in what two settings differ; empty when figures may be held
+// differsIn says in what two settings differ; empty when measures may be held
 // against each other.
-func (s Setting) same(o Setting) string {
+func (s Setting) differsIn(o Setting) string {
 	a, b := compare.Run{}, compare.Run{}
 	a.Manifest.Machine, b.Manifest.Machine = s.Machine, o.Machine
 	switch {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -104,7 +105,7 @@ func TestGoldenFiles(t *testing.T) {
 
 // A history without a change shows one in at most 5 of 100, in any measure; one
 // of 20 % is seen within ten runs.
-func TestAlarmsAndSight(t *testing.T) {
+func TestAlarmsAndSensitivity(t *testing.T) {
 	alarms, seen := 0, 0
 	const trials = 40
 	changes := stats.NewChanges(1)
@@ -199,6 +200,25 @@ func TestFile(t *testing.T) {
 	f.Keep(2)
 	if len(f.Entries) != 2 || f.Entries[0].Name != "run-003" {
 		t.Errorf("kept %+v", f.Entries)
+	}
+}
+
+// A file that an earlier build has carried is read, and written, as it was.
+func TestKeptFile(t *testing.T) {
+	raw, err := os.ReadFile(filepath.Join("testdata", "kept.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := history.Decode("kept.json", raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := f.Encode(); err != nil || !bytes.Equal(raw, again) {
+		t.Errorf("%v: written as\n%s", err, again)
+	}
+	r := look(t, f, history.Options{})
+	if len(r.Runs) != 2 || !r.Runs[1].Accepted || len(r.Measures) != 5 || len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "it was interrupted") {
+		t.Errorf("%+v", r)
 	}
 }
 

@@ -55,37 +55,37 @@ func (r *Report) Conclusion() string {
 		case slo.Fail:
 			return fmt.Sprintf("FAIL: %d of %d measures have become worse by more than %s, and nobody has accepted it.", len(g.Failed), len(r.Measures), bound)
 		case slo.Unknown:
-			return "UNKNOWN: " + r.blind()
+			return "UNKNOWN: " + r.whyUnknown()
 		}
 		text := fmt.Sprintf("PASS: no measure is known to have become worse by more than %s.", bound)
 		if n := len(g.Suspected); n > 0 {
-			return fmt.Sprintf("%s %d of %d are suspected: %s more will tell.", text, n, len(r.Measures), runs(confirm))
+			return fmt.Sprintf("%s %d of %d are suspected: %s more will tell.", text, n, len(r.Measures), countRuns(confirmRuns))
 		}
-		return fmt.Sprintf("%s %s It fails a build %s later, if it is still there.", text, r.sight(), runs(confirm))
+		return fmt.Sprintf("%s %s It fails a build %s later, if it is still there.", text, r.sensitivity(), countRuns(confirmRuns))
 	}
-	return fmt.Sprintf("%d of %d measures changed in %s. %s", changed, len(r.Measures), runs(len(r.Runs)), r.sight())
+	return fmt.Sprintf("%d of %d measures changed in %s. %s", changed, len(r.Measures), countRuns(len(r.Runs)), r.sensitivity())
 }
 
-// blind says why a gate cannot tell.
-func (r *Report) blind() string {
+// whyUnknown says why a gate cannot tell.
+func (r *Report) whyUnknown() string {
 	switch n := len(r.Measures); {
 	case n == 0:
 		return "there is no measure to look at."
 	case level/float64(n) < stats.LeastLevel:
 		return fmt.Sprintf("%d measures are too many to see a change in any; look at fewer (--measure).", n)
 	}
-	return fmt.Sprintf("%s are too few to see a change.", runs(len(r.Runs)))
+	return fmt.Sprintf("%s are too few to see a change.", countRuns(len(r.Runs)))
 }
 
-// sight says how soon a change is seen.
-func (r *Report) sight() string {
+// sensitivity says how soon a change is seen.
+func (r *Report) sensitivity() string {
 	if r.Needed == 0 && level/float64(max(1, len(r.Measures))) < stats.LeastLevel {
 		return "So many measures cannot show any change."
 	}
 	if r.Needed == 0 {
 		return "So few runs cannot show any change yet."
 	}
-	return fmt.Sprintf("A change is seen %s after it at the earliest.", runs(r.Needed))
+	return fmt.Sprintf("A change is seen %s after it at the earliest.", countRuns(r.Needed))
 }
 
 // JSON writes the report with everything that is known.

@@ -2,8 +2,7 @@
 // of histograms, and how far they can be trusted. Every number comes with its
 // sample count, an interval and warnings (rule of measurement 5).
 //
-// It knows nothing of calls, pods or verdicts: packages slo, compare and
-// capacity hand it values and decide what they mean.
+// It knows nothing of calls, pods or verdicts, nor what its values mean.
 package stats
 
 import (

@@ -10,26 +10,34 @@ import (
 	"unicode/utf8"
 )
 
-// Table is rows under a head. All rows have as many cells as the head.
+// Table is rows under a head, all with as many cells.
 type Table struct {
-	Head []string
-	Rows [][]string
-	Left int // so many columns are aligned left, the others right
+	Head   []string // nil: none
+	Rows   [][]string
+	Left   int    // so many columns are aligned left, the others right
+	Indent string // of each line for a terminal
 }
 
 // Text writes the table for a terminal: the head in capitals, columns as wide as
 // they need to be.
 func (t Table) Text(b *strings.Builder) {
-	width := make([]int, len(t.Head))
-	for _, row := range append([][]string{t.Head}, t.Rows...) {
+	rows := t.Rows
+	if t.Head != nil {
+		rows = append([][]string{t.Head}, rows...)
+	}
+	if len(rows) == 0 {
+		return
+	}
+	width := make([]int, len(rows[0]))
+	for _, row := range rows {
 		for i, v := range row {
 			width[i] = max(width[i], utf8.RuneCountInString(Clean(v)))
 		}
 	}
-	for n, row := range append([][]string{t.Head}, t.Rows...) {
-		line := ""
+	for n, row := range rows {
+		line := t.Indent
 		for i, v := range row {
-			if v = Clean(v); n == 0 {
+			if v = Clean(v); n == 0 && t.Head != nil {
 				v = strings.ToUpper(v)
 			}
 			gap := strings.Repeat(" ", max(0, width[i]-utf8.RuneCountInString(v)))

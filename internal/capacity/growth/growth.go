@@ -3,8 +3,8 @@
 // anything else. It says what shape the growth has, how surely, and what it would
 // come to beyond what was measured; the last is a projection and called one.
 //
-// It is pure and flies nothing. The verb capacity calls it; package capacity
-// searches for the load that still passes.
+// It is pure and flies nothing. Package capacity searches for the load that still
+// passes.
 package growth
 
 import (

@@ -39,7 +39,7 @@ func made() (out []compare.Run) {
 				"cpu_seconds_windtunnel":          measure(1, "seconds"),
 				"deleting_to_deleted_p99_seconds": {Value: 0, Unit: "seconds"},
 			}},
-			Facts: &compare.Facts{Ended: record.Event{Detail: record.Detail{Reason: record.Done}}, Counters: []compare.Count{{Name: "made: pods", Unit: "objects", Value: pods}, {Name: "made: deployments.apps", Unit: "objects", Value: pods / 10}}},
+			Facts: &compare.Facts{Ended: record.Event{Detail: record.Detail{Reason: record.Done}}, Counters: []compare.Count{{Name: "created: pods", Unit: "objects", Value: pods}, {Name: "created: deployments.apps", Unit: "objects", Value: pods / 10}}},
 		})
 	}
 	return out

@@ -56,24 +56,24 @@ func size(r compare.Run, against string) (float64, bool) {
 	case "nodes":
 		return float64(r.Manifest.Fleet.Nodes), true
 	case "objects":
-		return made(r, func(string) bool { return true })
+		return createdIn(r, func(string) bool { return true })
 	case "apps":
-		return made(r, func(resource string) bool { return strings.HasSuffix(resource, ".apps") })
+		return createdIn(r, func(resource string) bool { return strings.HasSuffix(resource, ".apps") })
 	}
-	if v, ok := made(r, func(resource string) bool { return resource == against }); ok {
+	if v, ok := createdIn(r, func(resource string) bool { return resource == against }); ok {
 		return v, true
 	}
 	m, ok := r.Judgement.Measures[against]
 	return m.Value, ok
 }
 
-// made counts the objects of some resources that a run made or saw being made.
-func made(r compare.Run, of func(resource string) bool) (n float64, known bool) {
+// createdIn counts the objects of some resources that a run created or saw being created.
+func createdIn(r compare.Run, of func(resource string) bool) (n float64, known bool) {
 	if r.Facts == nil {
 		return 0, false
 	}
 	for _, c := range r.Facts.Counters {
-		if resource, ok := strings.CutPrefix(c.Name, "made: "); ok && of(resource) {
+		if resource, ok := strings.CutPrefix(c.Name, "created: "); ok && of(resource) {
 			n, known = n+c.Value, true
 		}
 	}

@@ -2,8 +2,7 @@
 // stands by itself: no script, no font of its own, readable in light and dark.
 //
 // It knows nothing of runs and computes no statistics; the charts of a run's
-// report, which can be pointed at and zoomed, are package report's. Package
-// capacity draws the envelope of a search with it.
+// report, which can be pointed at and zoomed, are package report's.
 package chart
 
 import (
@@ -20,17 +19,17 @@ import (
 // ErrEmpty says that there is nothing to draw.
 var ErrEmpty = errors.New("a chart without points")
 
-// Kind says what a mark, a line or an area stands for. It decides colour and, for
+// Role says what a mark, a line or an area stands for. It decides colour and, for
 // marks, the form, so that colour is not needed to tell them apart.
-type Kind string
+type Role string
 
-// The kinds.
+// The roles.
 const (
-	Pass    Kind = "pass"    // a disc
-	Fail    Kind = "fail"    // a cross
-	Unknown Kind = "unknown" // a hollow diamond
-	Plain   Kind = "plain"   // a small disc
-	Bound   Kind = "bound"   // a dashed line
+	Pass    Role = "pass"    // a disc
+	Fail    Role = "fail"    // a cross
+	Unknown Role = "unknown" // a hollow diamond
+	Plain   Role = "plain"   // a small disc
+	Bound   Role = "bound"   // a dashed line
 )
 
 // Point is a place in the units of the axes.
@@ -47,20 +46,20 @@ type Axis struct {
 // Mark is one point.
 type Mark struct {
 	Point
-	Kind  Kind
+	Role  Role
 	Label string // shown when pointed at
 }
 
 // Line joins points in their order.
 type Line struct {
-	Kind   Kind
+	Role   Role
 	Label  string // at its end
 	Points []Point
 }
 
 // Area is filled; its outline is closed from the last point to the first.
 type Area struct {
-	Kind   Kind
+	Role   Role
 	Points []Point
 }
 
@@ -80,7 +79,7 @@ const (
 	top, bottom   = 84.0, 436.0
 )
 
-const sheet = `<style>
+const styleSheet = `<style>
 svg{--ink:#1f2328;--soft:#59636e;--grid:#d8dee4;--ground:#ffffff;--pass:#1a7f37;--fail:#cf222e;--unknown:#9a6700;--plain:#0969da;--bound:#59636e}
 @media (prefers-color-scheme:dark){svg{--ink:#e6edf3;--soft:#9198a1;--grid:#30363d;--ground:#0d1117;--pass:#3fb950;--fail:#f85149;--unknown:#d29922;--plain:#58a6ff;--bound:#9198a1}}
 text{font:13px system-ui,sans-serif;fill:var(--ink)}.title{font-size:17px;font-weight:600}.soft{fill:var(--soft)}
@@ -137,18 +136,18 @@ type picture struct {
 	out   strings.Builder
 }
 
-func (p *picture) add(format string, args ...any) { fmt.Fprintf(&p.out, format+"\n", args...) }
+func (p *picture) writef(format string, args ...any) { fmt.Fprintf(&p.out, format+"\n", args...) }
 
 func (p *picture) draw() {
-	p.add(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" width="%g" height="%g" role="img" aria-label="%s">`,
+	p.writef(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" width="%g" height="%g" role="img" aria-label="%s">`,
 		width, height, width, height, escape(p.chart.Title))
-	p.out.WriteString(sheet)
-	p.add(`<rect class="ground" width="%g" height="%g" rx="6"/>`, width, height)
-	p.add(`<text class="title" x="%g" y="32">%s</text>`, left, escape(p.chart.Title))
-	p.add(`<text class="soft" x="%g" y="54">%s</text>`, left, escape(p.chart.Note))
+	p.out.WriteString(styleSheet)
+	p.writef(`<rect class="ground" width="%g" height="%g" rx="6"/>`, width, height)
+	p.writef(`<text class="title" x="%g" y="32">%s</text>`, left, escape(p.chart.Title))
+	p.writef(`<text class="soft" x="%g" y="54">%s</text>`, left, escape(p.chart.Note))
 	p.axes()
 	for _, a := range p.chart.Areas {
-		p.add(`<polygon class="area" fill="var(--%s)" points="%s"/>`, a.Kind, p.path(a.Points))
+		p.writef(`<polygon class="area" fill="var(--%s)" points="%s"/>`, a.Role, p.path(a.Points))
 	}
 	for _, l := range p.chart.Lines {
 		p.line(l)
@@ -157,25 +156,25 @@ func (p *picture) draw() {
 		p.mark(m)
 	}
 	p.legend()
-	p.add("</svg>")
+	p.writef("</svg>")
 }
 
 // axes draws the grid, the numbers and the labels.
 func (p *picture) axes() {
 	for _, v := range p.x.ticks() {
 		x := p.x.at(v)
-		p.add(`<line class="grid" x1="%.1f" x2="%.1f" y1="%g" y2="%g"/><text class="soft" x="%.1f" y="%g" text-anchor="middle">%s</text>`,
+		p.writef(`<line class="grid" x1="%.1f" x2="%.1f" y1="%g" y2="%g"/><text class="soft" x="%.1f" y="%g" text-anchor="middle">%s</text>`,
 			x, x, top, bottom, x, bottom+20, escape(p.chart.X.text(v)))
 	}
 	for _, v := range p.y.ticks() {
 		y := p.y.at(v)
-		p.add(`<line class="grid" x1="%g" x2="%g" y1="%.1f" y2="%.1f"/><text class="soft" x="%g" y="%.1f" text-anchor="end">%s</text>`,
+		p.writef(`<line class="grid" x1="%g" x2="%g" y1="%.1f" y2="%.1f"/><text class="soft" x="%g" y="%.1f" text-anchor="end">%s</text>`,
 			left, right, y, y, left-8, y+4, escape(p.chart.Y.text(v)))
 	}
-	p.add(`<line class="axis" x1="%g" x2="%g" y1="%g" y2="%g"/><line class="axis" x1="%g" x2="%g" y1="%g" y2="%g"/>`,
+	p.writef(`<line class="axis" x1="%g" x2="%g" y1="%g" y2="%g"/><line class="axis" x1="%g" x2="%g" y1="%g" y2="%g"/>`,
 		left, right, bottom, bottom, left, left, top, bottom)
-	p.add(`<text x="%g" y="%g" text-anchor="middle">%s</text>`, (left+right)/2, bottom+44, escape(p.chart.X.Label))
-	p.add(`<text transform="translate(18 %g) rotate(-90)" text-anchor="middle">%s</text>`, (top+bottom)/2, escape(p.chart.Y.Label))
+	p.writef(`<text x="%g" y="%g" text-anchor="middle">%s</text>`, (left+right)/2, bottom+44, escape(p.chart.X.Label))
+	p.writef(`<text transform="translate(18 %g) rotate(-90)" text-anchor="middle">%s</text>`, (top+bottom)/2, escape(p.chart.Y.Label))
 }
 
 func (a Axis) text(v float64) string { return unit.Text(v, a.Unit) }
@@ -195,28 +194,28 @@ func (p *picture) line(l Line) {
 		return
 	}
 	dash := ""
-	if l.Kind == Bound {
+	if l.Role == Bound {
 		dash = ` stroke-dasharray="6 5"`
 	}
-	p.add(`<polyline class="line" stroke="var(--%s)"%s points="%s"/>`, l.Kind, dash, p.path(l.Points))
+	p.writef(`<polyline class="line" stroke="var(--%s)"%s points="%s"/>`, l.Role, dash, p.path(l.Points))
 	if end := l.Points[len(l.Points)-1]; l.Label != "" {
-		p.add(`<text class="soft" x="%.1f" y="%.1f" text-anchor="end">%s</text>`, min(p.x.at(end.X), right)-4, p.y.at(end.Y)-6, escape(l.Label))
+		p.writef(`<text class="soft" x="%.1f" y="%.1f" text-anchor="end">%s</text>`, min(p.x.at(end.X), right)-4, p.y.at(end.Y)-6, escape(l.Label))
 	}
 }
 
 func (p *picture) mark(m Mark) {
 	if finite(m.X) && finite(m.Y) {
-		p.add(`%s`, form(m.Kind, p.x.at(m.X), p.y.at(m.Y), m.Label))
+		p.writef(`%s`, form(m.Role, p.x.at(m.X), p.y.at(m.Y), m.Label))
 	}
 }
 
-// form draws a mark of a kind.
-func form(k Kind, x, y float64, label string) string {
+// form draws a mark of a role.
+func form(r Role, x, y float64, label string) string {
 	title := ""
 	if label != "" {
 		title = "<title>" + escape(label) + "</title>"
 	}
-	switch k {
+	switch r {
 	case Fail:
 		return fmt.Sprintf(`<path class="mark" stroke="var(--fail)" d="M%.1f %.1fl10 10m0 -10l-10 10">%s</path>`, x-5, y-5, title)
 	case Unknown:
@@ -224,17 +223,17 @@ func form(k Kind, x, y float64, label string) string {
 	case Pass:
 		return fmt.Sprintf(`<circle class="mark" fill="var(--pass)" cx="%.1f" cy="%.1f" r="5">%s</circle>`, x, y, title)
 	}
-	return fmt.Sprintf(`<circle fill="var(--%s)" cx="%.1f" cy="%.1f" r="3.5">%s</circle>`, k, x, y, title)
+	return fmt.Sprintf(`<circle fill="var(--%s)" cx="%.1f" cy="%.1f" r="3.5">%s</circle>`, r, x, y, title)
 }
 
-// legend names the kinds of marks that are there.
+// legend names the roles of marks that are there.
 func (p *picture) legend() {
 	x := right
-	for _, k := range []Kind{Unknown, Fail, Pass} {
-		if !slices.ContainsFunc(p.chart.Marks, func(m Mark) bool { return m.Kind == k }) {
+	for _, k := range []Role{Unknown, Fail, Pass} {
+		if !slices.ContainsFunc(p.chart.Marks, func(m Mark) bool { return m.Role == k }) {
 			continue
 		}
-		p.add(`<text class="soft" x="%g" y="32" text-anchor="end">%s</text>%s`, x, k, form(k, x-8.5*float64(len(k))-12, 28, ""))
+		p.writef(`<text class="soft" x="%g" y="32" text-anchor="end">%s</text>%s`, x, k, form(k, x-8.5*float64(len(k))-12, 28, ""))
 		x -= 8.5*float64(len(k)) + 38
 	}
 }

@@ -17,10 +17,10 @@ func example() chart.Chart {
 	return chart.Chart{
 		Title: "How many pods", Note: "the edge lies between 2,000 and 4,000",
 		X: chart.Axis{Label: "pods", Log: true}, Y: chart.Axis{Label: "p99 of pod startup", Unit: "seconds", Zero: true},
-		Areas: []chart.Area{{Kind: chart.Pass, Points: []chart.Point{{X: 1000, Y: 0}, {X: 2000, Y: 0}, {X: 2000, Y: 9}, {X: 1000, Y: 9}}}},
-		Lines: []chart.Line{{Kind: chart.Bound, Label: "bound 5 s", Points: []chart.Point{{X: 1000, Y: 5}, {X: 8000, Y: 5}}}, {Kind: chart.Plain, Points: []chart.Point{{X: 1000, Y: 1}, {X: 2000, Y: 2}, {X: 4000, Y: 9}}}},
-		Marks: []chart.Mark{{Point: chart.Point{X: 1000, Y: 1}, Kind: chart.Pass, Label: "1,000: <pass> & more"}, {Point: chart.Point{X: 4000, Y: 9}, Kind: chart.Fail},
-			{Point: chart.Point{X: 8000, Y: 3}, Kind: chart.Unknown}, {Point: chart.Point{X: 2000, Y: math.NaN()}, Kind: chart.Plain}},
+		Areas: []chart.Area{{Role: chart.Pass, Points: []chart.Point{{X: 1000, Y: 0}, {X: 2000, Y: 0}, {X: 2000, Y: 9}, {X: 1000, Y: 9}}}},
+		Lines: []chart.Line{{Role: chart.Bound, Label: "bound 5 s", Points: []chart.Point{{X: 1000, Y: 5}, {X: 8000, Y: 5}}}, {Role: chart.Plain, Points: []chart.Point{{X: 1000, Y: 1}, {X: 2000, Y: 2}, {X: 4000, Y: 9}}}},
+		Marks: []chart.Mark{{Point: chart.Point{X: 1000, Y: 1}, Role: chart.Pass, Label: "1,000: <pass> & more"}, {Point: chart.Point{X: 4000, Y: 9}, Role: chart.Fail},
+			{Point: chart.Point{X: 8000, Y: 3}, Role: chart.Unknown}, {Point: chart.Point{X: 2000, Y: math.NaN()}, Role: chart.Plain}},
 	}
 }
 
@@ -70,7 +70,7 @@ func TestOddValues(t *testing.T) {
 		for _, log := range []bool{false, true} {
 			c := chart.Chart{Title: "a\x01\"b", X: chart.Axis{Log: log}, Y: chart.Axis{Log: log, Zero: true}}
 			for _, p := range points {
-				c.Marks = append(c.Marks, chart.Mark{Point: p, Kind: chart.Pass})
+				c.Marks = append(c.Marks, chart.Mark{Point: p, Role: chart.Pass})
 			}
 			got := draw(t, c)
 			if err := wellFormed(got); err != nil {
