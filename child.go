@@ -109,8 +109,8 @@ func socket() (ours net.Conn, theirs *os.File, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("make a socket: %w", err)
 	}
-	file := os.NewFile(uintptr(pair[0]), "windtunnel") //nolint:gosec // not negative
-	theirs = os.NewFile(uintptr(pair[1]), "caller")    //nolint:gosec // not negative
+	file := os.NewFile(uintptr(pair[0]), "windtunnel")
+	theirs = os.NewFile(uintptr(pair[1]), "caller")
 	ours, err = net.FileConn(file)
 	if err = errors.Join(err, file.Close()); err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("make a socket: %w", err), theirs.Close())

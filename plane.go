@@ -76,7 +76,7 @@ func Start(ctx context.Context, o UpOptions) (*Plane, error) {
 		return nil, err
 	}
 	defer theirs.Close()
-	p := &Plane{cmd: exec.Command(binary, "up", "--nodes", strconv.Itoa(o.Nodes), "--caller", "3"), line: ours} //nolint:gosec // the program is the caller's choice
+	p := &Plane{cmd: exec.Command(binary, "up", "--nodes", strconv.Itoa(o.Nodes), "--caller", "3"), line: ours}
 	p.cmd.ExtraFiles = []*os.File{theirs}
 	p.cmd.Stderr = o.Output
 	out, err := p.cmd.StdoutPipe()

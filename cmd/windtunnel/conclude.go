@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -35,7 +34,7 @@ func (l *leftover) conclude(env *environment, result flight.Result) error {
 	if errors.Is(result.Err, flight.ErrBoot) {
 		return fmt.Errorf("%w\nrun directory: %s", result.Err, result.Dir)
 	}
-	where := io.Writer(env.stderr)
+	where := env.stderr
 	if l.output == "table" {
 		where = env.stdout
 	}

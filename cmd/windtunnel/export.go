@@ -67,7 +67,7 @@ const tablesFolder = "tables"
 
 func printFiles(w io.Writer, files []rows.File) {
 	for _, f := range files {
-		fmt.Fprintf(w, "%s: %s rows, %s\n", f.Path, unit.Number(float64(f.Rows)), unit.Bytes(f.Bytes).Human()) //nolint:gosec // a size
+		fmt.Fprintf(w, "%s: %s rows, %s\n", f.Path, unit.Number(float64(f.Rows)), unit.Bytes(f.Bytes).Human())
 	}
 }
 

@@ -84,7 +84,7 @@ func (u *tunnel) folders() (out []string) {
 	for _, root := range []string{"/sys/fs/cgroup", "/dev/shm", os.TempDir()} {
 		_ = filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
 			if err != nil || !d.IsDir() {
-				return nil //nolint:nilerr // what vanishes while we look is not left behind
+				return nil // what vanishes while we look is not left behind
 			}
 			if strings.HasPrefix(d.Name(), "windtunnel-run-") && !u.before[path] && !inUse(path) {
 				out = append(out, path)
@@ -481,7 +481,7 @@ func TestOwnBinaries(t *testing.T) {
 	}
 	args := small(t, "--set", "podsPerNode=4")
 	args[1] = file
-	cmd, out := u.start(args...)
+	cmd, _ := u.start(args...)
 	u.sound(exitOf(cmd.Wait()))
 	_, m, err := record.OpenDir(filepath.Join(u.dir, "run"))
 	if err != nil {
@@ -500,7 +500,7 @@ func TestOwnBinaries(t *testing.T) {
 		t.Fatal(err)
 	}
 	args[3] = "second"
-	cmd, out = u.start(args...)
+	cmd, out := u.start(args...)
 	if code := exitOf(cmd.Wait()); code != exitFault || !strings.Contains(out.String(), "kube-scheduler") {
 		t.Errorf("without a scheduler: exit code %d\n%s", code, out)
 	}

@@ -114,7 +114,7 @@ func (r *fleetRun) close() {
 		}
 	}
 	if s.world != nil {
-		s.world.Close()
+		_ = s.world.Close()
 	}
 	_ = s.client.Close()
 }

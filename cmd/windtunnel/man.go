@@ -34,7 +34,7 @@ func manVerb(env *environment) *cobra.Command {
 // writeManual writes the page of a verb and those of the verbs below it.
 func writeManual(verb *cobra.Command, folder string) (pages int, err error) {
 	path := filepath.Join(folder, manName(verb)+".1")
-	if err := os.WriteFile(path, []byte(manPage(verb)), 0o644); err != nil { //nolint:gosec // pages are for everybody
+	if err := os.WriteFile(path, []byte(manPage(verb)), 0o644); err != nil {
 		return 0, err
 	}
 	pages = 1

@@ -257,7 +257,7 @@ func (x *searching) name(step capacity.Step) string {
 
 func (x *searching) once(ctx context.Context, step capacity.Step, path string) error {
 	watch := clock.Start()
-	seed := x.state.Seed + uint64(step.Repeat) //nolint:gosec // a small count
+	seed := x.state.Seed + uint64(step.Repeat)
 	shown := newProgress(x.env)
 	result, err := x.fly(ctx, flight.Options{
 		File: x.file, Text: x.text, Set: x.with(step.Point), Kubeconfig: x.kubeconfig, Out: path, Seed: &seed, Command: x.env.args,

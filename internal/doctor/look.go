@@ -50,9 +50,9 @@ func (f *Facts) read(root fs.FS) {
 	f.UsableCores = float64(f.Machine.Cores)
 	f.Available = 1024 * number(root, "proc/meminfo", "MemAvailable:")
 	f.SwapUsed = 1024 * (number(root, "proc/meminfo", "SwapTotal:") - number(root, "proc/meminfo", "SwapFree:"))
-	f.Load, _ = strconv.ParseFloat(first(line(root, "proc/loadavg")), 64)             //nolint:errcheck // 0: not known
-	f.SystemFiles, _ = strconv.ParseUint(line(root, "proc/sys/fs/file-max"), 10, 64)  //nolint:errcheck // likewise
-	f.Inotify, _ = strconv.Atoi(line(root, "proc/sys/fs/inotify/max_user_instances")) //nolint:errcheck // likewise
+	f.Load, _ = strconv.ParseFloat(first(line(root, "proc/loadavg")), 64)             // 0: not known
+	f.SystemFiles, _ = strconv.ParseUint(line(root, "proc/sys/fs/file-max"), 10, 64)  // likewise
+	f.Inotify, _ = strconv.Atoi(line(root, "proc/sys/fs/inotify/max_user_instances")) // likewise
 	if r := strings.Fields(line(root, "proc/sys/net/ipv4/ip_local_port_range")); len(r) == 2 {
 		low, err := strconv.Atoi(r[0])
 		high, err2 := strconv.Atoi(r[1])

@@ -26,7 +26,7 @@ func lookAt(folder string) Disk {
 		d.Fault = err.Error()
 		return d
 	}
-	d.Free = fs.Bavail * uint64(fs.Bsize) //nolint:gosec // never negative
+	d.Free = fs.Bavail * uint64(fs.Bsize)
 	d.InMemory = fs.Type == unix.TMPFS_MAGIC
 	var err error
 	if d.Sync, err = timeSync(folder); err != nil {

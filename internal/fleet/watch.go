@@ -165,7 +165,7 @@ func (f *Fleet) follow(ctx context.Context, s source, from string) {
 			f.mu.Unlock()
 			f.log.Warn("watch interrupted", "resource", s.name, "error", err)
 		}
-		if clock.Sleep(ctx, pause+rand.N(pause/4)) != nil { //nolint:gosec // spreads reconnects; no part of a run's randomness
+		if clock.Sleep(ctx, pause+rand.N(pause/4)) != nil {
 			return
 		}
 		pause = min(2*pause, lastReconnect)

@@ -82,7 +82,7 @@ func freeAt(path string) (folder string, free uint64) {
 	for {
 		var fs syscall.Statfs_t
 		if syscall.Statfs(path, &fs) == nil {
-			return path, fs.Bavail * uint64(fs.Bsize) //nolint:gosec // never negative
+			return path, fs.Bavail * uint64(fs.Bsize)
 		}
 		if parent := filepath.Dir(path); parent != path {
 			path = parent

@@ -58,7 +58,7 @@ func roomAt(base string) (room, error) {
 	if err := unix.Statfs(base, &fs); err != nil {
 		return room{}, fmt.Errorf("measure room in %s: %w", base, err)
 	}
-	r := room{base: base, free: fs.Bavail * uint64(fs.Bsize)} //nolint:gosec // never negative
+	r := room{base: base, free: fs.Bavail * uint64(fs.Bsize)}
 	r.tmpfs = fs.Type == unix.TMPFS_MAGIC || fs.Type == unix.RAMFS_MAGIC
 	if r.tmpfs {
 		if memory, ok := availableMemory(); ok {

@@ -46,7 +46,7 @@ func answer(address, file string) int {
 		fmt.Println("panic: told to die", err)
 		return 3
 	}
-	err = http.ListenAndServe(address, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { //nolint:gosec // a test
+	err = http.ListenAndServe(address, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if mode != "ready" {
 			http.Error(w, "not yet", http.StatusServiceUnavailable)
 		}
@@ -70,7 +70,7 @@ func binaries(t *testing.T, scripts map[string]string) string {
 			script = "exec sleep 60"
 		}
 		text := fmt.Sprintf("#!/bin/sh\n[ \"$1\" = --version ] && { echo '%s'; exit 0; }\necho args \"$@\"\n%s\n", version, script)
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil { //nolint:gosec // a program
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}

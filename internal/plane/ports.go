@@ -111,7 +111,7 @@ func listenBelow(low int) (net.Listener, error) {
 	for range 100 {
 		port := 0
 		if low > lowestPort+1000 {
-			port = lowestPort + rand.IntN(low-lowestPort) //nolint:gosec // no secret
+			port = lowestPort + rand.IntN(low-lowestPort)
 		}
 		if l, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(port))); err == nil {
 			return l, nil

@@ -77,7 +77,7 @@ func (p *Plane) Launch(ctx context.Context, g Program) (Component, error) {
 	}
 	s.watch(child)
 	p.log.Info("started", "component", g.Name, "pid", child.PID(), "limited", child.Limited(),
-		"cpu", g.CPU, "memory", unit.Bytes(g.Memory).Human()) //nolint:gosec // far below
+		"cpu", g.CPU, "memory", unit.Bytes(g.Memory).Human())
 	return c.now(), nil
 }
 

@@ -99,7 +99,7 @@ func (p *Plane) startRelays(s site, all clients, o Options) (map[string]string, 
 	urls := map[string]string{}
 	for i, name := range slices.Compact(slices.Sorted(slices.Values(o.Relays))) {
 		c := all[name]
-		options := proxy.Options{To: strings.TrimPrefix(s.url(c.server), "https://"), Clock: o.Clock, Seed: o.Seed + uint64(i)} //nolint:gosec // a small count
+		options := proxy.Options{To: strings.TrimPrefix(s.url(c.server), "https://"), Clock: o.Clock, Seed: o.Seed + uint64(i)}
 		if o.OpenRelays {
 			var err error
 			if options.TLS, err = c.opened(o.Clock.Wall(o.Clock.Now())); err != nil {

@@ -16,7 +16,6 @@ import (
 	"github.com/windtunnel/windtunnel/internal/plane/pki"
 	"github.com/windtunnel/windtunnel/internal/plane/process"
 	"github.com/windtunnel/windtunnel/internal/record"
-	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -237,7 +236,7 @@ func (p *Plane) launch(name string, f flight) error {
 	})
 	s.watch(child)
 	f.o.Log.Info("started", "component", name, "pid", child.PID(), "limited", child.Limited(),
-		"cpu", own.CPU, "memory", unit.Bytes(own.Memory).Human())
+		"cpu", own.CPU, "memory", own.Memory.Human())
 	return nil
 }
 

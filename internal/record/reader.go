@@ -84,7 +84,7 @@ func Read(path string, visit func(*Stream) Visitor) (*Stream, error) {
 	}
 	s.LostBytes = info.Size() - read
 	s.Torn = s.LostBytes > 0
-	if err != io.EOF && !errors.Is(err, errTorn) {
+	if !errors.Is(err, io.EOF) && !errors.Is(err, errTorn) {
 		return s, fmt.Errorf("read record stream: %w", err)
 	}
 	return s, nil

@@ -120,7 +120,7 @@ type Client struct {
 	closed  bool
 	wait    sync.WaitGroup
 	cancel  context.CancelFunc
-	ctx     context.Context //nolint:containedctx // ends the dials of Close
+	ctx     context.Context
 	auth    string
 }
 

@@ -38,7 +38,7 @@ func (k *conn) arrived() error {
 		}
 		if err != nil {
 			k.react()
-			if _, ok := err.(emptyError); ok {
+			if _, ok := err.(emptyError); ok { //nolint:errorlint // made here, and looked at for each read
 				return nil
 			}
 			return err

@@ -179,7 +179,7 @@ func (c *scrape) Started(node string) (float64, error) {
 func (c *scrape) container(pod *corev1.Pod, container *corev1.Container, resource string) (float64, error) {
 	u, _, err := configuration.Find(&c.rules.objects.Usages, pod.Namespace, pod.Name, container.Name)
 	if err != nil {
-		return 0, nil //nolint:nilerr // no object says that it uses anything
+		return 0, nil // no object says that it uses anything
 	}
 	value, ok := u.Usage[resource]
 	switch {

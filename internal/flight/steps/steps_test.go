@@ -148,7 +148,7 @@ func TestSameSeedSameRequestsInTheSameOrder(t *testing.T) {
 			t.Errorf("%s: another seed gave the same requests", step)
 		}
 	}
-	if density := "../../../examples/density.yaml"; fmt.Sprint(requests(t, density, 1)) != fmt.Sprint(requests(t, density, 1)) {
+	if density := "../../../examples/density.yaml"; fmt.Sprint(requests(t, density, 1)) != fmt.Sprint(requests(t, density, 1)) { //nolint:staticcheck // twice is the question
 		t.Error("density: the same seed gave other requests")
 	}
 }

@@ -20,7 +20,6 @@ type lowering struct {
 	templates map[string]*objectTemplate
 	taken     map[string]bool // names of steps
 	number    int             // of the config's step under way, from 1
-	phases    int             // gone through so far
 	plan      plan
 	cohorts   map[string]*cohort
 	known     []*cohort // in the order of their creation, those that are gone too

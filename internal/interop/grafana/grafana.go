@@ -198,7 +198,7 @@ func Provision(folder, url string, d Dashboard) ([]string, error) {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return out, fmt.Errorf("provision Grafana: %w", err)
 		}
-		if err := os.WriteFile(path, f.content, 0o644); err != nil { //nolint:gosec // Grafana is another user
+		if err := os.WriteFile(path, f.content, 0o644); err != nil {
 			return out, fmt.Errorf("provision Grafana: %w", err)
 		}
 		out = append(out, path)

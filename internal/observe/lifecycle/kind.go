@@ -22,7 +22,6 @@ type kind struct {
 	life    scenario.Lifecycle
 	label   string // whose value is an object's group
 	phases  []phaseOf
-	to      *scenario.Key // what a link's key is compared with; nil without one
 
 	mu    sync.Mutex
 	own   own

@@ -233,7 +233,7 @@ func (g *Cgroup) oomKills() int {
 		}
 		for line := range strings.Lines(string(raw)) {
 			if f := strings.Fields(line); len(f) == 2 && f[0] == "oom_kill" {
-				n, _ := strconv.Atoi(f[1]) //nolint:errcheck // 0 is what an unreadable count means
+				n, _ := strconv.Atoi(f[1]) // 0 is what an unreadable count means
 				return n
 			}
 		}

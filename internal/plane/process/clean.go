@@ -124,19 +124,19 @@ func sweepUnborn(base string) {
 func sweepFolder(dir string) (bool, error) {
 	info, err := os.Lstat(dir)
 	if err != nil || !info.IsDir() {
-		return false, nil //nolint:nilerr // gone by now, or not a folder of ours
+		return false, nil // gone by now, or not a folder of ours
 	}
 	if s, ok := info.Sys().(*syscall.Stat_t); !ok || int(s.Uid) != os.Getuid() || info.Mode().Perm() != 0o700 {
 		return false, nil
 	}
 	lock, err := lockFolder(dir)
 	if err != nil {
-		return false, nil //nolint:nilerr // its windtunnel lives
+		return false, nil // its windtunnel lives
 	}
 	defer lock.Close()
 	ledger, err := os.Open(filepath.Join(dir, ledgerFile))
 	if err != nil {
-		return false, nil //nolint:nilerr // not made by a Keeper
+		return false, nil // not made by a Keeper
 	}
 	entries := readEntries(ledger)
 	_ = ledger.Close() // it was only read

@@ -70,7 +70,7 @@ func child(mode string, args []string) int {
 		fmt.Println("cpu", time.Duration(u.Utime.Nano()+u.Stime.Nano()).Milliseconds())
 	case "spin":
 		go func() {
-			for {
+			for { //nolint:staticcheck // it is to take all of a core
 			}
 		}()
 		fmt.Println("ready")

@@ -55,7 +55,7 @@ func TestHTTP2TellsCallsApart(t *testing.T) {
 	asked := func(at int, b []byte) { h.asked(ms(at), b) }
 	answered := func(at int, b []byte) (took []int) {
 		for _, p := range h.answered(ms(at), b, nil) {
-			took = append(took, int(time.Duration(p.took).Milliseconds()))
+			took = append(took, int(p.took.Milliseconds()))
 		}
 		return took
 	}

@@ -38,7 +38,7 @@ func (t *TLS) open(ctx context.Context, client, server *net.TCPConn) (c, s strea
 		RootCAs: t.Roots, ServerName: t.ServerName, MinVersion: tls.VersionTLS12, DynamicRecordSizingDisabled: true,
 	}
 	if config.ServerName == "" {
-		config.ServerName, _, _ = net.SplitHostPort(server.RemoteAddr().String()) //nolint:errcheck // a TCP address has both
+		config.ServerName, _, _ = net.SplitHostPort(server.RemoteAddr().String()) // a TCP address has both
 	}
 	if state.NegotiatedProtocol != "" {
 		config.NextProtos = []string{state.NegotiatedProtocol}

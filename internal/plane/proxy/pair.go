@@ -32,7 +32,7 @@ func newPair(r *Relay, client *net.TCPConn, number uint64) *pair {
 	line := func(up bool, w *way, stream uint64) *line {
 		return &line{
 			relay: r, way: w, up: up, done: p.done,
-			jitter: rand.New(rand.NewPCG(r.options.Seed, 2*number+stream)), //nolint:gosec // no secret
+			jitter: rand.New(rand.NewPCG(r.options.Seed, 2*number+stream)),
 			data:   make(chan struct{}, 1), space: make(chan struct{}, 1),
 		}
 	}

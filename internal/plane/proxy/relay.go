@@ -194,7 +194,7 @@ func (r *Relay) take(client *net.TCPConn) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), shakeWithin)
-	p := newPair(r, client, uint64(r.total)) //nolint:gosec // a count
+	p := newPair(r, client, uint64(r.total))
 	p.cancel = cancel
 	r.pairs[p] = struct{}{}
 	r.total++

@@ -157,7 +157,7 @@ func (f *filler) histogram(h record.HistogramSample) {
 	named, v := f.of(h.Series, Sample{}), h.Value
 	row := Histogram{
 		Series: named.Series, Target: named.Target, Name: named.Name, Labels: named.Labels, At: int64(h.At),
-		Count: int64(v.Count), Sum: v.Sum, Schema: v.Schema, ZeroThreshold: v.ZeroThreshold, ZeroCount: int64(v.ZeroCount), //nolint:gosec // counts of a run
+		Count: int64(v.Count), Sum: v.Sum, Schema: v.Schema, ZeroThreshold: v.ZeroThreshold, ZeroCount: int64(v.ZeroCount),
 	}
 	row.PositiveIndex, row.PositiveCount = buckets(v.Positive)
 	row.NegativeIndex, row.NegativeCount = buckets(v.Negative)
@@ -167,7 +167,7 @@ func (f *filler) histogram(h record.HistogramSample) {
 func buckets(all []record.Bucket) (index []int32, count []int64) {
 	for _, b := range all {
 		if b.Count > 0 {
-			index, count = append(index, b.Index), append(count, int64(b.Count)) //nolint:gosec // counts of a run
+			index, count = append(index, b.Index), append(count, int64(b.Count))
 		}
 	}
 	return index, count

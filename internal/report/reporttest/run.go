@@ -62,11 +62,10 @@ func (s Shape) withDefaults() Shape {
 // flight is a run that is being invented.
 type flight struct {
 	Shape
-	w     *record.Writer
-	rnd   *rand.Rand
-	now   float64 // seconds
-	busy  []load  // what the components did, second by second
-	ready float64
+	w    *record.Writer
+	rnd  *rand.Rand
+	now  float64 // seconds
+	busy []load  // what the components did, second by second
 }
 
 // load is one second's work of the plane.

@@ -139,7 +139,7 @@ func (c *Caller) Stop(ctx context.Context) error {
 		return nil
 	}
 	if err := json.NewEncoder(c.conn).Encode(message{Kind: kindStop}); err != nil {
-		return nil //nolint:nilerr // it has ended already
+		return nil // it has ended already
 	}
 	select {
 	case <-c.done:

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -120,7 +121,7 @@ func TestFollow(t *testing.T) {
 	close(events)
 	until("stages=1 metrics=1")
 	cancel()
-	if err := <-ended; err != context.Canceled {
+	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	mu.Lock()

@@ -146,7 +146,7 @@ func TestModelDrawsAlikeForOneSeed(t *testing.T) {
 	}
 	vmi := instance("v", api.Scheduled)
 	a, b := dice{1, m}, dice{2, m}
-	if a.time(vmi, "start", m.Start) != a.time(vmi, "start", m.Start) || a.time(vmi, "start", m.Start) == b.time(vmi, "start", m.Start) {
+	if a.time(vmi, "start", m.Start) != a.time(vmi, "start", m.Start) || a.time(vmi, "start", m.Start) == b.time(vmi, "start", m.Start) { //nolint:staticcheck // twice is the question
 		t.Error("draws do not follow from the seed")
 	}
 	var sum time.Duration
