@@ -211,7 +211,7 @@ func (r *run) flyParts(ctx context.Context, cancel context.CancelCauseFunc, wait
 		name string
 		do   func() error
 	}{
-		{"gate", func() error { return r.preflight().pass(ctx, before) }},
+		{"preflight", func() error { return r.preflight().pass(ctx, before) }},
 		{"populate", func() error { return r.populate(ctx) }},
 		{"namespaces", func() error { return r.namespaces.create(ctx, r.generator, r.client) }},
 	} {

@@ -18,9 +18,9 @@ import (
 	"github.com/windtunnel/windtunnel/internal/record"
 )
 
-// ErrUnclean says that the plane was not clean when the run was to begin, and
+// ErrDirty says that the plane was not clean when the run was to begin, and
 // that the scenario wants no run on such a one.
-var ErrUnclean = errors.New("the plane is not clean")
+var ErrDirty = errors.New("the plane is not clean")
 
 // How long a run waits for a clean plane when its scenario does not say, and how
 // often it looks. A plane of its own has had no load yet: what keeps it busy is
@@ -40,7 +40,7 @@ type preflightCheck struct {
 }
 
 // pass waits until the plane is clean, for as long as the scenario says. A run
-// that begins on an unclean plane is tagged with what was found: in the
+// that begins on a dirty plane is tagged with what was found: in the
 // manifest, in the records, and from there in the verdict.
 func (c *preflightCheck) pass(ctx context.Context, since inspect.CPU) error {
 	i := inspect.New(c.Inspection(), since)
@@ -60,7 +60,7 @@ func (c *preflightCheck) pass(ctx context.Context, since inspect.CPU) error {
 	until, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("%v have passed", wait))
 	defer cancel()
 	var last preflight.State
-	found, err := preflight.Clean(until, every, func(ctx context.Context) []preflight.Fault {
+	found, err := preflight.AwaitClean(until, every, func(ctx context.Context) []preflight.Finding {
 		last = i.State(ctx)
 		if c.Own {
 			last.Unrated = nil // it has had no load yet
@@ -74,7 +74,7 @@ func (c *preflightCheck) pass(ctx context.Context, since inspect.CPU) error {
 		return context.Cause(ctx)
 	}
 	if err != nil && len(found) == 0 { // nothing was found yet, but the look did not end either
-		found = []preflight.Fault{{Kind: preflight.Unread, Text: fmt.Sprintf("it was not looked at to the end: %v", context.Cause(until))}}
+		found = []preflight.Finding{{Kind: preflight.Unread, Text: fmt.Sprintf("it was not looked at to the end: %v", context.Cause(until))}}
 	}
 	return c.tag(found, c.facts(last, from, c.Clock.Now().Sub(begin)))
 }
@@ -85,7 +85,7 @@ func (c *preflightCheck) facts(s preflight.State, from string, waited time.Durat
 	if c.Own {
 		return f
 	}
-	f.Cluster, f.First, f.Heap, f.Store, f.Canaries, f.Retries = c.cluster, from, s.Heap, s.Store, s.Canaries, map[string]float64{}
+	f.Cluster, f.First, f.Heap, f.Store, f.Canaries, f.Retries = c.cluster, from, s.Heap, s.Store, s.ProbeWrites, map[string]float64{}
 	for name, w := range s.Queues {
 		if w.Retries > 0 {
 			f.Retries[name] = w.Retries
@@ -96,7 +96,7 @@ func (c *preflightCheck) facts(s preflight.State, from string, waited time.Durat
 
 // tag writes down what was found. The error says that the run is not to be
 // flown.
-func (c *preflightCheck) tag(found []preflight.Fault, facts *record.GateFacts) error {
+func (c *preflightCheck) tag(found []preflight.Finding, facts *record.GateFacts) error {
 	facts.Clean = len(found) == 0
 	for _, f := range found {
 		facts.Faults = append(facts.Faults, record.GateFault{Kind: f.Kind, Text: f.Text})
@@ -108,7 +108,7 @@ func (c *preflightCheck) tag(found []preflight.Fault, facts *record.GateFacts) e
 	}
 	c.Log.Warn("the plane is not clean", slog.String("found", preflight.Sentence(found)))
 	if c.Workload.Scenario.Preflight.Dirty == "stop" {
-		return fmt.Errorf("%w: %s", ErrUnclean, preflight.Sentence(found))
+		return fmt.Errorf("%w: %s", ErrDirty, preflight.Sentence(found))
 	}
 	return nil
 }
@@ -131,7 +131,7 @@ func (c *preflightCheck) earlier(ctx context.Context) (first preflight.State, fr
 			continue
 		}
 		begun, from = m.Started, s.Name()
-		first = preflight.State{Heap: m.Gate.Heap, Store: m.Gate.Store, Canaries: m.Gate.Canaries, Queues: map[string]preflight.Work{}}
+		first = preflight.State{Heap: m.Gate.Heap, Store: m.Gate.Store, ProbeWrites: m.Gate.Canaries, Queues: map[string]preflight.Work{}}
 		for name, rate := range m.Gate.Retries {
 			first.Queues[name] = preflight.Work{Retries: rate}
 		}

@@ -19,10 +19,10 @@ import (
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
-func TestGateKinds(t *testing.T) {
+func TestPreflightFindings(t *testing.T) {
 	kinds := []string{preflight.Leftover, preflight.Terminating, preflight.Queue, preflight.Retries, preflight.CPU, preflight.Heap, preflight.Store, preflight.ProbeWrite, preflight.Host, preflight.Unread}
 	if !slices.Equal(kinds, scenario.PreflightFindings()) {
-		t.Errorf("a scenario tolerates %q, a gate looks at %q", scenario.PreflightFindings(), kinds)
+		t.Errorf("a scenario tolerates %q, the preflight check looks at %q", scenario.PreflightFindings(), kinds)
 	}
 }
 
@@ -40,7 +40,7 @@ func spoiled(t *testing.T) *bench {
 	return b
 }
 
-func TestUncleanIsTagged(t *testing.T) {
+func TestDirtyIsTagged(t *testing.T) {
 	b := spoiled(t)
 	b.scenario.Preflight.Dirty = "tag"
 	if err := b.preflight().pass(t.Context(), inspect.ReadCPU(b.clock, b.plane)); err != nil {
@@ -69,10 +69,10 @@ func TestUncleanIsTagged(t *testing.T) {
 	}
 }
 
-func TestUncleanIsRefused(t *testing.T) {
+func TestDirtyIsRefused(t *testing.T) {
 	b := spoiled(t)
 	b.scenario.Preflight.Dirty = "stop"
-	if err := b.preflight().pass(t.Context(), inspect.ReadCPU(b.clock, b.plane)); !errors.Is(err, ErrUnclean) || !strings.Contains(err.Error(), "finalizer test/unmount") {
+	if err := b.preflight().pass(t.Context(), inspect.ReadCPU(b.clock, b.plane)); !errors.Is(err, ErrDirty) || !strings.Contains(err.Error(), "finalizer test/unmount") {
 		t.Error(err)
 	}
 	b.scenario.Preflight.Tolerate = []string{preflight.Terminating, preflight.Host}
@@ -82,8 +82,8 @@ func TestUncleanIsRefused(t *testing.T) {
 	}
 }
 
-// TestGateWaits lets the finalizer be removed while the gate waits.
-func TestGateWaits(t *testing.T) {
+// TestPreflightWaits lets the finalizer be removed meanwhile.
+func TestPreflightWaits(t *testing.T) {
 	b := spoiled(t)
 	b.scenario.Preflight.Wait, b.scenario.Preflight.Dirty = unit.Duration(time.Minute), "stop"
 	var wait sync.WaitGroup
@@ -128,14 +128,14 @@ func TestEarlierRun(t *testing.T) {
 		}
 	}
 	first, from := b.preflight().earlier(t.Context())
-	if from != "other-0" || first.Store != 5 || len(first.Canaries) != 1 || first.Queues["q"].Retries != 2 {
+	if from != "other-0" || first.Store != 5 || len(first.ProbeWrites) != 1 || first.Queues["q"].Retries != 2 {
 		t.Errorf("%s: %+v", from, first)
 	}
 }
 
-// TestAHotQueueIsNotClean has a queue whose items come back all the time, on a
+// TestAHotQueueIsDirty has a queue whose items come back all the time, on a
 // plane of somebody else's.
-func TestAHotQueueIsNotClean(t *testing.T) {
+func TestAHotQueueIsDirty(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, head(1)+"- {pause: 1ms}\n")
 	b.plane, _ = flighttest.HotQueue(t)

@@ -113,7 +113,7 @@ func TestSpoiledRun(t *testing.T) {
 	held := record.GateFault{Kind: preflight.Terminating, Text: "1 configmaps terminating, held by finalizer test.windtunnel.dev/unmount (default/vmi-17)"}
 
 	refused := fly("refused", "stop")
-	if !errors.Is(refused.Err, flight.ErrUnclean) || !strings.Contains(refused.Err.Error(), held.Text) || refused.Judgement.Verdict != slo.Unknown {
+	if !errors.Is(refused.Err, flight.ErrDirty) || !strings.Contains(refused.Err.Error(), held.Text) || refused.Judgement.Verdict != slo.Unknown {
 		t.Errorf("the gate let it pass: %v, %s", refused.Err, refused.Judgement.Verdict)
 	}
 	tagged := fly("tagged", "tag")

@@ -64,6 +64,6 @@ func (i *Inspector) Stored() map[string]float64 { return i.stored }
 
 // Findings says what of a state is held against the plane, beside what it was at
 // first; tolerate names more kinds that are not.
-func (i *Inspector) Findings(now, first preflight.State, tolerate ...string) []preflight.Fault {
-	return preflight.Faults(now, first, append(tolerate, i.Tolerate...)...)
+func (i *Inspector) Findings(now, first preflight.State, tolerate ...string) []preflight.Finding {
+	return preflight.Findings(now, first, append(tolerate, i.Tolerate...)...)
 }

@@ -56,7 +56,7 @@ func TestTerminating(t *testing.T) {
 	server.Mu.Unlock()
 	var s preflight.State
 	i.AddTerminating(t.Context(), &s, nil, nil)
-	if got := preflight.Sentence(preflight.Faults(s, preflight.State{})); got != "1 configmaps terminating, held by finalizer x/y (n-1/a-1)" {
+	if got := preflight.Sentence(preflight.Findings(s, preflight.State{})); got != "1 configmaps terminating, held by finalizer x/y (n-1/a-1)" {
 		t.Errorf("%q", got)
 	}
 	refused := http.StatusInternalServerError
@@ -90,7 +90,7 @@ func TestLeftovers(t *testing.T) {
 	manage("/api/v1/namespaces/n-1/configmaps/a-2", "windtunnel-fleet")
 	var s preflight.State
 	i.AddLeftovers(t.Context(), &s)
-	if got, want := preflight.Sentence(preflight.Faults(s, preflight.State{})), "2 configmaps left behind by an earlier run (n-1/a-0, n-1/a-2)"; got != want {
+	if got, want := preflight.Sentence(preflight.Findings(s, preflight.State{})), "2 configmaps left behind by an earlier run (n-1/a-0, n-1/a-2)"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if s.Terminating != nil || s.Unread != nil {
@@ -108,7 +108,7 @@ func metered(t *testing.T, pid int, metrics *string) plane.Component {
 func TestFetchMetrics(t *testing.T) {
 	metrics := "workqueue_depth{name=\"job\"} 3\n"
 	text, err := fetchMetrics(t.Context(), metered(t, os.Getpid(), &metrics))
-	if err != nil || preflight.Read(text).Depth["job"] != 3 {
+	if err != nil || preflight.ReadMetrics(text).Depth["job"] != 3 {
 		t.Errorf("%v, %v", text, err)
 	}
 	metrics = ""
@@ -121,12 +121,12 @@ func TestProbeWrites(t *testing.T) {
 	i, server := newInspector(t)
 	var s preflight.State
 	i.AddProbeWrites(t.Context(), &s)
-	if len(s.Canaries) != probeWrites || slices.Min(s.Canaries) <= 0 || len(server.Names(probePath)) != 0 {
-		t.Errorf("%v, and %v are still there", s.Canaries, server.Names(probePath))
+	if len(s.ProbeWrites) != probeWrites || slices.Min(s.ProbeWrites) <= 0 || len(server.Names(probePath)) != 0 {
+		t.Errorf("%v, and %v are still there", s.ProbeWrites, server.Names(probePath))
 	}
 	i.Tolerate = []string{preflight.ProbeWrite}
 	s = preflight.State{}
-	if i.AddProbeWrites(t.Context(), &s); s.Canaries != nil {
+	if i.AddProbeWrites(t.Context(), &s); s.ProbeWrites != nil {
 		t.Error("probe writes that nobody looks at")
 	}
 }
@@ -179,7 +179,7 @@ func TestRefusedProbeWrites(t *testing.T) {
 		}
 		var s preflight.State
 		i.AddProbeWrites(t.Context(), &s)
-		if (len(s.Unread) == 1) != fault || s.Canaries != nil {
+		if (len(s.Unread) == 1) != fault || s.ProbeWrites != nil {
 			t.Errorf("%d: %+v", code, s)
 		}
 		if left := server.Names(probePath); len(left) != 0 {

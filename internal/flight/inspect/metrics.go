@@ -36,7 +36,7 @@ func (i *Inspector) readMetrics(ctx context.Context, s *preflight.State) {
 			}
 			continue
 		}
-		found := preflight.Read(text)
+		found := preflight.ReadMetrics(text)
 		rates := i.retryRates(c.Name, found.Retries)
 		if rates == nil && len(found.Depth) > 0 {
 			s.Unrated = append(s.Unrated, c.Name)

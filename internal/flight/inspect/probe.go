@@ -43,7 +43,7 @@ func (i *Inspector) AddProbeWrites(ctx context.Context, s *preflight.State) {
 		}
 		took = append(took, seconds)
 	}
-	s.Canaries = took
+	s.ProbeWrites = took
 }
 
 // probe makes one object, deletes it, and returns how many seconds its creation

@@ -108,7 +108,7 @@ func (j Journal) Profiled(component string) {
 }
 
 // Dirty says what was not as it should be when the run, or a step, began.
-func (j Journal) Dirty(found preflight.Fault) {
+func (j Journal) Dirty(found preflight.Finding) {
 	j.write(record.Event{Type: record.EventDirty, Name: found.Kind, Text: found.Text})
 }
 

@@ -3,8 +3,7 @@
 // it, and which limits of the machine stand in the way.
 //
 // It is pure arithmetic over the scenario and one rendered object of each body:
-// it starts nothing and measures nothing. Package experiment asks it for the
-// pace of a step, the verb run prints its estimate for --plan and before a run.
+// it starts nothing and measures nothing.
 package plan
 
 import (

@@ -14,8 +14,8 @@ type Counted struct {
 	Objects                 map[string]float64 // stored objects by resource, such as deployments.apps
 }
 
-// Read reads a component's metrics in Prometheus' text form.
-func Read(metrics string) Counted {
+// ReadMetrics reads a component's metrics in Prometheus' text form.
+func ReadMetrics(metrics string) Counted {
 	c := Counted{Depth: map[string]float64{}, Retries: map[string]float64{}, Longest: map[string]float64{}, Objects: map[string]float64{}}
 	for line := range strings.Lines(metrics) {
 		name, labels, value := split(line)

@@ -27,7 +27,7 @@ func (x Settle) Do(ctx context.Context, s *Session) error {
 	if err := clock.Sleep(ctx, quietFor); err != nil {
 		return err
 	}
-	found, err := preflight.Clean(ctx, settleEvery, func(ctx context.Context) []preflight.Fault {
+	found, err := preflight.AwaitClean(ctx, settleEvery, func(ctx context.Context) []preflight.Finding {
 		now := i.State(ctx)
 		i.AddTerminating(ctx, &now, s.baseline.stored, s.Created.resources())
 		found := i.Findings(now, s.baseline.state, preflight.Host) // others on the machine do not keep the plane from resting

@@ -4,9 +4,9 @@
 // What it finds it says in sentences, so that a run that starts unclean, or
 // cannot go on, says why.
 //
-// The core maps what is known now, and was known first, to faults; Clean asks
-// until there are none. It reads nothing itself: package experiment collects
-// the states, before the first step and in steps that cool.
+// The core maps what is known now, and was known first, to findings; AwaitClean
+// asks until there are none. It reads nothing itself: package inspect collects the
+// states.
 package preflight
 
 import (
@@ -25,7 +25,7 @@ import (
 // ErrNotQuiet is in the error for a plane that did not come to rest.
 var ErrNotQuiet = errors.New("the plane did not come to rest")
 
-// The kinds of faults, as scenarios tolerate them.
+// The kinds of findings, as scenarios tolerate them.
 const (
 	Leftover    = "leftover"    // objects of an earlier run
 	Terminating = "terminating" // objects on their way out
@@ -48,7 +48,7 @@ type State struct {
 	CPU         map[string]float64 // cores in use, by component
 	Heap        map[string]float64 // bytes at which the collector starts next, by component: follows what is alive
 	Store       float64            // bytes in use of etcd's database; 0: not known
-	Canaries    []float64          // seconds that creations took, one after another
+	ProbeWrites []float64          // seconds that creations took, one after another
 	Others      float64            // share of the machine's CPU that is neither the plane's nor windtunnel's
 	Steal       float64            // share that the hypervisor kept for other machines
 	Unread      []string           // what could not be read, and why
@@ -69,8 +69,8 @@ type Object struct {
 	Finalizers                []string
 }
 
-// Fault is one thing that is not as it should be.
-type Fault struct {
+// Finding is one thing that is not as it should be.
+type Finding struct {
 	Kind    string `json:"kind"`
 	Text    string `json:"text"` // the evidence: a clause
 	Lasting bool   `json:"-"`    // waiting does not help
@@ -93,12 +93,12 @@ const (
 	// LongWork is how many seconds the work on one item may last, unless it
 	// lasted so long at first.
 	LongWork = 1
-	// Slower is by which factor the median canary may be slower, SlackCanary by
+	// Slower is by which factor the median probe write may be slower, SlackProbe by
 	// how many seconds: a smaller difference is the machine's mood rather than
 	// the plane's state. Doubt is the chance at which one of more is believed.
-	Slower      = 1.25
-	SlackCanary = 0.003
-	Doubt       = 0.01
+	Slower     = 1.25
+	SlackProbe = 0.003
+	Doubt      = 0.01
 	// NoisyShare and StealShare are package slo's bounds on a machine that is
 	// not the run's own.
 	NoisyShare = 0.1
@@ -108,14 +108,14 @@ const (
 // maxNamed is how many objects of a kind are named one by one.
 const maxNamed = 3
 
-// Faults says what is not as it was in the first state, or should be, in the
+// Findings says what is not as it was in the first state, or should be, in the
 // order of the kinds above; tolerate names kinds that are not held against it.
-func Faults(now, first State, tolerate ...string) []Fault {
-	var out []Fault
+func Findings(now, first State, tolerate ...string) []Finding {
+	var out []Finding
 	add := func(kind string, lasting bool, texts []string) {
 		for _, text := range texts {
 			if !slices.Contains(tolerate, kind) {
-				out = append(out, Fault{kind, text, lasting})
+				out = append(out, Finding{kind, text, lasting})
 			}
 		}
 	}
@@ -135,7 +135,7 @@ func Faults(now, first State, tolerate ...string) []Fault {
 	if first.Store > 0 && now.Store > max(Growth*first.Store, first.Store+SlackBytes) {
 		add(Store, true, []string{fmt.Sprintf("etcd's database uses %.0f MB, at first it was %.0f MB", now.Store/1e6, first.Store/1e6)})
 	}
-	add(ProbeWrite, false, slow(now.Canaries, first.Canaries))
+	add(ProbeWrite, false, slow(now.ProbeWrites, first.ProbeWrites))
 	add(Host, true, noise(now))
 	add(Unread, false, now.Unread)
 	add(Unread, true, now.Down)
@@ -207,7 +207,7 @@ func slow(now, first []float64) []string {
 		return nil
 	}
 	a, b := stats.Median(first).Value, stats.Median(now).Value
-	if p := stats.MannWhitney(first, now); b > max(Slower*a, a+SlackCanary) && p < Doubt {
+	if p := stats.MannWhitney(first, now); b > max(Slower*a, a+SlackProbe) && p < Doubt {
 		return []string{fmt.Sprintf("a creation takes %.1f ms, at first it took %.1f ms (medians of %d and %d; by chance in %.1g of 1)", 1e3*b, 1e3*a, len(now), len(first), p)}
 	}
 	return nil
@@ -225,27 +225,27 @@ func noise(s State) []string {
 	return out
 }
 
-// Lasting reports whether waiting does not help against any of the faults.
-func Lasting(faults []Fault) bool {
-	return !slices.ContainsFunc(faults, func(f Fault) bool { return !f.Lasting })
+// Lasting reports whether waiting does not help against any of the findings.
+func Lasting(found []Finding) bool {
+	return !slices.ContainsFunc(found, func(f Finding) bool { return !f.Lasting })
 }
 
-// Sentence says faults in one line.
-func Sentence(faults []Fault) string {
+// Sentence says findings in one line.
+func Sentence(found []Finding) string {
 	var out []string
-	for _, f := range faults {
+	for _, f := range found {
 		out = append(out, f.Text)
 	}
 	return strings.Join(out, "; ")
 }
 
-// Clean asks for faults until there are none, with a pause of every between two
-// looks, or as long as the look took where that is longer. It gives up when ctx
-// ends, and when waiting does not help: the error then has ErrNotQuiet, the last
-// faults, and the cause of ctx's end. The faults of the last look are returned in
-// any case.
-func Clean(ctx context.Context, every time.Duration, look func(context.Context) []Fault) ([]Fault, error) {
-	var last []Fault
+// AwaitClean asks for findings until there are none, with a pause of every
+// between two looks, or as long as the look took where that is longer. It gives up
+// when ctx ends, and when waiting does not help: the error then has ErrNotQuiet,
+// the last findings, and the cause of ctx's end. The findings of the last look are
+// returned in any case.
+func AwaitClean(ctx context.Context, every time.Duration, look func(context.Context) []Finding) ([]Finding, error) {
+	var last []Finding
 	for {
 		pause := time.NewTimer(every)
 		found := look(ctx)
