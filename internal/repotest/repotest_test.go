@@ -47,7 +47,7 @@ func TestTrace(t *testing.T) {
 		}
 		return s.Args["times"] + ": " + s.Input
 	})
-	if _, loud := played[0].Args["loud"]; len(played) != 2 || !loud {
+	if len(played) != 2 || len(played[0].Words) != 1 || played[0].Words[0] != "loud" {
 		t.Errorf("played %+v", played)
 	}
 }

@@ -9,7 +9,8 @@ import (
 // Step is one block of a trace: a command, what it is given, and what came of it.
 type Step struct {
 	Name  string            // the command's first word
-	Args  map[string]string // its key=value words; of a word without =, the value is ""
+	Args  map[string]string // its key=value words
+	Words []string          // its other words, in their order
 	Input string            // the lines between the command and ----
 }
 
@@ -55,8 +56,11 @@ func command(line string) Step {
 	words := strings.Fields(line)
 	s := Step{Name: words[0], Args: map[string]string{}}
 	for _, word := range words[1:] {
-		key, value, _ := strings.Cut(word, "=")
-		s.Args[key] = value
+		if key, value, ok := strings.Cut(word, "="); ok {
+			s.Args[key] = value
+		} else {
+			s.Words = append(s.Words, word)
+		}
 	}
 	return s
 }

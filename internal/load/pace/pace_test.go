@@ -9,58 +9,6 @@ import (
 	"github.com/windtunnel/windtunnel/internal/load/pace"
 )
 
-// TestDue is a trace of each pace: call number -> due time.
-func TestDue(t *testing.T) {
-	const never = pace.Never
-	for _, tt := range []struct {
-		name string
-		pace *pace.Pace
-		due  map[int]time.Duration
-	}{
-		{"constant", pace.Constant(100), map[int]time.Duration{0: 0, 1: 10 * time.Millisecond, 57: 570 * time.Millisecond, 1_000_000_000: 10_000_000 * time.Second}},
-		{"constant, thirds", pace.Constant(3), map[int]time.Duration{1: 333_333_333, 2: 666_666_667, 3: time.Second, 300_000_000: 100_000_000 * time.Second}},
-		{"constant, slow", pace.Constant(1.0 / 3600), map[int]time.Duration{0: 0, 1: time.Hour, 2: 2 * time.Hour}},
-		{"constant, no rate", pace.Constant(0), map[int]time.Duration{0: 0, 1: never, 1000: never}},
-		{"constant, beyond time", pace.Constant(1.0 / (1 << 30)), map[int]time.Duration{1: (1 << 30) * time.Second, 100: never}},
-		{"burst", pace.Burst(), map[int]time.Duration{0: 0, 1: 0, 1_000_000: 0}},
-		// 0 to 10/s in 10 s is 50 calls: i calls are due at sqrt(2 i).
-		{"ramp up", pace.Ramp(0, 10, 10*time.Second), map[int]time.Duration{0: 0, 2: 2 * time.Second, 18: 6 * time.Second, 50: 10 * time.Second, 60: 11 * time.Second}},
-		// 10/s to 0 in 10 s: the 50th is the last.
-		{"ramp down", pace.Ramp(10, 0, 10*time.Second), map[int]time.Duration{0: 0, 48: 8 * time.Second, 50: 10 * time.Second, 51: never}},
-		{"ramp of no length", pace.Ramp(1, 10, 0), map[int]time.Duration{0: 0, 1: 100 * time.Millisecond}},
-		{"flat ramp", pace.Ramp(10, 10, time.Second), map[int]time.Duration{5: 500 * time.Millisecond, 15: 1500 * time.Millisecond}},
-		{"steps", pace.Steps(
-			pace.Step{Rate: 10, To: 10, For: time.Second},
-			pace.Step{Rate: 0, To: 0, For: 2 * time.Second},
-			pace.Step{Rate: 100, To: 100, For: time.Second}),
-			map[int]time.Duration{0: 0, 9: 900 * time.Millisecond, 10: 3 * time.Second, 11: 3010 * time.Millisecond, 110: 4 * time.Second, 210: 5 * time.Second}},
-		{"no steps", pace.Steps(), map[int]time.Duration{0: 0, 1: never}},
-	} {
-		for i, want := range tt.due {
-			if got := tt.pace.Due(i); got != want {
-				t.Errorf("%s: call %d is due at %v, want %v", tt.name, i, got, want)
-			}
-		}
-	}
-}
-
-func TestRate(t *testing.T) {
-	for _, tt := range []struct {
-		pace *pace.Pace
-		want float64
-	}{
-		{pace.Constant(12.5), 12.5},
-		{pace.Poisson(40, 1), 40},
-		{pace.Burst(), math.Inf(1)},
-		{pace.Ramp(0, 10, time.Minute), 5},
-		{pace.Steps(pace.Step{Rate: 10, To: 10, For: time.Second}, pace.Step{Rate: 40, To: 40, For: 2 * time.Second}), 30},
-	} {
-		if got := tt.pace.Rate(); math.Abs(got-tt.want) > 1e-9 && got != tt.want {
-			t.Errorf("rate %v, want %v", got, tt.want)
-		}
-	}
-}
-
 func TestDueTimesNeverGoBackAndKeepTheRate(t *testing.T) {
 	for name, p := range map[string]*pace.Pace{
 		"constant": pace.Constant(317.3), "poisson": pace.Poisson(317.3, 5),

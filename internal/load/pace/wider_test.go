@@ -11,40 +11,6 @@ import (
 	"github.com/windtunnel/windtunnel/internal/load/pace"
 )
 
-func TestWithinAndClosedAndBundles(t *testing.T) {
-	for _, tt := range []struct {
-		name     string
-		pace     *pace.Pace
-		due      map[int]time.Duration
-		rate     float64
-		parallel int
-		count    int
-	}{
-		{"within", pace.Within(10, time.Second), map[int]time.Duration{0: 0, 1: 100 * time.Millisecond, 9: 900 * time.Millisecond}, 10, 0, 0},
-		{"within nothing", pace.Within(10, 0), map[int]time.Duration{9: 0}, math.Inf(1), 0, 0},
-		{"closed", pace.Closed(7), map[int]time.Duration{0: 0, 1000: 0}, math.Inf(1), 7, 0},
-		{"closed, none", pace.Closed(0), map[int]time.Duration{3: 0}, math.Inf(1), 1, 0},
-		{"bundle", pace.Constant(10).Bundle(3), map[int]time.Duration{0: 0, 2: 0, 3: 100 * time.Millisecond, 5: 100 * time.Millisecond}, 30, 0, 0},
-		{"bundle of bundles", pace.Constant(10).Bundle(2).Bundle(2), map[int]time.Duration{3: 0, 4: 100 * time.Millisecond}, 40, 0, 0},
-		{"replay", pace.Replay([]time.Duration{3 * time.Second, time.Second, 2 * time.Second}), map[int]time.Duration{0: time.Second, 1: 2 * time.Second, 2: 3 * time.Second, 3: pace.Never}, 1, 0, 3},
-		{"replay in bundles", pace.Replay([]time.Duration{0, time.Second}).Bundle(2), map[int]time.Duration{1: 0, 3: time.Second, 4: pace.Never}, 2, 0, 4},
-		{"replay of one", pace.Replay([]time.Duration{time.Second}), map[int]time.Duration{0: time.Second}, 0, 0, 1},
-		{"replay of nothing", pace.Replay(nil), map[int]time.Duration{0: pace.Never}, 0, 0, 0},
-	} {
-		for i, want := range tt.due {
-			if got := tt.pace.Due(i); got != want {
-				t.Errorf("%s: call %d is due at %v, want %v", tt.name, i, got, want)
-			}
-		}
-		if r := tt.pace.Rate(); r != tt.rate {
-			t.Errorf("%s: rate %v, want %v", tt.name, r, tt.rate)
-		}
-		if tt.pace.Parallel() != tt.parallel || tt.pace.Count() != tt.count {
-			t.Errorf("%s: %d at a time, %d in all", tt.name, tt.pace.Parallel(), tt.pace.Count())
-		}
-	}
-}
-
 // Uniform times of a window: in order, inside, as many in each tenth as chance
 // allows, and other ones for another seed.
 func TestScattered(t *testing.T) {
