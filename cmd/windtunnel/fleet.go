@@ -214,8 +214,8 @@ func clusterOf(o *configuration.Options) (endpoint.Endpoint, error) {
 }
 
 // managed returns what the options say about which nodes are kept alive.
-func managed(o *configuration.Options, shard string) (*fleet.Manage, error) {
-	m := &fleet.Manage{All: o.ManageAllNodes, Single: o.ManageSingleNode}
+func managed(o *configuration.Options, shard string) (*fleet.ManagedNodes, error) {
+	m := &fleet.ManagedNodes{All: o.ManageAllNodes, Single: o.ManageSingleNode}
 	for _, s := range []struct {
 		text string
 		into *labels.Selector

@@ -2,305 +2,302 @@ package fleet
 
 import (
 	"context"
-	"net/http"
+	"log/slog"
+	"math/rand/v2"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/api/wire"
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/fleet/wheel"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/stats"
 )
 
 // Bounds of the engine.
 const (
-	perConn     = 100                    // calls at once on one connection: what kube-apiserver allows
-	reserved    = 8                      // one in so many of them is kept for leases
-	maxBirths   = 128                    // nodes that are created at once: more would only make a slow server slower
-	maxBacklog  = 8192                   // jobs of pods before the watches are held back
-	firstRetry  = 100 * time.Millisecond // doubled with each attempt
-	lastRetry   = 30 * time.Second
-	callTimeout = 30 * time.Second
-	dozes       = time.Hour // sleep when no timer is set
+	perConnection = 100  // calls at once on one connection: what kube-apiserver allows
+	reserved      = 8    // one in so many of them is kept for leases
+	maxCreating   = 128  // nodes that are created at once: more would only make a slow server slower
+	maxBacklog    = 8192 // jobs of pods before the watches are held back
+	callTimeout   = 30 * time.Second
+	maxSleep      = time.Hour // when no timer is set
 )
 
-// run owns the fleet's state until ctx ends: it takes answers, fires timers,
-// takes what the watches bring and sends what is due.
-func (f *Fleet) run(ctx context.Context) {
+// client is what a fleet needs of package wire.
+type client interface {
+	Send(*wire.Request, func(*wire.Response))
+	Do(context.Context, *wire.Request) (*wire.Response, error)
+	Stream(context.Context, *wire.Request, func([]byte) error) error
+}
+
+// owner is whose job it is: it says what is sent, and what follows the answer.
+// Its methods are called in the engine's turn.
+type owner interface {
+	// build writes a job's request, as late as possible: bodies hold the time
+	// and the versions of now. False means that there is nothing to send any more.
+	build(*job) bool
+	// settle decides what follows a job's answer.
+	settle(*job)
+	// abandon ends a job that nothing follows.
+	abandon(*job)
+}
+
+// engine is a fleet's one thread of decisions: it fires timers, sends what is due
+// as far as the server's limits allow, and hands answers and events to those
+// whose state they change.
+//
+// Its lock guards the state of all of them: nodes, leases, pods, players'
+// addresses, injected faults. A turn is what happens while it holds the lock.
+type engine struct {
+	clock   clock.Clock
+	client  client
+	records *record.Writer // may be nil
+	log     *slog.Logger
+	kick    chan struct{} // the mailbox or the queues have something
+	mail    mailbox
+	starved atomic.Bool // jobs wait for the end of others: every answer counts
+
+	mu          sync.Mutex // guards what follows, and the state of the owners
+	rng         *rand.Rand
+	wheel       wheel.Wheel
+	owners      [actions]owner
+	ops         [actions]record.OpID
+	queues      [classes]queue
+	inFlight    int
+	creating    int // of them, creations of nodes
+	maxInFlight int
+	free        []*job
+
+	retries, dropped  int
+	stageLag, sendLag stats.Recent
+	warned            map[string]bool
+}
+
+func newEngine(o Options, c client) *engine {
+	e := &engine{
+		clock: o.Clock, client: c, records: o.Records, log: o.Log, kick: make(chan struct{}, 1),
+		rng: rand.New(rand.NewPCG(o.Seed, 0x666c656574)), maxInFlight: o.Connections * perConnection, warned: map[string]bool{},
+	}
+	e.wheel.Start(o.Clock.Now())
+	e.defineOps()
+	return e
+}
+
+// run takes turns until ctx ends: answers, timers, a batch of the watches, what
+// is to be sent.
+func (e *engine) run(ctx context.Context, events *eventQueue) {
 	sleep := time.NewTimer(0)
 	defer sleep.Stop()
 	var spare []*job
 	for {
-		batches := f.batches
-		if f.backlog() {
+		batches := events.batches
+		if e.overloaded() {
 			batches = nil // hold the watches back, and with them the server
 		}
 		var b batch
 		select {
 		case <-ctx.Done():
-			f.last(spare)
+			e.recordLast(spare)
 			return
-		case <-f.kick:
+		case <-e.kick:
 		case <-sleep.C:
 		case b = <-batches:
 		}
-		f.mu.Lock()
-		spare = f.mail.take(spare)
+		e.mu.Lock()
+		spare = e.mail.exchange(spare)
 		for _, j := range spare {
-			f.settle(j)
+			e.settle(j)
 		}
 		clear(spare)
-		f.wheel.Advance(f.clock.Now())
-		f.take(b)
-		f.dispatch()
-		f.starved.Store(f.waiting())
-		wake, waits := f.wheel.Wake()
-		answers := f.inFlight > 0
-		f.mu.Unlock()
-		if f.starved.Load() && !f.mail.empty() {
-			f.wake() // what came before this was known did not
+		e.wheel.Advance(e.clock.Now())
+		events.process(b)
+		e.dispatch()
+		e.starved.Store(e.queued() > 0)
+		wake, waits := e.wheel.Wake()
+		answers := e.inFlight > 0
+		e.mu.Unlock()
+		if e.starved.Load() && !e.mail.empty() {
+			e.wake() // what came before this was known did not
 		}
-		doze := dozes
+		pause := maxSleep
 		if waits {
-			doze = max(f.clock.Until(wake), 0)
+			pause = max(e.clock.Until(wake), 0)
 		}
 		if answers {
-			doze = min(doze, time.Duration(leaseGrid))
+			pause = min(pause, time.Duration(leaseGrid))
 		}
-		sleep.Reset(doze)
+		sleep.Reset(pause)
 	}
 }
 
-// waiting tells whether jobs could not be sent.
-func (f *Fleet) waiting() bool {
-	for i := range f.queues {
-		if f.queues[i].len() > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// last records the answers that nobody has looked at yet.
-func (f *Fleet) last(spare []*job) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, j := range f.mail.take(spare) {
-		f.recordCall(j)
+// wake lets the engine take a turn soon.
+func (e *engine) wake() {
+	select {
+	case e.kick <- struct{}{}:
+	default:
 	}
 }
 
-func (f *Fleet) backlog() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.queues[classPod].len() > maxBacklog
+// queued returns how many jobs could not be sent yet.
+func (e *engine) queued() (n int) {
+	for i := range e.queues {
+		n += e.queues[i].len()
+	}
+	return n
 }
 
-// enqueue puts a job where dispatch finds it; callers hold mu.
-func (f *Fleet) enqueue(j *job) {
+// recordLast records the answers that nobody has looked at yet.
+func (e *engine) recordLast(spare []*job) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, j := range e.mail.exchange(spare) {
+		e.recordCall(j)
+	}
+}
+
+func (e *engine) overloaded() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.queues[classPod].len() > maxBacklog
+}
+
+// schedule lets a job wait for its time, or go. Those of a silent node are
+// withheld until the node speaks again.
+func (e *engine) schedule(j *job) {
+	if fault := j.node.fault; fault.silent() {
+		fault.withhold(j)
+		return
+	}
+	if j.dueAt > e.clock.Now() {
+		e.wheel.Set(&j.Timer, j.dueAt)
+		return
+	}
+	e.enqueue(j)
+}
+
+// enqueue puts a job where dispatch finds it.
+func (e *engine) enqueue(j *job) {
 	j.queued = true
-	f.queues[j.action.class()].push(j)
+	e.queues[j.action.class()].push(j)
 }
 
 // dispatch sends queued jobs: leases first, then nodes and pods in turn.
-func (f *Fleet) dispatch() {
-	for f.inFlight < f.maxInFlight {
+func (e *engine) dispatch() {
+	for e.inFlight < e.maxInFlight {
 		var q *queue
-		switch nodes, pods := &f.queues[classNode], &f.queues[classPod]; {
-		case f.queues[classLease].len() > 0:
-			q = &f.queues[classLease]
-		case f.inFlight >= f.maxInFlight-f.maxInFlight/reserved:
+		switch nodes, pods := &e.queues[classNode], &e.queues[classPod]; {
+		case e.queues[classLease].len() > 0:
+			q = &e.queues[classLease]
+		case e.inFlight >= e.maxInFlight-e.maxInFlight/reserved:
 			return
-		case nodes.len() > 0 && f.births < maxBirths && (pods.len() == 0 || f.inFlight%2 == 0):
+		case nodes.len() > 0 && e.creating < maxCreating && (pods.len() == 0 || e.inFlight%2 == 0):
 			q = nodes
 		case pods.len() > 0:
 			q = pods
 		default:
 			return
 		}
-		f.send(q.pop())
+		e.send(q.pop())
 	}
 }
 
-// send builds a job's request and hands it over.
-func (f *Fleet) send(j *job) {
+// send lets a job's request be built and hands it to the client.
+func (e *engine) send(j *job) {
 	j.queued = false
-	f.lead(j)
-	if j.cancelled || !f.build(j) {
-		f.dropJob(j)
+	if o := e.owners[j.action]; j.cancelled || !o.build(j) {
+		o.abandon(j)
 		return
 	}
 	j.sending = true
 	if j.action == nodeCreate {
-		f.births++
+		e.creating++
 	}
 	j.request.Timeout = callTimeout
-	f.inFlight++
-	f.client.Send(&j.request, j.done)
+	e.inFlight++
+	e.client.Send(&j.request, j.done)
 }
 
-// settle takes a finished call: it is recorded, and what follows is decided by
-// what the server said.
-func (f *Fleet) settle(j *job) {
-	f.inFlight--
+// settle records a finished call and hands it to its owner.
+func (e *engine) settle(j *job) {
+	e.inFlight--
 	j.sending = false
 	if j.action == nodeCreate {
-		f.births--
+		e.creating--
 	}
-	a := &j.answer
-	f.recordCall(j)
-	ok := a.Outcome() == record.OK
-	switch {
-	case j.node.state == nodeLeaving && j.action <= nodeRead:
-		f.settleLeaving(j, ok)
-	case j.link > 0 && j.action != j.then && !a.Retriable():
-		f.follows(j)
-	case ok:
-		f.succeeded(j)
-	case j.cancelled:
-		f.dropJob(j)
-	case a.Retriable():
-		f.retry(j)
-	default:
-		f.refused(j)
+	e.recordCall(j)
+	e.owners[j.action].settle(j)
+}
+
+func (e *engine) recordCall(j *job) {
+	if e.records != nil {
+		e.records.Call(j.answer.Call(e.ops[j.action], j.dueAt))
 	}
 }
 
-func (f *Fleet) recordCall(j *job) {
-	if f.records == nil {
-		return
-	}
-	f.records.Call(j.answer.Call(f.ops[j.action], j.asked))
-}
-
-// succeeded does what follows an answer of 200 or 201.
-func (f *Fleet) succeeded(j *job) {
-	a := &j.answer
-	switch j.action {
-	case nodeCreate, nodeRead:
-		f.nodeMade(j)
-		return
-	case leaseCreate, leaseRenew:
-		if j.action == leaseRenew {
-			f.stats.lease.Add(time.Duration(a.Done), a.Done.Sub(j.asked))
-		}
-		f.leaseHeld(j)
-	case leaseRead:
-		j.node.lease = a.version
-		f.again(j, leaseRenew)
-		return
-	case nodeStatus:
-		f.lagged(j)
-		f.nodePatched(j)
-	case podEvent:
-	case nodeDelete:
-		f.nodeDeleted(j, true)
-	case nodeCondition:
-	case podStatus, podDelete:
-		f.lagged(j)
-		f.report(j)
-		f.podPlayed(j)
-		return
-	}
-	f.freeJob(j)
-}
-
-// lagged counts how late a stage was: what the fleet itself added, and all.
-func (f *Fleet) lagged(j *job) {
+// countLag notes how late a stage was: what the fleet itself added, and all.
+func (e *engine) countLag(j *job) {
 	at := time.Duration(j.answer.Done)
-	f.stats.lag.Add(at, j.answer.Done.Sub(j.asked))
-	f.stats.sendLag.Add(at, j.answer.Sent.Sub(j.asked))
+	e.stageLag.Add(at, j.answer.Done.Sub(j.dueAt))
+	e.sendLag.Add(at, j.answer.Sent.Sub(j.dueAt))
 }
 
-// refused does what follows an answer that another try would not change.
-func (f *Fleet) refused(j *job) {
-	gone, conflict := j.answer.Code == http.StatusNotFound, j.answer.Code == http.StatusConflict
-	switch {
-	case j.action == nodeCreate && conflict:
-		f.again(j, nodeRead)
-	case j.action == nodeCreate || j.action == nodeRead:
-		f.fail(f.refusal(j))
-		f.dropped(j)
-	case j.action == leaseCreate && gone:
-		f.retry(j) // a young plane has no namespace for leases yet
-	case (j.action == leaseRenew || j.action == leaseCreate) && conflict:
-		f.again(j, leaseRead)
-	case (j.action == leaseRenew || j.action == leaseRead) && gone:
-		f.again(j, leaseCreate)
-	case j.action == nodeDelete:
-		f.nodeDeleted(j, gone)
-		f.freeJob(j)
-	case j.pod == nil && j.action.class() == classPod:
-		f.freeJob(j) // it went away meanwhile, or it was an event
-	case j.action == podDelete && gone:
-		f.podPlayed(j) // somebody was faster
-	case j.action == podStatus && gone:
-		f.podPlayed(j) // its end is on the way
-	case j.action.class() == classPod && conflict:
-		f.retry(j) // a pod of another uid means that this one's end is on the way
-	default:
-		f.dropped(j)
-	}
-}
-
-// again turns a job into the one that follows it; it stays due when it was.
-func (f *Fleet) again(j *job, next action) {
+// proceed turns a job into the one that follows it; it stays due when it was.
+func (e *engine) proceed(j *job, next action) {
+	j.action = next
 	if j.attempt++; j.attempt > 5 {
-		j.action = next
-		f.retry(j)
+		e.retry(j, j)
 		return
 	}
-	j.action = next
-	f.enqueue(j)
+	e.enqueue(j)
 }
 
-// retry sends a job again after a pause.
-func (f *Fleet) retry(j *job) {
-	f.stats.retries++
-	if j.attempt == 0 {
-		f.log.Debug("retry", "call", f.refusal(j))
+// retry sends a job that failed, or what was chosen in its place meanwhile, after
+// a pause.
+func (e *engine) retry(failed, next *job) {
+	e.retries++
+	if failed.attempt == 0 {
+		e.log.Debug("retry", "call", failed.refusal())
 	}
-	if p := j.pod; p != nil && p.next != nil {
-		j = f.replaced(p) // what was chosen meanwhile goes in its place
+	if next != failed {
+		next.attempt, next.answer.RetryAfter = failed.attempt, failed.answer.RetryAfter
+		e.freeJob(failed)
 	}
-	pause := min(firstRetry<<min(j.attempt, 10), lastRetry)
-	pause = time.Duration(float64(pause) * (0.8 + 0.4*f.rng.Float64()))
-	j.attempt++
-	f.wheel.Set(&j.Timer, f.clock.Now().Add(max(pause, j.answer.RetryAfter)))
+	pause := wire.CallBackoff().Jittered(next.attempt, e.rng.Float64())
+	next.attempt++
+	e.wheel.Set(&next.Timer, e.clock.Now().Add(max(pause, next.answer.RetryAfter)))
 }
 
-// replaced puts a pod's next job in the place of the one that failed.
-func (f *Fleet) replaced(p *pod) *job {
-	old, j := p.job, p.next
-	j.attempt, j.answer.RetryAfter = old.attempt, old.answer.RetryAfter
-	p.job, p.next = j, nil
-	f.freeJob(old)
-	return j
+// drop gives up a job that the server will not have: counted, and said once for
+// each kind of refusal.
+func (e *engine) drop(j *job) {
+	e.dropped++
+	e.warnOnce(strconv.Itoa(int(j.action))+" "+strconv.Itoa(j.answer.Code), j.refusal().Error())
+	e.owners[j.action].abandon(j)
 }
 
-// dropped gives a job up: counted, and said once for each kind of refusal.
-func (f *Fleet) dropped(j *job) {
-	f.stats.dropped++
-	key := strconv.Itoa(int(j.action)) + " " + strconv.Itoa(j.answer.Code)
-	if !f.warned[key] {
-		f.warned[key] = true
-		f.warn(f.refusal(j).Error())
-	}
-	f.dropJob(j)
-}
-
-// warn tells the log and the records.
-func (f *Fleet) warn(text string) {
-	f.log.Warn("fleet", "what", text)
-	if f.records != nil {
-		f.records.Event(record.Event{At: f.clock.Now(), Type: record.EventWarned, Name: "fleet", Text: text})
+// warnOnce warns once for each key.
+func (e *engine) warnOnce(key, text string) {
+	if !e.warned[key] {
+		e.warned[key] = true
+		e.warn(text)
 	}
 }
 
-// dropJob frees a job that is not followed by anything.
-func (f *Fleet) dropJob(j *job) {
-	if j.pod != nil {
-		f.podIdle(j.pod, 0)
+// warn tells the log and the records. It needs no turn.
+func (e *engine) warn(text string) {
+	e.log.Warn("fleet", "what", text)
+	if e.records != nil {
+		e.records.Event(record.Event{At: e.clock.Now(), Type: record.EventWarned, Name: "fleet", Text: text})
 	}
-	if j.node != nil {
-		j.node.forget(j)
-	}
-	f.freeJob(j)
+}
+
+// addStats adds the engine's part to a fleet's state.
+func (e *engine) addStats(s *Stats) {
+	at := time.Duration(e.clock.Now())
+	s.InFlight, s.Queued, s.Waiting = e.inFlight, e.queued(), e.wheel.Len()
+	s.Retries, s.Dropped = e.retries, e.dropped
+	s.StageLag, s.SendLag = e.stageLag.Quantile(at, 0.99), e.sendLag.Quantile(at, 0.99)
 }

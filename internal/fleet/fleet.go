@@ -2,10 +2,10 @@
 // their leases, and plays stages on them and on the pods that are bound to
 // them, for many nodes over few connections.
 //
-// One goroutine owns all state and decides; one per watch reads; answers come
-// back through a mailbox. It knows no scenario beyond its own part and judges
+// One goroutine, the engine, decides; one per watch reads; answers come back
+// through a mailbox. The fleet knows no scenario beyond its own part and judges
 // nothing: it records every call, with the time when it was due, and how late
-// it was itself. Package experiment and the verbs up and fleet call it.
+// it was itself.
 package fleet
 
 import (
@@ -13,21 +13,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net/netip"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
-	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
-	"github.com/windtunnel/windtunnel/internal/fleet/player"
-	"github.com/windtunnel/windtunnel/internal/fleet/stage"
 	"github.com/windtunnel/windtunnel/internal/fleet/stage/machine"
 	"github.com/windtunnel/windtunnel/internal/fleet/traffic"
-	"github.com/windtunnel/windtunnel/internal/fleet/wheel"
 	"github.com/windtunnel/windtunnel/internal/interop/kwok"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/unit"
@@ -49,87 +43,36 @@ type Options struct {
 	Seed     uint64
 	Name     string           // nodes are NAME-000000 ... with the label windtunnel.dev/fleet=NAME; default "node"
 	Stages   *machine.Machine // what happens to nodes, pods and anything else; nil: the built-in set fast
-	Manage   *Manage          // keep existing nodes alive in place of making some
+	Manage   *ManagedNodes    // keep existing nodes alive in place of making some
 	Objects  []kwok.Document  // that belong to the stages, such as a StorageClass: created where they are missing
 	NodeIP   netip.Addr       // of every node; the zero address: made up, one for each
 	NodePort int              // where nodes' kubelets are served; 0: nowhere
 	Version  string           // of the program, for templates
 
 	kubelets    *traffic.Kubelets
-	Connections int // default 8; real kubelets have one each, so few of them hold calls back that those would send
+	Connections int // default 64
 }
 
 // defaultConnections bound what may wait for the server at once: 6,400 calls. Real
 // kubelets would all wait; few connections would make the fleet itself late.
 const defaultConnections = 64
 
-// client is what a fleet needs of package wire.
-type client interface {
-	Send(*wire.Request, func(*wire.Response))
-	Do(context.Context, *wire.Request) (*wire.Response, error)
-	Stream(context.Context, *wire.Request, func([]byte) error) error
-}
-
 // Fleet is a running fleet. Close it after use.
 type Fleet struct {
-	cfg     scenario.Fleet
-	clock   clock.Clock
-	log     *slog.Logger
-	records *record.Writer
-	client  client
-	close   func() error
-	cancel  context.CancelFunc
-	wait    sync.WaitGroup
-
-	batches chan batch    // from the watches
-	kick    chan struct{} // the mailbox or the queues have something
-	mail    mailbox
-	starved atomic.Bool   // jobs wait for the end of others: every answer counts
-	ready   chan struct{} // closed when all nodes are schedulable
-	failed  chan struct{} // closed when fatal is set
-	deleted chan struct{} // closed when Delete has nothing left to do
-
-	mu                    sync.Mutex // guards what follows; the engine holds it while it works
-	model                 *model
-	stages                *stage.Set
-	rng                   *rand.Rand
-	ops                   [actions]record.OpID
-	wheel                 wheel.Wheel
-	nodes                 []*node
-	byName                map[string]*node
-	vacant                []uint32 // places in nodes
-	manage                *Manage
-	nodeIP                netip.Addr
-	typedNodes, typedPods bool // nodes, pods are played here, not by a player
-	players               []*player.Player
-	orphans               map[string]bool // nodes that had pods before they were known
-	elsewhere             node            // stands for those of other instances
-	tears                 [2]func()       // end the watch of a source, so that it is listed anew
-	anew                  wheel.Timer
-	faults                map[*fault]bool
-	kubelets              *traffic.Kubelets // nil with minimal traffic
-	ending                []func()          // of disturbances, before the client is closed
-	drop                  func()            // breaks all connections; nil when that cannot be done
-	traffic               func() []wire.Traffic
-	ips                   map[string]lent // of pods that players play, by uid
-	pods                  map[[16]byte]*pod
-	names                 map[string]string // interned namespaces
-	nextBlock             uint32
-	queues                [classes]queue
-	inFlight              int
-	births                int // of them, creations of nodes
-
-	maxInFlight int
-	free        []*job
-	lists       [2]uint32 // generation of each source's list
-	stats       counters
-	nodeView    object.Node // scratch of the watches
-	podView     object.Pod
-	warned      map[string]bool
-	fatal       error
-	started     bool
-	deleting    int // node deletions that Delete waits for
-	stopped     bool
+	cfg      scenario.Fleet
+	engine   *engine
+	nodes    *nodes
+	leases   *leases
+	pods     *pods
+	kubelets *kubeletTraffic
+	events   *eventQueue
+	watches  *watches
+	disturb  *disturber
+	players  *players
+	traffic  func() []wire.Traffic
+	close    func() error
+	cancel   context.CancelFunc
+	wait     sync.WaitGroup
 }
 
 // Start makes the fleet's nodes at cfg.Rate and keeps them alive until Close
@@ -145,17 +88,15 @@ func Start(ctx context.Context, cfg scenario.Fleet, o Options) (*Fleet, error) {
 	if err != nil {
 		return nil, fmt.Errorf("fleet: %w", err)
 	}
-	k, err := kubelets(cfg, o)
-	if err != nil {
+	if o.kubelets, err = newKubeletWatches(cfg, o); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
-	o.kubelets = k
 	f, err := start(ctx, cfg, o, c, c.Close)
 	if err != nil {
 		return nil, err
 	}
-	f.drop, f.traffic = c.Break, c.Traffic
-	if err := f.play(ctx, o, c); err != nil {
+	f.disturb.reconnect, f.traffic = c.Break, c.Traffic
+	if err := f.players.start(ctx, o, c); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
@@ -193,30 +134,60 @@ func defaults(o Options, cfg scenario.Fleet) (Options, scenario.Fleet, error) {
 }
 
 func start(ctx context.Context, cfg scenario.Fleet, o Options, c client, closeClient func() error) (*Fleet, error) {
-	m, err := newModel(o.Name, cfg)
+	f, err := assemble(cfg, o, c)
 	if err != nil {
 		return nil, errors.Join(err, closeClient())
 	}
-	f := &Fleet{
-		cfg: cfg, clock: o.Clock, log: o.Log, records: o.Records, client: c, close: closeClient, model: m,
-		rng: rand.New(rand.NewPCG(o.Seed, 0x666c656574)), manage: o.Manage, nodeIP: o.NodeIP,
-		batches: make(chan batch), kick: make(chan struct{}, 1),
-		ready: make(chan struct{}), failed: make(chan struct{}), deleted: make(chan struct{}),
-		pods: map[[16]byte]*pod{}, names: map[string]string{}, orphans: map[string]bool{}, faults: map[*fault]bool{},
-		ips: map[string]lent{}, kubelets: o.kubelets,
-		maxInFlight: o.Connections * perConn,
-		nextBlock:   firstPod, warned: map[string]bool{},
-	}
-	f.wheel.Start(o.Clock.Now())
-	f.defineOps()
-	f.model.port, f.model.program = o.NodePort, o.Version
-	f.stages, f.typedNodes, f.typedPods = typed(o.Stages)
-	f.anew.Fire = f.tearPods
-	f.makeNodes(cfg.Nodes)
+	f.close = closeClient
 	ctx, f.cancel = context.WithCancel(ctx)
-	f.wait.Go(func() { f.run(ctx) })
+	f.wait.Go(func() { f.engine.run(ctx, f.events) })
 	if err := f.attach(ctx); err != nil {
 		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// assemble makes a fleet's parts and tells them of each other.
+func assemble(cfg scenario.Fleet, o Options, c client) (*Fleet, error) {
+	t, err := newNodeTemplate(o.Name, cfg)
+	if err != nil {
+		return nil, err
+	}
+	t.port, t.program = o.NodePort, o.Version
+	e := newEngine(o, c)
+	var k *kubeletTraffic
+	if o.kubelets != nil {
+		k = &kubeletTraffic{engine: e, watches: o.kubelets}
+	}
+	st := &stages{clock: o.Clock, template: t}
+	st.compile(o.Stages)
+	l := &leases{engine: e, template: t, duration: time.Duration(cfg.Lease)}
+	n := &nodes{
+		engine: e, template: t, stages: st, leases: l, kubelets: k, managed: o.Manage, hostIP: o.NodeIP,
+		awaited: map[string]bool{}, ready: make(chan struct{}), failed: make(chan struct{}),
+	}
+	n.leaving = deletion{nodes: n, done: make(chan struct{})}
+	n.plan(cfg.Nodes)
+	st.addresses = &addresses{nodes: n, next: firstPod}
+	p := &pods{engine: e, nodes: n, stages: st, kubelets: k, byKey: map[podKey]*pod{}, interned: map[string]string{}}
+	for a := range actions {
+		switch {
+		case a == leaseCreate || a == leaseRead || a == leaseRenew:
+			e.owners[a] = l
+		case a.class() == classPod:
+			e.owners[a] = p
+		default:
+			e.owners[a] = n
+		}
+	}
+	f := &Fleet{cfg: cfg, engine: e, nodes: n, leases: l, pods: p, kubelets: k}
+	f.events = &eventQueue{engine: e, nodes: n, pods: p, batches: make(chan batch)}
+	f.watches = &watches{clock: o.Clock, client: c, records: o.Records, log: o.Log, events: f.events}
+	f.disturb = &disturber{engine: e, nodes: n, kubelets: k, faults: map[*injectedFault]bool{}}
+	f.players = &players{engine: e, nodes: n, stages: st, addresses: st.addresses, lent: map[string]lentAddress{}}
+	n.awaiting.Fire = func() {
+		f.watches.relistPods()
+		f.players.relistPods()
 	}
 	return f, nil
 }
@@ -224,23 +195,26 @@ func start(ctx context.Context, cfg scenario.Fleet, o Options, c client, closeCl
 // attach asks the server for its version and for the state of the fleet's
 // objects, follows their watches and lets the creation of nodes begin.
 func (f *Fleet) attach(ctx context.Context) error {
-	version, err := f.version(ctx)
+	e := f.engine
+	version, err := serverVersion(ctx, e.client)
 	if err != nil {
 		return err
 	}
-	f.mu.Lock()
-	f.model.info.KubeletVersion = version
-	f.mu.Unlock()
-	for _, s := range f.sources() {
-		from, err := f.list(ctx, s)
-		if err != nil {
+	e.mu.Lock()
+	f.nodes.template.info.KubeletVersion = version
+	e.mu.Unlock()
+	for _, s := range sourcesOf(f.nodes.template.fleet, f.nodes.managed) {
+		if s.id == sourcePods && !f.nodes.stages.pods {
+			continue
+		}
+		if err := f.watches.start(ctx, s); err != nil {
 			return err
 		}
-		f.wait.Go(func() { f.follow(ctx, s, from) })
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.begin()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	f.nodes.begin(f.cfg.Rate)
+	e.wake()
 	return nil
 }
 
@@ -252,12 +226,12 @@ func (f *Fleet) Ready(ctx context.Context) error {
 	defer timeout.Stop()
 	var err error
 	select {
-	case <-f.ready:
+	case <-f.nodes.ready:
 		return nil
-	case <-f.failed:
-		f.mu.Lock()
-		err = f.fatal
-		f.mu.Unlock()
+	case <-f.nodes.failed:
+		f.engine.mu.Lock()
+		err = f.nodes.err
+		f.engine.mu.Unlock()
 	case <-timeout.C:
 		err = fmt.Errorf("%w after %v", ErrNotReady, within)
 	case <-ctx.Done():
@@ -267,46 +241,78 @@ func (f *Fleet) Ready(ctx context.Context) error {
 	return fmt.Errorf("fleet: %d of %d nodes are schedulable (%d created): %w", s.Schedulable, s.Nodes, s.Created, err)
 }
 
+// Manages says whether a fleet keeps a node alive now.
+func (f *Fleet) Manages(node string) bool {
+	f.engine.mu.Lock()
+	defer f.engine.mu.Unlock()
+	return f.nodes.byName[node] != nil
+}
+
+// Disturb does to nodes or pods of the fleet what d asks for, to those that the
+// fleet's seed chooses, until undo is called. Nodes that are disturbed already
+// are not chosen again. Undo may be called twice; it waits for nothing.
+func (f *Fleet) Disturb(ctx context.Context, d scenario.Disturbance) (undo func(), err error) {
+	return f.disturb.disturb(ctx, d)
+}
+
+// Stats returns the fleet's state.
+func (f *Fleet) Stats() Stats {
+	var s Stats
+	f.engine.mu.Lock()
+	f.engine.addStats(&s)
+	f.nodes.addStats(&s)
+	f.leases.addStats(&s)
+	f.pods.addStats(&s)
+	s.Events = f.events.count
+	f.engine.mu.Unlock()
+	f.watches.addStats(&s)
+	f.players.addStats(&s)
+	return s
+}
+
+// Traffic returns what went over each of the fleet's connections; those of
+// kubelets' reads are not among them. It is nil for a fleet without any.
+func (f *Fleet) Traffic() []wire.Traffic {
+	if f.traffic == nil {
+		return nil
+	}
+	return f.traffic()
+}
+
+// Delete deletes the nodes that the fleet made, for planes that outlive it,
+// and stops renewing their leases; the plane's garbage collector takes the
+// leases and pods away. No node comes back until Close.
+func (f *Fleet) Delete(ctx context.Context) error {
+	d := &f.nodes.leaving
+	f.engine.mu.Lock()
+	left := d.begin()
+	f.engine.mu.Unlock()
+	if left == 0 {
+		return nil
+	}
+	f.engine.wake()
+	select {
+	case <-d.done:
+	case <-ctx.Done():
+		return fmt.Errorf("fleet: delete nodes: %w", ctx.Err())
+	}
+	f.engine.mu.Lock()
+	defer f.engine.mu.Unlock()
+	if d.failed > 0 {
+		return fmt.Errorf("fleet: %d of %d nodes could not be deleted", d.failed, left)
+	}
+	return nil
+}
+
 // Close stops everything and waits for it; nodes stay where they are. It is
 // idempotent.
 func (f *Fleet) Close() error {
 	f.cancel()
-	f.mu.Lock()
-	ending := f.ending
-	f.ending = nil
-	f.mu.Unlock()
-	for _, end := range ending {
-		end()
-	}
-	for _, p := range f.players {
-		p.Close()
-	}
-	if f.kubelets != nil {
-		_ = f.kubelets.Close()
-	}
+	f.disturb.close()
+	f.players.close()
+	_ = f.kubelets.close()
 	err := f.close()
+	f.watches.wait.Wait()
 	f.wait.Wait()
 	return err
-}
-
-// atClose lets something end before the fleet does.
-func (f *Fleet) atClose(end func()) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.ending = append(f.ending, end)
-}
-
-func (f *Fleet) wake() {
-	select {
-	case f.kick <- struct{}{}:
-	default:
-	}
-}
-
-// fail ends the hope that the fleet becomes ready; callers hold mu.
-func (f *Fleet) fail(err error) {
-	if f.fatal == nil {
-		f.fatal = err
-		close(f.failed)
-	}
 }

@@ -2,7 +2,7 @@ package fleet
 
 import (
 	"net/http"
-	"sync"
+	"strconv"
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
@@ -28,37 +28,37 @@ const (
 	podDelete
 	// What kubelets ask besides, in the traffic profile "kubelet".
 	podToken
-	podLook
-	podWaiting
-	podKilling
+	podRead
+	podPending
+	podTerminating
 	podEvent
 	actions
 )
 
 // defineOps numbers the calls of each action in the records.
-func (f *Fleet) defineOps() {
-	if f.records == nil {
+func (e *engine) defineOps() {
+	if e.records == nil {
 		return
 	}
 	for a, op := range [actions]record.Op{
-		nodeCreate:    {Verb: "create", Resource: "nodes"},
-		nodeRead:      {Verb: "get", Resource: "nodes"},
-		nodeStatus:    {Verb: "patch", Resource: "nodes", Subresource: "status"},
-		nodeDelete:    {Verb: "delete", Resource: "nodes"},
-		nodeCondition: {Verb: "patch", Resource: "nodes", Subresource: "status"},
-		leaseCreate:   {Verb: "create", Resource: "leases.coordination.k8s.io"},
-		leaseRead:     {Verb: "get", Resource: "leases.coordination.k8s.io"},
-		leaseRenew:    {Verb: "update", Resource: "leases.coordination.k8s.io"},
-		podStatus:     {Verb: "patch", Resource: "pods", Subresource: "status"},
-		podDelete:     {Verb: "delete", Resource: "pods"},
-		podToken:      {Verb: "create", Resource: "serviceaccounts", Subresource: "token"},
-		podLook:       {Verb: "get", Resource: "pods"},
-		podWaiting:    {Verb: "patch", Resource: "pods", Subresource: "status"},
-		podKilling:    {Verb: "patch", Resource: "pods", Subresource: "status"},
-		podEvent:      {Verb: "create", Resource: "events"},
+		nodeCreate:     {Verb: "create", Resource: "nodes"},
+		nodeRead:       {Verb: "get", Resource: "nodes"},
+		nodeStatus:     {Verb: "patch", Resource: "nodes", Subresource: "status"},
+		nodeDelete:     {Verb: "delete", Resource: "nodes"},
+		nodeCondition:  {Verb: "patch", Resource: "nodes", Subresource: "status"},
+		leaseCreate:    {Verb: "create", Resource: "leases.coordination.k8s.io"},
+		leaseRead:      {Verb: "get", Resource: "leases.coordination.k8s.io"},
+		leaseRenew:     {Verb: "update", Resource: "leases.coordination.k8s.io"},
+		podStatus:      {Verb: "patch", Resource: "pods", Subresource: "status"},
+		podDelete:      {Verb: "delete", Resource: "pods"},
+		podToken:       {Verb: "create", Resource: "serviceaccounts", Subresource: "token"},
+		podRead:        {Verb: "get", Resource: "pods"},
+		podPending:     {Verb: "patch", Resource: "pods", Subresource: "status"},
+		podTerminating: {Verb: "patch", Resource: "pods", Subresource: "status"},
+		podEvent:       {Verb: "create", Resource: "events"},
 	} {
 		op.Source, op.Scope = "fleet", "resource"
-		f.ops[a] = f.records.Op(op)
+		e.ops[a] = e.records.Op(op)
 	}
 }
 
@@ -77,7 +77,7 @@ func (a action) class() class {
 	switch a {
 	case leaseRead, leaseRenew:
 		return classLease
-	case podStatus, podDelete, podToken, podLook, podWaiting, podKilling, podEvent:
+	case podStatus, podDelete, podToken, podRead, podPending, podTerminating, podEvent:
 		return classPod
 	default:
 		return classNode
@@ -89,11 +89,11 @@ type job struct {
 	wheel.Timer // of a delay or a retry
 	action      action
 	node        *node
-	pod         *pod // nil for jobs of nodes, and when the pod went away
+	pod         *pod // nil for jobs of nodes, and when the pod was deleted
 	choice      stage.Choice
-	then        action     // of a chain: what it leads to
-	link        int        // of a chain: how many calls of it were sent
-	asked       clock.Time // when it was due; the timer's due may be that of a retry
+	goal        action     // of a chain: what it leads to
+	chained     int        // of a chain: how many calls of it were sent
+	dueAt       clock.Time // the timer's due may be that of a retry
 	attempt     int
 	version     uint64 // of the object that the stage was chosen for
 	queued      bool
@@ -116,37 +116,37 @@ type answer struct {
 	message       string // of a refusal
 }
 
-// newJob takes a job from the free list; callers hold mu.
-func (f *Fleet) newJob(a action, n *node, p *pod, due clock.Time) *job {
+// newJob takes a job from the free list.
+func (e *engine) newJob(a action, n *node, p *pod, due clock.Time) *job {
 	var j *job
-	if last := len(f.free) - 1; last >= 0 {
-		j, f.free = f.free[last], f.free[:last]
+	if last := len(e.free) - 1; last >= 0 {
+		j, e.free = e.free[last], e.free[:last]
 	} else {
 		j = &job{}
-		j.done = func(r *wire.Response) { f.post(j, r) }
-		j.Fire = func() { f.place(j) }
+		j.done = func(r *wire.Response) { e.deliver(j, r) }
+		j.Fire = func() { e.schedule(j) }
 	}
-	j.action, j.node, j.pod, j.asked = a, n, p, due
+	j.action, j.node, j.pod, j.dueAt = a, n, p, due
 	return j
 }
 
-// freeJob gives a job back; callers hold mu.
-func (f *Fleet) freeJob(j *job) {
-	f.wheel.Stop(&j.Timer)
+// freeJob gives a job back.
+func (e *engine) freeJob(j *job) {
+	e.wheel.Stop(&j.Timer)
 	body := j.body[:0]
 	if cap(body) > 16<<10 {
 		body = nil
 	}
 	*j = job{Timer: wheel.Timer{Fire: j.Fire}, done: j.done, body: body}
-	if len(f.free) < maxFree {
-		f.free = append(f.free, j)
+	if len(e.free) < maxFree {
+		e.free = append(e.free, j)
 	}
 }
 
 const maxFree = 4096
 
-// post takes a response into the mailbox. It runs on the client's goroutine.
-func (f *Fleet) post(j *job, r *wire.Response) {
+// deliver puts a response into the mailbox. It runs on the client's goroutine.
+func (e *engine) deliver(j *job, r *wire.Response) {
 	a := &j.answer
 	*a = answer{Response: *r}
 	a.Body = nil
@@ -155,8 +155,8 @@ func (f *Fleet) post(j *job, r *wire.Response) {
 	} else if r.Code >= http.StatusBadRequest {
 		a.message = object.ReadStatus(r.Body).Message
 	}
-	if f.mail.put(j, !j.idle()) || f.starved.Load() {
-		f.wake()
+	if e.mail.put(j, !j.idle()) || e.starved.Load() {
+		e.wake()
 	}
 }
 
@@ -184,60 +184,21 @@ func (a *answer) read(raw []byte, what action) {
 	}
 }
 
-// mailbox holds finished jobs until the engine takes them.
-type mailbox struct {
-	mu     sync.Mutex
-	jobs   []*job
-	urgent bool // the engine is to look at once, and has been told
+func (j *job) ok() bool { return j.answer.Outcome() == record.OK }
+
+// refusal is the error that says what the server would not do, and why.
+func (j *job) refusal() error {
+	return &RefusedError{Method: j.request.Method, Path: j.request.Path, Code: j.answer.Code, Message: j.answer.message}
 }
 
-// put adds a job; true when the engine must be told.
-func (m *mailbox) put(j *job, urgent bool) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.jobs = append(m.jobs, j)
-	tell := urgent && !m.urgent
-	m.urgent = m.urgent || urgent
-	return tell
+// RefusedError is an answer that another try would not change.
+type RefusedError struct {
+	Method, Path string
+	Code         int
+	Message      string
 }
 
-func (m *mailbox) empty() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return len(m.jobs) == 0
-}
-
-// take returns all jobs and leaves spare in their place.
-func (m *mailbox) take(spare []*job) []*job {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	jobs := m.jobs
-	m.jobs, m.urgent = spare[:0], false
-	return jobs
-}
-
-// queue is a first-in-first-out queue of jobs that reuses its memory.
-type queue struct {
-	jobs []*job
-	head int
-}
-
-func (q *queue) len() int { return len(q.jobs) - q.head }
-
-func (q *queue) push(j *job) {
-	if len(q.jobs) == cap(q.jobs) && q.head > len(q.jobs)/2 {
-		n := copy(q.jobs, q.jobs[q.head:])
-		clear(q.jobs[n:])
-		q.jobs, q.head = q.jobs[:n], 0
-	}
-	q.jobs = append(q.jobs, j)
-}
-
-func (q *queue) pop() *job {
-	j := q.jobs[q.head]
-	q.jobs[q.head] = nil
-	if q.head++; q.head == len(q.jobs) {
-		q.jobs, q.head = q.jobs[:0], 0
-	}
-	return j
+// Error says what was asked and what was answered.
+func (e *RefusedError) Error() string {
+	return e.Method + " " + e.Path + ": " + strconv.Itoa(e.Code) + " " + e.Message
 }

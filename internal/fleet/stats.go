@@ -3,21 +3,8 @@ package fleet
 import (
 	"time"
 
-	"github.com/windtunnel/windtunnel/internal/api/wire"
-	"github.com/windtunnel/windtunnel/internal/fleet/lag"
 	"github.com/windtunnel/windtunnel/internal/fleet/player"
 )
-
-// counters are the engine's own; Fleet's mu guards them.
-type counters struct {
-	created, schedulable, lost, leases int
-	running, gone                      int
-	retries, dropped, skipped          int
-	withheld                           int
-	undeleted, relists, watchErrors    int
-	events                             int
-	lag, sendLag, lease                lag.Recent
-}
 
 // Stats is the state of a fleet at a moment.
 type Stats struct {
@@ -46,38 +33,8 @@ type Stats struct {
 	LeaseLateness time.Duration // the same of renewals
 }
 
-// Stats returns the fleet's state.
-func (f *Fleet) Stats() Stats {
-	out, players := f.own()
-	for _, p := range players { // their locks are never taken under ours
-		out.add(p.Stats())
-	}
-	return out
-}
-
-// own returns the engine's part of the state.
-func (f *Fleet) own() (Stats, []*player.Player) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	s := &f.stats
-	at := time.Duration(f.clock.Now())
-	queued := 0
-	for i := range f.queues {
-		queued += f.queues[i].len()
-	}
-	out := Stats{
-		Nodes: len(f.byName), Created: s.created, Schedulable: s.schedulable, Lost: s.lost, Leases: s.leases,
-		Pods: len(f.pods), Running: s.running, Gone: s.gone,
-		InFlight: f.inFlight, Queued: queued, Waiting: f.wheel.Len(), Retries: s.retries, Dropped: s.dropped,
-		Skipped: s.skipped, Relists: s.relists, Events: s.events,
-		StageLag: s.lag.Quantile(at, 0.99), SendLag: s.sendLag.Quantile(at, 0.99), LeaseLateness: s.lease.Quantile(at, 0.99),
-		Withheld: s.withheld,
-	}
-	return out, f.players
-}
-
-// add adds what a player did.
-func (s *Stats) add(p player.Stats) {
+// addPlayer adds what a player did.
+func (s *Stats) addPlayer(p player.Stats) {
 	s.InFlight += p.Playing
 	s.Queued += p.Due
 	s.Waiting += p.Waiting
@@ -87,13 +44,4 @@ func (s *Stats) add(p player.Stats) {
 	s.Relists += p.Relists
 	s.Events += p.Events
 	s.StageLag, s.SendLag = max(s.StageLag, p.StageLag), max(s.SendLag, p.SendLag)
-}
-
-// Traffic returns what went over each of the fleet's connections; those of
-// kubelets' reads are not among them. It is nil for a fleet without any.
-func (f *Fleet) Traffic() []wire.Traffic {
-	if f.traffic == nil {
-		return nil
-	}
-	return f.traffic()
 }

@@ -84,8 +84,8 @@ func (p *Player) take(n note) {
 		if e != nil {
 			p.forget(e)
 		}
-		if p.options.Gone != nil {
-			p.options.Gone(n.uid)
+		if p.options.Deleted != nil {
+			p.options.Deleted(n.uid)
 		}
 		return
 	}
@@ -112,8 +112,8 @@ func (p *Player) sweep() {
 	for _, key := range p.relist.End(maps.Keys(p.entries)) {
 		e := p.entries[key]
 		p.forget(e)
-		if p.options.Gone != nil {
-			p.options.Gone(e.uid)
+		if p.options.Deleted != nil {
+			p.options.Deleted(e.uid)
 		}
 	}
 	select {

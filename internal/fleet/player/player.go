@@ -21,11 +21,11 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/watch"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
-	"github.com/windtunnel/windtunnel/internal/fleet/lag"
 	"github.com/windtunnel/windtunnel/internal/fleet/stage/machine"
 	"github.com/windtunnel/windtunnel/internal/fleet/stage/render"
 	"github.com/windtunnel/windtunnel/internal/fleet/wheel"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/stats"
 )
 
 // Object is a decoded object, as machine.Decode makes it.
@@ -44,7 +44,7 @@ type Options struct {
 	Selector  string                                  // more of the watch's query: labelSelector=... escaped
 	Mine      func(Object) bool                       // whether an object is to be played; nil: all are
 	Functions func(Object) map[string]render.Function // of templates: NodeIP, PodIP ...; may be nil
-	Gone      func(uid string)                        // told when an object is gone; may be nil
+	Deleted   func(uid string)                        // told when an object was deleted; may be nil
 	Slower    func(Object) time.Duration              // how much later its stages are due; may be nil
 	Held      func(Object) bool                       // its stages wait, such as those of a silent node's; may be nil
 	Version   string                                  // of the program, for templates
@@ -78,8 +78,8 @@ type Player struct {
 
 	mu      sync.Mutex // guards what follows
 	stats   Stats
-	done    lag.Recent // stage done - stage due
-	sent    lag.Recent // request sent - stage due
+	done    stats.Recent // stage done - stage due
+	sent    stats.Recent // request sent - stage due
 	warned  map[string]bool
 	entries map[string]*entry // by namespace/name; the loop's own, besides
 	wheel   wheel.Wheel

@@ -267,7 +267,7 @@ func TestDeletedWhileWaiting(t *testing.T) {
 	var mu sync.Mutex
 	var gone []string
 	p, s, _ := start(t, func(o *player.Options) {
-		o.Gone = func(uid string) { mu.Lock(); gone = append(gone, uid); mu.Unlock() }
+		o.Deleted = func(uid string) { mu.Lock(); gone = append(gone, uid); mu.Unlock() }
 	})
 	s.create("a", object{})
 	eventually(t, "waits", func() bool { return p.Stats().Waiting == 1 })

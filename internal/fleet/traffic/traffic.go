@@ -107,8 +107,8 @@ func New(o Options) (*Kubelets, error) {
 	}, nil
 }
 
-// Add opens the watches of a node.
-func (k *Kubelets) Add(node string) {
+// AddNode opens the watches of a node.
+func (k *Kubelets) AddNode(node string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.closed || k.nodes[node] != nil {
@@ -127,8 +127,8 @@ func (k *Kubelets) Add(node string) {
 	}
 }
 
-// Uses opens the watch of a namespace's root certificate for a node, once.
-func (k *Kubelets) Uses(node, namespace string) {
+// UseNamespace opens the watch of a namespace's root certificate for a node, once.
+func (k *Kubelets) UseNamespace(node, namespace string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	what := "configmaps " + namespace
@@ -234,8 +234,8 @@ func (k *Kubelets) record(h *held, r *wire.Response, o record.Outcome) {
 	k.options.Records.Call(c)
 }
 
-// Remove closes the watches of a node.
-func (k *Kubelets) Remove(node string) {
+// RemoveNode closes the watches of a node.
+func (k *Kubelets) RemoveNode(node string) {
 	k.mu.Lock()
 	gone := map[*wire.Request]bool{}
 	for _, h := range k.nodes[node] {

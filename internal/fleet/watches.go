@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
@@ -16,83 +18,63 @@ import (
 	"github.com/windtunnel/windtunnel/internal/record"
 )
 
-// The sources of events.
+// sourceID tells the sources of events apart.
+type sourceID int
+
 const (
-	sourceNodes = iota
+	sourceNodes sourceID = iota
 	sourcePods
+	sourceCount
 )
 
 // source is a resource that the fleet lists and watches.
 type source struct {
-	id    int
+	id    sourceID
 	name  string
 	path  string
 	query url.Values
 }
 
-// sources returns what the engine itself watches.
-func (f *Fleet) sources() []source {
-	all := f.allSources()
-	if !f.typedPods {
-		return all[:sourcePods]
-	}
-	return all
-}
-
-func (f *Fleet) allSources() []source {
-	nodes := source{sourceNodes, "nodes", nodesPath, url.Values{"labelSelector": {object.FleetLabel + "=" + f.model.fleet}}}
+// sourcesOf returns what a fleet watches, and players of its nodes and pods.
+func sourcesOf(fleet string, managed *ManagedNodes) [sourceCount]source {
+	nodes := source{sourceNodes, "nodes", nodesPath, url.Values{"labelSelector": {object.FleetLabel + "=" + fleet}}}
 	pods := source{sourcePods, "pods", "/api/v1/pods", url.Values{"fieldSelector": {"spec.nodeName!="}}}
-	if f.manage != nil {
-		nodes.query, pods.query = f.manage.nodesQuery(), f.manage.podsQuery()
+	if managed != nil {
+		nodes.query, pods.query = managed.nodesQuery(), managed.podsQuery()
 	}
-	return []source{nodes, pods}
+	return [sourceCount]source{nodes, pods}
 }
 
-// batch is what a watch hands to the engine at once.
-type batch struct {
-	kind     batchKind
-	source   int
-	data     []byte // whole frames, or a page's message
-	received clock.Time
+// watches keeps the engine's events coming: it lists and watches nodes and pods,
+// and lists them again where a watch cannot be resumed.
+type watches struct {
+	clock   clock.Clock
+	client  client
+	records *record.Writer // may be nil
+	log     *slog.Logger
+	events  *eventQueue
+	wait    sync.WaitGroup
+
+	mu      sync.Mutex          // guards what follows
+	breaks  [sourceCount]func() // each ends the watch of a source, so that it is listed again
+	relists int
 }
 
-type batchKind uint8
-
 const (
-	noBatch batchKind = iota
-	listBegins
-	listPage
-	listEnds // what the list did not hold is gone
-	events
-)
-
-const (
-	pageSize       = 1000
-	watchAccept    = object.ContentType + ";stream=watch"
-	firstReconnect = 100 * time.Millisecond
-	lastReconnect  = 10 * time.Second
-	listTimeout    = 60 * time.Second
+	pageSize      = 1000
+	watchAccept   = object.ContentType + ";stream=watch"
+	lastReconnect = 10 * time.Second
+	listTimeout   = 60 * time.Second
 )
 
 // errExpired says that the server does not know the version any more that a
 // watch wanted to go on from.
 var errExpired = errors.New("version expired")
 
-// hand gives a batch to the engine; false when ctx ended.
-func (f *Fleet) hand(ctx context.Context, b batch) bool {
-	b.received = f.clock.Now()
-	select {
-	case f.batches <- b:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
 // list hands all objects of a source to the engine, page by page, and returns
 // the version to watch from.
-func (f *Fleet) list(ctx context.Context, s source) (string, error) {
-	f.hand(ctx, batch{kind: listBegins, source: s.id})
+func (w *watches) list(ctx context.Context, s source) (string, error) {
+	w.events.hand(ctx, batch{kind: listBegins, source: s.id})
 	next := ""
 	for {
 		query := url.Values{"limit": {fmt.Sprint(pageSize)}}
@@ -102,7 +84,7 @@ func (f *Fleet) list(ctx context.Context, s source) (string, error) {
 		if next != "" {
 			query.Set("continue", next)
 		}
-		r, err := f.client.Do(ctx, &wire.Request{
+		r, err := w.client.Do(ctx, &wire.Request{
 			Method: http.MethodGet, Path: s.path + "?" + query.Encode(), Accept: object.ContentType, Timeout: listTimeout,
 		})
 		if err != nil {
@@ -119,56 +101,77 @@ func (f *Fleet) list(ctx context.Context, s source) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("fleet: list %s: %w", s.name, err)
 		}
-		if !f.hand(ctx, batch{kind: listPage, source: s.id, data: raw}) {
+		if !w.events.hand(ctx, batch{kind: listPage, source: s.id, data: raw}) {
 			return "", ctx.Err()
 		}
 		if next = page.Continue; next == "" {
-			f.hand(ctx, batch{kind: listEnds, source: s.id})
+			w.events.hand(ctx, batch{kind: listEnds, source: s.id})
 			return page.Version, nil
 		}
 	}
 }
 
+// start lists a source and goes on watching it until ctx ends.
+func (w *watches) start(ctx context.Context, s source) error {
+	from, err := w.list(ctx, s)
+	if err == nil {
+		w.wait.Go(func() { w.follow(ctx, s, from) })
+	}
+	return err
+}
+
 // follow watches a source from a version until ctx ends. A broken watch goes
-// on where it was; one that cannot is listed anew, and what is missing in the
+// on where it was; one that cannot is listed again, and what is missing in the
 // list is taken for deleted, so nothing is lost either way.
-func (f *Fleet) follow(ctx context.Context, s source, from string) {
-	pause := firstReconnect
+func (w *watches) follow(ctx context.Context, s source, from string) {
+	backoff, failed := wire.Backoff{First: wire.CallBackoff().First, Last: lastReconnect}, 0
 	for ctx.Err() == nil {
-		began := f.clock.Now()
-		torn, tear := context.WithCancel(ctx)
-		f.tearable(s.id, tear)
-		err := f.watch(torn, s, &from)
-		again := torn.Err() != nil // somebody wants it listed anew
-		tear()
+		began := w.clock.Now()
+		whole, interrupt := context.WithCancel(ctx)
+		w.setBreak(s.id, interrupt)
+		err := w.watch(whole, s, &from)
+		asked := whole.Err() != nil // somebody wants it listed again
+		interrupt()
 		if ctx.Err() != nil {
 			return
 		}
-		if again {
-			if next, failed := f.list(ctx, s); failed == nil {
+		if asked {
+			if next, err := w.list(ctx, s); err == nil {
 				from = next
 				continue
 			}
 			err = errExpired
 		}
 		if expired(err) {
-			if from, err = f.relist(ctx, s); err == nil {
+			if from, err = w.relist(ctx, s); err == nil {
 				continue
 			}
 		}
-		if f.clock.Now().Sub(began) > lastReconnect {
-			pause = firstReconnect // it had worked
+		if w.clock.Now().Sub(began) > lastReconnect {
+			failed = 0 // it had worked
 		}
 		if err != nil {
-			f.mu.Lock()
-			f.stats.watchErrors++
-			f.mu.Unlock()
-			f.log.Warn("watch interrupted", "resource", s.name, "error", err)
+			w.log.Warn("watch interrupted", "resource", s.name, "error", err)
 		}
-		if clock.Sleep(ctx, pause+rand.N(pause/4)) != nil {
+		if clock.Sleep(ctx, backoff.Jittered(failed, rand.Float64())) != nil {
 			return
 		}
-		pause = min(2*pause, lastReconnect)
+		failed++
+	}
+}
+
+func (w *watches) setBreak(source sourceID, interrupt func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.breaks[source] = interrupt
+}
+
+// relistPods lets pods be listed again: some came before their nodes did.
+func (w *watches) relistPods() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if interrupt := w.breaks[sourcePods]; interrupt != nil {
+		interrupt()
 	}
 }
 
@@ -177,14 +180,14 @@ func expired(err error) bool {
 	return errors.Is(err, errExpired) || errors.As(err, &status) && status.Code == http.StatusGone
 }
 
-func (f *Fleet) relist(ctx context.Context, s source) (string, error) {
-	if f.records != nil {
-		f.records.Event(record.Event{At: f.clock.Now(), Type: record.EventWatchGap, Name: s.name, Text: "fleet: listed again"})
+func (w *watches) relist(ctx context.Context, s source) (string, error) {
+	if w.records != nil {
+		w.records.Event(record.Event{At: w.clock.Now(), Type: record.EventWatchGap, Name: s.name, Text: "fleet: listed again"})
 	}
-	f.mu.Lock()
-	f.stats.relists++
-	f.mu.Unlock()
-	from, err := f.list(ctx, s)
+	w.mu.Lock()
+	w.relists++
+	w.mu.Unlock()
+	from, err := w.list(ctx, s)
 	if err != nil {
 		return "0", err // a watch from 0 would miss deletions, but expires below and is listed again
 	}
@@ -192,7 +195,7 @@ func (f *Fleet) relist(ctx context.Context, s source) (string, error) {
 }
 
 // watch streams events to the engine and moves from along.
-func (f *Fleet) watch(ctx context.Context, s source, from *string) error {
+func (w *watches) watch(ctx context.Context, s source, from *string) error {
 	if *from == "0" {
 		return errExpired
 	}
@@ -201,7 +204,7 @@ func (f *Fleet) watch(ctx context.Context, s source, from *string) error {
 		query[k] = v
 	}
 	var pending []byte
-	return f.client.Stream(ctx, &wire.Request{Method: http.MethodGet, Path: s.path + "?" + query.Encode(), Accept: watchAccept},
+	return w.client.Stream(ctx, &wire.Request{Method: http.MethodGet, Path: s.path + "?" + query.Encode(), Accept: watchAccept},
 		func(chunk []byte) error {
 			pending = append(pending, chunk...)
 			whole, last, err := object.SplitFrames(pending)
@@ -212,7 +215,7 @@ func (f *Fleet) watch(ctx context.Context, s source, from *string) error {
 			// The frames are the engine's from now on; what is left begins the next.
 			b := batch{kind: events, source: s.id, data: pending[:whole:whole]}
 			pending = append(make([]byte, 0, max(len(chunk), 4<<10)), pending[whole:]...)
-			if !f.hand(ctx, b) {
+			if !w.events.hand(ctx, b) {
 				return ctx.Err()
 			}
 			return failure
@@ -240,10 +243,10 @@ func moveOn(last []byte, from *string) error {
 	return nil
 }
 
-// version returns the server's version, such as v1.37.1: the nodes say that
+// serverVersion returns the server's version, such as v1.37.1: the nodes say that
 // their kubelet has it.
-func (f *Fleet) version(ctx context.Context) (string, error) {
-	r, err := f.client.Do(ctx, &wire.Request{Method: http.MethodGet, Path: "/version"})
+func serverVersion(ctx context.Context, c client) (string, error) {
+	r, err := c.Do(ctx, &wire.Request{Method: http.MethodGet, Path: "/version"})
 	if err != nil {
 		return "", fmt.Errorf("fleet: ask the server's version: %w", err)
 	}
@@ -257,4 +260,11 @@ func (f *Fleet) version(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("fleet: ask the server's version: %w", err)
 	}
 	return v.GitVersion, nil
+}
+
+// addStats adds the watches' part to a fleet's state.
+func (w *watches) addStats(s *Stats) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s.Relists = w.relists
 }

@@ -27,14 +27,21 @@ func address(v uint32) netip.Addr {
 
 func hostAddress(index uint32) netip.Addr { return address(firstHost + index) }
 
-// block is a range of pod addresses of one node; bit i of used is base+i.
-type block struct {
+// addressBlock is a range of pod addresses of one node; bit i of used is base+i.
+type addressBlock struct {
 	base uint32
 	used uint16
 }
 
-// takeAddress gives a pod of the node an address; 0 when there is none left.
-func (f *Fleet) takeAddress(n *node) uint32 {
+// addresses gives hosts and pods their addresses. Its methods are called in the
+// engine's turn.
+type addresses struct {
+	nodes *nodes
+	next  uint32 // block
+}
+
+// take gives a pod of the node an address; 0 when there is none left.
+func (a *addresses) take(n *node) uint32 {
 	for i := range n.blocks {
 		b := &n.blocks[i]
 		if b.used != 1<<blockSize-1 {
@@ -43,11 +50,11 @@ func (f *Fleet) takeAddress(n *node) uint32 {
 			return b.base + free
 		}
 	}
-	if f.nextBlock > lastAddress-blockSize {
+	if a.next > lastAddress-blockSize {
 		return 0
 	}
-	n.blocks = append(n.blocks, block{base: f.nextBlock, used: 1})
-	f.nextBlock += blockSize
+	n.blocks = append(n.blocks, addressBlock{base: a.next, used: 1})
+	a.next += blockSize
 	return n.blocks[len(n.blocks)-1].base
 }
 
@@ -60,22 +67,27 @@ func (n *node) freeAddress(ip uint32) {
 	}
 }
 
-// book answers for the addresses of one pod or node while its stage is rendered.
-type book struct {
-	fleet *Fleet
-	pod   *pod
+// host returns the address of a node; that of one that another instance keeps
+// alive is known only where all have the same.
+func (a *addresses) host(name string) netip.Addr {
+	if n := a.nodes.byName[name]; n != nil {
+		return n.host
+	}
+	return a.nodes.hostIP
+}
+
+// addressBook answers for the addresses of one pod or node while its stage is
+// rendered.
+type addressBook struct {
+	*addresses
+	pod *pod // nil for a node
 }
 
 // Host returns the address of a node of the fleet.
-func (b *book) Host(name []byte) netip.Addr {
-	if n := b.fleet.byName[string(name)]; n != nil {
-		return n.host
-	}
-	return b.fleet.nodeIP // of a node that another instance keeps alive
-}
+func (b *addressBook) Host(name []byte) netip.Addr { return b.host(string(name)) }
 
 // Pod returns the pod's address and takes one when it has none.
-func (b *book) Pod(p *object.Pod) netip.Addr {
+func (b *addressBook) Pod(p *object.Pod) netip.Addr {
 	if p.HostNetwork || b.pod == nil {
 		return b.Host(p.NodeName)
 	}
@@ -85,7 +97,7 @@ func (b *book) Pod(p *object.Pod) netip.Addr {
 		}
 	}
 	if b.pod.ip == 0 {
-		b.pod.ip = b.fleet.takeAddress(b.pod.node)
+		b.pod.ip = b.take(b.pod.node)
 	}
 	if b.pod.ip == 0 {
 		return netip.Addr{}

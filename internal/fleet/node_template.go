@@ -17,8 +17,8 @@ import (
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
-// model is what all nodes of a fleet have in common.
-type model struct {
+// nodeTemplate is what all nodes of a fleet have in common.
+type nodeTemplate struct {
 	fleet    string
 	labels   map[string]string
 	capacity corev1.ResourceList
@@ -34,8 +34,8 @@ func spreadValue(label string, i int) string {
 	return label[strings.LastIndexAny(label, "/.")+1:] + "-" + strconv.Itoa(i)
 }
 
-func newModel(name string, cfg scenario.Fleet) (*model, error) {
-	m := &model{
+func newNodeTemplate(name string, cfg scenario.Fleet) (*nodeTemplate, error) {
+	t := &nodeTemplate{
 		fleet: name,
 		capacity: corev1.ResourceList{
 			corev1.ResourceCPU:              resource.MustParse("32"),
@@ -63,31 +63,35 @@ func newModel(name string, cfg scenario.Fleet) (*model, error) {
 		if err != nil {
 			return nil, fmt.Errorf("fleet: capacity %s: %q is not a quantity such as 32 or 256Gi", name, text)
 		}
-		m.capacity[corev1.ResourceName(name)] = q
+		t.capacity[corev1.ResourceName(name)] = q
 	}
-	maps.Copy(m.labels, cfg.Labels)
-	m.labels[object.FleetLabel] = name
-	return m, nil
+	maps.Copy(t.labels, cfg.Labels)
+	t.labels[object.FleetLabel] = name
+	return t, nil
 }
 
-// node returns the body of a node that is Ready from the start: a POST keeps
-// the status that it carries.
-func (m *model) node(index uint32, host netip.Addr, now time.Time) ([]byte, error) {
-	name := m.nodeName(index)
-	labels := maps.Clone(m.labels)
+// nodeName returns the name of a node: the fleet's and the node's number, so
+// that two fleets can live in one cluster.
+func (t *nodeTemplate) nodeName(index uint32) string { return fmt.Sprintf("%s-%06d", t.fleet, index) }
+
+// nodeBody returns a node that is Ready from the start: a POST keeps the status
+// that it carries.
+func (t *nodeTemplate) nodeBody(index uint32, host netip.Addr, now time.Time) ([]byte, error) {
+	name := t.nodeName(index)
+	labels := maps.Clone(t.labels)
 	labels["kubernetes.io/hostname"] = name
-	for label, values := range m.spread {
+	for label, values := range t.spread {
 		labels[label] = spreadValue(label, int(index)%values)
 	}
 	at := metav1.NewTime(now)
 	n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
 	n.Status = corev1.NodeStatus{
-		Phase: corev1.NodeRunning, Capacity: m.capacity, Allocatable: m.capacity, NodeInfo: m.info,
+		Phase: corev1.NodeRunning, Capacity: t.capacity, Allocatable: t.capacity, NodeInfo: t.info,
 		Addresses: []corev1.NodeAddress{
 			{Type: corev1.NodeInternalIP, Address: host.String()},
 			{Type: corev1.NodeHostName, Address: name},
 		},
-		DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: int32(m.port)}},
+		DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: int32(t.port)}},
 	}
 	for _, c := range stage.NodeConditions() {
 		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{
@@ -105,7 +109,7 @@ func (m *model) node(index uint32, host netip.Addr, now time.Time) ([]byte, erro
 // appendLease appends a Lease of a node; version is empty for a new one. It is
 // written field by field (k8s.io/api coordination/v1 and meta/v1,
 // generated.proto), since a fleet writes thousands of them a second.
-func (m *model) appendLease(dst []byte, n *node, version string, now time.Time) []byte {
+func (t *nodeTemplate) appendLease(dst []byte, n *node, version string, now time.Time) []byte {
 	name := n.name
 	var scratch [512]byte
 	owner := object.AppendString(scratch[:0:128], 1, "Node")
@@ -121,7 +125,7 @@ func (m *model) appendLease(dst []byte, n *node, version string, now time.Time) 
 	at := object.AppendInt(scratch[320:320:352], 1, now.Unix())
 	at = object.AppendInt(at, 2, int64(now.Nanosecond()/1000*1000))
 	spec := object.AppendString(scratch[352:352:512], 1, name)
-	spec = object.AppendInt(spec, 2, m.lease)
+	spec = object.AppendInt(spec, 2, t.lease)
 	spec = object.AppendBytes(spec, 4, at)
 	lease := object.AppendBytes(nil, 1, meta)
 	lease = object.AppendBytes(lease, 2, spec)

@@ -20,8 +20,10 @@ const (
 	KubeletTraffic = "kubelet"
 )
 
-// kubelets returns the watches of the traffic profile; nil for minimal.
-func kubelets(cfg scenario.Fleet, o Options) (*traffic.Kubelets, error) {
+const jsonType = "application/json"
+
+// newKubeletWatches returns the watches of the traffic profile; nil for minimal.
+func newKubeletWatches(cfg scenario.Fleet, o Options) (*traffic.Kubelets, error) {
 	switch cfg.Traffic {
 	case "", MinimalTraffic:
 		return nil, nil
@@ -38,61 +40,61 @@ func kubelets(cfg scenario.Fleet, o Options) (*traffic.Kubelets, error) {
 	return nil, fmt.Errorf("fleet: traffic %q: want %s or %s", cfg.Traffic, MinimalTraffic, KubeletTraffic)
 }
 
+// kubeletTraffic is what real kubelets ask of the server besides what moves
+// objects on. A nil one, with minimal traffic, asks nothing.
+type kubeletTraffic struct {
+	engine  *engine
+	watches *traffic.Kubelets
+}
+
 // chain is what a kubelet asks before an action.
 func chain(a action) []action {
 	switch a {
 	case podStatus:
-		return []action{podToken, podLook, podWaiting, podLook}
+		return []action{podToken, podRead, podPending, podRead}
 	case podDelete:
-		return []action{podLook, podKilling}
+		return []action{podRead, podTerminating}
 	}
 	return nil
 }
 
 // lead puts the first call of a chain before a job that leads one.
-func (f *Fleet) lead(j *job) {
-	if f.kubelets == nil || j.link > 0 || j.cancelled {
+func (k *kubeletTraffic) lead(j *job) {
+	if k == nil || j.chained > 0 {
 		return
 	}
 	if c := chain(j.action); len(c) > 0 {
 		if j.action == podDelete {
-			f.event(j, "Killing", "Stopping container")
+			k.postEvent(j, "Killing", "Stopping container")
 		}
-		j.then, j.action, j.link = j.action, c[0], 1
+		j.goal, j.action, j.chained = j.action, c[0], 1
 	}
 }
 
-// follows goes on with a chain, whatever became of the call before: only the
-// last one counts for the object. It is due now.
-func (f *Fleet) follows(j *job) {
-	if j.cancelled || j.pod == nil {
-		f.dropJob(j)
+// follow turns a job of a chain into the next one.
+func (j *job) follow() {
+	if c := chain(j.goal); j.chained < len(c) {
+		j.action = c[j.chained]
+		j.chained++
 		return
 	}
-	j.asked, j.attempt = j.answer.Done, 0
-	if c := chain(j.then); j.link < len(c) {
-		j.action = c[j.link]
-		j.link++
-	} else {
-		j.action = j.then
-	}
-	f.enqueue(j)
+	j.action = j.goal
 }
 
-// buildTalk writes a call of a pod's chain.
-func (f *Fleet) buildTalk(j *job) {
+// build writes a call of a pod's chain; its path is the pod's.
+func (k *kubeletTraffic) build(j *job) {
 	r, p := &j.request, j.pod
-	uid := uidText(p.key)
-	now := f.clock.Wall(f.clock.Now()).UTC().Format(time.RFC3339)
-	r.ContentType = "application/json"
+	uid := p.key.String()
+	now := k.engine.clock.Wall(k.engine.clock.Now()).UTC().Format(time.RFC3339)
+	r.ContentType = jsonType
 	switch j.action {
 	case podToken:
 		r.Method, r.Path = http.MethodPost, "/api/v1/namespaces/"+p.namespace+"/serviceaccounts/default/token"
 		r.Body = fmt.Appendf(nil, `{"kind":"TokenRequest","apiVersion":"authentication.k8s.io/v1","spec":{"expirationSeconds":3607,`+
 			`"boundObjectRef":{"kind":"Pod","apiVersion":"v1","name":%q,"uid":%q}}}`, p.name, uid)
-	case podLook:
+	case podRead:
 		r.Method, r.Body = http.MethodGet, nil
-	case podWaiting:
+	case podPending:
 		r.Method, r.ContentType = http.MethodPatch, patchType
 		r.Path += "/status"
 		r.Body = fmt.Appendf(nil, `{"metadata":{"uid":%q},"status":{"startTime":%q,"conditions":[`+
@@ -100,7 +102,7 @@ func (f *Fleet) buildTalk(j *job) {
 			`{"type":"Initialized","status":"True","lastTransitionTime":%[2]q},`+
 			`{"type":"Ready","status":"False","reason":"ContainersNotReady","lastTransitionTime":%[2]q},`+
 			`{"type":"ContainersReady","status":"False","reason":"ContainersNotReady","lastTransitionTime":%[2]q}]}}`, uid, now)
-	case podKilling:
+	case podTerminating:
 		r.Method, r.ContentType = http.MethodPatch, patchType
 		r.Path += "/status"
 		r.Body = fmt.Appendf(nil, `{"metadata":{"uid":%q},"status":{"conditions":[`+
@@ -109,44 +111,78 @@ func (f *Fleet) buildTalk(j *job) {
 	}
 }
 
-// uidText writes a pod's key as the UUID that it was.
-func uidText(k [16]byte) string {
+// String writes a pod's key as the UUID that it was.
+func (k podKey) String() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", k[0:4], k[4:6], k[6:8], k[8:10], k[10:16])
 }
 
-// report sends the events of a pod that began to run.
-func (f *Fleet) report(j *job) {
-	if f.kubelets != nil && j.pod != nil && j.action == podStatus {
-		f.event(j, "Pulled", "Container image already present on machine")
-		f.event(j, "Created", "Container created")
-		f.event(j, "Started", "Container started")
+// reportStarted sends the events of a pod that began to run.
+func (k *kubeletTraffic) reportStarted(j *job) {
+	if k != nil && j.pod != nil && j.action == podStatus {
+		k.postEvent(j, "Pulled", "Container image already present on machine")
+		k.postEvent(j, "Created", "Container created")
+		k.postEvent(j, "Started", "Container started")
 	}
 }
 
-// kubeletBeat is how often a kubelet reports the status of a node that did not
+// statusInterval is how often a kubelet reports the status of a node that did not
 // change (nodeStatusReportFrequency), give or take a half.
-const kubeletBeat = 5 * time.Minute
+const statusInterval = 5 * time.Minute
 
-// beatAfter is when a node's next status is due.
-func (f *Fleet) beatAfter(delay time.Duration) time.Duration {
-	if f.kubelets != nil && delay > kubeletBeat {
-		return kubeletBeat/2 + time.Duration(f.rng.Int64N(int64(kubeletBeat)))
+// untilStatus is how long after a node's status the next one is due.
+func (k *kubeletTraffic) untilStatus(delay time.Duration) time.Duration {
+	if k != nil && delay > statusInterval {
+		return statusInterval/2 + time.Duration(k.engine.rng.Int64N(int64(statusInterval)))
 	}
 	return delay
 }
 
-func (f *Fleet) event(of *job, reason, message string) {
+// postEvent posts an event about the pod of a job.
+func (k *kubeletTraffic) postEvent(of *job, reason, message string) {
 	p := of.pod
-	now := f.clock.Wall(f.clock.Now()).UTC()
+	now := k.engine.clock.Wall(k.engine.clock.Now()).UTC()
 	at := now.Format(time.RFC3339)
 	body, _ := json.Marshal(map[string]any{ // of texts and numbers: cannot fail
 		"apiVersion": "v1", "kind": "Event",
-		"metadata":       map[string]any{"name": fmt.Sprintf("%s.%x", p.name, f.rng.Uint64()), "namespace": p.namespace},
-		"involvedObject": map[string]any{"apiVersion": "v1", "kind": "Pod", "name": p.name, "namespace": p.namespace, "uid": uidText(p.key)},
+		"metadata":       map[string]any{"name": fmt.Sprintf("%s.%x", p.name, k.engine.rng.Uint64()), "namespace": p.namespace},
+		"involvedObject": map[string]any{"apiVersion": "v1", "kind": "Pod", "name": p.name, "namespace": p.namespace, "uid": p.key.String()},
 		"source":         map[string]any{"component": "kubelet", "host": p.node.name},
 		"type":           "Normal", "reason": reason, "message": message, "count": 1, "firstTimestamp": at, "lastTimestamp": at,
 	})
-	j := f.newJob(podEvent, p.node, nil, f.clock.Now())
+	j := k.engine.newJob(podEvent, p.node, nil, k.engine.clock.Now())
 	j.path, j.body = "/api/v1/namespaces/"+p.namespace+"/events", append(j.body[:0], body...)
-	f.enqueue(j)
+	k.engine.enqueue(j)
+}
+
+func (k *kubeletTraffic) addNode(node string) {
+	if k != nil {
+		k.watches.AddNode(node)
+	}
+}
+
+func (k *kubeletTraffic) removeNode(node string) {
+	if k != nil {
+		k.watches.RemoveNode(node)
+	}
+}
+
+// useNamespace tells that a node has a pod of a namespace.
+func (k *kubeletTraffic) useNamespace(node, namespace string) {
+	if k != nil {
+		k.watches.UseNamespace(node, namespace)
+	}
+}
+
+// reconnect breaks all connections; they come back by themselves.
+func (k *kubeletTraffic) reconnect() {
+	if k != nil {
+		k.watches.Break()
+	}
+}
+
+func (k *kubeletTraffic) close() error {
+	if k == nil {
+		return nil
+	}
+	return k.watches.Close()
 }

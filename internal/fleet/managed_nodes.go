@@ -5,19 +5,17 @@ import (
 	"hash/fnv"
 	"math/big"
 	"math/bits"
-	"net/netip"
 	"net/url"
-	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
 )
 
-// Manage says which existing nodes a fleet keeps alive, as kwok's flags do: all,
-// one, or those that selectors of labels and annotations match, both if both
+// ManagedNodes says which existing nodes a fleet keeps alive, as kwok's flags do:
+// all, one, or those that selectors of labels and annotations match, both if both
 // are given.
-type Manage struct {
+type ManagedNodes struct {
 	All         bool
 	Single      string          // a node's name
 	Labels      labels.Selector // of nodes; asked of the server
@@ -33,7 +31,7 @@ type Manage struct {
 }
 
 // Validate returns an error for what cannot be meant.
-func (m *Manage) Validate() error {
+func (m *ManagedNodes) Validate() error {
 	ways := 0
 	for _, on := range []bool{m.All, m.Single != "", m.Labels != nil || m.Annotations != nil} {
 		if on {
@@ -49,7 +47,7 @@ func (m *Manage) Validate() error {
 	return nil
 }
 
-func (m *Manage) nodesQuery() url.Values {
+func (m *ManagedNodes) nodesQuery() url.Values {
 	q := url.Values{}
 	if m.Labels != nil {
 		q.Set("labelSelector", m.Labels.String())
@@ -61,7 +59,7 @@ func (m *Manage) nodesQuery() url.Values {
 	return q
 }
 
-func (m *Manage) podsQuery() url.Values {
+func (m *ManagedNodes) podsQuery() url.Values {
 	q := url.Values{"fieldSelector": {"spec.nodeName!="}}
 	if m.Single != "" {
 		q.Set("fieldSelector", "spec.nodeName="+m.Single)
@@ -74,17 +72,10 @@ func (m *Manage) podsQuery() url.Values {
 
 // NodesQuery is the part of a list's or a watch's query that finds the nodes,
 // escaped.
-func (m *Manage) NodesQuery() string { return m.nodesQuery().Encode() }
-
-// Manages says whether a fleet keeps a node alive now.
-func (f *Fleet) Manages(node string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.byName[node] != nil
-}
+func (m *ManagedNodes) NodesQuery() string { return m.nodesQuery().Encode() }
 
 // shardQuery asks the server for this instance's part.
-func (m *Manage) shardQuery(q url.Values) {
+func (m *ManagedNodes) shardQuery(q url.Values) {
 	if m.Shards < 2 {
 		return
 	}
@@ -98,7 +89,7 @@ func (m *Manage) shardQuery(q url.Values) {
 
 // owns says that an object of that uid is this instance's. The hash is the one
 // of the server's shard selectors (apimachinery, pkg/sharding).
-func (m *Manage) owns(uid []byte) bool {
+func (m *ManagedNodes) owns(uid []byte) bool {
 	if m.Shards < 2 {
 		return true
 	}
@@ -109,12 +100,12 @@ func (m *Manage) owns(uid []byte) bool {
 }
 
 // wants says that a node is to be kept alive, by what the server cannot select.
-func (m *Manage) wants(raw []byte) bool {
+func (m *ManagedNodes) wants(raw []byte) bool {
 	return m.Annotations == nil || m.Annotations.Matches(pairs(raw, true))
 }
 
 // leavesAlone says that an object's status is not to be touched.
-func (m *Manage) leavesAlone(raw []byte) bool {
+func (m *ManagedNodes) leavesAlone(raw []byte) bool {
 	if m == nil {
 		return false
 	}
@@ -129,75 +120,6 @@ func pairs(raw []byte, notes bool) labels.Set {
 	return out
 }
 
-// orphanWait gathers nodes that are adopted together before pods are listed
-// anew for them.
-const orphanWait = 500 * time.Millisecond
-
-// adopted returns the node that an event is about: one that is kept alive, or
-// is from now on; nil for the others.
-func (f *Fleet) adopted(n *node, kind object.EventType, o *object.Node, raw []byte) *node {
-	mine := kind != object.Deleted && f.manage.owns(o.UID) && f.manage.wants(raw)
-	switch {
-	case n == nil && !mine:
-		return nil
-	case n == nil:
-		n = &node{}
-		f.addNode(n, string(o.Name))
-		f.nodeAlive(n, string(o.UID))
-	case n.uid != string(o.UID) && mine: // another one of the same name
-		f.nodeLost(n)
-		return f.adopted(nil, kind, o, raw)
-	case !mine && kind != object.Deleted: // its annotation was taken away
-		f.nodeLost(n)
-		return nil
-	}
-	if ip, err := netip.ParseAddr(string(o.InternalIP)); err == nil && !f.nodeIP.IsValid() {
-		n.host = ip
-	}
-	if f.orphans[n.name] {
-		delete(f.orphans, n.name)
-		if !f.anew.Waiting() {
-			f.wheel.Set(&f.anew, f.clock.Now().Add(orphanWait))
-		}
-	}
-	return n
-}
-
-// nodeOf returns the node of a pod that is played here; nil for another's.
-func (f *Fleet) nodeOf(o *object.Pod) *node {
-	n := f.byName[string(o.NodeName)]
-	m := f.manage
-	switch {
-	case m == nil:
-		return n
-	case m.All && m.Shards > 1: // shared out by their own uids, wherever their nodes are
-		if !m.owns(o.UID) {
-			return nil
-		}
-		if n == nil {
-			return &f.elsewhere
-		}
-	case n == nil && len(o.NodeName) > 0:
-		f.orphans[string(o.NodeName)] = true
-	}
-	return n
-}
-
-// tearable remembers how to end a source's watch.
-func (f *Fleet) tearable(source int, tear func()) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.tears[source] = tear
-}
-
-// tearPods lets pods be listed anew: some came before their nodes did.
-func (f *Fleet) tearPods() {
-	if tear := f.tears[sourcePods]; tear != nil {
-		tear()
-	}
-	for _, p := range f.players {
-		if p.Resource().Name == "pods" {
-			p.Relist()
-		}
-	}
-}
+// sharesPods says that pods are shared out by their own uids, wherever their
+// nodes are.
+func (m *ManagedNodes) sharesPods() bool { return m.All && m.Shards > 1 }

@@ -1,29 +1,26 @@
-// Package lag keeps quantiles of the latest durations in constant memory: how
-// late a fleet was in the last seconds. Records hold every call; this is for
-// whoever looks at a running fleet. Packages fleet and fleet/player call it.
-package lag
+package stats
 
 import (
 	"math/bits"
 	"time"
 )
 
-// lags counts durations in buckets that are an eighth of their value wide.
-type lags struct {
+// recentWindow counts durations in buckets that are an eighth of their value wide.
+type recentWindow struct {
 	counts [40 * 8]uint32
 	total  uint64
 	max    time.Duration
 }
 
-func (l *lags) add(d time.Duration) {
+func (l *recentWindow) add(d time.Duration) {
 	d = max(d, 0)
-	l.counts[lagBucket(d)]++
+	l.counts[bucketOf(d)]++
 	l.total++
 	l.max = max(l.max, d)
 }
 
-// lagBucket numbers buckets of microseconds: 3 bits after the leading one.
-func lagBucket(d time.Duration) int {
+// bucketOf numbers buckets of microseconds: 3 bits after the leading one.
+func bucketOf(d time.Duration) int {
 	us := uint64(d/time.Microsecond) + 8
 	shift := bits.Len64(us) - 4
 	return min(shift*8+int(us>>shift)-8, 40*8-1)
@@ -31,7 +28,7 @@ func lagBucket(d time.Duration) int {
 
 // quantile returns the upper end of the bucket that holds the q-quantile; 0
 // when nothing was counted.
-func (l *lags) quantile(q float64) time.Duration {
+func (l *recentWindow) quantile(q float64) time.Duration {
 	rank := uint64(q * float64(l.total))
 	var seen uint64
 	for i, n := range l.counts {
@@ -43,13 +40,15 @@ func (l *lags) quantile(q float64) time.Duration {
 	return l.max
 }
 
-// Window is the least time that a Recent looks back; it looks back at most twice.
-const Window = 5 * time.Second
+// recentSpan is the least time that a Recent looks back; it looks back at most
+// twice as far.
+const recentSpan = 5 * time.Second
 
-// Recent keeps the durations of the last one to two windows. It belongs to one
-// goroutine, and its zero value is ready.
+// Recent keeps quantiles of the latest durations in constant memory, for whoever
+// looks at something that runs. It belongs to one goroutine, and its zero value
+// is ready.
 type Recent struct {
-	windows [2]lags
+	windows [2]recentWindow
 	since   time.Duration // of the current window, on the run's clock
 }
 
@@ -60,15 +59,15 @@ func (r *Recent) Add(at, d time.Duration) {
 }
 
 func (r *Recent) turn(at time.Duration) {
-	for at-r.since >= Window {
+	for at-r.since >= recentSpan {
 		r.windows[1] = r.windows[0]
-		r.windows[0] = lags{}
-		if at-r.since >= 2*Window {
-			r.windows[1] = lags{}
+		r.windows[0] = recentWindow{}
+		if at-r.since >= 2*recentSpan {
+			r.windows[1] = recentWindow{}
 			r.since = at
 			return
 		}
-		r.since += Window
+		r.since += recentSpan
 	}
 }
 

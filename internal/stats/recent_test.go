@@ -1,12 +1,12 @@
-package lag
+package stats
 
 import (
 	"testing"
 	"time"
 )
 
-func TestLags(t *testing.T) {
-	var l lags
+func TestRecent(t *testing.T) {
+	var l recentWindow
 	if l.quantile(0.99) != 0 {
 		t.Error("an empty one has a quantile")
 	}

@@ -31,7 +31,7 @@ func selector(t *testing.T, s string) labels.Selector {
 }
 
 // manage starts a fleet that keeps existing nodes alive.
-func manage(t *testing.T, s *fleettest.Server, m fleet.Manage) *fleet.Fleet {
+func manage(t *testing.T, s *fleettest.Server, m fleet.ManagedNodes) *fleet.Fleet {
 	t.Helper()
 	cfg := config(0)
 	f, err := fleet.Start(t.Context(), cfg, fleet.Options{Endpoint: s.Endpoint(), Clock: clock.Start(), Seed: 1, Manage: &m, NodePort: 10250, Version: "v7"})
@@ -60,7 +60,7 @@ func TestNodesOfOthersAreKeptAlive(t *testing.T) {
 	s.AddNode(bare("old"))
 	s.AddPod(fleettest.Pod("on-old", "old"))
 	s.AddPod(fleettest.Pod("early", "new")) // bound before its node is known
-	f := manage(t, s, fleet.Manage{All: true})
+	f := manage(t, s, fleet.ManagedNodes{All: true})
 	eventually(t, "old runs", func() bool { return fmt.Sprint(running(s)) == "[on-old]" && f.Stats().Schedulable == 1 })
 	s.AddNode(bare("new"))
 	eventually(t, "new runs", func() bool { return len(running(s)) == 2 && len(s.Leases()) == 2 })
@@ -85,7 +85,7 @@ func TestOnlyTheNodesThatAreMeant(t *testing.T) {
 		n.Labels, n.Annotations = on, on
 		return n
 	}
-	for name, m := range map[string]fleet.Manage{
+	for name, m := range map[string]fleet.ManagedNodes{
 		"label":      {Labels: selector(t, "type=kwok")},
 		"annotation": {Annotations: selector(t, "type=kwok")},
 		"single":     {Single: "mine"},
@@ -107,7 +107,7 @@ func TestOnlyTheNodesThatAreMeant(t *testing.T) {
 	t.Run("taken away", func(t *testing.T) {
 		s := fleettest.New(t)
 		s.AddNode(labelled("mine", map[string]string{"type": "kwok"}))
-		f := manage(t, s, fleet.Manage{Annotations: selector(t, "type=kwok")})
+		f := manage(t, s, fleet.ManagedNodes{Annotations: selector(t, "type=kwok")})
 		eventually(t, "mine", func() bool { return f.Stats().Schedulable == 1 })
 		s.SetNode("mine", func(n *corev1.Node) { n.Annotations = nil })
 		eventually(t, "let go", func() bool { return f.Stats().Nodes == 0 })
@@ -119,7 +119,7 @@ func TestOnlyTheNodesThatAreMeant(t *testing.T) {
 		alone.Labels = map[string]string{"status": "custom"}
 		s.AddPod(alone)
 		s.AddPod(fleettest.Pod("played", "mine"))
-		manage(t, s, fleet.Manage{All: true, DisregardLabels: selector(t, "status=custom")})
+		manage(t, s, fleet.ManagedNodes{All: true, DisregardLabels: selector(t, "status=custom")})
 		eventually(t, "one", func() bool { return len(running(s)) == 1 })
 		time.Sleep(50 * time.Millisecond)
 		if got := fmt.Sprint(running(s)); got != "[played]" {
@@ -138,7 +138,7 @@ func TestShards(t *testing.T) {
 	}
 	var fleets []*fleet.Fleet
 	for i := range 3 {
-		fleets = append(fleets, manage(t, s, fleet.Manage{All: true, Shard: i, Shards: 3}))
+		fleets = append(fleets, manage(t, s, fleet.ManagedNodes{All: true, Shard: i, Shards: 3}))
 	}
 	eventually(t, "all run", func() bool { return len(running(s)) == 30 && len(s.Leases()) == 30 })
 	nodes, pods := 0, 0
@@ -158,7 +158,7 @@ func TestShards(t *testing.T) {
 		want := int(h.Sum64() / (1<<63/3*2 + 1)) // thirds of 2^64
 		held := -1
 		for i, f := range fleets {
-			if fleet.Owns(f, n.Name) {
+			if f.Manages(n.Name) {
 				held = i
 			}
 		}
@@ -170,7 +170,7 @@ func TestShards(t *testing.T) {
 
 func TestManageIsOneWay(t *testing.T) {
 	s := fleettest.New(t)
-	for want, m := range map[string]fleet.Manage{
+	for want, m := range map[string]fleet.ManagedNodes{
 		"not 0":                           {},
 		"not 2":                           {All: true, Single: "x"},
 		"shard 3 of 3: shards count from": {All: true, Shard: 3, Shards: 3},

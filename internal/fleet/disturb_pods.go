@@ -1,0 +1,261 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/api/wire"
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// The ways to disturb pods: Fail ends them with an error for good, Crash lets
+// their containers end and start again, later each time.
+const (
+	Fail  = "fail"
+	Crash = "crash"
+)
+
+// crashBackoff is that of a kubelet which starts a container again.
+func crashBackoff() wire.Backoff { return wire.Backoff{First: 10 * time.Second, Last: 5 * time.Minute} }
+
+const pageLimit = 500
+
+// selectNodes asks the server for the names of the nodes that a label selector
+// matches; nil when there is none.
+func (d *disturber) selectNodes(ctx context.Context, selector string) (map[string]bool, error) {
+	if selector == "" {
+		return nil, nil
+	}
+	names := map[string]bool{}
+	err := d.eachListed(ctx, nodesPath, url.Values{"labelSelector": {selector}}, func(o listed) { names[o.Metadata.Name] = true })
+	return names, err
+}
+
+// listed is what is read of an object in a list.
+type listed struct {
+	Metadata struct{ Name, Namespace, UID string }
+	Spec     struct {
+		NodeName   string
+		Containers []struct{ Name string }
+	}
+	Status struct {
+		Phase             string
+		ContainerStatuses []struct {
+			Name, Image  string
+			RestartCount int
+		}
+	}
+}
+
+// eachListed calls visit for each object of a list.
+func (d *disturber) eachListed(ctx context.Context, path string, query url.Values, visit func(listed)) error {
+	query.Set("limit", fmt.Sprint(pageLimit))
+	for {
+		r, err := d.engine.client.Do(ctx, &wire.Request{Method: http.MethodGet, Path: path + "?" + query.Encode(), Timeout: listTimeout})
+		if err != nil {
+			return fmt.Errorf("fleet: choose what to disturb: %w", err)
+		}
+		if r.Code >= http.StatusBadRequest {
+			return fmt.Errorf("fleet: choose what to disturb: %w", r.Refusal())
+		}
+		var list object.List[listed]
+		if err := json.Unmarshal(r.Body, &list); err != nil {
+			return fmt.Errorf("fleet: choose what to disturb: %w", err)
+		}
+		for _, o := range list.Items {
+			visit(o)
+		}
+		if list.Metadata.Continue == "" {
+			return nil
+		}
+		query.Set("continue", list.Metadata.Continue)
+	}
+}
+
+// podDisturber lets pods fail or crash until its context ends.
+type podDisturber struct {
+	*disturber
+	want scenario.Disturbance
+	rng  *rand.Rand
+	wait sync.WaitGroup
+	mu   sync.Mutex
+	hit  map[string]int // by uid: how often
+}
+
+// disturbPods chooses pods of the fleet that run, at once or one after another
+// with exponential gaps of mean want.Between.
+func (d *disturber) disturbPods(ctx context.Context, want scenario.Disturbance) (func(), error) {
+	if want.Action != Fail && want.Action != Crash {
+		return nil, fmt.Errorf("fleet: %q is no way to disturb pods: want fail or crash", want.Action)
+	}
+	d.engine.mu.Lock()
+	p := &podDisturber{disturber: d, want: want, rng: rand.New(rand.NewPCG(d.engine.rng.Uint64(), 0x6372617368)), hit: map[string]int{}}
+	d.engine.mu.Unlock()
+	pods, err := p.listRunning(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(pods) == 0 {
+		return nil, fmt.Errorf("fleet: %s: %w: no running pod of the fleet matches", want.Action, ErrVictims)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	if want.Between > 0 {
+		p.wait.Go(func() { p.strikeAtRate(ctx, pods) })
+	} else {
+		for _, o := range p.choose(pods) {
+			p.strike(ctx, o)
+		}
+	}
+	var once sync.Once
+	undo := func() { once.Do(func() { cancel(); p.wait.Wait() }) }
+	d.engine.mu.Lock()
+	d.ending = append(d.ending, undo)
+	d.engine.mu.Unlock()
+	return undo, nil
+}
+
+// listRunning lists the fleet's pods that run and match.
+func (p *podDisturber) listRunning(ctx context.Context) (out []listed, err error) {
+	query := url.Values{"fieldSelector": {"spec.nodeName!=,status.phase=Running"}}
+	if p.want.Pods.Selector != "" {
+		query.Set("labelSelector", p.want.Pods.Selector)
+	}
+	err = p.eachListed(ctx, "/api/v1/pods", query, func(o listed) {
+		p.engine.mu.Lock()
+		defer p.engine.mu.Unlock()
+		if n := p.nodes.byName[o.Spec.NodeName]; n != nil && n.fault == nil {
+			out = append(out, o)
+		}
+	})
+	return out, err
+}
+
+func (p *podDisturber) choose(pods []listed) []listed {
+	p.rng.Shuffle(len(pods), func(i, j int) { pods[i], pods[j] = pods[j], pods[i] })
+	return pods[:victimCount(p.want.Pods, len(pods))]
+}
+
+// listAgain is how often the pods that may be chosen are listed again.
+const listAgain = 10 * time.Second
+
+// strikeAtRate strikes one pod after another.
+func (p *podDisturber) strikeAtRate(ctx context.Context, pods []listed) {
+	clocked := p.engine.clock
+	pods = p.choose(pods)
+	listedAt := clocked.Now()
+	for next := listedAt; ; {
+		next = next.Add(exponential(p.rng, time.Duration(p.want.Between)))
+		if clock.Sleep(ctx, clocked.Until(next)) != nil {
+			return
+		}
+		if clocked.Now().Sub(listedAt) > listAgain {
+			if now, err := p.listRunning(ctx); err == nil {
+				pods, listedAt = p.choose(now), clocked.Now()
+			}
+		}
+		if len(pods) > 0 {
+			p.strike(ctx, pods[p.rng.IntN(len(pods))])
+		}
+	}
+}
+
+// strike lets one pod fail or crash; a crashed one comes back by itself.
+func (p *podDisturber) strike(ctx context.Context, o listed) {
+	whole := context.WithoutCancel(ctx) // an answer that nobody waited for would leave a pod crashed
+	p.mu.Lock()
+	times := p.hit[o.Metadata.UID]
+	p.hit[o.Metadata.UID]++
+	p.mu.Unlock()
+	if p.want.Action == Fail {
+		p.patch(whole, o, p.status(o, times, failed))
+		return
+	}
+	if !p.patch(whole, o, p.status(o, times, crashed)) {
+		return
+	}
+	pause := crashBackoff().Pause(times)
+	if p.want.Down > 0 {
+		pause = time.Duration(p.want.Down)
+	}
+	p.wait.Go(func() {
+		_ = clock.Sleep(ctx, pause) // at the end of the disturbance they come back at once
+		p.patch(whole, o, p.status(o, times+1, restarted))
+	})
+}
+
+// containerState is what became of a pod's containers.
+type containerState uint8
+
+const (
+	failed containerState = iota
+	crashed
+	restarted
+)
+
+// status is the patch of a pod's status: v1.PodStatus as a kubelet writes it.
+func (p *podDisturber) status(o listed, restarts int, s containerState) map[string]any {
+	now := p.engine.clock.Wall(p.engine.clock.Now()).UTC().Format(time.RFC3339)
+	ended := map[string]any{"exitCode": 1, "reason": "Error", "startedAt": now, "finishedAt": now}
+	status := map[string]any{"phase": "Running"}
+	ready, current := "False", map[string]any{}
+	switch s {
+	case failed:
+		status["phase"], status["reason"] = "Failed", "Error"
+		current["terminated"] = ended
+	case crashed:
+		current["waiting"] = map[string]any{"reason": "CrashLoopBackOff", "message": "made to crash by windtunnel"}
+	case restarted:
+		ready, current["running"] = "True", map[string]any{"startedAt": now}
+	}
+	for _, key := range []string{"terminated", "waiting", "running"} {
+		if current[key] == nil {
+			current[key] = nil // takes the old state away
+		}
+	}
+	var containers []any
+	for _, container := range o.Spec.Containers {
+		one := map[string]any{"name": container.Name, "ready": ready == "True", "started": ready == "True", "restartCount": restarts, "state": current}
+		for _, known := range o.Status.ContainerStatuses {
+			if known.Name == container.Name {
+				one["restartCount"] = known.RestartCount + restarts
+			}
+		}
+		if s != failed {
+			one["lastState"] = map[string]any{"terminated": ended}
+		}
+		containers = append(containers, one)
+	}
+	status["containerStatuses"] = containers
+	status["conditions"] = []any{
+		map[string]any{"type": "Ready", "status": ready, "lastTransitionTime": now},
+		map[string]any{"type": "ContainersReady", "status": ready, "lastTransitionTime": now},
+	}
+	return map[string]any{"metadata": map[string]any{"uid": o.Metadata.UID}, "status": status}
+}
+
+// patch sends a pod's status; false when the pod is not there any more.
+func (p *podDisturber) patch(ctx context.Context, o listed, body map[string]any) bool {
+	e := p.engine
+	raw, _ := json.Marshal(body) // of texts and numbers: cannot fail
+	due := e.clock.Now()
+	r, err := e.client.Do(ctx, &wire.Request{
+		Method: http.MethodPatch, ContentType: patchType, Body: raw, Timeout: callTimeout, Discard: true,
+		Path: "/api/v1/namespaces/" + o.Metadata.Namespace + "/pods/" + o.Metadata.Name + "/status",
+	})
+	if r == nil {
+		r = &wire.Response{Err: err, Done: e.clock.Now()}
+	}
+	if e.records != nil {
+		e.records.Call(r.Call(e.ops[podStatus], due))
+	}
+	return r.Outcome() == record.OK
+}

@@ -1,0 +1,61 @@
+package fleet
+
+import "sync"
+
+// mailbox holds finished jobs until the engine takes them.
+type mailbox struct {
+	mu     sync.Mutex
+	jobs   []*job
+	urgent bool // the engine is to look at once, and has been told
+}
+
+// put adds a job; true when the engine must be told.
+func (m *mailbox) put(j *job, urgent bool) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.jobs = append(m.jobs, j)
+	tell := urgent && !m.urgent
+	m.urgent = m.urgent || urgent
+	return tell
+}
+
+func (m *mailbox) empty() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.jobs) == 0
+}
+
+// exchange returns all jobs and leaves spare in their place.
+func (m *mailbox) exchange(spare []*job) []*job {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	jobs := m.jobs
+	m.jobs, m.urgent = spare[:0], false
+	return jobs
+}
+
+// queue is a first-in-first-out queue of jobs that reuses its memory.
+type queue struct {
+	jobs []*job
+	head int
+}
+
+func (q *queue) len() int { return len(q.jobs) - q.head }
+
+func (q *queue) push(j *job) {
+	if len(q.jobs) == cap(q.jobs) && q.head > len(q.jobs)/2 {
+		n := copy(q.jobs, q.jobs[q.head:])
+		clear(q.jobs[n:])
+		q.jobs, q.head = q.jobs[:n], 0
+	}
+	q.jobs = append(q.jobs, j)
+}
+
+func (q *queue) pop() *job {
+	j := q.jobs[q.head]
+	q.jobs[q.head] = nil
+	if q.head++; q.head == len(q.jobs) {
+		q.jobs, q.head = q.jobs[:0], 0
+	}
+	return j
+}
