@@ -91,9 +91,3 @@ func pty(t *testing.T) *os.File {
 	t.Cleanup(func() { _ = slave.Close() })
 	return slave
 }
-
-func TestRoff(t *testing.T) {
-	if got, want := escapeRoff("a-b\\c\n.d 'e\n'f `g`"), "a\\-b\\ec\n\\&.d 'e\n\\&'f \\(gag\\(ga"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-}
