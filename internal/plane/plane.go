@@ -2,9 +2,8 @@
 // kube-scheduler and kube-controller-manager) as child processes, or attaches
 // to one that exists, and says how to reach it, as whom, and what it is.
 //
-// It sends no load, reads no metrics and judges nothing. Package experiment and
-// the verb `up` call it. What leaves the defaults of a stock cluster is listed
-// by Differences.
+// It sends no load, reads no metrics and judges nothing. What leaves the defaults
+// of a stock cluster stands in differences_test.go, which holds it true.
 package plane
 
 import (
@@ -190,15 +189,4 @@ func (p *Plane) stop(name string, grace time.Duration) {
 			s.current().Stop(grace)
 		}
 	}
-}
-
-// Abort kills every component at once. A Close that is under way then ends in a
-// moment, and one is needed all the same: for a second Ctrl-C.
-func (p *Plane) Abort() {
-	p.leaveSeats()
-	var all sync.WaitGroup
-	for _, s := range p.seats() {
-		all.Go(s.current().Kill)
-	}
-	all.Wait()
 }

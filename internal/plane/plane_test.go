@@ -287,7 +287,6 @@ func TestAttach(t *testing.T) {
 	if _, err := p.Through("nobody"); err == nil || !strings.Contains(err.Error(), "nobody") {
 		t.Errorf("a relay for nobody: %v", err)
 	}
-	p.Abort()
 	if err := errors.Join(p.Close(), p.Close()); err != nil {
 		t.Error(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
 )
 
@@ -52,9 +51,6 @@ func OpenShift(target string) []record.Label {
 // that the labelling gives too becomes exported_NAME, as Prometheus has it; only
 // component stays as it is.
 func (s *Series) Exposed(by Labelling) []record.Label {
-	if s.from == computed {
-		return s.Labels
-	}
 	given := by(s.Target)
 	out := make([]record.Label, 0, len(s.Labels)+len(given))
 	for _, l := range s.Labels {
@@ -79,20 +75,3 @@ func (s *Store) Names() []string { return slices.Sorted(maps.Keys(s.byName)) }
 
 // Named returns the series of this name in the order of their definition.
 func (s *Store) Named(name string) []*Series { return s.byName[name] }
-
-// Samples are those of a series that was computed from others: values at times,
-// and after which times it ended.
-type Samples struct {
-	At     []clock.Time
-	Values []float64
-	Ends   []clock.Time
-}
-
-// Compute adds a series that was computed from others. Its labels, sorted by
-// name, are all that it is exposed with.
-func (s *Store) Compute(named record.Series, samples Samples) {
-	s.byName[named.Name] = append(s.byName[named.Name], &Series{
-		Series: named, target: s.target(named.Target), from: computed,
-		at: samples.At, values: samples.Values, gone: samples.Ends,
-	})
-}

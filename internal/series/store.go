@@ -28,8 +28,7 @@ type source uint8
 const (
 	metered source = iota // by package usage, all of a target at the same times
 	scraped
-	derived  // from the scrapes themselves: no value is left out
-	computed // from other series, likewise
+	derived // from the scrapes themselves: no value is left out
 )
 
 // target is what was scraped, and when.

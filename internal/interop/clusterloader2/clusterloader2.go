@@ -66,28 +66,6 @@ func isSuite(raw []byte) bool {
 	return suiteKey.Match(raw) && !stepsKey.Match(raw) && !nativeKey.Match(raw)
 }
 
-// Scenarios returns the identifiers of a suite's scenarios in their order; nil
-// for a config. ClusterLoader2 runs them one after another.
-func Scenarios(file string) ([]string, error) {
-	raw, err := readAny(file)
-	if err != nil {
-		return nil, err
-	}
-	if !isSuite(raw) {
-		return nil, nil
-	}
-	im := &importer{faults: &faults{}}
-	suite := im.suite(file, raw)
-	if err := im.faults.join(); err != nil {
-		return nil, err
-	}
-	var out []string
-	for _, s := range suite {
-		out = append(out, s.Identifier)
-	}
-	return out, nil
-}
-
 // Import reads a config, or one scenario of a suite. The scenario is complete
 // and valid. Errors join every fault found, one line each: "FILE:LINE: TEXT".
 func Import(file string, o Options) (*scenario.Scenario, []Note, error) {

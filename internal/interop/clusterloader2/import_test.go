@@ -134,13 +134,3 @@ func TestIs(t *testing.T) {
 		}
 	}
 }
-
-func TestScenariosOfASuite(t *testing.T) {
-	got, err := clusterloader2.Scenarios("testdata/suite/suite.yaml")
-	if err != nil || !reflect.DeepEqual(got, []string{"plain", "spread"}) {
-		t.Errorf("%q %v", got, err)
-	}
-	if got, err := clusterloader2.Scenarios("testdata/paces/config.yaml"); err != nil || got != nil {
-		t.Errorf("a config: %q %v", got, err)
-	}
-}

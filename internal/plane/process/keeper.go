@@ -123,9 +123,6 @@ func (k *Keeper) start(executable string) error {
 // Dir returns the run's private folder, mode 0700.
 func (k *Keeper) Dir() string { return k.dir }
 
-// PID returns the number of the keeper's process.
-func (k *Keeper) PID() int { return k.cmd.Process.Pid }
-
 // process and cgroup tell the keeper what to look after; a nil Keeper ignores it.
 func (k *Keeper) process(pid int) {
 	if s, err := statOf(pid); err == nil {

@@ -180,9 +180,6 @@ func (p *Process) describe(state *os.ProcessState) error {
 	return e
 }
 
-// Name returns the name of the spec.
-func (p *Process) Name() string { return p.spec.Name }
-
 // PID returns the process's number.
 func (p *Process) PID() int { return p.pid }
 

@@ -3,7 +3,6 @@ package promql_test
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -95,35 +94,6 @@ func TestUpdateBetweenQueries(t *testing.T) {
 		})
 	}
 	wait.Wait()
-}
-
-func TestRulesAreThere(t *testing.T) {
-	rules := promql.ClusterLoader2Rules()
-	db := open(t, series.NewStore())
-	if err := db.Record(t.Context(), rules, time.Second); err != nil {
-		t.Error(err)
-	}
-	names := map[string]int{}
-	for _, r := range rules {
-		names[r.Record]++
-		if err := db.Check(r.Expr); err != nil {
-			t.Error(err)
-		}
-	}
-	if len(rules) != 9 || names["apiserver:apiserver_request_latency_1m:histogram_quantile"] != 3 {
-		t.Errorf("%v", names)
-	}
-	db = open(t, recordStream(t, map[string][]look{"etcd": {{at: 0, seen: []seen{{labels: labels.FromStrings("__name__", "a"), value: 1}}}}}))
-	if err := db.Record(t.Context(), []promql.Rule{{Record: "r", Expr: "sum("}}, time.Second); err == nil {
-		t.Error("a faulty rule was recorded")
-	}
-	if err := db.Record(t.Context(), []promql.Rule{{Record: "r", Expr: "a", Labels: []record.Label{{Name: "job", Value: "mine"}}}}, time.Second); err != nil {
-		t.Error(err)
-	}
-	got, err := db.LabelValues("job", promql.Selector{Match: []string{"r"}})
-	if err != nil || !slices.Equal(got, []string{"mine"}) {
-		t.Errorf("%v, %v", got, err)
-	}
 }
 
 // BenchmarkQuantile is a quantile of all requests of a kube-apiserver, over the

@@ -184,11 +184,6 @@ func (s *script) block(line int, block []string) {
 	case "labels":
 		s.options.Labels = series.OpenShift
 		return
-	case "rules":
-		if err := s.open().Record(s.t.Context(), promql.ClusterLoader2Rules(), s.duration(f[2])); err != nil {
-			s.t.Fatalf("%s:%d: %v", s.file, line, err)
-		}
-		return
 	}
 	_, expr, _ := strings.Cut(block[0], f[1])
 	var r promql.Result

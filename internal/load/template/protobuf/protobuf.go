@@ -77,16 +77,6 @@ func (t *Template) Render(dst []byte, v template.Vars) (body []byte, mediaType s
 	return append(dst, s.json...), JSON, nil
 }
 
-// Why says why an object is not made by copying protobuf segments; empty when
-// it is. It is for tests and for people who wonder.
-func (t *Template) Why(v template.Vars) string {
-	layout := t.json.Layout(v)
-	if layout.Holes() < 0 {
-		return "its template is executed"
-	}
-	return t.form(layout, v).why
-}
-
 // form is what a layout's objects are made with.
 type form struct {
 	layout  template.Layout

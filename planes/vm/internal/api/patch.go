@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // Patch is a JSON Patch (RFC 6902) whose changes each test first what they
@@ -33,12 +32,6 @@ func (p *Patch) Change(path string, old, new any) *Patch {
 	return p
 }
 
-// Test adds a condition without a change.
-func (p *Patch) Test(path string, value any) *Patch {
-	p.add("test", path, value)
-	return p
-}
-
 func (p *Patch) add(op, path string, value any) {
 	raw, err := json.Marshal(value)
 	if err != nil {
@@ -61,11 +54,6 @@ func (p *Patch) Bytes() ([]byte, error) {
 		}
 	}
 	return json.Marshal(p.ops)
-}
-
-// Escape writes a key for use in a path.
-func Escape(key string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
 }
 
 // And returns a patch that does both.
