@@ -44,7 +44,7 @@ func writeManual(verb *cobra.Command, folder string) (pages int, err error) {
 	}
 	page.WriteString(".SH \"EXIT STATUS\"\n0 pass, 1 fail, 2 unknown, 3 the tool or its input is at fault.\n")
 	path := filepath.Join(folder, strings.ReplaceAll(verb.CommandPath(), " ", "-")+".1")
-	if err := os.WriteFile(path, page.Bytes(), 0o644); err != nil { //nolint:gosec // pages are for everybody
+	if err := os.WriteFile(path, page.Bytes(), 0o644); err != nil {
 		return 0, err
 	}
 	pages = 1
