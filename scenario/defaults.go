@@ -185,6 +185,9 @@ func (s *Step) defaultName(number string) string {
 	return append(s.verbs(), "step")[0] + "-" + number
 }
 
+// Verb is the field that says what the step does, such as create.
+func (s *Step) Verb() string { return append(s.verbs(), "pause")[0] }
+
 // verbs are the fields of the step that say what it does.
 func (s *Step) verbs() []string {
 	var out []string

@@ -51,7 +51,7 @@ func (e *estimator) step(s *scenario.Step, begin time.Duration) (span, error) {
 	case s.Sequence != nil:
 		return e.sequence(s.Sequence, begin)
 	}
-	one := Step{Name: s.Name, Verb: verb(s), Begin: begin}
+	one := Step{Name: s.Name, Verb: s.Verb(), Begin: begin}
 	var err error
 	switch {
 	case s.Create != nil:
@@ -83,19 +83,6 @@ func (e *estimator) step(s *scenario.Step, begin time.Duration) (span, error) {
 		e.out.Burst, out.rate = max(e.out.Burst, one.Calls), 0
 	}
 	return out, nil
-}
-
-func verb(s *scenario.Step) string {
-	for _, v := range []struct {
-		name string
-		set  bool
-	}{{"create", s.Create != nil}, {"scale", s.Scale != nil}, {"update", s.Update != nil}, {"churn", s.Churn != nil}, {"delete", s.Delete != nil},
-		{"requests", s.Requests != nil}, {"wait", s.Wait != nil}, {"settle", s.Settle != nil}, {"fault", s.Fault != nil}, {"exec", s.Exec != nil}} {
-		if v.set {
-			return v.name
-		}
-	}
-	return "pause"
 }
 
 // paced sets the times of a step that paces so many units, of which each is so

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/windtunnel/windtunnel/internal/api/discovery"
 	"github.com/windtunnel/windtunnel/internal/load/template/protobuf"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -70,9 +69,7 @@ func (s *Session) newObjects(ctx context.Context, step string, c *scenario.Creat
 			continue // a body that leaves out all of its objects
 		}
 		var err error
-		if it.resource, err = s.findServed(ctx, func() (discovery.Resource, error) {
-			return s.Load.Resources().Kind(ctx, it.body.APIVersion(), it.body.Kind())
-		}); err != nil {
+		if it.resource, err = s.findKind(ctx, it.body); err != nil {
 			return nil, err
 		}
 	}

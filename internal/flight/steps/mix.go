@@ -12,9 +12,9 @@ import (
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
-// mixed is one kind of call of a mix. What the i-th call is follows from i and
+// mixEntry is one entry of a mix. What the i-th call is follows from i and
 // the seed alone, so that it can be made again.
-type mixed struct {
+type mixEntry struct {
 	call       *scenario.Call
 	form       *load.Form
 	get        *load.Form // before it, for an update
@@ -37,71 +37,69 @@ type target struct {
 	ordinal         ordinal // with of
 }
 
-// newMixed makes one kind of a mix ready: where it goes to, and to what.
-func (s *Session) newMixed(ctx context.Context, step string, c *scenario.Call) (*mixed, error) {
-	k := &mixed{call: c, body: s.Workload.bodies[c.Body], with: c.With, namespaces: s.Workload.namespaces(&scenario.Create{Namespace: c.Namespace})}
-	resource, err := s.mixedResource(ctx, step, k)
+// newMixEntry makes one entry of a mix ready: where it goes to, and to what.
+func (s *Session) newMixEntry(ctx context.Context, step string, c *scenario.Call) (*mixEntry, error) {
+	e := &mixEntry{call: c, body: s.Workload.bodies[c.Body], with: c.With, namespaces: s.Workload.namespaces(&scenario.Create{Namespace: c.Namespace})}
+	resource, err := s.resourceOf(ctx, step, e)
 	if err != nil {
 		return nil, err
 	}
-	k.form, err = load.NewForm(resource, load.Target{
-		Verb: c.Verb, Subresource: c.Subresource, AllNamespaces: c.Namespace == "*", Patch: c.Patch, Selector: k.selector(),
+	e.form, err = load.NewForm(resource, load.Target{
+		Verb: c.Verb, Subresource: c.Subresource, AllNamespaces: c.Namespace == "*", Patch: c.Patch, Selector: e.selector(),
 		FieldSelector: c.FieldSelector, Limit: c.Limit, ResourceVersion: c.ResourceVersion, Hold: time.Duration(c.Hold), Propagation: c.Propagation,
 	})
 	if err != nil {
 		return nil, err
 	}
 	if c.Verb == "update" {
-		if k.get, err = load.NewForm(resource, load.Target{Verb: "get", Subresource: c.Subresource}); err != nil {
+		if e.get, err = load.NewForm(resource, load.Target{Verb: "get", Subresource: c.Subresource}); err != nil {
 			return nil, err
 		}
 	}
-	if k.selects() {
-		k.found, err = s.listSelected(ctx, resource, c)
+	if e.selects() {
+		e.found, err = s.listSelected(ctx, resource, c)
 	}
-	return k, err
+	return e, err
 }
 
 // ofCollection tells whether a call is about a collection.
-func (k *mixed) ofCollection() bool {
-	return k.call.Verb == "list" || k.call.Verb == "watch" || k.call.Verb == "deletecollection"
+func (e *mixEntry) ofCollection() bool {
+	return e.call.Verb == "list" || e.call.Verb == "watch" || e.call.Verb == "deletecollection"
 }
 
 // selects tells whether the call's objects are those that labels select.
-func (k *mixed) selects() bool {
-	return !k.ofCollection() && k.call.Resource != "" && k.call.Name == ""
+func (e *mixEntry) selects() bool {
+	return !e.ofCollection() && e.call.Resource != "" && e.call.Name == ""
 }
 
-func (k *mixed) selector() string {
-	if k.ofCollection() {
-		return k.call.Selector
+func (e *mixEntry) selector() string {
+	if e.ofCollection() {
+		return e.call.Selector
 	}
 	return ""
 }
 
-// mixedResource returns what a kind of call is about.
-func (s *Session) mixedResource(ctx context.Context, step string, k *mixed) (discovery.Resource, error) {
-	c := k.call
+// resourceOf returns what an entry is about.
+func (s *Session) resourceOf(ctx context.Context, step string, e *mixEntry) (discovery.Resource, error) {
+	c := e.call
 	switch {
 	case c.Of != "":
 		var err error
-		if k.objects, err = s.Created.reached(c.Of); err != nil {
+		if e.objects, err = s.Created.reached(c.Of); err != nil {
 			return discovery.Resource{}, err
 		}
-		k.layout = k.objects.layout.filter(func(i scenario.Item) bool { return c.Object == "" || i.Body == c.Object })
-		it := &k.objects.items[k.layout.number[0]]
-		k.with = merged(it.with, c.With)
+		e.layout = e.objects.layout.filter(func(i scenario.Item) bool { return c.Object == "" || i.Body == c.Object })
+		it := &e.objects.items[e.layout.number[0]]
+		e.with = merged(it.with, c.With)
 		return it.resource, nil
 	case c.Resource != "":
-		return s.findServed(ctx, func() (discovery.Resource, error) { return s.Load.Resources().Named(ctx, c.Resource) })
+		return s.findNamed(ctx, c.Resource)
 	}
-	vars := template.Vars{Name: c.Name + "-0", Namespace: k.namespaces[0], Group: step, Seed: s.Workload.Scenario.Seed, With: c.With}
-	if _, err := k.body.Render(nil, vars); err != nil {
+	vars := template.Vars{Name: c.Name + "-0", Namespace: e.namespaces[0], Group: step, Seed: s.Workload.Scenario.Seed, With: c.With}
+	if _, err := e.body.Render(nil, vars); err != nil {
 		return discovery.Resource{}, err
 	}
-	return s.findServed(ctx, func() (discovery.Resource, error) {
-		return s.Load.Resources().Kind(ctx, k.body.APIVersion(), k.body.Kind())
-	})
+	return s.findKind(ctx, e.body)
 }
 
 // listSelected lists the objects that a call's labels select, once: its calls go
@@ -125,23 +123,23 @@ func (s *Session) listSelected(ctx context.Context, resource discovery.Resource,
 }
 
 // target says what the n-th call is about.
-func (k *mixed) target(n int) (target, error) {
-	c := k.call
-	inTurn := k.namespaces[n%len(k.namespaces)]
-	v := template.Vars{Name: c.Name, Namespace: inTurn, Index: n, Seed: k.seed, With: k.with}
+func (e *mixEntry) target(n int) (target, error) {
+	c := e.call
+	inTurn := e.namespaces[n%len(e.namespaces)]
+	v := template.Vars{Name: c.Name, Namespace: inTurn, Index: n, Seed: e.seed, With: e.with}
 	switch {
-	case k.ofCollection() && k.objects != nil:
-		v.Namespace = k.objects.namespaces[n%len(k.objects.namespaces)]
-	case k.ofCollection():
-	case k.objects != nil:
-		return k.pickObject(n)
-	case k.selects():
-		if len(k.found) == 0 {
+	case e.ofCollection() && e.objects != nil:
+		v.Namespace = e.objects.namespaces[n%len(e.objects.namespaces)]
+	case e.ofCollection():
+	case e.objects != nil:
+		return e.pickObject(n)
+	case e.selects():
+		if len(e.found) == 0 {
 			return target{missing: true}, nil
 		}
-		at := k.found[n%len(k.found)]
-		if v.Namespace, v.Name = at[0], at[1]; k.rounds {
-			v.Index = n / len(k.found)
+		at := e.found[n%len(e.found)]
+		if v.Namespace, v.Name = at[0], at[1]; e.rounds {
+			v.Index = n / len(e.found)
 		}
 	case c.Verb == "create" && c.Subresource == "":
 		v.Name = c.Name + "-" + strconv.Itoa(n)
@@ -150,63 +148,63 @@ func (k *mixed) target(n int) (target, error) {
 }
 
 // pickObject chooses one of those that a create step made.
-func (k *mixed) pickObject(n int) (target, error) {
-	to := k.objects.upTo()
-	count := k.layout.count(0, to)
+func (e *mixEntry) pickObject(n int) (target, error) {
+	to := e.objects.upTo()
+	count := e.layout.count(0, to)
 	if count == 0 {
 		return target{missing: true}, nil
 	}
 	i := n % count
-	if k.call.Pick == "random" {
-		i = int(load.Draw(k.seed, n) % uint64(count))
+	if e.call.Pick == "random" {
+		i = int(load.Draw(e.seed, n) % uint64(count))
 	}
-	at := k.layout.ordinal(i, 0, to)
-	if !k.objects.isThere(at) {
+	at := e.layout.ordinal(i, 0, to)
+	if !e.objects.isThere(at) {
 		return target{missing: true}, nil
 	}
-	namespace, name, err := k.objects.address(at)
-	return target{namespace: namespace, name: name, vars: k.objects.varsWith(at, k.with), ordinal: at}, err
+	namespace, name, err := e.objects.address(at)
+	return target{namespace: namespace, name: name, vars: e.objects.varsWith(at, e.with), ordinal: at}, err
 }
 
 // build fills the n-th call.
-func (k *mixed) build(n int, req *load.Request) (bool, error) {
-	t, err := k.target(n)
+func (e *mixEntry) build(n int, req *load.Request) (bool, error) {
+	t, err := e.target(n)
 	if err != nil || t.missing {
-		req.Op = k.op
+		req.Op = e.op
 		return false, err
 	}
-	if k.get != nil {
-		k.get.Fill(req, t.namespace, t.name)
-		req.Op, req.Discard = k.op+1, false
+	if e.get != nil {
+		e.get.Fill(req, t.namespace, t.name)
+		req.Op, req.Discard = e.op+1, false
 		return true, nil
 	}
-	return k.fill(t, req)
+	return e.fill(t, req)
 }
 
 // fill makes the call itself.
-func (k *mixed) fill(t target, req *load.Request) (bool, error) {
-	req.Op = k.op
-	k.form.Fill(req, t.namespace, t.name)
-	if k.body == nil {
+func (e *mixEntry) fill(t target, req *load.Request) (bool, error) {
+	req.Op = e.op
+	e.form.Fill(req, t.namespace, t.name)
+	if e.body == nil {
 		return true, nil
 	}
 	var err error
-	if k.call.Verb == "patch" || k.call.Subresource != "" {
-		req.Body, err = k.body.RenderPatch(req.Body, t.vars)
+	if e.call.Verb == "patch" || e.call.Subresource != "" {
+		req.Body, err = e.body.RenderPatch(req.Body, t.vars)
 	} else {
-		req.Body, err = k.body.Render(req.Body, t.vars)
+		req.Body, err = e.body.Render(req.Body, t.vars)
 	}
 	return err == nil, err
 }
 
 // put fills the PUT that follows a GET.
-func (k *mixed) put(n int, got load.Result, req *load.Request) error {
-	t, err := k.target(n)
+func (e *mixEntry) put(n int, got load.Result, req *load.Request) error {
+	t, err := e.target(n)
 	if err != nil {
 		return err
 	}
 	version := load.ResourceVersion(got.Response.Body)
-	if _, err := k.fill(t, req); err != nil {
+	if _, err := e.fill(t, req); err != nil {
 		return err
 	}
 	object := req.Body
@@ -215,11 +213,11 @@ func (k *mixed) put(n int, got load.Result, req *load.Request) error {
 }
 
 // done remembers what a call of the mix deleted.
-func (k *mixed) done(n int, a load.Result) {
-	if k.objects == nil || k.call.Verb != "delete" || a.Outcome != record.OK {
+func (e *mixEntry) done(n int, a load.Result) {
+	if e.objects == nil || e.call.Verb != "delete" || a.Outcome != record.OK {
 		return
 	}
-	if t, err := k.target(n); err == nil && !t.missing {
-		k.objects.setThere(t.ordinal, false)
+	if t, err := e.target(n); err == nil && !t.missing {
+		e.objects.setThere(t.ordinal, false)
 	}
 }

@@ -27,26 +27,26 @@ func (x Requests) Do(ctx context.Context, s *Session) error {
 
 // plan is what the step sends.
 func (x Requests) plan(ctx context.Context, s *Session) (load.Plan, error) {
-	var kinds []*mixed
+	var entries []*mixEntry
 	var ops []record.Op
 	var weights []float64
 	for i := range x.Spec.Mix {
-		k, err := s.newMixed(ctx, x.Step, &x.Spec.Mix[i])
+		e, err := s.newMixEntry(ctx, x.Step, &x.Spec.Mix[i])
 		if err != nil {
 			return load.Plan{}, err
 		}
-		k.op, k.seed, k.rounds = len(ops), s.Workload.seed(fmt.Sprint(x.Step, i)), x.Spec.Rounds > 0
-		ops = append(ops, k.form.Op(x.Step))
-		if k.get != nil {
-			ops = append(ops, k.get.Op(x.Step))
+		e.op, e.seed, e.rounds = len(ops), s.Workload.seed(fmt.Sprint(x.Step, i)), x.Spec.Rounds > 0
+		ops = append(ops, e.form.Op(x.Step))
+		if e.get != nil {
+			ops = append(ops, e.get.Op(x.Step))
 		}
-		kinds, weights = append(kinds, k), append(weights, x.Spec.Mix[i].Weight)
+		entries, weights = append(entries, e), append(weights, x.Spec.Mix[i].Weight)
 	}
-	choose := chooser(kinds, load.NewMix(weights, s.Workload.seed(x.Step)), x.Spec.Rounds > 0)
+	choose := chooser(entries, load.NewMix(weights, s.Workload.seed(x.Step)), x.Spec.Rounds > 0)
 	p := load.Plan{Step: x.Step, Ops: ops, Count: x.Spec.Count, For: time.Duration(x.Spec.For), Retry: retries(x.Spec.Retry)}
 	if x.Spec.Rounds > 0 {
-		for _, k := range kinds {
-			p.Count += x.Spec.Rounds * len(k.found)
+		for _, e := range entries {
+			p.Count += x.Spec.Rounds * len(e.found)
 		}
 	}
 	pace := s.Workload.pace(x.Step, x.Spec.Pace, p.Count)
@@ -55,44 +55,44 @@ func (x Requests) plan(ctx context.Context, s *Session) (load.Plan, error) {
 	}
 	p.Pace = pace
 	p.Build = func(i int, req *load.Request) (bool, error) {
-		k, n := choose(i)
+		e, n := choose(i)
 		req.Timeout = time.Duration(x.Spec.Timeout)
-		return kinds[k].build(n, req)
+		return e.build(n, req)
 	}
 	p.Then = func(a load.Result, req *load.Request) (bool, error) {
-		k, n := choose(a.Index)
-		if kinds[k].get == nil || a.Chain > 0 {
+		e, n := choose(a.Index)
+		if e.get == nil || a.Chain > 0 {
 			return false, nil
 		}
 		req.Timeout = time.Duration(x.Spec.Timeout)
-		return true, kinds[k].put(n, a, req)
+		return true, e.put(n, a, req)
 	}
 	p.Done = func(a load.Result) {
-		k, n := choose(a.Index)
-		kinds[k].done(n, a)
+		e, n := choose(a.Index)
+		e.done(n, a)
 	}
 	return p, nil
 }
 
-// chooser returns what says which kind the i-th call is, and its number there.
-// In rounds each round goes through all that the kinds have found.
-func chooser(kinds []*mixed, m load.Mix, rounds bool) func(i int) (kind, n int) {
+// chooser returns what says which entry the i-th call is of, and its number there.
+// In rounds each round goes through all that the entries have found.
+func chooser(entries []*mixEntry, m load.Mix, rounds bool) func(i int) (e *mixEntry, n int) {
 	if !rounds {
-		return func(i int) (int, int) { return m.Pick(i), i }
+		return func(i int) (*mixEntry, int) { return entries[m.Pick(i)], i }
 	}
 	all := 0
-	for _, k := range kinds {
-		all += len(k.found)
+	for _, e := range entries {
+		all += len(e.found)
 	}
-	return func(i int) (int, int) {
+	return func(i int) (*mixEntry, int) {
 		round, rest := i/max(1, all), i%max(1, all)
-		for k := range kinds {
-			n := len(kinds[k].found)
+		for _, e := range entries {
+			n := len(e.found)
 			if rest < n {
-				return k, round*n + rest
+				return e, round*n + rest
 			}
 			rest -= n
 		}
-		return 0, 0
+		return entries[0], 0
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/flight/inspect"
 	"github.com/windtunnel/windtunnel/internal/flight/journal"
 	"github.com/windtunnel/windtunnel/internal/load"
+	"github.com/windtunnel/windtunnel/internal/load/template"
 	"github.com/windtunnel/windtunnel/internal/observe/lifecycle"
 	"github.com/windtunnel/windtunnel/internal/plane"
 	"github.com/windtunnel/windtunnel/internal/record"
@@ -75,6 +76,18 @@ const pollEvery = 25 * time.Millisecond
 // servedWithin is how long a step waits for a resource that the plane does not
 // serve yet: its definition may have been created just before.
 const servedWithin = 5 * time.Second
+
+// findNamed returns where a resource such as deployments.apps is served.
+func (s *Session) findNamed(ctx context.Context, name string) (discovery.Resource, error) {
+	return s.findServed(ctx, func() (discovery.Resource, error) { return s.Load.Resources().Named(ctx, name) })
+}
+
+// findKind returns where objects of a body are served.
+func (s *Session) findKind(ctx context.Context, body *template.Template) (discovery.Resource, error) {
+	return s.findServed(ctx, func() (discovery.Resource, error) {
+		return s.Load.Resources().Kind(ctx, body.APIVersion(), body.Kind())
+	})
+}
 
 // findServed asks until the plane serves a resource.
 func (s *Session) findServed(ctx context.Context, find func() (discovery.Resource, error)) (discovery.Resource, error) {

@@ -35,7 +35,8 @@ type Step interface {
 }
 
 // of returns what does a step of a scenario; failed is why only deletions are
-// run. A new verb gets its line here, and a file with its type.
+// run. A new verb is a field of scenario.Step, a line here and a file with its
+// type, and a line in the estimate of package plan.
 func of(s *scenario.Step, failed error) Step {
 	switch {
 	case s.Create != nil:

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/windtunnel/windtunnel/internal/api/discovery"
 	"github.com/windtunnel/windtunnel/internal/observe/condition"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -140,7 +139,7 @@ func (w Wait) unsatisfied(c condition.Counts, want int) error {
 
 // newObserver makes what follows a wait's objects, and says how many are wanted.
 func (w Wait) newObserver(ctx context.Context, s *Session) (*condition.Observer, int, error) {
-	resource, err := s.findServed(ctx, func() (discovery.Resource, error) { return s.Load.Resources().Named(ctx, w.Spec.Objects) })
+	resource, err := s.findNamed(ctx, w.Spec.Objects)
 	if err != nil {
 		return nil, 0, err
 	}
