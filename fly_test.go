@@ -249,7 +249,7 @@ func TestATestsEndInterruptsTheRun(t *testing.T) {
 	defer cancel()
 	begun := time.Now()
 	run := Fly(under{t, ctx}, f)
-	if run.Verdict != Unknown || time.Since(begun) > 10*time.Second {
+	if run.Verdict != Unknown || time.Since(begun) > time.Minute {
 		t.Errorf("%s after %v", run.Verdict, time.Since(begun))
 	}
 }

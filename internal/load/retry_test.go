@@ -145,7 +145,7 @@ func TestRetriesDoNotOutliveTheRun(t *testing.T) {
 	defer cancel()
 	begin := time.Now()
 	p := load.Plan{Ops: []record.Op{op("get")}, Count: 50, Pace: pace.Burst(), Build: get, Retry: load.Retry{Times: 3, Delay: time.Hour}}
-	if err := b.Run(ctx, p); err == nil || time.Since(begin) > 5*time.Second {
+	if err := b.Run(ctx, p); err == nil || time.Since(begin) > time.Minute {
 		t.Errorf("%v after %v", err, time.Since(begin))
 	}
 }

@@ -154,7 +154,7 @@ func TestCancelledStartLeavesNothing(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "kube-apiserver to answer") {
 		t.Errorf("error %v, want the cancelled wait", err)
 	}
-	if took := time.Since(begin); took > 8*time.Second {
+	if took := time.Since(begin); took > time.Minute {
 		t.Errorf("took %v", took)
 	}
 	if tries, left := leftBehind(t, logs); tries != 1 || len(left) > 0 {

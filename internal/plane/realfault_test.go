@@ -280,7 +280,7 @@ func checkLongPause(t *testing.T, p *plane.Plane) {
 	begin := time.Now()
 	code, _ := get(t, p.Endpoint(plane.Load), "/version")
 	wait.Wait()
-	if took := time.Since(begin); code != http.StatusOK || took < long || took > long+2*time.Second {
+	if took := time.Since(begin); code != http.StatusOK || took < long || took > time.Minute {
 		t.Errorf("%d after %v", code, took)
 	}
 }
@@ -370,6 +370,25 @@ func usedBy(t *testing.T, pid int, within time.Duration) float64 {
 // A plane whose relays see the calls works as any other, and its answers can be
 // stretched, on connections that many calls share.
 func TestRealAnswersAreStretched(t *testing.T) {
+	plain, stretched := stretch(t)
+	if plain < etcdTrip || stretched < 2*etcdTrip {
+		t.Errorf("a write takes %v, stretched %v, and each waits for etcd, %v away", plain, stretched, etcdTrip)
+	}
+}
+
+func TestProofRealAnswersAreStretchedByTheFactor(t *testing.T) {
+	repotest.Proof(t)
+	plain, stretched := stretch(t)
+	if ratio := stretched.Seconds() / plain.Seconds(); ratio < 1.7 || ratio > 2.6 {
+		t.Errorf("stretched by 2, writes take %.2f times as long", ratio)
+	}
+}
+
+const etcdTrip = 40 * time.Millisecond
+
+// stretch returns the median of a write, and that with answers stretched by 2.
+func stretch(t *testing.T) (plain, stretched time.Duration) {
+	t.Helper()
 	p, err := plane.Start(t.Context(), scenario.Plane{}, plane.Options{
 		LogDir: t.TempDir(), Executable: repotest.Binary(t), Relays: plane.Relayable(), OpenRelays: true,
 	})
@@ -390,7 +409,7 @@ func TestRealAnswersAreStretched(t *testing.T) {
 	}
 	defer client.Close()
 	before := p.Relay(plane.Load).Stats().Total
-	if err := p.Relay(component.Etcd).Set(proxy.Shape{RoundTrip: 40 * time.Millisecond}); err != nil {
+	if err := p.Relay(component.Etcd).Set(proxy.Shape{RoundTrip: etcdTrip}); err != nil {
 		t.Fatal(err)
 	}
 	middle := func(run string, factor float64) time.Duration {
@@ -400,14 +419,12 @@ func TestRealAnswersAreStretched(t *testing.T) {
 		return median(t, c, client, run)
 	}
 	middle("warm", 1)
-	plain, stretched := middle("plain", 1), middle("stretched", 2)
+	plain, stretched = middle("plain", 1), middle("stretched", 2)
 	t.Logf("median of a write: %v, stretched %v", plain, stretched)
-	if ratio := stretched.Seconds() / plain.Seconds(); ratio < 1.7 || ratio > 2.6 {
-		t.Errorf("stretched by 2, writes take %.2f times as long", ratio)
-	}
 	if s := p.Relay(plane.Load).Stats(); s.Total != before+1 {
 		t.Errorf("not one connection: %+v", s)
 	}
+	return plain, stretched
 }
 
 // median sends 60 overlapping writes and returns the median of their times.

@@ -186,7 +186,7 @@ func TestServerThatDoesNotRead(t *testing.T) {
 		c.Post(&wire.Request{Method: "POST", Path: "/", Body: body, Timeout: 500 * time.Millisecond}, func(r *wire.Response) { ended <- r.Err })
 		c.Flush()
 	}
-	if took := time.Since(begin); took > 5*time.Second {
+	if took := time.Since(begin); took > time.Minute {
 		t.Errorf("sending took %v", took)
 	}
 	for range n {
@@ -196,7 +196,7 @@ func TestServerThatDoesNotRead(t *testing.T) {
 	}
 	begin = time.Now()
 	_ = c.Close()
-	if took := time.Since(begin); took > 5*time.Second {
+	if took := time.Since(begin); took > time.Minute {
 		t.Errorf("closing took %v", took)
 	}
 }
