@@ -17,6 +17,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/plane/process"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // stand is a plane of one component, this test binary, which behaves as a file
@@ -174,9 +175,7 @@ func TestRestartThatFailsLeavesNoProcess(t *testing.T) {
 			if c.during != nil {
 				before := s.component().PID
 				go func() {
-					for s.component().PID == before {
-						time.Sleep(time.Millisecond)
-					}
+					repotest.Eventually(t, "another process", func() bool { return s.component().PID != before })
 					time.Sleep(200 * time.Millisecond) // until it has answered
 					c.during(cancel)
 				}()

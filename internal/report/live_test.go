@@ -230,7 +230,11 @@ func checkStop(ctx context.Context, t *testing.T, s *stage) {
 	s.mu.Unlock()
 	do(ctx, t, chromedp.Click(chromedp.CSS("#nav .stop")))
 	until(ctx, t, `document.querySelector("#nav .stop").disabled`)
-	time.Sleep(200 * time.Millisecond)
+	repotest.Eventually(t, "the server is told to stop", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return len(s.stopped) > 0
+	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if got := strings.Join(s.stopped, ", "); got != "density/now 1" {

@@ -5,10 +5,10 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 func TestTraffic(t *testing.T) {
@@ -30,8 +30,11 @@ func TestTraffic(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	time.Sleep(50 * time.Millisecond) // for the last acknowledgement
-	got := c.Traffic()
+	var got []wire.Traffic
+	repotest.Eventually(t, "the last acknowledgement", func() bool {
+		got = c.Traffic()
+		return len(got) == 1 && got[0].Received >= 10*size
+	})
 	if len(got) != 1 || got[0].Received < 10*size || got[0].Received > 11*size || got[0].Sent < 300 || got[0].Sent > size {
 		t.Errorf("%+v after 10 answers of %d bytes", got, size)
 	}

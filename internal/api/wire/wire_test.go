@@ -150,11 +150,15 @@ func TestTimeoutIsUnknownAndFreesTheStream(t *testing.T) {
 }
 
 func TestServerGone(t *testing.T) {
-	s, ep := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { time.Sleep(time.Hour) }))
+	asked := make(chan bool)
+	s, ep := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		close(asked)
+		<-r.Context().Done()
+	}))
 	c := client(t, ep, 2)
 	lost := make(chan error, 1)
 	c.Send(&wire.Request{Method: "GET", Path: "/"}, func(r *wire.Response) { lost <- r.Err })
-	time.Sleep(100 * time.Millisecond)
+	<-asked
 	s.CloseClientConnections()
 	if err := <-lost; !errors.Is(err, wire.ErrLost) {
 		t.Errorf("err = %v, want ErrLost", err)

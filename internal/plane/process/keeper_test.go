@@ -119,7 +119,7 @@ func TestKeeperOutlivesSignalsUntilItsWorkIsDone(t *testing.T) {
 	if pgid, err := syscall.Getpgid(l.Keeper); err != nil || pgid != l.Keeper {
 		t.Errorf("the keeper's process group is %d, %v; want its own", pgid, err)
 	}
-	time.Sleep(100 * time.Millisecond) // it has begun
+	repotest.Eventually(t, "the keeper ignores signals", func() bool { return ignores(l.Keeper, syscall.SIGHUP) })
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		if err := syscall.Kill(l.Keeper, s); err != nil {
 			t.Fatal(err)
@@ -128,6 +128,15 @@ func TestKeeperOutlivesSignalsUntilItsWorkIsDone(t *testing.T) {
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	repotest.Eventually(t, "the folder's removal", func() bool { return !exists(l.Dir) })
+}
+
+// ignores says whether a process ignores a signal.
+func ignores(pid int, s syscall.Signal) bool {
+	raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	_, after, _ := strings.Cut(string(raw), "SigIgn:\t")
+	mask, _, _ := strings.Cut(after, "\n")
+	bits, err := strconv.ParseUint(mask, 16, 64)
+	return err == nil && bits>>(s-1)&1 == 1
 }
 
 func TestSweepRemovesWhatAKilledKeeperLeft(t *testing.T) {

@@ -343,12 +343,15 @@ func TestClientOfADeadServerIsReset(t *testing.T) {
 func TestLastWordsOfAServerArrive(t *testing.T) {
 	for name, linger := range map[string]int{"reset": 0, "close": -1} {
 		t.Run(name, func(t *testing.T) {
+			started := make(chan *proxy.Relay, 1)
 			r := start(t, proxy.Options{To: serve(t, func(c *net.TCPConn) {
 				_, _ = c.Write([]byte("last words"))
-				time.Sleep(20 * time.Millisecond) // until the relay has them
+				relay := <-started
+				repotest.Eventually(t, "the relay has them", func() bool { return relay.Stats().Down.Bytes == 10 })
 				_ = c.SetLinger(linger)
 				_ = c.Close()
 			})})
+			started <- r
 			set(t, r, proxy.Shape{RoundTrip: 200 * time.Millisecond})
 			c := dial(t, r.Addr())
 			go func() { // writing to a dead server must not lose them
