@@ -13,6 +13,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fleet"
 	"github.com/windtunnel/windtunnel/internal/fleet/fleettest"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
@@ -41,7 +42,9 @@ func TestReadyGivesUp(t *testing.T) {
 	s.TaintFor(time.Hour)
 	cfg := config(3)
 	cfg.Within = unit.Duration(200 * time.Millisecond)
-	err := start(t, s, cfg).Ready(t.Context())
+	f := start(t, s, cfg)
+	repotest.Eventually(t, "created", func() bool { return f.Stats().Created == 3 })
+	err := f.Ready(t.Context())
 	if !errors.Is(err, fleet.ErrNotReady) || !strings.Contains(err.Error(), "0 of 3 nodes are schedulable (3 created)") {
 		t.Errorf("got %v", err)
 	}
@@ -65,9 +68,9 @@ func TestRecords(t *testing.T) {
 	}
 	ready(t, f)
 	s.AddPod(fleettest.Pod("p", "node-000000"))
-	eventually(t, "pod", func() bool { return f.Stats().Running == 1 })
+	repotest.Eventually(t, "pod", func() bool { return f.Stats().Running == 1 })
 	s.EndPod("default", "p")
-	eventually(t, "pod gone", func() bool { return f.Stats().Pods == 0 })
+	repotest.Eventually(t, "pod gone", func() bool { return f.Stats().Pods == 0 })
 	if err := errors.Join(f.Close(), w.Close()); err != nil {
 		t.Fatal(err)
 	}

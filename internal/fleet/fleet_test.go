@@ -16,6 +16,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fleet"
 	"github.com/windtunnel/windtunnel/internal/fleet/fleettest"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -45,18 +46,6 @@ func ready(t *testing.T, f *fleet.Fleet) {
 	}
 }
 
-// eventually waits until ok, and fails the test when that takes too long.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for range 2000 {
-		if ok() {
-			return
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	t.Fatalf("never happened: %s", what)
-}
-
 func TestNodesAreBornReady(t *testing.T) {
 	s := fleettest.New(t)
 	s.TaintFor(100 * time.Millisecond)
@@ -72,7 +61,7 @@ func TestNodesAreBornReady(t *testing.T) {
 	if n := s.Calls("PATCH nodes/status"); n != 0 {
 		t.Errorf("%d patches for nodes that were born ready", n)
 	}
-	eventually(t, "leases", func() bool { return f.Stats().Leases == 20 && len(s.Leases()) == 20 })
+	repotest.Eventually(t, "leases", func() bool { return f.Stats().Leases == 20 && len(s.Leases()) == 20 })
 	nodes, leases := s.Nodes(), s.Leases()
 	n := nodes[7]
 	if n.Name != "node-000007" || n.Labels["kubernetes.io/hostname"] != n.Name || n.Labels["zone"] != "a" || n.Labels[object.FleetLabel] != "node" {
@@ -99,7 +88,7 @@ func TestLeasesAreRenewed(t *testing.T) {
 	ready(t, f)
 	watch := clock.Start()
 	const rounds = 4
-	eventually(t, "renewals", func() bool { return s.Calls("PUT leases") >= 10*rounds })
+	repotest.Eventually(t, "renewals", func() bool { return s.Calls("PUT leases") >= 10*rounds })
 	if took := time.Duration(watch.Now()); took < (rounds-1)*400*time.Millisecond {
 		t.Errorf("%d rounds of renewals within %v: a quarter of the lease is 500ms", rounds, took)
 	}
@@ -146,7 +135,7 @@ func TestLeaseConflict(t *testing.T) {
 	cfg.Lease = unit.Duration(time.Second)
 	f := start(t, s, cfg)
 	ready(t, f)
-	eventually(t, "renewals after the conflict", func() bool { return s.Calls("PUT leases") >= 4 })
+	repotest.Eventually(t, "renewals after the conflict", func() bool { return s.Calls("PUT leases") >= 4 })
 	if n := s.Calls("GET leases"); n != 1 {
 		t.Errorf("the lease was read %d times, want once", n)
 	}
@@ -165,7 +154,7 @@ func TestPodsRunAndGo(t *testing.T) {
 	}
 	s.AddPod(fleettest.Pod("foreign", "other-node"))
 	s.AddPod(fleettest.Pod("unbound", ""))
-	eventually(t, "pods running", func() bool { return f.Stats().Running == pods })
+	repotest.Eventually(t, "pods running", func() bool { return f.Stats().Running == pods })
 	ips := map[string]bool{}
 	for _, p := range s.Pods() {
 		if p.Spec.NodeName == "" || p.Name == "foreign" {
@@ -186,7 +175,7 @@ func TestPodsRunAndGo(t *testing.T) {
 	for i := range pods / 2 {
 		s.EndPod("default", fmt.Sprintf("p-%03d", i))
 	}
-	eventually(t, "pods gone", func() bool { return len(s.Pods()) == 2+pods/2 && f.Stats().Pods == pods/2 })
+	repotest.Eventually(t, "pods gone", func() bool { return len(s.Pods()) == 2+pods/2 && f.Stats().Pods == pods/2 })
 	st := f.Stats()
 	if st.Running != pods/2 || st.Gone != pods/2 || st.Dropped != 0 || st.StageLag <= 0 {
 		t.Errorf("%+v", st)
@@ -203,7 +192,7 @@ func TestJobPodsComplete(t *testing.T) {
 	p := fleettest.Pod("j", "node-000000")
 	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "j"}}
 	s.AddPod(p)
-	eventually(t, "pod succeeded", func() bool { return s.Pods()[0].Status.Phase == corev1.PodSucceeded })
+	repotest.Eventually(t, "pod succeeded", func() bool { return s.Pods()[0].Status.Phase == corev1.PodSucceeded })
 	if n := s.Calls("PATCH pods/status"); n != 2 {
 		t.Errorf("%d patches, want one to run and one to complete", n)
 	}
@@ -236,11 +225,11 @@ func TestPodsAndRefusals(t *testing.T) {
 	for i := range pods {
 		s.AddPod(fleettest.Pod(fmt.Sprintf("p-%d", i), "node-000001"))
 	}
-	eventually(t, "pods running", func() bool { return f.Stats().Running == pods })
+	repotest.Eventually(t, "pods running", func() bool { return f.Stats().Running == pods })
 	for i := range pods {
 		s.EndPod("default", fmt.Sprintf("p-%d", i))
 	}
-	eventually(t, "pods gone", func() bool { return len(s.Pods()) == 0 && f.Stats().Pods == 0 })
+	repotest.Eventually(t, "pods gone", func() bool { return len(s.Pods()) == 0 && f.Stats().Pods == 0 })
 	if st := f.Stats(); st.Retries == 0 || st.Dropped != 0 {
 		t.Errorf("%+v", st)
 	}
@@ -259,7 +248,7 @@ func TestRetryAfter(t *testing.T) {
 	})
 	watch := clock.Start()
 	s.AddPod(fleettest.Pod("p", "node-000000"))
-	eventually(t, "pod running", func() bool { return f.Stats().Running == 1 })
+	repotest.Eventually(t, "pod running", func() bool { return f.Stats().Running == 1 })
 	if took := time.Duration(watch.Now()); took < time.Second {
 		t.Errorf("tried again after %v though the server asked for 1s", took)
 	}
@@ -277,10 +266,10 @@ func TestRefusedForGood(t *testing.T) {
 		return nil
 	})
 	s.AddPod(fleettest.Pod("p", "node-000000"))
-	eventually(t, "counted", func() bool { return f.Stats().Dropped == 1 })
+	repotest.Eventually(t, "counted", func() bool { return f.Stats().Dropped == 1 })
 	s.Fault(nil)
 	s.EndPod("default", "p")
-	eventually(t, "pod gone", func() bool { return f.Stats().Pods == 0 && len(s.Pods()) == 0 })
+	repotest.Eventually(t, "pod gone", func() bool { return f.Stats().Pods == 0 && len(s.Pods()) == 0 })
 }
 
 func TestWatchesBreak(t *testing.T) {
@@ -289,11 +278,11 @@ func TestWatchesBreak(t *testing.T) {
 	ready(t, f)
 	s.AddPod(fleettest.Pod("stays", "node-000000"))
 	s.AddPod(fleettest.Pod("vanishes", "node-000001"))
-	eventually(t, "two pods", func() bool { return f.Stats().Running == 2 })
+	repotest.Eventually(t, "two pods", func() bool { return f.Stats().Running == 2 })
 
 	s.CutWatches() // it goes on where it was
 	s.AddPod(fleettest.Pod("third", "node-000001"))
-	eventually(t, "the third pod", func() bool { return f.Stats().Running == 3 })
+	repotest.Eventually(t, "the third pod", func() bool { return f.Stats().Running == 3 })
 	if f.Stats().Relists != 0 {
 		t.Error("a cut watch was listed anew")
 	}
@@ -304,7 +293,7 @@ func TestWatchesBreak(t *testing.T) {
 	s.RemovePod("default", "vanishes")
 	s.AddPod(fleettest.Pod("fourth", "node-000000"))
 	s.Compact()
-	eventually(t, "the fourth pod", func() bool {
+	repotest.Eventually(t, "the fourth pod", func() bool {
 		st := f.Stats()
 		return st.Running == 3 && st.Pods == 3 && st.Gone == 1
 	})
@@ -327,7 +316,7 @@ func TestNodeTurnsNotReady(t *testing.T) {
 			n.Status.Conditions[i].Status = corev1.ConditionUnknown
 		}
 	})
-	eventually(t, "node ready again", func() bool {
+	repotest.Eventually(t, "node ready again", func() bool {
 		for _, c := range s.Nodes()[1].Status.Conditions {
 			if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {
 				return f.Stats().Schedulable == 2
@@ -336,9 +325,9 @@ func TestNodeTurnsNotReady(t *testing.T) {
 		return false
 	})
 	s.SetNode("node-000000", func(n *corev1.Node) { n.Spec.Unschedulable = true })
-	eventually(t, "a cordoned node counted", func() bool { return f.Stats().Schedulable == 1 })
+	repotest.Eventually(t, "a cordoned node counted", func() bool { return f.Stats().Schedulable == 1 })
 	s.RemoveNode("node-000000")
-	eventually(t, "a lost node counted", func() bool { return f.Stats().Lost == 1 })
+	repotest.Eventually(t, "a lost node counted", func() bool { return f.Stats().Lost == 1 })
 }
 
 func TestForeignNode(t *testing.T) {
@@ -369,7 +358,7 @@ func TestLostAnswers(t *testing.T) {
 	})
 	f := start(t, s, config(9))
 	ready(t, f)
-	eventually(t, "leases", func() bool { return len(s.Leases()) == 9 })
+	repotest.Eventually(t, "leases", func() bool { return len(s.Leases()) == 9 })
 	owners := map[string]bool{}
 	for _, l := range s.Leases() {
 		owners[string(l.OwnerReferences[0].UID)] = true
@@ -386,7 +375,7 @@ func TestAdoptAndDelete(t *testing.T) {
 	first := start(t, s, config(5))
 	ready(t, first)
 	s.AddPod(fleettest.Pod("p", "node-000002"))
-	eventually(t, "a pod", func() bool { return first.Stats().Running == 1 })
+	repotest.Eventually(t, "a pod", func() bool { return first.Stats().Running == 1 })
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -396,7 +385,7 @@ func TestAdoptAndDelete(t *testing.T) {
 	if n := s.Calls("POST nodes") - made; n != 1 {
 		t.Errorf("%d nodes were made though 5 of 6 existed", n)
 	}
-	eventually(t, "adopted leases and pods", func() bool { st := second.Stats(); return st.Leases == 6 && st.Running == 1 })
+	repotest.Eventually(t, "adopted leases and pods", func() bool { st := second.Stats(); return st.Leases == 6 && st.Running == 1 })
 	if err := second.Delete(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -413,7 +402,7 @@ func TestDeleteWhileCreating(t *testing.T) {
 	cfg := config(500)
 	cfg.Rate = 1000
 	f := start(t, s, cfg)
-	eventually(t, "some nodes", func() bool { return f.Stats().Created > 50 })
+	repotest.Eventually(t, "some nodes", func() bool { return f.Stats().Created > 50 })
 	if err := f.Delete(t.Context()); err != nil {
 		t.Fatal(err)
 	}

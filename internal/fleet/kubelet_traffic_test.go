@@ -7,6 +7,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fleet"
 	"github.com/windtunnel/windtunnel/internal/fleet/fleettest"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // TestKubeletTraffic counts what nodes ask with the traffic of real kubelets.
@@ -18,12 +19,12 @@ func TestKubeletTraffic(t *testing.T) {
 	ready(t, f)
 	// Two watches of the fleet's own, and for each node those of nodes and pods
 	// (the server here has no services, CSI drivers and runtime classes).
-	eventually(t, "watches", func() bool { return s.Calls("WATCH nodes") == 4 && s.Calls("WATCH pods") == 4 })
+	repotest.Eventually(t, "watches", func() bool { return s.Calls("WATCH nodes") == 4 && s.Calls("WATCH pods") == 4 })
 	for i := range 4 {
 		s.AddPod(fleettest.Pod(fmt.Sprintf("p%d", i), "node-000001"))
 	}
-	eventually(t, "run", func() bool { return len(running(s)) == 4 })
-	eventually(t, "events", func() bool { return s.Calls("POST events") == 12 })
+	repotest.Eventually(t, "run", func() bool { return len(running(s)) == 4 })
+	repotest.Eventually(t, "events", func() bool { return s.Calls("POST events") == 12 })
 	for call, want := range map[string]int{
 		"POST serviceaccounts/token": 4, "GET pods": 1 + 2*4, "PATCH pods/status": 2 * 4,
 	} {
@@ -32,7 +33,7 @@ func TestKubeletTraffic(t *testing.T) {
 		}
 	}
 	s.EndPod("default", "p0")
-	eventually(t, "gone", func() bool { return len(s.Pods()) == 3 && s.Calls("POST events") == 13 })
+	repotest.Eventually(t, "gone", func() bool { return len(s.Pods()) == 3 && s.Calls("POST events") == 13 })
 	if p, g := s.Calls("PATCH pods/status"), s.Calls("GET pods"); p != 9 || g != 10 {
 		t.Errorf("%d patches, %d reads", p, g)
 	}
@@ -42,7 +43,7 @@ func TestKubeletTraffic(t *testing.T) {
 	// A node that goes closes its watches.
 	watches := fleet.Watches(f)
 	s.RemoveNode("node-000002")
-	eventually(t, "closed", func() bool { return fleet.Watches(f) < watches })
+	repotest.Eventually(t, "closed", func() bool { return fleet.Watches(f) < watches })
 }
 
 func TestTrafficThatIsNotKnown(t *testing.T) {

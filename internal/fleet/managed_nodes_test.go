@@ -5,7 +5,6 @@ import (
 	"hash/fnv"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +13,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fleet"
 	"github.com/windtunnel/windtunnel/internal/fleet/fleettest"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // bare is a node as somebody else makes it: a name and nothing else.
@@ -61,9 +61,9 @@ func TestNodesOfOthersAreKeptAlive(t *testing.T) {
 	s.AddPod(fleettest.Pod("on-old", "old"))
 	s.AddPod(fleettest.Pod("early", "new")) // bound before its node is known
 	f := manage(t, s, fleet.ManagedNodes{All: true})
-	eventually(t, "old runs", func() bool { return fmt.Sprint(running(s)) == "[on-old]" && f.Stats().Schedulable == 1 })
+	repotest.Eventually(t, "old runs", func() bool { return fmt.Sprint(running(s)) == "[on-old]" && f.Stats().Schedulable == 1 })
 	s.AddNode(bare("new"))
-	eventually(t, "new runs", func() bool { return len(running(s)) == 2 && len(s.Leases()) == 2 })
+	repotest.Eventually(t, "new runs", func() bool { return len(running(s)) == 2 && len(s.Leases()) == 2 })
 	n := s.Nodes()[0]
 	if n.Status.DaemonEndpoints.KubeletEndpoint.Port != 10250 || n.Status.Allocatable.Pods().Value() != 110 ||
 		n.Status.NodeInfo.KubeletVersion != "windtunnel-v7" || len(n.Status.Addresses) != 2 {
@@ -74,9 +74,9 @@ func TestNodesOfOthersAreKeptAlive(t *testing.T) {
 	}
 	// Deleted under its pods and made again: another uid, a lease of its own.
 	s.RemoveNode("new")
-	eventually(t, "lost", func() bool { return f.Stats().Nodes == 1 && f.Stats().Lost == 1 })
+	repotest.Eventually(t, "lost", func() bool { return f.Stats().Nodes == 1 && f.Stats().Lost == 1 })
 	s.AddNode(bare("new"))
-	eventually(t, "back", func() bool { return f.Stats().Nodes == 2 && f.Stats().Schedulable == 2 })
+	repotest.Eventually(t, "back", func() bool { return f.Stats().Nodes == 2 && f.Stats().Schedulable == 2 })
 }
 
 func TestOnlyTheNodesThatAreMeant(t *testing.T) {
@@ -97,9 +97,10 @@ func TestOnlyTheNodesThatAreMeant(t *testing.T) {
 			s.AddPod(fleettest.Pod("a", "mine"))
 			s.AddPod(fleettest.Pod("b", "real"))
 			f := manage(t, s, m)
-			eventually(t, "mine", func() bool { return f.Stats().Schedulable == 1 && len(running(s)) == 1 && len(s.Leases()) == 1 })
-			time.Sleep(50 * time.Millisecond)
-			if got := fmt.Sprint(running(s)); got != "[a]" || s.Leases()[0].Name != "mine" {
+			repotest.Eventually(t, "mine", func() bool { return f.Stats().Schedulable == 1 && len(running(s)) == 1 && len(s.Leases()) == 1 })
+			s.AddPod(fleettest.Pod("c", "mine")) // comes after b on the same watch
+			repotest.Eventually(t, "c", func() bool { return len(running(s)) == 2 })
+			if got := fmt.Sprint(running(s)); got != "[a c]" || len(s.Leases()) != 1 || s.Leases()[0].Name != "mine" {
 				t.Errorf("running %s, lease of %s", got, s.Leases()[0].Name)
 			}
 		})
@@ -108,9 +109,9 @@ func TestOnlyTheNodesThatAreMeant(t *testing.T) {
 		s := fleettest.New(t)
 		s.AddNode(labelled("mine", map[string]string{"type": "kwok"}))
 		f := manage(t, s, fleet.ManagedNodes{Annotations: selector(t, "type=kwok")})
-		eventually(t, "mine", func() bool { return f.Stats().Schedulable == 1 })
+		repotest.Eventually(t, "mine", func() bool { return f.Stats().Schedulable == 1 })
 		s.SetNode("mine", func(n *corev1.Node) { n.Annotations = nil })
-		eventually(t, "let go", func() bool { return f.Stats().Nodes == 0 })
+		repotest.Eventually(t, "let go", func() bool { return f.Stats().Nodes == 0 })
 	})
 	t.Run("disregarded", func(t *testing.T) {
 		s := fleettest.New(t)
@@ -120,9 +121,10 @@ func TestOnlyTheNodesThatAreMeant(t *testing.T) {
 		s.AddPod(alone)
 		s.AddPod(fleettest.Pod("played", "mine"))
 		manage(t, s, fleet.ManagedNodes{All: true, DisregardLabels: selector(t, "status=custom")})
-		eventually(t, "one", func() bool { return len(running(s)) == 1 })
-		time.Sleep(50 * time.Millisecond)
-		if got := fmt.Sprint(running(s)); got != "[played]" {
+		repotest.Eventually(t, "one", func() bool { return len(running(s)) == 1 })
+		s.AddPod(fleettest.Pod("played later", "mine"))
+		repotest.Eventually(t, "two", func() bool { return len(running(s)) == 2 })
+		if got := fmt.Sprint(running(s)); got != "[played played later]" {
 			t.Errorf("running %s", got)
 		}
 	})
@@ -140,7 +142,7 @@ func TestShards(t *testing.T) {
 	for i := range 3 {
 		fleets = append(fleets, manage(t, s, fleet.ManagedNodes{All: true, Shard: i, Shards: 3}))
 	}
-	eventually(t, "all run", func() bool { return len(running(s)) == 30 && len(s.Leases()) == 30 })
+	repotest.Eventually(t, "all run", func() bool { return len(running(s)) == 30 && len(s.Leases()) == 30 })
 	nodes, pods := 0, 0
 	for i, f := range fleets {
 		st := f.Stats()

@@ -18,6 +18,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fleet/fleettest"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 func newCluster(t testing.TB, api *fleettest.Server, change func(*ClusterOptions)) *Cluster {
@@ -117,16 +118,6 @@ func TestClusterFollows(t *testing.T) {
 	if got := c.Nodes(); !reflect.DeepEqual(got, []string{"n1", "n2"}) {
 		t.Error(got)
 	}
-	until := func(what string, ok func() bool) {
-		t.Helper()
-		for range 500 {
-			if ok() {
-				return
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
-		t.Fatal(what)
-	}
 	on := func(node string) string {
 		pods, err := c.PodsOn(soon(t), node)
 		if err != nil {
@@ -135,9 +126,9 @@ func TestClusterFollows(t *testing.T) {
 		return names(pods)
 	}
 	api.AddPod(fullPod("c", "n1"))
-	until("a pod comes", func() bool { return on("n1") == "a b c" })
+	repotest.Eventually(t, "a pod comes", func() bool { return on("n1") == "a b c" })
 	api.RemovePod("default", "a")
-	until("a pod goes", func() bool { return on("n1") == "b c" })
+	repotest.Eventually(t, "a pod goes", func() bool { return on("n1") == "b c" })
 	if got := c.Started("n1"); got != 3 {
 		t.Errorf("%v containers started, want 3", got)
 	}
@@ -145,8 +136,8 @@ func TestClusterFollows(t *testing.T) {
 	api.RemovePod("default", "b")
 	api.RemoveNode("n2")
 	api.Compact()
-	until("a pod goes while nobody looks", func() bool { return on("n1") == "c" })
-	until("a node goes while nobody looks", func() bool { return len(c.Nodes()) == 1 })
+	repotest.Eventually(t, "a pod goes while nobody looks", func() bool { return on("n1") == "c" })
+	repotest.Eventually(t, "a node goes while nobody looks", func() bool { return len(c.Nodes()) == 1 })
 
 	// What was not needed before is there after it is.
 	c.Need([]string{"annotations"})
@@ -159,7 +150,7 @@ func TestClusterFollows(t *testing.T) {
 	if p := pods[0]; p.Spec.Containers[0].Resources.Requests.Cpu().String() != "250m" || p.Labels["l"] != "1" || p.Status.Phase != corev1.PodRunning || p.Spec.Containers[0].Env != nil {
 		t.Errorf("%+v", p)
 	}
-	until("a new watch", func() bool { return api.Calls("WATCH pods") > lists })
+	repotest.Eventually(t, "a new watch", func() bool { return api.Calls("WATCH pods") > lists })
 	c.Need(nil)
 	if _, err := c.PodsOn(soon(t), "n1"); !errors.Is(err, errIdle) {
 		t.Error(err)

@@ -153,15 +153,11 @@ func (s *site) populate(t *testing.T) {
 	pod.Annotations = map[string]string{"kwok.x-k8s.io/usage-cpu": "500m", "kwok.x-k8s.io/usage-memory": "2Mi"}
 	pod.Spec = corev1.PodSpec{NodeName: "sim-0", Containers: []corev1.Container{{Name: "c", Image: "i", TTY: true, Stdin: true}}}
 	var made *corev1.Pod
-	for range 100 { // the namespace's service account comes a moment after the plane
-		if made, err = s.client.CoreV1().Pods("default").Create(ctx, pod, metav1.CreateOptions{}); err == nil {
-			break
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	// The namespace's service account comes a moment after the plane.
+	repotest.Eventually(t, "a pod is created", func() bool {
+		made, err = s.client.CoreV1().Pods("default").Create(ctx, pod, metav1.CreateOptions{})
+		return err == nil
+	})
 	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}
 	made.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1", PodIPs: []corev1.PodIP{{IP: "10.0.0.1"}},
 		Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
@@ -340,32 +336,39 @@ func (s *site) post(t *testing.T, path, body string) (code int, answer string) {
 	return r.Code, string(r.Body)
 }
 
+// lines hands on what is logged.
+type lines chan string
+
+func (l lines) Write(p []byte) (int, error) {
+	l <- string(p)
+	return len(p), nil
+}
+
 // customResources installs a CRD while it is followed, and serves what its
 // objects say.
 func (s *site) customResources(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	changed := make(chan *configuration.Objects, 100)
+	changed, refused := make(chan *configuration.Objects, 100), make(lines, 100)
 	go func() {
-		ended <- configuration.Follow(ctx, configuration.Source{Client: s.wire, Clock: clock.Start(), Kinds: []string{configuration.KindLogs}},
+		ended <- configuration.Follow(ctx, configuration.Source{Client: s.wire, Clock: clock.Start(), Kinds: []string{configuration.KindLogs}, Log: slog.New(slog.NewTextHandler(refused, nil))},
 			func(o *configuration.Objects) { changed <- o })
 	}()
-	time.Sleep(500 * time.Millisecond) // it is refused first
+	if line := <-refused; !strings.Contains(line, "kind not served") {
+		t.Fatal(line)
+	}
 	if code, answer := s.post(t, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd("logs", "Logs")); code != http.StatusCreated {
 		t.Fatal(code, answer)
 	}
 	const path = "/apis/kwok.x-k8s.io/v1alpha1/namespaces/default/logs"
 	object := fmt.Sprintf(`{"apiVersion":"kwok.x-k8s.io/v1alpha1","kind":"Logs","metadata":{"name":"web"},"spec":{"logs":[{"logsFile":"%s/old"}]}}`, s.folder)
-	code, answer := 0, ""
-	for range 100 {
-		if code, answer = s.post(t, path, object); code == http.StatusCreated {
-			break
+	repotest.Eventually(t, "the kind is served", func() bool {
+		code, answer := s.post(t, path, object)
+		if code != http.StatusCreated {
+			t.Log(code, answer)
 		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	if code != http.StatusCreated {
-		t.Fatal(code, answer)
-	}
+		return code == http.StatusCreated
+	})
 	deadline := time.After(30 * time.Second)
 	for found := false; !found; {
 		select {

@@ -14,13 +14,14 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/tools/remotecommand"
 	"k8s.io/client-go/transport/spdy"
 	"k8s.io/client-go/util/exec"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 func TestLogs(t *testing.T) {
@@ -226,22 +227,14 @@ func TestExecEndsWithClient(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- e.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: io.Discard, Tty: tty}) }()
 		pid := 0
-		for i := 0; i < 500 && pid == 0; i++ {
+		repotest.Eventually(t, "the command starts", func() bool {
 			text, _ := os.ReadFile(mark)
 			pid, _ = strconv.Atoi(strings.TrimSpace(string(text)))
-			time.Sleep(10 * time.Millisecond)
-		}
-		if pid == 0 {
-			t.Fatal("the command did not start")
-		}
+			return pid != 0
+		})
 		cancel()
 		<-ended
-		for i := 0; i < 500 && alive(pid); i++ {
-			time.Sleep(10 * time.Millisecond)
-		}
-		if alive(pid) {
-			t.Errorf("terminal %t: the command's child is still there", tty)
-		}
+		repotest.Eventually(t, fmt.Sprintf("terminal %t: the command's child ends", tty), func() bool { return !alive(pid) })
 	}
 }
 
@@ -279,10 +272,10 @@ func TestAttach(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	for i := 0; i < 500 && text() == ""; i++ {
+	repotest.Eventually(t, "a line", func() bool {
 		fmt.Fprintf(f, "2026-01-02T03:04:06Z stdout F after\n")
-		time.Sleep(20 * time.Millisecond)
-	}
+		return text() != ""
+	})
 	if got := text(); !strings.HasPrefix(got, "after\n") {
 		t.Errorf("%q", got)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fleet/stage/machine"
 	"github.com/windtunnel/windtunnel/internal/interop/kwok"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 const stages = `
@@ -136,23 +137,12 @@ func start(t *testing.T, change func(*player.Options)) (*player.Player, *server,
 	return p, s, log
 }
 
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for range 2000 {
-		if ok() {
-			return
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	t.Fatalf("never happened: %s", what)
-}
-
 func TestStagesPlayInOrder(t *testing.T) {
 	p, s, _ := start(t, nil)
 	begin := time.Now()
 	s.create("a", object{"quick": true})
 	s.create("b", object{})
-	eventually(t, "both", func() bool { return s.status("a", "phase") == "Done" && s.status("b", "phase") == "Running" })
+	repotest.Eventually(t, "both", func() bool { return s.status("a", "phase") == "Done" && s.status("b", "phase") == "Running" })
 	if took := time.Since(begin); took < 200*time.Millisecond {
 		t.Errorf("after %v: the delay is 200 ms", took)
 	}
@@ -169,7 +159,7 @@ func TestStagesPlayInOrder(t *testing.T) {
 	if about := e["involvedObject"].(object); n != 2 || e["reason"] != "Started" || about["kind"] != "Widget" || about["uid"] == "" {
 		t.Errorf("%d events, the first %v", n, e)
 	}
-	eventually(t, "nothing is kept of objects at rest", func() bool { return p.Stats().Objects == 0 })
+	repotest.Eventually(t, "nothing is kept of objects at rest", func() bool { return p.Stats().Objects == 0 })
 	if st := p.Stats(); st.Played != 3 || st.Dropped+st.Faults+st.Retries != 0 || st.StageLag <= 0 || st.SendLag > st.StageLag {
 		t.Errorf("%+v", st)
 	}
@@ -185,7 +175,7 @@ func TestWhatTheServerRefuses(t *testing.T) {
 			s.refuse["PATCH /apis/example.org/v1/namespaces/ns/widgets/a"] = code
 			s.mu.Unlock()
 			s.create("a", object{"quick": true})
-			eventually(t, "done", func() bool { return s.status("a", "phase") == "Done" })
+			repotest.Eventually(t, "done", func() bool { return s.status("a", "phase") == "Done" })
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			if len(s.events) != 1 {
@@ -202,41 +192,41 @@ func TestWhatTheServerRefuses(t *testing.T) {
 		s.refuse["PATCH"] = 422
 		s.mu.Unlock()
 		s.create("a", object{})
-		eventually(t, "dropped", func() bool { return p.Stats().Dropped == 1 })
-		eventually(t, "said", func() bool { return log.has("refused on purpose") && log.has("stage start") })
+		repotest.Eventually(t, "dropped", func() bool { return p.Stats().Dropped == 1 })
+		repotest.Eventually(t, "said", func() bool { return log.has("refused on purpose") && log.has("stage start") })
 	})
 }
 
 func TestObjectsAtFaultAreLeftAlone(t *testing.T) {
 	p, s, log := start(t, nil)
 	s.create("bad", object{"broken": true, "manual": true, "list": []any{}})
-	eventually(t, "counted", func() bool { return p.Stats().Faults == 1 })
-	eventually(t, "named", func() bool {
+	repotest.Eventually(t, "counted", func() bool { return p.Stats().Faults == 1 })
+	repotest.Eventually(t, "named", func() bool {
 		return log.has("stages.yaml:") && log.has("stage broken: spec.steps[0].patch.template") && log.has("ns/bad")
 	})
 	s.create("loop", object{"loop": true, "manual": true})
-	eventually(t, "loop", func() bool { return p.Stats().Loops == 1 })
-	calls := s.count("PATCH")
-	eventually(t, "named", func() bool { return log.has("stage forever: spec.selector") && log.has("ns/loop") })
-	time.Sleep(50 * time.Millisecond)
-	if n := s.count("PATCH"); n != calls || n > 60 {
+	repotest.Eventually(t, "loop", func() bool { return p.Stats().Loops == 1 })
+	const patches = "PATCH /apis/example.org/v1/namespaces/ns/widgets/loop"
+	calls := s.count(patches)
+	repotest.Eventually(t, "named", func() bool { return log.has("stage forever: spec.selector") && log.has("ns/loop") })
+	s.create("good", object{"quick": true})
+	repotest.Eventually(t, "others play on", func() bool { return s.status("good", "phase") == "Done" })
+	if n := s.count(patches); n != calls || n > 60 {
 		t.Errorf("%d patches, then %d: it goes on", calls, n)
 	}
-	s.create("good", object{"quick": true})
-	eventually(t, "others play on", func() bool { return s.status("good", "phase") == "Done" })
 }
 
 func TestApplyMakesOtherObjects(t *testing.T) {
 	_, s, _ := start(t, nil)
 	s.create("a", object{"apply": true, "manual": true})
-	eventually(t, "bound", func() bool { return s.status("a", "phase") == "Bound" })
+	repotest.Eventually(t, "bound", func() bool { return s.status("a", "phase") == "Bound" })
 	if s.get("a-made") == nil {
 		t.Error("the gadget was not made")
 	}
 	// The second time it exists and is patched.
 	s.remove("a")
 	s.create("a", object{"apply": true, "manual": true})
-	eventually(t, "patched", func() bool {
+	repotest.Eventually(t, "patched", func() bool {
 		return s.status("a", "phase") == "Bound" && s.count("PATCH /apis/example.org/v1/namespaces/ns/gadgets/a-made") == 1
 	})
 }
@@ -253,8 +243,8 @@ func TestNothingIsLostWhenTheWatchTears(t *testing.T) {
 	s.create("during", object{"quick": true})
 	s.create("short", object{"quick": true})
 	s.remove("short")
-	eventually(t, "all", func() bool { return s.status("before", "phase") == "Done" && s.status("during", "phase") == "Done" })
-	eventually(t, "rest", func() bool { return p.Stats().Objects == 0 })
+	repotest.Eventually(t, "all", func() bool { return s.status("before", "phase") == "Done" && s.status("during", "phase") == "Done" })
+	repotest.Eventually(t, "rest", func() bool { return p.Stats().Objects == 0 })
 	if p.Stats().Relists == 0 {
 		t.Error("no list after 410")
 	}
@@ -270,33 +260,38 @@ func TestDeletedWhileWaiting(t *testing.T) {
 		o.Deleted = func(uid string) { mu.Lock(); gone = append(gone, uid); mu.Unlock() }
 	})
 	s.create("a", object{})
-	eventually(t, "waits", func() bool { return p.Stats().Waiting == 1 })
+	repotest.Eventually(t, "waits", func() bool { return p.Stats().Waiting == 1 })
 	s.remove("a")
-	eventually(t, "forgotten", func() bool { return p.Stats().Objects == 0 })
-	time.Sleep(250 * time.Millisecond)
+	repotest.Eventually(t, "forgotten", func() bool { return p.Stats().Objects == 0 })
+	s.create("b", object{}) // whose stage is due later than that of a was
+	repotest.Eventually(t, "b plays", func() bool { return s.status("b", "phase") == "Running" })
 	mu.Lock()
 	defer mu.Unlock()
-	if s.count("PATCH") != 0 || len(gone) != 1 {
-		t.Errorf("%d patches, gone %v", s.count("PATCH"), gone)
+	if n := s.count("PATCH /apis/example.org/v1/namespaces/ns/widgets/a"); n != 0 || len(gone) != 1 {
+		t.Errorf("%d patches, gone %v", n, gone)
 	}
 }
 
 func TestHeldAndSlower(t *testing.T) {
 	var mu sync.Mutex
-	hold := true
+	hold, asked := true, 0
 	_, s, _ := start(t, func(o *player.Options) {
-		o.Held = func(player.Object) bool { mu.Lock(); defer mu.Unlock(); return hold }
+		o.Held = func(player.Object) bool { mu.Lock(); defer mu.Unlock(); asked++; return hold }
 		o.Slower = func(player.Object) time.Duration { return 300 * time.Millisecond }
 	})
+	begin := time.Now()
 	s.create("a", object{})
-	time.Sleep(700 * time.Millisecond)
+	repotest.Eventually(t, "held", func() bool { mu.Lock(); defer mu.Unlock(); return asked == 2 })
+	if took := time.Since(begin); took < 500*time.Millisecond {
+		t.Errorf("due after %v: the stage waits 200ms, the slow node 300ms more", took)
+	}
 	if s.count("PATCH") != 0 {
 		t.Error("played while held")
 	}
 	mu.Lock()
 	hold = false
 	mu.Unlock()
-	eventually(t, "played", func() bool { return s.status("a", "phase") == "Running" })
+	repotest.Eventually(t, "played", func() bool { return s.status("a", "phase") == "Running" })
 }
 
 func TestCallsAreRecordedFromWhenTheyWereDue(t *testing.T) {
@@ -307,7 +302,7 @@ func TestCallsAreRecordedFromWhenTheyWereDue(t *testing.T) {
 	}
 	p, s, _ := start(t, func(o *player.Options) { o.Records = w })
 	s.create("a", object{})
-	eventually(t, "played", func() bool { return p.Stats().Played == 1 })
+	repotest.Eventually(t, "played", func() bool { return p.Stats().Played == 1 })
 	p.Close()
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
@@ -363,7 +358,7 @@ func TestLongDelaysKeepNoObject(t *testing.T) {
 		o.Slower = func(player.Object) time.Duration { return time.Hour }
 	})
 	s.create("a", object{})
-	eventually(t, "waits", func() bool { return p.Stats().Waiting == 1 })
+	repotest.Eventually(t, "waits", func() bool { return p.Stats().Waiting == 1 })
 	if n := player.Kept(p); n != 0 {
 		t.Errorf("%d bytes are kept for an hour", n)
 	}
@@ -371,7 +366,7 @@ func TestLongDelaysKeepNoObject(t *testing.T) {
 	s.refuse["GET /apis/example.org/v1/namespaces/ns/widgets/a"] = 503
 	s.mu.Unlock()
 	player.Hurry(p)
-	eventually(t, "played", func() bool { return s.status("a", "phase") == "Running" })
+	repotest.Eventually(t, "played", func() bool { return s.status("a", "phase") == "Running" })
 	if n := s.count("GET /apis/example.org/v1/namespaces/ns/widgets/a"); n != 2 || p.Stats().Retries != 1 {
 		t.Errorf("%d reads, %d retries", n, p.Stats().Retries)
 	}

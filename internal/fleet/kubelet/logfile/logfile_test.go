@@ -12,6 +12,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/fleet/kubelet/logfile"
@@ -177,7 +178,9 @@ func TestFaults(t *testing.T) {
 }
 
 // TestFollow appends, truncates, replaces and removes the file that is followed.
-func TestFollow(t *testing.T) {
+func TestFollow(t *testing.T) { synctest.Test(t, testFollow) }
+
+func testFollow(t *testing.T) {
 	const line = "2026-01-02T03:04:05Z stdout F %s\n"
 	path := file(t, fmt.Sprintf(line+line, "zero", "one"))
 	ctx, cancel := context.WithCancel(t.Context())
