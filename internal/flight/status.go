@@ -3,6 +3,7 @@ package flight
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -19,10 +20,10 @@ type Status struct {
 	Index, Of   int           // how many steps have begun, of all
 	Elapsed     time.Duration // of the run
 	InStep      time.Duration // of the step
-	Done, Total int           // of the step: calls ended, pods waited for, nodes; Total 0 when it cannot be said
-	Requested   float64       // calls per second asked for; 0 when the step sends none
-	Achieved    float64       // calls per second ended since the step began
-	P99         time.Duration // of the step's calls so far, from due to done
+	Done, Total int           // calls ended of this step and those beside it, pods waited for, nodes; Total 0 when it cannot be said
+	Requested   float64       // calls per second asked for; 0 when none are sent
+	Achieved    float64       // by how many Done changed per second
+	P99         time.Duration // of the calls so far, from due to done
 	Failed      int           // calls that failed or were lost, whole run
 	Late        int           // calls that left late, whole run
 	Left        time.Duration // until the step's end as things go; negative when unknown
@@ -36,6 +37,8 @@ type underWay struct {
 	name        string
 	at          clock.Time
 	before      load.Progress
+	waits       bool // for what first, done and total count
+	first       int  // that was there before
 	done, total int
 }
 
@@ -45,6 +48,7 @@ type board struct {
 	mu        sync.Mutex
 	steps     []*underWay // in the order of their begin
 	last      *underWay   // that began
+	outer     *underWay   // that began when no other was under way: calls are counted from its begin
 	begun, of int
 	generator *load.Generator
 	fleet     *fleet.Fleet
@@ -67,6 +71,9 @@ func (b *board) Enter(step string) (leave func()) {
 		one.before = b.generator.Progress()
 	}
 	b.begun++
+	if len(b.steps) == 0 {
+		b.outer = one
+	}
 	b.last, b.steps = one, append(b.steps, one)
 	return func() {
 		b.mu.Lock()
@@ -83,7 +90,7 @@ func (b *board) cleanUp() {
 	if b.generator != nil {
 		b.last.before = b.generator.Progress()
 	}
-	b.steps = nil
+	b.steps, b.outer = nil, b.last
 }
 
 // follow says what the progress is read from, as it comes into being.
@@ -108,9 +115,13 @@ func (b *board) Waiting(step string, done, total int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, s := range b.steps {
-		if s.name == step {
-			s.done, s.total = done, total
+		if s.name != step {
+			continue
 		}
+		if !s.waits {
+			s.waits, s.first = true, done
+		}
+		s.done, s.total = done, total
 	}
 }
 
@@ -133,6 +144,7 @@ func (b *board) now() Status {
 		return s
 	}
 	s.Step, s.InStep, s.Done, s.Total = step.name, t.Sub(step.at), step.done, step.total
+	first, since := step.first, step.at
 	if n := len(b.steps); n > 1 {
 		s.Step += fmt.Sprintf(" +%d", n-1)
 	}
@@ -143,17 +155,31 @@ func (b *board) now() Status {
 	if g := b.generator; g != nil {
 		p := g.Progress()
 		s.Failed, s.Late = p.Failed+p.Lost, p.Late
-		if p.Count > step.before.Count { // this step sends
-			s.Done, s.Total, s.Requested, s.P99 = p.Ended-step.before.Ended, p.CountNow, p.Requested, p.P99
+		if p.Count > step.before.Count { // calls are sent: all of those at the same time are one sum
+			first, since = 0, b.outer.at
+			s.Done, s.Total, s.P99 = p.Ended-b.outer.before.Ended, p.Count-b.outer.before.Count, p.P99
+			if !math.IsInf(p.Requested, 1) {
+				s.Requested = p.Requested
+			}
 		}
 	}
-	if sec := s.InStep.Seconds(); sec > 0.5 && s.Done > 0 {
-		s.Achieved = float64(s.Done) / sec
-		if s.Total >= s.Done && s.Achieved > 0 {
-			s.Left = time.Duration(float64(s.Total-s.Done) / s.Achieved * float64(time.Second))
-		}
-	}
+	s.pace(first, t.Sub(since))
 	return s
+}
+
+// pace tells how fast Done has changed since it was first, and when it will be
+// Total at that rate. What is waited for until it is gone counts down.
+func (s *Status) pace(first int, took time.Duration) {
+	changed, left := s.Done-first, s.Total-s.Done
+	if s.Total < first {
+		changed, left = -changed, -left
+	}
+	if sec := took.Seconds(); sec > 0.5 && changed > 0 {
+		s.Achieved = float64(changed) / sec
+		if left >= 0 {
+			s.Left = time.Duration(float64(left) / s.Achieved * float64(time.Second))
+		}
+	}
 }
 
 // statusEvery is how often status.json is written.

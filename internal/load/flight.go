@@ -82,7 +82,7 @@ func (g *Generator) begin(ctx context.Context, p Plan) (*flight, error) {
 		f.limit = f.begin.Add(p.For)
 	}
 	g.tell(f.begin, record.EventLoadAsked, p.step(), p.requested(calls))
-	g.stats.begin(calls, p.Pace.Rate(), f.begin)
+	g.stats.begin(calls, p.Pace.Rate())
 	f.advance()
 	return f, nil
 }

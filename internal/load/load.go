@@ -122,6 +122,7 @@ func (g *Generator) Run(ctx context.Context, p Plan) error {
 	if err != nil {
 		return err
 	}
+	defer g.stats.end(p.Pace.Rate())
 	ended := f.pace(ctx)
 	f.watches.write(f)
 	f.tellRates()

@@ -2,40 +2,36 @@ package load
 
 import (
 	"math/bits"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
 )
 
 // Progress is where a generator stands, for a person who watches. The true
 // figures are computed from the records.
 type Progress struct {
-	Count             int           // calls asked for by the plans so far
-	Sent, Ended       int           // calls that left; that ended
-	OK, Failed, Lost  int           // of those that ended; Lost are the unknown ones
-	Late              int           // left more than Late after they were due
-	Retries           int           // of those that were sent, sent again
-	Requested         float64       // calls per second asked for by the latest plan
-	Begin             clock.Time    // of the latest plan
-	P99               time.Duration // of the latest plan, from due to done, within 6 %
-	CountNow, SentNow int           // of the latest plan
+	Count            int           // calls asked for by the plans so far
+	Sent, Ended      int           // calls that left; that ended
+	OK, Failed, Lost int           // of those that ended; Lost are the unknown ones
+	Late             int           // left more than Late after they were due
+	Retries          int           // of those that were sent, sent again
+	Requested        float64       // calls per second asked for by the plans under way; +Inf: all at once
+	P99              time.Duration // since the latest plan began, from due to done, within 6 %
 }
 
 // stats counts without locks on the path of a call.
 type stats struct {
-	sent            atomic.Int64
-	outcomes        [3]atomic.Int64
-	late            atomic.Int64
-	retries         atomic.Int64
-	latencies       [buckets]atomic.Int64
-	mu              sync.Mutex
-	count, countNow int
-	sentBefore      int64
-	rate            float64
-	begun           clock.Time
+	sent      atomic.Int64
+	outcomes  [3]atomic.Int64
+	late      atomic.Int64
+	retries   atomic.Int64
+	latencies [buckets]atomic.Int64
+	mu        sync.Mutex
+	count     int
+	rates     []float64 // of the plans under way
 }
 
 // buckets of latency: 16 in each power of two of microseconds.
@@ -44,14 +40,22 @@ const (
 	buckets = 40 << subBits
 )
 
-func (s *stats) begin(count int, rate float64, at clock.Time) {
+func (s *stats) begin(count int, rate float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.count += count
-	s.countNow, s.sentBefore, s.rate, s.begun = count, s.sent.Load(), rate, at
+	s.rates = append(s.rates, rate)
 	for i := range s.latencies {
 		s.latencies[i].Store(0)
 	}
+}
+
+// end takes back the rate of a plan that is over.
+func (s *stats) end(rate float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.Index(s.rates, rate)
+	s.rates = slices.Delete(s.rates, i, i+1)
 }
 
 func (s *stats) ended(c record.Call) {
@@ -88,12 +92,14 @@ func (g *Generator) Progress() Progress {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := Progress{
-		Count: s.count, Sent: int(s.sent.Load()), Requested: s.rate, Begin: s.begun,
+		Count: s.count, Sent: int(s.sent.Load()),
 		OK: int(s.outcomes[record.OK].Load()), Failed: int(s.outcomes[record.Failed].Load()),
-		Lost: int(s.outcomes[record.Unknown].Load()), Late: int(s.late.Load()), Retries: int(s.retries.Load()), CountNow: s.countNow,
+		Lost: int(s.outcomes[record.Unknown].Load()), Late: int(s.late.Load()), Retries: int(s.retries.Load()),
 	}
 	p.Ended = p.OK + p.Failed + p.Lost
-	p.SentNow = p.Sent - int(s.sentBefore)
+	for _, rate := range s.rates {
+		p.Requested += rate
+	}
 	p.P99 = s.p99()
 	return p
 }
