@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/windtunnel/windtunnel/internal/text"
 )
 
 // maxFaults bounds what one message shows: beyond it a file is not faulty but
@@ -34,8 +36,7 @@ type faults struct {
 }
 
 func (f *faults) add(line int, format string, args ...any) {
-	text := strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ")
-	one := &Fault{File: f.file, Line: line, Text: text}
+	one := &Fault{File: f.file, Line: line, Text: strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ")}
 	if n := len(f.list); n == 0 || *f.list[n-1] != *one { // each round of a repeat would say it again
 		f.list = append(f.list, one)
 	}
@@ -55,48 +56,5 @@ func (f *faults) join() error {
 	return errors.Join(errs...)
 }
 
-// Hint returns ` (did you mean "rate"?)` when a known name is near, else "":
-// for the importers, whose messages are as ours.
-func Hint(got string, known []string) string { return hint(got, known) }
-
 // hint returns ` (did you mean "rate"?)` when a known name is near, else "".
-func hint(got string, known []string) string {
-	best, distance := "", max(1, len(got)/3)+1
-	for _, k := range known {
-		if d := editDistance(strings.ToLower(got), strings.ToLower(k)); d < distance {
-			best, distance = k, d
-		}
-	}
-	if best == "" {
-		return ""
-	}
-	return fmt.Sprintf(" (did you mean %q?)", best)
-}
-
-// editDistance is the number of insertions, deletions, replacements and swaps
-// of neighbours that turn a into b (optimal string alignment).
-func editDistance(a, b string) int {
-	if len(a) > 64 || len(b) > 64 {
-		return max(len(a), len(b))
-	}
-	var before, above []int
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		before, above, row = above, row, make([]int, len(b)+1)
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			row[j] = min(row[j-1]+1, above[j]+1, above[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], before[j-2]+1)
-			}
-		}
-	}
-	return row[len(b)]
-}
+func hint(got string, known []string) string { return text.DidYouMean(got, known) }

@@ -198,7 +198,7 @@ func (w writer) value(v reflect.Value, raw bool) (*yaml.Node, error) {
 	case reflect.Slice:
 		return w.list(v)
 	case reflect.String:
-		return text(v.String(), raw)
+		return textNode(v.String(), raw)
 	case reflect.Float64:
 		return &yaml.Node{Kind: yaml.ScalarNode, Value: formatValue(v.Float())}, nil
 	}
@@ -212,7 +212,7 @@ func (w writer) mapping(v reflect.Value) (*yaml.Node, error) {
 		keys[fmt.Sprint(k.Interface())] = k
 	}
 	for _, name := range slices.Sorted(maps.Keys(keys)) {
-		key, err := text(name, true)
+		key, err := textNode(name, true)
 		if err != nil {
 			return nil, err
 		}
@@ -237,9 +237,9 @@ func (w writer) list(v reflect.Value) (*yaml.Node, error) {
 	return out, nil
 }
 
-// text writes a text, quoted where YAML would take it for something else; ${
+// textNode writes a text, quoted where YAML would take it for something else; ${
 // is written so that it is no expression.
-func text(s string, raw bool) (*yaml.Node, error) {
+func textNode(s string, raw bool) (*yaml.Node, error) {
 	if !utf8.ValidString(s) {
 		return nil, fmt.Errorf("%q: %w", clip(s), ErrNotText)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/windtunnel/windtunnel/scenario"
+	"github.com/windtunnel/windtunnel/internal/text"
 )
 
 // check says what is wrong with the config by itself, before any template is
@@ -39,7 +39,7 @@ func (im *importer) check() bool {
 
 func (im *importer) oneOf(path, name, value string, allowed ...string) {
 	if !slices.Contains(allowed, value) {
-		im.add(im.at(path), "%s: %q is not one of %s%s", name, value, strings.Join(allowed, ", "), scenario.Hint(value, allowed))
+		im.add(im.at(path), "%s: %q is not one of %s%s", name, value, strings.Join(allowed, ", "), text.DidYouMean(value, allowed))
 	}
 }
 

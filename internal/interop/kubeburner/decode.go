@@ -11,7 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/windtunnel/windtunnel/scenario"
+	"github.com/windtunnel/windtunnel/internal/text"
 )
 
 // maxDepth and maxValues keep a hostile file from taking the machine along.
@@ -152,7 +152,7 @@ func (d *decoder) record(n *yaml.Node, v reflect.Value, path, name string) {
 	d.pairs(n, name, func(key string, k, val *yaml.Node) {
 		i, ok := fields[key]
 		if !ok {
-			d.add(d.line(k), "field %q not found in %s%s", key, what(t), scenario.Hint(key, known))
+			d.add(d.line(k), "field %q not found in %s%s", key, what(t), text.DidYouMean(key, known))
 			return
 		}
 		d.value(val, v.Field(i), strings.TrimPrefix(path+"."+key, "."), strings.TrimPrefix(what(t)+"."+key, "config."))

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/windtunnel/windtunnel/internal/text"
 )
 
 // decoder reads a tree into structs strictly and notes the line of each field.
@@ -202,35 +204,8 @@ func unknown(name string, known []string) error { return Unknown("field", name, 
 // Unknown says that there is no such thing, such as a field or a kind, and names
 // the nearest that there is.
 func Unknown(thing, name string, known []string) error {
-	best, at := 4, ""
-	for _, k := range slices.Sorted(slices.Values(known)) {
-		if n := distance(strings.ToLower(name), strings.ToLower(k)); n < best {
-			best, at = n, k
-		}
-	}
-	if at != "" && best < len(name) {
-		return fmt.Errorf("there is no %s %q; is it %q?", thing, name, at)
+	if near := text.Nearest(name, slices.Sorted(slices.Values(known))); near != "" && len(name) > 1 {
+		return fmt.Errorf("there is no %s %q; is it %q?", thing, name, near)
 	}
 	return fmt.Errorf("there is no %s %q", thing, name)
-}
-
-// distance counts the letters to change, add or leave out.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		last := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := last
-			if a[i] != b[j] {
-				cost++
-			}
-			last = row[j+1]
-			row[j+1] = min(cost, row[j+1]+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
 }
