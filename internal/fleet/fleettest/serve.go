@@ -163,7 +163,7 @@ func (s *Server) one(w http.ResponseWriter, r *http.Request, t target, body []by
 			return
 		}
 		o.SetUID(old.GetUID())
-		s.update(t.resource, o)
+		s.updateLocked(t.resource, o)
 		write(w, http.StatusOK, o)
 	case http.MethodPatch:
 		s.patch(w, t, old, body)
@@ -189,7 +189,7 @@ func (s *Server) post(w http.ResponseWriter, t target, body []byte) {
 			s.SetNode(n.Name, func(n *corev1.Node) { n.Spec.Taints = nil })
 		})
 	}
-	s.create(t.resource, o)
+	s.createLocked(t.resource, o)
 	write(w, http.StatusCreated, o)
 }
 
@@ -218,7 +218,7 @@ func (s *Server) patch(w http.ResponseWriter, t target, old object, body []byte)
 		s.refuse(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	s.update(t.resource, o)
+	s.updateLocked(t.resource, o)
 	write(w, http.StatusOK, o)
 }
 
@@ -238,7 +238,7 @@ func (s *Server) delete(w http.ResponseWriter, t target, old object, body []byte
 		s.refuse(w, http.StatusUnprocessableEntity, "a kubelet deletes with a grace period of 0")
 		return
 	}
-	s.remove(t.resource, old)
+	s.removeLocked(t.resource, old)
 	write(w, http.StatusOK, old)
 }
 

@@ -178,7 +178,7 @@ func (s *Server) AddPod(p *corev1.Pod) types.UID {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.create("pods", p)
+	s.createLocked("pods", p)
 	return p.UID
 }
 
@@ -197,7 +197,7 @@ func (s *Server) EndPod(namespace, name string) {
 	if o, ok := s.tables["pods"].objects[namespace+"/"+name]; ok {
 		p := o.DeepCopyObject().(*corev1.Pod)
 		p.DeletionTimestamp = new(metav1.Now())
-		s.update("pods", p)
+		s.updateLocked("pods", p)
 	}
 }
 
@@ -211,7 +211,7 @@ func (s *Server) RemoveNode(name string) { s.removeKey("nodes", "/"+name) }
 func (s *Server) AddNode(n *corev1.Node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.create("nodes", n.DeepCopy())
+	s.createLocked("nodes", n.DeepCopy())
 }
 
 // SetNode changes a stored node.
@@ -221,7 +221,7 @@ func (s *Server) SetNode(name string, change func(*corev1.Node)) {
 	if o, ok := s.tables["nodes"].objects["/"+name]; ok {
 		n := o.DeepCopyObject().(*corev1.Node)
 		change(n)
-		s.update("nodes", n)
+		s.updateLocked("nodes", n)
 	}
 }
 
@@ -229,21 +229,21 @@ func (s *Server) removeKey(resource, key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if o, ok := s.tables[resource].objects[key]; ok {
-		s.remove(resource, o)
+		s.removeLocked(resource, o)
 	}
 }
 
 func key(o metav1.Object) string { return o.GetNamespace() + "/" + o.GetName() }
 
-// create stores a new object; callers hold mu.
-func (s *Server) create(resource string, o object) {
+// createLocked stores a new object.
+func (s *Server) createLocked(resource string, o object) {
 	o.SetUID(uuid.NewUUID())
 	o.SetCreationTimestamp(metav1.Now())
 	s.put(resource, event{kind: watch.Added, object: o})
 }
 
-// update replaces an object; callers hold mu.
-func (s *Server) update(resource string, o object) {
+// updateLocked replaces an object.
+func (s *Server) updateLocked(resource string, o object) {
 	s.put(resource, event{kind: watch.Modified, object: o, before: s.tables[resource].objects[key(o)]})
 }
 
@@ -261,7 +261,7 @@ func (s *Server) put(resource string, e event) {
 	s.changed.Broadcast()
 }
 
-// remove deletes an object; callers hold mu.
-func (s *Server) remove(resource string, o object) {
+// removeLocked deletes an object.
+func (s *Server) removeLocked(resource string, o object) {
 	s.put(resource, event{kind: watch.Deleted, object: o.DeepCopyObject().(object)})
 }

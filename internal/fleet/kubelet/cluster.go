@@ -74,11 +74,11 @@ func (c *Cluster) Need(words []string) {
 	c.cancel, c.state = cancel, newState(words)
 	state := c.state
 	nodes := &follower[string]{
-		state: state, path: "/api/v1/nodes", keep: state.node, drop: state.dropNode,
+		state: state, path: "/api/v1/nodes", keep: state.keepNodeLocked, drop: state.dropNodeLocked,
 		known: func() iter.Seq[string] { return maps.Keys(state.byNode) },
 	}
 	pods := &follower[podName]{
-		state: state, path: "/api/v1/pods", keep: state.pod, drop: state.dropPod,
+		state: state, path: "/api/v1/pods", keep: state.keepPodLocked, drop: state.dropPodLocked,
 		known: func() iter.Seq[podName] { return maps.Keys(state.byPod) },
 	}
 	c.wait.Go(func() { c.follow(ctx, state, watch.Options{Path: nodes.path, Selector: c.options.Selector}, nodes) })

@@ -66,11 +66,11 @@ func (f *follower[K]) ListEnd() {
 		f.drop(name)
 	}
 	delete(f.state.refusals, f.path)
-	f.state.listedNow(f.path)
+	f.state.noteListedLocked(f.path)
 }
 
-// listedNow notes that a path was listed, or will not be; callers hold mu.
-func (s *state) listedNow(path string) {
+// noteListedLocked notes that a path was listed, or will not be.
+func (s *state) noteListedLocked(path string) {
 	if s.listed[path] {
 		return
 	}
@@ -85,7 +85,7 @@ func (s *state) refuse(path string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refusals[path] = err
-	s.listedNow(path)
+	s.noteListedLocked(path)
 }
 
 func (s *state) refused() error {
@@ -106,15 +106,15 @@ func (f *follower[K]) Event(e watch.Event) {
 	}
 }
 
-// node takes an event of a node; callers hold mu.
-func (s *state) node(e watch.Event) (string, error) {
+// keepNodeLocked takes an event of a node.
+func (s *state) keepNodeLocked(e watch.Event) (string, error) {
 	var meta object.Meta
 	if err := object.DecodeMeta(e.Object, &meta); err != nil {
 		return "", err
 	}
 	name := string(meta.Name)
 	if e.Kind == watch.Deleted {
-		s.dropNode(name)
+		s.dropNodeLocked(name)
 		return name, nil
 	}
 	raw, err := trim(e.Object, s.nodes)
@@ -125,20 +125,20 @@ func (s *state) node(e watch.Event) (string, error) {
 	return name, nil
 }
 
-func (s *state) dropNode(name string) {
+func (s *state) dropNodeLocked(name string) {
 	delete(s.byNode, name)
 	delete(s.started, name)
 }
 
-// pod takes an event of a pod; callers hold mu.
-func (s *state) pod(e watch.Event) (podName, error) {
+// keepPodLocked takes an event of a pod.
+func (s *state) keepPodLocked(e watch.Event) (podName, error) {
 	view := &s.view
 	if err := object.DecodePod(e.Object, view); err != nil {
 		return podName{}, err
 	}
 	name := podName{string(view.Namespace), string(view.Name)}
 	if e.Kind == watch.Deleted {
-		s.dropPod(name)
+		s.dropPodLocked(name)
 		return name, nil
 	}
 	raw, err := trim(e.Object, s.pods)
@@ -147,7 +147,7 @@ func (s *state) pod(e watch.Event) (podName, error) {
 	}
 	p := s.byPod[name]
 	if p.uid != string(view.UID) || p.node != string(view.NodeName) {
-		s.dropPod(name)
+		s.dropPodLocked(name)
 		p = podState{uid: string(view.UID), node: string(view.NodeName)}
 		if s.on[p.node] == nil {
 			s.on[p.node] = map[podName]struct{}{}
@@ -165,7 +165,7 @@ func (s *state) pod(e watch.Event) (podName, error) {
 	return name, nil
 }
 
-func (s *state) dropPod(name podName) {
+func (s *state) dropPodLocked(name podName) {
 	p, ok := s.byPod[name]
 	if !ok {
 		return

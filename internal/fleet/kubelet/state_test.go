@@ -27,7 +27,7 @@ func BenchmarkState(b *testing.B) {
 		runtime.ReadMemStats(&before)
 		state := newState(words)
 		for _, raw := range raws {
-			if _, err := state.pod(watch.Event{Kind: watch.Added, Object: raw}); err != nil {
+			if _, err := state.keepPodLocked(watch.Event{Kind: watch.Added, Object: raw}); err != nil {
 				b.Fatal(err)
 			}
 		}

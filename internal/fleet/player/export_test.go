@@ -17,5 +17,5 @@ func Hurry(p *Player) {
 	for _, e := range p.entries {
 		p.wheel.Set(&e.Timer, 0)
 	}
-	go func() { p.notes <- note{list: 1} }() // wakes the loop
+	go func() { p.notes <- note{list: listBegins} }() // wakes the loop
 }

@@ -25,10 +25,10 @@ func (p *Player) loop(ctx context.Context) {
 			p.mu.Lock()
 		case n := <-notes:
 			p.mu.Lock()
-			p.take(n)
+			p.takeNoteLocked(n)
 		case r := <-p.results:
 			p.mu.Lock()
-			p.settle(r)
+			p.settleLocked(r)
 		case jobs <- first:
 			p.mu.Lock()
 			first.queued, first.playing = false, true
@@ -52,7 +52,7 @@ func (p *Player) loop(ctx context.Context) {
 func (p *Player) offers() (notes <-chan note, jobs chan<- *entry, first *entry) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for len(p.due) > 0 && p.due[0].gone {
+	for len(p.due) > 0 && p.due[0].deleted {
 		p.due = p.due[1:]
 	}
 	if len(p.due) <= maxDue {
@@ -64,25 +64,25 @@ func (p *Player) offers() (notes <-chan note, jobs chan<- *entry, first *entry) 
 	return notes, nil, nil
 }
 
-// take takes what the watch says; callers hold mu.
-func (p *Player) take(n note) {
+// takeNoteLocked takes what the watch says.
+func (p *Player) takeNoteLocked(n note) {
 	switch n.list {
-	case 1:
+	case listBegins:
 		p.relist.Begin()
 		return
-	case 2:
-		p.sweep()
+	case listEnds:
+		p.endListLocked()
 		return
 	}
 	p.stats.Events++
 	e := p.entries[n.key]
 	if e != nil && e.uid != n.uid { // another object of the same name
-		p.forget(e)
+		p.forgetLocked(e)
 		e = nil
 	}
 	if n.kind == watch.Deleted {
 		if e != nil {
-			p.forget(e)
+			p.forgetLocked(e)
 		}
 		if p.options.Deleted != nil {
 			p.options.Deleted(n.uid)
@@ -94,7 +94,7 @@ func (p *Player) take(n note) {
 		return
 	case e == nil:
 		e = &entry{key: n.key, uid: n.uid}
-		e.Fire = func() { p.ready(e) }
+		e.Fire = func() { p.enqueueLocked(e) }
 		p.entries[n.key] = e
 	}
 	p.relist.Add(e.key)
@@ -103,15 +103,15 @@ func (p *Player) take(n note) {
 	case e.playing:
 		e.next = &n
 	default:
-		p.choose(e, n)
+		p.chooseLocked(e, n)
 	}
 }
 
-// sweep forgets what a whole list did not hold.
-func (p *Player) sweep() {
+// endListLocked forgets what a whole list did not hold.
+func (p *Player) endListLocked() {
 	for _, key := range p.relist.End(maps.Keys(p.entries)) {
 		e := p.entries[key]
-		p.forget(e)
+		p.forgetLocked(e)
 		if p.options.Deleted != nil {
 			p.options.Deleted(e.uid)
 		}
@@ -123,23 +123,23 @@ func (p *Player) sweep() {
 	}
 }
 
-func (p *Player) forget(e *entry) {
+func (p *Player) forgetLocked(e *entry) {
 	p.wheel.Stop(&e.Timer)
-	e.gone = true
+	e.deleted = true
 	delete(p.entries, e.key)
 }
 
-// choose takes what the stages said of an object: the same stage stays due when
+// chooseLocked takes what the stages said of an object: the same stage stays due when
 // it was, another one is due from the receipt on.
-func (p *Player) choose(e *entry, n note) {
+func (p *Player) chooseLocked(e *entry, n note) {
 	if n.err != nil {
-		p.fault(n.err)
-		p.forget(e)
+		p.leaveAloneLocked(n.err)
+		p.forgetLocked(e)
 		return
 	}
 	s := n.choice.Stage
 	if s == nil {
-		p.forget(e)
+		p.forgetLocked(e)
 		return
 	}
 	if same := e.stage == s; !same || !e.waits {
@@ -160,35 +160,35 @@ func (p *Player) choose(e *entry, n note) {
 		return
 	}
 	p.wheel.Stop(&e.Timer)
-	p.ready(e)
+	p.enqueueLocked(e)
 }
 
-// ready puts an entry where workers find it.
-func (p *Player) ready(e *entry) {
+// enqueueLocked puts an entry where workers find it.
+func (p *Player) enqueueLocked(e *entry) {
 	if e.plays++; e.plays > maxPlays && p.options.Clock.Now().Sub(e.loopFrom) < loopTime {
 		p.stats.Loops++
 		err := e.stage.Source().Fault("spec.selector", fmt.Errorf("matched %s again after each of %d plays within %v: it is left alone", e.key, maxPlays, loopTime))
-		p.later("loop "+e.stage.Name(), err.Error())
+		p.warnLater("loop "+e.stage.Name(), err.Error())
 		p.wheel.Stop(&e.Timer)
-		e.raw, e.stage, e.waits, e.patched = nil, nil, false, 1<<63 // deaf until it is gone
+		e.raw, e.stage, e.waits, e.patched = nil, nil, false, 1<<63 // deaf until it is deleted
 		return
 	}
 	e.queued = true
 	p.due = append(p.due, e)
 }
 
-// later says a warning once the lock is free.
-func (p *Player) later(key, text string) {
+// warnLater warns once the lock is free.
+func (p *Player) warnLater(key, text string) {
 	p.wait.Go(func() { p.warn(key, text) })
 }
 
-func (p *Player) fault(err error) {
+func (p *Player) leaveAloneLocked(err error) {
 	p.stats.Faults++
-	p.later("fault "+err.Error(), err.Error())
+	p.warnLater("fault "+err.Error(), err.Error())
 }
 
-// settle takes what became of a play; callers hold mu.
-func (p *Player) settle(r result) {
+// settleLocked takes what became of a play.
+func (p *Player) settleLocked(r result) {
 	e := r.entry
 	e.playing = false
 	p.stats.Playing--
@@ -196,7 +196,7 @@ func (p *Player) settle(r result) {
 	if r.firstSent != 0 {
 		p.sent.Add(time.Duration(at), r.firstSent.Sub(e.asked))
 	}
-	if e.gone {
+	if e.deleted {
 		return
 	}
 	e.patched = max(e.patched, r.version)
@@ -208,16 +208,16 @@ func (p *Player) settle(r result) {
 		p.wheel.Set(&e.Timer, at.Add(holdTime))
 		return
 	case retry:
-		p.retry(e, r, at)
+		p.retryLocked(e, r, at)
 		if next != nil {
-			p.choose(e, *next)
+			p.chooseLocked(e, *next)
 		}
 		return
 	case failed:
 		p.stats.Dropped++
-		p.later(fmt.Sprintf("drop %s %d", e.stage.Name(), r.code), r.err.Error())
+		p.warnLater(fmt.Sprintf("drop %s %d", e.stage.Name(), r.code), r.err.Error())
 	case faulty:
-		p.fault(r.err)
+		p.leaveAloneLocked(r.err)
 	case played:
 		p.stats.Played++
 		p.done.Add(time.Duration(at), at.Sub(e.asked))
@@ -225,16 +225,16 @@ func (p *Player) settle(r result) {
 	e.raw, e.waits = nil, false
 	switch {
 	case r.again != nil:
-		p.choose(e, *r.again)
+		p.chooseLocked(e, *r.again)
 	case next != nil && next.version >= e.patched:
-		p.choose(e, *next)
+		p.chooseLocked(e, *next)
 	case r.kind != played || e.patched <= e.version:
-		p.forget(e) // no echo of ours is on its way
+		p.forgetLocked(e) // no echo of ours is on its way
 	}
 }
 
-// retry plays the rest of a stage again after a pause.
-func (p *Player) retry(e *entry, r result, at clock.Time) {
+// retryLocked plays the rest of a stage again after a pause.
+func (p *Player) retryLocked(e *entry, r result, at clock.Time) {
 	p.stats.Retries++
 	pause := wire.CallBackoff().Jittered(e.attempt, p.rng.Float64())
 	e.attempt++

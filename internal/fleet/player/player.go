@@ -68,10 +68,10 @@ type Player struct {
 	served  discovery.Resource
 	cancel  context.CancelFunc
 	wait    sync.WaitGroup
-	notes   chan note   // from the watch
-	jobs    chan *entry // to the workers
-	results chan result // from the workers
-	again   chan struct{}
+	notes   chan note     // from the watch
+	jobs    chan *entry   // to the workers
+	results chan result   // from the workers
+	relists chan struct{} // asked for
 	listed  chan struct{} // closed when the first list was taken
 	ops     map[opKey]record.OpID
 	opsMu   sync.Mutex
@@ -118,7 +118,7 @@ type entry struct {
 	attempt  int
 	playing  bool
 	queued   bool
-	gone     bool
+	deleted  bool
 	patched  uint64 // version that our last patch made: older ones are echoes of the past
 	next     *note  // came while playing
 	plays    int    // of the same stage, since loopFrom
@@ -135,8 +135,16 @@ type note struct {
 	raw     []byte
 	choice  machine.Choice
 	err     error // of an expression
-	list    int8  // 1: a list begins, 2: it has ended
+	list    listMark
 }
+
+// listMark is what a note that is not of an object says of a list.
+type listMark uint8
+
+const (
+	listBegins listMark = iota + 1
+	listEnds
+)
 
 // Start begins to play. The error says that the resource is not served or may
 // not be listed; it is nil once the first list was taken.
@@ -153,7 +161,7 @@ func Start(ctx context.Context, o Options) (*Player, error) {
 	}
 	p := &Player{
 		options: o, served: served, notes: make(chan note, 256), jobs: make(chan *entry), results: make(chan result, o.Workers),
-		listed: make(chan struct{}), again: make(chan struct{}, 1), ops: map[opKey]record.OpID{}, warned: map[string]bool{}, entries: map[string]*entry{},
+		listed: make(chan struct{}), relists: make(chan struct{}, 1), ops: map[opKey]record.OpID{}, warned: map[string]bool{}, entries: map[string]*entry{},
 		rng: rand.New(rand.NewPCG(o.Seed, 0x706c6179)),
 	}
 	p.wheel.Start(o.Clock.Now())
@@ -207,7 +215,7 @@ func (p *Player) Stats() Stats {
 // they came and are now.
 func (p *Player) Relist() {
 	select {
-	case p.again <- struct{}{}:
+	case p.relists <- struct{}{}:
 	default:
 	}
 }
@@ -222,7 +230,7 @@ func (p *Player) follow(ctx context.Context) error {
 		case err := <-ended:
 			cancel()
 			return err
-		case <-p.again:
+		case <-p.relists:
 			cancel()
 			<-ended
 		}

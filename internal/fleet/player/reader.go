@@ -36,11 +36,11 @@ func (r *reader) ListBegin(again bool, why string) {
 			p.options.Records.Event(record.Event{At: p.options.Clock.Now(), Type: record.EventWatchGap, Name: p.served.Name, Text: "fleet: " + why})
 		}
 	}
-	r.hand(note{list: 1})
+	r.hand(note{list: listBegins})
 }
 
 // ListEnd implements watch.Handler.
-func (r *reader) ListEnd() { r.hand(note{list: 2}) }
+func (r *reader) ListEnd() { r.hand(note{list: listEnds}) }
 
 // Event implements watch.Handler.
 func (r *reader) Event(e watch.Event) {

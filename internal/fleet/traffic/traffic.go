@@ -57,14 +57,14 @@ type Kubelets struct {
 
 	mu     sync.Mutex
 	rng    *rand.Rand
-	nodes  map[string]map[string]*held // node -> what -> watch
+	nodes  map[string]map[string]*heldWatch // node -> what -> watch
 	stats  Stats
 	closed bool
 	wait   sync.WaitGroup
 }
 
-// held is one watch.
-type held struct {
+// heldWatch is one watch.
+type heldWatch struct {
 	k       *Kubelets
 	what    resource
 	query   string
@@ -103,7 +103,7 @@ func New(o Options) (*Kubelets, error) {
 	}
 	return &Kubelets{
 		options: o, client: c, ops: map[string]record.OpID{}, rng: rand.New(rand.NewPCG(o.Seed, 0x74726166)),
-		nodes: map[string]map[string]*held{},
+		nodes: map[string]map[string]*heldWatch{},
 	}, nil
 }
 
@@ -114,7 +114,7 @@ func (k *Kubelets) AddNode(node string) {
 	if k.closed || k.nodes[node] != nil {
 		return
 	}
-	k.nodes[node] = map[string]*held{}
+	k.nodes[node] = map[string]*heldWatch{}
 	for _, r := range everyNode() {
 		selector := ""
 		switch r.name {
@@ -123,7 +123,7 @@ func (k *Kubelets) AddNode(node string) {
 		case "pods":
 			selector = "spec.nodeName=" + node
 		}
-		k.hold(node, r.name, r, selector)
+		k.addLocked(node, r.name, r, selector)
 	}
 }
 
@@ -136,23 +136,23 @@ func (k *Kubelets) UseNamespace(node, namespace string) {
 		return
 	}
 	r := resource{"configmaps", "/api/v1/namespaces/" + namespace + "/configmaps"}
-	k.hold(node, what, r, "metadata.name=kube-root-ca.crt")
+	k.addLocked(node, what, r, "metadata.name=kube-root-ca.crt")
 }
 
-// hold opens a watch; callers hold mu.
-func (k *Kubelets) hold(node, what string, r resource, selector string) {
+// addLocked adds a watch of a node, which opens soon.
+func (k *Kubelets) addLocked(node, what string, r resource, selector string) {
 	query := url.Values{"watch": {"1"}, "allowWatchBookmarks": {"true"}, "sendInitialEvents": {"true"}, "resourceVersionMatch": {"NotOlderThan"}}
 	if selector != "" {
 		query.Set("fieldSelector", selector)
 	}
-	h := &held{k: k, what: r, query: query.Encode()}
+	h := &heldWatch{k: k, what: r, query: query.Encode()}
 	k.nodes[node][what] = h
 	k.stats.Wanted++
-	k.later(h, time.Duration(k.rng.Int64N(int64(100*time.Millisecond))))
+	k.openLaterLocked(h, time.Duration(k.rng.Int64N(int64(100*time.Millisecond))))
 }
 
-// later opens a watch after a pause; callers hold mu.
-func (k *Kubelets) later(h *held, pause time.Duration) {
+// openLaterLocked opens a watch after a pause.
+func (k *Kubelets) openLaterLocked(h *heldWatch, pause time.Duration) {
 	h.due = k.options.Clock.Now().Add(pause)
 	h.timer = time.AfterFunc(pause, func() {
 		k.mu.Lock()
@@ -167,35 +167,35 @@ func (k *Kubelets) later(h *held, pause time.Duration) {
 	})
 }
 
-func (h *held) open(hold time.Duration) {
+func (h *heldWatch) open(hold time.Duration) {
 	h.opened = 0
 	h.request = wire.Request{
 		Method: "GET", Path: fmt.Sprintf("%s?%s&timeoutSeconds=%d", h.what.path, h.query, int(hold/time.Second)),
 		Accept: "application/vnd.kubernetes.protobuf;stream=watch", Timeout: openTimeout, Hold: hold + time.Minute,
-		Data: h.data, Opened: h.begun,
+		Data: h.onData, Opened: h.onOpen,
 	}
-	h.k.client.Send(&h.request, h.done)
+	h.k.client.Send(&h.request, h.onEnd)
 }
 
-// begun is told that a watch is open: that is the call which is recorded.
-func (h *held) begun(r *wire.Response) {
+// onOpen is told that a watch is open: that is the call which is recorded.
+func (h *heldWatch) onOpen(r *wire.Response) {
 	k := h.k
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	h.opened, h.fails = r.Done, 0
 	k.stats.Open++
 	k.stats.Opened++
-	k.record(h, r, record.OK)
+	k.recordLocked(h, r, record.OK)
 }
 
-func (h *held) data(p []byte) {
+func (h *heldWatch) onData(p []byte) {
 	h.k.mu.Lock()
 	h.k.stats.Bytes += int64(len(p))
 	h.k.mu.Unlock()
 }
 
-// done goes on with a watch that ended.
-func (h *held) done(r *wire.Response) {
+// onEnd goes on with a watch that ended.
+func (h *heldWatch) onEnd(r *wire.Response) {
 	k := h.k
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -207,20 +207,20 @@ func (h *held) done(r *wire.Response) {
 		return
 	}
 	if r.Err == nil && r.Code < 400 {
-		k.later(h, 0)
+		k.openLaterLocked(h, 0)
 		return
 	}
 	if h.opened == 0 {
-		k.record(h, r, record.Failed)
+		k.recordLocked(h, r, record.Failed)
 	}
 	k.stats.Failed++
 	pause := wire.Backoff{First: firstPause, Last: lastPause}.Pause(h.fails)
 	h.fails++
-	k.later(h, pause+time.Duration(k.rng.Int64N(int64(pause))))
+	k.openLaterLocked(h, pause+time.Duration(k.rng.Int64N(int64(pause))))
 }
 
-// record appends the opening of a watch; callers hold mu.
-func (k *Kubelets) record(h *held, r *wire.Response, o record.Outcome) {
+// recordLocked records the opening of a watch.
+func (k *Kubelets) recordLocked(h *heldWatch, r *wire.Response, o record.Outcome) {
 	if k.options.Records == nil {
 		return
 	}
@@ -237,17 +237,17 @@ func (k *Kubelets) record(h *held, r *wire.Response, o record.Outcome) {
 // RemoveNode closes the watches of a node.
 func (k *Kubelets) RemoveNode(node string) {
 	k.mu.Lock()
-	gone := map[*wire.Request]bool{}
+	closed := map[*wire.Request]bool{}
 	for _, h := range k.nodes[node] {
 		h.ended = true
 		h.timer.Stop()
-		gone[&h.request] = true
+		closed[&h.request] = true
 		k.stats.Wanted--
 	}
 	delete(k.nodes, node)
 	k.mu.Unlock()
-	if len(gone) > 0 {
-		k.client.CloseHeld(func(r *wire.Request) bool { return gone[r] })
+	if len(closed) > 0 {
+		k.client.CloseHeld(func(r *wire.Request) bool { return closed[r] })
 	}
 }
 

@@ -1,6 +1,6 @@
 // Package wheel is a hashed timing wheel: setting and firing a timer cost the
 // same for ten timers and for a million. It has no goroutine and no clock of its
-// own. Packages fleet and fleet/player call it.
+// own.
 package wheel
 
 import (

@@ -2,7 +2,7 @@
 // lines in the format of container runtimes or in Docker's JSON, from a time or
 // from the last lines on, up to a number of bytes, to its end or on and on.
 //
-// It writes nothing and knows no pods: package kubelet calls it.
+// It writes nothing and knows no pods.
 package logfile
 
 import (
