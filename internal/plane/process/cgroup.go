@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -105,7 +106,7 @@ func delegate(parent string, controllers []string, own bool) error {
 	}
 	on := strings.Fields(string(raw))
 	for _, c := range controllers {
-		if contains(on, c) {
+		if slices.Contains(on, c) {
 			continue
 		}
 		if !own {
@@ -116,15 +117,6 @@ func delegate(parent string, controllers []string, own bool) error {
 		}
 	}
 	return nil
-}
-
-func contains(all []string, one string) bool {
-	for _, s := range all {
-		if s == one {
-			return true
-		}
-	}
-	return false
 }
 
 // cpuPeriod is the kernel's own default: within each, a group may use its part

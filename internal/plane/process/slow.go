@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -110,7 +111,7 @@ func (g *Cgroup) forCPU() (part, bool) {
 		return part{}, false
 	}
 	for _, p := range g.parts {
-		if p.version == 2 || contains(p.controllers, "cpu") {
+		if p.version == 2 || slices.Contains(p.controllers, "cpu") {
 			return p, true
 		}
 	}
