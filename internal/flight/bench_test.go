@@ -45,7 +45,7 @@ func newBench(t *testing.T, text string) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = b.generator.Close() })
-	b.status.follow(b.generator, nil)
+	b.progress.follow(b.generator, nil)
 	return b
 }
 

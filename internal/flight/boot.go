@@ -98,7 +98,7 @@ func (r *run) startInstruments(ctx context.Context, cancel context.CancelCauseFu
 		return err
 	}
 	r.atEnd(func() { _ = r.generator.Close() })
-	r.status.follow(r.generator, nil)
+	r.progress.follow(r.generator, nil)
 	if r.instruments, err = newInstruments(r.scenario, r.plane, r.dir); err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func (r *run) populate(ctx context.Context) error {
 		return err
 	}
 	r.fleet = f
-	r.status.follow(r.generator, f)
+	r.progress.follow(r.generator, f)
 	r.instruments.traffic.addClient("fleet", f.Traffic)
 	r.atEnd(func() {
 		if err := f.Close(); err != nil {

@@ -83,7 +83,7 @@ type run struct {
 	subjects   *subjects
 	namespaces *namespaces
 	dir        *directory
-	status     *board
+	progress   *progress
 
 	plane       *plane.Plane
 	client      *wire.Client    // for what is asked of the plane beside the load
@@ -137,7 +137,7 @@ func newRun(in Imported, o Options) (*run, error) {
 		return nil, err
 	}
 	r.namespaces = &namespaces{workload: r.workload, stamp: rand.Text()}
-	r.status = newBoard(r)
+	r.progress = newProgress(r.scenario, r.clock)
 	return r, nil
 }
 
@@ -158,14 +158,14 @@ func (r *run) fly(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 	})
-	wait.Go(func() { r.status.loop(ctx) })
+	wait.Go(func() { r.progress.report(ctx, r.options, r.dir) })
 	wait.Go(func() { r.subjects.watchCaller(ctx, r.dir.journal(), cancel) })
 	err := r.flyParts(ctx, cancel, &wait)
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause // what ended the run, rather than what failed because of it
 	}
-	r.dir.journal().RunEnded(r.status.stepName(), endReason(err), err)
-	r.status.cleanUp()
+	r.dir.journal().RunEnded(r.progress.stepName(), endReason(err), err)
+	r.progress.enterCleanUp()
 	r.leave(ctx)
 	cancel(nil)
 	r.close()
@@ -247,7 +247,7 @@ func (r *run) track(ctx context.Context, name string, do func() error) error {
 }
 
 func (r *run) tracker() steps.Tracker {
-	return steps.Tracker{Journal: r.dir.journal(), Progress: r.status}
+	return steps.Tracker{Journal: r.dir.journal(), Progress: r.progress}
 }
 
 // session is what a step needs of what there is of the run until now.

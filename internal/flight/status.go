@@ -12,6 +12,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fleet"
 	"github.com/windtunnel/windtunnel/internal/load"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/scenario"
 )
 
 // Status is where a run stands, for a person who watches it.
@@ -35,16 +36,17 @@ const ownSteps = 4
 // underWay is a step that has begun and not ended.
 type underWay struct {
 	name        string
-	at          clock.Time
+	began       clock.Time
 	before      load.Progress
 	waits       bool // for what first, done and total count
 	first       int  // that was there before
 	done, total int
 }
 
-// board collects what the status is made of.
-type board struct {
-	r         *run
+// progress knows how far a run has come: what its status is made of.
+type progress struct {
+	clock     clock.Clock
+	nodes     int // that the fleet is to have
 	mu        sync.Mutex
 	steps     []*underWay // in the order of their begin
 	last      *underWay   // that began
@@ -54,67 +56,67 @@ type board struct {
 	fleet     *fleet.Fleet
 }
 
-func newBoard(r *run) *board {
-	b := &board{r: r, of: ownSteps + subjectSteps(r.scenario)}
-	for range r.scenario.AllSteps() {
-		b.of++
+func newProgress(s *scenario.Scenario, c clock.Clock) *progress {
+	p := &progress{clock: c, nodes: s.Fleet.Nodes, of: ownSteps + subjectSteps(s)}
+	for range s.AllSteps() {
+		p.of++
 	}
-	return b
+	return p
 }
 
 // Enter begins a step; what it returns ends it.
-func (b *board) Enter(step string) (leave func()) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	one := &underWay{name: step, at: b.r.clock.Now()}
-	if b.generator != nil {
-		one.before = b.generator.Progress()
+func (p *progress) Enter(step string) (leave func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	one := &underWay{name: step, began: p.clock.Now()}
+	if p.generator != nil {
+		one.before = p.generator.Progress()
 	}
-	b.begun++
-	if len(b.steps) == 0 {
-		b.outer = one
+	p.begun++
+	if len(p.steps) == 0 {
+		p.outer = one
 	}
-	b.last, b.steps = one, append(b.steps, one)
+	p.last, p.steps = one, append(p.steps, one)
 	return func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.steps = slices.DeleteFunc(b.steps, func(s *underWay) bool { return s == one })
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.steps = slices.DeleteFunc(p.steps, func(s *underWay) bool { return s == one })
 	}
 }
 
-// cleanUp says that what the run made is taken away again, which is no step.
-func (b *board) cleanUp() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.last = &underWay{name: "clean-up", at: b.r.clock.Now()}
-	if b.generator != nil {
-		b.last.before = b.generator.Progress()
+// enterCleanUp says that what the run made is taken away again, which is no step.
+func (p *progress) enterCleanUp() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last = &underWay{name: "clean-up", began: p.clock.Now()}
+	if p.generator != nil {
+		p.last.before = p.generator.Progress()
 	}
-	b.steps, b.outer = nil, b.last
+	p.steps, p.outer = nil, p.last
 }
 
 // follow says what the progress is read from, as it comes into being.
-func (b *board) follow(g *load.Generator, f *fleet.Fleet) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.generator, b.fleet = g, f
+func (p *progress) follow(g *load.Generator, f *fleet.Fleet) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.generator, p.fleet = g, f
 }
 
 // stepName is the name of the step that began last, for the end of the run.
-func (b *board) stepName() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.last == nil {
+func (p *progress) stepName() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.last == nil {
 		return ""
 	}
-	return b.last.name
+	return p.last.name
 }
 
 // Waiting says how far a step that waits has come.
-func (b *board) Waiting(step string, done, total int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, s := range b.steps {
+func (p *progress) Waiting(step string, done, total int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range p.steps {
 		if s.name != step {
 			continue
 		}
@@ -126,40 +128,40 @@ func (b *board) Waiting(step string, done, total int) {
 }
 
 // shown is the step that the status tells of: the last one that runs.
-func (b *board) shown() *underWay {
-	if n := len(b.steps); n > 0 {
-		return b.steps[n-1]
+func (p *progress) shown() *underWay {
+	if n := len(p.steps); n > 0 {
+		return p.steps[n-1]
 	}
-	return b.last
+	return p.last
 }
 
-// now computes the status.
-func (b *board) now() Status {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	t := b.r.clock.Now()
-	s := Status{Index: b.begun, Of: b.of, Elapsed: time.Duration(t), Left: -1}
-	step := b.shown()
+// status computes the status.
+func (p *progress) status() Status {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	t := p.clock.Now()
+	s := Status{Index: p.begun, Of: p.of, Elapsed: time.Duration(t), Left: -1}
+	step := p.shown()
 	if step == nil {
 		return s
 	}
-	s.Step, s.InStep, s.Done, s.Total = step.name, t.Sub(step.at), step.done, step.total
-	first, since := step.first, step.at
-	if n := len(b.steps); n > 1 {
+	s.Step, s.InStep, s.Done, s.Total = step.name, t.Sub(step.began), step.done, step.total
+	first, since := step.first, step.began
+	if n := len(p.steps); n > 1 {
 		s.Step += fmt.Sprintf(" +%d", n-1)
 	}
-	if step.name == "populate" && b.fleet != nil {
-		st := b.fleet.Stats()
-		s.Done, s.Total = st.Schedulable, b.r.scenario.Fleet.Nodes
+	if step.name == "populate" && p.fleet != nil {
+		st := p.fleet.Stats()
+		s.Done, s.Total = st.Schedulable, p.nodes
 	}
-	if g := b.generator; g != nil {
-		p := g.Progress()
-		s.Failed, s.Late = p.Failed+p.Lost, p.Late
-		if p.Count > step.before.Count { // calls are sent: all of those at the same time are one sum
-			first, since = 0, b.outer.at
-			s.Done, s.Total, s.P99 = p.Ended-b.outer.before.Ended, p.Count-b.outer.before.Count, p.P99
-			if !math.IsInf(p.Requested, 1) {
-				s.Requested = p.Requested
+	if g := p.generator; g != nil {
+		calls := g.Progress()
+		s.Failed, s.Late = calls.Failed+calls.Lost, calls.Late
+		if calls.Count > step.before.Count { // calls are sent: all of those at the same time are one sum
+			first, since = 0, p.outer.began
+			s.Done, s.Total, s.P99 = calls.Ended-p.outer.before.Ended, calls.Count-p.outer.before.Count, calls.P99
+			if !math.IsInf(calls.Requested, 1) {
+				s.Requested = calls.Requested
 			}
 		}
 	}
@@ -185,10 +187,9 @@ func (s *Status) pace(first int, took time.Duration) {
 // statusEvery is how often status.json is written.
 const statusEvery = time.Second
 
-// loop reports the status now and then until ctx ends: to who asked for it, and
+// report reports the status now and then until ctx ends: to who asked for it, and
 // in the run directory, for the live page.
-func (b *board) loop(ctx context.Context) {
-	o := b.r.options
+func (p *progress) report(ctx context.Context, o Options, dir *directory) {
 	tell := time.NewTicker(max(o.StatusEvery, 100*time.Millisecond))
 	defer tell.Stop()
 	write := time.NewTicker(statusEvery)
@@ -197,11 +198,11 @@ func (b *board) loop(ctx context.Context) {
 		select {
 		case <-tell.C:
 			if o.Status != nil {
-				o.Status(b.now())
+				o.Status(p.status())
 			}
 		case <-write.C:
 			// Without it only the live page's first line is missing.
-			_ = b.r.dir.WriteJSON(record.StatusFile, b.now().record())
+			_ = dir.WriteJSON(record.StatusFile, p.status().record())
 		case <-ctx.Done():
 			return
 		}

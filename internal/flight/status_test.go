@@ -30,7 +30,7 @@ func TestProgressOfParallelSteps(t *testing.T) {
 			return
 		default:
 		}
-		s := b.status.now()
+		s := b.progress.status()
 		if s.Done > s.Total {
 			t.Fatalf("%d of %d: %+v", s.Done, s.Total, s)
 		}
@@ -66,7 +66,7 @@ func TestRateOfAWait(t *testing.T) {
 			t.Errorf("%s: %v/s, %v left, want %v/s, %v", tt.name, s.Achieved, s.Left, tt.rate, tt.left)
 		}
 	}
-	b := &board{r: &run{clock: clock.Start()}}
+	b := &progress{clock: clock.Start()}
 	leave := b.Enter("wait-2")
 	b.Waiting("wait-2", 2800, 3000)
 	b.Waiting("wait-2", 2802, 3000)
@@ -95,7 +95,7 @@ func TestABurstHasNoRate(t *testing.T) {
 			return
 		default:
 		}
-		if s := b.status.now(); s.Total == 20 && s.Done < 20 {
+		if s := b.progress.status(); s.Total == 20 && s.Done < 20 {
 			if seen = true; s.Requested != 0 {
 				t.Fatalf("%v calls a second are asked for", s.Requested)
 			}
