@@ -4,7 +4,7 @@
 // It changes nothing but a small file that it writes to time the disk, and a
 // control group that it makes to see whether it may; both are gone when it
 // returns. It flies nothing: its estimates come from what objects cost in
-// experiments/0010-what-a-machine-holds. The verb doctor calls it.
+// experiments/0010-what-a-machine-holds.
 package doctor
 
 import (

@@ -4,8 +4,8 @@
 // bounded however far the server falls behind, and a call that leaves late is
 // counted as late from the moment it was due.
 //
-// It decides nothing about pace (package pace) or bodies (package template) and
-// judges nothing (package slo). Package experiment calls it.
+// It decides nothing about pace (package pace) or bodies (package template)
+// and judges nothing (package slo).
 package load
 
 import (

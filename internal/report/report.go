@@ -3,8 +3,7 @@
 //
 // It judges nothing (package slo does) and reads no clock and no path into its
 // output: the same run directory gives the same bytes, wherever it lies.
-// Package experiment and the verb report call it; package junit writes the form
-// for CI.
+// Package interop/junit writes the form for CI.
 package report
 
 import (

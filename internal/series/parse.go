@@ -4,8 +4,7 @@
 // one by one as a server that scraped the same targets would hold them.
 //
 // It scrapes nothing (package observe/scrape does) and judges nothing; PromQL
-// over its store is package series/promql. Packages observe/scrape, slo,
-// openmetrics and diagnose call it.
+// over its store is package series/promql.
 package series
 
 import (

@@ -3,7 +3,7 @@
 //
 // It is pure: the same records give the same verdict on any machine and in any
 // later year. It draws nothing (package report does) and compares no two runs
-// (package compare does). Package experiment and the verbs judge and report call it.
+// (package compare does).
 package slo
 
 // Verdict is pass, fail or unknown. What was not measured is unknown, never a

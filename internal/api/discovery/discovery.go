@@ -2,7 +2,7 @@
 //
 // It asks once for each group and version and remembers the answer, but not a
 // refusal: a resource may be installed meanwhile. It knows nothing of the
-// resources themselves. Packages fleet, load and observe call it.
+// resources themselves.
 package discovery
 
 import (

@@ -6,7 +6,7 @@
 // It is not a general HTTP client: it speaks HTTP/2 over TLS to one server,
 // follows no redirects, keeps no cookies and has no rate limiter. It repeats a
 // request only when the server says that it did not look at it (GOAWAY,
-// REFUSED_STREAM). Packages load, fleet and observe call it.
+// REFUSED_STREAM).
 package wire
 
 import (

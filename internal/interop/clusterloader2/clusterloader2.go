@@ -5,7 +5,7 @@
 // It runs nothing and asks no cluster: phases, which ClusterLoader2 reconciles
 // with what it made before, are gone through here, and come out as steps that
 // create, scale and update. What a plane without images, clouds and ssh cannot
-// do is in the notes. The verbs run and import call it.
+// do is in the notes.
 package clusterloader2
 
 import (

@@ -1,9 +1,9 @@
 // Package grafana writes a dashboard for Grafana over the Prometheus query API
 // that the verb serve answers, with the files that provision both.
 //
-// Its panels ask for what every run has: the plane's own metrics under the names
-// that its components give them, and those of windtunnel's process. It talks to
-// no Grafana. The verb export calls it.
+// Its panels ask for what every run has: the plane's own metrics under the
+// names that its components give them, and those of windtunnel's process. It
+// talks to no Grafana.
 package grafana
 
 import (

@@ -7,7 +7,7 @@
 // not a pass and no objective says so (it was interrupted, the instrument was
 // too slow), a test case "run" is an error and names the reasons.
 //
-// It judges nothing. Package experiment and the verb report call it.
+// It judges nothing.
 package junit
 
 import (

@@ -3,9 +3,9 @@
 // objectives.
 //
 // It sends nothing and judges nothing; what it cannot express it names in
-// notes, and an objective that it cannot have measured says so, so that it ends
-// as unknown. The verbs run and import call it. Package kubeburner at the top
-// of the module writes results in kube-burner's own form.
+// notes, and an objective that it cannot have measured says so, so that it
+// ends as unknown. Package measurement writes results in kube-burner's own
+// form.
 package kubeburner
 
 import (

@@ -8,7 +8,7 @@
 // the text cannot say is left out and counted: native histograms, and the
 // moment at which a series ended.
 //
-// It judges nothing and computes nothing; the verb export calls it.
+// It judges nothing and computes nothing.
 package openmetrics
 
 import (

@@ -3,8 +3,8 @@
 // knows the columns and the CSV form; package parquet writes the same rows in
 // columns.
 //
-// It computes nothing: no latency, no rate, no verdict. Rows stream through it,
-// so that a run of any length needs little memory. The verb export calls it.
+// It computes nothing: no latency, no rate, no verdict. Rows stream through
+// it, so that a run of any length needs little memory.
 package rows
 
 import (

@@ -4,8 +4,7 @@
 //
 // A jq expression that only walks down, such as .status.conditions.[] |
 // select(.type == "Ready") | .status, is walked directly; any other is run by
-// gojq. Both give the same answers. Packages stage/machine and
-// fleet/kubelet call it.
+// gojq. Both give the same answers.
 package expression
 
 import (

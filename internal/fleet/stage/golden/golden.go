@@ -1,8 +1,8 @@
 // Package golden plays stages on the objects that lie beside them and compares
 // what they do with what is written down, in the format of kwok's own test
-// data: NAME.input.yaml holds an object, NAME.output.yaml which stages may play
-// on it and with what effects. The stages are the other YAML files of the folder
-// above. The verb `stage test` calls it.
+// data: NAME.input.yaml holds an object, NAME.output.yaml which stages may
+// play on it and with what effects. The stages are the other YAML files of the
+// folder above.
 package golden
 
 import (

@@ -3,8 +3,8 @@
 //
 // It knows objects only as trees of map[string]any, []any, string, bool, nil
 // and json.Number, and the world only through Env. Sprig's env, expandenv and
-// getHostByName are left out, since a stage's answer depends on nothing but its
-// object, the time and chance. Package stage/machine calls it.
+// getHostByName are left out, since a stage's answer depends on nothing but
+// its object, the time and chance.
 package render
 
 import (

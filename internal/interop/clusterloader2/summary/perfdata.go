@@ -1,8 +1,8 @@
 // Package summary writes the results of a run as ClusterLoader2 does: files of
 // its names with PerfData in JSON, which perf-dash and PerfLens read.
 //
-// It judges nothing and has no results of its own: what the records do not tell
-// has no file. The verb export calls it.
+// It judges nothing and has no results of its own: what the records do not
+// tell has no file.
 package summary
 
 import (

@@ -4,8 +4,7 @@
 //
 // It measures and judges nothing: latencies are those of the records, the
 // verdict is the run's. What nobody saw is left out of a document, never 0.
-// Package experiment and the verb export call it; package scenario/kubeburner
-// reads kube-burner's configs.
+// Package interop/kubeburner reads kube-burner's configs.
 package measurement
 
 import (

@@ -2,9 +2,9 @@
 // flags, its files of several YAML documents, and its custom resources as a
 // cluster serves them.
 //
-// It says what was written, checked and with the place of every fault, and does
-// nothing: package fleet plays the stages, fleet/kubelet serves logs, exec,
-// attach, port-forward and metrics. The verb `fleet` calls it.
+// It says what was written, checked and with the place of every fault, and
+// does nothing: package fleet plays the stages, fleet/kubelet serves logs,
+// exec, attach, port-forward and metrics.
 package configuration
 
 import (
