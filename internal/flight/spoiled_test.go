@@ -21,9 +21,9 @@ import (
 )
 
 const afterwards = `scenario: afterwards
-parameters: {unclean: tag, prefix: a}
+parameters: {unclean: tag, prefix: a, wait: 3s}
 namespaces: {prefix: "${prefix}"}
-preflight: {wait: 3s, dirty: "${unclean}", tolerate: [host]}
+preflight: {wait: "${wait}", dirty: "${unclean}", tolerate: [host]}
 bodies:
   map:
     text: |
@@ -88,9 +88,11 @@ func TestSpoiledRun(t *testing.T) {
 	if err := os.WriteFile(file, []byte(afterwards), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	fly := func(name, unclean string) flight.Result {
+	// A clean plane is waited for as long as a busy machine takes to look at it.
+	const busy = "2m"
+	fly := func(name, unclean, wait string) flight.Result {
 		r, err := flight.Run(t.Context(), flight.Options{File: file, Kubeconfig: kubeconfig, Out: filepath.Join(dir, "runs", name),
-			Set: map[string]string{"unclean": unclean, "prefix": name}, Log: slog.New(slog.DiscardHandler), Versions: map[string]string{}})
+			Set: map[string]string{"unclean": unclean, "prefix": name, "wait": wait}, Log: slog.New(slog.DiscardHandler), Versions: map[string]string{}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +105,7 @@ func TestSpoiledRun(t *testing.T) {
 		}
 		return m.Gate
 	}
-	first := fly("first", "stop")
+	first := fly("first", "stop", busy)
 	if g := gateOf(first); first.Err != nil || !g.Clean || g.Cluster == "" || len(g.Canaries) == 0 || g.Heap["kube-apiserver"] <= 0 {
 		t.Fatalf("the first run: %v, %+v", first.Err, g)
 	}
@@ -112,11 +114,11 @@ func TestSpoiledRun(t *testing.T) {
 	call(t, p, http.MethodDelete, maps+"/vmi-17", "", http.StatusOK)
 	held := record.GateFault{Kind: preflight.Terminating, Text: "1 configmaps terminating, held by finalizer test.windtunnel.dev/unmount (default/vmi-17)"}
 
-	refused := fly("refused", "stop")
+	refused := fly("refused", "stop", "3s")
 	if !errors.Is(refused.Err, flight.ErrDirty) || !strings.Contains(refused.Err.Error(), held.Text) || refused.Judgement.Verdict != slo.Unknown {
 		t.Errorf("the gate let it pass: %v, %s", refused.Err, refused.Judgement.Verdict)
 	}
-	tagged := fly("tagged", "tag")
+	tagged := fly("tagged", "tag", "3s")
 	g := gateOf(tagged)
 	if tagged.Err != nil || g.Clean || g.Waited < 3 || g.First != "first" || !slices.Contains(g.Faults, held) {
 		t.Errorf("%v, %+v", tagged.Err, g)
@@ -125,7 +127,7 @@ func TestSpoiledRun(t *testing.T) {
 		t.Errorf("%s, %q", j.Verdict, j.Reasons)
 	}
 	call(t, p, http.MethodPatch, maps+"/vmi-17", `{"metadata":{"finalizers":null}}`, http.StatusOK)
-	after := fly("after", "stop")
+	after := fly("after", "stop", busy)
 	if g := gateOf(after); after.Err != nil || !g.Clean || g.First != "first" {
 		t.Errorf("the run after: %v, %+v", after.Err, g)
 	}

@@ -273,27 +273,30 @@ func TestChurnOfNamespaces(t *testing.T) {
 func TestWaitsForObjects(t *testing.T) {
 	fill := "- {name: a, create: {body: map, count: 3, pace: {burst: true}}}\n"
 	for _, tt := range []struct{ name, steps, want string }{
-		{"of a step, all of them", fill + "- wait: {objects: configmaps, of: a, condition: has(self.data.a), within: 5s}", ""},
-		{"in one namespace", fill + "- wait: {objects: configmaps, namespace: n-2, condition: has(self.data.a), count: 1, within: 5s}", ""},
-		{"while they change", fill + "- parallel:\n  - wait: {objects: configmaps, of: a, condition: \"{.metadata.patches}=1\", within: 5s}\n" +
+		{"of a step, all of them", fill + "- wait: {objects: configmaps, of: a, condition: has(self.data.a), within: 2m}", ""},
+		{"in one namespace", fill + "- wait: {objects: configmaps, namespace: n-2, condition: has(self.data.a), count: 1, within: 2m}", ""},
+		{"while they change", fill + "- parallel:\n  - wait: {objects: configmaps, of: a, condition: \"{.metadata.patches}=1\", within: 2m}\n" +
 			"  - sequence: [{pause: 100ms}, {update: {step: a, body: patch, with: {e: 1}, pace: {burst: true}}}]", ""},
-		{"until they are gone", fill + "- {delete: {step: a, pace: {burst: true}}}\n- wait: {objects: configmaps, deleted: true, within: 5s}", ""},
-		{"too few", fill + "- wait: {objects: configmaps, condition: self.data.d == '1', count: 2, within: 100ms}", "step failed: wait-2: of 3 configmaps the condition held for 1 within 100ms; 2 were wanted"},
-		{"not gone", fill + "- wait: {objects: configmaps, of: a, deleted: true, count: 1, within: 100ms}", "step failed: wait-2: 3 configmaps are still there after 100ms, at most 1 may be"},
-		{"not all", fill + "- wait: {objects: configmaps, condition: self.data.d == '1', all: true, within: 100ms}",
-			"step failed: wait-2: of 3 configmaps the condition held for 1 within 100ms; it was wanted of all, and of 0 at least"},
-		{"of no use", fill + "- wait: {objects: configmaps, of: a, condition: self.data.d + 1 == 2, within: 500ms}",
-			"step failed: wait-2: of 3 configmaps the condition held for 0 within 500ms; 3 were wanted (for 3 of them it could not be evaluated: n-1 a-0: condition: no such overload)"},
+		{"until they are gone", fill + "- {delete: {step: a, pace: {burst: true}}}\n- wait: {objects: configmaps, deleted: true, within: 2m}", ""},
+		{"too few", fill + "- wait: {objects: configmaps, condition: self.data.d == '1', count: 2, within: 2s}", "step failed: wait-2: of 3 configmaps the condition held for 1 within 2s; 2 were wanted"},
+		{"not gone", fill + "- wait: {objects: configmaps, of: a, deleted: true, count: 1, within: 2s}", "step failed: wait-2: 3 configmaps are still there after 2s, at most 1 may be"},
+		{"not all", fill + "- wait: {objects: configmaps, condition: self.data.d == '1', all: true, within: 2s}",
+			"step failed: wait-2: of 3 configmaps the condition held for 1 within 2s; it was wanted of all, and of 0 at least"},
+		{"of no use", fill + "- wait: {objects: configmaps, of: a, condition: self.data.d + 1 == 2, within: 2s}",
+			"step failed: wait-2: of 3 configmaps the condition held for 0 within 2s; 3 were wanted (for 3 of them it could not be evaluated: n-1 a-0: condition: no such overload)"},
 	} {
-		b := newBench(t, head(2)+tt.steps)
-		err := Run(t.Context(), b.Session)
-		got := ""
-		if err != nil {
-			got = err.Error()
-		}
-		if got != tt.want {
-			t.Errorf("%s:\n got %s\nwant %s", tt.name, got, tt.want)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, head(2)+tt.steps)
+			err := Run(t.Context(), b.Session)
+			got := ""
+			if err != nil {
+				got = err.Error()
+			}
+			if got != tt.want {
+				t.Errorf("\n got %s\nwant %s", got, tt.want)
+			}
+		})
 	}
 }
 
