@@ -118,11 +118,14 @@ func (s *pods) play(p *pod, o *object.Pod, received clock.Time) {
 	j, due := s.slot(p, choice, received)
 	effect := s.stages.RenderPod(j.body[:0], choice, o, s.stages.env(due, p))
 	j.choice, j.version, j.dueAt = choice, o.Version, due
-	switch effect.Kind {
-	case stage.Delete:
-		j.action, j.body = podDelete, appendDelete(j.body[:0], string(o.UID))
-	default:
-		j.action, j.body = podStatus, effect.Body
+	goal := podStatus
+	if effect.Kind == stage.Delete {
+		goal, j.body = podDelete, appendDelete(j.body[:0], string(o.UID))
+	} else {
+		j.body = effect.Body
+	}
+	if j.chained == 0 || j.goal != goal { // else it goes on where its chain is
+		j.action, j.chained = goal, 0
 	}
 	if j == p.next || j.queued || j.withheld || j.Waiting() && j.attempt > 0 {
 		return // it goes when the one before it is done, is about to go, or pauses before a retry
