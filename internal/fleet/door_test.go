@@ -41,7 +41,7 @@ func TestReadyGivesUp(t *testing.T) {
 	s := fleettest.New(t)
 	s.TaintFor(time.Hour)
 	cfg := config(3)
-	cfg.Within = unit.Duration(200 * time.Millisecond)
+	cfg.Within = unit.Duration(3 * time.Second)
 	f := start(t, s, cfg)
 	repotest.Eventually(t, "created", func() bool { return f.Stats().Created == 3 })
 	err := f.Ready(t.Context())
