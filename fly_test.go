@@ -245,7 +245,7 @@ func TestFlyOfAFile(t *testing.T) {
 func TestATestsEndInterruptsTheRun(t *testing.T) {
 	f := flight("hang")
 	f.Unsure = true
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // by then it listens to signals
 	defer cancel()
 	begun := time.Now()
 	run := Fly(under{t, ctx}, f)

@@ -72,6 +72,14 @@ func serve(t *testing.T) (*server, *requests) {
 	return s, r
 }
 
+// look reads what the server was asked: an answer is there before the goroutine
+// that gave it has let go.
+func (s *server) look(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
 func TestRequests(t *testing.T) {
 	s, r := serve(t)
 	var names []string
@@ -84,24 +92,34 @@ func TestRequests(t *testing.T) {
 	if err := r.createPods(t.Context(), names, 0, 0); err != nil {
 		t.Fatal(err)
 	}
-	if len(s.pods) != 300 || s.pods[0].Spec.NodeName != "" || s.max > inFlight {
-		t.Errorf("%d pods, %d calls at once, first %+v", len(s.pods), s.max, s.pods[0].Spec)
-	}
-	if err := r.deletePods(t.Context(), names[:5]); err != nil || len(s.deleted) != 5 || !strings.HasPrefix(s.deleted[0], podsPath+"/p-") {
-		t.Errorf("deleted %v, %v", s.deleted, err)
-	}
-	s.pods = nil
+	s.look(func() {
+		if len(s.pods) != 300 || s.pods[0].Spec.NodeName != "" || s.max > inFlight {
+			t.Errorf("%d pods, %d calls at once, first %+v", len(s.pods), s.max, s.pods[0].Spec)
+		}
+		s.pods = nil
+	})
+	err := r.deletePods(t.Context(), names[:5])
+	s.look(func() {
+		if err != nil || len(s.deleted) != 5 || !strings.HasPrefix(s.deleted[0], podsPath+"/p-") {
+			t.Errorf("deleted %v, %v", s.deleted, err)
+		}
+	})
 	begin := r.clock.Now()
-	if err := r.createPods(t.Context(), names[:40], 400, 2); err != nil || !strings.HasPrefix(s.pods[0].Spec.NodeName, "node-00000") {
-		t.Errorf("%v", err)
+	if err := r.createPods(t.Context(), names[:40], 400, 2); err != nil {
+		t.Error(err)
 	}
 	if took := r.clock.Now().Sub(begin); took < 95*time.Millisecond {
 		t.Errorf("40 pods at 400/s took only %v", took)
 	}
 	seen := map[string]bool{}
-	for _, n := range s.nodes {
-		seen[n.Name] = n.Status.Allocatable.Pods().Value() > podsPerNode
-	}
+	s.look(func() {
+		if !strings.HasPrefix(s.pods[0].Spec.NodeName, "node-00000") {
+			t.Errorf("bound to %q", s.pods[0].Spec.NodeName)
+		}
+		for _, n := range s.nodes {
+			seen[n.Name] = n.Status.Allocatable.Pods().Value() > podsPerNode
+		}
+	})
 	if len(seen) != 2 || !seen["node-000003"] || !seen["node-000004"] {
 		t.Errorf("nodes %v", seen)
 	}

@@ -271,12 +271,8 @@ func gaps(t *testing.T, path, resource string) (out [][2]clock.Time) {
 			if m.Type != record.EventWatchGap || m.Name != resource {
 				return
 			}
-			var seconds float64
-			if _, err := fmt.Sscanf(m.Text, "%f s:", &seconds); err != nil {
-				t.Errorf("mark %q: %v", m.Text, err)
-			}
-			t.Logf("torn at %.3f s: %s", m.At.Seconds(), m.Text)
-			out = append(out, [2]clock.Time{m.At - clock.Time(seconds*1e9), m.At})
+			t.Logf("torn at %.3f s for %v: %s", m.At.Seconds(), m.For, m.Text)
+			out = append(out, [2]clock.Time{m.At - clock.Time(m.For), m.At})
 		}}
 	})
 	if err != nil {
