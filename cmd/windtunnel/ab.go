@@ -46,7 +46,7 @@ func abVerb(env *environment) *cobra.Command {
 	verb.Flags().IntVar(&repeats, "repeats", 10, "runs of each side")
 	verb.Flags().StringArrayVar(&set, "set", nil, "a parameter of both sides, `name=value`; repeatable")
 	verb.Flags().StringVar(&out, "out", "", "`directory` of all runs; default runs/SCENARIO/ab-A-B")
-	verb.Flags().StringVar(&kubeconfig, "kubeconfig", "", "fly the cluster of this `file` in place of fresh planes; each run waits until its gate finds the cluster clean")
+	verb.Flags().StringVar(&kubeconfig, "kubeconfig", "", "fly the cluster of this `file` in place of fresh planes; each run waits until its preflight finds the cluster clean")
 	verb.Flags().Uint64Var(&seed, "seed", 0, "of the first pair, in place of the scenario's; each further pair has the next")
 	verb.RunE = func(cmd *cobra.Command, args []string) error {
 		options, err := flags.options()
@@ -120,12 +120,15 @@ func (x *arms) prepare(a, b string, set []string) error {
 			return err
 		}
 		x.set[i], x.seed, scenarios[i] = values, sc.Seed, sc
+		if i == 0 {
+			x.env.notice(sc.Warnings...)
+		}
 		if x.out == "" && i > 0 {
 			x.out = filepath.Join("runs", sc.Name, "ab-"+fileName(a)+"-"+fileName(b))
 		}
 	}
 	if a == b {
-		x.env.logger().Warn("both sides are alike: what is found is chance")
+		x.env.logger().Warn("both sides are the same: what is found is chance")
 	}
 	if x.repeats < 1 {
 		return fmt.Errorf("--repeats %d: want at least 1", x.repeats)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"strings"
 
@@ -91,19 +90,6 @@ func execute(ctx context.Context, env *environment, args []string) int {
 	}
 	fmt.Fprintln(env.stderr, strings.TrimRight(err.Error(), "\n"))
 	return exitFault
-}
-
-// logger writes warnings and errors for people; nothing per call.
-func (env *environment) logger() *slog.Logger {
-	return slog.New(slog.NewTextHandler(env.stderr, &slog.HandlerOptions{
-		Level: slog.LevelWarn,
-		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-			if a.Key == slog.TimeKey {
-				return slog.Attr{}
-			}
-			return a
-		},
-	}))
 }
 
 // flying is interruptible for a verb that flies: the process is made ready to

@@ -33,9 +33,8 @@ func importVerb(env *environment) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		for _, note := range in.Notes {
-			fmt.Fprintln(env.stderr, note)
-		}
+		env.notice(in.Notes...)
+		env.notice(in.Scenario.Warnings...)
 		if out == "" {
 			_, err = env.stdout.Write(in.Native)
 			return err

@@ -14,6 +14,7 @@ func printPlan(env *environment, options flight.Options) error {
 	if err != nil {
 		return err
 	}
+	env.notice(f.Scenario.Warnings...)
 	if err := f.Estimate.Write(env.stdout); err != nil {
 		return err
 	}

@@ -56,7 +56,7 @@ func runVerb(env *environment) *cobra.Command {
 		shown := newProgress(env)
 		options := flight.Options{
 			File: args[0], Set: values, Overrides: overrides, Kubeconfig: kubeconfig, Out: out, Command: env.args,
-			Versions: versions(), Log: env.logger(), Status: shown.show, StatusEvery: shown.every(),
+			Versions: versions(), Log: env.logger(), Notice: func(line string) { env.notice(line) }, Status: shown.show, StatusEvery: shown.every(),
 		}
 		if cmd.Flags().Changed("seed") {
 			options.Seed = &seed
@@ -115,7 +115,7 @@ func (l *progress) every() time.Duration {
 func (l *progress) show(s flight.Status) {
 	text := line(s)
 	if l.env.terminal {
-		fmt.Fprintf(l.env.stderr, "\r\x1b[K%s", text)
+		fmt.Fprint(l.env.stderr, clearLine+text)
 		l.drawn = true
 		return
 	}
@@ -127,7 +127,7 @@ func (l *progress) show(s flight.Status) {
 
 func (l *progress) end() {
 	if l.drawn {
-		fmt.Fprint(l.env.stderr, "\r\x1b[K")
+		fmt.Fprint(l.env.stderr, clearLine)
 	}
 }
 

@@ -53,7 +53,7 @@ func searchVerb(env *environment) *cobra.Command {
 	flags.StringVar(&resolution, "resolution", "5%", "how far neighbouring values are apart: a `SHARE` of the range, or with :log of the value")
 	flags.StringArrayVar(&set, "set", nil, "another parameter, `name=value`; repeatable")
 	flags.StringVar(&out, "out", "", "`directory` of the search; default runs/SCENARIO/search-NAME")
-	flags.StringVar(&kubeconfig, "kubeconfig", "", "fly the cluster of this `file`; each run waits until its gate finds the cluster clean")
+	flags.StringVar(&kubeconfig, "kubeconfig", "", "fly the cluster of this `file`; each run waits until its preflight finds the cluster clean")
 	flags.Uint64Var(&seed, "seed", 0, "of the first run of a point, in place of the scenario's; each repeat has the next")
 	addOutput(verb, &output, forms()...)
 	verb.RunE = func(cmd *cobra.Command, args []string) error {
@@ -141,6 +141,7 @@ func (x *searching) parameters() error {
 	if err != nil {
 		return err
 	}
+	x.env.notice(sc.Warnings...)
 	var names []string
 	for i := range x.state.Plan.Axes {
 		a := &x.state.Plan.Axes[i]

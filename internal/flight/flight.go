@@ -53,7 +53,8 @@ type Options struct {
 	Command     []string          // how it was called, for the manifest
 	Versions    map[string]string // of windtunnel and what is linked, for the manifest
 	Log         *slog.Logger
-	Status      func(Status) // called now and then from one goroutine; may be nil
+	Notice      func(line string) // told what there is to say about the scenario's file, FILE:LINE: TEXT; may be nil
+	Status      func(Status)      // called now and then from one goroutine; may be nil
 	StatusEvery time.Duration
 	Caller      *external.Caller // the process that started windtunnel, whose end ends the run; nil: nobody minds
 	As          string           // with Caller: the subject that it is; empty: one that the scenario calls external
@@ -100,6 +101,11 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	in, err := o.load()
 	if err != nil {
 		return Result{}, err
+	}
+	if o.Notice != nil {
+		for _, line := range in.Scenario.Warnings {
+			o.Notice(line)
+		}
 	}
 	if o.Kubeconfig != "" && in.Format != "" {
 		in.Scenario.Fleet.Nodes = 0 // their tools use the nodes that there are

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+)
+
+// clearLine goes back to a terminal line's begin and empties it: what stood there
+// was progress, which is drawn again soon.
+const clearLine = "\r\x1b[K"
+
+// notice writes lines to a person, above the line of progress.
+func (env *environment) notice(lines ...string) {
+	for _, line := range lines {
+		if env.terminal {
+			line = clearLine + line
+		}
+		fmt.Fprintln(env.stderr, line)
+	}
+}
+
+// logger writes warnings and errors, nothing per call: sentences on a terminal that
+// a person watches, and keys with values for programs elsewhere.
+func (env *environment) logger() *slog.Logger {
+	if env.terminal {
+		return slog.New(sentences{env: env})
+	}
+	return slog.New(slog.NewTextHandler(env.stderr, &slog.HandlerOptions{
+		Level: slog.LevelWarn,
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		},
+	}))
+}
+
+// sentences is a handler that writes each record as one line for a person:
+// "warning: a subject did not end (subject op): why".
+type sentences struct {
+	env   *environment
+	attrs []slog.Attr
+}
+
+func (s sentences) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
+
+func (s sentences) WithAttrs(attrs []slog.Attr) slog.Handler {
+	s.attrs = slices.Concat(s.attrs, attrs)
+	return s
+}
+
+// WithGroup leaves the name of the group out: it is for programs.
+func (s sentences) WithGroup(string) slog.Handler { return s }
+
+func (s sentences) Handle(_ context.Context, r slog.Record) error {
+	var about, why []string
+	add := func(a slog.Attr) bool {
+		text := strings.Join(strings.Fields(a.Value.String()), " ")
+		if slices.Contains([]string{"error", "err", "found", "what"}, a.Key) { // says all itself
+			why = append(why, text)
+		} else {
+			about = append(about, a.Key+" "+text)
+		}
+		return true
+	}
+	for _, a := range s.attrs {
+		add(a)
+	}
+	r.Attrs(add)
+	line := strings.Replace(strings.ToLower(r.Level.String()), "warn", "warning", 1) + ": " + r.Message
+	if len(about) > 0 {
+		line += " (" + strings.Join(about, ", ") + ")"
+	}
+	if len(why) > 0 {
+		line += ": " + strings.Join(why, "; ")
+	}
+	_, err := io.WriteString(s.env.stderr, clearLine+line+"\n")
+	return err
+}
