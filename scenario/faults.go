@@ -3,6 +3,7 @@ package scenario
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -42,9 +43,13 @@ func (f *faults) add(line int, format string, args ...any) {
 	}
 }
 
+func (f *faults) sort() {
+	slices.SortStableFunc(f.list, func(a, b *Fault) int { return a.Line - b.Line })
+}
+
 // join returns the faults as one error in line order, nil when there are none.
 func (f *faults) join() error {
-	slices.SortStableFunc(f.list, func(a, b *Fault) int { return a.Line - b.Line })
+	f.sort()
 	var errs []error
 	for i, one := range f.list {
 		if i == maxFaults {
@@ -54,6 +59,31 @@ func (f *faults) join() error {
 		errs = append(errs, one)
 	}
 	return errors.Join(errs...)
+}
+
+// ofSet puts the faults of a file that is right without --set down to the values
+// that are wrong by themselves, or to all of them where none is. A value's first
+// fault says why; the others follow from it.
+func (f *faults) ofSet(set map[string]string, parse func(map[string]string) *faults) *faults {
+	out := &faults{file: f.file}
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		if one := parse(map[string]string{name: set[name]}); len(one.list) > 0 {
+			out.blame("--set "+name+"="+clip(set[name]), one)
+		}
+	}
+	if len(out.list) == 0 {
+		out.blame("--set", f)
+	}
+	return out
+}
+
+func (f *faults) blame(what string, of *faults) {
+	of.sort()
+	if first := of.list[0]; first.Line == 0 {
+		f.list = append(f.list, first) // it names its parameter
+	} else {
+		f.add(0, "%s: %s (%s:%d)", what, first.Text, f.file, first.Line)
+	}
 }
 
 // hint returns ` (did you mean "rate"?)` when a known name is near, else "".

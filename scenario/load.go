@@ -40,12 +40,26 @@ func Read(path string) ([]byte, error) {
 }
 
 // Parse decodes and validates the bytes of a scenario file; file is its name
-// in messages. It reads no other file. Errors are those of Load.
+// in messages. It reads no other file. Errors are those of Load. What is wrong
+// with a value of set alone is said of that value, not of the lines that use it.
 func Parse(file string, raw []byte, set map[string]string) (*Scenario, error) {
+	s, f := parse(file, raw, set)
+	if len(f.list) == 0 {
+		return s, nil
+	}
+	if len(set) > 0 {
+		if _, without := parse(file, raw, nil); len(without.list) == 0 {
+			f = f.ofSet(set, func(one map[string]string) *faults { _, f := parse(file, raw, one); return f })
+		}
+	}
+	return nil, f.join()
+}
+
+func parse(file string, raw []byte, set map[string]string) (*Scenario, *faults) {
 	f := &faults{file: file}
 	root := parseTree(raw, f)
 	if root == nil || len(f.list) > 0 {
-		return nil, f.join()
+		return nil, f
 	}
 	d := &decoder{faults: f, vars: newVariables(), lines: map[string]int{}, budget: maxValues}
 	d.parameters(root, set)
@@ -56,10 +70,7 @@ func Parse(file string, raw []byte, set map[string]string) (*Scenario, error) {
 	if len(f.list) == 0 { // otherwise what was not understood would be missed as well
 		s.check(f)
 	}
-	if err := f.join(); err != nil {
-		return nil, err
-	}
-	return &s, nil
+	return &s, f
 }
 
 // ReadBody returns the text of a body that stands in a file of its own. file is

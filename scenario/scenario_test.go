@@ -1,6 +1,7 @@
 package scenario_test
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -185,6 +186,29 @@ func TestSet(t *testing.T) {
 		if got != tt.want {
 			t.Errorf("%v:\n got %s\nwant %s", tt.set, got, tt.want)
 		}
+	}
+}
+
+// TestSetBeyondABound names the parameter where nothing but its value is wrong.
+func TestSetBeyondABound(t *testing.T) {
+	raw := []byte("scenario: x\nparameters: {nodes: 1, pods: 2}\nfleet: {nodes: \"${nodes}\"}\nbodies: {b: {text: t}}\n" +
+		"steps:\n- {name: up, create: {body: b, count: \"${pods}\", pace: {burst: true}}}\n- {wait: {pods: up, are: ready, count: \"${nodes * pods}\"}}\n")
+	for _, tt := range []struct {
+		set  map[string]string
+		want string
+	}{
+		{map[string]string{"nodes": "-5"}, "--set nodes=-5: fleet.nodes: -5 is below 0 (f.yaml:3)"},
+		{map[string]string{"nodes": "-5", "pods": "3"}, "--set nodes=-5: fleet.nodes: -5 is below 0 (f.yaml:3)"},
+		{map[string]string{"nodes": "-5", "pods": "-3"}, "--set nodes=-5: fleet.nodes: -5 is below 0 (f.yaml:3)\n--set pods=-3: create.count: -3 is below 0 (f.yaml:6)"},
+		{map[string]string{"nodes": "x"}, `--set nodes=x: "x" is not a whole number, as parameter "nodes" (default 1) wants`},
+	} {
+		if _, err := scenario.Parse("f.yaml", raw, tt.set); fmt.Sprint(err) != tt.want {
+			t.Errorf("%v:\n got %v\nwant %s", tt.set, err, tt.want)
+		}
+	}
+	bad := bytes.ReplaceAll(raw, []byte("are: ready"), []byte("are: redy"))
+	if _, err := scenario.Parse("f.yaml", bad, map[string]string{"nodes": "-5"}); err == nil || !strings.HasPrefix(err.Error(), "f.yaml:3: ") {
+		t.Errorf("a file that is wrong without --set: %v", err)
 	}
 }
 
