@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -43,7 +44,8 @@ func aRun(t *testing.T, path string, minutes int, verdict slo.Verdict) string {
 		t.Fatal(err)
 	}
 	if verdict != "" {
-		if err := dir.WriteJSON(record.VerdictFile, slo.Judgement{Scenario: "density", Verdict: verdict, Reasons: []string{"It was cold. Very."}}); err != nil {
+		if err := dir.WriteJSON(record.VerdictFile, slo.Judgement{Scenario: "density", Verdict: verdict, Reasons: []string{"It was cold. Very."},
+			Measures: map[string]slo.Measure{"run_seconds": {Value: 87, Unit: "seconds"}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -143,6 +145,9 @@ func TestRunsAreListed(t *testing.T) {
 	if err := record.Dir(flown).WriteJSON(record.PilotFile, self); err != nil {
 		t.Fatal(err)
 	}
+	if err := record.Dir(flown).WriteJSON(record.StatusFile, record.Status{Step: "fill", Elapsed: 42}); err != nil {
+		t.Fatal(err)
+	}
 	_, body := f.ask(t, "GET", "/api/runs", nil)
 	var list struct{ Runs []live.Run }
 	if err := json.Unmarshal([]byte(body), &list); err != nil {
@@ -150,9 +155,9 @@ func TestRunsAreListed(t *testing.T) {
 	}
 	var got []string
 	for _, r := range list.Runs {
-		got = append(got, r.ID+" "+r.State)
+		got = append(got, fmt.Sprintf("%s %s %v", r.ID, r.State, r.Seconds)) // their files are some milliseconds old
 	}
-	if want := "flown running, density~new unknown, density~killed unknown, density~old pass"; strings.Join(got, ", ") != want {
+	if want := "flown running 42, density~new unknown 87, density~killed unknown 0, density~old pass 87"; strings.Join(got, ", ") != want {
 		t.Errorf("got %q, want %q", strings.Join(got, ", "), want)
 	}
 	if s := list.Runs[1].Sentence; s != "No verdict: It was cold." {

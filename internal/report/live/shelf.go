@@ -31,7 +31,7 @@ type Run struct {
 	Started  time.Time `json:"started"`
 	State    string    `json:"state"`    // pass, fail, unknown, running
 	Sentence string    `json:"sentence"` // the verdict in words
-	Seconds  float64   `json:"seconds"`  // how long it took, or takes so far
+	Seconds  float64   `json:"seconds"`  // how long it took, or takes so far; 0: nothing tells
 	dir      string
 }
 
@@ -184,12 +184,9 @@ func (s *shelf) read(id, dir string) (Run, bool) {
 		return Run{}, false // of another version, or no run at all
 	}
 	run := Run{ID: id, Scenario: m.Scenario, Started: m.Started, dir: dir, State: string(slo.Unknown)}
-	stream, streamErr := os.Stat(d.File(record.StreamFile))
-	if streamErr == nil {
-		run.Seconds = max(0, stream.ModTime().Sub(m.Started).Seconds())
-	}
 	if who, ok := Pilot(dir); ok && who.Alive() {
-		run.State, run.Sentence = running, stands(d)
+		run.State = running
+		run.Sentence, run.Seconds = stands(d)
 		return run, true
 	}
 	if err != nil {
@@ -203,22 +200,23 @@ func (s *shelf) read(id, dir string) (Run, bool) {
 		return run, true
 	}
 	run.State, run.Sentence = string(j.Verdict), report.Sentence(j)
+	run.Seconds = j.Measures["run_seconds"].Value // not what files say: a copy has other times
 	s.known[dir] = remembered{info.ModTime(), run}
 	return run, true
 }
 
-// stands says in a sentence where a run under way is.
-func stands(d record.Dir) string {
+// stands says in a sentence where a run under way is, and for how many seconds.
+func stands(d record.Dir) (sentence string, seconds float64) {
 	var s record.Status
 	raw, err := os.ReadFile(d.File(record.StatusFile))
 	if err != nil || json.Unmarshal(raw, &s) != nil || s.Step == "" {
-		return "It is under way."
+		return "It is under way.", s.Elapsed
 	}
 	out := fmt.Sprintf("Under way: step %d of %d, %s", s.Index, s.Of, s.Step)
 	if s.Total > 0 {
 		out += fmt.Sprintf(", %d of %d", s.Done, s.Total)
 	}
-	return out + "."
+	return out + ".", s.Elapsed
 }
 
 // Pilot returns which process flies a run, or flew it when it was killed; not
