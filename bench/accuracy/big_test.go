@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
-	"github.com/windtunnel/windtunnel/internal/flight"
 	"github.com/windtunnel/windtunnel/internal/interop/parquet"
+	"github.com/windtunnel/windtunnel/internal/judge"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/slo"
 )
@@ -45,7 +45,7 @@ func child(do, run string) int {
 	var c cost
 	switch do {
 	case "judge":
-		j, err := flight.Judge(record.Dir(run))
+		j, err := judge.Write(run)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1

@@ -18,7 +18,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/plane"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/repotest"
-	"github.com/windtunnel/windtunnel/internal/slo"
+	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -94,7 +94,7 @@ func ourCalls(t *testing.T, dir record.Dir) map[string]int {
 // watch the resource; the run does neither.
 func serverCalls(t *testing.T, dir record.Dir) map[string]int {
 	t.Helper()
-	facts, err := slo.Collect(dir.File(record.StreamFile))
+	facts, err := run.Collect(dir.File(record.StreamFile), record.Manifest{})
 	if err != nil {
 		t.Fatal(err)
 	}

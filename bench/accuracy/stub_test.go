@@ -26,6 +26,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/load"
 	"github.com/windtunnel/windtunnel/internal/load/pace"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/slo"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -164,11 +165,14 @@ func TestKnownDelays(t *testing.T) {
 		bound := 10.0
 		sc.Objectives = append(sc.Objectives, scenario.Objective{Name: s, SLI: "call-latency", Statistic: s, Max: &bound})
 	}
-	facts, err := slo.Collect(path)
+	facts, err := run.Collect(path, record.Manifest{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := slo.Judge(sc, record.Manifest{}, facts)
+	j, err := slo.Judge(&run.Run{Scenario: sc, Facts: facts})
+	if err != nil {
+		t.Fatal(err)
+	}
 	want, did := quantiles(truth), quantiles(held)
 	for _, r := range j.Objectives {
 		near(t, r, want[r.Name].Seconds())

@@ -28,8 +28,6 @@ import (
 	"strings"
 
 	"github.com/windtunnel/windtunnel/internal/compare"
-	"github.com/windtunnel/windtunnel/internal/record"
-	"github.com/windtunnel/windtunnel/internal/slo"
 )
 
 func main() {
@@ -88,9 +86,7 @@ func count(paths []string, n, random int, seed uint64) (bool, error) {
 func open(paths []string) ([]compare.Run, error) {
 	var out []compare.Run
 	for _, path := range paths {
-		r, err := compare.Open(path, func(d record.Dir) (slo.Judgement, error) {
-			return slo.Judgement{}, fmt.Errorf("%s has no %s: windtunnel judge makes it", d, record.VerdictFile)
-		})
+		r, err := compare.Open(path)
 		if err != nil {
 			return nil, err
 		}

@@ -264,7 +264,7 @@ func (x *arms) flown(ctx context.Context, t turn) (r compare.Run, there bool, er
 		x.options.Notes = append(x.options.Notes, fmt.Sprintf("%s could not be flown: %s.", x.dir(t), strings.TrimSuffix(first, ".")))
 		return r, false, nil
 	}
-	if r, err = compare.Open(x.dir(t), flight.Judge); err != nil {
+	if r, err = compare.Open(x.dir(t)); err != nil {
 		if ctx.Err() != nil {
 			return r, false, nil // stopped before there was anything
 		}
@@ -301,7 +301,7 @@ func (x *arms) earlier(t turn) (r compare.Run, there bool, err error) {
 	if entries, err := os.ReadDir(path); err != nil || len(entries) == 0 {
 		return r, false, nil // CreateDir says what is wrong with it, if anything
 	}
-	r, err = compare.Open(path, flight.Judge)
+	r, err = compare.Open(path)
 	var torn *json.SyntaxError
 	if err != nil && !errors.Is(err, record.ErrNotRun) && !errors.As(err, &torn) {
 		return r, false, err

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/windtunnel/windtunnel/internal/compare"
-	"github.com/windtunnel/windtunnel/internal/flight"
 	"github.com/windtunnel/windtunnel/internal/slo"
 )
 
@@ -188,7 +187,7 @@ func variantsOf(cmd *cobra.Command, args []string) ([][]string, error) {
 func openRuns(paths []string) ([]compare.Run, error) {
 	var out []compare.Run
 	for _, path := range paths {
-		r, err := compare.Open(filepath.Clean(path), flight.Judge)
+		r, err := compare.Open(filepath.Clean(path))
 		if err != nil {
 			return nil, err
 		}

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/windtunnel/windtunnel/internal/compare"
-	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/judge"
 	"github.com/windtunnel/windtunnel/internal/report"
 )
 
@@ -48,7 +48,7 @@ func armsOf(runs [][]compare.Run, pairs []*compare.Comparison) ([]report.Arm, er
 			if r.Facts == nil || !slices.Contains(side.Runs, r.Name) {
 				continue
 			}
-			built, err := report.Build(record.Dir(r.Name), r.Manifest, r.Judgement)
+			built, err := judge.Shown(r.Name)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", r.Name, err)
 			}

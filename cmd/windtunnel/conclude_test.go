@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/flight"
+	"github.com/windtunnel/windtunnel/internal/judge"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/slo"
 )
@@ -22,7 +23,7 @@ func TestConclude(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := record.Dir(filepath.Join(dir, "pass"))
-	judgement, err := flight.Judge(run)
+	judgement, err := judge.Write(string(run))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/windtunnel/windtunnel/internal/flight"
 	"github.com/windtunnel/windtunnel/internal/interop/openmetrics"
 	"github.com/windtunnel/windtunnel/internal/interop/parquet"
+	"github.com/windtunnel/windtunnel/internal/judge"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/record/rows"
 	"github.com/windtunnel/windtunnel/internal/unit"
@@ -77,7 +77,7 @@ func exportDocuments(env *environment, format, short string) *cobra.Command {
 		if out == "" {
 			out = filepath.Join(run, format)
 		}
-		names, err := flight.Export(run, format, out)
+		names, err := judge.Export(run, format, out)
 		for _, name := range names {
 			fmt.Fprintln(env.stdout, filepath.Join(out, name))
 		}

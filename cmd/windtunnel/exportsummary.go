@@ -9,14 +9,25 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/windtunnel/windtunnel/internal/flight"
 	"github.com/windtunnel/windtunnel/internal/interop/grafana"
+	"github.com/windtunnel/windtunnel/internal/judge"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/series/promql"
 )
 
 // stepSummary is the variable by which GitHub names the file that a step's
 // summary is appended to.
 const stepSummary = "GITHUB_STEP_SUMMARY"
+
+// writeMarkdown judges a run directory again and writes its summary in Markdown. It
+// changes nothing in the directory.
+func writeMarkdown(run string, w io.Writer) error {
+	built, err := judge.Report(run)
+	if err != nil {
+		return err
+	}
+	return built.Markdown(w)
+}
 
 // exportGitHub writes a run's summary for a workflow of GitHub Actions.
 func exportGitHub(env *environment) *cobra.Command {
@@ -33,7 +44,7 @@ func exportGitHub(env *environment) *cobra.Command {
 				out = os.Getenv(stepSummary)
 			}
 			var text bytes.Buffer
-			if err := flight.Markdown(args[0], &text); err != nil {
+			if err := writeMarkdown(args[0], &text); err != nil {
 				return err
 			}
 			if out == "" {
@@ -110,7 +121,7 @@ func spanOf(run string) (grafana.Options, error) {
 	if err != nil {
 		return grafana.Options{}, err
 	}
-	db, err := flight.Series(run)
+	db, err := promql.OpenRun(run)
 	if err != nil {
 		return grafana.Options{}, err
 	}

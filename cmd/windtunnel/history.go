@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/windtunnel/windtunnel/internal/compare"
-	"github.com/windtunnel/windtunnel/internal/flight"
 	"github.com/windtunnel/windtunnel/internal/history"
 	"github.com/windtunnel/windtunnel/internal/record"
 )
@@ -127,7 +126,7 @@ func (h *historian) all(folder string) ([]compare.Run, error) {
 		if !e.IsDir() {
 			continue
 		}
-		r, err := compare.Open(filepath.Join(folder, e.Name()), flight.Judge)
+		r, err := compare.Open(filepath.Join(folder, e.Name()))
 		switch {
 		case errors.Is(err, record.ErrNotRun):
 		case err != nil:

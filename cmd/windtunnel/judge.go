@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/windtunnel/windtunnel/internal/flight"
+	"github.com/windtunnel/windtunnel/internal/judge"
 	"github.com/windtunnel/windtunnel/internal/record"
 )
 
@@ -22,7 +22,7 @@ func judgeVerb(env *environment) *cobra.Command {
 			if err := wantOneOf("--output", output, "table", "markdown", "json"); err != nil {
 				return err
 			}
-			judgement, err := flight.Judge(record.Dir(args[0]))
+			judgement, err := judge.Write(args[0])
 			if err != nil {
 				return err
 			}
@@ -43,7 +43,7 @@ func reportVerb(env *environment) *cobra.Command {
 		Short: "Write a run's report.html and summary.txt again from its records",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if _, err := flight.Judge(record.Dir(args[0])); err != nil {
+			if _, err := judge.Write(args[0]); err != nil {
 				return err
 			}
 			fmt.Fprintln(env.stdout, record.Dir(args[0]).File(record.ReportFile))

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/windtunnel/windtunnel/internal/flight"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/slo"
 )
@@ -45,7 +44,7 @@ func printResult(env *environment, dir record.Dir, output string) error {
 		_, err = env.stdout.Write(raw)
 		return err
 	case "markdown":
-		return flight.Markdown(string(dir), env.stdout)
+		return writeMarkdown(string(dir), env.stdout)
 	}
 	summary, err := os.ReadFile(dir.File(record.SummaryFile))
 	if err != nil {

@@ -14,10 +14,11 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/compare"
-	"github.com/windtunnel/windtunnel/internal/flight"
+	"github.com/windtunnel/windtunnel/internal/judge"
 	"github.com/windtunnel/windtunnel/internal/report"
 	"github.com/windtunnel/windtunnel/internal/report/live"
 	"github.com/windtunnel/windtunnel/internal/report/live/query"
+	"github.com/windtunnel/windtunnel/internal/series/promql"
 )
 
 // Limits of the server.
@@ -77,7 +78,7 @@ func (f *serveFlags) serve(ctx context.Context, env *environment, roots []string
 	if !local && token == "" {
 		token = rand.Text()
 	}
-	pages := live.New(live.Options{Roots: roots, Build: flight.Page, Watch: watchRun, Compare: comparePages, Query: queryOf, Token: token, Clock: clock.Start()})
+	pages := live.New(live.Options{Roots: roots, Build: pageOf, Watch: watchRun, Compare: comparePages, Query: queryOf, Token: token, Clock: clock.Start()})
 	defer pages.Close()
 	listener, err := net.Listen("tcp", f.address)
 	if err != nil {
@@ -134,10 +135,19 @@ func loopback(address string) (bool, error) {
 	return host == "localhost" || ip != nil && ip.IsLoopback(), nil
 }
 
-func watchRun(dir string) (live.Source, error) { return flight.Watch(dir) }
+// pageOf returns a run that has ended as a browser shows it.
+func pageOf(dir string) (report.Page, error) {
+	built, err := judge.Shown(dir)
+	if err != nil {
+		return report.Page{}, err
+	}
+	return built.Page()
+}
+
+func watchRun(dir string) (live.Source, error) { return judge.Watch(dir) }
 
 func queryOf(dir string) (http.Handler, error) {
-	db, err := flight.Series(dir)
+	db, err := promql.OpenRun(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +159,7 @@ func comparePages(a, b []string) (report.Page, error) {
 	runs := make([][]compare.Run, 2)
 	for i, paths := range [][]string{a, b} {
 		for _, path := range paths {
-			r, err := compare.Open(path, flight.Verdict) // which writes nothing: this is asked for by GET
+			r, err := compare.Open(path) // which writes nothing: this is asked for by GET
 			if err != nil {
 				return report.Page{}, err
 			}

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/windtunnel/windtunnel/internal/record"
-	"github.com/windtunnel/windtunnel/internal/slo"
+	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/stats"
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
@@ -33,10 +33,10 @@ const background = 0.01
 // counters sums up what a run asked of the plane, and what the plane did for
 // it: created objects, then calls, bytes and watch events, per pod where pods were
 // created and in all where there were none.
-func counters(f *slo.Facts) []Count {
+func counters(f *run.Facts) []Count {
 	created := map[string]float64{}
-	for _, l := range f.Lives {
-		if l.Resource == pods && l.Life != "" {
+	for _, l := range f.Lifecycles {
+		if l.Resource == pods && l.Name != "" {
 			continue // declared besides
 		}
 		created[l.Resource] += float64(l.Reached(record.PhaseCreated))
@@ -69,7 +69,7 @@ func counters(f *slo.Facts) []Count {
 }
 
 // addServerCounts adds what kube-apiserver counted between the run's begin and end.
-func addServerCounts(f *slo.Facts, totals map[Count]float64) {
+func addServerCounts(f *run.Facts, totals map[Count]float64) {
 	add := func(metric, unit string, name func(label func(string) string) string) {
 		for _, s := range f.Series.Select("kube-apiserver", metric, nil) {
 			if rise, ok := s.Increase(f.Begin, f.End); ok {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/slo"
 )
 
@@ -38,40 +39,43 @@ type Count struct {
 }
 
 // Open reads a run directory. Its verdict.json is believed where there is one;
-// else judge makes the verdict from the records. What is no run directory, or
-// of another version, is an error.
-func Open(path string, judge func(record.Dir) (slo.Judgement, error)) (Run, error) {
+// else the verdict is made from the records. What is no run directory, or of
+// another version, is an error. A directory without records has no Facts.
+func Open(path string) (Run, error) {
 	dir, manifest, err := record.OpenDir(path)
 	if err != nil {
 		return Run{}, err
 	}
 	r := Run{Name: path, Manifest: manifest}
-	text, err := os.ReadFile(dir.File(record.ScenarioFile))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return Run{}, fmt.Errorf("open run directory: %w", err)
-	}
-	r.Scenario = string(text)
 	raw, err := os.ReadFile(dir.File(record.VerdictFile))
+	given := err == nil
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		if r.Judgement, err = judge(dir); err != nil {
-			return Run{}, err
-		}
-	case err != nil:
-		return Run{}, fmt.Errorf("open run directory: %w", err)
-	default:
+	case given:
 		if err := json.Unmarshal(raw, &r.Judgement); err != nil {
 			return Run{}, fmt.Errorf("%s: %w", dir.File(record.VerdictFile), err)
 		}
+	case !errors.Is(err, fs.ErrNotExist):
+		return Run{}, fmt.Errorf("open run directory: %w", err)
 	}
-	if _, err := os.Stat(dir.File(record.StreamFile)); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(dir.File(record.StreamFile)); given && errors.Is(err, fs.ErrNotExist) {
+		text, err := os.ReadFile(dir.File(record.ScenarioFile))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return Run{}, fmt.Errorf("open run directory: %w", err)
+		}
+		r.Scenario = string(text)
 		return r, nil
 	}
-	facts, err := slo.Collect(dir.File(record.StreamFile))
+	read, err := run.Open(path)
 	if err != nil {
 		return Run{}, fmt.Errorf("%s: %w", path, err)
 	}
-	r.Facts = &Facts{Ended: facts.Ended, Torn: facts.Torn, Counters: counters(facts)}
+	if !given {
+		if r.Judgement, err = slo.Judge(read); err != nil {
+			return Run{}, err
+		}
+	}
+	r.Scenario = read.Text
+	r.Facts = &Facts{Ended: read.Facts.Ended, Torn: read.Facts.Torn, Counters: counters(read.Facts)}
 	return r, nil
 }
 

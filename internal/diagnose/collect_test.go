@@ -3,7 +3,6 @@ package diagnose_test
 import (
 	"fmt"
 	"math"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -59,19 +58,7 @@ func TestWindow(t *testing.T) {
 			w.Call(record.Call{Op: op, Due: at(3), Sent: at(3), Done: at(9)})
 		}, 3, 9},
 	} {
-		path := filepath.Join(t.TempDir(), record.StreamFile)
-		w, err := record.Create(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.write(w)
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
-		f, err := diagnose.Collect(path, record.Manifest{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := diagnose.Collect(read(t, record.Manifest{}, c.write))
 		if f.Window.From != at(c.from) || f.Window.To != at(c.to) {
 			t.Errorf("%s: from %v to %v", what, f.Window.From.Seconds(), f.Window.To.Seconds())
 		}

@@ -2,14 +2,24 @@
 // ranked list of causes, each with its evidence and the next thing to try.
 //
 // The core, Findings, is pure: the same facts give the same list. Facts are what
-// the records say of calls (Collect) and the answers to a fixed list of PromQL
+// the records say of calls (Collect), the answers to a fixed list of PromQL
 // expressions over the run's own series (Facts.Ask), so that a reader can check
-// each of them. It passes no verdict (package slo does) and compares no runs
-// (package compare does). Package experiment calls it and keeps what it says as
-// diagnosis.json; package report shows it. docs/diagnosis.md explains each cause.
+// each of them, and what profiles say of locks. It passes no verdict (package slo
+// does) and compares no runs (package compare does). docs/diagnosis.md explains
+// each cause.
 package diagnose
 
-import "time"
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/record"
+)
 
 // Cause is what may limit a plane, by a short name that does not change.
 type Cause string
@@ -63,3 +73,21 @@ type Evidence struct {
 // least is the score below which a cause is not worth a reader's time: of a
 // minute, less than a second.
 const least = 0.01
+
+// Read returns the findings that a run directory holds, the first cause first;
+// nothing where it has no diagnosis.
+func Read(dir record.Dir) ([]Finding, error) {
+	raw, err := os.ReadFile(dir.File(File))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read diagnosis: %w", err)
+	}
+	var out []Finding
+	if err := json.Unmarshal(raw, &out); err != nil {
+		return nil, fmt.Errorf("decode %s: %w", File, err)
+	}
+	slices.SortStableFunc(out, func(a, b Finding) int { return a.Rank - b.Rank })
+	return out, nil
+}

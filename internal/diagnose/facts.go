@@ -51,9 +51,9 @@ func newWindow(from, to clock.Time) Window {
 // Waiting says how many calls of windtunnel's own were waiting, on average over
 // each slice.
 type Waiting struct {
-	Overdue  []float64 // due for longer than bearable, and not yet sent
+	Overdue  []float64 // due for longer than run.Late, and not yet sent
 	InFlight []float64 // due, and not yet answered
-	Late     int       // calls that were sent later than bearable
+	Late     int       // calls that were sent later than run.Late
 	Calls    int
 	Worst    time.Duration // the longest from due to sent
 }
@@ -64,12 +64,12 @@ type Death struct {
 	Text      string // why, and its last log lines
 }
 
-// Contention is what a profile of locks says.
+// Contention is where goroutines of a component waited longest for a lock.
 type Contention struct {
-	File    string // in the run directory
-	Seconds float64
-	Where   string // the function that waited longest
-	Share   float64
+	File    string  // the profile, below the run directory
+	Seconds float64 // that goroutines waited for all locks together, since the component started
+	Where   string  // the function that waited longest
+	Share   float64 // of Seconds that it did
 }
 
 // Answer is what an expression gave.

@@ -12,7 +12,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/diagnose"
 	"github.com/windtunnel/windtunnel/internal/record"
-	"github.com/windtunnel/windtunnel/internal/series"
+	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/series/promql"
 )
 
@@ -137,26 +137,11 @@ func (m made) fly(t *testing.T) []diagnose.Finding {
 // facts writes the flight's records and asks them.
 func (m made) facts(t *testing.T) (*diagnose.Facts, *promql.DB) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), record.StreamFile)
-	w, err := record.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.write(t, w)
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
 	m.manifest.Started = time.Date(2026, 11, 21, 6, 0, 0, 0, time.UTC)
 	m.manifest.Machine.Cores = 2
-	f, err := diagnose.Collect(path, m.manifest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	store, err := series.Read(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	db, err := promql.Open(store, promql.Default(m.manifest.Started))
+	r := read(t, m.manifest, func(w *record.Writer) { m.write(t, w) })
+	f := diagnose.Collect(r)
+	db, err := promql.Open(r.Facts.Series, promql.Default(m.manifest.Started))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,6 +149,25 @@ func (m made) facts(t *testing.T) (*diagnose.Facts, *promql.DB) {
 		t.Fatal(err)
 	}
 	return f, db
+}
+
+// read writes records and reads them.
+func read(t *testing.T, m record.Manifest, write func(*record.Writer)) *run.Run {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), record.StreamFile)
+	w, err := record.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(w)
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	facts, err := run.Collect(path, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &run.Run{Manifest: m, Facts: facts}
 }
 
 func (m made) write(t *testing.T, w *record.Writer) {

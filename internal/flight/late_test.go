@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	readrun "github.com/windtunnel/windtunnel/internal/run"
+
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fleet"
 	"github.com/windtunnel/windtunnel/internal/fleet/fleettest"
@@ -77,9 +79,14 @@ func flyLate(t *testing.T, connections int) slo.Judgement {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	facts, err := slo.Collect(path)
+	m := record.Manifest{Fleet: record.FleetFacts{Nodes: 10, LeaseSeconds: 40}}
+	facts, err := readrun.Collect(path, m)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return slo.Judge(&scenario.Scenario{Name: "test"}, record.Manifest{Fleet: record.FleetFacts{Nodes: 10, LeaseSeconds: 40}}, facts)
+	j, err := slo.Judge(&readrun.Run{Manifest: m, Scenario: &scenario.Scenario{Name: "test"}, Facts: facts})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
 }

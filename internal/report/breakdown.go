@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/run"
 )
 
 // shownGroups is how many groups have their lives taken apart.
@@ -32,18 +34,20 @@ type Band struct {
 // parting is how lives are taken apart: at which phases, and which of them is
 // the one that objects are ordered by.
 type parting struct {
-	phases  []int // from created on
-	ordered int   // place in phases
+	phases  []string // from created on
+	ordered int      // place in phases
 }
 
 // podParting takes the startup of pods apart; they are ordered by when they run.
-func podParting() parting { return parting{[]int{created, bound, podRunning, ready}, 2} }
+func podParting() parting {
+	return parting{[]string{record.PhaseCreated, record.PhaseBound, record.PhaseRunning, record.PhaseReady}, 2}
+}
 
 // names are what the parts are called.
-func (l *lives) partNames(p parting) []string {
+func (p parting) names() []string {
 	var out []string
 	for i := 1; i < len(p.phases); i++ {
-		out = append(out, l.phases[p.phases[i-1]]+" to "+l.phases[p.phases[i]])
+		out = append(out, p.phases[i-1]+" to "+p.phases[i])
 	}
 	return out
 }
@@ -59,47 +63,48 @@ func (a tookApart) upTo(n int) (sum time.Duration) {
 	return sum
 }
 
-// breakdowns takes the lives of the largest groups apart.
-func (t *tally) breakdowns(l *lives, p parting) []Breakdown {
-	byGroup := make([][]tookApart, len(l.names))
-	for i := range l.all {
-		if a, ok := t.apart(l, i, p); ok {
-			g := l.all[i].group
-			byGroup[g] = append(byGroup[g], a)
+// breakdowns takes the lifecycles of the largest groups apart.
+func (t *tally) breakdowns(all []*run.Lifecycles, p parting) []Breakdown {
+	byGroup := map[string][]tookApart{}
+	var groups []string
+	for _, l := range all {
+		if !slices.Contains(groups, l.Group) {
+			groups = append(groups, l.Group)
+		}
+		for row := range l.Len() {
+			if a, ok := t.apart(l, row, p); ok {
+				byGroup[l.Group] = append(byGroup[l.Group], a)
+			}
 		}
 	}
 	var out []Breakdown
-	for g, lives := range byGroup {
-		if len(lives) > 0 {
-			out = append(out, newBreakdown(l.names[g], lives, p.ordered))
+	for _, g := range groups {
+		if len(byGroup[g]) > 0 {
+			out = append(out, newBreakdown(g, byGroup[g], p.ordered))
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Breakdown) int { return cmp.Compare(b.Objects, a.Objects) })
 	return out[:min(len(out), shownGroups)]
 }
 
-// apart returns how long each part of a life took, of one that was created in
-// the run and seen in all phases when it reached them. Where two watches showed
-// phases in the other order, the earlier part ends with the later one's begin.
-func (t *tally) apart(l *lives, row int, p parting) (out tookApart, ok bool) {
-	v := &l.all[row]
+// apart returns how long each part of a lifecycle took, of an object that was
+// created in the run and is known to have reached every phase at a moment of it.
+// Where two watches showed phases in the other order, the earlier part ends with
+// the later one's begin.
+func (t *tally) apart(l *run.Lifecycles, row int, p parting) (out tookApart, ok bool) {
 	last := clock.Time(math.MinInt64)
 	out = make(tookApart, len(p.phases)-1)
 	for i, phase := range p.phases {
-		at := v.when(phase)
-		if at == never || at > t.end || i == 0 && at < t.begin {
+		m, seen := l.Moment(row, phase)
+		if !seen || m.First != m.Last || m.Last > t.facts.End || i == 0 && m.Last < t.facts.Begin {
 			return nil, false
 		}
 		if i > 0 {
-			if l.unsure(int32(row), stretch{from: p.phases[i-1], to: phase}) {
-				return nil, false
-			}
-			out[i-1] = max(at.Sub(last), 0)
+			out[i-1] = max(m.Last.Sub(last), 0)
 		}
-		last = max(last, at)
+		last = max(last, m.Last)
 	}
-	torn := v.when(unknown)
-	return out, torn == never || torn > last
+	return out, true
 }
 
 func newBreakdown(group string, lives []tookApart, ordered int) Breakdown {
@@ -138,9 +143,14 @@ func (t *tally) startupChart() []TimeChart {
 	g := newGrid(t.span, chartBins, time.Second)
 	var n, toBound, toRunning, slowest = make([]float64, g.n), make([]float64, g.n), make([]float64, g.n), make([]float64, g.n)
 	pods, p := 0, podParting()
-	for k, v := range t.lives.pods.all {
-		if a, ok := t.apart(t.lives.pods, k, p); ok {
-			i := g.bin(v.when(created))
+	for _, l := range t.pods() {
+		for row := range l.Len() {
+			a, ok := t.apart(l, row, p)
+			if !ok {
+				continue
+			}
+			at, _ := l.At(row, record.PhaseCreated)
+			i := g.bin(at)
 			n[i]++
 			pods++
 			toBound[i] += a[0].Seconds()

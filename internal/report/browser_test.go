@@ -381,10 +381,7 @@ func checkOthers(ctx context.Context, t *testing.T, w *witness) {
 	if err := stream.Close(); err != nil {
 		t.Fatal(err)
 	}
-	nothing, err := report.Build(empty, record.Manifest{}, slo.Judgement{Verdict: slo.Unknown})
-	if err != nil {
-		t.Fatal(err)
-	}
+	nothing := report.Build(reporttest.Read(t, empty, record.Manifest{}), slo.Judgement{Verdict: slo.Unknown}, reporttest.Found(t, empty))
 	const taint = `</script><img src=x onerror="console.log(1)"><svg onload=console.log(2)>`
 	for name, r := range map[string]*report.Report{
 		"empty": nothing, "torn": build(t, reporttest.Shape{Pods: 300, Torn: true}, false),

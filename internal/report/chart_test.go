@@ -8,6 +8,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/slo"
 	"github.com/windtunnel/windtunnel/internal/stats"
 )
@@ -62,35 +63,6 @@ func TestRatesAreOverASecond(t *testing.T) {
 	g, rates := perSecond(grid{width: 100 * time.Millisecond, n: 20}, slices.Repeat([]float64{1, 3}, 10), time.Second)
 	if g.width != time.Second || !slices.Equal(rates, []float64{20, 20}) {
 		t.Errorf("rates %v per %v", rates, g.width)
-	}
-}
-
-func TestPresenceIsAnAverage(t *testing.T) {
-	p := newPresence(grid{width: time.Second, n: 5})
-	p.add(at(0.25), at(0.75)) // half of the first second
-	p.add(at(0.5), at(3.25))  // half of it, two whole ones, a quarter
-	p.add(at(2), at(2))       // nothing
-	want := []float64{1, 1, 1, 0.25, 0}
-	for i, v := range p.values() {
-		if math.Abs(v-want[i]) > 1e-9 {
-			t.Errorf("second %d: %v, want %v", i, v, want[i])
-		}
-	}
-}
-
-func TestBucketsHoldWhatTheySay(t *testing.T) {
-	for _, d := range []time.Duration{0, 5 * time.Microsecond, 10 * time.Microsecond, time.Millisecond, 3 * time.Second, 700 * time.Second} {
-		b := bucket(d)
-		from, to := 0.0, leastBucket*math.Pow(10, float64(b)/bucketsPerDecade)
-		if b > 0 {
-			from = leastBucket * math.Pow(10, float64(b-1)/bucketsPerDecade)
-		}
-		if s := d.Seconds(); s < from*(1-1e-9) || s >= to*(1+1e-9) {
-			t.Errorf("%v lies in bucket %d, which is from %v to %v s", d, b, from, to)
-		}
-	}
-	if bucket(time.Hour*1e4) != mostBuckets {
-		t.Error("an endless duration is not in the last bucket")
 	}
 }
 
@@ -164,7 +136,7 @@ func TestNumbersAreShort(t *testing.T) {
 }
 
 func TestCellsCanBeReadBack(t *testing.T) {
-	const width = mostBuckets + 1
+	const width = run.Buckets
 	got := cells(map[int]int{3*width + 7: 2, 3*width + 9: 1, 5 * width: 4})
 	if want := []int{3, 7, 2, 0, 9, 1, 2, 0, 4}; !slices.Equal(got, want) {
 		t.Errorf("cells %v, want %v", got, want)
@@ -215,9 +187,9 @@ func TestCommandLineIsWhatAShellReads(t *testing.T) {
 }
 
 func TestWarningsAreSaidOnce(t *testing.T) {
-	tally := &tally{marks: []record.Event{
+	tally := &tally{facts: &run.Facts{Events: []record.Event{
 		{Type: record.EventWarned, Text: "no cgroups"}, {Type: record.EventDied, Name: "etcd", Text: "killed"}, {Type: record.EventWarned, Text: "no cgroups"},
-	}}
+	}}}
 	got := tally.warnings(record.Manifest{Warnings: []string{"no cgroups.", "slow disk"}})
 	if want := []string{"no cgroups.", "etcd died: killed.", "slow disk."}; !slices.Equal(got, want) {
 		t.Errorf("warnings %q, want %q", got, want)

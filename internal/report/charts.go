@@ -8,12 +8,13 @@ import (
 	"strconv"
 
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
-// heatCells is how many cells of heat maps a page carries: kinds of calls past
+// mostCells is how many cells of heat maps a page carries: kinds of calls past
 // it are in the table only.
-const heatCells = 120_000
+const mostCells = 120_000
 
 // Data is what the charts of a page are drawn from. Times are seconds since the
 // run clock's zero; in a comparison they count from each run's begin.
@@ -50,6 +51,16 @@ type chartMark struct {
 	Kind string `json:"kind"`
 	Name string `json:"name,omitempty"`
 	Text string `json:"text,omitempty"`
+}
+
+// drawnEvent says whether an event is shown on the timeline: steps and the load
+// have places of their own there.
+func drawnEvent(t record.EventType) bool {
+	switch t {
+	case record.EventRunBegan, record.EventStepBegan, record.EventStepEnded, record.EventLoadAsked, record.EventScraped, record.EventScrapeFailed:
+		return false
+	}
+	return true
 }
 
 // newChartMark writes an event for people: its numbers too are texts.
@@ -97,18 +108,18 @@ func (t *tally) charts(r *Report) Data {
 	c := Data{
 		From: Num(t.span.from.Seconds()), To: Num(t.span.to.Seconds()),
 		Startup: r.Startup, Bound: startupBound(r.Objectives),
-		Buckets: buckets{leastBucket, bucketsPerDecade},
+		Buckets: buckets{run.LeastBucket, run.BucketsPerDecade},
 		Heat:    t.heatChart(r.Calls),
 	}
 	for _, l := range r.Declared {
 		c.Lives = append(c.Lives, l.Spreads)
 	}
 	for _, s := range t.steps {
-		c.Steps = append(c.Steps, chartStep{s.Name, Num(s.from.Seconds()), Num(s.to.Seconds()), s.Note, s.Ended})
+		c.Steps = append(c.Steps, chartStep{s.Name, Num(s.From.Seconds()), Num(s.To.Seconds()), s.Note, s.Ended})
 	}
-	for _, m := range t.marks {
-		if m.Type != record.EventRunBegan && m.Type != record.EventScrapeFailed && len(c.Marks) < 200 {
-			c.Marks = append(c.Marks, newChartMark(m))
+	for _, e := range t.facts.Events {
+		if drawnEvent(e.Type) && len(c.Marks) < 200 {
+			c.Marks = append(c.Marks, newChartMark(e))
 		}
 	}
 	for _, charts := range [][]TimeChart{t.loadCharts(), t.podCharts(), t.startupChart(), t.queueCharts(), t.usageCharts(r)} {
@@ -129,21 +140,23 @@ func startupBound(all []Objective) Num {
 
 // loadCharts draws what was asked of the load against what was done.
 func (t *tally) loadCharts() []TimeChart {
-	if slices.Max(t.calls.due) == 0 {
+	line := t.facts.Timeline
+	if len(line.Due) == 0 {
 		return nil
 	}
-	width := window(t.base, t.calls.due)
-	g, due := perSecond(t.base, t.calls.due, width)
-	_, ok := perSecond(t.base, t.calls.ok, width)
+	counted := t.rebin(line.Due)
+	width := window(t.base, counted)
+	g, due := perSecond(t.base, counted, width)
+	_, ok := perSecond(t.base, t.rebin(line.OK), width)
 	lines := []namedValues{{"requested", t.requestedRate(g)}, {"offered (due)", due}, {"achieved (succeeded)", ok}}
-	if slices.Max(t.calls.bad) > 0 {
-		_, bad := perSecond(t.base, t.calls.bad, width)
+	if slices.Max(line.Bad) > 0 {
+		_, bad := perSecond(t.base, t.rebin(line.Bad), width)
 		lines = append(lines, namedValues{"failed or unanswered", bad})
 	}
 	return []TimeChart{
 		drawn(g, TimeChart{ID: "load", Title: "Offered and achieved load", Unit: "calls/s", Shape: shapeRate}, lines),
 		drawn(t.base, TimeChart{ID: "open", Title: "Calls due and not yet answered, on average", Unit: "calls", Shape: shapeLevel},
-			[]namedValues{{"waiting", t.calls.open.values()}}),
+			[]namedValues{{"waiting", t.average(line.Open())}}),
 	}
 }
 
@@ -151,14 +164,14 @@ func (t *tally) loadCharts() []TimeChart {
 func (t *tally) requestedRate(g grid) []float64 {
 	out := make([]float64, g.n)
 	for _, s := range t.steps {
-		if s.Rate <= 0 || s.Calls == 0 {
+		if s.Asked.Rate <= 0 || s.Calls == 0 {
 			continue
 		}
 		from := s.firstDue.Sub(t.base.from).Seconds() / g.width.Seconds()
-		to := from + float64(s.Requested)/s.Rate/g.width.Seconds()
+		to := from + float64(s.Asked.Count)/s.Asked.Rate/g.width.Seconds()
 		for i := int(from); i < min(g.n, int(math.Ceil(to))); i++ {
 			covered := min(to, float64(i+1)) - max(from, float64(i))
-			out[i] += s.Rate * max(covered, 0)
+			out[i] += s.Asked.Rate * max(covered, 0)
 		}
 	}
 	return out
@@ -167,7 +180,8 @@ func (t *tally) requestedRate(g grid) []float64 {
 // heatChart draws latency over time: all load calls together, then each kind
 // while there is room.
 func (t *tally) heatChart(rows []CallRow) heatChart {
-	out := heatChart{From: Num(t.heat.from.Seconds()), Width: Num(t.heat.width.Seconds()), N: t.heat.n}
+	g := t.heatGrid()
+	out := heatChart{From: Num(g.from.Seconds()), Width: Num(g.width.Seconds()), N: g.n}
 	all, n, kinds := map[int]int{}, 0, 0
 	for _, r := range rows {
 		if r.Source != "load" {
@@ -178,7 +192,7 @@ func (t *tally) heatChart(rows []CallRow) heatChart {
 			all[cell] += count
 		}
 	}
-	room := heatCells
+	room := mostCells
 	if kinds > 1 {
 		out.Maps = append(out.Maps, heatMap{"all calls of the load", "load", n, cells(all)})
 		room -= len(all)
@@ -200,7 +214,7 @@ func cells(counts map[int]int) []int {
 	slices.SortFunc(keys, func(a, b int) int { return cmp.Compare(a, b) })
 	out, last := make([]int, 0, 3*len(keys)), 0
 	for _, k := range keys {
-		column, b := k/(mostBuckets+1), k%(mostBuckets+1)
+		column, b := k/run.Buckets, k%run.Buckets
 		out = append(out, column-last, b, counts[k])
 		last = column
 	}

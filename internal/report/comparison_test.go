@@ -32,10 +32,7 @@ func arms(t testing.TB, variants, runs int, s reporttest.Shape) ([]report.Arm, [
 			j := reporttest.Judgement(shape, true)
 			j.Measures["pod_startup_p99_seconds"] = slo.Measure{Value: 0.2 * slower, Unit: "seconds"}
 			j.Measures["pods_running_per_second"] = slo.Measure{Value: 99 * noise, Unit: "pods/s"}
-			r, err := report.Build(d, m, j)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := report.Build(reporttest.Read(t, d, m), j, reporttest.Found(t, d))
 			arm.Runs = append(arm.Runs, r)
 			side = append(side, compare.Run{Name: string(d), Manifest: m, Judgement: j, Facts: &compare.Facts{Ended: record.Event{Detail: record.Detail{Reason: record.Done}}, Counters: []compare.Count{
 				{Name: "server: POST pods", Unit: "requests/pod", Value: float64(1 + v)},

@@ -5,7 +5,9 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/windtunnel/windtunnel/scenario"
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/run"
 )
 
 // reachedBy is the share of a life's objects that must have reached a phase, and
@@ -26,23 +28,27 @@ type DeclaredLife struct {
 	Breakdown []Breakdown
 }
 
-// declaredLives arranges the lives of the scenario that were seen. Where the
+// declaredLives arranges the lifecycles of the scenario that were seen. Where the
 // scenario cannot be read, phases stand in the order in which they were seen.
-func (t *tally) declaredLives(known []scenario.Lifecycle) []DeclaredLife {
-	var out []DeclaredLife
-	for _, l := range t.lives.declared {
-		order := l.order(known)
-		parts := make([]stretch, 0, len(order)+1)
-		for _, p := range order {
-			parts = append(parts, stretch{l.phases[created] + " to " + l.phases[p], created, p})
+func (t *tally) declaredLives() []DeclaredLife {
+	var names []string
+	for _, l := range t.facts.Lifecycles {
+		if l.Name != "" && !slices.Contains(names, l.Name) {
+			names = append(names, l.Name)
 		}
-		parts = append(parts, stretch{"deleting to deleted", deleting, deleted})
-		d := DeclaredLife{Name: l.name, Spreads: t.spreads(l, parts)}
-		if p := l.parting(order); len(p.phases) > 2 {
-			d.Breakdown = t.breakdowns(l, p)
-			for _, phase := range p.phases[1:] {
-				d.Parts = append(d.Parts, l.phases[phase])
-			}
+	}
+	var out []DeclaredLife
+	for _, name := range names {
+		all := t.facts.Named(name)
+		order := t.order(name, all)
+		parts := make([]transition, 0, len(order)+1)
+		for _, p := range order {
+			parts = append(parts, transition{record.PhaseCreated + " to " + p, record.PhaseCreated, p})
+		}
+		parts = append(parts, transition{"deleting to deleted", record.PhaseDeleting, record.PhaseDeleted})
+		d := DeclaredLife{Name: name, Spreads: t.spreads(all, parts)}
+		if p := partingOf(all, order); len(p.phases) > 2 {
+			d.Breakdown, d.Parts = t.breakdowns(all, p), p.phases[1:]
 		}
 		out = append(out, d)
 	}
@@ -51,39 +57,60 @@ func (t *tally) declaredLives(known []scenario.Lifecycle) []DeclaredLife {
 
 // order lists the phases that were seen between created and deleting, as the
 // scenario orders them.
-func (l *lives) order(known []scenario.Lifecycle) []int {
-	var own []int
-	for p := unknown + 1; p < len(l.phases); p++ {
-		own = append(own, p)
+func (t *tally) order(name string, all []*run.Lifecycles) []string {
+	var own []string
+	for _, l := range all {
+		for _, p := range l.Phases() {
+			switch p {
+			case record.PhaseCreated, record.PhaseDeleting, record.PhaseDeleted, record.PhaseUnknown:
+			default:
+				if !slices.Contains(own, p) {
+					own = append(own, p)
+				}
+			}
+		}
 	}
-	i := slices.IndexFunc(known, func(k scenario.Lifecycle) bool { return k.Name == l.name })
-	if i < 0 {
+	if t.run.Scenario == nil {
 		return own
 	}
-	names := known[i].AllPhases()
-	slices.SortStableFunc(own, func(a, b int) int {
-		return slices.Index(names, l.phases[a]) - slices.Index(names, l.phases[b])
-	})
+	for _, l := range t.run.Scenario.Observed() {
+		if l.Name == name {
+			names := l.AllPhases()
+			slices.SortStableFunc(own, func(a, b string) int { return slices.Index(names, a) - slices.Index(names, b) })
+		}
+	}
 	return own
 }
 
-// parting chooses where a life is taken apart.
-func (l *lives) parting(order []int) parting {
-	p := parting{phases: []int{created}}
+// partingOf chooses where lifecycles are taken apart.
+func partingOf(all []*run.Lifecycles, order []string) parting {
+	p := parting{phases: []string{record.PhaseCreated}}
 	for _, phase := range order {
 		n := 0
-		for i := range l.all {
-			v := &l.all[i]
-			if at := v.when(phase); at != never && at < v.leaves(created, math.MaxInt64) {
-				n++
+		for _, l := range all {
+			for row := range l.Len() {
+				if at, ok := l.At(row, phase); ok && at < leaves(l, row) {
+					n++
+				}
 			}
 		}
-		if float64(n) >= reachedBy*float64(len(l.all)) && len(p.phases) <= mostParts {
+		if float64(n) >= reachedBy*float64(objects(all)) && len(p.phases) <= mostParts {
 			p.phases = append(p.phases, phase)
 		}
 	}
 	p.ordered = len(p.phases) - 1
 	return p
+}
+
+// leaves is when an object began to go.
+func leaves(l *run.Lifecycles, row int) clock.Time {
+	end := clock.Time(math.MaxInt64)
+	for _, p := range []string{record.PhaseDeleting, record.PhaseDeleted} {
+		if at, ok := l.At(row, p); ok {
+			end = min(end, at)
+		}
+	}
+	return end
 }
 
 // lifeView is a declared life as the page shows it.

@@ -17,10 +17,7 @@ func TestDeclaredLives(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := Build(d, m, slo.Judgement{Verdict: slo.Unknown})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := Build(reporttest.Read(t, d, m), slo.Judgement{Verdict: slo.Unknown}, reporttest.Found(t, d))
 	if len(r.Declared) != 1 || r.Declared[0].Name != "vmi" || r.Pods < 50 || r.Pods >= 240 {
 		t.Fatalf("%d lives beside %d pods", len(r.Declared), r.Pods)
 	}

@@ -1,46 +1,25 @@
 package report
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"slices"
 	"strings"
 
-	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/diagnose"
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
-
-// diagnosisFile says what gave way first; package diagnose makes it.
-const diagnosisFile = "diagnosis.json"
 
 // shownCauses are told at once; those after them are folded away.
 const shownCauses = 2
 
-// Cause is one thing that gave way, as diagnosis.json has it.
-type Cause struct {
-	Rank      int        `json:"rank"` // 1 gave way first
-	Cause     string     `json:"cause"`
-	Component string     `json:"component"`
-	Sentence  string     `json:"sentence"`
-	Score     float64    `json:"score"`
-	Evidence  []Evidence `json:"evidence"`
-	Try       advice     `json:"try"` // what to change to find out
-}
+// Cause is one thing that gave way.
+type Cause struct{ diagnose.Finding }
 
 // Evidence is one figure that speaks for a cause.
-type Evidence struct {
-	Expr     string   `json:"expr"` // that the figure is the answer of
-	Value    *float64 `json:"value"`
-	Unit     string   `json:"unit"`
-	Bound    *float64 `json:"bound"` // that it is held against
-	Sentence string   `json:"sentence"`
-}
+type Evidence struct{ diagnose.Evidence }
 
 // ValueText is the figure with its unit.
-func (e Evidence) ValueText() string { return optional(e.Value, e.Unit) }
+func (e Evidence) ValueText() string { return unit.Text(e.Value, e.Unit) }
 
 // BoundText is the bound with its unit.
 func (e Evidence) BoundText() string { return optional(e.Bound, e.Unit) }
@@ -52,42 +31,36 @@ func optional(v *float64, u string) string {
 	return unit.Text(*v, u)
 }
 
-// advice is a sentence, or several in a list.
-type advice []string
-
-// UnmarshalJSON takes a text or a list of texts.
-func (a *advice) UnmarshalJSON(raw []byte) error {
-	var one string
-	if err := json.Unmarshal(raw, &one); err == nil {
-		if *a = nil; one != "" {
-			*a = advice{one}
-		}
-		return nil
+// Figures is the evidence as it is shown.
+func (c Cause) Figures() []Evidence {
+	var out []Evidence
+	for _, e := range c.Evidence {
+		out = append(out, Evidence{e})
 	}
-	return json.Unmarshal(raw, (*[]string)(a))
+	return out
 }
 
-// readDiagnosis returns what gave way, first of all what did so first; nothing
-// where the run has no diagnosis.
-func readDiagnosis(dir record.Dir) ([]Cause, error) {
-	raw, err := os.ReadFile(dir.File(diagnosisFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+// Advice is what to change to find out.
+func (c Cause) Advice() []string {
+	if c.Try == "" {
+		return nil
 	}
-	if err != nil {
-		return nil, fmt.Errorf("read diagnosis: %w", err)
-	}
+	return []string{c.Try}
+}
+
+// causesOf arranges a diagnosis: what gave way first comes first.
+func causesOf(found []diagnose.Finding) []Cause {
 	var out []Cause
-	if err := json.Unmarshal(raw, &out); err != nil {
-		return nil, fmt.Errorf("decode %s: %w", diagnosisFile, err)
+	for _, f := range found {
+		out = append(out, Cause{f})
 	}
 	slices.SortStableFunc(out, func(a, b Cause) int { return a.Rank - b.Rank })
-	return out, nil
+	return out
 }
 
 // Title names the cause and the component.
 func (c Cause) Title() string {
-	words := causeWords(c.Cause)
+	words := causeWords(string(c.Finding.Cause))
 	switch {
 	case c.Component == "" || strings.Contains(words, c.Component):
 		return words

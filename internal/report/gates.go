@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/slo"
 	"github.com/windtunnel/windtunnel/internal/unit"
@@ -73,10 +71,10 @@ func cleanStart(g *record.GateFacts) []Finding {
 }
 
 // gates says whether the plane came to rest where the scenario waited for it.
-func (t *tally) gates(scenario string) []Finding {
+func (t *tally) gates() []Finding {
 	rested, asked := 0, 0
 	var names []string
-	for _, name := range cooling(scenario) {
+	for _, name := range t.cooling() {
 		for _, s := range t.steps {
 			if s.Name != name {
 				continue
@@ -98,34 +96,17 @@ func (t *tally) gates(scenario string) []Finding {
 	}
 }
 
-// cooling names the steps of a scenario that wait for the plane to come to
-// rest. The rest of the text is not looked at, as in publishedIn.
-func cooling(text string) []string {
-	var root yaml.Node
-	if yaml.Unmarshal([]byte(text), &root) != nil {
-		return nil // publishedIn has said so
-	}
+// cooling names the steps of the scenario that wait for the plane to come to
+// rest.
+func (t *tally) cooling() []string {
 	var out []string
-	var walk func(*yaml.Node)
-	walk = func(n *yaml.Node) {
-		if n.Kind == yaml.MappingNode {
-			name, cools := "", false
-			for i := 0; i+1 < len(n.Content); i += 2 {
-				switch n.Content[i].Value {
-				case "name":
-					name = n.Content[i+1].Value
-				case "settle", "cool": // as it is called, and was
-					cools = true
-				}
-			}
-			if cools && name != "" {
-				out = append(out, name)
-			}
-		}
-		for _, c := range n.Content {
-			walk(c)
+	if t.run.Scenario == nil {
+		return nil // which is said elsewhere
+	}
+	for s := range t.run.Scenario.AllSteps() {
+		if s.Settle != nil {
+			out = append(out, s.Name)
 		}
 	}
-	walk(&root)
 	return out
 }

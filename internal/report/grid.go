@@ -160,49 +160,6 @@ func running(changes []float64) []float64 {
 	return out
 }
 
-// presence tells how many things are there at once, on average over each bin:
-// a number taken at the bins' edges would see the same short call always or never.
-type presence struct {
-	g     grid
-	part  []float64 // of bins that things cover in part
-	whole []float64 // change of the number that covers whole bins
-}
-
-func newPresence(g grid) presence {
-	return presence{g, make([]float64, g.n), make([]float64, g.n+1)}
-}
-
-// add has something there from one moment to another.
-func (p presence) add(from, to clock.Time) {
-	if to <= from {
-		return
-	}
-	i, j := p.g.bin(from), p.g.bin(to)
-	a, b := p.place(from), p.place(to)
-	if i == j {
-		p.part[i] += b - a
-		return
-	}
-	p.part[i] += float64(i+1) - a
-	p.part[j] += b - float64(j)
-	p.whole[i+1]++
-	p.whole[j]--
-}
-
-// place is where a moment lies, in bins from the grid's begin.
-func (p presence) place(t clock.Time) float64 {
-	return t.Sub(p.g.from).Seconds() / p.g.width.Seconds()
-}
-
-// values are the averages, bin by bin.
-func (p presence) values() []float64 {
-	out := running(p.whole[:p.g.n])
-	for i := range out {
-		out[i] = max(out[i]+p.part[i], 0) // rounding may leave -0.0000001
-	}
-	return out
-}
-
 // window is how wide rates of such counts should be drawn: where few things
 // happen in a second, a second's count shows its grain and not the rate.
 func window(fine grid, counts []float64) time.Duration {

@@ -58,10 +58,7 @@ func load(t *testing.T, path string) *report.Report {
 	if err := json.Unmarshal(raw, &j); err != nil {
 		t.Fatal(err)
 	}
-	r, err := report.Build(d, m, j)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := report.Build(reporttest.Read(t, d, m), j, reporttest.Found(t, d))
 	return r
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/stats"
 )
 
@@ -41,7 +42,7 @@ func overlay(arms []Arm) Data {
 	first := arms[0].Runs[0]
 	shift := first.begin.Seconds()
 	s := common(arms)
-	out := Data{From: Num(s.from.Seconds()), To: Num(s.to.Seconds()), Bound: Num(math.NaN()), Buckets: buckets{leastBucket, bucketsPerDecade}}
+	out := Data{From: Num(s.from.Seconds()), To: Num(s.to.Seconds()), Bound: Num(math.NaN()), Buckets: buckets{run.LeastBucket, run.BucketsPerDecade}}
 	for _, step := range first.charts.Steps {
 		step.From, step.To = step.From-Num(shift), step.To-Num(shift)
 		out.Steps = append(out.Steps, step)
@@ -221,14 +222,14 @@ func middle(name string, g grid, runs []resampled) Line {
 // end of its bucket, as the heat map has them.
 func (r *Report) latencyChart() (TimeChart, bool) {
 	heat := r.charts.Heat
-	counts := make([][mostBuckets + 1]int, heat.N)
+	counts := make([][run.Buckets]int, heat.N)
 	n := 0
 	for _, row := range r.Calls {
 		if row.Source != "load" {
 			continue
 		}
 		for cell, count := range row.heat {
-			counts[cell/(mostBuckets+1)][cell%(mostBuckets+1)] += count
+			counts[cell/run.Buckets][cell%run.Buckets] += count
 			n += count
 		}
 	}
@@ -254,7 +255,7 @@ func columnQuantile(counts []int, q float64) float64 {
 	left := int(math.Ceil(q*float64(n) - 1e-9))
 	for b, c := range counts {
 		if left -= c; n > 0 && left <= 0 {
-			return leastBucket * math.Pow(10, float64(b)/bucketsPerDecade)
+			return run.LeastBucket * math.Pow(10, float64(b)/run.BucketsPerDecade)
 		}
 	}
 	return math.NaN()
@@ -277,8 +278,8 @@ func spreadsOf(arms []Arm) []Spread {
 			}
 		}
 	}
-	phases := podStretches()
-	rank := func(k key) int { return slices.IndexFunc(phases, func(s stretch) bool { return s.name == k.phase }) }
+	phases := podTransitions()
+	rank := func(k key) int { return slices.IndexFunc(phases, func(s transition) bool { return s.name == k.phase }) }
 	slices.SortStableFunc(order, func(a, b key) int { return cmp.Compare(rank(a), rank(b)) })
 	var out []Spread
 	for _, k := range order {
@@ -295,7 +296,7 @@ func together(arm string, runs []Spread) Spread {
 	out := Spread{Group: runs[0].Group, Phase: runs[0].Phase, Arm: arm, First: runs[0].First, Max: runs[0].Max}
 	last := out.First
 	for _, s := range runs {
-		out.N, out.Open = out.N+s.N, out.Open+s.Open
+		out.N, out.Open, out.Bounded = out.N+s.N, out.Open+s.Open, out.Bounded+s.Bounded
 		out.First, last, out.Max = min(out.First, s.First), max(last, s.First+len(s.Counts)), max(out.Max, s.Max)
 	}
 	out.Counts = make([]int, last-out.First)

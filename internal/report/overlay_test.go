@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/run"
+	"github.com/windtunnel/windtunnel/internal/series"
 )
 
 func TestResampledLinesKeepTheirExtremes(t *testing.T) {
@@ -40,8 +42,8 @@ func TestMiddleOfRuns(t *testing.T) {
 }
 
 func TestColumnQuantile(t *testing.T) {
-	counts := make([]int, mostBuckets+1)
-	counts[bucket(time.Millisecond)], counts[bucket(time.Second)] = 98, 2
+	counts := make([]int, run.Buckets)
+	counts[run.Bucket(time.Millisecond)], counts[run.Bucket(time.Second)] = 98, 2
 	if v := columnQuantile(counts, 0.5); v < 0.001 || v > 0.00122 {
 		t.Errorf("p50 %v, want a bucket's end above 1 ms", v)
 	}
@@ -54,10 +56,10 @@ func TestColumnQuantile(t *testing.T) {
 }
 
 func TestSpreadsOfArms(t *testing.T) {
-	run := func(p50 Num, first int, counts ...int) *Report {
+	one := func(p50 Num, first int, counts ...int) *Report {
 		return &Report{Startup: []Spread{{Group: "g", Phase: "created to bound", N: 3, P50: p50, P90: 1, P99: Num(math.NaN()), Max: p50, First: first, Counts: counts}}}
 	}
-	got := spreadsOf([]Arm{{"A", []*Report{run(1, 5, 1, 2), run(4, 4, 3), run(2, 6, 3)}}, {"B", []*Report{run(9, 1, 3)}}})
+	got := spreadsOf([]Arm{{"A", []*Report{one(1, 5, 1, 2), one(4, 4, 3), one(2, 6, 3)}}, {"B", []*Report{one(9, 1, 3)}}})
 	if len(got) != 2 || got[1].Arm != "B" || got[0].N != 9 || got[0].P50 != 2 || got[0].Max != 4 || got[0].First != 4 || !slices.Equal(got[0].Counts, []int{3, 1, 5}) {
 		t.Errorf("spreads %+v", got)
 	}
@@ -94,14 +96,22 @@ func TestBreakdownAddsUp(t *testing.T) {
 }
 
 func TestQueuesAddUpTheirSeries(t *testing.T) {
-	g := &gauge{last: map[record.SeriesID]float64{}}
-	g.set(1, at(5), 3)
-	g.set(2, at(5), 4)
-	g.set(1, at(10), 100)
-	g.set(1, at(15), 0)
-	g.set(2, at(15), 0)
+	store := series.NewStore()
+	var defined []record.Series
+	for _, name := range []string{"deployment", "replicaset"} {
+		defined = append(defined, record.Series{Target: "etcd", Name: "etcd_server_proposals_pending", Labels: []record.Label{{Name: "queue", Value: name}}})
+	}
+	v := store.Visitor(&record.Stream{Series: defined})
+	for _, s := range []struct {
+		id    record.SeriesID
+		at, v float64
+	}{{0, 5, 3}, {1, 5, 4}, {0, 10, 100}, {0, 15, 0}} {
+		v.Sample(record.Sample{Series: s.id, At: at(s.at), Value: s.v})
+	}
+	v.Gone(record.Gone{Series: 1, At: at(15)}) // it is served no longer
+	all := longest(gauges(store), "queues")
 	want := []point{{at(5), 7}, {at(10), 104}, {at(15), 0}}
-	if !slices.Equal(g.points, want) || g.highest() != 104 {
-		t.Errorf("points %v, highest %v", g.points, g.highest())
+	if len(all) != 1 || !slices.Equal(all[0].points, want) || all[0].highest() != 104 {
+		t.Errorf("%+v, want %v", all, want)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/diagnose"
+	"github.com/windtunnel/windtunnel/internal/judge"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/report"
 	"github.com/windtunnel/windtunnel/internal/report/reporttest"
@@ -41,7 +43,13 @@ func TestUnreadableDiagnosis(t *testing.T) {
 		if err := os.WriteFile(d.File("diagnosis.json"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		r, err := report.Build(d, m, reporttest.Judgement(s, true))
+		if _, err := diagnose.Read(d); err == nil || !strings.HasPrefix(err.Error(), "decode diagnosis.json: ") {
+			t.Errorf("%s: %v", text, err)
+		}
+		if err := d.WriteJSON(record.ManifestFile, m); err != nil {
+			t.Fatal(err)
+		}
+		r, err := judge.Shown(string(d))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,9 +128,10 @@ func TestGates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	m.Parameters = nil
 	cools := func(step, note string) report.Finding {
 		t.Helper()
-		if err := os.WriteFile(d.File(record.ScenarioFile), []byte("steps:\n- repeat:\n    steps:\n    - name: "+step+"\n      settle: {within: 1m}\n"), 0o600); err != nil {
+		if err := os.WriteFile(d.File(record.ScenarioFile), []byte("scenario: rests\nsteps:\n- name: all\n  sequence:\n  - name: "+step+"\n    settle: {within: 1m}\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.Remove(d.File(record.StreamFile)); err != nil {
@@ -138,10 +147,7 @@ func TestGates(t *testing.T) {
 		if err := w.Close(); err != nil {
 			t.Fatal(err)
 		}
-		r, err := report.Build(d, m, reporttest.Judgement(s, true))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := report.Build(reporttest.Read(t, d, m), reporttest.Judgement(s, true), reporttest.Found(t, d))
 		for _, f := range r.Trust {
 			if f.Name == "Gates" {
 				return f

@@ -2,81 +2,86 @@ package report
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
-	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/series"
 )
 
 // shownGauges is how many lines a chart of queues has; those that never grew as
 // long as these are left out.
 const shownGauges = 6
 
-// queues holds how much waited where, as the components' own gauges tell it.
-type queues struct {
-	byID map[record.SeriesID]*gauge
-	all  map[gaugeKey]*gauge
-}
-
 type gaugeKey struct{ chart, line string }
 
 // gauge is the sum of some series over time.
 type gauge struct {
 	key    gaugeKey
-	last   map[record.SeriesID]float64
-	sum    float64
-	peak   float64
 	points []point
 }
 
-func newQueues() *queues {
-	return &queues{map[record.SeriesID]*gauge{}, map[gaugeKey]*gauge{}}
-}
-
-func (q *queues) visit(s *record.Stream, v record.Sample) {
-	g, known := q.byID[v.Series]
-	if !known {
-		if key, ok := queueOf(s.Series[v.Series]); ok {
-			if g = q.all[key]; g == nil {
-				g = &gauge{key: key, last: map[record.SeriesID]float64{}}
-				q.all[key] = g
+// gauges returns how much waited where, as the components' own gauges tell it.
+func gauges(all *series.Store) []gauge {
+	parts := map[gaugeKey][]*series.Series{}
+	for _, name := range queueNames() {
+		for _, s := range all.Named(name) {
+			if key, ok := queueOf(s.Series); ok && !s.IsHistogram() {
+				parts[key] = append(parts[key], s)
 			}
 		}
-		q.byID[v.Series] = g
 	}
-	if g != nil {
-		g.set(v.Series, v.At, v.Value)
+	var out []gauge
+	for key, some := range parts {
+		out = append(out, gauge{key, summed(some)})
 	}
+	return out
 }
 
-// gone takes out what is no longer served.
-func (q *queues) gone(v record.Gone) {
-	if g := q.byID[v.Series]; g != nil {
-		g.set(v.Series, v.At, 0)
+// summed adds series up. Values of one scrape become one point; what is no longer
+// served counts nothing.
+func summed(all []*series.Series) []point {
+	type change struct {
+		of int
+		point
 	}
-}
-
-// set changes one of the series. Values of one scrape become one point.
-func (g *gauge) set(id record.SeriesID, at clock.Time, v float64) {
-	g.sum += v - g.last[id]
-	g.last[id] = v
-	if n := len(g.points); n > 0 && g.points[n-1].at == at {
-		g.points[n-1].value = g.sum
-	} else {
-		if n > 0 {
-			g.peak = max(g.peak, g.points[n-1].value) // that scrape is complete
+	var changes []change
+	for i, s := range all {
+		for k := range s.Len() {
+			at, v := s.Sample(k)
+			changes = append(changes, change{i, point{at, v}})
 		}
-		g.points = append(g.points, point{at, g.sum})
+		for _, at := range s.Ends() {
+			changes = append(changes, change{i, point{at, 0}})
+		}
 	}
+	slices.SortStableFunc(changes, func(a, b change) int { return cmp.Compare(a.at, b.at) })
+	last, sum := make([]float64, len(all)), 0.0
+	var out []point
+	for _, c := range changes {
+		sum += c.value - last[c.of]
+		last[c.of] = c.value
+		if n := len(out); n > 0 && out[n-1].at == c.at {
+			out[n-1].value = sum
+		} else {
+			out = append(out, point{c.at, sum})
+		}
+	}
+	return out
 }
 
 // highest is the greatest value of all.
 func (g *gauge) highest() float64 {
-	if n := len(g.points); n > 0 {
-		return max(g.peak, g.points[n-1].value)
+	most := 0.0
+	for _, p := range g.points {
+		most = max(most, p.value)
 	}
-	return g.peak
+	return most
+}
+
+// queueNames are the metrics that queueOf knows.
+func queueNames() []string {
+	return []string{"workqueue_depth", "scheduler_pending_pods", "etcd_server_proposals_pending",
+		"apiserver_current_inflight_requests", "apiserver_flowcontrol_current_inqueue_requests"}
 }
 
 // queueOf says in which chart and line a series belongs, if in any.
@@ -116,13 +121,14 @@ func label(s record.Series, name string) string {
 func (t *tally) queueCharts() []TimeChart {
 	g := newGrid(t.span, chartBins, sampleEvery)
 	var out []TimeChart
+	all := gauges(t.facts.Series)
 	for _, c := range []TimeChart{
 		{ID: "inflight", Title: "Requests at kube-apiserver", Unit: "requests", Note: "as its own gauges told at each scrape"},
 		{ID: "queues", Title: "Queues", Unit: "items", Note: "the longest ones, as the components told at each scrape"},
 	} {
 		chart := newTimeChart(g, c.ID, c.Title, c.Unit)
 		chart.Note, chart.Shape = c.Note, shapeHold
-		for _, line := range t.queues.longest(c.ID) {
+		for _, line := range longest(all, c.ID) {
 			chart.Lines = append(chart.Lines, sampled(line.key.line, g, line.points, false))
 		}
 		if len(chart.Lines) > 0 {
@@ -133,10 +139,10 @@ func (t *tally) queueCharts() []TimeChart {
 }
 
 // longest are the gauges of a chart that rose above 0, the highest first.
-func (q *queues) longest(chart string) []*gauge {
-	all := slices.SortedFunc(maps.Values(q.all), func(a, b *gauge) int {
+func longest(all []gauge, chart string) []gauge {
+	all = slices.DeleteFunc(slices.Clone(all), func(g gauge) bool { return g.key.chart != chart || g.highest() <= 0 })
+	slices.SortFunc(all, func(a, b gauge) int {
 		return cmp.Or(cmp.Compare(b.highest(), a.highest()), cmp.Compare(a.key.line, b.key.line))
 	})
-	all = slices.DeleteFunc(all, func(g *gauge) bool { return g.key.chart != chart || g.highest() <= 0 })
 	return all[:min(len(all), shownGauges)]
 }

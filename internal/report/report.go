@@ -3,15 +3,18 @@
 //
 // It judges nothing (package slo does) and reads no clock and no path into its
 // output: the same run directory gives the same bytes, wherever it lies.
-// Package interop/junit writes the form for CI.
+// Package junit writes the form for CI.
 package report
 
 import (
-	"fmt"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/diagnose"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/slo"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -41,61 +44,50 @@ type Report struct {
 	charts     Data
 }
 
-// Build reads the records of dir and arranges them. The manifest is dir's own;
-// j is what package slo made of the same records.
-func Build(dir record.Dir, m record.Manifest, j slo.Judgement) (*Report, error) {
-	t, err := readTally(dir.File(record.StreamFile))
-	if err != nil {
-		return nil, fmt.Errorf("build report: %w", err)
-	}
-	return t.report(dir, m, j)
-}
-
-// report arranges what was read of the records of dir.
-func (t *tally) report(dir record.Dir, m record.Manifest, j slo.Judgement) (*Report, error) {
-	text, err := readScenario(dir)
-	if err != nil {
-		return nil, fmt.Errorf("build report: %w", err)
-	}
+// Build arranges a run; j is its judgement and found its diagnosis, first of all
+// what gave way first. Of a run under way either may be of a moment ago, or empty.
+func Build(in *run.Run, j slo.Judgement, found []diagnose.Finding) *Report {
+	t, m := newTally(in), in.Manifest
 	warnings := t.warnings(m)
-	published, err := publishedIn(text)
-	if err != nil {
-		warnings = append(warnings, sentence("The published figures are left out: "+err.Error()))
+	var published []scenario.Published
+	switch {
+	case in.Scenario != nil:
+		published = in.Scenario.Published
+	case in.Text != "":
+		warnings = append(warnings, sentence("What the scenario publishes and declares is left out: "+withoutDir(in.Unreadable, in.Dir)))
 	}
-	causes, err := readDiagnosis(dir)
-	if err != nil {
-		warnings = append(warnings, sentence("What gave way first is left out: "+err.Error()))
-	}
-	known, err := livesIn(text)
-	if err != nil {
-		warnings = append(warnings, sentence("The phases of the lives stand in the order in which they were seen: "+err.Error()))
-	}
-	pods := t.lives.pods
+	pods := t.pods()
 	r := &Report{
 		Manifest:   m,
 		Judgement:  j,
 		Objectives: rankObjectives(j.Objectives),
 		Steps:      t.steps,
-		Startup:    t.spreads(pods, podStretches()),
+		Startup:    t.spreads(pods, podTransitions()),
 		Calls:      t.callRows(),
 		Components: t.componentRows(m.Processes()),
 		Published:  besideMeasured(published, j.Measures),
-		Causes:     causes,
+		Causes:     causesOf(found),
 		Breakdown:  t.breakdowns(pods, podParting()),
-		Declared:   t.declaredLives(known),
+		Declared:   t.declaredLives(),
 		Warnings:   warnings,
-		Scenario:   text,
+		Scenario:   in.Text,
 		Duration:   t.span.seconds(),
-		Pods:       pods.count(),
-		begin:      t.begin,
-		podParts:   pods.partNames(podParting()),
+		Pods:       objects(pods),
+		begin:      in.Facts.Begin,
+		podParts:   podParting().names(),
 	}
-	r.Trust = slices.Concat(t.trust(m, j), cleanStart(m.Gate), t.gates(text))
+	r.Trust = slices.Concat(t.trust(m, j), cleanStart(m.Gate), t.gates())
 	r.charts = t.charts(r)
 	if n := len(r.Steps); n > 0 && !r.Steps[n-1].Ended {
 		r.step = r.Steps[n-1].Name
 	}
-	return r, nil
+	return r
+}
+
+// withoutDir is an error without the path of the run directory: a report says the
+// same wherever that lies.
+func withoutDir(err error, dir record.Dir) string {
+	return strings.ReplaceAll(err.Error(), string(dir)+string(filepath.Separator), "")
 }
 
 // UnderWay makes it the report of a run that has not ended yet: an absent end

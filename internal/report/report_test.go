@@ -22,10 +22,7 @@ func build(t testing.TB, s reporttest.Shape, pass bool) *report.Report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := report.Build(d, m, reporttest.Judgement(s, pass))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := report.Build(reporttest.Read(t, d, m), reporttest.Judgement(s, pass), reporttest.Found(t, d))
 	return r
 }
 
@@ -234,10 +231,7 @@ func TestUnfinishedRunsAreToldApart(t *testing.T) {
 		if err := os.WriteFile(d.File(record.StreamFile), raw[:c.keep], 0o600); err != nil {
 			t.Fatal(err)
 		}
-		r, err := report.Build(d, m, slo.Judgement{Scenario: m.Scenario, Verdict: slo.Unknown})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := report.Build(reporttest.Read(t, d, m), slo.Judgement{Scenario: m.Scenario, Verdict: slo.Unknown}, reporttest.Found(t, d))
 		if f := r.Trust[0]; f.Level != report.Bad || !strings.HasPrefix(f.Text, c.want) {
 			t.Errorf("%s: %v", name, f)
 		}
@@ -260,20 +254,11 @@ func TestEmptyRun(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	r, err := report.Build(d, record.Manifest{Scenario: "nothing"}, slo.Judgement{Verdict: slo.Unknown, Reasons: []string{"the plane did not start"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := report.Build(reporttest.Read(t, d, record.Manifest{Scenario: "nothing"}), slo.Judgement{Verdict: slo.Unknown, Reasons: []string{"the plane did not start"}}, reporttest.Found(t, d))
 	if page := html(t, r); !strings.Contains(page, "No verdict: the plane did not start.") {
 		t.Error("the page does not give the reason")
 	}
 	summary(t, r, 80)
-}
-
-func TestMissingRecordsAreAnError(t *testing.T) {
-	if _, err := report.Build(record.Dir(t.TempDir()), record.Manifest{}, slo.Judgement{}); err == nil {
-		t.Error("a directory without records gave a report")
-	}
 }
 
 func BenchmarkBuild(b *testing.B) {
@@ -284,10 +269,7 @@ func BenchmarkBuild(b *testing.B) {
 	}
 	j := reporttest.Judgement(s, true)
 	for b.Loop() {
-		r, err := report.Build(d, m, j)
-		if err != nil {
-			b.Fatal(err)
-		}
+		r := report.Build(reporttest.Read(b, d, m), j, reporttest.Found(b, d))
 		html(b, r)
 	}
 	b.ReportMetric(30_000*float64(b.N)/b.Elapsed().Seconds(), "pods/sec")

@@ -41,14 +41,14 @@ func (r *Report) stepRows() []stepRow {
 	var out []stepRow
 	for _, s := range r.Steps {
 		row := stepRow{
-			Name: s.Name, Note: sentence(s.Note), Begin: quantity(round(s.from.Seconds(), 2), "s"), Took: quantity(round(s.took(), 2), "s"),
+			Name: s.Name, Note: sentence(s.Note), Begin: quantity(round(s.From.Seconds(), 2), "s"), Took: quantity(round(s.took(), 2), "s"),
 			Calls: count(s.Calls), NotOK: count(s.Calls - s.OK), Rate: cell{"–", 0}, Achieved: cell{"–", 0},
 		}
-		if s.Rate > 0 {
-			row.Rate = quantity(s.Rate, "1/s")
+		if s.Asked.Rate > 0 {
+			row.Rate = quantity(s.Asked.Rate, "1/s")
 		}
 		if s.Calls > 0 {
-			row.Asked, row.Achieved = true, quantity(s.achieved(), "1/s")
+			row.Asked, row.Achieved = true, quantity(s.Achieved, "1/s")
 		}
 		if !s.Ended {
 			row.Note = strings.TrimSpace(row.Note + " The run ended in it.")
@@ -66,7 +66,7 @@ func round(v float64, n int) float64 {
 
 type spreadRow struct {
 	Group, Phase       string
-	N, Open            cell
+	N, Bounded, Open   cell
 	P50, P90, P99, Max cell
 }
 
@@ -81,7 +81,7 @@ func spreadRows(all []Spread) []spreadRow {
 			return c
 		}
 		out = append(out, spreadRow{
-			Group: orElse(s.Group, "(no group)"), Phase: phaseWords(s.Phase), N: number(s.N), Open: count(s.Open),
+			Group: orElse(s.Group, "(no group)"), Phase: phaseWords(s.Phase), N: number(s.N), Bounded: count(s.Bounded), Open: count(s.Open),
 			P50: sec(s.P50, "p50"), P90: sec(s.P90, "p90"), P99: sec(s.P99, "p99"), Max: sec(s.Max, "max"),
 		})
 	}

@@ -1,191 +1,124 @@
 package report
 
 import (
-	"slices"
+	"math"
+	"time"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/run"
 )
 
-// tally is what one pass over the records leaves.
+// tally arranges a run's facts for drawing.
 type tally struct {
-	span   span
-	base   grid // counts are made in this
-	heat   grid // heat maps are
-	stream *record.Stream
-	steps  []Step
-	marks  []record.Event // without those of steps and of complete scrapes
-	scrape int            // complete scrapes
-	begin  clock.Time     // of the run itself, after boot and populate
-	end    clock.Time     // of the run itself, before it cleans up
-	lives  *allLives
-	calls  *calls
-	usage  *usage
-	queues *queues
+	run   *run.Run
+	facts *run.Facts
+	span  span // of the stream, boot and clean-up included
+	base  grid // counts are drawn from this
+	steps []Step
+	usage *usage
 }
 
-// readTally reads the stream twice: the first pass finds the run's span and its
-// steps, so that the second one counts straight into its bins and a run of many
-// million calls needs no more memory than its latencies.
-func readTally(path string) (*tally, error) {
-	t := &tally{}
-	if err := t.survey(path); err != nil {
-		return nil, err
+func newTally(r *run.Run) *tally {
+	f := r.Facts
+	t := &tally{run: r, facts: f, usage: newUsage(f.Series)}
+	width := clock.Time(f.Timeline.Width)
+	t.span = span{f.First, f.Last}
+	t.base = newGrid(span{f.First / width * width, f.Last}, baseBins, f.Timeline.Width)
+	for _, s := range f.Steps {
+		t.steps = append(t.steps, t.step(s))
 	}
-	t.prepare()
-	var err error
-	t.stream, err = record.Read(path, t.visitor)
-	return t, err
-}
-
-// prepare makes room for what is counted over the tally's span.
-func (t *tally) prepare() {
-	t.base = newGrid(t.span, baseBins, 0)
-	t.heat = newGrid(t.span, heatBins, t.base.width)
-	t.lives, t.usage, t.queues = newAllLives(), newUsage(), newQueues()
-}
-
-// visitor counts.
-func (t *tally) visitor(s *record.Stream) record.Visitor {
-	t.calls = newCalls(t, s)
-	return record.Visitor{
-		Call:   t.calls.visit,
-		Event:  t.calls.mark,
-		Phase:  func(p record.Phase) { t.lives.visit(s, p) },
-		Sample: func(v record.Sample) { t.usage.visit(s, v); t.queues.visit(s, v) },
-		Gone:   t.queues.gone,
-	}
-}
-
-// survey finds the span, the steps and the marks.
-func (t *tally) survey(path string) error {
-	var s surveyor
-	_, err := record.Read(path, func(*record.Stream) record.Visitor { return s.visitor() })
-	if err != nil {
-		return err
-	}
-	t.found(s)
-	return nil
-}
-
-// visitor looks.
-func (s *surveyor) visitor() record.Visitor {
-	return record.Visitor{
-		Call:   func(c record.Call) { s.see(c.Due); s.see(c.Done) },
-		Phase:  func(p record.Phase) { s.see(p.At) },
-		Sample: func(v record.Sample) { s.see(v.At) },
-		Event:  func(m record.Event) { s.see(m.At); s.mark(m) },
-	}
-}
-
-// found takes over what a survey found. The survey itself stays as it is.
-func (t *tally) found(s surveyor) {
-	s.steps = slices.Clone(s.steps)
-	for i := range s.steps {
-		if !s.steps[i].Ended {
-			s.steps[i].to = s.span.to
-		}
-	}
-	slices.SortStableFunc(s.steps, func(a, b Step) int { return int(a.from - b.from) })
-	t.span, t.steps, t.marks, t.scrape = s.span, s.steps, s.marks, s.scrapes
-	t.begin, t.end = s.span.from, s.span.to
-	if s.begin != nil {
-		t.begin = *s.begin
-	}
-	if s.end != nil {
-		t.end = *s.end
-	}
-}
-
-type surveyor struct {
-	span    span
-	began   bool
-	steps   []Step
-	marks   []record.Event
-	scrapes int
-	begin   *clock.Time
-	end     *clock.Time
-}
-
-func (s *surveyor) see(at clock.Time) {
-	if !s.began {
-		s.span, s.began = span{at, at}, true
-	}
-	s.span.from, s.span.to = min(s.span.from, at), max(s.span.to, at)
-}
-
-func (s *surveyor) mark(m record.Event) {
-	switch m.Type {
-	case record.EventStepBegan:
-		s.steps = append(s.steps, newStep(m))
-	case record.EventStepEnded:
-		if step := s.step(m.Name); step != nil {
-			step.Ended, step.to, step.Note = true, m.At, m.Text
-		}
-	case record.EventLoadAsked:
-		if step := s.step(m.Name); step != nil {
-			step.Requested, step.Rate = m.Count, m.Rate
-		}
-	case record.EventScraped:
-		s.scrapes++
-	case record.EventRunBegan:
-		s.begin = &m.At
-		s.marks = append(s.marks, m)
-	case record.EventRunEnded:
-		s.end = &m.At
-		s.marks = append(s.marks, m)
-	default:
-		s.marks = append(s.marks, m)
-	}
-}
-
-// step returns the latest step of a name.
-func (s *surveyor) step(name string) *Step {
-	for i := len(s.steps) - 1; i >= 0; i-- {
-		if s.steps[i].Name == name {
-			return &s.steps[i]
-		}
-	}
-	return nil
+	return t
 }
 
 // Step is one step of the scenario as it went.
 type Step struct {
-	Name      string
-	from, to  clock.Time
-	Ended     bool   // false when the run ended in it
-	Note      string // why it did not do what it should; empty when it did
-	Requested int    // calls asked of the load
-	Rate      float64
-	Calls     int // load calls that fell due
-	OK        int // of those, answered with success
-	firstDue  clock.Time
-	lastDone  clock.Time
+	run.Step
+	Calls    int     // load calls that fell due
+	OK       int     // of those, answered with success
+	Achieved float64 // answers with success per second, as in the verdict's measures; 0 where that took no time
+	firstDue clock.Time
 }
 
-func newStep(m record.Event) Step {
-	return Step{Name: m.Name, from: m.At, to: m.At}
+func (t *tally) step(s run.Step) Step {
+	out := Step{Step: s}
+	var due, answered run.Span
+	for _, c := range t.facts.Calls {
+		if c.Source == run.Load && c.Op.Step == s.Name {
+			out.Calls += c.Count()
+			out.OK += c.Outcomes[record.OK]
+			due.Join(c.Due)
+			answered.Join(c.Answered)
+		}
+	}
+	if seconds := answered.Seconds(); out.OK > 1 && seconds > 0 {
+		out.Achieved = float64(out.OK-1) / seconds
+	}
+	out.firstDue = due.First
+	return out
 }
 
 // took is how long the step lasted, in seconds.
-func (s Step) took() float64 { return s.to.Sub(s.from).Seconds() }
+func (s Step) took() float64 { return s.To.Sub(s.From).Seconds() }
 
-// achieved is how many successful calls per second were answered from the first
-// due time to the last answer; 0 when that took no time.
-func (s Step) achieved() float64 {
-	if d := s.lastDone.Sub(s.firstDue).Seconds(); d > 0 {
-		return float64(s.OK) / d
+// rebin sums the bins of a timeline, which are of whole parts of the grid's.
+func (t *tally) rebin(fine []float64) []float64 {
+	out := make([]float64, t.base.n)
+	k, first := t.ratio()
+	for i, v := range fine {
+		if v != 0 {
+			out[min(max(i-first, 0)/k, t.base.n-1)] += v
+		}
 	}
-	return 0
+	return out
 }
 
-func (s *Step) count(c record.Call) {
-	if s.Calls == 0 {
-		s.firstDue, s.lastDone = c.Due, c.Done
+// average is rebin of what is an average over each bin.
+func (t *tally) average(fine []float64) []float64 {
+	out := t.rebin(fine)
+	k, _ := t.ratio()
+	for i := range out {
+		out[i] /= float64(k)
 	}
-	s.Calls++
-	s.firstDue, s.lastDone = min(s.firstDue, c.Due), max(s.lastDone, c.Done)
-	if c.Outcome == record.OK {
-		s.OK++
-	}
+	return out
 }
+
+// ratio says how many bins of the timeline one of the grid has, and which is the
+// first.
+func (t *tally) ratio() (k, first int) {
+	width := t.facts.Timeline.Width
+	return max(1, int(t.base.width/width)), int(time.Duration(t.base.from) / width)
+}
+
+// heat returns the grid of heat maps: whole columns of every map.
+func (t *tally) heatGrid() grid {
+	finest := t.facts.Timeline.Width
+	for _, h := range t.facts.Heat {
+		finest = max(finest, h.Width)
+	}
+	width := clock.Time(finest)
+	g := newGrid(span{t.span.from / width * width, t.span.to}, heatBins, max(t.base.width, finest))
+	g.from = g.from / clock.Time(g.width) * clock.Time(g.width)
+	g.n = int(t.span.to.Sub(g.from)/g.width) + 1
+	return g
+}
+
+// heatCells are the counts of a map by column*run.Buckets+bucket.
+func heatCells(g grid, h *run.Heat) map[int]int {
+	out := map[int]int{}
+	if h.Width == 0 {
+		return out
+	}
+	first := int(time.Duration(g.from) / g.width)
+	for i, column := range h.Rebin(g.width) {
+		for b, n := range column {
+			if n > 0 {
+				out[min(max(i-first, 0), g.n-1)*run.Buckets+b] += int(n)
+			}
+		}
+	}
+	return out
+}
+
+// never is the time of a phase that was not seen.
+const never = clock.Time(math.MinInt64)

@@ -55,21 +55,20 @@ func (t *tally) trust(m record.Manifest, j slo.Judgement) []Finding {
 
 func (t *tally) ending() Finding {
 	f := Finding{Fine, recordsFinding, "Complete: the run ended by itself and every record can be read."}
-	end := slices.IndexFunc(t.marks, func(m record.Event) bool { return m.Type == record.EventRunEnded })
-	death := slices.IndexFunc(t.marks, func(m record.Event) bool { return m.Type == record.EventDied })
+	end, deaths := t.facts.Ended, t.facts.EventsOf(record.EventDied)
 	switch {
-	case death >= 0:
-		f.Level, f.Text = Bad, sentence(t.marks[death].Name+" died during the run")
-	case t.stream.Torn:
-		f.Level, f.Text = Bad, fmt.Sprintf("Cut off: the last %s could not be read, as after a crash.", unit.Bytes(t.stream.LostBytes).Human())
-	case end < 0:
+	case len(deaths) > 0:
+		f.Level, f.Text = Bad, sentence(deaths[0].Name+" died during the run")
+	case t.facts.Torn:
+		f.Level, f.Text = Bad, fmt.Sprintf("Cut off: the last %s could not be read, as after a crash.", unit.Bytes(t.facts.LostBytes).Human())
+	case end.Reason == "":
 		f.Level, f.Text = Bad, "Without an end: the run was killed or is still going on."
-	case t.marks[end].Reason == record.Broken && t.marks[end].Step != "": // after it the run may have deleted what it made
-		f.Level, f.Text = Bad, sentence("The run failed: step "+t.marks[end].Step+": "+t.marks[end].Text)
-	case t.marks[end].Reason == record.Broken:
-		f.Level, f.Text = Bad, sentence("The run failed: "+t.marks[end].Text)
-	case t.marks[end].Reason != record.Done:
-		f.Level, f.Text = Bad, sentence("The run was "+orElse(string(t.marks[end].Reason), "cut short")+after(" in step ", t.marks[end].Name))
+	case end.Reason == record.Broken && end.Step != "": // after it the run may have deleted what it made
+		f.Level, f.Text = Bad, sentence("The run failed: step "+end.Step+": "+end.Text)
+	case end.Reason == record.Broken:
+		f.Level, f.Text = Bad, sentence("The run failed: "+end.Text)
+	case end.Reason != record.Done:
+		f.Level, f.Text = Bad, sentence("The run was "+string(end.Reason)+after(" in step ", end.Name))
 	}
 	return f
 }
@@ -83,7 +82,8 @@ func after(prefix, s string) string {
 }
 
 func (t *tally) lateness(s slo.Self) Finding {
-	n := t.calls.late.Len()
+	late := t.loadLateness()
+	n := late.Len()
 	if n == 0 {
 		return Finding{Note, "Lateness", "The load sent no call, so there is none to be late."}
 	}
@@ -96,7 +96,7 @@ func (t *tally) lateness(s slo.Self) Finding {
 	}
 	f.Text = fmt.Sprintf("%s of %s load calls left more than 100 ms late; p99 %s, at most %s.",
 		unit.Number(float64(s.LateCalls)), unit.Number(float64(n)),
-		unit.Seconds(t.calls.late.Quantile(0.99).Value), unit.Seconds(s.MaxLatenessSeconds))
+		unit.Seconds(late.Quantile(0.99).Value), unit.Seconds(s.MaxLatenessSeconds))
 	return f
 }
 
@@ -114,19 +114,14 @@ func selfCost(s slo.Self) Finding {
 
 // instruments says whether the watches and the scrapes went through.
 func (t *tally) instruments() Finding {
-	gaps, missed := 0, 0
-	for _, m := range t.marks {
-		switch m.Type {
-		case record.EventWatchGap:
-			gaps++
-		case record.EventScrapeFailed:
-			missed++
-		}
+	gaps, missed := len(t.facts.EventsOf(record.EventWatchGap)), 0
+	for _, n := range t.facts.NotScraped {
+		missed += n
 	}
-	f := Finding{Fine, "Instruments", fmt.Sprintf("No watch was interrupted; %s scrapes, none failed.", unit.Number(float64(t.scrape)))}
+	f := Finding{Fine, "Instruments", fmt.Sprintf("No watch was interrupted; %s scrapes, none failed.", unit.Number(float64(t.facts.Scrapes)))}
 	if gaps+missed > 0 {
 		f.Level = Note
-		f.Text = fmt.Sprintf("%d interruptions of a watch; %d of %d scrapes failed.", gaps, missed, t.scrape+missed)
+		f.Text = fmt.Sprintf("%d interruptions of a watch; %d of %d scrapes failed.", gaps, missed, t.facts.Scrapes+missed)
 	}
 	return f
 }
@@ -192,7 +187,7 @@ func (t *tally) warnings(m record.Manifest) []string {
 			out = append(out, text)
 		}
 	}
-	for _, mark := range t.marks {
+	for _, mark := range t.facts.Events {
 		switch mark.Type {
 		case record.EventDied:
 			add(mark.Name + " died: " + mark.Text)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/series"
 )
 
 // The series that CPU and memory are read from, sampled about every second.
@@ -20,12 +21,10 @@ const (
 	throttled    = "cgroup_cpu_throttled_seconds_total" // of components with a CPU limit
 )
 
-// usage holds what each component took.
+// usage holds what each component took, by its name.
 type usage struct {
-	byID map[record.SeriesID]*[]point
-	cpu  map[string]*[]point
-	mem  map[string]*[]point
-	held map[string]*[]point // seconds for which its CPU limit held it back
+	cpu, mem map[string][]point
+	held     map[string][]point // seconds for which its CPU limit held it back
 }
 
 type point struct {
@@ -33,34 +32,23 @@ type point struct {
 	value float64
 }
 
-func newUsage() *usage {
-	return &usage{map[record.SeriesID]*[]point{}, map[string]*[]point{}, map[string]*[]point{}, map[string]*[]point{}}
+func newUsage(all *series.Store) *usage {
+	return &usage{pointsOf(all, cpuSeries), pointsOf(all, memorySeries), pointsOf(all, throttled)}
 }
 
-func (u *usage) visit(s *record.Stream, v record.Sample) {
-	points, known := u.byID[v.Series]
-	if !known {
-		series := s.Series[v.Series]
-		switch series.Name {
-		case cpuSeries:
-			points = pointsOf(u.cpu, series.Target)
-		case memorySeries:
-			points = pointsOf(u.mem, series.Target)
-		case throttled:
-			points = pointsOf(u.held, series.Target)
+// pointsOf returns the samples of a metric by target, in the order of time.
+func pointsOf(all *series.Store, name string) map[string][]point {
+	out := map[string][]point{}
+	for _, s := range all.Named(name) {
+		for i := range s.Len() {
+			at, v := s.Sample(i)
+			out[s.Target] = append(out[s.Target], point{at, v})
 		}
-		u.byID[v.Series] = points
 	}
-	if points != nil {
-		*points = append(*points, point{v.At, v.Value})
+	for _, points := range out {
+		slices.SortStableFunc(points, func(a, b point) int { return cmp.Compare(a.at, b.at) })
 	}
-}
-
-func pointsOf(m map[string]*[]point, target string) *[]point {
-	if m[target] == nil {
-		m[target] = &[]point{}
-	}
-	return m[target]
+	return out
 }
 
 // rates turns a counter into its rise per second.
@@ -159,13 +147,13 @@ func (t *tally) componentRows(facts []record.ComponentFact) []ComponentRow {
 	for _, name := range t.components(facts) {
 		row := ComponentRow{Name: name, PerPod: math.NaN(), Throttled: math.NaN()}
 		if counter := t.usage.cpu[name]; counter != nil {
-			row.cpu, row.CPUSeconds = rates(*counter), rise(*counter, span{t.begin, t.end})
-			if d := t.end.Sub(max(t.begin, (*counter)[0].at)).Seconds(); d > 0 {
+			row.cpu, row.CPUSeconds = rates(counter), rise(counter, span{t.facts.Begin, t.facts.End})
+			if d := t.facts.End.Sub(max(t.facts.Begin, counter[0].at)).Seconds(); d > 0 {
 				row.Mean = row.CPUSeconds / d
 			}
 		}
 		if sizes := t.usage.mem[name]; sizes != nil {
-			row.mem = *sizes
+			row.mem = sizes
 		}
 		for _, p := range row.cpu {
 			row.Peak = max(row.Peak, p.value)
@@ -173,11 +161,11 @@ func (t *tally) componentRows(facts []record.ComponentFact) []ComponentRow {
 		for _, p := range row.mem {
 			row.Memory = max(row.Memory, p.value)
 		}
-		if n := t.lives.pods.count(); n > 0 {
+		if n := objects(t.pods()); n > 0 {
 			row.PerPod = row.CPUSeconds / float64(n)
 		}
 		if held := t.usage.held[name]; held != nil {
-			row.Throttled = rise(*held, span{t.begin, t.end})
+			row.Throttled = rise(held, span{t.facts.Begin, t.facts.End})
 		}
 		if f := limits[name]; f.Limited {
 			row.CPULimit, row.MemoryLimit = f.CPULimit, float64(f.MemoryLimit)

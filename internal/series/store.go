@@ -124,6 +124,18 @@ func (s *Store) Scrapes(target string) []clock.Time {
 	return nil
 }
 
+// Scraped returns the targets that were read completely, sorted.
+func (s *Store) Scraped() []string {
+	var out []string
+	for name, t := range s.targets {
+		if len(t.scrapes) > 0 {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 // Metered returns when a target has samples that are of no scrape, in the order
 // of time.
 func (s *Store) Metered(target string) []clock.Time {
@@ -213,6 +225,10 @@ func (s *Series) Gone(t clock.Time) bool {
 	n, i := sort.Search(len(s.gone), func(i int) bool { return s.gone[i] > t }), s.until(t)
 	return n > 0 && (i == 0 || s.gone[n-1] > s.at[i-1])
 }
+
+// Ends returns when the series was found to be served no longer, in the order of
+// time.
+func (s *Series) Ends() []clock.Time { return s.gone }
 
 // Last returns the last value.
 func (s *Series) Last() (float64, bool) { return s.At(math.MaxInt64) }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/stats"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -35,30 +36,32 @@ func (j *judging) boundRate(r *Result, o *scenario.Objective) {
 	if g := o.Labels["group"]; g != "" {
 		groups = []string{g}
 	}
-	rates := boundRates(j.f.pods(groups), window)
+	rates := BoundRates(j.f.Facts, groups, window)
 	hold(r, ofRates(rates, r.Statistic), false)
 }
 
-// boundRates counts the pods bound in each stretch, per second, smallest first.
-func boundRates(lives []*Lives, window time.Duration) []float64 {
-	var begin, end span
+// BoundRates returns how many pods of some groups were bound per second in each
+// window of time, smallest first; of all groups when there are none.
+func BoundRates(f *run.Facts, groups []string, window time.Duration) []float64 {
+	lives := f.Pods(groups)
+	var begin, end run.Span
 	var at []clock.Time
 	for _, l := range lives {
-		begin.join(l.span(record.PhaseCreated))
-		end.join(l.span(record.PhaseBound))
-		for row := range l.n {
+		begin.Join(l.Span(record.PhaseCreated))
+		end.Join(l.Span(record.PhaseBound))
+		for row := range l.Len() {
 			if t, ok := l.At(row, record.PhaseBound); ok {
 				at = append(at, t)
 			}
 		}
 	}
-	if !begin.any || !end.any || end.last < begin.first {
+	if !begin.Any || !end.Any || end.Last < begin.First {
 		return nil
 	}
-	counts := make([]float64, end.last.Sub(begin.first)/window+1)
+	counts := make([]float64, end.Last.Sub(begin.First)/window+1)
 	for _, t := range at {
-		if t >= begin.first { // of a pod whose creation was not seen it is not known when
-			counts[t.Sub(begin.first)/window] += 1 / window.Seconds()
+		if t >= begin.First { // of a pod whose creation was not seen it is not known when
+			counts[t.Sub(begin.First)/window] += 1 / window.Seconds()
 		}
 	}
 	slices.Sort(counts)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/slo"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -180,11 +181,7 @@ func judge(t testing.TB, path string, sc *scenario.Scenario, m record.Manifest) 
 	var first []byte
 	var j slo.Judgement
 	for range 2 {
-		facts, err := slo.Collect(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		j = slo.Judge(sc, m, facts)
+		j = judged(t, collected(t, path, sc, m))
 		raw, err := json.MarshalIndent(j, "", "  ")
 		if err != nil {
 			t.Fatal(err)
@@ -196,6 +193,25 @@ func judge(t testing.TB, path string, sc *scenario.Scenario, m record.Manifest) 
 	}
 	if os.Getenv("SHOW") != "" {
 		fmt.Printf("%s\n%s\n", t.Name(), first)
+	}
+	return j
+}
+
+// collected reads the records at path.
+func collected(t testing.TB, path string, sc *scenario.Scenario, m record.Manifest) *run.Run {
+	t.Helper()
+	facts, err := run.Collect(path, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &run.Run{Manifest: m, Scenario: sc, Facts: facts}
+}
+
+func judged(t testing.TB, r *run.Run) slo.Judgement {
+	t.Helper()
+	j, err := slo.Judge(r)
+	if err != nil {
+		t.Fatal(err)
 	}
 	return j
 }

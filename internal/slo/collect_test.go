@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/slo"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -41,13 +42,10 @@ func BenchmarkCollectAndJudge(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.ReportAllocs()
-	var facts *slo.Facts
+	var r *run.Run
 	for b.Loop() {
-		var err error
-		if facts, err = slo.Collect(f.path); err != nil {
-			b.Fatal(err)
-		}
-		if j := slo.Judge(&f.sc, f.m, facts); j.Verdict != slo.Pass {
+		r = collected(b, f.path, &f.sc, f.m)
+		if j := judged(b, r); j.Verdict != slo.Pass {
 			b.Fatal(j.Verdict, j.Reasons)
 		}
 	}
@@ -56,11 +54,11 @@ func BenchmarkCollectAndJudge(b *testing.B) {
 	runtime.ReadMemStats(&m)
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/calls, "ns/call")
 	b.ReportMetric(float64(m.HeapAlloc)/calls, "B/call")
-	runtime.KeepAlive(facts)
+	runtime.KeepAlive(r)
 }
 
 func TestCollectRefusesAnotherFile(t *testing.T) {
-	if _, err := slo.Collect(filepath.Join(t.TempDir(), "none")); err == nil {
+	if _, err := run.Collect(filepath.Join(t.TempDir(), "none"), record.Manifest{}); err == nil {
 		t.Error("a missing file was collected")
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/slo"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -43,12 +44,16 @@ func Example() {
 	sc := &scenario.Scenario{Name: "web", Objectives: []scenario.Objective{
 		{Name: "web pods run", SLI: "pod-startup", Labels: map[string]string{"group": "web"}, Statistic: "p99", Max: &bound},
 	}}
-	facts, err := slo.Collect(path)
+	facts, err := run.Collect(path, record.Manifest{})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	j := slo.Judge(sc, record.Manifest{}, facts)
+	j, err := slo.Judge(&run.Run{Scenario: sc, Facts: facts})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	r := j.Objectives[0]
 	fmt.Printf("%s: p99 of %d pods is %v s, interval %v\n", j.Verdict, r.Samples, *r.Value, *r.Interval)
 	fmt.Println(j.Reasons[0])

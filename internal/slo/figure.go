@@ -13,7 +13,7 @@ import (
 // figure is what was measured of an indicator for one value of the labels that
 // it is split by.
 type figure struct {
-	f        *Facts
+	f        *facts
 	x        sli.Indicator
 	labels   map[string]string
 	series   []*series.Series

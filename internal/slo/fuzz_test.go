@@ -48,11 +48,7 @@ func FuzzAnyRecordsCanBeJudged(f *testing.F) {
 		if err := fl.w.Close(); err != nil {
 			t.Fatal(err)
 		}
-		facts, err := slo.Collect(fl.path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		j := slo.Judge(&fl.sc, fl.m, facts)
+		j := judged(t, collected(t, fl.path, &fl.sc, fl.m))
 		if _, err := json.Marshal(j); err != nil {
 			t.Fatal(err)
 		}

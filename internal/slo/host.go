@@ -21,7 +21,7 @@ const hostSeconds = "host_cpu_seconds_total"
 type host struct{ total, busy, steal float64 }
 
 // host reads it from the samples of package usage; nothing where there are none.
-func (f *Facts) host() (h host) {
+func (f *facts) host() (h host) {
 	for _, s := range f.Series.Select("", hostSeconds, nil) {
 		rise, _ := s.Increase(f.Begin, f.End)
 		h.total += rise
@@ -73,7 +73,7 @@ func (j *judging) hostMeasures(m measures) {
 
 // throttled returns for how many seconds a component's threads were held back
 // by its CPU limit during the run.
-func (f *Facts) throttled(target string) (seconds float64, known bool) {
+func (f *facts) throttled(target string) (seconds float64, known bool) {
 	for _, s := range f.Series.Select(target, "cgroup_cpu_throttled_seconds_total", nil) {
 		if rise, ok := s.Increase(f.Begin, f.End); ok {
 			seconds, known = seconds+rise, true

@@ -108,7 +108,7 @@ func (j *judging) trouble(x sli.Indicator, labels map[string]string, known bool)
 
 // familySeries returns all series that an indicator is made of. Those of a
 // summary are known by their count, those of a histogram by any of its series.
-func (f *Facts) familySeries(x sli.Indicator) []*series.Series {
+func (f *facts) familySeries(x sli.Indicator) []*series.Series {
 	switch x.Kind {
 	case sli.Histogram:
 		all := f.Series.Select("", x.Family+"_bucket", nil)

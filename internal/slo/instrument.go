@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/stats"
 )
 
@@ -28,13 +29,11 @@ const (
 // Instrument is the target of windtunnel's own samples.
 const Instrument = "windtunnel"
 
-const leases = "leases.coordination.k8s.io"
-
 // cutShort says why the run did not come to its end, in sentences; nothing
 // when it did.
 func (j *judging) cutShort() []string {
 	var out []string
-	for _, m := range j.f.events(record.EventDied) {
+	for _, m := range j.f.EventsOf(record.EventDied) {
 		first, _, _ := strings.Cut(m.Text, "\n")
 		out = append(out, fmt.Sprintf("%s died during the run: %s", m.Name, strings.TrimSpace(first)))
 	}
@@ -53,7 +52,7 @@ func (j *judging) cutShort() []string {
 	return out
 }
 
-func (j *judging) begun() bool { return len(j.f.events(record.EventRunBegan)) > 0 }
+func (j *judging) begun() bool { return len(j.f.EventsOf(record.EventRunBegan)) > 0 }
 
 // why is what an end says of its reason.
 func why(end record.Event) string {
@@ -71,7 +70,7 @@ func why(end record.Event) string {
 // stopped, though it was flown and recorded to its end.
 func (j *judging) stopped() []string {
 	end := j.f.Ended
-	if end.Reason != record.Broken || len(j.f.events(record.EventDied)) > 0 || !j.begun() {
+	if end.Reason != record.Broken || len(j.f.EventsOf(record.EventDied)) > 0 || !j.begun() {
 		return nil
 	}
 	// The step that failed is named: after it deletions are run, so that it need
@@ -94,13 +93,13 @@ func (j *judging) instrument() []string {
 	var out []string
 	total, late := 0, 0
 	for _, c := range j.f.Calls {
-		if c.Source == sourceLoad {
+		if c.Source == run.Load {
 			total, late = total+c.Count(), late+c.Late
 		}
 	}
 	if float64(late) > TooLateShare*float64(total) {
 		out = append(out, fmt.Sprintf("windtunnel could not keep its own pace: %d of the load's %d calls (%.1f %%) were sent more than %v late, at most %.0f %% may be. The plane's latencies are not to be believed; give windtunnel more CPU or ask for a lower rate.",
-			late, total, 100*float64(late)/float64(total), Late, 100*TooLateShare))
+			late, total, 100*float64(late)/float64(total), run.Late, 100*TooLateShare))
 	}
 	out = append(out, j.holes()...)
 	stages, renewals := j.stages, j.renewals
@@ -118,27 +117,16 @@ func (j *judging) instrument() []string {
 
 // fleetLateness returns how late the fleet sent what its stages asked for, and
 // how late its lease renewals.
-func (f *Facts) fleetLateness() (stages, renewals *stats.Durations) {
+func (f *facts) fleetLateness() (stages, renewals *stats.Durations) {
 	var stage, renewal []*stats.Durations
 	for _, c := range f.Calls {
 		switch {
-		case c.Source != sourceFleet || c.Verb == "get" || c.Verb == "list" || c.Verb == "watch":
-		case c.Resource == leases && c.Verb == "update":
+		case c.Source != run.Fleet || c.Verb == "get" || c.Verb == "list" || c.Verb == "watch":
+		case c.Resource == run.Leases && c.Verb == "update":
 			renewal = append(renewal, &c.Lateness)
-		case c.Resource != leases:
+		case c.Resource != run.Leases:
 			stage = append(stage, &c.Lateness)
 		}
 	}
-	return merged(stage), merged(renewal)
-}
-
-// merged returns one sample of all values; a single sample is not copied.
-func merged(parts []*stats.Durations) *stats.Durations {
-	if len(parts) == 1 {
-		return parts[0]
-	}
-	out := &stats.Durations{}
-	out.Merge(parts...)
-	out.Sort()
-	return out
+	return stats.Merged(stage), stats.Merged(renewal)
 }

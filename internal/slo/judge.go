@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/stats"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -20,8 +21,19 @@ import (
 // convicted on such evidence. A miss on a machine that did much other work is
 // unknown too. Otherwise it is fail if an objective fails, else
 // unknown if one is unknown or a step did not do what it should, else pass.
-func Judge(sc *scenario.Scenario, m record.Manifest, f *Facts) Judgement {
-	j := &judging{sc: sc, m: m, f: f}
+//
+// The queries of the scenario are answered from the run's own series. An error
+// says that the scenario cannot be read, or that its queries cannot be asked.
+func Judge(r *run.Run) (Judgement, error) {
+	if r.Unreadable != nil {
+		return Judgement{}, r.Unreadable
+	}
+	f, err := ask(r)
+	if err != nil {
+		return Judgement{}, err
+	}
+	sc := r.Scenario
+	j := &judging{sc: sc, m: r.Manifest, f: f}
 	j.stages, j.renewals = f.fleetLateness()
 	var results []Result
 	for i := range sc.Objectives {
@@ -36,14 +48,14 @@ func Judge(sc *scenario.Scenario, m record.Manifest, f *Facts) Judgement {
 	out.Lives = j.lifeSummaries()
 	j.lifeMeasures(out.Measures, out.Lives)
 	out.Verdict, out.Reasons = j.conclude(results)
-	return out
+	return out, nil
 }
 
 // judging is what one judgement works with.
 type judging struct {
 	sc       *scenario.Scenario
 	m        record.Manifest
-	f        *Facts
+	f        *facts
 	untested []string // official objectives that no call was made for
 
 	unanswered []string // the scenario's own measures whose query had no answer

@@ -2,10 +2,10 @@ package slo
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/stats"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -34,44 +34,6 @@ type LifeFigure struct {
 // one: a label may have a value for each object.
 const manyGroups = 50
 
-// LifeNames returns the names of the lives that were seen, in the order of
-// their first object; that of pods is not among them.
-func (f *Facts) LifeNames() []string {
-	var out []string
-	for _, l := range f.Lives {
-		if l.Life != "" && !slices.Contains(out, l.Life) {
-			out = append(out, l.Life)
-		}
-	}
-	return out
-}
-
-// LivesOf returns the lives of one name; of all groups, or of one. The name pod
-// stands for the pods that every run observes.
-func (f *Facts) LivesOf(life string, groups ...string) []*Lives {
-	if life == scenario.PodLifecycle {
-		return f.pods(groups)
-	}
-	var out []*Lives
-	for _, l := range f.Lives {
-		if l.Life == life && (len(groups) == 0 || slices.Contains(groups, l.Group)) {
-			out = append(out, l)
-		}
-	}
-	return out
-}
-
-// Took returns how long the objects of some lives took from one phase to
-// another. One that did not get there took longer than until it was deleted or
-// the run ended.
-func (f *Facts) Took(lives []*Lives, from, to string) *stats.Durations {
-	d := &stats.Durations{}
-	for _, l := range lives {
-		l.durations(d, from, to, f)
-	}
-	return d
-}
-
 // life judges the time between two phases of the objects of a declared life.
 func (j *judging) life(r *Result, o *scenario.Objective) {
 	from, to, _ := strings.Cut(o.Labels["phase"], "..")
@@ -88,7 +50,7 @@ func (j *judging) life(r *Result, o *scenario.Objective) {
 	if g := o.Labels["group"]; g != "" {
 		groups = []string{g}
 	}
-	lives := j.f.LivesOf(name, groups...)
+	lives := j.f.Named(name, groups...)
 	d := j.f.Took(lives, from, to)
 	if n := j.unseen(name, lives); n > 0 && groups == nil {
 		for range n {
@@ -104,7 +66,7 @@ func (j *judging) life(r *Result, o *scenario.Objective) {
 
 // unseen is how many objects of a life's resource the load created with success
 // and no watch showed; 0 where the life is only of some of them.
-func (j *judging) unseen(life string, lives []*Lives) int {
+func (j *judging) unseen(life string, lives []*run.Lifecycles) int {
 	for _, l := range j.sc.Observed() {
 		if l.Name == life && (l.Selector != "" || l.Namespace != "") || len(lives) == 0 {
 			return 0
@@ -112,10 +74,10 @@ func (j *judging) unseen(life string, lives []*Lives) int {
 	}
 	created, seen := 0, 0
 	for _, l := range lives {
-		seen += l.n
+		seen += l.Len()
 	}
 	for _, c := range j.f.Calls {
-		if c.Source == sourceLoad && c.Verb == "create" && c.Subresource == "" && c.Resource == lives[0].Resource {
+		if c.Source == run.Load && c.Verb == "create" && c.Subresource == "" && c.Resource == lives[0].Resource {
 			created += c.Outcomes[record.OK]
 		}
 	}
@@ -124,12 +86,12 @@ func (j *judging) unseen(life string, lives []*Lives) int {
 
 // swapped is how many objects were seen in two phases in the other order, as
 // happens where each is seen on a watch of its own.
-func swapped(lives []*Lives, from, to string) (n int) {
+func swapped(lives []*run.Lifecycles, from, to string) (n int) {
 	for _, l := range lives {
-		for row := range l.n {
-			a, one := l.moment(row, from)
-			b, other := l.moment(row, to)
-			if one && other && b.last < a.first {
+		for row := range l.Len() {
+			a, one := l.Moment(row, from)
+			b, other := l.Moment(row, to)
+			if one && other && b.Last < a.First {
 				n++
 			}
 		}
@@ -143,21 +105,21 @@ func swapped(lives []*Lives, from, to string) (n int) {
 func (j *judging) lifeSummaries() []LifeSummary {
 	var out []LifeSummary
 	for _, life := range j.sc.Observed() {
-		all := j.f.LivesOf(life.Name)
+		all := j.f.Named(life.Name)
 		out = append(out, j.summaries(life, "", all)...)
 		if len(all) < 2 || len(all) > manyGroups {
 			continue
 		}
 		for _, l := range all {
 			if l.Group != "" {
-				out = append(out, j.summaries(life, l.Group, []*Lives{l})...)
+				out = append(out, j.summaries(life, l.Group, []*run.Lifecycles{l})...)
 			}
 		}
 	}
 	return out
 }
 
-func (j *judging) summaries(life scenario.Lifecycle, group string, lives []*Lives) []LifeSummary {
+func (j *judging) summaries(life scenario.Lifecycle, group string, lives []*run.Lifecycles) []LifeSummary {
 	var out []LifeSummary
 	for _, s := range stretchesOf(life) {
 		d := j.f.Took(lives, s[0], s[1])
@@ -215,7 +177,7 @@ func (j *judging) lifeMeasures(m measures, summaries []LifeSummary) {
 		}
 	}
 	for _, life := range j.sc.Observed() {
-		lives := j.f.LivesOf(life.Name)
+		lives := j.f.Named(life.Name)
 		for _, phase := range life.AllPhases() {
 			if len(lives) > 0 {
 				m.set(key("lives", life.Name, phase), float64(reached(lives, phase)), "objects")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/slo"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -68,11 +69,11 @@ func TestBoundsOfLives(t *testing.T) {
 			f.live("widget", "", tt.phases)
 			f.end(record.Done)
 			f.judge()
-			facts, err := slo.Collect(f.path)
+			facts, err := run.Collect(f.path, f.m)
 			if err != nil {
 				t.Fatal(err)
 			}
-			d := facts.Took(facts.LivesOf("widget"), "created", "ready")
+			d := facts.Took(facts.Named("widget"), "created", "ready")
 			if tt.low < 0 {
 				if d.Len() != 0 {
 					t.Errorf("%d samples, want none", d.Len())
@@ -105,11 +106,11 @@ func TestBoundsOfPods(t *testing.T) {
 			f.torn("g", tt.phases)
 			f.end(record.Done)
 			f.judge()
-			facts, err := slo.Collect(f.path)
+			facts, err := run.Collect(f.path, f.m)
 			if err != nil {
 				t.Fatal(err)
 			}
-			d := facts.Took(facts.LivesOf(scenario.PodLifecycle), "created", "running")
+			d := facts.Took(facts.Named(scenario.PodLifecycle), "created", "running")
 			if tt.low < 0 {
 				if d.Len() != 0 {
 					t.Errorf("%d samples, want none", d.Len())

@@ -38,7 +38,7 @@ func (g *figure) parts() []part {
 // even distances in the time in which it was metered. A sample is written only
 // where a value has changed, so that samples are no even looks, and that there
 // is none does not mean that nobody looked.
-func (f *Facts) part(target string, all []*series.Series) part {
+func (f *facts) part(target string, all []*series.Series) part {
 	scrapes := f.Series.Scrapes(target)
 	within := f.inRun(scrapes)
 	changed := func() bool {
@@ -67,7 +67,7 @@ func sampled(s *series.Series) []clock.Time {
 }
 
 // inRun cuts ascending times to those of the run.
-func (f *Facts) inRun(times []clock.Time) []clock.Time {
+func (f *facts) inRun(times []clock.Time) []clock.Time {
 	first, _ := slices.BinarySearch(times, f.Begin)
 	end, _ := slices.BinarySearch(times, f.End+1)
 	return times[first:max(first, end)]
@@ -171,7 +171,7 @@ type course struct {
 // course follows counters from look to look; where they are not scraped from
 // sample to sample, since looks at even distances would see now none and now
 // two of these.
-func (p part) course(f *Facts) course {
+func (p part) course(f *facts) course {
 	c := course{at: p.looks}
 	if !p.scraped && len(p.looks) > 0 {
 		first, last := p.looks[0], p.looks[len(p.looks)-1]

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/stats"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -43,6 +44,10 @@ func (m measures) put(key string, x Measure) {
 	}
 }
 
+// Key returns the key under which a named number stands in the verdict's
+// measures, such as "filling_seconds" for the parts "Filling" and "seconds".
+func Key(parts ...string) string { return key(parts...) }
+
 // key joins parts to a key of lower case letters, digits and underscores.
 func key(parts ...string) string {
 	var b strings.Builder
@@ -66,8 +71,8 @@ func (j *judging) planeMeasures(m measures) {
 	if j.m.Plane.Ready > 0 {
 		m.set("plane_ready_seconds", j.m.Plane.Ready, "seconds")
 	}
-	for _, mark := range j.f.events(record.EventFleetReady) {
-		for _, begin := range j.f.events(record.EventStepBegan) {
+	for _, mark := range j.f.EventsOf(record.EventFleetReady) {
+		for _, begin := range j.f.EventsOf(record.EventStepBegan) {
 			if begin.Name == "populate" {
 				m.set("fleet_ready_seconds", mark.At.Sub(begin.At).Seconds(), "seconds")
 			}
@@ -83,7 +88,7 @@ func (j *judging) planeMeasures(m measures) {
 func (j *judging) callMeasures(m measures) {
 	var outcomes [3]int
 	for _, c := range j.f.Calls {
-		if c.Source != sourceLoad {
+		if c.Source != run.Load {
 			continue
 		}
 		for i, n := range c.Outcomes {
@@ -111,14 +116,14 @@ func lateness(m measures, name string, d *stats.Durations) {
 // stepMeasures are a step's latencies and rates. The rate offered is that of
 // its due times, the rate achieved that of its answers with success: n-1 calls
 // in the time from the first to the last of n.
-func (j *judging) stepMeasures(m measures, c *Calls) {
+func (j *judging) stepMeasures(m measures, c *run.Calls) {
 	suffix := []string{c.Step}
 	quantiles(m, "call_latency", &c.Latency, suffix...)
 	quantiles(m, "service_latency", &c.Service, suffix...)
-	if s := c.Due.seconds(); c.Count() > 1 && s > 0 {
+	if s := c.Due.Seconds(); c.Count() > 1 && s > 0 {
 		m.set(key("offered_rate", c.Step), float64(c.Count()-1)/s, "calls/s")
 	}
-	if n, s := c.Outcomes[record.OK], c.Answered.seconds(); n > 1 && s > 0 {
+	if n, s := c.Outcomes[record.OK], c.Answered.Seconds(); n > 1 && s > 0 {
 		m.set(key("achieved_rate", c.Step), float64(n-1)/s, "calls/s")
 	}
 }
@@ -149,32 +154,32 @@ func stretches() [][3]string {
 // podMeasures say how pods went through their lives: over all groups, and with
 // the group's name behind for each.
 func (j *judging) podMeasures(m measures) {
-	all := j.f.pods(nil)
+	all := j.f.Pods(nil)
 	if len(all) == 0 {
 		return
 	}
 	j.groupMeasures(m, all, "")
 	for _, l := range all {
-		j.groupMeasures(m, []*Lives{l}, l.Group)
+		j.groupMeasures(m, []*run.Lifecycles{l}, l.Group)
 	}
 }
 
 // namespaceMeasures say how long namespaces took to go, where they were observed.
 func (j *judging) namespaceMeasures(m measures) {
 	d := &stats.Durations{}
-	for _, l := range j.f.Lives {
+	for _, l := range j.f.Lifecycles {
 		if l.Resource == "namespaces" {
-			l.durations(d, record.PhaseDeleting, record.PhaseDeleted, j.f)
+			l.Durations(d, record.PhaseDeleting, record.PhaseDeleted, j.f.Facts)
 		}
 	}
 	quantiles(m, "namespace_deletion", d)
 }
 
-func (j *judging) groupMeasures(m measures, lives []*Lives, group string) {
+func (j *judging) groupMeasures(m measures, lives []*run.Lifecycles, group string) {
 	for _, s := range stretches() {
 		d := &stats.Durations{}
 		for _, l := range lives {
-			l.durations(d, s[1], s[2], j.f)
+			l.Durations(d, s[1], s[2], j.f.Facts)
 		}
 		quantiles(m, s[0], d, group)
 	}
@@ -189,7 +194,7 @@ func (j *judging) groupMeasures(m measures, lives []*Lives, group string) {
 	}
 }
 
-func reached(lives []*Lives, phase string) (n int) {
+func reached(lives []*run.Lifecycles, phase string) (n int) {
 	for _, l := range lives {
 		n += l.Reached(phase)
 	}
@@ -198,7 +203,7 @@ func reached(lives []*Lives, phase string) (n int) {
 
 // usageMeasures say what each process cost, in all and for each pod that ran.
 func (j *judging) usageMeasures(m measures) {
-	pods := float64(reached(j.f.pods(nil), record.PhaseRunning))
+	pods := float64(reached(j.f.Pods(nil), record.PhaseRunning))
 	cost := func(name string, cpu float64) {
 		m.set(key("cpu_seconds", name), cpu, "seconds")
 		if pods > 0 {

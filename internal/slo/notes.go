@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/run"
 )
 
 // namedMeasures is how many measures without a value are named.
@@ -21,7 +22,7 @@ func (j *judging) notes() []string {
 	out = append(out, j.closedNotes()...)
 	var failed, unanswered, total int
 	for _, c := range j.f.Calls {
-		if c.Source == sourceLoad {
+		if c.Source == run.Load {
 			total += c.Count()
 			failed += c.Outcomes[record.Failed]
 			unanswered += c.Outcomes[record.Unknown]
@@ -33,7 +34,10 @@ func (j *judging) notes() []string {
 	if unanswered > 0 {
 		out = append(out, fmt.Sprintf("%d of the load's %d calls had no answer.", unanswered, total))
 	}
-	if n := len(j.f.events(record.EventWatchGap)); n > 0 {
+	for _, what := range slices.Sorted(maps.Keys(j.f.Unknown)) {
+		out = append(out, fmt.Sprintf("%d events of type %q were skipped: a later version wrote them (records of format %d).", j.f.Unknown[what], what, j.f.Format))
+	}
+	if n := len(j.f.EventsOf(record.EventWatchGap)); n > 0 {
 		out = append(out, fmt.Sprintf("windtunnel's own watch was torn %s; what happened meanwhile counts as known only within bounds.", times(n)))
 	}
 	for _, target := range slices.Sorted(maps.Keys(j.f.NotScraped)) {
@@ -57,7 +61,7 @@ func (j *judging) notes() []string {
 // without it, too.
 func (j *judging) uncleanNotes() []string {
 	var first, later, out []string
-	for _, m := range j.f.events(record.EventDirty) {
+	for _, m := range j.f.EventsOf(record.EventDirty) {
 		if m.At < j.f.Begin {
 			first = append(first, m.Text)
 		} else if !slices.Contains(later, m.Text) {
@@ -77,7 +81,7 @@ func (j *judging) uncleanNotes() []string {
 // the run either.
 func (j *judging) stepNotes() []string {
 	var out []string
-	for _, m := range j.f.events(record.EventStepEnded) {
+	for _, m := range j.f.EventsOf(record.EventStepEnded) {
 		end := j.f.Ended
 		if m.Text != "" && m.Step == "" && (end.Reason == record.Done || end.Reason == record.Broken && end.Step != m.Name) {
 			out = append(out, fmt.Sprintf("Step %s did not do what it should: %s.", m.Name, strings.TrimSuffix(m.Text, ".")))
@@ -91,7 +95,7 @@ func (j *judging) stepNotes() []string {
 // and what would have waited meanwhile is in no figure.
 func (j *judging) closedNotes() []string {
 	var out []string
-	for _, m := range j.f.events(record.EventLoadAsked) {
+	for _, m := range j.f.EventsOf(record.EventLoadAsked) {
 		if m.Parallel > 0 {
 			out = append(out, fmt.Sprintf("Step %s kept %d calls at a time (a closed loop): its latencies are service times, and it asked for less where the plane was slow.", m.Name, m.Parallel))
 		}

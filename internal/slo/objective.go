@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/sli"
 	"github.com/windtunnel/windtunnel/internal/stats"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -63,8 +64,8 @@ func (j *judging) podStartup(r *Result, o *scenario.Objective) {
 func (j *judging) phases(r *Result, groups []string, from, to string) *stats.Durations {
 	d := &stats.Durations{}
 	seen := map[string]int{}
-	for _, l := range j.f.pods(groups) {
-		l.durations(d, from, to, j.f)
+	for _, l := range j.f.Pods(groups) {
+		l.Durations(d, from, to, j.f.Facts)
 		seen[l.Group] += l.Reached(from)
 	}
 	for _, missing := range j.missing(groups, from, seen) {
@@ -113,7 +114,7 @@ func (j *judging) podsCreated(group string) (n int) {
 			continue
 		}
 		for _, c := range j.f.Calls {
-			if c.Source == sourceLoad && c.Step == s.Name && c.Verb == "create" && c.Resource == "pods" && c.Subresource == "" {
+			if c.Source == run.Load && c.Step == s.Name && c.Verb == "create" && c.Resource == "pods" && c.Subresource == "" {
 				n += c.Outcomes[record.OK]
 			}
 		}
@@ -178,7 +179,7 @@ func (j *judging) callLatency(r *Result, o *scenario.Objective) {
 		failed += c.Outcomes[record.Failed]
 		unanswered += c.Outcomes[record.Unknown]
 	}
-	j.holdDurations(r, merged(parts))
+	j.holdDurations(r, stats.Merged(parts))
 	if failed > 0 {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("%d of %d calls failed; they count with the time until their refusal", failed, total))
 	}
@@ -189,9 +190,9 @@ func (j *judging) callLatency(r *Result, o *scenario.Objective) {
 
 // matches reports whether an operation has these labels. Calls are the load's
 // unless the label source says otherwise.
-func matches(c *Calls, labels map[string]string) bool {
-	have := c.labels()
-	if labels["source"] == "" && c.Source != sourceLoad {
+func matches(c *run.Calls, labels map[string]string) bool {
+	have := c.Labels()
+	if labels["source"] == "" && c.Source != run.Load {
 		return false
 	}
 	for name, value := range labels {
@@ -210,7 +211,7 @@ func (j *judging) runningRate(r *Result, o *scenario.Objective) {
 	if g := o.Labels["group"]; g != "" {
 		groups = []string{g}
 	}
-	lives := j.f.pods(groups)
+	lives := j.f.Pods(groups)
 	rate, n := ratePerSecond(lives, record.PhaseCreated, record.PhaseRunning)
 	seen := map[string]int{}
 	for _, l := range lives {
@@ -230,15 +231,15 @@ func (j *judging) runningRate(r *Result, o *scenario.Objective) {
 // from the first one in an earlier phase to the last one in this: the
 // throughput that a person with a stopwatch would give. 0 where that time is
 // unknown or shorter than a millisecond.
-func ratePerSecond(lives []*Lives, from, to string) (rate float64, n int) {
-	var begin, end span
+func ratePerSecond(lives []*run.Lifecycles, from, to string) (rate float64, n int) {
+	var begin, end run.Span
 	for _, l := range lives {
-		begin.join(l.span(from))
-		end.join(l.span(to))
+		begin.Join(l.Span(from))
+		end.Join(l.Span(to))
 		n += l.Reached(to)
 	}
-	took := end.last.Sub(begin.first)
-	if !begin.any || !end.any || took < time.Millisecond {
+	took := end.Last.Sub(begin.First)
+	if !begin.Any || !end.Any || took < time.Millisecond {
 		return 0, n
 	}
 	return float64(n) / took.Seconds(), n

@@ -1,6 +1,7 @@
 package slo
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/run"
+	"github.com/windtunnel/windtunnel/internal/series/promql"
 	"github.com/windtunnel/windtunnel/internal/stats"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -38,7 +41,7 @@ type Value struct {
 type asked struct{ query, since, until string }
 
 // question returns what is to be asked; not ok when the run did not get there.
-func (f *Facts) question(a asked) (Question, bool) {
+func (f *facts) question(a asked) (Question, bool) {
 	from, begun := f.moment(record.EventStepBegan, a.since, f.Begin)
 	until, ended := f.moment(record.EventStepEnded, a.until, f.End)
 	if !begun || !ended || until < from {
@@ -49,27 +52,55 @@ func (f *Facts) question(a asked) (Question, bool) {
 	return Question{expr, until}, true
 }
 
-// Ask lets every query of a scenario be answered, so that judging stays a matter
-// of facts alone. It is called once, before Judge.
-func (f *Facts) Ask(sc *scenario.Scenario, answer func(Question) Answer) {
+// facts are those of a run with the answers to the scenario's queries.
+type facts struct {
+	*run.Facts
+	answers map[Question]Answer
+}
+
+// ask answers every query of a run's scenario from the run's own series.
+func ask(r *run.Run) (*facts, error) {
+	f := &facts{Facts: r.Facts}
+	var all []asked
+	for _, o := range r.Scenario.Objectives {
+		all = append(all, asked{o.Query, o.Since, o.Until})
+	}
+	for _, m := range r.Scenario.Measures {
+		all = append(all, asked{m.Query, m.Since, m.Until})
+	}
+	all = slices.DeleteFunc(all, func(a asked) bool { return a.query == "" })
+	if len(all) == 0 {
+		return f, nil
+	}
+	db, err := promql.Open(r.Facts.Series, promql.OptionsOf(r.Manifest))
+	if err != nil {
+		return nil, err
+	}
 	f.answers = map[Question]Answer{}
-	ask := func(a asked) {
-		if q, ok := f.question(a); ok && a.query != "" {
-			if _, known := f.answers[q]; !known {
-				f.answers[q] = answer(q)
-			}
+	for _, a := range all {
+		q, ok := f.question(a)
+		if _, known := f.answers[q]; ok && !known {
+			f.answers[q] = answer(db, q)
 		}
 	}
-	for _, o := range sc.Objectives {
-		ask(asked{o.Query, o.Since, o.Until})
+	return f, nil
+}
+
+// answer asks one question.
+func answer(db *promql.DB, q Question) Answer {
+	r, err := db.Instant(context.Background(), q.Expr, q.At)
+	out := Answer{Err: err, Warnings: r.Warnings}
+	for _, s := range r.Series {
+		labels := slices.DeleteFunc(slices.Clone(s.Labels), func(l record.Label) bool { return l.Name == "__name__" })
+		if n := len(s.Points); n > 0 && s.Points[n-1].Histogram == nil {
+			out.Values = append(out.Values, Value{Labels: labels, Value: s.Points[n-1].Value})
+		}
 	}
-	for _, m := range sc.Measures {
-		ask(asked{m.Query, m.Since, m.Until})
-	}
+	return out
 }
 
 // answer returns the answer to a query; an error says why there is none.
-func (f *Facts) answer(a asked) (Answer, error) {
+func (f *facts) answer(a asked) (Answer, error) {
 	q, ok := f.question(a)
 	if !ok {
 		return Answer{}, fmt.Errorf("the run did not get as far as the steps that it is asked of")

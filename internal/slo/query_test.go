@@ -1,10 +1,9 @@
 package slo_test
 
 import (
-	"errors"
-	"math"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/slo"
@@ -24,33 +23,13 @@ func TestQueries(t *testing.T) {
 		{Name: "empty", Query: "0/0", Max: &limit},
 	}
 	f.sc.Measures = []scenario.Measure{{Name: "whole run", Query: "sum(x)", Unit: "calls", Better: "lower"}, {Name: "nobody counts", Query: "absent_metric"}}
+	for at := 9.0; at < 100; at++ { // counters that rise by 1.5 and 2.5 a second
+		f.sample(at, "kube-apiserver", "x", 1.5*at, record.Label{Name: "verb", Value: "GET"})
+		f.sample(at, "kube-apiserver", "x", 2.5*at, record.Label{Name: "verb", Value: "POST"})
+	}
 	f.end(record.Done)
-	facts, err := slo.Collect(f.path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var questions []slo.Question
-	facts.Ask(&f.sc, func(q slo.Question) slo.Answer {
-		questions = append(questions, q)
-		switch q.Expr {
-		case "sum by (verb) (rate(x[30s]))":
-			return slo.Answer{Values: []slo.Value{
-				{Labels: []record.Label{{Name: "verb", Value: "GET"}}, Value: 1.5},
-				{Labels: []record.Label{{Name: "verb", Value: "POST"}}, Value: 2.5},
-			}}
-		case "sum(x)":
-			return slo.Answer{Values: []slo.Value{{Value: 42}}}
-		case "broken(":
-			return slo.Answer{Err: errors.New("parse error")}
-		case "0/0":
-			return slo.Answer{Values: []slo.Value{{Value: math.NaN()}}}
-		}
-		return slo.Answer{}
-	})
-	if len(questions) != 5 || questions[0].At != at(50.4) {
-		t.Fatalf("asked %v", questions)
-	}
-	j := slo.Judge(&f.sc, f.m, facts)
+	f.m.Started = time.Date(2026, 11, 21, 6, 0, 0, 0, time.UTC)
+	j := f.judge()
 	got := map[string]slo.Verdict{}
 	for _, r := range j.Objectives {
 		got[r.Name+r.Labels["verb"]] = r.Verdict
@@ -65,7 +44,7 @@ func TestQueries(t *testing.T) {
 	if want := "Without a value, because their queries had no answer: nobody counts."; !slices.Contains(j.Reasons, want) {
 		t.Errorf("no %q in %q", want, j.Reasons)
 	}
-	if m := j.Measures[slo.Key("whole run")]; m != (slo.Measure{Value: 42, Unit: "calls", Own: true, Better: "lower"}) {
+	if m := j.Measures[slo.Key("whole run")]; m != (slo.Measure{Value: 4 * 99, Unit: "calls", Own: true, Better: "lower"}) {
 		t.Errorf("measures %v", j.Measures)
 	}
 }

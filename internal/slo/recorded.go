@@ -76,11 +76,11 @@ func (j *judging) splits(o *scenario.Objective) []map[string]string {
 	if strings.HasPrefix(o.SLI, "call-") {
 		for _, c := range j.f.Calls {
 			if matches(c, o.Labels) && c.Count() > 0 {
-				add(c.labels())
+				add(c.Labels())
 			}
 		}
 	} else if life := o.Labels["lifecycle"]; life != "" && life != scenario.PodLifecycle {
-		for _, l := range j.f.LivesOf(life) {
+		for _, l := range j.f.Named(life) {
 			add(map[string]string{"group": l.Group})
 		}
 	} else {
@@ -93,12 +93,6 @@ func (j *judging) splits(o *scenario.Objective) []map[string]string {
 		out = append(out, found[key])
 	}
 	return out
-}
-
-// labels are an operation's, by the names that objectives have for them.
-func (c *Calls) labels() map[string]string {
-	return map[string]string{"source": c.Source, "step": c.Step, "verb": c.Verb, "resource": c.Resource,
-		"subresource": c.Subresource, "scope": c.Scope}
 }
 
 // inState returns the groups of pods that labels ask for; no group stands for
@@ -137,9 +131,9 @@ func (j *judging) stateful() map[string]bool {
 // deletion judges the time from an object's deletion timestamp to its end.
 func (j *judging) deletion(r *Result, o *scenario.Objective, resource string) {
 	d := &stats.Durations{}
-	for _, l := range j.f.Lives {
-		if g := o.Labels["group"]; l.Resource == resource && (l.Life == "" || resource != "pods") && (g == "" || l.Group == g) {
-			l.durations(d, record.PhaseDeleting, record.PhaseDeleted, j.f)
+	for _, l := range j.f.Lifecycles {
+		if g := o.Labels["group"]; l.Resource == resource && (l.Name == "" || resource != "pods") && (g == "" || l.Group == g) {
+			l.Durations(d, record.PhaseDeleting, record.PhaseDeleted, j.f.Facts)
 		}
 	}
 	j.holdDurations(r, d)

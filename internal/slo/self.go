@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/sli"
 	"github.com/windtunnel/windtunnel/internal/stats"
 )
@@ -22,7 +23,7 @@ const fewScrapes = 10
 func (j *judging) self() Self {
 	out := Self{CPUSeconds: j.f.cpu(Instrument), MaxRSSBytes: uint64(j.f.peak(Instrument))}
 	for _, c := range j.f.Calls {
-		if c.Source == sourceLoad {
+		if c.Source == run.Load {
 			out.LateCalls += c.Late
 			out.MaxLatenessSeconds = max(out.MaxLatenessSeconds, c.Lateness.Max().Value)
 		}
@@ -37,7 +38,7 @@ func (j *judging) self() Self {
 	if memory > 0 {
 		out.MemoryShare = float64(out.MaxRSSBytes) / memory
 	}
-	out.WatchGaps = len(j.f.events(record.EventWatchGap))
+	out.WatchGaps = len(j.f.EventsOf(record.EventWatchGap))
 	out.WatchLagP99Seconds, out.WatchLagMaxSeconds = j.watchLag()
 	for target := range j.f.targets() {
 		lost, late, _ := j.f.scrapes(target)
@@ -63,7 +64,7 @@ func (j *judging) watchLag() (p99, most *float64) {
 // scrapes returns how many scrapes of a target failed in the run, how many were
 // not taken in time, and how many there should have been. The interval is what
 // most of them were apart.
-func (f *Facts) scrapes(target string) (lost, late, want int) {
+func (f *facts) scrapes(target string) (lost, late, want int) {
 	lost = f.NotScraped[target]
 	var gaps []float64
 	times := f.Series.Scrapes(target)
@@ -88,7 +89,7 @@ func (f *Facts) scrapes(target string) (lost, late, want int) {
 // holes names the components of which too few scrapes came. Where a fault was
 // made on purpose they may be its doing.
 func (j *judging) holes() []string {
-	if len(j.f.events(record.EventFault)) > 0 {
+	if len(j.f.EventsOf(record.EventFault)) > 0 {
 		return nil
 	}
 	var out []string
@@ -103,7 +104,7 @@ func (j *judging) holes() []string {
 }
 
 // targets are all that was scraped, or should have been.
-func (f *Facts) targets() map[string]bool {
+func (f *facts) targets() map[string]bool {
 	out := map[string]bool{}
 	for name := range f.NotScraped {
 		out[name] = true

@@ -21,7 +21,7 @@ func (j *judging) timeMeasures(m measures) {
 }
 
 // moment returns when a step began or ended; the fallback for no step.
-func (f *Facts) moment(kind record.EventType, step string, fallback clock.Time) (clock.Time, bool) {
+func (f *facts) moment(kind record.EventType, step string, fallback clock.Time) (clock.Time, bool) {
 	if step == "" {
 		return fallback, true
 	}

@@ -13,7 +13,7 @@ const (
 
 // cpu returns the CPU seconds that a target's process used between the run's
 // begin and its end; 0 where nothing is known.
-func (f *Facts) cpu(target string) float64 {
+func (f *facts) cpu(target string) float64 {
 	var sum float64
 	for _, s := range f.Series.Select(target, cpuSeconds, nil) {
 		if s.Len() == 0 {
@@ -30,7 +30,7 @@ func (f *Facts) cpu(target string) float64 {
 
 // peak returns the largest resident size of a target's process in bytes; 0
 // where nothing is known.
-func (f *Facts) peak(target string) float64 {
+func (f *facts) peak(target string) float64 {
 	var most float64
 	for _, name := range []string{residentSize, peakSize} {
 		for _, s := range f.Series.Select(target, name, nil) {

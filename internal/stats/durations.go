@@ -68,6 +68,17 @@ func (d *Durations) Merge(others ...*Durations) {
 	d.isSorted = false
 }
 
+// Merged returns one sorted sample of all values; a single sample is not copied.
+func Merged(parts []*Durations) *Durations {
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	out := &Durations{}
+	out.Merge(parts...)
+	out.Sort()
+	return out
+}
+
 // each yields the values that are known exactly in any order.
 func (d *Durations) each(yield func(int64) bool) {
 	for _, v := range d.values {
@@ -89,6 +100,16 @@ func (d *Durations) Len() int { return d.n + len(d.censored) }
 
 // Censored returns how many values are known only within bounds.
 func (d *Durations) Censored() int { return len(d.censored) }
+
+// Open returns how many values nothing bounds from above (right-censored).
+func (d *Durations) Open() (n int) {
+	for _, v := range d.censored {
+		if v.hi == int64(Forever) {
+			n++
+		}
+	}
+	return n
+}
 
 // Sort orders the sample; every statistic does it by itself where needed.
 func (d *Durations) Sort() {

@@ -8,13 +8,13 @@ var levels = [][]string{
 	{"internal/clock", "internal/unit", "internal/sli", "internal/stats", "internal/api/object"},
 	{"internal/text", "internal/record", "internal/load/pace", "internal/load/template", "internal/plane/process", "internal/plane/pki", "internal/plane/proxy"},
 	{"internal/record/rows", "internal/series", "internal/api", "scenario"},
-	{"internal/interop/kwok", "internal/interop/clusterloader2", "internal/interop/kubeburner", "internal/flight/plan", "internal/flight/preflight"},
+	{"internal/interop/kwok", "internal/interop/clusterloader2", "internal/interop/kubeburner", "internal/flight/plan", "internal/flight/preflight", "internal/run"},
 	{"internal/fleet/stage", "internal/load", "internal/observe", "internal/plane", "internal/slo"},
 	{"internal/fleet", "internal/subject", "internal/diagnose", "internal/compare"},
 	{"internal/capacity", "internal/history", "internal/doctor", "internal/report",
 		"internal/interop/junit", "internal/interop/openmetrics", "internal/interop/parquet", "internal/interop/grafana",
 		"internal/interop/clusterloader2/summary", "internal/interop/kubeburner/measurement"},
-	{"internal/report/live"},
+	{"internal/report/live", "internal/judge"},
 	{"internal/flight"},
 	{".", "planes/vm"},
 	{"cmd", "bench", "examples", "internal/style"},
@@ -23,7 +23,7 @@ var levels = [][]string{
 // opinions are the rooms to the right of the record: functions of what a run
 // left. They build without what flies.
 var opinions = []string{
-	"internal/slo", "internal/diagnose", "internal/compare", "internal/capacity", "internal/history", "internal/report",
+	"internal/run", "internal/judge", "internal/slo", "internal/diagnose", "internal/compare", "internal/capacity", "internal/history", "internal/report",
 	"internal/interop/junit", "internal/interop/openmetrics", "internal/interop/parquet", "internal/interop/grafana",
 	"internal/interop/clusterloader2/summary", "internal/interop/kubeburner/measurement",
 }
@@ -45,7 +45,7 @@ var doors = map[string][]string{
 	"github.com/prometheus/prometheus":    {"internal/series/promql"},
 	"gonum.org/v1/gonum":                  {"internal/stats"},
 	"golang.org/x/perf":                   {"internal/stats"},
-	"github.com/google/pprof":             {"internal/observe/profile"},
+	"github.com/google/pprof":             {"internal/observe/profile", "internal/diagnose"},
 	"github.com/google/cel-go":            {"scenario", "internal/fleet/stage"},
 	"github.com/itchyny/gojq":             {"internal/fleet/stage", "internal/interop/kubeburner", "scenario"},
 	"github.com/spf13/cobra":              {"cmd/windtunnel", "internal/plane/component", "internal/subject/kit/cli", "planes"},

@@ -1,11 +1,10 @@
 // Package profile keeps what the components of a plane spend their time on: it
-// fetches profiles from /debug/pprof while they are busy, and reads in them which
-// locks were waited for.
+// fetches profiles from /debug/pprof while they are busy.
 //
 // A profile costs its component some CPU, so they are few: a component is looked at
 // only while it is busy, for two seconds, and not again for half a minute. It
-// judges nothing; package experiment starts it, and package diagnose is told what
-// Contended finds. The files are for `go tool pprof`.
+// judges nothing: package diagnose reads which locks were waited for. The files are
+// for `go tool pprof`.
 package profile
 
 import (

@@ -44,7 +44,9 @@ func scenarioText(s Shape) string {
 	return "# " + strings.ReplaceAll(s.Taint, "\n", " ") + `
 scenario: ` + s.Name + `
 description: saturation pods at a rate, then latency pods, then deletion
-parameters: {nodes: 100, podsPerNode: 30, rate: 100}
+parameters: {nodes: 100, podsPerNode: 30, rate: 100, note: none}
+steps:
+- pause: 1s
 published:
   - measure: pod_startup_p99_seconds
     value: 1.787

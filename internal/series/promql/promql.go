@@ -23,6 +23,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/series"
 )
 
@@ -179,4 +180,26 @@ func ParseDuration(text string) (time.Duration, error) {
 		return 0, fmt.Errorf("duration %q: %w", text, err)
 	}
 	return time.Duration(d), nil
+}
+
+// OptionsOf says by which labels the series of a run are known.
+func OptionsOf(m record.Manifest) Options {
+	o := Default(m.Started)
+	if m.Imported == "kube-burner" {
+		o.Labels = series.OpenShift // what its profiles ask for
+	}
+	return o
+}
+
+// OpenRun opens the series of the run directory at path.
+func OpenRun(path string) (*DB, error) {
+	dir, manifest, err := record.OpenDir(path)
+	if err != nil {
+		return nil, err
+	}
+	store, err := series.Read(dir.File(record.StreamFile))
+	if err != nil {
+		return nil, err
+	}
+	return Open(store, OptionsOf(manifest))
 }

@@ -1,8 +1,8 @@
 // Package summary writes the results of a run as ClusterLoader2 does: files of
 // its names with PerfData in JSON, which perf-dash and PerfLens read.
 //
-// It judges nothing and has no results of its own: what the records do not
-// tell has no file.
+// It judges nothing and has no results of its own: what the records do not tell
+// has no file.
 package summary
 
 import (
@@ -17,16 +17,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/slo"
-	"github.com/windtunnel/windtunnel/scenario"
 )
 
-// Run is what files are made of.
-type Run struct {
-	Scenario  *scenario.Scenario
-	Manifest  record.Manifest
-	Facts     *slo.Facts
+// results are what files are made of.
+type results struct {
+	*run.Run
 	Judgement slo.Judgement
 }
 
@@ -52,7 +49,8 @@ const (
 
 // Files returns the content of each file by its name: SUMMARY_SCENARIO_TIME.json,
 // TIME being the end of the run in UTC.
-func Files(r Run) (map[string][]byte, error) {
+func Files(in *run.Run, j slo.Judgement) (map[string][]byte, error) {
+	r := results{in, j}
 	at := r.Manifest.Started.Add(time.Duration(r.Facts.End)).UTC().Format(time.RFC3339)
 	out := map[string][]byte{}
 	for name, content := range r.summaries() {
@@ -67,8 +65,8 @@ func Files(r Run) (map[string][]byte, error) {
 
 // Write writes the files into a folder, which it makes when it is not there,
 // and returns their names, sorted.
-func Write(dir string, r Run) ([]string, error) {
-	files, err := Files(r)
+func Write(dir string, r *run.Run, j slo.Judgement) ([]string, error) {
+	files, err := Files(r, j)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +84,7 @@ func Write(dir string, r Run) ([]string, error) {
 }
 
 // summaries returns what there is, by ClusterLoader2's name of it.
-func (r Run) summaries() map[string]any {
+func (r results) summaries() map[string]any {
 	out := map[string]any{}
 	for _, group := range r.Facts.PodGroups() {
 		if items := r.startup(group); len(items) > 0 {

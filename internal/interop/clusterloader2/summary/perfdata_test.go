@@ -13,6 +13,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/interop/clusterloader2/summary"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/repotest"
+	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/slo"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -85,9 +86,9 @@ func flight(t *testing.T) string {
 	return path
 }
 
-func run(t *testing.T) summary.Run {
+func flown(t *testing.T) (*run.Run, slo.Judgement) {
 	t.Helper()
-	facts, err := slo.Collect(flight(t))
+	facts, err := run.Collect(flight(t), record.Manifest{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,17 +103,22 @@ func run(t *testing.T) summary.Run {
 		Measures: []scenario.Measure{{Name: "Filling", Since: "fill", Until: "fill"}, {Name: "never", Since: "none"}, {Name: "Bindings: All", Query: "sum(x)"}},
 	}
 	m := record.Manifest{Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Plane: record.PlaneFacts{Components: []record.ComponentFact{{Name: "kube-apiserver"}}}}
-	j := slo.Judge(s, m, facts)
+	r := &run.Run{Scenario: s, Manifest: m, Facts: facts}
+	j, err := slo.Judge(r)
+	if err != nil {
+		t.Fatal(err)
+	}
 	// Queries are answered elsewhere; here are answers.
 	j.Objectives = append(j.Objectives, slo.Result{Name: "Bindings: Max", Value: &v, Unit: "1/s", Labels: map[string]string{"code": "201"}},
 		slo.Result{Name: "APIResponsiveness: x", Value: &v, Unit: "seconds"})
 	j.Measures[slo.Key("Bindings: All")] = slo.Measure{Value: 7, Unit: "1/s"}
-	return summary.Run{Scenario: s, Manifest: m, Facts: facts, Judgement: j}
+	return r, j
 }
 
 func TestFiles(t *testing.T) {
 	dir := t.TempDir()
-	names, err := summary.Write(dir, run(t))
+	r, j := flown(t)
+	names, err := summary.Write(dir, r, j)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +147,7 @@ func TestFiles(t *testing.T) {
 
 // TestFiguresAreTheRecords compares some numbers with what the records must give.
 func TestFiguresAreTheRecords(t *testing.T) {
-	files, err := summary.Files(run(t))
+	files, err := summary.Files(flown(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,12 +213,17 @@ func TestNothing(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	facts, err := slo.Collect(path)
+	facts, err := run.Collect(path, record.Manifest{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &scenario.Scenario{Name: "empty"}
-	files, err := summary.Files(summary.Run{Scenario: s, Facts: facts, Judgement: slo.Judge(s, record.Manifest{}, facts)})
+	r := &run.Run{Scenario: s, Facts: facts}
+	j, err := slo.Judge(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := summary.Files(r, j)
 	if err != nil || len(files) > 0 {
 		t.Errorf("%d files, %v", len(files), err)
 	}

@@ -18,7 +18,7 @@ import (
 // startup is how long the pods of a group took from phase to phase. A
 // percentile that nothing bounds, because pods did not get there, is left out,
 // and so is a stretch without any.
-func (r Run) startup(group string) []Item {
+func (r results) startup(group string) []Item {
 	var out []Item
 	for _, m := range []struct{ name, from, to string }{
 		{"create_to_schedule", record.PhaseCreated, record.PhaseBound},
@@ -27,7 +27,7 @@ func (r Run) startup(group string) []Item {
 		{"create_to_run", record.PhaseCreated, record.PhaseRunning},
 		{"pod_startup", record.PhaseCreated, record.PhaseRunning},
 	} {
-		d := r.Facts.Between([]string{group}, m.from, m.to)
+		d := r.Facts.Took(r.Facts.Pods([]string{group}), m.from, m.to)
 		item := Item{Data: map[string]float64{}, Unit: "ms", Labels: map[string]string{"Metric": m.name}}
 		for name, q := range percentiles() {
 			if e := d.Quantile(q); e.Samples > 0 && finite(e.High) && e.Exact() {
@@ -49,7 +49,7 @@ const (
 
 // calls are the API server's own latencies by resource, subresource, verb and
 // scope, of everybody's calls, slowest first.
-func (r Run) calls() []Item {
+func (r results) calls() []Item {
 	streams := []string{"log", "exec", "portforward", "attach", "proxy"}
 	groups, _ := r.Facts.Series.Histograms(series.HistogramQuery{
 		Target: apiServer, Family: family, By: []string{"resource", "scope", "subresource", "verb"},
@@ -118,7 +118,7 @@ type throughput struct {
 
 // throughput is that of the group that an objective bounds, in stretches of the
 // objective's length; without one that of all groups in stretches of 5 s.
-func (r Run) throughput() (throughput, bool) {
+func (r results) throughput() (throughput, bool) {
 	window, groups := 5*time.Second, []string(nil)
 	for _, o := range r.Scenario.Objectives {
 		if o.SLI != "pods-bound-rate" {
@@ -132,7 +132,7 @@ func (r Run) throughput() (throughput, bool) {
 		}
 		break
 	}
-	rates := r.Facts.BoundRates(groups, window)
+	rates := slo.BoundRates(r.Facts, groups, window)
 	if len(rates) == 0 {
 		return throughput{}, false
 	}
@@ -149,7 +149,7 @@ type usage struct {
 
 // usage gives CPU and memory of the plane's components, by percentile. CPU is
 // the mean between two samples.
-func (r Run) usage() map[string][]usage {
+func (r results) usage() map[string][]usage {
 	out := map[string][]usage{}
 	names := r.Facts.Series.Targets("process_cpu_seconds_total")
 	for _, name := range names {
@@ -181,7 +181,7 @@ type point struct {
 }
 
 // values are the samples of one metric of a target during the run.
-func (r Run) values(target, name string) []point {
+func (r results) values(target, name string) []point {
 	var out []point
 	for _, s := range r.Facts.Series.Select(target, name, nil) {
 		for i := range s.Len() {
@@ -219,7 +219,7 @@ type histogram struct {
 	Buckets map[string]int    `json:"buckets"` // by upper bound in seconds, cumulative
 }
 
-func (r Run) etcd() (etcd, bool) {
+func (r results) etcd() (etcd, bool) {
 	e := etcd{}
 	any := false
 	for _, f := range []struct {
@@ -254,7 +254,7 @@ func (r Run) etcd() (etcd, bool) {
 }
 
 // timers are the scenario's stretches of time between steps, in seconds.
-func (r Run) timers() []Item {
+func (r results) timers() []Item {
 	item := Item{Data: map[string]float64{}, Unit: "s", Labels: map[string]string{"test": "phases"}}
 	for _, m := range r.Scenario.Measures {
 		if got, ok := r.Judgement.Measures[slo.Key(m.Name, "seconds")]; ok && m.Query == "" {
@@ -269,7 +269,7 @@ func (r Run) timers() []Item {
 
 // queries are the answers of PromQL. METRIC: QUERY names the query QUERY of
 // the metric METRIC; each set of labels is an item of its own.
-func (r Run) queries() map[string]any {
+func (r results) queries() map[string]any {
 	asked := map[string]bool{}
 	for _, o := range r.Scenario.Objectives {
 		asked[o.Name] = o.Query != ""

@@ -8,6 +8,8 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/interop/kubeburner/measurement"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/run"
+	"github.com/windtunnel/windtunnel/internal/slo"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -33,10 +35,16 @@ func ExampleWrite() {
 		fmt.Println(err)
 		return
 	}
-	names, err := measurement.Write(folder, measurement.Run{
+	facts, err := run.Collect(records, record.Manifest{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	names, err := measurement.Write(folder, &run.Run{
+		Facts:    facts,
 		Scenario: &scenario.Scenario{Steps: []scenario.Step{{Name: "density", Create: &scenario.Create{Count: 1, Group: "density"}}}},
-		Manifest: record.Manifest{Started: time.Date(2026, 9, 14, 10, 0, 0, 0, time.UTC)}, Records: records,
-	})
+		Manifest: record.Manifest{Started: time.Date(2026, 9, 14, 10, 0, 0, 0, time.UTC)},
+	}, slo.Judgement{})
 	fmt.Println(names, err)
 	// Output:
 	// [jobSummary.json podLatencyMeasurement-density.json podLatencyQuantilesMeasurement-density.json] <nil>

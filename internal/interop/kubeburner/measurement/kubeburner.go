@@ -4,7 +4,7 @@
 //
 // It measures and judges nothing: latencies are those of the records, the
 // verdict is the run's. What nobody saw is left out of a document, never 0.
-// Package interop/kubeburner reads kube-burner's configs.
+// Package kubeburner reads kube-burner's configs.
 package measurement
 
 import (
@@ -18,17 +18,14 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
-	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/slo"
-	"github.com/windtunnel/windtunnel/scenario"
 )
 
-// Run is what documents are made of.
-type Run struct {
-	Scenario  *scenario.Scenario
-	Manifest  record.Manifest
+// results are what documents are made of.
+type results struct {
+	*run.Run
 	Judgement slo.Judgement
-	Records   string // path of the record stream
 }
 
 // The names of documents: of their field metricName, and of their files.
@@ -68,11 +65,9 @@ type jobConfig struct {
 
 // Write writes a run's documents into a folder, which it makes, and returns the
 // files' names. Files of those names are replaced.
-func Write(folder string, r Run) ([]string, error) {
-	seen, err := read(r.Records)
-	if err != nil {
-		return nil, err
-	}
+func Write(folder string, of *run.Run, j slo.Judgement) ([]string, error) {
+	r := results{of, j}
+	seen := read(r.Facts)
 	files := map[string][]any{}
 	var order []string
 	put := func(name string, documents ...any) {
@@ -109,11 +104,11 @@ func Write(folder string, r Run) ([]string, error) {
 }
 
 // wall is the wall time of a moment of the run.
-func (r Run) wall(t clock.Time) time.Time { return r.Manifest.Started.Add(time.Duration(t)).UTC() }
+func (r results) wall(t clock.Time) time.Time { return r.Manifest.Started.Add(time.Duration(t)).UTC() }
 
 // uuid is that of the scenario's own variables, or one made of the run's begin
 // and seed where it has none.
-func (r Run) uuid() string {
+func (r results) uuid() string {
 	for s := range r.Scenario.AllSteps() {
 		if s.Create != nil {
 			if id, ok := s.Create.With["UUID"].(string); ok {
@@ -126,7 +121,7 @@ func (r Run) uuid() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
 }
 
-func (r Run) summary(j job, seen *facts, span [2]clock.Time) summary {
+func (r results) summary(j job, seen *facts, span [2]clock.Time) summary {
 	s := summary{
 		Timestamp: r.wall(span[0]), EndTimestamp: r.wall(span[1]), ElapsedTime: span[1].Sub(span[0]).Round(time.Second).Seconds(),
 		UUID: r.uuid(), MetricName: Summary, JobConfig: j.config, Version: "windtunnel " + r.Manifest.Versions["windtunnel"],

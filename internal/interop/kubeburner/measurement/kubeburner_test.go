@@ -2,7 +2,6 @@ package measurement_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,15 +14,18 @@ import (
 	"github.com/windtunnel/windtunnel/internal/interop/kubeburner/measurement"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/repotest"
+	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/slo"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
 // flight is a run with invented records; times are seconds of its clock.
 type flight struct {
-	t *testing.T
-	w *record.Writer
-	r measurement.Run
+	t    *testing.T
+	w    *record.Writer
+	path string // of the records
+	r    run.Run
+	j    slo.Judgement
 }
 
 func fly(t *testing.T, s *scenario.Scenario) *flight {
@@ -33,14 +35,13 @@ func fly(t *testing.T, s *scenario.Scenario) *flight {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &flight{t: t, w: w, r: measurement.Run{
-		Scenario: s, Records: path,
+	return &flight{t: t, w: w, path: path, r: run.Run{
+		Scenario: s,
 		Manifest: record.Manifest{
 			Seed: 1, Started: time.Date(2026, 9, 14, 10, 0, 0, 0, time.UTC), Fleet: record.FleetFacts{Nodes: 7},
 			Versions: map[string]string{"windtunnel": "v0.1.0", "kubernetes": "v1.37.1"},
 		},
-		Judgement: slo.Judgement{Verdict: slo.Pass},
-	}}
+	}, j: slo.Judgement{Verdict: slo.Pass}}
 }
 
 func seconds(s float64) clock.Time { return clock.Time(s * 1e9) }
@@ -64,13 +65,24 @@ func (f *flight) pod(group, name string, created, bound, running, ready float64)
 	}
 }
 
+// read reads the records, which were closed.
+func (f *flight) read() *run.Run {
+	f.t.Helper()
+	facts, err := run.Collect(f.path, f.r.Manifest)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.r.Facts = facts
+	return &f.r
+}
+
 func (f *flight) write() map[string]string {
 	f.t.Helper()
 	if err := f.w.Close(); err != nil {
 		f.t.Fatal(err)
 	}
 	folder := filepath.Join(f.t.TempDir(), "documents")
-	names, err := measurement.Write(folder, f.r)
+	names, err := measurement.Write(folder, f.read(), f.j)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -115,7 +127,7 @@ func TestGolden(t *testing.T) {
 		f.w.Phase(record.Phase{Object: torn, Phase: phase, At: seconds(15)})
 	}
 	f.step("density-pause", 20, 50.4)
-	f.r.Judgement = slo.Judgement{Verdict: slo.Fail, Reasons: []string{"One reason.", "Another."}}
+	f.j = slo.Judgement{Verdict: slo.Fail, Reasons: []string{"One reason.", "Another."}}
 	got := f.write()
 	want := []string{"jobSummary.json", "podLatencyMeasurement-density.json", "podLatencyQuantilesMeasurement-density.json"}
 	if len(got) != len(want) {
@@ -169,7 +181,7 @@ func TestJobs(t *testing.T) {
 		}
 	}
 	f.w.Event(record.Event{At: seconds(47), Type: record.EventRunEnded, Detail: record.Detail{Reason: record.Interrupted}})
-	f.r.Judgement = slo.Judgement{Verdict: slo.Unknown, Reasons: []string{"It was interrupted."}}
+	f.j = slo.Judgement{Verdict: slo.Unknown, Reasons: []string{"It was interrupted."}}
 	var got []string
 	for _, d := range read(t, f.write()["jobSummary.json"]) {
 		c := d.JobConfig
@@ -251,10 +263,6 @@ steps:
 }
 
 func TestErrors(t *testing.T) {
-	r := measurement.Run{Scenario: &scenario.Scenario{}, Records: filepath.Join(t.TempDir(), "none.wt")}
-	if _, err := measurement.Write(t.TempDir(), r); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("got %v", err)
-	}
 	f := fly(t, load(t, "density"))
 	f.step("density-cleanup-namespaces", 1, 2)
 	if err := f.w.Close(); err != nil {
@@ -264,7 +272,7 @@ func TestErrors(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := measurement.Write(file, f.r); err == nil {
+	if _, err := measurement.Write(file, f.read(), f.j); err == nil {
 		t.Error("documents were written into a file")
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/stats"
 )
 
@@ -45,11 +46,21 @@ type quantiles struct {
 	Metadata     map[string]string `json:"metadata,omitempty"`
 }
 
-// facts is what a record stream says of pods and steps.
+// facts is when steps began and ended.
 type facts struct {
-	pods       []pod // by object
 	begin, end map[string]clock.Time
 	last       clock.Time
+}
+
+func read(f *run.Facts) *facts {
+	out := &facts{begin: map[string]clock.Time{}, end: map[string]clock.Time{}, last: f.Last}
+	for _, s := range f.Steps {
+		out.begin[s.Name] = s.From
+		if s.Ended {
+			out.end[s.Name] = s.To
+		}
+	}
+	return out
 }
 
 // pod is what was seen of one object.
@@ -58,44 +69,24 @@ type pod struct {
 	phases map[string]clock.Time
 }
 
-// read goes through a record stream once.
-func read(path string) (*facts, error) {
-	f := &facts{begin: map[string]clock.Time{}, end: map[string]clock.Time{}}
-	stream, err := record.Read(path, func(s *record.Stream) record.Visitor {
-		return record.Visitor{
-			Phase: func(p record.Phase) {
-				for len(f.pods) <= int(p.Object) {
-					f.pods = append(f.pods, pod{Object: s.Objects[len(f.pods)]})
-				}
-				one := &f.pods[p.Object]
-				if one.Resource != "pods" || one.Life != "" {
-					return
-				}
-				if one.phases == nil {
-					one.phases = map[string]clock.Time{}
-				}
-				if _, ok := one.phases[p.Phase]; !ok {
-					one.phases[p.Phase] = p.At
-				}
-			},
-			Event: func(m record.Event) {
-				f.last = max(f.last, m.At)
-				switch m.Type {
-				case record.EventStepBegan:
-					f.begin[m.Name] = m.At
-				case record.EventStepEnded:
-					f.end[m.Name] = m.At
-				}
-			},
+// pods are those of a group, in the order in which they were first seen.
+func (r results) pods(group string) []pod {
+	var out []pod
+	for _, l := range r.Facts.Lifecycles {
+		if l.Resource != "pods" || l.Name != "" || l.Group != group {
+			continue
 		}
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read records: %w", err)
+		for row := range l.Len() {
+			p := pod{l.Object(row), map[string]clock.Time{}}
+			for _, phase := range l.Phases() {
+				if at, ok := l.At(row, phase); ok {
+					p.phases[phase] = at
+				}
+			}
+			out = append(out, p)
+		}
 	}
-	for len(f.pods) < len(stream.Objects) {
-		f.pods = append(f.pods, pod{Object: stream.Objects[len(f.pods)]})
-	}
-	return f, nil
+	return out
 }
 
 // span returns when a job began and ended; a job that was cut short ended with
@@ -140,7 +131,7 @@ func conditions() [][2]string {
 // latencies makes the documents of a job's pods that came to be ready, and of
 // their quantiles. How many did not, or not while they were watched, is in the
 // latter's metadata.
-func (r Run) latencies(j job, f *facts) (lives, summaries []any) {
+func (r results) latencies(j job, f *facts) (lives, summaries []any) {
 	uuid := r.uuid()
 	churnFrom, churnTo, churned := f.churn(j)
 	for _, g := range j.groups {
@@ -149,13 +140,10 @@ func (r Run) latencies(j job, f *facts) (lives, summaries []any) {
 			metadata["incrementalLoadUUID"] = g.run
 		}
 		samples := map[string]*stats.Durations{}
-		for _, p := range f.pods {
+		for _, p := range r.pods(g.name) {
 			created, ok := p.phases[record.PhaseCreated]
 			_, ready := p.phases[record.PhaseReady]
 			_, vague := p.phases[record.PhaseUnknown]
-			if p.Resource != "pods" || p.Life != "" || p.Group != g.name {
-				continue
-			}
 			if !ok || !ready || vague {
 				behind++
 				continue

@@ -1,11 +1,13 @@
-package flight
+package judge_test
 
 import (
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/windtunnel/windtunnel/internal/judge"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/report/reporttest"
 )
@@ -30,7 +32,7 @@ func TestJudgeWithoutAProfile(t *testing.T) {
 	if err := os.WriteFile(dir.File(filepath.Join("profiles", name+".block.pb.gz")), []byte("damage"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Judge(dir); err != nil {
+	if _, err := judge.Write(string(dir)); err != nil {
 		t.Error(err)
 	}
 	summary, err := os.ReadFile(dir.File(record.SummaryFile))
@@ -39,15 +41,26 @@ func TestJudgeWithoutAProfile(t *testing.T) {
 	}
 }
 
-// TestUndiagnosed has records that the diagnosis cannot read.
+// TestUndiagnosed has series that the diagnosis cannot ask: its run began at no
+// known time. Verdict and report are there all the same.
 func TestUndiagnosed(t *testing.T) {
-	dir := record.Dir(t.TempDir())
-	if err := dir.Write("diagnosis.json", []byte("{}")); err != nil {
+	dir, m, err := reporttest.Write(t.TempDir(), reporttest.Shape{Pods: 100, Latency: 20, Gave: true})
+	if err != nil {
 		t.Fatal(err)
 	}
-	notes, err := judged{dir: dir}.diagnose()
-	if err != nil || len(notes) != 1 || !strings.HasPrefix(notes[0], "What gave way first is left out: ") {
-		t.Errorf("%v, %q", err, notes)
+	m.Parameters, m.Started = nil, time.Time{}
+	if err := dir.Write(record.ScenarioFile, []byte("scenario: density\nsteps:\n- {pause: 1s}\n")); err != nil {
+		t.Fatal(err)
+	}
+	if err := dir.WriteJSON(record.ManifestFile, m); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := judge.Write(string(dir)); err != nil {
+		t.Error(err)
+	}
+	summary, err := os.ReadFile(dir.File(record.SummaryFile))
+	if err != nil || !strings.Contains(strings.Join(strings.Fields(string(summary)), " "), "What gave way first is left out") {
+		t.Errorf("%v, %s", err, summary)
 	}
 	if _, err := os.Stat(dir.File("diagnosis.json")); err == nil {
 		t.Error("that of an earlier judgement is still there")

@@ -1,4 +1,4 @@
-package profile
+package diagnose
 
 import (
 	"errors"
@@ -11,18 +11,13 @@ import (
 	"github.com/google/pprof/profile"
 )
 
-// Contention is where goroutines of a component waited longest for a lock.
-type Contention struct {
-	File    string  // the profile, below the run directory
-	Seconds float64 // that goroutines waited for all locks together, since the component started
-	Where   string  // the function that waited longest
-	Share   float64 // of Seconds that it did
-}
+// profiles is where a run directory has them: COMPONENT.KIND.pb.gz.
+const profiles = "profiles"
 
-// Contended reads which locks a component's goroutines waited for, from the
+// contended reads which locks a component's goroutines waited for, from the
 // profiles of a run directory; not ok where there are none of locks.
-func Contended(dir, component string) (c Contention, ok bool, err error) {
-	c.File = filepath.Join(Folder, component+".block.pb.gz")
+func contended(dir, component string) (c Contention, ok bool, err error) {
+	c.File = filepath.Join(profiles, component+".block.pb.gz")
 	file, err := os.Open(filepath.Join(dir, c.File))
 	if errors.Is(err, fs.ErrNotExist) {
 		return c, false, nil

@@ -1,4 +1,4 @@
-package flight
+package judge
 
 import "runtime/debug"
 

@@ -1,0 +1,311 @@
+package run
+
+import (
+	"sync"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/series"
+	"github.com/windtunnel/windtunnel/internal/stats"
+)
+
+// Late is how much later than due a call of the load may be sent before it
+// counts as late: package load's bound.
+const Late = 100 * time.Millisecond
+
+// Sources of calls, as package record has them in Op.Source.
+const (
+	Load  = "load"
+	Fleet = "fleet"
+)
+
+// Leases is what nodes' leases are called in Op.Resource.
+const Leases = "leases.coordination.k8s.io"
+
+// Facts is what a record stream says, arranged for those who judge it.
+type Facts struct {
+	// Begin and End are the run's: the time that is judged. Without their
+	// events they are the stream's first and last moment.
+	Begin, End  clock.Time
+	First, Last clock.Time               // moment of the stream, boot and clean-up included
+	Ended       record.Event             // without Reason where the stream has no end
+	Torn        bool                     // the stream was cut off
+	LostBytes   int64                    // of the cut off end
+	Format      int                      // of the stream
+	Unknown     map[record.EventType]int // events of a later version, which were skipped
+	Events      []record.Event           // all but those of scrapes, in the order of time
+	Steps       []Step                   // in the order of their begin
+	Scrapes     int                      // complete ones
+	NotScraped  map[string]int           // scrapes that failed, by target
+	Calls       []*Calls                 // of the run, by operation, in the order of definition
+	Heat        []*Heat                  // likewise
+	Timeline    *Timeline
+	Waiting     Waiting
+	Lifecycles  []*Lifecycles // by name, resource and group, in the order of their first object
+	Series      *series.Store
+}
+
+// Step is one step of the scenario as it went.
+type Step struct {
+	Name     string
+	From, To clock.Time
+	Ended    bool          // false when the run ended in it
+	Note     string        // why it did not do what it should; empty when it did
+	Inside   string        // the step inside that did not do what it should
+	Asked    record.Detail // of the load: Count, and Rate or Parallel
+}
+
+// Calls sums up the calls of one operation.
+type Calls struct {
+	record.Op
+	Latency  stats.Durations // Done-Due; a call without an answer lasted at least that long
+	Service  stats.Durations // Done-Sent, likewise
+	Lateness stats.Durations // Sent-Due
+	Outcomes [3]int          // by record.Outcome
+	Codes    map[uint16]int  // of failed calls, by HTTP status; 0: never sent
+	Late     int             // sent more than Late after they were due
+	Sent     uint64          // bytes of bodies
+	Received uint64          // bytes of bodies
+	Due      Span            // first and last due time
+	Done     Span            // first and last moment of an end, however the call ended
+	Answered Span            // first and last moment of an answer with outcome OK
+}
+
+// Count returns the number of calls.
+func (c *Calls) Count() int { return c.Outcomes[0] + c.Outcomes[1] + c.Outcomes[2] }
+
+// Labels are an operation's, by the names that objectives have for them.
+func (c *Calls) Labels() map[string]string {
+	return map[string]string{"source": c.Source, "step": c.Step, "verb": c.Verb, "resource": c.Resource,
+		"subresource": c.Subresource, "scope": c.Scope}
+}
+
+// Span is the first and the last of some moments.
+type Span struct {
+	First, Last clock.Time
+	Any         bool // there are some
+}
+
+// Add adds a moment.
+func (s *Span) Add(t clock.Time) {
+	if !s.Any {
+		*s = Span{t, t, true}
+	}
+	s.First, s.Last = min(s.First, t), max(s.Last, t)
+}
+
+// Join adds the moments of another.
+func (s *Span) Join(o Span) {
+	if o.Any {
+		s.Add(o.First)
+		s.Add(o.Last)
+	}
+}
+
+// Seconds is the time between the first and the last.
+func (s *Span) Seconds() float64 { return s.Last.Sub(s.First).Seconds() }
+
+// collector fills facts while a stream is read.
+type collector struct {
+	f        *Facts
+	stream   *record.Stream
+	heat     map[record.Op]*Heat // by operation without its step
+	whole    Span
+	ended    bool
+	begun    bool
+	assigned []slot // by record.ObjectID
+	groups   map[groupKey]*Lifecycles
+	renewal  time.Duration // that a lease may be renewed late
+}
+
+func newCollector(m record.Manifest) *collector {
+	return &collector{
+		f:      &Facts{Series: series.NewStore(), NotScraped: map[string]int{}, Timeline: newTimeline()},
+		groups: map[groupKey]*Lifecycles{}, heat: map[record.Op]*Heat{},
+		renewal: max(Late, time.Duration(m.Fleet.LeaseSeconds/4*float64(time.Second))),
+	}
+}
+
+// Collect reads the record stream at path once, of a run with this manifest. A
+// stream that a crash cut off is not an error. Its memory is 12 bytes a call, 8
+// for each phase of an object and 16 a sample.
+func Collect(path string, m record.Manifest) (*Facts, error) {
+	c := newCollector(m)
+	s, err := record.Read(path, c.visitor)
+	if err != nil {
+		return nil, err
+	}
+	c.finish(s)
+	for _, calls := range c.f.Calls { // one after another: while it is sorted a sample takes twice its memory
+		var wait sync.WaitGroup
+		wait.Go(calls.Latency.Sort)
+		wait.Go(calls.Service.Sort)
+		wait.Go(calls.Lateness.Sort)
+		wait.Wait()
+	}
+	return c.f, nil
+}
+
+func (c *collector) visitor(s *record.Stream) record.Visitor {
+	c.stream = s
+	v := c.f.Series.Visitor(s)
+	sample, event, scrape := v.Sample, v.Event, v.Scrape
+	v.Call, v.Phase = c.call, c.phase
+	v.Sample = func(x record.Sample) { c.whole.Add(x.At); sample(x) }
+	v.Event = func(e record.Event) { c.event(e); event(e) }
+	v.Scrape = func(x record.Scrape) { c.f.Scrapes++; scrape(x) }
+	return v
+}
+
+// call takes a call. What was sent before the run's begin or after its end
+// (boot, populate, clean up) is drawn and not judged.
+func (c *collector) call(v record.Call) {
+	for i := len(c.f.Calls); i <= int(v.Op); i++ {
+		c.f.Calls = append(c.f.Calls, &Calls{Op: c.stream.Ops[i]})
+		c.f.Heat = append(c.f.Heat, c.heatOf(c.stream.Ops[i]))
+	}
+	calls := c.f.Calls[v.Op]
+	c.whole.Add(v.Due)
+	c.whole.Add(v.Done)
+	c.f.Heat[v.Op].add(v.Done, v.Latency())
+	if calls.Source == Load {
+		c.f.Timeline.add(v)
+	}
+	if c.ended {
+		return
+	}
+	calls.add(v)
+	if c.begun {
+		c.f.Waiting.add(calls.Op, v, c.renewal)
+	}
+}
+
+// heatOf returns the heat map of an operation: steps share it.
+func (c *collector) heatOf(op record.Op) *Heat {
+	op.Step = ""
+	h := c.heat[op]
+	if h == nil {
+		h = &Heat{}
+		c.heat[op] = h
+	}
+	return h
+}
+
+func (c *Calls) add(v record.Call) {
+	c.Outcomes[v.Outcome]++
+	c.Sent += uint64(v.SentBytes)
+	c.Received += uint64(v.ReceivedBytes)
+	c.Due.Add(v.Due)
+	c.Done.Add(v.Done)
+	c.Lateness.Add(v.Lateness())
+	if v.Lateness() > Late {
+		c.Late++
+	}
+	switch v.Outcome {
+	case record.Unknown:
+		c.Latency.AddBetween(v.Latency(), stats.Forever)
+		c.Service.AddBetween(v.Service(), stats.Forever)
+		return
+	case record.Failed:
+		if c.Codes == nil {
+			c.Codes = map[uint16]int{}
+		}
+		c.Codes[v.Code]++
+	default:
+		c.Answered.Add(v.Done)
+	}
+	c.Latency.Add(v.Latency())
+	c.Service.Add(v.Service())
+}
+
+func (c *collector) event(e record.Event) {
+	c.whole.Add(e.At)
+	switch e.Type {
+	case record.EventScraped:
+		c.f.Scrapes++
+		return
+	case record.EventScrapeFailed:
+		c.f.NotScraped[e.Name]++
+		return
+	case record.EventRunBegan:
+		c.f.Begin, c.begun = e.At, true
+		for i, calls := range c.f.Calls {
+			c.f.Calls[i] = &Calls{Op: calls.Op}
+		}
+		c.f.Waiting = Waiting{Last: e.At}
+	case record.EventRunEnded:
+		c.f.End, c.ended = e.At, true
+		c.f.Ended = e
+	default:
+		c.step(e)
+	}
+	c.f.Events = append(c.f.Events, e)
+}
+
+// step takes an event of a step.
+func (c *collector) step(e record.Event) {
+	if e.Type == record.EventStepBegan {
+		c.f.Steps = append(c.f.Steps, Step{Name: e.Name, From: e.At, To: e.At})
+		return
+	}
+	if e.Type == record.EventStepEnded {
+		c.active(e.At) // a wait may be for what no call and no phase shows
+	}
+	for i := len(c.f.Steps) - 1; i >= 0; i-- {
+		s := &c.f.Steps[i]
+		switch {
+		case s.Name != e.Name:
+			continue
+		case e.Type == record.EventStepEnded:
+			s.Ended, s.To, s.Note, s.Inside = true, e.At, e.Text, e.Step
+		case e.Type == record.EventLoadAsked:
+			s.Asked = e.Detail
+		}
+		return
+	}
+}
+
+// active notes that what the load set in motion was not at rest yet.
+func (c *collector) active(at clock.Time) {
+	if c.begun && !c.ended {
+		c.f.Waiting.Last = max(c.f.Waiting.Last, at)
+	}
+}
+
+// finish arranges what has been read for those who read it. It may be called
+// again when more has been read.
+func (c *collector) finish(s *record.Stream) {
+	f := c.f
+	f.Torn, f.LostBytes, f.Format, f.Unknown = s.Torn, s.LostBytes, s.Format, s.UnknownEvents
+	f.First, f.Last = c.whole.First, c.whole.Last
+	if !c.begun {
+		f.Begin = f.First
+	}
+	if !c.ended {
+		f.End = f.Last
+	}
+	for i := range f.Steps {
+		if !f.Steps[i].Ended {
+			f.Steps[i].To = f.Last
+		}
+	}
+	for i := len(f.Calls); i < len(s.Ops); i++ { // operations without a call
+		f.Calls = append(f.Calls, &Calls{Op: s.Ops[i]})
+		f.Heat = append(f.Heat, c.heatOf(s.Ops[i]))
+	}
+}
+
+// Began reports whether the run got as far as its first step.
+func (f *Facts) Began() bool { return len(f.EventsOf(record.EventRunBegan)) > 0 }
+
+// EventsOf returns the events of a type, in the order of time.
+func (f *Facts) EventsOf(what record.EventType) []record.Event {
+	var out []record.Event
+	for _, e := range f.Events {
+		if e.Type == what {
+			out = append(out, e)
+		}
+	}
+	return out
+}

@@ -1,0 +1,113 @@
+// Package run makes a value of a run directory: its manifest, its scenario and
+// what its records say, read once. What is said about a run (a verdict, a
+// diagnosis, a comparison, a report) is a function of that value.
+//
+// It has no opinion and writes nothing. It knows the definitions that opinions
+// share: which part of the stream is the run, when a call is late, how long an
+// object took from one phase to another and what is known of it only within
+// bounds.
+package run
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// Run is a run directory that was read.
+type Run struct {
+	Dir      record.Dir
+	Manifest record.Manifest
+	Text     string // of the scenario as it was flown; empty where it is missing
+	// Scenario is the scenario with the parameters that were in force. It is nil
+	// where this version cannot read the text; Unreadable then says why.
+	Scenario   *scenario.Scenario
+	Unreadable error
+	Facts      *Facts
+}
+
+// Open reads the run directory at path: its records once. A stream that a crash
+// cut off is not an error. What is no run directory, or of another version, is.
+func Open(path string) (*Run, error) {
+	dir, manifest, err := record.OpenDir(path)
+	if err != nil {
+		return nil, err
+	}
+	return Read(dir, manifest)
+}
+
+// Read is Open with a manifest that was read before.
+func Read(dir record.Dir, m record.Manifest) (*Run, error) {
+	r, err := describe(dir, m)
+	if err != nil {
+		return nil, err
+	}
+	if r.Facts, err = Collect(dir.File(record.StreamFile), m); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// describe reads all of a run directory but its manifest and its records.
+func describe(dir record.Dir, manifest record.Manifest) (*Run, error) {
+	r := &Run{Dir: dir, Manifest: manifest}
+	text, err := os.ReadFile(dir.File(record.ScenarioFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("open run directory: %w", err)
+	}
+	r.Text = string(text)
+	if r.Scenario, r.Unreadable = scenario.Load(dir.File(record.ScenarioFile), scenario.Settings(manifest.Parameters)); r.Unreadable != nil {
+		r.Scenario = nil
+		return r, nil
+	}
+	r.Scenario.Seed = manifest.Seed
+	return r, nil
+}
+
+// Follower reads a run that is under way. It is for one goroutine.
+type Follower struct {
+	run  *Run
+	tail *record.Tail
+	c    *collector
+}
+
+// Follow opens a run under way. An error wraps record.ErrNotRecords, or
+// fs.ErrNotExist, where there are no records yet. Close it after use.
+func Follow(path string) (*Follower, error) {
+	dir, manifest, err := record.OpenDir(path)
+	if err != nil {
+		return nil, err
+	}
+	r, err := describe(dir, manifest)
+	if err != nil {
+		return nil, err
+	}
+	f := &Follower{run: r, c: newCollector(r.Manifest)}
+	r.Facts = f.c.f
+	if f.tail, err = record.OpenTail(r.Dir.File(record.StreamFile), f.c.visitor); err != nil {
+		return nil, fmt.Errorf("follow run: %w", err)
+	}
+	return f, nil
+}
+
+// Next reads what was written since the last call and returns the run as far as
+// it has come. What it returned before is not valid any more.
+func (f *Follower) Next() (*Run, error) {
+	if _, err := f.tail.Next(); err != nil {
+		return nil, fmt.Errorf("follow run: %w", err)
+	}
+	_, manifest, err := record.OpenDir(string(f.run.Dir))
+	if err != nil {
+		return nil, err
+	}
+	f.run.Manifest = manifest
+	f.c.finish(f.tail.Stream())
+	return f.run, nil
+}
+
+// Close closes the records. It may be called twice.
+func (f *Follower) Close() error { return f.tail.Close() }

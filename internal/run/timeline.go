@@ -1,0 +1,188 @@
+package run
+
+import (
+	"math"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/record"
+)
+
+// Timeline counts the load's calls over the run's clock, boot and clean-up
+// included. Bin i is [i*Width, (i+1)*Width) of it.
+type Timeline struct {
+	Width time.Duration
+	Due   []float64 // that fell due
+	OK    []float64 // that were answered with success
+	Bad   []float64 // that failed or were not answered
+	// A call that is due and not yet answered covers some bins in part and the
+	// others wholly: whole has the change of their number at each bin.
+	part, whole []float64
+}
+
+// Resolution of a timeline. It becomes ten times as coarse whenever a run is
+// longer than its bins, so that it needs no more than some 12 MB.
+const (
+	finestBin = 100 * time.Millisecond
+	mostBins  = 360_000 // ten hours of the finest
+	coarser   = 10
+)
+
+func newTimeline() *Timeline { return &Timeline{Width: finestBin} }
+
+func (t *Timeline) add(c record.Call) {
+	i, j := t.bin(c.Due), t.bin(c.Done) // the later one may make the bins coarser
+	i = t.bin(c.Due)
+	t.Due[i]++
+	if c.Outcome == record.OK {
+		t.OK[j]++
+	} else {
+		t.Bad[j]++
+	}
+	if c.Done <= c.Due {
+		return
+	}
+	from, to := t.place(c.Due), t.place(c.Done)
+	if i == j {
+		t.part[i] += to - from
+		return
+	}
+	t.part[i] += float64(i+1) - from
+	t.part[j] += to - float64(j)
+	t.whole[i+1]++
+	t.whole[j]--
+}
+
+// bin returns the bin of a moment and sees to it that there is one.
+func (t *Timeline) bin(at clock.Time) int {
+	at = max(at, 0)
+	for int64(at)/int64(t.Width) >= mostBins {
+		t.coarsen()
+	}
+	i := int(int64(at) / int64(t.Width))
+	if more := i + 2 - len(t.Due); more > 0 { // one behind the last, for whole
+		more = max(more, len(t.Due)/4)
+		for _, v := range []*[]float64{&t.Due, &t.OK, &t.Bad, &t.part, &t.whole} {
+			*v = append(*v, make([]float64, more)...)
+		}
+	}
+	return i
+}
+
+// place is where a moment lies, in bins.
+func (t *Timeline) place(at clock.Time) float64 { return float64(max(at, 0)) / float64(t.Width) }
+
+func (t *Timeline) coarsen() {
+	open := t.Open()
+	for _, v := range []*[]float64{&t.Due, &t.OK, &t.Bad} {
+		*v = sums(*v)
+	}
+	t.part = sums(open)
+	for i := range t.part {
+		t.part[i] /= coarser
+	}
+	t.whole = make([]float64, len(t.part))
+	t.Width *= coarser
+}
+
+func sums(fine []float64) []float64 {
+	out := make([]float64, (len(fine)+coarser-1)/coarser)
+	for i, v := range fine {
+		out[i/coarser] += v
+	}
+	return out
+}
+
+// Open returns how many calls were due and not yet answered, on average over
+// each bin: a number taken at the bins' edges would see the same short call
+// always or never.
+func (t *Timeline) Open() []float64 {
+	out := make([]float64, len(t.part))
+	there := 0.0
+	for i := range out {
+		there += t.whole[i]
+		out[i] = max(there+t.part[i], 0) // rounding may leave -0.0000001
+	}
+	return out
+}
+
+// Buckets of latency grow by the same factor: twelve a decade tell 10 ms from
+// 12 ms as they tell 10 s from 12 s.
+const (
+	BucketsPerDecade = 12
+	LeastBucket      = 1e-5 // seconds; what is shorter lies in bucket 0
+	Buckets          = 8*BucketsPerDecade + 1
+)
+
+// Bucket returns the bucket of a duration: bucket b > 0 holds
+// [LeastBucket*10^((b-1)/12), LeastBucket*10^(b/12)), and the last one what is
+// longer, too.
+func Bucket(d time.Duration) int {
+	s := d.Seconds()
+	if s < LeastBucket {
+		return 0
+	}
+	return min(int(math.Floor(math.Log10(s/LeastBucket)*BucketsPerDecade+1e-9))+1, Buckets-1)
+}
+
+// Heat counts the calls of one kind by the moment of their answer and the bucket
+// of their latency, boot and clean-up included. Column i is
+// [i*Width, (i+1)*Width) of the run's clock.
+type Heat struct {
+	Width   time.Duration
+	Columns [][]uint32 // of Buckets each; nil where there was no call
+}
+
+// heatWidths are the widths of a heat map's columns, each of them some times the
+// one before. A map has at most mostColumns of them, however long the run is.
+func heatWidths() []time.Duration {
+	return []time.Duration{finestBin, time.Second, 5 * time.Second, time.Minute, time.Hour, 24 * time.Hour}
+}
+
+const mostColumns = 2400
+
+func (h *Heat) add(at clock.Time, latency time.Duration) {
+	if h.Width == 0 {
+		h.Width = finestBin
+	}
+	at = max(at, 0)
+	for i := int64(at) / int64(h.Width); i >= mostColumns && h.coarsen(); i = int64(at) / int64(h.Width) {
+	}
+	i := int(min(int64(at)/int64(h.Width), mostColumns-1))
+	for len(h.Columns) <= i {
+		h.Columns = append(h.Columns, nil)
+	}
+	if h.Columns[i] == nil {
+		h.Columns[i] = make([]uint32, Buckets)
+	}
+	h.Columns[i][Bucket(max(latency, 0))]++
+}
+
+// coarsen makes wider columns; false where there are none.
+func (h *Heat) coarsen() bool {
+	for _, w := range heatWidths() {
+		if w > h.Width {
+			h.Columns, h.Width = h.Rebin(w), w
+			return true
+		}
+	}
+	return false
+}
+
+// Rebin returns the counts in columns of a width that is some times h's own.
+func (h *Heat) Rebin(width time.Duration) [][]uint32 {
+	var out [][]uint32
+	for i, column := range h.Columns {
+		j := int(time.Duration(i) * h.Width / width)
+		for len(out) <= j {
+			out = append(out, nil)
+		}
+		if column != nil && out[j] == nil {
+			out[j] = make([]uint32, Buckets)
+		}
+		for b, n := range column {
+			out[j][b] += n
+		}
+	}
+	return out
+}
