@@ -13,7 +13,7 @@ BIN       := bin/windtunnel
 # The one build that links Kubernetes: minutes when the build cache is cold.
 BUILD     := $(GO) build -tags embedded -ldflags "$(LDFLAGS)"
 
-.PHONY: all build demo test test-operator test-short test-accuracy test-web vet lint race fuzz bench bench-baseline bench-fleet bench-load web docs clean
+.PHONY: all build demo test test-operator test-short test-accuracy test-web vet lint race fuzz bench bench-fleet bench-load web docs clean
 
 all: build
 
