@@ -45,15 +45,15 @@ func (o options) plane() scenario.Plane {
 // fly boots a plane, starts the side and takes it through the phases. Whatever
 // ends it, plane, side and files are gone afterwards.
 func fly(ctx context.Context, s side, o options) (out measures, err error) {
-	keeper, err := process.StartKeeper(o.bin, os.TempDir())
+	reaper, err := process.StartReaper(o.bin, os.TempDir())
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, keeper.Close()) }()
+	defer func() { err = errors.Join(err, reaper.Close()) }()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	c := clock.Start()
-	p, err := plane.Start(ctx, o.plane(), plane.Options{LogDir: filepath.Join(keeper.Dir(), "logs"), Executable: o.bin, Clock: c})
+	p, err := plane.Start(ctx, o.plane(), plane.Options{LogDir: filepath.Join(reaper.Dir(), "logs"), Executable: o.bin, Clock: c})
 	if err != nil {
 		return nil, err
 	}
@@ -71,11 +71,11 @@ func fly(ctx context.Context, s side, o options) (out measures, err error) {
 		return nil, err
 	}
 	defer watches.Close()
-	kubeconfig := filepath.Join(keeper.Dir(), "kubeconfig")
+	kubeconfig := filepath.Join(reaper.Dir(), "kubeconfig")
 	if err := p.Endpoint(plane.Admin).WriteKubeconfig(kubeconfig); err != nil {
 		return nil, err
 	}
-	if f.side, err = s.start(kubeconfig, keeper); err != nil {
+	if f.side, err = s.start(kubeconfig, reaper); err != nil {
 		return nil, err
 	}
 	defer f.side.Stop(5 * time.Second)

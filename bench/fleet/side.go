@@ -91,9 +91,9 @@ type running struct {
 	http   *http.Client
 }
 
-// start starts the side; all that it leaves lies in the keeper's folder.
-func (s side) start(kubeconfig string, keeper *process.Keeper) (*running, error) {
-	config, err := s.config(keeper.Dir())
+// start starts the side; all that it leaves lies in the reaper's folder.
+func (s side) start(kubeconfig string, reaper *process.Reaper) (*running, error) {
+	config, err := s.config(reaper.Dir())
 	if err != nil {
 		return nil, err
 	}
@@ -105,10 +105,10 @@ func (s side) start(kubeconfig string, keeper *process.Keeper) (*running, error)
 		"--kubeconfig="+kubeconfig, "--config="+config, "--manage-all-nodes=true",
 		"--node-lease-duration-seconds="+strconv.Itoa(int(s.lease.Seconds())), "--server-address="+server)
 	p, err := process.Start(process.Spec{
-		Name: s.name, Path: s.path, Args: args, LogFile: filepath.Join(keeper.Dir(), s.name+".log"),
+		Name: s.name, Path: s.path, Args: args, LogFile: filepath.Join(reaper.Dir(), s.name+".log"),
 		// Somebody's own configuration of kwok must not come in by HOME.
-		Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + keeper.Dir()},
-	}, keeper)
+		Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + reaper.Dir()},
+	}, reaper)
 	if err != nil {
 		return nil, err
 	}

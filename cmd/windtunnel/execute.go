@@ -99,7 +99,7 @@ func (env *environment) flying(ctx context.Context) (context.Context, context.Ca
 	trim()
 	return env.interruptible(ctx,
 		"interrupted: saving what was measured and cleaning up; once more ends at once",
-		func() { os.Exit(exitUnknown) }) // the keeper cleans up after us
+		func() { os.Exit(exitUnknown) }) // the reaper cleans up after us
 }
 
 // interruptible returns a context that the first signal ends with

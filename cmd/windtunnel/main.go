@@ -17,12 +17,12 @@ import (
 
 func main() { os.Exit(start()) }
 
-// start decides between a component, the keeper and a verb, and returns the
+// start decides between a component, the reaper and a verb, and returns the
 // exit code.
 func start() int {
 	if len(os.Args) > 1 {
-		if os.Args[1] == process.KeeperArg {
-			return process.KeeperMain(os.Stdin)
+		if os.Args[1] == process.ReaperArg {
+			return process.ReaperMain(os.Stdin)
 		}
 		if handled, code := component.Main(os.Args[1], os.Args[2:]); handled {
 			return code

@@ -16,10 +16,10 @@ import (
 )
 
 // TestMain lets scripts call windtunnel, which is this test binary again; it is
-// its own keeper, too.
+// its own reaper, too.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == process.KeeperArg {
-		os.Exit(process.KeeperMain(os.Stdin))
+	if len(os.Args) > 1 && os.Args[1] == process.ReaperArg {
+		os.Exit(process.ReaperMain(os.Stdin))
 	}
 	testscript.Main(m, map[string]func(){
 		"windtunnel": func() { os.Exit(start()) },

@@ -35,7 +35,7 @@ func Look(o Options) Facts {
 	f.CPUGroup = errorText(process.TryLimits(process.Limits{CPU: 1}))
 	f.MemoryGroup = errorText(process.TryLimits(process.Limits{Memory: 64 << 20}))
 	f.Records = lookAt(nearest(o.Runs))
-	if room, err := plane.RoomFor("memory"); err != nil {
+	if room, err := plane.DiskSpaceFor("memory"); err != nil {
 		f.Data.Fault = err.Error()
 	} else {
 		f.Data = lookAt(room.Folder)

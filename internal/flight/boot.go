@@ -26,7 +26,7 @@ func (r *run) boot(ctx context.Context) (err error) {
 	if r.own() {
 		r.plane, err = plane.Start(ctx, r.scenario.Plane, plane.Options{
 			LogDir: r.dir.File(record.LogFolder), BaseDir: filepath.Dir(r.options.File),
-			Log: r.log, Clock: r.clock, Relays: r.workload.DisturbedClients(), OpenRelays: r.workload.SlowsAnswers(), Seed: r.scenario.Seed, OnFault: r.faulted,
+			Log: r.log, Clock: r.clock, Proxies: r.workload.DisturbedClients(), TerminateTLS: r.workload.SlowsAnswers(), Seed: r.scenario.Seed, OnFault: r.faulted,
 		})
 	} else {
 		r.plane, err = plane.Attach(ctx, r.options.Kubeconfig, plane.Options{Log: r.log, Clock: r.clock, OnFault: r.faulted})

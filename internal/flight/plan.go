@@ -64,7 +64,7 @@ func limits(s *scenario.Scenario, o Options) plan.Limits {
 	if o.Kubeconfig != "" {
 		return l // its etcd is elsewhere
 	}
-	if room, err := plane.RoomFor(s.Plane.Durability); err == nil {
+	if room, err := plane.DiskSpaceFor(s.Plane.Durability); err == nil {
 		l.Data, l.DataFolder, l.InMemory, l.Quota = room.Free, room.Folder, room.InMemory, room.Quota
 	}
 	return l

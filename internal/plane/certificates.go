@@ -70,7 +70,7 @@ type client struct {
 	pair   pki.Pair
 }
 
-// clients are all that a relay can stand in front of, by name.
+// clients are all that a proxy can stand in front of, by name.
 type clients map[string]client
 
 func (a authorities) clients(now time.Time) (clients, error) {
@@ -97,7 +97,7 @@ func (a authorities) clients(now time.Time) (clients, error) {
 	return out, nil
 }
 
-// endpoint returns the server, or the relay in front of it, as that client.
+// endpoint returns the server, or the proxy in front of it, as that client.
 func (c clients) endpoint(name string, s site) endpoint.Endpoint {
 	own := c[name]
 	return endpoint.New(s.server(name), own.by.PEM(), endpoint.Identity{Cert: own.pair.Cert, Key: own.pair.Key})

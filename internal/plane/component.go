@@ -20,13 +20,13 @@ type Component struct {
 	Name        string
 	PID         int               // of the process; 0: not one of windtunnel's
 	MetricsURL  string            // https://127.0.0.1:PORT/metrics
-	Scrape      endpoint.Endpoint // its Client may get MetricsURL; never through a relay
+	Scrape      endpoint.Endpoint // its Client may get MetricsURL; never through a proxy
 	LogFile     string
 	CPULimit    float64           // cores asked for; 0 = none
 	MemoryLimit uint64            // bytes asked for; 0 = none
 	Limited     bool              // the limits above are in force
 	Cgroups     map[string]string // folder by controller (cpu, memory); empty without limits
-	seat        *seat             // nil: not windtunnel's
+	supervisor  *supervisor       // nil: not windtunnel's
 }
 
 // Fault is one thing that was done to a component.
@@ -52,10 +52,10 @@ const (
 // Kill ends the component with SIGKILL and returns when it is gone; no Death is
 // reported.
 func (c Component) Kill() error {
-	if c.seat == nil {
+	if c.supervisor == nil {
 		return fmt.Errorf("kill %s: %w", c.Name, ErrNotOurs)
 	}
-	if err := c.seat.kill(); err != nil {
+	if err := c.supervisor.kill(); err != nil {
 		return fmt.Errorf("kill %s: %w", c.Name, err)
 	}
 	return nil
@@ -77,12 +77,12 @@ func (c Component) Continue() error {
 // SIGCONT. It stays slow through restarts until FullSpeed; another Slow
 // replaces the first.
 func (c Component) Slow(cores float64) error {
-	return c.fault(FaultSlow, func(*process.Process) (string, error) { return c.seat.slow(cores) })
+	return c.fault(FaultSlow, func(*process.Process) (string, error) { return c.supervisor.slow(cores) })
 }
 
 // FullSpeed undoes Slow. It is no fault where nothing was slow.
 func (c Component) FullSpeed() error {
-	return c.fault(FaultFullSpeed, func(*process.Process) (string, error) { return "", c.seat.fullSpeed() })
+	return c.fault(FaultFullSpeed, func(*process.Process) (string, error) { return "", c.supervisor.fullSpeed() })
 }
 
 // Restart kills the component, if it runs, and starts it again: with the same
@@ -93,10 +93,10 @@ func (c Component) FullSpeed() error {
 // when it dies (*process.DeathError), which is then reported here alone. ErrClosed
 // and ErrEnded: somebody closed the plane or killed the component meanwhile.
 func (c Component) Restart(ctx context.Context) error {
-	if c.seat == nil {
+	if c.supervisor == nil {
 		return fmt.Errorf("restart %s: %w", c.Name, ErrNotOurs)
 	}
-	if err := c.seat.restart(ctx); err != nil {
+	if err := c.supervisor.restart(ctx); err != nil {
 		return fmt.Errorf("restart %s: %w", c.Name, err)
 	}
 	return nil
@@ -104,15 +104,15 @@ func (c Component) Restart(ctx context.Context) error {
 
 // fault does one thing to the process that runs now and reports it.
 func (c Component) fault(kind string, do func(*process.Process) (string, error)) error {
-	if c.seat == nil {
+	if c.supervisor == nil {
 		return fmt.Errorf("%s %s: %w", kind, c.Name, ErrNotOurs)
 	}
-	at := c.seat.plane.clock.Now()
-	text, err := do(c.seat.current())
+	at := c.supervisor.plane.clock.Now()
+	text, err := do(c.supervisor.current())
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", kind, c.Name, err)
 	}
-	c.seat.plane.fault(Fault{at, c.Name, kind, text})
+	c.supervisor.plane.fault(Fault{at, c.Name, kind, text})
 	return nil
 }
 
@@ -125,15 +125,15 @@ func (p *Plane) fault(f Fault) {
 
 // now returns the component with what changes when it is restarted.
 func (c Component) now() Component {
-	if c.seat != nil {
-		p := c.seat.current()
+	if c.supervisor != nil {
+		p := c.supervisor.current()
 		c.PID, c.Limited, c.Cgroups = p.PID(), p.Limited(), p.Cgroups()
 	}
 	return c
 }
 
-// seat is the place of one component: processes come and go in it.
-type seat struct {
+// supervisor keeps one component running: processes come and go under it.
+type supervisor struct {
 	plane *Plane
 	spec  process.Spec
 	turn  chan struct{} // full while a restart is under way
@@ -148,27 +148,27 @@ type seat struct {
 	left    bool             // no process is started any more
 }
 
-func (s *seat) current() *process.Process {
+func (s *supervisor) current() *process.Process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.process
 }
 
 // leave sees to it that no process is started any more.
-func (s *seat) leave() {
+func (s *supervisor) leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.left = true
 }
 
 // start starts a process, as slow as it is to be.
-func (s *seat) start() (*process.Process, error) {
+func (s *supervisor) start() (*process.Process, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.left {
 		return nil, ErrClosed
 	}
-	child, err := process.Start(s.spec, s.plane.keeper)
+	child, err := process.Start(s.spec, s.plane.reaper)
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +184,7 @@ func (s *seat) start() (*process.Process, error) {
 }
 
 // watch reports the death of a process from now on.
-func (s *seat) watch(child *process.Process) {
+func (s *supervisor) watch(child *process.Process) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.left {
@@ -203,7 +203,7 @@ func (s *seat) watch(child *process.Process) {
 	})
 }
 
-func (s *seat) slow(cores float64) (string, error) {
+func (s *supervisor) slow(cores float64) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	by, err := s.process.Slow(cores)
@@ -214,7 +214,7 @@ func (s *seat) slow(cores float64) (string, error) {
 	return fmt.Sprintf("%v cores by %s", cores, by), nil
 }
 
-func (s *seat) fullSpeed() error {
+func (s *supervisor) fullSpeed() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cores = 0
@@ -223,7 +223,7 @@ func (s *seat) fullSpeed() error {
 
 // restart ends the process that runs and waits until another is ready. One at a
 // time: a second restart waits for the first.
-func (s *seat) restart(ctx context.Context) error {
+func (s *supervisor) restart(ctx context.Context) error {
 	select {
 	case s.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -249,7 +249,7 @@ func (s *seat) restart(ctx context.Context) error {
 }
 
 // kill ends the process, if it runs.
-func (s *seat) kill() error {
+func (s *supervisor) kill() error {
 	child := s.current()
 	if !ended(child) {
 		at := s.plane.clock.Now()
@@ -273,8 +273,8 @@ func ended(child *process.Process) bool {
 }
 
 // awaitReady waits until a component answers that it is ready, on its own port
-// and past any relay, or a program is as it is to be.
-func (s *seat) awaitReady(ctx context.Context, child *process.Process) error {
+// and past any proxy, or a program is as it is to be.
+func (s *supervisor) awaitReady(ctx context.Context, child *process.Process) error {
 	within := cmp.Or(s.within, readyWithin)
 	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("not ready within %v", within))
 	defer cancel()

@@ -18,24 +18,24 @@ const (
 	durabilityFsync  = "fsync"
 
 	gib          = 1 << 30
-	memoryRoom   = 2 * gib    // free on a tmpfs, for data to be put there
-	diskRoom     = gib / 2    // free on a disk: write-ahead logs alone take 128 MiB
+	leastMemory  = 2 * gib    // free on a tmpfs, for data to be put there
+	leastDisk    = gib / 2    // free on a disk: write-ahead logs alone take 128 MiB
 	largestQuota = 8 * gib    // etcd's own advice for the most
 	sharedMemory = "/dev/shm" // a tmpfs on every distribution
 )
 
-// room is a folder that data can be put in.
-type room struct {
+// dataFolder is a folder that data can be put in.
+type dataFolder struct {
 	base  string
 	tmpfs bool
 	free  uint64 // bytes
 }
 
-// rooms returns the folders of this machine that can be used.
-func rooms() []room {
-	var out []room
+// dataFolders returns the folders of this machine that can be used.
+func dataFolders() []dataFolder {
+	var out []dataFolder
 	for _, base := range bases() {
-		if r, err := roomAt(base); err == nil {
+		if r, err := measureFolder(base); err == nil {
 			out = append(out, r)
 		}
 	}
@@ -51,14 +51,14 @@ func bases() []string {
 	return out
 }
 
-// roomAt measures a folder. What a tmpfs has free is no more than the memory
+// measureFolder measures a folder. What a tmpfs has free is no more than the memory
 // that is free.
-func roomAt(base string) (room, error) {
+func measureFolder(base string) (dataFolder, error) {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(base, &fs); err != nil {
-		return room{}, fmt.Errorf("measure room in %s: %w", base, err)
+		return dataFolder{}, fmt.Errorf("measure disk space in %s: %w", base, err)
 	}
-	r := room{base: base, free: fs.Bavail * uint64(fs.Bsize)}
+	r := dataFolder{base: base, free: fs.Bavail * uint64(fs.Bsize)}
 	r.tmpfs = fs.Type == unix.TMPFS_MAGIC || fs.Type == unix.RAMFS_MAGIC
 	if r.tmpfs {
 		if memory, ok := availableMemory(); ok {
@@ -83,15 +83,15 @@ func availableMemory() (uint64, bool) {
 	return 0, false
 }
 
-// chooseRoom chooses for a durability: memory takes a roomy tmpfs before a
+// chooseFolder chooses for a durability: memory takes a roomy tmpfs before a
 // disk, fsync a disk, since a tmpfs forgets whatever is synced to it.
-func chooseRoom(durability string, all []room) (room, string, error) {
-	var disk, tmpfs *room
+func chooseFolder(durability string, all []dataFolder) (dataFolder, string, error) {
+	var disk, tmpfs *dataFolder
 	for i, r := range all {
 		switch {
-		case r.tmpfs && r.free >= memoryRoom && tmpfs == nil:
+		case r.tmpfs && r.free >= leastMemory && tmpfs == nil:
 			tmpfs = &all[i]
-		case !r.tmpfs && r.free >= diskRoom && disk == nil:
+		case !r.tmpfs && r.free >= leastDisk && disk == nil:
 			disk = &all[i]
 		}
 	}
@@ -105,26 +105,26 @@ func chooseRoom(durability string, all []room) (room, string, error) {
 	case tmpfs != nil:
 		return *tmpfs, "etcd's data are on a tmpfs, where fsync costs nothing: no disk has room", nil
 	}
-	return room{}, "", noRoom(all)
+	return dataFolder{}, "", errNoSpace(all)
 }
 
-func noRoom(all []room) error {
+func errNoSpace(all []dataFolder) error {
 	var seen []string
 	for _, r := range all {
 		seen = append(seen, fmt.Sprintf("%s has %s free", r.base, unit.Bytes(r.free).Human()))
 	}
-	return fmt.Errorf("%w: %s; %s are needed on a disk, or %s on a tmpfs", ErrNoRoom, strings.Join(seen, ", "),
-		unit.Bytes(diskRoom).Human(), unit.Bytes(memoryRoom).Human())
+	return fmt.Errorf("%w: %s; %s are needed on a disk, or %s on a tmpfs", ErrNoSpace, strings.Join(seen, ", "),
+		unit.Bytes(leastDisk).Human(), unit.Bytes(leastMemory).Human())
 }
 
 // quotaFor returns how much etcd may store.
-func quotaFor(r room) uint64 { return min(largestQuota, r.free/4*3) }
+func quotaFor(r dataFolder) uint64 { return min(largestQuota, r.free/4*3) }
 
-// kindOf says what a folder is on: tmpfs or disk. The folder itself need not
+// storageOf says what a folder is on: tmpfs or disk. The folder itself need not
 // exist yet.
-func kindOf(dir string) string {
+func storageOf(dir string) string {
 	for d := filepath.Clean(dir); ; d = filepath.Dir(d) {
-		r, err := roomAt(d)
+		r, err := measureFolder(d)
 		switch {
 		case err == nil && r.tmpfs:
 			return "tmpfs"
@@ -132,4 +132,22 @@ func kindOf(dir string) string {
 			return "disk"
 		}
 	}
+}
+
+// DiskSpace is where the data of a plane on this machine would be put.
+type DiskSpace struct {
+	Folder   string // below which
+	InMemory bool   // it is a tmpfs
+	Free     uint64 // bytes
+	Quota    uint64 // bytes that etcd would be allowed
+}
+
+// DiskSpaceFor measures where a plane of such a durability ("memory" or "fsync")
+// would put its data if it were started now. The error is ErrNoSpace.
+func DiskSpaceFor(durability string) (DiskSpace, error) {
+	r, _, err := chooseFolder(durability, dataFolders())
+	if err != nil {
+		return DiskSpace{}, err
+	}
+	return DiskSpace{Folder: r.base, InMemory: r.tmpfs, Free: r.free, Quota: quotaFor(r)}, nil
 }

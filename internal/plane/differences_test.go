@@ -18,7 +18,7 @@ type Difference struct {
 // rates and log level, is the default of the release.
 func Differences(durability string) []Difference {
 	out := []Difference{
-		{component.Etcd, "quota-backend-bytes", "2 GiB", "8 GiB, or three quarters of the room", "a run must not end at a default that clusters of its size raise"},
+		{component.Etcd, "quota-backend-bytes", "2 GiB", "8 GiB, or three quarters of the disk space", "a run must not end at a default that clusters of its size raise"},
 		{component.Etcd, "heartbeat-interval", "100 ms", "20 ms", "a single member elects itself after up to 10 of these at its start, and sends none later"},
 		{component.Etcd, "election-timeout", "1 s", "100 ms", "as above: up to 1 s of the plane's start"},
 		{component.APIServer, "advertise-address", "the machine's", advertised, "nothing listens outside of loopback, and nobody calls it"},

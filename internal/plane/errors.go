@@ -8,8 +8,8 @@ var (
 	ErrUnauthorised = errors.New("not authorised")
 	// ErrUnreachable says that no API server answers at an address.
 	ErrUnreachable = errors.New("cannot reach the API server")
-	// ErrNoRoom says that no folder has room for etcd's data.
-	ErrNoRoom = errors.New("no room for etcd's data")
+	// ErrNoSpace says that no folder has room for etcd's data.
+	ErrNoSpace = errors.New("no room for etcd's data")
 	// ErrPortTaken says that somebody else listens on a port that the scenario asks for.
 	ErrPortTaken = errors.New("port already taken")
 	// ErrNotOurs says that a component was not started by windtunnel.

@@ -19,13 +19,13 @@ const etcdPeer = "etcd-peer"
 
 // site is where the things of one plane are.
 type site struct {
-	folder string            // private, of this run
-	pki    pki.Folder        // certificates, keys and kubeconfigs
-	ports  map[string]int    // by component, and etcdPeer
-	relays map[string]string // URLs by client; see Options.Relays
-	fsync  bool
-	quota  uint64 // bytes that etcd's data may take
-	etcd36 bool   // etcd is of 3.6 or newer: flags have lost their "experimental"
+	folder  string            // private, of this run
+	pki     pki.Folder        // certificates, keys and kubeconfigs
+	ports   map[string]int    // by component, and etcdPeer
+	proxies map[string]string // URLs by client; see Options.Proxies
+	fsync   bool
+	quota   uint64 // bytes that etcd's data may take
+	etcd36  bool   // etcd is of 3.6 or newer: flags have lost their "experimental"
 }
 
 func (s site) dataDir() string { return s.folder + "/etcd" }
@@ -34,10 +34,10 @@ func (s site) url(port string) string {
 	return "https://" + loopback + ":" + strconv.Itoa(s.ports[port])
 }
 
-// server returns where a client finds its server: at the relay, if it has one.
+// server returns where a client finds its server: at the proxy, if it has one.
 func (s site) server(client string) string {
-	if relayed, ok := s.relays[client]; ok {
-		return relayed
+	if url, ok := s.proxies[client]; ok {
+		return url
 	}
 	if client == component.Etcd {
 		return s.url(component.Etcd)

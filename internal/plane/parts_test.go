@@ -13,28 +13,28 @@ import (
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
-func TestChooseRoom(t *testing.T) {
-	shm := func(free uint64) room { return room{"/dev/shm", true, free} }
-	disk := func(base string, free uint64) room { return room{base, false, free} }
+func TestChooseFolder(t *testing.T) {
+	shm := func(free uint64) dataFolder { return dataFolder{"/dev/shm", true, free} }
+	disk := func(base string, free uint64) dataFolder { return dataFolder{base, false, free} }
 	cases := []struct {
 		name, durability string
-		rooms            []room
+		folders          []dataFolder
 		base, warning    string
 		fault            bool
 	}{
-		{"memory, roomy", "memory", []room{shm(4 * gib), disk("/tmp", 9*gib)}, "/dev/shm", "", false},
-		{"memory, tight", "memory", []room{shm(gib), disk("/tmp", 9*gib)}, "/tmp", "on disk", false},
-		{"memory, no tmpfs", "memory", []room{disk("/tmp", 9*gib)}, "/tmp", "on disk", false},
-		{"fsync", "fsync", []room{shm(4 * gib), disk("/tmp", 9*gib)}, "/tmp", "", false},
-		{"fsync, /tmp is a tmpfs", "fsync", []room{shm(4 * gib), {"/tmp", true, 9 * gib}, disk("/var/tmp", gib)}, "/var/tmp", "", false},
-		{"fsync, first disk full", "fsync", []room{disk("/tmp", 1000), disk("/var/tmp", gib)}, "/var/tmp", "", false},
-		{"fsync, no disk", "fsync", []room{shm(4 * gib), disk("/tmp", 1000)}, "/dev/shm", "costs nothing", false},
-		{"all full", "memory", []room{shm(gib), disk("/tmp", 12<<20)}, "", "", true},
+		{"memory, roomy", "memory", []dataFolder{shm(4 * gib), disk("/tmp", 9*gib)}, "/dev/shm", "", false},
+		{"memory, tight", "memory", []dataFolder{shm(gib), disk("/tmp", 9*gib)}, "/tmp", "on disk", false},
+		{"memory, no tmpfs", "memory", []dataFolder{disk("/tmp", 9*gib)}, "/tmp", "on disk", false},
+		{"fsync", "fsync", []dataFolder{shm(4 * gib), disk("/tmp", 9*gib)}, "/tmp", "", false},
+		{"fsync, /tmp is a tmpfs", "fsync", []dataFolder{shm(4 * gib), {"/tmp", true, 9 * gib}, disk("/var/tmp", gib)}, "/var/tmp", "", false},
+		{"fsync, first disk full", "fsync", []dataFolder{disk("/tmp", 1000), disk("/var/tmp", gib)}, "/var/tmp", "", false},
+		{"fsync, no disk", "fsync", []dataFolder{shm(4 * gib), disk("/tmp", 1000)}, "/dev/shm", "costs nothing", false},
+		{"all full", "memory", []dataFolder{shm(gib), disk("/tmp", 12<<20)}, "", "", true},
 		{"none", "fsync", nil, "", "", true},
 	}
 	for _, c := range cases {
-		got, warning, err := chooseRoom(c.durability, c.rooms)
-		if got.base != c.base || !strings.Contains(warning, c.warning) || (warning == "") != (c.warning == "") || errors.Is(err, ErrNoRoom) != c.fault {
+		got, warning, err := chooseFolder(c.durability, c.folders)
+		if got.base != c.base || !strings.Contains(warning, c.warning) || (warning == "") != (c.warning == "") || errors.Is(err, ErrNoSpace) != c.fault {
 			t.Errorf("%s: %q, warning %q, %v", c.name, got.base, warning, err)
 		}
 		if c.name == "all full" && !strings.Contains(err.Error(), "/tmp has 12 MiB free") {
@@ -44,19 +44,19 @@ func TestChooseRoom(t *testing.T) {
 }
 
 func TestRoomOfThisMachine(t *testing.T) {
-	if r, err := roomAt(t.TempDir()); err != nil || r.free == 0 {
+	if r, err := measureFolder(t.TempDir()); err != nil || r.free == 0 {
 		t.Errorf("%+v %v", r, err)
 	}
-	if _, err := roomAt("/no/such/folder"); err == nil {
+	if _, err := measureFolder("/no/such/folder"); err == nil {
 		t.Error("room where nothing is")
 	}
-	if r, err := roomAt(sharedMemory); err == nil && r.tmpfs && kindOf(sharedMemory+"/not/yet/there") != "tmpfs" {
+	if r, err := measureFolder(sharedMemory); err == nil && r.tmpfs && storageOf(sharedMemory+"/not/yet/there") != "tmpfs" {
 		t.Error("a folder to be made on a tmpfs is not seen as such")
 	}
-	if q := quotaFor(room{free: 4 * gib}); q != 3*gib {
+	if q := quotaFor(dataFolder{free: 4 * gib}); q != 3*gib {
 		t.Errorf("quota %d", q)
 	}
-	if q := quotaFor(room{free: 100 * gib}); q != 8*gib {
+	if q := quotaFor(dataFolder{free: 100 * gib}); q != 8*gib {
 		t.Errorf("quota %d", q)
 	}
 }

@@ -45,7 +45,7 @@ type Plane struct {
 	scrapes    map[string]endpoint.Endpoint // by component
 	facts      record.PlaneFacts
 	versions   map[string]string
-	keeper     *process.Keeper
+	reaper     *process.Reaper
 	log        *slog.Logger
 	clock      clock.Clock
 	onFault    func(Fault)
@@ -57,14 +57,14 @@ type Plane struct {
 	mu         sync.Mutex
 	components []Component                  // as they were started
 	endpoints  map[string]endpoint.Endpoint // by who uses them
-	relays     map[string]*proxy.Relay      // by whose they are
+	proxies    map[string]*proxy.Proxy      // by whose they are
 	warnings   []string
 	ended      bool
 }
 
 // Endpoint returns the address and the identity who: Admin, Load, Fleet or
 // Observe. With a kubeconfig they are all the kubeconfig's user. Where there is
-// a relay for who, the address is the relay's.
+// a proxy for who, the address is the proxy's.
 func (p *Plane) Endpoint(who string) endpoint.Endpoint {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -128,7 +128,7 @@ const (
 
 // Close stops what was started and removes every process, control group and
 // folder of it, within some 5 seconds. It is idempotent; a second caller waits
-// for the first. Of a plane reached by kubeconfig only its relays end.
+// for the first. Of a plane reached by kubeconfig only its proxies end.
 func (p *Plane) Close() error {
 	p.closing.Do(func() { p.closeErr = p.close() })
 	return p.closeErr
@@ -146,15 +146,15 @@ func (p *Plane) close() error {
 	p.stop(component.Etcd, graceEtcd)
 	p.watchers.Wait()
 	var faults []error
-	for _, s := range p.seats() {
+	for _, s := range p.supervisors() {
 		var death *process.DeathError
 		if err := s.current().Err(); err != nil && !errors.As(err, &death) {
 			faults = append(faults, err)
 		}
 	}
-	faults = append(faults, p.closeRelays())
-	if p.keeper != nil {
-		faults = append(faults, p.keeper.Close())
+	faults = append(faults, p.closeProxies())
+	if p.reaper != nil {
+		faults = append(faults, p.reaper.Close())
 	}
 	if err := errors.Join(faults...); err != nil {
 		return fmt.Errorf("close plane: %w", err)
@@ -163,10 +163,10 @@ func (p *Plane) close() error {
 }
 
 // seats are the places of the components that windtunnel has started.
-func (p *Plane) seats() (out []*seat) {
+func (p *Plane) supervisors() (out []*supervisor) {
 	for _, c := range p.list() {
-		if c.seat != nil {
-			out = append(out, c.seat)
+		if c.supervisor != nil {
+			out = append(out, c.supervisor)
 		}
 	}
 	return out
@@ -178,13 +178,13 @@ func (p *Plane) leaveSeats() {
 	p.mu.Lock()
 	p.ended = true
 	p.mu.Unlock()
-	for _, s := range p.seats() {
+	for _, s := range p.supervisors() {
 		s.leave()
 	}
 }
 
 func (p *Plane) stop(name string, grace time.Duration) {
-	for _, s := range p.seats() {
+	for _, s := range p.supervisors() {
 		if s.spec.Name == name {
 			s.current().Stop(grace)
 		}

@@ -23,12 +23,12 @@ import (
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
-// The test binary is also the keeper and the windtunnel that gets killed.
+// The test binary is also the reaper and the windtunnel that gets killed.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
-		case process.KeeperArg:
-			os.Exit(process.KeeperMain(os.Stdin))
+		case process.ReaperArg:
+			os.Exit(process.ReaperMain(os.Stdin))
 		case "hold":
 			os.Exit(hold(os.Args[2], os.Args[3]))
 		case "answer":
@@ -179,7 +179,7 @@ func TestBadConfigurationIsAClearError(t *testing.T) {
 	if err := os.Chmod(filepath.Join(lacking, component.Etcd), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	relays := map[string][]string{"relay for nobody": {"kubelet"}, "relay that is led past": {"etcd", plane.Load}}
+	proxies := map[string][]string{"proxy for nobody": {"kubelet"}, "proxy that is led past": {"etcd", plane.Load}}
 	cases := []struct {
 		name  string
 		cfg   scenario.Plane
@@ -196,8 +196,8 @@ func TestBadConfigurationIsAClearError(t *testing.T) {
 		{"unknown component", scenario.Plane{Binaries: all, Components: flags("kube-proxy", "a", "b")}, nil, []string{"kube-proxy", "kube-apiserver"}},
 		{"unknown durability", scenario.Plane{Binaries: all, Durability: "paper"}, nil, []string{"paper", "fsync"}},
 		{"nothing embedded", scenario.Plane{}, component.ErrNotEmbedded, []string{"make build"}},
-		{"relay for nobody", scenario.Plane{Binaries: all}, nil, []string{`"kubelet"`, "kube-scheduler"}},
-		{"relay that is led past", scenario.Plane{Binaries: all, Components: flags(component.APIServer, "etcd_servers", "https://x:1")}, nil, []string{"relay for etcd", "etcd-servers=https://x:1", "kube-apiserver"}},
+		{"proxy for nobody", scenario.Plane{Binaries: all}, nil, []string{`"kubelet"`, "kube-scheduler"}},
+		{"proxy that is led past", scenario.Plane{Binaries: all, Components: flags(component.APIServer, "etcd_servers", "https://x:1")}, nil, []string{"proxy for etcd", "etcd-servers=https://x:1", "kube-apiserver"}},
 		{"scheduler's config missing", scenario.Plane{Binaries: all, Components: flags(component.Scheduler, "config", "none.yaml")}, os.ErrNotExist, []string{"kube-scheduler", "none.yaml"}},
 	}
 	for _, c := range cases {
@@ -205,7 +205,7 @@ func TestBadConfigurationIsAClearError(t *testing.T) {
 			if component.Embedded() && errors.Is(c.is, component.ErrNotEmbedded) {
 				t.Skip("this test binary has the components")
 			}
-			p, err := plane.Start(t.Context(), c.cfg, plane.Options{LogDir: t.TempDir(), BaseDir: "/base/folder", Relays: relays[c.name]})
+			p, err := plane.Start(t.Context(), c.cfg, plane.Options{LogDir: t.TempDir(), BaseDir: "/base/folder", Proxies: proxies[c.name]})
 			if err == nil {
 				t.Fatal("no error", p.Close())
 			}
@@ -269,32 +269,32 @@ func TestAttach(t *testing.T) {
 			t.Errorf("a component of somebody else was hurt: %v", err)
 		}
 	}
-	r, err := p.Through(plane.Load)
+	r, err := p.AddProxy(plane.Load)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := p.Through(plane.Load)
-	if err != nil || again != r || p.Relay(plane.Load) != r || p.Relay(plane.Fleet) != nil {
-		t.Errorf("another relay: %v", err)
+	again, err := p.AddProxy(plane.Load)
+	if err != nil || again != r || p.Proxy(plane.Load) != r || p.Proxy(plane.Fleet) != nil {
+		t.Errorf("another proxy: %v", err)
 	}
 	before := r.Stats().Total
 	if code, body := get(t, p.Endpoint(plane.Load), "/version"); code != http.StatusOK || r.Stats().Total != before+1 {
-		t.Errorf("through the relay: %d %s, %+v", code, body, r.Stats())
+		t.Errorf("through the proxy: %d %s, %+v", code, body, r.Stats())
 	}
 	if code, _ := get(t, p.Endpoint(plane.Fleet), "/version"); code != http.StatusOK || r.Stats().Total != before+1 {
-		t.Errorf("another identity goes through the relay of the load: %+v", r.Stats())
+		t.Errorf("another identity goes through the proxy of the load: %+v", r.Stats())
 	}
-	if _, err := p.Through("nobody"); err == nil || !strings.Contains(err.Error(), "nobody") {
-		t.Errorf("a relay for nobody: %v", err)
+	if _, err := p.AddProxy("nobody"); err == nil || !strings.Contains(err.Error(), "nobody") {
+		t.Errorf("a proxy for nobody: %v", err)
 	}
 	if err := errors.Join(p.Close(), p.Close()); err != nil {
 		t.Error(err)
 	}
 	if _, err := net.Dial("tcp", r.Addr()); err == nil {
-		t.Error("the relay outlives the plane")
+		t.Error("the proxy outlives the plane")
 	}
-	if _, err := p.Through(plane.Fleet); !errors.Is(err, plane.ErrClosed) {
-		t.Errorf("a relay after Close: %v", err)
+	if _, err := p.AddProxy(plane.Fleet); !errors.Is(err, plane.ErrClosed) {
+		t.Errorf("a proxy after Close: %v", err)
 	}
 }
 

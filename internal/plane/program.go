@@ -55,7 +55,7 @@ func (p *Plane) Launch(ctx context.Context, g Program) (Component, error) {
 	if _, err := p.home(); err != nil {
 		return Component{}, fmt.Errorf("start %s: %w", g.Name, err)
 	}
-	s := &seat{plane: p, turn: make(chan struct{}, 1), guest: true, ready: g.Ready, within: g.Within, spec: process.Spec{
+	s := &supervisor{plane: p, turn: make(chan struct{}, 1), guest: true, ready: g.Ready, within: g.Within, spec: process.Spec{
 		Name: g.Name, Path: g.Path, Args: g.Args, Env: append(ownEnvironment(), environment(g.Env)...), Dir: g.Dir,
 		LogFile: g.LogFile, Limits: process.Limits{CPU: g.CPU, Memory: g.Memory},
 	}}
@@ -65,7 +65,7 @@ func (p *Plane) Launch(ctx context.Context, g Program) (Component, error) {
 	}
 	c := Component{
 		Name: g.Name, MetricsURL: g.MetricsURL, Scrape: g.Scrape, LogFile: g.LogFile,
-		CPULimit: g.CPU, MemoryLimit: g.Memory, seat: s,
+		CPULimit: g.CPU, MemoryLimit: g.Memory, supervisor: s,
 	}
 	err = s.awaitReady(ctx, child)
 	if err == nil {
@@ -87,7 +87,7 @@ func (p *Plane) Join(c Component) error {
 	if _, taken := p.Component(c.Name); taken {
 		return fmt.Errorf("join %s: %w", c.Name, errNameTaken)
 	}
-	c.seat = nil
+	c.supervisor = nil
 	return p.add(c)
 }
 
@@ -105,15 +105,15 @@ func (p *Plane) add(c Component) error {
 }
 
 // home returns the private folder of the run. A plane that was reached by a
-// kubeconfig gets a keeper, and thereby one, with its first program.
+// kubeconfig gets a reaper, and thereby one, with its first program.
 func (p *Plane) home() (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case p.ended:
 		return "", ErrClosed
-	case p.keeper != nil:
-		return p.keeper.Dir(), nil
+	case p.reaper != nil:
+		return p.reaper.Dir(), nil
 	}
 	executable := p.executable
 	if executable == "" {
@@ -123,12 +123,12 @@ func (p *Plane) home() (string, error) {
 		}
 		executable = path
 	}
-	keeper, err := process.StartKeeper(executable, os.TempDir())
+	reaper, err := process.StartReaper(executable, os.TempDir())
 	if err != nil {
 		return "", err
 	}
-	p.keeper = keeper
-	return keeper.Dir(), nil
+	p.reaper = reaper
+	return reaper.Dir(), nil
 }
 
 // Kubeconfig returns the path of a kubeconfig file for a program. At a plane
@@ -179,7 +179,7 @@ func FreePorts(n int) ([]int, error) {
 // stopPrograms ends the programs, the last started included, all at once.
 func (p *Plane) stopPrograms() {
 	var all sync.WaitGroup
-	for _, s := range p.seats() {
+	for _, s := range p.supervisors() {
 		if s.guest {
 			all.Go(func() { s.current().Stop(programGrace) })
 		}

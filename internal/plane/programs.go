@@ -19,7 +19,7 @@ import (
 // programs says how each component is run.
 type programs struct {
 	kind     string // embedded or binaries
-	keeper   string // executable that holds the keeper
+	reaper   string // executable that holds the reaper
 	folder   string // of the user's binaries
 	versions map[string]string
 }
@@ -29,7 +29,7 @@ func (p programs) command(name string) (path string, args []string) {
 	if p.kind == kindBinaries {
 		return filepath.Join(p.folder, name), nil
 	}
-	return p.keeper, []string{name}
+	return p.reaper, []string{name}
 }
 
 const (
@@ -40,14 +40,14 @@ const (
 
 // findPrograms finds the components and asks for their versions.
 func findPrograms(ctx context.Context, cfg scenario.Plane, o Options) (programs, error) {
-	p := programs{kind: kindEmbedded, keeper: o.Executable}
+	p := programs{kind: kindEmbedded, reaper: o.Executable}
 	own := o.Executable == ""
 	if own {
 		path, err := os.Executable()
 		if err != nil {
 			return p, fmt.Errorf("find own executable: %w", err)
 		}
-		p.keeper = path
+		p.reaper = path
 	}
 	switch {
 	case cfg.Binaries != "":

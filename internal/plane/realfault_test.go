@@ -30,13 +30,13 @@ import (
 
 func TestRealFaults(t *testing.T) {
 	p, err := plane.Start(t.Context(), scenario.Plane{}, plane.Options{
-		LogDir: t.TempDir(), Executable: repotest.Binary(t), Relays: plane.Relayable(),
+		LogDir: t.TempDir(), Executable: repotest.Binary(t), Proxies: plane.ProxyNames(),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.Close() })
-	t.Run("relays", func(t *testing.T) { checkRelays(t, p) })
+	t.Run("proxies", func(t *testing.T) { checkProxies(t, p) })
 	seen := follow(t, p)
 	for _, name := range component.Names() {
 		t.Run("restart "+name, func(t *testing.T) { checkRestart(t, p, seen, name) })
@@ -45,14 +45,14 @@ func TestRealFaults(t *testing.T) {
 	t.Run("pause", func(t *testing.T) { checkLongPause(t, p) })
 	t.Run("slow", func(t *testing.T) { checkSlow(t, p) })
 	addresses := []string{}
-	for _, name := range plane.Relayable() {
-		addresses = append(addresses, p.Relay(name).Addr())
+	for _, name := range plane.ProxyNames() {
+		addresses = append(addresses, p.Proxy(name).Addr())
 	}
 	seen.end()
 	t.Run("close leaves nothing", func(t *testing.T) { checkClose(t, p) })
 	for _, address := range addresses {
 		if _, err := net.Dial("tcp", address); err == nil {
-			t.Errorf("the relay at %s is left", address)
+			t.Errorf("the proxy at %s is left", address)
 		}
 	}
 }
@@ -79,37 +79,37 @@ func create(t *testing.T, p *plane.Plane, who, name string) time.Duration {
 	return time.Since(begin)
 }
 
-func checkRelays(t *testing.T, p *plane.Plane) {
+func checkProxies(t *testing.T, p *plane.Plane) {
 	for _, name := range []string{component.Etcd, component.Scheduler, component.ControllerManager, plane.Admin} {
-		if s := p.Relay(name).Stats(); s.Total == 0 || s.Up.Bytes == 0 || s.Down.Bytes == 0 {
-			t.Errorf("the relay of %s was not used: %+v", name, s)
+		if s := p.Proxy(name).Stats(); s.Total == 0 || s.Up.Bytes == 0 || s.Down.Bytes == 0 {
+			t.Errorf("the proxy of %s was not used: %+v", name, s)
 		}
 	}
-	shape := func(name string, s proxy.Shape) {
-		if err := p.Relay(name).Set(s); err != nil {
+	shape := func(name string, s proxy.Link) {
+		if err := p.Proxy(name).Emulate(s); err != nil {
 			t.Fatal(err)
 		}
 	}
 	const trip = 100 * time.Millisecond
-	shape(plane.Load, proxy.Shape{RoundTrip: trip})
+	shape(plane.Load, proxy.Link{RoundTrip: trip})
 	if got := create(t, p, plane.Load, "far"); got < 3*trip { // TCP, TLS, the call
 		t.Errorf("a call over a new connection with a round trip of %v took %v", trip, got)
 	}
 	if got := create(t, p, plane.Fleet, "near"); got > trip {
 		t.Errorf("a call of another identity took %v", got)
 	}
-	shape(component.Etcd, proxy.Shape{RoundTrip: trip})
+	shape(component.Etcd, proxy.Link{RoundTrip: trip})
 	if got := create(t, p, plane.Fleet, "far-from-etcd"); got < trip {
 		t.Errorf("a write with a round trip of %v to etcd took %v", trip, got)
 	}
-	shape(component.Etcd, proxy.Shape{})
+	shape(component.Etcd, proxy.Link{})
 	// The controller-manager finds its way back and does its work.
-	if n := p.Relay(component.ControllerManager).Cut(); n == 0 {
+	if n := p.Proxy(component.ControllerManager).Cut(); n == 0 {
 		t.Error("no connections of the controller-manager were cut")
 	}
-	shape(component.ControllerManager, proxy.Shape{RoundTrip: 10 * time.Millisecond})
+	shape(component.ControllerManager, proxy.Link{RoundTrip: 10 * time.Millisecond})
 	makeNamespace(t, p, "cut")
-	shape(component.ControllerManager, proxy.Shape{})
+	shape(component.ControllerManager, proxy.Link{})
 }
 
 // makeNamespace makes a namespace and waits until the controllers have seen it.
@@ -167,7 +167,7 @@ func (s *seenMaps) count() (maps, gaps int) {
 
 func (s *seenMaps) end() { s.stop(); s.wait.Wait() }
 
-// follow watches ConfigMaps through the relay of the observer.
+// follow watches ConfigMaps through the proxy of the observer.
 func follow(t *testing.T, p *plane.Plane) *seenMaps {
 	t.Helper()
 	c := clock.Start()
@@ -367,7 +367,7 @@ func usedBy(t *testing.T, pid int, within time.Duration) float64 {
 	return (ticks() - before) / 100 / time.Since(begin).Seconds()
 }
 
-// A plane whose relays see the calls works as any other, and its answers can be
+// A plane whose proxies see the calls works as any other, and its answers can be
 // stretched, on connections that many calls share.
 func TestRealAnswersAreStretched(t *testing.T) {
 	plain, stretched := stretch(t)
@@ -390,7 +390,7 @@ const etcdTrip = 40 * time.Millisecond
 func stretch(t *testing.T) (plain, stretched time.Duration) {
 	t.Helper()
 	p, err := plane.Start(t.Context(), scenario.Plane{}, plane.Options{
-		LogDir: t.TempDir(), Executable: repotest.Binary(t), Relays: plane.Relayable(), OpenRelays: true,
+		LogDir: t.TempDir(), Executable: repotest.Binary(t), Proxies: plane.ProxyNames(), TerminateTLS: true,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -408,12 +408,12 @@ func stretch(t *testing.T) (plain, stretched time.Duration) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	before := p.Relay(plane.Load).Stats().Total
-	if err := p.Relay(component.Etcd).Set(proxy.Shape{RoundTrip: etcdTrip}); err != nil {
+	before := p.Proxy(plane.Load).Stats().Total
+	if err := p.Proxy(component.Etcd).Emulate(proxy.Link{RoundTrip: etcdTrip}); err != nil {
 		t.Fatal(err)
 	}
 	middle := func(run string, factor float64) time.Duration {
-		if err := p.Relay(plane.Load).Set(proxy.Shape{AnswerFactor: factor}); err != nil {
+		if err := p.Proxy(plane.Load).Emulate(proxy.Link{AnswerFactor: factor}); err != nil {
 			t.Fatal(err)
 		}
 		return median(t, c, client, run)
@@ -421,7 +421,7 @@ func stretch(t *testing.T) (plain, stretched time.Duration) {
 	middle("warm", 1)
 	plain, stretched = middle("plain", 1), middle("stretched", 2)
 	t.Logf("median of a write: %v, stretched %v", plain, stretched)
-	if s := p.Relay(plane.Load).Stats(); s.Total != before+1 {
+	if s := p.Proxy(plane.Load).Stats(); s.Total != before+1 {
 		t.Errorf("not one connection: %+v", s)
 	}
 	return plain, stretched

@@ -50,7 +50,7 @@ func newStand(t *testing.T) *stand {
 			s.faults = append(s.faults, f)
 		},
 	}
-	own := &seat{plane: s.plane, turn: make(chan struct{}, 1), spec: process.Spec{
+	own := &supervisor{plane: s.plane, turn: make(chan struct{}, 1), spec: process.Spec{
 		Name: name, Path: os.Args[0], Args: []string{"answer", address, s.mode}, LogFile: filepath.Join(folder, "log"),
 	}}
 	child, err := own.start()
@@ -58,7 +58,7 @@ func newStand(t *testing.T) *stand {
 		t.Fatal(err)
 	}
 	own.watch(child)
-	s.plane.components = []Component{{Name: name, seat: own}}
+	s.plane.components = []Component{{Name: name, supervisor: own}}
 	t.Cleanup(func() {
 		if err := s.plane.Close(); err != nil {
 			t.Error(err)
@@ -183,7 +183,7 @@ func TestRestartThatFailsLeavesNoProcess(t *testing.T) {
 			if err := s.component().Restart(ctx); err == nil || !c.check(err) || !strings.Contains(err.Error(), "restart kube-apiserver: ") {
 				t.Errorf("error %v", err)
 			}
-			if !ended(s.component().seat.current()) {
+			if !ended(s.component().supervisor.current()) {
 				t.Error("a process is left")
 			}
 			s.noDeath(t)
@@ -216,7 +216,7 @@ func TestCloseEndsARestart(t *testing.T) {
 		case <-time.After(5 * time.Second):
 			t.Fatal("Restart does not end")
 		}
-		if !ended(s.component().seat.current()) {
+		if !ended(s.component().supervisor.current()) {
 			t.Errorf("after %v a process is left", after)
 		}
 		if err := s.component().Restart(t.Context()); !errors.Is(err, ErrClosed) {
@@ -247,7 +247,7 @@ func TestSlowLastsThroughARestart(t *testing.T) {
 	if err := errors.Join(s.component().Slow(0.4), s.component().Restart(t.Context())); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.component().seat.cores; got != 0.4 {
+	if got := s.component().supervisor.cores; got != 0.4 {
 		t.Errorf("slowed to %v", got)
 	}
 	for range 2 {
@@ -255,7 +255,7 @@ func TestSlowLastsThroughARestart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := s.component().seat.cores; got != 0 {
+	if got := s.component().supervisor.cores; got != 0 {
 		t.Errorf("slowed to %v", got)
 	}
 	if err := s.component().Slow(-1); err == nil || !strings.Contains(err.Error(), "slow kube-apiserver") {

@@ -22,20 +22,20 @@ import (
 // Options say where a plane is started.
 type Options struct {
 	LogDir     string       // gets NAME.log of each component
-	Executable string       // holds the components and the keeper; default: this one
+	Executable string       // holds the components and the reaper; default: this one
 	Log        *slog.Logger // default: none
 	Clock      clock.Clock  // of the run; default: a new one
 	BaseDir    string       // the scenario file's folder: relative paths in the scenario and in flags begin here
-	// Relays names those whose connections lead through a relay of the plane's:
+	// Proxies names those whose connections lead through a proxy of the plane's:
 	// kube-scheduler, kube-controller-manager, Admin, Load, Fleet and Observe on
 	// their way to kube-apiserver, and etcd for kube-apiserver's way to it. A
-	// relay changes nothing until its shape is set; it costs some CPU of windtunnel.
-	Relays []string
-	// OpenRelays lets the relays see single calls: AnswerFactor is then right
-	// for calls that share a connection (relay.TLS). It costs more CPU.
-	OpenRelays bool
-	Seed       uint64      // of the relays' jitter
-	OnFault    func(Fault) // called with each fault that was made; from the caller's goroutine
+	// proxy changes nothing until a link is set; it costs some CPU of windtunnel.
+	Proxies []string
+	// TerminateTLS lets the proxies see single calls: AnswerFactor is then right
+	// for calls that share a connection (proxy.TLS). It costs more CPU.
+	TerminateTLS bool
+	Seed         uint64      // of the proxies' jitter
+	OnFault      func(Fault) // called with each fault that was made; from the caller's goroutine
 }
 
 // attempts is how often a start is tried when somebody else takes a port
@@ -47,7 +47,7 @@ const attempts = 3
 //
 // A component that dies on the way is named with its last log lines
 // (*process.DeathError). Other errors: component.ErrNotEmbedded, ErrPortTaken,
-// ErrNoRoom.
+// ErrNoSpace.
 func Start(ctx context.Context, cfg scenario.Plane, o Options) (*Plane, error) {
 	o, err := o.complete()
 	if err != nil {
@@ -56,7 +56,7 @@ func Start(ctx context.Context, cfg scenario.Plane, o Options) (*Plane, error) {
 	if cfg.Durability == "" {
 		cfg.Durability = durabilityMemory
 	}
-	if err := errors.Join(check(cfg), checkRelays(cfg, o.Relays)); err != nil {
+	if err := errors.Join(check(cfg), checkProxies(cfg, o.Proxies)); err != nil {
 		return nil, fmt.Errorf("start plane: %w", err)
 	}
 	begin := o.Clock.Now()
@@ -129,7 +129,7 @@ func check(cfg scenario.Plane) error {
 // boot starts the components and waits until the plane is ready. On an error
 // the caller closes p.
 func (p *Plane) boot(ctx context.Context, cfg scenario.Plane, run programs, o Options) error {
-	place, warning, err := chooseRoom(cfg.Durability, rooms())
+	place, warning, err := chooseFolder(cfg.Durability, dataFolders())
 	if err != nil {
 		return err
 	}
@@ -138,11 +138,11 @@ func (p *Plane) boot(ctx context.Context, cfg scenario.Plane, run programs, o Op
 	if err != nil {
 		return err
 	}
-	if p.keeper, err = process.StartKeeper(run.keeper, place.base); err != nil {
+	if p.reaper, err = process.StartReaper(run.reaper, place.base); err != nil {
 		return err
 	}
 	s := site{
-		folder: p.keeper.Dir(), ports: ports, fsync: cfg.Durability == durabilityFsync,
+		folder: p.reaper.Dir(), ports: ports, fsync: cfg.Durability == durabilityFsync,
 		quota: quotaFor(place), etcd36: atLeast(run.versions[component.Etcd], 3, 6),
 	}
 	if err := p.certify(&s, o); err != nil {
@@ -159,7 +159,7 @@ func (p *Plane) boot(ctx context.Context, cfg scenario.Plane, run programs, o Op
 	return p.bringUp(ctx, flight{cfg, run, o, s})
 }
 
-// certify makes all certificates, the relays, the identities and the
+// certify makes all certificates, the proxies, the identities and the
 // kubeconfigs.
 func (p *Plane) certify(s *site, o Options) error {
 	folder, err := pki.NewFolder(filepath.Join(s.folder, "pki"))
@@ -176,7 +176,7 @@ func (p *Plane) certify(s *site, o Options) error {
 	if err != nil {
 		return err
 	}
-	if s.relays, err = p.startRelays(*s, clients, o); err != nil {
+	if s.proxies, err = p.startProxies(*s, clients, o); err != nil {
 		return err
 	}
 	if err := errors.Join(a.writeCertificates(s.pki, now), clients.write(*s)); err != nil {
@@ -195,9 +195,9 @@ func (p *Plane) certify(s *site, o Options) error {
 
 func dataOn(cfg scenario.Plane, s site) string {
 	if dir, ok := valueOf(cfg.Components[component.Etcd].Flags, "data-dir"); ok {
-		return kindOf(dir)
+		return storageOf(dir)
 	}
-	return kindOf(s.dataDir())
+	return storageOf(s.dataDir())
 }
 
 // flight is all that a component is started from.
@@ -213,7 +213,7 @@ func (p *Plane) launch(name string, f flight) error {
 	own := f.cfg.Components[name]
 	path, args := f.run.command(name)
 	flags := arguments(flagsOf(name, f.site), own.Flags)
-	s := &seat{plane: p, turn: make(chan struct{}, 1), spec: process.Spec{
+	s := &supervisor{plane: p, turn: make(chan struct{}, 1), spec: process.Spec{
 		Name: name, Path: path, Args: append(args, flags...),
 		Env: append(ownEnvironment(), environment(own.Env)...), Dir: f.o.BaseDir,
 		LogFile: filepath.Join(f.o.LogDir, name+".log"),
@@ -225,7 +225,7 @@ func (p *Plane) launch(name string, f flight) error {
 	}
 	if err := p.add(Component{
 		Name: name, MetricsURL: f.site.url(name) + "/metrics", Scrape: p.scrapes[name], LogFile: child.LogFile(),
-		CPULimit: own.CPU, MemoryLimit: uint64(own.Memory), seat: s,
+		CPULimit: own.CPU, MemoryLimit: uint64(own.Memory), supervisor: s,
 	}); err != nil {
 		child.Kill()
 		return err

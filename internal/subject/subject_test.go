@@ -20,12 +20,12 @@ import (
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
-// The test binary is also the keeper and the subject.
+// The test binary is also the reaper and the subject.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
-		case process.KeeperArg:
-			os.Exit(process.KeeperMain(os.Stdin))
+		case process.ReaperArg:
+			os.Exit(process.ReaperMain(os.Stdin))
 		case "serve":
 			fmt.Println("serving", os.Args[2:], os.Getenv("WORD"))
 			fmt.Println(http.ListenAndServe(os.Args[2], http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -80,7 +80,7 @@ func (e Endpoint) Config(userAgent string) *rest.Config {
 	return c
 }
 
-// Via returns the endpoint reached through a relay at address, host:port: the
+// Via returns the endpoint reached through a proxy at address, host:port: the
 // same server and identity, and the server's certificate is still checked for
 // the server's own name.
 func (e Endpoint) Via(address string) (Endpoint, error) {

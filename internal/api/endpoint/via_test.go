@@ -33,9 +33,9 @@ func TestViaKeepsServerAndName(t *testing.T) {
 		if err != nil || read.Server() != c.via || read.Config("").ServerName != c.name {
 			t.Errorf("%s: the kubeconfig says %q, name %q, %v", c.server, read.Server(), read.Config("").ServerName, err)
 		}
-		// A relay behind a relay still leads to the same server.
+		// A proxy behind a proxy still leads to the same server.
 		if again, err := via.Via("127.0.0.1:98"); err != nil || again.Config("").ServerName != c.name {
-			t.Errorf("%s: via two relays the name is %q, %v", c.server, again.Config("").ServerName, err)
+			t.Errorf("%s: via two proxies the name is %q, %v", c.server, again.Config("").ServerName, err)
 		}
 	}
 	if _, err := endpoint.New("https://%zz", nil, endpoint.Identity{}).Via("127.0.0.1:1"); err == nil {

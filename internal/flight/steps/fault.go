@@ -86,31 +86,31 @@ func cores(c plane.Component) float64 {
 }
 
 func (s *Session) injectClient(d *scenario.Disturbance) (func(context.Context) error, error) {
-	link := s.Plane.Relay(d.Client)
-	if link == nil {
-		return nil, fmt.Errorf("%s %s: its connections cannot be led through a relay: %w", d.Action, d.Client, errNoFault)
+	between := s.Plane.Proxy(d.Client)
+	if between == nil {
+		return nil, fmt.Errorf("%s %s: its connections cannot be led through a proxy: %w", d.Action, d.Client, errNoFault)
 	}
 	if d.Action == "cut" {
-		err := link.Refuse(true)
-		link.Cut()
-		return func(context.Context) error { return link.Refuse(false) }, err
+		err := between.Refuse(true)
+		between.Cut()
+		return func(context.Context) error { return between.Refuse(false) }, err
 	}
-	reshape := func(change func(*proxy.Shape)) error { // a link may be longer and its answers slower at the same time
+	emulate := func(change func(*proxy.Link)) error { // a link may be longer and its answers slower at the same time
 		s.Injected.mu.Lock()
 		defer s.Injected.mu.Unlock()
-		shape := link.Shape()
-		change(&shape)
-		return link.Set(shape)
+		link := between.Link()
+		change(&link)
+		return between.Emulate(link)
 	}
 	if d.Action == "slow" {
 		if !s.Own {
-			return nil, fmt.Errorf("slow %s: the relay sees single calls only where windtunnel made the certificates: %w", d.Client, errNoFault)
+			return nil, fmt.Errorf("slow %s: the proxy sees single calls only where windtunnel made the certificates: %w", d.Client, errNoFault)
 		}
-		return func(context.Context) error { return reshape(func(s *proxy.Shape) { s.AnswerFactor = 0 }) },
-			reshape(func(s *proxy.Shape) { s.AnswerFactor = d.Factor })
+		return func(context.Context) error { return emulate(func(l *proxy.Link) { l.AnswerFactor = 0 }) },
+			emulate(func(l *proxy.Link) { l.AnswerFactor = d.Factor })
 	}
-	return func(context.Context) error { return reshape(func(s *proxy.Shape) { s.RoundTrip = 0 }) },
-		reshape(func(s *proxy.Shape) { s.RoundTrip = time.Duration(d.RoundTrip) })
+	return func(context.Context) error { return emulate(func(l *proxy.Link) { l.RoundTrip = 0 }) },
+		emulate(func(l *proxy.Link) { l.RoundTrip = time.Duration(d.RoundTrip) })
 }
 
 // DisturbedClients names whose connections lead through a proxy, because a step
@@ -129,7 +129,7 @@ func (w *Workload) DisturbedClients() []string {
 // that others started: those of one that we start are there from the start.
 func (w *Workload) InterposeProxies(p *plane.Plane) error {
 	for _, name := range w.DisturbedClients() {
-		if _, err := p.Through(name); err != nil {
+		if _, err := p.AddProxy(name); err != nil {
 			return fmt.Errorf("%w: %w", errNoFault, err)
 		}
 	}

@@ -153,7 +153,7 @@ func alive(lives map[string]*seenLife) []string {
 // started again and connections are cut. Each object has one life, each phase
 // is there at most once, and those that live are those that a list shows.
 func TestLivesAgreeWithAFinalList(t *testing.T) {
-	r := startReal(t, plane.Options{Relays: []string{plane.Observe}})
+	r := startReal(t, plane.Options{Proxies: []string{plane.Observe}})
 	path := filepath.Join(t.TempDir(), "r.wt")
 	records, err := record.Create(path)
 	if err != nil {
@@ -334,7 +334,7 @@ func (r *real) churn(collection string) map[string]*made {
 				return
 			case <-time.After(300 * time.Millisecond):
 			}
-			r.Relay(plane.Observe).Cut()
+			r.Proxy(plane.Observe).Cut()
 			if c, _ := r.Component("kube-apiserver"); tick == 3 {
 				if err := c.Restart(r.t.Context()); err != nil {
 					r.t.Errorf("restart: %v", err)

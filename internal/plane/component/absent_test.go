@@ -14,7 +14,7 @@ func TestWithoutTheTagComponentsAreRefusedAndVerbsLetPass(t *testing.T) {
 			t.Errorf("%s: handled %v, code %d", name, handled, code)
 		}
 	}
-	for _, name := range []string{"", "run", "kube-proxy", "keeper"} {
+	for _, name := range []string{"", "run", "kube-proxy", "reaper"} {
 		if handled, _ := component.Main(name, nil); handled {
 			t.Errorf("%q was taken for a component", name)
 		}

@@ -34,14 +34,14 @@ type part struct {
 
 // newCgroup makes a group with limits next to or below this process's own one.
 // It leaves nothing behind when it fails.
-func newCgroup(name string, limits Limits, keeper *Keeper) (*Cgroup, error) {
+func newCgroup(name string, limits Limits, reaper *Reaper) (*Cgroup, error) {
 	places, err := ownPlaces(limits)
 	if err != nil {
 		return nil, err
 	}
 	g := &Cgroup{}
 	for _, place := range places {
-		made, err := place.make(name, keeper)
+		made, err := place.make(name, reaper)
 		if err == nil {
 			g.parts = append(g.parts, made)
 			err = made.set(limits)
@@ -74,7 +74,7 @@ func ownPlaces(limits Limits) ([]place, error) {
 }
 
 // make makes the group in the first folder that allows it.
-func (p place) make(name string, keeper *Keeper) (part, error) {
+func (p place) make(name string, reaper *Reaper) (part, error) {
 	var faults []error
 	for i, parent := range p.parents {
 		if p.version == 2 {
@@ -84,7 +84,7 @@ func (p place) make(name string, keeper *Keeper) (part, error) {
 			}
 		}
 		dir := filepath.Join(parent, name)
-		keeper.cgroup(dir)
+		reaper.cgroup(dir)
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			faults = append(faults, fmt.Errorf("make control group: %w", err))
 			continue

@@ -77,8 +77,8 @@ func removeFolder(dir string) error {
 }
 
 // Sweep removes what runs left in the folders bases whose windtunnel and
-// keeper were both killed, and returns the folders that it removed. It touches
-// only folders of this user that bear the name of a Keeper's folder, hold a
+// reaper were both killed, and returns the folders that it removed. It touches
+// only folders of this user that bear the name of a Reaper's folder, hold a
 // ledger that names them, and are locked by nobody.
 func Sweep(bases ...string) ([]string, error) {
 	var removed []string
@@ -136,7 +136,7 @@ func sweepFolder(dir string) (bool, error) {
 	defer lock.Close()
 	ledger, err := os.Open(filepath.Join(dir, ledgerFile))
 	if err != nil {
-		return false, nil // not made by a Keeper
+		return false, nil // not made by a Reaper
 	}
 	entries := readEntries(ledger)
 	_ = ledger.Close() // it was only read

@@ -1,4 +1,4 @@
 package process
 
-// PID returns the number of the keeper's process.
-func (k *Keeper) PID() int { return k.cmd.Process.Pid }
+// PID returns the number of the reaper's process.
+func (r *Reaper) PID() int { return r.cmd.Process.Pid }

@@ -1,6 +1,6 @@
 // Package process starts one child process and looks after it: a log file,
 // limits by control group, an own process group, its exit, its last words.
-// With a Keeper, nothing of a run outlives windtunnel, whatever ends it.
+// With a Reaper, nothing of a run outlives windtunnel, whatever ends it.
 //
 // It knows nothing of Kubernetes. Package plane starts the components with it,
 // package subject its operators.
@@ -43,7 +43,7 @@ func (l Limits) any() bool { return l.CPU > 0 || l.Memory > 0 }
 type Process struct {
 	spec    Spec
 	pid     int
-	keeper  *Keeper
+	reaper  *Reaper
 	group   *Cgroup
 	warning string
 	done    chan struct{}
@@ -57,12 +57,12 @@ type Process struct {
 	err     error // how it ended
 }
 
-// Start starts a process and tells the keeper, which may be nil, of it. Where
+// Start starts a process and tells the reaper, which may be nil, of it. Where
 // the limits cannot be set the process runs without them and Warning says so.
 //
 // The kernel kills the child when the thread that forked it dies. So a
 // goroutine that is locked to its thread forks it and then stays in wait.
-func Start(spec Spec, keeper *Keeper) (*Process, error) {
+func Start(spec Spec, reaper *Reaper) (*Process, error) {
 	if spec.Dir == "" {
 		spec.Dir = "/"
 	}
@@ -71,7 +71,7 @@ func Start(spec Spec, keeper *Keeper) (*Process, error) {
 		return nil, fmt.Errorf("start %s: open its log file: %w", spec.Name, err)
 	}
 	defer log.Close()
-	p := &Process{spec: spec, keeper: keeper, done: make(chan struct{})}
+	p := &Process{spec: spec, reaper: reaper, done: make(chan struct{})}
 	p.limit()
 	started := make(chan error)
 	go p.run(log, started)
@@ -86,7 +86,7 @@ func (p *Process) limit() {
 	if !p.spec.Limits.any() {
 		return
 	}
-	group, err := newCgroup(p.groupName(), p.spec.Limits, p.keeper)
+	group, err := newCgroup(p.groupName(), p.spec.Limits, p.reaper)
 	if err != nil {
 		p.warning = fmt.Sprintf("%s runs without its limits: %v", p.spec.Name, err)
 		return
@@ -96,8 +96,8 @@ func (p *Process) limit() {
 
 // groupName is the name of the process's control group.
 func (p *Process) groupName() string {
-	if p.keeper != nil {
-		return filepath.Base(p.keeper.Dir()) + "-" + p.spec.Name
+	if p.reaper != nil {
+		return filepath.Base(p.reaper.Dir()) + "-" + p.spec.Name
 	}
 	return fmt.Sprintf("%s%d-%s", namePrefix, os.Getpid(), p.spec.Name)
 }
@@ -121,7 +121,7 @@ func (p *Process) run(log *os.File, started chan<- error) {
 		return
 	}
 	p.pid = cmd.Process.Pid
-	p.keeper.process(p.pid)
+	p.reaper.process(p.pid)
 	started <- nil
 	awaitExit(p.pid)
 

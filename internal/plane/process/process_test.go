@@ -23,8 +23,8 @@ import (
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
-		case process.KeeperArg:
-			os.Exit(process.KeeperMain(os.Stdin))
+		case process.ReaperArg:
+			os.Exit(process.ReaperMain(os.Stdin))
 		case "child":
 			os.Exit(child(os.Args[2], os.Args[3:]))
 		}

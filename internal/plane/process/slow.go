@@ -93,7 +93,7 @@ func (p *Process) quota(cores float64) (undo func() error, err error) {
 		}
 		return func() error { return ignoreGone(in.writeAll(in.cpuSettings(p.spec.Limits.CPU, cpuPeriod))) }, nil
 	}
-	group, err := newCgroup(p.groupName()+"-slow", Limits{CPU: cores}, p.keeper)
+	group, err := newCgroup(p.groupName()+"-slow", Limits{CPU: cores}, p.reaper)
 	if err != nil {
 		return nil, err
 	}

@@ -64,12 +64,12 @@ func TestDelayIsRightWithinAMillisecond(t *testing.T) {
 	const n, delay = 4000, 10 * time.Millisecond
 	c := clock.Start()
 	for range 5 {
-		var r *proxy.Relay
+		var r *proxy.Proxy
 		others := takenByOthers(t)
 		took := oneWay(t, c, n, func(server string) net.Conn {
 			r = start(t, proxy.Options{To: server, Clock: c})
 			conn := dial(t, r.Addr())
-			set(t, r, proxy.Shape{RoundTrip: 2 * delay})
+			set(t, r, proxy.Link{RoundTrip: 2 * delay})
 			time.Sleep(2 * delay) // the connection is there: no handshake is delayed
 			return conn
 		})
@@ -120,46 +120,46 @@ func takenByOthers(t testing.TB) func() float64 {
 }
 
 // BenchmarkMessage sends 2,000 small messages a second one way and reports the CPU of
-// the whole process for each: sender, relay and receiver. The relay's own is the
+// the whole process for each: sender, proxy and receiver. The proxy's own is the
 // difference to direct.
 func BenchmarkMessage(b *testing.B) {
 	c := clock.Start()
-	for _, way := range []struct {
+	for _, v := range []struct {
 		name  string
-		relay bool
-		shape proxy.Shape
+		proxy bool
+		link  proxy.Link
 	}{
-		{"direct", false, proxy.Shape{}},
-		{"relay", true, proxy.Shape{}},
-		{"delayed", true, proxy.Shape{RoundTrip: 20 * time.Millisecond}},
+		{"direct", false, proxy.Link{}},
+		{"proxy", true, proxy.Link{}},
+		{"delayed", true, proxy.Link{RoundTrip: 20 * time.Millisecond}},
 	} {
-		b.Run(way.name, func(b *testing.B) {
+		b.Run(v.name, func(b *testing.B) {
 			before := cpu(b)
 			took := oneWay(b, c, b.N, func(server string) net.Conn {
-				if !way.relay {
+				if !v.proxy {
 					return dial(b, server)
 				}
 				r := start(b, proxy.Options{To: server, Clock: c})
 				conn := dial(b, r.Addr())
-				set(b, r, way.shape)
+				set(b, r, v.link)
 				time.Sleep(20 * time.Millisecond) // the connection is there: no handshake is delayed
 				return conn
 			})
 			b.ReportMetric(float64((cpu(b)-before).Microseconds())/float64(b.N), "cpu-µs/message")
-			b.ReportMetric(float64((took[len(took)*99/100] - way.shape.RoundTrip/2).Microseconds()), "p99-µs-late")
+			b.ReportMetric(float64((took[len(took)*99/100] - v.link.RoundTrip/2).Microseconds()), "p99-µs-late")
 		})
 	}
 }
 
 // BenchmarkBulk passes large writes on.
 func BenchmarkBulk(b *testing.B) {
-	for _, way := range []struct {
-		name  string
-		shape proxy.Shape
-	}{{"relay", proxy.Shape{}}, {"delayed", proxy.Shape{RoundTrip: 10 * time.Millisecond}}} {
-		b.Run(way.name, func(b *testing.B) {
+	for _, v := range []struct {
+		name string
+		link proxy.Link
+	}{{"proxy", proxy.Link{}}, {"delayed", proxy.Link{RoundTrip: 10 * time.Millisecond}}} {
+		b.Run(v.name, func(b *testing.B) {
 			r := start(b, proxy.Options{To: serve(b, func(c *net.TCPConn) { _, _ = io.Copy(io.Discard, c) })})
-			set(b, r, way.shape)
+			set(b, r, v.link)
 			conn := dial(b, r.Addr())
 			chunk := make([]byte, 1<<20)
 			b.SetBytes(int64(len(chunk)))

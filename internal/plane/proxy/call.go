@@ -18,19 +18,19 @@ type piece struct {
 }
 
 // calls sees what passes on a connection and tells which bytes answer what.
-// asked is called with all bytes in order before they are written to the
-// server, answered with all bytes as they are read from it; from two
+// requestSent is called with all bytes in order before they are written to the
+// server, answerRead with all bytes as they are read from it; from two
 // goroutines.
 type calls interface {
-	asked(now clock.Time, bytes []byte)
-	answered(now clock.Time, bytes []byte, to []piece) []piece
+	requestSent(now clock.Time, bytes []byte)
+	answerRead(now clock.Time, bytes []byte, to []piece) []piece
 }
 
 // call is one request and its answer.
 type call struct {
-	asked    clock.Time // when the last bytes of the request left
-	answered clock.Time // when the last bytes of its answer came
-	state    callState
+	requestedAt clock.Time // when the last bytes of the request left
+	answeredAt  clock.Time // when the last bytes of its answer came
+	state       callState
 }
 
 type callState uint8
@@ -41,18 +41,18 @@ const (
 	answering
 )
 
-func (c *call) ask(now clock.Time) { c.asked, c.state = now, waiting }
+func (c *call) request(now clock.Time) { c.requestedAt, c.state = now, waiting }
 
 // answer returns how long after its request an answer's bytes come.
 func (c *call) answer(now clock.Time) time.Duration {
-	if c.state == answering && now.Sub(c.answered) > answerSilence {
+	if c.state == answering && now.Sub(c.answeredAt) > answerSilence {
 		c.state = idle
 	}
 	if c.state == idle {
 		return 0
 	}
-	c.state, c.answered = answering, now
-	return now.Sub(c.asked)
+	c.state, c.answeredAt = answering, now
+	return now.Sub(c.requestedAt)
 }
 
 // wholeConnection takes a connection for one call after the other: all that
@@ -62,13 +62,13 @@ type wholeConnection struct {
 	call call
 }
 
-func (w *wholeConnection) asked(now clock.Time, _ []byte) {
+func (w *wholeConnection) requestSent(now clock.Time, _ []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.call.ask(now)
+	w.call.request(now)
 }
 
-func (w *wholeConnection) answered(now clock.Time, bytes []byte, to []piece) []piece {
+func (w *wholeConnection) answerRead(now clock.Time, bytes []byte, to []piece) []piece {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append(to, piece{len(bytes), w.call.answer(now)})

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// pair is a connection of a client and the one to the server that goes with it.
-type pair struct {
-	relay *Relay
-	up    *line
-	down  *line
+// connection is one of a client and the one to the server that goes with it.
+type connection struct {
+	proxy *Proxy
+	up    *pipe
+	down  *pipe
 	done  chan struct{} // closed by end
 	// cancel ends connect.
 	cancel context.CancelFunc
@@ -27,101 +27,101 @@ type pair struct {
 	client, server stream
 }
 
-func newPair(r *Relay, client *net.TCPConn, number uint64) *pair {
-	p := &pair{relay: r, raw: []*net.TCPConn{client}, client: client, done: make(chan struct{})}
-	line := func(up bool, w *way, stream uint64) *line {
-		return &line{
-			relay: r, way: w, up: up, done: p.done,
-			jitter: rand.New(rand.NewPCG(r.options.Seed, 2*number+stream)),
+func newConnection(p *Proxy, client *net.TCPConn, number uint64) *connection {
+	c := &connection{proxy: p, raw: []*net.TCPConn{client}, client: client, done: make(chan struct{})}
+	newPipe := func(up bool, d *direction, stream uint64) *pipe {
+		return &pipe{
+			proxy: p, direction: d, up: up, done: c.done,
+			jitter: rand.New(rand.NewPCG(p.options.Seed, 2*number+stream)),
 			data:   make(chan struct{}, 1), space: make(chan struct{}, 1),
 		}
 	}
-	p.up, p.down = line(true, &r.up, 0), line(false, &r.down, 1)
-	return p
+	c.up, c.down = newPipe(true, &p.up, 0), newPipe(false, &p.down, 1)
+	return c
 }
 
 // connect connects to the server and shakes hands where TLS is opened. The
-// round trips that this would cost are added to the first bytes' way.
-func (p *pair) connect(ctx context.Context) error {
-	begin := p.relay.options.Clock.Now()
+// round trips that this would cost are added to the delay of the first bytes.
+func (c *connection) connect(ctx context.Context) error {
+	begin := c.proxy.options.Clock.Now()
 	trips := time.Duration(1)
 	var dialer net.Dialer
-	conn, err := dialer.DialContext(ctx, "tcp", p.relay.options.To)
+	conn, err := dialer.DialContext(ctx, "tcp", c.proxy.options.To)
 	if err != nil {
 		return err
 	}
-	if !p.join(conn.(*net.TCPConn)) {
+	if !c.addServer(conn.(*net.TCPConn)) {
 		return errEnded
 	}
 	var seen calls = &wholeConnection{}
-	if o := p.relay.options.TLS; o != nil {
+	if o := c.proxy.options.TLS; o != nil {
 		trips = 2
-		if p.client, p.server, seen, err = o.open(ctx, p.raw[0], p.raw[1]); err != nil {
+		if c.client, c.server, seen, err = o.open(ctx, c.raw[0], c.raw[1]); err != nil {
 			return err
 		}
 	}
-	p.up.calls, p.down.calls = seen, seen
-	p.up.begin = begin.Add(trips * p.relay.Shape().RoundTrip)
+	c.up.calls, c.down.calls = seen, seen
+	c.up.begin = begin.Add(trips * c.proxy.Link().RoundTrip)
 	return nil
 }
 
-// join adds the server's side, unless the pair has ended meanwhile.
-func (p *pair) join(server *net.TCPConn) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.ended {
+// addServer adds the server's side, unless the connection has ended meanwhile.
+func (c *connection) addServer(server *net.TCPConn) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
 		_ = server.Close()
 		return false
 	}
-	p.raw, p.server = append(p.raw, server), server
+	c.raw, c.server = append(c.raw, server), server
 	return true
 }
 
 // run passes bytes until both directions have ended.
-func (p *pair) run() {
+func (c *connection) run() {
 	var wait sync.WaitGroup
-	for _, way := range []struct {
-		line     *line
+	for _, d := range []struct {
+		pipe     *pipe
 		from, to stream
-	}{{p.up, p.client, p.server}, {p.down, p.server, p.client}} {
-		wait.Go(func() { _ = way.line.read(way.from, way.to) }) // its error: the pair has ended
-		wait.Go(func() { p.handedOverAll(way.line.write(way.to)) })
+	}{{c.up, c.client, c.server}, {c.down, c.server, c.client}} {
+		wait.Go(func() { _ = d.pipe.read(d.from, d.to) }) // its error: the connection has ended
+		wait.Go(func() { c.directionDone(d.pipe.write(d.to)) })
 	}
 	wait.Wait()
-	p.end(false)
+	c.end(false)
 }
 
-// handedOverAll notes that a direction has handed over all it will. When one
+// directionDone notes that a direction has handed over all it will. When one
 // could not, since its receiver is gone, the other still hands over what was
-// sent before; then the pair ends.
-func (p *pair) handedOverAll(err error) {
-	p.mu.Lock()
-	p.handedOver++
-	p.broken = p.broken || err != nil
-	over := p.broken && (p.handedOver == 2 || errors.Is(err, errReset))
-	p.mu.Unlock()
+// sent before; then the connection ends.
+func (c *connection) directionDone(err error) {
+	c.mu.Lock()
+	c.handedOver++
+	c.broken = c.broken || err != nil
+	over := c.broken && (c.handedOver == 2 || errors.Is(err, errReset))
+	c.mu.Unlock()
 	if over {
-		p.end(true)
+		c.end(true)
 	}
 }
 
 // end closes both sides; with reset their peers see a reset.
-func (p *pair) end(reset bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.ended {
+func (c *connection) end(reset bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
 		return
 	}
-	p.ended = true
-	close(p.done)
-	p.cancel()
-	for _, l := range []*line{p.up, p.down} {
-		l.alarm.stop()
+	c.ended = true
+	close(c.done)
+	c.cancel()
+	for _, p := range []*pipe{c.up, c.down} {
+		p.alarm.stop()
 	}
-	for _, c := range p.raw {
+	for _, raw := range c.raw {
 		if reset {
-			_ = c.SetLinger(0) // then closing sends a reset
+			_ = raw.SetLinger(0) // then closing sends a reset
 		}
-		_ = c.Close()
+		_ = raw.Close()
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/plane/proxy"
 )
 
-// A server that is 30 ms away, as seen by a client that connects to the relay.
+// A server that is 30 ms away, as seen by a client that connects to the proxy.
 func ExampleStart() {
 	server, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -32,7 +32,7 @@ func ExampleStart() {
 		return
 	}
 	defer r.Close()
-	if err := r.Set(proxy.Shape{RoundTrip: 30 * time.Millisecond}); err != nil {
+	if err := r.Emulate(proxy.Link{RoundTrip: 30 * time.Millisecond}); err != nil {
 		fmt.Println(err)
 		return
 	}

@@ -20,13 +20,13 @@ const (
 
 // frame is the head of one HTTP/2 frame.
 type frame struct {
-	kind, flags byte
-	stream      uint32
+	typ, flags byte
+	stream     uint32
 }
 
 // carries says whether it is a part of a request or of an answer.
 func (f frame) carries() bool {
-	return f.stream != 0 && (f.kind == frameData || f.kind == frameHeaders || f.kind == frameContinued)
+	return f.stream != 0 && (f.typ == frameData || f.typ == frameHeaders || f.typ == frameContinued)
 }
 
 // scanner finds the frames in bytes that come in parts of any size.
@@ -66,7 +66,7 @@ func newHTTP2() *http2 {
 	return &http2{up: scanner{skip: prefaceBytes}, streams: map[uint32]*call{}}
 }
 
-func (h *http2) asked(now clock.Time, bytes []byte) {
+func (h *http2) requestSent(now clock.Time, bytes []byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for len(bytes) > 0 {
@@ -74,19 +74,19 @@ func (h *http2) asked(now clock.Time, bytes []byte) {
 		bytes = bytes[n:]
 		switch {
 		case f.carries():
-			if f.kind == frameHeaders && h.streams[f.stream] == nil {
+			if f.typ == frameHeaders && h.streams[f.stream] == nil {
 				h.streams[f.stream] = &call{}
 			}
 			if c := h.streams[f.stream]; c != nil { // not yet answered to the end
-				c.ask(now)
+				c.request(now)
 			}
-		case f.kind == frameReset && last:
+		case f.typ == frameReset && last:
 			delete(h.streams, f.stream)
 		}
 	}
 }
 
-func (h *http2) answered(now clock.Time, bytes []byte, to []piece) []piece {
+func (h *http2) answerRead(now clock.Time, bytes []byte, to []piece) []piece {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for len(bytes) > 0 {
@@ -97,7 +97,7 @@ func (h *http2) answered(now clock.Time, bytes []byte, to []piece) []piece {
 		if c != nil && f.carries() {
 			p.took = c.answer(now)
 		}
-		if last && (f.kind == frameReset || f.carries() && f.flags&flagEndStream != 0 && f.kind != frameContinued) {
+		if last && (f.typ == frameReset || f.carries() && f.flags&flagEndStream != 0 && f.typ != frameContinued) {
 			delete(h.streams, f.stream)
 		}
 		to = append(to, p)

@@ -33,7 +33,7 @@ func TestCall(t *testing.T) {
 		var c call
 		for i, s := range steps {
 			if s.ask {
-				c.ask(ms(s.at))
+				c.request(ms(s.at))
 			} else if got := c.answer(ms(s.at)); got != time.Duration(s.want)*time.Millisecond {
 				t.Errorf("%s: step %d is held for an answer of %v, want %d ms", name, i, got, s.want)
 			}
@@ -42,19 +42,19 @@ func TestCall(t *testing.T) {
 }
 
 // appendFrame writes an HTTP/2 frame of n bytes.
-func appendFrame(b []byte, kind, flags byte, stream uint32, n int) []byte {
-	b = append(b, byte(n>>16), byte(n>>8), byte(n), kind, flags)
+func appendFrame(b []byte, typ, flags byte, stream uint32, n int) []byte {
+	b = append(b, byte(n>>16), byte(n>>8), byte(n), typ, flags)
 	b = binary.BigEndian.AppendUint32(b, stream)
-	return append(b, bytes.Repeat([]byte{kind}, n)...)
+	return append(b, bytes.Repeat([]byte{typ}, n)...)
 }
 
 const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 func TestHTTP2TellsCallsApart(t *testing.T) {
 	h := newHTTP2()
-	asked := func(at int, b []byte) { h.asked(ms(at), b) }
+	asked := func(at int, b []byte) { h.requestSent(ms(at), b) }
 	answered := func(at int, b []byte) (took []int) {
-		for _, p := range h.answered(ms(at), b, nil) {
+		for _, p := range h.answerRead(ms(at), b, nil) {
 			took = append(took, int(p.took.Milliseconds()))
 		}
 		return took

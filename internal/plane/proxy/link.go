@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Shape is what the relay does to the bytes. The zero value passes them on at
+// Link is what the proxy emulates between a client and its server. The zero value passes them on at
 // once.
-type Shape struct {
-	// RoundTrip is added to every round trip: half of it on each way. A new
+type Link struct {
+	// RoundTrip is added to every round trip: half of it in each direction. A new
 	// connection costs one more, as the handshake of TCP does.
 	RoundTrip time.Duration
 	// Jitter is drawn for each read of up to 32 KiB, evenly between 0 and half
@@ -18,10 +18,10 @@ type Shape struct {
 	// connections.
 	Jitter time.Duration
 	// BytesPerSecond is the bandwidth of each direction, shared by all
-	// connections of the relay; 0 = unlimited.
+	// connections of the proxy; 0 = unlimited.
 	BytesPerSecond int64
 	// AnswerFactor makes answers slower: an answer that the server gives after
-	// t reaches the client after t x AnswerFactor (plus the rest of the shape).
+	// t reaches the client after t x AnswerFactor (plus the rest of the link).
 	// 0 and 1 change nothing.
 	//
 	// t runs from when the last bytes of a request left for the server until
@@ -31,7 +31,7 @@ type Shape struct {
 	// connection is kept: an answer also waits for those before it.
 	//
 	// With Options.TLS this is done for each HTTP/2 stream, however many calls
-	// share a connection. Without it the relay sees only encrypted bytes and
+	// share a connection. Without it the proxy sees only encrypted bytes and
 	// takes any bytes of the client for a request and any bytes of the server for
 	// its answer. That is right where a connection carries one call at a
 	// time; where calls overlap, t begins with the latest of them, so that
@@ -41,38 +41,38 @@ type Shape struct {
 
 const largestFactor = 1000
 
-func (s Shape) validate() error {
+func (l Link) validate() error {
 	var faults []error
 	bad := func(name string, value any, why string) {
 		faults = append(faults, fmt.Errorf("%s %v %s", name, value, why))
 	}
-	if s.RoundTrip < 0 {
-		bad("round trip", s.RoundTrip, "is negative")
+	if l.RoundTrip < 0 {
+		bad("round trip", l.RoundTrip, "is negative")
 	}
-	if s.Jitter < 0 {
-		bad("jitter", s.Jitter, "is negative")
+	if l.Jitter < 0 {
+		bad("jitter", l.Jitter, "is negative")
 	}
-	if s.BytesPerSecond < 0 {
-		bad("bytes per second", s.BytesPerSecond, "is negative")
+	if l.BytesPerSecond < 0 {
+		bad("bytes per second", l.BytesPerSecond, "is negative")
 	}
-	if f := s.AnswerFactor; f != 0 && !(f >= 1 && f <= largestFactor) {
+	if f := l.AnswerFactor; f != 0 && !(f >= 1 && f <= largestFactor) {
 		bad("answer factor", f, fmt.Sprintf("is not between 1 and %d", largestFactor))
 	}
 	return errors.Join(faults...)
 }
 
 // factor returns how many times as long an answer takes.
-func (s Shape) factor() float64 { return max(1, s.AnswerFactor) }
+func (l Link) factor() float64 { return max(1, l.AnswerFactor) }
 
-// Stats says what a relay has done so far.
+// Stats says what a proxy has done so far.
 type Stats struct {
-	Open, Total int // connections
-	Up          Way // from clients to the server
-	Down        Way // from the server to clients
+	Open, Total int       // connections
+	Up          Direction // from clients to the server
+	Down        Direction // from the server to clients
 }
 
-// Way is one direction.
-type Way struct {
+// Direction is one of both.
+type Direction struct {
 	Bytes int64 // handed over
 	// Writes is how many writes handed them over.
 	Writes int64
@@ -86,10 +86,10 @@ type Way struct {
 }
 
 // Stats returns the counts so far.
-func (r *Relay) Stats() Stats {
-	s := Stats{Up: r.up.count(), Down: r.down.count()}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	s.Open, s.Total = len(r.pairs), r.total
+func (p *Proxy) Stats() Stats {
+	s := Stats{Up: p.up.stats(), Down: p.down.stats()}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.Open, s.Total = len(p.connections), p.total
 	return s
 }

@@ -23,19 +23,19 @@ type stream interface {
 	CloseWrite() error
 }
 
-// line is one direction of one connection: one goroutine reads from the sender
+// pipe is one direction of one connection: one goroutine reads from the sender
 // and notes when the bytes are due, one writes them then.
-type line struct {
-	relay  *Relay
-	way    *way
-	up     bool          // from the client to the server
-	calls  calls         // shared with the other direction
-	begin  clock.Time    // no byte sets off before: the connection's handshake takes that long
-	jitter *rand.Rand    // the reader's
-	alarm  alarm         // the writer's
-	done   chan struct{} // closed when the connection has ended
-	data   chan struct{} // the queue is not empty
-	space  chan struct{} // the queue is not full
+type pipe struct {
+	proxy     *Proxy
+	direction *direction
+	up        bool          // from the client to the server
+	calls     calls         // shared with the other direction
+	begin     clock.Time    // no byte sets off before: the connection's handshake takes that long
+	jitter    *rand.Rand    // the reader's
+	alarm     alarm         // the writer's
+	done      chan struct{} // closed when the connection has ended
+	data      chan struct{} // the queue is not empty
+	space     chan struct{} // the queue is not full
 
 	mu     sync.Mutex
 	queue  queue
@@ -46,32 +46,32 @@ type line struct {
 
 // read reads until the sender ends. An error of the sender's side travels to
 // the other as bytes do; so the only error is errEnded.
-func (l *line) read(from io.Reader, to io.Writer) error {
+func (p *pipe) read(from io.Reader, to io.Writer) error {
 	var pieces []piece
 	for {
-		room, err := l.room()
+		buf, err := p.buffer()
 		if err != nil {
 			return err
 		}
-		n, err := from.Read(room)
-		now := l.relay.options.Clock.Now()
-		shape := l.relay.shape.Load()
+		n, err := from.Read(buf)
+		now := p.proxy.options.Clock.Now()
+		link := p.proxy.link.Load()
 		pieces = append(pieces[:0], piece{n: n})
-		if !l.up && n > 0 {
-			pieces = l.calls.answered(now, room[:n], pieces[:0])
+		if !p.up && n > 0 {
+			pieces = p.calls.answerRead(now, buf[:n], pieces[:0])
 		}
-		l.put(l.departure(now, shape), pieces, shape.factor())
+		p.put(p.departure(now, link), pieces, link.factor())
 		if n > 0 && err == nil {
-			if err := l.pass(now, to); err != nil {
+			if err := p.passThrough(now, to); err != nil {
 				return err
 			}
 		}
 		switch {
 		case errors.Is(err, io.EOF):
-			l.finish(l.departure(now, shape), closes)
+			p.putEnd(p.departure(now, link), closes)
 			return nil
 		case err != nil:
-			l.finish(l.departure(now, shape), resets)
+			p.putEnd(p.departure(now, link), resets)
 			return nil
 		}
 	}
@@ -79,28 +79,28 @@ func (l *line) read(from io.Reader, to io.Writer) error {
 
 // departure returns when what was read now is due, if it is not held for
 // being an answer.
-func (l *line) departure(now clock.Time, s *Shape) clock.Time {
-	due := max(now, l.begin).Add(s.RoundTrip / 2)
-	if s.Jitter > 1 {
-		due = due.Add(time.Duration(l.jitter.Int64N(int64(s.Jitter / 2))))
+func (p *pipe) departure(now clock.Time, l *Link) clock.Time {
+	due := max(now, p.begin).Add(l.RoundTrip / 2)
+	if l.Jitter > 1 {
+		due = due.Add(time.Duration(p.jitter.Int64N(int64(l.Jitter / 2))))
 	}
 	return due
 }
 
-// room waits until the queue is not full and returns where to read to.
-func (l *line) room() ([]byte, error) {
+// buffer waits until the queue is not full and returns where to read to.
+func (p *pipe) buffer() ([]byte, error) {
 	for {
-		l.mu.Lock()
-		if l.full = l.queue.size() >= l.relay.options.Queue; !l.full {
-			room := l.queue.room(func() *block { return l.relay.blocks.Get().(*block) })
-			l.mu.Unlock()
-			return room, nil
+		p.mu.Lock()
+		if p.full = p.queue.size() >= p.proxy.options.Queue; !p.full {
+			buf := p.queue.buffer(func() *block { return p.proxy.blocks.Get().(*block) })
+			p.mu.Unlock()
+			return buf, nil
 		}
-		l.mu.Unlock()
-		l.way.full.Add(1)
+		p.mu.Unlock()
+		p.direction.full.Add(1)
 		select {
-		case <-l.space:
-		case <-l.done:
+		case <-p.space:
+		case <-p.done:
 			return nil, errEnded
 		}
 	}
@@ -108,50 +108,50 @@ func (l *line) room() ([]byte, error) {
 
 // put queues what was read, in pieces; those of an answer are held for as much
 // longer as the factor asks.
-func (l *line) put(due clock.Time, pieces []piece, factor float64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, p := range pieces {
-		if p.n > 0 {
-			l.queue.put(p.n, due.Add(time.Duration((factor-1)*float64(p.took))), goesOn)
+func (p *pipe) put(due clock.Time, pieces []piece, factor float64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, part := range pieces {
+		if part.n > 0 {
+			p.queue.put(part.n, due.Add(time.Duration((factor-1)*float64(part.took))), goesOn)
 		}
 	}
 }
 
-// pass hands over what was read just now, if it is due at once and the writer
+// passThrough hands over what was read just now, if it is due at once and the writer
 // has nothing to do: that spares waking it.
-func (l *line) pass(now clock.Time, to io.Writer) error {
-	l.mu.Lock()
-	mine := !l.busy && l.queue.marks.len() > 0 && l.queue.marks.first().due <= now
-	l.busy = l.busy || mine
-	l.mu.Unlock()
+func (p *pipe) passThrough(now clock.Time, to io.Writer) error {
+	p.mu.Lock()
+	mine := !p.busy && p.queue.marks.len() > 0 && p.queue.marks.first().due <= now
+	p.busy = p.busy || mine
+	p.mu.Unlock()
 	if !mine {
-		signal(l.data)
+		signal(p.data)
 		return nil
 	}
-	err := l.handOver(to, false)
-	l.rest(err)
+	err := p.handOver(to, false)
+	p.setIdle(err)
 	return err
 }
 
-// finish queues the end.
-func (l *line) finish(due clock.Time, e end) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.queue.put(0, due, e)
-	signal(l.data)
+// putEnd queues the end.
+func (p *pipe) putEnd(due clock.Time, e end) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.queue.put(0, due, e)
+	signal(p.data)
 }
 
-// write hands over what is due until the end of the line is; errReset is what
+// write hands over what is due until the end of the stream is; errReset is what
 // the other side shall see of it.
-func (l *line) write(to stream) error {
-	defer l.alarm.close()
+func (p *pipe) write(to stream) error {
+	defer p.alarm.close()
 	for {
-		next, err := l.next()
+		next, err := p.next()
 		if err != nil {
 			return err
 		}
-		if err := l.await(next.due); err != nil {
+		if err := p.waitUntil(next.due); err != nil {
 			return err
 		}
 		switch {
@@ -160,99 +160,99 @@ func (l *line) write(to stream) error {
 		case next.end == resets:
 			return errReset
 		}
-		if err := l.handOver(to, true); err != nil {
+		if err := p.handOver(to, true); err != nil {
 			return err
 		}
-		l.rest(nil)
+		p.setIdle(nil)
 	}
 }
 
-// rest says that the one who was busy is no more.
-func (l *line) rest(failed error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.busy, l.failed = false, failed
-	if failed != nil || l.queue.marks.len() > 0 {
-		signal(l.data)
+// setIdle says that the one who was busy is no more.
+func (p *pipe) setIdle(failed error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.busy, p.failed = false, failed
+	if failed != nil || p.queue.marks.len() > 0 {
+		signal(p.data)
 	}
 }
 
 // next waits for a mark and returns the first. The writer is busy from then on,
-// until it rests.
-func (l *line) next() (mark, error) {
+// until setIdle.
+func (p *pipe) next() (mark, error) {
 	for {
-		l.mu.Lock()
-		if l.failed != nil || !l.busy && l.queue.marks.len() > 0 {
-			defer l.mu.Unlock()
-			if l.failed != nil {
-				return mark{}, l.failed
+		p.mu.Lock()
+		if p.failed != nil || !p.busy && p.queue.marks.len() > 0 {
+			defer p.mu.Unlock()
+			if p.failed != nil {
+				return mark{}, p.failed
 			}
-			l.busy = true
-			return *l.queue.marks.first(), nil
+			p.busy = true
+			return *p.queue.marks.first(), nil
 		}
-		l.mu.Unlock()
+		p.mu.Unlock()
 		select {
-		case <-l.data:
-		case <-l.done:
+		case <-p.data:
+		case <-p.done:
 			return mark{}, errEnded
 		}
 	}
 }
 
-// await waits until a time and notes how well it was kept.
-func (l *line) await(due clock.Time) error {
-	left := l.relay.options.Clock.Until(due)
+// waitUntil waits until a time and notes how well it was kept.
+func (p *pipe) waitUntil(due clock.Time) error {
+	left := p.proxy.options.Clock.Until(due)
 	if left <= 0 {
 		return nil
 	}
-	if err := l.alarm.wait(left); err != nil {
+	if err := p.alarm.wait(left); err != nil {
 		return err
 	}
-	l.way.woke(-l.relay.options.Clock.Until(due))
+	p.direction.recordWake(-p.proxy.options.Clock.Until(due))
 	return nil
 }
 
 // handOver writes all that is due by now, as fast as the bandwidth lets it; who
 // may not wait for that leaves it to the writer.
-func (l *line) handOver(to io.Writer, mayWait bool) error {
+func (p *pipe) handOver(to io.Writer, mayWait bool) error {
 	for {
-		rate := l.relay.shape.Load().BytesPerSecond
+		rate := p.proxy.link.Load().BytesPerSecond
 		if rate > 0 && !mayWait {
 			return nil
 		}
-		now := l.relay.options.Clock.Now()
-		l.mu.Lock()
-		bytes := l.queue.due(now, portion(rate))
-		l.mu.Unlock()
+		now := p.proxy.options.Clock.Now()
+		p.mu.Lock()
+		bytes := p.queue.due(now, portion(rate))
+		p.mu.Unlock()
 		if len(bytes) == 0 {
 			return nil
 		}
 		if rate > 0 {
-			if err := l.await(l.way.through(now, len(bytes), rate)); err != nil {
+			if err := p.waitUntil(p.direction.reserve(now, len(bytes), rate)); err != nil {
 				return err
 			}
 		}
-		if l.up { // before the write, since the answer may come at once
-			l.calls.asked(l.relay.options.Clock.Now(), bytes)
+		if p.up { // before the write, since the answer may come at once
+			p.calls.requestSent(p.proxy.options.Clock.Now(), bytes)
 		}
 		if _, err := to.Write(bytes); err != nil {
 			return err
 		}
-		l.way.bytes.Add(int64(len(bytes)))
-		l.way.writes.Add(1)
-		l.took(len(bytes))
+		p.direction.bytes.Add(int64(len(bytes)))
+		p.direction.writes.Add(1)
+		p.release(len(bytes))
 	}
 }
 
-// took frees what was handed over.
-func (l *line) took(n int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if b := l.queue.take(n); b != nil {
-		l.relay.blocks.Put(b)
+// release frees what was handed over.
+func (p *pipe) release(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if b := p.queue.discard(n); b != nil {
+		p.proxy.blocks.Put(b)
 	}
-	if l.full && l.queue.size() < l.relay.options.Queue {
-		signal(l.space)
+	if p.full && p.queue.size() < p.proxy.options.Queue {
+		signal(p.space)
 	}
 }
 

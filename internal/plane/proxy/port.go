@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// port keeps a port of 127.0.0.1 for one relay: a socket that is bound to it
+// port keeps a port of 127.0.0.1 for one proxy: a socket that is bound to it
 // and never listens. Listeners come and go beside it, and while there is none
 // the kernel refuses connections and gives the port to nobody else.
 type port struct {

@@ -46,7 +46,7 @@ func echo(c *net.TCPConn) {
 	_ = c.CloseWrite()
 }
 
-func start(t testing.TB, o proxy.Options) *proxy.Relay {
+func start(t testing.TB, o proxy.Options) *proxy.Proxy {
 	t.Helper()
 	r, err := proxy.Start(o)
 	if err != nil {
@@ -60,9 +60,9 @@ func start(t testing.TB, o proxy.Options) *proxy.Relay {
 	return r
 }
 
-func set(t testing.TB, r *proxy.Relay, s proxy.Shape) {
+func set(t testing.TB, r *proxy.Proxy, s proxy.Link) {
 	t.Helper()
-	if err := r.Set(s); err != nil {
+	if err := r.Emulate(s); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -105,8 +105,8 @@ func takes(t testing.TB, least, slack time.Duration, measure func() time.Duratio
 	})
 }
 
-func TestBytesPassUnchangedInEveryShape(t *testing.T) {
-	for name, shape := range map[string]proxy.Shape{
+func TestBytesPassUnchangedOverEveryLink(t *testing.T) {
+	for name, link := range map[string]proxy.Link{
 		"none":      {},
 		"delay":     {RoundTrip: 20 * time.Millisecond},
 		"jitter":    {RoundTrip: 2 * time.Millisecond, Jitter: 10 * time.Millisecond},
@@ -115,7 +115,7 @@ func TestBytesPassUnchangedInEveryShape(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := start(t, proxy.Options{To: serve(t, echo), Queue: 1 << 20})
-			set(t, r, shape)
+			set(t, r, link)
 			c := dial(t, r.Addr())
 			random := rand.New(rand.NewPCG(3, 4))
 			sent, got := sha256.New(), sha256.New()
@@ -149,14 +149,14 @@ func TestRoundTripIsAddedAndCanBeChanged(t *testing.T) {
 	c := dial(t, r.Addr())
 	ask(t, c)
 	for _, trip := range []time.Duration{50 * time.Millisecond, 0, 20 * time.Millisecond} {
-		set(t, r, proxy.Shape{RoundTrip: trip})
-		if got := r.Shape().RoundTrip; got != trip {
-			t.Errorf("shape says %v", got)
+		set(t, r, proxy.Link{RoundTrip: trip})
+		if got := r.Link().RoundTrip; got != trip {
+			t.Errorf("link says %v", got)
 		}
 		takes(t, trip, 15*time.Millisecond, func() time.Duration { return ask(t, c) })
 	}
 	// A new connection pays for its handshake, once.
-	set(t, r, proxy.Shape{RoundTrip: 40 * time.Millisecond})
+	set(t, r, proxy.Link{RoundTrip: 40 * time.Millisecond})
 	takes(t, 80*time.Millisecond, 20*time.Millisecond, func() time.Duration {
 		begin := time.Now()
 		c = dial(t, r.Addr())
@@ -167,7 +167,7 @@ func TestRoundTripIsAddedAndCanBeChanged(t *testing.T) {
 	if s := r.Stats(); s.Open < 2 || s.Down.Timed == 0 {
 		t.Errorf("stats %+v", s)
 	}
-	if err := r.Set(proxy.Shape{RoundTrip: -1}); err == nil || !strings.Contains(err.Error(), "negative") {
+	if err := r.Emulate(proxy.Link{RoundTrip: -1}); err == nil || !strings.Contains(err.Error(), "negative") {
 		t.Errorf("a negative round trip: %v", err)
 	}
 }
@@ -178,7 +178,7 @@ func TestOrderIsKeptWhenTheDelayShrinks(t *testing.T) {
 	c := dial(t, r.Addr())
 	begin := time.Now()
 	for i := range byte(10) {
-		set(t, r, proxy.Shape{RoundTrip: time.Duration(10-i) * 20 * time.Millisecond})
+		set(t, r, proxy.Link{RoundTrip: time.Duration(10-i) * 20 * time.Millisecond})
 		if _, err := c.Write([]byte{i}); err != nil {
 			t.Fatal(err)
 		}
@@ -197,7 +197,7 @@ func TestOrderIsKeptWhenTheDelayShrinks(t *testing.T) {
 func TestDelayDoesNotCutThroughput(t *testing.T) {
 	r := start(t, proxy.Options{To: serve(t, echo)})
 	const trip, total = 200 * time.Millisecond, 32 << 20
-	set(t, r, proxy.Shape{RoundTrip: trip})
+	set(t, r, proxy.Link{RoundTrip: trip})
 	c := dial(t, r.Addr())
 	ask(t, c)
 	begin := time.Now()
@@ -220,7 +220,7 @@ func TestDelayDoesNotCutThroughput(t *testing.T) {
 
 func TestBandwidth(t *testing.T) {
 	r := start(t, proxy.Options{To: serve(t, func(c *net.TCPConn) { _, _ = io.Copy(io.Discard, c) })})
-	set(t, r, proxy.Shape{BytesPerSecond: 2 << 20})
+	set(t, r, proxy.Link{BytesPerSecond: 2 << 20})
 	takes(t, 480*time.Millisecond, 120*time.Millisecond, func() time.Duration {
 		begin := time.Now()
 		var both sync.WaitGroup
@@ -245,7 +245,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		<-stop
 	}), Queue: 1 << 20})
 	defer close(stop)
-	set(t, r, proxy.Shape{RoundTrip: 10 * time.Millisecond})
+	set(t, r, proxy.Link{RoundTrip: 10 * time.Millisecond})
 	c := dial(t, r.Addr())
 	var before, after runtime.MemStats
 	runtime.GC()
@@ -343,16 +343,16 @@ func TestClientOfADeadServerIsReset(t *testing.T) {
 func TestLastWordsOfAServerArrive(t *testing.T) {
 	for name, linger := range map[string]int{"reset": 0, "close": -1} {
 		t.Run(name, func(t *testing.T) {
-			started := make(chan *proxy.Relay, 1)
+			started := make(chan *proxy.Proxy, 1)
 			r := start(t, proxy.Options{To: serve(t, func(c *net.TCPConn) {
 				_, _ = c.Write([]byte("last words"))
-				relay := <-started
-				repotest.Eventually(t, "the relay has them", func() bool { return relay.Stats().Down.Bytes == 10 })
+				proxy := <-started
+				repotest.Eventually(t, "the proxy has them", func() bool { return proxy.Stats().Down.Bytes == 10 })
 				_ = c.SetLinger(linger)
 				_ = c.Close()
 			})})
 			started <- r
-			set(t, r, proxy.Shape{RoundTrip: 200 * time.Millisecond})
+			set(t, r, proxy.Link{RoundTrip: 200 * time.Millisecond})
 			c := dial(t, r.Addr())
 			go func() { // writing to a dead server must not lose them
 				for range 20 {
@@ -385,7 +385,7 @@ func TestCloseEndsEverything(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		set(t, r, proxy.Shape{RoundTrip: time.Hour})
+		set(t, r, proxy.Link{RoundTrip: time.Hour})
 		c := dial(t, r.Addr())
 		_, _ = c.Write([]byte("on the way for half an hour"))
 		repotest.Eventually(t, "the connection is seen", func() bool { return r.Stats().Total == 1 })
@@ -417,7 +417,7 @@ func TestBadAddressIsAnError(t *testing.T) {
 	}
 }
 
-// Without TLS of its own the relay stretches one call after the other.
+// Without TLS of its own the proxy stretches one call after the other.
 func TestAnswerFactorOfOneCallAtATime(t *testing.T) {
 	const works = 60 * time.Millisecond
 	r := start(t, proxy.Options{To: serve(t, func(c *net.TCPConn) {
@@ -431,7 +431,7 @@ func TestAnswerFactorOfOneCallAtATime(t *testing.T) {
 	})})
 	c := dial(t, r.Addr())
 	for _, factor := range []float64{0, 1.5, 2, 1} {
-		set(t, r, proxy.Shape{AnswerFactor: factor, RoundTrip: 30 * time.Millisecond})
+		set(t, r, proxy.Link{AnswerFactor: factor, RoundTrip: 30 * time.Millisecond})
 		ask(t, c)
 		want := time.Duration(float64(works)*max(1, factor)) + 30*time.Millisecond
 		takes(t, want, 25*time.Millisecond, func() time.Duration {

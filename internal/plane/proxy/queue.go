@@ -4,9 +4,9 @@ import "github.com/windtunnel/windtunnel/internal/clock"
 
 const (
 	blockBytes = 32 << 10
-	// leastRoom is the least that is read at a time while blocks are being
+	// leastRead is the least that is read at a time while blocks are being
 	// filled: fewer bytes would cost a system call each.
-	leastRoom = 4 << 10
+	leastRead = 4 << 10
 	// markBytes is what a mark counts in a queue's size.
 	markBytes = 64
 )
@@ -77,21 +77,21 @@ type queue struct {
 // size is what the queue holds, its marks included.
 func (q *queue) size() int { return q.bytes + q.marks.len()*markBytes }
 
-// room returns where the next bytes may be read to; fresh gives new blocks.
-func (q *queue) room(fresh func() *block) []byte {
+// buffer returns where the next bytes may be read to; fresh gives new blocks.
+func (q *queue) buffer(fresh func() *block) []byte {
 	if q.blocks.len() > 0 {
 		if b := *q.blocks.last(); b.r == b.w {
 			b.r, b.w = 0, 0
 		}
 	}
-	if q.blocks.len() == 0 || blockBytes-(*q.blocks.last()).w < leastRoom {
+	if q.blocks.len() == 0 || blockBytes-(*q.blocks.last()).w < leastRead {
 		q.blocks.push(fresh())
 	}
 	b := *q.blocks.last()
 	return b.bytes[b.w:]
 }
 
-// put adds n bytes that were read to room, and when they are due. Nothing is
+// put adds n bytes that were read to buffer, and when they are due. Nothing is
 // due before what is in front of it.
 func (q *queue) put(n int, due clock.Time, e end) {
 	if n > 0 {
@@ -122,9 +122,9 @@ func (q *queue) due(now clock.Time, limit int) []byte {
 	return b.bytes[b.r:min(b.w, b.r+min(n, limit))]
 }
 
-// take removes the first n bytes, which due has returned, and gives back a
+// discard removes the first n bytes, which due has returned, and gives back a
 // block that is used up.
-func (q *queue) take(n int) (empty *block) {
+func (q *queue) discard(n int) (empty *block) {
 	q.bytes -= n
 	b := *q.blocks.first()
 	if b.r += n; b.r == b.w && q.blocks.len() > 1 {

@@ -10,10 +10,10 @@ import (
 	"net"
 )
 
-// TLS lets the relay see the calls on a connection: it ends the client's TLS,
+// TLS lets the proxy see the calls on a connection: it ends the client's TLS,
 // begins its own to the server, and passes what is inside on unchanged. Both
-// sides must use certificates that the relay holds, so that the server sees
-// the same client as without the relay. It costs the CPU of one TLS more.
+// sides must use certificates that the proxy holds, so that the server sees
+// the same client as without the proxy. It costs the CPU of one TLS more.
 type TLS struct {
 	Certificate tls.Certificate   // shown to clients
 	Clients     []tls.Certificate // those of the clients that may come; one without a certificate is passed on as such
@@ -21,7 +21,7 @@ type TLS struct {
 	ServerName  string            // that it is checked for; default: the host of Options.To
 }
 
-var errStranger = errors.New("the client's certificate is none that the relay holds")
+var errStranger = errors.New("the client's certificate is none that the proxy holds")
 
 // open shakes hands with both sides, the client first: what it offers and who
 // it is decides what the server is offered.

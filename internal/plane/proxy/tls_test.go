@@ -63,7 +63,7 @@ func newSecure(t testing.TB, handler http.HandlerFunc) secure {
 	return s
 }
 
-// open are the options of a relay that sees the calls.
+// open are the options of a proxy that sees the calls.
 func (s secure) open() proxy.Options {
 	return proxy.Options{To: s.address, TLS: &proxy.TLS{Certificate: s.server, Clients: []tls.Certificate{s.client}, Roots: s.roots}}
 }
@@ -103,7 +103,7 @@ func TestServerSeesTheSameClient(t *testing.T) {
 	s := newSecure(t, who)
 	through := start(t, proxy.Options{To: s.address})
 	opened := start(t, s.open())
-	for _, r := range []*proxy.Relay{through, opened} {
+	for _, r := range []*proxy.Proxy{through, opened} {
 		for _, c := range []struct {
 			http2 bool
 			own   []tls.Certificate
@@ -119,7 +119,7 @@ func TestServerSeesTheSameClient(t *testing.T) {
 		}
 	}
 	if _, err := s.asker(t, true, s.other).Get("https://" + opened.Addr()); err == nil {
-		t.Error("a client whose key the relay does not have was passed on")
+		t.Error("a client whose key the proxy does not have was passed on")
 	}
 }
 
@@ -128,7 +128,7 @@ func TestServerThatIsNotTrustedIsNotPassedOn(t *testing.T) {
 	o := s.open()
 	o.To = impostor.address
 	if _, err := s.asker(t, true, s.client).Get("https://" + start(t, o).Addr()); err == nil {
-		t.Error("the relay trusts a server of another authority")
+		t.Error("the proxy trusts a server of another authority")
 	}
 }
 
@@ -171,7 +171,7 @@ func overlapping(t *testing.T, factor float64) []float64 {
 	c := s.asker(t, true, s.client)
 	body(t, c, "https://"+r.Addr()+"/0")
 	const calls = 40
-	set(t, r, proxy.Shape{AnswerFactor: factor})
+	set(t, r, proxy.Link{AnswerFactor: factor})
 	var all sync.WaitGroup
 	ratios := make([]float64, calls)
 	for i := range calls {
@@ -203,7 +203,7 @@ func TestEventsOfAWatchAreNotStretched(t *testing.T) {
 		_, _ = w.Write([]byte("event"))
 	})
 	r := start(t, s.open())
-	set(t, r, proxy.Shape{AnswerFactor: 3})
+	set(t, r, proxy.Link{AnswerFactor: 3})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+r.Addr(), http.NoBody)
@@ -225,7 +225,7 @@ func TestEventsOfAWatchAreNotStretched(t *testing.T) {
 func TestBodiesPassThroughOpenedTLS(t *testing.T) {
 	s := newSecure(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) })
 	r := start(t, s.open())
-	set(t, r, proxy.Shape{RoundTrip: 5 * time.Millisecond, AnswerFactor: 1.1})
+	set(t, r, proxy.Link{RoundTrip: 5 * time.Millisecond, AnswerFactor: 1.1})
 	c := s.asker(t, true, s.client)
 	var all sync.WaitGroup
 	for i := range 4 {

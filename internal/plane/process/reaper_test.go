@@ -20,20 +20,20 @@ import (
 
 // left is what a parent process has made.
 type left struct {
-	Keeper  int
+	Reaper  int
 	PIDs    []int
 	Cgroups []string
 	Dir     string
 }
 
-// parent starts a keeper and children, prints what it made and waits to be killed.
+// parent starts a reaper and children, prints what it made and waits to be killed.
 func parent(base string) int {
-	k, err := process.StartKeeper(os.Args[0], base)
+	k, err := process.StartReaper(os.Args[0], base)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	out := left{Keeper: k.PID(), Dir: k.Dir()}
+	out := left{Reaper: k.PID(), Dir: k.Dir()}
 	for i, mode := range []string{"sleep", "deaf", "hold-a-child"} {
 		log := filepath.Join(k.Dir(), mode+".log")
 		s := process.Spec{Name: "kid" + strconv.Itoa(i), Path: os.Args[0], Args: []string{"child", mode}, LogFile: log}
@@ -101,7 +101,7 @@ func TestNothingOutlivesAKilledParent(t *testing.T) {
 				t.Fatal(err)
 			}
 			_ = cmd.Wait()
-			for _, pid := range append(l.PIDs, l.Keeper) {
+			for _, pid := range append(l.PIDs, l.Reaper) {
 				repotest.Eventually(t, fmt.Sprintf("the end of %d", pid), func() bool { return gone(pid) })
 			}
 			for _, path := range append(l.Cgroups, l.Dir) {
@@ -113,15 +113,15 @@ func TestNothingOutlivesAKilledParent(t *testing.T) {
 	}
 }
 
-// The keeper ignores what Ctrl-C and a service manager send to all processes.
-func TestKeeperOutlivesSignalsUntilItsWorkIsDone(t *testing.T) {
+// The reaper ignores what Ctrl-C and a service manager send to all processes.
+func TestReaperOutlivesSignalsUntilItsWorkIsDone(t *testing.T) {
 	cmd, l := startParent(t, t.TempDir())
-	if pgid, err := syscall.Getpgid(l.Keeper); err != nil || pgid != l.Keeper {
-		t.Errorf("the keeper's process group is %d, %v; want its own", pgid, err)
+	if pgid, err := syscall.Getpgid(l.Reaper); err != nil || pgid != l.Reaper {
+		t.Errorf("the reaper's process group is %d, %v; want its own", pgid, err)
 	}
-	repotest.Eventually(t, "the keeper ignores signals", func() bool { return ignores(l.Keeper, syscall.SIGHUP) })
+	repotest.Eventually(t, "the reaper ignores signals", func() bool { return ignores(l.Reaper, syscall.SIGHUP) })
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
-		if err := syscall.Kill(l.Keeper, s); err != nil {
+		if err := syscall.Kill(l.Reaper, s); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -139,11 +139,11 @@ func ignores(pid int, s syscall.Signal) bool {
 	return err == nil && bits>>(s-1)&1 == 1
 }
 
-func TestSweepRemovesWhatAKilledKeeperLeft(t *testing.T) {
+func TestSweepRemovesWhatAKilledReaperLeft(t *testing.T) {
 	base := t.TempDir()
 	other, _ := startParent(t, base) // lives: its folder must stay
 	cmd, l := startParent(t, base)
-	if err := syscall.Kill(l.Keeper, syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(l.Reaper, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	if removed, err := process.Sweep(base); err != nil || len(removed) != 0 {
@@ -151,7 +151,7 @@ func TestSweepRemovesWhatAKilledKeeperLeft(t *testing.T) {
 	}
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
-	for _, pid := range l.PIDs[:3] { // children die with their parent, keeper or not
+	for _, pid := range l.PIDs[:3] { // children die with their parent, reaper or not
 		repotest.Eventually(t, "the children's end", func() bool { return gone(pid) })
 	}
 	if !exists(l.Dir) {
@@ -185,7 +185,7 @@ func TestSweepRemovesWhatAKilledKeeperLeft(t *testing.T) {
 }
 
 // Temporary folders of others may begin with the tool's name, too.
-func TestSweepSparesWhatNoKeeperHasMade(t *testing.T) {
+func TestSweepSparesWhatNoReaperHasMade(t *testing.T) {
 	base := t.TempDir()
 	ledgers := map[string]string{
 		"windtunnel-up-1":   "",
@@ -217,9 +217,9 @@ func TestSweepSparesWhatNoKeeperHasMade(t *testing.T) {
 	}
 }
 
-func TestCloseOfAKeeperLeavesNothing(t *testing.T) {
+func TestCloseOfAReaperLeavesNothing(t *testing.T) {
 	base := t.TempDir()
-	k, err := process.StartKeeper(os.Args[0], base)
+	k, err := process.StartReaper(os.Args[0], base)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,16 +238,16 @@ func TestCloseOfAKeeperLeavesNothing(t *testing.T) {
 		}
 	}
 	if !gone(k.PID()) {
-		t.Error("the keeper runs on")
+		t.Error("the reaper runs on")
 	}
 	if entries, err := os.ReadDir(base); err != nil || len(entries) != 0 {
 		t.Errorf("left behind: %v %v", entries, err)
 	}
 }
 
-func TestStartKeeperThatFailsLeavesNothing(t *testing.T) {
+func TestStartReaperThatFailsLeavesNothing(t *testing.T) {
 	base := t.TempDir()
-	if _, err := process.StartKeeper("/no/such/file", base); err == nil {
+	if _, err := process.StartReaper("/no/such/file", base); err == nil {
 		t.Error("no error")
 	}
 	if entries, err := os.ReadDir(base); err != nil || len(entries) != 0 {

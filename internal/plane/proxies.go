@@ -14,72 +14,72 @@ import (
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
-// Relayable returns the names that Options.Relays may hold.
-func Relayable() []string {
+// ProxyNames returns the names that Options.Proxies may hold.
+func ProxyNames() []string {
 	return []string{component.Scheduler, component.ControllerManager, component.Etcd, Admin, Load, Fleet, Observe}
 }
 
-// Relay returns the relay of a client, or nil: see Options.Relays and Through.
-func (p *Plane) Relay(name string) *proxy.Relay {
+// Proxy returns the proxy of a client, or nil: see Options.Proxies and AddProxy.
+func (p *Plane) Proxy(name string) *proxy.Proxy {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.relays[name]
+	return p.proxies[name]
 }
 
-// Through puts a relay between an identity and the API server: from now on
+// AddProxy puts a proxy between an identity and the API server: from now on
 // Endpoint(who) leads through it. It is for planes reached by kubeconfig and for
 // later thoughts; clients made before do not come through it. Close closes it.
-func (p *Plane) Through(who string) (*proxy.Relay, error) {
+func (p *Plane) AddProxy(who string) (*proxy.Proxy, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if r, ok := p.relays[who]; ok {
+	if r, ok := p.proxies[who]; ok {
 		return r, nil
 	}
 	e, ok := p.endpoints[who]
 	if !ok {
-		return nil, fmt.Errorf("relay for %q: %w", who, errNoIdentity)
+		return nil, fmt.Errorf("proxy for %q: %w", who, errNoIdentity)
 	}
 	if p.ended {
-		return nil, fmt.Errorf("relay for %s: %w", who, ErrClosed)
+		return nil, fmt.Errorf("proxy for %s: %w", who, ErrClosed)
 	}
 	to, err := e.Address()
 	if err != nil {
-		return nil, fmt.Errorf("relay for %s: %w", who, err)
+		return nil, fmt.Errorf("proxy for %s: %w", who, err)
 	}
 	r, err := proxy.Start(proxy.Options{To: to, Clock: p.clock})
 	if err != nil {
-		return nil, fmt.Errorf("relay for %s: %w", who, err)
+		return nil, fmt.Errorf("proxy for %s: %w", who, err)
 	}
 	via, err := e.Via(r.Addr())
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("relay for %s: %w", who, err), r.Close())
+		return nil, errors.Join(fmt.Errorf("proxy for %s: %w", who, err), r.Close())
 	}
-	p.keepRelay(who, r)
+	p.setProxyLocked(who, r)
 	p.endpoints[who] = via
 	return r, nil
 }
 
 var errNoIdentity = errors.New("it is none of " + Admin + ", " + Load + ", " + Fleet + ", " + Observe)
 
-// keepRelay notes a relay; the caller holds mu.
-func (p *Plane) keepRelay(name string, r *proxy.Relay) {
-	if p.relays == nil {
-		p.relays = map[string]*proxy.Relay{}
+// setProxyLocked notes a proxy.
+func (p *Plane) setProxyLocked(name string, r *proxy.Proxy) {
+	if p.proxies == nil {
+		p.proxies = map[string]*proxy.Proxy{}
 	}
-	p.relays[name] = r
+	p.proxies[name] = r
 }
 
-// checkRelays finds names that are none, and flags that lead past a relay.
-func checkRelays(cfg scenario.Plane, names []string) error {
-	past := map[string][]string{ // the scenario's flags of whom, by relay
+// checkProxies finds names that are none, and flags that lead past a proxy.
+func checkProxies(cfg scenario.Plane, names []string) error {
+	past := map[string][]string{ // the scenario's flags of whom, by proxy
 		component.Etcd:              {component.APIServer, "etcd-servers"},
 		component.Scheduler:         {component.Scheduler, "kubeconfig", "master"},
 		component.ControllerManager: {component.ControllerManager, "kubeconfig", "master"},
 	}
 	var faults []error
 	for _, name := range names {
-		if !slices.Contains(Relayable(), name) {
-			faults = append(faults, fmt.Errorf("relay for %q: it is none of %s", name, strings.Join(Relayable(), ", ")))
+		if !slices.Contains(ProxyNames(), name) {
+			faults = append(faults, fmt.Errorf("proxy for %q: it is none of %s", name, strings.Join(ProxyNames(), ", ")))
 			continue
 		}
 		if past[name] == nil {
@@ -87,46 +87,46 @@ func checkRelays(cfg scenario.Plane, names []string) error {
 		}
 		for _, flagged := range past[name][1:] {
 			if value, ok := valueOf(cfg.Components[past[name][0]].Flags, flagged); ok {
-				faults = append(faults, fmt.Errorf("relay for %s: flag %s=%s of %s leads past it", name, flagged, value, past[name][0]))
+				faults = append(faults, fmt.Errorf("proxy for %s: flag %s=%s of %s leads past it", name, flagged, value, past[name][0]))
 			}
 		}
 	}
 	return errors.Join(faults...)
 }
 
-// startRelays starts those that are asked for and returns their URLs.
-func (p *Plane) startRelays(s site, all clients, o Options) (map[string]string, error) {
+// startProxies starts those that are asked for and returns their URLs.
+func (p *Plane) startProxies(s site, all clients, o Options) (map[string]string, error) {
 	urls := map[string]string{}
-	for i, name := range slices.Compact(slices.Sorted(slices.Values(o.Relays))) {
+	for i, name := range slices.Compact(slices.Sorted(slices.Values(o.Proxies))) {
 		c := all[name]
 		options := proxy.Options{To: strings.TrimPrefix(s.url(c.server), "https://"), Clock: o.Clock, Seed: o.Seed + uint64(i)}
-		if o.OpenRelays {
+		if o.TerminateTLS {
 			var err error
 			if options.TLS, err = c.opened(o.Clock.Wall(o.Clock.Now())); err != nil {
-				return nil, fmt.Errorf("relay for %s: %w", name, err)
+				return nil, fmt.Errorf("proxy for %s: %w", name, err)
 			}
 		}
 		r, err := proxy.Start(options)
 		if err != nil {
-			return nil, fmt.Errorf("relay for %s: %w", name, err)
+			return nil, fmt.Errorf("proxy for %s: %w", name, err)
 		}
 		p.mu.Lock()
-		p.keepRelay(name, r)
+		p.setProxyLocked(name, r)
 		p.mu.Unlock()
 		urls[name] = "https://" + r.Addr()
 	}
 	return urls, nil
 }
 
-// opened returns what lets a relay stand between a client and its server.
+// opened returns what lets a proxy stand between a client and its server.
 func (c client) opened(now time.Time) (*proxy.TLS, error) {
-	issued, err := c.by.Issue(servedAt("relay"), now)
+	issued, err := c.by.Issue(servedAt("proxy"), now)
 	if err != nil {
 		return nil, err
 	}
 	shown, err := tls.X509KeyPair(issued.Cert, issued.Key)
 	if err != nil {
-		return nil, fmt.Errorf("read the relay's certificate: %w", err)
+		return nil, fmt.Errorf("read the proxy's certificate: %w", err)
 	}
 	own, err := tls.X509KeyPair(c.pair.Cert, c.pair.Key)
 	if err != nil {
@@ -137,11 +137,11 @@ func (c client) opened(now time.Time) (*proxy.TLS, error) {
 	return &proxy.TLS{Certificate: shown, Clients: []tls.Certificate{own}, Roots: roots}, nil
 }
 
-func (p *Plane) closeRelays() error {
+func (p *Plane) closeProxies() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var faults []error
-	for _, r := range p.relays {
+	for _, r := range p.proxies {
 		faults = append(faults, r.Close())
 	}
 	return errors.Join(faults...)

@@ -18,9 +18,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// KeeperArg is the hidden first argument with which an executable runs
-// KeeperMain on its standard input.
-const KeeperArg = "keeper"
+// ReaperArg is the hidden first argument with which an executable runs
+// ReaperMain on its standard input.
+const ReaperArg = "reaper"
 
 const (
 	ledgerFile  = "ledger"
@@ -36,7 +36,7 @@ type entry struct {
 	Dir    string `json:"dir,omitempty"`
 }
 
-// Keeper owns the private folder of a run and what must not outlive the run:
+// Reaper owns the private folder of a run and what must not outlive the run:
 // processes, control groups and the folder itself.
 //
 // It is a child process in an own session that holds the end of a pipe. When
@@ -44,7 +44,7 @@ type entry struct {
 // is left. Should the child be killed as well, the next run does (Sweep): all
 // that the child is told also stands in a ledger in the folder, and the folder
 // is locked for as long as windtunnel lives.
-type Keeper struct {
+type Reaper struct {
 	dir  string
 	lock *os.File
 	cmd  *exec.Cmd
@@ -54,18 +54,18 @@ type Keeper struct {
 	ledger *os.File
 }
 
-// StartKeeper makes a private folder in base, which must be a local file
-// system, and starts executable with KeeperArg to look after it.
-func StartKeeper(executable, base string) (*Keeper, error) {
+// StartReaper makes a private folder in base, which must be a local file
+// system, and starts executable with ReaperArg to look after it.
+func StartReaper(executable, base string) (*Reaper, error) {
 	dir, lock, err := lockedFolder(base)
 	if err != nil {
 		return nil, err
 	}
-	k := &Keeper{dir: dir, lock: lock}
-	if err := k.start(executable); err != nil {
-		return nil, errors.Join(fmt.Errorf("start keeper: %w", err), os.RemoveAll(dir), lock.Close())
+	r := &Reaper{dir: dir, lock: lock}
+	if err := r.start(executable); err != nil {
+		return nil, errors.Join(fmt.Errorf("start reaper: %w", err), os.RemoveAll(dir), lock.Close())
 	}
-	return k, nil
+	return r, nil
 }
 
 // lockedFolder makes a folder that has its final name only once it is locked,
@@ -99,75 +99,75 @@ func lockFolder(dir string) (*os.File, error) {
 	return file, nil
 }
 
-func (k *Keeper) start(executable string) error {
-	ledger, err := os.OpenFile(filepath.Join(k.dir, ledgerFile), os.O_CREATE|os.O_EXCL|os.O_APPEND|os.O_WRONLY, 0o600)
+func (r *Reaper) start(executable string) error {
+	ledger, err := os.OpenFile(filepath.Join(r.dir, ledgerFile), os.O_CREATE|os.O_EXCL|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
-	k.ledger = ledger
-	k.cmd = &exec.Cmd{
-		Path: executable, Args: []string{executable, KeeperArg}, Dir: "/",
+	r.ledger = ledger
+	r.cmd = &exec.Cmd{
+		Path: executable, Args: []string{executable, ReaperArg}, Dir: "/",
 		Env:         []string{"GOGC=off", "GOMEMLIMIT=64MiB"}, // it allocates next to nothing
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
-	if k.pipe, err = k.cmd.StdinPipe(); err != nil {
+	if r.pipe, err = r.cmd.StdinPipe(); err != nil {
 		return errors.Join(err, ledger.Close())
 	}
-	k.keep(entry{Dir: k.dir}) // waits in the pipe: no moment without it
-	if err := k.cmd.Start(); err != nil {
-		return errors.Join(err, ledger.Close(), k.pipe.Close())
+	r.record(entry{Dir: r.dir}) // waits in the pipe: no moment without it
+	if err := r.cmd.Start(); err != nil {
+		return errors.Join(err, ledger.Close(), r.pipe.Close())
 	}
 	return nil
 }
 
 // Dir returns the run's private folder, mode 0700.
-func (k *Keeper) Dir() string { return k.dir }
+func (r *Reaper) Dir() string { return r.dir }
 
-// process and cgroup tell the keeper what to look after; a nil Keeper ignores it.
-func (k *Keeper) process(pid int) {
+// process and cgroup tell the reaper what to look after; a nil Reaper ignores it.
+func (r *Reaper) process(pid int) {
 	if s, err := statOf(pid); err == nil {
-		k.keep(entry{PID: pid, Start: s.start})
+		r.record(entry{PID: pid, Start: s.start})
 	}
 }
 
-func (k *Keeper) cgroup(dir string) { k.keep(entry{Cgroup: dir}) }
+func (r *Reaper) cgroup(dir string) { r.record(entry{Cgroup: dir}) }
 
-// keep writes to pipe and ledger. One of them is enough, and without both the
+// record writes to pipe and ledger. One of them is enough, and without both the
 // kernel still kills the children with windtunnel, so faults are no reason to
 // stop a run.
-func (k *Keeper) keep(e entry) {
-	if k == nil {
+func (r *Reaper) record(e entry) {
+	if r == nil {
 		return
 	}
 	line, err := json.Marshal(e)
 	if err != nil {
 		return // an entry always encodes
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.pipe != nil {
-		_, _ = k.pipe.Write(append(line, '\n'))
-		_, _ = k.ledger.Write(append(line, '\n'))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.pipe != nil {
+		_, _ = r.pipe.Write(append(line, '\n'))
+		_, _ = r.ledger.Write(append(line, '\n'))
 	}
 }
 
-// Close removes the folder, ends the keeper's process and waits for it. What
-// the caller has not ended before, the keeper ends now. It is idempotent.
-func (k *Keeper) Close() error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.pipe == nil {
+// Close removes the folder, ends the reaper's process and waits for it. What
+// the caller has not ended before, the reaper ends now. It is idempotent.
+func (r *Reaper) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.pipe == nil {
 		return nil
 	}
-	err := errors.Join(removeFolder(k.dir), k.pipe.Close())
-	k.pipe = nil
-	_ = k.cmd.Wait() // killed or not: the folder is gone, or err says so
-	return errors.Join(err, k.ledger.Close(), k.lock.Close())
+	err := errors.Join(removeFolder(r.dir), r.pipe.Close())
+	r.pipe = nil
+	_ = r.cmd.Wait() // killed or not: the folder is gone, or err says so
+	return errors.Join(err, r.ledger.Close(), r.lock.Close())
 }
 
-// KeeperMain is the keeper's process: it reads what to look after until the
+// ReaperMain is the reaper's process: it reads what to look after until the
 // pipe closes, removes what is left of it, and returns the exit code.
-func KeeperMain(stdin io.Reader) int {
+func ReaperMain(stdin io.Reader) int {
 	// Whoever ends windtunnel by a signal to all of its processes wants it
 	// cleaned up after, too.
 	signal.Ignore(unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT)
@@ -178,11 +178,11 @@ func KeeperMain(stdin io.Reader) int {
 }
 
 // readEntries reads to the end; a line cut off is no entry.
-func readEntries(r io.Reader) []entry {
+func readEntries(in io.Reader) []entry {
 	var out []entry
-	in := bufio.NewReader(r)
+	buffered := bufio.NewReader(in)
 	for {
-		line, err := in.ReadBytes('\n')
+		line, err := buffered.ReadBytes('\n')
 		if err != nil {
 			return out
 		}
