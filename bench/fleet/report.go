@@ -59,10 +59,10 @@ func rows() []measure {
 		{"live_bytes_per_node", -1, "  live, one more node"},
 		{"rss_bytes_per_pod", -1, "  resident, one more pod"},
 		{"live_bytes_per_pod", -1, "  live, one more pod"},
-		{"stage_ns_per_object", -1, "stage engine: choose the stage, sets that we serve typed"},
+		{"stage_ns_per_object", -1, "stage engine: choose the stage, sets that our fleet plays on messages"},
 		{"stage_play_ns_per_object", -1, "  choose it and write its bodies"},
 		{"stage_wire_ns_per_object", -1, "  the same from bytes"},
-		{"stage_general_ns_per_object", -1, "  choose the stage, all sets, our general path"},
+		{"stage_general_ns_per_object", -1, "  choose the stage, all sets, ours on JSON"},
 		{"stage_general_play_ns_per_object", -1, "  choose it and write its bodies"},
 		{"pods_that_never_ran", 0, "pods that never ran"},
 		{"pods_never_gone", 0, "pods that never went"},
@@ -102,12 +102,12 @@ func (r *report) engines(ctx context.Context, o options) error {
 	if err := json.Unmarshal(raw, &theirs); err != nil {
 		return fmt.Errorf("time kwok's stage engine: %w", err)
 	}
-	general, typed, err := ownFigures(o)
+	onJSON, onMessages, err := ownFigures(o)
 	if err != nil {
 		return fmt.Errorf("time the stage engine: %w", err)
 	}
-	r.figures = map[string][]figure{kwokName: theirs, ourName: general, ourName + ", typed": typed}
-	kwok, ours, err := engineMeasures(theirs, general, typed)
+	r.figures = map[string][]figure{kwokName: theirs, ourName: onJSON, ourName + ", on messages": onMessages}
+	kwok, ours, err := engineMeasures(theirs, onJSON, onMessages)
 	if err != nil {
 		return err
 	}
@@ -116,20 +116,20 @@ func (r *report) engines(ctx context.Context, o options) error {
 	return nil
 }
 
-// engineMeasures returns the means over the objects: of the typed path over
-// those that it serves, of the general path over all.
-func engineMeasures(theirs, general, typed []figure) (kwok, ours measures, err error) {
+// engineMeasures returns the means over the objects: on messages over those that
+// the fleet plays itself, on JSON over all.
+func engineMeasures(theirs, onJSON, onMessages []figure) (kwok, ours measures, err error) {
 	kwok, ours = measures{}, measures{}
 	for _, c := range []struct {
 		key string
 		own []figure
 		of  func(figure) float64
 	}{
-		{"stage_ns_per_object", typed, func(f figure) float64 { return f.Match }},
-		{"stage_play_ns_per_object", typed, func(f figure) float64 { return f.Play }},
-		{"stage_wire_ns_per_object", typed, func(f figure) float64 { return f.Wire }},
-		{"stage_general_ns_per_object", general, func(f figure) float64 { return f.Match }},
-		{"stage_general_play_ns_per_object", general, func(f figure) float64 { return f.Play }},
+		{"stage_ns_per_object", onMessages, func(f figure) float64 { return f.Match }},
+		{"stage_play_ns_per_object", onMessages, func(f figure) float64 { return f.Play }},
+		{"stage_wire_ns_per_object", onMessages, func(f figure) float64 { return f.Wire }},
+		{"stage_general_ns_per_object", onJSON, func(f figure) float64 { return f.Match }},
+		{"stage_general_play_ns_per_object", onJSON, func(f figure) float64 { return f.Play }},
 	} {
 		for _, own := range c.own {
 			at := slices.IndexFunc(theirs, func(f figure) bool { return f.Name == own.Name })

@@ -38,9 +38,9 @@ type subject struct {
 
 var errNoStage = errors.New("no stage matches")
 
-// ownFigures times windtunnel's engine: the general path on all objects, and the
-// typed path on those that it serves.
-func ownFigures(o options) (general, typed []figure, err error) {
+// ownFigures times windtunnel's engine: on the JSON of all objects, as players use
+// it, and on the messages of those that the fleet plays itself.
+func ownFigures(o options) (onJSON, onMessages []figure, err error) {
 	all, fast, err := subjects(o.stages, o.inputs)
 	if err != nil {
 		return nil, nil, err
@@ -61,11 +61,11 @@ func ownFigures(o options) (general, typed []figure, err error) {
 		}
 		return out, nil
 	}
-	if general, err = time(all); err != nil {
+	if onJSON, err = time(all); err != nil {
 		return nil, nil, err
 	}
-	typed, err = time(fast)
-	return general, typed, err
+	onMessages, err = time(fast)
+	return onJSON, onMessages, err
 }
 
 // timed returns the nanoseconds that a call takes, measured for at least each.
@@ -85,7 +85,7 @@ func timed(c clock.Clock, each time.Duration, call func() error) (float64, error
 
 // subjects reads the objects INPUTS/KIND/SET/*.json and compiles the stages
 // STAGES/KIND/SET/*.yaml for them.
-func subjects(stages, inputs string) (general, typed []subject, err error) {
+func subjects(stages, inputs string) (onJSON, onMessages []subject, err error) {
 	files, err := filepath.Glob(filepath.Join(inputs, "*", "*", "*.json"))
 	if err != nil || len(files) == 0 {
 		return nil, nil, fmt.Errorf("no objects in %s (%w)", inputs, err)
@@ -104,21 +104,21 @@ func subjects(stages, inputs string) (general, typed []subject, err error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		s, err := generalSubject(name, m, raw)
+		s, err := jsonSubject(name, m, raw)
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", name, err)
 		}
-		general = append(general, s)
-		t, ok, err := typedSubject(m, raw)
+		onJSON = append(onJSON, s)
+		t, ok, err := messageSubject(m, raw)
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", name, err)
 		}
 		if ok {
 			t.name = name
-			typed = append(typed, t)
+			onMessages = append(onMessages, t)
 		}
 	}
-	return general, typed, nil
+	return onJSON, onMessages, nil
 }
 
 func compiled(folder string) (*machine.Machine, error) {
@@ -138,8 +138,8 @@ func moment() time.Time { return time.Unix(1767323045, 0).UTC() }
 
 func chance() *rand.Rand { return rand.New(rand.NewPCG(1, 1)) }
 
-// generalSubject plays any stage on a tree of JSON.
-func generalSubject(name string, m *machine.Machine, raw []byte) (s subject, err error) {
+// jsonSubject plays any stage on a tree of JSON.
+func jsonSubject(name string, m *machine.Machine, raw []byte) (s subject, err error) {
 	tree, err := machine.Decode(raw)
 	if err != nil {
 		return s, err
@@ -176,34 +176,34 @@ func generalSubject(name string, m *machine.Machine, raw []byte) (s subject, err
 	}, nil
 }
 
-// typedSubject plays the stages that have a typed form on a view of protobuf. Not
-// ok when there is none.
-func typedSubject(m *machine.Machine, raw []byte) (subject, bool, error) {
-	of := func(kind string) machine.Stages { return m.Stages(machine.Resource{APIVersion: "v1", Kind: kind}) }
-	if nodes, ok := stage.TypedNodes(of("Node")); ok && len(of("Node")) > 0 {
+// messageSubject plays stages on an object's message, as the fleet does. Not ok when
+// it leaves them to a player.
+func messageSubject(m *machine.Machine, raw []byte) (subject, bool, error) {
+	set := stage.New(m)
+	has := func(kind string) bool { return len(m.Stages(machine.Resource{APIVersion: "v1", Kind: kind})) > 0 }
+	switch {
+	case has("Node") && set.SlowNodes() == nil:
 		wire, err := protobuf(raw, &corev1.Node{})
 		if err != nil {
 			return subject{}, false, err
 		}
-		s := typedCalls(wire, object.DecodeNode, nodes.Node, nodes.RenderNode)
+		s := messageCalls(wire, object.DecodeNode, set.Node, set.RenderNode)
+		return s, true, s.wire()
+	case has("Pod") && set.SlowPods() == nil:
+		wire, err := protobuf(raw, &corev1.Pod{})
+		if err != nil {
+			return subject{}, false, err
+		}
+		s := messageCalls(wire, object.DecodePod, set.Pod, set.RenderPod)
 		return s, true, s.wire()
 	}
-	pods, ok := stage.TypedPods(of("Pod"))
-	if !ok || len(of("Pod")) == 0 {
-		return subject{}, false, nil
-	}
-	wire, err := protobuf(raw, &corev1.Pod{})
-	if err != nil {
-		return subject{}, false, err
-	}
-	s := typedCalls(wire, object.DecodePod, pods.Pod, pods.RenderPod)
-	return s, true, s.wire()
+	return subject{}, false, nil
 }
 
-// typedCalls are the timed calls on a view of type V. As in the fleet, one view
+// messageCalls are the timed calls on a view of type V. As in the fleet, one view
 // and one buffer serve all objects.
-func typedCalls[V any](wire []byte, decode func([]byte, *V) error, choose func(*V, *rand.Rand) stage.Choice,
-	render func([]byte, stage.Choice, *V, stage.Env) stage.Effect) subject {
+func messageCalls[V any](wire []byte, decode func([]byte, *V) error, choose func(*V, *rand.Rand) stage.Choice,
+	render func([]byte, stage.Choice, *V, stage.Env) (machine.Effect, error)) subject {
 	view, rng, env := new(V), chance(), stage.Env{Now: moment(), Addresses: fixed{}}
 	var body []byte
 	play := func() error {
@@ -211,10 +211,11 @@ func typedCalls[V any](wire []byte, decode func([]byte, *V) error, choose func(*
 		if c.None() {
 			return errNoStage
 		}
-		if e := render(body[:0], c, view, env); e.Kind == stage.Patch {
+		e, err := render(body[:0], c, view, env)
+		if e.Kind == machine.Patch {
 			body = e.Body
 		}
-		return nil
+		return err
 	}
 	if err := decode(wire, view); err != nil {
 		return subject{wire: func() error { return err }}

@@ -10,7 +10,7 @@ import (
 )
 
 // here returns the objects whose stages lie in the folder.
-func here(t testing.TB) (general, typed []subject) {
+func here(t testing.TB) (onJSON, onMessages []subject) {
 	t.Helper()
 	stages, inputs := repotest.Compat(t, "kwok"), t.TempDir()
 	all, err := filepath.Glob(filepath.Join("inputs", "*", "*"))
@@ -30,40 +30,40 @@ func here(t testing.TB) (general, typed []subject) {
 			t.Fatal(err)
 		}
 	}
-	general, typed, err = subjects(stages, inputs)
+	onJSON, onMessages, err = subjects(stages, inputs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return general, typed
+	return onJSON, onMessages
 }
 
-// TestPathsAgree plays every object by every path: the typed one chooses the
-// same stage as the general one.
+// TestPathsAgree plays every object in both forms: the same stage is chosen of its
+// message as of its JSON.
 func TestPathsAgree(t *testing.T) {
-	general, typed := here(t)
-	for _, s := range slices.Concat(general, typed) {
+	onJSON, onMessages := here(t)
+	for _, s := range slices.Concat(onJSON, onMessages) {
 		for _, call := range []func() error{s.match, s.play, s.wire} {
 			if err := call(); err != nil {
 				t.Errorf("%s: %v", s.name, err)
 			}
 		}
 	}
-	for _, s := range typed {
-		at := slices.IndexFunc(general, func(g subject) bool { return g.name == s.name })
-		if at < 0 || general[at].stage != s.stage {
-			t.Errorf("%s: the typed path plays %q, the general one another", s.name, s.stage)
+	for _, s := range onMessages {
+		at := slices.IndexFunc(onJSON, func(g subject) bool { return g.name == s.name })
+		if at < 0 || onJSON[at].stage != s.stage {
+			t.Errorf("%s: of the message plays %q, of the JSON another", s.name, s.stage)
 		}
 	}
-	if len(typed) < 4 {
-		t.Errorf("only %d objects are served typed", len(typed))
+	if len(onMessages) < 4 {
+		t.Errorf("only %d objects are played on messages", len(onMessages))
 	}
 }
 
 // BenchmarkStages is our half of the comparison of stage engines; the command of
 // module bench/kwok is the other.
 func BenchmarkStages(b *testing.B) {
-	general, typed := here(b)
-	for path, subjects := range map[string][]subject{"general": general, "typed": typed} {
+	onJSON, onMessages := here(b)
+	for path, subjects := range map[string][]subject{"json": onJSON, "message": onMessages} {
 		for _, s := range subjects {
 			for op, call := range map[string]func() error{"match": s.match, "play": s.play, "wire": s.wire} {
 				b.Run(op+"/"+path+"/"+s.name, func(b *testing.B) {

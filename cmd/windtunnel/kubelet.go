@@ -151,7 +151,7 @@ func (r *fleetRun) metrics(w http.ResponseWriter, _ *http.Request) {
 	}
 	one("gauge", "nodes", "Nodes that are kept alive.", float64(s.Nodes))
 	one("gauge", "nodes_schedulable", "Of them, Ready and without a taint.", float64(s.Schedulable))
-	one("gauge", "pods", "Pods on these nodes that the typed stages play on.", float64(s.Pods))
+	one("gauge", "pods", "Pods on these nodes that the fleet itself plays stages on.", float64(s.Pods))
 	one("gauge", "in_flight", "Calls that wait for an answer.", float64(s.InFlight))
 	one("gauge", "queued", "Calls that are due and not sent.", float64(s.Queued))
 	one("gauge", "waiting", "Stages, renewals and retries that are not due yet.", float64(s.Waiting))

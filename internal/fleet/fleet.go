@@ -160,7 +160,9 @@ func assemble(cfg scenario.Fleet, o Options, c client) (*Fleet, error) {
 		k = &kubeletTraffic{engine: e, watches: o.kubelets}
 	}
 	st := &stages{clock: o.Clock, template: t}
-	st.compile(o.Stages)
+	if err := st.compile(o.Stages); err != nil {
+		return nil, err
+	}
 	l := &leases{engine: e, template: t, duration: time.Duration(cfg.Lease)}
 	n := &nodes{
 		engine: e, template: t, stages: st, leases: l, kubelets: k, managed: o.Manage, hostIP: o.NodeIP,
@@ -204,7 +206,7 @@ func (f *Fleet) attach(ctx context.Context) error {
 	f.nodes.template.info.KubeletVersion = version
 	e.mu.Unlock()
 	for _, s := range sourcesOf(f.nodes.template.fleet, f.nodes.managed) {
-		if s.id == sourcePods && !f.nodes.stages.pods {
+		if s.id == sourcePods && f.nodes.stages.SlowPods() != nil {
 			continue
 		}
 		if err := f.watches.start(ctx, s); err != nil {

@@ -34,21 +34,17 @@ type node struct {
 	renewalDue   clock.Time // of the lease; 0 without leases
 	statusDue    clock.Time // of a stage with a delay; 0 for none
 	choice       stage.Choice
-	job          *job // of its creation or its lease
+	kept         []byte // what the stage of choice needs of the node
+	job          *job   // of its creation or its lease
 	statusJob    *job
 	blocks       []addressBlock
 }
 
 // nodeView is what is kept of an object.Node.
 type nodeView struct {
-	created                int64
-	hasIP, hasHost         bool
-	hasAddresses           bool
-	hasCapacity, allocates bool
-	info                   uint16 // as of object.Node
-	seen                   bool
-	schedulable            bool
-	counted                bool // among the schedulable nodes
+	seen        bool
+	schedulable bool
+	counted     bool // among the schedulable nodes
 }
 
 // ended says that there is nothing left to say of a node.
@@ -78,23 +74,5 @@ func (n *node) forget(j *job) {
 // look takes what the watch says about the node.
 func (n *node) look(o *object.Node) {
 	ready := string(o.Ready) == "True"
-	n.view = nodeView{
-		created: o.Created, hasIP: len(o.InternalIP) > 0, hasHost: o.HasHostname, hasAddresses: o.HasAddresses,
-		hasCapacity: o.HasCapacity, allocates: o.HasAllocation, info: o.Info,
-		seen: true, counted: n.view.counted, schedulable: ready && len(o.Taints) == 0 && !o.Unschedulable,
-	}
-}
-
-// object is the node as stages render it: of what they leave out all that counts
-// is that it is there.
-func (n *node) object() object.Node {
-	o := object.Node{
-		Meta:        object.Meta{Name: []byte(n.name), UID: []byte(n.uid), Created: n.view.created},
-		HasHostname: n.view.hasHost, HasAddresses: n.view.hasAddresses,
-		HasCapacity: n.view.hasCapacity, HasAllocation: n.view.allocates, Info: n.view.info,
-	}
-	if n.view.hasIP {
-		o.InternalIP = []byte{0}
-	}
-	return o
+	n.view = nodeView{seen: true, counted: n.view.counted, schedulable: ready && len(o.Taints) == 0 && !o.Unschedulable}
 }

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
-	"github.com/windtunnel/windtunnel/internal/fleet/stage"
+	"github.com/windtunnel/windtunnel/internal/fleet/stage/render"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -93,7 +93,7 @@ func (t *nodeTemplate) nodeBody(index uint32, host netip.Addr, now time.Time) ([
 		},
 		DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: int32(t.port)}},
 	}
-	for _, c := range stage.NodeConditions() {
+	for _, c := range render.NodeConditions() {
 		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{
 			Type: corev1.NodeConditionType(c.Type), Status: corev1.ConditionStatus(c.Status), Reason: c.Reason, Message: c.Message,
 			LastHeartbeatTime: at, LastTransitionTime: at,

@@ -24,6 +24,7 @@ type nodes struct {
 	engine   *engine
 	template *nodeTemplate
 	stages   *stages
+	kept     object.Node // scratch: a node as it was kept
 	leases   *leases
 	kubelets *kubeletTraffic
 	managed  *ManagedNodes // nil: the fleet makes its nodes
@@ -101,7 +102,9 @@ func (s *nodes) fire(n *node) {
 		return
 	}
 	if n.statusDue != 0 && n.statusDue <= due {
-		s.play(n, n.choice, n.statusDue)
+		if object.DecodeNode(n.kept, &s.kept) == nil {
+			s.play(n, n.choice, &s.kept, n.statusDue)
+		}
 		n.statusDue = 0
 	}
 	if n.renewalDue != 0 && n.renewalDue <= due {
@@ -160,10 +163,13 @@ func (s *nodes) observe(kind object.EventType, o *object.Node, raw []byte) {
 		n.statusDue = 0
 	case choice.Delay == 0:
 		n.statusDue = 0
-		s.play(n, choice, now)
+		s.play(n, choice, o, now)
 	case n.statusDue == 0 || n.choice.Stage() != choice.Stage():
 		n.choice, n.statusDue = choice, now.Add(s.kubelets.untilStatus(choice.Delay))
 		n.arm(&s.engine.wheel)
+	}
+	if n.statusDue != 0 {
+		n.kept = s.stages.Keep(n.kept[:0], choice, o)
 	}
 }
 
@@ -253,12 +259,18 @@ func (s *nodes) fail(err error) {
 }
 
 // play asks for a stage on a node, unless one is on its way.
-func (s *nodes) play(n *node, choice stage.Choice, due clock.Time) {
+func (s *nodes) play(n *node, choice stage.Choice, o *object.Node, due clock.Time) {
 	if n.statusJob != nil {
 		return
 	}
-	n.statusJob = s.engine.newJob(nodeStatus, n, nil, due)
-	n.statusJob.choice = choice
+	j := s.engine.newJob(nodeStatus, n, nil, due)
+	effect, err := s.stages.RenderNode(j.body[:0], choice, o, s.stages.env(s.engine.clock.Now(), nil))
+	if err != nil {
+		s.engine.warn(err.Error())
+		s.engine.freeJob(j)
+		return
+	}
+	j.choice, j.body, n.statusJob = choice, effect.Body, j
 	s.engine.enqueue(n.statusJob)
 }
 
@@ -315,11 +327,7 @@ func (s *nodes) build(j *job) bool {
 	case nodeDelete:
 		j.body = appendDelete(j.body[:0], n.uid)
 		r.Method, r.Path, r.Body = http.MethodDelete, path, j.body
-	case nodeStatus:
-		o := n.object()
-		j.body = s.stages.RenderNode(j.body[:0], j.choice, &o, s.stages.env(now, nil)).Body
-		r.Method, r.Path, r.Body, r.ContentType = http.MethodPatch, path+"/status", j.body, patchType
-	case nodeCondition:
+	case nodeStatus, nodeCondition:
 		r.Method, r.Path, r.Body, r.ContentType = http.MethodPatch, path+"/status", j.body, patchType
 	}
 	return true

@@ -11,6 +11,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/watch"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fleet/stage"
+	"github.com/windtunnel/windtunnel/internal/fleet/stage/machine"
 )
 
 // pod is one pod on a node of the fleet. What it looks like is not kept: every
@@ -116,10 +117,15 @@ func (s *pods) play(p *pod, o *object.Pod, received clock.Time) {
 		return
 	}
 	j, due := s.slot(p, choice, received)
-	effect := s.stages.RenderPod(j.body[:0], choice, o, s.stages.env(due, p))
+	effect, err := s.stages.RenderPod(j.body[:0], choice, o, s.stages.env(due, p))
+	if err != nil {
+		s.engine.warn(err.Error())
+		s.withdraw(p)
+		return
+	}
 	j.choice, j.version, j.dueAt = choice, o.Version, due
 	goal := podStatus
-	if effect.Kind == stage.Delete {
+	if effect.Kind == machine.Delete {
 		goal, j.body = podDelete, appendDelete(j.body[:0], string(o.UID))
 	} else {
 		j.body = effect.Body

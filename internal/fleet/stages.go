@@ -13,27 +13,26 @@ func podKind() machine.Resource  { return machine.Resource{APIVersion: "v1", Kin
 // player, and what they know of the fleet.
 type stages struct {
 	*stage.Set
-	nodes, pods bool // are played here, not by a player
 
 	clock     clock.Clock
 	addresses *addresses
 	template  *nodeTemplate
 }
 
-// compile chooses the stages that need no player.
-func (s *stages) compile(m *machine.Machine) {
+// compile chooses the stages that need no player; without a machine those of the
+// built-in set fast.
+func (s *stages) compile(m *machine.Machine) (err error) {
 	if m == nil {
-		s.Set, s.nodes, s.pods = stage.Fast(), true, true
-		return
+		s.Set, err = stage.Fast()
+		return err
 	}
-	typedNodes, nodes := stage.TypedNodes(m.Stages(nodeKind()))
-	typedPods, pods := stage.TypedPods(m.Stages(podKind()))
-	s.Set, s.nodes, s.pods = stage.Join(typedPods, typedNodes), nodes, pods
+	s.Set = stage.New(m)
+	return nil
 }
 
 // plays says that objects of a kind need no player.
 func (s *stages) plays(r machine.Resource) bool {
-	return r == podKind() && s.pods || r == nodeKind() && s.nodes
+	return r == podKind() && s.SlowPods() == nil || r == nodeKind() && s.SlowNodes() == nil
 }
 
 // env is what stages know besides their object; the pod is nil for nodes.

@@ -13,12 +13,10 @@ type Meta struct {
 	Name      []byte
 	Namespace []byte
 	UID       []byte
-	Version   uint64   // resourceVersion; 0 when it is no number
-	Created   int64    // creationTimestamp, seconds since 1970; 0 without one
-	Deleting  bool     // it has a deletionTimestamp
-	Owners    [][]byte // kinds of its owners
-	Fleet     []byte   // value of the label FleetLabel
-	Group     []byte   // value of the label GroupLabel
+	Version   uint64 // resourceVersion; 0 when it is no number
+	Deleting  bool   // it has a deletionTimestamp
+	Fleet     []byte // value of the label FleetLabel
+	Group     []byte // value of the label GroupLabel
 }
 
 // FleetLabel is the label that every object made by a fleet carries; its value
@@ -28,81 +26,58 @@ const FleetLabel = "windtunnel.dev/fleet"
 // GroupLabel is the label by which the lifecycles of pods are grouped.
 const GroupLabel = "windtunnel.dev/group"
 
-// Container is a container of a pod's spec.
-type Container struct {
-	Name          []byte
-	Image         []byte
-	RestartPolicy []byte // of init containers: Always makes it a sidecar
+// view is an object whose message can be read further than its view goes.
+type view struct {
+	raw      []byte
+	document Document
+	root     Value // when it is open
+}
+
+// Raw returns the message that the view was decoded from.
+func (v *view) Raw() []byte { return v.raw }
+
+// Open returns the whole object. It is read where it is asked for, and lasts as
+// long as the view.
+func (v *view) Open(s *Schema) Value {
+	if v.root.message == nil || v.root.message.schema != s {
+		v.root = v.document.Reset(s, v.raw)
+	}
+	return v.root
 }
 
 // Pod is the view of a v1 Pod.
 type Pod struct {
 	Meta
-	NodeName       []byte
-	HostNetwork    bool
-	Containers     []Container
-	InitContainers []Container
-	ReadinessGates [][]byte // condition types
-	Phase          []byte
-	Ready          []byte // status of the condition Ready; empty without one
-	PodIP          []byte
+	view
+	NodeName    []byte
+	HostNetwork bool
+	Phase       []byte
+	Ready       []byte // status of the condition Ready; empty without one
+	PodIP       []byte
 }
 
 // Node is the view of a v1 Node.
 type Node struct {
 	Meta
+	view
 	Phase         []byte
 	Ready         []byte   // status of the condition Ready; empty without one
 	Taints        [][]byte // keys
 	Unschedulable bool
 	InternalIP    []byte // its first address of that type
-	HasHostname   bool
-	HasAddresses  bool // of any type
-	HasCapacity   bool
-	HasAllocation bool   // it says what is allocatable
-	Info          uint16 // what its status.nodeInfo says: bit i for field i of NodeSystemInfo
 }
-
-func (m *Meta) reset() { *m = Meta{Owners: m.Owners[:0]} }
 
 func (p *Pod) reset() {
-	p.Meta.reset()
-	*p = Pod{Meta: p.Meta, Containers: p.Containers[:0], InitContainers: p.InitContainers[:0], ReadinessGates: p.ReadinessGates[:0]}
-}
-
-// The fields of NodeSystemInfo (k8s.io/api/core/v1, generated.proto).
-const (
-	InfoKernelVersion           = 4
-	InfoOSImage                 = 5
-	InfoContainerRuntimeVersion = 6
-	InfoKubeletVersion          = 7
-	InfoKubeProxyVersion        = 8
-	InfoOperatingSystem         = 9
-	InfoArchitecture            = 10
-)
-
-// Says tells whether status.nodeInfo has a text in a field.
-func (n *Node) Says(field int) bool { return n.Info>>field&1 == 1 }
-
-func (n *Node) decodeInfo(raw []byte) error {
-	n.Info = 0
-	w := walk{rest: raw}
-	for w.next() {
-		if w.num < 16 && len(w.data) > 0 {
-			n.Info |= 1 << w.num
-		}
-	}
-	return w.err
+	*p = Pod{view: view{document: p.document}}
 }
 
 func (n *Node) reset() {
-	n.Meta.reset()
-	*n = Node{Meta: n.Meta, Taints: n.Taints[:0]}
+	*n = Node{view: view{document: n.document}, Taints: n.Taints[:0]}
 }
 
 // DecodeMeta reads the metadata of any object's message: it is field 1 of all.
 func DecodeMeta(raw []byte, m *Meta) error {
-	m.reset()
+	*m = Meta{}
 	w := walk{rest: raw}
 	for w.next() {
 		if w.num == 1 {
@@ -129,8 +104,6 @@ func (m *Meta) decode(raw []byte) error {
 			m.UID = w.data
 		case 6:
 			m.Version = number(w.data)
-		case 8:
-			m.Created = seconds(w.data)
 		case 9:
 			m.Deleting = true
 		case 11:
@@ -140,8 +113,6 @@ func (m *Meta) decode(raw []byte) error {
 			case GroupLabel:
 				m.Group = value
 			}
-		case 13:
-			m.Owners = append(m.Owners, Field(w.data, 1))
 		}
 	}
 	return w.err
@@ -150,6 +121,7 @@ func (m *Meta) decode(raw []byte) error {
 // DecodePod reads a Pod message. The view's slices are reused.
 func DecodePod(raw []byte, p *Pod) error {
 	p.reset()
+	p.raw = raw
 	w := walk{rest: raw}
 	for w.next() {
 		var err error
@@ -172,34 +144,13 @@ func (p *Pod) decodeSpec(raw []byte) error {
 	w := walk{rest: raw}
 	for w.next() {
 		switch w.num {
-		case 2:
-			p.Containers = append(p.Containers, container(w.data))
-		case 20:
-			p.InitContainers = append(p.InitContainers, container(w.data))
 		case 10:
 			p.NodeName = w.data
 		case 11:
 			p.HostNetwork = w.value != 0
-		case 28:
-			p.ReadinessGates = append(p.ReadinessGates, Field(w.data, 1))
 		}
 	}
 	return w.err
-}
-
-func container(raw []byte) (c Container) {
-	w := walk{rest: raw}
-	for w.next() {
-		switch w.num {
-		case 1:
-			c.Name = w.data
-		case 2:
-			c.Image = w.data
-		case 24:
-			c.RestartPolicy = w.data
-		}
-	}
-	return c
 }
 
 func (p *Pod) decodeStatus(raw []byte) error {
@@ -222,6 +173,7 @@ func (p *Pod) decodeStatus(raw []byte) error {
 // DecodeNode reads a Node message. The view's slices are reused.
 func DecodeNode(raw []byte, n *Node) error {
 	n.reset()
+	n.raw = raw
 	w := walk{rest: raw}
 	for w.next() {
 		var err error
@@ -257,29 +209,15 @@ func (n *Node) decodeStatus(raw []byte) error {
 	w := walk{rest: raw}
 	for w.next() {
 		switch w.num {
-		case 1:
-			n.HasCapacity = true
-		case 2:
-			n.HasAllocation = true
 		case 3:
 			n.Phase = w.data
-		case 7:
-			if err := n.decodeInfo(w.data); err != nil {
-				return err
-			}
 		case 4:
 			if string(Field(w.data, 1)) == "Ready" {
 				n.Ready = Field(w.data, 2)
 			}
 		case 5:
-			n.HasAddresses = true
-			switch string(Field(w.data, 1)) {
-			case "InternalIP":
-				if n.InternalIP == nil {
-					n.InternalIP = Field(w.data, 2)
-				}
-			case "Hostname":
-				n.HasHostname = true
+			if n.InternalIP == nil && string(Field(w.data, 1)) == "InternalIP" {
+				n.InternalIP = Field(w.data, 2)
 			}
 		}
 	}

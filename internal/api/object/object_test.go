@@ -89,19 +89,8 @@ func checkPod(t *testing.T, got *Pod, want *corev1.Pod) {
 			t.Errorf("got %q, want %q", c[0], c[1])
 		}
 	}
-	if got.Version != 4711 || got.Created != want.CreationTimestamp.Unix() || got.Deleting != (want.DeletionTimestamp != nil) || got.HostNetwork != want.Spec.HostNetwork {
+	if got.Version != 4711 || got.Deleting != (want.DeletionTimestamp != nil) || got.HostNetwork != want.Spec.HostNetwork {
 		t.Errorf("got %+v", got)
-	}
-	if len(got.Owners) != len(want.OwnerReferences) || len(got.Containers) != len(want.Spec.Containers) || len(got.ReadinessGates) != 1 {
-		t.Fatalf("got %d owners, %d containers, %d gates", len(got.Owners), len(got.Containers), len(got.ReadinessGates))
-	}
-	for i, c := range want.Spec.Containers {
-		if string(got.Containers[i].Name) != c.Name || string(got.Containers[i].Image) != c.Image {
-			t.Errorf("container %d: %+v", i, got.Containers[i])
-		}
-	}
-	if string(got.InitContainers[0].RestartPolicy) != "Always" {
-		t.Errorf("init container: %+v", got.InitContainers[0])
 	}
 }
 
@@ -120,7 +109,7 @@ func TestDecodeNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(got.Name) != want.Name || string(got.Ready) != "Unknown" || string(got.Phase) != "Running" || !got.Unschedulable ||
-		len(got.Taints) != 2 || string(got.Taints[1]) != "b" || string(got.InternalIP) != "10.1.0.0" || got.HasHostname || !got.HasCapacity || !got.Says(InfoKubeletVersion) || got.Says(InfoArchitecture) || !got.HasAddresses || got.HasAllocation || got.Version != 9 {
+		len(got.Taints) != 2 || string(got.Taints[1]) != "b" || string(got.InternalIP) != "10.1.0.0" || got.Version != 9 {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -234,7 +223,7 @@ func FuzzDecode(f *testing.F) {
 			if err != nil {
 				t.Fatalf("client-go reads it, we do not: %v", err)
 			}
-			if string(p.NodeName) != whole.Spec.NodeName || string(p.Name) != whole.Name || len(p.Containers) != len(whole.Spec.Containers) {
+			if string(p.NodeName) != whole.Spec.NodeName || string(p.Name) != whole.Name {
 				t.Fatalf("got %+v", p)
 			}
 		}

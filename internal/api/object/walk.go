@@ -115,17 +115,6 @@ func entry(raw []byte) (key, value []byte) {
 	return key, value
 }
 
-// seconds returns the seconds of a Time message.
-func seconds(raw []byte) int64 {
-	w := walk{rest: raw}
-	for w.next() {
-		if w.num == 1 {
-			return int64(w.value)
-		}
-	}
-	return 0
-}
-
 // number reads a decimal number; 0 when it is none.
 func number(b []byte) (n uint64) {
 	for _, c := range b {

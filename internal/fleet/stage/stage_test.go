@@ -11,6 +11,12 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/windtunnel/windtunnel/internal/fleet/stage/machine"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
@@ -64,28 +70,32 @@ func TestTraces(t *testing.T) {
 
 func play(t *testing.T, line string) string {
 	t.Helper()
-	set := stage.Fast()
+	set := fast(t)
 	fields := strings.Fields(line)
 	rng := rand.New(rand.NewPCG(1, 1))
 	var choice stage.Choice
-	var effect stage.Effect
+	var effect machine.Effect
+	var err error
 	switch fields[0] {
 	case "pod":
 		p := pod(t, fields[1:])
 		choice = set.Pod(p, rng)
-		effect = set.RenderPod(nil, choice, p, env())
+		effect, err = set.RenderPod(nil, choice, p, env())
 	case "node":
 		n := node(t, fields[1:])
 		choice = set.Node(n, rng)
-		effect = set.RenderNode(nil, choice, n, env())
+		effect, err = set.RenderNode(nil, choice, n, env())
 	default:
 		t.Fatalf("what is %q?", line)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	if choice.None() {
 		return "-> nothing"
 	}
 	out := fmt.Sprintf("-> %s after %v: ", choice.Stage(), choice.Delay)
-	if effect.Kind == stage.Delete {
+	if effect.Kind == machine.Delete {
 		return out + "delete"
 	}
 	if !json.Valid(effect.Body) {
@@ -95,64 +105,86 @@ func play(t *testing.T, line string) string {
 }
 
 func pod(t *testing.T, fields []string) *object.Pod {
-	p := &object.Pod{Meta: object.Meta{Name: []byte("p")}}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
 	for _, f := range fields {
 		key, value, _ := strings.Cut(f, "=")
-		b := []byte(value)
+		always := corev1.ContainerRestartPolicyAlways
 		switch key {
 		case "uid":
-			p.UID = b
+			p.UID = types.UID(value)
 		case "phase":
-			p.Phase = b
+			p.Status.Phase = corev1.PodPhase(value)
 		case "ready":
-			p.Ready = b
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionStatus(value)}}
 		case "deleting":
-			p.Deleting = true
+			p.DeletionTimestamp = &metav1.Time{Time: env().Now}
 		case "owner":
-			p.Owners = append(p.Owners, b)
+			p.OwnerReferences = append(p.OwnerReferences, metav1.OwnerReference{Kind: value})
 		case "hostnetwork":
-			p.HostNetwork = true
+			p.Spec.HostNetwork = true
 		case "gate":
-			p.ReadinessGates = append(p.ReadinessGates, b)
+			p.Spec.ReadinessGates = append(p.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: corev1.PodConditionType(value)})
 		case "container":
-			p.Containers = append(p.Containers, object.Container{Name: b, Image: append([]byte("img/"), b...)})
+			p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: value, Image: "img/" + value})
 		case "init":
-			p.InitContainers = append(p.InitContainers, object.Container{Name: b, Image: b})
+			p.Spec.InitContainers = append(p.Spec.InitContainers, corev1.Container{Name: value, Image: value})
 		case "sidecar":
-			p.InitContainers = append(p.InitContainers, object.Container{Name: b, Image: b, RestartPolicy: []byte("Always")})
+			p.Spec.InitContainers = append(p.Spec.InitContainers, corev1.Container{Name: value, Image: value, RestartPolicy: &always})
 		default:
 			t.Fatalf("what is %q?", f)
 		}
 	}
-	return p
+	return view(t, p)
 }
 
 func node(t *testing.T, fields []string) *object.Node {
-	n := &object.Node{Meta: object.Meta{Name: []byte("node-000007")}, HasCapacity: true, HasAllocation: true, Info: ^uint16(0)}
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-000007"}}
+	has := corev1.ResourceList{"cpu": resource.MustParse("7")}
+	n.Status.Capacity, n.Status.Allocatable = has, has
+	n.Status.NodeInfo = corev1.NodeSystemInfo{
+		Architecture: "a", OperatingSystem: "o", OSImage: "i", KernelVersion: "k", ContainerRuntimeVersion: "c", KubeletVersion: "v",
+	}
 	for _, f := range fields {
 		key, value, _ := strings.Cut(f, "=")
 		switch key {
 		case "ready":
-			n.Ready = []byte(value)
+			n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionStatus(value)}}
 		case "phase":
-			n.Phase = []byte(value)
+			n.Status.Phase = corev1.NodePhase(value)
 		case "addresses":
-			n.HasHostname, n.InternalIP = true, []byte("10.9.9.9")
+			n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.9.9.9"}, {Type: corev1.NodeHostName, Address: n.Name}}
 		case "bare": // it says nothing of itself
-			n.HasCapacity, n.HasAllocation, n.Info = false, false, 0
+			n.Status.Capacity, n.Status.Allocatable, n.Status.NodeInfo = nil, nil, corev1.NodeSystemInfo{}
 		case "created":
-			n.Created = 1700000000
+			n.CreationTimestamp = metav1.Unix(1700000000, 0)
 		default:
 			t.Fatalf("what is %q?", f)
 		}
 	}
-	return n
+	raw, err := n.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := &object.Node{}
+	if err := object.DecodeNode(raw, out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func fast(t testing.TB) *stage.Set {
+	t.Helper()
+	set, err := stage.Fast()
+	if err != nil || set.SlowPods() != nil || set.SlowNodes() != nil {
+		t.Fatal(err, set.SlowPods(), set.SlowNodes())
+	}
+	return set
 }
 
 // TestPatchLeadsOn applies the patches as an API server does and plays on: a
 // pod must end where no stage matches, and conditions of others must survive.
 func TestPatchLeadsOn(t *testing.T) {
-	set := stage.Fast()
+	set := fast(t)
 	rng := rand.New(rand.NewPCG(1, 1))
 	api := &corev1.Pod{
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "i"}}},
@@ -172,7 +204,11 @@ func TestPatchLeadsOn(t *testing.T) {
 		if played = append(played, c.Stage()); len(played) > 5 {
 			t.Fatal("it never ends")
 		}
-		api = patched(t, api, set.RenderPod(nil, c, p, env()).Body)
+		effect, err := set.RenderPod(nil, c, p, env())
+		if err != nil {
+			t.Fatal(err)
+		}
+		api = patched(t, api, effect.Body)
 	}
 	if got := strings.Join(played, " "); got != "pod-ready pod-complete" {
 		t.Errorf("played %s", got)
@@ -200,7 +236,7 @@ func patched(t *testing.T, p *corev1.Pod, body []byte) *corev1.Pod {
 	return out
 }
 
-func view(t *testing.T, p *corev1.Pod) *object.Pod {
+func view(t testing.TB, p *corev1.Pod) *object.Pod {
 	t.Helper()
 	raw, err := p.Marshal()
 	if err != nil {
@@ -214,7 +250,7 @@ func view(t *testing.T, p *corev1.Pod) *object.Pod {
 }
 
 func TestHeartbeatDelay(t *testing.T) {
-	set := stage.Fast()
+	set := fast(t)
 	rng := rand.New(rand.NewPCG(7, 7))
 	n := node(t, []string{"ready=True", "phase=Running"})
 	low, high := time.Hour, time.Duration(0)
@@ -224,17 +260,5 @@ func TestHeartbeatDelay(t *testing.T) {
 	}
 	if low < 600*time.Second || low > 601*time.Second || high > 610*time.Second || high < 609*time.Second {
 		t.Errorf("delays from %v to %v", low, high)
-	}
-}
-
-func BenchmarkPodReady(b *testing.B) {
-	set := stage.Fast()
-	rng := rand.New(rand.NewPCG(1, 1))
-	p := &object.Pod{Phase: []byte("Pending"), Containers: []object.Container{{Name: []byte("container"), Image: []byte("image")}}}
-	e := env()
-	var buf []byte
-	b.ReportAllocs()
-	for b.Loop() {
-		buf = set.RenderPod(buf[:0], set.Pod(p, rng), p, e).Body
 	}
 }

@@ -31,8 +31,8 @@ func TestBeat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, typed := stage.TypedNodes(m.Stages(machine.Resource{APIVersion: "v1", Kind: "Node"})); !typed {
-		t.Error("nodes are no longer played the fast way")
+	if err := stage.New(m).SlowNodes(); err != nil {
+		t.Error(err)
 	}
 	f = &kwok.File{Stages: f.Stages[:1]}
 	if f.Beat(time.Hour) {

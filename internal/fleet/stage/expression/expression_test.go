@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/itchyny/gojq"
+
+	"github.com/windtunnel/windtunnel/internal/api/object"
 )
 
 const subject = `{
@@ -31,7 +33,7 @@ func tree(t testing.TB, raw string) map[string]any {
 }
 
 func TestRequirements(t *testing.T) {
-	object := tree(t, subject)
+	whole := object.Of(tree(t, subject))
 	for _, c := range []struct {
 		key      string
 		operator Operator
@@ -74,7 +76,7 @@ func TestRequirements(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := Requirement{Query: q, Operator: c.operator, Values: strings.Fields(c.values)}
-		if got := r.Matches(object); got != c.want || q.Direct() != c.direct {
+		if got := r.Matches(whole); got != c.want || q.Direct() != c.direct {
 			t.Errorf("%s %s %s: %v, direct %v", c.key, c.operator, c.values, got, q.Direct())
 		}
 	}
@@ -96,21 +98,24 @@ func TestDirectIsGojq(t *testing.T) {
 		}
 		slow := &Query{code: code}
 		for range 3000 {
-			object := somewhere(rng, 4)
+			tree := somewhere(rng, 4)
+			thing := object.Of(tree)
 			for _, o := range []Operator{In, NotIn, Exists, DoesNotExist} {
 				values := []string{"x", "true"}
-				a := (&Requirement{direct, o, values}).Matches(object)
-				if b := (&Requirement{slow, o, values}).Matches(object); a != b {
-					t.Fatalf("%s %s on %v: direct %v, gojq %v", src, o, object, a, b)
+				a := (&Requirement{direct, o, values}).Matches(thing)
+				if b := (&Requirement{slow, o, values}).Matches(thing); a != b {
+					t.Fatalf("%s %s on %v: direct %v, gojq %v", src, o, tree, a, b)
 				}
 				if a && o == In {
 					hits++
 				}
 			}
-			v, ok := direct.First(object)
-			w, also := slow.First(object)
-			if ok != also || gojq.Compare(v, w) != 0 {
-				t.Fatalf("%s on %v: first %v %v, gojq %v %v", src, object, v, ok, w, also)
+			v, ok := direct.First(thing)
+			w, also := slow.First(thing)
+			a, _ := v.Tree()
+			b, _ := w.Tree()
+			if ok != also || gojq.Compare(a, b) != 0 {
+				t.Fatalf("%s on %v: first %v %v, gojq %v %v", src, tree, a, ok, b, also)
 			}
 		}
 	}
@@ -151,9 +156,9 @@ func TestExample(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		object := map[string]any{}
-		if !q.Example(object, "v") || !(&Requirement{q, In, []string{"v"}}).Matches(object) {
-			t.Errorf("%s: %v", src, object)
+		made := map[string]any{}
+		if !q.Example(made, "v") || !(&Requirement{q, In, []string{"v"}}).Matches(object.Of(made)) {
+			t.Errorf("%s: %v", src, made)
 		}
 	}
 }
@@ -281,14 +286,14 @@ func TestRunaway(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if v, ok := q.First(map[string]any{}); ok {
+		if v, ok := q.First(object.Of(map[string]any{})); ok {
 			t.Errorf("%s: %v", src, v)
 		}
 	}
 }
 
 func BenchmarkRequirement(b *testing.B) {
-	object := tree(b, subject)
+	whole := object.Of(tree(b, subject))
 	for name, src := range map[string]string{
 		"direct": `.status.conditions[] | select(.type == "Ready") | .status`,
 		"gojq":   `.status.conditions[]? | select(.type == "Ready") | .status`,
@@ -301,7 +306,7 @@ func BenchmarkRequirement(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if !r.Matches(object) {
+				if !r.Matches(whole) {
 					b.Fatal("no match")
 				}
 			}

@@ -1,16 +1,17 @@
 package expression
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/itchyny/gojq"
+
+	"github.com/windtunnel/windtunnel/internal/api/object"
 )
 
 // step is one step down into an object: to a field, to each element, or on
 // only if a field has a value.
 type step struct {
-	field string
+	field *object.Name
 	each  bool
 	where []step // a condition: what it leads to
 	is    string // the condition's value
@@ -28,86 +29,51 @@ func hasEach(path []step) bool {
 
 // walk calls each with what the path leads to, without nulls; false when jq
 // would report an error.
-func walk(path []step, v any, each func(any)) bool {
+func walk(path []step, v object.Value, each func(object.Value)) bool {
 	for i := range path {
 		s := &path[i]
 		switch {
 		case s.each:
-			return walkEach(path[i+1:], v, each)
+			if v.Kind != object.Array && v.Kind != object.Object {
+				return false
+			}
+			ok := true
+			v.Items(func(item object.Value) bool {
+				ok = walk(path[i+1:], item, each)
+				return ok
+			})
+			return ok
 		case s.where != nil:
 			met, ok := holds(s, v)
 			if !ok || !met {
 				return ok
 			}
 		default:
-			next, ok := child(v, s.field)
-			if !ok {
+			if !fielded(v) {
 				return false
 			}
-			v = next
+			v = v.Field(s.field)
 		}
 	}
-	if v != nil {
+	if v.Kind > object.Null {
 		each(v)
 	}
-	return true
+	return v.Kind != object.Unknown
 }
 
-// child takes a field of an object; null has every field, null.
-func child(v any, field string) (any, bool) {
-	switch v := v.(type) {
-	case map[string]any:
-		return v[field], true
-	case nil:
-		return nil, true
-	}
-	return nil, false
-}
-
-// one follows a path of fields only; nil also for what jq reports as an error.
-func one(path []step, v any) any {
-	for i := range path {
-		m, ok := v.(map[string]any)
-		if !ok {
-			return nil
-		}
-		v = m[path[i].field]
-	}
-	return v
-}
-
-func walkEach(path []step, v any, each func(any)) bool {
-	switch v := v.(type) {
-	case []any:
-		for _, item := range v {
-			if !walk(path, item, each) {
-				return false
-			}
-		}
-		return true
-	case map[string]any:
-		for _, key := range slices.Sorted(maps.Keys(v)) {
-			if !walk(path, v[key], each) {
-				return false
-			}
-		}
-		return true
-	}
-	return false
-}
+// fielded says that jq takes a field of a value: null has every field, null.
+func fielded(v object.Value) bool { return v.Kind <= object.Null || v.Kind == object.Object }
 
 // holds says whether a value fulfils a condition; not ok when jq would report
 // an error.
-func holds(s *step, v any) (met, ok bool) {
+func holds(s *step, v object.Value) (met, ok bool) {
 	for i := range s.where {
-		next, ok := child(v, s.where[i].field)
-		if !ok {
+		if !fielded(v) {
 			return false, false
 		}
-		v = next
+		v = v.Field(s.where[i].field)
 	}
-	text, ok := v.(string)
-	return (ok && text == s.is) != s.not, true
+	return v.Is(s.is) != s.not, true
 }
 
 // walkable translates a jq expression that only walks down.
@@ -137,7 +103,7 @@ func walkableTerm(t *gojq.Term) (path []step, ok bool) {
 		if !ok {
 			return nil, false
 		}
-		path = append(path, step{field: name})
+		path = append(path, step{field: object.NewName(name)})
 	case gojq.TermTypeFunc:
 		s, ok := condition(t.Func)
 		if !ok {
@@ -158,7 +124,7 @@ func walkableTerm(t *gojq.Term) (path []step, ok bool) {
 			if !ok {
 				return nil, false
 			}
-			path = append(path, step{field: name})
+			path = append(path, step{field: object.NewName(name)})
 		}
 	}
 	return path, true
@@ -246,8 +212,9 @@ func place(path []step, v, value any) any {
 	if m == nil {
 		m = map[string]any{}
 	}
-	m[s.field] = place(path[1:], m[s.field], value)
-	if m[s.field] == nil {
+	name := s.field.Text()
+	m[name] = place(path[1:], m[name], value)
+	if m[name] == nil {
 		return nil
 	}
 	return m

@@ -1,6 +1,5 @@
 // Package expression compiles the expressions of stages, jq and CEL, and
-// evaluates them on objects: trees of map[string]any, []any, string, bool, nil
-// and json.Number; and those of metrics, CEL, on typed objects.
+// evaluates them on objects; and those of metrics, CEL, on typed objects.
 //
 // A jq expression that only walks down, such as .status.conditions.[] |
 // select(.type == "Ready") | .status, is walked directly; any other is run by
@@ -8,19 +7,21 @@
 package expression
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
 
 	"github.com/itchyny/gojq"
+
+	"github.com/windtunnel/windtunnel/internal/api/object"
 )
 
 // Query is a compiled jq expression. It may be used by many goroutines.
 type Query struct {
-	path []step     // when direct
-	code *gojq.Code // when not
-	text string     // written in one way, whatever the spacing was
+	path []step       // when direct
+	only *object.Path // when all of path are fields
+	code *gojq.Code   // when not
+	text string       // written in one way, whatever the spacing was
 }
 
 // Compile compiles a jq expression.
@@ -32,6 +33,9 @@ func Compile(src string) (*Query, error) {
 	q := &Query{text: parsed.String()}
 	if path, ok := walkable(parsed); ok {
 		q.path = path
+		if !hasEach(path) {
+			q.only = object.NewPath(q.Paths()[0]...)
+		}
 		return q, nil
 	}
 	if q.code, err = gojq.Compile(parsed); err != nil {
@@ -47,6 +51,25 @@ func (q *Query) Direct() bool { return q.code == nil }
 // with the same text are the same.
 func (q *Query) Text() string { return q.text }
 
+// Paths returns the names on the ways that a direct expression walks, without the
+// steps to each element.
+func (q *Query) Paths() (out [][]string) {
+	var path []string
+	for i := range q.path {
+		switch s := &q.path[i]; {
+		case s.where != nil:
+			condition := slices.Clone(path)
+			for _, w := range s.where {
+				condition = append(condition, w.field.Text())
+			}
+			out = append(out, condition)
+		case !s.each:
+			path = append(path, s.field.Text())
+		}
+	}
+	return append(out, path)
+}
+
 // Single says that the expression finds at most one value.
 func (q *Query) Single() bool {
 	return q.Direct() && !slices.ContainsFunc(q.path, func(s step) bool { return s.each })
@@ -55,11 +78,15 @@ func (q *Query) Single() bool {
 // values calls each with every value found that is not null. An expression
 // that fails finds nothing at all, and each may have been called before: the
 // result says whether what it was told holds.
-func (q *Query) values(object any, each func(any)) bool {
+func (q *Query) values(o object.Value, each func(object.Value)) bool {
 	if q.Direct() {
-		return walk(q.path, object, each)
+		return walk(q.path, o, each)
 	}
-	iter := q.code.RunWithContext(newBudget(), object)
+	tree, ok := o.Tree()
+	if !ok {
+		return false
+	}
+	iter := q.code.RunWithContext(newBudget(), tree)
 	for {
 		v, ok := iter.Next()
 		if !ok {
@@ -69,20 +96,20 @@ func (q *Query) values(object any, each func(any)) bool {
 			return false
 		}
 		if v != nil {
-			each(v)
+			each(object.Of(v))
 		}
 	}
 }
 
 // First returns the first value found; false when there is none.
-func (q *Query) First(object any) (first any, found bool) {
-	whole := q.values(object, func(v any) {
+func (q *Query) First(o object.Value) (first object.Value, found bool) {
+	whole := q.values(o, func(v object.Value) {
 		if !found {
 			first, found = v, true
 		}
 	})
 	if !whole {
-		return nil, false
+		return object.Value{}, false
 	}
 	return first, found
 }
@@ -107,12 +134,13 @@ type Requirement struct {
 
 // Matches says whether the requirement holds of an object. In and NotIn
 // compare strings, booleans and jq's whole numbers, not the object's own.
-func (r *Requirement) Matches(object any) bool {
-	if r.Query.Direct() && !hasEach(r.Query.path) {
-		return r.holds(one(r.Query.path, object))
+func (r *Requirement) Matches(o object.Value) bool {
+	if r.Query.only != nil {
+		v, _ := r.Query.only.In(o)
+		return (v.Kind > object.Null && r.hit(v)) == r.wanted()
 	}
 	found := false
-	whole := r.Query.values(object, func(v any) {
+	whole := r.Query.values(o, func(v object.Value) {
 		found = found || r.hit(v)
 	})
 	return (found && whole) == r.wanted()
@@ -120,34 +148,34 @@ func (r *Requirement) Matches(object any) bool {
 
 func (r *Requirement) wanted() bool { return r.Operator == In || r.Operator == Exists }
 
-func (r *Requirement) holds(v any) bool { return (v != nil && r.hit(v)) == r.wanted() }
-
 // hit says whether one value is what the operator looks for.
-func (r *Requirement) hit(v any) bool {
+func (r *Requirement) hit(v object.Value) bool {
 	if r.Operator == Exists || r.Operator == DoesNotExist {
 		return true
 	}
-	switch v := v.(type) {
-	case string:
-		return slices.Contains(r.Values, v)
-	case bool:
-		return slices.Contains(r.Values, strconv.FormatBool(v))
-	case int:
-		return slices.Contains(r.Values, strconv.Itoa(v))
+	switch v.Kind {
+	case object.String:
+		return slices.ContainsFunc(r.Values, v.Is)
+	case object.Bool:
+		return slices.Contains(r.Values, v.String())
+	case object.Native:
+		n, ok := v.Native().(int)
+		return ok && slices.Contains(r.Values, strconv.Itoa(n))
 	}
 	return false
 }
 
 // Number returns a value as a float, if it is one.
-func Number(v any) (float64, bool) {
-	switch v := v.(type) {
-	case json.Number:
-		f, err := v.Float64()
+func Number(v object.Value) (float64, bool) {
+	if v.Kind == object.Number {
+		f, err := strconv.ParseFloat(v.String(), 64)
 		return f, err == nil
+	}
+	switch n := v.Native().(type) {
 	case float64:
-		return v, true
+		return n, true
 	case int:
-		return float64(v), true
+		return float64(n), true
 	}
 	return 0, false
 }

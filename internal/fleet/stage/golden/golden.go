@@ -102,6 +102,15 @@ func (r *runner) machine(path string) (*machine.Machine, error) {
 	for _, f := range m.Findings() {
 		fmt.Fprintf(r.w, "NOTE  %s\n", f)
 	}
+	for _, resource := range m.Resources() {
+		for _, s := range m.Stages(resource) {
+			for _, b := range s.Bodies() {
+				if b.Slow != "" {
+					fmt.Fprintf(r.w, "NOTE  stage %s: %s is left to text/template: %s\n", s.Name(), b.Field, b.Slow)
+				}
+			}
+		}
+	}
 	return m, nil
 }
 

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/fleet/stage/expression"
 	"github.com/windtunnel/windtunnel/internal/fleet/stage/render"
 	"github.com/windtunnel/windtunnel/internal/interop/kwok"
@@ -35,7 +37,9 @@ func (c *compiler) unique(s *kwok.Stage) {
 
 func (c *compiler) stage(source *kwok.Stage) *Stage {
 	spec := &source.Spec
-	s := &Stage{name: source.Name, source: source, labels: pairs(spec.Selector.MatchLabels), notes: pairs(spec.Selector.MatchAnnotations)}
+	s := &Stage{name: source.Name, source: source, uid: object.NewPath("metadata", "uid")}
+	c.texts(s, "labels", spec.Selector.MatchLabels)
+	c.texts(s, "annotations", spec.Selector.MatchAnnotations)
 	for i := range spec.Selector.MatchExpressions {
 		c.match(s, fmt.Sprintf("spec.selector.matchExpressions[%d]", i), &spec.Selector.MatchExpressions[i])
 	}
@@ -52,11 +56,17 @@ func (c *compiler) stage(source *kwok.Stage) *Stage {
 	return s
 }
 
-func pairs(m map[string]string) (out []pair) {
-	for _, key := range slices.Sorted(maps.Keys(m)) {
-		out = append(out, pair{key, m[key]})
+// texts requires labels or annotations of given values.
+func (c *compiler) texts(s *Stage, field string, want map[string]string) {
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		name, _ := json.Marshal(key) // of a string: cannot fail
+		q, err := expression.Compile(".metadata." + field + "[" + string(name) + "]")
+		if err != nil {
+			c.fault(s.source, "spec.selector", err)
+			continue
+		}
+		s.requires = append(s.requires, &expression.Requirement{Query: q, Operator: expression.In, Values: []string{want[key]}})
 	}
-	return out
 }
 
 func (c *compiler) match(s *Stage, field string, m *kwok.Match) {
@@ -149,6 +159,7 @@ func (c *compiler) step(s *kwok.Stage, in kwok.Step, gone bool) step {
 	if p := in.Patch; p != nil {
 		out.patch = c.body(s, p.Field, p.Template)
 		out.patch.root, out.patch.subresource = p.Root, p.Subresource
+		out.patch.key = string(text(p.Root)) + ":"
 		out.patch.kind, out.patch.user = patchType(s.Resource(), p.Type), user(p.Impersonation)
 	}
 	if a := in.Apply; a != nil {
@@ -168,13 +179,13 @@ func user(i *kwok.Impersonation) string {
 func (c *compiler) body(s *kwok.Stage, field, text string) *body {
 	t, err := render.Compile(text)
 	if err != nil {
-		c.faults = append(c.faults, templateFault(s, field, text, err))
+		c.faults = append(c.faults, templateError(s, field, text, err))
 	}
 	return &body{field: field, text: text, template: t}
 }
 
-// templateFault names the line of the file where a template is at fault.
-func templateFault(s *kwok.Stage, field, text string, err error) *Error {
+// templateError names the line of the file where a template is at fault.
+func templateError(s *kwok.Stage, field, text string, err error) *Error {
 	out := s.Fault(field, err)
 	var e *render.Error
 	if errors.As(err, &e) && e.Line > 0 && strings.Contains(text, "\n") {

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/fleet/stage/expression"
 	"github.com/windtunnel/windtunnel/internal/interop/kwok"
 )
@@ -35,6 +36,28 @@ func newFinding(s *kwok.Stage, field, format string, args ...any) Finding {
 	return Finding{Path: s.Path, Line: s.Line(field), Stage: s.Name, Field: field, Message: fmt.Sprintf(format, args...)}
 }
 
+// Body is how the template of a step is rendered.
+type Body struct {
+	Field    string
+	Slow     string // why it is left to text/template; empty when it is compiled
+	Compiled int64  // how often the compiled form gave the answer
+	Executed int64  // how often text/template did
+	Why      string // it did so last
+}
+
+// Bodies returns how the stage's templates are rendered.
+func (s *Stage) Bodies() (out []Body) {
+	for i := range s.steps {
+		for _, b := range [...]*body{s.steps[i].patch, s.steps[i].apply} {
+			if b != nil {
+				compiled, executed, why := b.template.Counts()
+				out = append(out, Body{b.field, b.template.Slow(), compiled, executed, why})
+			}
+		}
+	}
+	return out
+}
+
 // inspect looks for what can be decided without an object.
 func (s *Stage) inspect() (out []Finding) {
 	if reason := s.contradiction(); reason != "" {
@@ -43,7 +66,7 @@ func (s *Stage) inspect() (out []Finding) {
 	if len(s.steps) == 0 {
 		return append(out, newFinding(s.source, "spec.steps", "are missing: the stage does nothing"))
 	}
-	if s.loops() {
+	if s.again = s.replay(); s.again == loops {
 		out = append(out, newFinding(s.source, "spec.selector",
 			"matches again after its own patch, without a delay: the stage plays forever"))
 	}
@@ -63,7 +86,7 @@ type demands struct {
 // not known.
 func (s *Stage) contradiction() string {
 	all := map[string]*demands{}
-	for _, r := range s.requirements() {
+	for _, r := range s.requires {
 		d := all[r.Query.Text()]
 		if d == nil {
 			d = &demands{single: r.Query.Single()}
@@ -77,21 +100,6 @@ func (s *Stage) contradiction() string {
 		}
 	}
 	return s.negation()
-}
-
-// requirements returns the selector's jq requirements, its labels and
-// annotations among them.
-func (s *Stage) requirements() []*expression.Requirement {
-	out := slices.Clone(s.requires)
-	for field, pairs := range map[string][]pair{"labels": s.labels, "annotations": s.notes} {
-		for _, p := range pairs {
-			key, _ := json.Marshal(p.key) // of a string: cannot fail
-			if q, err := expression.Compile(".metadata." + field + "[" + string(key) + "]"); err == nil {
-				out = append(out, &expression.Requirement{Query: q, Operator: expression.In, Values: []string{p.value}})
-			}
-		}
-	}
-	return out
 }
 
 func (d *demands) take(r *expression.Requirement) {
@@ -142,36 +150,50 @@ func (s *Stage) negation() string {
 	return ""
 }
 
-// loops plays the stage on an object made to match it, as often as it takes to
+// again is what is known of a stage's playing again and again on an object.
+type again uint8
+
+const (
+	unknown again = iota
+	ends
+	loops
+)
+
+// replay plays the stage on an object made to match it, as often as it takes to
 // see that it goes on: its patch changes the object each time and leaves it
-// matching. What cannot be decided this way does not loop.
-func (s *Stage) loops() bool {
-	object := s.example()
-	if object == nil {
-		return false
+// matching, without a delay.
+func (s *Stage) replay() again {
+	tree := s.example()
+	if tree == nil {
+		return unknown
 	}
 	now := time.Unix(1_700_000_000, 0).UTC()
-	for range 3 {
+	for i := range 3 {
 		moment := expression.Moment{Now: now, Rand: rand.New(rand.NewPCG(1, 1))}
-		ok, err := s.matches(object, moment)
-		if _, most, _, failed := s.wait(object, moment); failed != nil || most > 0 || err != nil || !ok {
-			return false
+		o := object.Of(tree)
+		ok, err := s.matches(o, moment)
+		_, most, _, failed := s.wait(o, moment)
+		switch {
+		case failed != nil || err != nil || !ok && i == 0:
+			return unknown
+		case !ok || most > 0:
+			return ends
 		}
-		next, changed := s.applied(object, &Env{Now: now, Start: now, Rand: moment.Rand})
+		next, changed := s.applied(tree, &Env{Now: now, Start: now, Rand: moment.Rand})
 		if !changed {
-			return false
+			return unknown
 		}
-		object = next
+		tree = next
 		now = now.Add(time.Second)
 	}
-	return true
+	return loops
 }
 
 // example returns an object that the stage matches; nil when none can be made.
 func (s *Stage) example() map[string]any {
 	r := s.source.Resource()
-	object := map[string]any{"apiVersion": r.APIVersion, "kind": r.Kind, "metadata": map[string]any{"name": "example", "uid": "example"}}
-	for _, r := range s.requirements() {
+	out := map[string]any{"apiVersion": r.APIVersion, "kind": r.Kind, "metadata": map[string]any{"name": "example", "uid": "example"}}
+	for _, r := range s.requires {
 		var value any
 		switch r.Operator {
 		case expression.In:
@@ -181,26 +203,26 @@ func (s *Stage) example() map[string]any {
 		default:
 			continue
 		}
-		if r.Matches(object) {
+		if r.Matches(object.Of(out)) {
 			continue
 		}
-		if !r.Query.Example(object, value) {
+		if !r.Query.Example(out, value) {
 			return nil
 		}
 	}
-	return object
+	return out
 }
 
 // applied returns the object after the stage's patches, as an API server would
 // answer; changed is false when that cannot be told or nothing changes.
-func (s *Stage) applied(object map[string]any, env *Env) (next map[string]any, changed bool) {
-	before, err := json.Marshal(object)
+func (s *Stage) applied(o map[string]any, env *Env) (next map[string]any, changed bool) {
+	before, err := json.Marshal(o)
 	if err != nil {
 		return nil, false
 	}
 	after := before
 	for i := range s.steps {
-		effects, err := s.Play(i, object, env)
+		effects, err := s.Play(i, o, env)
 		if err != nil {
 			return nil, false
 		}

@@ -17,6 +17,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/fleet/stage/expression"
 	"github.com/windtunnel/windtunnel/internal/fleet/stage/render"
 	"github.com/windtunnel/windtunnel/internal/interop/kwok"
@@ -46,18 +47,15 @@ type Stages []*Stage
 type Stage struct {
 	name      string
 	source    *kwok.Stage
-	labels    []pair
-	notes     []pair
-	requires  []*expression.Requirement
+	requires  []*expression.Requirement // labels and annotations among them
 	programs  []program
 	weight    weight
 	delay     delay
 	steps     []step
 	immediate bool
+	again     again // what a look at it alone tells
+	uid       *object.Path
 }
-
-// pair is a label or annotation that must have that value.
-type pair struct{ key, value string }
 
 // program is a CEL expression and where it stands.
 type program struct {
@@ -112,11 +110,6 @@ func (s *Stage) Source() *kwok.Stage { return s.source }
 // Immediate says that the answer to the stage's patch is matched at once.
 func (s *Stage) Immediate() bool { return s.immediate }
 
-// Direct says that the stage's selector needs neither gojq nor CEL.
-func (s *Stage) Direct() bool {
-	return len(s.programs) == 0 && !slices.ContainsFunc(s.requires, func(r *expression.Requirement) bool { return !r.Query.Direct() })
-}
-
 // Decode reads an object's JSON.
 func Decode(raw []byte) (map[string]any, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
@@ -137,18 +130,18 @@ type Choice struct {
 
 // Match chooses the stage that plays next on an object. An error is that of an
 // expression: the object is to be left alone.
-func (m *Machine) Match(object map[string]any, now time.Time, rng *rand.Rand) (Choice, error) {
-	return m.stages[resourceOf(object)].Match(object, now, rng)
+func (m *Machine) Match(o map[string]any, now time.Time, rng *rand.Rand) (Choice, error) {
+	return m.stages[resourceOf(o)].Match(o, now, rng)
 }
 
 // Possible returns every stage that Match may choose.
-func (m *Machine) Possible(object map[string]any, now time.Time) (Stages, error) {
-	c, err := m.stages[resourceOf(object)].candidates(object, expression.Moment{Now: now})
+func (m *Machine) Possible(o map[string]any, now time.Time) (Stages, error) {
+	c, err := m.stages[resourceOf(o)].candidates(object.Of(o), expression.Moment{Now: now})
 	return c.stages, err
 }
 
-func resourceOf(object map[string]any) Resource {
-	version, _ := object["apiVersion"].(string)
-	kind, _ := object["kind"].(string)
+func resourceOf(o map[string]any) Resource {
+	version, _ := o["apiVersion"].(string)
+	kind, _ := o["kind"].(string)
 	return Resource{APIVersion: version, Kind: kind}
 }

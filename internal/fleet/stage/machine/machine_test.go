@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
+	apiobject "github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/fleet/stage/machine"
 	"github.com/windtunnel/windtunnel/internal/fleet/stage/render"
 	"github.com/windtunnel/windtunnel/internal/interop/kwok"
@@ -359,15 +362,17 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-func TestDirect(t *testing.T) {
-	for spec, want := range map[string]bool{
-		"selector: {matchLabels: {a: b}, matchExpressions: [{key: .a, operator: Exists}]}": true,
-		"selector: {matchExpressions: [{key: '.a | length', operator: Exists}]}":           false,
-		"selector: {matchExpressions: [{cel: {expression: 'true'}}]}":                      false,
+func TestSlow(t *testing.T) {
+	schema := apiobject.NewSchema[corev1.Pod]("v1", "Pod")
+	for spec, want := range map[string]string{
+		"selector: {matchLabels: {a: b}, matchExpressions: [{key: .spec.nodeName, operator: Exists}]}": "",
+		"selector: {matchExpressions: [{key: '.a | length', operator: Exists}]}":                       "its selector needs all of jq: .a | length",
+		"selector: {matchExpressions: [{key: '.spec.volumes[].hostPath', operator: Exists}]}":          "its selector reads a field that only its Go type knows: .spec.volumes[].hostPath",
+		"selector: {matchExpressions: [{cel: {expression: 'true'}}]}":                                  "its selector is written in CEL",
 	} {
-		m := must(t, "a\n  "+spec)
-		if s := m.Stages(m.Resources()[0])[0]; s.Direct() != want {
-			t.Errorf("%s: direct %v", spec, s.Direct())
+		m := must(t, "a\n  "+spec+"\n  steps: [{delete: true}]")
+		if s := m.Stages(m.Resources()[0])[0]; s.Slow(schema) != want {
+			t.Errorf("%s: slow %q", spec, s.Slow(schema))
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/fleet/stage/expression"
 )
 
@@ -12,15 +13,42 @@ import (
 // chance among those that match, each as likely as its weight, or all alike when
 // no weight is above 0. An error leaves the object alone. rng must not be nil
 // where several stages may match or a delay is spread.
-func (all Stages) Match(object map[string]any, now time.Time, rng *rand.Rand) (Choice, error) {
+func (all Stages) Match(o map[string]any, now time.Time, rng *rand.Rand) (Choice, error) {
+	return all.Choose(object.Of(o), now, rng)
+}
+
+// Choose is Match for an object in any form.
+func (all Stages) Choose(o object.Value, now time.Time, rng *rand.Rand) (Choice, error) {
 	moment := expression.Moment{Now: now, Rand: rng}
-	c, err := all.candidates(object, moment)
-	if err != nil || len(c.stages) == 0 {
+	s, several, err := all.first(o, moment)
+	if err != nil || s == nil {
 		return Choice{}, err
 	}
-	s := c.pick(rng)
-	d, err := s.after(object, moment)
+	if several {
+		c, err := all.candidates(o, moment)
+		if err != nil {
+			return Choice{}, err
+		}
+		s = c.pick(rng)
+	}
+	d, err := s.after(o, moment)
 	return Choice{Stage: s, Delay: d}, err
+}
+
+// first returns the first stage that matches, and whether it is not the only one.
+func (all Stages) first(o object.Value, m expression.Moment) (first *Stage, several bool, err error) {
+	for _, s := range all {
+		ok, err := s.matches(o, m)
+		switch {
+		case err != nil:
+			return nil, false, err
+		case ok && first != nil:
+			several = true
+		case ok:
+			first = s
+		}
+	}
+	return first, several, nil
 }
 
 // candidates are the stages that may play, with their weights; total is 0 when
@@ -31,9 +59,9 @@ type candidates struct {
 	total   int64
 }
 
-func (all Stages) candidates(object map[string]any, m expression.Moment) (c candidates, err error) {
+func (all Stages) candidates(o object.Value, m expression.Moment) (c candidates, err error) {
 	for _, s := range all {
-		ok, err := s.matches(object, m)
+		ok, err := s.matches(o, m)
 		if err != nil {
 			return candidates{}, err
 		}
@@ -44,15 +72,15 @@ func (all Stages) candidates(object map[string]any, m expression.Moment) (c cand
 	if len(c.stages) < 2 {
 		return c, nil
 	}
-	return c.weigh(object, m)
+	return c.weigh(o, m)
 }
 
 // weigh leaves out the stages whose weight cannot be told, and those of weight 0
 // beside others with more. Where no weight can be told, all stay.
-func (c candidates) weigh(object map[string]any, m expression.Moment) (candidates, error) {
+func (c candidates) weigh(o object.Value, m expression.Moment) (candidates, error) {
 	var told, heavy candidates
 	for _, s := range c.stages {
-		w, ok, err := s.weight.of(s, object, m)
+		w, ok, err := s.weight.of(s, o, m)
 		if err != nil {
 			return candidates{}, err
 		}
@@ -91,17 +119,14 @@ func (c candidates) pick(rng *rand.Rand) *Stage {
 }
 
 // matches says whether the stage's selector holds of an object.
-func (s *Stage) matches(object map[string]any, m expression.Moment) (bool, error) {
-	if !has(object, "labels", s.labels) || !has(object, "annotations", s.notes) {
-		return false, nil
-	}
+func (s *Stage) matches(o object.Value, m expression.Moment) (bool, error) {
 	for _, r := range s.requires {
-		if !r.Matches(object) {
+		if !r.Matches(o) {
 			return false, nil
 		}
 	}
 	for i := range s.programs {
-		ok, err := s.programs[i].Bool(object, m)
+		ok, err := s.programs[i].Bool(tree(o), m)
 		if err != nil {
 			return false, s.source.Fault(s.programs[i].field, err)
 		}
@@ -112,18 +137,11 @@ func (s *Stage) matches(object map[string]any, m expression.Moment) (bool, error
 	return true, nil
 }
 
-func has(object map[string]any, field string, want []pair) bool {
-	if len(want) == 0 {
-		return true
-	}
-	meta, _ := object["metadata"].(map[string]any)
-	values, _ := meta[field].(map[string]any)
-	for _, p := range want {
-		if v, ok := values[p.key].(string); !ok || v != p.value {
-			return false
-		}
-	}
-	return true
+// tree returns an object as CEL wants it.
+func tree(o object.Value) map[string]any {
+	v, _ := o.Tree()
+	m, _ := v.(map[string]any)
+	return m
 }
 
 // origin is where a number or duration comes from; empty is nowhere.
@@ -140,18 +158,18 @@ type weight struct {
 }
 
 // of returns the weight for an object; not ok when it cannot be told.
-func (w *weight) of(s *Stage, object map[string]any, m expression.Moment) (n int64, ok bool, err error) {
+func (w *weight) of(s *Stage, o object.Value, m expression.Moment) (n int64, ok bool, err error) {
 	switch {
 	case w.from.program != nil:
-		n, err := w.from.program.Int(object, m)
+		n, err := w.from.program.Int(tree(o), m)
 		if err != nil {
 			return 0, false, s.source.Fault(w.from.field, err)
 		}
 		return n, true, nil
 	case w.from.query != nil:
-		v, found := w.from.query.First(object)
-		if text, ok := v.(string); found && ok {
-			n, err := strconv.ParseInt(text, 0, 64)
+		v, found := w.from.query.First(o)
+		if found && v.Kind == object.String {
+			n, err := strconv.ParseInt(v.String(), 0, 64)
 			return n, err == nil, nil
 		}
 		if f, ok := expression.Number(v); found && ok {
@@ -179,28 +197,28 @@ type span struct {
 // Delay returns between which durations a stage waits for an object: most is
 // least, or above it when the time is spread evenly between them. Not ok says
 // that the stage has no delay.
-func (s *Stage) Delay(object map[string]any, now time.Time) (least, most time.Duration, ok bool, err error) {
-	return s.wait(object, expression.Moment{Now: now})
+func (s *Stage) Delay(o map[string]any, now time.Time) (least, most time.Duration, ok bool, err error) {
+	return s.wait(object.Of(o), expression.Moment{Now: now})
 }
 
 // Weight returns how likely the stage is chosen beside others; not ok says that
 // it cannot be told.
-func (s *Stage) Weight(object map[string]any, now time.Time) (n int64, ok bool, err error) {
-	return s.weight.of(s, object, expression.Moment{Now: now})
+func (s *Stage) Weight(o map[string]any, now time.Time) (n int64, ok bool, err error) {
+	return s.weight.of(s, object.Of(o), expression.Moment{Now: now})
 }
 
-func (s *Stage) wait(object map[string]any, m expression.Moment) (least, most time.Duration, ok bool, err error) {
+func (s *Stage) wait(o object.Value, m expression.Moment) (least, most time.Duration, ok bool, err error) {
 	if !s.delay.set {
 		return 0, 0, false, nil
 	}
-	least, ok, err = s.delay.least.of(s, object, m)
+	least, ok, err = s.delay.least.of(s, o, m)
 	if err != nil || !ok {
 		return 0, 0, false, err
 	}
 	if !s.delay.jittered {
 		return least, least, true, nil
 	}
-	most, ok, err = s.delay.most.of(s, object, m)
+	most, ok, err = s.delay.most.of(s, o, m)
 	switch {
 	case err != nil:
 		return 0, 0, false, err
@@ -213,17 +231,17 @@ func (s *Stage) wait(object map[string]any, m expression.Moment) (least, most ti
 }
 
 // of returns the duration for an object; not ok when there is none.
-func (d *span) of(s *Stage, object map[string]any, m expression.Moment) (time.Duration, bool, error) {
+func (d *span) of(s *Stage, o object.Value, m expression.Moment) (time.Duration, bool, error) {
 	switch from := &d.from; {
 	case from.program != nil:
-		d, err := from.program.Duration(object, m)
+		d, err := from.program.Duration(tree(o), m)
 		if err != nil {
 			return 0, false, s.source.Fault(from.field, err)
 		}
 		return d, true, nil
 	case from.query != nil:
-		v, found := from.query.First(object)
-		if text, ok := v.(string); found && ok {
+		v, found := from.query.First(o)
+		if text := v.String(); found && v.Kind == object.String {
 			if text == "" {
 				return 0, false, nil
 			}
@@ -236,8 +254,8 @@ func (d *span) of(s *Stage, object map[string]any, m expression.Moment) (time.Du
 }
 
 // after picks the delay; a time that is past is now.
-func (s *Stage) after(object map[string]any, m expression.Moment) (time.Duration, error) {
-	least, most, ok, err := s.wait(object, m)
+func (s *Stage) after(o object.Value, m expression.Moment) (time.Duration, error) {
+	least, most, ok, err := s.wait(o, m)
 	if err != nil || !ok {
 		return 0, err
 	}

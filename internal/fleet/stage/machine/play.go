@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/fleet/stage/render"
 	"github.com/windtunnel/windtunnel/internal/interop/kwok"
 )
@@ -50,6 +51,7 @@ type body struct {
 	text        string
 	template    *render.Template
 	root        string
+	key         string // the root, as JSON has it before its value
 	subresource string
 	kind        PatchType
 	user        string
@@ -61,7 +63,7 @@ func (s *Stage) Steps() int { return len(s.steps) }
 // Play returns what the stage's step number index, counted from 0, asks for, in
 // order. A fleet that cannot carry an effect out plays the same step again. The
 // error is that of a template: nothing of the step is to be done.
-func (s *Stage) Play(index int, object map[string]any, env *Env) ([]Effect, error) {
+func (s *Stage) Play(index int, o map[string]any, env *Env) ([]Effect, error) {
 	if index < 0 || index >= len(s.steps) {
 		return nil, fmt.Errorf("stage %s has %d steps, asked for number %d", s.name, len(s.steps), index)
 	}
@@ -71,7 +73,7 @@ func (s *Stage) Play(index int, object map[string]any, env *Env) ([]Effect, erro
 		out = append(out, Effect{Kind: Event, Event: st.event})
 	}
 	if st.finalizers != nil {
-		if ops := finalizerPatch(finalizersOf(object), st.finalizers); len(ops) > 0 {
+		if ops := finalizerPatch(finalizersOf(o), st.finalizers); len(ops) > 0 {
 			raw, err := json.Marshal(ops)
 			if err != nil {
 				return nil, fmt.Errorf("write patch of finalizers: %w", err)
@@ -86,9 +88,9 @@ func (s *Stage) Play(index int, object map[string]any, env *Env) ([]Effect, erro
 		if b == nil {
 			continue
 		}
-		raw, err := b.render(object, env)
+		raw, err := b.append(nil, object.Of(o), object.Value{}, env)
 		if err != nil {
-			return nil, templateFault(s.source, b.field, b.text, err)
+			return nil, templateError(s.source, b.field, b.text, err)
 		}
 		e := Effect{Kind: Patch, Type: b.kind, Subresource: b.subresource, User: b.user, Body: raw}
 		if b == st.apply {
@@ -99,22 +101,26 @@ func (s *Stage) Play(index int, object map[string]any, env *Env) ([]Effect, erro
 	return out, nil
 }
 
-// render returns the body of a request.
-func (b *body) render(object map[string]any, env *Env) ([]byte, error) {
-	raw, err := b.template.JSON(object, env)
-	if err != nil || b.root == "" {
-		return raw, err
+// append appends the body of a request; a patch below a root names the uid of the
+// object that it is meant for, if there is one.
+func (b *body) append(dst []byte, o, uid object.Value, env *Env) ([]byte, error) {
+	if b.root == "" {
+		return b.template.Append(dst, o, env)
 	}
 	if b.kind == JSONPatch {
+		raw, err := b.template.Append(nil, o, env)
+		if err != nil {
+			return dst, err
+		}
 		return below(b.root, raw)
 	}
-	key, err := json.Marshal(b.root)
-	if err != nil {
-		return nil, fmt.Errorf("root %q: %w", b.root, err)
+	dst = append(dst, '{')
+	if !uid.Empty() {
+		dst, _ = uid.AppendQuoted(append(dst, `"metadata":{"uid":`...), false)
+		dst = append(dst, "},"...)
 	}
-	out := make([]byte, 0, len(raw)+len(key)+3)
-	out = append(append(append(append(out, '{'), key...), ':'), raw...)
-	return append(out, '}'), nil
+	dst, err := b.template.Append(append(dst, b.key...), o, env)
+	return append(dst, '}'), err
 }
 
 // operation is one operation of a JSON patch.

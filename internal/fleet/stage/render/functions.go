@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/Masterminds/sprig/v3"
+
+	"github.com/windtunnel/windtunnel/internal/api/object"
 )
 
 // functions returns all functions, those of the world bound to the instance.
@@ -16,29 +18,33 @@ func (i *instance) functions() template.FuncMap {
 	for _, name := range []string{"env", "expandenv", "getHostByName"} {
 		delete(f, name)
 	}
-	f["Quote"], f["YAML"], f["NodeConditions"] = quote, toYAML, nodeConditions
-	f["Now"] = i.orElse("Now", func() any { return i.env.Now.Format(time.RFC3339Nano) })
-	f["now"] = i.orElse("now", func() any { return i.env.Now })
-	f["StartTime"] = i.orElse("StartTime", func() any { return i.env.Start.Format(time.RFC3339Nano) })
-	f["Version"] = i.orElse("Version", func() any { return i.env.Version })
-	for _, name := range []string{"NodeIP", "NodeName", "NodePort", "PodIP", "NodeIPWith", "PodIPWith"} {
-		f[name] = i.orElse(name, func() any { return "" })
-	}
-	for _, name := range []string{"NodeIPsWith", "PodIPsWith"} {
-		f[name] = i.orElse(name, func() any { return []any(nil) })
+	f["Quote"], f["YAML"], f["NodeConditions"] = quoteText, toYAML, nodeConditions
+	for _, name := range []string{"Now", "now", "StartTime", "Version", "NodeIP", "NodeName", "NodePort", "PodIP",
+		"NodeIPWith", "PodIPWith", "NodeIPsWith", "PodIPsWith"} {
+		f[name] = i.ask(name)
 	}
 	f["ago"] = func(at time.Time) string { return i.env.Now.Sub(at).Round(time.Second).String() }
 	i.random(f)
 	return f
 }
 
-// orElse calls the env's function of that name, or another without one.
-func (i *instance) orElse(name string, other func() any) Function {
+// ask asks the env's fleet and functions, in turn.
+func (i *instance) ask(name string) Function {
 	return func(args ...any) (any, error) {
+		if i.env.Fleet != nil {
+			values := make([]object.Value, len(args))
+			for n, a := range args {
+				values[n] = object.Of(a)
+			}
+			if v, ok := i.env.Fleet.Answer(name, values); ok {
+				tree, _ := v.Tree()
+				return tree, nil
+			}
+		}
 		if f := i.env.Functions[name]; f != nil {
 			return f(args...)
 		}
-		return other(), nil
+		return i.env.alone(name), nil
 	}
 }
 
@@ -79,16 +85,24 @@ func pick(rng *rand.Rand, alphabet string, n int) string {
 	return b.String()
 }
 
-// nodeConditions returns the conditions of a healthy node.
-func nodeConditions() []any {
-	condition := func(kind, status, reason, message string) any {
-		return map[string]any{"type": kind, "status": status, "reason": reason, "message": message}
+// NodeCondition is a condition that a healthy node reports.
+type NodeCondition struct{ Type, Status, Reason, Message string }
+
+// NodeConditions returns the conditions of a healthy node.
+func NodeConditions() []NodeCondition {
+	return []NodeCondition{
+		{"Ready", "True", "KubeletReady", "kubelet is posting ready status"},
+		{"MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"},
+		{"DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"},
+		{"PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"},
+		{"NetworkUnavailable", "False", "RouteCreated", "RouteController created a route"},
 	}
-	return []any{
-		condition("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
-		condition("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
-		condition("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-		condition("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
-		condition("NetworkUnavailable", "False", "RouteCreated", "RouteController created a route"),
+}
+
+// nodeConditions returns them as templates have them.
+func nodeConditions() (out []any) {
+	for _, c := range NodeConditions() {
+		out = append(out, map[string]any{"type": c.Type, "status": c.Status, "reason": c.Reason, "message": c.Message})
 	}
+	return out
 }

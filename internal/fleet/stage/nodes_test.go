@@ -1,10 +1,10 @@
 package stage_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"math/rand/v2"
 	"net/netip"
-	"reflect"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,33 +23,31 @@ type oneHost netip.Addr
 func (h oneHost) Host([]byte) netip.Addr     { return netip.Addr(h) }
 func (h oneHost) Pod(*object.Pod) netip.Addr { return netip.Addr{} }
 
-// TestTypedNodeIsGeneral compares both forms on nodes made by chance, of the set
-// fast and of the stages that kwok ships.
-func TestTypedNodeIsGeneral(t *testing.T) {
-	for name, stages := range stagesOf(t, "Node", "node/fast/*.yaml", "node/heartbeat-with-lease/*.yaml") {
-		set, ok := stage.TypedNodes(stages)
-		if !ok {
-			t.Errorf("%s has no typed form", name)
+// TestNodesAreGeneral is TestPodsAreGeneral for nodes; what is kept of a node until
+// its stage plays is as good as the node.
+func TestNodesAreGeneral(t *testing.T) {
+	for name, e := range stagesOf(t, "Node", "node/fast/*.yaml", "node/heartbeat-with-lease/*.yaml") {
+		if err := e.set.SlowNodes(); err != nil {
+			t.Errorf("%s: %v", name, err)
 			continue
 		}
 		rng := rand.New(rand.NewPCG(5, 5))
 		played := map[string]int{}
-		for range 1000 {
-			played[compareNode(t, set, stages, someNode(rng), rng)]++
+		for range 500 {
+			played[compareNode(t, e, someNode(rng), rng)]++
 		}
 		if len(played) != 3 { // with none
 			t.Errorf("%s: %v", name, played)
 		}
+		if compiled, executed := counts(e.stages); compiled < 2*executed {
+			t.Errorf("%s: %d bodies are compiled, %d executed", name, compiled, executed)
+		}
 	}
 }
 
-func compareNode(t *testing.T, set *stage.Set, stages machine.Stages, n *corev1.Node, rng *rand.Rand) string {
+func compareNode(t *testing.T, e engines, n *corev1.Node, rng *rand.Rand) string {
 	t.Helper()
 	raw, err := json.Marshal(n)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tree, err := machine.Decode(raw)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,38 +64,38 @@ func compareNode(t *testing.T, set *stage.Set, stages machine.Stages, n *corev1.
 		"NodeIP": func(...any) (any, error) { return word, nil }, "NodeName": func(...any) (any, error) { return n.Name, nil },
 		"NodePort": func(...any) (any, error) { return port, nil },
 	}}
-	wanted, err := stages.Match(tree, now, rand.New(rand.NewPCG(1, 1)))
-	if err != nil {
-		t.Fatal(err)
-	}
 	blob, err := n.Marshal()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var seen object.Node
-	if err := object.DecodeNode(blob, &seen); err != nil {
+	seen := &object.Node{}
+	if err := object.DecodeNode(blob, seen); err != nil {
 		t.Fatal(err)
 	}
-	typed := set.Node(&seen, rand.New(rand.NewPCG(1, 1)))
-	if wanted.Stage == nil {
-		if !typed.None() {
-			t.Fatalf("typed %s, general none: %s", typed.Stage(), raw)
-		}
+	fast := e.set.Node(seen, rand.New(rand.NewPCG(1, 1)))
+	body, failed := wanted(t, e, raw, general, fast)
+	if fast.None() {
 		return ""
 	}
-	if typed.Stage() != wanted.Stage.Name() || typed.Delay != wanted.Delay {
-		t.Fatalf("typed %q after %s, general %q after %s: %s", typed.Stage(), typed.Delay, wanted.Stage.Name(), wanted.Delay, raw)
+	var bodies [2][]byte
+	for i := range bodies {
+		got, err := e.set.RenderNode(nil, fast, seen, stage.Env{Now: now, Addresses: oneHost(host), Version: "v9", KubeletPort: port})
+		if failed && err != nil {
+			return fast.Stage()
+		}
+		if failed || err != nil {
+			t.Fatalf("general fails: %v, compiled: %v", failed, err)
+		}
+		bodies[i] = got.Body
+		if err := object.DecodeNode(e.set.Keep(nil, fast, seen), seen); err != nil {
+			t.Fatal(err)
+		}
 	}
-	effects, err := wanted.Stage.Play(0, tree, general)
-	if err != nil {
-		t.Fatal(err)
+	if !bytes.Equal(bodies[0], bodies[1]) {
+		t.Fatalf("of %s\nwhole %s\nkept  %s", raw, bodies[0], bodies[1])
 	}
-	got := set.RenderNode(nil, typed, &seen, stage.Env{Now: now, Addresses: oneHost(host), Version: "v9", KubeletPort: port})
-	a, b := after[corev1.Node](t, raw, got.Body), after[corev1.Node](t, raw, effects[0].Body)
-	if !reflect.DeepEqual(a, b) {
-		t.Fatalf("of %s\ntyped   %s\ngeneral %s", raw, got.Body, effects[0].Body)
-	}
-	return typed.Stage()
+	sameAfter[corev1.Node](t, raw, bodies[0], body)
+	return fast.Stage()
 }
 
 // someNode returns a node that says this and that of itself.
@@ -114,12 +112,18 @@ func someNode(rng *rand.Rand) *corev1.Node {
 	maybe(func() { n.Status.Allocatable = some })
 	maybe(func() { n.Status.Phase = "Running" })
 	for _, kind := range []corev1.NodeAddressType{"InternalIP", "Hostname", "ExternalIP"} {
-		maybe(func() { n.Status.Addresses = append(n.Status.Addresses, corev1.NodeAddress{Type: kind, Address: "a"}) })
+		maybe(func() {
+			n.Status.Addresses = append(n.Status.Addresses, corev1.NodeAddress{Type: kind, Address: odd(rng)})
+		})
 	}
 	info := &n.Status.NodeInfo
 	for _, field := range []*string{&info.Architecture, &info.BootID, &info.ContainerRuntimeVersion, &info.KernelVersion,
 		&info.KubeProxyVersion, &info.KubeletVersion, &info.MachineID, &info.OperatingSystem, &info.OSImage, &info.SystemUUID} {
-		maybe(func() { *field = "said" })
+		maybe(func() {
+			if *field = "said"; rng.IntN(16) == 0 {
+				*field = odd(rng)
+			}
+		})
 	}
 	if status := []corev1.ConditionStatus{"", "True", "True", "False", "Unknown"}[rng.IntN(5)]; status != "" {
 		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: "Ready", Status: status})
@@ -130,14 +134,24 @@ func someNode(rng *rand.Rand) *corev1.Node {
 // BenchmarkNodeStage is BenchmarkStage for a node that is new.
 func BenchmarkNodeStage(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	for name, stages := range stagesOf(b, "Node", "node/fast/*.yaml", "node/heartbeat-with-lease/*.yaml") {
-		set, _ := stage.TypedNodes(stages)
-		n := &object.Node{Meta: object.Meta{Name: []byte("node")}}
+	for name, e := range stagesOf(b, "Node", "node/fast/*.yaml", "node/heartbeat-with-lease/*.yaml") {
+		raw, err := (&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}).Marshal()
+		if err != nil {
+			b.Fatal(err)
+		}
+		n := &object.Node{}
+		if err := object.DecodeNode(raw, n); err != nil {
+			b.Fatal(err)
+		}
 		var buf []byte
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				buf = set.RenderNode(buf[:0], set.Node(n, rng), n, env()).Body
+				effect, err := e.set.RenderNode(buf[:0], e.set.Node(n, rng), n, env())
+				if err != nil {
+					b.Fatal(err)
+				}
+				buf = effect.Body
 			}
 		})
 	}
