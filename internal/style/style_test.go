@@ -200,6 +200,28 @@ func TestPublicPackages(t *testing.T) {
 	}
 }
 
+// TestRecordsAreReadOnce: what a run's records say is read by package run; those
+// who read them beside it want no opinion's facts but rows, samples or a marker.
+func TestRecordsAreReadOnce(t *testing.T) {
+	readers := []string{"internal/record", "internal/run", "internal/series"}
+	tr := load(t)
+	for _, f := range tr.files {
+		if f.test || slices.ContainsFunc(readers, func(r string) bool { return within(f.folder, r) }) || within(f.folder, "bench") {
+			continue
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			s, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			if x, ok := s.X.(*ast.Ident); ok && x.Name == "record" && slices.Contains([]string{"Read", "OpenTail"}, s.Sel.Name) {
+				t.Errorf("%s: record.%s: the facts of a run are those of package run", tr.at(s.Pos()), s.Sel.Name)
+			}
+			return true
+		})
+	}
+}
+
 // match returns the guarded prefix that an import path falls under.
 func match(path string) string {
 	for prefix := range doors {

@@ -1,0 +1,61 @@
+package judge_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/judge"
+	"github.com/windtunnel/windtunnel/internal/record"
+)
+
+// TestRunsOfFormat1 judges runs that a version with records of format 1 flew: a
+// density test, machines of the VM plane, and a run that a step ended. Verdicts,
+// figures and diagnoses are what that version gave, but for words.
+func TestRunsOfFormat1(t *testing.T) {
+	for _, name := range []string{"density", "vm", "failed"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			kept := filepath.Join("testdata", "format1", name)
+			dir := record.Dir(filepath.Join(t.TempDir(), "run"))
+			if err := os.CopyFS(string(dir), os.DirFS(kept)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := judge.Write(string(dir)); err != nil {
+				t.Fatal(err)
+			}
+			for _, file := range []string{record.VerdictFile, "diagnosis.json"} {
+				was := read(t, filepath.Join(kept, file))
+				was = strings.NewReplacer(`"sli": "life"`, `"sli": "lifecycle"`, `"life": "vmi"`+"\n", `"lifecycle": "vmi"`+"\n",
+					`"life": "vmi",`+"\n        \"phase\"", `"lifecycle": "vmi",`+"\n        \"phase\"").Replace(was)
+				if want, got := decode(t, was), decode(t, read(t, dir.File(file))); !reflect.DeepEqual(got, want) {
+					t.Errorf("%s is not what it was:\n%s", file, read(t, dir.File(file)))
+				}
+			}
+			summary := read(t, dir.File(record.SummaryFile))
+			if says := map[string]string{"density": " PASS\n", "vm": " PASS\n", "failed": "The run failed: step crashing: fleet: crash:"}[name]; !strings.Contains(summary, says) {
+				t.Errorf("the summary does not say %q:\n%s", says, summary)
+			}
+		})
+	}
+}
+
+func decode(t *testing.T, text string) (v any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
