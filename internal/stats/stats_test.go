@@ -293,3 +293,56 @@ func BenchmarkTenMillionLatencies(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1e7, "ns/value")
 }
+
+// Whatever its values are, a sample is sorted as the slice of them is, also when
+// more are added to one that was sorted.
+func TestSamplesAreSorted(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	for _, n := range []int{1, 100, manyDurations} {
+		d, want := &stats.Durations{}, []int64(nil)
+		for round := range 3 {
+			for i := range n {
+				v := int64(rng.ExpFloat64() * 1e7)
+				switch i % 50 {
+				case 1:
+					v = -v
+				case 2:
+					v *= 1000 // above 4.3 s
+				case 3:
+					v = math.MaxUint32 + int64(rng.IntN(3)) - 1
+				}
+				d.Add(time.Duration(v))
+				want = append(want, v)
+			}
+			slices.Sort(want)
+			if got := d.Sorted(); !slices.Equal(got, want) {
+				t.Fatalf("%d values, round %d: they are not in order", n, round)
+			}
+			for _, q := range []float64{0, 0.01, 0.5, 0.99, 1} {
+				if got, exact := d.Quantile(q).Value, float64(want[stats.Rank(len(want), q)-1])/1e9; got != exact {
+					t.Errorf("%d values: quantile %v is %v, want %v", n, q, got, exact)
+				}
+			}
+		}
+	}
+}
+
+// manyDurations are sorted digit by digit.
+const manyDurations = 20_000
+
+func BenchmarkSort(b *testing.B) {
+	const n = 1_000_000
+	values := make([]time.Duration, n)
+	rng := rand.New(rand.NewPCG(1, 2))
+	for i := range values {
+		values[i] = time.Duration(rng.ExpFloat64() * 1e7)
+	}
+	for b.Loop() {
+		d := &stats.Durations{}
+		for _, v := range values {
+			d.Add(v)
+		}
+		d.Sort()
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/value")
+}
