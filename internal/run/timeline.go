@@ -31,8 +31,8 @@ const (
 func newTimeline() *Timeline { return &Timeline{Width: finestBin} }
 
 func (t *Timeline) add(c record.Call) {
-	i, j := t.bin(c.Due), t.bin(c.Done) // the later one may make the bins coarser
-	i = t.bin(c.Due)
+	t.bin(max(c.Due, c.Done)) // which may make the bins coarser
+	i, j := t.bin(c.Due), t.bin(c.Done)
 	t.Due[i]++
 	if c.Outcome == record.OK {
 		t.OK[j]++

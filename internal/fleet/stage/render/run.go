@@ -30,7 +30,6 @@ const (
 // run is one use of a program.
 type run struct {
 	env   *Env
-	root  value
 	dot   value
 	vars  []value
 	args  []value        // of the calls under way
