@@ -70,4 +70,7 @@ func TestDeclaredLives(t *testing.T) {
 	if err := r.Summary(&text, 80); err != nil || !strings.Contains(text.String(), "\nVMI  ") {
 		t.Errorf("the summary lacks the life: %v", err)
 	}
+	if want := "of these 39 not seen to end"; !strings.Contains(text.String(), want) {
+		t.Errorf("the summary does not say %q:\n%s", want, text.String())
+	}
 }

@@ -81,11 +81,27 @@ func spreadRows(all []Spread) []spreadRow {
 			return c
 		}
 		out = append(out, spreadRow{
-			Group: orElse(s.Group, "(no group)"), Phase: phaseWords(s.Phase), N: number(s.N), Bounded: count(s.Bounded), Open: count(s.Open),
+			Group: orElse(s.Group, "(no group)"), Phase: phaseWords(s.Phase), N: number(s.all()), Bounded: count(s.Bounded), Open: count(s.Open),
 			P50: sec(s.P50, "p50"), P90: sec(s.P90, "p90"), P99: sec(s.P99, "p99"), Max: sec(s.Max, "max"),
 		})
 	}
 	return out
+}
+
+// censored says how many of a row's objects are not known exactly; empty where all
+// are.
+func (r spreadRow) censored() string {
+	var parts []string
+	if r.Bounded.Value > 0 {
+		parts = append(parts, r.Bounded.Text+" known within bounds (a watch was interrupted or late)")
+	}
+	if r.Open.Value > 0 {
+		parts = append(parts, r.Open.Text+" not seen to end")
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "of these " + strings.Join(parts, ", ")
 }
 
 // phaseWords is what a stretch of a life is called on the page.

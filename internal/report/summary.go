@@ -137,13 +137,13 @@ func (t *summaryText) causes(r *Report) {
 
 // spreads shows how long each stretch of lives took, group by group.
 func (t *summaryText) spreads(r *Report) {
-	t.stretches("PODS", r.Startup)
+	t.transitions("PODS", r.Startup)
 	for _, l := range r.Declared {
-		t.stretches(strings.ToUpper(text.Clean(l.Name)), l.Spreads)
+		t.transitions(strings.ToUpper(text.Clean(l.Name)), l.Spreads)
 	}
 }
 
-func (t *summaryText) stretches(title string, all []Spread) {
+func (t *summaryText) transitions(title string, all []Spread) {
 	if len(all) == 0 {
 		return
 	}
@@ -152,6 +152,9 @@ func (t *summaryText) stretches(title string, all []Spread) {
 	for _, row := range spreadRows(all) {
 		t.line(pad(cut(text.Clean(row.Phase+"  "+row.Group), name-1), name) + right(row.N.Text, 8) +
 			right(row.P50.Text, 10) + right(row.P90.Text, 10) + right(row.P99.Text, 10) + right(row.Max.Text, 10))
+		if censored := row.censored(); censored != "" {
+			t.wrapped(pad("", 4), censored)
+		}
 	}
 }
 

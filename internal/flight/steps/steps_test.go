@@ -116,6 +116,8 @@ func TestBodiesArePacked(t *testing.T) {
 	if err := Run(t.Context(), b.Session); err != nil {
 		t.Fatal(err)
 	}
+	b.server.Mu.Lock()
+	defer b.server.Mu.Unlock()
 	if b.server.Packed != 2 || len(b.server.Objects) < 2 {
 		t.Errorf("%d bodies in protobuf, objects %v", b.server.Packed, b.server.Objects)
 	}
