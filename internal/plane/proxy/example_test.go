@@ -36,13 +36,13 @@ func ExampleStart() {
 		fmt.Println(err)
 		return
 	}
+	begin := time.Now() // before the dial: whoever is held up behind it has waited, too
 	conn, err := net.Dial("tcp", r.Addr())
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer conn.Close()
-	begin := time.Now()
 	fmt.Fprint(conn, "hello")
 	answer := make([]byte, 5)
 	_, err = io.ReadFull(conn, answer)
