@@ -50,11 +50,11 @@ func (t *tally) callRows() []CallRow {
 			kinds[op].all = append(kinds[op].all, c)
 		}
 	}
-	rows, g := make([]CallRow, 0, len(kinds)), t.heatGrid()
+	rows := make([]CallRow, 0, len(kinds))
 	for _, k := range kinds {
 		if len(k.all) > 0 {
 			row := newCallRow(k.op, k.all)
-			row.heat = heatCells(g, k.heat)
+			row.heat = heatCells(t.heat, k.heat)
 			rows = append(rows, row)
 		}
 	}

@@ -180,8 +180,7 @@ func (t *tally) requestedRate(g grid) []float64 {
 // heatChart draws latency over time: all load calls together, then each kind
 // while there is room.
 func (t *tally) heatChart(rows []CallRow) heatChart {
-	g := t.heatGrid()
-	out := heatChart{From: Num(g.from.Seconds()), Width: Num(g.width.Seconds()), N: g.n}
+	out := heatChart{From: Num(t.heat.from.Seconds()), Width: Num(t.heat.width.Seconds()), N: t.heat.n}
 	all, n, kinds := map[int]int{}, 0, 0
 	for _, r := range rows {
 		if r.Source != "load" {

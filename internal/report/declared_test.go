@@ -2,10 +2,14 @@ package report
 
 import (
 	"math"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/report/reporttest"
+	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/slo"
 )
 
@@ -72,5 +76,59 @@ func TestDeclaredLives(t *testing.T) {
 	}
 	if want := "of these 39 not seen to end"; !strings.Contains(text.String(), want) {
 		t.Errorf("the summary does not say %q:\n%s", want, text.String())
+	}
+}
+
+// A phase that may have been reached before it was seen bounds a duration, its
+// pod's startup is not taken apart, and what a scenario declares besides is not
+// counted as a pod.
+func TestUnsurePhases(t *testing.T) {
+	path := filepath.Join(t.TempDir(), record.StreamFile)
+	w, err := record.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range []record.Object{
+		{Resource: "pods", Group: "g"}, {Resource: "pods", Group: "g", Life: "mine"}, {Resource: "pods", Group: "g"},
+	} {
+		w.Object(o)
+	}
+	see := func(object record.ObjectID, phase string, seconds float64, within time.Duration) {
+		w.Phase(record.Phase{Object: object, Phase: phase, At: at(seconds), Within: within})
+	}
+	see(0, record.PhaseCreated, 1, 0)
+	see(0, record.PhaseUnknown, 4, 2*time.Second)
+	see(0, record.PhaseBound, 4, 2*time.Second) // between 2 and 4 s
+	see(1, record.PhaseCreated, 1, 0)
+	see(2, record.PhaseCreated, 2, 0)
+	see(2, record.PhaseBound, 3, record.Ever)
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	facts, err := run.Collect(path, record.Manifest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tally := newTally(&run.Run{Facts: facts})
+	if n := objects(tally.pods()); n != 2 {
+		t.Errorf("%d pods, want 2", n)
+	}
+	seen := false
+	for _, spread := range tally.spreads(tally.pods(), podTransitions()) {
+		if spread.Phase == "created to bound" {
+			seen = true
+			if spread.N != 0 || spread.Bounded != 2 || spread.Open != 0 || spread.Max != 3 || spread.Bounds["max"] != "≤" {
+				t.Errorf("%+v", spread)
+			}
+		}
+	}
+	if !seen {
+		t.Error("how long pods took to be bound is missing")
+	}
+	toBound := parting{phases: []string{record.PhaseCreated, record.PhaseBound}, ordered: 1}
+	for row := range 2 {
+		if _, ok := tally.apart(tally.pods()[0], row, toBound); ok {
+			t.Errorf("the startup of pod %d, whose phases are not sure, is taken apart", row)
+		}
 	}
 }

@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/windtunnel/windtunnel/internal/diagnose"
@@ -40,21 +39,12 @@ func (c Cause) Figures() []Evidence {
 	return out
 }
 
-// Advice is what to change to find out.
-func (c Cause) Advice() []string {
-	if c.Try == "" {
-		return nil
-	}
-	return []string{c.Try}
-}
-
-// causesOf arranges a diagnosis: what gave way first comes first.
+// causesOf takes over a diagnosis, in whose order what gave way first comes first.
 func causesOf(found []diagnose.Finding) []Cause {
 	var out []Cause
 	for _, f := range found {
 		out = append(out, Cause{f})
 	}
-	slices.SortStableFunc(out, func(a, b Cause) int { return a.Rank - b.Rank })
 	return out
 }
 

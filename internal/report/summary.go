@@ -129,8 +129,8 @@ func (t *summaryText) causes(r *Report) {
 			t.heading("WHAT LIMITED IT, AND FOR HOW MUCH OF THE LOAD'S TIME")
 		}
 		t.wrapped(right(fmt.Sprintf("%.0f %%", 100*c.Score), 6)+"  ", c.Title()+": "+c.Sentence)
-		for _, try := range c.Advice() {
-			t.wrapped(pad("", 8)+"-> ", try)
+		if c.Try != "" {
+			t.wrapped(pad("", 8)+"-> ", c.Try)
 		}
 	}
 }

@@ -15,6 +15,7 @@ type tally struct {
 	facts *run.Facts
 	span  span // of the stream, boot and clean-up included
 	base  grid // counts are drawn from this
+	heat  grid // heat maps are drawn on this
 	steps []Step
 	usage *usage
 }
@@ -25,6 +26,7 @@ func newTally(r *run.Run) *tally {
 	width := clock.Time(f.Timeline.Width)
 	t.span = span{f.First, f.Last}
 	t.base = newGrid(span{f.First / width * width, f.Last}, baseBins, f.Timeline.Width)
+	t.heat = t.heatGrid()
 	for _, s := range f.Steps {
 		t.steps = append(t.steps, t.step(s))
 	}
@@ -90,7 +92,7 @@ func (t *tally) ratio() (k, first int) {
 	return max(1, int(t.base.width/width)), int(time.Duration(t.base.from) / width)
 }
 
-// heat returns the grid of heat maps: whole columns of every map.
+// heatGrid returns the finest grid whose bins are whole columns of every map.
 func (t *tally) heatGrid() grid {
 	finest := t.facts.Timeline.Width
 	for _, h := range t.facts.Heat {
