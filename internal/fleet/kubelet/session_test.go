@@ -186,11 +186,12 @@ func TestExec(t *testing.T) {
 	}
 }
 
-// TestExecTerminal runs a command on a terminal of the client's size.
+// TestExecTerminal runs a command on a terminal of the client's size, which a
+// client sends when the command may have begun already.
 func TestExecTerminal(t *testing.T) {
 	s, _ := start(t, execs, nil)
 	for i, got := range run(t, s, "a/web/c", remotecommand.StreamOptions{Stdin: strings.NewReader("x\n"), Tty: true},
-		"sh", "-c", "tty >/dev/null && stty size && read x && echo got $x && exit 5") {
+		"sh", "-c", "tty >/dev/null; for i in $(seq 600); do [ \"$(stty size)\" = \"0 0\" ] || break; sleep 0.05; done; stty size && read x && echo got $x && exit 5") {
 		if got != "24 80\r\nx\r\ngot x\r\n||exit 5" && got != "x\r\n24 80\r\ngot x\r\n||exit 5" {
 			t.Errorf("%d: %q", i, got)
 		}
