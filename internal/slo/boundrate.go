@@ -21,7 +21,7 @@ const boundWindow = 5 * time.Second
 // boundRate judges how many pods a second the scheduler bound, in stretches of
 // one length from the first pod's creation to the last one's binding. Its
 // statistics are of those stretches.
-func (j *judging) boundRate(r *Result, o *scenario.Objective) {
+func (c records) boundRate(r *Result, o *scenario.Objective) {
 	r.Unit = "1/s"
 	window := boundWindow
 	if text := o.Labels["window"]; text != "" {
@@ -36,7 +36,7 @@ func (j *judging) boundRate(r *Result, o *scenario.Objective) {
 	if g := o.Labels["group"]; g != "" {
 		groups = []string{g}
 	}
-	rates := BoundRates(j.f.Facts, groups, window)
+	rates := BoundRates(c.f, groups, window)
 	hold(r, ofRates(rates, r.Statistic), false)
 }
 

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/series"
 	"github.com/windtunnel/windtunnel/internal/sli"
 	"github.com/windtunnel/windtunnel/internal/stats"
@@ -13,7 +14,7 @@ import (
 // figure is what was measured of an indicator for one value of the labels that
 // it is split by.
 type figure struct {
-	f        *facts
+	f        *run.Facts
 	x        sli.Indicator
 	labels   map[string]string
 	series   []*series.Series

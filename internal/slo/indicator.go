@@ -6,16 +6,20 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/series"
 	"github.com/windtunnel/windtunnel/internal/sli"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
-// tabled judges an indicator that is read from metrics: one result for each
-// value of the labels that it is split by.
-func (j *judging) tabled(r Result, o *scenario.Objective, x sli.Indicator) []Result {
+// indicators are those that are read from the metrics of a run.
+type indicators struct{ f *run.Facts }
+
+// judge judges an indicator: one result for each value of the labels that it is
+// split by.
+func (i indicators) judge(r Result, o *scenario.Objective, x sli.Indicator) []Result {
 	r.Unit = x.UnitOf(r.Statistic)
-	figures, trouble := j.figures(x, o.Labels, per(o, x))
+	figures, trouble := i.figures(x, o.Labels, per(o, x))
 	if len(figures) == 0 {
 		unmeasured(&r, trouble)
 		return []Result{r}
@@ -48,18 +52,16 @@ func per(o *scenario.Objective, x sli.Indicator) []string {
 
 // figures returns what was measured of an indicator within the run, for each
 // value of some labels, in their order. When there is nothing, trouble says why.
-func (j *judging) figures(x sli.Indicator, labels map[string]string, split []string) (out []figure, trouble string) {
-	if x.Calls {
-		if j.several() {
-			return nil, "several API servers answered scrapes at one address, and their counters cannot be told apart"
-		}
+func (i indicators) figures(x sli.Indicator, labels map[string]string, split []string) (out []figure, trouble string) {
+	if x.Calls && (server{i.f}).several() {
+		return nil, manyServers
 	}
 	groups := map[string]*figure{}
 	takes := x.Taker()
 	if x.Kind == sli.Share {
 		takes = func(func(string) string) bool { return true }
 	}
-	for _, s := range j.f.familySeries(x) {
+	for _, s := range familySeries(i.f, x) {
 		if !takes(s.Label) || !mine(s, x, labels) {
 			continue
 		}
@@ -69,7 +71,7 @@ func (j *judging) figures(x sli.Indicator, labels map[string]string, split []str
 		}
 		g := groups[key]
 		if g == nil {
-			g = &figure{f: j.f, x: x, labels: map[string]string{}}
+			g = &figure{f: i.f, x: x, labels: map[string]string{}}
 			for _, name := range split {
 				if v := labelOf(s, x, name); v != "" {
 					g.labels[name] = v
@@ -84,11 +86,11 @@ func (j *judging) figures(x sli.Indicator, labels map[string]string, split []str
 			out = append(out, *groups[key])
 		}
 	}
-	return out, j.trouble(x, labels, len(groups) > 0)
+	return out, i.trouble(x, labels, len(groups) > 0)
 }
 
 // trouble says why nothing was measured.
-func (j *judging) trouble(x sli.Indicator, labels map[string]string, known bool) string {
+func (i indicators) trouble(x sli.Indicator, labels map[string]string, known bool) string {
 	target := labels[sli.Component]
 	if x.Calls {
 		target = apiServer
@@ -98,7 +100,7 @@ func (j *judging) trouble(x sli.Indicator, labels map[string]string, known bool)
 		return "no such call was made"
 	case known:
 		return "nothing was counted in that time"
-	case target != "" && j.f.NotScraped[target] > 0:
+	case target != "" && i.f.NotScraped[target] > 0:
 		return fmt.Sprintf("nothing was read of %s of %s: it could not be scraped", x.Family, target)
 	case x.Calls:
 		return fmt.Sprintf("nothing was read of the API server's %s", x.Family)
@@ -108,7 +110,7 @@ func (j *judging) trouble(x sli.Indicator, labels map[string]string, known bool)
 
 // familySeries returns all series that an indicator is made of. Those of a
 // summary are known by their count, those of a histogram by any of its series.
-func (f *facts) familySeries(x sli.Indicator) []*series.Series {
+func familySeries(f *run.Facts, x sli.Indicator) []*series.Series {
 	switch x.Kind {
 	case sli.Histogram:
 		all := f.Series.Select("", x.Family+"_bucket", nil)
@@ -127,7 +129,7 @@ func (f *facts) familySeries(x sli.Indicator) []*series.Series {
 // mine reports whether a series belongs to an indicator with these labels.
 // Windtunnel's own process is not the plane's: it is asked for by name.
 func mine(s *series.Series, x sli.Indicator, labels map[string]string) bool {
-	if _, named := labels[sli.Component]; !named && s.Target == Instrument && !strings.HasPrefix(x.Family, Instrument) {
+	if _, named := labels[sli.Component]; !named && s.Target == run.Instrument && !strings.HasPrefix(x.Family, run.Instrument) {
 		return false
 	}
 	for name, value := range labels {
@@ -166,13 +168,13 @@ func apiVerb(verb string) string {
 	return strings.ToLower(verb)
 }
 
-// indicatorMeasures are what the table shows of each run that has data.
-func (j *judging) indicatorMeasures(m measures) {
+// measures sets what the table shows of each run that has data.
+func (i indicators) measures(m measures) {
 	for _, x := range sli.All() {
 		if x.Kind == sli.Records || len(x.Shown) == 0 {
 			continue
 		}
-		figures, _ := j.figures(x, nil, x.Per)
+		figures, _ := i.figures(x, nil, x.Per)
 		for _, g := range figures {
 			for _, statistic := range x.Shown {
 				e, ok := g.estimate(statistic)

@@ -2,11 +2,14 @@ package slo
 
 import (
 	"fmt"
-	"strings"
+	"maps"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/run"
+	"github.com/windtunnel/windtunnel/internal/sli"
 	"github.com/windtunnel/windtunnel/internal/stats"
 )
 
@@ -26,73 +29,131 @@ const (
 	leaseSlack = 4
 )
 
-// Instrument is the target of windtunnel's own samples.
-const Instrument = "windtunnel"
+// TooManyHoles is the share of a component's scrapes that may fail or be late.
+// Beyond it what its gauges did is not known.
+const TooManyHoles = 0.2
 
-// cutShort says why the run did not come to its end, in sentences; nothing
-// when it did.
-func (j *judging) cutShort() []string {
-	var out []string
-	for _, m := range j.f.EventsOf(record.EventDied) {
-		first, _, _ := strings.Cut(m.Text, "\n")
-		out = append(out, fmt.Sprintf("%s died during the run: %s", m.Name, strings.TrimSpace(first)))
+// fewScrapes is how many scrapes say nothing of a share.
+const fewScrapes = 10
+
+// instrument is windtunnel itself: what it cost, how late it was, what it did
+// not see.
+type instrument struct {
+	f                *run.Facts
+	m                record.Manifest
+	usage            usage
+	stages, renewals *stats.Durations // how late the fleet was
+}
+
+func newInstrument(r *run.Run, u usage) *instrument {
+	i := &instrument{f: r.Facts, m: r.Manifest, usage: u}
+	i.stages, i.renewals = fleetLateness(r.Facts)
+	return i
+}
+
+// self is what the instrument cost, how late it was and what it did not see.
+func (i *instrument) self() Self {
+	out := Self{CPUSeconds: i.f.CPUSeconds(run.Instrument), MaxRSSBytes: uint64(i.f.PeakMemory(run.Instrument))}
+	for _, c := range i.f.Calls {
+		if c.Source == run.Load {
+			out.LateCalls += c.Late
+			out.MaxLatenessSeconds = max(out.MaxLatenessSeconds, c.Lateness.Max().Value)
+		}
 	}
-	switch {
-	case j.f.Ended.Reason == "":
-		out = append(out, fmt.Sprintf("The records end %.1f s after the run began and without its end: windtunnel was killed, or could not write any further.",
-			j.f.End.Sub(j.f.Begin).Seconds()))
-	case j.f.Ended.Reason == record.Interrupted:
-		out = append(out, fmt.Sprintf("The run was interrupted%s.", inStep(j.f.Ended.Name)))
-	case j.f.Torn:
-		out = append(out, "The records end in the middle of one.")
+	if plane := i.usage.planeCPU(); plane > 0 {
+		out.CPUShare = out.CPUSeconds / plane
 	}
-	if len(out) == 0 && !j.begun() {
-		out = append(out, "The run did not get as far as its first step"+why(j.f.Ended)+".")
+	memory := 0.0
+	for _, name := range i.usage.components() {
+		memory += i.f.PeakMemory(name)
+	}
+	if memory > 0 {
+		out.MemoryShare = float64(out.MaxRSSBytes) / memory
+	}
+	out.WatchGaps = len(i.f.EventsOf(record.EventWatchGap))
+	out.WatchLagP99Seconds, out.WatchLagMaxSeconds = i.watchLag()
+	for target := range targets(i.f) {
+		lost, late, _ := scrapes(i.f, target)
+		out.ScrapesLost, out.ScrapesLate = out.ScrapesLost+lost, out.ScrapesLate+late
 	}
 	return out
 }
 
-func (j *judging) begun() bool { return len(j.f.EventsOf(record.EventRunBegan)) > 0 }
-
-// why is what an end says of its reason.
-func why(end record.Event) string {
-	text := strings.TrimSuffix(end.Text, ".")
-	switch {
-	case end.Step != "":
-		return ": step " + end.Step + " failed: " + text
-	case text != "":
-		return ": " + text
+// watchLag is the indicator watch-latency; nil where it was not measured, which
+// is not the same as a watch that was never late.
+func (i *instrument) watchLag() (p99, most *float64) {
+	x, _ := sli.Find("watch-latency")
+	figures, _ := (indicators{i.f}).figures(x, nil, nil)
+	for _, g := range figures {
+		tail, _ := g.estimate(stats.Name(0.99))
+		high, _ := g.estimate("max")
+		low, up := rounded(tail.Value), rounded(high.Value)
+		return &low, &up
 	}
-	return ""
+	return nil, nil
 }
 
-// stopped says that a step did not do what it should, so that the run was
-// stopped, though it was flown and recorded to its end.
-func (j *judging) stopped() []string {
-	end := j.f.Ended
-	if end.Reason != record.Broken || len(j.f.EventsOf(record.EventDied)) > 0 || !j.begun() {
+// scrapes returns how many scrapes of a target failed in the run, how many were
+// not taken in time, and how many there should have been. The interval is what
+// most of them were apart.
+func scrapes(f *run.Facts, target string) (lost, late, want int) {
+	lost = f.NotScraped[target]
+	var gaps []float64
+	times := f.Series.Scrapes(target)
+	for i := 1; i < len(times); i++ {
+		if times[i-1] >= f.Begin && times[i] <= f.End {
+			gaps = append(gaps, times[i].Sub(times[i-1]).Seconds())
+		}
+	}
+	if len(gaps) == 0 {
+		return lost, 0, 0 // it could not be scraped at all, which is said elsewhere
+	}
+	every := stats.Median(gaps).Value
+	for _, gap := range gaps {
+		if every > 0 {
+			late += max(0, int(math.Round(gap/every))-1)
+		}
+	}
+	late = max(0, late-lost) // a failed one leaves a gap as well
+	return lost, late, lost + late + len(gaps)
+}
+
+// holes names the components of which too few scrapes came. Where a fault was
+// made on purpose they may be its doing.
+func (i *instrument) holes() []string {
+	if len(i.f.EventsOf(record.EventFault)) > 0 {
 		return nil
 	}
-	// The step that failed is named: after it deletions are run, so that it need
-	// not be the one in which the run ended.
-	if end.Step != "" {
-		return []string{"The run was stopped" + why(end) + "."}
+	var out []string
+	for _, target := range slices.Sorted(maps.Keys(targets(i.f))) {
+		lost, late, want := scrapes(i.f, target)
+		if want >= fewScrapes && float64(lost+late) > TooManyHoles*float64(want) {
+			out = append(out, fmt.Sprintf("The metrics of %s are full of holes: of %d scrapes %d failed and %d were too late, at most %.0f %% may be missing.",
+				target, want, lost, late, 100*TooManyHoles))
+		}
 	}
-	return []string{fmt.Sprintf("The run was stopped%s%s.", inStep(end.Name), why(end))}
+	return out
 }
 
-func inStep(name string) string {
-	if name == "" {
-		return ""
+// targets are all that was scraped, or should have been.
+func targets(f *run.Facts) map[string]bool {
+	out := map[string]bool{}
+	for name := range f.NotScraped {
+		out[name] = true
 	}
-	return " in step " + name
+	for _, name := range f.Series.Names() {
+		for _, s := range f.Series.Named(name) {
+			out[s.Target] = true
+		}
+	}
+	return out
 }
 
-// instrument says where windtunnel itself was too slow to be believed.
-func (j *judging) instrument() []string {
+// tooSlow says where windtunnel itself was too slow to be believed.
+func (i *instrument) tooSlow() []string {
 	var out []string
 	total, late := 0, 0
-	for _, c := range j.f.Calls {
+	for _, c := range i.f.Calls {
 		if c.Source == run.Load {
 			total, late = total+c.Count(), late+c.Late
 		}
@@ -101,14 +162,13 @@ func (j *judging) instrument() []string {
 		out = append(out, fmt.Sprintf("windtunnel could not keep its own pace: %d of the load's %d calls (%.1f %%) were sent more than %v late, at most %.0f %% may be. The plane's latencies are not to be believed; give windtunnel more CPU or ask for a lower rate.",
 			late, total, 100*float64(late)/float64(total), run.Late, 100*TooLateShare))
 	}
-	out = append(out, j.holes()...)
-	stages, renewals := j.stages, j.renewals
-	if e := stages.Quantile(0.99); e.Value > TooLateStage.Seconds() {
+	out = append(out, i.holes()...)
+	if e := i.stages.Quantile(0.99); e.Value > TooLateStage.Seconds() {
 		out = append(out, fmt.Sprintf("The simulated nodes were too slow: 1 %% of their calls were sent more than %.3g s after they were due, at most %v may pass. Pods were late for windtunnel's sake too, not the plane's alone.",
 			e.Value, TooLateStage))
 	}
-	bound := j.m.Fleet.LeaseSeconds / leaseSlack
-	if e := renewals.Quantile(0.99); bound > 0 && e.Value > bound {
+	bound := i.m.Fleet.LeaseSeconds / leaseSlack
+	if e := i.renewals.Quantile(0.99); bound > 0 && e.Value > bound {
 		out = append(out, fmt.Sprintf("The simulated nodes renewed their leases too late: 1 %% of renewals were sent more than %.3g s after they were due, at most a quarter of the lease, %.3g s, may pass. Nodes may have been taken for dead because of windtunnel.",
 			e.Value, bound))
 	}
@@ -117,7 +177,7 @@ func (j *judging) instrument() []string {
 
 // fleetLateness returns how late the fleet sent what its stages asked for, and
 // how late its lease renewals.
-func (f *facts) fleetLateness() (stages, renewals *stats.Durations) {
+func fleetLateness(f *run.Facts) (stages, renewals *stats.Durations) {
 	var stage, renewal []*stats.Durations
 	for _, c := range f.Calls {
 		switch {
@@ -129,4 +189,17 @@ func (f *facts) fleetLateness() (stages, renewals *stats.Durations) {
 		}
 	}
 	return stats.Merged(stage), stats.Merged(renewal)
+}
+
+// measures says how late the fleet was.
+func (i *instrument) measures(m measures) {
+	lateness(m, "fleet_lateness", i.stages)
+	lateness(m, "lease_lateness", i.renewals)
+}
+
+func lateness(m measures, name string, d *stats.Durations) {
+	if d.Len() > 0 {
+		m.set(name+"_p99_seconds", d.Quantile(0.99).Value, "seconds")
+		m.set(name+"_max_seconds", d.Max().Value, "seconds")
+	}
 }

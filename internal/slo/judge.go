@@ -7,9 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/run"
-	"github.com/windtunnel/windtunnel/internal/stats"
+	"github.com/windtunnel/windtunnel/internal/sli"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -28,39 +27,81 @@ func Judge(r *run.Run) (Judgement, error) {
 	if r.Unreadable != nil {
 		return Judgement{}, r.Unreadable
 	}
-	f, err := ask(r)
+	q, err := ask(r)
 	if err != nil {
 		return Judgement{}, err
 	}
-	sc := r.Scenario
-	j := &judging{sc: sc, m: r.Manifest, f: f}
-	j.stages, j.renewals = f.fleetLateness()
-	var results []Result
-	for i := range sc.Objectives {
-		results = append(results, j.objective(&sc.Objectives[i])...)
-	}
-	for i := range results {
-		normalise(&results[i])
-	}
-	slices.SortStableFunc(results, worstFirst)
-	out := Judgement{Scenario: sc.Name, Objectives: results, Self: j.self()}
-	out.Measures = j.measures()
-	out.Lives = j.lifeSummaries()
-	j.lifeMeasures(out.Measures, out.Lives)
-	out.Verdict, out.Reasons = j.conclude(results)
+	sc, f, u := r.Scenario, r.Facts, usage{r.Facts, r.Manifest}
+	all, self := pods{sc, f}, newInstrument(r, u)
+	k := &official{server: server{f}, pods: all}
+	j := objectives{queries: q, indicators: indicators{f}, records: records{sc, f, all}, official: k}
+	out := Judgement{Scenario: sc.Name, Objectives: j.judge(sc.Objectives), Self: self.self(), Measures: measures{}}
+	l := lifecycles{sc, f}
+	out.Lives = l.summaries()
+	planeMeasures(out.Measures, f, r.Manifest)
+	callMeasures(out.Measures, f)
+	podMeasures(out.Measures, f)
+	namespaceMeasures(out.Measures, f)
+	timeMeasures(out.Measures, sc, f)
+	self.measures(out.Measures)
+	u.measures(out.Measures)
+	u.hostMeasures(out.Measures)
+	j.indicators.measures(out.Measures)
+	q.measures(out.Measures)
+	l.measures(out.Measures, out.Lives)
+	out.Verdict, out.Reasons = conclude(out.Objectives, evidence{cutShort(f), self.tooSlow(), stopped(f), u.noisy()})
+	out.Reasons = append(out.Reasons, notes(f, k.untested, q.unanswered)...)
 	return out, nil
 }
 
-// judging is what one judgement works with.
-type judging struct {
-	sc       *scenario.Scenario
-	m        record.Manifest
-	f        *facts
-	untested []string // official objectives that no call was made for
+// objectives judges each of a scenario's, with what knows its SLI.
+type objectives struct {
+	queries    *queries
+	indicators indicators
+	records    records
+	official   *official
+}
 
-	unanswered []string // the scenario's own measures whose query had no answer
+// judge gives the results of all objectives, worst first.
+func (j objectives) judge(all []scenario.Objective) []Result {
+	var out []Result
+	for i := range all {
+		out = append(out, j.objective(&all[i])...)
+	}
+	for i := range out {
+		normalise(&out[i])
+	}
+	slices.SortStableFunc(out, worstFirst)
+	return out
+}
 
-	stages, renewals *stats.Durations // how late the fleet was
+// objective judges one objective of the scenario.
+func (j objectives) objective(o *scenario.Objective) []Result {
+	if o.SLO == "kubernetes" {
+		return j.official.judge(o)
+	}
+	if o.Unsupported != "" {
+		r := Result{Name: o.Name}
+		unmeasured(&r, o.Unsupported)
+		return []Result{r}
+	}
+	r := Result{Name: o.Name, SLI: o.SLI, Labels: o.Labels, Statistic: o.Statistic, Unit: "seconds"}
+	if r.Name == "" {
+		r.Name = o.SLI
+	}
+	switch {
+	case o.Max != nil:
+		r.Threshold = *o.Max
+	case o.Min != nil:
+		r.Threshold, r.AtLeast = *o.Min, true
+	}
+	if o.Query != "" {
+		return j.queries.judge(r, o)
+	}
+	if x, ok := sli.Find(o.SLI); ok && x.Kind != sli.Records {
+		return j.indicators.judge(r, o, x)
+	}
+	return j.records.judge(r, o)
 }
 
 // normalise makes the JSON of a result the same whatever way it came about:
@@ -99,11 +140,11 @@ func finite(v float64) bool { return !math.IsInf(v, 0) && !math.IsNaN(v) }
 // result uses up.
 func worstFirst(a, b Result) int {
 	weight := func(v Verdict) int { return slices.Index([]Verdict{Fail, Unknown, Pass}, v) }
-	return cmp.Or(cmp.Compare(weight(a.Verdict), weight(b.Verdict)), -cmp.Compare(usage(a), usage(b)))
+	return cmp.Or(cmp.Compare(weight(a.Verdict), weight(b.Verdict)), -cmp.Compare(boundUsed(a), boundUsed(b)))
 }
 
-// usage is how much of its bound a result uses up: 1 is all of it.
-func usage(r Result) float64 {
+// boundUsed is how much of its bound a result uses up: 1 is all of it.
+func boundUsed(r Result) float64 {
 	switch {
 	case r.Value == nil:
 		return math.Inf(1)
@@ -115,28 +156,26 @@ func usage(r Result) float64 {
 	return *r.Value / r.Threshold
 }
 
+// evidence is what may keep a run from being believed, in sentences.
+type evidence struct{ cut, slow, stopped, noise []string }
+
 // conclude gives the verdict of the whole and its reasons, most weighty first.
-func (j *judging) conclude(results []Result) (Verdict, []string) {
-	cut := j.cutShort()
-	slow := j.instrument()
-	stopped, noise := j.stopped(), j.noisy()
+func conclude(results []Result, e evidence) (Verdict, []string) {
 	failed, unknown := count(results, Fail), count(results, Unknown)
-	reasons := slices.Concat(cut, slow, stopped, noise, describe(results, Fail), describe(results, Unknown))
-	verdict := Pass
+	reasons := slices.Concat(e.cut, e.slow, e.stopped, e.noise, describe(results, Fail), describe(results, Unknown))
 	switch {
-	case len(cut) > 0 || len(slow) > 0:
-		verdict = Unknown
-	case failed > 0 && len(noise) > 0:
-		verdict = Unknown // a miss may be the neighbours'; a pass in spite of them is one
+	case len(e.cut) > 0 || len(e.slow) > 0:
+		return Unknown, reasons
+	case failed > 0 && len(e.noise) > 0:
+		return Unknown, reasons // a miss may be the neighbours'; a pass in spite of them is one
 	case failed > 0:
-		verdict = Fail
-	case unknown > 0 || len(stopped) > 0:
-		verdict = Unknown
+		return Fail, reasons
+	case unknown > 0 || len(e.stopped) > 0:
+		return Unknown, reasons
 	case len(results) == 0:
-		verdict = Unknown
-		reasons = append(reasons, "The scenario has no objective that this run could be held against.")
+		return Unknown, append(reasons, "The scenario has no objective that this run could be held against.")
 	}
-	return verdict, append(reasons, j.notes()...)
+	return Pass, reasons
 }
 
 func count(results []Result, v Verdict) (n int) {
@@ -171,7 +210,7 @@ func describe(results []Result, v Verdict) []string {
 
 // sentence says a result that is not a pass in words.
 func sentence(r Result) string {
-	head := title(r)
+	head := Title(r)
 	switch {
 	case r.Value == nil && len(r.Warnings) > 0:
 		return fmt.Sprintf("%s is unknown: %s.", head, r.Warnings[0])
@@ -188,8 +227,9 @@ func sentence(r Result) string {
 	return fmt.Sprintf("%s is %s, %s its bound of %s.", head, quantity(*r.Value, r.Unit), side, quantity(r.Threshold, r.Unit))
 }
 
-// title names a result: "p99 of mutating calls (PATCH pods/status resource)".
-func title(r Result) string {
+// Title names a result with its statistic and labels: "p99 of mutating calls
+// (PATCH pods/status resource)". It is the same in every run of a scenario.
+func Title(r Result) string {
 	if strings.Contains(r.Name, r.Statistic) {
 		return r.Name // a name made of all that it is about
 	}

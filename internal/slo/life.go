@@ -35,7 +35,7 @@ type LifeFigure struct {
 const manyGroups = 50
 
 // life judges the time between two phases of the objects of a declared life.
-func (j *judging) life(r *Result, o *scenario.Objective) {
+func (c records) life(r *Result, o *scenario.Objective) {
 	from, to, _ := strings.Cut(o.Labels["phase"], "..")
 	name := o.Labels["lifecycle"]
 	if name == scenario.PodLifecycle {
@@ -43,16 +43,16 @@ func (j *judging) life(r *Result, o *scenario.Objective) {
 		if g := o.Labels["group"]; g != "" {
 			groups = []string{g}
 		}
-		j.holdDurations(r, j.phases(r, groups, from, to))
+		c.holdDurations(r, c.pods.phases(r, groups, from, to))
 		return
 	}
 	var groups []string
 	if g := o.Labels["group"]; g != "" {
 		groups = []string{g}
 	}
-	lives := j.f.Named(name, groups...)
-	d := j.f.Took(lives, from, to)
-	if n := j.unseen(name, lives); n > 0 && groups == nil {
+	lives := c.f.Named(name, groups...)
+	d := c.f.Took(lives, from, to)
+	if n := c.unseen(name, lives); n > 0 && groups == nil {
 		for range n {
 			d.AddBetween(0, stats.Forever)
 		}
@@ -61,13 +61,13 @@ func (j *judging) life(r *Result, o *scenario.Objective) {
 	if n := swapped(lives, from, to); n > 0 {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("%d of %d objects were seen %s before %s; they count as 0", n, d.Len(), to, from))
 	}
-	j.holdDurations(r, d)
+	c.holdDurations(r, d)
 }
 
 // unseen is how many objects of a life's resource the load created with success
 // and no watch showed; 0 where the life is only of some of them.
-func (j *judging) unseen(life string, lives []*run.Lifecycles) int {
-	for _, l := range j.sc.Observed() {
+func (c records) unseen(life string, lives []*run.Lifecycles) int {
+	for _, l := range c.sc.Observed() {
 		if l.Name == life && (l.Selector != "" || l.Namespace != "") || len(lives) == 0 {
 			return 0
 		}
@@ -76,9 +76,9 @@ func (j *judging) unseen(life string, lives []*run.Lifecycles) int {
 	for _, l := range lives {
 		seen += l.Len()
 	}
-	for _, c := range j.f.Calls {
-		if c.Source == run.Load && c.Verb == "create" && c.Subresource == "" && c.Resource == lives[0].Resource {
-			created += c.Outcomes[record.OK]
+	for _, calls := range c.f.Calls {
+		if calls.Source == run.Load && calls.Verb == "create" && calls.Subresource == "" && calls.Resource == lives[0].Resource {
+			created += calls.Outcomes[record.OK]
 		}
 	}
 	return max(0, created-seen)
@@ -99,30 +99,36 @@ func swapped(lives []*run.Lifecycles, from, to string) (n int) {
 	return n
 }
 
-// lifeSummaries sums up the declared lives: from created to each phase, from
+// lifecycles are those that a scenario declares.
+type lifecycles struct {
+	sc *scenario.Scenario
+	f  *run.Facts
+}
+
+// summaries sums them up: from created to each phase, from
 // each phase to the next, and from deleting to deleted; all groups together,
 // and each of them where there are several.
-func (j *judging) lifeSummaries() []LifeSummary {
+func (l lifecycles) summaries() []LifeSummary {
 	var out []LifeSummary
-	for _, life := range j.sc.Observed() {
-		all := j.f.Named(life.Name)
-		out = append(out, j.summaries(life, "", all)...)
+	for _, life := range l.sc.Observed() {
+		all := l.f.Named(life.Name)
+		out = append(out, l.summary(life, "", all)...)
 		if len(all) < 2 || len(all) > manyGroups {
 			continue
 		}
-		for _, l := range all {
-			if l.Group != "" {
-				out = append(out, j.summaries(life, l.Group, []*run.Lifecycles{l})...)
+		for _, group := range all {
+			if group.Group != "" {
+				out = append(out, l.summary(life, group.Group, []*run.Lifecycles{group})...)
 			}
 		}
 	}
 	return out
 }
 
-func (j *judging) summaries(life scenario.Lifecycle, group string, lives []*run.Lifecycles) []LifeSummary {
+func (l lifecycles) summary(life scenario.Lifecycle, group string, lives []*run.Lifecycles) []LifeSummary {
 	var out []LifeSummary
 	for _, s := range stretchesOf(life) {
-		d := j.f.Took(lives, s[0], s[1])
+		d := l.f.Took(lives, s[0], s[1])
 		if d.Len() > 0 && reached(lives, s[1]) > 0 {
 			out = append(out, summarise(LifeSummary{Life: life.Name, Group: group, From: s[0], To: s[1]}, d))
 		}
@@ -165,10 +171,10 @@ func lifeFigure(statistic string, e stats.Estimate) LifeFigure {
 	return f
 }
 
-// lifeMeasures names the summaries' figures, such as
+// measures names the summaries' figures, such as
 // life_vmi_created_to_running_p99_seconds, and how many objects reached each
 // phase: lives_vmi_running.
-func (j *judging) lifeMeasures(m measures, summaries []LifeSummary) {
+func (l lifecycles) measures(m measures, summaries []LifeSummary) {
 	for _, s := range summaries {
 		for _, f := range s.Values {
 			if f.Value != nil {
@@ -176,8 +182,8 @@ func (j *judging) lifeMeasures(m measures, summaries []LifeSummary) {
 			}
 		}
 	}
-	for _, life := range j.sc.Observed() {
-		lives := j.f.Named(life.Name)
+	for _, life := range l.sc.Observed() {
+		lives := l.f.Named(life.Name)
 		for _, phase := range life.AllPhases() {
 			if len(lives) > 0 {
 				m.set(key("lives", life.Name, phase), float64(reached(lives, phase)), "objects")

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/series"
 )
 
@@ -29,20 +30,20 @@ func (g *figure) parts() []part {
 	}
 	var out []part
 	for _, target := range slices.Sorted(maps.Keys(byTarget)) {
-		out = append(out, g.f.part(target, byTarget[target]))
+		out = append(out, partOf(g.f, target, byTarget[target]))
 	}
 	return out
 }
 
-// part says when series of one target were looked at: at its scrapes, or at
+// partOf says when series of one target were looked at: at its scrapes, or at
 // even distances in the time in which it was metered. A sample is written only
 // where a value has changed, so that samples are no even looks, and that there
 // is none does not mean that nobody looked.
-func (f *facts) part(target string, all []*series.Series) part {
+func partOf(f *run.Facts, target string, all []*series.Series) part {
 	scrapes := f.Series.Scrapes(target)
-	within := f.inRun(scrapes)
+	within := inRun(f, scrapes)
 	changed := func() bool {
-		return slices.ContainsFunc(all, func(s *series.Series) bool { return len(f.inRun(sampled(s))) > 0 })
+		return slices.ContainsFunc(all, func(s *series.Series) bool { return len(inRun(f, sampled(s))) > 0 })
 	}
 	if len(within) > 0 || len(scrapes) > 0 && !changed() {
 		return part{series: all, scraped: true, looks: within, before: len(scrapes) > 0 && scrapes[0] < f.Begin}
@@ -67,7 +68,7 @@ func sampled(s *series.Series) []clock.Time {
 }
 
 // inRun cuts ascending times to those of the run.
-func (f *facts) inRun(times []clock.Time) []clock.Time {
+func inRun(f *run.Facts, times []clock.Time) []clock.Time {
 	first, _ := slices.BinarySearch(times, f.Begin)
 	end, _ := slices.BinarySearch(times, f.End+1)
 	return times[first:max(first, end)]
@@ -88,7 +89,7 @@ func (g *figure) looks() []clock.Time {
 func (g *figure) moments() []clock.Time {
 	out := g.looks()
 	for _, s := range g.series {
-		out = append(out, g.f.inRun(sampled(s))...)
+		out = append(out, inRun(g.f, sampled(s))...)
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
@@ -171,13 +172,13 @@ type course struct {
 // course follows counters from look to look; where they are not scraped from
 // sample to sample, since looks at even distances would see now none and now
 // two of these.
-func (p part) course(f *facts) course {
+func (p part) course(f *run.Facts) course {
 	c := course{at: p.looks}
 	if !p.scraped && len(p.looks) > 0 {
 		first, last := p.looks[0], p.looks[len(p.looks)-1]
 		c.at = []clock.Time{first, last}
 		for _, s := range p.series {
-			for _, t := range f.inRun(sampled(s)) {
+			for _, t := range inRun(f, sampled(s)) {
 				if t > first && t < last {
 					c.at = append(c.at, t)
 				}

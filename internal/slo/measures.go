@@ -1,7 +1,6 @@
 package slo
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
@@ -14,20 +13,6 @@ import (
 // measures are the named numbers of a run. A number that was not measured has
 // no entry. Keys are stable: benchmarks, published figures and comparisons
 // refer to them.
-func (j *judging) measures() map[string]Measure {
-	m := measures{}
-	j.planeMeasures(m)
-	j.callMeasures(m)
-	j.podMeasures(m)
-	j.usageMeasures(m)
-	j.hostMeasures(m)
-	j.timeMeasures(m)
-	j.indicatorMeasures(m)
-	j.namespaceMeasures(m)
-	j.queryMeasures(m)
-	return m
-}
-
 type measures map[string]Measure
 
 func (m measures) set(key string, v float64, unit string) { m.put(key, Measure{Value: v, Unit: unit}) }
@@ -67,34 +52,34 @@ func key(parts ...string) string {
 }
 
 // planeMeasures say how long plane, fleet and run took.
-func (j *judging) planeMeasures(m measures) {
-	if j.m.Plane.Ready > 0 {
-		m.set("plane_ready_seconds", j.m.Plane.Ready, "seconds")
+func planeMeasures(m measures, f *run.Facts, about record.Manifest) {
+	if about.Plane.Ready > 0 {
+		m.set("plane_ready_seconds", about.Plane.Ready, "seconds")
 	}
-	for _, mark := range j.f.EventsOf(record.EventFleetReady) {
-		for _, begin := range j.f.EventsOf(record.EventStepBegan) {
+	for _, mark := range f.EventsOf(record.EventFleetReady) {
+		for _, begin := range f.EventsOf(record.EventStepBegan) {
 			if begin.Name == "populate" {
 				m.set("fleet_ready_seconds", mark.At.Sub(begin.At).Seconds(), "seconds")
 			}
 		}
 	}
-	if j.m.Fleet.Nodes > 0 {
-		m.set("nodes", float64(j.m.Fleet.Nodes), "nodes")
+	if about.Fleet.Nodes > 0 {
+		m.set("nodes", float64(about.Fleet.Nodes), "nodes")
 	}
-	m.set("run_seconds", j.f.End.Sub(j.f.Begin).Seconds(), "seconds")
+	m.set("run_seconds", f.End.Sub(f.Begin).Seconds(), "seconds")
 }
 
 // callMeasures say what the load asked for and got, in all and by step.
-func (j *judging) callMeasures(m measures) {
+func callMeasures(m measures, f *run.Facts) {
 	var outcomes [3]int
-	for _, c := range j.f.Calls {
+	for _, c := range f.Calls {
 		if c.Source != run.Load {
 			continue
 		}
 		for i, n := range c.Outcomes {
 			outcomes[i] += n
 		}
-		j.stepMeasures(m, c)
+		stepMeasures(m, c)
 	}
 	m.set("calls_total", float64(outcomes[0]+outcomes[1]+outcomes[2]), "calls")
 	m.set("calls_failed", float64(outcomes[record.Failed]), "calls")
@@ -102,21 +87,12 @@ func (j *judging) callMeasures(m measures) {
 	if all := outcomes[0] + outcomes[1] + outcomes[2]; all > 0 {
 		m.set("call_success_mean", float64(outcomes[record.OK])/float64(all), "ratio")
 	}
-	lateness(m, "fleet_lateness", j.stages)
-	lateness(m, "lease_lateness", j.renewals)
-}
-
-func lateness(m measures, name string, d *stats.Durations) {
-	if d.Len() > 0 {
-		m.set(name+"_p99_seconds", d.Quantile(0.99).Value, "seconds")
-		m.set(name+"_max_seconds", d.Max().Value, "seconds")
-	}
 }
 
 // stepMeasures are a step's latencies and rates. The rate offered is that of
 // its due times, the rate achieved that of its answers with success: n-1 calls
 // in the time from the first to the last of n.
-func (j *judging) stepMeasures(m measures, c *run.Calls) {
+func stepMeasures(m measures, c *run.Calls) {
 	suffix := []string{c.Step}
 	quantiles(m, "call_latency", &c.Latency, suffix...)
 	quantiles(m, "service_latency", &c.Service, suffix...)
@@ -153,33 +129,33 @@ func stretches() [][3]string {
 
 // podMeasures say how pods went through their lives: over all groups, and with
 // the group's name behind for each.
-func (j *judging) podMeasures(m measures) {
-	all := j.f.Pods(nil)
+func podMeasures(m measures, f *run.Facts) {
+	all := f.Pods(nil)
 	if len(all) == 0 {
 		return
 	}
-	j.groupMeasures(m, all, "")
+	groupMeasures(m, f, all, "")
 	for _, l := range all {
-		j.groupMeasures(m, []*run.Lifecycles{l}, l.Group)
+		groupMeasures(m, f, []*run.Lifecycles{l}, l.Group)
 	}
 }
 
 // namespaceMeasures say how long namespaces took to go, where they were observed.
-func (j *judging) namespaceMeasures(m measures) {
+func namespaceMeasures(m measures, f *run.Facts) {
 	d := &stats.Durations{}
-	for _, l := range j.f.Lifecycles {
+	for _, l := range f.Lifecycles {
 		if l.Resource == "namespaces" {
-			l.Durations(d, record.PhaseDeleting, record.PhaseDeleted, j.f.Facts)
+			l.Durations(d, record.PhaseDeleting, record.PhaseDeleted, f)
 		}
 	}
 	quantiles(m, "namespace_deletion", d)
 }
 
-func (j *judging) groupMeasures(m measures, lives []*run.Lifecycles, group string) {
+func groupMeasures(m measures, f *run.Facts, lives []*run.Lifecycles, group string) {
 	for _, s := range stretches() {
 		d := &stats.Durations{}
 		for _, l := range lives {
-			l.Durations(d, s[1], s[2], j.f.Facts)
+			l.Durations(d, s[1], s[2], f)
 		}
 		quantiles(m, s[0], d, group)
 	}
@@ -199,31 +175,4 @@ func reached(lives []*run.Lifecycles, phase string) (n int) {
 		n += l.Reached(phase)
 	}
 	return n
-}
-
-// usageMeasures say what each process cost, in all and for each pod that ran.
-func (j *judging) usageMeasures(m measures) {
-	pods := float64(reached(j.f.Pods(nil), record.PhaseRunning))
-	cost := func(name string, cpu float64) {
-		m.set(key("cpu_seconds", name), cpu, "seconds")
-		if pods > 0 {
-			m.set(key("cpu_ms_per_pod", name), 1000*cpu/pods, "ms/pod")
-		}
-	}
-	for _, name := range slices.Concat(j.components(), j.subjects(), []string{Instrument}) {
-		if len(j.f.Series.Select(name, cpuSeconds, nil)) == 0 {
-			continue
-		}
-		cost(name, j.f.cpu(name))
-		m.set(key("peak_rss_bytes", name), j.f.peak(name), "bytes")
-		if held, ok := j.f.throttled(name); ok {
-			m.set(key("cpu_throttled_seconds", name), held, "seconds")
-		}
-	}
-	plane := j.planeCPU()
-	if plane == 0 {
-		return
-	}
-	cost("plane", plane)
-	m.set("instrument_cpu_share", j.f.cpu(Instrument)/plane, "ratio")
 }

@@ -76,22 +76,29 @@ func builtin(group, resource string) bool {
 	return false
 }
 
-// official judges the official SLOs: calls by the server's own histograms over
-// the whole run as one window, pod startup by windtunnel's watch.
-func (j *judging) official(o *scenario.Objective) []Result {
-	out := j.officialCalls(o)
-	return append(out, j.officialStartup(o))
+// official judges the official SLOs.
+type official struct {
+	server   server
+	pods     pods
+	untested []string // objectives that no call was made for, as notes
 }
 
-// officialCalls gives a result for each verb and resource that was called
+// judge gives the results of all of them: calls by the server's own histograms over
+// the whole run as one window, pod startup by windtunnel's watch.
+func (k *official) judge(o *scenario.Objective) []Result {
+	out := k.calls(o)
+	return append(out, k.startup(o))
+}
+
+// calls gives a result for each verb and resource that was called
 // within the run. The definitions ask for the 99th percentile of five minutes,
 // over a day; a run is one window, however long it lasts.
-func (j *judging) officialCalls(o *scenario.Objective) []Result {
+func (k *official) calls(o *scenario.Objective) []Result {
 	var out []Result
 	for _, c := range classes() {
 		blank := Result{Name: named(o, c.name), SLI: "server-latency", Statistic: officialP99, Unit: "seconds", Threshold: c.bound}
-		groups, known := j.serverLatencies(c.holds)
-		if trouble := j.serverTrouble(known); trouble != "" {
+		groups, known := k.server.latencies(c.holds)
+		if trouble := k.server.trouble(known); trouble != "" {
 			blank.Name = named(o, "API calls")
 			unmeasured(&blank, trouble)
 			return []Result{blank}
@@ -108,7 +115,7 @@ func (j *judging) officialCalls(o *scenario.Objective) []Result {
 			unmeasured(&blank, "no such call was made")
 			out = append(out, blank)
 		default:
-			j.untested = append(j.untested, fmt.Sprintf("No call was made that counts as %s, so that this objective was not put to the test.", c.name))
+			k.untested = append(k.untested, fmt.Sprintf("No call was made that counts as %s, so that this objective was not put to the test.", c.name))
 		}
 	}
 	return out
@@ -132,31 +139,6 @@ func named(o *scenario.Objective, part string) string {
 		return part
 	}
 	return o.Name + ": " + part
-}
-
-// serverLatencies returns the increase of the server's histograms over the
-// run, from the last scrape before its begin to the last before its end, by
-// group, resource, scope, subresource and verb, over all versions.
-func (j *judging) serverLatencies(keep func(*series.Series) bool) ([]series.Buckets, bool) {
-	return j.f.Series.Histograms(series.HistogramQuery{
-		Target: apiServer, Family: sliFamily, Keep: keep,
-		By:   []string{"group", "resource", "scope", "subresource", "verb"},
-		From: j.f.Begin, To: j.f.End,
-	})
-}
-
-// serverTrouble says why the server's histograms cannot be judged; empty when
-// they can. Known says that there are any.
-func (j *judging) serverTrouble(known bool) string {
-	switch {
-	case !known && j.f.NotScraped[apiServer] > 0:
-		return fmt.Sprintf("nothing was read of the API server's %s: it could not be scraped", sliFamily)
-	case !known:
-		return fmt.Sprintf("nothing was read of the API server's %s", sliFamily)
-	case j.several():
-		return "several API servers answered scrapes at one address, and their counters cannot be told apart"
-	}
-	return ""
 }
 
 // callLabels turns a histogram's labels into a result's.
@@ -188,7 +170,7 @@ func histogram(r *Result, b series.Buckets) stats.Histogram {
 	return h
 }
 
-// officialStartup judges the startup of pods, from the receipt of their
+// startup judges the startup of pods, from the receipt of their
 // creation to the receipt of the state that shows all their containers
 // started, both on windtunnel's own watch. The definition begins at the
 // creation timestamp, which has whole seconds only and is used for nothing
@@ -197,13 +179,13 @@ func histogram(r *Result, b series.Buckets) stats.Histogram {
 //
 // A pod that never ran in the run is not left out: it took longer than from its
 // creation to the run's end, and so did one that a wait asks for and nobody saw.
-func (j *judging) officialStartup(o *scenario.Objective) Result {
+func (k *official) startup(o *scenario.Objective) Result {
 	r := Result{Name: named(o, "pod startup"), SLI: "pod-startup", Statistic: officialP99, Unit: "seconds",
 		Threshold: StartupBound, Labels: map[string]string{"phase": "startup"}}
 	if len(o.Pods) > 0 {
 		r.Labels["group"] = strings.Join(o.Pods, ",")
 	}
-	d := j.phases(&r, o.Pods, "created", "running")
+	d := k.pods.phases(&r, o.Pods, "created", "running")
 	hold(&r, d.Quantile(officialQ), false)
 	return r
 }

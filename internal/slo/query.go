@@ -41,9 +41,9 @@ type Value struct {
 type asked struct{ query, since, until string }
 
 // question returns what is to be asked; not ok when the run did not get there.
-func (f *facts) question(a asked) (Question, bool) {
-	from, begun := f.moment(record.EventStepBegan, a.since, f.Begin)
-	until, ended := f.moment(record.EventStepEnded, a.until, f.End)
+func (q *queries) question(a asked) (Question, bool) {
+	from, begun := stepMoment(q.f, record.EventStepBegan, a.since, q.f.Begin)
+	until, ended := stepMoment(q.f, record.EventStepEnded, a.until, q.f.End)
 	if !begun || !ended || until < from {
 		return Question{}, false
 	}
@@ -52,15 +52,17 @@ func (f *facts) question(a asked) (Question, bool) {
 	return Question{expr, until}, true
 }
 
-// facts are those of a run with the answers to the scenario's queries.
-type facts struct {
-	*run.Facts
-	answers map[Question]Answer
+// queries are a scenario's own, with what the run's series answer.
+type queries struct {
+	sc         *scenario.Scenario
+	f          *run.Facts
+	answers    map[Question]Answer
+	unanswered []string // measures whose query had no answer
 }
 
 // ask answers every query of a run's scenario from the run's own series.
-func ask(r *run.Run) (*facts, error) {
-	f := &facts{Facts: r.Facts}
+func ask(r *run.Run) (*queries, error) {
+	out := &queries{sc: r.Scenario, f: r.Facts}
 	var all []asked
 	for _, o := range r.Scenario.Objectives {
 		all = append(all, asked{o.Query, o.Since, o.Until})
@@ -70,20 +72,20 @@ func ask(r *run.Run) (*facts, error) {
 	}
 	all = slices.DeleteFunc(all, func(a asked) bool { return a.query == "" })
 	if len(all) == 0 {
-		return f, nil
+		return out, nil
 	}
 	db, err := promql.Open(r.Facts.Series, promql.OptionsOf(r.Manifest))
 	if err != nil {
 		return nil, err
 	}
-	f.answers = map[Question]Answer{}
+	out.answers = map[Question]Answer{}
 	for _, a := range all {
-		q, ok := f.question(a)
-		if _, known := f.answers[q]; ok && !known {
-			f.answers[q] = answer(db, q)
+		q, ok := out.question(a)
+		if _, known := out.answers[q]; ok && !known {
+			out.answers[q] = answer(db, q)
 		}
 	}
-	return f, nil
+	return out, nil
 }
 
 // answer asks one question.
@@ -100,23 +102,23 @@ func answer(db *promql.DB, q Question) Answer {
 }
 
 // answer returns the answer to a query; an error says why there is none.
-func (f *facts) answer(a asked) (Answer, error) {
-	q, ok := f.question(a)
+func (q *queries) answer(a asked) (Answer, error) {
+	question, ok := q.question(a)
 	if !ok {
 		return Answer{}, fmt.Errorf("the run did not get as far as the steps that it is asked of")
 	}
-	out, ok := f.answers[q]
+	out, ok := q.answers[question]
 	if !ok {
 		return out, fmt.Errorf("it was not asked")
 	}
 	return out, out.Err
 }
 
-// queried judges each series of a query's answer. A series whose value is no
+// judge judges each series of a query's answer. A series whose value is no
 // number had nothing to count in that time; it is left out beside others.
-func (j *judging) queried(r Result, o *scenario.Objective) []Result {
+func (q *queries) judge(r Result, o *scenario.Objective) []Result {
 	r.SLI, r.Statistic, r.Unit = "promql", "value", o.Unit
-	answer, err := j.f.answer(asked{o.Query, o.Since, o.Until})
+	answer, err := q.answer(asked{o.Query, o.Since, o.Until})
 	switch {
 	case err != nil:
 		unmeasured(&r, err.Error())
@@ -149,15 +151,15 @@ func labelMap(labels []record.Label) map[string]string {
 	return out
 }
 
-// queryMeasures are the scenario's own queries. Those without any value are noted.
-func (j *judging) queryMeasures(m measures) {
-	for _, x := range j.sc.Measures {
+// measures sets those that the scenario asks for. Those without any value are noted.
+func (q *queries) measures(m measures) {
+	for _, x := range q.sc.Measures {
 		if x.Query == "" {
 			continue
 		}
-		answer, err := j.f.answer(asked{x.Query, x.Since, x.Until})
+		answer, err := q.answer(asked{x.Query, x.Since, x.Until})
 		if err == nil && !slices.ContainsFunc(answer.Values, func(v Value) bool { return finite(v.Value) }) {
-			j.unanswered = append(j.unanswered, x.Name)
+			q.unanswered = append(q.unanswered, x.Name)
 		}
 		for _, v := range answer.Values {
 			parts := []string{x.Name}

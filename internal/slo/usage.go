@@ -1,62 +1,75 @@
 package slo
 
-import "slices"
+import (
+	"fmt"
+	"slices"
 
-// Names of the samples of processes, as package observe/usage writes them and
-// Prometheus' client libraries serve them.
-const (
-	cpuSeconds   = "process_cpu_seconds_total"
-	residentSize = "process_resident_memory_bytes"
-	peakSize     = "process_peak_resident_memory_bytes"
-	startTime    = "process_start_time_seconds" // as the process says itself
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/run"
 )
 
-// cpu returns the CPU seconds that a target's process used between the run's
-// begin and its end; 0 where nothing is known.
-func (f *facts) cpu(target string) float64 {
-	var sum float64
-	for _, s := range f.Series.Select(target, cpuSeconds, nil) {
-		if s.Len() == 0 {
-			continue
-		}
-		// A process older than its first sample: count from that sample on.
-		first, _ := s.Sample(0)
-		if rise, ok := s.Increase(max(f.Begin, first), f.End); ok {
-			sum += rise
-		}
-	}
-	return sum
+// Bounds beyond which the machine was not the run's own. How much of a latency
+// was the others' cannot be known: a run that misses an objective beside them
+// is unknown, one that holds them all in spite of them has passed.
+const (
+	// NoisyShare is the share of all cores' time that processes other than the
+	// plane and windtunnel may take.
+	NoisyShare = 0.1
+	// StealShare is the share that a hypervisor may keep for other machines.
+	StealShare = 0.02
+)
+
+// startTime is when a process began, as it says itself.
+const startTime = "process_start_time_seconds"
+
+// usage is what plane, subjects and windtunnel took of the machine.
+type usage struct {
+	f *run.Facts
+	m record.Manifest
 }
 
-// peak returns the largest resident size of a target's process in bytes; 0
-// where nothing is known.
-func (f *facts) peak(target string) float64 {
-	var most float64
-	for _, name := range []string{residentSize, peakSize} {
-		for _, s := range f.Series.Select(target, name, nil) {
-			if v, ok := s.Max(0, f.End); ok {
-				most = max(most, v)
-			}
+// measures says what each process cost, in all and for each pod that ran.
+func (u usage) measures(m measures) {
+	pods := float64(reached(u.f.Pods(nil), record.PhaseRunning))
+	cost := func(name string, cpu float64) {
+		m.set(key("cpu_seconds", name), cpu, "seconds")
+		if pods > 0 {
+			m.set(key("cpu_ms_per_pod", name), 1000*cpu/pods, "ms/pod")
 		}
 	}
-	return most
+	for _, name := range slices.Concat(u.components(), u.subjects(), []string{run.Instrument}) {
+		if len(u.f.Series.Select(name, run.CPUSeries, nil)) == 0 {
+			continue
+		}
+		cost(name, u.f.CPUSeconds(name))
+		m.set(key("peak_rss_bytes", name), u.f.PeakMemory(name), "bytes")
+		if held, ok := u.f.Throttled(name); ok {
+			m.set(key("cpu_throttled_seconds", name), held, "seconds")
+		}
+	}
+	plane := u.planeCPU()
+	if plane == 0 {
+		return
+	}
+	cost("plane", plane)
+	m.set("instrument_cpu_share", u.f.CPUSeconds(run.Instrument)/plane, "ratio")
 }
 
 // components returns the names of the plane's processes that were measured, in
 // the plane's order: those of the manifest, or for a cluster that was not
 // started here whatever was measured beside windtunnel.
-func (j *judging) components() []string {
+func (u usage) components() []string {
 	var out []string
-	for _, c := range j.m.Plane.Components {
-		if len(j.f.Series.Select(c.Name, cpuSeconds, nil)) > 0 {
+	for _, c := range u.m.Plane.Components {
+		if len(u.f.Series.Select(c.Name, run.CPUSeries, nil)) > 0 {
 			out = append(out, c.Name)
 		}
 	}
-	if len(j.m.Plane.Components) > 0 {
+	if len(u.m.Plane.Components) > 0 {
 		return out
 	}
-	for _, name := range j.f.Series.Targets(cpuSeconds) {
-		if name != Instrument && !slices.Contains(j.subjects(), name) {
+	for _, name := range u.f.Series.Targets(run.CPUSeries) {
+		if name != run.Instrument && !slices.Contains(u.subjects(), name) {
 			out = append(out, name)
 		}
 	}
@@ -64,26 +77,82 @@ func (j *judging) components() []string {
 }
 
 // subjects returns the names of the programs that were tested on the plane.
-func (j *judging) subjects() []string {
+func (u usage) subjects() []string {
 	var out []string
-	for _, s := range j.m.Subjects {
+	for _, s := range u.m.Subjects {
 		out = append(out, s.Name)
 	}
 	return out
 }
 
 // subjectCPU returns the CPU seconds of the subjects.
-func (j *judging) subjectCPU() (sum float64) {
-	for _, name := range j.subjects() {
-		sum += j.f.cpu(name)
+func (u usage) subjectCPU() (sum float64) {
+	for _, name := range u.subjects() {
+		sum += u.f.CPUSeconds(name)
 	}
 	return sum
 }
 
 // planeCPU returns the CPU seconds of all of the plane's processes.
-func (j *judging) planeCPU() (sum float64) {
-	for _, name := range j.components() {
-		sum += j.f.cpu(name)
+func (u usage) planeCPU() (sum float64) {
+	for _, name := range u.components() {
+		sum += u.f.CPUSeconds(name)
 	}
 	return sum
+}
+
+const hostSeconds = "host_cpu_seconds_total"
+
+// host is what the machine's cores did during the run, in seconds of all cores.
+type host struct{ total, busy, steal float64 }
+
+// host reads it from the samples of package usage; nothing where there are none.
+func (u usage) host() (h host) {
+	for _, s := range u.f.Series.Select("", hostSeconds, nil) {
+		rise, _ := s.Increase(u.f.Begin, u.f.End)
+		h.total += rise
+		switch s.Label("mode") {
+		case "user", "nice", "system", "irq", "softirq":
+			h.busy += rise
+		case "steal":
+			h.steal += rise
+		}
+	}
+	return h
+}
+
+// others is the share of the machine that neither the plane, a subject nor
+// windtunnel used. It is unknown where the plane is elsewhere or was not measured.
+func (u usage) others(h host) (share float64, known bool) {
+	plane := u.planeCPU()
+	if h.total <= 0 || plane <= 0 || u.m.Plane.Kind == "kubeconfig" {
+		return 0, false
+	}
+	return max(0, h.busy-plane-u.subjectCPU()-u.f.CPUSeconds(run.Instrument)) / h.total, true
+}
+
+// noisy says that the machine did other work, in sentences.
+func (u usage) noisy() []string {
+	var out []string
+	h := u.host()
+	if share, ok := u.others(h); ok && share > NoisyShare {
+		out = append(out, fmt.Sprintf("Other processes took %.0f %% of this machine's CPU during the run: part of every latency is theirs.", 100*share))
+	}
+	if h.total > 0 && h.steal/h.total > StealShare {
+		out = append(out, fmt.Sprintf("The hypervisor kept %.0f %% of this machine's CPU for others during the run: part of every latency is theirs.", 100*h.steal/h.total))
+	}
+	return out
+}
+
+// hostMeasures say how busy the machine was.
+func (u usage) hostMeasures(m measures) {
+	h := u.host()
+	if h.total <= 0 {
+		return
+	}
+	m.set("host_busy_share", h.busy/h.total, "ratio")
+	m.set("host_steal_share", h.steal/h.total, "ratio")
+	if share, ok := u.others(h); ok {
+		m.set("host_others_share", share, "ratio")
+	}
 }

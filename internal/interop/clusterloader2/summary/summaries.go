@@ -10,6 +10,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/series"
 	"github.com/windtunnel/windtunnel/internal/slo"
 	"github.com/windtunnel/windtunnel/internal/stats"
@@ -153,7 +154,7 @@ func (r results) usage() map[string][]usage {
 	out := map[string][]usage{}
 	names := r.Facts.Series.Targets("process_cpu_seconds_total")
 	for _, name := range names {
-		if name == slo.Instrument {
+		if name == run.Instrument {
 			continue
 		}
 		cpu := rates(r.values(name, "process_cpu_seconds_total"))

@@ -1,0 +1,66 @@
+package slo
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/run"
+)
+
+// cutShort says why the run did not come to its end, in sentences; nothing
+// when it did.
+func cutShort(f *run.Facts) []string {
+	var out []string
+	for _, m := range f.EventsOf(record.EventDied) {
+		first, _, _ := strings.Cut(m.Text, "\n")
+		out = append(out, fmt.Sprintf("%s died during the run: %s", m.Name, strings.TrimSpace(first)))
+	}
+	switch {
+	case f.Ended.Reason == "":
+		out = append(out, fmt.Sprintf("The records end %.1f s after the run began and without its end: windtunnel was killed, or could not write any further.",
+			f.End.Sub(f.Begin).Seconds()))
+	case f.Ended.Reason == record.Interrupted:
+		out = append(out, fmt.Sprintf("The run was interrupted%s.", inStep(f.Ended.Name)))
+	case f.Torn:
+		out = append(out, "The records end in the middle of one.")
+	}
+	if len(out) == 0 && !f.Began() {
+		out = append(out, "The run did not get as far as its first step"+why(f.Ended)+".")
+	}
+	return out
+}
+
+// why is what an end says of its reason.
+func why(end record.Event) string {
+	text := strings.TrimSuffix(end.Text, ".")
+	switch {
+	case end.Step != "":
+		return ": step " + end.Step + " failed: " + text
+	case text != "":
+		return ": " + text
+	}
+	return ""
+}
+
+// stopped says that a step did not do what it should, so that the run was
+// stopped, though it was flown and recorded to its end.
+func stopped(f *run.Facts) []string {
+	end := f.Ended
+	if end.Reason != record.Broken || len(f.EventsOf(record.EventDied)) > 0 || !f.Began() {
+		return nil
+	}
+	// The step that failed is named: after it deletions are run, so that it need
+	// not be the one in which the run ended.
+	if end.Step != "" {
+		return []string{"The run was stopped" + why(end) + "."}
+	}
+	return []string{fmt.Sprintf("The run was stopped%s%s.", inStep(end.Name), why(end))}
+}
+
+func inStep(name string) string {
+	if name == "" {
+		return ""
+	}
+	return " in step " + name
+}
