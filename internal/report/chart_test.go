@@ -94,12 +94,6 @@ func TestRatesOfCounters(t *testing.T) {
 	if !slices.EqualFunc(got, want, func(a, b point) bool { return a.at == b.at && math.Abs(a.value-b.value) < 1e-9 }) {
 		t.Errorf("rates %v, want %v", got, want)
 	}
-	counter := []point{{at(1), 2}, {at(2), 2.5}, {at(3), 0.5}, {at(4), 1.5}, {at(9), 7}}
-	for _, c := range []struct{ from, to, want float64 }{{0, 5, 2}, {2, 4, 1.5}, {2.5, 3, 0.5}, {5, 8, 0}, {0, 9, 7.5}} {
-		if sum := rise(counter, span{at(c.from), at(c.to)}); sum != c.want {
-			t.Errorf("from %v to %v s the counter rose by %v, want %v", c.from, c.to, sum, c.want)
-		}
-	}
 }
 
 func TestSampledLinesFillTheirGaps(t *testing.T) {

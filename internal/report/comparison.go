@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/windtunnel/windtunnel/internal/compare"
+	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/slo"
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
@@ -40,7 +41,7 @@ func Compare(arms []Arm, pairs []*compare.Comparison) (Page, error) {
 	}
 	return Page{
 		Kind: kindComparison, State: v.State, Title: strings.Join(names, " and ") + " – " + first.Scenario + " – windtunnel", Name: first.Scenario,
-		When: strings.Join(names, " and ") + " compared", Main: main, Data: overlay(arms), Made: first.Versions[self],
+		When: strings.Join(names, " and ") + " compared", Main: main, Data: overlay(arms), Made: first.Versions[run.Instrument],
 	}, nil
 }
 

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+
+	"github.com/windtunnel/windtunnel/internal/run"
 )
 
 // The page's script and style are built from web/ by `make web` and are
@@ -59,7 +61,7 @@ func (r *Report) Page() (Page, error) {
 	p := Page{
 		Kind: kindRun, State: string(v.Verdict), Title: v.Word + " – " + m.Scenario + " – windtunnel", Name: m.Scenario,
 		Started: m.Started.UTC().Format("2006-01-02T15:04:05Z"), When: m.Started.UTC().Format("2 January 2006, 15:04 UTC"),
-		Main: main, Data: r.charts, Made: m.Versions[self],
+		Main: main, Data: r.charts, Made: m.Versions[run.Instrument],
 	}
 	if r.Live {
 		p.State = stateRunning

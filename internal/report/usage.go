@@ -9,22 +9,16 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/series"
 )
 
-// The series that CPU and memory are read from, sampled about every second.
-const (
-	cpuSeries    = "process_cpu_seconds_total"
-	memorySeries = "process_resident_memory_bytes"
-	self         = "windtunnel"
-	sampleEvery  = time.Second
-	throttled    = "cgroup_cpu_throttled_seconds_total" // of components with a CPU limit
-)
+// sampleEvery is about how often CPU and memory are sampled.
+const sampleEvery = time.Second
 
 // usage holds what each component took, by its name.
 type usage struct {
 	cpu, mem map[string][]point
-	held     map[string][]point // seconds for which its CPU limit held it back
 }
 
 type point struct {
@@ -33,7 +27,7 @@ type point struct {
 }
 
 func newUsage(all *series.Store) *usage {
-	return &usage{pointsOf(all, cpuSeries), pointsOf(all, memorySeries), pointsOf(all, throttled)}
+	return &usage{pointsOf(all, run.CPUSeries), pointsOf(all, run.MemorySeries)}
 }
 
 // pointsOf returns the samples of a metric by target, in the order of time.
@@ -65,24 +59,6 @@ func rates(counter []point) []point {
 		}
 	}
 	return out
-}
-
-// rise returns how far a counter rose within a part of the run, restarts
-// included, from its last value before that part or the first in it.
-func rise(counter []point, within span) float64 {
-	sum, last, known := 0.0, 0.0, false
-	for _, p := range counter {
-		switch {
-		case p.at > within.to:
-			return sum
-		case p.at > within.from && known && p.value < last:
-			sum += p.value // it counts from 0 again
-		case p.at > within.from && known:
-			sum += p.value - last
-		}
-		last, known = p.value, true
-	}
-	return sum
 }
 
 // sampled draws points over a grid: each bin has the mean, the least and the
@@ -125,12 +101,13 @@ func gap(points []point, next int, last float64, ahead bool) float64 {
 }
 
 // ComponentRow is what one component took from the run's begin, when plane and
-// fleet were ready, to its end; peaks are of all that was recorded.
+// fleet were ready, to its end, as package run defines it. The peak of CPU is of
+// all that was recorded.
 type ComponentRow struct {
 	Name        string
 	CPUSeconds  float64
 	Mean, Peak  float64 // cores
-	PerPod      float64 // CPU seconds per pod; NaN without pods
+	PerPod      float64 // CPU seconds per pod that ran; NaN without
 	Memory      float64 // greatest resident size, bytes
 	CPULimit    float64 // cores, 0 = none in force
 	MemoryLimit float64 // bytes, 0 = none in force
@@ -145,27 +122,20 @@ func (t *tally) componentRows(facts []record.ComponentFact) []ComponentRow {
 	}
 	var out []ComponentRow
 	for _, name := range t.components(facts) {
-		row := ComponentRow{Name: name, PerPod: math.NaN(), Throttled: math.NaN()}
+		seconds := t.facts.CPUSeconds(name)
+		row := ComponentRow{Name: name, CPUSeconds: seconds, PerPod: t.facts.PerPod(seconds), Throttled: math.NaN(),
+			Memory: t.facts.PeakMemory(name), mem: t.usage.mem[name]}
 		if counter := t.usage.cpu[name]; counter != nil {
-			row.cpu, row.CPUSeconds = rates(counter), rise(counter, span{t.facts.Begin, t.facts.End})
+			row.cpu = rates(counter)
 			if d := t.facts.End.Sub(max(t.facts.Begin, counter[0].at)).Seconds(); d > 0 {
-				row.Mean = row.CPUSeconds / d
+				row.Mean = seconds / d
 			}
-		}
-		if sizes := t.usage.mem[name]; sizes != nil {
-			row.mem = sizes
 		}
 		for _, p := range row.cpu {
 			row.Peak = max(row.Peak, p.value)
 		}
-		for _, p := range row.mem {
-			row.Memory = max(row.Memory, p.value)
-		}
-		if n := objects(t.pods()); n > 0 {
-			row.PerPod = row.CPUSeconds / float64(n)
-		}
-		if held := t.usage.held[name]; held != nil {
-			row.Throttled = rise(held, span{t.facts.Begin, t.facts.End})
+		if held, known := t.facts.Throttled(name); known {
+			row.Throttled = held
 		}
 		if f := limits[name]; f.Limited {
 			row.CPULimit, row.MemoryLimit = f.CPULimit, float64(f.MemoryLimit)
@@ -178,7 +148,7 @@ func (t *tally) componentRows(facts []record.ComponentFact) []ComponentRow {
 // components names what was sampled: the plane's components in the manifest's
 // order, then others by name, windtunnel last.
 func (t *tally) components(facts []record.ComponentFact) []string {
-	rank := map[string]int{self: len(facts) + 1}
+	rank := map[string]int{run.Instrument: len(facts) + 1}
 	for i, f := range facts {
 		rank[f.Name] = i
 	}

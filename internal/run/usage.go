@@ -1,5 +1,11 @@
 package run
 
+import (
+	"math"
+
+	"github.com/windtunnel/windtunnel/internal/record"
+)
+
 // Instrument is the target of windtunnel's own samples.
 const Instrument = "windtunnel"
 
@@ -52,4 +58,16 @@ func (f *Facts) Throttled(target string) (seconds float64, known bool) {
 		}
 	}
 	return seconds, known
+}
+
+// PerPod returns a cost's share of each pod that ran; NaN where none did.
+func (f *Facts) PerPod(cost float64) float64 {
+	ran := 0
+	for _, l := range f.Pods(nil) {
+		ran += l.Reached(record.PhaseRunning)
+	}
+	if ran == 0 {
+		return math.NaN()
+	}
+	return cost / float64(ran)
 }

@@ -30,12 +30,9 @@ type usage struct {
 
 // measures says what each process cost, in all and for each pod that ran.
 func (u usage) measures(m measures) {
-	pods := float64(reached(u.f.Pods(nil), record.PhaseRunning))
 	cost := func(name string, cpu float64) {
 		m.set(key("cpu_seconds", name), cpu, "seconds")
-		if pods > 0 {
-			m.set(key("cpu_ms_per_pod", name), 1000*cpu/pods, "ms/pod")
-		}
+		m.set(key("cpu_ms_per_pod", name), u.f.PerPod(1000*cpu), "ms/pod")
 	}
 	for _, name := range slices.Concat(u.components(), u.subjects(), []string{run.Instrument}) {
 		if len(u.f.Series.Select(name, run.CPUSeries, nil)) == 0 {

@@ -152,12 +152,12 @@ type usage struct {
 // the mean between two samples.
 func (r results) usage() map[string][]usage {
 	out := map[string][]usage{}
-	names := r.Facts.Series.Targets("process_cpu_seconds_total")
+	names := r.Facts.Series.Targets(run.CPUSeries)
 	for _, name := range names {
 		if name == run.Instrument {
 			continue
 		}
-		cpu := rates(r.values(name, "process_cpu_seconds_total"))
+		cpu := rates(r.values(name, run.CPUSeries))
 		var memory []float64
 		for _, p := range r.values(name, "process_resident_memory_bytes") {
 			memory = append(memory, p.value)
