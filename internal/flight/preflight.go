@@ -80,12 +80,12 @@ func (c *preflightCheck) pass(ctx context.Context, since inspect.CPU) error {
 }
 
 // facts are what a later run on the same cluster wants to know.
-func (c *preflightCheck) facts(s preflight.State, from string, waited time.Duration) *record.GateFacts {
-	f := &record.GateFacts{Waited: waited.Seconds()}
+func (c *preflightCheck) facts(s preflight.State, from string, waited time.Duration) *record.PreflightFacts {
+	f := &record.PreflightFacts{Waited: waited.Seconds()}
 	if c.Own {
 		return f
 	}
-	f.Cluster, f.First, f.Heap, f.Store, f.Canaries, f.Retries = c.cluster, from, s.Heap, s.Store, s.ProbeWrites, map[string]float64{}
+	f.Cluster, f.First, f.Heap, f.Store, f.ProbeWrites, f.Retries = c.cluster, from, s.Heap, s.Store, s.ProbeWrites, map[string]float64{}
 	for name, w := range s.Queues {
 		if w.Retries > 0 {
 			f.Retries[name] = w.Retries
@@ -96,13 +96,13 @@ func (c *preflightCheck) facts(s preflight.State, from string, waited time.Durat
 
 // tag writes down what was found. The error says that the run is not to be
 // flown.
-func (c *preflightCheck) tag(found []preflight.Finding, facts *record.GateFacts) error {
+func (c *preflightCheck) tag(found []preflight.Finding, facts *record.PreflightFacts) error {
 	facts.Clean = len(found) == 0
 	for _, f := range found {
-		facts.Faults = append(facts.Faults, record.GateFault{Kind: f.Kind, Text: f.Text})
+		facts.Findings = append(facts.Findings, record.PreflightFinding{Kind: f.Kind, Text: f.Text})
 		c.Journal.Dirty(f)
 	}
-	c.dir.manifest.Gate = facts
+	c.dir.manifest.Preflight = facts
 	if err := c.dir.saveManifest(); err != nil || facts.Clean {
 		return err
 	}
@@ -127,12 +127,12 @@ func (c *preflightCheck) earlier(ctx context.Context) (first preflight.State, fr
 			continue
 		}
 		_, m, err := record.OpenDir(filepath.Join(filepath.Dir(string(c.dir.Dir)), s.Name()))
-		if err != nil || m.Gate == nil || !m.Gate.Clean || m.Gate.Cluster != c.cluster || from != "" && !m.Started.Before(begun) {
+		if err != nil || m.Preflight == nil || !m.Preflight.Clean || m.Preflight.Cluster != c.cluster || from != "" && !m.Started.Before(begun) {
 			continue
 		}
 		begun, from = m.Started, s.Name()
-		first = preflight.State{Heap: m.Gate.Heap, Store: m.Gate.Store, ProbeWrites: m.Gate.Canaries, Queues: map[string]preflight.Work{}}
-		for name, rate := range m.Gate.Retries {
+		first = preflight.State{Heap: m.Preflight.Heap, Store: m.Preflight.Store, ProbeWrites: m.Preflight.ProbeWrites, Queues: map[string]preflight.Work{}}
+		for name, rate := range m.Preflight.Retries {
 			first.Queues[name] = preflight.Work{Retries: rate}
 		}
 	}

@@ -50,9 +50,9 @@ func TestDirtyIsTagged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := tagged.Gate
-	want := record.GateFault{Kind: preflight.Terminating, Text: "1 pods terminating, held by finalizer test/unmount (old-1/vmi-17)"}
-	if g == nil || g.Clean || g.Cluster != "c-1" || !slices.Contains(g.Faults, want) {
+	g := tagged.Preflight
+	want := record.PreflightFinding{Kind: preflight.Terminating, Text: "1 pods terminating, held by finalizer test/unmount (old-1/vmi-17)"}
+	if g == nil || g.Clean || g.Cluster != "c-1" || !slices.Contains(g.Findings, want) {
 		t.Fatalf("%+v", g)
 	}
 	if err := b.dir.records.Close(); err != nil {
@@ -97,7 +97,7 @@ func TestPreflightWaits(t *testing.T) {
 	if err := b.preflight().pass(t.Context(), inspect.ReadCPU(b.clock, b.plane)); err != nil {
 		t.Fatal(err)
 	}
-	if g := b.dir.manifest.Gate; !g.Clean || g.Waited < 1 || g.Waited > 30 || len(g.Canaries) != 20 {
+	if g := b.dir.manifest.Preflight; !g.Clean || g.Waited < 1 || g.Waited > 30 || len(g.ProbeWrites) != 20 {
 		t.Errorf("%+v", g)
 	}
 }
@@ -106,8 +106,8 @@ func TestPreflightWaits(t *testing.T) {
 func TestEarlierRun(t *testing.T) {
 	b := spoiled(t)
 	started := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	for i, g := range []*record.GateFacts{
-		{Clean: true, Cluster: "c-1", Store: 5, Canaries: []float64{1}, Retries: map[string]float64{"q": 2}},
+	for i, g := range []*record.PreflightFacts{
+		{Clean: true, Cluster: "c-1", Store: 5, ProbeWrites: []float64{1}, Retries: map[string]float64{"q": 2}},
 		{Clean: false, Cluster: "c-1", Store: 1},
 		{Clean: true, Cluster: "another", Store: 2},
 		{Clean: true, Cluster: "c-1", Store: 3},
@@ -117,7 +117,7 @@ func TestEarlierRun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := record.Manifest{Format: record.Format, Started: started.Add(time.Duration((i+4)%5) * time.Hour), Gate: g}
+		m := record.Manifest{Format: record.Format, Started: started.Add(time.Duration((i+4)%5) * time.Hour), Preflight: g}
 		if i == 0 {
 			m.Started = started.Add(-time.Hour)
 		}
@@ -144,8 +144,8 @@ func TestAHotQueueIsDirty(t *testing.T) {
 	if err := b.preflight().pass(t.Context(), inspect.ReadCPU(b.clock, b.plane)); err != nil {
 		t.Fatal(err)
 	}
-	g := b.dir.manifest.Gate
-	if g.Clean || len(g.Faults) != 1 || g.Faults[0].Kind != preflight.Retries || !strings.Contains(g.Faults[0].Text, "items/s come back to queue kcm job") {
+	g := b.dir.manifest.Preflight
+	if g.Clean || len(g.Findings) != 1 || g.Findings[0].Kind != preflight.Retries || !strings.Contains(g.Findings[0].Text, "items/s come back to queue kcm job") {
 		t.Errorf("%+v", g)
 	}
 }
@@ -160,7 +160,7 @@ func TestALookThatDidNotEnd(t *testing.T) {
 	if err := b.preflight().pass(t.Context(), inspect.ReadCPU(b.clock, b.plane)); err != nil {
 		t.Fatal(err)
 	}
-	if g := b.dir.manifest.Gate; g.Clean || len(g.Faults) != 1 || g.Faults[0].Kind != preflight.Unread || !strings.Contains(g.Faults[0].Text, "not looked at to the end") {
+	if g := b.dir.manifest.Preflight; g.Clean || len(g.Findings) != 1 || g.Findings[0].Kind != preflight.Unread || !strings.Contains(g.Findings[0].Text, "not looked at to the end") {
 		t.Errorf("%+v", g)
 	}
 }

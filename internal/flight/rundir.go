@@ -96,14 +96,14 @@ func (d *directory) warn(text string) {
 func (d *directory) claim() (release func()) {
 	self, err := process.Self()
 	if err == nil {
-		err = d.WriteJSON(record.PilotFile, self)
+		err = d.WriteJSON(record.OwnerFile, self)
 	}
 	if err != nil {
 		d.log.Debug("the live page will not know of this run", slog.Any("error", err))
 		return func() {}
 	}
 	return func() {
-		_ = os.Remove(d.File(record.PilotFile))
+		_ = os.Remove(d.File(record.OwnerFile))
 		_ = os.Remove(d.File(record.StatusFile))
 	}
 }

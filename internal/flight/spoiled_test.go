@@ -98,21 +98,21 @@ func TestSpoiledRun(t *testing.T) {
 		}
 		return r
 	}
-	gateOf := func(r flight.Result) *record.GateFacts {
+	gateOf := func(r flight.Result) *record.PreflightFacts {
 		_, m, err := record.OpenDir(string(r.Dir))
-		if err != nil || m.Gate == nil {
+		if err != nil || m.Preflight == nil {
 			t.Fatalf("%v, %+v", err, m)
 		}
-		return m.Gate
+		return m.Preflight
 	}
 	first := fly("first", "stop", busy)
-	if g := gateOf(first); first.Err != nil || !g.Clean || g.Cluster == "" || len(g.Canaries) == 0 || g.Heap["kube-apiserver"] <= 0 {
+	if g := gateOf(first); first.Err != nil || !g.Clean || g.Cluster == "" || len(g.ProbeWrites) == 0 || g.Heap["kube-apiserver"] <= 0 {
 		t.Fatalf("the first run: %v, %+v", first.Err, g)
 	}
 	const maps = "/api/v1/namespaces/default/configmaps"
 	call(t, p, http.MethodPost, maps, `{"metadata":{"name":"vmi-17","finalizers":["test.windtunnel.dev/unmount"]}}`, http.StatusCreated)
 	call(t, p, http.MethodDelete, maps+"/vmi-17", "", http.StatusOK)
-	held := record.GateFault{Kind: preflight.Terminating, Text: "1 configmaps terminating, held by finalizer test.windtunnel.dev/unmount (default/vmi-17)"}
+	held := record.PreflightFinding{Kind: preflight.Terminating, Text: "1 configmaps terminating, held by finalizer test.windtunnel.dev/unmount (default/vmi-17)"}
 
 	refused := fly("refused", "stop", "3s")
 	if !errors.Is(refused.Err, flight.ErrDirty) || !strings.Contains(refused.Err.Error(), held.Text) || refused.Judgement.Verdict != slo.Unknown {
@@ -120,7 +120,7 @@ func TestSpoiledRun(t *testing.T) {
 	}
 	tagged := fly("tagged", "tag", "3s")
 	g := gateOf(tagged)
-	if tagged.Err != nil || g.Clean || g.Waited < 3 || g.First != "first" || !slices.Contains(g.Faults, held) {
+	if tagged.Err != nil || g.Clean || g.Waited < 3 || g.First != "first" || !slices.Contains(g.Findings, held) {
 		t.Errorf("%v, %+v", tagged.Err, g)
 	}
 	if j := tagged.Judgement; j.Verdict != slo.Pass || !strings.Contains(strings.Join(j.Reasons, " "), held.Text) {

@@ -20,7 +20,7 @@ const (
 	SummaryFile  = "summary.txt"
 	JUnitFile    = "junit.xml"
 	ReportFile   = "report.html"
-	PilotFile    = "pilot.json"  // which process flies the run; it is there only while one does, or when it was killed
+	OwnerFile    = "owner.json"  // which process flies the run; it is there only while one does, or when it was killed
 	StatusFile   = "status.json" // where the run stands; it is there as long as the other
 	LogFolder    = "logs"
 )
@@ -108,7 +108,7 @@ type Manifest struct {
 	Plane      PlaneFacts        `json:"plane"`
 	Subjects   []SubjectFact     `json:"subjects,omitempty"`
 	Fleet      FleetFacts        `json:"fleet"`
-	Gate       *GateFacts        `json:"gate,omitempty"` // nil: the run did not get that far
+	Preflight  *PreflightFacts   `json:"preflight,omitempty"` // nil: the run did not get that far
 	Warnings   []string          `json:"warnings,omitempty"`
 }
 

@@ -54,7 +54,7 @@ func otherWork(m map[string]slo.Measure) []Finding {
 }
 
 // cleanStart says what the plane was like when the run began.
-func cleanStart(g *record.GateFacts) []Finding {
+func cleanStart(g *record.PreflightFacts) []Finding {
 	switch {
 	case g == nil:
 		return nil
@@ -64,7 +64,7 @@ func cleanStart(g *record.GateFacts) []Finding {
 		return []Finding{{Fine, "Clean at the start", "Nothing was left of what was there before."}}
 	}
 	var texts []string
-	for _, f := range g.Faults {
+	for _, f := range g.Findings {
 		texts = append(texts, f.Text)
 	}
 	return []Finding{{Bad, "Clean at the start", sentence("The plane was not: " + orElse(strings.Join(texts, "; "), "it did not come to rest"))}}

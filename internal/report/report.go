@@ -76,7 +76,7 @@ func Build(in *run.Run, j slo.Judgement, found []diagnose.Finding) *Report {
 		begin:      in.Facts.Begin,
 		podParts:   podParting().names(),
 	}
-	r.Trust = slices.Concat(t.trust(m, j), cleanStart(m.Gate), t.gates())
+	r.Trust = slices.Concat(t.trust(m, j), cleanStart(m.Preflight), t.gates())
 	r.charts = t.charts(r)
 	if n := len(r.Steps); n > 0 && !r.Steps[n-1].Ended {
 		r.step = r.Steps[n-1].Name

@@ -142,7 +142,7 @@ func TestRunsAreListed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := record.Dir(flown).WriteJSON(record.PilotFile, self); err != nil {
+	if err := record.Dir(flown).WriteJSON(record.OwnerFile, self); err != nil {
 		t.Fatal(err)
 	}
 	if err := record.Dir(flown).WriteJSON(record.StatusFile, record.Status{Step: "fill", Elapsed: 42}); err != nil {
@@ -225,7 +225,7 @@ func TestARunIsFollowedToItsEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := dir.WriteJSON(record.PilotFile, self); err != nil {
+	if err := dir.WriteJSON(record.OwnerFile, self); err != nil {
 		t.Fatal(err)
 	}
 	if err := dir.WriteJSON(record.StatusFile, record.Status{Step: "fill", Index: 2, Of: 3}); err != nil {
@@ -247,7 +247,7 @@ func TestARunIsFollowedToItsEnd(t *testing.T) {
 			continue
 		}
 		if events = append(events, name); len(events) == 3 {
-			if err := os.Remove(dir.File(record.PilotFile)); err != nil {
+			if err := os.Remove(dir.File(record.OwnerFile)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -306,7 +306,7 @@ func TestARunIsStoppedByOurPageOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := dir.WriteJSON(record.PilotFile, who); err != nil {
+	if err := dir.WriteJSON(record.OwnerFile, who); err != nil {
 		t.Fatal(err)
 	}
 	for what, change := range map[string]func(*http.Request){

@@ -90,7 +90,7 @@ func (f *feed) latest() *made {
 
 // build makes the page; callers hold mu.
 func (f *feed) build() (page report.Page, live bool, err error) {
-	if who, ok := Pilot(f.dir); !ok || !who.Alive() {
+	if who, ok := Owner(f.dir); !ok || !who.Alive() {
 		f.release()
 		page, err = f.s.options.Build(f.dir)
 		return page, false, err
@@ -218,7 +218,7 @@ func (s *Server) stop(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	who, ok := Pilot(dir)
+	who, ok := Owner(dir)
 	if !ok {
 		s.fault(w, http.StatusConflict, errors.New("the run is not under way"))
 		return

@@ -184,7 +184,7 @@ func (s *shelf) read(id, dir string) (Run, bool) {
 		return Run{}, false // of another version, or no run at all
 	}
 	run := Run{ID: id, Scenario: m.Scenario, Started: m.Started, dir: dir, State: string(slo.Unknown)}
-	if who, ok := Pilot(dir); ok && who.Alive() {
+	if who, ok := Owner(dir); ok && who.Alive() {
 		run.State = running
 		run.Sentence, run.Seconds = stands(d)
 		return run, true
@@ -219,10 +219,10 @@ func stands(d record.Dir) (sentence string, seconds float64) {
 	return out + ".", s.Elapsed
 }
 
-// Pilot returns which process flies a run, or flew it when it was killed; not
+// Owner returns which process flies a run, or flew it when it was killed; not
 // ok for a run that ended.
-func Pilot(dir string) (process.Identity, bool) {
-	raw, err := os.ReadFile(record.Dir(dir).File(record.PilotFile))
+func Owner(dir string) (process.Identity, bool) {
+	raw, err := os.ReadFile(record.Dir(dir).File(record.OwnerFile))
 	if err != nil {
 		return process.Identity{}, false
 	}
