@@ -31,7 +31,7 @@ const (
 	half   = 500 * time.Millisecond
 	near50 = 5 * time.Millisecond
 	near99 = 20 * time.Millisecond
-	unsaid = 400 * time.Millisecond // a beat of the pulse, its bound and its answer: what was held up for less may go unnoticed
+	unsaid = 400 * time.Millisecond // an interval of the probe, its bound and its answer: what was held up for less may go unnoticed
 	listed = "list.json"            // what TestListOfPods leaves in the folder that listVar names
 )
 
@@ -141,7 +141,7 @@ func agree(t *testing.T, list string, dir record.Dir, pods int) {
 	}
 	for _, o := range s.Objects {
 		if o.Resource == "pods" {
-			seen[o.Life] = append(seen[o.Life], o.UID)
+			seen[o.Lifecycle] = append(seen[o.Lifecycle], o.UID)
 		}
 	}
 	for _, life := range []string{"", "launched"} {
@@ -169,7 +169,7 @@ func readPods(t *testing.T, dir record.Dir) []pod {
 	byID := map[record.ObjectID]pod{}
 	_, err := record.Read(dir.File(record.StreamFile), func(s *record.Stream) record.Visitor {
 		return record.Visitor{Phase: func(p record.Phase) {
-			if o := s.Objects[p.Object]; o.Resource != "pods" || o.Life != "" {
+			if o := s.Objects[p.Object]; o.Resource != "pods" || o.Lifecycle != "" {
 				return
 			}
 			if _, ok := byID[p.Object]; !ok {

@@ -23,7 +23,7 @@ import (
 type instruments struct {
 	plane    *plane.Plane
 	clock    clock.Clock
-	pulse    *lifecycle.Pulse
+	probe    *lifecycle.Probe
 	pods     *lifecycle.Observer
 	declared *lifecycle.Declared
 	meter    *usage.Sampler // of the components' processes
@@ -38,14 +38,14 @@ func newInstruments(s *scenario.Scenario, p *plane.Plane, dir *directory) (*inst
 	if err != nil {
 		return nil, err
 	}
-	pulse := lifecycle.NewPulse(dir.records, dir.clock)
-	declared, err := lifecycle.Declare(dir.records, dir.clock, pulse, s.Observed())
+	probe := lifecycle.NewProbe(dir.records, dir.clock)
+	declared, err := lifecycle.Declare(dir.records, dir.clock, probe, s.Observed())
 	if err != nil {
 		return nil, err
 	}
 	return &instruments{
-		plane: p, clock: dir.clock, pulse: pulse, declared: declared,
-		pods:    lifecycle.New(dir.records, groups...).WithPulse(pulse),
+		plane: p, clock: dir.clock, probe: probe, declared: declared,
+		pods:    lifecycle.New(dir.records, groups...).WithProbe(probe),
 		scraper: scrape.New(dir.records, dir.clock, scrapeTargets(p, dir.warn), scrape.Options{}),
 		meter:   usage.New(dir.records, dir.clock, processes(p), usage.Options{}),
 		traffic: newTraffic(dir.records, dir.clock),
@@ -64,7 +64,7 @@ func (i *instruments) start(ctx context.Context, client *wire.Client, failed con
 	ctx, cancel := context.WithCancel(ctx)
 	var wait sync.WaitGroup
 	wait.Go(func() {
-		i.pulse.Run(ctx, probes)
+		i.probe.Run(ctx, probes)
 		_ = probes.Close()
 	})
 	wait.Go(func() { i.declared.Run(ctx, client, discovery.New(client)) })

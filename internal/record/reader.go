@@ -210,9 +210,9 @@ func (s *Stream) decode(block []byte, v Visitor) error {
 			s.Ops = append(s.Ops, Op{c.string(), c.string(), c.string(), c.string(), c.string(), c.string()})
 		case kindObject:
 			s.Objects = append(s.Objects, c.object())
-		case kindLife:
+		case kindLifecycle:
 			o := c.object()
-			o.Life = c.string()
+			o.Lifecycle = c.string()
 			s.Objects = append(s.Objects, o)
 		case kindSeries:
 			s.Series = append(s.Series, c.series())

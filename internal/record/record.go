@@ -68,11 +68,11 @@ type Object struct {
 	Name      string
 	UID       string
 	Group     string // what the scenario calls the objects that it belongs to; may be empty
-	Life      string // which of the scenario's lives this is; empty for the pods that every run observes
+	Lifecycle string // which of the scenario's lifecycles this is; empty for the pods that every run observes
 }
 
 // Phase says that an object was seen to have reached a phase. An object's
-// phases together are its Life.
+// phases together are its lifecycle.
 type Phase struct {
 	Object ObjectID
 	Phase  string // created, bound, running, ready, deleting, deleted ...; of declared lives the scenario's own names

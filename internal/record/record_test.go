@@ -52,7 +52,7 @@ func write(t testing.TB, path string, n int) collected {
 			Outcome: record.Outcome(i % 3), RetryAfter: time.Duration(i%2) * time.Second, SentBytes: 300, ReceivedBytes: uint32(i), Attempt: uint8(i % 4)}
 		w.Call(call)
 		life := []string{"", "job"}[i%2]
-		phase := record.Phase{Object: w.Object(record.Object{Resource: "pods", Namespace: "n", Name: "p", UID: "u", Group: "g", Life: life}), Phase: "running",
+		phase := record.Phase{Object: w.Object(record.Object{Resource: "pods", Namespace: "n", Name: "p", UID: "u", Group: "g", Lifecycle: life}), Phase: "running",
 			At: at + 7, Within: []time.Duration{0, time.Millisecond, record.Ever}[i%3]}
 		w.Phase(phase)
 		sample := record.Sample{Series: series, At: at, Value: float64(i) / 2}
@@ -75,7 +75,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Error("records differ from what was written")
 	}
-	if stream.Torn || len(stream.Ops) != 1 || len(stream.Objects) != 20_000 || stream.Objects[1].Life != "job" ||
+	if stream.Torn || len(stream.Ops) != 1 || len(stream.Objects) != 20_000 || stream.Objects[1].Lifecycle != "job" ||
 		stream.Series[0].Key() != `cpu{target="etcd",a="x\"y\\"}` {
 		t.Errorf("stream = torn %v, %d ops, %d objects, %v", stream.Torn, len(stream.Ops), len(stream.Objects), stream.Series)
 	}

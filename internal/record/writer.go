@@ -40,7 +40,7 @@ const (
 	kindSeriesRef
 	kindFamily
 	kindScrape
-	kindLife        // an object of a declared life, which is named behind it
+	kindLifecycle   // an object of a declared lifecycle, which is named behind it
 	kindPhaseWithin // a phase with its Within behind it
 	kindEvent       // of format 2 on
 )
@@ -218,15 +218,15 @@ func (w *Writer) Object(o Object) ObjectID {
 	id := w.nextID
 	w.nextID++
 	kind := kindObject
-	if o.Life != "" {
-		kind = kindLife
+	if o.Lifecycle != "" {
+		kind = kindLifecycle
 	}
 	w.buf = append(w.buf, kind)
 	for _, s := range []string{o.Resource, o.Namespace, o.Name, o.UID, o.Group} {
 		w.string(s)
 	}
-	if o.Life != "" {
-		w.string(o.Life)
+	if o.Lifecycle != "" {
+		w.string(o.Lifecycle)
 	}
 	w.full()
 	return id

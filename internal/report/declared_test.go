@@ -89,7 +89,7 @@ func TestUnsurePhases(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, o := range []record.Object{
-		{Resource: "pods", Group: "g"}, {Resource: "pods", Group: "g", Life: "mine"}, {Resource: "pods", Group: "g"},
+		{Resource: "pods", Group: "g"}, {Resource: "pods", Group: "g", Lifecycle: "mine"}, {Resource: "pods", Group: "g"},
 	} {
 		w.Object(o)
 	}

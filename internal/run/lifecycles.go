@@ -68,10 +68,10 @@ func (c *collector) phase(p record.Phase) {
 	c.active(p.At)
 	if at.of == nil {
 		o := c.stream.Objects[p.Object]
-		key := groupKey{o.Life, o.Resource, o.Group}
+		key := groupKey{o.Lifecycle, o.Resource, o.Group}
 		l := c.groups[key]
 		if l == nil {
-			l = &Lifecycles{Resource: o.Resource, Group: o.Group, Name: o.Life, all: &c.stream.Objects}
+			l = &Lifecycles{Resource: o.Resource, Group: o.Group, Name: o.Lifecycle, all: &c.stream.Objects}
 			c.groups[key] = l
 			c.f.Lifecycles = append(c.f.Lifecycles, l)
 		}

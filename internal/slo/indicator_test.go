@@ -198,7 +198,7 @@ func TestStateOfPods(t *testing.T) {
 func TestNamespaceDeletion(t *testing.T) {
 	f := newFlight(t)
 	for i := range 40 {
-		id := f.w.Object(record.Object{Resource: "namespaces", Name: "n", UID: "u", Life: "namespace"})
+		id := f.w.Object(record.Object{Resource: "namespaces", Name: "n", UID: "u", Lifecycle: "namespace"})
 		f.w.Phase(record.Phase{Object: id, Phase: record.PhaseCreated, At: at(20)})
 		f.w.Phase(record.Phase{Object: id, Phase: record.PhaseDeleting, At: at(40)})
 		f.w.Phase(record.Phase{Object: id, Phase: record.PhaseDeleted, At: at(41 + float64(i)/10)})

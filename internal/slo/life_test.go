@@ -16,7 +16,7 @@ import (
 // live is one object of a declared life: phases with their times, and after a
 // "~" how long before they may have been reached ("~ever" for any time).
 func (f *flight) live(life, group, phases string) {
-	id := f.w.Object(record.Object{Resource: "widgets.example.org", Namespace: "n", Name: "w", UID: "u", Group: group, Life: life})
+	id := f.w.Object(record.Object{Resource: "widgets.example.org", Namespace: "n", Name: "w", UID: "u", Group: group, Lifecycle: life})
 	f.phases(id, phases)
 }
 

@@ -23,11 +23,11 @@ func BenchmarkPod(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer records.Close()
-	p := NewPulse(records, clock.Start())
+	p := NewProbe(records, clock.Start())
 	for i := range 1000 {
-		p.add(beat{uint64(1000 * i), clock.Time(i), clock.Time(i)})
+		p.add(answer{uint64(1000 * i), clock.Time(i), clock.Time(i)})
 	}
-	o := New(records).WithPulse(p)
+	o := New(records).WithProbe(p)
 	h := handler{o, clock.Start()}
 	h.ListBegin(false, "")
 	h.ListEnd()
@@ -62,7 +62,7 @@ func BenchmarkPod(b *testing.B) {
 	runtime.KeepAlive(o)
 }
 
-// BenchmarkDeclared is what an object of a declared life costs with three
+// BenchmarkDeclared is what an object of a declared lifecycle costs with three
 // phases that come about in three events.
 func BenchmarkDeclared(b *testing.B) {
 	s := newScript(b, scenario.Lifecycle{Name: "m", Of: "machines.example.org", Phases: []scenario.Phase{
@@ -82,7 +82,7 @@ func BenchmarkDeclared(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			s.kind.own.event(watch.Event{Kind: watch.Added + watch.Kind(min(i, 1)), Object: raw, At: clock.Time(n)}, head)
+			s.tracker.own.event(watch.Event{Kind: watch.Added + watch.Kind(min(i, 1)), Object: raw, At: clock.Time(n)}, head)
 		}
 	}
 	if err := s.records.Close(); err != nil {

@@ -17,10 +17,10 @@ import (
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
-// lookAgain is how often it is asked whether a resource is served by now, and
-// the longest time until a torn watch is tried again. What was made before it
+// retryInterval is how often it is asked whether a resource is served by now, and
+// the longest time until an interrupted watch is tried again. What was made before it
 // was seen is dated between two such questions.
-const lookAgain = 250 * time.Millisecond
+const retryInterval = 250 * time.Millisecond
 
 // Finder says where a resource is served; *discovery.Cache is one.
 type Finder interface {
@@ -28,39 +28,39 @@ type Finder interface {
 	Kind(ctx context.Context, apiVersion, kind string) (discovery.Resource, error)
 }
 
-// Declared observes the lives that a scenario declares: for each of them and
+// Declared observes the lifecycles that a scenario declares: for each of them and
 // each of its links it follows one resource, in JSON. Of an object it keeps its
 // UID and a set of bits, and its keys where there are links; conditions are
 // evaluated until they have held once.
 type Declared struct {
 	records *record.Writer
 	clock   clock.Clock
-	all     []*kind
+	all     []*tracker
 }
 
-// Declare compiles lives, which are to be resolved (scenario.Observed). A
-// pulse, which may be nil, tells events that were held up.
-func Declare(records *record.Writer, c clock.Clock, p *Pulse, lives []scenario.Lifecycle) (*Declared, error) {
+// Declare compiles lifecycles, which are to be resolved (scenario.Observed). A
+// probe, which may be nil, tells events that were held up.
+func Declare(records *record.Writer, c clock.Clock, p *Probe, all []scenario.Lifecycle) (*Declared, error) {
 	d := &Declared{records: records, clock: c}
-	for _, l := range lives {
-		k, err := newKind(records, p, l)
+	for _, l := range all {
+		t, err := newTracker(records, p, l)
 		if err != nil {
-			return nil, fmt.Errorf("life %s: %w", l.Name, err)
+			return nil, fmt.Errorf("lifecycle %s: %w", l.Name, err)
 		}
-		d.all = append(d.all, k)
+		d.all = append(d.all, t)
 	}
 	return d, nil
 }
 
 // Run follows all objects until ctx ends. A resource that is not served yet is
 // waited for; one that may not be watched is named in a warning, once, and
-// tried again: its lives stay unknown.
+// tried again: its lifecycles stay unknown.
 func (d *Declared) Run(ctx context.Context, client *wire.Client, resources Finder) {
 	var wait sync.WaitGroup
-	for _, k := range d.all {
-		sources := []*source{{kind: k, side: &k.own, of: k.life.Of, namespace: k.life.Namespace, selector: k.life.Selector}}
-		for _, l := range k.links {
-			sources = append(sources, &source{kind: k, side: l, of: l.Of, namespace: l.Namespace, selector: l.Selector})
+	for _, t := range d.all {
+		sources := []*source{{tracker: t, side: &t.own, of: t.lifecycle.Of, namespace: t.lifecycle.Namespace, selector: t.lifecycle.Selector}}
+		for _, l := range t.links {
+			sources = append(sources, &source{tracker: t, side: l, of: l.Of, namespace: l.Namespace, selector: l.Selector})
 		}
 		for _, s := range sources {
 			wait.Go(func() { d.follow(ctx, client, resources, s) })
@@ -74,9 +74,9 @@ func (d *Declared) Run(ctx context.Context, client *wire.Client, resources Finde
 // plane does not serve, or refuses, is not waited for. Run is to be under way.
 // The error is that of ctx.
 func (d *Declared) Synced(ctx context.Context) error {
-	for _, k := range d.all {
-		for _, s := range k.sides() {
-			missing := k.lookNow(s, d.clock.Now())
+	for _, t := range d.all {
+		for _, s := range t.sides() {
+			missing := t.recheckNow(s, d.clock.Now())
 			select {
 			case <-s.synced:
 			case <-missing:
@@ -88,9 +88,9 @@ func (d *Declared) Synced(ctx context.Context) error {
 	return nil
 }
 
-// source is one resource that is followed for a life.
+// source is one resource that is followed for a lifecycle.
 type source struct {
-	kind      *kind
+	tracker   *tracker
 	side      side
 	of        string
 	namespace string
@@ -99,41 +99,41 @@ type source struct {
 }
 
 // side is what a watch of the objects themselves and one of those linked to
-// them have in common. Its methods are called under the life's lock.
+// them have in common. Its methods are called under the tracker's lock.
 type side interface {
-	eyes() *eyes
+	resource() *resourceState
 	event(e watch.Event, h *head)
-	vanish(m moment) // ends those that a list did not show
+	endUnlisted(m bounded) // ends those that a list did not show
 }
 
-// eyes are what a side sees with.
-type eyes struct {
-	sight
-	look    chan struct{} // look at once whether the resource is served
+// resourceState is what is known of the resource that a side watches.
+type resourceState struct {
+	watchState
+	recheck chan struct{} // look at once whether the resource is served
 	wanted  clock.Time    // an answer to a question of before is not meant
 	missing chan struct{} // closed when the resource was found not to be served since
 }
 
-func newEyes(name string, p *Pulse) eyes {
-	return eyes{sight: newSight(name, p), look: make(chan struct{}, 1), missing: make(chan struct{})}
+func newResourceState(name string, p *Probe) resourceState {
+	return resourceState{watchState: newWatchState(name, p), recheck: make(chan struct{}, 1), missing: make(chan struct{})}
 }
 
-// lookNow has a resource that was not seen yet looked for at once; what it
+// recheckNow has a resource that was not seen yet looked for at once; what it
 // returns is closed when it is not there.
-func (k *kind) lookNow(e *eyes, now clock.Time) <-chan struct{} {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+func (t *tracker) recheckNow(e *resourceState, now clock.Time) <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	e.missing, e.wanted = make(chan struct{}), now
 	select {
-	case e.look <- struct{}{}:
+	case e.recheck <- struct{}{}:
 	default:
 	}
 	return e.missing
 }
 
-// unseen says that a resource is not to be had by what was asked at a time.
-func (e *eyes) unseen(asked clock.Time) {
-	if asked < e.wanted {
+// notServed says that a resource is not to be had by what was asked at a time.
+func (e *resourceState) notServed(requestedAt clock.Time) {
+	if requestedAt < e.wanted {
 		return
 	}
 	select {
@@ -146,19 +146,19 @@ func (e *eyes) unseen(asked clock.Time) {
 // follow follows one resource until ctx ends.
 func (d *Declared) follow(ctx context.Context, client *wire.Client, resources Finder, s *source) {
 	for ctx.Err() == nil {
-		asked := d.clock.Now()
+		requestedAt := d.clock.Now()
 		r, err := s.find(ctx, resources)
 		if err == nil {
 			err = watch.Follow(ctx, client, s.options(r, d.clock), sideHandler{s, d.clock})
 		}
 		if missing(err) {
-			s.unseen(asked, true)
+			s.notServed(requestedAt, true)
 		} else {
 			d.refused(ctx, s, err)
 		}
 		select {
-		case <-time.After(lookAgain):
-		case <-s.side.eyes().look:
+		case <-time.After(retryInterval):
+		case <-s.side.resource().recheck:
 		case <-ctx.Done():
 		}
 	}
@@ -185,29 +185,29 @@ func (d *Declared) refused(ctx context.Context, s *source, err error) {
 		return
 	}
 	now := d.clock.Now()
-	s.unseen(now, false)
+	s.notServed(now, false)
 	if !s.warned {
 		s.warned = true
-		d.records.Event(record.Event{At: now, Type: record.EventWarned, Text: fmt.Sprintf("life %s: %v", s.kind.life.Name, err)})
+		d.records.Event(record.Event{At: now, Type: record.EventWarned, Text: fmt.Sprintf("lifecycle %s: %v", s.tracker.lifecycle.Name, err)})
 	}
 }
 
-// unseen notes that a resource was not to be had at a time; absent says that
+// notServed notes that a resource was not to be had at a time; absent says that
 // there were no such objects then.
-func (s *source) unseen(at clock.Time, absent bool) {
-	s.kind.mu.Lock()
-	defer s.kind.mu.Unlock()
-	e := s.side.eyes()
-	if e.unseen(at); absent {
+func (s *source) notServed(at clock.Time, absent bool) {
+	s.tracker.mu.Lock()
+	defer s.tracker.mu.Unlock()
+	e := s.side.resource()
+	if e.notServed(at); absent {
 		e.absent = max(at, 1)
 	}
 }
 
 func (s *source) options(r discovery.Resource, c clock.Clock) watch.Options {
-	s.kind.mu.Lock()
-	s.side.eyes().name = r.Name
-	s.kind.mu.Unlock()
-	o := watch.Options{Path: r.All(), Clock: c, JSON: true, Patience: lookAgain}
+	s.tracker.mu.Lock()
+	s.side.resource().name = r.Name
+	s.tracker.mu.Unlock()
+	o := watch.Options{Path: r.All(), Clock: c, JSON: true, Patience: retryInterval}
 	if s.namespace != "" {
 		o.Path = r.Collection(s.namespace)
 	}
@@ -224,33 +224,33 @@ type sideHandler struct {
 }
 
 func (h sideHandler) ListBegin(_ bool, why string) {
-	k := h.s.kind
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if e := h.s.side.eyes(); e.listBegin() {
-		k.records.Event(e.interrupted(h.c.Now(), why))
+	t := h.s.tracker
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if e := h.s.side.resource(); e.listBegin() {
+		t.records.Event(e.gapEvent(h.c.Now(), why))
 	}
 }
 
 func (h sideHandler) ListEnd() {
-	h.s.kind.mu.Lock()
-	defer h.s.kind.mu.Unlock()
-	e := h.s.side.eyes()
+	h.s.tracker.mu.Lock()
+	defer h.s.tracker.mu.Unlock()
+	e := h.s.side.resource()
 	m := e.gap(h.c.Now())
-	h.s.side.vanish(m)
+	h.s.side.endUnlisted(m)
 	e.listEnd()
 }
 
 func (h sideHandler) Bookmark(at clock.Time, version uint64) {
-	h.s.kind.mu.Lock()
-	defer h.s.kind.mu.Unlock()
-	h.s.side.eyes().bookmark(at, version)
+	h.s.tracker.mu.Lock()
+	defer h.s.tracker.mu.Unlock()
+	h.s.side.resource().bookmark(at, version)
 }
 
 func (h sideHandler) ListAsked(at clock.Time) {
-	h.s.kind.mu.Lock()
-	defer h.s.kind.mu.Unlock()
-	h.s.side.eyes().asked = at
+	h.s.tracker.mu.Lock()
+	defer h.s.tracker.mu.Unlock()
+	h.s.side.resource().requestedAt = at
 }
 
 func (h sideHandler) Event(e watch.Event) {
@@ -258,7 +258,7 @@ func (h sideHandler) Event(e watch.Event) {
 	if err != nil {
 		return // a later event or list shows it again
 	}
-	h.s.kind.mu.Lock()
-	defer h.s.kind.mu.Unlock()
+	h.s.tracker.mu.Lock()
+	defer h.s.tracker.mu.Unlock()
 	h.s.side.event(e, head)
 }

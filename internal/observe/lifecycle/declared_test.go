@@ -14,22 +14,22 @@ import (
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
-// script plays events into the watches of one life and tells what was recorded.
+// script plays events into the watches of one lifecycle and tells what was recorded.
 type script struct {
 	t       testing.TB
 	path    string
 	records *record.Writer
-	kind    *kind
+	tracker *tracker
 }
 
-func newScript(t testing.TB, l scenario.Lifecycle, p *Pulse) *script {
+func newScript(t testing.TB, l scenario.Lifecycle, p *Probe) *script {
 	t.Helper()
 	s := &script{t: t, path: filepath.Join(t.TempDir(), "r.wt")}
 	var err error
 	if s.records, err = record.Create(s.path); err != nil {
 		t.Fatal(err)
 	}
-	if s.kind, err = newKind(s.records, p, l.Resolved()); err != nil {
+	if s.tracker, err = newTracker(s.records, p, l.Resolved()); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -37,7 +37,7 @@ func newScript(t testing.TB, l scenario.Lifecycle, p *Pulse) *script {
 
 // side returns the watch of a word: own, or a link's name.
 func (s *script) side(word string) side {
-	for _, l := range s.kind.links {
+	for _, l := range s.tracker.links {
 		if l.Name == word {
 			return l
 		}
@@ -45,7 +45,7 @@ func (s *script) side(word string) side {
 	if word != "own" {
 		s.t.Fatalf("no side %q", word)
 	}
-	return &s.kind.own
+	return &s.tracker.own
 }
 
 // play plays "[TIME] SIDE KIND [NAME [FIELD=VALUE]...]" lines. KIND is LIST, END,
@@ -63,17 +63,17 @@ func (s *script) play(text string) {
 			s.t.Fatal(err)
 		}
 		to := s.side(words[1])
-		s.kind.mu.Lock()
+		s.tracker.mu.Lock()
 		switch words[2] {
 		case "LIST":
-			to.eyes().asked = at
-			to.eyes().listBegin()
+			to.resource().requestedAt = at
+			to.resource().listBegin()
 		case "END":
-			m := to.eyes().gap(at)
-			to.vanish(m)
-			to.eyes().listEnd()
+			m := to.resource().gap(at)
+			to.endUnlisted(m)
+			to.resource().listEnd()
 		case "ABSENT":
-			to.eyes().absent = at
+			to.resource().absent = at
 		default:
 			e := watch.Event{Kind: kinds[words[2]], Object: jsonObject(s.t, words[3], words[4:]), At: at, Version: uint64(at)}
 			for _, w := range words {
@@ -87,7 +87,7 @@ func (s *script) play(text string) {
 			}
 			to.event(e, h)
 		}
-		s.kind.mu.Unlock()
+		s.tracker.mu.Unlock()
 	}
 }
 
@@ -147,7 +147,7 @@ func (s *script) recorded() string {
 	return strings.Join(out, ", ")
 }
 
-func machineLife() scenario.Lifecycle {
+func machineLifecycle() scenario.Lifecycle {
 	return scenario.Lifecycle{Name: "m", Of: "machines.example.org",
 		Links: []scenario.Link{{Name: "pod", Of: "pods"}},
 		Phases: []scenario.Phase{
@@ -170,36 +170,36 @@ func TestDeclaredLives(t *testing.T) {
 	const started = "0 own LIST; 0 own END; 0 pod LIST; 0 pod END;"
 	for _, tt := range []struct {
 		name         string
-		life         scenario.Lifecycle
+		of           scenario.Lifecycle
 		script, want string
 	}{
-		{"a whole life on two watches", machineLife(),
+		{"a whole lifecycle on two watches", machineLifecycle(),
 			started + "1 own ADDED a; 2 pod ADDED p owner=uid-a; 3 pod MODIFIED p owner=uid-a cond=Ready; 4 own MODIFIED a phase=Scheduled; 5 own MODIFIED a phase=Running cond=Ready;" +
 				"6 own MODIFIED a phase=Running deleting=; 7 pod DELETED p owner=uid-a; 8 own DELETED a deleting=",
 			"a created 1, a podCreated 2, a podReady 3, a scheduled 4, a running 5, a ready 5, a deleting 6, a podDeleted 7, a deleted 8"},
-		{"a pod that is seen before its owner keeps its times", machineLife(),
+		{"a pod that is seen before its owner keeps its times", machineLifecycle(),
 			started + "1 pod ADDED p owner=uid-a; 2 pod MODIFIED p owner=uid-a cond=Ready; 3 pod ADDED q owner=uid-b; 4 own ADDED a phase=Running; 5 pod DELETED q owner=uid-b; 6 own ADDED b",
 			"a created 4, a podCreated 1, a podReady 2, a scheduled 4, a running 4, b created 6, b podCreated 3, b podDeleted 5"},
-		{"pods of nobody, and one that is adopted later", machineLife(),
+		{"pods of nobody, and one that is adopted later", machineLifecycle(),
 			started + "1 own ADDED a; 2 pod ADDED p; 3 pod ADDED q owner=uid-x; 4 pod MODIFIED q owner=uid-a",
 			"a created 1, a podCreated 3"},
-		{"an echo changes nothing; a condition that ceases to hold neither", machineLife(),
+		{"an echo changes nothing; a condition that ceases to hold neither", machineLifecycle(),
 			started + "1 own ADDED a phase=Running cond=Ready; 2 own ADDED a phase=Running; 3 own MODIFIED a; 4 own MODIFIED a phase=Running cond=Ready",
 			"a created 1, a scheduled 1, a running 1, a ready 1"},
-		{"one name, two lives", machineLife(),
+		{"one name, two lifecycles", machineLifecycle(),
 			started + "1 own ADDED a uid=1; 2 own DELETED a uid=1; 3 own ADDED a uid=2 phase=Running; 4 own DELETED z",
 			"a created 1, a deleted 2, a created 3, a scheduled 3, a running 3"},
-		{"what was there before has no bound; what came since nobody served it has one", machineLife(),
+		{"what was there before has no bound; what came since nobody served it has one", machineLifecycle(),
 			"1 own LIST; 2 own LISTED a phase=Scheduled; 3 own END; 4 own MODIFIED a phase=Running; 1 pod ABSENT; 5 pod LIST; 6 pod LISTED p owner=uid-a; 6 pod END; 7 pod MODIFIED p owner=uid-a cond=Ready",
 			"a created 2-ever, a scheduled 2-ever, a running 4, a podCreated 6-5, a podReady 7"},
-		{"a gap: what changed, came and went in it is dated between", machineLife(),
+		{"a gap: what changed, came and went in it is dated between", machineLifecycle(),
 			started + "1 own ADDED a; 2 own ADDED b phase=Scheduled; 3 own ADDED c; 10 own LIST; 10 own LISTED a phase=Running; 10 own LISTED b phase=Scheduled; 10 own LISTED d phase=Scheduled; 10 own END;" +
 				"12 own MODIFIED b phase=Running; 13 own MODIFIED d phase=Running",
 			"a created 1, b created 2, b scheduled 2, c created 3, a scheduled 10-7, a running 10-7, d created 10-7, d scheduled 10-7, c deleted 10-7, b running 12, d running 13"},
-		{"a list that fails half way bounds nothing", machineLife(),
+		{"a list that fails half way bounds nothing", machineLifecycle(),
 			started + "3 own ADDED a; 10 own LIST; 10 own LISTED a; 20 own LIST; 20 own LISTED a phase=Scheduled; 20 own END",
 			"a created 3, a scheduled 20-17"},
-		{"a torn watch of the pods", machineLife(),
+		{"an interrupted watch of the pods", machineLifecycle(),
 			started + "1 own ADDED a; 2 pod ADDED p owner=uid-a; 9 pod LIST; 9 pod END; 9 own MODIFIED a phase=Running",
 			"a created 1, a podCreated 2, a podDeleted 9-7, a scheduled 9, a running 9"},
 		{"so many of them, by label, name or uid", replicas,
@@ -213,7 +213,7 @@ func TestDeclaredLives(t *testing.T) {
 			"a created 1, a bound 2, a twin 5"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := newScript(t, tt.life, nil)
+			s := newScript(t, tt.of, nil)
 			s.play(tt.script)
 			if got := s.recorded(); got != tt.want {
 				t.Errorf("recorded %s\nwant     %s", got, tt.want)
@@ -231,7 +231,7 @@ func TestAConditionThatCannotBeEvaluatedIsSaidOnce(t *testing.T) {
 	warnings := 0
 	_, err := record.Read(s.path, func(*record.Stream) record.Visitor {
 		return record.Visitor{Event: func(m record.Event) {
-			if m.Type == record.EventWarned && strings.HasPrefix(m.Text, "life m: phase odd: condition: ") {
+			if m.Type == record.EventWarned && strings.HasPrefix(m.Text, "lifecycle m: phase odd: condition: ") {
 				warnings++
 			}
 		}}
@@ -243,14 +243,14 @@ func TestAConditionThatCannotBeEvaluatedIsSaidOnce(t *testing.T) {
 
 // TestDeadOrphansAreForgotten keeps what belongs to nobody from growing.
 func TestDeadOrphansAreForgotten(t *testing.T) {
-	s := newScript(t, machineLife(), nil)
+	s := newScript(t, machineLifecycle(), nil)
 	s.play("0 own LIST; 0 own END; 0 pod LIST; 0 pod END")
 	for i := range 3 * keptOrphans {
 		s.play(fmt.Sprintf("1 pod ADDED p%d owner=uid-x%d; 2 pod DELETED p%d owner=uid-x%d", i, i, i, i))
 	}
-	l := s.kind.links[0]
-	if len(l.dead) != keptOrphans || len(l.orphans) != keptOrphans || len(l.objects) != 0 {
-		t.Errorf("%d dead, %d keys, %d objects", len(l.dead), len(l.orphans), len(l.objects))
+	l := s.tracker.links[0]
+	if len(l.ended) != keptOrphans || len(l.orphans) != keptOrphans || len(l.objects) != 0 {
+		t.Errorf("%d ended, %d keys, %d objects", len(l.ended), len(l.orphans), len(l.objects))
 	}
 	s.play(fmt.Sprintf("5 own ADDED x%d", 3*keptOrphans-1))
 	if got, want := s.recorded(), fmt.Sprintf("x%d created 5, x%[1]d podCreated 1, x%[1]d podDeleted 2", 3*keptOrphans-1); got != want {
@@ -259,7 +259,7 @@ func TestDeadOrphansAreForgotten(t *testing.T) {
 }
 
 // TestStalledWatchIsLag: what a watch shows long after it happened is dated
-// between two beats of the pulse, so that the time between two phases that came
+// between two answers of the probe, so that the time between two phases that came
 // at once is not 0.
 func TestStalledWatchIsLag(t *testing.T) {
 	records, err := record.Create(filepath.Join(t.TempDir(), "p.wt"))
@@ -268,32 +268,32 @@ func TestStalledWatchIsLag(t *testing.T) {
 	}
 	defer records.Close()
 	const ms = 1_000_000
-	p := NewPulse(records, clock.Start())
-	for _, b := range []beat{{100 * ms, 90 * ms, 95 * ms}, {300 * ms, 290 * ms, 310 * ms}, {300 * ms, 590 * ms, 600 * ms}, {900 * ms, 890 * ms, 900 * ms}} {
+	p := NewProbe(records, clock.Start())
+	for _, b := range []answer{{100 * ms, 90 * ms, 95 * ms}, {300 * ms, 290 * ms, 310 * ms}, {300 * ms, 590 * ms, 600 * ms}, {900 * ms, 890 * ms, 900 * ms}} {
 		p.add(b)
 	}
 	for _, tt := range []struct{ version, at, want int64 }{
-		{320 * ms, 321 * ms, 0},                     // no beat knew of it
+		{320 * ms, 321 * ms, 0},                     // no answer knew of it
 		{290 * ms, 330 * ms, 0},                     // late by less than the bound
-		{290 * ms, 2000 * ms, 1910 * ms},            // it happened after the first beat was asked
+		{290 * ms, 2000 * ms, 1910 * ms},            // it happened after the first answer was asked
 		{320 * ms, 2000 * ms, 1410 * ms},            // after the third was
 		{50 * ms, 2000 * ms, 0},                     // before anybody asked, or of another store
 		{901 * ms, 2000 * ms, 0}, {0, 2000 * ms, 0}, // nobody can tell
 	} {
-		if got := p.within("pods", uint64(tt.version), clock.Time(tt.at)); int64(got) != tt.want {
+		if got := p.uncertainty("pods", uint64(tt.version), clock.Time(tt.at)); int64(got) != tt.want {
 			t.Errorf("version %d at %d: %d, want %d", tt.version/ms, tt.at/ms, got, tt.want)
 		}
 	}
 	if got := p.lag["pods"].Milliseconds(); got != 1690 {
 		t.Errorf("lag %d ms", got)
 	}
-	p.add(beat{5, 3000 * ms, 3001 * ms})
-	if got := p.within("pods", 7, 4000*ms); got != 0 || len(p.beats) != 1 {
-		t.Errorf("another store: %d, %d beats", got, len(p.beats))
+	p.add(answer{5, 3000 * ms, 3001 * ms})
+	if got := p.uncertainty("pods", 7, 4000*ms); got != 0 || len(p.answers) != 1 {
+		t.Errorf("another store: %d, %d answers", got, len(p.answers))
 	}
 
 	s := newScript(t, scenario.Lifecycle{Name: "m", Of: "x", Phases: []scenario.Phase{{Condition: "Ready"}}}, p)
-	p.beats = []beat{{10, 9, 11}, {1000, 999, 1001}, {2e9, 2e9 - 1, 2e9 + 1}, {3e9, 3e9 - 1, 3e9 + 1}}
+	p.answers = []answer{{10, 9, 11}, {1000, 999, 1001}, {2e9, 2e9 - 1, 2e9 + 1}, {3e9, 3e9 - 1, 3e9 + 1}}
 	s.play("0 own LIST; 0 own END; 500000000 own ADDED a; 4000000000 own ADDED b v=1500000000; 4000000001 own MODIFIED b v=1900000000 cond=Ready; 4000000002 own MODIFIED a cond=Ready")
 	if got, want := s.recorded(), "a created 500000000, b created 4000000000-3999999001, b ready 4000000001-3999999002, a ready 4000000002"; got != want {
 		t.Errorf("recorded %s\nwant     %s", got, want)

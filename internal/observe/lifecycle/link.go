@@ -12,18 +12,18 @@ import (
 // owner may still come, on a watch that is behind.
 const keptOrphans = 1000
 
-// link is the side of the objects that are linked to those whose lives are
+// link is the side of the objects that are linked to those whose lifecycles are
 // recorded.
 type link struct {
 	scenario.Link
-	kind    *kind
-	eyesOf  eyes
+	tracker *tracker
+	state   resourceState
 	key     *scenario.Key // of the linked object; nil but by key
 	to      *scenario.Key // of the other
 	phases  []int         // that are seen here
 	objects map[string]*linked
 	orphans map[string][]*linked // by key: those that belong to nobody that is known
-	dead    []*linked            // orphans that are deleted, the oldest first
+	ended   []*linked            // orphans that are deleted, the oldest first
 }
 
 // linked is one linked object.
@@ -31,17 +31,17 @@ type linked struct {
 	owners []*tracked
 	seen   set
 	keys   []string
-	first  []reached // what it has reached while it belonged to nobody
+	early  []reached // what it has reached while it belonged to nobody
 }
 
 // reached is a phase and when it was.
 type reached struct {
 	phase int
-	moment
+	bounded
 }
 
-func newLink(k *kind, p *Pulse, l scenario.Link) (*link, error) {
-	out := &link{Link: l, kind: k, eyesOf: newEyes(l.Of, p), objects: map[string]*linked{}, orphans: map[string][]*linked{}}
+func newLink(t *tracker, p *Probe, l scenario.Link) (*link, error) {
+	out := &link{Link: l, tracker: t, state: newResourceState(l.Of, p), objects: map[string]*linked{}, orphans: map[string][]*linked{}}
 	if l.By != "key" {
 		return out, nil
 	}
@@ -53,7 +53,7 @@ func newLink(k *kind, p *Pulse, l scenario.Link) (*link, error) {
 	return out, err
 }
 
-func (l *link) eyes() *eyes { return &l.eyesOf }
+func (l *link) resource() *resourceState { return &l.state }
 
 // keysOf are the keys by which a linked object names those that it belongs to;
 // links are told apart by their names.
@@ -81,7 +81,7 @@ func (l *link) keysOf(h *head, b *body) []string {
 	return out
 }
 
-// keysTo are the keys by which the link finds an object whose life is recorded.
+// keysTo are the keys by which the link finds an object whose lifecycle is recorded.
 func (l *link) keysTo(h *head, b *body) []string {
 	m := &h.Metadata
 	uid, name := l.Name+"\x00"+m.UID, l.Name+"\x00"+m.Namespace+"/"+m.Name
@@ -113,41 +113,41 @@ func keyOf(k *scenario.Key, b *body) string {
 }
 
 // claim gives a new object what is linked to it already.
-func (k *kind) claim(o *tracked, h *head, b *body) {
+func (t *tracker) claim(o *tracked, h *head, b *body) {
 	var before []reached
-	for _, l := range k.links {
+	for _, l := range t.links {
 		for _, key := range l.keysTo(h, b) {
 			o.keys = append(o.keys, key)
-			k.byKey[key] = append(k.byKey[key], o)
+			t.byKey[key] = append(t.byKey[key], o)
 			for _, x := range slices.Clone(l.orphans[key]) {
 				x.owners = append(x.owners, o)
-				before = append(before, x.first...)
-				l.adopted(x)
+				before = append(before, x.early...)
+				l.forgetOrphan(x)
 			}
 		}
 	}
 	slices.SortStableFunc(before, func(a, b reached) int { return int(a.at.Sub(b.at)) })
 	for _, r := range before {
-		k.count(o, r.phase, r.moment)
+		t.count(o, r.phase, r.bounded)
 	}
 }
 
-// adopted takes a linked object off the list of those that belong to nobody.
-func (l *link) adopted(x *linked) {
+// forgetOrphan takes a linked object off the list of those that belong to nobody.
+func (l *link) forgetOrphan(x *linked) {
 	for _, key := range x.keys {
 		l.orphans[key] = slices.DeleteFunc(l.orphans[key], func(y *linked) bool { return y == x })
 		if len(l.orphans[key]) == 0 {
 			delete(l.orphans, key)
 		}
 	}
-	x.keys, x.first = nil, nil
-	l.dead = slices.DeleteFunc(l.dead, func(y *linked) bool { return y == x })
+	x.keys, x.early = nil, nil
+	l.ended = slices.DeleteFunc(l.ended, func(y *linked) bool { return y == x })
 }
 
 // event takes one linked object as it is now.
 func (l *link) event(e watch.Event, h *head) {
-	k, uid := l.kind, h.Metadata.UID
-	x, m := l.objects[uid], l.eyesOf.event(e, uid)
+	t, uid := l.tracker, h.Metadata.UID
+	x, m := l.objects[uid], l.state.event(e, uid)
 	b := &body{raw: e.Object}
 	if x == nil {
 		if e.Kind == watch.Deleted {
@@ -159,25 +159,25 @@ func (l *link) event(e watch.Event, h *head) {
 	if x.owners == nil {
 		l.place(x, h, b)
 	}
-	l.advance(x, k.evaluate(x.seen, l.phases, b), m)
+	l.advance(x, t.evaluate(x.seen, l.phases, b), m)
 	if e.Kind == watch.Deleted {
-		l.gone(uid, x, m)
+		l.end(uid, x, m)
 	}
 }
 
 // place finds whom a linked object belongs to, by the keys that it has now.
 func (l *link) place(x *linked, h *head, b *body) {
 	keys := l.keysOf(h, b)
-	first := x.first
+	first := x.early
 	if !slices.Equal(keys, x.keys) {
-		l.adopted(x)
-		x.first, x.keys = first, keys
+		l.forgetOrphan(x)
+		x.early, x.keys = first, keys
 		for _, key := range keys {
 			l.orphans[key] = append(l.orphans[key], x)
 		}
 	}
 	for _, key := range keys {
-		for _, o := range l.kind.byKey[key] {
+		for _, o := range l.tracker.byKey[key] {
 			if !slices.Contains(x.owners, o) {
 				x.owners = append(x.owners, o)
 			}
@@ -186,42 +186,42 @@ func (l *link) place(x *linked, h *head, b *body) {
 	if x.owners == nil {
 		return
 	}
-	l.adopted(x)
+	l.forgetOrphan(x)
 	for _, r := range first {
 		for _, o := range x.owners {
-			l.kind.count(o, r.phase, r.moment)
+			l.tracker.count(o, r.phase, r.bounded)
 		}
 	}
 }
 
 // advance notes the phases that are new.
-func (l *link) advance(x *linked, now set, m moment) {
+func (l *link) advance(x *linked, now set, m bounded) {
 	fresh := now &^ x.seen
 	x.seen = now
 	for _, i := range l.phases {
 		switch {
 		case !fresh.has(i):
 		case x.owners == nil:
-			x.first = append(x.first, reached{i, m})
+			x.early = append(x.early, reached{i, m})
 		default:
 			for _, o := range x.owners {
-				l.kind.count(o, i, m)
+				l.tracker.count(o, i, m)
 			}
 		}
 	}
 }
 
-// vanish ends the linked objects that a list did not show.
-func (l *link) vanish(m moment) {
-	for _, uid := range l.eyesOf.listed.End(maps.Keys(l.objects)) {
-		l.gone(uid, l.objects[uid], m)
+// endUnlisted ends the linked objects that a list did not show.
+func (l *link) endUnlisted(m bounded) {
+	for _, uid := range l.state.listed.End(maps.Keys(l.objects)) {
+		l.end(uid, l.objects[uid], m)
 	}
 }
 
-func (l *link) gone(uid string, x *linked, m moment) {
+func (l *link) end(uid string, x *linked, m bounded) {
 	now := x.seen
 	for _, i := range l.phases {
-		if l.kind.phases[i].Deleted {
+		if l.tracker.phases[i].Deleted {
 			now |= bit(i)
 		}
 	}
@@ -230,7 +230,7 @@ func (l *link) gone(uid string, x *linked, m moment) {
 	if x.owners != nil || len(x.keys) == 0 {
 		return
 	}
-	if l.dead = append(l.dead, x); len(l.dead) > keptOrphans {
-		l.adopted(l.dead[0])
+	if l.ended = append(l.ended, x); len(l.ended) > keptOrphans {
+		l.forgetOrphan(l.ended[0])
 	}
 }

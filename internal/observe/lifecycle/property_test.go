@@ -130,17 +130,17 @@ func (w *world) tear(side string) {
 		}
 	}
 	for rounds := 1 + w.random.IntN(2); rounds > 0; rounds-- {
-		w.side(side).eyes().asked = clock.Time(w.now)
-		w.side(side).eyes().listBegin()
+		w.side(side).resource().requestedAt = clock.Time(w.now)
+		w.side(side).resource().listBegin()
 		for _, uid := range slices.Sorted(maps.Keys(of)) {
 			if rounds == 1 || w.random.IntN(2) == 0 {
 				w.show(side, watch.Listed, *of[uid], w.now)
 			}
 		}
 	}
-	m := w.side(side).eyes().gap(clock.Time(w.now))
-	w.side(side).vanish(m)
-	w.side(side).eyes().listEnd()
+	m := w.side(side).resource().gap(clock.Time(w.now))
+	w.side(side).endUnlisted(m)
+	w.side(side).resource().listEnd()
 }
 
 // deliver shows the next event of a watch, sometimes twice.
@@ -151,8 +151,8 @@ func (w *world) deliver(side string) {
 	}
 }
 
-// TestNoInterleavingLosesOrDoubles plays random lives under random tears of two
-// watches that are not in step. Each object that was ever shown has one life,
+// TestNoInterleavingLosesOrDoubles plays random lifecycles under random interruptions of two
+// watches that are not in step. Each object that was ever shown has one lifecycle,
 // each phase once; those that live by the records are those that live; what they
 // have gone through is what they are.
 func TestNoInterleavingLosesOrDoubles(t *testing.T) {
@@ -211,7 +211,7 @@ func (w *world) check(seed uint64) {
 	}
 	for uid := range w.ever {
 		if ids[uid] != 1 {
-			w.t.Errorf("seed %d: %s has %d lives", seed, uid, ids[uid])
+			w.t.Errorf("seed %d: %s has %d lifecycles", seed, uid, ids[uid])
 		}
 	}
 	for uid, list := range phases {
@@ -245,7 +245,7 @@ func FuzzDecodeHead(f *testing.F) {
 		if h == nil {
 			return
 		}
-		s := newScript(t, machineLife(), nil)
+		s := newScript(t, machineLifecycle(), nil)
 		for _, to := range []string{"pod", "own", "pod"} {
 			for _, kind := range []watch.Kind{watch.Listed, watch.Added, watch.Modified, watch.Deleted} {
 				s.side(to).event(watch.Event{Kind: kind, Object: raw, At: 1}, h)

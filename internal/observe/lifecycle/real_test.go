@@ -102,30 +102,30 @@ func (r *real) list(path string) []string {
 	return out
 }
 
-// seenLife is what the records say of one object.
-type seenLife struct {
+// seenLifecycle is what the records say of one object.
+type seenLifecycle struct {
 	record.Object
 	phases map[string]int
 	within time.Duration // the most
 }
 
-// read returns the lives of a name by UID, and the objects that are there twice.
-func read(t *testing.T, path, life string) (lives map[string]*seenLife, doubled []string) {
+// read returns the lifecycles of a name by UID, and the objects that are there twice.
+func read(t *testing.T, path, name string) (lifecycles map[string]*seenLifecycle, doubled []string) {
 	t.Helper()
-	lives = map[string]*seenLife{}
-	byID := map[record.ObjectID]*seenLife{}
+	lifecycles = map[string]*seenLifecycle{}
+	byID := map[record.ObjectID]*seenLifecycle{}
 	_, err := record.Read(path, func(s *record.Stream) record.Visitor {
 		return record.Visitor{Phase: func(p record.Phase) {
 			o := s.Objects[p.Object]
-			if o.Life != life {
+			if o.Lifecycle != name {
 				return
 			}
 			if byID[p.Object] == nil {
-				byID[p.Object] = &seenLife{Object: o, phases: map[string]int{}}
-				if lives[o.UID] != nil {
+				byID[p.Object] = &seenLifecycle{Object: o, phases: map[string]int{}}
+				if lifecycles[o.UID] != nil {
 					doubled = append(doubled, o.Name)
 				}
-				lives[o.UID] = byID[p.Object]
+				lifecycles[o.UID] = byID[p.Object]
 			}
 			byID[p.Object].phases[p.Phase]++
 			byID[p.Object].within = max(byID[p.Object].within, p.Within)
@@ -134,13 +134,13 @@ func read(t *testing.T, path, life string) (lives map[string]*seenLife, doubled 
 	if err != nil {
 		t.Fatal(err)
 	}
-	return lives, doubled
+	return lifecycles, doubled
 }
 
-// alive are the UIDs of lives that did not end.
-func alive(lives map[string]*seenLife) []string {
+// alive are the UIDs of lifecycles that did not end.
+func alive(lifecycles map[string]*seenLifecycle) []string {
 	var out []string
-	for uid, l := range lives {
+	for uid, l := range lifecycles {
 		if l.phases[record.PhaseDeleted] == 0 {
 			out = append(out, uid)
 		}
@@ -150,7 +150,7 @@ func alive(lives map[string]*seenLife) []string {
 
 // TestLivesAgreeWithAFinalList: custom resources and Jobs are made, changed,
 // deleted and made again under the same name while the API server is killed and
-// started again and connections are cut. Each object has one life, each phase
+// started again and connections are cut. Each object has one lifecycle, each phase
 // is there at most once, and those that live are those that a list shows.
 func TestLivesAgreeWithAFinalList(t *testing.T) {
 	r := startReal(t, plane.Options{Proxies: []string{plane.Observe}})
@@ -159,15 +159,15 @@ func TestLivesAgreeWithAFinalList(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lives := []scenario.Lifecycle{
+	lifecycles := []scenario.Lifecycle{
 		scenario.Lifecycle{Use: "job"}.Resolved(),
 		scenario.Lifecycle{Name: "widget", Of: "example.org/v1 Widget",
 			Links:  []scenario.Link{{Name: "part", Of: "configmaps", By: "label", Label: "widget"}},
 			Phases: []scenario.Phase{{Name: "hasPart", On: "part"}, {Name: "busy", When: `self.status.phase in ["Busy", "Done"]`}, {Name: "done", When: "{.status.phase}=Done"}, {Name: "partGone", On: "part", Deleted: true}},
 		}.Resolved(),
 	}
-	pulse := lifecycle.NewPulse(records, r.clock)
-	d, err := lifecycle.Declare(records, r.clock, pulse, lives)
+	probe := lifecycle.NewProbe(records, r.clock)
+	d, err := lifecycle.Declare(records, r.clock, probe, lifecycles)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func TestLivesAgreeWithAFinalList(t *testing.T) {
 	watching := r.dial(plane.Observe)
 	var wait sync.WaitGroup
 	aside := r.dial(plane.Admin)
-	wait.Go(func() { pulse.Run(ctx, aside) })
+	wait.Go(func() { probe.Run(ctx, aside) })
 	wait.Go(func() { d.Run(ctx, watching, discovery.New(watching)) })
 	if err := d.Synced(ctx); err != nil { // widgets are not served yet
 		t.Fatal(err)
@@ -198,12 +198,12 @@ func TestLivesAgreeWithAFinalList(t *testing.T) {
 	if len(doubled) > 0 {
 		t.Errorf("there twice: %v", doubled)
 	}
-	vague := 0
-	torn := gaps(t, path, "widgets.example.org")
+	censored := 0
+	interrupted := gaps(t, path, "widgets.example.org")
 	for uid, m := range made {
 		l := seen[uid]
 		if l == nil {
-			if !slices.ContainsFunc(torn, m.inside) {
+			if !slices.ContainsFunc(interrupted, m.inside) {
 				t.Errorf("%s (%s) was made and never seen", m.name, uid)
 			}
 			continue
@@ -217,7 +217,7 @@ func TestLivesAgreeWithAFinalList(t *testing.T) {
 			t.Errorf("%s: %v", l.Name, l.phases)
 		}
 		if l.within > 0 {
-			vague++
+			censored++
 		}
 	}
 	if got := alive(seen); !equal(got, live) {
@@ -233,9 +233,9 @@ func TestLivesAgreeWithAFinalList(t *testing.T) {
 		}
 	}
 	if lags := lagsOf(t, path, "widgets.example.org"); len(lags) == 0 || slices.Min(lags) > 0.1 {
-		t.Errorf("the watch of widgets was late by %v seconds: the pulse does not see how far the store has got", lags)
+		t.Errorf("the watch of widgets was late by %v seconds: the probe does not see how far the store has got", lags)
 	}
-	t.Logf("%d lives of widgets, %d at the end, %d with phases that are known within bounds only", len(seen), len(live), vague)
+	t.Logf("%d lifecycles of widgets, %d at the end, %d with phases that are known within bounds only", len(seen), len(live), censored)
 }
 
 // lagsOf are the samples of how late the watch of a resource was.
@@ -260,10 +260,10 @@ type made struct {
 	from, to clock.Time // to is 0 where it was not deleted
 }
 
-// inside tells whether a widget came and went while the watch was torn.
+// inside tells whether a widget came and went while the watch was interrupted.
 func (m made) inside(gap [2]clock.Time) bool { return m.to > 0 && m.to >= gap[0] && m.from <= gap[1] }
 
-// gaps are the times when a watch was torn.
+// gaps are the times when a watch was interrupted.
 func gaps(t *testing.T, path, resource string) (out [][2]clock.Time) {
 	t.Helper()
 	_, err := record.Read(path, func(*record.Stream) record.Visitor {
@@ -271,7 +271,7 @@ func gaps(t *testing.T, path, resource string) (out [][2]clock.Time) {
 			if m.Type != record.EventWatchGap || m.Name != resource {
 				return
 			}
-			t.Logf("torn at %.3f s for %v: %s", m.At.Seconds(), m.For, m.Text)
+			t.Logf("interrupted at %.3f s for %v: %s", m.At.Seconds(), m.For, m.Text)
 			out = append(out, [2]clock.Time{m.At - clock.Time(m.For), m.At})
 		}}
 	})
@@ -359,7 +359,7 @@ func (r *real) settle(path, collection string) []string {
 		for _, j := range jobs {
 			complete += j.phases["complete"]
 		}
-		return equal(alive(seen), live) && complete == 20 && !slices.ContainsFunc(slices.Collect(maps.Values(seen)), func(l *seenLife) bool {
+		return equal(alive(seen), live) && complete == 20 && !slices.ContainsFunc(slices.Collect(maps.Values(seen)), func(l *seenLifecycle) bool {
 			return l.phases["deleted"] == 0 && (l.phases["done"] == 0 || l.phases["hasPart"] == 0)
 		})
 	})

@@ -134,7 +134,7 @@ func TestAnUnsteadyServerLosesAndDoublesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	// a was there within the time in which nobody served it; d vanished and b
-	// became ready while the watch was torn.
+	// became ready while the watch was interrupted.
 	if got, want := phasesOf(t, path), "a created~, b created, d created, a deleted, b ready~, c created~, d deleted~, c ready, b deleted, last created"; got != want {
 		t.Errorf("recorded %s\nwant     %s", got, want)
 	}

@@ -131,7 +131,7 @@ func (f *filler) call(c record.Call) {
 func (f *filler) phase(p record.Phase) {
 	o := &f.stream.Objects[p.Object]
 	row := Phase{
-		Object: int64(p.Object), Resource: o.Resource, Namespace: o.Namespace, Name: o.Name, UID: o.UID, Group: o.Group, Lifecycle: o.Life,
+		Object: int64(p.Object), Resource: o.Resource, Namespace: o.Namespace, Name: o.Name, UID: o.UID, Group: o.Group, Lifecycle: o.Lifecycle,
 		Phase: p.Phase, At: int64(p.At),
 	}
 	if p.Within != record.Ever {

@@ -38,7 +38,7 @@ func flown(t *testing.T, calls int) string {
 	}
 	w.Call(record.Call{Op: list, Due: 5, Sent: 6, Done: 7, Outcome: record.Unknown, Attempt: 2, RetryAfter: 3 * time.Second})
 	w.Phase(record.Phase{Object: w.Object(record.Object{Resource: "pods", Namespace: "n", Name: `a "quoted", name`, UID: "u", Group: "g"}), Phase: "created", At: 11, Within: 5})
-	w.Phase(record.Phase{Object: w.Object(record.Object{Resource: "nodes", Name: "x", Life: "node"}), Phase: "created", At: 12, Within: record.Ever})
+	w.Phase(record.Phase{Object: w.Object(record.Object{Resource: "nodes", Name: "x", Lifecycle: "node"}), Phase: "created", At: 12, Within: record.Ever})
 	up := w.Series(record.Series{Target: "etcd", Name: "up"})
 	code := w.Series(record.Series{Target: "kube-apiserver", Name: "requests", Labels: []record.Label{{Name: "code", Value: "200"}, {Name: "verb", Value: `G"T`}}})
 	w.Sample(record.Sample{Series: up, At: 20, Value: 0})

@@ -243,7 +243,7 @@ func (f *flight) machines(group string) {
 	for i := range ids {
 		ids[i] = f.w.Object(record.Object{
 			Resource: "virtualmachineinstances.kubevirt.io", Namespace: "density-1", Name: fmt.Sprintf("%s-%d", group, i), UID: fmt.Sprintf("%016x", f.rnd.Uint64()),
-			Group: group, Life: "vmi" + f.Taint,
+			Group: group, Lifecycle: "vmi" + f.Taint,
 		})
 		t := f.now + float64(i)/20
 		for k, phase := range []string{

@@ -15,13 +15,13 @@ import (
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
-// kind is one declared life: its objects, and what is linked to them. Events of
+// tracker follows one declared lifecycle: its objects, and what is linked to them. Events of
 // its watches come from several goroutines; mu guards everything below it.
-type kind struct {
-	records *record.Writer
-	life    scenario.Lifecycle
-	label   string // whose value is an object's group
-	phases  []phaseOf
+type tracker struct {
+	records   *record.Writer
+	lifecycle scenario.Lifecycle
+	label     string // whose value is an object's group
+	phases    []phaseOf
 
 	mu    sync.Mutex
 	own   own
@@ -32,26 +32,26 @@ type kind struct {
 // phaseOf is one phase, compiled.
 type phaseOf struct {
 	scenario.Phase
-	holds  *scenario.Condition // nil: that the object exists, or is gone
+	holds  *scenario.Condition // nil: that the object exists, or is deleted
 	before set                 // those that are looked for first
 	warned bool
 }
 
-// set is a set of phases, by their places in the life.
+// set is a set of phases, by their places in the lifecycle.
 type set uint64
 
 func bit(i int) set                { return 1 << i }
 func (s set) has(i int) bool       { return s&bit(i) != 0 }
 func (s set) holds(other set) bool { return s&other == other }
 
-// Places of the phases that every life has, above all of a scenario's.
+// Places of the phases that every lifecycle has, above all of a scenario's.
 const (
 	isCreated  = 61
 	isDeleting = 62
 	isDeleted  = 63
 )
 
-// tracked is one object whose life is recorded.
+// tracked is one object whose lifecycle is recorded.
 type tracked struct {
 	id     record.ObjectID
 	seen   set
@@ -59,15 +59,15 @@ type tracked struct {
 	keys   []string // by which links find it
 }
 
-func newKind(records *record.Writer, p *Pulse, l scenario.Lifecycle) (*kind, error) {
-	k := &kind{records: records, life: l, label: cmp.Or(l.Group, object.GroupLabel), byKey: map[string][]*tracked{}}
-	k.own = own{kind: k, eyesOf: newEyes(l.Of, p), objects: map[string]*tracked{}}
+func newTracker(records *record.Writer, p *Probe, l scenario.Lifecycle) (*tracker, error) {
+	t := &tracker{records: records, lifecycle: l, label: cmp.Or(l.Group, object.GroupLabel), byKey: map[string][]*tracked{}}
+	t.own = own{tracker: t, state: newResourceState(l.Of, p), objects: map[string]*tracked{}}
 	for _, one := range l.Links {
-		to, err := newLink(k, p, one)
+		to, err := newLink(t, p, one)
 		if err != nil {
 			return nil, fmt.Errorf("link %s: %w", one.Name, err)
 		}
-		k.links = append(k.links, to)
+		t.links = append(t.links, to)
 	}
 	for i, one := range l.Phases {
 		p := phaseOf{Phase: one}
@@ -82,19 +82,19 @@ func newKind(records *record.Writer, p *Pulse, l scenario.Lifecycle) (*kind, err
 				p.before |= bit(earlier)
 			}
 		}
-		k.phases = append(k.phases, p)
+		t.phases = append(t.phases, p)
 	}
-	for _, to := range k.links {
-		to.phases = k.on(to.Name)
+	for _, to := range t.links {
+		to.phases = t.on(to.Name)
 	}
-	return k, nil
+	return t, nil
 }
 
 // on are the places of the phases that are seen on a link; on the objects
 // themselves without a name.
-func (k *kind) on(link string) []int {
+func (t *tracker) on(link string) []int {
 	var out []int
-	for i, p := range k.phases {
+	for i, p := range t.phases {
 		if p.On == link {
 			out = append(out, i)
 		}
@@ -103,10 +103,10 @@ func (k *kind) on(link string) []int {
 }
 
 // sides are the resources that are followed.
-func (k *kind) sides() []*eyes {
-	out := []*eyes{k.own.eyes()}
-	for _, l := range k.links {
-		out = append(out, l.eyes())
+func (t *tracker) sides() []*resourceState {
+	out := []*resourceState{t.own.resource()}
+	for _, l := range t.links {
+		out = append(out, l.resource())
 	}
 	return out
 }
@@ -152,10 +152,10 @@ func (b *body) value() (any, error) {
 }
 
 // evaluate adds the phases among some that an object shows to those that it
-// had reached. Phases of linked objects that are gone are not looked at.
-func (k *kind) evaluate(seen set, among []int, b *body) set {
+// had reached. Phases of linked objects that are deleted are not looked at.
+func (t *tracker) evaluate(seen set, among []int, b *body) set {
 	for _, i := range among {
-		p := &k.phases[i]
+		p := &t.phases[i]
 		if seen.has(i) || p.Deleted || !seen.holds(p.before) {
 			continue
 		}
@@ -169,7 +169,7 @@ func (k *kind) evaluate(seen set, among []int, b *body) set {
 			holds, err = p.holds.HoldsOf(shown)
 		}
 		if err != nil {
-			k.warn(p, err)
+			t.warn(p, err)
 		}
 		if holds {
 			seen |= bit(i)
@@ -178,17 +178,17 @@ func (k *kind) evaluate(seen set, among []int, b *body) set {
 	return seen
 }
 
-// warn says once of a phase that it cannot be told.
-func (k *kind) warn(p *phaseOf, err error) {
+// warn says once of a phase that it cannot be evaluated.
+func (t *tracker) warn(p *phaseOf, err error) {
 	if p.warned {
 		return
 	}
 	p.warned = true
-	k.records.Event(record.Event{At: k.own.eyesOf.last, Type: record.EventWarned, Text: fmt.Sprintf("life %s: phase %s: %v", k.life.Name, p.Name, err)})
+	t.records.Event(record.Event{At: t.own.state.last, Type: record.EventWarned, Text: fmt.Sprintf("lifecycle %s: phase %s: %v", t.lifecycle.Name, p.Name, err)})
 }
 
 // reach records that an object has reached a phase, the first time.
-func (k *kind) reach(o *tracked, i int, m moment) {
+func (t *tracker) reach(o *tracked, i int, m bounded) {
 	if o.seen.has(i) {
 		return
 	}
@@ -202,16 +202,16 @@ func (k *kind) reach(o *tracked, i int, m moment) {
 	case isDeleted:
 		name = record.PhaseDeleted
 	default:
-		name = k.phases[i].Name
+		name = t.phases[i].Name
 	}
-	k.records.Phase(record.Phase{Object: o.id, Phase: name, At: m.at, Within: m.within})
+	t.records.Phase(record.Phase{Object: o.id, Phase: name, At: m.at, Within: m.within})
 }
 
 // count notes that one more linked object has reached a phase.
-func (k *kind) count(o *tracked, i int, m moment) {
-	if want := k.phases[i].Count; want > 1 {
+func (t *tracker) count(o *tracked, i int, m bounded) {
+	if want := t.phases[i].Count; want > 1 {
 		if o.counts == nil {
-			o.counts = make([]uint16, len(k.phases))
+			o.counts = make([]uint16, len(t.phases))
 		}
 		if o.counts[i] == ^uint16(0) {
 			return
@@ -220,69 +220,69 @@ func (k *kind) count(o *tracked, i int, m moment) {
 			return
 		}
 	}
-	k.reach(o, i, m)
+	t.reach(o, i, m)
 }
 
 // own is the side of the objects themselves.
 type own struct {
-	kind    *kind
-	eyesOf  eyes
+	tracker *tracker
+	state   resourceState
 	objects map[string]*tracked // by UID
 }
 
-func (s *own) eyes() *eyes { return &s.eyesOf }
+func (s *own) resource() *resourceState { return &s.state }
 
 // event takes one object as it is now.
 func (s *own) event(e watch.Event, h *head) {
-	k := s.kind
-	o, m := s.objects[h.Metadata.UID], s.eyesOf.event(e, h.Metadata.UID)
+	t := s.tracker
+	o, m := s.objects[h.Metadata.UID], s.state.event(e, h.Metadata.UID)
 	b := &body{raw: e.Object}
 	if o == nil {
 		if e.Kind == watch.Deleted {
 			return
 		}
-		o = k.add(h)
+		o = t.add(h)
 		s.objects[h.Metadata.UID] = o
-		k.reach(o, isCreated, m)
-		k.claim(o, h, b)
+		t.reach(o, isCreated, m)
+		t.claim(o, h, b)
 	}
-	if now := k.evaluate(o.seen, k.on(""), b); now != o.seen {
-		for i := range k.phases {
+	if now := t.evaluate(o.seen, t.on(""), b); now != o.seen {
+		for i := range t.phases {
 			if now.has(i) {
-				k.reach(o, i, m)
+				t.reach(o, i, m)
 			}
 		}
 	}
 	if h.Metadata.DeletionTimestamp != "" {
-		k.reach(o, isDeleting, m)
+		t.reach(o, isDeleting, m)
 	}
 	if e.Kind == watch.Deleted {
-		s.gone(h.Metadata.UID, o, m)
+		s.end(h.Metadata.UID, o, m)
 	}
 }
 
-// vanish ends the objects that a list did not show.
-func (s *own) vanish(m moment) {
-	for _, uid := range s.eyesOf.listed.End(maps.Keys(s.objects)) {
-		s.gone(uid, s.objects[uid], m)
+// endUnlisted ends the objects that a list did not show.
+func (s *own) endUnlisted(m bounded) {
+	for _, uid := range s.state.listed.End(maps.Keys(s.objects)) {
+		s.end(uid, s.objects[uid], m)
 	}
 }
 
-func (s *own) gone(uid string, o *tracked, m moment) {
-	k := s.kind
-	k.reach(o, isDeleted, m)
+func (s *own) end(uid string, o *tracked, m bounded) {
+	t := s.tracker
+	t.reach(o, isDeleted, m)
 	delete(s.objects, uid)
 	for _, key := range o.keys {
-		k.byKey[key] = slices.DeleteFunc(k.byKey[key], func(x *tracked) bool { return x == o })
-		if len(k.byKey[key]) == 0 {
-			delete(k.byKey, key)
+		t.byKey[key] = slices.DeleteFunc(t.byKey[key], func(x *tracked) bool { return x == o })
+		if len(t.byKey[key]) == 0 {
+			delete(t.byKey, key)
 		}
 	}
 }
 
-func (k *kind) add(h *head) *tracked {
+func (t *tracker) add(h *head) *tracked {
 	m := &h.Metadata
-	return &tracked{id: k.records.Object(record.Object{
-		Resource: k.own.eyesOf.name, Namespace: m.Namespace, Name: m.Name, UID: m.UID, Group: m.Labels[k.label], Life: k.life.Name,
+	return &tracked{id: t.records.Object(record.Object{
+		Resource: t.own.state.name, Namespace: m.Namespace, Name: m.Name, UID: m.UID, Group: m.Labels[t.label], Lifecycle: t.lifecycle.Name,
 	})}
 }

@@ -2,11 +2,11 @@
 // watches of its own, so that neither the fleet nor the API's timestamps of
 // whole seconds decide what a run measured (rule of measurement 3): those of
 // pods in every run (Observer, typed and small), those of any resource where a
-// scenario declares them (Declared). What happened while a watch was torn or
+// scenario declares them (Declared). What happened while a watch was interrupted or
 // held up is dated by the times between which it happened.
 //
 // It judges nothing: it writes record.Phase records, and keeps counts of pods
-// by group for the steps that wait. Package experiment runs it.
+// by group for the steps that wait.
 package lifecycle
 
 import (
@@ -60,7 +60,7 @@ type Observer struct {
 	selected []Group // a pod belongs to the first that selects it
 
 	mu     sync.Mutex
-	sight  sight
+	state  watchState
 	pods   map[string]*pod // by UID
 	groups map[string]*Counts
 	view   object.Pod // of the event that is being read
@@ -76,20 +76,20 @@ type pod struct {
 // windtunnel.dev/group belong to the first of the groups that selects them.
 func New(records *record.Writer, groups ...Group) *Observer {
 	return &Observer{
-		records: records, selected: groups, pods: map[string]*pod{}, groups: map[string]*Counts{}, sight: newSight("pods", nil),
+		records: records, selected: groups, pods: map[string]*pod{}, groups: map[string]*Counts{}, state: newWatchState("pods", nil),
 	}
 }
 
-// WithPulse lets the observer tell events that were held up; before Run.
-func (o *Observer) WithPulse(p *Pulse) *Observer {
-	o.sight.pulse = p
+// WithProbe lets the observer tell events that were held up; before Run.
+func (o *Observer) WithProbe(p *Probe) *Observer {
+	o.state.probe = p
 	return o
 }
 
 // Run follows all pods until ctx ends. It returns nil then, and an error when
 // the server refuses the watch for good.
 func (o *Observer) Run(ctx context.Context, client *wire.Client, c clock.Clock) error {
-	err := watch.Follow(ctx, client, watch.Options{Path: "/api/v1/pods", Clock: c, Patience: lookAgain}, handler{o, c})
+	err := watch.Follow(ctx, client, watch.Options{Path: "/api/v1/pods", Clock: c, Patience: retryInterval}, handler{o, c})
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -98,7 +98,7 @@ func (o *Observer) Run(ctx context.Context, client *wire.Client, c clock.Clock) 
 
 // Synced is closed when the first list was read: what is created from then on
 // is seen being created.
-func (o *Observer) Synced() <-chan struct{} { return o.sight.synced }
+func (o *Observer) Synced() <-chan struct{} { return o.state.synced }
 
 // Counts returns the counts of a group; zero when nothing of it was seen.
 func (o *Observer) Counts(group string) Counts {
@@ -119,8 +119,8 @@ type handler struct {
 func (h handler) ListBegin(_ bool, why string) {
 	h.o.mu.Lock()
 	defer h.o.mu.Unlock()
-	if now := h.c.Now(); h.o.sight.listBegin() {
-		h.o.records.Event(h.o.sight.interrupted(now, why))
+	if now := h.c.Now(); h.o.state.listBegin() {
+		h.o.records.Event(h.o.state.gapEvent(now, why))
 	}
 }
 
@@ -128,25 +128,25 @@ func (h handler) ListEnd() {
 	o := h.o
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	m := o.sight.gap(h.c.Now())
-	for _, uid := range o.sight.listed.End(maps.Keys(o.pods)) {
-		o.gone(uid, o.pods[uid], m)
+	m := o.state.gap(h.c.Now())
+	for _, uid := range o.state.listed.End(maps.Keys(o.pods)) {
+		o.end(uid, o.pods[uid], m)
 	}
-	o.sight.listEnd()
+	o.state.listEnd()
 }
 
 // Bookmark notes that the watch is whole.
 func (h handler) Bookmark(at clock.Time, version uint64) {
 	h.o.mu.Lock()
 	defer h.o.mu.Unlock()
-	h.o.sight.bookmark(at, version)
+	h.o.state.bookmark(at, version)
 }
 
 // ListAsked notes when a list was asked for.
 func (h handler) ListAsked(at clock.Time) {
 	h.o.mu.Lock()
 	defer h.o.mu.Unlock()
-	h.o.sight.asked = at
+	h.o.state.requestedAt = at
 }
 
 // Event takes one pod as it is now.
@@ -158,7 +158,7 @@ func (h handler) Event(e watch.Event) {
 	if object.DecodePod(e.Object, view) != nil || len(view.UID) == 0 {
 		return // a later event or list shows it again
 	}
-	p, m := o.pods[string(view.UID)], o.sight.event(e, string(view.UID))
+	p, m := o.pods[string(view.UID)], o.state.event(e, string(view.UID))
 	switch {
 	case p == nil && e.Kind == watch.Deleted:
 		return
@@ -173,7 +173,7 @@ func (h handler) Event(e watch.Event) {
 	}
 	o.advance(p, phases(view), m)
 	if e.Kind == watch.Deleted {
-		o.gone(string(view.UID), p, m)
+		o.end(string(view.UID), p, m)
 	}
 }
 
@@ -229,7 +229,7 @@ func (o *Observer) add(v *object.Pod, group string) *pod {
 }
 
 // advance records the phases that are new, and keeps the counts.
-func (o *Observer) advance(p *pod, now phase, m moment) {
+func (o *Observer) advance(p *pod, now phase, m bounded) {
 	before := p.seen
 	for _, step := range [...]phase{bound, running, ready, finished, deleting} {
 		if now&step != 0 {
@@ -262,7 +262,7 @@ func active(set, one phase) int {
 
 // reach records that a pod is in a phase, the first time. Where nobody knows
 // exactly when, unknown comes before it.
-func (o *Observer) reach(p *pod, step phase, m moment) {
+func (o *Observer) reach(p *pod, step phase, m bounded) {
 	if p.seen&step != 0 {
 		return
 	}
@@ -270,10 +270,10 @@ func (o *Observer) reach(p *pod, step phase, m moment) {
 		o.reach(p, unknown, m)
 	}
 	p.seen |= step
-	o.records.Phase(record.Phase{Object: p.id, Phase: names(step), At: m.at, Within: m.within})
+	o.records.Phase(record.Phase{Object: p.id, Phase: phaseName(step), At: m.at, Within: m.within})
 }
 
-func (o *Observer) gone(uid string, p *pod, m moment) {
+func (o *Observer) end(uid string, p *pod, m bounded) {
 	before := p.seen
 	o.reach(p, deleted, m)
 	p.group.RunningNow += active(p.seen, running) - active(before, running)
@@ -283,7 +283,7 @@ func (o *Observer) gone(uid string, p *pod, m moment) {
 	delete(o.pods, uid)
 }
 
-func names(p phase) string {
+func phaseName(p phase) string {
 	switch p {
 	case created:
 		return record.PhaseCreated

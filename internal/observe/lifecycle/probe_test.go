@@ -20,15 +20,15 @@ import (
 
 const ms = clock.Time(time.Millisecond)
 
-// pulseTo returns a pulse that writes to a new stream.
-func pulseTo(t *testing.T) (p *Pulse, records *record.Writer, path string) {
+// probeTo returns a probe that writes to a new stream.
+func probeTo(t *testing.T) (p *Probe, records *record.Writer, path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "p.wt")
 	records, err := record.Create(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewPulse(records, clock.Start()), records, path
+	return NewProbe(records, clock.Start()), records, path
 }
 
 // written returns the values of samples and the texts of warnings of a stream.
@@ -58,46 +58,46 @@ func written(t *testing.T, records *record.Writer, path string) (lags []float64,
 func TestPromptWatchHasALagOfNothing(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		play func(*Pulse)
+		play func(*Probe)
 		want []float64
 	}{
-		{"no beat", func(p *Pulse) { p.within("pods", 150, 150*ms) }, nil},
-		{"no event", func(p *Pulse) { p.add(beat{100, 100 * ms, 101 * ms}) }, nil},
-		{"shown before a beat knew of it", func(p *Pulse) {
-			p.add(beat{100, 100 * ms, 101 * ms})
-			p.within("pods", 150, 150*ms)
-			p.within("pods", 160, 160*ms)
-			p.add(beat{155, 350 * ms, 351 * ms})
+		{"no answer", func(p *Probe) { p.uncertainty("pods", 150, 150*ms) }, nil},
+		{"no event", func(p *Probe) { p.add(answer{100, 100 * ms, 101 * ms}) }, nil},
+		{"shown before an answer knew of it", func(p *Probe) {
+			p.add(answer{100, 100 * ms, 101 * ms})
+			p.uncertainty("pods", 150, 150*ms)
+			p.uncertainty("pods", 160, 160*ms)
+			p.add(answer{155, 350 * ms, 351 * ms})
 		}, []float64{0}},
-		{"no beat knows of it yet", func(p *Pulse) {
-			p.add(beat{100, 100 * ms, 101 * ms})
-			p.within("pods", 150, 150*ms)
-			p.add(beat{120, 120 * ms, 121 * ms})
+		{"no answer knows of it yet", func(p *Probe) {
+			p.add(answer{100, 100 * ms, 101 * ms})
+			p.uncertainty("pods", 150, 150*ms)
+			p.add(answer{120, 120 * ms, 121 * ms})
 		}, nil},
-		{"ahead in a store that is no more", func(p *Pulse) {
-			p.add(beat{100, 100 * ms, 101 * ms})
-			p.within("pods", 110, 150*ms)
-			p.add(beat{5, 200 * ms, 201 * ms})
-			p.add(beat{110, 300 * ms, 301 * ms})
+		{"ahead in a store that is no more", func(p *Probe) {
+			p.add(answer{100, 100 * ms, 101 * ms})
+			p.uncertainty("pods", 110, 150*ms)
+			p.add(answer{5, 200 * ms, 201 * ms})
+			p.add(answer{110, 300 * ms, 301 * ms})
 		}, nil},
-		{"late", func(p *Pulse) {
-			p.add(beat{100, 100 * ms, 101 * ms})
-			p.add(beat{200, 350 * ms, 351 * ms})
-			p.within("pods", 150, 1351*ms)
+		{"late", func(p *Probe) {
+			p.add(answer{100, 100 * ms, 101 * ms})
+			p.add(answer{200, 350 * ms, 351 * ms})
+			p.uncertainty("pods", 150, 1351*ms)
 		}, []float64{1}},
 	} {
-		p, records, path := pulseTo(t)
+		p, records, path := probeTo(t)
 		tt.play(p)
-		p.say()
+		p.writeLag()
 		if got, _ := written(t, records, path); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: lags %v, want %v", tt.name, got, tt.want)
 		}
 	}
 }
 
-// TestPulseWithoutAnAnswerIsSaid runs a pulse against a server that refuses it,
+// TestProbeWithoutAnAnswerIsSaid runs a probe against a server that refuses it,
 // and against one that answers.
-func TestPulseWithoutAnAnswerIsSaid(t *testing.T) {
+func TestProbeWithoutAnAnswerIsSaid(t *testing.T) {
 	for _, refuses := range []bool{true, false} {
 		asked := make(chan string, 100)
 		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -115,7 +115,7 @@ func TestPulseWithoutAnAnswerIsSaid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, records, path := pulseTo(t)
+		p, records, path := probeTo(t)
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { p.Run(ctx, client); close(done) }()
@@ -138,30 +138,30 @@ func TestPulseWithoutAnAnswerIsSaid(t *testing.T) {
 // TestHowLongAWatchIsWhole holds until when all is known of what a watch was
 // to show: what a gap hides came about since then.
 func TestHowLongAWatchIsWhole(t *testing.T) {
-	p, records, _ := pulseTo(t)
+	p, records, _ := probeTo(t)
 	defer records.Close()
-	for _, b := range []beat{{100, 100 * ms, 110 * ms}, {200, 350 * ms, 360 * ms}, {200, 600 * ms, 610 * ms}, {300, 850 * ms, 860 * ms}} {
+	for _, b := range []answer{{100, 100 * ms, 110 * ms}, {200, 350 * ms, 360 * ms}, {200, 600 * ms, 610 * ms}, {300, 850 * ms, 860 * ms}} {
 		p.add(b)
 	}
 	for _, tt := range []struct {
 		name string
-		show func(*sight)
+		show func(*watchState)
 		want clock.Time
 	}{
-		{"a list shows what was there when it was asked for", func(s *sight) {
-			s.asked = 1000 * ms
+		{"a list shows what was there when it was asked for", func(s *watchState) {
+			s.requestedAt = 1000 * ms
 			s.listBegin()
 			s.event(watch.Event{Kind: watch.Listed, At: 4000 * ms}, "u")
 			s.listEnd()
 		}, 1000 * ms},
-		{"a prompt event", func(s *sight) { s.event(watch.Event{Kind: watch.Added, Version: 300, At: 870 * ms}, "u") }, 870 * ms},
-		{"an event that was held up", func(s *sight) { s.event(watch.Event{Kind: watch.Added, Version: 250, At: 5000 * ms}, "u") }, 600 * ms},
-		{"a bookmark that was held up", func(s *sight) { s.bookmark(5000*ms, 200) }, 600 * ms},
-		{"a bookmark of the newest version", func(s *sight) { s.bookmark(5000*ms, 300) }, 5000 * ms},
-		{"a bookmark without a number", func(s *sight) { s.bookmark(5000*ms, 0) }, 5000 * ms},
-		{"what is older takes nothing back", func(s *sight) { s.bookmark(5000*ms, 300); s.bookmark(6000*ms, 200) }, 5000 * ms},
+		{"a prompt event", func(s *watchState) { s.event(watch.Event{Kind: watch.Added, Version: 300, At: 870 * ms}, "u") }, 870 * ms},
+		{"an event that was held up", func(s *watchState) { s.event(watch.Event{Kind: watch.Added, Version: 250, At: 5000 * ms}, "u") }, 600 * ms},
+		{"a bookmark that was held up", func(s *watchState) { s.bookmark(5000*ms, 200) }, 600 * ms},
+		{"a bookmark of the newest version", func(s *watchState) { s.bookmark(5000*ms, 300) }, 5000 * ms},
+		{"a bookmark without a number", func(s *watchState) { s.bookmark(5000*ms, 0) }, 5000 * ms},
+		{"what is older takes nothing back", func(s *watchState) { s.bookmark(5000*ms, 300); s.bookmark(6000*ms, 200) }, 5000 * ms},
 	} {
-		s := newSight("pods", p)
+		s := newWatchState("pods", p)
 		tt.show(&s)
 		s.began = true
 		if s.last != tt.want {
@@ -172,7 +172,7 @@ func TestHowLongAWatchIsWhole(t *testing.T) {
 		}
 	}
 	before := p.lag["configmaps"]
-	quiet := newSight("configmaps", p)
+	quiet := newWatchState("configmaps", p)
 	quiet.bookmark(9000*ms, 150)
 	if after, known := p.lag["configmaps"]; known || after != before {
 		t.Errorf("a bookmark of a quiet resource made a lag of %v", after)

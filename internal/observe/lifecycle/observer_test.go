@@ -47,7 +47,7 @@ func state(t *testing.T, name, words string) []byte {
 // TestTraces holds what is recorded for scripts of events, and the counts after.
 func TestTraces(t *testing.T) {
 	for _, tt := range []struct{ name, script, want, counts string }{
-		{"a whole life",
+		{"a whole lifecycle",
 			"LIST; END; 1 ADDED a; 2 MODIFIED a bound; 3 MODIFIED a bound running; 4 MODIFIED a bound running ready; 5 MODIFIED a bound running ready deleting; 6 DELETED a bound running ready deleting",
 			"a created 1, a bound 2, a running 3, a ready 4, a deleting 5, a deleted 6",
 			"created 1 running 1 deleted 1 existing 0 now 0/0"},
@@ -63,7 +63,7 @@ func TestTraces(t *testing.T) {
 			"LIST; END; 1 ADDED a; 1 ADDED b bound; AGAIN; 7 LISTED a bound running; 7 LISTED b bound; END; 8 MODIFIED b bound running",
 			"a created 1, b created 1, b bound 1, a unknown 7-, a bound 7-, a running 7-, b running 8",
 			"created 2 running 2 deleted 0 existing 2 now 2/0"},
-		{"what vanished during a gap is gone, and when is unknown",
+		{"what vanished during a gap is deleted, and when is unknown",
 			"LIST; END; 1 ADDED a bound running; AGAIN; END",
 			"a created 1, a bound 1, a running 1, a unknown --, a deleted --",
 			"created 1 running 1 deleted 1 existing 0 now 0/0"},
