@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/windtunnel/windtunnel/internal/unit"
@@ -24,34 +25,43 @@ func (s *Scenario) Validate() error {
 	return f.join()
 }
 
-// checker holds what the rules look at while they go through a scenario.
-type checker struct {
+// fieldChecker has the rules for single values, and collects their faults.
+type fieldChecker struct {
 	*faults
-	s       *Scenario
+	s *Scenario
+}
+
+// checker has the names by which one part of a scenario refers to another. The
+// checker of each part embeds it.
+type checker struct {
+	fieldChecker
 	steps   map[string]string // step name -> its path
 	creates []string          // names of the create steps so far, those of other branches too
 	groups  []string          // groups that they make, and those of groups
 }
 
+// fileChecker checks a whole scenario, and itself what is said once in it.
+type fileChecker struct{ *checker }
+
 // at reports a fault of the value at a path, under its short name.
-func (c *checker) at(path, format string, args ...any) {
+func (c *fieldChecker) at(path, format string, args ...any) {
 	c.add(c.s.line(path), format, args...)
 }
 
 // given tells whether the file has a value at the path.
-func (c *checker) given(path string) bool { _, ok := c.s.lines[path]; return ok }
+func (c *fieldChecker) given(path string) bool { _, ok := c.s.lines[path]; return ok }
 
 // bodyNames are the names of bodies, sorted.
 func (s *Scenario) bodyNames() []string { return slices.Sorted(maps.Keys(s.Bodies)) }
 
 func (s *Scenario) check(f *faults) {
-	c := &checker{faults: f, s: s, steps: map[string]string{}}
+	c := fileChecker{&checker{fieldChecker: fieldChecker{f, s}, steps: map[string]string{}}}
 	c.label("scenario", "scenario", s.Name)
 	c.plane()
 	c.fleet()
 	c.namespaces()
 	c.preflight()
-	c.subjects()
+	subjectChecker{c.checker}.subjects()
 	for _, name := range s.bodyNames() {
 		c.body(name, s.Bodies[name])
 	}
@@ -61,12 +71,12 @@ func (s *Scenario) check(f *faults) {
 	for i, g := range s.Groups {
 		c.group(fmt.Sprintf("groups[%d]", i), g)
 	}
-	c.sequence("steps", s.Steps, made{})
-	c.observed()
+	stepChecker{c.checker}.sequence("steps", s.Steps, made{})
+	lifecycleChecker{c.checker}.observed()
 	objectives := map[string]bool{}
 	for i := range s.Objectives {
 		path := fmt.Sprintf("objectives[%d]", i)
-		c.objective(path, &s.Objectives[i])
+		objectiveChecker{c.checker}.objective(path, &s.Objectives[i])
 		o := &s.Objectives[i]
 		what := fmt.Sprint(o.Name, o.SLO, o.Statistic, o.Labels) // how reports tell objectives apart
 		if objectives[what] {
@@ -75,7 +85,7 @@ func (s *Scenario) check(f *faults) {
 		objectives[what] = true
 	}
 	for i, m := range s.Measures {
-		c.measure(fmt.Sprintf("measures[%d]", i), m)
+		objectiveChecker{c.checker}.measure(fmt.Sprintf("measures[%d]", i), m)
 	}
 	for i, p := range s.Published {
 		if p.Measure == "" || p.Source == "" {
@@ -85,7 +95,7 @@ func (s *Scenario) check(f *faults) {
 }
 
 // label checks a DNS label.
-func (c *checker) label(path, name, value string) {
+func (c *fieldChecker) label(path, name, value string) {
 	if value == "" {
 		c.at(path, "%s: a name is needed", name)
 	} else if len(validation.IsDNS1123Label(value)) > 0 {
@@ -93,16 +103,16 @@ func (c *checker) label(path, name, value string) {
 	}
 }
 
-func (c *checker) oneOf(path, name, value string, allowed []string) {
+func (c *fieldChecker) oneOf(path, name, value string, allowed []string) {
 	if !slices.Contains(allowed, value) {
 		c.at(path, "%s: %q is not one of %s%s", name, clip(value), strings.Join(allowed, ", "), hint(value, allowed))
 	}
 }
 
 // word checks a field that takes only some values.
-func (c *checker) word(path, name, value string) { c.oneOf(path, name, value, words(name)) }
+func (c *fieldChecker) word(path, name, value string) { c.oneOf(path, name, value, words(name)) }
 
-func (c *checker) plane() {
+func (c fileChecker) plane() {
 	p := c.s.Plane
 	c.word("plane.durability", "plane.durability", p.Durability)
 	for _, name := range slices.Sorted(maps.Keys(p.Components)) {
@@ -111,9 +121,7 @@ func (c *checker) plane() {
 			c.at(path, "component %q not found in plane%s", name, hint(name, Components()))
 		}
 		comp := p.Components[name]
-		if comp.CPU < 0 {
-			c.at(path+".cpu", "component.cpu: %v is below 0", comp.CPU)
-		}
+		c.notNegativeNumber(path+".cpu", "component.cpu", comp.CPU)
 		for _, flag := range slices.Sorted(maps.Keys(comp.Flags)) {
 			if strings.HasPrefix(flag, "-") || strings.Contains(flag, "=") || flag == "" {
 				c.at(path+".flags."+flag, "component.flags: %q is not a flag's name: no dashes before it and no value in it", flag)
@@ -122,16 +130,12 @@ func (c *checker) plane() {
 	}
 }
 
-func (c *checker) fleet() {
+func (c fileChecker) fleet() {
 	f := c.s.Fleet
 	c.notNegative("fleet.nodes", "fleet.nodes", f.Nodes)
 	c.positive("fleet.rate", "fleet.rate", f.Rate)
-	if f.Lease < 0 {
-		c.at("fleet.lease", "fleet.lease: %s is below 0s", f.Lease)
-	}
-	if f.Status < 0 {
-		c.at("fleet.status", "fleet.status: %s is below 0s", f.Status)
-	}
+	c.notNegativeTime("fleet.lease", "fleet.lease", f.Lease)
+	c.notNegativeTime("fleet.status", "fleet.status", f.Status)
 	c.lasting("fleet.within", "fleet.within", f.Within)
 	c.notNegative("fleet.connections", "fleet.connections", f.Connections)
 	if f.Traffic != "" {
@@ -159,7 +163,7 @@ func (c *checker) fleet() {
 	}
 }
 
-func (c *checker) namespaces() {
+func (c fileChecker) namespaces() {
 	n := c.s.Namespaces
 	c.notNegative("namespaces.count", "namespaces.count", n.Count)
 	if c.given("namespaces.prefix") || c.s.lines == nil {
@@ -173,37 +177,60 @@ func (c *checker) namespaces() {
 	}
 }
 
-func (c *checker) preflight() {
+func (c fileChecker) preflight() {
 	g := c.s.Preflight
-	if g.Wait < 0 {
-		c.at("preflight.wait", "preflight.wait: %s is below 0s", g.Wait)
-	}
+	c.notNegativeTime("preflight.wait", "preflight.wait", g.Wait)
 	c.word("preflight.dirty", "preflight.dirty", g.Dirty)
 	for i, kind := range g.Tolerate {
 		c.oneOf(fmt.Sprintf("preflight.tolerate[%d]", i), "preflight.tolerate", kind, PreflightFindings())
 	}
 }
 
-func (c *checker) notNegative(path, name string, n int) {
+func (c *fieldChecker) notNegative(path, name string, n int) {
 	if n < 0 {
 		c.at(path, "%s: %d is below 0", name, n)
 	}
 }
 
-func (c *checker) positive(path, name string, f float64) {
+func (c *fieldChecker) notNegativeNumber(path, name string, f float64) {
+	if f < 0 {
+		c.at(path, "%s: %s is below 0", name, formatValue(f))
+	}
+}
+
+func (c *fieldChecker) notNegativeTime(path, name string, d unit.Duration) {
+	if d < 0 {
+		c.at(path, "%s: %s is below 0s", name, d)
+	}
+}
+
+func (c *fieldChecker) positive(path, name string, f float64) {
 	if !(f > 0) || math.IsInf(f, 0) {
 		c.at(path, "%s: %s is not above 0", name, formatValue(f))
 	}
 }
 
-func (c *checker) lasting(path, name string, d unit.Duration) {
+func (c *fieldChecker) lasting(path, name string, d unit.Duration) {
 	if d <= 0 {
 		c.at(path, "%s: %s is not above 0s", name, d)
 	}
 }
 
+// selector checks a label selector; empty selects all.
+func (c *fieldChecker) selector(path, name, text string) {
+	if _, err := labels.Parse(text); err != nil {
+		c.at(path, "%s: %q is not a label selector: %v", name, clip(text), err)
+	}
+}
+
+func (c *fieldChecker) resource(path, name, text string) {
+	if _, err := ParseResource(text); err != nil {
+		c.at(path, "%s: %v", name, err)
+	}
+}
+
 // body checks one of bodies; the template inside is checked by package template.
-func (c *checker) body(name string, b Body) {
+func (c fileChecker) body(name string, b Body) {
 	path := "bodies." + name
 	if b.Dialect != "" {
 		c.word(path+".dialect", "body.dialect", b.Dialect)
@@ -238,4 +265,21 @@ func bodyVariables(dialect string) []string {
 		return []string{"Name", "Namespace", "Index"}
 	}
 	return []string{"Name", "Namespace", "Index", "Replica", "Group", "Seed"}
+}
+
+// group checks one of groups.
+func (c fileChecker) group(path string, g Group) {
+	if g.Name == "" || len(validation.IsValidLabelValue(g.Name)) > 0 {
+		c.at(path+".name", "group.name: %q is not a name: at most 63 letters, digits, -, _ and .", clip(g.Name))
+	} else if slices.Contains(c.groups, g.Name) {
+		c.at(path+".name", "group.name: %q stands twice", g.Name)
+	}
+	if g.Namespace != "" {
+		c.label(path+".namespace", "group.namespace", g.Namespace)
+	}
+	if g.Selector == "" {
+		c.at(path+".selector", "group.selector: labels are needed")
+	}
+	c.selector(path+".selector", "group.selector", g.Selector)
+	c.groups = append(c.groups, g.Name)
 }

@@ -7,9 +7,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-func (c *checker) create(path string, x *Create) {
-	c.createBodies(path, x)
-	c.createCount(path, x)
+// createChecker checks the steps that make objects.
+type createChecker struct{ *checker }
+
+func (c createChecker) create(path string, x *Create) {
+	c.bodies(path, x)
+	c.count(path, x)
 	if len(x.Objects) == 0 && c.given(path+".name") {
 		c.objectName(path+".name", "create.name", x.Name, x.highest())
 	}
@@ -28,12 +31,11 @@ func (c *checker) create(path string, x *Create) {
 		c.at(path+".pause", "create.pause: belongs to perObject")
 	}
 	c.with(path+".with", "create.with", x.Body, x.With)
-	c.pace(path+".pace", x.Pace, true)
-	c.lasting(path+".timeout", "create.timeout", x.Timeout)
-	c.retry(path+".retry", x.Retry)
+	paceChecker{c.checker}.calls(path, "create", x.Pace, x.Timeout)
+	paceChecker{c.checker}.retry(path+".retry", x.Retry)
 }
 
-func (c *checker) namespaceRange(path string, x *Create) {
+func (c createChecker) namespaceRange(path string, x *Create) {
 	r, n := x.Namespaces, c.s.Namespaces.Count
 	if r.Prefix != "" {
 		c.label(path+".prefix", "range.prefix", r.Prefix)
@@ -52,7 +54,7 @@ func (c *checker) namespaceRange(path string, x *Create) {
 	}
 }
 
-func (c *checker) createBodies(path string, x *Create) {
+func (c createChecker) bodies(path string, x *Create) {
 	switch {
 	case x.Body == "" && len(x.Objects) == 0 && c.given(path+".objects"):
 		c.at(path+".objects", "create.objects: no objects")
@@ -89,14 +91,7 @@ func (c *checker) createBodies(path string, x *Create) {
 // highest is a number at least as high as that of each index.
 func (c *Create) highest() int { return max(c.Count, c.PerNamespace) }
 
-// objectName checks what names of objects begin with.
-func (c *checker) objectName(path, name, value string, highest int) {
-	if len(validation.IsDNS1123Subdomain(fmt.Sprintf("%s-%d", value, max(0, highest)))) > 0 {
-		c.at(path, "%s: %q does not begin the name of an object", name, clip(value))
-	}
-}
-
-func (c *checker) createCount(path string, x *Create) {
+func (c createChecker) count(path string, x *Create) {
 	count, each := c.given(path+".count") || x.Count != 0, c.given(path+".perNamespace") || x.PerNamespace != 0
 	switch {
 	case count && each:
@@ -106,103 +101,4 @@ func (c *checker) createCount(path string, x *Create) {
 	}
 	c.notNegative(path+".count", "create.count", x.Count)
 	c.notNegative(path+".perNamespace", "create.perNamespace", x.PerNamespace)
-}
-
-func (c *checker) retry(path string, r Retry) {
-	c.notNegative(path+".times", "retry.times", r.Times)
-	if r.Times == 0 && !c.given(path+".times") && (len(r.Codes) > 0 || r.Delay != 0) {
-		c.at(path, "retry.times: how often is needed")
-	}
-	for i, code := range r.Codes {
-		if code < 400 || code > 599 {
-			c.at(fmt.Sprintf("%s.codes[%d]", path, i), "retry.codes: %d is not the code of an answer that failed, 400 to 599", code)
-		}
-	}
-	if r.Delay < 0 {
-		c.at(path+".delay", "retry.delay: %s is below 0s", r.Delay)
-	}
-}
-
-func (c *checker) scale(path string, x *Scale, before made) {
-	made := c.reference(path+".step", "scale.step", x.Step, before)
-	to, each := c.given(path+".to") || x.To != 0, c.given(path+".perNamespace") || x.PerNamespace != 0
-	switch {
-	case made == nil:
-	case made.PerNamespace == 0 && each:
-		c.at(path+".perNamespace", "scale.perNamespace: step %q says count: say to", x.Step)
-	case made.PerNamespace > 0 && to:
-		c.at(path+".to", "scale.to: step %q says perNamespace: say perNamespace", x.Step)
-	case !to && !each && c.s.lines != nil:
-		c.at(path, "scale.to: to how many is needed")
-	}
-	c.notNegative(path+".to", "scale.to", x.To)
-	c.notNegative(path+".perNamespace", "scale.perNamespace", x.PerNamespace)
-	c.word(path+".propagation", "scale.propagation", x.Propagation)
-	c.pace(path+".pace", x.Pace, true)
-	c.lasting(path+".timeout", "scale.timeout", x.Timeout)
-}
-
-func (c *checker) update(path string, x *Update, before made) {
-	made := c.reference(path+".step", "update.step", x.Step, before)
-	c.word(path+".method", "update.method", x.Method)
-	if x.Body != "" {
-		c.bodyName(path+".body", "update.body", x.Body)
-	} else if x.Method == "json" {
-		c.at(path, "update.body: a JSON patch is needed")
-	}
-	if made != nil {
-		if text := made.objectFault(x.Object, x.Body != ""); text != "" {
-			c.at(path+".object", "update.object: %s", text)
-		}
-	}
-	body := x.Body
-	if body == "" && made != nil {
-		body = made.Body
-	}
-	c.with(path+".with", "update.with", body, x.With)
-	c.notNegative(path+".first", "update.first", x.First)
-	c.pace(path+".pace", x.Pace, true)
-	c.lasting(path+".timeout", "update.timeout", x.Timeout)
-	c.retry(path+".retry", x.Retry)
-}
-
-func (c *checker) churn(path string, x *Churn, before made) {
-	if made := c.reference(path+".step", "churn.step", x.Step, before); made != nil {
-		for i, body := range x.Objects {
-			if text := made.objectFault(body, true); text != "" {
-				c.at(fmt.Sprintf("%s.objects[%d]", path, i), "churn.objects: %s", text)
-			}
-		}
-	}
-	if x.Namespaces != "" {
-		c.reference(path+".namespaces", "churn.namespaces", x.Namespaces, before)
-	}
-	for i := range x.Wait {
-		c.wait(fmt.Sprintf("%s.wait[%d]", path, i), &x.Wait[i], before)
-	}
-	if x.Rest < 0 {
-		c.at(path+".rest", "churn.rest: %s is below 0s", x.Rest)
-	}
-	if !(x.Percent > 0 && x.Percent <= 100) {
-		c.at(path+".percent", "churn.percent: %s is not above 0 and at most 100", formatValue(x.Percent))
-	}
-	c.notNegative(path+".cycles", "churn.cycles", x.Cycles)
-	if x.For < 0 {
-		c.at(path+".for", "churn.for: %s is below 0s", x.For)
-	}
-	if x.Cycles == 0 && x.For == 0 {
-		c.at(path, "churn: cycles or for is needed")
-	}
-	if x.Delay < 0 {
-		c.at(path+".delay", "churn.delay: %s is below 0s", x.Delay)
-	}
-	c.pace(path+".pace", x.Pace, true)
-	c.lasting(path+".timeout", "churn.timeout", x.Timeout)
-}
-
-func (c *checker) delete(path string, x *Delete, before made) {
-	c.reference(path+".step", "delete.step", x.Step, before)
-	c.word(path+".propagation", "delete.propagation", x.Propagation)
-	c.pace(path+".pace", x.Pace, true)
-	c.lasting(path+".timeout", "delete.timeout", x.Timeout)
 }

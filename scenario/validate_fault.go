@@ -35,7 +35,10 @@ func (d *Disturbance) target() string {
 	return out
 }
 
-func (c *checker) fault(path string, x *Disturbance) {
+// disturbanceChecker checks what is broken on purpose.
+type disturbanceChecker struct{ *checker }
+
+func (c disturbanceChecker) fault(path string, x *Disturbance) {
 	target := x.target()
 	if target == "" {
 		c.at(path, "fault: exactly one of component, client, nodes and pods is needed")
@@ -57,13 +60,13 @@ func (c *checker) fault(path string, x *Disturbance) {
 			return
 		}
 	}
-	c.faultFields(path, target+" "+x.Action, x)
-	c.faultTimes(path, x)
+	c.fields(path, target+" "+x.Action, x)
+	c.times(path, x)
 }
 
 // faultFields checks that those fields are there that an action wants, and no
 // others.
-func (c *checker) faultFields(path, action string, x *Disturbance) {
+func (c disturbanceChecker) fields(path, action string, x *Disturbance) {
 	target := x.target()
 	for _, f := range []struct {
 		name    string
@@ -91,7 +94,7 @@ func (c *checker) faultFields(path, action string, x *Disturbance) {
 	}
 }
 
-func (c *checker) faultTimes(path string, x *Disturbance) {
+func (c disturbanceChecker) times(path string, x *Disturbance) {
 	switch moment := x.Action == "restart" || x.Action == "reconnect"; {
 	case x.For < 0:
 		c.at(path+".for", "fault.for: %s is below 0s", x.For)
@@ -104,7 +107,7 @@ func (c *checker) faultTimes(path string, x *Disturbance) {
 	}
 }
 
-func (c *checker) victims(path, name string, v *Victims) {
+func (c disturbanceChecker) victims(path, name string, v *Victims) {
 	if c.s.Fleet.Nodes == 0 {
 		c.at(path, "fault.%s: the scenario has no fleet", name)
 	}

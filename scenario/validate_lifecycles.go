@@ -15,8 +15,11 @@ const maxPhases = 56
 
 var phaseName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{0,62}$`)
 
+// lifecycleChecker checks the lifecycles that a scenario declares.
+type lifecycleChecker struct{ *checker }
+
 // observed checks the lifecycles that the scenario declares.
-func (c *checker) observed() {
+func (c lifecycleChecker) observed() {
 	seen := map[string]bool{PodLifecycle: true}
 	for i, l := range c.s.Lifecycles {
 		path := fmt.Sprintf("lifecycles[%d]", i)
@@ -32,7 +35,7 @@ func (c *checker) observed() {
 	}
 }
 
-func (c *checker) lifecycle(path string, l Lifecycle) {
+func (c lifecycleChecker) lifecycle(path string, l Lifecycle) {
 	if l.Use != "" {
 		c.word(path+".use", "lifecycle.use", l.Use)
 		for _, f := range []struct {
@@ -59,7 +62,7 @@ func (c *checker) lifecycle(path string, l Lifecycle) {
 }
 
 // where checks which objects of a resource are meant.
-func (c *checker) where(path, what, namespace, selector string) {
+func (c lifecycleChecker) where(path, what, namespace, selector string) {
 	if namespace != "" {
 		c.label(path+".namespace", what+".namespace", namespace)
 	}
@@ -67,7 +70,7 @@ func (c *checker) where(path, what, namespace, selector string) {
 }
 
 // kindOf checks a resource, which may be named by its kind.
-func (c *checker) kindOf(path, name, value string) {
+func (c lifecycleChecker) kindOf(path, name, value string) {
 	if _, _, ok := ParseKind(value); !ok {
 		c.resource(path, name, value)
 	}
@@ -85,7 +88,7 @@ var (
 )
 
 // links checks a lifecycle's links and returns their names.
-func (c *checker) links(path string, list []Link) []string {
+func (c lifecycleChecker) links(path string, list []Link) []string {
 	var known []string
 	for i, l := range list {
 		at := fmt.Sprintf("%s.links[%d]", path, i)
@@ -107,7 +110,7 @@ func (c *checker) links(path string, list []Link) []string {
 }
 
 // linkBy checks by what the objects are found.
-func (c *checker) linkBy(path string, l Link) {
+func (c lifecycleChecker) linkBy(path string, l Link) {
 	for _, f := range []struct {
 		name, by, value string
 		needed          bool
@@ -131,7 +134,7 @@ func (c *checker) linkBy(path string, l Link) {
 }
 
 // phases checks a lifecycle's phases.
-func (c *checker) phases(path string, l Lifecycle, links []string) {
+func (c lifecycleChecker) phases(path string, l Lifecycle, links []string) {
 	if len(l.Phases) > maxPhases {
 		c.at(path+".phases", "lifecycle.phases: more than %d", maxPhases)
 	}
@@ -152,7 +155,7 @@ func (c *checker) phases(path string, l Lifecycle, links []string) {
 	}
 }
 
-func (c *checker) phase(path string, p Phase, links []string) {
+func (c lifecycleChecker) phase(path string, p Phase, links []string) {
 	ways := 0
 	for _, given := range []bool{p.When != "", p.Condition != "", p.Deleted} {
 		if given {
@@ -185,32 +188,3 @@ func (c *checker) phase(path string, p Phase, links []string) {
 }
 
 var conditionName = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_./-]*[A-Za-z0-9])?$`)
-
-// lifecycleLabels checks which lifecycle an objective is about, and which part of it.
-func (c *checker) lifecycleLabels(path string, labels map[string]string) {
-	phases := c.s.PhasesOf(labels["lifecycle"])
-	switch lifecycle := labels["lifecycle"]; {
-	case lifecycle == "":
-		c.at(path, "objective.labels: lifecycle is needed with sli: lifecycle")
-		return
-	case phases == nil && slices.Contains(words("lifecycle.use"), lifecycle):
-		c.at(path+".lifecycle", "objective.labels.lifecycle: no lifecycle is called %q: say `- use: %s` in lifecycles", clip(lifecycle), lifecycle)
-		return
-	case phases == nil:
-		c.at(path+".lifecycle", "objective.labels.lifecycle: no lifecycle is called %q%s", clip(lifecycle), hint(lifecycle, c.s.lifecycleNames()))
-		return
-	}
-	from, to, ok := strings.Cut(labels["phase"], "..")
-	if !ok || from == to {
-		c.at(path+".phase", "objective.labels.phase: %q is not FROM..TO with two of %s", clip(labels["phase"]), strings.Join(phases, ", "))
-		return
-	}
-	for _, name := range []string{from, to} {
-		if !slices.Contains(phases, name) {
-			c.oneOf(path+".phase", "objective.labels.phase", name, phases)
-		}
-	}
-	if group := labels["group"]; group != "" && labels["lifecycle"] == PodLifecycle {
-		c.oneOf(path+".group", "objective.labels.group", group, c.groups)
-	}
-}

@@ -7,8 +7,11 @@ import (
 	"strings"
 )
 
+// objectiveChecker checks what is judged and what is measured.
+type objectiveChecker struct{ *checker }
+
 // objective checks one objective: the steps have been gone through.
-func (c *checker) objective(path string, o *Objective) {
+func (c objectiveChecker) objective(path string, o *Objective) {
 	for _, group := range o.Pods {
 		if !slices.Contains(c.groups, group) {
 			c.at(path+".pods", "objective.pods: no create step makes group %q%s", clip(group), hint(group, c.groups))
@@ -64,7 +67,7 @@ func (c *checker) objective(path string, o *Objective) {
 
 // query checks an objective that asks the run's series; package slo parses the
 // query itself.
-func (c *checker) query(path string, o *Objective) {
+func (c objectiveChecker) query(path string, o *Objective) {
 	if o.Name == "" {
 		c.at(path, "objective.name: is needed with query")
 	}
@@ -76,7 +79,7 @@ func (c *checker) query(path string, o *Objective) {
 }
 
 // measure checks what is measured and not judged.
-func (c *checker) measure(path string, m Measure) {
+func (c objectiveChecker) measure(path string, m Measure) {
 	if m.Name == "" {
 		c.at(path, "measure.name: a name is needed")
 	}
@@ -90,7 +93,7 @@ func (c *checker) measure(path string, m Measure) {
 }
 
 // span checks the steps that bound a stretch of the run.
-func (c *checker) span(path, what, since, until string) {
+func (c objectiveChecker) span(path, what, since, until string) {
 	for _, f := range []struct{ name, step string }{{"since", since}, {"until", until}} {
 		if _, ok := c.steps[f.step]; f.step != "" && !ok {
 			c.at(path+"."+f.name, "%s.%s: no step is called %q%s", what, f.name, clip(f.step), hint(f.step, slices.Sorted(maps.Keys(c.steps))))
@@ -99,25 +102,25 @@ func (c *checker) span(path, what, since, until string) {
 }
 
 // official checks an objective that stands for official SLOs.
-func (c *checker) official(path string, o *Objective) {
+func (c objectiveChecker) official(path string, o *Objective) {
 	c.word(path+".slo", "objective.slo", o.SLO)
 	if o.SLI != "" || o.Statistic != "" || len(o.Labels)+len(o.Per) > 0 || o.Max != nil || o.Min != nil || o.Query != "" {
 		c.at(path, "objective: slo stands alone or with pods; its bounds are the official ones")
 	}
 }
 
-func (c *checker) bound(path string, o *Objective) {
+func (c objectiveChecker) bound(path string, o *Objective) {
 	switch {
 	case (o.Max == nil) == (o.Min == nil):
 		c.at(path, "objective: exactly one of max and min is needed")
-	case o.Max != nil && *o.Max < 0:
-		c.at(path+".max", "objective.max: %s is below 0", formatValue(*o.Max))
-	case o.Min != nil && *o.Min < 0:
-		c.at(path+".min", "objective.min: %s is below 0", formatValue(*o.Min))
+	case o.Max != nil:
+		c.notNegativeNumber(path+".max", "objective.max", *o.Max)
+	default:
+		c.notNegativeNumber(path+".min", "objective.min", *o.Min)
 	}
 }
 
-func (c *checker) sliLabel(path string, sli SLI, name, value string) {
+func (c objectiveChecker) sliLabel(path string, sli SLI, name, value string) {
 	allowed, ok := sli.Labels[name]
 	if !ok {
 		known := slices.Sorted(maps.Keys(sli.Labels))
@@ -133,5 +136,34 @@ func (c *checker) sliLabel(path string, sli SLI, name, value string) {
 	}
 	if allowed != nil {
 		c.oneOf(path, "objective.labels."+name, value, allowed)
+	}
+}
+
+// lifecycleLabels checks which lifecycle an objective is about, and which part of it.
+func (c objectiveChecker) lifecycleLabels(path string, labels map[string]string) {
+	phases := c.s.PhasesOf(labels["lifecycle"])
+	switch lifecycle := labels["lifecycle"]; {
+	case lifecycle == "":
+		c.at(path, "objective.labels: lifecycle is needed with sli: lifecycle")
+		return
+	case phases == nil && slices.Contains(words("lifecycle.use"), lifecycle):
+		c.at(path+".lifecycle", "objective.labels.lifecycle: no lifecycle is called %q: say `- use: %s` in lifecycles", clip(lifecycle), lifecycle)
+		return
+	case phases == nil:
+		c.at(path+".lifecycle", "objective.labels.lifecycle: no lifecycle is called %q%s", clip(lifecycle), hint(lifecycle, c.s.lifecycleNames()))
+		return
+	}
+	from, to, ok := strings.Cut(labels["phase"], "..")
+	if !ok || from == to {
+		c.at(path+".phase", "objective.labels.phase: %q is not FROM..TO with two of %s", clip(labels["phase"]), strings.Join(phases, ", "))
+		return
+	}
+	for _, name := range []string{from, to} {
+		if !slices.Contains(phases, name) {
+			c.oneOf(path+".phase", "objective.labels.phase", name, phases)
+		}
+	}
+	if group := labels["group"]; group != "" && labels["lifecycle"] == PodLifecycle {
+		c.oneOf(path+".group", "objective.labels.group", group, c.groups)
 	}
 }

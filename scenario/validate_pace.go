@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 // paceKinds are the fields of a pace of which exactly one is set.
@@ -26,13 +28,22 @@ func (p Pace) kinds(given func(name string) bool) []string {
 	return out
 }
 
+// paceChecker checks when calls are sent, and when again.
+type paceChecker struct{ *checker }
+
+// calls checks what all steps have that send a known number of calls.
+func (c paceChecker) calls(path, verb string, p Pace, timeout unit.Duration) {
+	c.pace(path+".pace", p, true)
+	c.lasting(path+".timeout", verb+".timeout", timeout)
+}
+
 // pace checks a pace; counted tells that the number of calls is known.
-func (c *checker) pace(path string, p Pace, counted bool) {
+func (c paceChecker) pace(path string, p Pace, counted bool) {
 	kinds := p.kinds(func(name string) bool { return c.given(path + "." + name) })
 	want := "pace: exactly one of " + all(paceKinds()) + " is needed"
 	switch len(kinds) {
 	case 1:
-		c.paceValue(path, kinds[0], p)
+		c.value(path, kinds[0], p)
 	case 0:
 		c.at(path, "%s", want)
 	default:
@@ -55,7 +66,7 @@ func (c *checker) pace(path string, p Pace, counted bool) {
 }
 
 // paceValue checks the value of the one kind that is set.
-func (c *checker) paceValue(path, kind string, p Pace) {
+func (c paceChecker) value(path, kind string, p Pace) {
 	at, name := path+"."+kind, "pace."+kind
 	switch kind {
 	case "constant":
@@ -73,9 +84,7 @@ func (c *checker) paceValue(path, kind string, p Pace) {
 			c.at(at, "pace.replay: %v", err)
 		}
 	case "ramp":
-		if p.Ramp.From < 0 {
-			c.at(at+".from", "ramp.from: %s is below 0", formatValue(p.Ramp.From))
-		}
+		c.notNegativeNumber(at+".from", "ramp.from", p.Ramp.From)
 		c.positive(at+".to", "ramp.to", p.Ramp.To)
 		c.lasting(at+".over", "ramp.over", p.Ramp.Over)
 	case "steps":
@@ -86,17 +95,29 @@ func (c *checker) paceValue(path, kind string, p Pace) {
 // maxClosed bounds a closed pool: each of its calls has memory of its own.
 const maxClosed = 10_000
 
-func (c *checker) stairs(path string, list []Stair) {
+func (c paceChecker) stairs(path string, list []Stair) {
 	for i, s := range list {
 		at, last := fmt.Sprintf("%s[%d]", path, i), i == len(list)-1
-		switch {
-		case last:
+		if last {
 			c.positive(at+".rate", "stair.rate", s.Rate) // it goes on: at 0 the step would never end
-		case s.Rate < 0:
-			c.at(at+".rate", "stair.rate: %s is below 0", formatValue(s.Rate))
+		} else {
+			c.notNegativeNumber(at+".rate", "stair.rate", s.Rate)
 		}
 		if s.For < 0 || s.For == 0 && !last {
 			c.at(at+".for", "stair.for: %s is not above 0s", s.For)
 		}
 	}
+}
+
+func (c paceChecker) retry(path string, r Retry) {
+	c.notNegative(path+".times", "retry.times", r.Times)
+	if r.Times == 0 && !c.given(path+".times") && (len(r.Codes) > 0 || r.Delay != 0) {
+		c.at(path, "retry.times: how often is needed")
+	}
+	for i, code := range r.Codes {
+		if code < 400 || code > 599 {
+			c.at(fmt.Sprintf("%s.codes[%d]", path, i), "retry.codes: %d is not the code of an answer that failed, 400 to 599", code)
+		}
+	}
+	c.notNegativeTime(path+".delay", "retry.delay", r.Delay)
 }

@@ -7,11 +7,12 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 )
 
-func (c *checker) requests(path string, x *Requests, before made) {
+// requestsChecker checks the steps that send any calls.
+type requestsChecker struct{ *checker }
+
+func (c requestsChecker) requests(path string, x *Requests, before made) {
 	c.notNegative(path+".count", "requests.count", x.Count)
-	if x.For < 0 {
-		c.at(path+".for", "requests.for: %s is below 0s", x.For)
-	}
+	c.notNegativeTime(path+".for", "requests.for", x.For)
 	c.notNegative(path+".rounds", "requests.rounds", x.Rounds)
 	switch {
 	case x.Count != 0 && x.Rounds != 0:
@@ -27,7 +28,7 @@ func (c *checker) requests(path string, x *Requests, before made) {
 	case x.Count == 0 && x.Pace.Burst:
 		c.at(path, "requests.count: a burst needs it")
 	}
-	c.pace(path+".pace", x.Pace, x.Count > 0 || x.Rounds > 0)
+	paceChecker{c.checker}.pace(path+".pace", x.Pace, x.Count > 0 || x.Rounds > 0)
 	if len(x.Mix) == 0 {
 		c.at(path+".mix", "requests.mix: no calls")
 	}
@@ -35,17 +36,17 @@ func (c *checker) requests(path string, x *Requests, before made) {
 		c.call(fmt.Sprintf("%s.mix[%d]", path, i), &x.Mix[i], before)
 	}
 	c.lasting(path+".timeout", "requests.timeout", x.Timeout)
-	c.retry(path+".retry", x.Retry)
+	paceChecker{c.checker}.retry(path+".retry", x.Retry)
 }
 
-func (c *checker) call(path string, x *Call, before made) {
+func (c requestsChecker) call(path string, x *Call, before made) {
 	if !slices.Contains(words("call.verb"), x.Verb) {
 		c.word(path+".verb", "call.verb", x.Verb)
 		return
 	}
 	c.positive(path+".weight", "call.weight", x.Weight)
-	c.callFields(path, x)
-	c.callTarget(path, x, before)
+	c.fields(path, x)
+	c.target(path, x, before)
 	if x.Body != "" || slices.Contains([]string{"create", "update", "patch"}, x.Verb) {
 		c.bodyName(path+".body", "call.body", x.Body)
 	}
@@ -63,9 +64,7 @@ func (c *checker) call(path string, x *Call, before made) {
 	if x.ResourceVersion != "" && x.ResourceVersion != "0" {
 		c.at(path+".resourceVersion", `call.resourceVersion: %q is neither "" nor "0"`, clip(x.ResourceVersion))
 	}
-	if x.Hold < 0 {
-		c.at(path+".hold", "call.hold: %s is below 0s", x.Hold)
-	}
+	c.notNegativeTime(path+".hold", "call.hold", x.Hold)
 }
 
 // single tells whether a call is of one object.
@@ -77,7 +76,7 @@ func (x *Call) single() bool {
 func (x *Call) selects() bool { return x.single() && x.Resource != "" && x.Name == "" }
 
 // callFields refuses the fields that a verb has no use for.
-func (c *checker) callFields(path string, x *Call) {
+func (c requestsChecker) fields(path string, x *Call) {
 	many := []string{"list", "watch", "deletecollection"}
 	selecting := append([]string{"get", "update", "patch", "delete"}, many...)
 	for _, f := range []struct {
@@ -103,7 +102,7 @@ func (c *checker) callFields(path string, x *Call) {
 }
 
 // callTarget checks what a call is sent to.
-func (c *checker) callTarget(path string, x *Call, before made) {
+func (c requestsChecker) target(path string, x *Call, before made) {
 	creation := x.Verb == "create" && x.Subresource == ""
 	switch {
 	case creation && (x.Of != "" || x.Resource != ""):
@@ -124,12 +123,12 @@ func (c *checker) callTarget(path string, x *Call, before made) {
 	default:
 		c.resource(path+".resource", "call.resource", x.Resource)
 	}
-	c.callNames(path, x)
+	c.names(path, x)
 }
 
 // callNames checks the name and the namespace of a call that has a resource,
 // and refuses them where the create step says them.
-func (c *checker) callNames(path string, x *Call) {
+func (c requestsChecker) names(path string, x *Call) {
 	single := x.single()
 	switch {
 	case x.Of != "" && x.Name != "":
@@ -156,11 +155,5 @@ func (c *checker) callNames(path string, x *Call) {
 		if f.set && x.Of == "" {
 			c.at(path+"."+f.name, "call.%s: belongs to of", f.name)
 		}
-	}
-}
-
-func (c *checker) resource(path, name, text string) {
-	if _, err := ParseResource(text); err != nil {
-		c.at(path, "%s: %v", name, err)
 	}
 }

@@ -9,7 +9,10 @@ import (
 	"strings"
 )
 
-func (c *checker) subjects() {
+// subjectChecker checks the programs that run on the plane.
+type subjectChecker struct{ *checker }
+
+func (c subjectChecker) subjects() {
 	seen, external := map[string]bool{}, false
 	for i := range c.s.Subjects {
 		x, path := &c.s.Subjects[i], fmt.Sprintf("subjects[%d]", i)
@@ -29,7 +32,7 @@ func (c *checker) subjects() {
 	}
 }
 
-func (c *checker) subject(path string, x *Subject) {
+func (c subjectChecker) subject(path string, x *Subject) {
 	ways := 0
 	for _, set := range []bool{x.Command != "", len(x.Windtunnel) > 0, x.External} {
 		if set {
@@ -39,10 +42,8 @@ func (c *checker) subject(path string, x *Subject) {
 	if ways != 1 {
 		c.at(path, "subject: exactly one of command, windtunnel and external is needed")
 	}
-	c.subjectFields(path, x)
-	if x.Limits.CPU < 0 {
-		c.at(path+".limits.cpu", "limits.cpu: %s is below 0", formatValue(x.Limits.CPU))
-	}
+	c.fields(path, x)
+	c.notNegativeNumber(path+".limits.cpu", "limits.cpu", x.Limits.CPU)
 	for _, name := range slices.Sorted(maps.Keys(x.Env)) {
 		switch {
 		case !envName.MatchString(name):
@@ -67,7 +68,7 @@ func (c *checker) subject(path string, x *Subject) {
 }
 
 // subjectFields refuses what only a command has.
-func (c *checker) subjectFields(path string, x *Subject) {
+func (c subjectChecker) fields(path string, x *Subject) {
 	for _, f := range []struct {
 		name        string
 		set, forOur bool
@@ -83,7 +84,7 @@ func (c *checker) subjectFields(path string, x *Subject) {
 }
 
 // uses checks the variables in a text.
-func (c *checker) uses(path, name, text string, env map[string]string) {
+func (c subjectChecker) uses(path, name, text string, env map[string]string) {
 	known := maps.Clone(env)
 	if known == nil {
 		known = map[string]string{}
@@ -96,7 +97,7 @@ func (c *checker) uses(path, name, text string, env map[string]string) {
 	}
 }
 
-func (c *checker) files(path, name string, files []string) {
+func (c subjectChecker) files(path, name string, files []string) {
 	for i, file := range files {
 		if err := checkInside(file); err != nil {
 			c.at(fmt.Sprintf("%s[%d]", path, i), "%s: %v", name, err)
@@ -104,7 +105,7 @@ func (c *checker) files(path, name string, files []string) {
 	}
 }
 
-func (c *checker) metrics(path string, m *Metrics, env map[string]string) {
+func (c subjectChecker) metrics(path string, m *Metrics, env map[string]string) {
 	if m.Scheme != "" {
 		c.word(path+".scheme", "metrics.scheme", m.Scheme)
 	}
@@ -119,7 +120,7 @@ func (c *checker) metrics(path string, m *Metrics, env map[string]string) {
 }
 
 // address checks a URL; its variables are taken for ports.
-func (c *checker) address(path, name, text string, env map[string]string) {
+func (c subjectChecker) address(path, name, text string, env map[string]string) {
 	c.uses(path, name, text, env)
 	u, err := url.Parse(variableUse.ReplaceAllString(text, "1"))
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
@@ -127,7 +128,7 @@ func (c *checker) address(path, name, text string, env map[string]string) {
 	}
 }
 
-func (c *checker) ready(path string, x *Subject) {
+func (c subjectChecker) ready(path string, x *Subject) {
 	r := x.Ready
 	if r.HTTP != "" && !strings.HasPrefix(r.HTTP, "/") {
 		c.address(path+".http", "ready.http", r.HTTP, x.Env)
@@ -143,7 +144,7 @@ func (c *checker) ready(path string, x *Subject) {
 			c.at(path+".wait", "ready.wait: objects are needed, and no step that made them")
 			return
 		}
-		c.wait(path+".wait", r.Wait, made{})
+		waitChecker{c.checker}.wait(path+".wait", r.Wait, made{})
 	}
 	c.lasting(path+".within", "ready.within", r.Within)
 }

@@ -2,20 +2,23 @@ package scenario
 
 import "slices"
 
-func (c *checker) wait(path string, x *Wait, before made) {
+// waitChecker checks what is waited for.
+type waitChecker struct{ *checker }
+
+func (c waitChecker) wait(path string, x *Wait, before made) {
 	switch {
 	case x.Pods != "" && x.Objects != "":
 		c.at(path, "wait: exactly one of pods and objects is needed")
 	case x.Objects != "":
-		c.waitObjects(path, x, before)
+		c.objects(path, x, before)
 	default:
-		c.waitPods(path, x)
+		c.pods(path, x)
 	}
 	c.notNegative(path+".count", "wait.count", x.Count)
 	c.lasting(path+".within", "wait.within", x.Within)
 }
 
-func (c *checker) waitPods(path string, x *Wait) {
+func (c waitChecker) pods(path string, x *Wait) {
 	switch {
 	case x.Pods == "":
 		c.at(path+".pods", "wait.pods: a group of an earlier create step is needed")
@@ -36,7 +39,7 @@ func (c *checker) waitPods(path string, x *Wait) {
 	}
 }
 
-func (c *checker) waitObjects(path string, x *Wait, before made) {
+func (c waitChecker) objects(path string, x *Wait, before made) {
 	c.resource(path+".objects", "wait.objects", x.Objects)
 	if x.Are != "" {
 		c.at(path+".are", "wait.are: belongs to pods; objects have condition or deleted")
