@@ -1,217 +1,92 @@
 package scenario
 
 import (
-	"encoding"
 	"fmt"
 	"math"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/windtunnel/windtunnel/internal/text"
+	"github.com/windtunnel/windtunnel/internal/text/strictyaml"
 )
 
-// decoder fills the types of scenario.go from YAML nodes, strictly, and
-// remembers on which line each value stood.
+// decoder fills the types of scenario.go from YAML nodes. It knows expressions,
+// repeats and former words, which package strictyaml does not.
 type decoder struct {
+	*strictyaml.Decoder
 	*faults
 	vars   *variables
-	lines  map[string]int // "steps[2].create.count" -> line
-	budget int            // values that may still be visited
-	rounds *round         // the repeats around here, the innermost first; nil outside
-	steps  int            // made by repeats so far
+	rounds *round // the repeats around here, the innermost first; nil outside
+	steps  int    // made by repeats so far
 
 	warnings []string // FILE:LINE: TEXT
 }
 
-// place is where a value stands.
-type place struct {
-	path  string // "steps[2].create.count", the key in decoder.lines
-	name  string // "create.count", for messages
-	raw   bool   // ${...} is not an expression here
-	depth int
-}
-
-func (p place) field(name string) place {
-	if p.path == "" {
-		p.name = name // a field of the whole file
-	} else {
-		p.name += "." + name
+func newDecoder(f *faults) *decoder {
+	d := &decoder{faults: f, vars: newVariables()}
+	d.Decoder = &strictyaml.Decoder{
+		Lines: map[string]int{}, Budget: maxValues, MaxDepth: maxDepth,
+		Report: func(line int, _ strictyaml.Place, text string) { f.add(line, "%s", text) },
+		Dialect: strictyaml.Dialect{
+			NotMapping: "{name}: {value} is not a mapping of names to values",
+			NotList:    "{name}: {value} is not a list",
+			NotSingle:  "{name}: {value} where one value was expected",
+			NotName:    "{name}: {value} is not a name",
+			NoMerge:    "{name}: merge keys (<<) are not part of the language",
+			Unknown:    "field {key} not found in {name}{near}",
+			Twice:      "field {key} stands twice in {name} (first on line {first})",
+			TooMany:    fmt.Sprintf("more than %d values, aliases counted at each use", maxValues),
+			TooDeep:    fmt.Sprintf("{name}: more than %d levels deep", maxDepth),
+			BadText:    "{name}: {error}",
+			ByType:     true,
+			Show:       show, Near: text.DidYouMean, Label: typeLabel, Key: d.renamedKey, Begin: begin,
+			Text: d.text, Scalar: d.scalar, Special: d.special,
+			Any: func(n *yaml.Node, at place) any { x, _ := d.resolve(n, at); return x.value },
+		},
 	}
-	p.path, p.depth = strings.TrimPrefix(p.path+"."+name, "."), p.depth+1
-	return p
+	return d
 }
 
-func (p place) item(i int) place {
-	p.path, p.depth = fmt.Sprintf("%s[%d]", p.path, i), p.depth+1
-	return p
-}
+// place is where a value stands.
+type place = strictyaml.Place
 
 // defaulter is a type with values that differ from zero where the file is silent.
 type defaulter interface{ setDefaults() }
 
-// value decodes n into v.
-func (d *decoder) value(n *yaml.Node, v reflect.Value, at place) {
-	n, ok := d.enter(n, at)
-	if !ok || n.ShortTag() == "!!null" {
-		return
-	}
-	d.lines[at.path] = n.Line
-	if v.Kind() == reflect.Pointer {
-		if v.IsNil() {
-			v.Set(reflect.New(v.Type().Elem()))
-		}
-		v = v.Elem()
-	}
-	switch {
-	case v.Addr().Type().Implements(reflect.TypeFor[encoding.TextUnmarshaler]()):
-		d.text(n, v, at)
-	case v.Type() == reflect.TypeFor[Parameters]():
-		v.Set(reflect.ValueOf(d.vars.defaults)) // read before everything else
-	case v.Kind() == reflect.Struct:
-		d.record(n, v, at)
-	case v.Kind() == reflect.Map:
-		d.mapping(n, v, at)
-	case v.Type() == reflect.TypeFor[[]Step]():
-		d.stepList(n, v.Addr().Interface().(*[]Step), at)
-	case v.Kind() == reflect.Slice:
-		d.list(n, v, at)
-	case v.Kind() == reflect.Interface:
-		if x := d.free(n, at); x != nil {
-			v.Set(reflect.ValueOf(x))
-		}
-	default:
-		d.scalar(n, v, at)
-	}
-}
-
-// enter follows an alias and keeps the bounds on depth and on values visited.
-func (d *decoder) enter(n *yaml.Node, at place) (*yaml.Node, bool) {
-	d.budget--
-	switch {
-	case d.budget == 0:
-		d.add(n.Line, "more than %d values, aliases counted at each use", maxValues)
-		return n, false
-	case d.budget < 0:
-		return n, false
-	case at.depth > maxDepth:
-		d.add(n.Line, "%s: more than %d levels deep", clip(at.name), maxDepth)
-		d.budget = 0
-		return n, false
-	}
-	for n.Kind == yaml.AliasNode {
-		n = n.Alias
-	}
-	return n, true
-}
-
-// pairs calls f for each key and value of a mapping, keys by their present names,
-// and reports the keys that are not plain text or come twice.
-func (d *decoder) pairs(n *yaml.Node, at place, f func(key string, k, v *yaml.Node)) {
-	if n.Kind != yaml.MappingNode {
-		d.add(n.Line, "%s: %s is not a mapping of names to values", at.name, show(n))
-		return
-	}
-	seen := map[string]*yaml.Node{}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		k, v := n.Content[i], n.Content[i+1]
-		key := nowCalled(at.name, k.Value)
-		switch first, twice := seen[key]; {
-		case k.ShortTag() == "!!merge":
-			d.add(k.Line, "%s: merge keys (<<) are not part of the language", at.name)
-		case k.Kind != yaml.ScalarNode || k.ShortTag() == "!!null":
-			d.add(k.Line, "%s: %s is not a name", at.name, show(k))
-		case twice && first.Value != k.Value:
-			d.add(k.Line, "%q is what %q on line %d was called: one of them, please", k.Value, first.Value, first.Line)
-		case twice:
-			d.add(k.Line, "field %q stands twice in %s (first on line %d)", k.Value, at.name, first.Line)
-		default:
-			seen[key] = k
-			f(d.renamed(at.name, k.Value, k.Line), k, v)
-		}
-	}
-}
-
-// record decodes a struct: a field that it does not have is a fault.
-func (d *decoder) record(n *yaml.Node, v reflect.Value, at place) {
-	at.name = typeLabel(v.Type())
+// begin sets what a structure has where the file is silent, and its line.
+func begin(n *yaml.Node, v reflect.Value, _ place) {
 	if x, ok := v.Addr().Interface().(defaulter); ok {
 		x.setDefaults()
 	}
 	if line := v.FieldByName("Line"); line.IsValid() {
 		line.SetInt(int64(n.Line))
 	}
-	fields := fieldsOf(v.Type())
-	d.pairs(n, at, func(key string, k, val *yaml.Node) {
-		i := slices.IndexFunc(fields, func(f field) bool { return f.name == key })
-		if i < 0 {
-			d.unknown(k, at.name, fields)
-			return
-		}
-		to := at.field(key)
-		to.raw = fields[i].raw
-		d.value(val, v.Field(fields[i].index), to)
-	})
 }
 
-func (d *decoder) unknown(k *yaml.Node, in string, fields []field) {
-	d.add(k.Line, "field %q not found in %s%s", k.Value, in, hint(k.Value, names(fields)))
-}
-
-func (d *decoder) mapping(n *yaml.Node, v reflect.Value, at place) {
-	if v.IsNil() {
-		v.Set(reflect.MakeMap(v.Type()))
-	}
-	d.pairs(n, at, func(key string, _, val *yaml.Node) {
-		item := reflect.New(v.Type().Elem()).Elem()
-		d.value(val, item, at.field(key))
-		v.SetMapIndex(reflect.ValueOf(key), item)
-	})
-}
-
-func (d *decoder) list(n *yaml.Node, v reflect.Value, at place) {
-	if n.Kind != yaml.SequenceNode {
-		d.add(n.Line, "%s: %s is not a list", at.name, show(n))
-		return
-	}
-	for i, item := range n.Content {
-		elem := reflect.New(v.Type().Elem()).Elem()
-		d.value(item, elem, at.item(i))
-		v.Set(reflect.Append(v, elem))
-	}
-}
-
-// free decodes a value of any shape, as for template variables.
-func (d *decoder) free(n *yaml.Node, at place) any {
-	switch n.Kind {
-	case yaml.MappingNode:
-		var m map[string]any
-		d.mapping(n, reflect.ValueOf(&m).Elem(), at)
-		return m
-	case yaml.SequenceNode:
-		l := []any{}
-		d.list(n, reflect.ValueOf(&l).Elem(), at)
-		return l
+// special decodes what is more than its YAML: parameters and repeats.
+func (d *decoder) special(n *yaml.Node, v reflect.Value, at place) bool {
+	switch x := v.Addr().Interface().(type) {
+	case *Parameters:
+		*x = d.vars.defaults // read before everything else
+	case *[]Step:
+		d.stepList(n, x, at)
 	default:
-		x, _ := d.resolve(n, at)
-		return x.value
+		return false
 	}
+	return true
 }
 
-// text decodes a type with a notation of its own, such as a duration.
-func (d *decoder) text(n *yaml.Node, v reflect.Value, at place) {
+// text returns the text of a type with a notation of its own, such as a duration:
+// as it is written, since 1.50Gi must not become 1.5Gi.
+func (d *decoder) text(n *yaml.Node, at place) (string, bool) {
 	x, ok := d.resolve(n, at)
-	if !ok {
-		return
-	}
-	s := n.Value // as written: 1.50Gi must not become 1.5Gi
 	if x.source != "" {
-		s = formatValue(x.value)
+		return formatValue(x.value), ok
 	}
-	if err := v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(s)); err != nil {
-		d.add(n.Line, "%s: %s", at.name, err)
-	}
+	return n.Value, ok
 }
 
 // scalar decodes a string, a number or a boolean.
@@ -227,9 +102,9 @@ func (d *decoder) scalar(n *yaml.Node, v reflect.Value, at place) {
 		if x.source != "" {
 			text = formatValue(x.value)
 		}
-		v.SetString(d.renamed(at.name, text, n.Line))
-		if at.raw && n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
-			d.lines[at.path]++ // the text begins below its "|"
+		v.SetString(d.renamed(at.Name, text, n.Line))
+		if at.Raw && n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
+			d.Lines[at.Path]++ // the text begins below its "|"
 		}
 	case reflect.Bool:
 		if b, ok := x.value.(bool); ok {
@@ -249,7 +124,7 @@ func (d *decoder) scalar(n *yaml.Node, v reflect.Value, at place) {
 		panic("scenario: no decoding for a field of kind " + v.Kind().String())
 	}
 	if want != "" {
-		d.add(n.Line, "%s: %s is not %s", at.name, x, want)
+		d.add(n.Line, "%s: %s is not %s", at.Name, x, want)
 	}
 }
 
@@ -312,21 +187,20 @@ func (x resolved) String() string {
 
 // resolve returns the value of a scalar node, its expressions evaluated.
 func (d *decoder) resolve(n *yaml.Node, at place) (resolved, bool) {
-	if n.Kind != yaml.ScalarNode {
-		d.add(n.Line, "%s: %s where one value was expected", at.name, show(n))
+	if !d.Single(n, at) {
 		return resolved{}, false
 	}
 	x := resolved{value: n.Value}
 	var err error
 	switch n.ShortTag() {
 	case "!!str", "!!timestamp":
-		if at.raw || !strings.Contains(n.Value, "${") {
+		if at.Raw || !strings.Contains(n.Value, "${") {
 			return x, true
 		}
 		x.value, err = d.vars.expand(n.Value)
 		x.source = strings.TrimSpace(n.Value)
 		if err != nil {
-			d.add(n.Line, "%s: %v", at.name, err)
+			d.add(n.Line, "%s: %v", at.Name, err)
 		}
 		return x, err == nil
 	case "!!bool", "!!int", "!!float", "!!null":
@@ -338,7 +212,7 @@ func (d *decoder) resolve(n *yaml.Node, at place) (resolved, bool) {
 			return x, true
 		}
 	}
-	d.add(n.Line, "%s: %q with tag %s cannot be read", at.name, clip(n.Value), n.ShortTag())
+	d.add(n.Line, "%s: %q with tag %s cannot be read", at.Name, clip(n.Value), n.ShortTag())
 	return x, false
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/windtunnel/windtunnel/internal/text/strictyaml"
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
@@ -88,11 +89,11 @@ func fill(v reflect.Value) {
 		if x, ok := fresh.Interface().(defaulter); ok {
 			x.setDefaults()
 		}
-		for _, f := range fieldsOf(v.Type()) {
-			if to := v.Field(f.index); !to.IsZero() {
+		for _, f := range strictyaml.Fields(v.Type()) {
+			if to := v.Field(f.Index); !to.IsZero() {
 				fill(to)
 			} else {
-				to.Set(fresh.Elem().Field(f.index))
+				to.Set(fresh.Elem().Field(f.Index))
 			}
 		}
 	}
@@ -192,9 +193,9 @@ func (s *Step) Verb() string { return append(s.verbs(), "pause")[0] }
 func (s *Step) verbs() []string {
 	var out []string
 	v := reflect.ValueOf(s).Elem()
-	for _, f := range fieldsOf(v.Type()) {
-		if slices.Contains(stepVerbs(), f.name) && !v.Field(f.index).IsZero() {
-			out = append(out, f.name)
+	for _, f := range strictyaml.Fields(v.Type()) {
+		if slices.Contains(stepVerbs(), f.Name) && !v.Field(f.Index).IsZero() {
+			out = append(out, f.Name)
 		}
 	}
 	return out
@@ -202,7 +203,7 @@ func (s *Step) verbs() []string {
 
 // stepVerbs are the fields of which a step has exactly one.
 func stepVerbs() []string {
-	return slices.DeleteFunc(names(fieldsOf(reflect.TypeFor[Step]())), func(name string) bool { return name == "name" || name == "onFailure" })
+	return slices.DeleteFunc(strictyaml.Names(strictyaml.Fields(reflect.TypeFor[Step]())), func(name string) bool { return name == "name" || name == "onFailure" })
 }
 
 func (o *Objective) complete() {

@@ -61,11 +61,11 @@ func parse(file string, raw []byte, set map[string]string) (*Scenario, *faults) 
 	if root == nil || len(f.list) > 0 {
 		return nil, f
 	}
-	d := &decoder{faults: f, vars: newVariables(), lines: map[string]int{}, budget: maxValues}
+	d := newDecoder(f)
 	d.parameters(root, set)
 	s := Default()
-	d.value(root, reflect.ValueOf(&s).Elem(), place{name: "scenario"})
-	s.File, s.Values, s.Warnings, s.lines = file, d.vars.values, d.warnings, d.lines
+	d.Value(root, reflect.ValueOf(&s).Elem(), place{Name: "scenario"})
+	s.File, s.Values, s.Warnings, s.lines = file, d.vars.values, d.warnings, d.Lines
 	s.complete()
 	if len(f.list) == 0 { // otherwise what was not understood would be missed as well
 		s.check(f)

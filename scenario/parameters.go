@@ -45,14 +45,14 @@ func (d *decoder) parameters(root *yaml.Node, set map[string]string) {
 }
 
 func (d *decoder) defaults(n *yaml.Node, set map[string]string) {
-	at := place{path: "parameters", name: "parameters"}
-	n, ok := d.enter(n, at)
+	at := place{Path: "parameters", Name: "parameters"}
+	n, ok := d.Enter(n, at)
 	if !ok {
 		return
 	}
-	d.pairs(n, at, func(name string, k, v *yaml.Node) {
-		to := at.field(name)
-		v, ok := d.enter(v, to)
+	d.Pairs(n, at, func(name string, k, v *yaml.Node) {
+		to := at.Field(name)
+		v, ok := d.Enter(v, to)
 		if !ok {
 			return
 		}

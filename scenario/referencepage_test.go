@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/windtunnel/windtunnel/internal/text/strictyaml"
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
@@ -50,13 +51,13 @@ func (r *referenceMaker) structure(t reflect.Type, title string) {
 		r.line("%s\n", text)
 	}
 	r.line("| field | takes | |\n|---|---|---|")
-	for _, f := range fieldsOf(t) {
-		one := t.Field(f.index)
+	for _, f := range strictyaml.Fields(t) {
+		one := t.Field(f.Index)
 		takes := r.takes(one.Type)
-		if list := words(typeLabel(t) + "." + f.name); list != nil && len(list) < 12 {
+		if list := words(typeLabel(t) + "." + f.Name); list != nil && len(list) < 12 {
 			takes = "`" + strings.Join(list, "` `") + "`"
 		}
-		r.line("| `%s` | %s | %s |", f.name, takes, strings.ReplaceAll(r.comments[t.Name()+"."+one.Name], "|", `\|`))
+		r.line("| `%s` | %s | %s |", f.Name, takes, strings.ReplaceAll(r.comments[t.Name()+"."+one.Name], "|", `\|`))
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/windtunnel/windtunnel/internal/text/strictyaml"
 )
 
 // renaming is a word of the language that has another name since.
@@ -34,23 +36,20 @@ func renamings() []renaming {
 	}
 }
 
-// nowCalled returns the present name of a word, which is the word itself unless
-// it was renamed.
-func nowCalled(in, word string) string {
-	list := renamings()
-	if i := slices.IndexFunc(list, func(r renaming) bool { return r.in == in && r.old == word }); i >= 0 {
-		return list[i].now
+// renamed returns the present name of a word on a line, and warns of an old one.
+func (d *decoder) renamed(in, word string, line int) string {
+	for _, r := range renamings() {
+		if r.in == in && r.old == word {
+			d.warn(line, "%q is now called %q", word, r.now)
+			return r.now
+		}
 	}
 	return word
 }
 
-// renamed returns the present name of a word on a line, and warns of an old one.
-func (d *decoder) renamed(in, word string, line int) string {
-	now := nowCalled(in, word)
-	if now != word {
-		d.warn(line, "%q is now called %q", word, now)
-	}
-	return now
+// renamedKey is renamed for the names of fields.
+func (d *decoder) renamedKey(k *yaml.Node, in place) string {
+	return d.renamed(in.Name, k.Value, k.Line)
 }
 
 // warn adds a warning, once: each round of a repeat would say it again.
@@ -67,7 +66,7 @@ func (d *decoder) setRenamed(parameters *yaml.Node, set map[string]string) map[s
 	out := maps.Clone(set)
 	for _, r := range renamings() {
 		value, given := set[r.old]
-		if r.in != "--set" || !given || child(parameters, r.old) != nil || child(parameters, r.now) == nil {
+		if r.in != "--set" || !given || strictyaml.Child(parameters, r.old) != nil || strictyaml.Child(parameters, r.now) == nil {
 			continue
 		}
 		if _, both := set[r.now]; both {

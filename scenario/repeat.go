@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/windtunnel/windtunnel/internal/text/strictyaml"
 )
 
 // maxUnrolled bounds the steps that a file's repeats may become, each round
@@ -122,23 +124,23 @@ func usesRound(text string) bool {
 // as a branch of parallel they become a sequence.
 func (d *decoder) stepList(n *yaml.Node, to *[]Step, at place) {
 	if n.Kind != yaml.SequenceNode {
-		d.add(n.Line, "%s: %s is not a list", at.name, show(n))
+		d.add(n.Line, "%s: %s is not a list", at.Name, show(n))
 		return
 	}
 	for _, item := range n.Content {
-		if d.budget <= 0 {
+		if d.Budget <= 0 {
 			return
 		}
-		if child(item, "repeat") != nil {
+		if strictyaml.Child(item, "repeat") != nil {
 			d.repeat(item, to, at)
 			continue
 		}
 		var s Step
-		d.value(item, reflect.ValueOf(&s).Elem(), at.item(len(*to)))
+		d.Value(item, reflect.ValueOf(&s).Elem(), at.Item(len(*to)))
 		if d.rounds != nil {
 			d.steps++
 			d.rounds.follow(&s)
-			if name := child(item, "name"); name != nil && s.Name != "" {
+			if name := strictyaml.Child(item, "name"); name != nil && s.Name != "" {
 				d.rounds.rename(&s, name.Value)
 			}
 		}
@@ -146,44 +148,29 @@ func (d *decoder) stepList(n *yaml.Node, to *[]Step, at place) {
 	}
 }
 
-// child returns the value of a mapping's key, nil when there is none.
-func child(n *yaml.Node, key string) *yaml.Node {
-	for n.Kind == yaml.AliasNode {
-		n = n.Alias
-	}
-	if n.Kind == yaml.MappingNode {
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			if n.Content[i].Value == key {
-				return n.Content[i+1]
-			}
-		}
-	}
-	return nil
-}
-
 // repeat decodes a step with the field repeat into the steps of all its rounds.
 func (d *decoder) repeat(item *yaml.Node, to *[]Step, at place) {
-	here := at.item(len(*to))
-	item, ok := d.enter(item, here)
+	here := at.Item(len(*to))
+	item, ok := d.Enter(item, here)
 	if !ok {
 		return
 	}
-	here.name = "step"
-	d.lines[here.path] = item.Line
+	here.Name = "step"
+	d.Lines[here.Path] = item.Line
 	fields := here
-	fields.path += "*" // its own path is that of the first step in its place
+	fields.Path += "*" // its own path is that of the first step in its place
 	loop := d.repeatFields(item, fields)
 	if loop.steps == nil {
 		return
 	}
-	if at.name != "step.parallel" {
+	if at.Name != "step.parallel" {
 		d.unroll(loop, to, at)
 		return
 	}
 	branch := Step{Name: loop.name, OnFailure: "stop", Line: item.Line}
-	d.unroll(loop, &branch.Sequence, here.field("sequence"))
+	d.unroll(loop, &branch.Sequence, here.Field("sequence"))
 	if d.rounds != nil && branch.Name != "" {
-		d.rounds.rename(&branch, child(item, "name").Value)
+		d.rounds.rename(&branch, strictyaml.Child(item, "name").Value)
 	}
 	*to = append(*to, branch)
 }
@@ -198,43 +185,43 @@ type repeat struct {
 // repeatFields decodes the fields of a step with the field repeat.
 func (d *decoder) repeatFields(item *yaml.Node, at place) repeat {
 	var out repeat
-	fields := fieldsOf(reflect.TypeFor[Step]())
-	d.pairs(item, at, func(key string, k, val *yaml.Node) {
+	fields := strictyaml.Fields(reflect.TypeFor[Step]())
+	d.Pairs(item, at, func(key string, k, val *yaml.Node) {
 		switch {
 		case key == "name":
-			d.value(val, reflect.ValueOf(&out.name).Elem(), at.field(key))
+			d.Value(val, reflect.ValueOf(&out.name).Elem(), at.Field(key))
 		case key == "onFailure":
-			d.value(val, reflect.ValueOf(&out.onFailure).Elem(), at.field(key))
+			d.Value(val, reflect.ValueOf(&out.onFailure).Elem(), at.Field(key))
 		case key == "repeat":
-			d.loop(val, &out, at.field(key))
-		case slices.Contains(names(fields), key):
+			d.loop(val, &out, at.Field(key))
+		case slices.Contains(strictyaml.Names(fields), key):
 			d.add(k.Line, "step: a repeat stands alone, not beside %s", key)
 		default:
-			d.unknown(k, "step", fields)
+			d.UnknownField(k, place{Name: "step"}, fields)
 		}
 	})
 	return out
 }
 
 func (d *decoder) loop(n *yaml.Node, out *repeat, at place) {
-	n, ok := d.enter(n, at)
+	n, ok := d.Enter(n, at)
 	if !ok {
 		return
 	}
 	out.times = -1
-	at.name = "repeat"
+	at.Name = "repeat"
 	faults := len(d.faults.list)
 	var steps *yaml.Node
-	d.pairs(n, at, func(key string, k, val *yaml.Node) {
+	d.Pairs(n, at, func(key string, k, val *yaml.Node) {
 		switch key {
 		case "times":
-			if d.value(val, reflect.ValueOf(&out.times).Elem(), at.field(key)); len(d.faults.list) == faults && out.times < 0 {
+			if d.Value(val, reflect.ValueOf(&out.times).Elem(), at.Field(key)); len(d.faults.list) == faults && out.times < 0 {
 				d.add(val.Line, "repeat.times: %d is below 0", out.times)
 			}
 		case "steps":
 			steps = val
 		default:
-			d.unknown(k, at.name, fieldsOf(reflect.TypeFor[Repeat]()))
+			d.UnknownField(k, at, strictyaml.Fields(reflect.TypeFor[Repeat]()))
 		}
 	})
 	switch {
@@ -251,26 +238,26 @@ func (d *decoder) loop(n *yaml.Node, out *repeat, at place) {
 // unroll decodes the steps of a repeat once for each round.
 func (d *decoder) unroll(loop repeat, to *[]Step, at place) {
 	outer, faults := d.rounds, len(d.faults.list)
-	at.name = "repeat.steps"
+	at.Name = "repeat.steps"
 	for i := range loop.times {
 		d.steps++ // a round of nothing counts, too
 		d.rounds = newRound(outer, i)
 		d.vars.enter(i)
 		first := len(*to)
-		if steps, ok := d.enter(loop.steps, at); ok {
+		if steps, ok := d.Enter(loop.steps, at); ok {
 			d.stepList(steps, to, at)
 		}
 		for k := first; k < len(*to); k++ {
-			path := at.item(k).path
-			if _, said := d.lines[path+".onFailure"]; !said && loop.onFailure != "" && (*to)[k].OnFailure == "stop" {
+			path := at.Item(k).Path
+			if _, said := d.Lines[path+".onFailure"]; !said && loop.onFailure != "" && (*to)[k].OnFailure == "stop" {
 				(*to)[k].OnFailure = loop.onFailure
 			}
 		}
 		if d.steps > maxUnrolled {
 			d.add(loop.steps.Line, "repeat: more than %d steps and rounds", maxUnrolled)
-			d.budget = 0
+			d.Budget = 0
 		}
-		if len(d.faults.list) > faults || d.budget <= 0 {
+		if len(d.faults.list) > faults || d.Budget <= 0 {
 			break // the other rounds would say the same
 		}
 	}

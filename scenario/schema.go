@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/windtunnel/windtunnel/internal/text/strictyaml"
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
@@ -62,15 +63,15 @@ func (m *schemaMaker) reference(t reflect.Type) object {
 // record describes a struct.
 func (m *schemaMaker) record(t reflect.Type) object {
 	properties := object{}
-	for _, f := range fieldsOf(t) {
-		p := m.value(t.Field(f.index).Type)
-		if list := words(typeLabel(t) + "." + f.name); list != nil {
+	for _, f := range strictyaml.Fields(t) {
+		p := m.value(t.Field(f.Index).Type)
+		if list := words(typeLabel(t) + "." + f.Name); list != nil {
 			p = object{"anyOf": []any{object{"enum": list}, object{"type": "string", "pattern": expression}}}
 		}
 		if text := m.describe(t, f); text != "" {
 			p["description"] = text
 		}
-		properties[f.name] = p
+		properties[f.Name] = p
 	}
 	s := object{"type": "object", "properties": properties, "additionalProperties": false}
 	if text := m.comments[t.Name()]; text != "" {
@@ -81,8 +82,8 @@ func (m *schemaMaker) record(t reflect.Type) object {
 }
 
 // describe returns the comment of a field, or else that of its type.
-func (m *schemaMaker) describe(t reflect.Type, f field) string {
-	one := t.Field(f.index)
+func (m *schemaMaker) describe(t reflect.Type, f strictyaml.Field) string {
+	one := t.Field(f.Index)
 	if text := m.comments[t.Name()+"."+one.Name]; text != "" {
 		return text
 	}
@@ -149,9 +150,9 @@ func rules(t reflect.Type, s object) {
 // required are the fields that steps which send calls need.
 func required(t reflect.Type) []string {
 	var out []string
-	for _, f := range fieldsOf(t) {
-		if slices.Contains([]string{"step", "mix", "pace", "percent"}, f.name) {
-			out = append(out, f.name)
+	for _, f := range strictyaml.Fields(t) {
+		if slices.Contains([]string{"step", "mix", "pace", "percent"}, f.Name) {
+			out = append(out, f.Name)
 		}
 	}
 	return out

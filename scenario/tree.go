@@ -3,13 +3,11 @@ package scenario
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
-	"regexp"
-	"strconv"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/windtunnel/windtunnel/internal/text/strictyaml"
 )
 
 // Limits of a scenario file. They are far beyond what a person writes and keep
@@ -27,7 +25,7 @@ func parseTree(raw []byte, f *faults) *yaml.Node {
 		return nil
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(raw))
-	doc, err := nextDocument(dec)
+	doc, err := strictyaml.Next(dec)
 	switch {
 	case errors.Is(err, io.EOF):
 		f.add(1, "the file is empty")
@@ -36,7 +34,7 @@ func parseTree(raw []byte, f *faults) *yaml.Node {
 		f.syntax(err, raw)
 		return nil
 	}
-	second, err := nextDocument(dec)
+	second, err := strictyaml.Next(dec)
 	switch {
 	case err == nil:
 		f.add(second.Line, "a second document: a scenario is one YAML document")
@@ -46,36 +44,11 @@ func parseTree(raw []byte, f *faults) *yaml.Node {
 	return doc
 }
 
-// nextDocument returns the root of the next document. The YAML parser is not
-// ours: should it panic on odd bytes, that is a fault of the file.
-func nextDocument(dec *yaml.Decoder) (root *yaml.Node, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("yaml: %v", p)
-		}
-	}()
-	var doc yaml.Node
-	if err := dec.Decode(&doc); err != nil {
-		return nil, err
-	}
-	if len(doc.Content) == 0 {
-		return nil, io.EOF
-	}
-	return doc.Content[0], nil
-}
-
 // syntax reports an error of the YAML parser at its line.
 func (f *faults) syntax(err error, raw []byte) {
-	line, text := 1, strings.TrimPrefix(err.Error(), "yaml: ")
-	if m := regexp.MustCompile(`(?s)^line (\d+): (.*)$`).FindStringSubmatch(text); m != nil {
-		line, _ = strconv.Atoi(m[1])
-		text = m[2]
-	}
-	if strings.HasPrefix(text, "did not find expected") {
-		line++ // the parser (not its scanner) counts from 0
-	}
+	line, text := strictyaml.Syntax(err)
 	lines := bytes.Split(bytes.TrimRight(raw, "\n"), []byte("\n"))
-	line = min(max(line, 1), len(lines))
+	line = min(line, len(lines))
 	if near := lines[line-1]; bytes.Contains(near, []byte("${")) && !bytes.Contains(near, []byte(`"${`)) {
 		text += ` (a ${...} with braces, colons or commas around or in it needs quotes: "${...}")`
 	}

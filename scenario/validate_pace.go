@@ -6,23 +6,24 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/windtunnel/windtunnel/internal/text/strictyaml"
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 // paceKinds are the fields of a pace of which exactly one is set.
 func paceKinds() []string {
-	return slices.DeleteFunc(names(fieldsOf(reflect.TypeFor[Pace]())), func(name string) bool { return name == "jitter" || name == "random" || name == "bundle" })
+	return slices.DeleteFunc(strictyaml.Names(strictyaml.Fields(reflect.TypeFor[Pace]())), func(name string) bool { return name == "jitter" || name == "random" || name == "bundle" })
 }
 
 // kinds are those that are set.
 func (p Pace) kinds(given func(name string) bool) []string {
 	var out []string
 	v := reflect.ValueOf(p)
-	for _, f := range fieldsOf(v.Type()) {
-		x := v.Field(f.index)
+	for _, f := range strictyaml.Fields(v.Type()) {
+		x := v.Field(f.Index)
 		number := x.CanFloat() || x.CanInt()
-		if slices.Contains(paceKinds(), f.name) && (!x.IsZero() || number && given(f.name)) {
-			out = append(out, f.name)
+		if slices.Contains(paceKinds(), f.Name) && (!x.IsZero() || number && given(f.Name)) {
+			out = append(out, f.Name)
 		}
 	}
 	return out

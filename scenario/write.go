@@ -14,6 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/windtunnel/windtunnel/internal/text/strictyaml"
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
@@ -131,17 +132,17 @@ func (w writer) record(v reflect.Value) (*yaml.Node, error) {
 	if short(v.Type()) {
 		out.Style = yaml.FlowStyle
 	}
-	for _, f := range fieldsOf(v.Type()) {
-		x, def := v.Field(f.index), fresh.Elem().Field(f.index)
+	for _, f := range strictyaml.Fields(v.Type()) {
+		x, def := v.Field(f.Index), fresh.Elem().Field(f.Index)
 		empty := (x.Kind() == reflect.Map || x.Kind() == reflect.Slice) && x.Len() == 0
-		if (empty || reflect.DeepEqual(x.Interface(), def.Interface())) && !w.forced(v, f.name) {
+		if (empty || reflect.DeepEqual(x.Interface(), def.Interface())) && !w.forced(v, f.Name) {
 			continue
 		}
-		value, err := w.value(x, f.raw)
+		value, err := w.value(x, f.Raw)
 		if err != nil {
-			return nil, fmt.Errorf("%s.%s: %w", typeLabel(v.Type()), f.name, err)
+			return nil, fmt.Errorf("%s.%s: %w", typeLabel(v.Type()), f.Name, err)
 		}
-		out.Content = append(out.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: f.name}, value)
+		out.Content = append(out.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: f.Name}, value)
 	}
 	return out, nil
 }
