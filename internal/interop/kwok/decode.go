@@ -1,7 +1,7 @@
 package kwok
 
 import (
-	"encoding"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -11,155 +11,75 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/windtunnel/windtunnel/internal/text"
+	"github.com/windtunnel/windtunnel/internal/text/strictyaml"
 )
 
-// decoder reads a tree into structs strictly and notes the line of each field.
-type decoder struct {
-	about  Error          // where the tree is from
-	lines  map[string]int // of fields
-	faults []error
+// Limits of a file: they keep a hostile one from taking the machine along.
+const (
+	maxDepth  = 100
+	maxValues = 5_000_000
+)
+
+// decode reads a tree into what the pointer into points at, strictly, and notes
+// the line of each field. about says where the tree is from.
+func decode(about Error, lines map[string]int, field string, node *yaml.Node, into any) []error {
+	var faults []error
+	d := &strictyaml.Decoder{
+		Lines: lines, Budget: maxValues, MaxDepth: maxDepth,
+		Report: func(line int, at strictyaml.Place, text string) {
+			faults = append(faults, about.at(line, at.Path, errors.New(text)))
+		},
+	}
+	d.Dialect = strictyaml.Dialect{
+		NotMapping: "want a mapping, got {value}",
+		NotList:    "want a list, got {value}",
+		NotSingle:  "want a single value, got {value}",
+		NotName:    "{value} is not a name",
+		NoMerge:    "merge keys (<<) are not followed",
+		Unknown:    "there is no field {key}{near}",
+		Twice:      "stands here twice",
+		TooMany:    "more values than a file may have",
+		TooDeep:    "more levels than a file may have",
+		BadText:    "{error}",
+		KeyLines:   true, Nulls: true,
+		Show: shape, Near: near,
+		Scalar: func(node *yaml.Node, v reflect.Value, at strictyaml.Place) {
+			if err := scalar(node, v); err != nil {
+				d.Report(node.Line, at, err.Error())
+			}
+		},
+	}
+	d.Value(node, reflect.ValueOf(into).Elem(), strictyaml.Place{Path: field})
+	return faults
 }
 
-func (d *decoder) faultAt(line int, field string, err error) {
-	e := d.about
+// at is the error of one field.
+func (e Error) at(line int, field string, err error) *Error {
 	e.Field, e.Err = field, err
 	if e.Line >= 0 {
 		e.Line = line
 	}
-	d.faults = append(d.faults, &e)
+	return &e
 }
 
-// value reads a node into what the pointer into points at.
-func (d *decoder) value(field string, node *yaml.Node, into any) {
-	d.into(field, node, reflect.ValueOf(into).Elem())
-}
-
-func (d *decoder) into(field string, node *yaml.Node, v reflect.Value) {
-	for node.Kind == yaml.AliasNode {
-		node = node.Alias
-	}
-	if node.Tag == "!!null" {
-		return
-	}
-	if reader, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
-		d.text(field, node, reader)
-		return
-	}
-	switch v.Kind() {
-	case reflect.Pointer:
-		v.Set(reflect.New(v.Type().Elem()))
-		d.into(field, node, v.Elem())
-	case reflect.Struct:
-		d.object(field, node, v)
-	case reflect.Map:
-		d.words(field, node, v)
-	case reflect.Slice:
-		d.list(field, node, v)
-	default:
-		d.scalar(field, node, v)
-	}
-}
-
-func (d *decoder) object(field string, node *yaml.Node, v reflect.Value) {
-	if node.Kind != yaml.MappingNode {
-		d.faultAt(node.Line, field, fmt.Errorf("want a mapping, got %s", shape(node)))
-		return
-	}
-	seen := map[string]bool{}
-	for i := 0; i+1 < len(node.Content); i += 2 {
-		key := node.Content[i]
-		name := strings.TrimPrefix(field+"."+key.Value, ".")
-		target, known := member(v, key.Value)
-		switch {
-		case target == (reflect.Value{}):
-			d.faultAt(key.Line, name, unknown(key.Value, known))
-		case seen[key.Value]:
-			d.faultAt(key.Line, name, fmt.Errorf("stands here twice"))
-		default:
-			d.lines[name] = key.Line
-			d.into(name, node.Content[i+1], target)
-		}
-		seen[key.Value] = true
-	}
-}
-
-// member returns the field of a struct with that key, and all keys.
-func member(v reflect.Value, key string) (found reflect.Value, known []string) {
-	for i := range v.NumField() {
-		switch tag := v.Type().Field(i).Tag.Get("yaml"); tag {
-		case "-", "":
-		case key:
-			found = v.Field(i)
-		default:
-			known = append(known, tag)
-		}
-	}
-	return found, known
-}
-
-func (d *decoder) words(field string, node *yaml.Node, v reflect.Value) {
-	if node.Kind != yaml.MappingNode {
-		d.faultAt(node.Line, field, fmt.Errorf("want a mapping, got %s", shape(node)))
-		return
-	}
-	out := reflect.MakeMap(v.Type())
-	for i := 0; i+1 < len(node.Content); i += 2 {
-		key := node.Content[i]
-		name := fmt.Sprintf("%s[%q]", field, key.Value)
-		d.lines[name] = key.Line
-		value := reflect.New(v.Type().Elem()).Elem()
-		d.into(name, node.Content[i+1], value)
-		out.SetMapIndex(reflect.ValueOf(key.Value), value)
-	}
-	v.Set(out)
-}
-
-func (d *decoder) list(field string, node *yaml.Node, v reflect.Value) {
-	if node.Kind != yaml.SequenceNode {
-		d.faultAt(node.Line, field, fmt.Errorf("want a list, got %s", shape(node)))
-		return
-	}
-	out := reflect.MakeSlice(v.Type(), len(node.Content), len(node.Content))
-	for i, item := range node.Content {
-		name := field + "[" + strconv.Itoa(i) + "]"
-		d.lines[name] = item.Line
-		d.into(name, item, out.Index(i))
-	}
-	v.Set(out)
-}
-
-func (d *decoder) scalar(field string, node *yaml.Node, v reflect.Value) {
+// scalar reads a text, a number or a boolean, each written as what it is.
+func scalar(node *yaml.Node, v reflect.Value) error {
 	want := tag(v.Kind())
 	got := node.ShortTag()
 	if node.Kind != yaml.ScalarNode || (got != want && (want != "!!float" || got != "!!int")) {
-		hint := ""
-		if want == "!!str" && node.Kind == yaml.ScalarNode {
+		hint, name := "", word(want)
+		switch {
+		case want == "!!float":
+			name = "a number"
+		case want == "!!str" && node.Kind == yaml.ScalarNode:
 			hint = ": put it in quotes"
 		}
-		d.faultAt(node.Line, field, fmt.Errorf("want %s, got %s%s", wanted(want), shape(node), hint))
-		return
+		return fmt.Errorf("want %s, got %s%s", name, shape(node), hint)
 	}
 	if err := node.Decode(v.Addr().Interface()); err != nil {
-		d.faultAt(node.Line, field, fmt.Errorf("%s is out of range", node.Value))
+		return fmt.Errorf("%s is out of range", node.Value)
 	}
-}
-
-func wanted(tag string) string {
-	if tag == "!!float" {
-		return "a number"
-	}
-	return word(tag)
-}
-
-// text reads a scalar of any kind that knows its own text form.
-func (d *decoder) text(field string, node *yaml.Node, into encoding.TextUnmarshaler) {
-	if node.Kind != yaml.ScalarNode {
-		d.faultAt(node.Line, field, fmt.Errorf("want a single value, got %s", shape(node)))
-		return
-	}
-	if err := into.UnmarshalText([]byte(node.Value)); err != nil {
-		d.faultAt(node.Line, field, err)
-	}
+	return nil
 }
 
 // tag returns the YAML tag of a kind of scalar.
@@ -198,14 +118,15 @@ func shape(node *yaml.Node) string {
 	return word(node.ShortTag()) + " " + strconv.Quote(node.Value)
 }
 
-// unknown says that there is no such field, and names the nearest that is.
-func unknown(name string, known []string) error { return Unknown("field", name, known) }
-
 // Unknown says that there is no such thing, such as a field or a kind, and names
 // the nearest that there is.
 func Unknown(thing, name string, known []string) error {
+	return fmt.Errorf("there is no %s %q%s", thing, name, near(name, known))
+}
+
+func near(name string, known []string) string {
 	if near := text.Nearest(name, slices.Sorted(slices.Values(known))); near != "" && len(name) > 1 {
-		return fmt.Errorf("there is no %s %q; is it %q?", thing, name, near)
+		return fmt.Sprintf("; is it %q?", near)
 	}
-	return fmt.Errorf("there is no %s %q", thing, name)
+	return ""
 }

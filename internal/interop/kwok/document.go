@@ -3,7 +3,6 @@ package kwok
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -65,7 +64,6 @@ func withoutLines(err error) error {
 // as they are. apiVersion, kind, metadata and status are not looked at. The
 // error joins what is wrong.
 func (d *Document) Decode(into any) error {
-	read := decoder{about: d.about(), lines: d.lines}
 	if d.root == nil {
 		return errors.New("kwok: this document was not read from a file")
 	}
@@ -76,8 +74,7 @@ func (d *Document) Decode(into any) error {
 			body.Content = append(body.Content, d.root.Content[i], d.root.Content[i+1])
 		}
 	}
-	read.object("", &body, reflect.ValueOf(into).Elem())
-	return errors.Join(read.faults...)
+	return errors.Join(decode(d.about(), d.lines, "", &body, into)...)
 }
 
 func (d *Document) about() Error {
@@ -89,10 +86,5 @@ func (d *Document) about() Error {
 
 // Fault returns an error about a field of the document; empty for the whole.
 func (d *Document) Fault(field string, err error) *Error {
-	e := d.about()
-	e.Field, e.Err = field, err
-	if e.Line >= 0 {
-		e.Line = nearest(d.lines, field)
-	}
-	return &e
+	return d.about().at(nearest(d.lines, field), field, err)
 }

@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
-	"strconv"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/windtunnel/windtunnel/internal/text/strictyaml"
 )
 
 // Read reads files, in order. The error joins what is wrong with any of them.
@@ -40,33 +40,22 @@ func Load(path string, content []byte) (*File, error) {
 	var faults []error
 	decoder := yaml.NewDecoder(bytes.NewReader(content))
 	for {
-		var node yaml.Node
-		err := decoder.Decode(&node)
+		root, err := strictyaml.Next(decoder)
 		if errors.Is(err, io.EOF) {
 			return out, errors.Join(faults...)
 		}
 		if err != nil {
-			return nil, errors.Join(append(faults, yamlFault(path, err))...)
+			line, text := strictyaml.Syntax(err)
+			line = min(line, max(1, bytes.Count(content, []byte("\n"))))
+			return nil, errors.Join(append(faults, &Error{Path: path, Line: line, Err: errors.New(text)})...)
 		}
-		if len(node.Content) == 0 || node.Content[0].Tag == "!!null" {
+		if root.Tag == "!!null" {
 			continue
 		}
-		if err := out.add(path, node.Content[0]); err != nil {
+		if err := out.add(path, root); err != nil {
 			faults = append(faults, err)
 		}
 	}
-}
-
-var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
-
-// yamlFault takes the line out of the parser's message.
-func yamlFault(path string, err error) error {
-	e := &Error{Path: path, Err: err}
-	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
-		e.Line, _ = strconv.Atoi(m[1])
-		e.Err = errors.New(m[2])
-	}
-	return e
 }
 
 func (f *File) add(path string, root *yaml.Node) error {
@@ -118,7 +107,8 @@ func (f *File) other(root *yaml.Node, d Document) error {
 
 // decode reads the stage's document and checks it.
 func (s *Stage) decode(root *yaml.Node) error {
-	d := decoder{about: Error{Path: s.Path, Stage: s.Name}, lines: s.lines}
+	about := Error{Path: s.Path, Stage: s.Name}
+	var faults []error
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		key, value := root.Content[i], root.Content[i+1]
 		switch key.Value {
@@ -126,14 +116,14 @@ func (s *Stage) decode(root *yaml.Node) error {
 		case "metadata":
 			s.lines["metadata"] = key.Line
 		case "spec":
+			faults = append(faults, decode(about, s.lines, "spec", value, &s.Spec)...)
 			s.lines["spec"] = key.Line
-			d.value("spec", value, &s.Spec)
 		default:
-			d.faultAt(key.Line, key.Value, unknown(key.Value, []string{"apiVersion", "kind", "metadata", "spec", "status"}))
+			faults = append(faults, about.at(key.Line, key.Value, Unknown("field", key.Value, []string{"apiVersion", "kind", "metadata", "spec", "status"})))
 		}
 	}
-	if len(d.faults) == 0 {
-		d.faults = s.check()
+	if len(faults) == 0 {
+		faults = s.check()
 	}
-	return errors.Join(d.faults...)
+	return errors.Join(faults...)
 }
