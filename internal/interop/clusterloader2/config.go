@@ -1,6 +1,9 @@
 package clusterloader2
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // The types are those of ClusterLoader2's api package. A key belongs to the
 // field whose name it has, whatever its case.
@@ -155,5 +158,15 @@ type nodeFailure struct {
 
 // duration is written as Go writes it: 1h2m3s.
 type duration time.Duration
+
+// UnmarshalText parses Go's notation.
+func (d *duration) UnmarshalText(text []byte) error {
+	v, err := time.ParseDuration(string(text))
+	if err != nil {
+		return fmt.Errorf("%s is not a time such as 1m30s", clip(string(text)))
+	}
+	*d = duration(v)
+	return nil
+}
 
 func (d duration) String() string { return time.Duration(d).String() }

@@ -1,6 +1,10 @@
 package clusterloader2
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
 	"math"
 	"reflect"
 	"strconv"
@@ -8,6 +12,9 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/windtunnel/windtunnel/internal/text/linemap"
+	"github.com/windtunnel/windtunnel/internal/text/strictyaml"
 )
 
 // Place is where a value of a config stands. It is embedded in what is decoded.
@@ -36,200 +43,133 @@ type params struct {
 	Place
 }
 
-// decoder fills the types of a config from a YAML tree as encoding/json does
-// from JSON: keys in any case, unknown ones ignored, the last of two wins.
-type decoder struct {
-	im     *importer
-	source *rendered
-	budget int // nodes that may still be visited: aliases multiply them
-}
+// maxNodes bounds the nodes of a config, and maxLevels how deep they lie.
+const (
+	maxNodes  = 1_000_000
+	maxLevels = 1_000
+)
 
-// maxNodes bounds the nodes of a config.
-const maxNodes = 1_000_000
-
-// decode fills to, a pointer; the faults are in im.
-func (im *importer) decode(r *rendered, n *yaml.Node, to any) {
-	d := &decoder{im: im, source: r, budget: maxNodes}
-	d.value(n, reflect.ValueOf(to).Elem(), "")
-}
-
-func (d *decoder) spot(n *yaml.Node) spot { return spot{d.source.file, d.source.line(n.Line)} }
-
-func (d *decoder) fault(n *yaml.Node, path, format string, args ...any) {
-	if path != "" {
-		format = strings.ReplaceAll(path, "%", "%%") + ": " + format
-	}
-	d.im.faults.at(d.spot(n), format, args...)
-}
-
-// value fills one value from one node; path says which it is.
-func (d *decoder) value(n *yaml.Node, v reflect.Value, path string) {
-	for n.Kind == yaml.AliasNode {
-		n = n.Alias
-	}
-	if d.budget--; d.budget <= 0 {
-		if d.budget == 0 {
-			d.fault(n, "", "more than %d values", maxNodes)
-		}
-		return
-	}
-	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
-		return
-	}
-	if v.Kind() == reflect.Pointer {
-		v.Set(reflect.New(v.Type().Elem()))
-		v = v.Elem()
-	}
+// fill decodes the first YAML document of a text, as encoding/json does from JSON:
+// keys in any case, unknown ones ignored, the last of two wins. The others are
+// ignored, as ClusterLoader2 does. It is false where there is none; what is wrong
+// with values is in im.
+func (im *importer) fill(file string, text *linemap.Text, to any) (bool, *linemap.Error) {
+	root, err := strictyaml.First(text.Bytes)
 	switch {
-	case v.Type() == reflect.TypeFor[params]():
-		d.params(n, v.Addr().Interface().(*params), path)
-	case v.Type() == reflect.TypeFor[duration]():
-		d.duration(n, v, path)
-	case v.Kind() == reflect.Struct:
-		d.record(n, v, path)
-	case v.Kind() == reflect.Slice:
-		d.list(n, v, path)
-	case v.Kind() == reflect.Map:
-		d.texts(n, v, path)
-	default:
-		d.scalar(n, v, path)
+	case errors.Is(err, io.EOF):
+		return false, nil
+	case err != nil:
+		line, what := strictyaml.Syntax(err)
+		line = min(line, max(1, bytes.Count(text.Bytes, []byte("\n"))))
+		return false, &linemap.Error{Line: text.Line(line), Text: "what it renders to is not YAML: " + what}
 	}
+	d := decoder{im: im, file: file, Decoder: &strictyaml.Decoder{Lines: map[string]int{}, Budget: maxNodes, MaxDepth: maxLevels}}
+	d.Report = func(line int, at strictyaml.Place, text string) {
+		if at.Path != "" {
+			text = at.Path + ": " + text
+		}
+		im.faults.add(file, line, "%s", text)
+	}
+	d.Dialect = strictyaml.Dialect{
+		NotMapping: "{value} in place of fields",
+		NotList:    "{value} in place of a list",
+		NotSingle:  "{value} in place of a value",
+		TooMany:    fmt.Sprintf("more than %d values", maxNodes),
+		TooDeep:    fmt.Sprintf("more than %d levels deep", maxLevels),
+		BadText:    "{error}",
+		Merge:      true, LastWins: true, Fold: true,
+		Show: kindOf, Scalar: d.scalar, Special: d.params, Fields: fields, Begin: d.begin, After: d.after,
+		Line: func(n *yaml.Node) int { return text.Line(n.Line) },
+		Ignore: func(k *yaml.Node, at strictyaml.Place) {
+			im.note(spot{file, d.Line(k)}, at.Path, "ClusterLoader2 has no such field and ignores it")
+		},
+	}
+	d.Value(root, reflect.ValueOf(to).Elem(), strictyaml.Place{})
+	return true, nil
 }
 
-func (d *decoder) record(n *yaml.Node, v reflect.Value, path string) {
-	if n.Kind != yaml.MappingNode {
-		d.fault(n, path, "%s in place of fields", kindOf(n))
-		return
-	}
-	place := Place{file: d.source.file, line: d.source.line(n.Line), lines: map[string]int{}}
-	pairs := d.pairs(n)
-	for i := 0; i+1 < len(pairs); i += 2 {
-		key := pairs[i]
-		f, ok := v.Type().FieldByNameFunc(func(name string) bool {
-			return name != "Place" && strings.EqualFold(name, key.Value)
-		})
-		if !ok {
-			d.im.note(d.spot(key), join(path, key.Value), "ClusterLoader2 has no such field and ignores it")
-			continue
+// decoder fills the types of a config from a YAML tree.
+type decoder struct {
+	*strictyaml.Decoder
+	im   *importer
+	file string
+}
+
+// fields are those of a struct, by their names as configs have them.
+func fields(t reflect.Type) []strictyaml.Field {
+	var out []strictyaml.Field
+	for i := range t.NumField() {
+		if name := t.Field(i).Name; name != "Place" {
+			out = append(out, strictyaml.Field{Name: lowerFirst(name), Index: i})
 		}
-		place.lines[strings.ToLower(key.Value)] = d.source.line(key.Line)
-		to := v.FieldByIndex(f.Index)
-		to.SetZero()
-		d.value(pairs[i+1], to, join(path, lowerFirst(f.Name)))
 	}
+	return out
+}
+
+// begin and after say where a struct and its fields stand.
+func (d decoder) begin(n *yaml.Node, v reflect.Value, _ strictyaml.Place) {
 	if p := v.FieldByName("Place"); p.IsValid() {
-		p.Set(reflect.ValueOf(place))
+		p.Set(reflect.ValueOf(Place{file: d.file, line: d.Line(n), lines: map[string]int{}}))
 	}
 }
 
-// pairs are the keys and values of a mapping; what it merges in (<<) stands
-// before its own.
-func (d *decoder) pairs(n *yaml.Node) []*yaml.Node {
-	var merged, own []*yaml.Node
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, value := n.Content[i], n.Content[i+1]
-		if key.Tag != "!!merge" {
-			own = append(own, key, value)
-			continue
-		}
-		from := []*yaml.Node{value}
-		if value.Kind == yaml.SequenceNode {
-			from = value.Content
-		}
-		for _, m := range from {
-			if m.Kind == yaml.AliasNode {
-				m = m.Alias
-			}
-			if d.budget--; d.budget > 0 && m.Kind == yaml.MappingNode {
-				merged = append(d.pairs(m), merged...)
-			}
-		}
-	}
-	return append(merged, own...)
-}
-
-func (d *decoder) list(n *yaml.Node, v reflect.Value, path string) {
-	if n.Kind != yaml.SequenceNode {
-		d.fault(n, path, "%s in place of a list", kindOf(n))
-		return
-	}
-	for i, item := range n.Content {
-		one := reflect.New(v.Type().Elem()).Elem()
-		d.value(item, one, path+"["+strconv.Itoa(i)+"]")
-		v.Set(reflect.Append(v, one))
+func (d decoder) after(parent reflect.Value, _ reflect.StructField, k *yaml.Node, _ strictyaml.Place) {
+	if p := parent.FieldByName("Place"); p.IsValid() {
+		p.Addr().Interface().(*Place).lines[strings.ToLower(k.Value)] = d.Line(k)
 	}
 }
 
-func (d *decoder) texts(n *yaml.Node, v reflect.Value, path string) {
+// params reads values by name, whatever they are.
+func (d decoder) params(n *yaml.Node, v reflect.Value, at strictyaml.Place) bool {
+	p, ok := v.Addr().Interface().(*params)
+	if !ok {
+		return false
+	}
+	p.values, p.lines, p.Place = map[string]any{}, map[string]int{}, Place{file: d.file, line: d.Line(n)}
 	if n.Kind != yaml.MappingNode {
-		d.fault(n, path, "%s in place of fields", kindOf(n))
-		return
+		d.Report(d.Line(n), at, kindOf(n)+" in place of fields")
+		return true
 	}
-	v.Set(reflect.MakeMap(v.Type()))
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		one := reflect.New(v.Type().Elem()).Elem()
-		d.value(n.Content[i+1], one, join(path, n.Content[i].Value))
-		v.SetMapIndex(reflect.ValueOf(n.Content[i].Value), one)
-	}
-}
-
-func (d *decoder) params(n *yaml.Node, p *params, path string) {
-	if n.Kind != yaml.MappingNode {
-		d.fault(n, path, "%s in place of fields", kindOf(n))
-		return
-	}
-	p.values, p.lines = map[string]any{}, map[string]int{}
-	p.Place = Place{file: d.source.file, line: d.source.line(n.Line)}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key := n.Content[i]
 		var value any
 		if err := n.Content[i+1].Decode(&value); err != nil {
-			d.fault(key, join(path, key.Value), "%s", strings.TrimPrefix(err.Error(), "yaml: "))
+			d.Report(d.Line(key), at.Field(key.Value), strings.TrimPrefix(err.Error(), "yaml: "))
 			continue
 		}
 		p.values[key.Value] = plainValue(value)
-		p.lines[key.Value] = d.source.line(key.Line)
+		p.lines[key.Value] = d.Line(key)
 	}
+	return true
 }
 
-func (d *decoder) duration(n *yaml.Node, v reflect.Value, path string) {
-	if n.Kind == yaml.ScalarNode {
-		if x, err := time.ParseDuration(n.Value); err == nil {
-			v.SetInt(int64(x))
-			return
-		}
-	}
-	d.fault(n, path, "%s is not a time such as 1m30s", clip(n))
-}
-
-func (d *decoder) scalar(n *yaml.Node, v reflect.Value, path string) {
-	if n.Kind != yaml.ScalarNode {
-		d.fault(n, path, "%s in place of a value", kindOf(n))
+func (d decoder) scalar(n *yaml.Node, v reflect.Value, at strictyaml.Place) {
+	if !d.Single(n, at) {
 		return
 	}
+	f, number := numberOf(n)
+	is, truth := truth(n)
+	want := ""
 	switch v.Kind() {
 	case reflect.String:
 		v.SetString(n.Value)
 	case reflect.Bool:
-		if is, ok := truth(n); ok {
-			v.SetBool(is)
-			return
+		if v.SetBool(is); !truth {
+			want = "true or false"
 		}
-		d.fault(n, path, "%s is not true or false", clip(n))
 	case reflect.Int:
-		f, ok := numberOf(n)
-		if !ok || f != math.Trunc(f) || math.Abs(f) > math.MaxInt32 {
-			d.fault(n, path, "%s is not a whole number", clip(n))
-			return
+		if !number || f != math.Trunc(f) || math.Abs(f) > math.MaxInt32 {
+			want = "a whole number"
+		} else {
+			v.SetInt(int64(f))
 		}
-		v.SetInt(int64(f))
 	case reflect.Float64:
-		f, ok := numberOf(n)
-		if !ok {
-			d.fault(n, path, "%s is not a number", clip(n))
-			return
+		if v.SetFloat(f); !number {
+			want = "a number"
 		}
-		v.SetFloat(f)
+	}
+	if want != "" {
+		d.Report(d.Line(n), at, clip(n.Value)+" is not "+want)
 	}
 }
 
@@ -290,13 +230,6 @@ func plainValue(v any) any {
 	return v
 }
 
-func join(path, field string) string {
-	if path == "" {
-		return field
-	}
-	return path + "." + field
-}
-
 // lowerFirst is a field's name as configs have it.
 func lowerFirst(name string) string {
 	if strings.HasPrefix(name, "QPS") {
@@ -312,17 +245,13 @@ func kindOf(n *yaml.Node) string {
 	case yaml.SequenceNode:
 		return "a list"
 	}
-	return clip(n)
+	return clip(n.Value)
 }
 
 // clip is a value as messages show it.
-func clip(n *yaml.Node) string {
-	if n.Kind != yaml.ScalarNode {
-		return kindOf(n)
+func clip(text string) string {
+	if r := []rune(text); len(r) > 40 {
+		text = string(r[:40]) + "…"
 	}
-	text := []rune(n.Value)
-	if len(text) > 40 {
-		text = append(text[:40], '…')
-	}
-	return strconv.Quote(string(text))
+	return strconv.Quote(text)
 }

@@ -95,16 +95,16 @@ func TestLines(t *testing.T) {
 		{"a: {{YamlQuote \"- b\\n- c\\n\" 1}}\nd: 1\n", "a: |\n    - b\n    - c\n  \nd: 1\n", []int{1, 1, 1, 1, 2}},
 	} {
 		im := &importer{}
-		r, err := render("f", tt.text, im.functions(), nil)
+		r, err := render(tt.text, im.functions(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if string(r.text) != tt.want {
-			t.Errorf("%q renders to %q, want %q", tt.text, r.text, tt.want)
+		if string(r.Bytes) != tt.want {
+			t.Errorf("%q renders to %q, want %q", tt.text, r.Bytes, tt.want)
 		}
 		for i, line := range tt.lines {
-			if r.line(i+1) != line {
-				t.Errorf("%q: line %d of %q stands in line %d, want %d", tt.text, i+1, r.text, r.line(i+1), line)
+			if r.Line(i+1) != line {
+				t.Errorf("%q: line %d of %q stands in line %d, want %d", tt.text, i+1, r.Bytes, r.Line(i+1), line)
 			}
 		}
 	}

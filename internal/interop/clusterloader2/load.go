@@ -9,7 +9,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	texttemplate "text/template"
 
+	"github.com/windtunnel/windtunnel/internal/text/linemap"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -18,27 +20,12 @@ func flag(format string, args ...any) *scenario.Fault {
 	return &scenario.Fault{Text: fmt.Sprintf(format, args...)}
 }
 
-// faultAt notes an error of a file at the line that it may carry.
-func (im *importer) faultAt(file string, err error) {
-	var p *position
-	if errors.As(err, &p) {
-		im.faults.add(file, p.line, "%s", p.text)
-		return
-	}
-	im.faults.add(file, 1, "%v", err)
-}
-
 // suite decodes a suite.
 func (im *importer) suite(file string, raw []byte) suite {
-	r := verbatim(file, raw)
-	n, err := r.tree()
-	if err != nil {
-		im.faultAt(file, err)
-		return nil
-	}
 	var out suite
-	if n != nil {
-		im.decode(r, n, &out)
+	if _, err := im.fill(file, linemap.Verbatim(raw), &out); err != nil {
+		im.faults.add(file, err.Line, "%s", err.Text)
+		return nil
 	}
 	for i, s := range out {
 		switch {
@@ -119,21 +106,28 @@ func (im *importer) config(file string, raw []byte) *config {
 	return c
 }
 
+// maxRendered bounds what a config may grow to.
+const maxRendered = 16 << 20
+
+var errTooLong = errors.New("it renders to more than 16 MiB")
+
+// render executes a config or module: it is a text template as a whole.
+func render(text string, functions texttemplate.FuncMap, data map[string]any) (*linemap.Text, *linemap.Error) {
+	return linemap.Execute(texttemplate.New("config").Funcs(functions), text, data, maxRendered, errTooLong)
+}
+
 // file renders a config or module and decodes it.
 func (im *importer) file(name string, raw []byte, variables map[string]any, to any) {
-	r, err := render(name, string(raw), im.functions(), variables)
-	if err != nil {
-		im.faultAt(name, err)
-		return
+	text, err := render(string(raw), im.functions(), variables)
+	found := false
+	if err == nil {
+		found, err = im.fill(name, text, to)
 	}
-	n, err := r.tree()
 	switch {
 	case err != nil:
-		im.faultAt(name, err)
-	case n == nil:
+		im.faults.add(name, err.Line, "%s", err.Text)
+	case !found:
 		im.faults.add(name, 1, "it renders to nothing")
-	default:
-		im.decode(r, n, to)
 	}
 }
 

@@ -56,12 +56,12 @@ func (c call) duration(name string, fallback time.Duration) time.Duration {
 	if !c.has(name) {
 		return fallback
 	}
-	d, err := time.ParseDuration(fmt.Sprint(c.params.values[name]))
-	if err != nil {
-		c.fault(name, "%q is not a time such as 1m30s", fmt.Sprint(c.params.values[name]))
+	var d duration
+	if err := d.UnmarshalText([]byte(fmt.Sprint(c.params.values[name]))); err != nil {
+		c.fault(name, "%v", err)
 		return fallback
 	}
-	return d
+	return time.Duration(d)
 }
 
 func (c call) number(name string, fallback float64) float64 {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/text/linemap"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -104,17 +105,10 @@ func (c call) thresholds() []threshold {
 		Resource, Subresource, Verb, Scope string
 		Threshold                          duration
 	}
-	r := verbatim(c.at("customThresholds").file, []byte(text))
-	for i := range r.lines {
-		r.lines[i] = c.at("customThresholds").line
-	}
-	n, err := r.tree()
-	if err != nil {
-		c.fault("customThresholds", "%v", err)
+	at := c.at("customThresholds")
+	if _, err := c.im.fill(at.file, linemap.Inside([]byte(text), at.line), &entries); err != nil {
+		c.fault("customThresholds", "%s", err.Text)
 		return nil
-	}
-	if n != nil {
-		c.im.decode(r, n, &entries)
 	}
 	var out []threshold
 	for _, e := range entries {

@@ -10,6 +10,7 @@ import (
 	texttemplate "text/template"
 
 	"github.com/windtunnel/windtunnel/internal/load/template"
+	"github.com/windtunnel/windtunnel/internal/text/linemap"
 )
 
 // imageRegistry is what .ImageRegistry is unless a variable says otherwise. No
@@ -51,15 +52,9 @@ func (im *importer) override(file string) map[string]any {
 		im.faults.list = append(im.faults.list, flag("--overrides: %v", err))
 		return nil
 	}
-	r := verbatim(file, raw)
-	n, err := r.tree()
-	if err != nil {
-		im.faultAt(file, err)
-		return nil
-	}
 	var p params
-	if n != nil {
-		im.decode(r, n, &p)
+	if _, err := im.fill(file, linemap.Verbatim(raw), &p); err != nil {
+		im.faults.add(file, err.Line, "%s", err.Text)
 	}
 	return p.values
 }
