@@ -14,6 +14,7 @@ import (
 	"text/template/parse"
 
 	"github.com/windtunnel/windtunnel/internal/load/template"
+	"github.com/windtunnel/windtunnel/internal/text/linemap"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -75,50 +76,58 @@ type sample struct {
 	} `json:"spec"`
 }
 
+// bodies keeps the scenario's bodies: the texts of the templates of objects.
+type bodies struct {
+	*target
+	functions string             // the definitions of global.functionTemplates
+	madeOf    map[string]bodyKey // what a body was made of
+	kinds     map[groupKind]crd  // made by the config's own CRDs
+}
+
 // read returns the text of a template file, once read.
-func (im *importer) read(path string, line int, field string) (string, bool) {
-	if text, ok := im.texts[path]; ok {
+func (s *source) read(path string, line int, field string) (string, bool) {
+	if text, ok := s.texts[path]; ok {
 		return text, true
 	}
 	if strings.HasPrefix(path, "http://") || strings.HasPrefix(path, "https://") {
-		im.add(line, "%s: %s: files are not fetched: put it beside the config", field, path)
+		s.add(line, "%s: %s: files are not fetched: put it beside the config", field, path)
 		return "", false
 	}
-	raw, err := readFile(im.path(path))
+	raw, err := readFile(s.path(path))
 	if err != nil {
-		im.add(line, "%s: %v", field, err)
+		s.add(line, "%s: %v", field, err)
 		return "", false
 	}
-	im.texts[path] = string(raw)
+	s.texts[path] = string(raw)
 	return string(raw), true
 }
 
 // path is where a file is that a config or a template names.
-func (im *importer) path(name string) string {
+func (s *source) path(name string) string {
 	if filepath.IsAbs(name) {
 		return name
 	}
-	return filepath.Join(im.folder, name)
+	return filepath.Join(s.folder, name)
 }
 
 // readFunctions keeps the definitions of global.functionTemplates, to stand
 // behind the bodies that call them.
-func (im *importer) readFunctions() {
-	for i, path := range im.cfg.Global.FunctionTemplates {
-		line := im.at(fmt.Sprintf("%s.functionTemplates[%d]", im.cfg.Global.At, i))
-		text, ok := im.read(path, line, "global.functionTemplates")
+func (b *bodies) readFunctions() {
+	for i, path := range b.cfg.Global.FunctionTemplates {
+		line := b.at(fmt.Sprintf("%s.functionTemplates[%d]", b.cfg.Global.At, i))
+		text, ok := b.read(path, line, "global.functionTemplates")
 		if !ok {
 			continue
 		}
 		t, err := texttemplate.New(filepath.Base(path)).Funcs(template.KubeBurnerFunctions(1)).
 			Funcs(texttemplate.FuncMap{"ReadFile": func(string) string { return "" }}).Parse(text)
 		if err != nil {
-			im.fault("", 0, parseError(im.path(path), err))
+			b.fault("", 0, parseError(b.path(path), err))
 			continue
 		}
 		for _, one := range t.Templates() {
 			if one.Tree != nil && !parse.IsEmptyTree(one.Root) {
-				im.functions += fmt.Sprintf("{{ define %q }}%s{{ end }}\n", one.Name(), one.Root)
+				b.functions += fmt.Sprintf("{{ define %q }}%s{{ end }}\n", one.Name(), one.Root)
 			}
 		}
 	}
@@ -126,26 +135,24 @@ func (im *importer) readFunctions() {
 
 // parseError writes an error of text/template as "FILE:LINE: TEXT".
 func parseError(path string, err error) string {
-	if m := position.FindStringSubmatch(err.Error()); m != nil {
-		return path + ":" + m[1] + ": " + m[2]
-	}
-	return path + ": " + err.Error()
+	at := linemap.Position(err)
+	return fmt.Sprintf("%s:%d: %s", path, at.Line, at.Text)
 }
 
 // callsTemplate finds a call of a defined template.
 var callsTemplate = regexp.MustCompile(`\{\{-?\s*(template|block)\s`)
 
 // items reads the templates of a create job.
-func (im *importer) items(j *job) []item {
+func (b *bodies) items(j *job) []item {
 	var out []item
 	used := map[string]bool{}
 	for i := range j.Objects {
 		o := &j.Objects[i]
 		if o.Replicas < 1 {
-			im.note(im.at(o.At+".replicas"), "object.replicas", "below 1: the object is left out")
+			b.note(b.at(o.At+".replicas"), "object.replicas", "below 1: the object is left out")
 			continue
 		}
-		text, ok := im.read(o.ObjectTemplate, im.at(o.At+".objectTemplate"), "object.objectTemplate")
+		text, ok := b.read(o.ObjectTemplate, b.at(o.At+".objectTemplate"), "object.objectTemplate")
 		if !ok {
 			continue
 		}
@@ -153,8 +160,8 @@ func (im *importer) items(j *job) []item {
 			it := item{object: o, index: len(out), every: o.RepeatEveryNIterations, with: map[string]any{}}
 			maps.Copy(it.with, o.InputVars)
 			it.with[template.ObjectIndexVariable], it.with[template.ObjectGroupVariable] = int64(it.index), int64(o.Group.ID)
-			it.body = im.body(bodyKey{o.ObjectTemplate, n}, part.text, used)
-			if im.sample(j, &it, part) {
+			it.body = b.body(bodyKey{o.ObjectTemplate, n}, part.text, used)
+			if b.sample(j, &it, part) {
 				out = append(out, it)
 			}
 		}
@@ -164,9 +171,9 @@ func (im *importer) items(j *job) []item {
 
 // body keeps a text as one of the scenario's bodies and returns its name. A job
 // has a body of its own for each object, jobs share theirs.
-func (im *importer) body(key bodyKey, text string, used map[string]bool) string {
+func (b *bodies) body(key bodyKey, text string, used map[string]bool) string {
 	if callsTemplate.MatchString(text) {
-		text += im.functions
+		text += b.functions
 	}
 	file, _, _ := strings.Cut(key.file, ": ")
 	base := label(strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)))
@@ -175,12 +182,12 @@ func (im *importer) body(key bodyKey, text string, used map[string]bool) string 
 		if n > 1 {
 			name = fmt.Sprintf("%s-%d", base, n)
 		}
-		of, taken := im.bodies[name]
+		of, taken := b.madeOf[name]
 		if used[name] || taken && of != key {
 			continue
 		}
-		used[name], im.bodies[name] = true, key
-		im.out.Bodies[name] = scenario.Body{Text: text, Dialect: template.KubeBurner}
+		used[name], b.madeOf[name] = true, key
+		b.out.Bodies[name] = scenario.Body{Text: text, Dialect: template.KubeBurner}
 		return name
 	}
 }
@@ -219,53 +226,53 @@ func documents(text string) []document {
 
 // sample makes some of an item's objects: it finds out of what kind they are,
 // which files they read, and whether the template can be executed at all.
-func (im *importer) sample(j *job, it *item, part document) bool {
-	t, err := template.Compile(im.path(it.object.ObjectTemplate), im.out.Bodies[it.body].Text, part.line, template.KubeBurner)
+func (b *bodies) sample(j *job, it *item, part document) bool {
+	t, err := template.Compile(b.path(it.object.ObjectTemplate), b.out.Bodies[it.body].Text, part.line, template.KubeBurner)
 	if err != nil {
-		im.fault("", 0, err.Error())
+		b.fault("", 0, err.Error())
 		return false
 	}
 	if j.DefaultMissingKeysWithZero {
 		missing(t, it.with)
 	}
-	raw, err := im.trial(j, it, t)
+	raw, err := b.trial(j, it, t)
 	if err == nil {
-		im.tidy(j, it, raw)
+		b.tidy(j, it, raw)
 	}
 	if err != nil {
 		if strings.Contains(err.Error(), "but the first object was a") {
-			im.unsupported(im.at(it.object.At), "object.objectTemplate", it.object.ObjectTemplate,
+			b.unsupported(b.at(it.object.At), "object.objectTemplate", it.object.ObjectTemplate,
 				"its kind differs between iterations; a body makes objects of one kind")
 			return false
 		}
-		im.fault("", 0, err.Error())
+		b.fault("", 0, err.Error())
 		return false
 	}
 	var other *json.UnmarshalTypeError // a field that means something else in this kind
 	if err := json.Unmarshal(raw, &it.sample); err != nil && !errors.As(err, &other) {
-		im.fault(im.path(it.object.ObjectTemplate), part.line, err.Error())
+		b.fault(b.path(it.object.ObjectTemplate), part.line, err.Error())
 		return false
 	}
 	it.kind, it.fixed = it.sample.Kind, it.sample.Metadata.Namespace
 	if names := it.sample.Spec.Names; it.kind == "CustomResourceDefinition" && names.Kind != "" {
-		im.kinds[groupKind{it.sample.Spec.Group, names.Kind}] = crd{names.Plural, it.sample.Spec.Scope == "Cluster"}
+		b.kinds[groupKind{it.sample.Spec.Group, names.Kind}] = crd{names.Plural, it.sample.Spec.Scope == "Cluster"}
 	}
-	it.resource, it.cluster = im.resource(it.sample.APIVersion, it.kind)
+	it.resource, it.cluster = b.resource(it.sample.APIVersion, it.kind)
 	return true
 }
 
 // tidy takes blanks at the ends of lines, and empty lines at the begin and the
 // end, out of a body if that leaves its objects as they are: YAML cannot hold
 // such a text as it stands.
-func (im *importer) tidy(j *job, it *item, first []byte) {
-	b := im.out.Bodies[it.body]
-	b.Text = strings.Trim(blanks.ReplaceAllString(b.Text, "\n"), "\n") + "\n"
-	t, err := template.Compile(im.path(it.object.ObjectTemplate), b.Text, 1, template.KubeBurner)
+func (b *bodies) tidy(j *job, it *item, first []byte) {
+	trimmed := b.out.Bodies[it.body]
+	trimmed.Text = strings.Trim(blanks.ReplaceAllString(trimmed.Text, "\n"), "\n") + "\n"
+	t, err := template.Compile(b.path(it.object.ObjectTemplate), trimmed.Text, 1, template.KubeBurner)
 	if err != nil {
 		return
 	}
-	if again, err := im.trial(j, it, t); err == nil && bytes.Equal(first, again) {
-		im.out.Bodies[it.body] = b
+	if again, err := b.trial(j, it, t); err == nil && bytes.Equal(first, again) {
+		b.out.Bodies[it.body] = trimmed
 	}
 }
 
@@ -280,11 +287,11 @@ var readsVarying = regexp.MustCompile("ReadFile\\s+[^\"`\\s]|\\|\\s*ReadFile")
 
 // trial makes the first, the second and the last object of an item, or all of
 // them where each may read another file, and returns the first one.
-func (im *importer) trial(j *job, it *item, t *template.Template) ([]byte, error) {
+func (b *bodies) trial(j *job, it *item, t *template.Template) ([]byte, error) {
 	every := it.rhythm(j.JobIterations)
 	indices := []int{0, every, (j.JobIterations - 1) / every * every}
 	replicas := []int{1, it.object.Replicas}
-	if readsVarying.MatchString(im.out.Bodies[it.body].Text) && it.count(j.JobIterations) <= maxTrials {
+	if readsVarying.MatchString(b.out.Bodies[it.body].Text) && it.count(j.JobIterations) <= maxTrials {
 		indices, replicas = nil, nil
 		for i := 0; i < j.JobIterations; i += every {
 			indices = append(indices, i)
@@ -294,15 +301,15 @@ func (im *importer) trial(j *job, it *item, t *template.Template) ([]byte, error
 		}
 	}
 	var first []byte
-	with := im.with(j, im.opts.RunID)
+	with := b.with(j, b.opts.RunID)
 	maps.Copy(with, it.with)
 	for _, index := range indices {
 		if index >= j.JobIterations {
 			continue
 		}
 		for _, replica := range replicas {
-			raw, err := im.make(t, template.Vars{
-				Name: fmt.Sprintf("%s-%d", it.body, index), Namespace: j.Namespace, Index: index, Replica: replica, Seed: im.opts.Seed, With: with,
+			raw, err := b.make(t, template.Vars{
+				Name: fmt.Sprintf("%s-%d", it.body, index), Namespace: j.Namespace, Index: index, Replica: replica, Seed: b.opts.Seed, With: with,
 			})
 			if err != nil {
 				return nil, err
@@ -319,14 +326,14 @@ func (im *importer) trial(j *job, it *item, t *template.Template) ([]byte, error
 }
 
 // make renders one object; the files that its template reads are put into With.
-func (im *importer) make(t *template.Template, v template.Vars) ([]byte, error) {
+func (b *bodies) make(t *template.Template, v template.Vars) ([]byte, error) {
 	for {
 		raw, err := t.Render(nil, v)
 		var absent *template.NoFileError
 		if !errors.As(err, &absent) {
 			return bytes.Clone(raw), err
 		}
-		text, ferr := readFile(im.path(absent.Path))
+		text, ferr := readFile(b.path(absent.Path))
 		if ferr != nil {
 			return nil, fmt.Errorf("%w: %w", err, ferr)
 		}
@@ -341,8 +348,8 @@ func (im *importer) make(t *template.Template, v template.Vars) ([]byte, error) 
 }
 
 // with are the variables that all objects of a job have.
-func (im *importer) with(j *job, run string) map[string]any {
-	return map[string]any{"JobName": j.Name, "UUID": im.opts.UUID, "RunID": run}
+func (b *bodies) with(j *job, run string) map[string]any {
+	return map[string]any{"JobName": j.Name, "UUID": b.opts.UUID, "RunID": run}
 }
 
 // missing gives the variables of a template that nothing sets the value that

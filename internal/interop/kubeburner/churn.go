@@ -47,9 +47,9 @@ func (c *creation) churn() []scenario.Step {
 		}
 		step.Namespaces, step.Percent = space.steps[0], c.percent(max(1, space.count))
 	}
-	steps := c.hooks(c.j, "beforeChurn")
+	steps := c.hooks("beforeChurn")
 	steps = append(steps, scenario.Step{Name: c.step(c.name, "churn"), Churn: step})
-	return append(steps, c.hooks(c.j, "afterChurn")...)
+	return append(steps, c.hooks("afterChurn")...)
 }
 
 // percent is the share that is churned; none set means one of them.
@@ -73,29 +73,29 @@ func (c *creation) spaceOf() *space {
 
 // rounds unrolls an incremental load: each round makes everything from the
 // first iteration on, more of them each time, and deletes it again.
-func (im *importer) rounds(j *job, items []item) []scenario.Step {
+func (s jobSteps) rounds(items []item) []scenario.Step {
 	var steps []scenario.Step
-	l := j.IncrementalLoad
-	if j.ChurnConfig.on() {
-		im.unsupported(im.at(j.ChurnConfig.At), "job.churnConfig", "churn of "+j.Name, "not beside incrementalLoad")
+	l := s.j.IncrementalLoad
+	if s.j.ChurnConfig.on() {
+		s.unsupported(s.at(s.j.ChurnConfig.At), "job.churnConfig", "churn of "+s.j.Name, "not beside incrementalLoad")
 	}
-	for n, iterations := range l.sizes(j.JobIterations) {
+	for n, iterations := range l.sizes(s.j.JobIterations) {
 		round := fmt.Sprintf("round-%d", n+1)
 		c := &creation{
-			importer: im, j: j, name: label(j.Name) + "-" + round, items: items, iterations: iterations,
-			run: uuid(round, im.opts.Seed, []byte(im.opts.RunID)),
+			jobSteps: s, name: label(s.j.Name) + "-" + round, items: items, iterations: iterations,
+			run: uuid(round, s.opts.Seed, []byte(s.opts.RunID)),
 		}
 		steps = append(steps, c.all()...)
-		j.groups = append(j.groups, c.name)
+		s.j.groups = append(s.j.groups, c.name)
 		if l.HealthCheckScript != "" {
-			steps = append(steps, im.exec(j, round+"-health", []string{"/bin/bash", l.HealthCheckScript}))
+			steps = append(steps, s.exec(round+"-health", []string{"/bin/bash", l.HealthCheckScript}))
 		} else {
-			im.note(im.at(l.At), "job.incrementalLoad", "without healthCheckScript, nothing is asked of the cluster's health between rounds")
+			s.note(s.at(l.At), "job.incrementalLoad", "without healthCheckScript, nothing is asked of the cluster's health between rounds")
 		}
-		steps = append(steps, im.collect(j, items)...)
-		steps = append(steps, im.pause(j, l.StepDelay)...)
+		steps = append(steps, s.collect(items)...)
+		steps = append(steps, s.pause(l.StepDelay)...)
 		if len(steps) > maxSteps {
-			im.add(im.at(l.At), "job %q: incrementalLoad makes more than %d steps", j.Name, maxSteps)
+			s.add(s.at(l.At), "job %q: incrementalLoad makes more than %d steps", s.j.Name, maxSteps)
 			return nil
 		}
 	}

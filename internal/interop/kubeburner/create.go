@@ -18,8 +18,7 @@ const maxSteps = 10_000
 // creation is one run through a create job: the whole of it, or one round of
 // its incremental load.
 type creation struct {
-	*importer
-	j          *job
+	jobSteps
 	name       string // its steps and its group of pods begin with it
 	run        string // RunID
 	iterations int
@@ -34,43 +33,48 @@ type space struct {
 	count int      // how many there are; -1: one, without a number
 }
 
+// creation is the whole of a create job.
+func (s jobSteps) creation(items []item) *creation {
+	return &creation{jobSteps: s, name: label(s.j.Name), run: s.opts.RunID, iterations: s.j.JobIterations, items: items}
+}
+
 // creates makes the steps of a create job.
-func (im *importer) creates(j *job) []scenario.Step {
-	before := len(im.faults)
-	items := im.items(j)
-	j.items = items
-	if len(items) == 0 && len(im.faults) == before {
-		im.add(im.at(j.At), "job %q makes nothing", j.Name)
+func (s jobSteps) creates() []scenario.Step {
+	before := len(s.faults)
+	items := s.items(s.j)
+	s.j.items = items
+	if len(items) == 0 && len(s.faults) == before {
+		s.add(s.at(s.j.At), "job %q makes nothing", s.j.Name)
 	}
 	if len(items) == 0 {
 		return nil
 	}
-	c := &creation{importer: im, j: j, name: label(j.Name), run: im.opts.RunID, iterations: j.JobIterations, items: items}
-	steps := im.hooks(j, "beforeJobExecution")
-	steps = append(steps, im.cleanup(j, items)...)
-	if j.IncrementalLoad != nil {
-		steps = append(steps, im.rounds(j, items)...)
+	c := s.creation(items)
+	steps := s.hooks("beforeJobExecution")
+	steps = append(steps, s.cleanup(items)...)
+	if s.j.IncrementalLoad != nil {
+		steps = append(steps, s.rounds(items)...)
 	} else {
 		steps = append(steps, c.all()...)
 		steps = append(steps, c.churn()...)
 	}
-	steps = append(steps, im.hooks(j, "afterJobExecution")...)
-	if j.BeforeCleanup != "" {
-		steps = append(steps, im.exec(j, "before-cleanup", []string{"/bin/sh", j.BeforeCleanup}))
+	steps = append(steps, s.hooks("afterJobExecution")...)
+	if s.j.BeforeCleanup != "" {
+		steps = append(steps, s.exec("before-cleanup", []string{"/bin/sh", s.j.BeforeCleanup}))
 	}
-	steps = append(steps, im.pause(j, j.JobPause)...)
-	if j.GC {
-		steps = append(steps, im.collect(j, items)...)
+	steps = append(steps, s.pause(s.j.JobPause)...)
+	if s.j.GC {
+		steps = append(steps, s.collect(items)...)
 	}
 	return steps
 }
 
 // pause does nothing for so long.
-func (im *importer) pause(j *job, d time.Duration) []scenario.Step {
+func (s jobSteps) pause(d time.Duration) []scenario.Step {
 	if d == 0 {
 		return nil
 	}
-	return []scenario.Step{{Name: im.step(label(j.Name), "pause"), Pause: unit.Duration(d)}}
+	return []scenario.Step{{Name: s.step(label(s.j.Name), "pause"), Pause: unit.Duration(d)}}
 }
 
 // all makes namespaces and objects, verifies them and waits for them.
@@ -230,7 +234,7 @@ func (c *creation) collectGroup(name string, items []item) []scenario.Step {
 		before, after = max(before, it.object.Group.PauseBeforeGC), max(after, it.object.Group.PauseAfterGC)
 		if it.object.Group.GC {
 			own := map[string]string{labelJob: c.j.Name, labelRun: c.run, labelIndex: strconv.Itoa(it.index)}
-			deletes = append(deletes, c.remove(c.j, name+"-delete-"+it.body, selection{it.resource, own}, c.j.WaitForDeletion)...)
+			deletes = append(deletes, c.remove(name+"-delete-"+it.body, selection{it.resource, own}, c.j.WaitForDeletion)...)
 		}
 	}
 	if before > 0 {
@@ -256,7 +260,7 @@ func (c *creation) byIterations() []scenario.Step {
 			"not beside podWait or a hook on each iteration: churn is of one step's objects")
 	}
 	for i := range c.iterations {
-		steps = append(steps, c.hooks(c.j, "onEachIteration")...)
+		steps = append(steps, c.hooks("onEachIteration")...)
 		one := *c
 		one.iterations = 1
 		var items []item
@@ -279,7 +283,7 @@ func (c *creation) byIterations() []scenario.Step {
 				steps = append(steps, one.ready(items, strconv.Itoa(i))...)
 			}
 		}
-		steps = append(steps, c.pause(c.j, c.j.JobIterationDelay)...)
+		steps = append(steps, c.pause(c.j.JobIterationDelay)...)
 	}
 	c.made = nil // no single step made it all
 	if c.j.WaitWhenFinished {
@@ -323,7 +327,7 @@ func (c *creation) watchers() []scenario.Step {
 func (c *creation) verify() []scenario.Step {
 	var out []scenario.Step
 	for _, it := range c.items {
-		if _, waited := c.condition(it); waited && it.object.Wait && (c.j.WaitWhenFinished || c.cfg.Global.WaitWhenFinished) || it.object.Group.GC {
+		if _, waited := it.condition(); waited && it.object.Wait && (c.j.WaitWhenFinished || c.cfg.Global.WaitWhenFinished) || it.object.Group.GC {
 			continue
 		}
 		step := scenario.Step{Name: c.step(c.name, "verify", it.body), Wait: &scenario.Wait{

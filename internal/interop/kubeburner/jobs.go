@@ -43,16 +43,17 @@ func (im *importer) jobs() []scenario.Step {
 // job makes the steps of one job.
 func (im *importer) job(j *job) []scenario.Step {
 	var steps []scenario.Step
+	of := jobSteps{im, j}
 	switch j.JobType {
 	case "create":
-		steps = im.creates(j)
+		steps = of.creates()
 	case "kubevirt":
 		im.unsupported(im.at(j.At+".jobType"), "job.jobType", "job "+j.Name, "operations on virtual machines need KubeVirt, which is not there: the job is left out")
 	default:
-		steps = im.hooks(j, "beforeJobExecution")
-		steps = append(steps, im.selects(j)...)
-		steps = append(steps, im.hooks(j, "afterJobExecution")...)
-		steps = append(steps, im.pause(j, j.JobPause)...)
+		steps = of.hooks("beforeJobExecution")
+		steps = append(steps, selectJob{of}.selects()...)
+		steps = append(steps, of.hooks("afterJobExecution")...)
+		steps = append(steps, of.pause(j.JobPause)...)
 	}
 	if len(steps) > 0 {
 		im.spans = append(im.spans, span{j.Name, steps[0].Name, steps[len(steps)-1].Name})
@@ -68,31 +69,37 @@ func (im *importer) end() []scenario.Step {
 	for i := range im.cfg.Jobs {
 		j := &im.cfg.Jobs[i]
 		if g.WaitWhenFinished && j.JobType == "create" && j.IncrementalLoad == nil {
-			c := &creation{importer: im, j: j, name: label(j.Name), run: im.opts.RunID, iterations: j.JobIterations, items: j.items}
+			c := jobSteps{im, j}.creation(j.items)
 			steps = append(steps, c.ready(j.items, "")...)
 		}
 	}
 	for i := range im.cfg.Jobs {
 		j := &im.cfg.Jobs[i]
 		if g.GC && !j.GC && j.JobType == "create" && j.IncrementalLoad == nil {
-			steps = append(steps, im.collect(j, j.items)...)
+			steps = append(steps, jobSteps{im, j}.collect(j.items)...)
 		}
 	}
 	return steps
 }
 
+// jobSteps makes what steps of all kinds of jobs have.
+type jobSteps struct {
+	*importer
+	j *job
+}
+
 // hooks are the commands of a moment of a job.
-func (im *importer) hooks(j *job, when string) []scenario.Step {
+func (s jobSteps) hooks(when string) []scenario.Step {
 	var steps []scenario.Step
-	for i := range j.Hooks {
-		h := &j.Hooks[i]
+	for i := range s.j.Hooks {
+		h := &s.j.Hooks[i]
 		if h.When != when || len(h.Cmd) == 0 {
 			continue
 		}
 		if h.Background {
-			im.note(im.at(h.At+".background"), "hook.background", "the command is waited for before the job goes on")
+			s.note(s.at(h.At+".background"), "hook.background", "the command is waited for before the job goes on")
 		}
-		steps = append(steps, im.exec(j, dashed(when), h.Cmd))
+		steps = append(steps, s.exec(dashed(when), h.Cmd))
 	}
 	return steps
 }
@@ -112,8 +119,8 @@ func dashed(name string) string {
 }
 
 // exec runs a command, as kube-burner does for at most five minutes.
-func (im *importer) exec(j *job, name string, command []string) scenario.Step {
-	return scenario.Step{Name: im.step(label(j.Name), name), Exec: &scenario.Exec{Command: command, Timeout: unit.Duration(5 * time.Minute)}}
+func (s jobSteps) exec(name string, command []string) scenario.Step {
+	return scenario.Step{Name: s.step(label(s.j.Name), name), Exec: &scenario.Exec{Command: command, Timeout: unit.Duration(5 * time.Minute)}}
 }
 
 // has tells whether the job has hooks of a moment.
@@ -121,87 +128,90 @@ func (c *creation) has(when string) bool {
 	return slices.ContainsFunc(c.j.Hooks, func(h hook) bool { return h.When == when })
 }
 
+// selectJob makes the steps of a job on objects that it finds.
+type selectJob struct{ jobSteps }
+
 // selects makes the steps of a job on objects that it finds by their labels.
-func (im *importer) selects(j *job) []scenario.Step {
-	verb := map[string]string{"delete": "delete", "patch": "patch", "read": "get"}[j.JobType]
+func (c selectJob) selects() []scenario.Step {
+	verb := map[string]string{"delete": "delete", "patch": "patch", "read": "get"}[c.j.JobType]
 	var calls []scenario.Call
-	for i := range j.Objects {
-		o := &j.Objects[i]
-		resource, _ := im.resource(byDefault(o.APIVersion, "v1"), o.Kind)
+	for i := range c.j.Objects {
+		o := &c.j.Objects[i]
+		resource, _ := c.resource(byDefault(o.APIVersion, "v1"), o.Kind)
 		call := scenario.Call{Verb: verb, Resource: resource, Namespace: "*", Selector: selector(o.LabelSelector)}
-		if verb == "patch" && !im.patch(j, o, &call) {
+		if verb == "patch" && !c.patch(o, &call) {
 			continue
 		}
 		calls = append(calls, call)
 	}
-	if len(calls) < len(j.Objects) {
+	if len(calls) < len(c.j.Objects) {
 		return nil
 	}
 	switch {
 	case verb == "delete":
-		return im.deletes(j, calls)
-	case j.ObjectDelay > 0 || j.JobIterationDelay > 0 || j.ObjectWait:
-		return im.apart(j, calls)
-	case verb == "patch" && j.ExecutionMode != "sequential": // the calls of all objects mixed
-		steps := []scenario.Step{im.requests(j, label(j.Name), j.JobIterations, calls)}
-		return append(steps, im.settled(j, calls)...)
+		return c.deletes(calls)
+	case c.j.ObjectDelay > 0 || c.j.JobIterationDelay > 0 || c.j.ObjectWait:
+		return c.apart(calls)
+	case verb == "patch" && c.j.ExecutionMode != "sequential": // the calls of all objects mixed
+		steps := []scenario.Step{c.requests(label(c.j.Name), c.j.JobIterations, calls)}
+		return append(steps, c.settled(calls)...)
 	}
 	var steps []scenario.Step
 	for _, call := range calls {
-		steps = append(steps, im.requests(j, im.named(j, call), j.JobIterations, []scenario.Call{call}))
+		steps = append(steps, c.requests(c.named(call), c.j.JobIterations, []scenario.Call{call}))
 	}
-	return append(steps, im.settled(j, calls)...)
+	return append(steps, c.settled(calls)...)
 }
 
 // named is what a job's step on one resource is called.
-func (im *importer) named(j *job, call scenario.Call) string {
-	if len(j.Objects) == 1 {
-		return label(j.Name)
+func (c selectJob) named(call scenario.Call) string {
+	if len(c.j.Objects) == 1 {
+		return label(c.j.Name)
 	}
-	return label(j.Name) + "-" + label(call.Resource)
+	return label(c.j.Name) + "-" + label(call.Resource)
 }
 
 // requests sends so many of each call to each object found.
-func (im *importer) requests(j *job, name string, rounds int, mix []scenario.Call) scenario.Step {
-	return scenario.Step{Name: im.step(name), Requests: &scenario.Requests{
-		Rounds: rounds, Pace: scenario.Pace{Constant: j.qps()}, Mix: mix, Timeout: unit.Duration(im.cfg.Global.RequestTimeout),
+func (c selectJob) requests(name string, rounds int, mix []scenario.Call) scenario.Step {
+	return scenario.Step{Name: c.step(name), Requests: &scenario.Requests{
+		Rounds: rounds, Pace: scenario.Pace{Constant: c.j.qps()}, Mix: mix, Timeout: unit.Duration(c.cfg.Global.RequestTimeout),
 	}}
 }
 
 // patch gives a call its body and type.
-func (im *importer) patch(j *job, o *object, call *scenario.Call) bool {
-	text, ok := im.read(o.ObjectTemplate, im.at(o.At+".objectTemplate"), "object.objectTemplate")
+func (c selectJob) patch(o *object, call *scenario.Call) bool {
+	text, ok := c.read(o.ObjectTemplate, c.at(o.At+".objectTemplate"), "object.objectTemplate")
 	if !ok {
 		return false
 	}
-	call.With = im.with(j, im.opts.RunID)
+	call.With = c.with(c.j, c.opts.RunID)
 	maps.Copy(call.With, o.InputVars)
 	if strings.HasSuffix(o.ObjectTemplate, "json") { // sent as it stands
 		text = escape(text)
 	}
 	call.Patch = patches()[o.PatchType]
-	call.Body = im.body(bodyKey{o.ObjectTemplate, 0}, text, map[string]bool{})
-	t, err := template.Compile(im.path(o.ObjectTemplate), im.out.Bodies[call.Body].Text, 1, template.KubeBurner)
+	call.Body = c.body(bodyKey{o.ObjectTemplate, 0}, text, map[string]bool{})
+	t, err := template.Compile(c.path(o.ObjectTemplate), c.out.Bodies[call.Body].Text, 1, template.KubeBurner)
 	if err == nil {
-		if j.DefaultMissingKeysWithZero {
+		if c.j.DefaultMissingKeysWithZero {
 			missing(t, call.With)
 		}
-		_, err = t.RenderPatch(nil, template.Vars{Name: call.Resource, Seed: im.opts.Seed, With: call.With})
+		_, err = t.RenderPatch(nil, template.Vars{Name: call.Resource, Seed: c.opts.Seed, With: call.With})
 	}
 	if err != nil {
-		im.fault("", 0, err.Error())
+		c.fault("", 0, err.Error())
 		return false
 	}
 	return true
 }
 
 // deletes deletes one kind after the other.
-func (im *importer) deletes(j *job, calls []scenario.Call) []scenario.Step {
+func (c selectJob) deletes(calls []scenario.Call) []scenario.Step {
 	var steps []scenario.Step
 	for i, call := range calls {
-		steps = append(steps, im.remove(j, im.named(j, call), selection{call.Resource, j.Objects[i].LabelSelector}, j.WaitForDeletion)...)
-		if j.ObjectDelay > 0 {
-			steps = append(steps, im.pause(j, j.ObjectDelay)...)
+		steps = append(steps, c.remove(c.named(call), selection{call.Resource, c.j.Objects[i].LabelSelector}, c.j.WaitForDeletion)...)
+		if c.j.ObjectDelay > 0 {
+			steps = append(steps, c.pause(c.j.ObjectDelay)...)
 		}
 	}
 	return steps
@@ -209,43 +219,43 @@ func (im *importer) deletes(j *job, calls []scenario.Call) []scenario.Step {
 
 // apart sends the calls of each iteration and object by a step of its own,
 // because something stands between them.
-func (im *importer) apart(j *job, calls []scenario.Call) []scenario.Step {
-	if j.JobIterations*(3*len(calls)+1) > maxSteps {
-		im.add(im.at(j.At+".jobIterations"), "job %q: delays between its iterations make more than %d steps of it", j.Name, maxSteps)
+func (c selectJob) apart(calls []scenario.Call) []scenario.Step {
+	if c.j.JobIterations*(3*len(calls)+1) > maxSteps {
+		c.add(c.at(c.j.At+".jobIterations"), "job %q: delays between its iterations make more than %d steps of it", c.j.Name, maxSteps)
 		return nil
 	}
 	var steps []scenario.Step
-	for i := range j.JobIterations {
+	for i := range c.j.JobIterations {
 		for k, call := range calls {
 			if call.With != nil {
 				call.With = maps.Clone(call.With)
 				call.With["Iteration"] = int64(i)
 			}
-			steps = append(steps, im.requests(j, fmt.Sprintf("%s-%d", im.named(j, call), i), 1, []scenario.Call{call}))
-			if j.ObjectWait {
-				steps = append(steps, im.settle(j, &j.Objects[k], call)...)
+			steps = append(steps, c.requests(fmt.Sprintf("%s-%d", c.named(call), i), 1, []scenario.Call{call}))
+			if c.j.ObjectWait {
+				steps = append(steps, c.settle(&c.j.Objects[k], call)...)
 			}
-			steps = append(steps, im.pause(j, j.ObjectDelay)...)
+			steps = append(steps, c.pause(c.j.ObjectDelay)...)
 		}
-		if j.JobType == "patch" && j.WaitWhenFinished && !j.ObjectWait {
-			steps = append(steps, im.settled(j, calls)...)
+		if c.j.JobType == "patch" && c.j.WaitWhenFinished && !c.j.ObjectWait {
+			steps = append(steps, c.settled(calls)...)
 		}
-		steps = append(steps, im.pause(j, j.JobIterationDelay)...)
+		steps = append(steps, c.pause(c.j.JobIterationDelay)...)
 	}
 	return steps
 }
 
 // settled waits, after a job of patches, until the objects are as their kind's
 // waiter has them.
-func (im *importer) settled(j *job, calls []scenario.Call) []scenario.Step {
+func (c selectJob) settled(calls []scenario.Call) []scenario.Step {
 	var steps []scenario.Step
-	if j.JobType != "patch" || !j.WaitWhenFinished {
+	if c.j.JobType != "patch" || !c.j.WaitWhenFinished {
 		return nil
 	}
 	for i, call := range calls {
 		duplicate := slices.ContainsFunc(calls[:i], func(o scenario.Call) bool { return o.Resource == call.Resource && o.Selector == call.Selector })
 		if !duplicate {
-			steps = append(steps, im.settle(j, &j.Objects[i], call)...)
+			steps = append(steps, c.settle(&c.j.Objects[i], call)...)
 		}
 	}
 	return steps
@@ -253,15 +263,15 @@ func (im *importer) settled(j *job, calls []scenario.Call) []scenario.Step {
 
 // settle waits for what one call selects. How many objects that are nobody
 // knows; there may be none.
-func (im *importer) settle(j *job, o *object, call scenario.Call) []scenario.Step {
+func (c selectJob) settle(o *object, call scenario.Call) []scenario.Step {
 	it := item{object: o, kind: o.Kind, resource: call.Resource, body: label(filepath.Base(byDefault(o.ObjectTemplate, o.Kind)))}
-	text, ok := im.condition(it)
+	text, ok := it.condition()
 	if !ok || !o.Wait {
 		return nil
 	}
-	w := scenario.Wait{Objects: call.Resource, Namespace: "*", Selector: call.Selector, Condition: text, All: true, Within: unit.Duration(im.limit(j))}
-	if !im.waitOptions(&w, it) {
+	w := scenario.Wait{Objects: call.Resource, Namespace: "*", Selector: call.Selector, Condition: text, All: true, Within: unit.Duration(c.limit())}
+	if !c.waitOptions(&w, it) {
 		return nil
 	}
-	return []scenario.Step{{Name: im.step(label(j.Name), "ready", label(w.Objects)), Wait: &w}}
+	return []scenario.Step{{Name: c.step(label(c.j.Name), "ready", label(w.Objects)), Wait: &w}}
 }

@@ -17,12 +17,10 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
-	"go.yaml.in/yaml/v3"
-
+	"github.com/windtunnel/windtunnel/internal/text/strictyaml"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -47,7 +45,7 @@ func Is(raw []byte) bool {
 		Scenario any              `yaml:"scenario"`
 		Jobs     []map[string]any `yaml:"jobs"`
 	}
-	if !bytes.Contains(raw, []byte("{{")) && parseYAML(raw, &top) == nil {
+	if root, err := strictyaml.First(raw); err == nil && !bytes.Contains(raw, []byte("{{")) && root.Decode(&top) == nil {
 		for _, j := range top.Jobs {
 			_, objects := j["objects"]
 			_, iterations := j["jobIterations"]
@@ -95,11 +93,11 @@ func convert(file string, raw []byte, o Options) (*scenario.Scenario, []Note, er
 	if err != nil {
 		return nil, nil, err
 	}
-	im := &importer{findings: f, opts: o, folder: filepath.Dir(file)}
-	if !im.decode(raw, vars) || !im.check() {
+	src := &source{findings: f, opts: o, folder: filepath.Dir(file), texts: map[string]string{}}
+	if !src.decode(raw, vars) || !(checker{src}).check() {
 		return nil, nil, f.join()
 	}
-	s := im.build()
+	s := build(src)
 	if err := f.join(); err != nil {
 		return nil, nil, err
 	}
@@ -118,79 +116,58 @@ func uuid(what string, seed uint64, raw []byte) string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
 }
 
-// decode reads the config into im.cfg.
-func (im *importer) decode(raw []byte, vars map[string]any) bool {
-	r, ok := im.opts.render(im.findings, raw, vars)
+// decode reads the config into cfg.
+func (s *source) decode(raw []byte, vars map[string]any) bool {
+	r, ok := s.opts.render(s.findings, raw, vars)
 	if !ok {
 		return false
 	}
-	d := &decoder{findings: im.findings, source: r.lines, lines: map[string]int{}}
-	var doc yaml.Node
-	switch err := parseYAML(r.text, &doc); {
-	case errors.Is(err, io.EOF) || err == nil && len(doc.Content) == 0:
-		im.add(1, "the file is empty")
+	root, err := strictyaml.First(r.Bytes)
+	switch {
+	case errors.Is(err, io.EOF):
+		s.add(1, "the file is empty")
 		return false
 	case err != nil:
-		line, text := syntax(err)
-		im.add(r.lines[min(line, len(r.lines)-1)], "not YAML: %s", text)
+		line, text := strictyaml.Syntax(err)
+		s.add(r.Line(line), "not YAML: %s", text)
 		return false
 	}
-	root := doc.Content[0]
-	for _, key := range sorted(im.opts.Set) {
+	for _, key := range sorted(s.opts.Set) {
 		if ofTree(key) {
-			if err := change(root, strings.Split(key, "."), im.opts.Set[key]); err != nil {
-				im.add(0, "--set %s: %v", key, err)
+			if err := change(root, strings.Split(key, "."), s.opts.Set[key]); err != nil {
+				s.add(0, "--set %s: %v", key, err)
 			}
 		}
 	}
-	d.value(root, reflect.ValueOf(&im.cfg).Elem(), "", "config")
-	im.lines = d.lines
-	return len(im.faults) == 0
+	d := newDecoder(s.findings, r)
+	d.Value(root, reflect.ValueOf(&s.cfg).Elem(), strictyaml.Place{Name: "config"})
+	s.lines = d.Lines
+	return len(s.faults) == 0
 }
 
-var yamlLine = regexp.MustCompile(`(?s)^line (\d+): (.*)$`)
-
-// syntax returns line and text of an error of the YAML parser.
-func syntax(err error) (line int, text string) {
-	line, text = 1, strings.TrimPrefix(err.Error(), "yaml: ")
-	if m := yamlLine.FindStringSubmatch(text); m != nil {
-		line, _ = strconv.Atoi(m[1])
-		text = m[2]
-	}
-	if strings.HasPrefix(text, "did not find expected") {
-		line++ // the parser, not its scanner, counts from 0
-	}
-	return max(1, line), text
-}
-
-// parseYAML reads the first document. The parser is not ours: should it panic
-// on odd bytes, that is a fault of the file.
-func parseYAML(raw []byte, into any) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("yaml: %v", p)
-		}
-	}()
-	return yaml.NewDecoder(bytes.NewReader(raw)).Decode(into)
-}
-
-// importer makes a scenario of a config.
-type importer struct {
+// source is a config and the files that it names.
+type source struct {
 	*findings
 	opts   Options
 	folder string
 	cfg    config
 	lines  map[string]int
-	out    *scenario.Scenario
+	texts  map[string]string // template files, by path
+}
 
-	texts     map[string]string  // template files, by path
-	functions string             // the definitions of global.functionTemplates
-	bodies    map[string]bodyKey // what a body was made of
-	kinds     map[groupKind]crd  // made by the config's own CRDs
-	spaces    map[string]*space  // namespaces made so far, by what they begin with
-	names     map[string]int     // of steps, and how often each was wanted
-	demand    demand             // of the pods
-	spans     []span             // the jobs' steps
+// target is the scenario that becomes of a config.
+type target struct {
+	*source
+	out *scenario.Scenario
+}
+
+// importer makes the steps of a scenario.
+type importer struct {
+	*bodies
+	spaces map[string]*space // namespaces made so far, by what they begin with
+	names  map[string]int    // of steps, and how often each was wanted
+	demand demand            // of the pods
+	spans  []span            // the jobs' steps
 }
 
 // JobMeasure begins the names of the measures that say where the jobs begin and
@@ -202,21 +179,22 @@ const JobMeasure = "job "
 type span struct{ job, first, last string }
 
 // at returns the line of the value at a path, or of the nearest around it.
-func (im *importer) at(path string) int {
+func (s *source) at(path string) int {
 	for path != "" {
-		if line, ok := im.lines[path]; ok {
+		if line, ok := s.lines[path]; ok {
 			return line
 		}
 		path = path[:max(0, strings.LastIndexAny(path, ".["))]
 	}
-	return max(1, im.lines[""])
+	return max(1, s.lines[""])
 }
 
 // build makes the scenario; faults and notes are collected on the way.
-func (im *importer) build() *scenario.Scenario {
+func build(from *source) *scenario.Scenario {
 	s := scenario.Default()
-	im.out, im.texts, im.bodies, im.kinds = &s, map[string]string{}, map[string]bodyKey{}, map[groupKind]crd{}
-	im.spaces, im.names = map[string]*space{}, map[string]int{}
+	to := &target{from, &s}
+	im := &importer{bodies: &bodies{target: to, madeOf: map[string]bodyKey{}, kinds: map[groupKind]crd{}},
+		spaces: map[string]*space{}, names: map[string]int{}}
 	s.Name = label(strings.TrimSuffix(filepath.Base(im.file), filepath.Ext(im.file)))
 	s.Description = fmt.Sprintf("Imported from kube-burner's %s.", filepath.Base(im.file))
 	s.Seed, s.File = im.opts.Seed, im.file
@@ -228,8 +206,8 @@ func (im *importer) build() *scenario.Scenario {
 	for _, j := range im.spans {
 		s.Measures = append(s.Measures, scenario.Measure{Name: JobMeasure + j.job, Since: j.first, Until: j.last})
 	}
-	im.measurements()
-	im.profiles()
+	objectives{to}.measurements()
+	profiles{to, im.spans}.all()
 	im.fleet()
 	return &s
 }
@@ -259,12 +237,12 @@ func (j *job) qps() float64 {
 }
 
 // limit is how long a job may wait.
-func (im *importer) limit(j *job) time.Duration {
+func (s jobSteps) limit() time.Duration {
 	switch {
-	case j.MaxWaitTimeout > 0:
-		return j.MaxWaitTimeout
-	case im.cfg.Global.Timeout > 0:
-		return im.cfg.Global.Timeout
+	case s.j.MaxWaitTimeout > 0:
+		return s.j.MaxWaitTimeout
+	case s.cfg.Global.Timeout > 0:
+		return s.cfg.Global.Timeout
 	}
 	return 4 * time.Hour
 }

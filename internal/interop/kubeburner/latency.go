@@ -44,7 +44,7 @@ func latencies() []latency {
 // lifeLatency declares the life that a measurement is about and makes
 // objectives of its thresholds: from when an object was created, as its watch
 // showed it. It is false where the measurement is not made of lives.
-func (im *importer) lifeLatency(j *job, m measurement) bool {
+func (o objectives) lifeLatency(j *job, m measurement) bool {
 	list := latencies()
 	i := slices.IndexFunc(list, func(l latency) bool { return l.measurement == m.Name })
 	if i < 0 {
@@ -58,51 +58,51 @@ func (im *importer) lifeLatency(j *job, m measurement) bool {
 	if l.unlabelled {
 		life.Group = ""
 	}
-	im.declare(life)
+	o.declare(life)
 	for _, t := range m.Thresholds {
 		use, phase := l.life, l.phases[t.ConditionType]
 		if m.Name == "vmiLatency" && t.ConditionType == "VMReady" {
 			use, phase = "vm", "ready"
-			im.declare(scenario.Lifecycle{Use: use, Group: labelJob})
+			o.declare(scenario.Lifecycle{Use: use, Group: labelJob})
 		}
 		name := fmt.Sprintf("%s %s of %s", m.Name, t.ConditionType, label(j.Name))
 		if phase == "" {
-			im.unsupported(im.at(t.At), "threshold.conditionType", name, "there is no such phase in the lifecycle of a "+l.life)
+			o.unsupported(o.at(t.At), "threshold.conditionType", name, "there is no such phase in the lifecycle of a "+l.life)
 			continue
 		}
 		labels := map[string]string{"lifecycle": use, "phase": "created.." + phase}
 		if !l.unlabelled {
 			labels["group"] = j.Name
 		}
-		im.bounded(name, "lifecycle", labels, t)
+		o.bounded(name, "lifecycle", labels, t)
 	}
 	return true
 }
 
 // initialized judges when pods' init containers have finished, which the lives
 // of pods that are recorded in every run do not hold.
-func (im *importer) initialized(j *job, t threshold) {
-	im.declare(scenario.Lifecycle{Name: "started-pod", Of: "pods", Selector: labelJob, Group: labelJob, Phases: []scenario.Phase{{Condition: "Initialized"}}})
-	im.bounded("podLatency Initialized of "+label(j.Name), "lifecycle", map[string]string{"lifecycle": "started-pod", "phase": "created..initialized", "group": j.Name}, t)
+func (o objectives) initialized(j *job, t threshold) {
+	o.declare(scenario.Lifecycle{Name: "started-pod", Of: "pods", Selector: labelJob, Group: labelJob, Phases: []scenario.Phase{{Condition: "Initialized"}}})
+	o.bounded("podLatency Initialized of "+label(j.Name), "lifecycle", map[string]string{"lifecycle": "started-pod", "phase": "created..initialized", "group": j.Name}, t)
 }
 
 // declare adds a life, once.
-func (im *importer) declare(l scenario.Lifecycle) {
-	for _, have := range im.out.Lifecycles {
+func (o objectives) declare(l scenario.Lifecycle) {
+	for _, have := range o.out.Lifecycles {
 		if have.Use == l.Use && have.Name == l.Name {
 			return
 		}
 	}
-	im.out.Lifecycles = append(im.out.Lifecycles, l)
+	o.out.Lifecycles = append(o.out.Lifecycles, l)
 }
 
 // bounded makes an objective of a threshold; one that is there already, because
 // another job has the same, is not made again.
-func (im *importer) bounded(name, sli string, labels map[string]string, t threshold) {
+func (o objectives) bounded(name, sli string, labels map[string]string, t threshold) {
 	limit := t.Threshold.Seconds()
-	o := scenario.Objective{Name: name, SLI: sli, Labels: labels, Statistic: statisticOf(t.Metric), Max: &limit}
-	if !slices.ContainsFunc(im.out.Objectives, func(x scenario.Objective) bool { return x.Name == o.Name && x.Statistic == o.Statistic }) {
-		im.out.Objectives = append(im.out.Objectives, o)
+	one := scenario.Objective{Name: name, SLI: sli, Labels: labels, Statistic: statisticOf(t.Metric), Max: &limit}
+	if !slices.ContainsFunc(o.out.Objectives, func(x scenario.Objective) bool { return x.Name == one.Name && x.Statistic == one.Statistic }) {
+		o.out.Objectives = append(o.out.Objectives, one)
 	}
 }
 

@@ -8,26 +8,29 @@ import (
 
 // unsupported notes what cannot be honoured, and makes an objective of it whose
 // verdict is unknown.
-func (im *importer) unsupported(line int, field, name, why string) {
-	im.note(line, field, "%s: %s", name, why)
-	for _, o := range im.out.Objectives {
+func (t *target) unsupported(line int, field, name, why string) {
+	t.note(line, field, "%s: %s", name, why)
+	for _, o := range t.out.Objectives {
 		if o.Name == name {
 			return
 		}
 	}
-	im.out.Objectives = append(im.out.Objectives, scenario.Objective{Name: name, Unsupported: why})
+	t.out.Objectives = append(t.out.Objectives, scenario.Objective{Name: name, Unsupported: why})
 }
 
+// objectives makes what is judged of thresholds.
+type objectives struct{ *target }
+
 // measurements makes objectives of the thresholds of each job.
-func (im *importer) measurements() {
-	for i := range im.cfg.Jobs {
-		j := &im.cfg.Jobs[i]
-		for _, m := range merged(im.cfg.Global.Measurements, j.Measurements) {
+func (o objectives) measurements() {
+	for i := range o.cfg.Jobs {
+		j := &o.cfg.Jobs[i]
+		for _, m := range merged(o.cfg.Global.Measurements, j.Measurements) {
 			switch {
 			case m.Name == "podLatency":
-				im.podLatency(j, m)
-			case !im.lifeLatency(j, m):
-				im.elsewhere(j, m)
+				o.podLatency(j, m)
+			case !o.lifeLatency(j, m):
+				o.elsewhere(j, m)
 			}
 		}
 	}
@@ -49,13 +52,13 @@ func merged(global, job []measurement) []measurement {
 }
 
 // podLatency makes objectives of a job's thresholds on the start of its pods.
-func (im *importer) podLatency(j *job, m measurement) {
+func (o objectives) podLatency(j *job, m measurement) {
 	if j.JobType != "create" {
 		return
 	}
 	for _, t := range m.Thresholds {
 		if t.ConditionType == "Initialized" {
-			im.initialized(j, t)
+			o.initialized(j, t)
 			continue
 		}
 		limit := t.Threshold.Seconds()
@@ -63,9 +66,9 @@ func (im *importer) podLatency(j *job, m measurement) {
 		for _, group := range j.groupNames() {
 			name := fmt.Sprintf("podLatency %s of %s", t.ConditionType, group)
 			if t.ConditionType == "ContainersReady" {
-				im.note(im.at(t.At), "threshold.conditionType", "ContainersReady is taken from the pod's condition Ready: simulated pods get both at once")
+				o.note(o.at(t.At), "threshold.conditionType", "ContainersReady is taken from the pod's condition Ready: simulated pods get both at once")
 			}
-			im.out.Objectives = append(im.out.Objectives, scenario.Objective{
+			o.out.Objectives = append(o.out.Objectives, scenario.Objective{
 				Name: name, SLI: "pod-startup", Labels: map[string]string{"group": group, "phase": phase}, Statistic: statisticOf(t.Metric), Max: &limit,
 			})
 		}
@@ -74,7 +77,7 @@ func (im *importer) podLatency(j *job, m measurement) {
 
 // elsewhere says of a measurement that is not made here why, and what becomes
 // of its thresholds.
-func (im *importer) elsewhere(j *job, m measurement) {
+func (o objectives) elsewhere(j *job, m measurement) {
 	why := "is not measured"
 	switch m.Name {
 	case "serviceLatency", "netpolLatency":
@@ -83,10 +86,10 @@ func (im *importer) elsewhere(j *job, m measurement) {
 		why = "needs pods whose containers run; profiles of the plane's own components are another matter"
 	}
 	if len(m.Thresholds) == 0 {
-		im.note(im.at(m.At+".name"), "measurement.name", "%s: %s", m.Name, why)
+		o.note(o.at(m.At+".name"), "measurement.name", "%s: %s", m.Name, why)
 		return
 	}
 	for _, t := range m.Thresholds {
-		im.unsupported(im.at(t.At), "measurement.thresholds", fmt.Sprintf("%s %s of %s", m.Name, t.ConditionType, label(j.Name)), m.Name+" "+why)
+		o.unsupported(o.at(t.At), "measurement.thresholds", fmt.Sprintf("%s %s of %s", m.Name, t.ConditionType, label(j.Name)), m.Name+" "+why)
 	}
 }

@@ -69,12 +69,12 @@ type crd struct {
 
 // resource returns how scenarios call the objects of a kind, and whether they
 // are outside of namespaces.
-func (im *importer) resource(apiVersion, kind string) (name string, cluster bool) {
+func (b *bodies) resource(apiVersion, kind string) (name string, cluster bool) {
 	group, version, ok := strings.Cut(apiVersion, "/")
 	if !ok {
 		group, version = "", apiVersion
 	}
-	known, custom := im.kinds[groupKind{group, kind}]
+	known, custom := b.kinds[groupKind{group, kind}]
 	if !custom {
 		known = crd{plural(kind), slices.Contains(clusterKinds(), kind)}
 	}

@@ -164,7 +164,7 @@ func TestNames(t *testing.T) {
 			t.Errorf("plural(%q) = %q, want %q", kind, got, want)
 		}
 	}
-	im := &importer{names: map[string]int{}, kinds: map[groupKind]crd{{"example.org", "Mouse"}: {"mice", true}}}
+	im := &importer{names: map[string]int{}, bodies: &bodies{kinds: map[groupKind]crd{{"example.org", "Mouse"}: {"mice", true}}}}
 	for want, of := range map[string][2]string{
 		"pods false": {"v1", "Pod"}, "deployments.apps false": {"apps/v1", "Deployment"}, "namespaces true": {"v1", "Namespace"},
 		"mice.v1beta1.example.org true": {"example.org/v1beta1", "Mouse"}, "routes.route.openshift.io false": {"route.openshift.io/v1", "Route"},
@@ -201,9 +201,9 @@ func TestLines(t *testing.T) {
 	r, ok := o.render(&findings{}, []byte("a:\n{{- range until 2 }}\n- b{{ . }}\n- c\n{{- end }}\n{{ .LIST }} z\n{{ if true }}\nd: 1\n{{ end }}e: 2\n"), vars)
 	var got []string
 	n := 0
-	for line := range strings.Lines(string(r.text)) {
+	for line := range strings.Lines(string(r.Bytes)) {
 		n++
-		got = append(got, fmt.Sprintf("%d %q", r.lines[n], line))
+		got = append(got, fmt.Sprintf("%d %q", r.Line(n), line))
 	}
 	want := []string{`1 "a:\n"`, `3 "- b0\n"`, `4 "- c\n"`, `3 "- b1\n"`, `4 "- c\n"`, `6 "x\n"`, `6 "y z\n"`, `7 "\n"`, `8 "d: 1\n"`, `9 "e: 2\n"`}
 	if !ok || !slices.Equal(got, want) {

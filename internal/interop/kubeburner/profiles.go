@@ -6,8 +6,8 @@ import (
 	"regexp"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
+	"github.com/windtunnel/windtunnel/internal/text/linemap"
+	"github.com/windtunnel/windtunnel/internal/text/strictyaml"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -28,50 +28,51 @@ type alert struct {
 	Severity    string `yaml:"severity"`
 }
 
-// profiles makes measures and objectives of the metric and alert profiles.
-func (im *importer) profiles() {
-	for i := range im.cfg.MetricsEndpoints {
-		e := &im.cfg.MetricsEndpoints[i]
+// profiles makes what is measured and judged of queries.
+type profiles struct {
+	*target
+	spans []span // the jobs' steps
+}
+
+// all makes measures and objectives of the metric and alert profiles.
+func (p profiles) all() {
+	for i := range p.cfg.MetricsEndpoints {
+		e := &p.cfg.MetricsEndpoints[i]
 		for k, path := range e.Metrics {
 			var list []metric
-			f := im.profile(path, fmt.Sprintf("%s.metrics[%d]", e.At, k), "metricsEndpoints.metrics", &list)
+			f := p.profile(path, fmt.Sprintf("%s.metrics[%d]", e.At, k), "metricsEndpoints.metrics", &list)
 			for _, m := range list {
-				im.metric(f, m)
+				p.metric(f, m)
 			}
-			im.notes = append(im.notes, f.notes...)
+			p.notes = append(p.notes, f.notes...)
 		}
 		for k, path := range e.Alerts {
 			var list []alert
-			f := im.profile(path, fmt.Sprintf("%s.alerts[%d]", e.At, k), "metricsEndpoints.alerts", &list)
+			f := p.profile(path, fmt.Sprintf("%s.alerts[%d]", e.At, k), "metricsEndpoints.alerts", &list)
 			for _, a := range list {
-				im.alert(f, a)
+				p.alert(f, a)
 			}
-			im.notes = append(im.notes, f.notes...)
+			p.notes = append(p.notes, f.notes...)
 		}
 	}
 }
 
 // profile reads a list from a file that the config names, strictly. What is
 // wrong with it counts as wrong with the config.
-func (im *importer) profile(path, at, field string, into any) *decoder {
-	f := &findings{file: im.path(path)}
-	d := &decoder{findings: f, lines: map[string]int{}}
-	text, ok := im.read(path, im.at(at), field)
+func (p profiles) profile(path, at, field string, into any) *decoder {
+	text, ok := p.read(path, p.at(at), field)
+	d := newDecoder(&findings{file: p.path(path)}, linemap.Verbatim([]byte(text)))
 	if !ok {
 		return d
 	}
-	d.source = make([]int, 2+strings.Count(text, "\n"))
-	for i := range d.source {
-		d.source[i] = i
+	switch root, err := strictyaml.First([]byte(text)); {
+	case err == nil:
+		d.Value(root, reflect.ValueOf(into).Elem(), strictyaml.Place{Name: "profile"})
+	default:
+		line, what := strictyaml.Syntax(err)
+		d.add(line, "not YAML: %s", what)
 	}
-	var doc yaml.Node
-	if err := parseYAML([]byte(text), &doc); err != nil {
-		line, what := syntax(err)
-		f.add(line, "not YAML: %s", what)
-	} else if len(doc.Content) > 0 {
-		d.value(doc.Content[0], reflect.ValueOf(into).Elem(), "", "profile")
-	}
-	im.faults = append(im.faults, f.faults...)
+	p.faults = append(p.faults, d.faults...)
 	return d
 }
 
@@ -81,16 +82,16 @@ func (im *importer) profile(path, at, field string, into any) *decoder {
 var elapsed = regexp.MustCompile(`\{\{-?\s*\.elapsed\s*-?\}\}`)
 
 // query is an expression of a profile in the form of a scenario's.
-func (im *importer) query(f *decoder, at, expr string) (string, bool) {
+func (p profiles) query(f *decoder, at, expr string) (string, bool) {
 	out := elapsed.ReplaceAllString(expr, "%v")
 	out = regexp.MustCompile(`\{\{-?\s*\.([A-Za-z_][A-Za-z0-9_]*)\s*-?\}\}`).ReplaceAllStringFunc(out, func(s string) string {
-		if value, ok := im.opts.Env[strings.Trim(s, "{}-. ")]; ok {
+		if value, ok := p.opts.Env[strings.Trim(s, "{}-. ")]; ok {
 			return value
 		}
 		return s
 	})
 	if strings.Contains(out, "{{") || strings.TrimSpace(out) == "" {
-		f.note(f.lines[at], "expr", "%q cannot be asked: its template has more than .elapsed and the environment", expr)
+		f.note(f.Lines[at], "expr", "%q cannot be asked: its template has more than .elapsed and the environment", expr)
 		return "", false
 	}
 	return out, true
@@ -98,22 +99,22 @@ func (im *importer) query(f *decoder, at, expr string) (string, bool) {
 
 // metric makes measures of a metric: an instant one is asked at a job's end,
 // any other becomes the average and the highest value over the job.
-func (im *importer) metric(f *decoder, m metric) {
-	text, ok := im.query(f, m.At, m.Query)
+func (p profiles) metric(f *decoder, m metric) {
+	text, ok := p.query(f, m.At, m.Query)
 	if !ok {
 		return
 	}
-	for _, s := range im.spans {
+	for _, s := range p.spans {
 		name := m.MetricName
-		if len(im.spans) > 1 {
+		if len(p.spans) > 1 {
 			name += " of " + s.job
 		}
 		if m.Instant {
-			im.out.Measures = append(im.out.Measures, scenario.Measure{Name: name, Query: text, Since: s.first, Until: s.last})
+			p.out.Measures = append(p.out.Measures, scenario.Measure{Name: name, Query: text, Since: s.first, Until: s.last})
 			continue
 		}
 		for _, over := range []string{"avg", "max"} {
-			im.out.Measures = append(im.out.Measures, scenario.Measure{
+			p.out.Measures = append(p.out.Measures, scenario.Measure{
 				Name: name + " " + over, Query: over + "_over_time((" + text + ")[%v:5s])", Since: s.first, Until: s.last,
 			})
 		}
@@ -126,28 +127,28 @@ var braces = regexp.MustCompile(`\s*\(?\{\{.*?\}\}\)?`)
 // alert makes an objective of an alert that makes kube-burner fail, and a
 // measure of one that does not: at no moment of a job may its expression have a
 // value.
-func (im *importer) alert(f *decoder, a alert) {
-	text, ok := im.query(f, a.At, a.Expr)
+func (p profiles) alert(f *decoder, a alert) {
+	text, ok := p.query(f, a.At, a.Expr)
 	fatal := a.Severity == "error" || a.Severity == "critical"
 	name := "alert: " + strings.Join(strings.Fields(braces.ReplaceAllString(a.Description, "")), " ")
 	if !ok {
 		if fatal {
-			im.out.Objectives = append(im.out.Objectives, scenario.Objective{Name: name, Unsupported: "its expression cannot be asked"})
+			p.out.Objectives = append(p.out.Objectives, scenario.Objective{Name: name, Unsupported: "its expression cannot be asked"})
 		}
 		return
 	}
-	for _, s := range im.spans {
+	for _, s := range p.spans {
 		called := name
-		if len(im.spans) > 1 {
+		if len(p.spans) > 1 {
 			called += " (" + s.job + ")"
 		}
 		fires := firing(text)
 		if !fatal {
-			im.out.Measures = append(im.out.Measures, scenario.Measure{Name: called, Query: fires, Since: s.first, Until: s.last})
+			p.out.Measures = append(p.out.Measures, scenario.Measure{Name: called, Query: fires, Since: s.first, Until: s.last})
 			continue
 		}
 		none := 0.0
-		im.out.Objectives = append(im.out.Objectives, scenario.Objective{Name: called, Query: fires, Max: &none, Since: s.first, Until: s.last})
+		p.out.Objectives = append(p.out.Objectives, scenario.Objective{Name: called, Query: fires, Max: &none, Since: s.first, Until: s.last})
 	}
 }
 

@@ -51,8 +51,8 @@ func TestAlerts(t *testing.T) {
 		{"absent(nothing)", "fires"},
 		{"absent(lag)", "silent"},
 	} {
-		im := &importer{}
-		text, ok := im.query(&decoder{findings: &findings{}}, "", tt.expr)
+		p := profiles{target: &target{source: &source{}}}
+		text, ok := p.query(&decoder{findings: &findings{}}, "", tt.expr)
 		if !ok {
 			t.Fatal(tt.expr)
 		}

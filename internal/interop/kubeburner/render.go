@@ -1,21 +1,18 @@
 package kubeburner
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
-	"strconv"
 	"strings"
 	texttemplate "text/template"
-	"text/template/parse"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/windtunnel/windtunnel/internal/load/template"
+	"github.com/windtunnel/windtunnel/internal/text/linemap"
 )
 
 // maxFile bounds a config, and what a template makes of it, and each file that
@@ -73,25 +70,8 @@ func ofTree(key string) bool {
 	return more && (first == "global" || first == "jobs" || first == "metricsEndpoints")
 }
 
-// rendered is a config after its template.
-type rendered struct {
-	text  []byte
-	lines []int // line of text -> line of the file, both from 1
-}
-
-// lineMark stands before each text and each line of the template while it is
-// executed, with the line's number, so that faults in the result can be told of
-// the file.
-const (
-	lineMark    = '\uE0A1'
-	lineMarkEnd = '\uE0A2'
-)
-
-// position finds line and text in an error of text/template.
-var position = regexp.MustCompile(`(?s)^template: [^:]*:(\d+)(?::\d+)?: (?:executing "[^"]*" )?(.*)$`)
-
 // render executes a config's template.
-func (o Options) render(f *findings, raw []byte, vars map[string]any) (rendered, bool) {
+func (o Options) render(f *findings, raw []byte, vars map[string]any) (*linemap.Text, bool) {
 	functions := template.KubeBurnerFunctions(o.Seed)
 	functions["env"] = func(name string) string { return o.Env[name] }
 	functions["expandenv"] = func(s string) string { return os.Expand(s, func(name string) string { return o.Env[name] }) }
@@ -106,89 +86,14 @@ func (o Options) render(f *findings, raw []byte, vars map[string]any) (rendered,
 	if o.AllowMissing {
 		missing = "zero"
 	}
-	t, err := texttemplate.New("config").Option("missingkey=" + missing).Funcs(functions).Parse(string(raw))
-	if err == nil {
-		for _, one := range t.Templates() {
-			if one.Tree != nil {
-				markLines(one.Root, string(raw))
-			}
-		}
-		var out limited
-		if err = t.Execute(&out, vars); err == nil {
-			return unmark(out.Bytes()), true
-		}
+	t := texttemplate.New("config").Option("missingkey=" + missing).Funcs(functions)
+	out, at := linemap.Execute(t, string(raw), vars, maxFile, errTooLarge)
+	if at == nil {
+		return out, true
 	}
-	line, text := 1, err.Error()
-	if m := position.FindStringSubmatch(text); m != nil {
-		line, _ = strconv.Atoi(m[1])
-		text = m[2]
+	if strings.Contains(at.Text, "map has no entry for key") {
+		at.Text += " (give it by the environment, --set NAME=VALUE or --overrides FILE)"
 	}
-	if strings.Contains(text, "map has no entry for key") {
-		text += " (give it by the environment, --set NAME=VALUE or --overrides FILE)"
-	}
-	f.add(line, "%s", text)
-	return rendered{}, false
-}
-
-// limited is a buffer that refuses to grow without end.
-type limited struct{ bytes.Buffer }
-
-func (l *limited) Write(p []byte) (int, error) {
-	if l.Len()+len(p) > maxFile {
-		return 0, errTooLarge
-	}
-	return l.Buffer.Write(p)
-}
-
-// markLines puts marks into the texts of a template.
-func markLines(n parse.Node, source string) {
-	switch n := n.(type) {
-	case *parse.ListNode:
-		if n == nil {
-			return
-		}
-		for _, item := range n.Nodes {
-			markLines(item, source)
-		}
-	case *parse.TextNode:
-		line := 1 + strings.Count(source[:min(int(n.Pos), len(source))], "\n")
-		out := appendMark(nil, line)
-		for _, c := range n.Text {
-			if out = append(out, c); c == '\n' {
-				line++
-				out = appendMark(out, line)
-			}
-		}
-		n.Text = out
-	case *parse.IfNode:
-		markLines(n.List, source)
-		markLines(n.ElseList, source)
-	case *parse.RangeNode:
-		markLines(n.List, source)
-		markLines(n.ElseList, source)
-	case *parse.WithNode:
-		markLines(n.List, source)
-		markLines(n.ElseList, source)
-	}
-}
-
-func appendMark(dst []byte, line int) []byte {
-	return fmt.Appendf(dst, "%c%d%c", lineMark, line, lineMarkEnd)
-}
-
-// marks finds them.
-var marks = regexp.MustCompile(fmt.Sprintf("%c([0-9]+)%c", lineMark, lineMarkEnd))
-
-// unmark takes the marks out again. The first one of a line says where it came
-// from; a line without one is of a value of several lines.
-func unmark(text []byte) rendered {
-	r := rendered{lines: []int{0}}
-	at := 1
-	for line := range bytes.Lines(text) {
-		if m := marks.FindSubmatch(line); m != nil {
-			at, _ = strconv.Atoi(string(m[1]))
-		}
-		r.text, r.lines = append(r.text, marks.ReplaceAll(line, nil)...), append(r.lines, at)
-	}
-	return r
+	f.add(at.Line, "%s", at.Text)
+	return nil, false
 }

@@ -10,7 +10,7 @@ import (
 
 // condition returns what an item's objects are waited for to be, in CEL; not ok
 // when kube-burner would not wait for them.
-func (im *importer) condition(it item) (string, bool) {
+func (it item) condition() (string, bool) {
 	w := it.object.WaitOptions
 	switch {
 	case len(w.CustomStatusPaths) > 0:
@@ -60,11 +60,11 @@ func conditionIs(name string) string {
 func (c *creation) waits(items []item, iteration string) []scenario.Wait {
 	var out []scenario.Wait
 	for _, it := range items {
-		text, ok := c.condition(it)
+		text, ok := it.condition()
 		if !ok || !it.object.Wait {
 			continue
 		}
-		w := scenario.Wait{Objects: it.resource, Namespace: "*", Condition: text, Within: unit.Duration(c.limit(c.j))}
+		w := scenario.Wait{Objects: it.resource, Namespace: "*", Condition: text, Within: unit.Duration(c.limit())}
 		own := map[string]string{labelJob: c.j.Name, labelRun: c.run, labelIndex: strconv.Itoa(it.index)}
 		if iteration != "" {
 			own["kube-burner.io/job-iteration"] = iteration
@@ -119,39 +119,39 @@ type selection struct {
 }
 
 // remove deletes a selection, and waits until it is gone.
-func (im *importer) remove(j *job, name string, of selection, wait bool) []scenario.Step {
-	pace := j.qps()
-	if d := j.JobIterationDelay; d > 0 && j.JobType == "delete" {
+func (s jobSteps) remove(name string, of selection, wait bool) []scenario.Step {
+	pace := s.j.qps()
+	if d := s.j.JobIterationDelay; d > 0 && s.j.JobType == "delete" {
 		pace = min(pace, 1/d.Seconds())
 	}
-	out := []scenario.Step{{Name: im.step(name), Requests: &scenario.Requests{
-		Rounds: 1, Pace: scenario.Pace{Constant: pace}, Timeout: unit.Duration(im.cfg.Global.RequestTimeout),
+	out := []scenario.Step{{Name: s.step(name), Requests: &scenario.Requests{
+		Rounds: 1, Pace: scenario.Pace{Constant: pace}, Timeout: unit.Duration(s.cfg.Global.RequestTimeout),
 		Mix: []scenario.Call{{Verb: "delete", Resource: of.resource, Namespace: "*", Selector: selector(of.labels)}},
 	}}}
 	if wait {
-		out = append(out, im.gone(name, of, im.limit(j)))
+		out = append(out, s.gone(name, of, s.limit()))
 	}
 	return out
 }
 
 // gone waits until nothing of a selection is left.
-func (im *importer) gone(name string, of selection, within time.Duration) scenario.Step {
-	return scenario.Step{Name: im.step(name, "gone"), Wait: &scenario.Wait{
+func (s jobSteps) gone(name string, of selection, within time.Duration) scenario.Step {
+	return scenario.Step{Name: s.step(name, "gone"), Wait: &scenario.Wait{
 		Objects: of.resource, Namespace: "*", Selector: selector(of.labels), Deleted: true, Within: unit.Duration(within),
 	}}
 }
 
 // cleanup deletes what an earlier run of the job left behind, as kube-burner
 // does before a job. On a plane of windtunnel's own there is nothing.
-func (im *importer) cleanup(j *job, items []item) []scenario.Step {
-	if !j.Cleanup {
+func (s jobSteps) cleanup(items []item) []scenario.Step {
+	if !s.j.Cleanup {
 		return nil
 	}
-	steps := im.hooks(j, "beforeCleanup")
+	steps := s.hooks("beforeCleanup")
 	for _, resource := range leftovers(items) {
-		steps = append(steps, im.remove(j, label(j.Name)+"-cleanup-"+label(resource), selection{resource, map[string]string{labelJob: j.Name}}, true)...)
+		steps = append(steps, s.remove(label(s.j.Name)+"-cleanup-"+label(resource), selection{resource, map[string]string{labelJob: s.j.Name}}, true)...)
 	}
-	return append(steps, im.hooks(j, "afterCleanup")...)
+	return append(steps, s.hooks("afterCleanup")...)
 }
 
 // leftovers are the resources by which all that a job made is deleted: its
@@ -171,47 +171,47 @@ func leftovers(items []item) []string {
 }
 
 // collect deletes what a job made: garbage collection.
-func (im *importer) collect(j *job, items []item) []scenario.Step {
-	steps := im.hooks(j, "beforeGC")
-	name := label(j.Name) + "-gc"
-	own := map[string]string{labelJob: j.Name}
-	if im.cfg.Global.DeletionStrategy == "gvr" {
+func (s jobSteps) collect(items []item) []scenario.Step {
+	steps := s.hooks("beforeGC")
+	name := label(s.j.Name) + "-gc"
+	own := map[string]string{labelJob: s.j.Name}
+	if s.cfg.Global.DeletionStrategy == "gvr" {
 		seen := map[string]bool{}
 		for _, it := range items {
 			if !it.cluster && it.fixed == "" && !seen[it.resource] {
 				seen[it.resource] = true
-				steps = append(steps, im.remove(j, name+"-"+label(it.resource), selection{it.resource, own}, true)...)
+				steps = append(steps, s.remove(name+"-"+label(it.resource), selection{it.resource, own}, true)...)
 			}
 		}
 	}
 	for _, resource := range leftovers(items) {
 		if resource != "namespaces" {
-			steps = append(steps, im.remove(j, name+"-"+label(resource), selection{resource, own}, true)...)
+			steps = append(steps, s.remove(name+"-"+label(resource), selection{resource, own}, true)...)
 			continue
 		}
-		steps = append(steps, im.collectNamespaces(j, name)...)
+		steps = append(steps, s.collectNamespaces(name)...)
 	}
-	return append(steps, im.hooks(j, "afterGC")...)
+	return append(steps, s.hooks("afterGC")...)
 }
 
 // collectNamespaces deletes the namespaces that a job made first.
-func (im *importer) collectNamespaces(j *job, name string) []scenario.Step {
-	base := j.Namespace
-	if j.NamespacedIterations {
+func (s jobSteps) collectNamespaces(name string) []scenario.Step {
+	base := s.j.Namespace
+	if s.j.NamespacedIterations {
 		base += "-"
 	}
-	had, ok := im.spaces[base]
-	if !ok || had.owner != j.Name {
+	had, ok := s.spaces[base]
+	if !ok || had.owner != s.j.Name {
 		return nil
 	}
-	delete(im.spaces, base)
+	delete(s.spaces, base)
 	var steps []scenario.Step
 	for _, step := range had.steps {
-		steps = append(steps, scenario.Step{Name: im.step(name, "namespaces"), Delete: &scenario.Delete{
-			Step: step, Pace: scenario.Pace{Constant: j.qps()}, Timeout: unit.Duration(im.cfg.Global.RequestTimeout),
+		steps = append(steps, scenario.Step{Name: s.step(name, "namespaces"), Delete: &scenario.Delete{
+			Step: step, Pace: scenario.Pace{Constant: s.j.qps()}, Timeout: unit.Duration(s.cfg.Global.RequestTimeout),
 		}})
 	}
-	return append(steps, im.gone(name+"-namespaces", selection{"namespaces", map[string]string{labelJob: j.Name}}, im.cfg.Global.collectWithin()))
+	return append(steps, s.gone(name+"-namespaces", selection{"namespaces", map[string]string{labelJob: s.j.Name}}, s.cfg.Global.collectWithin()))
 }
 
 // collectWithin is how long a garbage collection may take.
