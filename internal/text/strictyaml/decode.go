@@ -46,7 +46,7 @@ type Dialect struct {
 	LastWins bool // of two equal keys; otherwise the second is an error
 	Fold     bool // fields are known in any case
 	ByType   bool // messages about a struct call it by its label, and not by its field
-	KeyLines bool // a field's line is that of its key
+	KeyLines bool // a field's line is that of its key, and the path to a map's item is map["key"]
 	Nulls    bool // a null has a line, too
 }
 
@@ -56,6 +56,8 @@ type Place struct {
 	Name  string // "create.count", for messages
 	Raw   bool   // nothing in the text is replaced
 	Depth int
+
+	quoted bool // keys stand in the path as map["key"]
 }
 
 // Field is the place of a field of the value.
@@ -65,7 +67,11 @@ func (p Place) Field(name string) Place {
 	} else {
 		p.Name += "." + name
 	}
-	p.Path, p.Depth = strings.TrimPrefix(p.Path+"."+name, "."), p.Depth+1
+	path := strings.TrimPrefix(p.Path+"."+name, ".")
+	if p.quoted {
+		path = p.Path + "[" + strconv.Quote(name) + "]"
+	}
+	p.Path, p.Depth, p.quoted = path, p.Depth+1, false
 	return p
 }
 
@@ -316,11 +322,9 @@ func (d *Decoder) mapping(n *yaml.Node, v reflect.Value, p Place) {
 	if v.IsNil() {
 		v.Set(reflect.MakeMap(v.Type()))
 	}
+	p.quoted = d.KeyLines
 	d.Pairs(n, p, func(key string, k, val *yaml.Node) {
 		item, at := reflect.New(v.Type().Elem()).Elem(), p.Field(key)
-		if d.KeyLines {
-			at.Path = fmt.Sprintf("%s[%q]", p.Path, key)
-		}
 		d.Value(val, item, at)
 		if d.KeyLines {
 			d.Lines[at.Path] = d.line(k)
