@@ -9,11 +9,12 @@ import (
 // done is the callback of a call's end: it records the call and sends what
 // follows it.
 func (s *slot) done(r *wire.Response) {
-	result := s.ended(r.Outcome(), r)
-	if result.Outcome != record.OK {
-		s.failed(result)
+	outcome := r.Outcome()
+	if outcome != record.OK {
+		s.failed(outcome, r)
 		return
 	}
+	result := s.ended(outcome, r, false)
 	more, err := s.follow(result)
 	result.Last = !more && err == nil
 	s.tell(result)
@@ -31,8 +32,9 @@ func (s *slot) done(r *wire.Response) {
 }
 
 // failed sends a call again later, or gives it up.
-func (s *slot) failed(result Result) {
-	next, later := s.again(result)
+func (s *slot) failed(outcome record.Outcome, r *wire.Response) {
+	next, later := s.again(outcome, r)
+	result := s.ended(outcome, r, later)
 	result.Last = !later
 	s.tell(result)
 	if later {
@@ -63,11 +65,12 @@ func (s *slot) follow(result Result) (bool, error) {
 	return more && err == nil, err
 }
 
-// ended records a call and returns what there is to tell of it.
-func (s *slot) ended(o record.Outcome, r *wire.Response) Result {
+// ended records a call, which may be sent again, and returns what there is to
+// tell of it.
+func (s *slot) ended(o record.Outcome, r *wire.Response, again bool) Result {
 	f := s.flight
 	c := r.Call(f.ops[s.req.Op], s.due)
-	c.Outcome, c.Attempt = o, uint8(s.attempt)
+	c.Outcome, c.Attempt, c.Again = o, uint8(s.attempt), again
 	if f.closed {
 		c.Due = c.Sent
 	}
@@ -76,7 +79,16 @@ func (s *slot) ended(o record.Outcome, r *wire.Response) Result {
 	f.mu.Lock()
 	f.figures.add(&c, r.Sent > 0)
 	f.mu.Unlock()
-	return Result{Index: s.index, Op: s.req.Op, Attempt: s.attempt, Chain: s.chain, Outcome: o, Response: r}
+	result := Result{Index: s.index, Op: s.req.Op, Attempt: s.attempt, Chain: s.chain, Outcome: o, Response: r}
+	if o != record.OK {
+		if e := s.g.failures.add(s, &c, result); e != nil {
+			s.g.options.Records.Event(*e)
+			if s.g.options.Failed != nil {
+				s.g.options.Failed(*e)
+			}
+		}
+	}
+	return result
 }
 
 func (s *slot) tell(r Result) {
@@ -142,6 +154,13 @@ func (s *stretch) detail() record.Detail {
 		rate = float64(s.n-1) / d.Seconds()
 	}
 	return record.Detail{Count: s.n, Rate: rate}
+}
+
+// tellFailures writes how often calls of the step have failed, each way by itself.
+func (f *flight) tellFailures() {
+	for _, e := range f.g.failures.since(f.g.options.Clock.Now(), f.plan.step()) {
+		f.g.options.Records.Event(e)
+	}
 }
 
 // tellRates writes what became of the rate that was asked for.

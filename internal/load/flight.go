@@ -307,7 +307,7 @@ func (s *slot) spoiled(err error) {
 	if s.req.Op < 0 || s.req.Op >= len(f.ops) {
 		s.req.Op = 0
 	}
-	result := s.ended(record.Failed, &wire.Response{Done: s.g.options.Clock.Now(), Err: err})
+	result := s.ended(record.Failed, &wire.Response{Done: s.g.options.Clock.Now(), Err: err}, false)
 	result.Last = true
 	s.tell(result)
 	s.over()

@@ -41,6 +41,10 @@ type Options struct {
 	InFlight    int // calls at once, default 100 for each of Most; held watches do not count
 	Burst       int // calls at once of a burst, default 100 for each of Connections
 	Watches     int // connections for held watches, about 100 on each, default 100
+	// Failed, when set, is told the first call of a step that failed in some way, and
+	// the first that did so for good, which the records have too. It is called from
+	// several goroutines.
+	Failed func(record.Event)
 }
 
 // Generator sends plans, one at a time or several at once.
@@ -50,6 +54,7 @@ type Generator struct {
 	resources *discovery.Cache
 	watchers  watchers
 	stats     stats
+	failures  failures
 
 	mu      sync.Mutex
 	free    []*slot
@@ -126,6 +131,7 @@ func (g *Generator) Run(ctx context.Context, p Plan) error {
 	ended := f.pace(ctx)
 	f.watches.write(f)
 	f.tellRates()
+	f.tellFailures()
 	if ended != nil {
 		return ended
 	}

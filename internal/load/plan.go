@@ -49,6 +49,9 @@ type Plan struct {
 	// and must be quick. A call of Then that is to be sent again begins with
 	// Build again, since what it was made of is out of date.
 	Then func(r Result, req *Request) (bool, error)
+	// Object, when set, names what the i-th call is about, for messages:
+	// NAMESPACE/NAME, or nothing where that cannot be said.
+	Object func(i int) string
 	// Done, when set, is told each call's end. It must be quick; it is called
 	// from several goroutines.
 	Done func(r Result)

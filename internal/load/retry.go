@@ -62,10 +62,10 @@ func (r *Retry) delay(attempt int, retryAfter time.Duration) time.Duration {
 }
 
 // again tells whether a call that ended so is sent again, and how it will be.
-func (s *slot) again(result Result) (call, bool) {
-	f, r := s.flight, result.Response
+func (s *slot) again(o record.Outcome, r *wire.Response) (call, bool) {
+	f := s.flight
 	p := &f.plan.Retry
-	if s.attempt >= p.Times || !p.wants(result.Outcome, r.Code) {
+	if s.attempt >= p.Times || !p.wants(o, r.Code) {
 		return call{}, false
 	}
 	c := s.call

@@ -166,7 +166,7 @@ func (h *hold) open() {
 	r.Done = h.g.options.Clock.Now()
 	r.ReceivedBytes = int(h.frames.bytes)
 	h.opened = r.Done
-	s.ended(record.OK, &r)
+	s.ended(record.OK, &r, false)
 	w := &h.flight.watches
 	w.open.Add(1)
 	w.opened.Add(1)

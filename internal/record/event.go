@@ -21,6 +21,7 @@ const (
 	EventLoadAsked    EventType = "requested"     // Name: the step; Count, and Rate or Parallel
 	EventLoadOffered  EventType = "offered"       // Name: the step; Count and Rate of calls that left, without retries
 	EventLoadAchieved EventType = "achieved"      // Name: the step; Count and Rate of answers with success
+	EventCallsFailed  EventType = "calls-failed"  // Name: the step; Text: the first one's message; Failure. A later one of the same failure has all that came before in it
 	EventScraped      EventType = "scrape"        // Name: the target whose metrics were read completely
 	EventScrapeFailed EventType = "scrape-failed" // Name: the target; Text: why
 	EventWatchGap     EventType = "watch-gap"     // Name: the resource of an interrupted watch; For: since its last event, where that is known; Text: why
@@ -35,7 +36,7 @@ const (
 func eventTypes() []EventType {
 	return []EventType{
 		EventPlaneReady, EventFleetReady, EventRunBegan, EventRunEnded, EventStepBegan, EventStepEnded,
-		EventLoadAsked, EventLoadOffered, EventLoadAchieved, EventScraped, EventScrapeFailed, EventWatchGap,
+		EventLoadAsked, EventLoadOffered, EventLoadAchieved, EventCallsFailed, EventScraped, EventScrapeFailed, EventWatchGap,
 		EventDirty, EventFault, EventProfiled, EventDied, EventWarned,
 	}
 }
@@ -67,6 +68,20 @@ type Detail struct {
 	Rate     float64       `json:"rate,omitempty"`     // calls per second; 0: none was asked for
 	Parallel int           `json:"parallel,omitempty"` // calls at a time, of a closed loop: latency is service time
 	For      time.Duration `json:"for_ns,omitempty"`
+	Failure  *Failure      `json:"failure,omitempty"`
+}
+
+// Failure is one way in which calls of a step did not end well, with how often
+// that was until now.
+type Failure struct {
+	Verb        string `json:"verb"`
+	Resource    string `json:"resource"`
+	Subresource string `json:"subresource,omitempty"`
+	Code        int    `json:"code"`             // HTTP status; 0: no answer, or never sent
+	Reason      string `json:"reason,omitempty"` // of the server's Status, such as Invalid
+	Object      string `json:"object,omitempty"` // of the first one: NAMESPACE/NAME, or the path that was asked for
+	Count       int    `json:"count"`            // calls that failed for good
+	Retried     int    `json:"retried"`          // attempts that failed and were followed by another
 }
 
 // encode returns the detail as JSON, empty where there is none.

@@ -216,7 +216,7 @@ func (s *Stream) decode(block []byte, v Visitor) error {
 			s.Objects = append(s.Objects, o)
 		case kindSeries:
 			s.Series = append(s.Series, c.series())
-		case kindCall, kindRetry:
+		case kindCall, kindRetry, kindAgain:
 			s.visitCall(c, kind, v)
 		case kindPhase, kindPhaseWithin:
 			s.visitPhase(c, kind, v)
@@ -282,8 +282,8 @@ func (s *Stream) visitCall(c *cursor, kind byte, v Visitor) {
 	call.Code, call.Outcome = uint16(code>>2), Outcome(code&3)
 	call.RetryAfter = time.Duration(c.uint()) * time.Second
 	call.SentBytes, call.ReceivedBytes = uint32(c.uint()), uint32(c.uint())
-	if kind == kindRetry {
-		call.Attempt = c.byte()
+	if kind != kindCall {
+		call.Attempt, call.Again = c.byte(), kind == kindAgain
 	}
 	if int(call.Op) >= len(s.Ops) || call.Outcome > Unknown {
 		c.fault("call of an undefined operation or outcome")

@@ -43,6 +43,7 @@ const (
 	kindLifecycle   // an object of a declared lifecycle, which is named behind it
 	kindPhaseWithin // a phase with its Within behind it
 	kindEvent       // of format 2 on
+	kindAgain       // likewise: a call that is sent again, with its attempt behind it
 )
 
 var crcTable = crc32.MakeTable(crc32.Castagnoli)
@@ -251,7 +252,10 @@ func (w *Writer) Call(c Call) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	kind := kindCall
-	if c.Attempt > 0 {
+	switch {
+	case c.Again:
+		kind = kindAgain
+	case c.Attempt > 0:
 		kind = kindRetry
 	}
 	w.buf = append(w.buf, kind)
@@ -263,7 +267,7 @@ func (w *Writer) Call(c Call) {
 	w.uint(uint64(c.RetryAfter / time.Second))
 	w.uint(uint64(c.SentBytes))
 	w.uint(uint64(c.ReceivedBytes))
-	if c.Attempt > 0 {
+	if kind != kindCall {
 		w.buf = append(w.buf, c.Attempt)
 	}
 	w.full()

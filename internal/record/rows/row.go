@@ -14,6 +14,7 @@ type Call struct {
 	Outcome     string `parquet:"outcome,dict"`                         // ok (below 400), failed (400 and above, or never sent), unknown (no answer was seen)
 	Code        int32  `parquet:"code,dict,optional" unit:"HTTP"`       // status of the answer; empty: there was none
 	Attempt     int32  `parquet:"attempt,dict" unit:"count"`            // 0: the first; n: sent again for the n-th time
+	Again       int32  `parquet:"again,dict" unit:"count"`              // 1: it did not end well and is sent again, the next attempt follows; 0: it is not
 	RetryAfter  int64  `parquet:"retry_after_s,dict,optional" unit:"s"` // what the server asked for; empty: it did not
 	SentBytes   int64  `parquet:"sent_bytes,delta" unit:"bytes"`        // body sent
 	Received    int64  `parquet:"received_bytes,delta" unit:"bytes"`    // body received
@@ -73,14 +74,21 @@ type Scrape struct {
 
 // Event is one moment of the run.
 type Event struct {
-	At       int64   `parquet:"at_ns,delta" unit:"ns"`              // when
-	Type     string  `parquet:"type,dict"`                          // see the list of types
-	Name     string  `parquet:"name,dict,optional"`                 // the step, target or component; empty: it is of none
-	Text     string  `parquet:"text,optional"`                      // for people: why, or the evidence; empty: the other columns say all
-	Reason   string  `parquet:"reason,dict,optional"`               // of run-end: done, interrupted, failed; empty: another type
-	Step     string  `parquet:"step,dict,optional"`                 // of run-end: the step that failed; empty: it was none
-	Count    int64   `parquet:"count,optional" unit:"count"`        // of requested, offered, achieved: calls; of fleet-ready: nodes; empty: another type
-	Rate     float64 `parquet:"rate_per_s,optional" unit:"calls/s"` // of requested, offered, achieved; empty: none was asked for
-	Parallel int64   `parquet:"parallel,optional" unit:"count"`     // of requested: so many calls at a time (a closed loop); empty: an open loop
-	For      int64   `parquet:"for_ns,optional" unit:"ns"`          // of watch-gap: since the last event; of plane-ready: from start to ready; empty: another type, or not known
+	At           int64   `parquet:"at_ns,delta" unit:"ns"`              // when
+	Type         string  `parquet:"type,dict"`                          // see the list of types
+	Name         string  `parquet:"name,dict,optional"`                 // the step, target or component; empty: it is of none
+	Text         string  `parquet:"text,optional"`                      // for people: why, or the evidence; empty: the other columns say all
+	Reason       string  `parquet:"reason,dict,optional"`               // of run-end: done, interrupted, failed; empty: another type
+	Step         string  `parquet:"step,dict,optional"`                 // of run-end: the step that failed; empty: it was none
+	Count        int64   `parquet:"count,optional" unit:"count"`        // of requested, offered, achieved: calls; of calls-failed: calls that failed for good; of fleet-ready: nodes; empty: another type
+	Rate         float64 `parquet:"rate_per_s,optional" unit:"calls/s"` // of requested, offered, achieved; empty: none was asked for
+	Parallel     int64   `parquet:"parallel,optional" unit:"count"`     // of requested: so many calls at a time (a closed loop); empty: an open loop
+	For          int64   `parquet:"for_ns,optional" unit:"ns"`          // of watch-gap: since the last event; of plane-ready: from start to ready; empty: another type, or not known
+	Verb         string  `parquet:"verb,dict,optional"`                 // of calls-failed: of the calls; empty: another type
+	Resource     string  `parquet:"resource,dict,optional"`             // of calls-failed, plural and group; empty: another type
+	Subresource  string  `parquet:"subresource,dict,optional"`          // of calls-failed; empty: the object itself
+	Code         int32   `parquet:"code,optional" unit:"HTTP"`          // of calls-failed: status of the answers; empty: there was none
+	StatusReason string  `parquet:"status_reason,dict,optional"`        // of calls-failed: the server's word, such as Invalid; empty: it gave none
+	Object       string  `parquet:"object,optional"`                    // of calls-failed: what the first one was about, NAMESPACE/NAME; empty: another type
+	Retried      int64   `parquet:"retried,optional" unit:"count"`      // of calls-failed: attempts that were sent again; empty: none
 }

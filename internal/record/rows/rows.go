@@ -120,10 +120,14 @@ func newFiller(to Sinks) *filler {
 
 func (f *filler) call(c record.Call) {
 	op := &f.stream.Ops[c.Op]
+	again := int32(0)
+	if c.Again {
+		again = 1
+	}
 	f.calls.add(Call{
 		Due: int64(c.Due), Sent: int64(c.Sent), Done: int64(c.Done),
 		Source: op.Source, Step: op.Step, Verb: op.Verb, Resource: op.Resource, Subresource: op.Subresource, Scope: op.Scope,
-		Outcome: c.Outcome.String(), Code: int32(c.Code), Attempt: int32(c.Attempt), RetryAfter: int64(c.RetryAfter / time.Second),
+		Outcome: c.Outcome.String(), Code: int32(c.Code), Again: again, Attempt: int32(c.Attempt), RetryAfter: int64(c.RetryAfter / time.Second),
 		SentBytes: int64(c.SentBytes), Received: int64(c.ReceivedBytes),
 	})
 }
@@ -178,10 +182,15 @@ func (f *filler) scrape(s record.Scrape) {
 }
 
 func (f *filler) event(e record.Event) {
-	f.events.add(Event{
+	row := Event{
 		At: int64(e.At), Type: string(e.Type), Name: e.Name, Text: e.Text,
 		Reason: string(e.Reason), Step: e.Step, Count: int64(e.Count), Rate: e.Rate, Parallel: int64(e.Parallel), For: int64(e.For),
-	})
+	}
+	if x := e.Failure; x != nil {
+		row.Verb, row.Resource, row.Subresource, row.Object = x.Verb, x.Resource, x.Subresource, x.Object
+		row.Code, row.StatusReason, row.Count, row.Retried = int32(x.Code), x.Reason, int64(x.Count), int64(x.Retried)
+	}
+	f.events.add(row)
 }
 
 // labelsOf writes the labels of a series as JSON, once.

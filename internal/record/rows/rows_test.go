@@ -61,9 +61,9 @@ func TestCSV(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{
-		"calls.csv": `due_ns,sent_ns,done_ns,source,step,verb,resource,subresource,scope,outcome,code,attempt,retry_after_s,sent_bytes,received_bytes
-0,7,5000000,load,fill,create,pods,binding,resource,ok,201,0,,300,900
-5,6,7,observe,,list,nodes,,cluster,unknown,,2,3,0,0
+		"calls.csv": `due_ns,sent_ns,done_ns,source,step,verb,resource,subresource,scope,outcome,code,attempt,again,retry_after_s,sent_bytes,received_bytes
+0,7,5000000,load,fill,create,pods,binding,resource,ok,201,0,0,,300,900
+5,6,7,observe,,list,nodes,,cluster,unknown,,2,0,3,0,0
 `,
 		"lifecycles.csv": `object,resource,namespace,name,uid,group,lifecycle,phase,at_ns,within_ns
 0,pods,n,"a ""quoted"", name",u,g,,created,11,5
@@ -78,7 +78,7 @@ func TestCSV(t *testing.T) {
 2,kube-apiserver,latency,,30,4,2.5,3,1e-09,1,-2 5,1 2,,
 `,
 		"scrapes.csv": "target,at_ns,took_ns,points\nkube-apiserver,30,4,2\nkube-apiserver,40,5,0\n",
-		"events.csv":  "at_ns,type,name,text,reason,step,count,rate_per_s,parallel,for_ns\n50,run-end,,\"broken,\nand badly\",failed,fill,,,,\n",
+		"events.csv":  "at_ns,type,name,text,reason,step,count,rate_per_s,parallel,for_ns,verb,resource,subresource,code,status_reason,object,retried\n50,run-end,,\"broken,\nand badly\",failed,fill,,,,,,,,,,,\n",
 	}
 	if len(files) != len(want) {
 		t.Errorf("%d files, want %d: %v", len(files), len(want), files)
