@@ -1,6 +1,8 @@
 package run
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -36,6 +38,7 @@ type Facts struct {
 	Unknown     map[record.EventType]int // events of a later version, which were skipped
 	Events      []record.Event           // all but those of scrapes, in the order of time
 	Steps       []Step                   // in the order of their begin
+	Failures    []Failure                // ways in which calls failed, in the order of their first one
 	Scrapes     int                      // complete ones
 	NotScraped  map[string]int           // scrapes that failed, by target
 	Calls       []*Calls                 // of the run, by operation, in the order of definition
@@ -56,6 +59,13 @@ type Step struct {
 	Asked    record.Detail // of the load: Count, and Rate or Parallel
 }
 
+// Failure is a way in which calls of a step failed.
+type Failure struct {
+	Step    string
+	Message string // of the first one
+	record.Failure
+}
+
 // Calls sums up the calls of one operation.
 type Calls struct {
 	record.Op
@@ -64,6 +74,9 @@ type Calls struct {
 	Lateness stats.Durations // Sent-Due
 	Outcomes [3]int          // by record.Outcome
 	Codes    map[uint16]int  // of failed calls, by HTTP status; 0: never sent
+	Refused  map[uint16]int  // of those the ones that failed for good: they were not sent again
+	Lost     int             // calls without an answer that were not sent again
+	retries  int             // attempts after the first
 	Late     int             // sent more than Late after they were due
 	Sent     uint64          // bytes of bodies
 	Received uint64          // bytes of bodies
@@ -202,6 +215,12 @@ func (c *Calls) add(v record.Call) {
 	if v.Lateness() > Late {
 		c.Late++
 	}
+	if v.Attempt > 0 {
+		c.retries++
+	}
+	if v.ForGood(c.Op) {
+		c.fail(v)
+	}
 	switch v.Outcome {
 	case record.Unknown:
 		c.Latency.AddBetween(v.Latency(), stats.Forever)
@@ -219,6 +238,63 @@ func (c *Calls) add(v record.Call) {
 	c.Service.Add(v.Service())
 }
 
+// FailedForGood counts the calls that failed for good by their HTTP status; 0
+// stands for those that were never sent or not answered.
+func (c *Calls) FailedForGood() map[int]int {
+	out := map[int]int{}
+	for code, n := range c.Refused {
+		out[int(code)] += n
+	}
+	if c.Lost > 0 {
+		out[0] += c.Lost
+	}
+	return out
+}
+
+// fail counts a call that failed for good.
+func (c *Calls) fail(v record.Call) {
+	if v.Outcome == record.Unknown {
+		c.Lost++
+		return
+	}
+	if c.Refused == nil {
+		c.Refused = map[uint16]int{}
+	}
+	c.Refused[v.Code]++
+}
+
+// forgive takes back, of calls in records of format 1, as many failures as there
+// were retries: these records do not say which calls were sent again.
+func (c *Calls) forgive() {
+	for _, code := range slices.Backward(slices.Sorted(maps.Keys(c.Refused))) { // 429 and 5xx rather than the others
+		n := min(c.retries, c.Refused[code])
+		c.retries -= n
+		if c.Refused[code] -= n; c.Refused[code] == 0 {
+			delete(c.Refused, code)
+		}
+	}
+	n := min(c.retries, c.Lost)
+	c.Lost, c.retries = c.Lost-n, c.retries-n
+}
+
+// failed takes an event of failed calls: it has all that those before it of the
+// same failure had.
+func (c *collector) failed(e record.Event) {
+	if e.Failure == nil {
+		return
+	}
+	one := Failure{Step: e.Name, Message: e.Text, Failure: *e.Failure}
+	for i := range c.f.Failures {
+		have := &c.f.Failures[i]
+		if have.Step == one.Step && have.Verb == one.Verb && have.Resource == one.Resource && have.Subresource == one.Subresource &&
+			have.Code == one.Code && have.Reason == one.Reason {
+			have.Count, have.Retried = one.Count, one.Retried
+			return
+		}
+	}
+	c.f.Failures = append(c.f.Failures, one)
+}
+
 func (c *collector) event(e record.Event) {
 	c.whole.Add(e.At)
 	switch e.Type {
@@ -227,6 +303,9 @@ func (c *collector) event(e record.Event) {
 		return
 	case record.EventScrapeFailed:
 		c.f.NotScraped[e.Name]++
+		return
+	case record.EventCallsFailed:
+		c.failed(e)
 		return
 	case record.EventRunBegan:
 		c.f.Begin, c.begun = e.At, true
@@ -288,6 +367,11 @@ func (c *collector) finish(s *record.Stream) {
 	for i := range f.Steps {
 		if !f.Steps[i].Ended {
 			f.Steps[i].To = f.Last
+		}
+	}
+	if s.Format == 1 {
+		for _, calls := range f.Calls {
+			calls.forgive()
 		}
 	}
 	for i := len(f.Calls); i < len(s.Ops); i++ { // operations without a call
