@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -12,7 +13,7 @@ import (
 
 // Default returns a scenario as an empty file would give it.
 func Default() Scenario {
-	s := Scenario{Seed: DefaultSeed}
+	s := Scenario{Seed: DefaultSeed, FailedCalls: FailRun}
 	s.Plane.setDefaults()
 	s.Fleet.setDefaults()
 	s.Namespaces.setDefaults()
@@ -62,6 +63,7 @@ func (s *Scenario) Complete() {
 	if s.Seed == 0 {
 		s.Seed = DefaultSeed
 	}
+	s.FailedCalls = cmp.Or(s.FailedCalls, FailRun)
 	for name, b := range s.Bodies {
 		fill(reflect.ValueOf(&b).Elem())
 		s.Bodies[name] = b
@@ -203,7 +205,7 @@ func (s *Step) verbs() []string {
 
 // stepVerbs are the fields of which a step has exactly one.
 func stepVerbs() []string {
-	return slices.DeleteFunc(strictyaml.Names(strictyaml.Fields(reflect.TypeFor[Step]())), func(name string) bool { return name == "name" || name == "onFailure" })
+	return slices.DeleteFunc(strictyaml.Names(strictyaml.Fields(reflect.TypeFor[Step]())), func(name string) bool { return name == "name" || name == "expects" || name == "onFailure" })
 }
 
 func (o *Objective) complete() {

@@ -24,13 +24,14 @@ type Scenario struct {
 	Fleet       Fleet           `yaml:"fleet"`
 	Namespaces  Namespaces      `yaml:"namespaces"`
 	Preflight   Preflight       `yaml:"preflight"`
-	Groups      []Group         `yaml:"groups"`     // pods by selector; pods with the label windtunnel.dev/group need none
-	Lifecycles  []Lifecycle     `yaml:"lifecycles"` // objects of any resource whose phases are recorded, beside the pods'
-	Bodies      map[string]Body `yaml:"bodies"`     // name -> what is created
-	Steps       []Step          `yaml:"steps"`      // what is done, one after another
-	Objectives  []Objective     `yaml:"objectives"` // what is judged
-	Measures    []Measure       `yaml:"measures"`   // what is measured besides, and not judged
-	Published   []Published     `yaml:"published"`  // figures of others, shown beside the measured ones
+	Groups      []Group         `yaml:"groups"`      // pods by selector; pods with the label windtunnel.dev/group need none
+	Lifecycles  []Lifecycle     `yaml:"lifecycles"`  // objects of any resource whose phases are recorded, beside the pods'
+	Bodies      map[string]Body `yaml:"bodies"`      // name -> what is created
+	Steps       []Step          `yaml:"steps"`       // what is done, one after another
+	Objectives  []Objective     `yaml:"objectives"`  // what is judged
+	FailedCalls string          `yaml:"failedCalls"` // calls of the load that fail for good, after retries, with a code that their step does not expect: fail (default), the run fails; or ignore
+	Measures    []Measure       `yaml:"measures"`    // what is measured besides, and not judged
+	Published   []Published     `yaml:"published"`   // figures of others, shown beside the measured ones
 
 	File   string         `yaml:"-"` // the path that it was read from; other paths are relative to its folder
 	Values map[string]any `yaml:"-"` // parameters in force: bool, int64, float64 or string

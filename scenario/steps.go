@@ -42,6 +42,7 @@ type Step struct {
 	Parallel  []Step        `yaml:"parallel"`  // these steps at the same time; done when the last is
 	Sequence  []Step        `yaml:"sequence"`  // these steps one after another: a branch of parallel
 	Repeat    *Repeat       `yaml:"repeat"`    // these steps again and again
+	Expects   []int         `yaml:"expects"`   // of a step that sends calls: HTTP status codes of calls that fail as they should, such as 403; 0: no answer
 	OnFailure string        `yaml:"onFailure"` // "stop" (default): later steps but deletions are skipped; "continue"
 	Line      int           `yaml:"-"`
 }

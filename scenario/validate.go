@@ -57,6 +57,7 @@ func (s *Scenario) bodyNames() []string { return slices.Sorted(maps.Keys(s.Bodie
 func (s *Scenario) check(f *faults) {
 	c := fileChecker{&checker{fieldChecker: fieldChecker{f, s}, steps: map[string]string{}}}
 	c.label("scenario", "scenario", s.Name)
+	c.word("failedCalls", "failedCalls", s.FailedCalls)
 	c.plane()
 	c.fleet()
 	c.namespaces()

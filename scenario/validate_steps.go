@@ -108,6 +108,14 @@ func (c stepChecker) head(path string, s *Step) {
 		c.at(path, "step %q: %s, not %s", s.Name, want, strings.Join(verbs, " and "))
 	}
 	c.word(path+".onFailure", "step.onFailure", s.OnFailure)
+	for _, code := range s.Expects {
+		if code != 0 && (code < 400 || code > 599) {
+			c.at(path+".expects", "step.expects: %d is no HTTP status of a failed call: 400 to 599, or 0 for no answer", code)
+		}
+	}
+	if len(s.Expects) > 0 && s.Pace() == nil && len(verbs) == 1 {
+		c.at(path+".expects", "step.expects: step %q sends no calls", s.Name)
+	}
 	if s.Pause < 0 {
 		c.at(path+".pause", "step.pause: %s is not above 0s", s.Pause)
 	}

@@ -2,6 +2,12 @@ package scenario
 
 import "slices"
 
+// What failed calls do to a run: the values of failedCalls.
+const (
+	FailRun = "fail"
+	Ignore  = "ignore"
+)
+
 // Dialects returns the template languages of bodies; the first is windtunnel's.
 func Dialects() []string { return []string{"windtunnel", "clusterloader2", "kube-burner"} }
 
@@ -27,6 +33,8 @@ func words(field string) []string {
 	switch field {
 	case "plane.durability":
 		return []string{"memory", "fsync"}
+	case "failedCalls":
+		return []string{FailRun, Ignore}
 	case "step.onFailure":
 		return []string{"stop", "continue"}
 	case "fleet.traffic":
