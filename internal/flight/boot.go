@@ -18,6 +18,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/load"
 	"github.com/windtunnel/windtunnel/internal/plane"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/text"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -94,7 +95,7 @@ func (r *run) startInstruments(ctx context.Context, cancel context.CancelCauseFu
 		return err
 	}
 	r.atEnd(func() { _ = r.client.Close() })
-	if r.generator, err = load.New(load.Options{Endpoint: r.plane.Endpoint("load"), Records: r.dir.records, Clock: r.clock}); err != nil {
+	if r.generator, err = load.New(load.Options{Endpoint: r.plane.Endpoint("load"), Records: r.dir.records, Clock: r.clock, Failed: r.callFailed}); err != nil {
 		return err
 	}
 	r.atEnd(func() { _ = r.generator.Close() })
@@ -181,4 +182,18 @@ func compileStages(f scenario.Fleet, folder string) (out stages, err error) {
 	out.machine, err = machine.Compile(file.Stages)
 	out.objects = file.Others
 	return out, err
+}
+
+// callFailed tells whoever watches the run of the first call of a step that failed
+// for good in some way that the step does not expect.
+func (r *run) callFailed(e record.Event) {
+	f := e.Failure
+	if f.Count == 0 || r.workload.Expects(e.Name, f.Code) {
+		return
+	}
+	what := strings.TrimSpace(fmt.Sprintf("%d %s", f.Code, f.Reason)) + ": "
+	if f.Code == 0 {
+		what = ""
+	}
+	r.log.Warn("a call failed", slog.String("step", e.Name), slog.String(f.Verb, f.Object), slog.String("error", text.Clean(what+e.Text)))
 }

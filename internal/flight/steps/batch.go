@@ -65,6 +65,15 @@ func (b batch) first(units int) batch {
 	return b
 }
 
+// describe names an object for messages.
+func (b batch) describe(i int) string {
+	namespace, name, err := b.objects.address(b.ordinal(i))
+	if err != nil {
+		return ""
+	}
+	return namespace + "/" + name
+}
+
 // pacing is a pace of units, as load wants it of calls.
 type pacing struct {
 	*pace.Pace
@@ -119,11 +128,9 @@ func (b batch) creation(step string, timeout time.Duration) (load.Plan, error) {
 			req.Op, req.Body, req.ContentType, req.Timeout = n.item, body, media, timeout
 			return true, nil
 		},
+		Object: b.describe,
 		Done: func(a load.Result) {
-			again := a.Attempt > 0 && a.Response.Code == http.StatusConflict // an attempt before it had reached the server
-			if a.Last && (a.Outcome != record.Failed || again) {
-				o.setThere(b.ordinal(a.Index), true)
-			}
+			o.answered(b.ordinal(a.Index), a, o.expects(step, a.Response.Code))
 		},
 	}, nil
 }
@@ -151,6 +158,7 @@ func (b batch) deletion(step, propagation string, timeout time.Duration) (load.P
 			req.Timeout = timeout
 			return true, nil
 		},
+		Object: b.describe,
 		Done: func(a load.Result) {
 			if a.Outcome == record.OK || a.Response.Code == http.StatusNotFound {
 				o.setThere(b.ordinal(a.Index), false)

@@ -23,9 +23,9 @@ type Churn struct {
 
 // Do churns; of a step that was not reached there is nothing.
 func (x Churn) Do(ctx context.Context, s *Session) error {
-	o := s.Created.of(x.Spec.Step)
-	if o == nil {
-		return nil
+	o, err := s.Created.usable(x.Spec.Step)
+	if o == nil || err != nil {
+		return err
 	}
 	rest := time.Duration(x.Spec.Rest)
 	if rest == 0 {

@@ -3,6 +3,8 @@ package steps
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/windtunnel/windtunnel/internal/load/template/protobuf"
@@ -26,12 +28,34 @@ func (c *Created) of(step string) *Objects {
 	return c.steps[step]
 }
 
-// reached is the same where a step that was not reached is an error.
+// reached is the same where a step that was not reached, or whose objects were all
+// refused, is an error.
 func (c *Created) reached(step string) (*Objects, error) {
-	if o := c.of(step); o != nil {
-		return o, nil
+	o := c.of(step)
+	if o == nil {
+		return nil, fmt.Errorf("step %q was not reached: it made nothing", step)
 	}
-	return nil, fmt.Errorf("step %q was not reached: it made nothing", step)
+	return o, o.madeNone()
+}
+
+// usable is the same where a step that was not reached is nil.
+func (c *Created) usable(step string) (*Objects, error) {
+	if c.of(step) == nil {
+		return nil, nil
+	}
+	return c.reached(step)
+}
+
+// group returns what the steps of a group of pods made.
+func (c *Created) group(name string) (out []*Objects) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, step := range slices.Sorted(maps.Keys(c.steps)) {
+		if o := c.steps[step]; o.create.Group == name {
+			out = append(out, o)
+		}
+	}
+	return out
 }
 
 func (c *Created) add(step string, o *Objects) {

@@ -15,9 +15,9 @@ type Delete struct {
 
 // Do deletes it; of a step that was not reached there is nothing.
 func (d Delete) Do(ctx context.Context, s *Session) error {
-	o := s.Created.of(d.Spec.Step)
-	if o == nil {
-		return nil
+	o, err := s.Created.usable(d.Spec.Step)
+	if o == nil || err != nil {
+		return err
 	}
 	b := o.all()
 	p, err := b.deletion(d.Step, d.Spec.Propagation, time.Duration(d.Spec.Timeout))

@@ -212,6 +212,15 @@ func (e *mixEntry) put(n int, got load.Result, req *load.Request) error {
 	return err
 }
 
+// describe names what the n-th call is about, for messages.
+func (e *mixEntry) describe(n int) string {
+	t, err := e.target(n)
+	if err != nil || t.name == "" {
+		return ""
+	}
+	return t.namespace + "/" + t.name
+}
+
 // done remembers what a call of the mix deleted.
 func (e *mixEntry) done(n int, a load.Result) {
 	if e.objects == nil || e.call.Verb != "delete" || a.Outcome != record.OK {

@@ -3,6 +3,7 @@ package steps
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 
@@ -25,7 +26,20 @@ type Objects struct {
 	namespaces []string // that it goes through
 	items      []item   // of the layout
 	seed       uint64
+	expects    func(step string, code int) bool // tells calls that fail as they should
 	presence
+}
+
+// answered remembers how the last attempt to make an object ended.
+func (o *Objects) answered(n ordinal, a load.Result, expected bool) {
+	again := a.Attempt > 0 && a.Response.Code == http.StatusConflict // an attempt before it had reached the server
+	switch {
+	case !a.Last:
+	case a.Outcome != record.Failed || again:
+		o.setThere(n, true)
+	case !expected:
+		o.refuse(o.layout.numberOf(n), load.Describe(a))
+	}
 }
 
 // item is one of the bodies that a create step makes objects of.
@@ -61,6 +75,26 @@ func (o *Objects) tryItem(number int) error {
 		n.index += every(it.Item)
 	}
 	return nil
+}
+
+// errNotMade says that objects which a step depends on could not be made.
+var errNotMade = errors.New("could not be made")
+
+// allMade is an error where some of the objects could not be made, though their
+// step did not expect that.
+func (o *Objects) allMade() error {
+	if refused, of, why := o.refusals(); refused > 0 {
+		return fmt.Errorf("%d of %d objects of step %q %w: %s", refused, of, o.step, errNotMade, why)
+	}
+	return nil
+}
+
+// madeNone is an error where none of them could be.
+func (o *Objects) madeNone() error {
+	if refused, of, _ := o.refusals(); refused < of {
+		return nil
+	}
+	return o.allMade()
 }
 
 // isThere tells whether an object is there, as far as the answers say.

@@ -1,6 +1,7 @@
 package steps
 
 import (
+	"math/bits"
 	"slices"
 	"sync"
 )
@@ -10,6 +11,8 @@ import (
 type presence struct {
 	mu      sync.Mutex
 	there   bitmap // by layout.numberOf
+	refused bitmap // likewise: those that could not be made, though that was not expected
+	why     string // of the first of them
 	indices int    // in each space: none that is there has a higher one
 	ever    int    // the most that there were
 }
@@ -18,6 +21,27 @@ func (p *presence) set(number int, there bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.there.set(number, there)
+	if there && p.refused.has(number) {
+		p.refused.set(number, false)
+	}
+}
+
+// refuse remembers that an object could not be made.
+func (p *presence) refuse(number int, why string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.refused.set(number, true); p.why == "" {
+		p.why = why
+	}
+}
+
+// refusals returns how many objects could not be made, of how many that should be
+// there, and why the first could not.
+func (p *presence) refusals() (refused, of int, why string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	refused = p.refused.count()
+	return refused, refused + p.there.count(), p.why
 }
 
 func (p *presence) has(number int) bool {
@@ -44,6 +68,9 @@ func (p *presence) setUpTo(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.indices, p.ever = n, max(p.ever, n)
+	if n == 0 {
+		p.refused, p.why = nil, ""
+	}
 }
 
 // empty tells whether nothing is there any more.
@@ -66,6 +93,13 @@ func (b *bitmap) set(i int, yes bool) {
 	} else {
 		(*b)[word] &^= 1 << (i % 64)
 	}
+}
+
+func (b bitmap) count() (n int) {
+	for _, word := range b {
+		n += bits.OnesCount64(word)
+	}
+	return n
 }
 
 func (b bitmap) has(i int) bool { return i/64 < len(b) && b[i/64]&(1<<(i%64)) != 0 }

@@ -67,6 +67,10 @@ func (x Requests) plan(ctx context.Context, s *Session) (load.Plan, error) {
 		req.Timeout = time.Duration(x.Spec.Timeout)
 		return true, e.put(n, a, req)
 	}
+	p.Object = func(i int) string {
+		e, n := choose(i)
+		return e.describe(n)
+	}
 	p.Done = func(a load.Result) {
 		e, n := choose(a.Index)
 		e.done(n, a)

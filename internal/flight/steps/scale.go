@@ -17,14 +17,13 @@ type Scale struct {
 
 // Do scales; of a step that was not reached there is nothing.
 func (x Scale) Do(ctx context.Context, s *Session) error {
-	o := s.Created.of(x.Spec.Step)
-	if o == nil {
-		return nil
+	o, err := s.Created.usable(x.Spec.Step)
+	if o == nil || err != nil {
+		return err
 	}
 	from, to, timeout := o.upTo(), max(x.Spec.To, x.Spec.PerNamespace), time.Duration(x.Spec.Timeout)
 	var b batch
 	var p load.Plan
-	var err error
 	if to >= from {
 		o.setUpTo(to)
 		b = o.between(o.layout, from, to)

@@ -344,6 +344,50 @@ func TestFailedCallsAreNotThere(t *testing.T) {
 	}
 }
 
+// TestWhatDependsOnRefusedObjectsFails makes three objects of which the server
+// refuses all, or one.
+func TestWhatDependsOnRefusedObjectsFails(t *testing.T) {
+	const all, one = `3 of 3 objects of step "a" could not be made: 403: `, `1 of 3 objects of step "a" could not be made: 403: `
+	fill := "- {name: a, create: {body: map, count: 3, pace: {burst: true}}}\n"
+	expected := "- {name: a, expects: [403], create: {body: map, count: 3, pace: {burst: true}}}\n"
+	wait := "- {name: b, wait: {objects: configmaps, of: a, condition: has(self.data.a), within: 2m}}\n"
+	for _, tt := range []struct{ name, refuse, steps, want string }{
+		{"update", "a-", fill + "- {name: b, update: {step: a, body: patch, with: {e: 1}, pace: {burst: true}}}", all},
+		{"update of the others", "a-1", fill + "- {name: b, update: {step: a, body: patch, with: {e: 1}, pace: {burst: true}}}", ""},
+		{"delete", "a-", fill + "- {name: b, delete: {step: a, pace: {burst: true}}}", all},
+		{"scale", "a-", fill + "- {name: b, scale: {step: a, to: 1, pace: {burst: true}}}", all},
+		{"churn", "a-", fill + "- {name: b, churn: {step: a, percent: 50, cycles: 1, pace: {burst: true}}}", all},
+		{"requests", "a-", fill + "- {name: b, requests: {mix: [{verb: get, of: a}], count: 3, pace: {burst: true}}}", all},
+		{"wait for objects", "a-", fill + wait, all},
+		{"wait for objects of which one is missing", "a-1", fill + wait, one},
+		{"wait for pods", "a-", fill + "- {name: b, wait: {pods: a, are: running, count: 3, within: 2m}}", all},
+		{"wait for pods of which one is missing", "a-1", fill + "- {name: b, wait: {pods: a, are: running, count: 3, within: 10ms}}",
+			`0 of 3 pods of group "a" were running within 10ms; ` + one},
+		{"wait for what is gone", "a-1", fill + "- {delete: {step: a, pace: {burst: true}}}\n- {name: b, wait: {objects: configmaps, deleted: true, within: 2m}}", ""},
+		{"as expected", "a-1", expected + wait, ""},
+		{"as expected, none", "a-", expected + "- {name: b, update: {step: a, body: patch, with: {e: 1}, pace: {burst: true}}}", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, head(1)+tt.steps)
+			b.server.Refuse = func(method, path string) int {
+				if method == "POST" && strings.Contains(b.server.Bodies[method+" "+path], tt.refuse) {
+					return http.StatusForbidden
+				}
+				return 0
+			}
+			want := tt.want
+			if want != "" {
+				want = "step failed: b: " + want
+			}
+			err := Run(t.Context(), b.Session)
+			if got := fmt.Sprint(err); !strings.HasPrefix(got, want) || (err == nil) != (want == "") {
+				t.Errorf("\n got %s\nwant %s", got, want)
+			}
+		})
+	}
+}
+
 func TestAfterAFailureOnlyDeletionsAreRun(t *testing.T) {
 	b := newBench(t, head(1)+`
 - {name: a, create: {body: map, count: 2, pace: {burst: true}}}

@@ -27,9 +27,9 @@ type Update struct {
 
 // Do changes them; of a step that was not reached there are none.
 func (x Update) Do(ctx context.Context, s *Session) error {
-	o := s.Created.of(x.Spec.Step)
-	if o == nil {
-		return nil
+	o, err := s.Created.usable(x.Spec.Step)
+	if o == nil || err != nil {
+		return err
 	}
 	l := o.layout.filter(func(i scenario.Item) bool { return x.Spec.Object == "" || i.Body == x.Spec.Object })
 	b := o.between(l, 0, o.upTo())
@@ -52,7 +52,7 @@ func (x Update) plan(w *Workload, b batch) (load.Plan, error) {
 	if err != nil {
 		return load.Plan{}, err
 	}
-	p := load.Plan{Step: x.Step, Ops: ops, Count: b.count, Build: func(i int, req *load.Request) (bool, error) {
+	p := load.Plan{Step: x.Step, Ops: ops, Count: b.count, Object: b.describe, Build: func(i int, req *load.Request) (bool, error) {
 		n := b.ordinal(i)
 		c := &changes[n.item]
 		req.Op, req.Timeout = 2*n.item, time.Duration(x.Spec.Timeout)

@@ -1,6 +1,7 @@
 package steps
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,9 @@ func (w Wait) Do(ctx context.Context, s *Session) error {
 
 // waitPods holds until enough pods of a group are in a phase.
 func (w Wait) waitPods(ctx context.Context, s *Session) error {
+	if err := w.possible(s); err != nil {
+		return err
+	}
 	deadline := s.Clock.Now().Add(time.Duration(w.Spec.Within))
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
@@ -42,7 +46,7 @@ func (w Wait) waitPods(ctx context.Context, s *Session) error {
 			if w.Spec.Are == "deleted" {
 				return fmt.Errorf("%d pods of group %q are still there after %v, at most %d may be", have, w.Spec.Pods, w.Spec.Within, w.Spec.Count)
 			}
-			return fmt.Errorf("%d of %d pods of group %q were %s within %v", have, w.Spec.Count, w.Spec.Pods, w.Spec.Are, w.Spec.Within)
+			return w.orNotMade(s, fmt.Errorf("%d of %d pods of group %q were %s within %v", have, w.Spec.Count, w.Spec.Pods, w.Spec.Are, w.Spec.Within))
 		}
 		select {
 		case <-tick.C:
@@ -50,6 +54,33 @@ func (w Wait) waitPods(ctx context.Context, s *Session) error {
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// possible is an error where no pod of the group can come, since none of the
+// objects that were to bring them could be made.
+func (w Wait) possible(s *Session) error {
+	if w.Spec.Are == "deleted" {
+		return nil
+	}
+	var first error
+	for _, o := range s.Created.group(w.Spec.Pods) {
+		err := o.madeNone()
+		if err == nil {
+			return nil
+		}
+		first = cmp.Or(first, err)
+	}
+	return first
+}
+
+// orNotMade adds to an error which objects of the group could not be made.
+func (w Wait) orNotMade(s *Session, err error) error {
+	for _, o := range s.Created.group(w.Spec.Pods) {
+		if not := o.allMade(); not != nil {
+			return fmt.Errorf("%w; %w", err, not)
+		}
+	}
+	return err
 }
 
 func (w Wait) countPods(s *Session) (have int, ok bool) {
@@ -79,6 +110,10 @@ func (w Wait) waitObjects(ctx context.Context, s *Session) error {
 	if err != nil {
 		return err
 	}
+	made := func() error { return nil } // all that the wait is for could be
+	if w.Spec.Of != "" && !w.Spec.Deleted {
+		made = s.Created.of(w.Spec.Of).allMade
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(w.Spec.Within), errWithin)
 	defer cancel()
 	watching, stop := context.WithCancelCause(ctx)
@@ -95,7 +130,7 @@ func (w Wait) waitObjects(ctx context.Context, s *Session) error {
 		have, ok := w.satisfied(c, want)
 		s.Progress.Waiting(w.Step, have, want)
 		if ok {
-			return nil
+			return made()
 		}
 		select {
 		case <-o.Changed():
@@ -105,6 +140,9 @@ func (w Wait) waitObjects(ctx context.Context, s *Session) error {
 	cause := context.Cause(watching)
 	if !errors.Is(cause, errWithin) {
 		return cause
+	}
+	if not := made(); not != nil {
+		return fmt.Errorf("%w; %w", w.unsatisfied(o.Counts(), want), not)
 	}
 	return w.unsatisfied(o.Counts(), want)
 }

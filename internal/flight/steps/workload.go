@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"maps"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -23,12 +24,13 @@ type Workload struct {
 
 	bodies  map[string]*template.Template // by name
 	replays map[string][]time.Duration    // due times by file
+	expects map[string][]int              // by step: codes of failed calls that are as they should be
 }
 
 // Compile reads and compiles all that stands in files or is a program of its
 // own, so that an error in it is known before anything is started.
 func Compile(s *scenario.Scenario, file string) (*Workload, error) {
-	w := &Workload{Scenario: s, File: file, bodies: map[string]*template.Template{}, replays: map[string][]time.Duration{}}
+	w := &Workload{Scenario: s, File: file, bodies: map[string]*template.Template{}, replays: map[string][]time.Duration{}, expects: map[string][]int{}}
 	var errs []error
 	for name, body := range s.Bodies {
 		t, err := w.compileBody(body)
@@ -39,6 +41,7 @@ func Compile(s *scenario.Scenario, file string) (*Workload, error) {
 		w.bodies[name] = t
 	}
 	for step := range s.AllSteps() {
+		w.expects[step.Name] = step.Expects
 		if p := step.Pace(); p != nil && p.Replay != "" {
 			errs = append(errs, w.readReplay(p.Replay))
 		}
@@ -48,6 +51,10 @@ func Compile(s *scenario.Scenario, file string) (*Workload, error) {
 	}
 	return w, w.tryBodies()
 }
+
+// Expects tells whether a step takes calls that fail with such a code, 0 for no
+// answer, as they come.
+func (w *Workload) Expects(step string, code int) bool { return slices.Contains(w.expects[step], code) }
 
 func (w *Workload) compileBody(body scenario.Body) (*template.Template, error) {
 	file, line, text := w.File, body.Line, body.Text
@@ -160,7 +167,7 @@ func (w *Workload) pacing(step string, b batch, p scenario.Pace) pacing {
 
 // newObjects returns what a create step is to make; nothing of it is there yet.
 func (w *Workload) newObjects(step string, c *scenario.Create) *Objects {
-	o := &Objects{step: step, create: c, namespaces: w.namespaces(c), seed: w.Scenario.Seed}
+	o := &Objects{step: step, create: c, namespaces: w.namespaces(c), seed: w.Scenario.Seed, expects: w.Expects}
 	spaces := 1
 	if c.PerNamespace > 0 {
 		spaces = len(o.namespaces)
