@@ -79,13 +79,14 @@ func (x *failures) add(s *slot, c *record.Call, result Result) (first *record.Ev
 	return nil
 }
 
-// Describe says in words how a call ended that did not end well.
-func Describe(r Result) string {
+// Answer is what came in place of success, in short: the status with the server's
+// reason, or why there was no answer.
+func Answer(r Result) string {
 	s := statusOf(r)
 	if r.Response.Code == 0 {
 		return s.Message
 	}
-	return strings.TrimSpace(fmt.Sprintf("%d %s", r.Response.Code, s.Reason)) + ": " + s.Message
+	return strings.TrimSpace(fmt.Sprintf("%d %s", r.Response.Code, s.Reason))
 }
 
 // statusOf is what came in place of success.

@@ -13,11 +13,12 @@ type Delete struct {
 	Spec *scenario.Delete
 }
 
-// Do deletes it; of a step that was not reached there is nothing.
+// Do deletes it; of a step that was not reached, or whose objects were all
+// refused, there is nothing.
 func (d Delete) Do(ctx context.Context, s *Session) error {
-	o, err := s.Created.usable(d.Spec.Step)
-	if o == nil || err != nil {
-		return err
+	o := s.Created.of(d.Spec.Step)
+	if o == nil {
+		return nil
 	}
 	b := o.all()
 	p, err := b.deletion(d.Step, d.Spec.Propagation, time.Duration(d.Spec.Timeout))

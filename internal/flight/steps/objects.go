@@ -38,7 +38,7 @@ func (o *Objects) answered(n ordinal, a load.Result, expected bool) {
 	case a.Outcome != record.Failed || again:
 		o.setThere(n, true)
 	case !expected:
-		o.refuse(o.layout.numberOf(n), load.Describe(a))
+		o.refuse(o.layout.numberOf(n), load.Answer(a))
 	}
 }
 
