@@ -64,5 +64,8 @@ func (l *leftover) conclude(env *environment, result flight.Result) error {
 		return result.Err
 	}
 	fmt.Fprintf(env.stderr, "the run did not end as it should: %v\n", result.Err)
+	if result.Judgement.Verdict == slo.Fail {
+		return verdictError{slo.Fail} // what ended it came of what is judged
+	}
 	return verdictError{slo.Unknown}
 }

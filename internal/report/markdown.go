@@ -28,6 +28,7 @@ func (r *Report) Markdown(w io.Writer) error {
 		}
 	}
 	m.objectives(r.Objectives)
+	m.failures(r.Judgement.Failures)
 	m.spreads("Pods", spreadRows(r.Startup))
 	for _, l := range r.Declared {
 		m.spreads("Life "+escaped(l.Name), spreadRows(l.Spreads))
@@ -83,6 +84,17 @@ func (m *markdown) fold(title string, do func()) {
 	do()
 	m.line("")
 	m.line("</details>")
+}
+
+// failures tells how calls of the load failed.
+func (m *markdown) failures(all []slo.Failure) {
+	if len(all) == 0 {
+		return
+	}
+	m.table("Failed calls", "Step", "Answer", "For good:", "Sent again:")
+	for _, f := range all {
+		m.row(f.Verb+" "+f.Target(), f.Step, f.Answer(), fmt.Sprint(f.Count), fmt.Sprint(f.Retried))
+	}
 }
 
 func (m *markdown) objectives(all []Objective) {

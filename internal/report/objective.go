@@ -97,7 +97,7 @@ func (o Objective) Head() string {
 }
 
 func withStatistic(name, statistic string) string {
-	if statistic == "" {
+	if statistic == "" || statistic == "count" {
 		return name
 	}
 	return statistic + " of " + name
@@ -243,6 +243,12 @@ func (r *Report) worst(relation string) string {
 		return "none"
 	}
 	o := r.Objectives[0]
+	if o.SLI == slo.FailedCalls && o.Value != nil && !o.AtLeast {
+		if o.Threshold == 0 && *o.Value == 0 {
+			return "none of " + things(o.Samples, "call", "calls") + " failed for good"
+		}
+		return fmt.Sprintf("%s of %s failed for good, where at most %s may", unit.Number(*o.Value), things(o.Samples, "call", "calls"), unit.Number(o.Threshold))
+	}
 	side := "at most"
 	if o.AtLeast {
 		side = "at least"

@@ -26,6 +26,7 @@ func (r *Report) Summary(w io.Writer, width int) error {
 	t := &summaryText{width: max(width, leastWidth)}
 	t.head(r)
 	t.objectives(r)
+	t.failures(r)
 	t.causes(r)
 	t.spreads(r)
 	t.components(r)
@@ -106,12 +107,49 @@ func (t *summaryText) objective(o Objective, name int) {
 			t.line(pad("", 8) + l)
 		}
 	}
+	if o.Failed > 0 && o.SLI != slo.FailedCalls {
+		t.wrapped(pad("", 10), fmt.Sprintf("%d of these calls failed.", o.Failed))
+	}
 	if o.Verdict == slo.Pass {
 		return
+	}
+	if o.SLI == slo.FailedCalls {
+		return // they have a part of their own
 	}
 	for _, w := range o.Warnings {
 		t.wrapped(pad("", 10), sentence(w))
 	}
+}
+
+// summaryFailures is how many ways in which calls failed are spelt out.
+const summaryFailures = 5
+
+// failures tells how calls of the load failed, what was not expected first.
+func (t *summaryText) failures(r *Report) {
+	all := r.Judgement.Failures
+	if len(all) == 0 {
+		return
+	}
+	t.heading("CALLS THAT FAILED")
+	for i, f := range all {
+		if i == summaryFailures && len(all) > i+1 {
+			t.line(pad("", 8) + fmt.Sprintf("and in %d more ways: report.html and verdict.json have them", len(all)-i))
+			return
+		}
+		t.wrapped(right(unit.Number(float64(f.Count)), 6)+"  ", failureText(f))
+	}
+}
+
+// failureText is one way in which calls failed, in a sentence.
+func failureText(f slo.Failure) string {
+	out := fmt.Sprintf("%s %s in step %s: %s", f.Verb, f.Target(), f.Step, f.Answer())
+	if f.Retried > 0 {
+		out += fmt.Sprintf("; sent again %d times", f.Retried)
+	}
+	if f.Expected {
+		out += "; expected"
+	}
+	return out
 }
 
 // summaryCause is the least score of a cause that the summary names: what explains

@@ -196,7 +196,7 @@ func (t *tally) warnings(m record.Manifest) []string {
 		}
 	}
 	for _, s := range t.steps {
-		if s.Note != "" {
+		if s.Note != "" && s.Name != t.facts.Ended.Step { // which the finding on the records tells
 			add("step " + s.Name + ": " + s.Note)
 		}
 	}

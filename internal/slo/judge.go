@@ -9,6 +9,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/sli"
+	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -19,7 +20,9 @@ import (
 // instrument itself was too slow, whatever the objectives say: a plane is not
 // convicted on such evidence. A miss on a machine that did much other work is
 // unknown too. Otherwise it is fail if an objective fails, else
-// unknown if one is unknown or a step did not do what it should, else pass.
+// unknown if one is unknown or a step did not do what it should, else pass. Calls
+// that were refused for what they asked fail a run that came to its end, however
+// slow the instrument and busy the machine.
 //
 // The queries of the scenario are answered from the run's own series. An error
 // says that the scenario cannot be read, or that its queries cannot be asked.
@@ -34,8 +37,9 @@ func Judge(r *run.Run) (Judgement, error) {
 	sc, f, u := r.Scenario, r.Facts, usage{r.Facts, r.Manifest}
 	all, self := pods{sc, f}, newInstrument(r, u)
 	k := &official{server: server{f}, pods: all}
-	j := objectives{queries: q, indicators: indicators{f}, records: records{sc, f, all}, official: k}
-	out := Judgement{Scenario: sc.Name, Objectives: j.judge(sc.Objectives), Self: self.self(), Measures: measures{}}
+	failed := failedCalls{sc, f}
+	j := objectives{queries: q, indicators: indicators{f}, records: records{sc, f, all, failed}, official: k}
+	out := Judgement{Scenario: sc.Name, Objectives: j.judge(slices.Concat(sc.Objectives, failed.implicit())), Failures: failed.all(), Self: self.self(), Measures: measures{}}
 	l := lifecycles{sc, f}
 	out.Lives = l.summaries()
 	planeMeasures(out.Measures, f, r.Manifest)
@@ -50,7 +54,7 @@ func Judge(r *run.Run) (Judgement, error) {
 	q.measures(out.Measures)
 	l.measures(out.Measures, out.Lives)
 	out.Verdict, out.Reasons = conclude(out.Objectives, evidence{cutShort(f), self.tooSlow(), stopped(f), u.noisy()})
-	out.Reasons = append(out.Reasons, notes(f, k.untested, q.unanswered)...)
+	out.Reasons = append(out.Reasons, notes(f, out.Objectives, k.untested, q.unanswered)...)
 	return out, nil
 }
 
@@ -163,7 +167,10 @@ type evidence struct{ cut, slow, stopped, noise []string }
 func conclude(results []Result, e evidence) (Verdict, []string) {
 	failed, unknown := count(results, Fail), count(results, Unknown)
 	reasons := slices.Concat(e.cut, e.slow, e.stopped, e.noise, describe(results, Fail), describe(results, Unknown))
+	certain := slices.ContainsFunc(results, func(r Result) bool { return r.Verdict == Fail && r.certain })
 	switch {
+	case certain && len(e.cut) == 0:
+		return Fail, slices.Concat(describe(results, Fail), e.slow, e.stopped, e.noise, describe(results, Unknown))
 	case len(e.cut) > 0 || len(e.slow) > 0:
 		return Unknown, reasons
 	case failed > 0 && len(e.noise) > 0:
@@ -212,6 +219,9 @@ func describe(results []Result, v Verdict) []string {
 func sentence(r Result) string {
 	head := Title(r)
 	switch {
+	case r.SLI == FailedCalls && r.Failed > 0:
+		return fmt.Sprintf("%s: %d of %s failed for good, where at most %s may: %s.", head, r.Failed, unit.Number(float64(r.Samples)),
+			unit.Number(r.Threshold), strings.TrimSuffix(strings.Join(r.Warnings, "; "), "."))
 	case r.Value == nil && len(r.Warnings) > 0:
 		return fmt.Sprintf("%s is unknown: %s.", head, r.Warnings[0])
 	case r.Value == nil:
@@ -230,7 +240,7 @@ func sentence(r Result) string {
 // Title names a result with its statistic and labels: "p99 of mutating calls
 // (PATCH pods/status resource)". It is the same in every run of a scenario.
 func Title(r Result) string {
-	if strings.Contains(r.Name, r.Statistic) {
+	if r.Statistic == "count" || strings.Contains(r.Name, r.Statistic) {
 		return r.Name // a name made of all that it is about
 	}
 	head := r.Statistic + " of " + r.Name

@@ -15,21 +15,10 @@ const namedMeasures = 5
 
 // notes are sentences that a reader should know beside the verdict, whatever
 // it is: what went wrong without spoiling it, and what was not put to the test.
-func notes(f *run.Facts, untested, unanswered []string) []string {
+func notes(f *run.Facts, results []Result, untested, unanswered []string) []string {
 	out := slices.Concat(untested, dirtyNotes(f), stepNotes(f), closedNotes(f))
-	var failed, silent, total int
-	for _, c := range f.Calls {
-		if c.Source == run.Load {
-			total += c.Count()
-			failed += c.Outcomes[record.Failed]
-			silent += c.Outcomes[record.Unknown]
-		}
-	}
-	if failed > 0 {
-		out = append(out, fmt.Sprintf("%d of the load's %d calls failed.", failed, total))
-	}
-	if silent > 0 {
-		out = append(out, fmt.Sprintf("%d of the load's %d calls had no answer.", silent, total))
+	if !slices.ContainsFunc(results, func(r Result) bool { return r.SLI == FailedCalls && r.Verdict != Pass }) {
+		out = append(out, callNotes(f)...)
 	}
 	for _, what := range slices.Sorted(maps.Keys(f.Unknown)) {
 		out = append(out, fmt.Sprintf("%d events of type %q were skipped: a later version wrote them (records of format %d).", f.Unknown[what], what, f.Format))
@@ -49,6 +38,26 @@ func notes(f *run.Facts, untested, unanswered []string) []string {
 	}
 	if n := len((server{f}).starts()); n > 1 {
 		out = append(out, fmt.Sprintf("%s was started anew %s during the run; what it had counted since its last scrape before is lost.", apiServer, times(n-1)))
+	}
+	return out
+}
+
+// callNotes count the calls of the load that did not end well and spoil nothing:
+// they were expected, or sent again.
+func callNotes(f *run.Facts) (out []string) {
+	var failed, silent, total int
+	for _, c := range f.Calls {
+		if c.Source == run.Load {
+			total += c.Count()
+			failed += c.Outcomes[record.Failed]
+			silent += c.Outcomes[record.Unknown]
+		}
+	}
+	if failed > 0 {
+		out = append(out, fmt.Sprintf("%d of the load's %d calls failed.", failed, total))
+	}
+	if silent > 0 {
+		out = append(out, fmt.Sprintf("%d of the load's %d calls had no answer.", silent, total))
 	}
 	return out
 }

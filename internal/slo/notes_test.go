@@ -34,6 +34,7 @@ func TestNotes(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFlight(t)
+			f.sc.FailedCalls = scenario.Ignore
 			f.objective(scenario.Objective{SLI: "call-latency", Statistic: "p99", Max: ptr(1)})
 			f.calls(1000)
 			c.fly(f)

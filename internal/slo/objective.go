@@ -70,7 +70,13 @@ func (c records) callLatency(r *Result, o *scenario.Objective) {
 		failed += calls.Outcomes[record.Failed]
 		unanswered += calls.Outcomes[record.Unknown]
 	}
+	r.Failed = failed + unanswered
 	c.holdDurations(r, stats.Merged(parts))
+	if r.Failed == total && r.Verdict == Pass {
+		r.Verdict = Unknown
+		r.Warnings = append(r.Warnings, fmt.Sprintf("all %d calls failed: how long one takes that succeeds is not known", total))
+		return
+	}
 	if failed > 0 {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("%d of %d calls failed; they count with the time until their refusal", failed, total))
 	}

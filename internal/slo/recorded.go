@@ -14,9 +14,10 @@ import (
 
 // records judges the indicators that are made of calls and lifecycles.
 type records struct {
-	sc   *scenario.Scenario
-	f    *run.Facts
-	pods pods
+	sc     *scenario.Scenario
+	f      *run.Facts
+	pods   pods
+	failed failedCalls
 }
 
 // judge gives one result, or one for each value of the labels that the
@@ -57,6 +58,8 @@ func (c records) record(r *Result, o *scenario.Objective) {
 		c.callLatency(r, o)
 	case "call-success":
 		c.callSuccess(r, o)
+	case FailedCalls:
+		c.failed.judge(r, o)
 	case "pods-running-rate":
 		c.runningRate(r, o)
 	case "pods-bound-rate":
@@ -81,7 +84,7 @@ func (c records) splits(o *scenario.Objective) []map[string]string {
 		}
 		found[key] = labels
 	}
-	if strings.HasPrefix(o.SLI, "call-") {
+	if strings.HasPrefix(o.SLI, "call-") || o.SLI == FailedCalls {
 		for _, calls := range c.f.Calls {
 			if matches(calls, o.Labels) && calls.Count() > 0 {
 				add(calls.Labels())

@@ -23,6 +23,7 @@ type Judgement struct {
 	Verdict    Verdict            `json:"verdict"`
 	Reasons    []string           `json:"reasons,omitempty"` // why it is not a pass, or what casts doubt on it; sentences, most weighty first
 	Objectives []Result           `json:"objectives"`
+	Failures   []Failure          `json:"failures,omitempty"` // how calls of the load failed
 	Measures   map[string]Measure `json:"measures"`
 	Lives      []LifeSummary      `json:"lives,omitempty"` // of the scenario's lives
 	Self       Self               `json:"self"`
@@ -40,8 +41,11 @@ type Result struct {
 	AtLeast   bool              `json:"at_least,omitempty"` // the threshold is a lower bound
 	Verdict   Verdict           `json:"verdict"`
 	Samples   int               `json:"samples"`
-	Interval  *[2]float64       `json:"interval"` // 95 % confidence interval of the value, or the histogram bucket that holds it
+	Interval  *[2]float64       `json:"interval"`         // 95 % confidence interval of the value, or the histogram bucket that holds it
+	Failed    int               `json:"failed,omitempty"` // of the calls that it counts: those that failed or had no answer
 	Warnings  []string          `json:"warnings"`
+
+	certain bool // no noise and no lateness of the instrument can have been the reason
 }
 
 // Measure is a named number, shown but not judged.
