@@ -11,3 +11,7 @@ func TestReferenceIsUpToDate(t *testing.T) {
 	const page = "../docs/scenario.md"
 	repotest.Golden(t, page, scenario.Reference())
 }
+
+func TestSchemaIsUpToDate(t *testing.T) {
+	repotest.Golden(t, "schema.json", scenario.MakeSchema())
+}
