@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/netip"
 	"path"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -35,76 +36,32 @@ func (o *Objects) add(d kwok.Document) (known bool, err error) {
 func (o *Objects) decode(d kwok.Document) error {
 	switch d.Kind {
 	case KindLogs, KindClusterLogs:
-		return take(&o.Logs, d, &logsBody{}, (*checker).log)
+		return take(&o.Logs, d, "logs", (*checker).log)
 	case KindExec, KindClusterExec:
-		return take(&o.Execs, d, &execBody{}, (*checker).exec)
+		return take(&o.Execs, d, "execs", (*checker).exec)
 	case KindAttach, KindClusterAttach:
-		return take(&o.Attaches, d, &attachBody{}, (*checker).attach)
+		return take(&o.Attaches, d, "attaches", (*checker).attach)
 	case KindPortForward, KindClusterPortForward:
-		return take(&o.PortForwards, d, &forwardBody{}, (*checker).forward)
+		return take(&o.PortForwards, d, "forwards", (*checker).forward)
 	case KindResourceUsage, KindClusterResourceUsage:
-		return take(&o.Usages, d, &usageBody{}, (*checker).usage)
+		return take(&o.Usages, d, "usages", (*checker).usage)
 	}
 	return o.metric(d)
 }
 
-// The documents of the kinds that are about pods. Selector is only for the
-// Cluster kinds; take refuses it for the others.
-type (
-	logsBody struct {
-		Spec struct {
-			Selector *Selector `yaml:"selector"`
-			Entries  []Log     `yaml:"logs"`
-		} `yaml:"spec"`
-	}
-	execBody struct {
-		Spec struct {
-			Selector *Selector `yaml:"selector"`
-			Entries  []Exec    `yaml:"execs"`
-		} `yaml:"spec"`
-	}
-	attachBody struct {
-		Spec struct {
-			Selector *Selector `yaml:"selector"`
-			Entries  []Attach  `yaml:"attaches"`
-		} `yaml:"spec"`
-	}
-	forwardBody struct {
-		Spec struct {
-			Selector *Selector `yaml:"selector"`
-			Entries  []Forward `yaml:"forwards"`
-		} `yaml:"spec"`
-	}
-	usageBody struct {
-		Spec struct {
-			Selector *Selector `yaml:"selector"`
-			Entries  []Usage   `yaml:"usages"`
-		} `yaml:"spec"`
-	}
-)
-
-func (b *logsBody) parts() (*Selector, string, []Log) { return b.Spec.Selector, "logs", b.Spec.Entries }
-func (b *execBody) parts() (*Selector, string, []Exec) {
-	return b.Spec.Selector, "execs", b.Spec.Entries
-}
-func (b *attachBody) parts() (*Selector, string, []Attach) {
-	return b.Spec.Selector, "attaches", b.Spec.Entries
-}
-func (b *forwardBody) parts() (*Selector, string, []Forward) {
-	return b.Spec.Selector, "forwards", b.Spec.Entries
-}
-func (b *usageBody) parts() (*Selector, string, []Usage) {
-	return b.Spec.Selector, "usages", b.Spec.Entries
-}
-
-// take decodes and checks a document, and adds it to the rules of its kind.
-func take[T any](rules *Rules[T], d kwok.Document, into interface {
-	parts() (*Selector, string, []T)
-}, check func(*checker, string, *T)) error {
-	if err := d.Decode(into); err != nil {
+// take decodes and checks a document that is about pods, and adds it to the rules
+// of its kind. list is the field of its entries. A selector is only for the Cluster
+// kinds.
+func take[T any](rules *Rules[T], d kwok.Document, list string, check func(*checker, string, *T)) error {
+	spec := reflect.StructOf([]reflect.StructField{
+		{Name: "Selector", Type: reflect.TypeFor[*Selector](), Tag: `yaml:"selector"`},
+		{Name: "Entries", Type: reflect.TypeFor[[]T](), Tag: reflect.StructTag(fmt.Sprintf("yaml:%q", list))},
+	})
+	body := reflect.New(reflect.StructOf([]reflect.StructField{{Name: "Spec", Type: spec, Tag: `yaml:"spec"`}}))
+	if err := d.Decode(body.Interface()); err != nil {
 		return err
 	}
-	selector, list, entries := into.parts()
+	selector, entries := body.Elem().Field(0).Field(0).Interface().(*Selector), body.Elem().Field(0).Field(1).Interface().([]T)
 	r := &Rule[T]{Namespace: d.Namespace, Name: d.Name, Selector: selector, Entries: entries, document: d}
 	c := checker{fault: r.Fault}
 	cluster := strings.HasPrefix(d.Kind, "Cluster")

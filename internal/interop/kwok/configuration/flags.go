@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -98,7 +99,7 @@ func (f *Flags) Load(stdin io.Reader) (*Configuration, error) {
 	}
 	for _, one := range flags() {
 		if f.set.Changed(one.name) {
-			override(one.field(&c.Options), one.field(&f.given))
+			reflect.ValueOf(one.field(&c.Options)).Elem().Set(reflect.ValueOf(one.field(&f.given)).Elem())
 		}
 	}
 	c.Options.Config = paths
@@ -183,21 +184,4 @@ func (c *Configuration) kubeconfig(given bool) error {
 		c.Notes = append(c.Notes, fmt.Sprintf("kubeconfig: there is no file %s: it is passed over", path))
 	}
 	return nil
-}
-
-func override(to, from any) {
-	switch to := to.(type) {
-	case *string:
-		*to = *from.(*string)
-	case *bool:
-		*to = *from.(*bool)
-	case *int:
-		*to = *from.(*int)
-	case *uint:
-		*to = *from.(*uint)
-	case *int32:
-		*to = *from.(*int32)
-	case *[]string:
-		*to = *from.(*[]string)
-	}
 }
