@@ -1,9 +1,7 @@
 // Package scenario is the language of windtunnel: the types of a scenario
 // file, its strict decoding, its parameters and its validation.
 //
-// It does nothing: package experiment runs a scenario. The types of its parts
-// are the configurations of the packages that they are handed to (plane,
-// fleet, load, slo).
+// It does nothing: it says what a run is to do. Package flight flies it.
 package scenario
 
 import (

@@ -7,16 +7,16 @@ import (
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
-// latency says which life a measurement is about, and which of its phases
+// latency says which lifecycle a measurement is about, and which of its phases
 // kube-burner's conditions are.
 type latency struct {
 	measurement string
-	life        string
+	lifecycle   string
 	phases      map[string]string // by condition
 	unlabelled  bool              // its objects are nobody's: not grouped by job
 }
 
-// latencies are the measurements that are made of lives.
+// latencies are the measurements that are made of lifecycles.
 func latencies() []latency {
 	pods := map[string]string{
 		"PodCreated": "podCreated", "PodScheduled": "podScheduled", "PodInitialized": "podInitialized",
@@ -29,22 +29,22 @@ func latencies() []latency {
 		instance[condition] = phase
 	}
 	return []latency{
-		{measurement: "jobLatency", life: "job", phases: map[string]string{"StartTime": "started", "Complete": "complete"}},
-		{measurement: "pvcLatency", life: "pvc", phases: map[string]string{"Pending": "pending", "Bound": "bound", "Lost": "lost"}},
-		{measurement: "nodeLatency", life: "node", phases: map[string]string{"Ready": "ready"}, unlabelled: true},
-		{measurement: "vmiLatency", life: "vmi", phases: instance},
-		{measurement: "vmimLatency", life: "vmim", phases: map[string]string{
+		{measurement: "jobLatency", lifecycle: "job", phases: map[string]string{"StartTime": "started", "Complete": "complete"}},
+		{measurement: "pvcLatency", lifecycle: "pvc", phases: map[string]string{"Pending": "pending", "Bound": "bound", "Lost": "lost"}},
+		{measurement: "nodeLatency", lifecycle: "node", phases: map[string]string{"Ready": "ready"}, unlabelled: true},
+		{measurement: "vmiLatency", lifecycle: "vmi", phases: instance},
+		{measurement: "vmimLatency", lifecycle: "vmim", phases: map[string]string{
 			"Pending": "pending", "Scheduling": "scheduling", "Scheduled": "scheduled", "PreparingTarget": "preparingTarget",
 			"TargetReady": "targetReady", "Running": "running", "Succeeded": "succeeded", "Failed": "failed"}},
-		{measurement: "dataVolumeLatency", life: "datavolume", phases: map[string]string{"Bound": "bound", "Running": "running", "Ready": "ready"}},
-		{measurement: "volumeSnapshotLatency", life: "volumesnapshot", phases: map[string]string{"Ready": "ready"}},
+		{measurement: "dataVolumeLatency", lifecycle: "datavolume", phases: map[string]string{"Bound": "bound", "Running": "running", "Ready": "ready"}},
+		{measurement: "volumeSnapshotLatency", lifecycle: "volumesnapshot", phases: map[string]string{"Ready": "ready"}},
 	}
 }
 
-// lifeLatency declares the life that a measurement is about and makes
+// lifecycleLatency declares the lifecycle that a measurement is about and makes
 // objectives of its thresholds: from when an object was created, as its watch
-// showed it. It is false where the measurement is not made of lives.
-func (o objectives) lifeLatency(j *job, m measurement) bool {
+// showed it. It is false where the measurement is not made of lifecycles.
+func (o objectives) lifecycleLatency(j *job, m measurement) bool {
 	list := latencies()
 	i := slices.IndexFunc(list, func(l latency) bool { return l.measurement == m.Name })
 	if i < 0 {
@@ -54,20 +54,20 @@ func (o objectives) lifeLatency(j *job, m measurement) bool {
 		return true
 	}
 	l := list[i]
-	life := scenario.Lifecycle{Use: l.life, Group: labelJob}
+	of := scenario.Lifecycle{Use: l.lifecycle, Group: labelJob}
 	if l.unlabelled {
-		life.Group = ""
+		of.Group = ""
 	}
-	o.declare(life)
+	o.declare(of)
 	for _, t := range m.Thresholds {
-		use, phase := l.life, l.phases[t.ConditionType]
+		use, phase := l.lifecycle, l.phases[t.ConditionType]
 		if m.Name == "vmiLatency" && t.ConditionType == "VMReady" {
 			use, phase = "vm", "ready"
 			o.declare(scenario.Lifecycle{Use: use, Group: labelJob})
 		}
 		name := fmt.Sprintf("%s %s of %s", m.Name, t.ConditionType, label(j.Name))
 		if phase == "" {
-			o.unsupported(o.at(t.At), "threshold.conditionType", name, "there is no such phase in the lifecycle of a "+l.life)
+			o.unsupported(o.at(t.At), "threshold.conditionType", name, "there is no such phase in the lifecycle of a "+l.lifecycle)
 			continue
 		}
 		labels := map[string]string{"lifecycle": use, "phase": "created.." + phase}
@@ -79,14 +79,14 @@ func (o objectives) lifeLatency(j *job, m measurement) bool {
 	return true
 }
 
-// initialized judges when pods' init containers have finished, which the lives
+// initialized judges when pods' init containers have finished, which the lifecycles
 // of pods that are recorded in every run do not hold.
 func (o objectives) initialized(j *job, t threshold) {
 	o.declare(scenario.Lifecycle{Name: "started-pod", Of: "pods", Selector: labelJob, Group: labelJob, Phases: []scenario.Phase{{Condition: "Initialized"}}})
 	o.bounded("podLatency Initialized of "+label(j.Name), "lifecycle", map[string]string{"lifecycle": "started-pod", "phase": "created..initialized", "group": j.Name}, t)
 }
 
-// declare adds a life, once.
+// declare adds a lifecycle, once.
 func (o objectives) declare(l scenario.Lifecycle) {
 	for _, have := range o.out.Lifecycles {
 		if have.Use == l.Use && have.Name == l.Name {

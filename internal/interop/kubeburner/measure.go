@@ -29,7 +29,7 @@ func (o objectives) measurements() {
 			switch {
 			case m.Name == "podLatency":
 				o.podLatency(j, m)
-			case !o.lifeLatency(j, m):
+			case !o.lifecycleLatency(j, m):
 				o.elsewhere(j, m)
 			}
 		}

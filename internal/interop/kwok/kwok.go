@@ -2,9 +2,9 @@
 // kwok.x-k8s.io/v1alpha1, strictly and with the line of every field, so that
 // whatever is wrong later can be said as file, line, stage and field.
 //
-// It gives the file's shape and no meaning: package stage/machine compiles
-// expressions and templates and plays them. Documents of other kinds are
-// handed out; package fleet/configuration says what may stand in them.
+// It gives the file's shape and no meaning: package fleet/stage/machine compiles
+// expressions and templates and plays them. Documents of other kinds are handed
+// out; package configuration says what may stand in them.
 package kwok
 
 import (
