@@ -42,6 +42,16 @@ func (b *Bytes) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// Amount reads a Kubernetes quantity such as 500m or 2Gi as a number; what is
+// none, which an API server would refuse, is 0.
+func Amount(quantity string) float64 {
+	q, err := resource.ParseQuantity(quantity)
+	if err != nil {
+		return 0
+	}
+	return q.AsApproximateFloat64()
+}
+
 // MarshalText writes a Kubernetes quantity with binary suffixes.
 func (b Bytes) MarshalText() ([]byte, error) {
 	return []byte(resource.NewQuantity(int64(b), resource.BinarySI).String()), nil

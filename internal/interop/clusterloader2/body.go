@@ -11,9 +11,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-
 	"github.com/windtunnel/windtunnel/internal/load/template"
+	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -233,20 +232,9 @@ func (s *sample) spec(raw json.RawMessage) {
 		}
 	}
 	for _, c := range spec.Containers {
-		s.cpu += quantity(c.Resources.Requests["cpu"])
-		s.memory += quantity(c.Resources.Requests["memory"])
+		s.cpu += unit.Amount(fmt.Sprint(c.Resources.Requests["cpu"]))
+		s.memory += unit.Amount(fmt.Sprint(c.Resources.Requests["memory"]))
 	}
-}
-
-func quantity(v any) float64 {
-	if v == nil {
-		return 0
-	}
-	q, err := resource.ParseQuantity(fmt.Sprint(v))
-	if err != nil {
-		return 0 // the API server will say so
-	}
-	return q.AsApproximateFloat64()
 }
 
 // texts are labels, which YAML may take for numbers.

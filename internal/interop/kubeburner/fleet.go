@@ -4,7 +4,7 @@ import (
 	"math"
 	"strconv"
 
-	"k8s.io/apimachinery/pkg/api/resource"
+	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 // podSpec is what a pod asks of its node.
@@ -38,8 +38,8 @@ func (d *demand) add(items []item, iterations int) {
 		n := float64(pods * it.count(iterations))
 		d.pods += n
 		for _, c := range spec.Containers {
-			d.cores += n * amount(c.Resources.Requests["cpu"])
-			d.bytes += n * amount(c.Resources.Requests["memory"])
+			d.cores += n * unit.Amount(c.Resources.Requests["cpu"])
+			d.bytes += n * unit.Amount(c.Resources.Requests["memory"])
 		}
 	}
 }
@@ -62,14 +62,6 @@ func (it item) pods() (int, podSpec) {
 		return 0, podSpec{}
 	}
 	return replicas, it.sample.Spec.Template.Spec
-}
-
-func amount(quantity string) float64 {
-	q, err := resource.ParseQuantity(quantity)
-	if err != nil {
-		return 0
-	}
-	return q.AsApproximateFloat64()
 }
 
 // worker is the label of the nodes that kube-burner's workloads run on.

@@ -38,42 +38,33 @@ type profiles struct {
 func (p profiles) all() {
 	for i := range p.cfg.MetricsEndpoints {
 		e := &p.cfg.MetricsEndpoints[i]
-		for k, path := range e.Metrics {
-			var list []metric
-			f := p.profile(path, fmt.Sprintf("%s.metrics[%d]", e.At, k), "metricsEndpoints.metrics", &list)
-			for _, m := range list {
-				p.metric(f, m)
-			}
-			p.notes = append(p.notes, f.notes...)
-		}
-		for k, path := range e.Alerts {
-			var list []alert
-			f := p.profile(path, fmt.Sprintf("%s.alerts[%d]", e.At, k), "metricsEndpoints.alerts", &list)
-			for _, a := range list {
-				p.alert(f, a)
-			}
-			p.notes = append(p.notes, f.notes...)
-		}
+		readProfiles(p, e.At+".metrics", "metricsEndpoints.metrics", e.Metrics, p.metric)
+		readProfiles(p, e.At+".alerts", "metricsEndpoints.alerts", e.Alerts, p.alert)
 	}
 }
 
-// profile reads a list from a file that the config names, strictly. What is
-// wrong with it counts as wrong with the config.
-func (p profiles) profile(path, at, field string, into any) *decoder {
-	text, ok := p.read(path, p.at(at), field)
-	d := newDecoder(&findings{file: p.path(path)}, linemap.Verbatim([]byte(text)))
-	if !ok {
-		return d
+// readProfiles reads lists from files that the config names, strictly, and takes
+// what stands in them. What is wrong with it counts as wrong with the config.
+func readProfiles[T any](p profiles, at, field string, paths []string, take func(*decoder, T)) {
+	for i, path := range paths {
+		text, ok := p.read(path, p.at(fmt.Sprintf("%s[%d]", at, i)), field)
+		if !ok {
+			continue
+		}
+		var list []T
+		d := newDecoder(&findings{file: p.path(path)}, linemap.Verbatim([]byte(text)))
+		if root, err := strictyaml.First([]byte(text)); err != nil {
+			line, what := strictyaml.Syntax(err)
+			d.add(line, "not YAML: %s", what)
+		} else {
+			d.Value(root, reflect.ValueOf(&list).Elem(), strictyaml.Place{Name: "profile"})
+		}
+		p.faults = append(p.faults, d.faults...)
+		for _, one := range list {
+			take(d, one)
+		}
+		p.notes = append(p.notes, d.notes...)
 	}
-	switch root, err := strictyaml.First([]byte(text)); {
-	case err == nil:
-		d.Value(root, reflect.ValueOf(into).Elem(), strictyaml.Place{Name: "profile"})
-	default:
-		line, what := strictyaml.Syntax(err)
-		d.add(line, "not YAML: %s", what)
-	}
-	p.faults = append(p.faults, d.faults...)
-	return d
 }
 
 // elapsed finds the variable of profiles: the length of the job. kube-burner
