@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -13,7 +14,14 @@ import (
 // renaming is a word of the language that has another name since.
 type renaming struct {
 	in       string // where it stands: a structure of the language for its fields, STRUCTURE.FIELD for values and keys
-	old, now string
+	old, now string // both end in * where the rest of a word stays as it is
+}
+
+// of returns the present name of a word; false where this is not its renaming.
+func (r renaming) of(word string) (now string, former bool) {
+	old, open := strings.CutSuffix(r.old, "*")
+	rest, begins := strings.CutPrefix(word, old)
+	return strings.TrimSuffix(r.now, "*") + rest, begins && (open || rest == "")
 }
 
 // renamings are the words that files of earlier versions have. They are read as
@@ -31,6 +39,8 @@ func renamings() []renaming {
 		{"wait.are", "gone", "deleted"},
 		{"objective.sli", "life", "lifecycle"},
 		{"objective.labels", "life", "lifecycle"},
+		{"published.measure", "life_*", "lifecycle_*"},
+		{"published.measure", "lives_*", "lifecycles_*"},
 		{"--set", "cool", "settle"}, // this and the next of examples/vm/contamination.yaml
 		{"--set", "coolFor", "settleFor"},
 	}
@@ -39,9 +49,10 @@ func renamings() []renaming {
 // renamed returns the present name of a word on a line, and warns of an old one.
 func (d *decoder) renamed(in, word string, line int) string {
 	for _, r := range renamings() {
-		if r.in == in && r.old == word {
-			d.warn(line, "%q is now called %q", word, r.now)
-			return r.now
+		now, former := r.of(word)
+		if r.in == in && former {
+			d.warn(line, "%q is now called %q", word, now)
+			return now
 		}
 	}
 	return word

@@ -65,6 +65,16 @@ func TestFormerWordBesideItsSuccessor(t *testing.T) {
 	}
 }
 
+// TestFormerMeasure shows a published figure beside a measure by its former key.
+func TestFormerMeasure(t *testing.T) {
+	text := "scenario: x\nsteps: [{pause: 1s}]\npublished:\n- {measure: life_vmi_created_to_ready_p50_seconds, value: 1, unit: seconds, source: s}\n- {measure: lifetime, value: 1, unit: seconds, source: s}\n"
+	s, err := scenario.Parse("x.yaml", []byte(text), nil)
+	if err != nil || s.Published[0].Measure != "lifecycle_vmi_created_to_ready_p50_seconds" || s.Published[1].Measure != "lifetime" ||
+		!slices.Equal(s.Warnings, []string{`x.yaml:4: "life_vmi_created_to_ready_p50_seconds" is now called "lifecycle_vmi_created_to_ready_p50_seconds"`}) {
+		t.Errorf("%v: %+v, warnings %q", err, s.Published, s.Warnings)
+	}
+}
+
 // TestFormerParameter sets a parameter by its former name.
 func TestFormerParameter(t *testing.T) {
 	text := []byte("scenario: x\nparameters: {settleFor: 1s}\nsteps: [{pause: \"${settleFor}\"}]\n")

@@ -126,11 +126,11 @@ func TestOwnMeasures(t *testing.T) {
 
 func TestTitles(t *testing.T) {
 	for key, want := range map[string]string{
-		"life_vmi_created_to_running_p95_seconds":           "p95 vmi created to running",
-		"life_vmi_pod_created_to_running_max_seconds_burst": "max vmi pod created to running (burst)",
-		"pod_startup_p99_seconds_latency":                   "p99 pod startup (latency)",
-		"cpu_ms_per_pod_kube_apiserver":                     "CPU per pod of kube-apiserver",
-		"some_thing_else":                                   "some thing else",
+		"lifecycle_vmi_created_to_running_p95_seconds":           "p95 vmi created to running",
+		"lifecycle_vmi_pod_created_to_running_max_seconds_burst": "max vmi pod created to running (burst)",
+		"pod_startup_p99_seconds_latency":                        "p99 pod startup (latency)",
+		"cpu_ms_per_pod_kube_apiserver":                          "CPU per pod of kube-apiserver",
+		"some_thing_else":                                        "some thing else",
 	} {
 		if got, _, _ := compare.Title(key, slo.Measure{}); got != want {
 			t.Errorf("%s: %q, want %q", key, got, want)

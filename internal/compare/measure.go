@@ -36,7 +36,7 @@ func families() []family {
 		{"bound_to_running_", Lower, "bound to running"},
 		{"running_to_ready_", Lower, "running to ready"},
 		{"deleting_to_deleted_", Lower, "deleting to deleted"},
-		{"life_", Lower, "life"},
+		{"lifecycle_", Lower, "lifecycle"},
 		{"pods_running_per_second", Higher, "pods running per second"},
 		{"pods_deleted_per_second", Higher, "pods deleted per second"},
 		{"achieved_rate_", Higher, "achieved rate"},
@@ -65,8 +65,9 @@ func familyOf(key string, m slo.Measure) (family, bool) {
 
 func words(key string) string { return strings.ReplaceAll(key, "_", " ") }
 
-// ofLife takes the key of a life's measure apart: life, phases, statistic, group.
-var ofLife = regexp.MustCompile(`^life_(.+)_(p[0-9]+|mean|max)_seconds(?:_(.+))?$`)
+// ofLifecycle takes the key of a lifecycle's measure apart: its name with the
+// phases, statistic, group.
+var ofLifecycle = regexp.MustCompile(`^lifecycle_(.+)_(p[0-9]+|mean|max)_seconds(?:_(.+))?$`)
 
 // Title names a measure in words, such as "p99 pod startup (saturation)", "CPU per pod
 // of kube-apiserver", "p95 vmi created to running", and says which way of it is the
@@ -80,16 +81,16 @@ func Title(key string, m slo.Measure) (text string, better Direction, judged boo
 func title(key string, m slo.Measure) string {
 	k, ok := familyOf(key, m)
 	rest := strings.TrimPrefix(strings.TrimPrefix(key, k.prefix), "_")
-	life := ofLife.FindStringSubmatch(key)
+	parts := ofLifecycle.FindStringSubmatch(key)
 	switch {
 	case m.Own || !ok:
 		return words(key)
 	case strings.HasSuffix(k.title, " of"):
 		return k.title + " " + strings.ReplaceAll(rest, "_", "-")
-	case life != nil && life[3] != "":
-		return life[2] + " " + words(life[1]) + " (" + life[3] + ")"
-	case life != nil:
-		return life[2] + " " + words(life[1])
+	case parts != nil && parts[3] != "":
+		return parts[2] + " " + words(parts[1]) + " (" + parts[3] + ")"
+	case parts != nil:
+		return parts[2] + " " + words(parts[1])
 	}
 	head := k.title
 	if q, tail, _ := strings.Cut(rest, "_"); strings.HasPrefix(q, "p") {
@@ -159,5 +160,5 @@ func (c *comparing) judgedMeasures() (out []values) {
 
 // wanted says whether the options ask for a measure.
 func (c *comparing) wanted(key string) bool {
-	return len(c.o.Only) == 0 || slices.ContainsFunc(c.o.Only, func(p string) bool { return strings.HasPrefix(key, p) })
+	return len(c.o.Only) == 0 || slo.HasKey(key, c.o.Only)
 }

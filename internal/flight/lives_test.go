@@ -39,17 +39,17 @@ func TestDeclaredLives(t *testing.T) {
 		}
 	}
 	values := map[string]float64{}
-	for _, s := range r.Judgement.Lives {
-		t.Logf("%s %s: %s to %s: %d objects, %d vague, p50 %v", s.Life, s.Group, s.From, s.To, s.Samples, s.Vague, *s.Values[0].Value)
+	for _, s := range r.Judgement.Lifecycles {
+		t.Logf("%s %s: %s to %s: %d objects, %d censored, p50 %v", s.Lifecycle, s.Group, s.From, s.To, s.Samples, s.Censored, *s.Values[0].Value)
 		if s.Group == "" {
-			values[s.Life+" "+s.From+" "+s.To] = *s.Values[0].Value
+			values[s.Lifecycle+" "+s.From+" "+s.To] = *s.Values[0].Value
 		}
 	}
 	created, ready, whole := values["application created podsCreated"], values["application created podsReady"], values["application created ready"]
 	if !(created > 0 && created < ready && ready <= whole+0.1) { // two watches are not in step
 		t.Errorf("pods created after %v s, ready after %v s, the application after %v s", created, ready, whole)
 	}
-	if m := r.Judgement.Measures["lives_application_deleted"]; m.Value != 10 {
+	if m := r.Judgement.Measures["lifecycles_application_deleted"]; m.Value != 10 {
 		t.Errorf("%v applications deleted", m.Value)
 	}
 }

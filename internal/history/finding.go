@@ -164,7 +164,7 @@ func (r *Report) commonKeys(entries []Entry, only []string) []string {
 	var out, missing []string
 	for _, key := range slices.Sorted(maps.Keys(have)) {
 		switch {
-		case len(only) > 0 && !slices.ContainsFunc(only, func(p string) bool { return strings.HasPrefix(key, p) }):
+		case len(only) > 0 && !slo.HasKey(key, only):
 		case len(only) == 0 && strings.Contains(key, "_p90_"): // p50 and p99 stand for it: fewer measures are seen sooner
 		case have[key] < len(entries):
 			missing = append(missing, key)

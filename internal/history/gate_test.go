@@ -59,7 +59,7 @@ func TestGateOverManyBuilds(t *testing.T) {
 			one++
 		}
 		f := entries("pod_startup_p99_seconds", "seconds", noisy(r, 40, 1)...)
-		for _, key := range []string{"life_p99_seconds", "cpu_ms_per_pod_etcd"} {
+		for _, key := range []string{"lifecycle_p99_seconds", "cpu_ms_per_pod_etcd"} {
 			for i, v := range noisy(r, 40, 1) {
 				f.Entries[i].Measures[key] = slo.Measure{Value: v}
 			}
@@ -173,7 +173,7 @@ func TestManyMeasures(t *testing.T) {
 		f := entries("pod_startup_p99_seconds", "seconds", slices.Concat(noisy(r, 15, 1), noisy(r, 15, 3))...)
 		for i := range f.Entries {
 			for k := range n - 1 {
-				f.Entries[i].Measures[fmt.Sprintf("life_p99_seconds_%03d", k)] = slo.Measure{Value: 1, Unit: "seconds"}
+				f.Entries[i].Measures[fmt.Sprintf("lifecycle_p99_seconds_%03d", k)] = slo.Measure{Value: 1, Unit: "seconds"}
 			}
 		}
 		return f

@@ -45,8 +45,8 @@ type Entry struct {
 	Versions map[string]string `json:"versions"`
 	Verdict  slo.Verdict       `json:"verdict"`
 	// LeftOut says why its measures are not compared; empty when they are.
-	LeftOut  string                 `json:"left_out,omitempty"`
-	Measures map[string]slo.Measure `json:"measures"` // those that are judged
+	LeftOut  string       `json:"left_out,omitempty"`
+	Measures slo.Measures `json:"measures"` // those that are judged
 	// Accepted says that somebody has seen what changed up to here, and it is
 	// meant to be so: it does not fail a build any more.
 	Accepted bool `json:"accepted,omitempty"`
@@ -133,7 +133,7 @@ func newEntry(r compare.Run) Entry {
 	m := r.Manifest
 	e := Entry{Name: r.Name, Started: m.Started.UTC(), Seed: m.Seed, Versions: m.Versions, Verdict: r.Judgement.Verdict, LeftOut: r.Unfit(),
 		Setting:  Setting{Text: fmt.Sprintf("%x", sha256.Sum256([]byte(r.Scenario))), Parameters: m.Parameters, Machine: m.Machine},
-		Measures: map[string]slo.Measure{}}
+		Measures: slo.Measures{}}
 	for key, v := range r.Judgement.Measures {
 		if _, _, judged := compare.Title(key, v); judged {
 			e.Measures[key] = v

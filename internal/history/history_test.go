@@ -203,7 +203,8 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// A file that an earlier build has carried is read, and written, as it was.
+// A file that an earlier build has carried is read, and written as it was but
+// for former words.
 func TestKeptFile(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join("testdata", "kept.json"))
 	if err != nil {
@@ -213,7 +214,7 @@ func TestKeptFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := f.Encode(); err != nil || !bytes.Equal(raw, again) {
+	if again, err := f.Encode(); err != nil || !bytes.Equal(bytes.ReplaceAll(raw, []byte(`"life_`), []byte(`"lifecycle_`)), again) {
 		t.Errorf("%v: written as\n%s", err, again)
 	}
 	r := look(t, f, history.Options{})

@@ -32,10 +32,7 @@ func (c records) boundRate(r *Result, o *scenario.Objective) {
 		}
 		window = d
 	}
-	var groups []string
-	if g := o.Labels["group"]; g != "" {
-		groups = []string{g}
-	}
+	groups := groupsOf(o.Labels)
 	rates := BoundRates(c.f, groups, window)
 	hold(r, ofRates(rates, r.Statistic), false)
 }
@@ -43,10 +40,10 @@ func (c records) boundRate(r *Result, o *scenario.Objective) {
 // BoundRates returns how many pods of some groups were bound per second in each
 // window of time, smallest first; of all groups when there are none.
 func BoundRates(f *run.Facts, groups []string, window time.Duration) []float64 {
-	lives := f.Pods(groups)
+	all := f.Pods(groups)
 	var begin, end run.Span
 	var at []clock.Time
-	for _, l := range lives {
+	for _, l := range all {
 		begin.Join(l.Span(record.PhaseCreated))
 		end.Join(l.Span(record.PhaseBound))
 		for row := range l.Len() {

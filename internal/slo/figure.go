@@ -63,7 +63,7 @@ func (g *figure) measure() bool {
 		g.sum = g.rise(g.series) * g.scale()
 		return g.intervals() > 0
 	}
-	return len(g.levels(g.looks())) > 0
+	return len(g.levels(g.observations())) > 0
 }
 
 // rise is by how much counters rose within the run, all together.
@@ -133,11 +133,11 @@ func (g *figure) estimate(statistic string) (stats.Estimate, bool) {
 		return ofLevels(g.rates(), statistic)
 	}
 	if statistic == "max" {
-		e, _ := ofLevels(g.levels(g.moments()), statistic) // between two looks, too
-		e.Samples = len(g.looks())
+		e, _ := ofLevels(g.levels(g.times()), statistic) // between two observations, too
+		e.Samples = len(g.observations())
 		return e, true
 	}
-	return ofLevels(g.levels(g.looks()), statistic)
+	return ofLevels(g.levels(g.observations()), statistic)
 }
 
 // ofHistogram is a statistic of a histogram's values.

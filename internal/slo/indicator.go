@@ -169,7 +169,7 @@ func apiVerb(verb string) string {
 }
 
 // measures sets what the table shows of each run that has data.
-func (i indicators) measures(m measures) {
+func (i indicators) measures(m Measures) {
 	for _, x := range sli.All() {
 		if x.Kind == sli.Records || len(x.Shown) == 0 {
 			continue

@@ -192,12 +192,12 @@ func fleetLateness(f *run.Facts) (stages, renewals *stats.Durations) {
 }
 
 // measures says how late the fleet was.
-func (i *instrument) measures(m measures) {
+func (i *instrument) measures(m Measures) {
 	lateness(m, "fleet_lateness", i.stages)
 	lateness(m, "lease_lateness", i.renewals)
 }
 
-func lateness(m measures, name string, d *stats.Durations) {
+func lateness(m Measures, name string, d *stats.Durations) {
 	if d.Len() > 0 {
 		m.set(name+"_p99_seconds", d.Quantile(0.99).Value, "seconds")
 		m.set(name+"_max_seconds", d.Max().Value, "seconds")

@@ -39,9 +39,9 @@ func Judge(r *run.Run) (Judgement, error) {
 	k := &official{server: server{f}, pods: all}
 	failed := failedCalls{sc, f}
 	j := objectives{queries: q, indicators: indicators{f}, records: records{sc, f, all, failed}, official: k}
-	out := Judgement{Scenario: sc.Name, Objectives: j.judge(slices.Concat(sc.Objectives, failed.implicit())), Failures: failed.all(), Self: self.self(), Measures: measures{}}
+	out := Judgement{Scenario: sc.Name, Objectives: j.judge(slices.Concat(sc.Objectives, failed.implicit())), Failures: failed.all(), Self: self.self(), Measures: Measures{}}
 	l := lifecycles{sc, f}
-	out.Lives = l.summaries()
+	out.Lifecycles = l.summaries()
 	planeMeasures(out.Measures, f, r.Manifest)
 	callMeasures(out.Measures, f)
 	podMeasures(out.Measures, f)
@@ -52,7 +52,7 @@ func Judge(r *run.Run) (Judgement, error) {
 	u.hostMeasures(out.Measures)
 	j.indicators.measures(out.Measures)
 	q.measures(out.Measures)
-	l.measures(out.Measures, out.Lives)
+	l.measures(out.Measures, out.Lifecycles)
 	out.Verdict, out.Reasons = conclude(out.Objectives, evidence{cutShort(f), self.tooSlow(), stopped(f), u.noisy()})
 	out.Reasons = append(out.Reasons, notes(f, out.Objectives, k.untested, q.unanswered)...)
 	return out, nil

@@ -10,19 +10,19 @@ import (
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
-// measures are the named numbers of a run. A number that was not measured has
+// Measures are the named numbers of a run by their keys. A number that was not measured has
 // no entry. Keys are stable: benchmarks, published figures and comparisons
 // refer to them.
-type measures map[string]Measure
+type Measures map[string]Measure
 
-func (m measures) set(key string, v float64, unit string) { m.put(key, Measure{Value: v, Unit: unit}) }
+func (m Measures) set(key string, v float64, unit string) { m.put(key, Measure{Value: v, Unit: unit}) }
 
 // own sets one that the scenario asked for.
-func (m measures) own(x scenario.Measure, key string, v float64, unit string) {
+func (m Measures) own(x scenario.Measure, key string, v float64, unit string) {
 	m.put(key, Measure{Value: v, Unit: unit, Own: true, Better: x.Better})
 }
 
-func (m measures) put(key string, x Measure) {
+func (m Measures) put(key string, x Measure) {
 	if finite(x.Value) {
 		x.Value = rounded(x.Value)
 		m[key] = x
@@ -52,7 +52,7 @@ func key(parts ...string) string {
 }
 
 // planeMeasures say how long plane, fleet and run took.
-func planeMeasures(m measures, f *run.Facts, about record.Manifest) {
+func planeMeasures(m Measures, f *run.Facts, about record.Manifest) {
 	if about.Plane.Ready > 0 {
 		m.set("plane_ready_seconds", about.Plane.Ready, "seconds")
 	}
@@ -70,7 +70,7 @@ func planeMeasures(m measures, f *run.Facts, about record.Manifest) {
 }
 
 // callMeasures say what the load asked for and got, in all and by step.
-func callMeasures(m measures, f *run.Facts) {
+func callMeasures(m Measures, f *run.Facts) {
 	var outcomes [3]int
 	for _, c := range f.Calls {
 		if c.Source != run.Load {
@@ -92,7 +92,7 @@ func callMeasures(m measures, f *run.Facts) {
 // stepMeasures are a step's latencies and rates. The rate offered is that of
 // its due times, the rate achieved that of its answers with success: n-1 calls
 // in the time from the first to the last of n.
-func stepMeasures(m measures, c *run.Calls) {
+func stepMeasures(m Measures, c *run.Calls) {
 	suffix := []string{c.Step}
 	quantiles(m, "call_latency", &c.Latency, suffix...)
 	quantiles(m, "service_latency", &c.Service, suffix...)
@@ -106,7 +106,7 @@ func stepMeasures(m measures, c *run.Calls) {
 
 // quantiles sets NAME_p50_seconds, NAME_p90_seconds and NAME_p99_seconds,
 // followed by a suffix. One whose value nothing bounds is left out.
-func quantiles(m measures, name string, d *stats.Durations, suffix ...string) {
+func quantiles(m Measures, name string, d *stats.Durations, suffix ...string) {
 	for _, q := range []float64{0.5, 0.9, 0.99} {
 		e := d.Quantile(q)
 		if e.Samples > 0 && e.Value == e.High {
@@ -116,8 +116,8 @@ func quantiles(m measures, name string, d *stats.Durations, suffix ...string) {
 	}
 }
 
-// stretches are the parts of a pod's life that measures are made of.
-func stretches() [][3]string {
+// transitions are those parts of a pod's lifecycle that measures are made of.
+func transitions() [][3]string {
 	return [][3]string{
 		{"pod_startup", record.PhaseCreated, record.PhaseRunning},
 		{"create_to_bound", record.PhaseCreated, record.PhaseBound},
@@ -127,9 +127,9 @@ func stretches() [][3]string {
 	}
 }
 
-// podMeasures say how pods went through their lives: over all groups, and with
+// podMeasures say how pods went through their lifecycles: over all groups, and with
 // the group's name behind for each.
-func podMeasures(m measures, f *run.Facts) {
+func podMeasures(m Measures, f *run.Facts) {
 	all := f.Pods(nil)
 	if len(all) == 0 {
 		return
@@ -141,7 +141,7 @@ func podMeasures(m measures, f *run.Facts) {
 }
 
 // namespaceMeasures say how long namespaces took to go, where they were observed.
-func namespaceMeasures(m measures, f *run.Facts) {
+func namespaceMeasures(m Measures, f *run.Facts) {
 	d := &stats.Durations{}
 	for _, l := range f.Lifecycles {
 		if l.Resource == "namespaces" {
@@ -151,27 +151,27 @@ func namespaceMeasures(m measures, f *run.Facts) {
 	quantiles(m, "namespace_deletion", d)
 }
 
-func groupMeasures(m measures, f *run.Facts, lives []*run.Lifecycles, group string) {
-	for _, s := range stretches() {
+func groupMeasures(m Measures, f *run.Facts, all []*run.Lifecycles, group string) {
+	for _, s := range transitions() {
 		d := &stats.Durations{}
-		for _, l := range lives {
+		for _, l := range all {
 			l.Durations(d, s[1], s[2], f)
 		}
 		quantiles(m, s[0], d, group)
 	}
 	for _, phase := range []string{record.PhaseCreated, record.PhaseRunning, record.PhaseDeleted} {
-		m.set(key("pods", phase, group), float64(reached(lives, phase)), "pods")
+		m.set(key("pods", phase, group), float64(reached(all, phase)), "pods")
 	}
-	if rate, _ := ratePerSecond(lives, record.PhaseCreated, record.PhaseRunning); rate > 0 {
+	if rate, _ := ratePerSecond(all, record.PhaseCreated, record.PhaseRunning); rate > 0 {
 		m.set(key("pods_running_per_second", group), rate, "pods/s")
 	}
-	if rate, _ := ratePerSecond(lives, record.PhaseDeleting, record.PhaseDeleted); rate > 0 {
+	if rate, _ := ratePerSecond(all, record.PhaseDeleting, record.PhaseDeleted); rate > 0 {
 		m.set(key("pods_deleted_per_second", group), rate, "pods/s")
 	}
 }
 
-func reached(lives []*run.Lifecycles, phase string) (n int) {
-	for _, l := range lives {
+func reached(all []*run.Lifecycles, phase string) (n int) {
+	for _, l := range all {
 		n += l.Reached(phase)
 	}
 	return n

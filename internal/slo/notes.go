@@ -24,7 +24,7 @@ func notes(f *run.Facts, results []Result, untested, unanswered []string) []stri
 		out = append(out, fmt.Sprintf("%d events of type %q were skipped: a later version wrote them (records of format %d).", f.Unknown[what], what, f.Format))
 	}
 	if n := len(f.EventsOf(record.EventWatchGap)); n > 0 {
-		out = append(out, fmt.Sprintf("windtunnel's own watch was torn %s; what happened meanwhile counts as known only within bounds.", times(n)))
+		out = append(out, fmt.Sprintf("windtunnel's own watch was interrupted %s; what happened meanwhile counts as known only within bounds.", times(n)))
 	}
 	for _, target := range slices.Sorted(maps.Keys(f.NotScraped)) {
 		out = append(out, fmt.Sprintf("The metrics of %s could not be read %s.", target, times(f.NotScraped[target])))

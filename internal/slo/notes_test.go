@@ -18,7 +18,7 @@ func TestNotes(t *testing.T) {
 	}{
 		{"failed calls", func(f *flight) { f.call(loadOp(), 50, 0, 0.1, record.Failed) }, "1 of the load's 1001 calls failed."},
 		{"calls without an answer", func(f *flight) { f.call(loadOp(), 50, 0, 30, record.Unknown) }, "1 of the load's 1001 calls had no answer."},
-		{"a torn watch", func(f *flight) { f.event(50, record.EventWatchGap, "pods", "410 Gone") }, "windtunnel's own watch was torn once;"},
+		{"an interrupted watch", func(f *flight) { f.event(50, record.EventWatchGap, "pods", "410 Gone") }, "windtunnel's own watch was interrupted once;"},
 		{"failed scrapes", func(f *flight) {
 			f.event(50, record.EventScrapeFailed, "etcd", "x")
 			f.event(55, record.EventScrapeFailed, "etcd", "x")

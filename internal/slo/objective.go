@@ -104,14 +104,11 @@ func matches(c *run.Calls, labels map[string]string) bool {
 // a group's first to the first receipt of its last one running.
 func (c records) runningRate(r *Result, o *scenario.Objective) {
 	r.Unit = "1/s"
-	var groups []string
-	if g := o.Labels["group"]; g != "" {
-		groups = []string{g}
-	}
-	lives := c.f.Pods(groups)
-	rate, n := ratePerSecond(lives, record.PhaseCreated, record.PhaseRunning)
+	groups := groupsOf(o.Labels)
+	all := c.f.Pods(groups)
+	rate, n := ratePerSecond(all, record.PhaseCreated, record.PhaseRunning)
 	seen := map[string]int{}
-	for _, l := range lives {
+	for _, l := range all {
 		seen[l.Group] += l.Reached(record.PhaseRunning)
 	}
 	e := stats.Estimate{Value: rate, Low: rate, High: rate, Samples: n, Interval: [2]float64{math.Inf(-1), math.Inf(1)}}
@@ -128,9 +125,9 @@ func (c records) runningRate(r *Result, o *scenario.Objective) {
 // from the first one in an earlier phase to the last one in this: the
 // throughput that a person with a stopwatch would give. 0 where that time is
 // unknown or shorter than a millisecond.
-func ratePerSecond(lives []*run.Lifecycles, from, to string) (rate float64, n int) {
+func ratePerSecond(all []*run.Lifecycles, from, to string) (rate float64, n int) {
 	var begin, end run.Span
-	for _, l := range lives {
+	for _, l := range all {
 		begin.Join(l.Span(from))
 		end.Join(l.Span(to))
 		n += l.Reached(to)

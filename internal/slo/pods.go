@@ -81,7 +81,7 @@ func (p pods) created(group string) (n int) {
 	return n
 }
 
-// rank is a phase's place in a pod's life.
+// rank is a phase's place in a pod's lifecycle.
 func rank(phase string) int {
 	return slices.Index([]string{record.PhaseCreated, record.PhaseBound, record.PhaseRunning, record.PhaseReady,
 		record.PhaseFinished, record.PhaseDeleting, record.PhaseDeleted}, phase)
@@ -97,9 +97,7 @@ func (p pods) stepBegan(name string) bool {
 // inState returns the groups of pods that labels ask for; no group stands for
 // all of them. It is false where the state asked for is that of no group.
 func (p pods) inState(labels map[string]string) (groups []string, some bool) {
-	if g := labels["group"]; g != "" {
-		groups = []string{g}
-	}
+	groups = groupsOf(labels)
 	state := labels["state"]
 	if state == "" {
 		return groups, true
@@ -110,6 +108,14 @@ func (p pods) inState(labels map[string]string) (groups []string, some bool) {
 	stateful := p.stateful()
 	groups = slices.DeleteFunc(groups, func(g string) bool { return stateful[g] != (state == "stateful") })
 	return groups, len(groups) > 0
+}
+
+// groupsOf returns the group that labels ask for; no group stands for all.
+func groupsOf(labels map[string]string) []string {
+	if g := labels["group"]; g != "" {
+		return []string{g}
+	}
+	return nil
 }
 
 // stateful returns the groups of pods with state of their own: those of steps

@@ -152,7 +152,7 @@ func labelMap(labels []record.Label) map[string]string {
 }
 
 // measures sets those that the scenario asks for. Those without any value are noted.
-func (q *queries) measures(m measures) {
+func (q *queries) measures(m Measures) {
 	for _, x := range q.sc.Measures {
 		if x.Query == "" {
 			continue

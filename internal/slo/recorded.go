@@ -49,7 +49,7 @@ func (c records) record(r *Result, o *scenario.Objective) {
 	case "pod-startup":
 		c.podStartup(r, o)
 	case "lifecycle":
-		c.life(r, o)
+		c.lifecycle(r, o)
 	case "pod-deletion":
 		c.deletion(r, o, "pods")
 	case "namespace-deletion":
@@ -90,8 +90,8 @@ func (c records) splits(o *scenario.Objective) []map[string]string {
 				add(calls.Labels())
 			}
 		}
-	} else if life := o.Labels["lifecycle"]; life != "" && life != scenario.PodLifecycle {
-		for _, l := range c.f.Named(life) {
+	} else if name := o.Labels["lifecycle"]; name != "" && name != scenario.PodLifecycle {
+		for _, l := range c.f.Named(name) {
 			add(map[string]string{"group": l.Group})
 		}
 	} else {

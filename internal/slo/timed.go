@@ -9,7 +9,7 @@ import (
 
 // timeMeasures are the scenario's own stretches of time between steps. A
 // stretch that was not gone through has none.
-func timeMeasures(m measures, sc *scenario.Scenario, f *run.Facts) {
+func timeMeasures(m Measures, sc *scenario.Scenario, f *run.Facts) {
 	for _, x := range sc.Measures {
 		if x.Query != "" {
 			continue

@@ -29,7 +29,7 @@ type usage struct {
 }
 
 // measures says what each process cost, in all and for each pod that ran.
-func (u usage) measures(m measures) {
+func (u usage) measures(m Measures) {
 	cost := func(name string, cpu float64) {
 		m.set(key("cpu_seconds", name), cpu, "seconds")
 		m.set(key("cpu_ms_per_pod", name), u.f.PerPod(1000*cpu), "ms/pod")
@@ -142,7 +142,7 @@ func (u usage) noisy() []string {
 }
 
 // hostMeasures say how busy the machine was.
-func (u usage) hostMeasures(m measures) {
+func (u usage) hostMeasures(m Measures) {
 	h := u.host()
 	if h.total <= 0 {
 		return

@@ -24,8 +24,8 @@ type Judgement struct {
 	Reasons    []string           `json:"reasons,omitempty"` // why it is not a pass, or what casts doubt on it; sentences, most weighty first
 	Objectives []Result           `json:"objectives"`
 	Failures   []Failure          `json:"failures,omitempty"` // how calls of the load failed
-	Measures   map[string]Measure `json:"measures"`
-	Lives      []LifeSummary      `json:"lives,omitempty"` // of the scenario's lives
+	Measures   Measures           `json:"measures"`
+	Lifecycles []LifecycleSummary `json:"lifecycles,omitempty"` // that the scenario declares
 	Self       Self               `json:"self"`
 }
 
@@ -67,7 +67,7 @@ type Self struct {
 	CPUShare           float64 `json:"cpu_share"`    // own CPU seconds / the plane's CPU seconds; 0 when the plane's are unknown
 	MemoryShare        float64 `json:"memory_share"` // own peak of resident memory / the sum of the components' peaks; likewise
 
-	WatchGaps          int      `json:"watch_gaps"`            // how often an own watch was torn
+	WatchGaps          int      `json:"watch_gaps"`            // how often an own watch was interrupted
 	WatchLagP99Seconds *float64 `json:"watch_lag_p99_seconds"` // of the watches' worst lags: the plane's part and our own; nil where nobody knows
 	WatchLagMaxSeconds *float64 `json:"watch_lag_max_seconds"` // likewise
 	ScrapesLost        int      `json:"scrapes_lost"`          // that failed

@@ -26,13 +26,13 @@ func TestVMPlaneIsMeasured(t *testing.T) {
 	j, found := fly(t)
 	most := math.Inf(1)
 	check(t, j, map[string]between{
-		"controller_write_calls_per_instance":            {2, most},
-		"agent_write_calls_per_instance":                 {1, most},
-		"controller_waited_for_its_own_limiter":          {0, most},
-		"agents_waited_for_their_own_limiters":           {0, most},
-		"refused_writes":                                 {0, most},
-		"life_vmi_created_to_running_p50_seconds":        {5, most},
-		"life_vm_created_to_instancerunning_p50_seconds": {5, most},
+		"controller_write_calls_per_instance":                 {2, most},
+		"agent_write_calls_per_instance":                      {1, most},
+		"controller_waited_for_its_own_limiter":               {0, most},
+		"agents_waited_for_their_own_limiters":                {0, most},
+		"refused_writes":                                      {0, most},
+		"lifecycle_vmi_created_to_running_p50_seconds":        {5, most},
+		"lifecycle_vm_created_to_instancerunning_p50_seconds": {5, most},
 	})
 	if !slices.ContainsFunc(found, limit) {
 		t.Errorf("%s of vm-controller is not among %+v", diagnose.ClientThrottle, found)
@@ -45,13 +45,13 @@ func TestProofVMPlaneIsMeasured(t *testing.T) {
 	repotest.Proof(t)
 	j, found := fly(t)
 	check(t, j, map[string]between{
-		"controller_write_calls_per_instance":            {10, 18}, // six for the instance, six for its VirtualMachine, conflicts beside them
-		"agent_write_calls_per_instance":                 {3, 9},
-		"controller_waited_for_its_own_limiter":          {10, 1e5}, // seconds of all its workers: at 5/s some 120 calls queue for 22 s
-		"agents_waited_for_their_own_limiters":           {0, 1e5},
-		"refused_writes":                                 {0, 100},
-		"life_vmi_created_to_running_p50_seconds":        {5, 120},
-		"life_vm_created_to_instancerunning_p50_seconds": {5, 120},
+		"controller_write_calls_per_instance":                 {10, 18}, // six for the instance, six for its VirtualMachine, conflicts beside them
+		"agent_write_calls_per_instance":                      {3, 9},
+		"controller_waited_for_its_own_limiter":               {10, 1e5}, // seconds of all its workers: at 5/s some 120 calls queue for 22 s
+		"agents_waited_for_their_own_limiters":                {0, 1e5},
+		"refused_writes":                                      {0, 100},
+		"lifecycle_vmi_created_to_running_p50_seconds":        {5, 120},
+		"lifecycle_vm_created_to_instancerunning_p50_seconds": {5, 120},
 	})
 	if len(found) == 0 || !limit(found[0]) {
 		t.Errorf("want %s of vm-controller first: %+v", diagnose.ClientThrottle, found)

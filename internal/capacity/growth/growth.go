@@ -238,7 +238,7 @@ func (f *Fits) keys(runs []compare.Run, only []string) []string {
 
 func wanted(key string, m slo.Measure, only []string) bool {
 	if len(only) > 0 {
-		return slices.ContainsFunc(only, func(p string) bool { return strings.HasPrefix(key, p) })
+		return slo.HasKey(key, only)
 	}
 	if _, better, judged := compare.Title(key, m); !judged || better == compare.Higher || strings.Contains(key, "_p90_") {
 		return false

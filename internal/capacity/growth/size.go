@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/windtunnel/windtunnel/internal/compare"
+	"github.com/windtunnel/windtunnel/internal/slo"
 	"github.com/windtunnel/windtunnel/internal/stats"
 )
 
@@ -64,6 +65,9 @@ func size(r compare.Run, against string) (float64, bool) {
 		return v, true
 	}
 	m, ok := r.Judgement.Measures[against]
+	if !ok {
+		m, ok = r.Judgement.Measures[slo.CurrentKey(against)]
+	}
 	return m.Value, ok
 }
 

@@ -13,10 +13,10 @@ import (
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
-// live is one object of a declared life: phases with their times, and after a
+// live is one object of a declared lifecycle: phases with their times, and after a
 // "~" how long before they may have been reached ("~ever" for any time).
-func (f *flight) live(life, group, phases string) {
-	id := f.w.Object(record.Object{Resource: "widgets.example.org", Namespace: "n", Name: "w", UID: "u", Group: group, Lifecycle: life})
+func (f *flight) live(name, group, phases string) {
+	id := f.w.Object(record.Object{Resource: "widgets.example.org", Namespace: "n", Name: "w", UID: "u", Group: group, Lifecycle: name})
 	f.phases(id, phases)
 }
 
@@ -40,12 +40,12 @@ func (f *flight) phases(id record.ObjectID, text string) {
 	}
 }
 
-func widgetLives() []scenario.Lifecycle {
+func widgetLifecycles() []scenario.Lifecycle {
 	return []scenario.Lifecycle{{Name: "widget", Of: "widgets.example.org", Phases: []scenario.Phase{{Condition: "Bound"}, {Condition: "Ready"}}}}
 }
 
 // What is known of the time between two phases, by what was recorded.
-func TestBoundsOfLives(t *testing.T) {
+func TestBoundsOfLifecycles(t *testing.T) {
 	for _, tt := range []struct {
 		name, phases string
 		low, high    float64 // -1 low: the object has no part in it
@@ -60,12 +60,12 @@ func TestBoundsOfLives(t *testing.T) {
 		{"both while nobody looked", "created 30~6 ready 30~6", 0, 6},
 		{"a watch that was late", "created 22.5~1.5 ready 22.6~1.6", 0, 1.6},
 		{"seen in the other order, on two watches", "ready 20 created 20.1", 0, 0},
-		{"before the run began: lives of nodes", "created 5 ready 6", 1, 1},
+		{"before the run began: lifecycles of nodes", "created 5 ready 6", 1, 1},
 		{"never created", "ready 25", -1, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := newFlight(t)
-			f.sc.Lifecycles = widgetLives()
+			f.sc.Lifecycles = widgetLifecycles()
 			f.live("widget", "", tt.phases)
 			f.end(record.Done)
 			f.judge()
@@ -87,7 +87,7 @@ func TestBoundsOfLives(t *testing.T) {
 	}
 }
 
-// The same of pods, whose lives say unknown before what nobody saw in time.
+// The same of pods, whose lifecycles say unknown before what nobody saw in time.
 func TestBoundsOfPods(t *testing.T) {
 	for _, tt := range []struct {
 		name, phases string
@@ -124,10 +124,10 @@ func TestBoundsOfPods(t *testing.T) {
 	}
 }
 
-// Objectives on lives, by group and per group, and what stands in verdict.json.
-func TestObjectivesOnLives(t *testing.T) {
+// Objectives on lifecycles, by group and per group, and what stands in verdict.json.
+func TestObjectivesOnLifecycles(t *testing.T) {
 	f := newFlight(t)
-	f.sc.Lifecycles = widgetLives()
+	f.sc.Lifecycles = widgetLifecycles()
 	for _, o := range []scenario.Objective{
 		{Name: "all", SLI: "lifecycle", Labels: map[string]string{"lifecycle": "widget", "phase": "created..ready"}, Statistic: "p99", Max: ptr(5)},
 		{Name: "quick", SLI: "lifecycle", Labels: map[string]string{"lifecycle": "widget", "phase": "created..ready", "group": "a"}, Statistic: "p99", Max: ptr(1.5)},
@@ -166,14 +166,14 @@ func TestObjectivesOnLives(t *testing.T) {
 			t.Errorf("warnings %v", r.Warnings)
 		}
 	}
-	if m := j.Measures["life_widget_created_to_ready_p50_seconds_a"]; m.Value != 1 {
+	if m := j.Measures["lifecycle_widget_created_to_ready_p50_seconds_a"]; m.Value != 1 {
 		t.Errorf("measure %+v of %v", m, len(j.Measures))
 	}
-	if m := j.Measures["lives_widget_ready"]; m.Value != 400 || m.Unit != "objects" {
+	if m := j.Measures["lifecycles_widget_ready"]; m.Value != 400 || m.Unit != "objects" {
 		t.Errorf("measure %+v", m)
 	}
 	var said []string
-	for _, s := range j.Lives {
+	for _, s := range j.Lifecycles {
 		if s.Group == "b" {
 			said = append(said, fmt.Sprintf("%s..%s %d %v", s.From, s.To, s.Samples, *s.Values[3].Value))
 		}
@@ -189,7 +189,7 @@ func TestObjectivesOnLives(t *testing.T) {
 // Objects that the load made and nobody saw are not left out.
 func TestUnseenObjectsCount(t *testing.T) {
 	f := newFlight(t)
-	f.sc.Lifecycles = widgetLives()
+	f.sc.Lifecycles = widgetLifecycles()
 	f.objective(scenario.Objective{Name: "all", SLI: "lifecycle", Labels: map[string]string{"lifecycle": "widget", "phase": "created..ready"}, Statistic: "p99", Max: ptr(5)})
 	op := loadOp()
 	op.Resource = "widgets.example.org"

@@ -10,16 +10,16 @@ import (
 	"github.com/windtunnel/windtunnel/internal/series"
 )
 
-// lookEvery is how far apart the looks at a target are that is not scraped: as
+// observeEvery is how far apart the observations of a target are that is not scraped: as
 // far as package observe/usage's samples.
-const lookEvery = time.Second
+const observeEvery = time.Second
 
 // part is what of a figure is read from one target, and when it was read.
 type part struct {
-	series  []*series.Series
-	scraped bool
-	looks   []clock.Time // within the run, ascending
-	before  bool         // there was a look before the run
+	series   []*series.Series
+	scraped  bool
+	observed []clock.Time // within the run, ascending
+	before   bool         // there was an observation before the run
 }
 
 // parts are a figure's, in the order of their targets' names.
@@ -35,10 +35,10 @@ func (g *figure) parts() []part {
 	return out
 }
 
-// partOf says when series of one target were looked at: at its scrapes, or at
+// partOf says when series of one target were observed: at its scrapes, or at
 // even distances in the time in which it was metered. A sample is written only
-// where a value has changed, so that samples are no even looks, and that there
-// is none does not mean that nobody looked.
+// where a value has changed, so that samples are no even observations, and that there
+// is none does not mean that nobody observed.
 func partOf(f *run.Facts, target string, all []*series.Series) part {
 	scrapes := f.Series.Scrapes(target)
 	within := inRun(f, scrapes)
@@ -46,13 +46,13 @@ func partOf(f *run.Facts, target string, all []*series.Series) part {
 		return slices.ContainsFunc(all, func(s *series.Series) bool { return len(inRun(f, sampled(s))) > 0 })
 	}
 	if len(within) > 0 || len(scrapes) > 0 && !changed() {
-		return part{series: all, scraped: true, looks: within, before: len(scrapes) > 0 && scrapes[0] < f.Begin}
+		return part{series: all, scraped: true, observed: within, before: len(scrapes) > 0 && scrapes[0] < f.Begin}
 	}
 	out := part{series: all}
 	if metered := f.Series.Metered(target); len(metered) > 0 {
 		out.before = metered[0] < f.Begin
-		for t := max(f.Begin, metered[0]); t <= min(f.End, metered[len(metered)-1]); t = t.Add(lookEvery) {
-			out.looks = append(out.looks, t)
+		for t := max(f.Begin, metered[0]); t <= min(f.End, metered[len(metered)-1]); t = t.Add(observeEvery) {
+			out.observed = append(out.observed, t)
 		}
 	}
 	return out
@@ -74,20 +74,20 @@ func inRun(f *run.Facts, times []clock.Time) []clock.Time {
 	return times[first:max(first, end)]
 }
 
-// looks are the moments of the run at which any of the figure's targets was
-// looked at.
-func (g *figure) looks() []clock.Time {
+// observations are the times in the run at which any of the figure's targets
+// was observed.
+func (g *figure) observations() []clock.Time {
 	var out []clock.Time
 	for _, p := range g.parts() {
-		out = append(out, p.looks...)
+		out = append(out, p.observed...)
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
 }
 
-// moments are the looks, and what was sampled between them.
-func (g *figure) moments() []clock.Time {
-	out := g.looks()
+// times are the observations, and the samples between them.
+func (g *figure) times() []clock.Time {
+	out := g.observations()
 	for _, s := range g.series {
 		out = append(out, inRun(g.f, sampled(s))...)
 	}
@@ -95,11 +95,11 @@ func (g *figure) moments() []clock.Time {
 	return slices.Compact(out)
 }
 
-// intervals is how many times a counter was looked at after another look; 0
+// intervals is how many times a counter was observed after another observation; 0
 // where nobody knows whether it rose in the run.
 func (g *figure) intervals() (most int) {
 	for _, p := range g.parts() {
-		n := len(p.looks)
+		n := len(p.observed)
 		if n > 0 && !p.before {
 			n--
 		}
@@ -108,11 +108,11 @@ func (g *figure) intervals() (most int) {
 	return most
 }
 
-// levels are a gauge's values at some moments, over all its series that are
+// levels are a gauge's values at some times, over all its series that are
 // served then.
-func (g *figure) levels(moments []clock.Time) []float64 {
+func (g *figure) levels(times []clock.Time) []float64 {
 	var out []float64
-	for _, t := range moments {
+	for _, t := range times {
 		level, any := 0.0, false
 		for _, s := range g.series {
 			v, ok := s.At(t)
@@ -135,16 +135,16 @@ func (g *figure) levels(moments []clock.Time) []float64 {
 	return out
 }
 
-// rates are how fast a counter rose from each look to the next, of the target
-// that was looked at most. Targets are not looked at together: each has its own
-// rate between two looks of its own, and these are added up.
+// rates are how fast a counter rose from each observation to the next, of the target
+// that was observed most. Targets are not observed together: each has its own
+// rate between two observations of its own, and these are added up.
 func (g *figure) rates() []float64 {
 	var grid []clock.Time
 	var courses []course
 	for _, p := range g.parts() {
 		courses = append(courses, p.course(g.f))
-		if len(p.looks) > len(grid) {
-			grid = p.looks
+		if len(p.observed) > len(grid) {
+			grid = p.observed
 		}
 	}
 	var out []float64
@@ -162,20 +162,20 @@ func (g *figure) rates() []float64 {
 	return out
 }
 
-// course is by how much one target's counters had risen at some moments since
+// course is by how much one target's counters had risen at some times since
 // the first of them.
 type course struct {
 	at    []clock.Time
 	risen []float64
 }
 
-// course follows counters from look to look; where they are not scraped from
-// sample to sample, since looks at even distances would see now none and now
+// course follows counters from observation to observation; where they are not scraped from
+// sample to sample, since observations at even distances would see now none and now
 // two of these.
 func (p part) course(f *run.Facts) course {
-	c := course{at: p.looks}
-	if !p.scraped && len(p.looks) > 0 {
-		first, last := p.looks[0], p.looks[len(p.looks)-1]
+	c := course{at: p.observed}
+	if !p.scraped && len(p.observed) > 0 {
+		first, last := p.observed[0], p.observed[len(p.observed)-1]
 		c.at = []clock.Time{first, last}
 		for _, s := range p.series {
 			for _, t := range inRun(f, sampled(s)) {
@@ -199,7 +199,7 @@ func (p part) course(f *run.Facts) course {
 }
 
 // rate is how fast the counters rose per second in that part of a stretch in
-// which they were looked at; false where there is none.
+// which they were observed; false where there is none.
 func (c course) rate(from, to clock.Time) (float64, bool) {
 	if len(c.at) < 2 {
 		return 0, false

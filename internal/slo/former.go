@@ -1,0 +1,67 @@
+package slo
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// CurrentKey returns today's key of a measure, or the beginning of one: earlier
+// versions called a lifecycle a life.
+func CurrentKey(key string) string {
+	for former, now := range map[string]string{"life_": "lifecycle_", "lives_": "lifecycles_"} {
+		if rest, ok := strings.CutPrefix(key, former); ok {
+			return now + rest
+		}
+	}
+	return key
+}
+
+// HasKey reports whether a key begins with one of some prefixes, which may be
+// those of earlier versions.
+func HasKey(key string, prefixes []string) bool {
+	for _, p := range prefixes {
+		if strings.HasPrefix(key, p) || strings.HasPrefix(key, CurrentKey(p)) {
+			return true
+		}
+	}
+	return false
+}
+
+// UnmarshalJSON reads measures by the keys of any version. What a scenario
+// named itself keeps its name.
+func (m *Measures) UnmarshalJSON(raw []byte) error {
+	var all map[string]Measure
+	if err := json.Unmarshal(raw, &all); err != nil {
+		return fmt.Errorf("read measures: %w", err)
+	}
+	*m = make(Measures, len(all))
+	for key, x := range all {
+		if !x.Own {
+			key = CurrentKey(key)
+		}
+		(*m)[key] = x
+	}
+	return nil
+}
+
+// UnmarshalJSON reads a verdict.json of any version.
+func (j *Judgement) UnmarshalJSON(raw []byte) error {
+	type plain Judgement
+	former := struct {
+		*plain
+		Lives []struct {
+			LifecycleSummary
+			Life  string `json:"life"`
+			Vague int    `json:"vague"`
+		} `json:"lives"`
+	}{plain: (*plain)(j)}
+	if err := json.Unmarshal(raw, &former); err != nil {
+		return fmt.Errorf("read verdict: %w", err)
+	}
+	for _, s := range former.Lives {
+		s.Lifecycle, s.Censored = s.Life, s.Vague
+		j.Lifecycles = append(j.Lifecycles, s.LifecycleSummary)
+	}
+	return nil
+}
