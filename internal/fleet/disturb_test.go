@@ -9,9 +9,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/windtunnel/windtunnel/internal/api/apitest"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fleet"
-	"github.com/windtunnel/windtunnel/internal/fleet/fleettest"
 	"github.com/windtunnel/windtunnel/internal/fleet/stage/builtin"
 	"github.com/windtunnel/windtunnel/internal/fleet/stage/machine"
 	"github.com/windtunnel/windtunnel/internal/repotest"
@@ -37,7 +37,7 @@ func disturb(t *testing.T, f *fleet.Fleet, d scenario.Disturbance) func() {
 }
 
 // notReady names the nodes that say that they are not ready.
-func notReady(s *fleettest.Server) (out []string) {
+func notReady(s *apitest.Server) (out []string) {
 	for _, n := range s.Nodes() {
 		for _, c := range n.Status.Conditions {
 			if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
@@ -49,7 +49,7 @@ func notReady(s *fleettest.Server) (out []string) {
 }
 
 // renewals returns when each lease was last renewed.
-func renewals(s *fleettest.Server) map[string]time.Time {
+func renewals(s *apitest.Server) map[string]time.Time {
 	out := map[string]time.Time{}
 	for _, l := range s.Leases() {
 		out[l.Name] = l.Spec.RenewTime.Time
@@ -58,7 +58,7 @@ func renewals(s *fleettest.Server) map[string]time.Time {
 }
 
 func TestNodesNotReady(t *testing.T) {
-	s := fleettest.New(t)
+	s := apitest.New(t)
 	f := start(t, s, lively(4))
 	ready(t, f)
 	undo := disturb(t, f, scenario.Disturbance{Action: fleet.NotReady, Nodes: &scenario.Victims{Selector: "topology.kubernetes.io/zone=zone-1"}})
@@ -74,7 +74,7 @@ func TestNodesNotReady(t *testing.T) {
 }
 
 func TestSilentNodes(t *testing.T) {
-	s := fleettest.New(t)
+	s := apitest.New(t)
 	f := start(t, s, lively(4))
 	ready(t, f)
 	repotest.Eventually(t, "leases", func() bool { return len(s.Leases()) == 4 })
@@ -85,10 +85,10 @@ func TestSilentNodes(t *testing.T) {
 	before, withheld := renewals(s), f.Stats().Withheld
 	boundAt := time.Now()
 	for i := range 4 {
-		s.AddPod(fleettest.Pod(fmt.Sprintf("p%d", i), fmt.Sprintf("node-00000%d", i)))
+		s.AddPod(apitest.Pod(fmt.Sprintf("p%d", i), fmt.Sprintf("node-00000%d", i)))
 	}
-	s.AddPod(fleettest.Pod("short", "node-000000"))
-	s.AddPod(fleettest.Pod("short", "node-000001"))
+	s.AddPod(apitest.Pod("short", "node-000000"))
+	s.AddPod(apitest.Pod("short", "node-000001"))
 	repotest.Eventually(t, "the others go on", func() bool {
 		renewed := 0
 		for name, at := range renewals(s) {
@@ -129,7 +129,7 @@ func TestSilentNodes(t *testing.T) {
 }
 
 func TestFlappingSlowAndSkewed(t *testing.T) {
-	s := fleettest.New(t)
+	s := apitest.New(t)
 	f := start(t, s, lively(6))
 	ready(t, f)
 	undo := disturb(t, f, scenario.Disturbance{
@@ -147,7 +147,7 @@ func TestFlappingSlowAndSkewed(t *testing.T) {
 	repotest.Eventually(t, "well", func() bool { return len(notReady(s)) == 0 })
 	slow := disturb(t, f, scenario.Disturbance{Action: fleet.Slow, Delay: unit.Duration(400 * time.Millisecond), Nodes: &scenario.Victims{}})
 	begin := time.Now()
-	s.AddPod(fleettest.Pod("late", "node-000003"))
+	s.AddPod(apitest.Pod("late", "node-000003"))
 	repotest.Eventually(t, "late", func() bool { return len(running(s)) == 1 })
 	if took := time.Since(begin); took < 400*time.Millisecond {
 		t.Errorf("a slow node's pod ran after %v", took)
@@ -169,13 +169,13 @@ func TestFlappingSlowAndSkewed(t *testing.T) {
 }
 
 func TestMassReconnect(t *testing.T) {
-	s := fleettest.New(t)
+	s := apitest.New(t)
 	f := start(t, s, lively(3))
 	ready(t, f)
 	watches := s.Calls("WATCH pods")
 	disturb(t, f, scenario.Disturbance{Action: fleet.Reconnect, Nodes: &scenario.Victims{}})
 	repotest.Eventually(t, "watched again", func() bool { return s.Calls("WATCH pods") > watches })
-	s.AddPod(fleettest.Pod("p", "node-000001"))
+	s.AddPod(apitest.Pod("p", "node-000001"))
 	repotest.Eventually(t, "goes on", func() bool { return len(running(s)) == 1 })
 	if n := s.Calls("GET pods"); n != 1 {
 		t.Errorf("%d lists: a watch that was cut goes on where it was", n)
@@ -183,11 +183,11 @@ func TestMassReconnect(t *testing.T) {
 }
 
 func TestPodsFailAndCrash(t *testing.T) {
-	s := fleettest.New(t)
+	s := apitest.New(t)
 	f := start(t, s, lively(2))
 	ready(t, f)
 	for i := range 10 {
-		s.AddPod(fleettest.Pod(fmt.Sprintf("p%d", i), "node-000001"))
+		s.AddPod(apitest.Pod(fmt.Sprintf("p%d", i), "node-000001"))
 	}
 	if _, err := f.Disturb(t.Context(), scenario.Disturbance{Action: fleet.Crash, Pods: &scenario.Victims{Selector: "app=none"}}); !errors.Is(err, fleet.ErrVictims) {
 		t.Errorf("nothing to crash: %v", err)
@@ -219,7 +219,7 @@ func TestPodsFailAndCrash(t *testing.T) {
 }
 
 func TestDisturbancesThatCannotBe(t *testing.T) {
-	s := fleettest.New(t)
+	s := apitest.New(t)
 	f := start(t, s, lively(1))
 	ready(t, f)
 	for want, d := range map[string]scenario.Disturbance{
@@ -244,15 +244,15 @@ func TestStagesOfAnyKind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := fleettest.New(t)
+	s := apitest.New(t)
 	f, err := fleet.Start(t.Context(), config(2), fleet.Options{Endpoint: s.Endpoint(), Clock: clock.Start(), Seed: 1, Stages: m, Version: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = f.Close() })
 	ready(t, f)
-	s.AddPod(fleettest.Pod("p", "node-000001"))
-	s.AddPod(fleettest.Pod("foreign", "elsewhere"))
+	s.AddPod(apitest.Pod("p", "node-000001"))
+	s.AddPod(apitest.Pod("foreign", "elsewhere"))
 	repotest.Eventually(t, "runs", func() bool { return len(running(s)) == 1 })
 	repotest.Eventually(t, "ready", func() bool {
 		for _, c := range s.Pods()[1].Status.Conditions {

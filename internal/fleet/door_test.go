@@ -9,19 +9,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/api/apitest"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fleet"
-	"github.com/windtunnel/windtunnel/internal/fleet/fleettest"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 func TestStartErrors(t *testing.T) {
-	s := fleettest.New(t)
-	s.Fault(func(r *http.Request) *fleettest.Fault {
+	s := apitest.New(t)
+	s.Fault(func(r *http.Request) *apitest.Fault {
 		if r.URL.Path == "/api/v1/pods" {
-			return &fleettest.Fault{Code: 403}
+			return &apitest.Fault{Code: 403}
 		}
 		return nil
 	})
@@ -38,8 +38,8 @@ func TestStartErrors(t *testing.T) {
 }
 
 func TestReadyGivesUp(t *testing.T) {
-	s := fleettest.New(t)
-	s.TaintFor(time.Hour)
+	s := apitest.New(t)
+	taintFor(s, time.Hour)
 	cfg := config(3)
 	cfg.Within = unit.Duration(3 * time.Second)
 	f := start(t, s, cfg)
@@ -50,7 +50,7 @@ func TestReadyGivesUp(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := start(t, fleettest.New(t), config(0)).Ready(ctx); err != nil && !errors.Is(err, context.Canceled) {
+	if err := start(t, apitest.New(t), config(0)).Ready(ctx); err != nil && !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -61,13 +61,13 @@ func TestRecords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := fleettest.New(t)
+	s := apitest.New(t)
 	f, err := fleet.Start(t.Context(), config(2), fleet.Options{Endpoint: s.Endpoint(), Clock: clock.Start(), Records: w})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ready(t, f)
-	s.AddPod(fleettest.Pod("p", "node-000000"))
+	s.AddPod(apitest.Pod("p", "node-000000"))
 	repotest.Eventually(t, "pod", func() bool { return f.Stats().Running == 1 })
 	s.EndPod("default", "p")
 	repotest.Eventually(t, "pod gone", func() bool { return f.Stats().Pods == 0 })

@@ -11,11 +11,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/windtunnel/windtunnel/internal/api/apitest"
 	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fleet"
-	"github.com/windtunnel/windtunnel/internal/fleet/fleettest"
 	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -25,7 +26,7 @@ func config(nodes int) scenario.Fleet {
 	return scenario.Fleet{Nodes: nodes, Rate: 2000, Lease: unit.Duration(40 * time.Second), Within: unit.Duration(10 * time.Second)}
 }
 
-func start(t *testing.T, s *fleettest.Server, cfg scenario.Fleet) *fleet.Fleet {
+func start(t *testing.T, s *apitest.Server, cfg scenario.Fleet) *fleet.Fleet {
 	t.Helper()
 	f, err := fleet.Start(t.Context(), cfg, fleet.Options{Endpoint: s.Endpoint(), Clock: clock.Start(), Seed: 1})
 	if err != nil {
@@ -46,9 +47,22 @@ func ready(t *testing.T, f *fleet.Fleet) {
 	}
 }
 
+// taintFor makes nodes carry the taint not-ready for as long after their
+// creation, as the controller-manager makes them wait.
+func taintFor(s *apitest.Server, d time.Duration) {
+	s.Admit(func(path string, o *apitest.Object) {
+		if o.GetKind() != "Node" {
+			return
+		}
+		taint := map[string]any{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+		_ = unstructured.SetNestedSlice(o.Object, []any{taint}, "spec", "taints")
+		time.AfterFunc(d, func() { apitest.Change(s, path, func(n *corev1.Node) { n.Spec.Taints = nil }) })
+	})
+}
+
 func TestNodesAreBornReady(t *testing.T) {
-	s := fleettest.New(t)
-	s.TaintFor(100 * time.Millisecond)
+	s := apitest.New(t)
+	taintFor(s, 100*time.Millisecond)
 	cfg := config(20)
 	cfg.Labels = map[string]string{"zone": "a"}
 	cfg.Capacity = map[string]string{"cpu": "64", "example.com/gpu": "8"}
@@ -67,7 +81,7 @@ func TestNodesAreBornReady(t *testing.T) {
 	if n.Name != "node-000007" || n.Labels["kubernetes.io/hostname"] != n.Name || n.Labels["zone"] != "a" || n.Labels[object.FleetLabel] != "node" {
 		t.Errorf("node %s: labels %v", n.Name, n.Labels)
 	}
-	if n.Status.NodeInfo.KubeletVersion != fleettest.Version || n.Status.Capacity.Cpu().Value() != 64 || n.Status.Allocatable.Pods().Value() != 110 ||
+	if n.Status.NodeInfo.KubeletVersion != apitest.Version || n.Status.Capacity.Cpu().Value() != 64 || n.Status.Allocatable.Pods().Value() != 110 ||
 		len(n.Status.Conditions) != 5 || len(n.Status.Addresses) != 2 || n.Status.Addresses[0].Address == nodes[8].Status.Addresses[0].Address {
 		t.Errorf("status %+v", n.Status)
 	}
@@ -81,7 +95,7 @@ func TestNodesAreBornReady(t *testing.T) {
 }
 
 func TestLeasesAreRenewed(t *testing.T) {
-	s := fleettest.New(t)
+	s := apitest.New(t)
 	cfg := config(10)
 	cfg.Lease = unit.Duration(2 * time.Second)
 	f := start(t, s, cfg)
@@ -106,7 +120,7 @@ func TestLeasesAreRenewed(t *testing.T) {
 }
 
 func TestNoLeases(t *testing.T) {
-	s := fleettest.New(t)
+	s := apitest.New(t)
 	cfg := config(3)
 	cfg.Lease = 0
 	f := start(t, s, cfg)
@@ -118,16 +132,16 @@ func TestNoLeases(t *testing.T) {
 
 // TestLeaseConflict: somebody else wrote the lease; it is read once and renewed.
 func TestLeaseConflict(t *testing.T) {
-	s := fleettest.New(t)
+	s := apitest.New(t)
 	var conflicts, missing atomic.Int32
 	conflicts.Store(1)
 	missing.Store(2)
-	s.Fault(func(r *http.Request) *fleettest.Fault {
+	s.Fault(func(r *http.Request) *apitest.Fault {
 		switch {
 		case r.Method == http.MethodPost && strings.Contains(r.URL.Path, "leases") && missing.Add(-1) >= 0:
-			return &fleettest.Fault{Code: 404} // the namespace is not there yet
+			return &apitest.Fault{Code: 404} // the namespace is not there yet
 		case r.Method == http.MethodPut && conflicts.Add(-1) >= 0:
-			return &fleettest.Fault{Code: 409}
+			return &apitest.Fault{Code: 409}
 		}
 		return nil
 	})
@@ -145,15 +159,15 @@ func TestLeaseConflict(t *testing.T) {
 }
 
 func TestPodsRunAndGo(t *testing.T) {
-	s := fleettest.New(t)
+	s := apitest.New(t)
 	f := start(t, s, config(4))
 	ready(t, f)
 	const pods = 200
 	for i := range pods {
-		s.AddPod(fleettest.Pod(fmt.Sprintf("p-%03d", i), fmt.Sprintf("node-%06d", i%4)))
+		s.AddPod(apitest.Pod(fmt.Sprintf("p-%03d", i), fmt.Sprintf("node-%06d", i%4)))
 	}
-	s.AddPod(fleettest.Pod("foreign", "other-node"))
-	s.AddPod(fleettest.Pod("unbound", ""))
+	s.AddPod(apitest.Pod("foreign", "other-node"))
+	s.AddPod(apitest.Pod("unbound", ""))
 	repotest.Eventually(t, "pods running", func() bool { return f.Stats().Running == pods })
 	ips := map[string]bool{}
 	for _, p := range s.Pods() {
@@ -186,10 +200,10 @@ func TestPodsRunAndGo(t *testing.T) {
 }
 
 func TestJobPodsComplete(t *testing.T) {
-	s := fleettest.New(t)
+	s := apitest.New(t)
 	f := start(t, s, config(1))
 	ready(t, f)
-	p := fleettest.Pod("j", "node-000000")
+	p := apitest.Pod("j", "node-000000")
 	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "j"}}
 	s.AddPod(p)
 	repotest.Eventually(t, "pod succeeded", func() bool { return s.Pods()[0].Status.Phase == corev1.PodSucceeded })
@@ -200,30 +214,30 @@ func TestJobPodsComplete(t *testing.T) {
 
 // TestPodsAndRefusals: whatever the server answers, every pod runs in the end.
 func TestPodsAndRefusals(t *testing.T) {
-	s := fleettest.New(t)
+	s := apitest.New(t)
 	f := start(t, s, config(2))
 	ready(t, f)
 	var n atomic.Int32
-	s.Fault(func(r *http.Request) *fleettest.Fault {
+	s.Fault(func(r *http.Request) *apitest.Fault {
 		if r.Method != http.MethodPatch && r.Method != http.MethodDelete {
 			return nil
 		}
 		switch n.Add(1) % 12 {
 		case 0:
-			return &fleettest.Fault{Code: 429, RetryAfter: 0}
+			return &apitest.Fault{Code: 429, RetryAfter: 0}
 		case 1:
-			return &fleettest.Fault{Code: 500}
+			return &apitest.Fault{Code: 500}
 		case 2:
-			return &fleettest.Fault{Code: 409}
+			return &apitest.Fault{Code: 409}
 		case 3:
-			return &fleettest.Fault{} // done, but the answer is lost
+			return &apitest.Fault{Done: true} // done, but the answer is lost
 		default:
 			return nil
 		}
 	})
 	const pods = 60
 	for i := range pods {
-		s.AddPod(fleettest.Pod(fmt.Sprintf("p-%d", i), "node-000001"))
+		s.AddPod(apitest.Pod(fmt.Sprintf("p-%d", i), "node-000001"))
 	}
 	repotest.Eventually(t, "pods running", func() bool { return f.Stats().Running == pods })
 	for i := range pods {
@@ -236,18 +250,18 @@ func TestPodsAndRefusals(t *testing.T) {
 }
 
 func TestRetryAfter(t *testing.T) {
-	s := fleettest.New(t)
+	s := apitest.New(t)
 	f := start(t, s, config(1))
 	ready(t, f)
 	var first atomic.Bool
-	s.Fault(func(r *http.Request) *fleettest.Fault {
+	s.Fault(func(r *http.Request) *apitest.Fault {
 		if r.Method == http.MethodPatch && first.CompareAndSwap(false, true) {
-			return &fleettest.Fault{Code: 429, RetryAfter: 1}
+			return &apitest.Fault{Code: 429, RetryAfter: 1}
 		}
 		return nil
 	})
 	watch := clock.Start()
-	s.AddPod(fleettest.Pod("p", "node-000000"))
+	s.AddPod(apitest.Pod("p", "node-000000"))
 	repotest.Eventually(t, "pod running", func() bool { return f.Stats().Running == 1 })
 	if took := time.Duration(watch.Now()); took < time.Second {
 		t.Errorf("tried again after %v though the server asked for 1s", took)
@@ -256,16 +270,16 @@ func TestRetryAfter(t *testing.T) {
 
 // TestRefusedForGood: the object is left alone and counted.
 func TestRefusedForGood(t *testing.T) {
-	s := fleettest.New(t)
+	s := apitest.New(t)
 	f := start(t, s, config(1))
 	ready(t, f)
-	s.Fault(func(r *http.Request) *fleettest.Fault {
+	s.Fault(func(r *http.Request) *apitest.Fault {
 		if r.Method == http.MethodPatch {
-			return &fleettest.Fault{Code: 422}
+			return &apitest.Fault{Code: 422}
 		}
 		return nil
 	})
-	s.AddPod(fleettest.Pod("p", "node-000000"))
+	s.AddPod(apitest.Pod("p", "node-000000"))
 	repotest.Eventually(t, "counted", func() bool { return f.Stats().Dropped == 1 })
 	s.Fault(nil)
 	s.EndPod("default", "p")
@@ -273,15 +287,15 @@ func TestRefusedForGood(t *testing.T) {
 }
 
 func TestWatchesBreak(t *testing.T) {
-	s := fleettest.New(t)
+	s := apitest.New(t)
 	f := start(t, s, config(2))
 	ready(t, f)
-	s.AddPod(fleettest.Pod("stays", "node-000000"))
-	s.AddPod(fleettest.Pod("vanishes", "node-000001"))
+	s.AddPod(apitest.Pod("stays", "node-000000"))
+	s.AddPod(apitest.Pod("vanishes", "node-000001"))
 	repotest.Eventually(t, "two pods", func() bool { return f.Stats().Running == 2 })
 
 	s.CutWatches() // it goes on where it was
-	s.AddPod(fleettest.Pod("third", "node-000001"))
+	s.AddPod(apitest.Pod("third", "node-000001"))
 	repotest.Eventually(t, "the third pod", func() bool { return f.Stats().Running == 3 })
 	if f.Stats().Relists != 0 {
 		t.Error("a cut watch was listed anew")
@@ -291,7 +305,7 @@ func TestWatchesBreak(t *testing.T) {
 	// in the list only.
 	s.CutWatches()
 	s.RemovePod("default", "vanishes")
-	s.AddPod(fleettest.Pod("fourth", "node-000000"))
+	s.AddPod(apitest.Pod("fourth", "node-000000"))
 	s.Compact()
 	repotest.Eventually(t, "the fourth pod", func() bool {
 		st := f.Stats()
@@ -308,10 +322,10 @@ func TestWatchesBreak(t *testing.T) {
 }
 
 func TestNodeTurnsNotReady(t *testing.T) {
-	s := fleettest.New(t)
+	s := apitest.New(t)
 	f := start(t, s, config(2))
 	ready(t, f)
-	s.SetNode("node-000001", func(n *corev1.Node) {
+	apitest.Change(s, apitest.NodesPath+"/node-000001", func(n *corev1.Node) {
 		for i := range n.Status.Conditions {
 			n.Status.Conditions[i].Status = corev1.ConditionUnknown
 		}
@@ -324,14 +338,14 @@ func TestNodeTurnsNotReady(t *testing.T) {
 		}
 		return false
 	})
-	s.SetNode("node-000000", func(n *corev1.Node) { n.Spec.Unschedulable = true })
+	apitest.Change(s, apitest.NodesPath+"/node-000000", func(n *corev1.Node) { n.Spec.Unschedulable = true })
 	repotest.Eventually(t, "a cordoned node counted", func() bool { return f.Stats().Schedulable == 1 })
-	s.RemoveNode("node-000000")
+	s.Remove(apitest.NodesPath + "/node-000000")
 	repotest.Eventually(t, "a lost node counted", func() bool { return f.Stats().Lost == 1 })
 }
 
 func TestForeignNode(t *testing.T) {
-	s := fleettest.New(t)
+	s := apitest.New(t)
 	s.AddNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-000001"}})
 	f := start(t, s, config(3))
 	err := f.Ready(t.Context())
@@ -348,11 +362,11 @@ func TestForeignNode(t *testing.T) {
 
 // TestLostAnswers: nodes whose POST was done but not answered are not made twice.
 func TestLostAnswers(t *testing.T) {
-	s := fleettest.New(t)
+	s := apitest.New(t)
 	var n atomic.Int32
-	s.Fault(func(r *http.Request) *fleettest.Fault {
+	s.Fault(func(r *http.Request) *apitest.Fault {
 		if r.Method == http.MethodPost && r.URL.Path == "/api/v1/nodes" && n.Add(1)%3 == 0 {
-			return &fleettest.Fault{}
+			return &apitest.Fault{Done: true}
 		}
 		return nil
 	})
@@ -371,10 +385,10 @@ func TestLostAnswers(t *testing.T) {
 }
 
 func TestAdoptAndDelete(t *testing.T) {
-	s := fleettest.New(t)
+	s := apitest.New(t)
 	first := start(t, s, config(5))
 	ready(t, first)
-	s.AddPod(fleettest.Pod("p", "node-000002"))
+	s.AddPod(apitest.Pod("p", "node-000002"))
 	repotest.Eventually(t, "a pod", func() bool { return first.Stats().Running == 1 })
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
@@ -398,7 +412,7 @@ func TestAdoptAndDelete(t *testing.T) {
 }
 
 func TestDeleteWhileCreating(t *testing.T) {
-	s := fleettest.New(t)
+	s := apitest.New(t)
 	cfg := config(500)
 	cfg.Rate = 1000
 	f := start(t, s, cfg)

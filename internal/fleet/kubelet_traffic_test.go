@@ -4,15 +4,15 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/windtunnel/windtunnel/internal/api/apitest"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fleet"
-	"github.com/windtunnel/windtunnel/internal/fleet/fleettest"
 	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // TestKubeletTraffic counts what nodes ask with the traffic of real kubelets.
 func TestKubeletTraffic(t *testing.T) {
-	s := fleettest.New(t)
+	s := apitest.New(t)
 	cfg := config(3)
 	cfg.Traffic = fleet.KubeletTraffic
 	f := start(t, s, cfg)
@@ -21,7 +21,7 @@ func TestKubeletTraffic(t *testing.T) {
 	// (the server here has no services, CSI drivers and runtime classes).
 	repotest.Eventually(t, "watches", func() bool { return s.Calls("WATCH nodes") == 4 && s.Calls("WATCH pods") == 4 })
 	for i := range 4 {
-		s.AddPod(fleettest.Pod(fmt.Sprintf("p%d", i), "node-000001"))
+		s.AddPod(apitest.Pod(fmt.Sprintf("p%d", i), "node-000001"))
 	}
 	repotest.Eventually(t, "run", func() bool { return len(running(s)) == 4 })
 	repotest.Eventually(t, "events", func() bool { return s.Calls("POST events") == 12 })
@@ -42,12 +42,12 @@ func TestKubeletTraffic(t *testing.T) {
 	}
 	// A node that goes closes its watches.
 	watches := fleet.Watches(f)
-	s.RemoveNode("node-000002")
+	s.Remove(apitest.NodesPath + "/node-000002")
 	repotest.Eventually(t, "closed", func() bool { return fleet.Watches(f) < watches })
 }
 
 func TestTrafficThatIsNotKnown(t *testing.T) {
-	s := fleettest.New(t)
+	s := apitest.New(t)
 	cfg := config(1)
 	cfg.Traffic = "heavy"
 	if _, err := fleet.Start(t.Context(), cfg, fleet.Options{Endpoint: s.Endpoint(), Clock: clock.Start()}); err == nil {

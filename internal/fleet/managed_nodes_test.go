@@ -10,9 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/windtunnel/windtunnel/internal/api/apitest"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fleet"
-	"github.com/windtunnel/windtunnel/internal/fleet/fleettest"
 	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
@@ -31,7 +31,7 @@ func selector(t *testing.T, s string) labels.Selector {
 }
 
 // manage starts a fleet that keeps existing nodes alive.
-func manage(t *testing.T, s *fleettest.Server, m fleet.ManagedNodes) *fleet.Fleet {
+func manage(t *testing.T, s *apitest.Server, m fleet.ManagedNodes) *fleet.Fleet {
 	t.Helper()
 	cfg := config(0)
 	f, err := fleet.Start(t.Context(), cfg, fleet.Options{Endpoint: s.Endpoint(), Clock: clock.Start(), Seed: 1, Manage: &m, NodePort: 10250, Version: "v7"})
@@ -46,7 +46,7 @@ func manage(t *testing.T, s *fleettest.Server, m fleet.ManagedNodes) *fleet.Flee
 	return f
 }
 
-func running(s *fleettest.Server) (out []string) {
+func running(s *apitest.Server) (out []string) {
 	for _, p := range s.Pods() {
 		if p.Status.Phase == corev1.PodRunning {
 			out = append(out, p.Name)
@@ -56,10 +56,10 @@ func running(s *fleettest.Server) (out []string) {
 }
 
 func TestNodesOfOthersAreKeptAlive(t *testing.T) {
-	s := fleettest.New(t)
+	s := apitest.New(t)
 	s.AddNode(bare("old"))
-	s.AddPod(fleettest.Pod("on-old", "old"))
-	s.AddPod(fleettest.Pod("early", "new")) // bound before its node is known
+	s.AddPod(apitest.Pod("on-old", "old"))
+	s.AddPod(apitest.Pod("early", "new")) // bound before its node is known
 	f := manage(t, s, fleet.ManagedNodes{All: true})
 	repotest.Eventually(t, "old runs", func() bool { return fmt.Sprint(running(s)) == "[on-old]" && f.Stats().Schedulable == 1 })
 	s.AddNode(bare("new"))
@@ -73,7 +73,7 @@ func TestNodesOfOthersAreKeptAlive(t *testing.T) {
 		t.Errorf("host addresses %q and %q", ip, s.Pods()[1].Status.HostIP)
 	}
 	// Deleted under its pods and made again: another uid, a lease of its own.
-	s.RemoveNode("new")
+	s.Remove(apitest.NodesPath + "/new")
 	repotest.Eventually(t, "lost", func() bool { return f.Stats().Nodes == 1 && f.Stats().Lost == 1 })
 	s.AddNode(bare("new"))
 	repotest.Eventually(t, "back", func() bool { return f.Stats().Nodes == 2 && f.Stats().Schedulable == 2 })
@@ -91,14 +91,14 @@ func TestOnlyTheNodesThatAreMeant(t *testing.T) {
 		"single":     {Single: "mine"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := fleettest.New(t)
+			s := apitest.New(t)
 			s.AddNode(labelled("mine", map[string]string{"type": "kwok"}))
 			s.AddNode(labelled("real", map[string]string{"type": "metal"}))
-			s.AddPod(fleettest.Pod("a", "mine"))
-			s.AddPod(fleettest.Pod("b", "real"))
+			s.AddPod(apitest.Pod("a", "mine"))
+			s.AddPod(apitest.Pod("b", "real"))
 			f := manage(t, s, m)
 			repotest.Eventually(t, "mine", func() bool { return f.Stats().Schedulable == 1 && len(running(s)) == 1 && len(s.Leases()) == 1 })
-			s.AddPod(fleettest.Pod("c", "mine")) // comes after b on the same watch
+			s.AddPod(apitest.Pod("c", "mine")) // comes after b on the same watch
 			repotest.Eventually(t, "c", func() bool { return len(running(s)) == 2 })
 			if got := fmt.Sprint(running(s)); got != "[a c]" || len(s.Leases()) != 1 || s.Leases()[0].Name != "mine" {
 				t.Errorf("running %s, lease of %s", got, s.Leases()[0].Name)
@@ -106,23 +106,23 @@ func TestOnlyTheNodesThatAreMeant(t *testing.T) {
 		})
 	}
 	t.Run("taken away", func(t *testing.T) {
-		s := fleettest.New(t)
+		s := apitest.New(t)
 		s.AddNode(labelled("mine", map[string]string{"type": "kwok"}))
 		f := manage(t, s, fleet.ManagedNodes{Annotations: selector(t, "type=kwok")})
 		repotest.Eventually(t, "mine", func() bool { return f.Stats().Schedulable == 1 })
-		s.SetNode("mine", func(n *corev1.Node) { n.Annotations = nil })
+		apitest.Change(s, apitest.NodesPath+"/mine", func(n *corev1.Node) { n.Annotations = nil })
 		repotest.Eventually(t, "let go", func() bool { return f.Stats().Nodes == 0 })
 	})
 	t.Run("disregarded", func(t *testing.T) {
-		s := fleettest.New(t)
+		s := apitest.New(t)
 		s.AddNode(bare("mine"))
-		alone := fleettest.Pod("alone", "mine")
+		alone := apitest.Pod("alone", "mine")
 		alone.Labels = map[string]string{"status": "custom"}
 		s.AddPod(alone)
-		s.AddPod(fleettest.Pod("played", "mine"))
+		s.AddPod(apitest.Pod("played", "mine"))
 		manage(t, s, fleet.ManagedNodes{All: true, DisregardLabels: selector(t, "status=custom")})
 		repotest.Eventually(t, "one", func() bool { return len(running(s)) == 1 })
-		s.AddPod(fleettest.Pod("played later", "mine"))
+		s.AddPod(apitest.Pod("played later", "mine"))
 		repotest.Eventually(t, "two", func() bool { return len(running(s)) == 2 })
 		if got := fmt.Sprint(running(s)); got != "[played played later]" {
 			t.Errorf("running %s", got)
@@ -133,10 +133,10 @@ func TestOnlyTheNodesThatAreMeant(t *testing.T) {
 // TestShards: three instances share nodes and pods, none twice and none left out,
 // though the server knows nothing of shards.
 func TestShards(t *testing.T) {
-	s := fleettest.New(t)
+	s := apitest.New(t)
 	for i := range 30 {
 		s.AddNode(bare(fmt.Sprintf("n%d", i)))
-		s.AddPod(fleettest.Pod(fmt.Sprintf("p%d", i), fmt.Sprintf("n%d", i)))
+		s.AddPod(apitest.Pod(fmt.Sprintf("p%d", i), fmt.Sprintf("n%d", i)))
 	}
 	var fleets []*fleet.Fleet
 	for i := range 3 {
@@ -171,7 +171,7 @@ func TestShards(t *testing.T) {
 }
 
 func TestManageIsOneWay(t *testing.T) {
-	s := fleettest.New(t)
+	s := apitest.New(t)
 	for want, m := range map[string]fleet.ManagedNodes{
 		"not 0":                           {},
 		"not 2":                           {All: true, Single: "x"},

@@ -10,9 +10,9 @@ import (
 
 	readrun "github.com/windtunnel/windtunnel/internal/run"
 
+	"github.com/windtunnel/windtunnel/internal/api/apitest"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fleet"
-	"github.com/windtunnel/windtunnel/internal/fleet/fleettest"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/slo"
@@ -42,10 +42,10 @@ func TestALateFleetIsNotBlamedOnThePlane(t *testing.T) {
 }
 
 func flyLate(t *testing.T, connections int) slo.Judgement {
-	s := fleettest.New(t)
-	s.Fault(func(r *http.Request) *fleettest.Fault {
+	s := apitest.New(t)
+	s.Fault(func(r *http.Request) *apitest.Fault {
 		if r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/pods/") {
-			return &fleettest.Fault{Delay: 1500 * time.Millisecond}
+			return &apitest.Fault{Delay: 1500 * time.Millisecond}
 		}
 		return nil
 	})
@@ -69,7 +69,7 @@ func flyLate(t *testing.T, connections int) slo.Judgement {
 	}
 	event(record.EventRunBegan, record.Detail{})
 	for i := range 300 {
-		s.AddPod(fleettest.Pod(fmt.Sprintf("p%d", i), fmt.Sprintf("node-00000%d", i%10)))
+		s.AddPod(apitest.Pod(fmt.Sprintf("p%d", i), fmt.Sprintf("node-00000%d", i%10)))
 	}
 	repotest.Eventually(t, "300 pods run", func() bool { return f.Stats().Running == 300 })
 	event(record.EventRunEnded, record.Detail{Reason: record.Done})

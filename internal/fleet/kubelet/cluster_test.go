@@ -15,13 +15,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/windtunnel/windtunnel/internal/api/apitest"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
-	"github.com/windtunnel/windtunnel/internal/fleet/fleettest"
 	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
-func newCluster(t testing.TB, api *fleettest.Server, change func(*ClusterOptions)) *Cluster {
+func newCluster(t testing.TB, api *apitest.Server, change func(*ClusterOptions)) *Cluster {
 	t.Helper()
 	client, err := wire.New(api.Endpoint(), wire.Options{Clock: clock.Start()})
 	if err != nil {
@@ -48,7 +48,7 @@ func soon(t testing.TB) context.Context {
 
 // fullPod is a pod with much in it.
 func fullPod(name, node string) *corev1.Pod {
-	p := fleettest.Pod(name, node)
+	p := apitest.Pod(name, node)
 	p.Annotations = map[string]string{"use": "1"}
 	p.Labels = map[string]string{"l": "1"}
 	p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("250m")}
@@ -68,7 +68,7 @@ func names(pods []*corev1.Pod) string {
 }
 
 func TestClusterIdle(t *testing.T) {
-	api := fleettest.New(t)
+	api := apitest.New(t)
 	c := newCluster(t, api, nil)
 	if _, err := c.Node(soon(t), "n"); !errors.Is(err, errIdle) {
 		t.Error(err)
@@ -85,7 +85,7 @@ func TestClusterIdle(t *testing.T) {
 }
 
 func TestClusterFollows(t *testing.T) {
-	api := fleettest.New(t)
+	api := apitest.New(t)
 	for _, name := range []string{"n1", "n2", "other"} {
 		n := &corev1.Node{}
 		n.Name, n.Labels = name, map[string]string{"zone": "z"}
@@ -134,7 +134,7 @@ func TestClusterFollows(t *testing.T) {
 	}
 	api.CutWatches()
 	api.RemovePod("default", "b")
-	api.RemoveNode("n2")
+	api.Remove(apitest.NodesPath + "/n2")
 	api.Compact()
 	repotest.Eventually(t, "a pod goes while nobody looks", func() bool { return on("n1") == "c" })
 	repotest.Eventually(t, "a node goes while nobody looks", func() bool { return len(c.Nodes()) == 1 })
@@ -158,10 +158,10 @@ func TestClusterFollows(t *testing.T) {
 }
 
 func TestClusterRefused(t *testing.T) {
-	api := fleettest.New(t)
-	api.Fault(func(r *http.Request) *fleettest.Fault {
+	api := apitest.New(t)
+	api.Fault(func(r *http.Request) *apitest.Fault {
 		if strings.HasSuffix(r.URL.Path, "/pods") {
-			return &fleettest.Fault{Code: http.StatusForbidden}
+			return &apitest.Fault{Code: http.StatusForbidden}
 		}
 		return nil
 	})
@@ -179,7 +179,7 @@ func TestClusterRefused(t *testing.T) {
 }
 
 func TestClusterAsks(t *testing.T) {
-	api := fleettest.New(t)
+	api := apitest.New(t)
 	api.AddPod(fullPod("a", "n1"))
 	api.AddPod(fullPod("b", "n2"))
 	c := newCluster(t, api, nil)
@@ -198,7 +198,7 @@ func TestClusterAsks(t *testing.T) {
 	if err := json.Unmarshal(text, &list); err != nil || len(list.Items) != 1 || list.Items[0].Name != "b" {
 		t.Errorf("%s, %v", text, err)
 	}
-	api.Fault(func(*http.Request) *fleettest.Fault { return &fleettest.Fault{Code: http.StatusInternalServerError} })
+	api.Fault(func(*http.Request) *apitest.Fault { return &apitest.Fault{Code: http.StatusInternalServerError} })
 	if _, err := c.Pod(soon(t), "default", "a"); err == nil || !strings.Contains(err.Error(), "status 500") {
 		t.Error(err)
 	}

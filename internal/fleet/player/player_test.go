@@ -109,7 +109,7 @@ func (l *lines) has(s string) bool {
 }
 
 // start starts a player of the stages above.
-func start(t *testing.T, change func(*player.Options)) (*player.Player, *server, *lines) {
+func start(t *testing.T, change func(*player.Options)) (*player.Player, server, *lines) {
 	t.Helper()
 	s, c, watch := newServer(t)
 	f, err := kwok.Load("stages.yaml", []byte(stages))
@@ -146,16 +146,10 @@ func TestStagesPlayInOrder(t *testing.T) {
 	if took := time.Since(begin); took < 200*time.Millisecond {
 		t.Errorf("after %v: the delay is 200 ms", took)
 	}
-	if f := fmt.Sprint(meta(s.get("b"))["finalizers"]); !strings.Contains(f, "example.org/hold") {
-		// JSON patches are not what this server understands: they must be asked for at least
-		if s.count("PATCH /apis/example.org/v1/namespaces/ns/widgets/b") < 2 {
-			t.Errorf("no patch of finalizers")
-		}
+	if f := fmt.Sprint(s.Get(widgets + "b").GetFinalizers()); f != "[example.org/hold]" {
+		t.Errorf("finalizers %s", f)
 	}
-	s.mu.Lock()
-	e := s.events[0]
-	n := len(s.events)
-	s.mu.Unlock()
+	e, n := s.events()[0].Object, len(s.events())
 	if about := e["involvedObject"].(object); n != 2 || e["reason"] != "Started" || about["kind"] != "Widget" || about["uid"] == "" {
 		t.Errorf("%d events, the first %v", n, e)
 	}
@@ -171,15 +165,11 @@ func TestWhatTheServerRefuses(t *testing.T) {
 	for _, code := range []int{429, 500, 503, 409, 408} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
 			p, s, _ := start(t, nil)
-			s.mu.Lock()
-			s.refuse["PATCH /apis/example.org/v1/namespaces/ns/widgets/a"] = code
-			s.mu.Unlock()
+			s.refuse("PATCH /apis/example.org/v1/namespaces/ns/widgets/a", code)
 			s.create("a", object{"quick": true})
 			repotest.Eventually(t, "done", func() bool { return s.status("a", "phase") == "Done" })
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			if len(s.events) != 1 {
-				t.Errorf("%d events: the retry began at the first step again", len(s.events))
+			if n := len(s.events()); n != 1 {
+				t.Errorf("%d events: the retry began at the first step again", n)
 			}
 			if st := p.Stats(); st.Retries != 1 || st.Dropped != 0 {
 				t.Errorf("%+v", st)
@@ -188,9 +178,7 @@ func TestWhatTheServerRefuses(t *testing.T) {
 	}
 	t.Run("422", func(t *testing.T) {
 		p, s, log := start(t, nil)
-		s.mu.Lock()
-		s.refuse["PATCH"] = 422
-		s.mu.Unlock()
+		s.refuse("PATCH", 422)
 		s.create("a", object{})
 		repotest.Eventually(t, "dropped", func() bool { return p.Stats().Dropped == 1 })
 		repotest.Eventually(t, "said", func() bool { return log.has("refused on purpose") && log.has("stage start") })
@@ -207,11 +195,11 @@ func TestObjectsAtFaultAreLeftAlone(t *testing.T) {
 	s.create("loop", object{"loop": true, "manual": true})
 	repotest.Eventually(t, "loop", func() bool { return p.Stats().Loops == 1 })
 	const patches = "PATCH /apis/example.org/v1/namespaces/ns/widgets/loop"
-	calls := s.count(patches)
+	calls := s.Count(patches)
 	repotest.Eventually(t, "named", func() bool { return log.has("stage forever: spec.selector") && log.has("ns/loop") })
 	s.create("good", object{"quick": true})
 	repotest.Eventually(t, "others play on", func() bool { return s.status("good", "phase") == "Done" })
-	if n := s.count(patches); n != calls || n > 60 {
+	if n := s.Count(patches); n != calls || n > 60 {
 		t.Errorf("%d patches, then %d: it goes on", calls, n)
 	}
 }
@@ -220,35 +208,31 @@ func TestApplyMakesOtherObjects(t *testing.T) {
 	_, s, _ := start(t, nil)
 	s.create("a", object{"apply": true, "manual": true})
 	repotest.Eventually(t, "bound", func() bool { return s.status("a", "phase") == "Bound" })
-	if s.get("a-made") == nil {
+	if s.Get("/apis/example.org/v1/namespaces/ns/gadgets/a-made") == nil {
 		t.Error("the gadget was not made")
 	}
 	// The second time it exists and is patched.
 	s.remove("a")
 	s.create("a", object{"apply": true, "manual": true})
 	repotest.Eventually(t, "patched", func() bool {
-		return s.status("a", "phase") == "Bound" && s.count("PATCH /apis/example.org/v1/namespaces/ns/gadgets/a-made") == 1
+		return s.status("a", "phase") == "Bound" && s.Count("PATCH /apis/example.org/v1/namespaces/ns/gadgets/a-made") == 1
 	})
 }
 
 func TestNothingIsLostWhenTheWatchTears(t *testing.T) {
 	p, s, _ := start(t, nil)
 	s.create("before", object{"quick": true})
-	s.mu.Lock()
-	for w := range s.watches { // torn, and while it is, one comes and one goes
-		close(w)
-		delete(s.watches, w)
-	}
-	s.mu.Unlock()
+	s.CutWatches() // and while they are, one comes and one goes, and it is forgotten
 	s.create("during", object{"quick": true})
 	s.create("short", object{"quick": true})
 	s.remove("short")
+	s.Compact()
 	repotest.Eventually(t, "all", func() bool { return s.status("before", "phase") == "Done" && s.status("during", "phase") == "Done" })
 	repotest.Eventually(t, "rest", func() bool { return p.Stats().Objects == 0 })
 	if p.Stats().Relists == 0 {
 		t.Error("no list after 410")
 	}
-	if s.count("PATCH /apis/example.org/v1/namespaces/ns/widgets/short") != 0 {
+	if s.Count("PATCH /apis/example.org/v1/namespaces/ns/widgets/short") != 0 {
 		t.Error("played on what was gone")
 	}
 }
@@ -267,7 +251,7 @@ func TestDeletedWhileWaiting(t *testing.T) {
 	repotest.Eventually(t, "b plays", func() bool { return s.status("b", "phase") == "Running" })
 	mu.Lock()
 	defer mu.Unlock()
-	if n := s.count("PATCH /apis/example.org/v1/namespaces/ns/widgets/a"); n != 0 || len(gone) != 1 {
+	if n := s.Count("PATCH /apis/example.org/v1/namespaces/ns/widgets/a"); n != 0 || len(gone) != 1 {
 		t.Errorf("%d patches, gone %v", n, gone)
 	}
 }
@@ -285,7 +269,7 @@ func TestHeldAndSlower(t *testing.T) {
 	if took := time.Since(begin); took < 500*time.Millisecond {
 		t.Errorf("due after %v: the stage waits 200ms, the slow node 300ms more", took)
 	}
-	if s.count("PATCH") != 0 {
+	if s.Count("PATCH") != 0 {
 		t.Error("played while held")
 	}
 	mu.Lock()
@@ -325,7 +309,7 @@ func TestResourceThatIsNotServed(t *testing.T) {
 
 func TestResourceThatMayNotBeListed(t *testing.T) {
 	s, c, watch := newServer(t)
-	s.refuse["GET /apis/example.org/v1/widgets"] = 403
+	s.refuse("GET /apis/example.org/v1/widgets", 403)
 	r := machine.Resource{APIVersion: "example.org/v1", Kind: "Widget"}
 	_, err := player.Start(t.Context(), player.Options{Client: c, Served: discovery.New(c), Clock: watch, Resource: r})
 	if err == nil || !strings.Contains(err.Error(), "play stages on widgets.example.org: follow") || !strings.Contains(err.Error(), "403") {
@@ -362,12 +346,10 @@ func TestLongDelaysKeepNoObject(t *testing.T) {
 	if n := player.Kept(p); n != 0 {
 		t.Errorf("%d bytes are kept for an hour", n)
 	}
-	s.mu.Lock()
-	s.refuse["GET /apis/example.org/v1/namespaces/ns/widgets/a"] = 503
-	s.mu.Unlock()
+	s.refuse("GET /apis/example.org/v1/namespaces/ns/widgets/a", 503)
 	player.Hurry(p)
 	repotest.Eventually(t, "played", func() bool { return s.status("a", "phase") == "Running" })
-	if n := s.count("GET /apis/example.org/v1/namespaces/ns/widgets/a"); n != 2 || p.Stats().Retries != 1 {
+	if n := s.Count("GET /apis/example.org/v1/namespaces/ns/widgets/a"); n != 2 || p.Stats().Retries != 1 {
 		t.Errorf("%d reads, %d retries", n, p.Stats().Retries)
 	}
 }
