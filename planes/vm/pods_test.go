@@ -1,31 +1,33 @@
-package vmtest
+package vm_test
 
 import (
-	"encoding/json"
 	"slices"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/windtunnel/windtunnel/internal/api/apitest"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/api"
 )
 
-// playPod does to a pod what a scheduler and a kubelet would, at once: it binds
-// it, runs its containers, and makes it ready when its gate is open. It returns
-// the pod as it then is; callers hold mu.
-func (s *Server) playPod(o *object) *object {
+// cluster does to pods what a scheduler and kubelets would, at once: it binds
+// them, runs their containers, and makes them ready when their gate is open.
+type cluster struct {
+	nodes []string
+	bound atomic.Int64
+}
+
+// playPod takes the next step of a pod, if there is one.
+func (c *cluster) playPod(_ string, o *apitest.Object) *apitest.Object {
 	pod := &corev1.Pod{}
-	raw, err := o.MarshalJSON()
-	if err == nil {
-		err = json.Unmarshal(raw, pod)
-	}
-	if err != nil || pod.DeletionTimestamp != nil {
-		return o
+	if o.GetKind() != "Pod" || o.GetDeletionTimestamp() != nil || runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, pod) != nil {
+		return nil
 	}
 	switch {
 	case pod.Spec.NodeName == "":
-		pod.Spec.NodeName = s.place(pod)
-		if pod.Spec.NodeName == "" {
-			return o
+		if pod.Spec.NodeName = c.place(pod); pod.Spec.NodeName == "" {
+			return nil
 		}
 	case pod.Status.Phase == "":
 		pod.Status.Phase = corev1.PodRunning
@@ -37,22 +39,17 @@ func (s *Server) playPod(o *object) *object {
 	case pod.Status.Phase == corev1.PodRunning && has(pod, api.ConditionUnpaused) && !has(pod, corev1.PodReady):
 		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
 	default:
-		return o
+		return nil
 	}
-	if raw, err = json.Marshal(pod); err != nil {
-		return o
+	next, err := runtime.DefaultUnstructuredConverter.ToUnstructured(pod)
+	if err != nil {
+		panic(err)
 	}
-	next := &object{}
-	if err := json.Unmarshal(raw, &next.Object); err != nil {
-		return o
-	}
-	next.SetAPIVersion("v1")
-	next.SetKind("Pod")
-	return s.put("pods", next, o)
+	return &apitest.Object{Object: next}
 }
 
 // place takes the next node that the pod's affinity allows.
-func (s *Server) place(pod *corev1.Pod) string {
+func (c *cluster) place(pod *corev1.Pod) string {
 	var not []string
 	if a := pod.Spec.Affinity; a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
 		for _, t := range a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
@@ -61,9 +58,8 @@ func (s *Server) place(pod *corev1.Pod) string {
 			}
 		}
 	}
-	for range s.nodes {
-		s.bound++
-		if n := s.nodes[s.bound%len(s.nodes)]; !slices.Contains(not, n) {
+	for range c.nodes {
+		if n := c.nodes[c.bound.Add(1)%int64(len(c.nodes))]; !slices.Contains(not, n) {
 			return n
 		}
 	}
