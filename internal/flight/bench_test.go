@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/windtunnel/windtunnel/internal/api/wire"
+	"github.com/windtunnel/windtunnel/internal/api/apitest"
 	"github.com/windtunnel/windtunnel/internal/flight/flighttest"
 	"github.com/windtunnel/windtunnel/internal/flight/preflight"
 	"github.com/windtunnel/windtunnel/internal/load"
@@ -16,7 +16,7 @@ import (
 // bench is a run without a plane: its calls go to a server of the test.
 type bench struct {
 	*run
-	server *flighttest.Server
+	server *apitest.Server
 }
 
 func newBench(t *testing.T, text string) *bench {
@@ -28,7 +28,7 @@ func newBench(t *testing.T, text string) *bench {
 		t.Fatal(err)
 	}
 	in.Scenario.Preflight.Tolerate = append(in.Scenario.Preflight.Tolerate, preflight.Host) // the machine that tests run on is not looked at
-	b := &bench{server: flighttest.NewServer()}
+	b := &bench{server: flighttest.NewServer(t)}
 	if b.run, err = newRun(in, o); err != nil {
 		t.Fatal(err)
 	}
@@ -36,11 +36,8 @@ func newBench(t *testing.T, text string) *bench {
 	if b.instruments, err = newInstruments(b.scenario, &plane.Plane{}, b.dir); err != nil {
 		t.Fatal(err)
 	}
-	e := b.server.Endpoint(t)
-	if b.client, err = wire.New(e, wire.Options{Clock: b.clock}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = b.client.Close() })
+	e := b.server.Endpoint()
+	b.client = apitest.Client(t, e, b.clock)
 	if b.generator, err = load.New(load.Options{Endpoint: e, Records: b.dir.records, Clock: b.clock, Connections: 1}); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/windtunnel/windtunnel/internal/api/apitest"
 	"github.com/windtunnel/windtunnel/internal/plane"
 )
 
@@ -14,23 +15,21 @@ func TestLeaveNeedsNoRecords(t *testing.T) {
 	b := newBench(t, head(2)+"- {pause: 1ms}\n")
 	b.namespaces.ours = []bool{true, true}
 	for i := range b.namespaces.ours {
-		b.server.Objects["/api/v1/namespaces/"+b.workload.Namespace(i)] = map[string]any{"metadata": map[string]any{"name": b.workload.Namespace(i)}}
+		b.server.Add("/api/v1/namespaces/"+b.workload.Namespace(i), map[string]any{})
 	}
 	b.options.Kubeconfig, b.plane = "somebody else's", &plane.Plane{}
 	if err := b.dir.records.Close(); err != nil {
 		t.Fatal(err)
 	}
 	tries := 0
-	b.server.Mu.Lock()
-	b.server.Refuse = func(method, _ string) int {
-		if method == http.MethodDelete {
+	b.server.Fault(func(r *http.Request) *apitest.Fault {
+		if r.Method == http.MethodDelete {
 			if tries++; tries == 1 {
-				return http.StatusTooManyRequests
+				return &apitest.Fault{Code: http.StatusTooManyRequests}
 			}
 		}
-		return 0
-	}
-	b.server.Mu.Unlock()
+		return nil
+	})
 	b.leave(t.Context())
 	if left := b.server.Names("/api/v1/namespaces"); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
@@ -42,26 +41,22 @@ func TestLeaveNeedsNoRecords(t *testing.T) {
 func TestLeaveAfterLostAnswers(t *testing.T) {
 	b := newBench(t, head(3)+"- {pause: 1ms}\n")
 	b.namespaces.stamp = "of this run"
-	path := func(i int) string { return "/api/v1/namespaces/" + b.workload.Namespace(i) }
 	for _, i := range []int{1, 2} {
-		b.server.Objects[path(i)] = map[string]any{"metadata": map[string]any{"name": b.workload.Namespace(i)}}
+		b.server.Add("/api/v1/namespaces/"+b.workload.Namespace(i), map[string]any{})
 	}
-	b.server.Mu.Lock()
-	b.server.Refuse = func(method, at string) int {
+	b.server.Fault(func(r *http.Request) *apitest.Fault {
 		var made map[string]any
-		if err := json.Unmarshal([]byte(b.server.Bodies[method+" "+at]), &made); method != http.MethodPost || err != nil {
-			return 0
+		if err := json.NewDecoder(r.Body).Decode(&made); r.Method != http.MethodPost || err != nil {
+			return nil
 		}
 		switch made["metadata"].(map[string]any)["name"] {
 		case b.workload.Namespace(0): // it is stored, and the answer lost
-			b.server.Objects[path(0)] = made
-			return http.StatusGatewayTimeout
+			return &apitest.Fault{Code: http.StatusGatewayTimeout, Done: true}
 		case b.workload.Namespace(1):
-			return http.StatusInternalServerError
+			return &apitest.Fault{Code: http.StatusInternalServerError}
 		}
-		return http.StatusConflict
-	}
-	b.server.Mu.Unlock()
+		return &apitest.Fault{Code: http.StatusConflict}
+	})
 	if err := b.namespaces.create(t.Context(), b.generator, b.client); err == nil {
 		t.Fatal("a run that has not got its namespaces goes on")
 	}

@@ -3,6 +3,7 @@ package flight
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/api/apitest"
 	"github.com/windtunnel/windtunnel/internal/flight/flighttest"
 	"github.com/windtunnel/windtunnel/internal/flight/inspect"
 	"github.com/windtunnel/windtunnel/internal/flight/preflight"
@@ -32,11 +34,9 @@ func spoiled(t *testing.T) *bench {
 	b := newBench(t, head(1)+"- {pause: 1ms}\n")
 	b.options.Kubeconfig = "somebody else's"
 	b.scenario.Preflight.Wait = unit.Duration(50 * time.Millisecond)
-	b.server.Mu.Lock()
-	defer b.server.Mu.Unlock()
-	b.server.Objects["/api/v1/namespaces/kube-system"] = map[string]any{"metadata": map[string]any{"name": "kube-system", "uid": "c-1"}}
-	b.server.Objects["/api/v1/namespaces/old-1/pods/vmi-17"] = map[string]any{"metadata": map[string]any{
-		"namespace": "old-1", "name": "vmi-17", "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": []string{"test/unmount"}}}
+	b.server.Add("/api/v1/namespaces/kube-system", map[string]any{"metadata": map[string]any{"uid": "c-1"}})
+	b.server.Add("/api/v1/namespaces/old-1/pods/vmi-17", map[string]any{"metadata": map[string]any{
+		"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": []string{"test/unmount"}}})
 	return b
 }
 
@@ -89,9 +89,7 @@ func TestPreflightWaits(t *testing.T) {
 	var wait sync.WaitGroup
 	wait.Go(func() {
 		repotest.Eventually(t, "it has looked once", func() bool { return b.server.Count("GET /api/v1/pods") > 0 })
-		b.server.Mu.Lock()
-		defer b.server.Mu.Unlock()
-		delete(b.server.Objects, "/api/v1/namespaces/old-1/pods/vmi-17")
+		b.server.Remove("/api/v1/namespaces/old-1/pods/vmi-17")
 	})
 	defer wait.Wait()
 	if err := b.preflight().pass(t.Context(), inspect.ReadCPU(b.clock, b.plane)); err != nil {
@@ -154,9 +152,7 @@ func TestAHotQueueIsDirty(t *testing.T) {
 func TestALookThatDidNotEnd(t *testing.T) {
 	b := spoiled(t)
 	b.scenario.Preflight.Dirty, b.scenario.Preflight.Tolerate = "tag", []string{preflight.Terminating, preflight.Unread, preflight.ProbeWrite, preflight.Host}
-	b.server.Mu.Lock()
-	b.server.Refuse = func(string, string) int { time.Sleep(30 * time.Millisecond); return 0 }
-	b.server.Mu.Unlock()
+	b.server.Fault(func(*http.Request) *apitest.Fault { return &apitest.Fault{Delay: 30 * time.Millisecond} })
 	if err := b.preflight().pass(t.Context(), inspect.ReadCPU(b.clock, b.plane)); err != nil {
 		t.Fatal(err)
 	}

@@ -2,9 +2,11 @@ package flight
 
 import (
 	"context"
+	"net/http"
 	"testing"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/api/apitest"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/flight/steps"
 )
@@ -79,9 +81,7 @@ func TestRateOfAWait(t *testing.T) {
 // TestABurstHasNoRate writes a status while all calls are due at once.
 func TestABurstHasNoRate(t *testing.T) {
 	b := newBench(t, head(1)+"- {create: {body: map, count: 20, pace: {burst: true}}}\n")
-	b.server.Mu.Lock()
-	b.server.Refuse = func(string, string) int { time.Sleep(10 * time.Millisecond); return 0 }
-	b.server.Mu.Unlock()
+	b.server.Fault(func(*http.Request) *apitest.Fault { return &apitest.Fault{Delay: 10 * time.Millisecond} })
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- steps.Run(ctx, b.session()) }()

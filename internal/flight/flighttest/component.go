@@ -1,28 +1,39 @@
+// Package flighttest is what tests of the executor fly against: a server with
+// some resources, and a component with metrics.
 package flighttest
 
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/api/apitest"
 	"github.com/windtunnel/windtunnel/internal/plane"
 )
+
+// NewServer returns a server that shows configmaps, namespaces, pods and
+// deployments.
+func NewServer(t testing.TB) *apitest.Server {
+	return apitest.New(t,
+		apitest.Resource{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true},
+		apitest.Resource{Version: "v1", Plural: "namespaces", Kind: "Namespace"},
+		apitest.Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true},
+		apitest.Resource{Version: "apps/v1", Plural: "deployments", Kind: "Deployment", Namespaced: true})
+}
 
 // Component is one, named kcm, that serves what a function returns as its
 // metrics; it refuses to serve nothing.
 func Component(t *testing.T, metrics func() string) plane.Component {
-	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	e := apitest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		text := metrics()
 		if text == "" {
 			w.WriteHeader(http.StatusForbidden)
 		}
 		fmt.Fprint(w, text)
 	}))
-	t.Cleanup(server.Close)
-	return plane.Component{Name: "kcm", MetricsURL: server.URL + "/metrics", Scrape: over(server)}
+	return plane.Component{Name: "kcm", MetricsURL: e.Server() + "/metrics", Scrape: e}
 }
 
 // HotQueue is a plane with a component whose queue gets 100 times rate items back

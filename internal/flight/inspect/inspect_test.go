@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -12,8 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/api/apitest"
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
-	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/flight/flighttest"
 	"github.com/windtunnel/windtunnel/internal/flight/preflight"
@@ -21,55 +20,44 @@ import (
 )
 
 // newInspector inspects a server of the test as a plane of the run's own.
-func newInspector(t *testing.T) (*Inspector, *flighttest.Server) {
+func newInspector(t *testing.T) (*Inspector, *apitest.Server) {
 	t.Helper()
-	server, c := flighttest.NewServer(), clock.Start()
-	client, err := wire.New(server.Endpoint(t), wire.Options{Clock: c})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = client.Close() })
-	return New(Options{Clock: c, Own: true, Client: client}, ReadCPU(c, nil)), server
+	server, c := flighttest.NewServer(t), clock.Start()
+	return New(Options{Clock: c, Own: true, Client: apitest.Client(t, server.Endpoint(), c)}, ReadCPU(c, nil)), server
 }
 
 // addMaps gives a server so many configmaps.
-func addMaps(s *flighttest.Server, n int) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
+func addMaps(s *apitest.Server, n int) {
 	for i := range n {
-		name := fmt.Sprint("a-", i)
-		s.Change("ADDED", "/api/v1/namespaces/n-1/configmaps/"+name, map[string]any{"metadata": map[string]any{"name": name}})
+		s.Add(fmt.Sprint("/api/v1/namespaces/n-1/configmaps/a-", i), map[string]any{})
 	}
 }
 
-// metadata returns what a test changes of an object of the server.
-func metadata(s *flighttest.Server, path string) map[string]any {
-	return s.Objects[path]["metadata"].(map[string]any)
+// written stores an object that a manager wrote at a time.
+func written(s *apitest.Server, path, manager string, at time.Time) {
+	s.Add(path, map[string]any{"metadata": map[string]any{
+		"managedFields": []any{map[string]any{"manager": manager, "time": at.UTC().Format(time.RFC3339)}}}})
 }
 
 func TestTerminating(t *testing.T) {
 	i, server := newInspector(t)
 	addMaps(server, 2)
-	server.Mu.Lock()
-	metadata(server, "/api/v1/namespaces/n-1/configmaps/a-1")["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-	metadata(server, "/api/v1/namespaces/n-1/configmaps/a-1")["finalizers"] = []string{"x/y"}
-	server.Mu.Unlock()
+	server.Add("/api/v1/namespaces/n-1/configmaps/a-1", map[string]any{"metadata": map[string]any{
+		"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": []string{"x/y"}}})
 	var s preflight.State
 	i.AddTerminating(t.Context(), &s, nil, nil)
 	if got := preflight.Sentence(preflight.Findings(s, preflight.State{})); got != "1 configmaps terminating, held by finalizer x/y (n-1/a-1)" {
 		t.Errorf("%q", got)
 	}
-	refused := http.StatusInternalServerError
-	server.Mu.Lock()
-	server.Refuse = func(string, string) int { return refused }
-	server.Mu.Unlock()
+	refuse := func(code int) {
+		server.Fault(func(*http.Request) *apitest.Fault { return &apitest.Fault{Code: code} })
+	}
+	refuse(http.StatusInternalServerError)
 	s = preflight.State{}
 	if i.AddTerminating(t.Context(), &s, nil, nil); len(s.Unread) != 4 { // configmaps, deployments, namespaces, pods
 		t.Errorf("%q", s.Unread)
 	}
-	server.Mu.Lock()
-	refused = http.StatusForbidden
-	server.Mu.Unlock()
+	refuse(http.StatusForbidden)
 	s = preflight.State{}
 	if i.AddTerminating(t.Context(), &s, nil, nil); len(s.Unread) != 0 {
 		t.Errorf("what is not for us to read is held against the plane: %q", s.Unread)
@@ -79,15 +67,9 @@ func TestTerminating(t *testing.T) {
 // TestLeftovers tells what an earlier run made from what the cluster has.
 func TestLeftovers(t *testing.T) {
 	i, server := newInspector(t)
-	addMaps(server, 3)
-	manage := func(path, manager string) {
-		server.Mu.Lock()
-		defer server.Mu.Unlock()
-		metadata(server, path)["managedFields"] = []any{map[string]any{"manager": manager, "time": time.Now().UTC().Format(time.RFC3339)}}
+	for i, manager := range []string{"windtunnel-load", "kubectl", "windtunnel-fleet"} {
+		written(server, fmt.Sprint("/api/v1/namespaces/n-1/configmaps/a-", i), manager, time.Now())
 	}
-	manage("/api/v1/namespaces/n-1/configmaps/a-0", "windtunnel-load")
-	manage("/api/v1/namespaces/n-1/configmaps/a-1", "kubectl")
-	manage("/api/v1/namespaces/n-1/configmaps/a-2", "windtunnel-fleet")
 	var s preflight.State
 	i.AddLeftovers(t.Context(), &s)
 	if got, want := preflight.Sentence(preflight.Findings(s, preflight.State{})), "2 configmaps left behind by an earlier run (n-1/a-0, n-1/a-2)"; got != want {
@@ -164,19 +146,12 @@ func TestRefusedProbeWrites(t *testing.T) {
 		http.StatusForbidden: false, http.StatusNotFound: false, http.StatusTooManyRequests: true, http.StatusInternalServerError: true,
 	} {
 		i, server := newInspector(t)
-		server.Refuse = func(method, path string) int {
-			if method != http.MethodPost {
-				return 0
+		server.Fault(func(r *http.Request) *apitest.Fault {
+			if r.Method != http.MethodPost {
+				return nil
 			}
-			if fault { // it took effect all the same
-				var lease map[string]any
-				if err := json.Unmarshal([]byte(server.Bodies[method+" "+path]), &lease); err != nil {
-					t.Error(err)
-				}
-				server.Change("ADDED", path+"/"+lease["metadata"].(map[string]any)["name"].(string), lease)
-			}
-			return code
-		}
+			return &apitest.Fault{Code: code, Done: fault} // it took effect all the same
+		})
 		var s preflight.State
 		i.AddProbeWrites(t.Context(), &s)
 		if (len(s.Unread) == 1) != fault || s.ProbeWrites != nil {
@@ -191,12 +166,12 @@ func TestRefusedProbeWrites(t *testing.T) {
 // TestALostProbeWriteIsDeleted gives up before the answer comes.
 func TestALostProbeWriteIsDeleted(t *testing.T) {
 	i, server := newInspector(t)
-	server.Refuse = func(method, _ string) int {
-		if method == http.MethodPost {
-			time.Sleep(300 * time.Millisecond)
+	server.Fault(func(r *http.Request) *apitest.Fault {
+		if r.Method != http.MethodPost {
+			return nil
 		}
-		return 0
-	}
+		return &apitest.Fault{Done: true, Delay: 300 * time.Millisecond}
+	})
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	var s preflight.State
@@ -243,15 +218,9 @@ func TestResidueByTheServersClock(t *testing.T) {
 	for ago, left := range map[time.Duration]int{10 * time.Second: 0, 10 * time.Minute: 2} {
 		i, server := newInspector(t)
 		theirs := time.Now().UTC().Add(-time.Hour)
-		written := func(path, manager string, at time.Time) {
-			server.Objects[path] = map[string]any{"metadata": map[string]any{"name": path[strings.LastIndex(path, "/")+1:],
-				"managedFields": []any{map[string]any{"manager": manager, "time": at.Format(time.RFC3339)}}}}
-		}
-		server.Mu.Lock()
-		written("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/apiserver", "kube-apiserver", theirs)
-		written("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/node-0", "windtunnel-fleet", theirs.Add(-ago))
-		written("/api/v1/namespaces/default/configmaps/of-the-fleet", "windtunnel-fleet", theirs.Add(-ago))
-		server.Mu.Unlock()
+		written(server, "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/apiserver", "kube-apiserver", theirs)
+		written(server, "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/node-0", "windtunnel-fleet", theirs.Add(-ago))
+		written(server, "/api/v1/namespaces/default/configmaps/of-the-fleet", "windtunnel-fleet", theirs.Add(-ago))
 		i.served = []discovery.Resource{
 			{Name: "leases.coordination.k8s.io", Root: "/apis/coordination.k8s.io/v1", Plural: "leases", Namespaced: true},
 			{Name: "configmaps", Root: "/api/v1", Plural: "configmaps", Namespaced: true},

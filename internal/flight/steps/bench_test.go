@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/windtunnel/windtunnel/internal/api/wire"
+	"github.com/windtunnel/windtunnel/internal/api/apitest"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/flight/flighttest"
 	"github.com/windtunnel/windtunnel/internal/flight/journal"
@@ -20,7 +20,7 @@ import (
 // bench is a session without a plane: its steps go to a server of the test.
 type bench struct {
 	*Session
-	server *flighttest.Server
+	server *apitest.Server
 }
 
 // nobody watches the progress.
@@ -42,7 +42,7 @@ func newBench(t *testing.T, text string) *bench {
 	}
 	sc.Preflight.Tolerate = append(sc.Preflight.Tolerate, preflight.Host) // the machine that tests run on is not looked at
 	log, c := slog.New(slog.DiscardHandler), clock.Start()
-	b := &bench{server: flighttest.NewServer(), Session: &Session{
+	b := &bench{server: flighttest.NewServer(t), Session: &Session{
 		Created: NewCreated(), Injected: &Injected{Log: log}, Own: true, Clock: c, Log: log,
 	}}
 	if b.Workload, err = Compile(sc, file); err != nil {
@@ -58,11 +58,8 @@ func newBench(t *testing.T, text string) *bench {
 	t.Cleanup(func() { _ = records.Close() })
 	b.Tracker = Tracker{Journal: journal.Journal{Records: records, Clock: c}, Progress: nobody{}}
 	b.Pods = lifecycle.New(records)
-	e := b.server.Endpoint(t)
-	if b.Client, err = wire.New(e, wire.Options{Clock: c}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = b.Client.Close() })
+	e := b.server.Endpoint()
+	b.Client = apitest.Client(t, e, c)
 	if b.Load, err = load.New(load.Options{Endpoint: e, Records: records, Clock: c, Connections: 1}); err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net/http"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/api/apitest"
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
 	"github.com/windtunnel/windtunnel/internal/load"
 	"github.com/windtunnel/windtunnel/internal/record"
@@ -23,7 +25,7 @@ const mapBody = `
     text: |
       apiVersion: v1
       kind: ConfigMap
-      metadata: {name: "{{ .Name }}", namespace: "{{ .Namespace }}"}
+      metadata: {name: "{{ .Name }}", namespace: "{{ .Namespace }}", labels: {x: "1"}}
       data: {a: "{{ payload 200 }}", b: "{{ randAlpha 10 }}", c: "{{ randInt 1 1000 }}", d: "{{ .Index }}"}
   deployment:
     text: |
@@ -116,10 +118,8 @@ func TestBodiesArePacked(t *testing.T) {
 	if err := Run(t.Context(), b.Session); err != nil {
 		t.Fatal(err)
 	}
-	b.server.Mu.Lock()
-	defer b.server.Mu.Unlock()
-	if b.server.Packed != 2 || len(b.server.Objects) < 2 {
-		t.Errorf("%d bodies in protobuf, objects %v", b.server.Packed, b.server.Objects)
+	if n, maps := b.server.Packed(), b.server.Names(mapsPath); n != 2 || len(maps) != 2 {
+		t.Errorf("%d bodies in protobuf, objects %v", n, maps)
 	}
 }
 
@@ -236,13 +236,13 @@ func TestUpdates(t *testing.T) {
 			}
 		}
 		for call, want := range tt.bodies {
-			if got := b.server.Bodies[call]; !strings.HasPrefix(got, want) {
+			if got := b.server.Body(call); !strings.HasPrefix(got, want) {
 				t.Errorf("%s: %s with %.60s, want %s...", tt.name, call, got, want)
 			}
 		}
-		for path, o := range b.server.Objects {
-			if strings.Contains(tt.steps, "put") && o["data"] == nil {
-				t.Errorf("%s: %s lost its data", tt.name, path)
+		for _, o := range b.server.Objects(mapsPath) {
+			if strings.Contains(tt.steps, "put") && o.Object["data"] == nil {
+				t.Errorf("%s: %s lost its data", tt.name, o.GetName())
 			}
 		}
 	}
@@ -254,16 +254,6 @@ func TestChurnOfNamespaces(t *testing.T) {
 - {name: a, create: {body: map, count: 8, namespaces: {from: 0, to: 3, prefix: spaces, each: 2}, pace: {burst: true}}}
 - churn: {step: a, namespaces: spaces, percent: 50, cycles: 1, pace: {burst: true}}
 `)
-	b.server.Refuse = func(method, path string) int {
-		if method == "DELETE" && strings.HasPrefix(path, spacePath) { // the namespace goes with all that is in it
-			for p, o := range b.server.Objects {
-				if strings.HasPrefix(p, path+"/") {
-					b.server.Change("DELETED", p, o)
-				}
-			}
-		}
-		return 0
-	}
 	if err := Run(t.Context(), b.Session); err != nil {
 		t.Fatal(err)
 	}
@@ -277,7 +267,7 @@ func TestWaitsForObjects(t *testing.T) {
 	for _, tt := range []struct{ name, steps, want string }{
 		{"of a step, all of them", fill + "- wait: {objects: configmaps, of: a, condition: has(self.data.a), within: 2m}", ""},
 		{"in one namespace", fill + "- wait: {objects: configmaps, namespace: n-2, condition: has(self.data.a), count: 1, within: 2m}", ""},
-		{"while they change", fill + "- parallel:\n  - wait: {objects: configmaps, of: a, condition: \"{.metadata.patches}=1\", within: 2m}\n" +
+		{"while they change", fill + "- parallel:\n  - wait: {objects: configmaps, of: a, condition: has(self.data.e), within: 2m}\n" +
 			"  - sequence: [{pause: 100ms}, {update: {step: a, body: patch, with: {e: 1}, pace: {burst: true}}}]", ""},
 		{"until they are gone", fill + "- {delete: {step: a, pace: {burst: true}}}\n- wait: {objects: configmaps, deleted: true, within: 2m}", ""},
 		{"too few", fill + "- wait: {objects: configmaps, condition: self.data.d == '1', count: 2, within: 2s}", "step failed: wait-2: of 3 configmaps the condition held for 1 within 2s; 2 were wanted"},
@@ -310,12 +300,12 @@ func TestWaitsForWhatFinalizersKeep(t *testing.T) {
 - {delete: {step: a, pace: {burst: true}}}
 - wait: {objects: configmaps, of: a, deleted: true, count: 1, within: 1s}
 `)
-	b.server.Refuse = func(method, _ string) int {
-		if method == "DELETE" {
-			return http.StatusOK // taken, and nothing is done
+	b.server.Fault(func(r *http.Request) *apitest.Fault {
+		if r.Method == http.MethodDelete {
+			return &apitest.Fault{Code: http.StatusOK} // taken, and nothing is done
 		}
-		return 0
-	}
+		return nil
+	})
 	const want = "step failed: wait-3: 6 configmaps are still there after 1s, at most 1 may be"
 	if err := Run(t.Context(), b.Session); err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
@@ -325,17 +315,17 @@ func TestWaitsForWhatFinalizersKeep(t *testing.T) {
 func TestFailedCallsAreNotThere(t *testing.T) {
 	b := newBench(t, head(1)+"- {name: a, create: {body: map, count: 3, pace: {burst: true}, retry: {times: 1, delay: 1ms}}}\n- {delete: {step: a, pace: {burst: true}}}\n")
 	refused := map[string]int{}
-	b.server.Refuse = func(method, path string) int {
-		body := b.server.Bodies[method+" "+path]
+	b.server.Fault(func(r *http.Request) *apitest.Fault {
+		body, _ := io.ReadAll(r.Body)
 		switch {
-		case method == "POST" && strings.Contains(body, `"a-1"`):
-			return 403 // for good
-		case method == "POST" && strings.Contains(body, `"a-2"`) && refused[path] == 0:
-			refused[path]++
-			return 429 // once
+		case r.Method == http.MethodPost && strings.Contains(string(body), `"a-1"`):
+			return &apitest.Fault{Code: 403} // for good
+		case r.Method == http.MethodPost && strings.Contains(string(body), `"a-2"`) && refused[r.URL.Path] == 0:
+			refused[r.URL.Path]++
+			return &apitest.Fault{Code: 429} // once
 		}
-		return 0
-	}
+		return nil
+	})
 	if err := Run(t.Context(), b.Session); err != nil {
 		t.Fatal(err)
 	}
@@ -370,12 +360,12 @@ func TestWhatDependsOnRefusedObjectsFails(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, head(1)+tt.steps)
-			b.server.Refuse = func(method, path string) int {
-				if method == "POST" && strings.Contains(b.server.Bodies[method+" "+path], tt.refuse) {
-					return http.StatusForbidden
+			b.server.Fault(func(r *http.Request) *apitest.Fault {
+				if body, _ := io.ReadAll(r.Body); r.Method == http.MethodPost && strings.Contains(string(body), tt.refuse) {
+					return &apitest.Fault{Code: http.StatusForbidden}
 				}
-				return 0
-			}
+				return nil
+			})
 			want := tt.want
 			if want != "" {
 				want = "step failed: b: " + want
