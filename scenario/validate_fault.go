@@ -20,19 +20,14 @@ func faultTargets() []faultTarget {
 // target returns the field that says what is disturbed; empty when it is not
 // exactly one.
 func (d *Disturbance) target() string {
-	out := ""
-	for _, t := range []struct {
-		name string
-		set  bool
-	}{{"component", d.Component != ""}, {"client", d.Client != ""}, {"nodes", d.Nodes != nil}, {"pods", d.Pods != nil}} {
-		switch {
-		case t.set && out != "":
-			return ""
-		case t.set:
-			out = t.name
-		}
+	var all []string
+	for _, t := range faultTargets() {
+		all = append(all, t.name)
 	}
-	return out
+	if set := setFields(d, all...); len(set) == 1 {
+		return set[0]
+	}
+	return ""
 }
 
 // disturbanceChecker checks what is broken on purpose.

@@ -38,13 +38,8 @@ func (c lifecycleChecker) observed() {
 func (c lifecycleChecker) lifecycle(path string, l Lifecycle) {
 	if l.Use != "" {
 		c.word(path+".use", "lifecycle.use", l.Use)
-		for _, f := range []struct {
-			name  string
-			given bool
-		}{{"of", l.Of != ""}, {"inOrder", l.InOrder}, {"links", len(l.Links) > 0}, {"phases", len(l.Phases) > 0}} {
-			if f.given {
-				c.at(path+"."+f.name, "lifecycle.%s: use says it already", f.name)
-			}
+		for _, name := range setFields(l, "of", "inOrder", "links", "phases") {
+			c.at(path+"."+name, "lifecycle.%s: use says it already", name)
 		}
 	} else {
 		c.kindOf(path+".of", "lifecycle.of", l.Of)
@@ -156,12 +151,7 @@ func (c lifecycleChecker) phases(path string, l Lifecycle, links []string) {
 }
 
 func (c lifecycleChecker) phase(path string, p Phase, links []string) {
-	ways := 0
-	for _, given := range []bool{p.When != "", p.Condition != "", p.Deleted} {
-		if given {
-			ways++
-		}
-	}
+	ways := len(setFields(p, "when", "condition", "deleted"))
 	switch {
 	case ways > 1:
 		c.at(path, "phase: at most one of when, condition and deleted")

@@ -81,21 +81,20 @@ func (c requestsChecker) fields(path string, x *Call) {
 	selecting := append([]string{"get", "update", "patch", "delete"}, many...)
 	for _, f := range []struct {
 		name  string
-		set   bool
 		verbs []string
 	}{
-		{"body", x.Body != "", []string{"create", "update", "patch"}},
-		{"with", len(x.With) > 0, []string{"create", "update", "patch"}},
-		{"patch", x.Patch != "", []string{"patch"}},
-		{"selector", x.Selector != "", selecting},
-		{"fieldSelector", x.FieldSelector != "", many},
-		{"limit", x.Limit != 0, []string{"list"}},
-		{"resourceVersion", x.ResourceVersion != "", []string{"get", "list"}},
-		{"hold", x.Hold != 0, []string{"watch"}},
-		{"propagation", x.Propagation != "", []string{"delete", "deletecollection"}},
-		{"subresource", x.Subresource != "", []string{"get", "create", "update", "patch"}},
+		{"body", []string{"create", "update", "patch"}},
+		{"with", []string{"create", "update", "patch"}},
+		{"patch", []string{"patch"}},
+		{"selector", selecting},
+		{"fieldSelector", many},
+		{"limit", []string{"list"}},
+		{"resourceVersion", []string{"get", "list"}},
+		{"hold", []string{"watch"}},
+		{"propagation", []string{"delete", "deletecollection"}},
+		{"subresource", []string{"get", "create", "update", "patch"}},
 	} {
-		if f.set && !slices.Contains(f.verbs, x.Verb) {
+		if !slices.Contains(f.verbs, x.Verb) && len(setFields(x, f.name)) > 0 {
 			c.at(path+"."+f.name, "call.%s: belongs to %s, not to %s", f.name, all(f.verbs), x.Verb)
 		}
 	}
@@ -148,12 +147,9 @@ func (c requestsChecker) names(path string, x *Call) {
 	case x.Namespace != "" && x.Namespace != "*":
 		c.label(path+".namespace", "call.namespace", x.Namespace)
 	}
-	for _, f := range []struct {
-		name string
-		set  bool
-	}{{"pick", x.Pick != ""}, {"object", x.Object != ""}} {
-		if f.set && x.Of == "" {
-			c.at(path+"."+f.name, "call.%s: belongs to of", f.name)
+	if x.Of == "" {
+		for _, name := range setFields(x, "pick", "object") {
+			c.at(path+"."+name, "call.%s: belongs to of", name)
 		}
 	}
 }

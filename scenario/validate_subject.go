@@ -33,13 +33,7 @@ func (c subjectChecker) subjects() {
 }
 
 func (c subjectChecker) subject(path string, x *Subject) {
-	ways := 0
-	for _, set := range []bool{x.Command != "", len(x.Windtunnel) > 0, x.External} {
-		if set {
-			ways++
-		}
-	}
-	if ways != 1 {
+	if len(setFields(x, "command", "windtunnel", "external")) != 1 {
 		c.at(path, "subject: exactly one of command, windtunnel and external is needed")
 	}
 	c.fields(path, x)

@@ -26,13 +26,8 @@ func (c waitChecker) pods(path string, x *Wait) {
 		c.at(path+".pods", "wait.pods: no earlier create step makes group %q%s", clip(x.Pods), hint(x.Pods, c.groups))
 	}
 	c.word(path+".are", "wait.are", x.Are)
-	for _, f := range []struct {
-		name string
-		set  bool
-	}{{"of", x.Of != ""}, {"namespace", x.Namespace != ""}, {"selector", x.Selector != ""}, {"condition", x.Condition != ""}, {"deleted", x.Deleted}, {"all", x.All}} {
-		if f.set {
-			c.at(path+"."+f.name, "wait.%s: belongs to objects, not to pods", f.name)
-		}
+	for _, name := range setFields(x, "of", "namespace", "selector", "condition", "deleted", "all") {
+		c.at(path+"."+name, "wait.%s: belongs to objects, not to pods", name)
 	}
 	if x.Count == 0 && x.Are != "deleted" {
 		c.at(path+".count", "wait.count: how many pods is needed")
