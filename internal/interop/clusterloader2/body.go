@@ -42,9 +42,16 @@ var (
 	includedFile   = regexp.MustCompile(`Include(?:Embed)?File\s+"([^"]+)"`)
 )
 
+// bodies keeps the templates of objects and the bodies made of them.
+type bodies struct {
+	*importer
+	out       *scenario.Scenario
+	templates map[string]*objectTemplate
+}
+
 // template reads and compiles the file of an object; nil, with a fault, when
 // that cannot be done.
-func (l *lowering) template(o *object) *objectTemplate {
+func (l *bodies) template(o *object) *objectTemplate {
 	path := o.ObjectTemplatePath
 	if t, ok := l.templates[path]; ok {
 		return t
@@ -104,7 +111,7 @@ func tidy(text string) string {
 var lineEnd = regexp.MustCompile(`[ \t\r]+\n`)
 
 // with are the variables that a template reads, but those of every object.
-func (l *lowering) with(t *objectTemplate, o *object) map[string]any {
+func (l *bodies) with(t *objectTemplate, o *object) map[string]any {
 	all := maps.Clone(l.variables)
 	maps.Copy(all, o.TemplateFillMap.values)
 	all["BaseName"] = o.Basename
@@ -125,7 +132,7 @@ func (l *lowering) with(t *objectTemplate, o *object) map[string]any {
 
 // body returns the name under which bodies has a template. Two objects of one
 // bundle have two names, so that steps can tell them apart.
-func (l *lowering) body(t *objectTemplate, taken []string) string {
+func (l *bodies) body(t *objectTemplate, taken []string) string {
 	base := slug(displayName(t.path))
 	if base == "" {
 		base = "body"
@@ -160,7 +167,7 @@ type sample struct {
 const sampled = 20
 
 // sample renders the first object that there is; false, with a fault, when that fails.
-func (l *lowering) sample(t *objectTemplate, o *object, with map[string]any) (sample, bool) {
+func (l *bodies) sample(t *objectTemplate, o *object, with map[string]any) (sample, bool) {
 	var raw []byte
 	err := template.ErrEmpty
 	for i := 0; errors.Is(err, template.ErrEmpty); i++ {

@@ -11,8 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
+// checker checks a config.
+type checker struct{ *importer }
+
 // check holds a config against ClusterLoader2's own rules.
-func (im *importer) check(c *config) {
+func (im checker) check(c *config) {
 	if c.Name == "" {
 		im.faults.at(c.spot(), "name: a name is needed")
 	}
@@ -48,7 +51,7 @@ func tuningKinds() []string {
 	return out
 }
 
-func (im *importer) tuningSet(t *tuningSet, path string) {
+func (im checker) tuningSet(t *tuningSet, path string) {
 	v := reflect.ValueOf(t).Elem()
 	var kinds []string
 	for i := range v.NumField() {
@@ -97,7 +100,7 @@ func (im *importer) tuningSet(t *tuningSet, path string) {
 	}
 }
 
-func (im *importer) step(s *step, sets map[string]bool) {
+func (im checker) step(s *step, sets map[string]bool) {
 	if (len(s.Phases) > 0) == (len(s.Measurements) > 0) {
 		im.faults.at(s.spot(), "step %q: exactly one of phases, measurements and module is needed", s.Name)
 		return
@@ -110,7 +113,7 @@ func (im *importer) step(s *step, sets map[string]bool) {
 	}
 }
 
-func (im *importer) phase(p *phase, path string, sets map[string]bool) {
+func (im checker) phase(p *phase, path string, sets map[string]bool) {
 	if r := p.NamespaceRange; r != nil {
 		switch {
 		case r.Min < 0:
@@ -139,7 +142,7 @@ func (im *importer) phase(p *phase, path string, sets map[string]bool) {
 	}
 }
 
-func (im *importer) object(o *object, path string) {
+func (im checker) object(o *object, path string) {
 	if len(validation.IsDNS1123Subdomain(o.Basename)) > 0 {
 		im.faults.at(o.at("basename"), "%s.basename: %q does not begin the name of an object: only a-z, 0-9, - and .", path, o.Basename)
 	}
@@ -150,7 +153,7 @@ func (im *importer) object(o *object, path string) {
 	}
 }
 
-func (im *importer) measurement(m *measurement, path string) {
+func (im checker) measurement(m *measurement, path string) {
 	if (m.Identifier == "") == (len(m.Instances) == 0) {
 		im.faults.at(m.spot(), "%s: exactly one of identifier and instances is needed", path)
 	}

@@ -121,7 +121,7 @@ func (im *importer) scenario(file string, raw []byte) *scenario.Scenario {
 	if len(im.faults.list) > 0 {
 		return nil
 	}
-	im.check(c)
+	checker{im}.check(c)
 	if len(im.faults.list) > 0 {
 		return nil
 	}

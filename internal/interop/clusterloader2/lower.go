@@ -15,17 +15,17 @@ import (
 // lowering makes the steps and objectives of a scenario from those of a config.
 type lowering struct {
 	*importer
-	c         *config
-	out       *scenario.Scenario
-	templates map[string]*objectTemplate
-	taken     map[string]bool // names of steps
-	number    int             // of the config's step under way, from 1
-	plan      plan
-	cohorts   map[string]*cohort
-	known     []*cohort // in the order of their creation, those that are gone too
-	started   map[string]beginning
-	spans     []span
-	demand    demand
+	*bodies
+	*results
+	c       *config
+	out     *scenario.Scenario
+	taken   map[string]bool // names of steps
+	number  int             // of the config's step under way, from 1
+	plan    plan
+	cohorts map[string]*cohort
+	known   []*cohort // in the order of their creation, those that are gone too
+	started map[string]beginning
+	demand  demand
 }
 
 // beginning is a measurement that was started.
@@ -44,10 +44,10 @@ type span struct {
 // lower makes the scenario.
 func (im *importer) lower(c *config) *scenario.Scenario {
 	s := scenario.Default()
-	l := &lowering{importer: im, c: c, out: &s, templates: map[string]*objectTemplate{}, taken: map[string]bool{},
-		cohorts: map[string]*cohort{}, started: map[string]beginning{}}
+	l := &lowering{importer: im, bodies: &bodies{im, &s, map[string]*objectTemplate{}}, results: &results{out: &s}, c: c, out: &s,
+		taken: map[string]bool{}, cohorts: map[string]*cohort{}, started: map[string]beginning{}}
 	l.head()
-	l.survey()
+	surveyor{l}.survey()
 	if len(im.faults.list) > 0 {
 		return nil
 	}
@@ -124,7 +124,7 @@ func (l *lowering) step(s *step) {
 	if name == "" {
 		name = fmt.Sprintf("step %d", l.number)
 	}
-	children := l.phaseSteps(s)
+	children := reconciler{l}.phaseSteps(s)
 	for _, c := range l.calls(s) {
 		for _, child := range l.measure(c) {
 			if !slices.ContainsFunc(children, func(o scenario.Step) bool { return o.Wait != nil && reflect.DeepEqual(o.Wait, child.Wait) }) {
@@ -179,7 +179,7 @@ func (l *lowering) unique(base string) string {
 }
 
 // mark is the number of the next step.
-func (l *lowering) mark() int { return len(l.out.Steps) }
+func (l *results) mark() int { return len(l.out.Steps) }
 
 // tail fills what depends on all steps.
 func (l *lowering) tail() {

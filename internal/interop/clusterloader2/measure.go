@@ -159,8 +159,14 @@ func missing(why string, bounded bool) func(*lowering, call, int) []scenario.Ste
 	}
 }
 
+// results adds what is judged and what is measured.
+type results struct {
+	out   *scenario.Scenario
+	spans []span
+}
+
 // unsupported adds an objective that nobody can judge here.
-func (l *lowering) unsupported(name, why string) {
+func (l *results) unsupported(name, why string) {
 	for i := range l.out.Objectives {
 		if l.out.Objectives[i].Name == name && l.out.Objectives[i].Unsupported != "" {
 			return
@@ -170,7 +176,7 @@ func (l *lowering) unsupported(name, why string) {
 }
 
 // objective adds an objective; one of a query is about the time since a mark.
-func (l *lowering) objective(o scenario.Objective, since int) {
+func (l *results) objective(o scenario.Objective, since int) {
 	name := o.Name
 	for n := 2; l.clashes(o); n++ {
 		o.Name = fmt.Sprintf("%s %d", name, n)
@@ -182,7 +188,7 @@ func (l *lowering) objective(o scenario.Objective, since int) {
 }
 
 // clashes tells whether an objective cannot be told from one before it.
-func (l *lowering) clashes(o scenario.Objective) bool {
+func (l *results) clashes(o scenario.Objective) bool {
 	for _, x := range l.out.Objectives {
 		if x.Name == o.Name && x.Statistic == o.Statistic && fmt.Sprint(x.Labels) == fmt.Sprint(o.Labels) {
 			return true
@@ -192,7 +198,7 @@ func (l *lowering) clashes(o scenario.Objective) bool {
 }
 
 // measured adds a number that no bound belongs to.
-func (l *lowering) measured(m scenario.Measure, since int) {
+func (l *results) measured(m scenario.Measure, since int) {
 	name := m.Name
 	for n := 2; l.hasMeasure(m.Name); n++ {
 		m.Name = fmt.Sprintf("%s %d", name, n)
@@ -201,7 +207,7 @@ func (l *lowering) measured(m scenario.Measure, since int) {
 	l.out.Measures = append(l.out.Measures, m)
 }
 
-func (l *lowering) hasMeasure(name string) bool {
+func (l *results) hasMeasure(name string) bool {
 	for _, m := range l.out.Measures {
 		if strings.EqualFold(m.Name, name) {
 			return true

@@ -41,8 +41,12 @@ type op struct {
 // Ops of one lane, those of a phase's parts, share the phase's pace; those of
 // others, which are about other objects of the same bundles, have it too.
 
+// reconciler makes steps of phases: what there is of an object, and what there
+// ought to be, become creations, scalings and updates.
+type reconciler struct{ *lowering }
+
 // phaseSteps lowers the phases of a step, which run at the same time.
-func (l *lowering) phaseSteps(s *step) []scenario.Step {
+func (l reconciler) phaseSteps(s *step) []scenario.Step {
 	var all [][]op
 	users := map[string]int{} // actions of the phases that share a tuning set
 	for i := range s.Phases {
@@ -87,7 +91,7 @@ func actions(ops []op) int {
 	return most
 }
 
-func (l *lowering) tuning(name string) *tuningSet {
+func (l reconciler) tuning(name string) *tuningSet {
 	for i := range l.c.TuningSets {
 		if l.c.TuningSets[i].Name == name {
 			return &l.c.TuningSets[i]
@@ -97,7 +101,7 @@ func (l *lowering) tuning(name string) *tuningSet {
 }
 
 // phaseOps reconciles one phase with what is there.
-func (l *lowering) phaseOps(p *phase) []op {
+func (l reconciler) phaseOps(p *phase) []op {
 	var out []op
 	for _, s := range l.scopes(p) {
 		for class, objects := range l.classes(p, s.space()) {
@@ -115,7 +119,7 @@ func (l *lowering) phaseOps(p *phase) []op {
 }
 
 // reconcile brings one part to a number of indices in each namespace.
-func (l *lowering) reconcile(key string, s scope, objects []*object, want int) []op {
+func (l reconciler) reconcile(key string, s scope, objects []*object, want int) []op {
 	c := l.cohorts[key]
 	switch {
 	case c == nil && objects[0].ListUnknownObjectOptions != nil:
@@ -134,7 +138,7 @@ func (l *lowering) reconcile(key string, s scope, objects []*object, want int) [
 }
 
 // create makes a cohort.
-func (l *lowering) create(key string, s scope, objects []*object, want int) []op {
+func (l reconciler) create(key string, s scope, objects []*object, want int) []op {
 	c := &cohort{scope: s, each: want, create: &scenario.Create{Retry: retry()}}
 	for _, o := range objects {
 		i, ok := l.item(o, c)
@@ -186,7 +190,7 @@ func (c *cohort) fill(namespaces int) {
 }
 
 // item looks at one object of a bundle.
-func (l *lowering) item(o *object, c *cohort) (item, bool) {
+func (l reconciler) item(o *object, c *cohort) (item, bool) {
 	t := l.template(o)
 	with := l.with(t, o)
 	s, ok := l.sample(t, o, with)
@@ -211,7 +215,7 @@ func retry() scenario.Retry {
 }
 
 // scale makes what is missing or deletes what is too much.
-func (l *lowering) scale(key string, c *cohort, want int) op {
+func (l reconciler) scale(key string, c *cohort, want int) op {
 	x := &scenario.Scale{Step: c.step}
 	if c.scope.kind == namespaceOfRange {
 		x.PerNamespace = want
@@ -231,10 +235,10 @@ func (l *lowering) scale(key string, c *cohort, want int) op {
 
 // sameValues notes where objects that are added would have other values than
 // those before them: a scale step makes more of the same.
-func (l *lowering) sameValues(c *cohort, objects []*object) {
+func (l reconciler) sameValues(c *cohort, objects []*object) {
 	for _, o := range objects {
 		for _, i := range c.items {
-			if i.is(o, l) && !reflect.DeepEqual(i.with, l.with(l.template(o), o)) {
+			if i.is(o, l.lowering) && !reflect.DeepEqual(i.with, l.with(l.template(o), o)) {
 				l.note(o.spot(), "basename "+o.Basename, "the objects that are added have the values of those before them; ClusterLoader2 gives them those of this phase")
 			}
 		}
@@ -249,7 +253,7 @@ func (i item) is(o *object, l *lowering) bool {
 
 // update patches every object of a cohort: each whose template or values are
 // others than before by its new body, and all with one step when none is.
-func (l *lowering) update(c *cohort, objects []*object) []op {
+func (l reconciler) update(c *cohort, objects []*object) []op {
 	changed := make([]*scenario.Update, len(c.items))
 	some := false
 	for n := range c.items {
@@ -259,7 +263,7 @@ func (l *lowering) update(c *cohort, objects []*object) []op {
 			changed[n].Object = i.body
 		}
 		for _, o := range objects {
-			if i.is(o, l) {
+			if i.is(o, l.lowering) {
 				if !l.change(i, o, changed[n]) {
 					return nil
 				}
@@ -282,7 +286,7 @@ func (l *lowering) update(c *cohort, objects []*object) []op {
 }
 
 // change looks at what an item becomes.
-func (l *lowering) change(i *item, o *object, u *scenario.Update) bool {
+func (l reconciler) change(i *item, o *object, u *scenario.Update) bool {
 	next, ok := l.item(o, nil)
 	if !ok || next.sample.empty {
 		return ok
@@ -326,7 +330,7 @@ func paceOf(t *tuningSet, part float64) scenario.Pace {
 }
 
 // unknown deletes objects that no phase made: those that a selector finds.
-func (l *lowering) unknown(s scope, objects []*object, want int) []op {
+func (l reconciler) unknown(s scope, objects []*object, want int) []op {
 	var out []op
 	for _, o := range objects {
 		t := l.template(o)

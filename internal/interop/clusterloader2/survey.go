@@ -88,8 +88,11 @@ type plan struct {
 	cuts   map[objectKey][]int // first numbers of namespaces of a part
 }
 
+// surveyor finds out, before anything is lowered, how phases are cut.
+type surveyor struct{ *lowering }
+
 // survey goes through all phases, and through the measurements that name groups of pods.
-func (l *lowering) survey() {
+func (l surveyor) survey() {
 	l.plan = plan{map[objectKey][]int{}, map[objectKey][]int{}}
 	number := 0
 	for i := range l.c.Steps {
@@ -104,7 +107,7 @@ func (l *lowering) survey() {
 	}
 }
 
-func (l *lowering) surveyPhase(p *phase, number int) {
+func (l surveyor) surveyPhase(p *phase, number int) {
 	for _, s := range l.scopes(p) {
 		if s.kind == namespaceOfRange && s.name == "" && (s.from < 1 || s.to > l.out.Namespaces.Count) {
 			l.faults.at(p.NamespaceRange.spot(), "namespaceRange: %d to %d is not within 1 to %d (namespace.number)", s.from, s.to, l.out.Namespaces.Count)
@@ -128,7 +131,7 @@ func (l *lowering) surveyPhase(p *phase, number int) {
 }
 
 // classes groups the objects of a bundle by the phases that they are in.
-func (l *lowering) classes(p *phase, space string) [][]*object {
+func (l reconciler) classes(p *phase, space string) [][]*object {
 	var out [][]*object
 	at := map[string]int{}
 	for i := range p.ObjectBundle {
@@ -148,7 +151,7 @@ func (l *lowering) classes(p *phase, space string) [][]*object {
 }
 
 // parts cuts a scope where other phases of the object cut it.
-func (l *lowering) parts(s scope, k objectKey) []scope {
+func (l reconciler) parts(s scope, k objectKey) []scope {
 	if s.kind != namespaceOfRange {
 		return []scope{s}
 	}
