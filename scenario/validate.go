@@ -62,7 +62,7 @@ func (s *Scenario) check(f *faults) {
 	c.fleet()
 	c.namespaces()
 	c.preflight()
-	subjectChecker{c.checker}.subjects()
+	subjectChecker(c).subjects()
 	for _, name := range s.bodyNames() {
 		c.body(name, s.Bodies[name])
 	}
@@ -72,12 +72,12 @@ func (s *Scenario) check(f *faults) {
 	for i, g := range s.Groups {
 		c.group(fmt.Sprintf("groups[%d]", i), g)
 	}
-	stepChecker{c.checker}.sequence("steps", s.Steps, made{})
-	lifecycleChecker{c.checker}.observed()
+	stepChecker(c).sequence("steps", s.Steps, made{})
+	lifecycleChecker(c).observed()
 	objectives := map[string]bool{}
 	for i := range s.Objectives {
 		path := fmt.Sprintf("objectives[%d]", i)
-		objectiveChecker{c.checker}.objective(path, &s.Objectives[i])
+		objectiveChecker(c).objective(path, &s.Objectives[i])
 		o := &s.Objectives[i]
 		what := fmt.Sprint(o.Name, o.SLO, o.Statistic, o.Labels) // how reports tell objectives apart
 		if objectives[what] {
@@ -86,7 +86,7 @@ func (s *Scenario) check(f *faults) {
 		objectives[what] = true
 	}
 	for i, m := range s.Measures {
-		objectiveChecker{c.checker}.measure(fmt.Sprintf("measures[%d]", i), m)
+		objectiveChecker(c).measure(fmt.Sprintf("measures[%d]", i), m)
 	}
 	for i, p := range s.Published {
 		if p.Measure == "" || p.Source == "" {

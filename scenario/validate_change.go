@@ -20,7 +20,7 @@ func (c changeChecker) scale(path string, x *Scale, before made) {
 	c.notNegative(path+".to", "scale.to", x.To)
 	c.notNegative(path+".perNamespace", "scale.perNamespace", x.PerNamespace)
 	c.word(path+".propagation", "scale.propagation", x.Propagation)
-	paceChecker{c.checker}.calls(path, "scale", x.Pace, x.Timeout)
+	paceChecker(c).calls(path, "scale", x.Pace, x.Timeout)
 }
 
 func (c changeChecker) update(path string, x *Update, before made) {
@@ -42,8 +42,8 @@ func (c changeChecker) update(path string, x *Update, before made) {
 	}
 	c.with(path+".with", "update.with", body, x.With)
 	c.notNegative(path+".first", "update.first", x.First)
-	paceChecker{c.checker}.calls(path, "update", x.Pace, x.Timeout)
-	paceChecker{c.checker}.retry(path+".retry", x.Retry)
+	paceChecker(c).calls(path, "update", x.Pace, x.Timeout)
+	paceChecker(c).retry(path+".retry", x.Retry)
 }
 
 func (c changeChecker) churn(path string, x *Churn, before made) {
@@ -58,7 +58,7 @@ func (c changeChecker) churn(path string, x *Churn, before made) {
 		c.reference(path+".namespaces", "churn.namespaces", x.Namespaces, before)
 	}
 	for i := range x.Wait {
-		waitChecker{c.checker}.wait(fmt.Sprintf("%s.wait[%d]", path, i), &x.Wait[i], before)
+		waitChecker(c).wait(fmt.Sprintf("%s.wait[%d]", path, i), &x.Wait[i], before)
 	}
 	c.notNegativeTime(path+".rest", "churn.rest", x.Rest)
 	if !(x.Percent > 0 && x.Percent <= 100) {
@@ -70,11 +70,11 @@ func (c changeChecker) churn(path string, x *Churn, before made) {
 		c.at(path, "churn: cycles or for is needed")
 	}
 	c.notNegativeTime(path+".delay", "churn.delay", x.Delay)
-	paceChecker{c.checker}.calls(path, "churn", x.Pace, x.Timeout)
+	paceChecker(c).calls(path, "churn", x.Pace, x.Timeout)
 }
 
 func (c changeChecker) delete(path string, x *Delete, before made) {
 	c.reference(path+".step", "delete.step", x.Step, before)
 	c.word(path+".propagation", "delete.propagation", x.Propagation)
-	paceChecker{c.checker}.calls(path, "delete", x.Pace, x.Timeout)
+	paceChecker(c).calls(path, "delete", x.Pace, x.Timeout)
 }

@@ -31,8 +31,8 @@ func (c createChecker) create(path string, x *Create) {
 		c.at(path+".pause", "create.pause: belongs to perObject")
 	}
 	c.with(path+".with", "create.with", x.Body, x.With)
-	paceChecker{c.checker}.calls(path, "create", x.Pace, x.Timeout)
-	paceChecker{c.checker}.retry(path+".retry", x.Retry)
+	paceChecker(c).calls(path, "create", x.Pace, x.Timeout)
+	paceChecker(c).retry(path+".retry", x.Retry)
 }
 
 func (c createChecker) namespaceRange(path string, x *Create) {

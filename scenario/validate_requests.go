@@ -28,7 +28,7 @@ func (c requestsChecker) requests(path string, x *Requests, before made) {
 	case x.Count == 0 && x.Pace.Burst:
 		c.at(path, "requests.count: a burst needs it")
 	}
-	paceChecker{c.checker}.pace(path+".pace", x.Pace, x.Count > 0 || x.Rounds > 0)
+	paceChecker(c).pace(path+".pace", x.Pace, x.Count > 0 || x.Rounds > 0)
 	if len(x.Mix) == 0 {
 		c.at(path+".mix", "requests.mix: no calls")
 	}
@@ -36,7 +36,7 @@ func (c requestsChecker) requests(path string, x *Requests, before made) {
 		c.call(fmt.Sprintf("%s.mix[%d]", path, i), &x.Mix[i], before)
 	}
 	c.lasting(path+".timeout", "requests.timeout", x.Timeout)
-	paceChecker{c.checker}.retry(path+".retry", x.Retry)
+	paceChecker(c).retry(path+".retry", x.Retry)
 }
 
 func (c requestsChecker) call(path string, x *Call, before made) {

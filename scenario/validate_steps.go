@@ -48,34 +48,34 @@ func (c stepChecker) step(path string, s *Step, before made) {
 	case s.Sequence != nil:
 		c.sequence(path+".sequence", s.Sequence, before)
 	case s.Create != nil:
-		createChecker{c.checker}.create(path+".create", s.Create)
+		createChecker(c).create(path+".create", s.Create)
 		before[s.Name] = s.Create
 		c.creates = append(c.creates, s.Name)
 		c.groups = append(c.groups, s.Create.Group)
 	}
 	if s.Scale != nil {
-		changeChecker{c.checker}.scale(path+".scale", s.Scale, before)
+		changeChecker(c).scale(path+".scale", s.Scale, before)
 	}
 	if s.Update != nil {
-		changeChecker{c.checker}.update(path+".update", s.Update, before)
+		changeChecker(c).update(path+".update", s.Update, before)
 	}
 	if s.Churn != nil {
-		changeChecker{c.checker}.churn(path+".churn", s.Churn, before)
+		changeChecker(c).churn(path+".churn", s.Churn, before)
 	}
 	if s.Delete != nil {
-		changeChecker{c.checker}.delete(path+".delete", s.Delete, before)
+		changeChecker(c).delete(path+".delete", s.Delete, before)
 	}
 	if s.Requests != nil {
-		requestsChecker{c.checker}.requests(path+".requests", s.Requests, before)
+		requestsChecker(c).requests(path+".requests", s.Requests, before)
 	}
 	if s.Wait != nil {
-		waitChecker{c.checker}.wait(path+".wait", s.Wait, before)
+		waitChecker(c).wait(path+".wait", s.Wait, before)
 	}
 	if s.Settle != nil {
 		c.lasting(path+".settle.within", "settle.within", s.Settle.Within)
 	}
 	if s.Fault != nil {
-		disturbanceChecker{c.checker}.fault(path+".fault", s.Fault)
+		disturbanceChecker(c).fault(path+".fault", s.Fault)
 	}
 	if s.Exec != nil {
 		c.exec(path+".exec", s.Exec)

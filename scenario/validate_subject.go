@@ -138,7 +138,7 @@ func (c subjectChecker) ready(path string, x *Subject) {
 			c.at(path+".wait", "ready.wait: objects are needed, and no step that made them")
 			return
 		}
-		waitChecker{c.checker}.wait(path+".wait", r.Wait, made{})
+		waitChecker(c).wait(path+".wait", r.Wait, made{})
 	}
 	c.lasting(path+".within", "ready.within", r.Within)
 }
