@@ -2,13 +2,11 @@ package slo_test
 
 import (
 	"fmt"
-	"math"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/record"
-	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/slo"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -20,8 +18,8 @@ func (f *flight) live(name, group, phases string) {
 	f.phases(id, phases)
 }
 
-// torn is a pod, in the same notation.
-func (f *flight) torn(group, phases string) {
+// interrupted is a pod, in the same notation.
+func (f *flight) interrupted(group, phases string) {
 	f.phases(f.w.Object(record.Object{Resource: "pods", Namespace: "n", Name: "p", UID: "u", Group: group}), phases)
 }
 
@@ -42,86 +40,6 @@ func (f *flight) phases(id record.ObjectID, text string) {
 
 func widgetLifecycles() []scenario.Lifecycle {
 	return []scenario.Lifecycle{{Name: "widget", Of: "widgets.example.org", Phases: []scenario.Phase{{Condition: "Bound"}, {Condition: "Ready"}}}}
-}
-
-// What is known of the time between two phases, by what was recorded.
-func TestBoundsOfLifecycles(t *testing.T) {
-	for _, tt := range []struct {
-		name, phases string
-		low, high    float64 // -1 low: the object has no part in it
-	}{
-		{"seen in time", "created 20 ready 23", 3, 3},
-		{"not there yet when the run ended", "created 20", 80, math.Inf(1)},
-		{"deleted before it got there", "created 20 deleting 25 deleted 26", 5, math.Inf(1)},
-		{"deleted while nobody looked", "created 20 deleted 30~8", 2, math.Inf(1)},
-		{"made while nobody looked", "created 22~2 ready 25", 3, 5},
-		{"there before anybody looked", "created 22~ever ready 25", -1, 0},
-		{"got there while nobody looked", "created 20 ready 30~6", 4, 10},
-		{"both while nobody looked", "created 30~6 ready 30~6", 0, 6},
-		{"a watch that was late", "created 22.5~1.5 ready 22.6~1.6", 0, 1.6},
-		{"seen in the other order, on two watches", "ready 20 created 20.1", 0, 0},
-		{"before the run began: lifecycles of nodes", "created 5 ready 6", 1, 1},
-		{"never created", "ready 25", -1, 0},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			f := newFlight(t)
-			f.sc.Lifecycles = widgetLifecycles()
-			f.live("widget", "", tt.phases)
-			f.end(record.Done)
-			f.judge()
-			facts, err := run.Collect(f.path, f.m)
-			if err != nil {
-				t.Fatal(err)
-			}
-			d := facts.Took(facts.Named("widget"), "created", "ready")
-			if tt.low < 0 {
-				if d.Len() != 0 {
-					t.Errorf("%d samples, want none", d.Len())
-				}
-				return
-			}
-			if e := d.Max(); d.Len() != 1 || math.Abs(e.Low-tt.low) > 1e-9 || e.High != tt.high && math.Abs(e.High-tt.high) > 1e-9 {
-				t.Errorf("between %v and %v, want %v and %v", e.Low, e.High, tt.low, tt.high)
-			}
-		})
-	}
-}
-
-// The same of pods, whose lifecycles say unknown before what nobody saw in time.
-func TestBoundsOfPods(t *testing.T) {
-	for _, tt := range []struct {
-		name, phases string
-		low, high    float64
-	}{
-		{"seen in time after a gap", "created 20 unknown 30~5 bound 30~5 running 33", 13, 13},
-		{"while nobody looked", "created 20 bound 21 unknown 30~5 running 30~5", 5, 10},
-		{"made while nobody looked", "unknown 30~5 bound 30~5 running 33", 3, 8},
-		{"vanished", "created 20 unknown 30~5 deleted 30~5", 5, math.Inf(1)},
-		{"a stream of an older version", "created 20 bound 21 unknown 30 running 30", 1, 10},
-		{"of an older version, made while nobody looked", "unknown 30 running 33", 0, math.Inf(1)},
-		{"there before the run began", "unknown 5~ever running 33", -1, 0},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			f := newFlight(t)
-			f.torn("g", tt.phases)
-			f.end(record.Done)
-			f.judge()
-			facts, err := run.Collect(f.path, f.m)
-			if err != nil {
-				t.Fatal(err)
-			}
-			d := facts.Took(facts.Named(scenario.PodLifecycle), "created", "running")
-			if tt.low < 0 {
-				if d.Len() != 0 {
-					t.Errorf("%d samples, want none", d.Len())
-				}
-				return
-			}
-			if e := d.Max(); d.Len() != 1 || math.Abs(e.Low-tt.low) > 1e-9 || e.High != tt.high && math.Abs(e.High-tt.high) > 1e-9 {
-				t.Errorf("%d samples, between %v and %v, want %v and %v", d.Len(), e.Low, e.High, tt.low, tt.high)
-			}
-		})
-	}
 }
 
 // Objectives on lifecycles, by group and per group, and what stands in verdict.json.

@@ -70,26 +70,6 @@ func TestObjectives(t *testing.T) {
 	}
 }
 
-func TestEmptySamplesAreUnknown(t *testing.T) {
-	for _, o := range []scenario.Objective{
-		{SLI: "pod-startup", Statistic: "p99", Max: ptr(1)},
-		{SLI: "call-latency", Statistic: "mean", Max: ptr(1)},
-		{SLI: "call-latency", Statistic: "max", Max: ptr(1)},
-		{SLI: "server-latency", Statistic: "p99", Max: ptr(1)},
-		{SLI: "server-latency", Statistic: "p99", Labels: map[string]string{"resource": "nodes"}, Max: ptr(1)},
-		{SLI: "pods-running-rate", Statistic: "mean", Min: ptr(1)},
-		{SLI: "pod-startup", Statistic: "mode", Max: ptr(1)},
-	} {
-		f := newFlight(t)
-		f.objective(o)
-		f.end(record.Done)
-		j := f.judge()
-		if r := j.Objectives[0]; j.Verdict != slo.Unknown || r.Verdict != slo.Unknown || r.Value != nil || len(r.Warnings) == 0 {
-			t.Errorf("%s %s: %+v", o.SLI, o.Statistic, r)
-		}
-	}
-}
-
 func TestMeasures(t *testing.T) {
 	f := newFlight(t)
 	f.objective(scenario.Objective{SLI: "pod-startup", Statistic: "p99", Max: ptr(5)})
