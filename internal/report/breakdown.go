@@ -11,11 +11,11 @@ import (
 	"github.com/windtunnel/windtunnel/internal/run"
 )
 
-// shownGroups is how many groups have their lives taken apart.
+// shownGroups is how many groups have their lifecycles taken apart.
 const shownGroups = 4
 
 // Breakdown says where the time of a group's objects went: how long each part of
-// their lives took on average, for the fast ones and for the slow ones. It counts
+// their lifecycles took on average, for the fast ones and for the slow ones. It counts
 // the objects that were seen in every phase.
 type Breakdown struct {
 	Group   string
@@ -31,7 +31,7 @@ type Band struct {
 	Total   float64   // their sum
 }
 
-// parting is how lives are taken apart: at which phases, and which of them is
+// parting is how lifecycles are taken apart: at which phases, and which of them is
 // the one that objects are ordered by.
 type parting struct {
 	phases  []string // from created on
@@ -52,7 +52,7 @@ func (p parting) names() []string {
 	return out
 }
 
-// tookApart are the durations of one life's parts.
+// tookApart are the durations of one lifecycle's parts.
 type tookApart []time.Duration
 
 // upTo is how long the first n parts took together.
@@ -107,28 +107,28 @@ func (t *tally) apart(l *run.Lifecycles, row int, p parting) (out tookApart, ok 
 	return out, true
 }
 
-func newBreakdown(group string, lives []tookApart, ordered int) Breakdown {
-	slices.SortFunc(lives, func(a, b tookApart) int { return cmp.Compare(a.upTo(ordered), b.upTo(ordered)) })
-	out := Breakdown{Group: group, Objects: len(lives)}
+func newBreakdown(group string, all []tookApart, ordered int) Breakdown {
+	slices.SortFunc(all, func(a, b tookApart) int { return cmp.Compare(a.upTo(ordered), b.upTo(ordered)) })
+	out := Breakdown{Group: group, Objects: len(all)}
 	from := 0
 	for _, b := range []struct {
 		name string
 		to   float64
 	}{{"fastest half", 0.5}, {"up to p90", 0.9}, {"p90 to p99", 0.99}, {"slowest 1 %", 1}} {
-		to := int(math.Ceil(b.to*float64(len(lives)) - 1e-9))
+		to := int(math.Ceil(b.to*float64(len(all)) - 1e-9))
 		if to > from {
-			out.Bands = append(out.Bands, newBand(b.name, lives[from:to]))
+			out.Bands = append(out.Bands, newBand(b.name, all[from:to]))
 		}
 		from = max(from, to)
 	}
 	return out
 }
 
-func newBand(name string, lives []tookApart) Band {
-	b := Band{Name: name, Objects: len(lives), Parts: make([]float64, len(lives[0]))}
-	for _, a := range lives {
+func newBand(name string, all []tookApart) Band {
+	b := Band{Name: name, Objects: len(all), Parts: make([]float64, len(all[0]))}
+	for _, a := range all {
 		for i, d := range a {
-			b.Parts[i] += d.Seconds() / float64(len(lives))
+			b.Parts[i] += d.Seconds() / float64(len(all))
 		}
 	}
 	for _, p := range b.Parts {

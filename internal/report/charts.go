@@ -19,17 +19,17 @@ const mostCells = 120_000
 // Data is what the charts of a page are drawn from. Times are seconds since the
 // run clock's zero; in a comparison they count from each run's begin.
 type Data struct {
-	From    Num         `json:"from"`
-	To      Num         `json:"to"`
-	Steps   []chartStep `json:"steps"`
-	Marks   []chartMark `json:"marks"`
-	Time    []TimeChart `json:"time"`
-	Arms    []string    `json:"arms,omitempty"` // of a comparison: the lines of each chart, in this order
-	Startup []Spread    `json:"startup"`
-	Lives   [][]Spread  `json:"lives,omitempty"` // of the lives that the scenario declares, in the order of the page
-	Bound   Num         `json:"startupBound"`    // of the objective on pod startup, seconds; null without one
-	Heat    heatChart   `json:"heat"`
-	Buckets buckets     `json:"buckets"`
+	From       Num         `json:"from"`
+	To         Num         `json:"to"`
+	Steps      []chartStep `json:"steps"`
+	Marks      []chartMark `json:"marks"`
+	Time       []TimeChart `json:"time"`
+	Arms       []string    `json:"arms,omitempty"` // of a comparison: the lines of each chart, in this order
+	Startup    []Spread    `json:"startup"`
+	Lifecycles [][]Spread  `json:"lifecycles,omitempty"` // of those that the scenario declares, in the order of the page
+	Bound      Num         `json:"startupBound"`         // of the objective on pod startup, seconds; null without one
+	Heat       heatChart   `json:"heat"`
+	Buckets    buckets     `json:"buckets"`
 }
 
 // buckets tells the page what bucket numbers mean.
@@ -112,7 +112,7 @@ func (t *tally) charts(r *Report) Data {
 		Heat:    t.heatChart(r.Calls),
 	}
 	for _, l := range r.Declared {
-		c.Lives = append(c.Lives, l.Spreads)
+		c.Lifecycles = append(c.Lifecycles, l.Spreads)
 	}
 	for _, s := range t.steps {
 		c.Steps = append(c.Steps, chartStep{s.Name, Num(s.From.Seconds()), Num(s.To.Seconds()), s.Note, s.Ended})

@@ -10,34 +10,34 @@ import (
 	"github.com/windtunnel/windtunnel/internal/run"
 )
 
-// reachedBy is the share of a life's objects that must have reached a phase, and
-// before they were deleted, for it to be one of those that lives are taken apart
+// reachedBy is the share of a lifecycle's objects that must have reached a phase, and
+// before they were deleted, for it to be one of those that lifecycles are taken apart
 // at: one that few reach (failed) or that belongs to the end says nothing of the
 // way of all others.
 const reachedBy = 0.9
 
-// mostParts is how many parts a life is taken into at most.
+// mostParts is how many parts a lifecycle is taken into at most.
 const mostParts = 12
 
-// DeclaredLife is what was seen of the objects of a life that the scenario
+// DeclaredLifecycle is what was seen of the objects of a lifecycle that the scenario
 // declares.
-type DeclaredLife struct {
+type DeclaredLifecycle struct {
 	Name      string
 	Spreads   []Spread // from created to each phase, by group
 	Parts     []string // the phases that end the parts of Breakdown
 	Breakdown []Breakdown
 }
 
-// declaredLives arranges the lifecycles of the scenario that were seen. Where the
+// declaredLifecycles arranges the lifecycles of the scenario that were seen. Where the
 // scenario cannot be read, phases stand in the order in which they were seen.
-func (t *tally) declaredLives() []DeclaredLife {
+func (t *tally) declaredLifecycles() []DeclaredLifecycle {
 	var names []string
 	for _, l := range t.facts.Lifecycles {
 		if l.Name != "" && !slices.Contains(names, l.Name) {
 			names = append(names, l.Name)
 		}
 	}
-	var out []DeclaredLife
+	var out []DeclaredLifecycle
 	for _, name := range names {
 		all := t.facts.Named(name)
 		order := t.order(name, all)
@@ -46,7 +46,7 @@ func (t *tally) declaredLives() []DeclaredLife {
 			parts = append(parts, transition{record.PhaseCreated + " to " + p, record.PhaseCreated, p})
 		}
 		parts = append(parts, transition{"deleting to deleted", record.PhaseDeleting, record.PhaseDeleted})
-		d := DeclaredLife{Name: name, Spreads: t.spreads(all, parts)}
+		d := DeclaredLifecycle{Name: name, Spreads: t.spreads(all, parts)}
 		if p := partingOf(all, order); len(p.phases) > 2 {
 			d.Breakdown, d.Parts = t.breakdowns(all, p), p.phases[1:]
 		}
@@ -113,17 +113,17 @@ func leaves(l *run.Lifecycles, row int) clock.Time {
 	return end
 }
 
-// lifeView is a declared life as the page shows it.
-type lifeView struct {
+// lifecycleView is a declared lifecycle as the page shows it.
+type lifecycleView struct {
 	ID, Name string
 	Rows     []spreadRow
 	Parted   partedRows
 }
 
-func (r *Report) lifeViews() []lifeView {
-	var out []lifeView
+func (r *Report) lifecycleViews() []lifecycleView {
+	var out []lifecycleView
 	for i, l := range r.Declared {
-		out = append(out, lifeView{"life-" + strconv.Itoa(i+1), l.Name, spreadRows(l.Spreads), parted("Objects", l.Parts, l.Breakdown)})
+		out = append(out, lifecycleView{"lifecycle-" + strconv.Itoa(i+1), l.Name, spreadRows(l.Spreads), parted("Objects", l.Parts, l.Breakdown)})
 	}
 	return out
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/windtunnel/windtunnel/internal/slo"
 )
 
-// Lives that the scenario declares are laid out like those of pods: in the
+// Lifecycles that the scenario declares are laid out like those of pods: in the
 // scenario's order, and taken apart at the phases that nearly all reach before
 // they are deleted.
-func TestDeclaredLives(t *testing.T) {
+func TestDeclaredLifecycles(t *testing.T) {
 	d, m, err := reporttest.Write(t.TempDir(), reporttest.Shape{Pods: 50, Machines: 40})
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func TestDeclaredLives(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`<section id="life-1"`, "How long the lives of vmi took", "created → ready", `data-chart="life-1"`, `class="chip p10"`, "&gt; "} {
+	for _, want := range []string{`<section id="lifecycle-1"`, "How long the lifecycles of vmi took", "created → ready", `data-chart="lifecycle-1"`, `class="chip p10"`, "&gt; "} {
 		if !strings.Contains(string(p.Main), want) {
 			t.Errorf("the page lacks %s", want)
 		}

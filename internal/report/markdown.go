@@ -31,7 +31,7 @@ func (r *Report) Markdown(w io.Writer) error {
 	m.failures(r.Judgement.Failures)
 	m.spreads("Pods", spreadRows(r.Startup))
 	for _, l := range r.Declared {
-		m.spreads("Life "+escaped(l.Name), spreadRows(l.Spreads))
+		m.spreads("Lifecycle "+escaped(l.Name), spreadRows(l.Spreads))
 	}
 	m.components(r.usageRows())
 	var facts []string

@@ -49,7 +49,7 @@ type view struct {
 	Gave       []Cause
 	GaveMore   []Cause
 	Parted     partedRows
-	Lives      []lifeView
+	Lifecycles []lifecycleView
 	Faults     []pair
 }
 
@@ -79,7 +79,7 @@ func (r *Report) view() (*view, error) {
 		p.Word, p.Glyph = "Under way", "▸"
 	}
 	p.Gave, p.GaveMore = r.causes()
-	p.Parted, p.Lives = r.podsParted(), r.lifeViews()
+	p.Parted, p.Lifecycles = r.podsParted(), r.lifecycleViews()
 	p.Top, p.Rest = fold(r.Objectives)
 	p.RestText = restText(r.Objectives[len(p.Top):])
 	p.Facts = append(p.Facts, pair{"Trust", r.trustInShort()})

@@ -32,13 +32,13 @@ type Report struct {
 	Published  []Published
 	Causes     []Cause // what gave way, first of all what did so first; empty without a diagnosis
 	Breakdown  []Breakdown
-	Declared   []DeclaredLife // of other objects than pods
-	Warnings   []string       // of the run and its manifest, without repetition
-	Scenario   string         // text of scenario.yaml, empty when it is missing
-	Duration   float64        // seconds from the first record to the last
-	Pods       int            // pods that were seen
-	Live       bool           // the run is under way
-	step       string         // that it is in
+	Declared   []DeclaredLifecycle // of other objects than pods
+	Warnings   []string            // of the run and its manifest, without repetition
+	Scenario   string              // text of scenario.yaml, empty when it is missing
+	Duration   float64             // seconds from the first record to the last
+	Pods       int                 // pods that were seen
+	Live       bool                // the run is under way
+	step       string              // that it is in
 	begin      clock.Time
 	podParts   []string // that Breakdown is of
 	charts     Data
@@ -68,7 +68,7 @@ func Build(in *run.Run, j slo.Judgement, found []diagnose.Finding) *Report {
 		Published:  besideMeasured(published, j.Measures),
 		Causes:     causesOf(found),
 		Breakdown:  t.breakdowns(pods, podParting()),
-		Declared:   t.declaredLives(),
+		Declared:   t.declaredLifecycles(),
 		Warnings:   warnings,
 		Scenario:   in.Text,
 		Duration:   t.span.seconds(),

@@ -173,7 +173,7 @@ func (t *summaryText) causes(r *Report) {
 	}
 }
 
-// spreads shows how long each stretch of lives took, group by group.
+// spreads shows how long each transition of lifecycles took, group by group.
 func (t *summaryText) spreads(r *Report) {
 	t.transitions("PODS", r.Startup)
 	for _, l := range r.Declared {

@@ -1,18 +1,24 @@
 package style_test
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 )
 
+type formerWord struct{ pattern, now string }
+
 // formerWords are those that readers of documents, examples and golden files do
 // not meet any more, with what stands in their place. The table of the decoder
 // (scenario/renamed.go) reads them.
-var formerWords = []struct{ pattern, now string }{
+var formerWords = []formerWord{
 	{`(?m)^ *(- )?lives:`, "lifecycles"},
 	{`\bsli: life\b`, "lifecycle"},
 	{`\blife: [a-z]+, phase:`, "lifecycle"},
@@ -36,6 +42,71 @@ var otherMeanings = map[string]string{
 // keptRuns are folders of runs that say what they said when they were flown.
 var keptRuns = []string{"experiments/", "bench/kwok/", "internal/judge/testdata/format1/"}
 
+// pageWords are former words of the report's and the live page's texts.
+var pageWords = append([]formerWord{{`(?i)\blives\b`, "lifecycles"}, {`\b[Ll]ife\b`, "lifecycle"}}, formerWords...)
+
+// TestWordsOfPages looks for former words in what the page's source says.
+func TestWordsOfPages(t *testing.T) {
+	seen := 0
+	for _, pattern := range []string{"../../web/src/*.ts", "../../internal/report/*.tmpl"} {
+		paths, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range paths {
+			raw, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen++
+			speaksToday(t, path, raw, pageWords)
+		}
+	}
+	if seen < 10 {
+		t.Errorf("only %d files were read", seen)
+	}
+}
+
+// TestWordsOfHelp looks for former words in the texts of verbs and flags: every
+// string of the command line's source.
+func TestWordsOfHelp(t *testing.T) {
+	paths, err := filepath.Glob("../../cmd/windtunnel/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		files := token.NewFileSet()
+		file, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if text, ok := n.(*ast.BasicLit); ok && text.Kind == token.STRING {
+				seen++
+				speaksToday(t, files.Position(text.Pos()).String(), []byte(text.Value), pageWords)
+			}
+			return true
+		})
+	}
+	if seen < 500 {
+		t.Errorf("only %d strings were read", seen)
+	}
+}
+
+// speaksToday reports the first use of each former word.
+func speaksToday(t *testing.T, where string, text []byte, words []formerWord) {
+	t.Helper()
+	for _, w := range words {
+		if at := regexp.MustCompile(w.pattern).FindIndex(text); at != nil {
+			t.Errorf("%s, line %d of it: %q is now called %s", where, 1+strings.Count(string(text[:at[0]]), "\n"), strings.TrimSpace(string(text[at[0]:at[1]])), w.now)
+		}
+	}
+}
+
 // TestWordsOfReaders looks for former words in what users read and copy.
 func TestWordsOfReaders(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "git", "-C", "../..", "ls-files", "README.md", "docs/*.md", "examples/*", "*.yaml", "*.golden", "*.txt").Output()
@@ -53,11 +124,7 @@ func TestWordsOfReaders(t *testing.T) {
 			continue // moved in this working copy
 		}
 		seen++
-		for _, w := range formerWords {
-			if at := regexp.MustCompile(w.pattern).FindIndex(raw); at != nil {
-				t.Errorf("%s:%d: %q is now called %s", path, 1+strings.Count(string(raw[:at[0]]), "\n"), strings.TrimSpace(string(raw[at[0]:at[1]])), w.now)
-			}
-		}
+		speaksToday(t, path, raw, formerWords)
 	}
 	if seen < 50 {
 		t.Errorf("only %d files were read", seen)

@@ -20,7 +20,7 @@ export interface Data {
   time: TimeChart[] | null;
   arms?: string[]; // of a comparison: what the lines of each chart are
   startup: Spread[] | null;
-  lives?: Spread[][]; // of the lives that the scenario declares
+  lifecycles?: Spread[][]; // of those that the scenario declares
   startupBound: number | null;
   heat: Heat;
   buckets: Buckets;

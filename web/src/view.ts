@@ -86,8 +86,8 @@ export class View {
       this.timeline = new Timeline(data, link);
       this.main.querySelector("[data-chart=timeline]")?.replaceWith(this.timeline.strip);
     }
-    [data.startup ?? [], ...(data.lives ?? [])].forEach((spreads, i) => {
-      const name = i === 0 ? "startup" : `life-${i}`;
+    [data.startup ?? [], ...(data.lifecycles ?? [])].forEach((spreads, i) => {
+      const name = i === 0 ? "startup" : `lifecycle-${i}`;
       const place = this.main.querySelector<HTMLElement>(`[data-chart=${name}]`);
       if (place && !this.ridges.has(name)) this.ridges.set(name, new Ridges(place, i === 0 ? "pods" : "objects"));
       this.ridges.get(name)?.update(data, spreads);
