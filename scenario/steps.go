@@ -231,6 +231,7 @@ type Wait struct {
 	Count     int           `yaml:"count"`                // how many; with of: default all of them; with deleted: how many may remain, default 0
 	All       bool          `yaml:"all"`                  // with objects: every one that there is, and no fewer than count
 	Within    unit.Duration `yaml:"within"`               // default 10m; the step fails when it has passed
+	Unmet     string        `yaml:"unmet"`                // what the run is then: unknown (default), or fail
 }
 
 // Settle waits until the plane is as quiet as it was before the first step: no

@@ -16,6 +16,7 @@ func (c waitChecker) wait(path string, x *Wait, before made) {
 	}
 	c.notNegative(path+".count", "wait.count", x.Count)
 	c.lasting(path+".within", "wait.within", x.Within)
+	c.word(path+".unmet", "wait.unmet", x.Unmet)
 }
 
 func (c waitChecker) pods(path string, x *Wait) {

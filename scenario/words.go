@@ -2,10 +2,12 @@ package scenario
 
 import "slices"
 
-// What failed calls do to a run: the values of failedCalls.
+// What failed calls and waits that are not met do to a run: the values of
+// failedCalls and wait.unmet.
 const (
-	FailRun = "fail"
-	Ignore  = "ignore"
+	FailRun    = "fail"
+	Ignore     = "ignore"
+	UnknownRun = "unknown"
 )
 
 // Dialects returns the template languages of bodies; the first is windtunnel's.
@@ -63,6 +65,8 @@ func words(field string) []string {
 		return unique(out)
 	case "delete.propagation", "scale.propagation", "call.propagation":
 		return []string{"background", "foreground", "orphan"}
+	case "wait.unmet":
+		return []string{UnknownRun, FailRun}
 	case "wait.are":
 		return append(Phases(), "deleted")
 	case "lifecycle.use":

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/windtunnel/windtunnel/internal/flight"
+	"github.com/windtunnel/windtunnel/internal/text"
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
@@ -95,6 +96,7 @@ func parseSet(set []string) (map[string]string, error) {
 type progress struct {
 	env   *environment
 	step  string
+	what  string // that it waited for
 	last  time.Duration
 	drawn bool
 }
@@ -113,15 +115,15 @@ func (l *progress) every() time.Duration {
 }
 
 func (l *progress) show(s flight.Status) {
-	text := line(s)
+	shown := line(s)
 	if l.env.terminal {
-		fmt.Fprint(l.env.stderr, clearLine+text)
+		fmt.Fprint(l.env.stderr, clearLine+shown)
 		l.drawn = true
 		return
 	}
-	if s.Step != l.step || s.Elapsed-l.last >= plainEvery {
-		l.step, l.last = s.Step, s.Elapsed
-		fmt.Fprintln(l.env.stderr, text)
+	if s.Step != l.step || l.what == "" && s.For != "" || s.Elapsed-l.last >= plainEvery {
+		l.step, l.what, l.last = s.Step, s.For, s.Elapsed
+		fmt.Fprintln(l.env.stderr, shown)
 	}
 }
 
@@ -145,8 +147,16 @@ func line(s flight.Status) string {
 		}
 		tail += f
 	}
-	if room := lineWidth - len(head) - len(tail); len(name) > room {
+	room := lineWidth - len(head) - len(tail)
+	if len(name) > room {
 		name = append(name[:room-1], '…')
+	}
+	what := []rune(text.Clean(s.For))
+	if room -= len(name) + len(": "); len(what) > room && room > 0 {
+		what = append(what[:room-1], '…')
+	}
+	if len(what) > 0 && room >= leastName {
+		tail = ": " + string(what) + tail
 	}
 	return head + string(name) + tail
 }

@@ -25,7 +25,27 @@ func TestLineFitsATerminal(t *testing.T) {
 	if got := line(s); !strings.HasPrefix(got, "100:00 [12/34] fill 123456/234567 1,233 of 1,234/s p99 1.23s errors 17") {
 		t.Errorf("%q", got)
 	}
+	settles := flight.Status{Step: "settle", Index: 2, Of: 3, For: "4 pods are\nterminating", Left: -1}
+	if got := line(settles); got != "0:00 [2/3] settle: 4 pods are terminating" {
+		t.Errorf("%q", got)
+	}
+	settles.For = strings.Repeat("4 pods are terminating; ", 9)
+	if got := line(settles); utf8.RuneCountInString(got) != 79 || !strings.HasSuffix(got, "; 4 pods are …") {
+		t.Errorf("%d characters: %q", utf8.RuneCountInString(got), got)
+	}
 	if got := line(flight.Status{Step: "boot", Index: 1, Of: 3, Left: -1}); got != "0:00 [1/3] boot" {
+		t.Errorf("%q", got)
+	}
+}
+
+// What a step waits for is said when it is first known.
+func TestProgressSaysWhatIsWaitedFor(t *testing.T) {
+	out := &bytes.Buffer{}
+	l := newProgress(&environment{stderr: out})
+	for i, what := range []string{"", "", "4 pods are terminating", "3 pods are terminating"} {
+		l.show(flight.Status{Step: "settle", Index: 1, Of: 1, For: what, Elapsed: time.Duration(i) * time.Second, Left: -1})
+	}
+	if got, want := out.String(), "0:00 [1/1] settle\n0:02 [1/1] settle: 4 pods are terminating\n"; got != want {
 		t.Errorf("%q", got)
 	}
 }

@@ -68,7 +68,9 @@ func (c *preflightCheck) pass(ctx context.Context, since inspect.CPU) error {
 			i.AddLeftovers(ctx, &last)
 			i.AddProbeWrites(ctx, &last)
 		}
-		return i.Findings(last, first)
+		found := i.Findings(last, first)
+		c.Progress.WaitingFor("preflight", preflight.Sentence(found))
+		return found
 	})
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -27,6 +27,7 @@ type Status struct {
 	P99         time.Duration // of the calls so far, from due to done
 	Failed      int           // calls that failed or were lost, whole run
 	Late        int           // calls that left late, whole run
+	For         string        // what is waited for that cannot be counted, such as "4 pods are terminating"
 	Left        time.Duration // until the step's end as things go; negative when unknown
 }
 
@@ -41,6 +42,7 @@ type underWay struct {
 	waits       bool // for what first, done and total count
 	first       int  // that was there before
 	done, total int
+	what        string // that it waits for
 }
 
 // progress knows how far a run has come: what its status is made of.
@@ -127,6 +129,17 @@ func (p *progress) Waiting(step string, done, total int) {
 	}
 }
 
+// WaitingFor says what a step waits for.
+func (p *progress) WaitingFor(step, what string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range p.steps {
+		if s.name == step {
+			s.what = what
+		}
+	}
+}
+
 // shown is the step that the status tells of: the last one that runs.
 func (p *progress) shown() *underWay {
 	if n := len(p.steps); n > 0 {
@@ -145,7 +158,7 @@ func (p *progress) status() Status {
 	if step == nil {
 		return s
 	}
-	s.Step, s.InStep, s.Done, s.Total = step.name, t.Sub(step.began), step.done, step.total
+	s.Step, s.InStep, s.Done, s.Total, s.For = step.name, t.Sub(step.began), step.done, step.total, step.what
 	first, since := step.first, step.began
 	if n := len(p.steps); n > 1 {
 		s.Step += fmt.Sprintf(" +%d", n-1)
@@ -217,6 +230,6 @@ func (s Status) record() record.Status {
 	}
 	return record.Status{
 		Step: s.Step, Index: s.Index, Of: s.Of, Elapsed: s.Elapsed.Seconds(), Done: s.Done, Total: s.Total,
-		Requested: s.Requested, Achieved: s.Achieved, P99: s.P99.Seconds(), Failed: s.Failed, Late: s.Late, Left: left,
+		Requested: s.Requested, Achieved: s.Achieved, P99: s.P99.Seconds(), Failed: s.Failed, Late: s.Late, For: s.For, Left: left,
 	}
 }

@@ -14,5 +14,6 @@ type Status struct {
 	P99       float64 `json:"p99,omitempty"` // of the step's calls so far, from due to done
 	Failed    int     `json:"failed,omitempty"`
 	Late      int     `json:"late,omitempty"`
-	Left      float64 `json:"left"` // until the step's end as things go; negative: unknown
+	For       string  `json:"for,omitempty"` // what the step waits for that cannot be counted
+	Left      float64 `json:"left"`          // until the step's end as things go; negative: unknown
 }

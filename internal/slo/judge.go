@@ -39,7 +39,7 @@ func Judge(r *run.Run) (Judgement, error) {
 	k := &official{server: server{f}, pods: all}
 	failed := failedCalls{sc, f}
 	j := objectives{queries: q, indicators: indicators{f}, records: records{sc, f, all, failed}, official: k}
-	out := Judgement{Scenario: sc.Name, Objectives: j.judge(slices.Concat(sc.Objectives, failed.implicit())), Failures: failed.all(), Self: self.self(), Measures: Measures{}}
+	out := Judgement{Scenario: sc.Name, Objectives: j.judge(slices.Concat(sc.Objectives, failed.implicit(), waits(sc))), Failures: failed.all(), Self: self.self(), Measures: Measures{}}
 	l := lifecycles{sc, f}
 	out.Lifecycles = l.summaries()
 	planeMeasures(out.Measures, f, r.Manifest)
@@ -222,6 +222,8 @@ func sentence(r Result) string {
 	case r.SLI == FailedCalls && r.Failed > 0:
 		return fmt.Sprintf("%s: %d of %s failed for good, where at most %s may: %s.", head, r.Failed, unit.Number(float64(r.Samples)),
 			unit.Number(r.Threshold), strings.TrimSuffix(strings.Join(r.Warnings, "; "), "."))
+	case r.SLI == unmetWait && r.Value != nil:
+		return fmt.Sprintf("%s: %s.", head, strings.TrimSuffix(strings.Join(r.Warnings, "; "), "."))
 	case r.Value == nil && len(r.Warnings) > 0:
 		return fmt.Sprintf("%s is unknown: %s.", head, r.Warnings[0])
 	case r.Value == nil:
@@ -240,10 +242,13 @@ func sentence(r Result) string {
 // Title names a result with its statistic and labels: "p99 of mutating calls
 // (PATCH pods/status resource)". It is the same in every run of a scenario.
 func Title(r Result) string {
-	if r.Statistic == "count" || strings.Contains(r.Name, r.Statistic) {
+	if r.Statistic != "count" && strings.Contains(r.Name, r.Statistic) {
 		return r.Name // a name made of all that it is about
 	}
 	head := r.Statistic + " of " + r.Name
+	if r.Statistic == "count" {
+		head = r.Name
+	}
 	l := r.Labels
 	resource := l["resource"]
 	if l["subresource"] != "" {

@@ -28,6 +28,7 @@ type nobody struct{}
 
 func (nobody) Enter(string) (leave func()) { return func() {} }
 func (nobody) Waiting(string, int, int)    {}
+func (nobody) WaitingFor(string, string)   {}
 
 func newBench(t *testing.T, text string) *bench {
 	t.Helper()

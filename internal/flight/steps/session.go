@@ -49,6 +49,7 @@ type Session struct {
 type Progress interface {
 	Enter(step string) (leave func())
 	Waiting(step string, done, total int) // how far a step that waits has come
+	WaitingFor(step, what string)         // what a step waits for that cannot be counted
 }
 
 // Tracker says which step a run is in: in its records, and to who watches it.

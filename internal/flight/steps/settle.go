@@ -16,7 +16,10 @@ import (
 const settleEvery = 2 * time.Second
 
 // Settle waits until the plane is as it was before the first step.
-type Settle struct{ Spec *scenario.Settle }
+type Settle struct {
+	Step string
+	Spec *scenario.Settle
+}
 
 // Do waits. What waiting does not help against it writes down, and goes on.
 func (x Settle) Do(ctx context.Context, s *Session) error {
@@ -35,6 +38,7 @@ func (x Settle) Do(ctx context.Context, s *Session) error {
 			i.AddProbeWrites(ctx, &now)
 			found = i.Findings(now, s.baseline.state, preflight.Host)
 		}
+		s.Progress.WaitingFor(x.Step, preflight.Sentence(found))
 		i.RestartCPU() // the CPU of this look is not that of the load before it
 		return found
 	})

@@ -27,12 +27,12 @@ func TestSettleWithRetries(t *testing.T) {
 		t.Fatalf("%v items/s come back, it should be 100", got)
 	}
 	cool := &scenario.Settle{Within: unit.Duration(7 * time.Second)}
-	if err := (Settle{cool}).Do(t.Context(), b.Session); err != nil {
+	if err := (Settle{"cool", cool}).Do(t.Context(), b.Session); err != nil {
 		t.Errorf("it does not come to rest: %v", err)
 	}
 	rate.Store(10)
 	cool.Within = unit.Duration(3 * time.Second)
-	if err := (Settle{cool}).Do(t.Context(), b.Session); !errors.Is(err, preflight.ErrNotQuiet) || !strings.Contains(err.Error(), "come back to queue kcm job") {
+	if err := (Settle{"cool", cool}).Do(t.Context(), b.Session); !errors.Is(err, preflight.ErrNotQuiet) || !strings.Contains(err.Error(), "come back to queue kcm job") {
 		t.Errorf("ten times as many retries: %v", err)
 	}
 }

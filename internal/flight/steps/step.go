@@ -54,7 +54,7 @@ func of(s *scenario.Step, failed error) Step {
 	case s.Wait != nil:
 		return Wait{s.Name, s.Wait}
 	case s.Settle != nil:
-		return Settle{s.Settle}
+		return Settle{s.Name, s.Settle}
 	case s.Fault != nil:
 		return Fault{s.Name, s.Fault}
 	case s.Exec != nil:

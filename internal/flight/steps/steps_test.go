@@ -270,12 +270,12 @@ func TestWaitsForObjects(t *testing.T) {
 		{"while they change", fill + "- parallel:\n  - wait: {objects: configmaps, of: a, condition: has(self.data.e), within: 2m}\n" +
 			"  - sequence: [{pause: 100ms}, {update: {step: a, body: patch, with: {e: 1}, pace: {burst: true}}}]", ""},
 		{"until they are gone", fill + "- {delete: {step: a, pace: {burst: true}}}\n- wait: {objects: configmaps, deleted: true, within: 2m}", ""},
-		{"too few", fill + "- wait: {objects: configmaps, condition: self.data.d == '1', count: 2, within: 2s}", "step failed: wait-2: of 3 configmaps the condition held for 1 within 2s; 2 were wanted"},
-		{"not gone", fill + "- wait: {objects: configmaps, of: a, deleted: true, count: 1, within: 2s}", "step failed: wait-2: 3 configmaps are still there after 2s, at most 1 may be"},
+		{"too few", fill + "- wait: {objects: configmaps, condition: self.data.d == '1', count: 2, within: 2s}", "step failed: wait-2: of 3 configmaps the condition held for 1 within 2s; 2 were wanted; behind: n-1/a-0; n-1/a-2"},
+		{"not gone", fill + "- wait: {objects: configmaps, of: a, deleted: true, count: 1, within: 2s}", "step failed: wait-2: 3 configmaps are still there after 2s, at most 1 may be; behind: n-1/a-0; n-1/a-2; n-2/a-1"},
 		{"not all", fill + "- wait: {objects: configmaps, condition: self.data.d == '1', all: true, within: 2s}",
-			"step failed: wait-2: of 3 configmaps the condition held for 1 within 2s; it was wanted of all, and of 0 at least"},
+			"step failed: wait-2: of 3 configmaps the condition held for 1 within 2s; it was wanted of all, and of 0 at least; behind: n-1/a-0; n-1/a-2"},
 		{"of no use", fill + "- wait: {objects: configmaps, of: a, condition: self.data.d + 1 == 2, within: 2s}",
-			"step failed: wait-2: of 3 configmaps the condition held for 0 within 2s; 3 were wanted (for 3 of them it could not be evaluated: n-1 a-0: condition: no such overload)"},
+			"step failed: wait-2: of 3 configmaps the condition held for 0 within 2s; 3 were wanted (for 3 of them it could not be evaluated: n-1 a-0: condition: no such overload); behind: n-1/a-0; n-1/a-2; n-2/a-1"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -306,7 +306,7 @@ func TestWaitsForWhatFinalizersKeep(t *testing.T) {
 		}
 		return nil
 	})
-	const want = "step failed: wait-3: 6 configmaps are still there after 1s, at most 1 may be"
+	const want = "step failed: wait-3: 6 configmaps are still there after 1s, at most 1 may be; behind: n-1/own-0-a; n-1/own-2-a; n-1/x-0"
 	if err := Run(t.Context(), b.Session); err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

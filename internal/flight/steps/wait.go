@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/api/discovery"
 	"github.com/windtunnel/windtunnel/internal/observe/condition"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -44,9 +45,11 @@ func (w Wait) waitPods(ctx context.Context, s *Session) error {
 		}
 		if s.Clock.Now() > deadline {
 			if w.Spec.Are == "deleted" {
-				return fmt.Errorf("%d pods of group %q are still there after %v, at most %d may be", have, w.Spec.Pods, w.Spec.Within, w.Spec.Count)
+				return fmt.Errorf("%d pods of group %q are still there after %v, at most %d may be%v", have, w.Spec.Pods, w.Spec.Within, w.Spec.Count,
+					s.podsBehind(ctx, w.Spec.Pods, w.Spec.Are))
 			}
-			return w.orNotMade(s, fmt.Errorf("%d of %d pods of group %q were %s within %v", have, w.Spec.Count, w.Spec.Pods, w.Spec.Are, w.Spec.Within))
+			return w.orNotMade(s, fmt.Errorf("%d of %d pods of group %q were %s within %v%v", have, w.Spec.Count, w.Spec.Pods, w.Spec.Are, w.Spec.Within,
+				s.podsBehind(ctx, w.Spec.Pods, w.Spec.Are)))
 		}
 		select {
 		case <-tick.C:
@@ -105,8 +108,12 @@ var errWithin = errors.New("the time is up")
 
 // waitObjects holds until a condition is true of enough objects, or they are
 // gone.
-func (w Wait) waitObjects(ctx context.Context, s *Session) error {
-	o, want, err := w.newObserver(ctx, s)
+func (w Wait) waitObjects(run context.Context, s *Session) error {
+	resource, err := s.findNamed(run, w.Spec.Objects)
+	if err != nil {
+		return err
+	}
+	o, want, err := w.newObserver(s, resource)
 	if err != nil {
 		return err
 	}
@@ -114,7 +121,7 @@ func (w Wait) waitObjects(ctx context.Context, s *Session) error {
 	if w.Spec.Of != "" && !w.Spec.Deleted {
 		made = s.Created.of(w.Spec.Of).allMade
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(w.Spec.Within), errWithin)
+	ctx, cancel := context.WithTimeoutCause(run, time.Duration(w.Spec.Within), errWithin)
 	defer cancel()
 	watching, stop := context.WithCancelCause(ctx)
 	var wait sync.WaitGroup
@@ -141,10 +148,12 @@ func (w Wait) waitObjects(ctx context.Context, s *Session) error {
 	if !errors.Is(cause, errWithin) {
 		return cause
 	}
+	behind := s.readBehind(run, resource, o.Behind(namedBehind))
+	err = fmt.Errorf("%w%v%s", w.unsatisfied(o.Counts(), want), behind, behind.unseen(w.Spec.Condition))
 	if not := made(); not != nil {
-		return fmt.Errorf("%w; %w", w.unsatisfied(o.Counts(), want), not)
+		return fmt.Errorf("%w; %w", err, not)
 	}
-	return w.unsatisfied(o.Counts(), want)
+	return err
 }
 
 // satisfied tells how many objects are as they should be, and whether that is
@@ -176,11 +185,8 @@ func (w Wait) unsatisfied(c condition.Counts, want int) error {
 }
 
 // newObserver makes what follows a wait's objects, and says how many are wanted.
-func (w Wait) newObserver(ctx context.Context, s *Session) (*condition.Observer, int, error) {
-	resource, err := s.findNamed(ctx, w.Spec.Objects)
-	if err != nil {
-		return nil, 0, err
-	}
+func (w Wait) newObserver(s *Session, resource discovery.Resource) (*condition.Observer, int, error) {
+	var err error
 	o, want := condition.Options{Path: resource.All()}, w.Spec.Count
 	if w.Spec.Selector != "" {
 		o.Selector = "labelSelector=" + url.QueryEscape(w.Spec.Selector)

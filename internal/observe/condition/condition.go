@@ -10,6 +10,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
@@ -90,6 +91,24 @@ func (o *Observer) Counts() Counts {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.counts
+}
+
+// Behind names the first objects, by namespace and name, of which the condition
+// does not hold: at most so many.
+func (o *Observer) Behind(most int) [][2]string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var out [][2]string
+	for k, s := range o.objects {
+		if s == holding {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(out, [2]string{k.namespace, k.name}, func(a, b [2]string) int { return slices.Compare(a[:], b[:]) })
+		if out = slices.Insert(out, at, [2]string{k.namespace, k.name}); len(out) > most {
+			out = out[:most]
+		}
+	}
+	return out
 }
 
 // handler is the observer's side that the watch calls, all from one goroutine.

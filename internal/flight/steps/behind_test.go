@@ -1,0 +1,52 @@
+package steps
+
+import (
+	"encoding/json"
+	"testing"
+)
+
+func TestBehindSaysWhatObjectsWaitFor(t *testing.T) {
+	for _, tt := range []struct{ object, condition, want string }{
+		{`{"metadata":{"name":"w","namespace":"n"},"status":{"conditions":[{"type":"Accepted","status":"True"},
+			{"type":"Ready","status":"False","reason":"NoRoom","message":"0 of 3\nnodes"}]}}`, `self.status.conditions.exists(c, c.type == "Redy" && c.status == "True")`,
+			`; behind: n/w Accepted True, Ready False (NoRoom: 0 of 3 nodes); no condition of type "Redy": seen Accepted, Ready (did you mean "Ready"?)`},
+		{`{"metadata":{"name":"w"},"status":{"conditions":[{"type":"Ready","status":"Unknown","reason":"Gone"}]}}`,
+			`{.status.conditions[?(@.type=='Ready')].status}=True`, "; behind: w Ready Unknown (Gone)"},
+		{`{"metadata":{"name":"p","namespace":"n","deletionTimestamp":"2026-01-01T00:00:00Z","finalizers":["a/b","c"]},"status":{"phase":"Pending"}}`,
+			"", "; behind: n/p terminating, finalizer a/b, finalizer c, Pending"},
+		{`{"metadata":{"name":"m"}}`, "self.status.conditions.exists(c, c.type == 'Ready')", `; behind: m; no condition of type "Ready": seen none`},
+	} {
+		var one standing
+		if err := json.Unmarshal([]byte(tt.object), &one); err != nil {
+			t.Fatal(err)
+		}
+		b := behind{one}
+		if got := b.String() + b.unseen(tt.condition); got != tt.want {
+			t.Errorf("\n got %s\nwant %s", got, tt.want)
+		}
+	}
+}
+
+func TestPodsThatAreBehind(t *testing.T) {
+	for _, tt := range []struct {
+		pod  string
+		want map[string]bool
+	}{
+		{`{}`, map[string]bool{"created": true}},
+		{`{"spec":{"nodeName":"a"},"status":{"phase":"Pending"}}`, map[string]bool{"created": true, "bound": true}},
+		{`{"spec":{"nodeName":"a"},"status":{"phase":"Running","conditions":[{"type":"Ready","status":"False"}]}}`,
+			map[string]bool{"created": true, "bound": true, "running": true}},
+		{`{"spec":{"nodeName":"a"},"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}}`,
+			map[string]bool{"created": true, "bound": true, "running": true, "ready": true}},
+	} {
+		var one standing
+		if err := json.Unmarshal([]byte(tt.pod), &one); err != nil {
+			t.Fatal(err)
+		}
+		for _, phase := range []string{"created", "bound", "running", "ready"} {
+			if one.is(phase) != tt.want[phase] {
+				t.Errorf("%s: %s is %v", tt.pod, phase, one.is(phase))
+			}
+		}
+	}
+}

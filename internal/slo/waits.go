@@ -1,0 +1,44 @@
+package slo
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// unmetWait is what the objective counts that a wait has which says unmet: fail.
+const unmetWait = "unmet-waits"
+
+// waits are the objectives of the steps that fail a run when they are not met.
+func waits(sc *scenario.Scenario) (out []scenario.Objective) {
+	fails := func(w scenario.Wait) bool { return w.Unmet == scenario.FailRun }
+	none := 0.0
+	for s := range sc.AllSteps() {
+		if s.Wait != nil && fails(*s.Wait) || s.Churn != nil && slices.ContainsFunc(s.Churn.Wait, fails) {
+			out = append(out, scenario.Objective{Name: "wait not met", SLI: unmetWait, Statistic: "count", Labels: map[string]string{"step": s.Name}, Max: &none})
+		}
+	}
+	return out
+}
+
+// wait holds how often a step that waits did not get what it waited for. One that
+// the run did not come to, or ended in, says nothing.
+func (c records) wait(r *Result, step string) {
+	r.Unit = "waits"
+	unmet, done := 0, 0
+	for _, s := range c.f.Steps {
+		if s.Name != step || !s.Ended {
+			continue
+		}
+		if done++; s.Note != "" {
+			unmet++
+			r.Warnings = append(r.Warnings, s.Note)
+		}
+	}
+	if done == 0 {
+		unmeasured(r, fmt.Sprintf("the run did not come to the end of step %s", step))
+		return
+	}
+	hold(r, exactly(float64(unmet), float64(done)), false)
+}
