@@ -50,6 +50,7 @@ export interface Status {
   p99?: number;
   failed?: number;
   late?: number;
+  for?: string;
   left: number;
 }
 

@@ -135,6 +135,7 @@ async function showRun(id: string): Promise<void> {
 // standing is where a run stands, in a line.
 function standing(s: Status): string {
   const parts = [seconds(Math.round(s.elapsed)), `step ${s.index} of ${s.of}: ${s.step}`];
+  if (s.for) parts.push(`waits for: ${s.for}`);
   if (s.total) parts.push(`${s.done ?? 0} of ${s.total}`);
   if (s.p99) parts.push(`p99 ${seconds(s.p99)}`);
   if (s.failed) parts.push(`${s.failed} failed`);
