@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -45,8 +46,10 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s, "", false
 }
 
-func statOf(pid int) (stat, error) {
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+func statOf(pid int) (stat, error) { return readStat(fmt.Sprintf("/proc/%d/stat", pid)) }
+
+func readStat(path string) (stat, error) {
+	raw, err := os.ReadFile(path)
 	if err != nil {
 		return stat{}, err
 	}
@@ -58,6 +61,17 @@ func statOf(pid int) (stat, error) {
 func alive(pid int, start uint64) bool {
 	s, err := statOf(pid)
 	return err == nil && s.start == start && s.state != 'Z' && s.state != 'X'
+}
+
+// stopped says whether no thread of a process runs.
+func stopped(pid int) bool {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	for _, path := range threads {
+		if s, err := readStat(path); err == nil && !strings.ContainsRune("TtZX", rune(s.state)) {
+			return false
+		}
+	}
+	return err == nil
 }
 
 // killGroup kills the process and those of its group. It signals nobody when

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
 )
 
 // Spec says what to start.
@@ -235,12 +237,31 @@ func (p *Process) Kill() {
 	<-p.done
 }
 
-// Pause holds the process, and those it has started, where they are.
+// pauseWithin bounds how long Pause waits: a thread that waits for a disk stops
+// when it has got what it waits for.
+const pauseWithin = 10 * time.Second
+
+// Pause holds the process, and those it has started, where they are. A signal
+// that was sent has not arrived, so it returns when the kernel says that all of
+// the process's threads have stopped, or when Continue was called meanwhile.
 func (p *Process) Pause() error {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.paused = true
-	return p.signalLocked(unix.SIGSTOP)
+	err := p.signalLocked(unix.SIGSTOP)
+	p.mu.Unlock()
+	for c := clock.Start(); err == nil && !p.halted(); time.Sleep(time.Millisecond) {
+		if time.Duration(c.Now()) > pauseWithin {
+			return fmt.Errorf("pause %s: it has not stopped within %v", p.spec.Name, pauseWithin)
+		}
+	}
+	return err
+}
+
+// halted says whether there is nothing left that a pause waits for.
+func (p *Process) halted() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.reaped || !p.paused || stopped(p.pid)
 }
 
 // Continue lets a paused process go on.

@@ -1,6 +1,7 @@
 package process_test
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -208,7 +209,15 @@ func TestPauseAndContinue(t *testing.T) {
 	if err := p.Pause(); err != nil {
 		t.Fatal(err)
 	}
-	repotest.Eventually(t, "the pause", func() bool { return state(p.PID()) == 'T' })
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.PID()))
+	for _, thread := range threads { // none runs once Pause has returned
+		if raw, _ := os.ReadFile(thread); !bytes.Contains(raw, []byte(") T ")) {
+			t.Errorf("%s", raw)
+		}
+	}
+	if len(threads) == 0 {
+		t.Error("the process is gone")
+	}
 	if err := p.Continue(); err != nil {
 		t.Fatal(err)
 	}
