@@ -2,12 +2,10 @@ package load_test
 
 import (
 	"context"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -15,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/api/apitest"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/load"
 	"github.com/windtunnel/windtunnel/internal/load/pace"
@@ -38,17 +36,12 @@ type bench struct {
 
 func newBench(t *testing.T, h http.HandlerFunc, o load.Options) *bench {
 	t.Helper()
-	server := httptest.NewUnstartedServer(h)
-	server.EnableHTTP2 = true
-	server.StartTLS()
-	t.Cleanup(server.Close)
 	b := &bench{path: filepath.Join(t.TempDir(), "r.wt")}
 	var err error
 	if b.records, err = record.Create(b.path); err != nil {
 		t.Fatal(err)
 	}
-	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	o.Endpoint, o.Records, o.Clock = endpoint.New(server.URL, ca, endpoint.Identity{}), b.records, clock.Start()
+	o.Endpoint, o.Records, o.Clock = apitest.Serve(t, h), b.records, clock.Start()
 	if b.Generator, err = load.New(o); err != nil {
 		t.Fatal(err)
 	}

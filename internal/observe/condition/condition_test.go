@@ -2,16 +2,14 @@ package condition
 
 import (
 	"context"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/api/apitest"
 	"github.com/windtunnel/windtunnel/internal/api/watch"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
@@ -74,18 +72,8 @@ func TestTraces(t *testing.T) {
 
 func serve(t *testing.T, handler http.HandlerFunc) (*wire.Client, clock.Clock) {
 	t.Helper()
-	server := httptest.NewUnstartedServer(handler)
-	server.EnableHTTP2 = true
-	server.StartTLS()
-	t.Cleanup(server.Close)
-	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	c := clock.Start()
-	client, err := wire.New(endpoint.New(server.URL, ca, endpoint.Identity{}), wire.Options{Clock: c})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = client.Close() })
-	return client, c
+	return apitest.Client(t, apitest.Serve(t, handler), c), c
 }
 
 func TestRun(t *testing.T) {
