@@ -26,6 +26,7 @@ func (p *Plane) setDefaults()      { p.Durability = "memory" }
 func (n *Namespaces) setDefaults() { n.Count = 1 }
 func (g *Preflight) setDefaults()  { g.Dirty = "tag" }
 func (b *Body) setDefaults()       { b.Dialect = Dialects()[0] }
+func (a *AbortOn) setDefaults()    { a.For = unit.Duration(DefaultAbortFor) }
 func (s *Step) setDefaults()       { s.OnFailure = "stop" }
 func (c *Create) setDefaults()     { c.Timeout = unit.Duration(DefaultCallTimeout) }
 func (c *Churn) setDefaults()      { c.Timeout = unit.Duration(DefaultCallTimeout) }
@@ -68,6 +69,7 @@ func (s *Scenario) Complete() {
 		fill(reflect.ValueOf(&b).Elem())
 		s.Bodies[name] = b
 	}
+	fill(reflect.ValueOf(&s.AbortOn).Elem())
 	fill(reflect.ValueOf(&s.Plane).Elem())
 	fill(reflect.ValueOf(&s.Preflight).Elem())
 	fill(reflect.ValueOf(&s.Subjects).Elem())

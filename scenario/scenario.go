@@ -27,6 +27,7 @@ type Scenario struct {
 	Bodies      map[string]Body `yaml:"bodies"`      // name -> what is created
 	Steps       []Step          `yaml:"steps"`       // what is done, one after another
 	Objectives  []Objective     `yaml:"objectives"`  // what is judged
+	AbortOn     *AbortOn        `yaml:"abortOn"`     // when the run is ended early, as failed
 	FailedCalls string          `yaml:"failedCalls"` // calls of the load that fail for good, after retries, with a code that their step does not expect: fail (default), the run fails; or ignore
 	Measures    []Measure       `yaml:"measures"`    // what is measured besides, and not judged
 	Published   []Published     `yaml:"published"`   // figures of others, shown beside the measured ones
@@ -106,6 +107,7 @@ type Objective struct {
 	SLI       string            `yaml:"sli"`       // pod-startup, lifecycle, call-latency, server-latency, etcd-fsync ...: docs/slis.md
 	Labels    map[string]string `yaml:"labels"`    // group, phase, verb, resource ...
 	Per       []string          `yaml:"per"`       // labels of the SLI: one result for each of their values, such as [verb, resource]
+	Step      string            `yaml:"step"`      // judged is the time of this step alone, and of calls those that it sent; not for slo and what is made of lifecycles
 	Statistic string            `yaml:"statistic"` // p50, p90, p99, p99.9, max, mean, rate, sum; which ones says docs/slis.md
 	Max       *float64          `yaml:"max"`       // in the SLI's unit (seconds, 1/s)
 	Min       *float64          `yaml:"min"`       // in place of max
@@ -116,6 +118,15 @@ type Objective struct {
 	Until       string `yaml:"until"`            // with query: a step; asked at its end; default: the run's
 	Unsupported string `yaml:"unsupported"`      // why this cannot be measured here; nothing else but name is needed. The verdict is unknown
 	Line        int    `yaml:"-"`
+}
+
+// AbortOn says when a run is ended before its time: it has failed then, what it
+// made is taken away, and what there is of it is judged. Any of the fields is
+// enough.
+type AbortOn struct {
+	FailedCalls int           `yaml:"failedCalls"` // so many calls of the load failed for good, or had no answer, with a code that their step does not expect
+	P99         unit.Duration `yaml:"p99"`         // the calls of the step under way take longer than this, by their 99th percentile so far
+	For         unit.Duration `yaml:"for"`         // p99: it does so for this long, default 10s
 }
 
 // Measure is a named number of the run that no bound belongs to: the answer of
@@ -148,6 +159,7 @@ const (
 	DefaultFleetWithin  = 5 * time.Minute
 	DefaultCallTimeout  = 30 * time.Second
 	DefaultWaitWithin   = 10 * time.Minute
+	DefaultAbortFor     = 10 * time.Second
 	DefaultExecTimeout  = 10 * time.Minute
 	DefaultSettleWithin = 10 * time.Minute
 	DefaultRetryDelay   = time.Second

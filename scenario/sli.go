@@ -36,6 +36,13 @@ func (s SLI) has(statistic string) bool {
 	return slices.Contains(s.Statistics, statistic) || Quantile(statistic) && Quantile(s.Statistics[0])
 }
 
+// ofRecords tells whether an indicator is made of windtunnel's own records, and not of
+// a component's metrics.
+func ofRecords(name string) bool {
+	x, ok := sli.Find(name)
+	return ok && x.Kind == sli.Records
+}
+
 func findSLI(name string) (SLI, bool) {
 	list := SLIs()
 	i := slices.IndexFunc(list, func(s SLI) bool { return s.Name == name })

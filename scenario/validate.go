@@ -58,6 +58,7 @@ func (s *Scenario) check(f *faults) {
 	c := fileChecker{&checker{fieldChecker: fieldChecker{f, s}, steps: map[string]string{}}}
 	c.label("scenario", "scenario", s.Name)
 	c.word("failedCalls", "failedCalls", s.FailedCalls)
+	c.abortOn(s.AbortOn)
 	c.plane()
 	c.fleet()
 	c.namespaces()
@@ -92,6 +93,21 @@ func (s *Scenario) check(f *faults) {
 		if p.Measure == "" || p.Source == "" {
 			c.at(fmt.Sprintf("published[%d]", i), "published: measure and source are needed")
 		}
+	}
+}
+
+// abortOn checks what ends a run early.
+func (c *checker) abortOn(a *AbortOn) {
+	if a == nil {
+		return
+	}
+	c.notNegative("abortOn.failedCalls", "abortOn.failedCalls", a.FailedCalls)
+	c.lasting("abortOn.for", "abortOn.for", a.For)
+	switch {
+	case a.P99 < 0:
+		c.at("abortOn.p99", "abortOn.p99: %s is below 0s", a.P99)
+	case a.P99 == 0 && a.FailedCalls == 0:
+		c.at("abortOn", "abortOn: failedCalls or p99 is needed")
 	}
 }
 

@@ -17,6 +17,9 @@ func (c objectiveChecker) objective(path string, o *Objective) {
 			c.at(path+".pods", "objective.pods: no create step makes group %q%s", clip(group), hint(group, c.groups))
 		}
 	}
+	if _, ok := c.steps[o.Step]; o.Step != "" && !ok {
+		c.at(path+".step", "objective.step: no step is called %q%s", clip(o.Step), hint(o.Step, slices.Sorted(maps.Keys(c.steps))))
+	}
 	if o.SLO != "" {
 		c.official(path, o)
 		return
@@ -49,6 +52,9 @@ func (c objectiveChecker) objective(path string, o *Objective) {
 		c.oneOf(path+".statistic", "objective.statistic", o.Statistic, sli.Statistics)
 	}
 	c.bound(path, o)
+	if _, byStep := sli.Labels["step"]; o.Step != "" && (ofRecords(sli.Name) && !byStep || o.Labels["step"] != "") {
+		c.at(path+".step", "objective.step: %s", map[bool]string{true: "stands beside the label step", false: sli.Name + " is not of a step; its label group says whose lifecycles it is about"}[o.Labels["step"] != ""])
+	}
 	for _, name := range slices.Sorted(maps.Keys(o.Labels)) {
 		c.sliLabel(path+".labels."+name, sli, name, o.Labels[name])
 	}
@@ -75,6 +81,9 @@ func (c objectiveChecker) query(path string, o *Objective) {
 		c.at(path, "objective: query stands in place of sli; sli, statistic, labels, per and pods do not belong to it")
 	}
 	c.bound(path, o)
+	if o.Step != "" && o.Since+o.Until != "" {
+		c.at(path+".step", "objective.step: stands in place of since and until")
+	}
 	c.span(path, "objective", o.Since, o.Until)
 }
 
@@ -104,7 +113,7 @@ func (c objectiveChecker) span(path, what, since, until string) {
 // official checks an objective that stands for official SLOs.
 func (c objectiveChecker) official(path string, o *Objective) {
 	c.word(path+".slo", "objective.slo", o.SLO)
-	if o.SLI != "" || o.Statistic != "" || len(o.Labels)+len(o.Per) > 0 || o.Max != nil || o.Min != nil || o.Query != "" {
+	if o.SLI+o.Step != "" || o.Statistic != "" || len(o.Labels)+len(o.Per) > 0 || o.Max != nil || o.Min != nil || o.Query != "" {
 		c.at(path, "objective: slo stands alone or with pods; its bounds are the official ones")
 	}
 }

@@ -31,6 +31,9 @@ import (
 // ErrInterrupted ends a run that a person stopped.
 var ErrInterrupted = errors.New("interrupted")
 
+// ErrAborted ends a run that its scenario wants to be ended early.
+var ErrAborted = errors.New("stopped by abortOn")
+
 // ErrBoot ends a run whose plane could not be started or reached: the input or
 // the machine is at fault, and nothing was measured.
 var ErrBoot = errors.New("no plane")
@@ -186,6 +189,8 @@ func endReason(err error) record.EndReason {
 		return record.Done
 	case errors.Is(err, ErrInterrupted):
 		return record.Interrupted
+	case errors.Is(err, ErrAborted):
+		return record.Aborted
 	}
 	return record.Broken
 }
@@ -238,7 +243,11 @@ func (r *run) flySteps(ctx context.Context) error {
 	r.instruments.sample(ctx)
 	r.dir.journal().RunBegan(r.scenario.Name)
 	stopProfiles := startProfiles(ctx, r.plane, r.dir)
+	ctx, stop := r.watchForAbort(ctx)
 	err := steps.Run(ctx, session)
+	if cause := stop(); cause != nil {
+		err = cause
+	}
 	stopProfiles()
 	r.instruments.sample(context.WithoutCancel(ctx))
 	return err

@@ -79,6 +79,22 @@ func (x *failures) add(s *slot, c *record.Call, result Result) (first *record.Ev
 	return nil
 }
 
+// FailedForGood counts the calls that failed for good until now, but those of a step
+// and code that are expected; 0 is the code of what had no answer.
+func (g *Generator) FailedForGood(expected func(step string, code int) bool) (n int) {
+	x := &g.failures
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for step, all := range x.steps {
+		for _, f := range all {
+			if !expected(step, f.Code) {
+				n += f.Count
+			}
+		}
+	}
+	return n
+}
+
 // Answer is what came in place of success, in short: the status with the server's
 // reason, or why there was no answer.
 func Answer(r Result) string {

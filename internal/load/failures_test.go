@@ -47,6 +47,9 @@ func TestFailuresAreTold(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if n := b.FailedForGood(func(step string, code int) bool { return step == "fill" && code == 409 }); n != 4 {
+		t.Errorf("%d calls failed though it was not expected, want 4", n)
+	}
 	if slices.Sort(told); len(told) != 3 || !slices.ContainsFunc(told, func(s string) bool { return strings.HasPrefix(s, "422 x /x/") }) {
 		t.Errorf("told %q", told)
 	}

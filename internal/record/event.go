@@ -48,7 +48,8 @@ type EndReason string
 const (
 	Done        EndReason = "done"
 	Interrupted EndReason = "interrupted"
-	Broken      EndReason = "failed" // a step, a component or a part of the run failed
+	Aborted     EndReason = "aborted" // what the scenario's abortOn says came to be
+	Broken      EndReason = "failed"  // a step, a component or a part of the run failed
 )
 
 // Event is one moment of the run.

@@ -67,6 +67,8 @@ func (t *tally) ending() Finding {
 		f.Level, f.Text = Bad, sentence("The run failed: step "+end.Step+": "+end.Text)
 	case end.Reason == record.Broken:
 		f.Level, f.Text = Bad, sentence("The run failed: "+end.Text)
+	case end.Reason == record.Aborted:
+		f.Level, f.Text = Note, sentence("The run was "+end.Text+after(", in step ", end.Name))
 	case end.Reason != record.Done:
 		f.Level, f.Text = Bad, sentence("The run was "+string(end.Reason)+after(" in step ", end.Name))
 	}

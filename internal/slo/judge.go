@@ -3,6 +3,7 @@ package slo
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -39,7 +40,7 @@ func Judge(r *run.Run) (Judgement, error) {
 	k := &official{server: server{f}, pods: all}
 	failed := failedCalls{sc, f}
 	j := objectives{queries: q, indicators: indicators{f}, records: records{sc, f, all, failed}, official: k}
-	out := Judgement{Scenario: sc.Name, Objectives: j.judge(slices.Concat(sc.Objectives, failed.implicit(), waits(sc))), Failures: failed.all(), Self: self.self(), Measures: Measures{}}
+	out := Judgement{Scenario: sc.Name, Objectives: j.judge(slices.Concat(sc.Objectives, failed.implicit(), waits(sc), aborts(sc))), Failures: failed.all(), Self: self.self(), Measures: Measures{}}
 	l := lifecycles{sc, f}
 	out.Lifecycles = l.summaries()
 	planeMeasures(out.Measures, f, r.Manifest)
@@ -102,10 +103,48 @@ func (j objectives) objective(o *scenario.Objective) []Result {
 	if o.Query != "" {
 		return j.queries.judge(r, o)
 	}
-	if x, ok := sli.Find(o.SLI); ok && x.Kind != sli.Records {
+	x, ok := sli.Find(o.SLI)
+	switch tabled := ok && x.Kind != sli.Records; {
+	case tabled && o.Step != "":
+		out := []Result{r}
+		if f, reached := stepFacts(j.indicators.f, o.Step); reached {
+			out = indicators{f}.judge(r, o, x)
+		} else {
+			unmeasured(&out[0], fmt.Sprintf("the run did not come to the end of step %s", o.Step))
+		}
+		for i := range out {
+			out[i].Labels = withStep(out[i].Labels, o.Step)
+		}
+		return out
+	case tabled:
 		return j.indicators.judge(r, o, x)
+	case o.Step != "":
+		narrow := *o
+		narrow.Labels = withStep(o.Labels, o.Step)
+		r.Labels = narrow.Labels
+		return j.records.judge(r, &narrow)
 	}
 	return j.records.judge(r, o)
+}
+
+// withStep is a copy of labels that has the step, too.
+func withStep(labels map[string]string, step string) map[string]string {
+	out := map[string]string{"step": step}
+	maps.Copy(out, labels)
+	return out
+}
+
+// stepFacts are the facts of a run as if the time of a step were all of it; false
+// where the run did not come to its end.
+func stepFacts(f *run.Facts, step string) (*run.Facts, bool) {
+	for _, s := range f.Steps {
+		if s.Name == step && s.Ended {
+			out := *f
+			out.Begin, out.End = s.From, s.To
+			return &out, true
+		}
+	}
+	return f, false
 }
 
 // normalise makes the JSON of a result the same whatever way it came about:
@@ -222,7 +261,7 @@ func sentence(r Result) string {
 	case r.SLI == FailedCalls && r.Failed > 0:
 		return fmt.Sprintf("%s: %d of %s failed for good, where at most %s may: %s.", head, r.Failed, unit.Number(float64(r.Samples)),
 			unit.Number(r.Threshold), strings.TrimSuffix(strings.Join(r.Warnings, "; "), "."))
-	case r.SLI == unmetWait && r.Value != nil:
+	case (r.SLI == unmetWait || r.SLI == abortedRun) && r.Value != nil:
 		return fmt.Sprintf("%s: %s.", head, strings.TrimSuffix(strings.Join(r.Warnings, "; "), "."))
 	case r.Value == nil && len(r.Warnings) > 0:
 		return fmt.Sprintf("%s is unknown: %s.", head, r.Warnings[0])

@@ -1,6 +1,7 @@
 package slo
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -40,6 +41,11 @@ type Value struct {
 // asked is a query of the scenario with the stretch of time that it is about.
 type asked struct{ query, since, until string }
 
+// askedOf is what an objective asks.
+func askedOf(o scenario.Objective) asked {
+	return asked{o.Query, cmp.Or(o.Step, o.Since), cmp.Or(o.Step, o.Until)}
+}
+
 // question returns what is to be asked; not ok when the run did not get there.
 func (q *queries) question(a asked) (Question, bool) {
 	from, begun := stepMoment(q.f, record.EventStepBegan, a.since, q.f.Begin)
@@ -65,7 +71,7 @@ func ask(r *run.Run) (*queries, error) {
 	out := &queries{sc: r.Scenario, f: r.Facts}
 	var all []asked
 	for _, o := range r.Scenario.Objectives {
-		all = append(all, asked{o.Query, o.Since, o.Until})
+		all = append(all, askedOf(o))
 	}
 	for _, m := range r.Scenario.Measures {
 		all = append(all, asked{m.Query, m.Since, m.Until})
@@ -118,7 +124,7 @@ func (q *queries) answer(a asked) (Answer, error) {
 // number had nothing to count in that time; it is left out beside others.
 func (q *queries) judge(r Result, o *scenario.Objective) []Result {
 	r.SLI, r.Statistic, r.Unit = "promql", "value", o.Unit
-	answer, err := q.answer(asked{o.Query, o.Since, o.Until})
+	answer, err := q.answer(askedOf(*o))
 	switch {
 	case err != nil:
 		unmeasured(&r, err.Error())

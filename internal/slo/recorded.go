@@ -58,6 +58,8 @@ func (c records) record(r *Result, o *scenario.Objective) {
 		c.callLatency(r, o)
 	case "call-success":
 		c.callSuccess(r, o)
+	case abortedRun:
+		c.aborted(r)
 	case unmetWait:
 		c.wait(r, o.Labels["step"])
 	case FailedCalls:

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -20,6 +21,30 @@ func waits(sc *scenario.Scenario) (out []scenario.Objective) {
 		}
 	}
 	return out
+}
+
+// abortedRun is what the objective counts that a scenario with abortOn has.
+const abortedRun = "aborted"
+
+// aborts is the objective of a scenario that says when it is ended early.
+func aborts(sc *scenario.Scenario) []scenario.Objective {
+	if sc.AbortOn == nil {
+		return nil
+	}
+	none := 0.0
+	return []scenario.Objective{{Name: "ended early by abortOn", SLI: abortedRun, Statistic: "count", Max: &none}}
+}
+
+// aborted holds that the run was not ended early.
+func (c records) aborted(r *Result) {
+	r.Unit = "times"
+	times := 0
+	if c.f.Ended.Reason == record.Aborted {
+		times = 1
+		r.Warnings = append(r.Warnings, c.f.Ended.Text)
+	}
+	hold(r, exactly(float64(times), 1), false)
+	r.certain = times > 0
 }
 
 // wait holds how often a step that waits did not get what it waited for. One that

@@ -43,7 +43,7 @@ func (j Journal) RunEnded(step string, reason record.EndReason, err error) {
 	e := record.Event{Type: record.EventRunEnded, Name: step, Detail: record.Detail{Reason: reason}}
 	var failed failedStep
 	switch {
-	case reason != record.Broken:
+	case reason != record.Broken && reason != record.Aborted:
 	case errors.As(err, &failed):
 		name, why := failed.Failed()
 		e.Step, e.Text = name, why.Error()

@@ -78,7 +78,7 @@ type Event struct {
 	Type         string  `parquet:"type,dict"`                          // see the list of types
 	Name         string  `parquet:"name,dict,optional"`                 // the step, target or component; empty: it is of none
 	Text         string  `parquet:"text,optional"`                      // for people: why, or the evidence; empty: the other columns say all
-	Reason       string  `parquet:"reason,dict,optional"`               // of run-end: done, interrupted, failed; empty: another type
+	Reason       string  `parquet:"reason,dict,optional"`               // of run-end: done, interrupted, aborted, failed; empty: another type
 	Step         string  `parquet:"step,dict,optional"`                 // of run-end: the step that failed; empty: it was none
 	Count        int64   `parquet:"count,optional" unit:"count"`        // of requested, offered, achieved: calls; of calls-failed: calls that failed for good; of fleet-ready: nodes; empty: another type
 	Rate         float64 `parquet:"rate_per_s,optional" unit:"calls/s"` // of requested, offered, achieved; empty: none was asked for
