@@ -12,9 +12,9 @@ import (
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
-// TestDeclaredLives flies testdata/lifecycles.yaml on a real plane: what its lives
+// TestDeclaredLifecycles flies testdata/lifecycles.yaml on a real plane: what its lives
 // say is in the verdict, with what was seen on linked objects in its place.
-func TestDeclaredLives(t *testing.T) {
+func TestDeclaredLifecycles(t *testing.T) {
 	bin := repotest.Binary(t)
 	p, err := plane.Start(t.Context(), scenario.Plane{}, plane.Options{LogDir: t.TempDir(), Executable: bin})
 	if err != nil {
@@ -33,7 +33,7 @@ func TestDeclaredLives(t *testing.T) {
 		t.Fatal(err, r.Err)
 	}
 	for _, o := range r.Judgement.Objectives {
-		want := map[string]int{"application": 10, "pods of front": 5, "jobs": 10, "nodes": 4, "gadgets": 0}[o.Name]
+		want := map[string]int{"application": 10, "pods of front": 5, "jobs": 10, "nodes": 4, "gadgets": 0, "failed calls of the load": 30}[o.Name]
 		if o.Samples != want || want > 0 && o.Value == nil || (o.Verdict == slo.Unknown) != (want == 0) {
 			t.Errorf("%+v", o)
 		}
