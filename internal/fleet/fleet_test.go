@@ -264,6 +264,37 @@ func TestPodsAndRefusals(t *testing.T) {
 	}
 }
 
+// TestPodMadeAgain: a patch that comes too late, since another pod has the name
+// already, is refused as a real API server does; the fleet has not given up.
+func TestPodMadeAgain(t *testing.T) {
+	s := apitest.New(t)
+	f := start(t, s, config(1))
+	ready(t, f)
+	var patches, blind atomic.Int32
+	s.Fault(func(r *http.Request) *apitest.Fault {
+		switch {
+		case r.Method == http.MethodGet && blind.Load() == 1:
+			return &apitest.Fault{Code: 503} // the fleet does not see it before its patch was refused
+		case r.Method != http.MethodPatch:
+		case patches.Add(1) == 1:
+			blind.Store(1)
+			s.CutWatches()
+			s.RemovePod("default", "p")
+			s.AddPod(apitest.Pod("p", "node-000000"))
+		default:
+			blind.Store(0)
+		}
+		return nil
+	})
+	s.AddPod(apitest.Pod("p", "node-000000"))
+	repotest.Eventually(t, "the second pod", func() bool {
+		return f.Stats().Running == 1 && s.Pods()[0].Status.Phase == corev1.PodRunning && f.Stats().Gone == 1
+	})
+	if st := f.Stats(); st.Dropped != 0 {
+		t.Errorf("%+v", st)
+	}
+}
+
 func TestRetryAfter(t *testing.T) {
 	s := apitest.New(t)
 	f := start(t, s, config(1))

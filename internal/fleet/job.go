@@ -114,6 +114,7 @@ type answer struct {
 	uid           string
 	fleet         string
 	message       string // of a refusal
+	otherUID      bool   // refused: another object has that name now
 }
 
 // newJob takes a job from the free list.
@@ -153,7 +154,7 @@ func (e *engine) deliver(j *job, r *wire.Response) {
 	if raw, _, err := object.Unwrap(r.Body); err == nil && r.Err == nil {
 		a.read(raw, j.action)
 	} else if r.Code >= http.StatusBadRequest {
-		a.message = object.ReadStatus(r.Body).Message
+		a.refused(object.ReadStatus(r.Body))
 	}
 	if e.mail.put(j, !j.idle()) || e.starved.Load() {
 		e.wake()
@@ -167,7 +168,7 @@ func (j *job) idle() bool { return j.action == leaseRenew && j.answer.Code == ht
 func (a *answer) read(raw []byte, what action) {
 	if a.Code >= http.StatusBadRequest {
 		if s, err := object.DecodeStatus(raw); err == nil {
-			a.message = s.Message
+			a.refused(s)
 		}
 		return
 	}
@@ -183,6 +184,8 @@ func (a *answer) read(raw []byte, what action) {
 		a.uid, a.fleet = string(m.UID), string(m.Fleet)
 	}
 }
+
+func (a *answer) refused(s object.Status) { a.message, a.otherUID = s.Message, s.OtherUID }
 
 func (j *job) ok() bool { return j.answer.Outcome() == record.OK }
 

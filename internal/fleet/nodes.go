@@ -350,6 +350,8 @@ func (s *nodes) settle(j *job) {
 	case j.action == nodeDelete:
 		s.leaving.end(j.node, missing)
 		s.engine.freeJob(j)
+	case j.action == nodeStatus && (missing || j.answer.otherUID):
+		s.abandon(j) // its end is on the way
 	default:
 		s.engine.drop(j)
 	}

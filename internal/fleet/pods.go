@@ -272,7 +272,7 @@ func (s *pods) refused(j *job) {
 		s.engine.freeJob(j) // it went away meanwhile, or it was an event
 	case missing && (j.action == podDelete || j.action == podStatus):
 		s.settled(j) // somebody was faster, or its end is on the way
-	case conflict:
+	case conflict || j.answer.otherUID:
 		s.retry(j) // a pod of another uid means that this one's end is on the way
 	default:
 		s.engine.drop(j)

@@ -47,6 +47,13 @@ func (a answer) refuse(code int, reason, message string) {
 	a.write(code, status(code, reason, message))
 }
 
+// refuseField refuses what is wrong in one field.
+func (a answer) refuseField(field, message string) {
+	s := status(http.StatusUnprocessableEntity, string(metav1.StatusReasonInvalid), field+": "+message)
+	s["details"] = map[string]any{"causes": []any{map[string]any{"reason": "FieldValueInvalid", "message": message, "field": field}}}
+	a.write(http.StatusUnprocessableEntity, s)
+}
+
 func status(code int, reason, message string) map[string]any {
 	return map[string]any{
 		"kind": "Status", "apiVersion": "v1", "metadata": map[string]any{},

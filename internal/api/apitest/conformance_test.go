@@ -71,13 +71,17 @@ func conform(t *testing.T, e endpoint.Endpoint) {
 				Name, UID, ResourceVersion, DeletionTimestamp string
 				Finalizers                                    []string
 			}
-			Items []struct{ Metadata struct{ Name string } }
+			Items   []struct{ Metadata struct{ Name string } }
+			Details struct{ Causes []struct{ Field string } }
 		}
 		_ = json.Unmarshal(r.Body, &o)
 		got := []string{fmt.Sprint(r.Code)}
 		switch {
 		case r.Code >= 400:
 			got = append(got, o.Reason)
+			if object.ReadStatus(r.Body).OtherUID {
+				got = append(got, o.Details.Causes[0].Field)
+			}
 		case method == http.MethodGet && o.Items != nil:
 			for _, i := range o.Items {
 				got = append(got, i.Metadata.Name)
@@ -102,7 +106,7 @@ func conform(t *testing.T, e endpoint.Endpoint) {
 	}
 	do("POST", "/api/v1/namespaces", "", `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"n"}}`, "201 n")
 	do("POST", "/api/v1/nodes", "", `{"metadata":{"name":"n"}}`, "201 n")
-	do("PATCH", "/api/v1/nodes/n/status", strategic, `{"metadata":{"uid":"other"},"status":{"phase":"x"}}`, "422 Invalid")
+	do("PATCH", "/api/v1/nodes/n/status", strategic, `{"metadata":{"uid":"other"},"status":{"phase":"x"}}`, "422 Invalid metadata.uid")
 	ctx, stop := context.WithCancel(t.Context())
 	events, ended := seen{make(chan string, 100)}, make(chan error, 1)
 	go func() {
@@ -137,7 +141,7 @@ func conform(t *testing.T, e endpoint.Endpoint) {
 	do("PATCH", maps+"/x", strategic, `{"data":{"b":"2"}}`, "200 x b=2 unchanged")
 	do("PATCH", maps+"/x", jsonPatch, `[{"op":"add","path":"/data/a","value":"3"}]`, "200 x a=3 b=2")
 	do("PATCH", maps+"/x", jsonPatch, `[{"op":"test","path":"/data/a","value":"4"}]`, "422 Invalid")
-	do("PATCH", maps+"/x", merge, `{"metadata":{"uid":"other"}}`, "422 Invalid")
+	do("PATCH", maps+"/x", merge, `{"metadata":{"uid":"other"}}`, "422 Invalid metadata.uid")
 	do("PUT", maps+"/x", "", `{"metadata":{"name":"x","labels":{"l":"1"},"resourceVersion":"1"}}`, "409 Conflict")
 	do("PUT", maps+"/x", "", `{"metadata":{"name":"x","resourceVersion":"$version"},"data":{"a":"5"}}`, "200 x a=5")
 	do("PATCH", maps+"/x", merge, `{"metadata":{"labels":{"l":"1"}}}`, "200 x a=5")

@@ -3,7 +3,6 @@ package apitest
 import (
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -178,8 +177,7 @@ func (s *Server) patchLocked(a answer, t target, old *Object, body []byte, conte
 	}
 	switch {
 	case err == nil && o.GetUID() != old.GetUID():
-		err = errors.New("metadata.uid: field is immutable")
-		fallthrough
+		a.refuseField("metadata.uid", "Invalid value: "+strconv.Quote(string(o.GetUID()))+": field is immutable")
 	case err != nil:
 		a.refuse(http.StatusUnprocessableEntity, "Invalid", err.Error())
 	default:

@@ -249,10 +249,23 @@ func TestStatusIsReadWhateverItsForm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	other := &metav1.Status{TypeMeta: status.TypeMeta, Code: 422, Reason: "Invalid", Message: "no", Details: &metav1.StatusDetails{
+		Causes: []metav1.StatusCause{{Field: "spec"}, {Type: "FieldValueInvalid", Field: "metadata.uid"}},
+	}}
+	var otherWrapped bytes.Buffer
+	if err := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(other, &otherWrapped); err != nil {
+		t.Fatal(err)
+	}
+	otherInJSON, err := json.Marshal(other)
+	if err != nil {
+		t.Fatal(err)
+	}
 	long := strings.Repeat("x", 1000)
 	for body, want := range map[string]Status{
-		wrapped.String():                   {"too old", "Expired", 410},
-		string(inJSON):                     {"too old", "Expired", 410},
+		wrapped.String():                   {Message: "too old", Reason: "Expired", Code: 410},
+		string(inJSON):                     {Message: "too old", Reason: "Expired", Code: 410},
+		otherWrapped.String():              {Message: "no", Reason: "Invalid", Code: 422, OtherUID: true},
+		string(otherInJSON):                {Message: "no", Reason: "Invalid", Code: 422, OtherUID: true},
 		`{"message":"no"}`:                 {Message: "no"},
 		`{"message":""}`:                   {Message: `{"message":""}`},
 		"plain":                            {Message: "plain"},

@@ -200,7 +200,7 @@ func (a *play) refused(ctx context.Context, req *wire.Request, r *wire.Response)
 		return false
 	case r.Code == http.StatusNotFound:
 		return false // played: its end is on the way
-	case r.Code == http.StatusConflict:
+	case r.Code == http.StatusConflict || object.ReadStatus(r.Body).OtherUID:
 		a.refresh(ctx)
 		a.result.kind = retry
 		return false
