@@ -1,6 +1,8 @@
 package load
 
 import (
+	"net/http"
+
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
@@ -71,6 +73,7 @@ func (s *slot) ended(o record.Outcome, r *wire.Response, again bool) Result {
 	f := s.flight
 	c := r.Call(f.ops[s.req.Op], s.due)
 	c.Outcome, c.Attempt, c.Again = o, uint8(s.attempt), again
+	c.Reached = s.reached(r.Code)
 	if f.closed {
 		c.Due = c.Sent
 	}
@@ -79,7 +82,7 @@ func (s *slot) ended(o record.Outcome, r *wire.Response, again bool) Result {
 	f.mu.Lock()
 	f.figures.add(&c, r.Sent > 0)
 	f.mu.Unlock()
-	result := Result{Index: s.index, Op: s.req.Op, Attempt: s.attempt, Chain: s.chain, Outcome: o, Response: r}
+	result := Result{Index: s.index, Op: s.req.Op, Attempt: s.attempt, Chain: s.chain, Outcome: o, Reached: c.Reached, Response: r}
 	if o != record.OK {
 		if e := s.g.failures.add(s, &c, result); e != nil {
 			s.g.options.Records.Event(*e)
@@ -89,6 +92,14 @@ func (s *slot) ended(o record.Outcome, r *wire.Response, again bool) Result {
 		}
 	}
 	return result
+}
+
+// reached tells whether an answer says that an attempt before, of which nobody
+// knows, had been done: the object is there, or is gone. After a refusal it says
+// no such thing: the object is another's.
+func (s *slot) reached(code int) bool {
+	verb := s.flight.plan.Ops[s.req.Op].Verb
+	return s.unsure && (verb == "create" && code == http.StatusConflict || verb == "delete" && code == http.StatusNotFound)
 }
 
 func (s *slot) tell(r Result) {

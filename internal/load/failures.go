@@ -42,7 +42,7 @@ type failure struct {
 // of its kind, and of the first for good.
 func (x *failures) add(s *slot, c *record.Call, result Result) (first *record.Event) {
 	op := s.flight.plan.Ops[result.Op]
-	if !c.Again && !c.ForGood(op) {
+	if !c.Again && !c.ForGood() {
 		return nil
 	}
 	status := statusOf(result)

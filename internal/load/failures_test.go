@@ -65,7 +65,7 @@ func TestFailuresAreTold(t *testing.T) {
 				if c.Again {
 					again++
 				}
-				if c.ForGood(s.Ops[c.Op]) != (c.Code >= 400 && c.Code < 500) {
+				if c.ForGood() != (c.Code >= 400 && c.Code < 500) {
 					t.Errorf("call for good: %+v", c)
 				}
 			},
@@ -119,5 +119,42 @@ func TestFailuresAreBounded(t *testing.T) {
 	}
 	if err != nil || len(ways) != 51 || sum != 500 || ways["others"] != 450 {
 		t.Errorf("%d ways, %d calls, %d others, %v", len(ways), sum, ways["others"], err)
+	}
+}
+
+// TestRefusalOfARetry has creates answered with a failure first, and then with the
+// word that the object is there: it is the load's own only where the first attempt
+// may have been done.
+func TestRefusalOfARetry(t *testing.T) {
+	var seen counter
+	b := newBench(t, func(w http.ResponseWriter, r *http.Request) {
+		if first := map[string]int{"/x/0": http.StatusTooManyRequests, "/x/1": http.StatusInternalServerError}[r.URL.Path]; seen.add(r.URL.Path) == 1 {
+			w.WriteHeader(first)
+			return
+		}
+		w.WriteHeader(http.StatusConflict)
+	}, load.Options{})
+	var mu sync.Mutex
+	got := map[int]bool{}
+	p := load.Plan{
+		Ops: []record.Op{op("create")}, Count: 2, Pace: pace.Burst(), Build: get, Retry: load.Retry{Times: 1, Delay: time.Millisecond},
+		Done: func(r load.Result) {
+			if mu.Lock(); r.Last {
+				got[r.Index] = r.Reached
+			}
+			mu.Unlock()
+		},
+	}
+	if err := b.Run(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	forGood := 0
+	for _, c := range b.calls(t) {
+		if c.ForGood() {
+			forGood++
+		}
+	}
+	if !reflect.DeepEqual(got, map[int]bool{0: false, 1: true}) || forGood != 1 {
+		t.Errorf("reached: %v, %d calls failed for good", got, forGood)
 	}
 }

@@ -78,6 +78,7 @@ type call struct {
 	flight  *flight
 	index   int
 	attempt int
+	unsure  bool   // an attempt before may have been done: nobody saw its end, or the server failed over it
 	chain   int    // calls that went before it for the same index
 	token   string // of the page to read
 	due     clock.Time

@@ -74,6 +74,7 @@ type Result struct {
 	Op       int  // of the plan's Ops
 	Attempt  int  // 0: the first
 	Chain    int  // 0: what Build made; n: the n-th call after it, made by Then or for a page
+	Reached  bool // its refusal (there already, gone already) says that an attempt before it had been done
 	Last     bool // nothing follows: no retry, no page, no call of Then
 	Outcome  record.Outcome
 	Response *wire.Response // valid only during the call

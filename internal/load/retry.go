@@ -70,6 +70,7 @@ func (s *slot) again(o record.Outcome, r *wire.Response) (call, bool) {
 	}
 	c := s.call
 	c.attempt++
+	c.unsure = c.unsure || o == record.Unknown || r.Code >= http.StatusInternalServerError
 	c.due = r.Done.Add(p.delay(s.attempt, r.RetryAfter))
 	if !s.req.Pages {
 		c.chain = 0

@@ -118,12 +118,13 @@ func TestPageReadsAStream(t *testing.T) {
 		switch v.kind {
 		case 4, 9, 17:
 			attempt, _ := v.fields["attempt"].(byte)
+			flags, _ := v.fields["flags"].(byte)
 			status := v.fields["status"].(uint64)
 			due := v.fields["due"].(int64)
 			sent := due + v.fields["wait"].(int64)
 			got.calls = append(got.calls, record.Call{
 				Op: record.OpID(v.fields["op"].(uint64)), Due: at(due), Sent: at(sent), Done: at(sent + v.fields["service"].(int64)),
-				Code: uint16(status / 4), Outcome: record.Outcome(status % 4), Attempt: attempt, Again: v.kind == 17, RetryAfter: seconds(v.fields["retry_after"].(uint64)),
+				Code: uint16(status / 4), Outcome: record.Outcome(status % 4), Attempt: attempt, Again: flags&1 != 0, Reached: flags&2 != 0, RetryAfter: seconds(v.fields["retry_after"].(uint64)),
 				SentBytes: uint32(v.fields["sent"].(uint64)), ReceivedBytes: uint32(v.fields["received"].(uint64)),
 			})
 		case 5, 15:

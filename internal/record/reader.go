@@ -216,7 +216,7 @@ func (s *Stream) decode(block []byte, v Visitor) error {
 			s.Objects = append(s.Objects, o)
 		case kindSeries:
 			s.Series = append(s.Series, c.series())
-		case kindCall, kindRetry, kindAgain:
+		case kindCall, kindRetry, kindFlagged:
 			s.visitCall(c, kind, v)
 		case kindPhase, kindPhaseWithin:
 			s.visitPhase(c, kind, v)
@@ -283,7 +283,11 @@ func (s *Stream) visitCall(c *cursor, kind byte, v Visitor) {
 	call.RetryAfter = time.Duration(c.uint()) * time.Second
 	call.SentBytes, call.ReceivedBytes = uint32(c.uint()), uint32(c.uint())
 	if kind != kindCall {
-		call.Attempt, call.Again = c.byte(), kind == kindAgain
+		call.Attempt = c.byte()
+	}
+	if kind == kindFlagged {
+		flags := c.byte()
+		call.Again, call.Reached = flags&flagAgain != 0, flags&flagReached != 0
 	}
 	if int(call.Op) >= len(s.Ops) || call.Outcome > Unknown {
 		c.fault("call of an undefined operation or outcome")

@@ -8,7 +8,6 @@ package record
 
 import (
 	"math"
-	"net/http"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
@@ -52,6 +51,7 @@ type Call struct {
 	ReceivedBytes uint32        // body received
 	Attempt       uint8         // 0: the first; n: sent again for the n-th time
 	Again         bool          // it did not end well, and is sent again: the next attempt follows
+	Reached       bool          // its refusal says that an attempt before it, whose end nobody saw, had been done
 }
 
 // Latency is Done-Due: what a user who wanted the call at Due waited (rule 1).
@@ -60,13 +60,9 @@ func (c Call) Latency() time.Duration { return c.Done.Sub(c.Due) }
 // Service is Done-Sent: what the server and the network took.
 func (c Call) Service() time.Duration { return c.Done.Sub(c.Sent) }
 
-// ForGood tells whether a call of an operation failed for good: it was refused,
-// never sent or not answered, and not sent again. That an object is there
-// already, or is gone, is what an attempt before it was after.
-func (c Call) ForGood(op Op) bool {
-	reached := c.Attempt > 0 && (op.Verb == "create" && c.Code == http.StatusConflict || op.Verb == "delete" && c.Code == http.StatusNotFound)
-	return c.Outcome != OK && !c.Again && !reached
-}
+// ForGood tells whether a call failed for good: it was refused, never sent or not
+// answered, and not sent again.
+func (c Call) ForGood() bool { return c.Outcome != OK && !c.Again && !c.Reached }
 
 // Lateness is Sent-Due: what the instrument itself added.
 func (c Call) Lateness() time.Duration { return c.Sent.Sub(c.Due) }

@@ -49,7 +49,7 @@ func write(t testing.TB, path string, n int) collected {
 	for i := range n {
 		at := clock.Time(i) * clock.Time(time.Millisecond)
 		call := record.Call{Op: op, Due: at, Sent: at + 1000, Done: at + 5_000_000, Code: 201,
-			Outcome: record.Outcome(i % 3), RetryAfter: time.Duration(i%2) * time.Second, SentBytes: 300, ReceivedBytes: uint32(i), Attempt: uint8(i % 4), Again: i%5 == 4}
+			Outcome: record.Outcome(i % 3), RetryAfter: time.Duration(i%2) * time.Second, SentBytes: 300, ReceivedBytes: uint32(i), Attempt: uint8(i % 4), Again: i%5 == 4, Reached: i%7 == 6}
 		w.Call(call)
 		life := []string{"", "job"}[i%2]
 		phase := record.Phase{Object: w.Object(record.Object{Resource: "pods", Namespace: "n", Name: "p", UID: "u", Group: "g", Lifecycle: life}), Phase: "running",

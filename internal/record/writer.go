@@ -43,8 +43,21 @@ const (
 	kindLifecycle   // an object of a declared lifecycle, which is named behind it
 	kindPhaseWithin // a phase with its Within behind it
 	kindEvent       // of format 2 on
-	kindAgain       // likewise: a call that is sent again, with its attempt behind it
+	kindFlagged     // likewise: a call with its attempt and flags behind it
 )
+
+// The flags of a call.
+const (
+	flagAgain byte = 1 << iota
+	flagReached
+)
+
+func flag(set bool, bit byte) byte {
+	if set {
+		return bit
+	}
+	return 0
+}
 
 var crcTable = crc32.MakeTable(crc32.Castagnoli)
 
@@ -253,8 +266,8 @@ func (w *Writer) Call(c Call) {
 	defer w.mu.Unlock()
 	kind := kindCall
 	switch {
-	case c.Again:
-		kind = kindAgain
+	case c.Again || c.Reached:
+		kind = kindFlagged
 	case c.Attempt > 0:
 		kind = kindRetry
 	}
@@ -269,6 +282,9 @@ func (w *Writer) Call(c Call) {
 	w.uint(uint64(c.ReceivedBytes))
 	if kind != kindCall {
 		w.buf = append(w.buf, c.Attempt)
+	}
+	if kind == kindFlagged {
+		w.buf = append(w.buf, flag(c.Again, flagAgain)|flag(c.Reached, flagReached))
 	}
 	w.full()
 }

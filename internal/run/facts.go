@@ -218,7 +218,7 @@ func (c *Calls) add(v record.Call) {
 	if v.Attempt > 0 {
 		c.retries++
 	}
-	if v.ForGood(c.Op) {
+	if v.ForGood() {
 		c.fail(v)
 	}
 	switch v.Outcome {

@@ -56,7 +56,7 @@ func TestFailedCalls(t *testing.T) {
 		{"no answer", func(f *flight) { f.refuse(other, 2, 0, record.Call{}) }, slo.Unknown, "failed calls of the load: 2 of 1,002 failed for good, where at most 0 may: 2 calls had no answer, and may have been done"},
 		{"sent again", func(f *flight) { f.refuse(other, 2, 429, record.Call{Again: true}) }, slo.Pass, "2 of the load's 1002 calls failed."},
 		{"sent again in vain", func(f *flight) { f.refuse(other, 2, 429, record.Call{Attempt: 3}) }, slo.Fail, "failed calls of the load: 2 of 1,002"},
-		{"the first attempt had deleted it", func(f *flight) { f.refuse(other, 2, 404, record.Call{Attempt: 1}) }, slo.Pass, "2 of the load's 1002 calls failed."},
+		{"the first attempt had deleted it", func(f *flight) { f.refuse(other, 2, 404, record.Call{Attempt: 1, Reached: true}) }, slo.Pass, "2 of the load's 1002 calls failed."},
 		{"as the step expects", func(f *flight) {
 			f.sc.Steps = []scenario.Step{{Name: "away", Expects: []int{404, 0}}}
 			f.refuse(other, 2, 404, record.Call{})

@@ -3,7 +3,6 @@ package steps
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"strconv"
 	"strings"
 
@@ -32,10 +31,9 @@ type Objects struct {
 
 // answered remembers how the last attempt to make an object ended.
 func (o *Objects) answered(n ordinal, a load.Result, expected bool) {
-	again := a.Attempt > 0 && a.Response.Code == http.StatusConflict // an attempt before it had reached the server
 	switch {
 	case !a.Last:
-	case a.Outcome != record.Failed || again:
+	case a.Outcome != record.Failed || a.Reached:
 		o.setThere(n, true)
 	case !expected:
 		o.refuse(o.layout.numberOf(n), load.Answer(a))

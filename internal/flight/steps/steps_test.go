@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -309,6 +310,25 @@ func TestWaitsForWhatFinalizersKeep(t *testing.T) {
 	const want = "step failed: wait-3: 6 configmaps are still there after 1s, at most 1 may be; behind: n-1/own-0-a; n-1/own-2-a; n-1/x-0"
 	if err := Run(t.Context(), b.Session); err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// TestObjectsOfOthersAreNotDeleted refuses a create for its rate, and then because
+// the name is taken: what is there is another's, and no deletion is for it.
+func TestObjectsOfOthersAreNotDeleted(t *testing.T) {
+	b := newBench(t, head(1)+"- {name: a, expects: [409], create: {body: map, count: 1, pace: {burst: true}, retry: {times: 1, delay: 1ms}}}\n- {delete: {step: a, pace: {burst: true}}}\n")
+	var posts atomic.Int32
+	b.server.Fault(func(r *http.Request) *apitest.Fault {
+		if r.Method != http.MethodPost {
+			return nil
+		}
+		return &apitest.Fault{Code: []int{http.StatusTooManyRequests, http.StatusConflict}[posts.Add(1)-1]}
+	})
+	if err := Run(t.Context(), b.Session); err != nil {
+		t.Fatal(err)
+	}
+	if n := b.server.Count("DELETE"); n != 0 || posts.Load() != 2 {
+		t.Errorf("%d creations and %d deletions, want 2 and none", posts.Load(), n)
 	}
 }
 

@@ -14,7 +14,7 @@ type Call struct {
 	Outcome     string `parquet:"outcome,dict"`                         // ok (below 400), failed (400 and above, or never sent), unknown (no answer was seen)
 	Code        int32  `parquet:"code,dict,optional" unit:"HTTP"`       // status of the answer; empty: there was none
 	Attempt     int32  `parquet:"attempt,dict" unit:"count"`            // 0: the first; n: sent again for the n-th time
-	Again       int32  `parquet:"again,dict" unit:"count"`              // 1: it did not end well and is sent again, the next attempt follows; 0: it is not
+	Again       int32  `parquet:"again,dict" unit:"count"`              // 1: it did not end well and is sent again, the next attempt follows; 0: that was all
 	RetryAfter  int64  `parquet:"retry_after_s,dict,optional" unit:"s"` // what the server asked for; empty: it did not
 	SentBytes   int64  `parquet:"sent_bytes,delta" unit:"bytes"`        // body sent
 	Received    int64  `parquet:"received_bytes,delta" unit:"bytes"`    // body received
