@@ -18,7 +18,9 @@ type Scenario struct {
 	Seed        uint64          `yaml:"seed"`        // source of all randomness; default 1
 	Parameters  Parameters      `yaml:"parameters"`  // name -> default; its type is the parameter's type
 	Plane       Plane           `yaml:"plane"`
-	Subjects    []Subject       `yaml:"subjects"` // programs that run on the plane and are tested with it
+	CRDs        []string        `yaml:"crds"`      // files of CustomResourceDefinitions, applied and waited for before anything else, removed at the end; relative to the file
+	Manifests   []string        `yaml:"manifests"` // files of any objects, several documents each, applied after all definitions; relative to the file
+	Subjects    []Subject       `yaml:"subjects"`  // programs that run on the plane and are tested with it
 	Fleet       Fleet           `yaml:"fleet"`
 	Namespaces  Namespaces      `yaml:"namespaces"`
 	Preflight   Preflight       `yaml:"preflight"`

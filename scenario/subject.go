@@ -111,7 +111,7 @@ func ExpandVariables(text string, vars map[string]string) (string, error) {
 func (s *Scenario) ReadManifest(file, name string) ([]byte, error) {
 	raw, err := readInside(filepath.Dir(file), name, maxManifest)
 	if err != nil {
-		return nil, fmt.Errorf("%s: subject: %w", file, err)
+		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	return raw, nil
 }

@@ -63,6 +63,8 @@ func (s *Scenario) check(f *faults) {
 	c.fleet()
 	c.namespaces()
 	c.preflight()
+	c.files("crds", "crds", s.CRDs)
+	c.files("manifests", "manifests", s.Manifests)
 	subjectChecker(c).subjects()
 	for _, name := range s.bodyNames() {
 		c.body(name, s.Bodies[name])

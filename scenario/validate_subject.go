@@ -91,7 +91,7 @@ func (c subjectChecker) uses(path, name, text string, env map[string]string) {
 	}
 }
 
-func (c subjectChecker) files(path, name string, files []string) {
+func (c *fieldChecker) files(path, name string, files []string) {
 	for i, file := range files {
 		if err := checkInside(file); err != nil {
 			c.at(fmt.Sprintf("%s[%d]", path, i), "%s: %v", name, err)

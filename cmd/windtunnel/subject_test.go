@@ -31,6 +31,7 @@ metadata: {name: first, namespace: workshop}
 `
 	// The subject is windtunnel's own page: it answers, and serves no metrics.
 	withSubject = `scenario: subject
+crds: [widgets.yaml]
 subjects:
 - name: page
   windtunnel: [serve, --address, "127.0.0.1:$(PROBE_PORT)"]
@@ -38,7 +39,6 @@ subjects:
   ready:
     http: /
     wait: {objects: widgets.example.org, namespace: workshop, condition: has(self.metadata.uid), count: 1}
-  crds: [widgets.yaml]
   manifests: [widget.yaml]
 - name: kept
   command: sh

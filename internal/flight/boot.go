@@ -64,6 +64,15 @@ func (r *run) faulted(f plane.Fault) {
 	}
 }
 
+// install brings what the scenario and its subjects need to the plane.
+func (r *run) install(ctx context.Context) error {
+	if r.installation.empty() {
+		return nil
+	}
+	r.atEnd(r.installation.close)
+	return r.track(ctx, "objects", func() error { return r.installation.install(ctx, r.plane, r.clock) })
+}
+
 // startSubjects starts the scenario's subjects.
 func (r *run) startSubjects(ctx context.Context) error {
 	if len(r.scenario.Subjects) == 0 {

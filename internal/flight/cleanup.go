@@ -18,7 +18,7 @@ func (r *run) leave(ctx context.Context) {
 	}
 	for _, part := range []func(context.Context){
 		func(ctx context.Context) { r.namespaces.delete(ctx, r.client, r.log) },
-		func(ctx context.Context) { r.subjects.uninstall(ctx, r.log) },
+		func(ctx context.Context) { r.installation.uninstall(ctx, r.log) },
 		r.deleteNodes,
 	} {
 		within(context.WithoutCancel(ctx), cleanUpTime, part)

@@ -76,18 +76,19 @@ type Result struct {
 // run is one run under way. What there is of it grows as it goes on: its plane,
 // then its connections and instruments, then its fleet.
 type run struct {
-	options    Options
-	clock      clock.Clock
-	log        *slog.Logger
-	scenario   *scenario.Scenario
-	workload   *steps.Workload
-	created    *steps.Created
-	injected   *steps.Injected
-	stages     stages // of the fleet's nodes and pods
-	subjects   *subjects
-	namespaces *namespaces
-	dir        *directory
-	progress   *progress
+	options      Options
+	clock        clock.Clock
+	log          *slog.Logger
+	scenario     *scenario.Scenario
+	workload     *steps.Workload
+	created      *steps.Created
+	injected     *steps.Injected
+	stages       stages // of the fleet's nodes and pods
+	installation *installation
+	subjects     *subjects
+	namespaces   *namespaces
+	dir          *directory
+	progress     *progress
 
 	plane       *plane.Plane
 	client      *wire.Client    // for what is asked of the plane beside the load
@@ -142,11 +143,20 @@ func newRun(in Imported, o Options) (*run, error) {
 	if r.subjects, err = compileSubjects(r.scenario, o); err != nil {
 		return nil, err
 	}
+	if r.installation, err = readInstallation(r.scenario, o.File); err == nil {
+		err = r.installation.missingKinds(r.workload, o)
+	}
+	if err != nil {
+		return nil, err
+	}
 	if r.dir, err = newDirectory(o, in, r.clock); err != nil {
 		return nil, err
 	}
 	r.namespaces = &namespaces{workload: r.workload, stamp: rand.Text()}
 	r.progress = newProgress(r.scenario, r.clock)
+	if !r.installation.empty() {
+		r.progress.of++
+	}
 	return r, nil
 }
 
@@ -209,6 +219,9 @@ func (r *run) flyParts(ctx context.Context, cancel context.CancelCauseFunc, wait
 		case <-ctx.Done():
 		}
 	})
+	if err := r.install(ctx); err != nil {
+		return err
+	}
 	if err := r.startSubjects(ctx); err != nil {
 		return err
 	}
@@ -270,7 +283,7 @@ func (r *run) session() *steps.Session {
 	return &steps.Session{
 		Tracker: r.tracker(), Workload: r.workload, Created: r.created, Injected: r.injected,
 		Plane: r.plane, Own: r.own(), Client: r.client, Load: r.generator, Fleet: r.fleet, Pods: r.instruments.pods,
-		Installed: r.subjects.installer, Clock: r.clock, Log: r.log, Warn: r.dir.warn, Dir: r.dir.Dir,
+		Installed: r.installation.installer, Clock: r.clock, Log: r.log, Warn: r.dir.warn, Dir: r.dir.Dir,
 	}
 }
 

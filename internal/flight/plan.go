@@ -29,6 +29,13 @@ func Plan(o Options) (Forecast, error) {
 	if err != nil {
 		return Forecast{}, err
 	}
+	installation, err := readInstallation(in.Scenario, o.File)
+	if err == nil {
+		err = installation.missingKinds(w, o)
+	}
+	if err != nil {
+		return Forecast{}, err
+	}
 	return forecast(w, o)
 }
 

@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/windtunnel/windtunnel/internal/api/wire"
-	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/flight/journal"
 	"github.com/windtunnel/windtunnel/internal/plane"
 	"github.com/windtunnel/windtunnel/internal/record"
@@ -22,13 +20,10 @@ import (
 // nobody is there who could be it.
 var ErrNoCaller = errors.New("it is external: only a program, such as a Go test, can fly this scenario")
 
-// subjects are those of the scenario, with what they need on the plane.
+// subjects are those of the scenario.
 type subjects struct {
-	options     Options
-	all         []scenario.Subject
-	definitions []subject.Object // of all of them
-	manifests   []subject.Object
-	installer   *subject.Installer // nil before anything was installed
+	options Options
+	all     []scenario.Subject
 	closers
 }
 
@@ -70,8 +65,8 @@ func (s *subjects) watchCaller(ctx context.Context, journal journal.Journal, can
 	}
 }
 
-// compileSubjects reads all files of objects and looks for the programs, so that
-// an error is known before anything is started.
+// compileSubjects looks for the programs, so that one that is missing is known
+// before anything is started.
 func compileSubjects(sc *scenario.Scenario, o Options) (*subjects, error) {
 	s := &subjects{options: o, all: sc.Subjects}
 	var errs []error
@@ -82,31 +77,13 @@ func compileSubjects(sc *scenario.Scenario, o Options) (*subjects, error) {
 		if x.Command != "" {
 			errs = append(errs, subject.Find(x, filepath.Dir(o.File)))
 		}
-		for _, set := range []struct {
-			files []string
-			to    *[]subject.Object
-		}{{x.CRDs, &s.definitions}, {x.Manifests, &s.manifests}} {
-			for _, file := range set.files {
-				raw, err := sc.ReadManifest(o.File, file)
-				if err != nil {
-					errs = append(errs, err)
-					continue
-				}
-				objects, err := subject.Decode(file, raw)
-				errs = append(errs, err)
-				*set.to = append(*set.to, objects...)
-			}
-		}
 	}
 	return s, errors.Join(errs...)
 }
 
-// start installs what the subjects need, and starts them one after another. From
-// then on their death ends the run.
+// start starts the subjects one after another. From then on their death ends the
+// run.
 func (s *subjects) start(ctx context.Context, p *plane.Plane, dir *directory) error {
-	if err := s.install(ctx, p, dir.clock); err != nil {
-		return err
-	}
 	warned := len(p.Warnings())
 	for _, x := range s.all {
 		fact, err := s.startOne(ctx, x, p, dir)
@@ -119,23 +96,6 @@ func (s *subjects) start(ctx context.Context, p *plane.Plane, dir *directory) er
 		dir.warn(w)
 	}
 	return dir.saveManifest()
-}
-
-// install brings definitions and manifests to the plane.
-func (s *subjects) install(ctx context.Context, p *plane.Plane, c clock.Clock) error {
-	if len(s.definitions)+len(s.manifests) == 0 {
-		return nil
-	}
-	client, err := wire.New(p.Endpoint(plane.Admin), wire.Options{UserAgent: "windtunnel-setup", Clock: c})
-	if err != nil {
-		return err
-	}
-	s.atEnd(func() { _ = client.Close() })
-	s.installer = subject.NewInstaller(client)
-	if err := s.installer.Apply(ctx, s.definitions); err != nil {
-		return err
-	}
-	return s.installer.Apply(ctx, s.manifests)
 }
 
 func (s *subjects) startOne(ctx context.Context, x scenario.Subject, p *plane.Plane, dir *directory) (record.SubjectFact, error) {
@@ -170,17 +130,6 @@ func (s *subjects) startCaller(ctx context.Context, p *subject.Prepared, dir *di
 		dir.warn(fmt.Sprintf("only the CPU and memory of %s are measured: its metrics could not be read: %v", p.Name(), unread))
 	}
 	return fact, err
-}
-
-// uninstall takes what was installed out of a cluster that goes on living; what
-// was there before the run stays.
-func (s *subjects) uninstall(ctx context.Context, log *slog.Logger) {
-	if s.installer == nil {
-		return
-	}
-	if err := s.installer.Remove(ctx); err != nil {
-		log.Warn("objects were left behind", slog.Any("error", err))
-	}
 }
 
 // subjectSteps is how many steps of its own a run has for subjects.

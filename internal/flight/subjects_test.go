@@ -42,22 +42,26 @@ func TestFaultsOfSubjectsAreKnownBeforeAPlaneBoots(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s, err := compileSubjects(&scenario.Scenario{Subjects: []scenario.Subject{
-		{Name: "a", External: true, CRDs: []string{"good.yaml", "none.yaml"}, Manifests: []string{"bad.yaml"}},
+	s := &scenario.Scenario{CRDs: []string{"good.yaml"}, Manifests: []string{"none.yaml"}, Subjects: []scenario.Subject{
+		{Name: "a", External: true, CRDs: []string{"good.yaml", "absent.yaml"}, Manifests: []string{"bad.yaml"}},
 		{Name: "b", Command: "./none"},
-	}}, Options{File: filepath.Join(folder, "s.yaml")})
-	if err == nil {
+	}}
+	file := filepath.Join(folder, "s.yaml")
+	_, programs := compileSubjects(s, Options{File: file})
+	in, err := readInstallation(s, file)
+	if programs == nil || err == nil {
 		t.Fatal("no fault")
 	}
-	lines := strings.Split(err.Error(), "\n")
+	lines := strings.Split(programs.Error()+"\n"+err.Error(), "\n")
 	for i, want := range []string{
-		"subject a: it is external: ", "none.yaml: no such file", "bad.yaml: document 1: it is no object of Kubernetes: no apiVersion", "subject b: no such program: ",
+		"subject a: it is external: ", "subject b: no such program: ",
+		"none.yaml: no such file", "absent.yaml: no such file", "bad.yaml: document 1: it is no object of Kubernetes: no apiVersion",
 	} {
 		if i >= len(lines) || !strings.Contains(lines[i], want) {
 			t.Errorf("fault %d of %q: want %s", i, lines, want)
 		}
 	}
-	if len(s.definitions) != 1 {
-		t.Errorf("%+v", s.definitions)
+	if len(in.definitions) != 2 {
+		t.Errorf("%+v", in.definitions)
 	}
 }

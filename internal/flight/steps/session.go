@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
@@ -20,6 +21,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/plane"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/subject"
+	"github.com/windtunnel/windtunnel/scenario"
 )
 
 // Session is what a step needs of the run that it belongs to.
@@ -80,14 +82,23 @@ const servedWithin = 5 * time.Second
 
 // findNamed returns where a resource such as deployments.apps is served.
 func (s *Session) findNamed(ctx context.Context, name string) (discovery.Resource, error) {
-	return s.findServed(ctx, func() (discovery.Resource, error) { return s.Load.Resources().Named(ctx, name) })
+	out, err := s.findServed(ctx, func() (discovery.Resource, error) { return s.Load.Resources().Named(ctx, name) })
+	if r, wrong := scenario.ParseResource(name); wrong == nil {
+		err = withWay(err, r.Group)
+	}
+	return out, err
 }
 
 // findKind returns where objects of a body are served.
 func (s *Session) findKind(ctx context.Context, body *template.Template) (discovery.Resource, error) {
-	return s.findServed(ctx, func() (discovery.Resource, error) {
+	out, err := s.findServed(ctx, func() (discovery.Resource, error) {
 		return s.Load.Resources().Kind(ctx, body.APIVersion(), body.Kind())
 	})
+	group, _, named := strings.Cut(body.APIVersion(), "/")
+	if !named {
+		group = ""
+	}
+	return out, withWay(err, group)
 }
 
 // findServed asks until the plane serves a resource.
