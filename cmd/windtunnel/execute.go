@@ -66,6 +66,7 @@ func rootVerb(env *environment) *cobra.Command {
 	)
 	root.AddCommand(vm.Verbs(env.host())...)
 	addCompletions(root)
+	addVersion(root)
 	return root
 }
 

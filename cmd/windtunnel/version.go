@@ -32,6 +32,29 @@ func versions() map[string]string {
 	return out
 }
 
+// addVersion lets --version behind any verb print the version. Only the root's help
+// shows it. A flag of that name which a library of Kubernetes adds to every command
+// line is left out by it.
+func addVersion(root *cobra.Command) {
+	const name, usage = "version", "print the version"
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.PersistentFlags().Bool(name, false, usage)
+	_ = root.PersistentFlags().MarkHidden(name) // which is there
+	root.Flags().Bool(name, false, usage)
+	text := "windtunnel " + version
+	if linked := component.Versions(); linked != nil {
+		text += ", Kubernetes " + linked["kubernetes"] + ", etcd " + linked["etcd"]
+	}
+	var each func(*cobra.Command)
+	each = func(verb *cobra.Command) {
+		verb.Version = text
+		for _, one := range verb.Commands() {
+			each(one)
+		}
+	}
+	each(root)
+}
+
 // versionVerb prints the versions, one a line.
 func versionVerb(env *environment) *cobra.Command {
 	return &cobra.Command{
