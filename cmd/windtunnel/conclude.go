@@ -51,7 +51,7 @@ func (l *leftover) conclude(env *environment, result flight.Result) error {
 	}
 	fmt.Fprintf(where, "run directory: %s\nreport:        %s\n", result.Dir, filepath.ToSlash(result.Dir.File(record.ReportFile)))
 	if l.columns && !errors.Is(result.Err, flight.ErrNoRecords) {
-		files, err := parquet.Write(string(result.Dir), result.Dir.File(tablesFolder))
+		files, err := parquet.Write(string(result.Dir), besideRun(string(result.Dir), "parquet"))
 		if err != nil {
 			return err
 		}

@@ -51,7 +51,7 @@ func TestConclude(t *testing.T) {
 	if _, stderr, err := conclude(leftover{output: "json", columns: true}, done); !strings.Contains(stderr, "calls.parquet: 200 rows") {
 		t.Errorf("%v, %q", err, stderr)
 	}
-	if _, err := os.Stat(filepath.Join(string(run), "tables", "events.parquet")); err != nil {
+	if _, err := os.Stat(filepath.Join(string(run)+"-parquet", "events.parquet")); err != nil {
 		t.Error(err)
 	}
 	// A run that ended early has a result, and its verdict is unknown.

@@ -43,15 +43,30 @@ func exported(use, short, example string, do func(run, out string) error) *cobra
 		Use: use + " RUN", Short: short, Example: "  windtunnel export " + example, Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error { return do(args[0], out) },
 	}
-	verb.Flags().StringVarP(&out, "out", "o", "", "`path` to write to; default: in the run directory")
+	verb.Flags().StringVarP(&out, "out", "o", "", "`path` to write to; default: beside the run directory, as RUN-"+use)
 	return verb
+}
+
+// besideRun is where an export of a run goes by default: beside the run directory,
+// which stays as the run left it, and under its own name where a link such as
+// latest was given.
+func besideRun(run, suffix string) string {
+	if real, err := filepath.EvalSymlinks(run); err == nil {
+		run = real
+	}
+	if base := filepath.Base(run); base == "." || base == ".." {
+		if abs, err := filepath.Abs(run); err == nil {
+			run = abs
+		}
+	}
+	return filepath.Clean(run) + "-" + suffix
 }
 
 // exportTables writes the tables of docs/records.md.
 func exportTables(env *environment, format, short string, write func(run, folder string) ([]rows.File, error)) *cobra.Command {
 	return exported(format, short, format+" runs/density/latest -o tables", func(run, out string) error {
 		if out == "" {
-			out = filepath.Join(run, tablesFolder)
+			out = besideRun(run, format)
 		}
 		files, err := write(run, out)
 		if err != nil {
@@ -61,9 +76,6 @@ func exportTables(env *environment, format, short string, write func(run, folder
 		return nil
 	})
 }
-
-// tablesFolder is where tables are written in a run directory.
-const tablesFolder = "tables"
 
 func printFiles(w io.Writer, files []rows.File) {
 	for _, f := range files {
@@ -75,7 +87,7 @@ func printFiles(w io.Writer, files []rows.File) {
 func exportDocuments(env *environment, format, short string) *cobra.Command {
 	return exported(format, short, format+" runs/density/latest -o artifacts", func(run, out string) error {
 		if out == "" {
-			out = filepath.Join(run, format)
+			out = besideRun(run, format)
 		}
 		names, err := judge.Export(run, format, out)
 		for _, name := range names {
@@ -90,7 +102,7 @@ func exportOpenMetrics(env *environment) *cobra.Command {
 	verb := exported("openmetrics", "Write all series, which promtool turns into blocks of a Prometheus server",
 		"openmetrics runs/density/latest -o density.om\n  promtool tsdb create-blocks-from openmetrics density.om data/", func(run, out string) error {
 			if out == "" {
-				out = filepath.Join(run, "openmetrics.txt")
+				out = besideRun(run, "openmetrics.txt")
 			}
 			return writeOpenMetrics(env, run, out)
 		})

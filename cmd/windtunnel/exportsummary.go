@@ -80,8 +80,8 @@ func exportGrafana(env *environment) *cobra.Command {
 		Use:   "grafana [RUN]",
 		Short: "Write a Grafana dashboard over `windtunnel serve`, and how to provision it",
 		Long: "grafana prints a dashboard that Grafana imports, over any data source that answers for\n" +
-			"windtunnel serve RUN. With -o it writes a folder for Grafana's provisioning, data source\n" +
-			"included. With a run it shows that run's time.",
+			"windtunnel serve. With a run it shows that run's time, and is written as a folder for\n" +
+			"Grafana's provisioning, data source included: beside the run, or where -o says.",
 		Example: "  windtunnel serve runs/density/latest &\n" +
 			"  windtunnel export grafana runs/density/latest -o provisioning\n" +
 			"  grafana server --homepath /usr/share/grafana cfg:paths.provisioning=$PWD/provisioning",
@@ -92,6 +92,9 @@ func exportGrafana(env *environment) *cobra.Command {
 				var err error
 				if o, err = spanOf(args[0]); err != nil {
 					return err
+				}
+				if out == "" {
+					out = besideRun(args[0], "grafana")
 				}
 			}
 			d := grafana.New(o)
@@ -110,7 +113,7 @@ func exportGrafana(env *environment) *cobra.Command {
 			return err
 		},
 	}
-	verb.Flags().StringVarP(&out, "out", "o", "", "`folder` of Grafana's provisioning to write")
+	verb.Flags().StringVarP(&out, "out", "o", "", "`folder` of Grafana's provisioning to write; default with a run: beside it, as RUN-grafana")
 	verb.Flags().StringVar(&url, "url", "http://127.0.0.1:9090", "`address` of windtunnel serve, as Grafana reaches it")
 	return verb
 }
