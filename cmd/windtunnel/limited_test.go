@@ -8,7 +8,10 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -97,6 +100,45 @@ func TestProofLimitComesFirst(t *testing.T) {
 				t.Errorf("%s of %s does not come first: %+v", l.cause, l.component, found)
 			}
 		})
+	}
+}
+
+// calm is a plane with little to do, whose limits nothing comes near.
+func calm() limitedPlane {
+	return limitedPlane{"../density", diagnose.Nothing, "", []string{"nodes=20", "podsPerNode=5"}}
+}
+
+// TestProofCalmPlanesAreNotAccused holds that of planes with little to do, on a
+// quiet machine, each is said to be limited by nothing.
+func TestProofCalmPlanesAreNotAccused(t *testing.T) {
+	repotest.Proof(t)
+	for n := range 20 {
+		u := newTunnel(t)
+		if found := calm().fly(t, u); len(found) != 1 || !calm().is(found[0]) {
+			t.Errorf("run %d: %+v", n, found)
+		}
+	}
+}
+
+// TestProofBusyMachineComesFirst holds that of the same planes, with busy loops on
+// all cores beside them, the machine is what limited each.
+func TestProofBusyMachineComesFirst(t *testing.T) {
+	repotest.Proof(t)
+	var quit atomic.Bool
+	var loops sync.WaitGroup
+	for range runtime.NumCPU() {
+		loops.Go(func() {
+			for !quit.Load() { // it is to take all of a core
+			}
+		})
+	}
+	defer loops.Wait()
+	defer quit.Store(true)
+	for n := range 10 {
+		u := newTunnel(t)
+		if found := calm().fly(t, u); len(found) == 0 || found[0].Cause != diagnose.Machine {
+			t.Errorf("run %d: %+v", n, found)
+		}
 	}
 }
 

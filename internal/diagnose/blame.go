@@ -21,6 +21,10 @@ import (
 // number that wait at a time, and one that waits all the time is a whole slice.
 // A bound, where there is one, takes away what is no more than usual.
 //
+// What was not used up explains nothing, however long something waited near it: a
+// slice counts for a cause only where the resource that it names was full. Items
+// wait a moment for workers who are idle, too, and all the longer on a busy machine.
+//
 // The last factor follows the work down to where it is held up. Workers of a
 // queue that wait for their client's rate limiter are the limiter's, not the
 // queue's; calls that wait in the API server for its CPU, for priority and
@@ -33,22 +37,29 @@ import (
 // not explain.
 //
 // A component that was killed at its memory limit ended the run: it comes first.
+// Where nothing was at its limit the one finding says so, and what came nearest.
 func Findings(f *Facts) []Finding {
 	var all []candidate
+	var b *blame
 	if f.Window.To > f.Window.From {
-		b := newBlame(f)
+		b = newBlame(f)
 		all = slices.Concat(b.limits(), b.memory(), b.clients(), b.path(), b.disk(), b.quota(), b.queues(), b.scheduler(), b.instrument(), b.locks())
 		all = append(all, b.machine(all)...)
 	}
 	all = append(killed(f), all...)
-	slices.SortStableFunc(all, func(x, y candidate) int { return -cmp.Compare(x.Score, y.Score) })
+	slices.SortStableFunc(all, func(x, y candidate) int {
+		return cmp.Or(-cmp.Compare(x.Score, y.Score), cmp.Compare(rank(x), rank(y)))
+	})
 	out := []Finding{} // never null in JSON
 	for _, c := range all {
-		if c.Score < least {
+		if c.Score < least || all[0].Score < byItself {
 			break
 		}
 		c.Rank = len(out) + 1
 		out = append(out, c.Finding)
+	}
+	if len(out) == 0 && b != nil {
+		out = append(out, b.nothing()...)
 	}
 	return out
 }
@@ -56,7 +67,16 @@ func Findings(f *Facts) []Finding {
 // candidate is a cause with its share of each slice.
 type candidate struct {
 	Finding
-	share track
+	share    track
+	computes bool // it is made of computing, which a full machine slows down
+}
+
+// rank puts a full machine before what it explains as much of as the machine does.
+func rank(c candidate) int {
+	if c.Cause == Machine {
+		return 0
+	}
+	return 1
 }
 
 // track is a value for each slice of the window.
@@ -121,6 +141,14 @@ func rest(shares ...float64) float64 {
 const fullFrom = 0.8
 
 func full(use float64) float64 { return portion((use - fullFrom) / (1 - fullFrom)) }
+
+// where is 1 where something holds, and 0 elsewhere.
+func where(holds bool) float64 {
+	if holds {
+		return 1
+	}
+	return 0
+}
 
 // blame is what a diagnosis works with: for each slice, how far the deepest
 // causes hold up what stands on them.
@@ -198,9 +226,7 @@ func (b *blame) crowd(components ...string) track {
 		}
 		limit, r, w := b.throttling(name), b.sum(cpu, instance, name), b.sum(waiting, instance, name)
 		for i := range ran {
-			if limit[i] == 0 {
-				ran[i], waited[i] = ran[i]+r[i], waited[i]+w[i]
-			}
+			ran[i], waited[i] = ran[i]+r[i]*rest(limit[i]), waited[i]+w[i]*rest(limit[i])
 		}
 	}
 	_, counted := b.f.Answers[waiting]
@@ -212,10 +238,13 @@ func (b *blame) crowd(components ...string) track {
 	})
 }
 
-// throttling is the share of the periods in which a component wanted to run and
-// its CPU limit held it back.
+// throttling is the share of the time in which a component had used up its CPU
+// limit: of the periods in which it wanted to run, those in which it was held
+// back, but no more of the slice than they take. Most of the time a component
+// that hardly computes wants nothing.
 func (b *blame) throttling(component string) track {
-	return b.sum(held, instance, component)
+	share, periods := b.sum(held, instance, component), b.sum(throttles, instance, component)
+	return b.track(func(i int) float64 { return min(share.at(i), portion(periods.at(i)*cpuPeriod)) })
 }
 
 // candidate makes a candidate of a share; its score is rounded to what it is
@@ -223,7 +252,14 @@ func (b *blame) throttling(component string) track {
 func (b *blame) candidate(f Finding, share track) candidate {
 	f.Evidence = slices.DeleteFunc(f.Evidence, func(e Evidence) bool { return e.At != nil && e.Expr == "" })
 	f.Score = math.Round(share.mean()*1000) / 1000
-	return candidate{f, share}
+	return candidate{Finding: f, share: share}
+}
+
+// computing makes a candidate of a cause that is made of computing.
+func (b *blame) computing(f Finding, share track) candidate {
+	c := b.candidate(f, share)
+	c.computes = true
+	return c
 }
 
 // figure is evidence that has no value yet.

@@ -1,5 +1,7 @@
 // Package diagnose says what limits a plane: of every run, failed or not, a
-// ranked list of causes, each with its evidence and the next thing to try.
+// ranked list of causes, each with its evidence and the next thing to try. Only
+// what was used up is a cause; where nothing was, that is said, with what came
+// nearest to its limit.
 //
 // The core, Findings, is pure: the same facts give the same list. Facts are what
 // the records say of calls (Collect), the answers to a fixed list of PromQL
@@ -41,6 +43,7 @@ const (
 	LoadLate       Cause = "load-late"       // windtunnel's load generator was late
 	FleetLate      Cause = "fleet-late"      // windtunnel's simulated nodes were late
 	Machine        Cause = "machine"         // no core of the machine was free
+	Nothing        Cause = "nothing"         // nothing was at its limit; the only finding of its run
 )
 
 // File is the diagnosis in a run directory: a JSON array of findings, the first
@@ -70,9 +73,12 @@ type Evidence struct {
 	Sentence string            `json:"sentence"`
 }
 
-// least is the score below which a cause is not worth a reader's time: of a
-// minute, less than a second.
-const least = 0.01
+// Scores from which on a cause is worth a reader's time: of a minute, a second
+// beside a cause that is one by itself, which takes three.
+const (
+	least    = 0.01
+	byItself = 0.05
+)
 
 // Read returns the findings that a run directory holds, the first cause first;
 // nothing where it has no diagnosis.

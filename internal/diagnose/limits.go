@@ -15,6 +15,8 @@ const (
 	// means that cycles follow one another. What is collected on cores that the
 	// program itself has to spare is counted too: others may want them.
 	gcBound = 0.25
+	// cpuPeriod is the CPU controller's period, in seconds.
+	cpuPeriod = 0.1
 	// nearLimit is the share of a memory limit from which on it is near.
 	nearLimit = 0.9
 )
@@ -43,11 +45,15 @@ func (b *blame) limits() (out []candidate) {
 
 // starving is the share of each slice for which memory held a component up: the
 // kernel had to take pages away from it (once a second is all the time), or
-// garbage collection took more than its share of the CPU that it used.
+// garbage collection took more than its share of the CPU that it used. The latter
+// counts where GOMEMLIMIT is reached or the component keeps a core busy: who hardly
+// computes collects on time that nobody wants.
 func (b *blame) starving(component string) track {
 	hits, gc, used := b.sum(limitHits, instance, component), b.sum(collecting, instance, component), b.sum(cpu, instance, component)
+	reached := b.sum(goLimit, instance, component)
 	return b.track(func(i int) float64 {
-		excess := portion((gc.at(i)-gcBound)/(1-gcBound)) * portion(used.at(i))
+		full := where(used.at(i) >= fullFrom || reached.at(i) >= nearLimit)
+		excess := portion((gc.at(i)-gcBound)/(1-gcBound)) * portion(used.at(i)) * full
 		return max(portion(hits.at(i)), excess)
 	})
 }
@@ -140,7 +146,9 @@ func (b *blame) machine(others []candidate) []candidate {
 	left := b.track(func(i int) float64 {
 		most := 0.0
 		for _, c := range others {
-			most = max(most, c.share.at(i))
+			if !c.computes { // from those the machine's part has been taken off
+				most = max(most, c.share.at(i))
+			}
 		}
 		return b.crowded[i] * rest(most)
 	})

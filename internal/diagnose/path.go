@@ -17,6 +17,9 @@ const (
 	// cacheBound is how long a read may wait for the watch cache: while somebody
 	// waits, the API server asks etcd ten times a second how far it is.
 	cacheBound = 0.1
+	// hookBound is how long a webhook may take on average: a twentieth of the second
+	// that Kubernetes promises for the whole of a mutating call.
+	hookBound = 0.05
 	// quotaBound is the share of its quota from which on etcd's database is near it.
 	quotaBound = 0.8
 )
@@ -41,17 +44,20 @@ func (b *blame) path() []candidate {
 
 // fairness is API priority and fairness, level by level: a level's queue holds
 // requests up for as long as its seats are taken, and what it rejects it does not
-// serve at all. Seats that webhooks or etcd keep taken are theirs.
+// serve at all. Requests wait there only while all seats are taken, which the level
+// counts itself; of a server that does not say, a standing queue must do. Seats that webhooks or etcd keep taken are theirs.
 func (b *blame) fairness() (out []candidate) {
 	const level = "priority_level"
 	in, api := b.sum(requests), b.held(apiServer)
 	for _, s := range b.f.Answers[apfWait].Series {
 		name := s.Labels[level]
-		waits, rejected := b.sum(apfWait, level, name), b.sum(apfRejected, level, name)
+		waits, rejected, use := b.sum(apfWait, level, name), b.sum(apfRejected, level, name), b.sum(apfUse, level, name)
+		_, counted := b.f.find(apfUse, level, name)
 		share := b.track(func(i int) float64 {
 			executing := 1 - b.apf[i]
 			deeper := of(b.hook[i]+b.far[i]+b.slow[i], executing)
-			held := max(b.active[i]*of(waits.at(i), in.at(i)), portion(rejected.at(i)))
+			taken := where(counted && use.at(i) >= fullFrom || !counted && waits.at(i) >= 1)
+			held := max(b.active[i]*of(waits.at(i), in.at(i))*taken, portion(rejected.at(i)))
 			return held * rest(api.at(i), deeper)
 		})
 		seats := b.f.whole(apfSeats, level, name)
@@ -60,6 +66,7 @@ func (b *blame) fairness() (out []candidate) {
 			b.evidence(apfWait, figure("requests", bound(0), "requests in the level's queues at a time"), level, name),
 			b.evidence(requests, figure("requests", nil, "requests in progress at a time, those in queues among them")),
 			b.evidence(apfSeats, figure("seats", nil, "seats of the level at the end"), level, name),
+			b.evidence(apfUse, figure("ratio", bound(fullFrom), "share of the level's seats that were taken"), level, name),
 		}
 		if r := b.f.whole(apfRejected, level, name); r > 0 {
 			sentence += fmt.Sprintf(", and rejected %s of all", percent(r))
@@ -78,18 +85,20 @@ func (b *blame) hooks() (out []candidate) {
 	in, api := b.sum(requests), b.held(apiServer)
 	for _, s := range b.f.Answers[webhooks].Series {
 		name := s.Labels["name"]
-		calls := b.sum(webhooks, "name", name)
+		calls, means := b.sum(webhooks, "name", name), b.sum(webhookMean, "name", name)
 		took := b.f.whole(webhookMean, "name", name)
 		out = append(out, b.candidate(Finding{
 			Cause: Webhook, Component: name,
 			Sentence: fmt.Sprintf("Admission waited for webhook %s: %s for each request on average.", name, unit.Text(took, "seconds")),
 			Evidence: []Evidence{
-				b.evidence(webhookMean, figure("seconds", nil, "mean time of the webhook's answers"), "name", name),
+				b.evidence(webhookMean, figure("seconds", bound(hookBound), "mean time of the webhook's answers"), "name", name),
 				b.evidence(webhooks, figure("requests", nil, "requests that wait for it at a time"), "name", name),
 				b.evidence(requests, figure("requests", nil, "requests in progress at a time, these among them")),
 			},
 			Try: "Make the webhook quicker, or narrow its rules, its selectors and its matchConditions, so that fewer requests go through it.",
-		}, b.track(func(i int) float64 { return b.active[i] * of(calls.at(i), in.at(i)) * rest(api.at(i)) })))
+		}, b.track(func(i int) float64 {
+			return b.active[i] * of(calls.at(i), in.at(i)) * where(means.at(i) > hookBound) * rest(api.at(i))
+		})))
 	}
 	return out
 }
@@ -112,7 +121,7 @@ func (b *blame) distance() []candidate {
 			},
 			Try: "Bring etcd nearer to the API server (same host or zone); with several members, measure the way between them: a write waits for a majority.",
 		}, b.track(func(i int) float64 { return b.active[i] * b.far[i] * rest(api.at(i), own.at(i)) })),
-		b.candidate(Finding{
+		b.computing(Finding{
 			Cause: WatchCache, Component: apiServer,
 			Sentence: fmt.Sprintf("Reads waited %s on average for the watch cache to catch up with etcd.", unit.Text(b.f.whole(cacheMean), "seconds")),
 			Evidence: []Evidence{
@@ -127,7 +136,7 @@ func (b *blame) distance() []candidate {
 // disk is etcd's: one log and one backend, each written by one at a time, so that
 // the share of the time that they are being written is how full they are.
 func (b *blame) disk() []candidate {
-	api, own := b.held(apiServer), b.held(etcdName)
+	api, own, crowded := b.held(apiServer), b.held(etcdName), b.crowd(etcdName)
 	log, backend := b.sum(fsync), b.sum(commit)
 	return []candidate{b.candidate(Finding{
 		Cause: EtcdDisk, Component: etcdName,
@@ -142,7 +151,7 @@ func (b *blame) disk() []candidate {
 		},
 		Try: "Give etcd a quicker disk of its own; events may have an etcd of their own (--etcd-servers-overrides); durability: memory shows how far the plane goes without its disk.",
 	}, b.track(func(i int) float64 {
-		return max(full(log.at(i)), full(backend.at(i)), b.active[i]*b.slow[i]) * rest(api.at(i), own.at(i))
+		return max(full(log.at(i)), full(backend.at(i)), b.active[i]*b.slow[i]) * rest(api.at(i), own.at(i), crowded[i])
 	}))}
 }
 

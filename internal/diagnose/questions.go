@@ -9,21 +9,25 @@ const (
 	cpu         = "cpu"          // cores in use
 	waiting     = "waiting"      // threads that are ready to run and have no core
 	held        = "held"         // share of the CPU controller's periods in which it was throttled
+	throttles   = "throttles"    // such periods, per second
 	resident    = "resident"     // bytes
 	charged     = "charged"      // bytes of the cgroup that the kernel cannot simply take away
 	limitHits   = "limit-hits"   // times that the kernel ran into the memory limit, per second
 	collecting  = "collecting"   // garbage collection's share of the CPU used
+	goLimit     = "go-limit"     // resident bytes, of what GOMEMLIMIT allows
 	throttled   = "throttled"    // calls that wait for a rate limiter
 	paced       = "paced"        // calls that a rate limiter let go, per second
 	asking      = "asking"       // calls that a client waits for, with the time that its limiter takes
 	queued      = "queued"       // items that wait in a work queue, by those that left it
 	depth       = "depth"        // the same, as its gauge has it
 	working     = "working"      // workers that are busy
+	reconcilers = "reconcilers"  // workers that a controller of controller-runtime has
 	requests    = "requests"     // requests in progress in the API server
 	requestMean = "request-mean" // seconds
 	apfWait     = "apf-wait"     // requests in APF's queues
 	apfRejected = "apf-rejected" // share of requests
 	apfSeats    = "apf-seats"
+	apfUse      = "apf-use"  // share of a level's seats that are taken
 	webhooks    = "webhooks" // calls of webhooks in progress
 	webhookMean = "webhook-mean"
 	etcdCalls   = "etcd-calls" // in progress, seen from the API server
@@ -104,23 +108,27 @@ func questions() []question {
 		{cpu, perSecond("process_cpu_seconds_total", instance)},
 		{waiting, perSecond("process_cpu_wait_seconds_total", instance)},
 		{held, grew("cgroup_cpu_throttled_periods_total", instance) + " / " + grew("cgroup_cpu_periods_total", instance)},
+		{throttles, perSecond("cgroup_cpu_throttled_periods_total", instance)},
 		{resident, "max by (instance) (process_resident_memory_bytes)"},
 		{charged, "max by (instance) (cgroup_memory_working_set_bytes)"},
 		{limitHits, perSecond("cgroup_memory_limit_hits_total", instance)},
 		{collecting, grew("go_cpu_classes_gc_total_cpu_seconds_total", instance) + " / (" +
 			grew("go_cpu_classes_total_cpu_seconds_total", instance) + " - " + grew("go_cpu_classes_idle_cpu_seconds_total", instance) + ")"},
+		{goLimit, "max by (instance) (process_resident_memory_bytes) / max by (instance) (go_gc_gomemlimit_bytes)"},
 		{throttled, either(perSecond, "rest_client_rate_limiter_duration_seconds_sum", instance)},
 		{paced, either(perSecond, "rest_client_rate_limiter_duration_seconds_count", instance)},
 		{asking, perSecond("rest_client_request_duration_seconds_sum", instance) + " or " + perSecond("kubevirt_rest_client_request_latency_seconds_sum", instance)},
 		{queued, either(perSecond, "workqueue_queue_duration_seconds_sum", queue)},
 		{depth, either(mean1s, "workqueue_depth", queue)},
 		{working, "((" + either(grew, "workqueue_work_duration_seconds_sum", queue) + ") + (" + either(grew, "workqueue_unfinished_work_seconds", queue) + ")) / $s"},
+		{reconcilers, "max by (instance, controller) (controller_runtime_max_concurrent_reconciles)"},
 		{requests, perSecond(requestS, instance)},
 		{requestMean, mean(request, instance)},
 		{apfWait, perSecond("apiserver_flowcontrol_request_wait_duration_seconds_sum", level)},
 		{apfRejected, grew("apiserver_flowcontrol_rejected_requests_total", level) + " / (" + grew("apiserver_flowcontrol_rejected_requests_total", level) +
 			" + " + grew("apiserver_flowcontrol_dispatched_requests_total", level) + ")"},
 		{apfSeats, "max by (" + level + ") (apiserver_flowcontrol_current_limit_seats)"},
+		{apfUse, mean(`apiserver_flowcontrol_priority_level_seat_utilization{phase="executing"}`, level)},
 		{webhooks, perSecond("apiserver_admission_webhook_admission_duration_seconds_sum", hook)},
 		{webhookMean, mean("apiserver_admission_webhook_admission_duration_seconds", hook)},
 		{etcdCalls, perSecond(etcdS, instance)},

@@ -2,17 +2,27 @@ package diagnose
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
+// Bounds of what a component does with its time.
+const (
+	searchBound = 0.5 // share of the time in which the scheduler searches for a node
+	lockBound   = 1   // goroutines that wait for locks at a time
+)
+
 // clients are components that wait for their own rate limiter. Nothing else can
-// shorten that.
+// shorten that. While its bucket is empty it lets calls go at its rate, so that it
+// was empty for no more of the time than the calls that went are of those that
+// could have gone, however many of them stood before it at a time.
 func (b *blame) clients() (out []candidate) {
 	for _, name := range b.f.names(throttled) {
-		waits := b.sum(throttled, instance, name)
+		waits, went := b.sum(throttled, instance, name), b.sum(paced, instance, name)
 		qps, burst := limiter(name)
 		c := b.f.component(name)
 		setting, raise := "", "the client's qps and burst"
@@ -30,7 +40,12 @@ func (b *blame) clients() (out []candidate) {
 				b.evidence(paced, figure("1/s", rateBound(qps), "calls that the limiter let go; each of the component's clients has one of its own"), instance, name),
 			},
 			Try: fmt.Sprintf("Raise %s of %s, and see that API priority and fairness protects the server from it.", raise, name),
-		}, b.track(func(i int) float64 { return portion(waits.at(i)) })))
+		}, b.track(func(i int) float64 {
+			if qps <= 0 {
+				return portion(waits.at(i))
+			}
+			return min(portion(waits.at(i)), portion(went.at(i)/qps))
+		})))
 	}
 	return out
 }
@@ -78,8 +93,8 @@ func workers(queue string) (name string, otherwise float64) {
 	return "", 0
 }
 
-// queues are work queues. An item waits in one only while every worker is busy.
-// What the workers themselves wait for is taken off: the rate limiter of their
+// queues are work queues. An item waits in one for its workers' sake only while
+// every one of them is busy: where they are not, more of them change nothing. What the workers themselves wait for is taken off: the rate limiter of their
 // component, and of their calls what holds up the API server; what computes
 // takes longer where no core is free.
 func (b *blame) queues() (out []candidate) {
@@ -87,30 +102,63 @@ func (b *blame) queues() (out []candidate) {
 		component, queue := s.Labels[instance], s.Labels["name"]
 		waits, items := b.sum(queued, instance, component, "name", queue), b.sum(depth, instance, component, "name", queue)
 		work, tokens, calls := b.sum(working, instance, component), b.sum(throttled, instance, component), b.sum(asking, instance, component)
-		held := b.held(component)
+		held, busy := b.held(component), b.occupied(component, queue)
 		share := b.track(func(i int) float64 {
 			limited := of(tokens.at(i), work.at(i))
 			called := of(calls.at(i)-tokens.at(i), work.at(i))
-			return portion(max(waits.at(i), items.at(i))) * rest(limited, called*b.server[i], held.at(i), b.crowded[i])
+			return busy[i] * portion(max(waits.at(i), items.at(i))) * rest(limited, called*b.server[i], held.at(i), b.crowded[i])
 		})
 		if share.mean() < least {
 			continue
 		}
-		out = append(out, b.candidate(b.queue(component, queue), share))
+		out = append(out, b.computing(b.queue(component, queue), share))
 	}
 	return out
+}
+
+// workersOf returns how many take from a queue, and the flag that says so; 0 where
+// that is not known.
+func (b *blame) workersOf(component, queue string) (n float64, name string) {
+	if s, ok := b.f.find(reconcilers, instance, component, "controller", queue); ok {
+		return s.Whole, ""
+	}
+	name, n = workers(queue)
+	if name == "" {
+		return 0, ""
+	}
+	return flag(b.f.component(component), name, n), name
+}
+
+// occupied is 1 where a queue's workers are busy: four fifths of them, or half where
+// as many items stand before them as they could work at. Of workers whose number is not
+// known, so many as were ever seen at work count as all, and more items than they
+// work at must be waiting.
+func (b *blame) occupied(component, queue string) track {
+	labels := []string{instance, component, "name", queue}
+	work, waits, items := b.sum(working, labels...), b.sum(queued, labels...), b.sum(depth, labels...)
+	n, _ := b.workersOf(component, queue)
+	known := n > 0
+	if !known {
+		n = max(1, math.Ceil(slices.Max(append(track{0}, work...))))
+	}
+	return b.track(func(i int) float64 {
+		stands := max(waits.at(i), items.at(i)) >= n
+		return where(work.at(i) >= fullFrom*n && (known || stands) || known && stands && work.at(i) >= n/2)
+	})
 }
 
 // queue is the finding of one queue, without its score.
 func (b *blame) queue(component, queue string) Finding {
 	labels := []string{instance, component, "name", queue}
-	name, n := workers(queue)
+	n, name := b.workersOf(component, queue)
 	busy := bound(1)
 	have, try := "its workers", fmt.Sprintf("Give queue %s more workers.", queue)
-	if name != "" {
-		n = flag(b.f.component(component), name, n)
+	if n > 0 {
 		busy = bound(n)
-		have, try = "its workers ("+unit.Number(n)+")", fmt.Sprintf("Raise --%s of %s, now %g.", name, component, n)
+		have, try = "its workers ("+unit.Number(n)+")", fmt.Sprintf("Give queue %s more workers than %g.", queue, n)
+	}
+	if name != "" {
+		try = fmt.Sprintf("Raise --%s of %s, now %g.", name, component, n)
 	}
 	return Finding{
 		Cause: WorkQueue, Component: component + " " + queue,
@@ -127,7 +175,8 @@ func (b *blame) queue(component, queue string) Finding {
 
 // scheduler is the search for a node, which is done for one pod at a time: the
 // share of the time that it takes is how full it is, while there are pods to be
-// scheduled.
+// scheduled. What the scheduler does for a pod around the search takes time as well:
+// where more than half goes into searching, with pods waiting, the search is it.
 func (b *blame) scheduler() []candidate {
 	const name = "kube-scheduler"
 	search, waits, held, crowded := b.sum(algorithm), b.sum(pending), b.held(name), b.crowd(name)
@@ -136,7 +185,7 @@ func (b *blame) scheduler() []candidate {
 		Sentence: fmt.Sprintf("The scheduler searched for nodes in %s of the time, %s for each pod, while %.3g pods waited.",
 			percent(b.f.whole(algorithm)), unit.Text(b.f.whole(algoMean), "seconds"), b.f.whole(pending)),
 		Evidence: []Evidence{
-			b.evidence(algorithm, figure("ratio", bound(fullFrom), "share of the time in which a node is searched for")),
+			b.evidence(algorithm, figure("ratio", bound(searchBound), "share of the time in which a node is searched for")),
 			b.evidence(algoMean, figure("seconds", nil, "mean time of a search")),
 			b.evidence(pending, figure("pods", nil, "pods that wait in the active queue")),
 		},
@@ -153,8 +202,8 @@ func (b *blame) scheduler() []candidate {
 				"for each pod of a controller, whatever percentageOfNodesToScore is."
 		}
 	}
-	return []candidate{b.candidate(f, b.track(func(i int) float64 {
-		return portion(search.at(i)) * portion(waits.at(i)) * rest(held.at(i), crowded[i])
+	return []candidate{b.computing(f, b.track(func(i int) float64 {
+		return portion(search.at(i)) * portion(waits.at(i)) * where(search.at(i) > searchBound) * rest(held.at(i), crowded[i])
 	}))}
 }
 
@@ -180,13 +229,14 @@ func (b *blame) instrument() []candidate {
 		}
 	}
 	return []candidate{
-		b.candidate(finding(LoadLate, "The load generator", b.f.Load, "Give windtunnel more CPU, or ask for a lower rate: the figures of this run are its own."), share(b.f.Load)),
-		b.candidate(finding(FleetLate, "The fleet", b.f.Fleet, "Raise fleet.connections, shorten the way to the API server, give windtunnel more CPU, or simulate fewer nodes."), share(b.f.Fleet)),
+		b.computing(finding(LoadLate, "The load generator", b.f.Load, "Give windtunnel more CPU, or ask for a lower rate: the figures of this run are its own."), share(b.f.Load)),
+		b.computing(finding(FleetLate, "The fleet", b.f.Fleet, "Raise fleet.connections, shorten the way to the API server, give windtunnel more CPU, or simulate fewer nodes."), share(b.f.Fleet)),
 	}
 }
 
 // locks are goroutines that wait for one another, held against what the
-// component does at a time: requests, queue items or pods.
+// component does at a time: requests, queue items or pods. They count where one of
+// them waits at any time: no lock is full before.
 func (b *blame) locks() (out []candidate) {
 	for _, name := range b.f.names(mutex) {
 		waits, held, crowded := b.sum(mutex, instance, name), b.held(name), b.crowd(name)
@@ -200,15 +250,15 @@ func (b *blame) locks() (out []candidate) {
 		f := Finding{
 			Cause: Locks, Component: name,
 			Sentence: fmt.Sprintf("In %s, %.3g goroutines waited for locks at a time.", name, b.f.whole(mutex, instance, name)),
-			Evidence: []Evidence{b.evidence(mutex, figure("goroutines", nil, "goroutines that wait for a lock at a time"), instance, name)},
+			Evidence: []Evidence{b.evidence(mutex, figure("goroutines", bound(lockBound), "goroutines that wait for a lock at a time"), instance, name)},
 			Try:      fmt.Sprintf("Look at the profiles of %s in profiles/ (go tool pprof), and start it with --contention-profiling for one of its locks.", name),
 		}
 		if c, ok := b.f.Contended[name]; ok {
 			f.Sentence += fmt.Sprintf(" The profile has %s of the waiting in %s.", percent(c.Share), c.Where)
 			f.Evidence = append(f.Evidence, Evidence{Value: short(c.Seconds), Unit: "seconds", Sentence: "waited for locks in " + c.Where + ", from " + c.File})
 		}
-		out = append(out, b.candidate(f, b.track(func(i int) float64 {
-			return portion(work.at(i)) * of(waits.at(i), work.at(i)) * rest(held.at(i), crowded[i])
+		out = append(out, b.computing(f, b.track(func(i int) float64 {
+			return portion(work.at(i)) * of(waits.at(i), work.at(i)) * where(waits.at(i) >= lockBound) * rest(held.at(i), crowded[i])
 		})))
 	}
 	return out

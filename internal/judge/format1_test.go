@@ -15,8 +15,9 @@ import (
 )
 
 // TestRunsOfFormat1 judges runs that a version with records of format 1 flew: a
-// density test, machines of the VM plane, and a run that a step ended. Verdicts,
-// figures and diagnoses are what that version gave, but for words.
+// density test, machines of the VM plane, and a run that a step ended. Verdicts
+// and figures are what that version gave, but for words; diagnoses are what is
+// found today in what it measured.
 func TestRunsOfFormat1(t *testing.T) {
 	for _, name := range []string{"density", "vm", "failed"} {
 		t.Run(name, func(t *testing.T) {

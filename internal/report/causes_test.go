@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/windtunnel/windtunnel/internal/diagnose"
+	"github.com/windtunnel/windtunnel/internal/report"
 	"github.com/windtunnel/windtunnel/internal/report/reporttest"
 )
 
@@ -26,5 +28,22 @@ func TestSummaryOfWhatLimitedThePlane(t *testing.T) {
 		if strings.Contains(r, "WHAT LIMITED IT") {
 			t.Errorf("%s: there is a part about it", what)
 		}
+	}
+}
+
+// That nothing limited the plane is an answer of terminal and page.
+func TestNothingLimitedIt(t *testing.T) {
+	r := build(t, reporttest.Shape{Pods: 100, Gave: true}, false)
+	const says = "Nothing limited it. Nearest to its limit came etcd's log: 35 % in its busiest 5 s."
+	r.Causes = []report.Cause{{Finding: diagnose.Finding{Rank: 1, Cause: diagnose.Nothing, Sentence: says}}}
+	if text := strings.Join(strings.Fields(summary(t, r, 80)), " "); !strings.Contains(text, "WHAT LIMITED IT "+says) {
+		t.Errorf("summary: %s", text)
+	}
+	var page strings.Builder
+	if err := r.HTML(&page); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(page.String(), `What limited it</h2>`) || !strings.Contains(page.String(), strings.ReplaceAll(says, "'", "&#39;")) || strings.Contains(page.String(), "What gave way first") {
+		t.Errorf("the page does not say that nothing did")
 	}
 }

@@ -48,10 +48,15 @@ func causesOf(found []diagnose.Finding) []Cause {
 	return out
 }
 
+// Nothing says whether this is the answer that nothing limited the plane.
+func (c Cause) Nothing() bool { return c.Finding.Cause == diagnose.Nothing }
+
 // Title names the cause and the component.
 func (c Cause) Title() string {
 	words := causeWords(string(c.Finding.Cause))
 	switch {
+	case c.Nothing():
+		return "" // its sentence says it
 	case c.Component == "" || strings.Contains(words, c.Component):
 		return words
 	case words == "":

@@ -153,13 +153,19 @@ func failureText(f slo.Failure) string {
 }
 
 // summaryCause is the least score of a cause that the summary names: what explains
-// less of the load's window is left to the report.
+// less of the load's window is left to the report. Diagnoses of before had such.
 const summaryCause = 0.05
 
-// causes names what limited the plane, the first cause first.
+// causes names what limited the plane, the first cause first, or says that nothing
+// did.
 func (t *summaryText) causes(r *Report) {
 	shown, _ := r.causes()
 	for i, c := range shown {
+		if c.Nothing() {
+			t.heading("WHAT LIMITED IT")
+			t.wrapped("", c.Sentence)
+			return
+		}
 		if c.Score < summaryCause {
 			return
 		}
