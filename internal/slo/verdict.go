@@ -6,6 +6,8 @@
 // (package compare does).
 package slo
 
+import "github.com/windtunnel/windtunnel/internal/run"
+
 // Verdict is pass, fail or unknown. What was not measured is unknown, never a
 // pass (rule of measurement 2).
 type Verdict string
@@ -27,6 +29,7 @@ type Judgement struct {
 	Measures   Measures           `json:"measures"`
 	Lifecycles []LifecycleSummary `json:"lifecycles,omitempty"` // that the scenario declares
 	Self       Self               `json:"self"`
+	Rates      []run.Rate         `json:"-"` // what steps asked for and achieved: measures have it by name
 }
 
 // Result is one objective's outcome.

@@ -1,0 +1,119 @@
+package run
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/windtunnel/windtunnel/internal/record"
+)
+
+// Rate is how much of something a step asked for per second, and how much came.
+//
+// Of calls what was asked for is the mean rate of the step's pace, and what was
+// achieved n-1 in the time from the first to the last of n answers with success. Of
+// objects that the plane brings to their last phase (pods that run) what was asked
+// for is the rate of the calls times the objects that one call led to, and what was
+// achieved n-1 in the time from the first to the last of n objects in that phase. It
+// is no more than was asked for: objects that come in bursts are ahead at the end.
+// How long an object takes is in neither: a plane that keeps up achieves what was
+// asked for, whatever its latency.
+type Rate struct {
+	Name     string  `json:"name"` // "pods running of fill", "calls of fill"
+	Step     string  `json:"step"`
+	Unit     string  `json:"unit"`               // "pods/s", "objects/s", "calls/s"
+	Asked    float64 `json:"asked,omitempty"`    // 0: as much as the plane would take
+	Parallel int     `json:"parallel,omitempty"` // calls that a closed loop kept under way
+	Achieved float64 `json:"achieved"`
+}
+
+// Rates are those of the steps that sent calls, in the order of their begin: of
+// each first that of the objects it created, where they have phases of their own,
+// then that of its calls. A step of which fewer than two came has none.
+func (f *Facts) Rates() []Rate {
+	var out []Rate
+	for i := range f.Steps {
+		s := &f.Steps[i]
+		if s.Asked.Count == 0 {
+			continue
+		}
+		calls, created := f.callRate(s)
+		for _, l := range f.Lifecycles {
+			if r, ok := objectRate(l, calls, created); ok && l.Group == s.Name && created > 0 {
+				out = append(out, r)
+			}
+		}
+		if calls.Achieved > 0 {
+			out = append(out, calls)
+		}
+	}
+	return out
+}
+
+// callRate is the rate of a step's calls; created are those that created an object.
+func (f *Facts) callRate(s *Step) (r Rate, created int) {
+	var answered Span
+	ok := 0
+	for _, c := range f.Calls {
+		if c.Source != Load || c.Step != s.Name {
+			continue
+		}
+		answered.Join(c.Answered)
+		ok += c.Outcomes[record.OK]
+		if c.Verb == "create" {
+			created += c.Outcomes[record.OK]
+		}
+	}
+	r = Rate{Name: "calls of " + s.Name, Step: s.Name, Unit: "calls/s", Parallel: s.Asked.Parallel, Achieved: perSecond(ok, answered)}
+	if r.Parallel == 0 && !math.IsInf(s.Asked.Rate, 0) {
+		r.Asked = s.Asked.Rate
+	}
+	return r, created
+}
+
+// objectRate is the rate of the objects that a step's calls led to.
+func objectRate(l *Lifecycles, calls Rate, created int) (Rate, bool) {
+	phase := lastPhase(l)
+	if phase == "" || created == 0 {
+		return Rate{}, false
+	}
+	r := Rate{
+		Name: cmp.Or(l.Name, l.Resource) + " " + phase + " of " + calls.Step, Step: calls.Step, Unit: "objects/s",
+		Parallel: calls.Parallel, Asked: calls.Asked * float64(l.Len()) / float64(created),
+		Achieved: perSecond(l.Reached(phase), l.Span(phase)),
+	}
+	if l.Resource == "pods" {
+		r.Unit = "pods/s"
+	}
+	if r.Asked > 0 {
+		r.Achieved = min(r.Achieved, r.Asked)
+	}
+	return r, r.Achieved > 0
+}
+
+// lastPhase is how far a group's objects came on their way up: of pods running,
+// of others the phase that was seen last. Empty where being created is all.
+func lastPhase(l *Lifecycles) string {
+	seen := slices.DeleteFunc(l.Phases(), func(p string) bool {
+		return slices.Contains([]string{record.PhaseCreated, record.PhaseDeleting, record.PhaseDeleted, record.PhaseUnknown}, p)
+	})
+	switch {
+	case l.Resource == "pods" && l.Name == "":
+		if slices.Contains(seen, record.PhaseRunning) {
+			return record.PhaseRunning
+		}
+		return ""
+	case len(seen) == 0 || strings.TrimSpace(l.Group) == "":
+		return ""
+	}
+	return seen[len(seen)-1]
+}
+
+// perSecond is n-1 in the time of a span; 0 for fewer than two, or all at once.
+func perSecond(n int, s Span) float64 {
+	if seconds := s.Seconds(); n > 1 && seconds > 0 {
+		return float64(n-1) / seconds
+	}
+	return 0
+}
