@@ -29,23 +29,28 @@ const envelopeFile = "envelope.svg"
 // searchVerb finds the largest load that still passes.
 func searchVerb(env *environment) *cobra.Command {
 	var vary, set []string
-	var resolution, output, out, kubeconfig string
+	var goal, resolution, output, out, kubeconfig string
 	var budget time.Duration
 	var seed uint64
 	plan := capacity.Plan{}
 	verb := &cobra.Command{
 		Use:   "search SCENARIO --vary NAME=FROM..TO",
-		Short: "Find the largest load that still passes",
+		Short: "Find the largest load that still passes, or the throughput",
 		Long: "search flies the scenario with more and more of a parameter until it no longer passes,\n" +
-			"halves the bracket, and repeats both sides of the edge. With a second --vary it finds the\n" +
-			"edge for several values of the first one: the envelope. Its folder holds search.json,\n" +
-			envelopeFile + " and every run. The same command goes on where an earlier one was stopped.",
+			"halves the bracket, and repeats both sides of the edge. With --goal throughput it looks for\n" +
+			"the largest rate that the plane sustains instead: it asks for more until that brings no\n" +
+			"more. With a second --vary it does so for several values of the first one: the envelope.\n" +
+			"Its folder holds search.json, " + envelopeFile + " and every run. The same command goes on where\n" +
+			"an earlier one was stopped, also with another goal.",
 		Example: "  windtunnel search examples/density.yaml --vary podsPerNode=10..100 --budget 1h\n" +
+			"  windtunnel search examples/density.yaml --vary rate=10..640:log --goal throughput\n" +
 			"  windtunnel search examples/density.yaml --vary nodes=10..1000:log --vary podsPerNode=5..100 --runs 60",
 		Args: cobra.ExactArgs(1),
 	}
 	flags := verb.Flags()
 	flags.StringArrayVar(&vary, "vary", nil, "a parameter and its range, `NAME=FROM..TO` or NAME=FROM..TO:log; once or twice")
+	flags.StringVar(&goal, "goal", goals()[0], "what is looked for: "+strings.Join(goals(), " or "))
+	flags.StringVar(&plan.Rate, "rate", "", "`name` of the rate that is looked at, as search.json has it; default one that the parameter changes")
 	flags.DurationVar(&budget, "budget", 0, "begin no run that would end later than this `time`; 0: as long as it takes")
 	flags.IntVar(&plan.MostRuns, "runs", 0, "at most so many runs; 0: as many as it takes")
 	flags.IntVar(&plan.Repeats, "repeats", capacity.DefaultRepeats, "runs of each of the two values at the edge")
@@ -59,6 +64,12 @@ func searchVerb(env *environment) *cobra.Command {
 	verb.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := wantOneOf("--output", output, forms()...); err != nil {
 			return err
+		}
+		if err := wantOneOf("--goal", goal, goals()...); err != nil {
+			return err
+		}
+		if goal == string(capacity.ThroughputGoal) {
+			plan.Goal = capacity.ThroughputGoal
 		}
 		var err error
 		if plan.Resolution, err = share("--resolution", resolution); err != nil {
@@ -82,6 +93,9 @@ func searchVerb(env *environment) *cobra.Command {
 
 // forms are the values of --output.
 func forms() []string { return []string{"text", "markdown", "json"} }
+
+// goals are the values of --goal; the first is the default.
+func goals() []string { return []string{"objectives", string(capacity.ThroughputGoal)} }
 
 // searching is a search under way.
 type searching struct {
@@ -201,6 +215,9 @@ func (x *searching) run(ctx context.Context, output string) (err error) {
 		if err := x.save(); err != nil {
 			return err
 		}
+		if err := x.knowsRate(x.state.Runs[len(x.state.Runs)-1]); err != nil {
+			return err
+		}
 	}
 	if ctx.Err() != nil {
 		fmt.Fprintf(x.env.stderr, "stopped after %d runs: the same command goes on from here: %s\n", len(x.state.Runs), x.out)
@@ -224,6 +241,11 @@ func (x *searching) resume() error {
 	}
 	if err := x.state.Resume(earlier); err != nil {
 		return fmt.Errorf("%s: %w; give another --out", path, err)
+	}
+	for _, r := range x.state.Runs {
+		if err := x.knowsRate(r); err != nil {
+			return err
+		}
 	}
 	fmt.Fprintf(x.env.stderr, "going on after %d runs\n", len(x.state.Runs))
 	return nil
@@ -274,6 +296,7 @@ func (x *searching) once(ctx context.Context, step capacity.Step, path string) e
 		return fmt.Errorf("%w\nrun directory: %s", result.Err, result.Dir)
 	}
 	r := capacity.NewRun(step.Point, result.Judgement)
+	r.Bound = limitedBy(path)
 	r.Seconds, r.Seed, r.Dir = watch.Now().Seconds(), seed, filepath.Base(path)
 	x.state.Runs = append(x.state.Runs, r)
 	fmt.Fprintf(x.env.stderr, "%s (%.0f s)\n", x.state.Plan.Short(r), r.Seconds)

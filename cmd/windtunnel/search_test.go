@@ -14,8 +14,10 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/capacity"
+	"github.com/windtunnel/windtunnel/internal/diagnose"
 	"github.com/windtunnel/windtunnel/internal/flight"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/slo"
 )
 
@@ -26,6 +28,7 @@ type searchFlights struct {
 	stop   int           // the flight, from 1, that is interrupted; 0: none
 	failed map[int]error // why a flight leaves nothing
 	cancel func()
+	most   float64 // pods per second that are achieved; 0: no rate is told
 }
 
 func (f *searchFlights) fly(_ context.Context, o flight.Options) (flight.Result, error) {
@@ -52,6 +55,12 @@ func (f *searchFlights) fly(_ context.Context, o flight.Options) (flight.Result,
 	}
 	result.Judgement = slo.Judgement{Verdict: verdict, Reasons: []string{"p99 of startup is too high."},
 		Objectives: []slo.Result{{Name: "startup", Statistic: "p99", Value: &value, Unit: "seconds", Threshold: 1, Verdict: verdict}}}
+	if f.most > 0 {
+		result.Judgement.Rates = []run.Rate{{Name: "pods running of fill", Step: "fill", Unit: "pods/s", Asked: pods, Achieved: min(pods, f.most)}}
+		if err := dir.WriteJSON(diagnose.File, []diagnose.Finding{{Cause: diagnose.ClientThrottle, Component: "kube-scheduler"}}); err != nil {
+			return result, err
+		}
+	}
 	return result, dir.WriteJSON(record.ManifestFile, record.Manifest{Format: record.Format})
 }
 
@@ -100,7 +109,7 @@ func TestSearchGoesOnWhereItWasStopped(t *testing.T) {
 	if want := []string{"pods=100-01 1", "pods=200-01 1", "pods=400-01 1", "pods=800-01 1", "pods=600-01 1", "pods=500-01 1", "pods=400-02 2", "pods=500-02 2"}; !slices.Equal(whole.flown, want) {
 		t.Errorf("flown %q, want %q", whole.flown, want)
 	}
-	if want := "pods 400 passes (2 of 2 runs passed), 500 does not (0 of 2 runs passed); what gives way is p99 of startup"; !strings.Contains(out.String(), want) {
+	if want := "pods 400 passes (2 of 2 runs passed), 500 does not (0 of 2 runs passed); what\ngives way is p99 of startup"; !strings.Contains(out.String(), want) {
 		t.Errorf("no %q in\n%s", want, out)
 	}
 
@@ -233,5 +242,39 @@ func TestSearchInput(t *testing.T) {
 		if err := x.prepare(c.vary, c.set); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v %v: %v, want %q", c.vary, c.set, err, c.want)
 		}
+	}
+}
+
+// A plain search whose passing runs fell short says so; the same folder then finds
+// the throughput, with the runs that are there.
+func TestSearchForThroughput(t *testing.T) {
+	folder := t.TempDir()
+	f := &searchFlights{edge: 1e6, most: 300}
+	x, out := newSearching(t, folder, f)
+	if err := x.run(t.Context(), "text"); err == nil || err.Error() != "verdict pass" {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if want := "but only 300 of the 900 pods/s asked for\nwere achieved"; !strings.Contains(out.String(), want) || strings.Contains(out.String(), "the most that was asked for") {
+		t.Errorf("no %q in\n%s", want, out)
+	}
+	plain := len(f.flown)
+	x, out = newSearching(t, folder, f)
+	x.state.Plan.Goal = capacity.ThroughputGoal
+	if err := x.run(t.Context(), "text"); err == nil || err.Error() != "verdict pass" {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	words := strings.Join(strings.Fields(out.String()), " ")
+	for _, want := range []string{"throughput, pods running of fill: 300 pods/s (95 % interval 300 to 300", "what limits it there is client-throttle (kube-scheduler)", "asked, achieved: pods running of fill, in pods/s", "0 900 300"} {
+		if !strings.Contains(words, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if f.flown[plain] == "pods=100-01 1" {
+		t.Errorf("flown again: %q", f.flown)
+	}
+	x, _ = newSearching(t, folder, f)
+	x.state.Plan.Rate = "calls of fill"
+	if err := x.run(t.Context(), "text"); err == nil || err.Error() != "--rate calls of fill: not found; the run has pods running of fill" {
+		t.Errorf("another rate: %v", err)
 	}
 }

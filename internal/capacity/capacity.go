@@ -1,7 +1,8 @@
 // Package capacity finds the largest load that still passes: it brackets the
 // edge between what passes and what does not, halves the bracket, and repeats
 // both sides of the edge until they can be believed. With two parameters it finds
-// the edge for several values of the first one: the envelope.
+// the edge for several values of the first one: the envelope. Or it finds the
+// largest rate that is sustained, whatever is asked for: the throughput.
 //
 // It is pure. What to fly next follows from the plan and the runs so far alone,
 // so that a search can be stopped and taken up again with nothing kept but its
@@ -15,6 +16,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/slo"
 )
 
@@ -23,12 +25,14 @@ var ErrPlan = errors.New("cannot be searched")
 
 // Plan says what is searched.
 type Plan struct {
-	Axes       []Axis  `json:"axes"`       // one or two
-	Resolution float64 `json:"resolution"` // how far neighbouring values are apart, see Axis.Levels
-	Repeats    int     `json:"repeats"`    // runs of each of the two values at the edge
-	Columns    int     `json:"columns"`    // with two axes: values of the first one
-	MostRuns   int     `json:"most_runs"`  // 0: as many as it takes
-	Seconds    float64 `json:"seconds"`    // budget of time, 0: as long as it takes
+	Goal       Goal    `json:"goal,omitempty"`
+	Rate       string  `json:"rate,omitempty"` // name of the run.Rate that is looked at; empty: see RateName
+	Axes       []Axis  `json:"axes"`           // one or two
+	Resolution float64 `json:"resolution"`     // how far neighbouring values are apart, see Axis.Levels
+	Repeats    int     `json:"repeats"`        // runs of each of the two values at the edge
+	Columns    int     `json:"columns"`        // with two axes: values of the first one
+	MostRuns   int     `json:"most_runs"`      // 0: as many as it takes
+	Seconds    float64 `json:"seconds"`        // budget of time, 0: as long as it takes
 }
 
 // Bounds of a plan.
@@ -44,6 +48,9 @@ func (p Plan) Validate() error {
 	var faults []error
 	bad := func(format string, args ...any) {
 		faults = append(faults, fmt.Errorf("%w: "+format, append([]any{ErrPlan}, args...)...))
+	}
+	if p.Goal != Objectives && p.Goal != ThroughputGoal {
+		bad("goal %s: want %s", p.Goal, ThroughputGoal)
 	}
 	if len(p.Axes) != 1 && len(p.Axes) != 2 {
 		bad("%d parameters: want one or two", len(p.Axes))
@@ -80,8 +87,10 @@ type Run struct {
 	Verdict    slo.Verdict `json:"verdict"`
 	Reason     string      `json:"reason,omitempty"` // the weightiest one
 	Objectives []Objective `json:"objectives"`
-	Seconds    float64     `json:"seconds"` // that it took, plane and all
-	Dir        string      `json:"dir"`     // its run directory
+	Rates      []run.Rate  `json:"rates,omitempty"` // what its steps asked for and achieved
+	Bound      string      `json:"bound,omitempty"` // what limited the plane, by its diagnosis; empty: nothing did, or it is not known
+	Seconds    float64     `json:"seconds"`         // that it took, plane and all
+	Dir        string      `json:"dir"`             // its run directory
 	Seed       uint64      `json:"seed"`
 }
 
@@ -93,6 +102,7 @@ type Objective struct {
 	Threshold float64     `json:"threshold"`
 	AtLeast   bool        `json:"at_least,omitempty"` // the threshold is a lower bound
 	Verdict   slo.Verdict `json:"verdict"`
+	Rate      string      `json:"rate,omitempty"` // name of the run's rate that it bounds
 }
 
 // usage is how much of its bound it uses up: 1 is all of it, and infinite where

@@ -62,9 +62,11 @@ type line struct {
 	values  []float64
 	tallies []tally
 	repeats int
-	floor   int // this one passes, as others have shown; -1: none is known to
-	limit   int // this one does not, as others have shown; len(values): none is known
-	hint    int // where to begin
+	floor   int   // this one passes, as others have shown; -1: none is known to
+	limit   int   // this one does not, as others have shown; len(values): none is known
+	hint    int   // where to begin
+	reach   int   // to be flown before the edge is looked for; -1: none
+	repeat  []int // to be repeated in place of both sides of the edge; nil: those
 }
 
 // edge is where passing ends: lo passes and hi does not. lo is -1 where nothing
@@ -95,6 +97,9 @@ func (l line) next() (int, string) {
 	if i := slices.IndexFunc(l.tallies, func(t tally) bool { return t.standing(l.repeats) == open }); i >= 0 {
 		return i, "not decided"
 	}
+	if l.reach >= 0 {
+		return l.reach, "whether more asked brings more"
+	}
 	e := l.edge()
 	switch {
 	case e.hi-e.lo == 1:
@@ -110,9 +115,13 @@ func (l line) next() (int, string) {
 // repeatEdge repeats the runs of both sides of the edge that were flown at all:
 // what others have shown is as sure as those.
 func (l line) repeatEdge(e edge) (int, string) {
-	for _, i := range []int{e.lo, e.hi} {
+	at, why := []int{e.lo, e.hi}, "repeating at the edge"
+	if l.repeat != nil {
+		at, why = l.repeat, "repeating where most is achieved"
+	}
+	for _, i := range at {
 		if i >= 0 && i < len(l.values) && l.tallies[i].total() > 0 && !l.tallies[i].sure(l.repeats) {
-			return i, "repeating at the edge"
+			return i, why
 		}
 	}
 	return -1, ""

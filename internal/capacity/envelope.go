@@ -12,10 +12,14 @@ import (
 
 // Envelope draws all runs of a search and the edge that they show: with one
 // axis the value of the objective that limits against the load, with two the
-// points that pass and those that do not.
+// points that pass and those that do not. For the throughput it draws what was
+// achieved: with one axis against the load, with two against the first one.
 func Envelope(title string, p Plan, runs []Run) chart.Chart {
 	r := Conclude(p, runs)
 	c := chart.Chart{Title: title, X: axis(p.Axes[0])}
+	if p.Goal == ThroughputGoal {
+		return drawThroughput(c, p, runs, r)
+	}
 	if len(p.Axes) == 2 {
 		c.Y = axis(p.Axes[1])
 		c.Note = "each mark is a run; the shaded area passes"
@@ -118,4 +122,55 @@ func staircase(p Plan, edges []Edge) chart.Area {
 	}
 	out.Points = append(out.Points, chart.Point{X: at, Y: y.From})
 	return out
+}
+
+// drawThroughput draws what each run achieved and what that comes to. With one
+// axis beside what was asked for: a plane that keeps up stays on that line.
+func drawThroughput(c chart.Chart, p Plan, runs []Run, r Result) chart.Chart {
+	c.Y = chart.Axis{Label: r.Rate, Unit: r.RateUnit, Zero: true}
+	for _, run := range runs {
+		if x, ok := run.rate(r.Rate); ok {
+			c.Marks = append(c.Marks, chart.Mark{Point: chart.Point{X: run.Point[0], Y: x.Achieved}, Role: roleOf(run.Verdict), Label: p.Short(run)})
+		}
+	}
+	if len(p.Axes) == 2 {
+		c.Note = "each mark is a run; the line is the throughput, the area its 95 % interval"
+		c.Lines, c.Areas = frontier(p.Axes[0].Name, r.Throughputs)
+		return c
+	}
+	asked := chart.Line{Role: chart.Bound, Label: "asked"}
+	for _, at := range r.Points {
+		if at.Asked > 0 {
+			asked.Points = append(asked.Points, chart.Point{X: at.Point[0], Y: at.Asked})
+		}
+	}
+	c.Lines = []chart.Line{asked}
+	c.Note = "each mark is a run"
+	if t := r.Throughputs[0]; t.Shape == Plateau {
+		c.Note = fmt.Sprintf("each mark is a run; the plateau is at %s%s", unit.Text(t.Value, r.RateUnit), t.trust())
+		c.Lines = append(c.Lines, chart.Line{Role: chart.Plain, Points: []chart.Point{{X: t.From, Y: t.Value}, {X: t.To, Y: t.Value}}})
+		if i := t.Interval; i != nil {
+			c.Areas = []chart.Area{{Role: chart.Plain, Points: []chart.Point{{X: t.From, Y: max(0, i[0])}, {X: t.From, Y: i[1]}, {X: t.To, Y: i[1]}, {X: t.To, Y: max(0, i[0])}}}}
+		}
+	}
+	return c
+}
+
+// frontier is the throughput along the first of two axes, with its intervals.
+func frontier(x string, all []Throughput) ([]chart.Line, []chart.Area) {
+	line := chart.Line{Role: chart.Plain}
+	var upper, lower []chart.Point
+	for _, t := range all {
+		if t.Shape == Unmeasured {
+			continue
+		}
+		line.Points = append(line.Points, chart.Point{X: t.Fixed[x], Y: t.Value})
+		low, high := t.Value, t.Value
+		if t.Interval != nil {
+			low, high = max(0, t.Interval[0]), t.Interval[1]
+		}
+		upper, lower = append(upper, chart.Point{X: t.Fixed[x], Y: high}), append(lower, chart.Point{X: t.Fixed[x], Y: low})
+	}
+	slices.Reverse(lower)
+	return []chart.Line{line}, []chart.Area{{Role: chart.Plain, Points: append(upper, lower...)}}
 }

@@ -18,9 +18,16 @@ type Result struct {
 	Verdict slo.Verdict `json:"verdict"`
 	// Edges is one with one axis; with two one for each value of the first that
 	// was looked at, and the last one where along the first axis it ends.
-	Edges    []Edge       `json:"edges"`
-	Limit    *Limit       `json:"limit,omitempty"` // what gives way first
-	Knee     *stats.Point `json:"knee,omitempty"`  // of Limit's curve; with one axis
+	// For the throughput passing is that all that was asked for is achieved.
+	Edges []Edge `json:"edges"`
+	// Throughputs are one with one axis, with two one for each value of the first.
+	Throughputs []Throughput `json:"throughputs,omitempty"`
+	// Rate is the name of the rate that Points and Throughputs are of.
+	Rate     string       `json:"rate,omitempty"`
+	RateUnit string       `json:"rate_unit,omitempty"`
+	Points   []RatePoint  `json:"points,omitempty"` // asked and achieved, ascending
+	Limit    *Limit       `json:"limit,omitempty"`  // what gives way first
+	Knee     *stats.Point `json:"knee,omitempty"`   // of Limit's curve; with one axis
 	Sentence string       `json:"sentence"`
 	Warnings []string     `json:"warnings"` // sentences
 }
@@ -70,6 +77,10 @@ func Conclude(p Plan, runs []Run) Result {
 	for _, l := range lines {
 		out.Edges = append(out.Edges, s.edge(l))
 	}
+	out.Rate, out.RateUnit, out.Points = s.rate, s.unitOf(s.rate), s.ratePoints()
+	if p.Goal == ThroughputGoal {
+		return s.concludeThroughput(lines, out)
+	}
 	out.Verdict = s.verdict(out.Edges)
 	out.Limit = s.limit(lines)
 	if out.Limit != nil && len(p.Axes) == 1 {
@@ -77,6 +88,7 @@ func Conclude(p Plan, runs []Run) Result {
 			out.Knee = &k
 		}
 	}
+	out.Warnings = append(out.Warnings, s.parted(lines)...)
 	out.Warnings = append(out.Warnings, s.doubts(lines)...)
 	out.Sentence = s.sentence(out)
 	return out
@@ -216,16 +228,21 @@ func (s *search) doubts(lines []axisLine) []string {
 			out = append(out, fmt.Sprintf("No run at %s could be judged%s.", s.text(l.point(l.values[e.hi])), s.whyUnknown(l.point(l.values[e.hi]))))
 		}
 	}
+	return append(out, s.unjudged()...)
+}
+
+// unjudged says how many runs could not be judged.
+func (s *search) unjudged() []string {
 	unknown := 0
 	for _, r := range s.runs {
 		if r.Verdict != slo.Pass && r.Verdict != slo.Fail {
 			unknown++
 		}
 	}
-	if unknown > 0 {
-		out = append(out, fmt.Sprintf("%d of %d runs could not be judged; they count neither as passed nor as failed.", unknown, len(s.runs)))
+	if unknown == 0 {
+		return nil
 	}
-	return out
+	return []string{fmt.Sprintf("%d of %d runs could not be judged; they count neither as passed nor as failed.", unknown, len(s.runs))}
 }
 
 // whyUnknown is the reason of the last run of a point that could not be judged.

@@ -11,10 +11,11 @@ type search struct {
 	plan   Plan
 	levels [][]float64 // by axis
 	runs   []Run
+	rate   string // that it speaks of; empty: none was measured
 }
 
 func newSearch(p Plan, runs []Run) *search {
-	s := &search{plan: p, runs: runs}
+	s := &search{plan: p, runs: runs, rate: p.RateName(runs)}
 	for _, a := range p.Axes {
 		s.levels = append(s.levels, a.Levels(p.Resolution))
 	}
@@ -33,9 +34,12 @@ func (s *search) tally(point []float64) (t tally) {
 
 // line is the row of points that make returns for the values of an axis.
 func (s *search) line(values []float64, point func(v float64) []float64) line {
-	l := line{values: values, repeats: s.plan.Repeats, floor: -1, limit: len(values)}
+	l := line{values: values, repeats: s.plan.Repeats, floor: -1, limit: len(values), reach: -1}
 	for _, v := range values {
 		l.tallies = append(l.tallies, s.tally(point(v)))
+	}
+	if s.plan.Goal == ThroughputGoal {
+		s.pursue(&l, point)
 	}
 	return l
 }
@@ -71,7 +75,8 @@ type axisLine struct {
 // with one axis it is one. With two it is a column for some values of the first
 // axis, each limited by the one before, since what does not pass with less does not
 // with more; up to the column in which nothing passes. Where that is so, a last row at the
-// least of the second axis finds how far the first one goes.
+// least of the second axis finds how far the first one goes. Where the throughput
+// is looked for, each column is by itself.
 func (s *search) lines() []axisLine {
 	if len(s.levels) == 1 {
 		point := func(v float64) []float64 { return []float64{v} }
@@ -90,6 +95,10 @@ func (s *search) lines() []axisLine {
 			return out
 		}
 		e := c.edge()
+		if s.plan.Goal == ThroughputGoal { // a fleet that grows need not achieve less
+			hint = max(e.lo, 0)
+			continue
+		}
 		if e.lo < 0 {
 			if n > 0 {
 				out = append(out, s.row(columns[n-1], i))

@@ -33,10 +33,14 @@ func (s *search) edgeText(e Edge) string {
 	var parts []string
 	if e.Passing != nil {
 		parts = append(parts, fmt.Sprintf("%s %s passes%s", e.Axis, unit.Number(e.Passing.Value), e.Passing.runs()))
+		if text := s.shortAt(e); text != "" {
+			parts = append(parts, "but "+text)
+		}
 	} else {
 		parts = append(parts, fmt.Sprintf("no value of %s that was flown passes", e.Axis))
 	}
 	switch f := e.Failing; {
+	case f == nil && s.shortAt(e) != "":
 	case f == nil && e.Done:
 		parts = append(parts, "which is the most that was asked for")
 	case f == nil:
@@ -84,7 +88,11 @@ func (s *search) envelopeText(edges []Edge) string {
 		case e.Passing == nil:
 			parts = append(parts, fmt.Sprintf("none at %s %s", x, unit.Number(e.Fixed[x])))
 		default:
-			parts = append(parts, fmt.Sprintf("%s at %s %s", unit.Number(e.Passing.Value), x, unit.Number(e.Fixed[x])))
+			text := fmt.Sprintf("%s at %s %s", unit.Number(e.Passing.Value), x, unit.Number(e.Fixed[x]))
+			if but := s.shortAt(e); but != "" {
+				text += " (but " + but + ")"
+			}
+			parts = append(parts, text)
 		}
 	}
 	text := fmt.Sprintf("largest %s that passes: %s", y, strings.Join(parts, ", "))
@@ -94,10 +102,74 @@ func (s *search) envelopeText(edges []Edge) string {
 	return text
 }
 
+// shortAt says how far what was achieved fell short of what was asked for at the
+// passing side of an edge; empty where it did not.
+func (s *search) shortAt(e Edge) string {
+	if e.Passing == nil {
+		return ""
+	}
+	point := []float64{e.Passing.Value}
+	if len(s.plan.Axes) == 2 {
+		point = []float64{e.Fixed[s.plan.Axes[0].Name], e.Passing.Value}
+		if e.Axis == s.plan.Axes[0].Name {
+			point = []float64{e.Passing.Value, e.Fixed[s.plan.Axes[1].Name]}
+		}
+	}
+	at, _ := s.ratesAt(point, s.rate)
+	if !at.Short {
+		return ""
+	}
+	return fmt.Sprintf("only %s of the %s asked for were achieved", unit.Number(at.Achieved), unit.Text(at.Asked, s.unitOf(s.rate)))
+}
+
+// throughputSentence says the throughput, with two axes that of each column.
+func (s *search) throughputSentence(all []Throughput) string {
+	head := "throughput"
+	if s.rate != "" {
+		head += ", " + s.rate
+	}
+	done := true
+	var parts []string
+	for _, t := range all {
+		done = done && t.Done
+		text := s.throughputText(t)
+		if len(s.plan.Axes) == 2 {
+			x := s.plan.Axes[0].Name
+			text = fmt.Sprintf("%s at %s %s", s.brief(t), x, unit.Number(t.Fixed[x]))
+		}
+		parts = append(parts, text)
+	}
+	text := head + ": " + strings.Join(parts, ", ")
+	if len(all) == 1 && len(s.plan.Axes) == 1 && len(all[0].Bounds) > 0 {
+		b := all[0].Bounds[0]
+		text += fmt.Sprintf("; what limits it there is %s, by the diagnosis of %d of %d runs", b.Cause, b.Runs, all[0].Runs)
+	}
+	if !done {
+		text += "; the search is not at its end"
+	}
+	return text + "."
+}
+
+// brief is a throughput in few words: "58.3 pods/s", "at least 200 pods/s".
+func (s *search) brief(t Throughput) string {
+	switch t.Shape {
+	case Unmeasured:
+		return "none measured"
+	case Plateau:
+		return unit.Text(t.Value, s.unitOf(s.rate))
+	}
+	return "at least " + unit.Text(t.Value, s.unitOf(s.rate))
+}
+
 // Short is a run on one line: "pods=3000: fail".
 func (p Plan) Short(r Run) string {
-	s := &search{plan: p}
+	s := newSearch(p, []Run{r})
 	text := fmt.Sprintf("%s: %s", s.text(r.Point), r.Verdict)
+	if x, ok := r.rate(s.rate); ok && x.Asked > 0 {
+		text += fmt.Sprintf(", %s: %s of %s", x.Name, unit.Number(x.Achieved), unit.Text(x.Asked, x.Unit))
+	} else if ok {
+		text += fmt.Sprintf(", %s: %s", x.Name, unit.Text(x.Achieved, x.Unit))
+	}
 	if r.Verdict != slo.Pass && r.Reason != "" {
 		text += ": " + r.Reason
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/slo"
 )
 
@@ -104,12 +105,25 @@ const mostObjectives = 60
 // NewRun makes a Run of a run's judgement. Objectives are those nearest to
 // their bounds, or beyond.
 func NewRun(point []float64, j slo.Judgement) Run {
-	r := Run{Point: point, Verdict: j.Verdict, Objectives: []Objective{}}
+	r := Run{Point: point, Verdict: j.Verdict, Objectives: []Objective{}, Rates: j.Rates}
 	if j.Verdict != slo.Pass && len(j.Reasons) > 0 {
 		r.Reason = j.Reasons[0]
 	}
 	for _, o := range j.Objectives[:min(len(j.Objectives), mostObjectives)] {
-		r.Objectives = append(r.Objectives, Objective{Name: slo.Title(o), Value: o.Value, Unit: o.Unit, Threshold: o.Threshold, AtLeast: o.AtLeast, Verdict: o.Verdict})
+		r.Objectives = append(r.Objectives, Objective{Name: slo.Title(o), Value: o.Value, Unit: o.Unit, Threshold: o.Threshold, AtLeast: o.AtLeast, Verdict: o.Verdict, Rate: boundRate(o, j.Rates)})
 	}
 	return r
+}
+
+// boundRate is the name of the rate that an objective bounds; empty: none.
+func boundRate(o slo.Result, rates []run.Rate) string {
+	if o.SLI != "pods-running-rate" {
+		return ""
+	}
+	for _, r := range rates {
+		if group := o.Labels["group"]; r.Unit == "pods/s" && (group == "" || group == r.Step) {
+			return r.Name
+		}
+	}
+	return ""
 }

@@ -5,11 +5,15 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/windtunnel/windtunnel/internal/stats"
 	"github.com/windtunnel/windtunnel/internal/text"
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
+
+// terminal is how wide lines of words are, in columns.
+const terminal = 80
 
 // JSON writes the state with its result.
 func (s State) JSON(w io.Writer) error {
@@ -33,6 +37,9 @@ func (s State) Write(w io.Writer, markdown bool) error {
 		return text.Clean(v)
 	}
 	fmt.Fprintf(b, head, clean(s.Scenario))
+	if s.Plan.Goal != Objectives {
+		fmt.Fprintf(b, "goal: %s\n", s.Plan.Goal)
+	}
 	for _, a := range s.Plan.Axes {
 		kind := "linear"
 		if a.Log {
@@ -40,14 +47,25 @@ func (s State) Write(w io.Writer, markdown bool) error {
 		}
 		fmt.Fprintf(b, "%s from %s to %s, %s, %s apart\n", clean(a.Name), unit.Number(a.From), unit.Number(a.To), kind, unit.Text(s.Plan.Resolution, "ratio"))
 	}
-	fmt.Fprintf(b, "\n"+bold, clean(s.Result.Sentence))
+	wrapped := func(format, v string) {
+		v = fmt.Sprintf(strings.TrimSuffix(format, "\n"), clean(v))
+		if !markdown {
+			v = strings.Join(text.Wrap(v, terminal), "\n")
+		}
+		b.WriteString(v + "\n")
+	}
+	b.WriteString("\n")
+	wrapped(bold, s.Result.Sentence)
 	if len(s.Result.Warnings) > 0 {
 		b.WriteString("\n")
 	}
 	for _, warning := range s.Result.Warnings {
-		fmt.Fprintf(b, item, clean(warning))
+		wrapped(item, warning)
 	}
 	b.WriteString("\n")
+	for _, line := range s.columns() {
+		wrapped("%s\n", line)
+	}
 	rows := s.rows()
 	if t := (text.Table{Head: rows[0], Rows: rows[1:]}); markdown {
 		t.Markdown(b)
@@ -60,26 +78,47 @@ func (s State) Write(w io.Writer, markdown bool) error {
 	return nil
 }
 
-// rows list each point that was flown, with its verdicts and what it came to in
-// the objective that limits.
+// widest is the head that a column of the table may have.
+const widest = 20
+
+// limitColumn is the head of the objective that limits: its name, where there is room.
+func (s State) limitColumn() string {
+	if name := s.Result.Limit.Objective; utf8.RuneCountInString(name) <= widest {
+		return name
+	}
+	return "value"
+}
+
+// columns say what columns of the table are of, and an empty line.
+func (s State) columns() (out []string) {
+	if s.Result.Rate != "" {
+		out = append(out, fmt.Sprintf("asked, achieved: %s, in %s", s.Result.Rate, s.Result.RateUnit))
+	}
+	if l := s.Result.Limit; l != nil && s.limitColumn() != l.Objective {
+		out = append(out, "value: "+l.Objective)
+	}
+	if out != nil {
+		out = append(out, "")
+	}
+	return out
+}
+
+// rows list each point that was flown, with its verdicts, what was asked for and
+// achieved, and what it came to in the objective that limits.
 func (s State) rows() [][]string {
 	var head []string
 	for _, a := range s.Plan.Axes {
 		head = append(head, a.Name)
 	}
 	head = append(head, "runs", "passed", "failed", "unknown")
+	if s.Result.Rate != "" {
+		head = append(head, "asked", "achieved")
+	}
 	if s.Result.Limit != nil {
-		head = append(head, s.Result.Limit.Objective)
+		head = append(head, s.limitColumn())
 	}
 	out := [][]string{head}
-	var points [][]float64
-	for _, r := range s.Runs {
-		if !slices.ContainsFunc(points, func(p []float64) bool { return slices.Equal(p, r.Point) }) {
-			points = append(points, r.Point)
-		}
-	}
-	slices.SortFunc(points, slices.Compare)
-	for _, p := range points {
+	for _, p := range newSearch(s.Plan, s.Runs).points() {
 		out = append(out, s.row(p))
 	}
 	return out
@@ -106,6 +145,9 @@ func (s State) row(point []float64) []string {
 	for _, n := range []int{t.total(), t.passed, t.failed, t.unknown} {
 		row = append(row, fmt.Sprint(n))
 	}
+	if s.Result.Rate != "" {
+		row = append(row, s.rates(point)...)
+	}
 	switch {
 	case s.Result.Limit == nil:
 	case len(values) == 0:
@@ -114,4 +156,17 @@ func (s State) row(point []float64) []string {
 		row = append(row, unit.Text(stats.Median(values).Value, s.Result.Limit.Unit))
 	}
 	return row
+}
+
+// rates are what was asked for and achieved at a point.
+func (s State) rates(point []float64) []string {
+	i := slices.IndexFunc(s.Result.Points, func(p RatePoint) bool { return slices.Equal(p.Point, point) })
+	if i < 0 {
+		return []string{"–", "–"}
+	}
+	at, asked := s.Result.Points[i], "–"
+	if at.Asked > 0 {
+		asked = unit.Number(at.Asked)
+	}
+	return []string{asked, unit.Number(at.Achieved)}
 }
