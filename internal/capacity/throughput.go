@@ -3,6 +3,7 @@ package capacity
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/windtunnel/windtunnel/internal/slo"
@@ -21,8 +22,9 @@ const (
 
 // Bounds of a plateau.
 const (
-	Flat    = 0.1 // achieved within this share of the most is as much as that
-	further = 1.2 // by this factor more has to be asked before no more counts as a plateau
+	Flat    = 0.1  // achieved within this share of the most is as much as that
+	further = 1.2  // by this factor more has to be asked before no more counts as a plateau
+	slope   = 0.25 // on a plateau achieved grows by less than this power of the factor by which more is asked
 )
 
 // Shape is what a curve of what was achieved over what was asked for looks like.
@@ -79,8 +81,8 @@ type Bounded struct {
 // Computing Surveys 10 (1978)): achieved is the lesser of what is asked for and of
 // what the bottleneck does. A load is on the plateau where clearly less than what
 // was asked for was achieved (of a closed loop: at all), and no less than 1-Flat of the most.
-// The plateau is seen where its demand grows by a fifth and what is achieved at its
-// end is not more than Flat above what is at its begin. Its height is the mean over
+// The plateau is seen where a fifth more was asked for than at its begin, and where
+// what is achieved grows less than the fourth root of that. Its height is the mean over
 // all runs on it.
 func Sustained(loads []Load) Throughput {
 	loads = slices.DeleteFunc(slices.Clone(loads), func(l Load) bool { return len(l.Achieved) == 0 })
@@ -135,7 +137,8 @@ func onPlateau(l Load, most float64) bool {
 // bringing more.
 func flat(on []Load, last Load) bool {
 	first, end := on[0], on[len(on)-1]
-	return last.Demand >= further*first.Demand && end.mean() <= first.mean()*(1+Flat)
+	more := last.Demand / first.Demand
+	return more >= further && math.Log(end.mean()/first.mean()) <= slope*math.Log(more)
 }
 
 // loads are those of a line, with what its judged runs achieved.

@@ -161,6 +161,8 @@ func TestSustained(t *testing.T) {
 		{"one load beyond", []capacity.Load{load(50, 50), load(100, 62)}, capacity.Open, 62, 1, 100, 100},
 		{"next to each other", []capacity.Load{load(50, 50), load(100, 62), load(105, 62)}, capacity.Open, 62, 1, 100, 100},
 		{"still grows", []capacity.Load{load(50, 50), load(100, 80), load(200, 120)}, capacity.Open, 120, 1, 200, 200},
+		{"a little more", []capacity.Load{load(10, 10), load(16.82, 14.9, 14.8), load(20, 15.7), load(80, 16.4)}, capacity.Plateau, 15.45, 4, 16.82, 80},
+		{"a fifth more, half of it done", []capacity.Load{load(50, 50), load(100, 90), load(120, 99)}, capacity.Open, 99, 1, 120, 120},
 		{"collapses", []capacity.Load{load(50, 50), load(100, 60), load(200, 30)}, capacity.Plateau, 60, 1, 100, 100},
 		{"on the way up", []capacity.Load{load(50, 50), load(58, 58), load(100, 60), load(200, 60)}, capacity.Plateau, 60, 2, 100, 200},
 		{"a pool", []capacity.Load{pool(1, 10), pool(2, 20), pool(4, 39), pool(8, 40)}, capacity.Plateau, 39.5, 2, 4, 8},
