@@ -21,13 +21,23 @@ import (
 // ErrRefused says that runs cannot honestly be compared.
 var ErrRefused = errors.New("cannot be compared")
 
-// Levels at which a difference is believed. Measures, the scenario's own counts
-// and counters that are not equal are each corrected for their number; together
-// they give a false alarm in at most 5 of 100 comparisons of like with like.
+// Levels at which a difference is believed. Measures that are judged, the scenario's
+// own counts, counters that are not equal, and whatever else was measured are each
+// corrected for their number; together they give a false alarm in at most 5 of
+// 100 comparisons of like with like, for that is their sum. Four runs a side reach the first
+// (2 of their 70 arrangements), five the second (2 of 252), six the last (2 of 924).
 const (
-	measureLevel = 0.03
-	counterLevel = 0.01
+	measureLevel = 0.029
+	counterLevel = 0.008 // of the scenario's own counts, and again of the others
+	besidesLevel = 0.005
 )
+
+// LeastRuns is how many runs a side can show a difference in a measure that is
+// judged, or was asked for by name.
+func LeastRuns() int { return stats.LeastRuns(measureLevel) }
+
+// LeastRunsBesides is how many can show one in any other measure.
+func LeastRunsBesides() int { return stats.LeastRuns(besidesLevel) }
 
 // Effect is the difference, as a share, that advice about the number of runs
 // is for when no other is asked for.
@@ -37,7 +47,7 @@ const Effect = 0.1
 type Options struct {
 	NameA, NameB string   // of the sides, for people; empty: A and B
 	Asked        []string // facts that are meant to differ: "parameter rate"
-	Only         []string // measures whose keys begin so; empty: all
+	Only         []string // measures whose names hold one of these; empty: all
 	FailAbove    float64  // by which share a judged measure may be worse; 0: no gate
 	Seed         uint64   // of random rearrangements, where there are too many to try all
 	Notes        []string // sentences of whoever flew the runs, to be among the warnings
@@ -54,8 +64,8 @@ type Comparison struct {
 	// Counters is nil where a run's records are not there. They are compared on
 	// different machines, too.
 	Counters []Counter `json:"counters"`
-	// Measures are the worse ones first, then the better, the inconclusive, the equivalent.
-	// They are not compared between different machines.
+	// Measures are all that were measured, those first that differ most surely and
+	// most. They are not compared between different machines.
 	Measures []Measure `json:"measures"`
 	Gate     *Gate     `json:"gate,omitempty"`
 }
@@ -65,6 +75,9 @@ type Side struct {
 	Name    string   `json:"name"`
 	Runs    []string `json:"runs"`
 	LeftOut []string `json:"left_out,omitempty"` // "NAME: why"
+	// LimitedBy is what limited its runs, by the first cause of each one's diagnosis; the
+	// most frequent first. Nil where none was diagnosed.
+	LimitedBy []Limit `json:"limited_by,omitempty"`
 }
 
 // Gate is the outcome of Options.FailAbove.
@@ -117,8 +130,13 @@ func Compare(a, b []Run, o Options) (*Comparison, error) {
 	d, equal := differences(c.runs[:c.a], c.runs[c.a:], o.Asked)
 	c.out.Differences, c.out.EqualFacts = append(c.out.Differences, d...), equal
 	c.out.Warnings = append(c.out.Warnings, o.Notes...)
+	c.warnOfFewRuns()
 	c.warnOfDoubts()
+	c.out.A.LimitedBy, c.out.B.LimitedBy = limits(c.runs[:c.a]), limits(c.runs[c.a:])
 	c.out.Counters = c.compareCounters()
+	if err := c.checkNames(); err != nil {
+		return nil, err
+	}
 	others := slices.ContainsFunc(c.runs, func(r Run) bool { return !SameMachine(r, c.runs[0]) })
 	if others {
 		c.warn("The runs come from different machines: only counters are compared, for latency, CPU and memory would tell of the machines.")
@@ -209,31 +227,37 @@ func (c *comparing) warnOfDoubts() {
 	}
 }
 
-// compareMeasures compares the judged measures.
+// compareMeasures compares whatever was measured in every run: as one family what
+// is judged or asked for by name, as another all the rest, which is many and must not
+// hide the few.
 func (c *comparing) compareMeasures() {
-	judged := c.judgedMeasures()
-	if len(judged) == 0 {
+	judged, besides := c.measured()
+	if len(judged) == 0 && len(c.o.Only) == 0 {
 		c.warn("No measure that is judged was measured in every run.")
 	}
-	rows := make([][]float64, len(judged))
-	for i, v := range judged {
-		rows[i] = logs(v.all)
-	}
-	corrected := stats.Permute(c.a, rows, c.o.Seed)
+	c.test(judged, measureLevel)
+	c.test(besides, besidesLevel)
+	slices.SortStableFunc(c.out.Measures, byWeight)
+}
+
+// test tests a family of measures at a level.
+func (c *comparing) test(family []values, level float64) {
+	rows := make([][]float64, len(family))
 	varying := 0
-	for _, v := range judged {
-		if !constant(v.all) {
+	for i, v := range family {
+		if rows[i] = logs(v.all); !constant(v.all) {
 			varying++
 		}
 	}
-	for i, v := range judged {
+	corrected := stats.Permute(c.a, rows, c.o.Seed)
+	for i, v := range family {
 		m := newMeasure(v, c.a, corrected[i])
-		m.Outcome = c.outcome(m)
-		c.advise(&m, max(1, varying))
+		m.Outcome = c.outcome(m, level)
+		m.Apart = m.Outcome == Inconclusive && m.apart()
+		c.advise(&m, level/float64(max(1, varying)))
 		m.Sentence = c.sentence(m)
 		c.out.Measures = append(c.out.Measures, m)
 	}
-	slices.SortStableFunc(c.out.Measures, byWeight)
 }
 
 // logs returns the logarithms of values that are all positive, so that

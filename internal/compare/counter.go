@@ -146,9 +146,15 @@ func (c *comparing) compareCounters() []Counter {
 		if strings.HasSuffix(k.unit, perPod) && slices.Max(all[k]) < background {
 			continue
 		}
+		if !c.wanted(k.name, k.name) {
+			continue
+		}
 		out = append(out, c.newCounter(k.name, k.unit, all[k]))
 	}
-	out = append(c.ownCounters(), out...)
+	out = slices.Concat(c.ownCounters(), out)
+	if out == nil {
+		out = []Counter{}
+	}
 	c.testUnequal(out, true)
 	c.testUnequal(out, false)
 	return out
@@ -160,7 +166,7 @@ func (c *comparing) ownCounters() (out []Counter) {
 	first := c.runs[0].Judgement.Measures
 	for _, key := range slices.Sorted(maps.Keys(first)) {
 		m := first[key]
-		if !m.Own || m.Better != "" || !c.wanted(key) {
+		if !m.Own || m.Better != "" || !c.wanted(key, words(key)) {
 			continue
 		}
 		all, ok := c.valuesOf(key)

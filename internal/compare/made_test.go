@@ -15,13 +15,14 @@ import (
 // good or a bad day as a whole, its measures go with it and have noise of
 // their own, and the percentiles of one latency go together.
 type source struct {
-	r      *rand.Rand
-	spread float64 // of each measure from run to run
-	n      int
+	r       *rand.Rand
+	besides *rand.Rand // of what nobody judges
+	spread  float64    // of each measure from run to run
+	n       int
 }
 
 func newSource(seed uint64, spread float64) *source {
-	return &source{r: rand.New(rand.NewPCG(seed, 7)), spread: spread}
+	return &source{r: rand.New(rand.NewPCG(seed, 7)), besides: rand.New(rand.NewPCG(seed, 8)), spread: spread}
 }
 
 func latencies() []string {
@@ -30,6 +31,17 @@ func latencies() []string {
 
 func components() []string {
 	return []string{"etcd", "kube_apiserver", "kube_scheduler", "kube_controller_manager"}
+}
+
+// besides are measures of indicators that nobody judges, as a run has dozens of.
+func besides() []string {
+	out := []string{"apf_wait_p99_seconds", "request_latency_p99_seconds", "etcd_fsync_p99_seconds", "etcd_commit_p99_seconds", "admission_latency_p99_seconds"}
+	for _, name := range components() {
+		for _, of := range []string{"workqueue_latency_p99_seconds_", "gc_pause_mean_seconds_"} {
+			out = append(out, of+name)
+		}
+	}
+	return out
 }
 
 // run makes up a run; slower is by what factor its latencies are.
@@ -50,6 +62,10 @@ func (s *source) run(side string, slower float64) compare.Run {
 	for _, name := range components() {
 		m["cpu_ms_per_pod_"+name] = slo.Measure{Value: value(10, s.r.NormFloat64()), Unit: "ms/pod"}
 		m["peak_rss_bytes_"+name] = slo.Measure{Value: value(2e8, s.r.NormFloat64()), Unit: "bytes"}
+	}
+	for i, key := range besides() {
+		noise := day + s.besides.NormFloat64() + s.besides.NormFloat64()
+		m[key] = slo.Measure{Value: float64(1+i%7) * math.Exp(share*noise), Unit: "seconds"}
 	}
 	return compare.Run{
 		Name: fmt.Sprintf("%s-%02d", side, s.n), Scenario: "scenario: made-up\n",

@@ -2,6 +2,7 @@ package compare
 
 import (
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -80,10 +81,13 @@ func Title(key string, m slo.Measure) (text string, better Direction, judged boo
 
 func title(key string, m slo.Measure) string {
 	k, ok := familyOf(key, m)
+	if !ok && !m.Own {
+		return besidesTitle(key)
+	}
 	rest := strings.TrimPrefix(strings.TrimPrefix(key, k.prefix), "_")
 	parts := ofLifecycle.FindStringSubmatch(key)
 	switch {
-	case m.Own || !ok:
+	case m.Own:
 		return words(key)
 	case strings.HasSuffix(k.title, " of"):
 		return k.title + " " + strings.ReplaceAll(rest, "_", "-")
@@ -109,6 +113,7 @@ type values struct {
 	key, title, unit string
 	family           family
 	all              []float64
+	own, besides     bool // see Measure
 }
 
 // valuesOf returns a measure of every run; false where not all runs have it.
@@ -128,37 +133,137 @@ func (c *comparing) warnMissing(title string) {
 	c.warn("%s was not measured in every run, and is not compared.", title)
 }
 
-// judgedMeasures collects the measures that all runs have. A measure that has the same
-// value as another in every run, such as a group that all pods belong to, is
-// taken once; one that only some runs have is named.
-func (c *comparing) judgedMeasures() (out []values) {
+// measured collects what all runs have: the measures that are judged and the scenario's
+// objectives, and besides them all others. What has the same value as another in
+// every run, such as a group that all pods belong to, is taken once. A measure
+// that is judged and that only some runs have is named by itself.
+func (c *comparing) measured() (judged, besides []values) {
 	known := map[string]slo.Measure{}
 	for _, r := range c.runs {
 		maps.Copy(known, r.Judgement.Measures)
 	}
+	var rest []values
+	var missing []absent
 	for _, k := range slices.Sorted(maps.Keys(known)) {
-		family, ok := familyOf(k, known[k])
-		if !ok || !c.wanted(k) {
-			continue
+		m := known[k]
+		if m.Own && m.Better == "" || !c.wanted(k, title(k, m)) || c.perPod(k) {
+			continue // the scenario's own counts stand among the counters
 		}
-		if cpu, isCPU := strings.CutPrefix(k, "cpu_seconds_"); isCPU {
-			if _, perPod := c.valuesOf("cpu_ms_per_pod_" + cpu); perPod {
-				continue
-			}
+		v := values{key: k, title: title(k, m), unit: m.Unit, own: m.Own}
+		f, isJudged := familyOf(k, m)
+		if v.family = f; !isJudged {
+			v.family, v.besides = besidesOf(k), true
 		}
-		v := values{key: k, title: title(k, known[k]), unit: known[k].Unit, family: family}
-		if v.all, ok = c.valuesOf(k); !ok {
+		all, everywhere := c.valuesOf(k)
+		if !everywhere && v.besides {
+			all, everywhere = c.counted(k)
+		}
+		switch v.all = all; {
+		case everywhere && isJudged:
+			judged = appendNew(judged, judged, v)
+		case everywhere:
+			rest = append(rest, v)
+		case isJudged:
 			c.warnMissing(v.title)
-			continue
-		}
-		if !slices.ContainsFunc(out, func(o values) bool { return o.family == family && slices.Equal(o.all, v.all) && !constant(v.all) }) {
-			out = append(out, v)
+		default:
+			missing = append(missing, c.absentFrom(k, v.title))
 		}
 	}
-	return out
+	judged, rest = c.addObjectives(judged, rest)
+	for _, v := range rest {
+		besides = appendNew(besides, slices.Concat(judged, besides), v)
+	}
+	c.warnAbsent(missing)
+	if len(c.o.Only) > 0 { // named by somebody: one family, and a gate counts what has a direction
+		for _, v := range besides {
+			v.besides = v.family.better == ""
+			judged = append(judged, v)
+		}
+		besides = nil
+	}
+	return judged, besides
 }
 
-// wanted says whether the options ask for a measure.
-func (c *comparing) wanted(key string) bool {
-	return len(c.o.Only) == 0 || slo.HasKey(key, c.o.Only)
+// appendNew appends a measure, unless one of the same unit is it by another name.
+func appendNew(to, known []values, v values) []values {
+	if slices.ContainsFunc(known, func(o values) bool {
+		return o.unit == v.unit && (o.family == v.family || v.besides) && slices.Equal(o.all, v.all) && !constant(v.all)
+	}) {
+		return to
+	}
+	return append(to, v)
+}
+
+// perPod says whether a measure of CPU stands there for each pod, too.
+func (c *comparing) perPod(key string) bool {
+	cpu, isCPU := strings.CutPrefix(key, "cpu_seconds_")
+	if !isCPU {
+		return false
+	}
+	_, known := c.valuesOf("cpu_ms_per_pod_" + cpu)
+	return known
+}
+
+// addObjectives adds what objectives hold against their bounds. One that is a
+// measure, too, marks it as the scenario's own; one that has a result for each of
+// many labels, such as all calls of the Kubernetes SLOs, is not judged.
+func (c *comparing) addObjectives(judged, besides []values) (_, _ []values) {
+	many, found, order := map[string]bool{}, map[string]values{}, []string(nil)
+	for i, r := range c.runs {
+		seen := map[string]bool{}
+		for _, o := range r.Judgement.Objectives {
+			many[o.Name] = many[o.Name] || seen[o.Name]
+			seen[o.Name] = true
+			if o.Value == nil {
+				continue
+			}
+			v := newObjective(o, len(c.runs))
+			if old, known := found[v.key]; known {
+				v = old
+			} else if order = append(order, v.key); !c.wanted(v.key, v.title) {
+				continue
+			}
+			v.all[i] = *o.Value
+			found[v.key] = v
+		}
+		for _, o := range r.Judgement.Objectives {
+			if v, known := found[objectiveKey(o)]; known && many[o.Name] {
+				v.besides = true
+				found[v.key] = v
+			}
+		}
+	}
+	for _, key := range order {
+		v, wanted := found[key]
+		same := slices.IndexFunc(judged, func(o values) bool { return o.unit == v.unit && slices.Equal(o.all, v.all) })
+		switch {
+		case !wanted:
+		case slices.ContainsFunc(v.all, math.IsNaN):
+			if !v.besides {
+				c.warnMissing(v.title)
+			}
+		case same >= 0 && !constant(v.all):
+			judged[same].own = true
+		case v.besides:
+			besides = append(besides, v)
+		default:
+			judged = append(judged, v)
+		}
+	}
+	return judged, besides
+}
+
+func objectiveKey(o slo.Result) string { return slo.Key("objective", slo.Title(o)) }
+
+// newObjective makes the values of an objective of so many runs, none of them known yet.
+func newObjective(o slo.Result, runs int) values {
+	v := values{key: objectiveKey(o), title: slo.Title(o), unit: o.Unit, own: true, all: make([]float64, runs)}
+	v.family = family{prefix: v.key, better: Lower}
+	if o.AtLeast {
+		v.family.better = Higher
+	}
+	for i := range v.all {
+		v.all[i] = math.NaN()
+	}
+	return v
 }

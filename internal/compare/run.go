@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/windtunnel/windtunnel/internal/diagnose"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/slo"
@@ -22,6 +23,9 @@ type Run struct {
 	// Facts are what its records say, as far as it is compared; nil where only
 	// the verdict was kept.
 	Facts *Facts
+	// Findings are its diagnosis, the first cause first; nil where it has none, and empty
+	// where nothing limited it.
+	Findings []diagnose.Finding
 }
 
 // Facts are a run's end and its counters.
@@ -47,6 +51,9 @@ func Open(path string) (Run, error) {
 		return Run{}, err
 	}
 	r := Run{Name: path, Manifest: manifest}
+	if r.Findings, err = diagnose.Read(dir); err != nil {
+		return Run{}, fmt.Errorf("%s: %w", path, err)
+	}
 	raw, err := os.ReadFile(dir.File(record.VerdictFile))
 	given := err == nil
 	switch {

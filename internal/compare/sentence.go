@@ -48,13 +48,25 @@ func (c *comparing) inconclusive(m Measure) string {
 	}
 	switch {
 	case m.Runs == 0:
-		return fmt.Sprintf("cannot tell: %s cannot show any difference; at least %d runs each can", c.runsEach(), stats.LeastRuns(measureLevel))
+		return fmt.Sprintf("cannot tell: %s cannot show any difference; at least %d runs each can", c.runsEach(), LeastRuns())
 	case m.Visible == nil:
 		return fmt.Sprintf("cannot tell: %s cannot show any difference; %s", c.runsEach(), more)
 	case *m.Visible > m.Effect:
 		return fmt.Sprintf("cannot tell: %s can only show differences above %s; %s", c.runsEach(), percent(*m.Visible), more)
 	}
 	return fmt.Sprintf("cannot tell: %s in %s is possible; more runs would narrow that", formatInterval(*m.Interval), c.o.NameB)
+}
+
+// warnOfFewRuns says that so few runs show nothing, and how many would.
+func (c *comparing) warnOfFewRuns() {
+	if min(c.a, len(c.runs)-c.a) < LeastRuns() {
+		c.warn("%s cannot show any difference: %s.", c.runsEach(), WouldDo())
+	}
+}
+
+// WouldDo says how many runs a side can show a difference where fewer cannot.
+func WouldDo() string {
+	return fmt.Sprintf("chance sets so few apart too often; %d each can in measures that are judged or named by --measure, %d in any", LeastRuns(), LeastRunsBesides())
 }
 
 // runsEach says how many runs there are: "10 runs each", "10 and 9 runs".
@@ -146,15 +158,24 @@ func (c *Comparison) Conclusion() string {
 	if g := c.Gate; g != nil {
 		return g.sentence(c)
 	}
-	n := map[Outcome]int{}
+	n, apart := map[Outcome]int{}, 0
 	for _, m := range c.Measures {
-		n[m.Outcome]++
+		if n[m.Outcome]++; m.Apart {
+			apart++
+		}
 	}
 	if len(c.Measures) == 0 {
 		return "No measure could be compared."
 	}
-	return fmt.Sprintf("Measures in %s: %d worse, %d better, %d equivalent or equal, %d inconclusive.",
-		c.B.Name, n[Worse], n[Better], n[Equivalent]+n[Same], n[Inconclusive])
+	out := fmt.Sprintf("Measures in %s: %d worse, %d better, ", c.B.Name, n[Worse], n[Better])
+	if moved := n[Risen] + n[Fallen]; moved > 0 {
+		out += fmt.Sprintf("%d other, ", moved)
+	}
+	out += fmt.Sprintf("%d equivalent or equal, %d inconclusive", n[Equivalent]+n[Same], n[Inconclusive])
+	if apart > 0 {
+		out += fmt.Sprintf(", of which %d lie apart", apart)
+	}
+	return out + "."
 }
 
 // sentence says what the gate found.

@@ -11,10 +11,7 @@ import (
 )
 
 // How many rows of a kind are listed; the rest is counted, and in the JSON.
-const (
-	listed           = 20
-	listedEquivalent = 10
-)
+const listed = 20
 
 // JSON writes the comparison with everything that is known.
 func (c *Comparison) JSON(w io.Writer) error {
@@ -24,7 +21,7 @@ func (c *Comparison) JSON(w io.Writer) error {
 	return nil
 }
 
-// Text writes the comparison for a terminal.
+// Text writes all of the comparison, as wide as it is.
 func (c *Comparison) Text(w io.Writer) error {
 	b := &strings.Builder{}
 	line := func(format string, args ...any) {
@@ -43,6 +40,10 @@ func (c *Comparison) Text(w io.Writer) error {
 		}
 	}
 	line("")
+	line("LIMITED BY, IN SO MUCH OF THE LOAD'S TIME")
+	line("  A  %s", text.Clean(c.A.Limited()))
+	line("  B  %s", text.Clean(c.B.Limited()))
+	line("")
 	line("NOT THE SAME IN A AND B")
 	text.Table{Indent: "  ", Rows: differenceRows(c.Differences), Left: 4}.Text(b)
 	line("  %s", c.pinned())
@@ -55,7 +56,7 @@ func (c *Comparison) Text(w io.Writer) error {
 	if len(c.Measures) > 0 {
 		line("")
 		line("MEASURES")
-		text.Table{Indent: "  ", Head: []string{"B is", "measure", "A", "B", "change", "95 % interval", "P"}, Rows: c.textRows(), Left: 2}.Text(b)
+		text.Table{Indent: "  ", Head: []string{"B is", "measure", "A", "B", "change", "95 % interval", "P"}, Rows: measureRows(c.Measures), Left: 2}.Text(b)
 		line("")
 		for _, f := range slices.Concat(firstOf(found), inconclusive) {
 			line("- %s.", text.Clean(f))
@@ -81,6 +82,7 @@ func (c *Comparison) Markdown(w io.Writer) error {
 	line("### windtunnel: %s\n", text.Escape(c.Scenario))
 	line("**%s**\n", text.Escape(c.Conclusion()))
 	line("A is %s, B is %s.\n", text.Escape(c.A.label("A")), text.Escape(c.B.label("B")))
+	line("- limited by, in so much of the load's time: in A %s; in B %s", text.Escape(c.A.Limited()), text.Escape(c.B.Limited()))
 	found, inconclusive := c.Findings()
 	for _, f := range firstOf(found) {
 		line("- %s", text.Escape(f))
@@ -100,7 +102,12 @@ func (c *Comparison) Markdown(w io.Writer) error {
 		line("- %s", text.Escape(f))
 	}
 	line("")
-	table(head, measureRows(c.differing(false)))
+	rest := c.differing(false)
+	shown := slices.DeleteFunc(slices.Clone(rest), func(m Measure) bool { return m.Besides && !m.Apart && !m.Own })
+	table(head, measureRows(shown))
+	if left := len(rest) - len(shown); left > 0 {
+		line("%s that nobody judges and that the runs do not tell apart.\n", countOf(left, "more measure", "more measures"))
+	}
 	line("</details>")
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return fmt.Errorf("write comparison: %w", err)
@@ -195,15 +202,6 @@ func shortened(rows [][]string, to int) [][]string {
 	return append(rows[:to:to], last)
 }
 
-// textRows lists all measures, but few of those that are equivalent or equal.
-func (c *Comparison) textRows() [][]string {
-	quiet := slices.IndexFunc(c.Measures, func(m Measure) bool { return m.Outcome == Equivalent || m.Outcome == Same })
-	if quiet < 0 {
-		return measureRows(c.Measures)
-	}
-	return append(measureRows(c.Measures[:quiet]), shortened(measureRows(c.Measures[quiet:]), listedEquivalent)...)
-}
-
 func measureRows(all []Measure) [][]string {
 	var out [][]string
 	for _, m := range all {
@@ -219,7 +217,7 @@ func measureRows(all []Measure) [][]string {
 		} else {
 			p = formatP(m.Corrected)
 		}
-		out = append(out, []string{string(m.Outcome), m.Title, unit.Text(m.A.Median, m.Unit), unit.Text(m.B.Median, m.Unit), change, interval, p})
+		out = append(out, []string{m.Word(), m.Title, unit.Text(m.A.Median, m.Unit), unit.Text(m.B.Median, m.Unit), change, interval, p})
 	}
 	return out
 }

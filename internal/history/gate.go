@@ -58,19 +58,5 @@ func (m Measure) failed(above float64, changes []Change) bool {
 	if m.Better == compare.Higher {
 		before, now = now, before
 	}
-	return now-before > leastStep(m.Unit)
-}
-
-// leastStep is by how much a level must have become worse where no share can
-// be given, since it was 0 before: less is of no consequence to anybody.
-func leastStep(unit string) float64 {
-	switch unit {
-	case "seconds":
-		return 0.01
-	case "bytes":
-		return 1 << 20
-	case "ratio":
-		return 0.01
-	}
-	return 1
+	return now-before > compare.LeastStep(m.Unit)
 }

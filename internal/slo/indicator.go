@@ -181,12 +181,20 @@ func (i indicators) measures(m Measures) {
 				if !ok || e.Samples == 0 {
 					continue
 				}
-				unit := x.UnitOf(statistic)
-				parts := append([]string{x.Name, statistic, unitWord(unit)}, g.names()...)
-				m.set(key(parts...), e.Value, unit)
+				m.set(key(append([]string{IndicatorKey(x, statistic)}, g.names()...)...), e.Value, x.UnitOf(statistic))
 			}
 		}
 	}
+}
+
+// IndicatorKey is what the keys of an indicator's measures begin with: all of one
+// that is not split, such as "apf_wait_p99_seconds".
+func IndicatorKey(x sli.Indicator, statistic string) string {
+	out := key(x.Name, statistic)
+	if word := unitWord(x.UnitOf(statistic)); word != "" {
+		out = key(out, word)
+	}
+	return out
 }
 
 // unitWord is a unit as it stands in a key; nothing for one that says nothing.

@@ -1,0 +1,245 @@
+package compare
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/windtunnel/windtunnel/internal/text"
+	"github.com/windtunnel/windtunnel/internal/unit"
+)
+
+// What a terminal shows at once.
+const (
+	shortWidth = 80
+	shortLines = 40
+)
+
+// How many lines of a kind the short form has at most.
+const (
+	shortWarnings    = 3
+	shortDifferences = 4
+	shortCounters    = 4  // of those beyond chance
+	leastTitle       = 16 // characters of a measure's title
+)
+
+// Short writes what matters of the comparison for a terminal of 80 columns, in at
+// most 40 lines: what the scenario asks for first, then the surest and largest
+// differences. Rest says where the others are: "--all shows them".
+func (c *Comparison) Short(w io.Writer, rest string) error {
+	s := &short{}
+	s.add("windtunnel compare  "+c.Scenario, 1)
+	s.add("A  "+c.A.label("A"), 1)
+	s.add("B  "+c.B.label("B"), 1)
+	s.blank()
+	s.add(c.Conclusion(), 2)
+	for i, warning := range c.Warnings {
+		if i == shortWarnings {
+			s.add(fmt.Sprintf("! %d more to be kept in mind", len(c.Warnings)-i), 1)
+			break
+		}
+		s.add("! "+warning, 2)
+	}
+	if len(c.A.LimitedBy)+len(c.B.LimitedBy) > 0 {
+		s.blank()
+		s.add("LIMITED BY, IN SO MUCH OF THE LOAD'S TIME", 1)
+		s.add("  A  "+c.A.Limited(), 2)
+		s.add("  B  "+c.B.Limited(), 2)
+	}
+	s.blank()
+	s.add("NOT THE SAME IN A AND B", 1)
+	s.table(text.Table{Indent: "  ", Rows: shortened(differenceRows(c.Differences), shortDifferences), Left: 4})
+	end := c.shortEnd()
+	left := shortLines - len(s.lines) - len(end) - 1
+	s.lines = append(s.lines, c.shortRows(left, &rest)...)
+	for _, line := range append(end, rest) {
+		s.add(line, 1)
+	}
+	if _, err := io.WriteString(w, strings.Join(s.lines, "\n")+"\n"); err != nil {
+		return fmt.Errorf("write comparison: %w", err)
+	}
+	return nil
+}
+
+// short collects lines that a terminal shows without wrapping.
+type short struct{ lines []string }
+
+func (s *short) blank() { s.lines = append(s.lines, "") }
+
+// add wraps a text, with what follows its first line indented, and cuts it after
+// so many lines.
+func (s *short) add(line string, most int) {
+	var out []string
+	line = text.Clean(line)
+	for room := shortWidth; utf8.RuneCountInString(line) > room; room = shortWidth - 2 {
+		runes := []rune(line)
+		if len(out) == most-1 {
+			line = string(runes[:room-1]) + "…"
+			break
+		}
+		at := room
+		for at > room/2 && runes[at] != ' ' {
+			at--
+		}
+		if at == room/2 {
+			at = room
+		}
+		out, line = append(out, string(runes[:at])), strings.TrimSpace(string(runes[at:]))
+	}
+	for i, l := range append(out, line) {
+		if i > 0 {
+			l = "  " + l
+		}
+		s.lines = append(s.lines, strings.TrimRight(l, " "))
+	}
+}
+
+// table adds a table, each row on one line.
+func (s *short) table(t text.Table) {
+	b := &strings.Builder{}
+	t.Text(b)
+	for line := range strings.Lines(b.String()) {
+		s.add(strings.TrimRight(line, "\n"), 1)
+	}
+}
+
+// shortEnd is what stands below the table.
+func (c *Comparison) shortEnd() []string {
+	var out []string
+	for _, m := range c.Measures {
+		if m.Apart && m.P > 0 {
+			out = append(out, fmt.Sprintf("?: all runs of B lie beyond all of A; by chance so do 1 in %.0f measures.", 1/m.P))
+			break
+		}
+	}
+	if equal, shown := c.CounterTally(); len(c.Counters) > 0 {
+		out = append(out, fmt.Sprintf("%s: %d equal in all runs, %d beyond chance.", countOf(len(c.Counters), "counter", "counters"), equal, shown))
+	} else if c.Counters == nil {
+		out = append(out, c.counterSummary())
+	}
+	return out
+}
+
+// shortRows lists measures in so many lines: the scenario's own, then those that
+// differ most surely and most, then judged ones. What is left out is counted in rest.
+func (c *Comparison) shortRows(lines int, rest *string) []string {
+	var own, differing, others [][]string
+	more := 0
+	for _, m := range c.Measures {
+		switch row := shortRow(m); {
+		case m.Outcome == Same || m.Outcome == Equivalent && !m.Own:
+			more++
+		case m.Own:
+			own = append(own, row)
+		case m.Differs():
+			differing = append(differing, row)
+		case m.Apart || !m.Besides:
+			others = append(others, row)
+		default:
+			more++
+		}
+	}
+	var counted [][]string
+	for _, k := range slices.SortedStableFunc(slices.Values(c.Counters), byUse) {
+		row := []string{k.Word(), k.Name, formatCounts(k.A), formatCounts(k.B), k.change()}
+		switch {
+		case k.Own && k.State != Equal:
+			own = append(own, row)
+		case k.Shown && !k.Own && len(counted) < shortCounters:
+			row[0] = "differs"
+			counted = append(counted, row)
+		}
+	}
+	others = slices.Concat(differing, counted, others)
+	rows := slices.Concat(own, others)
+	head := 2 // a blank and the names of the columns
+	if len(own) > 0 && len(others) > 0 {
+		head++
+	}
+	if most := max(0, lines-head); len(rows) > most {
+		more += len(rows) - most
+		rows = rows[:most]
+	}
+	if more > 0 {
+		*rest = countOf(more, "more measure", "more measures") + ": " + *rest
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	s := &short{}
+	s.table(text.Table{Head: []string{"B is", "measure", "A", "B", "change, 95 %"}, Rows: fitted(rows), Left: 2})
+	out := []string{""}
+	for i, line := range s.lines {
+		if i == len(own)+1 && head > 2 {
+			out = append(out, "")
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+// shortRow is a measure's line: with its interval where there is one, which tells more
+// than its middle.
+func shortRow(m Measure) []string {
+	change := "–"
+	switch {
+	case m.Outcome == Same:
+		change = "0"
+	case m.Interval != nil:
+		change = formatEnds(*m.Interval)
+	case m.Ratio != nil:
+		change = formatChange(*m.Ratio)
+	}
+	return []string{m.Word(), m.Title, shortValue(m.A.Median, m.Unit), shortValue(m.B.Median, m.Unit), change}
+}
+
+// shortValue writes a value without the word for what is counted, which the title tells.
+func shortValue(v float64, of string) string {
+	switch {
+	case slices.Contains([]string{"seconds", "bytes", "ratio", "ms/pod", "cores"}, of):
+		return unit.Text(v, of)
+	case strings.HasSuffix(of, "/s"):
+		return unit.Number(v) + "/s"
+	}
+	return unit.Number(v)
+}
+
+// formatEnds writes an interval of a ratio, its unit once where that is enough:
+// "-37 to -25 %".
+func formatEnds(of [2]float64) string {
+	lo, hi := formatChange(of[0]), formatChange(of[1])
+	if strings.HasSuffix(hi, " %") {
+		lo = strings.TrimSuffix(lo, " %")
+	}
+	return lo + " to " + hi
+}
+
+// fitted cuts the titles in the second column so that each row stands on one line.
+func fitted(rows [][]string) [][]string {
+	taken := 0
+	for i := range rows[0] {
+		widest := len("change, 95 %")
+		if i < 4 {
+			widest = len("B is")
+		}
+		for _, row := range rows {
+			widest = max(widest, utf8.RuneCountInString(row[i]))
+		}
+		if i != 1 {
+			taken += widest + 2
+		}
+	}
+	room := max(leastTitle, shortWidth-taken)
+	for i, row := range rows {
+		title := []rune(text.Clean(row[1]))
+		if len(title) > room {
+			tail := int(math.Ceil(float64(room-1) / 3))
+			title = slices.Concat(title[:room-1-tail], []rune("…"), title[len(title)-tail:])
+		}
+		rows[i] = slices.Concat(row[:1], []string{string(title)}, row[2:])
+	}
+	return rows
+}
