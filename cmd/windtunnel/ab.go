@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -130,11 +131,26 @@ func (x *arms) prepare(a, b string, set []string) error {
 	if a == b {
 		x.env.logger().Warn("both sides are the same: what is found is chance")
 	}
-	if x.repeats < 1 {
-		return fmt.Errorf("--repeats %d: want at least 1", x.repeats)
+	if err := x.checkRepeats(); err != nil {
+		return err
 	}
 	x.options.NameA, x.options.NameB, x.options.Seed = a, b, x.seed
 	x.options.Asked = asked(scenarios[0], scenarios[1])
+	return nil
+}
+
+// checkRepeats says before the first flight that so few runs will show nothing; a
+// gate that could only be unknown is refused.
+func (x *arms) checkRepeats() error {
+	switch {
+	case x.repeats < 1:
+		return fmt.Errorf("--repeats %d: want at least 1", x.repeats)
+	case x.repeats >= compare.LeastRuns():
+		return nil
+	case x.options.FailAbove > 0:
+		return fmt.Errorf("--repeats %d: no measure can be shown to be worse, so that --fail-above could only end unknown: %s", x.repeats, compare.WouldDo())
+	}
+	x.env.notice(fmt.Sprintf("--repeats %d cannot show any difference: %s", x.repeats, compare.WouldDo()))
 	return nil
 }
 
@@ -222,6 +238,7 @@ func (x *arms) compare(flown [2][]compare.Run, stopped bool, flags *compareFlags
 	if err := flags.writePage(flown[:], []*compare.Comparison{c}); err != nil {
 		return err
 	}
+	flags.where = ", as do comparison.txt and .json in " + x.out
 	if err := flags.print(x.env, c); err != nil || !stopped {
 		return err
 	}
@@ -318,10 +335,15 @@ func (x *arms) earlier(t turn) (r compare.Run, there bool, err error) {
 
 // save leaves the comparison beside the runs.
 func (x *arms) save(c *compare.Comparison) error {
-	var whole, markdown strings.Builder
-	if err := errors.Join(c.JSON(&whole), c.Markdown(&markdown)); err != nil {
-		return err
-	}
 	dir := record.Dir(x.out)
-	return errors.Join(dir.Write("comparison.json", []byte(whole.String())), dir.Write("comparison.md", []byte(markdown.String())))
+	for name, write := range map[string]func(io.Writer) error{"comparison.json": c.JSON, "comparison.md": c.Markdown, "comparison.txt": c.Text} {
+		var out strings.Builder
+		if err := write(&out); err != nil {
+			return err
+		}
+		if err := dir.Write(name, []byte(out.String())); err != nil {
+			return err
+		}
+	}
+	return nil
 }

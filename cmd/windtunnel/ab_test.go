@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/compare"
 	"github.com/windtunnel/windtunnel/internal/flight"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -138,7 +139,7 @@ func TestABGoesOnAfterAFailedRun(t *testing.T) {
 	folder := t.TempDir()
 	once := &abFlights{failed: map[int]error{2: boot}}
 	x, _ := abArms(t, folder, once)
-	if err := x.run(t.Context(), &compareFlags{}); err != nil {
+	if err := x.run(t.Context(), &compareFlags{all: true}); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{"a-01 none 7", "b-01 5/10 7", "b-01 5/10 7", "b-02 5/10 8", "a-02 none 8"}; !slices.Equal(once.flown, want) {
@@ -148,7 +149,7 @@ func TestABGoesOnAfterAFailedRun(t *testing.T) {
 	folder = t.TempDir()
 	lost := &abFlights{failed: map[int]error{2: boot, 3: boot, 4: boot}}
 	x, out := abArms(t, folder, lost)
-	if err := x.run(t.Context(), &compareFlags{}); err != nil {
+	if err := x.run(t.Context(), &compareFlags{all: true}); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{"a-01 none 7", "b-01 5/10 7", "b-01 5/10 7", "b-01 5/10 7", "b-02 5/10 8", "a-02 none 8"}; !slices.Equal(lost.flown, want) {
@@ -159,7 +160,7 @@ func TestABGoesOnAfterAFailedRun(t *testing.T) {
 	}
 	later := &abFlights{} // the one that is missing is flown by the same command
 	x, _ = abArms(t, folder, later)
-	if err := x.run(t.Context(), &compareFlags{}); err != nil {
+	if err := x.run(t.Context(), &compareFlags{all: true}); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{"b-01 5/10 7"}; !slices.Equal(later.flown, want) {
@@ -243,6 +244,34 @@ steps:
 	} {
 		if got := asked(base, load(map[string]string{c.name: c.value})); !slices.Equal(got, c.want) {
 			t.Errorf("%s=%s: %q, want %q", c.name, c.value, got, c.want)
+		}
+	}
+}
+
+// So few runs that they can show nothing are said before the first flight, with the
+// number that would do, and refused where a gate could only end unknown.
+func TestABSaysThatRunsAreTooFew(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "small.yaml")
+	if err := os.WriteFile(file, []byte(sideScenario), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range []struct {
+		repeats int
+		above   float64
+		said    string
+		refused bool
+	}{
+		{3, 0, "--repeats 3 cannot show any difference: chance sets so few apart too often; 4 each can", false},
+		{3, 0.05, "", true}, {4, 0, "", false}, {4, 0.05, "", false},
+	} {
+		said := &strings.Builder{}
+		x := &arms{file: file, repeats: v.repeats, options: compare.Options{FailAbove: v.above}, env: &environment{stdout: io.Discard, stderr: said}}
+		err := x.prepare("limiter=none", "limiter=5/10", nil)
+		if (err != nil) != v.refused || v.refused && !strings.Contains(err.Error(), "4 each can") {
+			t.Errorf("%d runs, fail above %v: %v", v.repeats, v.above, err)
+		}
+		if !strings.Contains(said.String(), v.said) || v.said == "" && strings.Contains(said.String(), "cannot show") {
+			t.Errorf("%d runs, fail above %v: said %q", v.repeats, v.above, said)
 		}
 	}
 }

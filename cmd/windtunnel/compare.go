@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"path/filepath"
 	"slices"
@@ -19,6 +20,8 @@ import (
 type compareFlags struct {
 	failAbove, output string
 	page              string // file that the comparison is written to as a page
+	all               bool   // print everything in the form text
+	where             string // the rest of what is printed is, besides --all
 	measures          []string
 }
 
@@ -26,7 +29,8 @@ func (f *compareFlags) add(verb *cobra.Command) {
 	verb.Flags().StringVar(&f.failAbove, "fail-above", "", "exit 1 when a measure is worse in B by more than `SHARE` such as 5%, 2 when that cannot be told")
 	verb.Flags().StringVar(&f.output, "output", "text", "`form`: text (or table), markdown or json")
 	verb.Flags().StringVar(&f.page, "html", "", "write the comparison as a page with charts of all runs over each other to `FILE`, too")
-	verb.Flags().StringSliceVar(&f.measures, "measure", nil, "compare only measures whose keys in verdict.json begin with `PREFIX`; repeatable")
+	verb.Flags().BoolVar(&f.all, "all", false, "print every measure and counter, as wide as they are")
+	verb.Flags().StringSliceVar(&f.measures, "measure", nil, "compare only what has `PATTERN` in its name: measures, indicators, queries, objectives, counters; * stands for anything; repeatable")
 }
 
 // options checks the flags.
@@ -58,7 +62,10 @@ func share(flag, text string) (float64, error) {
 
 // print writes a comparison in the form asked for and ends with its gate.
 func (f *compareFlags) print(env *environment, c *compare.Comparison) error {
-	write := c.Text
+	write := func(w io.Writer) error { return c.Short(w, "--all shows everything"+f.where) }
+	if f.all {
+		write = c.Text
+	}
 	switch f.output {
 	case "markdown":
 		write = c.Markdown

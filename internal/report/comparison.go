@@ -62,6 +62,8 @@ type armCard struct {
 	Class string // of its colour
 	Runs  []armRun
 	Whole string // manifest of its first run
+
+	Limited string // what limited its runs, in how many; empty where none was diagnosed
 }
 
 type armRun struct{ Verdict, Glyph, Word, Started, Sentence string }
@@ -117,10 +119,21 @@ func newComparisonView(arms []Arm, pairs []*compare.Comparison) (*comparisonView
 		if err != nil {
 			return nil, err
 		}
+		if side := sideOf(pairs, i); len(side.LimitedBy) > 0 {
+			card.Limited = side.Limited()
+		}
 		v.Arms = append(v.Arms, card)
 		v.HasStartup = v.HasStartup || slices.ContainsFunc(a.Runs, func(r *Report) bool { return len(r.Startup) > 0 })
 	}
 	return v, nil
+}
+
+// sideOf is an arm in the comparisons with the first.
+func sideOf(pairs []*compare.Comparison, arm int) compare.Side {
+	if arm == 0 {
+		return pairs[0].A
+	}
+	return pairs[arm-1].B
 }
 
 // gateOf is the worst of the gates' verdicts, if any was asked for.
@@ -209,6 +222,9 @@ func newPairView(a, b string, c *compare.Comparison) pairView {
 	scale := forestScale(c.Measures)
 	count := map[compare.Outcome]int{}
 	for _, m := range c.Measures {
+		if m.Besides && m.Outcome == compare.Same {
+			continue // of no interest to anybody, and there are dozens
+		}
 		row := newMeasureRow(m, scale)
 		if count[m.Outcome]++; m.Differs() {
 			v.Differing = append(v.Differing, row)
@@ -292,10 +308,10 @@ func change(ratio float64) string {
 
 func newMeasureRow(m compare.Measure, scale float64) measureRow {
 	row := measureRow{
-		Outcome: string(m.Outcome), Title: m.Title,
+		Outcome: m.Word(), Title: m.Title,
 		A: unit.Text(m.A.Median, m.Unit), B: unit.Text(m.B.Median, m.Unit), Change: "–", Interval: "–", P: "–",
-		Glyph: map[compare.Outcome]string{compare.Worse: "✕", compare.Better: "✓", compare.Inconclusive: "?", compare.Equivalent: "≈", compare.Same: "="}[m.Outcome],
-		Class: map[compare.Outcome]string{compare.Worse: "fail", compare.Better: "pass", compare.Inconclusive: "unknown", compare.Equivalent: "equivalent", compare.Same: "equivalent"}[m.Outcome],
+		Glyph: map[compare.Outcome]string{compare.Worse: "✕", compare.Better: "✓", compare.Risen: "↑", compare.Fallen: "↓", compare.Inconclusive: "?", compare.Equivalent: "≈", compare.Same: "="}[m.Outcome],
+		Class: map[compare.Outcome]string{compare.Worse: "fail", compare.Better: "pass", compare.Risen: "equivalent", compare.Fallen: "equivalent", compare.Inconclusive: "unknown", compare.Equivalent: "equivalent", compare.Same: "equivalent"}[m.Outcome],
 	}
 	if m.Ratio != nil && m.Outcome != compare.Same {
 		row.Change = change(*m.Ratio)
