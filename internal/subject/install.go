@@ -98,7 +98,7 @@ func (i *Installer) patch(ctx context.Context, path string, body []byte) (done b
 	switch {
 	case err != nil:
 		return false, err
-	case answer.Code < http.StatusBadRequest:
+	case answer.Success():
 		return true, nil
 	}
 	err = answer.Refusal()
@@ -150,7 +150,7 @@ func (i *Installer) listed(ctx context.Context, r discovery.Resource) (bool, err
 	if err != nil {
 		return false, err
 	}
-	if answer.Code >= http.StatusBadRequest {
+	if !answer.Success() {
 		return false, answer.Refusal()
 	}
 	return true, nil

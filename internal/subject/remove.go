@@ -93,7 +93,7 @@ func call(ctx context.Context, client discovery.Doer, method, path string) error
 		return nil
 	case answer.Code == http.StatusForbidden:
 		return fmt.Errorf("%w: %w", errRefused, answer.Refusal())
-	case answer.Code >= http.StatusBadRequest && answer.Code != http.StatusConflict: // a namespace that is on its way out answers so
+	case !answer.Success() && answer.Code != http.StatusConflict: // a namespace that is on its way out answers so
 		return answer.Refusal()
 	}
 	return errStillThere

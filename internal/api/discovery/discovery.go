@@ -232,7 +232,7 @@ func (c *Cache) get(ctx context.Context, path string, into any) (code int, err e
 		return 0, err
 	case r.Code == http.StatusNotFound:
 		return r.Code, nil
-	case r.Code >= http.StatusBadRequest:
+	case !r.Success():
 		return r.Code, r.Refusal()
 	}
 	if err := json.Unmarshal(r.Body, into); err != nil {

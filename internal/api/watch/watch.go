@@ -166,7 +166,7 @@ func (f *follower) list(ctx context.Context, again bool, why string) error {
 		if err != nil {
 			return fmt.Errorf("list: %w", err)
 		}
-		if r.Code >= 400 {
+		if !r.Success() {
 			return fmt.Errorf("list: %w", r.Refusal())
 		}
 		if !begun {

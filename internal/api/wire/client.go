@@ -31,6 +31,8 @@ var (
 	ErrNotSent = errors.New("not sent")
 	// ErrLost says that the connection was lost after a request had left.
 	ErrLost = errors.New("connection lost")
+	// ErrNoStatus says that an answer ended without a final status.
+	ErrNoStatus = errors.New("an answer without a status")
 	// ErrClosed says that the client was closed.
 	ErrClosed = errors.New("client closed")
 	// ErrTooLarge says that an answer was larger than MaxBody.
@@ -79,14 +81,14 @@ type Request struct {
 
 // Response is an answer, or the reason why there is none.
 type Response struct {
-	Code          int    // 0 when there was no answer
-	Body          []byte // valid only during the callback of Send
-	RetryAfter    time.Duration
+	Code          int           // 0 when there was no answer
+	Body          []byte        // valid only during the callback of Send
+	RetryAfter    time.Duration // at most a minute, whatever the server says
 	SentBytes     int
 	ReceivedBytes int        // of the body, kept or not
 	Sent          clock.Time // when it was written to a connection; 0 when it never was
 	Done          clock.Time // when the answer was complete or given up
-	Err           error      // ErrTimeout, ErrNotSent, ErrLost, ErrClosed, ErrTooLarge, wrapped
+	Err           error      // ErrTimeout, ErrNotSent, ErrLost, ErrClosed, ErrTooLarge, ErrNoStatus, wrapped
 }
 
 // Refusal is an answer that is not what was asked for, as an error.

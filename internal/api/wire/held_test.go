@@ -140,7 +140,10 @@ func TestPostAndFlush(t *testing.T) {
 }
 
 // stalled is a server that shakes hands and then reads nothing.
-func stalled(t *testing.T) endpoint.Endpoint {
+func stalled(t *testing.T) endpoint.Endpoint { return spoken(t, greet) }
+
+// spoken is a server of which each connection is spoken by a function.
+func spoken(t *testing.T, speak func(net.Conn)) endpoint.Endpoint {
 	t.Helper()
 	s := httptest.NewUnstartedServer(nil)
 	s.EnableHTTP2 = true
@@ -158,7 +161,7 @@ func stalled(t *testing.T) endpoint.Endpoint {
 				return
 			}
 			t.Cleanup(func() { _ = n.Close() })
-			go greet(n)
+			go speak(n)
 		}
 	}()
 	_, port, _ := net.SplitHostPort(l.Addr().String())

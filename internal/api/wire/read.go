@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -202,20 +203,23 @@ func (k *conn) header(f hpack.HeaderField) {
 	}
 	switch f.Name {
 	case ":status":
-		s.response.Code, _ = strconv.Atoi(f.Value)
-		if s.response.Code < 400 {
+		if s.response.Code, _ = strconv.Atoi(f.Value); s.response.Success() {
 			k.decoder.SetEmitEnabled(false) // nothing else is wanted of a success
 		}
 	case "retry-after":
 		if n, err := strconv.Atoi(f.Value); err == nil && n >= 0 {
-			s.response.RetryAfter = time.Duration(n) * time.Second
+			s.response.RetryAfter = min(time.Duration(min(n, math.MaxInt32))*time.Second, maxRetryAfter)
 		}
 	}
 }
 
+// maxRetryAfter is the longest time that a server may have a client wait: a slip or
+// a stranger's server would have a run stand still for years.
+const maxRetryAfter = time.Minute
+
 // opened tells that the answer of a held watch has begun; callers hold mu.
 func (k *conn) opened(s *stream) {
-	if s.response.Code >= 400 || s.response.Code < 200 || s.deadline == 0 || s.opened {
+	if !s.response.Success() || s.deadline == 0 || s.opened {
 		return
 	}
 	s.opened, s.deadline = true, k.now.Add(s.request.Hold)
@@ -264,7 +268,7 @@ func (k *conn) onData(f *frame) error {
 // feed gives a piece of the body to whom it belongs. An error ends the
 // connection, which the stream has to itself. Callers hold mu.
 func (k *conn) feed(s *stream, p []byte) error {
-	success := s.response.Code < 400 // the body of a refusal is kept for its message
+	success := s.response.Success() // the body of a refusal is kept for its message
 	switch {
 	case len(p) == 0:
 	case success && s.solo != nil:
@@ -284,7 +288,7 @@ func (s *stream) keeps(n int) bool {
 	if !s.request.Discard {
 		return true
 	}
-	return s.response.Code >= 400 && len(s.body)+n <= maxErrorBody
+	return !s.response.Success() && len(s.body)+n <= maxErrorBody
 }
 
 // credit returns the room that data took to the server, in large steps.
@@ -313,7 +317,11 @@ func (k *conn) complete(s *stream) {
 	k.drop(s.id)
 	k.client.drainQueue()
 	s.response.Body = s.body
-	k.finish(s, nil)
+	var err error
+	if s.response.Code < 200 { // none, one that is no number, or an interim one that nothing followed
+		err = ErrNoStatus
+	}
+	k.finish(s, err)
 }
 
 // finish calls the callback of a stream that was dropped, without mu, which

@@ -8,11 +8,15 @@ import (
 	"github.com/windtunnel/windtunnel/internal/record"
 )
 
+// Success says that the answer is what was asked for: a status of 200 to 299. A
+// redirection is none: nobody follows it, and what was asked for was not done.
+func (r *Response) Success() bool { return r.Code >= 200 && r.Code < 300 }
+
 // Outcome maps an answer to the three values (rule of measurement 2): what got
 // no answer may have reached the server or not, unless it was never sent.
 func (r *Response) Outcome() record.Outcome {
 	switch {
-	case r.Err == nil && r.Code < http.StatusBadRequest:
+	case r.Err == nil && r.Success():
 		return record.OK
 	case r.Err == nil, r.Sent == 0, errors.Is(r.Err, ErrNotSent):
 		return record.Failed

@@ -20,6 +20,9 @@ func TestResponse(t *testing.T) {
 		retriable bool
 	}{
 		{"done", wire.Response{Code: 201, Sent: at}, record.OK, false},
+		{"no status", wire.Response{Sent: at}, record.Failed, false},
+		{"sent elsewhere", wire.Response{Code: 302, Sent: at}, record.Failed, false},
+		{"an interim one", wire.Response{Code: 103, Sent: at}, record.Failed, false},
 		{"refused", wire.Response{Code: 404, Sent: at}, record.Failed, false},
 		{"too many", wire.Response{Code: 429, Sent: at}, record.Failed, true},
 		{"too late", wire.Response{Code: 408, Sent: at}, record.Failed, true},

@@ -62,7 +62,7 @@ func (c *Client) Stream(ctx context.Context, req *Request, onData func([]byte) e
 		<-answer // so that onData does not run any more
 		return err
 	}
-	if r.Err == nil && r.Code >= 400 {
+	if r.Err == nil && !r.Success() {
 		return r.Refusal()
 	}
 	return r.Err

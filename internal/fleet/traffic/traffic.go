@@ -206,7 +206,7 @@ func (h *heldWatch) onEnd(r *wire.Response) {
 	if k.closed || h.ended {
 		return
 	}
-	if r.Err == nil && r.Code < 400 {
+	if r.Err == nil && r.Success() {
 		k.openLaterLocked(h, 0)
 		return
 	}

@@ -55,7 +55,7 @@ func (i *Inspector) probe(ctx context.Context, name string) (float64, error) {
 		return 0, errNotOurs
 	}
 	deleted, left := i.write(context.WithoutCancel(ctx), &wire.Request{Method: http.MethodDelete, Path: probePath + "/" + name})
-	if left == nil && deleted.Code >= http.StatusBadRequest && deleted.Code != http.StatusNotFound {
+	if left == nil && !deleted.Success() && deleted.Code != http.StatusNotFound {
 		left = deleted.Refusal()
 	}
 	switch {
