@@ -1,29 +1,60 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/windtunnel/windtunnel/internal/flight"
+	"github.com/windtunnel/windtunnel/scenario"
 )
+
+// upFolder begins the name of the folder of a running `up`, in the folder for
+// temporary files.
+const upFolder = "windtunnel-up-"
+
+// upFlags are those of the verb up.
+type upFlags struct {
+	nodes         int
+	durability    string
+	stages        []string
+	flags, limits []string
+	set           []string
+}
 
 // upVerb boots a plane with a fleet and stays until it is interrupted.
 func upVerb(env *environment) *cobra.Command {
-	var nodes int
-	var durability string
+	var f upFlags
 	verb := &cobra.Command{
-		Use:     "up",
-		Short:   "Boot a control plane with a simulated fleet and stay until Ctrl-C",
-		Example: "  windtunnel up --nodes 100\n  export KUBECONFIG=...   # as it prints; then kubectl get nodes",
-		Args:    cobra.NoArgs,
+		Use:   "up [FILE]",
+		Short: "Boot a control plane with a simulated fleet and stay until Ctrl-C",
+		Long: "up boots a control plane with a fleet for kubectl and others, and stays until Ctrl-C.\n" +
+			"A scenario's FILE says which plane and which fleet, and its steps are left out; flags win\n" +
+			"over it. windtunnel fault breaks things in it meanwhile.",
+		Example: "  windtunnel up --nodes 100\n  export KUBECONFIG=...   # as it prints; then kubectl get nodes\n" +
+			"  windtunnel up --nodes 10 --stages general --flag kube-apiserver.max-requests-inflight=50 --limit etcd.cpu=0.5\n" +
+			"  windtunnel up examples/density.yaml --set nodes=20",
+		Args: cobra.MaximumNArgs(1),
 	}
-	verb.Flags().IntVar(&nodes, "nodes", 0, "simulated nodes")
-	verb.Flags().StringVar(&durability, "durability", "memory", "of etcd: memory or fsync")
+	verb.Flags().IntVar(&f.nodes, "nodes", 0, "simulated nodes")
+	verb.Flags().StringVar(&f.durability, "durability", "", "of etcd: memory (default) or fsync")
+	verb.Flags().StringSliceVar(&f.stages, "stages", nil, "what pods and nodes do: built-in sets (fast, general, chaos, volumes) and files of kwok's stages (default fast)")
+	verb.Flags().StringArrayVar(&f.flags, "flag", nil, "`COMPONENT.NAME=VALUE`: a flag of a component, without dashes")
+	verb.Flags().StringArrayVar(&f.limits, "limit", nil, "`COMPONENT.cpu=CORES` or COMPONENT.memory=SIZE")
+	verb.Flags().StringArrayVar(&f.set, "set", nil, "`NAME=VALUE`: a parameter of FILE")
 	callerFile, _ := callerFlags(verb)
-	verb.RunE = func(cmd *cobra.Command, _ []string) error {
+	verb.RunE = func(cmd *cobra.Command, args []string) error {
+		o, err := f.options(args, cmd.Flags().Changed("nodes"))
+		if err != nil {
+			return err
+		}
 		ctx, cancel := env.interruptible(cmd.Context(), "stopping", func() { os.Exit(exitUnknown) })
 		defer cancel()
 		ctx, release, err := underCaller(ctx, *callerFile)
@@ -31,19 +62,107 @@ func upVerb(env *environment) *cobra.Command {
 			return err
 		}
 		defer release()
-		folder, err := os.MkdirTemp("", "windtunnel-up-")
+		folder, err := os.MkdirTemp("", upFolder)
 		if err != nil {
 			return fmt.Errorf("make a folder for logs and kubeconfig: %w", err)
 		}
 		defer os.RemoveAll(folder)
-		kubeconfig := filepath.Join(folder, "kubeconfig")
-		return flight.Up(ctx, flight.UpOptions{
-			Nodes: nodes, Durability: durability, Folder: folder, Kubeconfig: kubeconfig, Log: env.logger(),
-			Ready: func(server string) {
-				fmt.Fprintf(env.stderr, "%s is up with %d nodes; logs in %s; Ctrl-C ends it\n", server, nodes, filepath.Join(folder, "logs"))
-				fmt.Fprintf(env.stdout, "export KUBECONFIG=%s\n", kubeconfig)
-			},
-		})
+		o.Folder, o.Kubeconfig, o.Log = folder, filepath.Join(folder, "kubeconfig"), env.logger()
+		o.Ready = func(server string) {
+			fmt.Fprintf(env.stderr, "%s is up with %d nodes; logs in %s; Ctrl-C ends it\n", server, o.Fleet.Nodes, filepath.Join(folder, "logs"))
+			fmt.Fprintf(env.stdout, "export KUBECONFIG=%s\n", o.Kubeconfig)
+		}
+		return flight.Up(ctx, o)
 	}
 	return verb
+}
+
+// options returns what to boot: the plane and the fleet of a file, if one is named,
+// and what flags say.
+func (f *upFlags) options(args []string, nodes bool) (flight.UpOptions, error) {
+	s, folder, err := f.scenario(args)
+	if err != nil {
+		return flight.UpOptions{}, err
+	}
+	o := flight.UpOptions{Plane: s.Plane, Fleet: s.Fleet, BaseDir: folder, StagesDir: folder}
+	o.Plane.Components = maps.Clone(o.Plane.Components)
+	o.Plane.Durability = cmp.Or(f.durability, o.Plane.Durability)
+	if o.Plane.Durability != "memory" && o.Plane.Durability != "fsync" {
+		return o, fmt.Errorf("--durability %s: want memory or fsync", o.Plane.Durability)
+	}
+	if nodes {
+		o.Fleet.Nodes = f.nodes
+	}
+	if len(f.stages) > 0 { // files are meant from where the command is given
+		o.Fleet.Stages, o.StagesDir = f.stages, "."
+	}
+	return o, f.components(&o.Plane)
+}
+
+func (f *upFlags) scenario(args []string) (*scenario.Scenario, string, error) {
+	set, err := parseSet(f.set)
+	if err != nil {
+		return nil, "", err
+	}
+	if len(args) == 0 {
+		s, err := scenario.Parse("up", []byte("scenario: up\nsteps: [{pause: 1s}]\n"), set)
+		return s, ".", err
+	}
+	s, err := scenario.Load(args[0], set)
+	return s, filepath.Dir(args[0]), err
+}
+
+// components takes the flags and limits of components.
+func (f *upFlags) components(p *scenario.Plane) error {
+	if p.Components == nil {
+		p.Components = map[string]scenario.Component{}
+	}
+	for _, text := range f.flags {
+		name, field, value, err := ofComponent("--flag", text)
+		if err != nil {
+			return err
+		}
+		c := p.Components[name]
+		c.Flags = maps.Clone(c.Flags)
+		if c.Flags == nil {
+			c.Flags = map[string]string{}
+		}
+		c.Flags[strings.TrimLeft(field, "-")] = value
+		p.Components[name] = c
+	}
+	for _, text := range f.limits {
+		name, field, value, err := ofComponent("--limit", text)
+		if err != nil {
+			return err
+		}
+		c := p.Components[name]
+		switch field {
+		case "cpu":
+			if c.CPU, err = strconv.ParseFloat(value, 64); err == nil && c.CPU <= 0 {
+				err = fmt.Errorf("want more than 0 cores")
+			}
+		case "memory":
+			err = c.Memory.UnmarshalText([]byte(value))
+		default:
+			err = fmt.Errorf("want %s.cpu or %s.memory", name, name)
+		}
+		if err != nil {
+			return fmt.Errorf("--limit %s: %w", text, err)
+		}
+		p.Components[name] = c
+	}
+	return nil
+}
+
+// ofComponent takes COMPONENT.NAME=VALUE apart.
+func ofComponent(flag, text string) (name, field, value string, err error) {
+	left, value, ok := strings.Cut(text, "=")
+	name, field, dot := strings.Cut(left, ".")
+	switch {
+	case !ok || !dot || field == "" || value == "":
+		return "", "", "", fmt.Errorf("%s %s: want COMPONENT.NAME=VALUE", flag, text)
+	case !slices.Contains(scenario.Components(), name):
+		return "", "", "", fmt.Errorf("%s %s: %q is no component: want one of %s", flag, text, name, strings.Join(scenario.Components(), ", "))
+	}
+	return name, field, value, nil
 }

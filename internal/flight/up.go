@@ -12,15 +12,16 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fleet"
 	"github.com/windtunnel/windtunnel/internal/plane"
 	"github.com/windtunnel/windtunnel/internal/record"
-	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
 // UpOptions say what to boot and where its files go.
 type UpOptions struct {
-	Nodes      int
-	Durability string // memory or fsync
-	Folder     string // for logs; the caller removes it
+	Plane      scenario.Plane
+	Fleet      scenario.Fleet
+	BaseDir    string // that paths in Plane are relative to
+	StagesDir  string // that files in Fleet.Stages are relative to
+	Folder     string // for logs and the socket of faults; the caller removes it
 	Kubeconfig string // where to write it
 	Log        *slog.Logger
 	Ready      func(server string) // called when the nodes are schedulable
@@ -33,8 +34,12 @@ func Up(ctx context.Context, o UpOptions) (err error) {
 	if err := os.MkdirAll(logs, 0o700); err != nil {
 		return fmt.Errorf("make a folder for logs: %w", err)
 	}
+	acts, err := compileStages(o.Fleet, o.StagesDir)
+	if err != nil {
+		return err
+	}
 	c := clock.Start()
-	p, err := plane.Start(ctx, scenario.Plane{Durability: o.Durability}, plane.Options{LogDir: logs, Log: o.Log, Clock: c})
+	p, err := plane.Start(ctx, o.Plane, plane.Options{LogDir: logs, BaseDir: o.BaseDir, Log: o.Log, Clock: c})
 	if err != nil {
 		return quiet(ctx, err)
 	}
@@ -44,10 +49,10 @@ func Up(ctx context.Context, o UpOptions) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, records.Close()) }()
-	f, err := fleet.Start(ctx, scenario.Fleet{
-		Nodes: o.Nodes, Lease: unit.Duration(scenario.DefaultLease), Rate: scenario.DefaultNodeRate,
-		Within: unit.Duration(scenario.DefaultFleetWithin),
-	}, fleet.Options{Endpoint: p.Endpoint("fleet"), Records: records, Clock: c, Log: o.Log, Seed: scenario.DefaultSeed})
+	f, err := fleet.Start(ctx, o.Fleet, fleet.Options{
+		Endpoint: p.Endpoint("fleet"), Records: records, Clock: c, Log: o.Log, Seed: scenario.DefaultSeed,
+		Stages: acts.machine, Objects: acts.objects, Connections: o.Fleet.Connections,
+	})
 	if err != nil {
 		return quiet(ctx, err)
 	}
@@ -59,6 +64,14 @@ func Up(ctx context.Context, o UpOptions) (err error) {
 	if err := admin.WriteKubeconfig(o.Kubeconfig); err != nil {
 		return err
 	}
+	held, end := context.WithCancel(ctx)
+	faults := control{plane: p, fleet: f, nodes: o.Fleet.Nodes, ended: held.Done()}
+	stop, err := faults.serve(o.Folder)
+	if err != nil {
+		end()
+		return err
+	}
+	defer func() { end(); stop() }()
 	o.Ready(admin.Server())
 	select {
 	case <-ctx.Done():

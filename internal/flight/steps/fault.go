@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/fleet"
 	"github.com/windtunnel/windtunnel/internal/plane"
 	"github.com/windtunnel/windtunnel/internal/plane/proxy"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -57,6 +58,12 @@ func (x Fault) inject(ctx context.Context, s *Session) (mend func(context.Contex
 		return nil, err
 	}
 	return func(context.Context) error { undo(); return nil }, nil
+}
+
+// Inject disturbs a plane that windtunnel has started, or its fleet, which may be
+// nil, outside of a run. What it returns takes the fault back.
+func Inject(ctx context.Context, p *plane.Plane, f *fleet.Fleet, d *scenario.Disturbance) (mend func(context.Context) error, err error) {
+	return Fault{Spec: d}.inject(ctx, &Session{Plane: p, Fleet: f, Own: true, Injected: &Injected{}})
 }
 
 func injectComponent(ctx context.Context, p *plane.Plane, d *scenario.Disturbance) (func(context.Context) error, error) {

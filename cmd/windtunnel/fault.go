@@ -1,0 +1,184 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/windtunnel/windtunnel/internal/flight"
+)
+
+// faultFlags are those of the verb fault.
+type faultFlags struct {
+	folder, selector              string
+	lasting, delay, between, down string
+	share, percent                float64
+	count                         int
+}
+
+// faultVerb breaks something in the plane of a running `up`.
+func faultVerb(env *environment) *cobra.Command {
+	var f faultFlags
+	verb := &cobra.Command{
+		Use:   "fault ACTION TARGET",
+		Short: "Break something in the plane or the fleet of a running `windtunnel up`",
+		Long: "fault does to a running windtunnel up of this user what a fault step does in a scenario:\n" +
+			"  kill, pause, restart, slow                      a component, such as etcd\n" +
+			"  notready, silent, flap, slow, skew, reconnect   nodes\n" +
+			"  fail, crash                                     pods\n" +
+			"It is taken back after --for, or by Ctrl-C: a component that was killed is started again.\n" +
+			"The up is the one of $KUBECONFIG, the only one, or that of --folder.",
+		Example: "  windtunnel fault kill kube-apiserver --for 10s\n  windtunnel fault slow etcd --share 0.2\n" +
+			"  windtunnel fault notready nodes --percent 10 --for 1m\n  windtunnel fault crash pods --selector app=web --count 5 --for 1m",
+		Args: cobra.ExactArgs(2),
+	}
+	flags := verb.Flags()
+	flags.StringVar(&f.folder, "folder", "", "`path` of the folder of the up, where its kubeconfig lies")
+	flags.StringVar(&f.lasting, "for", "", "how long, such as 30s; default: until Ctrl-C")
+	flags.Float64Var(&f.share, "share", 0, "slow a component: of its time that it may run, above 0 and below 1")
+	flags.IntVar(&f.count, "count", 0, "of nodes or pods; default all")
+	flags.Float64Var(&f.percent, "percent", 0, "of nodes or pods; default all")
+	flags.StringVar(&f.selector, "selector", "", "labels of nodes or pods")
+	flags.StringVar(&f.delay, "delay", "", "slow nodes: later by so much; skew: lease times off by so much")
+	flags.StringVar(&f.between, "between", "", "flap: mean time between failures of a node; fail, crash: of all pods, default at once")
+	flags.StringVar(&f.down, "down", "", "flap, crash: time until it is back")
+	verb.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx, cancel := env.interruptible(cmd.Context(), "taking it back", func() { os.Exit(exitUnknown) })
+		defer cancel()
+		socket, err := controlSocket(f.folder)
+		if err != nil {
+			return err
+		}
+		return f.inject(ctx, env, socket, args)
+	}
+	return verb
+}
+
+// controlSocket finds the socket of a running up.
+func controlSocket(folder string) (string, error) {
+	if folder == "" {
+		at := filepath.Join(filepath.Dir(os.Getenv("KUBECONFIG")), flight.ControlSocket)
+		if listens(at) {
+			return at, nil
+		}
+	}
+	pattern := filepath.Join(os.TempDir(), upFolder+"*")
+	if folder != "" {
+		pattern = folder
+	}
+	all, err := filepath.Glob(filepath.Join(pattern, flight.ControlSocket))
+	if err != nil {
+		return "", fmt.Errorf("--folder %s: %w", folder, err)
+	}
+	all = slices.DeleteFunc(all, func(path string) bool { return !listens(path) })
+	switch len(all) {
+	case 0:
+		return "", errors.New("no windtunnel up of yours is running: start one, or name its folder with --folder")
+	case 1:
+		return all[0], nil
+	}
+	var folders []string
+	for _, path := range all {
+		folders = append(folders, filepath.Dir(path))
+	}
+	return "", fmt.Errorf("%d windtunnel up are running: export the KUBECONFIG of one, or give --folder: %s", len(all), strings.Join(folders, ", "))
+}
+
+// listens says whether an up is behind a socket: one that was killed leaves its
+// folder.
+func listens(path string) bool {
+	c, err := net.DialTimeout("unix", path, time.Second)
+	if err != nil {
+		return false
+	}
+	_ = c.Close()
+	return true
+}
+
+// inject asks for the fault and returns when it was taken back.
+func (f *faultFlags) inject(ctx context.Context, env *environment, socket string, args []string) error {
+	raw, err := json.Marshal(f.step(args[0], args[1])) // JSON is YAML
+	if err != nil {
+		return fmt.Errorf("fault: %w", err)
+	}
+	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}}}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://up/fault", bytes.NewReader(raw))
+	if err != nil {
+		return fmt.Errorf("fault: %w", err)
+	}
+	answer, err := client.Do(r)
+	if err != nil {
+		return fmt.Errorf("fault: %w", err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		why, _ := io.ReadAll(io.LimitReader(answer.Body, 1<<16))
+		return errors.New(readable(string(why)))
+	}
+	fmt.Fprintf(env.stdout, "%s %s: began\n", args[0], args[1])
+	said, err := io.ReadAll(answer.Body)
+	switch end := strings.TrimPrefix(string(said), flight.FaultBegan); {
+	case ctx.Err() != nil: // hanging up takes it back
+	case err != nil:
+		return fmt.Errorf("the up ended: %w", err)
+	case end != flight.FaultEnded:
+		return fmt.Errorf("%s %s could not be taken back: %s", args[0], args[1], strings.TrimSpace(end))
+	}
+	fmt.Fprintf(env.stdout, "%s %s: over\n", args[0], args[1])
+	return nil
+}
+
+// step is the fault step of a scenario that says the same.
+func (f *faultFlags) step(action, target string) map[string]any {
+	step := map[string]any{"action": action}
+	switch target {
+	case "nodes", "pods":
+		victims := map[string]any{}
+		put(victims, "count", f.count)
+		put(victims, "percent", f.percent)
+		put(victims, "selector", f.selector)
+		step[target] = victims
+	default:
+		step["component"] = target
+	}
+	put(step, "for", f.lasting)
+	put(step, "share", f.share)
+	put(step, "delay", f.delay)
+	put(step, "between", f.between)
+	put(step, "down", f.down)
+	return step
+}
+
+// put sets what was given.
+func put[T comparable](step map[string]any, name string, value T) {
+	var none T
+	if value != none {
+		step[name] = value
+	}
+}
+
+// readable leaves out the place in a file that nobody wrote.
+func readable(faults string) string {
+	var out []string
+	for line := range strings.Lines(faults) {
+		if _, rest, ok := strings.Cut(line, ": "); ok && strings.HasPrefix(line, "fault:") {
+			line = rest
+		}
+		out = append(out, strings.TrimSpace(line))
+	}
+	return strings.Join(out, "\n")
+}
