@@ -35,7 +35,7 @@ func TestFaultOnARunningUp(t *testing.T) {
 		{"kill kube-scheduler --for 10ms", "kill kube-scheduler: began kill kube-scheduler: over", exitPass},
 		{"slow kube-controller-manager --share 0.5 --for 100ms", "slow kube-controller-manager: over", exitPass},
 		{"notready nodes --count 2 --for 100ms", "notready nodes: over", exitPass},
-		{"crash pods --for 1s", "crash: there is nothing to disturb", exitFault},
+		{"crash pods --for 1s", "nothing to disturb: no running pod", exitFault},
 		{"explode etcd", "fault.action", exitFault},
 		{"slow etcd", "fault.share", exitFault},
 		{"kill etcdd", `did you mean "etcd"`, exitFault},
