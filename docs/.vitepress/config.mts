@@ -31,6 +31,7 @@ export default defineConfig({
         items: [
           { text: "First flight", link: "/first-flight" },
           { text: "Concepts", link: "/concepts" },
+          { text: "Recipes", link: "/recipes" },
           { text: "How to read a report", link: "/reading-a-report" },
         ],
       },
