@@ -312,6 +312,9 @@ func (x *searching) save() error {
 	}
 	var picture strings.Builder
 	title := "What " + x.state.Scenario + " holds"
+	if x.state.Plan.Goal == capacity.ThroughputGoal {
+		title = "Throughput of " + x.state.Scenario
+	}
 	if err := capacity.Envelope(title, x.state.Plan, x.state.Runs).SVG(&picture); err != nil && !errors.Is(err, chart.ErrEmpty) {
 		return err
 	}

@@ -127,7 +127,7 @@ func staircase(p Plan, edges []Edge) chart.Area {
 // drawThroughput draws what each run achieved and what that comes to. With one
 // axis beside what was asked for: a plane that keeps up stays on that line.
 func drawThroughput(c chart.Chart, p Plan, runs []Run, r Result) chart.Chart {
-	c.Y = chart.Axis{Label: r.Rate, Unit: r.RateUnit, Zero: true}
+	c.Y = chart.Axis{Label: r.Rate + ", " + r.RateUnit, Zero: true}
 	for _, run := range runs {
 		if x, ok := run.rate(r.Rate); ok {
 			c.Marks = append(c.Marks, chart.Mark{Point: chart.Point{X: run.Point[0], Y: x.Achieved}, Role: roleOf(run.Verdict), Label: p.Short(run)})
@@ -135,6 +135,9 @@ func drawThroughput(c chart.Chart, p Plan, runs []Run, r Result) chart.Chart {
 	}
 	if len(p.Axes) == 2 {
 		c.Note = "each mark is a run; the line is the throughput, the area its 95 % interval"
+		if slices.ContainsFunc(r.Throughputs, func(t Throughput) bool { return t.Shape != Plateau }) {
+			c.Note = "each mark is a run; the line is the throughput, or a lower bound of it where no plateau was seen"
+		}
 		c.Lines, c.Areas = frontier(p.Axes[0].Name, r.Throughputs)
 		return c
 	}

@@ -3,6 +3,7 @@ package capacity
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -63,15 +64,24 @@ func (s State) Write(w io.Writer, markdown bool) error {
 		wrapped(item, warning)
 	}
 	b.WriteString("\n")
+	table := func(rows [][]string) {
+		if t := (text.Table{Head: rows[0], Rows: rows[1:]}); markdown {
+			t.Markdown(b)
+		} else {
+			t.Text(b)
+		}
+	}
+	if len(s.Plan.Axes) == 2 && len(s.Result.Throughputs) > 0 {
+		table(s.frontier())
+		b.WriteString("\n")
+		for _, line := range s.limits() {
+			wrapped("%s\n", line)
+		}
+	}
 	for _, line := range s.columns() {
 		wrapped("%s\n", line)
 	}
-	rows := s.rows()
-	if t := (text.Table{Head: rows[0], Rows: rows[1:]}); markdown {
-		t.Markdown(b)
-	} else {
-		t.Text(b)
-	}
+	table(s.rows())
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return fmt.Errorf("write search: %w", err)
 	}
@@ -169,4 +179,40 @@ func (s State) rates(point []float64) []string {
 		asked = unit.Number(at.Asked)
 	}
 	return []string{asked, unit.Number(at.Achieved)}
+}
+
+// frontier lists the throughput of each value of the first axis.
+func (s State) frontier() [][]string {
+	x, y := s.Plan.Axes[0].Name, s.Plan.Axes[1].Name
+	out := [][]string{{x, "throughput", "95 % interval", "runs", "from " + y}}
+	about := newSearch(s.Plan, s.Runs)
+	for _, t := range s.Result.Throughputs {
+		interval, from := "–", "–"
+		if t.Interval != nil {
+			interval = unit.Number(max(0, t.Interval[0])) + " to " + unit.Number(t.Interval[1])
+		}
+		if t.Shape == Plateau {
+			from = unit.Number(t.From)
+		}
+		out = append(out, []string{unit.Number(t.Fixed[x]), about.brief(t), interval, fmt.Sprint(t.Runs), from})
+	}
+	return out
+}
+
+// limits say what limited the plane at which values of the first axis, and an
+// empty line.
+func (s State) limits() (out []string) {
+	at := map[string][]string{}
+	for _, t := range s.Result.Throughputs {
+		if len(t.Bounds) > 0 {
+			at[t.Bounds[0].Cause] = append(at[t.Bounds[0].Cause], unit.Number(t.Fixed[s.Plan.Axes[0].Name]))
+		}
+	}
+	for _, cause := range slices.Sorted(maps.Keys(at)) {
+		out = append(out, fmt.Sprintf("limited, by the diagnosis, at %s %s: %s", s.Plan.Axes[0].Name, strings.Join(at[cause], ", "), cause))
+	}
+	if out != nil {
+		out = append(out, "")
+	}
+	return out
 }
