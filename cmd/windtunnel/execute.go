@@ -60,7 +60,8 @@ func rootVerb(env *environment) *cobra.Command {
 	root.SetOut(env.stdout)
 	root.SetErr(env.stderr)
 	root.AddCommand(
-		runVerb(env), upVerb(env), faultVerb(env), fleetVerb(env), importVerb(env), judgeVerb(env), exportVerb(env), serveVerb(env), reportVerb(env),
+		initVerb(env), validateVerb(env), runVerb(env), upVerb(env), faultVerb(env), fleetVerb(env), importVerb(env), judgeVerb(env), exportVerb(env),
+		serveVerb(env), reportVerb(env),
 		compareVerb(env), abVerb(env), searchVerb(env), capacityVerb(env), historyVerb(env), stageVerb(env), schemaVerb(env),
 		doctorVerb(env), manVerb(env), versionVerb(env),
 	)

@@ -1,6 +1,7 @@
 package flight
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -21,22 +22,39 @@ type Forecast struct {
 // Plan says what Run would do with these options. It starts nothing. The errors
 // are those of Run for input that is at fault.
 func Plan(o Options) (Forecast, error) {
-	in, err := Load(o.File, o.Set, o.Overrides, o.Seed)
-	if err != nil {
-		return Forecast{}, err
-	}
-	w, err := steps.Compile(in.Scenario, o.File)
-	if err != nil {
-		return Forecast{}, err
-	}
-	installation, err := readInstallation(in.Scenario, o.File)
-	if err == nil {
-		err = installation.missingKinds(w, o)
-	}
+	_, w, err := compile(o)
 	if err != nil {
 		return Forecast{}, err
 	}
 	return forecast(w, o)
+}
+
+// Check reads a file as Run does, with all the files that it names, and starts
+// nothing. said are the lines that Run would say of a file without fault: words
+// that have other names since, and what cannot be honoured.
+func Check(o Options) (said []string, err error) {
+	in, w, err := compile(o)
+	if err != nil {
+		return nil, err
+	}
+	said = append(in.Scenario.Warnings, in.Notes...)
+	_, err = forecast(w, o)
+	return said, err
+}
+
+// compile reads a scenario with all the files that it names.
+func compile(o Options) (Imported, *steps.Workload, error) {
+	in, err := Load(o.File, o.Set, o.Overrides, o.Seed)
+	if err != nil {
+		return Imported{}, nil, err
+	}
+	_, stages := compileStages(in.Scenario.Fleet, filepath.Dir(o.File))
+	installation, files := readInstallation(in.Scenario, o.File)
+	w, bodies := steps.Compile(in.Scenario, o.File)
+	if err := errors.Join(bodies, stages, files); err != nil {
+		return Imported{}, nil, err
+	}
+	return in, w, installation.missingKinds(w, o)
 }
 
 func forecast(w *steps.Workload, o Options) (Forecast, error) {

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// starts are the scenarios to begin with, and the definition that two of them
+// bring.
+//
+//go:embed start/*.yaml
+var starts embed.FS
+
+// definitionFile is what the definition is called beside a new scenario.
+const definitionFile = "widgets.yaml"
+
+// startKinds are the scenarios that init writes.
+func startKinds() []string { return []string{"density", "operator", "crd", "compare"} }
+
+// initVerb writes a commented scenario to begin with.
+func initVerb(env *environment) *cobra.Command {
+	verb := &cobra.Command{
+		Use:   "init {" + strings.Join(startKinds(), "|") + "} [FILE]",
+		Short: "Write a commented scenario to begin with",
+		Long: "init writes a scenario with comments, FILE or KIND.yaml, and overwrites nothing:\n" +
+			"  density   pods fill a cluster\n" +
+			"  operator  an operator follows the objects that it looks after\n" +
+			"  crd       custom resources are made, changed and deleted\n" +
+			"  compare   one setting of the control plane against another\n" +
+			"operator and crd come with a CustomResourceDefinition beside them, " + definitionFile + ".",
+		Example:   "  windtunnel init density && windtunnel run density.yaml",
+		Args:      cobra.RangeArgs(1, 2),
+		ValidArgs: startKinds(),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := wantOneOf("init", args[0], startKinds()...); err != nil {
+				return err
+			}
+			file := args[0] + ".yaml"
+			if len(args) > 1 {
+				file = args[1]
+			}
+			return writeStart(env, args[0], file)
+		},
+	}
+	return verb
+}
+
+// writeStart writes one of the scenarios, and what it brings.
+func writeStart(env *environment, kind, file string) error {
+	raw, err := starts.ReadFile("start/" + kind + ".yaml")
+	if err != nil {
+		return err
+	}
+	text := strings.NewReplacer("FILE", file, "[CRDS]", "["+definitionFile+"]").Replace(string(raw))
+	names := []string{file}
+	if text != string(raw) && strings.Contains(text, "["+definitionFile+"]") {
+		beside := filepath.Join(filepath.Dir(file), definitionFile)
+		definition, err := starts.ReadFile("start/" + definitionFile)
+		if err != nil {
+			return err
+		}
+		there, _ := os.ReadFile(beside) // one that cannot be read is not ours
+		if err := writeNew(beside, definition); err != nil && !slices.Equal(there, definition) {
+			return err
+		}
+		names = slices.Insert(names, 0, beside)
+	}
+	if err := writeNew(file, []byte(text)); err != nil {
+		return err
+	}
+	for _, name := range names {
+		fmt.Fprintln(env.stdout, "wrote", name)
+	}
+	fmt.Fprintf(env.stdout, "next: windtunnel run %s --plan\n", file)
+	return nil
+}
+
+// writeNew writes a file that is not there yet.
+func writeNew(name string, text []byte) error {
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s is there already: name another file", name)
+	}
+	if err != nil {
+		return fmt.Errorf("write scenario: %w", err)
+	}
+	_, err = f.Write(text)
+	return errors.Join(err, f.Close())
+}
