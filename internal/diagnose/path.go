@@ -51,13 +51,12 @@ func (b *blame) fairness() (out []candidate) {
 	in, api := b.sum(requests), b.held(apiServer)
 	for _, s := range b.f.Answers[apfWait].Series {
 		name := s.Labels[level]
-		waits, rejected, use := b.sum(apfWait, level, name), b.sum(apfRejected, level, name), b.sum(apfUse, level, name)
-		_, counted := b.f.find(apfUse, level, name)
+		waits, rejected := b.sum(apfWait, level, name), b.sum(apfRejected, level, name)
+		taken := b.taken(name)
 		share := b.track(func(i int) float64 {
 			executing := 1 - b.apf[i]
 			deeper := of(b.hook[i]+b.far[i]+b.slow[i], executing)
-			taken := where(counted && use.at(i) >= fullFrom || !counted && waits.at(i) >= 1)
-			held := max(b.active[i]*of(waits.at(i), in.at(i))*taken, portion(rejected.at(i)))
+			held := max(min(b.active[i]*of(waits.at(i), in.at(i)), taken[i]), portion(rejected.at(i)))
 			return held * rest(api.at(i), deeper)
 		})
 		seats := b.f.whole(apfSeats, level, name)
@@ -78,6 +77,24 @@ func (b *blame) fairness() (out []candidate) {
 		}, share))
 	}
 	return out
+}
+
+// taken is the share of each slice in which all seats of a level can have been
+// taken: all of it where they mostly were, and of a level before which as many
+// requests stand as it has seats (they come in bursts) the time that its seats were.
+func (b *blame) taken(name string) track {
+	const level = "priority_level"
+	waits, use, seats := b.sum(apfWait, level, name), b.sum(apfUse, level, name), b.sum(apfSeats, level, name)
+	_, counted := b.f.find(apfUse, level, name)
+	return b.track(func(i int) float64 {
+		switch {
+		case !counted:
+			return where(waits.at(i) >= 1)
+		case use.at(i) >= fullFrom:
+			return 1
+		}
+		return use.at(i) * where(waits.at(i) >= max(1, seats.at(i)))
+	})
 }
 
 // hooks are admission webhooks, one by one.
