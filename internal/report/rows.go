@@ -93,7 +93,7 @@ func spreadRows(all []Spread) []spreadRow {
 func (r spreadRow) censored() string {
 	var parts []string
 	if r.Bounded.Value > 0 {
-		parts = append(parts, r.Bounded.Text+" known within bounds (a watch was interrupted or late)")
+		parts = append(parts, r.Bounded.Text+" within bounds (a watch was interrupted or late)")
 	}
 	if r.Open.Value > 0 {
 		parts = append(parts, r.Open.Text+" not seen to end")

@@ -131,9 +131,7 @@ func (t *tally) componentRows(facts []record.ComponentFact) []ComponentRow {
 				row.Mean = seconds / d
 			}
 		}
-		for _, p := range row.cpu {
-			row.Peak = max(row.Peak, p.value)
-		}
+		row.Peak = t.facts.PeakCPU(name, float64(t.run.Manifest.Machine.Cores))
 		if held, known := t.facts.Throttled(name); known {
 			row.Throttled = held
 		}

@@ -2,6 +2,7 @@ package run
 
 import (
 	"math"
+	"time"
 
 	"github.com/windtunnel/windtunnel/internal/record"
 )
@@ -33,6 +34,36 @@ func (f *Facts) CPUSeconds(target string) float64 {
 		}
 	}
 	return sum
+}
+
+// peakOver is how long a peak of CPU lasts at least: the interval of samples, nearly.
+const peakOver = 900 * time.Millisecond
+
+// PeakCPU returns the most cores that a target's process used at a time, of the
+// machine's cores (0 where their number is not known); 0 where nothing is known.
+// The time of a sample is read beside the counter: a sampler that waits for a core
+// between the two, or looks twice in a row after it was late, would divide by less
+// time than the CPU was used in. So a peak lasts about a second, and no more than
+// the machine has is believed.
+func (f *Facts) PeakCPU(target string, cores float64) float64 {
+	var most float64
+	for _, s := range f.Series.Select(target, CPUSeries, nil) {
+		first := 0
+		for last := 1; last < s.Len(); last++ {
+			to, _ := s.Sample(last)
+			for next, _ := s.Sample(first + 1); first+1 < last && to.Sub(next) >= peakOver; next, _ = s.Sample(first + 1) {
+				first++
+			}
+			from, _ := s.Sample(first)
+			if rise, ok := s.Increase(from, to); ok && to.Sub(from) >= peakOver {
+				most = max(most, rise/to.Sub(from).Seconds())
+			}
+		}
+	}
+	if cores > 0 {
+		most = min(most, cores)
+	}
+	return most
 }
 
 // PeakMemory returns the largest resident size of a target's process from the

@@ -100,13 +100,28 @@ func stepNotes(f *run.Facts) []string {
 // less of a server the slower that is: its calls are due when they are sent,
 // and what would have waited meanwhile is in no figure.
 func closedNotes(f *run.Facts) []string {
-	var out []string
+	var names []string
+	least, most := 0, 0
 	for _, m := range f.EventsOf(record.EventLoadAsked) {
 		if m.Parallel > 0 {
-			out = append(out, fmt.Sprintf("Step %s kept %d calls at a time (a closed loop): its latencies are service times, and it asked for less where the plane was slow.", m.Name, m.Parallel))
+			if names = append(names, m.Name); least == 0 || m.Parallel < least {
+				least = m.Parallel
+			}
+			most = max(most, m.Parallel)
 		}
 	}
-	return out
+	calls := fmt.Sprint(least)
+	if most > least {
+		calls += fmt.Sprintf(" to %d", most)
+	}
+	switch len(names) {
+	case 0:
+		return nil
+	case 1:
+		return []string{fmt.Sprintf("Step %s kept %s calls at a time (a closed loop): its latencies are service times, and it asked for less where the plane was slow.", names[0], calls)}
+	}
+	return []string{fmt.Sprintf("%d steps (%s to %s) kept %s calls at a time (closed loops): their latencies are service times, and they asked for less where the plane was slow.",
+		len(names), names[0], names[len(names)-1], calls)}
 }
 
 func times(n int) string {

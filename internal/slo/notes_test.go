@@ -27,6 +27,11 @@ func TestNotes(t *testing.T) {
 		{"a closed loop", func(f *flight) {
 			f.w.Event(record.Event{At: at(20), Type: record.EventLoadAsked, Name: "pool", Detail: record.Detail{Count: 1000, Parallel: 8}})
 		}, "Step pool kept 8 calls at a time (a closed loop): its latencies are service times,"},
+		{"closed loops", func(f *flight) {
+			for i, name := range []string{"pool-1", "pool-2", "pool-3"} {
+				f.w.Event(record.Event{At: at(20), Type: record.EventLoadAsked, Name: name, Detail: record.Detail{Count: 1000, Parallel: 8 << i}})
+			}
+		}, "3 steps (pool-1 to pool-3) kept 8 to 32 calls at a time (closed loops): their latencies are service times,"},
 		{"a restart", func(f *flight) {
 			f.sample(9, "kube-apiserver", "process_start_time_seconds", 1000)
 			f.sample(50, "kube-apiserver", "process_start_time_seconds", 2000)

@@ -1,0 +1,42 @@
+package run
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/record"
+)
+
+// A process that uses both of two cores all the time is sampled late once, and in a
+// hurry after that: its peak stays what it is.
+func TestPeakCPU(t *testing.T) {
+	path := filepath.Join(t.TempDir(), record.StreamFile)
+	w, err := record.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Event(record.Event{At: at(1), Type: record.EventRunBegan})
+	id := w.Series(record.Series{Target: "etcd", Name: CPUSeries})
+	idle := w.Series(record.Series{Target: "idle", Name: CPUSeries})
+	for _, s := range [][2]float64{{1, 2}, {2, 4}, {3.3, 6}, {4, 8}, {4.1, 8.2}, {4.2, 8.4}, {5, 10}, {6, 12}} {
+		w.Sample(record.Sample{Series: id, At: at(s[0]), Value: s[1]})
+		w.Sample(record.Sample{Series: idle, At: at(s[0]), Value: s[1] / 10})
+	}
+	w.Event(record.Event{At: at(6), Type: record.EventRunEnded, Detail: record.Detail{Reason: record.Done}})
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Collect(path, record.Manifest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := f.PeakCPU("etcd", 2); got != 2 {
+		t.Errorf("peak %v of 2 cores", got)
+	}
+	if got := f.PeakCPU("idle", 2); got < 0.2 || got > 0.27 {
+		t.Errorf("peak %v where 0.2 were used, 0.29 over the shortest time", got)
+	}
+	if got := f.PeakCPU("nobody", 2); got != 0 {
+		t.Errorf("peak %v of nobody", got)
+	}
+}
