@@ -34,7 +34,7 @@ func limits(runs []Run) []Limit {
 		}
 		of++
 		k, score := key{}, 0.0
-		if len(r.Findings) > 0 {
+		if len(r.Findings) > 0 && r.Findings[0].Cause != diagnose.Nothing {
 			first := r.Findings[0]
 			k, score = key{first.Cause, first.Component}, first.Score
 		}
