@@ -20,12 +20,12 @@ type leftover struct {
 }
 
 func (l *leftover) add(verb *cobra.Command) {
-	addOutput(verb, &l.output, "table", "markdown", "json")
+	addOutput(verb, &l.output, "table", "markdown", "json", "github")
 	verb.Flags().BoolVar(&l.columns, "parquet", false, "write the records as Parquet files at the end, as the verb export does later")
 }
 
 func (l *leftover) check() error {
-	return wantOneOf("--output", l.output, "table", "markdown", "json")
+	return wantOneOf("--output", l.output, "table", "markdown", "json", "github")
 }
 
 // conclude prints the result and where everything lies. Only the result goes to

@@ -34,7 +34,8 @@ func historyVerb(env *environment) *cobra.Command {
 	flags.StringVar(&h.file, "file", "", "the `file` that is carried from build to build; made when it is not there")
 	flags.IntVar(&h.keep, "keep", history.DefaultKeep, "so many of the newest runs stay in the file")
 	flags.BoolVar(&h.accept, "accept", false, "what has changed up to now is meant to be so: it does not fail a build any more")
-	flags.StringVar(&failAbove, "fail-above", "", "exit 1 when a measure has become worse by more than `SHARE` such as 5%, 2 when so few runs cannot tell")
+	flags.StringVar(&failAbove, "fail-above", "", "exit 1 when a measure has become worse by more than `SHARE` such as 5%, 0 while there are too few runs to tell")
+	flags.BoolVar(&h.every, "all", false, "list every measure, not only those that changed")
 	flags.StringSliceVar(&h.options.Only, "measure", nil, "look only at measures whose keys in verdict.json begin with `PREFIX`; repeatable")
 	addOutput(verb, &h.output, forms()...)
 	verb.RunE = func(_ *cobra.Command, args []string) (err error) {
@@ -57,6 +58,7 @@ type historian struct {
 	add          []string
 	keep         int
 	accept       bool
+	every        bool // measure is listed, not only those that changed
 	options      history.Options
 	env          *environment
 }
@@ -161,9 +163,9 @@ func (h *historian) print(f *history.File) error {
 	if h.output == "json" {
 		err = r.JSON(h.env.stdout)
 	} else {
-		err = r.Write(h.env.stdout, h.output == "markdown")
+		err = r.Write(h.env.stdout, h.output == "markdown", h.every)
 	}
-	if err == nil && r.Gate != nil {
+	if err == nil && r.Gate != nil && !r.Gate.Neutral() {
 		return verdictError{r.Gate.Verdict}
 	}
 	return err

@@ -19,7 +19,7 @@ func judgeVerb(env *environment) *cobra.Command {
 		Example: "  windtunnel judge runs/density/latest --output json | jq .verdict",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if err := wantOneOf("--output", output, "table", "markdown", "json"); err != nil {
+			if err := wantOneOf("--output", output, "table", "markdown", "json", "github"); err != nil {
 				return err
 			}
 			judgement, err := judge.Write(args[0])
@@ -32,7 +32,7 @@ func judgeVerb(env *environment) *cobra.Command {
 			return verdictError{judgement.Verdict}
 		},
 	}
-	addOutput(verb, &output, "table", "markdown", "json")
+	addOutput(verb, &output, "table", "markdown", "json", "github")
 	return verb
 }
 

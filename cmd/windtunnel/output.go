@@ -36,6 +36,8 @@ func wantOneOf(flag, value string, words ...string) error {
 // printResult prints what a run directory's judgement says in the form asked for.
 func printResult(env *environment, dir record.Dir, output string) error {
 	switch output {
+	case "github":
+		return annotate(env.stdout, dir)
 	case "json":
 		raw, err := os.ReadFile(dir.File(record.VerdictFile))
 		if err != nil {

@@ -67,7 +67,7 @@ func (s Side) Limited() string {
 		if len(parts) > 0 {
 			in = fmt.Sprintf(" in %d of %d", l.Runs, l.Of)
 		}
-		if l.Cause == "" {
+		if l.Cause == "" || l.Cause == diagnose.Nothing {
 			parts = append(parts, "nothing"+in)
 			continue
 		}

@@ -111,7 +111,7 @@ func Look(f *File, o Options) (*Report, error) {
 		r.Needed = changes.Visible(len(entries), each)
 	}
 	if o.FailAbove > 0 {
-		r.Gate = r.gate(o.FailAbove, changes.Sees(len(entries)-confirmRuns, each))
+		r.Gate = r.gate(o.FailAbove, func(runs int) bool { return each >= stats.LeastLevel && changes.Sees(runs-confirmRuns, each) })
 	}
 	return r, nil
 }

@@ -12,14 +12,17 @@ import (
 type Gate struct {
 	FailAbove float64     `json:"fail_above"`
 	Verdict   slo.Verdict `json:"verdict"`
-	Failed    []string    `json:"failed"`              // keys of measures that are worse by more, since a change that nobody has accepted
-	Suspected []string    `json:"suspected,omitempty"` // keys of those that are so if a suspected change is one
+	Failed    []string    `json:"failed"` // keys of measures that are worse by more, since a change that nobody has accepted
+	// Needed is how many builds more it takes until a change can be seen; until then
+	// the verdict is unknown, and no build's fault.
+	Needed    int      `json:"builds_needed,omitempty"`
+	Suspected []string `json:"suspected,omitempty"` // keys of those that are so if a suspected change is one
 }
 
 // gate holds each measure's level since its last change that nobody has
 // accepted against the level before it. Where so few runs cannot show any change
-// the verdict is unknown.
-func (r *Report) gate(above float64, sees bool) *Gate {
+// the verdict is unknown; sees tells whether a number of runs can.
+func (r *Report) gate(above float64, sees func(runs int) bool) *Gate {
 	g := &Gate{FailAbove: above, Verdict: slo.Pass, Failed: []string{}}
 	for _, m := range r.Measures {
 		sure := slices.DeleteFunc(slices.Clone(m.Changes), func(c Change) bool { return c.Suspected })
@@ -33,11 +36,26 @@ func (r *Report) gate(above float64, sees bool) *Gate {
 	switch {
 	case len(g.Failed) > 0:
 		g.Verdict = slo.Fail
-	case !sees || len(r.Measures) == 0:
+	case len(r.Measures) == 0:
 		g.Verdict = slo.Unknown
+	case !sees(len(r.Runs)):
+		g.Verdict, g.Needed = slo.Unknown, r.needed(sees)
 	}
 	return g
 }
+
+// needed is how many runs more would do; 0 where none would.
+func (r *Report) needed(sees func(runs int) bool) int {
+	for n := len(r.Runs) + 1; n <= mostRuns; n++ {
+		if sees(n) {
+			return n - len(r.Runs)
+		}
+	}
+	return 0
+}
+
+// Neutral says that nothing but more builds is wanting: a gate in CI begins so.
+func (g *Gate) Neutral() bool { return g.Verdict == slo.Unknown && g.Needed > 0 }
 
 // failed says whether some of a measure's changes have made it worse by more
 // than a share since the first of them that nobody has accepted.

@@ -85,7 +85,7 @@ func TestGoldenFiles(t *testing.T) {
 	runs := slices.Concat(old, s.runs(15, 1, "v1.37.0"), []compare.Run{cut}, s.runs(10, 1.25, "v1.38.0"))
 	r := look(t, file(t, runs...), history.Options{FailAbove: 0.05})
 	for name, write := range map[string]func(io.Writer) error{
-		"history.txt": func(w io.Writer) error { return r.Write(w, false) }, "history.md": func(w io.Writer) error { return r.Write(w, true) }, "history.json": r.JSON,
+		"history.txt": func(w io.Writer) error { return r.Write(w, false, false) }, "history.md": func(w io.Writer) error { return r.Write(w, true, true) }, "history.json": r.JSON,
 	} {
 		var got bytes.Buffer
 		if err := write(&got); err != nil {
@@ -290,7 +290,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if err := r.Write(io.Discard, true); err != nil {
+		if err := r.Write(io.Discard, true, true); err != nil {
 			t.Error(err)
 		}
 	})

@@ -55,6 +55,13 @@ func (r *Report) Conclusion() string {
 		case slo.Fail:
 			return fmt.Sprintf("FAIL: %d of %d measures have become worse by more than %s, and nobody has accepted it.", len(g.Failed), len(r.Measures), bound)
 		case slo.Unknown:
+			if g.Neutral() {
+				more := fmt.Sprintf("%d builds more are needed", g.Needed)
+				if g.Needed == 1 {
+					more = "1 build more is needed"
+				}
+				return fmt.Sprintf("NEUTRAL: %s, too few to see a change; %s, and none fails before that.", countRuns(len(r.Runs)), more)
+			}
 			return "UNKNOWN: " + r.whyUnknown()
 		}
 		text := fmt.Sprintf("PASS: no measure is known to have become worse by more than %s.", bound)
@@ -96,8 +103,9 @@ func (r *Report) JSON(w io.Writer) error {
 	return nil
 }
 
-// Write writes the report for a terminal, or for a comment where markdown is set.
-func (r *Report) Write(w io.Writer, markdown bool) error {
+// Write writes the report for a terminal, or for a comment where markdown is set:
+// the measures that changed, or where all is set every one.
+func (r *Report) Write(w io.Writer, markdown, all bool) error {
 	b := &strings.Builder{}
 	clean, warning := text.Clean, "! "
 	if markdown {
@@ -123,13 +131,24 @@ func (r *Report) Write(w io.Writer, markdown bool) error {
 	}
 	b.WriteString("\n")
 	t := text.Table{Head: []string{"measure", "first", "now", "changes", "runs, oldest first"}, Left: 1}
+	quiet := 0
 	for _, m := range r.Measures {
+		if !all && len(m.Changes) == 0 {
+			quiet++
+			continue
+		}
 		t.Rows = append(t.Rows, []string{m.Title, unit.Text(m.first(), m.Unit), unit.Text(m.Now, m.Unit), fmt.Sprint(len(m.Changes)), m.spark()})
 	}
-	if markdown {
+	switch {
+	case len(t.Rows) == 0:
+	case markdown:
 		t.Markdown(b)
-	} else {
+		b.WriteString("\n")
+	default:
 		t.Text(b)
+	}
+	if quiet > 0 {
+		fmt.Fprintf(b, "%d of %d measures did not change; --all lists them.\n", quiet, len(r.Measures))
 	}
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return fmt.Errorf("write history: %w", err)

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/slo"
+)
+
+// mostAnnotations is how many of a kind GitHub shows of one step.
+const mostAnnotations = 10
+
+// annotate prints a run's judgement as commands of GitHub's workflows, which become
+// annotations of the build: an error for each reason of a fail, a warning for
+// each of an unknown, a notice for a pass.
+func annotate(w io.Writer, dir record.Dir) error {
+	raw, err := os.ReadFile(dir.File(record.VerdictFile))
+	if err != nil {
+		return fmt.Errorf("read verdict: %w", err)
+	}
+	var j slo.Judgement
+	if err := json.Unmarshal(raw, &j); err != nil {
+		return fmt.Errorf("%s: %w", dir.File(record.VerdictFile), err)
+	}
+	level := map[slo.Verdict]string{slo.Pass: "notice", slo.Fail: "error", slo.Unknown: "warning"}[j.Verdict]
+	title := "windtunnel " + j.Scenario + ": " + strings.ToUpper(string(j.Verdict))
+	lines := j.Reasons
+	if j.Verdict == slo.Pass {
+		lines = append([]string{fmt.Sprintf("%d of %d objectives passed.", len(j.Objectives), len(j.Objectives))}, lines...)
+	}
+	if len(lines) == 0 {
+		lines = []string{"The run has no verdict."}
+	}
+	if left := len(lines) - mostAnnotations; left > 0 {
+		lines = append(lines[:mostAnnotations-1:mostAnnotations-1], fmt.Sprintf("%d more reasons stand in the run's report.", left+1))
+	}
+	for _, line := range lines {
+		if _, err := fmt.Fprintf(w, "::%s title=%s::%s\n", level, escapeProperty(title), escapeData(line)); err != nil {
+			return fmt.Errorf("print annotations: %w", err)
+		}
+	}
+	return nil
+}
+
+// escapeData writes a text so that it stays the message of one command: as
+// escapeData of @actions/core does.
+func escapeData(s string) string {
+	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(s)
+}
+
+// escapeProperty is escapeProperty of @actions/core: a property ends at a colon or comma.
+func escapeProperty(s string) string {
+	return strings.NewReplacer(":", "%3A", ",", "%2C").Replace(escapeData(s))
+}
