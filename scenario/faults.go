@@ -79,9 +79,12 @@ func (f *faults) ofSet(set map[string]string, parse func(map[string]string) *fau
 
 func (f *faults) blame(what string, of *faults) {
 	of.sort()
-	if first := of.list[0]; first.Line == 0 {
-		f.list = append(f.list, first) // it names its parameter
-	} else {
+	switch first := of.list[0]; {
+	case first.Line == 0 && strings.HasPrefix(first.Text, "--set "):
+		f.list = append(f.list, first)
+	case first.Line == 0:
+		f.add(0, "%s: %s", what, first.Text)
+	default:
 		f.add(0, "%s: %s (%s:%d)", what, first.Text, f.file, first.Line)
 	}
 }

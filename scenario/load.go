@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -61,11 +62,19 @@ func parse(file string, raw []byte, set map[string]string) (*Scenario, *faults) 
 	if root == nil || len(f.list) > 0 {
 		return nil, f
 	}
+	set, fields := SplitSet(set)
+	f.setFields(root, fields)
 	d := newDecoder(f)
 	d.parameters(root, set)
 	s := Default()
 	d.Value(root, reflect.ValueOf(&s).Elem(), place{Name: "scenario"})
 	s.File, s.Values, s.Warnings, s.lines = file, d.vars.values, d.warnings, d.Lines
+	if len(fields) > 0 { // values in force, too, though no expression knows them
+		s.Values = maps.Clone(s.Values)
+		for name, value := range fields {
+			s.Values[name] = value
+		}
+	}
 	s.complete()
 	if len(f.list) == 0 { // otherwise what was not understood would be missed as well
 		s.check(f)

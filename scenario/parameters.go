@@ -39,9 +39,17 @@ func (d *decoder) parameters(root *yaml.Node, set map[string]string) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(set)) {
 		if _, ok := d.vars.values[name]; !ok {
-			d.add(0, "--set %s=%s: parameter %q not found in %s%s", name, clip(set[name]), name, d.file, hint(name, d.vars.order))
+			d.add(0, "--set %s=%s: parameter %q not found in %s%s%s", name, clip(set[name]), name, d.file, hint(name, d.vars.order), known(d.vars.order))
 		}
 	}
+}
+
+// known lists the parameters that there are.
+func known(names []string) string {
+	if len(names) == 0 {
+		return ": it has none; --set plane.FIELD=VALUE sets a field of plane"
+	}
+	return "; it has " + all(names)
 }
 
 func (d *decoder) defaults(n *yaml.Node, set map[string]string) {

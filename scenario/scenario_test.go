@@ -170,8 +170,8 @@ func TestSet(t *testing.T) {
 		{map[string]string{"n": ""}, `--set n=: "" is not a whole number, as parameter "n" (default 1) wants`},
 		{map[string]string{"f": "NaN"}, `--set f=NaN: "NaN" is not a number, as parameter "f" (default 1.5) wants`},
 		{map[string]string{"b": "yes"}, `--set b=yes: "yes" is not true or false, as parameter "b" (default false) wants`},
-		{map[string]string{"m": "1", "zz": "1"}, "--set m=1: parameter \"m\" not found in f.yaml (did you mean \"n\"?)\n" +
-			"--set zz=1: parameter \"zz\" not found in f.yaml"},
+		{map[string]string{"m": "1", "zz": "1"}, "--set m=1: parameter \"m\" not found in f.yaml (did you mean \"n\"?); it has n, f, b, s and e\n" +
+			"--set zz=1: parameter \"zz\" not found in f.yaml; it has n, f, b, s and e"},
 	} {
 		s, err := scenario.Parse("f.yaml", raw, tt.set)
 		got := fmt.Sprint(err)
@@ -297,4 +297,23 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("with the same values: %v, %v and %v", err, again, s.Values)
 		}
 	})
+}
+
+// TestSetPlane sets fields of plane, and gets them back from the values in force.
+func TestSetPlane(t *testing.T) {
+	const text = "scenario: x\nplane: {components: {etcd: {cpu: 2}}}\nsteps:\n- pause: 1s\n"
+	set := map[string]string{"plane.durability": "fsync", "plane.components.etcd.flags.snapshot-count": "5000"}
+	s, err := scenario.Parse("f.yaml", []byte(text), set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := scenario.Parse("f.yaml", []byte(text), scenario.Settings(s.Values))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []scenario.Plane{s.Plane, again.Plane} {
+		if etcd := p.Components["etcd"]; p.Durability != "fsync" || etcd.CPU != 2 || etcd.Flags["snapshot-count"] != "5000" {
+			t.Errorf("%+v", p)
+		}
+	}
 }

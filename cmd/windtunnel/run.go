@@ -28,7 +28,7 @@ func runVerb(env *environment) *cobra.Command {
 			"  windtunnel run clusterloader2/testing/density/config.yaml --set Nodes=100",
 		Args: cobra.ExactArgs(1),
 	}
-	verb.Flags().StringArrayVar(&set, "set", nil, "a parameter of the scenario, `name=value`; repeatable")
+	verb.Flags().StringArrayVar(&set, "set", nil, "a parameter of the scenario, or a field such as plane.durability, `name=value`; repeatable")
 	verb.Flags().StringArrayVar(&overrides, "overrides", nil, "a `file` of variables of a ClusterLoader2 or kube-burner config; repeatable")
 	verb.Flags().StringVar(&kubeconfig, "kubeconfig", "", "fly the cluster of this `file` and start nothing")
 	verb.Flags().StringVar(&out, "out", "", "run `directory`; default runs/SCENARIO/UTC-TIME with a link latest")
