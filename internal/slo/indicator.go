@@ -53,7 +53,7 @@ func per(o *scenario.Objective, x sli.Indicator) []string {
 // figures returns what was measured of an indicator within the run, for each
 // value of some labels, in their order. When there is nothing, trouble says why.
 func (i indicators) figures(x sli.Indicator, labels map[string]string, split []string) (out []figure, trouble string) {
-	if x.Calls && (server{i.f}).several() {
+	if x.Calls && server(i).several() {
 		return nil, manyServers
 	}
 	groups := map[string]*figure{}

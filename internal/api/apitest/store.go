@@ -159,6 +159,10 @@ func (s *Server) updateLocked(a answer, t target, old *Object, body []byte) {
 
 func (s *Server) patchLocked(a answer, t target, old *Object, body []byte, contentType string) {
 	raw, err := json.Marshal(old.Object)
+	if err != nil {
+		a.refuse(http.StatusInternalServerError, "InternalError", err.Error())
+		return
+	}
 	typed := newTyped(t.apiVersion(), old.GetKind())
 	switch kind := types.PatchType(contentType); {
 	case kind == types.JSONPatchType:
