@@ -61,6 +61,17 @@ func rates(counter []point) []point {
 	return out
 }
 
+// atMost bounds rates of CPU by the cores of the machine, where their number is
+// known, as run.PeakCPU does: a sample that came late divides by too little time.
+func atMost(all []point, cores float64) []point {
+	for i := range all {
+		if cores > 0 {
+			all[i].value = min(all[i].value, cores)
+		}
+	}
+	return all
+}
+
 // sampled draws points over a grid: each bin has the mean, the least and the
 // greatest of its points. A bin without one has the next point's value when ahead
 // (a rate holds for the time before it), else the last one's.
@@ -126,7 +137,7 @@ func (t *tally) componentRows(facts []record.ComponentFact) []ComponentRow {
 		row := ComponentRow{Name: name, CPUSeconds: seconds, PerPod: t.facts.PerPod(seconds), Throttled: math.NaN(),
 			Memory: t.facts.PeakMemory(name), mem: t.usage.mem[name]}
 		if counter := t.usage.cpu[name]; counter != nil {
-			row.cpu = rates(counter)
+			row.cpu = atMost(rates(counter), float64(t.run.Manifest.Machine.Cores))
 			if d := t.facts.End.Sub(max(t.facts.Begin, counter[0].at)).Seconds(); d > 0 {
 				row.Mean = seconds / d
 			}
