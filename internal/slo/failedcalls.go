@@ -115,7 +115,7 @@ func (x failedCalls) implicit() []scenario.Objective {
 // operation's calls may fail.
 func (x failedCalls) bounded(c *run.Calls) bool {
 	return slices.ContainsFunc(x.sc.Objectives, func(o scenario.Objective) bool {
-		return (o.SLI == FailedCalls || o.SLI == "call-success") && matches(c, o.Labels)
+		return (o.SLI == FailedCalls || o.SLI == "call-success") && matches(c, withStep(o.Labels, o.Step))
 	})
 }
 

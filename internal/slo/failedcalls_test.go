@@ -78,6 +78,10 @@ func TestFailedCalls(t *testing.T) {
 			f.objective(scenario.Objective{SLI: slo.FailedCalls, Statistic: "count", Labels: map[string]string{"step": "fill"}, Max: ptr(5)})
 			f.refuse(other, 2, 422, record.Call{})
 		}, slo.Fail, "failed calls of the load: 2 of 2"},
+		{"a bound of the scenario's own for the time of another step", func(f *flight) {
+			f.objective(scenario.Objective{SLI: slo.FailedCalls, Statistic: "count", Step: "fill", Max: ptr(5)})
+			f.refuse(other, 2, 422, record.Call{})
+		}, slo.Fail, "failed calls of the load: 2 of 2"},
 		{"within a share of the scenario's own", func(f *flight) {
 			f.objective(scenario.Objective{SLI: "call-success", Statistic: "mean", Min: ptr(0.99)})
 			f.refuse(other, 2, 422, record.Call{})

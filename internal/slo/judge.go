@@ -118,17 +118,18 @@ func (j objectives) objective(o *scenario.Objective) []Result {
 		return out
 	case tabled:
 		return j.indicators.judge(r, o, x)
-	case o.Step != "":
-		narrow := *o
-		narrow.Labels = withStep(o.Labels, o.Step)
-		r.Labels = narrow.Labels
-		return j.records.judge(r, &narrow)
 	}
-	return j.records.judge(r, o)
+	narrow := *o
+	narrow.Labels = withStep(o.Labels, o.Step)
+	r.Labels = narrow.Labels
+	return j.records.judge(r, &narrow)
 }
 
-// withStep is a copy of labels that has the step, too.
+// withStep is labels with that of a step, where there is one, in a copy.
 func withStep(labels map[string]string, step string) map[string]string {
+	if step == "" {
+		return labels
+	}
 	out := map[string]string{"step": step}
 	maps.Copy(out, labels)
 	return out
