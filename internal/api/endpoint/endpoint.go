@@ -53,7 +53,7 @@ func Plain(server string) Endpoint {
 }
 
 // FromKubeconfig reads a kubeconfig file; context may be empty for its current
-// one. Exec plugins and token files are honoured.
+// one. Exec plugins, token files, impersonation and proxies are honoured.
 func FromKubeconfig(path, context string) (Endpoint, error) {
 	if _, err := os.Stat(path); err != nil {
 		return Endpoint{}, fmt.Errorf("read kubeconfig: %w", err)
@@ -66,6 +66,9 @@ func FromKubeconfig(path, context string) (Endpoint, error) {
 	}
 	config.QPS = -1
 	config.Timeout = 30 * time.Second
+	if config.Proxy == nil {
+		config.Proxy = http.ProxyFromEnvironment // as kubectl does
+	}
 	return Endpoint{config: config}, nil
 }
 
@@ -91,6 +94,9 @@ func (e Endpoint) Via(address string) (Endpoint, error) {
 	c := rest.CopyConfig(e.config)
 	if base.Scheme == "https" && c.ServerName == "" {
 		c.ServerName = base.Hostname()
+	}
+	if proxy, err := e.proxyFor(base.Host); err != nil || proxy != nil {
+		return Endpoint{}, errors.Join(err, fmt.Errorf("%s is reached through a proxy: no other can be put before it", e.config.Host))
 	}
 	base.Host = address
 	c.Host = base.String()
@@ -163,34 +169,6 @@ func (e Endpoint) TLS() (*tls.Config, error) {
 	c.NextProtos = []string{"h2"}
 	return c, nil
 }
-
-// Authorization returns the value of the Authorization header for a request
-// sent now; empty when the client certificate is all there is.
-func (e Endpoint) Authorization() (string, error) {
-	var got string
-	catch := roundTrip(func(r *http.Request) (*http.Response, error) {
-		got = r.Header.Get("Authorization")
-		return nil, errCaught
-	})
-	wrapped, err := rest.HTTPWrappersForConfig(e.config, catch)
-	if err != nil {
-		return "", fmt.Errorf("credentials for %s: %w", e.config.Host, err)
-	}
-	req, err := http.NewRequest(http.MethodGet, e.config.Host, nil)
-	if err != nil {
-		return "", fmt.Errorf("address %q: %w", e.config.Host, err)
-	}
-	if _, err := wrapped.RoundTrip(req); err != nil && !errors.Is(err, errCaught) { //nolint:bodyclose // there is no response
-		return "", fmt.Errorf("credentials for %s: %w", e.config.Host, err)
-	}
-	return got, nil
-}
-
-var errCaught = errors.New("request not sent: only its header was wanted")
-
-type roundTrip func(*http.Request) (*http.Response, error)
-
-func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // WriteKubeconfig writes the endpoint as a kubeconfig file of mode 0600 that
 // holds everything it needs.

@@ -1,0 +1,78 @@
+package endpoint
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"k8s.io/client-go/rest"
+)
+
+// Authorization returns the value of the Authorization header for a request
+// sent now; empty when the client certificate is all there is. A plugin whose
+// credentials have expired is run, and a token file is read.
+func (e Endpoint) Authorization() (string, error) {
+	header, err := e.header(nil)
+	return header.Get("Authorization"), err
+}
+
+// Impersonation returns the headers of the user that the kubeconfig acts as; none
+// when it acts as itself.
+func (e Endpoint) Impersonation() (http.Header, error) {
+	header, err := e.header(nil)
+	for name := range header {
+		if !strings.HasPrefix(name, "Impersonate-") {
+			header.Del(name)
+		}
+	}
+	return header, err
+}
+
+// Renewable says that the credentials may be others later.
+func (e Endpoint) Renewable() bool {
+	return e.config.ExecProvider != nil || e.config.AuthProvider != nil || e.config.BearerTokenFile != ""
+}
+
+// Renew has credentials made anew that the server refused with 401: used is the
+// Authorization that it refused. Where that is not the present one somebody else
+// has done it already.
+func (e Endpoint) Renew(used string) error {
+	now, err := e.Authorization()
+	if err != nil || now != used {
+		return err
+	}
+	_, err = e.header(&http.Response{StatusCode: http.StatusUnauthorized, Body: http.NoBody})
+	return err
+}
+
+// header returns the header of a request as client-go would send it, and lets
+// client-go take it for answered so; nil for not sent.
+func (e Endpoint) header(answer *http.Response) (http.Header, error) {
+	var got http.Header
+	catch := roundTrip(func(r *http.Request) (*http.Response, error) {
+		got = r.Header.Clone()
+		if answer == nil {
+			return nil, errCaught
+		}
+		return answer, nil
+	})
+	wrapped, err := rest.HTTPWrappersForConfig(e.config, catch)
+	if err != nil {
+		return nil, fmt.Errorf("credentials for %s: %w", e.config.Host, err)
+	}
+	req, err := http.NewRequest(http.MethodGet, e.config.Host, nil)
+	if err != nil {
+		return nil, fmt.Errorf("address %q: %w", e.config.Host, err)
+	}
+	if _, err := wrapped.RoundTrip(req); err != nil && !errors.Is(err, errCaught) { //nolint:bodyclose // there is none
+		return nil, fmt.Errorf("credentials for %s: %w", e.config.Host, err)
+	}
+	return got, nil
+}
+
+var errCaught = errors.New("request not sent: only its header was wanted")
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
