@@ -14,11 +14,15 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/net/http2/hpack"
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/clock"
@@ -37,13 +41,16 @@ var (
 	ErrClosed = errors.New("client closed")
 	// ErrTooLarge says that an answer was larger than MaxBody.
 	ErrTooLarge = errors.New("answer too large")
+
+	// errTurnedAway says that a server would not look at a request.
+	errTurnedAway = errors.New("turned away unread too often")
 )
 
 // Limits and defaults.
 const (
 	DefaultTimeout = 30 * time.Second
 	// MaxBody is how many bytes of an answer are accepted by Send and Do.
-	MaxBody = 1 << 30
+	MaxBody = 64 << 20
 	// maxErrorBody is what Discard keeps of the body of a failed request.
 	maxErrorBody = 4 << 10
 	// sweepEvery is how precisely timeouts are kept.
@@ -52,7 +59,11 @@ const (
 	// before it is taken for dead.
 	silence     = 60 * time.Second
 	redialAfter = 200 * time.Millisecond
-	renewEvery  = 30 * time.Second
+	lastRedial  = 5 * time.Second
+	// streamBegins is how long the answer of a Stream may take to begin.
+	streamBegins = time.Minute
+	// mostTurned is how often a request may be turned away unread.
+	mostTurned = 5
 )
 
 // Request is one request. The client reads it until the callback is called; it
@@ -118,12 +129,15 @@ type Client struct {
 	conns   []*conn            // one place per connection; nil while there is none
 	all     map[*conn]struct{} // those in a place, those that drain, those of watches
 	dialing []bool
+	futile  []int // by place: connections in a row that brought no answer
 	queue   fifo
 	closed  bool
 	wait    sync.WaitGroup
 	cancel  context.CancelFunc
 	ctx     context.Context
 	auth    string
+	actsAs  []hpack.HeaderField // the kubeconfig's own impersonation
+	renew   chan struct{}       // the server refused the credentials
 }
 
 // New returns a client. It dials when the first request is sent.
@@ -161,16 +175,25 @@ func New(ep endpoint.Endpoint, o Options) (*Client, error) {
 	c := &Client{
 		endpoint: ep, options: o, address: address, host: base.Host, tls: config, others: others,
 		prefix: trimSlash(base.Path),
-		conns:  make([]*conn, o.Most), dialing: make([]bool, o.Most),
-		all: map[*conn]struct{}{},
+		conns:  make([]*conn, o.Most), dialing: make([]bool, o.Most), futile: make([]int, o.Most),
+		all: map[*conn]struct{}{}, renew: make(chan struct{}, 1),
 	}
 	if c.auth, err = ep.Authorization(); err != nil {
 		return nil, err
 	}
+	header, err := ep.Impersonation()
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(header)) {
+		for _, value := range header[name] {
+			c.actsAs = append(c.actsAs, hpack.HeaderField{Name: strings.ToLower(name), Value: value})
+		}
+	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.wait.Add(1)
 	go c.sweepLoop()
-	if c.auth != "" {
+	if ep.Renewable() {
 		c.wait.Add(1)
 		go c.renewLoop()
 	}
@@ -288,26 +311,6 @@ func (c *Client) finish(s *stream, err error) {
 	s.response.Done = c.options.Clock.Now()
 	s.done(&s.response)
 	s.free()
-}
-
-// renewLoop keeps a token that expires fresh. A failed renewal keeps the old
-// one: the server's 401 says it better.
-func (c *Client) renewLoop() {
-	defer c.wait.Done()
-	tick := time.NewTicker(renewEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-c.ctx.Done():
-			return
-		case <-tick.C:
-			if auth, err := c.endpoint.Authorization(); err == nil {
-				c.mu.Lock()
-				c.auth = auth
-				c.mu.Unlock()
-			}
-		}
-	}
 }
 
 func (c *Client) sweepLoop() {

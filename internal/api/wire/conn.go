@@ -6,7 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"net"
+	"slices"
 	"strconv"
 	"time"
 
@@ -49,6 +49,8 @@ type conn struct {
 	held       []*stream  // whose bodies wait for a window
 	unanswered int        // bytes of the requests on it
 	draining   bool       // no new streams: GOAWAY or ids used up
+	owed       int        // replies in out that the server made us owe it
+	place      int        // of the client's; below 0: apart from them
 	heard      clock.Time // when the last frame of use came
 	probed     clock.Time // when a sign of life was last asked for
 
@@ -62,6 +64,8 @@ type conn struct {
 	continued     uint32  // its stream
 	continuedLast bool    // the stream ends with it
 	received      int64   // bytes of data since the connection's last window update
+	idle          idle    // what the server sent that answers nothing
+	stray         int64   // bytes that may still come of streams that we gave up
 }
 
 type blockBuffer struct{ b []byte }
@@ -71,7 +75,7 @@ func (b *blockBuffer) Write(p []byte) (int, error) { b.b = append(b.b, p...); re
 // as returns the TLS configuration of the connection at a place: each has
 // another identity where the endpoint has several.
 func (c *Client) as(place int) *tls.Config {
-	if place == 0 || len(c.others) == 0 {
+	if place <= 0 || len(c.others) == 0 {
 		return c.tls
 	}
 	config := c.tls.Clone()
@@ -85,7 +89,7 @@ func (c *Client) as(place int) *tls.Config {
 func (c *Client) connect(ctx context.Context, place int) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	raw, err := (&net.Dialer{}).DialContext(ctx, "tcp", c.address)
+	raw, err := c.endpoint.Dial(ctx, c.address)
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", c.address, err)
 	}
@@ -102,7 +106,7 @@ func (c *Client) connect(ctx context.Context, place int) (*conn, error) {
 	}
 	in.ready = true
 	k := &conn{
-		client: c, net: t, in: in, streams: map[uint32]*stream{}, nextID: 1,
+		client: c, place: place, net: t, in: in, streams: map[uint32]*stream{}, nextID: 1,
 		kick: make(chan struct{}, 1), end: make(chan struct{}),
 		maxStreams: defaultStreams, window: defaultWindow, initial: defaultWindow,
 		heard: c.options.Clock.Now(),
@@ -144,6 +148,7 @@ func (k *conn) windowUpdate(id uint32, n int) {
 }
 
 func (k *conn) reset(id uint32, code http2.ErrCode) {
+	k.stray += streamWindow
 	k.frameHead(4, http2.FrameRSTStream, 0, id)
 	k.out = binary.BigEndian.AppendUint32(k.out, uint32(code))
 	k.wake()
@@ -184,27 +189,48 @@ func (k *conn) open(s *stream) {
 	if k.client.auth != "" {
 		k.field("authorization", k.client.auth)
 	}
-	if req.Impersonate != "" {
-		k.field("impersonate-user", req.Impersonate)
-	}
+	k.impersonate(req)
 	if len(req.Body) > 0 {
 		k.field("content-type", req.ContentType)
 		k.field("content-length", strconv.Itoa(len(req.Body)))
 	}
-	flags := http2.FlagHeadersEndHeaders
+	var flags http2.Flags
 	if len(req.Body) == 0 {
-		flags |= http2.FlagHeadersEndStream
+		flags = http2.FlagHeadersEndStream
 	}
 	s.cost = len(k.block.b) + len(req.Body)
 	k.unanswered += s.cost
-	k.frameHead(len(k.block.b), http2.FrameHeaders, flags, s.id)
-	k.out = append(k.out, k.block.b...)
+	k.headerFrames(s.id, flags)
 	k.fresh = append(k.fresh, s.id)
 	s.response.SentBytes = len(req.Body)
 	if len(req.Body) > 0 {
 		s.unsent = req.Body
 		k.push(s)
 	}
+}
+
+// impersonate says as whom the request acts, if not as oneself.
+func (k *conn) impersonate(req *Request) {
+	if req.Impersonate != "" {
+		k.field("impersonate-user", req.Impersonate)
+		return
+	}
+	for _, f := range k.client.actsAs {
+		k.field(f.Name, f.Value)
+	}
+}
+
+// headerFrames puts the encoded block into frames of the size that every server
+// takes, whatever it has said of larger ones.
+func (k *conn) headerFrames(id uint32, flags http2.Flags) {
+	kind, block := http2.FrameHeaders, k.block.b
+	for ; len(block) > maxFrame; block = block[maxFrame:] {
+		k.frameHead(maxFrame, kind, flags, id)
+		k.out = append(k.out, block[:maxFrame]...)
+		kind, flags = http2.FrameContinuation, 0
+	}
+	k.frameHead(len(block), kind, flags|http2.FlagHeadersEndHeaders, id)
+	k.out = append(k.out, block...)
 }
 
 func (k *conn) field(name, value string) {
@@ -259,7 +285,7 @@ func (k *conn) probe(now clock.Time) {
 func (k *conn) takeLate(now clock.Time) []*stream {
 	var late []*stream
 	for id, s := range k.streams {
-		if s.deadline > now || s.solo != nil || s.feeding {
+		if s.deadline > now || s.feeding || s.solo != nil && s.response.Success() {
 			continue
 		}
 		late = append(late, s)
@@ -268,6 +294,9 @@ func (k *conn) takeLate(now clock.Time) []*stream {
 		}
 		k.drop(id)
 		k.reset(id, http2.ErrCodeCancel)
+	}
+	if len(late) > 0 {
+		k.held = slices.DeleteFunc(k.held, func(s *stream) bool { return k.streams[s.id] != s })
 	}
 	return late
 }
@@ -321,7 +350,7 @@ func (k *conn) write() {
 	k.writing = true
 	for len(k.out) > 0 && k.err == nil {
 		buf := k.out
-		k.out, k.spare = k.spare[:0], nil
+		k.out, k.spare, k.owed = k.spare[:0], nil, 0
 		k.stamp()
 		k.client.mu.Unlock()
 		_, err := k.net.Write(buf)

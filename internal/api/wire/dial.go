@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
 )
 
 // Reserve opens connections for n requests at a time, as far as Options.Most
@@ -80,8 +82,20 @@ func (c *Client) dialMore() {
 	}
 }
 
+// awaitTurn pauses before a dial where connections end without an answer, as those
+// of a server do that says GOAWAY to each: longer each time, but for the first.
+func (c *Client) awaitTurn(place int) {
+	c.mu.Lock()
+	futile := c.futile[place]
+	c.mu.Unlock()
+	if futile > 1 {
+		_ = clock.Sleep(c.ctx, Backoff{First: redialAfter, Last: lastRedial}.Pause(futile-2)) // the dial looks at ctx
+	}
+}
+
 func (c *Client) dial(place int) {
 	defer c.wait.Done()
+	c.awaitTurn(place)
 	k, err := c.connect(c.ctx, place)
 	c.mu.Lock()
 	if err == nil && c.closed {
@@ -90,6 +104,7 @@ func (c *Client) dial(place int) {
 	}
 	if err == nil {
 		c.dialing[place] = false
+		c.futile[place]++
 		c.conns[place] = k
 		c.begin(k)
 		c.drainQueue()

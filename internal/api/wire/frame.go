@@ -18,6 +18,7 @@ type frame struct {
 	payload []byte // without padding and priority
 	size    int    // of the part of the frame that this is, padding included: what flow control counts
 	last    bool   // of a DATA frame: its last piece
+	small   bool   // of a DATA frame: all of it brings next to nothing
 }
 
 // ended tells whether the stream ends with the frame.
@@ -70,7 +71,7 @@ func (c *cutter) next(f *frame) (bool, error) {
 	size := int(b[0])<<16 | int(b[1])<<8 | int(b[2])
 	*f = frame{
 		kind: http2.FrameType(b[3]), flags: http2.Flags(b[4]),
-		stream: binary.BigEndian.Uint32(b[5:]) & (1<<31 - 1), size: size, last: true,
+		stream: binary.BigEndian.Uint32(b[5:]) & (1<<31 - 1), size: size, last: true, small: size < smallData,
 	}
 	if f.kind == http2.FrameData {
 		return c.begin(f, b)

@@ -1,9 +1,9 @@
 package wire
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
+	"net/http"
 	"strconv"
 	"time"
 
@@ -105,6 +105,9 @@ func (k *conn) handle(f *frame) error {
 	case http2.FrameContinuation:
 		return k.onContinuation(f)
 	}
+	if err := k.idle.add(k.now, len(f.payload)); err != nil {
+		return err
+	}
 	k.client.mu.Lock()
 	defer k.client.mu.Unlock()
 	switch f.kind {
@@ -141,8 +144,11 @@ func (k *conn) onContinuation(f *frame) error {
 	if k.continued == 0 {
 		return fmt.Errorf("%w: nothing to continue", errFrame)
 	}
-	if len(k.fragment)+len(f.payload) > mostControl {
-		return fmt.Errorf("%w: header block too large", errFrame)
+	if len(k.fragment)+len(f.payload) > mostHeader {
+		return fmt.Errorf("%w: a header block of more than %d bytes", errFrame, mostHeader)
+	}
+	if err := k.idle.add(k.now, 0); err != nil { // each may be empty, and so without end
+		return err
 	}
 	k.fragment = append(k.fragment, f.payload...)
 	if !f.flags.Has(http2.FlagContinuationEndHeaders) {
@@ -158,11 +164,15 @@ func (k *conn) headers(id uint32, block []byte, last bool) error {
 	c.mu.Lock()
 	k.heard = k.now
 	s := k.streams[id]
+	began := s != nil && s.response.Code >= 200
 	if s != nil {
 		s.feeding = true
 	}
 	c.mu.Unlock()
 	err := k.decode(s, block)
+	if err == nil && !last && (s == nil || began || s.response.Code < 200) {
+		err = k.idle.add(k.now, len(block)) // a stream may get any number of them
+	}
 	if s == nil {
 		return err
 	}
@@ -182,6 +192,9 @@ func (k *conn) headers(id uint32, block []byte, last bool) error {
 // decode reads a header block for a stream that is not taken away meanwhile, or
 // for none.
 func (k *conn) decode(s *stream, block []byte) error {
+	if len(block) > mostHeader {
+		return fmt.Errorf("%w: a header block of %d bytes", errFrame, len(block))
+	}
 	k.current = s
 	k.decoder.SetEmitEnabled(s != nil)
 	_, err := k.decoder.Write(block)
@@ -205,6 +218,9 @@ func (k *conn) header(f hpack.HeaderField) {
 	case ":status":
 		if s.response.Code, _ = strconv.Atoi(f.Value); s.response.Success() {
 			k.decoder.SetEmitEnabled(false) // nothing else is wanted of a success
+		}
+		if s.response.Code == http.StatusUnauthorized {
+			k.client.renewSoon()
 		}
 	case "retry-after":
 		if n, err := strconv.Atoi(f.Value); err == nil && n >= 0 {
@@ -246,7 +262,15 @@ func (k *conn) onData(f *frame) error {
 	k.heard = k.now
 	s := k.streams[f.stream]
 	k.credit(f, s)
+	if f.small && !f.ended() {
+		if err := k.idle.add(k.now, 0); err != nil {
+			return err
+		}
+	}
 	if s == nil {
+		if k.stray -= int64(f.size); k.stray < 0 {
+			return fmt.Errorf("%w: data of a stream that is over", errFrame)
+		}
 		return nil
 	}
 	s.response.ReceivedBytes += len(f.payload)
@@ -315,6 +339,10 @@ func (k *conn) complete(s *stream) {
 		k.reset(s.id, http2.ErrCodeNo) // answered before all was sent
 	}
 	k.drop(s.id)
+	k.idle.answered()
+	if k.place >= 0 {
+		k.client.futile[k.place] = 0
+	}
 	k.client.drainQueue()
 	s.response.Body = s.body
 	var err error
@@ -333,143 +361,4 @@ func (k *conn) finish(s *stream, err error) {
 	s.response.Done = k.now
 	s.done(&s.response)
 	s.free()
-}
-
-func (k *conn) onSettings(f *frame) error {
-	if f.flags.Has(http2.FlagSettingsAck) {
-		return nil
-	}
-	if len(f.payload)%6 != 0 {
-		return fmt.Errorf("%w: settings of %d bytes", errFrame, len(f.payload))
-	}
-	for p := f.payload; len(p) > 0; p = p[6:] {
-		s := http2.Setting{ID: http2.SettingID(binary.BigEndian.Uint16(p)), Val: binary.BigEndian.Uint32(p[2:])}
-		if err := s.Valid(); err != nil {
-			return fmt.Errorf("%w: %w", errFrame, err)
-		}
-		k.setting(s)
-	}
-	k.frameHead(0, http2.FrameSettings, http2.FlagSettingsAck, 0)
-	k.resume()
-	k.client.drainQueue()
-	return nil
-}
-
-func (k *conn) setting(s http2.Setting) {
-	switch s.ID {
-	case http2.SettingMaxConcurrentStreams:
-		k.maxStreams = int(min(s.Val, 10_000))
-	case http2.SettingInitialWindowSize:
-		delta := int64(s.Val) - k.initial
-		k.initial = int64(s.Val)
-		for _, open := range k.streams {
-			open.window += delta
-		}
-	case http2.SettingHeaderTableSize:
-		k.encoder.SetMaxDynamicTableSizeLimit(s.Val)
-	}
-}
-
-// number reads the one number of a frame of n bytes.
-func (f *frame) number(n int) (uint32, error) {
-	if len(f.payload) < n {
-		return 0, fmt.Errorf("%w: a %v of %d bytes", errFrame, f.kind, len(f.payload))
-	}
-	return binary.BigEndian.Uint32(f.payload), nil
-}
-
-func (k *conn) onWindow(f *frame) error {
-	n, err := f.number(4)
-	if err != nil {
-		return err
-	}
-	n &= 1<<31 - 1
-	if f.stream == 0 {
-		k.window += int64(n)
-	} else if s := k.streams[f.stream]; s != nil {
-		s.window += int64(n)
-	}
-	if len(k.held) > 0 {
-		k.resume()
-	}
-	return nil
-}
-
-func (k *conn) onPing(f *frame) error {
-	if len(f.payload) != 8 {
-		return fmt.Errorf("%w: a ping of %d bytes", errFrame, len(f.payload))
-	}
-	k.heard = k.now
-	if !f.flags.Has(http2.FlagPingAck) {
-		k.frameHead(8, http2.FramePing, http2.FlagPingAck, 0)
-		k.out = append(k.out, f.payload...)
-	}
-	return nil
-}
-
-// onReset ends a stream that the server gave up. REFUSED_STREAM promises that
-// it was not looked at: it is sent again. After a whole answer NO_ERROR only
-// asks us to stop sending.
-func (k *conn) onReset(f *frame) error {
-	code, err := f.number(4)
-	if err != nil {
-		return err
-	}
-	s := k.streams[f.stream]
-	if s == nil {
-		return nil
-	}
-	k.drop(f.stream)
-	if http2.ErrCode(code) == http2.ErrCodeRefusedStream && s.solo == nil {
-		s.again()
-		k.client.queue.push(s)
-		k.client.drainQueue()
-		return nil
-	}
-	k.client.drainQueue()
-	k.finish(s, fmt.Errorf("%w: stream reset: %v", ErrLost, http2.ErrCode(code)))
-	return nil
-}
-
-// onGoAway moves the streams that the server will not look at to other
-// connections, and lets the rest finish here.
-func (k *conn) onGoAway(f *frame) error {
-	last, err := f.number(8)
-	if err != nil {
-		return err
-	}
-	c := k.client
-	k.draining = true
-	var failed []*stream
-	for id, s := range k.streams {
-		if id <= last&(1<<31-1) {
-			continue
-		}
-		k.forget(id)
-		if s.solo == nil {
-			s.again()
-			c.queue.push(s)
-		} else {
-			failed = append(failed, s)
-		}
-	}
-	if len(k.streams) == 0 {
-		k.broken(ErrClosed)
-	}
-	c.drainQueue()
-	c.dialMissing(c.options.Connections)
-	if c.queue.len() > 0 {
-		c.dialMore()
-	}
-	for _, s := range failed {
-		k.finish(s, fmt.Errorf("%w: the server closes the connection", ErrLost))
-	}
-	return nil
-}
-
-// again prepares a stream that was not looked at for another connection. How
-// often that may happen is bounded by the request's deadline.
-func (s *stream) again() {
-	s.unsent, s.body, s.credit, s.cost = nil, s.body[:0], 0, 0
-	s.response = Response{}
 }

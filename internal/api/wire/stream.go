@@ -21,6 +21,7 @@ type stream struct {
 	solo     func([]byte) error // the stream has its connection to itself: gets the body as it comes
 	opened   bool               // a held watch whose answer has begun
 	feeding  bool               // the read loop is in one of the request's functions
+	turned   int                // times that the server would not look at it
 }
 
 var streams = sync.Pool{New: func() any { return new(stream) }}

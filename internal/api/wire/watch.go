@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
-	"github.com/windtunnel/windtunnel/internal/clock"
 )
 
 // StatusError is an answer that is not what was asked for.
@@ -25,12 +23,13 @@ func (e *StatusError) Error() string {
 
 // Stream sends a request whose answer does not end by itself, such as a watch,
 // on a connection of its own, and calls onData with the body as it comes: in
-// order, in pieces of any size, valid only during the call. While onData runs
+// order, in pieces of any size, valid only during the call. The request's Timeout,
+// default a minute, bounds the time until a success begins. While onData runs
 // nothing more is read, so a slow reader holds the server back and no other
 // request. It returns nil when the server ended the answer, a *StatusError when
 // it refused, onData's error (wrapped) when that was not nil, and ctx's error.
 func (c *Client) Stream(ctx context.Context, req *Request, onData func([]byte) error) error {
-	k, err := c.connect(ctx, 0)
+	k, err := c.connect(ctx, -1)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrNotSent, err)
 	}
@@ -40,7 +39,11 @@ func (c *Client) Stream(ctx context.Context, req *Request, onData func([]byte) e
 		out.Body = append([]byte(nil), r.Body[:min(len(r.Body), maxErrorBody)]...)
 		answer <- out
 	})
-	s.solo, s.deadline = onData, clock.Time(math.MaxInt64)
+	begins := req.Timeout
+	if begins <= 0 {
+		begins = streamBegins
+	}
+	s.solo, s.deadline = onData, c.options.Clock.Now().Add(begins)
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()

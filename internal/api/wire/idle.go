@@ -1,0 +1,54 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+)
+
+// Bounds on what a server may send that answers nothing: settings, pings, window
+// updates, headers of no stream, frames of no bytes. To send such a frame costs
+// nothing, to read it does, and each may want a reply.
+const (
+	mostIdle      = 10_000 // units at once, and each second: a frame, or idleUnit bytes of it
+	idleUnit      = 64
+	idlePerAnswer = 10 // units that an answer makes good
+	// mostOwed is how many replies may wait for a server that does not read them.
+	mostOwed = 10_000
+	// mostHeader is how large a header block may be.
+	mostHeader = 256 << 10
+	// smallData is the size below which a DATA frame brings next to nothing.
+	smallData = 64
+)
+
+// errFlood says that a server sends without end what answers nothing.
+var errFlood = errors.New("the server floods the connection")
+
+// idle is a leaky bucket of units.
+type idle struct {
+	units int
+	since clock.Time // what has leaked until then is taken off
+}
+
+// add counts a frame of a size.
+func (i *idle) add(now clock.Time, size int) error {
+	if leaked := int(now.Sub(i.since).Seconds() * mostIdle); leaked > 0 {
+		i.units, i.since = max(0, i.units-leaked), now
+	}
+	if i.units += 1 + size/idleUnit; i.units > mostIdle {
+		return fmt.Errorf("%w with frames that answer nothing", errFlood)
+	}
+	return nil
+}
+
+// answered counts an answer.
+func (i *idle) answered() { i.units = max(0, i.units-idlePerAnswer) }
+
+// owe counts a reply that the server wants; callers hold mu.
+func (k *conn) owe() error {
+	if k.owed++; k.owed > mostOwed {
+		return fmt.Errorf("%w and reads no replies", errFlood)
+	}
+	return nil
+}
