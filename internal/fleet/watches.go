@@ -65,7 +65,14 @@ const (
 	watchAccept   = object.ContentType + ";stream=watch"
 	lastReconnect = 10 * time.Second
 	listTimeout   = 60 * time.Second
+	mostPages     = 10_000 // more than etcd holds
+	// firstLists is how often the first list is tried: the credentials may have
+	// expired a moment ago, or the server may be about to start again.
+	firstLists = 6
 )
+
+// errEndless says that a list goes on and on.
+var errEndless = errors.New("the list does not end")
 
 // errExpired says that the server does not know the version any more that a
 // watch wanted to go on from.
@@ -76,7 +83,8 @@ var errExpired = errors.New("version expired")
 func (w *watches) list(ctx context.Context, s source) (string, error) {
 	w.events.hand(ctx, batch{kind: listBegins, source: s.id})
 	next := ""
-	for {
+	for pages := 0; ; pages++ {
+		before := next
 		query := url.Values{"limit": {fmt.Sprint(pageSize)}}
 		for k, v := range s.query {
 			query[k] = v
@@ -90,7 +98,7 @@ func (w *watches) list(ctx context.Context, s source) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("fleet: list %s: %w", s.name, err)
 		}
-		if r.Code >= http.StatusBadRequest {
+		if !r.Success() {
 			return "", fmt.Errorf("fleet: list %s: %w", s.name, r.Refusal())
 		}
 		raw, _, err := object.Unwrap(r.Body)
@@ -108,23 +116,42 @@ func (w *watches) list(ctx context.Context, s source) (string, error) {
 			w.events.hand(ctx, batch{kind: listEnds, source: s.id})
 			return page.Version, nil
 		}
+		if next == before || pages == mostPages {
+			return "", fmt.Errorf("fleet: list %s: %w: page %d is not the last", s.name, errEndless, pages+1)
+		}
 	}
 }
 
 // start lists a source and goes on watching it until ctx ends.
 func (w *watches) start(ctx context.Context, s source) error {
 	from, err := w.list(ctx, s)
+	for failed := 0; err != nil && !errors.Is(err, errEndless) && failed < firstLists-1; failed++ {
+		if sleep := w.pause(ctx, failed, err); sleep != nil {
+			return errors.Join(err, sleep)
+		}
+		from, err = w.list(ctx, s)
+	}
 	if err == nil {
 		w.wait.Go(func() { w.follow(ctx, s, from) })
 	}
 	return err
 }
 
+// pause waits after so many failures in a row, and for as long as the server asks.
+func (w *watches) pause(ctx context.Context, failed int, err error) error {
+	pause := wire.Backoff{First: wire.CallBackoff().First, Last: lastReconnect}.Jittered(failed, rand.Float64())
+	var status *wire.StatusError
+	if errors.As(err, &status) {
+		pause = max(pause, status.RetryAfter)
+	}
+	return clock.Sleep(ctx, pause)
+}
+
 // follow watches a source from a version until ctx ends. A broken watch goes
 // on where it was; one that cannot is listed again, and what is missing in the
 // list is taken for deleted, so nothing is lost either way.
 func (w *watches) follow(ctx context.Context, s source, from string) {
-	backoff, failed := wire.Backoff{First: wire.CallBackoff().First, Last: lastReconnect}, 0
+	failed := 0
 	for ctx.Err() == nil {
 		began := w.clock.Now()
 		whole, interrupt := context.WithCancel(ctx)
@@ -142,18 +169,20 @@ func (w *watches) follow(ctx context.Context, s source, from string) {
 			}
 			err = errExpired
 		}
-		if expired(err) {
-			if from, err = w.relist(ctx, s); err == nil {
-				continue
-			}
-		}
 		if w.clock.Now().Sub(began) > lastReconnect {
 			failed = 0 // it had worked
+		}
+		if expired(err) {
+			from, err = w.relist(ctx, s)
+			if err == nil && failed == 0 {
+				failed++
+				continue // a second time in a row is after a pause
+			}
 		}
 		if err != nil {
 			w.log.Warn("watch interrupted", "resource", s.name, "error", err)
 		}
-		if clock.Sleep(ctx, backoff.Jittered(failed, rand.Float64())) != nil {
+		if w.pause(ctx, failed, err) != nil {
 			return
 		}
 		failed++
@@ -250,7 +279,7 @@ func serverVersion(ctx context.Context, c client) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("fleet: ask the server's version: %w", err)
 	}
-	if r.Code >= http.StatusBadRequest {
+	if !r.Success() {
 		return "", fmt.Errorf("fleet: ask the server's version: %w", r.Refusal())
 	}
 	var v struct {

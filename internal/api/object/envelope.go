@@ -128,7 +128,7 @@ func SplitFrames(b []byte) (whole int, last []byte, err error) {
 }
 
 // maxFrame is far above the largest object that an API server stores.
-const maxFrame = 64 << 20
+const maxFrame = 16 << 20
 
 // NextFrame returns the first frame's content and what follows it; b holds
 // whole frames only.

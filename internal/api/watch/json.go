@@ -64,7 +64,8 @@ func (f *follower) jsonEvent(line []byte, at clock.Time) error {
 	if err != nil {
 		return fmt.Errorf("read watch event: %w", err)
 	}
-	f.failed, f.version = 0, about.ResourceVersion
+	f.works()
+	f.version = about.ResourceVersion
 	kind := map[string]Kind{"ADDED": Added, "MODIFIED": Modified, "DELETED": Deleted}[e.Type]
 	if e.Type == "BOOKMARK" {
 		f.bookmark(at)

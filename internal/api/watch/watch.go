@@ -71,29 +71,48 @@ type Options struct {
 	// Patience is the longest pause between two attempts, default 5 s. What
 	// comes and goes during a pause is not seen where the server cannot resume.
 	Patience time.Duration
+	// Refusals is how often in a row the server may refuse what may pass, default
+	// 6: a token that has just expired, a role or a definition that is a moment
+	// old. Who follows again whatever the end was does with 1.
+	Refusals int
 }
 
-// Timing of retries. A watch that ends by itself is opened again at once.
+// Bounds, and the timing of retries.
 const (
 	pageSize   = 1000
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = 5 * time.Second // the default of Options.Patience
-	plainJSON  = "application/json"
-	listTime   = 2 * time.Minute
-	maxFrame   = 64 << 20
+	// settled is how long a watch lasts that brings something and works.
+	settled   = time.Second
+	plainJSON = "application/json"
+	listTime  = time.Minute // of a page
+	// listWithin is how long the first list may fail.
+	listWithin = time.Minute
+	// mostPages is more than etcd holds, at 1000 objects a page.
+	mostPages   = 10_000
+	mostRefused = 6 // the default of Options.Refusals
+	maxFrame    = 16 << 20
 )
 
-// errGone says that the resource version is too old to watch from.
-var errGone = errors.New("resource version is gone")
+var (
+	// errGone says that the resource version is too old to watch from.
+	errGone = errors.New("resource version is gone")
+	// errEndless says that a list goes on and on.
+	errEndless = errors.New("the list does not end")
+)
 
 // Follow lists and watches until ctx ends, whose error it then returns. Any
-// other error means that the server will never serve this: 401, 403, 404, 405,
-// 406.
+// other error means that the server does not serve this: 405 or 406, or 401, 403
+// or 404 again and again, a list without end, or none for a minute.
 func Follow(ctx context.Context, c *wire.Client, o Options, h Handler) error {
 	if o.Patience <= 0 {
 		o.Patience = lastRetry
 	}
-	f := &follower{client: c, options: o, handler: h, backoff: wire.Backoff{First: firstRetry, Last: o.Patience}}
+	if o.Refusals <= 0 {
+		o.Refusals = mostRefused
+	}
+	f := &follower{client: c, options: o, handler: h, backoff: wire.Backoff{First: firstRetry, Last: o.Patience}, limit: pageSize}
+	f.began = o.Clock.Now()
 	why := ""
 	for again := false; ; again = true {
 		err := f.list(ctx, again, why)
@@ -103,43 +122,76 @@ func Follow(ctx context.Context, c *wire.Client, o Options, h Handler) error {
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case final(err):
+		case f.hopeless:
 			return fmt.Errorf("follow %s: %w", o.Path, err)
+		case !f.listed && o.Clock.Now().Sub(f.began) > listWithin:
+			return fmt.Errorf("follow %s: no list within %v: %w", o.Path, listWithin, err)
 		}
 		why = err.Error()
-		if !errors.Is(err, errGone) {
-			f.pause(ctx)
-		}
+		f.pause(ctx, err)
 	}
-}
-
-func final(err error) bool {
-	var status *wire.StatusError
-	if !errors.As(err, &status) {
-		return false
-	}
-	switch status.Code {
-	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound,
-		http.StatusMethodNotAllowed, http.StatusNotAcceptable:
-		return true
-	}
-	return false
 }
 
 type follower struct {
-	client  *wire.Client
-	options Options
-	handler Handler
-	version string
-	backoff wire.Backoff
-	failed  int    // attempts in a row
-	frame   []byte // an unfinished frame
+	client   *wire.Client
+	options  Options
+	handler  Handler
+	version  string
+	backoff  wire.Backoff
+	failed   int        // attempts in a row
+	refused  int        // times in a row
+	hopeless bool       // the last error is final
+	listed   bool       // at least once
+	limit    int        // objects of a page
+	began    clock.Time // when Follow did
+	opened   clock.Time // the watch; 0 while there is none
+	events   bool       // that it has brought
+	frame    []byte     // an unfinished frame
 }
 
-// pause waits before a retry, longer each time until something succeeds.
-func (f *follower) pause(ctx context.Context) {
-	_ = clock.Sleep(ctx, f.backoff.Pause(f.failed)) // the caller looks at ctx
+// judge finds errors that are final.
+func (f *follower) judge(err error) error {
+	var status *wire.StatusError
+	switch {
+	case errors.Is(err, errEndless):
+		f.hopeless = true
+	case errors.Is(err, wire.ErrTooLarge):
+		f.hopeless = f.limit == 1
+		f.limit = max(f.limit/8, 1)
+	case errors.As(err, &status):
+		switch status.Code {
+		case http.StatusMethodNotAllowed, http.StatusNotAcceptable:
+			f.hopeless = true
+		case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
+			f.refused++
+			f.hopeless = f.refused >= f.options.Refusals
+		}
+	}
+	return err
+}
+
+// works says that the server does what it is asked for.
+func (f *follower) works() { f.events, f.refused = true, 0 }
+
+// pause waits before another attempt, longer each time until a watch lasts. The
+// time that a watch lasted counts: one that a server closes after a while is
+// opened again at once, one that it closes at once is not.
+func (f *follower) pause(ctx context.Context, err error) {
+	var lasted time.Duration
+	if f.opened > 0 {
+		lasted = f.options.Clock.Now().Sub(f.opened)
+	}
+	if lasted > f.options.Patience || lasted > settled && f.events {
+		f.failed = 0
+	}
+	pause := f.backoff.Pause(f.failed) - lasted
+	var status *wire.StatusError
+	if errors.As(err, &status) {
+		pause = max(pause, status.RetryAfter)
+	}
 	f.failed++
+	f.opened, f.events = 0, false
+	_ = clock.Sleep(ctx, pause) // the caller looks at ctx
 }
 
 func (f *follower) url(query string) string {
@@ -152,36 +204,47 @@ func (f *follower) url(query string) string {
 // list reads all pages. The handler's ListEnd comes only after the last: when a
 // page fails, the whole list is begun again.
 func (f *follower) list(ctx context.Context, again bool, why string) error {
-	begun := false
 	next := ""
 	if h, ok := f.handler.(Asking); ok {
 		h.ListAsked(f.options.Clock.Now())
 	}
-	for {
-		query := fmt.Sprintf("limit=%d", pageSize)
-		if next != "" {
-			query += "&continue=" + url.QueryEscape(next)
-		}
-		r, err := f.client.Do(ctx, &wire.Request{Method: http.MethodGet, Path: f.url(query), Accept: f.accept(), Timeout: listTime})
+	for pages := 0; ; pages++ {
+		before := next
+		r, err := f.ask(ctx, next)
 		if err != nil {
-			return fmt.Errorf("list: %w", err)
+			return f.judge(fmt.Errorf("list: %w", err))
 		}
-		if !r.Success() {
-			return fmt.Errorf("list: %w", r.Refusal())
-		}
-		if !begun {
+		if pages == 0 {
 			f.handler.ListBegin(again, why)
-			begun = true
 		}
 		if next, err = f.page(r.Body, r.Done); err != nil {
 			return fmt.Errorf("list: %w", err)
 		}
-		if next == "" {
+		f.refused = 0
+		switch {
+		case next == "":
 			f.handler.ListEnd()
-			f.failed = 0
+			f.listed = true
 			return nil
+		case next == before:
+			return f.judge(fmt.Errorf("list: %w: page %d leads to itself", errEndless, pages+1))
+		case pages == mostPages:
+			return f.judge(fmt.Errorf("list: %w: %d pages", errEndless, pages))
 		}
 	}
+}
+
+// ask asks for a page.
+func (f *follower) ask(ctx context.Context, token string) (*wire.Response, error) {
+	query := fmt.Sprintf("limit=%d", f.limit)
+	if token != "" {
+		query += "&continue=" + url.QueryEscape(token)
+	}
+	r, err := f.client.Do(ctx, &wire.Request{Method: http.MethodGet, Path: f.url(query), Accept: f.accept(), Timeout: listTime})
+	if err == nil && !r.Success() {
+		err = r.Refusal()
+	}
+	return r, err
 }
 
 func (f *follower) accept() string {
@@ -212,7 +275,7 @@ func (f *follower) page(body []byte, at clock.Time) (next string, err error) {
 // watch opens watches one after another until the server forgets the version.
 func (f *follower) watch(ctx context.Context) error {
 	for {
-		f.frame = f.frame[:0]
+		f.frame, f.opened = f.frame[:0], f.options.Clock.Now()
 		query := "watch=1&allowWatchBookmarks=true&resourceVersion=" + url.QueryEscape(f.version)
 		err := f.client.Stream(ctx, &wire.Request{Method: http.MethodGet, Path: f.url(query), Accept: f.accept() + ";stream=watch"}, f.data)
 		var status *wire.StatusError
@@ -223,11 +286,11 @@ func (f *follower) watch(ctx context.Context) error {
 			return err
 		case errors.As(err, &status) && status.Code == http.StatusGone:
 			return errGone
-		case errors.As(err, &status) && final(err):
-			return err
-		case err != nil:
-			f.pause(ctx)
 		}
+		if err = f.judge(err); f.hopeless {
+			return err
+		}
+		f.pause(ctx, err)
 	}
 }
 
@@ -261,7 +324,9 @@ func (f *follower) event(frame []byte, at clock.Time) error {
 	if err != nil {
 		return err
 	}
-	f.failed = 0
+	if kind != object.Error {
+		f.works()
+	}
 	switch kind {
 	case object.Added:
 		f.emit(Added, raw, at)

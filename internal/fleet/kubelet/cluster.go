@@ -103,7 +103,7 @@ func (c *Cluster) Close() error {
 const refollow = 10 * time.Second
 
 func (c *Cluster) follow(ctx context.Context, s *state, o watch.Options, h watch.Handler) {
-	o.Clock = c.options.Clock
+	o.Clock, o.Refusals = c.options.Clock, 1
 	for {
 		err := watch.Follow(ctx, c.options.Client, o, h)
 		if ctx.Err() != nil {

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/api/apitest"
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
 	"github.com/windtunnel/windtunnel/internal/fleet/player"
 	"github.com/windtunnel/windtunnel/internal/fleet/stage/machine"
@@ -309,7 +311,12 @@ func TestResourceThatIsNotServed(t *testing.T) {
 
 func TestResourceThatMayNotBeListed(t *testing.T) {
 	s, c, watch := newServer(t)
-	s.refuse("GET /apis/example.org/v1/widgets", 403)
+	s.Fault(func(r *http.Request) *apitest.Fault {
+		if r.URL.Path == "/apis/example.org/v1/widgets" {
+			return &apitest.Fault{Code: 403}
+		}
+		return nil
+	})
 	r := machine.Resource{APIVersion: "example.org/v1", Kind: "Widget"}
 	_, err := player.Start(t.Context(), player.Options{Client: c, Served: discovery.New(c), Clock: watch, Resource: r})
 	if err == nil || !strings.Contains(err.Error(), "play stages on widgets.example.org: follow") || !strings.Contains(err.Error(), "403") {

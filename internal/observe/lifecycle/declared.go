@@ -207,7 +207,7 @@ func (s *source) options(r discovery.Resource, c clock.Clock) watch.Options {
 	s.tracker.mu.Lock()
 	s.side.resource().name = r.Name
 	s.tracker.mu.Unlock()
-	o := watch.Options{Path: r.All(), Clock: c, JSON: true, Patience: retryInterval}
+	o := watch.Options{Path: r.All(), Clock: c, JSON: true, Patience: retryInterval, Refusals: 1}
 	if s.namespace != "" {
 		o.Path = r.Collection(s.namespace)
 	}

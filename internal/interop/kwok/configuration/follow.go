@@ -134,7 +134,7 @@ func (m *mirror) follow(ctx context.Context, s Source, k kind) {
 	backoff, failed, said := wire.Backoff{First: askAgain, Last: askAgainLast}, 0, ""
 	for {
 		h := &handler{mirror: m, kind: k}
-		err := watch.Follow(ctx, s.Client, watch.Options{Path: "/apis/" + APIVersion + "/" + k.resource, Clock: s.Clock, JSON: true}, h)
+		err := watch.Follow(ctx, s.Client, watch.Options{Path: "/apis/" + APIVersion + "/" + k.resource, Clock: s.Clock, JSON: true, Refusals: 1}, h)
 		if ctx.Err() != nil {
 			return
 		}
