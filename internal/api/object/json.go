@@ -10,6 +10,9 @@ type Metadata struct {
 	UID               string `json:"uid"`
 	ResourceVersion   string `json:"resourceVersion"`
 	DeletionTimestamp string `json:"deletionTimestamp"`
+
+	Labels     map[string]string `json:"labels"`
+	Finalizers []string          `json:"finalizers"`
 }
 
 // ReadMetadata reads that of an object in JSON.

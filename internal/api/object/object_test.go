@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"math/rand/v2"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -294,8 +295,8 @@ func TestJSON(t *testing.T) {
 		t.Fatalf("%+v %v", list, err)
 	}
 	got, err := ReadMetadata(list.Items[0])
-	want := Metadata{Name: p.Name, Namespace: p.Namespace, UID: string(p.UID), ResourceVersion: "4711", DeletionTimestamp: "2023-11-14T22:13:21Z"}
-	if err != nil || got != want {
+	want := Metadata{Name: p.Name, Namespace: p.Namespace, UID: string(p.UID), ResourceVersion: "4711", DeletionTimestamp: "2023-11-14T22:13:21Z", Labels: p.Labels}
+	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v; want %+v", got, err, want)
 	}
 	if _, err := ReadMetadata([]byte(`{"metadata":3}`)); err == nil {

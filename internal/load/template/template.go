@@ -20,6 +20,8 @@ import (
 	"sync"
 	"sync/atomic"
 	texttemplate "text/template"
+
+	"github.com/windtunnel/windtunnel/internal/api/object"
 )
 
 // MaxOutput is the most bytes that a rendered object may have.
@@ -73,6 +75,27 @@ func Compile(name, text string, line int, dialect string) (*Template, error) {
 	t.slow = inspect(parsed, d)
 	t.pool.New = func() any { return newExecutor(parsed, d) }
 	return t, nil
+}
+
+// Stamp lets every object that the template gives carry a stamp. It is for the
+// time before the first one: objects that are copies of segments have it in
+// them. Patches have none.
+func (t *Template) Stamp(s object.Stamp) {
+	if s.Run == "" {
+		return
+	}
+	finish := t.dialect.finish
+	t.dialect.finish = func(raw []byte, v Vars) ([]byte, error) {
+		if finish != nil {
+			var err error
+			if raw, err = finish(raw, v); err != nil {
+				return nil, err
+			}
+		}
+		return s.MarkJSON(raw)
+	}
+	parsed, d := t.parse, t.dialect
+	t.pool = sync.Pool{New: func() any { return newExecutor(parsed, d) }}
 }
 
 // Render appends an object as compact JSON to dst. The errors name the template's

@@ -1,0 +1,146 @@
+package object
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// RunLabel is the label of all that a run makes in a cluster that is not its own;
+// its value is the run's id. By it a run knows its objects, even those whose
+// creation was never answered, and by it they are found when the run was killed.
+const RunLabel = "windtunnel.dev/run"
+
+// Stamp says whose the objects are that carry it.
+type Stamp struct {
+	Run   string // the id of a run; empty: nothing is stamped
+	Fleet string // when set, pods go to the nodes with this value of FleetLabel, whose taint they tolerate
+}
+
+var errShape = errors.New("it has no such place")
+
+// Mark stamps a decoded object: itself, the pods and the claims that are to be
+// made of it. Only what a template of pods looks like, a spec with containers, is
+// bound to the fleet.
+func (s Stamp) Mark(o map[string]any) error {
+	if s.Run == "" {
+		return nil
+	}
+	if err := s.label(o); err != nil {
+		return err
+	}
+	return s.inside(o, true)
+}
+
+// MarkJSON stamps an object in JSON.
+func (s Stamp) MarkJSON(raw []byte) ([]byte, error) {
+	if s.Run == "" {
+		return raw, nil
+	}
+	tree := map[string]any{}
+	in := json.NewDecoder(bytes.NewReader(raw))
+	in.UseNumber() // large numbers stay what they are
+	if err := in.Decode(&tree); err != nil {
+		return nil, err
+	}
+	if err := s.Mark(tree); err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(tree)
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
+}
+
+// label gives an object the label.
+func (s Stamp) label(o map[string]any) error {
+	labels, err := place(o, "metadata", "labels")
+	if err == nil {
+		labels[RunLabel] = s.Run
+	}
+	return err
+}
+
+// inside looks for templates; own tells that v is the object itself.
+func (s Stamp) inside(v any, own bool) error {
+	switch v := v.(type) {
+	case map[string]any:
+		if spec, ok := v["spec"].(map[string]any); ok && isPod(spec) {
+			return s.pod(v, spec, own)
+		}
+		for name, value := range v {
+			if name == "volumeClaimTemplates" {
+				if err := s.claims(value); err != nil {
+					return err
+				}
+				continue
+			}
+			if err := s.inside(value, false); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for _, one := range v {
+			if err := s.inside(one, false); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// isPod tells a pod's spec from others that have containers.
+func isPod(spec map[string]any) bool {
+	_, ok := spec["containers"].([]any)
+	return ok && spec["template"] == nil
+}
+
+// pod stamps a pod or a template of pods. A pod that names its node goes there.
+func (s Stamp) pod(v, spec map[string]any, own bool) error {
+	if !own {
+		if err := s.label(v); err != nil {
+			return err
+		}
+	}
+	if s.Fleet == "" || spec["nodeName"] != nil {
+		return nil
+	}
+	selector, err := place(spec, "nodeSelector")
+	if err != nil {
+		return err
+	}
+	selector[FleetLabel] = s.Fleet
+	tolerations, _ := spec["tolerations"].([]any)
+	spec["tolerations"] = append(tolerations, map[string]any{"key": FleetLabel, "operator": "Equal", "value": s.Fleet, "effect": "NoSchedule"})
+	return nil
+}
+
+// claims stamps what a StatefulSet makes and leaves behind.
+func (s Stamp) claims(v any) error {
+	list, _ := v.([]any)
+	for _, one := range list {
+		if claim, ok := one.(map[string]any); ok {
+			if err := s.label(claim); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// place returns the map at a path, and makes it where there is none.
+func place(m map[string]any, path ...string) (map[string]any, error) {
+	for _, name := range path {
+		if m[name] == nil {
+			m[name] = map[string]any{}
+		}
+		inner, ok := m[name].(map[string]any)
+		if !ok {
+			return nil, fmt.Errorf("stamp an object: %s is no mapping: %w", name, errShape)
+		}
+		m = inner
+	}
+	return m, nil
+}
