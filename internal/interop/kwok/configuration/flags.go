@@ -1,6 +1,7 @@
 package configuration
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -159,7 +160,7 @@ func expand(path string) (string, error) {
 }
 
 // kubeconfig finds the file that says where the cluster is. One that was given
-// and is not there is passed over, as kwok does, and noted.
+// must be there.
 func (c *Configuration) kubeconfig(given bool) error {
 	if !given {
 		c.Options.Kubeconfig = os.Getenv("KUBECONFIG")
@@ -168,20 +169,22 @@ func (c *Configuration) kubeconfig(given bool) error {
 		}
 	}
 	if c.Options.Kubeconfig == "" {
-		return nil
+		return errors.New("kubeconfig: the name that was given is empty")
 	}
 	path, err := expand(c.Options.Kubeconfig)
 	if err != nil && given {
 		return fmt.Errorf("kubeconfig: %w", err)
 	}
 	info, err := os.Stat(path)
-	if err == nil && !info.IsDir() {
+	switch {
+	case err == nil && !info.IsDir():
 		c.Options.Kubeconfig = path
-		return nil
-	}
-	c.Options.Kubeconfig = ""
-	if given {
-		c.Notes = append(c.Notes, fmt.Sprintf("kubeconfig: there is no file %s: it is passed over", path))
+	case given:
+		// kwok passes it over and takes the cluster that it runs in; here the
+		// default would be some other cluster of the user's.
+		return fmt.Errorf("kubeconfig: there is no file %s", path)
+	default:
+		c.Options.Kubeconfig = ""
 	}
 	return nil
 }

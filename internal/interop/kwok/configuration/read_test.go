@@ -181,12 +181,11 @@ func TestFlags(t *testing.T) {
 	if got.Serve() != "0.0.0.0:3" {
 		t.Error(got.Serve())
 	}
-	c, err = load("--manage-all-nodes=false", "--config=~/more.yaml", "--kubeconfig=~/none", "--server-address=127.0.0.1:7")
+	c, err = load("--manage-all-nodes=false", "--config=~/more.yaml", "--server-address=127.0.0.1:7")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Options.ManageAllNodes || c.Options.Kubeconfig != "" || c.Options.Serve() != "127.0.0.1:7" ||
-		c.Notes[0] != "kubeconfig: there is no file "+home+"/none: it is passed over" {
+	if c.Options.ManageAllNodes || c.Options.Kubeconfig != kubeconfig || c.Options.Serve() != "127.0.0.1:7" {
 		t.Errorf("%+v", c)
 	}
 	file("logs.yaml", "apiVersion: kwok.x-k8s.io/v1alpha1\nkind: Logs\nmetadata: {name: n}\nspec: {logs: [{logsFile: a}]}\n")
@@ -201,6 +200,8 @@ func TestFlags(t *testing.T) {
 		"--enable-crds=Log,Stage,Stage":                                "enable-crds: there is no kind \"Log\"; is it \"Logs\"?\nenable-crds: Stage stands there twice",
 		"-v=loud":                                                      `v: want DEBUG, INFO, WARN, ERROR or a number such as -4, got "loud"`,
 		"--config=~/logs.yaml --enable-crds=Logs":                      home + "/logs.yaml:1: a Logs stands here and enable-crds names Logs: take one of them away",
+		"--manage-all-nodes --kubeconfig=~/none":                       "kubeconfig: there is no file " + home + "/none",
+		"--manage-all-nodes --kubeconfig=":                             "kubeconfig: the name that was given is empty",
 		"--config=~/none.yaml":                                         "read configuration: stat " + home + "/none.yaml: no such file or directory",
 	} {
 		if _, err := load(strings.Fields(args)...); errorText(err) != want {
