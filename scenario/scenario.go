@@ -83,7 +83,11 @@ type Fleet struct {
 	Traffic     string            `yaml:"traffic"`     // what nodes ask of the API server: minimal (default) or kubelet (reads, events and tokens as well)
 	Connections int               `yaml:"connections"` // that the nodes share, at most; default 64, each dialled when those before it are full
 	Within      unit.Duration     `yaml:"within"`      // all nodes schedulable, default 5m
+	Taint       string            `yaml:"taint"`       // of nodes in a cluster that is not the run's own: fleet (default), only pods of the run go to them, and nowhere else; or none
 }
+
+// TaintNone leaves simulated nodes open to every pod of the cluster.
+const TaintNone = "none"
 
 // Namespaces are made before the first step and deleted at the end.
 type Namespaces struct {

@@ -160,6 +160,9 @@ func (c fileChecker) fleet() {
 	if f.Traffic != "" {
 		c.word("fleet.traffic", "fleet.traffic", f.Traffic)
 	}
+	if f.Taint != "" {
+		c.word("fleet.taint", "fleet.taint", f.Taint)
+	}
 	for i, name := range f.Stages {
 		if err := checkInside(name); err != nil || name == "" {
 			c.at(fmt.Sprintf("fleet.stages[%d]", i), "fleet.stages: %q is neither a built-in set nor a file in the scenario's folder", clip(name))

@@ -39,6 +39,8 @@ func words(field string) []string {
 		return []string{FailRun, Ignore}
 	case "step.onFailure":
 		return []string{"stop", "continue"}
+	case "fleet.taint":
+		return []string{"fleet", TaintNone}
 	case "fleet.traffic":
 		return []string{"minimal", "kubelet"}
 	case "body.dialect":

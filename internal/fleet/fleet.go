@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fleet/stage/machine"
@@ -32,6 +33,8 @@ import (
 var (
 	ErrNotReady = errors.New("fleet is not ready")
 	ErrForeign  = errors.New("a node of that name exists and is not of this fleet")
+	// ErrForeignObject is of an object that stages need.
+	ErrForeignObject = errors.New("it exists already, and this run has not made it: it is left alone")
 )
 
 // Options are what a fleet needs besides its part of the scenario.
@@ -48,6 +51,14 @@ type Options struct {
 	NodeIP   netip.Addr       // of every node; the zero address: made up, one for each
 	NodePort int              // where nodes' kubelets are served; 0: nowhere
 	Version  string           // of the program, for templates
+	// Stamp, of a cluster that is not the run's own, is on all that the fleet and its
+	// stages make. With a Fleet in it its nodes are tainted: only pods that are
+	// meant for them go there.
+	Stamp object.Stamp
+	// Namespaces, with a Stamp, tells those that are the run's: stages of things that
+	// are neither nodes nor pods are played on what carries the stamp or is in them,
+	// and nothing else is changed. nil: on all things.
+	Namespaces func(name string) bool
 
 	kubelets    *traffic.Kubelets
 	Connections int // default 64
@@ -154,6 +165,7 @@ func assemble(cfg scenario.Fleet, o Options, c client) (*Fleet, error) {
 		return nil, err
 	}
 	t.port, t.program = o.NodePort, o.Version
+	t.stamp(o.Stamp)
 	e := newEngine(o, c)
 	var k *kubeletTraffic
 	if o.kubelets != nil {
@@ -186,7 +198,9 @@ func assemble(cfg scenario.Fleet, o Options, c client) (*Fleet, error) {
 	f.events = &eventQueue{engine: e, nodes: n, pods: p, batches: make(chan batch)}
 	f.watches = &watches{clock: o.Clock, client: c, records: o.Records, log: o.Log, events: f.events}
 	f.disturb = &disturber{engine: e, nodes: n, kubelets: k, faults: map[*injectedFault]bool{}}
-	f.players = &players{engine: e, nodes: n, stages: st, addresses: st.addresses, lent: map[string]lentAddress{}}
+	f.players = &players{
+		engine: e, nodes: n, stages: st, addresses: st.addresses, lent: map[string]lentAddress{}, stamp: o.Stamp, namespaces: o.Namespaces,
+	}
 	n.awaiting.Fire = func() {
 		f.watches.relistPods()
 		f.players.relistPods()

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/clock"
@@ -74,5 +75,6 @@ func (n *node) forget(j *job) {
 // look takes what the watch says about the node.
 func (n *node) look(o *object.Node) {
 	ready := string(o.Ready) == "True"
-	n.view = nodeView{seen: true, counted: n.view.counted, schedulable: ready && len(o.Taints) == 0 && !o.Unschedulable}
+	free := !slices.ContainsFunc(o.Taints, func(key []byte) bool { return string(key) != object.FleetLabel }) // pods for a fleet tolerate its own
+	n.view = nodeView{seen: true, counted: n.view.counted, schedulable: ready && free && !o.Unschedulable}
 }

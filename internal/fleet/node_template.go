@@ -27,6 +27,7 @@ type nodeTemplate struct {
 	spread   map[string]int // labels that differ between nodes: how many values
 	port     int            // of the kubelet; 0 for none
 	program  string         // its version
+	tainted  bool           // with the fleet's label
 }
 
 // spreadValue is the value of a label that is spread: its last word and a number.
@@ -70,6 +71,14 @@ func newNodeTemplate(name string, cfg scenario.Fleet) (*nodeTemplate, error) {
 	return t, nil
 }
 
+// stamp marks the nodes as those of a run.
+func (t *nodeTemplate) stamp(s object.Stamp) {
+	if s.Run != "" {
+		t.labels[object.RunLabel] = s.Run
+	}
+	t.tainted = s.Fleet != ""
+}
+
 // nodeName returns the name of a node: the fleet's and the node's number, so
 // that two fleets can live in one cluster.
 func (t *nodeTemplate) nodeName(index uint32) string { return fmt.Sprintf("%s-%06d", t.fleet, index) }
@@ -85,6 +94,9 @@ func (t *nodeTemplate) nodeBody(index uint32, host netip.Addr, now time.Time) ([
 	}
 	at := metav1.NewTime(now)
 	n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
+	if t.tainted {
+		n.Spec.Taints = []corev1.Taint{{Key: object.FleetLabel, Value: t.fleet, Effect: corev1.TaintEffectNoSchedule}}
+	}
 	n.Status = corev1.NodeStatus{
 		Phase: corev1.NodeRunning, Capacity: t.capacity, Allocatable: t.capacity, NodeInfo: t.info,
 		Addresses: []corev1.NodeAddress{

@@ -2,12 +2,14 @@ package fleet
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/fleet/player"
 	"github.com/windtunnel/windtunnel/internal/fleet/stage/machine"
@@ -23,6 +25,9 @@ type players struct {
 	nodes     *nodes
 	stages    *stages
 	addresses *addresses
+
+	stamp      object.Stamp
+	namespaces func(string) bool // nil: all that there is is played
 
 	all  []*player.Player       // guarded by the engine's lock
 	lent map[string]lentAddress // of pods that players play, by uid; guarded by it too
@@ -48,7 +53,7 @@ func (p *players) start(ctx context.Context, o Options, c *wire.Client) error {
 		one, err := player.Start(ctx, player.Options{
 			Client: c, Served: served, Records: o.Records, Clock: o.Clock, Log: o.Log, Seed: o.Seed, Version: o.Version,
 			Resource: r, Stages: o.Stages.Stages(r), Selector: p.selector(r), Mine: p.mine(r),
-			Functions: p.functions(r), Deleted: p.releaseAddress, Slower: p.slower(r), Held: p.held(r),
+			Functions: p.functions(r), Deleted: p.releaseAddress, Slower: p.slower(r), Held: p.held(r), Stamp: object.Stamp{Run: p.stamp.Run}, Own: p.own(),
 		})
 		if err != nil {
 			faults = append(faults, fmt.Errorf("fleet: stage %s: %w", o.Stages.Stages(r)[0].Name(), err))
@@ -87,12 +92,55 @@ func (p *players) provide(ctx context.Context, served *discovery.Cache, d kwok.D
 	if r.Namespaced {
 		return fmt.Errorf("fleet: %s:%d: %s %s belongs into a namespace: create it yourself", d.Path, d.Line, d.Kind, d.Name)
 	}
-	answer, err := p.engine.client.Do(ctx, &wire.Request{Method: http.MethodPost, Path: r.All(), ContentType: "application/json", Body: d.JSON})
+	body, err := p.provided(d)
+	if err != nil {
+		return fmt.Errorf("fleet: %s:%d: %w", d.Path, d.Line, err)
+	}
+	answer, err := p.engine.client.Do(ctx, &wire.Request{Method: http.MethodPost, Path: r.All(), ContentType: "application/json", Body: body})
 	switch {
 	case err != nil:
 		return fmt.Errorf("fleet: %s:%d: %w", d.Path, d.Line, err)
+	case answer.Code == http.StatusConflict && p.stamp.Run != "":
+		return p.claim(ctx, r.Object("", d.Name), d)
 	case answer.Code >= http.StatusBadRequest && answer.Code != http.StatusConflict:
 		return fmt.Errorf("fleet: %s:%d: create %s %s: %w", d.Path, d.Line, d.Kind, d.Name, answer.Refusal())
+	}
+	return nil
+}
+
+// defaultClass makes a StorageClass that of all claims which name none.
+const defaultClass = "storageclass.kubernetes.io/is-default-class"
+
+// provided is the body of an object that stages need. In a cluster that is not the
+// run's own it is nobody's default.
+func (p *players) provided(d kwok.Document) ([]byte, error) {
+	if p.stamp.Run == "" {
+		return d.JSON, nil
+	}
+	o, err := machine.Decode(d.JSON)
+	if err != nil {
+		return nil, err
+	}
+	if meta, ok := o["metadata"].(map[string]any); ok {
+		if notes, ok := meta["annotations"].(map[string]any); ok {
+			delete(notes, defaultClass)
+		}
+	}
+	if err := p.stamp.Mark(o); err != nil {
+		return nil, err
+	}
+	return json.Marshal(o)
+}
+
+// claim looks whose an object is that was there already: another's may mean
+// something else.
+func (p *players) claim(ctx context.Context, path string, d kwok.Document) error {
+	there, err := p.engine.client.Do(ctx, &wire.Request{Method: http.MethodGet, Path: path})
+	if err != nil {
+		return fmt.Errorf("fleet: %s:%d: %w", d.Path, d.Line, err)
+	}
+	if about, _ := object.ReadMetadata(there.Body); about.Labels[object.RunLabel] != p.stamp.Run {
+		return fmt.Errorf("fleet: %s:%d: %s %s: %w", d.Path, d.Line, d.Kind, d.Name, ErrForeignObject)
 	}
 	return nil
 }
@@ -124,11 +172,11 @@ func nodeNameOf(r machine.Resource, o player.Object) string {
 	return ""
 }
 
-// mine says which objects are played: nodes and pods of the fleet, and
-// everything of other kinds.
+// mine says which objects are played: nodes and pods of the fleet, and of other
+// kinds everything, or what is the run's.
 func (p *players) mine(r machine.Resource) func(player.Object) bool {
 	if r != nodeKind() && r != podKind() {
-		return nil
+		return p.own()
 	}
 	return func(o player.Object) bool {
 		name := nodeNameOf(r, o)
@@ -144,6 +192,20 @@ func (p *players) mine(r machine.Resource) func(player.Object) bool {
 			p.nodes.awaited[name] = true
 		}
 		return n != nil && n.state == nodeAlive && !managed.disregards(o)
+	}
+}
+
+// own tells what the run has made, and what others have made in its namespaces;
+// nil where that makes no difference.
+func (p *players) own() func(player.Object) bool {
+	if p.namespaces == nil || p.stamp.Run == "" {
+		return nil
+	}
+	return func(o player.Object) bool {
+		meta, _ := o["metadata"].(map[string]any)
+		labels, _ := meta["labels"].(map[string]any)
+		namespace, _ := meta["namespace"].(string)
+		return labels[object.RunLabel] == p.stamp.Run || p.namespaces(namespace)
 	}
 }
 

@@ -40,7 +40,11 @@ func (a *play) apply(ctx context.Context, e machine.Effect) bool {
 	}
 	path := r.Object(namespace, text(target, "name"))
 	if e.Subresource == "" {
-		req := &wire.Request{Method: http.MethodPost, Path: r.Collection(namespace), ContentType: "application/json", Body: e.Body, Impersonate: e.User}
+		made, err := a.options.Stamp.MarkJSON(e.Body)
+		if err != nil {
+			return a.blame(err)
+		}
+		req := &wire.Request{Method: http.MethodPost, Path: r.Collection(namespace), ContentType: "application/json", Body: made, Impersonate: e.User}
 		answer := a.send(ctx, req, opKey{verb: "create", resource: r.Name})
 		if a.ok(answer) {
 			return true
@@ -50,6 +54,9 @@ func (a *play) apply(ctx context.Context, e machine.Effect) bool {
 		}
 	} else {
 		path += "/" + e.Subresource
+	}
+	if ok := a.mayChange(ctx, path, e.User, r.Name); !ok {
+		return false
 	}
 	key := opKey{verb: "patch", resource: r.Name, subresource: e.Subresource}
 	if e.Type == machine.ApplyPatch {
@@ -62,6 +69,26 @@ func (a *play) apply(ctx context.Context, e machine.Effect) bool {
 		a.changed(answer.Body) // it may have been the object itself
 	}
 	return true
+}
+
+var errForeign = errors.New("it exists already, and this run has not made it: it is left alone")
+
+// mayChange looks whether an object that is there may be changed. What is applied to
+// it carries no stamp: it stays whose it is.
+func (a *play) mayChange(ctx context.Context, path, user, resource string) bool {
+	if a.options.Own == nil {
+		return true
+	}
+	req := &wire.Request{Method: http.MethodGet, Path: path, Impersonate: user}
+	answer := a.send(ctx, req, opKey{verb: "get", resource: resource})
+	if !a.ok(answer) {
+		return a.refused(ctx, req, answer)
+	}
+	there, err := machine.Decode(answer.Body)
+	if err == nil && !a.options.Own(there) {
+		err = fmt.Errorf("%s: %w", path, errForeign)
+	}
+	return err == nil || a.blame(err)
 }
 
 // blame ends a stage that asks for what cannot be.

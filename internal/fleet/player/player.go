@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/api/watch"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
@@ -43,6 +44,8 @@ type Options struct {
 	Stages    machine.Stages
 	Selector  string                                  // more of the watch's query: labelSelector=... escaped
 	Mine      func(Object) bool                       // whether an object is to be played; nil: all are
+	Stamp     object.Stamp                            // of what stages make; zero: none
+	Own       func(Object) bool                       // whether a stage may apply something to an object that is there; nil: to all
 	Functions func(Object) map[string]render.Function // of templates: NodeIP, PodIP ...; may be nil
 	Deleted   func(uid string)                        // told when an object was deleted; may be nil
 	Slower    func(Object) time.Duration              // how much later its stages are due; may be nil
