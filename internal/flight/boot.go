@@ -4,11 +4,12 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/api/cleanup"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/fleet"
 	"github.com/windtunnel/windtunnel/internal/fleet/stage/builtin"
@@ -41,7 +42,7 @@ func (r *run) boot(ctx context.Context) (err error) {
 		}
 	})
 	if !r.own() {
-		if err := r.workload.InterposeProxies(r.plane); err != nil {
+		if err := r.enterCluster(ctx); err != nil {
 			return err
 		}
 	}
@@ -54,6 +55,23 @@ func (r *run) boot(ctx context.Context) (err error) {
 	}
 	r.dir.journal().PlaneReady(r.dir.manifest.Plane.Ready)
 	return r.dir.saveManifest()
+}
+
+// enterCluster says in a cluster that goes on living that a run is being flown there.
+func (r *run) enterCluster(ctx context.Context) error {
+	var err error
+	if r.setup, err = wire.New(r.plane.Endpoint(plane.Admin), wire.Options{UserAgent: "windtunnel-setup", Clock: r.clock}); err != nil {
+		return err
+	}
+	r.atEnd(func() { _ = r.setup.Close() })
+	host, _ := os.Hostname() // only people read it
+	release, err := cleanup.Hold(context.WithoutCancel(ctx), r.setup, r.id, fmt.Sprintf("%s, process %d", host, os.Getpid()), r.clock)
+	if err != nil {
+		r.dir.warn(fmt.Sprintf("windtunnel clean cannot tell this run from one that was killed: %v", err))
+	} else {
+		r.release = release
+	}
+	return r.workload.InterposeProxies(r.plane)
 }
 
 // faulted takes note of what was done to a component.
@@ -131,7 +149,7 @@ func (r *run) populate(ctx context.Context) error {
 	}
 	f, err := fleet.Start(ctx, r.scenario.Fleet, fleet.Options{
 		Endpoint: r.plane.Endpoint("fleet"), Records: r.dir.records, Clock: r.clock, Log: r.log, Seed: r.scenario.Seed,
-		Name: r.fleetName(), Stages: r.stages.machine, Objects: r.stages.objects, Connections: r.scenario.Fleet.Connections,
+		Name: r.fleetName(), Stamp: r.stamp(), Namespaces: r.ownNamespace, Stages: r.stages.machine, Objects: r.stages.objects, Connections: r.scenario.Fleet.Connections,
 		Version: r.options.Versions["windtunnel"],
 	})
 	if err != nil {
@@ -153,15 +171,6 @@ func (r *run) populate(ctx context.Context) error {
 	}
 	r.dir.journal().FleetReady(r.scenario.Fleet.Nodes)
 	return nil
-}
-
-// fleetName tells this run's nodes from those of others in a cluster that we
-// share; on a plane of our own the default does.
-func (r *run) fleetName() string {
-	if r.own() {
-		return ""
-	}
-	return "windtunnel-" + strconv.FormatInt(r.clock.Epoch().Unix(), 36)
 }
 
 // stages is what the fleet's nodes and pods do; the zero value is the built-in

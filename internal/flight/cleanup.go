@@ -2,43 +2,78 @@ package flight
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
+	"strings"
 	"time"
+
+	"github.com/windtunnel/windtunnel/internal/api/cleanup"
+	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/scenario"
 )
 
 // cleanUpTime bounds each part of what is done to a cluster that outlives the run.
 const cleanUpTime = 3 * time.Minute
 
+// newID makes up the id of a run: ten letters and digits, 50 bits.
+func newID() string { return strings.ToLower(rand.Text()[:10]) }
+
+// stamp is what everything carries that the run makes in a cluster that is not its
+// own; none on a plane that ends with it.
+func (r *run) stamp() object.Stamp {
+	if r.own() {
+		return object.Stamp{}
+	}
+	s := object.Stamp{Run: r.id}
+	if f := r.scenario.Fleet; f.Nodes > 0 && f.Taint != scenario.TaintNone {
+		s.Fleet = r.fleetName()
+	}
+	return s
+}
+
+// fleetName tells this run's nodes from those of others in a cluster that we
+// share; on a plane of our own the default does.
+func (r *run) fleetName() string {
+	if r.own() {
+		return ""
+	}
+	return "windtunnel-" + r.id
+}
+
+// ownNamespace says whether the run makes a namespace: all that is in it is the
+// run's, whoever made it.
+func (r *run) ownNamespace(name string) bool {
+	spaces := r.scenario.Namespaces
+	number, ok := strings.CutPrefix(name, spaces.Prefix+"-")
+	n, err := strconv.Atoi(number)
+	return ok && err == nil && n >= 1 && n <= spaces.Count
+}
+
 // leave takes what this run made out of a cluster that goes on living, however
-// the run ended. A plane of our own is thrown away whole.
+// the run ended: all that carries its stamp. Nodes go last, since pods end on
+// them. A plane of our own is thrown away whole.
 func (r *run) leave(ctx context.Context) {
-	if r.plane == nil || r.own() {
+	if r.setup == nil {
 		return
 	}
-	for _, part := range []func(context.Context){
-		func(ctx context.Context) { r.namespaces.delete(ctx, r.client, r.log) },
-		func(ctx context.Context) { r.installation.uninstall(ctx, r.log) },
-		r.deleteNodes,
-	} {
-		within(context.WithoutCancel(ctx), cleanUpTime, part)
+	ctx = context.WithoutCancel(ctx)
+	if r.release != nil {
+		defer r.release()
+	}
+	if err := errors.Join(cleanup.Sweep(ctx, r.setup, r.id, cleanUpTime), r.deleteNodes(ctx)); err != nil {
+		r.log.Warn("objects were left behind", slog.String("remove", "windtunnel clean --kubeconfig "+r.options.Kubeconfig+" --run "+r.id), slog.Any("error", err))
 	}
 }
 
-// within gives a part of what is to be done a time of its own: one that hangs
-// takes nothing from the others.
-func within(ctx context.Context, d time.Duration, do func(context.Context)) {
-	ctx, cancel := context.WithTimeoutCause(ctx, d, fmt.Errorf("%v have passed", d))
-	defer cancel()
-	do(ctx)
-}
-
-// deleteNodes takes the fleet's nodes away.
-func (r *run) deleteNodes(ctx context.Context) {
+// deleteNodes ends the fleet's nodes: it makes no more of them.
+func (r *run) deleteNodes(ctx context.Context) error {
 	if r.fleet == nil {
-		return
+		return nil
 	}
-	if err := r.fleet.Delete(ctx); err != nil {
-		r.log.Warn("nodes were left behind", slog.Any("error", err))
-	}
+	ctx, cancel := context.WithTimeoutCause(ctx, cleanUpTime, fmt.Errorf("%v have passed", cleanUpTime))
+	defer cancel()
+	return r.fleet.Delete(ctx)
 }

@@ -7,17 +7,22 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/api/apitest"
-	"github.com/windtunnel/windtunnel/internal/plane"
+	"github.com/windtunnel/windtunnel/internal/api/object"
 )
+
+// ofOthers makes the server a cluster of somebody else.
+func (b *bench) ofOthers() {
+	b.options.Kubeconfig, b.setup = "somebody else's", b.client
+	b.namespaces.stamp = b.stamp()
+}
 
 // TestLeaveNeedsNoRecords deletes a run's namespaces when its disk is full.
 func TestLeaveNeedsNoRecords(t *testing.T) {
 	b := newBench(t, head(2)+"- {pause: 1ms}\n")
-	b.namespaces.ours = []bool{true, true}
-	for i := range b.namespaces.ours {
-		b.server.Add("/api/v1/namespaces/"+b.workload.Namespace(i), map[string]any{})
+	b.ofOthers()
+	for i := range 2 {
+		b.server.Add("/api/v1/namespaces/"+b.workload.Namespace(i), map[string]any{"metadata": map[string]any{"labels": map[string]any{object.RunLabel: b.id}}})
 	}
-	b.options.Kubeconfig, b.plane = "somebody else's", &plane.Plane{}
 	if err := b.dir.records.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +45,7 @@ func TestLeaveNeedsNoRecords(t *testing.T) {
 // although the server gave up, and others were there before.
 func TestLeaveAfterLostAnswers(t *testing.T) {
 	b := newBench(t, head(3)+"- {pause: 1ms}\n")
-	b.namespaces.stamp = "of this run"
+	b.ofOthers()
 	for _, i := range []int{1, 2} {
 		b.server.Add("/api/v1/namespaces/"+b.workload.Namespace(i), map[string]any{})
 	}
@@ -60,7 +65,6 @@ func TestLeaveAfterLostAnswers(t *testing.T) {
 	if err := b.namespaces.create(t.Context(), b.generator, b.client); err == nil {
 		t.Fatal("a run that has not got its namespaces goes on")
 	}
-	b.options.Kubeconfig, b.plane = "somebody else's", &plane.Plane{}
 	b.leave(t.Context())
 	if left, want := b.server.Names("/api/v1/namespaces"), []string{b.workload.Namespace(1), b.workload.Namespace(2)}; !slices.Equal(left, want) {
 		t.Errorf("left %v, want %v", left, want)

@@ -7,7 +7,6 @@ package flight
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fleet"
@@ -24,6 +24,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/plane"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/slo"
+	"github.com/windtunnel/windtunnel/internal/subject"
 	"github.com/windtunnel/windtunnel/internal/subject/external"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -61,6 +62,10 @@ type Options struct {
 	StatusEvery time.Duration
 	Caller      *external.Caller // the process that started windtunnel, whose end ends the run; nil: nobody minds
 	As          string           // with Caller: the subject that it is; empty: one that the scenario calls external
+
+	// Of a cluster that is not the run's own:
+	Adopt            []string // objects that subjects may change though the run has not made them: RESOURCE/[NAMESPACE/]NAME
+	AllowDestructive bool     // requests may change and delete what the run has not made
 }
 
 // Result is what a run left.
@@ -77,6 +82,7 @@ type Result struct {
 // then its connections and instruments, then its fleet.
 type run struct {
 	options      Options
+	id           string // of this run and no other
 	clock        clock.Clock
 	log          *slog.Logger
 	scenario     *scenario.Scenario
@@ -91,10 +97,12 @@ type run struct {
 	progress     *progress
 
 	plane       *plane.Plane
+	setup       *wire.Client    // for what comes before and after, in a cluster that is not the run's own; else nil
 	client      *wire.Client    // for what is asked of the plane beside the load
 	generator   *load.Generator // what sends the load
 	instruments *instruments
 	fleet       *fleet.Fleet // nil: the scenario has no nodes
+	release     func()       // of the lease that says so in a cluster of others; nil: there is none
 	closers
 }
 
@@ -130,10 +138,10 @@ func Run(ctx context.Context, o Options) (Result, error) {
 // newRun compiles all that a scenario says, so that an error in it is known
 // before anything is started, and makes the run directory.
 func newRun(in Imported, o Options) (*run, error) {
-	r := &run{options: o, scenario: in.Scenario, clock: clock.Start(), log: o.Log,
+	r := &run{options: o, id: newID(), scenario: in.Scenario, clock: clock.Start(), log: o.Log,
 		created: steps.NewCreated(), injected: &steps.Injected{Log: o.Log}}
 	var err error
-	if r.workload, err = steps.Compile(r.scenario, o.File); err != nil {
+	if r.workload, err = steps.Compile(r.scenario, o.File, r.stamp()); err != nil {
 		return nil, err
 	}
 	if r.stages, err = compileStages(r.scenario.Fleet, filepath.Dir(o.File)); err != nil {
@@ -149,10 +157,11 @@ func newRun(in Imported, o Options) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.dir, err = newDirectory(o, in, r.clock); err != nil {
+	if r.dir, err = newDirectory(o, in, r.id, r.clock); err != nil {
 		return nil, err
 	}
-	r.namespaces = &namespaces{workload: r.workload, stamp: rand.Text()}
+	r.installation.owner = subject.Owner{Stamp: object.Stamp{Run: r.stamp().Run}, Adopt: o.Adopt} // a subject's pods are real
+	r.namespaces = &namespaces{workload: r.workload, stamp: r.stamp()}
 	r.progress = newProgress(r.scenario, r.clock)
 	if !r.installation.empty() {
 		r.progress.of++

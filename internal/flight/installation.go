@@ -3,7 +3,6 @@ package flight
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 
 	"github.com/windtunnel/windtunnel/internal/api/wire"
@@ -19,6 +18,7 @@ import (
 type installation struct {
 	definitions []subject.Object
 	manifests   []subject.Object
+	owner       subject.Owner
 	installer   *subject.Installer // nil before anything was installed
 	closers
 }
@@ -75,20 +75,9 @@ func (in *installation) install(ctx context.Context, p *plane.Plane, c clock.Clo
 		return err
 	}
 	in.atEnd(func() { _ = client.Close() })
-	in.installer = subject.NewInstaller(client)
+	in.installer = subject.NewInstaller(client, in.owner)
 	if err := in.installer.Apply(ctx, in.definitions); err != nil {
 		return err
 	}
 	return in.installer.Apply(ctx, in.manifests)
-}
-
-// uninstall takes what was installed out of a cluster that goes on living; what
-// was there before the run stays.
-func (in *installation) uninstall(ctx context.Context, log *slog.Logger) {
-	if in.installer == nil {
-		return
-	}
-	if err := in.installer.Remove(ctx); err != nil {
-		log.Warn("objects were left behind", slog.Any("error", err))
-	}
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/flight/plan"
 	"github.com/windtunnel/windtunnel/internal/flight/steps"
 	"github.com/windtunnel/windtunnel/internal/plane"
@@ -50,7 +51,7 @@ func compile(o Options) (Imported, *steps.Workload, error) {
 	}
 	_, stages := compileStages(in.Scenario.Fleet, filepath.Dir(o.File))
 	installation, files := readInstallation(in.Scenario, o.File)
-	w, bodies := steps.Compile(in.Scenario, o.File)
+	w, bodies := steps.Compile(in.Scenario, o.File, object.Stamp{})
 	if err := errors.Join(bodies, stages, files); err != nil {
 		return Imported{}, nil, err
 	}

@@ -24,7 +24,7 @@ type directory struct {
 }
 
 // newDirectory makes the run directory and what is in it from the start.
-func newDirectory(o Options, in Imported, c clock.Clock) (*directory, error) {
+func newDirectory(o Options, in Imported, id string, c clock.Clock) (*directory, error) {
 	out := o.Out
 	if out == "" {
 		out = filepath.Join("runs", in.Scenario.Name, c.Epoch().Format("20060102T150405Z"))
@@ -34,6 +34,7 @@ func newDirectory(o Options, in Imported, c clock.Clock) (*directory, error) {
 		return nil, err
 	}
 	d := &directory{Dir: dir, clock: c, log: o.Log, manifest: newManifest(in, o, c)}
+	d.manifest.Run = id
 	if err := dir.Write(record.ScenarioFile, in.Native); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,11 @@
 package load
 
-import "github.com/windtunnel/windtunnel/internal/api/object"
+import (
+	"bytes"
+	"strconv"
+
+	"github.com/windtunnel/windtunnel/internal/api/object"
+)
 
 // ResourceVersion returns that of an object as the server sent it, JSON or
 // protobuf; empty when it has none.
@@ -10,6 +15,25 @@ func ResourceVersion(body []byte) string {
 	}
 	about, _ := object.ReadMetadata(body)
 	return about.ResourceVersion
+}
+
+// UID returns that of an object as the server sent it, JSON or protobuf; empty when
+// it has none.
+func UID(body []byte) string {
+	if raw, _, err := object.Unwrap(body); err == nil {
+		var m object.Meta
+		_ = object.DecodeMeta(raw, &m) // of what is no object: none
+		return string(m.UID)
+	}
+	about, _ := object.ReadMetadata(body)
+	return about.UID
+}
+
+// AppendPrecondition completes the body of a deletion: it is of the object with
+// that UID, and of no other that bears its name.
+func AppendPrecondition(options []byte, uid string) []byte {
+	out := bytes.TrimSuffix(options, []byte("}"))
+	return append(append(append(out, `,"preconditions":{"uid":`...), strconv.Quote(uid)...), "}}"...)
 }
 
 // metadataAt returns where the members of an object's metadata begin in its

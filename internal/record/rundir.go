@@ -96,6 +96,7 @@ const Format = 2
 // figures carry. It is written before the first request and completed at the end.
 type Manifest struct {
 	Format     int               `json:"format"`
+	Run        string            `json:"run,omitempty"` // its id, by which it marks what it makes in a cluster that is not its own
 	Scenario   string            `json:"scenario"`
 	File       string            `json:"file"`               // base name of the scenario file
 	Imported   string            `json:"imported,omitempty"` // whose file it was: clusterloader2, kube-burner; empty: a scenario

@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 )
 
@@ -19,12 +19,23 @@ const (
 	fieldManager  = "windtunnel"
 )
 
-// Installer brings objects to an API server, and takes those away again that
-// were not there before.
+// ErrExists says that something is there already that is not the run's.
+var ErrExists = errors.New("it exists already, and this run has not made it")
+
+// Owner says how objects come to a cluster that is not the run's own. The zero
+// value is for a plane that ends with the run: there all is the run's.
+type Owner struct {
+	Stamp object.Stamp // of all that is made
+	// Adopt names the objects that may be there already, as ErrExists names them:
+	// RESOURCE/NAME or RESOURCE/NAMESPACE/NAME. They are changed, and stay so.
+	Adopt []string
+}
+
+// Installer brings objects to an API server.
 type Installer struct {
 	client discovery.Doer
 	cache  *discovery.Cache
-	made   []string // paths of those that were not there before
+	owner  Owner
 	all    map[applied]bool
 }
 
@@ -32,11 +43,13 @@ type Installer struct {
 type applied struct{ resource, namespace, name string }
 
 // NewInstaller returns an installer over a client.
-func NewInstaller(client discovery.Doer) *Installer {
-	return &Installer{client: client, cache: discovery.New(client), all: map[applied]bool{}}
+func NewInstaller(client discovery.Doer, owner Owner) *Installer {
+	return &Installer{client: client, cache: discovery.New(client), owner: owner, all: map[applied]bool{}}
 }
 
-// Apply applies objects in their order (server-side apply; conflicts are won).
+// Apply applies objects in their order (server-side apply; conflicts are won). In
+// a cluster that is not the run's own it creates them with the run's stamp, and
+// what is there without it is ErrExists, unless it may be adopted.
 // A CustomResourceDefinition is waited for until it is established and served.
 func (i *Installer) Apply(ctx context.Context, objects []Object) error {
 	for _, o := range objects {
@@ -63,14 +76,12 @@ func (i *Installer) apply(ctx context.Context, o Object) error {
 		namespace = "default"
 	}
 	path := resource.Object(namespace, o.Name)
-	before, err := i.client.Do(ctx, &wire.Request{Method: http.MethodGet, Path: path})
-	if err != nil {
-		return err
+	bring := func() (bool, error) { return i.patch(ctx, path, o.Body) }
+	if run := i.owner.Stamp.Run; run != "" {
+		c := claim{i, resource, namespace, path, o}
+		bring = func() (bool, error) { return c.create(ctx) }
 	}
-	if before.Code == http.StatusNotFound {
-		i.made = append(i.made, path) // even if the answer to its creation is lost
-	}
-	if err := until(ctx, func() (bool, error) { return i.patch(ctx, path, o.Body) }); err != nil {
+	if err := until(ctx, bring); err != nil {
 		return err
 	}
 	if !resource.Namespaced {
@@ -101,11 +112,14 @@ func (i *Installer) patch(ctx context.Context, path string, body []byte) (done b
 	case answer.Success():
 		return true, nil
 	}
-	err = answer.Refusal()
-	// What was just defined may not be served by every handler yet; a webhook may
-	// be on its way; the server may be busy.
-	again := answer.Code == http.StatusNotFound || answer.Code == http.StatusTooManyRequests || answer.Code >= http.StatusInternalServerError
-	return !again, err
+	return !passing(answer.Code), answer.Refusal()
+}
+
+// passing tells a refusal that another try may change: what was just defined may
+// not be served by every handler yet; a webhook may be on its way; the server may
+// be busy.
+func passing(code int) bool {
+	return code == http.StatusNotFound || code == http.StatusTooManyRequests || code >= http.StatusInternalServerError
 }
 
 // established waits until a definition is in force and its versions are served.
@@ -185,7 +199,6 @@ func (i *Installer) accepted(ctx context.Context, path string) (done bool, err e
 var (
 	errNames          = errors.New("its names are not accepted")
 	errNotEstablished = errors.New("not established")
-	errStillThere     = errors.New("it is still there")
 )
 
 // until does something until it is done; ctx bounds it, and the error is then
@@ -204,13 +217,4 @@ func until(ctx context.Context, do func() (done bool, err error)) error {
 			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 		}
 	}
-}
-
-// Remove deletes what Apply had made, the last first, and waits until it is
-// gone; see Delete. What was there before stays as it now is.
-func (i *Installer) Remove(ctx context.Context) error {
-	slices.Reverse(i.made)
-	err := Delete(ctx, i.client, i.made)
-	i.made = nil
-	return err
 }

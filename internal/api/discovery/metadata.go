@@ -15,7 +15,10 @@ import (
 // Metadata is what a list without the objects' contents tells of one.
 type Metadata struct {
 	object.Metadata
-	Finalizers    []string `json:"finalizers"`
+	Created         time.Time `json:"creationTimestamp"`
+	OwnerReferences []struct {
+		UID string `json:"uid"`
+	} `json:"ownerReferences"`
 	ManagedFields []struct {
 		Manager string    `json:"manager"`
 		Time    time.Time `json:"time"`

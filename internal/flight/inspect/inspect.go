@@ -21,6 +21,7 @@ type Options struct {
 	Own       bool         // the run has started it: nobody else uses it
 	Client    *wire.Client
 	Installed *subject.Installer // what this run has installed is no leftover; nil: nothing
+	Run       string             // the stamp of what it has made; empty: there is none
 	Tolerate  []string           // kinds of findings that the scenario does not hold against the plane
 }
 

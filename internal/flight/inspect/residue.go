@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/flight/preflight"
@@ -71,7 +72,7 @@ func (i *Inspector) AddLeftovers(ctx context.Context, s *preflight.State) {
 		}
 		switch {
 		case o.DeletionTimestamp != "" || !mine:
-		case i.Installed.Has(resource, o.Namespace, o.Name): // this run's
+		case i.Run != "" && o.Labels[object.RunLabel] == i.Run, i.Installed.Has(resource, o.Namespace, o.Name): // this run's
 		case fleet:
 			nodes = append(nodes, one)
 		default:

@@ -126,6 +126,7 @@ func (b batch) creation(step string, timeout time.Duration) (load.Plan, error) {
 			}
 			forms[n.item].Fill(req, namespace, name)
 			req.Op, req.Body, req.ContentType, req.Timeout = n.item, body, media, timeout
+			req.Discard = !o.shared() // else its UID is read
 			return true, nil
 		},
 		Object: b.describe,
@@ -133,6 +134,17 @@ func (b batch) creation(step string, timeout time.Duration) (load.Plan, error) {
 			o.answered(b.ordinal(a.Index), a, o.expects(step, a.Response.Code))
 		},
 	}, nil
+}
+
+// only lets a deletion be of the object that was made, and of no other that has its
+// name by now. False: it is not known which one was made, so none is deleted.
+func (o *Objects) only(n ordinal, req *load.Request) bool {
+	if !o.shared() {
+		return true
+	}
+	uid := o.uid(o.layout.numberOf(n))
+	req.Body = load.AppendPrecondition(req.Body, uid)
+	return uid != ""
 }
 
 // deletion is the plan of deleting a batch; what is not there is left out.
@@ -156,7 +168,7 @@ func (b batch) deletion(step, propagation string, timeout time.Duration) (load.P
 			}
 			forms[n.item].Fill(req, namespace, name)
 			req.Timeout = timeout
-			return true, nil
+			return o.only(n, req), nil
 		},
 		Object: b.describe,
 		Done: func(a load.Result) {

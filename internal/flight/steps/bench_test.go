@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/api/apitest"
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/flight/flighttest"
 	"github.com/windtunnel/windtunnel/internal/flight/journal"
@@ -46,7 +47,7 @@ func newBench(t *testing.T, text string) *bench {
 	b := &bench{server: flighttest.NewServer(t), Session: &Session{
 		Created: NewCreated(), Injected: &Injected{Log: log}, Own: true, Clock: c, Log: log,
 	}}
-	if b.Workload, err = Compile(sc, file); err != nil {
+	if b.Workload, err = Compile(sc, file, object.Stamp{}); err != nil {
 		t.Fatal(err)
 	}
 	if b.Dir, err = record.CreateDir(filepath.Join(dir, "run")); err != nil {

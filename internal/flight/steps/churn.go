@@ -149,7 +149,7 @@ func (x Churn) create(ctx context.Context, s *Session, b batch) error {
 		return err
 	}
 	p.Pace = s.Workload.pacing(x.Step, b, x.Spec.Pace)
-	return s.send(ctx, p)
+	return s.sendCreation(ctx, b.objects, p)
 }
 
 // churnNamespaces deletes namespaces with all that is in them, and makes them

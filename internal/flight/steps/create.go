@@ -26,7 +26,7 @@ func (c Create) Do(ctx context.Context, s *Session) error {
 		return err
 	}
 	p.Pace, p.Retry = pace, retries(c.Spec.Retry)
-	return s.send(ctx, p)
+	return s.sendCreation(ctx, o, p)
 }
 
 // paced returns all of the step's objects, and when each is due.

@@ -185,6 +185,9 @@ func (e *mixEntry) build(n int, req *load.Request) (bool, error) {
 func (e *mixEntry) fill(t target, req *load.Request) (bool, error) {
 	req.Op = e.op
 	e.form.Fill(req, t.namespace, t.name)
+	if e.call.Verb == "delete" && e.objects != nil {
+		return e.objects.only(t.ordinal, req), nil
+	}
 	if e.body == nil {
 		return true, nil
 	}

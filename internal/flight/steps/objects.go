@@ -26,6 +26,7 @@ type Objects struct {
 	items      []item   // of the layout
 	seed       uint64
 	expects    func(step string, code int) bool // tells calls that fail as they should
+	stamp      object.Stamp                     // of what it makes in a cluster that is not the run's own; else zero
 	presence
 }
 
@@ -34,10 +35,31 @@ func (o *Objects) answered(n ordinal, a load.Result, expected bool) {
 	switch {
 	case !a.Last:
 	case a.Outcome != record.Failed || a.Reached:
-		o.setThere(n, true)
+		o.made(n, a)
 	case !expected:
 		o.refuse(o.layout.numberOf(n), load.Answer(a))
 	}
+}
+
+// shared tells that the objects are in a cluster that is not the run's own: they
+// are known by their UIDs.
+func (o *Objects) shared() bool { return o.stamp.Run != "" }
+
+// made remembers an object that is there, or may be.
+func (o *Objects) made(n ordinal, a load.Result) {
+	if !o.shared() {
+		o.setThere(n, true)
+		return
+	}
+	uid := ""
+	if a.Outcome == record.OK {
+		uid = load.UID(a.Response.Body)
+	}
+	if uid == "" {
+		o.doubt(n)
+		return
+	}
+	o.setUID(o.layout.numberOf(n), uid)
 }
 
 // item is one of the bodies that a create step makes objects of.

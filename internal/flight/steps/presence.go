@@ -10,11 +10,13 @@ import (
 // Many goroutines use it.
 type presence struct {
 	mu      sync.Mutex
-	there   bitmap // by layout.numberOf
-	refused bitmap // likewise: those that could not be made, though that was not expected
-	why     string // of the first of them
-	indices int    // in each space: none that is there has a higher one
-	ever    int    // the most that there were
+	there   bitmap           // by layout.numberOf
+	refused bitmap           // likewise: those that could not be made, though that was not expected
+	why     string           // of the first of them
+	uids    map[int]string   // by number: of those in a cluster that is not the run's own
+	doubted map[ordinal]bool // whose creation was not answered in a cluster that is not the run's own
+	indices int              // in each space: none that is there has a higher one
+	ever    int              // the most that there were
 }
 
 func (p *presence) set(number int, there bool) {
@@ -33,6 +35,43 @@ func (p *presence) refuse(number int, why string) {
 	if p.refused.set(number, true); p.why == "" {
 		p.why = why
 	}
+}
+
+// setUID remembers an object that is there, and which one it is.
+func (p *presence) setUID(number int, uid string) {
+	p.set(number, true)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.uids == nil {
+		p.uids = map[int]string{}
+	}
+	p.uids[number] = uid
+}
+
+// uid returns that of an object; empty when it is not known.
+func (p *presence) uid(number int) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.uids[number]
+}
+
+// doubt remembers that nobody knows whether an object was made.
+func (p *presence) doubt(n ordinal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.doubted == nil {
+		p.doubted = map[ordinal]bool{}
+	}
+	p.doubted[n] = true
+}
+
+// takeDoubted returns the objects in doubt, which are in doubt no longer.
+func (p *presence) takeDoubted() map[ordinal]bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := p.doubted
+	p.doubted = nil
+	return out
 }
 
 // refusals returns how many objects could not be made, of how many that should be

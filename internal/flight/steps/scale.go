@@ -36,7 +36,7 @@ func (x Scale) Do(ctx context.Context, s *Session) error {
 		return err
 	}
 	p.Pace = s.Workload.pacing(x.Step, b, x.Spec.Pace)
-	err = s.send(ctx, p)
+	err = s.sendCreation(ctx, o, p)
 	o.setUpTo(to)
 	return err
 }

@@ -152,6 +152,6 @@ func (s *Session) send(ctx context.Context, p load.Plan) error {
 // Inspection says what is looked at of the plane, and with what.
 func (s *Session) Inspection() inspect.Options {
 	return inspect.Options{
-		Clock: s.Clock, Plane: s.Plane, Own: s.Own, Client: s.Client, Installed: s.Installed, Tolerate: s.Workload.Scenario.Preflight.Tolerate,
+		Clock: s.Clock, Plane: s.Plane, Own: s.Own, Client: s.Client, Installed: s.Installed, Run: s.Workload.stamp.Run, Tolerate: s.Workload.Scenario.Preflight.Tolerate,
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/apitest"
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/load"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -74,7 +75,7 @@ func requests(t *testing.T, file string, seed uint64) map[string]string {
 		t.Fatal(err)
 	}
 	sc.Seed = seed
-	w, err := Compile(sc, file)
+	w, err := Compile(sc, file, object.Stamp{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/flight/plan"
 	"github.com/windtunnel/windtunnel/internal/load/pace"
 	"github.com/windtunnel/windtunnel/internal/load/template"
@@ -25,12 +26,14 @@ type Workload struct {
 	bodies  map[string]*template.Template // by name
 	replays map[string][]time.Duration    // due times by file
 	expects map[string][]int              // by step: codes of failed calls that are as they should be
+	stamp   object.Stamp                  // of all that is made
 }
 
 // Compile reads and compiles all that stands in files or is a program of its
-// own, so that an error in it is known before anything is started.
-func Compile(s *scenario.Scenario, file string) (*Workload, error) {
-	w := &Workload{Scenario: s, File: file, bodies: map[string]*template.Template{}, replays: map[string][]time.Duration{}, expects: map[string][]int{}}
+// own, so that an error in it is known before anything is started. What the steps
+// make carries the stamp: none on a plane that ends with the run.
+func Compile(s *scenario.Scenario, file string, stamp object.Stamp) (*Workload, error) {
+	w := &Workload{Scenario: s, File: file, bodies: map[string]*template.Template{}, replays: map[string][]time.Duration{}, expects: map[string][]int{}, stamp: stamp}
 	var errs []error
 	for name, body := range s.Bodies {
 		t, err := w.compileBody(body)
@@ -66,7 +69,11 @@ func (w *Workload) compileBody(body scenario.Body) (*template.Template, error) {
 		}
 		text = string(raw)
 	}
-	return template.Compile(file, text, line, body.Dialect)
+	t, err := template.Compile(file, text, line, body.Dialect)
+	if err == nil {
+		t.Stamp(w.stamp)
+	}
+	return t, err
 }
 
 func (w *Workload) readReplay(name string) error {
@@ -167,7 +174,7 @@ func (w *Workload) pacing(step string, b batch, p scenario.Pace) pacing {
 
 // newObjects returns what a create step is to make; nothing of it is there yet.
 func (w *Workload) newObjects(step string, c *scenario.Create) *Objects {
-	o := &Objects{step: step, create: c, namespaces: w.namespaces(c), seed: w.Scenario.Seed, expects: w.Expects}
+	o := &Objects{step: step, create: c, namespaces: w.namespaces(c), seed: w.Scenario.Seed, expects: w.Expects, stamp: w.stamp}
 	spaces := 1
 	if c.PerNamespace > 0 {
 		spaces = len(o.namespaces)

@@ -1,0 +1,144 @@
+package cleanup_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/api/cleanup"
+	"github.com/windtunnel/windtunnel/internal/api/wire"
+)
+
+// server holds objects by their paths, with UIDs. answer may answer a call before
+// it does.
+type server struct {
+	mu      sync.Mutex
+	begin   time.Time
+	objects map[string]string
+	answer  func(*wire.Request) (*wire.Response, error)
+}
+
+func newServer(objects map[string]string, answer func(*wire.Request) (*wire.Response, error)) *server {
+	return &server{begin: time.Now(), objects: objects, answer: answer}
+}
+
+func (s *server) Do(_ context.Context, req *wire.Request) (*wire.Response, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if out, err := s.answer(req); out != nil || err != nil {
+		return out, err
+	}
+	uid, ok := s.objects[req.Path]
+	if !ok {
+		return &wire.Response{Code: 404}, nil
+	}
+	if req.Method == http.MethodDelete {
+		var o struct{ Preconditions struct{ UID string } }
+		if err := json.Unmarshal(req.Body, &o); err != nil || o.Preconditions.UID != uid {
+			return &wire.Response{Code: 409}, nil
+		}
+		delete(s.objects, req.Path)
+	}
+	return &wire.Response{Code: 200, Body: []byte(`{"metadata":{"uid":"` + uid + `"}}`)}, nil
+}
+
+const pathA, pathB = "/api/v1/namespaces/a", "/api/v1/namespaces/b"
+
+var (
+	a = cleanup.Object{Path: pathA, UID: "1"}
+	b = cleanup.Object{Path: pathB, UID: "2"}
+)
+
+// TestADeletionIsRepeated lets the first deletions fail in all the ways there are.
+func TestADeletionIsRepeated(t *testing.T) {
+	for name, first := range map[string]func() (*wire.Response, error){
+		"lost":            func() (*wire.Response, error) { return nil, errors.New("lost") },
+		"busy":            func() (*wire.Response, error) { return &wire.Response{Code: 429}, nil },
+		"ill":             func() (*wire.Response, error) { return &wire.Response{Code: 500}, nil },
+		"without effect":  func() (*wire.Response, error) { return &wire.Response{Code: 202}, nil },
+		"a conflict once": func() (*wire.Response, error) { return &wire.Response{Code: 409}, nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tries := 0
+				s := newServer(map[string]string{pathA: "1", pathB: "2"}, func(req *wire.Request) (*wire.Response, error) {
+					if req.Method == http.MethodDelete && req.Path == pathA {
+						if tries++; tries <= 3 {
+							return first()
+						}
+					}
+					return nil, nil
+				})
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				if err := cleanup.Delete(ctx, s, []cleanup.Object{a, b}); err != nil {
+					t.Error(err)
+				}
+				if len(s.objects) != 0 || tries != 4 {
+					t.Errorf("%d tries, and there are %v", tries, s.objects)
+				}
+			})
+		})
+	}
+}
+
+// TestAnotherOfTheSameNameStays lets somebody make an object anew.
+func TestAnotherOfTheSameNameStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(map[string]string{pathA: "theirs", pathB: "2"}, func(*wire.Request) (*wire.Response, error) { return nil, nil })
+		if err := cleanup.Delete(t.Context(), s, []cleanup.Object{a, b}); err != nil {
+			t.Error(err)
+		}
+		if len(s.objects) != 1 || s.objects[pathA] != "theirs" {
+			t.Errorf("there are %v", s.objects)
+		}
+	})
+}
+
+func TestWhatMustNotBeDeletedIsNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tries := 0
+		s := newServer(map[string]string{pathA: "1", pathB: "2"}, func(req *wire.Request) (*wire.Response, error) {
+			if req.Method == http.MethodDelete && req.Path == pathA {
+				tries++
+				return &wire.Response{Code: 403, Body: []byte("no")}, nil
+			}
+			return nil, nil
+		})
+		err := cleanup.Delete(t.Context(), s, []cleanup.Object{a, b})
+		if err == nil || !strings.Contains(err.Error(), "delete /api/v1/namespaces/a: it is not allowed: status 403") || tries != 1 {
+			t.Errorf("%v after %d tries", err, tries)
+		}
+		if time.Since(s.begin) > time.Second || len(s.objects) != 1 {
+			t.Errorf("after %v there are %v", time.Since(s.begin), s.objects)
+		}
+	})
+}
+
+// TestWhatHangsIsNamed lets an object stay for as long as there is time.
+func TestWhatHangsIsNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tries := 0
+		s := newServer(nil, func(req *wire.Request) (*wire.Response, error) {
+			if req.Method == http.MethodDelete {
+				tries++
+			}
+			return &wire.Response{Code: 200, Body: []byte(`{"metadata":{"uid":"1","finalizers":["x/y"]}}`)}, nil
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		err := cleanup.Delete(ctx, s, []cleanup.Object{a})
+		if err == nil || !strings.Contains(err.Error(), pathA) || !strings.Contains(err.Error(), "still there, held by x/y") {
+			t.Error(err)
+		}
+		if tries < 5 || tries > 15 {
+			t.Errorf("%d tries in a minute", tries)
+		}
+	})
+}

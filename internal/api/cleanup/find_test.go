@@ -1,0 +1,92 @@
+package cleanup_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/windtunnel/windtunnel/internal/api/apitest"
+	"github.com/windtunnel/windtunnel/internal/api/cleanup"
+	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/clock"
+)
+
+func cluster(t *testing.T) *apitest.Server {
+	s := apitest.New(t,
+		apitest.Resource{Version: "v1", Plural: "namespaces", Kind: "Namespace"},
+		apitest.Resource{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true},
+		apitest.Resource{Version: "v1", Plural: "secrets", Kind: "Secret", Namespaced: true},
+		apitest.Resource{Version: "v1", Plural: "nodes", Kind: "Node"},
+		apitest.Resource{Version: "apiextensions.k8s.io/v1", Plural: "customresourcedefinitions", Kind: "CustomResourceDefinition"},
+		apitest.Resource{Version: "admissionregistration.k8s.io/v1", Plural: "mutatingwebhookconfigurations", Kind: "MutatingWebhookConfiguration"},
+	)
+	add := func(path, run, uid string, owners ...string) {
+		name := path[strings.LastIndex(path, "/")+1:]
+		o := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(uid)}}
+		if run != "" {
+			o.Labels = map[string]string{object.RunLabel: run}
+		}
+		for _, uid := range owners {
+			o.OwnerReferences = append(o.OwnerReferences, metav1.OwnerReference{UID: types.UID(uid)})
+		}
+		s.Add(path, o)
+	}
+	add("/api/v1/namespaces/mine", "r1", "u1")
+	add("/api/v1/namespaces/mine/configmaps/inside", "r1", "u2")
+	add("/api/v1/namespaces/default/configmaps/outside", "r1", "u3")
+	add("/api/v1/namespaces/default/configmaps/owned", "r1", "u4", "u3")
+	add("/api/v1/namespaces/default/configmaps/foreign", "", "u5")
+	add("/api/v1/namespaces/default/configmaps/of-another-run", "r2", "u6")
+	add("/api/v1/nodes/n", "r1", "u7")
+	add("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/d", "r1", "u8")
+	add("/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/w", "r1", "u9")
+	return s
+}
+
+func TestSweep(t *testing.T) {
+	s := cluster(t)
+	var mu sync.Mutex
+	var deleted []string
+	s.Fault(func(r *http.Request) *apitest.Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		if r.Method == http.MethodDelete {
+			deleted = append(deleted, r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:])
+			if strings.HasSuffix(r.URL.Path, "/outside") { // there is no garbage collector here
+				s.Remove("/api/v1/namespaces/default/configmaps/owned")
+			}
+		}
+		if strings.Contains(r.URL.Path, "/secrets") {
+			return &apitest.Fault{Code: http.StatusForbidden}
+		}
+		return nil
+	})
+	client := apitest.Client(t, s.Endpoint(), clock.Start())
+	found, unread, err := cleanup.Find(t.Context(), client, "r1")
+	if err != nil || len(found) != 7 || fmt.Sprint(unread) == "" || !strings.Contains(fmt.Sprint(unread), "/api/v1/secrets") {
+		t.Fatalf("%v, %v, %v", found, unread, err)
+	}
+	if err := cleanup.Sweep(t.Context(), client, "r1", time.Minute); err == nil || !strings.Contains(err.Error(), "/api/v1/secrets") {
+		t.Errorf("what could not be looked at is not said: %v", err)
+	}
+	s.Fault(nil)
+	slices.Sort(deleted[1:3])
+	if want := []string{"w", "mine", "outside", "n", "d"}; !slices.Equal(deleted, want) {
+		t.Errorf("deleted %v, want %v", deleted, want)
+	}
+	for _, path := range []string{"/api/v1/namespaces/default/configmaps/foreign", "/api/v1/namespaces/default/configmaps/of-another-run"} {
+		if s.Get(path) == nil {
+			t.Errorf("%s is gone", path)
+		}
+	}
+	if all, _, _ := cleanup.Find(t.Context(), client, ""); len(all) != 1 || all[0].String() != "configmaps default/of-another-run" {
+		t.Errorf("there are %v", all)
+	}
+}

@@ -1,0 +1,67 @@
+package steps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/api/wire"
+	"github.com/windtunnel/windtunnel/internal/load"
+)
+
+var (
+	errForeign = errors.New("it exists already, and this run has not made it")
+	errLost    = errors.New("its creation was not answered, and it is not there")
+)
+
+// sendCreation sends the creation of objects, and then finds out which of those are
+// there whose creation was not answered.
+func (s *Session) sendCreation(ctx context.Context, o *Objects, p load.Plan) error {
+	if err := s.send(ctx, p); err != nil {
+		return err
+	}
+	return s.settleDoubted(ctx, o)
+}
+
+// settleDoubted asks for the objects in doubt: the stamp tells whether one is the
+// run's. What is not is neither changed nor deleted by any step.
+func (s *Session) settleDoubted(ctx context.Context, o *Objects) error {
+	for n := range o.takeDoubted() {
+		namespace, name, err := o.address(n)
+		if err != nil {
+			continue // the server named it: only its stamp finds it again
+		}
+		number, path := o.layout.numberOf(n), o.items[n.item].resource.Object(namespace, name)
+		uid, err := s.ownUID(ctx, path, o.stamp.Run)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil {
+			o.refuse(number, fmt.Sprintf("%s/%s: %v", namespace, name, err))
+			continue
+		}
+		o.setUID(number, uid)
+	}
+	return nil
+}
+
+// ownUID returns the UID of the object at a path, or an error if it is not the
+// run's.
+func (s *Session) ownUID(ctx context.Context, path, run string) (string, error) {
+	answer, err := s.Client.Do(ctx, &wire.Request{Method: http.MethodGet, Path: path})
+	switch {
+	case err != nil:
+		return "", err
+	case answer.Code == http.StatusNotFound:
+		return "", errLost
+	case !answer.Success():
+		return "", answer.Refusal()
+	}
+	about, err := object.ReadMetadata(answer.Body)
+	if err == nil && about.Labels[object.RunLabel] != run {
+		err = errForeign
+	}
+	return about.UID, err
+}
