@@ -99,6 +99,9 @@ func runFleet(ctx context.Context, env *environment, c *configuration.Configurat
 	for _, note := range append(c.Notes, c.Options.Ignored()...) {
 		r.log.Warn(note)
 	}
+	if note := c.Options.ServesOnlyHere(); note != "" {
+		r.log.Warn(note)
+	}
 	if err := r.prepare(); err != nil {
 		return err
 	}

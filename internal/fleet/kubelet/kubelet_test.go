@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -266,24 +267,50 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// TestForeignOrigin shows that a web page cannot have a browser run commands.
-func TestForeignOrigin(t *testing.T) {
-	s, _ := start(t, "", nil)
-	for origin, want := range map[string]int{"https://evil.example": 403, "null": 403, "http://" + s.Addr().String(): 200, "": 200} {
-		r, err := http.NewRequest(http.MethodGet, "http://"+s.Addr().String()+"/discovery/prometheus", nil)
+// A web page cannot have a browser run commands: not from another origin, and not
+// by a name of its own that its server has made to stand for this machine.
+func TestForeignPages(t *testing.T) {
+	s, _ := start(t, "", func(o *Options) { o.Names = []string{"fleet.example"} })
+	address := s.Addr().String()
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		host, origin, site string
+		want               int
+	}{
+		{address, "", "", 200},
+		{address, "http://" + address, "same-origin", 200},
+		{address, "https://evil.example", "", 403},
+		{address, "null", "", 403},
+		{address, "", "cross-site", 403},
+		{address, "", "none", 200}, // typed by a person
+		{"localhost:" + port, "", "", 200},
+		{"[::1]:" + port, "", "", 200},
+		{"10.1.2.3:" + port, "", "", 200}, // an API server that reaches the node so
+		{"fleet.example:" + port, "", "", 200},
+		{"evil.example:" + port, "http://evil.example:" + port, "same-origin", 403},
+		{"evil.example:" + port, "", "", 403},
+		{"evil.example", "", "", 403},
+	} {
+		r, err := http.NewRequest(http.MethodGet, "http://"+address+"/discovery/prometheus", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if origin != "" {
-			r.Header.Set("Origin", origin)
+		r.Host = c.host
+		for name, value := range map[string]string{"Origin": c.origin, "Sec-Fetch-Site": c.site} {
+			if value != "" {
+				r.Header.Set(name, value)
+			}
 		}
 		answer, err := client(t).Do(r)
 		if err != nil {
 			t.Fatal(err)
 		}
 		answer.Body.Close()
-		if answer.StatusCode != want {
-			t.Errorf("%s: %d, want %d", origin, answer.StatusCode, want)
+		if answer.StatusCode != c.want {
+			t.Errorf("%+v: %d", c, answer.StatusCode)
 		}
 	}
 }

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/pprof"
 	"net/url"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -61,7 +64,7 @@ func absent(why string) http.HandlerFunc {
 
 // guard lets those through who may ask. Health may be asked by anyone. With a
 // client CA only its clients may ask; without one a web page that has a browser
-// call this server may not, which an Origin of another place gives away.
+// call this server may not.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -74,21 +77,38 @@ func (s *Server) guard(next http.Handler) http.Handler {
 				http.Error(w, "Unauthorized: a client certificate is wanted", http.StatusUnauthorized)
 				return
 			}
-		} else if foreign(r) {
-			http.Error(w, "Forbidden: asked for by a page of another origin", http.StatusForbidden)
+		} else if why := s.foreign(r); why != "" {
+			http.Error(w, "Forbidden: "+why, http.StatusForbidden)
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-func foreign(r *http.Request) bool {
+// foreign says why a request is taken for that of somebody else's web page; empty
+// when it is not. Its Origin or Sec-Fetch-Site gives such a page away, unless its
+// server's name was made to stand for this machine: then the Host that was asked for
+// is a name which nobody gave us. Addresses cannot be made to stand for others.
+func (s *Server) foreign(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.Host)
+	if err != nil {
+		host = strings.Trim(r.Host, "[]")
+	}
+	if host != "localhost" && net.ParseIP(host) == nil && !slices.Contains(s.options.Names, host) {
+		return "asked for by a name that is not this server's: use its address, or a client CA"
+	}
+	const otherPage = "asked for by a page of another origin"
+	if site := r.Header.Get("Sec-Fetch-Site"); site == "cross-site" || site == "same-site" {
+		return otherPage
+	}
 	origin := r.Header.Get("Origin")
 	if origin == "" {
-		return false
+		return ""
 	}
-	u, err := url.Parse(origin)
-	return err != nil || u.Host != r.Host
+	if u, err := url.Parse(origin); err != nil || u.Host != r.Host {
+		return otherPage
+	}
+	return ""
 }
 
 // failure is an error with the code that a client is answered.

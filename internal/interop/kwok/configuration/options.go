@@ -84,12 +84,26 @@ func Default() Options {
 }
 
 // Serve returns the address to serve on; empty for no server. As in kwok a node
-// port without an address means that port on all addresses.
+// port without an address means that port on all addresses, but only where a client
+// CA says who may ask: what is served runs commands and reads files. Else it is that
+// port of this machine alone.
 func (o *Options) Serve() string {
-	if o.ServerAddress == "" && o.NodePort != 0 {
-		return net.JoinHostPort("0.0.0.0", strconv.Itoa(o.NodePort))
+	switch {
+	case o.ServerAddress != "" || o.NodePort == 0:
+		return o.ServerAddress
+	case o.ClientCAFile == "":
+		return net.JoinHostPort("127.0.0.1", strconv.Itoa(o.NodePort))
 	}
-	return o.ServerAddress
+	return net.JoinHostPort("0.0.0.0", strconv.Itoa(o.NodePort))
+}
+
+// ServesOnlyHere says in a sentence that a node port is not served to others; empty
+// where nobody could expect that.
+func (o *Options) ServesOnlyHere() string {
+	if o.ServerAddress != "" || o.NodePort == 0 || o.ClientCAFile != "" {
+		return ""
+	}
+	return fmt.Sprintf("node-port %d is served on 127.0.0.1 only, since anybody could ask for logs and commands without client-ca-file; server-address 0.0.0.0:%[1]d serves it to all", o.NodePort)
 }
 
 // Ignored names the options that were given and have no meaning here, with why.

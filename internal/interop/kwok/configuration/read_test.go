@@ -178,8 +178,11 @@ func TestFlags(t *testing.T) {
 	if !reflect.DeepEqual(c.Notes, notes) {
 		t.Errorf("%q", c.Notes)
 	}
-	if got.Serve() != "0.0.0.0:3" {
-		t.Error(got.Serve())
+	if got.Serve() != "127.0.0.1:3" || !strings.Contains(got.ServesOnlyHere(), "server-address 0.0.0.0:3 serves it to all") {
+		t.Error(got.Serve(), got.ServesOnlyHere())
+	}
+	if got.ClientCAFile = "ca"; got.Serve() != "0.0.0.0:3" || got.ServesOnlyHere() != "" {
+		t.Error(got.Serve(), got.ServesOnlyHere())
 	}
 	c, err = load("--manage-all-nodes=false", "--config=~/more.yaml", "--server-address=127.0.0.1:7")
 	if err != nil {
