@@ -3,6 +3,7 @@ package record
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 )
@@ -49,6 +50,17 @@ func (h *Histogram) Equal(o *Histogram) bool {
 
 // errHistogram says that bytes are no histogram.
 var errHistogram = errors.New("histogram")
+
+// The resolutions that native histograms have: a bucket ends 2^(2^-schema) times
+// where it begins.
+const (
+	LeastSchema = -4
+	MostSchema  = 8
+)
+
+// mostBuckets is how many buckets one sign of a histogram may have. At the finest
+// resolution a factor of 2 takes 256 of them; client libraries stop at 160.
+const mostBuckets = 1 << 16
 
 const (
 	histogramAnew = iota // schema, zero threshold and all buckets follow
@@ -128,7 +140,11 @@ func DecodeHistogram(b []byte, h *Histogram) ([]byte, error) {
 	c := &cursor{b: b}
 	switch c.byte() {
 	case histogramAnew:
-		h.set(&Histogram{Schema: int32(c.int()), ZeroThreshold: c.float()})
+		schema := c.int()
+		if schema < LeastSchema || schema > MostSchema {
+			return nil, fmt.Errorf("%w of schema %d, which is none from %d to %d", errHistogram, schema, LeastSchema, MostSchema)
+		}
+		h.set(&Histogram{Schema: int32(schema), ZeroThreshold: c.float()})
 	case histogramRise:
 	default:
 		return nil, errHistogram
@@ -146,27 +162,61 @@ func DecodeHistogram(b []byte, h *Histogram) ([]byte, error) {
 
 // rises adds what appendRises wrote to the buckets.
 func (c *cursor) rises(buckets []Bucket) []Bucket {
+	n := c.uint()
+	if n == 0 {
+		return buckets
+	}
+	if n > uint64(len(c.b)/2) || n > mostBuckets { // each takes two bytes at least
+		c.fault("buckets")
+		return buckets
+	}
+	rose := make([]Bucket, 0, n)
 	var index int64
-	i := 0
-	for n := c.uint(); n > 0 && c.bad == nil; n-- {
+	for c.bad == nil && uint64(len(rose)) < n {
 		step := c.int()
 		index += step
-		count := c.uint()
-		if index < math.MinInt32 || index > math.MaxInt32 || (i > 0 && step <= 0) {
+		if index < math.MinInt32 || index > math.MaxInt32 || (len(rose) > 0 && step <= 0) {
 			c.fault("bucket")
 		}
-		if c.bad != nil {
-			return buckets
-		}
-		for i < len(buckets) && buckets[i].Index < int32(index) {
+		rose = append(rose, Bucket{int32(index), c.uint()})
+	}
+	if c.bad != nil {
+		return buckets
+	}
+	if buckets = merge(buckets, rose); len(buckets) > mostBuckets {
+		c.fault("buckets")
+	}
+	return buckets
+}
+
+// merge adds buckets to others, in others' memory where none is new.
+func merge(buckets, rose []Bucket) []Bucket {
+	added := 0
+	i := 0
+	for _, r := range rose {
+		for i < len(buckets) && buckets[i].Index < r.Index {
 			i++
 		}
-		if i < len(buckets) && buckets[i].Index == int32(index) {
-			buckets[i].Count += count
-		} else {
-			buckets = slices.Insert(buckets, i, Bucket{int32(index), count})
+		if i == len(buckets) || buckets[i].Index != r.Index {
+			added++
 		}
-		i++
+	}
+	// From the end, so that what is there is moved once.
+	from, to := len(buckets)-1, len(buckets)+added-1
+	buckets = slices.Grow(buckets, added)[:len(buckets)+added]
+	for k := len(rose) - 1; k >= 0; to-- {
+		switch r := rose[k]; {
+		case from >= 0 && buckets[from].Index > r.Index:
+			buckets[to] = buckets[from]
+			from--
+		case from >= 0 && buckets[from].Index == r.Index:
+			buckets[to] = Bucket{r.Index, buckets[from].Count + r.Count}
+			from--
+			k--
+		default:
+			buckets[to] = r
+			k--
+		}
 	}
 	return buckets
 }

@@ -8,7 +8,6 @@ import (
 	"hash/crc32"
 	"io"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -50,13 +49,17 @@ type Stream struct {
 	texts      []string
 	wholes     []int64 // by SeriesID: the last whole number in a Scrape
 	histograms map[SeriesID]*Histogram
+
+	earned, spent int64 // bytes of memory that its definitions may take, and take
+	refused       error
 }
 
 // Read visits every record of the stream at path. A tail that a crash cut off
 // is not an error: Stream.Torn tells. Definitions are complete up to the record
 // that is being visited.
 func Read(path string, visit func(*Stream) Visitor) (*Stream, error) {
-	file, err := os.Open(path)
+	dir, name := splitFile(path)
+	file, err := dir.Open(name)
 	if err != nil {
 		return nil, fmt.Errorf("open record stream: %w", err)
 	}
@@ -74,7 +77,7 @@ func Read(path string, visit func(*Stream) Visitor) (*Stream, error) {
 	read := int64(len(streamHeader))
 	var block []byte
 	for {
-		if block, err = nextBlock(in, block); err != nil {
+		if block, err = nextBlock(in, block, info.Size()-read); err != nil {
 			break
 		}
 		if err = s.decode(block, v); err != nil {
@@ -106,8 +109,9 @@ func readHeader(in io.Reader, path string) (int, error) {
 
 var errTorn = errors.New("block cut off")
 
-// nextBlock returns the next whole block's payload in buf or a larger buffer.
-func nextBlock(in io.Reader, buf []byte) ([]byte, error) {
+// nextBlock returns the next whole block's payload in buf or a larger buffer. left
+// is how many bytes there are: no memory is taken for what is said to be more.
+func nextBlock(in io.Reader, buf []byte, left int64) ([]byte, error) {
 	var head [blockHead]byte
 	if _, err := io.ReadFull(in, head[:]); err != nil {
 		if errors.Is(err, io.ErrUnexpectedEOF) {
@@ -116,7 +120,7 @@ func nextBlock(in io.Reader, buf []byte) ([]byte, error) {
 		return nil, err
 	}
 	n := binary.LittleEndian.Uint32(head[:])
-	if n == 0 || n > maxBlock {
+	if n == 0 || n > maxBlock || int64(n) > left-blockHead {
 		return nil, errTorn
 	}
 	if cap(buf) < int(n) {
@@ -139,12 +143,15 @@ type cursor struct {
 	bad  error
 }
 
-func (c *cursor) fault(what string) {
+// refuse ends the reading with a reason of its own.
+func (c *cursor) refuse(why error) {
 	if c.bad == nil {
-		c.bad = fmt.Errorf("damaged record: %s", what)
+		c.bad = why
 	}
 	c.b = nil
 }
+
+func (c *cursor) fault(what string) { c.refuse(fmt.Errorf("damaged record: %s", what)) }
 
 func (c *cursor) byte() byte {
 	if len(c.b) == 0 {
@@ -187,9 +194,34 @@ func (c *cursor) string() string {
 	return s
 }
 
+// at reads a time as the difference to the last one of the block.
 func (c *cursor) at() clock.Time {
-	c.last += clock.Time(c.int())
+	c.last = c.after(c.last)
 	return c.last
+}
+
+// after reads a time as the difference to another.
+func (c *cursor) after(t clock.Time) clock.Time {
+	step := c.int()
+	if step < -2*int64(mostTime) || step > 2*int64(mostTime) { // both may be at an end
+		c.refuse(errTime)
+		return t
+	}
+	if t += clock.Time(step); t < -mostTime || t > mostTime {
+		c.refuse(errTime)
+		return 0
+	}
+	return t
+}
+
+// duration reads a time that something took.
+func (c *cursor) duration() time.Duration {
+	v := c.int()
+	if v < -2*int64(mostTime) || v > 2*int64(mostTime) {
+		c.refuse(errTime)
+		return 0
+	}
+	return time.Duration(v)
 }
 
 func (c *cursor) float() float64 {
@@ -204,18 +236,21 @@ func (c *cursor) float() float64 {
 
 func (s *Stream) decode(block []byte, v Visitor) error {
 	c := &cursor{b: block}
+	s.earn(len(block))
 	for len(c.b) > 0 && c.bad == nil {
 		switch kind := c.byte(); kind {
 		case kindOp:
+			s.Spend(costOp)
 			s.Ops = append(s.Ops, Op{c.string(), c.string(), c.string(), c.string(), c.string(), c.string()})
-		case kindObject:
-			s.Objects = append(s.Objects, c.object())
-		case kindLifecycle:
+		case kindObject, kindLifecycle:
 			o := c.object()
-			o.Lifecycle = c.string()
+			if kind == kindLifecycle {
+				o.Lifecycle = c.string()
+			}
+			s.Spend(costObject)
 			s.Objects = append(s.Objects, o)
 		case kindSeries:
-			s.Series = append(s.Series, c.series())
+			s.define(c, c.series())
 		case kindCall, kindRetry, kindFlagged:
 			s.visitCall(c, kind, v)
 		case kindPhase, kindPhaseWithin:
@@ -223,10 +258,12 @@ func (s *Stream) decode(block []byte, v Visitor) error {
 		case kindSampleInt, kindSampleFloat:
 			s.visitSample(c, kind, v)
 		case kindText:
+			s.Spend(costText)
 			s.texts = append(s.texts, c.string())
 		case kindSeriesRef:
-			s.Series = append(s.Series, c.seriesRef(s))
+			s.define(c, c.seriesRef(s))
 		case kindFamily:
+			s.Spend(costFamily)
 			s.Families = append(s.Families, Family{c.string(), c.string(), c.string()})
 		case kindScrape:
 			s.visitScrape(c, v)
@@ -242,6 +279,9 @@ func (s *Stream) decode(block []byte, v Visitor) error {
 		default:
 			c.fault(fmt.Sprintf("kind %d", kind))
 		}
+		if s.refused != nil {
+			c.refuse(s.refused)
+		}
 	}
 	return c.bad
 }
@@ -249,6 +289,10 @@ func (s *Stream) decode(block []byte, v Visitor) error {
 // visitEvent counts events of types that this version does not know, and visits
 // the others.
 func (s *Stream) visitEvent(c *cursor, e Event, v Visitor) {
+	s.Spend(costEvent)
+	if e.For < -time.Duration(mostTime) || e.For > time.Duration(mostTime) {
+		c.refuse(errTime)
+	}
 	switch {
 	case c.bad != nil:
 	case !slices.Contains(eventTypes(), e.Type):
@@ -264,11 +308,10 @@ func (s *Stream) visitEvent(c *cursor, e Event, v Visitor) {
 func (c *cursor) series() Series {
 	out := Series{Target: c.string(), Name: c.string()}
 	n := c.uint()
-	if n > uint64(len(c.b)) { // each label takes two bytes at least
+	if n > uint64(len(c.b)/2) { // each label takes two bytes at least
 		c.fault("labels")
-		return out
 	}
-	for range n {
+	for i := uint64(0); i < n && c.bad == nil; i++ {
 		out.Labels = append(out.Labels, Label{c.string(), c.string()})
 	}
 	return out
@@ -276,11 +319,11 @@ func (c *cursor) series() Series {
 
 func (s *Stream) visitCall(c *cursor, kind byte, v Visitor) {
 	call := Call{Op: OpID(c.uint()), Due: c.at()}
-	call.Sent = call.Due + clock.Time(c.int())
-	call.Done = call.Sent + clock.Time(c.int())
+	call.Sent = c.after(call.Due)
+	call.Done = c.after(call.Sent)
 	code := c.uint()
 	call.Code, call.Outcome = uint16(code>>2), Outcome(code&3)
-	call.RetryAfter = time.Duration(c.uint()) * time.Second
+	call.RetryAfter = time.Duration(min(c.uint(), uint64(mostTime/clock.Time(time.Second)))) * time.Second
 	call.SentBytes, call.ReceivedBytes = uint32(c.uint()), uint32(c.uint())
 	if kind != kindCall {
 		call.Attempt = c.byte()
@@ -305,6 +348,9 @@ func (s *Stream) visitPhase(c *cursor, kind byte, v Visitor) {
 	p := Phase{Object: ObjectID(c.uint()), Phase: c.string(), At: c.at()}
 	if kind == kindPhaseWithin {
 		p.Within = time.Duration(min(c.uint(), uint64(Ever)))
+		if p.Within != Ever && p.Within > time.Duration(mostTime) {
+			c.refuse(errTime)
+		}
 	}
 	if uint64(p.Object) >= uint64(len(s.Objects)) {
 		c.fault("phase of an undefined object")

@@ -47,7 +47,7 @@ func CreateDir(path string) (Dir, error) {
 func OpenDir(path string) (Dir, Manifest, error) {
 	d := Dir(path)
 	var m Manifest
-	raw, err := os.ReadFile(d.File(ManifestFile))
+	raw, err := d.Read(ManifestFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", m, fmt.Errorf("%s: %w: it has no %s", path, ErrNotRun, ManifestFile)
 	}
@@ -65,28 +65,6 @@ func OpenDir(path string) (Dir, Manifest, error) {
 
 // File returns the path of a file of the run directory.
 func (d Dir) File(name string) string { return filepath.Join(string(d), name) }
-
-// Write replaces a file of the run directory in one step, mode 0600: a reader
-// sees the old or the new content, never a part.
-func (d Dir) Write(name string, content []byte) error {
-	tmp := d.File("." + name + ".new")
-	if err := os.WriteFile(tmp, content, 0o600); err != nil {
-		return errors.Join(fmt.Errorf("write %s: %w", name, err), os.Remove(tmp))
-	}
-	if err := os.Rename(tmp, d.File(name)); err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	return nil
-}
-
-// WriteJSON writes v as indented JSON with a final newline.
-func (d Dir) WriteJSON(name string, v any) error {
-	raw, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return fmt.Errorf("encode %s: %w", name, err)
-	}
-	return d.Write(name, append(raw, '\n'))
-}
 
 // Format is the version of the manifest and of the record stream that is
 // written. Those of format 1 are read too: they have marks for events.

@@ -2,6 +2,7 @@ package record
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -180,16 +181,16 @@ func (w *Writer) histogram(h HistogramValue) {
 
 func (c *cursor) seriesRef(s *Stream) Series {
 	n := c.uint()
-	if n > uint64(len(c.b)) { // each label takes two bytes at least
+	if n > uint64(len(c.b)/2) { // each label takes two bytes at least
 		c.fault("labels")
 		return Series{}
 	}
 	out := Series{Target: c.text(s), Name: c.text(s)}
-	if n > 0 {
-		out.Labels = make([]Label, n)
+	if n > 0 && n <= fewLabels {
+		out.Labels = make([]Label, 0, n)
 	}
-	for i := range out.Labels {
-		out.Labels[i] = Label{c.text(s), c.text(s)}
+	for i := uint64(0); i < n && c.bad == nil; i++ {
+		out.Labels = append(out.Labels, Label{c.text(s), c.text(s)})
 	}
 	return out
 }
@@ -206,7 +207,7 @@ func (c *cursor) text(s *Stream) string {
 // visitScrape visits a scrape and then what it found, in the order of Scrape's
 // fields.
 func (s *Stream) visitScrape(c *cursor, v Visitor) {
-	head := Scrape{Target: c.text(s), At: c.at(), Took: time.Duration(c.int()), Points: int(c.uint())}
+	head := Scrape{Target: c.text(s), At: c.at(), Took: c.duration(), Points: int(min(c.uint(), math.MaxInt32))}
 	if c.bad == nil && v.Scrape != nil {
 		v.Scrape(head)
 	}
@@ -224,12 +225,15 @@ func (s *Stream) visitScrape(c *cursor, v Visitor) {
 				s.histograms = map[SeriesID]*Histogram{}
 			}
 			s.histograms[id] = h
+			s.Spend(costHistogram)
 		}
+		before := len(h.Positive) + len(h.Negative)
 		var err error
 		if c.b, err = DecodeHistogram(c.b, h); err != nil {
-			c.fault(err.Error())
+			c.refuse(fmt.Errorf("damaged record: %w", err))
 			return
 		}
+		s.Spend(costBucket * (len(h.Positive) + len(h.Negative) - before))
 		if v.Histogram != nil {
 			v.Histogram(HistogramSample{Series: id, At: head.At, Value: h})
 		}
@@ -240,6 +244,7 @@ func (s *Stream) visitScrape(c *cursor, v Visitor) {
 		if !ok {
 			return
 		}
+		s.Spend(costGone)
 		if v.Gone != nil {
 			v.Gone(Gone{Series: id, At: head.At})
 		}

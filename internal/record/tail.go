@@ -22,7 +22,8 @@ type Tail struct {
 // ErrNotRecords where the file does not begin as a stream does: one that was
 // made a moment ago may not yet.
 func OpenTail(path string, visit func(*Stream) Visitor) (*Tail, error) {
-	file, err := os.Open(path)
+	dir, name := splitFile(path)
+	file, err := dir.Open(name)
 	if err != nil {
 		return nil, fmt.Errorf("open record stream: %w", err)
 	}
@@ -40,10 +41,13 @@ func (t *Tail) Next() (bool, error) {
 	if _, err := t.file.Seek(from, io.SeekStart); err != nil {
 		return false, fmt.Errorf("read record stream: %w", err)
 	}
+	info, err := t.file.Stat()
+	if err != nil {
+		return false, fmt.Errorf("read record stream: %w", err)
+	}
 	in := bufio.NewReaderSize(t.file, 1<<16)
 	for {
-		var err error
-		t.block, err = nextBlock(in, t.block)
+		t.block, err = nextBlock(in, t.block, info.Size()-t.read)
 		if errors.Is(err, io.EOF) || errors.Is(err, errTorn) {
 			return t.read > from, nil // the rest is being written
 		}

@@ -7,6 +7,8 @@ import (
 	"hash/crc32"
 	"math"
 	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -24,6 +26,7 @@ const (
 	flushEvery   = 500 * time.Millisecond
 	flushBytes   = 256 << 10
 	maxBlock     = 64 << 20 // a reader refuses more: such a length is damage
+	mostText     = 64 << 10 // of an event
 )
 
 const (
@@ -67,7 +70,8 @@ var crcTable = crc32.MakeTable(crc32.Castagnoli)
 type Writer struct {
 	mu     sync.Mutex
 	file   *os.File
-	size   int64 // bytes of whole blocks in the file
+	folder *os.File // that the file is in
+	size   int64    // bytes of whole blocks in the file
 	buf    []byte
 	last   clock.Time
 	err    error
@@ -83,10 +87,16 @@ type Writer struct {
 	wholes     []int64 // by SeriesID: the last whole number in a Scrape
 	histograms map[SeriesID]*Histogram
 
+	clock   clock.Clock
+	stalled time.Duration // that the disk took to take what was written
+
 	failed chan struct{}
 	stop   chan struct{}
 	done   chan struct{}
 }
+
+// errBlock says that something is too large to be read again.
+var errBlock = errors.New("one record is larger than a reader takes, 64 MiB")
 
 // Create makes the stream's file, which must not exist, with mode 0600.
 func Create(path string) (*Writer, error) {
@@ -94,13 +104,18 @@ func Create(path string) (*Writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create record stream: %w", err)
 	}
+	folder, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("create record stream: %w", err), file.Close())
+	}
 	if _, err := file.WriteString(streamHeader); err != nil {
-		return nil, errors.Join(fmt.Errorf("write record stream: %w", err), file.Close())
+		return nil, errors.Join(fmt.Errorf("write record stream: %w", err), file.Close(), folder.Close())
 	}
 	w := &Writer{
-		file: file, size: int64(len(streamHeader)),
+		file: file, folder: folder, size: int64(len(streamHeader)),
 		ops: map[Op]OpID{}, series: map[string]SeriesID{},
 		texts: map[string]uint64{}, families: map[string]struct{}{}, histograms: map[SeriesID]*Histogram{},
+		clock:  clock.Start(),
 		failed: make(chan struct{}), stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	w.reset()
@@ -135,8 +150,16 @@ func (w *Writer) Err() error {
 	return w.err
 }
 
-// Close flushes and closes the file. It is idempotent and returns the first
-// error of writing.
+// Stalled returns how long writing has taken until now. Callers wait meanwhile: what
+// they were late by may be the disk's doing.
+func (w *Writer) Stalled() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.stalled
+}
+
+// Close flushes and closes the file, and returns when all of it is on the disk. It
+// is idempotent and returns the first error of writing.
 func (w *Writer) Close() error {
 	w.mu.Lock()
 	if w.closed {
@@ -148,7 +171,7 @@ func (w *Writer) Close() error {
 	w.mu.Unlock()
 	close(w.stop)
 	<-w.done
-	if err := w.file.Close(); err != nil {
+	if err := errors.Join(w.file.Sync(), w.file.Close(), syncFolder(w.folder), w.folder.Close()); err != nil {
 		w.mu.Lock()
 		w.fail(err)
 		w.mu.Unlock()
@@ -170,9 +193,17 @@ func (w *Writer) flush() {
 		return
 	}
 	payload := w.buf[blockHead:]
+	if len(payload) > maxBlock {
+		w.fail(errBlock)
+		w.reset()
+		return
+	}
 	binary.LittleEndian.PutUint32(w.buf, uint32(len(payload)))
 	binary.LittleEndian.PutUint32(w.buf[4:], crc32.Checksum(payload, crcTable))
-	if _, err := w.file.Write(w.buf); err != nil {
+	begun := w.clock.Now()
+	_, err := w.file.Write(w.buf)
+	w.stalled += w.clock.Now().Sub(begun)
+	if err != nil {
 		// What was written of this block is damage: take it away again, so
 		// that the file ends with a whole block.
 		_ = w.file.Truncate(w.size)
@@ -328,8 +359,12 @@ func (w *Writer) Sample(s Sample) {
 }
 
 // Event appends an event and flushes, since events are what a reader of a broken
-// run looks for first. A rate that is no finite number is left out.
+// run looks for first. A rate that is no finite number is left out, and of a text
+// what is beyond mostText bytes.
 func (w *Writer) Event(e Event) {
+	if over := len(e.Text) - mostText; over > 0 {
+		e.Text = fmt.Sprintf("%s ... (%d bytes more)", strings.ToValidUTF8(e.Text[:mostText], ""), over)
+	}
 	if math.IsInf(e.Rate, 0) || math.IsNaN(e.Rate) {
 		e.Rate = 0
 	}
