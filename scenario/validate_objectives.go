@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 )
 
 // objectiveChecker checks what is judged and what is measured.
@@ -129,6 +130,10 @@ func (c objectiveChecker) bound(path string, o *Objective) {
 	}
 }
 
+// leastWindow is the shortest time in which pods are counted: shorter ones would all
+// hold one pod or none, and be without number.
+const leastWindow = time.Millisecond
+
 func (c objectiveChecker) sliLabel(path string, sli SLI, name, value string) {
 	allowed, ok := sli.Labels[name]
 	if !ok {
@@ -142,6 +147,10 @@ func (c objectiveChecker) sliLabel(path string, sli SLI, name, value string) {
 		allowed = c.groups
 	case name == "step":
 		allowed = slices.Sorted(maps.Keys(c.steps))
+	case name == "window":
+		if d, err := time.ParseDuration(value); err != nil || d < leastWindow {
+			c.at(path, "objective.labels.window: %q is not a time of %s or more, such as 5s", clip(value), leastWindow)
+		}
 	}
 	if allowed != nil {
 		c.oneOf(path, "objective.labels."+name, value, allowed)

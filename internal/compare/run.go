@@ -54,7 +54,7 @@ func Open(path string) (Run, error) {
 	if r.Findings, err = diagnose.Read(dir); err != nil {
 		return Run{}, fmt.Errorf("%s: %w", path, err)
 	}
-	raw, err := os.ReadFile(dir.File(record.VerdictFile))
+	raw, err := dir.Read(record.VerdictFile)
 	given := err == nil
 	switch {
 	case given:
@@ -65,7 +65,7 @@ func Open(path string) (Run, error) {
 		return Run{}, fmt.Errorf("open run directory: %w", err)
 	}
 	if _, err := os.Stat(dir.File(record.StreamFile)); given && errors.Is(err, fs.ErrNotExist) {
-		text, err := os.ReadFile(dir.File(record.ScenarioFile))
+		text, err := dir.Read(record.ScenarioFile)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return Run{}, fmt.Errorf("open run directory: %w", err)
 		}

@@ -25,7 +25,7 @@ func Find(ctx context.Context, r *run.Run) (found []Finding, notes []string, err
 	}
 	f.Contended = map[string]Contention{}
 	for _, c := range r.Manifest.Processes() {
-		locks, ok, err := contended(string(r.Dir), c.Name)
+		locks, ok, err := contended(r.Dir, c.Name)
 		if err != nil {
 			notes = append(notes, fmt.Sprintf("What %s waits for inside is left out: %v", c.Name, err))
 		}
@@ -72,7 +72,7 @@ func counted(f *run.Facts) clock.Time {
 
 // inWindow brings the seconds of a queue into a window's slices.
 func inWindow(q run.Queue, w Window) Waiting {
-	return Waiting{Overdue: inSlices(q.Overdue, w), InFlight: inSlices(q.InFlight, w), Late: q.Late, Calls: q.Calls, Worst: q.Worst}
+	return Waiting{Overdue: inSlices(q.Overdue(), w), InFlight: inSlices(q.InFlight(), w), Late: q.Late, Calls: q.Calls, Worst: q.Worst}
 }
 
 // inSlices returns the mean over each slice. A second that lies in two of them

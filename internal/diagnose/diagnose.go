@@ -16,7 +16,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"time"
 
@@ -83,7 +82,7 @@ const (
 // Read returns the findings that a run directory holds, the first cause first;
 // nothing where it has no diagnosis.
 func Read(dir record.Dir) ([]Finding, error) {
-	raw, err := os.ReadFile(dir.File(File))
+	raw, err := dir.Read(File)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

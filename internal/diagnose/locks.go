@@ -1,14 +1,18 @@
 package diagnose
 
 import (
+	"bytes"
+	"compress/gzip"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/google/pprof/profile"
+
+	"github.com/windtunnel/windtunnel/internal/record"
 )
 
 // profiles is where a run directory has them: COMPONENT.KIND.pb.gz.
@@ -16,22 +20,47 @@ const profiles = "profiles"
 
 // contended reads which locks a component's goroutines waited for, from the
 // profiles of a run directory; not ok where there are none of locks.
-func contended(dir, component string) (c Contention, ok bool, err error) {
-	c.File = filepath.Join(profiles, component+".block.pb.gz")
-	file, err := os.Open(filepath.Join(dir, c.File))
+func contended(dir record.Dir, component string) (c Contention, ok bool, err error) {
+	if component != filepath.Base(component) || component == ".." {
+		return c, false, fmt.Errorf("read profile: %q is no component's name", component)
+	}
+	c.File = profiles + "/" + component + ".block.pb.gz"
+	raw, err := dir.Read(c.File)
 	if errors.Is(err, fs.ErrNotExist) {
 		return c, false, nil
 	}
 	if err != nil {
 		return c, false, fmt.Errorf("read profile: %w", err)
 	}
-	defer file.Close()
-	p, err := profile.Parse(file)
+	if raw, err = unpacked(raw); err != nil {
+		return c, false, fmt.Errorf("read profile %s: %w", c.File, err)
+	}
+	p, err := profile.ParseData(raw)
 	if err != nil {
 		return c, false, fmt.Errorf("read profile %s: %w", c.File, err)
 	}
 	ok = c.read(p)
 	return c, ok, nil
+}
+
+// mostUnpacked is how many bytes a profile may have: some ten times what a
+// kube-apiserver's has after a long run.
+const mostUnpacked = 16 << 20
+
+// unpacked returns what a gzip file holds: a small one may hold a great deal.
+func unpacked(raw []byte) ([]byte, error) {
+	if !bytes.HasPrefix(raw, []byte{0x1f, 0x8b}) {
+		return raw, nil
+	}
+	in, err := gzip.NewReader(bytes.NewReader(raw))
+	if err != nil {
+		return nil, err
+	}
+	out, err := io.ReadAll(io.LimitReader(in, mostUnpacked+1))
+	if err == nil && len(out) > mostUnpacked {
+		err = fmt.Errorf("it unpacks to more than %d MiB", mostUnpacked>>20)
+	}
+	return out, err
 }
 
 // read adds up the waiting of each function. A profile of blocking has waits for
@@ -50,6 +79,9 @@ func (c *Contention) read(p *profile.Profile) bool {
 	waited := map[string]float64{}
 	var total, most float64
 	for _, s := range p.Sample {
+		if nanoseconds >= len(s.Value) {
+			return false
+		}
 		v := float64(s.Value[nanoseconds])
 		where, ok := locker(functions(s))
 		if !ok || v <= 0 {

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"bytes"
+	"compress/gzip"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -12,6 +13,8 @@ import (
 	"time"
 
 	"github.com/google/pprof/profile"
+
+	"github.com/windtunnel/windtunnel/internal/record"
 )
 
 // The lock that was fought for is named, from a profile as the Go runtime writes it.
@@ -33,16 +36,49 @@ func TestLocksAreNamed(t *testing.T) {
 		}
 	}
 	keep("kube-scheduler.block.pb.gz", b.Bytes())
-	c, ok, err := contended(dir, "kube-scheduler")
+	c, ok, err := contended(record.Dir(dir), "kube-scheduler")
 	if err != nil || !ok || !strings.Contains(c.Where, "fightForALock") || c.Share < 0.5 || c.Seconds < 0.02 {
 		t.Errorf("%+v, %v, %v", c, ok, err)
 	}
-	if _, ok, err := contended(dir, "etcd"); ok || err != nil {
+	if _, ok, err := contended(record.Dir(dir), "etcd"); ok || err != nil {
 		t.Errorf("no profile: %v, %v", ok, err)
 	}
 	keep("etcd.block.pb.gz", []byte("damaged"))
-	if _, ok, err := contended(dir, "etcd"); ok || err == nil {
+	if _, ok, err := contended(record.Dir(dir), "etcd"); ok || err == nil {
 		t.Errorf("a damaged profile: %v, %v", ok, err)
+	}
+}
+
+// A profile of some kilobytes that unpacks to gigabytes is not unpacked, and a
+// component's name leads nowhere else.
+func TestProfilesOfStrangers(t *testing.T) {
+	dir := record.Dir(t.TempDir())
+	if _, err := dir.Folder(profiles); err != nil {
+		t.Fatal(err)
+	}
+	var bomb bytes.Buffer
+	out, err := gzip.NewWriterLevel(&bomb, gzip.BestCompression)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 4 {
+		if _, err := out.Write(make([]byte, mostUnpacked/3)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := dir.Write(profiles+"/etcd.block.pb.gz", bomb.Bytes()); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok, err := contended(dir, "etcd"); ok || err == nil || !strings.Contains(err.Error(), "it unpacks to more than 16 MiB") {
+		t.Errorf("%v, %v", ok, err)
+	}
+	for _, name := range []string{"../etcd", "..", "a/b", "/etc/passwd"} {
+		if _, ok, err := contended(dir, name); ok || err == nil || !strings.Contains(err.Error(), "is no component's name") {
+			t.Errorf("%s: %v, %v", name, ok, err)
+		}
 	}
 }
 

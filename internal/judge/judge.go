@@ -130,7 +130,7 @@ func Shown(path string) (*report.Report, error) {
 		return nil, err
 	}
 	var j slo.Judgement
-	raw, err := os.ReadFile(r.Dir.File(record.VerdictFile))
+	raw, err := r.Dir.Read(record.VerdictFile)
 	if err != nil || json.Unmarshal(raw, &j) != nil {
 		if j, err = slo.Judge(r); err != nil {
 			return nil, fmt.Errorf("judge %s: %w", r.Manifest.Scenario, err)

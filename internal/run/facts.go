@@ -1,6 +1,7 @@
 package run
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -129,13 +130,15 @@ type collector struct {
 	begun    bool
 	assigned []slot // by record.ObjectID
 	groups   map[groupKey]*Lifecycles
-	renewal  time.Duration // that a lease may be renewed late
+	steps    map[string]int  // the last one of each name
+	failures map[Failure]int // by all that tells them apart
+	renewal  time.Duration   // that a lease may be renewed late
 }
 
 func newCollector(m record.Manifest) *collector {
 	return &collector{
 		f:      &Facts{Series: series.NewStore(), NotScraped: map[string]int{}, Timeline: newTimeline()},
-		groups: map[groupKey]*Lifecycles{}, heat: map[record.Op]*Heat{},
+		groups: map[groupKey]*Lifecycles{}, heat: map[record.Op]*Heat{}, steps: map[string]int{}, failures: map[Failure]int{},
 		renewal: max(Late, time.Duration(m.Fleet.LeaseSeconds/4*float64(time.Second))),
 	}
 }
@@ -174,6 +177,10 @@ func (c *collector) visitor(s *record.Stream) record.Visitor {
 // call takes a call. What was sent before the run's begin or after its end
 // (boot, populate, clean up) is drawn and not judged.
 func (c *collector) call(v record.Call) {
+	if len(c.stream.Ops) > mostOps {
+		c.stream.Refuse(fmt.Errorf("it has more than %d kinds of calls", mostOps))
+		return
+	}
 	for i := len(c.f.Calls); i <= int(v.Op); i++ {
 		c.f.Calls = append(c.f.Calls, &Calls{Op: c.stream.Ops[i]})
 		c.f.Heat = append(c.f.Heat, c.heatOf(c.stream.Ops[i]))
@@ -181,7 +188,7 @@ func (c *collector) call(v record.Call) {
 	calls := c.f.Calls[v.Op]
 	c.whole.Add(v.Due)
 	c.whole.Add(v.Done)
-	c.f.Heat[v.Op].add(v.Done, v.Latency())
+	c.stream.Spend(c.f.Heat[v.Op].add(v.Done, v.Latency()))
 	if calls.Source == Load {
 		c.f.Timeline.add(v)
 	}
@@ -284,14 +291,13 @@ func (c *collector) failed(e record.Event) {
 		return
 	}
 	one := Failure{Step: e.Name, Message: e.Text, Failure: *e.Failure}
-	for i := range c.f.Failures {
-		have := &c.f.Failures[i]
-		if have.Step == one.Step && have.Verb == one.Verb && have.Resource == one.Resource && have.Subresource == one.Subresource &&
-			have.Code == one.Code && have.Reason == one.Reason {
-			have.Count, have.Retried = one.Count, one.Retried
-			return
-		}
+	key := one
+	key.Message, key.Object, key.Count, key.Retried = "", "", 0, 0
+	if i, ok := c.failures[key]; ok {
+		c.f.Failures[i].Count, c.f.Failures[i].Retried = one.Count, one.Retried
+		return
 	}
+	c.failures[key] = len(c.f.Failures)
 	c.f.Failures = append(c.f.Failures, one)
 }
 
@@ -308,6 +314,9 @@ func (c *collector) event(e record.Event) {
 		c.failed(e)
 		return
 	case record.EventRunBegan:
+		if c.begun {
+			break // there is one
+		}
 		c.f.Begin, c.begun = e.At, true
 		for i, calls := range c.f.Calls {
 			c.f.Calls[i] = &Calls{Op: calls.Op}
@@ -325,23 +334,26 @@ func (c *collector) event(e record.Event) {
 // step takes an event of a step.
 func (c *collector) step(e record.Event) {
 	if e.Type == record.EventStepBegan {
+		if len(c.f.Steps) >= mostSteps {
+			c.stream.Refuse(fmt.Errorf("it has more than %d steps", mostSteps))
+			return
+		}
+		c.steps[e.Name] = len(c.f.Steps)
 		c.f.Steps = append(c.f.Steps, Step{Name: e.Name, From: e.At, To: e.At})
 		return
 	}
 	if e.Type == record.EventStepEnded {
 		c.active(e.At) // a wait may be for what no call and no phase shows
 	}
-	for i := len(c.f.Steps) - 1; i >= 0; i-- {
-		s := &c.f.Steps[i]
-		switch {
-		case s.Name != e.Name:
-			continue
-		case e.Type == record.EventStepEnded:
-			s.Ended, s.To, s.Note, s.Inside = true, e.At, e.Text, e.Step
-		case e.Type == record.EventLoadAsked:
-			s.Asked = e.Detail
-		}
+	i, ok := c.steps[e.Name]
+	if !ok {
 		return
+	}
+	switch s := &c.f.Steps[i]; e.Type {
+	case record.EventStepEnded:
+		s.Ended, s.To, s.Note, s.Inside = true, e.At, e.Text, e.Step
+	case record.EventLoadAsked:
+		s.Asked = e.Detail
 	}
 }
 

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -73,32 +74,48 @@ func (c *collector) phase(p record.Phase) {
 		if l == nil {
 			l = &Lifecycles{Resource: o.Resource, Group: o.Group, Name: o.Lifecycle, all: &c.stream.Objects}
 			c.groups[key] = l
+			if len(c.groups) > mostGroups {
+				c.stream.Refuse(fmt.Errorf("it has more than %d groups of objects", mostGroups))
+			}
 			c.f.Lifecycles = append(c.f.Lifecycles, l)
 		}
 		*at = slot{l, int32(len(l.Objects))}
 		l.Objects = append(l.Objects, p.Object)
 	}
-	at.of.reach(int(at.row), p)
+	c.stream.Spend(at.of.reach(int(at.row), p))
+	if len(at.of.columns) > mostPhases {
+		c.stream.Refuse(fmt.Errorf("%s of %q have more than %d phases", at.of.Resource, at.of.Group, mostPhases))
+	}
 }
 
-// reach notes a phase the first time that it is seen.
-func (l *Lifecycles) reach(row int, p record.Phase) {
+// Bounds of what a run has: those who read it look through all of them again and
+// again.
+const (
+	mostPhases = 200     // of one lifecycle
+	mostGroups = 5_000   // of objects
+	mostOps    = 50_000  // kinds of calls
+	mostSteps  = 500_000 // begun, one in a loop each time
+)
+
+// reach notes a phase the first time that it is seen, and returns how many bytes of
+// memory that took.
+func (l *Lifecycles) reach(row int, p record.Phase) (taken int) {
 	for i := range l.columns {
 		if l.columns[i].phase == p.Phase {
-			l.columns[i].reach(row, p)
-			return
+			return l.columns[i].reach(row, p)
 		}
 	}
 	l.columns = append(l.columns, column{phase: p.Phase})
-	l.columns[len(l.columns)-1].reach(row, p)
+	return l.columns[len(l.columns)-1].reach(row, p)
 }
 
-func (c *column) reach(row int, p record.Phase) {
+func (c *column) reach(row int, p record.Phase) (taken int) {
 	for len(c.at) <= row {
 		c.at = append(c.at, never)
+		taken += 8
 	}
 	if c.at[row] != never {
-		return
+		return taken
 	}
 	c.at[row] = p.At
 	if p.Within > 0 {
@@ -107,6 +124,7 @@ func (c *column) reach(row int, p record.Phase) {
 		}
 		c.within[int32(row)] = p.Within
 	}
+	return taken
 }
 
 // Len returns the number of objects.

@@ -33,14 +33,15 @@ type Rate struct {
 // then that of its calls. A step of which fewer than two came has none.
 func (f *Facts) Rates() []Rate {
 	var out []Rate
+	by := f.byStep()
 	for i := range f.Steps {
 		s := &f.Steps[i]
 		if s.Asked.Count == 0 {
 			continue
 		}
-		calls, created := f.callRate(s)
-		for _, l := range f.Lifecycles {
-			if r, ok := objectRate(l, calls, created); ok && l.Group == s.Name && created > 0 {
+		calls, created := by[s.Name].rate(s)
+		for _, l := range by[s.Name].objects {
+			if r, ok := objectRate(l, calls, created); ok && created > 0 {
 				out = append(out, r)
 			}
 		}
@@ -51,25 +52,43 @@ func (f *Facts) Rates() []Rate {
 	return out
 }
 
-// callRate is the rate of a step's calls; created are those that created an object.
-func (f *Facts) callRate(s *Step) (r Rate, created int) {
-	var answered Span
-	ok := 0
+// ofStep is what came of the steps of one name.
+type ofStep struct {
+	answered Span // of the load's calls
+	ok       int  // calls that were answered with success
+	created  int  // those of them that created an object
+	objects  []*Lifecycles
+}
+
+func (f *Facts) byStep() map[string]ofStep {
+	out := map[string]ofStep{}
 	for _, c := range f.Calls {
-		if c.Source != Load || c.Step != s.Name {
+		if c.Source != Load {
 			continue
 		}
-		answered.Join(c.Answered)
-		ok += c.Outcomes[record.OK]
+		of := out[c.Step]
+		of.answered.Join(c.Answered)
+		of.ok += c.Outcomes[record.OK]
 		if c.Verb == "create" {
-			created += c.Outcomes[record.OK]
+			of.created += c.Outcomes[record.OK]
 		}
+		out[c.Step] = of
 	}
-	r = Rate{Name: "calls of " + s.Name, Step: s.Name, Unit: "calls/s", Parallel: s.Asked.Parallel, Achieved: perSecond(ok, answered)}
+	for _, l := range f.Lifecycles {
+		of := out[l.Group]
+		of.objects = append(of.objects, l)
+		out[l.Group] = of
+	}
+	return out
+}
+
+// rate is the rate of a step's calls; created are those that created an object.
+func (o ofStep) rate(s *Step) (r Rate, created int) {
+	r = Rate{Name: "calls of " + s.Name, Step: s.Name, Unit: "calls/s", Parallel: s.Asked.Parallel, Achieved: perSecond(o.ok, o.answered)}
 	if r.Parallel == 0 && !math.IsInf(s.Asked.Rate, 0) {
 		r.Asked = s.Asked.Rate
 	}
-	return r, created
+	return r, o.created
 }
 
 // objectRate is the rate of the objects that a step's calls led to.

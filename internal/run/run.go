@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -55,12 +54,16 @@ func Read(dir record.Dir, m record.Manifest) (*Run, error) {
 // describe reads all of a run directory but its manifest and its records.
 func describe(dir record.Dir, manifest record.Manifest) (*Run, error) {
 	r := &Run{Dir: dir, Manifest: manifest}
-	text, err := os.ReadFile(dir.File(record.ScenarioFile))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	text, err := dir.Read(record.ScenarioFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		r.Unreadable = fmt.Errorf("read scenario: %w", err)
+		return r, nil
+	}
+	if err != nil {
 		return nil, fmt.Errorf("open run directory: %w", err)
 	}
 	r.Text = string(text)
-	if r.Scenario, r.Unreadable = scenario.Load(dir.File(record.ScenarioFile), scenario.Settings(manifest.Parameters)); r.Unreadable != nil {
+	if r.Scenario, r.Unreadable = scenario.Parse(dir.File(record.ScenarioFile), text, scenario.Settings(manifest.Parameters)); r.Unreadable != nil {
 		r.Scenario = nil
 		return r, nil
 	}

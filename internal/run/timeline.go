@@ -141,7 +141,8 @@ func heatWidths() []time.Duration {
 
 const mostColumns = 2400
 
-func (h *Heat) add(at clock.Time, latency time.Duration) {
+// add adds a call and returns how many bytes of memory that took.
+func (h *Heat) add(at clock.Time, latency time.Duration) (taken int) {
 	if h.Width == 0 {
 		h.Width = finestBin
 	}
@@ -149,13 +150,16 @@ func (h *Heat) add(at clock.Time, latency time.Duration) {
 	for i := int64(at) / int64(h.Width); i >= mostColumns && h.coarsen(); i = int64(at) / int64(h.Width) {
 	}
 	i := int(min(int64(at)/int64(h.Width), mostColumns-1))
-	for len(h.Columns) <= i {
-		h.Columns = append(h.Columns, nil)
+	if more := i + 1 - len(h.Columns); more > 0 {
+		h.Columns = append(h.Columns, make([][]uint32, more)...)
+		taken = 24 * more
 	}
 	if h.Columns[i] == nil {
 		h.Columns[i] = make([]uint32, Buckets)
+		taken += 4 * Buckets
 	}
 	h.Columns[i][Bucket(max(latency, 0))]++
+	return taken
 }
 
 // coarsen makes wider columns; false where there are none.

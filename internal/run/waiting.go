@@ -20,12 +20,18 @@ type Waiting struct {
 // Queue is the time that calls of one source waited, by the second of the run's
 // clock: 1 in a second is one call on average.
 type Queue struct {
-	Overdue  []float64 // due for longer than may be, and not yet sent
-	InFlight []float64 // due, and not yet answered
-	Late     int       // calls that were sent later than may be
-	Calls    int
-	Worst    time.Duration // the longest from due to sent
+	Late  int // calls that were sent later than may be
+	Calls int
+	Worst time.Duration // the longest from due to sent
+
+	overdue, inFlight track
 }
+
+// Overdue is the time that calls were due for longer than may be, and not yet sent.
+func (q *Queue) Overdue() []float64 { return q.overdue.seconds() }
+
+// InFlight is the time that calls were due, and not yet answered.
+func (q *Queue) InFlight() []float64 { return q.inFlight.seconds() }
 
 func (w *Waiting) add(op record.Op, v record.Call, renewal time.Duration) {
 	switch {
@@ -46,26 +52,47 @@ func (w *Waiting) add(op record.Op, v record.Call, renewal time.Duration) {
 func (q *Queue) add(v record.Call, may time.Duration) {
 	q.Calls++
 	q.Worst = max(q.Worst, v.Lateness())
-	spread(&q.InFlight, v.Due, v.Done)
+	q.inFlight.add(v.Due, v.Done)
 	if v.Lateness() > may {
 		q.Late++
-		spread(&q.Overdue, v.Due.Add(may), v.Sent)
+		q.overdue.add(v.Due.Add(may), v.Sent)
 	}
 }
 
 // longest is until when waiting is followed: a week.
 const longest = clock.Time(7 * 24 * time.Hour)
 
-// spread adds the time from one moment to another to the seconds it lies in.
-func spread(seconds *[]float64, from, to clock.Time) {
+// track adds up stretches of time by the seconds they lie in. A stretch covers two
+// seconds in part and those between them wholly, however many there are: whole has
+// the change of their number at each second.
+type track struct{ part, whole []float64 }
+
+func (t *track) add(from, to clock.Time) {
 	from, to = max(from, 0), min(to, longest)
-	for from < to {
-		i := int(from / clock.Time(time.Second))
-		for len(*seconds) <= i {
-			*seconds = append(*seconds, 0)
-		}
-		next := min(to, clock.Time(i+1)*clock.Time(time.Second))
-		(*seconds)[i] += next.Sub(from).Seconds()
-		from = next
+	if from >= to {
+		return
 	}
+	const second = clock.Time(time.Second)
+	i, j := int(from/second), int(to/second)
+	if more := j + 2 - len(t.part); more > 0 {
+		t.part, t.whole = append(t.part, make([]float64, more)...), append(t.whole, make([]float64, more)...)
+	}
+	if i == j {
+		t.part[i] += to.Sub(from).Seconds()
+		return
+	}
+	t.part[i] += (clock.Time(i+1) * second).Sub(from).Seconds()
+	t.part[j] += to.Sub(clock.Time(j) * second).Seconds()
+	t.whole[i+1]++
+	t.whole[j]--
+}
+
+func (t *track) seconds() []float64 {
+	out := make([]float64, len(t.part))
+	there := 0.0
+	for i := range out {
+		there += t.whole[i]
+		out[i] = there + t.part[i]
+	}
+	return out
 }

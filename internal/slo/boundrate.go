@@ -33,32 +33,42 @@ func (c records) boundRate(r *Result, o *scenario.Objective) {
 		window = d
 	}
 	groups := groupsOf(o.Labels)
+	if begin, end, ok := bindingOf(c.f, groups); ok && end.Sub(begin)/window >= mostWindows {
+		unmeasured(r, fmt.Sprintf("window %s is too short for the %s in which pods were bound: %d of them are the most", window, end.Sub(begin), mostWindows))
+		return
+	}
 	rates := BoundRates(c.f, groups, window)
 	hold(r, ofRates(rates, r.Statistic), false)
 }
 
-// BoundRates returns how many pods of some groups were bound per second in each
-// window of time, smallest first; of all groups when there are none.
-func BoundRates(f *run.Facts, groups []string, window time.Duration) []float64 {
-	all := f.Pods(groups)
+// mostWindows is in how many stretches of time pods are counted.
+const mostWindows = 1_000_000
+
+// bindingOf is the time from the first pod's creation to the last one's binding.
+func bindingOf(f *run.Facts, groups []string) (from, to clock.Time, ok bool) {
 	var begin, end run.Span
-	var at []clock.Time
-	for _, l := range all {
+	for _, l := range f.Pods(groups) {
 		begin.Join(l.Span(record.PhaseCreated))
 		end.Join(l.Span(record.PhaseBound))
-		for row := range l.Len() {
-			if t, ok := l.At(row, record.PhaseBound); ok {
-				at = append(at, t)
-			}
-		}
 	}
-	if !begin.Any || !end.Any || end.Last < begin.First {
+	return begin.First, end.Last, begin.Any && end.Any && end.Last >= begin.First
+}
+
+// BoundRates returns how many pods of some groups were bound per second in each
+// window of time, smallest first; of all groups when there are none. Where there
+// would be more than a million windows there are none.
+func BoundRates(f *run.Facts, groups []string, window time.Duration) []float64 {
+	from, to, ok := bindingOf(f, groups)
+	if !ok || to.Sub(from)/window >= mostWindows {
 		return nil
 	}
-	counts := make([]float64, end.Last.Sub(begin.First)/window+1)
-	for _, t := range at {
-		if t >= begin.First { // of a pod whose creation was not seen it is not known when
-			counts[t.Sub(begin.First)/window] += 1 / window.Seconds()
+	counts := make([]float64, to.Sub(from)/window+1)
+	for _, l := range f.Pods(groups) {
+		for row := range l.Len() {
+			// Of a pod whose creation was not seen it is not known when.
+			if t, ok := l.At(row, record.PhaseBound); ok && t >= from {
+				counts[t.Sub(from)/window] += 1 / window.Seconds()
+			}
 		}
 	}
 	slices.Sort(counts)

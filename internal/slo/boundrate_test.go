@@ -1,6 +1,7 @@
 package slo_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/record"
@@ -44,6 +45,20 @@ func TestBoundRate(t *testing.T) {
 	f.sc.Objectives[0].Labels["group"] = "none"
 	if r := f.judge().Objectives[0]; r.Verdict != slo.Unknown || r.Value != nil {
 		t.Errorf("no pods: %+v", r)
+	}
+}
+
+// A window that would cut a run into a billion stretches takes no memory, and no
+// verdict either.
+func TestWindowsOfANanosecond(t *testing.T) {
+	f := newFlight(t)
+	f.pod("g", "created", 1.0, "bound", 11.0)
+	f.end(record.Done)
+	least := 1.0
+	f.sc.Objectives = []scenario.Objective{{SLI: "pods-bound-rate", Statistic: "max", Labels: map[string]string{"group": "g", "window": "1ns"}, Min: &least}}
+	r := f.judge().Objectives[0]
+	if r.Verdict != slo.Unknown || r.Value != nil || len(r.Warnings) != 1 || !strings.HasPrefix(r.Warnings[0], "window 1ns is too short for the 10s in which pods were bound") {
+		t.Errorf("%+v", r)
 	}
 }
 

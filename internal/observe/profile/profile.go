@@ -14,8 +14,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -23,6 +21,7 @@ import (
 	"github.com/google/pprof/profile"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/record"
 )
 
 // Folder is where a run directory has its profiles: COMPONENT.KIND.pb.gz.
@@ -168,15 +167,9 @@ func (t Target) fetch(ctx context.Context, path string) ([]byte, error) {
 
 // keep writes a profile in one step, mode 0600.
 func keep(folder, name string, raw []byte) error {
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return fmt.Errorf("make a folder for profiles: %w", err)
+	dir, err := record.MakeFolder(folder, 0o700)
+	if err != nil {
+		return fmt.Errorf("keep profile: %w", err)
 	}
-	path := filepath.Join(folder, name)
-	if err := os.WriteFile(path+".new", raw, 0o600); err != nil {
-		return fmt.Errorf("write profile: %w", err)
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		return fmt.Errorf("write profile: %w", err)
-	}
-	return nil
+	return dir.Write(name, raw)
 }
