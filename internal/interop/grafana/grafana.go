@@ -9,9 +9,10 @@ package grafana
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/windtunnel/windtunnel/internal/record"
 )
 
 // Dashboard is a dashboard in Grafana's classic JSON, of which it names what is
@@ -195,10 +196,11 @@ func Provision(folder, url string, d Dashboard) ([]string, error) {
 		{"dashboards/windtunnel.json", raw},
 	} {
 		path := filepath.Join(folder, f.path)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		into, err := record.MakeFolder(filepath.Dir(path), 0o755)
+		if err != nil {
 			return out, fmt.Errorf("provision Grafana: %w", err)
 		}
-		if err := os.WriteFile(path, f.content, 0o644); err != nil {
+		if err := into.WriteMode(filepath.Base(path), f.content, 0o644); err != nil {
 			return out, fmt.Errorf("provision Grafana: %w", err)
 		}
 		out = append(out, path)

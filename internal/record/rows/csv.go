@@ -31,7 +31,8 @@ func Columns[T any]() []Column {
 
 // CSV writes rows as comma-separated values (RFC 4180, lines end in a line
 // feed) under a line of the columns' names. What is empty has no characters; a
-// list is its numbers with spaces between them.
+// list is its numbers with spaces between them; a text that begins as a formula has
+// an apostrophe before it.
 type CSV[T any] struct {
 	out     *csv.Writer
 	columns []Column
@@ -86,7 +87,7 @@ func (c Column) text(v reflect.Value) string {
 		}
 		return strings.Join(parts, " ")
 	case reflect.String:
-		return v.String()
+		return harmless(v.String())
 	case reflect.Float64:
 		if c.Optional && v.IsZero() {
 			return ""
@@ -97,6 +98,15 @@ func (c Column) text(v reflect.Value) string {
 		return ""
 	}
 	return strconv.FormatInt(v.Int(), 10)
+}
+
+// harmless puts an apostrophe before a text that a spreadsheet would run as a
+// formula: names come from whoever wrote the scenario.
+func harmless(s string) string {
+	if s != "" && strings.ContainsRune("=+-@\t\r\n", rune(s[0])) {
+		return "'" + s
+	}
+	return s
 }
 
 // WriteCSV writes the tables of the run directory at run into NAME.csv files of

@@ -43,11 +43,13 @@ type Server struct {
 	shelf   *shelf
 	mux     *http.ServeMux
 
-	mu      sync.Mutex
-	feeds   map[string]*feed   // by run directory
-	queries map[string]*answer // by run directory
-	closing chan struct{}
-	once    sync.Once
+	mu        sync.Mutex
+	feeds     map[string]*feed   // by run directory
+	followers int                // of all feeds
+	queries   map[string]*answer // by run directory
+	comparing chan struct{}      // a place for each comparison under way
+	closing   chan struct{}
+	once      sync.Once
 }
 
 // New returns a server; it begins no work before somebody asks.
@@ -56,8 +58,8 @@ func New(o Options) *Server {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{
-		options: o, shelf: newShelf(o.Roots), mux: http.NewServeMux(),
-		feeds: map[string]*feed{}, queries: map[string]*answer{}, closing: make(chan struct{}),
+		options: o, shelf: newShelf(o.Roots, o.Clock), mux: http.NewServeMux(),
+		feeds: map[string]*feed{}, queries: map[string]*answer{}, comparing: make(chan struct{}, 1), closing: make(chan struct{}),
 	}
 	s.mux.HandleFunc("GET /{$}", s.shell)
 	s.mux.HandleFunc("GET /api/runs", s.list)
@@ -77,6 +79,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Frame-Options", "DENY")
+	// A deadline is what not all connections have.
+	_ = http.NewResponseController(w).SetWriteDeadline(s.now().Add(answerTime))
 	if s.admit(w, r) {
 		s.mux.ServeHTTP(w, r)
 	}
@@ -107,6 +111,10 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	f := s.join(dir)
+	if f == nil {
+		s.fault(w, http.StatusServiceUnavailable, errTooMany)
+		return
+	}
 	defer s.part(f)
 	m := f.latest()
 	if m.err != nil {
@@ -142,6 +150,12 @@ func (s *Server) compare(w http.ResponseWriter, r *http.Request) {
 		s.fault(w, http.StatusBadRequest, errors.New("a comparison needs a run for a and one for b, and takes 40 at most"))
 		return
 	}
+	select {
+	case s.comparing <- struct{}{}:
+		defer func() { <-s.comparing }()
+	case <-r.Context().Done():
+		return
+	}
 	page, err := s.options.Compare(sides[0], sides[1])
 	if err != nil {
 		s.fault(w, http.StatusUnprocessableEntity, err)
@@ -152,6 +166,8 @@ func (s *Server) compare(w http.ResponseWriter, r *http.Request) {
 
 // maxCompared is how many runs are compared in one request.
 const maxCompared = 40
+
+var errTooMany = errors.New("too many pages are open already")
 
 func (s *Server) json(w http.ResponseWriter, v any) {
 	raw, err := json.Marshal(v)

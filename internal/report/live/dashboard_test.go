@@ -22,6 +22,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/report"
 	"github.com/windtunnel/windtunnel/internal/report/live"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/slo"
 )
 
@@ -186,8 +187,12 @@ func TestOnlyWhatWasFoundIsServed(t *testing.T) {
 			t.Errorf("%s: %d %s, want %d", path, code, body, want)
 		}
 	}
+	aRun(t, filepath.Join(f.root, "density", "three"), 1, slo.Pass)
 	f.fails.Store(true)
-	if code, body := f.ask(t, "GET", "/api/runs/density~one/page", nil); code != 422 || body != `{"error":"no such thing"}` {
+	if code, body := f.ask(t, "GET", "/api/runs/density~one/page", nil); code != 200 || f.builds.Load() != 1 {
+		t.Errorf("a page that is there: %d %s, made %d times", code, body, f.builds.Load())
+	}
+	if code, body := f.ask(t, "GET", "/api/runs/density~three/page", nil); code != 422 || body != `{"error":"no such thing"}` {
 		t.Errorf("%d %s", code, body)
 	}
 }
@@ -291,19 +296,106 @@ func TestWhoMayAsk(t *testing.T) {
 	}
 }
 
+// Whatever a browser is made to send on behalf of another page is refused before it
+// costs anything.
+func TestOtherPagesMayAskForNothing(t *testing.T) {
+	f := serve(t, "")
+	aRun(t, filepath.Join(f.root, "one"), 1, slo.Pass)
+	for _, path := range []string{"/api/runs", "/api/runs/one/page", "/api/compare?a=one&b=one", "/api/v1/query?query=up", "/prometheus/one/api/v1/labels"} {
+		for name, value := range map[string]string{"Origin": "http://evil.example", "Sec-Fetch-Site": "cross-site"} {
+			for _, method := range []string{"GET", "POST"} {
+				if code, _ := f.ask(t, method, path, func(r *http.Request) { r.Header.Set(name, value) }); code != 403 {
+					t.Errorf("%s %s with %s %s: %d", method, path, name, value, code)
+				}
+			}
+		}
+		if code, body := f.ask(t, "GET", path, func(r *http.Request) {
+			r.Header.Set("Origin", f.URL)
+			r.Header.Set("Sec-Fetch-Site", "same-origin")
+		}); code != 200 {
+			t.Errorf("%s of our page: %d %s", path, code, body)
+		}
+	}
+	if code, _ := f.ask(t, "GET", "/", func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }); code != 200 {
+		t.Errorf("a link to the page: %d", code)
+	}
+}
+
+// Followers are so many at most, and one more is told.
+func TestFollowersAreBounded(t *testing.T) {
+	f := serve(t, "")
+	dir := record.Dir(aRun(t, filepath.Join(f.root, "one"), 1, ""))
+	self, err := process.Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := dir.WriteJSON(record.OwnerFile, self); err != nil {
+		t.Fatal(err)
+	}
+	follow := func() (int, func()) {
+		ctx, cancel := context.WithCancel(t.Context())
+		r, _ := http.NewRequestWithContext(ctx, "GET", f.URL+"/api/runs/one/events", nil)
+		a, err := f.Client().Do(r)
+		if err != nil {
+			cancel()
+			t.Fatal(err)
+		}
+		return a.StatusCode, func() { cancel(); a.Body.Close() }
+	}
+	var ends []func()
+	for range 100 {
+		code, end := follow()
+		if ends = append(ends, end); code != 200 {
+			t.Fatal(code)
+		}
+	}
+	if code, end := follow(); code != 503 {
+		t.Errorf("one too many: %d", code)
+		end()
+	}
+	ends[0]()
+	repotest.Eventually(t, "a place is free again", func() bool {
+		code, end := follow()
+		end()
+		return code == 200
+	})
+	for _, end := range ends[1:] {
+		end()
+	}
+}
+
 func TestARunIsStoppedByOurPageOnly(t *testing.T) {
 	f := serve(t, "")
 	dir := record.Dir(aRun(t, filepath.Join(f.root, "one"), 1, ""))
-	sleep := exec.Command("sleep", "60")
-	if err := sleep.Start(); err != nil {
-		t.Skip(err)
+	// A directory that somebody sent may name any process: it must write the records.
+	bystander, sleep := exec.Command("sleep", "60"), exec.Command("sleep", "60")
+	records, err := os.Open(dir.File(record.StreamFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer records.Close()
+	sleep.ExtraFiles = []*os.File{records}
+	for _, c := range []*exec.Cmd{bystander, sleep} {
+		if err := c.Start(); err != nil {
+			t.Skip(err)
+		}
+		t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
 	}
 	ours := func(r *http.Request) { r.Header.Set("X-Windtunnel", "1") }
 	if code, _ := f.ask(t, "POST", "/api/runs/one/stop", ours); code != 409 {
 		t.Errorf("of a run that nobody flies: %d", code)
 	}
-	who, err := process.Of(sleep.Process.Pid)
+	who, err := process.Of(bystander.Process.Pid)
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := dir.WriteJSON(record.OwnerFile, who); err != nil {
+		t.Fatal(err)
+	}
+	if code, _ := f.ask(t, "POST", "/api/runs/one/stop", ours); code != 409 || !who.Alive() {
+		t.Errorf("of a run that names a bystander: %d", code)
+	}
+	if who, err = process.Of(sleep.Process.Pid); err != nil {
 		t.Fatal(err)
 	}
 	if err := dir.WriteJSON(record.OwnerFile, who); err != nil {

@@ -19,6 +19,11 @@ const stopHeader = "X-Windtunnel"
 
 // admit lets a request pass, or answers it.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request) bool {
+	// What another page asks for blindly would cost CPU while something is measured.
+	if r.URL.Path != "/" && !ownOrigin(r) {
+		s.fault(w, http.StatusForbidden, errors.New("asked for by a page of another origin"))
+		return false
+	}
 	if s.options.Token == "" {
 		// A name that somebody else's DNS turned into 127.0.0.1 is not ours.
 		if !loopbackHost(r.Host) {
@@ -63,10 +68,9 @@ func loopbackHost(hostport string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// ownOrigin says whether a request that changes something comes from our page,
-// or from no page at all.
+// ownOrigin says whether a request comes from our page, or from no page at all.
 func ownOrigin(r *http.Request) bool {
-	if r.Header.Get(stopHeader) == "" {
+	if site := r.Header.Get("Sec-Fetch-Site"); site == "cross-site" || site == "same-site" {
 		return false
 	}
 	origin := r.Header.Get("Origin")

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -24,6 +25,14 @@ const (
 	keepAlive = 15 * time.Second
 )
 
+// Limits of those who look.
+const (
+	maxFollowers = 100              // of runs, at a time
+	maxIdle      = 8                // pages that are kept though nobody looks
+	eventTime    = 30 * time.Second // that a follower may take for one event
+	answerTime   = 5 * time.Minute  // that any other answer may take, the making included
+)
+
 // feed makes the pages of one run for all who look at it.
 type feed struct {
 	s         *Server
@@ -34,6 +43,7 @@ type feed struct {
 	source Source // of a run under way
 	made   *made
 	next   time.Time // no sooner is a page made again, or tried to
+	used   time.Time // guarded by the server's mu
 }
 
 // made is a page as it is sent, or why there is none.
@@ -41,12 +51,35 @@ type made struct {
 	raw  []byte
 	err  error
 	live bool
+	of   stamp
 }
 
-// join returns the feed of a run. Each call is followed by one of part.
+// stamp is what a page of a run that has ended depends on.
+type stamp struct{ records, verdict fileStamp }
+
+type fileStamp struct {
+	size int64
+	at   time.Time
+}
+
+func stampOf(dir string) (out stamp) {
+	for name, into := range map[string]*fileStamp{record.StreamFile: &out.records, record.VerdictFile: &out.verdict} {
+		if info, ok := record.Dir(dir).Stat(name); ok {
+			*into = fileStamp{info.Size(), info.ModTime()}
+		}
+	}
+	return out
+}
+
+// join returns the feed of a run; nil where too many follow already. Each other call
+// is followed by one of part.
 func (s *Server) join(dir string) *feed {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.followers >= maxFollowers {
+		return nil
+	}
+	s.followers++
 	f := s.feeds[dir]
 	if f == nil {
 		f = &feed{s: s, dir: dir}
@@ -60,27 +93,59 @@ func (s *Server) join(dir string) *feed {
 func (s *Server) part(f *feed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.followers--
 	if f.followers--; f.followers > 0 {
 		return
 	}
-	delete(s.feeds, f.dir)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.release()
+	if f.made == nil || f.made.live || f.made.err != nil {
+		delete(s.feeds, f.dir)
+		return
+	}
+	f.used = s.now()
+	s.forgetLocked()
 }
+
+// forgetLocked drops the pages that nobody has looked at for longest.
+func (s *Server) forgetLocked() {
+	for {
+		idle := 0
+		var oldest *feed
+		for _, f := range s.feeds {
+			if f.followers > 0 {
+				continue
+			}
+			if idle++; oldest == nil || f.used.Before(oldest.used) {
+				oldest = f
+			}
+		}
+		if idle <= maxIdle {
+			return
+		}
+		delete(s.feeds, oldest.dir)
+	}
+}
+
+func (s *Server) now() time.Time { return s.options.Clock.Wall(s.options.Clock.Now()) }
 
 // latest returns the run's page: the one that there is, or a new one when that
 // is due. What could not be made is not tried again any sooner either.
 func (f *feed) latest() *made {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	now := f.s.options.Clock.Wall(f.s.options.Clock.Now())
+	now := f.s.now()
 	if f.made != nil && now.Before(f.next) {
 		return f.made
 	}
+	of := stampOf(f.dir)
+	if m := f.made; m != nil && !m.live && m.err == nil && m.of == of {
+		return m
+	}
 	begun := process.OwnCPU()
 	page, live, err := f.build()
-	f.made = &made{live: live, err: err}
+	f.made = &made{live: live, err: err, of: of}
 	if err == nil {
 		f.made.raw, f.made.err = json.Marshal(page)
 	}
@@ -123,6 +188,10 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	f := s.join(dir)
+	if f == nil {
+		s.fault(w, http.StatusServiceUnavailable, errTooMany)
+		return
+	}
 	defer s.part(f)
 	out := &stream{w: w, flush: http.NewResponseController(w), clock: s.options.Clock}
 	tick := time.NewTicker(refresh)
@@ -168,11 +237,18 @@ type stream struct {
 }
 
 func (s *stream) event(name string, data []byte) error {
-	s.spoke = s.clock.Now()
+	s.hurry()
 	if _, err := fmt.Fprintf(s.w, "event: %s\ndata: %s\n\n", name, data); err != nil {
 		return err
 	}
 	return s.flush.Flush()
+}
+
+// hurry gives the follower some time for what is sent next: one that does not read
+// does not keep its page in memory for ever.
+func (s *stream) hurry() {
+	s.spoke = s.clock.Now()
+	_ = s.flush.SetWriteDeadline(s.clock.Wall(s.spoke.Add(eventTime))) // not all connections have one
 }
 
 // show sends a page unless it is the one that was sent last.
@@ -187,7 +263,7 @@ func (s *stream) show(m *made) error {
 // status sends where the run stands, which costs next to nothing: between two
 // pages it is what shows that the run goes on.
 func (s *stream) status(dir string) error {
-	raw, err := os.ReadFile(record.Dir(dir).File(record.StatusFile))
+	raw, err := record.Dir(dir).Read(record.StatusFile)
 	var compact bytes.Buffer
 	if err != nil || json.Compact(&compact, raw) != nil || bytes.Equal(compact.Bytes(), s.stand) {
 		return nil
@@ -201,7 +277,7 @@ func (s *stream) alive() error {
 	if s.clock.Now().Sub(s.spoke) < keepAlive {
 		return nil
 	}
-	s.spoke = s.clock.Now()
+	s.hurry()
 	if _, err := fmt.Fprint(s.w, ": still there\n\n"); err != nil {
 		return err
 	}
@@ -210,7 +286,7 @@ func (s *stream) alive() error {
 
 // stop ends a run as Ctrl-C does.
 func (s *Server) stop(w http.ResponseWriter, r *http.Request) {
-	if !ownOrigin(r) {
+	if r.Header.Get(stopHeader) == "" {
 		s.fault(w, http.StatusForbidden, errors.New("only windtunnel's own page may stop a run"))
 		return
 	}
@@ -219,7 +295,7 @@ func (s *Server) stop(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	who, ok := Owner(dir)
-	if !ok {
+	if !ok || !writes(who, dir) {
 		s.fault(w, http.StatusConflict, errors.New("the run is not under way"))
 		return
 	}
@@ -231,4 +307,24 @@ func (s *Server) stop(w http.ResponseWriter, r *http.Request) {
 	default:
 		w.WriteHeader(http.StatusAccepted)
 	}
+}
+
+// writes says whether a process has the records of a run open: a directory that
+// somebody sent may name any process of the user.
+func writes(who process.Identity, dir string) bool {
+	records, ok := record.Dir(dir).Stat(record.StreamFile)
+	if !ok {
+		return false
+	}
+	open := fmt.Sprintf("/proc/%d/fd", who.PID)
+	files, err := os.ReadDir(open)
+	if err != nil {
+		return false
+	}
+	for _, f := range files {
+		if info, err := os.Stat(filepath.Join(open, f.Name())); err == nil && os.SameFile(records, info) {
+			return true
+		}
+	}
+	return false
 }

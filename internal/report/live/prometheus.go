@@ -3,7 +3,6 @@ package live
 import (
 	"errors"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"time"
@@ -18,6 +17,7 @@ type answer struct {
 	handler http.Handler
 	size    int64     // of the records that it knows
 	next    time.Time // no sooner are they read again
+	used    time.Time // guarded by the server's mu
 }
 
 // maxAnswers is how many runs' series are held at a time.
@@ -43,12 +43,11 @@ func (s *Server) query(w http.ResponseWriter, r *http.Request, dir string) {
 	s.mu.Lock()
 	a := s.queries[dir]
 	if a == nil {
-		if len(s.queries) >= maxAnswers {
-			clear(s.queries)
-		}
+		s.makeRoomLocked()
 		a = &answer{}
 		s.queries[dir] = a
 	}
+	a.used = s.now()
 	s.mu.Unlock()
 	handler, err := a.current(s, dir)
 	if err != nil {
@@ -58,17 +57,30 @@ func (s *Server) query(w http.ResponseWriter, r *http.Request, dir string) {
 	handler.ServeHTTP(w, r)
 }
 
+// makeRoomLocked drops the series that nobody has asked for longest: a dashboard may
+// go round over more runs than are held.
+func (s *Server) makeRoomLocked() {
+	for len(s.queries) >= maxAnswers {
+		oldest := ""
+		for dir, a := range s.queries {
+			if oldest == "" || a.used.Before(s.queries[oldest].used) {
+				oldest = dir
+			}
+		}
+		delete(s.queries, oldest)
+	}
+}
+
 // current returns the handler, over records that were read anew when there are
 // more of them and the last reading is long enough ago.
 func (a *answer) current(s *Server, dir string) (http.Handler, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	info, err := os.Stat(record.Dir(dir).File(record.StreamFile))
-	if err != nil {
-		return nil, err
+	info, ok := record.Dir(dir).Stat(record.StreamFile)
+	if !ok {
+		return nil, errors.New("the run has no records")
 	}
-	clock := s.options.Clock
-	now := clock.Wall(clock.Now())
+	now := s.now()
 	if a.handler != nil && (a.size == info.Size() || now.Before(a.next)) {
 		return a.handler, nil
 	}

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/plane/process"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/report"
@@ -20,8 +21,10 @@ import (
 
 // Limits of what is looked through for runs.
 const (
-	maxDepth = 4
-	maxRuns  = 2000
+	maxDepth   = 4
+	maxRuns    = 2000
+	maxEntries = 200_000         // of folders, in all
+	listFor    = 2 * time.Second // that the newest run is taken to be the newest
 )
 
 // Run is one run in the list.
@@ -40,10 +43,13 @@ const running = "running"
 // shelf finds runs on disk.
 type shelf struct {
 	roots []string
+	clock clock.Clock
 
-	mu    sync.Mutex
-	dirs  map[string]string // by id
-	known map[string]remembered
+	mu     sync.Mutex
+	dirs   map[string]string // by id
+	known  map[string]remembered
+	latest string // directory of the run that began last
+	until  clock.Time
 }
 
 // remembered is what was read of a run that has ended.
@@ -52,8 +58,8 @@ type remembered struct {
 	run Run
 }
 
-func newShelf(roots []string) *shelf {
-	return &shelf{roots: roots, dirs: map[string]string{}, known: map[string]remembered{}}
+func newShelf(roots []string, c clock.Clock) *shelf {
+	return &shelf{roots: roots, clock: c, dirs: map[string]string{}, known: map[string]remembered{}}
 }
 
 // list returns the runs, newest first.
@@ -97,13 +103,23 @@ func (s *shelf) find(id string) (string, bool) {
 	return dir, ok
 }
 
-// newest returns the directory of the run that began last.
+// newest returns the directory of the run that began last. A dashboard asks many
+// times in a row: the folders are looked through now and then.
 func (s *shelf) newest() (string, bool) {
+	s.mu.Lock()
+	if s.latest != "" && s.clock.Now() < s.until {
+		defer s.mu.Unlock()
+		return s.latest, true
+	}
+	s.mu.Unlock()
 	runs, err := s.list()
 	if err != nil || len(runs) == 0 {
 		return "", false
 	}
-	return runs[0].dir, true
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.latest, s.until = runs[0].dir, s.clock.Now().Add(listFor)
+	return s.latest, true
 }
 
 // place is a run directory that was found.
@@ -142,7 +158,11 @@ func (s *shelf) look() (map[string]string, error) {
 
 // walk finds the run directories below a folder. Links inside are not followed.
 func walk(root string, each func(place)) error {
+	left := maxEntries
 	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if left--; left < 0 {
+			return filepath.SkipAll
+		}
 		if err != nil || !d.IsDir() {
 			return nil // what cannot be read has no runs for us
 		}
@@ -173,8 +193,8 @@ func unused(taken map[string]string, root, below string) string {
 // read tells what is known of a run; callers hold mu.
 func (s *shelf) read(id, dir string) (Run, bool) {
 	d := record.Dir(dir)
-	info, err := os.Stat(d.File(record.VerdictFile))
-	if err == nil && s.known[dir].at.Equal(info.ModTime()) {
+	info, judged := d.Stat(record.VerdictFile)
+	if judged && s.known[dir].at.Equal(info.ModTime()) {
 		run := s.known[dir].run
 		run.ID = id
 		return run, true
@@ -189,12 +209,12 @@ func (s *shelf) read(id, dir string) (Run, bool) {
 		run.Sentence, run.Seconds = stands(d)
 		return run, true
 	}
-	if err != nil {
+	if !judged {
 		run.Sentence = "It was cut off before it was judged: windtunnel judge does that now."
 		return run, true
 	}
 	var j slo.Judgement
-	raw, err := os.ReadFile(d.File(record.VerdictFile))
+	raw, err := d.Read(record.VerdictFile)
 	if err != nil || json.Unmarshal(raw, &j) != nil {
 		run.Sentence = "Its verdict.json cannot be read: windtunnel judge writes it again."
 		return run, true
@@ -208,7 +228,7 @@ func (s *shelf) read(id, dir string) (Run, bool) {
 // stands says in a sentence where a run under way is, and for how many seconds.
 func stands(d record.Dir) (sentence string, seconds float64) {
 	var s record.Status
-	raw, err := os.ReadFile(d.File(record.StatusFile))
+	raw, err := d.Read(record.StatusFile)
 	if err != nil || json.Unmarshal(raw, &s) != nil || s.Step == "" {
 		return "It is under way.", s.Elapsed
 	}
@@ -222,7 +242,7 @@ func stands(d record.Dir) (sentence string, seconds float64) {
 // Owner returns which process flies a run, or flew it when it was killed; not
 // ok for a run that ended.
 func Owner(dir string) (process.Identity, bool) {
-	raw, err := os.ReadFile(record.Dir(dir).File(record.OwnerFile))
+	raw, err := record.Dir(dir).Read(record.OwnerFile)
 	if err != nil {
 		return process.Identity{}, false
 	}

@@ -11,12 +11,11 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/slo"
 )
@@ -70,13 +69,14 @@ func Write(dir string, r *run.Run, j slo.Judgement) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	folder, err := record.MakeFolder(dir, 0o755)
+	if err != nil {
 		return nil, fmt.Errorf("write results: %w", err)
 	}
 	names := slices.Sorted(maps.Keys(files))
 	var faults []error
 	for _, name := range names {
-		if err := os.WriteFile(filepath.Join(dir, name), files[name], 0o644); err != nil {
+		if err := folder.WriteMode(name, files[name], 0o644); err != nil {
 			faults = append(faults, fmt.Errorf("write results: %w", err))
 		}
 	}

@@ -12,12 +12,11 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/slo"
 )
@@ -88,7 +87,8 @@ func Write(folder string, of *run.Run, j slo.Judgement) ([]string, error) {
 			put(Quantiles+"-"+j.name+".json", quantiles...)
 		}
 	}
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+	into, err := record.MakeFolder(folder, 0o755)
+	if err != nil {
 		return nil, fmt.Errorf("write kube-burner's documents: %w", err)
 	}
 	for _, name := range order {
@@ -96,7 +96,7 @@ func Write(folder string, of *run.Run, j slo.Judgement) ([]string, error) {
 		if err := json.NewEncoder(&out).Encode(files[name]); err != nil {
 			return nil, fmt.Errorf("encode %s: %w", name, err)
 		}
-		if err := os.WriteFile(filepath.Join(folder, name), out.Bytes(), 0o644); err != nil {
+		if err := into.WriteMode(name, out.Bytes(), 0o644); err != nil {
 			return nil, fmt.Errorf("write kube-burner's documents: %w", err)
 		}
 	}
