@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/windtunnel/windtunnel/internal/record"
@@ -18,7 +17,7 @@ const mostAnnotations = 10
 // annotations of the build: an error for each reason of a fail, a warning for
 // each of an unknown, a notice for a pass.
 func annotate(w io.Writer, dir record.Dir) error {
-	raw, err := os.ReadFile(dir.File(record.VerdictFile))
+	raw, err := dir.Read(record.VerdictFile)
 	if err != nil {
 		return fmt.Errorf("read verdict: %w", err)
 	}

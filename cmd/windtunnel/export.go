@@ -41,7 +41,14 @@ func exported(use, short, example string, do func(run, out string) error) *cobra
 	var out string
 	verb := &cobra.Command{
 		Use: use + " RUN", Short: short, Example: "  windtunnel export " + example, Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error { return do(args[0], out) },
+		RunE: func(_ *cobra.Command, args []string) error {
+			// A link that the user names is meant; one that lies where an export goes
+			// by default came with the run, and is refused.
+			if real, err := filepath.EvalSymlinks(out); out != "" && err == nil {
+				out = real
+			}
+			return do(args[0], out)
+		},
 	}
 	verb.Flags().StringVarP(&out, "out", "o", "", "`path` to write to; default: beside the run directory, as RUN-"+use)
 	return verb
@@ -101,6 +108,9 @@ func exportDocuments(env *environment, format, short string) *cobra.Command {
 func exportOpenMetrics(env *environment) *cobra.Command {
 	verb := exported("openmetrics", "Write all series, which promtool turns into blocks of a Prometheus server",
 		"openmetrics runs/density/latest -o density.om\n  promtool tsdb create-blocks-from openmetrics density.om data/", func(run, out string) error {
+			if info, err := os.Stat(out); out != "" && err == nil && !info.Mode().IsRegular() {
+				return printOpenMetrics(env, run, out)
+			}
 			if out == "" {
 				out = besideRun(run, "openmetrics.txt")
 			}
@@ -113,7 +123,26 @@ func writeOpenMetrics(env *environment, run, out string) error {
 	if _, _, err := record.OpenDir(run); err != nil {
 		return err
 	}
-	file, err := os.OpenFile(out, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	file, err := record.Dir(filepath.Dir(out)).Create(filepath.Base(out), 0o600)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	written, err := openmetrics.Write(file, run, openmetrics.Options{})
+	if err == nil {
+		err = file.Keep()
+	}
+	if err != nil {
+		return err
+	}
+	sayWritten(env.stdout, env.stderr, out, written)
+	return nil
+}
+
+// printOpenMetrics writes to a pipe or a device that the user named, such as
+// /dev/stdout.
+func printOpenMetrics(env *environment, run, out string) error {
+	file, err := os.OpenFile(out, os.O_WRONLY, 0)
 	if err != nil {
 		return fmt.Errorf("write OpenMetrics: %w", err)
 	}
@@ -121,12 +150,15 @@ func writeOpenMetrics(env *environment, run, out string) error {
 	if failed := file.Close(); err == nil && failed != nil {
 		err = fmt.Errorf("write OpenMetrics: %w", failed)
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		sayWritten(env.stderr, env.stderr, out, written)
 	}
-	fmt.Fprintf(env.stdout, "%s: %d families, %d series, %d samples\n", out, written.Families, written.Series, written.Samples)
+	return err
+}
+
+func sayWritten(w, warnings io.Writer, out string, written openmetrics.Written) {
+	fmt.Fprintf(w, "%s: %d families, %d series, %d samples\n", out, written.Families, written.Series, written.Samples)
 	if written.Natives > 0 {
-		fmt.Fprintf(env.stderr, "%d native histograms are left out: the text form cannot carry them; their classic buckets are there\n", written.Natives)
+		fmt.Fprintf(warnings, "%d native histograms are left out: the text form cannot carry them; their classic buckets are there\n", written.Natives)
 	}
-	return nil
 }

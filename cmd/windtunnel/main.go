@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/plane/component"
 	"github.com/windtunnel/windtunnel/internal/plane/process"
+	"github.com/windtunnel/windtunnel/internal/text"
 )
 
 func main() { os.Exit(start()) }
@@ -31,8 +33,16 @@ func start() int {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	env := &environment{
-		stdout: os.Stdout, stderr: os.Stderr, signals: signals, args: os.Args,
+		stdout: stdout(), stderr: text.NewScreen(os.Stderr), signals: signals, args: os.Args,
 		terminal: term.IsTerminal(int(os.Stderr.Fd())) && os.Getenv("CI") == "" && os.Getenv("TERM") != "dumb",
 	}
-	return execute(context.Background(), env, os.Args[1:])
+	return guarded(env.stderr, func() int { return execute(context.Background(), env, os.Args[1:]) })
+}
+
+// stdout is a screen where people look, and takes every byte where a program reads.
+func stdout() io.Writer {
+	if term.IsTerminal(int(os.Stdout.Fd())) {
+		return text.NewScreen(os.Stdout)
+	}
+	return os.Stdout
 }

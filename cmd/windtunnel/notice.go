@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+
+	"github.com/windtunnel/windtunnel/internal/text"
 )
 
 // clearLine goes back to a terminal line's begin and empties it: what stood there
@@ -17,10 +19,20 @@ const clearLine = "\r\x1b[K"
 func (env *environment) notice(lines ...string) {
 	for _, line := range lines {
 		if env.terminal {
-			line = clearLine + line
+			_ = env.rewrite(line + "\n") // there is nobody to be told
+		} else {
+			fmt.Fprintln(env.stderr, line)
 		}
-		fmt.Fprintln(env.stderr, line)
 	}
+}
+
+// rewrite writes a text in place of a terminal's last line.
+func (env *environment) rewrite(line string) error {
+	if screen, ok := env.stderr.(*text.Screen); ok {
+		return screen.Lead(clearLine, line)
+	}
+	_, err := io.WriteString(env.stderr, clearLine+line)
+	return err
 }
 
 // logger writes warnings and errors, nothing per call: sentences on a terminal that
@@ -60,11 +72,11 @@ func (s sentences) WithGroup(string) slog.Handler { return s }
 func (s sentences) Handle(_ context.Context, r slog.Record) error {
 	var about, why []string
 	add := func(a slog.Attr) bool {
-		text := strings.Join(strings.Fields(a.Value.String()), " ")
+		value := strings.Join(strings.Fields(a.Value.String()), " ")
 		if slices.Contains([]string{"error", "err", "found", "what"}, a.Key) { // says all itself
-			why = append(why, text)
+			why = append(why, value)
 		} else {
-			about = append(about, a.Key+" "+text)
+			about = append(about, a.Key+" "+value)
 		}
 		return true
 	}
@@ -79,6 +91,5 @@ func (s sentences) Handle(_ context.Context, r slog.Record) error {
 	if len(why) > 0 {
 		line += ": " + strings.Join(why, "; ")
 	}
-	_, err := io.WriteString(s.env.stderr, clearLine+line+"\n")
-	return err
+	return s.env.rewrite(line + "\n")
 }

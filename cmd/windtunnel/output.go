@@ -11,6 +11,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/slo"
+	"github.com/windtunnel/windtunnel/internal/text"
 )
 
 // addOutput adds the flag that says in which form a result is printed; the first
@@ -39,7 +40,7 @@ func printResult(env *environment, dir record.Dir, output string) error {
 	case "github":
 		return annotate(env.stdout, dir)
 	case "json":
-		raw, err := os.ReadFile(dir.File(record.VerdictFile))
+		raw, err := dir.Read(record.VerdictFile)
 		if err != nil {
 			return fmt.Errorf("read verdict: %w", err)
 		}
@@ -48,7 +49,7 @@ func printResult(env *environment, dir record.Dir, output string) error {
 	case "markdown":
 		return writeMarkdown(string(dir), env.stdout)
 	}
-	summary, err := os.ReadFile(dir.File(record.SummaryFile))
+	summary, err := dir.Read(record.SummaryFile)
 	if err != nil {
 		return fmt.Errorf("read summary: %w", err)
 	}
@@ -69,7 +70,11 @@ const (
 // or NO_COLOR is set (https://no-color.org). No colour says what its text does
 // not say.
 func (env *environment) paint() func(colour, string) string {
-	file, isFile := env.stdout.(*os.File)
+	out := env.stdout
+	if screen, ok := out.(*text.Screen); ok {
+		out = screen.Unwrap()
+	}
+	file, isFile := out.(*os.File)
 	if !isFile || !term.IsTerminal(int(file.Fd())) || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
 		return func(_ colour, text string) string { return text }
 	}

@@ -117,7 +117,7 @@ func (l *progress) every() time.Duration {
 func (l *progress) show(s flight.Status) {
 	shown := line(s)
 	if l.env.terminal {
-		fmt.Fprint(l.env.stderr, clearLine+shown)
+		_ = l.env.rewrite(shown) // the next one comes soon
 		l.drawn = true
 		return
 	}
@@ -129,7 +129,7 @@ func (l *progress) show(s flight.Status) {
 
 func (l *progress) end() {
 	if l.drawn {
-		fmt.Fprint(l.env.stderr, clearLine)
+		_ = l.env.rewrite("")
 	}
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/windtunnel/windtunnel/internal/capacity"
@@ -30,7 +29,7 @@ func (x *searching) knowsRate(r capacity.Run) error {
 // limitedBy names what a run's diagnosis has found first; empty where it has
 // found nothing.
 func limitedBy(path string) string {
-	raw, err := os.ReadFile(record.Dir(path).File(diagnose.File))
+	raw, err := record.Dir(path).Read(diagnose.File)
 	if err != nil {
 		return ""
 	}
