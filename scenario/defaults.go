@@ -25,18 +25,21 @@ func (s *Scenario) setDefaults()   { *s = Default() }
 func (p *Plane) setDefaults()      { p.Durability = "memory" }
 func (n *Namespaces) setDefaults() { n.Count = 1 }
 func (g *Preflight) setDefaults()  { g.Dirty = "tag" }
-func (b *Body) setDefaults()       { b.Dialect = Dialects()[0] }
-func (a *AbortOn) setDefaults()    { a.For = unit.Duration(DefaultAbortFor) }
-func (s *Step) setDefaults()       { s.OnFailure = "stop" }
-func (c *Create) setDefaults()     { c.Timeout = unit.Duration(DefaultCallTimeout) }
-func (c *Churn) setDefaults()      { c.Timeout = unit.Duration(DefaultCallTimeout) }
-func (r *Requests) setDefaults()   { r.Timeout = unit.Duration(DefaultCallTimeout) }
-func (w *Wait) setDefaults()       { w.Within, w.Unmet = unit.Duration(DefaultWaitWithin), UnknownRun }
-func (c *Settle) setDefaults()     { c.Within = unit.Duration(DefaultSettleWithin) }
-func (e *Exec) setDefaults()       { e.Timeout = unit.Duration(DefaultExecTimeout) }
-func (r *Retry) setDefaults()      { r.Delay = unit.Duration(DefaultRetryDelay) }
-func (c *Call) setDefaults()       { c.Weight = 1 }
-func (i *Item) setDefaults()       { i.Replicas, i.Every = 1, 1 }
+func (m *Members) setDefaults() {
+	m.Name, m.Count, m.Kind, m.Etcd, m.OnDeath = "member", 1, RealMember, "shared", "continue"
+}
+func (b *Body) setDefaults()     { b.Dialect = Dialects()[0] }
+func (a *AbortOn) setDefaults()  { a.For = unit.Duration(DefaultAbortFor) }
+func (s *Step) setDefaults()     { s.OnFailure = "stop" }
+func (c *Create) setDefaults()   { c.Timeout = unit.Duration(DefaultCallTimeout) }
+func (c *Churn) setDefaults()    { c.Timeout = unit.Duration(DefaultCallTimeout) }
+func (r *Requests) setDefaults() { r.Timeout = unit.Duration(DefaultCallTimeout) }
+func (w *Wait) setDefaults()     { w.Within, w.Unmet = unit.Duration(DefaultWaitWithin), UnknownRun }
+func (c *Settle) setDefaults()   { c.Within = unit.Duration(DefaultSettleWithin) }
+func (e *Exec) setDefaults()     { e.Timeout = unit.Duration(DefaultExecTimeout) }
+func (r *Retry) setDefaults()    { r.Delay = unit.Duration(DefaultRetryDelay) }
+func (c *Call) setDefaults()     { c.Weight = 1 }
+func (i *Item) setDefaults()     { i.Replicas, i.Every = 1, 1 }
 
 func (s *Scale) setDefaults() {
 	s.Propagation, s.Timeout = "background", unit.Duration(DefaultCallTimeout)
@@ -73,6 +76,7 @@ func (s *Scenario) Complete() {
 	fill(reflect.ValueOf(&s.Plane).Elem())
 	fill(reflect.ValueOf(&s.Preflight).Elem())
 	fill(reflect.ValueOf(&s.Subjects).Elem())
+	fill(reflect.ValueOf(&s.Members).Elem())
 	fill(reflect.ValueOf(&s.Steps).Elem())
 	s.complete()
 }
@@ -207,7 +211,9 @@ func (s *Step) verbs() []string {
 
 // stepVerbs are the fields of which a step has exactly one.
 func stepVerbs() []string {
-	return slices.DeleteFunc(strictyaml.Names(strictyaml.Fields(reflect.TypeFor[Step]())), func(name string) bool { return name == "name" || name == "expects" || name == "onFailure" })
+	return slices.DeleteFunc(strictyaml.Names(strictyaml.Fields(reflect.TypeFor[Step]())), func(name string) bool {
+		return slices.Contains([]string{"name", "cluster", "expects", "onFailure"}, name)
+	})
 }
 
 func (o *Objective) complete() {

@@ -22,6 +22,7 @@ type Scenario struct {
 	Manifests   []string        `yaml:"manifests"` // files of any objects, several documents each, applied after all definitions; relative to the file
 	Subjects    []Subject       `yaml:"subjects"`  // programs that run on the plane and are tested with it
 	Fleet       Fleet           `yaml:"fleet"`
+	Members     []Members       `yaml:"members"` // clusters beside the plane, for subjects and steps that are about many
 	Namespaces  Namespaces      `yaml:"namespaces"`
 	Preflight   Preflight       `yaml:"preflight"`
 	Groups      []Group         `yaml:"groups"`      // pods by selector; pods with the label windtunnel.dev/group need none

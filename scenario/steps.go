@@ -42,6 +42,7 @@ type Step struct {
 	Parallel  []Step        `yaml:"parallel"`  // these steps at the same time; done when the last is
 	Sequence  []Step        `yaml:"sequence"`  // these steps one after another: a branch of parallel
 	Repeat    *Repeat       `yaml:"repeat"`    // these steps again and again
+	Cluster   string        `yaml:"cluster"`   // create, scale, update, delete, requests and wait with objects: done in each of these members and not on the plane: a name, a group, a selector of labels such as region=eu, or "*"; counts are for each of them, the pace is of all together
 	Expects   []int         `yaml:"expects"`   // of a step that sends calls: HTTP status codes of calls that fail as they should, such as 403; 0: no answer
 	OnFailure string        `yaml:"onFailure"` // "stop" (default): later steps but deletions are skipped; "continue"
 	Line      int           `yaml:"-"`
@@ -242,19 +243,20 @@ type Settle struct {
 	Within unit.Duration `yaml:"within"` // default 10m; the step fails when it has passed
 }
 
-// Disturbance breaks something on purpose. Exactly one of component, client, nodes
-// and pods says what; action says how. The fault is taken back after `for`, or
+// Disturbance breaks something on purpose. Exactly one of component, cluster,
+// client, nodes and pods says what; action says how. The fault is taken back after `for`, or
 // at the end of the run; the step does not wait for that unless `hold` is set.
 type Disturbance struct {
 	Component string        `yaml:"component"` // etcd, kube-apiserver, kube-scheduler, kube-controller-manager or a subject: kill, pause, restart or slow
+	Cluster   string        `yaml:"cluster"`   // members, as a step's cluster names them: kill, pause, restart, expire, rollback (real ones), delay, slow, cut or stall (their link, for all clients)
 	Client    string        `yaml:"client"`    // whose way to the plane is longer: load, fleet, observe, kube-scheduler, kube-controller-manager; or "etcd": the API server's way there: delay, slow or cut
 	Nodes     *Victims      `yaml:"nodes"`     // notready, silent, flap, slow, skew or reconnect
 	Pods      *Victims      `yaml:"pods"`      // fail or crash
 	Action    string        `yaml:"action"`    // what is done, see the field that says to whom
 	For       unit.Duration `yaml:"for"`       // how long; 0: until the end of the run
 	Hold      bool          `yaml:"hold"`      // the step ends when the fault does
-	RoundTrip unit.Duration `yaml:"roundTrip"` // delay: added round-trip time
-	Factor    float64       `yaml:"factor"`    // slow a client: each answer comes after so many times as long as the server took, 1 to 1000; on a plane that windtunnel starts
+	RoundTrip unit.Duration `yaml:"roundTrip"` // delay: added round-trip time; of members: all of it, in place of their own
+	Factor    float64       `yaml:"factor"`    // slow a client: each answer comes after so many times as long as the server took, 1 to 1000; on a plane that windtunnel starts; of members likewise
 	Share     float64       `yaml:"share"`     // slow a component: of its time that it may run, above 0 and below 1
 	Delay     unit.Duration `yaml:"delay"`     // slow nodes: later by so much; skew: lease times off by so much (may be negative)
 	Between   unit.Duration `yaml:"between"`   // flap: mean time between failures of a node; pods: of all, default: at once

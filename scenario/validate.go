@@ -38,6 +38,8 @@ type checker struct {
 	steps   map[string]string // step name -> its path
 	creates []string          // names of the create steps so far, those of other branches too
 	groups  []string          // groups that they make, and those of groups
+	cluster string            // of the step that is checked
+	made    map[string]string // cluster of the create steps so far, by name
 }
 
 // fileChecker checks a whole scenario, and itself what is said once in it.
@@ -55,12 +57,13 @@ func (c *fieldChecker) given(path string) bool { _, ok := c.s.lines[path]; retur
 func (s *Scenario) bodyNames() []string { return slices.Sorted(maps.Keys(s.Bodies)) }
 
 func (s *Scenario) check(f *faults) {
-	c := fileChecker{&checker{fieldChecker: fieldChecker{f, s}, steps: map[string]string{}}}
+	c := fileChecker{&checker{fieldChecker: fieldChecker{f, s}, steps: map[string]string{}, made: map[string]string{}}}
 	c.label("scenario", "scenario", s.Name)
 	c.word("failedCalls", "failedCalls", s.FailedCalls)
 	c.abortOn(s.AbortOn)
 	c.plane()
-	c.fleet()
+	c.fleet("fleet", &c.s.Fleet)
+	memberChecker(c).members()
 	c.namespaces()
 	c.preflight()
 	c.files("crds", "crds", s.CRDs)
@@ -142,45 +145,49 @@ func (c fileChecker) plane() {
 		comp := p.Components[name]
 		c.notNegativeNumber(path+".cpu", "component.cpu", comp.CPU)
 		for _, flag := range slices.Sorted(maps.Keys(comp.Flags)) {
-			if strings.HasPrefix(flag, "-") || strings.Contains(flag, "=") || flag == "" {
-				c.at(path+".flags."+flag, "component.flags: %q is not a flag's name: no dashes before it and no value in it", flag)
-			}
+			c.flagName(path+".flags."+flag, "component.flags", flag)
 		}
 	}
 }
 
-func (c fileChecker) fleet() {
-	f := c.s.Fleet
-	c.notNegative("fleet.nodes", "fleet.nodes", f.Nodes)
-	c.positive("fleet.rate", "fleet.rate", f.Rate)
-	c.notNegativeTime("fleet.lease", "fleet.lease", f.Lease)
-	c.notNegativeTime("fleet.status", "fleet.status", f.Status)
-	c.lasting("fleet.within", "fleet.within", f.Within)
-	c.notNegative("fleet.connections", "fleet.connections", f.Connections)
+func (c *fieldChecker) flagName(path, name, flag string) {
+	if strings.HasPrefix(flag, "-") || strings.Contains(flag, "=") || flag == "" {
+		c.at(path, "%s: %q is not a flag's name: no dashes before it and no value in it", name, flag)
+	}
+}
+
+// fleet checks simulated nodes: those of the plane, or of members.
+func (c *checker) fleet(path string, f *Fleet) {
+	c.notNegative(path+".nodes", "fleet.nodes", f.Nodes)
+	c.positive(path+".rate", "fleet.rate", f.Rate)
+	c.notNegativeTime(path+".lease", "fleet.lease", f.Lease)
+	c.notNegativeTime(path+".status", "fleet.status", f.Status)
+	c.lasting(path+".within", "fleet.within", f.Within)
+	c.notNegative(path+".connections", "fleet.connections", f.Connections)
 	if f.Traffic != "" {
-		c.word("fleet.traffic", "fleet.traffic", f.Traffic)
+		c.word(path+".traffic", "fleet.traffic", f.Traffic)
 	}
 	if f.Taint != "" {
 		c.word("fleet.taint", "fleet.taint", f.Taint)
 	}
 	for i, name := range f.Stages {
 		if err := checkInside(name); err != nil || name == "" {
-			c.at(fmt.Sprintf("fleet.stages[%d]", i), "fleet.stages: %q is neither a built-in set nor a file in the scenario's folder", clip(name))
+			c.at(fmt.Sprintf("%s.stages[%d]", path, i), "fleet.stages: %q is neither a built-in set nor a file in the scenario's folder", clip(name))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Spread)) {
 		if n := f.Spread[name]; len(validation.IsQualifiedName(name)) > 0 || n < 1 {
-			c.at("fleet.spread."+name, "fleet.spread: %s: %d is not a label and a number above 0", clip(name), n)
+			c.at(path+".spread."+name, "fleet.spread: %s: %d is not a label and a number above 0", clip(name), n)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Capacity)) {
 		if q, err := resource.ParseQuantity(f.Capacity[name]); err != nil || q.Sign() < 0 {
-			c.at("fleet.capacity."+name, "fleet.capacity.%s: %q is not a quantity such as 32, 500m or 256Gi", name, clip(f.Capacity[name]))
+			c.at(path+".capacity."+name, "fleet.capacity.%s: %q is not a quantity such as 32, 500m or 256Gi", name, clip(f.Capacity[name]))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Labels)) {
 		if value := f.Labels[name]; len(validation.IsQualifiedName(name))+len(validation.IsValidLabelValue(value)) > 0 {
-			c.at("fleet.labels."+name, "fleet.labels: %s=%s is not a label that Kubernetes takes", clip(name), clip(value))
+			c.at(path+".labels."+name, "fleet.labels: %s=%s is not a label that Kubernetes takes", clip(name), clip(value))
 		}
 	}
 }

@@ -11,6 +11,7 @@ type faultTarget struct {
 func faultTargets() []faultTarget {
 	return []faultTarget{
 		{"component", []string{"kill", "pause", "restart", "slow"}},
+		{"cluster", []string{"kill", "pause", "restart", "expire", "rollback", "delay", "slow", "cut", "stall"}},
 		{"client", []string{"delay", "slow", "cut"}},
 		{"nodes", []string{"notready", "silent", "flap", "slow", "skew", "reconnect"}},
 		{"pods", []string{"fail", "crash"}},
@@ -36,12 +37,14 @@ type disturbanceChecker struct{ *checker }
 func (c disturbanceChecker) fault(path string, x *Disturbance) {
 	target := x.target()
 	if target == "" {
-		c.at(path, "fault: exactly one of component, client, nodes and pods is needed")
+		c.at(path, "fault: exactly one of component, cluster, client, nodes and pods is needed")
 		return
 	}
 	switch target {
 	case "component":
 		c.oneOf(path+".component", "fault.component", x.Component, slices.Concat(Components(), c.s.subjectNames()))
+	case "cluster":
+		memberChecker{c.checker}.fault(path, x)
 	case "client":
 		c.word(path+".client", "fault.client", x.Client)
 	case "nodes":
@@ -70,8 +73,8 @@ func (c disturbanceChecker) fields(path, action string, x *Disturbance) {
 		want    string
 		actions []string
 	}{
-		{"roundTrip", x.RoundTrip != 0, x.RoundTrip > 0, "above 0s", []string{"client delay"}},
-		{"factor", x.Factor != 0, x.Factor >= 1 && x.Factor <= 1000, "between 1 and 1000", []string{"client slow"}},
+		{"roundTrip", x.RoundTrip != 0, x.RoundTrip > 0, "above 0s", []string{"client delay", "cluster delay"}},
+		{"factor", x.Factor != 0, x.Factor >= 1 && x.Factor <= 1000, "between 1 and 1000", []string{"client slow", "cluster slow"}},
 		{"share", x.Share != 0, x.Share > 0 && x.Share < 1, "above 0 and below 1", []string{"component slow"}},
 		{"delay", x.Delay != 0, x.Delay > 0 || action == "nodes skew", "above 0s", []string{"nodes slow", "nodes skew"}},
 		{"between", x.Between != 0, x.Between > 0, "above 0s", []string{"nodes flap", "pods fail", "pods crash"}},

@@ -14,6 +14,7 @@ func (c *checker) reference(path, name, step string, before made) *Create {
 	earlier := slices.Sorted(maps.Keys(before))
 	switch x, ok := before[step]; {
 	case ok:
+		memberChecker{c}.within(path, name, step)
 		return x
 	case step == "":
 		c.at(path, "%s: the name of an earlier create step is needed", name)

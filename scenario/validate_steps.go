@@ -25,7 +25,7 @@ func (c stepChecker) sequence(path string, steps []Step, before made) {
 func (c stepChecker) parallel(path string, steps []Step, before made) {
 	for i := range steps { // a wait of one branch may be for pods of another
 		for s := range steps[i].All() {
-			if s.Create != nil {
+			if s.Create != nil && s.Cluster == "" {
 				c.groups = append(c.groups, s.Create.Group)
 			}
 		}
@@ -42,6 +42,7 @@ func (c stepChecker) parallel(path string, steps []Step, before made) {
 // step checks one step in the light of those before it.
 func (c stepChecker) step(path string, s *Step, before made) {
 	c.head(path, s)
+	memberChecker(c).step(path, s)
 	switch {
 	case s.Parallel != nil:
 		c.parallel(path+".parallel", s.Parallel, before)
@@ -49,9 +50,11 @@ func (c stepChecker) step(path string, s *Step, before made) {
 		c.sequence(path+".sequence", s.Sequence, before)
 	case s.Create != nil:
 		createChecker(c).create(path+".create", s.Create)
-		before[s.Name] = s.Create
+		before[s.Name], c.made[s.Name] = s.Create, s.Cluster
 		c.creates = append(c.creates, s.Name)
-		c.groups = append(c.groups, s.Create.Group)
+		if s.Cluster == "" {
+			c.groups = append(c.groups, s.Create.Group)
+		}
 	}
 	if s.Scale != nil {
 		changeChecker(c).scale(path+".scale", s.Scale, before)

@@ -77,6 +77,12 @@ func words(field string) []string {
 			out = append(out, l.Name)
 		}
 		return out
+	case "members.kind":
+		return []string{RealMember, HollowMember}
+	case "members.etcd":
+		return []string{"shared", "own"}
+	case "members.onDeath":
+		return []string{"continue", "stop"}
 	case "link.by":
 		return []string{"owner", "label", "name", "key"}
 	case "preflight.dirty":

@@ -1,0 +1,109 @@
+package scenario
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/windtunnel/windtunnel/internal/unit"
+)
+
+// The kinds of members.
+const (
+	RealMember   = "real"
+	HollowMember = "hollow"
+)
+
+// AllMembers is the cluster of a step that means every member.
+const AllMembers = "*"
+
+// Members are clusters beside the plane, for what is tested with many of them.
+// They are thrown away at the end. Which of them a step is about says its field
+// cluster.
+type Members struct {
+	Name      string            `yaml:"name"`      // the members are NAME-1, NAME-2 ...; default: member
+	Count     int               `yaml:"count"`     // how many, default 1
+	Kind      string            `yaml:"kind"`      // real (default): a kube-apiserver each, without scheduler and controller manager; hollow: in memory, thousands in one process
+	Labels    map[string]string `yaml:"labels"`    // of each of them, such as region
+	Spread    map[string]int    `yaml:"spread"`    // labels with so many values, in turn: region: 3 gives region-0, region-1, region-2
+	RoundTrip unit.Duration     `yaml:"roundTrip"` // added to every client's way there and back; each region its own: in groups of their own
+	APIs      []string          `yaml:"apis"`      // of real ones: what is served beside v1, GROUP/VERSION; default: see docs/clusters.md; [all]: everything, as on the plane
+	Etcd      string            `yaml:"etcd"`      // of real ones: shared (default): one for all members, a prefix each; own: one each
+	Flags     map[string]string `yaml:"flags"`     // of real ones: of each kube-apiserver, without dashes
+	Fleet     *Fleet            `yaml:"fleet"`     // simulated nodes in each of them; default none
+	OnDeath   string            `yaml:"onDeath"`   // of a real one that dies by itself: continue (default), the run says so and goes on; or stop
+}
+
+// MemberNames returns the names of the group's members.
+func (m *Members) MemberNames() []string {
+	out := make([]string, max(0, m.Count))
+	for i := range out {
+		out[i] = m.Name + "-" + strconv.Itoa(i+1)
+	}
+	return out
+}
+
+// LabelsOf returns the labels of the i-th member of the group, from 0.
+func (m *Members) LabelsOf(i int) map[string]string {
+	out := map[string]string{}
+	for name, values := range m.Spread {
+		short := name[strings.LastIndexByte(name, '/')+1:]
+		out[name] = short + "-" + strconv.Itoa(i%max(1, values))
+	}
+	maps.Copy(out, m.Labels)
+	return out
+}
+
+// MembersOf returns the names of the members that a step's cluster means, in
+// their order: every one (*), those of a group, one by its name, or those whose
+// labels a selector such as region=eu matches.
+func (s *Scenario) MembersOf(cluster string) ([]string, error) {
+	selector, err := memberSelector(cluster)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for g := range s.Members {
+		group := &s.Members[g]
+		for i, name := range group.MemberNames() {
+			switch {
+			case cluster == AllMembers, cluster == name, cluster == group.Name:
+			case selector != nil && selector.Matches(labels.Set(group.LabelsOf(i))):
+			default:
+				continue
+			}
+			out = append(out, name)
+		}
+	}
+	return out, nil
+}
+
+// memberSelector returns the selector that a step's cluster is; nil where it is a
+// name.
+func memberSelector(cluster string) (labels.Selector, error) {
+	if !strings.ContainsAny(cluster, "=!,( ") {
+		return nil, nil
+	}
+	selector, err := labels.Parse(cluster)
+	if err != nil {
+		return nil, fmt.Errorf("%q is not a label selector: %w", clip(cluster), err)
+	}
+	return selector, nil
+}
+
+// memberGroups are the names of the groups.
+func (s *Scenario) memberGroups() (out []string) {
+	for _, m := range s.Members {
+		out = append(out, m.Name)
+	}
+	return out
+}
+
+// member tells whether there is one of that name.
+func (s *Scenario) member(name string) bool {
+	return slices.ContainsFunc(s.Members, func(m Members) bool { return slices.Contains(m.MemberNames(), name) })
+}

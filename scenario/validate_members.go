@@ -1,0 +1,172 @@
+package scenario
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// mostMembers bounds a scenario's members: each has a port or a path, a client
+// and a row of its own.
+const mostMembers = 10_000
+
+// memberChecker checks members, and what is said of them.
+type memberChecker struct{ *checker }
+
+func (c memberChecker) members() {
+	names, all := []string{}, 0
+	for i := range c.s.Members {
+		m := &c.s.Members[i]
+		path := fmt.Sprintf("members[%d]", i)
+		c.group(path, m)
+		if slices.Contains(names, m.Name) {
+			c.at(path+".name", "members.name: %q stands twice", clip(m.Name))
+		}
+		names = append(names, m.Name)
+		if all += max(0, m.Count); all > mostMembers {
+			c.at(path+".count", "members.count: %d members are more than %d", all, mostMembers)
+			return
+		}
+	}
+	for i, m := range c.s.Members { // edge-1 may be a group as well as the first of edge
+		if g := slices.IndexFunc(c.s.Members, func(o Members) bool { return slices.Contains(o.MemberNames(), m.Name) }); g >= 0 {
+			c.at(fmt.Sprintf("members[%d].name", i), "members.name: %q is also the name of a member of %q", m.Name, c.s.Members[g].Name)
+		}
+	}
+	for _, name := range slices.Concat(Components(), c.s.subjectNames()) {
+		if c.s.member(name) {
+			c.at("members", "members: a member and a component or subject are called %q", name)
+		}
+	}
+}
+
+// group checks one of members.
+func (c memberChecker) group(path string, m *Members) {
+	c.label(path+".name", "members.name", m.Name)
+	if last := m.Name + "-" + strconv.Itoa(m.Count); len(last) > 63 {
+		c.at(path+".name", "members.name: %q is longer than 63 characters", last)
+	}
+	c.notNegative(path+".count", "members.count", m.Count)
+	c.word(path+".kind", "members.kind", m.Kind)
+	c.word(path+".etcd", "members.etcd", m.Etcd)
+	c.word(path+".onDeath", "members.onDeath", m.OnDeath)
+	c.notNegativeTime(path+".roundTrip", "members.roundTrip", m.RoundTrip)
+	c.labels(path, m)
+	c.apis(path, m.APIs)
+	for _, flag := range slices.Sorted(maps.Keys(m.Flags)) {
+		c.flagName(path+".flags."+flag, "members.flags", flag)
+	}
+	if m.Kind == HollowMember {
+		for _, name := range []string{"apis", "etcd", "flags", "onDeath"} {
+			if c.given(path + "." + name) {
+				c.at(path+"."+name, "members.%s: belongs to real members", name)
+			}
+		}
+	}
+	if m.Fleet != nil {
+		c.fleet(path+".fleet", m.Fleet)
+	}
+}
+
+func (c memberChecker) labels(path string, m *Members) {
+	for _, name := range slices.Sorted(maps.Keys(m.Labels)) {
+		if value := m.Labels[name]; len(validation.IsQualifiedName(name))+len(validation.IsValidLabelValue(value)) > 0 {
+			c.at(path+".labels."+name, "members.labels: %s=%s is not a label that Kubernetes takes", clip(name), clip(value))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.Spread)) {
+		if n := m.Spread[name]; len(validation.IsQualifiedName(name)) > 0 || n < 1 {
+			c.at(path+".spread."+name, "members.spread: %s: %d is not a label and a number above 0", clip(name), n)
+		}
+	}
+}
+
+func (c memberChecker) apis(path string, apis []string) {
+	version := regexp.MustCompile(`^([a-z0-9][a-z0-9.-]*/)?v[0-9][a-z0-9]*$`)
+	for i, api := range apis {
+		if api != "all" && !version.MatchString(api) {
+			c.at(fmt.Sprintf("%s.apis[%d]", path, i), "members.apis: %q is not GROUP/VERSION, such as apps/v1", clip(api))
+		}
+		if api == "all" && len(apis) > 1 {
+			c.at(fmt.Sprintf("%s.apis[%d]", path, i), "members.apis: all stands alone")
+		}
+	}
+}
+
+// clusterVerbs are the steps that can be done in members.
+func clusterVerbs() []string {
+	return []string{"create", "scale", "update", "delete", "requests", "wait"}
+}
+
+// step checks a step's cluster, and notes it for what the step refers to.
+func (c memberChecker) step(path string, s *Step) {
+	c.cluster = s.Cluster
+	if s.Cluster == "" {
+		return
+	}
+	if verbs := s.verbs(); len(verbs) == 1 && !slices.Contains(clusterVerbs(), verbs[0]) {
+		c.at(path+".cluster", "step.cluster: belongs to %s, not to %s", all(clusterVerbs()), verbs[0])
+		return
+	}
+	if s.Wait != nil && s.Wait.Pods != "" {
+		c.at(path+".cluster", "step.cluster: a wait for pods is on the plane: wait for objects")
+	}
+	c.names(path+".cluster", "step.cluster", s.Cluster)
+}
+
+// names checks that a cluster means at least one member. A group without members
+// is one that a parameter has made empty: nothing is done.
+func (c memberChecker) names(path, name, cluster string) []string {
+	names, err := c.s.MembersOf(cluster)
+	groups := c.s.memberGroups()
+	switch {
+	case err != nil:
+		c.at(path, "%s: %v", name, err)
+	case len(groups) == 0:
+		c.at(path, "%s: the scenario has no members", name)
+	case len(names) == 0 && cluster != AllMembers && !slices.Contains(groups, cluster):
+		c.at(path, "%s: %q is no member, none of the groups %s, and matches no labels%s", name, clip(cluster), all(groups), hint(cluster, groups))
+	}
+	return names
+}
+
+// within checks that the objects of a create step are in the members in which a
+// step is about them.
+func (c memberChecker) within(path, name, step string) {
+	in := c.made[step]
+	switch {
+	case in == c.cluster:
+	case in == "":
+		c.at(path, "%s: create step %q makes its objects on the plane, not in members", name, step)
+	case c.cluster == "":
+		c.at(path, "%s: create step %q makes its objects in members: the step needs cluster: %s", name, step, strconv.Quote(in))
+	default:
+		has, _ := c.s.MembersOf(in)          // checked at their own steps
+		wants, _ := c.s.MembersOf(c.cluster) // likewise
+		for _, member := range wants {
+			if !slices.Contains(has, member) {
+				c.at(path, "%s: create step %q makes nothing in %s", name, step, member)
+				return
+			}
+		}
+	}
+}
+
+// fault checks what is done to members.
+func (c memberChecker) fault(path string, x *Disturbance) {
+	for _, name := range c.names(path+".cluster", "fault.cluster", x.Cluster) {
+		if !slices.Contains([]string{"kill", "pause", "restart", "expire", "rollback"}, x.Action) {
+			return
+		}
+		for i := range c.s.Members {
+			if m := &c.s.Members[i]; m.Kind == HollowMember && slices.Contains(m.MemberNames(), name) {
+				c.at(path+".action", "fault.action: %s is for real members, and %s is hollow: cut and stall its link", x.Action, name)
+				return
+			}
+		}
+	}
+}
