@@ -16,6 +16,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/watch"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/hollow"
 	"github.com/windtunnel/windtunnel/internal/plane"
 	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -23,6 +24,19 @@ import (
 
 func TestFake(t *testing.T) {
 	conform(t, apitest.New(t, apitest.Resource{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true}).Endpoint())
+}
+
+func TestHollow(t *testing.T) {
+	s, err := hollow.New(hollow.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	c, err := s.Cluster("one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	conform(t, c.Endpoint())
 }
 
 func TestReal(t *testing.T) {

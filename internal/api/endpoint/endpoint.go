@@ -42,6 +42,14 @@ func New(server string, ca []byte, id Identity) Endpoint {
 	}}
 }
 
+// Bearer returns an endpoint for a server with a certificate authority, PEM, and a
+// bearer token.
+func Bearer(server string, ca []byte, token string) Endpoint {
+	e := New(server, ca, Identity{})
+	e.config.BearerToken = token
+	return e
+}
+
 // Plain returns an endpoint for a server on this machine that asks for no
 // credentials, such as a program's metrics: http://127.0.0.1:8080. With https
 // its certificate is not verified.

@@ -49,7 +49,12 @@ type field struct {
 
 // NewSchema returns the schema of a kind whose Go type is T, such as corev1.Pod.
 func NewSchema[T any](apiVersion, kind string) *Schema {
-	s := schemaOf(reflect.TypeFor[T](), map[reflect.Type]*Schema{})
+	return SchemaOf(reflect.TypeFor[T](), apiVersion, kind)
+}
+
+// SchemaOf is NewSchema for a type that is known as the program runs only.
+func SchemaOf(t reflect.Type, apiVersion, kind string) *Schema {
+	s := schemaOf(t, map[reflect.Type]*Schema{})
 	s.apiVersion, s.kind = apiVersion, kind
 	return s
 }

@@ -1,0 +1,138 @@
+package hollow
+
+import (
+	"crypto/subtle"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/windtunnel/windtunnel/internal/hollow/kind"
+	"github.com/windtunnel/windtunnel/internal/hollow/store"
+)
+
+// Cluster is one hollow cluster. Its methods may be called from many goroutines.
+type Cluster struct {
+	Name string
+
+	server  *Server
+	address string
+	token   atomic.Pointer[string]
+	kinds   atomic.Pointer[kind.Set]
+	store   *store.Store
+
+	defining      sync.Mutex // one change of kinds at a time
+	reads, writes atomic.Int64
+	chores        chores
+	owners        owners
+}
+
+// Address returns where the cluster is: https://127.0.0.1:12345.
+func (c *Cluster) Address() string { return c.address }
+
+// SetToken replaces the bearer token: who has the former one is answered 401 from
+// now on, as when credentials expire.
+func (c *Cluster) SetToken(token string) { c.token.Store(&token) }
+
+// Compact forgets all events: watches and lists from before now are refused with
+// 410, and who watches must list again.
+func (c *Cluster) Compact() { c.store.Compact() }
+
+// found makes the objects that every cluster has from the beginning.
+func (c *Cluster) found() {
+	namespaces := c.kinds.Load().Find("", "v1", "namespaces")
+	for _, name := range []string{metav1.NamespaceDefault, "kube-node-lease", metav1.NamespacePublic, metav1.NamespaceSystem} {
+		o := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if _, err := c.create(write{target: target{kind: namespaces}}, o); err != nil {
+			panic(err) // nothing is there yet that could be in its way
+		}
+	}
+}
+
+// user is who sent a request.
+type user struct {
+	name   string
+	groups []string
+}
+
+// authenticate returns who sent a request; not ok for nobody who is known.
+func (c *Cluster) authenticate(r *http.Request) (user, bool) {
+	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !ok {
+		return user{}, false
+	}
+	who, _, ok := c.identify(given)
+	if name := r.Header.Get("Impersonate-User"); ok && name != "" {
+		who = user{name, append(r.Header.Values("Impersonate-Group"), "system:authenticated")}
+	}
+	return who, ok
+}
+
+// identify returns whose a token is.
+func (c *Cluster) identify(token string) (user, claims, bool) {
+	if subtle.ConstantTimeCompare([]byte(token), []byte(*c.token.Load())) == 1 {
+		return user{"admin", []string{"system:masters", "system:authenticated"}}, claims{}, true
+	}
+	return c.account(token)
+}
+
+// serve answers a request.
+func (c *Cluster) serve(w http.ResponseWriter, r *http.Request, path string) {
+	a := &answer{w: w, r: r}
+	if c.health(w, path) {
+		return
+	}
+	who, ok := c.authenticate(r)
+	if !ok {
+		a.refuse(apierrors.NewUnauthorized("Unauthorized"))
+		return
+	}
+	q := &request{Request: r, cluster: c, query: r.URL.Query(), user: who, answer: a}
+	if c.discover(q, path) {
+		return
+	}
+	if err := q.route(path); err != nil {
+		a.refuse(err)
+		return
+	}
+	if !q.watching() {
+		done, ok := c.admit(r.Method == http.MethodGet)
+		if !ok {
+			w.Header().Set("Retry-After", "1")
+			a.refuse(apierrors.NewTooManyRequests("too many requests, please try again later", 1))
+			return
+		}
+		defer done()
+	}
+	if err := q.do(); err != nil {
+		a.refuse(err)
+	}
+}
+
+// admit takes a place among the requests that are answered at once.
+func (c *Cluster) admit(read bool) (done func(), ok bool) {
+	n, most := &c.writes, c.server.options.Writes
+	if read {
+		n, most = &c.reads, c.server.options.Reads
+	}
+	if n.Add(1) > int64(most) {
+		n.Add(-1)
+		return nil, false
+	}
+	return func() { n.Add(-1) }, true
+}
+
+// health answers what anybody may ask.
+func (c *Cluster) health(w http.ResponseWriter, path string) bool {
+	switch strings.Split(path, "/")[min(1, strings.Count(path, "/"))] {
+	case "healthz", "livez", "readyz":
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		_, _ = w.Write([]byte("ok"))
+		return true
+	}
+	return false
+}

@@ -1,0 +1,185 @@
+package hollow
+
+import (
+	"fmt"
+	"mime"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/hollow/kind"
+)
+
+// metaOf returns the metadata of an object.
+func metaOf(o runtime.Object) metav1.Object { return o.(metav1.Object) }
+
+// read reads the object in a request's body.
+func (q *request) read(k *kind.Kind) (runtime.Object, error) {
+	media, err := q.bodyType(k.Packs())
+	if err != nil {
+		return nil, err
+	}
+	raw, err := q.body()
+	if err != nil {
+		return nil, err
+	}
+	switch media {
+	case typeProto:
+		return unpack(k, raw)
+	case typeYAML:
+		if raw, err = yaml.YAMLToJSON(raw); err != nil {
+			return nil, apierrors.NewBadRequest(err.Error())
+		}
+	}
+	return q.decode(k, raw)
+}
+
+// bodyType returns the media type of the request's body.
+func (q *request) bodyType(packs bool) (string, error) {
+	accepted := []string{typeJSON, typeYAML}
+	if packs {
+		accepted = append(accepted, typeProto)
+	}
+	given := q.Header.Get("Content-Type")
+	if given == "" {
+		return typeJSON, nil
+	}
+	media, _, err := mime.ParseMediaType(given)
+	if err == nil {
+		for _, a := range accepted {
+			if media == a {
+				return a, nil
+			}
+		}
+	}
+	return "", unsupported(accepted...)
+}
+
+// unpack reads an object in protobuf.
+func unpack(k *kind.Kind, raw []byte) (runtime.Object, error) {
+	inner, _, err := object.Unwrap(raw)
+	if err != nil {
+		return nil, cannotHandle(k, err)
+	}
+	var head runtime.Unknown
+	if err := head.Unmarshal(raw[len(object.Magic):]); err != nil {
+		return nil, cannotHandle(k, err)
+	}
+	if err := sameKind(k, head.APIVersion, head.Kind); err != nil {
+		return nil, err
+	}
+	o, err := k.Decode(inner)
+	if err != nil {
+		return nil, cannotHandle(k, err)
+	}
+	return o, nil
+}
+
+func cannotHandle(k *kind.Kind, err error) error {
+	return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", k.Kind, k.Version, k.Kind, err))
+}
+
+// sameKind refuses an object of another kind than the request is about; one that
+// says nothing is of that.
+func sameKind(k *kind.Kind, apiVersion, name string) error {
+	if name != "" && name != k.Kind {
+		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: converting (%s) to (%s): unknown conversion",
+			name, k.Version, k.Kind, apiVersion+"."+name, k.Kind))
+	}
+	if apiVersion != "" && apiVersion != k.APIVersion() {
+		return apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", apiVersion, k.APIVersion()))
+	}
+	return nil
+}
+
+// decode reads an object in JSON, and heeds what is asked for fields that its kind
+// does not have.
+func (q *request) decode(k *kind.Kind, raw []byte) (runtime.Object, error) {
+	o, unknown, err := decodeJSON(k, raw)
+	if err != nil {
+		return nil, err
+	}
+	return o, q.complain(k, unknown)
+}
+
+// complain refuses fields that a kind does not have, or warns of them.
+func (q *request) complain(k *kind.Kind, unknown []string) error {
+	if len(unknown) == 0 {
+		return nil
+	}
+	switch q.query.Get("fieldValidation") {
+	case metav1.FieldValidationIgnore:
+	case metav1.FieldValidationStrict:
+		return cannotHandle(k, fmt.Errorf("strict decoding error: %s", strings.Join(unknown, ", ")))
+	default:
+		for _, u := range unknown {
+			q.w.Header().Add("Warning", "299 - "+quote(u))
+		}
+	}
+	return nil
+}
+
+// quote writes a text as a quoted string of a header.
+func quote(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
+}
+
+// decodeJSON reads an object in JSON, and says which fields it has beyond those of
+// its kind.
+func decodeJSON(k *kind.Kind, raw []byte) (o runtime.Object, unknown []string, err error) {
+	o = k.New()
+	if u, ok := o.(*unstructured.Unstructured); ok {
+		return decodeCustom(k, u, raw)
+	}
+	strict, err := kjson.UnmarshalStrict(raw, o)
+	if err != nil {
+		return nil, nil, cannotHandle(k, err)
+	}
+	head := o.GetObjectKind().GroupVersionKind()
+	apiVersion, name := head.ToAPIVersionAndKind()
+	if err := sameKind(k, apiVersion, name); err != nil {
+		return nil, nil, err
+	}
+	o.GetObjectKind().SetGroupVersionKind(k.GVK())
+	for _, s := range strict {
+		unknown = append(unknown, s.Error())
+	}
+	return o, unknown, nil
+}
+
+// decodeCustom reads a custom object: what its schema does not know is dropped, and
+// what it has a default for filled in.
+func decodeCustom(k *kind.Kind, u *unstructured.Unstructured, raw []byte) (runtime.Object, []string, error) {
+	u.Object = nil
+	strict, err := kjson.UnmarshalStrict(raw, &u.Object)
+	if err != nil {
+		return nil, nil, cannotHandle(k, err)
+	}
+	if u.Object == nil {
+		u.Object = map[string]any{}
+	}
+	if err := sameKind(k, u.GetAPIVersion(), u.GetKind()); err != nil {
+		return nil, nil, err
+	}
+	u.SetGroupVersionKind(k.GVK())
+	if m, there := u.Object["metadata"]; there {
+		if _, ok := m.(map[string]any); !ok {
+			return nil, nil, cannotHandle(k, fmt.Errorf("metadata is no object"))
+		}
+	}
+	var unknown []string
+	for _, s := range strict {
+		unknown = append(unknown, s.Error())
+	}
+	for _, path := range k.Custom.Prune(u.Object) {
+		unknown = append(unknown, fmt.Sprintf("unknown field %q", path))
+	}
+	k.Custom.Default(u.Object)
+	return u, unknown, nil
+}

@@ -1,0 +1,266 @@
+package hollow
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/windtunnel/windtunnel/internal/hollow/kind"
+)
+
+// bodyLimit is the length of the longest body that is read.
+const bodyLimit = 3 << 20
+
+// target is what a request is about.
+type target struct {
+	kind            *kind.Kind
+	namespace, name string
+	sub             string
+}
+
+func (t target) key() string { return kind.Key(t.namespace, t.name) }
+
+// request is a request about objects.
+type request struct {
+	*http.Request
+	target
+	*answer
+
+	cluster *Cluster
+	query   url.Values
+	user    user
+}
+
+// nowhere is the answer for a path that leads to nothing.
+func nowhere() error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
+		Message: "the server could not find the requested resource", Details: &metav1.StatusDetails{},
+	}}
+}
+
+// route finds out what a request is about.
+func (q *request) route(path string) error {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	var group, version string
+	switch {
+	case parts[0] == "api" && len(parts) > 2:
+		version, parts = parts[1], parts[2:]
+	case parts[0] == "apis" && len(parts) > 3:
+		group, version, parts = parts[1], parts[2], parts[3:]
+	default:
+		return nowhere()
+	}
+	kinds := q.cluster.kinds.Load()
+	// What stands below a namespace is in it, but for what is its own.
+	if len(parts) > 2 && parts[0] == "namespaces" && (len(parts) > 3 || kinds.Find(group, version, parts[2]) != nil) {
+		q.namespace, parts = parts[1], parts[2:]
+	}
+	q.kind = kinds.Find(group, version, parts[0])
+	if q.kind == nil || len(parts) > 3 || q.namespace != "" && !q.kind.Namespaced {
+		return nowhere()
+	}
+	if len(parts) > 1 {
+		q.name = parts[1]
+	}
+	if len(parts) > 2 {
+		q.sub = parts[2]
+		if _, ok := q.kind.Find(q.sub); !ok {
+			return nowhere()
+		}
+	}
+	if q.name != "" && q.kind.Namespaced && q.namespace == "" {
+		return nowhere()
+	}
+	f, ok := accept(q.Header.Get("Accept"), q.kind.Packs())
+	if !ok {
+		return notAcceptable(q.kind.Packs())
+	}
+	q.form, q.known = f, true
+	return nil
+}
+
+// watching says whether the request is a watch.
+func (q *request) watching() bool {
+	return q.Method == http.MethodGet && q.sub == "" && truth(q.query.Get("watch"))
+}
+
+// truth reads a bool of a query, of which anything but no is yes.
+func truth(s string) bool { return s != "" && s != "0" && !strings.EqualFold(s, "false") }
+
+// do carries the request out.
+func (q *request) do() error {
+	verb := q.verb()
+	allowed := q.kind.Verbs
+	if s, ok := q.kind.Find(q.sub); ok {
+		allowed = s.Verbs
+	}
+	if !slices.Contains(allowed, verb) {
+		return apierrors.NewMethodNotSupported(q.kind.Resource(), strings.ToLower(q.Method))
+	}
+	switch verb {
+	case "create":
+		return q.post()
+	case "get":
+		return q.get()
+	case "list":
+		return q.list()
+	case "watch":
+		return q.watch()
+	case "update":
+		return q.put()
+	case "patch":
+		return q.patch()
+	case "delete":
+		return q.remove()
+	}
+	return q.removeAll()
+}
+
+// verb returns the word of discovery for what the request does.
+func (q *request) verb() string {
+	one := q.name != ""
+	switch q.Method {
+	case http.MethodPost:
+		return "create"
+	case http.MethodPut:
+		return "update"
+	case http.MethodPatch:
+		return "patch"
+	case http.MethodDelete:
+		if one {
+			return "delete"
+		}
+		return "deletecollection"
+	case http.MethodGet, http.MethodHead:
+		switch {
+		case q.watching():
+			return "watch"
+		case one:
+			return "get"
+		}
+		return "list"
+	}
+	return q.Method
+}
+
+// body reads the request's body.
+func (q *request) body() ([]byte, error) {
+	raw, err := io.ReadAll(http.MaxBytesReader(q.w, q.Body, bodyLimit))
+	var long *http.MaxBytesError
+	switch {
+	case errors.As(err, &long):
+		return nil, apierrors.NewRequestEntityTooLargeError("limit is " + strconv.Itoa(bodyLimit))
+	case err != nil:
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	return raw, nil
+}
+
+// write says what a change of an object is.
+type write struct {
+	target
+	dryRun  bool
+	manager string
+}
+
+// writing returns what the request's query says of its change.
+func (q *request) writing() (write, error) {
+	w := write{target: q.target, manager: q.query.Get("fieldManager")}
+	for _, v := range q.query["dryRun"] {
+		if v != metav1.DryRunAll {
+			return w, invalidOption("dryRun", v, "supported values: \"All\"")
+		}
+		w.dryRun = true
+	}
+	if w.manager == "" {
+		w.manager, _, _ = strings.Cut(q.UserAgent(), "/")
+	}
+	return w, nil
+}
+
+func invalidOption(name, value, why string) error {
+	return apierrors.NewBadRequest("invalid " + name + " " + strconv.Quote(value) + ": " + why)
+}
+
+// post creates an object.
+func (q *request) post() error {
+	if q.sub != "" || len(q.kind.Verbs) == 1 {
+		return q.act()
+	}
+	if q.name != "" {
+		return apierrors.NewMethodNotSupported(q.kind.Resource(), "post")
+	}
+	w, err := q.writing()
+	if err != nil {
+		return err
+	}
+	o, err := q.read(q.kind)
+	if err != nil {
+		return err
+	}
+	made, err := q.cluster.create(w, o)
+	if err != nil {
+		return err
+	}
+	return q.object(http.StatusCreated, made)
+}
+
+// put replaces an object.
+func (q *request) put() error {
+	w, err := q.writing()
+	if err != nil {
+		return err
+	}
+	k := q.kind
+	if q.sub == "scale" {
+		k = scaleKind()
+	}
+	o, err := q.read(k)
+	if err != nil {
+		return err
+	}
+	m := metaOf(o)
+	if m.GetName() != q.name && m.GetName() != "" {
+		return apierrors.NewBadRequest("the name of the object (" + m.GetName() + ") does not match the name on the URL (" + q.name + ")")
+	}
+	c := change{write: w, create: q.kind.PutCreates && q.sub == "", uid: m.GetUID(), of: func(old runtime.Object) (runtime.Object, error) {
+		if q.sub == "scale" {
+			return scaled(q.kind, old, o)
+		}
+		return o.DeepCopyObject(), nil
+	}}
+	done, err := q.cluster.change(c)
+	if err != nil {
+		return err
+	}
+	code := http.StatusOK
+	if done.created {
+		code = http.StatusCreated
+	}
+	return q.answerPart(code, done.result)
+}
+
+// get answers with one object.
+func (q *request) get() error {
+	o := q.cluster.table(q.kind).Get(q.key())
+	if o == nil {
+		return apierrors.NewNotFound(q.kind.Resource(), q.name)
+	}
+	return q.answerPart(http.StatusOK, result{kind: q.kind, stored: o})
+}
+
+// notFoundNamespace is the error for what is to be created in a namespace that is
+// not there.
+func notFoundNamespace(name string) error {
+	return apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, name)
+}

@@ -1,0 +1,342 @@
+package hollow
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/hollow/kind"
+	"github.com/windtunnel/windtunnel/internal/hollow/store"
+)
+
+// The times of watches, as an API server has them.
+const (
+	bookmarkEvery  = time.Minute
+	bookmarkBefore = 2 * time.Second // the end of a watch
+	watchAtLeast   = 30 * time.Minute
+)
+
+// watcher is a watch under way. It stands at a version: everything up to it has
+// been sent.
+type watcher struct {
+	*request
+	selection
+	table     *store.Table
+	at        uint64
+	bookmarks bool
+	initial   bool // a bookmark says when all that there was at first has been sent
+	out       bytes.Buffer
+}
+
+// watch sends events until the client leaves or its time is up.
+func (q *request) watch() error {
+	s, err := q.selection()
+	if err != nil {
+		return err
+	}
+	o, err := q.options()
+	if err != nil {
+		return err
+	}
+	from, err := parseVersion(o.ResourceVersion)
+	if err != nil {
+		return err
+	}
+	w := &watcher{request: q, selection: s, table: q.cluster.table(q.kind), at: from, bookmarks: o.AllowWatchBookmarks}
+	w.initial = o.SendInitialEvents != nil && *o.SendInitialEvents
+	state := from == 0 && o.SendInitialEvents == nil || w.initial
+	if w.initial {
+		if err := q.reach(from); err != nil {
+			return err
+		}
+	}
+	q.w.Header().Set("Content-Type", w.contentType())
+	q.w.Header().Set("Cache-Control", "no-cache, private")
+	q.w.WriteHeader(http.StatusOK)
+	if state {
+		if err := w.sendState(); err != nil {
+			return nil // the client is gone
+		}
+	}
+	if from == 0 && o.SendInitialEvents != nil && !w.initial {
+		w.at = q.cluster.store.Version()
+	}
+	length := watchAtLeast + time.Duration(rand.Int64N(int64(watchAtLeast)))
+	if o.TimeoutSeconds != nil && *o.TimeoutSeconds > 0 {
+		length = time.Duration(*o.TimeoutSeconds) * time.Second
+	}
+	w.follow(length)
+	return nil
+}
+
+func (w *watcher) contentType() string {
+	if w.form.proto {
+		return typeProto + ";stream=watch"
+	}
+	return typeJSON
+}
+
+// sendState sends what there is.
+func (w *watcher) sendState() error {
+	found, err := w.table.List(store.Query{Prefix: w.prefix})
+	if err != nil {
+		return err
+	}
+	for _, o := range found.Objects {
+		if w.holds(o) {
+			w.append(metav1Added, w.encode(o))
+		}
+		if w.out.Len() > 64<<10 {
+			if err := w.flush(); err != nil {
+				return err
+			}
+		}
+	}
+	w.at = found.Version
+	if w.initial && w.bookmarks {
+		w.bookmark(true)
+	}
+	return w.flush()
+}
+
+// The types of events.
+const (
+	metav1Added    = "ADDED"
+	metav1Modified = "MODIFIED"
+	metav1Deleted  = "DELETED"
+)
+
+// follow sends events as they come.
+func (w *watcher) follow(length time.Duration) {
+	end := time.NewTimer(length)
+	defer end.Stop()
+	next := time.NewTimer(w.untilBookmark(length))
+	defer next.Stop()
+	for {
+		news, err := w.table.Since(w.at)
+		if errors.Is(err, store.ErrCompacted) {
+			w.expired()
+			return
+		}
+		for _, e := range news.Events {
+			w.event(e)
+		}
+		w.at = max(w.at, news.Version)
+		if err := w.flush(); err != nil {
+			return
+		}
+		select {
+		case <-news.Changed:
+		case <-next.C:
+			if w.bookmarks {
+				w.bookmark(false)
+			}
+			next.Reset(bookmarkEvery)
+		case <-end.C:
+			return
+		case <-w.Context().Done():
+			return
+		case <-w.cluster.server.done:
+			return
+		}
+	}
+}
+
+// untilBookmark returns when the first bookmark is due: watches of one moment do
+// not all get theirs at once, and each gets one before its end.
+func (w *watcher) untilBookmark(length time.Duration) time.Duration {
+	d := bookmarkEvery + time.Duration(rand.Int64N(int64(bookmarkEvery/4)))
+	if length > bookmarkBefore {
+		d = min(d, length-bookmarkBefore)
+	}
+	return d
+}
+
+// flush hands what has been gathered to the client.
+func (w *watcher) flush() error {
+	if w.out.Len() > 0 {
+		if _, err := w.w.Write(w.out.Bytes()); err != nil {
+			return err
+		}
+		w.out.Reset()
+		if w.out.Cap() > 256<<10 {
+			w.out = bytes.Buffer{}
+		}
+	}
+	return http.NewResponseController(w.w).Flush()
+}
+
+// event sends what an event is to this watch: what leaves the selection is deleted
+// to it, what enters it is added.
+func (w *watcher) event(e *store.Event) {
+	if !strings.HasPrefix(e.Object.Key, w.prefix) {
+		return
+	}
+	is, was := !e.Deleted, e.Before != nil
+	if !w.all() {
+		is = is && w.matches(w.seen(e, false))
+		was = was && w.matches(w.seen(e, true))
+	}
+	switch {
+	case is && was:
+		w.append(metav1Modified, w.once(e, false))
+	case is:
+		w.append(metav1Added, w.once(e, false))
+	case was && e.Deleted:
+		w.append(metav1Deleted, w.once(e, false))
+	case was:
+		w.append(metav1Deleted, w.once(e, true))
+	}
+}
+
+// seenKey names the attributes of an event's object, encodedKey its encodings.
+type (
+	seenKey    struct{ before bool }
+	encodedKey struct {
+		form    form
+		version string
+		before  bool
+	}
+)
+
+// seen returns what selectors look at, read once for all watches.
+func (w *watcher) seen(e *store.Event, before bool) attributes {
+	return store.Once(e, seenKey{before}, func() attributes {
+		o := e.Object
+		if before {
+			o = e.Before
+		}
+		return attributes{w.selection.kind.Labels(o.Raw), w.selection.kind.Fields(o.Key, o.Raw)}
+	})
+}
+
+// once returns an event's object in this watch's form, which is made once for all
+// watches. One that left the selection is as it was before, with the version of
+// the event.
+func (w *watcher) once(e *store.Event, before bool) []byte {
+	if w.form.proto && w.form.as == "" && !before {
+		return e.Object.Raw
+	}
+	return store.Once(e, encodedKey{w.form, w.kind().Version, before}, func() []byte {
+		if !before {
+			return w.encode(e.Object)
+		}
+		return w.encode(&store.Object{Key: e.Object.Key, Version: e.Version, Raw: reversion(w.kind(), e.Before.Raw, e.Version)})
+	})
+}
+
+func (w *watcher) kind() *kind.Kind { return w.selection.kind }
+
+// reversion returns an object with another version.
+func reversion(k *kind.Kind, raw []byte, version uint64) []byte {
+	o, err := k.Decode(raw)
+	if err != nil {
+		return raw
+	}
+	out, err := encoder(k, o)(version)
+	if err != nil {
+		return raw
+	}
+	return out
+}
+
+// encode returns an object in the watch's form, without the envelope of a plain one
+// in protobuf.
+func (w *watcher) encode(o *store.Object) []byte {
+	var out []byte
+	var err error
+	switch {
+	case w.form.as == "Table":
+		out, err = w.row(o)
+	case strings.HasPrefix(w.form.as, "PartialObjectMetadata"):
+		out, err = partial(w.kind(), o.Raw, w.form.proto)
+	case w.form.proto:
+		return o.Raw
+	default:
+		out, err = w.kind().JSON(o.Raw)
+	}
+	if err != nil {
+		out, _ = json.Marshal(metav1.Status{Status: metav1.StatusFailure, Message: err.Error()}) // plain texts
+	}
+	return out
+}
+
+// append adds an event to what is to be sent.
+func (w *watcher) append(kind string, encoded []byte) {
+	if !w.form.proto {
+		w.out.WriteString(`{"type":"` + kind + `","object":`)
+		w.out.Write(encoded)
+		w.out.WriteString("}\n")
+		return
+	}
+	if w.form.as != "" {
+		w.frame(kind, encoded)
+		return
+	}
+	w.appendPacked(kind, encoded)
+}
+
+// appendPacked adds a frame around an object that is in its plain message, without
+// a copy in between.
+func (w *watcher) appendPacked(kind string, raw []byte) {
+	k := w.kind()
+	var head [128]byte
+	unknown := object.AppendEnvelope(head[:0], k.APIVersion(), k.Kind, nil)
+	w.frame(kind, k.AppendProto(make([]byte, 0, len(unknown)+len(raw)+8), raw))
+}
+
+// frame adds a frame in protobuf: its length, and a WatchEvent with the type and
+// an object in its envelope.
+func (w *watcher) frame(kind string, object_ []byte) {
+	var scratch [64]byte
+	b := object.AppendString(scratch[:4], 1, kind)
+	n := len(object_)
+	inner := object.AppendHead(nil, 1, n)
+	b = object.AppendHead(b, 2, len(inner)+n)
+	b = append(b, inner...)
+	binary.BigEndian.PutUint32(b, uint32(len(b)-4+n))
+	w.out.Write(b)
+	w.out.Write(object_)
+}
+
+// bookmark says up to where everything has been sent.
+func (w *watcher) bookmark(initial bool) {
+	k := w.kind()
+	o := k.New()
+	m := metaOf(o)
+	m.SetResourceVersion(version(w.at))
+	if initial {
+		m.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: strconv.FormatBool(true)})
+	}
+	raw, err := k.Encode(o)
+	if err != nil {
+		return
+	}
+	w.append("BOOKMARK", w.encode(&store.Object{Version: w.at, Raw: raw}))
+}
+
+// expired tells the client that it must list again.
+func (w *watcher) expired() {
+	var err apierrors.APIStatus
+	errors.As(apierrors.NewResourceExpired("too old resource version: "+version(w.at)+" ("+version(w.cluster.store.Version())+")"), &err)
+	s := err.Status()
+	s.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+	if w.form.proto {
+		raw, _ := s.Marshal() // into memory
+		w.frame("ERROR", object.AppendEnvelope(nil, "v1", "Status", raw))
+	} else {
+		raw, _ := json.Marshal(s) // plain fields
+		w.append("ERROR", raw)
+	}
+	_ = w.flush() // the watch is over in any case
+}
