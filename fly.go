@@ -62,6 +62,11 @@ type Flight struct {
 	Plane  *Plane // fly this one; nil: a plane of the flight's own, which is measured more closely
 	Binary string // the program windtunnel; default: see the package
 	Unsure bool   // a run that cannot tell does not fail the test
+
+	// MaxNeighbours is the share of the machine's CPU that other processes may take
+	// before a miss is unknown, up to 1; 0: windtunnel's default. The test's own
+	// process is one of them, unless it is the subject.
+	MaxNeighbours float64
 }
 
 // Subject is what a manager is given.
@@ -122,6 +127,9 @@ func (f Flight) args(file, dir string) []string {
 	}
 	if f.Seed != 0 {
 		out = append(out, "--seed", strconv.FormatUint(f.Seed, 10))
+	}
+	if f.MaxNeighbours != 0 {
+		out = append(out, "--max-neighbours", fmt.Sprintf("%g%%", 100*f.MaxNeighbours))
 	}
 	if f.Plane != nil {
 		out = append(out, "--kubeconfig", f.Plane.Kubeconfig)

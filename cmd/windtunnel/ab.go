@@ -48,13 +48,15 @@ func abVerb(env *environment) *cobra.Command {
 	verb.Flags().StringArrayVar(&set, "set", nil, "a parameter of both sides, `name=value`; repeatable")
 	verb.Flags().StringVar(&out, "out", "", "`directory` of all runs; default runs/SCENARIO/ab-A-B")
 	verb.Flags().StringVar(&kubeconfig, "kubeconfig", "", "fly the cluster of this `file` in place of fresh planes; each run waits until its preflight finds the cluster clean")
+	var others neighbours
+	others.add(verb)
 	verb.Flags().Uint64Var(&seed, "seed", 0, "of the first pair, in place of the scenario's; each further pair has the next")
 	verb.RunE = func(cmd *cobra.Command, args []string) error {
 		options, err := flags.options()
 		if err != nil {
 			return err
 		}
-		arms := &arms{file: args[0], repeats: repeats, out: out, kubeconfig: kubeconfig, options: options, env: env, fly: flight.Run}
+		arms := &arms{file: args[0], repeats: repeats, out: out, kubeconfig: kubeconfig, others: float64(others), options: options, env: env, fly: flight.Run}
 		if err := arms.prepare(a, b, set); err != nil {
 			return err
 		}
@@ -79,7 +81,8 @@ type arms struct {
 	repeats int
 	out     string
 
-	kubeconfig string // fly this cluster; empty: a fresh plane for each run
+	kubeconfig string  // fly this cluster; empty: a fresh plane for each run
+	others     float64 // share of this machine that other processes may take; 0: the default
 	options    compare.Options
 	env        *environment
 	fly        flyFunc
@@ -297,7 +300,7 @@ func (x *arms) flyTurn(ctx context.Context, t turn) error {
 	seed := x.seed + uint64(t.pair)
 	shown := newProgress(x.env)
 	result, err := x.fly(ctx, flight.Options{
-		File: x.file, Text: []byte(x.text), Set: x.set[t.arm], Kubeconfig: x.kubeconfig, Out: x.dir(t), Seed: &seed, Command: x.env.args,
+		File: x.file, Text: []byte(x.text), Set: x.set[t.arm], Kubeconfig: x.kubeconfig, Out: x.dir(t), Seed: &seed, MaxNeighbours: x.others, Command: x.env.args,
 		Versions: versions(), Log: x.env.logger(), Status: shown.show, StatusEvery: shown.every(),
 	})
 	shown.end()
@@ -323,8 +326,8 @@ func (x *arms) earlier(t turn) (r compare.Run, there bool, err error) {
 	if err != nil && !errors.Is(err, record.ErrNotRun) && !errors.As(err, &torn) {
 		return r, false, err
 	}
-	if err == nil && (r.Scenario != x.text || !reflect.DeepEqual(r.Manifest.Parameters, x.values[t.arm]) || r.Manifest.Seed != x.seed+uint64(t.pair)) {
-		return r, false, fmt.Errorf("%s: it is a run of another scenario, or with other parameters or another seed; give another --out", path)
+	if err == nil && (r.Scenario != x.text || !reflect.DeepEqual(r.Manifest.Parameters, x.values[t.arm]) || r.Manifest.Seed != x.seed+uint64(t.pair) || r.Manifest.MaxNeighbours != x.others) {
+		return r, false, fmt.Errorf("%s: it is a run of another scenario, or with other parameters, another seed or another --max-neighbours; give another --out", path)
 	}
 	if err == nil && r.Unfit() == "" {
 		x.kept++

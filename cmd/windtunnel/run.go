@@ -33,6 +33,8 @@ func runVerb(env *environment) *cobra.Command {
 	verb.Flags().StringVar(&kubeconfig, "kubeconfig", "", "fly the cluster of this `file` and start nothing")
 	verb.Flags().StringVar(&out, "out", "", "run `directory`; default runs/SCENARIO/UTC-TIME with a link latest")
 	verb.Flags().Uint64Var(&seed, "seed", 0, "in place of the scenario's seed")
+	var others neighbours
+	others.add(verb)
 	callerFile, as := callerFlags(verb)
 	var left leftover
 	left.add(verb)
@@ -56,7 +58,7 @@ func runVerb(env *environment) *cobra.Command {
 		defer cancel()
 		shown := newProgress(env)
 		options := flight.Options{
-			File: args[0], Set: values, Overrides: overrides, Kubeconfig: kubeconfig, Out: out, Command: env.args,
+			File: args[0], Set: values, Overrides: overrides, Kubeconfig: kubeconfig, Out: out, Command: env.args, MaxNeighbours: float64(others),
 			Versions: versions(), Log: env.logger(), Notice: func(line string) { env.notice(line) }, Status: shown.show, StatusEvery: shown.every(),
 		}
 		if cmd.Flags().Changed("seed") {

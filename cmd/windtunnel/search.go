@@ -60,6 +60,8 @@ func searchVerb(env *environment) *cobra.Command {
 	flags.StringVar(&out, "out", "", "`directory` of the search; default runs/SCENARIO/search-NAME")
 	flags.StringVar(&kubeconfig, "kubeconfig", "", "fly the cluster of this `file`; each run waits until its preflight finds the cluster clean")
 	flags.Uint64Var(&seed, "seed", 0, "of the first run of a point, in place of the scenario's; each repeat has the next")
+	var others neighbours
+	others.add(verb)
 	addOutput(verb, &output, forms()...)
 	verb.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := wantOneOf("--output", output, forms()...); err != nil {
@@ -77,7 +79,7 @@ func searchVerb(env *environment) *cobra.Command {
 		}
 		plan.Seconds = budget.Seconds()
 		x := &searching{file: args[0], out: out, kubeconfig: kubeconfig, env: env, fly: flight.Run}
-		x.state.Plan = plan
+		x.state.Plan, x.state.MaxNeighbours = plan, float64(others)
 		if err := x.prepare(vary, set); err != nil {
 			return err
 		}
@@ -283,7 +285,7 @@ func (x *searching) once(ctx context.Context, step capacity.Step, path string) e
 	seed := x.state.Seed + uint64(step.Repeat)
 	shown := newProgress(x.env)
 	result, err := x.fly(ctx, flight.Options{
-		File: x.file, Text: x.text, Set: x.with(step.Point), Kubeconfig: x.kubeconfig, Out: path, Seed: &seed, Command: x.env.args,
+		File: x.file, Text: x.text, Set: x.with(step.Point), Kubeconfig: x.kubeconfig, Out: path, Seed: &seed, MaxNeighbours: x.state.MaxNeighbours, Command: x.env.args,
 		Versions: versions(), Log: x.env.logger(), Status: shown.show, StatusEvery: shown.every(),
 	})
 	shown.end()

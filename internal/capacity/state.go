@@ -35,6 +35,9 @@ type State struct {
 	Plan     Plan              `json:"plan"`
 	Runs     []Run             `json:"runs"`
 	Result   Result            `json:"result"`
+
+	// MaxNeighbours is the share of the machine that other processes may take; 0: the default.
+	MaxNeighbours float64 `json:"max_neighbours,omitempty"`
 }
 
 // Plane is what the runs are flown on.
@@ -89,6 +92,7 @@ func (s *State) Resume(earlier State) error {
 		{"varied parameters", slices.Equal(s.Plan.Axes, earlier.Plan.Axes)},
 		{"machine", s.Machine == earlier.Machine},
 		{"plane or cluster", s.Plane == earlier.Plane},
+		{"share of the machine for other processes (--max-neighbours)", s.MaxNeighbours == earlier.MaxNeighbours},
 		{"versions", maps.Equal(s.Versions, earlier.Versions)},
 	} {
 		if !c.same {

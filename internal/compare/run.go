@@ -118,7 +118,7 @@ func (r Run) Doubt() string {
 		return "its verdict is unknown: " + strings.TrimSuffix(r.Judgement.Reasons[0], ".")
 	case r.Judgement.Verdict == slo.Unknown:
 		return "its verdict is unknown"
-	case m["host_others_share"].Value > slo.NoisyShare:
+	case m["host_others_share"].Value > r.Manifest.Neighbours():
 		return fmt.Sprintf("other processes took %.0f %% of the machine's CPU", 100*m["host_others_share"].Value)
 	case m["host_steal_share"].Value > slo.StealShare:
 		return fmt.Sprintf("the hypervisor kept %.0f %% of the machine's CPU for others", 100*m["host_steal_share"].Value)

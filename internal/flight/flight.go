@@ -66,6 +66,10 @@ type Options struct {
 	// Of a cluster that is not the run's own:
 	Adopt            []string // objects that subjects may change though the run has not made them: RESOURCE/[NAMESPACE/]NAME
 	AllowDestructive bool     // requests may change and delete what the run has not made
+
+	// MaxNeighbours is the share of all cores' time that other processes may take
+	// before a miss is unknown; 0: record.DefaultMaxNeighbours.
+	MaxNeighbours float64
 }
 
 // Result is what a run left.
@@ -291,7 +295,7 @@ func (r *run) tracker() steps.Tracker {
 func (r *run) session() *steps.Session {
 	return &steps.Session{
 		Tracker: r.tracker(), Workload: r.workload, Created: r.created, Injected: r.injected,
-		Plane: r.plane, Own: r.own(), Client: r.client, Load: r.generator, Fleet: r.fleet, Pods: r.instruments.pods,
+		Plane: r.plane, Own: r.own(), MaxOthers: r.options.MaxNeighbours, Client: r.client, Load: r.generator, Fleet: r.fleet, Pods: r.instruments.pods,
 		Installed: r.installation.installer, Clock: r.clock, Log: r.log, Warn: r.dir.warn, Dir: r.dir.Dir,
 	}
 }

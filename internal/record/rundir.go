@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -89,7 +90,18 @@ type Manifest struct {
 	Fleet      FleetFacts        `json:"fleet"`
 	Preflight  *PreflightFacts   `json:"preflight,omitempty"` // nil: the run did not get that far
 	Warnings   []string          `json:"warnings,omitempty"`
+	// MaxNeighbours is the share of all cores' time that other processes may take
+	// before a miss is unknown; 0: DefaultMaxNeighbours.
+	MaxNeighbours float64 `json:"max_neighbours,omitempty"`
 }
+
+// DefaultMaxNeighbours is the share of all cores' time that processes other than
+// the plane, what is tested on it and windtunnel may take before the machine counts
+// as not the run's own.
+const DefaultMaxNeighbours = 0.1
+
+// Neighbours returns the share of all cores' time that other processes may take.
+func (m Manifest) Neighbours() float64 { return cmp.Or(m.MaxNeighbours, DefaultMaxNeighbours) }
 
 // Machine is where the run took place.
 type Machine struct {

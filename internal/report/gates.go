@@ -33,13 +33,16 @@ func fleetLateness(m map[string]slo.Measure) []Finding {
 }
 
 // otherWork says what else the machine did during the run.
-func otherWork(m map[string]slo.Measure) []Finding {
+func otherWork(m map[string]slo.Measure, allowed float64) []Finding {
 	others, known := m["host_others_share"]
 	steal, counted := m["host_steal_share"]
 	var parts []string
-	level := Fine
+	level, byDefault := Fine, ""
+	if allowed != record.DefaultMaxNeighbours {
+		byDefault = fmt.Sprintf(", %.0f %% by default", 100*record.DefaultMaxNeighbours)
+	}
 	if known {
-		parts = append(parts, fmt.Sprintf("other processes took %s of this machine’s CPU (more than %.0f %% casts doubt)", unit.Text(others.Value, "ratio"), 100*slo.NoisyShare))
+		parts = append(parts, fmt.Sprintf("other processes took %s of this machine’s CPU (more than %.3g %% casts doubt%s)", unit.Text(others.Value, "ratio"), 100*allowed, byDefault))
 	}
 	if counted {
 		parts = append(parts, fmt.Sprintf("its hypervisor kept %s (%.0f %%)", unit.Text(steal.Value, "ratio"), 100*slo.StealShare))
@@ -47,7 +50,7 @@ func otherWork(m map[string]slo.Measure) []Finding {
 	if len(parts) == 0 {
 		return nil
 	}
-	if others.Value > slo.NoisyShare || steal.Value > slo.StealShare {
+	if others.Value > allowed || steal.Value > slo.StealShare {
 		level = Bad
 	}
 	return []Finding{{level, "Other work", capital(strings.Join(parts, ", ") + ".")}}

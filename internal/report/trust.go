@@ -40,7 +40,7 @@ const (
 func (t *tally) trust(m record.Manifest, j slo.Judgement) []Finding {
 	out := []Finding{t.ending(), t.lateness(j.Self), selfCost(j.Self), t.instruments()}
 	out = append(out, fleetLateness(j.Measures)...)
-	out = append(out, otherWork(j.Measures)...)
+	out = append(out, otherWork(j.Measures, m.Neighbours())...)
 	if f := heartbeats(m.Fleet); f.Text != "" {
 		out = append(out, f)
 	}

@@ -55,6 +55,7 @@ func Judge(r *run.Run) (Judgement, error) {
 	q.measures(out.Measures)
 	l.measures(out.Measures, out.Lifecycles)
 	out.Verdict, out.Reasons = conclude(out.Objectives, evidence{cutShort(f), self.tooSlow(), stopped(f), u.noisy()})
+	out.Reasons = append(out.Reasons, u.indulged()...)
 	out.Reasons = append(out.Reasons, notes(f, out.Objectives, k.untested, q.unanswered)...)
 	return out, nil
 }

@@ -94,14 +94,20 @@ func TestNoisyHost(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		user, steal float64 // seconds of all cores in the run's 90 s of two cores; plane and windtunnel used 33
+		allowed     float64 // to other processes; 0: as by default
 		says        []string
+		miss        slo.Verdict // of an objective
 	}{
-		{"quiet", 45, 3, nil},
-		{"other processes", 33 + 36, 0, []string{"Other processes took 20 % of this machine's CPU"}},
-		{"other machines", 33, 18, []string{"The hypervisor kept 10 % of this machine's CPU"}},
+		{"quiet", 45, 3, 0, nil, slo.Fail},
+		{"other processes", 33 + 36, 0, 0, []string{"Other processes took 20 % of this machine's CPU"}, slo.Unknown},
+		{"other machines", 33, 18, 0, []string{"The hypervisor kept 10 % of this machine's CPU"}, slo.Unknown},
+		{"other processes that may", 33 + 36, 0, 0.25, []string{"Other processes were allowed 25 % of this machine's CPU (10 % by default): they took 20 %."}, slo.Fail},
+		{"other processes beyond what they may", 33 + 54, 0, 0.25, []string{"Other processes took 30 %", "Other processes were allowed 25 %"}, slo.Unknown},
+		{"none where none may", 33, 0, 0.01, []string{"Other processes were allowed 1 % of this machine's CPU (10 % by default): they took 0 %."}, slo.Fail},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFlight(t)
+			f.m.MaxNeighbours = c.allowed
 			f.objective(scenario.Objective{SLI: "call-latency", Statistic: "p99", Max: ptr(1)})
 			f.usage()
 			for mode, v := range map[string]float64{"user": c.user, "steal": c.steal, "idle": 180 - c.user - c.steal} {
@@ -118,8 +124,8 @@ func TestNoisyHost(t *testing.T) {
 				t.Errorf("verdict %s, reasons %q, want %q", j.Verdict, j.Reasons, c.says)
 			}
 			f.sc.Objectives[0].Max = ptr(1e-9) // missed: whose fault it is shows on a quiet machine only
-			if want := map[bool]slo.Verdict{true: slo.Fail, false: slo.Unknown}[len(c.says) == 0]; f.judge().Verdict != want {
-				t.Errorf("a miss on this machine is %s, want %s", f.judge().Verdict, want)
+			if got := f.judge().Verdict; got != c.miss {
+				t.Errorf("a miss on this machine is %s, want %s", got, c.miss)
 			}
 			if got := j.Measures["host_busy_share"].Value; got < c.user/180-0.001 || got > c.user/180+0.001 {
 				t.Errorf("host_busy_share = %v", got)

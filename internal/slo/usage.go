@@ -8,16 +8,12 @@ import (
 	"github.com/windtunnel/windtunnel/internal/run"
 )
 
-// Bounds beyond which the machine was not the run's own. How much of a latency
-// was the others' cannot be known: a run that misses an objective beside them
-// is unknown, one that holds them all in spite of them has passed.
-const (
-	// NoisyShare is the share of all cores' time that processes other than the
-	// plane and windtunnel may take.
-	NoisyShare = 0.1
-	// StealShare is the share that a hypervisor may keep for other machines.
-	StealShare = 0.02
-)
+// StealShare is the share of all cores' time that a hypervisor may keep for other
+// machines. Beyond it, and beyond what the manifest allows to neighbours, the machine
+// was not the run's own. How much of a latency was the others' cannot be known: a
+// run that misses an objective beside them is unknown, one that holds them all in
+// spite of them has passed.
+const StealShare = 0.02
 
 // startTime is when a process began, as it says itself.
 const startTime = "process_start_time_seconds"
@@ -132,13 +128,26 @@ func (u usage) others(h host) (share float64, known bool) {
 func (u usage) noisy() []string {
 	var out []string
 	h := u.host()
-	if share, ok := u.others(h); ok && share > NoisyShare {
+	if share, ok := u.others(h); ok && share > u.m.Neighbours() {
 		out = append(out, fmt.Sprintf("Other processes took %.0f %% of this machine's CPU during the run: part of every latency is theirs.", 100*share))
 	}
 	if h.total > 0 && h.steal/h.total > StealShare {
 		out = append(out, fmt.Sprintf("The hypervisor kept %.0f %% of this machine's CPU for others during the run: part of every latency is theirs.", 100*h.steal/h.total))
 	}
 	return out
+}
+
+// indulged says that neighbours were allowed another share than by default.
+func (u usage) indulged() []string {
+	if u.m.Neighbours() == record.DefaultMaxNeighbours {
+		return nil
+	}
+	took := "how much they took is not known"
+	if share, ok := u.others(u.host()); ok {
+		took = fmt.Sprintf("they took %.0f %%", 100*share)
+	}
+	return []string{fmt.Sprintf("Other processes were allowed %.3g %% of this machine's CPU (%.0f %% by default): %s.",
+		100*u.m.Neighbours(), 100*record.DefaultMaxNeighbours, took)}
 }
 
 // hostMeasures say how busy the machine was.

@@ -22,6 +22,7 @@ type Options struct {
 	Client    *wire.Client
 	Installed *subject.Installer // what this run has installed is no leftover; nil: nothing
 	Run       string             // the stamp of what it has made; empty: there is none
+	MaxOthers float64            // share of this machine's CPU that other processes may take; 0: as package record says
 	Tolerate  []string           // kinds of findings that the scenario does not hold against the plane
 }
 
@@ -55,6 +56,7 @@ func Start(ctx context.Context, o Options) *Inspector {
 func (i *Inspector) State(ctx context.Context) preflight.State {
 	i.measureCPU()
 	s := i.usage
+	s.MaxOthers = i.MaxOthers
 	i.readMetrics(ctx, &s)
 	return s
 }

@@ -19,6 +19,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/stats"
 )
 
@@ -50,6 +51,7 @@ type State struct {
 	Store       float64            // bytes in use of etcd's database; 0: not known
 	ProbeWrites []float64          // seconds that creations took, one after another
 	Others      float64            // share of the machine's CPU that is neither the plane's nor windtunnel's
+	MaxOthers   float64            // that Others may be; 0: record.DefaultMaxNeighbours
 	Steal       float64            // share that the hypervisor kept for other machines
 	Unread      []string           // what could not be read, and why
 	Unrated     []string           // components that were read only once: how often items come back is not known yet
@@ -99,9 +101,7 @@ const (
 	Slower     = 1.25
 	SlackProbe = 0.003
 	Doubt      = 0.01
-	// NoisyShare and StealShare are package slo's bounds on a machine that is
-	// not the run's own.
-	NoisyShare = 0.1
+	// StealShare is package slo's bound on a machine that is not the run's own.
 	StealShare = 0.02
 )
 
@@ -216,7 +216,7 @@ func slow(now, first []float64) []string {
 // noise says who else uses the machine.
 func noise(s State) []string {
 	var out []string
-	if s.Others > NoisyShare {
+	if s.Others > cmp.Or(s.MaxOthers, record.DefaultMaxNeighbours) {
 		out = append(out, fmt.Sprintf("other processes take %.0f %% of this machine's CPU", 100*s.Others))
 	}
 	if s.Steal > StealShare {

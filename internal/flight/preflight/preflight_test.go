@@ -67,6 +67,9 @@ func TestFaults(t *testing.T) {
 				{Kind: preflight.Host, Text: "other processes take 20 % of this machine's CPU", Lasting: true},
 				{Kind: preflight.Host, Text: "the hypervisor keeps 3 % of this machine's CPU for others", Lasting: true},
 			}},
+		{"a noisy host that may be so", preflight.State{Others: 0.2, MaxOthers: 0.25}, preflight.State{}, nil},
+		{"a host as noisy as it may not be", preflight.State{Others: 0.05, MaxOthers: 0.01}, preflight.State{},
+			[]preflight.Finding{{Kind: preflight.Host, Text: "other processes take 5 % of this machine's CPU", Lasting: true}}},
 		{"what could not be read", preflight.State{Unread: []string{"pods: 500"}, Down: []string{"metrics.k8s.io: 503"}}, preflight.State{},
 			[]preflight.Finding{{Kind: preflight.Unread, Text: "pods: 500"}, {Kind: preflight.Unread, Text: "metrics.k8s.io: 503", Lasting: true}}},
 	} {

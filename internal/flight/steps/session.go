@@ -33,6 +33,7 @@ type Session struct {
 
 	Plane     *plane.Plane
 	Own       bool            // the run has started the plane
+	MaxOthers float64         // share of this machine's CPU that other processes may take; 0: as package record says
 	Client    *wire.Client    // for what is asked of the plane beside the load
 	Load      *load.Generator // what sends the load
 	Fleet     *fleet.Fleet    // nil: the scenario has no nodes
@@ -152,6 +153,6 @@ func (s *Session) send(ctx context.Context, p load.Plan) error {
 // Inspection says what is looked at of the plane, and with what.
 func (s *Session) Inspection() inspect.Options {
 	return inspect.Options{
-		Clock: s.Clock, Plane: s.Plane, Own: s.Own, Client: s.Client, Installed: s.Installed, Run: s.Workload.stamp.Run, Tolerate: s.Workload.Scenario.Preflight.Tolerate,
+		Clock: s.Clock, Plane: s.Plane, Own: s.Own, Client: s.Client, Installed: s.Installed, Run: s.Workload.stamp.Run, MaxOthers: s.MaxOthers, Tolerate: s.Workload.Scenario.Preflight.Tolerate,
 	}
 }
