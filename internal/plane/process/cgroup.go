@@ -32,13 +32,30 @@ type part struct {
 	home        string // v1: where this process's own threads belong
 }
 
-// newCgroup makes a group with limits next to or below this process's own one.
-// It leaves nothing behind when it fails.
-func newCgroup(name string, limits Limits, reaper *Reaper) (*Cgroup, error) {
-	places, err := ownPlaces(limits)
+// newCgroup makes a group with limits below another one, or next to or below this
+// process's own one where that is nil. It leaves nothing behind when it fails.
+func newCgroup(name string, limits Limits, within *Group, reaper *Reaper) (*Cgroup, error) {
+	if within != nil {
+		if err := within.holds(limits); err != nil {
+			return nil, err
+		}
+		g, err := makeCgroup(name, within.places(), limits, reaper)
+		if err != nil {
+			return nil, err
+		}
+		for i := range g.parts {
+			g.parts[i].home = within.cgroup.parts[i].home // not the group around it
+		}
+		return g, nil
+	}
+	places, err := ownPlaces(limits.controllers())
 	if err != nil {
 		return nil, err
 	}
+	return makeCgroup(name, places, limits, reaper)
+}
+
+func makeCgroup(name string, places []place, limits Limits, reaper *Reaper) (*Cgroup, error) {
 	g := &Cgroup{}
 	for _, place := range places {
 		made, err := place.make(name, reaper)
@@ -53,8 +70,8 @@ func newCgroup(name string, limits Limits, reaper *Reaper) (*Cgroup, error) {
 	return g, nil
 }
 
-// ownPlaces finds where groups for the limits can be made.
-func ownPlaces(limits Limits) ([]place, error) {
+// ownPlaces finds where groups with these controllers can be made.
+func ownPlaces(controllers []string) ([]place, error) {
 	own, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
 		return nil, fmt.Errorf("find control groups: %w", err)
@@ -62,13 +79,6 @@ func ownPlaces(limits Limits) ([]place, error) {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return nil, fmt.Errorf("find control groups: %w", err)
-	}
-	var controllers []string
-	if limits.CPU > 0 {
-		controllers = append(controllers, "cpu")
-	}
-	if limits.Memory > 0 {
-		controllers = append(controllers, "memory")
 	}
 	return placesFor(parseOwn(string(own)), parseMounts(string(mounts)), controllers)
 }
@@ -143,6 +153,7 @@ func (p part) settings(l Limits) (out [][2]string) {
 		switch {
 		case c == "cpu":
 			out = append(out, p.cpuSettings(l.CPU, cpuPeriod)...)
+		case l.Memory == 0: // a new group has none
 		case p.version == 1:
 			out = append(out, [2]string{"memory.limit_in_bytes", strconv.FormatUint(l.Memory, 10)})
 		default:

@@ -30,7 +30,7 @@ func clean(entries []entry) error {
 		}
 	}
 	var faults []error
-	for _, e := range entries {
+	for _, e := range slices.Backward(entries) { // a group goes before what it lies in
 		if e.Cgroup != "" {
 			faults = append(faults, removeCgroup(e.Cgroup))
 		}

@@ -80,3 +80,86 @@ func TestChildBeginsInsideItsGroup(t *testing.T) {
 		}
 	}
 }
+
+// shared makes a group or skips where groups are not writable.
+func shared(t *testing.T, l process.Limits) *process.Group {
+	t.Helper()
+	g, err := process.NewGroup("the plane", l, nil)
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() {
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+		for _, dir := range g.Cgroups() {
+			if _, err := os.Stat(dir); !os.IsNotExist(err) {
+				t.Errorf("control group %s is left: %v", dir, err)
+			}
+		}
+	})
+	return g
+}
+
+func within(t *testing.T, g *process.Group, name string, l process.Limits, mode string, args ...string) *process.Process {
+	t.Helper()
+	s := spec(t, mode, args...)
+	s.Name, s.Within, s.Limits = name, g, l
+	p := start(t, s)
+	if p.Warning() != "" {
+		t.Fatal(p.Warning())
+	}
+	return p
+}
+
+// Two processes that would each take a core have a fifth of one together.
+func TestCPULimitIsShared(t *testing.T) {
+	g := shared(t, process.Limits{CPU: 0.2})
+	a, b := within(t, g, "one", process.Limits{}, "burn"), within(t, g, "two", process.Limits{CPU: 0.2}, "burn")
+	sum := 0
+	for _, p := range []*process.Process{a, b} {
+		ms, err := strconv.Atoi(strings.Fields(logged(t, p, "cpu "))[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum += ms
+		<-p.Done()
+	}
+	if sum > 450 {
+		t.Errorf("two processes used %d ms of CPU in a second with 0.2 cores for both", sum)
+	}
+	if a.Limited() || !b.Limited() {
+		t.Errorf("limits of their own: %v, %v", a.Limited(), b.Limited())
+	}
+}
+
+func TestSharedMemoryLimitKillsAndTheErrorSaysWhose(t *testing.T) {
+	g := shared(t, process.Limits{Memory: 64 << 20})
+	for own, want := range map[uint64]string{0: "killed at the memory limit of the plane", 60 << 20: "killed at a memory limit, its own or that of the plane"} {
+		p := within(t, g, "eater", process.Limits{Memory: own}, "eat", "200")
+		<-p.Done()
+		if p.Err() == nil || !strings.Contains(p.Err().Error(), want) {
+			t.Errorf("error %v, want %q", p.Err(), want)
+		}
+	}
+}
+
+// A process stays in what it shares while it is slow, and after that.
+func TestSlowStaysInTheSharedGroup(t *testing.T) {
+	g := shared(t, process.Limits{CPU: 0.5})
+	p := within(t, g, "one", process.Limits{}, "sleep")
+	for _, cores := range []float64{0.2, 4, 0} {
+		if cores == 0 {
+			if err := p.FullSpeed(); err != nil {
+				t.Fatal(err)
+			}
+		} else if by, err := p.Slow(cores); err != nil || by != process.ByCgroup {
+			t.Fatalf("slowed to %v by %q, %v", cores, by, err)
+		}
+		raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.PID()), "cgroup"))
+		if err != nil || !strings.Contains(string(raw), filepath.Base(g.Cgroups()["cpu"])+"/") {
+			t.Errorf("at %v cores it is in %s, %v", cores, raw, err)
+		}
+	}
+	p.Kill()
+}

@@ -1,16 +1,18 @@
 package process
 
-import (
-	"os"
-	"strconv"
-)
+import "errors"
 
-// TryLimits makes a control group with these limits and removes it again. Its
-// error says why the limits of a component would not be in force here.
+// TryLimits makes a control group with these limits and another in it, as a plane and
+// its components have, and removes both again. Its error says why limits would not be
+// in force here.
 func TryLimits(l Limits) error {
-	g, err := newCgroup(namePrefix+"try-"+strconv.Itoa(os.Getpid()), l, nil)
+	shared, err := NewGroup("try", l, nil)
 	if err != nil {
 		return err
 	}
-	return g.remove()
+	one, err := newCgroup(groupName(nil, "try-one"), l, shared, nil)
+	if err == nil {
+		err = one.remove()
+	}
+	return errors.Join(err, shared.Close())
 }

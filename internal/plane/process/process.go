@@ -31,6 +31,7 @@ type Spec struct {
 	Dir     string   // working directory; default /
 	LogFile string   // both outputs are appended to it; made with mode 0600
 	Limits  Limits
+	Within  *Group // whose limits it shares; nil: nobody's
 }
 
 // Limits bound a process and its children.
@@ -40,6 +41,17 @@ type Limits struct {
 }
 
 func (l Limits) any() bool { return l.CPU > 0 || l.Memory > 0 }
+
+// controllers are those of control groups that the limits need.
+func (l Limits) controllers() (out []string) {
+	if l.CPU > 0 {
+		out = append(out, "cpu")
+	}
+	if l.Memory > 0 {
+		out = append(out, "memory")
+	}
+	return out
+}
 
 // Process is a child process. All methods may be called from many goroutines.
 type Process struct {
@@ -85,23 +97,28 @@ func Start(spec Spec, reaper *Reaper) (*Process, error) {
 
 // limit makes the control group, or a warning.
 func (p *Process) limit() {
-	if !p.spec.Limits.any() {
+	if !p.spec.Limits.any() && p.spec.Within == nil {
 		return
 	}
-	group, err := newCgroup(p.groupName(), p.spec.Limits, p.reaper)
-	if err != nil {
-		p.warning = fmt.Sprintf("%s runs without its limits: %v", p.spec.Name, err)
+	var err error
+	if p.group, err = newCgroup(p.groupName(), p.spec.Limits, p.spec.Within, p.reaper); err == nil {
 		return
 	}
-	p.group = group
+	p.warning = fmt.Sprintf("%s runs without its limits: %v", p.spec.Name, err)
+	if p.spec.Limits.any() && p.spec.Within != nil { // what it shares may still hold
+		p.spec.Limits = Limits{}
+		p.group, _ = newCgroup(p.groupName(), Limits{}, p.spec.Within, p.reaper)
+	}
 }
 
 // groupName is the name of the process's control group.
-func (p *Process) groupName() string {
-	if p.reaper != nil {
-		return filepath.Base(p.reaper.Dir()) + "-" + p.spec.Name
+func (p *Process) groupName() string { return groupName(p.reaper, p.spec.Name) }
+
+func groupName(reaper *Reaper, of string) string {
+	if reaper != nil {
+		return filepath.Base(reaper.Dir()) + "-" + of
 	}
-	return fmt.Sprintf("%s%d-%s", namePrefix, os.Getpid(), p.spec.Name)
+	return fmt.Sprintf("%s%d-%s", namePrefix, os.Getpid(), of)
 }
 
 // run forks the child, waits for its end and clears up after it.
@@ -177,9 +194,21 @@ func (p *Process) describe(state *os.ProcessState) error {
 	}
 	e := &DeathError{Name: p.spec.Name, State: state.String(), LogFile: p.spec.LogFile, Lines: p.LastWords()}
 	if p.group.oomKills() > 0 {
-		e.State += ", killed at its memory limit"
+		e.State += ", killed at " + p.memoryLimits()
 	}
 	return e
+}
+
+// memoryLimits names the limits that its memory may have come up against.
+func (p *Process) memoryLimits() string {
+	shared := p.spec.Within != nil && p.spec.Within.limits.Memory > 0
+	switch {
+	case shared && p.spec.Limits.Memory > 0:
+		return "a memory limit, its own or that of " + p.spec.Within.whose
+	case shared:
+		return "the memory limit of " + p.spec.Within.whose
+	}
+	return "its memory limit"
 }
 
 // PID returns the process's number.
@@ -188,8 +217,8 @@ func (p *Process) PID() int { return p.pid }
 // LogFile returns the path of its log.
 func (p *Process) LogFile() string { return p.spec.LogFile }
 
-// Limited says whether limits were asked for and are in force.
-func (p *Process) Limited() bool { return p.group != nil }
+// Limited says whether limits of its own were asked for and are in force.
+func (p *Process) Limited() bool { return p.group != nil && p.spec.Limits.any() }
 
 // Warning says why limits are not in force; empty if they are or none was asked for.
 func (p *Process) Warning() string { return p.warning }

@@ -49,6 +49,7 @@ func (p *Process) Slow(cores float64) (by string, err error) {
 	if own := p.spec.Limits.CPU; own > 0 && p.group != nil {
 		cores = min(cores, own)
 	}
+	cores = p.spec.Within.fewest(cores) // v1 takes no more than what is around it has
 	if p.speed.undo, err = p.quota(cores); err == nil {
 		return ByCgroup, nil
 	}
@@ -93,7 +94,7 @@ func (p *Process) quota(cores float64) (undo func() error, err error) {
 		}
 		return func() error { return ignoreGone(in.writeAll(in.cpuSettings(p.spec.Limits.CPU, cpuPeriod))) }, nil
 	}
-	group, err := newCgroup(p.groupName()+"-slow", Limits{CPU: cores}, p.reaper)
+	group, err := newCgroup(p.groupName()+"-slow", Limits{CPU: cores}, nil, p.reaper)
 	if err != nil {
 		return nil, err
 	}

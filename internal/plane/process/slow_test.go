@@ -130,7 +130,7 @@ func TestSlowHoldsTheShareAndIsUndone(t *testing.T) {
 // it is slowed without one.
 func slowFolder(t *testing.T, p *Process) string {
 	t.Helper()
-	places, err := ownPlaces(Limits{CPU: 1})
+	places, err := ownPlaces([]string{"cpu"})
 	if err != nil {
 		return ""
 	}
