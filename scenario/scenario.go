@@ -60,6 +60,7 @@ func (s *Scenario) AllSteps() iter.Seq[*Step] {
 type Plane struct {
 	Durability string               `yaml:"durability"` // "memory" (default: no fsync, tmpfs where there is room) or "fsync"
 	Binaries   string               `yaml:"binaries"`   // folder of the user's own etcd, kube-apiserver ...; relative to the file
+	Limits     Limits               `yaml:"limits"`     // of all components together, by a control group around those of each; on a plane that windtunnel starts
 	Components map[string]Component `yaml:"components"` // by name: etcd, kube-apiserver, kube-scheduler, kube-controller-manager
 }
 

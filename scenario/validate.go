@@ -137,6 +137,7 @@ func (c *fieldChecker) word(path, name, value string) { c.oneOf(path, name, valu
 func (c fileChecker) plane() {
 	p := c.s.Plane
 	c.word("plane.durability", "plane.durability", p.Durability)
+	c.notNegativeNumber("plane.limits.cpu", "limits.cpu", p.Limits.CPU)
 	for _, name := range slices.Sorted(maps.Keys(p.Components)) {
 		path := "plane.components." + name
 		if !slices.Contains(Components(), name) {
@@ -144,6 +145,12 @@ func (c fileChecker) plane() {
 		}
 		comp := p.Components[name]
 		c.notNegativeNumber(path+".cpu", "component.cpu", comp.CPU)
+		if most := p.Limits.CPU; most > 0 && comp.CPU > most {
+			c.at(path+".cpu", "component.cpu: %s is above plane.limits.cpu, %s", formatValue(comp.CPU), formatValue(most))
+		}
+		if most := p.Limits.Memory; most > 0 && comp.Memory > most {
+			c.at(path+".memory", "component.memory: %s is above plane.limits.memory, %s", comp.Memory.Human(), most.Human())
+		}
 		for _, flag := range slices.Sorted(maps.Keys(comp.Flags)) {
 			c.flagName(path+".flags."+flag, "component.flags", flag)
 		}

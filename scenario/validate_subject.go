@@ -18,7 +18,7 @@ func (c subjectChecker) subjects() {
 		x, path := &c.s.Subjects[i], fmt.Sprintf("subjects[%d]", i)
 		c.label(path+".name", "subject.name", x.Name)
 		switch {
-		case slices.Contains(takenNames(), x.Name):
+		case slices.Contains(takenNames(), x.Name) || x.Name == "plane" && c.s.Plane.Limits != (Limits{}):
 			c.at(path+".name", "subject.name: %q is the name of something else in every run", x.Name)
 		case seen[x.Name]:
 			c.at(path+".name", "subject: name %q stands twice", clip(x.Name))

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -16,6 +17,7 @@ import (
 func asked(a, b *scenario.Scenario) []string {
 	var out []string
 	differ(&out, "parameter ", a.Values, b.Values)
+	out = append(out, unlikePlaneLimits(a.Plane.Limits, b.Plane.Limits)...)
 	names := maps.Clone(a.Plane.Components)
 	if names == nil {
 		names = map[string]scenario.Component{}
@@ -48,6 +50,16 @@ func askedOfSubjects(a, b []scenario.Subject) (out []string) {
 		differ(&out, x.Name+" ", arguments(x), arguments(y))
 		differ(&out, x.Name+" ", x.Env, y.Env)
 		out = append(out, unlikeLimits(x.Name, x.Limits, y.Limits)...)
+	}
+	return out
+}
+
+// unlikePlaneLimits names what differs because the limits of the plane as a whole do:
+// also how many threads its components are told to run.
+func unlikePlaneLimits(a, b scenario.Limits) []string {
+	out := append(unlikeLimits(record.WholePlane, a, b), unlike(a == scenario.Limits{}, b == scenario.Limits{}, record.WholePlane+" runs")...)
+	for _, name := range scenario.Components() {
+		out = append(out, unlike(a.CPU, b.CPU, name+" GOMAXPROCS")...)
 	}
 	return out
 }

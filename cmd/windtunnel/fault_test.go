@@ -71,6 +71,9 @@ func TestUpFlags(t *testing.T) {
 		`--flag etcdd.a=b: "etcdd" is no component: want one of etcd, kube-apiserver`: {flags: []string{"etcdd.a=b"}},
 		"--flag etcd: want COMPONENT.NAME=VALUE":                                      {flags: []string{"etcd"}},
 		"--limit etcd.disk=1: want etcd.cpu or etcd.memory":                           {limits: []string{"etcd.disk=1"}},
+		"--limit plane.disk=1: want plane.cpu or plane.memory":                        {limits: []string{"plane.disk=1"}},
+		"--flag plane.a=1: \"plane\" is no component":                                 {flags: []string{"plane.a=1"}},
+		"the limit of etcd is above that of the plane as a whole":                     {limits: []string{"plane.cpu=1", "etcd.cpu=2"}},
 		"--limit etcd.cpu=-1: want more than 0 cores":                                 {limits: []string{"etcd.cpu=-1"}},
 		"--durability never: want memory or fsync":                                    {durability: "never"},
 	} {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/windtunnel/windtunnel/internal/flight"
+	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -47,7 +48,7 @@ func upVerb(env *environment) *cobra.Command {
 	verb.Flags().StringVar(&f.durability, "durability", "", "of etcd: memory (default) or fsync")
 	verb.Flags().StringSliceVar(&f.stages, "stages", nil, "what pods and nodes do: built-in sets (fast, general, chaos, volumes) and files of kwok's stages (default fast)")
 	verb.Flags().StringArrayVar(&f.flags, "flag", nil, "`COMPONENT.NAME=VALUE`: a flag of a component, without dashes")
-	verb.Flags().StringArrayVar(&f.limits, "limit", nil, "`COMPONENT.cpu=CORES` or COMPONENT.memory=SIZE")
+	verb.Flags().StringArrayVar(&f.limits, "limit", nil, "`COMPONENT.cpu=CORES` or COMPONENT.memory=SIZE; plane.cpu and plane.memory are for all components together")
 	verb.Flags().StringArrayVar(&f.set, "set", nil, "`NAME=VALUE`: a parameter of FILE")
 	callerFile, _ := callerFlags(verb)
 	verb.RunE = func(cmd *cobra.Command, args []string) error {
@@ -131,26 +132,48 @@ func (f *upFlags) components(p *scenario.Plane) error {
 		p.Components[name] = c
 	}
 	for _, text := range f.limits {
-		name, field, value, err := ofComponent("--limit", text)
-		if err != nil {
+		if err := limit(p, text); err != nil {
 			return err
 		}
-		c := p.Components[name]
-		switch field {
-		case "cpu":
-			if c.CPU, err = strconv.ParseFloat(value, 64); err == nil && c.CPU <= 0 {
-				err = fmt.Errorf("want more than 0 cores")
-			}
-		case "memory":
-			err = c.Memory.UnmarshalText([]byte(value))
-		default:
-			err = fmt.Errorf("want %s.cpu or %s.memory", name, name)
-		}
-		if err != nil {
-			return fmt.Errorf("--limit %s: %w", text, err)
-		}
-		p.Components[name] = c
 	}
+	for _, name := range slices.Sorted(maps.Keys(p.Components)) {
+		c, most := p.Components[name], p.Limits
+		if most.CPU > 0 && c.CPU > most.CPU || most.Memory > 0 && c.Memory > most.Memory {
+			return fmt.Errorf("the limit of %s is above that of the plane as a whole", name)
+		}
+	}
+	return nil
+}
+
+// limit takes a limit of a component, or of the plane as a whole.
+func limit(p *scenario.Plane, text string) error {
+	name, field, value, err := ofComponent("--limit", text)
+	if err != nil {
+		return err
+	}
+	l, c := p.Limits, p.Components[name]
+	if name != record.WholePlane {
+		l = scenario.Limits{CPU: c.CPU, Memory: c.Memory}
+	}
+	switch field {
+	case "cpu":
+		if l.CPU, err = strconv.ParseFloat(value, 64); err == nil && !(l.CPU > 0) {
+			err = fmt.Errorf("want more than 0 cores")
+		}
+	case "memory":
+		err = l.Memory.UnmarshalText([]byte(value))
+	default:
+		err = fmt.Errorf("want %s.cpu or %s.memory", name, name)
+	}
+	if err != nil {
+		return fmt.Errorf("--limit %s: %w", text, err)
+	}
+	if name == record.WholePlane {
+		p.Limits = l
+		return nil
+	}
+	c.CPU, c.Memory = l.CPU, l.Memory
+	p.Components[name] = c
 	return nil
 }
 
@@ -161,6 +184,7 @@ func ofComponent(flag, text string) (name, field, value string, err error) {
 	switch {
 	case !ok || !dot || field == "" || value == "":
 		return "", "", "", fmt.Errorf("%s %s: want COMPONENT.NAME=VALUE", flag, text)
+	case flag == "--limit" && name == record.WholePlane:
 	case !slices.Contains(scenario.Components(), name):
 		return "", "", "", fmt.Errorf("%s %s: %q is no component: want one of %s", flag, text, name, strings.Join(scenario.Components(), ", "))
 	}

@@ -56,6 +56,9 @@ func facts(r Run) map[string]string {
 	for _, c := range m.Processes() {
 		addComponent(out, c)
 	}
+	if whole, limited := m.Plane.Whole(); limited {
+		addComponent(out, whole)
+	}
 	return out
 }
 

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/windtunnel/windtunnel/internal/record"
 )
 
 // Findings ranks what limited the plane. It is pure.
@@ -204,9 +206,19 @@ next:
 	return out
 }
 
-// held is how far a component's own limits held it back.
+// held is how far limits held a component back: its own, and those that it shares.
 func (b *blame) held(component string) track {
-	limit, memory := b.throttling(component), b.starving(component)
+	limit, memory, shared := b.ownThrottling(component), b.starving(component), b.sharedHold(component)
+	return b.track(func(i int) float64 { return 1 - rest(limit.at(i), memory.at(i), shared.at(i)) })
+}
+
+// sharedHold is how far the limits of the plane as a whole held back one of its
+// components; nothing for anybody else.
+func (b *blame) sharedHold(component string) track {
+	if !slices.Contains(b.f.Sharing, component) {
+		return nil
+	}
+	limit, memory := b.ownThrottling(record.WholePlane), b.starving(record.WholePlane)
 	return b.track(func(i int) float64 { return 1 - rest(limit.at(i), memory.at(i)) })
 }
 
@@ -239,10 +251,21 @@ func (b *blame) crowd(components ...string) track {
 }
 
 // throttling is the share of the time in which a component had used up its CPU
+// limit, or all components that of the plane.
+func (b *blame) throttling(component string) track {
+	own := b.ownThrottling(component)
+	if !slices.Contains(b.f.Sharing, component) {
+		return own
+	}
+	shared := b.ownThrottling(record.WholePlane)
+	return b.track(func(i int) float64 { return 1 - rest(own.at(i), shared.at(i)) })
+}
+
+// ownThrottling is the share of the time in which a component had used up its own CPU
 // limit: of the periods in which it wanted to run, those in which it was held
 // back, but no more of the slice than they take. Most of the time a component
 // that hardly computes wants nothing.
-func (b *blame) throttling(component string) track {
+func (b *blame) ownThrottling(component string) track {
 	share, periods := b.sum(held, instance, component), b.sum(throttles, instance, component)
 	return b.track(func(i int) float64 { return min(share.at(i), portion(periods.at(i)*cpuPeriod)) })
 }

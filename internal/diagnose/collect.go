@@ -41,6 +41,12 @@ func Find(ctx context.Context, r *run.Run) (found []Finding, notes []string, err
 func Collect(r *run.Run) *Facts {
 	m := r.Manifest
 	f := &Facts{Epoch: m.Started, Machine: m.Machine, Components: m.Processes(), Remote: m.Plane.Kind == "kubeconfig"}
+	if whole, limited := m.Plane.Whole(); limited {
+		f.Components = append(f.Components, whole)
+		for _, c := range m.Plane.Components {
+			f.Sharing = append(f.Sharing, c.Name)
+		}
+	}
 	for _, e := range r.Facts.EventsOf(record.EventDied) {
 		f.Deaths = append(f.Deaths, Death{e.Name, e.Text})
 	}

@@ -16,6 +16,13 @@ func limited(parts ...record.ComponentFact) record.Manifest {
 	return record.Manifest{Plane: record.PlaneFacts{Components: parts}}
 }
 
+// together is a manifest whose components share limits.
+func together(cores float64, memory uint64) record.Manifest {
+	m := limited(record.ComponentFact{Name: "etcd"}, record.ComponentFact{Name: "kube-apiserver"}, record.ComponentFact{Name: "kube-controller-manager"})
+	m.Plane.CPULimit, m.Plane.MemoryLimit, m.Plane.Limited = cores, memory, true
+	return m
+}
+
 // throttling of kube-apiserver in a share of its periods, with slow requests and
 // everything that comes of them.
 const slowServer = `
@@ -45,6 +52,14 @@ func TestEachCauseComesFirst(t *testing.T) {
 	}{
 		{"a CPU limit, and all that comes of it", made{series: slowServer, manifest: limited(record.ComponentFact{Name: "kube-apiserver", CPULimit: 0.2})},
 			diagnose.CPULimit, "kube-apiserver", 0.9, 0.96, "its CPU limit in 95 % of the periods in which it wanted to run, and used 0.2 cores of the 0.2 that"},
+		{"the CPU limit of the plane as a whole, which holds back all of its components", made{
+			series:   strings.ReplaceAll(slowServer, "kube-apiserver          cgroup", "plane cgroup") + "kube-apiserver process_cpu_seconds_total +0.4\netcd process_cpu_seconds_total +0.15\noperator process_cpu_seconds_total +1",
+			manifest: together(0.5, 0)},
+			diagnose.CPULimit, "plane", 0.9, 0.96, "The plane as a whole was held back by its CPU limit in 95 % of the periods in which it wanted to run, and used 0.55 cores of the 0.5 that"},
+		{"the memory limit of the plane as a whole", made{series: "plane cgroup_memory_limit_hits_total +30\nplane cgroup_memory_working_set_bytes =9.9e7\netcd process_resident_memory_bytes =9e7", manifest: together(0, 1e8)},
+			diagnose.Memory, "plane", 0.99, 1, "The plane as a whole ran into its memory limit 30 times a second, and had 94.4 MiB of at most 95.4 MiB"},
+		{"a death at the memory limit of the plane", made{manifest: together(0, 1e8), death: "kube-apiserver died (signal: killed, killed at the memory limit of the plane)"},
+			diagnose.Memory, "kube-apiserver", 1, 1, "killed at the memory limit of the plane"},
 		{"garbage collection", made{series: `
 			kube-apiserver process_cpu_seconds_total +1.2
 			kube-apiserver go_cpu_classes_idle_cpu_seconds_total +0.8

@@ -18,9 +18,10 @@ type Facts struct {
 	// Components are those of the plane, and the subjects, as they were started, for their flags and
 	// limits; none of a plane that windtunnel did not start.
 	Components []record.ComponentFact
-	Remote     bool    // the plane is on other machines than windtunnel
-	Load       Waiting // calls of the load
-	Fleet      Waiting // calls of the simulated nodes
+	Sharing    []string // components that share the limits of the plane as a whole, which is one of Components then
+	Remote     bool     // the plane is on other machines than windtunnel
+	Load       Waiting  // calls of the load
+	Fleet      Waiting  // calls of the simulated nodes
 	Deaths     []Death
 	Answers    map[string]Answer     // of the expressions, by their names in this package
 	Contended  map[string]Contention // by component: what its profile says of locks

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
@@ -21,10 +22,10 @@ const (
 	nearLimit = 0.9
 )
 
-// limits are components at their CPU limit.
+// limits are components at their CPU limit, and the plane as a whole at its own.
 func (b *blame) limits() (out []candidate) {
 	for _, name := range b.f.names(held) {
-		hold, memory := b.throttling(name), b.starving(name)
+		hold, memory, shared := b.ownThrottling(name), b.starving(name), b.sharedHold(name)
 		given := ""
 		if c := b.f.component(name); c.CPULimit > 0 {
 			given = fmt.Sprintf(" of the %.3g that it was started with", c.CPULimit)
@@ -32,15 +33,34 @@ func (b *blame) limits() (out []candidate) {
 		out = append(out, b.candidate(Finding{
 			Cause: CPULimit, Component: name,
 			Sentence: fmt.Sprintf("%s was held back by its CPU limit in %s of the periods in which it wanted to run, and used %.2g cores%s.",
-				name, percent(b.f.whole(held, instance, name)), b.f.whole(cpu, instance, name), given),
+				called(name, true), percent(b.f.whole(held, instance, name)), b.f.whole(coresOf(name), instance, name), given),
 			Evidence: []Evidence{
 				b.evidence(held, figure("ratio", bound(0), "share of the CPU controller's periods in which it was throttled"), instance, name),
-				b.evidence(cpu, figure("cores", nil, "cores that it used"), instance, name),
+				b.evidence(coresOf(name), figure("cores", nil, "cores that it used"), instance, name),
 			},
-			Try: fmt.Sprintf("Give %s a higher CPU limit or none; if that is what it will have in production, this is how far it goes.", name),
-		}, b.track(func(i int) float64 { return hold.at(i) * rest(memory.at(i)) })))
+			Try: fmt.Sprintf("Give %s a higher CPU limit or none; if that is what it will have in production, this is how far it goes.", called(name, false)),
+		}, b.track(func(i int) float64 { return hold.at(i) * rest(memory.at(i), shared.at(i)) })))
 	}
 	return out
+}
+
+// called is what sentences call a component, or all of them together.
+func called(name string, begins bool) string {
+	switch {
+	case name != record.WholePlane:
+		return name
+	case begins:
+		return "The plane as a whole"
+	}
+	return "the plane as a whole"
+}
+
+// coresOf is the question of how many cores a component used, or all of them together.
+func coresOf(name string) string {
+	if name == record.WholePlane {
+		return planeCPU
+	}
+	return cpu
 }
 
 // starving is the share of each slice for which memory held a component up: the
@@ -67,7 +87,7 @@ func (b *blame) memory() (out []candidate) {
 		}
 	}
 	for _, name := range names {
-		c := b.f.component(name)
+		c, shared := b.f.component(name), b.sharedHold(name)
 		starving, size := b.starving(name), b.sum(charged, instance, name)
 		near := func(i int) float64 {
 			if c.MemoryLimit == 0 {
@@ -78,8 +98,8 @@ func (b *blame) memory() (out []candidate) {
 		out = append(out, b.candidate(Finding{
 			Cause: Memory, Component: name, Sentence: b.memorySentence(name),
 			Evidence: b.memoryEvidence(name),
-			Try:      fmt.Sprintf("Give %s more memory, raise GOMEMLIMIT or GOGC, or keep fewer objects: what it keeps grows with them.", name),
-		}, b.track(func(i int) float64 { return max(starving[i], near(i)) })))
+			Try:      fmt.Sprintf("Give %s more memory, raise GOMEMLIMIT or GOGC, or keep fewer objects: what it keeps grows with them.", called(name, false)),
+		}, b.track(func(i int) float64 { return max(starving[i], near(i)) * rest(shared.at(i)) })))
 	}
 	return out
 }
@@ -98,7 +118,7 @@ func (b *blame) memorySentence(name string) string {
 	if len(parts) == 0 {
 		parts = []string{"was short of memory in a part of the time"}
 	}
-	return name + " " + strings.Join(parts, ", and ") + "."
+	return called(name, true) + " " + strings.Join(parts, ", and ") + "."
 }
 
 func (b *blame) memoryEvidence(name string) (out []Evidence) {
@@ -112,8 +132,12 @@ func (b *blame) memoryEvidence(name string) (out []Evidence) {
 	if limit := b.f.component(name).MemoryLimit; limit > 0 {
 		most = bound(nearLimit * float64(limit))
 	}
+	out = append(out,
+		b.evidence(charged, figure("bytes", most, "of its cgroup's memory at the end, without files that nobody has looked at lately"), instance, name))
+	if name == record.WholePlane {
+		return out
+	}
 	return append(out,
-		b.evidence(charged, figure("bytes", most, "of its cgroup's memory at the end, without files that nobody has looked at lately"), instance, name),
 		b.evidence(resident, figure("bytes", nil, "resident at the end, with what other cgroups are charged with"), instance, name))
 }
 
@@ -124,11 +148,15 @@ func killed(f *Facts) (out []candidate) {
 		if !strings.Contains(d.Text, "memory limit") {
 			continue
 		}
+		of, limit, whose := f.component(d.Component), "its memory limit", d.Component
+		if strings.Contains(d.Text, "memory limit of the plane") {
+			of, limit, whose = f.component(record.WholePlane), "the memory limit of the plane", called(record.WholePlane, false)
+		}
 		out = append(out, candidate{Finding: Finding{
 			Cause: Memory, Component: d.Component, Score: 1,
-			Sentence: fmt.Sprintf("%s was killed at its memory limit, and the run ended there.", d.Component),
-			Evidence: []Evidence{{Value: float64(f.component(d.Component).MemoryLimit), Unit: "bytes", Sentence: "its memory limit; logs/ has its last words"}},
-			Try:      fmt.Sprintf("Give %s more memory, or set GOMEMLIMIT to nine tenths of the limit, so that it collects garbage before it is killed.", d.Component),
+			Sentence: fmt.Sprintf("%s was killed at %s, and the run ended there.", d.Component, limit),
+			Evidence: []Evidence{{Value: float64(of.MemoryLimit), Unit: "bytes", Sentence: limit + "; logs/ has its last words"}},
+			Try:      fmt.Sprintf("Give %s more memory, or set GOMEMLIMIT to nine tenths of the limit, so that it collects garbage before it is killed.", whose),
 		}})
 	}
 	return out

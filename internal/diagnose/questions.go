@@ -1,12 +1,17 @@
 package diagnose
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/windtunnel/windtunnel/internal/record"
+)
 
 // Names of the expressions. Those that end in Mean are for people: their values
 // are shown, and nothing is computed from them but where it is said.
 const (
 	busy        = "busy"         // share of all cores' time
 	cpu         = "cpu"          // cores in use
+	planeCPU    = "plane-cpu"    // the same of the plane's components together
 	waiting     = "waiting"      // threads that are ready to run and have no core
 	held        = "held"         // share of the CPU controller's periods in which it was throttled
 	throttles   = "throttles"    // such periods, per second
@@ -91,6 +96,7 @@ func mean(histogram, by string) string {
 // Selections of requests: watches last as long as they like, and lists of etcd
 // as long as they are.
 const (
+	planeS   = `process_cpu_seconds_total{instance=~"etcd|kube-apiserver|kube-scheduler|kube-controller-manager"}`
 	request  = `apiserver_request_duration_seconds{verb!~"WATCH.*|CONNECT|PROXY"}`
 	requestS = `apiserver_request_duration_seconds_sum{verb!~"WATCH.*|CONNECT|PROXY"}`
 	etcd     = `etcd_request_duration_seconds{operation=~"get|create|update|delete"}`
@@ -106,6 +112,7 @@ func questions() []question {
 	return []question{
 		{busy, "1 - " + grew(`host_cpu_seconds_total{mode=~"idle|iowait"}`, instance) + " / " + grew("host_cpu_seconds_total", instance)},
 		{cpu, perSecond("process_cpu_seconds_total", instance)},
+		{planeCPU, `label_replace(` + perSecond(planeS, "") + `, "instance", "` + record.WholePlane + `", "", "")`},
 		{waiting, perSecond("process_cpu_wait_seconds_total", instance)},
 		{held, grew("cgroup_cpu_throttled_periods_total", instance) + " / " + grew("cgroup_cpu_periods_total", instance)},
 		{throttles, perSecond("cgroup_cpu_throttled_periods_total", instance)},

@@ -89,11 +89,12 @@ func (b *blame) machineUse() []resource {
 // limiters of their clients.
 func (b *blame) componentUses() (out []resource) {
 	for _, c := range b.f.Components {
-		out = append(out, b.used(cpu, "the CPU limit of "+c.Name, c.CPULimit,
-			figure("cores", bound(c.CPULimit), "cores that "+c.Name+" used"), instance, c.Name)...)
+		name := called(c.Name, false)
+		out = append(out, b.used(coresOf(c.Name), "the CPU limit of "+name, c.CPULimit,
+			figure("cores", bound(c.CPULimit), "cores that "+name+" used"), instance, c.Name)...)
 		memory := float64(c.MemoryLimit)
-		out = append(out, b.used(charged, "the memory limit of "+c.Name, memory,
-			figure("bytes", bound(nearLimit*memory), "of the memory of "+c.Name+" at the end"), instance, c.Name)...)
+		out = append(out, b.used(charged, "the memory limit of "+name, memory,
+			figure("bytes", bound(nearLimit*memory), "of the memory of "+name+" at the end"), instance, c.Name)...)
 	}
 	for _, name := range b.f.names(throttled) {
 		out = append(out, b.used(throttled, "the rate limiter of "+name, 1,

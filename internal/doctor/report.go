@@ -198,7 +198,7 @@ func (f Facts) groups(name, fault string) Check {
 		return fine(name, "can be set (control groups "+f.Machine.Cgroup+")")
 	}
 	remedy := "windtunnel as root, or below a group that is yours (systemd-run --user --scope -p Delegate=yes windtunnel ...)"
-	return doubt(name, fault, "Limits of components in a scenario are not in force; runs say so.", remedy)
+	return doubt(name, fault, "Limits of the plane and of components in a scenario are not in force; runs say so.", remedy)
 }
 
 func (f Facts) disk(name string, d Disk) Check {

@@ -14,6 +14,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/observe/scrape"
 	"github.com/windtunnel/windtunnel/internal/observe/usage"
 	"github.com/windtunnel/windtunnel/internal/plane"
+	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -133,7 +134,8 @@ func scrapeTargets(p *plane.Plane, warn func(string)) []scrape.Target {
 	return out
 }
 
-// processes are the plane's own processes.
+// processes are the plane's own processes, and all of them together where they share
+// limits.
 func processes(p *plane.Plane) []usage.Process {
 	var out []usage.Process
 	for _, c := range p.Components() {
@@ -141,9 +143,18 @@ func processes(p *plane.Plane) []usage.Process {
 			out = append(out, processOf(c))
 		}
 	}
+	if shared := p.Cgroups(); len(shared) > 0 {
+		out = append(out, usage.Process{Name: record.WholePlane, Cgroup: shared["cpu"], Memory: shared["memory"]})
+	}
 	return out
 }
 
+// processOf is a component as it is measured: one whose CPU nothing limits by itself
+// is never throttled by itself.
 func processOf(c plane.Component) usage.Process {
-	return usage.Process{Name: c.Name, PID: c.PID, Cgroup: c.Cgroups["cpu"], Memory: c.Cgroups["memory"]}
+	out := usage.Process{Name: c.Name, PID: c.PID, Memory: c.Cgroups["memory"]}
+	if c.CPULimit > 0 {
+		out.Cgroup = c.Cgroups["cpu"]
+	}
+	return out
 }

@@ -46,6 +46,7 @@ type Plane struct {
 	facts      record.PlaneFacts
 	versions   map[string]string
 	reaper     *process.Reaper
+	group      *process.Group // of all components; nil: they share no limits
 	log        *slog.Logger
 	clock      clock.Clock
 	onFault    func(Fault)
@@ -102,6 +103,10 @@ func (p *Plane) list() []Component {
 // Facts says what plane this is, for the manifest.
 func (p *Plane) Facts() record.PlaneFacts { return p.facts }
 
+// Cgroups returns the folder, by controller, of the control group that all components
+// are in; none where they share no limits.
+func (p *Plane) Cgroups() map[string]string { return p.group.Cgroups() }
+
 // Versions returns the versions of kubernetes and etcd, as linked or as the
 // programs or the server report them; with binaries also by component where
 // they differ from kubernetes.
@@ -152,7 +157,7 @@ func (p *Plane) close() error {
 			faults = append(faults, err)
 		}
 	}
-	faults = append(faults, p.closeProxies())
+	faults = append(faults, p.closeProxies(), p.group.Close())
 	if p.reaper != nil {
 		faults = append(faults, p.reaper.Close())
 	}

@@ -112,7 +112,7 @@ func TestRealPlane(t *testing.T) {
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := real(t, scenario.Plane{Components: map[string]scenario.Component{
+	p := real(t, scenario.Plane{Limits: scenario.Limits{CPU: 1.5, Memory: unit.Bytes(8 << 30)}, Components: map[string]scenario.Component{
 		component.Scheduler:         {Flags: map[string]string{"config": config, "v": "2"}},
 		component.ControllerManager: {CPU: 1.5, Memory: unit.Bytes(1 << 30), Env: map[string]string{"GOGC": "90"}},
 	}})
@@ -224,6 +224,19 @@ func checkLimits(t *testing.T, p *plane.Plane) {
 	}
 	if len(p.Warnings()) != 0 {
 		t.Errorf("warnings %v", p.Warnings())
+	}
+	if f := p.Facts(); !f.Limited || f.CPULimit != 1.5 || f.MemoryLimit != 8<<30 {
+		t.Errorf("facts of the plane as a whole: %+v", f)
+	}
+	for _, c := range p.Components() {
+		for controller, dir := range p.Cgroups() {
+			if filepath.Dir(c.Cgroups[controller]) != dir {
+				t.Errorf("%s of %s is held in %s, not in %s", controller, c.Name, c.Cgroups[controller], dir)
+			}
+		}
+		if c.Limited != (c.Name == component.ControllerManager) {
+			t.Errorf("%s: limits of its own: %v", c.Name, c.Limited)
+		}
 	}
 }
 

@@ -156,6 +156,7 @@ func (p *Plane) boot(ctx context.Context, cfg scenario.Plane, run programs, o Op
 		cfg.Components[component.Scheduler] = scheduler
 	}
 	p.facts = record.PlaneFacts{Kind: run.kind, Durability: cfg.Durability, DataOn: dataOn(cfg, s)}
+	p.limit(cfg.Limits)
 	return p.bringUp(ctx, flight{cfg, run, o, s})
 }
 
@@ -211,13 +212,14 @@ type flight struct {
 // launch starts one component and watches over it.
 func (p *Plane) launch(name string, f flight) error {
 	own := f.cfg.Components[name]
+	env := append(p.threads(own), environment(own.Env)...)
 	path, args := f.run.command(name)
 	flags := arguments(flagsOf(name, f.site), own.Flags)
 	s := &supervisor{plane: p, turn: make(chan struct{}, 1), spec: process.Spec{
 		Name: name, Path: path, Args: append(args, flags...),
-		Env: append(ownEnvironment(), environment(own.Env)...), Dir: f.o.BaseDir,
+		Env: append(ownEnvironment(), env...), Dir: f.o.BaseDir,
 		LogFile: filepath.Join(f.o.LogDir, name+".log"),
-		Limits:  process.Limits{CPU: own.CPU, Memory: uint64(own.Memory)},
+		Limits:  process.Limits{CPU: own.CPU, Memory: uint64(own.Memory)}, Within: p.group,
 	}}
 	child, err := s.start()
 	if err != nil {
@@ -231,7 +233,7 @@ func (p *Plane) launch(name string, f flight) error {
 		return err
 	}
 	p.facts.Components = append(p.facts.Components, record.ComponentFact{
-		Name: name, Args: flags, Env: environment(own.Env),
+		Name: name, Args: flags, Env: env,
 		CPULimit: own.CPU, MemoryLimit: uint64(own.Memory), Limited: child.Limited(),
 	})
 	s.watch(child)

@@ -121,6 +121,18 @@ type PlaneFacts struct {
 	DataOn     string          `json:"data_on,omitempty"`    // tmpfs or disk
 	Ready      float64         `json:"ready_seconds,omitempty"`
 	Components []ComponentFact `json:"components,omitempty"`
+	// Of all components together.
+	CPULimit    float64 `json:"cpu_limit,omitempty"`    // cores; 0 = none
+	MemoryLimit uint64  `json:"memory_limit,omitempty"` // bytes; 0 = none
+	Limited     bool    `json:"limited,omitempty"`      // the limits above are in force
+}
+
+// WholePlane is what samples and figures of all components together are called.
+const WholePlane = "plane"
+
+// Whole is the plane as if it were one component, with its limits; false without any.
+func (p PlaneFacts) Whole() (ComponentFact, bool) {
+	return ComponentFact{Name: WholePlane, CPULimit: p.CPULimit, MemoryLimit: p.MemoryLimit, Limited: p.Limited}, p.CPULimit > 0 || p.MemoryLimit > 0
 }
 
 // ComponentFact is one process of the plane as it was started. Arguments hold

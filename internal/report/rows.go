@@ -203,20 +203,24 @@ type process struct {
 func processes(facts []record.ComponentFact) []process {
 	var out []process
 	for _, f := range facts {
-		p := process{Name: f.Name, Args: f.Args, Env: f.Env}
-		var limits []string
-		if f.CPULimit > 0 {
-			limits = append(limits, unit.Text(f.CPULimit, "cores"))
-		}
-		if f.MemoryLimit > 0 {
-			limits = append(limits, unit.Bytes(f.MemoryLimit).Human())
-		}
-		if p.Limits = strings.Join(limits, ", "); p.Limits != "" && !f.Limited {
-			p.Limits += " (not in force)"
-		}
-		out = append(out, p)
+		out = append(out, process{Name: f.Name, Args: f.Args, Env: f.Env, Limits: limitsText(f)})
 	}
 	return out
+}
+
+// limitsText writes limits: "2 cores, 4 GiB".
+func limitsText(f record.ComponentFact) string {
+	var limits []string
+	if f.CPULimit > 0 {
+		limits = append(limits, unit.Text(f.CPULimit, "cores"))
+	}
+	if f.MemoryLimit > 0 {
+		limits = append(limits, unit.Bytes(f.MemoryLimit).Human())
+	}
+	if len(limits) > 0 && !f.Limited {
+		return strings.Join(limits, ", ") + " (not in force)"
+	}
+	return strings.Join(limits, ", ")
 }
 
 func planeRows(m record.Manifest) []pair {
@@ -226,6 +230,9 @@ func planeRows(m record.Manifest) []pair {
 	}
 	if m.Plane.Ready > 0 {
 		out = append(out, pair{"Ready after", unit.Seconds(m.Plane.Ready)})
+	}
+	if whole, limited := m.Plane.Whole(); limited {
+		out = append(out, pair{"All components together", limitsText(whole)})
 	}
 	out = append(out, pair{"Nodes", unit.Number(float64(m.Fleet.Nodes))})
 	if m.Fleet.LeaseSeconds > 0 {

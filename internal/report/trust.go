@@ -47,7 +47,7 @@ func (t *tally) trust(m record.Manifest, j slo.Judgement) []Finding {
 	if m.Plane.Durability != "" {
 		out = append(out, durability(m.Plane))
 	}
-	if f := limits(m.Processes()); f.Text != "" {
+	if f := limits(m); f.Text != "" {
 		out = append(out, f)
 	}
 	return out
@@ -160,9 +160,14 @@ func orElse(s, other string) string {
 }
 
 // limits names the components whose limits were asked for and are not in force.
-func limits(components []record.ComponentFact) Finding {
+func limits(m record.Manifest) Finding {
 	var in, out []string
-	for _, c := range components {
+	all := m.Processes()
+	if whole, limited := m.Plane.Whole(); limited {
+		whole.Name = "the plane as a whole"
+		all = append(all, whole)
+	}
+	for _, c := range all {
 		switch {
 		case c.CPULimit == 0 && c.MemoryLimit == 0:
 		case c.Limited:

@@ -151,6 +151,60 @@ func (t *tally) componentRows(facts []record.ComponentFact) []ComponentRow {
 		}
 		out = append(out, row)
 	}
+	if whole, limited := t.run.Manifest.Plane.Whole(); limited {
+		out = slices.Insert(out, min(len(out), len(t.run.Manifest.Plane.Components)), t.wholeRow(whole, out))
+	}
+	return out
+}
+
+// wholeRow is what the plane's components took together, where they share limits.
+func (t *tally) wholeRow(whole record.ComponentFact, rows []ComponentRow) ComponentRow {
+	out := ComponentRow{Name: "the plane as a whole", Throttled: math.NaN()}
+	var cpu, mem [][]point
+	for _, r := range rows {
+		if slices.ContainsFunc(t.run.Manifest.Plane.Components, func(c record.ComponentFact) bool { return c.Name == r.Name }) {
+			out.CPUSeconds, out.Mean = out.CPUSeconds+r.CPUSeconds, out.Mean+r.Mean
+			cpu, mem = append(cpu, r.cpu), append(mem, r.mem)
+		}
+	}
+	out.PerPod = t.facts.PerPod(out.CPUSeconds)
+	most := float64(t.run.Manifest.Machine.Cores)
+	if whole.Limited && whole.CPULimit > 0 { // samples of two components are not of one moment
+		most = min(cmp.Or(most, whole.CPULimit), whole.CPULimit)
+	}
+	out.cpu, out.mem = atMost(t.together(cpu, true), most), t.together(mem, false)
+	for _, p := range out.cpu {
+		out.Peak = max(out.Peak, p.value)
+	}
+	for _, p := range out.mem {
+		out.Memory = max(out.Memory, p.value)
+	}
+	if held, known := t.facts.Throttled(record.WholePlane); known {
+		out.Throttled = held
+	}
+	if whole.Limited {
+		out.CPULimit, out.MemoryLimit = whole.CPULimit, float64(whole.MemoryLimit)
+	}
+	return out
+}
+
+// together adds up what several components used at a time, second by second.
+func (t *tally) together(parts [][]point, ahead bool) []point {
+	g := newGrid(t.span, baseBins, sampleEvery)
+	sums, known := make([]float64, g.n), make([]bool, g.n)
+	for _, points := range parts {
+		for i, v := range sampled("", g, points, ahead).Mean {
+			if !math.IsNaN(float64(v)) {
+				sums[i], known[i] = sums[i]+float64(v), true
+			}
+		}
+	}
+	var out []point
+	for i, sum := range sums {
+		if known[i] {
+			out = append(out, point{g.from.Add(time.Duration(i)*g.width + g.width/2), sum})
+		}
+	}
 	return out
 }
 

@@ -44,7 +44,10 @@ func (u usage) measures(m Measures) {
 	if plane == 0 {
 		return
 	}
-	cost("plane", plane)
+	cost(record.WholePlane, plane)
+	if held, ok := u.f.Throttled(record.WholePlane); ok {
+		m.set(key("cpu_throttled_seconds", record.WholePlane), held, "seconds")
+	}
 	m.set("instrument_cpu_share", u.f.CPUSeconds(run.Instrument)/plane, "ratio")
 }
 

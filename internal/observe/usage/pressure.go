@@ -42,13 +42,16 @@ func parseSchedstat(raw []byte) (seconds float64, ok bool) {
 
 // limitHits returns how often the memory of a cgroup came up against its limit,
 // so that the kernel had to take pages away first: memory.failcnt in v1, max of
-// memory.events in v2.
+// memory.events in v2, without what groups below it did where the kernel tells.
 func limitHits(folder string) (float64, bool) {
 	if raw, err := os.ReadFile(filepath.Join(folder, "memory.failcnt")); err == nil {
 		n, err := strconv.ParseFloat(strings.TrimSpace(string(raw)), 64)
 		return n, err == nil
 	}
-	raw, err := os.ReadFile(filepath.Join(folder, "memory.events"))
+	raw, err := os.ReadFile(filepath.Join(folder, "memory.events.local"))
+	if err != nil {
+		raw, err = os.ReadFile(filepath.Join(folder, "memory.events"))
+	}
 	if err != nil {
 		return 0, false
 	}

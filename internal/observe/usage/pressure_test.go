@@ -27,6 +27,7 @@ func TestMemoryLimitHits(t *testing.T) {
 	}{
 		{"memory.failcnt", "17\n", 17, true},
 		{"memory.events", "low 0\nhigh 3\nmax 12\noom 0\noom_kill 0\n", 12, true},
+		{"memory.events.local", "max 3\n", 3, true},
 		{"memory.events", "low 0\n", 0, false},
 		{"memory.failcnt", "many", 0, false},
 		{"cpu.stat", "nr_periods 1", 0, false},

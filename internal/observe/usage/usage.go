@@ -46,7 +46,7 @@ const (
 // Process is one process to sample.
 type Process struct {
 	Name   string // the component's name; it becomes Series.Target
-	PID    int
+	PID    int    // 0: there is only its cgroup, with the processes in it
 	Cgroup string // folder of its cgroup where one was made for it: the CPU controller's in v1; else empty
 	Memory string // folder of the cgroup that limits its memory; empty without
 }
@@ -129,17 +129,26 @@ func (s *Sampler) Sample() {
 }
 
 func (s *Sampler) process(p *watched) error {
+	if p.PID == 0 {
+		s.cgroup(p, s.clock.Now())
+		return nil
+	}
 	u, err := read(p.PID, s.clock.Now)
 	if err != nil {
 		return err
 	}
-	at := u.at
-	s.write(p, at, record.Series{Name: CPUSeconds}, u.cpu)
-	s.write(p, at, record.Series{Name: ResidentBytes}, float64(u.resident))
-	s.write(p, at, record.Series{Name: PeakBytes}, float64(u.peak))
+	s.write(p, u.at, record.Series{Name: CPUSeconds}, u.cpu)
+	s.write(p, u.at, record.Series{Name: ResidentBytes}, float64(u.resident))
+	s.write(p, u.at, record.Series{Name: PeakBytes}, float64(u.peak))
 	if wait, ok := waited(p.PID); ok {
-		s.write(p, at, record.Series{Name: WaitSeconds}, wait)
+		s.write(p, u.at, record.Series{Name: WaitSeconds}, wait)
 	}
+	s.cgroup(p, u.at)
+	return nil
+}
+
+// cgroup samples what limits do to a process, or to all that share them.
+func (s *Sampler) cgroup(p *watched, at clock.Time) {
 	if p.Memory != "" {
 		if hits, ok := limitHits(p.Memory); ok {
 			s.write(p, at, record.Series{Name: LimitHits}, hits)
@@ -149,14 +158,13 @@ func (s *Sampler) process(p *watched) error {
 		}
 	}
 	if p.Cgroup == "" {
-		return nil
+		return
 	}
 	if t, ok := throttling(p.Cgroup); ok {
 		s.write(p, at, record.Series{Name: ThrottledSeconds}, t.seconds)
 		s.write(p, at, record.Series{Name: ThrottledPeriods}, t.throttled)
 		s.write(p, at, record.Series{Name: Periods}, t.periods)
 	}
-	return nil
 }
 
 // write appends a sample unless the value is that of the last one. CPU time is
