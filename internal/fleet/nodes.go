@@ -113,8 +113,8 @@ func (s *nodes) fire(n *node) {
 	n.arm(&s.engine.wheel)
 }
 
-// beginLife takes a node that exists.
-func (s *nodes) beginLife(n *node, uid string) {
+// takeOver takes a node that exists.
+func (s *nodes) takeOver(n *node, uid string) {
 	n.uid = uid
 	if n.state == nodeAlive {
 		return
@@ -147,7 +147,7 @@ func (s *nodes) observe(kind object.EventType, o *object.Node, raw []byte) {
 	s.relist.Add(n)
 	n.look(o)
 	if n.state == nodePlanned && !s.started { // of an earlier fleet of the same name
-		s.beginLife(n, string(o.UID))
+		s.takeOver(n, string(o.UID))
 	}
 	s.count(n)
 	if n.state != nodeAlive || s.stopped {
@@ -183,7 +183,7 @@ func (s *nodes) adopt(n *node, kind object.EventType, o *object.Node, raw []byte
 	case n == nil:
 		n = &node{}
 		s.add(n, string(o.Name))
-		s.beginLife(n, string(o.UID))
+		s.takeOver(n, string(o.UID))
 	case n.uid != string(o.UID) && mine: // another one of the same name
 		s.lose(n)
 		return s.adopt(nil, kind, o, raw)
@@ -366,7 +366,7 @@ func (s *nodes) succeed(j *job) {
 		if j.action == nodeRead && j.answer.fleet != s.template.fleet {
 			s.fail(fmt.Errorf("fleet: node %s: %w", n.name, ErrForeign))
 		} else {
-			s.beginLife(n, j.answer.uid)
+			s.takeOver(n, j.answer.uid)
 		}
 	case nodeStatus:
 		s.engine.countLag(j)

@@ -95,7 +95,7 @@ func (t *tally) apart(l *run.Lifecycles, row int, p parting) (out tookApart, ok 
 	last := clock.Time(math.MinInt64)
 	out = make(tookApart, len(p.phases)-1)
 	for i, phase := range p.phases {
-		m, seen := l.Moment(row, phase)
+		m, seen := l.PhaseTime(row, phase)
 		if !seen || m.First != m.Last || m.Last > t.facts.End || i == 0 && m.Last < t.facts.Begin {
 			return nil, false
 		}

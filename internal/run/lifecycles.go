@@ -161,33 +161,33 @@ func (l *Lifecycles) Span(phase string) (s Span) {
 	return s
 }
 
-// Moment is when an object reached a phase: between two times, which are one
+// BoundedTime is when an object reached a phase: between two times, which are one
 // where its watch showed it in time. The first is Always where nothing bounds it.
-type Moment struct{ First, Last clock.Time }
+type BoundedTime struct{ First, Last clock.Time }
 
-// Moment returns when an object reached a phase.
-func (l *Lifecycles) Moment(row int, phase string) (Moment, bool) {
-	torn, within, isTorn := l.seen(row, record.PhaseUnknown)
+// PhaseTime returns when an object reached a phase.
+func (l *Lifecycles) PhaseTime(row int, phase string) (BoundedTime, bool) {
+	gap, within, inGap := l.seen(row, record.PhaseUnknown)
 	at, before, ok := l.seen(row, phase)
 	switch {
 	case ok && before > 0:
-		return Moment{earlier(at, before), at}, true
-	case ok && isTorn && within == 0 && torn <= at: // a stream of an older version
-		return Moment{l.before(row, torn), at}, true
+		return BoundedTime{earlier(at, before), at}, true
+	case ok && inGap && within == 0 && gap <= at: // a stream of an older version
+		return BoundedTime{l.before(row, gap), at}, true
 	case ok:
-		return Moment{at, at}, true
-	case isTorn && phase == record.PhaseCreated && within > 0:
-		return Moment{earlier(torn, within), torn}, true
+		return BoundedTime{at, at}, true
+	case inGap && phase == record.PhaseCreated && within > 0:
+		return BoundedTime{earlier(gap, within), gap}, true
 	}
-	return Moment{}, false
+	return BoundedTime{}, false
 }
 
 // overlooked tells whether a pod may have reached phases that nobody saw: it
-// was deleted while its watch was torn, or nothing is known of when it was torn.
+// was deleted while its watch was interrupted, or nothing is known of when it was interrupted.
 func (l *Lifecycles) overlooked(row int) bool {
-	_, within, isTorn := l.seen(row, record.PhaseUnknown)
-	_, vague, gone := l.seen(row, record.PhaseDeleted)
-	return isTorn && within == 0 || gone && vague > 0
+	_, within, inGap := l.seen(row, record.PhaseUnknown)
+	_, before, deleted := l.seen(row, record.PhaseDeleted)
+	return inGap && within == 0 || deleted && before > 0
 }
 
 // seen returns when an object was first seen in a phase, and how long before
@@ -211,13 +211,13 @@ func earlier(at clock.Time, within time.Duration) clock.Time {
 // Durations adds the time from one phase to another of each object to d. An
 // object that was not seen to reach the second phase took at least until it
 // was deleted, or until the run ended (a pod that never runs has no startup
-// time, and is not left out either). One that changed while its watch was torn
+// time, and is not left out either). One that changed while its watch was interrupted
 // or held up took some time between what is known for certain. Pods of before
 // the run's begin are not part of it; of declared lives those are not that were
 // there before anybody looked.
 func (l *Lifecycles) Durations(d *stats.Durations, from, to string, f *Facts) {
 	for row := range len(l.Objects) {
-		begin, known := l.Moment(row, from)
+		begin, known := l.PhaseTime(row, from)
 		switch {
 		case l.older(row, begin, known, f), !known && !l.overlooked(row):
 			continue
@@ -225,7 +225,7 @@ func (l *Lifecycles) Durations(d *stats.Durations, from, to string, f *Facts) {
 			d.AddBetween(0, stats.Forever)
 			continue
 		}
-		end, reached := l.Moment(row, to)
+		end, reached := l.PhaseTime(row, to)
 		if !reached {
 			d.AddBetween(max(0, l.lastSeen(row, from, f).Sub(begin.Last)), stats.Forever)
 			continue
@@ -246,12 +246,12 @@ func (l *Lifecycles) Durations(d *stats.Durations, from, to string, f *Facts) {
 }
 
 // older tells whether an object is from before the time that is judged.
-func (l *Lifecycles) older(row int, begin Moment, known bool, f *Facts) bool {
+func (l *Lifecycles) older(row int, begin BoundedTime, known bool, f *Facts) bool {
 	if l.Name != "" {
 		return known && begin.First == Always
 	}
-	torn, isTorn := l.At(row, record.PhaseUnknown)
-	return known && begin.Last < f.Begin || isTorn && torn < f.Begin
+	gap, inGap := l.At(row, record.PhaseUnknown)
+	return known && begin.Last < f.Begin || inGap && gap < f.Begin
 }
 
 // lastSeen is until when an object that did not go on from a phase could have

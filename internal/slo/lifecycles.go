@@ -83,8 +83,8 @@ func (c records) unseen(name string, all []*run.Lifecycles) int {
 func outOfOrder(all []*run.Lifecycles, from, to string) (n int) {
 	for _, l := range all {
 		for row := range l.Len() {
-			a, one := l.Moment(row, from)
-			b, other := l.Moment(row, to)
+			a, one := l.PhaseTime(row, from)
+			b, other := l.PhaseTime(row, to)
 			if one && other && b.Last < a.First {
 				n++
 			}
