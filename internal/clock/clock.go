@@ -38,5 +38,12 @@ func (c Clock) Wall(t Time) time.Time { return c.start.Add(time.Duration(t)).UTC
 // Until returns how long it is from now until t; negative when t has passed.
 func (c Clock) Until(t Time) time.Duration { return t.Sub(c.Now()) }
 
+// Recent returns the moment of a wall time that has just passed: now less its age,
+// so that a wall clock which was set since the clock started does not matter.
+func (c Clock) Recent(wall time.Time) Time {
+	now := time.Now()
+	return Time(now.Sub(c.start) - now.Round(0).Sub(wall.Round(0)))
+}
+
 // Epoch returns the wall time of the clock's zero, in UTC.
 func (c Clock) Epoch() time.Time { return c.start.UTC() }

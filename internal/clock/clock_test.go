@@ -31,3 +31,14 @@ func ExampleTime_Sub() {
 	fmt.Println(done.Sub(due))
 	// Output: 12ms
 }
+
+func TestRecentIsByAge(t *testing.T) {
+	c := clock.Start()
+	before := c.Now()
+	wall := time.Now().Round(0)
+	after := c.Now()
+	// The two clocks are read one after another: a slewed wall clock moves by far less meanwhile.
+	if got := c.Recent(wall); got < before.Add(-time.Millisecond) || got > after.Add(time.Millisecond) {
+		t.Errorf("%v is not between %v and %v", got, before, after)
+	}
+}
