@@ -14,7 +14,7 @@ import (
 // Reference returns the language as a page of Markdown: it is made from the
 // types and their comments, as Schema is. docs/scenario.md holds it.
 func Reference() []byte {
-	r := &referenceMaker{comments: commentsOf("scenario.go", "members.go", "steps.go", "lifecycles.go", "subject.go"), seen: map[reflect.Type]bool{}}
+	r := &referenceMaker{comments: commentsOf("scenario.go", "members.go", "steps.go", "network.go", "lifecycles.go", "subject.go"), seen: map[reflect.Type]bool{}}
 	r.line("# The scenario file")
 	r.line("")
 	r.line("One YAML document; an unknown field is a fault. This page is made from the types of package scenario")

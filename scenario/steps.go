@@ -39,6 +39,7 @@ type Step struct {
 	Settle    *Settle       `yaml:"settle"`    // until the plane is quiet
 	Fault     *Disturbance  `yaml:"fault"`     // break something on purpose
 	Exec      *Exec         `yaml:"exec"`      // run a local command
+	Network   *Network      `yaml:"network"`   // measure a path between two addresses
 	Parallel  []Step        `yaml:"parallel"`  // these steps at the same time; done when the last is
 	Sequence  []Step        `yaml:"sequence"`  // these steps one after another: a branch of parallel
 	Repeat    *Repeat       `yaml:"repeat"`    // these steps again and again

@@ -83,6 +83,9 @@ func (c stepChecker) step(path string, s *Step, before made) {
 	if s.Exec != nil {
 		c.exec(path+".exec", s.Exec)
 	}
+	if s.Network != nil {
+		c.network(path+".network", s.Network)
+	}
 }
 
 // stepHead checks what all steps have.

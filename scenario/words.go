@@ -37,6 +37,8 @@ func words(field string) []string {
 		return []string{"memory", "fsync"}
 	case "failedCalls":
 		return []string{FailRun, Ignore}
+	case "echo.protocol":
+		return []string{"udp", "icmp"}
 	case "step.onFailure":
 		return []string{"stop", "continue"}
 	case "fleet.taint":

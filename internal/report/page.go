@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/sli"
 	"github.com/windtunnel/windtunnel/internal/slo"
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
@@ -168,7 +169,9 @@ func (r *Report) facts() []pair {
 	}
 	calls := 0
 	for _, c := range r.Calls {
-		calls += c.N
+		if c.Source != sli.Network {
+			calls += c.N
+		}
 	}
 	add("API calls", unit.Number(float64(calls)))
 	add("Duration", unit.Seconds(math.Round(r.Duration*10)/10))

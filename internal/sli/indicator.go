@@ -101,7 +101,7 @@ func StartupPhases() []string {
 
 // All returns the table, part by part.
 func All() []Indicator {
-	return slices.Concat(calls(), pods(), watches(), queues(), clients(), store(), processes())
+	return slices.Concat(calls(), pods(), watches(), queues(), clients(), store(), processes(), networks())
 }
 
 // Find returns the indicator of a name.

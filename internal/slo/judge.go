@@ -47,6 +47,7 @@ func Judge(r *run.Run) (Judgement, error) {
 	callMeasures(out.Measures, f)
 	podMeasures(out.Measures, f)
 	namespaceMeasures(out.Measures, f)
+	networks{j.records}.measures(out.Measures)
 	timeMeasures(out.Measures, sc, f)
 	self.measures(out.Measures)
 	u.measures(out.Measures)

@@ -68,6 +68,8 @@ func (c records) record(r *Result, o *scenario.Objective) {
 		c.runningRate(r, o)
 	case "pods-bound-rate":
 		c.boundRate(r, o)
+	case "network-round-trip", "network-loss", "network-throughput", "network-cpu":
+		networks{c}.judge(r, o)
 	default:
 		unmeasured(r, fmt.Sprintf("this version does not know the SLI %q", o.SLI+o.SLO))
 	}

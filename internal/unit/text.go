@@ -9,7 +9,7 @@ import (
 
 // Text writes a value with its unit for people, three significant digits. It
 // knows the units of verdict.json: "seconds" ("s"), "bytes", "cores", "ratio"
-// (written as a percentage), "1/s" and names such as "pods/s"; any other unit
+// (written as a percentage), "bit/s" (with SI prefixes), "1/s" and names such as "pods/s"; any other unit
 // is written behind the number as it is. NaN is "unknown".
 func Text(v float64, u string) string {
 	switch {
@@ -30,11 +30,25 @@ func Text(v float64, u string) string {
 		return Number(100*v) + " %"
 	case "1/s", "/s":
 		return Number(v) + "/s"
+	case "bit/s":
+		return bits(v)
 	case "", "1", "count":
 		return Number(v)
 	default:
 		return Number(v) + " " + u
 	}
+}
+
+// bits writes bits per second with the largest prefix of a thousand that fits.
+func bits(v float64) string {
+	prefix := ""
+	for _, p := range []string{"k", "M", "G", "T"} {
+		if math.Abs(v) < 999.5 {
+			break
+		}
+		v, prefix = v/1000, p
+	}
+	return Number(rounded(v, 3)) + " " + prefix + "bit/s"
 }
 
 // Number writes a number for people: whole numbers in full with thousands

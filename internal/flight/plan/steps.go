@@ -68,6 +68,8 @@ func (e *estimator) step(s *scenario.Step, begin time.Duration) (span, error) {
 		err = e.requests(s.Requests, s.Name, &one)
 	case s.Fault != nil && s.Fault.Hold:
 		one.Duration = time.Duration(s.Fault.For)
+	case s.Network != nil:
+		one.Duration = time.Duration(s.Network.For)
 	case s.Wait != nil, s.Settle != nil, s.Exec != nil:
 		one.Open = true
 	default:

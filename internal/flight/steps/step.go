@@ -59,6 +59,8 @@ func of(s *scenario.Step, failed error) Step {
 		return Fault{s.Name, s.Fault}
 	case s.Exec != nil:
 		return Exec{s.Name, s.Exec}
+	case s.Network != nil:
+		return Network{s.Name, s.Network}
 	case s.Parallel != nil:
 		return parallel{s.Parallel, failed}
 	case s.Sequence != nil:

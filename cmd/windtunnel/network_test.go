@@ -1,0 +1,48 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/slo"
+)
+
+// TestFlightNetworkIsMeasured holds that a path is measured, however busy the machine: what
+// it comes to is another matter.
+func TestFlightNetworkIsMeasured(t *testing.T) {
+	t.Parallel()
+	u := newTunnel(t)
+	file, err := filepath.Abs("../../examples/network.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd, said := u.start("run", file, "--set", "seconds=2", "--set", "rate=200", "--out", "run")
+	if code := exitOf(cmd.Wait()); code > exitUnknown {
+		t.Fatalf("exit code %d: %s", code, said)
+	}
+	raw, err := os.ReadFile(filepath.Join(u.dir, "run", record.VerdictFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var j slo.Judgement
+	if err := json.Unmarshal(raw, &j); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range j.Objectives {
+		if r.SLI == "network-round-trip" && r.Samples != 400 {
+			t.Errorf("%d echoes: want 400", r.Samples)
+		}
+	}
+	for _, key := range []string{"network_round_trip_p50_seconds_idle", "network_round_trip_p50_seconds_full", "network_throughput_full"} {
+		if !(j.Measures[key].Value > 0) {
+			t.Errorf("%s = %v", key, j.Measures[key])
+		}
+	}
+	if n := j.Measures["calls_total"].Value; n != 0 {
+		t.Errorf("%v calls of the load: echoes are none", n)
+	}
+	u.nothingLeft()
+}

@@ -1,0 +1,171 @@
+package steps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/load/pace"
+	"github.com/windtunnel/windtunnel/internal/network"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/sli"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+const (
+	readEvery   = 100 * time.Millisecond // of streams
+	deviceEvery = time.Second            // of the ends' devices
+)
+
+// Network measures a path between two addresses.
+type Network struct {
+	Step string
+	Spec *scenario.Network
+}
+
+// Do sends echoes and streams, and keeps what came of them. One of them that breaks off
+// ends the other.
+func (x Network) Do(ctx context.Context, s *Session) error {
+	from, to := networkEnd(x.Spec.From), networkEnd(x.Spec.To)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	devices, err := newDevices(s, x.Step, from.Namespace, to.Namespace)
+	if err != nil {
+		return err
+	}
+	defer devices.read() // what was counted until the end
+	parts := []func(context.Context) error{}
+	if e := x.Spec.Echo; e != nil {
+		parts = append(parts, func(ctx context.Context) error { return x.echo(ctx, s, from, to) })
+	}
+	if x.Spec.Stream != nil {
+		parts = append(parts, func(ctx context.Context) error { return x.stream(ctx, s, from, to) })
+	}
+	errs := make([]error, len(parts))
+	var senders, reader sync.WaitGroup
+	over := make(chan struct{})
+	reader.Go(func() { devices.follow(over) })
+	for i, do := range parts {
+		senders.Go(func() {
+			if errs[i] = do(ctx); errs[i] != nil {
+				cancel(errs[i])
+			}
+		})
+	}
+	senders.Wait()
+	close(over)
+	reader.Wait()
+	if ctx.Err() != nil {
+		return context.Cause(ctx) // the first that broke off, or who ended the run
+	}
+	return errors.Join(errs...)
+}
+
+func networkEnd(e scenario.NetworkEnd) network.End {
+	a, _ := netip.ParseAddr(e.Address) // validated; the zero one where there is none
+	return network.End{Namespace: network.Namespace(e.Namespace), Address: a.Unmap()}
+}
+
+// echo keeps each echo as a call.
+func (x Network) echo(ctx context.Context, s *Session, from, to network.End) error {
+	e := x.Spec.Echo
+	o := network.EchoOptions{From: from, To: to, ICMP: e.Protocol == "icmp", Pace: pace.Constant(e.Rate), For: time.Duration(x.Spec.For),
+		Size: e.Size, Patience: time.Duration(e.Timeout), Clock: s.Clock}
+	if e.Random {
+		o.Pace = pace.Poisson(e.Rate, s.Workload.Scenario.Seed)
+	}
+	op := s.Journal.Records.Op(record.Op{Source: sli.Network, Step: x.Step, Verb: "echo", Resource: e.Protocol})
+	err := network.Echoes(ctx, o, func(one network.Echo) {
+		c := record.Call{Op: op, Due: one.Due, Sent: one.Sent, Done: one.Done, SentBytes: uint32(e.Size), ReceivedBytes: uint32(e.Size)}
+		if one.Lost {
+			c.Outcome, c.ReceivedBytes = record.Unknown, 0
+		}
+		s.Journal.Records.Call(c)
+	})
+	if err != nil {
+		return fmt.Errorf("send echoes: %w", err)
+	}
+	return nil
+}
+
+// stream keeps the readings of streams as samples.
+func (x Network) stream(ctx context.Context, s *Session, from, to network.End) error {
+	w := s.Journal.Records
+	labels := []record.Label{{Name: "step", Value: x.Step}}
+	received := w.Series(record.Series{Target: sli.Network, Name: sli.NetworkReceived, Labels: labels})
+	retransmits := w.Series(record.Series{Target: sli.Network, Name: sli.NetworkRetransmits, Labels: labels})
+	roundTrip := w.Series(record.Series{Target: sli.Network, Name: sli.NetworkStreamRoundTrip, Labels: labels})
+	o := network.StreamOptions{From: from, To: to, Streams: x.Spec.Stream.Count, For: time.Duration(x.Spec.For), Every: readEvery, Clock: s.Clock}
+	err := network.Streams(ctx, o, func(r network.Reading) {
+		w.Sample(record.Sample{Series: received, At: r.At, Value: float64(r.Received)})
+		w.Sample(record.Sample{Series: retransmits, At: r.At, Value: float64(r.Retransmits)})
+		w.Sample(record.Sample{Series: roundTrip, At: r.At, Value: r.RoundTrip.Seconds()})
+	})
+	if err != nil {
+		return fmt.Errorf("send streams: %w", err)
+	}
+	return nil
+}
+
+// devices keeps what the devices of both ends count.
+type devices struct {
+	session *Session
+	step    string
+	at      []network.Namespace
+}
+
+func newDevices(s *Session, step string, at ...network.Namespace) (*devices, error) {
+	if at[0] == at[1] {
+		at = at[:1]
+	}
+	d := &devices{s, step, at}
+	return d, d.tryRead()
+}
+
+func (d *devices) follow(over <-chan struct{}) {
+	tick := time.NewTicker(deviceEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			d.read()
+		case <-over:
+			return
+		}
+	}
+}
+
+func (d *devices) read() {
+	if err := d.tryRead(); err != nil {
+		d.session.Log.Warn("devices not read", "step", d.step, "error", err)
+	}
+}
+
+func (d *devices) tryRead() error {
+	w := d.session.Journal.Records
+	for _, at := range d.at {
+		all, err := network.Devices(at)
+		if err != nil {
+			return err
+		}
+		now := d.session.Clock.Now()
+		for _, one := range all {
+			for _, c := range []struct {
+				name string
+				n    uint64
+			}{
+				{sli.NetworkPacketsSent, one.SentPackets}, {sli.NetworkPacketsReceived, one.ReceivedPackets},
+				{sli.NetworkBytesSent, one.SentBytes}, {sli.NetworkBytesReceived, one.ReceivedBytes},
+				{sli.NetworkDropsSent, one.SentDropped}, {sli.NetworkDropsReceived, one.ReceivedDropped},
+			} {
+				id := w.Series(record.Series{Target: sli.Network, Name: c.name, Labels: []record.Label{
+					{Name: "device", Value: one.Name}, {Name: "kind", Value: one.Kind}, {Name: "namespace", Value: string(at)}}})
+				w.Sample(record.Sample{Series: id, At: now, Value: float64(c.n)})
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,42 @@
+package sli
+
+// Network is the source of the calls that are echoes, and the target of the samples
+// that a step network leaves.
+const Network = "network"
+
+// Names of samples of a step network.
+const (
+	NetworkReceived        = "network_received_bytes_total"          // by step: what came out of its streams
+	NetworkRetransmits     = "network_retransmitted_segments_total"  // by step: of the sending end's kernel
+	NetworkStreamRoundTrip = "network_stream_round_trip_seconds"     // by step: TCP's own smoothed estimate under load
+	NetworkPacketsSent     = "network_device_sent_packets_total"     // by namespace, device and its kind, as those that follow
+	NetworkPacketsReceived = "network_device_received_packets_total" //
+	NetworkBytesSent       = "network_device_sent_bytes_total"       // with the headers of the device's own layer
+	NetworkBytesReceived   = "network_device_received_bytes_total"   //
+	NetworkDropsSent       = "network_device_sent_dropped_total"     //
+	NetworkDropsReceived   = "network_device_received_dropped_total" //
+)
+
+// networks are the indicators of paths that a step network measures.
+func networks() []Indicator {
+	const source = "windtunnel's own echoes and streams"
+	return []Indicator{
+		{Name: "network-round-trip", Unit: "seconds", Text: "from an echo's sending to its answer, by the kernel's stamp of receipt; one that is lost took longer than was waited",
+			Source: source, Labels: labels("step"), Statistics: distribution()[:7]},
+		{Name: "network-loss", Unit: "ratio", Text: "echoes without an answer, as a share of all",
+			Source: source, Labels: labels("step"), Statistics: []string{"mean"}},
+		{Name: "network-throughput", Unit: "bit/s", Text: "what came out of a step's streams: mean is that of all its time, the others are of its stretches of 100 ms",
+			Source: source, Labels: labels("step"), Statistics: []string{"mean", "min", "max", "p1", "p10", "p50", "p90", "p99"}},
+		// The whole machine's, since packets are passed on in interrupts that are no process' own.
+		{Name: "network-cpu", Unit: "seconds/GB", Text: "CPU of the whole machine while a step's streams went, for each 1e9 bytes that came out of them",
+			Source: source, Labels: labels("step"), Statistics: []string{"mean"}},
+		{Name: "network-retransmits", Unit: "segments", Text: "segments of streams that the sending end's kernel sent again",
+			Source: "TCP_INFO", Labels: labels("step"), Statistics: []string{"sum", "rate", "max"}, Kind: Counter, Family: NetworkRetransmits, Shown: []string{"sum"}},
+		{Name: "network-packets", Unit: "packets", Text: "packets that a network device of an end of a path sent, while it was measured",
+			Source: "the kernel's counters of devices", Labels: labels("namespace", "device", "kind"), Per: []string{"namespace", "device"},
+			Statistics: []string{"sum", "rate", "max"}, Kind: Counter, Family: NetworkPacketsSent},
+		{Name: "network-drops", Unit: "packets", Text: "packets that a network device of an end of a path dropped instead of sending them",
+			Source: "the kernel's counters of devices", Labels: labels("namespace", "device", "kind"), Per: []string{"namespace", "device"},
+			Statistics: []string{"sum", "rate", "max"}, Kind: Counter, Family: NetworkDropsSent},
+	}
+}

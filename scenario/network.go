@@ -1,0 +1,105 @@
+package scenario
+
+import (
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/unit"
+)
+
+// Network measures a path between two addresses of this machine, which may be in
+// network namespaces: with echoes, with streams, or with both at the same time. It sends
+// nothing to the plane. An objective on network-round-trip, network-loss,
+// network-throughput or network-cpu bounds what it finds.
+type Network struct {
+	From   NetworkEnd    `yaml:"from"`   // what sends
+	To     NetworkEnd    `yaml:"to"`     // what answers and receives; its address is needed
+	Echo   *Echo         `yaml:"echo"`   // how long a datagram takes there and back
+	Stream *Stream       `yaml:"stream"` // how much goes through
+	For    unit.Duration `yaml:"for"`    // how long; default 10s
+}
+
+// NetworkEnd is one end of a path.
+type NetworkEnd struct {
+	Namespace string `yaml:"namespace"` // a network namespace: a name as ip netns has it, or the path of a file that stands for one; default: windtunnel's own
+	Address   string `yaml:"address"`   // an IP address; of the end that sends default: which the system takes
+}
+
+// Echo is datagrams that are sent back. Each is sent when it is due, whatever became
+// of those before it.
+type Echo struct {
+	Rate     float64       `yaml:"rate"`     // a second; default 1000
+	Random   bool          `yaml:"random"`   // with exponential gaps, from the seed, in place of even ones
+	Protocol string        `yaml:"protocol"` // udp (default): windtunnel answers; icmp: the kernel does, and the sender needs CAP_NET_RAW
+	Size     int           `yaml:"size"`     // bytes of content, 8 to 65000; default 56, as ping has it
+	Timeout  unit.Duration `yaml:"timeout"`  // one that has no answer after so long is lost; default 1s
+}
+
+// Stream is data over TCP, as fast as the path takes it.
+type Stream struct {
+	Count int `yaml:"count"` // connections at the same time, 1 to 64; default 1
+}
+
+// Defaults and bounds of what is sent through a network.
+const (
+	DefaultNetworkFor  = 10 * time.Second
+	DefaultEchoRate    = 1000.0
+	DefaultEchoSize    = 56
+	DefaultEchoTimeout = time.Second
+	maxEchoRate        = 100_000.0
+	minEchoSize        = 8
+	maxEchoSize        = 65_000
+	maxStreams         = 64
+)
+
+func (n *Network) setDefaults() { n.For = unit.Duration(DefaultNetworkFor) }
+func (s *Stream) setDefaults()  { s.Count = 1 }
+func (e *Echo) setDefaults() {
+	e.Rate, e.Protocol, e.Size, e.Timeout = DefaultEchoRate, "udp", DefaultEchoSize, unit.Duration(DefaultEchoTimeout)
+}
+
+func (c stepChecker) network(path string, n *Network) {
+	from := c.networkEnd(path+".from", n.From)
+	to := c.networkEnd(path+".to", n.To)
+	switch {
+	case n.To.Address == "":
+		c.at(path+".to.address", "network.to.address: an address is needed")
+	case from.IsValid() && to.IsValid() && from.Is4() != to.Is4():
+		c.at(path+".to.address", "network.to.address: %s and %s are not of one family", from, to)
+	}
+	c.lasting(path+".for", "network.for", n.For)
+	if n.Echo == nil && n.Stream == nil {
+		c.at(path, "network: echo, stream or both are needed")
+	}
+	if e := n.Echo; e != nil {
+		at := path + ".echo"
+		c.word(at+".protocol", "echo.protocol", e.Protocol)
+		c.lasting(at+".timeout", "echo.timeout", e.Timeout)
+		if !(e.Rate > 0 && e.Rate <= maxEchoRate) {
+			c.at(at+".rate", "echo.rate: %g is not above 0 and at most %g", e.Rate, maxEchoRate)
+		}
+		if e.Size < minEchoSize || e.Size > maxEchoSize {
+			c.at(at+".size", "echo.size: %d is not %d to %d", e.Size, minEchoSize, maxEchoSize)
+		}
+	}
+	if s := n.Stream; s != nil && (s.Count < 1 || s.Count > maxStreams) {
+		c.at(path+".stream.count", "stream.count: %d is not 1 to %d", s.Count, maxStreams)
+	}
+}
+
+// networkEnd checks one end and returns its address; the zero one where it has none.
+func (c stepChecker) networkEnd(path string, e NetworkEnd) netip.Addr {
+	if strings.Contains(e.Namespace, "/") && !strings.HasPrefix(e.Namespace, "/") || e.Namespace == ".." {
+		c.at(path+".namespace", "network.namespace: %q is neither a name nor a path from the root", clip(e.Namespace))
+	}
+	if e.Address == "" {
+		return netip.Addr{}
+	}
+	a, err := netip.ParseAddr(e.Address)
+	if err != nil || a.Zone() != "" {
+		c.at(path+".address", "network.address: %q is not an IP address", clip(e.Address))
+		return netip.Addr{}
+	}
+	return a.Unmap()
+}
