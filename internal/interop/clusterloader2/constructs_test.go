@@ -264,3 +264,31 @@ func TestGroups(t *testing.T) {
 		t.Errorf("notes\n got %s\nwant %s", notes, want)
 	}
 }
+
+// TestModuleThatIsSwitchedOff: it renders to nothing, and is a module of no steps.
+func TestModuleThatIsSwitchedOff(t *testing.T) {
+	s, _ := imported(t, map[string]string{
+		"c.yaml":   "name: t\ntuningSets: [{name: u, qpsLoad: {qps: 5}}]\nsteps:\n- module: {path: off.yaml}\n" + phase(bundle),
+		"off.yaml": "# steps: below\n{{if .ON}}\nsteps: [{name: s, measurements: [{identifier: i, method: Sleep, params: {duration: 1s}}]}]\n{{end}}\n",
+		"cm.yaml":  cm,
+	}, clusterloader2.Options{Nodes: 10})
+	if len(s.Steps) != 1 || s.Steps[0].Create == nil {
+		t.Errorf("%d steps", len(s.Steps))
+	}
+}
+
+// TestRangeOfOtherNamespaces: a range with a basename is of namespaces that a phase
+// made, whatever the test is called, and not of the test's own.
+func TestRangeOfOtherNamespaces(t *testing.T) {
+	s, _ := imported(t, map[string]string{
+		"c.yaml": "name: bench\ntuningSets: [{name: u, qpsLoad: {qps: 5}}]\nsteps:\n" +
+			phase("tuningSet: u, replicasPerNamespace: 1, objectBundle: [{basename: bench, objectTemplatePath: ns.yaml}]") +
+			phase("tuningSet: u, namespaceRange: {min: 0, max: 0, basename: bench}, replicasPerNamespace: 1, objectBundle: [{basename: a, objectTemplatePath: cm.yaml}]"),
+		"ns.yaml": "apiVersion: v1\nkind: Namespace\n",
+		"cm.yaml": cm,
+	}, clusterloader2.Options{Nodes: 10})
+	r := s.Steps[1].Create.Namespaces
+	if r == nil || *r != (scenario.Range{From: 0, To: 0, Prefix: "bench"}) || s.Namespaces.Prefix != "test-bench" {
+		t.Errorf("namespaces %+v, the run's own are %s-1 ...", r, s.Namespaces.Prefix)
+	}
+}

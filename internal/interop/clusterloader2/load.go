@@ -97,7 +97,9 @@ func find(folder, name string) (string, error) {
 // config renders and decodes a config and puts the steps of modules in place.
 func (im *importer) config(file string, raw []byte) *config {
 	c := &config{}
-	im.file(file, raw, im.variables, c)
+	if !im.file(file, raw, im.variables, c) && len(im.faults.list) == 0 {
+		im.faults.add(file, 1, "it renders to nothing")
+	}
 	if len(im.faults.list) > 0 {
 		return c
 	}
@@ -116,19 +118,17 @@ func render(text string, functions texttemplate.FuncMap, data map[string]any) (*
 	return linemap.Execute(texttemplate.New("config").Funcs(functions), text, data, maxRendered, errTooLong)
 }
 
-// file renders a config or module and decodes it.
-func (im *importer) file(name string, raw []byte, variables map[string]any, to any) {
+// file renders a config or module and decodes it; false when it renders to nothing.
+func (im *importer) file(name string, raw []byte, variables map[string]any, to any) bool {
 	text, err := render(string(raw), im.functions(), variables)
 	found := false
 	if err == nil {
 		found, err = im.fill(name, text, to)
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		im.faults.add(name, err.Line, "%s", err.Text)
-	case !found:
-		im.faults.add(name, 1, "it renders to nothing")
 	}
+	return found
 }
 
 // Bounds of modules: how deep they nest, how many are read, how many steps
@@ -180,6 +180,6 @@ func (im *importer) module(m moduleRef, variables map[string]any, around []strin
 	inside := maps.Clone(variables)
 	maps.Copy(inside, m.Params.values)
 	var content module
-	im.file(im.shown(m.Path), raw, inside, &content)
+	im.file(im.shown(m.Path), raw, inside, &content) // to nothing where it is switched off: a module of no steps
 	return im.expanded(content.Steps, inside, append(slices.Clip(around), m.Path))
 }

@@ -74,7 +74,7 @@ func (l *lowering) head() {
 	s.Seed = l.seed()
 	s.Bodies = map[string]scenario.Body{}
 	s.Fleet.Nodes = l.options.Nodes
-	s.Namespaces.Prefix, s.Namespaces.Count = cmp.Or(n.Prefix, s.Name), max(1, n.Number, l.c.AutomanagedNamespaces)
+	s.Namespaces.Prefix, s.Namespaces.Count = cmp.Or(n.Prefix, l.prefix(s.Name)), max(1, n.Number, l.c.AutomanagedNamespaces)
 	if n.EnableExistingNamespaces != nil && *n.EnableExistingNamespaces {
 		l.note(n.at("enableExistingNamespaces"), "namespace.enableExistingNamespaces", "namespaces that are there already are not used; the run makes its own")
 	}
@@ -238,4 +238,17 @@ func (d *demand) fit(f *scenario.Fleet) {
 	if gi := int(math.Ceil(2 * d.memory / (1 << 30))); gi > 256 {
 		f.Capacity["memory"] = fmt.Sprintf("%dGi", gi)
 	}
+}
+
+// prefix begins the names of the test's own namespaces, which ClusterLoader2 makes up:
+// a name that no range means by its own basename.
+func (l *lowering) prefix(name string) string {
+	for _, s := range l.c.Steps {
+		for _, p := range s.Phases {
+			if r := p.NamespaceRange; r != nil && r.Basename != nil && *r.Basename == name {
+				return "test-" + name
+			}
+		}
+	}
+	return name
 }

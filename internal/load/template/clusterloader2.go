@@ -60,7 +60,7 @@ func (x *executor) clusterLoader2() texttemplate.FuncMap {
 			return param
 		},
 		"IfThenElse": ifThenElse, "YamlQuote": yamlQuote,
-		"Seq": zeros, "SliceOfZeros": zeros, "Loop": loop, "Mod": modulo,
+		"Seq": zeros, "SliceOfZeros": zeros, "Loop": loop, "Mod": modulo, "IsEven": even,
 		"Ceil":     func(v any) (float64, error) { f, err := number(v); return math.Ceil(f), err },
 		"RandData": x.randData, "RandDataWithSeed": randDataWithSeed, "RandInt": x.randUpTo, "RandIntRange": x.randBetween,
 	}
@@ -156,6 +156,11 @@ func concat(parts ...any) string {
 		fmt.Fprint(&b, p)
 	}
 	return b.String()
+}
+
+func even(v any) (bool, error) {
+	rest, err := modulo(v, 2)
+	return rest == 0, err
 }
 
 func modulo(a, b any) (int, error) {
