@@ -92,11 +92,11 @@ func TestDirectIsGojq(t *testing.T) {
 			t.Fatalf("%s: direct %v, %v", src, direct.Direct(), err)
 		}
 		parsed, _ := gojq.Parse(src)
-		code, err := gojq.Compile(parsed)
+		runs, err := programs(parsed)
 		if err != nil {
 			t.Fatal(err)
 		}
-		slow := &Query{code: code}
+		slow := &Query{runs: runs}
 		for range 3000 {
 			tree := somewhere(rng, 4)
 			thing := object.Of(tree)

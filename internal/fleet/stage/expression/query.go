@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/itchyny/gojq"
 
@@ -20,8 +21,8 @@ import (
 type Query struct {
 	path []step       // when direct
 	only *object.Path // when all of path are fields
-	code *gojq.Code   // when not
 	text string       // written in one way, whatever the spacing was
+	runs *sync.Pool   // of *program, when not direct
 }
 
 // Compile compiles a jq expression.
@@ -38,14 +39,17 @@ func Compile(src string) (*Query, error) {
 		}
 		return q, nil
 	}
-	if q.code, err = gojq.Compile(parsed); err != nil {
+	if _, err = gojq.Compile(parsed); err == nil { // so that errors speak of what the user wrote
+		q.runs, err = programs(parsed)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("jq %q: %w", src, err)
 	}
 	return q, nil
 }
 
 // Direct says that gojq is not needed.
-func (q *Query) Direct() bool { return q.code == nil }
+func (q *Query) Direct() bool { return q.runs == nil }
 
 // Text returns the expression with its spacing made regular: two expressions
 // with the same text are the same.
@@ -86,7 +90,9 @@ func (q *Query) values(o object.Value, each func(object.Value)) bool {
 	if !ok {
 		return false
 	}
-	iter := q.code.RunWithContext(newBudget(), tree)
+	p, _ := q.runs.Get().(*program)
+	defer q.runs.Put(p)
+	iter := p.run(tree)
 	for {
 		v, ok := iter.Next()
 		if !ok {
