@@ -63,7 +63,7 @@ func (x *failures) add(s *slot, c *record.Call, result Result) (first *record.Ev
 	f := all[key]
 	if f == nil {
 		f = &failure{message: status.Message, Failure: record.Failure{
-			Verb: op.Verb, Resource: op.Resource, Subresource: op.Subresource, Code: key.code, Reason: key.reason, Object: s.object(),
+			Verb: op.Verb, Resource: op.Resource, Cluster: op.Cluster, Subresource: op.Subresource, Code: key.code, Reason: key.reason, Object: s.object(),
 		}}
 		all[key] = f
 	}

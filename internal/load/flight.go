@@ -92,7 +92,7 @@ func (g *Generator) begin(ctx context.Context, p Plan) (*flight, error) {
 func (g *Generator) reserve(ctx context.Context, rate float64) {
 	ctx, cancel := context.WithTimeout(ctx, stall)
 	defer cancel()
-	g.client.Reserve(ctx, int(min(rate*stall.Seconds(), float64(g.options.InFlight))))
+	g.plane.client.Reserve(ctx, int(min(rate*stall.Seconds(), float64(g.options.InFlight))))
 }
 
 // tell writes an event of a step's load.
@@ -115,7 +115,7 @@ func (f *flight) pace(ctx context.Context) error {
 	defer f.alarm.timer.Stop()
 	for {
 		f.drive()
-		f.g.client.Flush()
+		f.g.plane.client.Flush()
 		at, over := f.rest()
 		if over {
 			return nil
@@ -277,6 +277,9 @@ func (s *slot) check() error {
 	if cap(s.req.Body) > cap(s.body) {
 		s.body = s.req.Body[:0]
 	}
+	if s.req.Member < 0 || s.req.Member > len(s.g.members) {
+		return fmt.Errorf("%w: member %d of %d", ErrPlan, s.req.Member, len(s.g.members))
+	}
 	if s.req.Op < 0 || s.req.Op >= len(s.flight.ops) {
 		return fmt.Errorf("%w: operation %d of %d", ErrPlan, s.req.Op, len(s.flight.ops))
 	}
@@ -293,7 +296,11 @@ func (s *slot) post() {
 		s.scan.begin(s.req.Path, s.token)
 		s.req.Path, s.req.Data = s.scan.page(), s.data
 	}
-	s.g.client.Post(&s.req.Request, s.callback)
+	if s.req.Member > 0 {
+		s.g.members[s.req.Member-1].client.Send(&s.req.Request, s.callback)
+		return
+	}
+	s.g.plane.client.Post(&s.req.Request, s.callback)
 }
 
 // spoiled counts a call that could not be built as failed.
@@ -328,7 +335,7 @@ func (f *flight) stop() {
 	tick := time.NewTicker(stopTick)
 	defer tick.Stop()
 	for {
-		f.g.watchers.drop(f) // again and again: one may have been on its way
+		f.g.dropWatches(f) // again and again: one may have been on its way
 		if _, over := f.rest(); over {
 			return
 		}

@@ -49,12 +49,11 @@ type Options struct {
 
 // Generator sends plans, one at a time or several at once.
 type Generator struct {
-	options   Options
-	client    *wire.Client
-	resources *discovery.Cache
-	watchers  watchers
-	stats     stats
-	failures  failures
+	options  Options
+	plane    *target
+	members  []*target // by Request.Member, from 1
+	stats    stats
+	failures failures
 
 	mu      sync.Mutex
 	free    []*slot
@@ -107,17 +106,23 @@ func New(o Options) (*Generator, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load: %w", err)
 	}
-	return &Generator{options: o, client: client, resources: discovery.New(client)}, nil
+	return &Generator{options: o, plane: &target{endpoint: o.Endpoint, client: client, resources: discovery.New(client)}}, nil
 }
 
 // Close ends calls in flight as unknown and closes the connections.
-func (g *Generator) Close() error { return errors.Join(g.client.Close(), g.watchers.close()) }
+func (g *Generator) Close() error {
+	errs := []error{g.plane.close()}
+	for _, t := range g.members {
+		errs = append(errs, t.close())
+	}
+	return errors.Join(errs...)
+}
 
 // Client returns the generator's client, for single requests with its identity.
-func (g *Generator) Client() *wire.Client { return g.client }
+func (g *Generator) Client() *wire.Client { return g.plane.client }
 
 // Resources says where the plane serves what. It asks once for each answer.
-func (g *Generator) Resources() *discovery.Cache { return g.resources }
+func (g *Generator) Resources() *discovery.Cache { return g.plane.resources }
 
 // Run sends a plan and returns when every call has ended. When ctx ends it
 // sends no more, waits for what is in flight, closes its watches and returns

@@ -64,8 +64,9 @@ type Plan struct {
 // then held for so long. Data and Opened are not for plans.
 type Request struct {
 	wire.Request
-	Op    int  // which of the plan's Ops it is
-	Pages bool // a list with a limit: its further pages are read too, each in a call that is due when the page before came
+	Op     int  // which of the plan's Ops it is
+	Member int  // where it is sent: 0, the plane; or what AddMember gave
+	Pages  bool // a list with a limit: its further pages are read too, each in a call that is due when the page before came
 }
 
 // Result is how a call ended, or a watch that was open.

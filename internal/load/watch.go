@@ -2,7 +2,6 @@ package load
 
 import (
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -10,55 +9,6 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
 )
-
-// watchers are the connections of held watches, apart from those of other
-// calls: a watch takes one of the streams of its connection for as long as it
-// is open.
-type watchers struct {
-	mu     sync.Mutex
-	client *wire.Client
-	closed bool
-}
-
-// get returns their client; it is made when the first watch is opened.
-func (w *watchers) get(o Options) (*wire.Client, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.client != nil {
-		return w.client, nil
-	}
-	if w.closed {
-		return nil, wire.ErrClosed
-	}
-	c, err := wire.New(o.Endpoint, wire.Options{Most: o.Watches, UserAgent: userAgent, Clock: o.Clock})
-	w.client = c
-	return c, err
-}
-
-func (w *watchers) close() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.closed = true
-	if w.client == nil {
-		return nil
-	}
-	return w.client.Close()
-}
-
-// drop closes the watches of a flight.
-func (w *watchers) drop(f *flight) {
-	w.mu.Lock()
-	c := w.client
-	w.mu.Unlock()
-	if c == nil {
-		return
-	}
-	c.CloseHeld(func(r *wire.Request) bool {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		return f.watches.own[r]
-	})
-}
 
 // watches are those of a flight.
 type watches struct {
@@ -125,7 +75,7 @@ func (s *slot) hold() {
 	h := &hold{call: s.call, g: s.g, req: s.req, slot: s, initial: strings.Contains(s.req.Path, "sendInitialEvents=true")}
 	h.req.Body = nil
 	h.req.Opened, h.req.Data = h.begun, h.data
-	client, err := s.g.watchers.get(s.g.options)
+	client, err := s.g.target(s.req.Member).watchClient(s.g.options)
 	if err != nil {
 		s.spoiled(err)
 		return
@@ -172,13 +122,13 @@ func (h *hold) open() {
 	w.opened.Add(1)
 	h.g.release(s)
 	h.flight.room()
-	h.g.client.Flush() // of calls that waited for the slot
+	h.g.plane.client.Flush() // of calls that waited for the slot
 }
 
 // closed is told the end of the watch, or that it could not be opened.
 func (h *hold) closed(r *wire.Response) {
 	f := h.flight
-	defer h.g.client.Flush()
+	defer h.g.plane.client.Flush()
 	f.mu.Lock()
 	delete(f.watches.own, &h.req.Request)
 	f.mu.Unlock()

@@ -77,6 +77,7 @@ type Detail struct {
 type Failure struct {
 	Verb        string `json:"verb"`
 	Resource    string `json:"resource"`
+	Cluster     string `json:"cluster,omitempty"` // the member; empty: the plane
 	Subresource string `json:"subresource,omitempty"`
 	Code        int    `json:"code"`             // HTTP status; 0: no answer, or never sent
 	Reason      string `json:"reason,omitempty"` // of the server's Status, such as Invalid

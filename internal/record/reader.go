@@ -241,11 +241,19 @@ func (s *Stream) decode(block []byte, v Visitor) error {
 		switch kind := c.byte(); kind {
 		case kindOp:
 			s.Spend(costOp)
-			s.Ops = append(s.Ops, Op{c.string(), c.string(), c.string(), c.string(), c.string(), c.string()})
-		case kindObject, kindLifecycle:
+			s.Ops = append(s.Ops, c.op())
+		case kindMemberOp:
+			op := c.op()
+			op.Cluster = c.string()
+			s.Spend(costOp)
+			s.Ops = append(s.Ops, op)
+		case kindObject, kindLifecycle, kindMemberObject:
 			o := c.object()
-			if kind == kindLifecycle {
+			if kind != kindObject {
 				o.Lifecycle = c.string()
+			}
+			if kind == kindMemberObject {
+				o.Cluster = c.string()
 			}
 			s.Spend(costObject)
 			s.Objects = append(s.Objects, o)
@@ -338,6 +346,10 @@ func (s *Stream) visitCall(c *cursor, kind byte, v Visitor) {
 	if c.bad == nil && v.Call != nil {
 		v.Call(call)
 	}
+}
+
+func (c *cursor) op() Op {
+	return Op{Source: c.string(), Step: c.string(), Verb: c.string(), Resource: c.string(), Subresource: c.string(), Scope: c.string()}
 }
 
 func (c *cursor) object() Object {

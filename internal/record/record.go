@@ -36,6 +36,7 @@ type Op struct {
 	Resource    string // plural and group as in "deployments.apps"; "pods" for the core group
 	Subresource string // status, binding, scale ...; empty for the object itself
 	Scope       string // resource (one object), namespace or cluster (lists)
+	Cluster     string // the member that it is sent to; empty: the plane
 }
 
 // Call is one API request.
@@ -75,6 +76,7 @@ type Object struct {
 	UID       string
 	Group     string // what the scenario calls the objects that it belongs to; may be empty
 	Lifecycle string // which of the scenario's lifecycles this is; empty for the pods that every run observes
+	Cluster   string // the member that it is in; empty: the plane
 }
 
 // Phase says that an object was seen to have reached a phase. An object's

@@ -81,6 +81,35 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 	}
 }
 
+// What is in a member says so; what is on the plane is written as it was before there
+// were members.
+func TestMembersAreNamed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "r.wt")
+	w, err := record.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	op := record.Op{Source: "load", Step: "fill", Verb: "create", Resource: "pods", Scope: "resource"}
+	there := op
+	there.Cluster = "edge-1"
+	call := record.Call{Op: w.Op(there), Due: 1, Sent: 2, Done: 3, Code: 201}
+	w.Call(call)
+	w.Call(record.Call{Op: w.Op(op), Due: 4, Sent: 5, Done: 6, Code: 201})
+	objects := []record.Object{
+		{Resource: "pods", Name: "p", Cluster: "edge-1"}, {Resource: "jobs.batch", Name: "j", Lifecycle: "job", Cluster: "edge-2"}, {Resource: "pods", Name: "q"},
+	}
+	for _, o := range objects {
+		w.Object(o)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	stream, got := collect(t, path)
+	if !reflect.DeepEqual(stream.Ops, []record.Op{there, op}) || !reflect.DeepEqual(stream.Objects, objects) || got.calls[0] != call || got.calls[1].Op != 1 {
+		t.Errorf("operations %+v, objects %+v, calls %+v", stream.Ops, stream.Objects, got.calls)
+	}
+}
+
 // A kill at any byte leaves a stream that can be read up to its last block.
 func TestEveryCutCanBeRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.wt")

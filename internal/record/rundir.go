@@ -86,6 +86,7 @@ type Manifest struct {
 	Versions   map[string]string `json:"versions"` // windtunnel, go, kubernetes, etcd as linked or as reported
 	Machine    Machine           `json:"machine"`
 	Plane      PlaneFacts        `json:"plane"`
+	Members    []MembersFact     `json:"members,omitempty"`
 	Subjects   []SubjectFact     `json:"subjects,omitempty"`
 	Fleet      FleetFacts        `json:"fleet"`
 	Preflight  *PreflightFacts   `json:"preflight,omitempty"` // nil: the run did not get that far
@@ -133,6 +134,21 @@ const WholePlane = "plane"
 // Whole is the plane as if it were one component, with its limits; false without any.
 func (p PlaneFacts) Whole() (ComponentFact, bool) {
 	return ComponentFact{Name: WholePlane, CPULimit: p.CPULimit, MemoryLimit: p.MemoryLimit, Limited: p.Limited}, p.CPULimit > 0 || p.MemoryLimit > 0
+}
+
+// MembersFact is one group of the clusters beside the plane: NAME-1 to NAME-COUNT.
+type MembersFact struct {
+	Name             string            `json:"name"`
+	Count            int               `json:"count"`
+	Kind             string            `json:"kind"` // real or hollow
+	Labels           map[string]string `json:"labels,omitempty"`
+	Spread           map[string]int    `json:"spread,omitempty"`
+	RoundTripSeconds float64           `json:"round_trip_seconds,omitempty"`
+	Etcd             string            `json:"etcd,omitempty"` // of real ones: shared or own
+	APIs             []string          `json:"apis,omitempty"` // of real ones, beside v1: what they serve; all: everything
+	Args             []string          `json:"args,omitempty"` // of real ones: of the first API server
+	Nodes            int               `json:"nodes,omitempty"`
+	ReadySeconds     float64           `json:"ready_seconds"` // from the start of the first member of the run to the group's last being ready
 }
 
 // ComponentFact is one process of the plane as it was started. Arguments hold

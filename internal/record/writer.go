@@ -43,10 +43,12 @@ const (
 	kindSeriesRef
 	kindFamily
 	kindScrape
-	kindLifecycle   // an object of a declared lifecycle, which is named behind it
-	kindPhaseWithin // a phase with its Within behind it
-	kindEvent       // of format 2 on
-	kindFlagged     // likewise: a call with its attempt and flags behind it
+	kindLifecycle    // an object of a declared lifecycle, which is named behind it
+	kindPhaseWithin  // a phase with its Within behind it
+	kindEvent        // of format 2 on
+	kindFlagged      // likewise: a call with its attempt and flags behind it
+	kindMemberOp     // an operation in a member, which is named behind it
+	kindMemberObject // likewise: an object of a lifecycle, which may have no name, and its member
 )
 
 // The flags of a call.
@@ -249,9 +251,16 @@ func (w *Writer) Op(op Op) OpID {
 	}
 	id := OpID(len(w.ops))
 	w.ops[op] = id
-	w.buf = append(w.buf, kindOp)
+	kind := kindOp
+	if op.Cluster != "" {
+		kind = kindMemberOp
+	}
+	w.buf = append(w.buf, kind)
 	for _, s := range []string{op.Source, op.Step, op.Verb, op.Resource, op.Subresource, op.Scope} {
 		w.string(s)
+	}
+	if op.Cluster != "" {
+		w.string(op.Cluster)
 	}
 	return id
 }
@@ -263,15 +272,21 @@ func (w *Writer) Object(o Object) ObjectID {
 	id := w.nextID
 	w.nextID++
 	kind := kindObject
-	if o.Lifecycle != "" {
+	switch {
+	case o.Cluster != "":
+		kind = kindMemberObject
+	case o.Lifecycle != "":
 		kind = kindLifecycle
 	}
 	w.buf = append(w.buf, kind)
 	for _, s := range []string{o.Resource, o.Namespace, o.Name, o.UID, o.Group} {
 		w.string(s)
 	}
-	if o.Lifecycle != "" {
+	if kind != kindObject {
 		w.string(o.Lifecycle)
+	}
+	if kind == kindMemberObject {
+		w.string(o.Cluster)
 	}
 	w.full()
 	return id

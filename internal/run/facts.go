@@ -44,6 +44,7 @@ type Facts struct {
 	NotScraped  map[string]int           // scrapes that failed, by target
 	Calls       []*Calls                 // of the run, by operation, in the order of definition
 	Heat        []*Heat                  // likewise
+	Clusters    []*Cluster               // members that calls were sent to, in the order of their first operation
 	Timeline    *Timeline
 	Waiting     Waiting
 	Lifecycles  []*Lifecycles // by name, resource and group, in the order of their first object
@@ -92,7 +93,7 @@ func (c *Calls) Count() int { return c.Outcomes[0] + c.Outcomes[1] + c.Outcomes[
 // Labels are an operation's, by the names that objectives have for them.
 func (c *Calls) Labels() map[string]string {
 	return map[string]string{"source": c.Source, "step": c.Step, "verb": c.Verb, "resource": c.Resource,
-		"subresource": c.Subresource, "scope": c.Scope}
+		"subresource": c.Subresource, "scope": c.Scope, "cluster": c.Cluster}
 }
 
 // Span is the first and the last of some moments.
@@ -124,11 +125,12 @@ func (s *Span) Seconds() float64 { return s.Last.Sub(s.First).Seconds() }
 type collector struct {
 	f        *Facts
 	stream   *record.Stream
-	heat     map[record.Op]*Heat // by operation without its step
+	heat     map[record.Op]*Heat // by operation without its step and its member
 	whole    Span
 	ended    bool
 	begun    bool
-	assigned []slot // by record.ObjectID
+	assigned []slot              // by record.ObjectID
+	clusters map[string]*Cluster // by name
 	groups   map[groupKey]*Lifecycles
 	steps    map[string]int  // the last one of each name
 	failures map[Failure]int // by all that tells them apart
@@ -138,7 +140,7 @@ type collector struct {
 func newCollector(m record.Manifest) *collector {
 	return &collector{
 		f:      &Facts{Series: series.NewStore(), NotScraped: map[string]int{}, Timeline: newTimeline()},
-		groups: map[groupKey]*Lifecycles{}, heat: map[record.Op]*Heat{}, steps: map[string]int{}, failures: map[Failure]int{},
+		groups: map[groupKey]*Lifecycles{}, clusters: map[string]*Cluster{}, heat: map[record.Op]*Heat{}, steps: map[string]int{}, failures: map[Failure]int{},
 		renewal: max(Late, time.Duration(m.Fleet.LeaseSeconds/4*float64(time.Second))),
 	}
 }
@@ -192,6 +194,9 @@ func (c *collector) call(v record.Call) {
 	if calls.Source == Load {
 		c.f.Timeline.add(v)
 	}
+	if calls.Cluster != "" {
+		c.cluster(calls.Cluster).add(v)
+	}
 	if c.ended {
 		return
 	}
@@ -201,9 +206,9 @@ func (c *collector) call(v record.Call) {
 	}
 }
 
-// heatOf returns the heat map of an operation: steps share it.
+// heatOf returns the heat map of an operation: steps and members share it.
 func (c *collector) heatOf(op record.Op) *Heat {
-	op.Step = ""
+	op.Step, op.Cluster = "", ""
 	h := c.heat[op]
 	if h == nil {
 		h = &Heat{}

@@ -24,11 +24,11 @@ func calls() []Indicator {
 			Where: []Match{{Label: "verb", Pattern: "WATCH|CONNECT", Not: true}}, Shown: p99()},
 		// Our own: open loop, so that a stalled server's waiting calls count (docs/measurement.md, rule 1).
 		{Name: "call-latency", Unit: "seconds", Text: "from the moment when a call of the load was due to its answer",
-			Source: "windtunnel's own calls", Labels: callLabels("step"), Statistics: distribution()},
+			Source: "windtunnel's own calls", Labels: callLabels("source", "step", "cluster"), Statistics: distribution()},
 		{Name: "call-success", Unit: "ratio", Text: "calls of the load that were answered with success, as a share of all that were due",
-			Source: "windtunnel's own calls", Labels: callLabels("step"), Statistics: []string{"mean"}, Shown: []string{"mean"}},
+			Source: "windtunnel's own calls", Labels: callLabels("source", "step", "cluster"), Statistics: []string{"mean"}, Shown: []string{"mean"}},
 		{Name: "failed-calls", Unit: "calls", Text: "calls of the load that failed for good: refused, never sent or without an answer, not sent again, and with a code that their step does not expect",
-			Source: "windtunnel's own calls", Labels: callLabels("step"), Statistics: []string{"count"}},
+			Source: "windtunnel's own calls", Labels: callLabels("step", "cluster"), Statistics: []string{"count"}},
 		// slos/api_availability.md asks a probe; kubernetes-mixin's availability rule counts answers of 500 and above, which this does.
 		{Name: "api-availability", Unit: "ratio", Text: "requests that kube-apiserver did not answer with a status of 500 and above, as a share of all",
 			Source: "https://github.com/kubernetes-monitoring/kubernetes-mixin (availability)", Labels: callLabels(), Statistics: []string{"mean"},

@@ -22,6 +22,7 @@ type Failure struct {
 	Step        string `json:"step"`
 	Verb        string `json:"verb"`
 	Resource    string `json:"resource"`
+	Cluster     string `json:"cluster,omitempty"` // the member; empty: the plane
 	Subresource string `json:"subresource,omitempty"`
 	Code        int    `json:"code"`               // HTTP status; 0: no answer, or never sent
 	Reason      string `json:"reason,omitempty"`   // the server's word, such as Invalid
@@ -55,7 +56,7 @@ func (x failedCalls) all() []Failure {
 	var out []Failure
 	for _, one := range x.f.Failures {
 		out = append(out, Failure{
-			Step: one.Step, Verb: one.Verb, Resource: one.Resource, Subresource: one.Subresource, Code: one.Code,
+			Step: one.Step, Verb: one.Verb, Resource: one.Resource, Cluster: one.Cluster, Subresource: one.Subresource, Code: one.Code,
 			Reason: one.Reason, Message: one.Message, Object: one.Object, Count: one.Count, Retried: one.Retried,
 		})
 	}
@@ -64,7 +65,7 @@ func (x failedCalls) all() []Failure {
 			continue
 		}
 		for code, n := range c.FailedForGood() {
-			out = upTo(out, Failure{Step: c.Step, Verb: c.Verb, Resource: c.Resource, Subresource: c.Subresource, Code: code, Count: n})
+			out = upTo(out, Failure{Step: c.Step, Verb: c.Verb, Resource: c.Resource, Cluster: c.Cluster, Subresource: c.Subresource, Code: code, Count: n})
 		}
 	}
 	for i := range out {
@@ -85,7 +86,7 @@ func upTo(all []Failure, counted Failure) []Failure {
 	first, have := -1, 0
 	for i, one := range all {
 		if one.Step == counted.Step && one.Verb == counted.Verb && one.Resource == counted.Resource &&
-			one.Subresource == counted.Subresource && one.Code == counted.Code {
+			one.Subresource == counted.Subresource && one.Cluster == counted.Cluster && one.Code == counted.Code {
 			if have += one.Count; first < 0 {
 				first = i
 			}
@@ -164,7 +165,7 @@ func (x failedCalls) judge(r *Result, o *scenario.Objective) {
 
 // within tells whether a failure is one of those that labels mean.
 func within(f Failure, labels map[string]string) bool {
-	have := map[string]string{"step": f.Step, "verb": f.Verb, "resource": f.Resource, "subresource": f.Subresource}
+	have := map[string]string{"step": f.Step, "verb": f.Verb, "resource": f.Resource, "subresource": f.Subresource, "cluster": f.Cluster}
 	for name, value := range labels {
 		if got, ok := have[name]; ok && got != value {
 			return false
@@ -185,7 +186,11 @@ func certain(code uint16) bool {
 
 // String says a failure in one clause.
 func (f Failure) String() string {
-	return fmt.Sprintf("%d of step %s, %s %s: %s", f.Count, f.Step, f.Verb, f.Target(), f.Answer())
+	where := ""
+	if f.Cluster != "" {
+		where = " in " + f.Cluster
+	}
+	return fmt.Sprintf("%d of step %s, %s %s%s: %s", f.Count, f.Step, f.Verb, f.Target(), where, f.Answer())
 }
 
 // Target is what was called: the resource, with its subresource.

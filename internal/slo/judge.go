@@ -297,7 +297,7 @@ func Title(r Result) string {
 		resource += "/" + l["subresource"]
 	}
 	var parts []string
-	for _, s := range []string{l["source"], l["step"], l["verb"], resource, l["scope"], l["lifecycle"], l["group"], l["phase"]} {
+	for _, s := range []string{l["source"], l["step"], l["cluster"], l["verb"], resource, l["scope"], l["lifecycle"], l["group"], l["phase"]} {
 		if s != "" {
 			parts = append(parts, s)
 		}

@@ -18,6 +18,7 @@ type Call struct {
 	RetryAfter  int64  `parquet:"retry_after_s,dict,optional" unit:"s"` // what the server asked for; empty: it did not
 	SentBytes   int64  `parquet:"sent_bytes,delta" unit:"bytes"`        // body sent
 	Received    int64  `parquet:"received_bytes,delta" unit:"bytes"`    // body received
+	Cluster     string `parquet:"cluster,dict,optional"`                // the member that it was sent to; empty: the plane
 }
 
 // Phase is one phase of one object's lifecycle, in the order of receipt.
@@ -32,6 +33,7 @@ type Phase struct {
 	Phase     string `parquet:"phase,dict"`                   // created, bound, running, ready, finished, deleting, deleted, or the scenario's own; unknown: its watch was interrupted
 	At        int64  `parquet:"at_ns,delta" unit:"ns"`        // receipt of the watch event that first showed it
 	Within    *int64 `parquet:"within_ns,optional" unit:"ns"` // how long before at_ns it may have been reached, where the watch was interrupted or lagged: 0 nearly always; empty: nothing bounds it
+	Cluster   string `parquet:"cluster,dict,optional"`        // the member that the object is in; empty: the plane
 }
 
 // Sample is one value of a series, or its end. A value of a scrape that is the

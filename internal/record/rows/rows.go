@@ -126,7 +126,7 @@ func (f *filler) call(c record.Call) {
 	}
 	f.calls.add(Call{
 		Due: int64(c.Due), Sent: int64(c.Sent), Done: int64(c.Done),
-		Source: op.Source, Step: op.Step, Verb: op.Verb, Resource: op.Resource, Subresource: op.Subresource, Scope: op.Scope,
+		Source: op.Source, Step: op.Step, Verb: op.Verb, Resource: op.Resource, Subresource: op.Subresource, Scope: op.Scope, Cluster: op.Cluster,
 		Outcome: c.Outcome.String(), Code: int32(c.Code), Again: again, Attempt: int32(c.Attempt), RetryAfter: int64(c.RetryAfter / time.Second),
 		SentBytes: int64(c.SentBytes), Received: int64(c.ReceivedBytes),
 	})
@@ -135,7 +135,7 @@ func (f *filler) call(c record.Call) {
 func (f *filler) phase(p record.Phase) {
 	o := &f.stream.Objects[p.Object]
 	row := Phase{
-		Object: int64(p.Object), Resource: o.Resource, Namespace: o.Namespace, Name: o.Name, UID: o.UID, Group: o.Group, Lifecycle: o.Lifecycle,
+		Object: int64(p.Object), Resource: o.Resource, Namespace: o.Namespace, Name: o.Name, UID: o.UID, Group: o.Group, Lifecycle: o.Lifecycle, Cluster: o.Cluster,
 		Phase: p.Phase, At: int64(p.At),
 	}
 	if p.Within != record.Ever {
