@@ -121,6 +121,10 @@ func (p *pipe) put(due clock.Time, pieces []piece, factor float64) {
 // passThrough hands over what was read just now, if it is due at once and the writer
 // has nothing to do: that spares waking it.
 func (p *pipe) passThrough(now clock.Time, to io.Writer) error {
+	if p.proxy.stalled.Load() != nil { // the writer waits for its end
+		signal(p.data)
+		return nil
+	}
 	p.mu.Lock()
 	mine := !p.busy && p.queue.marks.len() > 0 && p.queue.marks.first().due <= now
 	p.busy = p.busy || mine
@@ -153,6 +157,13 @@ func (p *pipe) write(to stream) error {
 		}
 		if err := p.waitUntil(next.due); err != nil {
 			return err
+		}
+		if held := p.proxy.stalled.Load(); held != nil {
+			select {
+			case <-*held:
+			case <-p.done:
+				return errEnded
+			}
 		}
 		switch {
 		case next.end == closes:

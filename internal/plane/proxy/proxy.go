@@ -2,7 +2,7 @@
 // 127.0.0.1 in front of one address and passes bytes on unchanged, later than they
 // came. It adds round-trip time, jitter, a bandwidth and slower answers between a
 // client and a server, all of which can be changed while it runs; it cuts
-// connections and refuses them.
+// connections, refuses them, and stalls them.
 //
 // It is no proxy of HTTP: it looks into no bytes unless Options.TLS lets it see
 // where an HTTP/2 answer begins, and even then changes none. It loses no bytes
@@ -49,6 +49,7 @@ type Proxy struct {
 	options  Options
 	address  string
 	link     atomic.Pointer[Link]
+	stalled  atomic.Pointer[chan struct{}] // nil: bytes pass; else closed when they may again
 	up, down direction
 	blocks   sync.Pool // of *block
 	reserved *port
@@ -129,6 +130,21 @@ func (p *Proxy) Refuse(refuse bool) error {
 	p.listener = listener
 	p.wait.Go(func() { p.accept(listener) })
 	return nil
+}
+
+// Stall holds all bytes, in both directions, or lets them go on: what was held is
+// handed over then. Connections stay and new ones are taken, so that the two sides
+// see a network that brings nothing, and nothing else.
+func (p *Proxy) Stall(stall bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if held := p.stalled.Load(); stall && held == nil {
+		held := make(chan struct{})
+		p.stalled.Store(&held)
+	} else if !stall && held != nil {
+		p.stalled.Store(nil)
+		close(*held)
+	}
 }
 
 // Cut resets every connection, on both sides and with all that is on its way,

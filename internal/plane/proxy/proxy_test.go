@@ -60,6 +60,40 @@ func start(t testing.TB, o proxy.Options) *proxy.Proxy {
 	return r
 }
 
+// A stalled link brings nothing, takes new connections all the same, and hands over
+// what it held when it goes on.
+func TestStall(t *testing.T) {
+	r := start(t, proxy.Options{To: serve(t, echo)})
+	old := dial(t, r.Addr())
+	if _, err := io.WriteString(old, "a"); err != nil {
+		t.Fatal(err)
+	}
+	got := make([]byte, 3)
+	if _, err := io.ReadFull(old, got[:1]); err != nil {
+		t.Fatal(err)
+	}
+	r.Stall(true)
+	r.Stall(true)
+	young := dial(t, r.Addr())
+	for _, c := range []*net.TCPConn{old, young} {
+		if _, err := io.WriteString(c, "bcd"); err != nil {
+			t.Fatal(err)
+		}
+		_ = c.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
+		if n, err := c.Read(got); err == nil || n > 0 {
+			t.Errorf("%d bytes came through, %v", n, err)
+		}
+		_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
+	}
+	r.Stall(false)
+	for _, c := range []*net.TCPConn{old, young} {
+		if _, err := io.ReadFull(c, got); err != nil || string(got) != "bcd" {
+			t.Errorf("then %q came, %v", got, err)
+		}
+	}
+	r.Stall(true) // closing does not wait for its end
+}
+
 func set(t testing.TB, r *proxy.Proxy, s proxy.Link) {
 	t.Helper()
 	if err := r.Emulate(s); err != nil {
