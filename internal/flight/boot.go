@@ -126,6 +126,9 @@ func (r *run) startInstruments(ctx context.Context, cancel context.CancelCauseFu
 		return err
 	}
 	r.atEnd(func() { _ = r.generator.Close() })
+	if err := r.reachMembers(); err != nil {
+		return err
+	}
 	r.progress.follow(r.generator, nil)
 	if r.instruments, err = newInstruments(r.scenario, r.plane, r.dir); err != nil {
 		return err

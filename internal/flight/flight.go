@@ -107,6 +107,7 @@ type run struct {
 	instruments *instruments
 	fleet       *fleet.Fleet // nil: the scenario has no nodes
 	release     func()       // of the lease that says so in a cluster of others; nil: there is none
+	members     members
 	closers
 }
 
@@ -224,14 +225,10 @@ func (r *run) flyParts(ctx context.Context, cancel context.CancelCauseFunc, wait
 	if err := r.track(ctx, "boot", func() error { return r.boot(ctx) }); err != nil {
 		return bootError{err}
 	}
-	wait.Go(func() {
-		select {
-		case death := <-r.plane.Died():
-			r.dir.journal().Died(death.Component, death.Err)
-			cancel(fmt.Errorf("%s died: %w", death.Component, death.Err))
-		case <-ctx.Done():
-		}
-	})
+	if err := r.startMembers(ctx); err != nil {
+		return err
+	}
+	wait.Go(func() { r.watchDeaths(ctx, cancel) })
 	if err := r.install(ctx); err != nil {
 		return err
 	}
@@ -294,7 +291,7 @@ func (r *run) tracker() steps.Tracker {
 // session is what a step needs of what there is of the run until now.
 func (r *run) session() *steps.Session {
 	return &steps.Session{
-		Tracker: r.tracker(), Workload: r.workload, Created: r.created, Injected: r.injected,
+		Tracker: r.tracker(), Workload: r.workload, Created: r.created, Members: r.members.all, Injected: r.injected,
 		Plane: r.plane, Own: r.own(), MaxOthers: r.options.MaxNeighbours, Client: r.client, Load: r.generator, Fleet: r.fleet, Pods: r.instruments.pods,
 		Installed: r.installation.installer, Clock: r.clock, Log: r.log, Warn: r.dir.warn, Dir: r.dir.Dir,
 	}

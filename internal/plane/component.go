@@ -138,6 +138,7 @@ type supervisor struct {
 	spec  process.Spec
 	turn  chan struct{} // full while a restart is under way
 	guest bool          // a program, not a component of the plane
+	role  memberRole    // of a member's processes
 	// How it is known to be ready, and within what time; zero: as components are.
 	ready  func(context.Context) error
 	within time.Duration
@@ -197,7 +198,7 @@ func (s *supervisor) watch(child *process.Process) {
 			return
 		}
 		select {
-		case s.plane.died <- Death{Component: s.spec.Name, Err: death}:
+		case s.plane.died <- Death{Component: s.spec.Name, Member: s.role == roleMember, Err: death}:
 		default: // nobody reads them, and this one is no news
 		}
 	})

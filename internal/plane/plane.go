@@ -34,6 +34,7 @@ const (
 // Death says that a component ended that nobody had asked to.
 type Death struct {
 	Component string
+	Member    bool  // a member's API server: the others live on
 	Err       error // *process.DeathError: how, and the last log lines
 }
 
@@ -61,6 +62,9 @@ type Plane struct {
 	proxies    map[string]*proxy.Proxy      // by whose they are
 	warnings   []string
 	ended      bool
+
+	members     []*Member
+	memberFacts []record.MembersFact
 }
 
 // Endpoint returns the address and the identity who: Admin, Load, Fleet or
@@ -142,6 +146,7 @@ func (p *Plane) Close() error {
 func (p *Plane) close() error {
 	p.leaveSeats()
 	p.stopPrograms()
+	p.stopMembers()
 	var clients sync.WaitGroup
 	for _, name := range []string{component.Scheduler, component.ControllerManager} {
 		clients.Go(func() { p.stop(name, graceClients) })

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/plane/component"
+	"github.com/windtunnel/windtunnel/internal/plane/pki"
 	"github.com/windtunnel/windtunnel/internal/plane/proxy"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -120,7 +121,12 @@ func (p *Plane) startProxies(s site, all clients, o Options) (map[string]string,
 
 // opened returns what lets a proxy stand between a client and its server.
 func (c client) opened(now time.Time) (*proxy.TLS, error) {
-	issued, err := c.by.Issue(servedAt("proxy"), now)
+	return opened(c.by, []pki.Pair{c.pair}, now)
+}
+
+// opened is the same for several clients of a server that an authority vouches for.
+func opened(by *pki.Authority, clients []pki.Pair, now time.Time) (*proxy.TLS, error) {
+	issued, err := by.Issue(servedAt("proxy"), now)
 	if err != nil {
 		return nil, err
 	}
@@ -128,13 +134,16 @@ func (c client) opened(now time.Time) (*proxy.TLS, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the proxy's certificate: %w", err)
 	}
-	own, err := tls.X509KeyPair(c.pair.Cert, c.pair.Key)
-	if err != nil {
-		return nil, fmt.Errorf("read the client's certificate: %w", err)
+	out := &proxy.TLS{Certificate: shown, Roots: x509.NewCertPool()}
+	out.Roots.AppendCertsFromPEM(by.PEM())
+	for _, pair := range clients {
+		own, err := tls.X509KeyPair(pair.Cert, pair.Key)
+		if err != nil {
+			return nil, fmt.Errorf("read the client's certificate: %w", err)
+		}
+		out.Clients = append(out.Clients, own)
 	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(c.by.PEM())
-	return &proxy.TLS{Certificate: shown, Clients: []tls.Certificate{own}, Roots: roots}, nil
+	return out, nil
 }
 
 func (p *Plane) closeProxies() error {

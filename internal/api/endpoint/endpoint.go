@@ -181,14 +181,22 @@ func (e Endpoint) TLS() (*tls.Config, error) {
 // WriteKubeconfig writes the endpoint as a kubeconfig file of mode 0600 that
 // holds everything it needs.
 func (e Endpoint) WriteKubeconfig(path string) error {
-	c := clientcmdapi.NewConfig()
 	const name = "windtunnel"
-	c.Clusters[name] = &clientcmdapi.Cluster{
-		Server: e.config.Host, TLSServerName: e.config.ServerName, CertificateAuthorityData: e.config.CAData,
+	return WriteContexts(path, name, map[string]Endpoint{name: e})
+}
+
+// WriteContexts writes a kubeconfig file of mode 0600 with a context for each
+// endpoint, by its name; current is in force.
+func WriteContexts(path, current string, all map[string]Endpoint) error {
+	c := clientcmdapi.NewConfig()
+	for name, e := range all {
+		c.Clusters[name] = &clientcmdapi.Cluster{
+			Server: e.config.Host, TLSServerName: e.config.ServerName, CertificateAuthorityData: e.config.CAData,
+		}
+		c.AuthInfos[name] = &clientcmdapi.AuthInfo{ClientCertificateData: e.config.CertData, ClientKeyData: e.config.KeyData, Token: e.config.BearerToken}
+		c.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
 	}
-	c.AuthInfos[name] = &clientcmdapi.AuthInfo{ClientCertificateData: e.config.CertData, ClientKeyData: e.config.KeyData, Token: e.config.BearerToken}
-	c.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
-	c.CurrentContext = name
+	c.CurrentContext = current
 	raw, err := clientcmd.Write(*c)
 	if err != nil {
 		return fmt.Errorf("encode kubeconfig: %w", err)

@@ -134,7 +134,7 @@ func (x Churn) replace(ctx context.Context, s *Session, b batch, between func() 
 		return err
 	}
 	p.Pace = s.Workload.pacing(x.Step, b, x.Spec.Pace)
-	if err := s.send(ctx, p); err != nil {
+	if err := s.send(ctx, planned{Plan: p}); err != nil {
 		return err
 	}
 	if err := between(); err != nil {

@@ -14,19 +14,23 @@ type Create struct {
 }
 
 // Do makes them.
-func (c Create) Do(ctx context.Context, s *Session) error {
+func (c Create) Do(ctx context.Context, s *Session) error { return s.sendPlanned(ctx, c) }
+
+func (c Create) pace() scenario.Pace { return c.Spec.Pace }
+
+func (c Create) plan(ctx context.Context, s *Session) (planned, error) {
 	o, err := s.newObjects(ctx, c.Step, c.Spec)
 	if err != nil {
-		return err
+		return planned{}, err
 	}
 	o.setUpTo(max(c.Spec.Count, c.Spec.PerNamespace))
 	b, pace := c.paced(s.Workload, o)
 	p, err := b.creation(c.Step, time.Duration(c.Spec.Timeout))
 	if err != nil {
-		return err
+		return planned{}, err
 	}
 	p.Pace, p.Retry = pace, retries(c.Spec.Retry)
-	return s.sendCreation(ctx, o, p)
+	return planned{p, s.settling(o)}, nil
 }
 
 // paced returns all of the step's objects, and when each is due.

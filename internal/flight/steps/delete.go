@@ -15,22 +15,25 @@ type Delete struct {
 
 // Do deletes it; of a step that was not reached, or whose objects were all
 // refused, there is nothing.
-func (d Delete) Do(ctx context.Context, s *Session) error {
+func (d Delete) Do(ctx context.Context, s *Session) error { return s.sendPlanned(ctx, d) }
+
+func (d Delete) pace() scenario.Pace { return d.Spec.Pace }
+
+func (d Delete) plan(_ context.Context, s *Session) (planned, error) {
 	o := s.Created.of(d.Spec.Step)
 	if o == nil {
-		return nil
+		return planned{}, nil
 	}
 	b := o.all()
 	p, err := b.deletion(d.Step, d.Spec.Propagation, time.Duration(d.Spec.Timeout))
 	if err != nil {
-		return err
+		return planned{}, err
 	}
 	p.Pace = s.Workload.pacing(d.Step, b, d.Spec.Pace)
-	if err := s.send(ctx, p); err != nil {
-		return err
-	}
-	if o.empty() {
-		o.setUpTo(0)
-	}
-	return nil
+	return planned{p, func(_ context.Context, sent error) error {
+		if o.empty() {
+			o.setUpTo(0)
+		}
+		return sent
+	}}, nil
 }

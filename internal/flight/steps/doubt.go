@@ -19,10 +19,17 @@ var (
 // sendCreation sends the creation of objects, and then finds out which of those are
 // there whose creation was not answered.
 func (s *Session) sendCreation(ctx context.Context, o *Objects, p load.Plan) error {
-	if err := s.send(ctx, p); err != nil {
-		return err
+	return s.send(ctx, planned{p, s.settling(o)})
+}
+
+// settling is what follows a plan that made objects.
+func (s *Session) settling(o *Objects) func(ctx context.Context, sent error) error {
+	return func(ctx context.Context, sent error) error {
+		if sent != nil {
+			return sent
+		}
+		return s.settleDoubted(ctx, o)
 	}
-	return s.settleDoubted(ctx, o)
 }
 
 // settleDoubted asks for the objects in doubt: the stamp tells whether one is the

@@ -30,7 +30,7 @@ func (x Fault) Do(ctx context.Context, s *Session) error {
 		if err != nil {
 			return nil, err
 		}
-		if x.Spec.Component != "" {
+		if x.Spec.Component != "" || x.Spec.Cluster != "" && ofItself(x.Spec.Action) {
 			return mend, nil // journalled when it hits
 		}
 		s.Journal.FaultBegan(x.Step, x.Spec.Action)
@@ -50,6 +50,8 @@ func (x Fault) inject(ctx context.Context, s *Session) (mend func(context.Contex
 		return injectComponent(ctx, s.Plane, d)
 	case d.Client != "":
 		return s.injectClient(d)
+	case d.Cluster != "":
+		return s.injectMembers(ctx, d)
 	case s.Fleet == nil:
 		return nil, fmt.Errorf("%s of nodes or pods: no fleet: %w", d.Action, errNoFault)
 	}
@@ -102,13 +104,7 @@ func (s *Session) injectClient(d *scenario.Disturbance) (func(context.Context) e
 		between.Cut()
 		return func(context.Context) error { return between.Refuse(false) }, err
 	}
-	emulate := func(change func(*proxy.Link)) error { // a link may be longer and its answers slower at the same time
-		s.Injected.mu.Lock()
-		defer s.Injected.mu.Unlock()
-		link := between.Link()
-		change(&link)
-		return between.Emulate(link)
-	}
+	emulate := func(change func(*proxy.Link)) error { return s.emulate(between, change) }
 	if d.Action == "slow" {
 		if !s.Own {
 			return nil, fmt.Errorf("slow %s: the proxy sees single calls only where windtunnel made the certificates: %w", d.Client, errNoFault)
@@ -118,6 +114,15 @@ func (s *Session) injectClient(d *scenario.Disturbance) (func(context.Context) e
 	}
 	return func(context.Context) error { return emulate(func(l *proxy.Link) { l.RoundTrip = 0 }) },
 		emulate(func(l *proxy.Link) { l.RoundTrip = time.Duration(d.RoundTrip) })
+}
+
+// emulate changes a link: it may be longer and its answers slower at the same time.
+func (s *Session) emulate(between *proxy.Proxy, change func(*proxy.Link)) error {
+	s.Injected.mu.Lock()
+	defer s.Injected.mu.Unlock()
+	link := between.Link()
+	change(&link)
+	return between.Emulate(link)
 }
 
 // DisturbedClients names whose connections lead through a proxy, because a step

@@ -17,23 +17,18 @@ type Requests struct {
 }
 
 // Do sends them.
-func (x Requests) Do(ctx context.Context, s *Session) error {
-	p, err := x.plan(ctx, s)
-	if err != nil {
-		return err
-	}
-	return s.send(ctx, p)
-}
+func (x Requests) Do(ctx context.Context, s *Session) error { return s.sendPlanned(ctx, x) }
 
-// plan is what the step sends.
-func (x Requests) plan(ctx context.Context, s *Session) (load.Plan, error) {
+func (x Requests) pace() scenario.Pace { return x.Spec.Pace }
+
+func (x Requests) plan(ctx context.Context, s *Session) (planned, error) {
 	var entries []*mixEntry
 	var ops []record.Op
 	var weights []float64
 	for i := range x.Spec.Mix {
 		e, err := s.newMixEntry(ctx, x.Step, &x.Spec.Mix[i])
 		if err != nil {
-			return load.Plan{}, err
+			return planned{}, err
 		}
 		e.op, e.seed, e.rounds = len(ops), s.Workload.seed(fmt.Sprint(x.Step, i)), x.Spec.Rounds > 0
 		ops = append(ops, e.form.Op(x.Step))
@@ -75,7 +70,7 @@ func (x Requests) plan(ctx context.Context, s *Session) (load.Plan, error) {
 		e, n := choose(a.Index)
 		e.done(n, a)
 	}
-	return p, nil
+	return planned{Plan: p}, nil
 }
 
 // chooser returns what says which entry the i-th call is of, and its number there.

@@ -16,10 +16,14 @@ type Scale struct {
 }
 
 // Do scales; of a step that was not reached there is nothing.
-func (x Scale) Do(ctx context.Context, s *Session) error {
+func (x Scale) Do(ctx context.Context, s *Session) error { return s.sendPlanned(ctx, x) }
+
+func (x Scale) pace() scenario.Pace { return x.Spec.Pace }
+
+func (x Scale) plan(_ context.Context, s *Session) (planned, error) {
 	o, err := s.Created.usable(x.Spec.Step)
 	if o == nil || err != nil {
-		return err
+		return planned{}, err
 	}
 	from, to, timeout := o.upTo(), max(x.Spec.To, x.Spec.PerNamespace), time.Duration(x.Spec.Timeout)
 	var b batch
@@ -33,10 +37,13 @@ func (x Scale) Do(ctx context.Context, s *Session) error {
 		p, err = b.deletion(x.Step, x.Spec.Propagation, timeout)
 	}
 	if err != nil {
-		return err
+		return planned{}, err
 	}
 	p.Pace = s.Workload.pacing(x.Step, b, x.Spec.Pace)
-	err = s.sendCreation(ctx, o, p)
-	o.setUpTo(to)
-	return err
+	settle := s.settling(o)
+	return planned{p, func(ctx context.Context, sent error) error {
+		sent = settle(ctx, sent)
+		o.setUpTo(to)
+		return sent
+	}}, nil
 }

@@ -29,6 +29,7 @@ type Session struct {
 	Tracker
 	Workload *Workload
 	Created  *Created  // what create steps have made until now
+	Members  []*Member // in the scenario's order
 	Injected *Injected // faults that hold
 
 	Plane     *plane.Plane
@@ -46,6 +47,7 @@ type Session struct {
 	Dir   record.Dir        // of the run
 
 	baseline baseline // of steps that settle
+	member   *Member  // that the session is about; nil: the plane
 }
 
 // Progress is told where a run stands.
@@ -83,7 +85,7 @@ const servedWithin = 5 * time.Second
 
 // findNamed returns where a resource such as deployments.apps is served.
 func (s *Session) findNamed(ctx context.Context, name string) (discovery.Resource, error) {
-	out, err := s.findServed(ctx, func() (discovery.Resource, error) { return s.Load.Resources().Named(ctx, name) })
+	out, err := s.findServed(ctx, func() (discovery.Resource, error) { return s.resources().Named(ctx, name) })
 	if r, wrong := scenario.ParseResource(name); wrong == nil {
 		err = withWay(err, r.Group)
 	}
@@ -93,7 +95,7 @@ func (s *Session) findNamed(ctx context.Context, name string) (discovery.Resourc
 // findKind returns where objects of a body are served.
 func (s *Session) findKind(ctx context.Context, body *template.Template) (discovery.Resource, error) {
 	out, err := s.findServed(ctx, func() (discovery.Resource, error) {
-		return s.Load.Resources().Kind(ctx, body.APIVersion(), body.Kind())
+		return s.resources().Kind(ctx, body.APIVersion(), body.Kind())
 	})
 	group, _, named := strings.Cut(body.APIVersion(), "/")
 	if !named {
@@ -142,12 +144,47 @@ func (s *Session) DiscoverResources(ctx context.Context) {
 	}
 }
 
-// send sends a plan's calls; one without calls is done.
-func (s *Session) send(ctx context.Context, p load.Plan) error {
-	if p.Count == 0 && p.For == 0 {
-		return nil
+// resources says where the plane, or the member, serves what.
+func (s *Session) resources() *discovery.Cache {
+	if s.member != nil {
+		return s.Load.MemberResources(s.member.Target)
 	}
-	return s.Load.Run(ctx, p)
+	return s.Load.Resources()
+}
+
+// planned is what a step sends.
+type planned struct {
+	load.Plan // one without operations sends nothing
+	// after is what is done when it was sent, however that went; it returns that error,
+	// or its own. nil: nothing.
+	after func(ctx context.Context, sent error) error
+}
+
+// sender is a step that sends calls.
+type sender interface {
+	plan(context.Context, *Session) (planned, error)
+	pace() scenario.Pace // of the plan, as the scenario says it
+}
+
+// sendPlanned sends what a step is to send to the plane.
+func (s *Session) sendPlanned(ctx context.Context, x sender) error {
+	p, err := x.plan(ctx, s)
+	if err != nil {
+		return err
+	}
+	return s.send(ctx, p)
+}
+
+// send sends a plan's calls; one without calls is done.
+func (s *Session) send(ctx context.Context, p planned) error {
+	var err error
+	if len(p.Ops) > 0 && (p.Count > 0 || p.For > 0) {
+		err = s.Load.Run(ctx, p.Plan)
+	}
+	if p.after != nil {
+		err = p.after(ctx, err)
+	}
+	return err
 }
 
 // Inspection says what is looked at of the plane, and with what.

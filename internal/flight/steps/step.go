@@ -38,6 +38,11 @@ type Step interface {
 // run. A new verb is a field of scenario.Step, a line here and a file with its
 // type, and a line in the estimate of package plan.
 func of(s *scenario.Step, failed error) Step {
+	if s.Cluster != "" {
+		here := *s
+		here.Cluster = ""
+		return inMembers{step: s, do: of(&here, failed)}
+	}
 	switch {
 	case s.Create != nil:
 		return Create{s.Name, s.Create}

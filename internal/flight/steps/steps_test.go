@@ -99,10 +99,12 @@ func requests(t *testing.T, file string, seed uint64) map[string]string {
 			}
 		case s.Update != nil:
 			all := session.Created.of(s.Update.Step).all()
-			p, err = Update{s.Name, s.Update}.plan(w, all)
+			p, err = Update{s.Name, s.Update}.calls(w, all)
 			p.Pace = w.pacing(s.Name, all, s.Update.Pace)
 		case s.Requests != nil:
-			p, err = Requests{s.Name, s.Requests}.plan(t.Context(), session)
+			var sent planned
+			sent, err = Requests{s.Name, s.Requests}.plan(t.Context(), session)
+			p = sent.Plan
 		default:
 			continue
 		}

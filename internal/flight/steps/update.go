@@ -26,27 +26,31 @@ type Update struct {
 }
 
 // Do changes them; of a step that was not reached there are none.
-func (x Update) Do(ctx context.Context, s *Session) error {
+func (x Update) Do(ctx context.Context, s *Session) error { return s.sendPlanned(ctx, x) }
+
+func (x Update) pace() scenario.Pace { return x.Spec.Pace }
+
+func (x Update) plan(_ context.Context, s *Session) (planned, error) {
 	o, err := s.Created.usable(x.Spec.Step)
 	if o == nil || err != nil {
-		return err
+		return planned{}, err
 	}
 	l := o.layout.filter(func(i scenario.Item) bool { return x.Spec.Object == "" || i.Body == x.Spec.Object })
 	b := o.between(l, 0, o.upTo())
 	if x.Spec.First > 0 {
 		b = b.first(x.Spec.First)
 	}
-	p, err := x.plan(s.Workload, b)
+	p, err := x.calls(s.Workload, b)
 	if err != nil {
-		return err
+		return planned{}, err
 	}
 	p.Pace, p.Retry = s.Workload.pacing(x.Step, b, x.Spec.Pace), retries(x.Spec.Retry)
-	return s.send(ctx, p)
+	return planned{Plan: p}, nil
 }
 
-// plan is what the step sends. Of each item there are two
+// calls are what the step sends. Of each item there are two
 // operations: the change, and the GET that goes before a PUT.
-func (x Update) plan(w *Workload, b batch) (load.Plan, error) {
+func (x Update) calls(w *Workload, b batch) (load.Plan, error) {
 	o := b.objects
 	changes, ops, err := x.changes(w, o)
 	if err != nil {

@@ -169,7 +169,7 @@ func (w *Workload) pace(step string, p scenario.Pace, count int) *pace.Pace {
 
 // pacing returns a batch's pace for a step.
 func (w *Workload) pacing(step string, b batch, p scenario.Pace) pacing {
-	return pacing{Pace: w.pace(step, p, b.units), unit: b.unit, calls: float64(b.count) / float64(max(1, b.units))}
+	return pacing{Pace: w.pace(step, p, b.units), unit: b.unit, units: b.units, calls: float64(b.count) / float64(max(1, b.units))}
 }
 
 // newObjects returns what a create step is to make; nothing of it is there yet.
