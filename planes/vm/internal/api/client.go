@@ -13,6 +13,8 @@ import (
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/windtunnel/windtunnel/internal/subject/kit/resource"
 )
 
 // Client speaks to an API server as one identity with one rate limit, which
@@ -48,73 +50,28 @@ func NewClient(config *rest.Config, scheme *runtime.Scheme) (*Client, error) {
 	}
 	return &Client{
 		Core:          core,
-		Instances:     Resource[*Instance]{r, ResourceInstances, func() *Instance { return &Instance{} }},
-		Machines:      Resource[*Machine]{r, ResourceMachines, func() *Machine { return &Machine{} }},
-		Migrations:    Resource[*Migration]{r, ResourceMigrations, func() *Migration { return &Migration{} }},
-		Installations: Resource[*Installation]{r, ResourceInstallation, func() *Installation { return &Installation{} }},
+		Instances:     resourceOf(r, ResourceInstances, func() *Instance { return &Instance{} }),
+		Machines:      resourceOf(r, ResourceMachines, func() *Machine { return &Machine{} }),
+		Migrations:    resourceOf(r, ResourceMigrations, func() *Migration { return &Migration{} }),
+		Installations: resourceOf(r, ResourceInstallation, func() *Installation { return &Installation{} }),
 	}, nil
 }
 
-// Object is an API object of a kind here.
-type Object interface {
-	runtime.Object
-	metav1.Object
-}
-
 // Resource are the calls on one kind.
-type Resource[T Object] struct {
-	rest rest.Interface
-	name string
-	make func() T
-}
+type Resource[T resource.Object] struct{ resource.Client[T] }
 
-// Get reads one object.
-func (r Resource[T]) Get(ctx context.Context, namespace, name string) (T, error) {
-	out := r.make()
-	err := r.rest.Get().Namespace(namespace).Resource(r.name).Name(name).Do(ctx).Into(out)
-	return out, err
-}
-
-// Create makes an object.
-func (r Resource[T]) Create(ctx context.Context, o T) (T, error) {
-	out := r.make()
-	err := r.rest.Post().Namespace(o.GetNamespace()).Resource(r.name).Body(o).Do(ctx).Into(out)
-	return out, err
-}
-
-// Update writes a whole object, or a part of it such as "status". It fails
-// where the object has changed since it was read.
-func (r Resource[T]) Update(ctx context.Context, o T, part ...string) (T, error) {
-	out := r.make()
-	err := r.rest.Put().Namespace(o.GetNamespace()).Resource(r.name).Name(o.GetName()).SubResource(part...).Body(o).Do(ctx).Into(out)
-	return out, err
+func resourceOf[T resource.Object](r rest.Interface, name string, make func() T) Resource[T] {
+	return Resource[T]{resource.New(r, name, make)}
 }
 
 // Patch sends a JSON Patch for the object that o names.
 func (r Resource[T]) Patch(ctx context.Context, o metav1.Object, p *Patch, part ...string) (T, error) {
-	out := r.make()
 	body, err := p.Bytes()
 	if err != nil {
-		return out, err
+		var none T
+		return none, err
 	}
-	err = r.rest.Patch(types.JSONPatchType).Namespace(o.GetNamespace()).Resource(r.name).Name(o.GetName()).
-		SubResource(part...).Body(body).Do(ctx).Into(out)
-	return out, err
-}
-
-// Delete deletes the very object that o is, not a later one of its name.
-func (r Resource[T]) Delete(ctx context.Context, o metav1.Object) error {
-	return r.rest.Delete().Namespace(o.GetNamespace()).Resource(r.name).Name(o.GetName()).
-		Body(&metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(o.GetUID()))}).Do(ctx).Error()
-}
-
-// Informer returns an informer over all namespaces, of the objects with a
-// label selector; the empty one selects all.
-func (r Resource[T]) Informer(selector string, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
-	lw := cache.NewFilteredListWatchFromClient(r.rest, r.name, metav1.NamespaceAll, func(o *metav1.ListOptions) {
-		o.LabelSelector = selector
-	})
-	return cache.NewSharedIndexInformer(lw, r.make(), resync, indexers)
+	return r.Client.Patch(ctx, o, resource.Patch{Type: types.JSONPatchType, Body: body}, part...)
 }
 
 // CoreInformer returns an informer of pods or nodes, as Informer does.
