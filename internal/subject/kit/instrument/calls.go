@@ -26,11 +26,15 @@ type calls struct {
 func (c *calls) register(r *Registry) {
 	c.clock = clock.Start()
 	c.total = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: r.prefix + "_rest_client_requests_total", Help: "Requests sent to the API server.",
+		Name: r.prefix + "rest_client_requests_total", Help: "Requests sent to the API server.",
 	}, []string{"code", "method", "host", "resource", "verb"})
 	r.MustRegister(c.total)
-	c.latency = r.Histogram(r.prefix+"_rest_client_request_latency_seconds", "From a call to its answer, the wait for the client's own rate limiter included.", "verb", "url")
-	c.waited = r.Histogram(r.prefix+"_rest_client_rate_limiter_duration_seconds", "Time that requests waited for the client's own rate limiter.", "verb", "url")
+	latency := r.prefix + "rest_client_request_latency_seconds"
+	if r.prefix == "" {
+		latency = "rest_client_request_duration_seconds" // client-go's own name
+	}
+	c.latency = r.Histogram(latency, "From a call to its answer, the wait for the client's own rate limiter included.", "verb", "url")
+	c.waited = r.Histogram(r.prefix+"rest_client_rate_limiter_duration_seconds", "Time that requests waited for the client's own rate limiter.", "verb", "url")
 }
 
 // Watch counts what a client with this configuration sends.

@@ -37,8 +37,11 @@ type Registry struct {
 // New returns a registry with the metrics of queues, clients, the Go runtime
 // and the process. The names of the first two begin with the prefix, which is
 // that of the project that a plane stands for: "kubevirt" gives
-// kubevirt_workqueue_depth.
+// kubevirt_workqueue_depth. Without one they are controller-runtime's.
 func New(prefix string) *Registry {
+	if prefix != "" {
+		prefix += "_"
+	}
 	r := &Registry{Registry: prometheus.NewRegistry(), prefix: prefix}
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	r.queues.register(r)

@@ -17,7 +17,7 @@ type queues struct {
 }
 
 func (q *queues) register(r *Registry) {
-	prefix := r.prefix + "_workqueue_"
+	prefix := r.prefix + "workqueue_"
 	q.depth = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: prefix + "depth", Help: "Keys that wait in the queue."}, []string{"name"})
 	q.adds = prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + "adds_total", Help: "Keys added to the queue."}, []string{"name"})
 	q.retries = prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + "retries_total", Help: "Keys put back after a failure."}, []string{"name"})
