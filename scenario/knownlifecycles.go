@@ -30,7 +30,7 @@ func KnownLifecycles() []Lifecycle {
 			{Name: "allocated", When: "has(self.status.allocation)"}, {Name: "reserved", When: "size(self.status.reservedFor) > 0"}}},
 		{Name: "volumesnapshot", Of: "volumesnapshots.snapshot.storage.k8s.io", Phases: []Phase{{Name: "ready", When: "self.status.readyToUse == true"}}},
 		{Name: "datavolume", Of: "datavolumes.cdi.kubevirt.io", Phases: []Phase{{Condition: "Bound"}, {Condition: "Running"}, {Condition: "Ready"}}},
-		machine(), instance(), migration(),
+		machine(), instance(), migration(), application(),
 	}
 }
 
@@ -100,4 +100,15 @@ func migration() Lifecycle {
 	}
 	l.Phases = append(l.Phases, status("failed", "Failed"))
 	return l
+}
+
+// application is the lifecycle of KubeVela's Application. Its phase is status.status.
+func application() Lifecycle {
+	return Lifecycle{Name: "app", Of: "applications.core.oam.dev", Phases: []Phase{
+		{Name: "finalized", When: `"app.oam.dev/resource-tracker-finalizer" in self.metadata.finalizers`},
+		{Name: "revised", When: "has(self.status.latestRevision)"},
+		{Name: "runningWorkflow", When: `self.status.status in ["runningWorkflow", "workflowSuspending", "running", "unhealthy"]`},
+		{Name: "running", When: `self.status.status == "running"`},
+		{Name: "failed", When: `self.status.status in ["workflowFailed", "workflowTerminated"]`},
+	}}
 }

@@ -49,6 +49,10 @@ func TestKnownPhases(t *testing.T) {
 		{"vmi", `{"status":{"phase":"Running",` + ready + `}}`, "pending scheduling scheduled running ready"},
 		{"vmi", `{"status":{"phase":"Failed"}}`, "failed"},
 		{"vmim", `{"status":{"phase":"TargetReady"}}`, "pending scheduling scheduled preparingTarget targetReady"},
+		{"app", `{"metadata":{"finalizers":["app.oam.dev/resource-tracker-finalizer"]}}`, "finalized"},
+		{"app", `{"metadata":{"finalizers":["app.oam.dev/resource-tracker-finalizer"]},"status":{"latestRevision":{},"status":"rendering"}}`, "finalized revised"},
+		{"app", `{"metadata":{"finalizers":["app.oam.dev/resource-tracker-finalizer"]},"status":{"latestRevision":{},"status":"running"}}`, "finalized revised runningWorkflow running"},
+		{"app", `{"status":{"status":"workflowFailed"}}`, "failed"},
 		{"volumesnapshot", `{"status":{"readyToUse":true}}`, "ready"},
 	} {
 		var got []string
