@@ -17,7 +17,7 @@ var levels = [][]string{
 		"internal/interop/clusterloader2/summary", "internal/interop/kubeburner/measurement"},
 	{"internal/report/live", "internal/judge"},
 	{"internal/flight"},
-	{".", "planes/vm"},
+	{".", "planes/app", "planes/vm"},
 	{"cmd", "bench", "examples", "internal/style"},
 }
 
@@ -56,6 +56,8 @@ var doors = map[string][]string{
 	"github.com/parquet-go/parquet-go":    {"internal/interop/parquet"},
 	"github.com/chromedp":                 {"internal/report"},
 	"github.com/rogpeppe/go-internal":     {"cmd/windtunnel"},
+	"cuelang.org/go":                      {"planes/app/internal/template"},
+	"github.com/klauspost/compress":       {"planes/app/internal/api"},
 }
 
 // exceptions names what breaks a rule, and why.

@@ -1,0 +1,113 @@
+package api_test
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/windtunnel/windtunnel/planes/app/internal/api"
+	"github.com/windtunnel/windtunnel/planes/app/internal/definitions"
+)
+
+// TestCompression holds that revisions and trackers read as they were written,
+// whatever way they are stored in, and that a stored one is smaller.
+func TestCompression(t *testing.T) {
+	all, err := definitions.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &api.Revision{Spec: api.RevisionSpec{RevisionContent: api.RevisionContent{
+		Application:          api.Application{Spec: api.ApplicationSpec{Components: []api.Component{{Name: "c", Type: "webservice", Properties: json.RawMessage(`{"image":"nginx"}`)}}}},
+		ComponentDefinitions: map[string]*api.Definition{"webservice": all[0]},
+	}}}
+	tracker := &api.Tracker{Spec: api.TrackerSpec{Type: api.TrackerVersioned, ApplicationGeneration: 3, ManagedResources: []api.ManagedResource{
+		{ResourceReference: api.ResourceReference{APIVersion: "v1", Kind: "Secret", Name: "s"}, Component: "c", Raw: json.RawMessage(`{"a":"` + strings.Repeat("b", 500) + `"}`)},
+	}}}
+	plain := sizes(t, r, tracker)
+	for _, kind := range []string{api.Uncompressed, api.Gzip, api.Zstd} {
+		r.Spec.Compression.Type, tracker.Spec.Compression.Type = kind, kind
+		for i, size := range sizes(t, r, tracker) {
+			if (kind == api.Uncompressed) != (size == plain[i]) || size > plain[i] {
+				t.Errorf("%q: %d bytes, plain %d", kind, size, plain[i])
+			}
+		}
+		var gotRevision api.Revision
+		var gotTracker api.Tracker
+		again(t, r, &gotRevision)
+		again(t, tracker, &gotTracker)
+		if !reflect.DeepEqual(&gotRevision, r) || !reflect.DeepEqual(&gotTracker, tracker) {
+			t.Errorf("%q: other than it was:\n%+v\n%+v", kind, gotRevision, gotTracker)
+		}
+	}
+}
+
+func sizes(t *testing.T, all ...any) (out []int) {
+	t.Helper()
+	for _, o := range all {
+		raw, err := json.Marshal(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, len(raw))
+	}
+	return out
+}
+
+func again(t *testing.T, o, into any) {
+	t.Helper()
+	raw, err := json.Marshal(o)
+	if err == nil {
+		err = json.Unmarshal(raw, into)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestBadCompression(t *testing.T) {
+	for raw, want := range map[string]string{
+		`{"spec":{"compression":{"type":"zstd","data":"!"}}}`:    "compressed data",
+		`{"spec":{"compression":{"type":"zstd","data":"AAAA"}}}`: "compressed data",
+		`{"spec":{"compression":{"type":"gzip","data":"AAAA"}}}`: "compressed data",
+		`{"spec":{"compression":{"type":"lzma","data":"AAAA"}}}`: `compression "lzma"`,
+	} {
+		for _, into := range []any{&api.Revision{}, &api.Tracker{}} {
+			if err := json.Unmarshal([]byte(raw), into); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %q", raw, err, want)
+			}
+		}
+	}
+}
+
+func TestCustomResources(t *testing.T) {
+	all, err := api.CustomResources()
+	if err != nil || len(all) != 7 {
+		t.Fatalf("%d, %v", len(all), err)
+	}
+	known := api.Scheme().KnownTypes(api.GroupVersion())
+	for _, o := range all {
+		kind := strings.TrimSuffix(o.GetName(), "."+api.Group)
+		found := false
+		for name := range known {
+			found = found || api.Resource(name) == kind
+		}
+		if !found {
+			t.Errorf("%s has no Go type", o.GetName())
+		}
+	}
+}
+
+// TestCopies holds that a copy can be changed without its original.
+func TestCopies(t *testing.T) {
+	a := &api.Application{ObjectMeta: metav1.ObjectMeta{Finalizers: []string{"a"}}, Status: api.ApplicationStatus{
+		Workflow: &api.WorkflowStatus{Steps: []api.StepStatus{{Name: "s"}}}, LatestRevision: &api.RevisionName{Name: "a-v1"}, Services: []api.Service{{Name: "c"}},
+	}}
+	b := a.Copy()
+	b.Finalizers[0], b.Status.Workflow.Steps[0].Name, b.Status.LatestRevision.Name, b.Status.Services[0].Name = "b", "t", "a-v2", "d"
+	if a.Finalizers[0] != "a" || a.Status.Workflow.Steps[0].Name != "s" || a.Status.LatestRevision.Name != "a-v1" || a.Status.Services[0].Name != "c" {
+		t.Errorf("changed with its copy: %+v", a)
+	}
+}

@@ -1,0 +1,55 @@
+package api
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/windtunnel/windtunnel/internal/subject/kit/resource"
+)
+
+// Client speaks to an API server as one identity with one rate limit, which
+// all its calls share: those on this group's kinds and those on core/v1's.
+type Client struct {
+	Core         typedcore.CoreV1Interface
+	Applications resource.Client[*Application]
+	Revisions    resource.Client[*Revision]
+	Trackers     resource.Client[*Tracker]
+	Definitions  map[string]resource.Client[*Definition] // by kind
+}
+
+// NewClient returns a client. The configuration says its rate limiter, or with a
+// negative QPS that it has none: otherwise there would be one for each group of kinds.
+func NewClient(config *rest.Config, scheme *runtime.Scheme) (*Client, error) {
+	if config.RateLimiter == nil && config.QPS >= 0 {
+		return nil, fmt.Errorf("client for %s: no rate limiter", config.Host)
+	}
+	config = rest.CopyConfig(config)
+	config.WarningHandler = rest.NoWarnings{} // the server has one on the name of KubeVela's finalizers
+	core, err := typedcore.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("client for %s: %w", config.Host, err)
+	}
+	own := rest.CopyConfig(config)
+	gv := GroupVersion()
+	own.GroupVersion, own.APIPath = &gv, "/apis"
+	own.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	r, err := rest.RESTClientFor(own)
+	if err != nil {
+		return nil, fmt.Errorf("client for %s: %w", config.Host, err)
+	}
+	c := &Client{
+		Core:         core,
+		Applications: resource.New(r, Resource(KindApplication), func() *Application { return &Application{} }),
+		Revisions:    resource.New(r, Resource(KindRevision), func() *Revision { return &Revision{} }),
+		Trackers:     resource.New(r, Resource(KindTracker), func() *Tracker { return &Tracker{} }),
+		Definitions:  map[string]resource.Client[*Definition]{},
+	}
+	for _, kind := range DefinitionKinds() {
+		c.Definitions[kind] = resource.New(r, Resource(kind), func() *Definition { return &Definition{TypeMeta: TypeOf(kind)} })
+	}
+	return c, nil
+}

@@ -1,0 +1,140 @@
+package api
+
+import (
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Copies share what nobody changes in place: specifications, definitions, and the
+// elements of lists, which are replaced as a whole.
+
+// The lists.
+type (
+	// ApplicationList is a list of applications.
+	ApplicationList struct {
+		metav1.TypeMeta `json:",inline"`
+		metav1.ListMeta `json:"metadata,omitempty"`
+		Items           []Application `json:"items"`
+	}
+	// RevisionList is a list of revisions.
+	RevisionList struct {
+		metav1.TypeMeta `json:",inline"`
+		metav1.ListMeta `json:"metadata,omitempty"`
+		Items           []Revision `json:"items"`
+	}
+	// TrackerList is a list of resource trackers.
+	TrackerList struct {
+		metav1.TypeMeta `json:",inline"`
+		metav1.ListMeta `json:"metadata,omitempty"`
+		Items           []Tracker `json:"items"`
+	}
+	// DefinitionList is a list of definitions of one kind.
+	DefinitionList struct {
+		metav1.TypeMeta `json:",inline"`
+		metav1.ListMeta `json:"metadata,omitempty"`
+		Items           []Definition `json:"items"`
+	}
+)
+
+// DeepCopyObject makes an Application a runtime.Object.
+func (in *Application) DeepCopyObject() runtime.Object { return in.Copy() }
+
+// Copy returns a copy to change.
+func (in *Application) Copy() *Application {
+	out := *in
+	in.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	s := &out.Status
+	s.Conditions = slices.Clone(s.Conditions)
+	s.Services = slices.Clone(s.Services)
+	s.AppliedResources = slices.Clone(s.AppliedResources)
+	s.Workflow = s.Workflow.Copy()
+	if s.LatestRevision != nil {
+		latest := *s.LatestRevision
+		s.LatestRevision = &latest
+	}
+	return &out
+}
+
+// Copy returns a copy to change; of nil it is nil.
+func (in *WorkflowStatus) Copy() *WorkflowStatus {
+	if in == nil {
+		return nil
+	}
+	out := *in
+	out.Steps = slices.Clone(in.Steps)
+	return &out
+}
+
+// DeepCopyObject makes a Revision a runtime.Object.
+func (in *Revision) DeepCopyObject() runtime.Object { return in.Copy() }
+
+// Copy returns a copy to change.
+func (in *Revision) Copy() *Revision {
+	out := *in
+	in.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	c := &out.Spec.RevisionContent
+	c.ComponentDefinitions = maps.Clone(c.ComponentDefinitions)
+	c.TraitDefinitions = maps.Clone(c.TraitDefinitions)
+	c.WorkflowStepDefinitions = maps.Clone(c.WorkflowStepDefinitions)
+	c.Policies = maps.Clone(c.Policies)
+	out.Status.Workflow = in.Status.Workflow.Copy()
+	return &out
+}
+
+// DeepCopyObject makes a Tracker a runtime.Object.
+func (in *Tracker) DeepCopyObject() runtime.Object { return in.Copy() }
+
+// Copy returns a copy to change.
+func (in *Tracker) Copy() *Tracker {
+	out := *in
+	in.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	out.Spec.ManagedResources = slices.Clone(in.Spec.ManagedResources)
+	return &out
+}
+
+// DeepCopyObject makes a Definition a runtime.Object.
+func (in *Definition) DeepCopyObject() runtime.Object {
+	out := *in
+	in.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	return &out
+}
+
+// DeepCopyObject makes an ApplicationList a runtime.Object.
+func (in *ApplicationList) DeepCopyObject() runtime.Object {
+	out := *in
+	out.Items = make([]Application, len(in.Items))
+	for i := range in.Items {
+		out.Items[i] = *in.Items[i].Copy()
+	}
+	return &out
+}
+
+// DeepCopyObject makes a RevisionList a runtime.Object.
+func (in *RevisionList) DeepCopyObject() runtime.Object {
+	out := *in
+	out.Items = make([]Revision, len(in.Items))
+	for i := range in.Items {
+		out.Items[i] = *in.Items[i].Copy()
+	}
+	return &out
+}
+
+// DeepCopyObject makes a TrackerList a runtime.Object.
+func (in *TrackerList) DeepCopyObject() runtime.Object {
+	out := *in
+	out.Items = make([]Tracker, len(in.Items))
+	for i := range in.Items {
+		out.Items[i] = *in.Items[i].Copy()
+	}
+	return &out
+}
+
+// DeepCopyObject makes a DefinitionList a runtime.Object.
+func (in *DefinitionList) DeepCopyObject() runtime.Object {
+	out := *in
+	out.Items = slices.Clone(in.Items)
+	return &out
+}
