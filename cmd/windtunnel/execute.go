@@ -15,6 +15,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/plane/process"
 	"github.com/windtunnel/windtunnel/internal/slo"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/cli"
+	"github.com/windtunnel/windtunnel/planes/app"
 	"github.com/windtunnel/windtunnel/planes/vm"
 )
 
@@ -66,6 +67,7 @@ func rootVerb(env *environment) *cobra.Command {
 		compareVerb(env), abVerb(env), searchVerb(env), capacityVerb(env), historyVerb(env), stageVerb(env), schemaVerb(env),
 		doctorVerb(env), manVerb(env), versionVerb(env),
 	)
+	root.AddCommand(app.Verbs(env.host())...)
 	root.AddCommand(vm.Verbs(env.host())...)
 	addCompletions(root)
 	addVersion(root)

@@ -53,6 +53,7 @@ export default defineConfig({
           { text: "Find what limits the plane", link: "/diagnosis" },
           { text: "Test your operator in CI", link: "/testing-your-operator" },
           { text: "Reproduce the KubeVirt density test", link: "/reproducing-kubevirt-density" },
+          { text: "Reproduce the KubeVela assessment", link: "/reproducing-kubevela-assessment" },
         ],
       },
       {

@@ -1,0 +1,228 @@
+// Package app is the app plane, a reference plane under test: KubeVela's delivery
+// of applications as far as its published scalability assessment turns on it, with
+// a real controller on a real API server. What is modelled and what is real,
+// docs/reproducing-kubevela-assessment.md says.
+//
+// Its processes are hidden verbs of windtunnel, started by a scenario's subjects
+// (examples/app) and by people who want to look closer.
+package app
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/windtunnel/windtunnel/internal/subject/kit/cli"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/limiter"
+	"github.com/windtunnel/windtunnel/planes/app/internal/api"
+	"github.com/windtunnel/windtunnel/planes/app/internal/controller"
+	"github.com/windtunnel/windtunnel/planes/app/internal/definitions"
+)
+
+// Verbs returns the processes of the plane. The defaults of their flags are those
+// of KubeVela v1.8.0 with the settings of its chart.
+func Verbs(host cli.Host) []*cobra.Command {
+	return []*cobra.Command{controllerVerb(host)}
+}
+
+func controllerVerb(host cli.Host) *cobra.Command {
+	p := cli.New(host)
+	o := controller.Options{Workers: 4, Resync: 5 * time.Minute, InformerResync: 10 * time.Hour, RevisionLimit: 2, MaxDispatch: 10}
+	rate, g := limiter.Rate{QPS: 400, Burst: 600}, gates{}
+	profile, events, install := profileV18, true, true
+	var verb *cobra.Command
+	verb = p.Verb("app-controller", "Run the controller of the app plane", "", func(ctx context.Context) error {
+		if err := fill(verb.Flags(), g, profile); err != nil {
+			return err
+		}
+		o.Config, o.Registry, o.Clock, o.Log = p.NewConfig("windtunnel-app-controller"), p.Registry, p.Clock, p.Log
+		o.NoEvents = !events
+		g.into(&o.Features)
+		if err := rate.Validate(); err != nil {
+			return err
+		}
+		o.Limiter = limiter.New(rate)
+		if err := o.Validate(); err != nil {
+			return err
+		}
+		p.Registry.Times()
+		return p.Serve(ctx, func() error {
+			if install {
+				all, err := definitions.All()
+				if err != nil {
+					return err
+				}
+				if err := api.Install(ctx, o.Config, all); err != nil {
+					return err
+				}
+			}
+			return controller.Run(ctx, o)
+		}, instrument.Route{Path: "/limiter", Handler: o.Limiter})
+	})
+	f := verb.Flags()
+	f.StringVar(&profile, "profile", profile, "what flags and gates that are not given are: "+strings.Join(slices.Sorted(maps.Keys(profiles())), ", "))
+	f.IntVar(&o.Workers, "concurrent-reconciles", o.Workers, "applications at the same time")
+	f.Float32Var(&rate.QPS, "kube-api-qps", rate.QPS, "of all calls; GET and PUT /limiter change it while it runs")
+	f.IntVar(&rate.Burst, "kube-api-burst", rate.Burst, "calls at once")
+	f.DurationVar(&o.Resync, "application-re-sync-period", o.Resync, "between two passes over an application that is as it should be")
+	f.DurationVar(&o.InformerResync, "informer-sync-period", o.InformerResync, "between two replays of the caches")
+	f.IntVar(&o.RevisionLimit, "application-revision-limit", o.RevisionLimit, "revisions kept beside the one in use")
+	f.IntVar(&o.MaxDispatch, "max-dispatch-concurrent", o.MaxDispatch, "objects of an application that are applied or kept at the same time")
+	f.StringVar(&o.Shard, "shard-id", "", "handle what is labelled with this shard alone; default everything")
+	f.BoolVar(&o.Features.IndexTrackers, "optimize-list-op", true, "find an application's resource trackers by an index")
+	f.BoolVar(&o.Features.DisableRevision, "optimize-disable-application-revision", false, "make no revisions")
+	f.BoolVar(&o.Features.InMemoryContext, "optimize-enable-in-memory-workflow-context", false, "keep the state of workflows in memory")
+	f.BoolVar(&o.Features.DisableDoubleCheck, "optimize-disable-resource-apply-double-check", false, "believe the first look at the health of a component")
+	f.BoolVar(&o.Features.SkipEmptyPatch, "skip-empty-patch", true, "send no patch of an object that changes nothing")
+	f.BoolVar(&o.Features.SkipEqualStatus, "skip-equal-status", true, "send no status that is as it was")
+	f.BoolVar(&o.Features.SkipEqualRevision, "skip-equal-revision", true, "send no revision that is as it was")
+	f.Var(&passes{&o.Features.TwoCollections}, "gc-passes", "`1 or 2` garbage collections in each pass, with a status each")
+	f.BoolVar(&o.Features.CompileOnce, "compile-templates-once", false, "keep CUE templates compiled")
+	f.BoolVar(&o.Features.FoldSecrets, "fold-secrets", false, "compare a Secret's stringData with its data")
+	f.BoolVar(&o.Features.CompressFirst, "compress-first", false, "create revisions as they will be kept, so that none is written twice")
+	f.Float64Var(&o.Features.Jitter, "resync-jitter", 0, "share of the re-sync period that is added by chance")
+	f.Var(g, "feature-gates", "`NAME=BOOL,...` of KubeVela's gates: "+strings.Join(slices.Sorted(maps.Keys(gateSetters())), ", "))
+	f.BoolVar(&events, "events", true, "write event objects")
+	f.BoolVar(&install, "install", true, "bring kinds and definitions to the plane")
+	return verb
+}
+
+// passes is how often garbage is collected, as a flag.
+type passes struct{ two *bool }
+
+// String returns 1 or 2.
+func (p *passes) String() string {
+	if p.two != nil && *p.two {
+		return "2"
+	}
+	return "1"
+}
+
+// Set reads 1 or 2.
+func (p *passes) Set(text string) error {
+	if text != "1" && text != "2" {
+		return fmt.Errorf("%q: want 1 or 2", text)
+	}
+	*p.two = text == "2"
+	return nil
+}
+
+// Type says what the flag takes.
+func (p *passes) Type() string { return "int" }
+
+// gates are KubeVela's feature gates that were set.
+type gates map[string]bool
+
+// String returns NAME=BOOL,...
+func (g gates) String() string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(g)) {
+		out = append(out, name+"="+strconv.FormatBool(g[name]))
+	}
+	return strings.Join(out, ",")
+}
+
+// Set reads NAME=BOOL,...
+func (g gates) Set(text string) error {
+	for _, one := range strings.Split(text, ",") {
+		name, value, ok := strings.Cut(one, "=")
+		on, err := strconv.ParseBool(value)
+		if !ok || err != nil {
+			return fmt.Errorf("%q: want NAME=true or NAME=false", one)
+		}
+		if gateSetters()[name] == nil {
+			return fmt.Errorf("gate %q: want one of %s", name, strings.Join(slices.Sorted(maps.Keys(gateSetters())), ", "))
+		}
+		g[name] = on
+	}
+	return nil
+}
+
+// Type says what the flag takes.
+func (g gates) Type() string { return "GATES" }
+
+// into sets what the gates stand for, by name: where both compressions are on, it is Zstd.
+func (g gates) into(f *controller.Features) {
+	for _, name := range slices.Sorted(maps.Keys(g)) {
+		gateSetters()[name](f, g[name])
+	}
+}
+
+// gateSetters are the gates that the plane has, by KubeVela's names.
+func gateSetters() map[string]func(*controller.Features, bool) {
+	pack := func(into *string, kind string, on bool) {
+		if on {
+			*into = kind
+		} else if *into == kind {
+			*into = api.Uncompressed
+		}
+	}
+	return map[string]func(*controller.Features, bool){
+		"PreDispatchDryRun":                             func(f *controller.Features, on bool) { f.DryRun = on },
+		"InformerCacheFilterUnnecessaryFields":          func(f *controller.Features, on bool) { f.FilterFields = on },
+		"SharedDefinitionStorageForApplicationRevision": func(f *controller.Features, on bool) { f.ShareDefinitions = on },
+		"DisableWorkflowContextConfigMapCache":          func(f *controller.Features, on bool) { f.UncachedConfigMaps = on },
+		"ApplyOnce":                                     func(f *controller.Features, on bool) { f.ApplyOnce = on },
+		"ZstdResourceTracker":                           func(f *controller.Features, on bool) { pack(&f.TrackerCompression, api.Zstd, on) },
+		"GzipResourceTracker":                           func(f *controller.Features, on bool) { pack(&f.TrackerCompression, api.Gzip, on) },
+		"ZstdApplicationRevision":                       func(f *controller.Features, on bool) { pack(&f.RevisionCompression, api.Zstd, on) },
+		"GzipApplicationRevision":                       func(f *controller.Features, on bool) { pack(&f.RevisionCompression, api.Gzip, on) },
+	}
+}
+
+// The profiles.
+const (
+	profileV175     = "v175"
+	profileV18      = "v18"
+	profileImproved = "improved"
+)
+
+// profiles are values of flags. The limiter is in none: a comparison is one of
+// mechanisms, at the same rate.
+func profiles() map[string]map[string]string {
+	const compressed = "PreDispatchDryRun=true,ZstdResourceTracker=true,ZstdApplicationRevision=true"
+	const inMemory = ",InformerCacheFilterUnnecessaryFields=true,SharedDefinitionStorageForApplicationRevision=true,DisableWorkflowContextConfigMapCache=true"
+	return map[string]map[string]string{
+		profileV175: {
+			"max-dispatch-concurrent": "1", "optimize-list-op": "false", "skip-empty-patch": "false", "skip-equal-status": "false",
+			"skip-equal-revision": "false", "gc-passes": "2", "feature-gates": compressed,
+		},
+		profileV18: {"feature-gates": compressed + inMemory},
+		profileImproved: {
+			"feature-gates": compressed + inMemory, "compile-templates-once": "true", "fold-secrets": "true", "compress-first": "true", "resync-jitter": "0.1",
+		},
+	}
+}
+
+// fill gives the flags that nobody gave the values of a profile.
+func fill(f *pflag.FlagSet, given gates, profile string) error {
+	values, ok := profiles()[profile]
+	if !ok {
+		return fmt.Errorf("--profile %q: want one of %s", profile, strings.Join(slices.Sorted(maps.Keys(profiles())), ", "))
+	}
+	for name, value := range values {
+		if name == "feature-gates" {
+			mine := gates{}
+			if err := mine.Set(value); err != nil {
+				return err
+			}
+			maps.Copy(mine, given)
+			maps.Copy(given, mine)
+			continue
+		}
+		if !f.Changed(name) {
+			if err := f.Set(name, value); err != nil {
+				return fmt.Errorf("profile %s: --%s: %w", profile, name, err)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,146 @@
+// Package controller is the app plane's controller, the part of KubeVela's
+// vela-core that the plane needs: it renders applications into objects, writes
+// down first what it is about to make, keeps objects as they were rendered, and
+// cleans up what no revision holds any more.
+//
+// It is a real controller on a real API server, and it sends the requests that
+// KubeVela sends, in their order. It keeps nothing that matters in memory: killed
+// at any moment, the next one goes on from what the server holds.
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/windtunnel/windtunnel/internal/subject/kit/loop"
+	"github.com/windtunnel/windtunnel/planes/app/internal/api"
+	"github.com/windtunnel/windtunnel/planes/app/internal/template"
+)
+
+// Controller is a running controller.
+type Controller struct {
+	o         Options
+	client    *api.Client
+	objects   objects
+	templates *template.Evaluator
+	events    record.EventRecorder
+	metrics   *metrics
+	memory    *memories
+	loop      *loop.Loop
+
+	applications, revisions, trackers, configMaps cache.SharedIndexInformer // configMaps may be nil
+	definitions                                   map[string]cache.SharedIndexInformer
+}
+
+// byApplication indexes revisions and trackers by NAMESPACE/NAME of their application.
+const byApplication = "application"
+
+// passTimeout bounds one pass over an application.
+const passTimeout = 3 * time.Minute
+
+// Run runs a controller until ctx ends; it returns when all has ended.
+func Run(ctx context.Context, o Options) error {
+	c, err := prepare(o)
+	if err != nil {
+		return err
+	}
+	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
+	defer broadcaster.Shutdown()
+	if err := c.record(broadcaster); err != nil {
+		return err
+	}
+	var wait sync.WaitGroup
+	defer wait.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if err := c.handlers(); err != nil {
+		return err
+	}
+	if err := loop.Start(ctx, &wait, c.informers()...); err != nil {
+		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			return nil
+		}
+		return err
+	}
+	wait.Go(func() { c.loop.Run(ctx) })
+	o.Log.Info("controller runs", "limiter", o.Limiter.Rate().String(), "workers", o.Workers, "shard", o.Shard)
+	o.Registry.Ready()
+	<-ctx.Done()
+	return nil
+}
+
+// prepare makes what a controller consists of.
+func prepare(o Options) (*Controller, error) {
+	config := rest.CopyConfig(o.Config)
+	config.RateLimiter = o.Limiter
+	config.UserAgent = "windtunnel-app-controller"
+	config.Timeout = 0 // watches are open for long
+	o.Registry.Watch(config)
+	client, err := api.NewClient(config, api.Scheme())
+	if err != nil {
+		return nil, fmt.Errorf("app-controller: %w", err)
+	}
+	anything, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("app-controller: %w", err)
+	}
+	if o.Mapper == nil {
+		d, err := discovery.NewDiscoveryClientForConfig(config)
+		if err != nil {
+			return nil, fmt.Errorf("app-controller: %w", err)
+		}
+		o.Mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(d))
+	}
+	selector := ""
+	if o.Shard != "" {
+		selector = api.LabelShard + "=" + o.Shard
+	}
+	indices := cache.Indexers{}
+	if o.Features.IndexTrackers {
+		indices[byApplication] = indexLabels
+	}
+	c := &Controller{
+		o: o, client: client, templates: template.New(o.Features.CompileOnce), metrics: newMetrics(o.Registry, o.Clock), memory: newMemories(o.Clock),
+		applications: client.Applications.Informer(selector, o.InformerResync, nil),
+		revisions:    client.Revisions.Informer(selector, o.InformerResync, cache.Indexers{byApplication: indexLabels}),
+		trackers:     client.Trackers.Informer(selector, o.InformerResync, indices),
+		definitions:  map[string]cache.SharedIndexInformer{},
+	}
+	c.objects = objects{client: anything, mapper: o.Mapper, metrics: c.metrics, features: o.Features}
+	for _, kind := range api.DefinitionKinds() {
+		c.definitions[kind] = client.Definitions[kind].Informer("", o.InformerResync, nil)
+	}
+	if !o.Features.UncachedConfigMaps {
+		c.configMaps = configMapInformer(client, o.InformerResync)
+	}
+	if err := c.transforms(); err != nil {
+		return nil, err
+	}
+	c.loop = loop.New(loop.Options{Name: "application", Threads: o.Workers, Metrics: o.Registry.Queues(), Reconcile: c.reconcile, Log: o.Log})
+	return c, nil
+}
+
+func (c *Controller) informers() []cache.SharedIndexInformer {
+	out := []cache.SharedIndexInformer{c.applications, c.revisions, c.trackers}
+	for _, kind := range api.DefinitionKinds() {
+		out = append(out, c.definitions[kind])
+	}
+	if c.configMaps != nil {
+		out = append(out, c.configMaps)
+	}
+	return out
+}
+
+// now returns the wall time, for stamps.
+func (c *Controller) now() time.Time { return c.o.Clock.Wall(c.o.Clock.Now()) }

@@ -1,0 +1,103 @@
+package controller
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/windtunnel/windtunnel/internal/subject/kit/limiter"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/loop"
+	"github.com/windtunnel/windtunnel/planes/app/internal/api"
+)
+
+// record lets event objects go out through a client of their own, with a rate
+// limit of its own of the same size, as controller-runtime's do: they are in no
+// metric of the controller's requests.
+func (c *Controller) record(b record.EventBroadcaster) error {
+	if !c.o.NoEvents {
+		config := rest.CopyConfig(c.o.Config)
+		config.UserAgent, config.RateLimiter = "windtunnel-app-controller-events", limiter.New(c.o.Limiter.Rate())
+		core, err := typedcore.NewForConfig(config)
+		if err != nil {
+			return fmt.Errorf("app-controller: %w", err)
+		}
+		b.StartRecordingToSink(&typedcore.EventSinkImpl{Interface: core.Events("")})
+	}
+	s := api.Scheme()
+	if err := scheme.AddToScheme(s); err != nil {
+		return fmt.Errorf("app-controller: %w", err)
+	}
+	c.events = b.NewRecorder(s, corev1.EventSource{Component: "Application"})
+	return nil
+}
+
+// handlers say which events bring an application into the queue.
+func (c *Controller) handlers() error {
+	_, err := c.applications.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(o any) { c.onApplication(nil, o.(*api.Application)) },
+		UpdateFunc: func(a, b any) {
+			c.onApplication(a.(*api.Application), b.(*api.Application))
+		},
+		DeleteFunc: func(o any) {
+			if key, ok := loop.Key(o); ok {
+				c.loop.Queue.Add(key)
+			}
+		},
+	})
+	if err != nil {
+		return err
+	}
+	enqueue := func(o any) {
+		if t, ok := loop.Last[*api.Tracker](o); ok && t.DeletionTimestamp != nil {
+			c.loop.Queue.Add(t.Labels[api.LabelNamespace] + "/" + t.Labels[api.LabelName])
+		}
+	}
+	_, err = c.trackers.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(_, o any) { enqueue(o) }})
+	return err
+}
+
+func (c *Controller) onApplication(old, now *api.Application) {
+	key, ok := loop.Key(now)
+	if !ok {
+		return
+	}
+	c.metrics.show(key, now)
+	if old == nil || old.ResourceVersion == now.ResourceVersion || looksOther(old, now) {
+		c.loop.Queue.Add(key)
+	}
+}
+
+// looksOther says whether a change is one that somebody wants to be acted upon: the
+// status is the controller's own.
+func looksOther(old, now *api.Application) bool {
+	return old.Generation != now.Generation || (old.DeletionTimestamp == nil) != (now.DeletionTimestamp == nil) ||
+		!slices.Equal(old.Finalizers, now.Finalizers) || !maps.Equal(old.Annotations, now.Annotations) || !maps.Equal(old.Labels, now.Labels)
+}
+
+// indexLabels indexes by the application that labels name.
+func indexLabels(o any) ([]string, error) {
+	m, err := meta.Accessor(o)
+	if err != nil {
+		return nil, err
+	}
+	namespace := m.GetNamespace()
+	if namespace == "" {
+		namespace = m.GetLabels()[api.LabelNamespace]
+	}
+	return []string{namespace + "/" + m.GetLabels()[api.LabelName]}, nil
+}
+
+func configMapInformer(client *api.Client, resync time.Duration) cache.SharedIndexInformer {
+	lw := cache.NewFilteredListWatchFromClient(client.Core.RESTClient(), "configmaps", metav1.NamespaceAll, func(*metav1.ListOptions) {})
+	return cache.NewSharedIndexInformer(lw, &corev1.ConfigMap{}, resync, cache.Indexers{})
+}

@@ -1,0 +1,148 @@
+package controller
+
+import (
+	"encoding/base64"
+	"math"
+	"strconv"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+)
+
+// memories are what a controller remembers of applications between passes. A
+// restart loses them at no harm.
+type memories struct {
+	clock clock.Clock
+	mu    sync.Mutex
+	byKey map[string]*remembered
+}
+
+type remembered struct {
+	written map[string]written // by kind and name
+	tries   map[string]int     // failures or waits in a row, by step
+}
+
+// written is a version of an object that this controller wrote.
+type written struct {
+	store   cache.Store
+	version uint64
+	at      clock.Time
+}
+
+// writtenTimeout is how long a watch may be behind a write until the cache is
+// believed again: the object may be gone.
+const writtenTimeout = 10 * time.Second
+
+func newMemories(c clock.Clock) *memories {
+	return &memories{clock: c, byKey: map[string]*remembered{}}
+}
+
+func (m *memories) ofLocked(key string) *remembered {
+	r := m.byKey[key]
+	if r == nil {
+		r = &remembered{written: map[string]written{}, tries: map[string]int{}}
+		m.byKey[key] = r
+	}
+	return r
+}
+
+// wrote says that an object of an application has a version that store will show.
+func (m *memories) wrote(key string, store cache.Store, o metav1.Object) {
+	version, err := strconv.ParseUint(o.GetResourceVersion(), 10, 64)
+	if err != nil {
+		return
+	}
+	name := o.GetName()
+	if o.GetNamespace() != "" {
+		name = o.GetNamespace() + "/" + name
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ofLocked(key).written[name] = written{store, version, m.clock.Now()}
+}
+
+// caughtUp says whether the caches show what this controller wrote of an
+// application. A pass over an older state would do again what was done.
+func (m *memories) caughtUp(key string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.byKey[key]
+	if r == nil {
+		return true
+	}
+	for name, w := range r.written {
+		if o, exists, err := w.store.GetByKey(name); err == nil && exists {
+			if version, err := strconv.ParseUint(o.(metav1.Object).GetResourceVersion(), 10, 64); err == nil && version >= w.version {
+				delete(r.written, name)
+				continue
+			}
+		}
+		if m.clock.Now().Sub(w.at) > writtenTimeout {
+			delete(r.written, name)
+			continue
+		}
+		return false
+	}
+	return true
+}
+
+// gone says that an object was deleted: its version will not be seen.
+func (m *memories) gone(key string, o metav1.Object) {
+	name := o.GetName()
+	if o.GetNamespace() != "" {
+		name = o.GetNamespace() + "/" + name
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.ofLocked(key).written, name)
+}
+
+// forget drops an application.
+func (m *memories) forget(key string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.byKey, key)
+}
+
+// again counts one more try of a step and returns how many there were.
+func (m *memories) again(key, step string) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.ofLocked(key)
+	r.tries[step]++
+	return r.tries[step]
+}
+
+// done forgets the tries of a step.
+func (m *memories) done(key, step string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r := m.byKey[key]; r != nil {
+		delete(r.tries, step)
+	}
+}
+
+const (
+	maxTries   = 10
+	maxWait    = 60 * time.Second
+	maxFailing = 300 * time.Second
+)
+
+// stepWait returns how long a step waits before its next try: 1 s at first, twice
+// as long each time from the sixth on, up to a bound.
+func stepWait(tries int, bound time.Duration) time.Duration {
+	seconds := math.Floor(0.05 * math.Pow(2, float64(min(tries, 20))))
+	return min(time.Duration(max(seconds, 1))*time.Second, bound)
+}
+
+// untilWhole returns how long it is from now to the first whole second after wait
+// less one: the original writes the time of the next try in whole seconds.
+func untilWhole(now time.Time, wait time.Duration) time.Duration {
+	return now.Truncate(time.Second).Add(wait).Sub(now)
+}
+
+func encode(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }

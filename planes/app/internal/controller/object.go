@@ -1,0 +1,255 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/windtunnel/windtunnel/planes/app/internal/api"
+)
+
+// Bounds of single requests.
+const (
+	readTimeout  = 10 * time.Second
+	writeTimeout = 15 * time.Second
+)
+
+// objects are the calls on what applications are made of. They are never cached:
+// nobody knows beforehand which kinds there will be.
+type objects struct {
+	client   dynamic.Interface
+	mapper   meta.RESTMapper
+	metrics  *metrics
+	features Features
+}
+
+// errForeign says that an object is not this application's to change.
+var errForeign = errors.New("not managed by this application")
+
+func (c objects) resource(o *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
+	gvk := o.GroupVersionKind()
+	m, err := c.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", gvk.Kind, o.GetName(), err)
+	}
+	if m.Scope.Name() == meta.RESTScopeNameNamespace {
+		return c.client.Resource(m.Resource).Namespace(o.GetNamespace()), nil
+	}
+	return c.client.Resource(m.Resource), nil
+}
+
+// namespaced says whether objects of a kind are in namespaces.
+func (c objects) namespaced(gvk schema.GroupVersionKind) (bool, error) {
+	m, err := c.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return false, fmt.Errorf("kind %s of %s: %w", gvk.Kind, gvk.GroupVersion(), err)
+	}
+	return m.Scope.Name() == meta.RESTScopeNameNamespace, nil
+}
+
+// get reads an object of the name and kind of another; nil if there is none.
+func (c objects) get(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	r, err := c.resource(o)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	defer c.metrics.request("Get", o.GetKind(), o.GetAPIVersion(), true)()
+	got, err := r.Get(ctx, o.GetName(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return got, err
+}
+
+// apply brings an object to what is wanted: it is read, and created or patched. A
+// dry run changes nothing.
+func (c objects) apply(ctx context.Context, want *unstructured.Unstructured, dryRun bool) error {
+	is, err := c.get(ctx, want)
+	if err != nil {
+		return err
+	}
+	want = want.DeepCopy()
+	if err := annotate(want); err != nil {
+		return err
+	}
+	r, err := c.resource(want)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	var dry []string
+	if dryRun {
+		dry = []string{metav1.DryRunAll}
+	}
+	if is == nil {
+		defer c.metrics.request("Create", want.GetKind(), want.GetAPIVersion(), true)()
+		_, err = r.Create(ctx, want, metav1.CreateOptions{DryRun: dry})
+		return err
+	}
+	if err := owned(is, want); err != nil {
+		return err
+	}
+	if c.features.FoldSecrets {
+		fold(want)
+	}
+	p, kind, err := difference(is, want)
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", want.GetKind(), want.GetName(), err)
+	}
+	if string(p) == "{}" && c.features.SkipEmptyPatch {
+		return nil
+	}
+	defer c.metrics.request("Patch", want.GetKind(), want.GetAPIVersion(), true)()
+	_, err = r.Patch(ctx, want.GetName(), kind, p, metav1.PatchOptions{DryRun: dry})
+	return err
+}
+
+// delete deletes an object that was read.
+func (c objects) delete(ctx context.Context, o *unstructured.Unstructured) error {
+	r, err := c.resource(o)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	defer c.metrics.request("Delete", o.GetKind(), o.GetAPIVersion(), true)()
+	uid := o.GetUID()
+	err = r.Delete(ctx, o.GetName(), metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: new(metav1.DeletePropagationBackground),
+	})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// owned says whether an object belongs to the application of another.
+func owned(is, want *unstructured.Unstructured) error {
+	a, b := is.GetLabels(), want.GetLabels()
+	switch {
+	case a[api.LabelName] == "":
+		return fmt.Errorf("%s %s/%s exists and is managed by nobody: %w", is.GetKind(), is.GetNamespace(), is.GetName(), errForeign)
+	case a[api.LabelName] != b[api.LabelName] || a[api.LabelNamespace] != b[api.LabelNamespace]:
+		return fmt.Errorf("%s %s/%s is managed by application %s/%s: %w", is.GetKind(), is.GetNamespace(), is.GetName(), a[api.LabelNamespace], a[api.LabelName], errForeign)
+	}
+	return nil
+}
+
+// remembers says whether what was last applied is noted on objects of a kind. It is
+// not on those that hold data, which would double.
+func remembers(o *unstructured.Unstructured) bool {
+	return o.GetAPIVersion() != "v1" || o.GetKind() != "Secret" && o.GetKind() != "ConfigMap"
+}
+
+func annotate(o *unstructured.Unstructured) error {
+	if !remembers(o) {
+		return nil
+	}
+	raw, err := json.Marshal(o.Object)
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", o.GetKind(), o.GetName(), err)
+	}
+	annotations := maps.Clone(o.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[api.AnnotationApplied] = string(raw)
+	o.SetAnnotations(annotations)
+	return nil
+}
+
+// difference returns the patch of three ways from what is to what is wanted, by
+// what was last applied.
+func difference(is, want *unstructured.Unstructured) ([]byte, types.PatchType, error) {
+	current, err := json.Marshal(is.Object)
+	if err != nil {
+		return nil, "", err
+	}
+	modified, err := json.Marshal(want.Object)
+	if err != nil {
+		return nil, "", err
+	}
+	var original []byte
+	if last := is.GetAnnotations()[api.AnnotationApplied]; last != "" {
+		original = []byte(last)
+	}
+	typed, err := scheme.Scheme.New(want.GroupVersionKind())
+	if err != nil { // a kind that only the server knows
+		p, err := jsonmergepatch.CreateThreeWayJSONMergePatch(original, modified, current)
+		return p, types.MergePatchType, err
+	}
+	lookup, err := strategicpatch.NewPatchMetaFromStruct(typed)
+	if err != nil {
+		return nil, "", err
+	}
+	p, err := strategicpatch.CreateThreeWayMergePatch(original, modified, current, lookup, true)
+	return p, types.StrategicMergePatchType, err
+}
+
+// fold writes a Secret's stringData as the data that the server makes of it.
+// KubeVela compares it as it is with what no read returns, so that its patch is
+// never empty.
+func fold(o *unstructured.Unstructured) {
+	if o.GetAPIVersion() != "v1" || o.GetKind() != "Secret" {
+		return
+	}
+	plain, found, err := unstructured.NestedStringMap(o.Object, "stringData")
+	if !found || err != nil {
+		return
+	}
+	data, _, err := unstructured.NestedMap(o.Object, "data")
+	if err != nil {
+		return
+	}
+	if data == nil {
+		data = map[string]any{}
+	}
+	for k, v := range plain {
+		data[k] = encode(v)
+	}
+	o.Object["data"] = data
+	delete(o.Object, "stringData")
+}
+
+// parallel calls f with each index below count, at most limit at the same time, and
+// joins the errors. With a limit of 1 it stops at the first.
+func parallel(count, limit int, f func(int) error) error {
+	if limit <= 1 {
+		for i := range count {
+			if err := f(i); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	errs := make([]error, count)
+	turns := make(chan struct{}, limit)
+	var wait sync.WaitGroup
+	for i := range count {
+		turns <- struct{}{}
+		wait.Go(func() {
+			defer func() { <-turns }()
+			errs[i] = f(i)
+		})
+	}
+	wait.Wait()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,92 @@
+package controller
+
+import (
+	"sync"
+
+	"weak"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/windtunnel/windtunnel/planes/app/internal/api"
+)
+
+// kubectlApplied is the annotation in which kubectl keeps what it applied.
+const kubectlApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+// transforms make the caches keep less than the server sends.
+func (c *Controller) transforms() error {
+	shared := &definitionStore{byHash: map[string]weak.Pointer[api.Definition]{}}
+	f := c.o.Features
+	for _, i := range []cache.SharedIndexInformer{c.applications, c.revisions, c.trackers} {
+		if err := i.SetTransform(func(o any) (any, error) {
+			if f.FilterFields {
+				filter(o)
+			}
+			if r, ok := o.(*api.Revision); ok && f.ShareDefinitions {
+				return r, shared.share(r)
+			}
+			return o, nil
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// filter drops what the controller never looks at.
+func filter(o any) {
+	m, err := meta.Accessor(o)
+	if err != nil {
+		return
+	}
+	m.SetManagedFields(nil)
+	if a := m.GetAnnotations(); a[kubectlApplied] != "" {
+		delete(a, kubectlApplied)
+		m.SetAnnotations(a)
+	}
+}
+
+// definitionStore holds one copy of each definition for all revisions that copy it.
+// KubeVela counts references and prunes by the hour; here nobody counts: a
+// definition that no revision holds is the garbage collector's.
+type definitionStore struct {
+	mu     sync.Mutex
+	byHash map[string]weak.Pointer[api.Definition]
+	adds   int
+}
+
+// pruneEvery is after how many new definitions the dead ones are dropped.
+const pruneEvery = 1000
+
+// share replaces a revision's definitions by the copies that all share.
+func (s *definitionStore) share(r *api.Revision) error {
+	c := &r.Spec.RevisionContent
+	for _, all := range []map[string]*api.Definition{c.ComponentDefinitions, c.TraitDefinitions, c.WorkflowStepDefinitions} {
+		for name, d := range all {
+			hash, err := hashOf(d)
+			if err != nil {
+				return err
+			}
+			all[name] = s.get(hash, d)
+		}
+	}
+	return nil
+}
+
+func (s *definitionStore) get(hash string, d *api.Definition) *api.Definition {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old := s.byHash[hash].Value(); old != nil {
+		return old
+	}
+	if s.adds++; s.adds%pruneEvery == 0 {
+		for hash, p := range s.byHash {
+			if p.Value() == nil {
+				delete(s.byHash, hash)
+			}
+		}
+	}
+	s.byHash[hash] = weak.Make(d)
+	return d
+}

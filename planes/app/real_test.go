@@ -1,0 +1,280 @@
+package app_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/plane"
+	"github.com/windtunnel/windtunnel/internal/repotest"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/limiter"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/resource"
+	"github.com/windtunnel/windtunnel/planes/app/internal/api"
+	"github.com/windtunnel/windtunnel/planes/app/internal/controller"
+	"github.com/windtunnel/windtunnel/planes/app/internal/definitions"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// rig is a real plane with the kinds and the definitions of the app plane.
+type rig struct {
+	t      *testing.T
+	config *rest.Config
+	client *api.Client
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	p, err := plane.Start(t.Context(), scenario.Plane{}, plane.Options{LogDir: t.TempDir(), Executable: repotest.Binary(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	r := &rig{t: t, config: p.Endpoint("admin").Config("app-test")}
+	all, err := definitions.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := api.Install(t.Context(), r.config, all); err != nil {
+		t.Fatal(err)
+	}
+	config := rest.CopyConfig(r.config)
+	config.RateLimiter = flowcontrol.NewFakeAlwaysRateLimiter()
+	if r.client, err = api.NewClient(config, api.Scheme()); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// v18 and v175 are the features of the profiles; app.go says them as flags.
+func v18() controller.Features {
+	return controller.Features{
+		IndexTrackers: true, DryRun: true, FilterFields: true, ShareDefinitions: true, UncachedConfigMaps: true,
+		TrackerCompression: api.Zstd, RevisionCompression: api.Zstd, SkipEmptyPatch: true, SkipEqualStatus: true, SkipEqualRevision: true,
+	}
+}
+
+func v175() controller.Features {
+	return controller.Features{DryRun: true, TrackerCompression: api.Zstd, RevisionCompression: api.Zstd, TwoCollections: true}
+}
+
+// running is a controller under test, with what it sent.
+type running struct {
+	*rig
+	registry *instrument.Registry
+	calls    *recorder
+	stop     func()
+}
+
+// run starts a controller, which ends with the test if nobody stopped it before.
+func (r *rig) run(change func(*controller.Options)) *running {
+	out := &running{rig: r, registry: instrument.New(""), calls: &recorder{}}
+	config := rest.CopyConfig(r.config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return tap{out.calls, next} })
+	o := controller.Options{
+		Config: config, Limiter: limiter.New(limiter.Rate{QPS: 1000, Burst: 1000}), Workers: 4, Resync: time.Hour, InformerResync: 10 * time.Hour,
+		RevisionLimit: 2, MaxDispatch: 10, NoEvents: true, Features: v18(), Registry: out.registry, Clock: clock.Start(),
+		Log: slog.New(slog.NewTextHandler(r.t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})),
+	}
+	change(&o)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- controller.Run(ctx, o) }()
+	out.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			r.t.Error(err)
+		}
+	})
+	r.t.Cleanup(out.stop)
+	return out
+}
+
+// passes returns how many passes have ended.
+func (r *running) passes() (n uint64) {
+	all, err := r.registry.Gather()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, f := range all {
+		if f.GetName() == "application_reconcile_time_seconds" {
+			for _, m := range f.GetMetric() {
+				n += m.GetHistogram().GetSampleCount()
+			}
+		}
+	}
+	return n
+}
+
+// passesMore waits until so many passes more than before have ended.
+func (r *running) passesMore(before, more uint64) {
+	r.t.Helper()
+	repotest.Eventually(r.t, "passes", func() bool { return r.passes() >= before+more })
+}
+
+// touch makes an annotation of an application change, which brings it into the queue.
+func (r *rig) touch(name string) {
+	r.t.Helper()
+	body := fmt.Appendf(nil, `{"metadata":{"annotations":{"touched":"%d"}}}`, time.Now().UnixNano())
+	o := &api.Application{}
+	o.Namespace, o.Name = "default", name
+	if _, err := r.client.Applications.Patch(r.t.Context(), o, resource.Patch{Type: types.MergePatchType, Body: body}); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *rig) create(name, template string) {
+	r.t.Helper()
+	o := application(r.t, name, template, 1)
+	if _, err := r.client.Applications.Create(r.t.Context(), o); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *rig) get(name string) *api.Application {
+	o, err := r.client.Applications.Get(r.t.Context(), "default", name)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return o
+}
+
+// becomes waits until an application has a phase for its latest specification.
+func (r *rig) becomes(name string, phase api.Phase) {
+	r.t.Helper()
+	defer func() {
+		if r.t.Failed() {
+			raw, _ := json.Marshal(r.get(name).Status)
+			r.t.Logf("%s: %s", name, raw)
+		}
+	}()
+	repotest.Eventually(r.t, name+" is "+string(phase), func() bool {
+		o := r.get(name)
+		if w := o.Status.Workflow; w != nil && w.Terminated && phase == api.Running {
+			r.t.Fatalf("%s: %s", name, w.Message)
+		}
+		return o.Status.Phase == phase && o.Status.ObservedGeneration == o.Generation
+	})
+}
+
+// recorder notes what a client sent: METHOD RESOURCE[/PART][ dry].
+type recorder struct {
+	mu    sync.Mutex
+	calls []string
+}
+
+type tap struct {
+	into *recorder
+	next http.RoundTripper
+}
+
+func (p tap) RoundTrip(r *http.Request) (*http.Response, error) {
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	n := map[string]int{"api": 2, "apis": 3}[parts[0]]
+	if len(parts) > n {
+		parts = parts[n:]
+		if parts[0] == "namespaces" && len(parts) > 2 {
+			parts = parts[2:]
+		}
+		call := r.Method + " " + parts[0]
+		if len(parts) > 2 {
+			call += "/" + parts[2]
+		}
+		if r.URL.Query().Has("dryRun") {
+			call += " dry"
+		}
+		if list := r.Method == http.MethodGet && len(parts) == 1; !list {
+			p.into.mu.Lock()
+			p.into.calls = append(p.into.calls, call)
+			p.into.mu.Unlock()
+		}
+	}
+	return p.next.RoundTrip(r)
+}
+
+// take returns how often each call was made since the last time.
+func (r *recorder) take() map[string]int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := map[string]int{}
+	for _, c := range r.calls {
+		out[c]++
+	}
+	r.calls = nil
+	return out
+}
+
+// application returns one of the published load test's, light or heavy.
+func application(t *testing.T, name, template string, version int) *api.Application {
+	t.Helper()
+	raw := func(v any) json.RawMessage {
+		b, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	workload := func(kind, suffix string) api.Component {
+		return api.Component{
+			Name: fmt.Sprintf("%s%s-v%d", name, suffix, version), Type: kind, Properties: raw(map[string]any{"image": "nginx"}),
+			Traits: []api.Trait{{Type: "scaler", Properties: raw(map[string]any{"replicas": 0})}},
+		}
+	}
+	object := func(kind, name string) map[string]any {
+		data := map[string]any{"id": name, "version": fmt.Sprint(version)}
+		o := map[string]any{"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"name": name}, "data": data}
+		if kind == "Secret" {
+			delete(o, "data")
+			o["stringData"] = map[string]any{"id": name}
+		}
+		return o
+	}
+	objects := []any{object("Secret", "secret-"+name), object("ConfigMap", "cm-"+name)}
+	components := []api.Component{workload("webservice", "")}
+	if template == "heavy" {
+		components = []api.Component{workload("webservice", "-c1"), workload("webservice", "-c2"), workload("worker", "-c3")}
+		objects = nil
+		for i := range 3 {
+			objects = append(objects, object("Secret", fmt.Sprintf("%s-s%d", name, i+1)))
+		}
+		for i := range 4 {
+			objects = append(objects, object("ConfigMap", fmt.Sprintf("%s-c%d", name, i+1)))
+		}
+	}
+	o := &api.Application{TypeMeta: api.TypeOf(api.KindApplication)}
+	o.Namespace, o.Name = "default", name
+	o.Spec.Components = append(components, api.Component{Name: "secret-" + name, Type: "k8s-objects", Properties: raw(map[string]any{"objects": objects})})
+	return o
+}
+
+func counts(t *testing.T, what string, got, want map[string]int) {
+	t.Helper()
+	if !maps.Equal(got, want) {
+		var lines []string
+		for _, call := range slices.Sorted(maps.Keys(union(got, want))) {
+			if got[call] != want[call] {
+				lines = append(lines, fmt.Sprintf("%d %s, want %d", got[call], call, want[call]))
+			}
+		}
+		t.Errorf("%s: %s", what, strings.Join(lines, "; "))
+	}
+}
+
+func union(a, b map[string]int) map[string]int {
+	out := maps.Clone(a)
+	maps.Copy(out, b)
+	return out
+}
