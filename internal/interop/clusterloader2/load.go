@@ -11,6 +11,7 @@ import (
 	"strings"
 	texttemplate "text/template"
 
+	"github.com/windtunnel/windtunnel/internal/text/limit"
 	"github.com/windtunnel/windtunnel/internal/text/linemap"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -115,7 +116,7 @@ var errTooLong = errors.New("it renders to more than 16 MiB")
 
 // render executes a config or module: it is a text template as a whole.
 func render(text string, functions texttemplate.FuncMap, data map[string]any) (*linemap.Text, *linemap.Error) {
-	return linemap.Execute(texttemplate.New("config").Funcs(functions), text, data, maxRendered, errTooLong)
+	return linemap.Execute(texttemplate.New("config").Funcs(limit.Functions(functions)), text, data, maxRendered, errTooLong)
 }
 
 // file renders a config or module and decodes it; false when it renders to nothing.

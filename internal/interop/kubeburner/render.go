@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/windtunnel/windtunnel/internal/load/template"
+	"github.com/windtunnel/windtunnel/internal/text/limit"
 	"github.com/windtunnel/windtunnel/internal/text/linemap"
 )
 
@@ -86,7 +87,7 @@ func (o Options) render(f *findings, raw []byte, vars map[string]any) (*linemap.
 	if o.AllowMissing {
 		missing = "zero"
 	}
-	t := texttemplate.New("config").Option("missingkey=" + missing).Funcs(functions)
+	t := texttemplate.New("config").Option("missingkey=" + missing).Funcs(limit.Functions(functions))
 	out, at := linemap.Execute(t, string(raw), vars, maxFile, errTooLarge)
 	if at == nil {
 		return out, true

@@ -2,6 +2,8 @@ package template
 
 import (
 	texttemplate "text/template"
+
+	"github.com/windtunnel/windtunnel/internal/text/limit"
 )
 
 // executor is one copy of a template with the state that its functions need.
@@ -18,7 +20,7 @@ type executor struct {
 func newExecutor(parsed *texttemplate.Template, d dialect) *executor {
 	x := &executor{dialect: d}
 	// Clone fails only for templates of html/template that were executed.
-	x.template = texttemplate.Must(parsed.Clone()).Funcs(d.functions(x))
+	x.template = texttemplate.Must(parsed.Clone()).Funcs(limit.Functions(d.functions(x)))
 	return x
 }
 
@@ -31,7 +33,7 @@ func (x *executor) execute(v Vars, probe *[]random) ([]byte, error) {
 		data[name] = value
 	}
 	x.dialect.variables(v, data)
-	err := x.template.Execute(&x.out, data)
+	err := x.template.Execute(&limit.Writer{To: &x.out}, data)
 	return x.out, err
 }
 

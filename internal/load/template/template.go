@@ -22,6 +22,7 @@ import (
 	texttemplate "text/template"
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/text/limit"
 )
 
 // MaxOutput is the most bytes that a rendered object may have.
@@ -67,12 +68,13 @@ func Compile(name, text string, line int, dialect string) (*Template, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s:%d: %w", t.file, t.line, err)
 	}
-	parsed, err := texttemplate.New(templateName).Option("missingkey=" + d.missing).Funcs(d.functions(&executor{})).Parse(text)
+	parsed, err := texttemplate.New(templateName).Option("missingkey=" + d.missing).Funcs(limit.Functions(d.functions(&executor{}))).Parse(text)
 	if err != nil {
 		return nil, t.explain(err, "", nil)
 	}
 	t.dialect, t.parse = d, parsed
 	t.slow = inspect(parsed, d)
+	limit.Loops(parsed)
 	t.pool.New = func() any { return newExecutor(parsed, d) }
 	return t, nil
 }

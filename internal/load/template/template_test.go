@@ -245,7 +245,7 @@ func TestErrors(t *testing.T) {
 		{top + "a: {{ randInt 5 5 }}", `f.yaml:12: object "web-1": at <randInt 5 5>: error calling randInt: randInt 5 5: the second number is not above the first`},
 		{top + "a: {{ payload \"x\" }}", `f.yaml:12: object "web-1": at <payload "x">: error calling payload: payload x: not a size such as 1000 or 10Ki`},
 		{top + "a: {{ payload \"1Gi\" }}", `f.yaml:12: object "web-1": at <payload "1Gi">: error calling payload: payload 1Gi: more than 2 MiB`},
-		{top + "a: {{ repeat 99999999 \"x\" }}", `f.yaml:12: object "web-1": at <repeat 99999999 "x">: error calling repeat: repeat 99999999: more than 2 MiB`},
+		{top + "a: {{ repeat 99999999 \"x\" }}", `f.yaml:12: object "web-1": at <repeat 99999999 "x">: error calling repeat: it takes or makes more than 16 MiB`},
 		{top + "{{ range until 999999 }}{{ payload 1000 }}{{ end }}", `f.yaml:10: object "web-1": more than 2 MiB`},
 		{top + "a: [", `f.yaml:10: object "web-1": the rendered text is not YAML: line 3: did not find expected node content`},
 		{top + "a: 1\na: 2", `f.yaml:10: object "web-1": the rendered text is not YAML: line 4: key "a" already set in map`},

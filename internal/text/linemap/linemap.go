@@ -14,6 +14,8 @@ import (
 	"strings"
 	"text/template"
 	"text/template/parse"
+
+	"github.com/windtunnel/windtunnel/internal/text/limit"
 )
 
 // Text is a text with the lines that its lines come from.
@@ -91,8 +93,9 @@ func Execute(t *template.Template, source string, data any, most int, tooLarge e
 			stampList(part.Root, starts)
 		}
 	}
+	limit.Loops(t)
 	out := bounded{most: most, tooLarge: tooLarge}
-	if err := t.Execute(&out, data); err != nil {
+	if err := t.Execute(&limit.Writer{To: &out}, data); err != nil {
 		return nil, Position(err)
 	}
 	return unstamp(out.Bytes()), nil

@@ -35,6 +35,7 @@ type compiler struct {
 	program *program
 	funcs   template.FuncMap
 	scope   []scoped
+	loops   int // around what is translated
 	nested  int // how many parts give the dot another meaning
 }
 
@@ -110,10 +111,46 @@ func (c *compiler) declare(p *parse.PipeNode) (slot int, err error) {
 		return 0, nil
 	case len(p.Decl) > 1:
 		return 0, notUnderstood("%s", p)
+	case c.loops > 0 && variables(p) > 1 && !chooses(p): // it may double with each turn
+		return 0, notUnderstood("a variable that a loop makes of others: %s", p)
 	case p.IsAssign:
 		return c.slot(p.Decl[0].Ident[0])
 	}
 	return c.variable(p.Decl[0].Ident[0]), nil
+}
+
+// chooses tells whether a pipeline gives nothing larger than what it reads.
+func chooses(p *parse.PipeNode) bool {
+	for _, command := range p.Cmds {
+		if f, ok := command.Args[0].(*parse.IdentifierNode); ok && !chooser.MatchString(f.Ident) {
+			return false
+		}
+		for _, arg := range command.Args {
+			if inner, ok := arg.(*parse.PipeNode); ok && !chooses(inner) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+var chooser = regexp.MustCompile(`^(index|get|default|ternary|coalesce|first|last|and|or|not|eq|ne|lt|le|gt|ge|len|empty|hasKey|has)$`)
+
+// variables counts those that a pipeline reads.
+func variables(p *parse.PipeNode) (n int) {
+	for _, command := range p.Cmds {
+		for _, arg := range command.Args {
+			switch arg := arg.(type) {
+			case *parse.VariableNode:
+				n++
+			case *parse.PipeNode:
+				n += variables(arg)
+			case *parse.ChainNode:
+				n += strings.Count(arg.String(), "$")
+			}
+		}
+	}
+	return n
 }
 
 func (c *compiler) variable(name string) int {
@@ -172,7 +209,10 @@ func (c *compiler) loop(b *parse.BranchNode) (node, error) {
 	case 2:
 		out.index, out.item = c.variable(d[0].Ident[0]), c.variable(d[1].Ident[0])
 	}
-	if out.body, err = c.inner(b.List, true); err != nil {
+	c.loops++
+	out.body, err = c.inner(b.List, true)
+	c.loops--
+	if err != nil {
 		return nil, err
 	}
 	out.otherwise, err = c.inner(b.ElseList, false)

@@ -10,6 +10,7 @@ import (
 	"github.com/Masterminds/sprig/v3"
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/text/limit"
 )
 
 // functions returns all functions, those of the world bound to the instance.
@@ -25,7 +26,7 @@ func (i *instance) functions() template.FuncMap {
 	}
 	f["ago"] = func(at time.Time) string { return i.env.Now.Sub(at).Round(time.Second).String() }
 	i.random(f)
-	return f
+	return limit.Functions(f)
 }
 
 // ask asks the env's fleet and functions, in turn.

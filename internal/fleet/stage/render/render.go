@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/text/limit"
 )
 
 // Function is a function of templates.
@@ -106,6 +107,7 @@ func Compile(text string) (*Template, error) {
 	if t.program, err = compileTree(parsed, first.functions()); err != nil {
 		t.program, t.slow = nil, err.Error()
 	}
+	limit.Loops(parsed)
 	t.runs.New = func() any { return &run{} }
 	t.idle.New = func() any {
 		i := &instance{}
@@ -220,7 +222,7 @@ func (t *Template) append(dst []byte, o object.Value, env *Env) ([]byte, error) 
 	}
 	i.env = env
 	i.out.Reset()
-	err := i.parsed.Execute(&i.out, data)
+	err := i.parsed.Execute(&limit.Writer{To: &i.out}, data)
 	i.env = nil
 	if err != nil {
 		return dst, located(err, t.skipped)

@@ -1,0 +1,292 @@
+// Package limit bounds what a text template may make and how long it may take:
+// templates come from strangers, and forty lines of one can double a text forty
+// times. Functions refuse what is too large before they make it, and loops end.
+//
+// It knows the functions of text/template and sprig by name; any other is bounded
+// by what goes in and what comes out.
+package limit
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+	"text/template"
+	"text/template/parse"
+)
+
+// Bounds of one use of a template.
+const (
+	// MaxValue is how many bytes a value of a function may have, and what goes in.
+	MaxValue = 16 << 20
+	// MaxSteps is how many texts may be written, turns of loops and uses of
+	// templates included.
+	MaxSteps = 2_000_000
+	nodeSize = 16 // bytes that a value takes at least, in a list of any
+	wordSize = 8  // and a number in a list of numbers
+)
+
+var (
+	// ErrTooLarge says that a value is beyond MaxValue.
+	ErrTooLarge = errors.New("it takes or makes more than 16 MiB")
+	// ErrTooLong says that a template goes on beyond MaxSteps.
+	ErrTooLong = errors.New("the template goes on for more than two million steps")
+	// ErrTooDear says that a function is not to be had in templates.
+	ErrTooDear = errors.New("it takes seconds of CPU, and is not for templates")
+)
+
+// Functions returns functions that refuse what is too large, in place of those of
+// a map and of text/template's own. Keys, certificates and password hashes are
+// refused.
+func Functions(all template.FuncMap) template.FuncMap {
+	out := template.FuncMap{}
+	for name, f := range (template.FuncMap{
+		"print": fmt.Sprint, "println": fmt.Sprintln, "printf": fmt.Sprintf,
+		"html": template.HTMLEscaper, "js": template.JSEscaper, "urlquery": template.URLQueryEscaper,
+	}) {
+		out[name] = bounded(name, f)
+	}
+	for name, f := range all {
+		out[name] = bounded(name, f)
+		if dear.MatchString(name) {
+			out[name] = func(...any) (string, error) { return "", ErrTooDear }
+		}
+	}
+	return out
+}
+
+var dear = regexp.MustCompile(`^(gen.*(CA|Cert|Key).*|buildCustomCert|bcrypt|htpasswd|derivePassword)$`)
+
+// bounded wraps a function. It panics with the error, which text/template returns:
+// not every function has an error to return.
+func bounded(name string, f any) any {
+	of := reflect.ValueOf(f)
+	made := makes()[name]
+	return reflect.MakeFunc(of.Type(), func(in []reflect.Value) []reflect.Value {
+		args := flat(in, of.Type().IsVariadic())
+		left := MaxValue
+		for _, a := range args {
+			if left = spend(left, a); left < 0 {
+				panic(ErrTooLarge)
+			}
+		}
+		if made != nil && made(args) > MaxValue {
+			panic(ErrTooLarge)
+		}
+		out := of.Call
+		if of.Type().IsVariadic() {
+			out = of.CallSlice
+		}
+		results := out(in)
+		if spend(MaxValue, results[0].Interface()) < 0 {
+			panic(ErrTooLarge)
+		}
+		return results
+	}).Interface()
+}
+
+// flat returns arguments, those of a list that is variadic by themselves.
+func flat(in []reflect.Value, variadic bool) []any {
+	var out []any
+	for i, v := range in {
+		if variadic && i == len(in)-1 {
+			for j := range v.Len() {
+				out = append(out, v.Index(j).Interface())
+			}
+			continue
+		}
+		out = append(out, v.Interface())
+	}
+	return out
+}
+
+// spend takes a value's size off what is left. A value is counted as a tree: one
+// that stands in it twice is written twice.
+func spend(left int, v any) int {
+	if left -= nodeSize; left < 0 {
+		return left
+	}
+	switch v := v.(type) {
+	case string:
+		return left - len(v)
+	case []byte:
+		return left - len(v)
+	case []any:
+		for _, x := range v {
+			if left = spend(left, x); left < 0 {
+				return left
+			}
+		}
+	case map[string]any:
+		for key, x := range v {
+			if left = spend(left-len(key), x); left < 0 {
+				return left
+			}
+		}
+	case nil, bool, int, int64, float64:
+	default:
+		if r := reflect.ValueOf(v); r.Kind() == reflect.Slice {
+			if left -= r.Len() * int(r.Type().Elem().Size()); left < 0 {
+				return left
+			}
+			for i := 0; r.Type().Elem().Kind() == reflect.String && i < r.Len(); i++ {
+				left -= r.Index(i).Len()
+			}
+		}
+	}
+	return left
+}
+
+// makes says of the functions that make much out of little how much, at most. Their
+// arguments are as sprig and text/template declare them; of others it says nothing.
+func makes() map[string]func([]any) float64 {
+	return map[string]func([]any) float64{
+		"repeat":  func(a []any) float64 { return number(a, 0) * size(a, 1) },
+		"indent":  func(a []any) float64 { return (number(a, 0) + 1) * (size(a, 1) + 1) },
+		"nindent": func(a []any) float64 { return (number(a, 0) + 1) * (size(a, 1) + 1) },
+		"YAML":    func(a []any) float64 { return (2*number(a, 1) + 1) * lengthOf(a) },
+		"until":   func(a []any) float64 { return wordSize * abs(number(a, 0)) },
+		"untilStep": func(a []any) float64 {
+			return wordSize * abs(number(a, 1)-number(a, 0)) / max(1, abs(number(a, 2)))
+		},
+		"randBytes": func(a []any) float64 { return number(a, 0) }, "randAlpha": func(a []any) float64 { return number(a, 0) },
+		"randNumeric": func(a []any) float64 { return number(a, 0) }, "randAlphaNum": func(a []any) float64 { return number(a, 0) },
+		"randAscii": func(a []any) float64 { return number(a, 0) },
+		"replace": func(a []any) float64 {
+			return size(a, 2) + size(a, 1)*float64(strings.Count(text(a, 2), text(a, 0)))
+		},
+		"join":                       func(a []any) float64 { return size(a, 0) * float64(elements(a, 1)) },
+		"wrapWith":                   func(a []any) float64 { return (size(a, 1) + 1) * (size(a, 2) + 1) },
+		"regexReplaceAll":            replaced,
+		"regexReplaceAllLiteral":     replaced,
+		"mustRegexReplaceAll":        replaced,
+		"mustRegexReplaceAllLiteral": replaced,
+		"printf":                     widths,
+	}
+}
+
+// replaced is of a text in which each byte may be replaced; what a group matched
+// may stand in it again and again.
+func replaced(a []any) float64 {
+	return (size(a, 1)+1)*(size(a, 2)+1) + size(a, 1)*float64(strings.Count(text(a, 2), "$"))
+}
+
+var width = regexp.MustCompile(`%[^%a-zA-Z]*`)
+
+// widths adds up the widths and precisions of a format.
+func widths(a []any) (sum float64) {
+	most := 0.0 // of a width that is an argument
+	for i := range a {
+		most = max(most, abs(number(a, i)))
+	}
+	for _, verb := range width.FindAllString(text(a, 0), -1) {
+		sum += most * float64(strings.Count(verb, "*"))
+		for _, digits := range strings.FieldsFunc(verb, func(r rune) bool { return r < '0' || r > '9' }) {
+			n, _ := strconv.ParseFloat(digits, 64)
+			sum += n
+		}
+	}
+	return sum
+}
+
+// lengthOf is the size of the first argument, whatever it is.
+func lengthOf(a []any) float64 {
+	if len(a) == 0 {
+		return 0
+	}
+	return float64(MaxValue - spend(MaxValue, a[0]))
+}
+
+func abs(f float64) float64 { return max(f, -f) }
+
+func number(a []any, i int) float64 {
+	if i >= len(a) {
+		return 0
+	}
+	switch v := reflect.ValueOf(a[i]); {
+	case v.CanInt():
+		return float64(v.Int())
+	case v.CanFloat():
+		return v.Float()
+	}
+	return 0
+}
+
+func text(a []any, i int) string {
+	if i >= len(a) {
+		return ""
+	}
+	s, _ := a[i].(string)
+	return s
+}
+
+func size(a []any, i int) float64 { return float64(len(text(a, i))) }
+
+func elements(a []any, i int) int {
+	if i >= len(a) {
+		return 0
+	}
+	if v := reflect.ValueOf(a[i]); v.Kind() == reflect.Slice || v.Kind() == reflect.Array {
+		return v.Len()
+	}
+	return 1
+}
+
+// Loops makes each turn of a loop and each use of a template write an empty text,
+// for a Writer to count. A template is parsed once and given to Loops once.
+func Loops(t *template.Template) {
+	for _, part := range t.Templates() {
+		if part.Tree != nil && part.Root != nil {
+			counted(part.Root, true)
+		}
+	}
+}
+
+// counted looks for loops in a list, which is one's body itself or a template.
+func counted(l *parse.ListNode, body bool) {
+	if l == nil {
+		return
+	}
+	for _, n := range l.Nodes {
+		switch n := n.(type) {
+		case *parse.IfNode:
+			counted(n.List, false)
+			counted(n.ElseList, false)
+		case *parse.WithNode:
+			counted(n.List, false)
+			counted(n.ElseList, false)
+		case *parse.RangeNode:
+			counted(n.List, true)
+			counted(n.ElseList, false)
+		}
+	}
+	if body {
+		l.Nodes = append([]parse.Node{&parse.TextNode{NodeType: parse.NodeText}}, l.Nodes...)
+	}
+}
+
+// MaxOutput is how many bytes a Writer passes on.
+const MaxOutput = 32 << 20
+
+// Writer passes on what a template writes, and ends one that goes on for too long.
+type Writer struct {
+	To           io.Writer
+	steps, bytes int
+}
+
+// Write counts a step. Its errors are ErrTooLong, ErrTooLarge and To's.
+func (w *Writer) Write(p []byte) (int, error) {
+	if w.steps++; w.steps > MaxSteps {
+		return 0, ErrTooLong
+	}
+	if w.bytes += len(p); w.bytes > MaxOutput {
+		return 0, ErrTooLarge
+	}
+	if len(p) == 0 {
+		return 0, nil
+	}
+	return w.To.Write(p)
+}
