@@ -20,12 +20,12 @@ import (
 // control groups, folders. What is gone already is no fault.
 func clean(entries []entry) error {
 	for _, e := range entries {
-		if e.PID > 1 {
+		if e.PID > 1 && sameBoot(e.Boot) {
 			killGroup(e.PID, e.Start)
 		}
 	}
 	for _, e := range entries {
-		if e.PID > 1 {
+		if e.PID > 1 && sameBoot(e.Boot) {
 			awaitGone(e.PID, e.Start)
 		}
 	}

@@ -14,6 +14,14 @@ func TestIdentity(t *testing.T) {
 		t.Fatalf("%+v, %v", self, err)
 	}
 	other := self
+	rebooted := other
+	rebooted.Boot = "another boot"
+	if rebooted.Alive() || !errors.Is(rebooted.Interrupt(), process.ErrGone) {
+		t.Error("a process of before a reboot is taken for this one")
+	}
+	if former := (process.Identity{PID: other.PID, Started: other.Started}); !former.Alive() {
+		t.Error("an identity without a boot, as earlier versions wrote it, is not known")
+	}
 	other.Started++ // a process that had the same number before
 	if other.Alive() || !errors.Is(other.Interrupt(), process.ErrGone) || (process.Identity{}).Alive() {
 		t.Error("another process is taken for this one")

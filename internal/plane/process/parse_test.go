@@ -2,9 +2,11 @@ package process
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -178,5 +180,27 @@ func TestLastWords(t *testing.T) {
 		if got := strings.Join(lastWords(c.log), "|"); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
+	}
+}
+
+// TestCleanSparesTheProcessesOfAnotherBoot has a ledger of before a reboot, whose
+// numbers are other processes' by now.
+func TestCleanSparesTheProcessesOfAnotherBoot(t *testing.T) {
+	c := exec.Command("sleep", "60")
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Wait() }()
+	defer func() { _ = c.Process.Kill() }()
+	s, err := statOf(c.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := clean([]entry{{PID: c.Process.Pid, Start: s.start, Boot: "another boot"}}); err != nil || !alive(c.Process.Pid, s.start) {
+		t.Errorf("of another boot: %v, and it was killed", err)
+	}
+	if err := clean([]entry{{PID: c.Process.Pid, Start: s.start, Boot: bootID()}}); err != nil || alive(c.Process.Pid, s.start) {
+		t.Errorf("of this boot: %v, and it lives", err)
 	}
 }

@@ -56,6 +56,20 @@ func readStat(path string) (stat, error) {
 	return parseStat(string(raw))
 }
 
+// bootID names the boot of this machine; empty where it cannot be read.
+func bootID() string {
+	raw, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(raw))
+}
+
+// sameBoot tells whether what was written down then is of this boot: process
+// numbers and ticks of another mean other processes. What does not say counts as
+// of this one.
+func sameBoot(then string) bool {
+	now := bootID()
+	return then == "" || now == "" || then == now
+}
+
 // alive says whether the process that was started at start still runs; a
 // zombie does not.
 func alive(pid int, start uint64) bool {

@@ -140,7 +140,7 @@ func (p *Process) run(log *os.File, started chan<- error) {
 		return
 	}
 	p.pid = cmd.Process.Pid
-	p.reaper.process(p.pid)
+	p.reaper.Process(p.pid)
 	started <- nil
 	awaitExit(p.pid)
 

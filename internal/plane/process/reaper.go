@@ -32,6 +32,7 @@ const (
 type entry struct {
 	PID    int    `json:"pid,omitempty"`
 	Start  uint64 `json:"start,omitempty"`
+	Boot   string `json:"boot,omitempty"` // that Start counts from; empty in ledgers of earlier versions
 	Cgroup string `json:"cgroup,omitempty"`
 	Dir    string `json:"dir,omitempty"`
 }
@@ -123,10 +124,11 @@ func (r *Reaper) start(executable string) error {
 // Dir returns the run's private folder, mode 0700.
 func (r *Reaper) Dir() string { return r.dir }
 
-// process and cgroup tell the reaper what to look after; a nil Reaper ignores it.
-func (r *Reaper) process(pid int) {
+// Process tells the reaper to look after a process that leads a group of its own,
+// and cgroup after a control group; a nil Reaper ignores it.
+func (r *Reaper) Process(pid int) {
 	if s, err := statOf(pid); err == nil {
-		r.record(entry{PID: pid, Start: s.start})
+		r.record(entry{PID: pid, Start: s.start, Boot: bootID()})
 	}
 }
 
