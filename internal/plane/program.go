@@ -152,6 +152,32 @@ func (p *Plane) Kubeconfig(name string) (string, error) {
 	return path, e.WriteKubeconfig(path)
 }
 
+// AdminKubeconfig returns the path of a kubeconfig file for commands that act for
+// the person who runs windtunnel. It ends with the run, also when windtunnel is
+// killed. Of a plane that was reached by a kubeconfig it is that file, with the
+// plugins, files and proxies that it names.
+func (p *Plane) AdminKubeconfig() (string, error) {
+	if p.identify == nil {
+		return p.kubeconfig, nil
+	}
+	home, err := p.home()
+	if err != nil {
+		return "", fmt.Errorf("kubeconfig for commands: %w", err)
+	}
+	path := filepath.Join(home, "admin.kubeconfig")
+	return path, p.Endpoint(Admin).WriteKubeconfig(path)
+}
+
+// LookAfter lets a process with all of its group end with windtunnel, however that
+// ends.
+func (p *Plane) LookAfter(pid int) {
+	if _, err := p.home(); err != nil {
+		p.log.Warn("a command may outlive windtunnel if that is killed", "pid", pid, "error", err)
+		return
+	}
+	p.reaper.Process(pid)
+}
+
 // FreePorts finds so many ports of this machine that nobody listens on, and that
 // no outgoing connection will take.
 func FreePorts(n int) ([]int, error) {

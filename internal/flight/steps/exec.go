@@ -12,7 +12,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/windtunnel/windtunnel/internal/plane"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -29,13 +28,8 @@ type Exec struct {
 
 // Do runs it.
 func (x Exec) Do(ctx context.Context, s *Session) (err error) {
-	folder, err := os.MkdirTemp("", "windtunnel-hook-")
+	kubeconfig, err := s.Plane.AdminKubeconfig()
 	if err != nil {
-		return fmt.Errorf("make a folder for a kubeconfig: %w", err)
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	kubeconfig := filepath.Join(folder, "kubeconfig")
-	if err := s.Plane.Endpoint(plane.Admin).WriteKubeconfig(kubeconfig); err != nil {
 		return err
 	}
 	name := s.Dir.File(filepath.Join(record.LogFolder, x.Step+".log"))
@@ -47,25 +41,36 @@ func (x Exec) Do(ctx context.Context, s *Session) (err error) {
 		return fmt.Errorf("keep a command's output: %w", err)
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
-	return runCommand(ctx, x.Spec, filepath.Dir(s.Workload.File), []string{"KUBECONFIG=" + kubeconfig}, log)
+	c := command{Exec: x.Spec, dir: filepath.Dir(s.Workload.File), env: []string{"KUBECONFIG=" + kubeconfig}, started: s.Plane.LookAfter}
+	return c.run(ctx, log)
 }
 
-// runCommand runs a command with all that it starts in a process group of its own,
-// which is killed when its time is up or ctx ends.
-func runCommand(ctx context.Context, x *scenario.Exec, dir string, env []string, out *os.File) error {
+// command is a local command and what it is given.
+type command struct {
+	*scenario.Exec
+	dir     string
+	env     []string
+	started func(pid int) // told when it runs
+}
+
+// run runs it with all that it starts in a process group of its own, which is killed
+// when its time is up or ctx ends.
+func (x command) run(ctx context.Context, out *os.File) error {
 	late := fmt.Errorf("%s did not end within %v", x.Command[0], x.Timeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(x.Timeout), late)
 	defer cancel()
 	c := exec.CommandContext(ctx, x.Command[0], x.Command[1:]...)
-	c.Dir, c.Stdout, c.Stderr, c.WaitDelay = dir, out, out, outputGrace
-	c.Env = append(os.Environ(), env...)
+	c.Dir, c.Stdout, c.Stderr, c.WaitDelay = x.dir, out, out, outputGrace
+	c.Env = append(os.Environ(), x.env...)
 	for _, name := range slices.Sorted(maps.Keys(x.Env)) {
 		c.Env = append(c.Env, name+"="+x.Env[name])
 	}
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
-	err := c.Run()
-	if c.Process != nil {
+	err := c.Start()
+	if err == nil {
+		x.started(c.Process.Pid)
+		err = c.Wait()
 		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // what it left behind
 	}
 	switch {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -27,7 +28,11 @@ func output(t *testing.T, ctx context.Context, timeout time.Duration, args ...st
 	}
 	defer out.Close()
 	x := &scenario.Exec{Command: args, Timeout: unit.Duration(timeout), Env: map[string]string{"WORD": "hello"}}
-	err = runCommand(ctx, x, dir, []string{"KUBECONFIG=/k"}, out)
+	pid := 0
+	err = command{Exec: x, dir: dir, env: []string{"KUBECONFIG=/k"}, started: func(p int) { pid = p }}.run(ctx, out)
+	if _, missing := exec.LookPath(args[0]); missing == nil && ctx.Err() == nil && pid == 0 {
+		t.Error("nobody was told of the process")
+	}
 	raw, readErr := os.ReadFile(out.Name())
 	if readErr != nil {
 		t.Fatal(readErr)
