@@ -106,19 +106,27 @@ func once(found []Found) (out []Found) {
 // something of what was just being deleted.
 const rounds = 3
 
-// Sweep deletes what carries the stamp of a run, and waits until it is gone. Each
-// part of it gets so much time: one that hangs takes nothing from the others. The
+// Sweeper deletes what runs have made.
+type Sweeper struct {
+	Client discovery.Doer
+	Within time.Duration // for each part of it: one that hangs takes nothing from the others
+	// Orphaned says that nobody plays the run's nodes any more. They go first then:
+	// pods on them end only because the cluster's own controller misses the node.
+	Orphaned bool
+}
+
+// Sweep deletes what carries the stamp of a run, and waits until it is gone. The
 // error says what was left behind.
-func Sweep(ctx context.Context, client discovery.Doer, run string, within time.Duration) error {
+func (s Sweeper) Sweep(ctx context.Context, run string) error {
 	for range rounds {
-		found, unread, err := Find(ctx, client, run)
+		found, unread, err := Find(ctx, s.Client, run)
 		if err != nil {
 			return err
 		}
 		if len(found) == 0 {
 			return unread
 		}
-		if err := Remove(ctx, client, found, within); err != nil {
+		if err := s.Remove(ctx, found); err != nil {
 			return errors.Join(err, unread)
 		}
 	}
@@ -129,7 +137,7 @@ func Sweep(ctx context.Context, client discovery.Doer, run string, within time.D
 // what intercepts the calls of others, then namespaces with all that is in them
 // and what is in the namespaces of others, then what is in none, definitions
 // last. What has an owner among them goes with it.
-func Remove(ctx context.Context, client discovery.Doer, found []Found, within time.Duration) error {
+func (s Sweeper) Remove(ctx context.Context, found []Found) error {
 	uids, spaces := map[string]bool{}, map[string]bool{}
 	for _, f := range found {
 		uids[f.UID] = true
@@ -141,29 +149,29 @@ func Remove(ctx context.Context, client discovery.Doer, found []Found, within ti
 	for _, f := range found {
 		owned := slices.ContainsFunc(f.owners, func(uid string) bool { return uids[uid] })
 		if !owned && !spaces[f.Namespace] {
-			parts[f.part()] = append(parts[f.part()], f.Object)
+			parts[s.part(f)] = append(parts[s.part(f)], f.Object)
 		}
 	}
 	var faults []error
 	for _, part := range parts {
 		if len(part) > 0 {
-			faults = append(faults, removePart(ctx, client, part, within))
+			faults = append(faults, s.removePart(ctx, part))
 		}
 	}
 	return errors.Join(faults...)
 }
 
-func removePart(ctx context.Context, client discovery.Doer, part []Object, within time.Duration) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("%v have passed", within))
+func (s Sweeper) removePart(ctx context.Context, part []Object) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.Within, fmt.Errorf("%v have passed", s.Within))
 	defer cancel()
-	return deleteAll(ctx, client, part)
+	return deleteAll(ctx, s.Client, part)
 }
 
 // part says with which part of all an object is deleted.
-func (f Found) part() int {
+func (s Sweeper) part(f Found) int {
 	plural, group, _ := strings.Cut(f.Resource, ".")
 	switch {
-	case group == "admissionregistration.k8s.io", group == "apiregistration.k8s.io":
+	case s.Orphaned && f.Resource == "nodes", group == "admissionregistration.k8s.io", group == "apiregistration.k8s.io":
 		return 0
 	case f.Namespace != "", f.Resource == "namespaces":
 		return 1

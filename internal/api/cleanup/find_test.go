@@ -73,7 +73,7 @@ func TestSweep(t *testing.T) {
 	if err != nil || len(found) != 7 || fmt.Sprint(unread) == "" || !strings.Contains(fmt.Sprint(unread), "/api/v1/secrets") {
 		t.Fatalf("%v, %v, %v", found, unread, err)
 	}
-	if err := cleanup.Sweep(t.Context(), client, "r1", time.Minute); err == nil || !strings.Contains(err.Error(), "/api/v1/secrets") {
+	if err := (cleanup.Sweeper{Client: client, Within: time.Minute}).Sweep(t.Context(), "r1"); err == nil || !strings.Contains(err.Error(), "/api/v1/secrets") {
 		t.Errorf("what could not be looked at is not said: %v", err)
 	}
 	s.Fault(nil)
