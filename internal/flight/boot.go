@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/cleanup"
+	"github.com/windtunnel/windtunnel/internal/api/discovery"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/fleet"
 	"github.com/windtunnel/windtunnel/internal/fleet/stage/builtin"
@@ -64,6 +65,11 @@ func (r *run) enterCluster(ctx context.Context) error {
 		return err
 	}
 	r.atEnd(func() { _ = r.setup.Close() })
+	if r.workload.Destructive = r.options.Destructive; !r.options.Destructive {
+		if err := r.workload.CheckCalls(ctx, discovery.New(r.setup)); err != nil {
+			return err
+		}
+	}
 	host, _ := os.Hostname() // only people read it
 	release, err := cleanup.Hold(context.WithoutCancel(ctx), r.setup, r.id, fmt.Sprintf("%s, process %d", host, os.Getpid()), r.clock)
 	if err != nil {
@@ -150,9 +156,10 @@ func (r *run) populate(ctx context.Context) error {
 	if r.scenario.Fleet.Nodes == 0 {
 		return nil
 	}
-	f, err := fleet.Start(ctx, r.scenario.Fleet, fleet.Options{
+	// It outlives the cancelled steps: pods end on its nodes when a cluster is left.
+	f, err := fleet.Start(context.WithoutCancel(ctx), r.scenario.Fleet, fleet.Options{
 		Endpoint: r.plane.Endpoint("fleet"), Records: r.dir.records, Clock: r.clock, Log: r.log, Seed: r.scenario.Seed,
-		Name: r.fleetName(), Stamp: r.stamp(), Namespaces: r.ownNamespace, Stages: r.stages.machine, Objects: r.stages.objects, Connections: r.scenario.Fleet.Connections,
+		Name: r.fleetName(), Stamp: r.stamp(), Namespaces: r.workload.Owns, Stages: r.stages.machine, Objects: r.stages.objects, Connections: r.scenario.Fleet.Connections,
 		Version: r.options.Versions["windtunnel"],
 	})
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
 	"strings"
 	"time"
 
@@ -43,15 +42,6 @@ func (r *run) fleetName() string {
 	return "windtunnel-" + r.id
 }
 
-// ownNamespace says whether the run makes a namespace: all that is in it is the
-// run's, whoever made it.
-func (r *run) ownNamespace(name string) bool {
-	spaces := r.scenario.Namespaces
-	number, ok := strings.CutPrefix(name, spaces.Prefix+"-")
-	n, err := strconv.Atoi(number)
-	return ok && err == nil && n >= 1 && n <= spaces.Count
-}
-
 // leave takes what this run made out of a cluster that goes on living, however
 // the run ended: all that carries its stamp. Nodes go last, since pods end on
 // them. A plane of our own is thrown away whole.
@@ -63,7 +53,8 @@ func (r *run) leave(ctx context.Context) {
 	if r.release != nil {
 		defer r.release()
 	}
-	if err := errors.Join(cleanup.Sweep(ctx, r.setup, r.id, cleanUpTime), r.deleteNodes(ctx)); err != nil {
+	sweeper := cleanup.Sweeper{Client: r.setup, Within: cleanUpTime}
+	if err := errors.Join(sweeper.Sweep(ctx, r.id), r.deleteNodes(ctx)); err != nil {
 		r.log.Warn("objects were left behind", slog.String("remove", "windtunnel clean --kubeconfig "+r.options.Kubeconfig+" --run "+r.id), slog.Any("error", err))
 	}
 }

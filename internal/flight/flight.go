@@ -19,6 +19,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fleet"
 	"github.com/windtunnel/windtunnel/internal/flight/inspect"
+	"github.com/windtunnel/windtunnel/internal/flight/plan"
 	"github.com/windtunnel/windtunnel/internal/flight/steps"
 	"github.com/windtunnel/windtunnel/internal/load"
 	"github.com/windtunnel/windtunnel/internal/plane"
@@ -57,19 +58,26 @@ type Options struct {
 	Command     []string          // how it was called, for the manifest
 	Versions    map[string]string // of windtunnel and what is linked, for the manifest
 	Log         *slog.Logger
-	Notice      func(line string) // told what there is to say about the scenario's file, FILE:LINE: TEXT; may be nil
-	Status      func(Status)      // called now and then from one goroutine; may be nil
+	Notice      func(line string)  // told what there is to say about the scenario's file, FILE:LINE: TEXT; may be nil
+	Effects     func(plan.Effects) // told before anything is started what it does beside sending calls, if anything; may be nil
+	Status      func(Status)       // called now and then from one goroutine; may be nil
 	StatusEvery time.Duration
 	Caller      *external.Caller // the process that started windtunnel, whose end ends the run; nil: nobody minds
 	As          string           // with Caller: the subject that it is; empty: one that the scenario calls external
 
-	// Of a cluster that is not the run's own:
-	Adopt            []string // objects that subjects may change though the run has not made them: RESOURCE/[NAMESPACE/]NAME
-	AllowDestructive bool     // requests may change and delete what the run has not made
-
 	// MaxNeighbours is the share of all cores' time that other processes may take
 	// before a miss is unknown; 0: record.DefaultMaxNeighbours.
 	MaxNeighbours float64
+
+	Trust
+}
+
+// Trust says what a scenario may do to a cluster that is not the run's own, and to
+// this machine.
+type Trust struct {
+	Adopt       []string // objects that subjects may change though the run has not made them: RESOURCE/[NAMESPACE/]NAME
+	Destructive bool     // requests may change and delete what the run has not made
+	NoExec      bool     // it may run no program, and let no component use files of this machine
 }
 
 // Result is what a run left.
@@ -161,6 +169,13 @@ func newRun(in Imported, o Options) (*run, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	effects, err := effectsOf(r.scenario, r.installation, r.stages, o)
+	if err != nil {
+		return nil, err
+	}
+	if o.Effects != nil && !effects.Empty() {
+		o.Effects(effects)
 	}
 	if r.dir, err = newDirectory(o, in, r.id, r.clock); err != nil {
 		return nil, err

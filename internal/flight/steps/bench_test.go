@@ -31,7 +31,10 @@ func (nobody) Enter(string) (leave func()) { return func() {} }
 func (nobody) Waiting(string, int, int)    {}
 func (nobody) WaitingFor(string, string)   {}
 
-func newBench(t *testing.T, text string) *bench {
+func newBench(t *testing.T, text string) *bench { return newBenchOf(t, text, object.Stamp{}) }
+
+// newBenchOf is newBench in a cluster of others, where what is made has a stamp.
+func newBenchOf(t *testing.T, text string, stamp object.Stamp) *bench {
 	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "s.yaml")
@@ -45,9 +48,9 @@ func newBench(t *testing.T, text string) *bench {
 	sc.Preflight.Tolerate = append(sc.Preflight.Tolerate, preflight.Host) // the machine that tests run on is not looked at
 	log, c := slog.New(slog.DiscardHandler), clock.Start()
 	b := &bench{server: flighttest.NewServer(t), Session: &Session{
-		Created: NewCreated(), Injected: &Injected{Log: log}, Own: true, Clock: c, Log: log,
+		Created: NewCreated(), Injected: &Injected{Log: log}, Own: stamp.Run == "", Clock: c, Log: log,
 	}}
-	if b.Workload, err = Compile(sc, file, object.Stamp{}); err != nil {
+	if b.Workload, err = Compile(sc, file, stamp); err != nil {
 		t.Fatal(err)
 	}
 	if b.Dir, err = record.CreateDir(filepath.Join(dir, "run")); err != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/load"
 	"github.com/windtunnel/windtunnel/internal/load/template"
 	"github.com/windtunnel/windtunnel/internal/record"
@@ -27,6 +28,7 @@ type mixEntry struct {
 	found      [][2]string    // objects that the labels selected: namespace and name
 	rounds     bool           // the index counts rounds through what was found
 	seed       uint64
+	stamp      object.Stamp
 }
 
 // target is what one call is about.
@@ -39,13 +41,14 @@ type target struct {
 
 // newMixEntry makes one entry of a mix ready: where it goes to, and to what.
 func (s *Session) newMixEntry(ctx context.Context, step string, c *scenario.Call) (*mixEntry, error) {
-	e := &mixEntry{call: c, body: s.Workload.bodies[c.Body], with: c.With, namespaces: s.Workload.namespaces(&scenario.Create{Namespace: c.Namespace})}
+	e := &mixEntry{call: c, body: s.Workload.bodies[c.Body], with: c.With, namespaces: s.Workload.namespaces(&scenario.Create{Namespace: c.Namespace}), stamp: s.Workload.stamp}
 	resource, err := s.resourceOf(ctx, step, e)
 	if err != nil {
 		return nil, err
 	}
+	selector := s.Workload.narrow(resource, c)
 	e.form, err = load.NewForm(resource, load.Target{
-		Verb: c.Verb, Subresource: c.Subresource, AllNamespaces: c.Namespace == "*", Patch: c.Patch, Selector: e.selector(),
+		Verb: c.Verb, Subresource: c.Subresource, AllNamespaces: c.Namespace == "*", Patch: c.Patch, Selector: e.selector(selector),
 		FieldSelector: c.FieldSelector, Limit: c.Limit, ResourceVersion: c.ResourceVersion, Hold: time.Duration(c.Hold), Propagation: c.Propagation,
 	})
 	if err != nil {
@@ -57,7 +60,7 @@ func (s *Session) newMixEntry(ctx context.Context, step string, c *scenario.Call
 		}
 	}
 	if e.selects() {
-		e.found, err = s.listSelected(ctx, resource, c)
+		e.found, err = s.listSelected(ctx, resource, c, selector)
 	}
 	return e, err
 }
@@ -72,9 +75,10 @@ func (e *mixEntry) selects() bool {
 	return !e.ofCollection() && e.call.Resource != "" && e.call.Name == ""
 }
 
-func (e *mixEntry) selector() string {
+// selector returns the labels that stand in the call itself.
+func (e *mixEntry) selector(labels string) string {
 	if e.ofCollection() {
-		return e.call.Selector
+		return labels
 	}
 	return ""
 }
@@ -104,7 +108,7 @@ func (s *Session) resourceOf(ctx context.Context, step string, e *mixEntry) (dis
 
 // listSelected lists the objects that a call's labels select, once: its calls go
 // through them in turn.
-func (s *Session) listSelected(ctx context.Context, resource discovery.Resource, c *scenario.Call) ([][2]string, error) {
+func (s *Session) listSelected(ctx context.Context, resource discovery.Resource, c *scenario.Call, selector string) ([][2]string, error) {
 	paths := []string{resource.All()}
 	if resource.Namespaced && c.Namespace != "*" {
 		paths = nil
@@ -114,7 +118,7 @@ func (s *Session) listSelected(ctx context.Context, resource discovery.Resource,
 	}
 	var out [][2]string
 	for _, path := range paths {
-		err := discovery.ListMetadata(ctx, s.Client, path, c.Selector, func(o discovery.Metadata) { out = append(out, [2]string{o.Namespace, o.Name}) })
+		err := discovery.ListMetadata(ctx, s.Client, path, selector, func(o discovery.Metadata) { out = append(out, [2]string{o.Namespace, o.Name}) })
 		if err != nil {
 			return nil, err
 		}
@@ -193,11 +197,23 @@ func (e *mixEntry) fill(t target, req *load.Request) (bool, error) {
 	}
 	var err error
 	if e.call.Verb == "patch" || e.call.Subresource != "" {
-		req.Body, err = e.body.RenderPatch(req.Body, t.vars)
+		req.Body, err = e.renderPatch(req.Body, t)
 	} else {
 		req.Body, err = e.body.Render(req.Body, t.vars)
 	}
 	return err == nil, err
+}
+
+// renderPatch appends the body of a patch. One that is applied may make its object.
+func (e *mixEntry) renderPatch(dst []byte, t target) ([]byte, error) {
+	if e.call.Patch != "apply" || e.call.Subresource != "" {
+		return e.body.RenderPatch(dst, t.vars)
+	}
+	patch, err := e.body.RenderPatch(nil, t.vars)
+	if err == nil {
+		patch, err = e.stamp.MarkJSON(patch)
+	}
+	return append(dst, patch...), err
 }
 
 // put fills the PUT that follows a GET.

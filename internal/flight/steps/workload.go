@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
@@ -22,6 +23,9 @@ import (
 type Workload struct {
 	Scenario *scenario.Scenario
 	File     string // of the scenario
+	// Destructive lets requests change and delete what the run has not made, in a
+	// cluster that is not its own.
+	Destructive bool
 
 	bodies  map[string]*template.Template // by name
 	replays map[string][]time.Duration    // due times by file
@@ -131,6 +135,14 @@ func (w *Workload) renderFirst(body, name, group string, with map[string]any) (r
 // Namespace returns the name of the scenario's i-th namespace, from 0.
 func (w *Workload) Namespace(i int) string {
 	return fmt.Sprintf("%s-%d", w.Scenario.Namespaces.Prefix, i+1)
+}
+
+// Owns says whether a namespace is one of the scenario's: all that is in it is the
+// run's, whoever made it.
+func (w *Workload) Owns(namespace string) bool {
+	number, ok := strings.CutPrefix(namespace, w.Scenario.Namespaces.Prefix+"-")
+	n, err := strconv.Atoi(number)
+	return ok && err == nil && n >= 1 && n <= w.Scenario.Namespaces.Count
 }
 
 // namespaces lists the namespaces that a create step goes through.
