@@ -27,7 +27,8 @@ type flyFunc func(context.Context, flight.Options) (flight.Result, error)
 // compares them.
 func abVerb(env *environment) *cobra.Command {
 	var flags compareFlags
-	var a, b, out, kubeconfig string
+	var a, b, out string
+	var cluster clusterFlags
 	var set []string
 	var repeats int
 	var seed uint64
@@ -47,16 +48,16 @@ func abVerb(env *environment) *cobra.Command {
 	verb.Flags().IntVar(&repeats, "repeats", 10, "runs of each side")
 	verb.Flags().StringArrayVar(&set, "set", nil, "a parameter of both sides, `name=value`; repeatable")
 	verb.Flags().StringVar(&out, "out", "", "`directory` of all runs; default runs/SCENARIO/ab-A-B")
-	verb.Flags().StringVar(&kubeconfig, "kubeconfig", "", "fly the cluster of this `file` in place of fresh planes; each run waits until its preflight finds the cluster clean")
+	cluster.add(verb, "fly the cluster of this `file` in place of fresh planes; each run waits until its preflight finds the cluster clean")
 	var others neighbours
 	others.add(verb)
 	verb.Flags().Uint64Var(&seed, "seed", 0, "of the first pair, in place of the scenario's; each further pair has the next")
 	verb.RunE = func(cmd *cobra.Command, args []string) error {
 		options, err := flags.options()
-		if err != nil {
+		if err := errors.Join(err, cluster.check()); err != nil {
 			return err
 		}
-		arms := &arms{file: args[0], repeats: repeats, out: out, kubeconfig: kubeconfig, others: float64(others), options: options, env: env, fly: flight.Run}
+		arms := &arms{file: args[0], repeats: repeats, out: out, cluster: cluster, others: float64(others), options: options, env: env, fly: flight.Run}
 		if err := arms.prepare(a, b, set); err != nil {
 			return err
 		}
@@ -81,11 +82,11 @@ type arms struct {
 	repeats int
 	out     string
 
-	kubeconfig string  // fly this cluster; empty: a fresh plane for each run
-	others     float64 // share of this machine that other processes may take; 0: the default
-	options    compare.Options
-	env        *environment
-	fly        flyFunc
+	cluster clusterFlags // without a kubeconfig: a fresh plane for each run
+	others  float64      // share of this machine that other processes may take; 0: the default
+	options compare.Options
+	env     *environment
+	fly     flyFunc
 
 	kept int // runs that can be compared
 	lost int // runs in a row that could not be flown
@@ -300,7 +301,7 @@ func (x *arms) flyTurn(ctx context.Context, t turn) error {
 	seed := x.seed + uint64(t.pair)
 	shown := newProgress(x.env)
 	result, err := x.fly(ctx, flight.Options{
-		File: x.file, Text: []byte(x.text), Set: x.set[t.arm], Kubeconfig: x.kubeconfig, Out: x.dir(t), Seed: &seed, MaxNeighbours: x.others, Command: x.env.args,
+		File: x.file, Text: []byte(x.text), Set: x.set[t.arm], Kubeconfig: x.cluster.kubeconfig, Trust: x.cluster.trust, Out: x.dir(t), Seed: &seed, MaxNeighbours: x.others, Command: x.env.args,
 		Versions: versions(), Log: x.env.logger(), Status: shown.show, StatusEvery: shown.every(),
 	})
 	shown.end()

@@ -63,7 +63,7 @@ func rootVerb(env *environment) *cobra.Command {
 	root.SetErr(env.stderr)
 	root.AddCommand(
 		initVerb(env), validateVerb(env), runVerb(env), upVerb(env), faultVerb(env), fleetVerb(env), importVerb(env), judgeVerb(env), exportVerb(env),
-		serveVerb(env), reportVerb(env),
+		serveVerb(env), reportVerb(env), cleanVerb(env),
 		compareVerb(env), abVerb(env), searchVerb(env), capacityVerb(env), historyVerb(env), stageVerb(env), schemaVerb(env),
 		doctorVerb(env), manVerb(env), versionVerb(env),
 	)

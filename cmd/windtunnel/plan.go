@@ -15,7 +15,12 @@ func printPlan(env *environment, options flight.Options) error {
 		return err
 	}
 	env.notice(f.Scenario.Warnings...)
-	if err := f.Estimate.Write(env.stdout); err != nil {
+	err = f.Estimate.Write(env.stdout)
+	if err == nil && !f.Effects.Empty() {
+		fmt.Fprintln(env.stdout)
+		err = f.Effects.Write(env.stdout, options.Kubeconfig)
+	}
+	if err != nil {
 		return err
 	}
 	var unmet []error

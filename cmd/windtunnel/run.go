@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -15,7 +16,8 @@ import (
 // runVerb runs a scenario and ends with its verdict.
 func runVerb(env *environment) *cobra.Command {
 	var set, overrides []string
-	var kubeconfig, out string
+	var out string
+	var cluster clusterFlags
 	var seed uint64
 	var plan bool
 	verb := &cobra.Command{
@@ -30,7 +32,7 @@ func runVerb(env *environment) *cobra.Command {
 	}
 	verb.Flags().StringArrayVar(&set, "set", nil, "a parameter of the scenario, or a field such as plane.durability, `name=value`; repeatable")
 	verb.Flags().StringArrayVar(&overrides, "overrides", nil, "a `file` of variables of a ClusterLoader2 or kube-burner config; repeatable")
-	verb.Flags().StringVar(&kubeconfig, "kubeconfig", "", "fly the cluster of this `file` and start nothing")
+	cluster.add(verb, "fly the cluster of this `file` and start nothing")
 	verb.Flags().StringVar(&out, "out", "", "run `directory`; default runs/SCENARIO/UTC-TIME with a link latest")
 	verb.Flags().Uint64Var(&seed, "seed", 0, "in place of the scenario's seed")
 	var others neighbours
@@ -42,13 +44,13 @@ func runVerb(env *environment) *cobra.Command {
 	verb.RunE = func(cmd *cobra.Command, args []string) error {
 		values, err := parseSet(set)
 		if err == nil {
-			err = left.check()
+			err = errors.Join(cluster.check(), left.check())
 		}
 		if err != nil {
 			return err
 		}
 		if plan {
-			options := flight.Options{File: args[0], Set: values, Overrides: overrides, Kubeconfig: kubeconfig, Out: out}
+			options := flight.Options{File: args[0], Set: values, Overrides: overrides, Kubeconfig: cluster.kubeconfig, Trust: cluster.trust, Out: out}
 			if cmd.Flags().Changed("seed") {
 				options.Seed = &seed
 			}
@@ -58,8 +60,8 @@ func runVerb(env *environment) *cobra.Command {
 		defer cancel()
 		shown := newProgress(env)
 		options := flight.Options{
-			File: args[0], Set: values, Overrides: overrides, Kubeconfig: kubeconfig, Out: out, Command: env.args, MaxNeighbours: float64(others),
-			Versions: versions(), Log: env.logger(), Notice: func(line string) { env.notice(line) }, Status: shown.show, StatusEvery: shown.every(),
+			File: args[0], Set: values, Overrides: overrides, Kubeconfig: cluster.kubeconfig, Trust: cluster.trust, Out: out, Command: env.args, MaxNeighbours: float64(others),
+			Versions: versions(), Log: env.logger(), Notice: func(line string) { env.notice(line) }, Effects: cluster.show(env), Status: shown.show, StatusEvery: shown.every(),
 		}
 		if cmd.Flags().Changed("seed") {
 			options.Seed = &seed

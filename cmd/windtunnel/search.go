@@ -29,7 +29,8 @@ const envelopeFile = "envelope.svg"
 // searchVerb finds the largest load that still passes.
 func searchVerb(env *environment) *cobra.Command {
 	var vary, set []string
-	var goal, resolution, output, out, kubeconfig string
+	var goal, resolution, output, out string
+	var cluster clusterFlags
 	var budget time.Duration
 	var seed uint64
 	plan := capacity.Plan{}
@@ -58,7 +59,7 @@ func searchVerb(env *environment) *cobra.Command {
 	flags.StringVar(&resolution, "resolution", "5%", "how far neighbouring values are apart: a `SHARE` of the range, or with :log of the value")
 	flags.StringArrayVar(&set, "set", nil, "another parameter, `name=value`; repeatable")
 	flags.StringVar(&out, "out", "", "`directory` of the search; default runs/SCENARIO/search-NAME")
-	flags.StringVar(&kubeconfig, "kubeconfig", "", "fly the cluster of this `file`; each run waits until its preflight finds the cluster clean")
+	cluster.add(verb, "fly the cluster of this `file`; each run waits until its preflight finds the cluster clean")
 	flags.Uint64Var(&seed, "seed", 0, "of the first run of a point, in place of the scenario's; each repeat has the next")
 	var others neighbours
 	others.add(verb)
@@ -67,7 +68,7 @@ func searchVerb(env *environment) *cobra.Command {
 		if err := wantOneOf("--output", output, forms()...); err != nil {
 			return err
 		}
-		if err := wantOneOf("--goal", goal, goals()...); err != nil {
+		if err := errors.Join(wantOneOf("--goal", goal, goals()...), cluster.check()); err != nil {
 			return err
 		}
 		if goal == string(capacity.ThroughputGoal) {
@@ -78,7 +79,7 @@ func searchVerb(env *environment) *cobra.Command {
 			return err
 		}
 		plan.Seconds = budget.Seconds()
-		x := &searching{file: args[0], out: out, kubeconfig: kubeconfig, env: env, fly: flight.Run}
+		x := &searching{file: args[0], out: out, cluster: cluster, env: env, fly: flight.Run}
 		x.state.Plan, x.state.MaxNeighbours = plan, float64(others)
 		if err := x.prepare(vary, set); err != nil {
 			return err
@@ -101,14 +102,14 @@ func goals() []string { return []string{"objectives", string(capacity.Throughput
 
 // searching is a search under way.
 type searching struct {
-	file       string
-	out        string
-	kubeconfig string
-	text       []byte // of file: all runs are of one
-	set        map[string]string
-	state      capacity.State
-	env        *environment
-	fly        flyFunc
+	file    string
+	out     string
+	cluster clusterFlags
+	text    []byte // of file: all runs are of one
+	set     map[string]string
+	state   capacity.State
+	env     *environment
+	fly     flyFunc
 }
 
 // prepare checks the input, and that the scenario takes both ends of each
@@ -196,7 +197,7 @@ func (x *searching) with(point []float64) map[string]string {
 // run flies what the search asks for until it is at its end, the budget is
 // spent or a person stops it.
 func (x *searching) run(ctx context.Context, output string) (err error) {
-	if x.state.Plane, err = searchPlane(ctx, x.kubeconfig); err != nil {
+	if x.state.Plane, err = searchPlane(ctx, x.cluster.kubeconfig); err != nil {
 		return err
 	}
 	if err := x.resume(); err != nil {
@@ -285,7 +286,7 @@ func (x *searching) once(ctx context.Context, step capacity.Step, path string) e
 	seed := x.state.Seed + uint64(step.Repeat)
 	shown := newProgress(x.env)
 	result, err := x.fly(ctx, flight.Options{
-		File: x.file, Text: x.text, Set: x.with(step.Point), Kubeconfig: x.kubeconfig, Out: path, Seed: &seed, MaxNeighbours: x.state.MaxNeighbours, Command: x.env.args,
+		File: x.file, Text: x.text, Set: x.with(step.Point), Kubeconfig: x.cluster.kubeconfig, Trust: x.cluster.trust, Out: path, Seed: &seed, MaxNeighbours: x.state.MaxNeighbours, Command: x.env.args,
 		Versions: versions(), Log: x.env.logger(), Status: shown.show, StatusEvery: shown.every(),
 	})
 	shown.end()

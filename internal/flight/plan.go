@@ -17,24 +17,27 @@ import (
 type Forecast struct {
 	Scenario *scenario.Scenario
 	Estimate plan.Estimate
+	Effects  plan.Effects
 	Unmet    []string // a sentence each
 }
 
 // Plan says what Run would do with these options. It starts nothing. The errors
 // are those of Run for input that is at fault.
 func Plan(o Options) (Forecast, error) {
-	_, w, err := compile(o)
+	_, w, effects, err := compile(o)
 	if err != nil {
 		return Forecast{}, err
 	}
-	return forecast(w, o)
+	f, err := forecast(w, o)
+	f.Effects = effects
+	return f, err
 }
 
 // Check reads a file as Run does, with all the files that it names, and starts
 // nothing. said are the lines that Run would say of a file without fault: words
 // that have other names since, and what cannot be honoured.
 func Check(o Options) (said []string, err error) {
-	in, w, err := compile(o)
+	in, w, _, err := compile(o)
 	if err != nil {
 		return nil, err
 	}
@@ -44,18 +47,19 @@ func Check(o Options) (said []string, err error) {
 }
 
 // compile reads a scenario with all the files that it names.
-func compile(o Options) (Imported, *steps.Workload, error) {
+func compile(o Options) (Imported, *steps.Workload, plan.Effects, error) {
 	in, err := Load(o.File, o.Set, o.Overrides, o.Seed)
 	if err != nil {
-		return Imported{}, nil, err
+		return Imported{}, nil, plan.Effects{}, err
 	}
-	_, stages := compileStages(in.Scenario.Fleet, filepath.Dir(o.File))
+	acts, stages := compileStages(in.Scenario.Fleet, filepath.Dir(o.File))
 	installation, files := readInstallation(in.Scenario, o.File)
 	w, bodies := steps.Compile(in.Scenario, o.File, object.Stamp{})
 	if err := errors.Join(bodies, stages, files); err != nil {
-		return Imported{}, nil, err
+		return Imported{}, nil, plan.Effects{}, err
 	}
-	return in, w, installation.missingKinds(w, o)
+	effects, err := effectsOf(in.Scenario, installation, acts, o)
+	return in, w, effects, errors.Join(err, installation.missingKinds(w, o))
 }
 
 func forecast(w *steps.Workload, o Options) (Forecast, error) {

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/windtunnel/windtunnel/internal/flight"
+	"github.com/windtunnel/windtunnel/internal/flight/plan"
+)
+
+// clusterFlags say which cluster is flown in place of a plane of the run's own, and
+// what may be done to it and to this machine.
+type clusterFlags struct {
+	kubeconfig string
+	given      func() bool // --kubeconfig stands on the command line
+	trust      flight.Trust
+}
+
+// add gives a verb the flags; what says what it does with the cluster of a file.
+func (c *clusterFlags) add(verb *cobra.Command, what string) {
+	f := verb.Flags()
+	f.StringVar(&c.kubeconfig, "kubeconfig", "", what)
+	f.StringArrayVar(&c.trust.Adopt, "adopt", nil, "with --kubeconfig: a subject may change this `RESOURCE/[NAMESPACE/]NAME`, though the run has not made it; repeatable")
+	f.BoolVar(&c.trust.Destructive, "allow-destructive", false, "with --kubeconfig: requests may change and delete what the run has not made")
+	f.BoolVar(&c.trust.NoExec, "no-exec", false, "refuse a scenario that runs programs or lets the plane use files of this machine")
+	c.given = func() bool { return f.Changed("kubeconfig") }
+}
+
+// show says at the head of a run what it does beside sending calls.
+func (c *clusterFlags) show(env *environment) func(plan.Effects) {
+	return func(e plan.Effects) { _ = e.Write(env.stderr, c.kubeconfig) } // who cannot be told is not there
+}
+
+// check refuses an empty name: of a variable that is not set, it would mean a plane
+// of the run's own.
+func (c *clusterFlags) check() error {
+	if c.given != nil && c.given() && c.kubeconfig == "" {
+		return errors.New("--kubeconfig: the name that was given is empty")
+	}
+	return nil
+}
