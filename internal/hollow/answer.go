@@ -46,7 +46,7 @@ func (a *answer) accepted() form {
 // refuse answers with what went wrong.
 func (a *answer) refuse(err error) {
 	var known apierrors.APIStatus
-	s := metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError, Message: err.Error()}
+	s := metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error()}
 	if errors.As(err, &known) {
 		s = known.Status()
 	}
@@ -152,20 +152,22 @@ func transform(params string) string {
 	return ""
 }
 
-// notAcceptable is the error for an Accept header that nothing can be given for.
-func notAcceptable(packs bool) error {
-	accepted := []string{typeJSON, typeYAML}
-	if packs {
-		accepted = append(accepted, typeProto)
-	}
-	return &apierrors.StatusError{ErrStatus: metav1.Status{
+// notAcceptable is the error for an Accept header that nothing can be given for: of
+// what is asked about, or at all.
+func notAcceptable(header string) error {
+	s := metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusNotAcceptable, Reason: metav1.StatusReasonNotAcceptable,
-		Message: "only the following media types are accepted: " + strings.Join(accepted, ", "),
-	}}
+		Message: "only the following media types are accepted: " + strings.Join([]string{typeJSON, typeYAML, typeProto}, ", "),
+	}
+	if _, ok := accept(header, true); !ok {
+		s.Details = &metav1.StatusDetails{}
+		s.Message = "406: Not Acceptable\n\nAvailable representations: " + strings.Join([]string{typeJSON, typeYAML, typeProto, typeJSON + ";stream=watch", typeProto + ";stream=watch"}, ", ")
+	}
+	return &apierrors.StatusError{ErrStatus: s}
 }
 
 // unsupported is the error for a body of a media type that is not read.
-func unsupported(accepted ...string) error {
+func unsupported(accepted ...string) *apierrors.StatusError {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusUnsupportedMediaType, Reason: metav1.StatusReasonUnsupportedMediaType,
 		Message: "the body of the request was in an unknown format - accepted media types include: " + strings.Join(accepted, ", "),

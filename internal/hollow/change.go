@@ -98,17 +98,17 @@ func (c *Cluster) createNamed(w write, o runtime.Object) (result, error) {
 // place gives an object the namespace of its request, or refuses that it has
 // another one.
 func place(t target, m metav1.Object) error {
-	if !t.kind.Namespaced && m.GetNamespace() == "" {
-		return nil
-	}
 	if m.GetNamespace() == "" {
 		m.SetNamespace(t.namespace)
 	}
 	if m.GetNamespace() != t.namespace {
 		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
 	}
-	if t.name != "" {
+	if t.name != "" && m.GetName() == "" {
 		m.SetName(t.name)
+	}
+	if t.name != "" && m.GetName() != t.name {
+		return apierrors.NewBadRequest("the name of the object (" + m.GetName() + ") does not match the name on the URL (" + t.name + ")")
 	}
 	return nil
 }
@@ -258,7 +258,7 @@ func (c *Cluster) createByChange(ch change) (result, error) {
 }
 
 func preconditionFailed(t target, want, is types.UID) error {
-	return apierrors.NewConflict(t.kind.Resource(), t.name, fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", want, is)) //nolint:staticcheck // an API server says it so
+	return apierrors.NewConflict(t.kind.Resource(), t.name, fmt.Errorf("StorageError: invalid object, Code: 4, Key: /registry/%s/%s, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: %v, UID in object meta: %v", t.kind.Table(), t.key(), want, is))
 }
 
 // next returns what replaces an object, with all that an API server does to it.
@@ -288,6 +288,11 @@ func (c *Cluster) next(ch change, old runtime.Object) (runtime.Object, error) {
 		prepareUpdate(ch.kind, ch.sub, next, old)
 	}
 	keepSystem(m, was)
+	if !ch.applied && len(was.GetManagedFields()) > 0 {
+		if next, err = c.server.apply.Update(ch.kind, ch.sub, old, next, ch.manager); err != nil {
+			return nil, err
+		}
+	}
 	if errs := check(ch.kind, next, old); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(ch.kind.GVK().GroupKind(), ch.name, errs)
 	}
@@ -316,12 +321,13 @@ func (c *Cluster) replace(w write, current *store.Object, old, next runtime.Obje
 		if w.dryRun {
 			return result{kind: w.kind, typed: next}, nil
 		}
-		last, err := t.Remove(current, encoder(w.kind, next))
+		_, err := t.Remove(current, encoder(w.kind, next))
 		if err != nil {
 			return result{}, err
 		}
 		c.removed(w.kind, next)
-		return result{w.kind, last, next}, nil
+		metaOf(next).SetResourceVersion(version(current.Version)) // as it was last seen
+		return result{kind: w.kind, typed: next}, nil
 	}
 	raw, err := w.kind.Encode(next)
 	if err != nil {

@@ -2,6 +2,7 @@ package hollow
 
 import (
 	"crypto/subtle"
+	"errors"
 	"net/http"
 	"strings"
 	"sync"
@@ -95,7 +96,10 @@ func (c *Cluster) serve(w http.ResponseWriter, r *http.Request, path string) {
 	if c.discover(q, path) {
 		return
 	}
-	if err := q.route(path); err != nil {
+	if err := q.route(path); errors.Is(err, errNoGroup) {
+		http.Error(w, err.Error(), http.StatusNotFound)
+		return
+	} else if err != nil {
 		a.refuse(err)
 		return
 	}

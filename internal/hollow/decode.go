@@ -1,6 +1,7 @@
 package hollow
 
 import (
+	"encoding/json"
 	"fmt"
 	"mime"
 	"strings"
@@ -36,6 +37,10 @@ func (q *request) read(k *kind.Kind) (runtime.Object, error) {
 		if raw, err = yaml.YAMLToJSON(raw); err != nil {
 			return nil, apierrors.NewBadRequest(err.Error())
 		}
+	}
+	if !json.Valid(raw) {
+		var v any
+		return nil, unrecognized(k, raw, fmt.Errorf("couldn't get version/kind; json parse error: %w", json.Unmarshal(raw, &v)))
 	}
 	return q.decode(k, raw)
 }
@@ -85,15 +90,39 @@ func cannotHandle(k *kind.Kind, err error) error {
 	return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", k.Kind, k.Version, k.Kind, err))
 }
 
+// internalGroup is what an API server calls a group in its sources.
+func internalGroup(group string) string {
+	first, _, _ := strings.Cut(group, ".")
+	if first == "" {
+		return "core"
+	}
+	return first
+}
+
+// unrecognized is the error for a body that is no object.
+func unrecognized(k *kind.Kind, raw []byte, err error) error {
+	const shown = 30
+	summary := string(raw)
+	if len(raw) > shown {
+		summary = string(raw[:shown]) + " ..."
+	}
+	return apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): %v (%s)", k.Kind, err, summary))
+}
+
 // sameKind refuses an object of another kind than the request is about; one that
 // says nothing is of that.
 func sameKind(k *kind.Kind, apiVersion, name string) error {
 	if name != "" && name != k.Kind {
 		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: converting (%s) to (%s): unknown conversion",
-			name, k.Version, k.Kind, apiVersion+"."+name, k.Kind))
+			name, k.Version, k.Kind, apiVersion+"."+name, internalGroup(k.Group)+"."+k.Kind))
 	}
 	if apiVersion != "" && apiVersion != k.APIVersion() {
-		return apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", apiVersion, k.APIVersion()))
+		_, v, ok := strings.Cut(apiVersion, "/")
+		if !ok {
+			v = apiVersion
+		}
+		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: no kind %q is registered for version %q in scheme \"pkg/runtime/scheme.go:111\"",
+			k.Kind, v, k.Kind, k.Kind, apiVersion))
 	}
 	return nil
 }
@@ -163,6 +192,11 @@ func decodeCustom(k *kind.Kind, u *unstructured.Unstructured, raw []byte) (runti
 	}
 	if u.Object == nil {
 		u.Object = map[string]any{}
+	}
+	for _, name := range []string{"kind", "apiVersion"} {
+		if s, _ := u.Object[name].(string); s == "" {
+			return nil, nil, unrecognized(k, raw, fmt.Errorf("Object '%s' is missing in '%s'", strings.ToUpper(name[:1])+name[1:], raw)) //nolint:staticcheck // an API server says it so
+		}
 	}
 	if err := sameKind(k, u.GetAPIVersion(), u.GetKind()); err != nil {
 		return nil, nil, err

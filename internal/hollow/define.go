@@ -22,9 +22,6 @@ func (c *Cluster) definitions() *kind.Kind {
 // prepareDefinition makes of a CustomResourceDefinition that is created what is
 // stored.
 func prepareDefinition(d *apiextensionsv1.CustomResourceDefinition) {
-	if !slices.Contains(d.Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer) {
-		d.Finalizers = append(d.Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer)
-	}
 	for _, v := range d.Spec.Versions {
 		if v.Storage && !slices.Contains(d.Status.StoredVersions, v.Name) {
 			d.Status.StoredVersions = append(d.Status.StoredVersions, v.Name)
@@ -80,7 +77,7 @@ func (c *Cluster) define(d *apiextensionsv1.CustomResourceDefinition) {
 	}
 	c.defining.Unlock()
 	if !established(d) {
-		c.establish(d.Name)
+		c.later(func() { c.establish(d.Name) })
 	}
 }
 
@@ -116,8 +113,15 @@ func established(d *apiextensionsv1.CustomResourceDefinition) bool {
 }
 
 // establish says of a definition that its names are accepted and that its resources
-// are served.
+// are served, and holds it until they are gone.
 func (c *Cluster) establish(name string) {
+	_, _ = c.change(change{write: write{target: target{kind: c.definitions(), name: name}}, of: func(old runtime.Object) (runtime.Object, error) {
+		next := old.DeepCopyObject().(*apiextensionsv1.CustomResourceDefinition)
+		if !slices.Contains(next.Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer) {
+			next.Finalizers = append(next.Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer)
+		}
+		return next, nil
+	}}) // it may have gone
 	_, _ = c.change(change{write: write{target: target{kind: c.definitions(), name: name, sub: "status"}}, of: func(old runtime.Object) (runtime.Object, error) {
 		next := old.DeepCopyObject().(*apiextensionsv1.CustomResourceDefinition)
 		next.Status.AcceptedNames = next.Spec.Names

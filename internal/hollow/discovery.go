@@ -20,14 +20,13 @@ func (c *Cluster) discover(q *request, path string) bool {
 	}
 	kinds := c.kinds.Load()
 	path = strings.TrimSuffix(path, "/")
-	q.form, _ = accept(q.Header.Get("Accept"), false)
-	q.known = true
+	f, _ := accept(q.Header.Get("Accept"), false)
 	parts := strings.Split(strings.TrimPrefix(path, "/"), "/")
 	switch {
 	case path == "/version":
 		q.json(http.StatusOK, versionInfo())
 	case path == "/api" || path == "/apis":
-		if q.form.as == "APIGroupDiscoveryList" {
+		if f.as == "APIGroupDiscoveryList" {
 			q.aggregated(kinds, path == "/api")
 			return true
 		}
@@ -112,7 +111,7 @@ func resourceList(kinds *kind.Set, group, version string) metav1.APIResourceList
 		out.GroupVersion = k.APIVersion()
 		out.APIResources = append(out.APIResources, metav1.APIResource{
 			Name: k.Plural, SingularName: k.Singular, Namespaced: k.Namespaced, Kind: k.Kind,
-			Verbs: k.Verbs, ShortNames: k.Short, Categories: k.Categories,
+			Verbs: k.Verbs, ShortNames: k.Short, Categories: k.Categories, StorageVersionHash: k.StorageHash(),
 		})
 		for _, s := range k.Sub {
 			out.APIResources = append(out.APIResources, metav1.APIResource{

@@ -24,6 +24,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/hollow/apply"
 	"github.com/windtunnel/windtunnel/internal/hollow/kind"
 	"github.com/windtunnel/windtunnel/internal/hollow/store"
 	"github.com/windtunnel/windtunnel/internal/plane/pki"
@@ -49,6 +50,8 @@ type Options struct {
 	// Reads and Writes are how many requests a cluster takes at once; more are
 	// refused with 429. Watches do not count. Default 400 and 200.
 	Reads, Writes int
+	// Models stand in for kubelets, scheduler and controllers.
+	Models Models
 	// Clock is that of the clusters; default: a new one.
 	Clock *clock.Clock
 }
@@ -87,7 +90,11 @@ type Server struct {
 	done    chan struct{} // closed by Close
 	running sync.WaitGroup
 	closing sync.Once
+	apply   apply.Managers
 	custom  sync.Map // resources of CustomResourceDefinitions, by what they say
+
+	engine *engine // nil without models
+	beats  beats
 
 	mu       sync.Mutex
 	clusters map[string]*Cluster
@@ -108,6 +115,10 @@ func New(o Options) (*Server, error) {
 		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: 1000},
 		BaseContext: s.base,
 	}
+	var err error
+	if s.engine, err = newEngine(s, o.Models); err != nil {
+		return nil, fmt.Errorf("models of hollow clusters: %w", err)
+	}
 	if o.Shared {
 		l, err := net.Listen("tcp", net.JoinHostPort(o.Host, fmt.Sprint(o.Port)))
 		if err != nil {
@@ -117,6 +128,9 @@ func New(o Options) (*Server, error) {
 		s.serve(tls.NewListener(l, s.config))
 	}
 	s.running.Go(s.sweep)
+	if s.engine != nil {
+		s.running.Go(s.engine.run)
+	}
 	return s, nil
 }
 
@@ -200,7 +214,11 @@ func (s *Server) Cluster(name string) (*Cluster, error) {
 	c := &Cluster{Name: name, server: s}
 	c.token.Store(&s.options.Token)
 	c.kinds.Store(kind.Builtin())
-	c.store = store.New(store.Options{Clock: s.clock, History: s.options.History})
+	so := store.Options{Clock: s.clock, History: s.options.History}
+	if s.engine != nil {
+		so.Notify = func(t *store.Table, e *store.Event) { s.engine.notify(c, t, e) }
+	}
+	c.store = store.New(so)
 	c.found()
 	if err := s.listen(c); err != nil {
 		return nil, err

@@ -209,7 +209,7 @@ func parseVersion(text string) (uint64, error) {
 	}
 	v, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return 0, apierrors.NewBadRequest(fmt.Sprintf("invalid resource version %q: %v", text, err))
+		return 0, apierrors.NewBadRequest(fmt.Sprintf("invalid resource version: resourceVersion: Invalid value: %q: %v", text, err))
 	}
 	return v, nil
 }
@@ -284,6 +284,9 @@ func (q *request) inJSON(p page, apiVersion, name string, item func([]byte) ([]b
 	meta, err := json.Marshal(p.listMeta())
 	if err != nil {
 		return err
+	}
+	if p.next == "" && q.kind.Custom != nil && name == q.kind.List { // as an API server has it there
+		meta = append([]byte(`{"continue":"",`), meta[1:]...)
 	}
 	out := q.begin(http.StatusOK, typeJSON, p.size())
 	defer out.Close()

@@ -2,19 +2,23 @@ package hollow
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"mime"
 	"net/http"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/mergepatch"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-
-	"github.com/windtunnel/windtunnel/internal/hollow/kind"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
 )
 
 // jsonPatchMost is how many operations a JSON patch may have.
@@ -26,6 +30,7 @@ func (q *request) patch() error {
 	if q.kind.Packs() {
 		accepted = append(accepted, string(types.StrategicMergePatchType))
 	}
+	accepted = append(accepted, string(types.ApplyYAMLPatchType))
 	media, _, err := mime.ParseMediaType(q.Header.Get("Content-Type"))
 	known := err == nil
 	if known {
@@ -34,7 +39,12 @@ func (q *request) patch() error {
 			known = known || a == media
 		}
 	}
-	if !known {
+	switch {
+	case !known && q.kind.Packs(): // no route takes it
+		err := unsupported()
+		err.ErrStatus.Message, err.ErrStatus.Details = "415: Unsupported Media Type", &metav1.StatusDetails{}
+		return err
+	case !known:
 		return unsupported(accepted...)
 	}
 	w, err := q.writing()
@@ -45,6 +55,12 @@ func (q *request) patch() error {
 	if err != nil {
 		return err
 	}
+	if media == string(types.ApplyYAMLPatchType) {
+		return q.apply(w, body)
+	}
+	if q.query.Get("force") != "" {
+		return invalidPatchOption(field.Forbidden(field.NewPath("force"), "may not be specified for non-apply patch"))
+	}
 	done, err := q.cluster.change(change{write: w, of: func(old runtime.Object) (runtime.Object, error) {
 		return q.patched(types.PatchType(media), old, body)
 	}})
@@ -54,19 +70,84 @@ func (q *request) patch() error {
 	return q.answerPart(http.StatusOK, done.result)
 }
 
-// patched returns what a patch makes of an object.
+func invalidPatchOption(err *field.Error) error {
+	return apierrors.NewInvalid(schema.GroupKind{Group: "meta.k8s.io", Kind: "PatchOptions"}, "", field.ErrorList{err})
+}
+
+// apply changes an object, or creates it, by what a manager wants of it.
+func (q *request) apply(w write, body []byte) error {
+	by := q.query.Get("fieldManager")
+	if by == "" {
+		return invalidPatchOption(field.Required(field.NewPath("fieldManager"), "is required for apply patch"))
+	}
+	applied := &unstructured.Unstructured{}
+	raw, err := yaml.YAMLToJSON(body)
+	if err == nil {
+		err = kjson.UnmarshalCaseSensitivePreserveInts(raw, &applied.Object)
+	}
+	if err != nil {
+		return apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
+	}
+	if applied.GetName() != "" && applied.GetName() != q.name {
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", applied.GetName(), q.name))
+	}
+	force := truth(q.query.Get("force"))
+	w.applied = true
+	done, err := q.cluster.change(change{write: w, create: q.sub == "", uid: applied.GetUID(), of: func(old runtime.Object) (runtime.Object, error) {
+		live := old
+		if live == nil {
+			live = q.kind.New()
+			metaOf(live).SetName(q.name)
+			metaOf(live).SetNamespace(q.namespace)
+		}
+		next, err := q.cluster.server.apply.Apply(q.kind, q.sub, live.DeepCopyObject(), applied.DeepCopy(), by, force)
+		if err != nil {
+			return nil, err
+		}
+		if next == nil { // nothing changes
+			next = live.DeepCopyObject()
+		}
+		if u, ok := next.(*unstructured.Unstructured); ok {
+			q.kind.Custom.Default(u.Object)
+		}
+		return next, nil
+	}})
+	if err != nil {
+		return err
+	}
+	code := http.StatusOK
+	if done.created {
+		code = http.StatusCreated
+	}
+	return q.answerPart(code, done.result)
+}
+
+// patched returns what a patch makes of an object, and heeds what is asked for
+// fields that its kind does not have.
 func (q *request) patched(of types.PatchType, old runtime.Object, body []byte) (runtime.Object, error) {
+	o, raw, unknown, err := patchedBy(of, q.target, old, body)
+	if err != nil {
+		return nil, err
+	}
+	if err := q.complain(q.kind, unknown); err != nil {
+		return nil, patchInvalid(raw, err)
+	}
+	return o, nil
+}
+
+// patchedBy returns what a patch makes of an object, in Go and in JSON, and which
+// fields its kind does not have.
+func patchedBy(of types.PatchType, q target, old runtime.Object, body []byte) (o runtime.Object, raw []byte, unknown []string, err error) {
 	k, from := q.kind, old
 	if q.sub == "scale" {
 		s, err := scaleOf(q.kind, old)
 		if err != nil {
-			return nil, err
+			return nil, nil, nil, err
 		}
 		k, from = scaleKind(), s
 	}
-	raw, err := json.Marshal(from)
-	if err != nil {
-		return nil, err
+	if raw, err = json.Marshal(from); err != nil {
+		return nil, nil, nil, err
 	}
 	switch of {
 	case types.JSONPatchType:
@@ -76,31 +157,30 @@ func (q *request) patched(of types.PatchType, old runtime.Object, body []byte) (
 	default:
 		raw, err = strategicpatch.StrategicMergePatch(raw, body, k.New())
 		if err != nil {
-			err = apierrors.NewBadRequest(err.Error())
+			err = badPatch(err)
 		}
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
-	o, unknown, err := decodeJSON(k, raw)
-	if err != nil {
-		return nil, patchInvalid(k, q.name, body, err)
+	if o, unknown, err = decodeJSON(k, raw); err != nil {
+		return nil, nil, nil, patchInvalid(raw, err)
 	}
-	if err := q.complain(k, unknown); err != nil || q.sub != "scale" {
-		return o, err
+	if q.sub == "scale" {
+		o, err = scaled(q.kind, old, o)
 	}
-	return scaled(q.kind, old, o)
+	return o, raw, unknown, err
 }
 
 // patchInvalid is the error for a patch whose outcome is no object.
-func patchInvalid(k *kind.Kind, name string, body []byte, err error) error {
-	return apierrors.NewInvalid(schema.GroupKind{Group: k.Group, Kind: k.Kind}, name, field.ErrorList{field.Invalid(field.NewPath("patch"), string(body), err.Error())})
+func patchInvalid(patched []byte, err error) error {
+	return apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), string(patched), err.Error())})
 }
 
 func patchJSON(raw, body []byte) ([]byte, error) {
 	p, err := jsonpatch.DecodePatch(body)
 	if err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
+		return nil, apierrors.NewBadRequest("error decoding patch: " + err.Error())
 	}
 	if len(p) > jsonPatchMost {
 		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("The allowed maximum operations in a JSON patch is %d, got %d", jsonPatchMost, len(p)))
@@ -112,14 +192,18 @@ func patchJSON(raw, body []byte) ([]byte, error) {
 	return out, nil
 }
 
-func patchMerge(raw, body []byte) ([]byte, error) {
-	var p map[string]any
-	if err := json.Unmarshal(body, &p); err != nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
+// badPatch is the error for a merge patch that is no object.
+func badPatch(err error) error {
+	if errors.Is(err, jsonpatch.ErrBadJSONDoc) || errors.Is(err, mergepatch.ErrBadJSONDoc) || errors.Is(err, jsonpatch.ErrBadJSONPatch) {
+		err = errors.New("invalid JSON patch")
 	}
+	return apierrors.NewBadRequest(err.Error())
+}
+
+func patchMerge(raw, body []byte) ([]byte, error) {
 	out, err := jsonpatch.MergePatch(raw, body)
 	if err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
+		return nil, badPatch(err)
 	}
 	return out, nil
 }

@@ -11,8 +11,10 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/windtunnel/windtunnel/internal/hollow/kind"
 )
@@ -40,11 +42,23 @@ type request struct {
 	user    user
 }
 
+// errNoGroup says that a path is of no group and version that there is: the one
+// thing that is not refused with a Status.
+var errNoGroup = errors.New("404 page not found")
+
 // nowhere is the answer for a path that leads to nothing.
 func nowhere() error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
 		Message: "the server could not find the requested resource", Details: &metav1.StatusDetails{},
+	}}
+}
+
+// notAllowed is the answer for what cannot be done to a resource.
+func notAllowed() error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusMethodNotAllowed, Reason: metav1.StatusReasonMethodNotAllowed,
+		Message: "the server does not allow this method on the requested resource", Details: &metav1.StatusDetails{},
 	}}
 }
 
@@ -61,6 +75,9 @@ func (q *request) route(path string) error {
 		return nowhere()
 	}
 	kinds := q.cluster.kinds.Load()
+	if !kinds.HasGroup(group, version) {
+		return errNoGroup
+	}
 	// What stands below a namespace is in it, but for what is its own.
 	if len(parts) > 2 && parts[0] == "namespaces" && (len(parts) > 3 || kinds.Find(group, version, parts[2]) != nil) {
 		q.namespace, parts = parts[1], parts[2:]
@@ -83,7 +100,7 @@ func (q *request) route(path string) error {
 	}
 	f, ok := accept(q.Header.Get("Accept"), q.kind.Packs())
 	if !ok {
-		return notAcceptable(q.kind.Packs())
+		return notAcceptable(q.Header.Get("Accept"))
 	}
 	q.form, q.known = f, true
 	return nil
@@ -104,8 +121,8 @@ func (q *request) do() error {
 	if s, ok := q.kind.Find(q.sub); ok {
 		allowed = s.Verbs
 	}
-	if !slices.Contains(allowed, verb) {
-		return apierrors.NewMethodNotSupported(q.kind.Resource(), strings.ToLower(q.Method))
+	if !slices.Contains(allowed, verb) || q.name == "" && (verb == "update" || verb == "patch") {
+		return notAllowed()
 	}
 	switch verb {
 	case "create":
@@ -170,26 +187,32 @@ func (q *request) body() ([]byte, error) {
 type write struct {
 	target
 	dryRun  bool
-	manager string
+	manager string // of fields
+	applied bool   // who manages what has been settled
 }
 
 // writing returns what the request's query says of its change.
 func (q *request) writing() (write, error) {
-	w := write{target: q.target, manager: q.query.Get("fieldManager")}
-	for _, v := range q.query["dryRun"] {
-		if v != metav1.DryRunAll {
-			return w, invalidOption("dryRun", v, "supported values: \"All\"")
-		}
-		w.dryRun = true
+	w := write{target: q.target, manager: q.query.Get("fieldManager"), dryRun: len(q.query["dryRun"]) > 0}
+	var errs field.ErrorList
+	kind := "CreateOptions"
+	switch q.Method {
+	case http.MethodPost:
+		errs = validation.ValidateCreateOptions(&metav1.CreateOptions{DryRun: q.query["dryRun"], FieldManager: w.manager, FieldValidation: q.query.Get("fieldValidation")})
+	default:
+		kind = "UpdateOptions"
+		errs = validation.ValidateUpdateOptions(&metav1.UpdateOptions{DryRun: q.query["dryRun"], FieldManager: w.manager, FieldValidation: q.query.Get("fieldValidation")})
+	}
+	if q.Method == http.MethodPatch {
+		kind = "PatchOptions"
+	}
+	if len(errs) > 0 {
+		return w, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", errs)
 	}
 	if w.manager == "" {
 		w.manager, _, _ = strings.Cut(q.UserAgent(), "/")
 	}
 	return w, nil
-}
-
-func invalidOption(name, value, why string) error {
-	return apierrors.NewBadRequest("invalid " + name + " " + strconv.Quote(value) + ": " + why)
 }
 
 // post creates an object.
@@ -198,7 +221,7 @@ func (q *request) post() error {
 		return q.act()
 	}
 	if q.name != "" {
-		return apierrors.NewMethodNotSupported(q.kind.Resource(), "post")
+		return notAllowed()
 	}
 	w, err := q.writing()
 	if err != nil {
@@ -230,9 +253,6 @@ func (q *request) put() error {
 		return err
 	}
 	m := metaOf(o)
-	if m.GetName() != q.name && m.GetName() != "" {
-		return apierrors.NewBadRequest("the name of the object (" + m.GetName() + ") does not match the name on the URL (" + q.name + ")")
-	}
 	c := change{write: w, create: q.kind.PutCreates && q.sub == "", uid: m.GetUID(), of: func(old runtime.Object) (runtime.Object, error) {
 		if q.sub == "scale" {
 			return scaled(q.kind, old, o)

@@ -12,6 +12,7 @@ type Step struct {
 	Args  map[string]string // its key=value words
 	Words []string          // its other words, in their order
 	Input string            // the lines between the command and ----
+	Want  string            // what the file says that it does
 }
 
 // Trace plays a file of commands and holds that each does what the file says,
@@ -40,6 +41,7 @@ func Trace(t *testing.T, path string, do func(t *testing.T, s Step) string) {
 			t.Fatalf("%s: %s has no ----", path, step.Name)
 		}
 		for i++; i < len(lines) && lines[i] != ""; i++ { // what it did when the file was written
+			step.Want += lines[i] + "\n"
 		}
 		out.WriteString("----\n")
 		if said := strings.TrimSpace(do(t, step)); said != "" {
@@ -56,7 +58,7 @@ func command(line string) Step {
 	words := strings.Fields(line)
 	s := Step{Name: words[0], Args: map[string]string{}}
 	for _, word := range words[1:] {
-		if key, value, ok := strings.Cut(word, "="); ok {
+		if key, value, ok := strings.Cut(word, "="); ok && word[0] != '/' { // a path may have a query
 			s.Args[key] = value
 		} else {
 			s.Words = append(s.Words, word)

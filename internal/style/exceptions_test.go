@@ -8,10 +8,10 @@ var levels = [][]string{
 	{"internal/clock", "internal/unit", "internal/sli", "internal/stats", "internal/api/object", "internal/text/limit"},
 	{"internal/text", "internal/record", "internal/load/pace", "internal/load/template", "internal/plane/process", "internal/plane/pki", "internal/plane/proxy"},
 	{"internal/record/rows", "internal/series", "internal/api", "scenario"},
-	{"internal/interop/kwok", "internal/interop/clusterloader2", "internal/interop/kubeburner", "internal/flight/plan", "internal/flight/preflight", "internal/run", "internal/hollow"},
+	{"internal/interop/kwok", "internal/interop/clusterloader2", "internal/interop/kubeburner", "internal/flight/plan", "internal/flight/preflight", "internal/run"},
 	{"internal/fleet/stage", "internal/load", "internal/network", "internal/observe", "internal/plane", "internal/slo"},
 	{"internal/fleet", "internal/subject", "internal/diagnose"},
-	{"internal/compare"},
+	{"internal/compare", "internal/hollow"},
 	{"internal/capacity", "internal/history", "internal/doctor", "internal/report",
 		"internal/interop/junit", "internal/interop/openmetrics", "internal/interop/parquet", "internal/interop/grafana",
 		"internal/interop/clusterloader2/summary", "internal/interop/kubeburner/measurement"},
@@ -64,6 +64,7 @@ var doors = map[string][]string{
 var exceptions = map[string]string{
 	"internal/api/wire/client.go:context":     "ends the dials that no caller waits for; Close cancels it",
 	"internal/repotest/golden.go:update":      "a flag of go test",
+	"internal/hollow/apply/apply.go:builtin":  "the schemas that applies go by: read when one is first needed, then never changed",
 	"internal/hollow/kind/builtin.go:builtin": "the built-in resources: made when they are first asked for, then never changed",
 	"internal/api/wire/stream.go:streams":     "a pool has no state that anyone can see",
 }

@@ -40,8 +40,9 @@ func ofVersion(d *apiextensionsv1.CustomResourceDefinition, v *apiextensionsv1.C
 	k := &Kind{
 		Group: d.Spec.Group, Version: v.Name, Kind: names.Kind, List: names.ListKind,
 		Plural: names.Plural, Singular: names.Singular, Short: names.ShortNames, Categories: names.Categories,
-		Namespaced: d.Spec.Scope == apiextensionsv1.NamespaceScoped, Verbs: everyVerb(),
-		Traits: Traits{Generation: true, NeedVersion: true},
+		Namespaced: d.Spec.Scope == apiextensionsv1.NamespaceScoped,
+		Verbs:      []string{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"},
+		Traits:     Traits{Generation: true, NeedVersion: true},
 	}
 	if k.List == "" {
 		k.List = k.Kind + "List"

@@ -7,6 +7,8 @@ package kind
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -82,6 +84,16 @@ func (k *Kind) Table() string {
 		return k.Plural
 	}
 	return k.Plural + "." + k.Group
+}
+
+// StorageHash is what discovery says of how objects are stored: the same for the
+// same group, version and kind.
+func (k *Kind) StorageHash() string {
+	if len(k.Verbs) == 1 { // nothing is
+		return ""
+	}
+	sum := sha256.Sum256([]byte(k.Group + "/" + k.Version + "/" + k.Kind))
+	return base64.StdEncoding.EncodeToString(sum[:8])
 }
 
 // Find returns the subresource of a name.
