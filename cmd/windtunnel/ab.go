@@ -196,6 +196,11 @@ func (x *arms) dir(t turn) string {
 
 // run flies what is not there yet, and compares what there is.
 func (x *arms) run(ctx context.Context, flags *compareFlags) error {
+	unlock, err := lockFolder(x.out)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	turns := order(x.repeats)
 	var flown [2][]compare.Run
 	stopped := false

@@ -1,14 +1,17 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/compare"
 	"github.com/windtunnel/windtunnel/internal/history"
 	"github.com/windtunnel/windtunnel/internal/record"
@@ -38,7 +41,7 @@ func historyVerb(env *environment) *cobra.Command {
 	flags.BoolVar(&h.every, "all", false, "list every measure, not only those that changed")
 	flags.StringSliceVar(&h.options.Only, "measure", nil, "look only at measures whose keys in verdict.json begin with `PREFIX`; repeatable")
 	addOutput(verb, &h.output, forms()...)
-	verb.RunE = func(_ *cobra.Command, args []string) (err error) {
+	verb.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		if err := wantOneOf("--output", h.output, forms()...); err != nil {
 			return err
 		}
@@ -47,7 +50,7 @@ func historyVerb(env *environment) *cobra.Command {
 				return err
 			}
 		}
-		return h.run(args)
+		return h.run(cmd.Context(), args)
 	}
 	return verb
 }
@@ -63,41 +66,70 @@ type historian struct {
 	env          *environment
 }
 
-func (h *historian) run(args []string) error {
+func (h *historian) run(ctx context.Context, args []string) error {
 	if len(args) == 0 && len(h.add) == 0 && h.file == "" {
 		return errors.New("history: want a folder of runs, --add or --file")
 	}
 	if h.keep < 1 {
 		return fmt.Errorf("--keep %d: want at least 1", h.keep)
 	}
-	f, err := h.read()
-	if err != nil {
-		return err
-	}
+	var runs []compare.Run
 	for _, folder := range args {
-		runs, err := h.all(folder)
+		some, err := h.all(folder)
 		if err != nil {
 			return err
 		}
-		if err := f.Add(runs...); err != nil {
-			return err
-		}
+		runs = append(runs, some...)
 	}
 	added, err := openRuns(h.add)
 	if err != nil {
 		return err
 	}
-	if err := f.Add(added...); err != nil {
+	f, err := h.update(ctx, append(runs, added...))
+	if err != nil {
 		return err
+	}
+	return h.print(f)
+}
+
+// update adds runs to the file. Builds that end at the same time wait for one
+// another: what one has added the next one reads.
+func (h *historian) update(ctx context.Context, runs []compare.Run) (*history.File, error) {
+	unlock, err := h.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	f, err := h.read()
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Add(runs...); err != nil {
+		return nil, err
 	}
 	if h.accept {
 		f.Accept()
 	}
 	f.Keep(h.keep)
-	if err := h.write(f); err != nil {
-		return err
+	return f, h.write(f)
+}
+
+// lockTime is how long a history waits for others that write to its folder: they
+// have read their runs before and need some milliseconds.
+const lockTime = time.Minute
+
+func (h *historian) lock(ctx context.Context) (unlock func(), err error) {
+	if h.file == "" {
+		return func() {}, nil
 	}
-	return h.print(f)
+	ctx, cancel := context.WithTimeout(ctx, lockTime)
+	defer cancel()
+	for {
+		unlock, err = record.Dir(filepath.Dir(h.file)).Lock()
+		if !errors.Is(err, record.ErrBusy) || clock.Sleep(ctx, 10*time.Millisecond) != nil {
+			return unlock, err
+		}
+	}
 }
 
 // read reads the file; a new history where there is none.

@@ -197,6 +197,11 @@ func (x *searching) with(point []float64) map[string]string {
 // run flies what the search asks for until it is at its end, the budget is
 // spent or a person stops it.
 func (x *searching) run(ctx context.Context, output string) (err error) {
+	unlock, err := lockFolder(x.out)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	if x.state.Plane, err = searchPlane(ctx, x.cluster.kubeconfig); err != nil {
 		return err
 	}
@@ -231,10 +236,10 @@ func (x *searching) run(ctx context.Context, output string) (err error) {
 // resume takes over what an earlier call has left in the folder.
 func (x *searching) resume() error {
 	path := record.Dir(x.out).File(capacity.StateFile)
-	raw, err := os.ReadFile(path)
+	raw, err := record.Dir(x.out).Read(capacity.StateFile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return os.MkdirAll(x.out, 0o755)
+		return nil
 	case err != nil:
 		return fmt.Errorf("read search: %w", err)
 	}
@@ -345,12 +350,29 @@ func (x *searching) conclude(output string) error {
 	return verdictError{x.state.Result.Verdict}
 }
 
+// lockFolder makes the folder of an experiment, and keeps a second windtunnel out of
+// it: it would take the runs of the first for unfinished ones.
+func lockFolder(path string) (unlock func(), err error) {
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return nil, err
+	}
+	if unlock, err = record.Dir(path).Lock(); errors.Is(err, record.ErrBusy) {
+		return nil, fmt.Errorf("%w; wait for it, or give another --out", err)
+	}
+	return unlock, err
+}
+
 // moveAside makes room for a run directory where one that was not finished
-// lies: nothing is deleted.
+// lies: nothing is deleted. One that is being flown is an error.
 func moveAside(path string) error {
 	if entries, err := os.ReadDir(path); err != nil || len(entries) == 0 {
 		return nil // CreateDir says what is wrong with it, if anything
 	}
+	unlock, err := record.Dir(path).Lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	for n := 1; ; n++ {
 		aside := fmt.Sprintf("%s-unfinished-%d", path, n)
 		if _, err := os.Lstat(aside); errors.Is(err, os.ErrNotExist) {

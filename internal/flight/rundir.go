@@ -17,6 +17,7 @@ import (
 // directory is the run directory of a run under way.
 type directory struct {
 	record.Dir
+	unlock   func() // lets others write to it
 	records  *record.Writer
 	manifest record.Manifest
 	clock    clock.Clock
@@ -33,7 +34,11 @@ func newDirectory(o Options, in Imported, id string, c clock.Clock) (*directory,
 	if err != nil {
 		return nil, err
 	}
-	d := &directory{Dir: dir, clock: c, log: o.Log, manifest: newManifest(in, o, c)}
+	unlock, err := dir.Lock()
+	if err != nil {
+		return nil, err
+	}
+	d := &directory{Dir: dir, unlock: unlock, clock: c, log: o.Log, manifest: newManifest(in, o, c)}
 	d.manifest.Run = id
 	if err := dir.Write(record.ScenarioFile, in.Native); err != nil {
 		return nil, err
@@ -93,7 +98,7 @@ func (d *directory) warn(text string) {
 }
 
 // claim says in the run directory which process flies the run, for the live
-// page; what it returns takes that back.
+// page; what it returns takes that back, and lets others write to the directory.
 func (d *directory) claim() (release func()) {
 	self, err := process.Self()
 	if err == nil {
@@ -101,10 +106,11 @@ func (d *directory) claim() (release func()) {
 	}
 	if err != nil {
 		d.log.Debug("the live page will not know of this run", slog.Any("error", err))
-		return func() {}
+		return d.unlock
 	}
 	return func() {
 		_ = os.Remove(d.File(record.OwnerFile))
 		_ = os.Remove(d.File(record.StatusFile))
+		d.unlock()
 	}
 }

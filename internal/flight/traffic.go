@@ -10,6 +10,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/observe/usage"
 	"github.com/windtunnel/windtunnel/internal/record"
+	facts "github.com/windtunnel/windtunnel/internal/run"
 )
 
 // Names of the samples of our own connections, by client and connection.
@@ -70,6 +71,8 @@ func (t *traffic) sample() {
 	for _, c := range clients {
 		t.sampleClient(c.name, c.read())
 	}
+	id := t.records.Series(record.Series{Target: usage.Self, Name: facts.StalledSeries})
+	t.records.Sample(record.Sample{Series: id, At: t.clock.Now(), Value: t.records.Stalled().Seconds()})
 }
 
 func (t *traffic) sampleClient(name string, connections []wire.Traffic) {

@@ -58,9 +58,9 @@ const (
 	MostSchema  = 8
 )
 
-// mostBuckets is how many buckets one sign of a histogram may have. At the finest
+// MostBuckets is how many buckets one sign of a histogram may have. At the finest
 // resolution a factor of 2 takes 256 of them; client libraries stop at 160.
-const mostBuckets = 1 << 16
+const MostBuckets = 1 << 16
 
 const (
 	histogramAnew = iota // schema, zero threshold and all buckets follow
@@ -166,7 +166,7 @@ func (c *cursor) rises(buckets []Bucket) []Bucket {
 	if n == 0 {
 		return buckets
 	}
-	if n > uint64(len(c.b)/2) || n > mostBuckets { // each takes two bytes at least
+	if n > uint64(len(c.b)/2) || n > MostBuckets { // each takes two bytes at least
 		c.fault("buckets")
 		return buckets
 	}
@@ -183,7 +183,7 @@ func (c *cursor) rises(buckets []Bucket) []Bucket {
 	if c.bad != nil {
 		return buckets
 	}
-	if buckets = merge(buckets, rose); len(buckets) > mostBuckets {
+	if buckets = merge(buckets, rose); len(buckets) > MostBuckets {
 		c.fault("buckets")
 	}
 	return buckets

@@ -27,6 +27,7 @@ const (
 	flushBytes   = 256 << 10
 	maxBlock     = 64 << 20 // a reader refuses more: such a length is damage
 	mostText     = 64 << 10 // of an event
+	stall        = 10 * time.Millisecond
 )
 
 const (
@@ -90,7 +91,7 @@ type Writer struct {
 	histograms map[SeriesID]*Histogram
 
 	clock   clock.Clock
-	stalled time.Duration // that the disk took to take what was written
+	stalled time.Duration // that the disk took, each time longer than stall
 
 	failed chan struct{}
 	stop   chan struct{}
@@ -152,8 +153,8 @@ func (w *Writer) Err() error {
 	return w.err
 }
 
-// Stalled returns how long writing has taken until now. Callers wait meanwhile: what
-// they were late by may be the disk's doing.
+// Stalled returns how long the disk has kept callers waiting until now: what they
+// were late by may be its doing. Writing that takes a few milliseconds is not counted.
 func (w *Writer) Stalled() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -204,7 +205,9 @@ func (w *Writer) flush() {
 	binary.LittleEndian.PutUint32(w.buf[4:], crc32.Checksum(payload, crcTable))
 	begun := w.clock.Now()
 	_, err := w.file.Write(w.buf)
-	w.stalled += w.clock.Now().Sub(begun)
+	if took := w.clock.Now().Sub(begun); took > stall {
+		w.stalled += took
+	}
 	if err != nil {
 		// What was written of this block is damage: take it away again, so
 		// that the file ends with a whole block.

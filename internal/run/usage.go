@@ -16,7 +16,8 @@ const (
 	CPUSeries       = "process_cpu_seconds_total"
 	MemorySeries    = "process_resident_memory_bytes"
 	peakSize        = "process_peak_resident_memory_bytes"
-	throttledSeries = "cgroup_cpu_throttled_seconds_total" // of components with a CPU limit
+	StalledSeries   = "windtunnel_records_stalled_seconds_total" // that windtunnel waited for the disk of its records
+	throttledSeries = "cgroup_cpu_throttled_seconds_total"       // of components with a CPU limit
 )
 
 // CPUSeconds returns the CPU seconds that a target's process used between the run's
@@ -101,4 +102,15 @@ func (f *Facts) PerPod(cost float64) float64 {
 		return math.NaN()
 	}
 	return cost / float64(ran)
+}
+
+// Stalled is how long windtunnel waited for the disk that its records go to, in
+// seconds, during the run.
+func (f *Facts) Stalled() (sum float64) {
+	for _, s := range f.Series.Select(Instrument, StalledSeries, nil) {
+		if rise, ok := s.Increase(f.Begin, f.End); ok {
+			sum += rise
+		}
+	}
+	return sum
 }

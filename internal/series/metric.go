@@ -385,6 +385,10 @@ func (n *nativeReader) finish() (bool, record.Histogram) {
 	if n.float || len(n.posSpans)+len(n.negSpans) == 0 && n.ZeroThreshold == 0 && n.ZeroCount == 0 {
 		return false, record.Histogram{}
 	}
+	// Of other resolutions, such as that of custom buckets, nobody here knows the bounds.
+	if n.Schema < record.LeastSchema || n.Schema > record.MostSchema {
+		return false, record.Histogram{}
+	}
 	var ok, also bool
 	n.Positive, ok = buckets(n.posSpans, n.positive)
 	n.Negative, also = buckets(n.negSpans, n.negative)
@@ -394,6 +398,9 @@ func (n *nativeReader) finish() (bool, record.Histogram) {
 // buckets puts the counts of spans, which are told as differences to the one
 // before, in their places. It is false where they do not fit together.
 func buckets(spans []span, deltas []int64) ([]record.Bucket, bool) {
+	if len(deltas) > record.MostBuckets {
+		return nil, false
+	}
 	out := make([]record.Bucket, 0, len(deltas))
 	index, count := int64(0), int64(0)
 	for i, s := range spans {

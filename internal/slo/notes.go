@@ -10,6 +10,10 @@ import (
 	"github.com/windtunnel/windtunnel/internal/run"
 )
 
+// longStall is for how many seconds the disk may keep the records waiting before that
+// is said: the lateness that a single call may have.
+const longStall = 0.1
+
 // namedMeasures is how many measures without a value are named.
 const namedMeasures = 5
 
@@ -28,6 +32,9 @@ func notes(f *run.Facts, results []Result, untested, unanswered []string) []stri
 	}
 	for _, target := range slices.Sorted(maps.Keys(f.NotScraped)) {
 		out = append(out, fmt.Sprintf("The metrics of %s could not be read %s.", target, times(f.NotScraped[target])))
+	}
+	if v := f.Stalled(); v > longStall {
+		out = append(out, fmt.Sprintf("windtunnel waited %.1f s for the disk that its records go to: what was late meanwhile was late for that.", v))
 	}
 	if n := len(unanswered); n > 0 {
 		named := strings.Join(unanswered[:min(n, namedMeasures)], "; ")
@@ -67,11 +74,13 @@ func callNotes(f *run.Facts) (out []string) {
 // without it, too.
 func dirtyNotes(f *run.Facts) []string {
 	var first, later, out []string
+	said := map[string]bool{}
 	for _, m := range f.EventsOf(record.EventDirty) {
 		if m.At < f.Begin {
 			first = append(first, m.Text)
-		} else if !slices.Contains(later, m.Text) {
+		} else if !said[m.Text] {
 			later = append(later, m.Text)
+			said[m.Text] = true
 		}
 	}
 	if len(first) > 0 {

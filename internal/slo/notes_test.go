@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/slo"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -36,6 +37,10 @@ func TestNotes(t *testing.T) {
 			f.sample(9, "kube-apiserver", "process_start_time_seconds", 1000)
 			f.sample(50, "kube-apiserver", "process_start_time_seconds", 2000)
 		}, "kube-apiserver was started anew once"},
+		{"a disk that stood still", func(f *flight) {
+			f.sample(9, "windtunnel", run.StalledSeries, 0)
+			f.sample(50, "windtunnel", run.StalledSeries, 1.25)
+		}, "windtunnel waited 1.2 s for the disk that its records go to"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFlight(t)

@@ -75,4 +75,6 @@ type Self struct {
 	WatchLagMaxSeconds *float64 `json:"watch_lag_max_seconds"` // likewise
 	ScrapesLost        int      `json:"scrapes_lost"`          // that failed
 	ScrapesLate        int      `json:"scrapes_late"`          // that were not taken, because the one before them took so long
+
+	RecordsStalledSeconds float64 `json:"records_stalled_seconds,omitempty"` // that sending and seeing waited for the disk of the records
 }
