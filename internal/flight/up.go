@@ -44,13 +44,8 @@ func Up(ctx context.Context, o UpOptions) (err error) {
 		return quiet(ctx, err)
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
-	records, err := record.Create(filepath.Join(o.Folder, record.StreamFile))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, records.Close()) }()
-	f, err := fleet.Start(ctx, o.Fleet, fleet.Options{
-		Endpoint: p.Endpoint("fleet"), Records: records, Clock: c, Log: o.Log, Seed: scenario.DefaultSeed,
+	f, err := fleet.Start(ctx, o.Fleet, fleet.Options{ // without records: nobody reads them, and they would grow for weeks
+		Endpoint: p.Endpoint("fleet"), Clock: c, Log: o.Log, Seed: scenario.DefaultSeed,
 		Stages: acts.machine, Objects: acts.objects, Connections: o.Fleet.Connections,
 	})
 	if err != nil {

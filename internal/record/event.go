@@ -24,6 +24,7 @@ const (
 	EventCallsFailed  EventType = "calls-failed"  // Name: the step; Text: the first one's message; Failure. A later one of the same failure has all that came before in it
 	EventScraped      EventType = "scrape"        // Name: the target whose metrics were read completely
 	EventScrapeFailed EventType = "scrape-failed" // Name: the target; Text: why
+	EventCut          EventType = "cut"           // Name: the target of which nothing is read any more; Count: series that it has served; Text: why
 	EventWatchGap     EventType = "watch-gap"     // Name: the resource of an interrupted watch; For: since its last event, where that is known; Text: why
 	EventDirty        EventType = "dirty"         // Name: what preflight, or a step that settles, did not find clean; Text: the evidence, a clause
 	EventFault        EventType = "fault"         // Name: the component, or the step of another fault; Text: what was done, or that it is over
@@ -36,7 +37,7 @@ const (
 func eventTypes() []EventType {
 	return []EventType{
 		EventPlaneReady, EventFleetReady, EventRunBegan, EventRunEnded, EventStepBegan, EventStepEnded,
-		EventLoadAsked, EventLoadOffered, EventLoadAchieved, EventCallsFailed, EventScraped, EventScrapeFailed, EventWatchGap,
+		EventLoadAsked, EventLoadOffered, EventLoadAchieved, EventCallsFailed, EventScraped, EventScrapeFailed, EventCut, EventWatchGap,
 		EventDirty, EventFault, EventProfiled, EventDied, EventWarned,
 	}
 }

@@ -26,7 +26,7 @@ var (
 const (
 	costOp        = 1 << 10
 	costObject    = 160
-	costSeries    = 400
+	costSeries    = 200
 	costLabel     = 32
 	costText      = 32
 	costFamily    = 160
@@ -34,12 +34,13 @@ const (
 	costHistogram = 400
 	costBucket    = 16
 	costGone      = 8
+	costWritten   = 8 // so many bytes that are written out count as one of memory
 )
 
 // A stream may take so much memory for definitions: some for itself, and some for
 // each of its bytes.
 const (
-	earnFloor  = 192 << 20
+	earnFloor  = 256 << 20
 	earnFactor = 4
 )
 
@@ -72,11 +73,11 @@ func (s *Stream) Refuse(why error) {
 // define takes a series. Whoever writes it out writes its texts each time, however
 // often the stream refers to one.
 func (s *Stream) define(c *cursor, one Series) {
-	cost := costSeries + costLabel*len(one.Labels) + len(one.Target) + len(one.Name)
+	written := len(one.Target) + len(one.Name)
 	for _, l := range one.Labels {
-		cost += len(l.Name) + len(l.Value)
+		written += len(l.Name) + len(l.Value)
 	}
-	s.Spend(cost)
+	s.Spend(costSeries + costLabel*len(one.Labels) + written/costWritten)
 	if c.bad == nil {
 		s.Series = append(s.Series, one)
 	}

@@ -42,6 +42,7 @@ type Facts struct {
 	Failures    []Failure                // ways in which calls failed, in the order of their first one
 	Scrapes     int                      // complete ones
 	NotScraped  map[string]int           // scrapes that failed, by target
+	Cut         map[string]int           // targets that served so many series that nothing more was read of them
 	Calls       []*Calls                 // of the run, by operation, in the order of definition
 	Heat        []*Heat                  // likewise
 	Clusters    []*Cluster               // members that calls were sent to, in the order of their first operation
@@ -139,7 +140,7 @@ type collector struct {
 
 func newCollector(m record.Manifest) *collector {
 	return &collector{
-		f:      &Facts{Series: series.NewStore(), NotScraped: map[string]int{}, Timeline: newTimeline()},
+		f:      &Facts{Series: series.NewStore(), NotScraped: map[string]int{}, Cut: map[string]int{}, Timeline: newTimeline()},
 		groups: map[groupKey]*Lifecycles{}, clusters: map[string]*Cluster{}, heat: map[record.Op]*Heat{}, steps: map[string]int{}, failures: map[Failure]int{},
 		renewal: max(Late, time.Duration(m.Fleet.LeaseSeconds/4*float64(time.Second))),
 	}
@@ -315,6 +316,8 @@ func (c *collector) event(e record.Event) {
 	case record.EventScrapeFailed:
 		c.f.NotScraped[e.Name]++
 		return
+	case record.EventCut:
+		c.f.Cut[e.Name] = e.Count
 	case record.EventCallsFailed:
 		c.failed(e)
 		return

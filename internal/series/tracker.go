@@ -1,6 +1,7 @@
 package series
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -17,6 +18,8 @@ type Tracker struct {
 	read   bool // once at least
 	format Format
 	resend bool // the last reading failed halfway: every value counts as changed
+	most   int  // points that the target may serve in all
+	over   bool // there were more
 	now    uint32
 
 	values []float64 // by index
@@ -61,7 +64,7 @@ func NewTracker(accept func(name string) bool) *Tracker {
 	if accept == nil {
 		accept = func(string) bool { return true }
 	}
-	return &Tracker{accept: accept, text: newTextState(), proto: newProtoState()}
+	return &Tracker{accept: accept, most: MostPoints, text: newTextState(), proto: newProtoState()}
 }
 
 // Update reads an exposition and says in d what changed. It keeps body until
@@ -79,7 +82,11 @@ func (t *Tracker) Update(format Format, body []byte, d *Delta) error {
 	if format == Protobuf {
 		update = t.updateProto
 	}
-	if err := update(body, d); err != nil {
+	err := update(body, d)
+	if err == nil && t.over {
+		err = ErrTooMany
+	}
+	if err != nil {
 		d.reset()
 		t.resend = true
 		return err
@@ -90,8 +97,20 @@ func (t *Tracker) Update(format Format, body []byte, d *Delta) error {
 	return nil
 }
 
+// Limit sets how many points the target may serve in all, in place of MostPoints.
+func (t *Tracker) Limit(most int) { t.most = most }
+
+// MostPoints is how many points a target may serve in all: some times what a
+// kube-apiserver with a thousand resources has. A target with a label for each request
+// has any number, and must not take the instrument's memory.
+const MostPoints = 300_000
+
+// ErrTooMany says that a target has served more points than it may. It can be read no more.
+var ErrTooMany = errors.New("it has served too many series")
+
 // add gives a new point its index.
 func (t *Tracker) add(p Point) int {
+	t.over = t.over || len(t.values) >= t.most
 	t.fresh = append(t.fresh, p)
 	t.values = append(t.values, math.NaN())
 	return len(t.values) - 1

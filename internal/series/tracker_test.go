@@ -313,6 +313,15 @@ func TestNativeHistograms(t *testing.T) {
 	if got := r.read(nil); len(got) != 5 {
 		t.Errorf("gone: %q", got)
 	}
+	// Of a resolution that there is not, and of custom buckets, nothing is kept but
+	// what is classic: a target must not end the run by what it serves.
+	for _, schema := range []int32{9, -5, -53, math.MaxInt32, math.MinInt32} {
+		odd := observed(2.5, 1, 0, 2)
+		odd.Schema = &schema
+		if got := newReading(t, series.Protobuf, nil).read(histogramBody(t, odd)); len(got) != 4 {
+			t.Errorf("schema %d: %q", schema, got)
+		}
+	}
 	// A native histogram without values is told from a classic one by its span.
 	none := &dto.Histogram{SampleCount: proto.Uint64(0), SampleSum: proto.Float64(0), Schema: proto.Int32(3),
 		PositiveSpan: []*dto.BucketSpan{{Offset: proto.Int32(0), Length: proto.Uint32(0)}}}

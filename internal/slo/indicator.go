@@ -30,7 +30,9 @@ func (i indicators) judge(r Result, o *scenario.Objective, x sli.Indicator) []Re
 		one.Labels = maps.Clone(g.labels)
 		maps.Copy(one.Labels, o.Labels)
 		one.Warnings = slices.Clone(g.warnings)
-		if e, ok := g.estimate(r.Statistic); ok {
+		if target, cut := g.cut(); cut {
+			unmeasured(&one, cutOff(target, i.f.Cut[target]))
+		} else if e, ok := g.estimate(r.Statistic); ok {
 			hold(&one, e, g.bucket(r.Statistic))
 		} else {
 			unknownStatistic(&one)
@@ -38,6 +40,20 @@ func (i indicators) judge(r Result, o *scenario.Objective, x sli.Indicator) []Re
 		out = append(out, one)
 	}
 	return out
+}
+
+// cut names a target of the figure's series of which not all was read.
+func (g *figure) cut() (target string, cut bool) {
+	for _, s := range g.series {
+		if _, cut := g.f.Cut[s.Target]; cut {
+			return s.Target, true
+		}
+	}
+	return "", false
+}
+
+func cutOff(target string, served int) string {
+	return fmt.Sprintf("%s served more than %d different series, and was read no more: a label of its metrics has too many values", target, served)
 }
 
 // per returns the labels for each value of which there is a result: what the

@@ -33,6 +33,9 @@ func notes(f *run.Facts, results []Result, untested, unanswered []string) []stri
 	for _, target := range slices.Sorted(maps.Keys(f.NotScraped)) {
 		out = append(out, fmt.Sprintf("The metrics of %s could not be read %s.", target, times(f.NotScraped[target])))
 	}
+	for _, target := range slices.Sorted(maps.Keys(f.Cut)) {
+		out = append(out, fmt.Sprintf("Of the metrics of %s not all were read: %s.", target, cutOff(target, f.Cut[target])))
+	}
 	if v := f.Stalled(); v > longStall {
 		out = append(out, fmt.Sprintf("windtunnel waited %.1f s for the disk that its records go to: what was late meanwhile was late for that.", v))
 	}

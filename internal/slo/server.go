@@ -28,6 +28,9 @@ func (s server) latencies(keep func(*series.Series) bool) ([]series.Buckets, boo
 // trouble says why the server's histograms cannot be judged; empty when
 // they can. Known says that there are any.
 func (s server) trouble(known bool) string {
+	if served, cut := s.f.Cut[apiServer]; cut {
+		return cutOff(apiServer, served)
+	}
 	switch {
 	case !known && s.f.NotScraped[apiServer] > 0:
 		return fmt.Sprintf("nothing was read of the API server's %s: it could not be scraped", sliFamily)

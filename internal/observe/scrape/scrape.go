@@ -8,6 +8,7 @@ package scrape
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -44,6 +45,7 @@ type Options struct {
 	// name that ends in * stands for all that begin so. Without Keep all are
 	// kept; Drop wins.
 	Keep, Drop []string
+	Most       int // series that one target may serve in all, default series.MostPoints; one that serves more is read no more
 }
 
 // Scraper reads targets. Its methods may be called from several goroutines.
@@ -73,9 +75,14 @@ func New(w *record.Writer, c clock.Clock, targets []Target, o Options) *Scraper 
 	if o.Timeout <= 0 {
 		o.Timeout = DefaultTimeout
 	}
+	if o.Most <= 0 {
+		o.Most = series.MostPoints
+	}
 	s := &Scraper{records: w, clock: c, options: o}
 	for _, t := range targets {
-		s.states = append(s.states, &state{Target: t, tracker: series.NewTracker(accepts(o, t.Process))})
+		tracker := series.NewTracker(accepts(o, t.Process))
+		tracker.Limit(o.Most)
+		s.states = append(s.states, &state{Target: t, tracker: tracker})
 	}
 	return s
 }
@@ -122,9 +129,17 @@ func (s *Scraper) one(ctx context.Context, t *state) {
 		return
 	}
 	at := s.clock.Now()
+	if t.tracker == nil {
+		return // it is cut
+	}
 	err := s.read(ctx, t, at)
 	if err != nil && ctx.Err() != nil {
 		return // the end of the run is not the target's fault
+	}
+	if errors.Is(err, series.ErrTooMany) {
+		t.cut()
+		s.records.Event(record.Event{At: at, Type: record.EventCut, Name: t.Name, Text: err.Error(), Detail: record.Detail{Count: s.options.Most}})
+		return
 	}
 	if err != nil {
 		s.records.Event(record.Event{At: at, Type: record.EventScrapeFailed, Name: t.Name, Text: err.Error()})
@@ -132,6 +147,10 @@ func (s *Scraper) one(ctx context.Context, t *state) {
 	}
 	s.records.Event(record.Event{At: at, Type: record.EventScraped, Name: t.Name})
 }
+
+// cut lets go of a target that has served too many series: a label for each request is
+// the target's fault, and must not end the run by our memory.
+func (t *state) cut() { t.tracker, t.ids, t.bodies, t.delta, t.scrape = nil, nil, [2][]byte{}, series.Delta{}, record.Scrape{} }
 
 // read writes what changed since the last scrape, with the time at which the
 // request was sent: the values are those of then or a little later.

@@ -372,3 +372,34 @@ func BenchmarkFirstSight(b *testing.B) {
 		})
 	}
 }
+
+// A target that has a new label value for each request is cut, and costs nothing from
+// then on; the others are read as before.
+func TestATargetWithoutBoundIsCut(t *testing.T) {
+	asked := 0
+	bad := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		for i := range 110 {
+			fmt.Fprintf(w, "m{id=\"%d-%d\"} 1\n", asked, i)
+		}
+	})
+	bad.Name = "operator"
+	good := serve(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "fine 1") })
+	got := fly(t, []scrape.Target{bad, good}, scrape.Options{Most: 300}, func(s *scrape.Scraper) {
+		for range 5 {
+			s.Scrape(t.Context())
+		}
+	})
+	var cut, sound int
+	for _, m := range got.marks {
+		switch {
+		case m.Type == record.EventCut && m.Name == "operator" && m.Count == 300:
+			cut++
+		case m.Type == record.EventScraped && m.Name == "kube-apiserver":
+			sound++
+		}
+	}
+	if cut != 1 || asked != 3 || sound != 5 {
+		t.Errorf("cut %d times after %d readings; %d readings of the other", cut, asked, sound)
+	}
+}

@@ -1,0 +1,49 @@
+package slo_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/slo"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// Of a target that was read no more nobody knows what came after: what is asked of
+// its metrics is unknown, and what is asked of others is not.
+func TestObjectivesOnATargetThatWasCut(t *testing.T) {
+	f := newFlight(t)
+	f.m.Started = time.Unix(1e9, 0)
+	f.sc.FailedCalls = scenario.Ignore
+	f.calls(1000)
+	for _, target := range []string{"op", "etcd"} {
+		f.event(20, record.EventScraped, target, "")
+		f.sample(20, target, "workqueue_depth", 1, record.Label{Name: "name", Value: "q"})
+		f.event(50, record.EventScraped, target, "")
+		f.sample(50, target, "workqueue_depth", 2, record.Label{Name: "name", Value: "q"})
+	}
+	f.w.Event(record.Event{At: at(60), Type: record.EventCut, Name: "op", Detail: record.Detail{Count: 300_000}})
+	for _, o := range []scenario.Objective{
+		{Name: "calls", SLI: "call-latency", Statistic: "p99", Max: ptr(1)},
+		{Name: "ours", SLI: "workqueue-depth", Labels: map[string]string{"component": "op"}, Statistic: "max", Max: ptr(5)},
+		{Name: "other", SLI: "workqueue-depth", Labels: map[string]string{"component": "etcd"}, Statistic: "max", Max: ptr(5)},
+		{Name: "query", Query: "max(workqueue_depth)", Max: ptr(5)},
+	} {
+		f.objective(o)
+	}
+	f.end(record.Done)
+	j := f.judge()
+	want := map[string]slo.Verdict{"calls": slo.Pass, "ours": slo.Unknown, "other": slo.Pass, "query": slo.Unknown}
+	for _, r := range j.Objectives {
+		if r.Verdict != want[r.Name] {
+			t.Errorf("%s: %+v", r.Name, r)
+		}
+		if want[r.Name] == slo.Unknown && (r.Value != nil || !strings.HasPrefix(strings.Join(r.Warnings, " "), "op served more than 300000 different series")) {
+			t.Errorf("%s: %+v", r.Name, r)
+		}
+	}
+	if j.Verdict != slo.Unknown {
+		t.Error(j.Verdict, j.Reasons)
+	}
+}
