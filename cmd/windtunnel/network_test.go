@@ -15,7 +15,7 @@ import (
 func TestFlightNetworkIsMeasured(t *testing.T) {
 	t.Parallel()
 	u := newTunnel(t)
-	file, err := filepath.Abs("../../examples/network.yaml")
+	file, err := filepath.Abs("../../examples/network/path.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
