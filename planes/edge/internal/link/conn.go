@@ -1,0 +1,194 @@
+// Package link carries messages between hub and edges: websockets over mutual
+// TLS that cost almost nothing while they rest. A connection at rest is a
+// descriptor, two secrets and two counters; one goroutine reads thousands.
+//
+// It is no general websocket: text messages, no extension, no sub-protocol, as
+// KubeEdge's is. What messages mean, package message knows.
+package link
+
+import (
+	"crypto/tls"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Handler is told what a connection brings. Its functions are called by one
+// goroutine at a time.
+type Handler interface {
+	// Message brings a message, which is valid until it returns. An error ends the
+	// connection.
+	Message(raw []byte) error
+	// Ended says that the connection has ended, and why.
+	Ended(err error)
+}
+
+// Conn is a connection. Send may be called from many goroutines.
+type Conn struct {
+	socket  *socket
+	tls     *records  // nil: crypto's, or plain
+	crypto  *tls.Conn // TLS 1.2, or a cipher suite that records has not
+	handler Handler
+	in      assembler
+	cipher  []byte // begin of a record
+	early   []byte // came with the answer that opened the websocket
+	writing sync.Mutex
+	ended   sync.Once
+	sent    atomic.Uint64
+	taken   atomic.Uint64
+}
+
+// Bytes returns how many bytes went out and came in, TLS included, since the
+// websocket was open.
+func (c *Conn) Bytes() (sent, received uint64) { return c.sent.Load(), c.taken.Load() }
+
+// Close ends the connection; the handler is told by whoever reads it.
+func (c *Conn) Close() error {
+	c.socket.close()
+	return nil
+}
+
+// Send sends one text message. It returns when the kernel has taken it; the error
+// is ErrSlow where the peer does not read, and ends the connection.
+func (c *Conn) Send(message []byte) error { return c.send(opText, message) }
+
+// buffers are taken for the time of one write.
+var buffers = sync.Pool{New: func() any { return new([2][]byte) }}
+
+const keptBuffer = 64 << 10 // a larger one is not kept
+
+func (c *Conn) send(op byte, payload []byte) error {
+	b := buffers.Get().(*[2][]byte)
+	defer func() {
+		if cap(b[0]) <= keptBuffer && cap(b[1]) <= keptBuffer {
+			buffers.Put(b)
+		}
+	}()
+	var mask *[4]byte
+	if c.in.client {
+		word := rand.Uint32()
+		mask = &[4]byte{byte(word), byte(word >> 8), byte(word >> 16), byte(word >> 24)}
+	}
+	b[0] = appendFrame(b[0][:0], op, payload, mask)
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	var err error
+	switch {
+	case c.tls != nil:
+		if b[1], err = c.tls.out.seal(b[1][:0], b[0], typeData); err == nil {
+			err = c.write(b[1])
+		}
+	case c.crypto != nil:
+		_, err = c.crypto.Write(b[0])
+		c.sent.Add(uint64(len(b[0])))
+	default:
+		err = c.write(b[0])
+	}
+	if err != nil {
+		c.socket.close()
+	}
+	return err
+}
+
+func (c *Conn) write(b []byte) error {
+	_, err := c.socket.Write(b)
+	c.sent.Add(uint64(len(b)))
+	return err
+}
+
+// end closes the connection and tells the handler, once.
+func (c *Conn) end(err error) {
+	c.ended.Do(func() {
+		c.socket.close()
+		c.handler.Ended(err)
+	})
+}
+
+// readAll reads what there is to read now.
+func (c *Conn) readAll(buffer []byte) error {
+	if early := c.early; early != nil {
+		c.early = nil
+		if err := c.in.feed(early, c.frame); err != nil {
+			return err
+		}
+	}
+	for {
+		var n int
+		var err error
+		if c.crypto != nil {
+			n, err = c.crypto.Read(buffer)
+		} else {
+			n, err = c.socket.Read(buffer)
+		}
+		c.taken.Add(uint64(n))
+		if n > 0 {
+			if err := c.received(buffer[:n]); err != nil {
+				return err
+			}
+		}
+		switch {
+		case errors.Is(err, waitError{}):
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// received takes bytes as they came.
+func (c *Conn) received(b []byte) error {
+	if c.tls == nil {
+		return c.in.feed(b, c.frame)
+	}
+	if len(c.cipher) > 0 {
+		b = append(c.cipher, b...)
+	}
+	rest, update, err := c.tls.opened(b, func(plain []byte) error { return c.in.feed(plain, c.frame) })
+	if err != nil {
+		if errors.Is(err, errClosed) {
+			return io.EOF
+		}
+		return err
+	}
+	c.cipher = nil
+	if len(rest) > 0 {
+		c.cipher = append([]byte(nil), rest...)
+	}
+	if update {
+		return c.update()
+	}
+	return nil
+}
+
+// update answers a key update.
+func (c *Conn) update() error {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	b, err := c.tls.updated(nil)
+	if err == nil {
+		err = c.write(b)
+	}
+	return err
+}
+
+func (c *Conn) frame(op byte, payload []byte) error {
+	switch op {
+	case opText:
+		return c.handler.Message(payload)
+	case opPing:
+		return c.send(opPong, payload)
+	case opClose:
+		return io.EOF
+	}
+	return nil
+}
+
+// SetWriteTimeout says how long a peer may not read; 0: without end. It is called
+// before the connection is used.
+func (c *Conn) SetWriteTimeout(d time.Duration) { c.socket.writeBy = d }
+
+// SetHandler says who is told; before the connection is read.
+func (c *Conn) SetHandler(h Handler) { c.handler = h }
