@@ -1,0 +1,114 @@
+// Package api is what the edge plane keeps at the API server: the kinds of
+// reliablesyncs.kubeedge.io/v1alpha1, in which a hub writes down what each edge has
+// acknowledged, and a client for them and for what edges have.
+//
+// Names, labels and annotations are KubeEdge's.
+package api
+
+import (
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// The group and version of the kinds here.
+const (
+	Group   = "reliablesyncs.kubeedge.io"
+	Version = "v1alpha1"
+)
+
+// Namespace holds the plane's own objects.
+const Namespace = "kubeedge"
+
+// Secrets of the plane, with their keys.
+const (
+	SecretAuthority   = "casecret"
+	KeyAuthority      = "cadata"
+	KeyAuthorityKey   = "cakeydata"
+	SecretToken       = "tokensecret"
+	KeyToken          = "tokendata"
+	ConfigMapHubs     = "edge-hubs" // not KubeEdge's: a key for each hub, where fleets find it
+	LabelEdge         = "node-role.kubernetes.io/edge"
+	AnnotationHub     = "cloudcore" // of a node: the address of the hub that it hangs at
+	ResourceSyncs     = "objectsyncs"
+	ResourceNodeSyncs = "clusterobjectsyncs"
+)
+
+// Sync is an ObjectSync, or for a node, which has no namespace, a
+// ClusterObjectSync: the version of an object that an edge has acknowledged.
+type Sync struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Spec              SyncSpec   `json:"spec,omitempty"`
+	Status            SyncStatus `json:"status,omitempty"`
+}
+
+// SyncSpec names the object.
+type SyncSpec struct {
+	APIVersion string `json:"objectAPIVersion,omitempty"`
+	Kind       string `json:"objectKind,omitempty"`
+	Name       string `json:"objectName,omitempty"`
+}
+
+// SyncStatus is what the edge has.
+type SyncStatus struct {
+	ResourceVersion string `json:"objectResourceVersion,omitempty"`
+}
+
+// SyncList is a list of them.
+type SyncList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Sync `json:"items"`
+}
+
+// SyncName returns the name of the Sync of a node and an object's UID.
+func SyncName(node, uid string) string { return node + "." + uid }
+
+// Parts returns the node and the UID that a Sync's name consists of.
+func (s *Sync) Parts() (node, uid string) {
+	i := strings.LastIndexByte(s.Name, '.')
+	if i < 0 {
+		return "", ""
+	}
+	return s.Name[:i], s.Name[i+1:]
+}
+
+// DeepCopyObject makes a Sync a runtime.Object.
+func (s *Sync) DeepCopyObject() runtime.Object {
+	out := *s
+	s.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	return &out
+}
+
+// DeepCopyObject makes a SyncList a runtime.Object.
+func (s *SyncList) DeepCopyObject() runtime.Object {
+	out := *s
+	out.Items = slices.Clone(s.Items)
+	return &out
+}
+
+// GroupVersion returns reliablesyncs.kubeedge.io/v1alpha1.
+func GroupVersion() schema.GroupVersion { return schema.GroupVersion{Group: Group, Version: Version} }
+
+// newScheme knows the kinds here.
+func newScheme() *runtime.Scheme {
+	s, gv := runtime.NewScheme(), GroupVersion()
+	for kind, o := range map[string]runtime.Object{
+		"ObjectSync": &Sync{}, "ObjectSyncList": &SyncList{}, "ClusterObjectSync": &Sync{}, "ClusterObjectSyncList": &SyncList{},
+	} {
+		s.AddKnownTypeWithName(gv.WithKind(kind), o)
+	}
+	metav1.AddToGroupVersion(s, gv)
+	return s
+}
+
+// Hub says where fleets find a hub; it is the text of its key in ConfigMapHubs.
+type Hub struct {
+	Address   string `json:"address"`
+	Websocket int    `json:"websocket"` // port
+	Enrolment int    `json:"enrolment"` // port
+}

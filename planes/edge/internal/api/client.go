@@ -1,0 +1,90 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Client speaks to an API server with one rate limit for all its calls.
+type Client struct {
+	kubernetes.Interface
+	syncs rest.Interface
+}
+
+// NewClient returns a client. The configuration says its rate limiter, or with a
+// negative QPS that it has none.
+func NewClient(config *rest.Config) (*Client, error) {
+	if config.RateLimiter == nil && config.QPS >= 0 {
+		return nil, errors.New("client: no rate limiter")
+	}
+	core := rest.CopyConfig(config)
+	core.ContentType, core.AcceptContentTypes = "application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf,application/json"
+	typed, err := kubernetes.NewForConfig(core)
+	if err != nil {
+		return nil, fmt.Errorf("client for %s: %w", config.Host, err)
+	}
+	own, gv := rest.CopyConfig(config), GroupVersion()
+	own.GroupVersion, own.APIPath = &gv, "/apis"
+	own.NegotiatedSerializer = serializer.NewCodecFactory(newScheme()).WithoutConversion()
+	syncs, err := rest.RESTClientFor(own)
+	if err != nil {
+		return nil, fmt.Errorf("client for %s: %w", config.Host, err)
+	}
+	return &Client{Interface: typed, syncs: syncs}, nil
+}
+
+// resource is where a Sync of a namespace is; nodes have none.
+func resource(namespace string) (name, kind string) {
+	if namespace == "" {
+		return ResourceNodeSyncs, "ClusterObjectSync"
+	}
+	return ResourceSyncs, "ObjectSync"
+}
+
+// GetSync reads one.
+func (c *Client) GetSync(ctx context.Context, namespace, name string) (*Sync, error) {
+	plural, _ := resource(namespace)
+	out := &Sync{}
+	return out, c.syncs.Get().NamespaceIfScoped(namespace, namespace != "").Resource(plural).Name(name).Do(ctx).Into(out)
+}
+
+// CreateSync makes one; its status is not taken, which is UpdateSync's.
+func (c *Client) CreateSync(ctx context.Context, s *Sync) (*Sync, error) {
+	plural, kind := resource(s.Namespace)
+	s.TypeMeta = metav1.TypeMeta{APIVersion: GroupVersion().String(), Kind: kind}
+	out := &Sync{}
+	return out, c.syncs.Post().NamespaceIfScoped(s.Namespace, s.Namespace != "").Resource(plural).Body(s).Do(ctx).Into(out)
+}
+
+// UpdateSync writes the status of one.
+func (c *Client) UpdateSync(ctx context.Context, s *Sync) (*Sync, error) {
+	plural, kind := resource(s.Namespace)
+	s.TypeMeta = metav1.TypeMeta{APIVersion: GroupVersion().String(), Kind: kind}
+	out := &Sync{}
+	return out, c.syncs.Put().NamespaceIfScoped(s.Namespace, s.Namespace != "").Resource(plural).Name(s.Name).SubResource("status").Body(s).Do(ctx).Into(out)
+}
+
+// DeleteSync deletes one.
+func (c *Client) DeleteSync(ctx context.Context, namespace, name string) error {
+	plural, _ := resource(namespace)
+	return c.syncs.Delete().NamespaceIfScoped(namespace, namespace != "").Resource(plural).Name(name).Do(ctx).Error()
+}
+
+// ByNode is the index of the informers of Syncs: by the node that has the objects.
+const ByNode = "node"
+
+// SyncInformer returns an informer of ObjectSyncs, or of ClusterObjectSyncs.
+func (c *Client) SyncInformer(plural string) cache.SharedIndexInformer {
+	lw := cache.NewFilteredListWatchFromClient(c.syncs, plural, metav1.NamespaceAll, func(*metav1.ListOptions) {})
+	return cache.NewSharedIndexInformer(lw, &Sync{}, 0, cache.Indexers{ByNode: func(o any) ([]string, error) {
+		node, _ := o.(*Sync).Parts()
+		return []string{node}, nil
+	}})
+}
