@@ -1,0 +1,291 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"hash/fnv"
+	"reflect"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/loop"
+	"github.com/windtunnel/windtunnel/planes/edge/internal/api"
+	"github.com/windtunnel/windtunnel/planes/edge/internal/message"
+)
+
+// change is something that an edge is to be told.
+type change struct {
+	key
+	operation string
+	object    any // what is sent
+	version   uint64
+	at        clock.Time
+}
+
+// down takes changes from the watches to the sessions.
+type down struct {
+	hub   *Hub
+	queue []chan change // one for each dispatcher
+	mu    sync.Mutex
+	users map[string]map[string]bool // kind/namespace/name of a ConfigMap or Secret -> nodes that ever had a pod with it
+}
+
+func newDown(h *Hub) *down {
+	d := &down{hub: h, users: map[string]map[string]bool{}}
+	for range h.o.Dispatchers {
+		d.queue = append(d.queue, make(chan change, h.o.Buffer))
+	}
+	return d
+}
+
+// run dispatches until ctx ends. There is one dispatcher, or an edge's changes go
+// all to the same.
+func (d *down) run(ctx context.Context) {
+	for _, q := range d.queue {
+		d.hub.wait.Go(func() {
+			for {
+				select {
+				case c := <-q:
+					d.dispatch(ctx, c)
+				case <-ctx.Done():
+					return
+				}
+			}
+		})
+	}
+}
+
+// put hands a change to its dispatcher; a full one holds up the watch.
+func (d *down) put(ctx context.Context, c change) {
+	i := 0
+	if len(d.queue) > 1 {
+		h := fnv.New32a()
+		_, _ = h.Write([]byte(c.node))
+		i = int(h.Sum32() % uint32(len(d.queue)))
+	}
+	select {
+	case d.queue[i] <- c:
+	case <-ctx.Done():
+	}
+}
+
+// dispatch hands a change to the edge's session, if it is newer than what the edge
+// has.
+func (d *down) dispatch(ctx context.Context, c change) {
+	h := d.hub
+	s := h.sessions.get(c.node)
+	if s == nil && h.o.Owner == OwnerOwn {
+		return // the hub that it hangs at does it, or what has it when it is back
+	}
+	if c.operation != message.Delete && !d.news(ctx, s, c) {
+		return
+	}
+	if s == nil {
+		h.sessions.addForeign(c.node)
+		return // its queue would be made anew when it comes back
+	}
+	m, err := c.outgoing(h)
+	if err != nil {
+		h.o.Log.Error("object cannot be sent", "node", c.node, "object", c.name, "error", err)
+		return
+	}
+	s.enqueue(ctx, m)
+}
+
+// news says whether an object is newer than what the edge has or is being sent.
+// One that is new is written down first.
+func (d *down) news(ctx context.Context, s *session, c change) bool {
+	h := d.hub
+	if s != nil {
+		if version, deletion, ok := s.known(c.uid); ok {
+			return !deletion && c.version > version
+		}
+	}
+	version, ok := h.store.version(c.key)
+	switch {
+	case ok:
+		return c.version > version
+	case h.o.Birth == BirthAck:
+		return true
+	}
+	err := h.store.begin(ctx, c.key)
+	switch {
+	case err == nil:
+		return true
+	case apierrors.IsAlreadyExists(err):
+		h.metrics.dropped.WithLabelValues("another hub was faster").Inc()
+	default:
+		h.metrics.dropped.WithLabelValues("not written down").Inc()
+		h.o.Log.Warn("ObjectSync not made", "node", c.node, "object", c.name, "error", err)
+	}
+	return false // the next round sends it
+}
+
+// outgoing makes the message of a change.
+func (c change) outgoing(h *Hub) (*outgoing, error) {
+	raw, err := json.Marshal(c.object)
+	if err != nil {
+		return nil, err
+	}
+	namespace := c.namespace
+	if c.kind == message.TypeNode {
+		namespace = message.NamespaceDown
+	}
+	m := message.New(h.wall(), message.Route{
+		Source: message.SourceCloud, Group: message.GroupCloud, Operation: c.operation,
+		Resource: message.Resource{Namespace: namespace, Type: c.kind, Name: c.name}.String(),
+	}, raw)
+	m.Header.ResourceVersion = metaOf(c.object).GetResourceVersion()
+	out := &outgoing{key: c.key, message: m, version: c.version, deletion: c.operation == message.Delete, event: c.at}
+	if h.told.filtered && (c.kind == message.TypePod || c.kind == message.TypeNode) {
+		out.sum = api.Sum(metaOf(c.object))
+	}
+	return out, nil
+}
+
+func metaOf(o any) metav1.Object { return o.(metav1.Object) }
+
+// change makes one of an object that concerns a node.
+func (h *Hub) change(node, kind, operation string, o metav1.Object) change {
+	return change{
+		key:       key{node: node, kind: kind, namespace: o.GetNamespace(), name: o.GetName(), uid: string(o.GetUID())},
+		operation: operation, object: o, version: parse(o.GetResourceVersion()), at: h.o.Clock.Now(),
+	}
+}
+
+// edge says whether a node is one.
+func (h *Hub) edge(name string) bool {
+	o, ok, err := h.nodes.GetStore().GetByKey(name)
+	if err != nil || !ok {
+		return false
+	}
+	_, ok = o.(*corev1.Node).Labels[api.LabelEdge]
+	return ok
+}
+
+// watch says what events bring.
+func (d *down) watch(ctx context.Context) error {
+	h := d.hub
+	for _, w := range []struct {
+		informer cache.SharedIndexInformer
+		handler  cache.ResourceEventHandlerFuncs
+	}{
+		{h.pods, cache.ResourceEventHandlerFuncs{
+			AddFunc:    func(o any) { d.pod(ctx, nil, o.(*corev1.Pod)) },
+			UpdateFunc: func(a, b any) { d.pod(ctx, a.(*corev1.Pod), b.(*corev1.Pod)) },
+			DeleteFunc: func(o any) {
+				if p, ok := loop.Last[*corev1.Pod](o); ok && h.edge(p.Spec.NodeName) {
+					d.put(ctx, h.change(p.Spec.NodeName, message.TypePod, message.Delete, p))
+				}
+			},
+		}},
+		{h.nodes, cache.ResourceEventHandlerFuncs{
+			UpdateFunc: func(a, b any) { d.node(ctx, a.(*corev1.Node), b.(*corev1.Node)) },
+			DeleteFunc: func(o any) {
+				if n, ok := loop.Last[*corev1.Node](o); ok {
+					h.nodeDeleted(ctx, n.Name)
+				}
+			},
+		}},
+		{h.configs, d.used(ctx, message.TypeConfigMap)},
+		{h.secrets, d.used(ctx, message.TypeSecret)},
+	} {
+		if _, err := w.informer.AddEventHandler(w.handler); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *down) pod(ctx context.Context, old, now *corev1.Pod) {
+	if now.Spec.NodeName == "" || !d.hub.edge(now.Spec.NodeName) {
+		return
+	}
+	d.use(now)
+	operation := message.Update
+	if old == nil || old.Spec.NodeName == "" {
+		operation = message.Insert
+	} else if d.samePod(old, now) {
+		return
+	}
+	d.put(ctx, d.hub.change(now.Spec.NodeName, message.TypePod, operation, now))
+}
+
+// samePod says that nothing changed that an edge is told. KubeEdge leaves out
+// version and status, and compares managedFields, in which every status shows.
+func (d *down) samePod(a, b *corev1.Pod) bool {
+	x, y := a.ObjectMeta, b.ObjectMeta
+	x.ResourceVersion, y.ResourceVersion = "", ""
+	if d.hub.o.PodFilter == FilterSpec {
+		x.ManagedFields, y.ManagedFields = nil, nil
+		x.Generation, y.Generation = 0, 0
+	}
+	return reflect.DeepEqual(x, y) && reflect.DeepEqual(a.Spec, b.Spec)
+}
+
+func (d *down) node(ctx context.Context, a, b *corev1.Node) {
+	_, edge := b.Labels[api.LabelEdge]
+	if _, before := a.Labels[api.LabelEdge]; edge && !before {
+		for _, o := range d.hub.podsOf(b.Name) { // they were seen before the label
+			d.pod(ctx, nil, o.(*corev1.Pod))
+		}
+	}
+	if !edge || d.hub.o.NodeFilter == FilterOff || a.ResourceVersion == b.ResourceVersion {
+		return
+	}
+	if d.hub.o.NodeFilter == FilterSpec && reflect.DeepEqual(a.Labels, b.Labels) && reflect.DeepEqual(a.Annotations, b.Annotations) && reflect.DeepEqual(a.Spec, b.Spec) {
+		return
+	}
+	d.put(ctx, d.hub.change(b.Name, message.TypeNode, message.Update, b))
+}
+
+// use remembers which ConfigMaps and Secrets an edge has pods with.
+func (d *down) use(p *corev1.Pod) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, id := range api.References(p) {
+		if d.users[id] == nil {
+			d.users[id] = map[string]bool{}
+		}
+		d.users[id][p.Spec.NodeName] = true
+	}
+}
+
+// used sends changes of what pods use to every edge that ever had one with it.
+func (d *down) used(ctx context.Context, kind string) cache.ResourceEventHandlerFuncs {
+	send := func(operation string, o metav1.Object) {
+		d.mu.Lock()
+		var nodes []string
+		for node := range d.users[kind+"/"+o.GetNamespace()+"/"+o.GetName()] {
+			nodes = append(nodes, node)
+		}
+		d.mu.Unlock()
+		slices.Sort(nodes)
+		for _, node := range nodes {
+			d.put(ctx, d.hub.change(node, kind, operation, o))
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: func(o any) {
+			if kind == message.TypeConfigMap {
+				send(message.Insert, o.(metav1.Object))
+			}
+		},
+		UpdateFunc: func(a, b any) {
+			if b := b.(metav1.Object); a.(metav1.Object).GetResourceVersion() != b.GetResourceVersion() {
+				send(message.Update, b)
+			}
+		},
+		DeleteFunc: func(o any) {
+			if x, ok := loop.Last[metav1.Object](o); ok {
+				send(message.Delete, x)
+			}
+		},
+	}
+}

@@ -1,0 +1,248 @@
+// Package hub is the cloud side of the edge plane, KubeEdge's CloudCore as far as
+// edges see it: it lets them enrol, holds their connections, sends each what
+// concerns it until that is acknowledged, writes down what was, and writes to the
+// API server on their behalf.
+//
+// Defaults are KubeEdge's semantics with what they cost; what is better has an
+// option (Improved). Never copied are its crashes and losses: a version that is no
+// number, an old connection that ends a new one, an ObjectSync without a status,
+// a message of any size.
+package hub
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/windtunnel/windtunnel/internal/subject/kit/loop"
+	"github.com/windtunnel/windtunnel/planes/edge/internal/api"
+	"github.com/windtunnel/windtunnel/planes/edge/internal/link"
+	"github.com/windtunnel/windtunnel/planes/edge/internal/trust"
+)
+
+// Hub is a running hub.
+type Hub struct {
+	o         Options
+	client    *api.Client
+	authority *trust.Authority
+	sessions  *sessions
+	metrics   *metrics
+	stale     prometheus.Gauge
+	store     store
+	told      *told
+	down      *down
+	up        *up
+	poller    *link.Poller
+	wait      sync.WaitGroup
+	sent      atomic.Uint64 // bytes of sessions that have ended
+	taken     atomic.Uint64
+
+	pods, nodes, configs, secrets cache.SharedIndexInformer
+}
+
+// Run runs a hub until ctx ends; it returns when all has ended.
+func Run(ctx context.Context, o Options) error {
+	h, err := prepare(o)
+	if err != nil {
+		return err
+	}
+	defer h.wait.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if h.authority, err = h.trusted(ctx); err != nil {
+		return err
+	}
+	if h.poller, err = link.NewPoller(ctx); err != nil {
+		return err
+	}
+	defer h.poller.Wait()
+	if err := h.down.watch(ctx); err != nil {
+		return err
+	}
+	h.down.run(ctx)
+	informers := []cache.SharedIndexInformer{h.nodes, h.pods, h.configs, h.secrets}
+	if s, ok := h.store.(*crdStore); ok {
+		informers = append([]cache.SharedIndexInformer{s.objects, s.nodes}, informers...)
+	}
+	for _, i := range informers { // one after the other: what is dispatched looks into those before
+		if err := loop.Start(ctx, &h.wait, i); err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+	}
+	h.wait.Go(func() { h.up.run(ctx) })
+	if o.Store != StoreNone {
+		h.wait.Go(func() { h.rounds(ctx) })
+	}
+	h.wait.Go(func() { h.liveness(ctx) })
+	return h.serve(ctx)
+}
+
+func prepare(o Options) (*Hub, error) {
+	config := rest.CopyConfig(o.Config)
+	config.UserAgent, config.Timeout = "windtunnel-edge-hub", 0
+	o.Registry.Watch(config)
+	client, err := api.NewClient(config)
+	if err != nil {
+		return nil, fmt.Errorf("edge-hub: %w", err)
+	}
+	h := &Hub{o: o, client: client, sessions: newSessions(), told: newTold(o)}
+	h.stale = prometheus.NewGauge(prometheus.GaugeOpts{Name: "edge_hub_stale_objects", Help: "Objects that the last round found behind at their edge."})
+	o.Registry.MustRegister(h.stale)
+	h.up, h.down = newUp(h), newDown(h)
+	h.metrics = newMetrics(h, o.Registry)
+	core := informers.NewSharedInformerFactory(client, 0).Core().V1()
+	h.pods, h.nodes = core.Pods().Informer(), core.Nodes().Informer()
+	h.configs, h.secrets = core.ConfigMaps().Informer(), core.Secrets().Informer()
+	err = h.pods.AddIndexers(cache.Indexers{byNode: func(o any) ([]string, error) {
+		if node := o.(*corev1.Pod).Spec.NodeName; node != "" {
+			return []string{node}, nil
+		}
+		return nil, nil
+	}})
+	if err == nil && o.PodFilter == FilterSpec {
+		err = h.pods.SetTransform(slim)
+	}
+	if err == nil && o.NodeFilter != FilterAll {
+		err = h.nodes.SetTransform(slim)
+	}
+	if err != nil {
+		return nil, err
+	}
+	switch o.Store {
+	case StoreCRD:
+		h.store, err = newCRDStore(h)
+	default:
+		h.store = &localStore{forgetful: o.Store == StoreNone, versions: map[key]uint64{}}
+	}
+	return h, err
+}
+
+const byNode = "node" // index of pods
+
+// slim takes out what no edge is told.
+func slim(o any) (any, error) {
+	if m, ok := o.(metav1.Object); ok {
+		m.SetManagedFields(nil)
+	}
+	return o, nil
+}
+
+// wall returns the time for messages, in ms since 1970.
+func (h *Hub) wall() int64 { return h.now().UnixMilli() }
+
+func (h *Hub) now() time.Time { return h.o.Clock.Wall(h.o.Clock.Now()) }
+
+// acknowledged writes down what an edge has.
+func (h *Hub) acknowledged(ctx context.Context, s *session, m *outgoing) {
+	var err error
+	if m.deletion {
+		h.told.forget(m.key)
+		err = h.store.deleted(ctx, m.key)
+	} else {
+		h.told.set(m)
+		err = h.store.acked(ctx, m.key, m.version)
+	}
+	if err != nil && ctx.Err() == nil {
+		h.metrics.dropped.WithLabelValues("acknowledgement not written down").Inc()
+		h.o.Log.Warn("acknowledgement not written down", "node", s.node, "object", m.name, "error", err)
+	}
+}
+
+// liveness ends sessions whose keepalives stay away.
+func (h *Hub) liveness(ctx context.Context) {
+	tick := time.NewTicker(min(time.Second, h.o.Keepalive/4))
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		deadline := int64(h.o.Clock.Now().Add(-h.o.Keepalive))
+		for _, s := range h.sessions.all() {
+			if s.last.Load() < deadline {
+				s.end("no keepalive")
+			}
+		}
+	}
+}
+
+// annotate writes at the node which hub it hangs at.
+func (h *Hub) annotate(ctx context.Context, node string) {
+	err := retry.OnError(wait3(), func(error) bool { return ctx.Err() == nil }, func() error {
+		n, err := h.client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
+		if err != nil || n.Annotations[api.AnnotationHub] == h.o.Address {
+			return err
+		}
+		if n.Annotations == nil {
+			n.Annotations = map[string]string{}
+		}
+		n.Annotations[api.AnnotationHub] = h.o.Address
+		_, err = h.client.CoreV1().Nodes().Update(ctx, n, metav1.UpdateOptions{})
+		return err
+	})
+	if err != nil && ctx.Err() == nil {
+		h.o.Log.Debug("node not annotated", "node", node, "error", err) // it has not joined yet, or is away
+	}
+}
+
+// told remembers, where not every change goes down, what was in the last that did.
+type told struct {
+	filtered bool
+	mu       sync.Mutex
+	sums     map[string]uint64 // by node/uid
+}
+
+func newTold(o Options) *told {
+	return &told{filtered: o.PodFilter == FilterSpec || o.NodeFilter == FilterSpec, sums: map[string]uint64{}}
+}
+
+func (t *told) set(m *outgoing) {
+	if m.sum == 0 {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.sums[m.node+"/"+m.uid] = m.sum
+}
+
+// has says whether the edge was told of what is in an object now.
+func (t *told) has(k key, o metav1.Object) bool {
+	t.mu.Lock()
+	sum, ok := t.sums[k.node+"/"+k.uid]
+	t.mu.Unlock()
+	return ok && sum == api.Sum(o)
+}
+
+func (t *told) forget(k key) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.sums, k.node+"/"+k.uid)
+}
+
+// cut splits KIND/NAMESPACE/NAME behind the kind.
+func cut(id string) (kind, rest string, ok bool) { return strings.Cut(id, "/") }
+
+// bytes returns what went down and came up on all connections.
+func (h *Hub) bytes() (sent, received uint64) {
+	sent, received = h.sent.Load(), h.taken.Load()
+	for _, s := range h.sessions.all() {
+		down, up := s.conn.Bytes()
+		sent, received = sent+down, received+up
+	}
+	return sent, received
+}

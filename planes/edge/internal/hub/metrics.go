@@ -1,0 +1,71 @@
+package hub
+
+import (
+	"errors"
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
+)
+
+// metrics are the hub's own. The first has the name that KubeEdge gives it.
+type metrics struct {
+	connects, ended, messages, dropped, enrolments, syncCalls *prometheus.CounterVec
+	resends                                                   prometheus.Counter
+	handshake                                                 *prometheus.HistogramVec
+	delivery, ack                                             *prometheus.HistogramVec
+}
+
+func newMetrics(h *Hub, r *instrument.Registry) *metrics {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "edge_hub_" + name, Help: help}, labels)
+		r.MustRegister(c)
+		return c
+	}
+	gauge := func(name, help string, f func() float64) {
+		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f))
+	}
+	m := &metrics{
+		connects:   counter("connects_total", "Attempts of edges to connect, by how they went.", "result"),
+		ended:      counter("sessions_ended_total", "Sessions that ended, and why.", "reason"),
+		messages:   counter("messages_total", "Messages up from edges and down to them.", "direction", "operation", "resource"),
+		dropped:    counter("dropped_total", "Messages that were not handled, and why.", "reason"),
+		enrolments: counter("enrolments_total", "Answers of enrolment by path and status.", "path", "code"),
+		syncCalls:  counter("sync_calls_total", "Calls on ObjectSyncs and ClusterObjectSyncs.", "verb", "code"),
+		resends:    prometheus.NewCounter(prometheus.CounterOpts{Name: "edge_hub_resends_total", Help: "Messages that were sent again, since no acknowledgement came."}),
+		handshake:  r.Histogram("edge_hub_handshake_seconds", "From a connection's acceptance to its open websocket."),
+		delivery:   r.Histogram("edge_hub_delivery_seconds", "From the event at the hub to the edge's acknowledgement.", "resource"),
+		ack:        r.Histogram("edge_hub_ack_seconds", "From when a message was first sent to its acknowledgement.", "resource"),
+	}
+	r.MustRegister(m.resends)
+	gauge("KubeEdge_CloudHub_connected_nodes", "Edges that are connected.", func() float64 { return float64(h.sessions.len()) })
+	gauge("edge_hub_queue_depth", "Messages that wait to be sent or acknowledged.", func() float64 { return float64(h.sessions.depth()) })
+	gauge("edge_hub_upstream_depth", "Messages of edges that wait for a worker.", func() float64 { return float64(h.up.depth()) })
+	gauge("edge_hub_foreign_queues", "Edges that hang at another hub, and for which this one made a queue.", func() float64 { return float64(h.sessions.foreignLen()) })
+	for i, direction := range []string{"down", "up"} {
+		r.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "edge_hub_bytes_total", Help: "Bytes of connections, with TLS, since their websocket was open.", ConstLabels: prometheus.Labels{"direction": direction},
+		}, func() float64 {
+			sent, received := h.bytes()
+			return float64([]uint64{sent, received}[i])
+		}))
+	}
+	return m
+}
+
+// call counts one call on a Sync and returns its error.
+func (m *metrics) call(verb string, err error) error {
+	code := "200"
+	var status apierrors.APIStatus
+	switch {
+	case err == nil:
+	case errors.As(err, &status):
+		code = strconv.Itoa(int(status.Status().Code))
+	default:
+		code = "<error>"
+	}
+	m.syncCalls.WithLabelValues(verb, code).Inc()
+	return err
+}

@@ -1,0 +1,115 @@
+package hub
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
+)
+
+// The words of the options. Where one is called KubeEdge's it is the default.
+const (
+	OwnerAll = "all" // every hub handles what concerns any edge: KubeEdge's
+	OwnerOwn = "own" // what concerns the edges that hang at it
+
+	ResyncIncremental = "incremental" // what an edge has missed comes with the next round: KubeEdge's
+	ResyncConnect     = "connect"     // as soon as it is back
+	ResyncFull        = "full"        // everything, as soon as it is back
+
+	StoreCRD   = "crd"   // what is acknowledged stands in ObjectSyncs: KubeEdge's
+	StoreLocal = "local" // in the hub's memory: after a restart everything is sent again
+	StoreNone  = "none"  // nowhere: whoever comes back gets everything
+
+	FilterAll  = "all"  // nodes: every change goes to the edge: KubeEdge's
+	FilterMeta = "meta" // pods: but those of status and version alone; managedFields count: KubeEdge's
+	FilterSpec = "spec" // what an edge acts on
+	FilterOff  = "off"  // nodes: none
+
+	BirthDispatch = "dispatch" // a new ObjectSync is made before the object is sent, by the one goroutine that dispatches: KubeEdge's
+	BirthAck      = "ack"      // when the edge acknowledges it
+
+	LimitSilent = "silent" // whoever is one too many stays connected and is not heard: KubeEdge's
+	LimitClose  = "close"  // is refused
+)
+
+// Options are what a hub is told.
+type Options struct {
+	Config                         *rest.Config
+	Name                           string // of this hub, among several of a plane
+	Address                        string // where edges reach it, without a port
+	WebsocketPort, EnrolmentPort   int    // 0: one that is free, and after a restart the same again
+	Owner, Resync, Store           string
+	NodeFilter, PodFilter          string
+	Birth, LimitAnswer             string
+	SuccessGet                     bool // an ObjectSync is read before its status is written
+	Window                         int  // messages that an edge has not acknowledged
+	Dispatchers                    int
+	Workers, Buffer                int // of each kind of request of the edges
+	NodeLimit                      int
+	Keepalive, Round, ResendAfter  time.Duration
+	Resends                        int           // and then the message waits for longer and longer
+	WriteTimeout, HandshakeTimeout time.Duration // 0: none
+	Admit                          float64       // handshakes a second; 0: as they come
+	Authorize                      bool          // the name in the certificate must be the node's
+	Crypto                         bool          // crypto/tls stays on connections
+	Registry                       *instrument.Registry
+	Clock                          clock.Clock
+	Log                            *slog.Logger
+}
+
+// Default returns KubeEdge's semantics.
+func Default() Options {
+	return Options{
+		Name: "hub", Address: "127.0.0.1", Owner: OwnerAll, Resync: ResyncIncremental, Store: StoreCRD, NodeFilter: FilterAll, PodFilter: FilterMeta,
+		Birth: BirthDispatch, LimitAnswer: LimitSilent, SuccessGet: true, Window: 1, Dispatchers: 1, Workers: 100, Buffer: 1024,
+		NodeLimit: 500, Keepalive: 30 * time.Second, Round: 5 * time.Second, ResendAfter: 5 * time.Second, Resends: 5, HandshakeTimeout: 30 * time.Second,
+	}
+}
+
+// Improved are the flags of the preset of that name, with their values.
+func Improved() map[string]string {
+	return map[string]string{
+		"owner": OwnerOwn, "resync": ResyncConnect, "node-filter": FilterSpec, "pod-filter": FilterSpec, "birth": BirthAck, "limit-answer": LimitClose,
+		"success-get": "false", "window": "16", "dispatchers": "8", "admit": "400", "write-timeout": "15s",
+	}
+}
+
+// Validate joins all that is wrong with what a user may choose.
+func (o *Options) Validate() error {
+	var errs []error
+	for _, c := range []struct {
+		flag, value string
+		words       []string
+	}{
+		{"owner", o.Owner, []string{OwnerAll, OwnerOwn}},
+		{"resync", o.Resync, []string{ResyncIncremental, ResyncConnect, ResyncFull}},
+		{"store", o.Store, []string{StoreCRD, StoreLocal, StoreNone}},
+		{"node-filter", o.NodeFilter, []string{FilterAll, FilterSpec, FilterOff}},
+		{"pod-filter", o.PodFilter, []string{FilterMeta, FilterSpec}},
+		{"birth", o.Birth, []string{BirthDispatch, BirthAck}},
+		{"limit-answer", o.LimitAnswer, []string{LimitSilent, LimitClose}},
+	} {
+		known := false
+		for _, w := range c.words {
+			known = known || w == c.value
+		}
+		if !known {
+			errs = append(errs, fmt.Errorf("%s %q: want one of %v", c.flag, c.value, c.words))
+		}
+	}
+	if o.Window < 1 || o.Dispatchers < 1 || o.Workers < 1 || o.Buffer < 1 || o.NodeLimit < 1 || o.Resends < 1 {
+		errs = append(errs, errors.New("window, dispatchers, workers, buffer, node-limit, resends: want at least 1 of each"))
+	}
+	if o.Keepalive <= 0 || o.Round <= 0 || o.ResendAfter <= 0 {
+		errs = append(errs, errors.New("keepalive, round, resend-after: want more than 0"))
+	}
+	if o.Admit < 0 || o.WriteTimeout < 0 {
+		errs = append(errs, errors.New("admit, write-timeout: want 0 or more"))
+	}
+	return errors.Join(errs...)
+}

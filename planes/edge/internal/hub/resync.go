@@ -1,0 +1,193 @@
+package hub
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/windtunnel/windtunnel/planes/edge/internal/api"
+	"github.com/windtunnel/windtunnel/planes/edge/internal/message"
+)
+
+// rounds looks at all that edges have, again and again.
+func (h *Hub) rounds(ctx context.Context) {
+	tick := time.NewTicker(h.o.Round)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			h.round(ctx)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// round compares what is written down with what there is: all of it, or what the
+// hub's own edges have.
+func (h *Hub) round(ctx context.Context) {
+	stale := 0
+	if h.o.Owner == OwnerAll {
+		for _, k := range h.store.of("") {
+			stale += h.compare(ctx, k)
+		}
+	} else {
+		for _, s := range h.sessions.all() {
+			for _, k := range h.store.of(s.node) {
+				stale += h.compare(ctx, k)
+			}
+			h.missing(ctx, s)
+		}
+	}
+	h.stale.Set(float64(stale))
+}
+
+// compare sends what is newer than the edge has, or that it is gone; it returns 1
+// where the edge is behind.
+func (h *Hub) compare(ctx context.Context, k key) int {
+	o := h.current(k)
+	if o == nil || string(o.GetUID()) != k.uid {
+		h.down.put(ctx, h.change(k.node, k.kind, message.Delete, h.remains(k)))
+		return 1
+	}
+	if k.kind == message.TypeNode && h.o.NodeFilter == FilterOff {
+		return 0
+	}
+	if version, _ := h.store.version(k); h.behind(k, version, o) {
+		h.down.put(ctx, h.change(k.node, k.kind, message.Update, o))
+		return 1
+	}
+	return 0
+}
+
+// behind says whether an object has a version that the edge is to have and has
+// not. Where changes of status do not go down, the version is that of another
+// change; whether one was missed while nobody watched cannot be told from it, so
+// that it goes down once more when the edge is back, and never again for that.
+func (h *Hub) behind(k key, version uint64, o metav1.Object) bool {
+	if parse(o.GetResourceVersion()) <= version {
+		return false
+	}
+	filtered := k.kind == message.TypePod && h.o.PodFilter == FilterSpec || k.kind == message.TypeNode && h.o.NodeFilter == FilterSpec
+	if !filtered || version == 0 {
+		return true
+	}
+	return !h.told.has(k, o)
+}
+
+// current returns an object as it is.
+func (h *Hub) current(k key) metav1.Object {
+	informer, id := h.pods, k.namespace+"/"+k.name
+	switch k.kind {
+	case message.TypeConfigMap:
+		informer = h.configs
+	case message.TypeSecret:
+		informer = h.secrets
+	case message.TypeNode:
+		informer, id = h.nodes, k.name
+	}
+	return object(informer, id)
+}
+
+func object(i cache.SharedIndexInformer, id string) metav1.Object {
+	o, ok, err := i.GetStore().GetByKey(id)
+	if err != nil || !ok {
+		return nil
+	}
+	return o.(metav1.Object)
+}
+
+// remains is what is known of an object that is gone.
+func (h *Hub) remains(k key) metav1.Object {
+	m := metav1.ObjectMeta{Namespace: k.namespace, Name: k.name, UID: types.UID(k.uid)}
+	switch k.kind {
+	case message.TypeConfigMap:
+		return &corev1.ConfigMap{ObjectMeta: m}
+	case message.TypeSecret:
+		return &corev1.Secret{ObjectMeta: m}
+	case message.TypeNode:
+		return &corev1.Node{ObjectMeta: m}
+	}
+	return &corev1.Pod{ObjectMeta: m}
+}
+
+// back sends an edge that has come back what it has missed, if that is not left to
+// the rounds.
+func (h *Hub) back(ctx context.Context, s *session) {
+	full := h.o.Resync == ResyncFull || h.o.Store == StoreNone
+	switch {
+	case full:
+		for _, o := range h.podsOf(s.node) {
+			h.forced(ctx, s, h.change(s.node, message.TypePod, message.Update, o.(*corev1.Pod)))
+			for _, c := range h.usedBy(s.node, o.(*corev1.Pod)) {
+				h.forced(ctx, s, c)
+			}
+		}
+	case h.o.Resync == ResyncConnect || h.o.Owner == OwnerOwn:
+		for _, k := range h.store.of(s.node) {
+			h.compare(ctx, k)
+		}
+		h.missing(ctx, s)
+	}
+}
+
+// forced sends an object whatever the edge has.
+func (h *Hub) forced(ctx context.Context, s *session, c change) {
+	if m, err := c.outgoing(h); err == nil {
+		s.enqueue(ctx, m)
+	}
+}
+
+// missing sends the pods of an edge, and its node, of which nothing is written down.
+func (h *Hub) missing(ctx context.Context, s *session) {
+	for _, o := range h.podsOf(s.node) {
+		c := h.change(s.node, message.TypePod, message.Insert, o.(*corev1.Pod))
+		if _, ok := h.store.version(c.key); !ok {
+			h.down.put(ctx, c)
+		}
+	}
+	if n, ok := object(h.nodes, s.node).(*corev1.Node); ok && h.o.NodeFilter != FilterOff {
+		c := h.change(s.node, message.TypeNode, message.Update, n)
+		if _, ok := h.store.version(c.key); !ok {
+			h.down.put(ctx, c)
+		}
+	}
+}
+
+func (h *Hub) podsOf(node string) []any {
+	list, _ := h.pods.GetIndexer().ByIndex(byNode, node) // the index is there
+	return list
+}
+
+// usedBy are the ConfigMaps and Secrets of a pod, as changes for its node.
+func (h *Hub) usedBy(node string, p *corev1.Pod) (out []change) {
+	for _, id := range api.References(p) {
+		kind, rest, _ := cut(id)
+		informer := h.configs
+		if kind == message.TypeSecret {
+			informer = h.secrets
+		}
+		if o := object(informer, rest); o != nil {
+			out = append(out, h.change(node, kind, message.Update, o))
+		}
+	}
+	return out
+}
+
+// nodeDeleted ends the edge's session and forgets what it had.
+func (h *Hub) nodeDeleted(ctx context.Context, node string) {
+	if s := h.sessions.get(node); s != nil {
+		s.end("node deleted")
+	} else if h.o.Owner == OwnerOwn {
+		return
+	}
+	for _, k := range h.store.of(node) {
+		if err := h.store.deleted(ctx, k); err != nil {
+			h.o.Log.Warn("ObjectSync not deleted", "name", api.SyncName(k.node, k.uid), "error", err)
+		}
+	}
+}

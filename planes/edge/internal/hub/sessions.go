@@ -1,0 +1,80 @@
+package hub
+
+import (
+	"sync"
+)
+
+// sessions are the edges that are connected.
+type sessions struct {
+	mu      sync.Mutex
+	byNode  map[string]*session
+	foreign map[string]struct{} // nodes that hang elsewhere, for which there was something to send
+}
+
+func newSessions() *sessions {
+	return &sessions{byNode: map[string]*session{}, foreign: map[string]struct{}{}}
+}
+
+func (s *sessions) get(node string) *session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.byNode[node]
+}
+
+func (s *sessions) len() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.byNode)
+}
+
+func (s *sessions) foreignLen() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.foreign)
+}
+
+func (s *sessions) addForeign(node string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.foreign[node] = struct{}{}
+}
+
+func (s *sessions) all() []*session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]*session, 0, len(s.byNode))
+	for _, x := range s.byNode {
+		out = append(out, x)
+	}
+	return out
+}
+
+func (s *sessions) depth() (n int) {
+	for _, x := range s.all() {
+		n += x.depth()
+	}
+	return n
+}
+
+// add makes a session its node's; false: there are as many as may be. It returns
+// the one that it takes the place of.
+func (s *sessions) add(x *session, limit int) (old *session, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old = s.byNode[x.node]
+	if old == nil && len(s.byNode) >= limit {
+		return nil, false
+	}
+	s.byNode[x.node] = x
+	delete(s.foreign, x.node)
+	return old, true
+}
+
+// remove takes a session out if it is still its node's.
+func (s *sessions) remove(x *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.byNode[x.node] == x {
+		delete(s.byNode, x.node)
+	}
+}

@@ -1,0 +1,274 @@
+package hub
+
+import (
+	"context"
+	"strconv"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/windtunnel/windtunnel/internal/subject/kit/loop"
+	"github.com/windtunnel/windtunnel/planes/edge/internal/api"
+)
+
+// key is an object at an edge.
+type key struct{ node, kind, namespace, name, uid string }
+
+// store is where it stands what an edge has acknowledged.
+type store interface {
+	// version returns the version acknowledged, 0 where none was yet; ok is false
+	// for what the store does not know.
+	version(k key) (version uint64, ok bool)
+	// begin notes that a new object is sent.
+	begin(ctx context.Context, k key) error
+	acked(ctx context.Context, k key, version uint64) error
+	deleted(ctx context.Context, k key) error
+	// of returns what an edge has, or with an empty name what all have.
+	of(node string) []key
+}
+
+// kinds of objects by the type of their messages.
+func kindOf(resource string) (version, kind string) {
+	switch resource {
+	case "pod":
+		return "v1", "Pod"
+	case "configmap":
+		return "v1", "ConfigMap"
+	case "secret":
+		return "v1", "Secret"
+	}
+	return "v1", "Node"
+}
+
+func resourceOf(kind string) string {
+	switch kind {
+	case "Pod":
+		return "pod"
+	case "ConfigMap":
+		return "configmap"
+	case "Secret":
+		return "secret"
+	}
+	return "node"
+}
+
+// crdStore keeps ObjectSyncs and ClusterObjectSyncs at the API server. What was
+// written and is not yet seen on the watch is in newer.
+type crdStore struct {
+	hub     *Hub
+	objects cache.SharedIndexInformer
+	nodes   cache.SharedIndexInformer
+	mu      sync.Mutex
+	newer   map[string]*api.Sync // by namespace/name
+}
+
+func newCRDStore(h *Hub) (*crdStore, error) {
+	s := &crdStore{hub: h, newer: map[string]*api.Sync{}, objects: h.client.SyncInformer(api.ResourceSyncs), nodes: h.client.SyncInformer(api.ResourceNodeSyncs)}
+	for _, i := range []cache.SharedIndexInformer{s.objects, s.nodes} {
+		if _, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc: s.seen, UpdateFunc: func(_, o any) { s.seen(o) }, DeleteFunc: s.gone,
+		}); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+func (s *crdStore) seen(o any) {
+	sync := o.(*api.Sync)
+	id := sync.Namespace + "/" + sync.Name
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if own := s.newer[id]; own != nil && parse(own.ResourceVersion) <= parse(sync.ResourceVersion) {
+		delete(s.newer, id)
+	}
+}
+
+func (s *crdStore) gone(o any) {
+	if sync, ok := loop.Last[*api.Sync](o); ok {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.newer, sync.Namespace+"/"+sync.Name)
+	}
+}
+
+func (s *crdStore) wrote(sync *api.Sync) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.newer[sync.Namespace+"/"+sync.Name] = sync
+}
+
+// namespaceOf is where the Sync of an object is.
+func (k key) namespaceOf() string {
+	if k.kind == "node" {
+		return ""
+	}
+	return k.namespace
+}
+
+func (s *crdStore) get(k key) *api.Sync {
+	namespace, name := k.namespaceOf(), api.SyncName(k.node, k.uid)
+	s.mu.Lock()
+	own := s.newer[namespace+"/"+name]
+	s.mu.Unlock()
+	if own != nil {
+		return own
+	}
+	informer, id := s.objects, namespace+"/"+name
+	if namespace == "" {
+		informer, id = s.nodes, name
+	}
+	o, ok, err := informer.GetStore().GetByKey(id)
+	if err != nil || !ok {
+		return nil
+	}
+	return o.(*api.Sync)
+}
+
+func (s *crdStore) version(k key) (uint64, bool) {
+	sync := s.get(k)
+	if sync == nil {
+		return 0, false
+	}
+	return parse(sync.Status.ResourceVersion), true
+}
+
+func (s *crdStore) make(k key) *api.Sync {
+	version, kind := kindOf(k.kind)
+	return &api.Sync{
+		ObjectMeta: metav1.ObjectMeta{Namespace: k.namespaceOf(), Name: api.SyncName(k.node, k.uid)},
+		Spec:       api.SyncSpec{APIVersion: version, Kind: kind, Name: k.name},
+	}
+}
+
+// begin makes the Sync; AlreadyExists says that another hub did.
+func (s *crdStore) begin(ctx context.Context, k key) error {
+	return s.birth(ctx, k, 0)
+}
+
+// birth makes a Sync and then its status, which is a part of its own.
+func (s *crdStore) birth(ctx context.Context, k key, version uint64) error {
+	made, err := s.hub.client.CreateSync(ctx, s.make(k))
+	if err := s.hub.metrics.call("CREATE", err); err != nil {
+		return err
+	}
+	made.Status.ResourceVersion = strconv.FormatUint(version, 10)
+	made, err = s.hub.client.UpdateSync(ctx, made)
+	if err := s.hub.metrics.call("UPDATE", err); err != nil {
+		return err
+	}
+	s.wrote(made)
+	return nil
+}
+
+// acked writes the version that an edge has. Another hub or an older copy may be
+// in the way, twice at most.
+func (s *crdStore) acked(ctx context.Context, k key, version uint64) (err error) {
+	sync := s.get(k)
+	for try := range 3 {
+		if sync == nil || s.hub.o.SuccessGet || try > 0 {
+			sync, err = s.hub.client.GetSync(ctx, k.namespaceOf(), api.SyncName(k.node, k.uid))
+			err = s.hub.metrics.call("GET", err)
+			if apierrors.IsNotFound(err) {
+				return s.birth(ctx, k, version)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		next := sync.DeepCopyObject().(*api.Sync)
+		next.Status.ResourceVersion = strconv.FormatUint(version, 10)
+		next, err = s.hub.client.UpdateSync(ctx, next)
+		if err = s.hub.metrics.call("UPDATE", err); err == nil {
+			s.wrote(next)
+			return nil
+		}
+		if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return err
+}
+
+func (s *crdStore) deleted(ctx context.Context, k key) error {
+	name := api.SyncName(k.node, k.uid)
+	err := s.hub.metrics.call("DELETE", s.hub.client.DeleteSync(ctx, k.namespaceOf(), name))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.newer, k.namespaceOf()+"/"+name)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+func (s *crdStore) of(node string) []key {
+	var out []key
+	for _, i := range []cache.SharedIndexInformer{s.objects, s.nodes} {
+		list := i.GetStore().List()
+		if node != "" {
+			list, _ = i.GetIndexer().ByIndex(api.ByNode, node) // the index is there
+		}
+		for _, o := range list {
+			sync := o.(*api.Sync)
+			n, uid := sync.Parts()
+			out = append(out, key{node: n, kind: resourceOf(sync.Spec.Kind), namespace: sync.Namespace, name: sync.Spec.Name, uid: uid})
+		}
+	}
+	return out
+}
+
+// localStore keeps it in memory; with forgetful it keeps nothing.
+type localStore struct {
+	forgetful bool
+	mu        sync.Mutex
+	versions  map[key]uint64
+}
+
+func (s *localStore) version(k key) (uint64, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v, ok := s.versions[k]
+	return v, ok
+}
+
+func (s *localStore) begin(context.Context, key) error { return nil }
+
+func (s *localStore) acked(_ context.Context, k key, version uint64) error {
+	if s.forgetful {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.versions[k] = version
+	return nil
+}
+
+func (s *localStore) deleted(_ context.Context, k key) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.versions, k)
+	return nil
+}
+
+func (s *localStore) of(node string) (out []key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for k := range s.versions {
+		if node == "" || k.node == node {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// parse reads a resource version; what is no number is as old as can be.
+func parse(version string) uint64 {
+	n, err := strconv.ParseUint(version, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}

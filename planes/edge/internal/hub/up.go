@@ -1,0 +1,312 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	authv1 "k8s.io/api/authentication/v1"
+	coordv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/windtunnel/windtunnel/planes/edge/internal/api"
+	"github.com/windtunnel/windtunnel/planes/edge/internal/message"
+)
+
+// request is what an edge asks for.
+type request struct {
+	session  *session
+	message  message.Message
+	resource message.Resource
+}
+
+// up takes requests of edges to workers: one queue without end, then one of each
+// type with its own workers. One that is full stops all behind it, as in KubeEdge.
+type up struct {
+	hub      *Hub
+	mu       sync.Mutex
+	waiting  []request
+	wake     chan struct{}
+	channels map[string]chan request
+}
+
+func newUp(h *Hub) *up {
+	u := &up{hub: h, wake: make(chan struct{}, 1), channels: map[string]chan request{}}
+	for _, kind := range []string{
+		message.TypeNode, message.TypeNodePatch, message.TypeLease, message.TypePod, message.TypePodPatch, message.TypeConfigMap, message.TypeSecret, message.TypeToken,
+	} {
+		u.channels[kind] = make(chan request, h.o.Buffer)
+	}
+	return u
+}
+
+func (u *up) depth() int {
+	u.mu.Lock()
+	n := len(u.waiting)
+	u.mu.Unlock()
+	for _, c := range u.channels {
+		n += len(c)
+	}
+	return n
+}
+
+func (u *up) add(q request) {
+	u.mu.Lock()
+	u.waiting = append(u.waiting, q)
+	u.mu.Unlock()
+	select {
+	case u.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (u *up) run(ctx context.Context) {
+	for _, c := range u.channels {
+		for range u.hub.o.Workers {
+			u.hub.wait.Go(func() {
+				for {
+					select {
+					case q := <-c:
+						u.answer(ctx, q)
+					case <-ctx.Done():
+						return
+					}
+				}
+			})
+		}
+	}
+	for {
+		select {
+		case <-u.wake:
+		case <-ctx.Done():
+			return
+		}
+		u.mu.Lock()
+		todo := u.waiting
+		u.waiting = nil
+		u.mu.Unlock()
+		for _, q := range todo {
+			select {
+			case u.channels[q.resource.Type] <- q:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// received sorts what an edge sends.
+func (h *Hub) received(s *session, m message.Message) {
+	kind := typeOf(m.Route.Resource)
+	h.metrics.messages.WithLabelValues("up", known(m.Route.Operation, message.Keepalive, message.Insert, message.Update, message.Patch, message.Delete, message.Query, message.Response, message.Error), kind).Inc()
+	switch {
+	case m.Route.Operation == message.Keepalive:
+		s.last.Store(int64(h.o.Clock.Now()))
+	case m.Ack():
+		s.acknowledge(m.Header.ParentID)
+	case m.Header.ParentID != "":
+		h.metrics.dropped.WithLabelValues("an edge's error").Inc()
+	case m.Route.Source == message.SourceCloud || m.Route.Source == message.SourceHub:
+		h.metrics.dropped.WithLabelValues("source is the cloud").Inc()
+	default:
+		r, err := message.ParseResource(m.Route.Resource)
+		if err != nil || h.up.channels[r.Type] == nil {
+			h.metrics.dropped.WithLabelValues("unknown resource").Inc()
+			return
+		}
+		h.up.add(request{session: s, message: m, resource: r})
+	}
+}
+
+// typeOf returns the type of a resource as a label, of which there are few.
+func typeOf(resource string) string {
+	r, err := message.ParseResource(resource)
+	if err != nil {
+		return known(resource, message.TypeNode)
+	}
+	return known(r.Type, message.TypeNode, message.TypeNodePatch, message.TypeLease, message.TypePod, message.TypePodPatch, message.TypeConfigMap, message.TypeSecret, message.TypeToken)
+}
+
+// known returns a word if it is one of those, so that peers cannot make labels.
+func known(word string, words ...string) string {
+	for _, w := range words {
+		if w == word {
+			return w
+		}
+	}
+	return "other"
+}
+
+// errOperation says that a resource has no such operation.
+var errOperation = errors.New("no such operation")
+
+// answer does what an edge asks and answers.
+func (u *up) answer(ctx context.Context, q request) {
+	if q.session.ended() {
+		return
+	}
+	o, err := u.do(ctx, q)
+	if ctx.Err() != nil {
+		return
+	}
+	if q.resource.Acked() {
+		u.object(ctx, q, o, err)
+		return
+	}
+	var content []byte
+	switch {
+	case q.resource.Type == message.TypePod && err == nil:
+		content = []byte(message.OK)
+	default:
+		if content, err = result(o, err); err != nil {
+			u.hub.o.Log.Error("answer cannot be written", "resource", q.message.Route.Resource, "error", err)
+			return
+		}
+	}
+	m := q.message.Reply(u.hub.wall(), message.SourceCloud, content)
+	q.session.answer(&m)
+}
+
+// result is the content of an answer: an object and an error.
+func result(o any, err error) ([]byte, error) {
+	var out struct {
+		Object any
+		Err    any
+	}
+	var status apierrors.APIStatus
+	switch {
+	case err == nil:
+		out.Object = o
+	case errors.As(err, &status):
+		out.Err = map[string]any{"ErrStatus": status.Status()}
+	default:
+		out.Err = map[string]any{"ErrStatus": metav1.Status{Status: metav1.StatusFailure, Message: err.Error(), Reason: metav1.StatusReasonUnknown, Code: 500}}
+	}
+	return json.Marshal(out)
+}
+
+// object answers with a ConfigMap or Secret, which the edge acknowledges.
+func (u *up) object(ctx context.Context, q request, o any, err error) {
+	if err != nil {
+		text, _ := json.Marshal(err.Error()) // a string can always be
+		m := q.message.Reply(u.hub.wall(), message.SourceCloud, text)
+		m.Route.Operation = message.Error
+		q.session.answer(&m)
+		return
+	}
+	c := u.hub.change(q.session.node, q.resource.Type, message.Response, metaOf(o))
+	c.object = o
+	out, err := c.outgoing(u.hub)
+	if err != nil {
+		u.hub.o.Log.Error("object cannot be sent", "resource", q.message.Route.Resource, "error", err)
+		return
+	}
+	out.message.Header.ParentID, out.message.Route.Resource = q.message.Header.ID, q.message.Route.Resource
+	if _, _, busy := q.session.known(out.uid); busy {
+		q.session.answer(&out.message) // what waits for an acknowledgement is the same or newer
+		return
+	}
+	q.session.enqueue(ctx, out)
+}
+
+func (u *up) do(ctx context.Context, q request) (any, error) {
+	c, m, r := u.hub.client, &q.message, q.resource
+	switch m.Route.Operation + " " + r.Type {
+	case "insert node":
+		return u.join(ctx, m)
+	case "query node":
+		return c.CoreV1().Nodes().Get(ctx, r.Name, metav1.GetOptions{})
+	case "patch nodepatch":
+		patch, err := m.Text()
+		if err != nil {
+			return nil, apierrors.NewBadRequest(err.Error())
+		}
+		return c.CoreV1().Nodes().Patch(ctx, r.Name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+	case "patch podpatch":
+		patch, err := m.Text()
+		if err != nil {
+			return nil, apierrors.NewBadRequest(err.Error())
+		}
+		return c.CoreV1().Pods(r.Namespace).Patch(ctx, r.Name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+	case "delete pod":
+		var o metav1.DeleteOptions
+		if err := json.Unmarshal(m.Content, &o); err != nil {
+			return nil, apierrors.NewBadRequest(err.Error())
+		}
+		return nil, c.CoreV1().Pods(r.Namespace).Delete(ctx, r.Name, o)
+	case "query lease", "insert lease", "update lease":
+		return u.lease(ctx, m, r)
+	case "query configmap":
+		return held[*corev1.ConfigMap](u.hub.configs, r)
+	case "query secret":
+		return held[*corev1.Secret](u.hub.secrets, r)
+	case "query serviceaccounttoken":
+		var t authv1.TokenRequest
+		if err := json.Unmarshal(m.Content, &t); err != nil {
+			return nil, apierrors.NewBadRequest(err.Error())
+		}
+		return c.CoreV1().ServiceAccounts(r.Namespace).CreateToken(ctx, r.Name, &t, metav1.CreateOptions{})
+	}
+	return nil, apierrors.NewBadRequest(fmt.Sprintf("%s of %s: %v", m.Route.Operation, r.Type, errOperation))
+}
+
+// held returns what the hub's own watch has of a ConfigMap or Secret.
+func held[T metav1.Object](i cache.SharedIndexInformer, r message.Resource) (T, error) {
+	var none T
+	o, ok, err := i.GetStore().GetByKey(r.Namespace + "/" + r.Name)
+	if err != nil || !ok {
+		return none, fmt.Errorf("%s %s/%s: there is none", r.Type, r.Namespace, r.Name)
+	}
+	return o.(T), nil
+}
+
+func (u *up) lease(ctx context.Context, m *message.Message, r message.Resource) (any, error) {
+	leases := u.hub.client.CoordinationV1().Leases(r.Namespace)
+	if m.Route.Operation == message.Query {
+		return leases.Get(ctx, r.Name, metav1.GetOptions{})
+	}
+	var l coordv1.Lease
+	if err := json.Unmarshal(m.Content, &l); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	if m.Route.Operation == message.Insert {
+		return leases.Create(ctx, &l, metav1.CreateOptions{})
+	}
+	return leases.Update(ctx, &l, metav1.UpdateOptions{})
+}
+
+// join makes a node: without the labels that are Kubernetes' own, which a second
+// call brings.
+func (u *up) join(ctx context.Context, m *message.Message) (any, error) {
+	var n corev1.Node
+	if err := json.Unmarshal(m.Content, &n); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	own := map[string]string{}
+	for name, value := range n.Labels {
+		if domain, _, ok := strings.Cut(name, "/"); ok && (domain == "kubernetes.io" || strings.HasSuffix(domain, ".kubernetes.io")) {
+			own[name] = value
+			delete(n.Labels, name)
+		}
+	}
+	if n.Annotations == nil {
+		n.Annotations = map[string]string{}
+	}
+	n.Annotations[api.AnnotationHub] = u.hub.o.Address // connected before it joined
+	made, err := u.hub.client.CoreV1().Nodes().Create(ctx, &n, metav1.CreateOptions{})
+	if err != nil || len(own) == 0 {
+		return made, err
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": own}})
+	if err != nil {
+		return nil, err
+	}
+	return u.hub.client.CoreV1().Nodes().Patch(ctx, n.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+}
