@@ -1,0 +1,134 @@
+// Package fleet is many hollow edges in one process: each connects, joins, renews
+// its lease, takes objects and acknowledges them, starts and ends pods and says so,
+// and goes on while it is offline, as KubeEdge's edges do. No container runs.
+//
+// What an edge has it keeps as a digest, so that it can be proved object by object
+// that edges hold what the API server holds.
+package fleet
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/planes/edge/internal/api"
+	"github.com/windtunnel/windtunnel/planes/edge/internal/link"
+)
+
+// Fleet is the edges of one process.
+type Fleet struct {
+	o        Options
+	ctx      func() context.Context // of the run
+	client   *api.Client
+	metrics  *metrics
+	schedule *schedule
+	check    *checker
+	poller   *link.Poller
+	dials    chan *edge
+	wait     sync.WaitGroup
+	edges    []*edge
+	byName   map[string]*edge
+	hubs     hubs
+	sharing  sync.Mutex // of shared
+	shared   *tls.Certificate
+
+	connected, dialing, joined atomic.Int64
+	sent, taken                atomic.Uint64 // bytes of connections that have ended
+}
+
+// Run runs a fleet until ctx ends; it returns when all has ended. serve is given who
+// answers which objects are not as they are to be, and calls work.
+func Run(ctx context.Context, o Options, serve func(differences http.Handler, work func() error) error) error {
+	f, err := prepare(o)
+	if err != nil {
+		return err
+	}
+	return serve(f.check, func() error { return f.run(ctx) })
+}
+
+func prepare(o Options) (*Fleet, error) {
+	config := rest.CopyConfig(o.Config)
+	config.UserAgent, config.Timeout, config.QPS = "windtunnel-edge-fleet", 0, -1
+	o.Registry.Watch(config)
+	client, err := api.NewClient(config)
+	if err != nil {
+		return nil, fmt.Errorf("edge-fleet: %w", err)
+	}
+	f := &Fleet{o: o, client: client, byName: map[string]*edge{}, dials: make(chan *edge)}
+	for i := o.Shard; i < o.Edges; i += o.Shards {
+		e := &edge{fleet: f, name: fmt.Sprintf("%s-%d", o.Prefix, i)}
+		e.tick = e.beat
+		f.edges, f.byName[e.name] = append(f.edges, e), e
+	}
+	if f.check, err = newChecker(f); err != nil {
+		return nil, err
+	}
+	f.metrics = newMetrics(f, o.Registry)
+	f.schedule = &schedule{clock: o.Clock, late: f.metrics.wasLate, wake: make(chan struct{}, 1)}
+	return f, nil
+}
+
+func (f *Fleet) run(ctx context.Context) (err error) {
+	defer f.wait.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	f.ctx = func() context.Context { return ctx }
+	if f.poller, err = link.NewPoller(ctx); err != nil {
+		return err
+	}
+	defer f.poller.Wait()
+	if f.hubs, err = f.find(ctx); err != nil {
+		return err
+	}
+	if err := f.check.start(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	f.wait.Go(func() { f.schedule.run(ctx) })
+	for range f.o.Dialers {
+		f.wait.Go(func() { f.dialer(ctx) })
+	}
+	gap := time.Duration(float64(time.Second) / f.o.JoinRate)
+	for i, e := range f.edges {
+		f.schedule.in(time.Duration(i)*gap, func() { f.dialNow(e) })
+	}
+	f.o.Log.Info("fleet runs", "edges", len(f.edges), "hubs", len(f.hubs.list))
+	f.o.Registry.Ready()
+	<-ctx.Done()
+	f.check.report()
+	return nil
+}
+
+func (f *Fleet) ending() bool { return f.ctx().Err() != nil }
+
+func (f *Fleet) now() clock.Time { return f.o.Clock.Now() }
+
+// wallTime returns the time for what is written to the API server.
+func (f *Fleet) wallTime() time.Time { return f.o.Clock.Wall(f.now()) }
+
+// wall returns the time for messages, in ms since 1970.
+func (f *Fleet) wall() int64 { return f.wallTime().UnixMilli() }
+
+// bytes returns what went up and came down on all connections.
+func (f *Fleet) bytes() (sent, received uint64) {
+	sent, received = f.sent.Load(), f.taken.Load()
+	for _, e := range f.edges {
+		e.mu.Lock()
+		c := e.conn
+		e.mu.Unlock()
+		if c != nil {
+			up, down := c.Bytes()
+			sent, received = sent+up, received+down
+		}
+	}
+	return sent, received
+}

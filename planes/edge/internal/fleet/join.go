@@ -1,0 +1,169 @@
+package fleet
+
+import (
+	"encoding/json"
+	"strconv"
+	"time"
+
+	coordv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/windtunnel/windtunnel/planes/edge/internal/api"
+	"github.com/windtunnel/windtunnel/planes/edge/internal/message"
+)
+
+// answer is the content of an answer: the object, or why there is none.
+type answer struct {
+	Object json.RawMessage
+	Err    *struct{ ErrStatus metav1.Status }
+}
+
+// read returns what an answer says; nil, that nobody answered.
+func read(m *message.Message) (object json.RawMessage, reason metav1.StatusReason) {
+	if m == nil {
+		return nil, metav1.StatusReasonTimeout
+	}
+	var a answer
+	if err := json.Unmarshal(m.Content, &a); err != nil {
+		return nil, metav1.StatusReasonUnknown
+	}
+	if a.Err != nil {
+		if a.Err.ErrStatus.Reason == "" {
+			return nil, metav1.StatusReasonUnknown
+		}
+		return nil, a.Err.ErrStatus.Reason
+	}
+	return a.Object, ""
+}
+
+// joinLocked makes the edge's node, and then its lease.
+func (e *edge) joinLocked() {
+	e.askLocked(message.Insert, message.Resource{Namespace: message.NamespaceUp, Type: message.TypeNode, Name: e.name}, e.node(), func(m *message.Message) {
+		raw, reason := read(m)
+		switch reason {
+		case "":
+			e.keepNodeLocked(raw)
+		case metav1.StatusReasonAlreadyExists:
+			e.askLocked(message.Query, message.Resource{Namespace: message.NamespaceUp, Type: message.TypeNode, Name: e.name}, nil, func(m *message.Message) {
+				if raw, reason := read(m); reason == "" {
+					e.keepNodeLocked(raw)
+				}
+			})
+		default:
+			e.againLocked(e.joinLocked)
+			return
+		}
+		e.joined = true
+		e.fleet.joined.Add(1)
+		if e.fleet.o.Lease > 0 {
+			e.queryLeaseLocked()
+		}
+	})
+}
+
+const again = 5 * time.Second
+
+// againLocked does after a while what did not succeed.
+func (e *edge) againLocked(f func()) {
+	e.fleet.schedule.in(again, func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		f()
+	})
+}
+
+func (e *edge) leaseName() message.Resource {
+	return message.Resource{Namespace: message.NamespaceLeases, Type: message.TypeLease, Name: e.name}
+}
+
+func (e *edge) queryLeaseLocked() {
+	e.askLocked(message.Query, e.leaseName(), nil, func(m *message.Message) {
+		raw, reason := read(m)
+		switch reason {
+		case "":
+			e.keepLease(raw)
+		case metav1.StatusReasonNotFound:
+			e.askLocked(message.Insert, e.leaseName(), e.newLease(""), func(m *message.Message) {
+				if raw, reason := read(m); reason == "" {
+					e.keepLease(raw)
+				} else {
+					e.againLocked(e.queryLeaseLocked)
+				}
+			})
+		default:
+			e.againLocked(e.queryLeaseLocked)
+		}
+	})
+}
+
+func (e *edge) renewLocked() {
+	version := e.lease
+	e.askLocked(message.Update, e.leaseName(), e.newLease(version), func(m *message.Message) {
+		if raw, reason := read(m); reason == "" {
+			e.keepLease(raw)
+		} else {
+			e.fleet.metrics.refused.WithLabelValues("lease").Inc()
+			e.lease = ""
+			e.queryLeaseLocked()
+		}
+	})
+}
+
+func (e *edge) keepLease(raw json.RawMessage) {
+	var l struct{ Metadata metav1.ObjectMeta }
+	if json.Unmarshal(raw, &l) == nil {
+		e.lease = l.Metadata.ResourceVersion
+	}
+}
+
+// leaseLasts is how long a lease holds without renewal, in seconds.
+const leaseLasts = 40
+
+func (e *edge) newLease(version string) *coordv1.Lease {
+	seconds, now := int32(leaseLasts), metav1.NewMicroTime(e.fleet.wallTime())
+	return &coordv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: message.NamespaceLeases, Name: e.name, ResourceVersion: version},
+		Spec:       coordv1.LeaseSpec{HolderIdentity: &e.name, LeaseDurationSeconds: &seconds, RenewTime: &now},
+	}
+}
+
+// node is how an edge registers itself.
+func (e *edge) node() *corev1.Node {
+	fits := corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"),
+		corev1.ResourcePods: resource.MustParse(strconv.Itoa(e.fleet.o.Pods)),
+	}
+	return &corev1.Node{
+		TypeMeta: metav1.TypeMeta{Kind: "Node", APIVersion: "v1"},
+		ObjectMeta: metav1.ObjectMeta{Name: e.name, Labels: map[string]string{
+			api.LabelEdge: "", "node-role.kubernetes.io/agent": "", corev1.LabelHostname: e.name, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64",
+		}},
+		Status: corev1.NodeStatus{
+			Capacity: fits, Allocatable: fits, Conditions: e.conditions(),
+			Addresses: []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: e.name}},
+			NodeInfo:  corev1.NodeSystemInfo{OperatingSystem: "linux", Architecture: "amd64", KubeletVersion: "v1.31.12-kubeedge-v1.23.0"},
+		},
+	}
+}
+
+func (e *edge) conditions() []corev1.NodeCondition {
+	now := metav1.NewTime(e.fleet.wallTime())
+	return []corev1.NodeCondition{{
+		Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "EdgeReady", Message: "edge is posting ready status", LastHeartbeatTime: now, LastTransitionTime: now,
+	}}
+}
+
+// statusLocked tells that the node is well.
+func (e *edge) statusLocked() {
+	raw, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": e.conditions()}})
+	if err != nil {
+		panic(err) // this can always be written
+	}
+	e.askLocked(message.Patch, message.Resource{Namespace: message.NamespaceUp, Type: message.TypeNodePatch, Name: e.name}, string(raw), func(m *message.Message) {
+		if _, reason := read(m); reason != "" {
+			e.fleet.metrics.refused.WithLabelValues("status").Inc()
+		}
+	})
+}

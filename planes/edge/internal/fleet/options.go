@@ -1,0 +1,88 @@
+package fleet
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
+)
+
+// The words of the options.
+const (
+	CertificatesOwn    = "own"    // each edge enrols: KubeEdge's
+	CertificatesShared = "shared" // one enrols for all: a handshake less for each
+
+	BackoffFixed  = "fixed30" // 30 s, then five dials 5 s apart, without jitter: KubeEdge's
+	BackoffJitter = "jitter"  // at random within a time that doubles from 1 s to 30 s
+)
+
+// Options are what a fleet is told.
+type Options struct {
+	Config        *rest.Config
+	Edges         int
+	Prefix        string // of their names
+	Shard, Shards int    // of them, those whose number leaves Shard divided by Shards
+	JoinRate      float64
+	Dialers       int // dials under way at the same time
+	Sources       int // source addresses 127.0.0.2 and on; 0: as the kernel chooses
+	Certificates  string
+	Backoff       string
+	Crypto        bool
+	Keepalive     time.Duration
+	Lease         time.Duration // 0: edges have none
+	Status        time.Duration // of a node without change; 0: never
+	PodStart      time.Duration // median; what an edge has to fetch comes on top
+	PodStop       time.Duration
+	DropAcks      float64 // share of acknowledgements that get lost
+	DelayAcks     time.Duration
+	CompareNodes  bool // an edge is to have its node, too
+	Pods          int  // that fit on an edge
+	Seed          uint64
+	Registry      *instrument.Registry
+	Clock         clock.Clock
+	Log           *slog.Logger
+}
+
+// Default returns what KubeEdge's edges do.
+func Default() Options {
+	return Options{
+		Edges: 100, Prefix: "edge", JoinRate: 300, Dialers: 256, Certificates: CertificatesOwn, Backoff: BackoffFixed,
+		Keepalive: 15 * time.Second, Lease: 10 * time.Second, Status: 5 * time.Minute, PodStart: 100 * time.Millisecond, PodStop: 100 * time.Millisecond,
+		CompareNodes: true, Pods: 110, Seed: 1,
+	}
+}
+
+// maxEdges is how many fit into a process: it has 20,000 descriptors as a rule.
+const maxEdges = 19000
+
+// Validate joins all that is wrong with what a user may choose.
+func (o *Options) Validate() error {
+	var errs []error
+	if o.Edges < 1 || o.Dialers < 1 || o.Pods < 1 {
+		errs = append(errs, fmt.Errorf("edges %d, dialers %d, pods %d: want at least 1 of each", o.Edges, o.Dialers, o.Pods))
+	}
+	if own := (o.Edges + o.Shards - 1) / max(o.Shards, 1); own > maxEdges {
+		errs = append(errs, fmt.Errorf("edges %d: want at most %d in a process, which has a descriptor for each; run more shards", own, maxEdges))
+	}
+	if o.JoinRate <= 0 || o.Keepalive <= 0 {
+		errs = append(errs, errors.New("join-rate, keepalive: want more than 0"))
+	}
+	if o.Lease < 0 || o.Status < 0 || o.PodStart < 0 || o.PodStop < 0 || o.DelayAcks < 0 || o.Sources < 0 || o.Sources > 250 {
+		errs = append(errs, errors.New("lease, status, pod-start, pod-stop, delay-acks, sources: want 0 or more, and at most 250 sources"))
+	}
+	if o.DropAcks < 0 || o.DropAcks >= 1 {
+		errs = append(errs, fmt.Errorf("drop-acks %g: want 0 up to, but not, 1", o.DropAcks))
+	}
+	if o.Certificates != CertificatesOwn && o.Certificates != CertificatesShared {
+		errs = append(errs, fmt.Errorf("certificates %q: want %s or %s", o.Certificates, CertificatesOwn, CertificatesShared))
+	}
+	if o.Backoff != BackoffFixed && o.Backoff != BackoffJitter {
+		errs = append(errs, fmt.Errorf("backoff %q: want %s or %s", o.Backoff, BackoffFixed, BackoffJitter))
+	}
+	return errors.Join(errs...)
+}
