@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -30,7 +31,7 @@ func KnownLifecycles() []Lifecycle {
 			{Name: "allocated", When: "has(self.status.allocation)"}, {Name: "reserved", When: "size(self.status.reservedFor) > 0"}}},
 		{Name: "volumesnapshot", Of: "volumesnapshots.snapshot.storage.k8s.io", Phases: []Phase{{Name: "ready", When: "self.status.readyToUse == true"}}},
 		{Name: "datavolume", Of: "datavolumes.cdi.kubevirt.io", Phases: []Phase{{Condition: "Bound"}, {Condition: "Running"}, {Condition: "Ready"}}},
-		machine(), instance(), migration(), application(),
+		machine(), instance(), migration(), application(), edgePod(),
 	}
 }
 
@@ -87,6 +88,26 @@ func instance() Lifecycle {
 			{Name: "podContainersReady", On: "pod", Condition: "ContainersReady"}, {Name: "podReady", On: "pod", Condition: "Ready"},
 			own(2), own(3), {Condition: "Ready"}, status("succeeded", "Succeeded"), status("failed", "Failed"),
 			{Name: "podDeleted", On: "pod", Deleted: true},
+		},
+	}
+}
+
+// edgePod is the lifecycle of a pod at a KubeEdge edge: its ObjectSync is made when the
+// hub has seen it, and says a version when the edge has acknowledged it. A hub that
+// makes it with the acknowledgement shows both at once.
+func edgePod() Lifecycle {
+	const uid = 36 // characters behind the node's name and a dot
+	return Lifecycle{
+		Name: "edgepod", Of: "pods",
+		Links: []Link{{
+			Name: "sync", Of: "objectsyncs.reliablesyncs.kubeedge.io", By: "key",
+			Key: `self.spec.objectKind == "Pod" ? self.metadata.name.substring(size(self.metadata.name) - ` + strconv.Itoa(uid) + `) : ""`,
+		}},
+		Phases: []Phase{
+			{Name: "bound", When: "has(self.spec.nodeName)"},
+			{Name: "hubSeen", On: "sync"},
+			{Name: "acked", On: "sync", When: `has(self.status.objectResourceVersion) && self.status.objectResourceVersion != "0"`},
+			status("running", "Running", "Succeeded", "Failed"), {Condition: "Ready"},
 		},
 	}
 }

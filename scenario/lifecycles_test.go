@@ -53,6 +53,9 @@ func TestKnownPhases(t *testing.T) {
 		{"app", `{"metadata":{"finalizers":["app.oam.dev/resource-tracker-finalizer"]},"status":{"latestRevision":{},"status":"rendering"}}`, "finalized revised"},
 		{"app", `{"metadata":{"finalizers":["app.oam.dev/resource-tracker-finalizer"]},"status":{"latestRevision":{},"status":"running"}}`, "finalized revised runningWorkflow running"},
 		{"app", `{"status":{"status":"workflowFailed"}}`, "failed"},
+		{"edgepod", `{"spec":{},"status":{"phase":"Pending"}}`, ""},
+		{"edgepod", `{"spec":{"nodeName":"edge-0"},"status":{"phase":"Pending"}}`, "bound"},
+		{"edgepod", `{"spec":{"nodeName":"edge-0"},"status":{"phase":"Running",` + ready + `}}`, "bound running ready"},
 		{"volumesnapshot", `{"status":{"readyToUse":true}}`, "ready"},
 	} {
 		var got []string

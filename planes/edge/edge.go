@@ -1,0 +1,140 @@
+// Package edge is the edge plane: hubs that do what KubeEdge's CloudCore does, and
+// fleets of hollow edges that speak its protocol, on a real API server. What is
+// modelled and what is real, docs/reproducing-kubeedge-100k.md says.
+//
+// Its processes are hidden verbs of windtunnel, started by a scenario's subjects
+// (examples/edge) and by people who want to look closer.
+package edge
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"github.com/windtunnel/windtunnel/internal/subject/kit/cli"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/limiter"
+	"github.com/windtunnel/windtunnel/planes/edge/internal/api"
+	"github.com/windtunnel/windtunnel/planes/edge/internal/fleet"
+	"github.com/windtunnel/windtunnel/planes/edge/internal/hub"
+)
+
+// Verbs returns the processes of the plane.
+func Verbs(host cli.Host) []*cobra.Command {
+	return []*cobra.Command{hubVerb(host), fleetVerb(host)}
+}
+
+// presetImproved is what is better than KubeEdge's defaults.
+const presetImproved = "improved"
+
+// collected is how much garbage may come on top of what lives, in percent: with
+// Go's 100 a connection at rest would cost twice.
+const collected = 40
+
+func hubVerb(host cli.Host) *cobra.Command {
+	p, o, preset := cli.New(host), hub.Default(), ""
+	rate := limiter.Rate{QPS: 2500, Burst: 5000} // KubeEdge's: 5 and 10 times its node limit of 500
+	verb := p.Verb("edge-hub", "Run a hub of the edge plane", "edge_hub", func(ctx context.Context) error {
+		debug.SetGCPercent(collected)
+		o.Config, o.Registry, o.Clock, o.Log = p.NewConfig("windtunnel-edge-hub"), p.Registry, p.Clock, p.Log
+		if err := o.Validate(); err != nil {
+			return err
+		}
+		o.Config.RateLimiter = limiter.New(rate)
+		p.Registry.Times()
+		return p.Serve(ctx, func() error {
+			if err := api.Install(ctx, o.Config); err != nil {
+				return err
+			}
+			return hub.Run(ctx, o)
+		})
+	})
+	verb.PreRunE = func(cmd *cobra.Command, _ []string) error { return applyPreset(cmd, preset) }
+	f := verb.Flags()
+	f.StringVar(&preset, "preset", "", presetImproved+": what is better than KubeEdge's, but for flags that are given")
+	f.Var(&rate, "limiter", "of all calls")
+	f.StringVar(&o.Name, "name", o.Name, "of this hub, among several")
+	f.StringVar(&o.Address, "address", o.Address, "`IP` where edges reach it")
+	f.IntVar(&o.WebsocketPort, "websocket-port", 0, "KubeEdge's is 10000; 0: a free one")
+	f.IntVar(&o.EnrolmentPort, "enrolment-port", 0, "KubeEdge's is 10002; 0: a free one")
+	f.StringVar(&o.Owner, "owner", o.Owner, "whose edges' events it handles: all, own")
+	f.StringVar(&o.Resync, "resync", o.Resync, "how an edge that is back gets what it missed: incremental, connect, full")
+	f.StringVar(&o.Store, "store", o.Store, "where acknowledgements are written down: crd, local, none")
+	f.StringVar(&o.NodeFilter, "node-filter", o.NodeFilter, "which changes of nodes go down: all, spec, off")
+	f.StringVar(&o.PodFilter, "pod-filter", o.PodFilter, "which changes of pods go down: meta, spec")
+	f.StringVar(&o.Birth, "birth", o.Birth, "when a new ObjectSync is made: dispatch, ack")
+	f.StringVar(&o.LimitAnswer, "limit-answer", o.LimitAnswer, "to an edge too many: silent, close")
+	f.BoolVar(&o.SuccessGet, "success-get", o.SuccessGet, "read an ObjectSync before its status is written")
+	f.IntVar(&o.Window, "window", o.Window, "messages to an edge that are not acknowledged yet")
+	f.IntVar(&o.Dispatchers, "dispatchers", o.Dispatchers, "of events to edges")
+	f.IntVar(&o.Workers, "workers", o.Workers, "for each kind of request of edges")
+	f.IntVar(&o.Buffer, "buffer", o.Buffer, "requests or events that wait for them, of each kind")
+	f.IntVar(&o.NodeLimit, "node-limit", o.NodeLimit, "edges that it takes")
+	f.DurationVar(&o.Keepalive, "keepalive", o.Keepalive, "without one for so long a session ends")
+	f.DurationVar(&o.Round, "round", o.Round, "between comparisons of what is written down with what there is")
+	f.DurationVar(&o.ResendAfter, "resend-after", o.ResendAfter, "without an acknowledgement")
+	f.IntVar(&o.Resends, "resends", o.Resends, "before a message waits for longer and longer")
+	f.DurationVar(&o.WriteTimeout, "write-timeout", o.WriteTimeout, "for an edge that does not read; 0: none")
+	f.DurationVar(&o.HandshakeTimeout, "handshake-timeout", o.HandshakeTimeout, "for a connection that opens; KubeEdge has none")
+	f.Float64Var(&o.Admit, "admit", o.Admit, "handshakes per second; 0: as they come")
+	f.BoolVar(&o.Authorize, "authorize", o.Authorize, "the name in an edge's certificate must be its node's")
+	f.BoolVar(&o.Crypto, "crypto-tls", o.Crypto, "let crypto/tls stay on connections, as it does everywhere else")
+	return verb
+}
+
+// applyPreset sets the flags of a preset that were not given.
+func applyPreset(cmd *cobra.Command, preset string) error {
+	switch preset {
+	case "":
+		return nil
+	case presetImproved:
+	default:
+		return fmt.Errorf("--preset %q: want %s", preset, presetImproved)
+	}
+	for name, value := range hub.Improved() {
+		if flag := cmd.Flags().Lookup(name); !flag.Changed {
+			if err := flag.Value.Set(value); err != nil {
+				return fmt.Errorf("preset %s: %s: %w", preset, name, err)
+			}
+		}
+	}
+	return nil
+}
+
+func fleetVerb(host cli.Host) *cobra.Command {
+	p, o := cli.New(host), fleet.Default()
+	verb := p.Verb("edge-fleet", "Run hollow edges", "edge_fleet", func(ctx context.Context) error {
+		debug.SetGCPercent(collected)
+		o.Config, o.Registry, o.Clock, o.Log = p.NewConfig("windtunnel-edge-fleet"), p.Registry, p.Clock, p.Log
+		o.Shard, o.Shards = p.Shard, p.Shards
+		if err := o.Validate(); err != nil {
+			return err
+		}
+		return fleet.Run(ctx, o, func(differences http.Handler, work func() error) error {
+			return p.Serve(ctx, work, instrument.Route{Path: "/differences", Handler: differences})
+		})
+	})
+	f := verb.Flags()
+	f.IntVar(&o.Edges, "edges", o.Edges, "of all shards")
+	f.StringVar(&o.Prefix, "prefix", o.Prefix, "of their names")
+	f.Float64Var(&o.JoinRate, "join-rate", o.JoinRate, "edges that first connect per second")
+	f.IntVar(&o.Dialers, "dialers", o.Dialers, "connections that open at the same time")
+	f.IntVar(&o.Sources, "sources", o.Sources, "source addresses 127.0.0.2 and on; 0: as the kernel chooses")
+	f.StringVar(&o.Certificates, "certificates", o.Certificates, "own: each edge enrols; shared: one for all")
+	f.StringVar(&o.Backoff, "backoff", o.Backoff, "before an edge dials again: fixed30, jitter")
+	f.BoolVar(&o.Crypto, "crypto-tls", o.Crypto, "let crypto/tls stay on connections, as it does everywhere else")
+	f.DurationVar(&o.Keepalive, "keepalive", o.Keepalive, "between keepalives")
+	f.DurationVar(&o.Lease, "lease", o.Lease, "between renewals; 0: edges have no lease")
+	f.DurationVar(&o.Status, "status", o.Status, "between reports of a node that has not changed; 0: none")
+	f.DurationVar(&o.PodStart, "pod-start", o.PodStart, "model: median time to start a pod whose objects are there")
+	f.DurationVar(&o.PodStop, "pod-stop", o.PodStop, "model: median time to end a pod")
+	f.Float64Var(&o.DropAcks, "drop-acks", o.DropAcks, "share of acknowledgements that get lost")
+	f.DurationVar(&o.DelayAcks, "delay-acks", o.DelayAcks, "before each acknowledgement")
+	f.BoolVar(&o.CompareNodes, "compare-nodes", o.CompareNodes, "an edge is to have its node as the API server has it")
+	f.IntVar(&o.Pods, "pods", o.Pods, "that fit on an edge")
+	f.Uint64Var(&o.Seed, "seed", o.Seed, "of the model's times")
+	return verb
+}

@@ -1,0 +1,271 @@
+package edge_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/windtunnel/windtunnel/internal/api/apitest"
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/repotest"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
+	"github.com/windtunnel/windtunnel/planes/edge/internal/api"
+	"github.com/windtunnel/windtunnel/planes/edge/internal/fleet"
+	"github.com/windtunnel/windtunnel/planes/edge/internal/hub"
+)
+
+// rig is an edge plane against an API server in memory.
+type rig struct {
+	t      *testing.T
+	server *apitest.Server
+	check  http.Handler // of the fleet
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	const version = "reliablesyncs.kubeedge.io/v1alpha1"
+	return &rig{t: t, server: apitest.New(t,
+		apitest.Resource{Version: version, Plural: "objectsyncs", Kind: "ObjectSync", Namespaced: true},
+		apitest.Resource{Version: version, Plural: "clusterobjectsyncs", Kind: "ClusterObjectSync"},
+	)}
+}
+
+// start runs a process; the function returned ends it and waits.
+func (r *rig) start(f func(context.Context) error) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- f(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			r.t.Error(err)
+		}
+	})
+	r.t.Cleanup(stop)
+	return stop
+}
+
+func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+
+func (r *rig) hub(change func(*hub.Options)) (stop func()) {
+	o := hub.Default()
+	o.Registry, o.Clock, o.Log = instrument.New("edge_hub"), clock.Start(), quiet()
+	o.Config = r.server.Endpoint().Config("edge-hub-test")
+	o.Config.QPS, o.Round, o.Workers = -1, 100*time.Millisecond, 4
+	o.ResendAfter = 200 * time.Millisecond
+	if change != nil {
+		change(&o)
+	}
+	return r.start(func(ctx context.Context) error { return hub.Run(ctx, o) })
+}
+
+func (r *rig) fleet(edges int, change func(*fleet.Options)) (stop func()) {
+	o := fleet.Default()
+	o.Registry, o.Clock, o.Log = instrument.New("edge_fleet"), clock.Start(), quiet()
+	o.Config = r.server.Endpoint().Config("edge-fleet-test")
+	o.Edges, o.Shards, o.JoinRate, o.PodStart, o.PodStop = edges, 1, 1000, 10*time.Millisecond, 10*time.Millisecond
+	o.Backoff, o.Dialers = fleet.BackoffJitter, 16
+	if change != nil {
+		change(&o)
+	}
+	return r.start(func(ctx context.Context) error {
+		return fleet.Run(ctx, o, func(h http.Handler, work func() error) error { r.check = h; return work() })
+	})
+}
+
+// pods adds pods to edges, one after the other; they use the ConfigMap settings.
+func (r *rig) pods(from, count, edges int) {
+	for i := from; i < from+count; i++ {
+		p := apitest.Pod(fmt.Sprintf("p%d", i), fmt.Sprintf("edge-%d", i%edges))
+		p.UID = types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", i))
+		p.Spec.Volumes = []corev1.Volume{{Name: "s", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}}}
+		p.Spec.Containers = []corev1.Container{{Name: "app"}}
+		r.server.AddPod(p)
+	}
+}
+
+const settings = "/api/v1/namespaces/default/configmaps/settings"
+
+func (r *rig) settings(value string) {
+	c := map[string]any{"metadata": map[string]any{"name": "settings", "namespace": "default", "uid": "11111111-0000-4000-8000-000000000000"}, "data": map[string]any{"level": value}}
+	r.server.Add(settings, c)
+}
+
+func (r *rig) running() (n int) {
+	for _, p := range r.server.Pods() {
+		if p.Status.Phase == corev1.PodRunning {
+			n++
+		}
+	}
+	return n
+}
+
+// differences asks the fleet what its edges do not have as the API server has it.
+func (r *rig) differences() (count int, first []fleet.Difference) {
+	w := httptest.NewRecorder()
+	r.check.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+	var out struct {
+		Count int
+		First []fleet.Difference
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &out); err != nil {
+		r.t.Fatal(err)
+	}
+	return out.Count, out.First
+}
+
+// converged waits until edges hold exactly what the API server holds.
+func (r *rig) converged() {
+	r.t.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for {
+		n, first := r.differences()
+		if n == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			r.t.Fatalf("%d differences: %v", n, first[:min(n, 5)])
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+func improved(o *hub.Options) {
+	o.Owner, o.Resync, o.NodeFilter, o.PodFilter, o.Birth, o.LimitAnswer = hub.OwnerOwn, hub.ResyncConnect, hub.FilterSpec, hub.FilterSpec, hub.BirthAck, hub.LimitClose
+	o.SuccessGet, o.Window, o.Dispatchers = false, 16, 8
+}
+
+// TestLifeOfPods holds that edges join, run their pods, hold what the API server
+// holds, take changes, and let pods go, with KubeEdge's semantics and improved.
+func TestLifeOfPods(t *testing.T) {
+	for name, change := range map[string]func(*hub.Options){
+		"default": nil, "improved": improved,
+		"local": func(o *hub.Options) { improved(o); o.Store = hub.StoreLocal },
+		"none":  func(o *hub.Options) { improved(o); o.Store = hub.StoreNone },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const edges, pods = 5, 20
+			r := newRig(t)
+			r.settings("info")
+			r.hub(change)
+			r.fleet(edges, nil)
+			repotest.Eventually(t, "all edges join", func() bool { return len(r.server.Nodes()) == edges && len(r.server.Leases()) == edges })
+			r.pods(0, pods, edges)
+			repotest.Eventually(t, "all pods run", func() bool { return r.running() == pods })
+			r.converged()
+			r.settings("debug")
+			r.converged()
+			for i := range pods / 2 {
+				name := fmt.Sprintf("/api/v1/namespaces/default/pods/p%d", i)
+				apitest.Change(r.server, name, func(p *corev1.Pod) { now := metav1.Now(); p.DeletionTimestamp = &now; p.Finalizers = nil })
+			}
+			repotest.Eventually(t, "half of the pods go", func() bool { return len(r.server.Pods()) == pods/2 })
+			r.converged()
+			for _, n := range r.server.Nodes() {
+				if _, ok := n.Labels[api.LabelEdge]; !ok || n.Labels[corev1.LabelArchStable] != "amd64" {
+					t.Errorf("node %s has labels %v", n.Name, n.Labels)
+				}
+			}
+		})
+	}
+}
+
+// TestSyncNames holds what stands at the API server of what an edge has.
+func TestSyncNames(t *testing.T) {
+	r := newRig(t)
+	r.settings("info")
+	r.hub(nil)
+	r.fleet(1, nil)
+	repotest.Eventually(t, "the edge joins", func() bool { return len(r.server.Nodes()) == 1 })
+	r.pods(0, 1, 1)
+	const path = "/apis/reliablesyncs.kubeedge.io/v1alpha1/objectsyncs"
+	repotest.Eventually(t, "both are acknowledged", func() bool { return len(r.server.Objects(path)) == 2 && r.running() == 1 })
+	names := r.server.Names(path)
+	slices.Sort(names)
+	if want := "default/edge-0.00000000-0000-4000-8000-000000000000 default/edge-0.11111111-0000-4000-8000-000000000000"; strings.Join(names, " ") != want {
+		t.Errorf("ObjectSyncs %v, want %s", names, want)
+	}
+}
+
+// TestMissedChanges holds that edges have everything after their hub was away while
+// pods came, went and changed, and after a second hub took over from it.
+func TestMissedChanges(t *testing.T) {
+	for name, change := range map[string]func(*hub.Options){"default": nil, "improved": improved} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const edges = 4
+			r := newRig(t)
+			r.settings("info")
+			stop := r.hub(change)
+			r.fleet(edges, nil)
+			repotest.Eventually(t, "all edges join", func() bool { return len(r.server.Nodes()) == edges })
+			r.pods(0, 8, edges)
+			repotest.Eventually(t, "all pods run", func() bool { return r.running() == 8 })
+			stop()
+			r.server.RemovePod("default", "p0")
+			r.settings("debug")
+			apitest.Change(r.server, "/api/v1/namespaces/default/pods/p1", func(p *corev1.Pod) { p.Labels = map[string]string{"a": "b"} })
+			r.hub(change)
+			r.converged()
+			r.pods(100, 4, edges)
+			repotest.Eventually(t, "new pods run", func() bool { return r.running() == 11 })
+			r.converged()
+		})
+	}
+}
+
+// TestLostAcks holds that objects arrive though two of three acknowledgements do not.
+func TestLostAcks(t *testing.T) {
+	r := newRig(t)
+	r.settings("info")
+	r.hub(nil)
+	r.fleet(3, func(o *fleet.Options) { o.DropAcks = 0.6 })
+	repotest.Eventually(t, "all edges join", func() bool { return len(r.server.Nodes()) == 3 })
+	r.pods(0, 9, 3)
+	repotest.Eventually(t, "all pods run", func() bool { return r.running() == 9 })
+	r.converged()
+}
+
+// TestSlowRequests holds that a pod's status ends as it should where the hub's workers
+// take requests of one edge in another order than it sent them.
+func TestSlowRequests(t *testing.T) {
+	r := newRig(t)
+	r.settings("info")
+	r.server.Fault(func(q *http.Request) *apitest.Fault {
+		if q.Method == http.MethodPatch && strings.HasSuffix(q.URL.Path, "/status") && strings.Contains(q.URL.Path, "/pods/") && rand.N(2) == 0 {
+			return &apitest.Fault{Delay: 200 * time.Millisecond}
+		}
+		return nil
+	})
+	var written atomic.Int32
+	r.server.Play(func(path string, _ *apitest.Object) *apitest.Object {
+		if strings.Contains(path, "/pods/") {
+			written.Add(1)
+		}
+		return nil
+	})
+	r.hub(nil)
+	r.fleet(4, nil)
+	repotest.Eventually(t, "all edges join", func() bool { return len(r.server.Nodes()) == 4 })
+	r.pods(0, 20, 4)
+	repotest.Eventually(t, "pods are made and have both statuses", func() bool { return written.Load() >= 3*20 })
+	if n := r.running(); n != 20 {
+		t.Errorf("%d of 20 pods run", n)
+	}
+}
