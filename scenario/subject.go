@@ -68,6 +68,10 @@ const (
 	VarLogs        = "LOGS"
 )
 
+// VarRun is, in a cluster that is not the run's own, the run's id: what carries it
+// as the label windtunnel.dev/run is taken away with all else of the run.
+const VarRun = "WINDTUNNEL_RUN"
+
 func subjectVariables() []string {
 	return []string{VarKubeconfig, VarMetricsPort, VarProbePort, VarLogs}
 }

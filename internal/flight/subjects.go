@@ -23,6 +23,7 @@ var ErrNoCaller = errors.New("it is external: only a program, such as a Go test,
 // subjects are those of the scenario.
 type subjects struct {
 	options Options
+	run     string // its stamp, in a cluster that is not its own
 	all     []scenario.Subject
 	closers
 }
@@ -100,7 +101,7 @@ func (s *subjects) start(ctx context.Context, p *plane.Plane, dir *directory) er
 
 func (s *subjects) startOne(ctx context.Context, x scenario.Subject, p *plane.Plane, dir *directory) (record.SubjectFact, error) {
 	prepared, err := subject.Prepare(x, subject.Options{
-		Plane: p, Folder: filepath.Dir(s.options.File), LogDir: dir.File(record.LogFolder), Self: s.options.Versions["windtunnel"],
+		Plane: p, Folder: filepath.Dir(s.options.File), LogDir: dir.File(record.LogFolder), Self: s.options.Versions["windtunnel"], Run: s.run,
 	})
 	if err != nil {
 		return record.SubjectFact{}, err

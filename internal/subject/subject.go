@@ -35,6 +35,7 @@ type Options struct {
 	Folder string // the scenario's: relative commands begin here, and it is the working directory
 	LogDir string // gets NAME.log
 	Self   string // version of windtunnel, for subjects that it is itself
+	Run    string // the run's stamp, in a cluster that is not its own
 }
 
 // Prepared is a subject with all that its command line and URLs are made of.
@@ -81,6 +82,9 @@ func Prepare(x scenario.Subject, o Options) (*Prepared, error) {
 		}
 	}
 	maps.Copy(p.vars, env)
+	if o.Run != "" {
+		p.vars[scenario.VarRun] = o.Run
+	}
 	if x.Metrics != nil {
 		p.MetricsURL, err = p.expand(x.Metrics.At(metrics))
 	}

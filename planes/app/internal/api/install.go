@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/install"
 )
 
 //go:embed crds/*.yaml
@@ -86,10 +87,7 @@ func Install(ctx context.Context, config *rest.Config, definitions []*Definition
 }
 
 func apply(ctx context.Context, r dynamic.ResourceInterface, o *unstructured.Unstructured) error {
-	if _, err := r.Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: manager, Force: true}); err != nil {
-		return fmt.Errorf("install %s %s: %w", o.GetKind(), o.GetName(), err)
-	}
-	return nil
+	return install.Apply(ctx, r, o, manager)
 }
 
 // served waits until the server serves all kinds here: a list of each succeeds.

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/install"
 )
 
 //go:embed crds/*.yaml
@@ -69,8 +70,8 @@ func Install(ctx context.Context, config *rest.Config, statusSubresource bool) e
 	}
 	crds := c.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
 	for _, o := range all {
-		if _, err := crds.Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: manager, Force: true}); err != nil {
-			return fmt.Errorf("install %s: %w", o.GetName(), err)
+		if err := install.Apply(ctx, crds, o, manager); err != nil {
+			return err
 		}
 	}
 	return Served(ctx, config)

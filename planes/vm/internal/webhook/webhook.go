@@ -17,6 +17,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"time"
 
@@ -29,6 +30,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/plane/pki"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/install"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/api"
 )
@@ -52,6 +54,9 @@ type Options struct {
 // that writes go on without it. A webhook that is killed leaves it: writes fail
 // until the next one registers itself, as those of KubeVirt do.
 func Run(ctx context.Context, o Options) error {
+	if err := reachable(o.Config.Host, o.Listen); err != nil {
+		return err
+	}
 	certificate, ca, err := issue(o.Clock)
 	if err != nil {
 		return fmt.Errorf("vm-webhook: %w", err)
@@ -127,18 +132,41 @@ func configuration(o Options, url string, ca []byte) *admissionregistration.Muta
 	}
 }
 
+// errElsewhere says that the API server would look for the webhook on its own
+// machine, and refuse all writes of instances meanwhile.
+var errElsewhere = errors.New("the API server is on another machine, which does not reach a loopback address here: give --admission-listen another")
+
+// reachable looks whether an API server can call a webhook that listens here.
+func reachable(server, listen string) error {
+	u, err := url.Parse(server)
+	host, _, cut := net.SplitHostPort(listen)
+	if err != nil || cut != nil || !loopback(host) || loopback(u.Hostname()) {
+		return nil
+	}
+	return fmt.Errorf("vm-webhook: %s: %w", server, errElsewhere)
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
 // register tells the API server of the webhook; one that an earlier self left
-// is replaced.
+// is replaced, and another's is not.
 func register(ctx context.Context, o Options, url string, ca []byte) error {
 	c, err := registration.NewForConfig(o.Config)
 	if err != nil {
 		return fmt.Errorf("vm-webhook: %w", err)
 	}
 	want := configuration(o, url, ca)
+	install.Mark(want)
 	_, err = c.MutatingWebhookConfigurations().Create(ctx, want, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		var old *admissionregistration.MutatingWebhookConfiguration
-		if old, err = c.MutatingWebhookConfigurations().Get(ctx, Name, metav1.GetOptions{}); err == nil {
+		if old, err = c.MutatingWebhookConfigurations().Get(ctx, Name, metav1.GetOptions{}); err == nil && install.Run() != "" && !install.Owns(old, "") {
+			err = install.ErrForeign
+		}
+		if err == nil {
 			want.ResourceVersion = old.ResourceVersion
 			_, err = c.MutatingWebhookConfigurations().Update(ctx, want, metav1.UpdateOptions{})
 		}

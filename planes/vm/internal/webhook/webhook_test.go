@@ -3,6 +3,7 @@ package webhook
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -111,4 +112,21 @@ func FuzzReview(f *testing.F) {
 			t.Errorf("code %d", w.Code)
 		}
 	})
+}
+
+func TestReachable(t *testing.T) {
+	for _, tt := range []struct {
+		server, listen string
+		elsewhere      bool
+	}{
+		{"https://127.0.0.1:6443", "127.0.0.1:0", false},
+		{"https://localhost:6443", "127.0.0.1:0", false},
+		{"https://prod.example.org:6443", "127.0.0.1:0", true},
+		{"https://prod.example.org:6443", "[::1]:0", true},
+		{"https://prod.example.org:6443", "10.0.0.7:9443", false},
+	} {
+		if err := reachable(tt.server, tt.listen); errors.Is(err, errElsewhere) != tt.elsewhere {
+			t.Errorf("%s, %s: %v", tt.server, tt.listen, err)
+		}
+	}
 }
