@@ -121,7 +121,7 @@ func (x *arms) prepare(a, b string, set []string) error {
 		if err != nil {
 			return err
 		}
-		if x.values[i], err = asSaved(sc.Values); err != nil {
+		if x.values[i], err = asSaved(flight.KeptParameters(sc.Values)); err != nil {
 			return err
 		}
 		x.set[i], x.seed, scenarios[i] = values, sc.Seed, sc

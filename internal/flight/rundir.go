@@ -59,7 +59,7 @@ func newManifest(in Imported, o Options, c clock.Clock) record.Manifest {
 	s := in.Scenario
 	return record.Manifest{
 		Format: record.Format, Scenario: s.Name, File: filepath.Base(o.File), Imported: in.Format,
-		Command: o.Command, Parameters: s.Values, Seed: s.Seed, Started: c.Epoch(),
+		Command: commandWithoutSecrets(o.Command), Parameters: KeptParameters(s.Values), Seed: s.Seed, Started: c.Epoch(),
 		Versions: o.Versions, Machine: usage.Machine(), MaxNeighbours: o.MaxNeighbours,
 		Fleet: record.FleetFacts{
 			Nodes: s.Fleet.Nodes, LeaseSeconds: time.Duration(s.Fleet.Lease).Seconds(),
