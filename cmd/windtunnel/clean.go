@@ -75,6 +75,10 @@ func (c *cleaning) clean(ctx context.Context, env *environment, client *wire.Cli
 	}
 	left := unread
 	for _, run := range slices.Sorted(maps.Keys(byRun)) {
+		if run == fleetRunID && c.run == "" {
+			fmt.Fprintf(env.stderr, "%d objects are of the verb fleet, which may be at work: --run %s removes them\n", len(byRun[run]), run)
+			continue
+		}
 		left = errors.Join(left, c.cleanRun(ctx, env, client, run, byRun[run]))
 	}
 	if left == nil {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fleet"
 	"github.com/windtunnel/windtunnel/internal/fleet/stage/builtin"
@@ -48,7 +49,9 @@ func fleetVerb(env *environment) *cobra.Command {
 		Short: "Keep simulated nodes of any cluster alive, in place of the kwok controller",
 		Long: "fleet takes kwok's flags and configuration files and does what the kwok controller does:\n" +
 			"it renews the leases of the nodes that it manages, reports them Ready and plays stages on\n" +
-			"them, on their pods and on anything else. Several instances share the work with --shard.",
+			"them, on their pods and on anything else. Several instances share the work with --shard.\n" +
+			"Who may create Stages, or the kinds of --enable-crds, in the cluster acts with this\n" +
+			"process's rights: it applies what they say, runs their commands and reads their files.",
 		Example: "  windtunnel fleet --kubeconfig ~/.kube/config --manage-all-nodes\n" +
 			"  windtunnel fleet --manage-nodes-with-annotation-selector kwok.x-k8s.io/node=fake --config stages.yaml\n" +
 			"  windtunnel fleet --manage-all-nodes --shard 1/3   # the first of three instances",
@@ -72,6 +75,10 @@ func fleetVerb(env *environment) *cobra.Command {
 	}
 	return verb
 }
+
+// fleetRunID is the stamp of what fleets make that belong to no run: the instances
+// that share a cluster share its objects.
+const fleetRunID = "fleet"
 
 // fleetRun is the verb fleet under way.
 type fleetRun struct {
@@ -188,6 +195,7 @@ func (r *fleetRun) start(ctx context.Context, stages []*kwok.Stage) (*fleet.Flee
 	}
 	o := r.options
 	o.Stages, o.Objects = m, file.Others
+	o.Stamp = object.Stamp{Run: fleetRunID}
 	f, err := fleet.Start(ctx, r.config, o)
 	if err != nil {
 		return nil, err
