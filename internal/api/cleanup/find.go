@@ -14,6 +14,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
 	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
+	"github.com/windtunnel/windtunnel/internal/clock"
 )
 
 // Found is an object that carries the stamp of a run.
@@ -71,7 +72,25 @@ func Find(ctx context.Context, client discovery.Doer, run string) (found []Found
 	return once(found), errors.Join(faults...), nil
 }
 
+// tries is how often a resource is listed that a server does not answer for yet, such
+// as one that was defined a moment ago.
+const tries = 5
+
 func findOf(ctx context.Context, client discovery.Doer, r discovery.Resource, selector string) (out []Found, err error) {
+	for range tries {
+		out, err = listOf(ctx, client, r, selector)
+		var status *wire.StatusError
+		if !errors.As(err, &status) || status.Code != http.StatusTooManyRequests && status.Code < http.StatusInternalServerError {
+			break
+		}
+		if clock.Sleep(ctx, 10*pollEvery) != nil {
+			break
+		}
+	}
+	return out, err
+}
+
+func listOf(ctx context.Context, client discovery.Doer, r discovery.Resource, selector string) (out []Found, err error) {
 	err = discovery.ListMetadata(ctx, client, r.All(), selector, func(o discovery.Metadata) {
 		run := o.Labels[object.RunLabel]
 		if run == "" || o.UID == "" {
