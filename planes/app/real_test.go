@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
 
+	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/plane"
 	"github.com/windtunnel/windtunnel/internal/repotest"
@@ -31,9 +32,10 @@ import (
 
 // rig is a real plane with the kinds and the definitions of the app plane.
 type rig struct {
-	t      *testing.T
-	config *rest.Config
-	client *api.Client
+	t        *testing.T
+	endpoint endpoint.Endpoint
+	config   *rest.Config
+	client   *api.Client
 }
 
 func newRig(t *testing.T) *rig {
@@ -43,7 +45,8 @@ func newRig(t *testing.T) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.Close() })
-	r := &rig{t: t, config: p.Endpoint("admin").Config("app-test")}
+	r := &rig{t: t, endpoint: p.Endpoint("admin")}
+	r.config = r.endpoint.Config("app-test")
 	all, err := definitions.All()
 	if err != nil {
 		t.Fatal(err)

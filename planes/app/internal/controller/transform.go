@@ -16,7 +16,7 @@ const kubectlApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
 // transforms make the caches keep less than the server sends.
 func (c *Controller) transforms() error {
-	shared := &definitionStore{byHash: map[string]weak.Pointer[api.Definition]{}}
+	shared := newDefinitionStore()
 	f := c.o.Features
 	for _, i := range []cache.SharedIndexInformer{c.applications, c.revisions, c.trackers} {
 		if err := i.SetTransform(func(o any) (any, error) {
@@ -54,6 +54,10 @@ type definitionStore struct {
 	mu     sync.Mutex
 	byHash map[string]weak.Pointer[api.Definition]
 	adds   int
+}
+
+func newDefinitionStore() *definitionStore {
+	return &definitionStore{byHash: map[string]weak.Pointer[api.Definition]{}}
 }
 
 // pruneEvery is after how many new definitions the dead ones are dropped.

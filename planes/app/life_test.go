@@ -1,0 +1,282 @@
+package app_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/resource"
+	"github.com/windtunnel/windtunnel/planes/app/internal/api"
+	"github.com/windtunnel/windtunnel/planes/app/internal/controller"
+)
+
+// update puts another version of an application in the place of the one that is there.
+func (r *rig) update(name, template string, version int) {
+	r.t.Helper()
+	body, err := json.Marshal(map[string]any{"spec": application(r.t, name, template, version).Spec})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.patch(name, body)
+}
+
+func (r *rig) patch(name string, body []byte, part ...string) {
+	r.t.Helper()
+	o := &api.Application{}
+	o.Namespace, o.Name = "default", name
+	if _, err := r.client.Applications.Patch(r.t.Context(), o, resource.Patch{Type: types.MergePatchType, Body: body}, part...); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// left counts what there is of an application: Deployments are seen through their
+// ConfigMaps and Secrets, which live and die with them.
+type left struct{ configMaps, secrets, revisions, trackers int }
+
+func (r *rig) left(name string) (l left) {
+	r.t.Helper()
+	ctx, of := r.t.Context(), metav1.ListOptions{LabelSelector: api.LabelName + "=" + name}
+	maps, err := r.client.Core.ConfigMaps("default").List(ctx, of)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	secrets, err := r.client.Core.Secrets("default").List(ctx, of)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	l.configMaps, l.secrets = len(maps.Items), len(secrets.Items)
+	for n := range 20 {
+		if _, err := r.client.Revisions.Get(ctx, "default", fmt.Sprintf("%s-v%d", name, n)); err == nil {
+			l.revisions++
+		}
+		if _, err := r.client.Trackers.Get(ctx, "", fmt.Sprintf("%s-v%d-default", name, n)); err == nil {
+			l.trackers++
+		}
+	}
+	return l
+}
+
+func (r *rig) remains(name string, want left) {
+	r.t.Helper()
+	var got left
+	defer func() {
+		if got != want {
+			r.t.Errorf("of %s there is %+v, want %+v", name, got, want)
+		}
+	}()
+	repotest.Eventually(r.t, "what is left of "+name, func() bool {
+		got = r.left(name)
+		return got == want
+	})
+}
+
+func (r *rig) delete(name string) {
+	r.t.Helper()
+	if err := r.client.Applications.Delete(r.t.Context(), r.get(name)); err != nil {
+		r.t.Fatal(err)
+	}
+	repotest.Eventually(r.t, name+" is gone", func() bool {
+		_, err := r.client.Applications.Get(r.t.Context(), "default", name)
+		return apierrors.IsNotFound(err)
+	})
+}
+
+// TestLife takes applications through updates, drift, what is wrong with them, and
+// their end, on a real plane.
+func TestLife(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.run(func(o *controller.Options) { o.Resync = 2 * time.Second })
+
+	updates(t, r)
+	drifts(t, r)
+	refused(t, r)
+	foreign(t, r)
+	suspends(t, r)
+	r.create("brief", "light") // and deleted while it is published
+	r.delete("brief")
+	r.remains("brief", left{})
+	c.stop()
+}
+
+// updates holds that each version replaces the one before: its Deployment goes, the
+// ConfigMap is patched, the Secret stays; no more revisions than the limit and the
+// one in use, and one tracker.
+func updates(t *testing.T, r *rig) {
+	r.create("a", "light")
+	r.becomes("a", api.Running)
+	for version := 2; version <= 5; version++ {
+		r.update("a", "light", version)
+		r.becomes("a", api.Running)
+	}
+	r.remains("a", left{configMaps: 1, secrets: 1, revisions: 3, trackers: 1})
+	o := r.get("a")
+	if o.Status.LatestRevision.Name != "a-v5" || o.Status.Workflow.AppRevision != "a-v5" {
+		t.Errorf("revision %+v", o.Status.LatestRevision)
+	}
+	cm, err := r.client.Core.ConfigMaps("default").Get(t.Context(), "cm-a", metav1.GetOptions{})
+	if err != nil || cm.Data["version"] != "5" || cm.Labels[api.LabelRevision] != "a-v5" {
+		t.Errorf("%v: %v %v", err, cm.Data, cm.Labels)
+	}
+	raw, err := r.client.Core.RESTClient().Get().AbsPath("/apis/apps/v1/namespaces/default/deployments").Do(t.Context()).Raw()
+	if err != nil || strings.Contains(string(raw), `"name":"a-v4"`) || !strings.Contains(string(raw), `"name":"a-v5"`) {
+		t.Errorf("%v: Deployments of earlier versions are there", err)
+	}
+	r.delete("a")
+	r.remains("a", left{})
+}
+
+// drifts holds that what somebody changed or deleted comes back.
+func drifts(t *testing.T, r *rig) {
+	r.create("b", "light")
+	r.becomes("b", api.Running)
+	maps := r.client.Core.ConfigMaps("default")
+	if _, err := maps.Patch(t.Context(), "cm-b", types.MergePatchType, []byte(`{"data":{"version":"x"}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.client.Core.Secrets("default").Delete(t.Context(), "secret-b", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	repotest.Eventually(t, "drift is repaired", func() bool {
+		cm, err := maps.Get(t.Context(), "cm-b", metav1.GetOptions{})
+		_, there := r.client.Core.Secrets("default").Get(t.Context(), "secret-b", metav1.GetOptions{})
+		return err == nil && cm.Data["version"] == "1" && there == nil
+	})
+}
+
+// refused holds what a user sees of an application that cannot be parsed, and that a
+// correction heals it.
+func refused(t *testing.T, r *rig) {
+	o := application(t, "c", "light", 1)
+	o.Spec.Components[0].Type = "webservise"
+	if _, err := r.client.Applications.Create(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	r.becomes("c", api.Rendering)
+	for _, c := range r.get("c").Status.Conditions {
+		if c.Type == "Parsed" && (c.Status != corev1.ConditionFalse || !strings.Contains(c.Message, `ComponentDefinition "webservise": not found`)) {
+			t.Errorf("condition %+v", c)
+		}
+	}
+	if got := r.left("c"); got != (left{}) {
+		t.Errorf("it made %+v", got)
+	}
+	r.update("c", "light", 1)
+	r.becomes("c", api.Running)
+}
+
+// foreign holds that nothing of nobody's or of another application's is touched, and
+// that the step says whose it is.
+func foreign(t *testing.T, r *rig) {
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "cm-d"}, Data: map[string]string{"mine": "yes"}}
+	if _, err := r.client.Core.ConfigMaps("default").Create(t.Context(), cm, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	r.create("d", "light")
+	repotest.Eventually(t, "the step fails", func() bool {
+		w := r.get("d").Status.Workflow
+		return w != nil && len(w.Steps) == 2 && w.Steps[1].Phase == api.StepFailed && strings.Contains(w.Steps[1].Message, "managed by nobody")
+	})
+	got, err := r.client.Core.ConfigMaps("default").Get(t.Context(), "cm-d", metav1.GetOptions{})
+	if err != nil || got.Data["mine"] != "yes" || len(got.Labels) > 0 {
+		t.Errorf("%v: it is %v %v", err, got.Data, got.Labels)
+	}
+	r.delete("d")
+	if _, err := r.client.Core.ConfigMaps("default").Get(t.Context(), "cm-d", metav1.GetOptions{}); err != nil {
+		t.Errorf("gone with an application that it was not of: %v", err)
+	}
+}
+
+// suspends holds that a workflow waits where it is told to, and goes on when somebody
+// resumes it.
+func suspends(t *testing.T, r *rig) {
+	o := application(t, "e", "light", 1)
+	o.Spec.Workflow = &api.Workflow{Steps: []api.Step{
+		{Name: "wait", Type: "suspend"},
+		{Name: "first", Type: "apply-component", Properties: json.RawMessage(`{"component":"e-v1"}`)},
+		{Name: "second", Type: "apply-component", Properties: json.RawMessage(`{"component":"secret-e"}`)},
+	}}
+	if _, err := r.client.Applications.Create(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	r.becomes("e", api.WorkflowSuspending)
+	if got := r.left("e"); got.secrets != 0 || got.trackers != 0 {
+		t.Errorf("it made %+v", got)
+	}
+	r.patch("e", []byte(`{"status":{"workflow":{"suspend":false}}}`), "status")
+	r.touch("e")
+	r.becomes("e", api.Running)
+}
+
+// TestKills holds that a controller that is killed at any moment of publishing,
+// updating and deleting leaves nothing twice and nothing behind.
+func TestKills(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := r.endpoint.WriteKubeconfig(file); err != nil {
+		t.Fatal(err)
+	}
+	const count, kills = 6, 3
+	rng := rand.New(rand.NewPCG(1, 2))
+	var running *exec.Cmd
+	start := func() {
+		running = exec.Command(repotest.Binary(t), "app-controller", "--kubeconfig="+file, "--application-re-sync-period=2s", "--install=false")
+		running.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+		if err := running.Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	end := func() {
+		if running != nil {
+			_ = running.Process.Kill()
+			_ = running.Wait()
+		}
+		running = nil
+	}
+	t.Cleanup(end)
+	name := func(i int) string { return fmt.Sprintf("k-%d", i) }
+	interrupt := func(begin func(int)) {
+		for i := range count {
+			begin(i)
+		}
+		for range kills {
+			start()
+			time.Sleep(time.Duration(300+rng.IntN(1500)) * time.Millisecond) // the moment of the kill: any will do
+			end()
+		}
+		start()
+	}
+	interrupt(func(i int) { r.create(name(i), "light") })
+	for i := range count {
+		r.becomes(name(i), api.Running)
+		r.remains(name(i), left{configMaps: 1, secrets: 1, revisions: 1, trackers: 1})
+	}
+	end()
+	interrupt(func(i int) { r.update(name(i), "light", 2) })
+	for i := range count {
+		r.becomes(name(i), api.Running)
+		r.remains(name(i), left{configMaps: 1, secrets: 1, revisions: 2, trackers: 1})
+	}
+	end()
+	interrupt(func(i int) {
+		if err := r.client.Applications.Delete(t.Context(), r.get(name(i))); err != nil {
+			t.Fatal(err)
+		}
+	})
+	for i := range count {
+		r.remains(name(i), left{})
+	}
+}
