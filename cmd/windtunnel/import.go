@@ -11,7 +11,7 @@ import (
 
 // importVerb writes another tool's file as a scenario.
 func importVerb(env *environment) *cobra.Command {
-	var set, overrides []string
+	var set, overrides, named []string
 	var out string
 	verb := &cobra.Command{
 		Use:   "import FILE",
@@ -23,13 +23,14 @@ func importVerb(env *environment) *cobra.Command {
 	}
 	verb.Flags().StringArrayVar(&set, "set", nil, "a variable of the config, `name=value`; Nodes is the size of the fleet; repeatable")
 	verb.Flags().StringArrayVar(&overrides, "overrides", nil, "a `file` of variables; repeatable, later ones win")
+	verb.Flags().StringArrayVar(&named, "env", nil, "let a ClusterLoader2 or kube-burner config read the variable `NAME` of the environment, though it looks like a secret; repeatable")
 	verb.Flags().StringVarP(&out, "output", "o", "", "`file` to write; default: the terminal")
 	verb.RunE = func(_ *cobra.Command, args []string) error {
 		values, err := parseSet(set)
 		if err != nil {
 			return err
 		}
-		in, err := flight.Load(args[0], values, overrides, nil)
+		in, err := flight.Load(flight.Options{File: args[0], Set: values, Overrides: overrides, Env: named})
 		if err != nil {
 			return err
 		}

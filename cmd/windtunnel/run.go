@@ -15,7 +15,7 @@ import (
 
 // runVerb runs a scenario and ends with its verdict.
 func runVerb(env *environment) *cobra.Command {
-	var set, overrides []string
+	var set, overrides, named []string
 	var out string
 	var cluster clusterFlags
 	var seed uint64
@@ -32,6 +32,7 @@ func runVerb(env *environment) *cobra.Command {
 	}
 	verb.Flags().StringArrayVar(&set, "set", nil, "a parameter of the scenario, or a field such as plane.durability, `name=value`; repeatable")
 	verb.Flags().StringArrayVar(&overrides, "overrides", nil, "a `file` of variables of a ClusterLoader2 or kube-burner config; repeatable")
+	verb.Flags().StringArrayVar(&named, "env", nil, "let a ClusterLoader2 or kube-burner config read the variable `NAME` of the environment, though it looks like a secret; repeatable")
 	cluster.add(verb, "fly the cluster of this `file` and start nothing")
 	verb.Flags().StringVar(&out, "out", "", "run `directory`; default runs/SCENARIO/UTC-TIME with a link latest")
 	verb.Flags().Uint64Var(&seed, "seed", 0, "in place of the scenario's seed")
@@ -50,7 +51,7 @@ func runVerb(env *environment) *cobra.Command {
 			return err
 		}
 		if plan {
-			options := flight.Options{File: args[0], Set: values, Overrides: overrides, Kubeconfig: cluster.kubeconfig, Trust: cluster.trust, Out: out}
+			options := flight.Options{File: args[0], Set: values, Overrides: overrides, Env: named, Kubeconfig: cluster.kubeconfig, Trust: cluster.trust, Out: out}
 			if cmd.Flags().Changed("seed") {
 				options.Seed = &seed
 			}
@@ -60,7 +61,7 @@ func runVerb(env *environment) *cobra.Command {
 		defer cancel()
 		shown := newProgress(env)
 		options := flight.Options{
-			File: args[0], Set: values, Overrides: overrides, Kubeconfig: cluster.kubeconfig, Trust: cluster.trust, Out: out, Command: env.args, MaxNeighbours: float64(others),
+			File: args[0], Set: values, Overrides: overrides, Env: named, Kubeconfig: cluster.kubeconfig, Trust: cluster.trust, Out: out, Command: env.args, MaxNeighbours: float64(others),
 			Versions: versions(), Log: env.logger(), Notice: func(line string) { env.notice(line) }, Effects: cluster.show(env), Status: shown.show, StatusEvery: shown.every(),
 		}
 		if cmd.Flags().Changed("seed") {

@@ -11,7 +11,7 @@ import (
 
 // validateVerb checks files, and starts nothing.
 func validateVerb(env *environment) *cobra.Command {
-	var set, overrides []string
+	var set, overrides, named []string
 	verb := &cobra.Command{
 		Use:   "validate FILE...",
 		Short: "Check scenarios, and configs of ClusterLoader2 and kube-burner",
@@ -22,6 +22,7 @@ func validateVerb(env *environment) *cobra.Command {
 	}
 	verb.Flags().StringArrayVar(&set, "set", nil, "a parameter of the scenarios, `name=value`; repeatable")
 	verb.Flags().StringArrayVar(&overrides, "overrides", nil, "a `file` of variables of a ClusterLoader2 or kube-burner config; repeatable")
+	verb.Flags().StringArrayVar(&named, "env", nil, "let a ClusterLoader2 or kube-burner config read the variable `NAME` of the environment, though it looks like a secret; repeatable")
 	verb.RunE = func(_ *cobra.Command, args []string) error {
 		values, err := parseSet(set)
 		if err != nil {
@@ -29,7 +30,7 @@ func validateVerb(env *environment) *cobra.Command {
 		}
 		var faults []error
 		for _, file := range args {
-			said, err := flight.Check(flight.Options{File: file, Set: values, Overrides: overrides})
+			said, err := flight.Check(flight.Options{File: file, Set: values, Overrides: overrides, Env: named})
 			env.notice(said...)
 			if err == nil {
 				fmt.Fprintf(env.stdout, "%s: fine\n", file)

@@ -52,6 +52,7 @@ type Options struct {
 	Text        []byte            // of File, where it was read before: the runs of one experiment are of one text, whatever becomes of the file
 	Set         map[string]string // parameters; of an imported file its own variables
 	Overrides   []string          // files of variables, for imported files
+	Env         []string          // names of variables of the environment that imported files may read though they look like secrets
 	Kubeconfig  string            // fly this cluster; empty: boot a plane
 	Out         string            // run directory; empty: runs/SCENARIO/UTC TIME with a link latest
 	Seed        *uint64           // in place of the scenario's

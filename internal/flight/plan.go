@@ -48,7 +48,7 @@ func Check(o Options) (said []string, err error) {
 
 // compile reads a scenario with all the files that it names.
 func compile(o Options) (Imported, *steps.Workload, plan.Effects, error) {
-	in, err := Load(o.File, o.Set, o.Overrides, o.Seed)
+	in, err := Load(o)
 	if err != nil {
 		return Imported{}, nil, plan.Effects{}, err
 	}

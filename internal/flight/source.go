@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
+
+	"github.com/windtunnel/windtunnel/internal/text/environ"
 
 	"github.com/windtunnel/windtunnel/internal/interop/clusterloader2"
 	"github.com/windtunnel/windtunnel/internal/interop/kubeburner"
@@ -25,8 +26,9 @@ type Imported struct {
 }
 
 // Load reads a scenario, or a config of ClusterLoader2 or kube-burner, which it
-// recognises by its content. overrides are files with variables of theirs.
-func Load(file string, set map[string]string, overrides []string, seed *uint64) (Imported, error) {
+// recognises by its content. Of the options it takes File, Set, Overrides, Env and Seed.
+func Load(o Options) (Imported, error) {
+	file, set, overrides, seed := o.File, o.Set, o.Overrides, o.Seed
 	raw, err := readSource(file)
 	if err != nil {
 		return Imported{}, err
@@ -34,9 +36,9 @@ func Load(file string, set map[string]string, overrides []string, seed *uint64) 
 	var out Imported
 	switch {
 	case clusterloader2.Is(raw):
-		out, err = fromClusterLoader2(file, set, overrides, seed)
+		out, err = fromClusterLoader2(o)
 	case kubeburner.Is(raw):
-		out, err = fromKubeBurner(file, set, overrides, seed)
+		out, err = fromKubeBurner(o)
 	default:
 		if len(overrides) > 0 {
 			return Imported{}, errors.New("overrides are for files of ClusterLoader2 and kube-burner; a scenario's parameters are given with --set")
@@ -63,7 +65,7 @@ func Load(file string, set map[string]string, overrides []string, seed *uint64) 
 // load reads the scenario of a run.
 func (o Options) load() (Imported, error) {
 	if o.Text == nil {
-		return Load(o.File, o.Set, o.Overrides, o.Seed)
+		return Load(o)
 	}
 	sc, err := scenario.Parse(o.File, o.Text, o.Set)
 	if err != nil {
@@ -91,12 +93,12 @@ func readSource(file string) ([]byte, error) {
 	return raw, nil
 }
 
-func fromClusterLoader2(file string, set map[string]string, overrides []string, seed *uint64) (Imported, error) {
-	o := clusterloader2.Options{Set: set, Overrides: overrides, Env: os.Environ()}
-	if seed != nil {
-		o.Seed = *seed
+func fromClusterLoader2(from Options) (Imported, error) {
+	o := clusterloader2.Options{Set: from.Set, Overrides: from.Overrides, Env: environ.New(os.Environ(), from.Env)}
+	if from.Seed != nil {
+		o.Seed = *from.Seed
 	}
-	s, notes, err := clusterloader2.Import(file, o)
+	s, notes, err := clusterloader2.Import(from.File, o)
 	out := Imported{Scenario: s, Format: "clusterloader2"}
 	for _, n := range notes {
 		out.Notes = append(out.Notes, n.String())
@@ -104,16 +106,12 @@ func fromClusterLoader2(file string, set map[string]string, overrides []string, 
 	return out, err
 }
 
-func fromKubeBurner(file string, set map[string]string, overrides []string, seed *uint64) (Imported, error) {
-	o := kubeburner.Options{Set: set, Overrides: overrides, Env: map[string]string{}}
-	for _, pair := range os.Environ() {
-		name, value, _ := strings.Cut(pair, "=")
-		o.Env[name] = value
+func fromKubeBurner(from Options) (Imported, error) {
+	o := kubeburner.Options{Set: from.Set, Overrides: from.Overrides, Env: environ.New(os.Environ(), from.Env)}
+	if from.Seed != nil {
+		o.Seed = *from.Seed
 	}
-	if seed != nil {
-		o.Seed = *seed
-	}
-	s, notes, err := kubeburner.Import(file, o)
+	s, notes, err := kubeburner.Import(from.File, o)
 	out := Imported{Scenario: s, Format: "kube-burner"}
 	for _, n := range notes {
 		out.Notes = append(out.Notes, n.String())

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/windtunnel/windtunnel/internal/text/environ"
+
 	"github.com/windtunnel/windtunnel/internal/interop/clusterloader2"
 )
 
@@ -153,12 +155,12 @@ func TestVariables(t *testing.T) {
 		want string
 	}{
 		{"default", clusterloader2.Options{Nodes: 1}, 5, ""},
-		{"environment", clusterloader2.Options{Nodes: 1, Env: []string{"QPS=1", "CL2_QPS=7", "CL2_X=a=b"}}, 7, ""},
+		{"environment", clusterloader2.Options{Nodes: 1, Env: environ.New([]string{"QPS=1", "CL2_QPS=7", "CL2_X=a=b"}, nil)}, 7, ""},
 		{"file", clusterloader2.Options{Nodes: 1, Overrides: []string{"a.yaml"}}, 8, ""},
 		{"later file", clusterloader2.Options{Nodes: 1, Overrides: []string{"a.yaml", "b.yaml"}}, 9.5, ""},
-		{"file and environment agree", clusterloader2.Options{Nodes: 1, Overrides: []string{"a.yaml"}, Env: []string{"CL2_QPS=8"}}, 8, ""},
-		{"file and environment differ", clusterloader2.Options{Nodes: 1, Overrides: []string{"a.yaml"}, Env: []string{"CL2_QPS=7"}}, 0, "CL2_QPS is 8 in the override files and 7 in the environment"},
-		{"set wins", clusterloader2.Options{Nodes: 1, Overrides: []string{"a.yaml"}, Env: []string{"CL2_QPS=7"}, Set: map[string]string{"CL2_QPS": "11.5"}}, 11.5, ""},
+		{"file and environment agree", clusterloader2.Options{Nodes: 1, Overrides: []string{"a.yaml"}, Env: environ.New([]string{"CL2_QPS=8"}, nil)}, 8, ""},
+		{"file and environment differ", clusterloader2.Options{Nodes: 1, Overrides: []string{"a.yaml"}, Env: environ.New([]string{"CL2_QPS=7"}, nil)}, 0, "CL2_QPS is 8 in the override files and 7 in the environment"},
+		{"set wins", clusterloader2.Options{Nodes: 1, Overrides: []string{"a.yaml"}, Env: environ.New([]string{"CL2_QPS=7"}, nil), Set: map[string]string{"CL2_QPS": "11.5"}}, 11.5, ""},
 		{"no nodes", clusterloader2.Options{}, 0, "how many nodes to simulate is needed: --set Nodes=100"},
 		{"nodes by set", clusterloader2.Options{Set: map[string]string{"Nodes": "3"}}, 5, ""},
 		{"nodes that are none", clusterloader2.Options{Set: map[string]string{"Nodes": "all"}}, 0, `--set Nodes=all: "all" is not a whole number`},

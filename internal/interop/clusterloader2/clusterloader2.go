@@ -17,6 +17,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/windtunnel/windtunnel/internal/text/environ"
+
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -25,7 +27,7 @@ type Options struct {
 	Nodes     int               // how many to simulate: .Nodes of the templates. Nodes in Set wins; one of them is needed
 	Set       map[string]string // variables of the templates, read as CL2_ variables are; they win over all others
 	Overrides []string          // files of variables, later ones win
-	Env       []string          // NAME=VALUE as os.Environ has them; those that begin with CL2_ are variables
+	Env       *environ.Environ  // those that begin with CL2_ are variables; nil is an empty one
 	Scenario  string            // of a suite with several: the identifier of the one that is meant; or Scenario in Set
 	Seed      uint64            // of the scenario and of random values; 0 is scenario.DefaultSeed
 }
@@ -92,6 +94,9 @@ func Import(file string, o Options) (*scenario.Scenario, []Note, error) {
 	s := im.scenario(file, raw)
 	if err := im.faults.join(); err != nil {
 		return nil, im.notes, err
+	}
+	for _, note := range o.Env.Notes() {
+		im.notes = append(im.notes, Note{File: file, Line: 1, Field: "environment", Text: note})
 	}
 	return s, im.notes, nil
 }

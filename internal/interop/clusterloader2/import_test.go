@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/windtunnel/windtunnel/internal/text/environ"
+
 	"github.com/windtunnel/windtunnel/internal/interop/clusterloader2"
 	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -20,10 +22,10 @@ func TestNativeForms(t *testing.T) {
 		o          clusterloader2.Options
 	}{
 		{"load", "load/config.yaml", clusterloader2.Options{Nodes: 20}},
-		{"load-slow", "load/config.yaml", clusterloader2.Options{Set: map[string]string{"Nodes": "200", "CL2_SLOW": "5"}, Env: []string{"CL2_SIZE=40", "HOME=/"}}},
+		{"load-slow", "load/config.yaml", clusterloader2.Options{Set: map[string]string{"Nodes": "200", "CL2_SLOW": "5"}, Env: environ.New([]string{"CL2_SIZE=40", "HOME=/"}, nil)}},
 		{"suite-plain", "suite/suite.yaml", clusterloader2.Options{Nodes: 10, Scenario: "plain"}},
 		{"suite-spread", "suite/suite.yaml", clusterloader2.Options{Nodes: 10, Scenario: "spread", Seed: 7}},
-		{"paces", "paces/config.yaml", clusterloader2.Options{Nodes: 10, Env: []string{"HOME=/home/x"}}},
+		{"paces", "paces/config.yaml", clusterloader2.Options{Nodes: 10, Env: environ.New([]string{"HOME=/home/x"}, nil)}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s, notes, err := clusterloader2.Import(filepath.Join("testdata", filepath.FromSlash(tt.file)), tt.o)

@@ -6,7 +6,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	texttemplate "text/template"
 
 	"github.com/windtunnel/windtunnel/internal/load/template"
@@ -61,9 +60,9 @@ func (im *importer) override(file string) map[string]any {
 
 // environment adds the CL2_ variables.
 func (im *importer) environment(to map[string]any) {
-	for _, pair := range im.options.Env {
-		name, text, _ := strings.Cut(pair, "=")
-		if !strings.HasPrefix(name, "CL2_") {
+	for _, name := range im.options.Env.Names("CL2_") {
+		text, ok := im.options.Env.Lookup(name)
+		if !ok {
 			continue
 		}
 		value := unpacked(text)
@@ -112,12 +111,8 @@ func (im *importer) include(file string) (string, error) {
 // expand puts variables of the environment into a text.
 func (im *importer) expand(text string) string {
 	return os.Expand(text, func(name string) string {
-		for _, pair := range slices.Backward(im.options.Env) {
-			if value, ok := strings.CutPrefix(pair, name+"="); ok {
-				return value
-			}
-		}
-		return ""
+		value, _ := im.options.Env.Lookup(name)
+		return value
 	})
 }
 

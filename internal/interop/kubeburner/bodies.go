@@ -93,7 +93,7 @@ func (s *source) read(path string, line int, field string) (string, bool) {
 		s.add(line, "%s: %s: files are not fetched: put it beside the config", field, path)
 		return "", false
 	}
-	raw, err := readFile(s.path(path))
+	raw, err := readBeside(s.folder, path)
 	if err != nil {
 		s.add(line, "%s: %v", field, err)
 		return "", false
@@ -333,7 +333,7 @@ func (b *bodies) make(t *template.Template, v template.Vars) ([]byte, error) {
 		if !errors.As(err, &absent) {
 			return bytes.Clone(raw), err
 		}
-		text, ferr := readFile(b.path(absent.Path))
+		text, ferr := readBeside(b.folder, absent.Path)
 		if ferr != nil {
 			return nil, fmt.Errorf("%w: %w", err, ferr)
 		}

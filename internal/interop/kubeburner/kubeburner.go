@@ -20,6 +20,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/text/environ"
+
 	"github.com/windtunnel/windtunnel/internal/text/strictyaml"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -30,12 +32,12 @@ type Options struct {
 	// such as jobs.0.qps changes the config; any other name is a variable of
 	// the config's template.
 	Set          map[string]string
-	Overrides    []string          // YAML files with variables of the config's template; later ones win
-	Env          map[string]string // the environment, which the config's template sees
-	AllowMissing bool              // a variable that is missing in the config's template is no fault
-	UUID         string            // of the run; default: made of the seed and the config
-	RunID        string            // default: made of them likewise
-	Seed         uint64            // default scenario.DefaultSeed
+	Overrides    []string         // YAML files with variables of the config's template; later ones win
+	Env          *environ.Environ // of which the config's template sees what it names; nil is an empty one
+	AllowMissing bool             // a variable that is missing in the config's template is no fault
+	UUID         string           // of the run; default: made of the seed and the config
+	RunID        string           // default: made of them likewise
+	Seed         uint64           // default scenario.DefaultSeed
 }
 
 // Is tells whether a file looks like a config of kube-burner. Such a file may
@@ -101,6 +103,9 @@ func convert(file string, raw []byte, o Options) (*scenario.Scenario, []Note, er
 	if err := f.join(); err != nil {
 		return nil, nil, err
 	}
+	for _, note := range o.Env.Notes() {
+		f.note(0, "environment", "%s", note)
+	}
 	s.Complete()
 	if err := s.Validate(); err != nil {
 		return nil, nil, fmt.Errorf("%s: what it says makes no valid scenario: %w", file, err)
@@ -149,7 +154,7 @@ func (s *source) decode(raw []byte, vars map[string]any) bool {
 type source struct {
 	*findings
 	opts   Options
-	folder string
+	folder string // the config's: it and its templates name files in there
 	cfg    config
 	lines  map[string]int
 	texts  map[string]string // template files, by path

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/windtunnel/windtunnel/internal/text/environ"
+
 	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -17,7 +19,7 @@ import (
 // environment.
 func surroundings() Options {
 	return Options{
-		Env: map[string]string{"QPS": "12.5", "DIRECTORY": "out", "TEAM": "blue"}, Overrides: []string{"testdata/overrides.yml"},
+		Env: environ.New([]string{"QPS=12.5", "DIRECTORY=out", "TEAM=blue"}, nil), Overrides: []string{"testdata/overrides.yml"},
 		UUID: "u-1", RunID: "r-1",
 	}
 }

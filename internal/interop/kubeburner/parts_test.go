@@ -1,10 +1,15 @@
 package kubeburner
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/text/environ"
 
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -193,7 +198,7 @@ func TestNames(t *testing.T) {
 // TestLines: what a template makes of a config is blamed on the line that it
 // came from.
 func TestLines(t *testing.T) {
-	o := Options{Env: map[string]string{"LIST": "x\ny"}}
+	o := Options{Env: environ.New([]string{"LIST=x\ny"}, nil)}
 	vars, err := o.variables()
 	if err != nil {
 		t.Fatal(err)
@@ -208,5 +213,40 @@ func TestLines(t *testing.T) {
 	want := []string{`1 "a:\n"`, `3 "- b0\n"`, `4 "- c\n"`, `3 "- b1\n"`, `4 "- c\n"`, `6 "x\n"`, `6 "y z\n"`, `7 "\n"`, `8 "d: 1\n"`, `9 "e: 2\n"`}
 	if !ok || !slices.Equal(got, want) {
 		t.Errorf("got %v\nwant %v", got, want)
+	}
+}
+
+// TestConfigsSeeWhatTheyName: of the environment, and of the files beside them.
+func TestConfigsSeeWhatTheyName(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"config/near.txt": "near", "far.txt": "far"} {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := filepath.Join(dir, "config", "c.yml")
+	for config, want := range map[string]string{
+		`name: {{ .TEAM }}-{{ env "ZONE" }}-{{ index . "CITY" }}`:                   "name: red-a-rome",
+		`{{ range $k, $v := . }}{{ $k }}={{ $v }} {{ end }}# {{ .TEAM }}`:           "TEAM=red # red",
+		`a: {{ ReadFile "near.txt" }} {{ ReadFile "` + dir + `/config/near.txt" }}`: "a: near near",
+		`a: {{ ReadFile "../far.txt" }}`:                                            "not in the config's folder",
+		`a: {{ ReadFile "` + dir + `/far.txt" }}`:                                   "not in the config's folder",
+		`a: {{ ReadFile "/etc/hostname" }}`:                                         "not in the config's folder",
+		`a: {{ .GH_TOKEN }}`:                                                        "as they look like secrets: GH_TOKEN (--env GH_TOKEN",
+		`a: {{ env "AWS_SECRET_ACCESS_KEY" }}.`:                                     "a: .",
+		`a: {{ .API_TOKEN }}`:                                                       "a: allowed",
+	} {
+		o := Options{Env: environ.New([]string{"TEAM=red", "ZONE=a", "CITY=rome", "GH_TOKEN=secret", "AWS_SECRET_ACCESS_KEY=secret", "API_TOKEN=allowed", "HOME=/"}, []string{"API_TOKEN"})}
+		f := &findings{file: file}
+		got := ""
+		if out, ok := o.render(f, []byte(config), map[string]any{}); ok {
+			got = string(out.Bytes)
+		} else {
+			got = f.join().Error()
+		}
+		if !strings.Contains(got, want) || strings.Contains(got, "=secret") {
+			t.Errorf("%s gives %q, want %q", config, got, want)
+		}
 	}
 }

@@ -76,7 +76,7 @@ var elapsed = regexp.MustCompile(`\{\{-?\s*\.elapsed\s*-?\}\}`)
 func (p profiles) query(f *decoder, at, expr string) (string, bool) {
 	out := elapsed.ReplaceAllString(expr, "%v")
 	out = regexp.MustCompile(`\{\{-?\s*\.([A-Za-z_][A-Za-z0-9_]*)\s*-?\}\}`).ReplaceAllStringFunc(out, func(s string) string {
-		if value, ok := p.opts.Env[strings.Trim(s, "{}-. ")]; ok {
+		if value, ok := p.opts.Env.Lookup(strings.Trim(s, "{}-. ")); ok {
 			return value
 		}
 		return s

@@ -3,11 +3,14 @@ package kubeburner
 import (
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	texttemplate "text/template"
+	"text/template/parse"
 
 	"go.yaml.in/yaml/v3"
 
@@ -37,13 +40,10 @@ func readFile(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// variables are those of the config's own template: the environment, then the
+// variables are those of the config's own template but for the environment: the
 // user data, then what was set, then the UUID; later ones win.
 func (o Options) variables() (map[string]any, error) {
 	out := map[string]any{}
-	for name, value := range o.Env {
-		out[name] = value
-	}
 	for _, path := range o.Overrides {
 		raw, err := readFile(path)
 		if err != nil {
@@ -74,13 +74,11 @@ func ofTree(key string) bool {
 // render executes a config's template.
 func (o Options) render(f *findings, raw []byte, vars map[string]any) (*linemap.Text, bool) {
 	functions := template.KubeBurnerFunctions(o.Seed)
-	functions["env"] = func(name string) string { return o.Env[name] }
-	functions["expandenv"] = func(s string) string { return os.Expand(s, func(name string) string { return o.Env[name] }) }
+	look := func(name string) string { value, _ := o.Env.Lookup(name); return value }
+	functions["env"] = look
+	functions["expandenv"] = func(s string) string { return os.Expand(s, look) }
 	functions["ReadFile"] = func(path string) (string, error) {
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(filepath.Dir(f.file), path)
-		}
-		text, err := readFile(path)
+		text, err := readBeside(filepath.Dir(f.file), path)
 		return string(text), err
 	}
 	missing := "error"
@@ -88,13 +86,93 @@ func (o Options) render(f *findings, raw []byte, vars map[string]any) (*linemap.
 		missing = "zero"
 	}
 	t := texttemplate.New("config").Option("missingkey=" + missing).Funcs(limit.Functions(functions))
+	o.named(t, raw, vars)
 	out, at := linemap.Execute(t, string(raw), vars, maxFile, errTooLarge)
 	if at == nil {
 		return out, true
 	}
 	if strings.Contains(at.Text, "map has no entry for key") {
 		at.Text += " (give it by the environment, --set NAME=VALUE or --overrides FILE)"
+		for _, note := range o.Env.Notes() {
+			at.Text += "; " + note
+		}
 	}
 	f.add(at.Line, "%s", at.Text)
 	return nil, false
+}
+
+// named puts those variables of the environment among a template's that it names.
+func (o Options) named(t *texttemplate.Template, raw []byte, vars map[string]any) {
+	probe, err := t.Clone()
+	if err == nil {
+		probe, err = probe.Parse(string(raw))
+	}
+	if err != nil {
+		return // the execution says so
+	}
+	for _, part := range probe.Templates() {
+		if part.Tree == nil || part.Root == nil {
+			continue
+		}
+		for _, name := range namesIn(part.Root) {
+			if _, ok := vars[name]; ok {
+				continue
+			}
+			if value, ok := o.Env.Lookup(name); ok {
+				vars[name] = value
+			}
+		}
+	}
+}
+
+// namesIn lists what may be the name of a variable in a template: fields, and texts
+// such as those of index.
+func namesIn(n parse.Node) (out []string) {
+	for _, action := range actions.FindAllString(n.String(), -1) {
+		for _, m := range name.FindAllStringSubmatch(action, -1) {
+			out = append(out, m[1]+m[2])
+		}
+	}
+	return out
+}
+
+var (
+	actions = regexp.MustCompile(`(?s)\{\{.*?\}\}`)
+	name    = regexp.MustCompile(`\.([A-Za-z_][A-Za-z0-9_]*)|["` + "`" + `]([A-Za-z_][A-Za-z0-9_]*)["` + "`" + `]`)
+)
+
+// readBeside reads a file of a folder, by a path inside of it.
+func readBeside(folder, path string) ([]byte, error) {
+	if filepath.IsAbs(path) {
+		abs, err := filepath.Abs(folder)
+		if err == nil {
+			path, err = filepath.Rel(abs, path)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if !filepath.IsLocal(filepath.Clean(path)) {
+		return nil, fmt.Errorf("%s: it is not in the config's folder", path)
+	}
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	file, err := root.Open(filepath.Clean(path))
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, errors.New("not a file")
+	case info.Size() > maxFile:
+		return nil, errTooLarge
+	}
+	return io.ReadAll(io.LimitReader(file, maxFile))
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/text/environ"
+
 	"github.com/windtunnel/windtunnel/internal/clock"
 	importer "github.com/windtunnel/windtunnel/internal/interop/kubeburner"
 	"github.com/windtunnel/windtunnel/internal/interop/kubeburner/measurement"
@@ -102,7 +104,7 @@ func (f *flight) write() map[string]string {
 func load(t *testing.T, name string) *scenario.Scenario {
 	t.Helper()
 	s, _, err := importer.Import("../testdata/"+name+".yml", importer.Options{
-		Env: map[string]string{"QPS": "12.5", "DIRECTORY": "out", "TEAM": "blue"}, Set: map[string]string{"FACTOR": "2", "EXTRA": "true"}, UUID: "u-1", RunID: "r-1",
+		Env: environ.New([]string{"QPS=12.5", "DIRECTORY=out", "TEAM=blue"}, nil), Set: map[string]string{"FACTOR": "2", "EXTRA": "true"}, UUID: "u-1", RunID: "r-1",
 	})
 	if err != nil {
 		t.Fatal(err)

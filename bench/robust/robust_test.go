@@ -1,0 +1,16 @@
+// Package robust holds proofs that take minutes: windtunnel beside peers that
+// misbehave, planes that are killed, and for hours. `make test-robust` runs them.
+package robust_test
+
+import (
+	"os"
+	"testing"
+)
+
+// robust skips what takes minutes.
+func robust(t *testing.T) {
+	t.Helper()
+	if testing.Short() || os.Getenv("WINDTUNNEL_ROBUST") == "" {
+		t.Skip("takes minutes: `make test-robust`, or set WINDTUNNEL_ROBUST=1")
+	}
+}
