@@ -11,6 +11,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/text"
 	"github.com/windtunnel/windtunnel/internal/text/strictyaml"
+	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 // decoder fills the types of scenario.go from YAML nodes. It knows expressions,
@@ -22,11 +23,13 @@ type decoder struct {
 	rounds *round // the repeats around here, the innermost first; nil outside
 	steps  int    // made by repeats so far
 
+	texts map[string]string // of numbers whose unit is known later, by path
+
 	warnings []string // FILE:LINE: TEXT
 }
 
 func newDecoder(f *faults) *decoder {
-	d := &decoder{faults: f, vars: newVariables()}
+	d := &decoder{faults: f, vars: newVariables(), texts: map[string]string{}}
 	d.Decoder = &strictyaml.Decoder{
 		Lines: map[string]int{}, Budget: maxValues, MaxDepth: maxDepth,
 		Report: func(line int, _ strictyaml.Place, text string) { f.add(line, "%s", text) },
@@ -115,17 +118,34 @@ func (d *decoder) scalar(n *yaml.Node, v reflect.Value, at place) {
 	case reflect.Int, reflect.Uint64:
 		want = setWhole(v, x)
 	case reflect.Float64:
-		if f, ok := asFloat(x.value); ok {
-			v.SetFloat(f)
-		} else {
-			want = "a number"
-		}
+		want = d.number(v, x, at)
 	default:
 		panic("scenario: no decoding for a field of kind " + v.Kind().String())
 	}
 	if want != "" {
 		d.add(n.Line, "%s: %s is not %s", at.Name, x, want)
 	}
+}
+
+// number sets a number, and returns what was wanted when it cannot. One that is written
+// with a unit is turned into that of its field, or kept until that is known.
+func (d *decoder) number(v reflect.Value, x resolved, at place) (want string) {
+	text, isText := x.value.(string)
+	f, ok := asFloat(x.value)
+	switch {
+	case ok:
+	case isText && numberOf(at.Name) == ownUnit:
+		d.texts[at.Path] = text
+	case isText && numberOf(at.Name) != "":
+		var err error
+		if f, err = unit.Parse(text, numberOf(at.Name)); err != nil {
+			_, want, _ = strings.Cut(err.Error(), " is not ")
+		}
+	default:
+		want = "a number"
+	}
+	v.SetFloat(f)
+	return want
 }
 
 // setWhole sets an integer and returns what was wanted when it cannot.

@@ -76,6 +76,7 @@ func parse(file string, raw []byte, set map[string]string) (*Scenario, *faults) 
 		}
 	}
 	s.complete()
+	s.readUnits(d.texts, f)
 	if len(f.list) == 0 { // otherwise what was not understood would be missed as well
 		s.check(f)
 	}

@@ -52,6 +52,9 @@ func (m *schemaMaker) record(t reflect.Type) object {
 	properties := object{}
 	for _, f := range strictyaml.Fields(t) {
 		p := m.value(t.Field(f.Index).Type)
+		if of := numberOf(typeLabel(t) + "." + f.Name); of != "" {
+			p = object{"anyOf": []any{object{"type": "number"}, object{"type": "string", "pattern": `^-?[0-9]|` + expression}}}
+		}
 		if list := words(typeLabel(t) + "." + f.Name); list != nil {
 			p = object{"anyOf": []any{object{"enum": list}, object{"type": "string", "pattern": expression}}}
 		}

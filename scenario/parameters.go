@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 // Parameters are the defaults of a scenario's parameters: bool, int64, float64
@@ -103,15 +105,9 @@ func (d *decoder) override(name, text string, def any) {
 	case bool:
 		x, err = strconv.ParseBool(text)
 		want = "true or false"
-	case int64:
-		x, err = parseWhole(text)
-		want = "a whole number"
-	case float64:
-		x, err = strconv.ParseFloat(text, 64)
+	case int64, float64:
+		x, err = parseNumber(text, def)
 		want = "a number"
-		if _, ok := asFloat(x); !ok {
-			err = strconv.ErrRange
-		}
 	}
 	if err != nil {
 		d.add(0, "--set %s=%s: %q is not %s, as parameter %q (default %s) wants", name, clip(text), clip(text), want, name, formatValue(def))
@@ -120,15 +116,27 @@ func (d *decoder) override(name, text string, def any) {
 	d.vars.set(name, x)
 }
 
-// parseWhole reads 3000 and also 3e3, as which a number may have been recorded.
-func parseWhole(text string) (int64, error) {
-	i, err := strconv.ParseInt(text, 10, 64)
-	if err == nil {
+// parseNumber reads a number, a whole one as such where the default is one: 3000, also
+// as 3e3, as which it may have been recorded. A fraction is a number, too: where whole
+// ones are wanted the field says so. One with a unit stays a text, which the field
+// where it is used reads: only that knows what it is a number of.
+func parseNumber(text string, def any) (any, error) {
+	_, whole := def.(int64)
+	if i, err := strconv.ParseInt(text, 10, 64); err == nil && whole {
 		return i, nil
 	}
-	f, ferr := strconv.ParseFloat(text, 64)
-	if ferr != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
-		return 0, err
+	f, err := strconv.ParseFloat(text, 64)
+	switch _, number := asFloat(f); {
+	case err != nil && unit.HasUnit(text):
+		return text, nil
+	case err != nil:
+		return nil, err
+	case !number:
+		return nil, strconv.ErrRange
+	case whole && f == math.Trunc(f) && math.Abs(f) <= 1<<53:
+		return int64(f), nil
+	case whole && f == math.Trunc(f):
+		return nil, strconv.ErrRange
 	}
-	return int64(f), nil
+	return f, nil
 }

@@ -54,6 +54,9 @@ func (r *referenceMaker) structure(t reflect.Type, title string) {
 	for _, f := range strictyaml.Fields(t) {
 		one := t.Field(f.Index)
 		takes := r.takes(one.Type)
+		if example := map[string]string{"1/s": "50/s", "cores": "500m", "percent": "5%", "ratio": "5%", ownUnit: "500ms"}[numberOf(typeLabel(t)+"."+f.Name)]; example != "" {
+			takes = fmt.Sprintf("a number, also `%s`", example)
+		}
 		if list := words(typeLabel(t) + "." + f.Name); list != nil && len(list) < 12 {
 			takes = "`" + strings.Join(list, "` `") + "`"
 		}

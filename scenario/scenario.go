@@ -117,7 +117,7 @@ type Objective struct {
 	Per       []string          `yaml:"per"`       // labels of the SLI: one result for each of their values, such as [verb, resource]
 	Step      string            `yaml:"step"`      // judged is the time of this step alone, and of calls those that it sent; not for slo and what is made of lifecycles
 	Statistic string            `yaml:"statistic"` // p50, p90, p99, p99.9, max, mean, rate, sum; which ones says docs/slis.md
-	Max       *float64          `yaml:"max"`       // in the SLI's unit (seconds, 1/s)
+	Max       *float64          `yaml:"max"`       // a number of the SLI's unit (seconds, 1/s ...), or with one of the same kind: 500ms, 50/s, 512Mi, 5%
 	Min       *float64          `yaml:"min"`       // in place of max
 
 	Query       string `yaml:"query" expr:"raw"` // in place of sli: PromQL over the series of the run; each series of the answer is judged. %v in it is the time from since to until

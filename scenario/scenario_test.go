@@ -166,8 +166,11 @@ func TestSet(t *testing.T) {
 		{map[string]string{"n": "5", "f": "2", "b": "true", "s": "${n}"}, "map[b:true e:10 f:2 n:5 s:${n}]"},
 		{map[string]string{"n": "1e3"}, "map[b:false e:2000 f:1.5 n:1000 s:text]"},
 		{map[string]string{"e": "7"}, "map[b:false e:7 f:1.5 n:1 s:text]"},
-		{map[string]string{"n": "1.5"}, `--set n=1.5: "1.5" is not a whole number, as parameter "n" (default 1) wants`},
-		{map[string]string{"n": ""}, `--set n=: "" is not a whole number, as parameter "n" (default 1) wants`},
+		{map[string]string{"n": "1.5"}, "map[b:false e:3 f:1.5 n:1.5 s:text]"},
+		{map[string]string{"n": "1.2"}, "--set n=1.2: create.count: ${e} = 2.4 is not a whole number (use ceil, floor or round) (f.yaml:6)"},
+		{map[string]string{"f": "500ms"}, "map[b:false e:2 f:500ms n:1 s:text]"},
+		{map[string]string{"n": ""}, `--set n=: "" is not a number, as parameter "n" (default 1) wants`},
+		{map[string]string{"n": "1e300"}, `--set n=1e300: "1e300" is not a number, as parameter "n" (default 1) wants`},
 		{map[string]string{"f": "NaN"}, `--set f=NaN: "NaN" is not a number, as parameter "f" (default 1.5) wants`},
 		{map[string]string{"b": "yes"}, `--set b=yes: "yes" is not true or false, as parameter "b" (default false) wants`},
 		{map[string]string{"m": "1", "zz": "1"}, "--set m=1: parameter \"m\" not found in f.yaml (did you mean \"n\"?); it has n, f, b, s and e\n" +
@@ -200,7 +203,7 @@ func TestSetBeyondABound(t *testing.T) {
 		{map[string]string{"nodes": "-5"}, "--set nodes=-5: fleet.nodes: -5 is below 0 (f.yaml:3)"},
 		{map[string]string{"nodes": "-5", "pods": "3"}, "--set nodes=-5: fleet.nodes: -5 is below 0 (f.yaml:3)"},
 		{map[string]string{"nodes": "-5", "pods": "-3"}, "--set nodes=-5: fleet.nodes: -5 is below 0 (f.yaml:3)\n--set pods=-3: create.count: -3 is below 0 (f.yaml:6)"},
-		{map[string]string{"nodes": "x"}, `--set nodes=x: "x" is not a whole number, as parameter "nodes" (default 1) wants`},
+		{map[string]string{"nodes": "x"}, `--set nodes=x: "x" is not a number, as parameter "nodes" (default 1) wants`},
 	} {
 		if _, err := scenario.Parse("f.yaml", raw, tt.set); fmt.Sprint(err) != tt.want {
 			t.Errorf("%v:\n got %v\nwant %s", tt.set, err, tt.want)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -163,8 +164,8 @@ func (x *searching) parameters() error {
 	for i := range x.state.Plan.Axes {
 		a := &x.state.Plan.Axes[i]
 		switch sc.Values[a.Name].(type) {
-		case int64:
-			a.Whole = true
+		case int64: // unless fractions of it are asked for
+			a.Whole = a.From == math.Trunc(a.From) && a.To == math.Trunc(a.To)
 		case float64:
 		case nil:
 			return fmt.Errorf("--vary %s: parameter not found in %s", a.Name, x.file)

@@ -7,13 +7,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/windtunnel/windtunnel/internal/flight"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -157,7 +157,7 @@ func limit(p *scenario.Plane, text string) error {
 	}
 	switch field {
 	case "cpu":
-		if l.CPU, err = strconv.ParseFloat(value, 64); err == nil && !(l.CPU > 0) {
+		if l.CPU, err = unit.Parse(value, "cores"); err == nil && !(l.CPU > 0) {
 			err = fmt.Errorf("want more than 0 cores")
 		}
 	case "memory":
