@@ -57,7 +57,7 @@ func Judge(r *run.Run) (Judgement, error) {
 	l.measures(out.Measures, out.Lifecycles)
 	out.Verdict, out.Reasons = conclude(out.Objectives, evidence{cutShort(f), self.tooSlow(), stopped(f), u.noisy()})
 	out.Reasons = append(out.Reasons, u.indulged()...)
-	out.Reasons = append(out.Reasons, notes(f, out.Objectives, k.untested, q.unanswered)...)
+	out.Reasons = append(out.Reasons, notes(f, out.Objectives, q.unanswered)...)
 	return out, nil
 }
 
@@ -287,6 +287,12 @@ func Title(r Result) string {
 	if r.Statistic != "count" && strings.Contains(r.Name, r.Statistic) {
 		return r.Name // a name made of all that it is about
 	}
+	if what, of := Stretch(r); what != "" {
+		if of != "" {
+			what += " (" + of + ")"
+		}
+		return what + ", " + r.Statistic
+	}
 	head := r.Statistic + " of " + r.Name
 	if r.Statistic == "count" {
 		head = r.Name
@@ -307,6 +313,26 @@ func Title(r Result) string {
 	}
 	return head + " (" + strings.Join(parts, " ") + ")"
 }
+
+// Stretch says what a result without a name of its own is about where that is a stretch
+// of a lifecycle: "Widget accepted to ready", and of which group; empty for others.
+func Stretch(r Result) (what, group string) {
+	of := r.Labels["lifecycle"]
+	if r.SLI == podStartup {
+		of = "pod"
+	}
+	if of == "" || r.Name != r.SLI || r.SLI != "lifecycle" && r.SLI != podStartup {
+		return "", ""
+	}
+	phases := "startup"
+	if from, to, ok := strings.Cut(r.Labels["phase"], ".."); ok {
+		phases = from + " to " + to
+	}
+	group = strings.TrimSpace(r.Labels["state"] + " " + r.Labels["group"])
+	return strings.ToUpper(of[:1]) + of[1:] + " " + phases, group
+}
+
+const podStartup = "pod-startup"
 
 func quantity(v float64, unit string) string {
 	switch unit {

@@ -18,9 +18,9 @@ const longStall = 0.1
 const namedMeasures = 5
 
 // notes are sentences that a reader should know beside the verdict, whatever
-// it is: what went wrong without spoiling it, and what was not put to the test.
-func notes(f *run.Facts, results []Result, untested, unanswered []string) []string {
-	out := slices.Concat(untested, dirtyNotes(f), stepNotes(f), closedNotes(f))
+// it is: what went wrong without spoiling it.
+func notes(f *run.Facts, results []Result, unanswered []string) []string {
+	out := slices.Concat(dirtyNotes(f), stepNotes(f), closedNotes(f))
 	if !slices.ContainsFunc(results, func(r Result) bool { return r.SLI == FailedCalls && r.Verdict != Pass }) {
 		out = append(out, callNotes(f)...)
 	}

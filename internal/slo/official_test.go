@@ -80,16 +80,20 @@ func TestOfficialObjectivesWithoutTheServer(t *testing.T) {
 	}
 }
 
-// A class of calls that nobody made is no part of the verdict, and is said.
-func TestClassesWithoutCallsAreSaid(t *testing.T) {
+// Lists that nobody asked for are no news; an objective on them says that there were none.
+func TestClassesWithoutCallsAreSaidWhereAskedFor(t *testing.T) {
 	f := newFlight(t)
 	f.objective(official())
 	f.pods("g", 500, 0.4)
 	f.quickRequests()
 	f.end(record.Done)
 	j := f.judge()
-	if j.Verdict != slo.Pass || len(j.Reasons) != 3 || j.Reasons[0] == "" || !strings.Contains(j.Reasons[2], "lists of the cluster") {
+	if j.Verdict != slo.Pass || len(j.Reasons) != 0 {
 		t.Errorf("verdict %s, reasons %q", j.Verdict, j.Reasons)
+	}
+	f.objective(scenario.Objective{SLI: "server-latency", Labels: map[string]string{"verb": "list", "scope": "cluster"}, Statistic: "p99", Max: ptr(1)})
+	if j := f.judge(); j.Verdict != slo.Unknown || len(j.Reasons) != 1 || !strings.Contains(j.Reasons[0], "cluster") {
+		t.Errorf("asked for: verdict %s, reasons %q", j.Verdict, j.Reasons)
 	}
 }
 
