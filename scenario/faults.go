@@ -89,5 +89,21 @@ func (f *faults) blame(what string, of *faults) {
 	}
 }
 
-// hint returns ` (did you mean "rate"?)` when a known name is near, else "".
-func hint(got string, known []string) string { return text.DidYouMean(got, known) }
+// hint returns ` (did you mean "rate"?)` when a known name is near, or is what others
+// call the same, else "".
+func hint(got string, known []string) string {
+	for _, one := range otherNames() {
+		if strings.EqualFold(got, one[0]) && slices.Contains(known, one[1]) {
+			return fmt.Sprintf(" (did you mean %q?)", one[1])
+		}
+	}
+	return text.DidYouMean(got, known)
+}
+
+// otherNames are words that people come with, and ours.
+func otherNames() [][2]string {
+	return [][2]string{
+		{"median", "p50"}, {"average", "mean"}, {"avg", "mean"}, {"maximum", "max"}, {"worst", "max"}, {"total", "sum"}, {"throughput", "rate"},
+		{"lives", "lifecycle"}, {"life", "lifecycle"}, {"lifecycles", "lifecycle"}, {"pod_startup_latency", "pod-startup"}, {"availability", "api-availability"},
+	}
+}
