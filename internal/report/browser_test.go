@@ -18,6 +18,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
+	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/report"
 	"github.com/windtunnel/windtunnel/internal/report/reporttest"
@@ -368,6 +369,37 @@ func checkPaper(ctx context.Context, t *testing.T) {
 	do(ctx, t, chromedp.Evaluate[chromedp.Void](`dispatchEvent(new Event("afterprint"))`), media("", "light"))
 }
 
+// stepsAtTheEnd is a run whose last steps took no time, side by side.
+func stepsAtTheEnd(t *testing.T) record.Dir {
+	t.Helper()
+	dir, err := record.CreateDir(filepath.Join(t.TempDir(), "run"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := record.Create(dir.File(record.StreamFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	event := func(seconds int, what record.EventType, name string) {
+		w.Event(record.Event{At: clock.Time(seconds) * clock.Time(time.Second), Type: what, Name: name})
+	}
+	event(1, record.EventRunBegan, "x")
+	event(1, record.EventStepBegan, "fill")
+	event(60, record.EventStepEnded, "fill")
+	names := []string{"wait-until-all-of-the-first-group-are-ready", "wait-until-all-of-the-second-group-are-ready"}
+	for _, name := range names {
+		event(60, record.EventStepBegan, name)
+	}
+	for _, name := range names {
+		event(60, record.EventStepEnded, name)
+	}
+	w.Event(record.Event{At: 60 * clock.Time(time.Second), Type: record.EventRunEnded, Detail: record.Detail{Reason: record.Done}})
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 // checkOthers opens runs that are not as a run should be.
 func checkOthers(ctx context.Context, t *testing.T, w *witness) {
 	empty, err := record.CreateDir(filepath.Join(t.TempDir(), "run"))
@@ -382,9 +414,10 @@ func checkOthers(ctx context.Context, t *testing.T, w *witness) {
 		t.Fatal(err)
 	}
 	nothing := report.Build(reporttest.Read(t, empty, record.Manifest{}), slo.Judgement{Verdict: slo.Unknown}, reporttest.Found(t, empty))
+	beside := report.Build(reporttest.Read(t, stepsAtTheEnd(t), record.Manifest{}), slo.Judgement{Verdict: slo.Unknown}, nil)
 	const taint = `</script><img src=x onerror="console.log(1)"><svg onload=console.log(2)>`
 	for name, r := range map[string]*report.Report{
-		"empty": nothing, "torn": build(t, reporttest.Shape{Pods: 300, Torn: true}, false),
+		"empty": nothing, "steps at the end": beside, "torn": build(t, reporttest.Shape{Pods: 300, Torn: true}, false),
 		"hostile": build(t, reporttest.Shape{Pods: 300, Taint: taint}, false),
 	} {
 		for _, width := range []int64{1280, 480} {

@@ -131,7 +131,11 @@ func (m *markdown) spreads(name string, rows []spreadRow) {
 	m.fold(name, func() {
 		m.table("", "group", "number:", "p50:", "p90:", "p99:", "max:")
 		for _, r := range rows {
-			m.row(r.Phase, r.Group, r.N.Text, r.P50.Text, r.P90.Text, r.P99.Text, r.Max.Text)
+			group := r.Group
+			if of := r.censored(); of != "" {
+				group += ": " + of
+			}
+			m.row(r.Phase, group, r.N.Text, r.P50.Text, r.P90.Text, r.P99.Text, r.Max.Text)
 		}
 	})
 }

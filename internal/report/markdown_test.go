@@ -17,6 +17,7 @@ func TestMarkdown(t *testing.T) {
 	r := &report.Report{
 		Manifest:  record.Manifest{Scenario: "a_b<script>", Seed: 7},
 		Judgement: slo.Judgement{Verdict: slo.Fail},
+		Startup:   []report.Spread{{Phase: "created to running", Group: "fill", N: 5, Bounded: 2, Open: 1}, {Phase: "created to bound", Group: "fill", N: 8}},
 		Objectives: []report.Objective{objective("reads", slo.Fail), objective("1", slo.Pass), objective("2", slo.Pass), objective("3", slo.Pass),
 			objective("4", slo.Pass), objective("5", slo.Pass), objective("6", slo.Pass)},
 	}
@@ -28,6 +29,7 @@ func TestMarkdown(t *testing.T) {
 	for _, want := range []string{
 		"### ❌ a\\_b&lt;script&gt;: Fail", `| fail | p99 of reads: a\|b | 250 ms | ≤ 1 s | 25 % | 1,200 |`,
 		"<summary>1 more objectives, all met</summary>", "seed 7",
+		"| created → running | fill: of these 2 within bounds (a watch was interrupted or late), 1 not seen to end | 8 |", "| created → bound | fill | 8 |",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)

@@ -82,8 +82,12 @@ func used(r slo.Result) float64 {
 	}
 }
 
-// Title is the objective in words: "p99 of mutating calls (POST pods)".
+// Title is the objective in words: "p99 of mutating calls (POST pods)", "Widget accepted
+// to ready (front), p99".
 func (o Objective) Title() string {
+	if what, _ := slo.Stretch(o.Result); what != "" {
+		return slo.Title(o.Result)
+	}
 	name := o.Head()
 	if about := o.About(); about != "" {
 		name += " (" + about + ")"
@@ -93,6 +97,9 @@ func (o Objective) Title() string {
 
 // Head is the objective's name with its statistic.
 func (o Objective) Head() string {
+	if what, _ := slo.Stretch(o.Result); what != "" {
+		return what + ", " + o.Statistic
+	}
 	return withStatistic(cmp.Or(o.name, o.Name, o.SLI), o.Statistic)
 }
 
@@ -106,6 +113,9 @@ func withStatistic(name, statistic string) string {
 // About says what the objective is held against: its labels' values, those that
 // all objectives have first.
 func (o Objective) About() string {
+	if what, group := slo.Stretch(o.Result); what != "" {
+		return group
+	}
 	l := maps.Clone(o.Labels)
 	if l["subresource"] != "" {
 		l["resource"] += "/" + l["subresource"]

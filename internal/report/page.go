@@ -148,7 +148,9 @@ func (r *Report) count(v slo.Verdict) (n int) {
 
 // tellsRow reports whether a reason repeats an objective's outcome.
 func (r *Report) tellsRow(reason string) bool {
-	return slices.ContainsFunc(r.Objectives, func(o Objective) bool { return strings.HasPrefix(reason, withStatistic(o.Name, o.Statistic)) }) ||
+	return slices.ContainsFunc(r.Objectives, func(o Objective) bool {
+		return strings.HasPrefix(reason, withStatistic(o.Name, o.Statistic)) || strings.HasPrefix(reason, o.Title())
+	}) ||
 		strings.HasPrefix(reason, "And ") && strings.Contains(reason, " more objectives: ")
 }
 

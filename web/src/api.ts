@@ -5,6 +5,7 @@ import type { Page } from "./data";
 export interface Run {
   id: string;
   scenario: string;
+  varied: string; // parameters in which the runs of its scenario differ
   started: string; // RFC 3339
   state: "pass" | "fail" | "unknown" | "running";
   sentence: string;

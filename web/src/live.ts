@@ -3,8 +3,9 @@
 // it is of one origin; the page's policy allows no other.
 //
 //   GET /api/runs
-//       {"runs": [{"id", "scenario", "started", "state", "sentence", "seconds"}]},
-//       newest first. id is opaque; in paths it is percent-encoded as one
+//       {"runs": [{"id", "scenario", "varied", "started", "state", "sentence", "seconds"}]},
+//       newest first. varied are the parameters in which the runs of a scenario
+//       differ, as --set has them; empty where they do not. id is opaque; in paths it is percent-encoded as one
 //       segment. started is RFC 3339. state is pass, fail, unknown or running
 //       (it is under way). sentence is the verdict in words, seconds how long
 //       the run took so far.
@@ -241,7 +242,7 @@ class List {
     return el("tr", { class: r.state },
       el("td", {}, box),
       el("td", {}, el("span", { class: "verdict" }, el("span", { class: "glyph", "aria-hidden": "true" }, sign), word)),
-      el("th", { scope: "row" }, el("a", { href: "#/run/" + encodeURIComponent(r.id) }, r.scenario)),
+      el("th", { scope: "row" }, el("a", { href: "#/run/" + encodeURIComponent(r.id) }, r.scenario), ...(r.varied ? [el("span", { class: "about varied" }, r.varied)] : [])),
       el("td", {}, el("time", { datetime: r.started }, started.toLocaleString())),
       el("td", { class: "n" }, seconds(r.seconds)),
       el("td", {}, r.sentence));

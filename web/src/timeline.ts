@@ -8,6 +8,7 @@ import { LEFT, RIGHT } from "./plot";
 // Lanes that are drawn, and how high one is; further ones lie over the last.
 const mostLanes = 4;
 const laneHeight = 24;
+const leastStep = 3; // pixels, as the style sheet has it
 
 // Timeline is the strip of steps and marks above the charts; a step shows its
 // stretch in all of them.
@@ -76,8 +77,11 @@ export class Timeline {
       const a = Math.max((from - link.from) / whole, 0);
       const b = Math.min((to - link.from) / whole, 1);
       node.hidden = b < 0 || a > 1;
-      node.style.left = `${100 * a}%`;
-      if (to > from) node.style.width = `${100 * Math.max(b - a, 0)}%`;
+      const step = node.classList.contains("step");
+      // A step that took no time has no width of its own, and would be as wide as its
+      // name: at the end of the run beyond the page.
+      node.style.left = step ? `min(${100 * a}%, 100% - ${leastStep}px)` : `${100 * a}%`;
+      if (step) node.style.width = `${100 * Math.max(b - a, 0)}%`;
     }
     this.range.textContent = link.zoomed ? `${clock(link.from, 0.1)} to ${clock(link.to, 0.1)}` : "Drag across a chart to zoom, double-click to see all; a step’s name zooms to the step.";
     this.all.hidden = !link.zoomed;

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -166,6 +167,37 @@ func TestRunsAreListed(t *testing.T) {
 	}
 	if s := list.Runs[2].Sentence; !strings.Contains(s, "windtunnel judge") {
 		t.Errorf("sentence %q", s)
+	}
+}
+
+// Runs of one scenario are told apart by what was varied.
+func TestTheListSaysWhatWasVaried(t *testing.T) {
+	f := serve(t, "")
+	for name, set := range map[string]map[string]any{
+		"a": {"rate": 50, "nodes": 20, "cores": 0.5}, "b": {"rate": 50, "nodes": 40, "cores": 2}, "c": {"rate": 50, "cores": 2},
+	} {
+		dir := aRun(t, filepath.Join(f.root, "density", name), 60, slo.Pass)
+		d, m, err := record.OpenDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Parameters = set
+		if err := d.WriteJSON(record.ManifestFile, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, body := f.ask(t, "GET", "/api/runs", nil)
+	var list struct{ Runs []live.Run }
+	if err := json.Unmarshal([]byte(body), &list); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, r := range list.Runs {
+		got[r.ID] = r.Varied
+	}
+	want := map[string]string{"density~a": "cores=0.5 nodes=20", "density~b": "cores=2 nodes=40", "density~c": "cores=2"}
+	if !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/report"
 	"github.com/windtunnel/windtunnel/internal/slo"
+	"github.com/windtunnel/windtunnel/scenario"
 )
 
 // Limits of what is looked through for runs.
@@ -31,11 +33,13 @@ const (
 type Run struct {
 	ID       string    `json:"id"`
 	Scenario string    `json:"scenario"`
+	Varied   string    `json:"varied"` // parameters in which the runs of its scenario differ, as --set has them
 	Started  time.Time `json:"started"`
 	State    string    `json:"state"`    // pass, fail, unknown, running
 	Sentence string    `json:"sentence"` // the verdict in words
 	Seconds  float64   `json:"seconds"`  // how long it took, or takes so far; 0: nothing tells
 	dir      string
+	set      map[string]string // all of its parameters
 }
 
 const running = "running"
@@ -77,6 +81,7 @@ func (s *shelf) list() ([]Run, error) {
 			out = append(out, run)
 		}
 	}
+	vary(out)
 	slices.SortFunc(out, func(a, b Run) int {
 		if c := b.Started.Compare(a.Started); c != 0 {
 			return c
@@ -84,6 +89,38 @@ func (s *shelf) list() ([]Run, error) {
 		return strings.Compare(a.ID, b.ID)
 	})
 	return out, nil
+}
+
+// vary says of each run in what its parameters differ from those of other runs of its
+// scenario: one cannot tell the runs of a search apart by anything else.
+func vary(all []Run) {
+	of := map[string]map[string]string{} // by scenario: those of its first run
+	differs := map[string]map[string]bool{}
+	for _, r := range all {
+		first, known := of[r.Scenario]
+		if !known {
+			of[r.Scenario], differs[r.Scenario] = r.set, map[string]bool{}
+			continue
+		}
+		for _, set := range []map[string]string{first, r.set} {
+			for name := range set {
+				a, inFirst := first[name]
+				b, inThis := r.set[name]
+				if a != b || inFirst != inThis {
+					differs[r.Scenario][name] = true
+				}
+			}
+		}
+	}
+	for i := range all {
+		var parts []string
+		for _, name := range slices.Sorted(maps.Keys(differs[all[i].Scenario])) {
+			if value, has := all[i].set[name]; has {
+				parts = append(parts, name+"="+value)
+			}
+		}
+		all[i].Varied = strings.Join(parts, " ")
+	}
 }
 
 // find returns the directory of a run.
@@ -203,7 +240,7 @@ func (s *shelf) read(id, dir string) (Run, bool) {
 	if openErr != nil {
 		return Run{}, false // of another version, or no run at all
 	}
-	run := Run{ID: id, Scenario: m.Scenario, Started: m.Started, dir: dir, State: string(slo.Unknown)}
+	run := Run{ID: id, Scenario: m.Scenario, Started: m.Started, dir: dir, set: scenario.Settings(m.Parameters), State: string(slo.Unknown)}
 	if who, ok := Owner(dir); ok && who.Alive() {
 		run.State = running
 		run.Sentence, run.Seconds = stands(d)
