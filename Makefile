@@ -13,7 +13,7 @@ BIN       := bin/windtunnel
 # The one build that links Kubernetes: minutes when the build cache is cold.
 BUILD     := $(GO) build -tags embedded -ldflags "$(LDFLAGS)"
 
-.PHONY: all build demo test test-operator test-short test-accuracy test-web vet lint race fuzz bench bench-fleet bench-load web docs clean
+.PHONY: all build demo test test-operator test-short test-accuracy test-robust test-web vet lint race fuzz bench bench-fleet bench-load web docs clean
 
 all: build
 
@@ -39,6 +39,11 @@ test-short: ## what passes in seconds, without Kubernetes and without a plane
 test-accuracy: build ## the proofs that take up to two hours and want the machine to themselves
 	WINDTUNNEL_ACCURACY=1 WINDTUNNEL_BIN=$(CURDIR)/$(BIN) $(GO) test -v -p 1 -timeout 2h ./bench/accuracy/...
 	WINDTUNNEL_ACCURACY=1 WINDTUNNEL_BIN=$(CURDIR)/$(BIN) $(GO) test -v -p 1 -timeout 2h -run '^TestProof' $(PROOFS)
+
+SEED      := 1
+
+test-robust: build ## kills, damage and hostile peers, by chances of SEED=n; prints counts, and takes up to two hours
+	WINDTUNNEL_ROBUST=1 WINDTUNNEL_SEED=$(SEED) WINDTUNNEL_BIN=$(CURDIR)/$(BIN) $(GO) test -v -p 1 -count 1 -timeout 3h ./bench/robust/...
 
 # The packages whose proofs stand beside their tests.
 PROOFS    := $(addprefix ./,$(sort $(dir $(shell git grep -l 'func TestProof' -- '*_test.go'))))
