@@ -32,6 +32,7 @@ export default defineConfig({
           { text: "First flight", link: "/first-flight" },
           { text: "Concepts", link: "/concepts" },
           { text: "Recipes", link: "/recipes" },
+          { text: "Safety", link: "/safety" },
           { text: "Measuring a path", link: "/network" },
           { text: "How to read a report", link: "/reading-a-report" },
         ],
