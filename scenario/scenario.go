@@ -81,7 +81,7 @@ type Fleet struct {
 	Capacity    map[string]string `yaml:"capacity"`    // default cpu 32, memory 256Gi, pods 110
 	Labels      map[string]string `yaml:"labels"`      // on every node
 	Spread      map[string]int    `yaml:"spread"`      // labels with so many values, in turn: topology.kubernetes.io/zone: 3 gives zone-0, zone-1, zone-2
-	Stages      []string          `yaml:"stages"`      // what happens to nodes, pods and other objects: built-in sets (fast, general, chaos, volumes) and files of kwok Stages, relative to the scenario; default fast
+	Stages      []string          `yaml:"stages"`      // what happens to nodes, pods and other objects: built-in sets (fast, general, chaos, volumes, deployments) and files of kwok Stages, relative to the scenario; default fast
 	Traffic     string            `yaml:"traffic"`     // what nodes ask of the API server: minimal (default) or kubelet (reads, events and tokens as well)
 	Connections int               `yaml:"connections"` // that the nodes share, at most; default 64, each dialled when those before it are full
 	Within      unit.Duration     `yaml:"within"`      // all nodes schedulable, default 5m

@@ -46,7 +46,7 @@ func upVerb(env *environment) *cobra.Command {
 	}
 	verb.Flags().IntVar(&f.nodes, "nodes", 0, "simulated nodes")
 	verb.Flags().StringVar(&f.durability, "durability", "", "of etcd: memory (default) or fsync")
-	verb.Flags().StringSliceVar(&f.stages, "stages", nil, "what pods and nodes do: built-in sets (fast, general, chaos, volumes) and files of kwok's stages (default fast)")
+	verb.Flags().StringSliceVar(&f.stages, "stages", nil, "what pods and nodes do: built-in sets (fast, general, chaos, volumes, deployments) and files of kwok's stages (default fast)")
 	verb.Flags().StringArrayVar(&f.flags, "flag", nil, "`COMPONENT.NAME=VALUE`: a flag of a component, without dashes")
 	verb.Flags().StringArrayVar(&f.limits, "limit", nil, "`COMPONENT.cpu=CORES` or COMPONENT.memory=SIZE; plane.cpu and plane.memory are for all components together")
 	verb.Flags().StringArrayVar(&f.set, "set", nil, "`NAME=VALUE`: a parameter of FILE")

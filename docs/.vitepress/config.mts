@@ -34,6 +34,7 @@ export default defineConfig({
           { text: "Recipes", link: "/recipes" },
           { text: "Safety", link: "/safety" },
           { text: "Measuring a path", link: "/network" },
+          { text: "Hollow clusters", link: "/hollow" },
           { text: "How to read a report", link: "/reading-a-report" },
         ],
       },

@@ -1,5 +1,5 @@
 // Package builtin holds the sets of stages that come with the program, as
-// files in kwok's format: fast, general, chaos and volumes.
+// files in kwok's format: fast, general, chaos, volumes and deployments.
 //
 // It only hands out files; package stage/machine compiles them. The fleet and
 // the verb `fleet` call it.
@@ -17,14 +17,14 @@ import (
 	"github.com/windtunnel/windtunnel/internal/interop/kwok"
 )
 
-//go:embed fast/*.yaml general/*.yaml chaos/*.yaml volumes/*.yaml
+//go:embed fast/*.yaml general/*.yaml chaos/*.yaml volumes/*.yaml deployments/*.yaml
 var files embed.FS
 
 // ErrUnknown says that there is no set of that name.
 var ErrUnknown = errors.New("no such set of stages")
 
 // Names returns the sets' names.
-func Names() []string { return []string{"chaos", "fast", "general", "volumes"} }
+func Names() []string { return []string{"chaos", "deployments", "fast", "general", "volumes"} }
 
 // Load returns a set's stages, and in Others the objects that belong to it, such
 // as the StorageClass of volumes.

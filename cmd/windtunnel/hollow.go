@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/hollow"
+)
+
+// hollowFlags are those of the verb hollow.
+type hollowFlags struct {
+	options  hollow.Options
+	clusters int
+	load     []string
+	save     string
+}
+
+// hollowVerb serves hollow clusters until it is interrupted.
+func hollowVerb(env *environment) *cobra.Command {
+	var f hollowFlags
+	verb := &cobra.Command{
+		Use:   "hollow",
+		Short: "Serve API servers in memory, by the thousand, until Ctrl-C",
+		Long: "hollow serves Kubernetes API servers that keep their objects in memory: an address and a\n" +
+			"context of a kubeconfig each. They have create, read, update, patch, apply, delete, watch,\n" +
+			"discovery, OpenAPI, custom resources, scale, binding, eviction, tokens and access reviews.\n" +
+			"They have no admission, no validation but that of metadata and of custom resources' schemas,\n" +
+			"hardly any defaults, no authorization, no controllers but the models below and what removes\n" +
+			"namespaces and what belongs to an owner, no exec, logs or proxies; docs/hollow.md says all.",
+		Example: "  windtunnel hollow --clusters 200\n" +
+			"  windtunnel hollow --stages fast,deployments --binder --heartbeats 10s\n" +
+			"  windtunnel hollow --load state.yaml --save state.yaml",
+		Args: cobra.NoArgs,
+	}
+	o := &f.options
+	verb.Flags().IntVar(&f.clusters, "clusters", 1, "how many, named hollow-1 and so on")
+	verb.Flags().StringVar(&o.Host, "host", "127.0.0.1", "address to listen at")
+	verb.Flags().IntVar(&o.Port, "port", 0, "port of the first cluster, the others' follow, or with --shared of all; 0: any")
+	verb.Flags().BoolVar(&o.Shared, "shared", false, "one port for all, with the paths /clusters/NAME")
+	verb.Flags().StringVar(&o.Token, "token", "", "bearer token of all clusters (default: one by chance)")
+	verb.Flags().DurationVar(&o.History, "history", 75*time.Second, "how long watches can go back")
+	verb.Flags().BoolVar(&o.Models.Binder, "binder", false, "bind pods to ready nodes in turn")
+	verb.Flags().StringSliceVar(&o.Models.Stages, "stages", nil, "what objects become: built-in sets (fast, general, chaos, volumes, deployments) and files of kwok's stages")
+	verb.Flags().DurationVar(&o.Models.Heartbeats, "heartbeats", 0, "how often to renew the leases of nodes; 0: never")
+	verb.Flags().StringArrayVar(&f.load, "load", nil, "`FILE` of objects that every cluster begins with: a List, or documents of YAML")
+	verb.Flags().StringVar(&f.save, "save", "", "`FILE` for the objects of the first cluster at the end: a List if it ends in .json, else documents of YAML")
+	verb.RunE = func(cmd *cobra.Command, _ []string) error {
+		ctx, cancel := env.interruptible(cmd.Context(), "stopping", func() { os.Exit(exitUnknown) })
+		defer cancel()
+		return f.serve(ctx, env)
+	}
+	return verb
+}
+
+// serve serves clusters until ctx ends.
+func (f *hollowFlags) serve(ctx context.Context, env *environment) (err error) {
+	if f.clusters < 1 {
+		return fmt.Errorf("--clusters %d: want 1 or more", f.clusters)
+	}
+	f.options.Models.StagesDir = "."
+	s, err := hollow.New(f.options)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	contexts, first := map[string]endpoint.Endpoint{}, (*hollow.Cluster)(nil)
+	for i := range f.clusters {
+		c, err := s.Cluster("hollow-" + strconv.Itoa(i+1))
+		if err != nil {
+			return err
+		}
+		if err := f.fill(c); err != nil {
+			return err
+		}
+		if contexts[c.Name] = c.Endpoint(); first == nil {
+			first = c
+		}
+	}
+	folder, err := os.MkdirTemp("", "windtunnel-hollow-")
+	if err != nil {
+		return fmt.Errorf("make a folder for the kubeconfig: %w", err)
+	}
+	defer os.RemoveAll(folder)
+	path := filepath.Join(folder, "kubeconfig")
+	if err := endpoint.WriteContexts(path, first.Name, contexts); err != nil {
+		return err
+	}
+	fmt.Fprintf(env.stderr, "%d hollow clusters are up, the first at %s; Ctrl-C ends them\n", f.clusters, first.Address())
+	fmt.Fprintf(env.stdout, "export KUBECONFIG=%s\n", path)
+	<-ctx.Done()
+	return f.keep(first)
+}
+
+// fill loads the objects that a cluster begins with.
+func (f *hollowFlags) fill(c *hollow.Cluster) error {
+	for _, path := range f.load {
+		file, err := os.Open(path)
+		if err != nil {
+			return fmt.Errorf("load objects: %w", err)
+		}
+		_, err = c.Load(file)
+		file.Close()
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return nil
+}
+
+// keep saves the objects of a cluster, if that is asked for.
+func (f *hollowFlags) keep(c *hollow.Cluster) error {
+	if f.save == "" {
+		return nil
+	}
+	file, err := os.Create(f.save)
+	if err != nil {
+		return fmt.Errorf("save objects: %w", err)
+	}
+	return errors.Join(c.Save(file, !strings.HasSuffix(f.save, ".json")), file.Close())
+}

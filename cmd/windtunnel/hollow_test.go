@@ -1,0 +1,72 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// TestHollowKeepsWhatWasSaved serves clusters twice: what was saved of the first
+// is there the second time.
+func TestHollowKeepsWhatWasSaved(t *testing.T) {
+	saved := filepath.Join(t.TempDir(), "state.yaml")
+	withHollow(t, []string{"--clusters", "2", "--shared", "--save", saved}, func(client func(name string) kubernetes.Interface) {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "kept"}, Status: corev1.NodeStatus{Phase: corev1.NodeRunning}}
+		if _, err := client("hollow-1").CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if list, err := client("hollow-2").CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) != 0 {
+			t.Errorf("the other cluster: %v, %v", list, err)
+		}
+	})
+	withHollow(t, []string{"--load", saved}, func(client func(name string) kubernetes.Interface) {
+		n, err := client("hollow-1").CoreV1().Nodes().Get(t.Context(), "kept", metav1.GetOptions{})
+		if err != nil || n.Status.Phase != corev1.NodeRunning {
+			t.Errorf("%v, %v", n, err)
+		}
+	})
+}
+
+// withHollow calls do while the verb serves.
+func withHollow(t *testing.T, args []string, do func(client func(name string) kubernetes.Interface)) {
+	t.Helper()
+	out, in := io.Pipe()
+	signals, ended := make(chan os.Signal, 1), make(chan int, 1)
+	var stderr bytes.Buffer
+	env := &environment{stdout: in, stderr: &stderr, signals: signals}
+	go func() {
+		code := execute(context.WithoutCancel(t.Context()), env, append([]string{"hollow"}, args...))
+		in.Close()
+		ended <- code
+	}()
+	line, err := bufio.NewReader(out).ReadString('\n')
+	path, ok := strings.CutPrefix(strings.TrimSpace(line), "export KUBECONFIG=")
+	if err != nil || !ok {
+		t.Fatalf("%q, %v, code %d", line, err, <-ended)
+	}
+	do(func(name string) kubernetes.Interface {
+		config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(&clientcmd.ClientConfigLoadingRules{ExplicitPath: path},
+			&clientcmd.ConfigOverrides{CurrentContext: name}).ClientConfig()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return kubernetes.NewForConfigOrDie(config)
+	})
+	signals <- os.Interrupt
+	if code := <-ended; code != exitPass {
+		t.Errorf("it ended with %d: %s", code, &stderr)
+	}
+	if _, err := os.Stat(path); err == nil {
+		t.Errorf("%s is left", path)
+	}
+}
