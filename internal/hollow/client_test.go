@@ -1,6 +1,8 @@
 package hollow_test
 
 import (
+	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
@@ -133,5 +135,40 @@ func TestManyClusters(t *testing.T) {
 				t.Errorf("shared %t, cluster %s: %v, %v", shared, name, list, err)
 			}
 		}
+	}
+}
+
+func TestOpenAPI(t *testing.T) {
+	_, client := start(t, "application/json")
+	paths, err := client.Discovery().OpenAPIV3().Paths()
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := paths["api/v1"].Schema("application/json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc struct {
+		Paths      map[string]map[string]struct{ Parameters []struct{ Name string } }
+		Components struct {
+			Schemas map[string]struct {
+				Properties map[string]map[string]any
+			}
+		}
+	}
+	if err := json.Unmarshal(raw, &doc); err != nil {
+		t.Fatal(err)
+	}
+	patch := doc.Paths["/api/v1/namespaces/{namespace}/pods/{name}"]["patch"].Parameters
+	if !slices.ContainsFunc(patch, func(p struct{ Name string }) bool { return p.Name == "fieldValidation" }) {
+		t.Errorf("a patch of pods takes %v: kubectl looks for fieldValidation", patch)
+	}
+	containers := doc.Components.Schemas["io.k8s.api.core.v1.PodSpec"].Properties["containers"]
+	if containers["x-kubernetes-patch-merge-key"] != "name" || containers["x-kubernetes-patch-strategy"] != "merge" {
+		t.Errorf("containers: %v", containers)
+	}
+	old, err := client.Discovery().OpenAPISchema()
+	if err != nil || len(old.Definitions.AdditionalProperties) < 100 {
+		t.Errorf("version 2: %v", err)
 	}
 }

@@ -93,7 +93,7 @@ func (c *Cluster) serve(w http.ResponseWriter, r *http.Request, path string) {
 		return
 	}
 	q := &request{Request: r, cluster: c, query: r.URL.Query(), user: who, answer: a}
-	if c.discover(q, path) {
+	if c.discover(q, path) || c.describe(q, path) {
 		return
 	}
 	if err := q.route(path); errors.Is(err, errNoGroup) {

@@ -81,17 +81,18 @@ func (o *Options) fill() {
 // Server is a process's hollow clusters. Its methods may be called from many
 // goroutines. Close it after use.
 type Server struct {
-	options Options
-	clock   clock.Clock
-	ca      []byte
-	http    *http.Server
-	config  *tls.Config
-	shared  net.Listener  // nil unless Options.Shared
-	done    chan struct{} // closed by Close
-	running sync.WaitGroup
-	closing sync.Once
-	apply   apply.Managers
-	custom  sync.Map // resources of CustomResourceDefinitions, by what they say
+	options   Options
+	clock     clock.Clock
+	ca        []byte
+	http      *http.Server
+	config    *tls.Config
+	shared    net.Listener  // nil unless Options.Shared
+	done      chan struct{} // closed by Close
+	running   sync.WaitGroup
+	closing   sync.Once
+	apply     apply.Managers
+	documents sync.Map // of OpenAPI, by documentKey
+	custom    sync.Map // resources of CustomResourceDefinitions, by what they say
 
 	engine *engine // nil without models
 	beats  beats

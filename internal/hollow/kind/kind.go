@@ -109,6 +109,9 @@ func (k *Kind) Find(name string) (Sub, bool) {
 // Packs says whether its objects have a protobuf form.
 func (k *Kind) Packs() bool { return k.goType != nil }
 
+// GoType returns the Go type of built-in objects; nil of custom ones.
+func (k *Kind) GoType() reflect.Type { return k.goType }
+
 // New returns an empty object.
 func (k *Kind) New() runtime.Object {
 	if k.goType == nil {
