@@ -166,11 +166,13 @@ func (c *fieldChecker) flagName(path, name, flag string) {
 // fleet checks simulated nodes: those of the plane, or of members.
 func (c *checker) fleet(path string, f *Fleet) {
 	c.notNegative(path+".nodes", "fleet.nodes", f.Nodes)
+	c.atMost(path+".nodes", "fleet.nodes", f.Nodes, mostNodes)
 	c.positive(path+".rate", "fleet.rate", f.Rate)
 	c.notNegativeTime(path+".lease", "fleet.lease", f.Lease)
 	c.notNegativeTime(path+".status", "fleet.status", f.Status)
 	c.lasting(path+".within", "fleet.within", f.Within)
 	c.notNegative(path+".connections", "fleet.connections", f.Connections)
+	c.atMost(path+".connections", "fleet.connections", f.Connections, mostConnections)
 	if f.Traffic != "" {
 		c.word(path+".traffic", "fleet.traffic", f.Traffic)
 	}
@@ -202,6 +204,7 @@ func (c *checker) fleet(path string, f *Fleet) {
 func (c fileChecker) namespaces() {
 	n := c.s.Namespaces
 	c.notNegative("namespaces.count", "namespaces.count", n.Count)
+	c.atMost("namespaces.count", "namespaces.count", n.Count, mostNamespaces)
 	if c.given("namespaces.prefix") || c.s.lines == nil {
 		c.label("namespaces.prefix", "namespaces.prefix", n.Prefix)
 	}
@@ -225,6 +228,24 @@ func (c fileChecker) preflight() {
 func (c *fieldChecker) notNegative(path, name string, n int) {
 	if n < 0 {
 		c.at(path, "%s: %d is below 0", name, n)
+	} else if n > mostObjects {
+		c.at(path, "%s: %d is above %d", name, n, mostObjects)
+	}
+}
+
+// Bounds on counts: what stands above them is a slip of the pen, and would take the
+// machine's memory before anything is sent.
+const (
+	mostObjects     = 100_000_000 // more than etcd holds
+	mostNodes       = 1_000_000
+	mostNamespaces  = 1_000_000
+	mostConnections = 10_000
+	mostRetries     = 255 // attempts are recorded in a byte
+)
+
+func (c *fieldChecker) atMost(path, name string, n, most int) {
+	if n > most && n <= mostObjects { // else it is said already
+		c.at(path, "%s: %d is above %d", name, n, most)
 	}
 }
 

@@ -101,4 +101,21 @@ func (c createChecker) count(path string, x *Create) {
 	}
 	c.notNegative(path+".count", "create.count", x.Count)
 	c.notNegative(path+".perNamespace", "create.perNamespace", x.PerNamespace)
+	c.product(path, x)
+}
+
+// product bounds the objects of a step altogether, where each factor is fine.
+func (c createChecker) product(path string, x *Create) {
+	namespaces := float64(max(1, c.s.Namespaces.Count))
+	if r := x.Namespaces; r != nil {
+		namespaces = max(1, float64(r.To)-float64(r.From)+1)
+	}
+	replicas := 0.0
+	for _, o := range x.Objects {
+		replicas += float64(max(1, o.Replicas))
+	}
+	indices := max(float64(x.Count), namespaces*float64(x.PerNamespace))
+	if all := indices * max(1, replicas); all > mostObjects && x.highest() <= mostObjects {
+		c.at(path, "create: %.0f objects are more than %d", all, mostObjects)
+	}
 }

@@ -112,6 +112,7 @@ func (c paceChecker) stairs(path string, list []Stair) {
 
 func (c paceChecker) retry(path string, r Retry) {
 	c.notNegative(path+".times", "retry.times", r.Times)
+	c.atMost(path+".times", "retry.times", r.Times, mostRetries)
 	if r.Times == 0 && !c.given(path+".times") && (len(r.Codes) > 0 || r.Delay != 0) {
 		c.at(path, "retry.times: how often is needed")
 	}
