@@ -85,9 +85,9 @@ const (
 	// settled is how long a watch lasts that brings something and works.
 	settled   = time.Second
 	plainJSON = "application/json"
-	listTime  = time.Minute // of a page
+	listTime  = 45 * time.Second // of a page
 	// listWithin is how long the first list may fail.
-	listWithin = time.Minute
+	listWithin = 30 * time.Second
 	// mostPages is more than etcd holds, at 1000 objects a page.
 	mostPages   = 10_000
 	mostRefused = 6 // the default of Options.Refusals
@@ -103,7 +103,7 @@ var (
 
 // Follow lists and watches until ctx ends, whose error it then returns. Any
 // other error means that the server does not serve this: 405 or 406, or 401, 403
-// or 404 again and again, a list without end, or none for a minute.
+// or 404 again and again, a list without end, or none for half a minute.
 func Follow(ctx context.Context, c *wire.Client, o Options, h Handler) error {
 	if o.Patience <= 0 {
 		o.Patience = lastRetry
