@@ -129,7 +129,7 @@ func (f Flight) args(file, dir string) []string {
 		out = append(out, "--seed", strconv.FormatUint(f.Seed, 10))
 	}
 	if f.MaxNeighbours != 0 {
-		out = append(out, "--max-neighbours", fmt.Sprintf("%g%%", 100*f.MaxNeighbours))
+		out = append(out, "--max-neighbours", fmt.Sprintf("%.6g%%", 100*f.MaxNeighbours))
 	}
 	if f.Plane != nil {
 		out = append(out, "--kubeconfig", f.Plane.Kubeconfig)

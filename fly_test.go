@@ -242,6 +242,15 @@ func TestFlyOfAFile(t *testing.T) {
 	}
 }
 
+func TestNeighboursAreAllowedWhatTheFlightSays(t *testing.T) {
+	if got := strings.Join(Flight{MaxNeighbours: 0.3}.args("s.yaml", "out"), " "); got != "run s.yaml --out out --max-neighbours 30%" {
+		t.Error(got)
+	}
+	if got := strings.Join(Flight{}.args("s.yaml", "out"), " "); strings.Contains(got, "neighbours") {
+		t.Error(got)
+	}
+}
+
 func TestATestsEndInterruptsTheRun(t *testing.T) {
 	f := flight("hang")
 	f.Unsure = true
