@@ -1,5 +1,3 @@
-// Package robust holds proofs that take minutes: windtunnel beside peers that
-// misbehave, planes that are killed, and for hours. `make test-robust` runs them.
 package robust_test
 
 import (

@@ -50,7 +50,7 @@ var (
 const (
 	DefaultTimeout = 30 * time.Second
 	// MaxBody is how many bytes of an answer are accepted by Send and Do.
-	MaxBody = 64 << 20
+	MaxBody = 32 << 20
 	// maxErrorBody is what Discard keeps of the body of a failed request.
 	maxErrorBody = 4 << 10
 	// sweepEvery is how precisely timeouts are kept.

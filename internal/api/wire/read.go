@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -302,6 +303,9 @@ func (k *conn) feed(s *stream, p []byte) error {
 	case success && s.request.Data != nil:
 		k.call(s, func() { s.request.Data(p) })
 	case s.keeps(len(p)):
+		if cap(s.body)-len(s.body) < len(p) {
+			s.body = slices.Grow(s.body, len(s.body)+len(p)) // doubled: what append adds to a large one leaves five times as much behind
+		}
 		s.body = append(s.body, p...)
 	}
 	return nil
