@@ -9,7 +9,6 @@ package edge
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
@@ -113,8 +112,8 @@ func fleetVerb(host cli.Host) *cobra.Command {
 		if err := o.Validate(); err != nil {
 			return err
 		}
-		return fleet.Run(ctx, o, func(differences http.Handler, work func() error) error {
-			return p.Serve(ctx, work, instrument.Route{Path: "/differences", Handler: differences})
+		return fleet.Run(ctx, o, func(routes []instrument.Route, work func() error) error {
+			return p.Serve(ctx, work, routes...)
 		})
 	})
 	f := verb.Flags()
@@ -133,6 +132,7 @@ func fleetVerb(host cli.Host) *cobra.Command {
 	f.DurationVar(&o.PodStop, "pod-stop", o.PodStop, "model: median time to end a pod")
 	f.Float64Var(&o.DropAcks, "drop-acks", o.DropAcks, "share of acknowledgements that get lost")
 	f.DurationVar(&o.DelayAcks, "delay-acks", o.DelayAcks, "before each acknowledgement")
+	f.BoolVar(&o.Nodes, "nodes", o.Nodes, "edges join as nodes; false: they connect and send keepalives alone")
 	f.BoolVar(&o.CompareNodes, "compare-nodes", o.CompareNodes, "an edge is to have its node as the API server has it")
 	f.IntVar(&o.Pods, "pods", o.Pods, "that fit on an edge")
 	f.Uint64Var(&o.Seed, "seed", o.Seed, "of the model's times")

@@ -84,7 +84,7 @@ func (r *rig) fleet(edges int, change func(*fleet.Options)) (stop func()) {
 		change(&o)
 	}
 	return r.start(func(ctx context.Context) error {
-		return fleet.Run(ctx, o, func(h http.Handler, work func() error) error { r.check = h; return work() })
+		return fleet.Run(ctx, o, func(routes []instrument.Route, work func() error) error { r.check = routes[0]; return work() })
 	})
 }
 

@@ -173,7 +173,7 @@ func (e *edge) opened(c *link.Conn) {
 	e.next[doKeepalive] = now.Add(f.o.Keepalive)
 	e.next[doLease] = now.Add(spread(f.o.Lease))
 	e.next[doStatus] = now.Add(spread(f.o.Status))
-	if !e.joined && e.pending == nil {
+	if f.o.Nodes && !e.joined && e.pending == nil {
 		e.joinLocked()
 	}
 	for _, q := range e.pending { // what was asked before the connection was lost

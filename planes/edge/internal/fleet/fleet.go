@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/api"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/link"
 )
@@ -43,14 +44,24 @@ type Fleet struct {
 	sent, taken                atomic.Uint64 // bytes of connections that have ended
 }
 
-// Run runs a fleet until ctx ends; it returns when all has ended. serve is given who
-// answers which objects are not as they are to be, and calls work.
-func Run(ctx context.Context, o Options, serve func(differences http.Handler, work func() error) error) error {
+// Run runs a fleet until ctx ends; it returns when all has ended. serve is given what
+// answers for it, and calls work: /differences names objects that are not as they are
+// to be, /connected says no until every edge is connected.
+func Run(ctx context.Context, o Options, serve func(routes []instrument.Route, work func() error) error) error {
 	f, err := prepare(o)
 	if err != nil {
 		return err
 	}
-	return serve(f.check, func() error { return f.run(ctx) })
+	routes := []instrument.Route{{Path: "/differences", Handler: f.check}, {Path: "/connected", Handler: http.HandlerFunc(f.sayConnected)}}
+	return serve(routes, func() error { return f.run(ctx) })
+}
+
+func (f *Fleet) sayConnected(w http.ResponseWriter, _ *http.Request) {
+	if n := f.connected.Load(); n < int64(len(f.edges)) {
+		http.Error(w, fmt.Sprintf("%d of %d edges", n, len(f.edges)), http.StatusServiceUnavailable)
+		return
+	}
+	fmt.Fprintln(w, "ok")
 }
 
 func prepare(o Options) (*Fleet, error) {

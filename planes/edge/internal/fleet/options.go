@@ -40,6 +40,7 @@ type Options struct {
 	PodStop       time.Duration
 	DropAcks      float64 // share of acknowledgements that get lost
 	DelayAcks     time.Duration
+	Nodes         bool // edges join as nodes; else they connect and send keepalives alone
 	CompareNodes  bool // an edge is to have its node, too
 	Pods          int  // that fit on an edge
 	Seed          uint64
@@ -53,7 +54,7 @@ func Default() Options {
 	return Options{
 		Edges: 100, Prefix: "edge", JoinRate: 300, Dialers: 256, Certificates: CertificatesOwn, Backoff: BackoffFixed,
 		Keepalive: 15 * time.Second, Lease: 10 * time.Second, Status: 5 * time.Minute, PodStart: 100 * time.Millisecond, PodStop: 100 * time.Millisecond,
-		CompareNodes: true, Pods: 110, Seed: 1,
+		Nodes: true, CompareNodes: true, Pods: 110, Seed: 1,
 	}
 }
 

@@ -1,0 +1,288 @@
+package edge_test
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
+	"github.com/windtunnel/windtunnel/planes/edge/internal/api"
+	"github.com/windtunnel/windtunnel/planes/edge/internal/hub"
+	"github.com/windtunnel/windtunnel/planes/edge/internal/link"
+	"github.com/windtunnel/windtunnel/planes/edge/internal/message"
+	"github.com/windtunnel/windtunnel/planes/edge/internal/trust"
+)
+
+// stranger is a peer of a hub that a test plays.
+type stranger struct {
+	mu    sync.Mutex
+	got   []message.Message
+	ended bool
+}
+
+func (s *stranger) Message(raw []byte) error {
+	m, err := message.Decode(raw)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.got = append(s.got, m)
+	return err
+}
+
+func (s *stranger) Ended(error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+}
+
+func (s *stranger) isEnded() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ended
+}
+
+// answer returns what answers a message.
+func (s *stranger) answer(id string) (string, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.got {
+		if m.Header.ParentID == id {
+			return string(m.Content), true
+		}
+	}
+	return "", false
+}
+
+// gate is a hub with what a peer needs to reach it.
+type gate struct {
+	*rig
+	registry  *instrument.Registry
+	where     api.Hub
+	authority *trust.Authority
+	poller    *link.Poller
+}
+
+func newGate(t *testing.T, change func(*hub.Options)) *gate {
+	g := &gate{rig: newRig(t), registry: instrument.New("edge_hub")}
+	g.settings("info")
+	g.rig.hub(func(o *hub.Options) {
+		o.Registry = g.registry
+		if change != nil {
+			change(o)
+		}
+	})
+	repotest.Eventually(t, "the hub says where it is", func() bool {
+		o := g.server.Get("/api/v1/namespaces/kubeedge/configmaps/" + api.ConfigMapHubs)
+		if o == nil {
+			return false
+		}
+		text, _ := o.Object["data"].(map[string]any)["hub"].(string)
+		return json.Unmarshal([]byte(text), &g.where) == nil
+	})
+	var s corev1.Secret
+	raw, err := json.Marshal(g.server.Get("/api/v1/namespaces/kubeedge/secrets/" + api.SecretAuthority).Object)
+	if err == nil {
+		err = json.Unmarshal(raw, &s)
+	}
+	if err == nil {
+		g.authority, err = trust.ReadAuthority(s.Data[api.KeyAuthority], s.Data[api.KeyAuthorityKey])
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	if g.poller, err = link.NewPoller(ctx); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cancel(); g.poller.Wait() })
+	return g
+}
+
+// dial connects as a node with a certificate of an authority.
+func (g *gate) dial(node string, a *trust.Authority, header http.Header) (*link.Conn, *stranger, error) {
+	c, err := a.Client(node, time.Now())
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	o := link.Options{TLS: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: g.authority.Pool(), Certificates: []tls.Certificate{c}}}
+	conn, err := link.Dial(g.t.Context(), net.JoinHostPort(g.where.Address, strconv.Itoa(g.where.Websocket)), "/p/"+node+"/events", header, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	s := &stranger{}
+	conn.SetHandler(s)
+	return conn, s, g.poller.Add(conn)
+}
+
+func named(node string) http.Header {
+	return http.Header{"node_id": {node}, "ConnectionUse": {"msg"}}
+}
+
+// counter reads a counter of the hub.
+func (g *gate) counter(name, label, value string) (sum float64) {
+	families, err := g.registry.Gather()
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() != name {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			for _, l := range m.GetLabel() {
+				if l.GetName() == label && l.GetValue() == value {
+					sum += m.GetCounter().GetValue()
+				}
+			}
+		}
+	}
+	return sum
+}
+
+// query asks a hub for the ConfigMap that is there, and waits for it: whoever gets
+// it is served.
+func (g *gate) query(c *link.Conn, s *stranger) {
+	g.t.Helper()
+	m := message.New(1, message.Route{Source: message.SourceEdge, Group: message.GroupMeta, Operation: message.Query, Resource: "default/configmap/settings"}, nil)
+	if err := c.Send(m.Append(nil)); err != nil {
+		g.t.Fatal(err)
+	}
+	repotest.Eventually(g.t, "the hub answers", func() bool { text, ok := s.answer(m.Header.ID); return ok && strings.Contains(text, "info") })
+}
+
+// TestNotLetIn holds who is refused, that each is counted by its reason, and that
+// an edge that is connected is served all the while.
+func TestNotLetIn(t *testing.T) {
+	g := newGate(t, func(o *hub.Options) { o.LimitAnswer, o.NodeLimit, o.Authorize = hub.LimitClose, 1, true })
+	conn, good, err := g.dial("edge-0", g.authority, named("edge-0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := trust.NewAuthority(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		node   string
+		a      *trust.Authority
+		header http.Header
+		reason string
+	}{
+		{"edge-0", g.authority, http.Header{"ConnectionUse": {"msg"}}, "no name"},
+		{"edge-0", g.authority, http.Header{"node_id": {"edge-0"}}, "no ConnectionUse"},
+		{"edge-1", g.authority, named("edge-0"), "name of another"},
+		{"edge-1", g.authority, named("edge-1"), "limit"},
+		{"edge-0", other, named("edge-0"), "unknown authority"},
+	} {
+		if _, _, err := g.dial(c.node, c.a, c.header); err == nil {
+			t.Errorf("%s: let in", c.reason)
+		}
+		repotest.Eventually(t, c.reason+" is counted", func() bool { return g.counter("edge_hub_connects_total", "result", c.reason) == 1 })
+	}
+	g.query(conn, good)
+}
+
+// TestSilentLimit holds KubeEdge's answer to an edge too many: it stays connected and
+// is not heard.
+func TestSilentLimit(t *testing.T) {
+	g := newGate(t, func(o *hub.Options) { o.NodeLimit = 1 })
+	conn, good, err := g.dial("edge-0", g.authority, named("edge-0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	deaf, s, err := g.dial("edge-1", g.authority, named("edge-1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := message.New(1, message.Route{Source: message.SourceEdge, Operation: message.Query, Resource: "default/configmap/settings"}, nil)
+	if err := deaf.Send(m.Append(nil)); err != nil {
+		t.Fatal(err)
+	}
+	g.query(conn, good)
+	if _, ok := s.answer(m.Header.ID); ok || s.isEnded() {
+		t.Errorf("an edge too many was answered %v, ended %v", ok, s.isEnded())
+	}
+}
+
+// TestHostileMessages holds that what is no message, and what is one and makes no
+// sense, is counted and harms nobody; what breaks the protocol ends the connection.
+func TestHostileMessages(t *testing.T) {
+	g := newGate(t, nil)
+	conn, good, err := g.dial("edge-0", g.authority, named("edge-0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad, s, err := g.dial("edge-1", g.authority, named("edge-1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const head = `{"header":{"msg_id":"1","timestamp":1},"route":{"source":"edged","operation":`
+	for _, raw := range []string{
+		"", "{", "[]", `"text"`, head + `"insert"},"content":null}`,
+		head + `"insert","resource":"default/node/edge-1"},"content":"a string for an object"}`,
+		head + `"patch","resource":"default/podpatch/p"},"content":{"no":"string"}}`,
+		head + `"patch","resource":"default/podpatch/p"},"content":"{no patch"}`,
+		head + `"delete","resource":"default/pod/p"},"content":7}`,
+		head + `"dance","resource":"default/pod/p"},"content":null}`,
+		head + `"query","resource":"default/configmap/none"},"content":null}`,
+		head + `"query","resource":"../../secrets"},"content":null}`,
+		`{"header":{"msg_id":"1","parent_msg_id":"nothing"},"route":{"operation":"response","resource":"a/pod/b"},"content":"OK"}`,
+		`{"header":{"msg_id":"1"},"route":{"source":"edgecontroller","operation":"delete","resource":"default/pod/p"},"content":null}`,
+	} {
+		if err := bad.Send([]byte(raw)); err != nil {
+			t.Fatalf("%s: %v", raw, err)
+		}
+	}
+	g.query(bad, s)
+	for reason, want := range map[string]float64{"malformed": 4, "unknown resource": 2, "acknowledges nothing": 1, "source is the cloud": 1} {
+		if got := g.counter("edge_hub_dropped_total", "reason", reason); got != want {
+			t.Errorf("%s: %v are counted, want %v", reason, got, want)
+		}
+	}
+	if err := bad.Send(make([]byte, link.DefaultLimit+1)); err == nil {
+		repotest.Eventually(t, "an oversized message ends it", s.isEnded)
+	}
+	repotest.Eventually(t, "that is counted", func() bool {
+		return g.counter("edge_hub_sessions_ended_total", "reason", "protocol broken")+g.counter("edge_hub_sessions_ended_total", "reason", "connection lost") == 1
+	})
+	g.query(conn, good)
+}
+
+// TestTwins holds that of two connections of one name the newer one is served, and
+// that the end of the older one does not end it.
+func TestTwins(t *testing.T) {
+	g := newGate(t, nil)
+	_, first, err := g.dial("edge-0", g.authority, named("edge-0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, second, err := g.dial("edge-0", g.authority, named("edge-0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	repotest.Eventually(t, "the older one ends", first.isEnded)
+	g.query(conn, second)
+	if n := g.counter("edge_hub_sessions_ended_total", "reason", "a newer connection of the node"); n != 1 {
+		t.Errorf("%v ends are counted", n)
+	}
+}
+
+// TestSilence holds that an edge whose keepalives stay away is given up, and why.
+func TestSilence(t *testing.T) {
+	g := newGate(t, func(o *hub.Options) { o.Keepalive = 300 * time.Millisecond })
+	_, s, err := g.dial("edge-0", g.authority, named("edge-0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	repotest.Eventually(t, "it ends", s.isEnded)
+	repotest.Eventually(t, "that is counted", func() bool { return g.counter("edge_hub_sessions_ended_total", "reason", "no keepalive") == 1 })
+}
