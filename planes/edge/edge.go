@@ -121,6 +121,7 @@ func fleetVerb(host cli.Host) *cobra.Command {
 	f.StringVar(&o.Prefix, "prefix", o.Prefix, "of their names")
 	f.Float64Var(&o.JoinRate, "join-rate", o.JoinRate, "edges that first connect per second")
 	f.IntVar(&o.Dialers, "dialers", o.Dialers, "connections that open at the same time")
+	f.IntVar(&o.Hubs, "hubs", o.Hubs, "that the fleet waits for before its edges connect")
 	f.IntVar(&o.Sources, "sources", o.Sources, "source addresses 127.0.0.2 and on; 0: as the kernel chooses")
 	f.StringVar(&o.Certificates, "certificates", o.Certificates, "own: each edge enrols; shared: one for all")
 	f.StringVar(&o.Backoff, "backoff", o.Backoff, "before an edge dials again: fixed30, jitter")

@@ -203,6 +203,25 @@ func TestSyncNames(t *testing.T) {
 	}
 }
 
+// TestSyncKinds holds that what is written down of a node is a ClusterObjectSync and of
+// a pod an ObjectSync: a real API server takes no other.
+func TestSyncKinds(t *testing.T) {
+	r := newRig(t)
+	r.settings("info")
+	r.hub(nil)
+	r.fleet(1, nil)
+	repotest.Eventually(t, "the edge joins", func() bool { return len(r.server.Nodes()) == 1 })
+	r.pods(0, 1, 1)
+	const path = "/apis/reliablesyncs.kubeedge.io/v1alpha1/"
+	apitest.Change(r.server, "/api/v1/nodes/edge-0", func(n *corev1.Node) { n.Labels["a"] = "b" })
+	for plural, kind := range map[string]string{"objectsyncs": "ObjectSync", "clusterobjectsyncs": "ClusterObjectSync"} {
+		repotest.Eventually(t, plural+" are made", func() bool { return len(r.server.Objects(path+plural)) > 0 })
+		if got := r.server.Objects(path + plural)[0].GetKind(); got != kind {
+			t.Errorf("%s has the kind %s", plural, got)
+		}
+	}
+}
+
 // TestMissedChanges holds that edges have everything after their hub was away while
 // pods came, went and changed, and after a second hub took over from it.
 func TestMissedChanges(t *testing.T) {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -58,17 +59,30 @@ func (c *Client) GetSync(ctx context.Context, namespace, name string) (*Sync, er
 // CreateSync makes one; its status is not taken, which is UpdateSync's.
 func (c *Client) CreateSync(ctx context.Context, s *Sync) (*Sync, error) {
 	plural, kind := resource(s.Namespace)
-	s.TypeMeta = metav1.TypeMeta{APIVersion: GroupVersion().String(), Kind: kind}
-	out := &Sync{}
-	return out, c.syncs.Post().NamespaceIfScoped(s.Namespace, s.Namespace != "").Resource(plural).Body(s).Do(ctx).Into(out)
+	out, body, err := s.written(kind)
+	if err != nil {
+		return nil, err
+	}
+	return out, c.syncs.Post().NamespaceIfScoped(s.Namespace, s.Namespace != "").Resource(plural).
+		SetHeader("Content-Type", "application/json").Body(body).Do(ctx).Into(out)
 }
 
 // UpdateSync writes the status of one.
 func (c *Client) UpdateSync(ctx context.Context, s *Sync) (*Sync, error) {
 	plural, kind := resource(s.Namespace)
+	out, body, err := s.written(kind)
+	if err != nil {
+		return nil, err
+	}
+	return out, c.syncs.Put().NamespaceIfScoped(s.Namespace, s.Namespace != "").Resource(plural).Name(s.Name).SubResource("status").
+		SetHeader("Content-Type", "application/json").Body(body).Do(ctx).Into(out)
+}
+
+// written returns a Sync as it is sent. A codec would name the first of its two kinds.
+func (s *Sync) written(kind string) (into *Sync, body []byte, err error) {
 	s.TypeMeta = metav1.TypeMeta{APIVersion: GroupVersion().String(), Kind: kind}
-	out := &Sync{}
-	return out, c.syncs.Put().NamespaceIfScoped(s.Namespace, s.Namespace != "").Resource(plural).Name(s.Name).SubResource("status").Body(s).Do(ctx).Into(out)
+	body, err = json.Marshal(s)
+	return &Sync{}, body, err
 }
 
 // DeleteSync deletes one.

@@ -69,8 +69,8 @@ func (f *Fleet) ask(ctx context.Context) (h hubs, err error) {
 		}
 		h.list = append(h.list, x)
 	}
-	if len(h.list) == 0 {
-		return h, errors.New("no hub says where it is")
+	if len(h.list) < f.o.Hubs {
+		return h, fmt.Errorf("%d of %d hubs say where they are", len(h.list), f.o.Hubs)
 	}
 	h.pool, err = h.enroller(0).Authority(ctx)
 	return h, err

@@ -29,6 +29,7 @@ type Options struct {
 	Shard, Shards int    // of them, those whose number leaves Shard divided by Shards
 	JoinRate      float64
 	Dialers       int // dials under way at the same time
+	Hubs          int // that the fleet waits for before its edges connect
 	Sources       int // source addresses 127.0.0.2 and on; 0: as the kernel chooses
 	Certificates  string
 	Backoff       string
@@ -52,7 +53,7 @@ type Options struct {
 // Default returns what KubeEdge's edges do.
 func Default() Options {
 	return Options{
-		Edges: 100, Prefix: "edge", JoinRate: 300, Dialers: 256, Certificates: CertificatesOwn, Backoff: BackoffFixed,
+		Edges: 100, Prefix: "edge", JoinRate: 300, Hubs: 1, Dialers: 256, Certificates: CertificatesOwn, Backoff: BackoffFixed,
 		Keepalive: 15 * time.Second, Lease: 10 * time.Second, Status: 5 * time.Minute, PodStart: 100 * time.Millisecond, PodStop: 100 * time.Millisecond,
 		Nodes: true, CompareNodes: true, Pods: 110, Seed: 1,
 	}
@@ -69,6 +70,9 @@ func (o *Options) Validate() error {
 	}
 	if own := (o.Edges + o.Shards - 1) / max(o.Shards, 1); own > maxEdges {
 		errs = append(errs, fmt.Errorf("edges %d: want at most %d in a process, which has a descriptor for each; run more shards", own, maxEdges))
+	}
+	if o.Hubs < 1 {
+		errs = append(errs, fmt.Errorf("hubs %d: want at least 1", o.Hubs))
 	}
 	if o.JoinRate <= 0 || o.Keepalive <= 0 {
 		errs = append(errs, errors.New("join-rate, keepalive: want more than 0"))

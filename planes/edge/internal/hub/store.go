@@ -167,6 +167,11 @@ func (s *crdStore) birth(ctx context.Context, k key, version uint64) error {
 // in the way, twice at most.
 func (s *crdStore) acked(ctx context.Context, k key, version uint64) (err error) {
 	sync := s.get(k)
+	if sync == nil && s.hub.o.Birth == BirthAck && !s.hub.o.SuccessGet {
+		if err := s.birth(ctx, k, version); !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+	}
 	for try := range 3 {
 		if sync == nil || s.hub.o.SuccessGet || try > 0 {
 			sync, err = s.hub.client.GetSync(ctx, k.namespaceOf(), api.SyncName(k.node, k.uid))

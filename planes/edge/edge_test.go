@@ -1,0 +1,101 @@
+package edge_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
+	"github.com/windtunnel/windtunnel/internal/slo"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/cli"
+	"github.com/windtunnel/windtunnel/planes/edge"
+)
+
+func TestVerbsSayWhatIsWrong(t *testing.T) {
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := endpoint.Plain("http://127.0.0.1:1").WriteKubeconfig(kubeconfig); err != nil { // where nothing listens
+		t.Fatal(err)
+	}
+	for args, want := range map[string]string{
+		"edge-hub --kubeconfig=":                         "none given",
+		"edge-hub --preset better":                       `--preset "better": want improved`,
+		"edge-hub --owner none":                          "owner",
+		"edge-hub --resync never":                        "resync",
+		"edge-hub --store disk":                          "store",
+		"edge-hub --node-filter meta":                    "node-filter",
+		"edge-hub --pod-filter off":                      "pod-filter",
+		"edge-hub --birth later":                         "birth",
+		"edge-hub --limit-answer loud":                   "limit-answer",
+		"edge-hub --window 0":                            "window",
+		"edge-hub --keepalive 0s":                        "keepalive",
+		"edge-hub --admit -1":                            "admit",
+		"edge-hub --limiter fast":                        "QPS/BURST",
+		"edge-fleet --edges 0":                           "edges",
+		"edge-fleet --edges 20000":                       "at most 19000 in a process",
+		"edge-fleet --join-rate 0":                       "join-rate",
+		"edge-fleet --sources 300":                       "sources",
+		"edge-fleet --drop-acks 1":                       "drop-acks",
+		"edge-fleet --certificates none --backoff never": "certificates",
+		"edge-fleet --backoff never":                     "backoff",
+		"edge-fleet --hubs 0":                            "hubs",
+	} {
+		name, _, _ := strings.Cut(args, " ")
+		var verb *cobra.Command
+		for _, v := range edge.Verbs(cli.Host{Stdout: io.Discard, Stderr: io.Discard, Interruptible: context.WithCancel}) {
+			if v.Name() == name {
+				verb = v
+			}
+		}
+		verb.SilenceErrors, verb.SilenceUsage = true, true
+		given := strings.Fields(args)[1:]
+		if !strings.Contains(args, "--kubeconfig") {
+			given = append(given, "--kubeconfig", kubeconfig)
+		}
+		verb.SetArgs(given)
+		if err := verb.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", args, err, want)
+		}
+	}
+}
+
+// TestEdgePlaneIsMeasured flies the edge plane of the real binary: pods run at edges
+// of a real plane, with the measures of the scenario and every phase of a pod.
+func TestEdgePlaneIsMeasured(t *testing.T) {
+	run := filepath.Join(t.TempDir(), "run")
+	cmd := exec.Command(repotest.Binary(t), "run", repotest.Path(t, "examples", "edge", "density.yaml"), "--out", run,
+		"--set", "edges=5", "--set", "pods=10", "--set", "settle=1s")
+	if said, err := cmd.CombinedOutput(); err != nil && cmd.ProcessState.ExitCode() > 2 {
+		t.Fatalf("%v: %s", err, said)
+	}
+	raw, err := os.ReadFile(filepath.Join(run, record.VerdictFile))
+	var j slo.Judgement
+	if err == nil {
+		err = json.Unmarshal(raw, &j)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, within := range map[string][2]float64{
+		"edges_connected": {5, 5},
+		"lifecycle_edgepod_created_to_bound_p50_seconds":    {0, math.Inf(1)},
+		"lifecycle_edgepod_created_to_hubseen_p50_seconds":  {0, math.Inf(1)},
+		"lifecycle_edgepod_created_to_acked_p50_seconds":    {0, math.Inf(1)},
+		"lifecycle_edgepod_created_to_running_p50_seconds":  {0.05, math.Inf(1)}, // the model's start
+		"lifecycle_edgepod_deleting_to_deleted_p50_seconds": {0.03, math.Inf(1)},
+	} {
+		m, ok := j.Measures[key]
+		if !ok || m.Value < within[0] || m.Value > within[1] {
+			t.Errorf("%s is %+v (there: %v), want %v", key, m, ok, within)
+		}
+	}
+}
