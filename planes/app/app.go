@@ -25,12 +25,13 @@ import (
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 	"github.com/windtunnel/windtunnel/planes/app/internal/controller"
 	"github.com/windtunnel/windtunnel/planes/app/internal/definitions"
+	"github.com/windtunnel/windtunnel/planes/app/internal/webhook"
 )
 
 // Verbs returns the processes of the plane. The defaults of their flags are those
 // of KubeVela v1.8.0 with the settings of its chart.
 func Verbs(host cli.Host) []*cobra.Command {
-	return []*cobra.Command{controllerVerb(host)}
+	return []*cobra.Command{controllerVerb(host), webhookVerb(host)}
 }
 
 func controllerVerb(host cli.Host) *cobra.Command {
@@ -92,6 +93,24 @@ func controllerVerb(host cli.Host) *cobra.Command {
 	f.Var(g, "feature-gates", "`NAME=BOOL,...` of KubeVela's gates: "+strings.Join(slices.Sorted(maps.Keys(gateSetters())), ", "))
 	f.BoolVar(&events, "events", true, "write event objects")
 	f.BoolVar(&install, "install", true, "bring kinds and definitions to the plane")
+	return verb
+}
+
+func webhookVerb(host cli.Host) *cobra.Command {
+	p, o := cli.New(host), webhook.Options{}
+	verb := p.Verb("app-webhook", "Run the admission webhook of the app plane", "", func(ctx context.Context) error {
+		o.Config, o.Registry, o.Clock, o.Log = p.NewConfig("windtunnel-app-webhook"), p.Registry, p.Clock, p.Log
+		return p.Serve(ctx, func() error {
+			if err := api.Install(ctx, o.Config, nil); err != nil { // a rule for what is not served is none
+				return err
+			}
+			return webhook.Run(ctx, o)
+		})
+	})
+	f := verb.Flags()
+	f.StringVar(&o.Listen, "admission-listen", "127.0.0.1:0", "`host:port` of admission, TLS")
+	f.StringSliceVar(&o.Shards, "schedulable-shards", nil, "applications without a shard get one of these by chance; default none")
+	f.BoolVar(&o.Validate, "validate", true, "refuse applications that name types which nobody has defined")
 	return verb
 }
 

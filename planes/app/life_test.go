@@ -1,8 +1,10 @@
 package app_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os/exec"
 	"path/filepath"
@@ -16,10 +18,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/repotest"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/resource"
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 	"github.com/windtunnel/windtunnel/planes/app/internal/controller"
+	"github.com/windtunnel/windtunnel/planes/app/internal/webhook"
 )
 
 // update puts another version of an application in the place of the one that is there.
@@ -279,4 +284,79 @@ func TestKills(t *testing.T) {
 	for i := range count {
 		r.remains(name(i), left{})
 	}
+}
+
+// TestShards holds that the webhook gives each application a shard, that each is
+// handled by its shard's controller alone, with all that it leaves behind, and that
+// an unknown type is refused at the door.
+func TestShards(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	unowned := application(t, "unowned", "light", 1)
+	if _, err := r.client.Applications.Create(t.Context(), unowned); err != nil { // before there is a webhook
+		t.Fatal(err)
+	}
+	shards := []string{"shard-0", "shard-1"}
+	r.webhook(webhook.Options{Listen: "127.0.0.1:0", Shards: shards, Validate: true})
+	var running []*running
+	for _, shard := range shards {
+		running = append(running, r.run(func(o *controller.Options) { o.Shard = shard }))
+	}
+	wrong := application(t, "wrong", "light", 1)
+	wrong.Spec.Components[0].Type = "webservise"
+	if _, err := r.client.Applications.Create(t.Context(), wrong); err == nil || !strings.Contains(err.Error(), `ComponentDefinition "webservise"`) {
+		t.Errorf("an unknown type is not refused: %v", err)
+	}
+	const count = 8
+	of := map[string]int{}
+	for i := range count {
+		name := fmt.Sprintf("s-%d", i)
+		r.create(name, "light")
+		shard := r.get(name).Labels[api.LabelShard]
+		of[shard]++
+		r.becomes(name, api.Running)
+		rev, err := r.client.Revisions.Get(t.Context(), "default", name+"-v1")
+		if err != nil || rev.Labels[api.LabelShard] != shard {
+			t.Errorf("%v: revision of %s in %q, want %q", err, name, rev.Labels[api.LabelShard], shard)
+		}
+		tracker, err := r.client.Trackers.Get(t.Context(), "", name+"-v1-default")
+		if err != nil || tracker.Labels[api.LabelShard] != shard {
+			t.Errorf("%v: tracker of %s in %q, want %q", err, name, tracker.Labels[api.LabelShard], shard)
+		}
+	}
+	for i, c := range running {
+		if got := c.calls.take()["POST applicationrevisions"]; got != of[shards[i]] {
+			t.Errorf("%s made %d revisions, want %d", shards[i], got, of[shards[i]])
+		}
+	}
+	if o := r.get("unowned"); len(o.Finalizers) > 0 || o.Status.Phase != "" {
+		t.Errorf("an application without a shard was handled: %+v", o.Status)
+	}
+}
+
+// webhook runs a webhook until the test ends, and returns when it is registered.
+func (r *rig) webhook(o webhook.Options) {
+	r.t.Helper()
+	ready := instrument.New("")
+	o.Config, o.Registry, o.Clock, o.Log = r.config, ready, clock.Start(), slog.New(slog.NewTextHandler(r.t.Output(), nil))
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- webhook.Run(ctx, o) }()
+	r.t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			r.t.Error(err)
+		}
+	})
+	repotest.Eventually(r.t, "the webhook is asked", func() bool { // it is registered, and the API server has noticed
+		o := application(r.t, "probe", "light", 1)
+		o.Spec.Components[0].Type = "none"
+		_, err := r.client.Applications.Create(r.t.Context(), o)
+		if err == nil {
+			if err := r.client.Applications.Delete(r.t.Context(), r.get("probe")); err != nil {
+				r.t.Fatal(err)
+			}
+		}
+		return err != nil
+	})
 }

@@ -58,7 +58,7 @@ func Install(ctx context.Context, config *rest.Config, definitions []*Definition
 		return err
 	}
 	for _, o := range crds {
-		if err := apply(ctx, c.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}), o); err != nil {
+		if err := install.Apply(ctx, c.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}), o, manager); err != nil {
 			return err
 		}
 	}
@@ -66,7 +66,7 @@ func Install(ctx context.Context, config *rest.Config, definitions []*Definition
 		return err
 	}
 	ns := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": SystemNamespace}}}
-	if err := apply(ctx, c.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}), ns); err != nil {
+	if err := install.Apply(ctx, c.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}), ns, manager); err != nil {
 		return err
 	}
 	for _, d := range definitions {
@@ -79,15 +79,11 @@ func Install(ctx context.Context, config *rest.Config, definitions []*Definition
 			return fmt.Errorf("install %s %s: %w", d.Kind, d.Name, err)
 		}
 		unstructured.RemoveNestedField(o.Object, "metadata", "creationTimestamp")
-		if err := apply(ctx, c.Resource(GroupVersion().WithResource(Resource(d.Kind))).Namespace(d.Namespace), o); err != nil {
+		if err := install.Apply(ctx, c.Resource(GroupVersion().WithResource(Resource(d.Kind))).Namespace(d.Namespace), o, manager); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func apply(ctx context.Context, r dynamic.ResourceInterface, o *unstructured.Unstructured) error {
-	return install.Apply(ctx, r, o, manager)
 }
 
 // served waits until the server serves all kinds here: a list of each succeeds.

@@ -3,23 +3,23 @@ package webhook
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	admissionv1 "k8s.io/api/admission/v1"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/admission"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/api"
 )
 
-func newHandler() *handler {
-	return &handler{clock: clock.Start(), log: slog.New(slog.DiscardHandler), took: func(string, time.Duration) {}}
+func newHandler() http.Handler {
+	c := clock.Start()
+	return admission.Handler(hook(Options{Clock: c}), c, slog.New(slog.DiscardHandler))
 }
 
 // review asks the handler and returns the code and the answer.
@@ -88,17 +88,10 @@ func TestWhatCannotBeReadIsRefused(t *testing.T) {
 }
 
 func TestRegistration(t *testing.T) {
-	_, ca, err := issue(clock.Start())
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := configuration(Options{}, "https://127.0.0.1:1"+route, ca)
-	w := c.Webhooks[0]
-	if !bytes.Equal(w.ClientConfig.CABundle, ca) || len(w.Rules[0].Operations) != 2 || *w.FailurePolicy != "Fail" {
-		t.Errorf("%+v", w)
-	}
-	if c := configuration(Options{CreateOnly: true}, "", nil); len(c.Webhooks[0].Rules[0].Operations) != 1 {
-		t.Error("create only is not obeyed")
+	for createOnly, want := range map[bool]int{false: 2, true: 1} {
+		if h := hook(Options{CreateOnly: createOnly}); len(h.Rule.Operations) != want || h.Validating {
+			t.Errorf("create only %v: %+v", createOnly, h.Rule)
+		}
 	}
 }
 
@@ -112,21 +105,4 @@ func FuzzReview(f *testing.F) {
 			t.Errorf("code %d", w.Code)
 		}
 	})
-}
-
-func TestReachable(t *testing.T) {
-	for _, tt := range []struct {
-		server, listen string
-		elsewhere      bool
-	}{
-		{"https://127.0.0.1:6443", "127.0.0.1:0", false},
-		{"https://localhost:6443", "127.0.0.1:0", false},
-		{"https://prod.example.org:6443", "127.0.0.1:0", true},
-		{"https://prod.example.org:6443", "[::1]:0", true},
-		{"https://prod.example.org:6443", "10.0.0.7:9443", false},
-	} {
-		if err := reachable(tt.server, tt.listen); errors.Is(err, errElsewhere) != tt.elsewhere {
-			t.Errorf("%s, %s: %v", tt.server, tt.listen, err)
-		}
-	}
 }

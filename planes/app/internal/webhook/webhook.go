@@ -1,0 +1,141 @@
+// Package webhook is the app plane's admission webhook: it gives an application
+// its shard when it is created, and refuses one that names a type which nobody has
+// defined.
+//
+// It renders nothing: a parameter that a template refuses is found when the
+// application is published.
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	registrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/admission"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
+	"github.com/windtunnel/windtunnel/planes/app/internal/api"
+)
+
+// The configurations, and the paths that KubeVela's webhook serves.
+const (
+	Configuration = "kubevela-vela-core-admission"
+	pathMutate    = "/mutating-core-oam-dev-v1beta1-applications"
+	pathValidate  = "/validating-core-oam-dev-v1beta1-applications"
+)
+
+// Options are what a webhook is told.
+type Options struct {
+	Config   *rest.Config
+	Listen   string   // host:port to serve admission on; port 0 takes any
+	Shards   []string // one of them is chosen for an application without one; none: nothing is
+	Validate bool     // types are looked for
+	Registry *instrument.Registry
+	Clock    clock.Clock
+	Log      *slog.Logger
+}
+
+// Run serves admission until ctx ends, as admission.Serve does.
+func Run(ctx context.Context, o Options) error {
+	config := rest.CopyConfig(o.Config)
+	config.QPS = -1 // one read for each type that an application names: writers wait for it
+	client, err := api.NewClient(config, api.Scheme())
+	if err != nil {
+		return fmt.Errorf("app-webhook: %w", err)
+	}
+	v := o.Registry.Histogram("controller_runtime_webhook_latency_seconds", "Time that the webhook took for a review.", "webhook")
+	took := func(path string) func(string, time.Duration) {
+		return func(_ string, d time.Duration) { v.WithLabelValues(path).Observe(d.Seconds()) }
+	}
+	hooks := []admission.Hook{{
+		Configuration: Configuration, Name: "mutating.core.oam.dev.v1beta1.applications", Path: pathMutate, Rule: rule(),
+		Decide: func(q *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse { return o.mutate(q, rand.IntN) }, Took: took(pathMutate),
+	}}
+	if o.Validate {
+		hooks = append(hooks, admission.Hook{
+			Configuration: Configuration, Name: "validating.core.oam.dev.v1beta1.applications", Path: pathValidate, Validating: true, Rule: rule(),
+			Decide: func(q *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+				return validate(q, func(kind, namespace, name string) error {
+					ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+					defer cancel()
+					_, err := client.Definitions[kind].Get(ctx, namespace, name)
+					return err
+				})
+			}, Took: took(pathValidate),
+		})
+	}
+	return admission.Serve(ctx, admission.Options{
+		Name: "app-webhook", Config: o.Config, Listen: o.Listen, Ready: o.Registry.Ready, Clock: o.Clock, Log: o.Log,
+	}, hooks...)
+}
+
+func rule() registrationv1.RuleWithOperations {
+	return registrationv1.RuleWithOperations{
+		Operations: []registrationv1.OperationType{registrationv1.Create, registrationv1.Update},
+		Rule:       registrationv1.Rule{APIGroups: []string{api.Group}, APIVersions: []string{api.Version}, Resources: []string{api.Resource(api.KindApplication)}},
+	}
+}
+
+// mutate gives an application a shard, by chance; one that it has it keeps.
+func (o Options) mutate(q *admissionv1.AdmissionRequest, chance func(int) int) *admissionv1.AdmissionResponse {
+	app := &api.Application{}
+	if err := json.Unmarshal(q.Object.Raw, app); err != nil {
+		return admission.Deny(err)
+	}
+	if len(o.Shards) == 0 || app.Labels[api.LabelShard] != "" {
+		return admission.Allow()
+	}
+	labels := map[string]string{api.LabelShard: o.Shards[chance(len(o.Shards))]}
+	for k, v := range app.Labels {
+		labels[k] = v
+	}
+	return admission.Patch([]any{map[string]any{"op": "add", "path": "/metadata/labels", "value": labels}})
+}
+
+// validate refuses an application that names what is not there.
+func validate(q *admissionv1.AdmissionRequest, find func(kind, namespace, name string) error) *admissionv1.AdmissionResponse {
+	app := &api.Application{}
+	if err := json.Unmarshal(q.Object.Raw, app); err != nil {
+		return admission.Deny(err)
+	}
+	if app.DeletionTimestamp != nil {
+		return admission.Allow() // whatever it names, it may go
+	}
+	var errs []error
+	need := func(where, kind, name string) {
+		err := find(kind, q.Namespace, name)
+		if apierrors.IsNotFound(err) {
+			err = find(kind, api.SystemNamespace, name)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %s %q: %w", where, kind, name, err))
+		}
+	}
+	for _, c := range app.Spec.Components {
+		need("component "+c.Name, api.KindComponent, c.Type)
+		for _, t := range c.Traits {
+			need("component "+c.Name, api.KindTrait, t.Type)
+		}
+	}
+	for _, p := range app.Spec.Policies {
+		need("policy "+p.Name, api.KindPolicy, p.Type)
+	}
+	if app.Spec.Workflow != nil {
+		for _, s := range app.Spec.Workflow.Steps {
+			need("step "+s.Name, api.KindStep, s.Type)
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return admission.Deny(err)
+	}
+	return admission.Allow()
+}
