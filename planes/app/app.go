@@ -86,7 +86,6 @@ func controllerVerb(host cli.Host) *cobra.Command {
 	f.BoolVar(&o.Features.SkipEqualStatus, "skip-equal-status", true, "send no status that is as it was")
 	f.BoolVar(&o.Features.SkipEqualRevision, "skip-equal-revision", true, "send no revision that is as it was")
 	f.Var(&passes{&o.Features.TwoCollections}, "gc-passes", "`1 or 2` garbage collections in each pass, with a status each")
-	f.BoolVar(&o.Features.CompileOnce, "compile-templates-once", false, "keep CUE templates compiled")
 	f.BoolVar(&o.Features.FoldSecrets, "fold-secrets", false, "compare a Secret's stringData with its data")
 	f.BoolVar(&o.Features.CompressFirst, "compress-first", false, "create revisions as they will be kept, so that none is written twice")
 	f.Float64Var(&o.Features.Jitter, "resync-jitter", 0, "share of the re-sync period that is added by chance")
@@ -216,7 +215,7 @@ func profiles() map[string]map[string]string {
 		},
 		profileV18: {"feature-gates": compressed + inMemory},
 		profileImproved: {
-			"feature-gates": compressed + inMemory, "compile-templates-once": "true", "fold-secrets": "true", "compress-first": "true", "resync-jitter": "0.1",
+			"feature-gates": compressed + inMemory, "fold-secrets": "true", "compress-first": "true", "resync-jitter": "0.1",
 		},
 	}
 }

@@ -25,19 +25,17 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/subject/kit/loop"
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
-	"github.com/windtunnel/windtunnel/planes/app/internal/template"
 )
 
 // Controller is a running controller.
 type Controller struct {
-	o         Options
-	client    *api.Client
-	objects   objects
-	templates *template.Evaluator
-	events    record.EventRecorder
-	metrics   *metrics
-	memory    *memories
-	loop      *loop.Loop
+	o       Options
+	client  *api.Client
+	objects objects
+	events  record.EventRecorder
+	metrics *metrics
+	memory  *memories
+	loop    *loop.Loop
 
 	applications, revisions, trackers, configMaps cache.SharedIndexInformer // configMaps may be nil
 	definitions                                   map[string]cache.SharedIndexInformer
@@ -111,7 +109,7 @@ func prepare(o Options) (*Controller, error) {
 		indices[byApplication] = indexLabels
 	}
 	c := &Controller{
-		o: o, client: client, templates: template.New(o.Features.CompileOnce), metrics: newMetrics(o.Registry, o.Clock), memory: newMemories(o.Clock),
+		o: o, client: client, metrics: newMetrics(o.Registry, o.Clock), memory: newMemories(o.Clock),
 		applications: client.Applications.Informer(selector, o.InformerResync, nil),
 		revisions:    client.Revisions.Informer(selector, o.InformerResync, cache.Indexers{byApplication: indexLabels}),
 		trackers:     client.Trackers.Informer(selector, o.InformerResync, indices),

@@ -56,7 +56,6 @@ type Features struct {
 	TwoCollections    bool // garbage is collected twice in a pass, with a status each
 
 	// What KubeVela has not.
-	CompileOnce   bool    // templates stay compiled
 	FoldSecrets   bool    // a Secret's stringData is compared with its data
 	CompressFirst bool    // a revision is compressed, and without what the server prunes, when it is created
 	Jitter        float64 // share of Resync that is added by chance
