@@ -1,12 +1,19 @@
 package load
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
 
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
 )
+
+// mostPages is more than a list of all that etcd holds has.
+const mostPages = 10_000
+
+var errEndless = errors.New("the list does not end")
 
 // done is the callback of a call's end: it records the call and sends what
 // follows it.
@@ -50,8 +57,12 @@ func (s *slot) failed(outcome record.Outcome, r *wire.Response) {
 // or the one that Then wants. False when there is none.
 func (s *slot) follow(result Result) (bool, error) {
 	if s.req.Pages {
+		before := s.token
 		s.token = s.scan.token()
 		s.req.Path, s.attempt = s.scan.path, 0
+		if s.token != "" && (s.token == before || s.chain >= mostPages) {
+			return false, fmt.Errorf("%w: page %d of %s is not the last", errEndless, s.chain+1, s.scan.path)
+		}
 		return s.token != "", nil
 	}
 	then := s.flight.plan.Then

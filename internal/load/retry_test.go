@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -189,5 +190,26 @@ func TestPages(t *testing.T) {
 	slices.SortFunc(calls, func(a, b record.Call) int { return cmp.Compare(a.Due, b.Due) })
 	if len(calls) != 4 || calls[1].Due != calls[0].Done || calls[3].Due != calls[2].Done || calls[3].ReceivedBytes == 0 {
 		t.Errorf("calls %+v", calls)
+	}
+}
+
+// TestPagesWithoutEnd: a list whose pages lead to themselves ends its call with an
+// error, and the step.
+func TestPagesWithoutEnd(t *testing.T) {
+	b := newBench(t, func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"metadata":{"continue":"again"},"items":[]}`)
+	}, load.Options{})
+	err := b.Run(t.Context(), load.Plan{
+		Ops: []record.Op{op("list")}, Count: 2, Pace: pace.Burst(),
+		Build: func(_ int, r *load.Request) (bool, error) {
+			r.Method, r.Path, r.Pages = http.MethodGet, "/x?limit=2", true
+			return true, nil
+		},
+	})
+	if err == nil || !strings.Contains(err.Error(), "the list does not end: page 2 of /x?limit=2 is not the last") {
+		t.Errorf("err = %v", err)
+	}
+	if calls := b.calls(t); len(calls) != 6 { // two pages of each, and their ends
+		t.Errorf("%d calls", len(calls))
 	}
 }
