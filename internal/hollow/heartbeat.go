@@ -45,14 +45,14 @@ func (e *engine) node(s subject, o *store.Object) {
 	e.beats[s] = b
 	b.timer.Fire = func() { e.beat(s, b) }
 	// Nodes that are made at once do not renew at once.
-	e.renew(s, e.now())
+	e.renew(s)
 	b.due = e.now().Add(time.Duration(e.rng.Int64N(int64(e.models.Heartbeats))) + time.Millisecond)
 	e.wheel.Set(&b.timer, b.due)
 }
 
 // beat renews a lease that is due, and plans the next time.
 func (e *engine) beat(s subject, b *heartbeat) {
-	e.renew(s, b.due)
+	e.renew(s)
 	b.due = b.due.Add(e.models.Heartbeats)
 	if now := e.now(); b.due < now { // it was late by more than a period
 		b.due = now.Add(e.models.Heartbeats)
@@ -60,8 +60,8 @@ func (e *engine) beat(s subject, b *heartbeat) {
 	e.wheel.Set(&b.timer, b.due)
 }
 
-// renew writes a node's lease that was due.
-func (e *engine) renew(s subject, due clock.Time) {
+// renew writes a node's lease.
+func (e *engine) renew(s subject) {
 	leases := s.cluster.kinds.Load().Find("coordination.k8s.io", "v1", "leases")
 	t := s.cluster.table(leases)
 	current := t.Get(kind.Key(leaseNamespace, s.key))
@@ -77,7 +77,6 @@ func (e *engine) renew(s subject, due clock.Time) {
 	key := kind.Key(leaseNamespace, s.key)
 	// Someone else's write in between renewed it as well.
 	_, _ = t.Put(key, current, encoder(leases, l))
-	e.server.beats.note(e.now().Sub(due))
 }
 
 // lease returns a node's first lease.

@@ -95,7 +95,6 @@ type Server struct {
 	custom    sync.Map // resources of CustomResourceDefinitions, by what they say
 
 	engine *engine // nil without models
-	beats  beats
 
 	mu       sync.Mutex
 	clusters map[string]*Cluster
@@ -284,7 +283,13 @@ func (s *Server) ended() bool {
 
 // ServeHTTP answers a request to any of the clusters.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	if s.closed { // nobody is waited for that comes after Close began to wait
+		s.mu.Unlock()
+		return
+	}
 	s.running.Add(1)
+	s.mu.Unlock()
 	defer s.running.Done()
 	c, _ := r.Context().Value(clusterKey{}).(*Cluster)
 	path := r.URL.Path
