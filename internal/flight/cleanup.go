@@ -55,7 +55,7 @@ func (r *run) leave(ctx context.Context) {
 	}
 	sweeper := cleanup.Sweeper{Client: r.setup, Within: cleanUpTime}
 	if err := errors.Join(sweeper.Sweep(ctx, r.id), r.deleteNodes(ctx)); err != nil {
-		r.log.Warn("objects were left behind", slog.String("remove", "windtunnel clean --kubeconfig "+r.options.Kubeconfig+" --run "+r.id), slog.Any("error", err))
+		r.log.Warn("something may have been left behind", slog.String("remove", "windtunnel clean --kubeconfig "+r.options.Kubeconfig+" --run "+r.id), slog.Any("error", err))
 	}
 }
 
