@@ -135,13 +135,12 @@ func (k *kills) once(i int, chance *rand.Rand) {
 	at := time.Now()
 	_ = c.Wait()
 	k.killed[whom]++
-	if whom != "both" {
-		k.left = append(k.left, before...) // this start has removed them, or none will
-		k.nothingLeft(name)
-	} else {
+	if whom == "both" {
 		k.awaitNoProcess(name)
-		k.left = append(k.left, before...)
+	} else {
+		k.nothingLeft(name)
 	}
+	k.left = append(k.left, before...) // the next start that gets as far removes them: the last one is left alone
 	k.look(name, run, at, whom != "reaper")
 }
 
