@@ -1,0 +1,76 @@
+package hollow_test
+
+import (
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/windtunnel/windtunnel/internal/hollow"
+	"github.com/windtunnel/windtunnel/internal/repotest"
+)
+
+func TestModels(t *testing.T) {
+	s, err := hollow.New(hollow.Options{Models: hollow.Models{Heartbeats: 100 * time.Millisecond, Stages: []string{"fast", "deployments"}, StagesDir: "."}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	c, err := s.Cluster("one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := kubernetes.NewForConfigOrDie(c.Endpoint().Config("test"))
+	ctx := t.Context()
+	if _, err := client.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	leases := client.CoordinationV1().Leases("kube-node-lease")
+	var first time.Time
+	repotest.Eventually(t, "the node's lease is there, and is renewed", func() bool {
+		l, err := leases.Get(ctx, "n", metav1.GetOptions{})
+		if err != nil {
+			return false
+		}
+		if first.IsZero() {
+			first = l.Spec.RenewTime.Time
+		}
+		return l.Spec.RenewTime.After(first)
+	})
+	repotest.Eventually(t, "the node is ready", func() bool {
+		n, err := client.CoreV1().Nodes().Get(ctx, "n", metav1.GetOptions{})
+		return err == nil && n.Status.Phase == corev1.NodeRunning && len(n.Status.Addresses) > 0
+	})
+	three := int32(3)
+	web := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: appsv1.DeploymentSpec{Replicas: &three}}
+	deployments := client.AppsV1().Deployments("default")
+	if _, err := deployments.Create(ctx, web, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	available := func(want int32) func() bool {
+		return func() bool {
+			d, err := deployments.Get(ctx, "web", metav1.GetOptions{})
+			return err == nil && d.Status.AvailableReplicas == want && d.Status.ObservedGeneration == d.Generation
+		}
+	}
+	repotest.Eventually(t, "the deployment is available", available(3))
+	scale, err := deployments.GetScale(ctx, "web", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	scale.Spec.Replicas = 5
+	if _, err := deployments.UpdateScale(ctx, "web", scale, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	repotest.Eventually(t, "the deployment is available when it was scaled", available(5))
+	if err := client.CoreV1().Nodes().Delete(ctx, "n", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	repotest.Eventually(t, "the lease goes with its node", func() bool {
+		list, err := leases.List(ctx, metav1.ListOptions{})
+		return err == nil && len(list.Items) == 0
+	})
+}
