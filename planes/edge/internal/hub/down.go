@@ -225,6 +225,9 @@ func (d *down) samePod(a, b *corev1.Pod) bool {
 	if d.hub.o.PodFilter == FilterSpec {
 		x.ManagedFields, y.ManagedFields = nil, nil
 		x.Generation, y.Generation = 0, 0
+		if x.DeletionTimestamp != nil && y.DeletionTimestamp != nil { // the edge ends it already
+			x.DeletionTimestamp, x.DeletionGracePeriodSeconds = y.DeletionTimestamp, y.DeletionGracePeriodSeconds
+		}
 	}
 	return reflect.DeepEqual(x, y) && reflect.DeepEqual(a.Spec, b.Spec)
 }

@@ -172,6 +172,9 @@ func (s *crdStore) acked(ctx context.Context, k key, version uint64) (err error)
 			return err
 		}
 	}
+	if sync != nil && !s.hub.o.SuccessGet && parse(sync.Status.ResourceVersion) == version {
+		return nil // sent again, or asked for again: it stands there
+	}
 	for try := range 3 {
 		if sync == nil || s.hub.o.SuccessGet || try > 0 {
 			sync, err = s.hub.client.GetSync(ctx, k.namespaceOf(), api.SyncName(k.node, k.uid))
