@@ -40,7 +40,6 @@ type pass struct {
 	current *api.Tracker
 	history []*api.Tracker
 	marked  bool // a tracker was deleted in this pass
-	swept   int  // trackers whose finalizer went in this pass
 
 	mu      sync.Mutex
 	entries map[string]entry

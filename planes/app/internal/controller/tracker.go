@@ -58,7 +58,7 @@ func (p *pass) findTrackers() error {
 	return nil
 }
 
-// trackersOf returns the trackers that are there, the current one last.
+// allTrackers returns the trackers that are there, the current one last.
 func (p *pass) allTrackers() []*api.Tracker {
 	if p.current == nil {
 		return p.history
@@ -270,7 +270,6 @@ func (p *pass) sweep(ctx context.Context, executor map[string]string) (finished 
 		if ignoreNotFound(err) != nil {
 			return false, fmt.Errorf("resource tracker %s: %w", t.Name, err)
 		}
-		p.swept++
 		p.c.memory.gone(p.key, t)
 	}
 	return finished, nil
