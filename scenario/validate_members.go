@@ -159,12 +159,12 @@ func (c memberChecker) within(path, name, step string) {
 // fault checks what is done to members.
 func (c memberChecker) fault(path string, x *Disturbance) {
 	for _, name := range c.names(path+".cluster", "fault.cluster", x.Cluster) {
-		if !slices.Contains([]string{"kill", "pause", "restart", "expire", "rollback"}, x.Action) {
+		if !slices.Contains([]string{"kill", "pause", "restart", "expire", "rollback", "slow"}, x.Action) {
 			return
 		}
 		for i := range c.s.Members {
 			if m := &c.s.Members[i]; m.Kind == HollowMember && slices.Contains(m.MemberNames(), name) {
-				c.at(path+".action", "fault.action: %s is for real members, and %s is hollow: cut and stall its link", x.Action, name)
+				c.at(path+".action", "fault.action: %s is for real members, and %s is hollow: delay, cut or stall its link", x.Action, name)
 				return
 			}
 		}

@@ -24,6 +24,7 @@ const upFolder = "windtunnel-up-"
 // upFlags are those of the verb up.
 type upFlags struct {
 	nodes         int
+	real, hollow  int // members
 	durability    string
 	stages        []string
 	flags, limits []string
@@ -41,10 +42,13 @@ func upVerb(env *environment) *cobra.Command {
 			"over it. windtunnel fault breaks things in it meanwhile.",
 		Example: "  windtunnel up --nodes 100\n  export KUBECONFIG=...   # as it prints; then kubectl get nodes\n" +
 			"  windtunnel up --nodes 10 --stages general --flag kube-apiserver.max-requests-inflight=50 --limit etcd.cpu=0.5\n" +
-			"  windtunnel up examples/density.yaml --set nodes=20",
+			"  windtunnel up examples/density.yaml --set nodes=20\n" +
+			"  windtunnel up --members 3 --hollow 200   # kubectl --context hollow-7 get namespaces",
 		Args: cobra.MaximumNArgs(1),
 	}
 	verb.Flags().IntVar(&f.nodes, "nodes", 0, "simulated nodes")
+	verb.Flags().IntVar(&f.real, "members", 0, "clusters beside the plane, member-1 ...: a kube-apiserver each, and a context in the kubeconfig")
+	verb.Flags().IntVar(&f.hollow, "hollow", 0, "such clusters in memory, hollow-1 ...: hundreds are no burden")
 	verb.Flags().StringVar(&f.durability, "durability", "", "of etcd: memory (default) or fsync")
 	verb.Flags().StringSliceVar(&f.stages, "stages", nil, "what pods and nodes do: built-in sets (fast, general, chaos, volumes, deployments) and files of kwok's stages (default fast)")
 	verb.Flags().StringArrayVar(&f.flags, "flag", nil, "`COMPONENT.NAME=VALUE`: a flag of a component, without dashes")
@@ -94,10 +98,30 @@ func (f *upFlags) options(args []string, nodes bool) (flight.UpOptions, error) {
 	if nodes {
 		o.Fleet.Nodes = f.nodes
 	}
+	if o.Members, err = f.members(s); err != nil {
+		return o, err
+	}
 	if len(f.stages) > 0 { // files are meant from where the command is given
 		o.Fleet.Stages, o.StagesDir = f.stages, "."
 	}
 	return o, f.components(&o.Plane)
+}
+
+// members are those of a file, and those of flags.
+func (f *upFlags) members(s *scenario.Scenario) ([]scenario.Members, error) {
+	all := *s
+	for _, m := range s.Members {
+		if m.Fleet != nil && m.Fleet.Nodes > 0 {
+			return nil, fmt.Errorf("members %s: up starts no nodes in members: leave their fleet out", m.Name)
+		}
+	}
+	for _, m := range []scenario.Members{{Name: "member", Count: f.real, Kind: scenario.RealMember}, {Name: "hollow", Count: f.hollow, Kind: scenario.HollowMember}} {
+		if m.Count != 0 {
+			all.Members = append(slices.Clone(all.Members), m)
+		}
+	}
+	all.Complete()
+	return all.Members, all.Validate()
 }
 
 func (f *upFlags) scenario(args []string) (*scenario.Scenario, string, error) {

@@ -55,6 +55,7 @@ type engine struct {
 	clock   clock.Clock
 	client  client
 	records *record.Writer // may be nil
+	cluster string         // the member that its calls are to, for the records
 	log     *slog.Logger
 	kick    chan struct{} // the mailbox or the queues have something
 	mail    mailbox
@@ -78,7 +79,8 @@ type engine struct {
 
 func newEngine(o Options, c client) *engine {
 	e := &engine{
-		clock: o.Clock, client: c, records: o.Records, log: o.Log, kick: make(chan struct{}, 1),
+		cluster: o.Cluster,
+		clock:   o.Clock, client: c, records: o.Records, log: o.Log, kick: make(chan struct{}, 1),
 		rng: rand.New(rand.NewPCG(o.Seed, 0x666c656574)), maxInFlight: o.Connections * perConnection, warned: map[string]bool{},
 	}
 	e.wheel.Start(o.Clock.Now())

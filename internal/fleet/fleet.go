@@ -44,6 +44,7 @@ type Options struct {
 	Clock    clock.Clock
 	Log      *slog.Logger // may be nil
 	Seed     uint64
+	Cluster  string           // the member whose nodes these are, for the records; empty: the plane
 	Name     string           // nodes are NAME-000000 ... with the label windtunnel.dev/fleet=NAME; default "node"
 	Stages   *machine.Machine // what happens to nodes, pods and anything else; nil: the built-in set fast
 	Manage   *ManagedNodes    // keep existing nodes alive in place of making some

@@ -57,7 +57,7 @@ func (e *engine) defineOps() {
 		podTerminating: {Verb: "patch", Resource: "pods", Subresource: "status"},
 		podEvent:       {Verb: "create", Resource: "events"},
 	} {
-		op.Source, op.Scope = "fleet", "resource"
+		op.Source, op.Scope, op.Cluster = "fleet", "resource", e.cluster
 		e.ops[a] = e.records.Op(op)
 	}
 }

@@ -34,7 +34,7 @@ func newKubeletWatches(cfg scenario.Fleet, o Options) (*traffic.Kubelets, error)
 		}
 		const namespaces = 5 // that a node has pods of, roughly
 		return traffic.New(traffic.Options{
-			Endpoint: o.Endpoint, Records: o.Records, Clock: o.Clock, Seed: o.Seed, Watches: nodes * (traffic.PerNode + namespaces),
+			Endpoint: o.Endpoint, Records: o.Records, Cluster: o.Cluster, Clock: o.Clock, Seed: o.Seed, Watches: nodes * (traffic.PerNode + namespaces),
 		})
 	}
 	return nil, fmt.Errorf("fleet: traffic %q: want %s or %s", cfg.Traffic, MinimalTraffic, KubeletTraffic)

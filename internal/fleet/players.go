@@ -51,7 +51,7 @@ func (p *players) start(ctx context.Context, o Options, c *wire.Client) error {
 			continue
 		}
 		one, err := player.Start(ctx, player.Options{
-			Client: c, Served: served, Records: o.Records, Clock: o.Clock, Log: o.Log, Seed: o.Seed, Version: o.Version,
+			Client: c, Served: served, Records: o.Records, Cluster: o.Cluster, Clock: o.Clock, Log: o.Log, Seed: o.Seed, Version: o.Version,
 			Resource: r, Stages: o.Stages.Stages(r), Selector: p.selector(r), Mine: p.mine(r),
 			Functions: p.functions(r), Deleted: p.releaseAddress, Slower: p.slower(r), Held: p.held(r), Stamp: object.Stamp{Run: p.stamp.Run}, Own: p.own(),
 		})

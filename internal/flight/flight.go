@@ -161,6 +161,9 @@ func newRun(in Imported, o Options) (*run, error) {
 	if r.stages, err = compileStages(r.scenario.Fleet, filepath.Dir(o.File)); err != nil {
 		return nil, err
 	}
+	if r.members, err = compileMembers(r.scenario, filepath.Dir(o.File)); err != nil {
+		return nil, err
+	}
 	adopt(r.scenario, o.As)
 	if r.subjects, err = compileSubjects(r.scenario, o); err != nil {
 		return nil, err
@@ -269,6 +272,9 @@ func (r *run) flyParts(ctx context.Context, cancel context.CancelCauseFunc, wait
 		if err := r.track(ctx, part.name, part.do); err != nil {
 			return err
 		}
+	}
+	if err := r.populateMembers(ctx); err != nil {
+		return err
 	}
 	return r.flySteps(ctx)
 }

@@ -53,9 +53,10 @@ func compile(o Options) (Imported, *steps.Workload, plan.Effects, error) {
 		return Imported{}, nil, plan.Effects{}, err
 	}
 	acts, stages := compileStages(in.Scenario.Fleet, filepath.Dir(o.File))
+	_, members := compileMembers(in.Scenario, filepath.Dir(o.File))
 	installation, files := readInstallation(in.Scenario, o.File)
 	w, bodies := steps.Compile(in.Scenario, o.File, object.Stamp{})
-	if err := errors.Join(bodies, stages, files); err != nil {
+	if err := errors.Join(bodies, stages, members, files); err != nil {
 		return Imported{}, nil, plan.Effects{}, err
 	}
 	effects, err := effectsOf(in.Scenario, installation, acts, o)
@@ -91,6 +92,7 @@ func limits(s *scenario.Scenario, o Options) plan.Limits {
 		l.OpenFiles = files.Max
 	}
 	l.RecordsDir, l.Records = freeAt(o.Out)
+	l.Memory, l.Ports = plane.AvailableMemory(), plane.PortsGivenOut()
 	if o.Kubeconfig != "" {
 		return l // its etcd is elsewhere
 	}

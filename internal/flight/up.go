@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fleet"
 	"github.com/windtunnel/windtunnel/internal/plane"
@@ -19,6 +20,7 @@ import (
 type UpOptions struct {
 	Plane      scenario.Plane
 	Fleet      scenario.Fleet
+	Members    []scenario.Members
 	BaseDir    string // that paths in Plane are relative to
 	StagesDir  string // that files in Fleet.Stages are relative to
 	Folder     string // for logs and the socket of faults; the caller removes it
@@ -55,8 +57,13 @@ func Up(ctx context.Context, o UpOptions) (err error) {
 	if err := f.Ready(ctx); err != nil {
 		return quiet(ctx, err)
 	}
-	admin := p.Endpoint("admin")
-	if err := admin.WriteKubeconfig(o.Kubeconfig); err != nil {
+	if err := p.StartMembers(ctx, o.Members, plane.MemberOptions{
+		Options: plane.Options{LogDir: logs, BaseDir: o.BaseDir, Log: o.Log, Clock: c}, Plane: o.Plane,
+	}); err != nil {
+		return quiet(ctx, err)
+	}
+	admin := p.Endpoint(plane.Admin)
+	if err := writeContexts(o.Kubeconfig, p); err != nil {
 		return err
 	}
 	held, end := context.WithCancel(ctx)
@@ -68,12 +75,30 @@ func Up(ctx context.Context, o UpOptions) (err error) {
 	}
 	defer func() { end(); stop() }()
 	o.Ready(admin.Server())
-	select {
-	case <-ctx.Done():
-		return nil
-	case death := <-p.Died():
-		return fmt.Errorf("%s died: %w", death.Component, death.Err)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case death := <-p.Died():
+			if !death.Member {
+				return fmt.Errorf("%s died: %w", death.Component, death.Err)
+			}
+			o.Log.Warn("a member died; the others live on", slog.String("member", death.Component), slog.Any("error", death.Err))
+		}
 	}
+}
+
+// upContext is the context of the plane in the kubeconfig; those of members have
+// their names.
+const upContext = "windtunnel"
+
+// writeContexts writes a kubeconfig of the plane and its members.
+func writeContexts(path string, p *plane.Plane) error {
+	contexts := map[string]endpoint.Endpoint{upContext: p.Endpoint(plane.Admin)}
+	for _, m := range p.Members() {
+		contexts[m.Name] = m.Endpoint(plane.Client)
+	}
+	return endpoint.WriteContexts(path, upContext, contexts)
 }
 
 // quiet is no error when a person ended it.

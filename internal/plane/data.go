@@ -83,6 +83,12 @@ func availableMemory() (uint64, bool) {
 	return 0, false
 }
 
+// AvailableMemory is how much memory can be taken now, in bytes; 0 if unknown.
+func AvailableMemory() uint64 {
+	n, _ := availableMemory()
+	return n
+}
+
 // chooseFolder chooses for a durability: memory takes a roomy tmpfs before a
 // disk, fsync a disk, since a tmpfs forgets whatever is synced to it.
 func chooseFolder(durability string, all []dataFolder) (dataFolder, string, error) {

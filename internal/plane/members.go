@@ -1,10 +1,10 @@
 package plane
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/plane/process"
 	"github.com/windtunnel/windtunnel/internal/plane/proxy"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -78,7 +79,7 @@ func (p *Plane) StartMembers(ctx context.Context, groups []scenario.Members, o M
 			return fmt.Errorf("start members: %w", err)
 		}
 	}
-	return nil
+	return p.writeKubeconfigs()
 }
 
 // memberStart is the start of all members.
@@ -183,7 +184,7 @@ func (g *memberGroup) eachMember(ctx context.Context, atOnce int, do func(contex
 		wait.Go(func() {
 			for i := range queue {
 				if err := do(ctx, i, g.members[i]); err != nil {
-					cancel(fmt.Errorf("%s: %w", g.members[i].Name, err))
+					cancel(named(g.members[i].Name, err))
 				}
 			}
 		})
@@ -199,16 +200,50 @@ func (g *memberGroup) eachMember(ctx context.Context, atOnce int, do func(contex
 	return context.Cause(ctx)
 }
 
-// WriteMemberKubeconfigs writes a kubeconfig for each member into a folder, as
-// NAME.kubeconfig, and returns the path of one that has a context for each. The user
-// in them is Client.
-func (p *Plane) WriteMemberKubeconfigs(folder string) (all string, err error) {
-	contexts, first := map[string]endpoint.Endpoint{}, ""
-	for _, m := range p.Members() {
-		e := m.Endpoint(Client)
-		contexts[m.Name], first = e, cmp.Or(first, m.Name)
-		err = errors.Join(err, e.WriteKubeconfig(filepath.Join(folder, m.Name+".kubeconfig")))
+// named adds a member's name to an error that does not begin with it.
+func named(name string, err error) error {
+	var death *process.DeathError
+	if errors.As(err, &death) {
+		return err
 	}
-	all = filepath.Join(folder, "members.kubeconfig")
-	return all, errors.Join(err, endpoint.WriteContexts(all, first, contexts))
+	return fmt.Errorf("%s: %w", name, err)
 }
+
+// MembersFolder is where the kubeconfigs of the members are: NAME.kubeconfig of each,
+// and members.kubeconfig with a context for each. The user in them is Client. It is
+// empty where there are no members.
+func (p *Plane) MembersFolder() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.membersFolder
+}
+
+// writeKubeconfigs writes them.
+func (p *Plane) writeKubeconfigs() error {
+	members := p.Members()
+	if len(members) == 0 {
+		return nil
+	}
+	home, err := p.home()
+	if err != nil {
+		return err
+	}
+	folder := filepath.Join(home, "kubeconfigs")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return fmt.Errorf("make a folder for kubeconfigs: %w", err)
+	}
+	contexts := map[string]endpoint.Endpoint{}
+	for _, m := range members {
+		contexts[m.Name] = m.Endpoint(Client)
+		if err := contexts[m.Name].WriteKubeconfig(filepath.Join(folder, m.Name+".kubeconfig")); err != nil {
+			return err
+		}
+	}
+	p.mu.Lock()
+	p.membersFolder = folder
+	p.mu.Unlock()
+	return endpoint.WriteContexts(filepath.Join(folder, MembersKubeconfig), members[0].Name, contexts)
+}
+
+// MembersKubeconfig is the file that has a context for each member.
+const MembersKubeconfig = "members.kubeconfig"

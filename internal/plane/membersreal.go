@@ -236,11 +236,16 @@ func (g *memberGroup) launchMember(ctx context.Context, x memberProcess) error {
 		Name: x.name, Path: path, Args: append(args, x.flags...), Env: ownEnvironment(), Dir: g.options.BaseDir,
 		LogFile: filepath.Join(g.options.LogDir, x.name+".log"),
 	}}
+	return g.plane.runMember(ctx, s)
+}
+
+// runMember starts a process of members and waits until it is ready.
+func (p *Plane) runMember(ctx context.Context, s *supervisor) error {
 	child, err := s.start()
 	if err != nil {
 		return err
 	}
-	if err := g.plane.add(Component{Name: x.name, LogFile: child.LogFile(), supervisor: s}); err != nil {
+	if err := p.add(Component{Name: s.spec.Name, LogFile: child.LogFile(), supervisor: s}); err != nil {
 		child.Kill()
 		return err
 	}
@@ -368,9 +373,4 @@ func defaultAdmission() []string {
 		DefaultStorageClass DefaultTolerationSeconds LimitRanger MutatingAdmissionPolicy MutatingAdmissionWebhook
 		PersistentVolumeClaimResize PodSecurity PodTopologyLabels Priority ResourceQuota RuntimeClass ServiceAccount
 		StorageObjectInUseProtection TaintNodesByCondition ValidatingAdmissionPolicy ValidatingAdmissionWebhook`)
-}
-
-// startHollow starts a group of hollow members.
-func (g *memberGroup) startHollow(context.Context, *record.MembersFact) error {
-	return errors.ErrUnsupported
 }

@@ -65,6 +65,8 @@ type Plane struct {
 
 	members     []*Member
 	memberFacts []record.MembersFact
+
+	membersFolder string // of their kubeconfigs; empty: there are none
 }
 
 // Endpoint returns the address and the identity who: Admin, Load, Fleet or

@@ -122,19 +122,27 @@ func listenBelow(low int) (net.Listener, error) {
 
 // lowestEphemeral returns the first port of outgoing connections; 0 if unknown.
 func lowestEphemeral() int {
+	low, _ := ephemeralPorts()
+	return low
+}
+
+// PortsGivenOut is how many ports there are for listeners whose port does not matter,
+// and for outgoing connections; 0 if unknown.
+func PortsGivenOut() int {
+	low, high := ephemeralPorts()
+	return max(0, high-min(low, lowestPort)) // from services' ports on
+}
+
+// ephemeralPorts are the first and the last port of outgoing connections; 0 if unknown.
+func ephemeralPorts() (low, high int) {
 	raw, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
 	if err != nil {
-		return 0
+		return 0, 0
 	}
-	f := strings.Fields(string(raw))
-	if len(f) != 2 {
-		return 0
+	if _, err := fmt.Sscan(string(raw), &low, &high); err != nil {
+		return 0, 0
 	}
-	low, err := strconv.Atoi(f[0])
-	if err != nil {
-		return 0
-	}
-	return low
+	return low, high
 }
 
 // lostPort says whether a start failed because somebody took a port between

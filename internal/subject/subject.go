@@ -73,7 +73,7 @@ func Prepare(x scenario.Subject, o Options) (*Prepared, error) {
 	metrics := strconv.Itoa(ports[0])
 	p.vars = map[string]string{
 		scenario.VarKubeconfig: p.Kubeconfig, scenario.VarMetricsPort: metrics,
-		scenario.VarProbePort: strconv.Itoa(ports[1]), scenario.VarLogs: o.LogDir,
+		scenario.VarProbePort: strconv.Itoa(ports[1]), scenario.VarLogs: o.LogDir, scenario.VarMembers: o.Plane.MembersFolder(),
 	}
 	env := map[string]string{}
 	for name, text := range x.Env {

@@ -37,6 +37,7 @@ type Options struct {
 	Client    *wire.Client
 	Served    *discovery.Cache
 	Records   *record.Writer // may be nil
+	Cluster   string         // the member that it plays in, for the records
 	Clock     clock.Clock
 	Log       *slog.Logger // may be nil
 	Seed      uint64

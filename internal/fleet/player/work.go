@@ -245,7 +245,7 @@ func (p *Player) op(key opKey) record.OpID {
 	defer p.opsMu.Unlock()
 	id, ok := p.ops[key]
 	if !ok {
-		id = p.options.Records.Op(record.Op{Source: "fleet", Verb: key.verb, Resource: key.resource, Subresource: key.subresource, Scope: "resource"})
+		id = p.options.Records.Op(record.Op{Source: "fleet", Verb: key.verb, Resource: key.resource, Subresource: key.subresource, Scope: "resource", Cluster: p.options.Cluster})
 		p.ops[key] = id
 	}
 	return id

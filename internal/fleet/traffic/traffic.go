@@ -26,6 +26,7 @@ import (
 type Options struct {
 	Endpoint endpoint.Endpoint
 	Records  *record.Writer // may be nil
+	Cluster  string         // the member whose kubelets these are, for the records
 	Clock    clock.Clock
 	Seed     uint64
 	Watches  int // how many there may be, for the number of connections
@@ -226,7 +227,7 @@ func (k *Kubelets) recordLocked(h *heldWatch, r *wire.Response, o record.Outcome
 	}
 	op, ok := k.ops[h.what.name]
 	if !ok {
-		op = k.options.Records.Op(record.Op{Source: "fleet", Verb: "watch", Resource: h.what.name, Scope: "cluster"})
+		op = k.options.Records.Op(record.Op{Source: "fleet", Verb: "watch", Resource: h.what.name, Scope: "cluster", Cluster: k.options.Cluster})
 		k.ops[h.what.name] = op
 	}
 	c := r.Call(op, h.due)

@@ -18,6 +18,8 @@ type Limits struct {
 	InMemory   bool   // that is a tmpfs
 	Records    uint64 // bytes free where the run directory is going to be
 	RecordsDir string
+	Memory     uint64 // bytes that are available
+	Ports      int    // that this machine gives out
 }
 
 // DefaultQuota is what etcd may store when nothing says otherwise, in bytes.
@@ -47,6 +49,7 @@ func (e Estimate) Unmet(s *scenario.Scenario, l Limits) []string {
 	if need := int64(e.Total) * recordBytes; l.Records > 0 && need > int64(l.Records) {
 		add("the records of %d calls take about %s, and %s has %s free", e.Total, size(need), l.RecordsDir, size(int64(l.Records)))
 	}
+	out = append(out, e.Members.unmet(l)...)
 	if l.OpenFiles > 0 && uint64(e.OpenFiles) > l.OpenFiles {
 		add("about %d open files are needed, %d watches held among them, and the limit is %d: raise it with ulimit -n", e.OpenFiles, e.Watches, l.OpenFiles)
 	}

@@ -45,6 +45,7 @@ type Estimate struct {
 	EtcdBytes int64         // most that etcd holds at once, by the factors below
 	Watches   int           // most held at once by the steps
 	OpenFiles int           // that this process needs
+	Members   Members
 }
 
 // Count is a number of calls of one kind.
@@ -96,7 +97,8 @@ func Of(s *scenario.Scenario, from Sources) (Estimate, error) {
 	})
 	out.Objects, out.Pods, out.Watches = e.top.objects, e.top.pods, e.top.watches
 	out.EtcdBytes = int64(PageFactor * (float64(e.top.bytes) + garbage(e.writes)))
-	out.OpenFiles = ownFiles + out.Watches/watchesPerConnection
+	out.Members = membersOf(s)
+	out.OpenFiles = ownFiles + out.Watches/watchesPerConnection + out.Members.OpenFiles
 	return out, nil
 }
 
@@ -140,6 +142,8 @@ type estimator struct {
 	now    level
 	top    level
 	writes []write
+
+	members int // in which the step is done; 0: on the plane
 }
 
 // object is one of the objects that a create step makes for each index.

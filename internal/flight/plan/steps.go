@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -52,8 +53,9 @@ func (e *estimator) step(s *scenario.Step, begin time.Duration) (span, error) {
 		return e.sequence(s.Sequence, begin)
 	}
 	one := Step{Name: s.Name, Verb: s.Verb(), Begin: begin}
-	var err error
+	err := e.enter(s.Cluster)
 	switch {
+	case err != nil:
 	case s.Create != nil:
 		err = e.creation(s, &one)
 	case s.Scale != nil:
@@ -75,7 +77,7 @@ func (e *estimator) step(s *scenario.Step, begin time.Duration) (span, error) {
 	default:
 		one.Duration = time.Duration(s.Pause)
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, errNoMembers) {
 		return span{}, fmt.Errorf("step %q: %w", s.Name, err)
 	}
 	e.out.Steps = append(e.out.Steps, one)
@@ -87,6 +89,22 @@ func (e *estimator) step(s *scenario.Step, begin time.Duration) (span, error) {
 	return out, nil
 }
 
+// enter takes note of where a step is done: in so many members, or on the plane.
+func (e *estimator) enter(cluster string) error {
+	e.members = 0
+	if cluster == "" {
+		return nil
+	}
+	names, err := e.s.MembersOf(cluster)
+	if e.members = len(names); err == nil && e.members == 0 {
+		return errNoMembers
+	}
+	return err
+}
+
+// errNoMembers ends the estimate of a step that is done nowhere.
+var errNoMembers = errors.New("no members")
+
 // paced sets the times of a step that paces so many units, of which each is so
 // many calls.
 func (e *estimator) paced(p scenario.Pace, units int, calls float64, one *Step) error {
@@ -94,6 +112,7 @@ func (e *estimator) paced(p scenario.Pace, units int, calls float64, one *Step) 
 	if err != nil {
 		return err
 	}
+	units *= max(1, e.members)
 	made := Pace(p, units, e.s.Seed, times)
 	_, last := due(made, units, 0)
 	one.Duration += last
@@ -114,6 +133,7 @@ func (e *estimator) times(p scenario.Pace) ([]time.Duration, error) {
 // call counts calls.
 func (e *estimator) call(one *Step, verb, resource string, n int) {
 	if n > 0 {
+		n *= max(1, e.members)
 		e.calls[[2]string{verb, resource}] += n
 		one.Calls += n
 	}
@@ -122,6 +142,9 @@ func (e *estimator) call(one *Step, verb, resource string, n int) {
 // change makes (n above 0) or deletes objects, and returns what of them becomes
 // garbage in etcd.
 func (e *estimator) change(o object, n int) int64 {
+	if e.members > 0 {
+		return 0 // their etcd is another
+	}
 	e.now.objects += n * (1 + o.pods)
 	e.now.pods += n * o.pods
 	e.now.bytes += int64(n) * (o.bytes + int64(o.pods)*o.podBytes)
@@ -156,7 +179,7 @@ func (e *estimator) creation(s *scenario.Step, one *Step) error {
 	}
 	units, calls := m.indices, e.perIndex(m)
 	if s.Create.PerObject {
-		units, calls = one.Calls, 1
+		units, calls = one.Calls/max(1, e.members), 1
 		one.Duration = time.Duration(max(0, m.indices-1)) * time.Duration(s.Create.Pause)
 	}
 	err = e.paced(s.Create.Pace, units, calls, one)
@@ -272,6 +295,7 @@ func (e *estimator) requests(x *scenario.Requests, step string, one *Step) error
 	if x.Rounds > 0 { // how many objects are found is known only then
 		count, one.Open = x.Rounds, true
 	}
+	count *= max(1, e.members)
 	made := Pace(x.Pace, count, e.s.Seed, times)
 	closed := x.Pace.Closed > 0
 	calls, last := count, time.Duration(x.For)
@@ -288,14 +312,14 @@ func (e *estimator) requests(x *scenario.Requests, step string, one *Step) error
 	watches := 0
 	for i := range x.Mix {
 		c := &x.Mix[i]
-		n := int(math.Round(float64(calls) * c.Weight / total))
+		n := int(math.Round(float64(calls) / float64(max(1, e.members)) * c.Weight / total))
 		bytes, err := e.mixed(c, n, step, one)
 		if err != nil {
 			return err
 		}
 		garbage += bytes
 		if c.Verb == "watch" {
-			watches += held(n, made.Rate()*c.Weight/total, time.Duration(c.Hold))
+			watches += held(n*max(1, e.members), made.Rate()*c.Weight/total, time.Duration(c.Hold))
 		}
 	}
 	e.now.watches += watches

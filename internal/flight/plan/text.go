@@ -56,6 +56,9 @@ func (e Estimate) whole(b *strings.Builder) {
 		fmt.Fprintf(b, ", %s pods of workloads among them", unit.Number(float64(e.Pods)))
 	}
 	fmt.Fprintf(b, "\netcd       about %s\n", size(e.EtcdBytes))
+	if e.Members.Real+e.Members.Hollow > 0 {
+		fmt.Fprintf(b, "members    %v\n", e.Members)
+	}
 	if e.Watches > 0 {
 		fmt.Fprintf(b, "watches    at most %s held at once\n", unit.Number(float64(e.Watches)))
 	}

@@ -41,7 +41,8 @@ func (x Exec) Do(ctx context.Context, s *Session) (err error) {
 		return fmt.Errorf("keep a command's output: %w", err)
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
-	c := command{Exec: x.Spec, dir: filepath.Dir(s.Workload.File), env: []string{"KUBECONFIG=" + kubeconfig}, started: s.Plane.LookAfter}
+	env := []string{"KUBECONFIG=" + kubeconfig, scenario.VarMembers + "=" + s.Plane.MembersFolder()}
+	c := command{Exec: x.Spec, dir: filepath.Dir(s.Workload.File), env: env, started: s.Plane.LookAfter}
 	return c.run(ctx, log)
 }
 

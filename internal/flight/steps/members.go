@@ -77,6 +77,12 @@ var errNotInMembers = errors.New("members take no such step")
 // atOnce is how many members a step looks at, or waits in, at the same time.
 const atOnce = 256
 
+// Each does something for every member, for many at the same time. The error names
+// members.
+func Each(ctx context.Context, members []*Member, do func(context.Context, *Member) error) error {
+	return ofMembers(members, each(ctx, members, func(_ int, m *Member) error { return do(ctx, m) }))
+}
+
 // each does something for every member, and returns the errors in their order.
 func each(ctx context.Context, members []*Member, do func(i int, m *Member) error) []error {
 	errs := make([]error, len(members))

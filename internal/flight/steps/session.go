@@ -123,7 +123,17 @@ func (s *Session) findServed(ctx context.Context, find func() (discovery.Resourc
 // would put off the calls that are due meanwhile. What is not served yet, such as
 // a custom resource that a step installs, is asked for again by its step.
 func (s *Session) DiscoverResources(ctx context.Context) {
-	resources := s.Load.Resources()
+	s.discoverIn(ctx, s.Load.Resources())
+	asked := map[*discovery.Cache]bool{} // members that serve the same share one
+	for _, m := range s.Members {
+		if resources := s.Load.MemberResources(m.Target); !asked[resources] {
+			asked[resources] = true
+			s.discoverIn(ctx, resources)
+		}
+	}
+}
+
+func (s *Session) discoverIn(ctx context.Context, resources *discovery.Cache) {
 	for _, name := range slices.Sorted(maps.Keys(s.Workload.bodies)) {
 		if body := s.Workload.bodies[name]; body.Kind() != "" {
 			_, _ = resources.Kind(ctx, body.APIVersion(), body.Kind())

@@ -1,0 +1,75 @@
+package plane
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/plane/process"
+	"github.com/windtunnel/windtunnel/internal/record"
+)
+
+// HollowArg is the first argument with which windtunnel is the process of a group of
+// hollow members. The second is the path of a file with their names, a JSON list; it
+// writes a HollowReach beside it, HollowReachFile, when they can be reached.
+const (
+	HollowArg       = "hollow-members"
+	HollowReachFile = "reach.json"
+)
+
+// HollowReach is how hollow members are reached.
+type HollowReach struct {
+	CA        []byte            `json:"ca"` // PEM
+	Token     string            `json:"token"`
+	Addresses map[string]string `json:"addresses"` // by the member's name
+}
+
+// startHollow starts a group of hollow members: one process, whose CPU and memory
+// are measured as a component's.
+func (g *memberGroup) startHollow(ctx context.Context, _ *record.MembersFact) error {
+	home, err := g.plane.home()
+	if err != nil {
+		return err
+	}
+	name := "hollow-" + g.spec.Name
+	folder := filepath.Join(home, name)
+	names, err := json.Marshal(g.spec.MemberNames())
+	if err == nil {
+		err = os.Mkdir(folder, 0o700)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(folder, "names.json"), names, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("make a folder for %s: %w", name, err)
+	}
+	executable := g.options.Executable
+	if executable == "" {
+		if executable, err = os.Executable(); err != nil {
+			return fmt.Errorf("find own executable: %w", err)
+		}
+	}
+	var reach HollowReach
+	ready := func(context.Context) error {
+		raw, err := os.ReadFile(filepath.Join(folder, HollowReachFile))
+		if err != nil {
+			return fmt.Errorf("not there yet: %w", err)
+		}
+		return json.Unmarshal(raw, &reach)
+	}
+	s := &supervisor{plane: g.plane, turn: make(chan struct{}, 1), role: roleStore, ready: ready, within: readyWithin, spec: process.Spec{
+		Name: name, Path: executable, Args: []string{HollowArg, filepath.Join(folder, "names.json")}, Env: ownEnvironment(),
+		LogFile: filepath.Join(g.options.LogDir, name+".log"),
+	}}
+	if err := g.plane.runMember(ctx, s); err != nil {
+		return err
+	}
+	return g.eachMember(ctx, 1, func(_ context.Context, _ int, m *Member) error {
+		e := endpoint.Bearer(reach.Addresses[m.Name], reach.CA, reach.Token)
+		m.endpoints = map[string]endpoint.Endpoint{Admin: e, Observe: e, Fleet: e, Load: e, Client: e}
+		return g.link(m, nil)
+	})
+}
