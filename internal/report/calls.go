@@ -42,7 +42,7 @@ func (t *tally) callRows() []CallRow {
 	kinds := map[record.Op]*kind{}
 	for i, c := range t.facts.Calls {
 		op := c.Op
-		op.Step = ""
+		op.Step, op.Cluster = "", "" // members have rows of their own
 		if kinds[op] == nil {
 			kinds[op] = &kind{op: op, heat: t.facts.Heat[i]}
 		}

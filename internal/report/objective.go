@@ -125,7 +125,7 @@ func (o Objective) About() string {
 		delete(l, "scope")
 	}
 	keys := slices.SortedFunc(maps.Keys(l), func(a, b string) int {
-		order := []string{"phase", "group", "step", "source", "scope", "resource", "verb"} // last is first; others come after
+		order := []string{"phase", "group", "cluster", "step", "source", "scope", "resource", "verb"} // last is first; others come after
 		return cmp.Or(cmp.Compare(slices.Index(order, b), slices.Index(order, a)), cmp.Compare(a, b))
 	})
 	var parts []string

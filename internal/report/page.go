@@ -37,6 +37,7 @@ type view struct {
 	StepRows   []stepRow
 	SpreadRows []spreadRow
 	CallGroups []callGroup
+	MemberView *membersView
 	Usage      []usageRow
 	Figures    []figureRow
 	Measures   []pair
@@ -70,7 +71,7 @@ func (r *Report) view() (*view, error) {
 	p := &view{
 		Report: r, Verdict: j.Verdict, Word: verdictWord(j.Verdict), Glyph: glyph(j.Verdict),
 		Lead: r.Sentence(), Reasons: r.reasons(), Facts: r.facts(),
-		StepRows: r.stepRows(), SpreadRows: spreadRows(r.Startup), CallGroups: r.callGroups(), Usage: r.usageRows(),
+		StepRows: r.stepRows(), SpreadRows: spreadRows(r.Startup), CallGroups: r.callGroups(), MemberView: r.membersView(), Usage: r.usageRows(),
 		Figures: r.figureRows(), Measures: measureRows(j.Measures),
 		Versions: sortedPairs(m.Versions), Parameters: parameterRows(m.Parameters), Machine: machineRows(m.Machine),
 		Plane: planeRows(m), Processes: processes(m.Processes()), Repeat: commandLine(m.Command),
@@ -165,6 +166,13 @@ func (r *Report) facts() []pair {
 	}
 	if m.Fleet.Nodes > 0 {
 		add("Nodes", unit.Number(float64(m.Fleet.Nodes)))
+	}
+	members := 0
+	for _, g := range m.Members {
+		members += g.Count
+	}
+	if members > 0 {
+		add("Members", unit.Number(float64(members)))
 	}
 	if r.Pods > 0 {
 		add("Pods", unit.Number(float64(r.Pods)))

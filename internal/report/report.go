@@ -28,6 +28,7 @@ type Report struct {
 	Steps      []Step
 	Startup    []Spread // distributions of the pods' phases, by group
 	Calls      []CallRow
+	Members    []MemberRow // that calls were sent to, the slowest first
 	Components []ComponentRow
 	Published  []Published
 	Causes     []Cause // what gave way, first of all what did so first; empty without a diagnosis
@@ -64,6 +65,7 @@ func Build(in *run.Run, j slo.Judgement, found []diagnose.Finding) *Report {
 		Steps:      t.steps,
 		Startup:    t.spreads(pods, podTransitions()),
 		Calls:      t.callRows(),
+		Members:    t.memberRows(),
 		Components: t.componentRows(m.Processes()),
 		Published:  besideMeasured(published, j.Measures),
 		Causes:     causesOf(found),

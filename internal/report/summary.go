@@ -29,6 +29,7 @@ func (r *Report) Summary(w io.Writer, width int) error {
 	t.failures(r)
 	t.causes(r)
 	t.spreads(r)
+	t.members(r)
 	t.components(r)
 	t.published(r)
 	t.trust(r)
