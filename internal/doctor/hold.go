@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/windtunnel/windtunnel/internal/flight/plan"
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
@@ -51,6 +52,8 @@ func holds(f Facts) []Hold {
 		named("nodes that renew their leases every 10 s", memory(nodeBytes, "node"), beats),
 		named("pods", memory(podBytes, "pod")),
 		named("pods a second, made and deleted", rate),
+		named("members that are real", memory(plan.RealMemberBytes, "API server")),
+		named("members that are hollow", memory(plan.HollowMemberBytes, "cluster"), Hold{Count: max(0, float64(f.OpenFiles.Hard)-spareFiles) / 6, Bound: "open files", Formula: fmt.Sprintf("(%d open files a process − %d) / 6", f.OpenFiles.Hard, spareFiles)}),
 		named("connections", memory(connectionBytes, "connection"), open, ports),
 	}
 }
