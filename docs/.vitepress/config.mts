@@ -33,6 +33,7 @@ export default defineConfig({
           { text: "Concepts", link: "/concepts" },
           { text: "Recipes", link: "/recipes" },
           { text: "Safety", link: "/safety" },
+          { text: "Many clusters", link: "/clusters" },
           { text: "Measuring a path", link: "/network" },
           { text: "Hollow clusters", link: "/hollow" },
           { text: "How to read a report", link: "/reading-a-report" },

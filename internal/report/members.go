@@ -78,7 +78,8 @@ const (
 	drawnMembers   = 60
 	memberColumns  = 120
 	memberRowPixel = 14.0
-	memberCell     = 6.0
+	memberWidth    = 780.0 // pixels of all cells, at most
+	widestCell     = 20.0
 	memberNames    = 150.0 // pixels before the cells
 	listedMembers  = 10    // in the table
 )
@@ -90,6 +91,7 @@ type membersView struct {
 	Names         []drawnName
 	Cells         []drawnCell
 	Width, Height float64
+	Cell          float64 // pixels
 	Axis          string
 	Note          string
 }
@@ -120,6 +122,7 @@ func (r *Report) membersView() *membersView {
 	}
 	drawn := r.Members[:min(drawnMembers, len(r.Members))]
 	first, width, columns := memberGrid(drawn)
+	v.Cell = math.Floor(min(widestCell, memberWidth/float64(columns)))
 	for i, m := range drawn {
 		y := float64(i) * memberRowPixel
 		v.Names = append(v.Names, drawnName{y + memberRowPixel - 3, m.Name})
@@ -129,12 +132,12 @@ func (r *Report) membersView() *membersView {
 			}
 			at := time.Duration(k) * width
 			v.Cells = append(v.Cells, drawnCell{
-				X: memberNames + float64(k-first)*memberCell, Y: y, Dark: darkness(b.Slowest), Bad: b.Bad > 0,
+				X: memberNames + float64(k-first)*v.Cell, Y: y, Dark: darkness(b.Slowest), Bad: b.Bad > 0,
 				Title: fmt.Sprintf("%s, from %s: %d calls, slowest %s, %d not answered with success", m.Name, unit.Seconds(at.Seconds()), b.Calls, unit.Seconds(b.Slowest.Seconds()), b.Bad),
 			})
 		}
 	}
-	v.Width, v.Height = memberNames+float64(columns)*memberCell, float64(len(drawn))*memberRowPixel
+	v.Width, v.Height = memberNames+float64(columns)*v.Cell, float64(len(drawn))*memberRowPixel
 	v.Axis = fmt.Sprintf("from %s to %s of the run, %s a column", unit.Seconds((time.Duration(first) * width).Seconds()),
 		unit.Seconds((time.Duration(first+columns) * width).Seconds()), unit.Seconds(width.Seconds()))
 	if len(drawn) < len(r.Members) {
