@@ -58,7 +58,7 @@ func TestFlightWithMembers(t *testing.T) {
 	if err := os.WriteFile(file, []byte(manyClusters), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd, said := u.start("run", file, "--out", "run", "--max-neighbours", "100")
+	cmd, said := u.start("run", file, "--out", "run", "--max-neighbours", "99%")
 	if code := exitOf(cmd.Wait()); code > exitUnknown {
 		t.Fatalf("exit code %d: %s", code, said)
 	}

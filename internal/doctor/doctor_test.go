@@ -145,7 +145,7 @@ func TestForms(t *testing.T) {
 	if err := r.JSON(&raw); err != nil {
 		t.Fatal(err)
 	}
-	if err := json.Unmarshal(raw.Bytes(), &back); err != nil || back.State != doctor.Doubt || back.Facts.SwapUsed != 3<<20 || len(back.Holds) != 5 {
+	if err := json.Unmarshal(raw.Bytes(), &back); err != nil || back.State != doctor.Doubt || back.Facts.SwapUsed != 3<<20 || len(back.Holds) != 7 {
 		t.Errorf("%v: %+v", err, back)
 	}
 }
