@@ -44,7 +44,7 @@ func (c disturbanceChecker) fault(path string, x *Disturbance) {
 	case "component":
 		c.oneOf(path+".component", "fault.component", x.Component, slices.Concat(Components(), c.s.subjectNames()))
 	case "cluster":
-		memberChecker{c.checker}.fault(path, x)
+		memberChecker(c).fault(path, x)
 	case "client":
 		c.word(path+".client", "fault.client", x.Client)
 	case "nodes":
