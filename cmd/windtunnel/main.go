@@ -30,6 +30,7 @@ func start() int {
 			return code
 		}
 	}
+	signal.Ignore(syscall.SIGXFSZ) // a file that grows beyond its limit is an error, not a crash with the code of unknown
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	env := &environment{

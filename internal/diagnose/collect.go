@@ -16,6 +16,9 @@ import (
 // profiles is in the notes; without an answer to its questions there is an error.
 func Find(ctx context.Context, r *run.Run) (found []Finding, notes []string, err error) {
 	f := Collect(r)
+	if most := 7 * 24 * time.Hour; f.Window.To.Sub(f.Window.From) > most { // its questions go through every second
+		return nil, nil, fmt.Errorf("the run went on for %.0f days, and %.0f are the most", f.Window.To.Sub(f.Window.From).Hours()/24, most.Hours()/24)
+	}
 	db, err := promql.Open(r.Facts.Series, promql.OptionsOf(r.Manifest))
 	if err != nil {
 		return nil, nil, err
