@@ -195,7 +195,7 @@ func decodeCustom(k *kind.Kind, u *unstructured.Unstructured, raw []byte) (runti
 	}
 	for _, name := range []string{"kind", "apiVersion"} {
 		if s, _ := u.Object[name].(string); s == "" {
-			return nil, nil, unrecognized(k, raw, fmt.Errorf("Object '%s' is missing in '%s'", strings.ToUpper(name[:1])+name[1:], raw)) //nolint:staticcheck // an API server says it so
+			return nil, nil, unrecognized(k, raw, fmt.Errorf("Object '%s' is missing in '%s'", strings.ToUpper(name[:1])+name[1:], raw))
 		}
 	}
 	if err := sameKind(k, u.GetAPIVersion(), u.GetKind()); err != nil {

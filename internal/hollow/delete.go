@@ -182,7 +182,7 @@ func conditions(t target, p *metav1.Preconditions, m metav1.Object) error {
 	r := schema.GroupResource{Group: t.kind.Group, Resource: t.kind.Kind}
 	if p.UID != nil && *p.UID != m.GetUID() {
 		if t.kind.Table() == "namespaces" {
-			return apierrors.NewConflict(t.kind.Resource(), t.name, fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", *p.UID, m.GetUID())) //nolint:staticcheck // an API server says it so
+			return apierrors.NewConflict(t.kind.Resource(), t.name, fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", *p.UID, m.GetUID()))
 		}
 		return apierrors.NewConflict(r, m.GetName(), fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", *p.UID, m.GetUID()))
 	}
@@ -265,7 +265,7 @@ func (c *Cluster) shorten(pod *corev1.Pod, options *metav1.DeleteOptions) (grace
 func collected(finalizers []string, options metav1.DeleteOptions) []string {
 	orphan := slices.Contains(finalizers, metav1.FinalizerOrphanDependents)
 	foreground := slices.Contains(finalizers, metav1.FinalizerDeleteDependents)
-	if o := options.OrphanDependents; o != nil { //nolint:staticcheck // clients of old still send it
+	if o := options.OrphanDependents; o != nil {
 		orphan, foreground = *o, false
 	}
 	if p := options.PropagationPolicy; p != nil {

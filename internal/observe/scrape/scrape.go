@@ -150,7 +150,9 @@ func (s *Scraper) one(ctx context.Context, t *state) {
 
 // cut lets go of a target that has served too many series: a label for each request is
 // the target's fault, and must not end the run by our memory.
-func (t *state) cut() { t.tracker, t.ids, t.bodies, t.delta, t.scrape = nil, nil, [2][]byte{}, series.Delta{}, record.Scrape{} }
+func (t *state) cut() {
+	t.tracker, t.ids, t.bodies, t.delta, t.scrape = nil, nil, [2][]byte{}, series.Delta{}, record.Scrape{}
+}
 
 // read writes what changed since the last scrape, with the time at which the
 // request was sent: the values are those of then or a little later.
