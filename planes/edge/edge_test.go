@@ -86,7 +86,8 @@ func TestEdgePlaneIsMeasured(t *testing.T) {
 		t.Fatal(err)
 	}
 	for key, within := range map[string][2]float64{
-		"edges_connected": {5, 5},
+		"edges_connected":   {5, 5},
+		"hub_calls_per_pod": {1, 100},
 		"lifecycle_edgepod_created_to_bound_p50_seconds":    {0, math.Inf(1)},
 		"lifecycle_edgepod_created_to_hubseen_p50_seconds":  {0, math.Inf(1)},
 		"lifecycle_edgepod_created_to_acked_p50_seconds":    {0, math.Inf(1)},
