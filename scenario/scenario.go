@@ -120,11 +120,11 @@ type Objective struct {
 	Max       *float64          `yaml:"max"`       // a number of the SLI's unit (seconds, 1/s ...), or with one of the same kind: 500ms, 50/s, 512Mi, 5%
 	Min       *float64          `yaml:"min"`       // in place of max
 
-	Query       string `yaml:"query" expr:"raw"` // in place of sli: PromQL over the series of the run; each series of the answer is judged. %v in it is the time from since to until
-	Unit        string `yaml:"unit"`             // with query: of its values: seconds, bytes ...
-	Since       string `yaml:"since"`            // with query: a step; from its begin; default: the run's
-	Until       string `yaml:"until"`            // with query: a step; asked at its end; default: the run's
-	Unsupported string `yaml:"unsupported"`      // why this cannot be measured here; nothing else but name is needed. The verdict is unknown
+	Query       string `yaml:"query"`       // in place of sli: PromQL over the series of the run; each series of the answer is judged. %v in it is the time from since to until
+	Unit        string `yaml:"unit"`        // with query: of its values: seconds, bytes ...
+	Since       string `yaml:"since"`       // with query: a step; from its begin; default: the run's
+	Until       string `yaml:"until"`       // with query: a step; asked at its end; default: the run's
+	Unsupported string `yaml:"unsupported"` // why this cannot be measured here; nothing else but name is needed. The verdict is unknown
 	Line        int    `yaml:"-"`
 }
 
@@ -141,12 +141,12 @@ type AbortOn struct {
 // a query, or without one the seconds from the begin of since to the end of
 // until.
 type Measure struct {
-	Name   string `yaml:"name"`             // in the verdict's measures; of a query with several series, with their labels
-	Query  string `yaml:"query" expr:"raw"` // PromQL, as in objectives
-	Unit   string `yaml:"unit"`             // of the query's values
-	Since  string `yaml:"since"`            // a step; default: the run's begin
-	Until  string `yaml:"until"`            // a step; default: the run's end
-	Better string `yaml:"better"`           // which way is better: comparisons then judge it; default: they show it, as a count
+	Name   string `yaml:"name"`   // in the verdict's measures; of a query with several series, with their labels
+	Query  string `yaml:"query"`  // PromQL, as in objectives
+	Unit   string `yaml:"unit"`   // of the query's values
+	Since  string `yaml:"since"`  // a step; default: the run's begin
+	Until  string `yaml:"until"`  // a step; default: the run's end
+	Better string `yaml:"better"` // which way is better: comparisons then judge it; default: they show it, as a count
 }
 
 // Published is a figure of a report that the scenario reproduces; it is shown

@@ -232,7 +232,7 @@ func TestSearchInput(t *testing.T) {
 		{[]string{"pods"}, nil, "--vary pods: no name"},
 		{[]string{"rods=1..2"}, nil, "--vary rods: parameter not found"},
 		{[]string{"word=1..2"}, nil, "it is not a number"},
-		{[]string{"pods=1..2.5"}, nil, "parameter pods is a whole number"},
+		{[]string{"pods=1..2.5"}, nil, "${pods} = 2.5 is not a whole number"},
 		{[]string{"pods=1..5"}, []string{"pods=3"}, "it is varied"},
 		{[]string{"pods=1..5", "pods=1..5"}, nil, "parameter pods twice"},
 	} {
