@@ -232,7 +232,8 @@ func TestLivesAgreeWithAFinalList(t *testing.T) {
 			t.Errorf("job %s: %v", j.Name, j.phases)
 		}
 	}
-	if lags := lagsOf(t, path, "widgets.example.org"); len(lags) == 0 || slices.Min(lags) > 0.1 {
+	// A watch that was interrupted may have had no time to be asked for its lag.
+	if lags := lagsOf(t, path, "widgets.example.org"); len(interrupted) == 0 && (len(lags) == 0 || slices.Min(lags) > 0.1) {
 		t.Errorf("the watch of widgets was late by %v seconds: the probe does not see how far the store has got", lags)
 	}
 	t.Logf("%d lifecycles of widgets, %d at the end, %d with phases that are known within bounds only", len(seen), len(live), censored)
