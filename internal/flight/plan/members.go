@@ -9,7 +9,7 @@ import (
 // What members need of the machine. The memory of a real one is measured in
 // experiments/0014-members; a hollow one's is the bound that it is held to.
 const (
-	RealMemberBytes   = 170 << 20 // a kube-apiserver with default APIs, and its part of etcd
+	RealMemberBytes   = 155 << 20 // a kube-apiserver with default APIs, and its part of etcd
 	HollowMemberBytes = 1 << 20   // with three clients
 	storeBytes        = 60 << 20  // an etcd of members
 	memberConnections = 6         // of windtunnel's clients to a member: load, watches, fleet, both sides of a link
