@@ -8,7 +8,91 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/repotest"
+	"github.com/windtunnel/windtunnel/internal/run"
 )
+
+// manyClusters has two real members and three hollow ones, and does each thing to
+// them that can be done to members.
+const manyClusters = `
+scenario: many-clusters
+members:
+- {name: edge, count: 2, labels: {region: eu}, roundTrip: 1ms, fleet: {nodes: 2, lease: 1h}}
+- {name: far, count: 3, kind: hollow}
+bodies:
+  cm:
+    text: |
+      apiVersion: v1
+      kind: ConfigMap
+      metadata: {name: "{{ .Name }}", namespace: "{{ .Namespace }}"}
+steps:
+- {name: fill, cluster: "*", create: {body: cm, count: 10, pace: {constant: 200}}}
+- {name: there, cluster: "*", wait: {objects: configmaps, of: fill, condition: has(self.metadata), within: 60s}}
+- {name: nodes, cluster: edge, wait: {objects: nodes, condition: has(self.status.conditions), count: 2, within: 60s}}
+- name: back
+  parallel:
+  - {name: older, fault: {cluster: edge-1, action: rollback, for: 12s, hold: true}}
+  - sequence: # what is made after the state that comes back was kept
+    - pause: 4s
+    - {name: more, cluster: edge-1, scale: {step: fill, to: 15, pace: {burst: true}}}
+- {name: ten, cluster: edge-1, wait: {objects: configmaps, namespace: many-clusters-1, deleted: true, count: 10, within: 60s}}
+- {name: expired, fault: {cluster: edge-2, action: expire, for: 8s}}
+- name: refused
+  cluster: edge-2
+  requests: {count: 90, pace: {constant: 3}, mix: [{verb: get, resource: namespaces, name: default}]}
+  expects: [401]
+- {name: black, fault: {cluster: far-1, action: stall, for: 3s}}
+- name: held
+  cluster: far-1
+  requests: {count: 1, pace: {burst: true}, mix: [{verb: get, resource: namespaces, name: default}]}
+- {name: cut, fault: {cluster: edge-1, action: kill}}
+- name: folder
+  exec: {command: [sh, -c, 'test -s "$MEMBERS/edge-1.kubeconfig" && test -s "$MEMBERS/far-3.kubeconfig" && grep -c "name: far-2" "$MEMBERS/members.kubeconfig"']}
+objectives:
+- {name: held, sli: call-latency, labels: {cluster: far-1, step: held}, statistic: max, min: 1}
+- {name: refused, sli: call-success, labels: {cluster: edge-2, step: refused}, max: 0.95}
+- {sli: call-latency, labels: {step: fill}, per: [cluster], statistic: p50, max: 60}
+`
+
+func TestFlightWithMembers(t *testing.T) {
+	t.Parallel()
+	u := newTunnel(t)
+	file := filepath.Join(u.dir, "many.yaml")
+	if err := os.WriteFile(file, []byte(manyClusters), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd, said := u.start("run", file, "--out", "run", "--max-neighbours", "99%")
+	if code := exitOf(cmd.Wait()); code > exitUnknown {
+		t.Fatalf("exit code %d: %s", code, said)
+	}
+	r, err := run.Open(filepath.Join(u.dir, "run"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range r.Facts.Steps {
+		if s.Note != "" {
+			t.Errorf("step %s: %s", s.Name, s.Note)
+		}
+	}
+	if r.Facts.Ended.Reason != "done" {
+		t.Errorf("the run ended with %s: %s", r.Facts.Ended.Reason, r.Facts.Ended.Text)
+	}
+	if len(r.Facts.Clusters) != 5 || len(r.Manifest.Members) != 2 || r.Manifest.Members[0].ReadySeconds <= 0 {
+		t.Errorf("%d clusters, %+v", len(r.Facts.Clusters), r.Manifest.Members)
+	}
+	refused := 0
+	for _, c := range r.Facts.Calls {
+		if c.Step == "refused" {
+			refused = c.Codes[401]
+		}
+	}
+	if refused == 0 || refused == 90 {
+		t.Errorf("%d of 90 calls were refused with 401: the credentials did not expire, or did not come back", refused)
+	}
+	page, err := os.ReadFile(filepath.Join(u.dir, "run", "report.html"))
+	if err != nil || !strings.Contains(string(page), `id="members"`) {
+		t.Errorf("no members in the report, %v", err)
+	}
+}
 
 // A real member that does not start ends the run with its last lines, and the others'
 // logs stay.
