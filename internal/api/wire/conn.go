@@ -48,6 +48,7 @@ type conn struct {
 	initial    int64      // what it takes on a new stream
 	held       []*stream  // whose bodies wait for a window
 	unanswered int        // bytes of the requests on it
+	answered   bool       // it has brought an answer
 	draining   bool       // no new streams: GOAWAY or ids used up
 	owed       int        // replies in out that the server made us owe it
 	place      int        // of the client's; below 0: apart from them

@@ -131,6 +131,9 @@ func (k *conn) onGoAway(f *frame) error {
 			continue
 		}
 		k.forget(id)
+		if k.answered { // the orderly end of a connection that served: it may befall a request many times
+			s.turned--
+		}
 		if s.solo == nil && s.again() {
 			c.queue.push(s)
 		} else {

@@ -344,6 +344,7 @@ func (k *conn) complete(s *stream) {
 	}
 	k.drop(s.id)
 	k.idle.answered()
+	k.answered = true
 	if k.place >= 0 {
 		k.client.futile[k.place] = 0
 	}
