@@ -7,7 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,6 +56,53 @@ func Owns(there metav1.Object, manager string) bool {
 		}
 	}
 	return false
+}
+
+// Definitions reads the CustomResourceDefinitions in the files of the folder crds.
+func Definitions(files fs.FS) (out []*unstructured.Unstructured, err error) {
+	names, err := fs.Glob(files, "crds/*.yaml")
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		raw, err := fs.ReadFile(files, name)
+		if err != nil {
+			return nil, err
+		}
+		o := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(raw, &o.Object); err != nil {
+			return nil, fmt.Errorf("definition %s: %w", name, err)
+		}
+		out = append(out, o)
+	}
+	return out, nil
+}
+
+// Define applies definitions, under the rules of Apply.
+func Define(ctx context.Context, c dynamic.Interface, definitions []*unstructured.Unstructured, manager string) error {
+	crds := c.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+	for _, o := range definitions {
+		if err := Apply(ctx, crds, o, manager); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Served waits until the server serves resources: a list of each succeeds.
+func Served(ctx context.Context, c dynamic.Interface, group schema.GroupVersion, resources ...string) error {
+	for _, name := range resources {
+		for {
+			_, err := c.Resource(group.WithResource(name)).List(ctx, metav1.ListOptions{Limit: 1})
+			if err == nil {
+				break
+			}
+			if clock.Sleep(ctx, 100*time.Millisecond) != nil {
+				return fmt.Errorf("wait until %s are served: %w", name, err)
+			}
+		}
+	}
+	return nil
 }
 
 // Apply applies an object (server-side apply; conflicts are won), unless it is

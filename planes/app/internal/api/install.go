@@ -4,16 +4,13 @@ import (
 	"context"
 	"embed"
 	"fmt"
-	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
-	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/install"
 )
 
@@ -25,25 +22,7 @@ const manager = "windtunnel-app"
 
 // CustomResources returns the CustomResourceDefinitions of the kinds here. They
 // are far shorter than KubeVela's, and keep what they do not name.
-func CustomResources() ([]*unstructured.Unstructured, error) {
-	files, err := schemas.ReadDir("crds")
-	if err != nil {
-		return nil, err
-	}
-	var out []*unstructured.Unstructured
-	for _, f := range files {
-		raw, err := schemas.ReadFile("crds/" + f.Name())
-		if err != nil {
-			return nil, err
-		}
-		o := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal(raw, &o.Object); err != nil {
-			return nil, fmt.Errorf("custom resource %s: %w", f.Name(), err)
-		}
-		out = append(out, o)
-	}
-	return out, nil
-}
+func CustomResources() ([]*unstructured.Unstructured, error) { return install.Definitions(schemas) }
 
 // Install brings the kinds to the server and waits until it serves them, then the
 // system namespace with definitions. It can be repeated, and by several processes
@@ -57,12 +36,10 @@ func Install(ctx context.Context, config *rest.Config, definitions []*Definition
 	if err != nil {
 		return err
 	}
-	for _, o := range crds {
-		if err := install.Apply(ctx, c.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}), o, manager); err != nil {
-			return err
-		}
+	if err := install.Define(ctx, c, crds, manager); err != nil {
+		return err
 	}
-	if err := served(ctx, c); err != nil {
+	if err := install.Served(ctx, c, GroupVersion(), resources()...); err != nil {
 		return err
 	}
 	ns := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": SystemNamespace}}}
@@ -86,19 +63,10 @@ func Install(ctx context.Context, config *rest.Config, definitions []*Definition
 	return nil
 }
 
-// served waits until the server serves all kinds here: a list of each succeeds.
-func served(ctx context.Context, c dynamic.Interface) error {
+// resources are those of all kinds here.
+func resources() (out []string) {
 	for _, kind := range append(DefinitionKinds(), KindApplication, KindRevision, KindTracker) {
-		r := c.Resource(GroupVersion().WithResource(Resource(kind)))
-		for {
-			_, err := r.List(ctx, metav1.ListOptions{Limit: 1})
-			if err == nil {
-				break
-			}
-			if clock.Sleep(ctx, 100*time.Millisecond) != nil {
-				return fmt.Errorf("wait until %s are served: %w", Resource(kind), err)
-			}
-		}
+		out = append(out, Resource(kind))
 	}
-	return nil
+	return out
 }

@@ -4,16 +4,11 @@ import (
 	"context"
 	"embed"
 	"fmt"
-	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/yaml"
 
-	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/install"
 )
 
@@ -27,26 +22,16 @@ const manager = "windtunnel-vm"
 // statusSubresource instances have one, which KubeVirt's have not: there every
 // phase move is a write of the whole object that passes the webhooks.
 func Definitions(statusSubresource bool) ([]*unstructured.Unstructured, error) {
-	files, err := definitions.ReadDir("crds")
+	all, err := install.Definitions(definitions)
 	if err != nil {
 		return nil, err
 	}
-	var out []*unstructured.Unstructured
-	for _, f := range files {
-		raw, err := definitions.ReadFile("crds/" + f.Name())
-		if err != nil {
-			return nil, err
-		}
-		o := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal(raw, &o.Object); err != nil {
-			return nil, fmt.Errorf("definition %s: %w", f.Name(), err)
-		}
+	for _, o := range all {
 		if statusSubresource && o.GetName() == ResourceInstances+"."+Group {
 			addStatus(o)
 		}
-		out = append(out, o)
 	}
-	return out, nil
+	return all, nil
 }
 
 func addStatus(o *unstructured.Unstructured) {
@@ -68,11 +53,8 @@ func Install(ctx context.Context, config *rest.Config, statusSubresource bool) e
 	if err != nil {
 		return err
 	}
-	crds := c.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
-	for _, o := range all {
-		if err := install.Apply(ctx, crds, o, manager); err != nil {
-			return err
-		}
+	if err := install.Define(ctx, c, all, manager); err != nil {
+		return err
 	}
 	return Served(ctx, config)
 }
@@ -83,17 +65,5 @@ func Served(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return fmt.Errorf("ask what is served: %w", err)
 	}
-	for _, name := range []string{ResourceInstances, ResourceMachines, ResourceMigrations, ResourceInstallation} {
-		r := c.Resource(GroupVersion().WithResource(name))
-		for {
-			_, err := r.List(ctx, metav1.ListOptions{Limit: 1})
-			if err == nil {
-				break
-			}
-			if clock.Sleep(ctx, 100*time.Millisecond) != nil {
-				return fmt.Errorf("wait until %s are served: %w", name, err)
-			}
-		}
-	}
-	return nil
+	return install.Served(ctx, c, GroupVersion(), ResourceInstances, ResourceMachines, ResourceMigrations, ResourceInstallation)
 }
