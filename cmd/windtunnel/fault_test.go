@@ -16,14 +16,7 @@ import (
 func TestFaultOnARunningUp(t *testing.T) {
 	t.Parallel()
 	u := newTunnel(t)
-	up := exec.Command(u.bin, "up", "--nodes", "3", "--stages", "general", "--flag", "kube-apiserver.max-requests-inflight=50", "--limit", "etcd.cpu=1")
-	var out, said output
-	up.Stdout, up.Stderr = &out, &said
-	if err := up.Start(); err != nil {
-		t.Fatal(err)
-	}
-	repotest.Eventually(t, "up prints its kubeconfig", func() bool { return strings.HasSuffix(out.String(), "\n") })
-	_, config, _ := strings.Cut(strings.TrimSpace(out.String()), "export KUBECONFIG=")
+	config, endUp := u.up("--nodes", "3", "--stages", "general", "--flag", "kube-apiserver.max-requests-inflight=50", "--limit", "etcd.cpu=1")
 	if info, err := os.Stat(filepath.Join(filepath.Dir(config), flight.ControlSocket)); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("socket: %v, %v", info, err)
 	}
@@ -55,10 +48,7 @@ func TestFaultOnARunningUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	repotest.Eventually(t, "it holds", func() bool { return strings.Contains(told.String(), "began") })
-	_ = up.Process.Signal(os.Interrupt)
-	if code := exitOf(up.Wait()); code != exitPass {
-		t.Errorf("up: exit code %d\n%s", code, &said)
-	}
+	endUp()
 	_ = fault.Wait()
 	fault = exec.Command(u.bin, "fault", "kill", "etcd", "--folder", filepath.Dir(config))
 	if raw, err := fault.CombinedOutput(); exitOf(err) != exitFault || !strings.Contains(string(raw), "no windtunnel up of yours is running") {

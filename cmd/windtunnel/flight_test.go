@@ -158,6 +158,28 @@ func (u *tunnel) start(args ...string) (*exec.Cmd, *output) {
 	return cmd, &out
 }
 
+// up boots a plane with the verb up, and returns its kubeconfig and what ends it. It is
+// ended with the test at the latest.
+func (u *tunnel) up(args ...string) (config string, end func()) {
+	u.t.Helper()
+	cmd := exec.Command(u.bin, append([]string{"up"}, args...)...)
+	var out, said output
+	cmd.Stdout, cmd.Stderr = &out, &said
+	if err := cmd.Start(); err != nil {
+		u.t.Fatal(err)
+	}
+	end = sync.OnceFunc(func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		if code := exitOf(cmd.Wait()); code != exitPass {
+			u.t.Errorf("up: exit code %d\n%s", code, &said)
+		}
+	})
+	u.t.Cleanup(end)
+	repotest.Eventually(u.t, "up prints its kubeconfig", func() bool { return strings.HasSuffix(out.String(), "\n") })
+	_, config, _ = strings.Cut(strings.TrimSpace(out.String()), "export KUBECONFIG=")
+	return config, end
+}
+
 func exitOf(err error) int {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
@@ -371,24 +393,14 @@ func TestDeadComponentIsNamed(t *testing.T) {
 func TestClusterThatStays(t *testing.T) {
 	t.Parallel()
 	u := newTunnel(t)
-	up := exec.Command(u.bin, "up", "--nodes", "3")
-	var out, said output
-	up.Stdout, up.Stderr = &out, &said
-	if err := up.Start(); err != nil {
-		t.Fatal(err)
-	}
-	repotest.Eventually(t, "up prints its kubeconfig", func() bool { return strings.HasSuffix(out.String(), "\n") })
-	_, config, _ := strings.Cut(strings.TrimSpace(out.String()), "export KUBECONFIG=")
+	config, endUp := u.up("--nodes", "3")
 	if info, err := os.Stat(config); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("kubeconfig: %v, %v", info, err)
 	}
 	u.fliesThere(t, config)
 	u.installsThere(t, config)
 	u.leavesForeignNamespacesAlone(t, config)
-	_ = up.Process.Signal(os.Interrupt)
-	if code := exitOf(up.Wait()); code != exitPass {
-		t.Errorf("up: exit code %d\n%s", code, &said)
-	}
+	endUp()
 	if _, err := os.Stat(config); err == nil {
 		t.Error("the kubeconfig was left behind")
 	}

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -87,18 +86,8 @@ type theirs struct {
 func TestForeignClusterStaysAsItWas(t *testing.T) {
 	t.Parallel()
 	u := newTunnel(t)
-	up := exec.Command(u.bin, "up", "--nodes", "2")
-	var out, said output
-	up.Stdout, up.Stderr = &out, &said
-	if err := up.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		_ = up.Process.Signal(os.Interrupt)
-		_ = up.Wait()
-	}()
-	repotest.Eventually(t, "up prints its kubeconfig", func() bool { return strings.HasSuffix(out.String(), "\n") })
-	_, config, _ := strings.Cut(strings.TrimSpace(out.String()), "export KUBECONFIG=")
+	config, endUp := u.up("--nodes", "2")
+	defer endUp()
 	c := openTheirs(t, config)
 	for name, file := range map[string]string{"customresourcedefinitions": "a-definition.yaml", "deployments": "a-deployment.yaml"} {
 		for collection, body := range foreignObjects {

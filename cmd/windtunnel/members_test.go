@@ -2,12 +2,10 @@ package main
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/run"
 )
 
@@ -116,14 +114,7 @@ func TestMemberThatDoesNotStart(t *testing.T) {
 func TestUpWithMembers(t *testing.T) {
 	t.Parallel()
 	u := newTunnel(t)
-	up := exec.Command(u.bin, "up", "--members", "1", "--hollow", "20")
-	var out, said output
-	up.Stdout, up.Stderr = &out, &said
-	if err := up.Start(); err != nil {
-		t.Fatal(err)
-	}
-	repotest.Eventually(t, "up prints its kubeconfig", func() bool { return strings.HasSuffix(out.String(), "\n") })
-	_, config, _ := strings.Cut(strings.TrimSpace(out.String()), "export KUBECONFIG=")
+	config, endUp := u.up("--members", "1", "--hollow", "20")
 	raw, err := os.ReadFile(config)
 	if err != nil {
 		t.Fatal(err)
@@ -133,8 +124,5 @@ func TestUpWithMembers(t *testing.T) {
 			t.Errorf("no context %s", name)
 		}
 	}
-	_ = up.Process.Signal(os.Interrupt)
-	if code := exitOf(up.Wait()); code != exitPass {
-		t.Errorf("up: exit code %d\n%s", code, &said)
-	}
+	endUp()
 }

@@ -1,13 +1,8 @@
 package main
 
 import (
-	"encoding/json"
-	"os"
 	"path/filepath"
 	"testing"
-
-	"github.com/windtunnel/windtunnel/internal/record"
-	"github.com/windtunnel/windtunnel/internal/slo"
 )
 
 // TestFlightNetworkIsMeasured holds that a path is measured, however busy the machine: what
@@ -23,14 +18,7 @@ func TestFlightNetworkIsMeasured(t *testing.T) {
 	if code := exitOf(cmd.Wait()); code > exitUnknown {
 		t.Fatalf("exit code %d: %s", code, said)
 	}
-	raw, err := os.ReadFile(filepath.Join(u.dir, "run", record.VerdictFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var j slo.Judgement
-	if err := json.Unmarshal(raw, &j); err != nil {
-		t.Fatal(err)
-	}
+	j := u.verdict()
 	for _, r := range j.Objectives {
 		if r.SLI == "network-round-trip" && r.Samples != 400 {
 			t.Errorf("%d echoes: want 400", r.Samples)
