@@ -32,13 +32,19 @@ type Options struct {
 	Metrics   workqueue.MetricsProvider // may be nil
 	Reconcile func(ctx context.Context, key string) error
 	Log       *slog.Logger
+	// Retry says when a key that failed goes again; nil: client-go's default for
+	// controllers, growing from 5 ms.
+	Retry workqueue.TypedRateLimiter[string]
 }
 
 // New returns a loop that does not run yet; its queue takes keys already.
 func New(o Options) *Loop {
+	if o.Retry == nil {
+		o.Retry = workqueue.DefaultTypedControllerRateLimiter[string]()
+	}
 	return &Loop{
 		Queue: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.DefaultTypedControllerRateLimiter[string](),
+			o.Retry,
 			workqueue.TypedRateLimitingQueueConfig[string]{Name: o.Name, MetricsProvider: o.Metrics},
 		),
 		threads: o.Threads, reconcile: o.Reconcile, log: o.Log.With("queue", o.Name),
