@@ -1,0 +1,148 @@
+// Package api is what the clusters plane keeps at API servers: the Cluster of
+// kosmos.io/v1alpha1, the names, labels and annotations of what a tree makes, and a
+// client with the rate limits that a tree has.
+//
+// Names, labels and annotations are Kosmos', but for AnnotationHostUID.
+package api
+
+import (
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// The group and version of the kinds here, and their resources.
+const (
+	Group            = "kosmos.io"
+	Version          = "v1alpha1"
+	ResourceClusters = "clusters"
+)
+
+// Labels, annotations and finalizers.
+const (
+	LabelNode               = "kosmos.io/node"           // of a virtual node, and its taint
+	LabelPod                = "kosmos-io/pod"            // of a member's pod, and so of the host's
+	LabelGlobal             = "kosmos.io/global"         // of a member's copy of a host's object
+	AnnotationOwners        = "kosmos-io/cluster-owners" // of a host's object: the members that have a copy, comma-separated
+	AnnotationOwnedBy       = "kosmos-io/owned-by-cluster"
+	AnnotationRole          = "kosmos.io/cluster-role"
+	RoleRoot                = "root" // the cluster is the host itself
+	FinalizerCluster        = "kosmos.io/cluster-manager"
+	AnnotationHostUID       = "windtunnel.dev/host-uid" // of a member's pod: which host's pod it was made for; not Kosmos'
+	NamePrefix              = "kosmos-"                 // of virtual nodes that stand for more than one node
+	NameRootCA              = "kube-root-ca.crt"
+	NameHostCA              = "master-root-ca.crt" // a member's copy of the host's NameRootCA
+	SuffixToken             = "-kosmos-token"      // of a Secret with the token of a service account
+	NamespaceLeases         = corev1.NamespaceNodeLease
+	longestName             = 63
+	KubeletPort       int32 = 10250
+)
+
+// Cluster is a member of the tree.
+type Cluster struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Spec              ClusterSpec `json:"spec,omitempty"`
+}
+
+// ClusterSpec says how a member is reached and what it looks like on the host.
+type ClusterSpec struct {
+	Kubeconfig []byte       `json:"kubeconfig,omitempty"`
+	Tree       *TreeOptions `json:"clusterTreeOptions,omitempty"`
+}
+
+// TreeOptions are the leaves of a member.
+type TreeOptions struct {
+	Enable     bool        `json:"enable"`
+	LeafModels []LeafModel `json:"leafModels,omitempty"` // none: one leaf for all nodes
+}
+
+// LeafModel is one leaf: a virtual node of the host.
+type LeafModel struct {
+	LeafNodeName string            `json:"leafNodeName,omitempty"`
+	Labels       map[string]string `json:"labels,omitempty"`
+	Taints       []corev1.Taint    `json:"taints,omitempty"`
+	NodeSelector NodeSelector      `json:"nodeSelector,omitempty"`
+}
+
+// NodeSelector says which of the member's nodes a leaf stands for.
+type NodeSelector struct {
+	NodeName      string                `json:"nodeName,omitempty"`
+	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
+}
+
+// ClusterList is a list of them.
+type ClusterList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Cluster `json:"items"`
+}
+
+// DeepCopyObject makes a Cluster a runtime.Object. What is in the spec is never
+// changed, only replaced.
+func (c *Cluster) DeepCopyObject() runtime.Object {
+	out := *c
+	c.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	return &out
+}
+
+// DeepCopyObject makes a ClusterList a runtime.Object.
+func (c *ClusterList) DeepCopyObject() runtime.Object {
+	out := *c
+	out.Items = slices.Clone(c.Items)
+	return &out
+}
+
+// GroupVersion returns kosmos.io/v1alpha1.
+func GroupVersion() schema.GroupVersion { return schema.GroupVersion{Group: Group, Version: Version} }
+
+// newScheme knows the kinds here.
+func newScheme() *runtime.Scheme {
+	s, gv := runtime.NewScheme(), GroupVersion()
+	s.AddKnownTypeWithName(gv.WithKind("Cluster"), &Cluster{})
+	s.AddKnownTypeWithName(gv.WithKind("ClusterList"), &ClusterList{})
+	metav1.AddToGroupVersion(s, gv)
+	return s
+}
+
+// The kinds of leaves.
+const (
+	LeafAll   = "all"   // one for all nodes of a member
+	LeafParty = "party" // one for the nodes that a selector matches
+	LeafNode  = "node"  // one for a node
+)
+
+// Mode returns LeafAll, LeafParty or LeafNode.
+func (l *LeafModel) Mode() string {
+	switch {
+	case l.NodeSelector.NodeName != "":
+		return LeafNode
+	case l.NodeSelector.LabelSelector != nil:
+		return LeafParty
+	}
+	return LeafAll
+}
+
+// Leaves returns the leaves of a member, in their order.
+func (c *Cluster) Leaves() []LeafModel {
+	if c.Spec.Tree == nil || len(c.Spec.Tree.LeafModels) == 0 {
+		return []LeafModel{{}}
+	}
+	return c.Spec.Tree.LeafModels
+}
+
+// NodeName returns the name of the virtual node of the i-th leaf of a member.
+func (l *LeafModel) NodeName(cluster string, i int) string {
+	name := NamePrefix + cluster
+	switch l.Mode() {
+	case LeafNode:
+		name = l.NodeSelector.NodeName
+	case LeafParty:
+		name = NamePrefix + l.LeafNodeName + "-" + strconv.Itoa(i)
+	}
+	return name[:min(len(name), longestName)]
+}

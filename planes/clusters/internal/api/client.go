@@ -1,0 +1,212 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/flowcontrol"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/limiter"
+)
+
+// ClientOptions say how a client sends.
+type ClientOptions struct {
+	Rate    limiter.Rate
+	Timeout time.Duration // of a call, its wait for the limiter aside; 0: none
+	// Waited is told how long a call waited for the limiter of a name, in seconds; may be nil.
+	Waited func(limiter string, seconds float64)
+}
+
+// Client speaks to an API server with Kosmos' many limiters, each of the same rate:
+// one of its typed client, one of its dynamic client, one of controller-runtime's for
+// each kind.
+type Client struct {
+	// By the typed client.
+	Nodes           Kind[*corev1.Node]
+	Leases          Kind[*coordinationv1.Lease]
+	ServiceAccounts Kind[*corev1.ServiceAccount]
+	// By the dynamic one, in JSON.
+	ConfigMaps Kind[*corev1.ConfigMap]
+	Secrets    Kind[*corev1.Secret]
+	Services   Kind[*corev1.Service]
+	// By controller-runtime's.
+	Pods       Kind[*corev1.Pod]
+	Namespaces Kind[*corev1.Namespace]
+	Clusters   Kind[*Cluster]
+
+	typed sender
+}
+
+// sender is what calls of one limiter share.
+type sender struct {
+	rest    rest.Interface
+	limiter flowcontrol.RateLimiter
+	name    string
+	options ClientOptions
+	clock   clock.Clock
+}
+
+// NewClient returns a client.
+func NewClient(config *rest.Config, o ClientOptions) (*Client, error) {
+	config = rest.CopyConfig(config)
+	config.QPS, config.RateLimiter, config.Timeout = -1, nil, 0 // the limiters are here; a timeout would end watches
+	config.WarningHandler = rest.NoWarnings{}
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("client for %s: %w", config.Host, err)
+	}
+	b := &builder{config: config, http: client, options: o, clock: clock.Start()}
+	builtin, core := scheme.Codecs.WithoutConversion(), corev1.SchemeGroupVersion
+	const proto = runtime.ContentTypeProtobuf
+	typed := b.sender("typed", b.rest(core, proto, builtin))
+	leases := typed
+	leases.rest = b.rest(coordinationv1.SchemeGroupVersion, proto, builtin)
+	dynamic := b.sender("dynamic", b.rest(core, runtime.ContentTypeJSON, builtin))
+	of := func(kind string) sender { return b.sender(kind, typed.rest) }
+	own := b.sender(ResourceClusters, b.rest(GroupVersion(), runtime.ContentTypeJSON, serializer.NewCodecFactory(newScheme()).WithoutConversion()))
+	c := &Client{
+		Nodes:           Kind[*corev1.Node]{typed, "nodes", func() *corev1.Node { return &corev1.Node{} }},
+		Leases:          Kind[*coordinationv1.Lease]{leases, "leases", func() *coordinationv1.Lease { return &coordinationv1.Lease{} }},
+		ServiceAccounts: Kind[*corev1.ServiceAccount]{typed, "serviceaccounts", func() *corev1.ServiceAccount { return &corev1.ServiceAccount{} }},
+		ConfigMaps:      Kind[*corev1.ConfigMap]{dynamic, "configmaps", func() *corev1.ConfigMap { return &corev1.ConfigMap{} }},
+		Secrets:         Kind[*corev1.Secret]{dynamic, "secrets", func() *corev1.Secret { return &corev1.Secret{} }},
+		Services:        Kind[*corev1.Service]{dynamic, "services", func() *corev1.Service { return &corev1.Service{} }},
+		Pods:            Kind[*corev1.Pod]{of("pods"), "pods", func() *corev1.Pod { return &corev1.Pod{} }},
+		Namespaces:      Kind[*corev1.Namespace]{of("namespaces"), "namespaces", func() *corev1.Namespace { return &corev1.Namespace{} }},
+		Clusters:        Kind[*Cluster]{own, ResourceClusters, func() *Cluster { return &Cluster{} }},
+		typed:           typed,
+	}
+	return c, b.err
+}
+
+// builder makes the parts of a client; the first error stays.
+type builder struct {
+	config  *rest.Config
+	http    *http.Client
+	options ClientOptions
+	clock   clock.Clock
+	err     error
+}
+
+func (b *builder) rest(gv schema.GroupVersion, media string, codecs runtime.NegotiatedSerializer) rest.Interface {
+	c := rest.CopyConfig(b.config)
+	c.GroupVersion, c.NegotiatedSerializer, c.APIPath = &gv, codecs, "/apis"
+	if gv.Group == "" {
+		c.APIPath = "/api"
+	}
+	c.ContentType, c.AcceptContentTypes = media, media
+	r, err := rest.RESTClientForConfigAndClient(c, b.http)
+	if err != nil && b.err == nil {
+		b.err = fmt.Errorf("client for %s: %w", c.Host, err)
+	}
+	return r
+}
+
+func (b *builder) sender(name string, r rest.Interface) sender {
+	return sender{rest: r, limiter: flowcontrol.NewTokenBucketRateLimiter(b.options.Rate.QPS, b.options.Rate.Burst), name: name, options: b.options, clock: b.clock}
+}
+
+// do sends a call when the limiter lets it, and reads its answer into an object
+// unless that is nil.
+func (s *sender) do(ctx context.Context, r *rest.Request, into runtime.Object) error {
+	begin := s.clock.Now()
+	if err := s.limiter.Wait(ctx); err != nil {
+		return err
+	}
+	if s.options.Waited != nil {
+		s.options.Waited(s.name, s.clock.Now().Sub(begin).Seconds())
+	}
+	if s.options.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, s.options.Timeout)
+		defer cancel()
+	}
+	if into == nil {
+		return r.Do(ctx).Error()
+	}
+	return r.Do(ctx).Into(into)
+}
+
+// Version asks the server for its version, which shows that it answers.
+func (c *Client) Version(ctx context.Context) error { return c.get(ctx, "/version") }
+
+// Discover asks the server what it serves, as a client does that knows nothing of it.
+func (c *Client) Discover(ctx context.Context) error {
+	if err := c.get(ctx, "/api"); err != nil {
+		return err
+	}
+	return c.get(ctx, "/apis")
+}
+
+func (c *Client) get(ctx context.Context, path string) error {
+	return c.typed.do(ctx, c.typed.rest.Get().AbsPath(path).SetHeader("Accept", runtime.ContentTypeJSON), nil)
+}
+
+// Object is an API object of a kind.
+type Object interface {
+	runtime.Object
+	metav1.Object
+}
+
+// Kind are the calls on one kind.
+type Kind[T Object] struct {
+	sender
+	name string
+	make func() T
+}
+
+// Get reads one object.
+func (k Kind[T]) Get(ctx context.Context, namespace, name string) (T, error) {
+	out := k.make()
+	err := k.do(ctx, k.rest.Get().NamespaceIfScoped(namespace, namespace != "").Resource(k.name).Name(name), out)
+	return out, err
+}
+
+// List reads those of a namespace, or of all, that options select.
+func (k Kind[T]) List(ctx context.Context, namespace string, into runtime.Object, o metav1.ListOptions) error {
+	return k.do(ctx, k.rest.Get().NamespaceIfScoped(namespace, namespace != "").Resource(k.name).VersionedParams(&o, scheme.ParameterCodec), into)
+}
+
+// Create makes an object.
+func (k Kind[T]) Create(ctx context.Context, o T) (T, error) {
+	out := k.make()
+	err := k.do(ctx, k.rest.Post().NamespaceIfScoped(o.GetNamespace(), o.GetNamespace() != "").Resource(k.name).Body(o), out)
+	return out, err
+}
+
+// Update writes a whole object, or a part of it such as "status".
+func (k Kind[T]) Update(ctx context.Context, o T, part ...string) (T, error) {
+	out := k.make()
+	err := k.do(ctx, k.rest.Put().NamespaceIfScoped(o.GetNamespace(), o.GetNamespace() != "").Resource(k.name).Name(o.GetName()).SubResource(part...).Body(o), out)
+	return out, err
+}
+
+// Patch sends a strategic merge patch for an object without a namespace, or for a part of it.
+func (k Kind[T]) Patch(ctx context.Context, name string, body []byte, part ...string) error {
+	return k.do(ctx, k.rest.Patch(types.StrategicMergePatchType).Resource(k.name).Name(name).SubResource(part...).Body(body), nil)
+}
+
+// Delete deletes an object.
+func (k Kind[T]) Delete(ctx context.Context, namespace, name string, o metav1.DeleteOptions) error {
+	return k.do(ctx, k.rest.Delete().NamespaceIfScoped(namespace, namespace != "").Resource(k.name).Name(name).Body(&o), nil)
+}
+
+// Informer returns an informer over all namespaces, of the objects with a label
+// selector; the empty one selects all. Its calls pass no limiter.
+func (k Kind[T]) Informer(selector string, indexers cache.Indexers) cache.SharedIndexInformer {
+	lw := cache.NewFilteredListWatchFromClient(k.rest, k.name, metav1.NamespaceAll, func(o *metav1.ListOptions) { o.LabelSelector = selector })
+	return cache.NewSharedIndexInformer(lw, k.make(), 0, indexers)
+}
