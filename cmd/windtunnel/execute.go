@@ -16,6 +16,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/slo"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/cli"
 	"github.com/windtunnel/windtunnel/planes/app"
+	"github.com/windtunnel/windtunnel/planes/clusters"
 	"github.com/windtunnel/windtunnel/planes/edge"
 	"github.com/windtunnel/windtunnel/planes/vm"
 )
@@ -71,6 +72,7 @@ func rootVerb(env *environment) *cobra.Command {
 	root.AddCommand(app.Verbs(env.host())...)
 	root.AddCommand(vm.Verbs(env.host())...)
 	root.AddCommand(edge.Verbs(env.host())...)
+	root.AddCommand(clusters.Verbs(env.host())...)
 	addCompletions(root)
 	addVersion(root)
 	return root

@@ -17,7 +17,7 @@ var levels = [][]string{
 		"internal/interop/clusterloader2/summary", "internal/interop/kubeburner/measurement"},
 	{"internal/report/live", "internal/judge"},
 	{"internal/flight"},
-	{".", "planes/app", "planes/edge", "planes/vm"},
+	{".", "planes/app", "planes/clusters", "planes/edge", "planes/vm"},
 	{"cmd", "bench", "examples", "internal/style"},
 }
 

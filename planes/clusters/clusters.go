@@ -1,0 +1,104 @@
+// Package clusters is the clusters plane, a reference plane under test: Kosmos' cluster
+// tree on a real API server and on members, real or hollow. What is modelled and what
+// is real, docs/reproducing-kosmos.md says.
+//
+// Its processes are hidden verbs of windtunnel, started by a scenario's subjects
+// (examples/clusters) and by people who want to look closer.
+package clusters
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/windtunnel/windtunnel/internal/subject/kit/cli"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/members"
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/tree"
+)
+
+// Verbs returns the processes of the plane. The defaults of their flags are Kosmos'.
+func Verbs(host cli.Host) []*cobra.Command {
+	return []*cobra.Command{managerVerb(host), membersVerb(host)}
+}
+
+// presetImproved is what is better than Kosmos' defaults.
+const presetImproved = "improved"
+
+func managerVerb(host cli.Host) *cobra.Command {
+	p, o, preset := cli.New(host), tree.Default(), ""
+	verb := p.Verb("tree-manager", "Run the manager of the clusters plane", "tree", func(ctx context.Context) error {
+		o.Config, o.Registry, o.Clock, o.Log = p.NewConfig("windtunnel-tree-manager"), p.Registry, p.Clock, p.Log
+		if err := o.Validate(); err != nil {
+			return err
+		}
+		p.Registry.Times()
+		return p.Serve(ctx, func() error {
+			if err := api.Install(ctx, o.Config); err != nil {
+				return err
+			}
+			return tree.Run(ctx, o)
+		})
+	})
+	verb.PreRunE = func(cmd *cobra.Command, _ []string) error { return applyPreset(cmd, preset) }
+	f := verb.Flags()
+	f.StringVar(&preset, "preset", "", presetImproved+": what is better than Kosmos', but for flags that are given")
+	f.Var(&o.Limiter, "limiter", "of each of the many limiters, on the host and on each member")
+	f.StringVar(&o.LeafReads, "leaf-reads", o.LeafReads, "what the status of a leaf is made of: live-per-node, live, cached")
+	f.IntVar(&o.PodWorkers, "pod-workers", o.PodWorkers, "of each queue of pods on their way down")
+	f.StringVar(&o.PodQueue, "pod-queue", o.PodQueue, "of whose pods there is one: shared, member")
+	f.IntVar(&o.StatusWorkers, "status-workers", o.StatusWorkers, "of each member, for statuses of pods on their way up")
+	f.IntVar(&o.NodeWorkers, "node-workers", o.NodeWorkers, "of each member, for its virtual nodes")
+	f.IntVar(&o.JoinWorkers, "join-workers", o.JoinWorkers, "members that join at the same time")
+	f.StringVar(&o.NodeLookup, "node-lookup", o.NodeLookup, "how a node's member is found: scan, map")
+	f.StringVar(&o.NodePatch, "node-patch", o.NodePatch, "when virtual nodes are written: always, changed")
+	f.StringVar(&o.StatusPut, "status-put", o.StatusPut, "when statuses of pods are written: always, changed")
+	f.StringVar(&o.StatusGuard, "status-guard", o.StatusGuard, "what says that two pods of a name are the same: none, uid")
+	f.StringVar(&o.ServiceEnv, "service-env", o.ServiceEnv, "where variables of services come from: list, cached, off")
+	f.StringVar(&o.Dependents, "dependents", o.Dependents, "how what a pod needs is looked for: live, cached")
+	f.StringVar(&o.Unjoin, "unjoin", o.Unjoin, "which nodes are deleted when a member leaves: cluster, leaves")
+	f.StringVar(&o.Retry, "retry", o.Retry, "when what failed goes again: fixed, grows")
+	f.DurationVar(&o.RequestTimeout, "request-timeout", 0, "of calls but watches; 0: none")
+	f.DurationVar(&o.LeaseInterval, "lease-interval", o.LeaseInterval, "between renewals of virtual nodes' leases")
+	f.DurationVar(&o.LeaseDuration, "lease-duration", o.LeaseDuration, "that a lease says")
+	f.DurationVar(&o.StatusInterval, "status-interval", o.StatusInterval, "between looks at the status of virtual nodes")
+	return verb
+}
+
+// applyPreset sets the flags of a preset that were not given.
+func applyPreset(cmd *cobra.Command, preset string) error {
+	switch preset {
+	case "":
+		return nil
+	case presetImproved:
+	default:
+		return fmt.Errorf("--preset %q: want %s", preset, presetImproved)
+	}
+	for name, value := range tree.Improved() {
+		if flag := cmd.Flags().Lookup(name); !flag.Changed {
+			if err := flag.Value.Set(value); err != nil {
+				return fmt.Errorf("preset %s: %s: %w", preset, name, err)
+			}
+		}
+	}
+	return nil
+}
+
+func membersVerb(host cli.Host) *cobra.Command {
+	p, o := cli.New(host), members.Options{LeafMode: api.LeafAll}
+	verb := p.Verb("tree-members", "Join members to a cluster tree, and watch that both sides agree", "tree_members", func(ctx context.Context) error {
+		o.Config, o.Registry, o.Log = p.NewConfig("windtunnel-tree-members"), p.Registry, p.Log
+		if err := o.Validate(); err != nil {
+			return err
+		}
+		return members.Run(ctx, o, func(work func() error, routes ...instrument.Route) error { return p.Serve(ctx, work, routes...) })
+	})
+	f := verb.Flags()
+	f.StringVar(&o.Folder, "members", "", "`folder` with NAME.kubeconfig of each")
+	f.StringVar(&o.LeafMode, "leaf-mode", o.LeafMode, "what a member is on the host: all (one node), party (one for each value of a label), node (one for each of its nodes)")
+	f.StringVar(&o.Label, "leaf-label", "", "of a member's nodes: in the mode party")
+	f.IntVar(&o.Nodes, "nodes", 0, "that a member must have before it joins")
+	return verb
+}

@@ -1,0 +1,86 @@
+package clusters_test
+
+import (
+	"context"
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/cli"
+	"github.com/windtunnel/windtunnel/planes/clusters"
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/tree"
+)
+
+func TestVerbsSayWhatIsWrong(t *testing.T) {
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := endpoint.Plain("http://127.0.0.1:1").WriteKubeconfig(kubeconfig); err != nil { // where nothing listens
+		t.Fatal(err)
+	}
+	for args, want := range map[string]string{
+		"tree-manager --kubeconfig=":                    "none given",
+		"tree-manager --preset better":                  `--preset "better": want improved`,
+		"tree-manager --leaf-reads never":               `leaf-reads "never": want one of`,
+		"tree-manager --pod-queue none":                 "pod-queue",
+		"tree-manager --node-lookup guess":              "node-lookup",
+		"tree-manager --node-patch never":               "node-patch",
+		"tree-manager --status-put never":               "status-put",
+		"tree-manager --status-guard name":              "status-guard",
+		"tree-manager --service-env some":               "service-env",
+		"tree-manager --dependents none":                "dependents",
+		"tree-manager --unjoin all":                     "unjoin",
+		"tree-manager --retry never":                    "retry",
+		"tree-manager --pod-workers 0":                  "pod-workers",
+		"tree-manager --lease-interval 0s":              "lease-interval",
+		"tree-manager --request-timeout=-1s":            "request-timeout",
+		"tree-manager --limiter fast":                   "QPS/BURST",
+		"tree-members":                                  "no folder of kubeconfigs",
+		"tree-members --members x --leaf-mode some":     "leaf-mode",
+		"tree-members --members x --leaf-mode party":    "leaf-label",
+		"tree-members --members x --nodes -1":           "nodes: want 0 or more",
+		"tree-members --members " + t.TempDir() + "/no": "there is no NAME.kubeconfig",
+	} {
+		verb := find(t, strings.Fields(args)[0])
+		given := strings.Fields(args)[1:]
+		if !strings.Contains(args, "--kubeconfig") {
+			given = append(given, "--kubeconfig", kubeconfig)
+		}
+		verb.SetArgs(given)
+		if err := verb.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", args, err, want)
+		}
+	}
+}
+
+func find(t *testing.T, name string) *cobra.Command {
+	t.Helper()
+	for _, v := range clusters.Verbs(cli.Host{Stdout: io.Discard, Stderr: io.Discard, Interruptible: context.WithCancel}) {
+		if v.Name() == name {
+			v.SilenceErrors, v.SilenceUsage = true, true
+			return v
+		}
+	}
+	t.Fatalf("there is no verb %s", name)
+	return nil
+}
+
+// TestPresetIsWhatTestsFly holds that the preset's flags say what the tests here set.
+func TestPresetIsWhatTestsFly(t *testing.T) {
+	flags := find(t, "tree-manager").Flags()
+	for name, value := range tree.Improved() {
+		if err := flags.Set(name, value); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	o := tree.Default()
+	improved(&o)
+	for name, want := range map[string]string{"leaf-reads": o.LeafReads, "pod-queue": o.PodQueue, "node-lookup": o.NodeLookup, "node-patch": o.NodePatch, "status-put": o.StatusPut,
+		"status-guard": o.StatusGuard, "service-env": o.ServiceEnv, "dependents": o.Dependents, "unjoin": o.Unjoin, "retry": o.Retry, "request-timeout": o.RequestTimeout.String()} {
+		if got := flags.Lookup(name).Value.String(); got != want {
+			t.Errorf("%s is %s in the preset, and %s in tests", name, got, want)
+		}
+	}
+}

@@ -1,0 +1,182 @@
+// Package members joins members to a cluster tree, as kosmosctl does, and watches that
+// the host and the members agree: for each pod of the host on a virtual node there is
+// one in a member, with the same status, and nothing else.
+//
+// It looks on from outside: it knows the tree by what stands at the API servers.
+package members
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/install"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/limiter"
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
+)
+
+// Options are what is told of members.
+type Options struct {
+	Config   *rest.Config // of the host
+	Folder   string       // of kubeconfigs, NAME.kubeconfig of each member
+	LeafMode string       // api.LeafAll, LeafParty or LeafNode
+	Nodes    int          // that a member must have before it joins
+	Label    string       // of LeafParty: a leaf for each of its values
+	Registry *instrument.Registry
+	Log      *slog.Logger
+}
+
+// Validate joins all that is wrong with what a user may choose.
+func (o *Options) Validate() error {
+	var errs []error
+	if o.Folder == "" {
+		errs = append(errs, errors.New("members: no folder of kubeconfigs is given"))
+	}
+	if !slices.Contains([]string{api.LeafAll, api.LeafParty, api.LeafNode}, o.LeafMode) {
+		errs = append(errs, fmt.Errorf("leaf-mode %q: want one of %v", o.LeafMode, []string{api.LeafAll, api.LeafParty, api.LeafNode}))
+	}
+	if o.LeafMode == api.LeafParty && o.Label == "" {
+		errs = append(errs, errors.New("leaf-mode party: leaf-label is not given"))
+	}
+	if o.Nodes < 0 {
+		errs = append(errs, errors.New("nodes: want 0 or more"))
+	}
+	return errors.Join(errs...)
+}
+
+// known is the file with a context for all members, which is no member's own.
+const known = "members.kubeconfig"
+
+// Differences is where the process names the objects in which host and members disagree.
+const Differences = "/differences"
+
+// Run joins the members in a folder, one after another, and watches until ctx ends.
+// serve answers a route while what it is given works.
+func Run(ctx context.Context, o Options, serve func(work func() error, routes ...instrument.Route) error) error {
+	files, err := filepath.Glob(filepath.Join(o.Folder, "*.kubeconfig"))
+	if err != nil {
+		return fmt.Errorf("members in %s: %w", o.Folder, err)
+	}
+	files = slices.DeleteFunc(files, func(f string) bool { return filepath.Base(f) == known })
+	if len(files) == 0 {
+		return fmt.Errorf("members: there is no NAME.kubeconfig in %s", o.Folder)
+	}
+	host, err := client(o.Config)
+	if err != nil {
+		return err
+	}
+	if err := api.Install(ctx, o.Config); err != nil {
+		return err
+	}
+	w := newWatch(host)
+	defer w.wait.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	return serve(func() error { return w.run(ctx, files, o) }, instrument.Route{Path: Differences, Handler: w})
+}
+
+// run joins what there are kubeconfigs of, and looks on.
+func (w *watch) run(ctx context.Context, files []string, o Options) error {
+	if err := w.start(ctx, w.pods, w.nodes, w.clusters, w.configs, w.secrets); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return fmt.Errorf("watch the host: %w", err)
+	}
+	o.Registry.MustRegister(w.joined, w)
+	o.Registry.Ready() // joining waits for what is started after subjects
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".kubeconfig")
+		if err := w.join(ctx, file, o); err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return fmt.Errorf("member %s: %w", name, err)
+		}
+	}
+	w.joined.Set(float64(len(files)))
+	o.Log.Info("all members are registered", "members", len(files))
+	<-ctx.Done()
+	return nil
+}
+
+// client returns a client of kubectl's rate.
+func client(config *rest.Config) (*api.Client, error) {
+	return api.NewClient(config, api.ClientOptions{Rate: limiter.Rate{QPS: 50, Burst: 300}})
+}
+
+// join registers one member when it has its nodes, and begins to watch it.
+func (w *watch) join(ctx context.Context, file string, o Options) error {
+	name := strings.TrimSuffix(filepath.Base(file), ".kubeconfig")
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("read kubeconfig: %w", err)
+	}
+	e, err := endpoint.FromKubeconfig(file, "")
+	if err != nil {
+		return err
+	}
+	c, err := client(e.Config("windtunnel-tree-members"))
+	if err != nil {
+		return err
+	}
+	models, err := leafModels(ctx, c, name, o)
+	if err != nil {
+		return err
+	}
+	cluster := &api.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	cluster.Spec.Kubeconfig, cluster.Spec.Tree = raw, &api.TreeOptions{Enable: true, LeafModels: models}
+	install.Mark(cluster)
+	if _, err := w.host.Clusters.Create(ctx, cluster); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("register: %w", err)
+	}
+	return w.add(ctx, name, c)
+}
+
+// leafModels waits until a member has its nodes and returns its leaves.
+func leafModels(ctx context.Context, c *api.Client, cluster string, o Options) ([]api.LeafModel, error) {
+	var list corev1.NodeList
+	for {
+		err := c.Nodes.List(ctx, "", &list, metav1.ListOptions{ResourceVersion: "0"})
+		if err == nil && len(list.Items) >= o.Nodes {
+			break
+		}
+		if clock.Sleep(ctx, time.Second) != nil {
+			return nil, fmt.Errorf("wait for its %d nodes: %w", o.Nodes, errors.Join(err, ctx.Err()))
+		}
+		list = corev1.NodeList{}
+	}
+	var models []api.LeafModel
+	switch o.LeafMode {
+	case api.LeafNode:
+		for i := range list.Items {
+			models = append(models, api.LeafModel{NodeSelector: api.NodeSelector{NodeName: list.Items[i].Name}})
+		}
+		slices.SortFunc(models, func(a, b api.LeafModel) int { return strings.Compare(a.NodeSelector.NodeName, b.NodeSelector.NodeName) })
+	case api.LeafParty:
+		var values []string
+		for i := range list.Items {
+			values = append(values, list.Items[i].Labels[o.Label])
+		}
+		slices.Sort(values)
+		for _, v := range slices.Compact(values) {
+			s := &metav1.LabelSelector{MatchLabels: map[string]string{o.Label: v}}
+			models = append(models, api.LeafModel{LeafNodeName: cluster, Labels: s.MatchLabels, NodeSelector: api.NodeSelector{LabelSelector: s}})
+		}
+	}
+	return models, nil
+}

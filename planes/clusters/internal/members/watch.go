@@ -1,0 +1,230 @@
+package members
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/windtunnel/windtunnel/internal/subject/kit/loop"
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
+)
+
+// The ways in which host and members can disagree.
+const (
+	missing = "missing" // a pod of the host on a virtual node has none in a member
+	doubled = "doubled" // it has more than one
+	unequal = "unequal" // its status is another
+	extra   = "extra"   // a member's pod of the tree belongs to none of the host
+	copies  = "copies"  // a member has a copy of what the host does not have
+	nodes   = "nodes"   // a virtual node belongs to no Cluster
+)
+
+func ways() []string { return []string{missing, doubled, unequal, extra, copies, nodes} }
+
+// watch holds what host and members have. Its caches keep names, UIDs and digests.
+type watch struct {
+	host   *api.Client
+	joined prometheus.Gauge
+	wait   sync.WaitGroup
+
+	pods, nodes, clusters, configs, secrets cache.SharedIndexInformer
+
+	mu      sync.Mutex
+	members map[string]*side
+	desc    *prometheus.Desc
+	held    *prometheus.Desc
+}
+
+// side is what a member has.
+type side struct{ pods, configs, secrets cache.SharedIndexInformer }
+
+func newWatch(host *api.Client) *watch {
+	w := &watch{
+		host:    host,
+		members: map[string]*side{},
+		joined:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "tree_members_registered", Help: "Members that have a Cluster: all of them, or 0 before that."}),
+		desc:    prometheus.NewDesc("tree_disagreements", "Objects in which host and members disagree, by how.", []string{"how"}, nil),
+		held:    prometheus.NewDesc("tree_pods", "Pods on virtual nodes of the host, and pods of the tree in members.", []string{"side"}, nil),
+	}
+	w.pods, w.nodes, w.clusters = host.Pods.Informer("", nil), host.Nodes.Informer(api.LabelNode+"=true", nil), host.Clusters.Informer("", nil)
+	w.configs, w.secrets = host.ConfigMaps.Informer("", nil), host.Secrets.Informer("", nil)
+	return w
+}
+
+// add begins to watch a member.
+func (w *watch) add(ctx context.Context, name string, c *api.Client) error {
+	s := &side{pods: c.Pods.Informer(api.LabelPod+"=true", nil), configs: c.ConfigMaps.Informer(api.LabelGlobal+"=true", nil), secrets: c.Secrets.Informer(api.LabelGlobal+"=true", nil)}
+	if err := w.start(ctx, s.pods, s.configs, s.secrets); err != nil {
+		return fmt.Errorf("watch: %w", err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.members[name] = s
+	return nil
+}
+
+func (w *watch) start(ctx context.Context, informers ...cache.SharedIndexInformer) error {
+	for _, i := range informers {
+		if err := i.SetTransform(slim); err != nil {
+			return err
+		}
+	}
+	return loop.Start(ctx, &w.wait, informers...)
+}
+
+// slim keeps of an object its name and, of a pod, where it is and a digest of its
+// status, in the reason.
+func slim(o any) (any, error) {
+	switch o := o.(type) {
+	case *corev1.Pod:
+		if o.Status.NominatedNodeName == slimmed {
+			return o, nil
+		}
+		annotations := map[string]string{api.AnnotationHostUID: o.Annotations[api.AnnotationHostUID]}
+		return &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: o.Name, Namespace: o.Namespace, UID: o.UID, ResourceVersion: o.ResourceVersion, DeletionTimestamp: o.DeletionTimestamp, Annotations: annotations},
+			Spec:       corev1.PodSpec{NodeName: o.Spec.NodeName},
+			Status:     corev1.PodStatus{Phase: o.Status.Phase, Reason: api.PodSum(&o.Status), NominatedNodeName: slimmed},
+		}, nil
+	case *corev1.Node:
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: o.Name, ResourceVersion: o.ResourceVersion, Annotations: map[string]string{api.AnnotationOwnedBy: o.Annotations[api.AnnotationOwnedBy]}}}, nil
+	case *corev1.ConfigMap:
+		return &corev1.ConfigMap{ObjectMeta: named(o)}, nil
+	case *corev1.Secret:
+		return &corev1.Secret{ObjectMeta: named(o)}, nil
+	case *api.Cluster:
+		return &api.Cluster{ObjectMeta: named(o)}, nil
+	}
+	return o, nil
+}
+
+// slimmed marks what went through slim.
+const slimmed = "slimmed"
+
+func named(o metav1.Object) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: o.GetName(), Namespace: o.GetNamespace(), ResourceVersion: o.GetResourceVersion()}
+}
+
+// Difference is one object in which host and members disagree.
+type Difference struct {
+	How     string   `json:"how"`
+	Object  string   `json:"object"` // NAMESPACE/NAME, or a node's name
+	Members []string `json:"members,omitempty"`
+}
+
+// found is a pod of a member.
+type found struct {
+	member string
+	pod    *corev1.Pod
+}
+
+// compare returns the differences, and how many pods there are on both sides.
+func (w *watch) compare() (out []Difference, host, inMembers int) {
+	w.mu.Lock()
+	members := maps.Clone(w.members)
+	w.mu.Unlock()
+	byUID := map[string][]found{}
+	for name, s := range members {
+		for _, o := range s.pods.GetIndexer().List() {
+			p := o.(*corev1.Pod)
+			byUID[p.Annotations[api.AnnotationHostUID]] = append(byUID[p.Annotations[api.AnnotationHostUID]], found{name, p})
+			inMembers++
+		}
+		out = append(out, leftCopies(name, s.configs, w.configs)...)
+		out = append(out, leftCopies(name, s.secrets, w.secrets)...)
+	}
+	for _, o := range w.pods.GetIndexer().List() {
+		p := o.(*corev1.Pod)
+		if _, virtual, _ := w.nodes.GetIndexer().GetByKey(p.Spec.NodeName); !virtual {
+			continue
+		}
+		host++
+		if d, ok := compared(p, byUID[string(p.UID)]); ok {
+			out = append(out, d)
+		}
+		delete(byUID, string(p.UID))
+	}
+	for _, rest := range byUID {
+		for _, f := range rest {
+			out = append(out, Difference{extra, f.pod.Namespace + "/" + f.pod.Name, []string{f.member}})
+		}
+	}
+	for _, o := range w.nodes.GetIndexer().List() {
+		n := o.(*corev1.Node)
+		if _, there, _ := w.clusters.GetIndexer().GetByKey(n.Annotations[api.AnnotationOwnedBy]); !there {
+			out = append(out, Difference{How: nodes, Object: n.Name})
+		}
+	}
+	return out, host, inMembers
+}
+
+// compared looks at a pod of the host and those that members have of it.
+func compared(p *corev1.Pod, have []found) (Difference, bool) {
+	d := Difference{Object: p.Namespace + "/" + p.Name}
+	for _, f := range have {
+		d.Members = append(d.Members, f.member)
+	}
+	switch {
+	case len(have) == 0:
+		d.How = missing
+		return d, p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
+	case len(have) > 1:
+		d.How = doubled
+		return d, true
+	}
+	d.How = unequal
+	return d, have[0].pod.Status.Reason != p.Status.Reason
+}
+
+// leftCopies are a member's copies of what the host does not have. That of the host's
+// authority has another name there.
+func leftCopies(member string, there, host cache.SharedIndexInformer) (out []Difference) {
+	for _, key := range there.GetIndexer().ListKeys() {
+		namespace, name, _ := cache.SplitMetaNamespaceKey(key) // it is one
+		if name == api.NameHostCA {
+			name = api.NameRootCA
+		}
+		if _, ok, _ := host.GetIndexer().GetByKey(namespace + "/" + name); !ok {
+			out = append(out, Difference{copies, key, []string{member}})
+		}
+	}
+	return out
+}
+
+// Describe and Collect make it a prometheus.Collector.
+func (w *watch) Describe(out chan<- *prometheus.Desc) { out <- w.desc; out <- w.held }
+
+// Collect compares.
+func (w *watch) Collect(out chan<- prometheus.Metric) {
+	differences, host, inMembers := w.compare()
+	by := map[string]int{}
+	for _, d := range differences {
+		by[d.How]++
+	}
+	for _, how := range ways() {
+		out <- prometheus.MustNewConstMetric(w.desc, prometheus.GaugeValue, float64(by[how]), how)
+	}
+	out <- prometheus.MustNewConstMetric(w.held, prometheus.GaugeValue, float64(host), "host")
+	out <- prometheus.MustNewConstMetric(w.held, prometheus.GaugeValue, float64(inMembers), "members")
+}
+
+// mostShown bounds what ServeHTTP names.
+const mostShown = 1000
+
+// ServeHTTP names the differences.
+func (w *watch) ServeHTTP(rw http.ResponseWriter, _ *http.Request) {
+	all, _, _ := w.compare()
+	slices.SortFunc(all, func(a, b Difference) int { return strings.Compare(a.How+a.Object, b.How+b.Object) })
+	rw.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(rw).Encode(map[string]any{"count": len(all), "first": all[:min(len(all), mostShown)]}) // a reader that has left misses nothing
+}

@@ -1,0 +1,220 @@
+package tree
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
+)
+
+// How Kosmos looks for what a pod needs: again and again, for so long.
+const (
+	pollInterval     = 500 * time.Millisecond
+	configMapsWithin = 30 * time.Second
+	secretsWithin    = 10 * time.Second
+)
+
+// dependents brings to the member what a pod needs: ConfigMaps, Secrets, and in the
+// place of projected tokens a Secret and the host's authority. host is the pod as it is
+// there, p the one that the member gets.
+func (m *member) dependents(ctx context.Context, host, p *corev1.Pod) error {
+	needs := needsOf(p)
+	var wait sync.WaitGroup
+	errs := make([]error, 2)
+	wait.Go(func() {
+		errs[0] = m.bringAll(ctx, configMapsWithin, needs.configMaps, func(name string) error { return m.configMaps().bring(ctx, m, p.Namespace, name) })
+	})
+	wait.Go(func() {
+		errs[1] = m.bringAll(ctx, secretsWithin, needs.secrets, func(name string) error { return m.secretCopies().bring(ctx, m, p.Namespace, name) })
+	})
+	wait.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("pod %s/%s: %w", p.Namespace, p.Name, err)
+	}
+	return m.tokens(ctx, host, p)
+}
+
+// bringAll brings objects one after another, each as often as it takes.
+func (m *member) bringAll(ctx context.Context, within time.Duration, names []string, bring func(name string) error) error {
+	for _, name := range names {
+		if err := poll(ctx, within, func() error { return bring(name) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// poll tries until it succeeds or the time is up, and returns the last error.
+func poll(ctx context.Context, within time.Duration, try func() error) (err error) {
+	for tried := time.Duration(0); ; tried += pollInterval {
+		if err = try(); err == nil || tried >= within || ctx.Err() != nil {
+			return err
+		}
+		if clock.Sleep(ctx, pollInterval) != nil {
+			return err
+		}
+	}
+}
+
+// needs are names of what a pod's volumes come from.
+type needs struct{ configMaps, secrets []string }
+
+// needsOf lists them, each once; what is optional is left out.
+func needsOf(p *corev1.Pod) (n needs) {
+	must := func(optional *bool) bool { return optional == nil || !*optional }
+	for i := range p.Spec.Volumes {
+		v := &p.Spec.Volumes[i]
+		switch {
+		case v.ConfigMap != nil && must(v.ConfigMap.Optional):
+			n.configMaps = append(n.configMaps, v.ConfigMap.Name)
+		case v.Secret != nil && must(v.Secret.Optional):
+			n.secrets = append(n.secrets, v.Secret.SecretName)
+		case v.Projected != nil:
+			for _, s := range v.Projected.Sources {
+				if s.ConfigMap != nil && must(s.ConfigMap.Optional) && s.ConfigMap.Name != api.NameRootCA {
+					n.configMaps = append(n.configMaps, s.ConfigMap.Name)
+				}
+				if s.Secret != nil && must(s.Secret.Optional) {
+					n.secrets = append(n.secrets, s.Secret.Name)
+				}
+			}
+		}
+	}
+	for _, s := range p.Spec.ImagePullSecrets {
+		n.secrets = append(n.secrets, s.Name)
+	}
+	slices.Sort(n.configMaps)
+	slices.Sort(n.secrets)
+	n.configMaps, n.secrets = slices.Compact(n.configMaps), slices.Compact(n.secrets)
+	return n
+}
+
+// copied is one kind of objects of which members get copies.
+type copied[T api.Object] struct {
+	what          string
+	host          api.Kind[T]
+	member        func(*member) api.Kind[T]
+	hosts         cache.SharedIndexInformer
+	members       func(*member) cache.SharedIndexInformer // nil unless dependents are cached
+	copyOf        func(T) T                               // without metadata
+	sameData      func(a, b T) bool
+	fill          func(to, from T)
+	alwaysWritten bool
+}
+
+// bring brings an object to a member: the host's is read, notes its owner, and the
+// member's is made unless it is there.
+func (c copied[T]) bring(ctx context.Context, m *member, namespace, name string) error {
+	if c.isKnown(m, namespace, name) {
+		return nil
+	}
+	host, err := c.host.Get(ctx, namespace, name)
+	if err != nil {
+		return fmt.Errorf("read %s %s/%s of the host: %w", c.what, namespace, name, err)
+	}
+	owners := ownersOf(host)
+	if !slices.Contains(owners, m.name) || c.alwaysWritten {
+		if !slices.Contains(owners, m.name) {
+			owners = append(owners, m.name)
+		}
+		annotate(host, strings.Join(owners, ","))
+		if host, err = c.host.Update(ctx, host); err != nil {
+			return fmt.Errorf("note the owner of %s %s/%s: %w", c.what, namespace, name, err)
+		}
+	}
+	_, err = c.member(m).Get(ctx, namespace, name)
+	if apierrors.IsNotFound(err) {
+		_, err = c.member(m).Create(ctx, c.made(host, namespace, name))
+	}
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("bring %s %s/%s to member %s: %w", c.what, namespace, name, m.name, err)
+	}
+	return nil
+}
+
+// made is a member's copy.
+func (c copied[T]) made(host T, namespace, name string) T {
+	out := c.copyOf(host)
+	out.SetNamespace(namespace)
+	out.SetName(name)
+	out.SetLabels(map[string]string{api.LabelGlobal: "true"})
+	return out
+}
+
+// isKnown tells whether caches have both the member's copy and the note at the host's.
+func (c copied[T]) isKnown(m *member, namespace, name string) bool {
+	if m.o.Dependents != DependentsCached {
+		return false
+	}
+	key := namespace + "/" + name
+	host, ok, _ := c.hosts.GetIndexer().GetByKey(key)
+	_, there, _ := c.members(m).GetIndexer().GetByKey(key)
+	return ok && there && slices.Contains(ownersOf(host.(metav1.Object)), m.name)
+}
+
+// ownersOf are the members that have a copy of an object of the host.
+func ownersOf(o metav1.Object) []string {
+	text := o.GetAnnotations()[api.AnnotationOwners]
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, ",")
+}
+
+func annotate(o metav1.Object, owners string) {
+	a := map[string]string{}
+	for k, v := range o.GetAnnotations() {
+		a[k] = v
+	}
+	a[api.AnnotationOwners] = owners
+	o.SetAnnotations(a)
+}
+
+func (t *Tree) configMaps() copied[*corev1.ConfigMap] {
+	return copied[*corev1.ConfigMap]{
+		what: "ConfigMap", host: t.host.ConfigMaps, hosts: t.configs, alwaysWritten: t.o.Dependents == DependentsLive,
+		member:  func(m *member) api.Kind[*corev1.ConfigMap] { return m.client.ConfigMaps },
+		members: func(m *member) cache.SharedIndexInformer { return m.configs },
+		copyOf: func(c *corev1.ConfigMap) *corev1.ConfigMap {
+			return &corev1.ConfigMap{Data: c.Data, BinaryData: c.BinaryData}
+		},
+		sameData: func(a, b *corev1.ConfigMap) bool {
+			return maps.Equal(a.Data, b.Data) && maps.EqualFunc(a.BinaryData, b.BinaryData, bytes.Equal)
+		},
+		fill: func(to, from *corev1.ConfigMap) { to.Data, to.BinaryData = from.Data, from.BinaryData },
+	}
+}
+
+func (t *Tree) secretCopies() copied[*corev1.Secret] {
+	return copied[*corev1.Secret]{
+		what: "Secret", host: t.host.Secrets, hosts: t.secrets, alwaysWritten: t.o.Dependents == DependentsLive,
+		member:   func(m *member) api.Kind[*corev1.Secret] { return m.client.Secrets },
+		members:  func(m *member) cache.SharedIndexInformer { return m.secrets },
+		copyOf:   copySecret,
+		sameData: func(a, b *corev1.Secret) bool { return maps.EqualFunc(a.Data, b.Data, bytes.Equal) },
+		fill:     func(to, from *corev1.Secret) { to.Data = from.Data },
+	}
+}
+
+// copySecret copies a Secret; that of a service account's token is an ordinary one in
+// a member, which need not have that account.
+func copySecret(s *corev1.Secret) *corev1.Secret {
+	out := &corev1.Secret{Data: s.Data, Type: s.Type}
+	if s.Type == corev1.SecretTypeServiceAccountToken {
+		out.Type = corev1.SecretTypeOpaque
+	}
+	return out
+}

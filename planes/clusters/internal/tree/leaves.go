@@ -1,0 +1,111 @@
+package tree
+
+import (
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
+)
+
+// leaf is a virtual node of the host.
+type leaf struct {
+	node   string // its name
+	model  *api.LeafModel
+	mode   string
+	member *member
+}
+
+// leaves are those of all members.
+type leaves struct {
+	scan  bool
+	steps prometheus.Counter // leaves that were looked at
+
+	mu      sync.RWMutex
+	all     []*leaf
+	byNode  map[string]*leaf
+	members map[string]*member
+}
+
+// find returns the leaf that a node is, nil for an ordinary node, in the way that the
+// options say.
+func (l *leaves) find(node string) *leaf {
+	if !l.scan {
+		l.steps.Inc()
+		return l.route(node)
+	}
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	for i, one := range l.all {
+		if one.node == node {
+			l.steps.Add(float64(i + 1))
+			return one
+		}
+	}
+	l.steps.Add(float64(len(l.all)))
+	return nil
+}
+
+// route returns the leaf that a node is, for those that put keys into queues.
+func (l *leaves) route(node string) *leaf {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.byNode[node]
+}
+
+// list returns all leaves.
+func (l *leaves) list() []*leaf {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.all
+}
+
+// add takes in a member.
+func (l *leaves) add(m *member) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.members[m.name] = m
+	l.all = append(l.all[:len(l.all):len(l.all)], m.leaves...) // readers hold the slice before
+	for _, one := range m.leaves {
+		l.byNode[one.node] = one
+	}
+}
+
+// remove takes a member out and returns it, nil if there is none.
+func (l *leaves) remove(name string) *member {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	m := l.members[name]
+	if m == nil {
+		return nil
+	}
+	delete(l.members, name)
+	var rest []*leaf
+	for _, one := range l.all {
+		if one.member != m {
+			rest = append(rest, one)
+		} else if l.byNode[one.node] == one {
+			delete(l.byNode, one.node)
+		}
+	}
+	l.all = rest
+	return m
+}
+
+// member returns the member of a name, nil if there is none.
+func (l *leaves) member(name string) *member {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.members[name]
+}
+
+// everyMember returns all members.
+func (l *leaves) everyMember() []*member {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	out := make([]*member, 0, len(l.members))
+	for _, m := range l.members {
+		out = append(out, m)
+	}
+	return out
+}

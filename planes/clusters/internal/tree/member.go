@@ -1,0 +1,178 @@
+package tree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/windtunnel/windtunnel/internal/subject/kit/loop"
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
+)
+
+// member is a cluster that has joined, with what runs for it.
+type member struct {
+	*Tree
+	name      string
+	made      string // what of its Cluster it was made of
+	client    *api.Client
+	leaves    []*leaf
+	byNode    map[string]*leaf // by the member's node, of leaves that stand for one
+	up        *loop.Loop
+	own       *loop.Loop // of pods down; nil: the shared one
+	resources *loop.Loop
+	nodes     cache.SharedIndexInformer
+	pods      cache.SharedIndexInformer
+	configs   cache.SharedIndexInformer // copies of the host's; nil unless dependents are cached
+	secrets   cache.SharedIndexInformer
+	answers   atomic.Bool // to the last question for its version
+
+	mu         sync.Mutex
+	leases     map[string]*coordinationv1.Lease // as the host answered last, by leaf
+	ended      map[string]string                // uid of the host's pod that a member's pod was of that is gone, by key
+	namespaces map[string]bool                  // that are known to be there
+	roots      map[string]bool                  // namespaces that have a copy of the host's authority
+}
+
+// newMember makes a member that does not run yet.
+func (t *Tree) newMember(c *api.Cluster, made string) (*member, error) {
+	config, err := clientcmd.RESTConfigFromKubeConfig(c.Spec.Kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig of cluster %s: %w", c.Name, err)
+	}
+	m := &member{
+		Tree: t, name: c.Name, made: made, byNode: map[string]*leaf{},
+		leases: map[string]*coordinationv1.Lease{}, ended: map[string]string{}, namespaces: map[string]bool{}, roots: map[string]bool{},
+	}
+	if m.client, err = t.client("member", config); err != nil {
+		return nil, err
+	}
+	models := c.Leaves()
+	for i := range models {
+		l := &leaf{node: models[i].NodeName(c.Name, i), model: &models[i], mode: models[i].Mode(), member: m}
+		m.leaves = append(m.leaves, l)
+		if l.mode == api.LeafNode {
+			m.byNode[l.model.NodeSelector.NodeName] = l
+		}
+	}
+	m.up = t.loop("status", t.o.StatusWorkers, m.report)
+	m.resources = t.loop("resources", 1, m.renewResources)
+	if t.down == nil {
+		m.own = t.loop("pods", t.o.PodWorkers, func(ctx context.Context, key string) error { return t.bring(ctx, m, key) })
+	}
+	return m, m.watch()
+}
+
+// downLoop is where pods wait that are to be made in the member.
+func (m *member) downLoop() *loop.Loop {
+	if m.own != nil {
+		return m.own
+	}
+	return m.down
+}
+
+// watch makes the member's caches and connects them with its queues.
+func (m *member) watch() error {
+	m.nodes = m.client.Nodes.Informer("", nil)
+	m.pods = m.client.Pods.Informer("", cache.Indexers{byNode: nodeOf})
+	errs := []error{m.nodes.SetTransform(slimMemberNode), m.pods.SetTransform(slimMemberPod)}
+	if m.o.Dependents == DependentsCached {
+		m.configs = m.client.ConfigMaps.Informer(api.LabelGlobal+"=true", nil)
+		m.secrets = m.client.Secrets.Informer(api.LabelGlobal+"=true", nil)
+	}
+	_, err := m.pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { m.podSeen(nil, o.(*corev1.Pod)) },
+		UpdateFunc: func(old, o any) { m.podSeen(old.(*corev1.Pod), o.(*corev1.Pod)) },
+		DeleteFunc: m.podGone,
+	})
+	errs = append(errs, err)
+	_, err = m.nodes.AddEventHandler(each(func(o any) {
+		if key, ok := loop.Key(o); ok {
+			m.resources.Queue.Add(key)
+		}
+	}))
+	return errors.Join(append(errs, err)...)
+}
+
+// run starts what works for the member; it ends with ctx, and wait waits for it.
+func (m *member) run(ctx context.Context, wait *sync.WaitGroup) error {
+	informers := []cache.SharedIndexInformer{m.nodes, m.pods}
+	if m.configs != nil {
+		informers = append(informers, m.configs, m.secrets)
+	}
+	if err := loop.Start(ctx, wait, informers...); err != nil {
+		return fmt.Errorf("watch member %s: %w", m.name, err)
+	}
+	for _, l := range []*loop.Loop{m.up, m.own, m.resources} {
+		if l != nil {
+			wait.Go(func() { l.Run(ctx) })
+		}
+	}
+	wait.Go(func() { m.keepLeases(ctx) })
+	wait.Go(func() { m.keepStatuses(ctx) })
+	return nil
+}
+
+// podSeen handles a member's pod that was made or has changed.
+func (m *member) podSeen(old, p *corev1.Pod) {
+	key, _ := loop.Key(p)
+	if isOwn(p) && (old == nil || api.PodSum(&old.Status) != api.PodSum(&p.Status) || old.UID != p.UID) {
+		m.up.Queue.Add(key)
+	}
+	m.podChanged(key, p)
+}
+
+// podGone handles a member's pod that is there no more.
+func (m *member) podGone(o any) {
+	p, ok := loop.Last[*corev1.Pod](o)
+	if !ok {
+		return
+	}
+	key, _ := loop.Key(p)
+	if isOwn(p) {
+		m.mu.Lock()
+		m.ended[key] = p.Annotations[api.AnnotationHostUID]
+		m.mu.Unlock()
+		m.up.Queue.Add(key)
+	}
+	m.podChanged(key, p)
+}
+
+// podChanged lets the leaves' resources be looked at again. Kosmos does for every event
+// of any pod; only pods that are not the tree's take resources.
+func (m *member) podChanged(key string, p *corev1.Pod) {
+	if m.o.NodePatch == Always || !isOwn(p) {
+		m.resources.Queue.Add(key)
+	}
+}
+
+// podOf returns the member's pod of a key as the cache has it, nil if there is none.
+func (m *member) podOf(key string) *corev1.Pod {
+	o, ok, _ := m.pods.GetIndexer().GetByKey(key) // a cache has no error
+	if !ok {
+		return nil
+	}
+	return o.(*corev1.Pod)
+}
+
+// hostPod returns the host's, likewise.
+func (t *Tree) hostPod(key string) *corev1.Pod {
+	o, ok, _ := t.pods.GetIndexer().GetByKey(key)
+	if !ok {
+		return nil
+	}
+	return o.(*corev1.Pod)
+}
+
+// foreignStatus lets a status be written again that somebody else has changed on the host.
+func (m *member) foreignStatus(key string, host *corev1.Pod) {
+	if p := m.podOf(key); p != nil && isOwn(p) && host.Status.Reason != api.PodSum(&p.Status) {
+		m.up.Queue.Add(key)
+	}
+}

@@ -1,0 +1,46 @@
+package tree
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
+)
+
+// metrics are the tree's own; calls and queues are the kit's.
+type metrics struct {
+	steps     prometheus.Counter
+	unguarded *prometheus.CounterVec
+	statuses  *prometheus.CounterVec
+	created   *prometheus.CounterVec
+	failures  *prometheus.CounterVec
+	waited    *prometheus.HistogramVec
+	joined    *prometheus.HistogramVec
+	down      *prometheus.HistogramVec
+	passes    *prometheus.HistogramVec
+}
+
+func newMetrics(t *Tree, r *instrument.Registry) *metrics {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "tree_" + name, Help: help}, labels)
+		r.MustRegister(c)
+		return c
+	}
+	m := &metrics{
+		steps:     prometheus.NewCounter(prometheus.CounterOpts{Name: "tree_lookup_steps_total", Help: "Leaves that were looked at to find those of nodes."}),
+		unguarded: counter("wrong_pod_writes_total", "Writes on a host's pod for a member's pod that was made for another of the same name.", "verb"),
+		statuses:  counter("pod_statuses_total", "Statuses of members' pods, by what became of them: written, unchanged.", "result"),
+		created:   counter("member_pods_created_total", "Pods made in members.", "member"),
+		failures:  counter("failures_total", "What did not go through and goes again.", "part"),
+		waited:    r.Histogram("tree_limiter_wait_seconds", "Time that calls waited for one of the tree's limiters.", "side", "limiter"),
+		joined:    r.Histogram("tree_join_seconds", "From the first look at a new Cluster until its controllers run."),
+		down:      r.Histogram("tree_pod_down_seconds", "Time to make a pod in its member, by the result.", "result"),
+		passes:    r.Histogram("tree_pass_seconds", "Time of a pass over the leaves of a member, by what was renewed.", "of"),
+	}
+	r.MustRegister(m.steps)
+	gauge := func(name, help string, f func() float64) {
+		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f))
+	}
+	gauge("tree_members", "Members that have joined.", func() float64 { return float64(len(t.leaves.everyMember())) })
+	gauge("tree_leaves", "Virtual nodes of the members that have joined.", func() float64 { return float64(len(t.leaves.list())) })
+	return m
+}

@@ -1,0 +1,226 @@
+package tree
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
+)
+
+// view is what is known of a member's nodes and pods at a moment.
+type view struct {
+	nodes  []*corev1.Node
+	byName map[string]*corev1.Node
+	pods   map[string][]*corev1.Pod // by node
+}
+
+func newView(nodes []*corev1.Node) *view {
+	v := &view{nodes: nodes, byName: make(map[string]*corev1.Node, len(nodes)), pods: map[string][]*corev1.Pod{}}
+	for _, n := range nodes {
+		v.byName[n.Name] = n
+	}
+	return v
+}
+
+func (v *view) addPods(pods []corev1.Pod) {
+	for i := range pods {
+		v.pods[pods[i].Spec.NodeName] = append(v.pods[pods[i].Spec.NodeName], &pods[i])
+	}
+}
+
+// look lists the member's nodes.
+func (m *member) look(ctx context.Context) (*view, error) {
+	var list corev1.NodeList
+	if err := m.client.Nodes.List(ctx, "", &list, metav1.ListOptions{ResourceVersion: "0"}); err != nil {
+		return nil, fmt.Errorf("list nodes of member %s: %w", m.name, err)
+	}
+	nodes := make([]*corev1.Node, len(list.Items))
+	for i := range list.Items {
+		nodes[i] = &list.Items[i]
+	}
+	return newView(nodes), nil
+}
+
+// lookFor is what a leaf's status is made of: as Kosmos lists it, for each leaf.
+func (m *member) lookFor(ctx context.Context, l *leaf) (*view, error) {
+	v, err := m.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	switch l.mode {
+	case api.LeafParty:
+		return v, m.lookAtPods(ctx, v, "")
+	case api.LeafAll:
+		for _, n := range v.nodes {
+			if err := m.lookAtPods(ctx, v, "spec.nodeName="+n.Name); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return v, nil
+}
+
+// lookAtPods adds the member's pods that a field selector selects.
+func (m *member) lookAtPods(ctx context.Context, v *view, fields string) error {
+	var list corev1.PodList
+	if err := m.client.Pods.List(ctx, "", &list, metav1.ListOptions{FieldSelector: fields}); err != nil {
+		return fmt.Errorf("list pods of member %s: %w", m.name, err)
+	}
+	v.addPods(list.Items)
+	return nil
+}
+
+// lookOnce is what all leaves of a pass are made of; nil where each looks for itself.
+func (m *member) lookOnce(ctx context.Context) (*view, error) {
+	switch m.o.LeafReads {
+	case ReadsPerNode:
+		return nil, nil
+	case ReadsLive:
+		v, err := m.look(ctx)
+		if err != nil || m.leaves[0].mode == api.LeafNode {
+			return v, err
+		}
+		return v, m.lookAtPods(ctx, v, "")
+	}
+	all := m.nodes.GetIndexer().List()
+	nodes := make([]*corev1.Node, len(all))
+	for i, o := range all {
+		nodes[i] = o.(*corev1.Node)
+	}
+	v := newView(nodes)
+	if m.leaves[0].mode != api.LeafNode {
+		for _, o := range m.pods.GetIndexer().List() {
+			if p := o.(*corev1.Pod); !isOwn(p) {
+				v.pods[p.Spec.NodeName] = append(v.pods[p.Spec.NodeName], p)
+			}
+		}
+	}
+	return v, nil
+}
+
+// of returns the nodes that a leaf stands for.
+func (v *view) of(l *leaf) []*corev1.Node {
+	switch l.mode {
+	case api.LeafNode:
+		if n := v.byName[l.model.NodeSelector.NodeName]; n != nil {
+			return []*corev1.Node{n}
+		}
+		return nil
+	case api.LeafParty:
+		selector, err := metav1.LabelSelectorAsSelector(l.model.NodeSelector.LabelSelector)
+		if err != nil {
+			return nil // it selects nothing
+		}
+		var out []*corev1.Node
+		for _, n := range v.nodes {
+			if selector.Matches(labels.Set(n.Labels)) {
+				out = append(out, n)
+			}
+		}
+		return out
+	}
+	return v.nodes
+}
+
+// nodeOf returns a leaf as the host is to have it.
+func (m *member) nodeOf(l *leaf, v *view) *corev1.Node {
+	n := &corev1.Node{}
+	n.Name = l.node
+	n.Labels = map[string]string{
+		api.LabelNode: "true", corev1.LabelHostname: l.node, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64", "kubernetes.io/role": "agent",
+	}
+	n.Annotations = map[string]string{api.AnnotationOwnedBy: m.name, "leafNodeMode": "one2cluster"}
+	n.Spec.Taints = []corev1.Taint{{Key: api.LabelNode, Value: "true", Effect: corev1.TaintEffectNoSchedule}}
+	n.Spec.Taints = append(n.Spec.Taints, l.model.Taints...)
+	nodes := v.of(l)
+	if l.mode == api.LeafNode && len(nodes) == 1 {
+		for name, value := range nodes[0].Labels {
+			if n.Labels[name] == "" {
+				n.Labels[name] = value
+			}
+		}
+		for _, t := range nodes[0].Spec.Taints {
+			if !strings.HasPrefix(t.Key, "node.kubernetes.io/") { // by which each cluster says itself how a node is
+				n.Spec.Taints = append(n.Spec.Taints, t)
+			}
+		}
+	}
+	for name, value := range l.model.Labels {
+		n.Labels[name] = value
+	}
+	n.Status = m.statusOf(nodes, v)
+	return n
+}
+
+// statusOf adds up nodes: what they have, and what of it pods that are not the tree's
+// leave.
+func (m *member) statusOf(nodes []*corev1.Node, v *view) corev1.NodeStatus {
+	capacity, allocatable := corev1.ResourceList{}, corev1.ResourceList{}
+	ready := 0
+	var version string
+	for _, n := range nodes {
+		if !isReady(n) {
+			continue
+		}
+		ready++
+		version = n.Status.NodeInfo.KubeletVersion
+		add(capacity, n.Status.Capacity, 1)
+		add(allocatable, n.Status.Allocatable, 1)
+		for _, p := range v.pods[n.Name] {
+			if isOwn(p) || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+				continue
+			}
+			for i := range p.Spec.Containers {
+				add(allocatable, p.Spec.Containers[i].Resources.Requests, -1)
+			}
+		}
+	}
+	return corev1.NodeStatus{
+		Capacity: capacity, Allocatable: allocatable, Conditions: m.conditions(ready > 0),
+		DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: api.KubeletPort}},
+		NodeInfo:        corev1.NodeSystemInfo{KubeletVersion: version, OperatingSystem: "linux", Architecture: "amd64"},
+		Addresses:       []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "127.0.0.1"}},
+	}
+}
+
+func (m *member) conditions(ready bool) []corev1.NodeCondition {
+	now := metav1.NewTime(m.now())
+	out := []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "LeafNodeReady"}}
+	if !ready {
+		out[0].Status, out[0].Reason = corev1.ConditionFalse, "LeafNodesNotReady"
+	}
+	for _, t := range []corev1.NodeConditionType{corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure, corev1.NodeNetworkUnavailable} {
+		out = append(out, corev1.NodeCondition{Type: t, Status: corev1.ConditionFalse, Reason: "LeafNodeSufficient"})
+	}
+	for i := range out {
+		out[i].LastHeartbeatTime, out[i].LastTransitionTime = now, now
+	}
+	return out
+}
+
+func isReady(n *corev1.Node) bool {
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// add adds quantities so many times.
+func add(to, more corev1.ResourceList, times int) {
+	for name, q := range more {
+		sum := to[name].DeepCopy()
+		if times < 0 {
+			sum.Sub(q)
+		} else {
+			sum.Add(q)
+		}
+		to[name] = sum
+	}
+}

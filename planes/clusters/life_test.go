@@ -1,0 +1,212 @@
+package clusters_test
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/tree"
+)
+
+func presets() map[string]func(*tree.Options) {
+	return map[string]func(*tree.Options){"default": nil, "improved": improved}
+}
+
+// TestLifeOfPods holds in every leaf mode that members become nodes, that pods run there
+// with what they need, that changes and deletions come through, and that nothing is left
+// over.
+func TestLifeOfPods(t *testing.T) {
+	for name, change := range presets() {
+		for mode, leaves := range map[string]int{api.LeafNode: 6, api.LeafParty: 4, api.LeafAll: 2} {
+			t.Run(name+"/"+mode, func(t *testing.T) {
+				t.Parallel()
+				const pods = 12
+				r := newRig(t, shape{members: 2, nodes: 3, mode: mode})
+				m := r.manage(change)
+				r.joined(m)
+				if got := r.nodes(); len(got) != leaves {
+					t.Errorf("virtual nodes %v, want %d", got, leaves)
+				}
+				r.settings()
+				r.creates(pods, withSettings)
+				r.run(pods)
+				r.agree()
+				spread(r, pods)
+				follows(r)
+				for _, p := range r.list(r.host)[:pods/2] {
+					r.delete(p.Name)
+				}
+				r.run(pods / 2)
+				r.agree()
+				for _, p := range r.list(r.host) {
+					r.delete(p.Name)
+				}
+				r.run(0)
+				r.forgets()
+				r.agree()
+			})
+		}
+	}
+}
+
+// spread holds that both members have pods, each with what the host's pod had and on
+// a node of their own.
+func spread(r *rig, pods int) {
+	r.t.Helper()
+	sum := 0
+	for _, m := range r.members {
+		own := r.list(m)
+		if len(own) == 0 {
+			r.t.Errorf("member %s has no pod", m.name)
+		}
+		for _, p := range own {
+			if p.Labels[api.LabelPod] != "true" || len(p.Spec.Tolerations) > 0 || p.Spec.NodeName[:2] != m.name {
+				r.t.Errorf("pod %s of %s: labels %v, tolerations %v, node %s", p.Name, m.name, p.Labels, p.Spec.Tolerations, p.Spec.NodeName)
+			}
+		}
+		sum += len(own)
+	}
+	if sum != pods {
+		r.t.Errorf("members have %d pods, want %d", sum, pods)
+	}
+	for _, p := range r.list(r.host) {
+		if p.Labels[api.LabelPod] != "true" || p.Status.PodIP == "" {
+			r.t.Errorf("pod %s of the host: labels %v, address %q", p.Name, p.Labels, p.Status.PodIP)
+		}
+	}
+}
+
+// follows holds that copies follow the host's ConfigMap.
+func follows(r *rig) {
+	r.t.Helper()
+	maps := r.host.CoreV1().ConfigMaps("default")
+	c, err := maps.Get(r.t.Context(), "settings", metav1.GetOptions{})
+	if err == nil {
+		c.Data["level"] = "debug"
+		_, err = maps.Update(r.t.Context(), c, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, m := range r.members {
+		repotest.Eventually(r.t, "the copy in "+m.name+" follows", func() bool {
+			c, err := m.CoreV1().ConfigMaps("default").Get(r.t.Context(), "settings", metav1.GetOptions{})
+			return err == nil && c.Data["level"] == "debug" && c.Labels[api.LabelGlobal] == "true"
+		})
+	}
+}
+
+// forgets deletes what pods needed.
+func (r *rig) forgets() {
+	r.t.Helper()
+	if err := r.host.CoreV1().ConfigMaps("default").Delete(r.t.Context(), "settings", metav1.DeleteOptions{}); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := r.host.CoreV1().Secrets("default").Delete(r.t.Context(), "secret", metav1.DeleteOptions{}); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// TestLeases holds that leaves have leases, which are renewed as long as the member
+// answers.
+func TestLeases(t *testing.T) {
+	r := newRig(t, shape{members: 1, nodes: 2, mode: api.LeafNode})
+	m := r.manage(func(o *tree.Options) { o.LeaseInterval = leaseInterval })
+	r.joined(m)
+	leases := r.host.CoordinationV1().Leases("kube-node-lease")
+	renewals := func() int { return m.hostCalls("UPDATE", "leases") }
+	repotest.Eventually(t, "leases are renewed", func() bool { return renewals() > 4 })
+	l, err := leases.Get(t.Context(), "m0-n0", metav1.GetOptions{})
+	if err != nil || *l.Spec.LeaseDurationSeconds != 40 {
+		t.Fatal(l, err)
+	}
+	r.members[0].cluster.SetToken("another") // as when credentials expire
+	failed := func() int { return int(value(t, m.registry, "tree_failures_total", "part=leases")) }
+	repotest.Eventually(t, "the member does not answer", func() bool { return failed() > 1 })
+	before, since := renewals(), failed()
+	repotest.Eventually(t, "that goes on", func() bool { return failed() > since+3 })
+	if got := renewals(); got != before {
+		t.Errorf("%d renewals for a member that does not answer", got-before)
+	}
+}
+
+const leaseInterval = 20 * time.Millisecond
+
+// TestLeave holds that a member that leaves takes its nodes along where the options say
+// so, and leaves them behind as with Kosmos.
+func TestLeave(t *testing.T) {
+	for name, change := range presets() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, shape{members: 2, nodes: 2, mode: api.LeafAll})
+			m := r.manage(change)
+			r.joined(m)
+			clusters := dynamic.NewForConfigOrDie(r.endpoint.Config("test")).Resource(schema.GroupVersionResource{Group: api.Group, Version: api.Version, Resource: api.ResourceClusters})
+			if err := clusters.Delete(t.Context(), "m0", metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			repotest.Eventually(t, "the Cluster is gone", func() bool {
+				_, err := clusters.Get(t.Context(), "m0", metav1.GetOptions{})
+				return err != nil && value(t, m.registry, "tree_members") == 1
+			})
+			want := 2
+			if change != nil {
+				want = 1
+			}
+			if got := r.nodes(); len(got) != want {
+				t.Errorf("nodes %v are left, want %d", got, want)
+			}
+			repotest.Eventually(t, "what is left is told", func() bool { n, _ := r.differences(); return n == want-1 })
+		})
+	}
+}
+
+// TestToken holds that a pod gets the host's token and authority in the place of its
+// member's.
+func TestToken(t *testing.T) {
+	r := newRig(t, shape{members: 1, nodes: 1, mode: api.LeafNode})
+	r.joined(r.manage(nil))
+	ctx := t.Context()
+	authority := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: api.NameRootCA}, Data: map[string]string{"ca.crt": "host"}}
+	if _, err := r.host.CoreV1().ConfigMaps("default").Create(ctx, authority, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	r.create(pod("p", func(p *corev1.Pod) {
+		p.Spec.ServiceAccountName = "builder"
+		p.Spec.Volumes = []corev1.Volume{{Name: "t", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+			{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token"}},
+			{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: api.NameRootCA}}},
+		}}}}}
+	}))
+	secrets := r.host.CoreV1().Secrets("default")
+	repotest.Eventually(t, "a Secret for the token is asked for, which the token controller then fills", func() bool {
+		s, err := secrets.Get(ctx, "builder"+api.SuffixToken, metav1.GetOptions{})
+		if err == nil && s.Annotations[corev1.ServiceAccountNameKey] == "builder" {
+			s.Data = map[string][]byte{corev1.ServiceAccountTokenKey: []byte("token")}
+			_, err = secrets.Update(ctx, s, metav1.UpdateOptions{})
+		}
+		return err == nil
+	})
+	r.run(1)
+	far := r.members[0].CoreV1()
+	s, err := far.Secrets("default").Get(ctx, "builder"+api.SuffixToken, metav1.GetOptions{})
+	if err != nil || string(s.Data[corev1.ServiceAccountTokenKey]) != "token" {
+		t.Errorf("%v: %v", err, s)
+	}
+	c, err := far.ConfigMaps("default").Get(ctx, api.NameHostCA, metav1.GetOptions{})
+	if err != nil || c.Data["ca.crt"] != "host" {
+		t.Errorf("%v: %v", err, c)
+	}
+	p := r.list(r.members[0])[0]
+	sources := p.Spec.Volumes[0].Projected.Sources
+	if sources[0].Secret == nil || sources[0].Secret.Items[0].Path != "token" || sources[1].ConfigMap.Name != api.NameHostCA {
+		t.Errorf("the pod has %+v", sources)
+	}
+	r.agree()
+}

@@ -1,0 +1,351 @@
+package clusters_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/hollow"
+	"github.com/windtunnel/windtunnel/internal/repotest"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/limiter"
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/members"
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/tree"
+)
+
+// rig is a cluster tree on hollow clusters: a host, where pods are bound by a model,
+// and members, where models make nodes ready and pods run.
+type rig struct {
+	t        *testing.T
+	endpoint endpoint.Endpoint
+	host     kubernetes.Interface
+	members  []*far
+	folder   string // of kubeconfigs
+	watch    http.Handler
+}
+
+// far is a member.
+type far struct {
+	name    string
+	cluster *hollow.Cluster
+	kubernetes.Interface
+}
+
+// shape says what a rig has.
+type shape struct {
+	members, nodes int // nodes of each member
+	unjoined       bool
+	mode           string
+}
+
+func newRig(t *testing.T, s shape) *rig {
+	t.Helper()
+	r := &rig{t: t, folder: t.TempDir()}
+	host := r.server(hollow.Models{Binder: true})
+	c, err := host.Cluster("host")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.endpoint = c.Endpoint()
+	r.host = kubernetes.NewForConfigOrDie(r.endpoint.Config("test"))
+	r.node(r.host, "ordinary", nil)
+	far := r.server(hollow.Models{Binder: true, Stages: []string{"fast"}})
+	for i := range s.members {
+		r.member(far, fmt.Sprintf("m%d", i), s.nodes)
+	}
+	if !s.unjoined {
+		r.join(s)
+	}
+	return r
+}
+
+func (r *rig) server(m hollow.Models) *hollow.Server {
+	r.t.Helper()
+	s, err := hollow.New(hollow.Options{Models: m})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// member adds a member with nodes that are labelled by two zones in turn.
+func (r *rig) member(s *hollow.Server, name string, nodes int) {
+	r.t.Helper()
+	c, err := s.Cluster(name)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	m := &far{name: name, cluster: c, Interface: kubernetes.NewForConfigOrDie(c.Endpoint().Config("test"))}
+	for i := range nodes {
+		r.node(m, fmt.Sprintf("%s-n%d", name, i), map[string]string{"zone": fmt.Sprint("z", i%2)})
+	}
+	r.members = append(r.members, m)
+	if err := c.Endpoint().WriteKubeconfig(filepath.Join(r.folder, name+".kubeconfig")); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *rig) node(c kubernetes.Interface, name string, labels map[string]string) {
+	r.t.Helper()
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
+	room := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"), corev1.ResourcePods: resource.MustParse("110")}
+	n.Status.Capacity, n.Status.Allocatable = room, room
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	if _, err := c.CoreV1().Nodes().Create(r.t.Context(), n, metav1.CreateOptions{}); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// start runs a process; the function returned ends it and waits.
+func (r *rig) start(f func(context.Context) error) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- f(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			r.t.Error(err)
+		}
+	})
+	r.t.Cleanup(stop)
+	return stop
+}
+
+func (r *rig) log() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+
+// join registers the members and begins to watch that they agree with the host.
+func (r *rig) join(s shape) {
+	r.t.Helper()
+	o := members.Options{Config: r.endpoint.Config("members-test"), Folder: r.folder, LeafMode: s.mode, Label: "zone", Nodes: s.nodes, Registry: instrument.New("tree_members"), Log: r.log()}
+	var handler atomic.Value
+	r.start(func(ctx context.Context) error {
+		return members.Run(ctx, o, func(work func() error, routes ...instrument.Route) error {
+			handler.Store(routes[0].Handler)
+			return work()
+		})
+	})
+	repotest.Eventually(r.t, "all members are registered", func() bool {
+		return value(r.t, o.Registry, "tree_members_registered") == float64(len(r.members))
+	})
+	r.watch = handler.Load().(http.Handler)
+}
+
+// manager is a tree that runs.
+type manager struct {
+	t        *testing.T
+	registry *instrument.Registry
+	hostAt   string // address
+	stop     func()
+}
+
+// manage runs a tree; change may be nil.
+func (r *rig) manage(change func(*tree.Options)) *manager {
+	r.t.Helper()
+	o := tree.Default()
+	o.Config, o.Registry, o.Clock, o.Log = r.endpoint.Config("tree-test"), instrument.New("tree"), clock.Start(), r.log()
+	o.Limiter = limiter.Rate{QPS: 5000, Burst: 5000} // what is held here is what is called, not when
+	if change != nil {
+		change(&o)
+	}
+	if err := o.Validate(); err != nil {
+		r.t.Fatal(err)
+	}
+	m := &manager{t: r.t, registry: o.Registry, hostAt: strings.TrimPrefix(r.endpoint.Server(), "https://")}
+	m.stop = r.start(func(ctx context.Context) error { return tree.Run(ctx, o) })
+	return m
+}
+
+// joined waits until all members have joined.
+func (r *rig) joined(m *manager) {
+	r.t.Helper()
+	repotest.Eventually(r.t, "all members have joined", func() bool { return value(r.t, m.registry, "tree_members") == float64(len(r.members)) })
+}
+
+// value adds up a metric over the series that have all labels, NAME=VALUE.
+func value(t *testing.T, registry *instrument.Registry, name string, labels ...string) (sum float64) {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() != name {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			all := map[string]bool{}
+			for _, l := range m.GetLabel() {
+				all[l.GetName()+"="+l.GetValue()] = true
+			}
+			has := true
+			for _, l := range labels {
+				has = has && all[l]
+			}
+			if has {
+				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			}
+		}
+	}
+	return sum
+}
+
+// hostCalls counts the calls of a verb on a resource of the host.
+func (m *manager) hostCalls(verb, resource string) int {
+	m.t.Helper()
+	return int(value(m.t, m.registry, "tree_rest_client_requests_total", "host="+m.hostAt, "verb="+verb, "resource="+resource))
+}
+
+// memberCalls counts those on members.
+func (m *manager) memberCalls(verb, resource string) int {
+	m.t.Helper()
+	return int(value(m.t, m.registry, "tree_rest_client_requests_total", "verb="+verb, "resource="+resource)) - m.hostCalls(verb, resource)
+}
+
+// pod is one that tolerates virtual nodes, and no others take it.
+func pod(name string, change ...func(*corev1.Pod)) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}}
+	p.Spec.NodeSelector = map[string]string{api.LabelNode: "true"}
+	p.Spec.Tolerations = []corev1.Toleration{{Key: api.LabelNode, Operator: corev1.TolerationOpExists}}
+	p.Spec.Containers = []corev1.Container{{Name: "app", Image: "registry.example/app:1"}}
+	for _, c := range change {
+		c(p)
+	}
+	return p
+}
+
+// withSettings lets a pod need a ConfigMap and a Secret.
+func withSettings(p *corev1.Pod) {
+	p.Spec.Volumes = []corev1.Volume{
+		{Name: "c", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}},
+		{Name: "s", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "secret"}}},
+	}
+}
+
+// settings makes what withSettings needs.
+func (r *rig) settings() {
+	r.t.Helper()
+	c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "settings"}, Data: map[string]string{"level": "info"}}
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "secret"}, Data: map[string][]byte{"key": []byte("x")}}
+	_, err := r.host.CoreV1().ConfigMaps("default").Create(r.t.Context(), c, metav1.CreateOptions{})
+	if err == nil {
+		_, err = r.host.CoreV1().Secrets("default").Create(r.t.Context(), s, metav1.CreateOptions{})
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *rig) create(p *corev1.Pod) {
+	r.t.Helper()
+	if _, err := r.host.CoreV1().Pods(p.Namespace).Create(r.t.Context(), p, metav1.CreateOptions{}); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *rig) creates(count int, change ...func(*corev1.Pod)) {
+	r.t.Helper()
+	for i := range count {
+		r.create(pod(fmt.Sprint("p", i), change...))
+	}
+}
+
+func (r *rig) delete(name string) {
+	r.t.Helper()
+	if err := r.host.CoreV1().Pods("default").Delete(r.t.Context(), name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *rig) list(c kubernetes.Interface) []corev1.Pod {
+	r.t.Helper()
+	list, err := c.CoreV1().Pods("default").List(r.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return list.Items
+}
+
+// run waits until so many pods of the host run, and no others are there.
+func (r *rig) run(count int) {
+	r.t.Helper()
+	repotest.Eventually(r.t, fmt.Sprintf("%d pods run", count), func() bool {
+		pods, running := r.list(r.host), 0
+		for i := range pods {
+			if pods[i].Status.Phase == corev1.PodRunning && pods[i].DeletionTimestamp == nil {
+				running++
+			}
+		}
+		return running == count && len(pods) == count
+	})
+}
+
+// differences asks in what host and members disagree.
+func (r *rig) differences() (int, []members.Difference) {
+	r.t.Helper()
+	w := httptest.NewRecorder()
+	r.watch.ServeHTTP(w, httptest.NewRequest(http.MethodGet, members.Differences, nil))
+	var out struct {
+		Count int
+		First []members.Difference
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &out); err != nil {
+		r.t.Fatal(err)
+	}
+	return out.Count, out.First
+}
+
+// agree waits until host and members agree.
+func (r *rig) agree() {
+	r.t.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for {
+		n, first := r.differences()
+		if n == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			r.t.Fatalf("%d differences: %v", n, first[:min(n, 5)])
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// nodes returns the names of the host's virtual nodes.
+func (r *rig) nodes() (out []string) {
+	r.t.Helper()
+	list, err := r.host.CoreV1().Nodes().List(r.t.Context(), metav1.ListOptions{LabelSelector: api.LabelNode + "=true"})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for i := range list.Items {
+		out = append(out, list.Items[i].Name)
+	}
+	return out
+}
+
+// improved is the preset.
+func improved(o *tree.Options) {
+	o.LeafReads, o.PodWorkers, o.PodQueue, o.StatusWorkers, o.NodeWorkers, o.JoinWorkers = tree.ReadsCached, 8, tree.QueueMember, 4, 4, 16
+	o.NodeLookup, o.NodePatch, o.StatusPut, o.StatusGuard = tree.LookupMap, tree.Changed, tree.Changed, tree.GuardUID
+	o.ServiceEnv, o.Dependents, o.Unjoin, o.Retry, o.RequestTimeout = tree.EnvCached, tree.DependentsCached, tree.UnjoinLeaves, tree.RetryGrows, 5*time.Second
+}
