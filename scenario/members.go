@@ -34,6 +34,7 @@ type Members struct {
 	APIs      []string          `yaml:"apis"`      // of real ones: what is served beside v1, GROUP/VERSION; default: see docs/clusters.md; [all]: everything, as on the plane
 	Etcd      string            `yaml:"etcd"`      // of real ones: shared (default): one for all members, a prefix each; own: one each
 	Flags     map[string]string `yaml:"flags"`     // of real ones: of each kube-apiserver, without dashes
+	Stages    []string          `yaml:"stages"`    // of hollow ones: what objects in them become by themselves: built-in sets, such as deployments, and files of kwok Stages, relative to the scenario; default nothing. Real ones have the stages of their fleet
 	Fleet     *Fleet            `yaml:"fleet"`     // simulated nodes in each of them; default none
 	OnDeath   string            `yaml:"onDeath"`   // of a real one that dies by itself: continue (default), the run says so and goes on; or stop
 }

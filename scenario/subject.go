@@ -18,9 +18,10 @@ import (
 // kubeconfig of its own; it is measured and can be disturbed as a component is,
 // and its death ends the run. In args, env and URLs $(NAME) stands for a
 // variable of env or for one of those that every subject gets: KUBECONFIG,
-// METRICS_PORT and PROBE_PORT (free ports, unless metrics.port says which) and
-// LOGS, the run's folder of logs, and MEMBERS, a folder with a kubeconfig of each
-// member, NAME.kubeconfig, and members.kubeconfig with a context for each. $$(NAME) stands for the text $(NAME).
+// METRICS_PORT and PROBE_PORT (free ports, unless metrics.port says which),
+// LOGS, the run's folder of logs, MEMBERS, a folder with a kubeconfig of each
+// member, NAME.kubeconfig, and members.kubeconfig with a context for each, and SEED, that of the run. $$(NAME) stands
+// for the text $(NAME).
 type Subject struct {
 	Name       string            `yaml:"name"`       // a DNS label; its samples, log and faults go by it
 	Command    string            `yaml:"command"`    // an executable: a path with / in it is relative to the file, another name is looked for in PATH
@@ -68,6 +69,7 @@ const (
 	VarProbePort   = "PROBE_PORT"
 	VarLogs        = "LOGS"
 	VarMembers     = "MEMBERS"
+	VarSeed        = "SEED"
 )
 
 // VarRun is, in a cluster that is not the run's own, the run's id: what carries it
@@ -75,7 +77,7 @@ const (
 const VarRun = "WINDTUNNEL_RUN"
 
 func subjectVariables() []string {
-	return []string{VarKubeconfig, VarMetricsPort, VarProbePort, VarLogs, VarMembers}
+	return []string{VarKubeconfig, VarMetricsPort, VarProbePort, VarLogs, VarMembers, VarSeed}
 }
 
 // subjectNames are the names of the subjects.

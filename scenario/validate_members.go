@@ -66,6 +66,13 @@ func (c memberChecker) group(path string, m *Members) {
 				c.at(path+"."+name, "members.%s: belongs to real members", name)
 			}
 		}
+	} else if c.given(path + ".stages") {
+		c.at(path+".stages", "members.stages: belongs to hollow members: real ones have fleet.stages")
+	}
+	for i, name := range m.Stages {
+		if err := checkInside(name); err != nil || name == "" {
+			c.at(fmt.Sprintf("%s.stages[%d]", path, i), "members.stages: %q is neither a built-in set nor a file in the scenario's folder", clip(name))
+		}
 	}
 	if m.Fleet != nil {
 		c.fleet(path+".fleet", m.Fleet)

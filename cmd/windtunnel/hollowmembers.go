@@ -15,16 +15,20 @@ import (
 // hollowMembersVerb is the process of a scenario's hollow members; package plane
 // starts it.
 func hollowMembersVerb(env *environment) *cobra.Command {
-	verb := &cobra.Command{Use: plane.HollowArg + " NAMES", Short: "Be hollow members", Args: cobra.ExactArgs(1), Hidden: true}
+	verb := &cobra.Command{Use: plane.HollowArg + " GROUP", Short: "Be hollow members", Args: cobra.ExactArgs(1), Hidden: true}
 	verb.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx, cancel := env.interruptible(cmd.Context(), "stopping", func() { os.Exit(exitUnknown) })
 		defer cancel()
-		server, err := hollow.New(hollow.Options{})
+		group, err := readHollow(args[0])
+		if err != nil {
+			return err
+		}
+		server, err := hollow.New(hollow.Options{Models: hollow.Models{Stages: group.Stages, StagesDir: group.Folder}})
 		if err != nil {
 			return err
 		}
 		defer server.Close()
-		reach, err := makeHollow(server, args[0])
+		reach, err := makeHollow(server, group.Names)
 		if err != nil {
 			return err
 		}
@@ -45,16 +49,20 @@ func hollowMembersVerb(env *environment) *cobra.Command {
 	return verb
 }
 
-// makeHollow makes the clusters that a file names.
-func makeHollow(server *hollow.Server, file string) (reach plane.HollowReach, err error) {
+// readHollow reads what the members are to be.
+func readHollow(file string) (group plane.HollowGroup, err error) {
 	raw, err := os.ReadFile(file)
 	if err != nil {
-		return reach, fmt.Errorf("read the names of hollow members: %w", err)
+		return group, fmt.Errorf("read what hollow members are to be: %w", err)
 	}
-	var names []string
-	if err := json.Unmarshal(raw, &names); err != nil {
-		return reach, fmt.Errorf("%s: %w", file, err)
+	if err := json.Unmarshal(raw, &group); err != nil {
+		return group, fmt.Errorf("%s: %w", file, err)
 	}
+	return group, nil
+}
+
+// makeHollow makes clusters of these names.
+func makeHollow(server *hollow.Server, names []string) (reach plane.HollowReach, err error) {
 	reach.Addresses = map[string]string{}
 	for _, name := range names {
 		c, err := server.Cluster(name)

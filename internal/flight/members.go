@@ -31,6 +31,9 @@ type members struct {
 func compileMembers(s *scenario.Scenario, folder string) (members, error) {
 	out := members{stages: map[string]stages{}}
 	for _, m := range s.Members {
+		if _, err := compileStages(scenario.Fleet{Stages: m.Stages}, folder); err != nil { // the hollow members' process has its own
+			return out, fmt.Errorf("members %s: %w", m.Name, err)
+		}
 		if m.Fleet == nil {
 			continue
 		}

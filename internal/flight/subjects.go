@@ -25,6 +25,7 @@ type subjects struct {
 	options Options
 	run     string // its stamp, in a cluster that is not its own
 	all     []scenario.Subject
+	seed    uint64
 	closers
 }
 
@@ -69,7 +70,7 @@ func (s *subjects) watchCaller(ctx context.Context, journal journal.Journal, can
 // compileSubjects looks for the programs, so that one that is missing is known
 // before anything is started.
 func compileSubjects(sc *scenario.Scenario, o Options) (*subjects, error) {
-	s := &subjects{options: o, all: sc.Subjects}
+	s := &subjects{options: o, all: sc.Subjects, seed: sc.Seed}
 	var errs []error
 	for _, x := range s.all {
 		if x.External && o.Caller == nil {
@@ -101,7 +102,7 @@ func (s *subjects) start(ctx context.Context, p *plane.Plane, dir *directory) er
 
 func (s *subjects) startOne(ctx context.Context, x scenario.Subject, p *plane.Plane, dir *directory) (record.SubjectFact, error) {
 	prepared, err := subject.Prepare(x, subject.Options{
-		Plane: p, Folder: filepath.Dir(s.options.File), LogDir: dir.File(record.LogFolder), Self: s.options.Versions["windtunnel"], Run: s.run,
+		Plane: p, Folder: filepath.Dir(s.options.File), LogDir: dir.File(record.LogFolder), Self: s.options.Versions["windtunnel"], Run: s.run, Seed: s.seed,
 	})
 	if err != nil {
 		return record.SubjectFact{}, err

@@ -13,12 +13,19 @@ import (
 )
 
 // HollowArg is the first argument with which windtunnel is the process of a group of
-// hollow members. The second is the path of a file with their names, a JSON list; it
+// hollow members. The second is the path of a file with a HollowGroup in JSON; it
 // writes a HollowReach beside it, HollowReachFile, when they can be reached.
 const (
 	HollowArg       = "hollow-members"
 	HollowReachFile = "reach.json"
 )
+
+// HollowGroup says what hollow members are to be.
+type HollowGroup struct {
+	Names  []string `json:"names"`
+	Stages []string `json:"stages,omitempty"` // what objects become by themselves
+	Folder string   `json:"folder,omitempty"` // of files in Stages
+}
 
 // HollowReach is how hollow members are reached.
 type HollowReach struct {
@@ -36,12 +43,16 @@ func (g *memberGroup) startHollow(ctx context.Context, _ *record.MembersFact) er
 	}
 	name := "hollow-" + g.spec.Name
 	folder := filepath.Join(home, name)
-	names, err := json.Marshal(g.spec.MemberNames())
+	base, err := filepath.Abs(g.options.BaseDir)
+	if err != nil {
+		return fmt.Errorf("folder of %s: %w", name, err)
+	}
+	group, err := json.Marshal(HollowGroup{Names: g.spec.MemberNames(), Stages: g.spec.Stages, Folder: base})
 	if err == nil {
 		err = os.Mkdir(folder, 0o700)
 	}
 	if err == nil {
-		err = os.WriteFile(filepath.Join(folder, "names.json"), names, 0o600)
+		err = os.WriteFile(filepath.Join(folder, "group.json"), group, 0o600)
 	}
 	if err != nil {
 		return fmt.Errorf("make a folder for %s: %w", name, err)
@@ -61,7 +72,7 @@ func (g *memberGroup) startHollow(ctx context.Context, _ *record.MembersFact) er
 		return json.Unmarshal(raw, &reach)
 	}
 	s := &supervisor{plane: g.plane, turn: make(chan struct{}, 1), role: roleStore, ready: ready, within: readyWithin, spec: process.Spec{
-		Name: name, Path: executable, Args: []string{HollowArg, filepath.Join(folder, "names.json")}, Env: ownEnvironment(),
+		Name: name, Path: executable, Args: []string{HollowArg, filepath.Join(folder, "group.json")}, Env: ownEnvironment(),
 		LogFile: filepath.Join(g.options.LogDir, name+".log"),
 	}}
 	if err := g.plane.runMember(ctx, s); err != nil {

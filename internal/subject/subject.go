@@ -36,6 +36,7 @@ type Options struct {
 	LogDir string // gets NAME.log
 	Self   string // version of windtunnel, for subjects that it is itself
 	Run    string // the run's stamp, in a cluster that is not its own
+	Seed   uint64 // of the run
 }
 
 // Prepared is a subject with all that its command line and URLs are made of.
@@ -73,7 +74,7 @@ func Prepare(x scenario.Subject, o Options) (*Prepared, error) {
 	metrics := strconv.Itoa(ports[0])
 	p.vars = map[string]string{
 		scenario.VarKubeconfig: p.Kubeconfig, scenario.VarMetricsPort: metrics,
-		scenario.VarProbePort: strconv.Itoa(ports[1]), scenario.VarLogs: o.LogDir, scenario.VarMembers: o.Plane.MembersFolder(),
+		scenario.VarProbePort: strconv.Itoa(ports[1]), scenario.VarLogs: o.LogDir, scenario.VarMembers: o.Plane.MembersFolder(), scenario.VarSeed: strconv.FormatUint(o.Seed, 10),
 	}
 	env := map[string]string{}
 	for name, text := range x.Env {

@@ -80,7 +80,7 @@ func prepare(t *testing.T, p *plane.Plane, x scenario.Subject) *subject.Prepared
 	if x.Command == "" && x.Windtunnel == nil {
 		x.Command = os.Args[0]
 	}
-	out, err := subject.Prepare(x, subject.Options{Plane: p, Folder: t.TempDir(), LogDir: filepath.Join(t.TempDir(), "logs"), Self: "own"})
+	out, err := subject.Prepare(x, subject.Options{Plane: p, Folder: t.TempDir(), LogDir: filepath.Join(t.TempDir(), "logs"), Self: "own", Seed: 7})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func prepare(t *testing.T, p *plane.Plane, x scenario.Subject) *subject.Prepared
 func TestASubjectIsOneOfThePlanesComponents(t *testing.T) {
 	p := attached(t)
 	x := prepare(t, p, scenario.Subject{
-		Args: []string{"serve", "127.0.0.1:$(METRICS_PORT)", "$(KUBECONFIG)", "$$(KUBECONFIG)", "--${WORD}"}, Env: map[string]string{"WORD": "<$(LOGS)>"},
+		Args: []string{"serve", "127.0.0.1:$(METRICS_PORT)", "$(KUBECONFIG)", "$$(KUBECONFIG)", "--${WORD}", "$(SEED)"}, Env: map[string]string{"WORD": "<$(LOGS)>"},
 		Metrics: &scenario.Metrics{}, Version: []string{"say"}, Limits: scenario.Limits{CPU: 1, Memory: unit.Bytes(64 << 20)},
 	})
 	fact, err := x.Start(t.Context())
@@ -102,7 +102,7 @@ func TestASubjectIsOneOfThePlanesComponents(t *testing.T) {
 		t.Errorf("component %+v", c)
 	}
 	if fact.Name != "operator" || fact.Command != os.Args[0] || fact.Version != "subject 1.2.3" || fact.CPULimit != 1 ||
-		len(fact.Args) != 5 || fact.Args[2] != x.Kubeconfig || fact.Args[3] != "$(KUBECONFIG)" || len(fact.Env) != 1 || !strings.HasPrefix(fact.Env[0], "WORD=</") {
+		len(fact.Args) != 6 || fact.Args[5] != "7" || fact.Args[2] != x.Kubeconfig || fact.Args[3] != "$(KUBECONFIG)" || len(fact.Env) != 1 || !strings.HasPrefix(fact.Env[0], "WORD=</") {
 		t.Errorf("fact %+v", fact)
 	}
 	client, base, err := c.Scrape.Client()
