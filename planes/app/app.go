@@ -23,6 +23,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/limiter"
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
+	"github.com/windtunnel/windtunnel/planes/app/internal/cluster"
 	"github.com/windtunnel/windtunnel/planes/app/internal/controller"
 	"github.com/windtunnel/windtunnel/planes/app/internal/definitions"
 	"github.com/windtunnel/windtunnel/planes/app/internal/webhook"
@@ -31,12 +32,12 @@ import (
 // Verbs returns the processes of the plane. The defaults of their flags are those
 // of KubeVela v1.8.0 with the settings of its chart.
 func Verbs(host cli.Host) []*cobra.Command {
-	return []*cobra.Command{controllerVerb(host), webhookVerb(host)}
+	return []*cobra.Command{controllerVerb(host), webhookVerb(host), gatewayVerb(host), memberVerb(host)}
 }
 
 func controllerVerb(host cli.Host) *cobra.Command {
 	p := cli.New(host)
-	o := controller.Options{Workers: 4, Resync: 5 * time.Minute, InformerResync: 10 * time.Hour, RevisionLimit: 2, MaxDispatch: 10}
+	o := controller.Options{Workers: 4, Resync: 5 * time.Minute, InformerResync: 10 * time.Hour, RevisionLimit: 2, MaxDispatch: 10, Gateway: cluster.Direct{Connections: 1}}
 	rate, g := limiter.Rate{QPS: 400, Burst: 600}, gates{}
 	profile, events, install := profileV18, true, true
 	var verb *cobra.Command
@@ -45,7 +46,7 @@ func controllerVerb(host cli.Host) *cobra.Command {
 			return err
 		}
 		o.Config, o.Registry, o.Clock, o.Log = p.NewConfig("windtunnel-app-controller"), p.Registry, p.Clock, p.Log
-		o.NoEvents = !events
+		o.NoEvents, o.Gateway.Seed = !events, o.Seed
 		g.into(&o.Features)
 		if err := rate.Validate(); err != nil {
 			return err
@@ -89,6 +90,10 @@ func controllerVerb(host cli.Host) *cobra.Command {
 	f.BoolVar(&o.Features.FoldSecrets, "fold-secrets", false, "compare a Secret's stringData with its data")
 	f.BoolVar(&o.Features.CompressFirst, "compress-first", false, "create revisions as they will be kept, so that none is written twice")
 	f.Float64Var(&o.Features.Jitter, "resync-jitter", 0, "share of the re-sync period that is added by chance")
+	f.StringVar(&o.Gateway.URL, "cluster-gateway-url", "", "connect to the gateway directly: `URL`, or "+cluster.Registered+" for the replicas that have registered; default: by the plane's API server")
+	f.StringVar(&o.Gateway.CAFile, "cluster-gateway-ca-file", "", "`file` with the authority of the URL's certificate, PEM")
+	f.IntVar(&o.Gateway.Connections, "cluster-gateway-connections", 1, "to the gateway when it is connected to directly, each with a replica by chance")
+	f.Uint64Var(&o.Seed, "seed", 0, "of what is chosen by chance: the jitter of the re-sync, the replica of a connection")
 	f.Var(g, "feature-gates", "`NAME=BOOL,...` of KubeVela's gates: "+strings.Join(slices.Sorted(maps.Keys(gateSetters())), ", "))
 	f.BoolVar(&events, "events", true, "write event objects")
 	f.BoolVar(&install, "install", true, "bring kinds and definitions to the plane")
@@ -109,6 +114,7 @@ func webhookVerb(host cli.Host) *cobra.Command {
 	f := verb.Flags()
 	f.StringVar(&o.Listen, "admission-listen", "127.0.0.1:0", "`host:port` of admission, TLS")
 	f.StringSliceVar(&o.Shards, "schedulable-shards", nil, "applications without a shard get one of these by chance; default none")
+	f.Uint64Var(&o.Seed, "seed", 0, "of the choice of shards")
 	f.BoolVar(&o.Validate, "validate", true, "refuse applications that name types which nobody has defined")
 	return verb
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/subject/kit/limiter"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/resource"
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
+	"github.com/windtunnel/windtunnel/planes/app/internal/cluster"
 	"github.com/windtunnel/windtunnel/planes/app/internal/controller"
 	"github.com/windtunnel/windtunnel/planes/app/internal/definitions"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -45,7 +46,13 @@ func newRig(t *testing.T) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.Close() })
-	r := &rig{t: t, endpoint: p.Endpoint("admin")}
+	return newRigAt(t, p.Endpoint("admin"))
+}
+
+// newRigAt brings kinds and definitions to a hub that is there.
+func newRigAt(t *testing.T, at endpoint.Endpoint) *rig {
+	t.Helper()
+	r := &rig{t: t, endpoint: at}
 	r.config = r.endpoint.Config("app-test")
 	all, err := definitions.All()
 	if err != nil {
@@ -88,7 +95,7 @@ func (r *rig) run(change func(*controller.Options)) *running {
 	config := rest.CopyConfig(r.config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return tap{out.calls, next} })
 	o := controller.Options{
-		Config: config, Limiter: limiter.New(limiter.Rate{QPS: 1000, Burst: 1000}), Workers: 4, Resync: time.Hour, InformerResync: 10 * time.Hour,
+		Config: config, Limiter: limiter.New(limiter.Rate{QPS: 1000, Burst: 1000}), Workers: 4, Gateway: cluster.Direct{Connections: 1}, Resync: time.Hour, InformerResync: 10 * time.Hour,
 		RevisionLimit: 2, MaxDispatch: 10, NoEvents: true, Features: v18(), Registry: out.registry, Clock: clock.Start(),
 		Log: slog.New(slog.NewTextHandler(r.t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}

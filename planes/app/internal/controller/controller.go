@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -25,6 +26,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/subject/kit/loop"
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
+	"github.com/windtunnel/windtunnel/planes/app/internal/cluster"
 )
 
 // Controller is a running controller.
@@ -36,8 +38,10 @@ type Controller struct {
 	metrics *metrics
 	memory  *memories
 	loop    *loop.Loop
+	rng     *chance
 
 	applications, revisions, trackers, configMaps cache.SharedIndexInformer // configMaps may be nil
+	members                                       cache.SharedIndexInformer
 	definitions                                   map[string]cache.SharedIndexInformer
 }
 
@@ -84,6 +88,11 @@ func prepare(o Options) (*Controller, error) {
 	config.RateLimiter = o.Limiter
 	config.UserAgent = "windtunnel-app-controller"
 	config.Timeout = 0 // watches are open for long
+	direct, err := o.Gateway.Transport(config)
+	if err != nil {
+		return nil, fmt.Errorf("app-controller: %w", err)
+	}
+	config.Wrap(cluster.Route(direct))
 	o.Registry.Watch(config)
 	client, err := api.NewClient(config, api.Scheme())
 	if err != nil {
@@ -114,6 +123,8 @@ func prepare(o Options) (*Controller, error) {
 		revisions:    client.Revisions.Informer(selector, o.InformerResync, cache.Indexers{byApplication: indexLabels}),
 		trackers:     client.Trackers.Informer(selector, o.InformerResync, indices),
 		definitions:  map[string]cache.SharedIndexInformer{},
+		members:      memberInformer(client, o.InformerResync),
+		rng:          newChance(o.Seed),
 	}
 	c.objects = objects{client: anything, mapper: o.Mapper, metrics: c.metrics, features: o.Features}
 	for _, kind := range api.DefinitionKinds() {
@@ -130,7 +141,7 @@ func prepare(o Options) (*Controller, error) {
 }
 
 func (c *Controller) informers() []cache.SharedIndexInformer {
-	out := []cache.SharedIndexInformer{c.applications, c.revisions, c.trackers}
+	out := []cache.SharedIndexInformer{c.applications, c.revisions, c.trackers, c.members}
 	for _, kind := range api.DefinitionKinds() {
 		out = append(out, c.definitions[kind])
 	}
@@ -138,6 +149,21 @@ func (c *Controller) informers() []cache.SharedIndexInformer {
 		out = append(out, c.configMaps)
 	}
 	return out
+}
+
+// chance is a source of random numbers for all workers.
+type chance struct {
+	mu  sync.Mutex
+	rng *rand.Rand
+}
+
+func newChance(seed uint64) *chance { return &chance{rng: rand.New(rand.NewPCG(seed, 0))} }
+
+// share returns a number from 0 to below 1.
+func (c *chance) share() float64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.rng.Float64()
 }
 
 // now returns the wall time, for stamps.

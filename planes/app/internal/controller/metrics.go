@@ -1,7 +1,7 @@
 package controller
 
 import (
-	"strconv"
+	"context"
 	"sync"
 	"time"
 
@@ -10,6 +10,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
+	"github.com/windtunnel/windtunnel/planes/app/internal/cluster"
 )
 
 // metrics are KubeVela's by name. Its own buckets begin at 5 ms, in which an
@@ -75,16 +76,32 @@ func (m *metrics) stage(name string) func() {
 }
 
 // request times one request, or one read from a cache, in KubeVela's words.
-func (m *metrics) request(verb, kind, apiVersion string, unstructured bool) func() {
+func (m *metrics) request(verb, kind, apiVersion string) func() {
 	begin := m.clock.Now()
 	return func() {
-		m.requests.WithLabelValues("application", "local", verb, kind, apiVersion, strconv.FormatBool(unstructured)).Observe(m.since(begin))
+		m.requests.WithLabelValues("application", cluster.Local, verb, kind, apiVersion, "false").Observe(m.since(begin))
+	}
+}
+
+// remote stands for every member in KubeVela's label cluster, which has its name:
+// of two hundred members that would be a hundred thousand series. The gateway
+// counts by member.
+const remote = "remote"
+
+// requestTo is request for an object of any kind, in the cluster that ctx names.
+func (m *metrics) requestTo(ctx context.Context, verb, kind, apiVersion string) func() {
+	begin, where := m.clock.Now(), cluster.Local
+	if cluster.Of(ctx) != "" {
+		where = remote
+	}
+	return func() {
+		m.requests.WithLabelValues("application", where, verb, kind, apiVersion, "true").Observe(m.since(begin))
 	}
 }
 
 // own times a request on one of the plane's own kinds.
 func (m *metrics) own(verb, kind string) func() {
-	return m.request(verb, kind, api.GroupVersion().String(), false)
+	return m.request(verb, kind, api.GroupVersion().String())
 }
 
 // show counts an application in the gauges; nil takes it out.

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
+	"github.com/windtunnel/windtunnel/planes/app/internal/cluster"
 )
 
 // Bounds of single requests.
@@ -70,13 +71,20 @@ func (c objects) get(ctx context.Context, o *unstructured.Unstructured) (*unstru
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	defer c.metrics.request("Get", o.GetKind(), o.GetAPIVersion(), true)()
+	defer c.metrics.requestTo(ctx, "Get", o.GetKind(), o.GetAPIVersion())()
 	got, err := r.Get(ctx, o.GetName(), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
+		if cluster.Of(ctx) != "" && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
+			return nil, fmt.Errorf("%w: %w", errNoGateway, err) // not the member said so
+		}
 		return nil, nil
 	}
 	return got, err
 }
+
+// errNoGateway says that the hub does not serve the gateway's API: what is in a
+// member is not known, and nothing must be taken for gone.
+var errNoGateway = errors.New("the hub serves no " + cluster.Resource)
 
 // apply brings an object to what is wanted: it is read, and created or patched. A
 // dry run changes nothing.
@@ -100,7 +108,7 @@ func (c objects) apply(ctx context.Context, want *unstructured.Unstructured, dry
 		dry = []string{metav1.DryRunAll}
 	}
 	if is == nil {
-		defer c.metrics.request("Create", want.GetKind(), want.GetAPIVersion(), true)()
+		defer c.metrics.requestTo(ctx, "Create", want.GetKind(), want.GetAPIVersion())()
 		_, err = r.Create(ctx, want, metav1.CreateOptions{DryRun: dry})
 		return err
 	}
@@ -117,7 +125,7 @@ func (c objects) apply(ctx context.Context, want *unstructured.Unstructured, dry
 	if string(p) == "{}" && c.features.SkipEmptyPatch {
 		return nil
 	}
-	defer c.metrics.request("Patch", want.GetKind(), want.GetAPIVersion(), true)()
+	defer c.metrics.requestTo(ctx, "Patch", want.GetKind(), want.GetAPIVersion())()
 	_, err = r.Patch(ctx, want.GetName(), kind, p, metav1.PatchOptions{DryRun: dry})
 	return err
 }
@@ -130,7 +138,7 @@ func (c objects) delete(ctx context.Context, o *unstructured.Unstructured) error
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	defer c.metrics.request("Delete", o.GetKind(), o.GetAPIVersion(), true)()
+	defer c.metrics.requestTo(ctx, "Delete", o.GetKind(), o.GetAPIVersion())()
 	uid := o.GetUID()
 	err = r.Delete(ctx, o.GetName(), metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: new(metav1.DeletePropagationBackground),

@@ -13,6 +13,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/limiter"
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
+	"github.com/windtunnel/windtunnel/planes/app/internal/cluster"
 )
 
 // Options are what a controller is told.
@@ -26,6 +27,8 @@ type Options struct {
 	RevisionLimit  int // kept of an application beside the one in use
 	MaxDispatch    int // objects of an application that are applied or kept at the same time
 	NoEvents       bool
+	Gateway        cluster.Direct // how members are reached; without a URL by the hub's API server
+	Seed           uint64         // of all that is chosen by chance
 	Features       Features
 	Mapper         meta.RESTMapper // nil: asks the server
 	Registry       *instrument.Registry
@@ -73,6 +76,7 @@ func (o *Options) Validate() error {
 	if o.RevisionLimit < 0 {
 		errs = append(errs, fmt.Errorf("application-revision-limit %d: want 0 or more", o.RevisionLimit))
 	}
+	errs = append(errs, o.Gateway.Validate())
 	if o.Features.Jitter < 0 || o.Features.Jitter > 1 {
 		errs = append(errs, fmt.Errorf("resync-jitter %g: want 0 to 1", o.Features.Jitter))
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"reflect"
 	"slices"
 	"sync"
@@ -30,6 +29,7 @@ type pass struct {
 	before      api.ApplicationStatus
 	definitions definitionSet
 	applyOnce   bool
+	topologies  []topology
 
 	hash   string
 	number int64 // of the revision
@@ -41,8 +41,9 @@ type pass struct {
 	history []*api.Tracker
 	marked  bool // a tracker was deleted in this pass
 
-	mu      sync.Mutex
+	mu      sync.Mutex // components are delivered to several clusters at once
 	entries map[string]entry
+	writing sync.Mutex // held while the tracker is written
 }
 
 const (
@@ -157,8 +158,15 @@ func (p *pass) parse() error {
 	p.event(corev1.EventTypeNormal, "Parsed", "Parsed successfully")
 	defer p.c.metrics.stage("apply-policies")()
 	p.applyOnce = p.c.o.Features.ApplyOnce
+	p.topologies = nil
 	for _, policy := range p.app.Spec.Policies {
 		switch policy.Type {
+		case policyTopology:
+			t, err := topologyOf(policy)
+			if err != nil {
+				return err
+			}
+			p.topologies = append(p.topologies, t)
 		case "apply-once":
 			var properties struct {
 				Enable bool `json:"enable"`
@@ -168,7 +176,7 @@ func (p *pass) parse() error {
 			}
 			p.applyOnce = p.applyOnce || properties.Enable
 		default:
-			return fmt.Errorf("policy %s: type %s is not one that the plane carries out: want apply-once", policy.Name, policy.Type)
+			return fmt.Errorf("policy %s: type %s is not one that the plane carries out: want apply-once or topology", policy.Name, policy.Type)
 		}
 	}
 	p.set("Parsed", corev1.ConditionTrue, "Available", "")
@@ -268,7 +276,7 @@ func (p *pass) settle(ctx context.Context) error {
 	case !finished:
 		p.c.loop.Queue.AddAfter(p.key, collected)
 	default:
-		p.c.loop.Queue.AddAfter(p.key, p.c.o.Resync+time.Duration(rand.Float64()*p.c.o.Features.Jitter*float64(p.c.o.Resync)))
+		p.c.loop.Queue.AddAfter(p.key, p.c.o.Resync+time.Duration(p.c.rng.share()*p.c.o.Features.Jitter*float64(p.c.o.Resync)))
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
+	"github.com/windtunnel/windtunnel/planes/app/internal/cluster"
 	"github.com/windtunnel/windtunnel/planes/app/internal/template"
 )
 
@@ -22,6 +24,7 @@ type manifest struct {
 	object    *unstructured.Unstructured
 	component string
 	trait     string // type of the trait that added it; empty for the component's own
+	cluster   string // that it is for; empty for the one that the applications are in
 }
 
 // Values of the label of an object's role.
@@ -31,20 +34,17 @@ const (
 )
 
 // context returns what templates know of a component.
-func (p *pass) context(component string) map[string]any {
+func (p *pass) context(component string, at placement) map[string]any {
 	return map[string]any{
 		"name": component, "appName": p.app.Name, "namespace": p.app.Namespace, "appRevision": p.revisionName(), "appRevisionNum": p.number,
-		"appLabels": p.app.Labels, "appAnnotations": p.app.Annotations, "cluster": localCluster,
+		"appLabels": p.app.Labels, "appAnnotations": p.app.Annotations, "cluster": cmp.Or(at.cluster, cluster.Local),
 	}
 }
 
-// localCluster is the name of the cluster that the applications are in.
-const localCluster = "local"
-
-// render evaluates a component with its traits.
-func (p *pass) render(component api.Component) ([]manifest, error) {
+// render evaluates a component with its traits for a place.
+func (p *pass) render(component api.Component, at placement) ([]manifest, error) {
 	d := p.definitions[api.KindComponent][component.Type]
-	in := template.Input{Parameter: component.Properties, Context: p.context(component.Name)}
+	in := template.Input{Parameter: component.Properties, Context: p.context(component.Name, at)}
 	fields, err := template.Evaluate(d.Template(), in, "output", "outputs")
 	if err != nil {
 		return nil, fmt.Errorf("component %s: %w", component.Name, err)
@@ -54,14 +54,14 @@ func (p *pass) render(component api.Component) ([]manifest, error) {
 		return nil, err
 	}
 	for _, trait := range component.Traits {
-		more, err := p.renderTrait(component, trait, out)
+		more, err := p.renderTrait(component, trait, out, at)
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, more...)
 	}
 	for i := range out {
-		if err := p.finish(&out[i], component); err != nil {
+		if err := p.finish(&out[i], component, at); err != nil {
 			return nil, err
 		}
 	}
@@ -69,9 +69,9 @@ func (p *pass) render(component api.Component) ([]manifest, error) {
 }
 
 // renderTrait patches a component's own object, or returns objects beside it.
-func (p *pass) renderTrait(component api.Component, trait api.Trait, base []manifest) ([]manifest, error) {
+func (p *pass) renderTrait(component api.Component, trait api.Trait, base []manifest, at placement) ([]manifest, error) {
 	d := p.definitions[api.KindTrait][trait.Type]
-	in := template.Input{Parameter: trait.Properties, Context: p.context(component.Name)}
+	in := template.Input{Parameter: trait.Properties, Context: p.context(component.Name, at)}
 	fields, err := template.Evaluate(d.Template(), in, "patch", "outputs")
 	if err != nil {
 		return nil, fmt.Errorf("component %s: trait %s: %w", component.Name, trait.Type, err)
@@ -95,7 +95,7 @@ func read(fields map[string]json.RawMessage, component, trait string) ([]manifes
 		if o.GetKind() == "" || o.GetAPIVersion() == "" {
 			return fmt.Errorf("component %s: %s has no kind or apiVersion", component, what)
 		}
-		out = append(out, manifest{o, component, trait})
+		out = append(out, manifest{object: o, component: component, trait: trait})
 		return nil
 	}
 	if raw := fields["output"]; raw != nil {
@@ -135,9 +135,10 @@ func merge(o *unstructured.Unstructured, patch []byte) error {
 	return json.Unmarshal(raw, &o.Object)
 }
 
-// finish gives an object its name, its namespace and its labels.
-func (p *pass) finish(m *manifest, component api.Component) error {
+// finish gives an object its name, its place and its labels.
+func (p *pass) finish(m *manifest, component api.Component, at placement) error {
 	o := m.object
+	m.cluster = at.cluster
 	if o.GetName() == "" {
 		o.SetName(component.Name)
 	}
@@ -145,8 +146,8 @@ func (p *pass) finish(m *manifest, component api.Component) error {
 	if err != nil {
 		return fmt.Errorf("component %s: %w", component.Name, err)
 	}
-	if namespaced && o.GetNamespace() == "" {
-		o.SetNamespace(p.app.Namespace)
+	if namespaced && (o.GetNamespace() == "" || at.namespace != "") {
+		o.SetNamespace(cmp.Or(at.namespace, p.app.Namespace))
 	}
 	role := roleWorkload
 	if m.trait != "" {
@@ -179,19 +180,19 @@ func (m manifest) managed() (api.ManagedResource, error) {
 	}
 	return api.ManagedResource{
 		ResourceReference: api.ResourceReference{
-			APIVersion: m.object.GetAPIVersion(), Kind: m.object.GetKind(), Namespace: m.object.GetNamespace(), Name: m.object.GetName(),
+			Cluster: m.cluster, APIVersion: m.object.GetAPIVersion(), Kind: m.object.GetKind(), Namespace: m.object.GetNamespace(), Name: m.object.GetName(),
 		},
 		Component: m.component, Trait: m.trait, Raw: raw,
 	}, nil
 }
 
 // healthy asks a component's definition how its object is, and for a word on it.
-func (p *pass) healthy(component api.Component, output *unstructured.Unstructured) (ok bool, message string, err error) {
+func (p *pass) healthy(component api.Component, at placement, output *unstructured.Unstructured) (ok bool, message string, err error) {
 	status := p.definitions[api.KindComponent][component.Type].Spec.Status
 	if status == nil || status.HealthPolicy == "" {
 		return true, "", nil
 	}
-	in := template.Input{Context: p.context(component.Name)}
+	in := template.Input{Context: p.context(component.Name, at)}
 	in.Context["output"] = output.Object
 	got, err := template.Evaluate(status.HealthPolicy, in, "isHealth")
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
+	"github.com/windtunnel/windtunnel/planes/app/internal/cluster"
 )
 
 // listTrackers returns the trackers of an application, oldest generation first.
@@ -87,6 +88,8 @@ func (p *pass) newTracker() *api.Tracker {
 
 // track writes down what is about to be made, before it is made.
 func (p *pass) track(ctx context.Context, manifests []manifest) error {
+	p.writing.Lock()
+	defer p.writing.Unlock()
 	if p.current == nil {
 		done := p.c.metrics.own("Create", api.KindTracker)
 		t, err := p.c.client.Trackers.Create(ctx, p.newTracker())
@@ -94,7 +97,7 @@ func (p *pass) track(ctx context.Context, manifests []manifest) error {
 		if err != nil {
 			return fmt.Errorf("resource tracker: %w", err)
 		}
-		p.current = t
+		p.setCurrent(t)
 	}
 	t := p.current.Copy()
 	for _, m := range manifests {
@@ -115,9 +118,16 @@ func (p *pass) updateTracker(ctx context.Context, t *api.Tracker) error {
 	if err != nil {
 		return fmt.Errorf("resource tracker %s: %w", t.Name, err)
 	}
-	p.current = got
+	p.setCurrent(got)
 	p.c.memory.wrote(p.key, p.c.trackers.GetStore(), got)
 	return nil
+}
+
+// setCurrent notes the tracker of this generation as the server has it.
+func (p *pass) setCurrent(t *api.Tracker) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.current = t
 }
 
 // entry is one object as the last read of this pass found it.
@@ -134,7 +144,7 @@ func (p *pass) look(ctx context.Context, m api.ManagedResource) entry {
 	if ok {
 		return e
 	}
-	e.object, e.err = p.c.objects.get(ctx, reference(m))
+	e.object, e.err = p.c.objects.get(cluster.In(ctx, m.Cluster), reference(m))
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.entries[m.Key()] = e
@@ -165,7 +175,7 @@ func (p *pass) keep(ctx context.Context) error {
 		if err := want.UnmarshalJSON(held[i].Raw); err != nil {
 			return fmt.Errorf("%s %s as it was rendered: %w", held[i].Kind, held[i].Name, err)
 		}
-		return p.c.objects.apply(ctx, want, false)
+		return p.c.objects.apply(cluster.In(ctx, held[i].Cluster), want, false)
 	})
 }
 
@@ -199,7 +209,7 @@ func (p *pass) collectGarbage(ctx context.Context, mark bool) (finished bool, er
 			if e.object == nil || p.foreign(e.object) {
 				continue
 			}
-			if err := p.c.objects.delete(ctx, e.object); err != nil {
+			if err := p.c.objects.delete(cluster.In(ctx, m.Cluster), e.object); err != nil {
 				return false, fmt.Errorf("delete %s %s: %w", m.Kind, m.Name, err)
 			}
 		}

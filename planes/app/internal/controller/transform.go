@@ -16,6 +16,9 @@ const kubectlApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
 // transforms make the caches keep less than the server sends.
 func (c *Controller) transforms() error {
+	if err := c.members.SetTransform(nameAndLabels); err != nil {
+		return err
+	}
 	shared := newDefinitionStore()
 	f := c.o.Features
 	for _, i := range []cache.SharedIndexInformer{c.applications, c.revisions, c.trackers} {

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,32 +15,32 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
+	"github.com/windtunnel/windtunnel/planes/app/internal/cluster"
 )
 
 // The types of steps, and the ways in which they are run.
 const (
 	stepApply   = "apply-component"
 	stepSuspend = "suspend"
+	stepDeploy  = "deploy"
 	modeDAG     = "DAG"
 	modeSerial  = "StepByStep"
 )
 
-// step is one step of a workflow with the component that it applies.
+// step is one step of a workflow with what it delivers.
 type step struct {
 	api.Step
-	component *api.Component // nil: none
+	component *api.Component // of apply-component
+	deploy    *deployment    // of deploy
 }
 
 // workflow returns the steps of the application and how they are run. Without a
-// workflow of its own there is one step for each component.
+// workflow of its own there is one step for each topology, or else for each component.
 func (p *pass) workflow() (steps []step, mode string, err error) {
 	defer p.c.metrics.stage("generate-app-steps")()
 	spec := p.app.Spec
 	if spec.Workflow == nil || len(spec.Workflow.Steps) == 0 {
-		for i, c := range spec.Components {
-			steps = append(steps, step{api.Step{Name: c.Name, Type: stepApply, DependsOn: c.DependsOn}, &spec.Components[i]})
-		}
-		return steps, modeDAG, nil
+		return p.generated(), modeDAG, nil
 	}
 	mode = modeSerial
 	if spec.Workflow.Mode != nil && spec.Workflow.Mode.Steps != "" {
@@ -49,6 +50,10 @@ func (p *pass) workflow() (steps []step, mode string, err error) {
 		one := step{Step: s}
 		switch s.Type {
 		case stepSuspend:
+		case stepDeploy:
+			if one.deploy, err = p.deployment(s); err != nil {
+				return nil, "", fmt.Errorf("step %s: %w", s.Name, err)
+			}
 		case stepApply:
 			var properties struct {
 				Component string `json:"component"`
@@ -62,11 +67,28 @@ func (p *pass) workflow() (steps []step, mode string, err error) {
 			}
 			one.component = &spec.Components[i]
 		default:
-			return nil, "", fmt.Errorf("step %s: type %s is not one that the plane carries out: want %s or %s", s.Name, s.Type, stepApply, stepSuspend)
+			return nil, "", fmt.Errorf("step %s: type %s is not one that the plane carries out: want %s, %s or %s", s.Name, s.Type, stepApply, stepDeploy, stepSuspend)
 		}
 		steps = append(steps, one)
 	}
 	return steps, mode, nil
+}
+
+// generated are the steps of an application that names none.
+func (p *pass) generated() (steps []step) {
+	for _, t := range p.topologies {
+		steps = append(steps, step{
+			Step:   api.Step{Name: stepDeploy + "-" + t.name, Type: stepDeploy},
+			deploy: &deployment{topologies: []topology{t}, parallelism: deployAtOnce},
+		})
+	}
+	if len(steps) > 0 {
+		return steps
+	}
+	for i, c := range p.app.Spec.Components {
+		steps = append(steps, step{Step: api.Step{Name: c.Name, Type: stepApply, DependsOn: c.DependsOn}, component: &p.app.Spec.Components[i]})
+	}
+	return steps
 }
 
 // execute runs what can be run of the workflow now. wait is how long to wait until
@@ -153,7 +175,14 @@ func (p *pass) run(ctx context.Context, s step, status *api.StepStatus) (wait ti
 		return 0, p.suspend(ctx, status, first)
 	}
 	name := p.revisionName() + "/" + s.Name
-	ok, message, failed := p.bring(ctx, *s.component)
+	var ok bool
+	var message string
+	var failed error
+	if s.deploy != nil {
+		ok, message, failed = p.deploy(ctx, *s.deploy)
+	} else {
+		ok, message, failed = p.bring(ctx, *s.component, placement{})
+	}
 	switch {
 	case failed != nil && ctx.Err() != nil:
 		return 0, failed
@@ -191,13 +220,13 @@ func (p *pass) suspend(ctx context.Context, status *api.StepStatus, first bool) 
 	return nil
 }
 
-// bring applies a component and says whether it is healthy.
-func (p *pass) bring(ctx context.Context, component api.Component) (ok bool, message string, err error) {
+// bring applies a component somewhere and says whether it is healthy there.
+func (p *pass) bring(ctx context.Context, component api.Component, at placement) (ok bool, message string, err error) {
 	begin := p.c.o.Clock.Now()
 	defer func() {
 		p.c.metrics.components.WithLabelValues("apply-component").Observe(p.c.metrics.since(begin))
 	}()
-	manifests, err := p.render(component)
+	manifests, err := p.render(component, at)
 	if err != nil {
 		return false, "", err
 	}
@@ -206,12 +235,12 @@ func (p *pass) bring(ctx context.Context, component api.Component) (ok bool, mes
 			return false, "", err
 		}
 	}
-	ok, message, err = p.check(ctx, component, manifests)
+	ok, message, err = p.check(ctx, component, at, manifests)
 	if ok && err == nil && !p.c.o.Features.DisableDoubleCheck {
-		ok, message, err = p.check(ctx, component, manifests)
+		ok, message, err = p.check(ctx, component, at, manifests)
 	}
 	if err == nil {
-		p.serve(component, manifests, ok, message)
+		p.serve(component, at, manifests, ok, message)
 	}
 	return ok, message, err
 }
@@ -219,7 +248,9 @@ func (p *pass) bring(ctx context.Context, component api.Component) (ok bool, mes
 // tracked says whether the current tracker holds manifests as they are and they were
 // sent: a step that only waits for health sends nothing again.
 func (p *pass) tracked(manifests []manifest) bool {
-	if p.current == nil || !p.served(manifests[0].component) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.current == nil || !p.servedLocked(manifests[0].component, manifests[0].cluster) {
 		return false
 	}
 	for _, m := range manifests {
@@ -233,9 +264,9 @@ func (p *pass) tracked(manifests []manifest) bool {
 	return true
 }
 
-// served says whether a component's objects were sent by this workflow.
-func (p *pass) served(component string) bool {
-	return slices.ContainsFunc(p.app.Status.Services, func(s api.Service) bool { return s.Name == component })
+// servedLocked says whether a component's objects were sent to a cluster by this workflow.
+func (p *pass) servedLocked(component, cluster string) bool {
+	return slices.ContainsFunc(p.app.Status.Services, func(s api.Service) bool { return s.Name == component && s.Cluster == cluster })
 }
 
 // dispatch sends the objects of a component: tried first, then written down, then made.
@@ -243,7 +274,7 @@ func (p *pass) dispatch(ctx context.Context, manifests []manifest) error {
 	limit := p.c.o.MaxDispatch
 	if p.c.o.Features.DryRun {
 		if err := parallel(len(manifests), limit, func(i int) error {
-			return named(manifests[i], p.c.objects.apply(ctx, manifests[i].object, true))
+			return named(manifests[i], p.c.objects.apply(cluster.In(ctx, manifests[i].cluster), manifests[i].object, true))
 		}); err != nil {
 			return err
 		}
@@ -252,7 +283,7 @@ func (p *pass) dispatch(ctx context.Context, manifests []manifest) error {
 		return err
 	}
 	return parallel(len(manifests), limit, func(i int) error {
-		return named(manifests[i], p.c.objects.apply(ctx, manifests[i].object, false))
+		return named(manifests[i], p.c.objects.apply(cluster.In(ctx, manifests[i].cluster), manifests[i].object, false))
 	})
 }
 
@@ -260,12 +291,16 @@ func named(m manifest, err error) error {
 	if err == nil || errors.Is(err, errForeign) {
 		return err
 	}
-	return fmt.Errorf("component %s: apply %s %s: %w", m.component, m.object.GetKind(), m.object.GetName(), err)
+	where := ""
+	if m.cluster != "" {
+		where = " in cluster " + m.cluster
+	}
+	return fmt.Errorf("component %s: apply %s %s%s: %w", m.component, m.object.GetKind(), m.object.GetName(), where, err)
 }
 
 // check reads what a component made and asks its definition how it is.
-func (p *pass) check(ctx context.Context, component api.Component, manifests []manifest) (ok bool, message string, err error) {
-	ok = true
+func (p *pass) check(ctx context.Context, component api.Component, at placement, manifests []manifest) (ok bool, message string, err error) {
+	ok, ctx = true, cluster.In(ctx, at.cluster)
 	for i, m := range manifests {
 		o, err := p.c.objects.get(ctx, m.object)
 		if err != nil {
@@ -277,7 +312,7 @@ func (p *pass) check(ctx context.Context, component api.Component, manifests []m
 		if i > 0 {
 			continue
 		}
-		if ok, message, err = p.healthy(component, o); err != nil || !ok {
+		if ok, message, err = p.healthy(component, at, o); err != nil || !ok {
 			return false, message, err
 		}
 	}
@@ -285,21 +320,23 @@ func (p *pass) check(ctx context.Context, component api.Component, manifests []m
 }
 
 // serve says in the status how a component is and what it made.
-func (p *pass) serve(component api.Component, manifests []manifest, healthy bool, message string) {
+func (p *pass) serve(component api.Component, at placement, manifests []manifest, healthy bool, message string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	s := &p.app.Status
 	gvk := manifests[0].object.GroupVersionKind()
 	service := api.Service{
-		Name: component.Name, Namespace: p.app.Namespace, Healthy: healthy, Message: message,
+		Name: component.Name, Namespace: cmp.Or(at.namespace, p.app.Namespace), Cluster: at.cluster, Healthy: healthy, Message: message,
 		WorkloadDefinition: metav1.GroupVersionKind{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind},
 	}
-	if i := slices.IndexFunc(s.Services, func(o api.Service) bool { return o.Name == component.Name }); i >= 0 {
+	if i := slices.IndexFunc(s.Services, func(o api.Service) bool { return o.Name == component.Name && o.Cluster == at.cluster }); i >= 0 {
 		s.Services[i] = service
 	} else {
 		s.Services = append(s.Services, service)
 	}
 	for _, m := range manifests {
 		r := api.ResourceReference{
-			Creator: "workflow", APIVersion: m.object.GetAPIVersion(), Kind: m.object.GetKind(), Namespace: m.object.GetNamespace(), Name: m.object.GetName(),
+			Cluster: at.cluster, Creator: "workflow", APIVersion: m.object.GetAPIVersion(), Kind: m.object.GetKind(), Namespace: m.object.GetNamespace(), Name: m.object.GetName(),
 		}
 		if !slices.Contains(s.AppliedResources, r) {
 			s.AppliedResources = append(s.AppliedResources, r)
@@ -342,7 +379,7 @@ func (p *pass) openContext(ctx context.Context) error {
 		Name: contextName(p.app), Namespace: p.app.Namespace,
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(p.app, api.GroupVersion().WithKind(api.KindApplication))},
 	}, Data: map[string]string{"vars": "{}"}}
-	defer p.c.metrics.request("Create", "ConfigMap", "v1", false)()
+	defer p.c.metrics.request("Create", "ConfigMap", "v1")()
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	if _, err := p.c.client.Core.ConfigMaps(cm.Namespace).Create(ctx, cm, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
@@ -355,14 +392,14 @@ func (p *pass) openContext(ctx context.Context) error {
 func (p *pass) readContext(ctx context.Context) (*corev1.ConfigMap, error) {
 	namespace, name := p.app.Namespace, contextName(p.app)
 	if p.c.configMaps != nil {
-		defer p.c.metrics.request("GetCache", "ConfigMap", "v1", false)()
+		defer p.c.metrics.request("GetCache", "ConfigMap", "v1")()
 		o, exists, err := p.c.configMaps.GetStore().GetByKey(namespace + "/" + name)
 		if err != nil || !exists {
 			return nil, err
 		}
 		return o.(*corev1.ConfigMap), nil
 	}
-	defer p.c.metrics.request("Get", "ConfigMap", "v1", false)()
+	defer p.c.metrics.request("Get", "ConfigMap", "v1")()
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	cm, err := p.c.client.Core.ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
@@ -400,7 +437,7 @@ func (p *pass) saveContext(ctx context.Context, name string, first bool) error {
 	if err != nil {
 		return fmt.Errorf("workflow context: %w", err)
 	}
-	defer p.c.metrics.request("Patch", "ConfigMap", "v1", false)()
+	defer p.c.metrics.request("Patch", "ConfigMap", "v1")()
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	if _, err := p.c.client.Core.ConfigMaps(p.app.Namespace).Patch(ctx, contextName(p.app), types.MergePatchType, body, metav1.PatchOptions{}); err != nil {

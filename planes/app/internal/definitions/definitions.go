@@ -32,8 +32,10 @@ func All() ([]*api.Definition, error) {
 		{api.KindTrait, "scaler", api.DefinitionSpec{AppliesToWorkloads: []string{"deployments.apps", "statefulsets.apps"}}, false},
 		{api.KindTrait, "ingress", api.DefinitionSpec{AppliesToWorkloads: []string{"deployments.apps", "statefulsets.apps"}, Stage: StagePostDispatch}, false},
 		{api.KindStep, "apply-component", api.DefinitionSpec{}, false},
+		{api.KindStep, "deploy", api.DefinitionSpec{}, false},
 		{api.KindStep, "suspend", api.DefinitionSpec{}, false},
 		{api.KindPolicy, "apply-once", api.DefinitionSpec{}, false},
+		{api.KindPolicy, "topology", api.DefinitionSpec{}, false},
 	} {
 		text, err := texts.ReadFile("cue/" + d.name + ".cue")
 		if err != nil {

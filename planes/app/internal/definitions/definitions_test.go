@@ -28,7 +28,7 @@ func named(t *testing.T, name string) *api.Definition {
 // TestSizes holds that what a revision copies is as large as KubeVela's, within a
 // tenth: its memory, its bytes in etcd and its share of a pass follow from it.
 func TestSizes(t *testing.T) {
-	for name, want := range map[string]int{"webservice": 17500, "worker": 13500, "k8s-objects": 500, "scaler": 500} {
+	for name, want := range map[string]int{"webservice": 17500, "worker": 13500, "k8s-objects": 500, "scaler": 500, "deploy": 1200} {
 		raw, err := json.Marshal(named(t, name))
 		if err != nil {
 			t.Fatal(err)

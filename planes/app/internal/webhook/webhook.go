@@ -7,10 +7,12 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"log/slog"
 	"math/rand/v2"
 	"time"
@@ -38,6 +40,7 @@ type Options struct {
 	Config   *rest.Config
 	Listen   string   // host:port to serve admission on; port 0 takes any
 	Shards   []string // one of them is chosen for an application without one; none: nothing is
+	Seed     uint64   // of that choice
 	Validate bool     // types are looked for
 	Registry *instrument.Registry
 	Clock    clock.Clock
@@ -58,7 +61,9 @@ func Run(ctx context.Context, o Options) error {
 	}
 	hooks := []admission.Hook{{
 		Configuration: Configuration, Name: "mutating.core.oam.dev.v1beta1.applications", Path: pathMutate, Rule: rule(),
-		Decide: func(q *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse { return o.mutate(q, rand.IntN) }, Took: took(pathMutate),
+		Decide: func(q *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+			return o.mutate(q, chance(o.Seed))
+		}, Took: took(pathMutate),
 	}}
 	if o.Validate {
 		hooks = append(hooks, admission.Hook{
@@ -85,8 +90,18 @@ func rule() registrationv1.RuleWithOperations {
 	}
 }
 
+// chance returns a choice of one of n by the seed and the application, so that the
+// same scenario gives the same applications the same shards, in whatever order they come.
+func chance(seed uint64) func(key string, n int) int {
+	return func(key string, n int) int {
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(key)) // a hash takes everything
+		return rand.New(rand.NewPCG(seed, h.Sum64())).IntN(n)
+	}
+}
+
 // mutate gives an application a shard, by chance; one that it has it keeps.
-func (o Options) mutate(q *admissionv1.AdmissionRequest, chance func(int) int) *admissionv1.AdmissionResponse {
+func (o Options) mutate(q *admissionv1.AdmissionRequest, chance func(string, int) int) *admissionv1.AdmissionResponse {
 	app := &api.Application{}
 	if err := json.Unmarshal(q.Object.Raw, app); err != nil {
 		return admission.Deny(err)
@@ -94,7 +109,7 @@ func (o Options) mutate(q *admissionv1.AdmissionRequest, chance func(int) int) *
 	if len(o.Shards) == 0 || app.Labels[api.LabelShard] != "" {
 		return admission.Allow()
 	}
-	labels := map[string]string{api.LabelShard: o.Shards[chance(len(o.Shards))]}
+	labels := map[string]string{api.LabelShard: o.Shards[chance(q.Namespace+"/"+cmp.Or(q.Name, string(q.UID)), len(o.Shards))]}
 	for k, v := range app.Labels {
 		labels[k] = v
 	}

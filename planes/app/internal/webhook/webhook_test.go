@@ -18,7 +18,7 @@ func request(object string) *admissionv1.AdmissionRequest {
 }
 
 func TestShards(t *testing.T) {
-	chance := func(int) int { return 1 }
+	second := func(string, int) int { return 1 }
 	for _, tt := range []struct {
 		object, want string
 		shards       []string
@@ -28,13 +28,32 @@ func TestShards(t *testing.T) {
 		{`{"metadata":{"name":"a","labels":{"controller.core.oam.dev/scheduled-shard-id":"z"}}}`, "", []string{"x", "y"}},
 		{`{"metadata":{"name":"a"}}`, "", nil},
 	} {
-		got := Options{Shards: tt.shards}.mutate(request(tt.object), chance)
+		got := Options{Shards: tt.shards}.mutate(request(tt.object), second)
 		if !got.Allowed || !strings.Contains(string(got.Patch), tt.want) || (tt.want == "") != (got.Patch == nil) {
 			t.Errorf("%s, %v: %+v %s", tt.object, tt.shards, got, got.Patch)
 		}
 	}
-	if got := (Options{}).mutate(request(`{"spec":1}`), chance); got.Allowed {
+	if got := (Options{}).mutate(request(`{"spec":1}`), second); got.Allowed {
 		t.Error("what cannot be read passes")
+	}
+}
+
+// TestChance holds that a seed gives an application the same shard always, another
+// seed perhaps another, and every shard its share.
+func TestChance(t *testing.T) {
+	same, of := 0, map[int]int{}
+	for i := range 900 {
+		key := fmt.Sprint("load-test/app-", i)
+		of[chance(7)(key, 3)]++
+		if chance(7)(key, 3) != chance(7)(key, 3) {
+			t.Fatalf("%s has two shards", key)
+		}
+		if chance(7)(key, 3) == chance(8)(key, 3) {
+			same++
+		}
+	}
+	if len(of) != 3 || of[0] < 240 || of[1] < 240 || of[2] < 240 || same > 400 { // 300 each, and 300 alike, by chance
+		t.Errorf("shards have %v, %d are alike under another seed", of, same)
 	}
 }
 

@@ -1,0 +1,158 @@
+// Package gateway is the app plane's cluster-gateway: an API server that is
+// aggregated into the hub's and stores nothing, through which the hub's clients
+// reach member clusters with the credential that a Secret of the hub holds.
+//
+// It knows no applications. What it says of members is what their Secrets say.
+package gateway
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/plane/pki"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
+	"github.com/windtunnel/windtunnel/planes/app/internal/cluster"
+)
+
+// Options are what a gateway is told.
+type Options struct {
+	Config    *rest.Config
+	Listen    string // host:port, TLS; port 0 takes any
+	Aggregate bool   // register it with the hub's API server, which then proxies to it
+	Registry  *instrument.Registry
+	Clock     clock.Clock
+	Log       *slog.Logger
+}
+
+// Server is a running gateway.
+type Server struct {
+	o         Options
+	members   *members
+	callers   *callers
+	metrics   *metrics
+	buffers   *buffers
+	address   string // host:port
+	authority []byte // PEM
+}
+
+// Run serves members until ctx ends, then takes its registrations back. A process
+// that is killed leaves them: the hub answers 503 for members until the next one
+// registers itself, and clients that connect directly pass it over.
+func Run(ctx context.Context, o Options) error {
+	config := rest.CopyConfig(o.Config)
+	config.QPS = -1 // those that it asks for wait for it
+	hub, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("app-gateway: %w", err)
+	}
+	callers, err := newCallers(ctx, hub, o.Clock)
+	if err != nil {
+		return fmt.Errorf("app-gateway: %w", err)
+	}
+	s := &Server{o: o, members: newMembers(hub, o.Log), callers: callers, metrics: newMetrics(o.Registry), buffers: &buffers{}}
+	var wait sync.WaitGroup
+	defer wait.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if err := s.members.start(ctx, &wait); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return fmt.Errorf("app-gateway: %w", err)
+	}
+	return s.serve(ctx, config)
+}
+
+func (s *Server) serve(ctx context.Context, config *rest.Config) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.o.Listen)
+	if err != nil {
+		return fmt.Errorf("app-gateway: listen on %s: %w", s.o.Listen, err)
+	}
+	s.address = listener.Addr().String()
+	certificate, err := s.issue()
+	if err != nil {
+		return errors.Join(fmt.Errorf("app-gateway: %w", err), listener.Close())
+	}
+	server := &http.Server{
+		Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(s.o.Log.Handler(), slog.LevelDebug),
+		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 1000},
+		// Who calls is decided by the certificate if there is one: package callers verifies it.
+		TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12, ClientAuth: tls.RequestClientCert},
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.ServeTLS(listener, "", "") }()
+	registration, err := s.register(ctx, config)
+	if err == nil {
+		s.o.Log.Info("gateway serves", "address", s.address, "aggregated", s.o.Aggregate)
+		s.o.Registry.Ready()
+		select {
+		case <-ctx.Done():
+		case err = <-ended:
+			return errors.Join(fmt.Errorf("app-gateway: %w", err), registration.withdraw())
+		}
+	} else if ctx.Err() != nil {
+		err = nil
+	}
+	err = errors.Join(err, registration.withdraw())
+	shut, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	if late := server.Shutdown(shut); late != nil { // watches go on for as long as one lets them
+		err = errors.Join(err, server.Close())
+	}
+	if end := <-ended; !errors.Is(end, http.ErrServerClosed) {
+		err = errors.Join(err, end)
+	}
+	return err
+}
+
+// issue makes the certificate: for the names of the Service, by which the hub's
+// API server checks it, and for the address.
+func (s *Server) issue() (tls.Certificate, error) {
+	now := s.o.Clock.Wall(s.o.Clock.Now())
+	authority, err := pki.NewAuthority("app-gateway", now)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	s.authority = authority.PEM()
+	subject := pki.Subject{
+		Name: "app-gateway", DNS: []string{"localhost", serviceHost, serviceHost + ".svc"}, IPs: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
+	}
+	host, _, err := net.SplitHostPort(s.address)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	if ip := net.ParseIP(host); ip != nil && !ip.IsLoopback() {
+		subject.IPs = append(subject.IPs, ip)
+	}
+	pair, err := authority.Issue(subject, now)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(pair.Cert, pair.Key)
+}
+
+// handler answers the paths of the group, to callers who may.
+func (s *Server) handler() http.Handler {
+	const base = "/apis/" + cluster.Group
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET "+base, discoverGroup)
+	mux.HandleFunc("GET "+base+"/"+cluster.Version, discoverVersion)
+	one := base + "/" + cluster.Version + "/" + cluster.Resource
+	mux.Handle("GET "+one, s.allowed("list", "", http.HandlerFunc(s.list)))
+	mux.Handle("GET "+one+"/{name}", s.allowed("get", "", http.HandlerFunc(s.get)))
+	mux.Handle("GET "+one+"/{name}/health", s.allowed("get", "health", http.HandlerFunc(s.health)))
+	mux.Handle(one+"/{name}/proxy/", s.allowed("", "proxy", http.HandlerFunc(s.proxy)))
+	return mux
+}

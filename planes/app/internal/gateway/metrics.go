@@ -1,0 +1,31 @@
+package gateway
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
+)
+
+// metrics are cluster-gateway's by name. Its histogram has the member as a label
+// too: of two hundred members that would be a hundred thousand series, so that the
+// members are told apart by their counter alone.
+type metrics struct {
+	took       *prometheus.HistogramVec
+	byCluster  *prometheus.CounterVec
+	byResource *prometheus.CounterVec
+	ways       *prometheus.CounterVec
+}
+
+func newMetrics(r *instrument.Registry) *metrics {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+		r.MustRegister(c)
+		return c
+	}
+	return &metrics{
+		took:       r.Histogram("ocm_proxy_proxied_request_duration_seconds", "Time that members took for a request, without the gateway's own.", "resource", "verb", "code"),
+		byCluster:  counter("ocm_proxy_proxied_requests_by_cluster_total", "Requests by member.", "cluster", "code"),
+		byResource: counter("ocm_proxy_proxied_resource_requests_by_resource_total", "Requests by what they are for.", "resource", "verb", "code"),
+		ways:       counter("cluster_gateway_requests_total", "Requests by the way they came: aggregated, through the hub's API server, or direct.", "way"),
+	}
+}
