@@ -85,6 +85,7 @@ func (s *slot) ended(o record.Outcome, r *wire.Response, again bool) Result {
 	c := r.Call(f.ops[s.req.Op], s.due)
 	c.Outcome, c.Attempt, c.Again = o, uint8(s.attempt), again
 	c.Reached = s.reached(r.Code)
+	c.Number, c.More = f.number(s.index), s.more(r)
 	if f.closed {
 		c.Due = c.Sent
 	}

@@ -64,25 +64,25 @@ func (g *Generator) begin(ctx context.Context, p Plan) (*flight, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &flight{g: g, plan: p, calls: calls, pool: p.parallel(), limit: distant, alarm: newAlarm(g.options.Clock)}
+	f := &flight{g: g, plan: p, calls: calls, next: p.Share.Index, pool: p.Share.Portion(p.parallel()), limit: distant, alarm: newAlarm(g.options.Clock)}
 	f.closed = f.pool > 0
-	switch rate := p.Pace.Rate(); {
+	switch rate := p.rate(); {
 	case f.closed && p.Count == 0 && p.For > 0:
 		f.calls = math.MaxInt
 	case math.IsInf(rate, 1) && !f.closed:
-		f.pool = g.options.Burst
+		f.pool = max(1, p.Share.Portion(g.options.Burst))
 	case !math.IsInf(rate, 1):
 		g.reserve(ctx, rate)
 	}
 	for _, op := range p.Ops {
 		f.ops = append(f.ops, g.options.Records.Op(op))
 	}
-	f.begin = g.options.Clock.Now()
+	f.begin = p.start(g.options.Clock.Now())
 	if p.For > 0 {
 		f.limit = f.begin.Add(p.For)
 	}
 	g.tell(f.begin, record.EventLoadAsked, p.step(), p.requested(calls))
-	g.stats.begin(calls, p.Pace.Rate())
+	g.stats.begin(p.Share.Count(calls), p.rate())
 	f.advance()
 	return f, nil
 }
@@ -224,7 +224,7 @@ func (f *flight) choose() *slot {
 		return nil
 	}
 	s.call = call{flight: f, index: f.next, due: f.nextDue}
-	f.next++
+	f.next += f.plan.Share.stride()
 	f.open++
 	f.advance()
 	return s
@@ -260,6 +260,7 @@ func (s *slot) send() {
 	case err != nil:
 		s.spoiled(err)
 	case !wanted:
+		s.leaveOut()
 		s.over()
 	default:
 		s.post()

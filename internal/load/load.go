@@ -133,7 +133,7 @@ func (g *Generator) Run(ctx context.Context, p Plan) error {
 	if err != nil {
 		return err
 	}
-	defer g.stats.end(p.Pace.Rate())
+	defer g.stats.end(p.rate())
 	ended := f.pace(ctx)
 	f.watches.write(f)
 	f.tellRates()
@@ -142,7 +142,7 @@ func (g *Generator) Run(ctx context.Context, p Plan) error {
 		return ended
 	}
 	if f.bad > 0 {
-		return fmt.Errorf("%w: %d of %d, the first: %w", ErrBodies, f.bad, f.next, f.err)
+		return fmt.Errorf("%w: %d of %d, the first: %w", ErrBodies, f.bad, p.Share.Count(f.next), f.err)
 	}
 	return nil
 }

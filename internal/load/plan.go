@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/wire"
+	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
 )
 
@@ -37,6 +38,8 @@ type Plan struct {
 	For   time.Duration // no call, retries included, is due later than this after the begin; 0: no such bound
 	Pace  Pacer
 	Retry Retry
+	Share Share      // of the calls; the zero value: all of them
+	Begin clock.Time // what the pace counts from, on the generator's clock; 0: when Run has come so far
 
 	// Build fills the i-th call. It may leave it out (false). Build is called
 	// by one goroutine, in the order of i, shortly before the call is sent; for
@@ -125,7 +128,7 @@ func (p *Plan) check() error {
 	case p.Retry.Times < 0 || p.Retry.Times > 255 || p.Retry.Delay < 0:
 		return fmt.Errorf("%w: %d retries with a delay of %v", ErrPlan, p.Retry.Times, p.Retry.Delay)
 	}
-	return nil
+	return p.Share.check(p)
 }
 
 // endless tells whether the pace has all of its calls at once and no end.
@@ -175,10 +178,25 @@ func (p *Plan) calls() (int, error) {
 // never is the due time of a call that does not come.
 const never = time.Duration(math.MaxInt64)
 
-// requested is the text of the mark "requested".
+// requested is what the mark "requested" says of so many calls: those of the share.
 func (p *Plan) requested(calls int) record.Detail {
+	out := record.Detail{Count: p.Share.Count(calls)}
 	if n := p.parallel(); n > 0 {
-		return record.Detail{Count: calls, Parallel: n}
+		out.Parallel = p.Share.Portion(n)
+	} else {
+		out.Rate = p.rate()
 	}
-	return record.Detail{Count: calls, Rate: p.Pace.Rate()}
+	return out
+}
+
+// rate is the mean rate of the share's calls.
+func (p *Plan) rate() float64 { return p.Pace.Rate() / float64(p.Share.stride()) }
+
+// Asked is what the plan asks for, however it is shared: how many calls, and their
+// rate, or how many at a time.
+func (p *Plan) Asked() (record.Detail, error) {
+	calls, err := p.calls()
+	whole := *p
+	whole.Share = Share{}
+	return whole.requested(calls), err
 }

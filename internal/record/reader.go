@@ -28,6 +28,7 @@ type Visitor struct {
 	Scrape    func(Scrape) // before its values; its slices are empty
 	Histogram func(HistogramSample)
 	Gone      func(Gone)
+	LeftOut   func(LeftOut)
 }
 
 // Stream is what has been read of a stream so far: the definitions that
@@ -140,6 +141,7 @@ func nextBlock(in io.Reader, buf []byte, left int64) ([]byte, error) {
 type cursor struct {
 	b    []byte
 	last clock.Time
+	mark int64 // the block's last number of a call
 	bad  error
 }
 
@@ -224,6 +226,17 @@ func (c *cursor) duration() time.Duration {
 	return time.Duration(v)
 }
 
+// number reads the number of a call as the difference to the block's last one.
+func (c *cursor) number() uint32 {
+	step := c.int()
+	if step < -math.MaxUint32 || step > math.MaxUint32 || c.mark+step < 1 || c.mark+step > math.MaxUint32 {
+		c.fault("number of a call")
+		return 0
+	}
+	c.mark += step
+	return uint32(c.mark)
+}
+
 func (c *cursor) float() float64 {
 	if len(c.b) < 8 {
 		c.fault("value")
@@ -259,8 +272,16 @@ func (s *Stream) decode(block []byte, v Visitor) error {
 			s.Objects = append(s.Objects, o)
 		case kindSeries:
 			s.define(c, c.series())
-		case kindCall, kindRetry, kindFlagged:
+		case kindCall, kindRetry, kindFlagged, kindNumbered:
 			s.visitCall(c, kind, v)
+		case kindLeftOut:
+			l := LeftOut{Op: OpID(c.uint()), Number: c.number()}
+			if int(l.Op) >= len(s.Ops) {
+				c.fault("a call left out of an undefined operation")
+			}
+			if c.bad == nil && v.LeftOut != nil {
+				v.LeftOut(l)
+			}
 		case kindPhase, kindPhaseWithin:
 			s.visitPhase(c, kind, v)
 		case kindSampleInt, kindSampleFloat:
@@ -336,9 +357,12 @@ func (s *Stream) visitCall(c *cursor, kind byte, v Visitor) {
 	if kind != kindCall {
 		call.Attempt = c.byte()
 	}
-	if kind == kindFlagged {
+	if kind == kindFlagged || kind == kindNumbered {
 		flags := c.byte()
-		call.Again, call.Reached = flags&flagAgain != 0, flags&flagReached != 0
+		call.Again, call.Reached, call.More = flags&flagAgain != 0, flags&flagReached != 0, flags&flagMore != 0
+	}
+	if kind == kindNumbered {
+		call.Number = c.number()
 	}
 	if int(call.Op) >= len(s.Ops) || call.Outcome > Unknown {
 		c.fault("call of an undefined operation or outcome")
@@ -385,4 +409,31 @@ func (s *Stream) visitSample(c *cursor, kind byte, v Visitor) {
 	if c.bad == nil && v.Sample != nil {
 		v.Sample(sample)
 	}
+}
+
+// WholeBlocks returns how many of a stream's bytes are whole blocks whose checksums
+// hold; with head they begin with the stream's own head. The rest may be a block that is
+// not whole yet. An error says that what there is cannot be the begin of one.
+func WholeBlocks(b []byte, head bool) (n int, err error) {
+	if head {
+		if len(b) < len(streamHeader) || string(b[:len(streamHeader)]) != streamHeader {
+			return 0, ErrNotRecords
+		}
+		n = len(streamHeader)
+	}
+	for len(b)-n >= blockHead {
+		length := binary.LittleEndian.Uint32(b[n:])
+		if length == 0 || length > maxBlock {
+			return n, fmt.Errorf("%w: a block of %d bytes", errTorn, length)
+		}
+		payload := b[n+blockHead:]
+		if uint32(len(payload)) < length {
+			return n, nil
+		}
+		if payload = payload[:length]; crc32.Checksum(payload, crcTable) != binary.LittleEndian.Uint32(b[n+4:]) {
+			return n, fmt.Errorf("%w: its checksum is another", errTorn)
+		}
+		n += blockHead + int(length)
+	}
+	return n, nil
 }

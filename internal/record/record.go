@@ -53,6 +53,8 @@ type Call struct {
 	Attempt       uint8         // 0: the first; n: sent again for the n-th time
 	Again         bool          // it did not end well, and is sent again: the next attempt follows
 	Reached       bool          // its refusal says that an attempt before it, whose end nobody saw, had been done
+	Number        uint32        // which call of its step it is for, from 1; 0: it is not told. Those of workers are: each sends some of them
+	More          bool          // with Number: another call of that number follows, which is no retry
 }
 
 // Latency is Done-Due: what a user who wanted the call at Due waited (rule 1).
@@ -88,6 +90,13 @@ type Phase struct {
 	// Within is how long before At the phase may have been reached, where the
 	// watch was torn or lagged: 0 nearly always, Ever where nothing bounds it.
 	Within time.Duration
+}
+
+// LeftOut says that a call of a step was not sent, because there was nothing to be
+// sent: what it was about is not there. Only the records of workers have it.
+type LeftOut struct {
+	Op     OpID
+	Number uint32 // as in Call
 }
 
 // Ever is the Within of a phase that may have been reached at any time before.

@@ -50,12 +50,15 @@ const (
 	kindFlagged      // likewise: a call with its attempt and flags behind it
 	kindMemberOp     // an operation in a member, which is named behind it
 	kindMemberObject // likewise: an object of a lifecycle, which may have no name, and its member
+	kindNumbered     // a flagged call with its number behind, as the difference to the block's last one
+	kindLeftOut      // a call that was not sent: operation and number
 )
 
 // The flags of a call.
 const (
 	flagAgain byte = 1 << iota
 	flagReached
+	flagMore
 )
 
 func flag(set bool, bit byte) byte {
@@ -77,6 +80,7 @@ type Writer struct {
 	size   int64    // bytes of whole blocks in the file
 	buf    []byte
 	last   clock.Time
+	number int64 // of the block's last numbered call
 	err    error
 	closed bool
 	ops    map[Op]OpID
@@ -186,7 +190,7 @@ const blockHead = 8
 
 func (w *Writer) reset() {
 	w.buf = append(w.buf[:0], make([]byte, blockHead)...)
-	w.last = 0
+	w.last, w.number = 0, 0
 }
 
 // flush writes the pending block; callers hold mu.
@@ -315,6 +319,8 @@ func (w *Writer) Call(c Call) {
 	defer w.mu.Unlock()
 	kind := kindCall
 	switch {
+	case c.Number > 0:
+		kind = kindNumbered
 	case c.Again || c.Reached:
 		kind = kindFlagged
 	case c.Attempt > 0:
@@ -332,10 +338,36 @@ func (w *Writer) Call(c Call) {
 	if kind != kindCall {
 		w.buf = append(w.buf, c.Attempt)
 	}
-	if kind == kindFlagged {
-		w.buf = append(w.buf, flag(c.Again, flagAgain)|flag(c.Reached, flagReached))
+	if kind == kindFlagged || kind == kindNumbered {
+		w.buf = append(w.buf, flag(c.Again, flagAgain)|flag(c.Reached, flagReached)|flag(c.More, flagMore))
+	}
+	if kind == kindNumbered {
+		w.count(c.Number)
 	}
 	w.full()
+}
+
+// LeftOut appends that a call was not sent.
+func (w *Writer) LeftOut(l LeftOut) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.buf = append(w.buf, kindLeftOut)
+	w.uint(uint64(l.Op))
+	w.count(l.Number)
+	w.full()
+}
+
+// count writes a number as the difference to the last one of the block.
+func (w *Writer) count(n uint32) {
+	w.int(int64(n) - w.number)
+	w.number = int64(n)
+}
+
+// Flush writes what is pending to the file, so that a reader of it has all until now.
+func (w *Writer) Flush() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.flush()
 }
 
 // Phase appends a phase of an object's life.

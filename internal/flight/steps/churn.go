@@ -11,6 +11,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/load"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -49,12 +50,14 @@ func (x Churn) Do(ctx context.Context, s *Session) error {
 }
 
 func (x Churn) cycle(ctx context.Context, s *Session, o *Objects, cycle int) error {
-	random := rand.New(rand.NewPCG(s.Workload.seed(x.Step), uint64(cycle)))
-	churn := x.churnObjects
+	random := x.random(s.Workload, cycle)
+	var err error
 	if x.Spec.Namespaces != "" {
-		churn = x.churnNamespaces
+		err = x.churnNamespaces(ctx, s, o, random)
+	} else {
+		err = x.churnObjects(ctx, s, o, cycle)
 	}
-	if err := churn(ctx, s, o, random); err != nil {
+	if err != nil {
 		return err
 	}
 	for i := range x.Spec.Wait {
@@ -63,6 +66,11 @@ func (x Churn) cycle(ctx context.Context, s *Session, o *Objects, cycle int) err
 		}
 	}
 	return nil
+}
+
+// random is the chance of a cycle.
+func (x Churn) random(w *Workload, cycle int) *rand.Rand {
+	return rand.New(rand.NewPCG(w.seed(x.Step), uint64(cycle)))
 }
 
 // share is how many of n a cycle takes.
@@ -122,34 +130,56 @@ func (o *Objects) ofUnits(units []int, bodies []string) batch {
 	return b
 }
 
-func (x Churn) churnObjects(ctx context.Context, s *Session, o *Objects, random *rand.Rand) error {
-	chosen := scattered(o.layout.spaces*o.upTo(), x.Spec.Percent, random)
-	return x.replace(ctx, s, o.ofUnits(chosen, x.Spec.Objects), func() error { return clock.Sleep(ctx, time.Duration(x.Spec.Delay)) })
+// chosen are the objects that a cycle takes.
+func (x Churn) chosen(w *Workload, o *Objects, cycle int) batch {
+	units := scattered(o.layout.spaces*o.upTo(), x.Spec.Percent, x.random(w, cycle))
+	return o.ofUnits(units, x.Spec.Objects)
 }
 
-// replace deletes a batch, does something, and makes it again.
-func (x Churn) replace(ctx context.Context, s *Session, b batch, between func() error) error {
-	p, err := b.deletion(x.Step, "", time.Duration(x.Spec.Timeout))
+func (x Churn) churnObjects(ctx context.Context, s *Session, o *Objects, cycle int) error {
+	part := Part{Step: x.Step, Cycle: cycle}
+	return x.replace(ctx, s, x.chosen(s.Workload, o, cycle), part, func() error { return clock.Sleep(ctx, time.Duration(x.Spec.Delay)) })
+}
+
+// replace deletes a batch, does something, and makes it again. Part is the deletion;
+// without a step it cannot be shared among workers.
+func (x Churn) replace(ctx context.Context, s *Session, b batch, part Part, between func() error) error {
+	known := s.known()
+	p, err := x.deletion(s, b)
 	if err != nil {
 		return err
 	}
-	p.Pace = s.Workload.pacing(x.Step, b, x.Spec.Pace)
-	if err := s.send(ctx, planned{Plan: p}); err != nil {
+	if err := s.send(ctx, planned{Plan: p, part: part, known: known}); err != nil {
 		return err
 	}
 	if err := between(); err != nil {
 		return err
 	}
-	return x.create(ctx, s, b)
+	part.Again = true
+	return x.create(ctx, s, b, part)
 }
 
-func (x Churn) create(ctx context.Context, s *Session, b batch) error {
+func (x Churn) deletion(s *Session, b batch) (load.Plan, error) {
+	p, err := b.deletion(x.Step, "", time.Duration(x.Spec.Timeout))
+	p.Pace = s.Workload.pacing(x.Step, b, x.Spec.Pace)
+	return p, err
+}
+
+func (x Churn) creation(s *Session, b batch) (load.Plan, error) {
 	p, err := b.creation(x.Step, time.Duration(x.Spec.Timeout))
+	p.Pace = s.Workload.pacing(x.Step, b, x.Spec.Pace)
+	return p, err
+}
+
+// create makes a batch, and then finds out which of those are there whose creation
+// was not answered.
+func (x Churn) create(ctx context.Context, s *Session, b batch, part Part) error {
+	known := s.known()
+	p, err := x.creation(s, b)
 	if err != nil {
 		return err
 	}
-	p.Pace = s.Workload.pacing(x.Step, b, x.Spec.Pace)
-	return s.sendCreation(ctx, b.objects, p)
+	return s.send(ctx, planned{Plan: p, after: s.settling(b.objects), part: part, known: known})
 }
 
 // churnNamespaces deletes namespaces with all that is in them, and makes them
@@ -169,7 +199,7 @@ func (x Churn) churnNamespaces(ctx context.Context, s *Session, o *Objects, rand
 		deleted[name] = true
 	}
 	inside := o.deletedWith(deleted)
-	err := x.replace(ctx, s, b, func() error {
+	err := x.replace(ctx, s, b, Part{}, func() error {
 		for name := range deleted {
 			if err := s.awaitNamespaceGone(ctx, name); err != nil {
 				return err
@@ -180,7 +210,7 @@ func (x Churn) churnNamespaces(ctx context.Context, s *Session, o *Objects, rand
 	if err != nil {
 		return err
 	}
-	return x.create(ctx, s, inside)
+	return x.create(ctx, s, inside, Part{})
 }
 
 // deletedWith lists the objects of some namespaces, and remembers that they are

@@ -14,7 +14,7 @@ type Create struct {
 }
 
 // Do makes them.
-func (c Create) Do(ctx context.Context, s *Session) error { return s.sendPlanned(ctx, c) }
+func (c Create) Do(ctx context.Context, s *Session) error { return s.sendPlanned(ctx, c.Step, c) }
 
 func (c Create) pace() scenario.Pace { return c.Spec.Pace }
 
@@ -30,7 +30,7 @@ func (c Create) plan(ctx context.Context, s *Session) (planned, error) {
 		return planned{}, err
 	}
 	p.Pace, p.Retry = pace, retries(c.Spec.Retry)
-	return planned{p, s.settling(o)}, nil
+	return planned{Plan: p, after: s.settling(o)}, nil
 }
 
 // paced returns all of the step's objects, and when each is due.

@@ -14,8 +14,9 @@ import (
 // Created is what the create steps of a run have made until now. Steps that run
 // at the same time share it.
 type Created struct {
-	mu    sync.Mutex
-	steps map[string]*Objects
+	mu      sync.Mutex
+	steps   map[string]*Objects
+	tracked bool // their changes are remembered
 }
 
 // NewCreated returns an empty table.
@@ -61,6 +62,9 @@ func (c *Created) group(name string) (out []*Objects) {
 func (c *Created) add(step string, o *Objects) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.tracked {
+		o.track()
+	}
 	c.steps[step] = o
 }
 

@@ -15,7 +15,7 @@ type Delete struct {
 
 // Do deletes it; of a step that was not reached, or whose objects were all
 // refused, there is nothing.
-func (d Delete) Do(ctx context.Context, s *Session) error { return s.sendPlanned(ctx, d) }
+func (d Delete) Do(ctx context.Context, s *Session) error { return s.sendPlanned(ctx, d.Step, d) }
 
 func (d Delete) pace() scenario.Pace { return d.Spec.Pace }
 
@@ -30,7 +30,7 @@ func (d Delete) plan(_ context.Context, s *Session) (planned, error) {
 		return planned{}, err
 	}
 	p.Pace = s.Workload.pacing(d.Step, b, d.Spec.Pace)
-	return planned{p, func(_ context.Context, sent error) error {
+	return planned{Plan: p, after: func(_ context.Context, sent error) error {
 		if o.empty() {
 			o.setUpTo(0)
 		}

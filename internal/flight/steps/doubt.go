@@ -8,19 +8,12 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
-	"github.com/windtunnel/windtunnel/internal/load"
 )
 
 var (
 	errForeign = errors.New("it exists already, and this run has not made it")
 	errLost    = errors.New("its creation was not answered, and it is not there")
 )
-
-// sendCreation sends the creation of objects, and then finds out which of those are
-// there whose creation was not answered.
-func (s *Session) sendCreation(ctx context.Context, o *Objects, p load.Plan) error {
-	return s.send(ctx, planned{p, s.settling(o)})
-}
 
 // settling is what follows a plan that made objects.
 func (s *Session) settling(o *Objects) func(ctx context.Context, sent error) error {

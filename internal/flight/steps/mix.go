@@ -39,8 +39,9 @@ type target struct {
 	ordinal         ordinal // with of
 }
 
-// newMixEntry makes one entry of a mix ready: where it goes to, and to what.
-func (s *Session) newMixEntry(ctx context.Context, step string, c *scenario.Call) (*mixEntry, error) {
+// newMixEntry makes one entry of a mix ready: where it goes to, and to what. Number
+// is its place in the mix.
+func (s *Session) newMixEntry(ctx context.Context, step string, c *scenario.Call, number int) (*mixEntry, error) {
 	e := &mixEntry{call: c, body: s.Workload.bodies[c.Body], with: c.With, namespaces: s.Workload.namespaces(&scenario.Create{Namespace: c.Namespace}), stamp: s.Workload.stamp}
 	resource, err := s.resourceOf(ctx, step, e)
 	if err != nil {
@@ -59,7 +60,10 @@ func (s *Session) newMixEntry(ctx context.Context, step string, c *scenario.Call
 			return nil, err
 		}
 	}
-	if e.selects() {
+	switch {
+	case e.selects() && number < len(s.found):
+		e.found = s.found[number]
+	case e.selects():
 		e.found, err = s.listSelected(ctx, resource, c, selector)
 	}
 	return e, err

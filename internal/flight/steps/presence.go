@@ -1,6 +1,7 @@
 package steps
 
 import (
+	"iter"
 	"math/bits"
 	"slices"
 	"sync"
@@ -17,6 +18,7 @@ type presence struct {
 	doubted map[ordinal]bool // whose creation was not answered in a cluster that is not the run's own
 	indices int              // in each space: none that is there has a higher one
 	ever    int              // the most that there were
+	change  *Change          // since it was last asked for; nil: nobody asks
 }
 
 func (p *presence) set(number int, there bool) {
@@ -26,6 +28,7 @@ func (p *presence) set(number int, there bool) {
 	if there && p.refused.has(number) {
 		p.refused.set(number, false)
 	}
+	p.noteSet(number, there)
 }
 
 // refuse remembers that an object could not be made.
@@ -35,6 +38,7 @@ func (p *presence) refuse(number int, why string) {
 	if p.refused.set(number, true); p.why == "" {
 		p.why = why
 	}
+	p.noteRefused(number, why)
 }
 
 // setUID remembers an object that is there, and which one it is.
@@ -46,6 +50,7 @@ func (p *presence) setUID(number int, uid string) {
 		p.uids = map[int]string{}
 	}
 	p.uids[number] = uid
+	p.noteUID(number, uid)
 }
 
 // uid returns that of an object; empty when it is not known.
@@ -63,6 +68,7 @@ func (p *presence) doubt(n ordinal) {
 		p.doubted = map[ordinal]bool{}
 	}
 	p.doubted[n] = true
+	p.noteDoubted(n)
 }
 
 // takeDoubted returns the objects in doubt, which are in doubt no longer.
@@ -107,6 +113,7 @@ func (p *presence) setUpTo(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.indices, p.ever = n, max(p.ever, n)
+	p.noteIndices(n)
 	if n == 0 {
 		p.refused, p.why = nil, ""
 	}
@@ -131,6 +138,19 @@ func (b *bitmap) set(i int, yes bool) {
 		(*b)[word] |= 1 << (i % 64)
 	} else {
 		(*b)[word] &^= 1 << (i % 64)
+	}
+}
+
+// all yields those that are set.
+func (b bitmap) all() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for at, word := range b {
+			for ; word != 0; word &= word - 1 {
+				if !yield(64*at + bits.TrailingZeros64(word)) {
+					return
+				}
+			}
+		}
 	}
 }
 

@@ -17,7 +17,7 @@ type Requests struct {
 }
 
 // Do sends them.
-func (x Requests) Do(ctx context.Context, s *Session) error { return s.sendPlanned(ctx, x) }
+func (x Requests) Do(ctx context.Context, s *Session) error { return s.sendPlanned(ctx, x.Step, x) }
 
 func (x Requests) pace() scenario.Pace { return x.Spec.Pace }
 
@@ -25,8 +25,9 @@ func (x Requests) plan(ctx context.Context, s *Session) (planned, error) {
 	var entries []*mixEntry
 	var ops []record.Op
 	var weights []float64
+	var found [][][2]string
 	for i := range x.Spec.Mix {
-		e, err := s.newMixEntry(ctx, x.Step, &x.Spec.Mix[i])
+		e, err := s.newMixEntry(ctx, x.Step, &x.Spec.Mix[i], i)
 		if err != nil {
 			return planned{}, err
 		}
@@ -35,7 +36,7 @@ func (x Requests) plan(ctx context.Context, s *Session) (planned, error) {
 		if e.get != nil {
 			ops = append(ops, e.get.Op(x.Step))
 		}
-		entries, weights = append(entries, e), append(weights, x.Spec.Mix[i].Weight)
+		entries, weights, found = append(entries, e), append(weights, x.Spec.Mix[i].Weight), append(found, e.found)
 	}
 	choose := chooser(entries, load.NewMix(weights, s.Workload.seed(x.Step)), x.Spec.Rounds > 0)
 	p := load.Plan{Step: x.Step, Ops: ops, Count: x.Spec.Count, For: time.Duration(x.Spec.For), Retry: retries(x.Spec.Retry)}
@@ -70,7 +71,7 @@ func (x Requests) plan(ctx context.Context, s *Session) (planned, error) {
 		e, n := choose(a.Index)
 		e.done(n, a)
 	}
-	return planned{Plan: p}, nil
+	return planned{Plan: p, part: Part{Found: found}}, nil
 }
 
 // chooser returns what says which entry the i-th call is of, and its number there.

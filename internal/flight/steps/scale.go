@@ -16,7 +16,7 @@ type Scale struct {
 }
 
 // Do scales; of a step that was not reached there is nothing.
-func (x Scale) Do(ctx context.Context, s *Session) error { return s.sendPlanned(ctx, x) }
+func (x Scale) Do(ctx context.Context, s *Session) error { return s.sendPlanned(ctx, x.Step, x) }
 
 func (x Scale) pace() scenario.Pace { return x.Spec.Pace }
 
@@ -41,7 +41,7 @@ func (x Scale) plan(_ context.Context, s *Session) (planned, error) {
 	}
 	p.Pace = s.Workload.pacing(x.Step, b, x.Spec.Pace)
 	settle := s.settling(o)
-	return planned{p, func(ctx context.Context, sent error) error {
+	return planned{Plan: p, after: func(ctx context.Context, sent error) error {
 		sent = settle(ctx, sent)
 		o.setUpTo(to)
 		return sent

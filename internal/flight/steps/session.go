@@ -46,8 +46,12 @@ type Session struct {
 	Warn  func(text string) // keeps a sentence for the manifest and the report
 	Dir   record.Dir        // of the run
 
-	baseline baseline // of steps that settle
-	member   *Member  // that the session is about; nil: the plane
+	// Crew sends the load of the steps by workers, in place of Load; nil: there are none.
+	Crew Crew
+
+	baseline baseline      // of steps that settle
+	found    [][][2]string // with PlanPart: the objects that a mix's labels select; nil: they are listed
+	member   *Member       // that the session is about; nil: the plane
 }
 
 // Progress is told where a run stands.
@@ -168,6 +172,8 @@ type planned struct {
 	// after is what is done when it was sent, however that went; it returns that error,
 	// or its own. nil: nothing.
 	after func(ctx context.Context, sent error) error
+	part  Part    // that it is; without a step it cannot be shared among workers
+	known Changes // what the leader of workers knew before it planned
 }
 
 // sender is a step that sends calls.
@@ -177,11 +183,13 @@ type sender interface {
 }
 
 // sendPlanned sends what a step is to send to the plane.
-func (s *Session) sendPlanned(ctx context.Context, x sender) error {
+func (s *Session) sendPlanned(ctx context.Context, step string, x sender) error {
+	known := s.known()
 	p, err := x.plan(ctx, s)
 	if err != nil {
 		return err
 	}
+	p.part.Step, p.known = step, known
 	return s.send(ctx, p)
 }
 
@@ -189,7 +197,7 @@ func (s *Session) sendPlanned(ctx context.Context, x sender) error {
 func (s *Session) send(ctx context.Context, p planned) error {
 	var err error
 	if len(p.Ops) > 0 && (p.Count > 0 || p.For > 0) {
-		err = s.Load.Run(ctx, p.Plan)
+		err = s.sendCalls(ctx, p)
 	}
 	if p.after != nil {
 		err = p.after(ctx, err)
