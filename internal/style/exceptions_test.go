@@ -9,7 +9,7 @@ var levels = [][]string{
 	{"internal/text", "internal/record", "internal/load/pace", "internal/load/template", "internal/plane/process", "internal/plane/pki", "internal/plane/proxy"},
 	{"internal/record/rows", "internal/series", "internal/api", "scenario"},
 	{"internal/interop/kwok", "internal/interop/clusterloader2", "internal/interop/kubeburner", "internal/flight/plan", "internal/flight/preflight", "internal/run"},
-	{"internal/fleet/stage", "internal/load", "internal/network", "internal/observe", "internal/plane", "internal/slo"},
+	{"internal/fleet/stage", "internal/load", "internal/network", "internal/observe", "internal/plane", "internal/slo", "internal/workers"},
 	{"internal/fleet", "internal/subject", "internal/diagnose"},
 	{"internal/compare", "internal/hollow"},
 	{"internal/capacity", "internal/history", "internal/doctor", "internal/report",
@@ -30,7 +30,7 @@ var opinions = []string{
 }
 
 // flying are the rooms to the left of the record.
-var flying = []string{"internal/flight", "internal/fleet", "internal/load", "internal/network", "internal/plane", "internal/subject", "internal/observe"}
+var flying = []string{"internal/flight", "internal/fleet", "internal/load", "internal/network", "internal/plane", "internal/subject", "internal/observe", "internal/workers"}
 
 // public are the packages that other modules may import. A reference plane is the
 // third kind of folder outside internal: only cmd imports it.

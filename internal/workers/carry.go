@@ -1,0 +1,119 @@
+package workers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/record"
+)
+
+// carrier brings a worker's stream to the leader. The stream's own file is what
+// waits: a leader that is slow holds nothing up and loses nothing, it is behind.
+type carrier struct {
+	worker  *Worker
+	records *record.Writer
+	path    string
+
+	file  *os.File
+	taken int64 // bytes that the leader has
+	buf   []byte
+}
+
+// pieceSize is how many bytes are brought at a time, unless a block has more.
+const pieceSize = 1 << 20
+
+// run brings what there is every so often until ctx ends. With nothing to bring the
+// leader still hears of the worker.
+func (c *carrier) run(ctx context.Context) error {
+	for n := 1; clock.Sleep(ctx, flushEvery) == nil; n++ {
+		c.records.Flush()
+		brought, err := c.bring(ctx, n%int(probeEvery/flushEvery) == 0)
+		for err == nil && brought && ctx.Err() == nil {
+			brought, err = c.bring(ctx, false)
+		}
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// size flushes the records and returns how long the stream is by now.
+func (c *carrier) size() (int64, error) {
+	c.records.Flush()
+	info, err := os.Stat(c.path)
+	if err != nil {
+		return 0, fmt.Errorf("read the own records: %w", err)
+	}
+	return info.Size(), nil
+}
+
+// rest brings all that there is.
+func (c *carrier) rest(ctx context.Context) error {
+	for {
+		brought, err := c.bring(ctx, false)
+		if err != nil || !brought {
+			return err
+		}
+	}
+}
+
+func (c *carrier) close() error {
+	if c.file == nil {
+		return nil
+	}
+	return c.file.Close()
+}
+
+// bring brings the next piece; false when there was none. With empty an empty piece is
+// brought, too.
+func (c *carrier) bring(ctx context.Context, empty bool) (bool, error) {
+	piece, err := c.piece()
+	if err != nil || len(piece) == 0 && !empty {
+		return false, err
+	}
+	stands := c.worker.standing()
+	path := fmt.Sprintf("/records?at=%d&clock=%d,%d,%t", c.taken, stands.Offset, stands.Bound, stands.Jumped)
+	var has kept
+	err = c.worker.insist(ctx, func() error { return c.worker.ask(ctx, http.MethodPut, path, piece, &has) })
+	if err != nil {
+		return false, err
+	}
+	if stands.Jumped {
+		c.worker.mu.Lock()
+		c.worker.estimate.Restart()
+		c.worker.mu.Unlock()
+	}
+	c.taken = has.Size // where a piece was lost, or came twice, the leader says where it stands
+	return len(piece) > 0, nil
+}
+
+// piece reads the next whole blocks.
+func (c *carrier) piece() ([]byte, error) {
+	if c.file == nil {
+		var err error
+		if c.file, err = os.Open(c.path); err != nil {
+			return nil, fmt.Errorf("read the own records: %w", err)
+		}
+		c.buf = make([]byte, pieceSize)
+	}
+	for {
+		n, err := c.file.ReadAt(c.buf, c.taken)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, fmt.Errorf("read the own records: %w", err)
+		}
+		whole, err := record.WholeBlocks(c.buf[:n], c.taken == 0)
+		if err != nil {
+			return nil, fmt.Errorf("read the own records: %w", err)
+		}
+		if whole > 0 || n < len(c.buf) {
+			return c.buf[:whole], nil
+		}
+		c.buf = make([]byte, 2*len(c.buf)) // one block is larger
+	}
+}

@@ -1,0 +1,432 @@
+package workers
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
+)
+
+func newLeader(t *testing.T, n int, change func(*Options)) *Leader {
+	t.Helper()
+	o := Options{Workers: n, Clock: clock.Start(), Folder: t.TempDir(), Plan: []byte("plan"), Binary: "same", Log: slog.New(slog.DiscardHandler), LostAfter: time.Minute}
+	if change != nil {
+		change(&o)
+	}
+	l, err := Lead(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
+// crew are workers of a test, in this process.
+type crew struct {
+	t       *testing.T
+	leader  *Leader
+	skews   []time.Duration
+	clocks  []clock.Clock
+	writers []*record.Writer
+	paths   []string
+	errs    []error
+	wait    sync.WaitGroup
+	cancels []context.CancelFunc
+}
+
+// sent is a task that writes so many calls.
+type sent struct {
+	records *record.Writer
+	op      record.OpID
+	calls   int
+	began   *atomic.Int64 // on the worker's clock
+	clock   clock.Clock
+	wait    bool // until it is stopped
+}
+
+func (s sent) Prepared() any { return "prepared" }
+
+func (s sent) Send(ctx context.Context, begin clock.Time) (any, error) {
+	if clock.Sleep(ctx, s.clock.Until(begin)) != nil {
+		return nil, context.Cause(ctx)
+	}
+	s.began.Store(int64(s.clock.Now()))
+	for i := range s.calls {
+		at := begin.Add(time.Duration(i) * time.Microsecond)
+		s.records.Call(record.Call{Op: s.op, Due: at, Sent: at + 10, Done: at + 30, Code: 200, Number: uint32(i + 1)})
+	}
+	if s.wait {
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	}
+	return s.calls, nil
+}
+
+// join starts workers that serve until the run is over.
+func join(t *testing.T, l *Leader, n int, task func(worker int, body json.RawMessage, s sent) Task) *crew {
+	t.Helper()
+	c := &crew{t: t, leader: l, errs: make([]error, n)}
+	for i := range n {
+		path := filepath.Join(t.TempDir(), "spool.wt")
+		records, err := record.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		own := clock.Start()
+		c.clocks, c.writers, c.paths = append(c.clocks, own), append(c.writers, records), append(c.paths, path)
+		ctx, cancel := context.WithCancel(t.Context())
+		c.cancels = append(c.cancels, cancel)
+		w, err := Join(ctx, l.Access(), Identity{Index: i, UID: fmt.Sprint("uid-", i), Binary: "same"}, WorkerOptions{Clock: own, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		op := records.Op(record.Op{Source: "load", Step: "s", Verb: "get"})
+		c.wait.Go(func() {
+			defer w.Close()
+			c.errs[i] = w.Serve(ctx, records, path, func(_ context.Context, body json.RawMessage) (Task, error) {
+				return task(i, body, sent{records: records, op: op, clock: own, began: &atomic.Int64{}}), nil
+			})
+			_ = records.Close()
+		})
+	}
+	t.Cleanup(func() {
+		for _, cancel := range c.cancels {
+			cancel()
+		}
+		c.wait.Wait()
+	})
+	return c
+}
+
+// end has the workers leave and checks that the leader has every byte.
+func (c *crew) end() {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
+	defer cancel()
+	if err := c.leader.Leave(ctx); err != nil {
+		c.t.Fatal(err)
+	}
+	c.wait.Wait()
+	for i, path := range c.paths {
+		if c.errs[i] != nil {
+			c.t.Errorf("worker %d: %v", i, c.errs[i])
+		}
+		own, err := os.ReadFile(path)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		if kept, err := os.ReadFile(c.leader.File(i)); err != nil || !bytes.Equal(own, kept) {
+			c.t.Errorf("worker %d: the leader has %d bytes, the worker %d (%v)", i, len(kept), len(own), err)
+		}
+	}
+}
+
+func accept(int, json.RawMessage) error { return nil }
+
+func TestWorkersDoPartsTogether(t *testing.T) {
+	var clocks atomic.Int64
+	l := newLeader(t, 3, func(o *Options) { o.Clocks = func(int, clock.Time, Clock) { clocks.Add(1) } })
+	c := join(t, l, 3, func(worker int, body json.RawMessage, s sent) Task {
+		_ = json.Unmarshal(body, &s.calls)
+		s.calls += worker
+		return s
+	})
+	if err := l.Joined(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for part := range 4 {
+		out, at, err := l.Do(t.Context(), 1000*part, func(_ int, said json.RawMessage) error {
+			if string(said) != `"prepared"` {
+				return errors.New("it said " + string(said))
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, o := range out {
+			if o.Err != nil || string(o.Ended) != fmt.Sprint(1000*part+i) || o.Clock.Bound > time.Minute || at <= 0 {
+				t.Errorf("part %d of worker %d: %+v", part, i, o)
+			}
+		}
+	}
+	c.end()
+	if n := clocks.Load(); n < 12 {
+		t.Errorf("clocks were told %d times, want 3 in each of 4 parts", n)
+	}
+	for i := range 3 {
+		calls := 0
+		if _, err := record.Read(l.File(i), func(*record.Stream) record.Visitor {
+			return record.Visitor{Call: func(record.Call) { calls++ }}
+		}); err != nil || calls != 6000+4*i {
+			t.Errorf("worker %d: %d calls in its stream, want %d (%v)", i, calls, 6000+4*i, err)
+		}
+	}
+}
+
+// What a worker that prepares something else would send is sent by nobody.
+func TestAWorkerThatPlansOtherCallsStopsThePart(t *testing.T) {
+	l := newLeader(t, 2, nil)
+	var began atomic.Int64
+	c := join(t, l, 2, func(_ int, _ json.RawMessage, s sent) Task { s.began = &began; return s })
+	_, _, err := l.Do(t.Context(), nil, func(worker int, _ json.RawMessage) error {
+		if worker == 1 {
+			return errors.New("other calls")
+		}
+		return nil
+	})
+	if !errors.Is(err, ErrUnequal) || !strings.Contains(err.Error(), "worker 1") || began.Load() != 0 {
+		t.Errorf("error %v, begun at %d", err, began.Load())
+	}
+	c.end()
+}
+
+func TestAPartIsStoppedWhenTheRunIs(t *testing.T) {
+	l := newLeader(t, 2, nil)
+	var began atomic.Int64
+	c := join(t, l, 2, func(_ int, _ json.RawMessage, s sent) Task { s.began, s.wait = &began, true; return s })
+	ctx, cancel := context.WithCancelCause(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		_, _, err := l.Do(ctx, nil, accept)
+		done <- err
+	}()
+	repotest.Eventually(t, "a worker has begun", func() bool { return began.Load() > 0 })
+	cancel(errors.New("enough"))
+	if err := <-done; err == nil || !strings.Contains(err.Error(), "enough") {
+		t.Errorf("error %v", err)
+	}
+	c.end()
+}
+
+func TestWhoMayNotTakePart(t *testing.T) {
+	l := newLeader(t, 2, func(o *Options) { o.LostAfter = time.Second })
+	options := WorkerOptions{Clock: clock.Start(), Log: slog.New(slog.DiscardHandler)}
+	refused := func(name string, a Access, id Identity, want string) {
+		t.Helper()
+		if _, err := Join(t.Context(), a, id, options); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", name, err, want)
+		}
+	}
+	first := Identity{Index: 0, UID: "a", Binary: "same"}
+	if _, err := Join(t.Context(), l.Access(), first, options); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Join(t.Context(), l.Access(), first, options); err != nil {
+		t.Errorf("the same process asks again: %v", err)
+	}
+	stranger := l.Access()
+	stranger.Token = "guessed"
+	refused("another token", stranger, Identity{Index: 1, UID: "b", Binary: "same"}, "token")
+	refused("a twin", l.Access(), Identity{Index: 0, UID: "b", Binary: "same"}, "a second one is refused")
+	refused("another build", l.Access(), Identity{Index: 1, UID: "b", Binary: "other"}, "another build")
+	refused("one too many", l.Access(), Identity{Index: 2, UID: "c", Binary: "same"}, "numbered from 0 to 1")
+	l.Lose(1, errors.New("it died"))
+	if err := l.Joined(t.Context()); !errors.Is(err, ErrLost) {
+		t.Errorf("a worker that died before it came: %v", err)
+	}
+	if _, _, err := l.Do(canceled(t), nil, accept); err == nil {
+		t.Error("a part was done without workers")
+	}
+	refused("too late", l.Access(), Identity{Index: 1, UID: "b", Binary: "same"}, "too late")
+}
+
+func canceled(t *testing.T) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
+}
+
+// A worker that falls silent is lost, the others go on, and what it still brings is
+// kept.
+func TestALostWorkerHoldsNobodyUp(t *testing.T) {
+	lost := make(chan int, 2)
+	l := newLeader(t, 2, func(o *Options) {
+		o.LostAfter = 2 * time.Second
+		o.Lost = func(worker int, _ error) { lost <- worker }
+	})
+	var began atomic.Int64
+	c := join(t, l, 2, func(worker int, _ json.RawMessage, s sent) Task {
+		s.calls = 10
+		if worker == 1 {
+			s.began, s.wait = &began, true
+		}
+		return s
+	})
+	var out []Outcome
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		out, _, err = l.Do(t.Context(), nil, accept)
+	}()
+	repotest.Eventually(t, "worker 1 has begun", func() bool { return began.Load() > 0 })
+	c.cancels[1]()
+	<-done
+	if err != nil || out[0].Err != nil || !errors.Is(out[1].Err, ErrLost) && !strings.Contains(fmt.Sprint(out[1].Err), "canceled") {
+		t.Fatalf("%v, outcomes %+v", err, out)
+	}
+	out, _, err = l.Do(t.Context(), nil, accept)
+	if err != nil || out[0].Err != nil || !errors.Is(out[1].Err, ErrLost) || <-lost != 1 || l.Left() != 1 {
+		t.Errorf("the part after it: %v, outcomes %+v", err, out)
+	}
+}
+
+// Pieces that come twice, too late, too early or damaged change nothing: in the end the
+// stream is what was written.
+func TestPiecesInAnyOrder(t *testing.T) {
+	whole, ends := stream(t)
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		k, err := newKeeper(filepath.Join(t.TempDir(), "0.wt"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		size := int64(0)
+		for size < int64(len(whole)) {
+			from, _ := slices.BinarySearch(ends, int(size))
+			from = max(0, min(from+r.IntN(5)-2, len(ends)-2))
+			if r.IntN(3) == 0 {
+				from, _ = slices.BinarySearch(ends, int(size))
+			}
+			to := min(from+1+r.IntN(3), len(ends)-1)
+			piece := bytes.Clone(whole[ends[from]:ends[to]])
+			damaged := r.IntN(4) == 0
+			if damaged {
+				piece[r.IntN(len(piece))] ^= 1 << r.IntN(8)
+			}
+			before := size
+			if size, err = k.put(int64(ends[from]), piece); damaged && size != before {
+				t.Fatalf("seed %d: a damaged piece was taken", seed)
+			} else if !damaged && err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+		}
+		if err := k.close(); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(k.path); err != nil || !bytes.Equal(got, whole) {
+			t.Fatalf("seed %d: %d bytes kept of %d (%v)", seed, len(got), len(whole), err)
+		}
+	}
+}
+
+// stream returns a stream and where its blocks end, 0 included.
+func stream(t *testing.T) (whole []byte, ends []int) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "r.wt")
+	w, err := record.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	op := w.Op(record.Op{Source: "load", Verb: "get"})
+	for i := range 40 {
+		for range 1 + i%5 {
+			w.Call(record.Call{Op: op, Due: clock.Time(i), Number: uint32(i + 1)})
+		}
+		w.Flush()
+		if info, err := os.Stat(path); err != nil {
+			t.Fatal(err)
+		} else {
+			ends = append(ends, int(info.Size()))
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if whole, err = os.ReadFile(path); err != nil {
+		t.Fatal(err)
+	}
+	return whole, append([]int{0}, ends...)
+}
+
+// A leader that takes its time holds no worker up, and loses nothing.
+func TestASlowLeaderLosesNothing(t *testing.T) {
+	l := newLeader(t, 1, nil)
+	inner := l.server.Handler
+	var slow, lost atomic.Int64
+	l.server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/records" {
+			switch n := slow.Add(1); {
+			case n%3 == 0: // it is taken, and the answer is lost
+				inner.ServeHTTP(discard{http.Header{}}, r)
+				lost.Add(1)
+				panic(http.ErrAbortHandler)
+			case n%3 == 1:
+				time.Sleep(300 * time.Millisecond)
+			}
+		}
+		inner.ServeHTTP(w, r)
+	})
+	c := join(t, l, 1, func(_ int, _ json.RawMessage, s sent) Task { s.calls = 200_000; return s })
+	begun := time.Now()
+	out, _, err := l.Do(t.Context(), nil, accept)
+	if err != nil || out[0].Err != nil {
+		t.Fatalf("%v, %+v", err, out)
+	}
+	t.Logf("200,000 calls in %v", time.Since(begun))
+	c.end()
+	if lost.Load() == 0 {
+		t.Error("no answer was lost")
+	}
+}
+
+type discard struct{ header http.Header }
+
+func (d discard) Header() http.Header         { return d.header }
+func (d discard) Write(b []byte) (int, error) { return len(b), nil }
+func (d discard) WriteHeader(int)             {}
+
+// Without a leader a worker ends what it does, soon.
+func TestWithoutALeaderWorkersStop(t *testing.T) {
+	l := newLeader(t, 1, nil)
+	path := filepath.Join(t.TempDir(), "spool.wt")
+	records, err := record.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer records.Close()
+	w, err := Join(t.Context(), l.Access(), Identity{UID: "a", Binary: "same"}, WorkerOptions{Clock: clock.Start(), Log: slog.New(slog.DiscardHandler), LeaderGoneAfter: 2 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	var began atomic.Int64
+	served := make(chan error, 1)
+	go func() {
+		served <- w.Serve(t.Context(), records, path, func(context.Context, json.RawMessage) (Task, error) {
+			return sent{records: records, clock: clock.Start(), began: &began, wait: true}, nil
+		})
+	}()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan struct{})
+	go func() { defer close(done); _, _, _ = l.Do(ctx, nil, accept) }()
+	repotest.Eventually(t, "the worker has begun", func() bool { return began.Load() > 0 })
+	_ = l.server.Close()
+	if err := <-served; !errors.Is(err, ErrLeaderGone) {
+		t.Errorf("the worker ended with %v", err)
+	}
+	l.Lose(0, errors.New("it ended"))
+	<-done
+}

@@ -1,0 +1,375 @@
+package workers
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/record"
+)
+
+// Identity says which worker a process is.
+type Identity struct {
+	Index  int
+	UID    string // of its pod, or of the process: no two have the same
+	Binary string // SHA-256 of its program
+}
+
+// Binary returns the SHA-256 of the program of this process.
+func Binary() (string, error) {
+	file, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return "", fmt.Errorf("read the own program: %w", err)
+	}
+	defer file.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, file); err != nil {
+		return "", fmt.Errorf("read the own program: %w", err)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// Task is a part of the load that a worker has prepared.
+type Task interface {
+	// Prepared is what the leader is told of it, before it is begun.
+	Prepared() any
+	// Send does it, from begin of the own clock on, and returns what the leader is
+	// told of its end. When ctx ends it begins nothing more and ends soon.
+	Send(ctx context.Context, begin clock.Time) (any, error)
+}
+
+// Worker is a process that takes part.
+type Worker struct {
+	Of   int    // how many there are
+	Plan []byte // what the leader gives each of them
+
+	identity Identity
+	access   Access
+	token    string
+	client   *http.Client
+	clock    clock.Clock
+	log      *slog.Logger
+	goneFor  time.Duration
+
+	mu       sync.Mutex
+	estimate Estimate
+	answered clock.Time // when the leader answered last
+	running  map[int]*assignment
+}
+
+// assignment is a part that a worker was told to do.
+type assignment struct {
+	cancel context.CancelCauseFunc
+	start  chan clock.Time // on the leader's clock
+}
+
+// errStopped ends a part that the leader has stopped.
+var errStopped = errors.New("the leader has stopped it")
+
+// WorkerOptions configure a worker.
+type WorkerOptions struct {
+	Clock           clock.Clock // its own
+	Log             *slog.Logger
+	LeaderGoneAfter time.Duration // default DefaultLeaderGoneAfter
+}
+
+// Join has a process take part as a worker. It asks until the leader answers, or has
+// not for as long as a worker goes on without one.
+func Join(ctx context.Context, a Access, id Identity, o WorkerOptions) (*Worker, error) {
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(a.CA) {
+		return nil, fmt.Errorf("%w: its certificate authority cannot be read", ErrRefused)
+	}
+	if o.LeaderGoneAfter <= 0 {
+		o.LeaderGoneAfter = DefaultLeaderGoneAfter
+	}
+	transport := &http.Transport{
+		TLSClientConfig:   &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS13},
+		ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute,
+	}
+	w := &Worker{
+		identity: id, access: a, client: &http.Client{Transport: transport}, clock: o.Clock, log: o.Log,
+		goneFor: o.LeaderGoneAfter, running: map[int]*assignment{},
+	}
+	w.answered = w.clock.Now()
+	var in welcome
+	err := w.insist(ctx, func() error { return w.ask(ctx, http.MethodPost, "/join", hello(id), &in) })
+	if err != nil {
+		return nil, err
+	}
+	w.Of, w.token, w.Plan = in.Of, in.Token, in.Plan
+	return w, nil
+}
+
+// Close closes the connections to the leader.
+func (w *Worker) Close() { w.client.CloseIdleConnections() }
+
+// ask asks the leader once. An error wraps ErrRefused where it answered and will not
+// say anything else.
+func (w *Worker) ask(ctx context.Context, method, path string, body, into any) error {
+	var content io.Reader
+	switch b := body.(type) {
+	case nil:
+	case []byte:
+		content = bytes.NewReader(b)
+	default:
+		raw, err := json.Marshal(b)
+		if err != nil {
+			return fmt.Errorf("tell the leader: %w", err)
+		}
+		content = bytes.NewReader(raw)
+	}
+	ctx, cancel := context.WithTimeout(ctx, w.goneFor)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, w.access.URL+path, content)
+	if err != nil {
+		return fmt.Errorf("ask the leader: %w", err)
+	}
+	req.Header.Set("Authorization", "Bearer "+w.access.Token)
+	req.Header.Set(header, fmt.Sprintf("%d:%s", w.identity.Index, w.token))
+	answer, err := w.client.Do(req)
+	if err != nil {
+		return fmt.Errorf("ask the leader: %w", err)
+	}
+	defer answer.Body.Close()
+	w.mu.Lock()
+	w.answered = w.clock.Now()
+	w.mu.Unlock()
+	switch {
+	case answer.StatusCode >= 500:
+		return fmt.Errorf("the leader answered %d", answer.StatusCode)
+	case answer.StatusCode >= 400:
+		why, _ := io.ReadAll(io.LimitReader(answer.Body, 4<<10)) // half of a reason is one
+		return fmt.Errorf("%w: %s", ErrRefused, strings.TrimSpace(string(why)))
+	case into == nil || answer.StatusCode == http.StatusNoContent:
+		_, err = io.Copy(io.Discard, answer.Body)
+		return err
+	}
+	if err := json.NewDecoder(io.LimitReader(answer.Body, mostReport)).Decode(into); err != nil {
+		return fmt.Errorf("read the leader's answer: %w", err)
+	}
+	return nil
+}
+
+// againAfter is how long a worker waits until it asks again.
+const againAfter = 100 * time.Millisecond
+
+// insist asks until the leader answers one way or another. ErrLeaderGone: it has not
+// for too long.
+func (w *Worker) insist(ctx context.Context, ask func() error) error {
+	for {
+		err := ask()
+		if err == nil || errors.Is(err, ErrRefused) {
+			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if w.silent() > w.goneFor {
+			return fmt.Errorf("%w: for %v: %w", ErrLeaderGone, w.goneFor, err)
+		}
+		if clock.Sleep(ctx, againAfter) != nil {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// silent is how long the leader has not answered.
+func (w *Worker) silent() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.clock.Now().Sub(w.answered)
+}
+
+// Serve does what the leader says until it says that the run is over, or is gone:
+// then all load has ended, and the error wraps ErrLeaderGone. Records are brought to the
+// leader meanwhile and afterwards; the file of the stream is at path.
+func (w *Worker) Serve(ctx context.Context, records *record.Writer, path string, plan func(context.Context, json.RawMessage) (Task, error)) error {
+	serving, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	carrying, stop := context.WithCancel(serving)
+	defer stop()
+	var reading, carried sync.WaitGroup
+	reading.Go(func() { w.readClock(serving) })
+	c := &carrier{worker: w, records: records, path: path}
+	carried.Go(func() {
+		if err := c.run(carrying); err != nil {
+			cancel(err)
+		}
+	})
+	err := w.obey(serving, plan)
+	stop()
+	carried.Wait()
+	switch {
+	case err == nil:
+		err = w.finish(serving, c)
+	case errors.Is(err, ErrRefused) && ctx.Err() == nil:
+		_ = c.rest(ctx) // taken for lost: what it has measured is worth having, and nothing waits for it
+	}
+	cancel(err)
+	reading.Wait()
+	return errors.Join(err, c.close())
+}
+
+// obey does what messages say until one says that the run is over. All that it has
+// begun has ended then.
+func (w *Worker) obey(ctx context.Context, plan func(context.Context, json.RawMessage) (Task, error)) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var wait sync.WaitGroup
+	defer wait.Wait()
+	defer cancel(errStopped)
+	for after := 0; ; {
+		var messages []message
+		err := w.insist(ctx, func() error { return w.ask(ctx, http.MethodGet, fmt.Sprintf("/next?after=%d", after), nil, &messages) })
+		if err != nil {
+			cancel(err)
+			return err
+		}
+		for _, m := range messages {
+			after = m.Seq
+			if m.What == leave {
+				return nil
+			}
+			w.take(ctx, m, plan, &wait)
+		}
+	}
+}
+
+// take does what a message says.
+func (w *Worker) take(ctx context.Context, m message, plan func(context.Context, json.RawMessage) (Task, error), wait *sync.WaitGroup) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch m.What {
+	case prepare:
+		ctx, cancel := context.WithCancelCause(ctx)
+		a := &assignment{cancel: cancel, start: make(chan clock.Time, 1)}
+		w.running[m.Seq] = a
+		wait.Go(func() {
+			defer cancel(nil)
+			w.do(ctx, m, a, plan)
+		})
+	case begin:
+		if a := w.running[m.Of]; a != nil {
+			a.start <- m.At
+		}
+	case stop:
+		if a := w.running[m.Of]; a != nil {
+			a.cancel(errStopped)
+		}
+	}
+}
+
+// do does one part: it prepares it, says so with how the clock stands, waits for the
+// start, sends, and says how it ended.
+func (w *Worker) do(ctx context.Context, m message, a *assignment, plan func(context.Context, json.RawMessage) (Task, error)) {
+	defer func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.running, m.Seq)
+	}()
+	task, err := plan(ctx, m.Body)
+	said := report{Of: m.Seq, What: ready}
+	if err != nil {
+		said.Error = err.Error()
+	} else {
+		said.Body, err = json.Marshal(task.Prepared())
+	}
+	if w.probeClock(ctx); ctx.Err() == nil {
+		w.tell(ctx, said)
+	}
+	over := report{Of: m.Seq, What: ended}
+	if err == nil {
+		over.Body, err = w.begin(ctx, a, task)
+	}
+	if err != nil {
+		over.Error = err.Error()
+	}
+	w.tell(context.WithoutCancel(ctx), over)
+}
+
+// begin waits for the start and sends.
+func (w *Worker) begin(ctx context.Context, a *assignment, task Task) (json.RawMessage, error) {
+	select {
+	case at := <-a.start:
+		said, err := task.Send(ctx, at.Add(-w.standing().Offset))
+		raw, encoded := json.Marshal(said)
+		return raw, errors.Join(err, encoded)
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// tell tells the leader something, however often that takes.
+func (w *Worker) tell(ctx context.Context, r report) {
+	r.Clock = w.standing()
+	w.mu.Lock()
+	r.Trip = w.estimate.Trip()
+	w.mu.Unlock()
+	if err := w.insist(ctx, func() error { return w.ask(ctx, http.MethodPost, "/report", r, nil) }); err != nil {
+		w.log.Debug("the leader was not told", slog.String("what", r.What), slog.Any("error", err))
+	}
+}
+
+// finish brings the rest of the records and says that they are whole.
+func (w *Worker) finish(ctx context.Context, c *carrier) error {
+	size, err := c.size()
+	if err != nil {
+		return err
+	}
+	r := report{What: left, Size: size}
+	if err := w.insist(ctx, func() error { return w.ask(ctx, http.MethodPost, "/report", r, nil) }); err != nil {
+		return err
+	}
+	return c.rest(ctx)
+}
+
+// standing is how the own clock stands to the leader's now.
+func (w *Worker) standing() Clock {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.estimate.At(w.clock.Now())
+}
+
+// readClock reads the leader's clock every so often until ctx ends.
+func (w *Worker) readClock(ctx context.Context) {
+	for {
+		w.probe(ctx)
+		if clock.Sleep(ctx, probeEvery) != nil {
+			return
+		}
+	}
+}
+
+// probeClock reads it several times at once.
+func (w *Worker) probeClock(ctx context.Context) {
+	for range probes {
+		w.probe(ctx)
+	}
+}
+
+// probe reads the leader's clock once. A question without an answer says nothing.
+func (w *Worker) probe(ctx context.Context) {
+	var theirs clock.Time
+	asked := w.clock.Now()
+	if err := w.ask(ctx, http.MethodGet, "/time", nil, &theirs); err != nil {
+		return
+	}
+	answered := w.clock.Now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.estimate.Add(asked, theirs, answered)
+}
