@@ -139,3 +139,52 @@ func TestConnectionsWithoutAnAnswerAreMadeSlowly(t *testing.T) {
 		t.Errorf("%d connections in %v", n, took)
 	}
 }
+
+// TestPINGsAreFew sends PINGs to a client: some are answered, and of a flood of them
+// fewer than 200 and as many for each second.
+func TestPINGsAreFew(t *testing.T) {
+	for name, pings := range map[string]int{"some": 100, "a flood": 20_000} {
+		t.Run(name, func(t *testing.T) {
+			replies := make(chan int, 1)
+			ep := spoken(t, func(n net.Conn) {
+				count := 0
+				defer func() { replies <- count }()
+				_, _ = io.ReadFull(n, make([]byte, len(http2.ClientPreface)))
+				var flood bytes.Buffer
+				f, all := http2.NewFramer(n, n), http2.NewFramer(&flood, nil)
+				_ = all.WriteSettings()
+				for range pings {
+					_ = all.WritePing(false, [8]byte{})
+				}
+				for {
+					frame, err := f.ReadFrame()
+					if err != nil {
+						return
+					}
+					switch {
+					case frame.Header().Type == http2.FrameHeaders:
+						_, _ = n.Write(flood.Bytes())
+					case frame.Header().Type == http2.FramePing && frame.Header().Flags.Has(http2.FlagPingAck):
+						if count++; count == 100 && pings == 100 {
+							_ = f.WriteRawFrame(http2.FrameHeaders, http2.FlagHeadersEndHeaders|http2.FlagHeadersEndStream, 1, []byte{0x88}) // status 200
+						}
+					}
+				}
+			})
+			c, begin := client(t, ep, 1), time.Now()
+			r, err := c.Do(t.Context(), &wire.Request{Method: "GET", Path: "/", Timeout: time.Minute})
+			if pings == 100 {
+				if err != nil || r.Code != 200 {
+					t.Errorf("%v", err)
+				}
+				return
+			}
+			if !errors.Is(err, wire.ErrLost) || !strings.Contains(err.Error(), "floods the connection") {
+				t.Errorf("err = %v", err)
+			}
+			if n := <-replies; n > 200+int(200*time.Since(begin).Seconds()) {
+				t.Errorf("%d replies", n)
+			}
+		})
+	}
+}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"golang.org/x/net/http2"
+
 	"github.com/windtunnel/windtunnel/internal/clock"
 )
 
@@ -14,6 +16,12 @@ const (
 	mostIdle      = 10_000 // units at once, and each second: a frame, or idleUnit bytes of it
 	idleUnit      = 64
 	idlePerAnswer = 10 // units that an answer makes good
+	// replyUnits is what a PING or SETTINGS frame counts, an acknowledgement too:
+	// one may come by itself, be read by itself and have a reply written by itself,
+	// some 30 microseconds in all. No server has use for 200 of them a second.
+	replyUnits = 50
+	// smallUnits is what data count that bring next to nothing.
+	smallUnits = 4
 	// mostOwed is how many replies may wait for a server that does not read them.
 	mostOwed = 10_000
 	// mostHeader is how large a header block may be.
@@ -32,14 +40,26 @@ type idle struct {
 }
 
 // add counts a frame of a size.
-func (i *idle) add(now clock.Time, size int) error {
+func (i *idle) add(now clock.Time, size int) error { return i.take(now, 1+size/idleUnit) }
+
+// take counts units.
+func (i *idle) take(now clock.Time, units int) error {
 	if leaked := int(now.Sub(i.since).Seconds() * mostIdle); leaked > 0 {
 		i.units, i.since = max(0, i.units-leaked), now
 	}
-	if i.units += 1 + size/idleUnit; i.units > mostIdle {
+	if i.units += units; i.units > mostIdle {
 		return fmt.Errorf("%w with frames that answer nothing", errFlood)
 	}
 	return nil
+}
+
+// control counts a frame other than HEADERS, CONTINUATION and DATA.
+func (i *idle) control(now clock.Time, f *frame) error {
+	units := 1 + len(f.payload)/idleUnit
+	if f.kind == http2.FramePing || f.kind == http2.FrameSettings {
+		units += replyUnits
+	}
+	return i.take(now, units)
 }
 
 // answered counts an answer.

@@ -106,7 +106,7 @@ func (k *conn) handle(f *frame) error {
 	case http2.FrameContinuation:
 		return k.onContinuation(f)
 	}
-	if err := k.idle.add(k.now, len(f.payload)); err != nil {
+	if err := k.idle.control(k.now, f); err != nil {
 		return err
 	}
 	k.client.mu.Lock()
@@ -264,7 +264,7 @@ func (k *conn) onData(f *frame) error {
 	s := k.streams[f.stream]
 	k.credit(f, s)
 	if f.small && !f.ended() {
-		if err := k.idle.add(k.now, 0); err != nil {
+		if err := k.idle.take(k.now, smallUnits); err != nil {
 			return err
 		}
 	}
