@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/windtunnel/windtunnel/internal/flight"
+	"github.com/windtunnel/windtunnel/internal/plane/process"
 )
 
 // faultFlags are those of the verb fault.
@@ -74,7 +75,7 @@ func controlSocket(folder string) (string, error) {
 			return at, nil
 		}
 	}
-	pattern := filepath.Join(os.TempDir(), upFolder+"*")
+	pattern := filepath.Join(os.TempDir(), process.UpPrefix+"*")
 	if folder != "" {
 		pattern = folder
 	}

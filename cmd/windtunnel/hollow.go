@@ -14,6 +14,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/hollow"
+	"github.com/windtunnel/windtunnel/internal/plane/process"
 )
 
 // hollowFlags are those of the verb hollow.
@@ -85,12 +86,15 @@ func (f *hollowFlags) serve(ctx context.Context, env *environment) (err error) {
 			first = c
 		}
 	}
-	folder, err := os.MkdirTemp("", "windtunnel-hollow-")
+	if _, err := process.Sweep(os.TempDir()); err != nil { // that of one that was killed; plane.Start does it for planes
+		fmt.Fprintln(env.stderr, err)
+	}
+	private, err := process.NewFolder(os.TempDir(), process.HollowPrefix)
 	if err != nil {
 		return fmt.Errorf("make a folder for the kubeconfig: %w", err)
 	}
-	defer os.RemoveAll(folder)
-	path := filepath.Join(folder, "kubeconfig")
+	defer func() { err = errors.Join(err, private.Close()) }()
+	path := filepath.Join(private.Dir(), "kubeconfig")
 	if err := endpoint.WriteContexts(path, first.Name, contexts); err != nil {
 		return err
 	}

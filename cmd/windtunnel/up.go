@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -12,14 +13,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/windtunnel/windtunnel/internal/flight"
+	"github.com/windtunnel/windtunnel/internal/plane/process"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
-
-// upFolder begins the name of the folder of a running `up`, in the folder for
-// temporary files.
-const upFolder = "windtunnel-up-"
 
 // upFlags are those of the verb up.
 type upFlags struct {
@@ -55,7 +53,7 @@ func upVerb(env *environment) *cobra.Command {
 	verb.Flags().StringArrayVar(&f.limits, "limit", nil, "`COMPONENT.cpu=CORES` or COMPONENT.memory=SIZE; plane.cpu and plane.memory are for all components together")
 	verb.Flags().StringArrayVar(&f.set, "set", nil, "`NAME=VALUE`: a parameter of FILE")
 	callerFile, _ := callerFlags(verb)
-	verb.RunE = func(cmd *cobra.Command, args []string) error {
+	verb.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		o, err := f.options(args, cmd.Flags().Changed("nodes"))
 		if err != nil {
 			return err
@@ -67,11 +65,12 @@ func upVerb(env *environment) *cobra.Command {
 			return err
 		}
 		defer release()
-		folder, err := os.MkdirTemp("", upFolder)
+		private, err := process.NewFolder(os.TempDir(), process.UpPrefix)
 		if err != nil {
 			return fmt.Errorf("make a folder for logs and kubeconfig: %w", err)
 		}
-		defer os.RemoveAll(folder)
+		defer func() { err = errors.Join(err, private.Close()) }()
+		folder := private.Dir()
 		o.Folder, o.Kubeconfig, o.Log = folder, filepath.Join(folder, "kubeconfig"), env.logger()
 		o.Ready = func(server string) {
 			fmt.Fprintf(env.stderr, "%s is up with %d nodes; logs in %s; Ctrl-C ends it\n", server, o.Fleet.Nodes, filepath.Join(folder, "logs"))

@@ -15,9 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// namePrefix begins the name of every private folder and control group; what
-// does not begin so is never removed. It is not "windtunnel-" alone: others,
-// such as the verb up for its logs, name their own temporary folders so.
+// namePrefix begins the name of every run's private folder and control group; what
+// does not begin so, or as a Folder does, is never removed. It is not "windtunnel-"
+// alone: people name folders of their own so.
 const namePrefix = "windtunnel-run-"
 
 // Cgroup is a control group made for one process, in cgroup v1 one folder for

@@ -57,7 +57,7 @@ func awaitGone(pid int, start uint64) {
 // removeFolder removes a private folder, its ledger last: a folder without one
 // is nobody's, and a removal that is cut off must be found by the next sweep.
 func removeFolder(dir string) error {
-	if !strings.HasPrefix(filepath.Base(dir), namePrefix) {
+	if !isOurs(dir) {
 		return fmt.Errorf("remove folder %s: it is not one of windtunnel's", dir)
 	}
 	found, err := os.ReadDir(dir)
@@ -77,18 +77,14 @@ func removeFolder(dir string) error {
 }
 
 // Sweep removes what runs left in the folders bases whose windtunnel and
-// reaper were both killed, and returns the folders that it removed. It touches
-// only folders of this user that bear the name of a Reaper's folder, hold a
-// ledger that names them, and are locked by nobody.
+// reaper were both killed, and Folders whose process was, and returns the folders
+// that it removed. It touches only folders of this user that bear the name of one
+// of ours, hold a ledger that names them, and are locked by nobody.
 func Sweep(bases ...string) ([]string, error) {
 	var removed []string
 	var faults []error
 	for _, base := range bases {
-		found, err := filepath.Glob(filepath.Join(base, namePrefix+"*"))
-		if err != nil {
-			faults = append(faults, fmt.Errorf("sweep %s: %w", base, err))
-		}
-		for _, dir := range found {
+		for _, dir := range findFolders(base, prefixes()...) {
 			switch stale, err := sweepFolder(dir); {
 			case err != nil:
 				faults = append(faults, err)
@@ -101,19 +97,23 @@ func Sweep(bases ...string) ([]string, error) {
 	return removed, errors.Join(faults...)
 }
 
+// findFolders returns what in base bears a name that begins with a prefix. A base
+// that is not there has none.
+func findFolders(base string, prefixes ...string) (out []string) {
+	entries, _ := os.ReadDir(base) // as far as it can be read
+	for _, e := range entries {
+		if slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(e.Name(), p) }) {
+			out = append(out, filepath.Join(base, e.Name()))
+		}
+	}
+	return out
+}
+
 // sweepUnborn removes empty folders whose maker was killed before it could write
 // their ledger; a maker that lives needs a moment for that, not a minute.
 func sweepUnborn(base string) {
-	var found []string
-	for _, prefix := range []string{newPrefix, namePrefix} {
-		some, err := filepath.Glob(filepath.Join(base, prefix+"*"))
-		if err != nil {
-			return // a base that is no pattern; Sweep has said so
-		}
-		found = append(found, some...)
-	}
 	now := clock.Start().Epoch()
-	for _, dir := range found {
+	for _, dir := range findFolders(base, append(prefixes(), newPrefix)...) {
 		if info, err := os.Lstat(dir); err == nil && info.IsDir() && now.Sub(info.ModTime()) > time.Minute {
 			_ = unix.Rmdir(dir) // refused when it is not empty or not ours
 		}
@@ -136,7 +136,7 @@ func sweepFolder(dir string) (bool, error) {
 	defer lock.Close()
 	ledger, err := os.Open(filepath.Join(dir, ledgerFile))
 	if err != nil {
-		return false, nil // not made by a Reaper
+		return false, nil // not made by us
 	}
 	entries := readEntries(ledger)
 	_ = ledger.Close() // it was only read

@@ -24,7 +24,6 @@ const ReaperArg = "reaper"
 
 const (
 	ledgerFile  = "ledger"
-	newPrefix   = ".windtunnel-new-" // a folder that is not yet locked
 	cleanWithin = 5 * time.Second
 )
 
@@ -58,7 +57,7 @@ type Reaper struct {
 // StartReaper makes a private folder in base, which must be a local file
 // system, and starts executable with ReaperArg to look after it.
 func StartReaper(executable, base string) (*Reaper, error) {
-	dir, lock, err := lockedFolder(base)
+	dir, lock, err := lockedFolder(base, namePrefix)
 	if err != nil {
 		return nil, err
 	}
@@ -67,37 +66,6 @@ func StartReaper(executable, base string) (*Reaper, error) {
 		return nil, errors.Join(fmt.Errorf("start reaper: %w", err), os.RemoveAll(dir), lock.Close())
 	}
 	return r, nil
-}
-
-// lockedFolder makes a folder that has its final name only once it is locked,
-// so that a sweep of another process cannot take it for a stale one.
-func lockedFolder(base string) (string, *os.File, error) {
-	tmp, err := os.MkdirTemp(base, newPrefix)
-	if err != nil {
-		return "", nil, fmt.Errorf("make private folder: %w", err)
-	}
-	lock, err := lockFolder(tmp)
-	if err != nil {
-		return "", nil, errors.Join(err, os.Remove(tmp))
-	}
-	dir := filepath.Join(base, namePrefix+filepath.Base(tmp)[len(newPrefix):])
-	if err := os.Rename(tmp, dir); err != nil {
-		return "", nil, errors.Join(fmt.Errorf("make private folder: %w", err), os.Remove(tmp), lock.Close())
-	}
-	return dir, lock, nil
-}
-
-// lockFolder locks a folder without waiting. The kernel frees the lock when
-// its holder ends.
-func lockFolder(dir string) (*os.File, error) {
-	file, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
-	if err != nil {
-		return nil, fmt.Errorf("lock folder: %w", err)
-	}
-	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return nil, errors.Join(fmt.Errorf("lock folder %s: %w", dir, err), file.Close())
-	}
-	return file, nil
 }
 
 func (r *Reaper) start(executable string) error {

@@ -254,3 +254,31 @@ func TestStartReaperThatFailsLeavesNothing(t *testing.T) {
 		t.Errorf("left behind: %v %v", entries, err)
 	}
 }
+
+// A folder of a verb that was killed is removed by the next start, and stays for as
+// long as the verb lives.
+func TestSweepRemovesFoldersOfTheKilled(t *testing.T) {
+	base := t.TempDir()
+	for _, prefix := range []string{process.UpPrefix, process.HollowPrefix} {
+		f, err := process.NewFolder(base, prefix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(f.Dir(), "kubeconfig"), []byte("secret"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if removed, err := process.Sweep(base); err != nil || len(removed) != 0 || !exists(f.Dir()) {
+			t.Errorf("sweep of a folder in use removed %v, %v", removed, err)
+		}
+		f.Unlock() // as the kernel does for one that is killed
+		if removed, err := process.Sweep(base); err != nil || !slices.Equal(removed, []string{f.Dir()}) || exists(f.Dir()) {
+			t.Errorf("sweep removed %v, %v; want %s", removed, err, f.Dir())
+		}
+		if f, err = process.NewFolder(base, prefix); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil || exists(f.Dir()) {
+			t.Errorf("closed: %v, there: %v", err, exists(f.Dir()))
+		}
+	}
+}
