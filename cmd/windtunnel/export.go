@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -106,20 +107,22 @@ func exportDocuments(env *environment, format, short string) *cobra.Command {
 
 // exportOpenMetrics writes all series of a run; what the format cannot carry is said.
 func exportOpenMetrics(env *environment) *cobra.Command {
+	var most unit.Bytes
 	verb := exported("openmetrics", "Write all series, which promtool turns into blocks of a Prometheus server",
 		"openmetrics runs/density/latest -o density.om\n  promtool tsdb create-blocks-from openmetrics density.om data/", func(run, out string) error {
 			if info, err := os.Stat(out); out != "" && err == nil && !info.Mode().IsRegular() {
-				return printOpenMetrics(env, run, out)
+				return printOpenMetrics(env, run, out, int64(most))
 			}
 			if out == "" {
 				out = besideRun(run, "openmetrics.txt")
 			}
-			return writeOpenMetrics(env, run, out)
+			return writeOpenMetrics(env, run, out, int64(most))
 		})
+	verb.Flags().TextVar(&most, "most", unit.Bytes(0), "`size` of the text at most, such as 20Gi; default: a thousand times the records', or 256Mi")
 	return verb
 }
 
-func writeOpenMetrics(env *environment, run, out string) error {
+func writeOpenMetrics(env *environment, run, out string, most int64) error {
 	if _, _, err := record.OpenDir(run); err != nil {
 		return err
 	}
@@ -128,12 +131,12 @@ func writeOpenMetrics(env *environment, run, out string) error {
 		return err
 	}
 	defer file.Close()
-	written, err := openmetrics.Write(file, run, openmetrics.Options{})
+	written, err := openmetrics.Write(file, run, openmetrics.Options{Most: most})
 	if err == nil {
 		err = file.Keep()
 	}
 	if err != nil {
-		return err
+		return tooLarge(err)
 	}
 	sayWritten(env.stdout, env.stderr, out, written)
 	return nil
@@ -141,17 +144,25 @@ func writeOpenMetrics(env *environment, run, out string) error {
 
 // printOpenMetrics writes to a pipe or a device that the user named, such as
 // /dev/stdout.
-func printOpenMetrics(env *environment, run, out string) error {
+func printOpenMetrics(env *environment, run, out string, most int64) error {
 	file, err := os.OpenFile(out, os.O_WRONLY, 0)
 	if err != nil {
 		return fmt.Errorf("write OpenMetrics: %w", err)
 	}
-	written, err := openmetrics.Write(file, run, openmetrics.Options{})
+	written, err := openmetrics.Write(file, run, openmetrics.Options{Most: most})
 	if failed := file.Close(); err == nil && failed != nil {
 		err = fmt.Errorf("write OpenMetrics: %w", failed)
 	}
 	if err == nil {
 		sayWritten(env.stderr, env.stderr, out, written)
+	}
+	return tooLarge(err)
+}
+
+// tooLarge says what to do about a text that outgrew its bound.
+func tooLarge(err error) error {
+	if errors.Is(err, openmetrics.ErrTooLarge) {
+		return fmt.Errorf("%w: allow it more with --most, if you trust who made the run", err)
 	}
 	return err
 }

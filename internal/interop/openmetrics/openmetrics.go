@@ -14,9 +14,11 @@ package openmetrics
 import (
 	"bufio"
 	"cmp"
+	"container/heap"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -38,7 +40,20 @@ type Options struct {
 	// Keep names the series that are written, by their metric's name; a name
 	// that ends in * stands for all that begin so. None means all.
 	Keep []string
+	// Most is how many bytes are written at most; 0: no bound of WriteStore, and of
+	// Write what records of that size warrant.
+	Most int64
 }
+
+// ErrTooLarge says that the text would have more bytes than Most.
+var ErrTooLarge = errors.New("the text would be too large")
+
+// Records keep what changed, and the text repeats what did not at each scrape: a
+// small file that somebody made to do harm would fill any disk.
+const (
+	mostFloor = 256 << 20
+	mostTimes = 1000
+)
 
 // Validate says which options make no sense.
 func (o Options) Validate() error {
@@ -69,6 +84,9 @@ func Write(out io.Writer, path string, o Options) (Written, error) {
 	if err != nil {
 		return Written{}, err
 	}
+	if info, ok := dir.Stat(record.StreamFile); ok && o.Most == 0 {
+		o.Most = max(mostFloor, min(info.Size(), math.MaxInt64/mostTimes)*mostTimes)
+	}
 	store, err := series.Read(dir.File(record.StreamFile))
 	if err != nil {
 		return Written{}, err
@@ -82,9 +100,15 @@ func WriteStore(out io.Writer, store *series.Store, epoch time.Time, o Options) 
 	if err := o.Validate(); err != nil {
 		return Written{}, fmt.Errorf("write OpenMetrics: %w", err)
 	}
+	if o.Most > 0 {
+		out = &bounded{out, o.Most}
+	}
 	w := &writer{Writer: bufio.NewWriterSize(out, 1<<16), options: o, epoch: epoch}
 	for _, f := range w.families(store) {
 		w.family(f)
+		if w.failed {
+			break // Flush says why
+		}
 	}
 	_, _ = w.WriteString("# EOF\n")
 	if err := w.Flush(); err != nil { // the first error of any write
@@ -108,9 +132,23 @@ func (o Options) labelling(target string) []record.Label {
 	return out
 }
 
+// bounded takes so many bytes.
+type bounded struct {
+	io.Writer
+	left int64
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.left -= int64(len(p)); b.left < 0 {
+		return 0, ErrTooLarge
+	}
+	return b.Writer.Write(p)
+}
+
 // writer writes families one after another. Its errors stick until Flush.
 type writer struct {
 	*bufio.Writer
+	failed  bool // nothing more can be written
 	options Options
 	epoch   time.Time
 	written Written
@@ -204,6 +242,9 @@ func (w *writer) family(f *family) {
 	}
 	w.written.Series += len(f.series)
 	for _, m := range w.metrics(f) {
+		if w.failed {
+			return
+		}
 		w.metric(m)
 	}
 }
@@ -216,6 +257,7 @@ type part struct {
 	more    bool
 	base    string // the labels that all parts of the metric have
 	rank    int    // order of the parts: buckets, sum, count
+	place   int    // in that order
 	ordered float64
 }
 
@@ -308,24 +350,36 @@ func (w *writer) milliseconds(t clock.Time) int64 { return w.epoch.Add(time.Dura
 // metric writes a metric's samples in the order of time, all parts of one time
 // together.
 func (w *writer) metric(parts []*part) {
-	for {
-		var first *part
-		for _, p := range parts {
-			if p.more && (first == nil || p.at < first.at) {
-				first = p
-			}
-		}
-		if first == nil {
-			return
-		}
-		now := first.at
-		for _, p := range parts {
-			if p.more && p.at == now {
-				w.sample(p)
-				w.advance(p)
-			}
+	next := soonest{}
+	for i, p := range parts {
+		if p.place = i; p.more {
+			next = append(next, p)
 		}
 	}
+	heap.Init(&next)
+	for len(next) > 0 && !w.failed {
+		w.sample(next[0])
+		if w.advance(next[0]); next[0].more {
+			heap.Fix(&next, 0)
+		} else {
+			heap.Pop(&next)
+		}
+	}
+}
+
+// soonest is a heap of parts by the time of their next sample.
+type soonest []*part
+
+func (s soonest) Len() int { return len(s) }
+func (s soonest) Less(i, j int) bool {
+	return s[i].at < s[j].at || s[i].at == s[j].at && s[i].place < s[j].place
+}
+func (s soonest) Swap(i, j int) { s[i], s[j] = s[j], s[i] }
+func (s *soonest) Push(p any)   { *s = append(*s, p.(*part)) }
+func (s *soonest) Pop() any {
+	last := (*s)[len(*s)-1]
+	*s = (*s)[:len(*s)-1]
+	return last
 }
 
 func (w *writer) sample(p *part) {
@@ -335,7 +389,9 @@ func (w *writer) sample(p *part) {
 	w.line = append(w.line, ' ')
 	w.line = strconv.AppendInt(w.line, p.at/1000, 10)
 	w.line = append(w.line, '.', byte('0'+p.at/100%10), byte('0'+p.at/10%10), byte('0'+p.at%10), '\n')
-	_, _ = w.Write(w.line)
+	if _, err := w.Write(w.line); err != nil {
+		w.failed = true
+	}
 }
 
 func escape(s string) string {

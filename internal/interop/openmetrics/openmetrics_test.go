@@ -130,6 +130,38 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// A small file cannot fill a disk: the text repeats at each scrape what the records
+// say once.
+func TestTextIsBounded(t *testing.T) {
+	dir := flown(t, func(w *record.Writer) {
+		first := record.Scrape{Target: "etcd", At: second(1)}
+		for i := range 1000 {
+			first.Values = append(first.Values, record.Value{Value: 1, Series: w.Define(record.Series{Target: "etcd", Name: "m",
+				Labels: []record.Label{{Name: "l", Value: fmt.Sprint(i, strings.Repeat("x", 1000))}}})})
+		}
+		for i := range 1000 {
+			w.Scrape(&first)
+			first = record.Scrape{Target: "etcd", At: second(float64(i + 2))}
+		}
+	})
+	var counted counter
+	if _, err := openmetrics.Write(&counted, string(dir), openmetrics.Options{Most: 10 << 20}); !errors.Is(err, openmetrics.ErrTooLarge) || counted > 10<<20 {
+		t.Errorf("%d bytes, %v", counted, err)
+	}
+	info, err := os.Stat(dir.File(record.StreamFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	counted = 0
+	if _, err := openmetrics.Write(&counted, string(dir), openmetrics.Options{}); !errors.Is(err, openmetrics.ErrTooLarge) || int64(counted) > max(256<<20, 1000*info.Size()) {
+		t.Errorf("%d bytes of %d, %v", counted, info.Size(), err)
+	}
+}
+
+type counter int64
+
+func (c *counter) Write(p []byte) (int, error) { *c += counter(len(p)); return len(p), nil }
+
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
