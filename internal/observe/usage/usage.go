@@ -11,6 +11,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime"
 	"sync"
 	"time"
 
@@ -41,6 +42,8 @@ const (
 	WaitSeconds      = "process_cpu_wait_seconds_total"     // time for which its threads were ready to run and had no core
 	WorkingSet       = "cgroup_memory_working_set_bytes"    // bytes of the cgroup without files that nobody looked at lately
 	LimitHits        = "cgroup_memory_limit_hits_total"     // times that the cgroup's memory came up against its limit
+	Goroutines       = "go_goroutines"                      // of windtunnel itself
+	OpenFiles        = "process_open_fds"                   // of windtunnel itself
 )
 
 // Process is one process to sample.
@@ -143,8 +146,19 @@ func (s *Sampler) process(p *watched) error {
 	if wait, ok := waited(p.PID); ok {
 		s.write(p, u.at, record.Series{Name: WaitSeconds}, wait)
 	}
+	if p.Name == Self {
+		s.own(p, u.at)
+	}
 	s.cgroup(p, u.at)
 	return nil
+}
+
+// own samples what shows that windtunnel itself leaks.
+func (s *Sampler) own(p *watched, at clock.Time) {
+	s.write(p, at, record.Series{Name: Goroutines}, float64(runtime.NumGoroutine()))
+	if open, err := os.ReadDir("/proc/self/fd"); err == nil {
+		s.write(p, at, record.Series{Name: OpenFiles}, float64(len(open)-1)) // without the folder itself
+	}
 }
 
 // cgroup samples what limits do to a process, or to all that share them.

@@ -73,6 +73,9 @@ func TestOwnUsage(t *testing.T) {
 	if len(rss) == 0 || rss[0] < 1e6 || peak[0] < rss[0] {
 		t.Errorf("resident %v, peak %v", rss, peak)
 	}
+	if n, open := got.values[`go_goroutines{target="windtunnel"}`], got.values[`process_open_fds{target="windtunnel"}`]; len(n) == 0 || n[0] < 1 || len(open) == 0 || open[0] < 3 {
+		t.Errorf("goroutines %v, open files %v", n, open)
+	}
 	if idle := got.values[`host_cpu_seconds_total{target="host",mode="idle"}`]; len(idle) == 0 || idle[0] <= 0 {
 		t.Errorf("idle seconds of the host %v", idle)
 	}
