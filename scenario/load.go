@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// mostSettings is of how many parameters it is found out which one is at fault: each is
-// tried by itself. A manifest of a stranger may have any number of them.
-const mostSettings = 200
+// mostAgain is how many bytes are parsed again to find out which of the parameters that
+// were set is at fault: the whole file for each of them.
+const mostAgain = 4 << 20
 
 // maxBody and maxReplay bound one file that a scenario names, in bytes.
 const (
@@ -52,7 +52,7 @@ func Parse(file string, raw []byte, set map[string]string) (*Scenario, error) {
 	if len(f.list) == 0 {
 		return s, nil
 	}
-	if len(set) > 0 && len(set) <= mostSettings {
+	if len(set) > 0 && len(set)*len(raw) <= mostAgain {
 		if _, without := parse(file, raw, nil); len(without.list) == 0 {
 			f = f.ofSet(set, func(one map[string]string) *faults { _, f := parse(file, raw, one); return f })
 		}

@@ -1,11 +1,13 @@
 package scenario
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -39,10 +41,19 @@ func (d *decoder) parameters(root *yaml.Node, set map[string]string) {
 			}
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(set)) {
-		if _, ok := d.vars.values[name]; !ok {
-			d.add(0, "--set %s=%s: parameter %q not found in %s%s%s", name, clip(set[name]), name, d.file, hint(name, d.vars.order), known(d.vars.order))
+	d.unknown(set)
+}
+
+// unknown reports the parameters that are set and not there. A manifest of others may
+// set any number of them, and a name that is near is looked for among all.
+func (d *decoder) unknown(set map[string]string) {
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(set)), func(name string) bool { _, ok := d.vars.values[name]; return ok })
+	for i, name := range names {
+		if i == maxFaults-1 {
+			d.add(0, "--set: %d more parameters are not found", len(names)-i)
+			return
 		}
+		d.add(0, "--set %s=%s: parameter %q not found in %s%s%s", name, clip(set[name]), name, d.file, hint(name, d.vars.order), known(d.vars.order))
 	}
 }
 
@@ -50,6 +61,9 @@ func (d *decoder) parameters(root *yaml.Node, set map[string]string) {
 func known(names []string) string {
 	if len(names) == 0 {
 		return ": it has none; --set plane.FIELD=VALUE sets a field of plane"
+	}
+	if more := len(names) - maxFaults; more > 0 {
+		return fmt.Sprintf("; it has %s and %d more", strings.Join(names[:maxFaults], ", "), more)
 	}
 	return "; it has " + all(names)
 }

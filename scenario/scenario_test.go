@@ -263,6 +263,26 @@ func TestValidateWithoutAFile(t *testing.T) {
 	}
 }
 
+// A manifest of a stranger may set any number of parameters, and a scenario may have as
+// many: what is said of them stays short.
+func TestManyParametersAreCut(t *testing.T) {
+	var file strings.Builder
+	file.WriteString("scenario: x\nparameters:\n")
+	set := map[string]string{}
+	for i := range 2000 {
+		fmt.Fprintf(&file, "  known_%d: 1\n", i)
+		set[fmt.Sprint("unknown_", i)] = "1"
+	}
+	file.WriteString("steps: [{pause: 1s}]\n")
+	_, err := scenario.Parse("f.yaml", []byte(file.String()), set)
+	if err == nil {
+		t.Fatal("no fault")
+	}
+	if said := err.Error(); len(said) > 100_000 || strings.Count(said, "\n") != 49 || !strings.Contains(said, "--set: 1951 more parameters are not found") || !strings.Contains(said, ", known_49 and 1950 more") {
+		t.Errorf("%d bytes: %.2000s", len(said), said)
+	}
+}
+
 func TestManyFaultsAreCut(t *testing.T) {
 	_, err := scenario.Parse("f", []byte("scenario: x\n"+strings.Repeat("- ", 0)+strings.Repeat("zzzzzzzz: 1\n", 99)), nil)
 	if n := strings.Count(err.Error(), "\n") + 1; n != 51 || !strings.HasSuffix(err.Error(), "f: and 49 more") {
