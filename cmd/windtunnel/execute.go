@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -100,35 +99,6 @@ func execute(ctx context.Context, env *environment, args []string) int {
 	fmt.Fprintln(env.stderr, strings.TrimRight(err.Error(), "\n"))
 	return exitFault
 }
-
-// issues is where faults of windtunnel's own are reported.
-const issues = "https://github.com/windtunnel/windtunnel/issues"
-
-// guarded calls a verb. One that panics is the tool's fault, not an unknown verdict:
-// Go's own exit code for it is that of unknown. The trace is as GOTRACEBACK says.
-func guarded(stderr io.Writer, verb func() int) (code int) {
-	defer func() {
-		why := recover()
-		if why == nil {
-			return
-		}
-		level := os.Getenv("GOTRACEBACK")
-		trace := make([]byte, mostTrace)
-		trace = trace[:runtime.Stack(trace, level != "" && level != "single" && level != "0")]
-		if level == "none" {
-			trace = nil
-		}
-		fmt.Fprintf(stderr, "%s\nwindtunnel has a fault: %v\nplease report it, with the lines above and how to repeat it: %s\n", trace, why, issues)
-		if level == "crash" {
-			panic(why)
-		}
-		code = exitFault
-	}()
-	return verb()
-}
-
-// mostTrace is how much of the traces of all goroutines is printed.
-const mostTrace = 256 << 10
 
 // flying is interruptible for a verb that flies: the process is made ready to
 // measure first.

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/plane/component"
 	"github.com/windtunnel/windtunnel/internal/plane/process"
 	"github.com/windtunnel/windtunnel/internal/text"
@@ -37,7 +38,7 @@ func start() int {
 		stdout: stdout(), stderr: text.NewScreen(os.Stderr), signals: signals, args: os.Args,
 		terminal: term.IsTerminal(int(os.Stderr.Fd())) && os.Getenv("CI") == "" && os.Getenv("TERM") != "dumb",
 	}
-	return guarded(env.stderr, func() int { return execute(context.Background(), env, os.Args[1:]) })
+	return guard.Verb(env.stderr, func() int { return execute(context.Background(), env, os.Args[1:]) })
 }
 
 // stdout is a screen where people look, and takes every byte where a program reads.

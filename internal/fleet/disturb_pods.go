@@ -13,6 +13,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -86,7 +87,7 @@ type podDisturber struct {
 	*disturber
 	want scenario.Disturbance
 	rng  *rand.Rand
-	wait sync.WaitGroup
+	wait guard.Group
 	mu   sync.Mutex
 	hit  map[string]int // by uid: how often
 }

@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"sync"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
@@ -23,6 +22,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fleet/stage/machine"
 	"github.com/windtunnel/windtunnel/internal/fleet/traffic"
+	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/interop/kwok"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/unit"
@@ -84,7 +84,7 @@ type Fleet struct {
 	traffic  func() []wire.Traffic
 	close    func() error
 	cancel   context.CancelFunc
-	wait     sync.WaitGroup
+	wait     guard.Group
 }
 
 // Start makes the fleet's nodes at cfg.Rate and keeps them alive until Close

@@ -15,6 +15,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/record"
 )
 
@@ -53,7 +54,7 @@ type watches struct {
 	records *record.Writer // may be nil
 	log     *slog.Logger
 	events  *eventQueue
-	wait    sync.WaitGroup
+	wait    guard.Group
 
 	mu      sync.Mutex          // guards what follows
 	breaks  [sourceCount]func() // each ends the watch of a source, so that it is listed again

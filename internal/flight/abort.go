@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/load"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -23,7 +23,7 @@ func (r *run) watchForAbort(ctx context.Context) (_ context.Context, stop func()
 		return ctx, func() error { return nil }
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	var wait sync.WaitGroup
+	var wait guard.Group
 	wait.Go(func() {
 		w := abortWatch{AbortOn: *a}
 		for clock.Sleep(ctx, abortEvery) == nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/fleet"
 	"github.com/windtunnel/windtunnel/internal/flight/steps"
+	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/plane"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -54,7 +55,7 @@ func (c *control) serve(folder string) (close func(), err error) {
 	mux.HandleFunc("POST /fault", c.fault)
 	s := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	done := make(chan struct{})
-	go func() { _ = s.Serve(listener); done <- struct{}{} }()
+	guard.Go(func() { _ = s.Serve(listener); done <- struct{}{} })
 	return func() { _ = s.Shutdown(context.Background()); <-done }, nil
 }
 

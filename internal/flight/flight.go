@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
@@ -21,6 +20,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/flight/inspect"
 	"github.com/windtunnel/windtunnel/internal/flight/plan"
 	"github.com/windtunnel/windtunnel/internal/flight/steps"
+	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/load"
 	"github.com/windtunnel/windtunnel/internal/plane"
 	"github.com/windtunnel/windtunnel/internal/record"
@@ -203,7 +203,7 @@ func (e bootError) Unwrap() error        { return e.error }
 // fly does everything that is recorded. It returns why it ended early, or nil.
 func (r *run) fly(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
-	var wait sync.WaitGroup
+	var wait guard.Group
 	wait.Go(func() {
 		select {
 		case <-r.dir.records.Failed():
@@ -240,7 +240,7 @@ func endReason(err error) record.EndReason {
 }
 
 // flyParts boots, populates and does the steps.
-func (r *run) flyParts(ctx context.Context, cancel context.CancelCauseFunc, wait *sync.WaitGroup) error {
+func (r *run) flyParts(ctx context.Context, cancel context.CancelCauseFunc, wait *guard.Group) error {
 	before := inspect.ReadCPU(r.clock, nil)
 	if err := r.track(ctx, "boot", func() error { return r.boot(ctx) }); err != nil {
 		return bootError{err}

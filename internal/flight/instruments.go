@@ -3,13 +3,13 @@ package flight
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/observe/lifecycle"
 	"github.com/windtunnel/windtunnel/internal/observe/scrape"
 	"github.com/windtunnel/windtunnel/internal/observe/usage"
@@ -63,7 +63,7 @@ func (i *instruments) start(ctx context.Context, client *wire.Client, failed con
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	var wait sync.WaitGroup
+	var wait guard.Group
 	wait.Go(func() {
 		i.probe.Run(ctx, probes)
 		_ = probes.Close()

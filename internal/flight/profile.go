@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 
+	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/observe/profile"
 	"github.com/windtunnel/windtunnel/internal/observe/usage"
 	"github.com/windtunnel/windtunnel/internal/plane"
@@ -16,7 +16,7 @@ import (
 // busy they are, and they may be somebody's.
 func startProfiles(ctx context.Context, p *plane.Plane, dir *directory) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	var wait sync.WaitGroup
+	var wait guard.Group
 	wait.Go(func() {
 		profile.Run(ctx, profileTargets(p), profile.Options{
 			Folder: dir.File(profile.Folder), Log: dir.log,

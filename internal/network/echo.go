@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/load/pace"
 )
 
@@ -69,7 +70,7 @@ func Echoes(ctx context.Context, o EchoOptions, took func(Echo)) error {
 		return err
 	}
 	e.begun = o.Clock.Now()
-	var receiver sync.WaitGroup
+	var receiver guard.Group
 	receiver.Go(e.receive)
 	err = e.send(ctx)
 	close(e.sentAll)

@@ -17,6 +17,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/windtunnel/windtunnel/internal/guard"
 )
 
 // ErrNetwork says that an end of a path could not be used.
@@ -51,14 +53,14 @@ func (n Namespace) Do(do func() error) error {
 	}
 	defer file.Close()
 	done := make(chan error, 1)
-	go func() {
+	guard.Go(func() {
 		runtime.LockOSThread() // and never unlock: the thread ends with the goroutine, so that nobody else gets it
 		if err := unix.Setns(int(file.Fd()), unix.CLONE_NEWNET); err != nil {
 			done <- fmt.Errorf("%w: enter namespace %s: %w", ErrNetwork, n, err)
 			return
 		}
 		done <- do()
-	}()
+	})
 	return <-done
 }
 
@@ -70,10 +72,10 @@ type Held struct{ file *os.File }
 func NewNamespace() (*Held, error) {
 	h := &Held{}
 	done := make(chan error, 1)
-	go func() {
+	guard.Go(func() {
 		runtime.LockOSThread() // and never unlock, as in Do
 		done <- h.open()
-	}()
+	})
 	return h, <-done
 }
 

@@ -9,13 +9,13 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/guard"
 )
 
 const (
@@ -70,7 +70,7 @@ type streaming struct {
 	received           atomic.Uint64
 	ending             atomic.Bool
 	ends               chan error
-	work               sync.WaitGroup
+	work               guard.Group
 }
 
 func (s *streaming) close() {

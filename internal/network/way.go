@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/windtunnel/windtunnel/internal/guard"
 )
 
 const (
@@ -173,7 +174,7 @@ type echoServer struct {
 	at   netip.AddrPort
 	fd   int
 	quit chan struct{}
-	done sync.WaitGroup
+	done guard.Group
 }
 
 // serveEchoes starts a server at an end, at a port of the system's choice.

@@ -8,11 +8,11 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/plane/process"
 	"github.com/windtunnel/windtunnel/internal/plane/proxy"
 	"github.com/windtunnel/windtunnel/internal/record"
@@ -179,7 +179,7 @@ func (g *memberGroup) eachMember(ctx context.Context, atOnce int, do func(contex
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	queue := make(chan int)
-	var wait sync.WaitGroup
+	var wait guard.Group
 	for range min(atOnce, len(g.members)) {
 		wait.Go(func() {
 			for i := range queue {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/plane/component"
 	"github.com/windtunnel/windtunnel/internal/plane/pki"
 	"github.com/windtunnel/windtunnel/internal/plane/process"
@@ -270,7 +271,7 @@ func bindGroup(ctx context.Context, p *Plane, m *Member) error {
 // all of it is thrown away.
 func (p *Plane) stopMembers() {
 	for _, role := range []memberRole{roleMember, roleStore} {
-		var all sync.WaitGroup
+		var all guard.Group
 		for _, s := range p.supervisors() {
 			if s.role == role {
 				all.Go(func() { s.current().Kill() })

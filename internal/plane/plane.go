@@ -17,6 +17,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/plane/component"
 	"github.com/windtunnel/windtunnel/internal/plane/process"
 	"github.com/windtunnel/windtunnel/internal/plane/proxy"
@@ -52,7 +53,7 @@ type Plane struct {
 	clock      clock.Clock
 	onFault    func(Fault)
 	died       chan Death
-	watchers   sync.WaitGroup
+	watchers   guard.Group
 	closing    sync.Once
 	closeErr   error
 
@@ -149,7 +150,7 @@ func (p *Plane) close() error {
 	p.leaveSeats()
 	p.stopPrograms()
 	p.stopMembers()
-	var clients sync.WaitGroup
+	var clients guard.Group
 	for _, name := range []string{component.Scheduler, component.ControllerManager} {
 		clients.Go(func() { p.stop(name, graceClients) })
 	}

@@ -7,10 +7,10 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/plane/process"
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
@@ -204,7 +204,7 @@ func FreePorts(n int) ([]int, error) {
 
 // stopPrograms ends the programs, the last started included, all at once.
 func (p *Plane) stopPrograms() {
-	var all sync.WaitGroup
+	var all guard.Group
 	for _, s := range p.supervisors() {
 		if s.guest {
 			all.Go(func() { s.current().Stop(programGrace) })

@@ -10,8 +10,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 
+	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/plane/component"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -93,7 +93,7 @@ func askVersions(ctx context.Context, p programs) (map[string]string, error) {
 		names = []string{component.Etcd, component.APIServer}
 	}
 	versions, faults := make([]string, len(names)), make([]error, len(names))
-	var all sync.WaitGroup
+	var all guard.Group
 	for i, name := range names {
 		all.Go(func() { versions[i], faults[i] = askVersion(ctx, p, name) })
 	}

@@ -10,10 +10,10 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/plane/component"
 )
 
@@ -230,7 +230,7 @@ func (a *asker) has(paths ...string) func(context.Context) error {
 func (a *asker) accounts(ctx context.Context) error {
 	names := make(chan string)
 	faults := make([]error, accountWorkers)
-	var workers sync.WaitGroup
+	var workers guard.Group
 	for i := range faults {
 		workers.Go(func() {
 			for name := range names {

@@ -7,6 +7,7 @@ var levels = [][]string{
 	{"internal/repotest"}, // what tests share, of every room
 	{"internal/clock", "internal/unit", "internal/sli", "internal/stats", "internal/api/object", "internal/text/limit"},
 	{"internal/text", "internal/record", "internal/load/pace", "internal/load/template", "internal/plane/process", "internal/plane/pki", "internal/plane/proxy"},
+	{"internal/guard"}, // which says on a screen why the process ends
 	{"internal/record/rows", "internal/series", "internal/api", "scenario"},
 	{"internal/interop/kwok", "internal/interop/clusterloader2", "internal/interop/kubeburner", "internal/flight/plan", "internal/flight/preflight", "internal/run"},
 	{"internal/fleet/stage", "internal/load", "internal/network", "internal/observe", "internal/plane", "internal/slo", "internal/workers"},
@@ -35,6 +36,14 @@ var flying = []string{"internal/flight", "internal/fleet", "internal/load", "int
 // public are the packages that other modules may import. A reference plane is the
 // third kind of folder outside internal: only cmd imports it.
 var public = []string{".", "scenario"}
+
+// guarded are the rooms that deal with what comes from outside while a run is under
+// way, and unguarded those in them that do not: what is below guard, tests, and what
+// is a process of its own.
+var (
+	guarded   = []string{"internal/api", "internal/fleet", "internal/flight", "internal/interop/kwok", "internal/load", "internal/network", "internal/observe", "internal/plane", "internal/subject"}
+	unguarded = []string{"internal/api/apitest", "internal/flight/flighttest", "internal/plane/process", "internal/plane/proxy", "internal/subject/kit"}
+)
 
 // doors says which folders may import a heavy dependency.
 var doors = map[string][]string{

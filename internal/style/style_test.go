@@ -385,3 +385,26 @@ func constantLike(e ast.Expr) bool {
 	}
 	return false
 }
+
+// TestGoroutinesAreGuarded holds that rooms which deal with what comes from outside start
+// goroutines by guard alone: a panic in any other ends the process with the exit code
+// of an unknown verdict.
+func TestGoroutinesAreGuarded(t *testing.T) {
+	tr := load(t)
+	for _, f := range tr.files {
+		if f.test || !slices.ContainsFunc(guarded, func(room string) bool { return within(f.folder, room) }) || slices.ContainsFunc(unguarded, func(room string) bool { return within(f.folder, room) }) {
+			continue
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.GoStmt:
+				t.Errorf("%s: a goroutine without guard.Go", tr.at(n.Pos()))
+			case *ast.SelectorExpr:
+				if x, ok := n.X.(*ast.Ident); ok && x.Name == "sync" && n.Sel.Name == "WaitGroup" {
+					t.Errorf("%s: a sync.WaitGroup in place of a guard.Group", tr.at(n.Pos()))
+				}
+			}
+			return true
+		})
+	}
+}

@@ -10,13 +10,13 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
 	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/guard"
 )
 
 const (
@@ -88,7 +88,7 @@ func deleteAll(ctx context.Context, client discovery.Doer, objects []Object) err
 		parts[i%len(parts)] = append(parts[i%len(parts)], o)
 	}
 	faults := make([][]error, len(parts))
-	var wait sync.WaitGroup
+	var wait guard.Group
 	for i := range parts {
 		wait.Go(func() { faults[i] = deleteEach(ctx, client, parts[i]) })
 	}

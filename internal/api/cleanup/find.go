@@ -15,6 +15,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/guard"
 )
 
 // Found is an object that carries the stamp of a run.
@@ -50,7 +51,7 @@ func Find(ctx context.Context, client discovery.Doer, run string) (found []Found
 	}
 	faults := []error{incomplete}
 	var mu sync.Mutex
-	var wait sync.WaitGroup
+	var wait guard.Group
 	turn := make(chan struct{}, atOnce)
 	for _, r := range served {
 		if r.Plural == "events" {

@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
 	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/guard"
 )
 
 // A run that is being flown renews a lease, so that nobody takes its objects for
@@ -40,7 +40,7 @@ func Hold(ctx context.Context, client discovery.Doer, run, holder string, c cloc
 		return nil, fmt.Errorf("say that the run is being flown: %w", answer.Refusal())
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	var wait sync.WaitGroup
+	var wait guard.Group
 	wait.Go(func() {
 		for clock.Sleep(ctx, renewEvery) == nil {
 			_, _ = client.Do(ctx, &wire.Request{ // the next renewal makes up for one that is lost

@@ -26,6 +26,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/guard"
 )
 
 var (
@@ -132,7 +133,7 @@ type Client struct {
 	futile  []int // by place: connections in a row that brought no answer
 	queue   fifo
 	closed  bool
-	wait    sync.WaitGroup
+	wait    guard.Group
 	cancel  context.CancelFunc
 	ctx     context.Context
 	auth    string
@@ -192,10 +193,10 @@ func New(ep endpoint.Endpoint, o Options) (*Client, error) {
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.wait.Add(1)
-	go c.sweepLoop()
+	guard.Go(c.sweepLoop)
 	if ep.Renewable() {
 		c.wait.Add(1)
-		go c.renewLoop()
+		guard.Go(c.renewLoop)
 	}
 	return c, nil
 }

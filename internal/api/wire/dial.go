@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/guard"
 )
 
 // Reserve opens connections for n requests at a time, as far as Options.Most
@@ -64,7 +65,7 @@ func (c *Client) dialMissing(places int) {
 		if c.vacant(i) && !c.dialing[i] && !c.closed {
 			c.dialing[i] = true
 			c.wait.Add(1)
-			go c.dial(i)
+			guard.Go(func() { c.dial(i) })
 		}
 	}
 }
@@ -141,8 +142,8 @@ func (c *Client) dial(place int) {
 func (c *Client) begin(k *conn) {
 	c.all[k] = struct{}{}
 	c.wait.Add(2)
-	go k.readLoop()
-	go k.writeLoop()
+	guard.Go(k.readLoop)
+	guard.Go(k.writeLoop)
 }
 
 func (c *Client) anyLive() bool {

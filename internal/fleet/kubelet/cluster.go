@@ -20,6 +20,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/watch"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/guard"
 )
 
 // ClusterOptions say where a Cluster finds nodes and pods.
@@ -37,7 +38,7 @@ type ClusterOptions struct {
 type Cluster struct {
 	options ClusterOptions
 	log     *slog.Logger
-	wait    sync.WaitGroup
+	wait    guard.Group
 
 	mu     sync.RWMutex
 	closed bool

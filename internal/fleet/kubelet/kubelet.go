@@ -21,6 +21,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fleet/stage/expression"
+	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/interop/kwok/configuration"
 )
 
@@ -67,7 +68,7 @@ type Server struct {
 	listener net.Listener
 	http     *http.Server
 	cancel   context.CancelFunc
-	wait     sync.WaitGroup
+	wait     guard.Group
 
 	mu     sync.Mutex
 	closed bool // no session begins any more

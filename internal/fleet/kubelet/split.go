@@ -5,6 +5,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/windtunnel/windtunnel/internal/guard"
 )
 
 // splitter gives the connections of one listener to two: those that begin a TLS
@@ -13,7 +15,7 @@ type splitter struct {
 	from          net.Listener
 	plain, secure *half
 	places        chan struct{} // one for each connection that has said nothing yet
-	wait          sync.WaitGroup
+	wait          guard.Group
 
 	mu     sync.Mutex
 	silent map[net.Conn]struct{} // nil when the listener is closed

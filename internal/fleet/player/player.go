@@ -25,6 +25,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fleet/stage/machine"
 	"github.com/windtunnel/windtunnel/internal/fleet/stage/render"
 	"github.com/windtunnel/windtunnel/internal/fleet/wheel"
+	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/stats"
 )
@@ -71,7 +72,7 @@ type Player struct {
 	options Options
 	served  discovery.Resource
 	cancel  context.CancelFunc
-	wait    sync.WaitGroup
+	wait    guard.Group
 	notes   chan note     // from the watch
 	jobs    chan *entry   // to the workers
 	results chan result   // from the workers
@@ -229,7 +230,7 @@ func (p *Player) follow(ctx context.Context) error {
 	for {
 		once, cancel := context.WithCancel(ctx)
 		ended := make(chan error, 1)
-		go func() { ended <- p.followOnce(once) }()
+		guard.Go(func() { ended <- p.followOnce(once) })
 		select {
 		case err := <-ended:
 			cancel()

@@ -19,6 +19,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/record"
 )
 
@@ -61,7 +62,7 @@ type Kubelets struct {
 	nodes  map[string]map[string]*heldWatch // node -> what -> watch
 	stats  Stats
 	closed bool
-	wait   sync.WaitGroup
+	wait   guard.Group
 }
 
 // heldWatch is one watch.

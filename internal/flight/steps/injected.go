@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -17,7 +18,7 @@ const mendTime = 3 * time.Minute
 // Injected is the faults that hold.
 type Injected struct {
 	Log  *slog.Logger
-	wait sync.WaitGroup
+	wait guard.Group
 	mu   sync.Mutex
 	over []chan struct{} // closed when the run ends
 }

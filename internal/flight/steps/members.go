@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/load"
 	"github.com/windtunnel/windtunnel/internal/plane"
 	"github.com/windtunnel/windtunnel/internal/unit"
@@ -87,7 +87,7 @@ func Each(ctx context.Context, members []*Member, do func(context.Context, *Memb
 func each(ctx context.Context, members []*Member, do func(i int, m *Member) error) []error {
 	errs := make([]error, len(members))
 	var next atomic.Int64
-	var wait sync.WaitGroup
+	var wait guard.Group
 	for range min(atOnce, len(members)) {
 		wait.Go(func() {
 			for i := int(next.Add(1)) - 1; i < len(members) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {

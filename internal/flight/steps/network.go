@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"sync"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/load/pace"
 	"github.com/windtunnel/windtunnel/internal/network"
 	"github.com/windtunnel/windtunnel/internal/record"
@@ -45,7 +45,7 @@ func (x Network) Do(ctx context.Context, s *Session) error {
 		parts = append(parts, func(ctx context.Context) error { return x.stream(ctx, s, from, to) })
 	}
 	errs := make([]error, len(parts))
-	var senders, reader sync.WaitGroup
+	var senders, reader guard.Group
 	over := make(chan struct{})
 	reader.Go(func() { devices.follow(over) })
 	for i, do := range parts {

@@ -7,10 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -146,7 +146,7 @@ type parallel struct {
 
 func (p parallel) Do(ctx context.Context, s *Session) error {
 	errs := make([]error, len(p.steps))
-	var wait sync.WaitGroup
+	var wait guard.Group
 	for i := range p.steps {
 		wait.Go(func() { errs[i] = sequence{p.steps[i : i+1], p.failed}.Do(ctx, s) })
 	}

@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
+	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/observe/condition"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -124,7 +124,7 @@ func (w Wait) waitObjects(run context.Context, s *Session) error {
 	ctx, cancel := context.WithTimeoutCause(run, time.Duration(w.Spec.Within), errWithin)
 	defer cancel()
 	watching, stop := context.WithCancelCause(ctx)
-	var wait sync.WaitGroup
+	var wait guard.Group
 	defer wait.Wait()
 	defer stop(nil)
 	wait.Go(func() { stop(o.Run(watching, s.Client, s.Clock)) })

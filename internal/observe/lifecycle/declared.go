@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"sync"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
 	"github.com/windtunnel/windtunnel/internal/api/watch"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -56,7 +56,7 @@ func Declare(records *record.Writer, c clock.Clock, p *Probe, all []scenario.Lif
 // waited for; one that may not be watched is named in a warning, once, and
 // tried again: its lifecycles stay unknown.
 func (d *Declared) Run(ctx context.Context, client *wire.Client, resources Finder) {
-	var wait sync.WaitGroup
+	var wait guard.Group
 	for _, t := range d.all {
 		sources := []*source{{tracker: t, side: &t.own, of: t.lifecycle.Of, namespace: t.lifecycle.Namespace, selector: t.lifecycle.Selector}}
 		for _, l := range t.links {

@@ -15,12 +15,12 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/google/pprof/profile"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/record"
 )
 
@@ -64,7 +64,7 @@ type Options struct {
 // of those that are busy. A component that serves none is said once and left
 // alone.
 func Run(ctx context.Context, targets []Target, o Options) {
-	var wait sync.WaitGroup
+	var wait guard.Group
 	for _, t := range targets {
 		wait.Go(func() { watch(ctx, t, o) })
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/series"
 )
@@ -91,7 +92,7 @@ func New(w *record.Writer, c clock.Clock, targets []Target, o Options) *Scraper 
 // time, until ctx is done. A target that cannot be read is marked and tried
 // again.
 func (s *Scraper) Run(ctx context.Context) {
-	var wait sync.WaitGroup
+	var wait guard.Group
 	for _, t := range s.states {
 		wait.Go(func() { s.loop(ctx, t) })
 	}
@@ -114,7 +115,7 @@ func (s *Scraper) loop(ctx context.Context, t *state) {
 // Scrape scrapes every target now, all at once, and returns when each has been
 // read or has failed: what stands before it in time is then in the records.
 func (s *Scraper) Scrape(ctx context.Context) {
-	var wait sync.WaitGroup
+	var wait guard.Group
 	for _, t := range s.states {
 		wait.Go(func() { s.one(ctx, t) })
 	}

@@ -16,6 +16,8 @@ import (
 	"net"
 	"os"
 	"sync"
+
+	"github.com/windtunnel/windtunnel/internal/guard"
 )
 
 // ErrGone says that the other end has closed the socket.
@@ -69,7 +71,7 @@ func Open(file *os.File) (*Caller, error) {
 // New takes windtunnel's end of any connection.
 func New(conn io.ReadWriteCloser) *Caller {
 	c := &Caller{conn: conn, ready: make(chan int, 1), ended: make(chan error, 1), done: make(chan struct{})}
-	go c.read()
+	guard.Go(c.read)
 	return c
 }
 

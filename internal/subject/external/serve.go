@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"io"
 	"sync"
+
+	"github.com/windtunnel/windtunnel/internal/guard"
 )
 
 // Program is the subject in the caller's process. It calls ready once and
@@ -18,7 +20,7 @@ func Serve(ctx context.Context, conn io.ReadWriteCloser, pid int, run Program) e
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var (
-		wait    sync.WaitGroup
+		wait    guard.Group
 		writing sync.Mutex
 		fault   error
 	)

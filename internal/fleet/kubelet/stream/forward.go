@@ -9,13 +9,14 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/net/websocket"
 	"k8s.io/streaming/pkg/httpstream"
 	"k8s.io/streaming/pkg/httpstream/spdy"
 	"k8s.io/streaming/pkg/httpstream/wsstream"
+
+	"github.com/windtunnel/windtunnel/internal/guard"
 )
 
 // The protocol of port-forward, and its name inside of a WebSocket.
@@ -120,7 +121,7 @@ type forwarder struct {
 	dial  Dial
 	pairs map[string]*pair // those that lack a stream, by id
 	late  chan string
-	wait  sync.WaitGroup
+	wait  guard.Group
 }
 
 func (f *forwarder) take(ctx context.Context, s *offered) {
@@ -230,7 +231,7 @@ func forwardChannels(w http.ResponseWriter, r *http.Request, dial Dial) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errProtocol, err)
 	}
-	var wait sync.WaitGroup
+	var wait guard.Group
 	for i, port := range ports {
 		data, fault := streams[2*i], streams[2*i+1]
 		wait.Go(func() {

@@ -8,13 +8,14 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/streaming/pkg/httpstream"
 	"k8s.io/streaming/pkg/httpstream/spdy"
 	"k8s.io/streaming/pkg/httpstream/wsstream"
+
+	"github.com/windtunnel/windtunnel/internal/guard"
 )
 
 // The versions of the remote command protocol that are spoken: 4 over both, 5,
@@ -107,7 +108,7 @@ func (c *channels) serve(ctx context.Context, wants Wants, run func(context.Cont
 	if wants.Stderr {
 		s.Stderr = c.stderr
 	}
-	var wait sync.WaitGroup
+	var wait guard.Group
 	if wants.TTY {
 		sizes := make(chan Size, 1)
 		s.Resize = sizes

@@ -18,6 +18,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/streaming/pkg/httpstream"
+
+	"github.com/windtunnel/windtunnel/internal/guard"
 )
 
 // Timing of connections.
@@ -61,14 +63,14 @@ func acceptor(to chan<- offered) httpstream.NewStreamHandler {
 func until(ctx context.Context, gone <-chan bool) (whole context.Context, stop func()) {
 	whole, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
-	go func() {
+	guard.Go(func() {
 		defer close(done)
 		defer cancel()
 		select {
 		case <-gone:
 		case <-whole.Done():
 		}
-	}()
+	})
 	return whole, func() {
 		cancel()
 		<-done

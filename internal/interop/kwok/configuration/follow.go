@@ -14,6 +14,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/watch"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/interop/kwok"
 )
 
@@ -42,7 +43,7 @@ func Follow(ctx context.Context, s Source, changed func(*Objects)) error {
 		s.Log = slog.New(slog.DiscardHandler)
 	}
 	m := &mirror{log: s.Log, dirty: make(chan struct{}, 1), objects: map[objectID]*kwok.File{}, faults: map[objectID]string{}}
-	var wait sync.WaitGroup
+	var wait guard.Group
 	for _, name := range s.Kinds {
 		k, known := kindOf(name)
 		if !known {
