@@ -11,6 +11,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/cleanup"
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/fleet"
 	"github.com/windtunnel/windtunnel/internal/fleet/stage/builtin"
@@ -138,6 +139,9 @@ func (r *run) startInstruments(ctx context.Context, cancel context.CancelCauseFu
 	r.progress.follow(r.generator, nil)
 	if r.instruments, err = newInstruments(r.scenario, r.plane, r.dir); err != nil {
 		return err
+	}
+	if own := r.stamp(); r.options.OwnPods && own.Run != "" {
+		r.instruments.pods.WithLabel(object.RunLabel, own.Run)
 	}
 	r.instruments.traffic.addClient("observe", r.client.Traffic)
 	r.instruments.traffic.addClient("load", r.generator.Client().Traffic)

@@ -79,6 +79,7 @@ type Trust struct {
 	Adopt       []string // objects that subjects may change though the run has not made them: RESOURCE/[NAMESPACE/]NAME
 	Destructive bool     // requests may change and delete what the run has not made
 	NoExec      bool     // it may run no program, and let no component use files of this machine
+	OwnPods     bool     // of a cluster that is not the run's own only the pods with the run's label are read and recorded
 }
 
 // Result is what a run left.

@@ -13,6 +13,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/url"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -54,10 +55,11 @@ type Counts struct {
 	RunningNow, ReadyNow                    int // running and not deleting; ready among them
 }
 
-// Observer watches all pods of a plane.
+// Observer watches all pods of a plane, or those with a label.
 type Observer struct {
 	records  *record.Writer
 	selected []Group // a pod belongs to the first that selects it
+	only     string  // selector of the pods that are watched; empty: all
 
 	mu     sync.Mutex
 	state  watchState
@@ -86,10 +88,16 @@ func (o *Observer) WithProbe(p *Probe) *Observer {
 	return o
 }
 
-// Run follows all pods until ctx ends. It returns nil then, and an error when
+// WithLabel has only the pods with this label watched; before Run.
+func (o *Observer) WithLabel(name, value string) *Observer {
+	o.only = "labelSelector=" + url.QueryEscape(name+"="+value)
+	return o
+}
+
+// Run follows the pods until ctx ends. It returns nil then, and an error when
 // the server refuses the watch for good.
 func (o *Observer) Run(ctx context.Context, client *wire.Client, c clock.Clock) error {
-	err := watch.Follow(ctx, client, watch.Options{Path: "/api/v1/pods", Clock: c, Patience: retryInterval}, handler{o, c})
+	err := watch.Follow(ctx, client, watch.Options{Path: "/api/v1/pods", Selector: o.only, Clock: c, Patience: retryInterval}, handler{o, c})
 	if ctx.Err() != nil {
 		return nil
 	}

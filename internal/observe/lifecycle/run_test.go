@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/api/apitest"
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
@@ -142,6 +143,44 @@ func TestAnUnsteadyServerLosesAndDoublesNothing(t *testing.T) {
 	defer plane.mu.Unlock()
 	if want := []string{"10", "11", "15", "30"}; !slices.Equal(plane.watches, want) {
 		t.Errorf("watched from %v, want %v", plane.watches, want)
+	}
+}
+
+// Pods of others are not even read where only those with a label are wanted.
+func TestPodsWithoutTheLabelAreNotRecorded(t *testing.T) {
+	c := clock.Start()
+	server := apitest.New(t)
+	client := apitest.Client(t, server.Endpoint(), c)
+	path := filepath.Join(t.TempDir(), "r.wt")
+	records, err := record.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	create := func(name, label string) {
+		t.Helper()
+		body := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":%q,"namespace":"n","labels":{%q:"r1"}}}`, name, label)
+		r, err := client.Do(t.Context(), &wire.Request{Method: "POST", Path: "/api/v1/namespaces/n/pods", ContentType: "application/json", Body: body})
+		if err != nil || !r.Success() {
+			t.Fatalf("%v, %+v", err, r)
+		}
+	}
+	create("theirs-before", "their.own/run")
+	create("ours-before", "windtunnel.dev/run")
+	o := lifecycle.New(records).WithLabel("windtunnel.dev/run", "r1")
+	ctx, stop := context.WithCancel(t.Context())
+	var wait sync.WaitGroup
+	wait.Go(func() { _ = o.Run(ctx, client, c) })
+	<-o.Synced()
+	create("theirs", "their.own/run")
+	create("ours", "windtunnel.dev/run")
+	repotest.Eventually(t, "our pod's creation", func() bool { return strings.Contains(phasesOf(t, path), "ours created") })
+	stop()
+	wait.Wait()
+	if err := records.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := phasesOf(t, path), "ours-before unknown~ever, ours created"; got != want {
+		t.Errorf("recorded %s, want %s", got, want)
 	}
 }
 
