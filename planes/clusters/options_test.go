@@ -1,0 +1,265 @@
+package clusters_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/tree"
+)
+
+// calm lets nothing renew by itself, so that the calls are those of what a test does.
+func calm(o *tree.Options) { o.LeaseInterval, o.StatusInterval = time.Hour, time.Hour }
+
+// passes returns how often all leaves of a member were renewed.
+func (m *manager) passes(of string) int {
+	m.t.Helper()
+	families, err := m.registry.Gather()
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, one := range f.GetMetric() {
+			if f.GetName() == "tree_pass_seconds" && one.GetLabel()[0].GetValue() == of {
+				return int(one.GetHistogram().GetSampleCount())
+			}
+		}
+	}
+	return 0
+}
+
+// TestLeafReads holds how many lists the status of a leaf costs: n+2 with Kosmos' reads
+// (the member's nodes, the pods of each of n, the host's ordinary nodes), 3 once for a
+// pass, 1 from caches.
+func TestLeafReads(t *testing.T) {
+	const nodes = 5
+	for reads, want := range map[string]int{tree.ReadsPerNode: nodes + 2, tree.ReadsLive: 3, tree.ReadsCached: 1} {
+		t.Run(reads, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, shape{members: 1, nodes: nodes, mode: api.LeafAll})
+			m := r.manage(func(o *tree.Options) {
+				calm(o)
+				o.LeafReads, o.NodePatch = reads, tree.Always
+			})
+			// Each first event of a node lets resources be renewed, with lists of its own.
+			repotest.Eventually(t, "a pass is over", func() bool { return m.passes("statuses") == 1 && m.idle() })
+			lists := func() int {
+				return m.memberCalls("LIST", "nodes") + m.memberCalls("LIST", "pods") + m.hostCalls("LIST", "nodes")
+			}
+			var all, events int
+			repotest.Eventually(t, "both are counted at the same time", func() bool {
+				before := m.resources()
+				all, events = lists(), m.resources()
+				return before == events && m.idle()
+			})
+			each := map[string]int{tree.ReadsPerNode: nodes + 1, tree.ReadsLive: 2, tree.ReadsCached: 0}[reads]
+			if got := all - 1 - events*each; got != want { // 1: the look when it joined
+				t.Errorf("%d lists for one status, want %d (%d in all, %d events)", got, want, all, events)
+			}
+		})
+	}
+}
+
+// idle tells whether no key waits or is worked on: all that were added are done.
+func (m *manager) idle() bool {
+	return value(m.t, m.registry, "tree_workqueue_adds_total") == float64(m.worked(""))
+}
+
+// resources is how many events had leaves' resources renewed.
+func (m *manager) resources() int { return m.worked("resources") }
+
+// worked is how many keys of a queue were worked on; of all without a name.
+func (m *manager) worked(queue string) (n int) {
+	m.t.Helper()
+	families, err := m.registry.Gather()
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, one := range f.GetMetric() {
+			if f.GetName() == "tree_workqueue_work_duration_seconds" && (queue == "" || one.GetLabel()[0].GetValue() == queue) {
+				n += int(one.GetHistogram().GetSampleCount())
+			}
+		}
+	}
+	return n
+}
+
+// TestNodePatch holds that an event of a pod patches every leaf of its member twice,
+// and none where nothing has changed and the options say so.
+func TestNodePatch(t *testing.T) {
+	const nodes = 4
+	for patch, want := range map[string]int{tree.Always: 2 * nodes, tree.Changed: 0} {
+		t.Run(patch, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, shape{members: 1, nodes: nodes, mode: api.LeafNode})
+			m := r.manage(func(o *tree.Options) {
+				calm(o)
+				o.LeafReads, o.NodePatch = tree.ReadsCached, patch
+			})
+			r.joined(m)
+			patches := func() int { return m.hostCalls("PATCH", "nodes") + m.hostCalls("PATCH", "nodes/status") }
+			repotest.Eventually(t, "it rests", func() bool { return m.passes("statuses") == 1 && m.idle() })
+			before, events := patches(), m.resources()
+			p := pod("own") // of the member, not the tree's
+			p.Spec.NodeSelector, p.Spec.Tolerations, p.Spec.NodeName = nil, nil, "m0-n0"
+			if _, err := r.members[0].CoreV1().Pods("default").Create(t.Context(), p, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			repotest.Eventually(t, "its events are through", func() bool { return m.resources() > events && m.idle() })
+			if got := patches() - before; got != want*(m.resources()-events) {
+				t.Errorf("%d patches for %d events, want %d each", got, m.resources()-events, want)
+			}
+		})
+	}
+}
+
+// TestRestart holds that a manager that starts again writes the status of every pod,
+// and none where it compares first.
+func TestRestart(t *testing.T) {
+	const pods = 10
+	for put, want := range map[string]int{tree.Always: pods, tree.Changed: 0} {
+		t.Run(put, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, shape{members: 2, nodes: 2, mode: api.LeafNode})
+			change := func(o *tree.Options) { calm(o); o.StatusPut = put }
+			first := r.manage(change)
+			r.joined(first)
+			r.creates(pods)
+			r.run(pods)
+			r.agree()
+			first.stop()
+			m := r.manage(change)
+			r.joined(m)
+			seen := func() int { return int(value(t, m.registry, "tree_pod_statuses_total")) }
+			repotest.Eventually(t, "all pods are looked at", func() bool { return seen() >= pods && m.idle() })
+			if got := m.hostCalls("UPDATE", "pods/status"); got != want {
+				t.Errorf("%d statuses are written, want %d", got, want)
+			}
+			r.agree()
+		})
+	}
+}
+
+// TestServiceEnv holds how often the host's services are listed for a pod with two
+// containers, and what these get.
+func TestServiceEnv(t *testing.T) {
+	for env, want := range map[string]int{tree.EnvList: 2, tree.EnvCached: 0, tree.EnvOff: 0} {
+		t.Run(env, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, shape{members: 1, nodes: 1, mode: api.LeafNode})
+			s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "my-db"}, Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.7", Ports: []corev1.ServicePort{{Port: 5432}}}}
+			if _, err := r.host.CoreV1().Services("default").Create(t.Context(), s, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			m := r.manage(func(o *tree.Options) { calm(o); o.ServiceEnv = env })
+			r.joined(m)
+			before := m.hostCalls("LIST", "services")
+			r.create(pod("p", func(p *corev1.Pod) {
+				p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "second", Image: "registry.example/app:1"})
+			}))
+			r.run(1)
+			if got := m.hostCalls("LIST", "services") - before; got != want {
+				t.Errorf("%d lists of services, want %d", got, want)
+			}
+			got := r.list(r.members[0])[0].Spec.Containers[1].Env
+			if has := len(got) == 2 && got[0] == (corev1.EnvVar{Name: "MY_DB_SERVICE_HOST", Value: "10.0.0.7"}); has == (env == tree.EnvOff) {
+				t.Errorf("a container has %v", got)
+			}
+		})
+	}
+}
+
+// TestDependents holds what a ConfigMap costs the host for each pod that needs it.
+func TestDependents(t *testing.T) {
+	const pods = 6
+	for how, want := range map[string]int{tree.DependentsLive: pods, tree.DependentsCached: 1} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, shape{members: 1, nodes: 1, mode: api.LeafNode})
+			m := r.manage(func(o *tree.Options) { calm(o); o.Dependents = how })
+			r.joined(m)
+			r.settings()
+			for i := range pods { // each when the one before runs, and caches know of its copies
+				r.create(pod(fmt.Sprint("p", i), withSettings))
+				r.run(i + 1)
+				repotest.Eventually(t, "it rests", m.idle)
+			}
+			if got := m.hostCalls("UPDATE", "configmaps"); got != want {
+				t.Errorf("the host's ConfigMap is written %d times for %d pods, want %d", got, pods, want)
+			}
+		})
+	}
+}
+
+// TestNodeLookup holds what the end of a pod costs: n leaves times the search for each
+// among n, or one look.
+func TestNodeLookup(t *testing.T) {
+	const nodes = 30
+	for lookup, bounds := range map[string][2]float64{tree.LookupScan: {nodes * (nodes + 1) / 2, 1e9}, tree.LookupMap: {0, 10}} {
+		t.Run(lookup, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, shape{members: 1, nodes: nodes, mode: api.LeafNode})
+			m := r.manage(func(o *tree.Options) {
+				calm(o)
+				o.NodeLookup = lookup
+				o.LeafReads, o.NodePatch = tree.ReadsCached, tree.Changed
+			})
+			r.joined(m)
+			r.creates(1)
+			r.run(1)
+			repotest.Eventually(t, "it rests", m.idle)
+			before := value(t, m.registry, "tree_lookup_steps_total")
+			r.delete("p0")
+			r.run(0)
+			repotest.Eventually(t, "it rests again", m.idle)
+			if got := value(t, m.registry, "tree_lookup_steps_total") - before; got < bounds[0] || got > bounds[1] {
+				t.Errorf("%v leaves were looked at, want %v", got, bounds)
+			}
+		})
+	}
+}
+
+// TestStatusGuard plays a pod that is made again under its name while the member still
+// has the one before: its end takes the new one away, unless UIDs are compared.
+func TestStatusGuard(t *testing.T) {
+	for guard, wrong := range map[string]bool{tree.GuardNone: true, tree.GuardUID: false} {
+		t.Run(guard, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, shape{members: 1, nodes: 1, mode: api.LeafNode})
+			change := func(o *tree.Options) { calm(o); o.StatusGuard = guard }
+			first := r.manage(change)
+			r.joined(first)
+			r.creates(1)
+			r.run(1)
+			first.stop()
+			now := int64(0)
+			if err := r.host.CoreV1().Pods("default").Delete(t.Context(), "p0", metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
+				t.Fatal(err)
+			}
+			again := pod("p0")
+			r.create(again) // a StatefulSet's next one
+			made, err := r.host.CoreV1().Pods("default").Get(t.Context(), "p0", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := r.manage(change)
+			r.joined(m)
+			writes := func() float64 { return value(t, m.registry, "tree_wrong_pod_writes_total") }
+			if wrong {
+				repotest.Eventually(t, "the old pod's status is written to the new one", func() bool { return writes() > 0 })
+				return
+			}
+			r.run(1)
+			r.agree()
+			if p := r.list(r.host)[0]; p.UID != made.UID || writes() != 0 {
+				t.Errorf("pod %s runs in the place of %s; %v wrong writes", p.UID, made.UID, writes())
+			}
+		})
+	}
+}
