@@ -143,7 +143,7 @@ func (r *run) startFleets(ctx context.Context, group *scenario.Members) error {
 	return steps.Each(ctx, own, func(ctx context.Context, m *steps.Member) error {
 		f, err := fleet.Start(context.WithoutCancel(ctx), *group.Fleet, fleet.Options{
 			Endpoint: m.Endpoint(plane.Fleet), Records: r.dir.records, Clock: r.clock, Log: r.log, Seed: r.scenario.Seed + uint64(m.Target),
-			Cluster: m.Name, Stages: acts.machine, Objects: acts.objects, Connections: cmp.Or(group.Fleet.Connections, connectionsOfMember),
+			Cluster: m.Name, Name: m.Name, Stages: acts.machine, Objects: acts.objects, Connections: cmp.Or(group.Fleet.Connections, connectionsOfMember),
 			Version: r.options.Versions["windtunnel"],
 		})
 		if err != nil {
