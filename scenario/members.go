@@ -32,6 +32,7 @@ type Members struct {
 	Spread    map[string]int    `yaml:"spread"`    // labels with so many values, in turn: region: 3 gives region-0, region-1, region-2
 	RoundTrip unit.Duration     `yaml:"roundTrip"` // added to every client's way there and back; each region its own: in groups of their own
 	APIs      []string          `yaml:"apis"`      // of real ones: what is served beside v1, GROUP/VERSION; default: see docs/clusters.md; [all]: everything, as on the plane
+	Binder    bool              `yaml:"binder"`    // of hollow ones: a model binds pods to the nodes of the member's fleet; default false: pods come with their node. Real ones have no scheduler
 	Etcd      string            `yaml:"etcd"`      // of real ones: shared (default): one for all members, a prefix each; own: one each
 	Flags     map[string]string `yaml:"flags"`     // of real ones: of each kube-apiserver, without dashes
 	Stages    []string          `yaml:"stages"`    // of hollow ones: what objects in them become by themselves: built-in sets, such as deployments, and files of kwok Stages, relative to the scenario; default nothing. Real ones have the stages of their fleet

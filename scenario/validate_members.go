@@ -69,6 +69,9 @@ func (c memberChecker) group(path string, m *Members) {
 	} else if c.given(path + ".stages") {
 		c.at(path+".stages", "members.stages: belongs to hollow members: real ones have fleet.stages")
 	}
+	if m.Binder && m.Kind != HollowMember {
+		c.at(path+".binder", "members.binder: belongs to hollow members: real ones have no scheduler")
+	}
 	for i, name := range m.Stages {
 		if err := checkInside(name); err != nil || name == "" {
 			c.at(fmt.Sprintf("%s.stages[%d]", path, i), "members.stages: %q is neither a built-in set nor a file in the scenario's folder", clip(name))

@@ -23,7 +23,7 @@ func hollowMembersVerb(env *environment) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		server, err := hollow.New(hollow.Options{Models: hollow.Models{Stages: group.Stages, StagesDir: group.Folder}})
+		server, err := hollow.New(hollow.Options{Models: hollow.Models{Binder: group.Binder, Stages: group.Stages, StagesDir: group.Folder}})
 		if err != nil {
 			return err
 		}

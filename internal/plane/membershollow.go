@@ -23,6 +23,7 @@ const (
 // HollowGroup says what hollow members are to be.
 type HollowGroup struct {
 	Names  []string `json:"names"`
+	Binder bool     `json:"binder,omitempty"` // a model binds pods
 	Stages []string `json:"stages,omitempty"` // what objects become by themselves
 	Folder string   `json:"folder,omitempty"` // of files in Stages
 }
@@ -47,7 +48,7 @@ func (g *memberGroup) startHollow(ctx context.Context, _ *record.MembersFact) er
 	if err != nil {
 		return fmt.Errorf("folder of %s: %w", name, err)
 	}
-	group, err := json.Marshal(HollowGroup{Names: g.spec.MemberNames(), Stages: g.spec.Stages, Folder: base})
+	group, err := json.Marshal(HollowGroup{Names: g.spec.MemberNames(), Binder: g.spec.Binder, Stages: g.spec.Stages, Folder: base})
 	if err == nil {
 		err = os.Mkdir(folder, 0o700)
 	}
