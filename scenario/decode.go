@@ -69,13 +69,15 @@ func begin(n *yaml.Node, v reflect.Value, _ place) {
 	}
 }
 
-// special decodes what is more than its YAML: parameters and repeats.
+// special decodes what is more than its YAML: parameters, repeats and subjects alike.
 func (d *decoder) special(n *yaml.Node, v reflect.Value, at place) bool {
 	switch x := v.Addr().Interface().(type) {
 	case *Parameters:
 		*x = d.vars.defaults // read before everything else
 	case *[]Step:
 		d.stepList(n, x, at)
+	case *[]Subject:
+		d.subjectList(n, x, at)
 	default:
 		return false
 	}

@@ -132,6 +132,8 @@ func rules(t reflect.Type, s object) {
 		s["oneOf"] = one("slo", "sli", "query", "unsupported")
 	case reflect.TypeFor[Measure]():
 		s["required"] = []string{"name"}
+	case reflect.TypeFor[Chart]():
+		s["required"] = []string{"name", "query"}
 	case reflect.TypeFor[Published]():
 		s["required"] = []string{"measure", "source"}
 	}

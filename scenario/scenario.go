@@ -33,6 +33,7 @@ type Scenario struct {
 	AbortOn     *AbortOn        `yaml:"abortOn"`     // when the run is ended early, as failed
 	FailedCalls string          `yaml:"failedCalls"` // calls of the load that fail for good, after retries, with a code that their step does not expect: fail (default), the run fails; or ignore
 	Measures    []Measure       `yaml:"measures"`    // what is measured besides, and not judged
+	Charts      []Chart         `yaml:"charts"`      // what the report draws over time besides
 	Published   []Published     `yaml:"published"`   // figures of others, shown beside the measured ones
 
 	File   string         `yaml:"-"` // the path that it was read from; other paths are relative to its folder
@@ -147,6 +148,14 @@ type Measure struct {
 	Since  string `yaml:"since"`  // a step; default: the run's begin
 	Until  string `yaml:"until"`  // a step; default: the run's end
 	Better string `yaml:"better"` // which way is better: comparisons then judge it; default: they show it, as a count
+}
+
+// Chart is a picture of a query's values over the run: a line for each series of the
+// answer, named by its labels, twelve at most.
+type Chart struct {
+	Name  string `yaml:"name"`  // its title
+	Query string `yaml:"query"` // PromQL over the series of the run, evaluated at up to 240 times
+	Unit  string `yaml:"unit"`  // of the query's values
 }
 
 // Published is a figure of a report that the scenario reproduces; it is shown

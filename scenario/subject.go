@@ -5,11 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"go.yaml.in/yaml/v3"
+
+	"github.com/windtunnel/windtunnel/internal/text/strictyaml"
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
@@ -35,6 +40,15 @@ type Subject struct {
 	CRDs       []string          `yaml:"crds"`       // files of CustomResourceDefinitions, applied and waited for before any subject starts; relative to the file
 	Manifests  []string          `yaml:"manifests"`  // files of any objects, several documents each, applied after the definitions; relative to the file
 	Version    []string          `yaml:"version"`    // arguments with which it prints its version; default: what Go wrote into the executable
+	Count      int               `yaml:"count"`      // so many alike, NAME-1, NAME-2 ...; $(INDEX) in args, windtunnel, env and URLs says which; 0: none; default: one, NAME
+	Needs      Needs             `yaml:"needs"`      // what it is going to take of the machine, as far as it is known: --plan and the run say beforehand where that is not there
+}
+
+// Needs is what a program is going to take of the machine. 0 is not known.
+type Needs struct {
+	Memory      unit.Bytes `yaml:"memory"`      // resident
+	OpenFiles   int        `yaml:"openFiles"`   // at the same time: a process has a limit of them
+	Connections int        `yaml:"connections"` // that it opens from one address to the same address and port: each takes one of the machine's ports
 }
 
 // Limits bound a program.
@@ -126,6 +140,67 @@ func (s *Scenario) ReadManifest(file, name string) ([]byte, error) {
 
 // maxManifest bounds a file of objects, in bytes: some definitions are large.
 const maxManifest = 16 << 20
+
+// mostAlike is how many programs one subject may stand for.
+const mostAlike = 64
+
+// varIndex says which of several alike a program is.
+const varIndex = "INDEX"
+
+// subjectList decodes subjects. One with a count becomes as many as it says.
+func (d *decoder) subjectList(n *yaml.Node, to *[]Subject, at place) {
+	if n.Kind != yaml.SequenceNode {
+		d.add(n.Line, "%s: %s is not a list", at.Name, show(n))
+		return
+	}
+	for _, item := range n.Content {
+		for i, count := 1, 1; i <= count && d.Budget > 0; i++ {
+			var x Subject
+			before := len(d.faults.list)
+			d.Value(item, reflect.ValueOf(&x).Elem(), at.Item(len(*to)))
+			if said := strictyaml.Child(item, "count"); said != nil {
+				if count = x.Count; count < 0 || count > mostAlike {
+					d.add(said.Line, "subject.count: %d is not 0 to %d", count, mostAlike)
+				} else if count == 0 {
+					break
+				}
+				x.number(i)
+			}
+			*to = append(*to, x)
+			if len(d.faults.list) > before {
+				break // all of them have it
+			}
+		}
+	}
+}
+
+// number makes a subject the i-th of several alike.
+func (x *Subject) number(i int) {
+	x.Count = 0
+	x.Name = fmt.Sprintf("%s-%d", x.Name, i)
+	is := func(text *string) {
+		*text = variableUse.ReplaceAllStringFunc(*text, func(use string) string {
+			if use == "$("+varIndex+")" {
+				return strconv.Itoa(i)
+			}
+			return use
+		})
+	}
+	for _, list := range [][]string{x.Args, x.Windtunnel} {
+		for k := range list {
+			is(&list[k])
+		}
+	}
+	for name, value := range x.Env {
+		is(&value)
+		x.Env[name] = value
+	}
+	if x.Metrics != nil {
+		is(&x.Metrics.URL)
+	}
+	is(&x.Ready.HTTP)
+	is(&x.Ready.TCP)
+}
 
 func (s *Subject) setDefaults() { s.Ready.setDefaults() }
 

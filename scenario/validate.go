@@ -94,6 +94,11 @@ func (s *Scenario) check(f *faults) {
 	for i, m := range s.Measures {
 		objectiveChecker(c).measure(fmt.Sprintf("measures[%d]", i), m)
 	}
+	for i, d := range s.Charts {
+		if d.Name == "" || d.Query == "" {
+			c.at(fmt.Sprintf("charts[%d]", i), "chart: name and query are needed")
+		}
+	}
 	for i, p := range s.Published {
 		if p.Measure == "" || p.Source == "" {
 			c.at(fmt.Sprintf("published[%d]", i), "published: measure and source are needed")

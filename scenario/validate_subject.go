@@ -37,7 +37,12 @@ func (c subjectChecker) subject(path string, x *Subject) {
 		c.at(path, "subject: exactly one of command, windtunnel and external is needed")
 	}
 	c.fields(path, x)
+	if x.Count != 0 {
+		c.at(path+".count", "subject.count: it is for files, which are read as so many subjects")
+	}
 	c.notNegativeNumber(path+".limits.cpu", "limits.cpu", x.Limits.CPU)
+	c.notNegative(path+".needs.openFiles", "needs.openFiles", x.Needs.OpenFiles)
+	c.notNegative(path+".needs.connections", "needs.connections", x.Needs.Connections)
 	for _, name := range slices.Sorted(maps.Keys(x.Env)) {
 		switch {
 		case !envName.MatchString(name):

@@ -49,7 +49,7 @@ func (e Estimate) Unmet(s *scenario.Scenario, l Limits) []string {
 	if need := int64(e.Total) * recordBytes; l.Records > 0 && need > int64(l.Records) {
 		add("the records of %d calls take about %s, and %s has %s free", e.Total, size(need), l.RecordsDir, size(int64(l.Records)))
 	}
-	out = append(out, e.Members.unmet(l)...)
+	out = append(append(out, e.Members.unmet(l)...), e.Subjects.unmet(s, l)...)
 	if l.OpenFiles > 0 && uint64(e.OpenFiles) > l.OpenFiles {
 		add("about %d open files are needed, %d watches held among them, and the limit is %d: raise it with ulimit -n", e.OpenFiles, e.Watches, l.OpenFiles)
 	}

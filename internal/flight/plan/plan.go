@@ -46,6 +46,7 @@ type Estimate struct {
 	Watches   int           // most held at once by the steps
 	OpenFiles int           // that this process needs
 	Members   Members
+	Subjects  Subjects
 }
 
 // Count is a number of calls of one kind.
@@ -97,7 +98,7 @@ func Of(s *scenario.Scenario, from Sources) (Estimate, error) {
 	})
 	out.Objects, out.Pods, out.Watches = e.top.objects, e.top.pods, e.top.watches
 	out.EtcdBytes = int64(PageFactor * (float64(e.top.bytes) + garbage(e.writes)))
-	out.Members = membersOf(s)
+	out.Members, out.Subjects = membersOf(s), subjectsOf(s)
 	out.OpenFiles = ownFiles + out.Watches/watchesPerConnection + out.Members.OpenFiles
 	return out, nil
 }

@@ -193,6 +193,43 @@ func TestUnmet(t *testing.T) {
 	}
 }
 
+// TestSubjectsUnmet holds what is said of a machine that is too small for subjects that
+// say what they need.
+func TestSubjectsUnmet(t *testing.T) {
+	s, err := scenario.Parse("f", []byte(`
+scenario: x
+subjects:
+- name: fleet
+  count: 3
+  windtunnel: [edge-fleet]
+  needs: {memory: 200Mi, openFiles: 17000, connections: 9000}
+steps:
+- pause: 1s
+`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := plan.Of(s, sources())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := e.Subjects.String(), "about 600 MiB of memory, 17000 open files in one process at most, 27000 connections out"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := e.Unmet(s, plan.Limits{Memory: 1 << 30, OpenFiles: 20000, Ports: 28232}); len(got) > 0 {
+		t.Errorf("a machine that is large enough: %q", got)
+	}
+	for want, l := range map[string]plan.Limits{
+		"subjects need about 600 MiB of memory, and 500 MiB are free":                            {Memory: 500 << 20},
+		"subject fleet-1 needs about 17000 open files, and a process may have 1024":              {OpenFiles: 1024},
+		"subject fleet-1 needs 9000 connections from one address to another, and there are 8000": {Ports: 8000},
+	} {
+		if got := e.Unmet(s, l); len(got) == 0 || !strings.Contains(got[0], want) {
+			t.Errorf("%+v: got %q, want %q", l, got, want)
+		}
+	}
+}
+
 func ExampleEstimate_Write() {
 	s, err := scenario.Parse("f", []byte(`
 scenario: x

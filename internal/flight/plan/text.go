@@ -59,6 +59,9 @@ func (e Estimate) whole(b *strings.Builder) {
 	if e.Members.Real+e.Members.Hollow > 0 {
 		fmt.Fprintf(b, "members    %v\n", e.Members)
 	}
+	if e.Subjects.said() {
+		fmt.Fprintf(b, "subjects   %v\n", e.Subjects)
+	}
 	if e.Watches > 0 {
 		fmt.Fprintf(b, "watches    at most %s held at once\n", unit.Number(float64(e.Watches)))
 	}
