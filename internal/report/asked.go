@@ -1,0 +1,84 @@
+package report
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/series/promql"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// mostAsked is how many lines a chart of the scenario's has, in the order of their
+// labels: more are no picture.
+const mostAsked = 12
+
+// askedPoints is about how many points a line of such a chart has: each costs an
+// evaluation of its query.
+const askedPoints = 240
+
+// askedCharts draws what the scenario wants to see over time. A query that cannot
+// be answered, or that nothing answers, leaves an empty chart with a note.
+func (t *tally) askedCharts() []TimeChart {
+	if t.run.Scenario == nil || len(t.run.Scenario.Charts) == 0 {
+		return nil
+	}
+	first, last, any := t.facts.Series.Span()
+	db, err := promql.Open(t.facts.Series, promql.OptionsOf(t.run.Manifest))
+	if err != nil || !any {
+		return nil
+	}
+	g := newGrid(span{first, last}, askedPoints, widths()[3])
+	var out []TimeChart
+	for i, c := range t.run.Scenario.Charts {
+		out = append(out, askedChart(db, g, "asked-"+strconv.Itoa(i+1), c))
+	}
+	return out
+}
+
+func askedChart(db *promql.DB, g grid, id string, c scenario.Chart) TimeChart {
+	out := newTimeChart(g, id, c.Name, c.Unit)
+	r, err := db.Range(context.Background(), c.Query, g.from, g.from.Add(g.width*time.Duration(g.n-1)), g.width)
+	switch {
+	case err != nil:
+		out.Note = err.Error()
+	case len(r.Series) == 0:
+		out.Note = "nothing answers its query"
+	case len(r.Series) > mostAsked:
+		out.Note = strconv.Itoa(len(r.Series)-mostAsked) + " more lines are left out"
+	}
+	var lines []Line
+	for _, s := range r.Series {
+		line := Line{Name: labelled(s.Labels), Limit: Num(math.NaN())}
+		for range g.n {
+			line.Mean = append(line.Mean, Num(math.NaN()))
+		}
+		for _, p := range s.Points {
+			if p.Histogram == nil {
+				line.Mean[g.bin(p.At)] = Num(p.Value)
+			}
+		}
+		lines = append(lines, line)
+	}
+	slices.SortFunc(lines, func(a, b Line) int { return strings.Compare(a.Name, b.Name) })
+	out.Lines = lines[:min(len(lines), mostAsked)]
+	return out
+}
+
+// labelled names a line by the values of its labels.
+func labelled(labels []record.Label) string {
+	var out []string
+	for _, l := range labels {
+		if l.Name != "__name__" && l.Name != "instance" && !slices.Contains(out, l.Value) {
+			out = append(out, l.Value)
+		}
+	}
+	if len(out) == 0 {
+		return "value"
+	}
+	return strings.Join(out, " ")
+}
