@@ -17,13 +17,14 @@ import (
 	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/limiter"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/api"
+	"github.com/windtunnel/windtunnel/planes/edge/internal/direct"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/fleet"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/hub"
 )
 
 // Verbs returns the processes of the plane.
 func Verbs(host cli.Host) []*cobra.Command {
-	return []*cobra.Command{hubVerb(host), fleetVerb(host)}
+	return []*cobra.Command{hubVerb(host), fleetVerb(host), directVerb(host)}
 }
 
 // presetImproved is what is better than KubeEdge's defaults.
@@ -66,6 +67,8 @@ func hubVerb(host cli.Host) *cobra.Command {
 	f.StringVar(&o.PodFilter, "pod-filter", o.PodFilter, "which changes of pods go down: meta, spec")
 	f.StringVar(&o.Birth, "birth", o.Birth, "when a new ObjectSync is made: dispatch, ack")
 	f.StringVar(&o.LimitAnswer, "limit-answer", o.LimitAnswer, "to an edge too many: silent, close")
+	f.StringVar(&o.Annotate, "annotate", o.Annotate, "how the hub's address comes to the node of who connects: read, watch")
+	f.StringVar(&o.Join, "join", o.Join, "how a node is made: patch, whole")
 	f.BoolVar(&o.SuccessGet, "success-get", o.SuccessGet, "read an ObjectSync before its status is written")
 	f.IntVar(&o.Window, "window", o.Window, "messages to an edge that are not acknowledged yet")
 	f.IntVar(&o.Dispatchers, "dispatchers", o.Dispatchers, "of events to edges")
@@ -103,6 +106,26 @@ func applyPreset(cmd *cobra.Command, preset string) error {
 	return nil
 }
 
+// directVerb is what edges cost the API server where there is no edge plane.
+func directVerb(host cli.Host) *cobra.Command {
+	p, o := cli.New(host), direct.Default()
+	verb := p.Verb("edge-direct", "Run edges that watch the API server themselves", "edge_direct", func(ctx context.Context) error {
+		o.Config, o.Registry, o.Log = p.NewConfig("windtunnel-edge-direct"), p.Registry, p.Log
+		o.Shard, o.Shards = p.Shard, p.Shards
+		if err := o.Validate(); err != nil {
+			return err
+		}
+		return direct.Run(ctx, o, func(routes []instrument.Route, work func() error) error {
+			return p.Serve(ctx, work, routes...)
+		})
+	})
+	f := verb.Flags()
+	f.IntVar(&o.Edges, "edges", o.Edges, "of all shards")
+	f.StringVar(&o.Prefix, "prefix", o.Prefix, "of their names")
+	f.Float64Var(&o.JoinRate, "join-rate", o.JoinRate, "edges that connect per second")
+	return verb
+}
+
 func fleetVerb(host cli.Host) *cobra.Command {
 	p, o := cli.New(host), fleet.Default()
 	verb := p.Verb("edge-fleet", "Run hollow edges", "edge_fleet", func(ctx context.Context) error {
@@ -129,6 +152,7 @@ func fleetVerb(host cli.Host) *cobra.Command {
 	f.DurationVar(&o.Keepalive, "keepalive", o.Keepalive, "between keepalives")
 	f.DurationVar(&o.Lease, "lease", o.Lease, "between renewals; 0: edges have no lease")
 	f.DurationVar(&o.Status, "status", o.Status, "between reports of a node that has not changed; 0: none")
+	f.StringVar(&o.Heartbeat, "heartbeat", o.Heartbeat, "by which an edge says that it is well: lease, nodestatus")
 	f.DurationVar(&o.PodStart, "pod-start", o.PodStart, "model: median time to start a pod whose objects are there")
 	f.DurationVar(&o.PodStop, "pod-stop", o.PodStop, "model: median time to end a pod")
 	f.Float64Var(&o.DropAcks, "drop-acks", o.DropAcks, "share of acknowledgements that get lost")

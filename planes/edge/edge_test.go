@@ -36,10 +36,14 @@ func TestVerbsSayWhatIsWrong(t *testing.T) {
 		"edge-hub --pod-filter off":                      "pod-filter",
 		"edge-hub --birth later":                         "birth",
 		"edge-hub --limit-answer loud":                   "limit-answer",
+		"edge-hub --annotate never":                      "annotate",
+		"edge-hub --join half":                           "join",
 		"edge-hub --window 0":                            "window",
 		"edge-hub --keepalive 0s":                        "keepalive",
 		"edge-hub --admit -1":                            "admit",
 		"edge-hub --limiter fast":                        "QPS/BURST",
+		"edge-direct --edges 0":                          "edges",
+		"edge-direct --join-rate 0":                      "join-rate",
 		"edge-fleet --edges 0":                           "edges",
 		"edge-fleet --edges 20000":                       "at most 19000 in a process",
 		"edge-fleet --join-rate 0":                       "join-rate",
@@ -47,6 +51,7 @@ func TestVerbsSayWhatIsWrong(t *testing.T) {
 		"edge-fleet --drop-acks 1":                       "drop-acks",
 		"edge-fleet --certificates none --backoff never": "certificates",
 		"edge-fleet --backoff never":                     "backoff",
+		"edge-fleet --heartbeat pulse":                   "heartbeat",
 		"edge-fleet --hubs 0":                            "hubs",
 	} {
 		name, _, _ := strings.Cut(args, " ")

@@ -50,6 +50,16 @@ func (s *stranger) isEnded() bool {
 	return s.ended
 }
 
+// longest returns the size of the largest content that came.
+func (s *stranger) longest() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.got {
+		n = max(n, len(m.Content))
+	}
+	return n
+}
+
 // answer returns what answers a message.
 func (s *stranger) answer(id string) (string, bool) {
 	s.mu.Lock()
@@ -109,18 +119,40 @@ func newGate(t *testing.T, change func(*hub.Options)) *gate {
 
 // dial connects as a node with a certificate of an authority.
 func (g *gate) dial(node string, a *trust.Authority, header http.Header) (*link.Conn, *stranger, error) {
-	c, err := a.Client(node, time.Now())
+	return g.dialAt(time.Now(), node, a, header)
+}
+
+// dialAt dials with a certificate that was made at a time.
+func (g *gate) dialAt(made time.Time, node string, a *trust.Authority, header http.Header) (*link.Conn, *stranger, error) {
+	c, err := a.Client(node, made)
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	o := link.Options{TLS: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: g.authority.Pool(), Certificates: []tls.Certificate{c}}}
-	conn, err := link.Dial(g.t.Context(), net.JoinHostPort(g.where.Address, strconv.Itoa(g.where.Websocket)), "/p/"+node+"/events", header, o)
+	conn, err := g.open(node, c, header)
 	if err != nil {
 		return nil, nil, err
 	}
 	s := &stranger{}
 	conn.SetHandler(s)
 	return conn, s, g.poller.Add(conn)
+}
+
+// connect opens a connection that nobody reads.
+func (g *gate) connect(node string, a *trust.Authority, header http.Header) (*link.Conn, error) {
+	c, err := a.Client(node, time.Now())
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	conn, err := g.open(node, c, header)
+	if err == nil {
+		g.t.Cleanup(func() { _ = conn.Close() })
+	}
+	return conn, err
+}
+
+func (g *gate) open(node string, c tls.Certificate, header http.Header) (*link.Conn, error) {
+	o := link.Options{TLS: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: g.authority.Pool(), Certificates: []tls.Certificate{c}}}
+	return link.Dial(g.t.Context(), net.JoinHostPort(g.where.Address, strconv.Itoa(g.where.Websocket)), "/p/"+node+"/events", header, o)
 }
 
 func named(node string) http.Header {
@@ -188,6 +220,59 @@ func TestNotLetIn(t *testing.T) {
 		}
 		repotest.Eventually(t, c.reason+" is counted", func() bool { return g.counter("edge_hub_connects_total", "result", c.reason) == 1 })
 	}
+	if _, _, err := g.dialAt(time.Now().Add(-2*trust.CertificateLasts), "edge-0", g.authority, named("edge-0")); err == nil {
+		t.Error("a certificate that has expired: let in")
+	}
+	repotest.Eventually(t, "an expired certificate is counted", func() bool { return g.counter("edge_hub_connects_total", "result", "certificate expired") == 1 })
+	g.query(conn, good)
+}
+
+// TestNoHandshake holds that a peer that connects and says nothing, or begins a
+// handshake and stops, is given up, and that it keeps nobody waiting.
+func TestNoHandshake(t *testing.T) {
+	g := newGate(t, func(o *hub.Options) { o.HandshakeTimeout = 300 * time.Millisecond })
+	for _, said := range []string{"", "\x16\x03\x01\x02\x00\x01", "GET / HTTP/1.1\r\n\r\n"} {
+		raw, err := net.Dial("tcp", net.JoinHostPort(g.where.Address, strconv.Itoa(g.where.Websocket)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = raw.Close() })
+		if _, err := raw.Write([]byte(said)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	conn, good, err := g.dial("edge-0", g.authority, named("edge-0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.query(conn, good)
+	repotest.Eventually(t, "all three are counted", func() bool {
+		return g.counter("edge_hub_connects_total", "result", "handshake timeout") == 2 && g.counter("edge_hub_connects_total", "result", "handshake failed") == 1
+	})
+}
+
+// TestSlowReader holds that an edge that does not read is given up, and why, and that
+// others are served meanwhile.
+func TestSlowReader(t *testing.T) {
+	g := newGate(t, func(o *hub.Options) { o.WriteTimeout = 300 * time.Millisecond })
+	g.settings("info" + strings.Repeat("x", 900<<10))
+	conn, good, err := g.dial("edge-0", g.authority, named("edge-0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	repotest.Eventually(t, "the hub has seen the large one", func() bool { g.query(conn, good); return good.longest() > 900<<10 })
+	slow, err := g.connect("edge-1", g.authority, named("edge-1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 64 { // 58 MB, more than any two sockets hold
+		m := message.New(1, message.Route{Source: message.SourceEdge, Operation: message.Query, Resource: "default/configmap/settings"}, nil)
+		if slow.Send(m.Append(nil)) != nil {
+			break // it is given up already
+		}
+	}
+	g.query(conn, good)
+	repotest.Eventually(t, "it is given up", func() bool { return g.counter("edge_hub_sessions_ended_total", "reason", "does not read") == 1 })
 	g.query(conn, good)
 }
 

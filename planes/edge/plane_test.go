@@ -31,12 +31,12 @@ import (
 
 // rig is an edge plane against an API server in memory.
 type rig struct {
-	t      *testing.T
+	t      testing.TB
 	server *apitest.Server
 	check  http.Handler // of the fleet
 }
 
-func newRig(t *testing.T) *rig {
+func newRig(t testing.TB) *rig {
 	t.Helper()
 	const version = "reliablesyncs.kubeedge.io/v1alpha1"
 	return &rig{t: t, server: apitest.New(t,
@@ -147,6 +147,7 @@ func (r *rig) converged() {
 
 func improved(o *hub.Options) {
 	o.Owner, o.Resync, o.NodeFilter, o.PodFilter, o.Birth, o.LimitAnswer = hub.OwnerOwn, hub.ResyncConnect, hub.FilterSpec, hub.FilterSpec, hub.BirthAck, hub.LimitClose
+	o.Annotate, o.Join = hub.AnnotateWatch, hub.JoinWhole
 	o.SuccessGet, o.Window, o.Dispatchers = false, 16, 8
 }
 

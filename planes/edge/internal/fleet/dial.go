@@ -81,10 +81,10 @@ func (h *hubs) enroller(i int) *trust.Enroller {
 	return &trust.Enroller{Client: h.http, Token: h.token, Base: "https://" + net.JoinHostPort(x.Address, strconv.Itoa(x.Enrolment))}
 }
 
-// hub is the number of an edge's hub.
+// hub is the number of an edge's hub: the edges of each fleet spread over all hubs.
 func (f *Fleet) hub(e *edge) int {
 	i, _ := strconv.Atoi(e.name[strings.LastIndexByte(e.name, '-')+1:]) // prepare named it
-	return i % len(f.hubs.list)
+	return i / f.o.Shards % len(f.hubs.list)
 }
 
 // dialNow lets a dialer take an edge; where all are busy it waits for one.

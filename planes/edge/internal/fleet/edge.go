@@ -167,18 +167,18 @@ func (e *edge) opened(c *link.Conn) {
 		f.metrics.back.WithLabelValues().Observe(now.Sub(e.lost).Seconds())
 	}
 	e.conn, e.dials = c, 0
-	f.connected.Add(1)
+	f.isConnected()
 	e.keepaliveLocked()
 	// The first of each comes at a random moment of its period, or an hour of them would come at once.
 	e.next[doKeepalive] = now.Add(f.o.Keepalive)
 	e.next[doLease] = now.Add(spread(f.o.Lease))
 	e.next[doStatus] = now.Add(spread(f.o.Status))
-	if f.o.Nodes && !e.joined && e.pending == nil {
-		e.joinLocked()
-	}
 	for _, q := range e.pending { // what was asked before the connection was lost
 		q.sent = now
 		e.sendLocked(&q.message)
+	}
+	if f.o.Nodes && !e.joined && e.pending == nil {
+		e.joinLocked()
 	}
 	e.rearmLocked()
 }

@@ -41,6 +41,7 @@ type Fleet struct {
 	shared   *tls.Certificate
 
 	connected, dialing, joined atomic.Int64
+	began, allConnected        atomic.Int64  // clock.Time of the first dial, and of when all were connected first; 0: not yet
 	sent, taken                atomic.Uint64 // bytes of connections that have ended
 }
 
@@ -71,6 +72,9 @@ func prepare(o Options) (*Fleet, error) {
 	client, err := api.NewClient(config)
 	if err != nil {
 		return nil, fmt.Errorf("edge-fleet: %w", err)
+	}
+	if o.Heartbeat == HeartbeatStatus {
+		o.Lease = 0 // the status stands for it
 	}
 	f := &Fleet{o: o, client: client, byName: map[string]*edge{}, dials: make(chan *edge)}
 	for i := o.Shard; i < o.Edges; i += o.Shards {
@@ -108,6 +112,7 @@ func (f *Fleet) run(ctx context.Context) (err error) {
 	for range f.o.Dialers {
 		f.wait.Go(func() { f.dialer(ctx) })
 	}
+	f.began.Store(int64(f.now()))
 	gap := time.Duration(float64(time.Second) / f.o.JoinRate)
 	for i, e := range f.edges {
 		f.schedule.in(time.Duration(i)*gap, func() { f.dialNow(e) })
@@ -117,6 +122,23 @@ func (f *Fleet) run(ctx context.Context) (err error) {
 	<-ctx.Done()
 	f.check.report()
 	return nil
+}
+
+// isConnected counts an edge that has connected.
+func (f *Fleet) isConnected() {
+	if f.connected.Add(1) == int64(len(f.edges)) {
+		f.allConnected.CompareAndSwap(0, int64(f.now()))
+	}
+}
+
+// untilConnected returns how long it took until all edges were connected for the first
+// time, in seconds; 0: they are not yet.
+func (f *Fleet) untilConnected() float64 {
+	all := f.allConnected.Load()
+	if all == 0 {
+		return 0
+	}
+	return clock.Time(all).Sub(clock.Time(f.began.Load())).Seconds()
 }
 
 func (f *Fleet) ending() bool { return f.ctx().Err() != nil }

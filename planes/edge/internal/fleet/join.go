@@ -148,6 +148,9 @@ func (e *edge) node() *corev1.Node {
 	}
 }
 
+// nodeStatus is what an edge as old as v1.11 sends of its node.
+type nodeStatus struct{ Status corev1.NodeStatus }
+
 func (e *edge) conditions() []corev1.NodeCondition {
 	now := metav1.NewTime(e.fleet.wallTime())
 	return []corev1.NodeCondition{{
@@ -157,6 +160,15 @@ func (e *edge) conditions() []corev1.NodeCondition {
 
 // statusLocked tells that the node is well.
 func (e *edge) statusLocked() {
+	if e.fleet.o.Heartbeat == HeartbeatStatus {
+		to := message.Resource{Namespace: message.NamespaceUp, Type: message.TypeNodeStatus, Name: e.name}
+		e.askLocked(message.Update, to, nodeStatus{e.node().Status}, func(m *message.Message) {
+			if m == nil || string(m.Content) != message.OK {
+				e.fleet.metrics.refused.WithLabelValues("status").Inc()
+			}
+		})
+		return
+	}
 	raw, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": e.conditions()}})
 	if err != nil {
 		panic(err) // this can always be written

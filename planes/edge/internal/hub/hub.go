@@ -183,6 +183,11 @@ func (h *Hub) liveness(ctx context.Context) {
 
 // annotate writes at the node which hub it hangs at.
 func (h *Hub) annotate(ctx context.Context, node string) {
+	if h.o.Annotate == AnnotateWatch {
+		if n := object(h.nodes, node); n == nil || n.GetAnnotations()[api.AnnotationHub] == h.o.Address {
+			return
+		}
+	}
 	err := retry.OnError(wait3(), func(error) bool { return ctx.Err() == nil }, func() error {
 		n, err := h.client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
 		if err != nil || n.Annotations[api.AnnotationHub] == h.o.Address {

@@ -33,6 +33,12 @@ const (
 	BirthDispatch = "dispatch" // a new ObjectSync is made before the object is sent, by the one goroutine that dispatches: KubeEdge's
 	BirthAck      = "ack"      // when the edge acknowledges it
 
+	AnnotateRead  = "read"  // the node of who connects is read, up to three times a second apart, to write which hub it hangs at: KubeEdge's
+	AnnotateWatch = "watch" // only where the hub's own watch shows another hub: who joins brings it along
+
+	JoinPatch = "patch" // a node is made without the labels that are Kubernetes' own, which a second call brings: KubeEdge's
+	JoinWhole = "whole" // as the edge says
+
 	LimitSilent = "silent" // whoever is one too many stays connected and is not heard: KubeEdge's
 	LimitClose  = "close"  // is refused
 )
@@ -46,6 +52,7 @@ type Options struct {
 	Owner, Resync, Store           string
 	NodeFilter, PodFilter          string
 	Birth, LimitAnswer             string
+	Annotate, Join                 string
 	SuccessGet                     bool // an ObjectSync is read before its status is written
 	Window                         int  // messages that an edge has not acknowledged
 	Dispatchers                    int
@@ -66,7 +73,7 @@ type Options struct {
 func Default() Options {
 	return Options{
 		Name: "hub", Address: "127.0.0.1", Owner: OwnerAll, Resync: ResyncIncremental, Store: StoreCRD, NodeFilter: FilterAll, PodFilter: FilterMeta,
-		Birth: BirthDispatch, LimitAnswer: LimitSilent, SuccessGet: true, Window: 1, Dispatchers: 1, Workers: 100, Buffer: 1024,
+		Birth: BirthDispatch, LimitAnswer: LimitSilent, Annotate: AnnotateRead, Join: JoinPatch, SuccessGet: true, Window: 1, Dispatchers: 1, Workers: 100, Buffer: 1024,
 		NodeLimit: 500, Keepalive: 30 * time.Second, Round: 5 * time.Second, ResendAfter: 5 * time.Second, Resends: 5, HandshakeTimeout: 30 * time.Second,
 	}
 }
@@ -75,7 +82,7 @@ func Default() Options {
 func Improved() map[string]string {
 	return map[string]string{
 		"owner": OwnerOwn, "resync": ResyncConnect, "node-filter": FilterSpec, "pod-filter": FilterSpec, "birth": BirthAck, "limit-answer": LimitClose,
-		"success-get": "false", "window": "16", "dispatchers": "8", "admit": "400", "write-timeout": "15s",
+		"annotate": AnnotateWatch, "join": JoinWhole, "success-get": "false", "window": "16", "dispatchers": "8", "admit": "400", "write-timeout": "15s",
 	}
 }
 
@@ -93,6 +100,8 @@ func (o *Options) Validate() error {
 		{"pod-filter", o.PodFilter, []string{FilterMeta, FilterSpec}},
 		{"birth", o.Birth, []string{BirthDispatch, BirthAck}},
 		{"limit-answer", o.LimitAnswer, []string{LimitSilent, LimitClose}},
+		{"annotate", o.Annotate, []string{AnnotateRead, AnnotateWatch}},
+		{"join", o.Join, []string{JoinPatch, JoinWhole}},
 	} {
 		known := false
 		for _, w := range c.words {

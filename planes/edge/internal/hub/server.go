@@ -307,6 +307,8 @@ func (h *Hub) ended(s *session, err error) {
 	reason := "closed by the edge"
 	if why := s.reason.Load(); why != nil {
 		reason = *why
+	} else if errors.Is(err, link.ErrSlow) {
+		reason = "does not read"
 	} else if errors.Is(err, link.ErrTooLarge) || errors.Is(err, link.ErrProtocol) {
 		reason = "protocol broken"
 	} else if err != nil && !errors.Is(err, io.EOF) {

@@ -40,7 +40,7 @@ type up struct {
 func newUp(h *Hub) *up {
 	u := &up{hub: h, wake: make(chan struct{}, 1), channels: map[string]chan request{}}
 	for _, kind := range []string{
-		message.TypeNode, message.TypeNodePatch, message.TypeLease, message.TypePod, message.TypePodPatch, message.TypeConfigMap, message.TypeSecret, message.TypeToken,
+		message.TypeNode, message.TypeNodePatch, message.TypeNodeStatus, message.TypeLease, message.TypePod, message.TypePodPatch, message.TypeConfigMap, message.TypeSecret, message.TypeToken,
 	} {
 		u.channels[kind] = make(chan request, h.o.Buffer)
 	}
@@ -131,7 +131,7 @@ func typeOf(resource string) string {
 	if err != nil {
 		return known(resource, message.TypeNode)
 	}
-	return known(r.Type, message.TypeNode, message.TypeNodePatch, message.TypeLease, message.TypePod, message.TypePodPatch, message.TypeConfigMap, message.TypeSecret, message.TypeToken)
+	return known(r.Type, message.TypeNode, message.TypeNodePatch, message.TypeNodeStatus, message.TypeLease, message.TypePod, message.TypePodPatch, message.TypeConfigMap, message.TypeSecret, message.TypeToken)
 }
 
 // known returns a word if it is one of those, so that peers cannot make labels.
@@ -162,7 +162,7 @@ func (u *up) answer(ctx context.Context, q request) {
 	}
 	var content []byte
 	switch {
-	case q.resource.Type == message.TypePod && err == nil:
+	case (q.resource.Type == message.TypePod || q.resource.Type == message.TypeNodeStatus) && err == nil:
 		content = []byte(message.OK)
 	default:
 		if content, err = result(o, err); err != nil {
@@ -235,6 +235,8 @@ func (u *up) do(ctx context.Context, q request) (any, error) {
 			return nil, apierrors.NewBadRequest(err.Error())
 		}
 		return c.CoreV1().Pods(r.Namespace).Patch(ctx, r.Name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+	case "update nodestatus":
+		return nil, u.status(ctx, m, r.Name)
 	case "delete pod":
 		var o metav1.DeleteOptions
 		if err := json.Unmarshal(m.Content, &o); err != nil {
@@ -282,8 +284,25 @@ func (u *up) lease(ctx context.Context, m *message.Message, r message.Resource) 
 	return leases.Update(ctx, &l, metav1.UpdateOptions{})
 }
 
-// join makes a node: without the labels that are Kubernetes' own, which a second
-// call brings.
+// status writes the status that an edge as old as v1.11 has sent: it reads the node
+// and writes all of it back.
+func (u *up) status(ctx context.Context, m *message.Message, node string) error {
+	var said struct{ Status *corev1.NodeStatus }
+	if err := json.Unmarshal(m.Content, &said); err != nil || said.Status == nil {
+		return apierrors.NewBadRequest("no status of a node")
+	}
+	nodes := u.hub.client.CoreV1().Nodes()
+	n, err := nodes.Get(ctx, node, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	n.Status = *said.Status
+	_, err = nodes.UpdateStatus(ctx, n, metav1.UpdateOptions{})
+	return err
+}
+
+// join makes a node: at KubeEdge's hub without the labels that are Kubernetes' own,
+// which a second call brings.
 func (u *up) join(ctx context.Context, m *message.Message) (any, error) {
 	var n corev1.Node
 	if err := json.Unmarshal(m.Content, &n); err != nil {
@@ -291,7 +310,8 @@ func (u *up) join(ctx context.Context, m *message.Message) (any, error) {
 	}
 	own := map[string]string{}
 	for name, value := range n.Labels {
-		if domain, _, ok := strings.Cut(name, "/"); ok && (domain == "kubernetes.io" || strings.HasSuffix(domain, ".kubernetes.io")) {
+		domain, _, ok := strings.Cut(name, "/")
+		if u.hub.o.Join == JoinPatch && ok && (domain == "kubernetes.io" || strings.HasSuffix(domain, ".kubernetes.io")) {
 			own[name] = value
 			delete(n.Labels, name)
 		}

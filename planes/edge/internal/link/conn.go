@@ -11,6 +11,7 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,6 +38,7 @@ type Conn struct {
 	early   []byte // came with the answer that opened the websocket
 	writing sync.Mutex
 	ended   sync.Once
+	failed  atomic.Pointer[error] // of a write, for which the connection was closed
 	sent    atomic.Uint64
 	taken   atomic.Uint64
 }
@@ -88,6 +90,7 @@ func (c *Conn) send(op byte, payload []byte) error {
 		err = c.write(b[0])
 	}
 	if err != nil {
+		c.failed.CompareAndSwap(nil, &err)
 		c.socket.close()
 	}
 	return err
@@ -102,6 +105,9 @@ func (c *Conn) write(b []byte) error {
 // end closes the connection and tells the handler, once.
 func (c *Conn) end(err error) {
 	c.ended.Do(func() {
+		if why := c.failed.Load(); why != nil && !errors.Is(*why, net.ErrClosed) {
+			err = *why // what the reader sees is that it was closed for that
+		}
 		c.socket.close()
 		c.handler.Ended(err)
 	})

@@ -7,14 +7,15 @@ import (
 
 // Types of resources, the third part of a resource's name.
 const (
-	TypeNode      = "node"
-	TypeNodePatch = "nodepatch"
-	TypeLease     = "lease"
-	TypePod       = "pod"
-	TypePodPatch  = "podpatch"
-	TypeConfigMap = "configmap"
-	TypeSecret    = "secret"
-	TypeToken     = "serviceaccounttoken"
+	TypeNode       = "node"
+	TypeNodePatch  = "nodepatch"
+	TypeNodeStatus = "nodestatus" // of edges as old as v1.11
+	TypeLease      = "lease"
+	TypePod        = "pod"
+	TypePodPatch   = "podpatch"
+	TypeConfigMap  = "configmap"
+	TypeSecret     = "secret"
+	TypeToken      = "serviceaccounttoken"
 )
 
 // Namespaces that are words and not namespaces.

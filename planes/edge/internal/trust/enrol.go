@@ -23,7 +23,10 @@ const (
 	PathCertificate = "/edge.crt"
 )
 
-const maxRequest = 1 << 20 // bytes of a signing request
+const (
+	maxRequest = 1 << 20 // bytes of a signing request
+	enrolling  = 32      // connections of a fleet to a hub, by which all its edges enrol
+)
 
 // Handler serves enrolment. counted is told the status of each answer.
 func (a *Authority) Handler(now func() time.Time, counted func(path string, code int)) http.Handler {
@@ -101,7 +104,7 @@ type Enroller struct {
 func Unverified() *http.Client {
 	return &http.Client{Timeout: time.Minute, Transport: &http.Transport{
 		TLSClientConfig:     &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}, //nolint:gosec // see above
-		MaxIdleConnsPerHost: 32,
+		MaxIdleConnsPerHost: enrolling, MaxConnsPerHost: enrolling,                               // one beyond what stays idle would shake hands again for each edge
 	}}
 }
 

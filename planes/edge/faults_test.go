@@ -1,0 +1,176 @@
+package edge_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/windtunnel/windtunnel/internal/api/apitest"
+	"github.com/windtunnel/windtunnel/internal/repotest"
+	"github.com/windtunnel/windtunnel/planes/edge/internal/fleet"
+	"github.com/windtunnel/windtunnel/planes/edge/internal/hub"
+)
+
+// presets are the semantics that hold through every fault.
+func presets() map[string]func(*hub.Options) {
+	return map[string]func(*hub.Options){"default": nil, "improved": improved}
+}
+
+// TestHubDiesBeforeStatus holds that an object arrives whose ObjectSync was made, and
+// whose status was not: the hub died in between. KubeEdge never sends such a one again.
+func TestHubDiesBeforeStatus(t *testing.T) {
+	for name, change := range presets() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			r.settings("info")
+			var dead atomic.Bool
+			var refused atomic.Int32
+			r.server.Fault(func(q *http.Request) *apitest.Fault {
+				if dead.Load() && q.Method == http.MethodPut && strings.Contains(q.URL.Path, "objectsyncs") {
+					refused.Add(1)
+					return &apitest.Fault{Code: http.StatusInternalServerError}
+				}
+				return nil
+			})
+			stop := r.hub(change)
+			r.fleet(2, nil)
+			repotest.Eventually(t, "both edges join", func() bool { return len(r.server.Nodes()) == 2 })
+			dead.Store(true)
+			r.pods(0, 4, 2)
+			repotest.Eventually(t, "ObjectSyncs are made without status", func() bool { return refused.Load() >= 4 })
+			stop()
+			dead.Store(false)
+			r.hub(change)
+			repotest.Eventually(t, "all pods run", func() bool { return r.running() == 4 })
+			r.converged()
+		})
+	}
+}
+
+// TestServerAway holds that everything arrives after the API server answered nothing but
+// errors for a while, in which pods came, and its watches ended.
+func TestServerAway(t *testing.T) {
+	for name, change := range presets() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			r.settings("info")
+			r.hub(change)
+			r.fleet(3, nil)
+			repotest.Eventually(t, "all edges join", func() bool { return len(r.server.Nodes()) == 3 })
+			r.pods(0, 3, 3)
+			repotest.Eventually(t, "pods run", func() bool { return r.running() == 3 })
+			var asked atomic.Int32
+			r.server.Fault(func(*http.Request) *apitest.Fault {
+				asked.Add(1)
+				return &apitest.Fault{Code: http.StatusServiceUnavailable}
+			})
+			r.server.CutWatches()
+			r.pods(100, 6, 3)
+			r.settings("debug")
+			repotest.Eventually(t, "they ask in vain", func() bool { return asked.Load() > 10 })
+			r.server.Fault(nil)
+			repotest.Eventually(t, "all pods run", func() bool { return r.running() == 9 })
+			r.converged()
+		})
+	}
+}
+
+// TestAllHubsDie holds that edges of two hubs have everything after both were away, and
+// that they run what came meanwhile.
+func TestAllHubsDie(t *testing.T) {
+	for name, change := range presets() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const edges = 6
+			r := newRig(t)
+			r.settings("info")
+			start := func(name string) func() {
+				return r.hub(func(o *hub.Options) {
+					if o.Name = name; change != nil {
+						change(o)
+					}
+				})
+			}
+			one, two := start("one"), start("two")
+			r.fleet(edges, func(o *fleet.Options) { o.Hubs = 2 })
+			repotest.Eventually(t, "all edges join", func() bool { return len(r.server.Nodes()) == edges })
+			r.pods(0, edges, edges)
+			repotest.Eventually(t, "pods run", func() bool { return r.running() == edges })
+			one()
+			two()
+			r.server.RemovePod("default", "p0")
+			r.pods(100, edges, edges)
+			start("one")
+			start("two")
+			repotest.Eventually(t, "the others run", func() bool { return r.running() == 2*edges-1 })
+			r.converged()
+		})
+	}
+}
+
+// callsPerPod are the calls of an improved hub in a pod's life, from its binding to when
+// it is gone: the issue asks for at most 8, and KubeEdge's make 13 to 18.
+const callsPerPod = 8
+
+// TestCallsOfAPod counts them.
+func TestCallsOfAPod(t *testing.T) {
+	const pods = 10
+	r := newRig(t)
+	var mu sync.Mutex
+	calls := map[string]int{}
+	r.server.Fault(func(q *http.Request) *apitest.Fault {
+		if strings.Contains(q.URL.Path, "/pods/") || strings.Contains(q.URL.Path, "/objectsyncs") {
+			if q.URL.Query().Get("watch") == "" && (q.Method != http.MethodGet || strings.Contains(q.URL.Path, "/namespaces/")) {
+				mu.Lock()
+				defer mu.Unlock()
+				calls[q.Method+" "+kindOfCall(q.URL.Path)]++
+			}
+		}
+		return nil
+	})
+	r.hub(improved)
+	r.fleet(2, nil)
+	repotest.Eventually(t, "both edges join", func() bool { return len(r.server.Nodes()) == 2 })
+	for i := range pods {
+		p := apitest.Pod(fmt.Sprintf("p%d", i), fmt.Sprintf("edge-%d", i%2))
+		p.Spec.Containers = []corev1.Container{{Name: "app"}}
+		r.server.AddPod(p)
+	}
+	repotest.Eventually(t, "all pods run", func() bool { return r.running() == pods })
+	const syncs = "/apis/reliablesyncs.kubeedge.io/v1alpha1/objectsyncs"
+	repotest.Eventually(t, "all are acknowledged", func() bool { return len(r.server.Objects(syncs)) == pods })
+	r.converged()
+	for i := range pods {
+		apitest.Change(r.server, fmt.Sprintf("/api/v1/namespaces/default/pods/p%d", i), func(p *corev1.Pod) { now := metav1.Now(); p.DeletionTimestamp = &now })
+	}
+	repotest.Eventually(t, "all pods and their ObjectSyncs go", func() bool { return len(r.server.Pods()) == 0 && len(r.server.Objects(syncs)) == 0 })
+	mu.Lock()
+	defer mu.Unlock()
+	sum := 0
+	for _, n := range calls {
+		sum += n
+	}
+	if sum > callsPerPod*pods {
+		t.Errorf("%d calls for %d pods, want at most %d each: %v", sum, pods, callsPerPod, calls)
+	}
+}
+
+// kindOfCall is what a path is about.
+func kindOfCall(path string) string {
+	kind := "pods"
+	if strings.Contains(path, "/objectsyncs") {
+		kind = "objectsyncs"
+	}
+	if strings.HasSuffix(path, "/status") {
+		kind += "/status"
+	}
+	return kind
+}

@@ -1,0 +1,192 @@
+// Package direct is edges without an edge plane: each watches the API server itself,
+// over a connection of its own, as a kubelet does. It is what a hub is held against.
+//
+// It takes what the watches bring and does nothing with it: what that costs the API
+// server is the question.
+package direct
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
+)
+
+// Options are what the edges are told.
+type Options struct {
+	Config        *rest.Config
+	Edges         int
+	Prefix        string // of their names
+	Shard, Shards int    // of them, those whose number leaves Shard divided by Shards
+	JoinRate      float64
+	Registry      *instrument.Registry
+	Log           *slog.Logger
+}
+
+// Default returns a hundred edges.
+func Default() Options { return Options{Edges: 100, Prefix: "edge", JoinRate: 100} }
+
+// Validate joins all that is wrong with what a user may choose.
+func (o *Options) Validate() error {
+	var errs []error
+	if o.Edges < 1 {
+		errs = append(errs, fmt.Errorf("edges %d: want at least 1", o.Edges))
+	}
+	if o.JoinRate <= 0 {
+		errs = append(errs, errors.New("join-rate: want more than 0"))
+	}
+	return errors.Join(errs...)
+}
+
+// Watches are what an edge watches, as a kubelet does: its node, its pods, and what
+// is the same for all.
+func watches(node string) []string {
+	of := func(path, field string) string {
+		q := url.Values{"watch": {"true"}, "allowWatchBookmarks": {"true"}, "resourceVersion": {"0"}}
+		if field != "" {
+			q.Set("fieldSelector", field)
+		}
+		return path + "?" + q.Encode()
+	}
+	return []string{
+		of("/api/v1/nodes", "metadata.name="+node), of("/api/v1/pods", "spec.nodeName="+node), of("/api/v1/services", ""),
+		of("/apis/node.k8s.io/v1/runtimeclasses", ""), of("/apis/storage.k8s.io/v1/csidrivers", ""),
+		of("/api/v1/namespaces/default/configmaps", "metadata.name=kube-root-ca.crt"),
+	}
+}
+
+// Count is how many watches an edge has.
+const Count = 6
+
+// edges are those of one process.
+type edges struct {
+	o     Options
+	names []string
+	wait  sync.WaitGroup
+	open  atomic.Int64
+	taken atomic.Uint64
+	ended *prometheus.CounterVec
+}
+
+// Run lets the edges watch until ctx ends. serve is given what answers for them,
+// /connected, which says no until every watch has begun, and calls work.
+func Run(ctx context.Context, o Options, serve func(routes []instrument.Route, work func() error) error) error {
+	e := &edges{o: o}
+	for i := o.Shard; i < o.Edges; i += o.Shards {
+		e.names = append(e.names, fmt.Sprintf("%s-%d", o.Prefix, i))
+	}
+	e.register()
+	routes := []instrument.Route{{Path: "/connected", Handler: http.HandlerFunc(e.connected)}}
+	return serve(routes, func() error { return e.run(ctx) })
+}
+
+func (e *edges) register() {
+	r := e.o.Registry
+	e.ended = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "edge_direct_watches_ended_total", Help: "Watches that ended, and how."}, []string{"reason"})
+	r.MustRegister(e.ended,
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "edge_direct_watches", Help: "Watches that are open."}, func() float64 { return float64(e.open.Load()) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "edge_direct_bytes_total", Help: "Bytes that watches brought, without TLS and HTTP."}, func() float64 { return float64(e.taken.Load()) }))
+}
+
+func (e *edges) connected(w http.ResponseWriter, _ *http.Request) {
+	if open, all := e.open.Load(), int64(Count*len(e.names)); open < all {
+		http.Error(w, fmt.Sprintf("%d of %d watches", open, all), http.StatusServiceUnavailable)
+		return
+	}
+	fmt.Fprintln(w, "ok")
+}
+
+func (e *edges) run(ctx context.Context) error {
+	defer e.wait.Wait()
+	gap := time.Duration(float64(time.Second) / e.o.JoinRate)
+	e.o.Registry.Ready()
+	for _, name := range e.names {
+		client, err := e.client()
+		if err != nil {
+			return err
+		}
+		for _, path := range watches(name) {
+			e.wait.Go(func() { e.watch(ctx, client, path) })
+		}
+		if clock.Sleep(ctx, gap) != nil {
+			return nil
+		}
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// client returns one that has its connection to itself: client-go's would share it
+// with all others of the process.
+func (e *edges) client() (*http.Client, error) {
+	config, err := rest.TLSConfigFor(e.o.Config)
+	if err != nil {
+		return nil, fmt.Errorf("edge-direct: %w", err)
+	}
+	through, err := rest.HTTPWrappersForConfig(e.o.Config, &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true})
+	if err != nil {
+		return nil, fmt.Errorf("edge-direct: %w", err)
+	}
+	return &http.Client{Transport: through}, nil
+}
+
+// watch keeps one watch open until ctx ends.
+func (e *edges) watch(ctx context.Context, client *http.Client, path string) {
+	for ctx.Err() == nil {
+		reason := e.once(ctx, client, path)
+		if ctx.Err() != nil {
+			return
+		}
+		e.ended.WithLabelValues(reason).Inc()
+		if clock.Sleep(ctx, time.Second+rand.N(time.Second)) != nil {
+			return
+		}
+	}
+}
+
+// once opens a watch and takes what it brings until it ends; it returns how it ended.
+func (e *edges) once(ctx context.Context, client *http.Client, path string) string {
+	timeout := 5*time.Minute + rand.N(5*time.Minute) // client-go's
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s%s&timeoutSeconds=%d", e.o.Config.Host, path, int(timeout.Seconds())), nil)
+	if err != nil {
+		return "not sent"
+	}
+	q.Header.Set("Accept", "application/vnd.kubernetes.protobuf;stream=watch,application/json;stream=watch")
+	q.Header.Set("User-Agent", "windtunnel-edge-direct")
+	answer, err := client.Do(q)
+	if err != nil {
+		return "not connected"
+	}
+	defer func() { _ = answer.Body.Close() }() // whatever it says, the watch is over
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Sprint(answer.StatusCode)
+	}
+	e.open.Add(1)
+	defer e.open.Add(-1)
+	if _, err := io.Copy(counted{&e.taken}, answer.Body); err != nil {
+		return "cut"
+	}
+	return "closed"
+}
+
+// counted counts what is written to it.
+type counted struct{ n *atomic.Uint64 }
+
+// Write counts b.
+func (c counted) Write(b []byte) (int, error) {
+	c.n.Add(uint64(len(b)))
+	return len(b), nil
+}
