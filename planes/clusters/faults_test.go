@@ -1,0 +1,264 @@
+package clusters_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/plane/proxy"
+	"github.com/windtunnel/windtunnel/internal/repotest"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/limiter"
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/tree"
+)
+
+// linked puts a link before the first member, which the tree goes through.
+func (r *rig) linked() *proxy.Proxy {
+	r.t.Helper()
+	m := r.members[0]
+	p, err := proxy.Start(proxy.Options{To: strings.TrimPrefix(m.cluster.Address(), "https://"), Clock: clock.Start()})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { _ = p.Close() })
+	via, err := m.cluster.Endpoint().Via(p.Addr())
+	if err == nil {
+		err = via.WriteKubeconfig(filepath.Join(r.folder, m.name+".kubeconfig"))
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return p
+}
+
+// on binds a pod to a node.
+func on(node string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Spec.NodeName = node }
+}
+
+// added is how many keys a queue was given, and worked how many are done.
+func (m *manager) added(queue string) int {
+	return int(value(m.t, m.registry, "tree_workqueue_adds_total", "name="+queue))
+}
+
+// TestBlackHole holds that a member that brings nothing holds up the pods of all others
+// where they share a worker, and of none where each member has its own; and that all run
+// when it is back.
+func TestBlackHole(t *testing.T) {
+	for name, change := range presets() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const others = 5
+			s := shape{members: 3, nodes: 1, mode: api.LeafNode, unjoined: true}
+			r := newRig(t, s)
+			link := r.linked()
+			r.join(s)
+			m := r.manage(func(o *tree.Options) {
+				if change != nil {
+					change(o)
+				}
+				calm(o)
+				o.RequestTimeout = 0 // what is held here is whom it holds up, not for how long
+			})
+			r.joined(m)
+			repotest.Eventually(t, "it rests", m.idle)
+			link.Stall(true)
+			before := m.added("pods")
+			r.create(pod("lost", on("m0-n0")))
+			repotest.Eventually(t, "a worker is at it", func() bool { return m.added("pods") > before && m.worked("pods") < m.added("pods") })
+			for i := range others {
+				r.create(pod(fmt.Sprint("p", i), on("m1-n0")))
+			}
+			running := func() (n int) {
+				for _, p := range r.list(r.host) {
+					if p.Status.Phase == corev1.PodRunning {
+						n++
+					}
+				}
+				return n
+			}
+			if change == nil {
+				repotest.Eventually(t, "the others wait", func() bool { return m.added("pods") >= before+1+others })
+				time.Sleep(time.Second) // in which they would run, were they not held up
+				if got := running(); got != 0 {
+					t.Errorf("%d pods run beside a black hole that one worker hangs in", got)
+				}
+			} else {
+				repotest.Eventually(t, "the others run", func() bool { return running() == others })
+			}
+			link.Stall(false)
+			r.run(others + 1)
+			r.agree()
+		})
+	}
+}
+
+// TestBlackHoleThatJoins holds the same of joining.
+func TestBlackHoleThatJoins(t *testing.T) {
+	for _, workers := range []int{1, 4} {
+		t.Run(fmt.Sprint(workers), func(t *testing.T) {
+			t.Parallel()
+			s := shape{members: 3, nodes: 1, mode: api.LeafAll, unjoined: true}
+			r := newRig(t, s)
+			link := r.linked()
+			r.join(s)
+			link.Stall(true)
+			m := r.manage(func(o *tree.Options) { o.JoinWorkers = workers })
+			members := func() float64 { return value(t, m.registry, "tree_members") }
+			if workers > 1 {
+				repotest.Eventually(t, "the others join", func() bool { return members() == 2 })
+			} else {
+				repotest.Eventually(t, "a worker is at it", func() bool { return m.added("join") >= 3 })
+				time.Sleep(time.Second) // in which the others would join
+				if got := members(); got != 0 {
+					t.Errorf("%v members have joined behind a black hole", got)
+				}
+			}
+			link.Stall(false)
+			r.joined(m)
+		})
+	}
+}
+
+// TestMissedDeletion holds what is left of a pod that was taken away on the host while
+// no manager ran.
+func TestMissedDeletion(t *testing.T) {
+	for name, left := range map[string]int{"default": 1, "improved": 0} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, shape{members: 1, nodes: 2, mode: api.LeafNode})
+			first := r.manage(presets()[name])
+			r.joined(first)
+			r.creates(2)
+			r.run(2)
+			first.stop()
+			now := int64(0)
+			if err := r.host.CoreV1().Pods("default").Delete(t.Context(), "p0", metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
+				t.Fatal(err)
+			}
+			m := r.manage(presets()[name])
+			r.joined(m)
+			repotest.Eventually(t, "it has looked at all pods", func() bool { return m.worked("status") >= 2 && m.idle() })
+			repotest.Eventually(t, "what is left is told", func() bool { n, _ := r.differences(); return n == left })
+			if got := len(r.list(r.members[0])); got != 1+left {
+				t.Errorf("the member has %d pods", got)
+			}
+		})
+	}
+}
+
+// TestMemberTakesPodsAway holds that pods which a member has no more, such as after it
+// came back with an older state, are gone on the host too.
+func TestMemberTakesPodsAway(t *testing.T) {
+	for name, change := range presets() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, shape{members: 2, nodes: 2, mode: api.LeafNode})
+			r.joined(r.manage(change))
+			r.creates(8)
+			r.run(8)
+			now, gone := int64(0), 0
+			for _, p := range r.list(r.members[0]) {
+				if err := r.members[0].CoreV1().Pods("default").Delete(t.Context(), p.Name, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
+					t.Fatal(err)
+				}
+				gone++
+			}
+			r.run(8 - gone)
+			r.agree()
+		})
+	}
+}
+
+// TestCredentialsExpire holds that no pod is lost when a member turns the tree away for
+// a while, and that those that came meanwhile run.
+func TestCredentialsExpire(t *testing.T) {
+	for name, change := range presets() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, shape{members: 2, nodes: 1, mode: api.LeafNode})
+			m := r.manage(func(o *tree.Options) {
+				if change != nil {
+					change(o)
+				}
+				o.Retry = tree.RetryGrows // Kosmos' ten seconds are not what is held here
+			})
+			r.joined(m)
+			r.creates(4)
+			r.run(4)
+			token := r.members[0].cluster.Endpoint().Config("").BearerToken
+			r.members[0].cluster.SetToken("another")
+			r.create(pod("late", on("m0-n0")))
+			repotest.Eventually(t, "it is turned away", func() bool { return value(t, m.registry, "tree_failures_total", "part=pods") > 0 })
+			r.members[0].cluster.SetToken(token)
+			r.run(5)
+			r.agree()
+		})
+	}
+}
+
+// TestStopsAtAnyMoment ends managers at seeded moments while pods are made and deleted:
+// in the end each has one in a member, and nothing is doubled.
+func TestStopsAtAnyMoment(t *testing.T) {
+	for name, change := range presets() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const pods = 20
+			r := newRig(t, shape{members: 2, nodes: 2, mode: api.LeafNode})
+			r.settings()
+			rng := rand.New(rand.NewPCG(1, 2))
+			interrupt := func(from, to int, act func(i int)) {
+				for i := from; i < to; i += 5 {
+					m := r.manage(change)
+					r.joined(m)
+					for k := range 5 {
+						act(i + k)
+					}
+					time.Sleep(time.Duration(rng.IntN(50)) * time.Millisecond) // the moment of the stop: any will do
+					m.stop()
+				}
+			}
+			interrupt(0, pods, func(i int) { r.create(pod(fmt.Sprint("p", i), withSettings)) })
+			last := r.manage(change)
+			r.joined(last)
+			r.run(pods)
+			r.agree()
+			last.stop()
+			interrupt(0, pods/2, func(i int) { r.delete(fmt.Sprint("p", i)) })
+			r.joined(r.manage(change))
+			r.run(pods / 2)
+			r.agree()
+		})
+	}
+}
+
+// TestLimiter holds that calls wait for their limiter.
+func TestLimiter(t *testing.T) {
+	r := newRig(t, shape{members: 1, nodes: 1, mode: api.LeafAll})
+	m := r.manage(func(o *tree.Options) { calm(o); o.Limiter = limiter.Rate{QPS: 20, Burst: 1} })
+	r.joined(m)
+	r.creates(10)
+	r.run(10)
+	families, err := m.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	waited := 0.0
+	for _, f := range families {
+		for _, one := range f.GetMetric() {
+			if f.GetName() == "tree_limiter_wait_seconds" {
+				waited += one.GetHistogram().GetSampleSum()
+			}
+		}
+	}
+	if least := 9.0 / 20; waited < least { // ten lists of services at 20 a second
+		t.Errorf("calls waited for %.2f s, want at least %.2f s", waited, least)
+	}
+}
