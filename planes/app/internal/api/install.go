@@ -5,6 +5,8 @@ import (
 	"embed"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
@@ -42,8 +44,7 @@ func Install(ctx context.Context, config *rest.Config, definitions []*Definition
 	if err := install.Served(ctx, c, GroupVersion(), resources()...); err != nil {
 		return err
 	}
-	ns := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": SystemNamespace}}}
-	if err := install.Apply(ctx, c.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}), ns, manager); err != nil {
+	if err := MakeNamespace(ctx, c); err != nil {
 		return err
 	}
 	for _, d := range definitions {
@@ -59,6 +60,18 @@ func Install(ctx context.Context, config *rest.Config, definitions []*Definition
 		if err := install.Apply(ctx, c.Resource(GroupVersion().WithResource(Resource(d.Kind))).Namespace(d.Namespace), o, manager); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// MakeNamespace makes the system's namespace where there is none. Whose it is does
+// not matter: what is in it has owners of its own.
+func MakeNamespace(ctx context.Context, c dynamic.Interface) error {
+	ns := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": SystemNamespace}}}
+	install.Mark(ns)
+	_, err := c.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).Create(ctx, ns, metav1.CreateOptions{FieldManager: manager})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("install namespace %s: %w", SystemNamespace, err)
 	}
 	return nil
 }

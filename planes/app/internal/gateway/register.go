@@ -106,9 +106,8 @@ func (r *registration) enlist(ctx context.Context, address string, ca []byte) er
 		return err
 	}
 	r.key = strings.NewReplacer(":", ".", "[", "", "]", "").Replace(address)
-	ns := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": api.SystemNamespace}}}
-	if _, err := r.hub.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).Create(ctx, ns, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("namespace %s: %w", api.SystemNamespace, err)
+	if err := api.MakeNamespace(ctx, r.hub); err != nil {
+		return err
 	}
 	list := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": cluster.Service, "namespace": api.SystemNamespace}, "data": map[string]any{r.key: string(raw)},
