@@ -38,6 +38,10 @@ const (
 	EtcdQuota      Cause = "etcd-quota"      // etcd's database is near its quota
 	WatchCache     Cause = "watch-cache"     // reads wait for the watch cache to catch up with etcd
 	Locks          Cause = "locks"           // goroutines wait for one another
+	Distance       Cause = "distance"        // workers wait for other clusters, which are far away
+	Imbalance      Cause = "imbalance"       // one of several replicas has most to do, and is at its limit
+	Proxying       Cause = "proxying"        // the API server is busy with passing requests on to other clusters
+	Scan           Cause = "scan"            // a component goes through a whole cache for a few objects
 	Scheduler      Cause = "scheduler"       // the scheduler's search for a node takes its time
 	LoadLate       Cause = "load-late"       // windtunnel's load generator was late
 	FleetLate      Cause = "fleet-late"      // windtunnel's simulated nodes were late

@@ -94,6 +94,53 @@ func TestEachCauseComesFirst(t *testing.T) {
 			kube-controller-manager workqueue_work_duration_seconds_sum{name="namespace"} +0`,
 			manifest: limited(record.ComponentFact{Name: "kube-controller-manager", Args: []string{"--concurrent-namespace-syncs=1"}})},
 			diagnose.WorkQueue, "kube-controller-manager namespace", 0.9, 1, "did 1 at a time"},
+		{"workers that wait for clusters far away", made{series: `
+			app-controller kubevela_controller_client_request_time_seconds_sum{cluster="remote",verb="Get"} +3.9
+			app-controller kubevela_controller_client_request_time_seconds_count{cluster="remote",verb="Get"} +50
+			app-controller controller_runtime_max_concurrent_reconciles{controller="application"} =4
+			app-controller workqueue_queue_duration_seconds_sum{name="application"} +20
+			app-controller workqueue_unfinished_work_seconds{name="application"} =0
+			app-controller workqueue_work_duration_seconds_sum{name="application"} +3.95
+			app-gateway ocm_proxy_proxied_request_duration_seconds_sum{verb="get"} +3.7
+			app-gateway ocm_proxy_proxied_request_duration_seconds_count{verb="get"} +50
+			app-gateway ocm_proxy_proxied_request_duration_seconds_bucket{verb="get",le="0.06"} +0
+			app-gateway ocm_proxy_proxied_request_duration_seconds_bucket{verb="get",le="0.1"} +50
+			app-gateway ocm_proxy_proxied_request_duration_seconds_bucket{verb="get",le="+Inf"} +50`},
+			diagnose.Distance, "app-controller", 0.9, 0.96, "a call there took 78 ms on average, of which the cluster itself and the way to it took 74 ms"},
+		{"one of several gateways", made{series: `
+			app-gateway-0 ocm_proxy_proxied_requests_by_cluster_total{cluster="a",code="200"} +90
+			app-gateway-1 ocm_proxy_proxied_requests_by_cluster_total{cluster="a",code="200"} +5
+			app-gateway-2 ocm_proxy_proxied_requests_by_cluster_total{cluster="a",code="200"} +0
+			app-gateway-0 process_cpu_seconds_total +0.1
+			app-gateway-1 process_cpu_seconds_total +0.01
+			app-gateway-2 process_cpu_seconds_total +0.001
+			app-gateway-0 cgroup_cpu_periods_total +10
+			app-gateway-0 cgroup_cpu_throttled_periods_total +9.5`, manifest: limited(record.ComponentFact{Name: "app-gateway-0", CPULimit: 0.1})},
+			diagnose.Imbalance, "app-gateway", 0.55, 0.65, "app-gateway-0 had more to do than the others of its 3 replicas"},
+		{"an API server that passes on what other clusters are asked", made{series: `
+			kube-apiserver cgroup_cpu_periods_total +10
+			kube-apiserver cgroup_cpu_throttled_periods_total +9.5
+			kube-apiserver apiserver_request_total{verb="PATCH"} +20
+			app-gateway cluster_gateway_requests_total{way="aggregated"} +60`, manifest: limited(record.ComponentFact{Name: "kube-apiserver", CPULimit: 0.2})},
+			diagnose.Proxying, "kube-apiserver", 0.68, 0.75, "passed 60 requests a second on to a gateway, beside 20"},
+		{"a scan of a cache in every pass", made{series: `
+			app-controller kubevela_controller_client_request_time_seconds_sum{cluster="local",verb="ListCache"} +3.5
+			app-controller kubevela_controller_client_request_time_seconds_count{cluster="local",verb="ListCache"} +100
+			app-controller controller_runtime_max_concurrent_reconciles{controller="application"} =4
+			app-controller workqueue_queue_duration_seconds_sum{name="application"} +20
+			app-controller workqueue_unfinished_work_seconds{name="application"} =0
+			app-controller workqueue_work_duration_seconds_sum{name="application"} +3.9`},
+			diagnose.Scan, "app-controller", 0.85, 0.95, "looked through a whole cache for a few objects: 35 ms each time"},
+		{"a stage of what busy workers do", made{series: `
+			app-controller controller_runtime_max_concurrent_reconciles{controller="application"} =4
+			app-controller workqueue_queue_duration_seconds_sum{name="application"} +20
+			app-controller workqueue_unfinished_work_seconds{name="application"} =0
+			app-controller workqueue_work_duration_seconds_sum{name="application"} +3.9
+			app-controller application_reconcile_time_seconds_sum{begin_phase="running"} +3.9
+			app-controller kubevela_app_reconcile_time_seconds_sum{stage="gc-rt"} +1
+			app-controller kubevela_app_reconcile_time_seconds_sum{stage="gc-rt.mark"} +3.8
+			app-controller kubevela_app_reconcile_time_seconds_sum{stage="state-keep"} +2.5`},
+			diagnose.WorkQueue, "app-controller application", 0.9, 1, ""},
 		{"a tiny priority level", made{series: `
 			kube-apiserver apiserver_request_duration_seconds_sum{component="apiserver",verb="POST"} +10
 			kube-apiserver apiserver_flowcontrol_request_wait_duration_seconds_sum{execute="true",priority_level="tiny"} +9.8

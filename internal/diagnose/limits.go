@@ -26,6 +26,10 @@ const (
 func (b *blame) limits() (out []candidate) {
 	for _, name := range b.f.names(held) {
 		hold, memory, shared := b.ownThrottling(name), b.starving(name), b.sharedHold(name)
+		uneven, scans, passed := b.lopsided(name), b.scanned(name), track(nil)
+		if name == apiServer {
+			passed = b.passedOn()
+		}
 		given := ""
 		if c := b.f.component(name); c.CPULimit > 0 {
 			given = fmt.Sprintf(" of the %.3g that it was started with", c.CPULimit)
@@ -39,7 +43,9 @@ func (b *blame) limits() (out []candidate) {
 				b.evidence(coresOf(name), figure("cores", nil, "cores that it used"), instance, name),
 			},
 			Try: fmt.Sprintf("Give %s a higher CPU limit or none; if that is what it will have in production, this is how far it goes.", called(name, false)),
-		}, b.track(func(i int) float64 { return hold.at(i) * rest(memory.at(i), shared.at(i)) })))
+		}, b.track(func(i int) float64 {
+			return hold.at(i) * rest(memory.at(i), shared.at(i), uneven[i], scans[i], passed.at(i))
+		})))
 	}
 	return out
 }

@@ -9,48 +9,59 @@ import (
 // Names of the expressions. Those that end in Mean are for people: their values
 // are shown, and nothing is computed from them but where it is said.
 const (
-	busy        = "busy"         // share of all cores' time
-	cpu         = "cpu"          // cores in use
-	planeCPU    = "plane-cpu"    // the same of the plane's components together
-	waiting     = "waiting"      // threads that are ready to run and have no core
-	held        = "held"         // share of the CPU controller's periods in which it was throttled
-	throttles   = "throttles"    // such periods, per second
-	resident    = "resident"     // bytes
-	charged     = "charged"      // bytes of the cgroup that the kernel cannot simply take away
-	limitHits   = "limit-hits"   // times that the kernel ran into the memory limit, per second
-	collecting  = "collecting"   // garbage collection's share of the CPU used
-	goLimit     = "go-limit"     // resident bytes, of what GOMEMLIMIT allows
-	throttled   = "throttled"    // calls that wait for a rate limiter
-	paced       = "paced"        // calls that a rate limiter let go, per second
-	asking      = "asking"       // calls that a client waits for, with the time that its limiter takes
-	queued      = "queued"       // items that wait in a work queue, by those that left it
-	depth       = "depth"        // the same, as its gauge has it
-	working     = "working"      // workers that are busy
-	reconcilers = "reconcilers"  // workers that a controller of controller-runtime has
-	requests    = "requests"     // requests in progress in the API server
-	requestMean = "request-mean" // seconds
-	apfWait     = "apf-wait"     // requests in APF's queues
-	apfRejected = "apf-rejected" // share of requests
-	apfSeats    = "apf-seats"
-	apfUse      = "apf-use"  // share of a level's seats that are taken
-	webhooks    = "webhooks" // calls of webhooks in progress
-	webhookMean = "webhook-mean"
-	etcdCalls   = "etcd-calls" // in progress, seen from the API server
-	etcdMean    = "etcd-mean"
-	etcdFloor   = "etcd-floor" // the quickest tenth takes at most so long, seconds
-	fsync       = "fsync"      // share of the time
-	fsyncMean   = "fsync-mean"
-	commit      = "commit" // share of the time
-	commitMean  = "commit-mean"
-	dbShare     = "db-share"   // of the quota
-	cacheWait   = "cache-wait" // reads that wait for the watch cache
-	cacheMean   = "cache-mean"
-	mutex       = "mutex"     // goroutines that wait for a lock
-	algorithm   = "algorithm" // share of the time that the scheduler searches
-	algoMean    = "algo-mean"
-	plugin      = "plugin"   // the scheduler's most costly plugin, by its share of what all take in a search
-	attempts    = "attempts" // scheduling attempts in progress
-	pending     = "pending"  // pods in the scheduler's active queue
+	busy          = "busy"         // share of all cores' time
+	cpu           = "cpu"          // cores in use
+	planeCPU      = "plane-cpu"    // the same of the plane's components together
+	waiting       = "waiting"      // threads that are ready to run and have no core
+	held          = "held"         // share of the CPU controller's periods in which it was throttled
+	throttles     = "throttles"    // such periods, per second
+	resident      = "resident"     // bytes
+	charged       = "charged"      // bytes of the cgroup that the kernel cannot simply take away
+	limitHits     = "limit-hits"   // times that the kernel ran into the memory limit, per second
+	collecting    = "collecting"   // garbage collection's share of the CPU used
+	goLimit       = "go-limit"     // resident bytes, of what GOMEMLIMIT allows
+	throttled     = "throttled"    // calls that wait for a rate limiter
+	paced         = "paced"        // calls that a rate limiter let go, per second
+	asking        = "asking"       // calls that a client waits for, with the time that its limiter takes
+	queued        = "queued"       // items that wait in a work queue, by those that left it
+	depth         = "depth"        // the same, as its gauge has it
+	working       = "working"      // workers that are busy
+	reconcilers   = "reconcilers"  // workers that a controller of controller-runtime has
+	requests      = "requests"     // requests in progress in the API server
+	requestMean   = "request-mean" // seconds
+	apfWait       = "apf-wait"     // requests in APF's queues
+	apfRejected   = "apf-rejected" // share of requests
+	apfSeats      = "apf-seats"
+	apfUse        = "apf-use"  // share of a level's seats that are taken
+	webhooks      = "webhooks" // calls of webhooks in progress
+	webhookMean   = "webhook-mean"
+	etcdCalls     = "etcd-calls" // in progress, seen from the API server
+	etcdMean      = "etcd-mean"
+	etcdFloor     = "etcd-floor" // the quickest tenth takes at most so long, seconds
+	fsync         = "fsync"      // share of the time
+	fsyncMean     = "fsync-mean"
+	commit        = "commit" // share of the time
+	commitMean    = "commit-mean"
+	dbShare       = "db-share"   // of the quota
+	cacheWait     = "cache-wait" // reads that wait for the watch cache
+	cacheMean     = "cache-mean"
+	mutex         = "mutex"     // goroutines that wait for a lock
+	algorithm     = "algorithm" // share of the time that the scheduler searches
+	algoMean      = "algo-mean"
+	plugin        = "plugin"         // the scheduler's most costly plugin, by its share of what all take in a search
+	remote        = "remote"         // calls to other clusters that are in progress
+	remoteMean    = "remote-mean"    // seconds
+	upstream      = "upstream"       // requests for which gateways wait for clusters, at a time
+	upstreamMean  = "upstream-mean"  // seconds
+	upstreamFloor = "upstream-floor" // the quickest tenth takes at most so long, seconds
+	proxied       = "proxied"        // requests that a gateway passes on, per second
+	byHub         = "by-hub"         // of them those that came through the API server
+	served        = "served"         // requests that the API server answers itself, per second
+	scanning      = "scanning"       // workers that list from a cache at a time
+	scanMean      = "scan-mean"      // seconds
+	stage         = "stage"          // the stage that takes most of a controller's work, by its share
+	attempts      = "attempts"       // scheduling attempts in progress
+	pending       = "pending"        // pods in the scheduler's active queue
 )
 
 // instance is the label that tells one component from another whatever labelling
@@ -103,7 +114,12 @@ const (
 	etcdS    = `etcd_request_duration_seconds_sum{operation=~"get|create|update|delete"}`
 	// What a search consists of; the scheduler measures it for one pod in ten.
 	pluginS = `scheduler_plugin_execution_duration_seconds_sum{extension_point=~"PreFilter|Filter|PreScore|Score"}`
-	etcdB   = `etcd_request_duration_seconds_bucket{operation=~"create|update|delete"}`
+	// KubeVela's own words for a call, also into a cache, and for a stage of a pass;
+	// stages with a dot in their names are parts of others.
+	velaCall   = "kubevela_controller_client_request_time_seconds"
+	velaCallS  = velaCall + "_sum"
+	velaStageS = `kubevela_app_reconcile_time_seconds_sum{stage!~".*[.].*"}`
+	etcdB      = `etcd_request_duration_seconds_bucket{operation=~"create|update|delete"}`
 )
 
 // questions are all that is asked of a run's series.
@@ -152,6 +168,17 @@ func questions() []question {
 		{algorithm, perSecond("scheduler_scheduling_algorithm_duration_seconds_sum", instance)},
 		{algoMean, mean("scheduler_scheduling_algorithm_duration_seconds", instance)},
 		{plugin, "topk by (instance) (1, " + grew(pluginS, instance+", extension_point, plugin") + " / on (instance) group_left () " + grew(pluginS, instance) + ")"},
+		{remote, perSecond(velaCallS+`{cluster!="local"}`, instance)},
+		{remoteMean, mean(velaCall+`{cluster!="local"}`, instance)},
+		{upstream, perSecond("ocm_proxy_proxied_request_duration_seconds_sum", "")},
+		{upstreamMean, mean("ocm_proxy_proxied_request_duration_seconds", "")},
+		{upstreamFloor, "histogram_quantile(0.1, " + grew("ocm_proxy_proxied_request_duration_seconds_bucket", "le") + ")"},
+		{proxied, perSecond("ocm_proxy_proxied_requests_by_cluster_total", instance)},
+		{byHub, perSecond(`cluster_gateway_requests_total{way="aggregated"}`, "")},
+		{served, perSecond(`apiserver_request_total{verb!~"WATCH.*|CONNECT|PROXY"}`, "")},
+		{scanning, perSecond(velaCallS+`{verb="ListCache"}`, instance)},
+		{scanMean, mean(velaCall+`{verb="ListCache"}`, instance)},
+		{stage, "topk by (instance) (1, " + grew(velaStageS, instance+", stage") + " / on (instance) group_left () " + grew("application_reconcile_time_seconds_sum", instance) + ")"},
 		{attempts, perSecond("scheduler_scheduling_attempt_duration_seconds_sum", instance)},
 		{pending, `avg_over_time(sum by (instance) (scheduler_pending_pods{queue="active"})[$w:1s])`},
 	}

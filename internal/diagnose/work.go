@@ -102,11 +102,11 @@ func (b *blame) queues() (out []candidate) {
 		component, queue := s.Labels[instance], s.Labels["name"]
 		waits, items := b.sum(queued, instance, component, "name", queue), b.sum(depth, instance, component, "name", queue)
 		work, tokens, calls := b.sum(working, instance, component), b.sum(throttled, instance, component), b.sum(asking, instance, component)
-		held, busy := b.held(component), b.occupied(component, queue)
+		held, busy, way, scans := b.held(component), b.occupied(component, queue), b.away(component), b.scanned(component)
 		share := b.track(func(i int) float64 {
 			limited := of(tokens.at(i), work.at(i))
 			called := of(calls.at(i)-tokens.at(i), work.at(i))
-			return busy[i] * portion(max(waits.at(i), items.at(i))) * rest(limited, called*b.server[i], held.at(i), b.crowded[i])
+			return busy[i] * portion(max(waits.at(i), items.at(i))) * rest(limited, called*b.server[i], held.at(i), b.crowded[i], way[i], scans[i])
 		})
 		if share.mean() < least {
 			continue
@@ -159,6 +159,9 @@ func (b *blame) queue(component, queue string) Finding {
 	}
 	if name != "" {
 		try = fmt.Sprintf("Raise --%s of %s, now %g.", name, component, n)
+	}
+	if stage, share := b.longestStage(component); stage != "" {
+		try += fmt.Sprintf(" Of what they do, %s goes into stage %s: see whether it can be done less often, or in parallel.", percent(share), stage)
 	}
 	return Finding{
 		Cause: WorkQueue, Component: component + " " + queue,

@@ -118,7 +118,7 @@ func prepare(o Options) (*Controller, error) {
 		indices[byApplication] = indexLabels
 	}
 	c := &Controller{
-		o: o, client: client, metrics: newMetrics(o.Registry, o.Clock), memory: newMemories(o.Clock),
+		o: o, client: client, metrics: newMetrics(o.Registry, o.Clock, o.Workers), memory: newMemories(o.Clock),
 		applications: client.Applications.Informer(selector, o.InformerResync, nil),
 		revisions:    client.Revisions.Informer(selector, o.InformerResync, cache.Indexers{byApplication: indexLabels}),
 		trackers:     client.Trackers.Informer(selector, o.InformerResync, indices),

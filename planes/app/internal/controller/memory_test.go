@@ -141,7 +141,7 @@ func trackerStore(t testing.TB, indexed bool, n int) (*Controller, *api.Applicat
 		indices[byApplication] = indexLabels
 	}
 	c := &Controller{
-		metrics:  newMetrics(instrument.New(""), clock.Start()),
+		metrics:  newMetrics(instrument.New(""), clock.Start(), 1),
 		trackers: cache.NewSharedIndexInformer(&cache.ListWatch{}, &api.Tracker{}, time.Hour, indices),
 	}
 	c.o.Features.IndexTrackers = indexed

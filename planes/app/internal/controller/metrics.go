@@ -37,7 +37,7 @@ type shown struct {
 	steps []api.StepStatus
 }
 
-func newMetrics(r *instrument.Registry, c clock.Clock) *metrics {
+func newMetrics(r *instrument.Registry, c clock.Clock, concurrent int) *metrics {
 	histogram := func(name, help string, labels ...string) *prometheus.HistogramVec {
 		h := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(10e-6, 1.5, 45), // to 560 s
@@ -62,7 +62,9 @@ func newMetrics(r *instrument.Registry, c clock.Clock) *metrics {
 		stepPhases: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "workflow_step_phase_number", Help: "Steps of workflows by type and phase."}, []string{"step_type", "phase"}),
 		trackers:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "list_resourcetracker_num", Help: "Resource trackers that lists have gone through."}, []string{"controller"}),
 	}
-	r.MustRegister(m.steps, m.phases, m.stepPhases, m.trackers)
+	workers := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "controller_runtime_max_concurrent_reconciles", Help: "Applications that are worked on at the same time."}, []string{"controller"})
+	workers.WithLabelValues("application").Set(float64(concurrent))
+	r.MustRegister(m.steps, m.phases, m.stepPhases, m.trackers, workers)
 	return m
 }
 
