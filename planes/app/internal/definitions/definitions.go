@@ -30,6 +30,7 @@ func All() ([]*api.Definition, error) {
 		{api.KindComponent, "worker", workload("apps/v1", "Deployment"), true},
 		{api.KindComponent, "k8s-objects", api.DefinitionSpec{Workload: &api.Workload{Type: "autodetects.k8s.io"}}, false},
 		{api.KindTrait, "scaler", api.DefinitionSpec{AppliesToWorkloads: []string{"deployments.apps", "statefulsets.apps"}}, false},
+		{api.KindTrait, "sidecar", api.DefinitionSpec{AppliesToWorkloads: []string{"deployments.apps", "statefulsets.apps"}}, false},
 		{api.KindTrait, "ingress", api.DefinitionSpec{AppliesToWorkloads: []string{"deployments.apps", "statefulsets.apps"}, Stage: StagePostDispatch}, false},
 		{api.KindStep, "apply-component", api.DefinitionSpec{}, false},
 		{api.KindStep, "deploy", api.DefinitionSpec{}, false},

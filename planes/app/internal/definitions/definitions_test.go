@@ -53,6 +53,7 @@ func TestTemplatesRender(t *testing.T) {
 		{"webservice", `{"image":"nginx","nodeSelector":{"a":"b"}}`, "output", `"nodeSelector":{"a":"b"}`},
 		{"worker", `{"image":"busybox","cmd":["sleep","1"]}`, "output", `"command":["sleep","1"]`},
 		{"scaler", `{"replicas":0}`, "patch", `{"spec":{"replicas":0}}`},
+		{"sidecar", `{"name":"log","image":"busybox","cmd":["sleep"]}`, "patch", `"containers":[{"name":"log","image":"busybox","command":["sleep"]}]`},
 		{"k8s-objects", `{"objects":[{"kind":"Secret"},{"kind":"ConfigMap"}]}`, "output", `{"kind":"Secret"}`},
 		{"k8s-objects", `{"objects":[{"kind":"Secret"},{"kind":"ConfigMap"}]}`, "outputs", `{"object-1":{"kind":"ConfigMap"}}`},
 		{"ingress", `{"domain":"a.example","http":{"/":80}}`, "outputs", `"number":80`},
