@@ -46,7 +46,7 @@ func controllerVerb(host cli.Host) *cobra.Command {
 			return err
 		}
 		o.Config, o.Registry, o.Clock, o.Log = p.NewConfig("windtunnel-app-controller"), p.Registry, p.Clock, p.Log
-		o.NoEvents, o.Gateway.Seed = !events, o.Seed
+		o.NoEvents, o.Gateway.Seed, o.Gateway.Client = !events, o.Seed, o.Shard
 		g.into(&o.Features)
 		if err := rate.Validate(); err != nil {
 			return err

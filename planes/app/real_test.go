@@ -180,7 +180,7 @@ func (r *rig) becomes(name string, phase api.Phase) {
 	})
 }
 
-// recorder notes what a client sent: METHOD RESOURCE[/PART][ dry].
+// recorder notes what a client sent: METHOD RESOURCE[/PART][ dry][ direct].
 type recorder struct {
 	mu    sync.Mutex
 	calls []string
@@ -205,6 +205,9 @@ func (p tap) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		if r.URL.Query().Has("dryRun") {
 			call += " dry"
+		}
+		if r.URL.Host == cluster.Service {
+			call += " direct"
 		}
 		if list := r.Method == http.MethodGet && len(parts) == 1; !list {
 			p.into.mu.Lock()

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -45,6 +46,7 @@ type Direct struct {
 	CAFile      string // of a URL: PEM of its certificate's authority
 	Connections int    // each to a replica by chance, requests take them in turn; at least 1
 	Seed        uint64 // of that chance
+	Client      string // who connects: another one of the same seed has another chance
 	// Log of a connection to a replica; it may be nil.
 	Connected func(address string)
 }
@@ -67,8 +69,8 @@ func (d Direct) Validate() error {
 }
 
 // Transport returns what carries a client's requests to the gateway, with the
-// identity of its configuration; nil where the requests go by the hub. A
-// connection stays with its replica until it breaks, as behind a Service: HTTP/2
+// identity and the wrappers of its configuration; nil where the requests go by the
+// hub. A connection stays with its replica until it breaks, as behind a Service: HTTP/2
 // needs no second one.
 func (d Direct) Transport(config *rest.Config) (http.RoundTripper, error) {
 	if d.URL == "" {
@@ -83,14 +85,23 @@ func (d Direct) Transport(config *rest.Config) (http.RoundTripper, error) {
 		return nil, fmt.Errorf("identity at the gateway: %w", err)
 	}
 	out := &connections{}
-	b := &balancer{find: find, connected: d.Connected, rng: rand.New(rand.NewPCG(d.Seed, 0))}
+	b := &balancer{find: find, connected: d.Connected, rng: rand.New(rand.NewPCG(d.Seed, hashOf(d.Client)))}
 	if own != nil {
 		b.certificates, b.certificate = own.Certificates, own.GetClientCertificate
 	}
 	for range d.Connections {
 		out.all = append(out.all, &http.Transport{DialTLSContext: b.dial, ForceAttemptHTTP2: true, IdleConnTimeout: 90 * time.Second})
 	}
+	if config.WrapTransport != nil {
+		return config.WrapTransport(out), nil
+	}
 	return out, nil
+}
+
+func hashOf(s string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(s)) // a hash takes everything
+	return h.Sum64()
 }
 
 // finder returns what lists the replicas.

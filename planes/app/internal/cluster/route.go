@@ -44,6 +44,7 @@ func (t route) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.URL.Path, r.URL.RawPath = Path(name, r.URL.Path), ""
 	if t.direct != nil {
+		r.URL.Host = Service
 		return t.direct.RoundTrip(r)
 	}
 	return t.hub.RoundTrip(r)

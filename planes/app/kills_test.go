@@ -1,0 +1,488 @@
+package app_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/hollow"
+	"github.com/windtunnel/windtunnel/internal/plane/proxy"
+	"github.com/windtunnel/windtunnel/internal/repotest"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/cli"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/limiter"
+	"github.com/windtunnel/windtunnel/planes/app"
+	"github.com/windtunnel/windtunnel/planes/app/internal/api"
+	"github.com/windtunnel/windtunnel/planes/app/internal/cluster"
+	"github.com/windtunnel/windtunnel/planes/app/internal/controller"
+)
+
+// TestMain makes the test's executable one of the plane's processes, which can be
+// killed as a process is.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "app-") {
+		root := &cobra.Command{SilenceErrors: true, SilenceUsage: true}
+		root.AddCommand(app.Verbs(cli.Host{Stdout: os.Stdout, Stderr: os.Stderr, Interruptible: context.WithCancel})...)
+		if err := root.ExecuteContext(context.Background()); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// Who is killed, and while what is done.
+const (
+	killController = "controller"
+	killGateway    = "gateway"
+	killMember     = "member"
+	killWebhook    = "webhook"
+
+	whilePublishing = "publishing"
+	whileUpdating   = "updating"
+	whileCollecting = "collecting"
+)
+
+// theatre is a hub, a gateway and members that can be killed.
+type theatre struct {
+	*rig
+	members map[string]outpost
+	links   map[string]*proxy.Proxy // to the members, from the gateway
+	direct  bool                    // the gateway is connected to, not proxied to by the hub
+	file    string                  // kubeconfig of the hub
+	running map[string]*exec.Cmd    // by verb
+	probe   kubernetes.Interface
+}
+
+// newTheatre joins members by links that can be cut, and starts a gateway.
+func newTheatre(t *testing.T, r *rig, members map[string]outpost, direct bool) *theatre {
+	t.Helper()
+	th := &theatre{rig: r, members: members, links: map[string]*proxy.Proxy{}, direct: direct, running: map[string]*exec.Cmd{}, probe: r.hub()}
+	linked := map[string]outpost{}
+	for name, m := range members {
+		to, err := m.endpoint.Address()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := proxy.Start(proxy.Options{To: to, Clock: clock.Start()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = p.Close() })
+		via, err := m.endpoint.Via(p.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		th.links[name], linked[name] = p, outpost{m.Interface, via}
+	}
+	r.join(linked, map[string]int{"region": 1})
+	th.file = filepath.Join(t.TempDir(), "kubeconfig")
+	if err := r.endpoint.WriteKubeconfig(th.file); err != nil {
+		t.Fatal(err)
+	}
+	th.start("app-gateway", "--aggregated="+strconv.FormatBool(!direct))
+	return th
+}
+
+// start starts one of the plane's processes and returns when it is ready.
+func (th *theatre) start(verb string, args ...string) {
+	th.t.Helper()
+	out, in, err := os.Pipe()
+	if err != nil {
+		th.t.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0], append([]string{verb, "--kubeconfig=" + th.file}, args...)...)
+	cmd.Stdout, cmd.Stderr = in, th.t.Output()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		th.t.Fatal(err)
+	}
+	_ = in.Close()
+	th.running[verb] = cmd
+	th.t.Cleanup(func() { end(cmd); _ = out.Close() })
+	var line string
+	if _, err := fmt.Fscanf(out, "metrics on %s\n", &line); err != nil {
+		th.t.Fatalf("%s says nothing of its metrics: %v", verb, err)
+	}
+	repotest.Eventually(th.t, verb+" is ready", func() bool {
+		answer, err := http.Get(strings.TrimSuffix(line, "/metrics") + "/readyz")
+		if err != nil {
+			return false
+		}
+		_ = answer.Body.Close()
+		return answer.StatusCode == http.StatusOK
+	})
+}
+
+func end(cmd *exec.Cmd) {
+	if cmd.ProcessState == nil {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}
+}
+
+// moment is one kill: just before or just after the at-th request of the controllers.
+type moment struct {
+	victim, while string
+	at            int64
+	answered      bool // the request is, but nobody hears it
+	n             atomic.Int64
+	struck        chan struct{}
+}
+
+func (m *moment) String() string {
+	when := "before"
+	if m.answered {
+		when = "after"
+	}
+	return fmt.Sprintf("%s killed while %s, %s request %d", m.victim, m.while, when, m.at)
+}
+
+// mortal is a controller that can be killed between any two of its requests: those
+// under way are broken off, and there are no more.
+type mortal struct {
+	dead   atomic.Bool
+	cancel context.CancelFunc
+	moment *moment // nil: nothing happens to it
+	kill   func()  // ends it without its knowing, and returns when nothing of it runs
+}
+
+var errKilled = errors.New("killed")
+
+// mortal runs a controller of a shard, whose requests count towards a moment.
+func (th *theatre) mortal(shard string, m *moment) *mortal {
+	out := &mortal{moment: m}
+	config := rest.CopyConfig(th.config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTrip(func(r *http.Request) (*http.Response, error) { return out.send(next, r) })
+	})
+	o := controller.Options{
+		Config: config, Limiter: limiter.New(limiter.Rate{QPS: 1000, Burst: 1000}), Workers: 2, Resync: time.Second, InformerResync: 10 * time.Hour,
+		RevisionLimit: 2, MaxDispatch: 10, NoEvents: true, Features: v18(), Registry: instrument.New(""), Clock: clock.Start(), Shard: shard,
+		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Gateway: cluster.Direct{Connections: 1},
+	}
+	if th.direct {
+		o.Gateway.URL = cluster.Registered
+	}
+	var ctx context.Context
+	ctx, out.cancel = context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- controller.Run(ctx, o) }()
+	out.kill = sync.OnceFunc(func() {
+		out.dead.Store(true)
+		out.cancel()
+		<-done // that it was broken off
+	})
+	th.t.Cleanup(out.kill)
+	return out
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+// RoundTrip sends a request.
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func (c *mortal) send(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+	if c.dead.Load() {
+		return nil, errKilled
+	}
+	m := c.moment
+	counts := m != nil && r.URL.Query().Get("watch") == ""
+	now := counts && m.n.Add(1) == m.at
+	if now && !m.answered {
+		c.strike()
+	}
+	if c.dead.Load() {
+		return nil, errKilled
+	}
+	answer, err := next.RoundTrip(r)
+	if now && m.answered {
+		c.strike()
+	}
+	if c.dead.Load() && err == nil {
+		_ = answer.Body.Close()
+		return nil, errKilled
+	}
+	return answer, err
+}
+
+// strike says that the moment has come; a controller is dead at once.
+func (c *mortal) strike() {
+	if c.moment.victim == killController {
+		c.dead.Store(true)
+		c.cancel()
+	}
+	close(c.moment.struck)
+}
+
+// census is how many of everything there is of some applications, everywhere.
+type census struct {
+	Deployments, Secrets, ConfigMaps, Revisions, Trackers, Applications int
+}
+
+const perMoment = 3 // applications
+
+// take counts what there is of a moment's applications in the hub and the members.
+func (th *theatre) take(prefix string) (c census) {
+	th.t.Helper()
+	for i := range perMoment {
+		name := fmt.Sprintf("%s-%d", prefix, i)
+		for _, in := range th.everywhere() {
+			got := holds(th.t, in, "default", name)
+			c.Deployments, c.Secrets, c.ConfigMaps = c.Deployments+got[0], c.Secrets+got[1], c.ConfigMaps+got[2]
+		}
+		l := th.left(name)
+		c.Revisions, c.Trackers = c.Revisions+l.revisions, c.Trackers+l.trackers
+		if _, err := th.client.Applications.Get(th.t.Context(), "default", name); err == nil {
+			c.Applications++
+		}
+	}
+	return c
+}
+
+func (th *theatre) everywhere() []kubernetes.Interface {
+	out := []kubernetes.Interface{th.probe}
+	for _, m := range th.members {
+		out = append(out, m)
+	}
+	return out
+}
+
+// applications of a moment: at home, in members, and in both, over two shards.
+func (th *theatre) applications(prefix string, version int) (out []*api.Application) {
+	for i, properties := range []string{`{"clusters":["local"]}`, `{"clusters":["m-1","m-2"]}`, `{"clusterLabelSelector":{"region":"region-0"}}`} {
+		o := application(th.t, fmt.Sprintf("%s-%d", prefix, i), "light", version)
+		o.Labels = map[string]string{api.LabelShard: fmt.Sprintf("%s-shard-%d", prefix, i%2)}
+		o.Spec.Policies = []api.Policy{{Name: "where", Type: "topology", Properties: json.RawMessage(properties)}}
+		out = append(out, o)
+	}
+	return out
+}
+
+// play takes applications to the end of a phase, with a kill in it, and returns what
+// there is then. Without a moment nothing happens to anybody.
+func (th *theatre) play(prefix, while string, m *moment) census {
+	th.t.Helper()
+	shards := []string{prefix + "-shard-0", prefix + "-shard-1"}
+	var running []*mortal
+	run := func(m *moment) {
+		for _, c := range running {
+			c.kill()
+		}
+		running = nil
+		for _, shard := range shards {
+			running = append(running, th.mortal(shard, m))
+		}
+	}
+	do := map[string]func(){
+		whilePublishing: func() { th.each(prefix, 1, func(o *api.Application) { th.insist(func() error { return th.post(o) }) }) },
+		whileUpdating: func() {
+			th.each(prefix, 2, func(o *api.Application) { th.insist(func() error { return th.replace(o) }) })
+		},
+		whileCollecting: func() {
+			th.each(prefix, 2, func(o *api.Application) { th.insist(func() error { return th.discard(o) }) })
+		},
+	}
+	for _, phase := range []string{whilePublishing, whileUpdating, whileCollecting} {
+		if phase == while {
+			run(m)
+		} else {
+			run(nil)
+		}
+		do[phase]()
+		if phase == while && m != nil {
+			th.strike(m)
+			run(nil)
+		}
+		th.settled(prefix, phase)
+		if phase == while {
+			break
+		}
+	}
+	out := th.take(prefix)
+	for _, c := range running {
+		c.kill()
+	}
+	return out
+}
+
+func (th *theatre) each(prefix string, version int, f func(*api.Application)) {
+	for _, o := range th.applications(prefix, version) {
+		f(o)
+	}
+}
+
+// insist repeats a write until it succeeds: a webhook may be away.
+func (th *theatre) insist(write func() error) {
+	th.t.Helper()
+	var err error
+	defer func() {
+		if th.t.Failed() && err != nil {
+			th.t.Log(err)
+		}
+	}()
+	repotest.Eventually(th.t, "a write of an application", func() bool {
+		err = write()
+		return err == nil
+	})
+}
+
+func (th *theatre) post(o *api.Application) error {
+	_, err := th.client.Applications.Create(th.t.Context(), o)
+	return err
+}
+
+func (th *theatre) replace(o *api.Application) error {
+	there, err := th.client.Applications.Get(th.t.Context(), o.Namespace, o.Name)
+	if err != nil {
+		return err
+	}
+	there.Spec = o.Spec
+	_, err = th.client.Applications.Update(th.t.Context(), there)
+	return err
+}
+
+func (th *theatre) discard(o *api.Application) error {
+	there, err := th.client.Applications.Get(th.t.Context(), o.Namespace, o.Name)
+	if err != nil {
+		return err
+	}
+	return th.client.Applications.Delete(th.t.Context(), there)
+}
+
+// strike waits for the moment and kills who is to be killed; all but a controller come
+// back here.
+func (th *theatre) strike(m *moment) {
+	th.t.Helper()
+	select {
+	case <-m.struck:
+	case <-time.After(2 * time.Minute):
+		th.t.Fatalf("%v: there were only %d requests", m, m.n.Load())
+	}
+	switch m.victim {
+	case killGateway:
+		end(th.running["app-gateway"])
+		time.Sleep(300 * time.Millisecond) // for as long as it takes somebody to start another
+		th.start("app-gateway", "--aggregated="+strconv.FormatBool(!th.direct))
+	case killWebhook:
+		end(th.running["app-webhook"])
+		time.Sleep(300 * time.Millisecond)
+		th.start("app-webhook")
+	case killMember:
+		l := th.links["m-1"]
+		if err := l.Refuse(true); err != nil {
+			th.t.Fatal(err)
+		}
+		l.Cut()
+		time.Sleep(300 * time.Millisecond)
+		if err := l.Refuse(false); err != nil {
+			th.t.Fatal(err)
+		}
+	}
+}
+
+// settled waits until a phase is over for all applications of a moment.
+func (th *theatre) settled(prefix, phase string) {
+	th.t.Helper()
+	for i := range perMoment {
+		name := fmt.Sprintf("%s-%d", prefix, i)
+		if phase != whileCollecting {
+			th.becomes(name, api.Running)
+		}
+	}
+	want := map[string][2]int{whilePublishing: {perMoment, perMoment}, whileUpdating: {2 * perMoment, perMoment}}[phase]
+	var got census
+	defer func() {
+		if th.t.Failed() {
+			th.t.Logf("%s: there is %+v", phase, got)
+		}
+	}()
+	repotest.Eventually(th.t, "what is superfluous goes", func() bool {
+		got = th.take(prefix)
+		return got.Trackers == want[1] && got.Revisions == want[0] && (phase != whileCollecting || got.Applications == 0)
+	})
+}
+
+// TestNothingIsLostOrDoubled kills a controller, the gateway and a member once each,
+// on a hub in memory.
+func TestNothingIsLostOrDoubled(t *testing.T) {
+	t.Parallel()
+	killAt(t, 1, 3, []string{killController, killGateway, killMember}, func(t *testing.T) *theatre {
+		r, members := hollowRig(t, "m-1", "m-2")
+		return newTheatre(t, r, members, true)
+	})
+}
+
+// TestProofNothingIsLostOrDoubled kills a controller, the gateway, the webhook and a
+// member at forty moments of publishing, updating and collecting, on a real hub that
+// proxies to the gateway. WINDTUNNEL_SEED and WINDTUNNEL_KILLS say which and how many.
+func TestProofNothingIsLostOrDoubled(t *testing.T) {
+	repotest.Proof(t)
+	seed := uint64(repotest.Times(t, "WINDTUNNEL_SEED", 1))
+	killAt(t, seed, repotest.Times(t, "WINDTUNNEL_KILLS", 40), []string{killController, killGateway, killMember, killWebhook}, func(t *testing.T) *theatre {
+		s, err := hollow.New(hollow.Options{Models: hollow.Models{Stages: []string{"deployments"}, StagesDir: "."}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		th := newTheatre(t, newRig(t), outposts(t, s, "m-1", "m-2"), false)
+		th.start("app-webhook")
+		return th
+	})
+}
+
+// killAt plays phases without a kill, then so many times with one, and compares what
+// there is afterwards.
+func killAt(t *testing.T, seed uint64, times int, victims []string, stage func(*testing.T) *theatre) {
+	th := stage(t)
+	chance := rand.New(rand.NewPCG(seed, 0))
+	phases := []string{whilePublishing, whileUpdating, whileCollecting}
+	requests := map[string]int64{whilePublishing: 120, whileUpdating: 120, whileCollecting: 40} // fewer than each takes
+	var calm sync.Map
+	for i, while := range phases {
+		calm.Store(while, th.play(fmt.Sprintf("calm%d", i), while, nil))
+	}
+	for i := range times {
+		while := phases[i%len(phases)]
+		m := &moment{
+			victim: victims[(i+i/len(phases))%len(victims)], while: while, at: 1 + chance.Int64N(requests[while]), answered: i%2 == 1, struck: make(chan struct{}),
+		}
+		want, _ := calm.Load(while)
+		if got := th.play(fmt.Sprintf("k%d", i), while, m); got != want.(census) {
+			t.Errorf("%v: there is %+v, want %+v", m, got, want)
+		} else {
+			t.Logf("%v: %+v", m, got)
+		}
+		if t.Failed() {
+			return
+		}
+	}
+	for _, in := range th.everywhere() { // and nothing else is there
+		all, err := in.AppsV1().Deployments(metav1.NamespaceAll).List(t.Context(), metav1.ListOptions{LabelSelector: "!" + api.LabelName})
+		if err != nil || len(all.Items) > 0 {
+			t.Errorf("%v: Deployments of nobody: %d", err, len(all.Items))
+		}
+	}
+}
