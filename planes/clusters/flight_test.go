@@ -1,0 +1,51 @@
+package clusters_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
+	"github.com/windtunnel/windtunnel/internal/slo"
+)
+
+// TestTreeOnRealServers flies the cluster tree of the real binary: the plane's API
+// server takes what the manager writes, pods with projected tokens run in a real member,
+// and both sides agree; with Kosmos' semantics and improved, and with hollow members.
+func TestTreeOnRealServers(t *testing.T) {
+	for name, set := range map[string][]string{
+		"improved, real":  {"kind=real", "members=1"},
+		"default, hollow": {"preset=", "kind=hollow", "members=2", "leafMode=all"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run := filepath.Join(t.TempDir(), "run")
+			args := []string{"run", repotest.Path(t, "examples", "clusters", "density.yaml"), "--out", run}
+			for _, s := range append(set, "nodesPerMember=2", "namespaces=1", "podsPerNamespace=4", "latencyPods=2", "tokens=true", "settle=5s") {
+				args = append(args, "--set", s)
+			}
+			cmd := exec.Command(repotest.Binary(t), args...)
+			if said, err := cmd.CombinedOutput(); err != nil && cmd.ProcessState.ExitCode() > 2 {
+				t.Fatalf("%v: %s", err, said)
+			}
+			raw, err := os.ReadFile(filepath.Join(run, record.VerdictFile))
+			var j slo.Judgement
+			if err == nil {
+				err = json.Unmarshal(raw, &j)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, o := range j.Objectives {
+				if o.SLI == "" && (o.Value == nil || *o.Value != 0) { // the two by queries: what host and members disagree in
+					t.Errorf("%s: %+v", o.Name, o)
+				}
+			}
+			if m := j.Measures["member_pods_made"]; m.Value != 6 {
+				t.Errorf("%v pods are made in members, want 6", m.Value)
+			}
+		})
+	}
+}
