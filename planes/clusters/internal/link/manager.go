@@ -1,0 +1,198 @@
+package link
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+)
+
+// How a manager computes.
+const (
+	ComputeFull        = "full"        // Kosmos': at each event every configuration, one event after another
+	ComputeIncremental = "incremental" // what changes touch alone, and changes that come together at once
+)
+
+// Stored is a configuration as a store has it.
+type Stored struct {
+	Config
+	Previous string // JSON of the configuration before, where it is kept
+}
+
+// Store keeps configurations by their node's name.
+type Store interface {
+	// Get returns one that the caller must not change; nil: there is none.
+	Get(name string) *Stored
+	// Put writes one. Its bytes are counted by the caller.
+	Put(ctx context.Context, name string, s *Stored) error
+	Delete(ctx context.Context, name string) error
+	Names() []string
+}
+
+// Options say how a manager computes and writes.
+type Options struct {
+	Compute  string // ComputeFull or ComputeIncremental
+	Previous bool   // keeps the configuration before beside each, as Kosmos does
+}
+
+// Default returns Kosmos' options.
+func Default() Options { return Options{Compute: ComputeFull, Previous: true} }
+
+// Validate says what is wrong with what a user may choose.
+func (o *Options) Validate() error {
+	if o.Compute != ComputeFull && o.Compute != ComputeIncremental {
+		return fmt.Errorf("compute %q: want %s or %s", o.Compute, ComputeFull, ComputeIncremental)
+	}
+	return nil
+}
+
+// Counts is what a manager has done.
+type Counts struct {
+	Passes   int // over what there was to compute
+	Computed int // configurations
+	Entries  int // of them
+	Writes   int // that a store took
+	Refused  int // that it did not
+	Bytes    int // of what was written, as JSON
+}
+
+// Manager keeps the configuration of every node. It is for one caller at a time.
+type Manager struct {
+	options  Options
+	store    Store
+	clusters map[string]Cluster
+	nodes    map[string]Node
+	touched  map[string]bool // nodes whose configuration may have changed
+	all      bool            // any may have
+	counts   Counts
+}
+
+// NewManager returns one that knows nothing yet.
+func NewManager(o Options, s Store) *Manager {
+	return &Manager{options: o, store: s, clusters: map[string]Cluster{}, nodes: map[string]Node{}, touched: map[string]bool{}}
+}
+
+// Counts returns what it has done.
+func (m *Manager) Counts() Counts { return m.counts }
+
+// SetCluster takes up a cluster as it is now; nil: it is gone. It says whether anything
+// is to be computed.
+func (m *Manager) SetCluster(name string, c *Cluster) bool {
+	old, known := m.clusters[name]
+	switch {
+	case c == nil && !known || c != nil && known && reflect.DeepEqual(old, *c):
+		return false
+	case c == nil:
+		delete(m.clusters, name)
+	default:
+		m.clusters[name] = *c
+	}
+	m.all = true
+	return true
+}
+
+// SetNode takes up a node as it is now; nil: it is gone. It says whether anything is to
+// be computed: with ComputeFull always.
+func (m *Manager) SetNode(name string, n *Node) bool {
+	old, known := m.nodes[name]
+	switch {
+	case n == nil && !known || n != nil && known && reflect.DeepEqual(old, *n):
+		return m.options.Compute == ComputeFull
+	case n == nil:
+		delete(m.nodes, name)
+	default:
+		m.nodes[name] = *n
+	}
+	if known {
+		m.touch(&old)
+	}
+	if n != nil {
+		m.touch(n)
+	}
+	return true
+}
+
+// touch marks the nodes that have something of a node: those with a device between
+// clusters where it has one, too, and its cluster's gateway otherwise.
+func (m *Manager) touch(n *Node) {
+	m.touched[n.Name] = true
+	far := n.Gateway || m.clusters[n.Cluster].Type == P2P
+	for name := range m.nodes {
+		peer := m.nodes[name]
+		same := peer.Cluster == n.Cluster
+		bridges := peer.Gateway || m.clusters[peer.Cluster].Type == P2P
+		if far && (bridges || same) || same && peer.Gateway {
+			m.touched[name] = true
+		}
+	}
+}
+
+// Pass computes and writes what is to be. What could not be written is of the error,
+// and goes again at the next pass with ComputeFull; with ComputeIncremental it stays
+// marked.
+func (m *Manager) Pass(ctx context.Context) error {
+	m.counts.Passes++
+	t := NewTopology(values(m.clusters), values(m.nodes))
+	full := m.all || m.options.Compute == ComputeFull
+	m.all = false
+	var errs []error
+	left := map[string]bool{}
+	known := map[string]bool{}
+	for i := range t.nodes {
+		n := &t.nodes[i]
+		known[n.Name] = true
+		if !full && !m.touched[n.Name] {
+			continue
+		}
+		if err := m.write(ctx, n.Name, t.Of(n)); err != nil {
+			errs, left[n.Name] = append(errs, err), true
+		}
+	}
+	for _, name := range m.store.Names() {
+		if !known[name] {
+			errs = append(errs, m.store.Delete(ctx, name))
+		}
+	}
+	m.touched = left
+	return errors.Join(errs...)
+}
+
+// write keeps a configuration where it is not what is kept. Beside it goes the one that
+// was kept until now: since that is not the one before it any more at the next pass,
+// each change is written twice.
+func (m *Manager) write(ctx context.Context, name string, c *Config) error {
+	m.counts.Computed++
+	m.counts.Entries += c.Entries()
+	next, old := &Stored{Config: *c}, m.store.Get(name)
+	if m.options.Previous && old != nil {
+		previous, err := json.Marshal(&old.Config)
+		if err != nil {
+			return fmt.Errorf("node %s: %w", name, err)
+		}
+		next.Previous = string(previous)
+	}
+	if old != nil && reflect.DeepEqual(old, next) {
+		return nil
+	}
+	bytes, err := json.Marshal(next)
+	if err != nil {
+		return fmt.Errorf("node %s: %w", name, err)
+	}
+	if err := m.store.Put(ctx, name, next); err != nil {
+		m.counts.Refused++
+		return fmt.Errorf("configuration of node %s: %w", name, err)
+	}
+	m.counts.Writes++
+	m.counts.Bytes += len(bytes)
+	return nil
+}
+
+func values[T any](of map[string]T) []T {
+	out := make([]T, 0, len(of))
+	for _, v := range of {
+		out = append(out, v)
+	}
+	return slices.Clip(out)
+}
