@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -162,5 +163,17 @@ func TestLook(t *testing.T) {
 	}
 	if left, err := os.ReadDir(runs); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// TestNoNamespacesSpoilNothing holds that a machine without network namespaces is as good
+// as any, and that it is told what it cannot fly.
+func TestNoNamespacesSpoilNothing(t *testing.T) {
+	f := good()
+	f.Network = "no devices of the kinds vxlan (operation not supported)"
+	r := doctor.Examine(f)
+	i := slices.IndexFunc(r.Checks, func(c doctor.Check) bool { return c.Name == "network namespaces" })
+	if r.State != doctor.Fine || i < 0 || !strings.Contains(r.Checks[i].Found, "vxlan (operation not supported)") {
+		t.Errorf("%+v", r)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/windtunnel/windtunnel/internal/network"
 	"github.com/windtunnel/windtunnel/internal/observe/usage"
 	"github.com/windtunnel/windtunnel/internal/plane"
 	"github.com/windtunnel/windtunnel/internal/plane/process"
@@ -34,6 +35,7 @@ func Look(o Options) Facts {
 	}
 	f.CPUGroup = errorText(process.TryLimits(process.Limits{CPU: 1}))
 	f.MemoryGroup = errorText(process.TryLimits(process.Limits{Memory: 64 << 20}))
+	f.Network = errorText(network.Try())
 	f.Records = lookAt(nearest(o.Runs))
 	if room, err := plane.DiskSpaceFor("memory"); err != nil {
 		f.Data.Fault = err.Error()

@@ -57,7 +57,7 @@ func Examine(f Facts) Report {
 	r := Report{State: Fine, Facts: f, Holds: holds(f)}
 	r.Checks = []Check{
 		f.system(), f.plane(), f.cores(), f.busy(), f.governor(), f.memoryCheck(), f.swap(), f.files(), f.machineFiles(), f.processes(),
-		f.ports(), f.inotify(), f.groups("CPU limits", f.CPUGroup), f.groups("memory limits", f.MemoryGroup),
+		f.ports(), f.inotify(), f.groups("CPU limits", f.CPUGroup), f.groups("memory limits", f.MemoryGroup), f.namespaces(),
 		f.disk("run directories", f.Records), f.data(), f.clock(), f.timer(), f.priority(),
 	}
 	for _, c := range r.Checks {
@@ -76,6 +76,15 @@ func doubt(name, found, means, remedy string) Check {
 
 func bad(name, found, means, remedy string) Check {
 	return Check{Name: name, State: Bad, Found: found, Means: means, Remedy: remedy}
+}
+
+// namespaces are for scenarios that measure networks alone: a machine without them is
+// as good for all others.
+func (f Facts) namespaces() Check {
+	if f.Network != "" {
+		return fine("network namespaces", "none, which networks of clusters need: "+f.Network)
+	}
+	return fine("network namespaces", "with veth, bridge and VXLAN devices")
 }
 
 func (f Facts) system() Check {
