@@ -1,6 +1,8 @@
 package main
 
 import (
+	"math"
+	"os"
 	"path/filepath"
 	"testing"
 )
@@ -31,6 +33,36 @@ func TestFlightNetworkIsMeasured(t *testing.T) {
 	}
 	if n := j.Measures["calls_total"].Value; n != 0 {
 		t.Errorf("%v calls of the load: echoes are none", n)
+	}
+	u.nothingLeft()
+}
+
+// TestFlightLinkWrapsUpPackets holds that two clusters are joined by their gateways: a
+// packet is wrapped up twice on its way there and once on its way back, and nothing of
+// the clusters is left.
+func TestFlightLinkWrapsUpPackets(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("network namespaces need root")
+	}
+	u := newTunnel(t)
+	file, err := filepath.Abs("../../examples/clusters/network.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd, said := u.start("run", file, "--set", "path=gateway", "--set", "seconds=8", "--set", "rate=200", "--out", "run")
+	if code := exitOf(cmd.Wait()); code > exitUnknown {
+		t.Fatalf("exit code %d: %s", code, said)
+	}
+	measures := u.verdict().Measures
+	if n := measures["encapsulations_of_a_packet"].Value; math.Abs(n-1.5) > 0.05 {
+		t.Errorf("%v encapsulations a packet: want 2 there and 1 back", n)
+	}
+	if !(measures["network_throughput_full"].Value > 0) {
+		t.Error("no stream was measured")
+	}
+	if left, _ := filepath.Glob("/run/netns/windtunnel-*"); len(left) > 0 {
+		t.Errorf("left: %v", left)
 	}
 	u.nothingLeft()
 }

@@ -55,7 +55,7 @@ var doors = map[string][]string{
 	"github.com/prometheus/prometheus":    {"internal/series/promql"},
 	"gonum.org/v1/gonum":                  {"internal/stats"},
 	"golang.org/x/perf":                   {"internal/stats"},
-	"github.com/vishvananda/netlink":      {"internal/network"},
+	"github.com/vishvananda/netlink":      {"internal/network", "planes/clusters/internal/netns"},
 	"github.com/google/pprof":             {"internal/observe/profile", "internal/diagnose"},
 	"github.com/google/cel-go":            {"scenario", "internal/fleet/stage"},
 	"github.com/itchyny/gojq":             {"internal/fleet/stage", "internal/interop/kubeburner", "scenario"},

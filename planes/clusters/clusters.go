@@ -8,6 +8,7 @@ package clusters
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -15,13 +16,15 @@ import (
 	"github.com/windtunnel/windtunnel/internal/subject/kit/cli"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/link"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/members"
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/netns"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/tree"
 )
 
 // Verbs returns the processes of the plane. The defaults of their flags are Kosmos'.
 func Verbs(host cli.Host) []*cobra.Command {
-	return []*cobra.Command{managerVerb(host), membersVerb(host)}
+	return []*cobra.Command{managerVerb(host), membersVerb(host), linkVerb(host)}
 }
 
 // presetImproved is what is better than Kosmos' defaults.
@@ -100,5 +103,36 @@ func membersVerb(host cli.Host) *cobra.Command {
 	f.StringVar(&o.LeafMode, "leaf-mode", o.LeafMode, "what a member is on the host: all (one node), party (one for each value of a label), node (one for each of its nodes)")
 	f.StringVar(&o.Label, "leaf-label", "", "of a member's nodes: in the mode party")
 	f.IntVar(&o.Nodes, "nodes", 0, "that a member must have before it joins")
+	return verb
+}
+
+// namedNamespaces is the folder of names that ip netns knows.
+const namedNamespaces = "/run/netns"
+
+// linkVerb holds the namespaces of two clusters that are joined by a link.
+func linkVerb(host cli.Host) *cobra.Command {
+	p, o, prefix := cli.New(host), netns.Options{NetworkType: link.P2P, CNI: netns.CNIRouted}, "windtunnel"
+	verb := p.Verb("link", "Hold two clusters in network namespaces, joined by the network of the clusters plane", "link", func(ctx context.Context) (err error) {
+		all, err := netns.Build(o)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, all.Close()) }()
+		withdraw, err := all.Publish(namedNamespaces, prefix)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, withdraw()) }()
+		p.Registry.MustRegister(all.Collector())
+		return p.Serve(ctx, func() error {
+			p.Registry.Ready()
+			<-ctx.Done()
+			return nil
+		})
+	})
+	f := verb.Flags()
+	f.StringVar(&o.NetworkType, "network-type", o.NetworkType, "of both clusters: p2p (node to node) or gateway")
+	f.StringVar(&o.CNI, "cni", o.CNI, "how pods of one cluster reach each other: routed or vxlan")
+	f.StringVar(&prefix, "prefix", prefix, "of the namespaces' names in "+namedNamespaces)
 	return verb
 }

@@ -1,0 +1,270 @@
+// Package netns brings the network between clusters to the kernel, in network namespaces
+// of this machine that stand for nodes: VXLAN devices, routes and neighbours as package
+// link computes them, and the machines, pods and networks of clusters around them.
+//
+// It needs CAP_SYS_ADMIN and CAP_NET_ADMIN. Nothing leaves the namespaces, and all of it
+// is gone when the process that holds them ends.
+package netns
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/windtunnel/windtunnel/internal/network"
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/link"
+)
+
+// Kosmos' own table of routes, and the priority of the rule that leads there.
+const (
+	table    = 200
+	priority = 200
+)
+
+// Apply makes a namespace have what a configuration asks for, and nothing of an earlier
+// one: what stands already as it should be is not touched.
+func Apply(at network.Namespace, c *link.Config) error {
+	return at.Do(func() error {
+		if err := applyDevices(c.Devices); err != nil {
+			return err
+		}
+		if err := applyNeighbours(c); err != nil {
+			return err
+		}
+		return applyRoutes(c.Routes)
+	})
+}
+
+// applyDevices makes VXLAN devices, and removes those of ours that are not asked for.
+func applyDevices(want []link.Device) error {
+	keep := map[string]bool{}
+	for _, d := range want {
+		keep[d.Name] = true
+		if err := applyDevice(d); err != nil {
+			return fmt.Errorf("device %s: %w", d.Name, err)
+		}
+	}
+	for _, name := range []string{link.Bridge, link.Local} {
+		if found, err := netlink.LinkByName(name); err == nil && !keep[name] {
+			if err := netlink.LinkDel(found); err != nil {
+				return fmt.Errorf("delete device %s: %w", name, err)
+			}
+		}
+	}
+	return nil
+}
+
+func applyDevice(d link.Device) error {
+	parent, err := netlink.LinkByName(d.BindDev)
+	if err != nil {
+		return fmt.Errorf("%s, which it is bound to: %w", d.BindDev, err)
+	}
+	mac, err := net.ParseMAC(d.MAC)
+	if err != nil {
+		return fmt.Errorf("mac: %w", err)
+	}
+	found, err := netlink.LinkByName(d.Name)
+	if err == nil && same(found, d, parent.Attrs().Index, mac) {
+		return nil
+	}
+	if err == nil {
+		if err := netlink.LinkDel(found); err != nil {
+			return err
+		}
+	}
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.HardwareAddr, attrs.MTU = d.Name, mac, parent.Attrs().MTU-link.Overhead
+	if err := netlink.LinkAdd(&netlink.Vxlan{LinkAttrs: attrs, VxlanId: d.ID, Port: d.Port, VtepDevIndex: parent.Attrs().Index}); err != nil {
+		return fmt.Errorf("add: %w", err)
+	}
+	if err := addAddress(d.Name, d.Addr); err != nil {
+		return err
+	}
+	return loosen(d.Name)
+}
+
+// same says that a device is as it should be.
+func same(found netlink.Link, d link.Device, parent int, mac net.HardwareAddr) bool {
+	v, ok := found.(*netlink.Vxlan)
+	if !ok || v.VxlanId != d.ID || v.Port != d.Port || v.VtepDevIndex != parent || v.Attrs().HardwareAddr.String() != mac.String() {
+		return false
+	}
+	all, err := netlink.AddrList(found, unix.AF_INET)
+	return err == nil && len(all) == 1 && all[0].IPNet.String() == d.Addr
+}
+
+// addAddress gives a device an address and raises it. The address brings no route: all
+// that is behind a device has routes of its own.
+func addAddress(device, prefix string) error {
+	found, err := netlink.LinkByName(device)
+	if err != nil {
+		return fmt.Errorf("device %s: %w", device, err)
+	}
+	a, err := netlink.ParseAddr(prefix)
+	if err != nil {
+		return fmt.Errorf("address of %s: %w", device, err)
+	}
+	if err := netlink.AddrAdd(found, a); err != nil {
+		return fmt.Errorf("address %s of %s: %w", prefix, device, err)
+	}
+	if err := netlink.LinkSetUp(found); err != nil {
+		return fmt.Errorf("raise %s: %w", device, err)
+	}
+	return nil
+}
+
+// loosen lets answers come in by another device than packets to their sender leave by
+// (RFC 3704, 2.4): a gateway's answers do.
+func loosen(device string) error { return setting("net/ipv4/conf/"+device+"/rp_filter", "2") }
+
+// setting writes a kernel's setting of the namespace that the thread is in.
+func setting(name, value string) error {
+	if err := os.WriteFile(filepath.Join("/proc/sys", name), []byte(value), 0o600); err != nil {
+		return fmt.Errorf("setting %s: %w", name, err)
+	}
+	return nil
+}
+
+// neighbour is an entry as the kernel and a configuration both name it.
+type neighbour struct {
+	family, device int
+	ip, mac        string
+}
+
+// applyNeighbours makes the tables of neighbours and of forwarding those of a
+// configuration.
+func applyNeighbours(c *link.Config) error {
+	want, devices := map[neighbour]bool{}, map[string]int{}
+	for _, d := range c.Devices {
+		found, err := netlink.LinkByName(d.Name)
+		if err != nil {
+			return fmt.Errorf("device %s: %w", d.Name, err)
+		}
+		devices[d.Name] = found.Attrs().Index
+	}
+	for _, e := range c.ARPs {
+		want[neighbour{unix.AF_INET, devices[e.Dev], e.IP, e.MAC}] = true
+	}
+	for _, e := range c.FDBs {
+		want[neighbour{unix.AF_BRIDGE, devices[e.Dev], e.IP, e.MAC}] = true
+	}
+	for name, index := range devices {
+		if err := prune(index, want); err != nil {
+			return fmt.Errorf("neighbours of %s: %w", name, err)
+		}
+	}
+	for e := range want {
+		if err := netlink.NeighAppend(entry(e)); err != nil && !errors.Is(err, unix.EEXIST) {
+			return fmt.Errorf("neighbour %s, %s: %w", e.ip, e.mac, err)
+		}
+	}
+	return nil
+}
+
+// prune removes what is not wanted of a device, and takes what stands from the wanted.
+func prune(device int, want map[neighbour]bool) error {
+	for _, family := range []int{unix.AF_INET, unix.AF_BRIDGE} {
+		all, err := netlink.NeighList(device, family)
+		if err != nil {
+			return fmt.Errorf("list: %w", err)
+		}
+		for _, n := range all {
+			e := neighbour{family, device, n.IP.String(), n.HardwareAddr.String()}
+			switch {
+			case n.State&netlink.NUD_PERMANENT == 0 || n.IP == nil: // the kernel's own
+			case want[e]:
+				delete(want, e)
+			default:
+				if err := netlink.NeighDel(entry(e)); err != nil {
+					return fmt.Errorf("delete %s: %w", n.IP, err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func entry(e neighbour) *netlink.Neigh {
+	mac, _ := net.ParseMAC(e.mac) // of package link, or the kernel's
+	n := &netlink.Neigh{LinkIndex: e.device, Family: e.family, State: netlink.NUD_PERMANENT, IP: net.ParseIP(e.ip), HardwareAddr: mac}
+	if e.family == unix.AF_BRIDGE {
+		n.Flags = netlink.NTF_SELF
+	}
+	return n
+}
+
+// applyRoutes makes Kosmos' table of routes that of a configuration.
+func applyRoutes(want []link.Route) error {
+	if err := ensureRule(); err != nil {
+		return err
+	}
+	have, err := netlink.RouteListFiltered(unix.AF_INET, &netlink.Route{Table: table}, netlink.RT_FILTER_TABLE)
+	if err != nil {
+		return fmt.Errorf("list routes: %w", err)
+	}
+	missing := map[string]*netlink.Route{}
+	for _, w := range want {
+		r, err := route(w)
+		if err != nil {
+			return err
+		}
+		missing[key(r)] = r
+	}
+	for i := range have {
+		if k := key(&have[i]); missing[k] != nil {
+			delete(missing, k)
+		} else if err := netlink.RouteDel(&have[i]); err != nil {
+			return fmt.Errorf("delete route %s: %w", k, err)
+		}
+	}
+	for k, r := range missing {
+		if err := netlink.RouteAdd(r); err != nil {
+			return fmt.Errorf("route %s: %w", k, err)
+		}
+	}
+	return nil
+}
+
+// key names a route by all that Kosmos sets of one.
+func key(r *netlink.Route) string { return fmt.Sprintf("%v via %v dev %d", r.Dst, r.Gw, r.LinkIndex) }
+
+// route is onlink: its gateway is behind the device though no route says so.
+func route(w link.Route) (*netlink.Route, error) {
+	found, err := netlink.LinkByName(w.Dev)
+	if err != nil {
+		return nil, fmt.Errorf("route to %s: device %s: %w", w.CIDR, w.Dev, err)
+	}
+	_, to, err := net.ParseCIDR(w.CIDR)
+	if err != nil {
+		return nil, fmt.Errorf("route: %w", err)
+	}
+	return &netlink.Route{LinkIndex: found.Attrs().Index, Dst: to, Gw: net.ParseIP(w.GW).To4(), Table: table, Flags: int(netlink.FLAG_ONLINK)}, nil
+}
+
+func ensureRule() error {
+	rules, err := netlink.RuleList(unix.AF_INET)
+	if err != nil {
+		return fmt.Errorf("list rules: %w", err)
+	}
+	for _, r := range rules {
+		if r.Table == table {
+			return nil
+		}
+	}
+	rule := netlink.NewRule()
+	rule.Table, rule.Priority, rule.Family = table, priority, unix.AF_INET
+	if err := netlink.RuleAdd(rule); err != nil {
+		return fmt.Errorf("rule to table %d: %w", table, err)
+	}
+	return nil
+}
+
+// host is the prefix of one address alone.
+func host(a netip.Addr) string { return strings.Join([]string{a.String(), "32"}, "/") }

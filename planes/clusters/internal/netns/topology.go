@@ -1,0 +1,339 @@
+package netns
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/windtunnel/windtunnel/internal/network"
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/link"
+)
+
+// The networks of pods within a cluster.
+const (
+	CNIRouted = "routed" // by routes between nodes, as Calico's BGP
+	CNIVXLAN  = "vxlan"  // by a VXLAN device of its own, as Calico's and Flannel's
+)
+
+// Options say what stands.
+type Options struct {
+	NetworkType string // link.P2P or link.Gateway, of both clusters
+	CNI         string // CNIRouted or CNIVXLAN, of cluster A
+}
+
+// Validate says what is wrong with what a user may choose.
+func (o *Options) Validate() error {
+	var errs []error
+	if o.NetworkType != link.P2P && o.NetworkType != link.Gateway {
+		errs = append(errs, fmt.Errorf("network-type %q: want %s or %s", o.NetworkType, link.P2P, link.Gateway))
+	}
+	if o.CNI != CNIRouted && o.CNI != CNIVXLAN {
+		errs = append(errs, fmt.Errorf("cni %q: want %s or %s", o.CNI, CNIRouted, CNIVXLAN))
+	}
+	return errors.Join(errs...)
+}
+
+// machine is a node with a pod on it.
+type machine struct {
+	link.Node
+	port string     // of the router
+	pod  netip.Addr // of the pod on it
+}
+
+// Addresses are of the range for benchmarks (RFC 2544, RFC 6890), 198.18.0.0/15: below
+// 198.18.100.0 machines, above it pods, in 198.19.0.0/16 the devices of the link. A
+// router joins the two subnets of machines.
+const (
+	routerA = "198.18.1.254"
+	routerB = "198.18.2.254"
+	uplink  = "eth0" // of a machine and of a pod
+	anyPod  = "169.254.1.1"
+	podPort = "pod0" // of a machine, to its pod
+	cni     = "cni"  // the VXLAN device of CNIVXLAN
+	cniID   = 4096   // as Calico's
+	cniPort = 4789   // the port of RFC 7348
+)
+
+func machines() []machine {
+	make := func(name, cluster string, subnet, last, pods byte, gateway bool) machine {
+		return machine{port: "to-" + name, pod: netip.AddrFrom4([4]byte{198, 18, pods, 10}), Node: link.Node{
+			Name: name, Cluster: cluster, Device: uplink, Gateway: gateway, IP: netip.AddrFrom4([4]byte{198, 18, subnet, last}),
+			PodCIDRs: []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{198, 18, pods, 0}), 24)}}}
+	}
+	return []machine{make("a1", "a", 1, 1, 101, true), make("a2", "a", 1, 2, 102, false), make("b1", "b", 2, 1, 201, true)}
+}
+
+// clusters returns both, of a type.
+func clusters(kind string) []link.Cluster {
+	make := func(name string, pods string) link.Cluster {
+		return link.Cluster{Name: name, Type: kind, Local: netip.MustParsePrefix("198.19.128.0/17"), Bridge: netip.MustParsePrefix("198.19.0.0/17"),
+			PodCIDRs: []netip.Prefix{netip.MustParsePrefix(pods)}}
+	}
+	return []link.Cluster{make("a", "198.18.96.0/20"), make("b", "198.18.192.0/20")}
+}
+
+// Topology is cluster A with the machines a1, its gateway, and a2, in one subnet, and
+// cluster B with b1 in another; on each machine runs a pod.
+type Topology struct {
+	spaces map[string]*network.Held // router, a1, a2, b1, pod-a1, pod-a2, pod-b1
+}
+
+// Build makes it. What was made is gone again when it fails.
+func Build(o Options) (*Topology, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	t := &Topology{map[string]*network.Held{}}
+	if err := t.build(o); err != nil {
+		return nil, errors.Join(fmt.Errorf("build the topology: %w", err), t.Close())
+	}
+	return t, nil
+}
+
+// At returns a namespace by its name, which is one that Names has.
+func (t *Topology) At(name string) network.Namespace { return t.spaces[name].Namespace() }
+
+// Names returns the names of the namespaces: of the router, the machines and their pods.
+func (t *Topology) Names() []string {
+	names := []string{"router"}
+	for _, m := range machines() {
+		names = append(names, m.Name, "pod-"+m.Name)
+	}
+	return names
+}
+
+// Machines returns the addresses of the machines, Pods those of their pods, by the
+// machine's name.
+func Machines() map[string]netip.Addr { return addresses(func(m machine) netip.Addr { return m.IP }) }
+
+// Pods returns the addresses of pods by their machine's name.
+func Pods() map[string]netip.Addr { return addresses(func(m machine) netip.Addr { return m.pod }) }
+
+func addresses(of func(machine) netip.Addr) map[string]netip.Addr {
+	out := map[string]netip.Addr{}
+	for _, m := range machines() {
+		out[m.Name] = of(m)
+	}
+	return out
+}
+
+// Close lets go of all namespaces, with what is in them.
+func (t *Topology) Close() error {
+	var errs []error
+	for name, held := range t.spaces {
+		errs = append(errs, held.Close())
+		delete(t.spaces, name)
+	}
+	return errors.Join(errs...)
+}
+
+func (t *Topology) build(o Options) error {
+	for _, name := range t.Names() {
+		held, err := network.NewNamespace()
+		if err != nil {
+			return err
+		}
+		t.spaces[name] = held
+		if err := held.Namespace().Do(quiet); err != nil {
+			return fmt.Errorf("namespace %s: %w", name, err)
+		}
+	}
+	if err := t.router(); err != nil {
+		return fmt.Errorf("router: %w", err)
+	}
+	all, nodes := machines(), []link.Node{}
+	for i := range all {
+		if err := t.machine(&all[i]); err != nil {
+			return fmt.Errorf("machine %s: %w", all[i].Name, err)
+		}
+		nodes = append(nodes, all[i].Node)
+	}
+	if err := t.cluster(o.CNI, &all[0], &all[1]); err != nil {
+		return fmt.Errorf("network of cluster a: %w", err)
+	}
+	for name, c := range link.NewTopology(clusters(o.NetworkType), nodes).Full() {
+		if err := Apply(t.At(name), c); err != nil {
+			return fmt.Errorf("machine %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// router makes the bridge of A's subnet, and lets packets pass.
+func (t *Topology) router() error {
+	return t.At("router").Do(func() error {
+		attrs := netlink.NewLinkAttrs()
+		attrs.Name = "subnet-a"
+		if err := netlink.LinkAdd(&netlink.Bridge{LinkAttrs: attrs}); err != nil {
+			return fmt.Errorf("bridge: %w", err)
+		}
+		return errors.Join(addAddress(attrs.Name, routerA+"/24"), pass())
+	})
+}
+
+// quiet leaves IPv6 out: a device that is raised would ask for neighbours and routers by
+// packets that nobody sent.
+func quiet() error {
+	return errors.Join(setting("net/ipv6/conf/all/disable_ipv6", "1"), setting("net/ipv6/conf/default/disable_ipv6", "1"))
+}
+
+// pass lets packets pass that are not for this namespace.
+func pass() error {
+	return errors.Join(setting("net/ipv4/ip_forward", "1"), loosen("all"), loosen("default"))
+}
+
+// machine joins a machine to the router and its pod to the machine.
+func (t *Topology) machine(m *machine) error {
+	if err := t.join("router", m.port, m.Name, uplink); err != nil {
+		return err
+	}
+	gateway := routerA
+	err := t.At("router").Do(func() error {
+		if m.Cluster == "b" {
+			gateway = routerB
+			return addAddress(m.port, routerB+"/24")
+		}
+		return enslave(m.port, "subnet-a")
+	})
+	if err != nil {
+		return err
+	}
+	err = t.At(m.Name).Do(func() error {
+		return errors.Join(pass(), addAddress(uplink, m.IP.String()+"/24"), addRoute("0.0.0.0/0", gateway, uplink))
+	})
+	if err != nil {
+		return err
+	}
+	return t.pod(m)
+}
+
+// pod joins a pod by routes of single addresses, as Calico does: the machine answers for
+// every other address (proxy ARP).
+func (t *Topology) pod(m *machine) error {
+	name := "pod-" + m.Name
+	if err := t.join(m.Name, podPort, name, uplink); err != nil {
+		return err
+	}
+	err := t.At(m.Name).Do(func() error {
+		return errors.Join(raise(podPort), setting("net/ipv4/conf/"+podPort+"/proxy_arp", "1"),
+			setting("net/ipv4/neigh/"+podPort+"/proxy_delay", "0"), addRoute(host(m.pod), "", podPort))
+	})
+	if err != nil {
+		return err
+	}
+	return t.At(name).Do(func() error {
+		found, err := netlink.LinkByName(uplink)
+		if err != nil {
+			return fmt.Errorf("device of the pod: %w", err)
+		}
+		if err := netlink.LinkSetMTU(found, found.Attrs().MTU-link.Overhead); err != nil {
+			return fmt.Errorf("MTU of the pod: %w", err)
+		}
+		return errors.Join(addAddress(uplink, host(m.pod)), addRoute(anyPod+"/32", "", uplink), addRoute("0.0.0.0/0", anyPod, uplink))
+	})
+}
+
+// cluster makes pods of a cluster's two machines reach each other.
+func (t *Topology) cluster(kind string, all ...*machine) error {
+	for i, m := range all {
+		peer := all[1-i]
+		err := t.At(m.Name).Do(func() error {
+			if kind == CNIRouted {
+				return addRoute(peer.PodCIDRs[0].String(), peer.IP.String(), uplink)
+			}
+			return overlay(m, peer)
+		})
+		if err != nil {
+			return fmt.Errorf("machine %s: %w", m.Name, err)
+		}
+	}
+	return nil
+}
+
+// overlay makes a VXLAN device whose one neighbour is a peer.
+func overlay(m, peer *machine) error {
+	own := func(x *machine) string { return "a6:00:00:00:00:" + fmt.Sprintf("%02x", x.IP.As4()[3]) }
+	device := link.Device{Name: cni, Addr: host(m.PodCIDRs[0].Addr()), MAC: own(m), BindDev: uplink, ID: cniID, Port: cniPort}
+	if err := applyDevice(device); err != nil {
+		return err
+	}
+	found, err := netlink.LinkByName(cni)
+	if err != nil {
+		return fmt.Errorf("device %s: %w", cni, err)
+	}
+	at, index := peer.PodCIDRs[0].Addr().String(), found.Attrs().Index
+	for _, e := range []neighbour{{unix.AF_INET, index, at, own(peer)}, {unix.AF_BRIDGE, index, peer.IP.String(), own(peer)}} {
+		if err := netlink.NeighAppend(entry(e)); err != nil {
+			return fmt.Errorf("neighbour %s: %w", e.ip, err)
+		}
+	}
+	return addRoute(peer.PodCIDRs[0].String(), at, cni)
+}
+
+// join puts the ends of a pair of devices into two namespaces.
+func (t *Topology) join(a, deviceA, b, deviceB string) error {
+	other, err := os.Open(string(t.At(b)))
+	if err != nil {
+		return fmt.Errorf("namespace %s: %w", b, err)
+	}
+	defer other.Close()
+	return t.At(a).Do(func() error {
+		attrs := netlink.NewLinkAttrs()
+		attrs.Name = deviceA
+		if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: deviceB, PeerNamespace: netlink.NsFd(int(other.Fd()))}); err != nil {
+			return fmt.Errorf("pair %s, %s: %w", deviceA, deviceB, err)
+		}
+		return raise(deviceA)
+	})
+}
+
+func raise(device string) error {
+	found, err := netlink.LinkByName(device)
+	if err != nil {
+		return fmt.Errorf("device %s: %w", device, err)
+	}
+	if err := netlink.LinkSetUp(found); err != nil {
+		return fmt.Errorf("raise %s: %w", device, err)
+	}
+	return nil
+}
+
+func enslave(device, bridge string) error {
+	d, err := netlink.LinkByName(device)
+	if err != nil {
+		return fmt.Errorf("device %s: %w", device, err)
+	}
+	b, err := netlink.LinkByName(bridge)
+	if err != nil {
+		return fmt.Errorf("bridge %s: %w", bridge, err)
+	}
+	if err := netlink.LinkSetMaster(d, b); err != nil {
+		return fmt.Errorf("put %s into %s: %w", device, bridge, err)
+	}
+	return raise(bridge)
+}
+
+// addRoute adds a route; without a gateway what it leads to is behind the device itself.
+func addRoute(to, via, device string) error {
+	found, err := netlink.LinkByName(device)
+	if err != nil {
+		return fmt.Errorf("device %s: %w", device, err)
+	}
+	_, prefix, err := net.ParseCIDR(to)
+	if err != nil {
+		return fmt.Errorf("route: %w", err)
+	}
+	r := &netlink.Route{LinkIndex: found.Attrs().Index, Dst: prefix, Scope: netlink.SCOPE_LINK}
+	if via != "" {
+		r.Gw, r.Scope, r.Flags = net.ParseIP(via).To4(), netlink.SCOPE_UNIVERSE, int(netlink.FLAG_ONLINK)
+	}
+	if err := netlink.RouteAdd(r); err != nil {
+		return fmt.Errorf("route to %s: %w", to, err)
+	}
+	return nil
+}
