@@ -20,6 +20,8 @@ type HollowOptions struct {
 	// status: CustomResourceDefinitions, manifests, what kubectl get -o yaml printed,
 	// snapshots.
 	Objects []string
+	// Nodes is how many ready nodes there are from the beginning: node-000000 and so on.
+	Nodes int
 	// Binder binds pods to nodes in turn, in place of a scheduler.
 	Binder bool
 	// Stages are sets and files of what objects become by themselves, such as fast
@@ -42,7 +44,7 @@ type HollowCluster struct {
 // what it has not. Unlike Fly it needs no program.
 func Hollow(t testing.TB, o HollowOptions) *HollowCluster {
 	t.Helper()
-	s, err := hollow.New(hollow.Options{Models: hollow.Models{Binder: o.Binder, Stages: o.Stages, StagesDir: ".", Heartbeats: o.Heartbeats}})
+	s, err := hollow.New(hollow.Options{Models: hollow.Models{Nodes: o.Nodes, Binder: o.Binder, Stages: o.Stages, StagesDir: ".", Heartbeats: o.Heartbeats}})
 	if err != nil {
 		t.Fatalf("windtunnel: %v", err)
 	}

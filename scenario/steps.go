@@ -249,7 +249,7 @@ type Settle struct {
 // at the end of the run; the step does not wait for that unless `hold` is set.
 type Disturbance struct {
 	Component string        `yaml:"component"` // etcd, kube-apiserver, kube-scheduler, kube-controller-manager or a subject: kill, pause, restart or slow
-	Cluster   string        `yaml:"cluster"`   // members, as a step's cluster names them: kill, pause, restart, expire, rollback, slow (real ones), delay, cut or stall (their link, for all clients)
+	Cluster   string        `yaml:"cluster"`   // members, as a step's cluster names them: kill, pause (real ones), restart, expire, rollback, slow, delay, cut or stall (their link, for all clients)
 	Client    string        `yaml:"client"`    // whose way to the plane is longer: load, fleet, observe, kube-scheduler, kube-controller-manager; or "etcd": the API server's way there: delay, slow or cut
 	Nodes     *Victims      `yaml:"nodes"`     // notready, silent, flap, slow, skew or reconnect
 	Pods      *Victims      `yaml:"pods"`      // fail or crash

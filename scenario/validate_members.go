@@ -80,6 +80,14 @@ func (c memberChecker) group(path string, m *Members) {
 	if m.Fleet != nil {
 		c.fleet(path+".fleet", m.Fleet)
 	}
+	for _, name := range []string{"nodes", "heartbeats"} {
+		if m.Kind != HollowMember && c.given(path+"."+name) {
+			c.at(path+"."+name, "members.%s: belongs to hollow members: real ones have a fleet", name)
+		}
+	}
+	c.notNegative(path+".nodes", "members.nodes", m.Nodes)
+	c.atMost(path+".nodes", "members.nodes", m.Nodes, mostNodes)
+	c.notNegativeTime(path+".heartbeats", "members.heartbeats", m.Heartbeats)
 }
 
 func (c memberChecker) labels(path string, m *Members) {
@@ -169,12 +177,12 @@ func (c memberChecker) within(path, name, step string) {
 // fault checks what is done to members.
 func (c memberChecker) fault(path string, x *Disturbance) {
 	for _, name := range c.names(path+".cluster", "fault.cluster", x.Cluster) {
-		if !slices.Contains([]string{"kill", "pause", "restart", "expire", "rollback", "slow"}, x.Action) {
+		if x.Action != "pause" {
 			return
 		}
 		for i := range c.s.Members {
 			if m := &c.s.Members[i]; m.Kind == HollowMember && slices.Contains(m.MemberNames(), name) {
-				c.at(path+".action", "fault.action: %s is for real members, and %s is hollow: delay, cut or stall its link", x.Action, name)
+				c.at(path+".action", "fault.action: pause is for real members, and %s is hollow: stall its link", name)
 				return
 			}
 		}

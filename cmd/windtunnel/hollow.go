@@ -49,6 +49,7 @@ func hollowVerb(env *environment) *cobra.Command {
 	verb.Flags().BoolVar(&o.Shared, "shared", false, "one port for all, with the paths /clusters/NAME")
 	verb.Flags().StringVar(&o.Token, "token", "", "bearer token of all clusters (default: one by chance)")
 	verb.Flags().DurationVar(&o.History, "history", 75*time.Second, "how long watches can go back")
+	verb.Flags().IntVar(&o.Models.Nodes, "nodes", 0, "ready nodes that every cluster begins with")
 	verb.Flags().BoolVar(&o.Models.Binder, "binder", false, "bind pods to ready nodes in turn")
 	verb.Flags().StringSliceVar(&o.Models.Stages, "stages", nil, "what objects become: built-in sets (fast, general, chaos, volumes, deployments) and files of kwok's stages")
 	verb.Flags().DurationVar(&o.Models.Heartbeats, "heartbeats", 0, "how often to renew the leases of nodes; 0: never")
@@ -66,6 +67,9 @@ func hollowVerb(env *environment) *cobra.Command {
 func (f *hollowFlags) serve(ctx context.Context, env *environment) (err error) {
 	if f.clusters < 1 {
 		return fmt.Errorf("--clusters %d: want 1 or more", f.clusters)
+	}
+	if f.options.Models.Nodes < 0 {
+		return fmt.Errorf("--nodes %d: want 0 or more", f.options.Models.Nodes)
 	}
 	f.options.Models.StagesDir = "."
 	s, err := hollow.New(f.options)

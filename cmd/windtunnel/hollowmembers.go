@@ -23,7 +23,9 @@ func hollowMembersVerb(env *environment) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		server, err := hollow.New(hollow.Options{Models: hollow.Models{Binder: group.Binder, Stages: group.Stages, StagesDir: group.Folder}})
+		server, err := hollow.New(hollow.Options{Models: hollow.Models{
+			Nodes: group.Nodes, Heartbeats: group.Heartbeats, Binder: group.Binder, Stages: group.Stages, StagesDir: group.Folder,
+		}})
 		if err != nil {
 			return err
 		}
@@ -63,14 +65,20 @@ func readHollow(file string) (group plane.HollowGroup, err error) {
 
 // makeHollow makes clusters of these names.
 func makeHollow(server *hollow.Server, names []string) (reach plane.HollowReach, err error) {
-	reach.Addresses = map[string]string{}
+	control, err := server.Control()
+	if err != nil {
+		return reach, err
+	}
+	to := control.Config("")
+	reach.Control, reach.ControlToken, reach.Addresses = to.Host, to.BearerToken, map[string]string{}
 	for _, name := range names {
 		c, err := server.Cluster(name)
 		if err != nil {
 			return reach, err
 		}
 		config := c.Endpoint().Config("")
-		reach.CA, reach.Token, reach.Addresses[name] = config.CAData, config.BearerToken, c.Address()
+		reach.CA, reach.Token, reach.Client = config.CAData, config.BearerToken, c.Client().Config("").BearerToken
+		reach.Addresses[name] = c.Address()
 	}
 	return reach, nil
 }

@@ -15,7 +15,7 @@ const manyClusters = `
 scenario: many-clusters
 members:
 - {name: edge, count: 2, labels: {region: eu}, roundTrip: 1ms, fleet: {nodes: 2, lease: 1h}}
-- {name: far, count: 3, kind: hollow}
+- {name: far, count: 3, kind: hollow, nodes: 2, heartbeats: 1s}
 bodies:
   cm:
     text: |
@@ -43,6 +43,22 @@ steps:
   cluster: far-1
   requests: {count: 1, pace: {burst: true}, mix: [{verb: get, resource: namespaces, name: default}]}
 - {name: cut, fault: {cluster: edge-1, action: kill}}
+- {name: far-nodes, cluster: far, wait: {objects: leases.coordination.k8s.io, namespace: kube-node-lease, condition: has(self.spec.renewTime), count: 2, within: 60s}}
+- {name: far-expired, fault: {cluster: far-2, action: expire}}
+- name: far-refused
+  cluster: far-2
+  requests: {count: 9, pace: {burst: true}, mix: [{verb: get, resource: namespaces, name: default}]}
+  expects: [401]
+- name: far-back
+  parallel:
+  - {name: far-older, fault: {cluster: far-3, action: rollback, for: 12s, hold: true}}
+  - sequence:
+    - pause: 4s
+    - {name: far-more, cluster: far-3, scale: {step: fill, to: 15, pace: {burst: true}}}
+- {name: far-ten, cluster: far-3, wait: {objects: configmaps, namespace: many-clusters-1, deleted: true, count: 10, within: 60s}}
+- {name: far-slow, fault: {cluster: far-3, action: slow, factor: 2}}
+- {name: far-restart, fault: {cluster: far-1, action: restart}}
+- {name: far-again, cluster: far-1, wait: {objects: nodes, condition: has(self.status.conditions), count: 2, within: 60s}}
 - name: folder
   exec: {command: [sh, -c, 'test -s "$MEMBERS/edge-1.kubeconfig" && test -s "$MEMBERS/far-3.kubeconfig" && grep -c "name: far-2" "$MEMBERS/members.kubeconfig"']}
 objectives:
@@ -77,14 +93,20 @@ func TestFlightWithMembers(t *testing.T) {
 	if len(r.Facts.Clusters) != 5 || len(r.Manifest.Members) != 2 || r.Manifest.Members[0].ReadySeconds <= 0 {
 		t.Errorf("%d clusters, %+v", len(r.Facts.Clusters), r.Manifest.Members)
 	}
-	refused := 0
+	refused, far := 0, 0
 	for _, c := range r.Facts.Calls {
+		if c.Step == "far-refused" {
+			far = c.Codes[401]
+		}
 		if c.Step == "refused" {
 			refused = c.Codes[401]
 		}
 	}
 	if refused == 0 || refused == 90 {
 		t.Errorf("%d of 90 calls were refused with 401: the credentials did not expire, or did not come back", refused)
+	}
+	if far != 9 {
+		t.Errorf("%d of 9 calls of a hollow member whose credentials have expired were refused with 401", far)
 	}
 	page, err := os.ReadFile(filepath.Join(u.dir, "run", "report.html"))
 	if err != nil || !strings.Contains(string(page), `id="members"`) {

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/clock"
 )
 
 // The media types of bodies.
@@ -31,6 +32,9 @@ type answer struct {
 	r     *http.Request
 	form  form
 	known bool // form has been told from the request
+
+	cluster *Cluster   // that answers
+	began   clock.Time // to look at the request, if the cluster is slow
 }
 
 // accepted returns the form that the request asks for. Errors are answered in it
@@ -90,6 +94,7 @@ func (a *answer) bytes(code int, contentType string, body []byte) {
 
 // begin answers with a body of about n bytes that the caller writes and closes.
 func (a *answer) begin(code int, contentType string, n int) io.WriteCloser {
+	a.tarry()
 	h := a.w.Header()
 	h.Set("Content-Type", contentType)
 	h.Set("Cache-Control", "no-cache, private")

@@ -253,8 +253,13 @@ func (c *Cluster) createByChange(ch change) (result, error) {
 	if ch.uid != "" {
 		return result{}, preconditionFailed(ch.target, ch.uid, "")
 	}
+	given := metaOf(o).GetResourceVersion()
 	metaOf(o).SetResourceVersion("")
-	return c.create(ch.write, o)
+	r, err := c.create(ch.write, o)
+	if ch.dryRun && err == nil {
+		metaOf(r.typed).SetResourceVersion(given) // no version is made
+	}
+	return r, err
 }
 
 func preconditionFailed(t target, want, is types.UID) error {

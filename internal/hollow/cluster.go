@@ -26,8 +26,14 @@ type Cluster struct {
 	kinds   atomic.Pointer[kind.Set]
 	store   *store.Store
 
-	defining      sync.Mutex // one change of kinds at a time
-	reads, writes atomic.Int64
+	listener      *tracked                      // nil at a shared port
+	halt          atomic.Pointer[chan struct{}] // closed while the cluster is down
+	down, expired atomic.Bool
+	factor        atomic.Int64 // of how long answers take, in slowUnit; 0: one
+
+	defining      sync.Mutex   // one change of kinds at a time
+	reads, writes atomic.Int64 // requests under way
+	watches       atomic.Int64 // likewise
 	chores        chores
 	owners        owners
 }
@@ -78,12 +84,19 @@ func (c *Cluster) identify(token string) (user, claims, bool) {
 	if subtle.ConstantTimeCompare([]byte(token), []byte(*c.token.Load())) == 1 {
 		return user{"admin", []string{"system:masters", "system:authenticated"}}, claims{}, true
 	}
+	if c.isClient(token) {
+		return user{"client", []string{"system:masters", "system:authenticated"}}, claims{}, true
+	}
 	return c.account(token)
 }
 
 // serve answers a request.
 func (c *Cluster) serve(w http.ResponseWriter, r *http.Request, path string) {
-	a := &answer{w: w, r: r}
+	c.breakOff()
+	a := &answer{w: w, r: r, cluster: c}
+	if c.factor.Load() > slowUnit {
+		a.began = c.server.clock.Now()
+	}
 	if c.health(w, path) {
 		return
 	}
@@ -92,8 +105,8 @@ func (c *Cluster) serve(w http.ResponseWriter, r *http.Request, path string) {
 		a.refuse(apierrors.NewUnauthorized("Unauthorized"))
 		return
 	}
-	q := &request{Request: r, cluster: c, query: r.URL.Query(), user: who, answer: a}
-	if c.discover(q, path) || c.describe(q, path) {
+	q := &request{Request: r, query: r.URL.Query(), user: who, answer: a}
+	if c.discover(q, path) || c.describe(q, path) || c.metrics(w, path) {
 		return
 	}
 	if err := q.route(path); errors.Is(err, errNoGroup) {

@@ -2,6 +2,7 @@ package hollow
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"mime"
 	"strings"
@@ -162,13 +163,23 @@ func quote(s string) string {
 // decodeJSON reads an object in JSON, and says which fields it has beyond those of
 // its kind.
 func decodeJSON(k *kind.Kind, raw []byte) (o runtime.Object, unknown []string, err error) {
+	o, unknown, err = decodePlain(k, raw)
+	var known apierrors.APIStatus
+	if err != nil && !errors.As(err, &known) {
+		err = cannotHandle(k, err)
+	}
+	return o, unknown, err
+}
+
+// decodePlain is decodeJSON with the decoder's own errors.
+func decodePlain(k *kind.Kind, raw []byte) (o runtime.Object, unknown []string, err error) {
 	o = k.New()
 	if u, ok := o.(*unstructured.Unstructured); ok {
 		return decodeCustom(k, u, raw)
 	}
 	strict, err := kjson.UnmarshalStrict(raw, o)
 	if err != nil {
-		return nil, nil, cannotHandle(k, err)
+		return nil, nil, err
 	}
 	head := o.GetObjectKind().GroupVersionKind()
 	apiVersion, name := head.ToAPIVersionAndKind()
@@ -188,7 +199,7 @@ func decodeCustom(k *kind.Kind, u *unstructured.Unstructured, raw []byte) (runti
 	u.Object = nil
 	strict, err := kjson.UnmarshalStrict(raw, &u.Object)
 	if err != nil {
-		return nil, nil, cannotHandle(k, err)
+		return nil, nil, err
 	}
 	if u.Object == nil {
 		u.Object = map[string]any{}
@@ -204,7 +215,7 @@ func decodeCustom(k *kind.Kind, u *unstructured.Unstructured, raw []byte) (runti
 	u.SetGroupVersionKind(k.GVK())
 	if m, there := u.Object["metadata"]; there {
 		if _, ok := m.(map[string]any); !ok {
-			return nil, nil, cannotHandle(k, fmt.Errorf("metadata is no object"))
+			return nil, nil, errors.New("metadata is no object")
 		}
 	}
 	var unknown []string

@@ -27,7 +27,9 @@ type heartbeat struct {
 
 // node begins to renew the lease of a new node, and plays its stages.
 func (e *engine) node(s subject, o *store.Object) {
-	e.nodesOf(s.cluster).see(s.key, o)
+	if e.models.Binder {
+		e.nodesOf(s.cluster).see(s.key, o)
+	}
 	if o == nil {
 		e.cancel(s)
 		if b := e.beats[s]; b != nil {
@@ -37,7 +39,9 @@ func (e *engine) node(s subject, o *store.Object) {
 		return
 	}
 	e.nodeStage(s, o)
-	e.retry(s.cluster)
+	if e.models.Binder {
+		e.retry(s.cluster)
+	}
 	if e.models.Heartbeats <= 0 || e.beats[s] != nil {
 		return
 	}
@@ -53,8 +57,9 @@ func (e *engine) node(s subject, o *store.Object) {
 // beat renews a lease that is due, and plans the next time.
 func (e *engine) beat(s subject, b *heartbeat) {
 	e.renew(s)
-	b.due = b.due.Add(e.models.Heartbeats)
-	if now := e.now(); b.due < now { // it was late by more than a period
+	now := e.now()
+	e.late.observe(now.Sub(b.due))
+	if b.due = b.due.Add(e.models.Heartbeats); b.due < now { // it was late by more than a period
 		b.due = now.Add(e.models.Heartbeats)
 	}
 	e.wheel.Set(&b.timer, b.due)

@@ -84,6 +84,7 @@ type Server struct {
 	options   Options
 	clock     clock.Clock
 	ca        []byte
+	client    string // the token of Cluster.Client
 	http      *http.Server
 	config    *tls.Config
 	shared    net.Listener  // nil unless Options.Shared
@@ -105,7 +106,7 @@ type Server struct {
 // New starts a server without clusters.
 func New(o Options) (*Server, error) {
 	o.fill()
-	s := &Server{options: o, clock: *o.Clock, done: make(chan struct{}), clusters: map[string]*Cluster{}}
+	s := &Server{options: o, clock: *o.Clock, done: make(chan struct{}), clusters: map[string]*Cluster{}, client: rand.Text()}
 	if err := s.certify(); err != nil {
 		return nil, err
 	}
@@ -203,16 +204,25 @@ func (s *Server) sweep() {
 // Cluster returns the cluster of a name, which it makes if there is none. The
 // error says that no port is to be had, or that the server is closed.
 func (s *Server) Cluster(name string) (*Cluster, error) {
+	c, fresh, err := s.addCluster(name)
+	if err != nil || !fresh {
+		return c, err
+	}
+	return c, c.populate(s.options.Models.Nodes) // while the others answer
+}
+
+func (s *Server) addCluster(name string) (c *Cluster, fresh bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c := s.clusters[name]; c != nil {
-		return c, nil
+		return c, false, nil
 	}
 	if s.closed {
-		return nil, http.ErrServerClosed
+		return nil, false, http.ErrServerClosed
 	}
-	c := &Cluster{Name: name, server: s}
+	c = &Cluster{Name: name, server: s}
 	c.token.Store(&s.options.Token)
+	c.halt.Store(new(make(chan struct{})))
 	c.kinds.Store(kind.Builtin())
 	so := store.Options{Clock: s.clock, History: s.options.History}
 	if s.engine != nil {
@@ -221,10 +231,10 @@ func (s *Server) Cluster(name string) (*Cluster, error) {
 	c.store = store.New(so)
 	c.found()
 	if err := s.listen(c); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	s.clusters[name] = c
-	return c, nil
+	return c, true, nil
 }
 
 // listen gives a cluster its address.
@@ -243,8 +253,14 @@ func (s *Server) listen(c *Cluster) error {
 	}
 	s.ports++
 	c.address = "https://" + l.Addr().String()
-	s.serve(&listener{Listener: tls.NewListener(l, s.config), cluster: c})
+	c.serveAt(l)
 	return nil
+}
+
+// serveAt accepts connections to the cluster.
+func (c *Cluster) serveAt(l net.Listener) {
+	c.listener = &tracked{Listener: l, address: l.Addr().String(), open: map[*trackedConn]struct{}{}}
+	c.server.serve(&listener{Listener: tls.NewListener(c.listener, c.server.config), cluster: c})
 }
 
 // Clusters returns all clusters, in no order.

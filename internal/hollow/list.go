@@ -290,7 +290,12 @@ func (q *request) inJSON(p page, apiVersion, name string, item func([]byte) ([]b
 	}
 	out := q.begin(http.StatusOK, typeJSON, p.size())
 	defer out.Close()
-	_, err = fmt.Fprintf(out, `{"kind":%q,"apiVersion":%q,"metadata":%s,"items":[`, name, apiVersion, meta)
+	_, err = fmt.Fprintf(out, `{"kind":%q,"apiVersion":%q,"metadata":%s,"items":`, name, apiVersion, meta)
+	if len(p.Objects) == 0 && apiVersion == metaVersion { // as an API server has it there
+		_, _ = io.WriteString(out, "null}\n")
+		return nil
+	}
+	_, _ = io.WriteString(out, "[")
 	for i, o := range p.Objects {
 		raw, encode := item(o.Raw)
 		if encode != nil || err != nil {

@@ -18,6 +18,9 @@ import (
 // cluster. That a namespace is removed with what is in it, and an object with what
 // belongs to it, is always so.
 type Models struct {
+	// Nodes is how many nodes every cluster begins with, node-000000 and so on: ready,
+	// and nobody's.
+	Nodes int
 	// Heartbeats is how often each node's lease in kube-node-lease is renewed, which
 	// is made for every node that is created; 0: never.
 	Heartbeats time.Duration
@@ -46,6 +49,7 @@ type engine struct {
 	beats  map[subject]*heartbeat
 	nodes  map[*Cluster]*nodeList
 	buffer []byte
+	late   lateness // of heartbeats
 
 	mu    sync.Mutex
 	queue []subject

@@ -58,6 +58,9 @@ func (q *request) patch() error {
 	if media == string(types.ApplyYAMLPatchType) {
 		return q.apply(w, body)
 	}
+	if err := q.checkPatch(types.PatchType(media), body); err != nil {
+		return err
+	}
 	if q.query.Get("force") != "" {
 		return invalidPatchOption(field.Forbidden(field.NewPath("force"), "may not be specified for non-apply patch"))
 	}
@@ -68,6 +71,32 @@ func (q *request) patch() error {
 		return err
 	}
 	return q.answerPart(http.StatusOK, done.result)
+}
+
+// checkPatch refuses what is no patch, whatever the object is like.
+func (q *request) checkPatch(of types.PatchType, body []byte) error {
+	if !json.Valid(body) {
+		return apierrors.NewBadRequest("invalid JSON patch")
+	}
+	if of == types.StrategicMergePatchType || q.query.Get("fieldValidation") == metav1.FieldValidationIgnore {
+		return nil
+	}
+	var operations []struct {
+		Op    string `json:"op"`
+		From  string `json:"from"`
+		Path  string `json:"path"`
+		Value any    `json:"value"`
+	}
+	var err error
+	if of == types.JSONPatchType {
+		_, err = kjson.UnmarshalStrict(body, &operations)
+	} else {
+		_, err = kjson.UnmarshalStrict(body, &map[string]any{})
+	}
+	if err != nil {
+		return apierrors.NewBadRequest("error decoding patch: " + err.Error())
+	}
+	return nil
 }
 
 func invalidPatchOption(err *field.Error) error {
@@ -82,7 +111,9 @@ func (q *request) apply(w write, body []byte) error {
 	}
 	applied := &unstructured.Unstructured{}
 	raw, err := yaml.YAMLToJSON(body)
-	if err == nil {
+	if err != nil {
+		err = fmt.Errorf("error converting YAML to JSON: %w", err)
+	} else {
 		err = kjson.UnmarshalCaseSensitivePreserveInts(raw, &applied.Object)
 	}
 	if err != nil {
@@ -163,7 +194,7 @@ func patchedBy(of types.PatchType, q target, old runtime.Object, body []byte) (o
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if o, unknown, err = decodeJSON(k, raw); err != nil {
+	if o, unknown, err = decodePlain(k, raw); err != nil {
 		return nil, nil, nil, patchInvalid(raw, err)
 	}
 	if q.sub == "scale" {
@@ -180,7 +211,7 @@ func patchInvalid(patched []byte, err error) error {
 func patchJSON(raw, body []byte) ([]byte, error) {
 	p, err := jsonpatch.DecodePatch(body)
 	if err != nil {
-		return nil, apierrors.NewBadRequest("error decoding patch: " + err.Error())
+		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	if len(p) > jsonPatchMost {
 		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("The allowed maximum operations in a JSON patch is %d, got %d", jsonPatchMost, len(p)))

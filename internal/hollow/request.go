@@ -1,8 +1,8 @@
 package hollow
 
 import (
+	"bytes"
 	"errors"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -37,9 +37,8 @@ type request struct {
 	target
 	*answer
 
-	cluster *Cluster
-	query   url.Values
-	user    user
+	query url.Values
+	user  user
 }
 
 // errNoGroup says that a path is of no group and version that there is: the one
@@ -172,7 +171,11 @@ func (q *request) verb() string {
 
 // body reads the request's body.
 func (q *request) body() ([]byte, error) {
-	raw, err := io.ReadAll(http.MaxBytesReader(q.w, q.Body, bodyLimit))
+	var in bytes.Buffer
+	if q.ContentLength > 0 {
+		in.Grow(int(min(q.ContentLength, bodyLimit)) + bytes.MinRead) // it is read in one go
+	}
+	_, err := in.ReadFrom(http.MaxBytesReader(q.w, q.Body, bodyLimit))
 	var long *http.MaxBytesError
 	switch {
 	case errors.As(err, &long):
@@ -180,7 +183,7 @@ func (q *request) body() ([]byte, error) {
 	case err != nil:
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	return raw, nil
+	return in.Bytes(), nil
 }
 
 // write says what a change of an object is.

@@ -19,7 +19,9 @@ import (
 func (e *engine) pod(s subject, o *store.Object) {
 	if o == nil {
 		e.cancel(s)
-		e.nodesOf(s.cluster).forget(s.key)
+		if e.models.Binder {
+			e.nodesOf(s.cluster).forget(s.key)
+		}
 		return
 	}
 	var p object.Pod
@@ -32,7 +34,9 @@ func (e *engine) pod(s subject, o *store.Object) {
 		}
 		return
 	}
-	e.nodesOf(s.cluster).place(s.key, string(p.NodeName))
+	if e.models.Binder {
+		e.nodesOf(s.cluster).place(s.key, string(p.NodeName))
+	}
 	if e.typed == nil {
 		e.endPod(s, p.Deleting)
 		return

@@ -75,6 +75,8 @@ func (q *request) watch() error {
 	if o.TimeoutSeconds != nil && *o.TimeoutSeconds > 0 {
 		length = time.Duration(*o.TimeoutSeconds) * time.Second
 	}
+	q.cluster.watches.Add(1)
+	defer q.cluster.watches.Add(-1)
 	w.follow(length)
 	return nil
 }
@@ -122,6 +124,7 @@ func (w *watcher) follow(length time.Duration) {
 	defer end.Stop()
 	next := time.NewTimer(w.untilBookmark(length))
 	defer next.Stop()
+	halt := *w.cluster.halt.Load()
 	for {
 		news, err := w.table.Since(w.at)
 		if errors.Is(err, store.ErrCompacted) {
@@ -146,6 +149,8 @@ func (w *watcher) follow(length time.Duration) {
 			return
 		case <-w.Context().Done():
 			return
+		case <-halt:
+			panic(http.ErrAbortHandler) // as a connection ends whose server is killed
 		case <-w.cluster.server.done:
 			return
 		}

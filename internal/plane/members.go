@@ -33,7 +33,8 @@ type Member struct {
 	roundTrip time.Duration
 	proxy     *proxy.Proxy // nil: clients reach the server directly
 	endpoints map[string]endpoint.Endpoint
-	server    *memberServer // nil: a hollow one
+	server    *memberServer  // nil: a hollow one
+	hollow    *hollowControl // nil: a real one
 }
 
 // Endpoint returns the address and the identity who: Admin, Load, Fleet, Observe or
@@ -120,6 +121,7 @@ func (g *memberGroup) start(ctx context.Context) error {
 	if g.spec.Fleet != nil {
 		fact.Nodes = g.spec.Fleet.Nodes
 	}
+	fact.Nodes += g.spec.Nodes
 	start := g.startReal
 	if g.spec.Kind == scenario.HollowMember {
 		start = g.startHollow

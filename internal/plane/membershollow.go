@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/plane/process"
@@ -22,10 +23,12 @@ const (
 
 // HollowGroup says what hollow members are to be.
 type HollowGroup struct {
-	Names  []string `json:"names"`
-	Binder bool     `json:"binder,omitempty"` // a model binds pods
-	Stages []string `json:"stages,omitempty"` // what objects become by themselves
-	Folder string   `json:"folder,omitempty"` // of files in Stages
+	Names      []string      `json:"names"`
+	Nodes      int           `json:"nodes,omitempty"`      // that each begins with
+	Heartbeats time.Duration `json:"heartbeats,omitempty"` // how often nodes' leases are renewed; 0: never
+	Binder     bool          `json:"binder,omitempty"`     // a model binds pods
+	Stages     []string      `json:"stages,omitempty"`     // what objects become by themselves
+	Folder     string        `json:"folder,omitempty"`     // of files in Stages
 }
 
 // HollowReach is how hollow members are reached.
@@ -33,6 +36,10 @@ type HollowReach struct {
 	CA        []byte            `json:"ca"` // PEM
 	Token     string            `json:"token"`
 	Addresses map[string]string `json:"addresses"` // by the member's name
+	Client    string            `json:"client"`    // the token of those whose credentials can expire
+	// Control is where members can be broken, and the token for that.
+	Control      string `json:"control"`
+	ControlToken string `json:"control_token"`
 }
 
 // startHollow starts a group of hollow members: one process, whose CPU and memory
@@ -48,7 +55,9 @@ func (g *memberGroup) startHollow(ctx context.Context, _ *record.MembersFact) er
 	if err != nil {
 		return fmt.Errorf("folder of %s: %w", name, err)
 	}
-	group, err := json.Marshal(HollowGroup{Names: g.spec.MemberNames(), Binder: g.spec.Binder, Stages: g.spec.Stages, Folder: base})
+	group, err := json.Marshal(HollowGroup{
+		Names: g.spec.MemberNames(), Nodes: g.spec.Nodes, Heartbeats: time.Duration(g.spec.Heartbeats), Binder: g.spec.Binder, Stages: g.spec.Stages, Folder: base,
+	})
 	if err == nil {
 		err = os.Mkdir(folder, 0o700)
 	}
@@ -79,9 +88,15 @@ func (g *memberGroup) startHollow(ctx context.Context, _ *record.MembersFact) er
 	if err := g.plane.runMember(ctx, s); err != nil {
 		return err
 	}
+	control, err := reach.control()
+	if err != nil {
+		return err
+	}
 	return g.eachMember(ctx, 1, func(_ context.Context, _ int, m *Member) error {
 		e := endpoint.Bearer(reach.Addresses[m.Name], reach.CA, reach.Token)
-		m.endpoints = map[string]endpoint.Endpoint{Admin: e, Observe: e, Fleet: e, Load: e, Client: e}
+		client := endpoint.Bearer(reach.Addresses[m.Name], reach.CA, reach.Client)
+		m.hollow = control.of(m.Name)
+		m.endpoints = map[string]endpoint.Endpoint{Admin: e, Observe: e, Fleet: e, Load: client, Client: client}
 		return g.link(m, nil)
 	})
 }

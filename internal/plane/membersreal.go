@@ -300,17 +300,22 @@ func (s *memberServer) writeAuthorities(all []byte) error {
 	return nil
 }
 
-// Expire lets the credentials of a real member's Load and Client expire, until Renew:
-// its server answers them with 401.
-func (m *Member) Expire() error {
+// Expire lets the credentials of a member's Load and Client expire, until Renew: its
+// server answers them with 401.
+func (m *Member) Expire(ctx context.Context) error {
 	if m.server == nil {
-		return fmt.Errorf("expire %s: %w", m.Name, ErrNotOurs)
+		return m.hollow.do(ctx, m, "expire", nil)
 	}
 	return m.server.expire()
 }
 
 // Renew undoes Expire.
-func (m *Member) Renew() error { return m.server.renew() }
+func (m *Member) Renew(ctx context.Context) error {
+	if m.server == nil {
+		return m.hollow.do(ctx, m, "renew", nil)
+	}
+	return m.server.renew()
+}
 
 // memberAPIs are what is served beside v1; nil is what clients of many clusters use.
 func memberAPIs(asked []string) []string {

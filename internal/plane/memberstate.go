@@ -12,7 +12,8 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 )
 
-// MemberState is what a real member stored at some time: values by key.
+// MemberState is what a real member stored at some time: values by key. That of a
+// hollow one stays with it, and is empty here.
 type MemberState map[string][]byte
 
 // keyValue is a key of etcd's JSON gateway, with its value.
@@ -25,10 +26,10 @@ type keyValue struct {
 // a transaction.
 const pageOf = 100
 
-// Copy returns what a real member stores now.
+// Copy returns what a member stores now.
 func (m *Member) Copy(ctx context.Context) (MemberState, error) {
 	if m.server == nil {
-		return nil, fmt.Errorf("copy %s: %w", m.Name, ErrNotOurs)
+		return nil, m.hollow.do(ctx, m, "copy", nil)
 	}
 	store, err := newStoreClient(m.server.store)
 	if err != nil {
@@ -55,9 +56,12 @@ func (m *Member) Copy(ctx context.Context) (MemberState, error) {
 	}
 }
 
-// Restore gives a real member what it had stored: its API server is down meanwhile.
-// Revisions go on, as they do after a restored snapshot whose revision was bumped.
+// Restore gives a member what it had stored: it is down meanwhile. Revisions go on,
+// as they do after a restored snapshot whose revision was bumped.
 func (m *Member) Restore(ctx context.Context, then MemberState) error {
+	if m.server == nil {
+		return m.hollow.do(ctx, m, "restore", nil)
+	}
 	store, err := newStoreClient(m.server.store)
 	if err != nil {
 		return err

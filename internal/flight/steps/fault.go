@@ -30,7 +30,7 @@ func (x Fault) Do(ctx context.Context, s *Session) error {
 		if err != nil {
 			return nil, err
 		}
-		if x.Spec.Component != "" || x.Spec.Cluster != "" && ofItself(x.Spec.Action) {
+		if x.Spec.Component != "" || x.Spec.Cluster != "" && s.ofItself(x.Spec) {
 			return mend, nil // journalled when it hits
 		}
 		s.Journal.FaultBegan(x.Step, x.Spec.Action)

@@ -2,6 +2,7 @@ package steps
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -39,13 +40,24 @@ func (s *Session) injectMembers(ctx context.Context, d *scenario.Disturbance) (m
 
 // injectMember breaks one.
 func (s *Session) injectMember(ctx context.Context, m *Member, d *scenario.Disturbance) (func(context.Context) error, error) {
+	hollow := m.Kind == scenario.HollowMember
+	switch d.Action {
+	case "kill", "restart":
+		if hollow {
+			return stopHollow(ctx, m, d.Action)
+		}
+	case "slow":
+		if hollow {
+			return func(ctx context.Context) error { return m.Slow(ctx, 1) }, m.Slow(ctx, d.Factor)
+		}
+	}
 	switch d.Action {
 	case "kill", "pause", "restart":
 		one := *d
 		one.Component = m.Name
 		return injectComponent(ctx, s.Plane, &one)
 	case "expire":
-		return func(context.Context) error { return m.Renew() }, m.Expire()
+		return m.Renew, m.Expire(ctx)
 	case "rollback":
 		then, err := m.Copy(ctx)
 		if err != nil {
@@ -84,8 +96,19 @@ func (s *Session) injectMember(ctx context.Context, m *Member, d *scenario.Distu
 	}, before
 }
 
+// stopHollow kills a hollow member, or restarts it.
+func stopHollow(ctx context.Context, m *Member, action string) (func(context.Context) error, error) {
+	if err := m.Stop(ctx); err != nil || action == "kill" {
+		return m.Start, err
+	}
+	return func(context.Context) error { return nil }, m.Start(ctx)
+}
+
 // rollBack gives a member back the state that it had: it is down meanwhile.
 func rollBack(ctx context.Context, p *plane.Plane, m *Member, then plane.MemberState) error {
+	if m.Kind == scenario.HollowMember {
+		return errors.Join(m.Stop(ctx), m.Restore(ctx, then), m.Start(ctx))
+	}
 	c, ok := p.Component(m.Name)
 	if !ok {
 		return fmt.Errorf("rollback %s: %w", m.Name, errNoFault)
@@ -99,9 +122,12 @@ func rollBack(ctx context.Context, p *plane.Plane, m *Member, then plane.MemberS
 	return c.Restart(ctx)
 }
 
-// ofItself are the faults of a member's process: its component's events tell of them.
-func ofItself(action string) bool {
-	return slices.Contains([]string{"kill", "pause", "restart"}, action)
+// ofItself are the faults of processes of members: their components' events tell of
+// them. Hollow members have no process of their own.
+func (s *Session) ofItself(d *scenario.Disturbance) bool {
+	members, err := s.membersOf(d.Cluster)
+	hollow := slices.ContainsFunc(members, func(m *Member) bool { return m.Kind == scenario.HollowMember })
+	return err == nil && !hollow && slices.Contains([]string{"kill", "pause", "restart"}, d.Action)
 }
 
 // LinksMember tells whether a step breaks the link of a member, which is there for
