@@ -13,7 +13,7 @@ BIN       := bin/windtunnel
 # The one build that links Kubernetes: minutes when the build cache is cold.
 BUILD     := $(GO) build -tags embedded -ldflags "$(LDFLAGS)"
 
-.PHONY: all build demo test test-operator test-short test-accuracy test-robust test-web vet lint race fuzz bench bench-fleet bench-load web docs clean
+.PHONY: all build demo test test-operator test-short test-accuracy test-robust test-web vet lint race fuzz bench bench-fleet bench-load bench-hollow web docs clean
 
 all: build
 
@@ -80,6 +80,9 @@ bench-fleet: build ## the fleet beside the kwok controller (ARGS="-nodes 100 -po
 
 bench-load: build ## the load generator beside a client-go worker pool; writes bench/out/load.json
 	$(GO) run ./bench/load -bin $(BIN)
+
+bench-hollow: build ## hollow clusters beside a kube-apiserver with etcd, and client-go's fake; writes bench/out/hollow.json
+	$(GO) run ./bench/hollow -bin $(BIN) $(ARGS)
 
 web: ## rebuild the committed bundle of report and page
 	cd web && npm ci --no-audit --no-fund && npm run build

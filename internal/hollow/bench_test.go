@@ -1,0 +1,51 @@
+package hollow_test
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/hollow"
+)
+
+// discarded is an answer that nobody reads.
+type discarded struct{ header http.Header }
+
+func (d discarded) Header() http.Header       { return d.header }
+func (discarded) Write(b []byte) (int, error) { return len(b), nil }
+func (discarded) WriteHeader(int)             {}
+func (discarded) Flush()                      {}
+
+// BenchmarkCreate is what a create takes without its way over the network.
+func BenchmarkCreate(b *testing.B) {
+	s, err := hollow.New(hollow.Options{Shared: true, Token: "t"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := s.Cluster("c"); err != nil {
+		b.Fatal(err)
+	}
+	i := 0
+	for b.Loop() {
+		i++
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("p", i), Namespace: "default", Labels: map[string]string{"app": "web"}},
+			Spec: corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "c", Image: "registry.example/pause:3.10"}}}}
+		raw, err := p.Marshal()
+		if err != nil {
+			b.Fatal(err)
+		}
+		r := httptest.NewRequest(http.MethodPost, "/clusters/c/api/v1/namespaces/default/pods", bytes.NewReader(object.AppendEnvelope(nil, "v1", "Pod", raw)))
+		r.Header.Set("Authorization", "Bearer t")
+		r.Header.Set("Content-Type", object.ContentType)
+		r.Header.Set("Accept", object.ContentType)
+		s.ServeHTTP(discarded{http.Header{}}, r)
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "creates/s")
+}
