@@ -38,6 +38,8 @@ func runVerb(env *environment) *cobra.Command {
 	verb.Flags().Uint64Var(&seed, "seed", 0, "in place of the scenario's seed")
 	var others neighbours
 	others.add(verb)
+	var crew crewFlags
+	crew.add(verb)
 	callerFile, as := callerFlags(verb)
 	var left leftover
 	left.add(verb)
@@ -45,7 +47,7 @@ func runVerb(env *environment) *cobra.Command {
 	verb.RunE = func(cmd *cobra.Command, args []string) error {
 		values, err := parseSet(set)
 		if err == nil {
-			err = errors.Join(cluster.check(), left.check())
+			err = errors.Join(cluster.check(), left.check(), crew.check())
 		}
 		if err != nil {
 			return err
@@ -63,6 +65,7 @@ func runVerb(env *environment) *cobra.Command {
 		options := flight.Options{
 			File: args[0], Set: values, Overrides: overrides, Env: named, Kubeconfig: cluster.kubeconfig, Trust: cluster.trust, Out: out, Command: env.args, MaxNeighbours: float64(others),
 			Versions: versions(), Log: env.logger(), Notice: func(line string) { env.notice(line) }, Effects: cluster.show(env), Status: shown.show, StatusEvery: shown.every(),
+			Crew: crew.Crew,
 		}
 		if cmd.Flags().Changed("seed") {
 			options.Seed = &seed

@@ -70,6 +70,7 @@ type Options struct {
 	// before a miss is unknown; 0: record.DefaultMaxNeighbours.
 	MaxNeighbours float64
 
+	Crew Crew // who sends the load
 	Trust
 }
 
@@ -118,6 +119,9 @@ type run struct {
 	fleet       *fleet.Fleet // nil: the scenario has no nodes
 	release     func()       // of the lease that says so in a cluster of others; nil: there is none
 	members     members
+	crew        *crew             // nil: the generator sends the load
+	native      []byte            // the scenario in our own language
+	settings    map[string]string // parameters of native
 	closers
 }
 
@@ -153,10 +157,16 @@ func Run(ctx context.Context, o Options) (Result, error) {
 // newRun compiles all that a scenario says, so that an error in it is known
 // before anything is started, and makes the run directory.
 func newRun(in Imported, o Options) (*run, error) {
-	r := &run{options: o, id: newID(), scenario: in.Scenario, clock: clock.Start(), log: o.Log,
+	r := &run{options: o, id: newID(), native: in.Native, scenario: in.Scenario, clock: clock.Start(), log: o.Log,
 		created: steps.NewCreated(), injected: &steps.Injected{Log: o.Log}}
 	var err error
+	if in.Format == "" {
+		r.settings = o.Set
+	}
 	if r.workload, err = steps.Compile(r.scenario, o.File, r.stamp()); err != nil {
+		return nil, err
+	}
+	if err := r.checkCrew(); err != nil {
 		return nil, err
 	}
 	if r.stages, err = compileStages(r.scenario.Fleet, filepath.Dir(o.File)); err != nil {
@@ -190,6 +200,9 @@ func newRun(in Imported, o Options) (*run, error) {
 	r.namespaces = &namespaces{workload: r.workload, stamp: r.stamp()}
 	r.progress = newProgress(r.scenario, r.clock)
 	if !r.installation.empty() {
+		r.progress.of++
+	}
+	if r.options.Crew.Workers > 0 {
 		r.progress.of++
 	}
 	return r, nil
@@ -282,6 +295,9 @@ func (r *run) flyParts(ctx context.Context, cancel context.CancelCauseFunc, wait
 
 // flySteps does the scenario's steps, with what is measured of them beside.
 func (r *run) flySteps(ctx context.Context) error {
+	if err := r.startCrew(ctx); err != nil {
+		return err
+	}
 	session := r.session()
 	session.DiscoverResources(ctx)
 	if err := r.instruments.declared.Synced(ctx); err != nil {
@@ -314,11 +330,15 @@ func (r *run) tracker() steps.Tracker {
 
 // session is what a step needs of what there is of the run until now.
 func (r *run) session() *steps.Session {
-	return &steps.Session{
+	out := &steps.Session{
 		Tracker: r.tracker(), Workload: r.workload, Created: r.created, Members: r.members.all, Injected: r.injected,
 		Plane: r.plane, Own: r.own(), MaxOthers: r.options.MaxNeighbours, Client: r.client, Load: r.generator, Fleet: r.fleet, Pods: r.instruments.pods,
 		Installed: r.installation.installer, Clock: r.clock, Log: r.log, Warn: r.dir.warn, Dir: r.dir.Dir,
 	}
+	if r.crew != nil {
+		out.Crew = r.crew
+	}
+	return out
 }
 
 func (r *run) preflight() *preflightCheck {

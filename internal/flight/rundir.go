@@ -57,7 +57,7 @@ func newDirectory(o Options, in Imported, id string, c clock.Clock) (*directory,
 
 func newManifest(in Imported, o Options, c clock.Clock) record.Manifest {
 	s := in.Scenario
-	return record.Manifest{
+	out := record.Manifest{
 		Format: record.Format, Scenario: s.Name, File: filepath.Base(o.File), Imported: in.Format,
 		Command: commandWithoutSecrets(o.Command), Parameters: KeptParameters(s.Values), Seed: s.Seed, Started: c.Epoch(),
 		Versions: o.Versions, Machine: usage.Machine(), MaxNeighbours: o.MaxNeighbours,
@@ -68,6 +68,10 @@ func newManifest(in Imported, o Options, c clock.Clock) record.Manifest {
 			StretchedHeartbeat: s.Fleet.Nodes > 0 && time.Duration(s.Fleet.Lease) != scenario.DefaultLease,
 		},
 	}
+	if o.Crew.Workers > 0 {
+		out.Workers = &record.WorkersFact{Count: o.Crew.Workers, Where: "processes", Tolerate: o.Crew.Tolerate}
+	}
+	return out
 }
 
 // linkLatest points runs/SCENARIO/latest at this run. A file system without links

@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -186,5 +187,12 @@ func (g *Generator) release(s *slot) {
 	g.mu.Unlock()
 	for _, f := range starved {
 		f.drive()
+	}
+}
+
+// Reserve opens the connections that a plan needs, before its time begins.
+func (g *Generator) Reserve(ctx context.Context, p Plan) {
+	if rate := p.rate(); !math.IsInf(rate, 1) {
+		g.reserve(ctx, rate)
 	}
 }

@@ -31,6 +31,9 @@ const (
 	EventProfiled     EventType = "profile"       // Name: the component of which profiles are taken from now, for some seconds
 	EventDied         EventType = "death"         // Name: the component; Text: why, and its last log lines
 	EventWarned       EventType = "warning"       // Text: a sentence for the report
+	EventWorkerClock  EventType = "worker-clock"  // Worker; Offset and Bound; Jumped: how its clock stands to the run's
+	EventWorkerShare  EventType = "worker-share"  // Name: the step; Worker; Count: calls of a part of the step that are its own; At: the common start; Text: why it did not do them, else empty
+	EventWorkerLost   EventType = "worker-lost"   // Worker; Name: the step; Text: why
 )
 
 // eventTypes are those that this version knows.
@@ -38,7 +41,7 @@ func eventTypes() []EventType {
 	return []EventType{
 		EventPlaneReady, EventFleetReady, EventRunBegan, EventRunEnded, EventStepBegan, EventStepEnded,
 		EventLoadAsked, EventLoadOffered, EventLoadAchieved, EventCallsFailed, EventScraped, EventScrapeFailed, EventCut, EventWatchGap,
-		EventDirty, EventFault, EventProfiled, EventDied, EventWarned,
+		EventDirty, EventFault, EventProfiled, EventDied, EventWarned, EventWorkerClock, EventWorkerShare, EventWorkerLost,
 	}
 }
 
@@ -71,6 +74,10 @@ type Detail struct {
 	Parallel int           `json:"parallel,omitempty"` // calls at a time, of a closed loop: latency is service time
 	For      time.Duration `json:"for_ns,omitempty"`
 	Failure  *Failure      `json:"failure,omitempty"`
+	Worker   int           `json:"worker,omitempty"`    // from 0
+	Offset   time.Duration `json:"offset_ns,omitempty"` // the run's time is the worker's plus this
+	Bound    time.Duration `json:"bound_ns,omitempty"`  // and no further from it than that
+	Jumped   bool          `json:"jumped,omitempty"`    // two readings of the clock contradict each other
 }
 
 // Failure is one way in which calls of a step did not end well, with how often

@@ -60,7 +60,13 @@ type Stream struct {
 // that is being visited.
 func Read(path string, visit func(*Stream) Visitor) (*Stream, error) {
 	dir, name := splitFile(path)
-	file, err := dir.Open(name)
+	return dir.ReadStream(name, visit)
+}
+
+// ReadStream is Read of a file of the folder, which may be in a folder below.
+func (d Dir) ReadStream(name string, visit func(*Stream) Visitor) (*Stream, error) {
+	path := d.File(name)
+	file, err := d.Open(name)
 	if err != nil {
 		return nil, fmt.Errorf("open record stream: %w", err)
 	}

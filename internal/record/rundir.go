@@ -90,6 +90,7 @@ type Manifest struct {
 	Subjects   []SubjectFact     `json:"subjects,omitempty"`
 	Fleet      FleetFacts        `json:"fleet"`
 	Preflight  *PreflightFacts   `json:"preflight,omitempty"` // nil: the run did not get that far
+	Workers    *WorkersFact      `json:"workers,omitempty"`   // nil: the process that led the run sent the load
 	Warnings   []string          `json:"warnings,omitempty"`
 	// MaxNeighbours is the share of all cores' time that other processes may take
 	// before a miss is unknown; 0: DefaultMaxNeighbours.
@@ -114,6 +115,19 @@ type Machine struct {
 	Arch        string `json:"arch"`
 	Cgroup      string `json:"cgroup"` // "v1", "v2" or "none"
 }
+
+// WorkersFact says who shared the load. The stream of worker 3 is workers/3.wt.
+type WorkersFact struct {
+	Count    int    `json:"count"`
+	Where    string `json:"where"`              // "processes": of this machine
+	Tolerate int    `json:"tolerate,omitempty"` // so many may be lost without the verdict being unknown for it
+}
+
+// WorkersFolder is the folder of the workers' streams.
+const WorkersFolder = "workers"
+
+// WorkerFile is the name of a worker's stream, in the run directory.
+func WorkerFile(worker int) string { return fmt.Sprintf("%s/%d.wt", WorkersFolder, worker) }
 
 // PlaneFacts says what control plane was flown.
 type PlaneFacts struct {

@@ -23,7 +23,13 @@ type Tail struct {
 // made a moment ago may not yet.
 func OpenTail(path string, visit func(*Stream) Visitor) (*Tail, error) {
 	dir, name := splitFile(path)
-	file, err := dir.Open(name)
+	return dir.OpenTail(name, visit)
+}
+
+// OpenTail opens a stream of the folder.
+func (d Dir) OpenTail(name string, visit func(*Stream) Visitor) (*Tail, error) {
+	path := d.File(name)
+	file, err := d.Open(name)
 	if err != nil {
 		return nil, fmt.Errorf("open record stream: %w", err)
 	}

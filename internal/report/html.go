@@ -59,7 +59,7 @@ func (r *Report) Page() (Page, error) {
 	}
 	m := r.Manifest
 	p := Page{
-		Kind: kindRun, State: string(v.Verdict), Title: v.Word + " – " + m.Scenario + " – windtunnel", Name: m.Scenario,
+		Kind: kindRun, State: string(v.Verdict), Title: v.Word + " – " + r.Name() + " – windtunnel", Name: r.Name(),
 		Started: m.Started.UTC().Format("2006-01-02T15:04:05Z"), When: m.Started.UTC().Format("2 January 2006, 15:04 UTC"),
 		Main: main, Data: r.charts, Made: m.Versions[run.Instrument],
 	}

@@ -18,7 +18,7 @@ const markdownPassed = 5
 func (r *Report) Markdown(w io.Writer) error {
 	m := &markdown{}
 	word := verdictWord(r.Judgement.Verdict)
-	m.line("### %s %s: %s", verdictSign(r.Judgement.Verdict), escaped(r.Manifest.Scenario), word)
+	m.line("### %s %s: %s", verdictSign(r.Judgement.Verdict), escaped(r.Name()), word)
 	m.line("")
 	m.line("%s", escaped(r.Sentence()))
 	if reasons := r.reasons(); len(reasons) > 0 {

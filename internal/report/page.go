@@ -53,6 +53,7 @@ type view struct {
 	Parted     partedRows
 	Lifecycles []lifecycleView
 	Faults     []pair
+	WorkerRows []workerRow
 }
 
 type pair struct{ Name, Text string }
@@ -75,7 +76,7 @@ func (r *Report) view() (*view, error) {
 		Figures: r.figureRows(), Measures: measureRows(j.Measures),
 		Versions: sortedPairs(m.Versions), Parameters: parameterRows(m.Parameters), Machine: machineRows(m.Machine),
 		Plane: planeRows(m), Processes: processes(m.Processes()), Repeat: commandLine(m.Command),
-		Whole: string(whole), Faults: r.faults(),
+		Whole: string(whole), Faults: r.faults(), WorkerRows: workerRows(r.Workers),
 	}
 	if r.Live {
 		p.Word, p.Glyph = "Under way", "▸"

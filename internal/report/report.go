@@ -35,6 +35,7 @@ type Report struct {
 	Breakdown  []Breakdown
 	Declared   []DeclaredLifecycle // of other objects than pods
 	Warnings   []string            // of the run and its manifest, without repetition
+	Workers    []*run.Worker       // who shared the load; none: one process sent it
 	Scenario   string              // text of scenario.yaml, empty when it is missing
 	Duration   float64             // seconds from the first record to the last
 	Pods       int                 // pods that were seen
@@ -72,6 +73,7 @@ func Build(in *run.Run, j slo.Judgement, found []diagnose.Finding) *Report {
 		Breakdown:  t.breakdowns(pods, podParting()),
 		Declared:   t.declaredLifecycles(),
 		Warnings:   warnings,
+		Workers:    in.Facts.Workers,
 		Scenario:   in.Text,
 		Duration:   t.span.seconds(),
 		Pods:       objects(pods),

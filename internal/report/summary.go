@@ -31,6 +31,7 @@ func (r *Report) Summary(w io.Writer, width int) error {
 	t.spreads(r)
 	t.members(r)
 	t.components(r)
+	t.workers(r)
 	t.published(r)
 	t.trust(r)
 	if _, err := io.WriteString(w, t.b.String()); err != nil {
@@ -61,7 +62,7 @@ func (t *summaryText) heading(s string) { t.line(""); t.line(s) }
 func (t *summaryText) head(r *Report) {
 	m := r.Manifest
 	word := strings.ToUpper(verdictWord(r.Judgement.Verdict))
-	left := cut("windtunnel  "+text.Clean(m.Scenario), t.width-len(word)-2)
+	left := cut("windtunnel  "+text.Clean(r.Name()), t.width-len(word)-2)
 	t.line(left + strings.Repeat(" ", t.width-columns(left)-len(word)) + word)
 	var facts []string
 	for _, f := range r.facts() {

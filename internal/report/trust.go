@@ -39,6 +39,7 @@ const (
 // trust collects how far the run's figures can be trusted.
 func (t *tally) trust(m record.Manifest, j slo.Judgement) []Finding {
 	out := []Finding{t.ending(), t.lateness(j.Self), selfCost(j.Self), t.instruments()}
+	out = append(out, workersFinding(m, t.facts)...)
 	out = append(out, fleetLateness(j.Measures)...)
 	out = append(out, otherWork(j.Measures, m.Neighbours())...)
 	if f := heartbeats(m.Fleet); f.Text != "" {

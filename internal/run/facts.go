@@ -3,6 +3,7 @@ package run
 import (
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -50,6 +51,7 @@ type Facts struct {
 	Waiting     Waiting
 	Lifecycles  []*Lifecycles // by name, resource and group, in the order of their first object
 	Series      *series.Store
+	Workers     []*Worker // who shared the load, by index; none: the leader sent it
 }
 
 // Step is one step of the scenario as it went.
@@ -126,6 +128,8 @@ func (s *Span) Seconds() float64 { return s.Last.Sub(s.First).Seconds() }
 type collector struct {
 	f        *Facts
 	stream   *record.Stream
+	source   *source             // of the leader's own calls
+	byOp     map[record.Op]int   // of Facts.Calls
 	heat     map[record.Op]*Heat // by operation without its step and its member
 	whole    Span
 	ended    bool
@@ -138,9 +142,17 @@ type collector struct {
 	renewal  time.Duration   // that a lease may be renewed late
 }
 
+// source is a stream that calls come from: each has operations of its own.
+type source struct {
+	stream *record.Stream
+	places []int // of its operations in Facts.Calls
+	worker bool  // a worker's: all of its calls are of the run
+}
+
 func newCollector(m record.Manifest) *collector {
 	return &collector{
 		f:      &Facts{Series: series.NewStore(), NotScraped: map[string]int{}, Cut: map[string]int{}, Timeline: newTimeline()},
+		byOp:   map[record.Op]int{},
 		groups: map[groupKey]*Lifecycles{}, clusters: map[string]*Cluster{}, heat: map[record.Op]*Heat{}, steps: map[string]int{}, failures: map[Failure]int{},
 		renewal: max(Late, time.Duration(m.Fleet.LeaseSeconds/4*float64(time.Second))),
 	}
@@ -156,6 +168,9 @@ func Collect(path string, m record.Manifest) (*Facts, error) {
 		return nil, err
 	}
 	c.finish(s)
+	if err := c.readWorkers(record.Dir(filepath.Dir(path)), m); err != nil {
+		return nil, err
+	}
 	for _, calls := range c.f.Calls { // one after another: while it is sorted a sample takes twice its memory
 		var wait sync.WaitGroup
 		wait.Go(calls.Latency.Sort)
@@ -167,10 +182,10 @@ func Collect(path string, m record.Manifest) (*Facts, error) {
 }
 
 func (c *collector) visitor(s *record.Stream) record.Visitor {
-	c.stream = s
+	c.stream, c.source = s, &source{stream: s}
 	v := c.f.Series.Visitor(s)
 	sample, event, scrape := v.Sample, v.Event, v.Scrape
-	v.Call, v.Phase = c.call, c.phase
+	v.Call, v.Phase = func(x record.Call) { c.call(c.source, x) }, c.phase
 	v.Sample = func(x record.Sample) { c.whole.Add(x.At); sample(x) }
 	v.Event = func(e record.Event) { c.event(e); event(e) }
 	v.Scrape = func(x record.Scrape) { c.f.Scrapes++; scrape(x) }
@@ -179,31 +194,43 @@ func (c *collector) visitor(s *record.Stream) record.Visitor {
 
 // call takes a call. What was sent before the run's begin or after its end
 // (boot, populate, clean up) is drawn and not judged.
-func (c *collector) call(v record.Call) {
-	if len(c.stream.Ops) > mostOps {
-		c.stream.Refuse(fmt.Errorf("it has more than %d kinds of calls", mostOps))
+func (c *collector) call(from *source, v record.Call) {
+	if len(from.stream.Ops) > mostOps || len(c.f.Calls) > mostOps {
+		from.stream.Refuse(fmt.Errorf("it has more than %d kinds of calls", mostOps))
 		return
 	}
-	for i := len(c.f.Calls); i <= int(v.Op); i++ {
-		c.f.Calls = append(c.f.Calls, &Calls{Op: c.stream.Ops[i]})
-		c.f.Heat = append(c.f.Heat, c.heatOf(c.stream.Ops[i]))
-	}
-	calls := c.f.Calls[v.Op]
+	c.place(from, int(v.Op)+1)
+	at := from.places[v.Op]
+	calls := c.f.Calls[at]
 	c.whole.Add(v.Due)
 	c.whole.Add(v.Done)
-	c.stream.Spend(c.f.Heat[v.Op].add(v.Done, v.Latency()))
+	from.stream.Spend(c.f.Heat[at].add(v.Done, v.Latency()))
 	if calls.Source == Load {
 		c.f.Timeline.add(v)
 	}
 	if calls.Cluster != "" {
 		c.cluster(calls.Cluster).add(v)
 	}
-	if c.ended {
+	if c.ended && !from.worker {
 		return
 	}
 	calls.add(v)
 	if c.begun {
 		c.f.Waiting.add(calls.Op, v, c.renewal)
+	}
+}
+
+// place sees to it that a stream's first n operations have their places. The same
+// operation of several streams has one.
+func (c *collector) place(from *source, n int) {
+	for _, op := range from.stream.Ops[len(from.places):max(n, len(from.places))] {
+		at, ok := c.byOp[op]
+		if !ok {
+			at = len(c.f.Calls)
+			c.byOp[op] = at
+			c.f.Calls, c.f.Heat = append(c.f.Calls, &Calls{Op: op}), append(c.f.Heat, c.heatOf(op))
+		}
+		from.places = append(from.places, at)
 	}
 }
 
@@ -333,6 +360,8 @@ func (c *collector) event(e record.Event) {
 	case record.EventRunEnded:
 		c.f.End, c.ended = e.At, true
 		c.f.Ended = e
+	case record.EventWorkerClock, record.EventWorkerShare, record.EventWorkerLost:
+		c.workerEvent(e)
 	default:
 		c.step(e)
 	}
@@ -394,10 +423,7 @@ func (c *collector) finish(s *record.Stream) {
 			calls.forgive()
 		}
 	}
-	for i := len(f.Calls); i < len(s.Ops); i++ { // operations without a call
-		f.Calls = append(f.Calls, &Calls{Op: s.Ops[i]})
-		f.Heat = append(f.Heat, c.heatOf(s.Ops[i]))
-	}
+	c.place(c.source, len(s.Ops)) // also those without a call
 }
 
 // Began reports whether the run got as far as its first step.

@@ -40,6 +40,9 @@ func (f *Facts) Rates() []Rate {
 			continue
 		}
 		calls, created := by[s.Name].rate(s)
+		if !f.Together(by[s.Name].answered) {
+			continue
+		}
 		for _, l := range by[s.Name].objects {
 			if r, ok := objectRate(l, calls, created); ok && created > 0 {
 				out = append(out, r)

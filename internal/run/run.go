@@ -73,9 +73,10 @@ func describe(dir record.Dir, manifest record.Manifest) (*Run, error) {
 
 // Follower reads a run that is under way. It is for one goroutine.
 type Follower struct {
-	run  *Run
-	tail *record.Tail
-	c    *collector
+	run     *Run
+	tail    *record.Tail
+	workers []*record.Tail // nil: there are no records of it yet
+	c       *collector
 }
 
 // Follow opens a run under way. An error wraps record.ErrNotRecords, or
@@ -109,8 +110,44 @@ func (f *Follower) Next() (*Run, error) {
 	}
 	f.run.Manifest = manifest
 	f.c.finish(f.tail.Stream())
-	return f.run, nil
+	return f.run, f.followWorkers()
+}
+
+// followWorkers reads what workers have brought since the last call.
+func (f *Follower) followWorkers() error {
+	if f.run.Manifest.Workers == nil {
+		return nil
+	}
+	for i := range min(f.run.Manifest.Workers.Count, mostWorkers) {
+		w := f.c.worker(i)
+		if i == len(f.workers) {
+			f.workers = append(f.workers, nil)
+		}
+		if f.workers[i] == nil {
+			tail, err := f.run.Dir.OpenTail(record.WorkerFile(i), f.c.workerVisitor(w))
+			if errors.Is(err, fs.ErrNotExist) || errors.Is(err, record.ErrNotRecords) {
+				continue // not yet
+			}
+			if err != nil {
+				return fmt.Errorf("follow run: %w", err)
+			}
+			f.workers[i] = tail
+		}
+		if _, err := f.workers[i].Next(); err != nil {
+			return fmt.Errorf("follow run: worker %d: %w", i, err)
+		}
+		w.finish()
+	}
+	return nil
 }
 
 // Close closes the records. It may be called twice.
-func (f *Follower) Close() error { return f.tail.Close() }
+func (f *Follower) Close() error {
+	errs := []error{f.tail.Close()}
+	for _, tail := range f.workers {
+		if tail != nil {
+			errs = append(errs, tail.Close())
+		}
+	}
+	return errors.Join(errs...)
+}

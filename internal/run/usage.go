@@ -21,7 +21,8 @@ const (
 )
 
 // CPUSeconds returns the CPU seconds that a target's process used between the run's
-// begin and its end; 0 where nothing is known.
+// begin and its end; 0 where nothing is known. Windtunnel's own are those of its
+// workers, too.
 func (f *Facts) CPUSeconds(target string) float64 {
 	var sum float64
 	for _, s := range f.Series.Select(target, CPUSeries, nil) {
@@ -32,6 +33,11 @@ func (f *Facts) CPUSeconds(target string) float64 {
 		first, _ := s.Sample(0)
 		if rise, ok := s.Increase(max(f.Begin, first), f.End); ok {
 			sum += rise
+		}
+	}
+	if target == Instrument {
+		for _, w := range f.Workers {
+			sum += w.CPUSeconds
 		}
 	}
 	return sum

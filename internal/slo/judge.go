@@ -55,8 +55,10 @@ func Judge(r *run.Run) (Judgement, error) {
 	j.indicators.measures(out.Measures)
 	q.measures(out.Measures)
 	l.measures(out.Measures, out.Lifecycles)
-	out.Verdict, out.Reasons = conclude(out.Objectives, evidence{cutShort(f), self.tooSlow(), stopped(f), u.noisy()})
-	out.Reasons = append(out.Reasons, u.indulged()...)
+	shared := crew{f, r.Manifest}
+	shared.measures(out.Measures)
+	out.Verdict, out.Reasons = conclude(out.Objectives, evidence{cutShort(f), slices.Concat(shared.doubts(), self.tooSlow()), stopped(f), u.noisy()})
+	out.Reasons = slices.Concat(out.Reasons, u.indulged(), shared.notes())
 	out.Reasons = append(out.Reasons, notes(f, out.Objectives, q.unanswered)...)
 	return out, nil
 }

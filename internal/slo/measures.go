@@ -79,7 +79,7 @@ func callMeasures(m Measures, f *run.Facts) {
 		for i, n := range c.Outcomes {
 			outcomes[i] += n
 		}
-		stepMeasures(m, c)
+		stepMeasures(m, c, f.Together(c.Due) && f.Together(c.Answered))
 	}
 	m.set("calls_total", float64(outcomes[0]+outcomes[1]+outcomes[2]), "calls")
 	m.set("calls_failed", float64(outcomes[record.Failed]), "calls")
@@ -92,10 +92,14 @@ func callMeasures(m Measures, f *run.Facts) {
 // stepMeasures are a step's latencies and rates. The rate offered is that of
 // its due times, the rate achieved that of its answers with success: n-1 calls
 // in the time from the first to the last of n.
-func stepMeasures(m Measures, c *run.Calls) {
+// Rates are left out where the moments they are made of cannot be compared.
+func stepMeasures(m Measures, c *run.Calls, rates bool) {
 	suffix := []string{c.Step}
 	quantiles(m, "call_latency", &c.Latency, suffix...)
 	quantiles(m, "service_latency", &c.Service, suffix...)
+	if !rates {
+		return
+	}
 	if s := c.Due.Seconds(); c.Count() > 1 && s > 0 {
 		m.set(key("offered_rate", c.Step), float64(c.Count()-1)/s, "calls/s")
 	}

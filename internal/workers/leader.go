@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/plane/pki"
 )
 
@@ -145,10 +146,10 @@ func (l *Leader) serve() error {
 		Handler: l.routes(), TLSConfig: config, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10,
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug), // of connections that broke: the worker asks again
 	}
-	go func() {
+	guard.Go(func() {
 		defer close(l.served)
 		_ = l.server.ServeTLS(listener, "", "") // until Close
-	}()
+	})
 	return nil
 }
 
@@ -203,7 +204,7 @@ func (l *Leader) loseLocked(m *member, why error) {
 	m.lost = why
 	l.changeLocked()
 	if l.options.Lost != nil {
-		go l.options.Lost(m.index, why)
+		guard.Go(func() { l.options.Lost(m.index, why) })
 	}
 }
 
@@ -307,7 +308,8 @@ func (l *Leader) checkReady(of int, check func(worker int, prepared json.RawMess
 func (l *Leader) tellClockLocked(m *member, c Clock) {
 	m.clock, m.told = c, l.options.Clock.Now()
 	if l.options.Clocks != nil {
-		go l.options.Clocks(m.index, m.told, c)
+		at := m.told
+		guard.Go(func() { l.options.Clocks(m.index, at, c) })
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/record"
 )
 
@@ -203,7 +204,7 @@ func (w *Worker) Serve(ctx context.Context, records *record.Writer, path string,
 	defer cancel(nil)
 	carrying, stop := context.WithCancel(serving)
 	defer stop()
-	var reading, carried sync.WaitGroup
+	var reading, carried guard.Group
 	reading.Go(func() { w.readClock(serving) })
 	c := &carrier{worker: w, records: records, path: path}
 	carried.Go(func() {
@@ -229,7 +230,7 @@ func (w *Worker) Serve(ctx context.Context, records *record.Writer, path string,
 // begun has ended then.
 func (w *Worker) obey(ctx context.Context, plan func(context.Context, json.RawMessage) (Task, error)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
-	var wait sync.WaitGroup
+	var wait guard.Group
 	defer wait.Wait()
 	defer cancel(errStopped)
 	for after := 0; ; {
@@ -250,7 +251,7 @@ func (w *Worker) obey(ctx context.Context, plan func(context.Context, json.RawMe
 }
 
 // take does what a message says.
-func (w *Worker) take(ctx context.Context, m message, plan func(context.Context, json.RawMessage) (Task, error), wait *sync.WaitGroup) {
+func (w *Worker) take(ctx context.Context, m message, plan func(context.Context, json.RawMessage) (Task, error), wait *guard.Group) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch m.What {

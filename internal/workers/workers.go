@@ -19,7 +19,7 @@ import (
 var (
 	ErrRefused    = errors.New("the leader refused the worker")
 	ErrLeaderGone = errors.New("the leader cannot be reached any more")
-	ErrLost       = errors.New("worker lost")
+	ErrLost       = errors.New("lost")
 	ErrUnequal    = errors.New("worker refused")
 )
 
@@ -28,8 +28,9 @@ var (
 const (
 	// DefaultLostAfter is how long a worker may say nothing until it is lost.
 	DefaultLostAfter = 5 * time.Second
-	// DefaultLeaderGoneAfter is how long a worker sends on without a leader.
-	DefaultLeaderGoneAfter = 10 * time.Second
+	// DefaultLeaderGoneAfter is how long a worker sends on without a leader. It has
+	// ended what it does before ten seconds are over.
+	DefaultLeaderGoneAfter = 8 * time.Second
 	// lead is how far ahead the common start lies at least: a message has to reach
 	// every worker, and each has to get ready.
 	lead = 250 * time.Millisecond

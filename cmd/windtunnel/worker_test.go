@@ -1,0 +1,200 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/hollow"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
+	"github.com/windtunnel/windtunnel/internal/slo"
+)
+
+const sharedScenario = `
+scenario: shared
+namespaces: {count: 0}
+bodies:
+  map:
+    text: |
+      {apiVersion: v1, kind: ConfigMap, metadata: {name: "{{ .Name }}", namespace: "{{ .Namespace }}"}, data: {a: "{{ randAlpha 10 }}"}}
+  patch: {text: "data: {c: x}"}
+steps:
+- {name: fill, create: {body: map, count: 300, pace: {constant: 300}}}
+- {name: mix, requests: {for: 1s, pace: {poisson: 300}, mix: [{verb: get, of: fill, pick: random, weight: 3}, {verb: patch, of: fill, body: patch}]}}
+- {name: turn, churn: {step: fill, percent: 30, cycles: 2, pace: {constant: 300}}}
+- {name: put, update: {step: fill, method: put, first: 90, pace: {constant: 300}}}
+- {name: gone, delete: {step: fill, pace: {constant: 300}}}
+objectives:
+- {sli: call-latency, statistic: p99, max: 60s}
+- {sli: failed-calls, max: 0}
+`
+
+// hollowCluster serves one in this process and returns its kubeconfig.
+func hollowCluster(t *testing.T) string {
+	t.Helper()
+	server, err := hollow.New(hollow.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	c, err := server.Cluster("one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := endpoint.WriteContexts(path, "one", map[string]endpoint.Endpoint{"one": c.Endpoint()}); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// flown runs the scenario with so many workers, 0 for none, and returns its directory.
+func flown(t *testing.T, bin, kubeconfig string, workers int) record.Dir {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "s.yaml"), []byte(sharedScenario), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"run", "s.yaml", "--kubeconfig", kubeconfig, "--out", "run"} // relative, as people have it
+	if workers > 0 {
+		args = append(args, "--workers", strconv.Itoa(workers), "--worker-processes")
+	}
+	c := exec.CommandContext(t.Context(), bin, args...)
+	c.Dir = dir
+	if out, err := c.CombinedOutput(); err != nil {
+		var verdict *exec.ExitError
+		if !asExit(err, &verdict) || verdict.ExitCode() != exitUnknown { // a busy machine has its doubts
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	return record.Dir(filepath.Join(dir, "run"))
+}
+
+func asExit(err error, into **exec.ExitError) (ok bool) {
+	*into, ok = err.(*exec.ExitError) //nolint:errorlint // exec returns it as it is
+	return ok
+}
+
+// ended reads the ends of a stream's calls of the load.
+func ended(t *testing.T, d record.Dir, name string, each func(op record.Op, v record.Call)) {
+	t.Helper()
+	_, err := d.ReadStream(name, func(s *record.Stream) record.Visitor {
+		return record.Visitor{Call: func(v record.Call) {
+			if op := s.Ops[v.Op]; op.Source == "load" && op.Step != "namespaces" {
+				each(op, v)
+			}
+		}}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Four processes send what one sends: every call once, as far from the others as one
+// sender has it, and the verdict's quantile is that of all calls.
+func TestWorkersSendWhatOneSends(t *testing.T) {
+	bin := repotest.Binary(t)
+	kubeconfig := hollowCluster(t)
+	var single []string
+	ended(t, flown(t, bin, kubeconfig, 0), record.StreamFile, func(op record.Op, v record.Call) {
+		single = append(single, fmt.Sprint(op.Step, op.Verb, op.Resource, v.Code))
+	})
+	slices.Sort(single)
+	for _, n := range []int{1, 4} {
+		d := flown(t, bin, kubeconfig, n)
+		var all []string
+		var latencies []time.Duration
+		seen := map[string]int{}
+		for i := range n {
+			ended(t, d, record.WorkerFile(i), func(op record.Op, v record.Call) {
+				all = append(all, fmt.Sprint(op.Step, op.Verb, op.Resource, v.Code))
+				latencies = append(latencies, v.Latency())
+				if (int(v.Number)-1)%n != i {
+					t.Errorf("worker %d of %d sent call %d of %s", i, n, v.Number, op.Step)
+				}
+				seen[fmt.Sprint(op.Step, op.Verb, v.Number)]++
+			})
+		}
+		slices.Sort(all)
+		if !slices.Equal(all, single) {
+			t.Errorf("%d workers sent %d calls, one sender %d", n, len(all), len(single))
+		}
+		for which, times := range seen {
+			if most := map[bool]int{true: 2, false: 1}[len(which) > 4 && which[:4] == "turn"]; times > most {
+				t.Errorf("%s was sent %d times", which, times)
+			}
+		}
+		slices.Sort(latencies)
+		checkQuantile(t, d, latencies)
+		checkNothingLeft(t, d, n)
+	}
+}
+
+// checkQuantile holds the verdict's p99 against the raw calls.
+func checkQuantile(t *testing.T, d record.Dir, sorted []time.Duration) {
+	t.Helper()
+	var j slo.Judgement
+	raw, err := d.Read(record.VerdictFile)
+	if err == nil {
+		err = json.Unmarshal(raw, &j)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(j.Objectives, func(r slo.Result) bool { return r.SLI == "call-latency" })
+	want := sorted[(99*len(sorted)+99)/100-1].Seconds()
+	if r := j.Objectives[max(0, at)]; at < 0 || r.Value == nil || math.Abs(*r.Value-want) > 1e-9 || r.Samples != len(sorted) {
+		t.Errorf("p99 of call latency %+v, of all %d calls it is %v", j.Objectives, len(sorted), want)
+	}
+	lost, unknown := j.Measures["workers_lost"].Value, j.Measures["worker_calls_unknown"].Value
+	if lost != 0 || unknown != 0 || j.Measures["workers"].Value == 0 {
+		t.Errorf("measures: %v lost, %v calls unknown", lost, unknown)
+	}
+	t.Logf("start skew p99 %v s, clock bound %v s", j.Measures["worker_start_skew_p99_seconds"].Value, j.Measures["worker_clock_bound_max_seconds"].Value)
+}
+
+// checkNothingLeft looks for what only a run under way has.
+func checkNothingLeft(t *testing.T, d record.Dir, workers int) {
+	t.Helper()
+	entries, err := os.ReadDir(d.File(record.WorkersFolder))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	slices.SortFunc(names, cmp.Compare)
+	if len(names) != workers {
+		t.Errorf("the folder of the workers has %v", names)
+	}
+}
+
+func TestWorkersAreAskedForWhole(t *testing.T) {
+	for _, tt := range []struct {
+		flags crewFlags
+		ok    bool
+	}{
+		{crewFlags{}, true},
+		{crewFlags{processes: true}, false},
+	} {
+		if err := tt.flags.check(); (err == nil) != tt.ok {
+			t.Errorf("%+v: %v", tt.flags, err)
+		}
+	}
+	some := crewFlags{}
+	some.Workers = 2
+	if some.check() == nil {
+		t.Error("workers that are nowhere were taken")
+	}
+}

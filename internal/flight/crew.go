@@ -1,0 +1,339 @@
+package flight
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/api/wire"
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/flight/steps"
+	"github.com/windtunnel/windtunnel/internal/guard"
+	"github.com/windtunnel/windtunnel/internal/load"
+	"github.com/windtunnel/windtunnel/internal/plane"
+	"github.com/windtunnel/windtunnel/internal/plane/process"
+	"github.com/windtunnel/windtunnel/internal/record"
+	facts "github.com/windtunnel/windtunnel/internal/run"
+	"github.com/windtunnel/windtunnel/internal/workers"
+)
+
+// WorkerArg is the first argument with which windtunnel is a worker of a run. The
+// others are the path of a file with a workers.Access as JSON, the worker's number, and
+// the path of the file for its records.
+const WorkerArg = "worker"
+
+// Crew says who sends a run's load.
+type Crew struct {
+	Workers  int // 0: the process that leads the run
+	Tolerate int // so many may be lost without the verdict being unknown for it
+}
+
+// ErrWorkers says that the load cannot be shared as was asked for.
+var ErrWorkers = errors.New("workers")
+
+// check says what is wrong with the numbers.
+func (c Crew) check() error {
+	switch {
+	case c.Workers < 0 || c.Workers > mostWorkers:
+		return fmt.Errorf("--workers %d: want 1 to %d", c.Workers, mostWorkers)
+	case c.Tolerate < 0 || c.Tolerate > 0 && c.Tolerate >= c.Workers:
+		return fmt.Errorf("--tolerate-workers %d: want fewer than the %d workers", c.Tolerate, c.Workers)
+	}
+	return nil
+}
+
+// checkCrew says what keeps a run's load from being shared, before anything is started.
+func (r *run) checkCrew() error {
+	c := r.options.Crew
+	if err := c.check(); err != nil || c.Workers == 0 {
+		return err
+	}
+	if a := r.scenario.AbortOn; a != nil {
+		return fmt.Errorf("%s: abortOn is about calls as they end, which the leader of workers learns of later: leave it out, or run without --workers", r.options.File)
+	}
+	if !r.own() && slices.Contains(r.workload.DisturbedClients(), plane.Load) {
+		return fmt.Errorf("%s: a fault of the client %q needs a proxy before the load, which workers of a cluster that is not the run's own go past; run it without --workers", r.options.File, plane.Load)
+	}
+	return r.workload.CheckSharable(c.Workers)
+}
+
+// mostWorkers is how many processes share a load on one machine at most.
+const mostWorkers = 256
+
+// crew are the workers of a run: processes of this machine.
+type crew struct {
+	run       *run
+	leader    *workers.Leader
+	processes []*process.Process
+	wait      guard.Group
+	leaving   chan struct{}
+}
+
+// workersWithin is how long workers may take to come, and to bring the rest of their
+// records.
+const workersWithin = 2 * time.Minute
+
+// startCrew starts the workers, if there are to be any, and waits until all have come.
+func (r *run) startCrew(ctx context.Context) error {
+	if r.options.Crew.Workers == 0 {
+		return nil
+	}
+	return r.track(ctx, "workers", func() error {
+		c := &crew{run: r, leaving: make(chan struct{})}
+		r.atEnd(c.close)
+		err := c.start(ctx)
+		if err == nil {
+			r.crew = c
+			r.created.TrackChanges()
+		}
+		return err
+	})
+}
+
+func (c *crew) start(ctx context.Context) error {
+	folder, err := c.run.dir.Folder(record.WorkersFolder)
+	if err != nil {
+		return err
+	}
+	binary, err := workers.Binary()
+	if err != nil {
+		return err
+	}
+	plan, err := c.plan(folder)
+	if err != nil {
+		return err
+	}
+	c.leader, err = workers.Lead(workers.Options{
+		Workers: c.run.options.Crew.Workers, Clock: c.run.clock, Folder: string(folder), Plan: plan, Binary: binary, Log: c.run.log,
+		Clocks: c.tellClock, Lost: c.tellLost,
+	})
+	if err != nil {
+		return err
+	}
+	if err := c.startProcesses(folder); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, workersWithin, fmt.Errorf("within %v", workersWithin))
+	defer cancel()
+	return c.leader.Joined(ctx)
+}
+
+// plan is what workers are given.
+func (c *crew) plan(folder record.Dir) ([]byte, error) {
+	r := c.run
+	files, err := filesOf(r.scenario, r.workload.File)
+	if err != nil {
+		return nil, err
+	}
+	p := workerPlan{
+		File: record.ScenarioFile, Text: r.native, Set: r.settings, Seed: r.scenario.Seed, Files: files, Stamp: r.stamp(), Destructive: r.workload.Destructive,
+	}
+	if !r.own() { // its credentials may be a plugin's, which runs where the file says
+		if p.Cluster, err = filepath.Abs(r.options.Kubeconfig); err != nil {
+			return nil, fmt.Errorf("kubeconfig: %w", err)
+		}
+		return p.encode()
+	}
+	if p.Kubeconfig, err = kubeconfigOf(r.plane.Endpoint(plane.Load), folder); err != nil {
+		return nil, err
+	}
+	return p.encode()
+}
+
+// kubeconfigOf returns an endpoint as the text of a kubeconfig.
+func kubeconfigOf(e endpoint.Endpoint, folder record.Dir) ([]byte, error) {
+	path := folder.File("kubeconfig")
+	err := e.WriteKubeconfig(path)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := os.ReadFile(path)
+	if err = errors.Join(err, os.Remove(path)); err != nil {
+		return nil, fmt.Errorf("read the plane's kubeconfig: %w", err)
+	}
+	return raw, nil
+}
+
+// startProcesses starts the workers as processes of this machine. The kernel ends them
+// with this one.
+func (c *crew) startProcesses(folder record.Dir) error {
+	access, err := json.Marshal(c.leader.Access())
+	if err == nil {
+		err = folder.Write("access.json", access)
+	}
+	if err != nil {
+		return fmt.Errorf("say where the leader is: %w", err)
+	}
+	executable, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find own executable: %w", err)
+	}
+	here, err := os.Getwd() // the run directory may be relative to it
+	if err != nil {
+		return fmt.Errorf("find the working directory: %w", err)
+	}
+	for i := range c.run.options.Crew.Workers {
+		name := "worker-" + strconv.Itoa(i)
+		p, err := process.Start(process.Spec{
+			Name: name, Path: executable, Args: []string{WorkerArg, folder.File("access.json"), strconv.Itoa(i), folder.File("spool-" + strconv.Itoa(i) + ".wt")},
+			Env: os.Environ(), Dir: here, LogFile: c.run.dir.File(record.LogFolder + "/" + name + ".log"),
+		}, nil)
+		if err != nil {
+			return err
+		}
+		c.processes = append(c.processes, p)
+		c.wait.Go(func() { c.watch(i, p) })
+	}
+	return nil
+}
+
+// watch says that a worker is lost when its process has ended before the run.
+func (c *crew) watch(worker int, p *process.Process) {
+	<-p.Done()
+	select {
+	case <-c.leaving:
+	default:
+		why := errors.New("its process has ended")
+		if err := p.Err(); err != nil {
+			why = err
+		}
+		c.leader.Lose(worker, why)
+	}
+}
+
+// close has the workers leave, and ends those that do not.
+func (c *crew) close() {
+	close(c.leaving)
+	if c.leader != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), workersWithin)
+		if err := c.leader.Leave(ctx); err != nil {
+			c.run.dir.warn(err.Error())
+		}
+		cancel()
+	}
+	patience := time.NewTimer(stopWorkerWithin) // those that were told to leave end by themselves
+	defer patience.Stop()
+	for _, p := range c.processes {
+		select {
+		case <-p.Done():
+		case <-patience.C:
+			patience.Reset(0)
+		}
+		p.Stop(stopWorkerWithin)
+	}
+	c.wait.Wait()
+	if c.leader != nil {
+		if err := c.leader.Close(); err != nil {
+			c.run.log.Warn("the leader of the workers did not end cleanly", slog.Any("error", err))
+		}
+	}
+	_ = os.Remove(c.run.dir.File(record.WorkersFolder + "/access.json")) // it may never have been there
+}
+
+// stopWorkerWithin is how long a worker that was told to leave may take to end.
+const stopWorkerWithin = 5 * time.Second
+
+func (c *crew) tellClock(worker int, at clock.Time, stands workers.Clock) {
+	c.run.dir.records.Event(record.Event{At: at, Type: record.EventWorkerClock, Detail: record.Detail{
+		Worker: worker, Offset: stands.Offset, Bound: stands.Bound, Jumped: stands.Jumped,
+	}})
+}
+
+func (c *crew) tellLost(worker int, why error) {
+	step := c.run.progress.stepName()
+	c.run.dir.records.Event(record.Event{At: c.run.clock.Now(), Type: record.EventWorkerLost, Name: step, Text: why.Error(), Detail: record.Detail{Worker: worker}})
+	c.run.log.Warn("a worker is lost", slog.Int("worker", worker), slog.String("step", step), slog.Any("error", why))
+}
+
+// Send has the workers send a part of the load.
+func (c *crew) Send(ctx context.Context, part steps.Part, known steps.Changes, plan load.Plan) ([]steps.Changes, error) {
+	asked, err := plan.Asked()
+	if err != nil {
+		return nil, err
+	}
+	mine, err := digest(plan)
+	if err != nil {
+		return nil, err
+	}
+	records := c.run.dir.records
+	records.Event(record.Event{At: c.run.clock.Now(), Type: record.EventLoadAsked, Name: part.Step, Detail: asked})
+	outcomes, at, err := c.leader.Do(ctx, order{part, known}, func(_ int, said json.RawMessage) error {
+		var p prepared
+		if err := json.Unmarshal(said, &p); err != nil {
+			return err
+		}
+		if p.Digest != mine {
+			return fmt.Errorf("%w: it has planned other calls of step %s than the leader", ErrWorkers, part)
+		}
+		return nil
+	})
+	if at == 0 {
+		return nil, err
+	}
+	var seen []steps.Changes
+	var failed error
+	for i, o := range outcomes {
+		share := load.Share{Index: i, Of: len(outcomes)}
+		e := record.Event{At: at, Type: record.EventWorkerShare, Name: part.Step, Detail: record.Detail{Worker: i, Count: share.Count(asked.Count)}}
+		switch {
+		case errors.Is(o.Err, workers.ErrLost):
+			e.Text = o.Err.Error()
+			c.replay(i, at, o.Clock, plan)
+		case o.Err != nil:
+			e.Text = o.Err.Error()
+			failed = errors.Join(failed, fmt.Errorf("worker %d: %w", i, o.Err))
+		}
+		if err == nil {
+			records.Event(e)
+		}
+		var said sentPart
+		if o.Ended != nil && json.Unmarshal(o.Ended, &said) == nil {
+			seen = append(seen, said.Seen)
+		}
+	}
+	if err == nil {
+		err = failed
+	}
+	return seen, err
+}
+
+// replay tells a plan how those calls ended of a worker that was lost in it that its
+// records have: what it would have said of the objects.
+func (c *crew) replay(worker int, begin clock.Time, stands workers.Clock, plan load.Plan) {
+	if plan.Done == nil {
+		return
+	}
+	from := begin.Add(-stands.Offset - stands.Bound)
+	ops := map[record.Op]int{}
+	for i, op := range plan.Ops {
+		ops[op] = i
+	}
+	err := facts.EndedCalls(c.run.dir.Dir, worker, func(of record.Op, v record.Call) {
+		if op, ok := ops[of]; ok && v.Due >= from {
+			plan.Done(load.Result{
+				Index: int(v.Number) - 1, Op: op, Attempt: int(v.Attempt), Reached: v.Reached, Last: true, Outcome: v.Outcome,
+				Response: &wire.Response{Code: int(v.Code), Err: lostAnswer(v)},
+			})
+		}
+	})
+	if err != nil {
+		c.run.log.Warn("the records of a lost worker cannot be read", slog.Int("worker", worker), slog.Any("error", err))
+	}
+}
+
+// lostAnswer is the error of a call whose answer the records do not have.
+func lostAnswer(v record.Call) error {
+	if v.Outcome == record.OK || v.Code >= http.StatusBadRequest {
+		return nil
+	}
+	return errors.New("its worker was lost")
+}

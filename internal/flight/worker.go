@@ -1,0 +1,172 @@
+package flight
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/api/wire"
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/flight/steps"
+	"github.com/windtunnel/windtunnel/internal/guard"
+	"github.com/windtunnel/windtunnel/internal/load"
+	"github.com/windtunnel/windtunnel/internal/observe/usage"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/workers"
+)
+
+// WorkerOptions say which worker of which leader a process is.
+type WorkerOptions struct {
+	Access workers.Access
+	Index  int
+	UID    string // no other process has the same
+	Spool  string // file for its records, which must not exist; it is removed when the leader has them all
+	Log    *slog.Logger
+}
+
+// Work sends a share of the load of a run that another process leads, until that says
+// that the run is over. An error says why it could not take part to the end.
+func Work(ctx context.Context, o WorkerOptions) (err error) {
+	c := clock.Start()
+	binary, err := workers.Binary()
+	if err != nil {
+		return err
+	}
+	w, err := workers.Join(ctx, o.Access, workers.Identity{Index: o.Index, UID: o.UID, Binary: binary}, workers.WorkerOptions{Clock: c, Log: o.Log})
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	var plan workerPlan
+	if err := json.Unmarshal(w.Plan, &plan); err != nil {
+		return fmt.Errorf("read the leader's plan: %w", err)
+	}
+	records, err := record.Create(o.Spool)
+	if err != nil {
+		return err
+	}
+	s := &sender{share: load.Share{Index: o.Index, Of: w.Of}, records: records, clock: c, log: o.Log}
+	defer func() { err = errors.Join(err, s.close()) }()
+	if err := s.open(ctx, plan); err != nil {
+		return err
+	}
+	metering, stop := context.WithCancel(ctx)
+	var wait guard.Group
+	wait.Go(func() { usage.New(records, c, nil, usage.Options{}).Run(metering) })
+	err = w.Serve(ctx, records, o.Spool, s.prepare)
+	stop()
+	wait.Wait()
+	if err == nil {
+		err = os.Remove(o.Spool)
+	}
+	return err
+}
+
+// sender is the load of a worker.
+type sender struct {
+	share   load.Share
+	records *record.Writer
+	clock   clock.Clock
+	log     *slog.Logger
+	session *steps.Session
+	closers
+
+	mu sync.Mutex // parts are planned one after another
+}
+
+// open compiles the plan and makes the connections.
+func (s *sender) open(ctx context.Context, plan workerPlan) error {
+	e, workload, err := plan.read()
+	if err != nil {
+		return err
+	}
+	client, err := wire.New(e, wire.Options{UserAgent: "windtunnel-load", Clock: s.clock})
+	if err != nil {
+		return err
+	}
+	s.atEnd(func() { _ = client.Close() })
+	generator, err := load.New(load.Options{Endpoint: e, Records: s.records, Clock: s.clock})
+	if err != nil {
+		return err
+	}
+	s.atEnd(func() { _ = generator.Close() })
+	s.session = &steps.Session{Workload: workload, Created: steps.NewCreated(), Load: generator, Client: client, Clock: s.clock, Log: s.log}
+	s.session.Created.TrackChanges()
+	s.session.DiscoverResources(ctx)
+	return nil
+}
+
+// read makes of a plan where the load goes and what it is. Its files are there for no
+// longer than that takes: they hold secrets, and a worker may be killed.
+func (p workerPlan) read() (e endpoint.Endpoint, w *steps.Workload, err error) {
+	folder, err := os.MkdirTemp("", "windtunnel-worker-")
+	if err != nil {
+		return e, nil, fmt.Errorf("make a folder for the plan: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	if e, err = p.endpoint(folder); err == nil {
+		w, err = p.compile(folder)
+	}
+	return e, w, err
+}
+
+// endpoint returns where the load goes.
+func (p workerPlan) endpoint(folder string) (endpoint.Endpoint, error) {
+	path := p.Cluster
+	if path == "" {
+		path = filepath.Join(folder, ".kubeconfig")
+		if err := os.WriteFile(path, p.Kubeconfig, 0o600); err != nil {
+			return endpoint.Endpoint{}, fmt.Errorf("write the plane's kubeconfig: %w", err)
+		}
+	}
+	return endpoint.FromKubeconfig(path, "")
+}
+
+func (s *sender) close() error {
+	s.closers.close()
+	return s.records.Close()
+}
+
+// prepare plans a part of the load.
+func (s *sender) prepare(ctx context.Context, body json.RawMessage) (workers.Task, error) {
+	var o order
+	if err := json.Unmarshal(body, &o); err != nil {
+		return nil, fmt.Errorf("read what is to be sent: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	plan, err := planPart(ctx, s.session, o)
+	if err != nil {
+		return nil, err
+	}
+	sum, err := digest(plan)
+	if err != nil {
+		return nil, err
+	}
+	plan.Share = s.share
+	s.session.Load.Reserve(ctx, plan)
+	return &share{sender: s, plan: plan, digest: sum}, nil
+}
+
+// share is a worker's share of a part of the load.
+type share struct {
+	*sender
+	plan   load.Plan
+	digest string
+}
+
+// Prepared tells the leader what was planned.
+func (x *share) Prepared() any { return prepared{x.digest} }
+
+// Send sends it, and tells what the answers said of the objects.
+func (x *share) Send(ctx context.Context, begin clock.Time) (any, error) {
+	x.plan.Begin = max(1, begin)
+	err := x.session.Load.Run(ctx, x.plan)
+	return sentPart{x.session.Created.TakeChanges()}, err
+}

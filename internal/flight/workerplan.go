@@ -1,0 +1,147 @@
+package flight
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"hash/fnv"
+	"os"
+	"path/filepath"
+
+	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/flight/steps"
+	"github.com/windtunnel/windtunnel/internal/load"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// workerPlan is what a worker is given when it joins: all that the load of the run is
+// made of, and where it goes. It holds secrets.
+type workerPlan struct {
+	File        string            `json:"file"` // base name of the scenario
+	Text        []byte            `json:"text"`
+	Set         map[string]string `json:"set,omitempty"`
+	Seed        uint64            `json:"seed"`
+	Files       map[string][]byte `json:"files,omitempty"` // bodies and due times, by the names that the scenario has for them
+	Stamp       object.Stamp      `json:"stamp"`
+	Destructive bool              `json:"destructive,omitempty"`
+	Kubeconfig  []byte            `json:"kubeconfig,omitempty"` // empty: the file at Cluster
+	Cluster     string            `json:"cluster,omitempty"`    // path of a kubeconfig on this machine
+}
+
+// order is what workers are told of a part of the load.
+type order struct {
+	Part  steps.Part    `json:"part"`
+	Known steps.Changes `json:"known,omitempty"`
+}
+
+// prepared is what a worker says of a part that it has planned.
+type prepared struct {
+	Digest string `json:"digest"`
+}
+
+// sentPart is what it says of the part's end.
+type sentPart struct {
+	Seen steps.Changes `json:"seen,omitempty"`
+}
+
+// filesOf reads the files that a scenario's load is made of.
+func filesOf(s *scenario.Scenario, file string) (map[string][]byte, error) {
+	out := map[string][]byte{}
+	for _, body := range s.Bodies {
+		if body.File == "" {
+			continue
+		}
+		raw, err := s.ReadBody(file, body)
+		if err != nil {
+			return nil, err
+		}
+		out[body.File] = raw
+	}
+	for step := range s.AllSteps() {
+		if p := step.Pace(); p != nil && p.Replay != "" {
+			raw, err := s.ReadReplay(file, p.Replay)
+			if err != nil {
+				return nil, err
+			}
+			out[p.Replay] = raw
+		}
+	}
+	return out, nil
+}
+
+// compile reads the scenario as the leader has read it. The files are written to a
+// folder, since that is where a scenario looks for them.
+func (p workerPlan) compile(folder string) (*steps.Workload, error) {
+	for name, raw := range p.Files {
+		path := filepath.Join(folder, name)
+		err := os.MkdirAll(filepath.Dir(path), 0o700)
+		if err == nil {
+			err = os.WriteFile(path, raw, 0o600)
+		}
+		if !filepath.IsLocal(name) || err != nil {
+			return nil, errors.Join(fmt.Errorf("file %q of the scenario cannot be written", name), err)
+		}
+	}
+	file := filepath.Join(folder, p.File)
+	s, err := scenario.Parse(file, p.Text, p.Set)
+	if err != nil {
+		return nil, err
+	}
+	s.Seed = p.Seed
+	w, err := steps.Compile(s, file, p.Stamp)
+	if err == nil {
+		w.Destructive = p.Destructive
+	}
+	return w, err
+}
+
+// sampled is how many calls of a plan its digest is made of.
+const sampled = 32
+
+// digest tells plans apart: what they ask for, and some of their calls, from the first
+// to the last. Two processes whose plans are the same send the same.
+func digest(p load.Plan) (string, error) {
+	asked, err := p.Asked()
+	if err != nil {
+		return "", err
+	}
+	h := fnv.New128a()
+	fmt.Fprintf(h, "%+v %+v\n", asked, p.Ops)
+	count := asked.Count
+	if count == 0 { // a pool that only time ends
+		count = sampled
+	}
+	for k := range min(sampled, count) {
+		if err := digestCall(h, p, k*(count-1)/max(1, min(sampled, count)-1)); err != nil {
+			return "", err
+		}
+	}
+	return fmt.Sprintf("%x", h.Sum(nil)), nil
+}
+
+func digestCall(h hash.Hash, p load.Plan, i int) error {
+	var req load.Request
+	wanted, err := p.Build(i, &req)
+	fmt.Fprintf(h, "%d %d %v %s %s %x %v\n", i, p.Pace.Due(i), wanted, req.Method, req.Path, req.Body, err)
+	return nil
+}
+
+// encode returns the plan as bytes.
+func (p workerPlan) encode() ([]byte, error) {
+	raw, err := json.Marshal(p)
+	if err != nil {
+		return nil, fmt.Errorf("encode the workers' plan: %w", err)
+	}
+	return raw, nil
+}
+
+// planPart plans a part on the worker's side: what others have seen is applied first,
+// and what planning itself changed is none of the worker's news.
+func planPart(ctx context.Context, s *steps.Session, o order) (load.Plan, error) {
+	s.Created.Apply(o.Known)
+	p, err := s.PlanPart(ctx, o.Part)
+	_ = s.Created.TakeChanges()
+	return p, err
+}

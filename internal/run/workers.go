@@ -1,0 +1,303 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/record"
+)
+
+// Worker is what one of several senders did.
+type Worker struct {
+	Index    int
+	Calls    int           // attempts of the load
+	Late     int           // sent more than Late after they were due
+	Lateness time.Duration // the most
+	// Skew is how late the first call of a part of the load was sent, the most of all
+	// parts: beside Bound it is by how much workers can have begun one after another.
+	Skew  time.Duration
+	Skews []time.Duration // of each part of which it sent a call
+	Bound time.Duration   // by how much its clock may have been off, the most of all times that calls were due
+	// Jumped says that its clock was set, or slewed faster than clocks may.
+	Jumped     bool
+	CPUSeconds float64
+	Memory     float64        // bytes, at most
+	Lost       string         // why nothing more was heard of it; empty: it was there to the end
+	LostIn     string         // the step
+	Unknown    map[string]int // calls that were due and of which nobody knows what became, by step
+	Torn       bool           // its records do not end with a whole block
+	Missing    bool           // there are none
+
+	readings []reading
+	due      map[string]int // calls that were its own, by step
+	ended    map[string]int // of those the ones that ended or were left out
+	starts   []partStart
+	cpu      [2]float64
+	sampled  bool
+}
+
+// reading is how a worker's clock stood from a moment on.
+type reading struct {
+	from   clock.Time // on the run's clock
+	offset time.Duration
+	bound  time.Duration
+}
+
+// partStart is a common start, and how late the first call after it was.
+type partStart struct {
+	step  string
+	at    clock.Time
+	first clock.Time // due time of the first call
+	late  time.Duration
+	any   bool
+}
+
+// UnknownCalls is how many calls of a worker nobody knows the end of.
+func (w *Worker) UnknownCalls() (n int) {
+	for _, calls := range w.Unknown {
+		n += calls
+	}
+	return n
+}
+
+// mostWorkers is how many workers a run may have.
+const mostWorkers = 10_000
+
+// workerEvent takes an event about a worker.
+func (c *collector) workerEvent(e record.Event) {
+	if e.Worker < 0 || e.Worker >= mostWorkers {
+		c.stream.Refuse(fmt.Errorf("it tells of worker %d", e.Worker))
+		return
+	}
+	w := c.worker(e.Worker)
+	switch e.Type {
+	case record.EventWorkerClock:
+		at := sort.Search(len(w.readings), func(i int) bool { return w.readings[i].from > e.At })
+		w.readings = slices.Insert(w.readings, at, reading{e.At, e.Offset, e.Bound})
+		w.Bound, w.Jumped = max(w.Bound, e.Bound), w.Jumped || e.Jumped
+	case record.EventWorkerShare:
+		w.due[e.Name] += e.Count
+		w.starts = append(w.starts, partStart{step: e.Name, at: e.At})
+	case record.EventWorkerLost:
+		if w.Lost == "" {
+			w.Lost, w.LostIn = e.Text, e.Name
+		}
+	}
+}
+
+// worker returns what is known of a worker.
+func (c *collector) worker(index int) *Worker {
+	for len(c.f.Workers) <= index {
+		c.f.Workers = append(c.f.Workers, &Worker{Index: len(c.f.Workers), due: map[string]int{}, ended: map[string]int{}, Unknown: map[string]int{}})
+	}
+	return c.f.Workers[index]
+}
+
+// offset returns by how much a time of the worker's clock is to be moved: as its
+// clock stood when the part of the load began that the time lies in.
+func (w *Worker) offset(at clock.Time) time.Duration {
+	n := len(w.readings)
+	if n == 0 {
+		return 0
+	}
+	i := sort.Search(n, func(i int) bool { return w.readings[i].from > at.Add(w.readings[i].offset) })
+	return w.readings[max(0, i-1)].offset
+}
+
+// workerVisitor visits a worker's stream: its calls are the run's, at the times of the
+// run's clock. Of its samples the CPU and memory of its own process are wanted.
+func (c *collector) workerVisitor(w *Worker) func(*record.Stream) record.Visitor {
+	return func(s *record.Stream) record.Visitor {
+		from, failed := &source{stream: s, worker: true}, map[Failure]record.Failure{}
+		return record.Visitor{
+			Call: func(v record.Call) {
+				by := w.offset(v.Due)
+				v.Due, v.Sent, v.Done = v.Due.Add(by), v.Sent.Add(by), v.Done.Add(by)
+				c.call(from, v)
+				w.add(s.Ops[v.Op], v)
+			},
+			LeftOut: func(l record.LeftOut) { w.ended[s.Ops[l.Op].Step]++ },
+			Sample:  func(x record.Sample) { w.sample(s.Series[x.Series], x) },
+			Event: func(e record.Event) {
+				if e.Type == record.EventCallsFailed && e.Failure != nil {
+					c.workerFailed(e, failed)
+				}
+			},
+		}
+	}
+}
+
+// add counts a call of the worker, at the run's times.
+func (w *Worker) add(op record.Op, v record.Call) {
+	if op.Source != Load {
+		return
+	}
+	w.Calls++
+	if v.Lateness() > Late {
+		w.Late++
+	}
+	w.Lateness = max(w.Lateness, v.Lateness())
+	if !v.Again && !v.More {
+		w.ended[op.Step]++
+	}
+	if v.Attempt > 0 {
+		return
+	}
+	// The last start before the call is due, of its step.
+	for i := len(w.starts) - 1; i >= 0; i-- {
+		if s := &w.starts[i]; s.step == op.Step && v.Due >= s.at.Add(-w.Bound) {
+			if !s.any || v.Due < s.first {
+				s.first, s.late, s.any = v.Due, v.Lateness(), true
+			}
+			break
+		}
+	}
+}
+
+func (w *Worker) sample(s record.Series, x record.Sample) {
+	if s.Target != Instrument {
+		return
+	}
+	switch s.Name {
+	case CPUSeries:
+		if !w.sampled {
+			w.cpu[0], w.sampled = x.Value, true
+		}
+		w.cpu[1] = x.Value
+		w.CPUSeconds = w.cpu[1] - w.cpu[0]
+	case MemorySeries, peakSize:
+		w.Memory = max(w.Memory, x.Value)
+	}
+}
+
+// workerFailed adds what a worker's event of failed calls has more than its one before:
+// workers fail in the same ways, and count by themselves.
+func (c *collector) workerFailed(e record.Event, before map[Failure]record.Failure) {
+	key := Failure{Step: e.Name, Failure: *e.Failure}
+	key.Object, key.Count, key.Retried = "", 0, 0
+	more := Failure{Step: e.Name, Message: e.Text, Failure: *e.Failure}
+	last := before[key]
+	before[key] = *e.Failure
+	more.Count, more.Retried = max(0, more.Count-last.Count), max(0, more.Retried-last.Retried)
+	if i, ok := c.failures[key]; ok {
+		c.f.Failures[i].Count += more.Count
+		c.f.Failures[i].Retried += more.Retried
+		return
+	}
+	c.failures[key] = len(c.f.Failures)
+	c.f.Failures = append(c.f.Failures, more)
+}
+
+// finish works out what became of the worker's calls.
+func (w *Worker) finish() {
+	w.Skew, w.Skews = 0, nil
+	for _, s := range w.starts {
+		if s.any {
+			w.Skews = append(w.Skews, s.late)
+			w.Skew = max(w.Skew, s.late)
+		}
+	}
+	w.Unknown = map[string]int{}
+	for step, n := range w.due {
+		if n > w.ended[step] {
+			w.Unknown[step] = n - w.ended[step]
+		}
+	}
+}
+
+// readWorkers reads the streams of the workers of a run.
+func (c *collector) readWorkers(dir record.Dir, m record.Manifest) error {
+	if m.Workers == nil {
+		return nil
+	}
+	if m.Workers.Count < 0 || m.Workers.Count > mostWorkers {
+		return fmt.Errorf("%s: %d workers are more than a run may have", dir.File(record.ManifestFile), m.Workers.Count)
+	}
+	for i := range m.Workers.Count {
+		w := c.worker(i)
+		s, err := dir.ReadStream(record.WorkerFile(i), c.workerVisitor(w))
+		switch {
+		case errors.Is(err, fs.ErrNotExist) || errors.Is(err, record.ErrNotRecords):
+			w.Missing = true // it never brought any
+		case err != nil:
+			return err
+		default:
+			w.Torn = s.Torn
+		}
+		w.finish()
+	}
+	return nil
+}
+
+// WorkersLost names the workers that were lost, "worker 2 and worker 5".
+func (f *Facts) WorkersLost() (names []string) {
+	for _, w := range f.Workers {
+		if w.Lost != "" {
+			names = append(names, fmt.Sprintf("worker %d", w.Index))
+		}
+	}
+	return names
+}
+
+// Join puts names in a row, as a sentence has them.
+func Join(names []string) string {
+	if n := len(names); n > 1 {
+		return strings.Join(names[:n-1], ", ") + " and " + names[n-1]
+	}
+	return strings.Join(names, "")
+}
+
+// ClockBound is by how much the clock of a worker may be off before its calls cannot be
+// put in one order with those of others.
+const ClockBound = 10 * time.Millisecond
+
+// Apart says why moments at different workers cannot be compared; empty where they can.
+// Latencies can always be: each is of one worker's clock.
+func (f *Facts) Apart() string {
+	for _, w := range f.Workers {
+		switch {
+		case w.Jumped:
+			return fmt.Sprintf("the clock of worker %d was set, or went faster than clocks may", w.Index)
+		case w.Bound > ClockBound:
+			return fmt.Sprintf("the clock of worker %d may have been off by %v, at most %v may be", w.Index, w.Bound.Round(time.Microsecond), ClockBound)
+		case w.Skew > Late:
+			return fmt.Sprintf("worker %d began a part of the load %v late, at most %v may be", w.Index, w.Skew.Round(time.Millisecond), Late)
+		}
+	}
+	return ""
+}
+
+// Together tells whether the rate of a span of calls is known: of a short one it is not
+// where moments at different workers cannot be compared.
+func (f *Facts) Together(s Span) bool {
+	return len(f.Workers) < 2 || s.Seconds() >= 1 || f.Apart() == ""
+}
+
+// StartSkews are by how much the workers began late, of every part of the load, the
+// least first.
+func (f *Facts) StartSkews() (out []time.Duration) {
+	for _, w := range f.Workers {
+		out = append(out, w.Skews...)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// EndedCalls visits the calls in a worker's stream that nothing follows: no retry, no
+// page, no call that depends on its answer. Times are the worker's own.
+func EndedCalls(dir record.Dir, worker int, visit func(op record.Op, v record.Call)) error {
+	_, err := dir.ReadStream(record.WorkerFile(worker), func(s *record.Stream) record.Visitor {
+		return record.Visitor{Call: func(v record.Call) {
+			if v.Number > 0 && !v.Again && !v.More {
+				visit(s.Ops[v.Op], v)
+			}
+		}}
+	})
+	return err
+}
