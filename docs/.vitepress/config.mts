@@ -36,6 +36,7 @@ export default defineConfig({
           { text: "Many clusters", link: "/clusters" },
           { text: "Measuring a path", link: "/network" },
           { text: "Hollow clusters", link: "/hollow" },
+          { text: "Workers", link: "/workers" },
           { text: "How to read a report", link: "/reading-a-report" },
         ],
       },
