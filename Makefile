@@ -13,7 +13,7 @@ BIN       := bin/windtunnel
 # The one build that links Kubernetes: minutes when the build cache is cold.
 BUILD     := $(GO) build -tags embedded -ldflags "$(LDFLAGS)"
 
-.PHONY: all build demo test test-operator test-short test-accuracy test-robust test-web vet lint race fuzz bench bench-fleet bench-load bench-hollow web docs clean
+.PHONY: all build demo test test-operator test-short test-accuracy test-robust test-web vet lint race fuzz bench bench-fleet bench-load bench-hollow bench-leader web docs clean
 
 all: build
 
@@ -83,6 +83,12 @@ bench-load: build ## the load generator beside a client-go worker pool; writes b
 
 bench-hollow: build ## hollow clusters beside a kube-apiserver with etcd, and client-go's fake; writes bench/out/hollow.json
 	$(GO) run ./bench/hollow -bin $(BIN) $(ARGS)
+
+bench-leader: ## what it costs to lead 100 workers, then 1,000 (ARGS="-workers 10 -for 5s" for another number); writes bench/out/leader.json
+	$(GO) run ./bench/leader $(or $(ARGS),-workers 100 -rate 10000)
+ifeq ($(ARGS),)
+	$(GO) run ./bench/leader -workers 1000 -rate 100 -out bench/out/leader-1000.json
+endif
 
 web: ## rebuild the committed bundle of report and page
 	cd web && npm ci --no-audit --no-fund && npm run build

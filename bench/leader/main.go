@@ -1,0 +1,170 @@
+// Command leader measures what it costs to lead workers: the streams of many are
+// brought to one leader at a rate of calls each, by a process that simulates them, and
+// the leader's own CPU and memory are read. The bytes are those of real records, with
+// their checksums; the calls in them are invented.
+//
+//	go run ./bench/leader -workers 100 -rate 10000 -for 20s
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/workers"
+)
+
+func main() {
+	var s setting
+	flag.IntVar(&s.Workers, "workers", 100, "how many workers")
+	flag.IntVar(&s.Rate, "rate", 10_000, "calls a second of each")
+	flag.DurationVar(&s.For, "for", 20*time.Second, "for how long")
+	out := flag.String("out", "bench/out/leader.json", "`file` for the figures")
+	simulated := flag.String("simulate", "", "be the workers of the leader that this `file` names")
+	flag.Parse()
+	var err error
+	if *simulated != "" {
+		err = simulate(*simulated, s)
+	} else {
+		err = measure(s, *out)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// setting is what is measured.
+type setting struct {
+	Workers int           `json:"workers"`
+	Rate    int           `json:"calls_per_second_each"`
+	For     time.Duration `json:"for_ns"`
+}
+
+// figures are what it cost.
+type figures struct {
+	setting
+	Machine       record.Machine `json:"machine"`
+	CallBytes     float64        `json:"bytes_per_call"`
+	BytesASecond  float64        `json:"bytes_per_second"`
+	CallsASecond  float64        `json:"calls_per_second"`
+	Cores         float64        `json:"leader_cores"`
+	MicrosACall   float64        `json:"leader_cpu_us_per_call"`
+	PeakRSS       int64          `json:"leader_peak_rss_bytes"`
+	BehindSeconds float64        `json:"behind_seconds"` // how long after the end the last record came
+}
+
+// measure leads workers that another process simulates.
+func measure(s setting, out string) error {
+	folder, err := os.MkdirTemp("", "windtunnel-bench-leader-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	c := clock.Start()
+	leader, err := workers.Lead(workers.Options{Workers: s.Workers, Clock: c, Folder: folder, Plan: []byte("{}"), Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	defer leader.Close()
+	access, err := json.Marshal(leader.Access())
+	if err == nil {
+		err = os.WriteFile(filepath.Join(folder, "access.json"), access, 0o600)
+	}
+	if err != nil {
+		return err
+	}
+	before, begun := cpuSeconds(), c.Now()
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	child := exec.Command(self, "-simulate", filepath.Join(folder, "access.json"),
+		"-workers", strconv.Itoa(s.Workers), "-rate", strconv.Itoa(s.Rate), "-for", s.For.String())
+	child.Stderr = os.Stderr
+	said, err := child.Output()
+	if err != nil {
+		return fmt.Errorf("simulate workers: %w", err)
+	}
+	took := c.Now().Sub(begun).Seconds()
+	used := cpuSeconds() - before
+	var sent struct {
+		Calls, Bytes int64
+		Behind       float64
+	}
+	if err := json.Unmarshal(said, &sent); err != nil {
+		return fmt.Errorf("read what was simulated: %w", err)
+	}
+	if err := check(leader, s.Workers, sent.Bytes); err != nil {
+		return err
+	}
+	f := figures{
+		setting: s, Machine: record.Machine{Cores: runtime.NumCPU()}, CallBytes: float64(sent.Bytes) / float64(sent.Calls), BytesASecond: float64(sent.Bytes) / took,
+		CallsASecond: float64(sent.Calls) / took, Cores: used / took, MicrosACall: 1e6 * used / float64(sent.Calls), PeakRSS: peakRSS(), BehindSeconds: sent.Behind,
+	}
+	raw, err := json.MarshalIndent(f, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
+		return err
+	}
+	fmt.Println(string(raw))
+	return os.WriteFile(out, append(raw, '\n'), 0o644)
+}
+
+// check sees to it that the leader has every byte.
+func check(leader *workers.Leader, n int, want int64) error {
+	var have int64
+	for i := range n {
+		info, err := os.Stat(leader.File(i))
+		if err != nil {
+			return err
+		}
+		have += info.Size()
+	}
+	if have != want {
+		return fmt.Errorf("the leader has %d bytes of %d", have, want)
+	}
+	return nil
+}
+
+func cpuSeconds() float64 {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
+}
+
+// peakRSS is the most memory that this process had, in bytes.
+func peakRSS() int64 {
+	raw, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(raw)) {
+		if f := strings.Fields(line); len(f) == 3 && f[0] == "VmHWM:" {
+			kib, err := strconv.ParseInt(f[1], 10, 64)
+			if err == nil {
+				return kib << 10
+			}
+		}
+	}
+	return 0
+}
+
+var errAnswer = errors.New("the leader did not take it")
