@@ -37,7 +37,7 @@ type outpost struct {
 
 // hollowRig is a hub in memory with members in memory, in which Deployments are
 // available at once.
-func hollowRig(t *testing.T, members ...string) (*rig, map[string]outpost) {
+func hollowRig(t testing.TB, members ...string) (*rig, map[string]outpost) {
 	t.Helper()
 	s, err := hollow.New(hollow.Options{Models: hollow.Models{Stages: []string{"deployments"}, StagesDir: "."}})
 	if err != nil {
@@ -53,7 +53,7 @@ func hollowRig(t *testing.T, members ...string) (*rig, map[string]outpost) {
 }
 
 // outposts makes hollow members of a server.
-func outposts(t *testing.T, s *hollow.Server, names ...string) map[string]outpost {
+func outposts(t testing.TB, s *hollow.Server, names ...string) map[string]outpost {
 	t.Helper()
 	out := map[string]outpost{}
 	for _, name := range names {
@@ -134,7 +134,7 @@ func (r *rig) gateway(aggregated bool) *gate {
 }
 
 // came returns how many requests came by a way.
-func (g *gate) came(t *testing.T, way string) (n float64) {
+func (g *gate) came(t testing.TB, way string) (n float64) {
 	t.Helper()
 	all, err := g.registry.Gather()
 	if err != nil {
@@ -159,7 +159,7 @@ func direct(o *controller.Options) {
 }
 
 // to returns an application with a topology.
-func to(t *testing.T, name, properties string) *api.Application {
+func to(t testing.TB, name, properties string) *api.Application {
 	o := application(t, name, "light", 1)
 	o.Spec.Policies = []api.Policy{{Name: "where", Type: "topology", Properties: json.RawMessage(properties)}}
 	return o
@@ -174,7 +174,7 @@ func (r *rig) make(o *api.Application) {
 
 // holds counts what a cluster has of an application: Deployments, Secrets and
 // ConfigMaps, but not the state of its workflow.
-func holds(t *testing.T, c kubernetes.Interface, namespace, name string) [3]int {
+func holds(t testing.TB, c kubernetes.Interface, namespace, name string) [3]int {
 	t.Helper()
 	of := metav1.ListOptions{LabelSelector: api.LabelName + "=" + name}
 	deployments, err := c.AppsV1().Deployments(namespace).List(t.Context(), of)

@@ -33,7 +33,7 @@ import (
 
 // rig is a real plane with the kinds and the definitions of the app plane.
 type rig struct {
-	t        *testing.T
+	t        testing.TB
 	endpoint endpoint.Endpoint
 	config   *rest.Config
 	client   *api.Client
@@ -50,7 +50,7 @@ func newRig(t *testing.T) *rig {
 }
 
 // newRigAt brings kinds and definitions to a hub that is there.
-func newRigAt(t *testing.T, at endpoint.Endpoint) *rig {
+func newRigAt(t testing.TB, at endpoint.Endpoint) *rig {
 	t.Helper()
 	r := &rig{t: t, endpoint: at}
 	r.config = r.endpoint.Config("app-test")
@@ -231,7 +231,7 @@ func (r *recorder) take() map[string]int {
 }
 
 // application returns one of the published load test's, light or heavy.
-func application(t *testing.T, name, template string, version int) *api.Application {
+func application(t testing.TB, name, template string, version int) *api.Application {
 	t.Helper()
 	raw := func(v any) json.RawMessage {
 		b, err := json.Marshal(v)
@@ -273,7 +273,7 @@ func application(t *testing.T, name, template string, version int) *api.Applicat
 	return o
 }
 
-func counts(t *testing.T, what string, got, want map[string]int) {
+func counts(t testing.TB, what string, got, want map[string]int) {
 	t.Helper()
 	if !maps.Equal(got, want) {
 		var lines []string

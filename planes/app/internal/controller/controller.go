@@ -126,7 +126,7 @@ func prepare(o Options) (*Controller, error) {
 		members:      memberInformer(client, o.InformerResync),
 		rng:          newChance(o.Seed),
 	}
-	c.objects = objects{client: anything, mapper: o.Mapper, metrics: c.metrics, features: o.Features}
+	c.objects = objects{client: anything, mapper: o.Mapper, known: &sync.Map{}, metrics: c.metrics, features: o.Features}
 	for _, kind := range api.DefinitionKinds() {
 		c.definitions[kind] = client.Definitions[kind].Informer("", o.InformerResync, nil)
 	}
