@@ -222,18 +222,18 @@ type Call struct {
 
 // Wait holds until as many pods of a group, or objects, are as asked.
 type Wait struct {
-	Pods      string        `yaml:"pods"`                 // a group
-	Are       string        `yaml:"are"`                  // with pods: created, bound, running, ready or deleted
-	Objects   string        `yaml:"objects"`              // in place of pods: deployments.apps, widgets.v1alpha1.example.org
-	Of        string        `yaml:"of"`                   // with objects: only those that this create step made
-	Namespace string        `yaml:"namespace"`            // with objects; default all of the scenario's namespaces, "*": any
-	Selector  string        `yaml:"selector"`             // with objects: labels
-	Condition string        `yaml:"condition" expr:"raw"` // with objects: CEL over self, such as self.status.readyReplicas == self.spec.replicas; or a JSON path as kubectl wait has it, {.status.phase}=Bound
-	Deleted   bool          `yaml:"deleted"`              // with objects: in place of condition, until at most count remain
-	Count     int           `yaml:"count"`                // how many; with of: default all of them; with deleted: how many may remain, default 0
-	All       bool          `yaml:"all"`                  // with objects: every one that there is, and no fewer than count
-	Within    unit.Duration `yaml:"within"`               // default 10m; the step fails when it has passed
-	Unmet     string        `yaml:"unmet"`                // what the run is then: unknown (default), or fail
+	Pods      string        `yaml:"pods"`      // a group
+	Are       string        `yaml:"are"`       // with pods: created, bound, running, ready or deleted
+	Objects   string        `yaml:"objects"`   // in place of pods: deployments.apps, widgets.v1alpha1.example.org
+	Of        string        `yaml:"of"`        // with objects: only those that this create step made
+	Namespace string        `yaml:"namespace"` // with objects; default all of the scenario's namespaces, "*": any
+	Selector  string        `yaml:"selector"`  // with objects: labels
+	Condition string        `yaml:"condition"` // with objects: CEL over self, such as self.status.readyReplicas == self.spec.replicas; or a JSON path as kubectl wait has it, {.status.phase}=Bound
+	Deleted   bool          `yaml:"deleted"`   // with objects: in place of condition, until at most count remain
+	Count     int           `yaml:"count"`     // how many; with of: default all of them; with deleted: how many may remain, default 0
+	All       bool          `yaml:"all"`       // with objects: every one that there is, and no fewer than count
+	Within    unit.Duration `yaml:"within"`    // default 10m; the step fails when it has passed
+	Unmet     string        `yaml:"unmet"`     // what the run is then: unknown (default), or fail
 }
 
 // Settle waits until the plane is as quiet as it was before the first step: no
