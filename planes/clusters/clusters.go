@@ -18,13 +18,14 @@ import (
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/link"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/members"
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/netconfig"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/netns"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/tree"
 )
 
 // Verbs returns the processes of the plane. The defaults of their flags are Kosmos'.
 func Verbs(host cli.Host) []*cobra.Command {
-	return []*cobra.Command{managerVerb(host), membersVerb(host), linkVerb(host)}
+	return []*cobra.Command{managerVerb(host), membersVerb(host), linkVerb(host), networkManagerVerb(host)}
 }
 
 // presetImproved is what is better than Kosmos' defaults.
@@ -134,5 +135,29 @@ func linkVerb(host cli.Host) *cobra.Command {
 	f.StringVar(&o.NetworkType, "network-type", o.NetworkType, "of both clusters: p2p (node to node) or gateway")
 	f.StringVar(&o.CNI, "cni", o.CNI, "how pods of one cluster reach each other: routed or vxlan")
 	f.StringVar(&prefix, "prefix", prefix, "of the namespaces' names in "+namedNamespaces)
+	return verb
+}
+
+// networkManagerVerb keeps what each node of all clusters is to be given.
+func networkManagerVerb(host cli.Host) *cobra.Command {
+	p, o := cli.New(host), netconfig.Default()
+	verb := p.Verb("network-manager", "Run the network-manager of the clusters plane", "link", func(ctx context.Context) error {
+		if err := o.Validate(); err != nil {
+			return err
+		}
+		o.Config, o.Registry, o.Log = p.NewConfig("windtunnel-network-manager"), p.Registry, p.Log
+		p.Registry.Times()
+		return p.Serve(ctx, func() error {
+			if err := netconfig.Install(ctx, o.Config); err != nil {
+				return err
+			}
+			return netconfig.Run(ctx, o)
+		})
+	})
+	f := verb.Flags()
+	f.Var(&o.Limiter, "limiter", "of its calls")
+	f.StringVar(&o.Compute, "compute", o.Compute, "full: at each event every node's configuration; incremental: what changes touch")
+	f.BoolVar(&o.Previous, "prev-annotation", o.Previous, "keep the configuration before beside each")
+	f.DurationVar(&o.Window, "window", o.Window, "of changes that are computed together, with --compute=incremental")
 	return verb
 }

@@ -2,7 +2,7 @@
 // which devices, routes and neighbours each node is to have, so that pods of one cluster
 // reach those of another by VXLAN.
 //
-// It is pure: package netns brings a configuration to a kernel, package manager keeps
+// It is pure: package netns brings a configuration to a kernel, package netconfig keeps
 // configurations at an API server. IPv6, clusters whose ranges overlap (GlobalMap) and
 // IP rules of hosts beside nftables are left out.
 package link

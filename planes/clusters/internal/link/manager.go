@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync"
 )
 
 // How a manager computes.
@@ -58,7 +59,8 @@ type Counts struct {
 	Bytes    int // of what was written, as JSON
 }
 
-// Manager keeps the configuration of every node. It is for one caller at a time.
+// Manager keeps the configuration of every node. It is for one caller at a time, but
+// for Counts.
 type Manager struct {
 	options  Options
 	store    Store
@@ -66,7 +68,9 @@ type Manager struct {
 	nodes    map[string]Node
 	touched  map[string]bool // nodes whose configuration may have changed
 	all      bool            // any may have
-	counts   Counts
+
+	mu     sync.Mutex // of the counts, which others read at any time
+	counts Counts
 }
 
 // NewManager returns one that knows nothing yet.
@@ -75,7 +79,19 @@ func NewManager(o Options, s Store) *Manager {
 }
 
 // Counts returns what it has done.
-func (m *Manager) Counts() Counts { return m.counts }
+func (m *Manager) Counts() Counts {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.counts
+}
+
+func (m *Manager) count(add Counts) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := &m.counts
+	c.Passes, c.Computed, c.Entries = c.Passes+add.Passes, c.Computed+add.Computed, c.Entries+add.Entries
+	c.Writes, c.Refused, c.Bytes = c.Writes+add.Writes, c.Refused+add.Refused, c.Bytes+add.Bytes
+}
 
 // SetCluster takes up a cluster as it is now; nil: it is gone. It says whether anything
 // is to be computed.
@@ -133,7 +149,7 @@ func (m *Manager) touch(n *Node) {
 // and goes again at the next pass with ComputeFull; with ComputeIncremental it stays
 // marked.
 func (m *Manager) Pass(ctx context.Context) error {
-	m.counts.Passes++
+	m.count(Counts{Passes: 1})
 	t := NewTopology(values(m.clusters), values(m.nodes))
 	full := m.all || m.options.Compute == ComputeFull
 	m.all = false
@@ -163,8 +179,7 @@ func (m *Manager) Pass(ctx context.Context) error {
 // was kept until now: since that is not the one before it any more at the next pass,
 // each change is written twice.
 func (m *Manager) write(ctx context.Context, name string, c *Config) error {
-	m.counts.Computed++
-	m.counts.Entries += c.Entries()
+	m.count(Counts{Computed: 1, Entries: c.Entries()})
 	next, old := &Stored{Config: *c}, m.store.Get(name)
 	if m.options.Previous && old != nil {
 		previous, err := json.Marshal(&old.Config)
@@ -181,11 +196,10 @@ func (m *Manager) write(ctx context.Context, name string, c *Config) error {
 		return fmt.Errorf("node %s: %w", name, err)
 	}
 	if err := m.store.Put(ctx, name, next); err != nil {
-		m.counts.Refused++
+		m.count(Counts{Refused: 1})
 		return fmt.Errorf("configuration of node %s: %w", name, err)
 	}
-	m.counts.Writes++
-	m.counts.Bytes += len(bytes)
+	m.count(Counts{Writes: 1, Bytes: len(bytes)})
 	return nil
 }
 

@@ -1,0 +1,167 @@
+// Package netconfig is Kosmos' network-manager: it watches which nodes clusters have
+// (ClusterNode) and keeps at the API server what each of them is to be given
+// (NodeConfig), as package link computes it.
+package netconfig
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/windtunnel/windtunnel/internal/subject/kit/install"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/resource"
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/link"
+)
+
+// The resources, and what else stands at them.
+const (
+	resourceNodes   = "clusternodes"
+	resourceConfigs = "nodeconfigs"
+	roleGateway     = "gateway"
+	annotationPrev  = "prev" // of a NodeConfig: the whole spec before
+	manager         = "windtunnel-link"
+)
+
+// cluster is what the link reads of a Cluster.
+type cluster struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Spec              struct {
+		Link *linkOptions `json:"clusterLinkOptions,omitempty"`
+	} `json:"spec,omitempty"`
+	Status struct {
+		Link struct {
+			PodCIDRs     []string `json:"podCIDRs,omitempty"`
+			ServiceCIDRs []string `json:"serviceCIDRs,omitempty"`
+		} `json:"clusterLinkStatus,omitempty"`
+	} `json:"status,omitempty"`
+}
+
+type linkOptions struct {
+	Enable      bool    `json:"enable,omitempty"`
+	NetworkType string  `json:"networkType,omitempty"` // empty: p2p
+	LocalCIDRs  vipCIDR `json:"localCIDRs,omitempty"`
+	BridgeCIDRs vipCIDR `json:"bridgeCIDRs,omitempty"`
+}
+
+type vipCIDR struct {
+	IP string `json:"ip,omitempty"`
+}
+
+// ClusterNode is a node of a cluster as others know it.
+type ClusterNode struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Spec              ClusterNodeSpec `json:"spec,omitempty"`
+}
+
+// ClusterNodeSpec says where a node is and what is behind it.
+type ClusterNodeSpec struct {
+	ClusterName   string   `json:"clusterName,omitempty"`
+	NodeName      string   `json:"nodeName,omitempty"`
+	PodCIDRs      []string `json:"podCIDRs,omitempty"`
+	IP            string   `json:"ip,omitempty"`
+	Roles         []string `json:"roles,omitempty"`
+	InterfaceName string   `json:"interfaceName,omitempty"`
+}
+
+// NodeConfig is what a node is to have.
+type NodeConfig struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Spec              link.Config `json:"spec,omitempty"`
+}
+
+// list is a list of one of the kinds here.
+type list[T any] struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []T `json:"items"`
+}
+
+// DeepCopyObject makes a cluster a runtime.Object. What is in the specs here is never
+// changed, only replaced.
+func (c *cluster) DeepCopyObject() runtime.Object {
+	out := *c
+	c.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	return &out
+}
+
+// DeepCopyObject makes a ClusterNode a runtime.Object.
+func (n *ClusterNode) DeepCopyObject() runtime.Object {
+	out := *n
+	n.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	return &out
+}
+
+// DeepCopyObject makes a NodeConfig a runtime.Object.
+func (n *NodeConfig) DeepCopyObject() runtime.Object {
+	out := *n
+	n.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	return &out
+}
+
+// DeepCopyObject makes a list a runtime.Object.
+func (l *list[T]) DeepCopyObject() runtime.Object {
+	out := *l
+	out.Items = slices.Clone(l.Items)
+	return &out
+}
+
+// client speaks to the host by one rate limiter.
+type client struct {
+	rest     rest.Interface
+	clusters resource.Client[*cluster]
+	nodes    resource.Client[*ClusterNode]
+	configs  resource.Client[*NodeConfig]
+}
+
+func newClient(config *rest.Config) (*client, error) {
+	s, gv := runtime.NewScheme(), api.GroupVersion()
+	for kind, o := range map[string]runtime.Object{"Cluster": &cluster{}, "ClusterList": &list[cluster]{},
+		"ClusterNode": &ClusterNode{}, "ClusterNodeList": &list[ClusterNode]{}, "NodeConfig": &NodeConfig{}, "NodeConfigList": &list[NodeConfig]{}} {
+		s.AddKnownTypeWithName(gv.WithKind(kind), o)
+	}
+	metav1.AddToGroupVersion(s, gv)
+	config = rest.CopyConfig(config)
+	config.GroupVersion, config.APIPath, config.ContentType = &gv, "/apis", runtime.ContentTypeJSON
+	config.NegotiatedSerializer = serializer.NewCodecFactory(s).WithoutConversion()
+	r, err := rest.RESTClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("client for %s: %w", config.Host, err)
+	}
+	return &client{r, resource.New(r, api.ResourceClusters, func() *cluster { return &cluster{} }),
+		resource.New(r, resourceNodes, func() *ClusterNode { return &ClusterNode{} }),
+		resource.New(r, resourceConfigs, func() *NodeConfig { return &NodeConfig{} })}, nil
+}
+
+//go:embed crds/*.yaml
+var definitions embed.FS
+
+// Install brings the definitions to the host, the tree's among them, and waits until
+// they are served.
+func Install(ctx context.Context, config *rest.Config) error {
+	if err := api.Install(ctx, config); err != nil {
+		return err
+	}
+	c, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("install definitions: %w", err)
+	}
+	all, err := install.Definitions(definitions)
+	if err != nil {
+		return err
+	}
+	if err := install.Define(ctx, c, all, manager); err != nil {
+		return err
+	}
+	return install.Served(ctx, c, api.GroupVersion(), resourceNodes, resourceConfigs)
+}

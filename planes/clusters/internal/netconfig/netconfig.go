@@ -1,0 +1,300 @@
+package netconfig
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/windtunnel/windtunnel/internal/subject/kit/install"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/limiter"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/loop"
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/link"
+)
+
+// Options are a network-manager's.
+type Options struct {
+	link.Options
+	Limiter  limiter.Rate
+	Window   time.Duration // with link.ComputeIncremental: changes within it are computed together
+	Config   *rest.Config
+	Registry *instrument.Registry
+	Log      *slog.Logger
+}
+
+// Default returns Kosmos' options, and for a window the time for which its agents wait
+// for further changes anyway.
+func Default() Options {
+	return Options{Options: link.Default(), Limiter: limiter.Rate{QPS: 40, Burst: 60}, Window: 5 * time.Second}
+}
+
+// Kosmos' ranges of the devices' addresses, where a cluster says none.
+const (
+	localCIDR  = "210.0.0.0/8"
+	bridgeCIDR = "220.0.0.0/8"
+)
+
+// worker is the one worker of the manager: Kosmos computes under one mutex.
+type worker struct {
+	client *client
+	window time.Duration // 0: each event is computed alone
+	loop   *loop.Loop
+	nodes  cache.SharedIndexInformer
+	groups cache.SharedIndexInformer // Clusters
+
+	manager *link.Manager // of the queue's one worker
+
+	mu      sync.Mutex
+	changes []string // keys that have changed within the window
+}
+
+// Run computes and writes until ctx ends.
+func Run(ctx context.Context, o Options) error {
+	config := rest.CopyConfig(o.Config)
+	config.QPS, config.Burst = o.Limiter.QPS, o.Limiter.Burst
+	c, err := newClient(config)
+	if err != nil {
+		return err
+	}
+	w := &worker{client: c, nodes: c.nodes.Informer("", 0, cache.Indexers{}), groups: c.clusters.Informer("", 0, cache.Indexers{})}
+	if o.Compute == link.ComputeIncremental {
+		w.window = o.Window
+	}
+	s, err := newStore(ctx, c)
+	if err != nil {
+		return err
+	}
+	w.manager = link.NewManager(o.Options, s)
+	w.loop = loop.New(loop.Options{Name: "clusternode", Threads: 1, Metrics: o.Registry.Queues(), Reconcile: w.reconcile, Log: o.Log})
+	o.Registry.MustRegister(collector{w.manager})
+	return w.run(ctx, o.Registry)
+}
+
+func (w *worker) run(ctx context.Context, r *instrument.Registry) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var wait sync.WaitGroup
+	defer wait.Wait()
+	defer cancel()
+	watched := map[string]cache.SharedIndexInformer{nodeKey: w.nodes, clusterKey: w.groups}
+	for prefix, informer := range watched {
+		enqueue := func(o any) {
+			if key, ok := loop.Key(o); ok {
+				w.changed(prefix + key)
+			}
+		}
+		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: enqueue, DeleteFunc: enqueue,
+			UpdateFunc: func(_, o any) { enqueue(o) }})
+		if err != nil {
+			return fmt.Errorf("watch: %w", err)
+		}
+	}
+	if err := loop.Start(ctx, &wait, w.groups, w.nodes); err != nil {
+		return err
+	}
+	// What is there already is known before anything is computed: of a part of the nodes, all
+	// configurations would be wrong.
+	for prefix, informer := range watched {
+		for _, name := range informer.GetStore().ListKeys() {
+			w.take(prefix + name)
+		}
+	}
+	r.Ready()
+	w.loop.Run(ctx)
+	return nil
+}
+
+// Keys of the queue begin with the kind.
+const (
+	nodeKey    = "node/"
+	clusterKey = "cluster/"
+	passKey    = "pass"
+)
+
+// changed has a change computed: alone, or when its window ends.
+func (w *worker) changed(key string) {
+	if w.window == 0 {
+		w.loop.Queue.Add(key)
+		return
+	}
+	w.mu.Lock()
+	w.changes = append(w.changes, key)
+	w.mu.Unlock()
+	w.loop.Queue.AddAfter(passKey, w.window) // the first of a window is when it ends: later ones do not put it off
+}
+
+// reconcile computes what has changed and writes it.
+func (w *worker) reconcile(ctx context.Context, key string) error {
+	if key != passKey {
+		if !w.take(key) {
+			return nil
+		}
+		return w.manager.Pass(ctx)
+	}
+	w.mu.Lock()
+	changes := w.changes
+	w.changes = nil
+	w.mu.Unlock()
+	for _, one := range changes {
+		w.take(one)
+	}
+	return w.manager.Pass(ctx)
+}
+
+// take reads an object as it is now.
+func (w *worker) take(key string) bool {
+	if name, ok := strings.CutPrefix(key, nodeKey); ok {
+		o, there, _ := w.nodes.GetStore().GetByKey(name)
+		if !there {
+			return w.manager.SetNode(name, nil)
+		}
+		return w.manager.SetNode(name, nodeOf(o.(*ClusterNode)))
+	}
+	name, _ := strings.CutPrefix(key, clusterKey)
+	o, there, _ := w.groups.GetStore().GetByKey(name)
+	if c := o; there {
+		if one := clusterOf(c.(*cluster)); one != nil {
+			return w.manager.SetCluster(name, one)
+		}
+	}
+	return w.manager.SetCluster(name, nil)
+}
+
+// nodeOf reads a ClusterNode. What cannot be read of it is left out, as an address that is
+// not known yet.
+func nodeOf(n *ClusterNode) *link.Node {
+	ip, _ := netip.ParseAddr(n.Spec.IP)
+	return &link.Node{Name: n.Name, Cluster: n.Spec.ClusterName, IP: ip.Unmap(), Device: n.Spec.InterfaceName,
+		PodCIDRs: prefixes(n.Spec.PodCIDRs), Gateway: slices.Contains(n.Spec.Roles, roleGateway)}
+}
+
+// clusterOf reads a Cluster; nil: it has no link.
+func clusterOf(c *cluster) *link.Cluster {
+	o := c.Spec.Link
+	if o == nil || !o.Enable {
+		return nil
+	}
+	out := &link.Cluster{Name: c.Name, Type: cmp.Or(o.NetworkType, link.P2P), PodCIDRs: prefixes(c.Status.Link.PodCIDRs)}
+	out.Local, _ = netip.ParsePrefix(cmp.Or(o.LocalCIDRs.IP, localCIDR))
+	out.Bridge, _ = netip.ParsePrefix(cmp.Or(o.BridgeCIDRs.IP, bridgeCIDR))
+	if services := prefixes(c.Status.Link.ServiceCIDRs); len(services) > 0 {
+		out.ServiceCIDR = services[0]
+	}
+	if out.Validate() != nil {
+		return nil
+	}
+	return out
+}
+
+func prefixes(texts []string) (out []netip.Prefix) {
+	for _, text := range texts {
+		if p, err := netip.ParsePrefix(text); err == nil && p.Addr().Is4() {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// store keeps configurations as NodeConfigs. The manager is the only one who writes them,
+// so that it knows what stands there.
+type store struct {
+	client *client
+	of     map[string]*NodeConfig
+}
+
+func newStore(ctx context.Context, c *client) (*store, error) {
+	s, all := &store{c, map[string]*NodeConfig{}}, &list[NodeConfig]{}
+	if err := c.rest.Get().Resource(resourceConfigs).Do(ctx).Into(all); err != nil {
+		return nil, fmt.Errorf("list %s: %w", resourceConfigs, err)
+	}
+	for i := range all.Items {
+		s.of[all.Items[i].Name] = &all.Items[i]
+	}
+	return s, nil
+}
+
+// Get implements link.Store.
+func (s *store) Get(name string) *link.Stored {
+	one := s.of[name]
+	if one == nil {
+		return nil
+	}
+	return &link.Stored{Config: one.Spec, Previous: one.Annotations[annotationPrev]}
+}
+
+// Put implements link.Store. What somebody else has changed is read again, and written at
+// the next pass.
+func (s *store) Put(ctx context.Context, name string, c *link.Stored) error {
+	next, call := &NodeConfig{ObjectMeta: metav1.ObjectMeta{Name: name}}, s.client.configs.Create
+	if old := s.of[name]; old != nil {
+		next.ObjectMeta = *old.ObjectMeta.DeepCopy()
+		call = func(ctx context.Context, o *NodeConfig) (*NodeConfig, error) { return s.client.configs.Update(ctx, o) }
+	} else {
+		install.Mark(next)
+	}
+	next.Spec = c.Config
+	if c.Previous != "" {
+		metav1.SetMetaDataAnnotation(&next.ObjectMeta, annotationPrev, c.Previous)
+	}
+	got, err := call(ctx, next)
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
+		now, again := s.client.configs.Get(ctx, "", name)
+		if again != nil {
+			now = nil
+		}
+		s.set(name, now)
+	}
+	if err != nil {
+		return err
+	}
+	s.set(name, got)
+	return nil
+}
+
+func (s *store) set(name string, o *NodeConfig) {
+	if o == nil {
+		delete(s.of, name)
+		return
+	}
+	s.of[name] = o
+}
+
+// Delete implements link.Store.
+func (s *store) Delete(ctx context.Context, name string) error {
+	err := s.client.configs.Delete(ctx, s.of[name])
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete configuration of node %s: %w", name, err)
+	}
+	delete(s.of, name)
+	return nil
+}
+
+// Names implements link.Store.
+func (s *store) Names() []string { return slices.Sorted(maps.Keys(s.of)) }
+
+// collector tells what the manager has done.
+type collector struct{ *link.Manager }
+
+// Describe implements prometheus.Collector: what there is, Collect says.
+func (collector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (c collector) Collect(ch chan<- prometheus.Metric) {
+	n := c.Counts()
+	for name, v := range map[string]int{"link_passes_total": n.Passes, "link_configs_computed_total": n.Computed, "link_entries_computed_total": n.Entries,
+		"link_config_writes_total": n.Writes, "link_config_refused_total": n.Refused, "link_config_written_bytes_total": n.Bytes} {
+		ch <- prometheus.MustNewConstMetric(prometheus.NewDesc(name, "Of the network-manager.", nil, nil), prometheus.CounterValue, float64(v))
+	}
+}
