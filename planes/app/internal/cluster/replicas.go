@@ -22,6 +22,7 @@ import (
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 )
 
@@ -47,8 +48,6 @@ type Direct struct {
 	Connections int    // each to a replica by chance, requests take them in turn; at least 1
 	Seed        uint64 // of that chance
 	Client      string // who connects: another one of the same seed has another chance
-	// Log of a connection to a replica; it may be nil.
-	Connected func(address string)
 }
 
 // errReplicas says that there is no gateway to connect to.
@@ -85,11 +84,11 @@ func (d Direct) Transport(config *rest.Config) (http.RoundTripper, error) {
 		return nil, fmt.Errorf("identity at the gateway: %w", err)
 	}
 	out := &connections{}
-	b := &balancer{find: find, connected: d.Connected, rng: rand.New(rand.NewPCG(d.Seed, hashOf(d.Client)))}
-	if own != nil {
-		b.certificates, b.certificate = own.Certificates, own.GetClientCertificate
-	}
-	for range d.Connections {
+	for i := range d.Connections {
+		b := &balancer{find: find, clock: clock.Start(), rng: rand.New(rand.NewPCG(d.Seed, hashOf(fmt.Sprint(d.Client, "/", i))))}
+		if own != nil {
+			b.certificates, b.certificate = own.Certificates, own.GetClientCertificate
+		}
 		out.all = append(out.all, &http.Transport{DialTLSContext: b.dial, ForceAttemptHTTP2: true, IdleConnTimeout: 90 * time.Second})
 	}
 	if config.WrapTransport != nil {
@@ -162,12 +161,29 @@ func compare(a, b string) int {
 // balancer connects to replicas by chance.
 type balancer struct {
 	find         func(context.Context) ([]Replica, error)
-	connected    func(string)
+	clock        clock.Clock
 	certificates []tls.Certificate
 	certificate  func(*tls.CertificateRequestInfo) (*tls.Certificate, error)
 
-	mu  sync.Mutex
-	rng *rand.Rand
+	mu      sync.Mutex
+	rng     *rand.Rand
+	chosen  uint64     // what the replicas' order follows from
+	changes clock.Time // when it may be another
+}
+
+// together is how long dials are taken for one: of requests that come at the same
+// time each dials, and the first connection serves all of them.
+const together = time.Second
+
+// shuffle brings replicas into an order by chance.
+func (b *balancer) shuffle(all []Replica) {
+	b.mu.Lock()
+	if now := b.clock.Now(); now >= b.changes {
+		b.chosen, b.changes = b.rng.Uint64(), now.Add(together)
+	}
+	chosen := b.chosen
+	b.mu.Unlock()
+	rand.New(rand.NewPCG(chosen, 0)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 }
 
 // dial connects to one replica; one that cannot be reached is left for another.
@@ -176,16 +192,12 @@ func (b *balancer) dial(ctx context.Context, network, _ string) (net.Conn, error
 	if err != nil {
 		return nil, err
 	}
-	b.mu.Lock()
-	b.rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	b.mu.Unlock()
+	all = slices.Clone(all)
+	b.shuffle(all)
 	err = errReplicas
 	for _, r := range all {
 		var conn net.Conn
 		if conn, err = b.connect(ctx, network, r); err == nil {
-			if b.connected != nil {
-				b.connected(r.Address)
-			}
 			return conn, nil
 		}
 	}
