@@ -467,7 +467,7 @@ func killAt(t *testing.T, seed uint64, times int, victims []string, stage func(*
 	for i := range times {
 		while := phases[i%len(phases)]
 		m := &moment{
-			victim: victims[(i+i/len(phases))%len(victims)], while: while, at: 1 + chance.Int64N(requests[while]), answered: i%2 == 1, struck: make(chan struct{}),
+			victim: victims[(i/len(phases)+i%len(phases))%len(victims)], while: while, at: 1 + chance.Int64N(requests[while]), answered: i%2 == 1, struck: make(chan struct{}),
 		}
 		want, _ := calm.Load(while)
 		if got := th.play(fmt.Sprintf("k%d", i), while, m); got != want.(census) {
