@@ -116,19 +116,6 @@ type Machine struct {
 	Cgroup      string `json:"cgroup"` // "v1", "v2" or "none"
 }
 
-// WorkersFact says who shared the load. The stream of worker 3 is workers/3.wt.
-type WorkersFact struct {
-	Count    int    `json:"count"`
-	Where    string `json:"where"`              // "processes": of this machine
-	Tolerate int    `json:"tolerate,omitempty"` // so many may be lost without the verdict being unknown for it
-}
-
-// WorkersFolder is the folder of the workers' streams.
-const WorkersFolder = "workers"
-
-// WorkerFile is the name of a worker's stream, in the run directory.
-func WorkerFile(worker int) string { return fmt.Sprintf("%s/%d.wt", WorkersFolder, worker) }
-
 // PlaneFacts says what control plane was flown.
 type PlaneFacts struct {
 	Kind       string          `json:"kind"`                 // embedded, binaries or kubeconfig

@@ -118,7 +118,7 @@ func (f *Follower) followWorkers() error {
 	if f.run.Manifest.Workers == nil {
 		return nil
 	}
-	for i := range min(f.run.Manifest.Workers.Count, mostWorkers) {
+	for i := range min(f.run.Manifest.Workers.Count, record.MostWorkers) {
 		w := f.c.worker(i)
 		if i == len(f.workers) {
 			f.workers = append(f.workers, nil)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 
@@ -34,19 +33,12 @@ type Worker struct {
 	Torn       bool           // its records do not end with a whole block
 	Missing    bool           // there are none
 
-	readings []reading
+	readings record.Readings
 	due      map[string]int // calls that were its own, by step
 	ended    map[string]int // of those the ones that ended or were left out
 	starts   []partStart
 	cpu      [2]float64
 	sampled  bool
-}
-
-// reading is how a worker's clock stood from a moment on.
-type reading struct {
-	from   clock.Time // on the run's clock
-	offset time.Duration
-	bound  time.Duration
 }
 
 // partStart is a common start, and how late the first call after it was.
@@ -66,20 +58,16 @@ func (w *Worker) UnknownCalls() (n int) {
 	return n
 }
 
-// mostWorkers is how many workers a run may have.
-const mostWorkers = 10_000
-
 // workerEvent takes an event about a worker.
 func (c *collector) workerEvent(e record.Event) {
-	if e.Worker < 0 || e.Worker >= mostWorkers {
+	if e.Worker < 0 || e.Worker >= record.MostWorkers {
 		c.stream.Refuse(fmt.Errorf("it tells of worker %d", e.Worker))
 		return
 	}
 	w := c.worker(e.Worker)
 	switch e.Type {
 	case record.EventWorkerClock:
-		at := sort.Search(len(w.readings), func(i int) bool { return w.readings[i].from > e.At })
-		w.readings = slices.Insert(w.readings, at, reading{e.At, e.Offset, e.Bound})
+		w.readings.Add(e)
 		w.Bound, w.Jumped = max(w.Bound, e.Bound), w.Jumped || e.Jumped
 	case record.EventWorkerShare:
 		w.due[e.Name] += e.Count
@@ -99,17 +87,6 @@ func (c *collector) worker(index int) *Worker {
 	return c.f.Workers[index]
 }
 
-// offset returns by how much a time of the worker's clock is to be moved: as its
-// clock stood when the part of the load began that the time lies in.
-func (w *Worker) offset(at clock.Time) time.Duration {
-	n := len(w.readings)
-	if n == 0 {
-		return 0
-	}
-	i := sort.Search(n, func(i int) bool { return w.readings[i].from > at.Add(w.readings[i].offset) })
-	return w.readings[max(0, i-1)].offset
-}
-
 // workerVisitor visits a worker's stream: its calls are the run's, at the times of the
 // run's clock. Of its samples the CPU and memory of its own process are wanted.
 func (c *collector) workerVisitor(w *Worker) func(*record.Stream) record.Visitor {
@@ -117,8 +94,7 @@ func (c *collector) workerVisitor(w *Worker) func(*record.Stream) record.Visitor
 		from, failed := &source{stream: s, worker: true}, map[Failure]record.Failure{}
 		return record.Visitor{
 			Call: func(v record.Call) {
-				by := w.offset(v.Due)
-				v.Due, v.Sent, v.Done = v.Due.Add(by), v.Sent.Add(by), v.Done.Add(by)
+				v = w.readings.Move(v)
 				c.call(from, v)
 				w.add(s.Ops[v.Op], v)
 			},
@@ -216,7 +192,7 @@ func (c *collector) readWorkers(dir record.Dir, m record.Manifest) error {
 	if m.Workers == nil {
 		return nil
 	}
-	if m.Workers.Count < 0 || m.Workers.Count > mostWorkers {
+	if m.Workers.Count < 0 || m.Workers.Count > record.MostWorkers {
 		return fmt.Errorf("%s: %d workers are more than a run may have", dir.File(record.ManifestFile), m.Workers.Count)
 	}
 	for i := range m.Workers.Count {

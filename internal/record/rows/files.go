@@ -66,7 +66,11 @@ func Export(run, folder, extension string, open func(*Files) Sinks) ([]File, err
 	sinks := open(f)
 	count := map[string]int{}
 	if err = f.err; err == nil {
-		count, err = Fill(dir.File(record.StreamFile), sinks)
+		workers := 0
+		if manifest.Workers != nil {
+			workers = manifest.Workers.Count
+		}
+		count, err = FillShared(dir.File(record.StreamFile), workers, sinks)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("export %s: %w", run, err)

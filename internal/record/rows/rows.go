@@ -10,6 +10,8 @@ package rows
 import (
 	"encoding/json"
 	"errors"
+	"io/fs"
+	"path/filepath"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/record"
@@ -42,14 +44,35 @@ func Tables() []string {
 // how many rows each table got, by its name. A stream that a crash cut off is
 // not an error: what is there is written.
 func Fill(path string, to Sinks) (map[string]int, error) {
+	return FillShared(path, 0, to)
+}
+
+// FillShared is Fill of a run whose load so many workers shared: their calls follow, at
+// the times of the run.
+func FillShared(path string, workers int, to Sinks) (map[string]int, error) {
 	f := newFiller(to)
+	clocks := make([]record.Readings, min(workers, record.MostWorkers))
 	_, err := record.Read(path, func(s *record.Stream) record.Visitor {
 		f.stream = s
 		return record.Visitor{
 			Call: f.call, Phase: f.phase, Sample: f.sample, Gone: f.gone,
-			Histogram: f.histogram, Scrape: f.scrape, Event: f.event,
+			Histogram: f.histogram, Scrape: f.scrape, Event: func(e record.Event) {
+				if e.Type == record.EventWorkerClock && e.Worker >= 0 && e.Worker < len(clocks) {
+					clocks[e.Worker].Add(e)
+				}
+				f.event(e)
+			},
 		}
 	})
+	for i := 0; i < len(clocks) && err == nil; i++ {
+		_, err = record.Dir(filepath.Dir(path)).ReadStream(record.WorkerFile(i), func(s *record.Stream) record.Visitor {
+			f.stream = s
+			return record.Visitor{Call: func(c record.Call) { f.call(clocks[i].Move(c)) }}
+		})
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, record.ErrNotRecords) {
+			err = nil // it never brought any
+		}
+	}
 	count := map[string]int{}
 	faults := []error{err}
 	for i, t := range []ender{f.calls, f.lifecycles, f.samples, f.histograms, f.scrapes, f.events} {

@@ -152,3 +152,52 @@ func TestColumns(t *testing.T) {
 		t.Error("two tables have the same columns")
 	}
 }
+
+// Calls of workers are rows, too, at the times of the run.
+func TestCallsOfWorkers(t *testing.T) {
+	dir := record.Dir(flown(t, 1))
+	if err := os.Mkdir(dir.File(record.WorkersFolder), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w, err := record.Create(dir.File(record.WorkerFile(1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	op := w.Op(record.Op{Source: "load", Step: "fill", Verb: "get", Resource: "pods", Scope: "resource"})
+	w.Call(record.Call{Op: op, Due: clock.Time(time.Hour) + 1000, Sent: clock.Time(time.Hour) + 2000, Done: clock.Time(time.Hour) + 3000, Code: 200, Number: 2})
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	leader, err := os.ReadFile(dir.File(record.StreamFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	more, err := record.Create(dir.File("more.wt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	more.Event(record.Event{At: 500, Type: record.EventWorkerClock, Detail: record.Detail{Worker: 1, Offset: -time.Hour}})
+	if err := more.Close(); err != nil {
+		t.Fatal(err)
+	}
+	clocks, err := os.ReadFile(dir.File("more.wt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	head := len("windtunnel records 2\n")
+	if err := os.WriteFile(dir.File(record.StreamFile), append(leader, clocks[head:]...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m := record.Manifest{Format: record.Format, Scenario: "small", Workers: &record.WorkersFact{Count: 2}}
+	if err := dir.WriteJSON(record.ManifestFile, m); err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	if _, err := rows.WriteCSV(string(dir), folder); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile(filepath.Join(folder, "calls.csv"))
+	if lines := strings.Split(strings.TrimSpace(string(raw)), "\n"); err != nil || len(lines) != 4 || !strings.HasPrefix(lines[3], "1000,2000,3000,") {
+		t.Errorf("%v\n%s", err, raw)
+	}
+}

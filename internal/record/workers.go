@@ -1,0 +1,54 @@
+package record
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+)
+
+// WorkersFact says who shared the load. The stream of worker 3 is workers/3.wt.
+type WorkersFact struct {
+	Count    int    `json:"count"`
+	Where    string `json:"where"`              // "processes": of this machine
+	Tolerate int    `json:"tolerate,omitempty"` // so many may be lost without the verdict being unknown for it
+}
+
+// WorkersFolder is the folder of the workers' streams.
+const WorkersFolder = "workers"
+
+// MostWorkers is how many workers a run may have.
+const MostWorkers = 10_000
+
+// WorkerFile is the name of a worker's stream, in the run directory.
+func WorkerFile(worker int) string { return fmt.Sprintf("%s/%d.wt", WorkersFolder, worker) }
+
+// Readings are how a worker's clock stood to the run's, in the order of time: what its
+// events worker-clock say.
+type Readings []reading
+
+// reading is how it stood from a moment of the run on.
+type reading struct {
+	from   clock.Time
+	offset time.Duration
+}
+
+// Add takes an event worker-clock. Two of them may come in the wrong order.
+func (r *Readings) Add(e Event) {
+	at := sort.Search(len(*r), func(i int) bool { return (*r)[i].from > e.At })
+	*r = slices.Insert(*r, at, reading{e.At, e.Offset})
+}
+
+// Move gives a call of the worker the times of the run: as the clock stood when the
+// part of the load began in which it was due.
+func (r Readings) Move(c Call) Call {
+	if len(r) == 0 {
+		return c
+	}
+	i := sort.Search(len(r), func(i int) bool { return r[i].from > c.Due.Add(r[i].offset) })
+	by := r[max(0, i-1)].offset
+	c.Due, c.Sent, c.Done = c.Due.Add(by), c.Sent.Add(by), c.Done.Add(by)
+	return c
+}
