@@ -48,7 +48,7 @@ steps:
 // corpus: one that is hostile from the first request on, and one that answers the
 // first look as an API server does.
 func TestHostileServers(t *testing.T) {
-	robust(t)
+	repotest.Robust(t)
 	bin := repotest.Binary(t)
 	for _, p := range apitest.Peers() {
 		for mode, polite := range map[string]bool{"at once": false, "later": true} {
