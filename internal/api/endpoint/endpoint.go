@@ -6,6 +6,7 @@
 package endpoint
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -19,6 +20,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
 )
 
 // Endpoint is an API server and an identity at it. It holds secrets: it is
@@ -151,9 +154,18 @@ func (e Endpoint) Others() ([]tls.Certificate, error) {
 	return out, nil
 }
 
-// Client returns an HTTP client for single requests, and the base URL.
+// Client returns an HTTP client for single requests, and the base URL. It reads no
+// faster than such requests want (paced).
 func (e Endpoint) Client() (*http.Client, *url.URL, error) {
-	client, err := rest.HTTPClientFor(e.config)
+	config := rest.CopyConfig(e.config)
+	config.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := (&net.Dialer{KeepAlive: keepAlive}).DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return &paced{Conn: conn, clock: clock.Start()}, nil
+	}
+	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, nil, fmt.Errorf("client for %s: %w", e.config.Host, err)
 	}
