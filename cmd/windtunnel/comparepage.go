@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"slices"
 
 	"github.com/windtunnel/windtunnel/internal/compare"
@@ -29,7 +28,7 @@ func (f *compareFlags) writePage(runs [][]compare.Run, pairs []*compare.Comparis
 	if err := page.HTML(&out); err != nil {
 		return err
 	}
-	if err := os.WriteFile(f.page, out.Bytes(), 0o644); err != nil {
+	if err := writeFile(f.page, out.Bytes(), 0o644); err != nil {
 		return fmt.Errorf("write comparison: %w", err)
 	}
 	return nil

@@ -73,7 +73,7 @@ func openHostile(t *testing.T, h reporttest.Hostile) {
 // reading are the verbs that read a run directory, beside judge.
 func reading(folder string, dir record.Dir) (out [][]string) {
 	out = append(out, []string{"report", string(dir)},
-		[]string{"compare", filepath.Join(folder, "fail"), string(dir), "--html", filepath.Join(folder, "compare.html")},
+		[]string{"compare", "--html", filepath.Join(folder, "compare.html"), filepath.Join(folder, "fail"), "--", string(dir)},
 		[]string{"history", "--file", filepath.Join(folder, "history.json"), "--add", string(dir)})
 	for _, format := range []string{"csv", "parquet", "clusterloader2", "kube-burner", "openmetrics", "github", "grafana"} {
 		args := []string{"export", format, string(dir)}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -40,7 +39,7 @@ func importVerb(env *environment) *cobra.Command {
 			_, err = env.stdout.Write(in.Native)
 			return err
 		}
-		if err := os.WriteFile(out, in.Native, 0o600); err != nil {
+		if err := writeFile(out, in.Native, 0o600); err != nil {
 			return fmt.Errorf("write scenario: %w", err)
 		}
 		return nil

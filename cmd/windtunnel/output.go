@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -32,6 +34,18 @@ func wantOneOf(flag, value string, words ...string) error {
 		return fmt.Errorf("%s %s: want %s or %s", flag, value, strings.Join(words[:len(words)-1], ", "), words[len(words)-1])
 	}
 	return nil
+}
+
+// writeFile writes a file that the user named, in one step: a disk that is full leaves
+// the one of before. What is no ordinary file, such as /dev/stdout, is written to.
+func writeFile(path string, content []byte, mode fs.FileMode) error {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return os.WriteFile(path, content, mode)
+	}
+	return record.Dir(filepath.Dir(path)).WriteMode(filepath.Base(path), content, mode)
 }
 
 // printResult prints what a run directory's judgement says in the form asked for.
