@@ -72,7 +72,7 @@ func TestDiskFullAtEveryWrite(t *testing.T) {
 		"judge": {"judge", "run"}, "history": {"history", "--file", "history.json", "--add", "run"},
 		"csv": {"export", "csv", "run", "--out", "out"}, "parquet": {"export", "parquet", "run", "--out", "out"},
 		"openmetrics": {"export", "openmetrics", "run", "--out", "run.om"}, "clusterloader2": {"export", "clusterloader2", "run", "--out", "out"},
-		"kube-burner": {"export", "kube-burner", "run", "--out", "out"}, "compare": {"compare", "run", "run", "--html", "compare.html"},
+		"compare": {"compare", "--html", "compare.html", "run", "--", "run"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			room := newDisk(t)

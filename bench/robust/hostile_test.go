@@ -25,13 +25,6 @@ const (
 	readFactor = 5               // and so many for each byte of the directory
 )
 
-// taken is what a process took.
-type taken struct {
-	exit   int
-	cpu    time.Duration
-	memory int64 // bytes
-}
-
 // ask runs a verb.
 func ask(t *testing.T, bin string, args ...string) taken {
 	t.Helper()
@@ -41,11 +34,7 @@ func ask(t *testing.T, bin string, args ...string) taken {
 	c.Cancel = func() error { return c.Process.Signal(syscall.SIGQUIT) } // says where it hangs
 	var said bytes.Buffer
 	c.Stderr = &said
-	err := c.Run()
-	u := taken{c.ProcessState.ExitCode(), c.ProcessState.UserTime() + c.ProcessState.SystemTime(), 0}
-	if rusage, ok := c.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		u.memory = rusage.Maxrss << 10
-	}
+	u, err := measure(c)
 	if u.exit < 0 || u.exit > 3 || strings.Contains(said.String(), "windtunnel has a fault") || strings.Contains(said.String(), "goroutine ") {
 		t.Errorf("%q: %v: %s", args, err, said.String())
 	}
@@ -55,7 +44,7 @@ func ask(t *testing.T, bin string, args ...string) taken {
 // readers are the verbs that read a run directory; other is one that is sound.
 func readers(dir, other, out string) [][]string {
 	all := [][]string{
-		{"judge", dir}, {"report", dir}, {"compare", other, dir, "--html", filepath.Join(out, "compare.html")},
+		{"judge", dir}, {"report", dir}, {"compare", "--html", filepath.Join(out, "compare.html"), other, "--", dir},
 		{"history", "--file", filepath.Join(out, "history.json"), "--add", dir},
 	}
 	for _, format := range []string{"csv", "parquet", "openmetrics", "clusterloader2", "kube-burner"} {

@@ -74,18 +74,16 @@ func fly(t *testing.T, bin string, server *apitest.Peering) {
 	var said bytes.Buffer
 	c.Stdout, c.Stderr = &said, &said
 	watch := clock.Start()
-	err := c.Run()
+	u, err := measure(c)
 	took := time.Duration(watch.Now())
-	usage, _ := c.ProcessState.SysUsage().(*syscall.Rusage)
-	cpu := c.ProcessState.UserTime() + c.ProcessState.SystemTime()
 	most, total := server.Connections()
 	t.Logf("exit %d after %v, CPU %v, %d MiB, %d connections, %d in all: %s",
-		c.ProcessState.ExitCode(), took.Round(time.Millisecond), cpu.Round(time.Millisecond), usage.Maxrss>>10, most, total, first(said.String()))
+		u.exit, took.Round(time.Millisecond), u.cpu.Round(time.Millisecond), u.memory>>20, most, total, first(said.String()))
 	if err == nil || total == 0 {
 		t.Errorf("the run ended with %v, after %d connections: %s", err, total, said.String())
 	}
-	if took > mostTime || usage.Maxrss<<10 > mostMemory || cpu > mostCPU || most > mostConnections {
-		t.Errorf("%v, %d MiB, %v of CPU, %d connections\n%s", took, usage.Maxrss>>10, cpu, most, said.String())
+	if took > mostTime || u.memory > mostMemory || u.cpu > mostCPU || most > mostConnections {
+		t.Errorf("%v, %d MiB, %v of CPU, %d connections\n%s", took, u.memory>>20, u.cpu, most, said.String())
 	}
 }
 

@@ -130,3 +130,29 @@ func TestWordsOfReaders(t *testing.T) {
 		t.Errorf("only %d files were read", seen)
 	}
 }
+
+// TestPromisesHaveTests holds that each test that docs/safety.md names for a promise is
+// there.
+func TestPromisesHaveTests(t *testing.T) {
+	raw, err := os.ReadFile("../../docs/safety.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := map[string]bool{}
+	for _, f := range load(t).files {
+		for _, d := range f.ast.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok && f.test && fn.Recv == nil {
+				there[fn.Name.Name] = true
+			}
+		}
+	}
+	named := regexp.MustCompile(`\b(Test|Fuzz)[A-Z]\w+`).FindAllString(string(raw), -1)
+	if len(named) < 20 {
+		t.Errorf("only %d tests are named", len(named))
+	}
+	for _, name := range named {
+		if !there[name] {
+			t.Errorf("docs/safety.md names %s, which is not there", name)
+		}
+	}
+}
