@@ -39,7 +39,7 @@ func (n *namespaces) create(ctx context.Context, generator *load.Generator, clie
 		case code < 200 || code >= 300:
 			return fmt.Errorf("namespace %s could not be made: status %d", name, code)
 		}
-		if err := awaitUsable(ctx, client, name); err != nil {
+		if err := awaitUsable(ctx, client, name, usableWithin); err != nil {
 			return err
 		}
 	}
@@ -64,12 +64,18 @@ func (n *namespaces) post(ctx context.Context, generator *load.Generator) (codes
 	})
 }
 
-// usableEvery is how often a namespace is looked at that is not usable yet.
-const usableEvery = 25 * time.Millisecond
+// A namespace that is not usable yet is looked at so often, and for so long: one
+// after the other, and each has been there since before the first look.
+const (
+	usableEvery  = 25 * time.Millisecond
+	usableWithin = time.Minute
+)
 
 // awaitUsable waits for a namespace's service account "default".
-func awaitUsable(ctx context.Context, client *wire.Client, namespace string) error {
+func awaitUsable(ctx context.Context, client *wire.Client, namespace string, within time.Duration) error {
 	path := "/api/v1/namespaces/" + namespace + "/serviceaccounts/default"
+	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("it has no service account \"default\" after %v: the cluster's controller manager is to make it", within))
+	defer cancel()
 	for {
 		answer, err := client.Do(ctx, &wire.Request{Method: http.MethodGet, Path: path})
 		if err == nil && answer.Code == http.StatusOK {
