@@ -154,16 +154,17 @@ func (e Endpoint) Others() ([]tls.Certificate, error) {
 	return out, nil
 }
 
-// Client returns an HTTP client for single requests, and the base URL. It reads no
-// faster than such requests want (paced).
+// Client returns an HTTP client for single requests, and the base URL. It reads
+// what is of no answer slowly (pacing).
 func (e Endpoint) Client() (*http.Client, *url.URL, error) {
-	config := rest.CopyConfig(e.config)
+	config, pace := rest.CopyConfig(e.config), &pacing{clock: clock.Start()}
+	config.Wrap(func(inner http.RoundTripper) http.RoundTripper { return pacedRequests{inner, pace} })
 	config.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := (&net.Dialer{KeepAlive: keepAlive}).DialContext(ctx, network, address)
 		if err != nil {
 			return nil, err
 		}
-		return &paced{Conn: conn, clock: clock.Start()}, nil
+		return pacedConn{conn, pace}, nil
 	}
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {

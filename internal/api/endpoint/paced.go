@@ -1,36 +1,87 @@
 package endpoint
 
 import (
+	"io"
 	"net"
+	"net/http"
+	"sync"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 )
 
-// A connection for single requests, of metrics and profiles, reads so many bytes at
-// once, and then so many each second. A server that floods it with what is no answer
-// would otherwise take a core for as long as the request waits: net/http bounds the
-// size of an answer's parts, not what comes instead of it.
+// A client for single requests, of metrics and profiles, reads what answers bring as
+// fast as it comes, and of anything else so many bytes at once and so many each second.
+// A server that floods it with frames that are no answer would otherwise take a core for
+// as long as a request waits: net/http bounds an answer's parts, not what comes instead.
 const (
-	freeBytes = 64 << 20
-	mostRate  = 16 << 20
+	idleBytes   = 8 << 20   // more than the windows of two streams
+	idleRate    = 256 << 10 // bytes a second
+	answerBytes = 64 << 10  // that an answer may bring beside its body
 
-	keepAlive = 30 * time.Second // as client-go's own
+	keepAlive  = 30 * time.Second // as client-go's own
+	paceEvery  = 10 * time.Millisecond
+	usefulness = 2 // bytes that each byte of a body makes good: of its frames too
 )
 
-// paced is such a connection. Read is called by one goroutine at a time.
-type paced struct {
-	net.Conn
+// pacing counts what the connections of one client read that is of no answer.
+type pacing struct {
 	clock clock.Clock
-	read  int64
+
+	mu    sync.Mutex
+	idle  float64 // bytes
+	since clock.Time
 }
 
-// Read reads, and holds the reader up when it has read too much.
-func (p *paced) Read(b []byte) (int, error) {
-	n, err := p.Conn.Read(b)
-	p.read += int64(n)
-	if over := p.read - freeBytes - int64(p.clock.Now().Seconds()*mostRate); over > 0 {
-		time.Sleep(time.Duration(float64(over) / mostRate * float64(time.Second)))
+// add counts bytes that were read, or makes them good, and says whether there are too
+// many.
+func (p *pacing) add(bytes float64) (tooMany bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.clock.Now()
+	p.idle = max(0, p.idle+bytes-now.Sub(p.since).Seconds()*idleRate)
+	p.since = now
+	return p.idle > idleBytes
+}
+
+// pacedConn is a connection of such a client.
+type pacedConn struct {
+	net.Conn
+	pace *pacing
+}
+
+// Read reads, and holds the reader up while it has read too much for nothing.
+func (c pacedConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	for wait := c.pace.add(float64(n)); wait; wait = c.pace.add(0) {
+		time.Sleep(paceEvery)
 	}
+	return n, err
+}
+
+// pacedRequests tells the pacing of answers.
+type pacedRequests struct {
+	http.RoundTripper
+	pace *pacing
+}
+
+// RoundTrip sends a request.
+func (r pacedRequests) RoundTrip(request *http.Request) (*http.Response, error) {
+	answer, err := r.RoundTripper.RoundTrip(request)
+	if err == nil {
+		r.pace.add(-answerBytes)
+		answer.Body = pacedBody{answer.Body, r.pace}
+	}
+	return answer, err
+}
+
+type pacedBody struct {
+	io.ReadCloser
+	pace *pacing
+}
+
+func (b pacedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.pace.add(-usefulness * float64(n))
 	return n, err
 }
