@@ -25,7 +25,7 @@ var (
 // calls are not counted: they take some times their size.
 const (
 	costOp        = 1 << 10
-	costObject    = 400 // its texts are 112; the list of them is copied as it grows, and the collector waits for as much again
+	costObject    = 500 // its texts are 112; the list of them is copied as it grows, and the collector waits for as much again
 	costSeries    = 200
 	costLabel     = 32
 	costText      = 32
