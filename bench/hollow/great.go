@@ -158,7 +158,7 @@ func (g great) watch(ctx context.Context, s *server) error {
 			return err
 		}
 	}
-	time.Sleep(g.heartbeats) // until every lease has a moment of its own
+	time.Sleep(min(g.heartbeats, 30*time.Second)) // until what the creation held up has gone
 	begin, err := g.look(ctx, s, w)
 	if err != nil {
 		return err
