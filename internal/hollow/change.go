@@ -86,6 +86,9 @@ func (c *Cluster) createNamed(w write, o runtime.Object) (result, error) {
 	}
 	stored, err := t.Put(key, nil, encoder(w.kind, o))
 	if errors.Is(err, store.ErrChanged) {
+		if o := t.Get(key); o != nil && w.kind.Metadata(o.Raw).DeletionTimestamp != nil {
+			taken.ErrStatus.Message = "object is being deleted: " + taken.ErrStatus.Message
+		}
 		return result{}, taken
 	}
 	if err != nil {
@@ -98,12 +101,10 @@ func (c *Cluster) createNamed(w write, o runtime.Object) (result, error) {
 // place gives an object the namespace of its request, or refuses that it has
 // another one.
 func place(t target, m metav1.Object) error {
-	if m.GetNamespace() == "" {
-		m.SetNamespace(t.namespace)
+	if err := sameNamespace(t.namespace, m); err != nil {
+		return err
 	}
-	if m.GetNamespace() != t.namespace {
-		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
-	}
+	m.SetNamespace(t.namespace)
 	if t.name != "" && m.GetName() == "" {
 		m.SetName(t.name)
 	}
@@ -181,6 +182,9 @@ func check(k *kind.Kind, o, old runtime.Object) field.ErrorList {
 	}
 	switch o := o.(type) {
 	case *unstructured.Unstructured:
+		if old != nil { // an API server says it twice of them
+			errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(m, metaOf(old), path)...)
+		}
 		errs = append(errs, k.Custom.Validate(o.Object)...)
 	case *apiextensionsv1.CustomResourceDefinition:
 		errs = append(errs, checkDefinition(o)...)
@@ -254,6 +258,9 @@ func (c *Cluster) createByChange(ch change) (result, error) {
 		return result{}, preconditionFailed(ch.target, ch.uid, "")
 	}
 	given := metaOf(o).GetResourceVersion()
+	if err := checkVersion(given); err != nil {
+		return result{}, err
+	}
 	metaOf(o).SetResourceVersion("")
 	r, err := c.create(ch.write, o)
 	if ch.dryRun && err == nil {
@@ -277,6 +284,12 @@ func (c *Cluster) next(ch change, old runtime.Object) (runtime.Object, error) {
 		return nil, err
 	}
 	m := metaOf(next)
+	if err := sameName(ch.name, m); err != nil {
+		return nil, err
+	}
+	if err := checkVersion(m.GetResourceVersion()); err != nil {
+		return nil, err
+	}
 	switch v := m.GetResourceVersion(); {
 	case v != "" && v != "0" && v != was.GetResourceVersion():
 		return nil, apierrors.NewConflict(ch.kind.Resource(), ch.name, errors.New("the object has been modified; please apply your changes to the latest version and try again"))
@@ -302,6 +315,35 @@ func (c *Cluster) next(ch change, old runtime.Object) (runtime.Object, error) {
 		return nil, apierrors.NewInvalid(ch.kind.GVK().GroupKind(), ch.name, errs)
 	}
 	return next, nil
+}
+
+// sameName refuses what has another name than its request, or none.
+func sameName(name string, m metav1.Object) error {
+	switch m.GetName() {
+	case name:
+		return nil
+	case "":
+		return apierrors.NewBadRequest("the name of the object (" + name + " based on URL) was undeterminable: name must be provided")
+	}
+	return apierrors.NewBadRequest("the name of the object (" + m.GetName() + ") does not match the name on the URL (" + name + ")")
+}
+
+// sameNamespace refuses what has another namespace than its request.
+func sameNamespace(namespace string, m metav1.Object) error {
+	if own := m.GetNamespace(); own != "" && own != namespace {
+		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+	}
+	return nil
+}
+
+// checkVersion says that a version of an object is none: an API server answers with
+// the plain error, too.
+func checkVersion(version string) error {
+	if version == "" {
+		return nil
+	}
+	_, err := strconv.ParseUint(version, 10, 64)
+	return err
 }
 
 // keepSystem keeps what an update cannot change and does not have to know.

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
@@ -39,11 +40,23 @@ func (q *request) read(k *kind.Kind) (runtime.Object, error) {
 			return nil, apierrors.NewBadRequest(err.Error())
 		}
 	}
-	if !json.Valid(raw) {
-		var v any
-		return nil, unrecognized(k, raw, fmt.Errorf("couldn't get version/kind; json parse error: %w", json.Unmarshal(raw, &v)))
+	if err := parseHead(raw); err != nil {
+		return nil, unrecognized(k, raw, err)
 	}
 	return q.decode(k, raw)
+}
+
+// parseHead says what is wrong with a body before anybody looks at more than its
+// version and kind.
+func parseHead(raw []byte) error {
+	var head struct {
+		APIVersion string `json:"apiVersion,omitempty"`
+		Kind       string `json:"kind,omitempty"`
+	}
+	if err := json.Unmarshal(raw, &head); err != nil {
+		return fmt.Errorf("couldn't get version/kind; json parse error: %w", err)
+	}
+	return nil
 }
 
 // bodyType returns the media type of the request's body.
@@ -113,6 +126,10 @@ func unrecognized(k *kind.Kind, raw []byte, err error) error {
 // sameKind refuses an object of another kind than the request is about; one that
 // says nothing is of that.
 func sameKind(k *kind.Kind, apiVersion, name string) error {
+	if gv, err := schema.ParseGroupVersion(apiVersion); name != "" && name != k.Kind && (err != nil || kind.Builtin().OfKind(gv.WithKind(name)) == nil) && k.Custom == nil {
+		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: no kind %q is registered for version %q in scheme \"pkg/runtime/scheme.go:111\"",
+			name, gv.Version, k.Kind, name, apiVersion))
+	}
 	if name != "" && name != k.Kind {
 		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: converting (%s) to (%s): unknown conversion",
 			name, k.Version, k.Kind, apiVersion+"."+name, internalGroup(k.Group)+"."+k.Kind))
@@ -209,15 +226,21 @@ func decodeCustom(k *kind.Kind, u *unstructured.Unstructured, raw []byte) (runti
 			return nil, nil, unrecognized(k, raw, fmt.Errorf("Object '%s' is missing in '%s'", strings.ToUpper(name[:1])+name[1:], raw))
 		}
 	}
-	if err := sameKind(k, u.GetAPIVersion(), u.GetKind()); err != nil {
-		return nil, nil, err
-	}
-	u.SetGroupVersionKind(k.GVK())
 	if m, there := u.Object["metadata"]; there {
 		if _, ok := m.(map[string]any); !ok {
 			return nil, nil, errors.New("metadata is no object")
 		}
+		if u.Object["metadata"], err = plainMeta(m); err != nil {
+			return nil, nil, err
+		}
 	}
+	if v := u.GetAPIVersion(); u.GetKind() == k.Kind && v != k.APIVersion() {
+		return nil, nil, apierrors.NewBadRequest("the API version in the data (" + v + ") does not match the expected API version (" + k.APIVersion() + ")")
+	}
+	if err := sameKind(k, u.GetAPIVersion(), u.GetKind()); err != nil {
+		return nil, nil, err
+	}
+	u.SetGroupVersionKind(k.GVK())
 	var unknown []string
 	for _, s := range strict {
 		unknown = append(unknown, s.Error())
@@ -227,4 +250,19 @@ func decodeCustom(k *kind.Kind, u *unstructured.Unstructured, raw []byte) (runti
 	}
 	k.Custom.Default(u.Object)
 	return u, unknown, nil
+}
+
+// plainMeta returns an object's metadata as an API server keeps it: without what
+// metadata has not, and what is empty. The error says what is of another type than it
+// has there.
+func plainMeta(m any) (map[string]any, error) {
+	raw, err := json.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	var typed metav1.ObjectMeta
+	if _, err := kjson.UnmarshalStrict(raw, &typed); err != nil {
+		return nil, err
+	}
+	return runtime.DefaultUnstructuredConverter.ToUnstructured(&typed)
 }

@@ -78,7 +78,9 @@ func (q *request) decodeOptions(raw []byte, o *metav1.DeleteOptions) error {
 	case typeYAML:
 		err = yaml.Unmarshal(raw, o)
 	default:
-		err = json.Unmarshal(raw, o)
+		if err = parseHead(raw); err == nil {
+			err = json.Unmarshal(raw, o)
+		}
 	}
 	if err != nil {
 		return apierrors.NewBadRequest(err.Error())

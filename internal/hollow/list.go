@@ -47,12 +47,28 @@ func (q *request) selection() (s selection, err error) {
 	if q.name != "" { // a watch of one object
 		s.fields = fields.AndSelectors(s.fields, fields.OneTermEqualSelector("metadata.name", q.name))
 	}
+	return s, nil
+}
+
+// known refuses a selection by fields that the kind does not select by.
+func (s selection) known() error {
 	for _, r := range s.fields.Requirements() {
-		if !q.kind.Selects(r.Field) {
-			return s, apierrors.NewBadRequest(q.kind.Unselected(r.Field).Error())
+		if !s.kind.Selects(r.Field) {
+			return apierrors.NewBadRequest(s.kind.Unselected(r.Field).Error())
 		}
 	}
-	return s, nil
+	return nil
+}
+
+// selected reads the selectors and the options of a request.
+func (q *request) selected() (s selection, o metav1.ListOptions, err error) {
+	if s, err = q.selection(); err != nil {
+		return s, o, err
+	}
+	if o, err = q.options(); err != nil {
+		return s, o, err
+	}
+	return s, o, s.known()
 }
 
 func labelSet(of map[string]string) labels.Set { return of }
@@ -127,11 +143,7 @@ type token struct {
 
 // find looks for the objects that a list asks for.
 func (q *request) find() (page, error) {
-	s, err := q.selection()
-	if err != nil {
-		return page{}, err
-	}
-	o, err := q.options()
+	s, o, err := q.selected()
 	if err != nil {
 		return page{}, err
 	}

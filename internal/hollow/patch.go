@@ -109,6 +109,9 @@ func (q *request) apply(w write, body []byte) error {
 	if by == "" {
 		return invalidPatchOption(field.Required(field.NewPath("fieldManager"), "is required for apply patch"))
 	}
+	if q.sub != "" && q.cluster.table(q.kind).Get(q.key()) == nil {
+		return apierrors.NewNotFound(q.kind.Resource(), q.name)
+	}
 	applied := &unstructured.Unstructured{}
 	raw, err := yaml.YAMLToJSON(body)
 	if err != nil {
@@ -140,6 +143,9 @@ func (q *request) apply(w write, body []byte) error {
 		}
 		if u, ok := next.(*unstructured.Unstructured); ok {
 			q.kind.Custom.Default(u.Object)
+			if u.Object["metadata"], err = plainMeta(u.Object["metadata"]); err != nil {
+				return nil, apierrors.NewBadRequest(err.Error())
+			}
 		}
 		return next, nil
 	}})

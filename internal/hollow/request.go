@@ -256,6 +256,12 @@ func (q *request) put() error {
 		return err
 	}
 	m := metaOf(o)
+	if err := sameName(q.name, m); err != nil {
+		return err
+	}
+	if err := sameNamespace(q.namespace, m); err != nil {
+		return err
+	}
 	c := change{write: w, create: q.kind.PutCreates && q.sub == "", uid: m.GetUID(), of: func(old runtime.Object) (runtime.Object, error) {
 		if q.sub == "scale" {
 			return scaled(q.kind, old, o)

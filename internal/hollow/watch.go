@@ -40,17 +40,13 @@ type watcher struct {
 
 // watch sends events until the client leaves or its time is up.
 func (q *request) watch() error {
-	s, err := q.selection()
-	if err != nil {
-		return err
-	}
-	o, err := q.options()
+	s, o, err := q.selected()
 	if err != nil {
 		return err
 	}
 	from, err := parseVersion(o.ResourceVersion)
-	if err != nil {
-		return err
+	if err != nil { // an API server says it of a watch like that
+		return errors.New(strings.TrimPrefix(err.Error(), "invalid resource version: "))
 	}
 	w := &watcher{request: q, selection: s, table: q.cluster.table(q.kind), at: from, bookmarks: o.AllowWatchBookmarks}
 	w.initial = o.SendInitialEvents != nil && *o.SendInitialEvents

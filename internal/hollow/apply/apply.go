@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"sync"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -155,7 +154,7 @@ func (c converter) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner)
 	}
 	out := c.kind.New()
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, out); err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
+		return nil, fmt.Errorf("unable to convert unstructured object to %v: %w", c.kind.GVK(), err)
 	}
 	return out, nil
 }

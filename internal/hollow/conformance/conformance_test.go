@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
@@ -75,13 +74,7 @@ type player struct {
 
 // play plays a trace on an API server.
 func play(t *testing.T, path string, e endpoint.Endpoint, real bool) {
-	client, err := rest.HTTPClientFor(e.Config("conformance"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	client.Timeout = 0
-	p := &player{client: client, server: e.Server(), real: real, names: map[string]string{}, saved: map[string]string{}, watches: map[string]*watch{}}
-	repotest.Trace(t, path, p.step)
+	repotest.Trace(t, path, newPlayer(t, e, real).step)
 }
 
 func (p *player) step(t *testing.T, s repotest.Step) string {
@@ -95,6 +88,8 @@ func (p *player) step(t *testing.T, s repotest.Step) string {
 		p.watch(t, s)
 	case "events":
 		out = p.events(t, s)
+	case "up-to-last":
+		out = p.upToLast(t, s)
 	case "until":
 		out = p.until(t, s)
 	default:
@@ -284,7 +279,7 @@ func (p *player) normalize(v any) {
 			case isTime(text):
 				v[key] = "T"
 			case key == "message":
-				v[key] = regexp.MustCompile(`in record \(\d+\)`).ReplaceAllString(text, "in record (*)")
+				v[key] = regexp.MustCompile(`(in record|in the precondition) \(\d+\)`).ReplaceAllString(text, "$1 (*)")
 			}
 		}
 	case []any:
@@ -396,6 +391,37 @@ func (p *player) events(t *testing.T, s repotest.Step) string {
 		n--
 	}
 	return out
+}
+
+// upToLast returns the events of a watch up to that of an object called last, or to
+// its end. Those that a watch without a version begins with stand in no order that
+// is promised, and the bookmarks of others are chance.
+func (p *player) upToLast(t *testing.T, s repotest.Step) string {
+	w := p.watches[s.Words[0]]
+	out := fmt.Sprintln(w.code)
+	for {
+		select {
+		case e, ok := <-w.events:
+			if !ok {
+				return out + "end"
+			}
+			o, _ := e["object"].(map[string]any)
+			if o == nil {
+				return out + p.show(e, "")
+			}
+			kind, _ := e["type"].(string)
+			if kind == "BOOKMARK" {
+				continue
+			}
+			m, _ := o["metadata"].(map[string]any)
+			last := m["name"] == "last"
+			if out += kind + " " + p.show(o, "") + "\n"; last {
+				return out
+			}
+		case <-time.After(time.Minute):
+			return out + "nothing comes"
+		}
+	}
 }
 
 // until gets an object until its answer is as the file says; under -update after a

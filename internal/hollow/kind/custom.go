@@ -177,7 +177,9 @@ func fill(v any, s *apiextensionsv1.JSONSchemaProps) {
 					v[name] = whole(value)
 				}
 			}
-			if old, there := v[name]; there {
+			if old, there := v[name]; there && old == nil && !p.Nullable && p.Default == nil {
+				delete(v, name) // null where there is none is nothing
+			} else if there {
 				fill(old, &p)
 			}
 		}
