@@ -107,18 +107,32 @@ func (b *blame) scans() (out []candidate) {
 	return out
 }
 
-// replicas are the programs that one service consists of: gateways whose names
-// differ only in the number at their end, by what is before it.
+// replicas are the programs that one service consists of: those whose names differ
+// only in the number at their end, by what is before it, where one of them passes
+// requests on. One that nobody asked anything counts nothing, and is one of them.
 func (b *blame) replicas() map[string][]string {
 	out := map[string][]string{}
 	for _, name := range b.f.names(proxied) {
-		service := strings.TrimRight(name, "0123456789")
-		if service != name && strings.HasSuffix(service, "-") {
-			service = strings.TrimSuffix(service, "-")
+		if service := serviceOf(name); service != "" {
+			out[service] = nil
+		}
+	}
+	for _, name := range b.f.names(cpu) {
+		service := serviceOf(name)
+		if _, ok := out[service]; ok {
 			out[service] = append(out[service], name)
 		}
 	}
 	return out
+}
+
+// serviceOf is a name without the dash and the number at its end; empty without them.
+func serviceOf(name string) string {
+	service := strings.TrimRight(name, "0123456789")
+	if service == name || !strings.HasSuffix(service, "-") {
+		return ""
+	}
+	return strings.TrimSuffix(service, "-")
 }
 
 // lopsided is the share of what holds a replica back that it would be spared if all
