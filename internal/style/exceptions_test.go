@@ -65,6 +65,7 @@ var doors = map[string][]string{
 	"github.com/parquet-go/parquet-go":    {"internal/interop/parquet"},
 	"github.com/chromedp":                 {"internal/report"},
 	"github.com/rogpeppe/go-internal":     {"cmd/windtunnel"},
+	"github.com/quic-go/quic-go":          {"planes/edge/internal/stream"},
 	"cuelang.org/go":                      {"planes/app/internal/template"},
 	"github.com/klauspost/compress":       {"planes/app/internal/api"},
 }

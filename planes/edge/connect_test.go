@@ -2,7 +2,9 @@ package edge_test
 
 import (
 	"context"
+	"runtime"
 	"testing"
+	"time"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/repotest"
@@ -11,29 +13,44 @@ import (
 	"github.com/windtunnel/windtunnel/planes/edge/internal/hub"
 )
 
-// BenchmarkConnect enrols and connects edges: both ends, in one process.
+// BenchmarkConnect enrols and connects edges: both ends, in one process. What lives of
+// each then is its B/edge.
 func BenchmarkConnect(b *testing.B) {
-	for _, certificates := range []string{fleet.CertificatesOwn, fleet.CertificatesShared} {
-		b.Run("certificates="+certificates, func(b *testing.B) { connect(b, certificates) })
+	for _, transport := range []string{fleet.TransportWebsocket, fleet.TransportQUIC} {
+		for _, certificates := range []string{fleet.CertificatesOwn, fleet.CertificatesShared} {
+			b.Run("transport="+transport+"/certificates="+certificates, func(b *testing.B) { connect(b, transport, certificates) })
+		}
 	}
 }
 
 // connect connects b.N edges; a run of 1 is too short to say anything.
-func connect(b *testing.B, certificates string) {
+func connect(b *testing.B, transport, certificates string) {
 	r := newRig(b)
-	r.hub(func(o *hub.Options) { improved(o); o.NodeLimit = b.N + 1 })
+	r.hub(func(o *hub.Options) { improved(o); o.NodeLimit, o.QUIC = b.N+1, true })
 	registry := instrument.New("edge_fleet")
 	var o = fleet.Default()
 	o.Registry, o.Clock, o.Log = registry, clock.Start(), quiet()
 	o.Config = r.server.Endpoint().Config("edge-fleet-test")
 	o.Edges, o.Shards, o.JoinRate, o.Certificates, o.Nodes = b.N, 1, 1e6, certificates, false
+	o.Transport = transport
+	before := live()
 	b.ResetTimer()
 	stop := r.start(func(ctx context.Context) error {
 		return fleet.Run(ctx, o, func(_ []instrument.Route, work func() error) error { return work() })
 	})
 	repotest.Eventually(b, "all are connected", func() bool { return connectedOf(b, registry) == b.N })
 	b.StopTimer()
+	b.ReportMetric(float64(live()-before)/float64(b.N), "B/edge")
 	stop()
+}
+
+// live returns the bytes of heap and stacks that live.
+func live() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc + m.StackInuse)
 }
 
 // connectedOf reads how many edges a fleet has connected.
@@ -49,6 +66,51 @@ func connectedOf(t testing.TB, r *instrument.Registry) int {
 		for _, m := range f.GetMetric() {
 			if m.GetLabel()[0].GetValue() == "connected" {
 				return int(m.GetGauge().GetValue())
+			}
+		}
+	}
+	return 0
+}
+
+// BenchmarkKeepalive sends b.N keepalives of resting edges: both ends, in one process.
+func BenchmarkKeepalive(b *testing.B) {
+	for _, transport := range []string{fleet.TransportWebsocket, fleet.TransportQUIC} {
+		b.Run("transport="+transport, func(b *testing.B) { rest(b, transport) })
+	}
+}
+
+func rest(b *testing.B, transport string) {
+	const edges = 500
+	r, hubs := newRig(b), instrument.New("edge_hub")
+	r.hub(func(o *hub.Options) { improved(o); o.Registry, o.QUIC, o.NodeLimit = hubs, true, edges })
+	o := fleet.Default()
+	o.Registry, o.Clock, o.Log = instrument.New("edge_fleet"), clock.Start(), quiet()
+	o.Config = r.server.Endpoint().Config("edge-fleet-test")
+	o.Edges, o.Shards, o.JoinRate, o.Certificates, o.Nodes = edges, 1, 1e6, fleet.CertificatesShared, false
+	o.Keepalive, o.Transport = 20*time.Millisecond, transport
+	stop := r.start(func(ctx context.Context) error {
+		return fleet.Run(ctx, o, func(_ []instrument.Route, work func() error) error { return work() })
+	})
+	repotest.Eventually(b, "all are connected", func() bool { return connectedOf(b, o.Registry) == edges })
+	before := keepalives(b, hubs)
+	b.ResetTimer()
+	repotest.Eventually(b, "all are sent", func() bool { return keepalives(b, hubs)-before >= b.N })
+	b.StopTimer()
+	stop()
+}
+
+// keepalives reads how many a hub has had.
+func keepalives(t testing.TB, r *instrument.Registry) int {
+	families, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			for _, l := range m.GetLabel() {
+				if f.GetName() == "edge_hub_messages_total" && l.GetValue() == "keepalive" {
+					return int(m.GetCounter().GetValue())
+				}
 			}
 		}
 	}

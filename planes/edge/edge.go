@@ -82,6 +82,7 @@ func hubVerb(host cli.Host) *cobra.Command {
 	f.DurationVar(&o.WriteTimeout, "write-timeout", o.WriteTimeout, "for an edge that does not read; 0: none")
 	f.DurationVar(&o.HandshakeTimeout, "handshake-timeout", o.HandshakeTimeout, "for a connection that opens; KubeEdge has none")
 	f.Float64Var(&o.Admit, "admit", o.Admit, "handshakes per second; 0: as they come")
+	f.BoolVar(&o.QUIC, "quic", o.QUIC, "take edges by QUIC, too, on a port of its own")
 	f.BoolVar(&o.Authorize, "authorize", o.Authorize, "the name in an edge's certificate must be its node's")
 	f.BoolVar(&o.Crypto, "crypto-tls", o.Crypto, "let crypto/tls stay on connections, as it does everywhere else")
 	return verb
@@ -147,6 +148,7 @@ func fleetVerb(host cli.Host) *cobra.Command {
 	f.IntVar(&o.Hubs, "hubs", o.Hubs, "that the fleet waits for before its edges connect")
 	f.IntVar(&o.Sources, "sources", o.Sources, "source addresses 127.0.0.2 and on; 0: as the kernel chooses")
 	f.StringVar(&o.Certificates, "certificates", o.Certificates, "own: each edge enrols; shared: one for all")
+	f.StringVar(&o.Transport, "transport", o.Transport, "of connections: websocket, quic")
 	f.StringVar(&o.Backoff, "backoff", o.Backoff, "before an edge dials again: fixed30, jitter")
 	f.BoolVar(&o.Crypto, "crypto-tls", o.Crypto, "let crypto/tls stay on connections, as it does everywhere else")
 	f.DurationVar(&o.Keepalive, "keepalive", o.Keepalive, "between keepalives")

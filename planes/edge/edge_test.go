@@ -51,6 +51,7 @@ func TestVerbsSayWhatIsWrong(t *testing.T) {
 		"edge-fleet --drop-acks 1":                       "drop-acks",
 		"edge-fleet --certificates none --backoff never": "certificates",
 		"edge-fleet --backoff never":                     "backoff",
+		"edge-fleet --transport pigeon":                  "transport",
 		"edge-fleet --heartbeat pulse":                   "heartbeat",
 		"edge-fleet --hubs 0":                            "hubs",
 	} {

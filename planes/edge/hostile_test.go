@@ -182,7 +182,7 @@ func (g *gate) counter(name, label, value string) (sum float64) {
 
 // query asks a hub for the ConfigMap that is there, and waits for it: whoever gets
 // it is served.
-func (g *gate) query(c *link.Conn, s *stranger) {
+func (g *gate) query(c interface{ Send([]byte) error }, s *stranger) {
 	g.t.Helper()
 	m := message.New(1, message.Route{Source: message.SourceEdge, Group: message.GroupMeta, Operation: message.Query, Resource: "default/configmap/settings"}, nil)
 	if err := c.Send(m.Append(nil)); err != nil {

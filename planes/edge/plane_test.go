@@ -156,6 +156,7 @@ func improved(o *hub.Options) {
 func TestLifeOfPods(t *testing.T) {
 	for name, change := range map[string]func(*hub.Options){
 		"default": nil, "improved": improved,
+		"quic":  func(o *hub.Options) { improved(o); o.QUIC = true },
 		"local": func(o *hub.Options) { improved(o); o.Store = hub.StoreLocal },
 		"none":  func(o *hub.Options) { improved(o); o.Store = hub.StoreNone },
 	} {
@@ -165,7 +166,11 @@ func TestLifeOfPods(t *testing.T) {
 			r := newRig(t)
 			r.settings("info")
 			r.hub(change)
-			r.fleet(edges, nil)
+			r.fleet(edges, func(o *fleet.Options) {
+				if name == "quic" {
+					o.Transport = fleet.TransportQUIC
+				}
+			})
 			repotest.Eventually(t, "all edges join", func() bool { return len(r.server.Nodes()) == edges && len(r.server.Leases()) == edges })
 			r.pods(0, pods, edges)
 			repotest.Eventually(t, "all pods run", func() bool { return r.running() == pods })

@@ -109,6 +109,7 @@ func newScheme() *runtime.Scheme {
 // Hub says where fleets find a hub; it is the text of its key in ConfigMapHubs.
 type Hub struct {
 	Address   string `json:"address"`
-	Websocket int    `json:"websocket"` // port
-	Enrolment int    `json:"enrolment"` // port
+	Websocket int    `json:"websocket"`      // port
+	Enrolment int    `json:"enrolment"`      // port
+	QUIC      int    `json:"quic,omitempty"` // port; 0: it takes none
 }

@@ -102,6 +102,9 @@ func (c *checker) differences() []Difference {
 		e.mu.Lock()
 		have := append([]held(nil), e.held...)
 		e.mu.Unlock()
+		if len(have) == 0 && len(want[e.name]) == 0 {
+			continue
+		}
 		out = append(out, compare(e.name, want[e.name], have, c.fleet.o.CompareNodes)...)
 	}
 	return out

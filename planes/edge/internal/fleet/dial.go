@@ -184,6 +184,9 @@ func (f *Fleet) dial(ctx context.Context, e *edge) error {
 		o.Source = net.IPv4(127, 0, 0, byte(2+rand.N(f.o.Sources)))
 	}
 	header := http.Header{"node_id": {e.name}, "project_id": {project}, "ConnectionUse": {"msg"}}
+	if f.quic != nil {
+		return f.dialQUIC(ctx, e, x, o.TLS)
+	}
 	c, err := link.Dial(ctx, net.JoinHostPort(x.Address, strconv.Itoa(x.Websocket)), "/"+project+"/"+e.name+"/events", header, o)
 	if err != nil {
 		return err
@@ -193,6 +196,26 @@ func (f *Fleet) dial(ctx context.Context, e *edge) error {
 	if err := f.poller.Add(c); err != nil {
 		e.Ended(err)
 	}
+	return nil
+}
+
+// errNoQUIC says that a hub takes nobody by QUIC.
+var errNoQUIC = errors.New("the hub does not listen for QUIC: start it with --quic")
+
+// dialQUIC connects an edge by QUIC.
+func (f *Fleet) dialQUIC(ctx context.Context, e *edge, to api.Hub, config *tls.Config) error {
+	if to.QUIC == 0 {
+		return errNoQUIC
+	}
+	config = config.Clone()
+	config.ServerName = to.Address
+	header := http.Header{"Node_id": {e.name}, "Project_id": {project}, "Connectionuse": {"msg"}}
+	c, err := f.quic.Dial(ctx, net.JoinHostPort(to.Address, strconv.Itoa(to.QUIC)), header, config)
+	if err != nil {
+		return err
+	}
+	e.opened(c)
+	f.wait.Go(func() { c.Serve(e) })
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -21,6 +22,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/api"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/link"
+	"github.com/windtunnel/windtunnel/planes/edge/internal/stream"
 )
 
 // Fleet is the edges of one process.
@@ -32,6 +34,7 @@ type Fleet struct {
 	schedule *schedule
 	check    *checker
 	poller   *link.Poller
+	quic     *stream.Dialer // nil: edges come by websocket
 	dials    chan *edge
 	wait     sync.WaitGroup
 	edges    []*edge
@@ -99,6 +102,12 @@ func (f *Fleet) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer f.poller.Wait()
+	if f.o.Transport == TransportQUIC {
+		if f.quic, err = stream.NewDialer(net.IPv4(127, 0, 0, 1)); err != nil {
+			return err
+		}
+		defer func() { _ = f.quic.Close() }() // ends its connections, which f.wait waits for
+	}
 	if f.hubs, err = f.find(ctx); err != nil {
 		return err
 	}

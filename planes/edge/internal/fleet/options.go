@@ -20,6 +20,9 @@ const (
 	HeartbeatLease  = "lease"      // a lease, and a patch of the status where it has changed or after long: KubeEdge's of today
 	HeartbeatStatus = "nodestatus" // the whole status and no lease: KubeEdge's of v1.11, which the published test flew
 
+	TransportWebsocket = "websocket"
+	TransportQUIC      = "quic" // of our own: KubeEdge's speaks to nothing of today
+
 	BackoffFixed  = "fixed30" // 30 s, then five dials 5 s apart, without jitter: KubeEdge's
 	BackoffJitter = "jitter"  // at random within a time that doubles from 1 s to 30 s
 )
@@ -41,6 +44,7 @@ type Options struct {
 	Lease         time.Duration // 0: edges have none
 	Status        time.Duration // of a node without change; 0: never
 	Heartbeat     string
+	Transport     string
 	PodStart      time.Duration // median; what an edge has to fetch comes on top
 	PodStop       time.Duration
 	DropAcks      float64 // share of acknowledgements that get lost
@@ -58,7 +62,7 @@ type Options struct {
 func Default() Options {
 	return Options{
 		Edges: 100, Prefix: "edge", JoinRate: 300, Hubs: 1, Dialers: 256, Certificates: CertificatesOwn, Backoff: BackoffFixed,
-		Keepalive: 15 * time.Second, Lease: 10 * time.Second, Status: 5 * time.Minute, Heartbeat: HeartbeatLease, PodStart: 100 * time.Millisecond, PodStop: 100 * time.Millisecond,
+		Keepalive: 15 * time.Second, Lease: 10 * time.Second, Status: 5 * time.Minute, Heartbeat: HeartbeatLease, Transport: TransportWebsocket, PodStart: 100 * time.Millisecond, PodStop: 100 * time.Millisecond,
 		Nodes: true, CompareNodes: true, Pods: 110, Seed: 1,
 	}
 }
@@ -89,6 +93,9 @@ func (o *Options) Validate() error {
 	}
 	if o.Certificates != CertificatesOwn && o.Certificates != CertificatesShared {
 		errs = append(errs, fmt.Errorf("certificates %q: want %s or %s", o.Certificates, CertificatesOwn, CertificatesShared))
+	}
+	if o.Transport != TransportWebsocket && o.Transport != TransportQUIC {
+		errs = append(errs, fmt.Errorf("transport %q: want %s or %s", o.Transport, TransportWebsocket, TransportQUIC))
 	}
 	if o.Heartbeat != HeartbeatLease && o.Heartbeat != HeartbeatStatus {
 		errs = append(errs, fmt.Errorf("heartbeat %q: want %s or %s", o.Heartbeat, HeartbeatLease, HeartbeatStatus))

@@ -64,6 +64,7 @@ type Options struct {
 	Admit                          float64       // handshakes a second; 0: as they come
 	Authorize                      bool          // the name in the certificate must be the node's
 	Crypto                         bool          // crypto/tls stays on connections
+	QUIC                           bool          // edges may come by QUIC, too
 	Registry                       *instrument.Registry
 	Clock                          clock.Clock
 	Log                            *slog.Logger

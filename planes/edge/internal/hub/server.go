@@ -99,7 +99,17 @@ func (h *Hub) serve(ctx context.Context) (err error) {
 	}
 	var accepting sync.WaitGroup
 	accepting.Go(func() { h.accept(ctx, sockets.(*net.TCPListener), config) })
-	if err = h.publish(ctx, sockets, enrolment); err == nil {
+	streams := 0
+	if h.o.QUIC {
+		streams, err = h.listenQUIC(ctx, &accepting, config, before.QUIC)
+	}
+	where := api.Hub{
+		Address: h.o.Address, Websocket: sockets.Addr().(*net.TCPAddr).Port, Enrolment: enrolment.Addr().(*net.TCPAddr).Port, QUIC: streams,
+	}
+	if err == nil {
+		err = h.publish(ctx, where)
+	}
+	if err == nil {
 		h.o.Log.Info("hub runs", "name", h.o.Name, "websocket", sockets.Addr().String(), "enrolment", enrolment.Addr().String())
 		h.o.Registry.Ready()
 		<-ctx.Done()
@@ -135,10 +145,8 @@ func (h *Hub) before(ctx context.Context) (p api.Hub) {
 }
 
 // publish says where fleets find the hub.
-func (h *Hub) publish(ctx context.Context, sockets, enrolment net.Listener) error {
-	text, err := json.Marshal(api.Hub{
-		Address: h.o.Address, Websocket: sockets.Addr().(*net.TCPAddr).Port, Enrolment: enrolment.Addr().(*net.TCPAddr).Port,
-	})
+func (h *Hub) publish(ctx context.Context, where api.Hub) error {
+	text, err := json.Marshal(where)
 	if err != nil {
 		return err
 	}
@@ -197,12 +205,8 @@ func (h *Hub) connect(ctx context.Context, raw *net.TCPConn, config *tls.Config)
 	s := &session{hub: h, over: make(chan struct{})}
 	deaf := ""
 	conn, err := link.Accept(shaking, raw, link.Options{TLS: config, Crypto: h.o.Crypto}, func(q *http.Request, state *tls.ConnectionState) error {
-		s.node = q.Header.Get("Node_id")
-		why := h.allow(s.node, q, state)
-		if (errors.Is(why, errLimit) || errors.Is(why, errUse)) && h.o.LimitAnswer == LimitSilent {
-			deaf = why.Error()
-			return nil
-		}
+		var why error
+		deaf, why = h.allow(s, q.Header, state)
 		return why
 	})
 	if err != nil {
@@ -220,7 +224,10 @@ func (h *Hub) connect(ctx context.Context, raw *net.TCPConn, config *tls.Config)
 		return
 	}
 	h.metrics.handshake.WithLabelValues().Observe(h.o.Clock.Now().Sub(began).Seconds())
-	h.begin(ctx, s)
+	h.begin(ctx, s, func() error {
+		conn.SetHandler(s)
+		return h.poller.Add(conn)
+	})
 }
 
 // deafened is a peer that is not heard and does not know it.
@@ -229,12 +236,22 @@ type deafened struct{}
 func (deafened) Message([]byte) error { return nil }
 func (deafened) Ended(error)          {}
 
-// allow says why an edge is not let in.
-func (h *Hub) allow(node string, q *http.Request, state *tls.ConnectionState) error {
+// allow says why an edge is not let in, or where that is KubeEdge's answer, why it is let
+// in and not heard.
+func (h *Hub) allow(s *session, header http.Header, state *tls.ConnectionState) (deaf string, why error) {
+	s.node = header.Get("Node_id")
+	why = h.refuses(s.node, header.Get("ConnectionUse"), state)
+	if (errors.Is(why, errLimit) || errors.Is(why, errUse)) && h.o.LimitAnswer == LimitSilent {
+		return why.Error(), nil
+	}
+	return "", why
+}
+
+func (h *Hub) refuses(node, use string, state *tls.ConnectionState) error {
 	switch {
 	case node == "":
 		return errNoName
-	case q.Header.Get("ConnectionUse") != "msg":
+	case use != "msg":
 		return errUse
 	case h.o.Authorize && (state == nil || len(state.PeerCertificates) == 0 || state.PeerCertificates[0].Subject.CommonName != trust.NamePrefix+node):
 		return errName
@@ -275,9 +292,8 @@ func refusal(err error) string {
 	return "handshake failed"
 }
 
-// begin makes a session its node's and reads it.
-func (h *Hub) begin(ctx context.Context, s *session) {
-	s.conn.SetHandler(s)
+// begin makes a session its node's and lets it be read.
+func (h *Hub) begin(ctx context.Context, s *session, read func() error) {
 	old, ok := h.sessions.add(s, h.o.NodeLimit)
 	if !ok {
 		h.metrics.connects.WithLabelValues("limit").Inc()
@@ -288,7 +304,7 @@ func (h *Hub) begin(ctx context.Context, s *session) {
 		old.end("a newer connection of the node")
 	}
 	h.metrics.connects.WithLabelValues("ok").Inc()
-	if err := h.poller.Add(s.conn); err != nil {
+	if err := read(); err != nil {
 		h.ended(s, err)
 		return
 	}

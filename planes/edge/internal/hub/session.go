@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
-	"github.com/windtunnel/windtunnel/planes/edge/internal/link"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/message"
 )
 
@@ -23,11 +22,18 @@ type outgoing struct {
 	tries    int
 }
 
+// connection is what a session's messages go over: a websocket, or a stream of QUIC.
+type connection interface {
+	Send(message []byte) error
+	Close() error
+	Bytes() (sent, received uint64)
+}
+
 // session is one edge's connection. At rest its maps are nil.
 type session struct {
 	hub    *Hub
 	node   string
-	conn   *link.Conn
+	conn   connection
 	last   atomic.Int64 // clock.Time of the last keepalive
 	reason atomic.Pointer[string]
 
