@@ -106,6 +106,7 @@ func TestHolds(t *testing.T) {
 		{"nodes that renew their leases every 10 s", "CPU", func(f *doctor.Facts) { f.UsableCores *= 2 }},
 		{"pods", "memory", func(f *doctor.Facts) { f.Available *= 2 }},
 		{"pods a second, made and deleted", "CPU", func(f *doctor.Facts) { f.UsableCores *= 2 }},
+		{"edges that are connected", "CPU", func(f *doctor.Facts) { f.UsableCores *= 2 }},
 		{"connections", "ports", func(f *doctor.Facts) { f.Ports *= 2 }},
 	} {
 		before := of(f, c.what)
@@ -146,7 +147,7 @@ func TestForms(t *testing.T) {
 	if err := r.JSON(&raw); err != nil {
 		t.Fatal(err)
 	}
-	if err := json.Unmarshal(raw.Bytes(), &back); err != nil || back.State != doctor.Doubt || back.Facts.SwapUsed != 3<<20 || len(back.Holds) != 7 {
+	if err := json.Unmarshal(raw.Bytes(), &back); err != nil || back.State != doctor.Doubt || back.Facts.SwapUsed != 3<<20 || len(back.Holds) != 8 {
 		t.Errorf("%v: %+v", err, back)
 	}
 }

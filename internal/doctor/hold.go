@@ -18,6 +18,15 @@ const (
 	podSeconds      = 43.4e-3 // of CPU for a pod's whole life, likewise
 )
 
+// What an edge of the edge plane costs that is connected and does nothing else, both ends
+// together, as measured in experiments/0020-edge-100k.
+const (
+	edgeBytes   = 4.7e3  // resident, beyond what hubs and fleets begin with
+	edgeSockets = 8e3    // of the kernel's memory, for two
+	edgeProcess = 115e6  // resident, a hub or a fleet without edges
+	edgeCores   = 7.7e-6 // for a keepalive each 15 s
+)
+
 // What of a machine an estimate takes.
 const (
 	memoryShare = 0.8 // the rest is for caches, garbage and others
@@ -46,6 +55,8 @@ func holds(f Facts) []Hold {
 		cpuShare, unit.Number(f.UsableCores), renewEvery, 1e3*renewalSeconds)}
 	rate := Hold{Count: f.UsableCores / podSeconds, Bound: "CPU", Formula: fmt.Sprintf("%s cores / %.3g ms of CPU of plane and windtunnel over a pod's life", unit.Number(f.UsableCores), 1e3*podSeconds)}
 	open := Hold{Count: max(0, float64(f.OpenFiles.Hard)-spareFiles), Bound: "open files", Formula: fmt.Sprintf("%d open files a process − %d", f.OpenFiles.Hard, spareFiles)}
+	keepalives := Hold{Count: cpuShare * f.UsableCores / edgeCores, Bound: "CPU", Formula: fmt.Sprintf("%g × %s cores / %.2g of a core for keepalives at both ends", cpuShare, unit.Number(f.UsableCores), edgeCores)}
+	sockets := Hold{Count: float64(f.SystemFiles) / 2, Bound: "open files, all", Formula: fmt.Sprintf("%d open files of the machine / 2 for both ends", f.SystemFiles)}
 	ports := Hold{Count: float64(f.Ports), Bound: "ports", Formula: fmt.Sprintf("%d ports for outgoing connections", f.Ports)}
 	return []Hold{
 		named("nodes", memory(nodeBytes, "node")),
@@ -54,6 +65,7 @@ func holds(f Facts) []Hold {
 		named("pods a second, made and deleted", rate),
 		named("members that are real", memory(plan.RealMemberBytes, "API server")),
 		named("members that are hollow", memory(plan.HollowMemberBytes, "cluster"), Hold{Count: max(0, float64(f.OpenFiles.Hard)-spareFiles) / 6, Bound: "open files", Formula: fmt.Sprintf("(%d open files a process − %d) / 6", f.OpenFiles.Hard, spareFiles)}),
+		named("edges that are connected", memory(edgeBytes+edgeSockets+2*edgeProcess/max(1, open.Count), "edge, its part of hub and fleet included"), keepalives, sockets),
 		named("connections", memory(connectionBytes, "connection"), open, ports),
 	}
 }
