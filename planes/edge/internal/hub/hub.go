@@ -61,6 +61,9 @@ func Run(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if h.authority, err = h.trusted(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
 		return err
 	}
 	if h.poller, err = link.NewPoller(ctx); err != nil {
