@@ -63,6 +63,7 @@ func managerVerb(host cli.Host) *cobra.Command {
 	f.StringVar(&o.ServiceEnv, "service-env", o.ServiceEnv, "where variables of services come from: list, cached, off")
 	f.StringVar(&o.Dependents, "dependents", o.Dependents, "how what a pod needs is looked for: live, cached")
 	f.StringVar(&o.Unjoin, "unjoin", o.Unjoin, "which nodes are deleted when a member leaves: cluster, leaves")
+	f.StringVar(&o.Import, "import", o.Import, "how members get the services that they import: off, mcs, direct")
 	f.StringVar(&o.Retry, "retry", o.Retry, "when what failed goes again: fixed, grows")
 	f.DurationVar(&o.RequestTimeout, "request-timeout", 0, "of calls but watches; 0: none")
 	f.DurationVar(&o.LeaseInterval, "lease-interval", o.LeaseInterval, "between renewals of virtual nodes' leases")
@@ -103,6 +104,7 @@ func membersVerb(host cli.Host) *cobra.Command {
 	f.StringVar(&o.Folder, "members", "", "`folder` with NAME.kubeconfig of each")
 	f.StringVar(&o.LeafMode, "leaf-mode", o.LeafMode, "what a member is on the host: all (one node), party (one for each value of a label), node (one for each of its nodes)")
 	f.StringVar(&o.Label, "leaf-label", "", "of a member's nodes: in the mode party")
+	f.BoolVar(&o.Services, "services", false, "members get the definitions by which they import services")
 	f.IntVar(&o.Nodes, "nodes", 0, "that a member must have before it joins")
 	return verb
 }

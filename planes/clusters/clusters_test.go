@@ -32,6 +32,7 @@ func TestVerbsSayWhatIsWrong(t *testing.T) {
 		"tree-manager --service-env some":               "service-env",
 		"tree-manager --dependents none":                "dependents",
 		"tree-manager --unjoin all":                     "unjoin",
+		"tree-manager --import all":                     "import",
 		"tree-manager --retry never":                    "retry",
 		"tree-manager --pod-workers 0":                  "pod-workers",
 		"tree-manager --lease-interval 0s":              "lease-interval",

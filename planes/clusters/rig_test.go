@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -131,12 +130,12 @@ func (r *rig) start(f func(context.Context) error) (stop func()) {
 	return stop
 }
 
-func (r *rig) log() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+func (r *rig) log() *slog.Logger { return slog.New(slog.NewTextHandler(r.t.Output(), nil)) }
 
 // join registers the members and begins to watch that they agree with the host.
 func (r *rig) join(s shape) {
 	r.t.Helper()
-	o := members.Options{Config: r.endpoint.Config("members-test"), Folder: r.folder, LeafMode: s.mode, Label: "zone", Nodes: s.nodes, Registry: instrument.New("tree_members"), Log: r.log()}
+	o := members.Options{Config: r.endpoint.Config("members-test"), Folder: r.folder, LeafMode: s.mode, Label: "zone", Nodes: s.nodes, Services: true, Registry: instrument.New("tree_members"), Log: r.log()}
 	var handler atomic.Value
 	r.start(func(ctx context.Context) error {
 		return members.Run(ctx, o, func(work func() error, routes ...instrument.Route) error {
@@ -226,6 +225,8 @@ func pod(name string, change ...func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}}
 	p.Spec.NodeSelector = map[string]string{api.LabelNode: "true"}
 	p.Spec.Tolerations = []corev1.Toleration{{Key: api.LabelNode, Operator: corev1.TolerationOpExists}}
+	grace := int64(30) // an API server's default, which hollow ones do not have
+	p.Spec.TerminationGracePeriodSeconds = &grace
 	p.Spec.Containers = []corev1.Container{{Name: "app", Image: "registry.example/app:1"}}
 	for _, c := range change {
 		c(p)

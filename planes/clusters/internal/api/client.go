@@ -8,6 +8,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -46,6 +47,10 @@ type Client struct {
 	Pods       Kind[*corev1.Pod]
 	Namespaces Kind[*corev1.Namespace]
 	Clusters   Kind[*Cluster]
+	Slices     Kind[*discoveryv1.EndpointSlice]
+	Exports    Kind[*Mark]
+	Imports    Kind[*Mark]
+	Events     Kind[*corev1.Event] // by the typed client
 
 	typed sender
 }
@@ -87,7 +92,12 @@ func NewClient(config *rest.Config, o ClientOptions) (*Client, error) {
 		Pods:            Kind[*corev1.Pod]{of("pods"), "pods", func() *corev1.Pod { return &corev1.Pod{} }},
 		Namespaces:      Kind[*corev1.Namespace]{of("namespaces"), "namespaces", func() *corev1.Namespace { return &corev1.Namespace{} }},
 		Clusters:        Kind[*Cluster]{own, ResourceClusters, func() *Cluster { return &Cluster{} }},
-		typed:           typed,
+		Slices: Kind[*discoveryv1.EndpointSlice]{b.sender("endpointslices", b.rest(discoveryv1.SchemeGroupVersion, proto, builtin)), "endpointslices",
+			func() *discoveryv1.EndpointSlice { return &discoveryv1.EndpointSlice{} }},
+		Exports: b.marks(ResourceExports, "ServiceExport"),
+		Imports: b.marks(ResourceImports, "ServiceImport"),
+		Events:  Kind[*corev1.Event]{typed, "events", func() *corev1.Event { return &corev1.Event{} }},
+		typed:   typed,
 	}
 	return c, b.err
 }
@@ -113,6 +123,11 @@ func (b *builder) rest(gv schema.GroupVersion, media string, codecs runtime.Nego
 		b.err = fmt.Errorf("client for %s: %w", c.Host, err)
 	}
 	return r
+}
+
+func (b *builder) marks(resource, kind string) Kind[*Mark] {
+	r := b.rest(servicesVersion(), runtime.ContentTypeJSON, serializer.NewCodecFactory(newMarkScheme(kind)).WithoutConversion())
+	return Kind[*Mark]{b.sender(resource, r), resource, func() *Mark { return &Mark{} }}
 }
 
 func (b *builder) sender(name string, r rest.Interface) sender {

@@ -17,7 +17,7 @@ var definitions embed.FS
 // manager is the field manager of what is installed.
 const manager = "windtunnel-clusters"
 
-// Install brings the definitions to the host and waits until they are served. It can
+// Install brings the definitions to the host, or to a member, and waits until they are served. It can
 // be repeated, and by several processes at once.
 func Install(ctx context.Context, config *rest.Config) error {
 	c, err := dynamic.NewForConfig(config)
@@ -29,6 +29,9 @@ func Install(ctx context.Context, config *rest.Config) error {
 		return err
 	}
 	if err := install.Define(ctx, c, all, manager); err != nil {
+		return err
+	}
+	if err := install.Served(ctx, c, servicesVersion(), ResourceExports, ResourceImports); err != nil {
 		return err
 	}
 	return install.Served(ctx, c, GroupVersion(), ResourceClusters)

@@ -36,6 +36,7 @@ type Options struct {
 	LeafMode string       // api.LeafAll, LeafParty or LeafNode
 	Nodes    int          // that a member must have before it joins
 	Label    string       // of LeafParty: a leaf for each of its values
+	Services bool         // members get the definitions by which they import services
 	Registry *instrument.Registry
 	Log      *slog.Logger
 }
@@ -130,9 +131,15 @@ func (w *watch) join(ctx context.Context, file string, o Options) error {
 	if err != nil {
 		return err
 	}
-	c, err := client(e.Config("windtunnel-tree-members"))
+	config := e.Config("windtunnel-tree-members")
+	c, err := client(config)
 	if err != nil {
 		return err
+	}
+	if o.Services {
+		if err := api.Install(ctx, config); err != nil {
+			return err
+		}
 	}
 	models, err := leafModels(ctx, c, name, o)
 	if err != nil {

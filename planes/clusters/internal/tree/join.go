@@ -72,7 +72,7 @@ func (t *Tree) begin(ctx context.Context, m *member) error {
 		return err
 	}
 	t.leaves.add(m)
-	for _, l := range m.leaves { // pods that were bound before
+	for _, l := range m.leaves { // pods that were bound before, and their statuses
 		pods, _ := t.pods.GetIndexer().ByIndex(byNode, l.node)
 		for _, o := range pods {
 			t.podEvent(o)

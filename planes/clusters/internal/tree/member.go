@@ -27,11 +27,13 @@ type member struct {
 	up        *loop.Loop
 	own       *loop.Loop // of pods down; nil: the shared one
 	resources *loop.Loop
+	imports   *loop.Loop // nil unless services are imported
 	nodes     cache.SharedIndexInformer
 	pods      cache.SharedIndexInformer
 	configs   cache.SharedIndexInformer // copies of the host's; nil unless dependents are cached
 	secrets   cache.SharedIndexInformer
-	answers   atomic.Bool // to the last question for its version
+	imported  cache.SharedIndexInformer // likewise
+	answers   atomic.Bool               // to the last question for its version
 
 	mu         sync.Mutex
 	leases     map[string]*coordinationv1.Lease // as the host answered last, by leaf
@@ -65,6 +67,11 @@ func (t *Tree) newMember(c *api.Cluster, made string) (*member, error) {
 	m.resources = t.loop("resources", 1, m.renewResources)
 	if t.down == nil {
 		m.own = t.loop("pods", t.o.PodWorkers, func(ctx context.Context, key string) error { return t.bring(ctx, m, key) })
+	}
+	if t.o.Import != ImportOff {
+		if err := m.watchImports(); err != nil {
+			return nil, err
+		}
 	}
 	return m, m.watch()
 }
@@ -106,10 +113,13 @@ func (m *member) run(ctx context.Context, wait *sync.WaitGroup) error {
 	if m.configs != nil {
 		informers = append(informers, m.configs, m.secrets)
 	}
+	if m.imports != nil {
+		informers = append(informers, m.imported)
+	}
 	if err := loop.Start(ctx, wait, informers...); err != nil {
 		return fmt.Errorf("watch member %s: %w", m.name, err)
 	}
-	for _, l := range []*loop.Loop{m.up, m.own, m.resources} {
+	for _, l := range []*loop.Loop{m.up, m.own, m.resources, m.imports} {
 		if l != nil {
 			wait.Go(func() { l.Run(ctx) })
 		}

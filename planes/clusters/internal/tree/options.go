@@ -43,6 +43,10 @@ const (
 	UnjoinCluster = "cluster" // the node that has the cluster's own name is deleted, which none has
 	UnjoinLeaves  = "leaves"
 
+	ImportOff    = "off"    // services stay where they are
+	ImportMCS    = "mcs"    // a change of one slice of a service writes the service, all slices and the import in each importing member
+	ImportDirect = "direct" // it writes that slice
+
 	RetryFixed = "fixed" // 10 s after a failure
 	RetryGrows = "grows" // from 0.1 s to 10 s
 )
@@ -64,6 +68,7 @@ type Options struct {
 	Dependents     string
 	Unjoin         string
 	Retry          string
+	Import         string
 	Limiter        limiter.Rate // of each of the many limiters, on the host and on each member
 	RequestTimeout time.Duration
 	LeaseInterval  time.Duration
@@ -79,7 +84,7 @@ func Default() Options {
 	return Options{
 		LeafReads: ReadsPerNode, PodWorkers: 1, PodQueue: QueueShared, StatusWorkers: 1, NodeWorkers: 1, JoinWorkers: 1, NodeLookup: LookupScan,
 		NodePatch: Always, StatusPut: Always, StatusGuard: GuardNone, ServiceEnv: EnvList, Dependents: DependentsLive, Unjoin: UnjoinCluster,
-		Retry: RetryFixed, Limiter: limiter.Rate{QPS: 40, Burst: 60},
+		Retry: RetryFixed, Import: ImportOff, Limiter: limiter.Rate{QPS: 40, Burst: 60},
 		LeaseInterval: 10 * time.Second, LeaseDuration: 40 * time.Second, StatusInterval: 10 * time.Second,
 	}
 }
@@ -110,6 +115,7 @@ func (o *Options) Validate() error {
 		{"service-env", o.ServiceEnv, []string{EnvList, EnvCached, EnvOff}},
 		{"dependents", o.Dependents, []string{DependentsLive, DependentsCached}},
 		{"unjoin", o.Unjoin, []string{UnjoinCluster, UnjoinLeaves}},
+		{"import", o.Import, []string{ImportOff, ImportMCS, ImportDirect}},
 		{"retry", o.Retry, []string{RetryFixed, RetryGrows}},
 	} {
 		if !slices.Contains(c.words, c.value) {

@@ -28,10 +28,12 @@ type Tree struct {
 	joins   *loop.Loop
 	down    *loop.Loop // nil: each member has its own
 	copies  *loop.Loop
+	exports *loop.Loop // nil unless services are imported
 	wait    sync.WaitGroup
 
 	clusters, nodes, pods     cache.SharedIndexInformer
 	configs, secrets, service cache.SharedIndexInformer
+	slices, exported          cache.SharedIndexInformer // likewise
 
 	mu       sync.Mutex
 	stopping map[string]func() // ends a member and waits, by name
@@ -52,13 +54,17 @@ func Run(ctx context.Context, o Options) error {
 	if err := t.watch(); err != nil {
 		return err
 	}
-	if err := loop.Start(ctx, &t.wait, t.clusters, t.nodes, t.pods, t.configs, t.secrets, t.service); err != nil {
+	informers := []cache.SharedIndexInformer{t.clusters, t.nodes, t.pods, t.configs, t.secrets, t.service}
+	if t.exports != nil {
+		informers = append(informers, t.slices, t.exported)
+	}
+	if err := loop.Start(ctx, &t.wait, informers...); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
 		return err
 	}
-	for _, l := range []*loop.Loop{t.joins, t.down, t.copies} {
+	for _, l := range []*loop.Loop{t.joins, t.down, t.copies, t.exports} {
 		if l != nil {
 			t.wait.Go(func() { l.Run(ctx) })
 		}
@@ -85,6 +91,9 @@ func prepare(o Options) (*Tree, error) {
 	t.copies = t.loop("copies", 1, t.copy)
 	if o.PodQueue == QueueShared {
 		t.down = t.loop("pods", o.PodWorkers, func(ctx context.Context, key string) error { return t.bring(ctx, nil, key) })
+	}
+	if o.Import != ImportOff {
+		return t, t.watchServices()
 	}
 	return t, nil
 }
