@@ -169,12 +169,15 @@ func TestSlowCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A body that takes its time makes an answer take a time that is surely longer.
+	// A body that takes its time, from when its first byte is wanted, makes an answer
+	// take a time that is surely longer, however late the server sees its begin.
 	in, out := io.Pipe()
-	time.AfterFunc(100*time.Millisecond, func() {
-		_, _ = io.WriteString(out, `{"metadata":{"name":"slow"}}`)
+	go func() {
+		_, _ = io.WriteString(out, `{`)
+		time.Sleep(200 * time.Millisecond)
+		_, _ = io.WriteString(out, `"metadata":{"name":"slow"}}`)
 		out.Close()
-	})
+	}()
 	begin := clock.Start()
 	r, err := by.Post(base.String()+"/api/v1/namespaces", "application/json", in)
 	if err != nil {
