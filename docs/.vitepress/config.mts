@@ -58,6 +58,7 @@ export default defineConfig({
           { text: "Test your operator in CI", link: "/testing-your-operator" },
           { text: "Reproduce the KubeVirt density test", link: "/reproducing-kubevirt-density" },
           { text: "Reproduce the KubeVela assessment", link: "/reproducing-kubevela-assessment" },
+          { text: "Reproduce the KubeEdge 100,000 edges test", link: "/reproducing-kubeedge-100k" },
           { text: "Reproduce the Kosmos density test", link: "/reproducing-kosmos" },
         ],
       },
