@@ -3,6 +3,7 @@ package hollow
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,7 +44,7 @@ func (q *request) object(code int, r result) error {
 		q.bytes(code, typeYAML, raw)
 		return nil
 	}
-	q.bytes(code, typeJSON, append(raw, '\n'))
+	q.bytes(code, typeJSON, append(slices.Clip(raw), '\n')) // it may be what is kept, which others read at the same time
 	return nil
 }
 
