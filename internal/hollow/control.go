@@ -30,8 +30,9 @@ func (s *Server) Control() (endpoint.Endpoint, error) {
 	if err != nil {
 		return endpoint.Endpoint{}, fmt.Errorf("listen for control of hollow clusters: %w", err)
 	}
+	// A server writes to its configuration, so that each has its own.
 	c := &control{server: s, token: rand.Text(), copies: map[string]State{}}
-	h := &http.Server{Handler: c, TLSConfig: s.config, ErrorLog: s.http.ErrorLog, ReadHeaderTimeout: s.http.ReadHeaderTimeout}
+	h := &http.Server{Handler: c, TLSConfig: s.config.Clone(), ErrorLog: s.http.ErrorLog, ReadHeaderTimeout: s.http.ReadHeaderTimeout}
 	s.running.Go(func() { _ = h.Serve(tls.NewListener(l, s.config)) }) // it ends with the listener
 	s.running.Go(func() {
 		<-s.done

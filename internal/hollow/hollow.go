@@ -111,7 +111,7 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s.http = &http.Server{
-		Handler: s, TLSConfig: s.config, ErrorLog: log.New(io.Discard, "", 0),
+		Handler: s, TLSConfig: s.config.Clone(), ErrorLog: log.New(io.Discard, "", 0),
 		ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute,
 		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: 1000},
 		BaseContext: s.base,

@@ -45,7 +45,6 @@ func newLeader(t *testing.T, n int, change func(*Options)) *Leader {
 type crew struct {
 	t       *testing.T
 	leader  *Leader
-	skews   []time.Duration
 	clocks  []clock.Clock
 	writers []*record.Writer
 	paths   []string

@@ -85,11 +85,12 @@ func newTap(t *testing.T) *tap {
 
 // between leads a connection on to the hub, with the same headers.
 func (p *tap) between(raw *net.TCPConn, config *tls.Config) error {
-	header, path := http.Header{}, ""
+	header, said, path := http.Header{}, map[string]string{}, ""
 	edge, err := link.Accept(context.Background(), raw, link.Options{TLS: config}, func(q *http.Request, _ *tls.ConnectionState) error {
 		path = q.URL.Path
 		for _, name := range []string{"node_id", "project_id", "ConnectionUse"} {
-			header[name] = []string{q.Header.Get(name)}
+			said[name] = q.Header.Get(name)
+			header[name] = []string{said[name]} // as it is written, not as Go would
 		}
 		return nil
 	})
@@ -97,9 +98,9 @@ func (p *tap) between(raw *net.TCPConn, config *tls.Config) error {
 		return err
 	}
 	p.mu.Lock()
-	p.lines[fmt.Sprintf("edge opens %s node_id=%s project_id=%s ConnectionUse=%s", path, header["node_id"][0], header["project_id"][0], header["ConnectionUse"][0])] = true
+	p.lines[fmt.Sprintf("edge opens %s node_id=%s project_id=%s ConnectionUse=%s", path, said["node_id"], said["project_id"], said["ConnectionUse"])] = true
 	p.mu.Unlock()
-	c, err := p.authority.Client(header["node_id"][0], time.Now())
+	c, err := p.authority.Client(said["node_id"], time.Now())
 	if err != nil {
 		return err
 	}

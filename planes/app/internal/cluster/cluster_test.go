@@ -126,7 +126,7 @@ func TestDirectSaysWhatIsWrong(t *testing.T) {
 			to, err = d.Transport(&rest.Config{})
 			if err == nil {
 				r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://x/", nil)
-				_, err = to.RoundTrip(r) //nolint:bodyclose // there is none
+				_, err = to.RoundTrip(r)
 			}
 		}
 		if err == nil || !strings.Contains(err.Error(), want) {

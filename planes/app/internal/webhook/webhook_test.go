@@ -44,11 +44,12 @@ func TestChance(t *testing.T) {
 	same, of := 0, map[int]int{}
 	for i := range 900 {
 		key := fmt.Sprint("load-test/app-", i)
-		of[chance(7)(key, 3)]++
-		if chance(7)(key, 3) != chance(7)(key, 3) {
+		shard, again := chance(7)(key, 3), chance(7)(key, 3)
+		of[shard]++
+		if shard != again {
 			t.Fatalf("%s has two shards", key)
 		}
-		if chance(7)(key, 3) == chance(8)(key, 3) {
+		if shard == chance(8)(key, 3) {
 			same++
 		}
 	}

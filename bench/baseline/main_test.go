@@ -1,0 +1,81 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
+)
+
+// output writes what go test -bench prints of one benchmark that is repeated.
+func output(t *testing.T, cpu string, nanoseconds []float64, allocs int) string {
+	t.Helper()
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "goos: linux\ngoarch: amd64\npkg: example.org/p\ncpu: %s\n", cpu)
+	for _, ns := range nanoseconds {
+		fmt.Fprintf(&b, "BenchmarkX-2  \t 1000 \t %.1f ns/op \t 64 B/op \t %d allocs/op\n", ns, allocs)
+	}
+	path := filepath.Join(t.TempDir(), "bench.txt")
+	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestJudge(t *testing.T) {
+	steady := []float64{100, 101, 99, 100.5, 99.5, 100.2}
+	twice := []float64{200, 202, 198, 201, 199, 200.4}
+	for _, c := range []struct {
+		name      string
+		cpu       string
+		times     []float64
+		allocs    int
+		wantWorse []string
+	}{
+		{"alike", "one", steady, 3, nil},
+		{"slower on the same CPU", "one", twice, 3, []string{"example.org/p.X-2"}},
+		{"slower on another CPU", "two", twice, 3, nil},
+		{"more allocations on another CPU", "two", steady, 4, []string{"example.org/p.X-2: 4 allocs/op, was 3"}},
+		{"fewer allocations", "one", steady, 2, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var said bytes.Buffer
+			got, err := judge(&said, output(t, "one", steady, 3), output(t, c.cpu, c.times, c.allocs), bounds{0.25, 0.05})
+			if err != nil || !slices.Equal(got, c.wantWorse) {
+				t.Errorf("worse: %q, %v; want %q\n%s", got, err, c.wantWorse, &said)
+			}
+		})
+	}
+}
+
+func TestJudgeNamesWhatItCannotRead(t *testing.T) {
+	empty := filepath.Join(t.TempDir(), "empty.txt")
+	if err := os.WriteFile(empty, []byte("PASS\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := judge(&bytes.Buffer{}, empty, empty, bounds{}); err == nil || !strings.Contains(err.Error(), "empty.txt: no benchmark") {
+		t.Error(err)
+	}
+}
+
+// TestTheKeptOutputIsWhole holds that each benchmark of internal/ has as many repetitions
+// in the kept output as a comparison needs.
+func TestTheKeptOutputIsWhole(t *testing.T) {
+	runs, err := read(filepath.Join(repotest.Root(t), "bench", "baseline", "baseline.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range runs {
+		if len(r.Judgement.Measures) != len(runs[0].Judgement.Measures) {
+			t.Errorf("%s: %d benchmarks, the first has %d", r.Name, len(r.Judgement.Measures), len(runs[0].Judgement.Measures))
+		}
+	}
+	if len(runs) < 6 {
+		t.Errorf("%d repetitions: want 6", len(runs))
+	}
+}
