@@ -13,7 +13,7 @@ BIN       := bin/windtunnel
 # The one build that links Kubernetes: minutes when the build cache is cold.
 BUILD     := $(GO) build -tags embedded -ldflags "$(LDFLAGS)"
 
-.PHONY: all build demo test test-operator test-short test-accuracy test-robust test-web vet lint race fuzz bench bench-fleet bench-load bench-hollow bench-leader web docs clean
+.PHONY: all build demo test test-operator test-short test-accuracy test-robust test-web vet lint race fuzz bench bench-check bench-keep bench-fleet bench-load bench-hollow bench-leader web docs clean
 
 all: build
 
@@ -70,6 +70,20 @@ fuzz: ## every fuzz target for FUZZTIME, from the committed corpora in testdata/
 bench: build ## the figures of the README
 	$(GO) test -run '^$$' -bench . -benchtime 1s ./internal/...
 	$(GO) run ./bench/flight -bin $(BIN)
+
+# Six repetitions a side is what the comparison needs; one after the other, on a quiet
+# machine. Times are judged between outputs of one kind of CPU, bytes and allocations always.
+BASELINE  := bench/baseline/baseline.txt
+BENCHMARKS = $(GO) test -run '^$$' -bench . -benchmem -benchtime 100ms -count 6 -p 1 ./internal/... ./planes/*/internal/...
+bench-check: ## the benchmarks of this tree against those that are kept, judged by compare
+	@mkdir -p bench/out
+	$(BENCHMARKS) > bench/out/benchmarks.txt
+	$(GO) run ./bench/baseline -kept $(BASELINE) bench/out/benchmarks.txt
+
+bench-keep: ## keep this tree's benchmarks as those that the next are judged against
+	@mkdir -p bench/out
+	$(BENCHMARKS) > bench/out/benchmarks.txt
+	mv bench/out/benchmarks.txt $(BASELINE)
 
 KWOK      := bench/kwok
 # Minutes when the build cache is cold: kwok 0.8 links another release of client-go.

@@ -54,7 +54,7 @@ var doors = map[string][]string{
 	"github.com/prometheus/client_golang": {"internal/subject/kit/instrument", "planes"},
 	"github.com/prometheus/prometheus":    {"internal/series/promql"},
 	"gonum.org/v1/gonum":                  {"internal/stats"},
-	"golang.org/x/perf":                   {"internal/stats"},
+	"golang.org/x/perf":                   {"internal/stats", "bench/baseline"},
 	"github.com/vishvananda/netlink":      {"internal/network", "planes/clusters/internal/netns"},
 	"github.com/google/pprof":             {"internal/observe/profile", "internal/diagnose"},
 	"github.com/google/cel-go":            {"scenario", "internal/fleet/stage"},
