@@ -219,7 +219,7 @@ func TestSyncKinds(t *testing.T) {
 	repotest.Eventually(t, "the edge joins", func() bool { return len(r.server.Nodes()) == 1 })
 	r.pods(0, 1, 1)
 	const path = "/apis/reliablesyncs.kubeedge.io/v1alpha1/"
-	apitest.Change(r.server, "/api/v1/nodes/edge-0", func(n *corev1.Node) { n.Labels["a"] = "b" })
+	apitest.Change(r.server, "/api/v1/nodes/edge-0", func(n *corev1.Node) { metav1.SetMetaDataLabel(&n.ObjectMeta, "a", "b") })
 	for plural, kind := range map[string]string{"objectsyncs": "ObjectSync", "clusterobjectsyncs": "ClusterObjectSync"} {
 		repotest.Eventually(t, plural+" are made", func() bool { return len(r.server.Objects(path+plural)) > 0 })
 		if got := r.server.Objects(path + plural)[0].GetKind(); got != kind {
