@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -40,6 +41,7 @@ func (b *blame) distances() (out []candidate) {
 		stands := b.standing(component, queue)
 		way, tokens, work := b.away(component), b.sum(throttled, instance, component), b.sum(working, instance, component)
 		n, _ := b.workersOf(component, queue)
+		back := b.held(component)
 		out = append(out, b.candidate(Finding{
 			Cause: Distance, Component: component,
 			Sentence: fmt.Sprintf("The %.3g busy workers of %s waited for other clusters: a call there took %s on average, of which the cluster itself and the way to it took %s.",
@@ -53,7 +55,7 @@ func (b *blame) distances() (out []candidate) {
 			Try: "Give " + component + " more workers, and its limiter as many calls a second as they make: each of them waits for one round trip after another. " +
 				"Or run it nearer to the clusters.",
 		}, b.track(func(i int) float64 {
-			return stands[i] * way[i] * rest(of(tokens.at(i), work.at(i)), b.held(component)[i])
+			return stands[i] * way[i] * rest(of(tokens.at(i), work.at(i)), back[i])
 		})))
 	}
 	return out
@@ -138,18 +140,12 @@ func serviceOf(name string) string {
 // lopsided is the share of what holds a replica back that it would be spared if all
 // replicas of its service had as much to do: what it uses beyond their mean.
 func (b *blame) lopsided(name string) track {
-	out := make(track, b.f.Window.Slices)
-	for _, all := range b.replicas() {
-		if !slices.Contains(all, name) || len(all) < 2 {
-			continue
-		}
-		mean := b.meanCPU(all)
-		own := b.sum(cpu, instance, name)
-		for i := range out {
-			out[i] = beyond(own.at(i), mean[i])
-		}
+	all := b.replicas()[serviceOf(name)]
+	if len(all) < 2 {
+		return make(track, b.f.Window.Slices)
 	}
-	return out
+	mean, own := b.meanCPU(all), b.sum(cpu, instance, name)
+	return b.track(func(i int) float64 { return beyond(own.at(i), mean[i]) })
 }
 
 func (b *blame) meanCPU(all []string) track {
@@ -166,28 +162,22 @@ func (b *blame) meanCPU(all []string) track {
 // while others have little to do.
 func (b *blame) imbalances() (out []candidate) {
 	all := b.replicas()
-	services := []string{}
-	for service, names := range all {
-		if len(names) > 1 {
-			services = append(services, service)
+	for _, service := range slices.Sorted(maps.Keys(all)) {
+		if len(all[service]) < 2 {
+			continue
 		}
-	}
-	slices.Sort(services)
-	for _, service := range services {
 		share := make(track, b.f.Window.Slices)
-		first, most := "", -1.0
+		first, most, mean := "", -1.0, 0.0
 		for _, name := range all[service] {
 			hold, more := b.ownThrottling(name), b.lopsided(name)
 			for i := range share {
 				share[i] = max(share[i], hold.at(i)*more[i])
 			}
-			if used := b.f.whole(cpu, instance, name); used > most {
+			used := b.f.whole(cpu, instance, name)
+			if used > most {
 				first, most = name, used
 			}
-		}
-		mean := 0.0
-		for _, name := range all[service] {
-			mean += b.f.whole(cpu, instance, name) / float64(len(all[service]))
+			mean += used / float64(len(all[service]))
 		}
 		out = append(out, b.candidate(Finding{
 			Cause: Imbalance, Component: service,

@@ -94,19 +94,19 @@ func workers(queue string) (name string, otherwise float64) {
 }
 
 // queues are work queues. An item waits in one for its workers' sake only while
-// every one of them is busy: where they are not, more of them change nothing. What the workers themselves wait for is taken off: the rate limiter of their
-// component, and of their calls what holds up the API server; what computes
-// takes longer where no core is free.
+// every one of them is busy: where they are not, more of them change nothing. What
+// the workers themselves wait for is taken off: the rate limiter of their component,
+// and of their calls what holds up the API server; what computes takes longer where no
+// core is free.
 func (b *blame) queues() (out []candidate) {
 	for _, s := range b.f.Answers[queued].Series {
 		component, queue := s.Labels[instance], s.Labels["name"]
-		waits, items := b.sum(queued, instance, component, "name", queue), b.sum(depth, instance, component, "name", queue)
 		work, tokens, calls := b.sum(working, instance, component), b.sum(throttled, instance, component), b.sum(asking, instance, component)
-		held, busy, way, scans := b.held(component), b.occupied(component, queue), b.away(component), b.scanned(component)
+		stands, held, way, scans := b.standing(component, queue), b.held(component), b.away(component), b.scanned(component)
 		share := b.track(func(i int) float64 {
 			limited := of(tokens.at(i), work.at(i))
 			called := of(calls.at(i)-tokens.at(i), work.at(i))
-			return busy[i] * portion(max(waits.at(i), items.at(i))) * rest(limited, called*b.server[i], held.at(i), b.crowded[i], way[i], scans[i])
+			return stands[i] * rest(limited, called*b.server[i], held.at(i), b.crowded[i], way[i], scans[i])
 		})
 		if share.mean() < least {
 			continue
