@@ -9,7 +9,6 @@ package clusters
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -28,11 +27,8 @@ func Verbs(host cli.Host) []*cobra.Command {
 	return []*cobra.Command{managerVerb(host), membersVerb(host), linkVerb(host), networkManagerVerb(host)}
 }
 
-// presetImproved is what is better than Kosmos' defaults.
-const presetImproved = "improved"
-
 func managerVerb(host cli.Host) *cobra.Command {
-	p, o, preset := cli.New(host), tree.Default(), ""
+	p, o := cli.New(host), tree.Default()
 	verb := p.Verb("tree-manager", "Run the manager of the clusters plane", "tree", func(ctx context.Context) error {
 		o.Config, o.Registry, o.Clock, o.Log = p.NewConfig("windtunnel-tree-manager"), p.Registry, p.Clock, p.Log
 		if err := o.Validate(); err != nil {
@@ -46,9 +42,8 @@ func managerVerb(host cli.Host) *cobra.Command {
 			return tree.Run(ctx, o)
 		})
 	})
-	verb.PreRunE = func(cmd *cobra.Command, _ []string) error { return applyPreset(cmd, preset) }
+	cli.Preset{Name: "improved", Values: tree.Improved()}.AddTo(verb, "what is better than Kosmos', but for flags that are given")
 	f := verb.Flags()
-	f.StringVar(&preset, "preset", "", presetImproved+": what is better than Kosmos', but for flags that are given")
 	f.Var(&o.Limiter, "limiter", "of each of the many limiters, on the host and on each member")
 	f.StringVar(&o.LeafReads, "leaf-reads", o.LeafReads, "what the status of a leaf is made of: live-per-node, live, cached")
 	f.IntVar(&o.PodWorkers, "pod-workers", o.PodWorkers, "of each queue of pods on their way down")
@@ -70,25 +65,6 @@ func managerVerb(host cli.Host) *cobra.Command {
 	f.DurationVar(&o.LeaseDuration, "lease-duration", o.LeaseDuration, "that a lease says")
 	f.DurationVar(&o.StatusInterval, "status-interval", o.StatusInterval, "between looks at the status of virtual nodes")
 	return verb
-}
-
-// applyPreset sets the flags of a preset that were not given.
-func applyPreset(cmd *cobra.Command, preset string) error {
-	switch preset {
-	case "":
-		return nil
-	case presetImproved:
-	default:
-		return fmt.Errorf("--preset %q: want %s", preset, presetImproved)
-	}
-	for name, value := range tree.Improved() {
-		if flag := cmd.Flags().Lookup(name); !flag.Changed {
-			if err := flag.Value.Set(value); err != nil {
-				return fmt.Errorf("preset %s: %s: %w", preset, name, err)
-			}
-		}
-	}
-	return nil
 }
 
 func membersVerb(host cli.Host) *cobra.Command {

@@ -8,7 +8,6 @@ package edge
 
 import (
 	"context"
-	"fmt"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
@@ -27,15 +26,12 @@ func Verbs(host cli.Host) []*cobra.Command {
 	return []*cobra.Command{hubVerb(host), fleetVerb(host), directVerb(host)}
 }
 
-// presetImproved is what is better than KubeEdge's defaults.
-const presetImproved = "improved"
-
 // collected is how much garbage may come on top of what lives, in percent: with
 // Go's 100 a connection at rest would cost twice.
 const collected = 40
 
 func hubVerb(host cli.Host) *cobra.Command {
-	p, o, preset := cli.New(host), hub.Default(), ""
+	p, o := cli.New(host), hub.Default()
 	rate := limiter.Rate{QPS: 2500, Burst: 5000} // KubeEdge's: 5 and 10 times its node limit of 500
 	verb := p.Verb("edge-hub", "Run a hub of the edge plane", "edge_hub", func(ctx context.Context) error {
 		debug.SetGCPercent(collected)
@@ -52,9 +48,8 @@ func hubVerb(host cli.Host) *cobra.Command {
 			return hub.Run(ctx, o)
 		})
 	})
-	verb.PreRunE = func(cmd *cobra.Command, _ []string) error { return applyPreset(cmd, preset) }
+	cli.Preset{Name: "improved", Values: hub.Improved()}.AddTo(verb, "what is better than KubeEdge's, but for flags that are given")
 	f := verb.Flags()
-	f.StringVar(&preset, "preset", "", presetImproved+": what is better than KubeEdge's, but for flags that are given")
 	f.Var(&rate, "limiter", "of all calls")
 	f.StringVar(&o.Name, "name", o.Name, "of this hub, among several")
 	f.StringVar(&o.Address, "address", o.Address, "`IP` where edges reach it")
@@ -86,25 +81,6 @@ func hubVerb(host cli.Host) *cobra.Command {
 	f.BoolVar(&o.Authorize, "authorize", o.Authorize, "the name in an edge's certificate must be its node's")
 	f.BoolVar(&o.Crypto, "crypto-tls", o.Crypto, "let crypto/tls stay on connections, as it does everywhere else")
 	return verb
-}
-
-// applyPreset sets the flags of a preset that were not given.
-func applyPreset(cmd *cobra.Command, preset string) error {
-	switch preset {
-	case "":
-		return nil
-	case presetImproved:
-	default:
-		return fmt.Errorf("--preset %q: want %s", preset, presetImproved)
-	}
-	for name, value := range hub.Improved() {
-		if flag := cmd.Flags().Lookup(name); !flag.Changed {
-			if err := flag.Value.Set(value); err != nil {
-				return fmt.Errorf("preset %s: %s: %w", preset, name, err)
-			}
-		}
-	}
-	return nil
 }
 
 // directVerb is what edges cost the API server where there is no edge plane.

@@ -88,6 +88,39 @@ func (p *Process) prepare(prefix string) error {
 	return nil
 }
 
+// Preset is a set of flags' values under one name: what is better than the original.
+type Preset struct {
+	Name   string
+	Values map[string]string // by the flag's name
+}
+
+// AddTo gives a verb the flag --preset, which sets the flags of the preset that are not
+// given themselves.
+func (p Preset) AddTo(verb *cobra.Command, usage string) {
+	chosen := ""
+	verb.Flags().StringVar(&chosen, "preset", "", p.Name+": "+usage)
+	verb.PreRunE = func(cmd *cobra.Command, _ []string) error {
+		switch chosen {
+		case "":
+			return nil
+		case p.Name:
+			return p.apply(cmd)
+		}
+		return fmt.Errorf("--preset %q: want %s", chosen, p.Name)
+	}
+}
+
+func (p Preset) apply(cmd *cobra.Command) error {
+	for name, value := range p.Values {
+		if flag := cmd.Flags().Lookup(name); !flag.Changed {
+			if err := flag.Value.Set(value); err != nil {
+				return fmt.Errorf("preset %s: %s: %w", p.Name, name, err)
+			}
+		}
+	}
+	return nil
+}
+
 // Serve answers /metrics, /healthz, /readyz and further routes while work runs.
 func (p *Process) Serve(ctx context.Context, work func() error, routes ...instrument.Route) (err error) {
 	server, err := p.Registry.Serve(ctx, p.listen, routes...)

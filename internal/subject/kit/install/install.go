@@ -11,17 +11,16 @@ import (
 	"os"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/yaml"
-
-	"github.com/windtunnel/windtunnel/internal/clock"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -85,6 +84,32 @@ func Define(ctx context.Context, c dynamic.Interface, definitions []*unstructure
 		if err := Apply(ctx, crds, o, manager); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// DefineAll applies the definitions in the files of the folder crds, and returns the
+// client that it did so with.
+func DefineAll(ctx context.Context, config *rest.Config, files fs.FS, manager string) (dynamic.Interface, error) {
+	c, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("install definitions: %w", err)
+	}
+	all, err := Definitions(files)
+	if err != nil {
+		return nil, err
+	}
+	return c, Define(ctx, c, all, manager)
+}
+
+// Namespace makes a namespace where there is none. Whose it is does not matter: what is
+// in it has owners of its own.
+func Namespace(ctx context.Context, c dynamic.Interface, name, manager string) error {
+	ns := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}}}
+	Mark(ns)
+	_, err := c.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).Create(ctx, ns, metav1.CreateOptions{FieldManager: manager})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("install namespace %s: %w", name, err)
 	}
 	return nil
 }

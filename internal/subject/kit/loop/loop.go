@@ -102,6 +102,11 @@ func Key(o any) (string, bool) {
 	return key, err == nil
 }
 
+// Each lets every event be handled alike: f gets the object, or what is left of one.
+func Each(f func(any)) cache.ResourceEventHandlerFuncs {
+	return cache.ResourceEventHandlerFuncs{AddFunc: f, UpdateFunc: func(_, o any) { f(o) }, DeleteFunc: f}
+}
+
 // Last returns the object behind what an informer says was deleted.
 func Last[T any](o any) (T, bool) {
 	if d, ok := o.(cache.DeletedFinalStateUnknown); ok {

@@ -5,10 +5,7 @@ import (
 	"embed"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
@@ -30,15 +27,8 @@ func CustomResources() ([]*unstructured.Unstructured, error) { return install.De
 // system namespace with definitions. It can be repeated, and by several processes
 // at once.
 func Install(ctx context.Context, config *rest.Config, definitions []*Definition) error {
-	c, err := dynamic.NewForConfig(config)
+	c, err := install.DefineAll(ctx, config, schemas, manager)
 	if err != nil {
-		return fmt.Errorf("install: %w", err)
-	}
-	crds, err := CustomResources()
-	if err != nil {
-		return err
-	}
-	if err := install.Define(ctx, c, crds, manager); err != nil {
 		return err
 	}
 	if err := install.Served(ctx, c, GroupVersion(), resources()...); err != nil {
@@ -64,16 +54,9 @@ func Install(ctx context.Context, config *rest.Config, definitions []*Definition
 	return nil
 }
 
-// MakeNamespace makes the system's namespace where there is none. Whose it is does
-// not matter: what is in it has owners of its own.
+// MakeNamespace makes the system's namespace where there is none.
 func MakeNamespace(ctx context.Context, c dynamic.Interface) error {
-	ns := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": SystemNamespace}}}
-	install.Mark(ns)
-	_, err := c.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).Create(ctx, ns, metav1.CreateOptions{FieldManager: manager})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("install namespace %s: %w", SystemNamespace, err)
-	}
-	return nil
+	return install.Namespace(ctx, c, SystemNamespace, manager)
 }
 
 // resources are those of all kinds here.

@@ -3,9 +3,7 @@ package api
 import (
 	"context"
 	"embed"
-	"fmt"
 
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	"github.com/windtunnel/windtunnel/internal/subject/kit/install"
@@ -20,15 +18,8 @@ const manager = "windtunnel-clusters"
 // Install brings the definitions to the host, or to a member, and waits until they are served. It can
 // be repeated, and by several processes at once.
 func Install(ctx context.Context, config *rest.Config) error {
-	c, err := dynamic.NewForConfig(config)
+	c, err := install.DefineAll(ctx, config, definitions, manager)
 	if err != nil {
-		return fmt.Errorf("install definitions: %w", err)
-	}
-	all, err := install.Definitions(definitions)
-	if err != nil {
-		return err
-	}
-	if err := install.Define(ctx, c, all, manager); err != nil {
 		return err
 	}
 	if err := install.Served(ctx, c, servicesVersion(), ResourceExports, ResourceImports); err != nil {

@@ -51,7 +51,7 @@ func (o *Options) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Watches are what an edge watches, as a kubelet does: its node, its pods, and what
+// watches are what an edge watches, as a kubelet does: its node, its pods, and what
 // is the same for all.
 func watches(node string) []string {
 	of := func(path, field string) string {
@@ -67,9 +67,6 @@ func watches(node string) []string {
 		of("/api/v1/namespaces/default/configmaps", "metadata.name=kube-root-ca.crt"),
 	}
 }
-
-// Count is how many watches an edge has.
-const Count = 6
 
 // edges are those of one process.
 type edges struct {
@@ -102,7 +99,7 @@ func (e *edges) register() {
 }
 
 func (e *edges) connected(w http.ResponseWriter, _ *http.Request) {
-	if open, all := e.open.Load(), int64(Count*len(e.names)); open < all {
+	if open, all := e.open.Load(), int64(len(watches(""))*len(e.names)); open < all {
 		http.Error(w, fmt.Sprintf("%d of %d watches", open, all), http.StatusServiceUnavailable)
 		return
 	}

@@ -10,18 +10,12 @@ import (
 	"strconv"
 	"sync"
 
-	"k8s.io/client-go/util/flowcontrol"
-
 	"github.com/windtunnel/windtunnel/planes/edge/internal/stream"
 )
 
 // listenQUIC takes edges by QUIC until ctx ends, on the port of before or on a free one.
 func (h *Hub) listenQUIC(ctx context.Context, accepting *sync.WaitGroup, config *tls.Config, before int) (port int, err error) {
-	admit := func() bool { return true }
-	if h.o.Admit > 0 {
-		limit := flowcontrol.NewTokenBucketRateLimiter(float32(h.o.Admit), max(int(h.o.Admit/10), 1))
-		admit = limit.TryAccept
-	}
+	admit := h.admission().TryAccept
 	config = config.Clone()
 	config.ClientAuth, config.VerifyConnection = tls.RequireAnyClientCert, h.verified
 	l, err := stream.Listen(net.JoinHostPort(h.o.Address, strconv.Itoa(before)), config, h.o.HandshakeTimeout, admit)

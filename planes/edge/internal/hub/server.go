@@ -165,14 +165,19 @@ func (h *Hub) publish(ctx context.Context, where api.Hub) error {
 	return nil
 }
 
+// admission lets so many handshakes a second go as the options say, of one way in.
+func (h *Hub) admission() flowcontrol.RateLimiter {
+	if h.o.Admit <= 0 {
+		return flowcontrol.NewFakeAlwaysRateLimiter()
+	}
+	return flowcontrol.NewTokenBucketRateLimiter(float32(h.o.Admit), max(int(h.o.Admit/10), 1))
+}
+
 // accept takes connections, no faster than they are admitted.
 func (h *Hub) accept(ctx context.Context, l *net.TCPListener, config *tls.Config) {
 	var wait sync.WaitGroup
 	defer wait.Wait()
-	admit := flowcontrol.NewFakeAlwaysRateLimiter()
-	if h.o.Admit > 0 {
-		admit = flowcontrol.NewTokenBucketRateLimiter(float32(h.o.Admit), max(int(h.o.Admit/10), 1))
-	}
+	admit := h.admission()
 	for admit.Wait(ctx) == nil {
 		c, err := l.AcceptTCP()
 		switch {

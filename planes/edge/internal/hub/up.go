@@ -37,11 +37,15 @@ type up struct {
 	channels map[string]chan request
 }
 
+// handled are the types of messages from edges that a hub does something about.
+func handled() []string {
+	return []string{message.TypeNode, message.TypeNodePatch, message.TypeNodeStatus, message.TypeLease, message.TypePod, message.TypePodPatch,
+		message.TypeConfigMap, message.TypeSecret, message.TypeToken}
+}
+
 func newUp(h *Hub) *up {
 	u := &up{hub: h, wake: make(chan struct{}, 1), channels: map[string]chan request{}}
-	for _, kind := range []string{
-		message.TypeNode, message.TypeNodePatch, message.TypeNodeStatus, message.TypeLease, message.TypePod, message.TypePodPatch, message.TypeConfigMap, message.TypeSecret, message.TypeToken,
-	} {
+	for _, kind := range handled() {
 		u.channels[kind] = make(chan request, h.o.Buffer)
 	}
 	return u
@@ -131,7 +135,7 @@ func typeOf(resource string) string {
 	if err != nil {
 		return known(resource, message.TypeNode)
 	}
-	return known(r.Type, message.TypeNode, message.TypeNodePatch, message.TypeNodeStatus, message.TypeLease, message.TypePod, message.TypePodPatch, message.TypeConfigMap, message.TypeSecret, message.TypeToken)
+	return known(r.Type, handled()...)
 }
 
 // known returns a word if it is one of those, so that peers cannot make labels.

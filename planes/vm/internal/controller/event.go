@@ -50,21 +50,16 @@ func (c *Controller) handlers() error {
 			UpdateFunc: func(a, b any) { c.onPod(a.(*corev1.Pod), b.(*corev1.Pod)) },
 			DeleteFunc: c.onPodGone,
 		}},
-		{c.machines, each(c.addMachine)},
-		{c.migrations, each(c.addMigration)},
-		{c.nodes, each(c.addNode)},
-		{c.installations, each(c.onInstallation)},
+		{c.machines, loop.Each(c.addMachine)},
+		{c.migrations, loop.Each(c.addMigration)},
+		{c.nodes, loop.Each(c.addNode)},
+		{c.installations, loop.Each(c.onInstallation)},
 	} {
 		if _, err := h.informer.AddEventHandler(h.handler); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// each calls f with the object of every event.
-func each(f func(any)) cache.ResourceEventHandlerFuncs {
-	return cache.ResourceEventHandlerFuncs{AddFunc: f, UpdateFunc: func(_, o any) { f(o) }, DeleteFunc: f}
 }
 
 func (c *Controller) addMachine(o any) {
