@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	"github.com/windtunnel/windtunnel/internal/subject/kit/install"
@@ -152,15 +151,8 @@ func Install(ctx context.Context, config *rest.Config) error {
 	if err := api.Install(ctx, config); err != nil {
 		return err
 	}
-	c, err := dynamic.NewForConfig(config)
+	c, err := install.DefineAll(ctx, config, definitions, manager)
 	if err != nil {
-		return fmt.Errorf("install definitions: %w", err)
-	}
-	all, err := install.Definitions(definitions)
-	if err != nil {
-		return err
-	}
-	if err := install.Define(ctx, c, all, manager); err != nil {
 		return err
 	}
 	return install.Served(ctx, c, api.GroupVersion(), resourceNodes, resourceConfigs)

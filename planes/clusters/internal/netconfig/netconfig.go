@@ -49,11 +49,12 @@ const (
 
 // worker is the one worker of the manager: Kosmos computes under one mutex.
 type worker struct {
-	client *client
-	window time.Duration // 0: each event is computed alone
-	loop   *loop.Loop
-	nodes  cache.SharedIndexInformer
-	groups cache.SharedIndexInformer // Clusters
+	client   *client
+	together bool // changes within the window are computed together; each alone otherwise
+	window   time.Duration
+	loop     *loop.Loop
+	nodes    cache.SharedIndexInformer
+	groups   cache.SharedIndexInformer // Clusters
 
 	manager *link.Manager // of the queue's one worker
 
@@ -69,10 +70,8 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	w := &worker{client: c, nodes: c.nodes.Informer("", 0, cache.Indexers{}), groups: c.clusters.Informer("", 0, cache.Indexers{})}
-	if o.Compute == link.ComputeIncremental {
-		w.window = o.Window
-	}
+	w := &worker{client: c, nodes: c.nodes.Informer("", 0, cache.Indexers{}), groups: c.clusters.Informer("", 0, cache.Indexers{}),
+		together: o.Compute == link.ComputeIncremental, window: o.Window}
 	s, err := newStore(ctx, c)
 	if err != nil {
 		return err
@@ -95,9 +94,7 @@ func (w *worker) run(ctx context.Context, r *instrument.Registry) error {
 				w.changed(prefix + key)
 			}
 		}
-		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: enqueue, DeleteFunc: enqueue,
-			UpdateFunc: func(_, o any) { enqueue(o) }})
-		if err != nil {
+		if _, err := informer.AddEventHandler(loop.Each(enqueue)); err != nil {
 			return fmt.Errorf("watch: %w", err)
 		}
 	}
@@ -125,7 +122,7 @@ const (
 
 // changed has a change computed: alone, or when its window ends.
 func (w *worker) changed(key string) {
-	if w.window == 0 {
+	if !w.together {
 		w.loop.Queue.Add(key)
 		return
 	}

@@ -112,11 +112,14 @@ func (r *rig) await(what string, ok func(map[string]*NodeConfig) bool) map[strin
 // to all, that one which goes is forgotten, that what somebody else changes is mended at
 // the next change, and that a manager that starts again writes nothing.
 func TestKeepsConfigurations(t *testing.T) {
-	for _, compute := range []string{link.ComputeFull, link.ComputeIncremental} {
-		t.Run(compute, func(t *testing.T) {
+	for _, c := range []struct {
+		compute string
+		window  time.Duration
+	}{{link.ComputeFull, 0}, {link.ComputeIncremental, 20 * time.Millisecond}, {link.ComputeIncremental, 0}} {
+		t.Run(fmt.Sprint(c.compute, " ", c.window), func(t *testing.T) {
 			t.Parallel()
 			r, o := newRig(t), Default()
-			o.Compute, o.Previous, o.Window = compute, false, 20*time.Millisecond
+			o.Compute, o.Previous, o.Window = c.compute, false, c.window
 			end := r.manage(o)
 			r.cluster("a", link.P2P)
 			r.cluster("bb", link.P2P)
