@@ -21,6 +21,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/limiter"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/resource"
 )
 
 // ClientOptions say how a client sends.
@@ -36,9 +37,8 @@ type ClientOptions struct {
 // each kind.
 type Client struct {
 	// By the typed client.
-	Nodes           Kind[*corev1.Node]
-	Leases          Kind[*coordinationv1.Lease]
-	ServiceAccounts Kind[*corev1.ServiceAccount]
+	Nodes  Kind[*corev1.Node]
+	Leases Kind[*coordinationv1.Lease]
 	// By the dynamic one, in JSON.
 	ConfigMaps Kind[*corev1.ConfigMap]
 	Secrets    Kind[*corev1.Secret]
@@ -83,15 +83,14 @@ func NewClient(config *rest.Config, o ClientOptions) (*Client, error) {
 	of := func(kind string) sender { return b.sender(kind, typed.rest) }
 	own := b.sender(ResourceClusters, b.rest(GroupVersion(), runtime.ContentTypeJSON, serializer.NewCodecFactory(newScheme()).WithoutConversion()))
 	c := &Client{
-		Nodes:           Kind[*corev1.Node]{typed, "nodes", func() *corev1.Node { return &corev1.Node{} }},
-		Leases:          Kind[*coordinationv1.Lease]{leases, "leases", func() *coordinationv1.Lease { return &coordinationv1.Lease{} }},
-		ServiceAccounts: Kind[*corev1.ServiceAccount]{typed, "serviceaccounts", func() *corev1.ServiceAccount { return &corev1.ServiceAccount{} }},
-		ConfigMaps:      Kind[*corev1.ConfigMap]{dynamic, "configmaps", func() *corev1.ConfigMap { return &corev1.ConfigMap{} }},
-		Secrets:         Kind[*corev1.Secret]{dynamic, "secrets", func() *corev1.Secret { return &corev1.Secret{} }},
-		Services:        Kind[*corev1.Service]{dynamic, "services", func() *corev1.Service { return &corev1.Service{} }},
-		Pods:            Kind[*corev1.Pod]{of("pods"), "pods", func() *corev1.Pod { return &corev1.Pod{} }},
-		Namespaces:      Kind[*corev1.Namespace]{of("namespaces"), "namespaces", func() *corev1.Namespace { return &corev1.Namespace{} }},
-		Clusters:        Kind[*Cluster]{own, ResourceClusters, func() *Cluster { return &Cluster{} }},
+		Nodes:      Kind[*corev1.Node]{typed, "nodes", func() *corev1.Node { return &corev1.Node{} }},
+		Leases:     Kind[*coordinationv1.Lease]{leases, "leases", func() *coordinationv1.Lease { return &coordinationv1.Lease{} }},
+		ConfigMaps: Kind[*corev1.ConfigMap]{dynamic, "configmaps", func() *corev1.ConfigMap { return &corev1.ConfigMap{} }},
+		Secrets:    Kind[*corev1.Secret]{dynamic, "secrets", func() *corev1.Secret { return &corev1.Secret{} }},
+		Services:   Kind[*corev1.Service]{dynamic, "services", func() *corev1.Service { return &corev1.Service{} }},
+		Pods:       Kind[*corev1.Pod]{of("pods"), "pods", func() *corev1.Pod { return &corev1.Pod{} }},
+		Namespaces: Kind[*corev1.Namespace]{of("namespaces"), "namespaces", func() *corev1.Namespace { return &corev1.Namespace{} }},
+		Clusters:   Kind[*Cluster]{own, ResourceClusters, func() *Cluster { return &Cluster{} }},
 		Slices: Kind[*discoveryv1.EndpointSlice]{b.sender("endpointslices", b.rest(discoveryv1.SchemeGroupVersion, proto, builtin)), "endpointslices",
 			func() *discoveryv1.EndpointSlice { return &discoveryv1.EndpointSlice{} }},
 		Exports: b.marks(ResourceExports, "ServiceExport"),
@@ -171,10 +170,7 @@ func (c *Client) get(ctx context.Context, path string) error {
 }
 
 // Object is an API object of a kind.
-type Object interface {
-	runtime.Object
-	metav1.Object
-}
+type Object = resource.Object
 
 // Kind are the calls on one kind.
 type Kind[T Object] struct {
@@ -222,6 +218,5 @@ func (k Kind[T]) Delete(ctx context.Context, namespace, name string, o metav1.De
 // Informer returns an informer over all namespaces, of the objects with a label
 // selector; the empty one selects all. Its calls pass no limiter.
 func (k Kind[T]) Informer(selector string, indexers cache.Indexers) cache.SharedIndexInformer {
-	lw := cache.NewFilteredListWatchFromClient(k.rest, k.name, metav1.NamespaceAll, func(o *metav1.ListOptions) { o.LabelSelector = selector })
-	return cache.NewSharedIndexInformer(lw, k.make(), 0, indexers)
+	return resource.New(k.rest, k.name, k.make).Informer(selector, 0, indexers)
 }

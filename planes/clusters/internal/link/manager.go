@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"sync"
@@ -150,7 +151,7 @@ func (m *Manager) touch(n *Node) {
 // marked.
 func (m *Manager) Pass(ctx context.Context) error {
 	m.count(Counts{Passes: 1})
-	t := NewTopology(values(m.clusters), values(m.nodes))
+	t := NewTopology(slices.Collect(maps.Values(m.clusters)), slices.Collect(maps.Values(m.nodes)))
 	full := m.all || m.options.Compute == ComputeFull
 	m.all = false
 	var errs []error
@@ -201,12 +202,4 @@ func (m *Manager) write(ctx context.Context, name string, c *Config) error {
 	}
 	m.count(Counts{Writes: 1, Bytes: len(bytes)})
 	return nil
-}
-
-func values[T any](of map[string]T) []T {
-	out := make([]T, 0, len(of))
-	for _, v := range of {
-		out = append(out, v)
-	}
-	return slices.Clip(out)
 }

@@ -13,7 +13,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -267,4 +266,4 @@ func ensureRule() error {
 }
 
 // host is the prefix of one address alone.
-func host(a netip.Addr) string { return strings.Join([]string{a.String(), "32"}, "/") }
+func host(a netip.Addr) string { return netip.PrefixFrom(a, a.BitLen()).String() }

@@ -26,7 +26,7 @@ func ofOwned(f func(any)) cache.ResourceEventHandlerFuncs {
 			f(o)
 		}
 	}
-	return each(owned)
+	return loop.Each(owned)
 }
 
 // copy brings a change of an object of the host to the members that have a copy.

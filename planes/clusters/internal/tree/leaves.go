@@ -1,6 +1,8 @@
 package tree
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -103,9 +105,5 @@ func (l *leaves) member(name string) *member {
 func (l *leaves) everyMember() []*member {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	out := make([]*member, 0, len(l.members))
-	for _, m := range l.members {
-		out = append(out, m)
-	}
-	return out
+	return slices.Collect(maps.Values(l.members))
 }

@@ -99,7 +99,7 @@ func (m *member) watch() error {
 		DeleteFunc: m.podGone,
 	})
 	errs = append(errs, err)
-	_, err = m.nodes.AddEventHandler(each(func(o any) {
+	_, err = m.nodes.AddEventHandler(loop.Each(func(o any) {
 		if key, ok := loop.Key(o); ok {
 			m.resources.Queue.Add(key)
 		}
@@ -132,7 +132,7 @@ func (m *member) run(ctx context.Context, wait *sync.WaitGroup) error {
 // podSeen handles a member's pod that was made or has changed.
 func (m *member) podSeen(old, p *corev1.Pod) {
 	key, _ := loop.Key(p)
-	if isOwn(p) && (old == nil || api.PodSum(&old.Status) != api.PodSum(&p.Status) || old.UID != p.UID) {
+	if isOwn(p) && (old == nil || old.UID != p.UID || api.PodSum(&old.Status) != api.PodSum(&p.Status)) {
 		m.up.Queue.Add(key)
 	}
 	m.podChanged(key, p)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -182,12 +181,11 @@ func (m *member) correctNode(ctx context.Context, l *leaf, v *view) error {
 		return nil
 	}
 	for _, t := range n.Spec.Taints {
-		if strings.HasPrefix(t.Key, "node.kubernetes.io/") {
+		if isState(&t) {
 			want.Spec.Taints = append(want.Spec.Taints, t)
 		}
 	}
-	n.Spec.Taints = want.Spec.Taints
-	if err := m.patchNode(ctx, l.node, map[string]any{"spec": map[string]any{"taints": n.Spec.Taints}}); err != nil {
+	if err := m.patchNode(ctx, l.node, map[string]any{"spec": map[string]any{"taints": want.Spec.Taints}}); err != nil {
 		return err
 	}
 	return m.patchNode(ctx, l.node, map[string]any{"status": want.Status}, "status")
@@ -204,9 +202,26 @@ func (m *member) patchNode(ctx context.Context, node string, patch map[string]an
 	return nil
 }
 
+// renewOne corrects a leaf of a member whose leaves show what their node says, by that
+// node alone: a view of all would be made at each event of each of them. Without a leaf
+// it was the event of a pod.
+func (m *member) renewOne(ctx context.Context, l *leaf) error {
+	if l == nil {
+		return nil
+	}
+	var nodes []*corev1.Node
+	if o, ok, _ := m.nodes.GetIndexer().GetByKey(l.model.NodeSelector.NodeName); ok {
+		nodes = append(nodes, o.(*corev1.Node))
+	}
+	return m.correctNode(ctx, l, newView(nodes))
+}
+
 // renewResources follows what pods take and nodes have: with Kosmos' semantics each
 // event of a pod or node patches every leaf of the member, mostly with nothing.
 func (m *member) renewResources(ctx context.Context, key string) error {
+	if m.o.NodePatch == Changed && m.o.LeafReads == ReadsCached && len(m.byNode) == len(m.leaves) {
+		return m.renewOne(ctx, m.byNode[key])
+	}
 	v, err := m.lookOnce(ctx)
 	if err != nil {
 		return err

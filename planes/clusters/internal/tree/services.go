@@ -29,7 +29,7 @@ func (t *Tree) watchServices() error {
 	if err := t.slices.SetTransform(slimObject); err != nil {
 		return err
 	}
-	if _, err := t.exported.AddEventHandler(each(func(o any) {
+	if _, err := t.exported.AddEventHandler(loop.Each(func(o any) {
 		if key, ok := loop.Key(o); ok {
 			t.exports.Queue.Add(key)
 			for _, s := range t.slicesOf(key) { // for those who asked before it was exported
@@ -195,10 +195,7 @@ func (m *member) importKey(ctx context.Context, key string) error {
 		}
 	}
 	next := o.(*api.Mark).DeepCopyObject().(*api.Mark)
-	if next.Annotations == nil {
-		next.Annotations = map[string]string{}
-	}
-	next.Annotations[api.AnnotationAddresses] = strings.Join(addresses, ",")
+	metav1.SetMetaDataAnnotation(&next.ObjectMeta, api.AnnotationAddresses, strings.Join(addresses, ","))
 	if _, err := m.client.Imports.Update(ctx, next); err != nil {
 		return fmt.Errorf("import %s of member %s: %w", service, m.name, err)
 	}

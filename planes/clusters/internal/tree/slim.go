@@ -80,12 +80,15 @@ func slimObject(o any) (any, error) {
 // isOwn tells whether a member's pod is the tree's.
 func isOwn(p *corev1.Pod) bool { return p.Labels[api.LabelPod] == "true" }
 
+// isState tells whether a taint says how a node is: each cluster sets these itself.
+func isState(t *corev1.Taint) bool { return strings.HasPrefix(t.Key, "node.kubernetes.io/") }
+
 // nodeSum is a digest of what a tree writes of a node, without times, and without the
 // taints by which the host says how the node is.
 func nodeSum(n *corev1.Node) string {
 	c := corev1.Node{Status: corev1.NodeStatus{Capacity: n.Status.Capacity, Allocatable: n.Status.Allocatable}}
 	for _, one := range n.Spec.Taints {
-		if !strings.HasPrefix(one.Key, "node.kubernetes.io/") {
+		if !isState(&one) {
 			c.Spec.Taints = append(c.Spec.Taints, corev1.Taint{Key: one.Key, Value: one.Value, Effect: one.Effect})
 		}
 	}

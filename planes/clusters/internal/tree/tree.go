@@ -145,8 +145,8 @@ func (t *Tree) watch() error {
 		}
 	}
 	handlers := map[cache.SharedIndexInformer]cache.ResourceEventHandlerFuncs{
-		t.clusters: each(add(t.joins, "")),
-		t.pods:     {AddFunc: t.podEvent, DeleteFunc: t.podEvent, UpdateFunc: func(_, o any) { t.podEvent(o) }},
+		t.clusters: loop.Each(add(t.joins, "")),
+		t.pods:     loop.Each(t.podEvent),
 		t.configs:  ofOwned(add(t.copies, prefixConfigMap)),
 		t.secrets:  ofOwned(add(t.copies, prefixSecret)),
 	}
@@ -156,11 +156,6 @@ func (t *Tree) watch() error {
 		}
 	}
 	return nil
-}
-
-// each lets every event be handled alike.
-func each(f func(any)) cache.ResourceEventHandlerFuncs {
-	return cache.ResourceEventHandlerFuncs{AddFunc: f, DeleteFunc: f, UpdateFunc: func(_, o any) { f(o) }}
 }
 
 // podEvent puts a host's pod into the queue of those that work on it, if it is bound

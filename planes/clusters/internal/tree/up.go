@@ -3,10 +3,10 @@ package tree
 import (
 	"context"
 	"fmt"
-	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
@@ -39,11 +39,7 @@ func (m *member) report(ctx context.Context, key string) error {
 	if m.o.StatusGuard == GuardUID {
 		body.UID = types.UID(there.Annotations[api.AnnotationHostUID])
 	}
-	body.Labels = maps.Clone(body.Labels)
-	if body.Labels == nil {
-		body.Labels = map[string]string{}
-	}
-	body.Labels[api.LabelPod] = "true"
+	metav1.SetMetaDataLabel(&body.ObjectMeta, api.LabelPod, "true")
 	_, err := m.host.Pods.Update(ctx, body, "status")
 	switch {
 	case err == nil:

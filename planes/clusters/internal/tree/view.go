@@ -3,7 +3,6 @@ package tree
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -145,7 +144,7 @@ func (m *member) nodeOf(l *leaf, v *view) *corev1.Node {
 			}
 		}
 		for _, t := range nodes[0].Spec.Taints {
-			if !strings.HasPrefix(t.Key, "node.kubernetes.io/") { // by which each cluster says itself how a node is
+			if !isState(&t) {
 				n.Spec.Taints = append(n.Spec.Taints, t)
 			}
 		}
