@@ -10,10 +10,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 )
@@ -90,4 +92,13 @@ func FromSecret(s *corev1.Secret) (Member, error) {
 		return m, fmt.Errorf("secret %s: %w", s.Name, errCredential)
 	}
 	return m, nil
+}
+
+// Informer knows the clusters that have joined. Of the Secrets only those with a
+// credential's label are watched: KubeVela caches all that there are.
+func Informer(client cache.Getter, resync time.Duration) cache.SharedIndexInformer {
+	lw := cache.NewFilteredListWatchFromClient(client, "secrets", api.SystemNamespace, func(o *metav1.ListOptions) {
+		o.LabelSelector = LabelCredential
+	})
+	return cache.NewSharedIndexInformer(lw, &corev1.Secret{}, resync, cache.Indexers{})
 }

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -144,18 +145,8 @@ func replicas(ctx context.Context, core typedcore.CoreV1Interface) ([]Replica, e
 		}
 		out = append(out, r)
 	}
-	slices.SortFunc(out, func(a, b Replica) int { return compare(a.Address, b.Address) })
+	slices.SortFunc(out, func(a, b Replica) int { return strings.Compare(a.Address, b.Address) })
 	return out, nil
-}
-
-func compare(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // balancer connects to replicas by chance.

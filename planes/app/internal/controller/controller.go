@@ -123,7 +123,7 @@ func prepare(o Options) (*Controller, error) {
 		revisions:    client.Revisions.Informer(selector, o.InformerResync, cache.Indexers{byApplication: indexLabels}),
 		trackers:     client.Trackers.Informer(selector, o.InformerResync, indices),
 		definitions:  map[string]cache.SharedIndexInformer{},
-		members:      memberInformer(client, o.InformerResync),
+		members:      cluster.Informer(client.Core.RESTClient(), o.InformerResync),
 		rng:          newChance(o.Seed),
 	}
 	c.objects = objects{client: anything, mapper: o.Mapper, known: &sync.Map{}, metrics: c.metrics, features: o.Features}

@@ -9,12 +9,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 	"github.com/windtunnel/windtunnel/planes/app/internal/cluster"
@@ -228,16 +226,6 @@ func fewErrors(all []error) error {
 		return fmt.Errorf("%w\nand %d more", errors.Join(all[:mostNamed]...), len(all)-mostNamed)
 	}
 	return errors.Join(all...)
-}
-
-// memberInformer knows the clusters that have joined. Of their Secrets only those
-// with a credential's label are watched, and names and labels are kept: KubeVela
-// caches all Secrets there are.
-func memberInformer(client *api.Client, resync time.Duration) cache.SharedIndexInformer {
-	lw := cache.NewFilteredListWatchFromClient(client.Core.RESTClient(), "secrets", api.SystemNamespace, func(o *metav1.ListOptions) {
-		o.LabelSelector = cluster.LabelCredential
-	})
-	return cache.NewSharedIndexInformer(lw, &corev1.Secret{}, resync, cache.Indexers{})
 }
 
 // nameAndLabels keeps of a member's Secret what topologies ask for.

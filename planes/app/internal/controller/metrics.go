@@ -73,16 +73,18 @@ func (m *metrics) since(begin clock.Time) float64 { return m.clock.Now().Sub(beg
 
 // stage times a stage of a pass until the function that it returns is called.
 func (m *metrics) stage(name string) func() {
-	begin := m.clock.Now()
-	return func() { m.stages.WithLabelValues(name).Observe(m.since(begin)) }
+	return m.timed(m.stages.WithLabelValues(name))
 }
 
 // request times one request, or one read from a cache, in KubeVela's words.
 func (m *metrics) request(verb, kind, apiVersion string) func() {
+	return m.timed(m.requests.WithLabelValues("application", cluster.Local, verb, kind, apiVersion, "false"))
+}
+
+// timed begins a duration, which ends when the returned function is called.
+func (m *metrics) timed(o prometheus.Observer) func() {
 	begin := m.clock.Now()
-	return func() {
-		m.requests.WithLabelValues("application", cluster.Local, verb, kind, apiVersion, "false").Observe(m.since(begin))
-	}
+	return func() { o.Observe(m.since(begin)) }
 }
 
 // remote stands for every member in KubeVela's label cluster, which has its name:
@@ -92,13 +94,11 @@ const remote = "remote"
 
 // requestTo is request for an object of any kind, in the cluster that ctx names.
 func (m *metrics) requestTo(ctx context.Context, verb, kind, apiVersion string) func() {
-	begin, where := m.clock.Now(), cluster.Local
+	where := cluster.Local
 	if cluster.Of(ctx) != "" {
 		where = remote
 	}
-	return func() {
-		m.requests.WithLabelValues("application", where, verb, kind, apiVersion, "true").Observe(m.since(begin))
-	}
+	return m.timed(m.requests.WithLabelValues("application", where, verb, kind, apiVersion, "true"))
 }
 
 // own times a request on one of the plane's own kinds.

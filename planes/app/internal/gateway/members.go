@@ -15,8 +15,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
@@ -47,10 +45,7 @@ type upstream struct {
 var errNoMember = errors.New("no such cluster")
 
 func newMembers(hub kubernetes.Interface, log *slog.Logger) *members {
-	lw := cache.NewFilteredListWatchFromClient(hub.CoreV1().RESTClient(), "secrets", api.SystemNamespace, func(o *metav1.ListOptions) {
-		o.LabelSelector, o.FieldSelector = cluster.LabelCredential, fields.Everything().String()
-	})
-	return &members{informer: cache.NewSharedIndexInformer(lw, &corev1.Secret{}, 10*time.Hour, cache.Indexers{}), log: log, open: map[string]*upstream{}}
+	return &members{informer: cluster.Informer(hub.CoreV1().RESTClient(), 10*time.Hour), log: log, open: map[string]*upstream{}}
 }
 
 // start returns when all members are known. Ways whose Secret has gone are closed.

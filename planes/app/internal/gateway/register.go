@@ -82,7 +82,7 @@ func (s *Server) register(ctx context.Context, config *rest.Config) (r registrat
 	if !s.o.Aggregate {
 		return r, nil
 	}
-	if ip := net.ParseIP(host); ip != nil && ip.IsLoopback() {
+	if local(host) {
 		if u, err := url.Parse(config.Host); err == nil && !local(u.Hostname()) {
 			return r, fmt.Errorf("app-gateway: %s: %w", config.Host, errElsewhere)
 		}
