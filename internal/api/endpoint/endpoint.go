@@ -160,7 +160,7 @@ func (e Endpoint) Client() (*http.Client, *url.URL, error) {
 	config, pace := rest.CopyConfig(e.config), &pacing{clock: clock.Start()}
 	config.Wrap(func(inner http.RoundTripper) http.RoundTripper { return pacedRequests{inner, pace} })
 	config.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := (&net.Dialer{KeepAlive: keepAlive}).DialContext(ctx, network, address)
+		conn, err := (&net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}).DialContext(ctx, network, address)
 		if err != nil {
 			return nil, err
 		}

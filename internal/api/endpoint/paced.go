@@ -19,9 +19,10 @@ const (
 	idleRate    = 256 << 10 // bytes a second
 	answerBytes = 64 << 10  // that an answer may bring beside its body
 
-	keepAlive  = 30 * time.Second // as client-go's own
-	paceEvery  = 10 * time.Millisecond
-	usefulness = 2 // bytes that each byte of a body makes good: of its frames too
+	dialTimeout = 30 * time.Second // as client-go's own
+	keepAlive   = 30 * time.Second // likewise
+	paceEvery   = 10 * time.Millisecond
+	usefulness  = 2 // bytes that each byte of a body makes good: of its frames too
 )
 
 // pacing counts what the connections of one client read that is of no answer.
