@@ -113,7 +113,7 @@ func (c *crew) start(ctx context.Context) error {
 		return err
 	}
 	c.leader, err = workers.Lead(workers.Options{
-		Workers: c.run.options.Crew.Workers, Clock: c.run.clock, Folder: string(folder), Plan: plan, Binary: binary, Log: c.run.log,
+		Workers: c.run.options.Crew.Workers, Clock: c.run.clock, Folder: string(folder), Plan: plan, Binary: binary,
 		Clocks: c.tellClock, Lost: c.tellLost,
 	})
 	if err != nil {
@@ -260,10 +260,7 @@ func (c *crew) Send(ctx context.Context, part steps.Part, known steps.Changes, p
 	if err != nil {
 		return nil, err
 	}
-	mine, err := digest(plan)
-	if err != nil {
-		return nil, err
-	}
+	mine := digest(asked, plan)
 	records := c.run.dir.records
 	records.Event(record.Event{At: c.run.clock.Now(), Type: record.EventLoadAsked, Name: part.Step, Detail: asked})
 	outcomes, at, err := c.leader.Do(ctx, order{part, known}, func(_ int, said json.RawMessage) error {

@@ -145,10 +145,11 @@ func (s *sender) prepare(ctx context.Context, body json.RawMessage) (workers.Tas
 	if err != nil {
 		return nil, err
 	}
-	sum, err := digest(plan)
+	asked, err := plan.Asked()
 	if err != nil {
 		return nil, err
 	}
+	sum := digest(asked, plan)
 	plan.Share = s.share
 	s.session.Load.Reserve(ctx, plan)
 	return &share{sender: s, plan: plan, digest: sum}, nil

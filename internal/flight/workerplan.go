@@ -13,6 +13,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/flight/steps"
 	"github.com/windtunnel/windtunnel/internal/load"
+	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -102,11 +103,7 @@ const sampled = 32
 
 // digest tells plans apart: what they ask for, and some of their calls, from the first
 // to the last. Two processes whose plans are the same send the same.
-func digest(p load.Plan) (string, error) {
-	asked, err := p.Asked()
-	if err != nil {
-		return "", err
-	}
+func digest(asked record.Detail, p load.Plan) string {
 	h := fnv.New128a()
 	fmt.Fprintf(h, "%+v %+v\n", asked, p.Ops)
 	count := asked.Count
@@ -114,18 +111,15 @@ func digest(p load.Plan) (string, error) {
 		count = sampled
 	}
 	for k := range min(sampled, count) {
-		if err := digestCall(h, p, k*(count-1)/max(1, min(sampled, count)-1)); err != nil {
-			return "", err
-		}
+		digestCall(h, p, k*(count-1)/max(1, min(sampled, count)-1))
 	}
-	return fmt.Sprintf("%x", h.Sum(nil)), nil
+	return fmt.Sprintf("%x", h.Sum(nil))
 }
 
-func digestCall(h hash.Hash, p load.Plan, i int) error {
+func digestCall(h hash.Hash, p load.Plan, i int) {
 	var req load.Request
 	wanted, err := p.Build(i, &req)
 	fmt.Fprintf(h, "%d %d %v %s %s %x %v\n", i, p.Pace.Due(i), wanted, req.Method, req.Path, req.Body, err)
-	return nil
 }
 
 // encode returns the plan as bytes.

@@ -17,6 +17,7 @@ import (
 type control struct {
 	server *Server
 	token  string
+	mux    *http.ServeMux
 
 	mu     sync.Mutex
 	copies map[string]State // by the cluster's name
@@ -31,7 +32,8 @@ func (s *Server) Control() (endpoint.Endpoint, error) {
 		return endpoint.Endpoint{}, fmt.Errorf("listen for control of hollow clusters: %w", err)
 	}
 	// A server writes to its configuration, so that each has its own.
-	c := &control{server: s, token: rand.Text(), copies: map[string]State{}}
+	c := &control{server: s, token: rand.Text(), mux: http.NewServeMux(), copies: map[string]State{}}
+	c.mux.HandleFunc("POST /{name}/{action}", c.act)
 	h := &http.Server{Handler: c, TLSConfig: s.config.Clone(), ErrorLog: s.http.ErrorLog, ReadHeaderTimeout: s.http.ReadHeaderTimeout}
 	s.running.Go(func() { _ = h.Serve(tls.NewListener(l, s.config)) }) // it ends with the listener
 	s.running.Go(func() {
@@ -47,9 +49,7 @@ func (c *control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
-	mux := http.NewServeMux()
-	mux.HandleFunc("POST /{name}/{action}", c.act)
-	mux.ServeHTTP(w, r)
+	c.mux.ServeHTTP(w, r)
 }
 
 func (c *control) act(w http.ResponseWriter, r *http.Request) {

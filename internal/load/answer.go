@@ -85,7 +85,9 @@ func (s *slot) ended(o record.Outcome, r *wire.Response, again bool) Result {
 	c := r.Call(f.ops[s.req.Op], s.due)
 	c.Outcome, c.Attempt, c.Again = o, uint8(s.attempt), again
 	c.Reached = s.reached(r.Code)
-	c.Number, c.More = f.number(s.index), s.more(r)
+	if c.Number = f.number(s.index); c.Number > 0 { // of a worker: nobody else is asked whether more follows
+		c.More = s.more(r)
+	}
 	if f.closed {
 		c.Due = c.Sent
 	}

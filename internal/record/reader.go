@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"io/fs"
 	"math"
 	"slices"
 	"strings"
@@ -14,6 +15,12 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 )
+
+// NoStream tells whether an error of reading a stream says that there is none: no file,
+// or one that its writer has not begun.
+func NoStream(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrNotRecords)
+}
 
 // ErrNotRecords says that a file does not begin as a record stream does.
 var ErrNotRecords = errors.New("not a windtunnel record stream that this version can read")

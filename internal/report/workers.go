@@ -44,12 +44,7 @@ func seconds(d time.Duration) string { return unit.Seconds(d.Seconds()) }
 // Name is the scenario's, and which of its workers were lost: whoever quotes a figure
 // quotes that, too.
 func (r *Report) Name() string {
-	lost := 0
-	for _, w := range r.Workers {
-		if w.Lost != "" {
-			lost++
-		}
-	}
+	lost := len((&run.Facts{Workers: r.Workers}).WorkersLost())
 	if lost == 0 {
 		return r.Manifest.Scenario
 	}

@@ -125,7 +125,7 @@ func (f *Follower) followWorkers() error {
 		}
 		if f.workers[i] == nil {
 			tail, err := f.run.Dir.OpenTail(record.WorkerFile(i), f.c.workerVisitor(w))
-			if errors.Is(err, fs.ErrNotExist) || errors.Is(err, record.ErrNotRecords) {
+			if record.NoStream(err) {
 				continue // not yet
 			}
 			if err != nil {

@@ -1,9 +1,7 @@
 package run
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -37,7 +35,7 @@ type Worker struct {
 	due      map[string]int // calls that were its own, by step
 	ended    map[string]int // of those the ones that ended or were left out
 	starts   []partStart
-	cpu      [2]float64
+	first    float64 // reading of its CPU time
 	sampled  bool
 }
 
@@ -143,10 +141,9 @@ func (w *Worker) sample(s record.Series, x record.Sample) {
 	switch s.Name {
 	case CPUSeries:
 		if !w.sampled {
-			w.cpu[0], w.sampled = x.Value, true
+			w.first, w.sampled = x.Value, true
 		}
-		w.cpu[1] = x.Value
-		w.CPUSeconds = w.cpu[1] - w.cpu[0]
+		w.CPUSeconds = x.Value - w.first
 	case MemorySeries, peakSize:
 		w.Memory = max(w.Memory, x.Value)
 	}
@@ -199,7 +196,7 @@ func (c *collector) readWorkers(dir record.Dir, m record.Manifest) error {
 		w := c.worker(i)
 		s, err := dir.ReadStream(record.WorkerFile(i), c.workerVisitor(w))
 		switch {
-		case errors.Is(err, fs.ErrNotExist) || errors.Is(err, record.ErrNotRecords):
+		case record.NoStream(err):
 			w.Missing = true // it never brought any
 		case err != nil:
 			return err

@@ -33,8 +33,8 @@ func (c *carrier) run(ctx context.Context) error {
 	for n := 1; clock.Sleep(ctx, flushEvery) == nil; n++ {
 		c.records.Flush()
 		brought, err := c.bring(ctx, n%int(probeEvery/flushEvery) == 0)
-		for err == nil && brought && ctx.Err() == nil {
-			brought, err = c.bring(ctx, false)
+		if err == nil && brought {
+			err = c.rest(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
 			return err

@@ -10,13 +10,13 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/plane/pki"
+	"github.com/windtunnel/windtunnel/internal/record"
 )
 
 // Options configure a leader.
@@ -29,7 +29,6 @@ type Options struct {
 	Listen    string      // address; default a free port of this machine's loopback
 	Hosts     []string    // names and addresses that workers reach the leader by, for its certificate; default the loopback
 	LostAfter time.Duration
-	Log       *slog.Logger
 	// Clocks, when set, is told how each worker's clock stood when a part of the load
 	// began, and every so often while it goes on. Lost is told once of each worker that
 	// is lost. Both are called from several goroutines.
@@ -70,7 +69,6 @@ type member struct {
 	lost    error // nil: it is there
 	left    bool  // it has ended by itself
 	keeper  *keeper
-	clock   Clock
 	told    clock.Time // when its clock was told last
 	reports map[reportKey]report
 	trip    time.Duration
@@ -94,7 +92,7 @@ func Lead(o Options) (*Leader, error) {
 	}
 	l := &Leader{options: o, changed: make(chan struct{}), told: make(chan struct{}), served: make(chan struct{})}
 	for i := range o.Workers {
-		k, err := newKeeper(filepath.Join(o.Folder, strconv.Itoa(i)+Suffix))
+		k, err := newKeeper(filepath.Join(o.Folder, filepath.Base(record.WorkerFile(i))))
 		if err != nil {
 			return nil, errors.Join(err, l.closeKeepers())
 		}
@@ -105,10 +103,6 @@ func Lead(o Options) (*Leader, error) {
 	}
 	return l, nil
 }
-
-// Suffix is the end of the name of a worker's stream in the leader's folder: that of
-// worker 3 is 3.wt.
-const Suffix = ".wt"
 
 // serve begins to listen, with a certificate of an authority that is made for it.
 func (l *Leader) serve() error {
@@ -306,7 +300,7 @@ func (l *Leader) checkReady(of int, check func(worker int, prepared json.RawMess
 
 // tellClockLocked says how a worker's clock stands.
 func (l *Leader) tellClockLocked(m *member, c Clock) {
-	m.clock, m.told = c, l.options.Clock.Now()
+	m.told = l.options.Clock.Now()
 	if l.options.Clocks != nil {
 		at := m.told
 		guard.Go(func() { l.options.Clocks(m.index, at, c) })

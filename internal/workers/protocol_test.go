@@ -25,7 +25,7 @@ import (
 
 func newLeader(t *testing.T, n int, change func(*Options)) *Leader {
 	t.Helper()
-	o := Options{Workers: n, Clock: clock.Start(), Folder: t.TempDir(), Plan: []byte("plan"), Binary: "same", Log: slog.New(slog.DiscardHandler), LostAfter: time.Minute}
+	o := Options{Workers: n, Clock: clock.Start(), Folder: t.TempDir(), Plan: []byte("plan"), Binary: "same", LostAfter: time.Minute}
 	if change != nil {
 		change(&o)
 	}

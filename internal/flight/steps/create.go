@@ -14,7 +14,7 @@ type Create struct {
 }
 
 // Do makes them.
-func (c Create) Do(ctx context.Context, s *Session) error { return s.sendPlanned(ctx, c.Step, c) }
+func (c Create) Do(ctx context.Context, s *Session) error { return s.sendPlanned(ctx, c) }
 
 func (c Create) pace() scenario.Pace { return c.Spec.Pace }
 

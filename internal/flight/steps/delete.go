@@ -15,7 +15,7 @@ type Delete struct {
 
 // Do deletes it; of a step that was not reached, or whose objects were all
 // refused, there is nothing.
-func (d Delete) Do(ctx context.Context, s *Session) error { return s.sendPlanned(ctx, d.Step, d) }
+func (d Delete) Do(ctx context.Context, s *Session) error { return s.sendPlanned(ctx, d) }
 
 func (d Delete) pace() scenario.Pace { return d.Spec.Pace }
 

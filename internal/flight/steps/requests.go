@@ -17,7 +17,7 @@ type Requests struct {
 }
 
 // Do sends them.
-func (x Requests) Do(ctx context.Context, s *Session) error { return s.sendPlanned(ctx, x.Step, x) }
+func (x Requests) Do(ctx context.Context, s *Session) error { return s.sendPlanned(ctx, x) }
 
 func (x Requests) pace() scenario.Pace { return x.Spec.Pace }
 

@@ -16,7 +16,7 @@ type Scale struct {
 }
 
 // Do scales; of a step that was not reached there is nothing.
-func (x Scale) Do(ctx context.Context, s *Session) error { return s.sendPlanned(ctx, x.Step, x) }
+func (x Scale) Do(ctx context.Context, s *Session) error { return s.sendPlanned(ctx, x) }
 
 func (x Scale) pace() scenario.Pace { return x.Spec.Pace }
 

@@ -183,13 +183,13 @@ type sender interface {
 }
 
 // sendPlanned sends what a step is to send to the plane.
-func (s *Session) sendPlanned(ctx context.Context, step string, x sender) error {
+func (s *Session) sendPlanned(ctx context.Context, x sender) error {
 	known := s.known()
 	p, err := x.plan(ctx, s)
 	if err != nil {
 		return err
 	}
-	p.part.Step, p.known = step, known
+	p.part.Step, p.known = p.Step, known
 	return s.send(ctx, p)
 }
 

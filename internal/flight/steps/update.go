@@ -26,7 +26,7 @@ type Update struct {
 }
 
 // Do changes them; of a step that was not reached there are none.
-func (x Update) Do(ctx context.Context, s *Session) error { return s.sendPlanned(ctx, x.Step, x) }
+func (x Update) Do(ctx context.Context, s *Session) error { return s.sendPlanned(ctx, x) }
 
 func (x Update) pace() scenario.Pace { return x.Spec.Pace }
 

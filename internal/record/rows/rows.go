@@ -10,7 +10,6 @@ package rows
 import (
 	"encoding/json"
 	"errors"
-	"io/fs"
 	"path/filepath"
 	"time"
 
@@ -69,7 +68,7 @@ func FillShared(path string, workers int, to Sinks) (map[string]int, error) {
 			f.stream = s
 			return record.Visitor{Call: func(c record.Call) { f.call(clocks[i].Move(c)) }}
 		})
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, record.ErrNotRecords) {
+		if record.NoStream(err) {
 			err = nil // it never brought any
 		}
 	}
