@@ -16,6 +16,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/hollow"
 	"github.com/windtunnel/windtunnel/internal/observe/usage"
+	"github.com/windtunnel/windtunnel/internal/plane/process"
 )
 
 // Cost is what a server has used until now.
@@ -80,7 +81,7 @@ func serve(clusters int, o hollow.Options) error {
 // ownCost returns what this process has used. The CPU of the collections that it
 // makes is not counted.
 func ownCost() (c Cost, err error) {
-	c.CPU = cpu()
+	c.CPU = process.OwnCPU().Seconds()
 	now, err := usage.Of(os.Getpid())
 	if err != nil {
 		return c, err

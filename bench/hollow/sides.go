@@ -10,7 +10,6 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,6 +22,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/hollow"
 	"github.com/windtunnel/windtunnel/internal/observe/usage"
 	"github.com/windtunnel/windtunnel/internal/plane"
+	"github.com/windtunnel/windtunnel/internal/plane/process"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -188,11 +188,11 @@ func inProcess(ctx context.Context, w work) (f Figures, err error) {
 	if err != nil {
 		return f, err
 	}
-	begin := cpu()
+	begin := process.OwnCPU().Seconds()
 	if err := fill(w.objects); err != nil {
 		return f, err
 	}
-	f.CreateProto = (cpu() - begin) * 1e6 / float64(w.objects)
+	f.CreateProto = (process.OwnCPU().Seconds() - begin) * 1e6 / float64(w.objects)
 	after, err := ownCost()
 	if err != nil {
 		return f, err
@@ -223,11 +223,11 @@ func watchFake(ctx context.Context, w work) (float64, error) {
 	if err := fill(fake.NewClientset()); err != nil { // warm
 		return 0, err
 	}
-	begin := cpu()
+	begin := process.OwnCPU().Seconds()
 	if err := fill(fake.NewClientset()); err != nil {
 		return 0, err
 	}
-	without := cpu() - begin
+	without := process.OwnCPU().Seconds() - begin
 	client := fake.NewClientset()
 	var seen atomic.Int64
 	var wait sync.WaitGroup
@@ -246,24 +246,17 @@ func watchFake(ctx context.Context, w work) (float64, error) {
 			}
 		})
 	}
-	begin = cpu()
+	begin = process.OwnCPU().Seconds()
 	if err := fill(client); err != nil {
 		return 0, err
 	}
 	for seen.Load() < int64(n*w.watchers) {
 		time.Sleep(time.Millisecond)
 	}
-	with := cpu() - begin
+	with := process.OwnCPU().Seconds() - begin
 	for _, one := range open {
 		one.Stop()
 	}
 	wait.Wait()
 	return (with - without) * 1e6 / float64(n*w.watchers), nil
-}
-
-// cpu returns the seconds of CPU that this process has used.
-func cpu() float64 {
-	var u syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // of oneself it does not fail
-	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
 }

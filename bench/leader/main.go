@@ -11,18 +11,16 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
-	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/observe/usage"
+	"github.com/windtunnel/windtunnel/internal/plane/process"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/workers"
 )
@@ -75,7 +73,7 @@ func measure(s setting, out string) error {
 	}
 	defer os.RemoveAll(folder)
 	c := clock.Start()
-	leader, err := workers.Lead(workers.Options{Workers: s.Workers, Clock: c, Folder: folder, Plan: []byte("{}"), Log: slog.New(slog.DiscardHandler)})
+	leader, err := workers.Lead(workers.Options{Workers: s.Workers, Clock: c, Folder: folder, Plan: []byte("{}")})
 	if err != nil {
 		return err
 	}
@@ -87,7 +85,7 @@ func measure(s setting, out string) error {
 	if err != nil {
 		return err
 	}
-	before, begun := cpuSeconds(), c.Now()
+	before, begun := process.OwnCPU().Seconds(), c.Now()
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -100,7 +98,7 @@ func measure(s setting, out string) error {
 		return fmt.Errorf("simulate workers: %w", err)
 	}
 	took := c.Now().Sub(begun).Seconds()
-	used := cpuSeconds() - before
+	used := process.OwnCPU().Seconds() - before
 	var sent struct {
 		Calls, Bytes int64
 		Behind       float64
@@ -111,9 +109,13 @@ func measure(s setting, out string) error {
 	if err := check(leader, s.Workers, sent.Bytes); err != nil {
 		return err
 	}
+	own, err := usage.Of(os.Getpid())
+	if err != nil {
+		return err
+	}
 	f := figures{
 		setting: s, Machine: record.Machine{Cores: runtime.NumCPU()}, CallBytes: float64(sent.Bytes) / float64(sent.Calls), BytesASecond: float64(sent.Bytes) / took,
-		CallsASecond: float64(sent.Calls) / took, Cores: used / took, MicrosACall: 1e6 * used / float64(sent.Calls), PeakRSS: peakRSS(), BehindSeconds: sent.Behind,
+		CallsASecond: float64(sent.Calls) / took, Cores: used / took, MicrosACall: 1e6 * used / float64(sent.Calls), PeakRSS: int64(own.Peak), BehindSeconds: sent.Behind,
 	}
 	raw, err := json.MarshalIndent(f, "", "  ")
 	if err != nil {
@@ -140,31 +142,6 @@ func check(leader *workers.Leader, n int, want int64) error {
 		return fmt.Errorf("the leader has %d bytes of %d", have, want)
 	}
 	return nil
-}
-
-func cpuSeconds() float64 {
-	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
-}
-
-// peakRSS is the most memory that this process had, in bytes.
-func peakRSS() int64 {
-	raw, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return 0
-	}
-	for line := range strings.Lines(string(raw)) {
-		if f := strings.Fields(line); len(f) == 3 && f[0] == "VmHWM:" {
-			kib, err := strconv.ParseInt(f[1], 10, 64)
-			if err == nil {
-				return kib << 10
-			}
-		}
-	}
-	return 0
 }
 
 var errAnswer = errors.New("the leader did not take it")
