@@ -38,8 +38,7 @@ func (e *engine) pod(s subject, o *store.Object) {
 		e.nodesOf(s.cluster).place(s.key, string(p.NodeName))
 	}
 	if e.typed == nil {
-		e.endPod(s, p.Deleting)
-		return
+		return // only a kubelet ends it
 	}
 	if e.typed.SlowPods() != nil {
 		e.other(s, o)
@@ -47,13 +46,6 @@ func (e *engine) pod(s subject, o *store.Object) {
 	}
 	if choice := e.typed.Pod(&p, e.rng); !choice.None() {
 		e.after(s, o, choice.Delay, func() { e.playPod(s, choice) })
-	}
-}
-
-// endPod ends a pod at once where no stage does.
-func (e *engine) endPod(s subject, deleting bool) {
-	if deleting {
-		s.cluster.drop(s.kind(), s.key, metav1.DeleteOptions{GracePeriodSeconds: new(int64)})
 	}
 }
 

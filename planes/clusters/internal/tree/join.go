@@ -67,11 +67,12 @@ func (t *Tree) begin(ctx context.Context, m *member) error {
 	t.mu.Lock()
 	t.stopping[m.name] = func() { cancel(); wait.Wait() }
 	t.mu.Unlock()
-	if err := m.run(running, &wait); err != nil {
+	if err := m.follow(running, &wait); err != nil {
 		t.stopMember(m.name)
 		return err
 	}
-	t.leaves.add(m)
+	t.leaves.add(m) // before work begins: pods of nobody's leaf are dropped
+	m.work(running, &wait)
 	for _, l := range m.leaves { // pods that were bound before, and their statuses
 		pods, _ := t.pods.GetIndexer().ByIndex(byNode, l.node)
 		for _, o := range pods {

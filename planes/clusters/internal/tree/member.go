@@ -107,8 +107,9 @@ func (m *member) watch() error {
 	return errors.Join(append(errs, err)...)
 }
 
-// run starts what works for the member; it ends with ctx, and wait waits for it.
-func (m *member) run(ctx context.Context, wait *sync.WaitGroup) error {
+// follow starts the member's caches and waits until they are full; they end with ctx,
+// and wait waits for that.
+func (m *member) follow(ctx context.Context, wait *sync.WaitGroup) error {
 	informers := []cache.SharedIndexInformer{m.nodes, m.pods}
 	if m.configs != nil {
 		informers = append(informers, m.configs, m.secrets)
@@ -119,6 +120,11 @@ func (m *member) run(ctx context.Context, wait *sync.WaitGroup) error {
 	if err := loop.Start(ctx, wait, informers...); err != nil {
 		return fmt.Errorf("watch member %s: %w", m.name, err)
 	}
+	return nil
+}
+
+// work starts what works for the member; it ends with ctx, and wait waits for it.
+func (m *member) work(ctx context.Context, wait *sync.WaitGroup) {
 	for _, l := range []*loop.Loop{m.up, m.own, m.resources, m.imports} {
 		if l != nil {
 			wait.Go(func() { l.Run(ctx) })
@@ -126,7 +132,6 @@ func (m *member) run(ctx context.Context, wait *sync.WaitGroup) error {
 	}
 	wait.Go(func() { m.keepLeases(ctx) })
 	wait.Go(func() { m.keepStatuses(ctx) })
-	return nil
 }
 
 // podSeen handles a member's pod that was made or has changed.
