@@ -176,7 +176,11 @@ func (r *Report) facts() []pair {
 		add("Members", unit.Number(float64(members)))
 	}
 	if r.Pods > 0 {
-		add("Pods", unit.Number(float64(r.Pods)))
+		pods := unit.Number(float64(r.Pods))
+		if r.OtherPods > 0 {
+			pods += ", and " + unit.Number(float64(r.OtherPods)) + " of no group"
+		}
+		add("Pods", pods)
 	}
 	calls := 0
 	for _, c := range r.Calls {

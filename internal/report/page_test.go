@@ -122,6 +122,16 @@ func TestShellHasNoRun(t *testing.T) {
 
 // A step that waits for the plane to come to rest is a gate; the report says
 // whether it did.
+// TestPodsOfNoGroup holds that the pods that a run is said to have are its scenario's.
+func TestPodsOfNoGroup(t *testing.T) {
+	for others, want := range map[int]string{0: `<dt>Pods</dt><dd>60</dd>`, 4: `<dt>Pods</dt><dd>60, and 4 of no group</dd>`} {
+		page := html(t, build(t, reporttest.Shape{Pods: 50, Latency: 10, Others: others}, true))
+		if !strings.Contains(page, want) {
+			t.Errorf("%d others: the page lacks %s", others, want)
+		}
+	}
+}
+
 func TestGates(t *testing.T) {
 	s := reporttest.Shape{Pods: 100}
 	d, m, err := reporttest.Write(t.TempDir(), s)

@@ -7,6 +7,7 @@
 package report
 
 import (
+	"cmp"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -38,7 +39,8 @@ type Report struct {
 	Workers    []*run.Worker       // who shared the load; none: one process sent it
 	Scenario   string              // text of scenario.yaml, empty when it is missing
 	Duration   float64             // seconds from the first record to the last
-	Pods       int                 // pods that were seen
+	Pods       int                 // pods of the scenario's groups that were seen; of all where none are
+	OtherPods  int                 // pods beside those: of no group
 	Live       bool                // the run is under way
 	step       string              // that it is in
 	begin      clock.Time
@@ -76,10 +78,12 @@ func Build(in *run.Run, j slo.Judgement, found []diagnose.Finding) *Report {
 		Workers:    in.Facts.Workers,
 		Scenario:   in.Text,
 		Duration:   t.span.seconds(),
-		Pods:       objects(pods),
 		begin:      in.Facts.Begin,
 		podParts:   podParting().names(),
 	}
+	all := objects(pods)
+	r.Pods = cmp.Or(objects(in.Facts.Pods(nil)), all)
+	r.OtherPods = all - r.Pods
 	r.Trust = slices.Concat(t.trust(m, j), cleanStart(m.Preflight), t.gates())
 	r.charts = t.charts(r)
 	if n := len(r.Steps); n > 0 && !r.Steps[n-1].Ended {

@@ -33,6 +33,7 @@ type Shape struct {
 	// Machines is how many virtual machine instances begin and end in a step of
 	// their own, recorded as the life vmi; default 0.
 	Machines int
+	Others   int // pods of no group, such as a controller's own; default 0
 }
 
 func (s Shape) withDefaults() Shape {
@@ -122,6 +123,9 @@ func (f *flight) fly() {
 	if f.Torn {
 		f.usage()
 		return
+	}
+	for i := range f.Others {
+		f.pod("", i, f.now, f.now+0.01)
 	}
 	f.step(probe, func() {
 		if f.Faults {
