@@ -17,40 +17,55 @@ type walk struct {
 	err   error
 }
 
-// next goes to the next field; false at the end or when err is set.
+// next goes to the next field; false at the end or when err is set. Groups are no
+// part of Kubernetes' encoding and are passed over, as its own decoders do, which do
+// not ask either whose end ends one.
 func (w *walk) next() bool {
 	if len(w.rest) == 0 || w.err != nil {
 		return false
 	}
-	tag, ok := w.varint()
-	if !ok || tag>>3 == 0 {
-		return w.fail()
-	}
-	w.num, w.data, w.value = tag>>3, nil, 0
-	switch tag & 7 {
-	case 0:
-		if w.value, ok = w.varint(); !ok {
+	for groups := 0; ; {
+		tag, ok := w.varint()
+		if !ok || tag>>3 == 0 && groups == 0 {
 			return w.fail()
 		}
-	case 1:
-		return w.skip(8)
-	case 2:
-		n, ok := w.varint()
-		if !ok || n > uint64(len(w.rest)) {
+		w.num, w.data, w.value = tag>>3, nil, 0
+		switch tag & 7 {
+		case 0:
+			w.value, ok = w.varint()
+		case 1:
+			ok = w.skip(8)
+		case 2:
+			var n uint64
+			if n, ok = w.varint(); ok && n <= uint64(len(w.rest)) {
+				w.data, w.rest = w.rest[:n:n], w.rest[n:]
+			} else {
+				ok = false
+			}
+		case 3:
+			groups++
+			continue
+		case 4:
+			groups--
+			w.num = 0
+			ok = groups >= 0
+		case 5:
+			ok = w.skip(4)
+		default:
+			ok = false
+		}
+		if !ok {
 			return w.fail()
 		}
-		w.data, w.rest = w.rest[:n:n], w.rest[n:]
-	case 5:
-		return w.skip(4)
-	default: // groups are no part of Kubernetes' encoding
-		return w.fail()
+		if groups == 0 {
+			return true
+		}
 	}
-	return true
 }
 
 func (w *walk) skip(n int) bool {
 	if len(w.rest) < n {
-		return w.fail()
+		return false
 	}
 	w.rest = w.rest[n:]
 	return true
