@@ -166,6 +166,7 @@ func (k *kills) look(name, run string, at time.Time, dead bool) {
 				switch e.Type {
 				case record.EventStepBegan:
 					phase, due = e.Name, e.Name == "fill" || e.Name == "clear"
+					last = manifest.Started.Add(time.Duration(e.At)) // the calls before ended with their step
 				case record.EventStepEnded:
 					due = false
 				case record.EventRunEnded:
@@ -183,9 +184,9 @@ func (k *kills) look(name, run string, at time.Time, dead bool) {
 		k.faulty("%s: records: %v", name, err)
 	}
 	k.phases[phase]++
-	if dead && due && !last.IsZero() {
+	if dead && due {
 		if k.records++; at.Sub(last) > lossWindow {
-			k.faulty("%s: the last call of the records is %v older than the kill, in step %s", name, at.Sub(last), phase)
+			k.faulty("%s: the last of the records is %v older than the kill, in step %s", name, at.Sub(last), phase)
 		}
 	}
 }
