@@ -42,8 +42,9 @@ test-accuracy: build ## the proofs that take up to two hours and want the machin
 
 SEED      := 1
 
-test-robust: build ## kills, damage and hostile peers, by chances of SEED=n; prints counts, and takes up to two hours
-	WINDTUNNEL_ROBUST=1 WINDTUNNEL_SEED=$(SEED) WINDTUNNEL_BIN=$(CURDIR)/$(BIN) $(GO) test -v -p 1 -count 1 -timeout 3h ./bench/robust/...
+test-robust: build ## kills, damage, hostile peers, a soak and an hour of fuzzing, by chances of SEED=n; prints counts, and takes some four hours
+	WINDTUNNEL_ROBUST=1 WINDTUNNEL_SEED=$(SEED) WINDTUNNEL_BIN=$(CURDIR)/$(BIN) $(GO) test -v -p 1 -count 1 -timeout 5h ./bench/robust/...
+	$(MAKE) fuzz FUZZTIME=90s
 
 # The packages whose proofs stand beside their tests.
 PROOFS    := $(addprefix ./,$(sort $(dir $(shell git grep -l 'func TestProof' -- '*_test.go'))))
