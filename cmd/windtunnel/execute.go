@@ -66,7 +66,7 @@ func rootVerb(env *environment) *cobra.Command {
 		initVerb(env), validateVerb(env), runVerb(env), upVerb(env), faultVerb(env), fleetVerb(env), importVerb(env), judgeVerb(env), exportVerb(env),
 		serveVerb(env), reportVerb(env), cleanVerb(env),
 		compareVerb(env), abVerb(env), searchVerb(env), capacityVerb(env), historyVerb(env), stageVerb(env), schemaVerb(env), hollowVerb(env),
-		doctorVerb(env), manVerb(env), versionVerb(env), hollowMembersVerb(env), workerVerb(env),
+		kubeletVerb(env), doctorVerb(env), manVerb(env), versionVerb(env), hollowMembersVerb(env), workerVerb(env),
 	)
 	root.AddCommand(app.Verbs(env.host())...)
 	root.AddCommand(vm.Verbs(env.host())...)

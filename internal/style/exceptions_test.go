@@ -13,7 +13,7 @@ var levels = [][]string{
 	{"internal/fleet/stage", "internal/load", "internal/network", "internal/observe", "internal/plane", "internal/slo", "internal/workers"},
 	{"internal/fleet", "internal/subject", "internal/diagnose"},
 	{"internal/compare", "internal/hollow"},
-	{"internal/capacity", "internal/history", "internal/doctor", "internal/report",
+	{"internal/capacity", "internal/history", "internal/doctor", "internal/report", "internal/kubelet",
 		"internal/interop/junit", "internal/interop/openmetrics", "internal/interop/parquet", "internal/interop/grafana",
 		"internal/interop/clusterloader2/summary", "internal/interop/kubeburner/measurement"},
 	{"internal/report/live", "internal/judge"},
@@ -31,7 +31,7 @@ var opinions = []string{
 }
 
 // flying are the rooms to the left of the record.
-var flying = []string{"internal/flight", "internal/fleet", "internal/load", "internal/network", "internal/plane", "internal/subject", "internal/observe", "internal/workers"}
+var flying = []string{"internal/flight", "internal/fleet", "internal/load", "internal/network", "internal/plane", "internal/subject", "internal/observe", "internal/workers", "internal/kubelet"}
 
 // public are the packages that other modules may import. A reference plane is the
 // third kind of folder outside internal: only cmd imports it.
@@ -41,7 +41,7 @@ var public = []string{".", "scenario"}
 // way, and unguarded those in them that do not: what is below guard, tests, and what
 // is a process of its own.
 var (
-	guarded   = []string{"internal/api", "internal/fleet", "internal/flight", "internal/interop/kwok", "internal/load", "internal/network", "internal/observe", "internal/plane", "internal/subject", "internal/workers"}
+	guarded   = []string{"internal/api", "internal/fleet", "internal/flight", "internal/interop/kwok", "internal/kubelet", "internal/load", "internal/network", "internal/observe", "internal/plane", "internal/subject", "internal/workers"}
 	unguarded = []string{"internal/api/apitest", "internal/flight/flighttest", "internal/plane/process", "internal/plane/proxy", "internal/subject/kit"}
 )
 

@@ -53,6 +53,13 @@ func Bearer(server string, ca []byte, token string) Endpoint {
 	return e
 }
 
+// As returns the same server for whom a bearer token stands for, and nobody else.
+func (e Endpoint) As(token string) Endpoint {
+	out := Bearer(e.config.Host, e.config.CAData, token)
+	out.config.ServerName = e.config.ServerName
+	return out
+}
+
 // Plain returns an endpoint for a server on this machine that asks for no
 // credentials, such as a program's metrics: http://127.0.0.1:8080. With https
 // its certificate is not verified.

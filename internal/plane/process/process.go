@@ -69,6 +69,13 @@ type Process struct {
 	paused  bool  // by Pause
 	held    bool  // by the governor, for a moment
 	err     error // how it ended
+	end     End
+}
+
+// End is how a process ended.
+type End struct {
+	Code int  // its exit status, or 128 and the signal's number, as shells have it
+	OOM  bool // something in its control group was killed for want of memory
 }
 
 // Start starts a process and tells the reaper, which may be nil, of it. Where
@@ -150,6 +157,7 @@ func (p *Process) run(log *os.File, started chan<- error) {
 	_ = cmd.Wait() // its state is read below
 	p.reaped = true
 	p.err = p.describe(cmd.ProcessState)
+	p.end = End{Code: exitCode(cmd.ProcessState), OOM: p.group.oomKills() > 0}
 	p.mu.Unlock()
 	if err := errors.Join(p.FullSpeed(), p.group.remove()); err != nil {
 		p.mu.Lock()
@@ -236,6 +244,22 @@ func (p *Process) Err() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.err
+}
+
+// exitCode is an exit status, or 128 and the number of the signal that ended it.
+func exitCode(state *os.ProcessState) int {
+	if s, ok := state.Sys().(syscall.WaitStatus); ok && s.Signaled() {
+		return 128 + int(s.Signal())
+	}
+	return state.ExitCode()
+}
+
+// End says how the process ended, also where that was asked for. It means nothing
+// before Done is closed.
+func (p *Process) End() End {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.end
 }
 
 // LastWords returns the last lines of the log, those that say why it died if
