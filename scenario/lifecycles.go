@@ -9,13 +9,14 @@ import (
 // Whatever its phases, a lifecycle has created, deleting (a deletion was asked for)
 // and deleted. A phase is reached when an event of windtunnel's own watch first
 // shows an object for which it holds; it stays reached. The lifecycles of pods are
-// recorded in every run, under the name pod, and need no entry.
+// recorded in every run, under the name pod, and need no entry but for members.
 type Lifecycle struct {
 	Name      string  `yaml:"name"`      // as objectives say it; default: what use says
 	Use       string  `yaml:"use"`       // a lifecycle that is known: its resource, links and phases are then given
 	Of        string  `yaml:"of"`        // a resource such as jobs.batch, or its kind with a version: batch/v1 Job
 	Namespace string  `yaml:"namespace"` // default all
 	Selector  string  `yaml:"selector"`  // a label selector; of labels that the objects have from their creation on. Default all
+	Cluster   string  `yaml:"cluster"`   // members, as a step's cluster names them: the objects in each of these and not those on the plane, and with them all links. With use: pod their pods, which are recorded beside those of the plane; a wait for pods in members brings that with it. Default: the plane
 	Group     string  `yaml:"group"`     // the label whose value is an object's group; default windtunnel.dev/group
 	InOrder   bool    `yaml:"inOrder"`   // a phase is looked for only when those before it that are on the same object were reached; default: each by itself
 	Links     []Link  `yaml:"links"`     // other objects that phases are seen on
@@ -104,11 +105,42 @@ func (l Lifecycle) AllPhases() []string {
 	return append(out, phaseDeleting, phaseDeleted)
 }
 
-// Observed returns the scenario's lifecycles, resolved.
+// Observed returns the lifecycles that the scenario declares, resolved; those of
+// pods are not among them.
 func (s *Scenario) Observed() []Lifecycle {
 	var out []Lifecycle
 	for _, l := range s.Lifecycles {
-		out = append(out, l.Resolved())
+		if l.Use != PodLifecycle {
+			out = append(out, l.Resolved())
+		}
+	}
+	return out
+}
+
+// PodMembers returns the names of the members whose pods are recorded: those of a
+// lifecycle that uses pod, and those in which a step waits for pods.
+func (s *Scenario) PodMembers() map[string]bool {
+	out := map[string]bool{}
+	add := func(cluster string) {
+		if cluster == "" {
+			return
+		}
+		names, _ := s.MembersOf(cluster) // a faulty one is an error at its own place
+		for _, name := range names {
+			out[name] = true
+		}
+	}
+	for _, l := range s.Lifecycles {
+		if l.Use == PodLifecycle {
+			add(l.Cluster)
+		}
+	}
+	for step := range s.AllSteps() {
+		for _, w := range step.waits() {
+			if w.Pods != "" {
+				add(step.Cluster)
+			}
+		}
 	}
 	return out
 }

@@ -43,7 +43,7 @@ type Step struct {
 	Parallel  []Step        `yaml:"parallel"`  // these steps at the same time; done when the last is
 	Sequence  []Step        `yaml:"sequence"`  // these steps one after another: a branch of parallel
 	Repeat    *Repeat       `yaml:"repeat"`    // these steps again and again
-	Cluster   string        `yaml:"cluster"`   // create, scale, update, delete, requests and wait with objects: done in each of these members and not on the plane: a name, a group, a selector of labels such as region=eu, or "*"; counts are for each of them, the pace is of all together
+	Cluster   string        `yaml:"cluster"`   // create, scale, update, churn, delete, requests and wait: done in each of these members and not on the plane: a name, a group, a selector of labels such as region=eu, or "*"; counts are for each of them, the pace is of all together
 	Expects   []int         `yaml:"expects"`   // of a step that sends calls: HTTP status codes of calls that fail as they should, such as 403; 0: no answer
 	OnFailure string        `yaml:"onFailure"` // "stop" (default): later steps but deletions are skipped; "continue"
 	Line      int           `yaml:"-"`

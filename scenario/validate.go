@@ -37,7 +37,8 @@ type checker struct {
 	fieldChecker
 	steps   map[string]string // step name -> its path
 	creates []string          // names of the create steps so far, those of other branches too
-	groups  []string          // groups that they make, and those of groups
+	groups  []string          // groups that they make on the plane, and those of groups
+	inside  []string          // groups that they make in members whose pods are recorded
 	cluster string            // of the step that is checked
 	made    map[string]string // cluster of the create steps so far, by name
 }
@@ -320,6 +321,9 @@ func checkInside(file string) error {
 }
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// allGroups are the groups of pods on the plane and in members.
+func (c *checker) allGroups() []string { return slices.Concat(c.groups, c.inside) }
 
 // bodyVariables are the names that every template of a dialect has.
 func bodyVariables(dialect string) []string {

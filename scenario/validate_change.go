@@ -56,6 +56,9 @@ func (c changeChecker) churn(path string, x *Churn, before made) {
 	}
 	if x.Namespaces != "" {
 		c.reference(path+".namespaces", "churn.namespaces", x.Namespaces, before)
+		if real := memberChecker(c).firstOf(RealMember, c.cluster); real != "" {
+			c.at(path+".namespaces", "churn.namespaces: nothing removes a namespace of %s: it is a real member, without a controller manager", real)
+		}
 	}
 	for i := range x.Wait {
 		waitChecker(c).wait(fmt.Sprintf("%s.wait[%d]", path, i), &x.Wait[i], before)

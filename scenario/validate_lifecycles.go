@@ -25,6 +25,7 @@ func (c lifecycleChecker) observed() {
 		path := fmt.Sprintf("lifecycles[%d]", i)
 		c.lifecycle(path, l)
 		switch name := l.Resolved().Name; {
+		case l.Use == PodLifecycle:
 		case name == PodLifecycle:
 			c.at(path+".name", "lifecycle.name: %q is recorded in every run; take another name", name)
 		case seen[name]:
@@ -36,6 +37,13 @@ func (c lifecycleChecker) observed() {
 }
 
 func (c lifecycleChecker) lifecycle(path string, l Lifecycle) {
+	if l.Cluster != "" {
+		memberChecker(c).names(path+".cluster", "lifecycle.cluster", l.Cluster)
+	}
+	if l.Use == PodLifecycle {
+		c.podsOf(path, l)
+		return
+	}
 	if l.Use != "" {
 		c.word(path+".use", "lifecycle.use", l.Use)
 		for _, name := range setFields(l, "of", "inOrder", "links", "phases") {
@@ -53,6 +61,16 @@ func (c lifecycleChecker) lifecycle(path string, l Lifecycle) {
 	}
 	if l.Use == "" {
 		c.phases(path, l, c.links(path, l.Links))
+	}
+}
+
+// podsOf checks which members' pods are recorded.
+func (c lifecycleChecker) podsOf(path string, l Lifecycle) {
+	if l.Cluster == "" {
+		c.at(path+".use", "lifecycle.use: the pods of the plane are recorded in every run; those of members with cluster")
+	}
+	for _, name := range setFields(l, "name", "of", "namespace", "selector", "group", "inOrder", "links", "phases") {
+		c.at(path+"."+name, "lifecycle.%s: all pods are recorded alike", name)
 	}
 }
 

@@ -117,7 +117,7 @@ func (c memberChecker) apis(path string, apis []string) {
 
 // clusterVerbs are the steps that can be done in members.
 func clusterVerbs() []string {
-	return []string{"create", "scale", "update", "delete", "requests", "wait"}
+	return []string{"create", "scale", "update", "churn", "delete", "requests", "wait"}
 }
 
 // step checks a step's cluster, and notes it for what the step refers to.
@@ -129,9 +129,6 @@ func (c memberChecker) step(path string, s *Step) {
 	if verbs := s.verbs(); len(verbs) == 1 && !slices.Contains(clusterVerbs(), verbs[0]) {
 		c.at(path+".cluster", "step.cluster: belongs to %s, not to %s", all(clusterVerbs()), verbs[0])
 		return
-	}
-	if s.Wait != nil && s.Wait.Pods != "" {
-		c.at(path+".cluster", "step.cluster: a wait for pods is on the plane: wait for objects")
 	}
 	c.names(path+".cluster", "step.cluster", s.Cluster)
 }
@@ -176,15 +173,25 @@ func (c memberChecker) within(path, name, step string) {
 
 // fault checks what is done to members.
 func (c memberChecker) fault(path string, x *Disturbance) {
-	for _, name := range c.names(path+".cluster", "fault.cluster", x.Cluster) {
-		if x.Action != "pause" {
-			return
-		}
+	c.names(path+".cluster", "fault.cluster", x.Cluster)
+	if hollow := c.firstOf(HollowMember, x.Cluster); hollow != "" && x.Action == "pause" {
+		c.at(path+".action", "fault.action: pause is for real members, and %s is hollow: stall its link", hollow)
+	}
+}
+
+// firstOf is the first member of a kind that a cluster means; empty where there is
+// none.
+func (c memberChecker) firstOf(kind, cluster string) string {
+	if cluster == "" {
+		return ""
+	}
+	names, _ := c.s.MembersOf(cluster) // a faulty one is an error at its own place
+	for _, name := range names {
 		for i := range c.s.Members {
-			if m := &c.s.Members[i]; m.Kind == HollowMember && slices.Contains(m.MemberNames(), name) {
-				c.at(path+".action", "fault.action: pause is for real members, and %s is hollow: stall its link", name)
-				return
+			if m := &c.s.Members[i]; m.Kind == kind && slices.Contains(m.MemberNames(), name) {
+				return name
 			}
 		}
 	}
+	return ""
 }

@@ -14,8 +14,8 @@ type objectiveChecker struct{ *checker }
 // objective checks one objective: the steps have been gone through.
 func (c objectiveChecker) objective(path string, o *Objective) {
 	for _, group := range o.Pods {
-		if !slices.Contains(c.groups, group) {
-			c.at(path+".pods", "objective.pods: no create step makes group %q%s", clip(group), hint(group, c.groups))
+		if groups := c.allGroups(); !slices.Contains(groups, group) {
+			c.at(path+".pods", "objective.pods: no create step makes group %q%s", clip(group), hint(group, groups))
 		}
 	}
 	if _, ok := c.steps[o.Step]; o.Step != "" && !ok {
@@ -144,7 +144,7 @@ func (c objectiveChecker) sliLabel(path string, sli SLI, name, value string) {
 	switch {
 	case sli.Name == "lifecycle": // its labels are checked together
 	case name == "group":
-		allowed = c.groups
+		allowed = c.allGroups()
 	case name == "step":
 		allowed = slices.Sorted(maps.Keys(c.steps))
 	case name == "window":
@@ -182,6 +182,6 @@ func (c objectiveChecker) lifecycleLabels(path string, labels map[string]string)
 		}
 	}
 	if group := labels["group"]; group != "" && labels["lifecycle"] == PodLifecycle {
-		c.oneOf(path+".group", "objective.labels.group", group, c.groups)
+		c.oneOf(path+".group", "objective.labels.group", group, c.allGroups())
 	}
 }

@@ -25,8 +25,8 @@ func (c stepChecker) sequence(path string, steps []Step, before made) {
 func (c stepChecker) parallel(path string, steps []Step, before made) {
 	for i := range steps { // a wait of one branch may be for pods of another
 		for s := range steps[i].All() {
-			if s.Create != nil && s.Cluster == "" {
-				c.groups = append(c.groups, s.Create.Group)
+			if s.Create != nil {
+				c.addGroup(s)
 			}
 		}
 	}
@@ -52,9 +52,7 @@ func (c stepChecker) step(path string, s *Step, before made) {
 		createChecker(c).create(path+".create", s.Create)
 		before[s.Name], c.made[s.Name] = s.Create, s.Cluster
 		c.creates = append(c.creates, s.Name)
-		if s.Cluster == "" {
-			c.groups = append(c.groups, s.Create.Group)
-		}
+		c.addGroup(s)
 	}
 	if s.Scale != nil {
 		changeChecker(c).scale(path+".scale", s.Scale, before)
@@ -85,6 +83,20 @@ func (c stepChecker) step(path string, s *Step, before made) {
 	}
 	if s.Network != nil {
 		c.network(path+".network", s.Network)
+	}
+}
+
+// addGroup adds the group of pods that a create step makes. In members whose pods nobody
+// records it is none.
+func (c stepChecker) addGroup(s *Step) {
+	if s.Cluster == "" {
+		c.groups = append(c.groups, s.Create.Group)
+		return
+	}
+	names, _ := c.s.MembersOf(s.Cluster) // a faulty one is an error at its own place
+	recorded := c.s.PodMembers()
+	if slices.ContainsFunc(names, func(name string) bool { return recorded[name] }) {
+		c.inside = append(c.inside, s.Create.Group)
 	}
 }
 

@@ -20,11 +20,15 @@ func (c waitChecker) wait(path string, x *Wait, before made) {
 }
 
 func (c waitChecker) pods(path string, x *Wait) {
+	groups := c.groups
+	if c.cluster != "" {
+		groups = c.allGroups()
+	}
 	switch {
 	case x.Pods == "":
 		c.at(path+".pods", "wait.pods: a group of an earlier create step is needed")
-	case !slices.Contains(c.groups, x.Pods):
-		c.at(path+".pods", "wait.pods: no earlier create step makes group %q%s", clip(x.Pods), hint(x.Pods, c.groups))
+	case !slices.Contains(groups, x.Pods):
+		c.at(path+".pods", "wait.pods: no earlier create step makes group %q%s", clip(x.Pods), hint(x.Pods, groups))
 	}
 	c.word(path+".are", "wait.are", x.Are)
 	for _, name := range setFields(x, "of", "namespace", "selector", "condition", "deleted", "all") {

@@ -78,7 +78,7 @@ func words(field string) []string {
 		for _, l := range KnownLifecycles() {
 			out = append(out, l.Name)
 		}
-		return out
+		return append(out, PodLifecycle)
 	case "members.kind":
 		return []string{RealMember, HollowMember}
 	case "members.etcd":

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/run"
+	"github.com/windtunnel/windtunnel/internal/slo"
 )
 
 // manyClusters has two real members and three hollow ones, and does each thing to
@@ -15,14 +18,27 @@ const manyClusters = `
 scenario: many-clusters
 members:
 - {name: edge, count: 2, labels: {region: eu}, roundTrip: 1ms, fleet: {nodes: 2, lease: 1h}}
-- {name: far, count: 3, kind: hollow, nodes: 2, heartbeats: 1s}
+- {name: far, count: 3, kind: hollow, nodes: 2, heartbeats: 1s, binder: true, stages: [fast]}
+lifecycles:
+- {name: map, of: configmaps, cluster: "*", phases: [{name: there, when: has(self.metadata)}]}
 bodies:
   cm:
     text: |
       apiVersion: v1
       kind: ConfigMap
       metadata: {name: "{{ .Name }}", namespace: "{{ .Namespace }}"}
+  pod:
+    text: |
+      apiVersion: v1
+      kind: Pod
+      metadata: {name: "{{ .Name }}", namespace: "{{ .Namespace }}", labels: {windtunnel.dev/group: "{{ .Group }}"}}
+      spec: {containers: [{name: c, image: none}]}
 steps:
+- {name: pods, cluster: far, create: {body: pod, count: 10, pace: {constant: 200}}}
+- {name: running, cluster: far, wait: {pods: pods, are: running, count: 10, within: 60s}}
+- name: again
+  cluster: far
+  churn: {step: pods, percent: 40, cycles: 1, pace: {constant: 200}, wait: [{pods: pods, are: running, count: 10, within: 60s}]}
 - {name: fill, cluster: "*", create: {body: cm, count: 10, pace: {constant: 200}}}
 - {name: there, cluster: "*", wait: {objects: configmaps, of: fill, condition: has(self.metadata), within: 60s}}
 - {name: nodes, cluster: edge, wait: {objects: nodes, condition: has(self.status.conditions), count: 2, within: 60s}}
@@ -65,6 +81,8 @@ objectives:
 - {name: held, sli: call-latency, labels: {cluster: far-1, step: held}, statistic: max, min: 1}
 - {name: refused, sli: call-success, labels: {cluster: edge-2, step: refused}, max: 0.95}
 - {sli: call-latency, labels: {step: fill}, per: [cluster], statistic: p50, max: 60}
+- {name: started, sli: pod-startup, labels: {group: pods}, per: [cluster], statistic: max, max: 60}
+- {name: made, sli: lifecycle, labels: {lifecycle: map, phase: created..there}, per: [cluster], statistic: max, max: 60}
 `
 
 func TestFlightWithMembers(t *testing.T) {
@@ -107,6 +125,33 @@ func TestFlightWithMembers(t *testing.T) {
 	}
 	if far != 9 {
 		t.Errorf("%d of 9 calls of a hollow member whose credentials have expired were refused with 401", far)
+	}
+	for name, want := range map[string]int{"map": 5, "pod": 3} {
+		if got := run.Clusters(r.Facts.Named(name)); len(got) != want {
+			t.Errorf("lifecycles of %s were seen in %q, want %d clusters", name, got, want)
+		}
+	}
+	for _, l := range run.In(r.Facts.Named("pod"), "far-2") {
+		if l.Group != "pods" || l.Reached(record.PhaseRunning) != 14 || l.Reached(record.PhaseDeleted) != 4 {
+			t.Errorf("%d pods of %q ran in far-2 and %d were deleted, want 14 and 4", l.Reached(record.PhaseRunning), l.Group, l.Reached(record.PhaseDeleted))
+		}
+	}
+	verdict, err := os.ReadFile(filepath.Join(u.dir, "run", "verdict.json"))
+	var judged slo.Judgement
+	if err == nil {
+		err = json.Unmarshal(verdict, &judged)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	passed := map[string]int{}
+	for _, o := range judged.Objectives {
+		if o.Verdict == slo.Pass {
+			passed[o.Name]++
+		}
+	}
+	if passed["started"] != 3 || passed["made"] != 5 {
+		t.Errorf("objectives that passed, by name: %v", passed)
 	}
 	page, err := os.ReadFile(filepath.Join(u.dir, "run", "report.html"))
 	if err != nil || !strings.Contains(string(page), `id="members"`) {

@@ -33,11 +33,12 @@ func newBench(t *testing.T, text string) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = b.dir.records.Close() })
-	if b.instruments, err = newInstruments(b.scenario, &plane.Plane{}, b.dir); err != nil {
-		t.Fatal(err)
-	}
 	e := b.server.Endpoint()
 	b.client = apitest.Client(t, e, b.clock)
+	b.plane = &plane.Plane{}
+	if b.instruments, err = newInstruments(b.run); err != nil {
+		t.Fatal(err)
+	}
 	if b.generator, err = load.New(load.Options{Endpoint: e, Records: b.dir.records, Clock: b.clock, Connections: 1}); err != nil {
 		t.Fatal(err)
 	}

@@ -137,17 +137,17 @@ func (r *run) startInstruments(ctx context.Context, cancel context.CancelCauseFu
 		return err
 	}
 	r.progress.follow(r.generator, nil)
-	if r.instruments, err = newInstruments(r.scenario, r.plane, r.dir); err != nil {
+	if r.instruments, err = newInstruments(r); err != nil {
 		return err
 	}
 	if own := r.stamp(); r.options.OwnPods && own.Run != "" {
-		r.instruments.pods.WithLabel(object.RunLabel, own.Run)
+		r.instruments.pods().WithLabel(object.RunLabel, own.Run)
 	}
 	r.instruments.traffic.addClient("observe", r.client.Traffic)
 	r.instruments.traffic.addClient("load", r.generator.Client().Traffic)
 	// They outlive the cancelled steps, so that an interrupted run still shows its
 	// last moments.
-	stop, err := r.instruments.start(context.WithoutCancel(ctx), r.client, cancel)
+	stop, err := r.instruments.start(context.WithoutCancel(ctx), cancel)
 	if err != nil {
 		return err
 	}

@@ -300,7 +300,7 @@ func (r *run) flySteps(ctx context.Context) error {
 	}
 	session := r.session()
 	session.DiscoverResources(ctx)
-	if err := r.instruments.declared.Synced(ctx); err != nil {
+	if err := r.instruments.declaredSynced(ctx); err != nil {
 		return err
 	}
 	r.instruments.sample(ctx)
@@ -332,7 +332,7 @@ func (r *run) tracker() steps.Tracker {
 func (r *run) session() *steps.Session {
 	out := &steps.Session{
 		Tracker: r.tracker(), Workload: r.workload, Created: r.created, Members: r.members.all, Injected: r.injected,
-		Plane: r.plane, Own: r.own(), MaxOthers: r.options.MaxNeighbours, Client: r.client, Load: r.generator, Fleet: r.fleet, Pods: r.instruments.pods,
+		Plane: r.plane, Own: r.own(), MaxOthers: r.options.MaxNeighbours, Client: r.client, Load: r.generator, Fleet: r.fleet, Pods: r.instruments.pods(),
 		Installed: r.installation.installer, Clock: r.clock, Log: r.log, Warn: r.dir.warn, Dir: r.dir.Dir,
 	}
 	if r.crew != nil {

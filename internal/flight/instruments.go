@@ -6,8 +6,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/windtunnel/windtunnel/internal/api/discovery"
-	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/observe/lifecycle"
@@ -19,75 +17,86 @@ import (
 )
 
 // instruments measure a run beside its load: the lifecycles of pods and of what
-// the scenario declares, CPU, memory and metrics of the components, and the
+// the scenario declares, on the plane and in members, CPU, memory and metrics of the components, and the
 // traffic of our own connections.
 type instruments struct {
-	plane    *plane.Plane
-	clock    clock.Clock
-	probe    *lifecycle.Probe
-	pods     *lifecycle.Observer
-	declared *lifecycle.Declared
-	meter    *usage.Sampler // of the components' processes
-	scraper  *scrape.Scraper
-	traffic  *traffic
+	plane   *plane.Plane
+	clock   clock.Clock
+	records *record.Writer
+	watches []*clusterWatches // the plane first, then members in which something is observed
+	meter   *usage.Sampler    // of the components' processes
+	scraper *scrape.Scraper
+	traffic *traffic
 }
 
 // newInstruments makes them ready. A component whose metrics cannot be read is
 // named in a warning and left out.
-func newInstruments(s *scenario.Scenario, p *plane.Plane, dir *directory) (*instruments, error) {
-	groups, err := podGroups(s)
+func newInstruments(r *run) (*instruments, error) {
+	groups, err := podGroups(r.scenario)
 	if err != nil {
 		return nil, err
 	}
-	probe := lifecycle.NewProbe(dir.records, dir.clock)
-	declared, err := lifecycle.Declare(dir.records, dir.clock, probe, s.Observed())
+	dir, p := r.dir, r.plane
+	all, err := lifecycle.Declare(dir.records, dir.clock, nil, r.scenario.Observed())
 	if err != nil {
 		return nil, err
 	}
-	return &instruments{
-		plane: p, clock: dir.clock, probe: probe, declared: declared,
-		pods:    lifecycle.New(dir.records, groups...).WithProbe(probe),
+	i := &instruments{
+		plane: p, clock: dir.clock, records: dir.records,
 		scraper: scrape.New(dir.records, dir.clock, scrapeTargets(p, dir.warn), scrape.Options{}),
 		meter:   usage.New(dir.records, dir.clock, processes(p), usage.Options{}),
 		traffic: newTraffic(dir.records, dir.clock),
-	}, nil
+	}
+	i.watchPlane(r, all, groups)
+	return i, i.watchMembers(r, all, groups)
 }
 
-// start starts them; what it returns ends them. The resourceVersion probes, by
-// which lifecycles tell what a watch showed late, do not go the way of the
-// watches: what holds these up is not to hold them up. failed is told why pods
-// cannot be observed any further.
-func (i *instruments) start(ctx context.Context, client *wire.Client, failed context.CancelCauseFunc) (stop func(), err error) {
-	probes, err := wire.New(i.plane.Endpoint(plane.Admin), wire.Options{UserAgent: "windtunnel-observe", Clock: i.clock})
-	if err != nil {
-		return nil, err
-	}
+// pods observes the pods of the plane.
+func (i *instruments) pods() *lifecycle.Observer { return i.watches[0].pods }
+
+// start starts them; what it returns ends them. failed is told why the plane's pods
+// cannot be observed any further; of a member's it is a warning.
+func (i *instruments) start(ctx context.Context, failed context.CancelCauseFunc) (stop func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wait guard.Group
-	wait.Go(func() {
-		i.probe.Run(ctx, probes)
-		_ = probes.Close()
-	})
-	wait.Go(func() { i.declared.Run(ctx, client, discovery.New(client)) })
-	wait.Go(func() {
-		if err := i.pods.Run(ctx, client, i.clock); err != nil {
-			failed(err)
+	stop = func() { cancel(); wait.Wait() }
+	for _, w := range i.watches {
+		refused := failed
+		if w.name != "" {
+			refused = func(err error) {
+				i.records.Event(record.Event{At: i.clock.Now(), Type: record.EventWarned, Text: fmt.Sprintf("%s: %v", w.name, err)})
+			}
 		}
-	})
+		if err := w.start(ctx, &wait, i.clock, refused); err != nil {
+			stop()
+			return nil, err
+		}
+	}
 	wait.Go(func() { i.scraper.Run(ctx) })
 	wait.Go(func() { i.meter.Run(ctx) })
 	wait.Go(func() { i.traffic.run(ctx) })
-	return func() { cancel(); wait.Wait() }, nil
+	return stop, nil
 }
 
 // synced waits until the watches have begun.
 func (i *instruments) synced(ctx context.Context) error {
-	select {
-	case <-i.pods.Synced():
-		return i.declared.Synced(ctx)
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	for _, w := range i.watches {
+		if err := w.podsSynced(ctx); err != nil {
+			return err
+		}
 	}
+	return i.declaredSynced(ctx)
+}
+
+// declaredSynced waits until the watches of declared lifecycles have begun, of what is
+// served by now.
+func (i *instruments) declaredSynced(ctx context.Context) error {
+	for _, w := range i.watches {
+		if err := w.declared.Synced(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // sample reads CPU, memory and metrics now, beside the usual times.

@@ -2,8 +2,10 @@ package run
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
@@ -21,6 +23,9 @@ type Lifecycles struct {
 	columns         []column
 	later           []laterPhase // seen after the run's end: drawn, not judged
 	all             *[]record.Object
+
+	mu    sync.Mutex             // of parts
+	parts map[string]*Lifecycles // by the cluster of their objects; nil until it is asked for, and when more was read
 }
 
 // laterPhase is a phase that was seen when the run had ended.
@@ -62,7 +67,7 @@ func (c *collector) phase(p record.Phase) {
 	at := &c.assigned[p.Object]
 	if c.ended { // cleaning up is not part of the run
 		if at.of != nil {
-			at.of.later = append(at.of.later, laterPhase{int(at.row), p.Phase, p.At})
+			at.of.later, at.of.parts = append(at.of.later, laterPhase{int(at.row), p.Phase, p.At}), nil
 		}
 		return
 	}
@@ -100,6 +105,7 @@ const (
 // reach notes a phase the first time that it is seen, and returns how many bytes of
 // memory that took.
 func (l *Lifecycles) reach(row int, p record.Phase) (taken int) {
+	l.parts = nil
 	for i := range l.columns {
 		if l.columns[i].phase == p.Phase {
 			return l.columns[i].reach(row, p)
@@ -290,6 +296,11 @@ func (f *Facts) Pods(groups []string) []*Lifecycles {
 	return out
 }
 
+// OfResource returns the lifecycles of a resource's objects, whatever their names.
+func (f *Facts) OfResource(resource string) []*Lifecycles {
+	return slices.DeleteFunc(slices.Clone(f.Lifecycles), func(l *Lifecycles) bool { return l.Resource != resource })
+}
+
 // Named returns the lifecycles of one name, of all groups or of some. The name
 // pod stands for the pods that every run observes.
 func (f *Facts) Named(name string, groups ...string) []*Lifecycles {
@@ -313,6 +324,90 @@ func (f *Facts) Took(all []*Lifecycles, from, to string) *stats.Durations {
 		l.Durations(d, from, to, f)
 	}
 	return d
+}
+
+// Clusters returns the clusters that the objects of some lifecycles are in, sorted;
+// the plane is the empty one.
+func Clusters(all []*Lifecycles) []string {
+	found := map[string]bool{}
+	for _, l := range all {
+		for name := range l.byCluster() {
+			found[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+// In returns the part of some lifecycles whose objects are in one cluster: a member,
+// or the plane, which is the empty name.
+func In(all []*Lifecycles, cluster string) []*Lifecycles {
+	var out []*Lifecycles
+	for _, l := range all {
+		if part := l.byCluster()[cluster]; part != nil {
+			out = append(out, part)
+		}
+	}
+	return out
+}
+
+// byCluster returns the objects of each cluster. Most lifecycles are of one cluster
+// and are their own part.
+func (l *Lifecycles) byCluster() map[string]*Lifecycles {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.parts == nil {
+		l.parts = l.split()
+	}
+	return l.parts
+}
+
+func (l *Lifecycles) split() map[string]*Lifecycles {
+	rows := map[string][]int{}
+	for row := range l.Objects {
+		name := l.Object(row).Cluster
+		rows[name] = append(rows[name], row)
+	}
+	out := map[string]*Lifecycles{}
+	for name, own := range rows {
+		if len(rows) == 1 {
+			out[name] = l
+			continue
+		}
+		part := &Lifecycles{Resource: l.Resource, Group: l.Group, Name: l.Name, all: l.all}
+		places := make(map[int]int, len(own))
+		for _, row := range own {
+			places[row] = len(part.Objects)
+			part.Objects = append(part.Objects, l.Objects[row])
+		}
+		for i := range l.columns {
+			part.columns = append(part.columns, l.columns[i].of(own))
+		}
+		for _, p := range l.later {
+			if row, ok := places[p.row]; ok {
+				part.later = append(part.later, laterPhase{row, p.phase, p.at})
+			}
+		}
+		out[name] = part
+	}
+	return out
+}
+
+// of returns the column of some rows.
+func (c *column) of(rows []int) column {
+	out := column{phase: c.phase, at: make([]clock.Time, len(rows))}
+	for i, row := range rows {
+		out.at[i] = never
+		if row < len(c.at) {
+			out.at[i] = c.at[row]
+		}
+		if within := c.within[int32(row)]; within > 0 {
+			if out.within == nil {
+				out.within = map[int32]time.Duration{}
+			}
+			out.within[int32(i)] = within
+		}
+	}
+	return out
 }
 
 // Phases returns the phases that were seen, in the order in which they first

@@ -59,19 +59,19 @@ func pods() []Indicator {
 	return []Indicator{
 		// slos/pod_startup_latency.md and slos/stateful_pod_startup_latency.md, by receipt times in place of whole seconds.
 		{Name: "pod-startup", Unit: "seconds", Text: "from one phase of a pod to a later one, by the receipt times of windtunnel's own watch",
-			Source: sig + "pod_startup_latency.md", Labels: map[string][]string{"group": nil, "phase": StartupPhases(), "state": {"stateless", "stateful"}},
+			Source: sig + "pod_startup_latency.md", Labels: map[string][]string{"group": nil, "cluster": nil, "phase": StartupPhases(), "state": {"stateless", "stateful"}},
 			Statistics: distribution()},
 		{Name: "lifecycle", Unit: "seconds", Text: "from one phase of an object of `lifecycles` to another (phase: FROM..TO, any of its phases, created, deleting, deleted), by the receipt times of windtunnel's own watches; lifecycle: pod needs no entry in lifecycles",
-			Source: "windtunnel's own watches", Labels: labels("lifecycle", "phase", "group"), Statistics: distribution()},
+			Source: "windtunnel's own watches", Labels: labels("lifecycle", "phase", "group", "cluster"), Statistics: distribution()},
 		{Name: "pods-running-rate", Unit: "1/s", Text: "pods that came to run per second, from the first one created to the last one running",
-			Source: "windtunnel's own watch", Labels: labels("group"), Statistics: []string{"mean"}},
+			Source: "windtunnel's own watch", Labels: labels("group", "cluster"), Statistics: []string{"mean"}},
 		// ClusterLoader2's SchedulingThroughput: bound pods per second in windows of 5 s.
 		{Name: "pods-bound-rate", Unit: "1/s", Text: "pods bound per second in each stretch of `window` (a time, default 5s), from the first one created to the last one bound",
-			Source: "https://github.com/kubernetes/perf-tests (SchedulingThroughput)", Labels: labels("group", "window"), Statistics: []string{"max", "mean", "p50", "p90", "p99"}},
+			Source: "https://github.com/kubernetes/perf-tests (SchedulingThroughput)", Labels: labels("group", "window", "cluster"), Statistics: []string{"max", "mean", "p50", "p90", "p99"}},
 		{Name: "pod-deletion", Unit: "seconds", Text: "from a pod's deletion timestamp seen to its deletion, by receipt on windtunnel's own watch",
-			Source: "windtunnel's own watch", Labels: labels("group"), Statistics: distribution()},
+			Source: "windtunnel's own watch", Labels: labels("group", "cluster"), Statistics: distribution()},
 		{Name: "namespace-deletion", Unit: "seconds", Text: "from a namespace's deletion timestamp seen to its deletion, where lifecycles of namespaces are observed",
-			Source: "windtunnel's own watch", Statistics: distribution(), Shown: p99()},
+			Source: "windtunnel's own watch", Labels: labels("cluster"), Statistics: distribution(), Shown: p99()},
 		{Name: "scheduling-latency", Unit: "seconds", Text: "from a pod's entry into the scheduler's queue to its binding, without the time for which it could not be scheduled",
 			Source: reference, Labels: labels("attempts"), Statistics: distribution(),
 			Kind: Histogram, Family: "scheduler_pod_scheduling_sli_duration_seconds", Shown: p99()},
@@ -91,7 +91,7 @@ func watches() []Indicator {
 	return []Indicator{
 		// slos/watch_latency.md asks from the store to ready to be sent; a client sees from a change that the store shows to its receipt.
 		{Name: "watch-latency", Unit: "seconds", Text: "by how much events on windtunnel's own watches came later than a list that knew of their change; the most of each sample",
-			Source: sig + "watch_latency.md, as a client sees it", Labels: labels("resource"), Statistics: distribution()[:7],
+			Source: sig + "watch_latency.md, as a client sees it", Labels: labels("resource", "cluster"), Statistics: distribution()[:7],
 			Kind: Gauge, Family: "windtunnel_watch_lag_seconds", Most: true, Shown: []string{"p99", "max"}},
 		{Name: "watch-cache-wait", Unit: "seconds", Text: "time for which reads waited until the watch cache had caught up with etcd",
 			Source: reference, Labels: labels("resource"), Statistics: distribution(),

@@ -32,12 +32,12 @@ func (c records) boundRate(r *Result, o *scenario.Objective) {
 		}
 		window = d
 	}
-	groups := groupsOf(o.Labels)
-	if begin, end, ok := bindingOf(c.f, groups); ok && end.Sub(begin)/window >= mostWindows {
+	all := inCluster(c.f.Pods(groupsOf(o.Labels)), o.Labels)
+	if begin, end, ok := bindingOf(all); ok && end.Sub(begin)/window >= mostWindows {
 		unmeasured(r, fmt.Sprintf("window %s is too short for the %s in which pods were bound: %d of them are the most", window, end.Sub(begin), mostWindows))
 		return
 	}
-	rates := BoundRates(c.f, groups, window)
+	rates := boundRates(all, window)
 	hold(r, ofRates(rates, r.Statistic), false)
 }
 
@@ -45,9 +45,9 @@ func (c records) boundRate(r *Result, o *scenario.Objective) {
 const mostWindows = 1_000_000
 
 // bindingOf is the time from the first pod's creation to the last one's binding.
-func bindingOf(f *run.Facts, groups []string) (from, to clock.Time, ok bool) {
+func bindingOf(all []*run.Lifecycles) (from, to clock.Time, ok bool) {
 	var begin, end run.Span
-	for _, l := range f.Pods(groups) {
+	for _, l := range all {
 		begin.Join(l.Span(record.PhaseCreated))
 		end.Join(l.Span(record.PhaseBound))
 	}
@@ -58,12 +58,16 @@ func bindingOf(f *run.Facts, groups []string) (from, to clock.Time, ok bool) {
 // window of time, smallest first; of all groups when there are none. Where there
 // would be more than a million windows there are none.
 func BoundRates(f *run.Facts, groups []string, window time.Duration) []float64 {
-	from, to, ok := bindingOf(f, groups)
+	return boundRates(f.Pods(groups), window)
+}
+
+func boundRates(all []*run.Lifecycles, window time.Duration) []float64 {
+	from, to, ok := bindingOf(all)
 	if !ok || to.Sub(from)/window >= mostWindows {
 		return nil
 	}
 	counts := make([]float64, to.Sub(from)/window+1)
-	for _, l := range f.Pods(groups) {
+	for _, l := range all {
 		for row := range l.Len() {
 			// Of a pod whose creation was not seen it is not known when.
 			if t, ok := l.At(row, record.PhaseBound); ok && t >= from {

@@ -317,7 +317,7 @@ func Title(r Result) string {
 }
 
 // Stretch says what a result without a name of its own is about where that is a stretch
-// of a lifecycle: "Widget accepted to ready", and of which group; empty for others.
+// of a lifecycle: "Widget accepted to ready", and of which group and cluster; empty for others.
 func Stretch(r Result) (what, group string) {
 	of := r.Labels["lifecycle"]
 	if r.SLI == podStartup {
@@ -330,7 +330,7 @@ func Stretch(r Result) (what, group string) {
 	if from, to, ok := strings.Cut(r.Labels["phase"], ".."); ok {
 		phases = from + " to " + to
 	}
-	group = strings.TrimSpace(r.Labels["state"] + " " + r.Labels["group"])
+	group = strings.Join(strings.Fields(r.Labels["state"]+" "+r.Labels["group"]+" "+r.Labels["cluster"]), " ")
 	return strings.ToUpper(of[:1]) + of[1:] + " " + phases, group
 }
 

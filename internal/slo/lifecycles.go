@@ -40,13 +40,13 @@ func (c records) lifecycle(r *Result, o *scenario.Objective) {
 	from, to, _ := strings.Cut(o.Labels["phase"], "..")
 	name := o.Labels["lifecycle"]
 	if name == scenario.PodLifecycle {
-		c.holdDurations(r, c.pods.phases(r, groupsOf(o.Labels), from, to))
+		c.holdDurations(r, c.pods.phases(r, o.Labels, groupsOf(o.Labels), from, to))
 		return
 	}
 	groups := groupsOf(o.Labels)
-	all := c.f.Named(name, groups...)
+	all := inCluster(c.f.Named(name, groups...), o.Labels)
 	d := c.f.Took(all, from, to)
-	if n := c.unseen(name, all); n > 0 && groups == nil {
+	if n := c.unseen(name, o.Labels, all); n > 0 && groups == nil {
 		for range n {
 			d.AddBetween(0, stats.Forever)
 		}
@@ -58,20 +58,37 @@ func (c records) lifecycle(r *Result, o *scenario.Objective) {
 	c.holdDurations(r, d)
 }
 
-// unseen is how many objects of a lifecycle's resource the load created with success
-// and no watch showed; 0 where the lifecycle is only of some of them.
-func (c records) unseen(name string, all []*run.Lifecycles) int {
+// unseen is how many objects of a lifecycle's resource the load created with success,
+// where it is observed and labels ask for it, and no watch showed; 0 where the
+// lifecycle is only of some of them.
+func (c records) unseen(name string, labels map[string]string, all []*run.Lifecycles) int {
+	if len(all) == 0 {
+		return 0
+	}
+	in := map[string]bool{"": true}
 	for _, l := range c.sc.Observed() {
-		if l.Name == name && (l.Selector != "" || l.Namespace != "") || len(all) == 0 {
+		if l.Name != name {
+			continue
+		}
+		if l.Selector != "" || l.Namespace != "" {
 			return 0
+		}
+		if l.Cluster != "" {
+			clear(in)
+			names, _ := c.sc.MembersOf(l.Cluster) // the scenario was checked
+			for _, member := range names {
+				in[member] = true
+			}
 		}
 	}
 	created, seen := 0, 0
 	for _, l := range all {
 		seen += l.Len()
 	}
+	only, one := labels["cluster"]
 	for _, calls := range c.f.Calls {
-		if calls.Source == run.Load && calls.Verb == "create" && calls.Subresource == "" && calls.Resource == all[0].Resource {
+		if calls.Source == run.Load && calls.Verb == "create" && calls.Subresource == "" && calls.Resource == all[0].Resource &&
+			in[calls.Cluster] && (!one || calls.Cluster == only) {
 			created += calls.Outcomes[record.OK]
 		}
 	}

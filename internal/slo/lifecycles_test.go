@@ -104,6 +104,63 @@ func TestObjectivesOnLifecycles(t *testing.T) {
 	}
 }
 
+// Lifecycles in members are summed over all of them, and told apart by the label
+// cluster; what the load made in one and nobody saw is missing there and in the sum.
+func TestObjectivesOnLifecyclesInMembers(t *testing.T) {
+	f := newFlight(t)
+	f.sc.Members = []scenario.Members{{Name: "edge", Count: 2}, {Name: "far", Count: 1}}
+	f.sc.Lifecycles = append(widgetLifecycles(), scenario.Lifecycle{Use: "pod", Cluster: "edge"})
+	f.sc.Lifecycles[0].Cluster = "*"
+	f.sc.Steps = []scenario.Step{{Name: "fill", Cluster: "*", Create: &scenario.Create{Group: "g"}}}
+	widget := map[string]string{"lifecycle": "widget", "phase": "created..ready"}
+	for _, o := range []scenario.Objective{
+		{Name: "all", SLI: "lifecycle", Labels: widget, Statistic: "p99", Max: ptr(5)},
+		{Name: "each", SLI: "lifecycle", Labels: widget, Per: []string{"cluster"}, Statistic: "max", Max: ptr(5)},
+		{Name: "pods", SLI: "pod-startup", Statistic: "max", Max: ptr(5)},
+		{Name: "each-pods", SLI: "pod-startup", Labels: map[string]string{"group": "g"}, Per: []string{"cluster"}, Statistic: "max", Max: ptr(5)},
+		{Name: "rate", SLI: "pods-running-rate", Labels: map[string]string{"cluster": "edge-2"}, Statistic: "mean", Min: ptr(1)},
+	} {
+		f.objective(o)
+	}
+	for i, member := range []string{"edge-1", "edge-2", "far-1"} {
+		op := loadOp()
+		op.Step, op.Resource, op.Cluster = "fill", "widgets.example.org", member
+		pods := op
+		pods.Resource = "pods"
+		for k := range 100 {
+			f.call(op, 20, 0, 0.01, record.OK)
+			f.call(pods, 20, 0, 0.01, record.OK)
+			if member == "edge-2" && k >= 90 {
+				continue
+			}
+			f.phases(f.w.Object(record.Object{Resource: "widgets.example.org", Name: "w", UID: "u", Lifecycle: "widget", Cluster: member}), fmt.Sprintf("created 20 ready %d", 21+i))
+			if member != "far-1" {
+				f.phases(f.w.Object(record.Object{Resource: "pods", Name: "p", UID: "u", Group: "g", Cluster: member}), fmt.Sprintf("created 20 bound 20 running %d", 21+k*i/50))
+			}
+		}
+	}
+	f.end(record.Done)
+	j := f.judge()
+	for _, want := range []struct {
+		name, cluster string
+		verdict       slo.Verdict
+		samples       int
+		warned        bool
+	}{
+		{"all", "", slo.Unknown, 300, true}, {"each", "edge-1", slo.Pass, 100, false}, {"each", "edge-2", slo.Unknown, 100, true}, {"each", "far-1", slo.Pass, 100, false},
+		{"pods", "", slo.Unknown, 200, true}, {"each-pods", "edge-1", slo.Pass, 100, false}, {"each-pods", "edge-2", slo.Unknown, 100, true}, {"rate", "edge-2", slo.Pass, 90, true},
+	} {
+		labels := map[string]string{}
+		if want.cluster != "" {
+			labels["cluster"] = want.cluster
+		}
+		r := find(t, j, want.name, labels)
+		if r.Verdict != want.verdict || r.Samples != want.samples || (len(r.Warnings) > 0) != want.warned {
+			t.Errorf("%s %s: %+v", want.name, want.cluster, r)
+		}
+	}
+}
+
 // Objects that the load made and nobody saw are not left out.
 func TestUnseenObjectsCount(t *testing.T) {
 	f := newFlight(t)

@@ -23,7 +23,7 @@ func (c records) podStartup(r *Result, o *scenario.Objective) {
 		unmeasured(r, "no group has "+o.Labels["state"]+" pods")
 		return
 	}
-	c.holdDurations(r, c.pods.phases(r, groups, from, to))
+	c.holdDurations(r, c.pods.phases(r, o.Labels, groups, from, to))
 }
 
 // holdDurations holds a statistic of durations against a result's threshold.
@@ -105,7 +105,7 @@ func matches(c *run.Calls, labels map[string]string) bool {
 func (c records) runningRate(r *Result, o *scenario.Objective) {
 	r.Unit = "1/s"
 	groups := groupsOf(o.Labels)
-	all := c.f.Pods(groups)
+	all := inCluster(c.f.Pods(groups), o.Labels)
 	rate, n := ratePerSecond(all, record.PhaseCreated, record.PhaseRunning)
 	seen := map[string]int{}
 	for _, l := range all {
@@ -116,7 +116,7 @@ func (c records) runningRate(r *Result, o *scenario.Objective) {
 		e.Samples = 0
 	}
 	hold(r, e, false)
-	for _, m := range c.pods.missing(groups, record.PhaseRunning, seen) {
+	for _, m := range c.pods.missing(o.Labels, groups, record.PhaseRunning, seen) {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("%d of the %d pods of group %s never ran", m.n, m.want, m.group))
 	}
 }

@@ -180,7 +180,7 @@ func (k *official) startup(o *scenario.Objective) Result {
 	if len(o.Pods) > 0 {
 		r.Labels["group"] = strings.Join(o.Pods, ",")
 	}
-	d := k.pods.phases(&r, o.Pods, "created", "running")
+	d := k.pods.phases(&r, map[string]string{"cluster": ""}, o.Pods, "created", "running") // members have no official SLOs
 	hold(&r, d.Quantile(officialQ), false)
 	return r
 }

@@ -17,17 +17,26 @@ type pods struct {
 	f  *run.Facts
 }
 
+// inCluster are the parts of some lifecycles that labels ask for: of one cluster, or
+// all of them where the labels name none.
+func inCluster(all []*run.Lifecycles, labels map[string]string) []*run.Lifecycles {
+	if name, ok := labels["cluster"]; ok {
+		return run.In(all, name)
+	}
+	return all
+}
+
 // phases collects the time from one phase to another of the pods of some
-// groups. Pods that a wait step asks for and that were never seen count as not
+// groups, in the cluster that labels name. Pods that a wait step asks for and that were never seen count as not
 // having got anywhere, which r's warnings then say.
-func (p pods) phases(r *Result, groups []string, from, to string) *stats.Durations {
+func (p pods) phases(r *Result, labels map[string]string, groups []string, from, to string) *stats.Durations {
 	d := &stats.Durations{}
 	seen := map[string]int{}
-	for _, l := range p.f.Pods(groups) {
+	for _, l := range inCluster(p.f.Pods(groups), labels) {
 		l.Durations(d, from, to, p.f)
 		seen[l.Group] += l.Reached(from)
 	}
-	for _, missing := range p.missing(groups, from, seen) {
+	for _, missing := range p.missing(labels, groups, from, seen) {
 		for range missing.n {
 			d.AddBetween(0, stats.Forever)
 		}
@@ -45,15 +54,16 @@ type missing struct {
 
 // missing compares what was seen in a phase with the most that a wait step
 // asks for of that phase or a later one, and with the pods that the load
-// created itself.
-func (p pods) missing(groups []string, phase string, seen map[string]int) []missing {
+// created itself, in the clusters that labels ask for.
+func (p pods) missing(labels map[string]string, groups []string, phase string, seen map[string]int) []missing {
 	want := map[string]int{}
+	asked := p.observed(labels)
 	for s := range p.sc.AllSteps() {
 		switch {
 		case s.Wait != nil && s.Wait.Are != "deleted" && rank(s.Wait.Are) >= rank(phase) && p.stepBegan(s.Name):
-			want[s.Wait.Pods] = max(want[s.Wait.Pods], s.Wait.Count)
+			want[s.Wait.Pods] = max(want[s.Wait.Pods], s.Wait.Count*p.clusters(s.Cluster, asked))
 		case s.Create != nil:
-			want[s.Create.Group] = max(want[s.Create.Group], p.created(s.Create.Group))
+			want[s.Create.Group] = max(want[s.Create.Group], p.created(s.Create.Group, asked))
 		}
 	}
 	var out []missing
@@ -65,15 +75,36 @@ func (p pods) missing(groups []string, phase string, seen map[string]int) []miss
 	return out
 }
 
+// observed tells of a cluster whether its pods were recorded and labels ask for it.
+func (p pods) observed(labels map[string]string) func(cluster string) bool {
+	recorded := p.sc.PodMembers()
+	only, one := labels["cluster"]
+	return func(cluster string) bool { return (cluster == "" || recorded[cluster]) && (!one || cluster == only) }
+}
+
+// clusters is how many of those that a step is done in are asked for.
+func (p pods) clusters(cluster string, asked func(string) bool) (n int) {
+	names := []string{""}
+	if cluster != "" {
+		names, _ = p.sc.MembersOf(cluster) // the scenario was checked
+	}
+	for _, name := range names {
+		if asked(name) {
+			n++
+		}
+	}
+	return n
+}
+
 // created is how many pods of a group the load created by itself, with
 // success: none where it creates deployments and the like.
-func (p pods) created(group string) (n int) {
+func (p pods) created(group string, asked func(string) bool) (n int) {
 	for s := range p.sc.AllSteps() {
 		if s.Create == nil || s.Create.Group != group {
 			continue
 		}
 		for _, c := range p.f.Calls {
-			if c.Source == run.Load && c.Step == s.Name && c.Verb == "create" && c.Resource == "pods" && c.Subresource == "" {
+			if c.Source == run.Load && c.Step == s.Name && c.Verb == "create" && c.Resource == "pods" && c.Subresource == "" && asked(c.Cluster) {
 				n += c.Outcomes[record.OK]
 			}
 		}

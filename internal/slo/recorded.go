@@ -96,13 +96,20 @@ func (c records) splits(o *scenario.Objective) []map[string]string {
 				add(calls.Labels())
 			}
 		}
-	} else if name := o.Labels["lifecycle"]; name != "" && name != scenario.PodLifecycle {
-		for _, l := range c.f.Named(name) {
-			add(map[string]string{"group": l.Group})
-		}
 	} else {
-		for _, g := range c.f.PodGroups() {
-			add(map[string]string{"group": g})
+		all := c.f.Pods(nil)
+		switch name := o.Labels["lifecycle"]; {
+		case o.SLI == "namespace-deletion":
+			all = c.f.OfResource("namespaces")
+		case name != "" && name != scenario.PodLifecycle:
+			all = c.f.Named(name)
+		}
+		for _, cluster := range run.Clusters(all) {
+			for _, l := range run.In(all, cluster) {
+				if have := map[string]string{"group": l.Group, "cluster": cluster}; fits(have, o.Labels) {
+					add(have)
+				}
+			}
 		}
 	}
 	var out []map[string]string
@@ -112,11 +119,22 @@ func (c records) splits(o *scenario.Objective) []map[string]string {
 	return out
 }
 
+// fits tells whether what has these labels is among what an objective's ask for;
+// labels that it has not are of other things.
+func fits(have, want map[string]string) bool {
+	for name, value := range have {
+		if asked, ok := want[name]; ok && asked != value {
+			return false
+		}
+	}
+	return true
+}
+
 // deletion judges the time from an object's deletion timestamp to its end.
 func (c records) deletion(r *Result, o *scenario.Objective, resource string) {
 	d := &stats.Durations{}
-	for _, l := range c.f.Lifecycles {
-		if g := o.Labels["group"]; l.Resource == resource && (l.Name == "" || resource != "pods") && (g == "" || l.Group == g) {
+	for _, l := range inCluster(c.f.OfResource(resource), o.Labels) {
+		if g := o.Labels["group"]; (l.Name == "" || resource != "pods") && (g == "" || l.Group == g) {
 			l.Durations(d, record.PhaseDeleting, record.PhaseDeleted, c.f)
 		}
 	}

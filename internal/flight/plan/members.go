@@ -12,7 +12,7 @@ const (
 	RealMemberBytes   = 155 << 20 // a kube-apiserver with default APIs, and its part of etcd
 	HollowMemberBytes = 1 << 20   // with three clients
 	storeBytes        = 60 << 20  // an etcd of members
-	memberConnections = 6         // of windtunnel's clients to a member: load, watches, fleet, both sides of a link
+	memberConnections = 8         // of windtunnel's clients to a member: load, its watches, fleet, lifecycles and their probe, both sides of a link
 	memberPorts       = 2         // its own and a link's
 )
 

@@ -258,8 +258,9 @@ func (e *estimator) churn(x *scenario.Churn, one *Step) error {
 	if err != nil {
 		return err
 	}
-	made := Pace(x.Pace, victims, e.s.Seed, times)
-	_, last := due(made, victims, 0)
+	units := victims * max(1, e.members)
+	made := Pace(x.Pace, units, e.s.Seed, times)
+	_, last := due(made, units, 0)
 	rest := time.Duration(x.Rest)
 	if rest == 0 {
 		rest = time.Duration(x.Delay)

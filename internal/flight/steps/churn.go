@@ -24,48 +24,116 @@ type Churn struct {
 
 // Do churns; of a step that was not reached there is nothing.
 func (x Churn) Do(ctx context.Context, s *Session) error {
-	o, err := s.Created.usable(x.Spec.Step)
-	if o == nil || err != nil {
+	c := churning{Churn: x, session: s}
+	if err := c.add(s); err != nil || len(c.clusters) == 0 {
 		return err
 	}
-	rest := time.Duration(x.Spec.Rest)
-	if rest == 0 {
-		rest = time.Duration(x.Spec.Delay)
+	return c.cycles(ctx)
+}
+
+// inMembers churns in members, cycle by cycle in all of them: their calls are one plan,
+// whose pace is that of all together.
+func (x Churn) inMembers(ctx context.Context, s *Session, members []*Member) error {
+	c := churning{Churn: x, session: s}
+	for _, m := range members {
+		before := len(c.clusters)
+		if err := c.add(s.in(m)); err != nil {
+			return fmt.Errorf("%s: %w", m.Name, err)
+		}
+		if len(c.clusters) > before {
+			c.members = append(c.members, m)
+		}
 	}
-	begin := s.Clock.Now()
-	for cycle := 0; x.Spec.Cycles == 0 || cycle < x.Spec.Cycles; cycle++ {
+	if len(c.clusters) == 0 {
+		return nil
+	}
+	return c.cycles(ctx)
+}
+
+// churning is a churn under way: on the plane, or in several members of which each has
+// objects of its own.
+type churning struct {
+	Churn
+	session  *Session
+	clusters []churned
+	members  []*Member // of clusters; nil: it is the plane
+}
+
+// churned is what is churned of one cluster.
+type churned struct {
+	*Session
+	objects *Objects
+}
+
+// add adds what there is in a cluster.
+func (c *churning) add(s *Session) error {
+	o, err := s.Created.usable(c.Spec.Step)
+	if o != nil && err == nil {
+		c.clusters = append(c.clusters, churned{s, o})
+	}
+	return err
+}
+
+func (c *churning) cycles(ctx context.Context) error {
+	rest := time.Duration(c.Spec.Rest)
+	if rest == 0 {
+		rest = time.Duration(c.Spec.Delay)
+	}
+	begin := c.session.Clock.Now()
+	for cycle := 0; c.Spec.Cycles == 0 || cycle < c.Spec.Cycles; cycle++ {
 		if cycle > 0 {
 			if err := clock.Sleep(ctx, rest); err != nil {
 				return err
 			}
 		}
-		if x.Spec.For > 0 && s.Clock.Now().Sub(begin) > time.Duration(x.Spec.For) {
+		if c.Spec.For > 0 && c.session.Clock.Now().Sub(begin) > time.Duration(c.Spec.For) {
 			return nil
 		}
-		if err := x.cycle(ctx, s, o, cycle); err != nil {
+		if err := c.cycle(ctx, cycle); err != nil {
 			return fmt.Errorf("cycle %d: %w", cycle+1, err)
 		}
 	}
 	return nil
 }
 
-func (x Churn) cycle(ctx context.Context, s *Session, o *Objects, cycle int) error {
-	random := x.random(s.Workload, cycle)
-	var err error
-	if x.Spec.Namespaces != "" {
-		err = x.churnNamespaces(ctx, s, o, random)
-	} else {
-		err = x.churnObjects(ctx, s, o, cycle)
+func (c *churning) cycle(ctx context.Context, cycle int) error {
+	do := c.churnObjects
+	if c.Spec.Namespaces != "" {
+		do = c.churnNamespaces
 	}
-	if err != nil {
+	if err := do(ctx, cycle); err != nil {
 		return err
 	}
-	for i := range x.Spec.Wait {
-		if err := (Wait{x.Step, &x.Spec.Wait[i]}).Do(ctx, s); err != nil {
+	for i := range c.Spec.Wait {
+		wait := Wait{c.Step, &c.Spec.Wait[i]}
+		var err error
+		if c.members != nil {
+			err = wait.inMembers(ctx, c.session, c.members)
+		} else {
+			err = wait.Do(ctx, c.session)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// batches are what a cycle takes of each cluster.
+func (c *churning) batches(take func(churned) batch) []batch {
+	out := make([]batch, len(c.clusters))
+	for i, one := range c.clusters {
+		out[i] = take(one)
+	}
+	return out
+}
+
+// send sends a plan for each cluster.
+func (c *churning) send(ctx context.Context, plans []planned) error {
+	if c.members == nil {
+		return c.session.send(ctx, plans[0])
+	}
+	return c.session.send(ctx, newJoint(c.members, plans).plan(c.session.Workload, c.Step, c.Spec.Pace))
 }
 
 // random is the chance of a cycle.
@@ -136,27 +204,30 @@ func (x Churn) chosen(w *Workload, o *Objects, cycle int) batch {
 	return o.ofUnits(units, x.Spec.Objects)
 }
 
-func (x Churn) churnObjects(ctx context.Context, s *Session, o *Objects, cycle int) error {
-	part := Part{Step: x.Step, Cycle: cycle}
-	return x.replace(ctx, s, x.chosen(s.Workload, o, cycle), part, func() error { return clock.Sleep(ctx, time.Duration(x.Spec.Delay)) })
+func (c *churning) churnObjects(ctx context.Context, cycle int) error {
+	all := c.batches(func(one churned) batch { return c.chosen(one.Workload, one.objects, cycle) })
+	return c.replace(ctx, all, Part{Step: c.Step, Cycle: cycle}, func() error { return clock.Sleep(ctx, time.Duration(c.Spec.Delay)) })
 }
 
-// replace deletes a batch, does something, and makes it again. Part is the deletion;
-// without a step it cannot be shared among workers.
-func (x Churn) replace(ctx context.Context, s *Session, b batch, part Part, between func() error) error {
-	known := s.known()
-	p, err := x.deletion(s, b)
-	if err != nil {
-		return err
+// replace deletes a batch of each cluster, does something, and makes them again. Part is
+// the deletion; without a step it cannot be shared among workers.
+func (c *churning) replace(ctx context.Context, all []batch, part Part, between func() error) error {
+	known, plans := c.session.known(), make([]planned, len(all))
+	for i, b := range all {
+		p, err := c.deletion(c.clusters[i].Session, b)
+		if err != nil {
+			return err
+		}
+		plans[i] = planned{Plan: p, part: part, known: known}
 	}
-	if err := s.send(ctx, planned{Plan: p, part: part, known: known}); err != nil {
+	if err := c.send(ctx, plans); err != nil {
 		return err
 	}
 	if err := between(); err != nil {
 		return err
 	}
 	part.Again = true
-	return x.create(ctx, s, b, part)
+	return c.create(ctx, all, part)
 }
 
 func (x Churn) deletion(s *Session, b batch) (load.Plan, error) {
@@ -171,46 +242,55 @@ func (x Churn) creation(s *Session, b batch) (load.Plan, error) {
 	return p, err
 }
 
-// create makes a batch, and then finds out which of those are there whose creation
-// was not answered.
-func (x Churn) create(ctx context.Context, s *Session, b batch, part Part) error {
-	known := s.known()
-	p, err := x.creation(s, b)
-	if err != nil {
-		return err
-	}
-	return s.send(ctx, planned{Plan: p, after: s.settling(b.objects), part: part, known: known})
-}
-
-// churnNamespaces deletes namespaces with all that is in them, and makes them
-// and their objects again.
-func (x Churn) churnNamespaces(ctx context.Context, s *Session, o *Objects, random *rand.Rand) error {
-	spaces := s.Created.of(x.Spec.Namespaces)
-	if spaces == nil {
-		return nil
-	}
-	b := spaces.ofUnits(adjacent(spaces.layout.spaces*spaces.upTo(), x.Spec.Percent, random), nil)
-	deleted := map[string]bool{}
-	for i := range b.count {
-		_, name, err := spaces.address(b.ordinal(i))
+// create makes a batch of each cluster, and then finds out which of those are there
+// whose creation was not answered.
+func (c *churning) create(ctx context.Context, all []batch, part Part) error {
+	known, plans := c.session.known(), make([]planned, len(all))
+	for i, b := range all {
+		p, err := c.creation(c.clusters[i].Session, b)
 		if err != nil {
 			return err
 		}
-		deleted[name] = true
+		plans[i] = planned{Plan: p, after: c.clusters[i].settling(b.objects), part: part, known: known}
 	}
-	inside := o.deletedWith(deleted)
-	err := x.replace(ctx, s, b, Part{}, func() error {
-		for name := range deleted {
-			if err := s.awaitNamespaceGone(ctx, name); err != nil {
+	return c.send(ctx, plans)
+}
+
+// churnNamespaces deletes namespaces with all that is in them, and makes them
+// and their objects again. The same ones are chosen in each cluster.
+func (c *churning) churnNamespaces(ctx context.Context, cycle int) error {
+	spaces := make([]batch, len(c.clusters))
+	inside := make([]batch, len(c.clusters))
+	deleted := make([]map[string]bool, len(c.clusters))
+	for i, one := range c.clusters {
+		all := one.Created.of(c.Spec.Namespaces)
+		if all == nil {
+			return nil
+		}
+		spaces[i], deleted[i] = all.ofUnits(adjacent(all.layout.spaces*all.upTo(), c.Spec.Percent, c.random(one.Workload, cycle)), nil), map[string]bool{}
+		for k := range spaces[i].count {
+			_, name, err := all.address(spaces[i].ordinal(k))
+			if err != nil {
 				return err
 			}
+			deleted[i][name] = true
 		}
-		return clock.Sleep(ctx, time.Duration(x.Spec.Delay))
+		inside[i] = one.objects.deletedWith(deleted[i])
+	}
+	err := c.replace(ctx, spaces, Part{}, func() error {
+		for i, one := range c.clusters {
+			for name := range deleted[i] {
+				if err := one.awaitNamespaceGone(ctx, name); err != nil {
+					return err
+				}
+			}
+		}
+		return clock.Sleep(ctx, time.Duration(c.Spec.Delay))
 	})
 	if err != nil {
 		return err
 	}
-	return x.create(ctx, s, inside, Part{})
+	return c.create(ctx, inside, Part{})
 }
 
 // deletedWith lists the objects of some namespaces, and remembers that they are

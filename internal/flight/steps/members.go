@@ -9,6 +9,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/load"
+	"github.com/windtunnel/windtunnel/internal/observe/lifecycle"
 	"github.com/windtunnel/windtunnel/internal/plane"
 	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -17,14 +18,15 @@ import (
 // Member is a cluster beside the plane, as steps reach it.
 type Member struct {
 	*plane.Member
-	Target  int      // of the load's calls: Request.Member
-	Created *Created // what create steps have made in it
+	Target  int                 // of the load's calls: Request.Member
+	Created *Created            // what create steps have made in it
+	Pods    *lifecycle.Observer // nil: its pods are not recorded
 }
 
 // in is the session of a member: what a step does in it, it does there.
 func (s *Session) in(m *Member) *Session {
 	out := *s
-	out.member, out.Created, out.Client = m, m.Created, s.Load.MemberClient(m.Target)
+	out.member, out.Created, out.Pods, out.Client = m, m.Created, m.Pods, s.Load.MemberClient(m.Target)
 	out.Progress = unseen{s.Progress}
 	return &out
 }
@@ -65,7 +67,9 @@ func (x inMembers) Do(ctx context.Context, s *Session) error {
 	}
 	switch step := x.do.(type) {
 	case Wait:
-		return x.wait(ctx, s, members, step)
+		return step.inMembers(ctx, s, members)
+	case Churn:
+		return step.inMembers(ctx, s, members)
 	case sender:
 		return x.send(ctx, s, members, step)
 	}
@@ -130,18 +134,18 @@ func ofMembers(members []*Member, errs []error) (out error) {
 	return out
 }
 
-// wait waits in all members until the condition holds in each.
-func (x inMembers) wait(ctx context.Context, s *Session, members []*Member, w Wait) error {
+// inMembers waits in all members until the condition holds in each.
+func (w Wait) inMembers(ctx context.Context, s *Session, members []*Member) error {
 	deadline := s.Clock.Now().Add(time.Duration(w.Spec.Within))
 	var done atomic.Int64
-	s.Progress.Waiting(x.step.Name, 0, len(members))
+	s.Progress.Waiting(w.Step, 0, len(members))
 	return ofMembers(members, each(ctx, members, func(_ int, m *Member) error {
 		spec := *w.Spec
 		spec.Within = unit.Duration(max(time.Millisecond, s.Clock.Until(deadline)))
 		if err := (Wait{w.Step, &spec}).Do(ctx, s.in(m)); err != nil {
 			return err
 		}
-		s.Progress.Waiting(x.step.Name, int(done.Add(1)), len(members))
+		s.Progress.Waiting(w.Step, int(done.Add(1)), len(members))
 		return nil
 	}))
 }

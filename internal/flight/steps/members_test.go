@@ -1,15 +1,21 @@
 package steps
 
 import (
+	"context"
 	"math"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/apitest"
+	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/flight/flighttest"
+	"github.com/windtunnel/windtunnel/internal/guard"
+	"github.com/windtunnel/windtunnel/internal/hollow"
 	"github.com/windtunnel/windtunnel/internal/load"
+	"github.com/windtunnel/windtunnel/internal/observe/lifecycle"
 	"github.com/windtunnel/windtunnel/internal/plane"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -66,6 +72,81 @@ func TestStepsInMembers(t *testing.T) {
 	for what, want := range map[string]int{"home ": 1, "all edge-1": 4, "all edge-2": 4, "all far-1": 4, "eu edge-1": 4, "eu edge-2": 4, "one far-1": 2, "ask edge-2": 3} {
 		if calls[what] != want {
 			t.Errorf("%d calls of %s, want %d", calls[what], what, want)
+		}
+	}
+}
+
+// Pods of members are waited for in each of them, and churned in all with one pace.
+func TestPodsAndChurnInMembers(t *testing.T) {
+	b := newBench(t, "members:\n- {name: far, count: 3, kind: hollow}\n"+`
+scenario: x
+namespaces: {prefix: n, count: 1}
+bodies:
+  pod:
+    text: |
+      {apiVersion: v1, kind: Pod, metadata: {name: "{{ .Name }}", namespace: "{{ .Namespace }}", labels: {windtunnel.dev/group: "{{ .Group }}"}}, spec: {containers: [{name: c}]}}
+steps:
+- {name: pods, cluster: far, create: {body: pod, count: 4, pace: {burst: true}}}
+- {name: run, cluster: far, wait: {pods: pods, are: running, count: 4, within: 30s}}
+- name: again
+  cluster: far
+  churn: {step: pods, percent: 50, cycles: 2, pace: {constant: 1000}, wait: [{pods: pods, are: running, count: 4, within: 30s}]}
+- {name: away, cluster: far-2, delete: {step: pods, pace: {burst: true}}}
+- {name: none, cluster: far-2, wait: {pods: pods, are: deleted, within: 30s}}
+- {name: still, cluster: far-3, wait: {pods: pods, are: running, count: 4, within: 30s}}
+`)
+	server, err := hollow.New(hollow.Options{Models: hollow.Models{Nodes: 1, Binder: true, Stages: []string{"fast"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	var watching guard.Group
+	ctx, stop := context.WithCancel(t.Context())
+	t.Cleanup(func() { stop(); watching.Wait() })
+	for _, name := range b.Workload.Scenario.Members[0].MemberNames() {
+		cluster, err := server.Cluster(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		target, err := b.Load.AddMember(cluster.Endpoint(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := &Member{Member: &plane.Member{Name: name, Group: "far"}, Target: target, Created: NewCreated(), Pods: lifecycle.New(b.Journal.Records).In(name)}
+		b.Members = append(b.Members, m)
+		client := apitest.Client(t, cluster.Endpoint(), b.Clock)
+		answer, err := client.Do(ctx, &wire.Request{Method: http.MethodPost, Path: "/api/v1/namespaces", ContentType: load.JSON, Body: []byte(`{"metadata":{"name":"n-1"}}`)})
+		if err != nil || !answer.Success() {
+			t.Fatal(answer, err)
+		}
+		watching.Go(func() { _ = m.Pods.Run(ctx, client, b.Clock) })
+		<-m.Pods.Synced()
+	}
+	if err := Run(t.Context(), b.Session); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []lifecycle.Counts{
+		{Created: 8, Bound: 8, Running: 8, Ready: 8, Deleted: 4, Existing: 4, RunningNow: 4, ReadyNow: 4},
+		{Created: 8, Bound: 8, Running: 8, Ready: 8, Deleted: 8},
+		{Created: 8, Bound: 8, Running: 8, Ready: 8, Deleted: 4, Existing: 4, RunningNow: 4, ReadyNow: 4},
+	} {
+		if got := b.Members[i].Pods.Counts("pods"); got != want {
+			t.Errorf("%s has %+v, want %+v", b.Members[i].Name, got, want)
+		}
+	}
+	calls, objects := map[string]int{}, map[string]int{}
+	stream, err := record.Read(b.Dir.File(record.StreamFile), func(s *record.Stream) record.Visitor {
+		return record.Visitor{
+			Call:  func(c record.Call) { calls[s.Ops[c.Op].Step+" "+s.Ops[c.Op].Verb+" "+s.Ops[c.Op].Cluster]++ },
+			Phase: func(p record.Phase) { objects[s.Objects[p.Object].Cluster+" "+p.Phase]++ },
+		}
+	})
+	if err != nil {
+		t.Fatal(err, stream)
+	}
+	for _, m := range b.Members {
+		if calls["again delete "+m.Name] != 4 || calls["again create "+m.Name] != 4 || objects[m.Name+" running"] != 8 {
+			t.Errorf("%s: calls %v, phases %v", m.Name, calls, objects)
 		}
 	}
 }

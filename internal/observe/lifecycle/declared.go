@@ -52,6 +52,19 @@ func Declare(records *record.Writer, c clock.Clock, p *Probe, all []scenario.Lif
 	return d, nil
 }
 
+// In returns what observes some of the lifecycles in another cluster: a member. Its
+// objects carry the cluster's name; what conditions compile to is shared, so that a
+// thousand members do not compile them a thousand times. A probe is of one cluster.
+func (d *Declared) In(cluster string, p *Probe, observed func(scenario.Lifecycle) bool) *Declared {
+	out := &Declared{records: d.records, clock: d.clock}
+	for _, t := range d.all {
+		if observed(t.lifecycle) {
+			out.all = append(out.all, t.in(cluster, p))
+		}
+	}
+	return out
+}
+
 // Run follows all objects until ctx ends. A resource that is not served yet is
 // waited for; one that may not be watched is named in a warning, once, and
 // tried again: its lifecycles stay unknown.
@@ -114,8 +127,8 @@ type resourceState struct {
 	missing chan struct{} // closed when the resource was found not to be served since
 }
 
-func newResourceState(name string, p *Probe) resourceState {
-	return resourceState{watchState: newWatchState(name, p), recheck: make(chan struct{}, 1), missing: make(chan struct{})}
+func newResourceState(name, cluster string, p *Probe) resourceState {
+	return resourceState{watchState: newWatchState(name, cluster, p), recheck: make(chan struct{}, 1), missing: make(chan struct{})}
 }
 
 // recheckNow has a resource that was not seen yet looked for at once; what it
@@ -188,7 +201,7 @@ func (d *Declared) refused(ctx context.Context, s *source, err error) {
 	s.notServed(now, false)
 	if !s.warned {
 		s.warned = true
-		d.records.Event(record.Event{At: now, Type: record.EventWarned, Text: fmt.Sprintf("lifecycle %s: %v", s.tracker.lifecycle.Name, err)})
+		d.records.Event(record.Event{At: now, Type: record.EventWarned, Text: fmt.Sprintf("lifecycle %s: %v", s.tracker.title(), err)})
 	}
 }
 

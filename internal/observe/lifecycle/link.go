@@ -41,7 +41,7 @@ type reached struct {
 }
 
 func newLink(t *tracker, p *Probe, l scenario.Link) (*link, error) {
-	out := &link{Link: l, tracker: t, state: newResourceState(l.Of, p), objects: map[string]*linked{}, orphans: map[string][]*linked{}}
+	out := (&link{Link: l}).copyFor(t, p)
 	if l.By != "key" {
 		return out, nil
 	}
@@ -51,6 +51,14 @@ func newLink(t *tracker, p *Probe, l scenario.Link) (*link, error) {
 	}
 	out.to, err = scenario.ParseKey(l.To)
 	return out, err
+}
+
+// copyFor returns the same link, which has seen nothing yet, of a tracker.
+func (l *link) copyFor(t *tracker, p *Probe) *link {
+	return &link{
+		Link: l.Link, tracker: t, state: newResourceState(l.Of, t.cluster, p), key: l.key, to: l.to, phases: l.phases,
+		objects: map[string]*linked{}, orphans: map[string][]*linked{},
+	}
 }
 
 func (l *link) resource() *resourceState { return &l.state }

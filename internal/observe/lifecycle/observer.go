@@ -55,7 +55,7 @@ type Counts struct {
 	RunningNow, ReadyNow                    int // running and not deleting; ready among them
 }
 
-// Observer watches all pods of a plane, or those with a label.
+// Observer watches all pods of a plane or of a member, or those with a label.
 type Observer struct {
 	records  *record.Writer
 	selected []Group // a pod belongs to the first that selects it
@@ -78,13 +78,19 @@ type pod struct {
 // windtunnel.dev/group belong to the first of the groups that selects them.
 func New(records *record.Writer, groups ...Group) *Observer {
 	return &Observer{
-		records: records, selected: groups, pods: map[string]*pod{}, groups: map[string]*Counts{}, state: newWatchState("pods", nil),
+		records: records, selected: groups, pods: map[string]*pod{}, groups: map[string]*Counts{}, state: newWatchState("pods", "", nil),
 	}
 }
 
 // WithProbe lets the observer tell events that were held up; before Run.
 func (o *Observer) WithProbe(p *Probe) *Observer {
 	o.state.probe = p
+	return o
+}
+
+// In has the pods of a member observed; before Run.
+func (o *Observer) In(cluster string) *Observer {
+	o.state.cluster = cluster
 	return o
 }
 
@@ -228,7 +234,7 @@ func (o *Observer) add(v *object.Pod, group string) *pod {
 		o.groups[group] = counts
 	}
 	p := &pod{group: counts, id: o.records.Object(record.Object{
-		Resource: "pods", Namespace: string(v.Namespace), Name: string(v.Name), UID: string(v.UID), Group: group,
+		Resource: "pods", Namespace: string(v.Namespace), Name: string(v.Name), UID: string(v.UID), Group: group, Cluster: o.state.cluster,
 	})}
 	o.pods[string(v.UID)] = p
 	counts.Created++

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"sort"
 	"strconv"
 	"sync"
@@ -17,7 +18,7 @@ import (
 )
 
 // LagSeconds is the series of how late a watch was: the most since its last
-// sample, by resource.
+// sample, by resource, and by cluster where it is in a member.
 const LagSeconds = "windtunnel_watch_lag_seconds"
 
 // Timing of the probes.
@@ -49,6 +50,9 @@ const (
 type Probe struct {
 	records *record.Writer
 	clock   clock.Clock
+	cluster string // the member; empty: the plane
+	path    string
+	every   time.Duration
 
 	mu      sync.Mutex
 	answers []answer                 // by version, ascending
@@ -65,14 +69,22 @@ type answer struct {
 
 // NewProbe returns a probe that writes how late watches were to records.
 func NewProbe(records *record.Writer, c clock.Clock) *Probe {
-	return &Probe{records: records, clock: c, ahead: map[string]uint64{}, lag: map[string]time.Duration{}, written: map[string]time.Duration{}}
+	return &Probe{records: records, clock: c, path: probePath, every: probeInterval, ahead: map[string]uint64{}, lag: map[string]time.Duration{}, written: map[string]time.Duration{}}
+}
+
+// In has a member asked, so often; before Run. Members need not serve what the plane
+// is asked for, and the official SLOs do not speak of them: they are asked for a
+// namespace.
+func (p *Probe) In(cluster string, every time.Duration) *Probe {
+	p.cluster, p.path, p.every = cluster, "/api/v1/namespaces?limit=1", max(every, probeInterval)
+	return p
 }
 
 // Run asks until ctx ends, and warns then if it never had an answer: how late
 // watches were is unknown. It needs a client whose calls are not held up
 // together with the watches: watches have connections of their own.
 func (p *Probe) Run(ctx context.Context, client *wire.Client) {
-	tick := time.NewTicker(probeInterval)
+	tick := time.NewTicker(p.every)
 	defer tick.Stop()
 	for {
 		if err := p.ask(ctx, client); err != nil && ctx.Err() == nil {
@@ -92,7 +104,7 @@ func (p *Probe) Run(ctx context.Context, client *wire.Client) {
 // between two answers.
 func (p *Probe) ask(ctx context.Context, client *wire.Client) error {
 	requestedAt := p.clock.Now()
-	r, err := client.Do(ctx, &wire.Request{Method: http.MethodGet, Path: probePath, Timeout: probeTimeout})
+	r, err := client.Do(ctx, &wire.Request{Method: http.MethodGet, Path: p.path, Timeout: probeTimeout})
 	if err != nil {
 		return err
 	}
@@ -117,8 +129,16 @@ func (p *Probe) warn() {
 	defer p.mu.Unlock()
 	if len(p.answers) == 0 && p.lastErr != nil {
 		p.records.Event(record.Event{At: p.clock.Now(), Type: record.EventWarned,
-			Text: fmt.Sprintf("how late watches were is not known: GET %s: %v", probePath, p.lastErr)})
+			Text: fmt.Sprintf("how late watches%s were is not known: GET %s: %v", p.where(), p.path, p.lastErr)})
 	}
+}
+
+// where says which cluster it is that is asked.
+func (p *Probe) where() string {
+	if p.cluster == "" {
+		return ""
+	}
+	return " in " + p.cluster
 }
 
 func (p *Probe) add(a answer) {
@@ -190,7 +210,11 @@ func (p *Probe) writeLag() {
 	defer p.mu.Unlock()
 	for resource, lag := range p.lag {
 		if said, ok := p.written[resource]; !ok || lag != said {
-			id := p.records.Series(record.Series{Target: "windtunnel", Name: LagSeconds, Labels: []record.Label{{Name: "resource", Value: resource}}})
+			labels := []record.Label{{Name: "resource", Value: resource}}
+			if p.cluster != "" {
+				labels = slices.Insert(labels, 0, record.Label{Name: "cluster", Value: p.cluster})
+			}
+			id := p.records.Series(record.Series{Target: "windtunnel", Name: LagSeconds, Labels: labels})
 			p.records.Sample(record.Sample{Series: id, At: p.clock.Now(), Value: lag.Seconds()})
 			p.written[resource] = lag
 		}

@@ -161,7 +161,7 @@ func TestHowLongAWatchIsWhole(t *testing.T) {
 		{"a bookmark without a number", func(s *watchState) { s.bookmark(5000*ms, 0) }, 5000 * ms},
 		{"what is older takes nothing back", func(s *watchState) { s.bookmark(5000*ms, 300); s.bookmark(6000*ms, 200) }, 5000 * ms},
 	} {
-		s := newWatchState("pods", p)
+		s := newWatchState("pods", "", p)
 		tt.show(&s)
 		s.began = true
 		if s.last != tt.want {
@@ -172,7 +172,7 @@ func TestHowLongAWatchIsWhole(t *testing.T) {
 		}
 	}
 	before := p.lag["configmaps"]
-	quiet := newWatchState("configmaps", p)
+	quiet := newWatchState("configmaps", "", p)
 	quiet.bookmark(9000*ms, 150)
 	if after, known := p.lag["configmaps"]; known || after != before {
 		t.Errorf("a bookmark of a quiet resource made a lag of %v", after)

@@ -20,6 +20,7 @@ import (
 type tracker struct {
 	records   *record.Writer
 	lifecycle scenario.Lifecycle
+	cluster   string // the member; empty: the plane
 	label     string // whose value is an object's group
 	phases    []phaseOf
 
@@ -61,7 +62,7 @@ type tracked struct {
 
 func newTracker(records *record.Writer, p *Probe, l scenario.Lifecycle) (*tracker, error) {
 	t := &tracker{records: records, lifecycle: l, label: cmp.Or(l.Group, object.GroupLabel), byKey: map[string][]*tracked{}}
-	t.own = own{tracker: t, state: newResourceState(l.Of, p), objects: map[string]*tracked{}}
+	t.own = own{tracker: t, state: newResourceState(l.Of, "", p), objects: map[string]*tracked{}}
 	for _, one := range l.Links {
 		to, err := newLink(t, p, one)
 		if err != nil {
@@ -88,6 +89,24 @@ func newTracker(records *record.Writer, p *Probe, l scenario.Lifecycle) (*tracke
 		to.phases = t.on(to.Name)
 	}
 	return t, nil
+}
+
+// in returns the same tracker, which has seen nothing yet, of another cluster.
+func (t *tracker) in(cluster string, p *Probe) *tracker {
+	out := &tracker{records: t.records, lifecycle: t.lifecycle, cluster: cluster, label: t.label, phases: slices.Clone(t.phases), byKey: map[string][]*tracked{}}
+	out.own = own{tracker: out, state: newResourceState(t.lifecycle.Of, cluster, p), objects: map[string]*tracked{}}
+	for _, l := range t.links {
+		out.links = append(out.links, l.copyFor(out, p))
+	}
+	return out
+}
+
+// title is the lifecycle's name, with the member's where it is in one.
+func (t *tracker) title() string {
+	if t.cluster == "" {
+		return t.lifecycle.Name
+	}
+	return t.lifecycle.Name + " in " + t.cluster
 }
 
 // on are the places of the phases that are seen on a link; on the objects
@@ -184,7 +203,7 @@ func (t *tracker) warn(p *phaseOf, err error) {
 		return
 	}
 	p.warned = true
-	t.records.Event(record.Event{At: t.own.state.last, Type: record.EventWarned, Text: fmt.Sprintf("lifecycle %s: phase %s: %v", t.lifecycle.Name, p.Name, err)})
+	t.records.Event(record.Event{At: t.own.state.last, Type: record.EventWarned, Text: fmt.Sprintf("lifecycle %s: phase %s: %v", t.title(), p.Name, err)})
 }
 
 // reach records that an object has reached a phase, the first time.
@@ -283,6 +302,6 @@ func (s *own) end(uid string, o *tracked, m bounded) {
 func (t *tracker) add(h *head) *tracked {
 	m := &h.Metadata
 	return &tracked{id: t.records.Object(record.Object{
-		Resource: t.own.state.name, Namespace: m.Namespace, Name: m.Name, UID: m.UID, Group: m.Labels[t.label], Lifecycle: t.lifecycle.Name,
+		Resource: t.own.state.name, Namespace: m.Namespace, Name: m.Name, UID: m.UID, Group: m.Labels[t.label], Lifecycle: t.lifecycle.Name, Cluster: t.cluster,
 	})}
 }

@@ -19,6 +19,7 @@ type bounded struct {
 type watchState struct {
 	probe       *Probe
 	name        string               // of the resource, for events
+	cluster     string               // the member; empty: the plane
 	last        clock.Time           // the watch was whole until then: nothing before is unknown
 	began       bool                 // a first list was read
 	requestedAt clock.Time           // when the last list was asked for
@@ -27,8 +28,8 @@ type watchState struct {
 	synced      chan struct{}
 }
 
-func newWatchState(name string, p *Probe) watchState {
-	return watchState{probe: p, name: name, synced: make(chan struct{})}
+func newWatchState(name, cluster string, p *Probe) watchState {
+	return watchState{probe: p, name: name, cluster: cluster, synced: make(chan struct{})}
 }
 
 // listBegin notes a list. It returns true when the watch was interrupted before it.
@@ -40,6 +41,9 @@ func (s *watchState) listBegin() (interrupted bool) {
 // gapEvent says that the watch was interrupted: for how long, and why. What came and went
 // meanwhile was not seen.
 func (s *watchState) gapEvent(now clock.Time, why string) record.Event {
+	if s.cluster != "" {
+		why = s.cluster + ": " + why
+	}
 	return record.Event{At: now, Type: record.EventWatchGap, Name: s.name, Text: why, Detail: record.Detail{For: now.Sub(s.last)}}
 }
 
