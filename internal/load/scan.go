@@ -136,8 +136,8 @@ func (s *scan) sign(c byte) {
 		}
 		s.key = c == '{'
 	case '}', ']':
-		if s.depth == 2 && s.metadata {
-			s.ended = true // the metadata is read, and had no token
+		if s.depth == 2 && s.metadata || s.depth <= 1 {
+			s.ended = true // the metadata, or all that was a list, is read and had no token
 		}
 		s.depth--
 	case ':':
