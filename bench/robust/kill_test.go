@@ -38,12 +38,37 @@ steps:
 // between two calls of the scenario.
 const lossWindow = time.Second + 100*time.Millisecond
 
+// leftover is what a killed run had made. Numbers of processes come again within the
+// time of this test: begun tells them apart.
+type leftover struct{ path, begun string }
+
+func process(pid int) leftover {
+	path := fmt.Sprint("/proc/", pid)
+	return leftover{path, begun(path)}
+}
+
+// begun returns field 22 of /proc/PID/stat (proc(5)), behind the name in brackets; empty
+// where there is none.
+func begun(path string) string {
+	raw, _ := os.ReadFile(filepath.Join(path, "stat"))
+	_, behind, _ := strings.Cut(string(raw), ") ")
+	if fields := strings.Fields(behind); len(fields) > 19 {
+		return fields[19]
+	}
+	return ""
+}
+
+func (l leftover) there() bool {
+	_, err := os.Lstat(l.path)
+	return err == nil && begun(l.path) == l.begun
+}
+
 // kills counts how runs ended.
 type kills struct {
 	t       *testing.T
 	bin     string // of its own path, by which its processes are known
 	dir     string
-	left    []string // folders, control groups and processes that only the next start removes
+	left    []leftover // folders, control groups and processes that only the next start removes
 	whole   time.Duration
 	killed  map[string]int // by whom
 	phases  map[string]int // by where the run stood
@@ -199,7 +224,7 @@ func (k *kills) noteFolders(pid int) {
 		if err != nil || !strings.HasPrefix(filepath.Base(path), "windtunnel-run-") {
 			continue
 		}
-		k.left = append(k.left, path)
+		k.left = append(k.left, leftover{path: path})
 		ledger, err := os.Open(filepath.Join(path, "ledger"))
 		if err != nil {
 			continue
@@ -211,11 +236,11 @@ func (k *kills) noteFolders(pid int) {
 			}
 			if json.Unmarshal(lines.Bytes(), &entry) == nil {
 				if entry.PID > 0 {
-					k.left = append(k.left, fmt.Sprint("/proc/", entry.PID))
+					k.left = append(k.left, process(entry.PID))
 				}
 				for _, made := range []string{entry.Cgroup, entry.Dir} {
 					if made != "" && made != path {
-						k.left = append(k.left, made)
+						k.left = append(k.left, leftover{path: made})
 					}
 				}
 			}
@@ -263,9 +288,9 @@ func (k *kills) nothingLeft(name string) {
 	k.awaitNoProcess(name)
 	k.await(name, "folders, control groups and processes", func() (any, bool) {
 		var there []string
-		for _, path := range k.left {
-			if _, err := os.Lstat(path); err == nil {
-				there = append(there, path)
+		for _, l := range k.left {
+			if l.there() {
+				there = append(there, l.path)
 			}
 		}
 		return there, len(there) == 0
