@@ -6,12 +6,12 @@
 package message
 
 import (
-	"bytes"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 )
 
@@ -97,7 +97,8 @@ func NewID() string {
 		}
 	}
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	out := make([]byte, 0, 36)
+	var text [36]byte
+	out := text[:0]
 	for i, part := range [][]byte{b[:4], b[4:6], b[6:8], b[8:10], b[10:]} {
 		if i > 0 {
 			out = append(out, '-')
@@ -107,10 +108,14 @@ func NewID() string {
 	return string(out)
 }
 
+// enough is how long all of a message but its content is as a rule, in bytes.
+const enough = 320
+
 // Append appends m as it is sent: a JSON document and a newline. Content must be
 // JSON; without any it is null.
 func (m *Message) Append(out []byte) []byte {
 	h, r := &m.Header, &m.Route
+	out = slices.Grow(out, enough+len(m.Content))
 	out = appendField(append(out, `{"header":{`...), "msg_id", h.ID)
 	if h.ParentID != "" {
 		out = appendField(append(out, ','), "parent_msg_id", h.ParentID)
@@ -155,23 +160,6 @@ func appendField(out []byte, name, value string) []byte {
 		}
 	}
 	return append(append(append(out, '"'), value...), '"')
-}
-
-// Decode reads one document. The message keeps no part of raw. The error is
-// ErrMalformed: no JSON, more than one document, no ID or no operation.
-func Decode(raw []byte) (Message, error) {
-	var m Message
-	if err := json.Unmarshal(raw, &m); err != nil {
-		return Message{}, fmt.Errorf("%w: %w", ErrMalformed, err)
-	}
-	switch {
-	case m.Header.ID == "":
-		return Message{}, fmt.Errorf("%w: no msg_id", ErrMalformed)
-	case m.Route.Operation == "":
-		return Message{}, fmt.Errorf("%w: no operation", ErrMalformed)
-	}
-	m.Content = bytes.Clone(m.Content)
-	return m, nil
 }
 
 // Text returns the content where it is a string, such as a patch; the error is

@@ -3,6 +3,7 @@ package message_test
 import (
 	"encoding/json"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -102,13 +103,27 @@ func TestResource(t *testing.T) {
 	}
 }
 
-// FuzzDecode holds that no document breaks the reader, and that what it read is
-// read the same when it is written again.
+// FuzzDecode holds that no document breaks the reader, that it reads what package json
+// reads, and that what it read is read the same when it is written again.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"header":{"msg_id":"a","timestamp":1,"sync":true},"route":{"operation":"insert","resource":"a/b/c"},"content":{"a":[1,null]}}`))
 	f.Add([]byte(`{"header":{"msg_id":"\u00e9\n"},"route":{"operation":"query"}}`))
+	for _, end := range []string{`"ping"}` + "\n", `"a"},"x":1}`, `"a"}}`, ` 1}`, `1 }`, `}`, ``, `null}`, `{"a":"\u00e9"}}`, `1}{}`} {
+		f.Add([]byte(`{"header":{"msg_id":"a","parent_msg_id":"b","timestamp":17,"resourceversion":"7","sync":true,"type":"t"},` +
+			`"route":{"source":"websocket","group":"resource","operation":"keepalive","resource":"node"},"content":` + end))
+	}
+	for _, head := range []string{`"msg_id":"a","timestamp":01`, `"msg_id":"a","timestamp":`, `"msg_id":"a","timestamp":99999999999999999999`, `"msg_id":"a\\","timestamp":1`} {
+		f.Add([]byte(`{"header":{` + head + `},"route":{"destination":"d","operation":"o"},"content":1}`))
+	}
+	f.Add([]byte(`{"header":{"msg_id":"a","timestamp":1},"route":{"source":"s","operation":"o",},"content":1}`))
+	f.Add([]byte(`{"header":{"msg_id":"a","timestamp":1},"route":{,"operation":"o"},"content":1}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
+		var plain message.Message
+		wrong := json.Unmarshal(raw, &plain) != nil || plain.Header.ID == "" || plain.Route.Operation == ""
 		m, err := message.Decode(raw)
+		if (err != nil) != wrong || !wrong && !reflect.DeepEqual(m, plain) {
+			t.Fatalf("%q became %+v (%v), by package json %+v", raw, m, err, plain)
+		}
 		if err != nil {
 			return
 		}
@@ -123,4 +138,20 @@ func FuzzDecode(f *testing.F) {
 		_, _ = message.ParseResource(m.Route.Resource)
 		_, _ = m.Text()
 	})
+}
+
+// BenchmarkDecode reads a keepalive, as it is written here and otherwise.
+func BenchmarkDecode(b *testing.B) {
+	m := message.New(1650000000000, message.Route{Source: message.SourceWS, Group: message.GroupCloud, Operation: message.Keepalive, Resource: "node"}, []byte(`"ping"`))
+	own := m.Append(nil)
+	for name, raw := range map[string][]byte{"own": own, "other": append([]byte(" "), own...)} {
+		b.Run("writer="+name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := message.Decode(raw); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }
