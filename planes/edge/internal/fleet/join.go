@@ -98,14 +98,16 @@ func (e *edge) queryLeaseLocked() {
 	})
 }
 
+// renewLocked renews the lease that the edge has. Until that is answered it has none: a
+// second renewal of the same version would be refused, where the plane is slow.
 func (e *edge) renewLocked() {
 	version := e.lease
+	e.lease = ""
 	e.askLocked(message.Update, e.leaseName(), e.newLease(version), func(m *message.Message) {
 		if raw, reason := read(m); reason == "" {
 			e.keepLease(raw)
 		} else {
 			e.fleet.metrics.refused.WithLabelValues("lease").Inc()
-			e.lease = ""
 			e.queryLeaseLocked()
 		}
 	})
