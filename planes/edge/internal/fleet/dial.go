@@ -176,7 +176,7 @@ func (f *Fleet) dial(ctx context.Context, e *edge) error {
 	}
 	i := f.hub(e)
 	x := f.hubs.list[i]
-	o := link.Options{Crypto: f.o.Crypto, TLS: &tls.Config{
+	o := link.Options{Crypto: f.o.Crypto, Bytes: &f.bytes, TLS: &tls.Config{
 		MinVersion: tls.VersionTLS12, RootCAs: f.hubs.pool, Certificates: []tls.Certificate{*certificate},
 		CurvePreferences: []tls.CurveID{tls.X25519},
 	}}
@@ -214,6 +214,7 @@ func (f *Fleet) dialQUIC(ctx context.Context, e *edge, to api.Hub, config *tls.C
 	if err != nil {
 		return err
 	}
+	c.SetBytes(&f.bytes)
 	e.opened(c)
 	f.wait.Go(func() { c.Serve(e) })
 	return nil

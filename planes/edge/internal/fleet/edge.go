@@ -17,7 +17,6 @@ import (
 type connection interface {
 	Send(message []byte) error
 	Close() error
-	Bytes() (sent, received uint64)
 }
 
 // edge is one hollow edge. At rest its maps are nil.
@@ -124,10 +123,22 @@ func (e *edge) acknowledgeLocked(m *message.Message) {
 	e.sendLocked(&ack)
 }
 
+// keptBuffer is the largest buffer of a message that is kept, in bytes.
+const keptBuffer = 16 << 10
+
 // sendLocked sends a message, if there is a connection.
 func (e *edge) sendLocked(m *message.Message) {
-	if e.conn != nil {
-		_ = e.conn.Send(m.Append(nil)) // the connection's reader tells of its end
+	if e.conn == nil {
+		return
+	}
+	b, ok := e.fleet.written.Get().(*[]byte)
+	if !ok {
+		b = new([]byte)
+	}
+	*b = m.Append((*b)[:0])
+	_ = e.conn.Send(*b) // the connection's reader tells of its end
+	if cap(*b) <= keptBuffer {
+		e.fleet.written.Put(b)
 	}
 }
 
@@ -270,9 +281,6 @@ func (e *edge) Ended(err error) {
 		return
 	}
 	f.connected.Add(-1)
-	sent, received := c.Bytes()
-	f.sent.Add(sent)
-	f.taken.Add(received)
 	if f.ending() {
 		return
 	}

@@ -42,10 +42,11 @@ type Fleet struct {
 	hubs     hubs
 	sharing  sync.Mutex // of shared
 	shared   *tls.Certificate
+	bytes    link.Bytes // on all connections
+	written  sync.Pool  // buffers of messages, each taken while one is sent
 
 	connected, dialing, joined atomic.Int64
-	began, allConnected        atomic.Int64  // clock.Time of the first dial, and of when all were connected first; 0: not yet
-	sent, taken                atomic.Uint64 // bytes of connections that have ended
+	began, allConnected        atomic.Int64 // clock.Time of the first dial, and of when all were connected first; 0: not yet
 }
 
 // Run runs a fleet until ctx ends; it returns when all has ended. serve is given what
@@ -159,18 +160,3 @@ func (f *Fleet) wallTime() time.Time { return f.o.Clock.Wall(f.now()) }
 
 // wall returns the time for messages, in ms since 1970.
 func (f *Fleet) wall() int64 { return f.wallTime().UnixMilli() }
-
-// bytes returns what went up and came down on all connections.
-func (f *Fleet) bytes() (sent, received uint64) {
-	sent, received = f.sent.Load(), f.taken.Load()
-	for _, e := range f.edges {
-		e.mu.Lock()
-		c := e.conn
-		e.mu.Unlock()
-		if c != nil {
-			up, down := c.Bytes()
-			sent, received = sent+up, received+down
-		}
-	}
-	return sent, received
-}

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -47,13 +48,10 @@ func newMetrics(f *Fleet, r *instrument.Registry) *metrics {
 	gauge("unconverged_objects", "Objects that an edge has not, has otherwise than the API server, or has though there is none.", nil, func() float64 {
 		return float64(f.check.count())
 	})
-	for i, direction := range []string{"up", "down"} {
+	for direction, bytes := range map[string]*atomic.Uint64{"up": &f.bytes.Sent, "down": &f.bytes.Received} {
 		r.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "edge_fleet_bytes_total", Help: "Bytes of connections, with TLS, since their websocket was open.", ConstLabels: prometheus.Labels{"direction": direction},
-		}, func() float64 {
-			sent, received := f.bytes()
-			return float64([]uint64{sent, received}[i])
-		}))
+		}, func() float64 { return float64(bytes.Load()) }))
 	}
 	return m
 }

@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -45,8 +44,7 @@ type Hub struct {
 	up        *up
 	poller    *link.Poller
 	wait      sync.WaitGroup
-	sent      atomic.Uint64 // bytes of sessions that have ended
-	taken     atomic.Uint64
+	bytes     link.Bytes // on all connections
 
 	pods, nodes, configs, secrets cache.SharedIndexInformer
 }
@@ -129,7 +127,7 @@ func prepare(o Options) (*Hub, error) {
 	case StoreCRD:
 		h.store, err = newCRDStore(h)
 	default:
-		h.store = &localStore{forgetful: o.Store == StoreNone, versions: map[key]uint64{}}
+		h.store = &localStore{forgetful: o.Store == StoreNone, versions: map[string]map[key]uint64{}}
 	}
 	return h, err
 }
@@ -212,11 +210,16 @@ func (h *Hub) annotate(ctx context.Context, node string) {
 type told struct {
 	filtered bool
 	mu       sync.Mutex
-	sums     map[string]uint64 // by node/uid
+	last     map[string]lastTold // by node/uid
 }
 
+// lastTold is what an edge was told of an object: its digest, and the newest version that
+// is known to have the same: every pod that runs has a status newer than what its edge was
+// told, and a digest of each in each round held up all else.
+type lastTold struct{ sum, version uint64 }
+
 func newTold(o Options) *told {
-	return &told{filtered: o.PodFilter == FilterSpec || o.NodeFilter == FilterSpec, sums: map[string]uint64{}}
+	return &told{filtered: o.PodFilter == FilterSpec || o.NodeFilter == FilterSpec, last: map[string]lastTold{}}
 }
 
 func (t *told) set(m *outgoing) {
@@ -225,32 +228,34 @@ func (t *told) set(m *outgoing) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.sums[m.node+"/"+m.uid] = m.sum
+	t.last[m.node+"/"+m.uid] = lastTold{m.sum, m.version}
 }
 
 // has says whether the edge was told of what is in an object now.
 func (t *told) has(k key, o metav1.Object) bool {
+	id, version := k.node+"/"+k.uid, parse(o.GetResourceVersion())
 	t.mu.Lock()
-	sum, ok := t.sums[k.node+"/"+k.uid]
+	last, ok := t.last[id]
 	t.mu.Unlock()
-	return ok && sum == api.Sum(o)
+	if !ok || last.version == version {
+		return ok
+	}
+	if last.sum != api.Sum(o) {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.last[id] == last { // nothing was sent meanwhile
+		t.last[id] = lastTold{last.sum, version}
+	}
+	return true
 }
 
 func (t *told) forget(k key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.sums, k.node+"/"+k.uid)
+	delete(t.last, k.node+"/"+k.uid)
 }
 
 // cut splits KIND/NAMESPACE/NAME behind the kind.
 func cut(id string) (kind, rest string, ok bool) { return strings.Cut(id, "/") }
-
-// bytes returns what went down and came up on all connections.
-func (h *Hub) bytes() (sent, received uint64) {
-	sent, received = h.sent.Load(), h.taken.Load()
-	for _, s := range h.sessions.all() {
-		down, up := s.conn.Bytes()
-		sent, received = sent+down, received+up
-	}
-	return sent, received
-}

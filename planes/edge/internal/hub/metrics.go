@@ -3,17 +3,20 @@ package hub
 import (
 	"errors"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
+	"github.com/windtunnel/windtunnel/planes/edge/internal/message"
 )
 
 // metrics are the hub's own. The first has the name that KubeEdge gives it.
 type metrics struct {
 	connects, ended, messages, dropped, enrolments, syncCalls *prometheus.CounterVec
 	resends                                                   prometheus.Counter
+	keepalives                                                prometheus.Counter // of messages: most of them, at rest
 	handshake                                                 *prometheus.HistogramVec
 	delivery, ack                                             *prometheus.HistogramVec
 }
@@ -39,18 +42,16 @@ func newMetrics(h *Hub, r *instrument.Registry) *metrics {
 		delivery:   r.Histogram("edge_hub_delivery_seconds", "From the event at the hub to the edge's acknowledgement.", "resource"),
 		ack:        r.Histogram("edge_hub_ack_seconds", "From when a message was first sent to its acknowledgement.", "resource"),
 	}
+	m.keepalives = m.messages.WithLabelValues("up", message.Keepalive, message.TypeNode)
 	r.MustRegister(m.resends)
 	gauge("KubeEdge_CloudHub_connected_nodes", "Edges that are connected.", func() float64 { return float64(h.sessions.len()) })
 	gauge("edge_hub_queue_depth", "Messages that wait to be sent or acknowledged.", func() float64 { return float64(h.sessions.depth()) })
 	gauge("edge_hub_upstream_depth", "Messages of edges that wait for a worker.", func() float64 { return float64(h.up.depth()) })
 	gauge("edge_hub_foreign_queues", "Edges that hang at another hub, and for which this one made a queue.", func() float64 { return float64(h.sessions.foreignLen()) })
-	for i, direction := range []string{"down", "up"} {
+	for direction, bytes := range map[string]*atomic.Uint64{"down": &h.bytes.Sent, "up": &h.bytes.Received} {
 		r.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "edge_hub_bytes_total", Help: "Bytes of connections, with TLS, since their websocket was open.", ConstLabels: prometheus.Labels{"direction": direction},
-		}, func() float64 {
-			sent, received := h.bytes()
-			return float64([]uint64{sent, received}[i])
-		}))
+		}, func() float64 { return float64(bytes.Load()) }))
 	}
 	return m
 }

@@ -59,6 +59,7 @@ func (h *Hub) connectQUIC(ctx context.Context, c *stream.Conn) {
 	}
 	defer cancel()
 	c.SetWriteTimeout(h.o.WriteTimeout)
+	c.SetBytes(&h.bytes)
 	s, deaf := &session{hub: h, over: make(chan struct{}), conn: c}, ""
 	err := c.Welcome(greeting, func(header http.Header, state *tls.ConnectionState) (why error) {
 		deaf, why = h.allow(s, header, state)

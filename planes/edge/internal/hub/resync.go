@@ -36,7 +36,7 @@ func (h *Hub) round(ctx context.Context) {
 			stale += h.compare(ctx, k)
 		}
 	} else {
-		for _, s := range h.sessions.all() {
+		for _, s := range h.concerned() {
 			for _, k := range h.store.of(s.node) {
 				stale += h.compare(ctx, k)
 			}
@@ -44,6 +44,21 @@ func (h *Hub) round(ctx context.Context) {
 		}
 	}
 	h.stale.Set(float64(stale))
+}
+
+// concerned returns the sessions of nodes that have anything or are to have it: to look
+// at each of thousands that have nothing costs more than all that they send.
+func (h *Hub) concerned() (out []*session) {
+	seen := map[*session]bool{}
+	for _, nodes := range [][]string{h.store.holders(), h.pods.GetIndexer().ListIndexFuncValues(byNode), h.nodes.GetStore().ListKeys()} {
+		for _, node := range nodes {
+			if s := h.sessions.get(node); s != nil && !seen[s] {
+				seen[s] = true
+				out = append(out, s)
+			}
+		}
+	}
+	return out
 }
 
 // compare sends what is newer than the edge has, or that it is gone; it returns 1

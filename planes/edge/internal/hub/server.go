@@ -209,7 +209,7 @@ func (h *Hub) connect(ctx context.Context, raw *net.TCPConn, config *tls.Config)
 	defer cancel()
 	s := &session{hub: h, over: make(chan struct{})}
 	deaf := ""
-	conn, err := link.Accept(shaking, raw, link.Options{TLS: config, Crypto: h.o.Crypto}, func(q *http.Request, state *tls.ConnectionState) error {
+	conn, err := link.Accept(shaking, raw, link.Options{TLS: config, Crypto: h.o.Crypto, Bytes: &h.bytes}, func(q *http.Request, state *tls.ConnectionState) error {
 		var why error
 		deaf, why = h.allow(s, q.Header, state)
 		return why
@@ -336,7 +336,4 @@ func (h *Hub) ended(s *session, err error) {
 		reason = "connection lost"
 	}
 	h.metrics.ended.WithLabelValues(reason).Inc()
-	sent, received := s.conn.Bytes()
-	h.sent.Add(sent)
-	h.taken.Add(received)
 }

@@ -26,7 +26,6 @@ type outgoing struct {
 type connection interface {
 	Send(message []byte) error
 	Close() error
-	Bytes() (sent, received uint64)
 }
 
 // session is one edge's connection. At rest its maps are nil.

@@ -2,6 +2,8 @@ package hub
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -27,6 +29,8 @@ type store interface {
 	deleted(ctx context.Context, k key) error
 	// of returns what an edge has, or with an empty name what all have.
 	of(node string) []key
+	// holders returns the nodes of which of would return something.
+	holders() []string
 }
 
 // kinds of objects by the type of their messages.
@@ -228,17 +232,21 @@ func (s *crdStore) of(node string) []key {
 	return out
 }
 
+func (s *crdStore) holders() []string {
+	return append(s.objects.GetIndexer().ListIndexFuncValues(api.ByNode), s.nodes.GetIndexer().ListIndexFuncValues(api.ByNode)...)
+}
+
 // localStore keeps it in memory; with forgetful it keeps nothing.
 type localStore struct {
 	forgetful bool
 	mu        sync.Mutex
-	versions  map[key]uint64
+	versions  map[string]map[key]uint64 // by node: an edge's are asked for again and again
 }
 
 func (s *localStore) version(k key) (uint64, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v, ok := s.versions[k]
+	v, ok := s.versions[k.node][k]
 	return v, ok
 }
 
@@ -250,26 +258,39 @@ func (s *localStore) acked(_ context.Context, k key, version uint64) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.versions[k] = version
+	if s.versions[k.node] == nil {
+		s.versions[k.node] = map[key]uint64{}
+	}
+	s.versions[k.node][k] = version
 	return nil
 }
 
 func (s *localStore) deleted(_ context.Context, k key) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.versions, k)
+	delete(s.versions[k.node], k)
+	if len(s.versions[k.node]) == 0 {
+		delete(s.versions, k.node)
+	}
 	return nil
 }
 
 func (s *localStore) of(node string) (out []key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for k := range s.versions {
-		if node == "" || k.node == node {
-			out = append(out, k)
-		}
+	if node != "" {
+		return slices.Collect(maps.Keys(s.versions[node]))
+	}
+	for _, versions := range s.versions {
+		out = slices.AppendSeq(out, maps.Keys(versions))
 	}
 	return out
+}
+
+func (s *localStore) holders() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.versions))
 }
 
 // parse reads a resource version; what is no number is as old as can be.

@@ -108,11 +108,14 @@ func (u *up) run(ctx context.Context) {
 
 // received sorts what an edge sends.
 func (h *Hub) received(s *session, m message.Message) {
-	kind := typeOf(m.Route.Resource)
-	h.metrics.messages.WithLabelValues("up", known(m.Route.Operation, message.Keepalive, message.Insert, message.Update, message.Patch, message.Delete, message.Query, message.Response, message.Error), kind).Inc()
-	switch {
-	case m.Route.Operation == message.Keepalive:
+	if m.Route.Operation == message.Keepalive {
+		h.metrics.keepalives.Inc()
 		s.last.Store(int64(h.o.Clock.Now()))
+		return
+	}
+	kind := typeOf(m.Route.Resource)
+	h.metrics.messages.WithLabelValues("up", known(m.Route.Operation, message.Insert, message.Update, message.Patch, message.Delete, message.Query, message.Response, message.Error), kind).Inc()
+	switch {
 	case m.Ack():
 		s.acknowledge(m.Header.ParentID)
 	case m.Header.ParentID != "":

@@ -39,13 +39,12 @@ type Conn struct {
 	writing sync.Mutex
 	ended   sync.Once
 	failed  atomic.Pointer[error] // of a write, for which the connection was closed
-	sent    atomic.Uint64
-	taken   atomic.Uint64
+	bytes   *Bytes
 }
 
-// Bytes returns how many bytes went out and came in, TLS included, since the
-// websocket was open.
-func (c *Conn) Bytes() (sent, received uint64) { return c.sent.Load(), c.taken.Load() }
+// Bytes are what many connections have carried together. A sum of what each of 100,000
+// counts for itself would walk over all of them whenever somebody asks.
+type Bytes struct{ Sent, Received atomic.Uint64 }
 
 // Close ends the connection; the handler is told by whoever reads it.
 func (c *Conn) Close() error {
@@ -85,7 +84,7 @@ func (c *Conn) send(op byte, payload []byte) error {
 		}
 	case c.crypto != nil:
 		_, err = c.crypto.Write(b[0])
-		c.sent.Add(uint64(len(b[0])))
+		c.bytes.Sent.Add(uint64(len(b[0])))
 	default:
 		err = c.write(b[0])
 	}
@@ -98,7 +97,7 @@ func (c *Conn) send(op byte, payload []byte) error {
 
 func (c *Conn) write(b []byte) error {
 	_, err := c.socket.Write(b)
-	c.sent.Add(uint64(len(b)))
+	c.bytes.Sent.Add(uint64(len(b)))
 	return err
 }
 
@@ -129,7 +128,7 @@ func (c *Conn) readAll(buffer []byte) error {
 		} else {
 			n, err = c.socket.Read(buffer)
 		}
-		c.taken.Add(uint64(n))
+		c.bytes.Received.Add(uint64(n))
 		if n > 0 {
 			if err := c.received(buffer[:n]); err != nil {
 				return err

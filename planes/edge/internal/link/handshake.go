@@ -95,6 +95,7 @@ type Options struct {
 	Limit  int         // bytes of a message
 	Source net.IP      // dials come from there; nil: as the kernel chooses
 	Crypto bool        // crypto/tls stays on, as everybody else has it
+	Bytes  *Bytes      // counts what goes over open websockets, TLS included; nil: nobody asks
 }
 
 // Dial opens a websocket: host:port, path, headers. The context bounds it.
@@ -252,7 +253,12 @@ func (t *session) rest(s *switching, early []byte, client bool, o Options) (*Con
 	if err != nil {
 		return nil, err
 	}
-	c := &Conn{socket: &socket{fd: fd}, tls: t.records, crypto: t.crypto, in: assembler{limit: cmp.Or(o.Limit, DefaultLimit), client: client}}
+	c := &Conn{
+		socket: &socket{fd: fd}, tls: t.records, crypto: t.crypto, in: assembler{limit: cmp.Or(o.Limit, DefaultLimit), client: client}, bytes: o.Bytes,
+	}
+	if c.bytes == nil {
+		c.bytes = &Bytes{}
+	}
 	if r, ok := t.stream.(*recordStream); ok {
 		early = append(early, r.plain...)
 		if len(r.cipher) > 0 {

@@ -11,7 +11,7 @@ import (
 // ErrMalformed: no JSON, more than one document, no ID or no operation.
 //
 // What both ends write as Append does is read in one pass; package json, which reads
-// the rest, goes over a document three times and costs four times as much.
+// the rest, goes over a document twice and costs four times as much.
 func Decode(raw []byte) (Message, error) {
 	m, ok := decodeAppended(raw)
 	if !ok {

@@ -59,16 +59,14 @@ type Conn struct {
 	writeBy time.Duration
 	writing sync.Mutex
 	slow    atomic.Bool
-	sent    atomic.Uint64
-	taken   atomic.Uint64
+	bytes   *link.Bytes // of messages, with their lengths; what QUIC and TLS add is not known here
 }
-
-// Bytes returns how many bytes of messages, with their lengths, went out and came in;
-// what QUIC and TLS add is not known here.
-func (c *Conn) Bytes() (sent, received uint64) { return c.sent.Load(), c.taken.Load() }
 
 // Close ends the connection; Serve returns, which tells its handler.
 func (c *Conn) Close() error { return c.quic.CloseWithError(0, "") }
+
+// SetBytes says who counts what is carried; before the connection is used.
+func (c *Conn) SetBytes(b *link.Bytes) { c.bytes = b }
 
 // SetWriteTimeout says how long a peer may not read; 0: without end. It is called before
 // the connection is used.
@@ -88,7 +86,7 @@ func (c *Conn) Send(message []byte) error {
 		defer late.Stop()
 	}
 	n, err := c.stream.Write(b)
-	c.sent.Add(uint64(n))
+	c.bytes.Sent.Add(uint64(n))
 	return err
 }
 
@@ -135,7 +133,7 @@ func (c *Conn) read(b []byte, limit int) ([]byte, error) {
 	if _, err := io.CopyN(out, c.stream, int64(n)); err != nil {
 		return nil, ended(err)
 	}
-	c.taken.Add(uint64(headBytes + n))
+	c.bytes.Received.Add(uint64(headBytes + n))
 	return out.Bytes(), nil
 }
 
@@ -175,7 +173,7 @@ func (d *Dialer) Dial(ctx context.Context, address string, header http.Header, c
 	if err != nil {
 		return nil, fmt.Errorf("dial by QUIC: %w", err)
 	}
-	c := &Conn{quic: conn, limit: link.DefaultLimit}
+	c := &Conn{quic: conn, limit: link.DefaultLimit, bytes: &link.Bytes{}}
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 	defer stop()
 	if err := c.introduce(ctx, header); err != nil {
@@ -251,7 +249,7 @@ func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Conn{quic: conn, limit: link.DefaultLimit}, nil
+	return &Conn{quic: conn, limit: link.DefaultLimit, bytes: &link.Bytes{}}, nil
 }
 
 // Welcome reads who is there and asks whether that is let in; the peer is told why not.

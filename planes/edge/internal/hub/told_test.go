@@ -1,0 +1,72 @@
+package hub
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/windtunnel/windtunnel/planes/edge/internal/api"
+)
+
+// TestTold holds that a new status is no news to an edge, however often it is asked about,
+// and that a change of what it acts on is, until the edge was told.
+func TestTold(t *testing.T) {
+	k := key{node: "edge-0", kind: "pod", namespace: "default", name: "p", uid: "u"}
+	pod := func(version, image string) *corev1.Pod {
+		return &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p", UID: "u", ResourceVersion: version},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: image}}},
+		}
+	}
+	told := newTold(Options{PodFilter: FilterSpec})
+	tell := func(p *corev1.Pod) {
+		told.set(&outgoing{key: k, version: parse(p.ResourceVersion), sum: api.Sum(p)})
+	}
+	for i, step := range []struct {
+		pod  *corev1.Pod
+		tell bool
+		want bool
+	}{
+		{pod: pod("7", "a"), want: false},
+		{pod: pod("7", "a"), tell: true, want: true},
+		{pod: pod("8", "a"), want: true},
+		{pod: pod("8", "a"), want: true},
+		{pod: pod("9", "b"), want: false},
+		{pod: pod("9", "b"), want: false},
+		{pod: pod("9", "b"), tell: true, want: true},
+		{pod: pod("10", "a"), want: false},
+	} {
+		if step.tell {
+			tell(step.pod)
+		}
+		if got := told.has(k, step.pod); got != step.want {
+			t.Errorf("step %d, version %s: told %v, want %v", i, step.pod.ResourceVersion, got, step.want)
+		}
+	}
+	told.forget(k)
+	if told.has(k, pod("10", "a")) {
+		t.Error("told of what was forgotten")
+	}
+}
+
+// TestHolders holds that a store names the nodes that have something, and no others, and
+// that each has its own.
+func TestHolders(t *testing.T) {
+	s := &localStore{versions: map[string]map[key]uint64{}}
+	one, two := key{node: "edge-0", uid: "a"}, key{node: "edge-1", uid: "b"}
+	for _, k := range []key{one, two} {
+		if err := s.acked(t.Context(), k, 7); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := s.of("edge-1"); len(got) != 1 || got[0] != two || len(s.of("")) != 2 || len(s.holders()) != 2 {
+		t.Errorf("edge-1 has %v, all have %v, who has something: %v", got, s.of(""), s.holders())
+	}
+	if err := s.deleted(t.Context(), one); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.holders(); len(got) != 1 || got[0] != "edge-1" {
+		t.Errorf("when edge-0 has nothing any more: %v have something", got)
+	}
+}
