@@ -32,6 +32,7 @@ func main() {
 	var w work
 	binary := flag.String("bin", "bin/windtunnel", "windtunnel with a plane in it; empty: without that side")
 	out := flag.String("out", "bench/out/hollow.json", "file for the figures")
+	alone := flag.Bool("alone", false, "without the other sides")
 	clusters := flag.Int("serve", 0, "internal")
 	side := flag.String("side", "", "internal")
 	flag.IntVar(&w.objects, "objects", 20_000, "pods that are created for a figure")
@@ -48,6 +49,8 @@ func main() {
 	flag.Parse()
 	var err error
 	switch {
+	case *alone:
+		err = byItself(context.Background(), w)
 	case *clusters > 0:
 		err = serve(*clusters, hollow.Options{Models: hollow.Models{Heartbeats: g.heartbeats}})
 	case g.nodes > 0:
@@ -77,6 +80,16 @@ func one(ctx context.Context, side string, w work) error {
 		return err
 	}
 	return json.NewEncoder(os.Stdout).Encode(f)
+}
+
+// byItself measures hollow clusters alone.
+func byItself(ctx context.Context, w work) error {
+	f, err := ours(ctx, w)
+	if err != nil {
+		return err
+	}
+	show(map[string]Figures{sideHollow: f})
+	return nil
 }
 
 // compare measures all sides.

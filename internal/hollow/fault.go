@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/hollow/h2"
 	"github.com/windtunnel/windtunnel/internal/hollow/kind"
 	"github.com/windtunnel/windtunnel/internal/hollow/store"
 )
@@ -107,7 +108,7 @@ type tracked struct {
 }
 
 type trackedConn struct {
-	net.Conn
+	*h2.Socket
 	of *tracked
 }
 
@@ -117,7 +118,7 @@ func (t *tracked) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &trackedConn{conn, t}
+	out := &trackedConn{h2.NewSocket(conn), t}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.stopped {
@@ -132,7 +133,7 @@ func (c *trackedConn) Close() error {
 	c.of.mu.Lock()
 	delete(c.of.open, c)
 	c.of.mu.Unlock()
-	return c.Conn.Close()
+	return c.Socket.Close()
 }
 
 // stop closes the listener and resets all its connections.

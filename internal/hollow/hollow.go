@@ -25,6 +25,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/hollow/apply"
+	"github.com/windtunnel/windtunnel/internal/hollow/h2"
 	"github.com/windtunnel/windtunnel/internal/hollow/kind"
 	"github.com/windtunnel/windtunnel/internal/hollow/store"
 	"github.com/windtunnel/windtunnel/internal/plane/pki"
@@ -32,6 +33,9 @@ import (
 
 // Version is the version of Kubernetes whose API the clusters have.
 const Version = "v1.37.1"
+
+// idleTimeout is how long a connection may be without requests.
+const idleTimeout = 2 * time.Minute
 
 // Options say how a server and its clusters behave. The zero value is useful.
 type Options struct {
@@ -84,8 +88,9 @@ type Server struct {
 	options   Options
 	clock     clock.Clock
 	ca        []byte
-	client    string // the token of Cluster.Client
-	http      *http.Server
+	client    string       // the token of Cluster.Client
+	http      *http.Server // HTTP/1.1
+	h2        *h2.Server
 	config    *tls.Config
 	shared    net.Listener  // nil unless Options.Shared
 	done      chan struct{} // closed by Close
@@ -110,11 +115,13 @@ func New(o Options) (*Server, error) {
 	if err := s.certify(); err != nil {
 		return nil, err
 	}
+	silent := log.New(io.Discard, "", 0)
+	s.h2 = h2.New(h2.Options{Handler: s, Quick: s.quick, Clock: s.clock, Streams: 1000, Idle: idleTimeout, ErrorLog: silent})
 	s.http = &http.Server{
-		Handler: s, TLSConfig: s.config.Clone(), ErrorLog: log.New(io.Discard, "", 0),
-		ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute,
-		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: 1000},
-		BaseContext: s.base,
+		Handler: s, TLSConfig: s.config.Clone(), ErrorLog: silent,
+		ReadHeaderTimeout: 30 * time.Second, IdleTimeout: idleTimeout,
+		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){"h2": s.h2.ServeTLS},
+		BaseContext:  s.base,
 	}
 	var err error
 	if s.engine, err = newEngine(s, o.Models); err != nil {
@@ -126,7 +133,7 @@ func New(o Options) (*Server, error) {
 			return nil, fmt.Errorf("listen for hollow clusters: %w", err)
 		}
 		s.shared = l
-		s.serve(tls.NewListener(l, s.config))
+		s.serve(tls.NewListener(h2.Listener{Listener: l}, s.config))
 	}
 	s.running.Go(s.sweep)
 	if s.engine != nil {
@@ -158,7 +165,8 @@ func (s *Server) certify() error {
 		return fmt.Errorf("make certificate of hollow clusters: %w", err)
 	}
 	s.ca = ca.PEM()
-	s.config = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
+	s.config = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
+		DynamicRecordSizingDisabled: true} // an answer, a record
 	return nil
 }
 
@@ -281,6 +289,7 @@ func (s *Server) Close() error {
 		s.closed = true
 		s.mu.Unlock()
 		close(s.done)
+		_ = s.h2.Close()
 		_ = s.http.Close() // what it could say of its listeners helps nobody
 	})
 	s.running.Wait()
@@ -307,21 +316,28 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.running.Add(1)
 	s.mu.Unlock()
 	defer s.running.Done()
-	c, _ := r.Context().Value(clusterKey{}).(*Cluster)
-	path := r.URL.Path
+	c, path := s.find(r)
 	if c == nil {
-		rest, ok := strings.CutPrefix(path, "/clusters/")
-		name, below, _ := strings.Cut(rest, "/")
-		s.mu.Lock()
-		c = s.clusters[name]
-		s.mu.Unlock()
-		if !ok || c == nil {
-			http.NotFound(w, r)
-			return
-		}
-		path = "/" + below
+		http.NotFound(w, r)
+		return
 	}
 	c.serve(w, r, path)
+}
+
+// find returns the cluster that a request is to, and the path that it means there;
+// nil if there is none.
+func (s *Server) find(r *http.Request) (c *Cluster, path string) {
+	if c, ok := r.Context().Value(clusterKey{}).(*Cluster); ok {
+		return c, r.URL.Path
+	}
+	rest, ok := strings.CutPrefix(r.URL.Path, "/clusters/")
+	if !ok {
+		return nil, ""
+	}
+	name, below, _ := strings.Cut(rest, "/")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.clusters[name], "/" + below
 }
 
 // Endpoint returns how to reach a cluster as a user that may do everything.

@@ -61,7 +61,7 @@ var doors = map[string][]string{
 	"github.com/itchyny/gojq":             {"internal/fleet/stage", "internal/interop/kubeburner", "scenario"},
 	"github.com/spf13/cobra":              {"cmd/windtunnel", "internal/plane/component", "internal/subject/kit/cli", "planes"},
 	"go.yaml.in/yaml/v3":                  {"scenario", "internal/text/strictyaml", "internal/load/template", "internal/interop", "internal/fleet/stage", "internal/report"},
-	"golang.org/x/net/http2":              {"internal/api/wire", "internal/api/apitest"},
+	"golang.org/x/net/http2":              {"internal/api/wire", "internal/api/apitest", "internal/hollow/h2"},
 	"github.com/parquet-go/parquet-go":    {"internal/interop/parquet"},
 	"github.com/chromedp":                 {"internal/report"},
 	"github.com/rogpeppe/go-internal":     {"cmd/windtunnel"},

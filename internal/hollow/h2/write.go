@@ -1,0 +1,157 @@
+package h2
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+)
+
+// writeLocked writes what waits, and what gathers meanwhile, unless somebody does so
+// already. mu is free while it writes.
+func (c *conn) writeLocked() {
+	if c.writing {
+		return
+	}
+	c.writing = true
+	for len(c.out) > 0 {
+		buf := c.out
+		c.out = nil
+		_ = c.net.SetWriteDeadline(c.server.in(c.stall))
+		c.mu.Unlock()
+		_, err := c.net.Write(buf)
+		c.server.recycle(buf)
+		c.mu.Lock()
+		if err != nil {
+			c.breakLocked(fmt.Errorf("%w: %w", errLeft, err))
+			c.out = nil
+		}
+		if c.waiting > 0 {
+			c.room.Broadcast()
+		}
+	}
+	c.writing = false
+}
+
+// awaitRoomLocked waits while too much waits to be written.
+func (c *conn) awaitRoomLocked() {
+	for len(c.out) >= outLimit && c.err == nil {
+		if !c.writing {
+			c.writeLocked()
+			continue
+		}
+		c.waitLocked()
+	}
+}
+
+func (c *conn) waitLocked() {
+	c.waiting++
+	c.room.Wait()
+	c.waiting--
+}
+
+// pushLocked puts as much of an answer's body into frames as the windows let through
+// and as there is room for. It returns the rest, and whether there is none.
+func (c *conn) pushLocked(s *stream, p []byte, end bool) (rest []byte, all bool) {
+	for len(p) > 0 || end {
+		n := min(int64(len(p)), c.window, s.window, c.maxFrame)
+		if n <= 0 && len(p) > 0 || len(c.out) >= outLimit {
+			return p, false
+		}
+		var flags http2.Flags
+		last := int(n) == len(p)
+		if last && end {
+			flags, end = http2.FlagDataEndStream, false
+		}
+		c.frameLocked(int(n), http2.FrameData, flags, s.id)
+		c.out = append(c.out, p[:n]...)
+		c.window -= n
+		s.window -= n
+		c.flood.gain(gainedFrame)
+		p = p[n:]
+	}
+	return nil, true
+}
+
+// sendLocked is pushLocked that waits until all has found room. The rest of it is
+// written with what comes next, or by writeLocked.
+func (c *conn) sendLocked(s *stream, p []byte, end bool) error {
+	for {
+		if err := s.errLocked(); err != nil {
+			return err
+		}
+		var all bool
+		if p, all = c.pushLocked(s, p, end); all {
+			return nil
+		}
+		if len(c.out) > 0 && !c.writing {
+			c.writeLocked()
+			continue
+		}
+		c.waitLocked()
+	}
+}
+
+// headersLocked puts the begin of an answer into frames.
+func (c *conn) headersLocked(id uint32, code int, header http.Header, end bool) {
+	c.block.Reset()
+	c.fieldLocked(":status", status(code), false)
+	for key, values := range header {
+		name := lower(key)
+		if name == "" {
+			continue
+		}
+		for _, v := range values {
+			// Lengths differ: they would only push the others out of the table.
+			c.fieldLocked(name, v, name == "content-length")
+		}
+	}
+	if code >= http.StatusOK && header["Date"] == nil {
+		c.fieldLocked("date", c.server.date(), false)
+	}
+	kind, flags, block := http2.FrameHeaders, http2.Flags(0), c.block.Bytes()
+	if end {
+		flags = http2.FlagHeadersEndStream
+	}
+	for ; int64(len(block)) > defaultFrame; block = block[defaultFrame:] {
+		c.frameLocked(defaultFrame, kind, flags, id)
+		c.out = append(c.out, block[:defaultFrame]...)
+		kind, flags = http2.FrameContinuation, 0
+	}
+	c.frameLocked(len(block), kind, flags|http2.FlagHeadersEndHeaders, id)
+	c.flood.gain(gainedFrame)
+	c.out = append(c.out, block...)
+}
+
+func (c *conn) fieldLocked(name, value string, unindexed bool) {
+	_ = c.encoder.WriteField(hpack.HeaderField{Name: name, Value: value, Sensitive: unindexed}) // into memory
+}
+
+// status returns a status as a header has it.
+func status(code int) string {
+	switch code {
+	case http.StatusOK:
+		return "200"
+	case http.StatusCreated:
+		return "201"
+	}
+	return strconv.Itoa(code)
+}
+
+// lower returns the name of a field as HTTP/2 has it, empty for one that it has not.
+func lower(key string) string {
+	switch key {
+	case "Content-Type":
+		return "content-type"
+	case "Content-Length":
+		return "content-length"
+	case "Cache-Control":
+		return "cache-control"
+	case "Connection", "Proxy-Connection", "Transfer-Encoding", "Upgrade", "Keep-Alive":
+		return ""
+	}
+	return strings.ToLower(key)
+}
