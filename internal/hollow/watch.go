@@ -114,11 +114,12 @@ const (
 	metav1Deleted  = "DELETED"
 )
 
-// follow sends events as they come.
+// follow sends events as they come. Each event passes its select, whose price is that
+// of its cases.
 func (w *watcher) follow(length time.Duration) {
-	end := time.NewTimer(length)
-	defer end.Stop()
-	next := time.NewTimer(w.untilBookmark(length))
+	c := w.cluster.server.clock
+	end := c.Now().Add(length)
+	next := time.NewTimer(min(length, w.untilBookmark(length)))
 	defer next.Stop()
 	halt := *w.cluster.halt.Load()
 	for {
@@ -137,18 +138,18 @@ func (w *watcher) follow(length time.Duration) {
 		select {
 		case <-news.Changed:
 		case <-next.C:
+			left := c.Until(end)
+			if left <= 0 {
+				return
+			}
 			if w.bookmarks {
 				w.bookmark(false)
 			}
-			next.Reset(bookmarkEvery)
-		case <-end.C:
-			return
-		case <-w.Context().Done():
+			next.Reset(min(bookmarkEvery, left))
+		case <-w.Context().Done(): // when the server is closed, too
 			return
 		case <-halt:
 			panic(http.ErrAbortHandler) // as a connection ends whose server is killed
-		case <-w.cluster.server.done:
-			return
 		}
 	}
 }

@@ -14,6 +14,8 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
 )
 
 var (
@@ -39,17 +41,18 @@ type conn struct {
 	ends     bool      // its stream ends with it
 	begun    []*stream // whose bodies have not come whole, and whose handlers have not been called
 
-	mu      sync.Mutex
-	room    sync.Cond // windows have grown, or something was written, or the connection has ended
-	waiting int       // goroutines that wait for room
-	streams map[uint32]*stream
-	lastID  uint32 // of the streams that were opened
-	running int    // handlers
-	opened  int    // requests
-	seen    int    // of them at the last look for idleness
-	flood   flood
-	err     error         // why the connection is over
-	stall   time.Duration // that a write may take
+	mu       sync.Mutex
+	room     sync.Cond // windows have grown, or something was written, or the connection has ended
+	waiting  int       // goroutines that wait for room
+	streams  map[uint32]*stream
+	lastID   uint32 // of the streams that were opened
+	running  int    // handlers
+	opened   int    // requests
+	seen     int    // of them at the last look for idleness
+	flood    flood
+	err      error         // why the connection is over
+	stall    time.Duration // that a write may take, and up to twice as long
+	deadline clock.Time    // of writes
 
 	out      []byte // frames that wait to be written
 	writing  bool   // somebody writes, and takes all that gathers

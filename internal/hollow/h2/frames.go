@@ -65,7 +65,7 @@ func (c *conn) settingLocked(s http2.Setting) error {
 	case http2.SettingHeaderTableSize:
 		c.encoder.SetMaxDynamicTableSize(s.Val)
 	case http2.SettingMaxFrameSize:
-		c.maxFrame = int64(s.Val)
+		c.maxFrame = int64(min(s.Val, outLimit/2)) // a larger one would need a buffer of its own
 	case http2.SettingInitialWindowSize:
 		grown := int64(s.Val) - c.initial
 		c.initial = int64(s.Val)

@@ -45,7 +45,8 @@ type Options struct {
 	// Idle is how long a connection may be without requests, after which it is closed,
 	// at the latest when that has passed twice; default 2 min.
 	Idle time.Duration
-	// Stall is how long a client may leave unread what is written to it; default 2 min.
+	// Stall is how long a client may leave unread what is written to it, which may
+	// become twice as long; default 1 min.
 	Stall time.Duration
 	// ErrorLog is told of handlers that panic; default: the standard logger.
 	ErrorLog *log.Logger
@@ -72,7 +73,7 @@ func New(o Options) *Server {
 		o.Idle = 2 * time.Minute
 	}
 	if o.Stall == 0 {
-		o.Stall = 2 * time.Minute
+		o.Stall = time.Minute
 	}
 	if o.ErrorLog == nil {
 		o.ErrorLog = log.Default()
@@ -121,8 +122,8 @@ func (s *Server) Close() error {
 	s.mu.Unlock()
 	for _, c := range open { // nobody waits for those that read nothing
 		c.mu.Lock()
-		c.stall = farewellTime
-		_ = c.net.SetWriteDeadline(s.in(farewellTime))
+		c.stall, c.deadline = farewellTime, 0
+		c.extendLocked()
 		c.mu.Unlock()
 	}
 	for _, c := range open {

@@ -20,7 +20,7 @@ func (c *conn) writeLocked() {
 	for len(c.out) > 0 {
 		buf := c.out
 		c.out = nil
-		_ = c.net.SetWriteDeadline(c.server.in(c.stall))
+		c.extendLocked()
 		c.mu.Unlock()
 		_, err := c.net.Write(buf)
 		c.server.recycle(buf)
@@ -34,6 +34,16 @@ func (c *conn) writeLocked() {
 		}
 	}
 	c.writing = false
+}
+
+// extendLocked gives a write its time, and up to twice as much: deadlines cost more
+// than most writes' records.
+func (c *conn) extendLocked() {
+	now := c.server.o.Clock.Now()
+	if c.deadline.Sub(now) < c.stall {
+		c.deadline = now.Add(2 * c.stall)
+		_ = c.net.SetWriteDeadline(c.server.o.Clock.Wall(c.deadline))
+	}
 }
 
 // awaitRoomLocked waits while too much waits to be written.

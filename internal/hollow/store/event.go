@@ -66,13 +66,23 @@ type News struct {
 // Since returns the events after a version. ErrCompacted says that not all of
 // them are known any more.
 func (t *Table) Since(version uint64) (News, error) {
+	t.store.mu.RLock()
+	if t.changed != nil { // all watches but the first come here
+		defer t.store.mu.RUnlock()
+		return t.sinceLocked(version)
+	}
+	t.store.mu.RUnlock()
 	t.store.mu.Lock()
 	defer t.store.mu.Unlock()
-	if version < t.oldest {
-		return News{}, ErrCompacted
-	}
 	if t.changed == nil {
 		t.changed = make(chan struct{})
+	}
+	return t.sinceLocked(version)
+}
+
+func (t *Table) sinceLocked(version uint64) (News, error) {
+	if version < t.oldest {
+		return News{}, ErrCompacted
 	}
 	return News{slices.Clone(t.log[t.afterLocked(version):]), t.store.version, t.changed}, nil
 }
