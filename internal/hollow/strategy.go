@@ -23,6 +23,7 @@ func prepareCreate(k *kind.Kind, o runtime.Object) {
 	}
 	switch o := o.(type) {
 	case *corev1.Pod:
+		defaultPod(&o.Spec)
 		o.Status.Phase = corev1.PodPending
 		o.Status.QOSClass = qualityOf(&o.Spec)
 	case *corev1.Namespace:
@@ -74,6 +75,8 @@ func prepareUpdate(k *kind.Kind, sub string, next, old runtime.Object) {
 		if sub != "finalize" {
 			next.Spec.Finalizers = old.(*corev1.Namespace).Spec.Finalizers
 		}
+	case *corev1.Pod:
+		defaultPod(&next.Spec)
 	case *corev1.Secret:
 		prepareSecret(next)
 	case *apiextensionsv1.CustomResourceDefinition:

@@ -225,8 +225,6 @@ func pod(name string, change ...func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}}
 	p.Spec.NodeSelector = map[string]string{api.LabelNode: "true"}
 	p.Spec.Tolerations = []corev1.Toleration{{Key: api.LabelNode, Operator: corev1.TolerationOpExists}}
-	grace := int64(30) // an API server's default, which hollow ones do not have
-	p.Spec.TerminationGracePeriodSeconds = &grace
 	p.Spec.Containers = []corev1.Container{{Name: "app", Image: "registry.example/app:1"}}
 	for _, c := range change {
 		c(p)
