@@ -59,6 +59,9 @@ func runVerb(env *environment) *cobra.Command {
 			}
 			return printPlan(env, options)
 		}
+		if crew.print {
+			return crew.printManifests(env)
+		}
 		ctx, cancel := env.flying(cmd.Context())
 		defer cancel()
 		shown := newProgress(env)

@@ -11,17 +11,29 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/flight"
 	"github.com/windtunnel/windtunnel/internal/plane/process"
+	"github.com/windtunnel/windtunnel/internal/workers/job"
 )
 
 // crewFlags say who sends the load of a run.
 type crewFlags struct {
 	flight.Crew
 	processes bool
+	pods      flight.Pods
+	print     bool
 }
 
 func (f *crewFlags) add(verb *cobra.Command) {
 	verb.Flags().IntVar(&f.Workers, "workers", 0, "share the load among so many workers: call k of a step is sent by worker k mod `N`; 0: this process sends it")
 	verb.Flags().BoolVar(&f.processes, "worker-processes", false, "the workers are processes of this machine")
+	p := &f.pods
+	verb.Flags().StringVar(&p.Kubeconfig, "worker-kubeconfig", "", "the workers are pods of a Job on the cluster of this `file`, which is not the one under test")
+	verb.Flags().StringVar(&p.Image, "worker-image", "windtunnel", "`image` of such workers: this very windtunnel, as a user that is not root")
+	verb.Flags().StringVar(&p.Namespace, "worker-namespace", "default", "`namespace` of such workers; it must exist")
+	verb.Flags().StringVar(&p.CPU, "worker-cpu", "500m", "`cores` of such a worker, request and limit")
+	verb.Flags().StringVar(&p.Memory, "worker-memory", "512Mi", "memory of such a worker, a `quantity`, request and limit")
+	verb.Flags().StringVar(&p.Leader, "leader-address", "", "`HOST[:PORT]` at which such workers reach this process (default: its address towards their cluster)")
+	verb.Flags().BoolVar(&p.OnPlane, "workers-on-plane", false, "such workers may be pods of the cluster under test; the run says so")
+	verb.Flags().BoolVar(&f.print, "print-manifests", false, "print what --worker-kubeconfig would make, without the token, and start nothing")
 	verb.Flags().IntVar(&f.Tolerate, "tolerate-workers", 0, "judge the run though so many `workers` are lost, and say so in its title")
 }
 
@@ -29,12 +41,28 @@ func (f *crewFlags) check() error {
 	switch {
 	case f.Workers < 0:
 		return fmt.Errorf("--workers %d: want 1 or more", f.Workers)
-	case f.Workers > 0 && !f.processes:
-		return errors.New("--workers needs to know where the workers are to be: add --worker-processes for processes of this machine")
-	case f.Workers == 0 && (f.processes || f.Tolerate != 0):
-		return errors.New("--worker-processes and --tolerate-workers are about --workers N, which is missing")
+	case f.Workers == 0 && (f.processes || f.Tolerate != 0 || f.pods.Kubeconfig != "" || f.print):
+		return errors.New("--worker-processes, --worker-kubeconfig, --tolerate-workers and --print-manifests are about --workers N, which is missing")
+	case f.processes && f.pods.Kubeconfig != "":
+		return errors.New("--worker-processes or --worker-kubeconfig: workers are in one place")
+	case f.Workers > 0 && !f.processes && f.pods.Kubeconfig == "" && !f.print:
+		return errors.New("--workers needs to know where the workers are to be: add --worker-processes for processes of this machine, or --worker-kubeconfig FILE for pods")
+	case f.processes && f.print:
+		return errors.New("--print-manifests is about workers that are pods: leave --worker-processes out")
+	}
+	if f.Workers > 0 && !f.processes {
+		f.Pods = &f.pods
 	}
 	return nil
+}
+
+// printManifests prints what would be made on the workers' host.
+func (f *crewFlags) printManifests(env *environment) error {
+	raw, err := f.Manifests()
+	if err == nil {
+		_, err = env.stdout.Write(raw)
+	}
+	return err
 }
 
 // workerVerb is a worker of a run; package flight starts it.
@@ -46,6 +74,9 @@ func workerVerb(env *environment) *cobra.Command {
 		ctx, cancel := env.interruptible(cmd.Context(), "stopping", func() { os.Exit(exitUnknown) })
 		defer cancel()
 		o := flight.WorkerOptions{UID: fmt.Sprintf("process %d", os.Getpid()), Spool: args[2], Log: env.logger()}
+		if uid := os.Getenv(job.UIDVariable); uid != "" {
+			o.UID = "pod " + uid
+		}
 		raw, err := os.ReadFile(args[0])
 		if err != nil {
 			return fmt.Errorf("read where the leader is: %w", err)

@@ -33,8 +33,9 @@ const WorkerArg = "worker"
 
 // Crew says who sends a run's load.
 type Crew struct {
-	Workers  int // 0: the process that leads the run
-	Tolerate int // so many may be lost without the verdict being unknown for it
+	Workers  int   // 0: the process that leads the run
+	Tolerate int   // so many may be lost without the verdict being unknown for it
+	Pods     *Pods // nil: they are processes of this machine
 }
 
 // ErrWorkers says that the load cannot be shared as was asked for.
@@ -43,8 +44,8 @@ var ErrWorkers = errors.New("workers")
 // check says what is wrong with the numbers.
 func (c Crew) check() error {
 	switch {
-	case c.Workers < 0 || c.Workers > mostWorkers:
-		return fmt.Errorf("--workers %d: want 1 to %d", c.Workers, mostWorkers)
+	case c.Workers < 0 || c.Workers > c.most():
+		return fmt.Errorf("--workers %d: want 1 to %d", c.Workers, c.most())
 	case c.Tolerate < 0 || c.Tolerate > 0 && c.Tolerate >= c.Workers:
 		return fmt.Errorf("--tolerate-workers %d: want fewer than the %d workers", c.Tolerate, c.Workers)
 	}
@@ -63,17 +64,34 @@ func (r *run) checkCrew() error {
 	if !r.own() && slices.Contains(r.workload.DisturbedClients(), plane.Load) {
 		return fmt.Errorf("%s: a fault of the client %q needs a proxy before the load, which workers of a cluster that is not the run's own go past; run it without --workers", r.options.File, plane.Load)
 	}
+	if c.Pods != nil {
+		if _, err := c.jobOptions(r.id); err != nil {
+			return err
+		}
+	}
 	return r.workload.CheckSharable(c.Workers)
 }
 
-// mostWorkers is how many processes share a load on one machine at most.
-const mostWorkers = 256
+// How many workers share a load at most: on one machine, and in pods, of as many of
+// which a leader has taken the streams.
+const (
+	mostWorkers = 256
+	mostPods    = 1000
+)
 
-// crew are the workers of a run: processes of this machine.
+func (c Crew) most() int {
+	if c.Pods != nil {
+		return mostPods
+	}
+	return mostWorkers
+}
+
+// crew are the workers of a run: processes of this machine, or pods of a host.
 type crew struct {
 	run       *run
 	leader    *workers.Leader
 	processes []*process.Process
+	host      *host // nil: they are processes
 	wait      guard.Group
 	leaving   chan struct{}
 }
@@ -112,19 +130,37 @@ func (c *crew) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.leader, err = workers.Lead(workers.Options{
+	o := workers.Options{
 		Workers: c.run.options.Crew.Workers, Clock: c.run.clock, Folder: string(folder), Plan: plan, Binary: binary,
 		Clocks: c.tellClock, Lost: c.tellLost,
-	})
+	}
+	if pods := c.run.options.Crew.Pods; pods != nil {
+		var name string
+		if c.host, err = c.openHost(ctx); err != nil {
+			return err
+		}
+		if o.Listen, name, err = c.host.leaderAddress(pods.Leader); err != nil {
+			return err
+		}
+		if err := c.checkReach(name); err != nil {
+			return err
+		}
+		o.Hosts = []string{name}
+	}
+	if c.leader, err = workers.Lead(o); err != nil {
+		return err
+	}
+	if c.host != nil {
+		err = c.startPods(ctx)
+	} else {
+		err = c.startProcesses(folder)
+	}
 	if err != nil {
 		return err
 	}
-	if err := c.startProcesses(folder); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, workersWithin, fmt.Errorf("within %v", workersWithin))
+	coming, cancel := context.WithTimeoutCause(ctx, workersWithin, fmt.Errorf("within %v", workersWithin))
 	defer cancel()
-	return c.leader.Joined(ctx)
+	return c.host.explain(ctx, c.leader.Joined(coming))
 }
 
 // plan is what workers are given.
@@ -137,7 +173,10 @@ func (c *crew) plan(folder record.Dir) ([]byte, error) {
 	p := workerPlan{
 		File: record.ScenarioFile, Text: r.native, Set: r.settings, Seed: r.scenario.Seed, Files: files, Stamp: r.stamp(), Destructive: r.workload.Destructive,
 	}
-	if !r.own() { // its credentials may be a plugin's, which runs where the file says
+	if r.options.Crew.Pods != nil && r.plane.Endpoint(plane.Load).Renewable() {
+		return nil, errors.New("the kubeconfig of the plane has its credentials from a program or a file, which workers in pods do not have: name one that holds a token or a certificate")
+	}
+	if !r.own() && r.options.Crew.Pods == nil { // its credentials may be a plugin's, which runs where the file says
 		if p.Cluster, err = filepath.Abs(r.options.Kubeconfig); err != nil {
 			return nil, fmt.Errorf("kubeconfig: %w", err)
 		}
@@ -219,6 +258,14 @@ func (c *crew) close() {
 			c.run.dir.warn(err.Error())
 		}
 		cancel()
+	}
+	if c.host != nil {
+		if c.host.stop != nil {
+			c.host.stop()
+		}
+		if err := c.host.close(); err != nil {
+			c.run.dir.warn(err.Error())
+		}
 	}
 	patience := time.NewTimer(stopWorkerWithin) // those that were told to leave end by themselves
 	defer patience.Stop()

@@ -70,6 +70,9 @@ func newManifest(in Imported, o Options, c clock.Clock) record.Manifest {
 	}
 	if o.Crew.Workers > 0 {
 		out.Workers = &record.WorkersFact{Count: o.Crew.Workers, Where: "processes", Tolerate: o.Crew.Tolerate}
+		if o.Crew.Pods != nil {
+			out.Workers.Where = "pods"
+		}
 	}
 	return out
 }

@@ -12,7 +12,7 @@ import (
 // WorkersFact says who shared the load. The stream of worker 3 is workers/3.wt.
 type WorkersFact struct {
 	Count    int    `json:"count"`
-	Where    string `json:"where"`              // "processes": of this machine
+	Where    string `json:"where"`              // "processes" of this machine, or "pods" of a Kubernetes
 	Tolerate int    `json:"tolerate,omitempty"` // so many may be lost without the verdict being unknown for it
 }
 
