@@ -286,7 +286,8 @@ func TestPodWaitsForItsConfigMap(t *testing.T) {
 // alive says whether a process, whose number a container has written, is there.
 func (h *host) alive(name string) bool {
 	h.Helper()
-	pid, err := strconv.Atoi(strings.TrimSpace(h.said(name, "main")))
+	number, _, _ := strings.Cut(h.said(name, "main"), "\n") // a shell may say behind it that it was ended
+	pid, err := strconv.Atoi(number)
 	if err != nil {
 		h.Fatal(err)
 	}
