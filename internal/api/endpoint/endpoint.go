@@ -6,7 +6,6 @@
 package endpoint
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -162,17 +161,11 @@ func (e Endpoint) Others() ([]tls.Certificate, error) {
 }
 
 // Client returns an HTTP client for single requests, and the base URL. It reads
-// what is of no answer slowly (pacing).
+// what is of no answer slowly, and connects slowly where that brings none (pacing).
 func (e Endpoint) Client() (*http.Client, *url.URL, error) {
 	config, pace := rest.CopyConfig(e.config), &pacing{clock: clock.Start()}
 	config.Wrap(func(inner http.RoundTripper) http.RoundTripper { return pacedRequests{inner, pace} })
-	config.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := (&net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}).DialContext(ctx, network, address)
-		if err != nil {
-			return nil, err
-		}
-		return pacedConn{conn, pace}, nil
-	}
+	config.Dial = pace.dial
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, nil, fmt.Errorf("client for %s: %w", e.config.Host, err)

@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"context"
 	"io"
 	"net"
 	"net/http"
@@ -12,12 +13,14 @@ import (
 
 // A client for single requests, of metrics and profiles, reads what answers bring as
 // fast as it comes, and of anything else so many bytes at once and so many each second.
-// A server that floods it with frames that are no answer would otherwise take a core for
-// as long as a request waits: net/http bounds an answer's parts, not what comes instead.
+// A server that floods it with frames that are no answer, or ends each connection without
+// one, would otherwise take a core for as long as a request waits: net/http bounds an
+// answer's parts, not what comes instead, nor how often it connects again.
 const (
 	idleBytes   = 8 << 20   // more than the windows of two streams
 	idleRate    = 256 << 10 // bytes a second
 	answerBytes = 64 << 10  // that an answer may bring beside its body
+	dialBytes   = 64 << 10  // as which a connection counts: one that brings an answer costs nothing
 
 	dialTimeout = 30 * time.Second // as client-go's own
 	keepAlive   = 30 * time.Second // likewise
@@ -43,6 +46,20 @@ func (p *pacing) add(bytes float64) (tooMany bool) {
 	p.idle = max(0, p.idle+bytes-now.Sub(p.since).Seconds()*idleRate)
 	p.since = now
 	return p.idle > idleBytes
+}
+
+// dial connects, after a while where too many connections brought nothing.
+func (p *pacing) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	for wait := p.add(dialBytes); wait; wait = p.add(0) {
+		if err := clock.Sleep(ctx, paceEvery); err != nil {
+			return nil, err
+		}
+	}
+	conn, err := (&net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return pacedConn{conn, p}, nil
 }
 
 // pacedConn is a connection of such a client.

@@ -92,3 +92,49 @@ func (w countingWriter) Write(b []byte) (int, error) {
 	w.n.Add(int64(n))
 	return n, err
 }
+
+// A server that says GOAWAY on each connection is not connected to in a spin.
+func TestClientConnectsSlowlyForNothing(t *testing.T) {
+	s := httptest.NewUnstartedServer(nil)
+	s.EnableHTTP2 = true
+	s.StartTLS() // for its certificate
+	t.Cleanup(s.Close)
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: s.TLS.Certificates, NextProtos: []string{"h2"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	var taken atomic.Int64
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			taken.Add(1)
+			go func() {
+				defer conn.Close()
+				f := http2.NewFramer(conn, nil)
+				_ = f.WriteSettings()
+				_ = f.WriteGoAway(0, http2.ErrCodeNo, nil)
+				_, _ = io.Copy(io.Discard, conn)
+			}()
+		}
+	}()
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	client, base, err := endpoint.New("https://"+l.Addr().(*net.TCPAddr).String(), ca, endpoint.Identity{}).Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	client.Timeout = 5 * time.Second
+	begin := time.Now()
+	if answer, err := client.Get(base.String()); err == nil {
+		answer.Body.Close()
+		t.Error("an answer")
+	}
+	const atOnce, each = 8 << 20 / (64 << 10), 256 << 10 / (64 << 10)
+	if most := int64(atOnce + each*time.Since(begin).Seconds() + 2); taken.Load() > most {
+		t.Errorf("%d connections in %v, want at most %d", taken.Load(), time.Since(begin), most)
+	}
+	t.Logf("%d connections in %v", taken.Load(), time.Since(begin))
+}
