@@ -2,6 +2,7 @@ package h2_test
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -128,7 +129,7 @@ func check(t *testing.T, in, out []byte) {
 	ended := map[uint32]bool{}
 	for {
 		f, err := got.ReadFrame()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
