@@ -186,6 +186,11 @@ func (d *down) watch(ctx context.Context) error {
 			},
 		}},
 		{h.nodes, cache.ResourceEventHandlerFuncs{
+			AddFunc: func(o any) {
+				if n := o.(*corev1.Node); h.edge(n.Name) {
+					d.seenBefore(ctx, n.Name)
+				}
+			},
 			UpdateFunc: func(a, b any) { d.node(ctx, a.(*corev1.Node), b.(*corev1.Node)) },
 			DeleteFunc: func(o any) {
 				if n, ok := loop.Last[*corev1.Node](o); ok {
@@ -232,12 +237,18 @@ func (d *down) samePod(a, b *corev1.Pod) bool {
 	return reflect.DeepEqual(x, y) && reflect.DeepEqual(a.Spec, b.Spec)
 }
 
+// seenBefore takes up the pods of a node that were seen before it, or its label, was: the
+// watches of both are two.
+func (d *down) seenBefore(ctx context.Context, node string) {
+	for _, o := range d.hub.podsOf(node) {
+		d.pod(ctx, nil, o.(*corev1.Pod))
+	}
+}
+
 func (d *down) node(ctx context.Context, a, b *corev1.Node) {
 	_, edge := b.Labels[api.LabelEdge]
 	if _, before := a.Labels[api.LabelEdge]; edge && !before {
-		for _, o := range d.hub.podsOf(b.Name) { // they were seen before the label
-			d.pod(ctx, nil, o.(*corev1.Pod))
-		}
+		d.seenBefore(ctx, b.Name)
 	}
 	if !edge || d.hub.o.NodeFilter == FilterOff || a.ResourceVersion == b.ResourceVersion {
 		return
