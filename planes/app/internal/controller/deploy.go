@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -162,10 +163,19 @@ func (p *pass) deploy(ctx context.Context, d deployment) (ok bool, message strin
 		}
 	}
 	each(all, d.parallelism, func(t *delivery) { t.healthy = p.isHealthy(ctx, t.component, t.at) })
+	var mu sync.Mutex // of healthy: others look whether what they wait for is well by now
 	each(all, d.parallelism, func(t *delivery) {
-		if !t.healthy && !waitsFor(t, all) {
-			t.healthy, t.message, t.err = p.bring(ctx, t.component, t.at)
+		mu.Lock()
+		rests := t.healthy || waitsFor(t, all)
+		mu.Unlock()
+		if rests {
+			return
 		}
+		var healthy bool
+		healthy, t.message, t.err = p.bring(ctx, t.component, t.at)
+		mu.Lock()
+		t.healthy = healthy
+		mu.Unlock()
 	})
 	var errs []error
 	var waiting []string
