@@ -34,10 +34,9 @@ type Peering struct {
 	total     atomic.Int64
 }
 
-// Serve runs the server until the test ends. A polite one answers what a client
-// asks first (its version, what one may do) as an API server does, and shows what
-// it is to all that follows.
-func (p Peer) Serve(t testing.TB, polite bool) *Peering {
+// Listen listens for connections that speak HTTP/2 as the test has them do, until it ends.
+// The endpoint has the certificate for it.
+func Listen(t testing.TB) (net.Listener, endpoint.Endpoint) {
 	t.Helper()
 	s := httptest.NewUnstartedServer(nil)
 	s.EnableHTTP2 = true
@@ -47,8 +46,18 @@ func (p Peer) Serve(t testing.TB, polite bool) *Peering {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = l.Close() })
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
-	out := &Peering{Endpoint: endpoint.New("https://"+l.Addr().String(), ca, endpoint.Identity{}), peer: p, polite: polite}
+	return l, endpoint.New("https://"+l.Addr().String(), ca, endpoint.Identity{})
+}
+
+// Serve runs the server until the test ends. A polite one answers what a client
+// asks first (its version, what one may do) as an API server does, and shows what
+// it is to all that follows.
+func (p Peer) Serve(t testing.TB, polite bool) *Peering {
+	t.Helper()
+	l, e := Listen(t)
+	out := &Peering{Endpoint: e, peer: p, polite: polite}
 	var wait sync.WaitGroup
 	stop := make(chan struct{})
 	wait.Go(func() { out.accept(l, &wait, stop) })

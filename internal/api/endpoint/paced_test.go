@@ -1,12 +1,8 @@
 package endpoint_test
 
 import (
-	"crypto/tls"
-	"encoding/pem"
 	"io"
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -43,15 +39,7 @@ func TestClientReadsLargeAnswers(t *testing.T) {
 
 // A server that sends PINGs and no answer is read slowly.
 func TestClientIsNotFlooded(t *testing.T) {
-	s := httptest.NewUnstartedServer(nil)
-	s.EnableHTTP2 = true
-	s.StartTLS() // for its certificate
-	t.Cleanup(s.Close)
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: s.TLS.Certificates, NextProtos: []string{"h2"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
+	l, e := apitest.Listen(t)
 	var sent atomic.Int64
 	go func() {
 		conn, err := l.Accept()
@@ -65,8 +53,17 @@ func TestClientIsNotFlooded(t *testing.T) {
 			err = f.WritePing(false, [8]byte{})
 		}
 	}()
-	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
-	client, base, err := endpoint.New("https://"+l.Addr().(*net.TCPAddr).String(), ca, endpoint.Identity{}).Client()
+	took := unanswered(t, e)
+	// Frames have 17 bytes and are sent one by one, in 39; sockets hold some megabytes.
+	if most := int64(8<<20+2*256<<10*took.Seconds()) + 8<<20; sent.Load()*39/17 > most {
+		t.Errorf("%d bytes were taken, want at most %d", sent.Load()*39/17, most)
+	}
+}
+
+// unanswered asks a server that does not answer, for 5 s, and returns how long it took.
+func unanswered(t *testing.T, e endpoint.Endpoint) time.Duration {
+	t.Helper()
+	client, base, err := e.Client()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,10 +73,7 @@ func TestClientIsNotFlooded(t *testing.T) {
 		answer.Body.Close()
 		t.Error("an answer")
 	}
-	// Frames have 17 bytes and are sent one by one, in 39; sockets hold some megabytes.
-	if most := int64(8<<20+2*256<<10*time.Since(begin).Seconds()) + 8<<20; sent.Load()*39/17 > most {
-		t.Errorf("%d bytes were taken, want at most %d", sent.Load()*39/17, most)
-	}
+	return time.Since(begin)
 }
 
 type countingWriter struct {
@@ -95,15 +89,7 @@ func (w countingWriter) Write(b []byte) (int, error) {
 
 // A server that says GOAWAY on each connection is not connected to in a spin.
 func TestClientConnectsSlowlyForNothing(t *testing.T) {
-	s := httptest.NewUnstartedServer(nil)
-	s.EnableHTTP2 = true
-	s.StartTLS() // for its certificate
-	t.Cleanup(s.Close)
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: s.TLS.Certificates, NextProtos: []string{"h2"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
+	l, e := apitest.Listen(t)
 	var taken atomic.Int64
 	go func() {
 		for {
@@ -121,20 +107,10 @@ func TestClientConnectsSlowlyForNothing(t *testing.T) {
 			}()
 		}
 	}()
-	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
-	client, base, err := endpoint.New("https://"+l.Addr().(*net.TCPAddr).String(), ca, endpoint.Identity{}).Client()
-	if err != nil {
-		t.Fatal(err)
-	}
-	client.Timeout = 5 * time.Second
-	begin := time.Now()
-	if answer, err := client.Get(base.String()); err == nil {
-		answer.Body.Close()
-		t.Error("an answer")
-	}
+	took := unanswered(t, e)
 	const atOnce, each = 8 << 20 / (64 << 10), 256 << 10 / (64 << 10)
-	if most := int64(atOnce + each*time.Since(begin).Seconds() + 2); taken.Load() > most {
-		t.Errorf("%d connections in %v, want at most %d", taken.Load(), time.Since(begin), most)
+	if most := int64(atOnce + each*took.Seconds() + 2); taken.Load() > most {
+		t.Errorf("%d connections in %v, want at most %d", taken.Load(), took, most)
 	}
-	t.Logf("%d connections in %v", taken.Load(), time.Since(begin))
+	t.Logf("%d connections in %v", taken.Load(), took)
 }

@@ -2,13 +2,11 @@ package wire_test
 
 import (
 	"bytes"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,6 +15,7 @@ import (
 
 	"golang.org/x/net/http2"
 
+	"github.com/windtunnel/windtunnel/internal/api/apitest"
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
@@ -145,15 +144,7 @@ func stalled(t *testing.T) endpoint.Endpoint { return spoken(t, greet) }
 // spoken is a server of which each connection is spoken by a function.
 func spoken(t *testing.T, speak func(net.Conn)) endpoint.Endpoint {
 	t.Helper()
-	s := httptest.NewUnstartedServer(nil)
-	s.EnableHTTP2 = true
-	s.StartTLS() // for its certificate
-	t.Cleanup(s.Close)
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: s.TLS.Certificates, NextProtos: []string{"h2"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
+	l, e := apitest.Listen(t)
 	go func() {
 		for {
 			n, err := l.Accept()
@@ -164,9 +155,7 @@ func spoken(t *testing.T, speak func(net.Conn)) endpoint.Endpoint {
 			go speak(n)
 		}
 	}()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	ca := pemOf(s)
-	return endpoint.New("https://127.0.0.1:"+port, ca, endpoint.Identity{})
+	return e
 }
 
 // greet takes everything that HTTP/2 allows to be sent, and reads none of it.
