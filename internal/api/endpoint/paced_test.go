@@ -49,7 +49,7 @@ func TestClientIsNotFlooded(t *testing.T) {
 		defer conn.Close()
 		go func() { _, _ = io.Copy(io.Discard, conn) }()
 		f := http2.NewFramer(countingWriter{conn, &sent}, nil)
-		for err == nil {
+		for err = f.WriteSettings(); err == nil; {
 			err = f.WritePing(false, [8]byte{})
 		}
 	}()
