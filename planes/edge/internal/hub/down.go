@@ -174,7 +174,7 @@ func (d *down) watch(ctx context.Context) error {
 	h := d.hub
 	for _, w := range []struct {
 		informer cache.SharedIndexInformer
-		handler  cache.ResourceEventHandlerFuncs
+		handler  cache.ResourceEventHandler
 	}{
 		{h.pods, cache.ResourceEventHandlerFuncs{
 			AddFunc:    func(o any) { d.pod(ctx, nil, o.(*corev1.Pod)) },
@@ -185,9 +185,9 @@ func (d *down) watch(ctx context.Context) error {
 				}
 			},
 		}},
-		{h.nodes, cache.ResourceEventHandlerFuncs{
-			AddFunc: func(o any) {
-				if n := o.(*corev1.Node); h.edge(n.Name) {
+		{h.nodes, cache.ResourceEventHandlerDetailedFuncs{
+			AddFunc: func(o any, first bool) { // nobody is connected at the first list
+				if n := o.(*corev1.Node); !first && h.edge(n.Name) {
 					d.seenBefore(ctx, n.Name)
 				}
 			},
