@@ -362,17 +362,21 @@ func (l *Lifecycles) byCluster() map[string]*Lifecycles {
 }
 
 func (l *Lifecycles) split() map[string]*Lifecycles {
+	out := map[string]*Lifecycles{}
+	if len(l.Objects) == 0 {
+		return out
+	}
+	first := l.Object(0).Cluster
+	if !slices.ContainsFunc(l.Objects, func(id record.ObjectID) bool { return (*l.all)[id].Cluster != first }) {
+		out[first] = l
+		return out
+	}
 	rows := map[string][]int{}
 	for row := range l.Objects {
 		name := l.Object(row).Cluster
 		rows[name] = append(rows[name], row)
 	}
-	out := map[string]*Lifecycles{}
 	for name, own := range rows {
-		if len(rows) == 1 {
-			out[name] = l
-			continue
-		}
 		part := &Lifecycles{Resource: l.Resource, Group: l.Group, Name: l.Name, all: l.all}
 		places := make(map[int]int, len(own))
 		for _, row := range own {
