@@ -2,12 +2,10 @@ package kubelet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"runtime"
-	"strconv"
-	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -17,10 +15,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/observe/usage"
 )
 
 const (
-	leaseNamespace = "kube-node-lease"
+	leaseNamespace = corev1.NamespaceNodeLease
 	leaseSeconds   = 40
 	renewEvery     = 10 * time.Second
 	mostPods       = 110
@@ -28,24 +27,15 @@ const (
 	endWithin      = 10 * time.Second
 )
 
-// capacity is what this machine has: its cores, and its memory as /proc/meminfo says.
+// capacity is what this machine has.
 func capacity() (corev1.ResourceList, error) {
-	raw, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		return nil, fmt.Errorf("read the machine's memory: %w", err)
-	}
-	_, after, _ := strings.Cut(string(raw), "MemTotal:")
-	words := strings.Fields(after)
-	if len(words) == 0 {
-		return nil, fmt.Errorf("/proc/meminfo has no MemTotal")
-	}
-	kib, err := strconv.ParseInt(words[0], 10, 64)
-	if err != nil {
-		return nil, fmt.Errorf("/proc/meminfo: %w", err)
+	m := usage.Machine()
+	if m.MemoryBytes == 0 {
+		return nil, errors.New("how much memory this machine has is not known: /proc/meminfo has no MemTotal")
 	}
 	return corev1.ResourceList{
-		corev1.ResourceCPU:    *resource.NewQuantity(int64(runtime.NumCPU()), resource.DecimalSI),
-		corev1.ResourceMemory: *resource.NewQuantity(kib<<10, resource.BinarySI),
+		corev1.ResourceCPU:    *resource.NewQuantity(int64(m.Cores), resource.DecimalSI),
+		corev1.ResourceMemory: *resource.NewQuantity(int64(m.MemoryBytes), resource.BinarySI),
 		corev1.ResourcePods:   *resource.NewQuantity(mostPods, resource.DecimalSI),
 	}, nil
 }

@@ -1,6 +1,7 @@
 package kubelet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -118,7 +119,7 @@ func files(pod *corev1.Pod, v *corev1.Volume, found *sources, at place) (map[str
 			return fmt.Errorf("volume %s: %q leads out of it", v.Name, path)
 		}
 		f := file{text: text, mode: 0o600}
-		if m := cmpOr(own, mode(v)); m != nil {
+		if m := cmp.Or(own, mode(v)); m != nil {
 			f.mode = os.FileMode(*m)&0o700 | 0o400
 		}
 		out[path] = f
@@ -150,13 +151,6 @@ func files(pod *corev1.Pod, v *corev1.Volume, found *sources, at place) (map[str
 		}
 	}
 	return out, nil
-}
-
-func cmpOr(a, b *int32) *int32 {
-	if a != nil {
-		return a
-	}
-	return b
 }
 
 // putItems puts all of an object's values, or those that are named.
