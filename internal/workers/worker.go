@@ -1,7 +1,6 @@
 package workers
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
@@ -122,23 +121,29 @@ func (w *Worker) Close() { w.client.CloseIdleConnections() }
 // ask asks the leader once. An error wraps ErrRefused where it answered and will not
 // say anything else.
 func (w *Worker) ask(ctx context.Context, method, path string, body, into any) error {
-	var content io.Reader
+	var content []byte
 	switch b := body.(type) {
 	case nil:
 	case []byte:
-		content = bytes.NewReader(b)
+		content = b
 	default:
 		raw, err := json.Marshal(b)
 		if err != nil {
 			return fmt.Errorf("tell the leader: %w", err)
 		}
-		content = bytes.NewReader(raw)
+		content = raw
 	}
 	ctx, cancel := context.WithTimeout(ctx, w.goneFor)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, w.access.URL+path, content)
+	req, err := http.NewRequestWithContext(ctx, method, w.access.URL+path, nil)
 	if err != nil {
 		return fmt.Errorf("ask the leader: %w", err)
+	}
+	if len(content) > 0 {
+		lent := &lent{bytes: content}
+		defer lent.takeBack()
+		req.ContentLength, req.GetBody = int64(len(content)), lent.open
+		req.Body, _ = lent.open() // it does not fail
 	}
 	req.Header.Set("Authorization", "Bearer "+w.access.Token)
 	req.Header.Set(header, fmt.Sprintf("%d:%s", w.identity.Index, w.token))

@@ -1,0 +1,28 @@
+package workers
+
+import (
+	"errors"
+	"io"
+	"testing"
+)
+
+func TestLentBytesAreTakenBack(t *testing.T) {
+	l := &lent{bytes: []byte("records")}
+	for range 2 { // a request that is sent again reads them from their begin
+		body, err := l.open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if read, err := io.ReadAll(body); err != nil || string(read) != "records" {
+			t.Errorf("read %q, %v", read, err)
+		}
+	}
+	body, err := l.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.takeBack()
+	if n, err := body.Read(make([]byte, 8)); n != 0 || !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("%d bytes were read after they were taken back: %v", n, err)
+	}
+}
