@@ -367,6 +367,24 @@ func TestWatchesBreak(t *testing.T) {
 	}
 }
 
+// TestBusyServerEndsWatches: a server under load ends watches that work, and what
+// they would have shown is not waited for.
+func TestBusyServerEndsWatches(t *testing.T) {
+	const times = 9 // with a pause that doubles, 25 s
+	s := apitest.New(t)
+	f := start(t, s, config(1))
+	ready(t, f)
+	began := time.Now()
+	for i := range times {
+		s.AddPod(apitest.Pod(fmt.Sprint("p", i), "node-000000"))
+		repotest.Eventually(t, "it runs", func() bool { return f.Stats().Running == i+1 })
+		s.CutWatches()
+	}
+	if took := time.Since(began); took > 12*time.Second {
+		t.Errorf("%d pods took %v with a watch each", times, took)
+	}
+}
+
 func TestNodeTurnsNotReady(t *testing.T) {
 	s := apitest.New(t)
 	f := start(t, s, config(2))

@@ -140,7 +140,12 @@ func (w *watches) start(ctx context.Context, s source) error {
 
 // pause waits after so many failures in a row, and for as long as the server asks.
 func (w *watches) pause(ctx context.Context, failed int, err error) error {
-	pause := wire.Backoff{First: wire.CallBackoff().First, Last: lastReconnect}.Jittered(failed, rand.Float64())
+	return w.sleep(ctx, backoff().Pause(failed), err)
+}
+
+// sleep waits so long, up to 20 % more or less, or for as long as the server asks.
+func (w *watches) sleep(ctx context.Context, pause time.Duration, err error) error {
+	pause = wire.Jitter(pause, rand.Float64())
 	var status *wire.StatusError
 	if errors.As(err, &status) {
 		pause = max(pause, status.RetryAfter)
@@ -148,13 +153,17 @@ func (w *watches) pause(ctx context.Context, failed int, err error) error {
 	return clock.Sleep(ctx, pause)
 }
 
+func backoff() wire.Backoff {
+	return wire.Backoff{First: wire.CallBackoff().First, Last: lastReconnect}
+}
+
 // follow watches a source from a version until ctx ends. A broken watch goes
 // on where it was; one that cannot is listed again, and what is missing in the
 // list is taken for deleted, so nothing is lost either way.
 func (w *watches) follow(ctx context.Context, s source, from string) {
-	failed := 0
+	reopening := wire.Reopening{Backoff: backoff()}
 	for ctx.Err() == nil {
-		began := w.clock.Now()
+		began, version := w.clock.Now(), from
 		whole, interrupt := context.WithCancel(ctx)
 		w.setBreak(s.id, interrupt)
 		err := w.watch(whole, s, &from)
@@ -170,23 +179,18 @@ func (w *watches) follow(ctx context.Context, s source, from string) {
 			}
 			err = errExpired
 		}
-		if w.clock.Now().Sub(began) > lastReconnect {
-			failed = 0 // it had worked
-		}
-		if expired(err) {
-			from, err = w.relist(ctx, s)
-			if err == nil && failed == 0 {
-				failed++
-				continue // a second time in a row is after a pause
-			}
-		}
+		now := w.clock.Now()
 		if err != nil {
 			w.log.Warn("watch interrupted", "resource", s.name, "error", err)
 		}
-		if w.pause(ctx, failed, err) != nil {
+		if w.sleep(ctx, reopening.Pause(now, now.Sub(began), from != version), err) != nil {
 			return
 		}
-		failed++
+		if expired(err) {
+			if from, err = w.relist(ctx, s); err != nil {
+				w.log.Warn("not listed again", "resource", s.name, "error", err)
+			}
+		}
 	}
 }
 

@@ -68,8 +68,9 @@ func (p *peer) keepOn(t *testing.T, d time.Duration) {
 	_ = watch.Follow(ctx, start(t, p.ServeHTTP), watch.Options{Path: "/apis/x/v1/things", JSON: true, Clock: clock.Start()}, listed(nil))
 }
 
-// TestWatchesThatEndAtOnce: each is opened after a longer pause, with and without
-// an event before its end, and so is each list of a version that is gone at once.
+// TestWatchesThatEndAtOnce: each is opened after a longer pause, and so is each list of
+// a version that is gone at once. With an event before its end it is opened at once, a
+// few times.
 func TestWatchesThatEndAtOnce(t *testing.T) {
 	for name, answer := range map[string]func(int64, http.ResponseWriter, *http.Request){
 		"nothing": func(int64, http.ResponseWriter, *http.Request) {},
@@ -85,7 +86,11 @@ func TestWatchesThatEndAtOnce(t *testing.T) {
 			t.Parallel()
 			p := &peer{follow: answer}
 			p.keepOn(t, 2*time.Second)
-			if n := p.watches.Load(); n > 10 { // after 0, 100, 300, 700, 1500 ms
+			most := int64(10) // after 0, 100, 300, 700, 1500 ms
+			if name == "an event" {
+				most = 16 // eleven, and then one a second
+			}
+			if n := p.watches.Load(); n > most {
 				t.Errorf("%d watches and %d lists in 2 s", n, p.lists.Load())
 			}
 		})

@@ -82,10 +82,8 @@ const (
 	pageSize   = 1000
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = 5 * time.Second // the default of Options.Patience
-	// settled is how long a watch lasts that brings something and works.
-	settled   = time.Second
-	plainJSON = "application/json"
-	listTime  = 45 * time.Second // of a page
+	plainJSON  = "application/json"
+	listTime   = 45 * time.Second // of a page
 	// listWithin is how long the first list may fail.
 	listWithin = 30 * time.Second
 	// mostPages is more than etcd holds, at 1000 objects a page.
@@ -111,7 +109,7 @@ func Follow(ctx context.Context, c *wire.Client, o Options, h Handler) error {
 	if o.Refusals <= 0 {
 		o.Refusals = mostRefused
 	}
-	f := &follower{client: c, options: o, handler: h, backoff: wire.Backoff{First: firstRetry, Last: o.Patience}, limit: pageSize}
+	f := &follower{client: c, options: o, handler: h, reopening: wire.Reopening{Backoff: wire.Backoff{First: firstRetry, Last: o.Patience}}, limit: pageSize}
 	f.began = o.Clock.Now()
 	why := ""
 	for again := false; ; again = true {
@@ -133,20 +131,19 @@ func Follow(ctx context.Context, c *wire.Client, o Options, h Handler) error {
 }
 
 type follower struct {
-	client   *wire.Client
-	options  Options
-	handler  Handler
-	version  string
-	backoff  wire.Backoff
-	failed   int        // attempts in a row
-	refused  int        // times in a row
-	hopeless bool       // the last error is final
-	listed   bool       // at least once
-	limit    int        // objects of a page
-	began    clock.Time // when Follow did
-	opened   clock.Time // the watch; 0 while there is none
-	events   bool       // that it has brought
-	frame    []byte     // an unfinished frame
+	client    *wire.Client
+	options   Options
+	handler   Handler
+	version   string
+	reopening wire.Reopening
+	refused   int        // times in a row
+	hopeless  bool       // the last error is final
+	listed    bool       // at least once
+	limit     int        // objects of a page
+	began     clock.Time // when Follow did
+	opened    clock.Time // the watch; 0 while there is none
+	events    bool       // that it has brought
+	frame     []byte     // an unfinished frame
 }
 
 // judge finds errors that are final.
@@ -173,23 +170,17 @@ func (f *follower) judge(err error) error {
 // works says that the server does what it is asked for.
 func (f *follower) works() { f.events, f.refused = true, 0 }
 
-// pause waits before another attempt, longer each time until a watch lasts. The
-// time that a watch lasted counts: one that a server closes after a while is
-// opened again at once, one that it closes at once is not.
+// pause waits before another attempt.
 func (f *follower) pause(ctx context.Context, err error) {
-	var lasted time.Duration
+	now, lasted := f.options.Clock.Now(), time.Duration(0)
 	if f.opened > 0 {
-		lasted = f.options.Clock.Now().Sub(f.opened)
+		lasted = now.Sub(f.opened)
 	}
-	if lasted > f.options.Patience || lasted > settled && f.events {
-		f.failed = 0
-	}
-	pause := f.backoff.Pause(f.failed) - lasted
+	pause := f.reopening.Pause(now, lasted, f.events)
 	var status *wire.StatusError
 	if errors.As(err, &status) {
 		pause = max(pause, status.RetryAfter)
 	}
-	f.failed++
 	f.opened, f.events = 0, false
 	_ = clock.Sleep(ctx, pause) // the caller looks at ctx
 }

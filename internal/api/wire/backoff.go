@@ -15,8 +15,13 @@ func (b Backoff) Pause(before int) time.Duration {
 	return min(b.First<<min(before, doublings), b.Last)
 }
 
-// Jittered is a Pause that is moved by up to 20 % either way, so that calls that
-// failed together do not come back together; random is in [0, 1).
+// Jittered is a Pause with Jitter.
 func (b Backoff) Jittered(before int, random float64) time.Duration {
-	return time.Duration(float64(b.Pause(before)) * (0.8 + 0.4*random))
+	return Jitter(b.Pause(before), random)
+}
+
+// Jitter moves a pause by up to 20 % either way, so that calls that failed together
+// do not come back together; random is in [0, 1).
+func Jitter(pause time.Duration, random float64) time.Duration {
+	return time.Duration(float64(pause) * (0.8 + 0.4*random))
 }
