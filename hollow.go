@@ -24,6 +24,9 @@ type HollowOptions struct {
 	Nodes int
 	// Binder binds pods to nodes in turn, in place of a scheduler.
 	Binder bool
+	// ServiceAccounts gives every namespace the service account default and the
+	// certificate kube-root-ca.crt.
+	ServiceAccounts bool
 	// Stages are sets and files of what objects become by themselves, such as fast
 	// for nodes and pods, and deployments.
 	Stages []string
@@ -44,7 +47,9 @@ type HollowCluster struct {
 // what it has not. Unlike Fly it needs no program.
 func Hollow(t testing.TB, o HollowOptions) *HollowCluster {
 	t.Helper()
-	s, err := hollow.New(hollow.Options{Models: hollow.Models{Nodes: o.Nodes, Binder: o.Binder, Stages: o.Stages, StagesDir: ".", Heartbeats: o.Heartbeats}})
+	s, err := hollow.New(hollow.Options{Models: hollow.Models{
+		Nodes: o.Nodes, Binder: o.Binder, ServiceAccounts: o.ServiceAccounts, Stages: o.Stages, StagesDir: ".", Heartbeats: o.Heartbeats,
+	}})
 	if err != nil {
 		t.Fatalf("windtunnel: %v", err)
 	}

@@ -25,21 +25,22 @@ const AllMembers = "*"
 // They are thrown away at the end. Which of them a step is about says its field
 // cluster.
 type Members struct {
-	Name       string            `yaml:"name"`       // the members are NAME-1, NAME-2 ...; default: member
-	Count      int               `yaml:"count"`      // how many, default 1
-	Kind       string            `yaml:"kind"`       // real (default): a kube-apiserver each, without scheduler and controller manager; hollow: in memory, thousands in one process
-	Labels     map[string]string `yaml:"labels"`     // of each of them, such as region
-	Spread     map[string]int    `yaml:"spread"`     // labels with so many values, in turn: region: 3 gives region-0, region-1, region-2
-	RoundTrip  unit.Duration     `yaml:"roundTrip"`  // added to every client's way there and back; each region its own: in groups of their own
-	APIs       []string          `yaml:"apis"`       // of real ones: what is served beside v1, GROUP/VERSION; default: see docs/clusters.md; [all]: everything, as on the plane
-	Binder     bool              `yaml:"binder"`     // of hollow ones: a model binds pods to the nodes of the member's fleet; default false: pods come with their node. Real ones have no scheduler
-	Etcd       string            `yaml:"etcd"`       // of real ones: shared (default): one for all members, a prefix each; own: one each
-	Flags      map[string]string `yaml:"flags"`      // of real ones: of each kube-apiserver, without dashes
-	Stages     []string          `yaml:"stages"`     // of hollow ones: what objects in them become by themselves: built-in sets, such as deployments, and files of kwok Stages, relative to the scenario; default nothing. Real ones have the stages of their fleet
-	Nodes      int               `yaml:"nodes"`      // of hollow ones: that each begins with, ready, node-000000 and so on: kept in its own process, at a fraction of what a fleet costs; default none
-	Heartbeats unit.Duration     `yaml:"heartbeats"` // of hollow ones: how often the lease of every node is renewed by itself; default never
-	Fleet      *Fleet            `yaml:"fleet"`      // simulated nodes in each of them, kept by windtunnel over the network; default none
-	OnDeath    string            `yaml:"onDeath"`    // of a real one that dies by itself: continue (default), the run says so and goes on; or stop
+	Name            string            `yaml:"name"`            // the members are NAME-1, NAME-2 ...; default: member
+	Count           int               `yaml:"count"`           // how many, default 1
+	Kind            string            `yaml:"kind"`            // real (default): a kube-apiserver each, without scheduler and controller manager; hollow: in memory, thousands in one process
+	Labels          map[string]string `yaml:"labels"`          // of each of them, such as region
+	Spread          map[string]int    `yaml:"spread"`          // labels with so many values, in turn: region: 3 gives region-0, region-1, region-2
+	RoundTrip       unit.Duration     `yaml:"roundTrip"`       // added to every client's way there and back; each region its own: in groups of their own
+	APIs            []string          `yaml:"apis"`            // of real ones: what is served beside v1, GROUP/VERSION; default: see docs/clusters.md; [all]: everything, as on the plane
+	Binder          bool              `yaml:"binder"`          // of hollow ones: a model binds pods to the nodes of the member's fleet; default false: pods come with their node. Real ones have no scheduler
+	ServiceAccounts bool              `yaml:"serviceAccounts"` // of hollow ones: a model gives every namespace the service account default and the certificate kube-root-ca.crt; default false. Real ones have no controllers
+	Etcd            string            `yaml:"etcd"`            // of real ones: shared (default): one for all members, a prefix each; own: one each
+	Flags           map[string]string `yaml:"flags"`           // of real ones: of each kube-apiserver, without dashes
+	Stages          []string          `yaml:"stages"`          // of hollow ones: what objects in them become by themselves: built-in sets, such as deployments, and files of kwok Stages, relative to the scenario; default nothing. Real ones have the stages of their fleet
+	Nodes           int               `yaml:"nodes"`           // of hollow ones: that each begins with, ready, node-000000 and so on: kept in its own process, at a fraction of what a fleet costs; default none
+	Heartbeats      unit.Duration     `yaml:"heartbeats"`      // of hollow ones: how often the lease of every node is renewed by itself; default never
+	Fleet           *Fleet            `yaml:"fleet"`           // simulated nodes in each of them, kept by windtunnel over the network; default none
+	OnDeath         string            `yaml:"onDeath"`         // of a real one that dies by itself: continue (default), the run says so and goes on; or stop
 }
 
 // MemberNames returns the names of the group's members.

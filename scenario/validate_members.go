@@ -72,6 +72,9 @@ func (c memberChecker) group(path string, m *Members) {
 	if m.Binder && m.Kind != HollowMember {
 		c.at(path+".binder", "members.binder: belongs to hollow members: real ones have no scheduler")
 	}
+	if m.ServiceAccounts && m.Kind != HollowMember {
+		c.at(path+".serviceAccounts", "members.serviceAccounts: belongs to hollow members: real ones have no controllers")
+	}
 	for i, name := range m.Stages {
 		if err := checkInside(name); err != nil || name == "" {
 			c.at(fmt.Sprintf("%s.stages[%d]", path, i), "members.stages: %q is neither a built-in set nor a file in the scenario's folder", clip(name))

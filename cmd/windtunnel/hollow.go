@@ -51,6 +51,7 @@ func hollowVerb(env *environment) *cobra.Command {
 	verb.Flags().DurationVar(&o.History, "history", 75*time.Second, "how long watches can go back")
 	verb.Flags().IntVar(&o.Models.Nodes, "nodes", 0, "ready nodes that every cluster begins with")
 	verb.Flags().BoolVar(&o.Models.Binder, "binder", false, "bind pods to ready nodes in turn")
+	verb.Flags().BoolVar(&o.Models.ServiceAccounts, "service-accounts", false, "give every namespace its service account default and its kube-root-ca.crt")
 	verb.Flags().StringSliceVar(&o.Models.Stages, "stages", nil, "what objects become: built-in sets (fast, general, chaos, volumes, deployments) and files of kwok's stages")
 	verb.Flags().DurationVar(&o.Models.Heartbeats, "heartbeats", 0, "how often to renew the leases of nodes; 0: never")
 	verb.Flags().StringArrayVar(&f.load, "load", nil, "`FILE` of objects that every cluster begins with: a List, or documents of YAML")

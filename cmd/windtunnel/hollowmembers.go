@@ -24,7 +24,8 @@ func hollowMembersVerb(env *environment) *cobra.Command {
 			return err
 		}
 		server, err := hollow.New(hollow.Options{Models: hollow.Models{
-			Nodes: group.Nodes, Heartbeats: group.Heartbeats, Binder: group.Binder, Stages: group.Stages, StagesDir: group.Folder,
+			Nodes: group.Nodes, Heartbeats: group.Heartbeats, Binder: group.Binder, ServiceAccounts: group.ServiceAccounts,
+			Stages: group.Stages, StagesDir: group.Folder,
 		}})
 		if err != nil {
 			return err

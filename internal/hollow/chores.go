@@ -56,9 +56,13 @@ func (c *Cluster) wrote(k *kind.Kind, o runtime.Object) {
 	deleting := m.GetDeletionTimestamp() != nil
 	switch o := o.(type) {
 	case *corev1.Namespace:
-		if deleting && len(o.Spec.Finalizers) > 0 {
+		if !deleting {
+			c.settle(o.Name)
+		} else if len(o.Spec.Finalizers) > 0 {
 			c.later(func() { c.empty(o.Name) })
 		}
+	case *corev1.ConfigMap:
+		c.restoreRootCA(o)
 	case *apiextensionsv1.CustomResourceDefinition:
 		c.define(o)
 	}
@@ -72,6 +76,7 @@ func (c *Cluster) wrote(k *kind.Kind, o runtime.Object) {
 func (c *Cluster) removed(k *kind.Kind, o runtime.Object) {
 	m := metaOf(o)
 	c.disown(k, m)
+	c.resettle(k, m)
 	if d, ok := o.(*apiextensionsv1.CustomResourceDefinition); ok {
 		c.undefine(d)
 	}

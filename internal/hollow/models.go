@@ -28,6 +28,9 @@ type Models struct {
 	// are ready and schedulable, whose labels the pod's node selector matches, whose
 	// taints it tolerates, and that have place for one pod more.
 	Binder bool
+	// ServiceAccounts gives every namespace the service account default and the
+	// certificate kube-root-ca.crt, also again when one is deleted or changed.
+	ServiceAccounts bool
 	// Stages are built-in sets and files in kwok's format, of what pods, nodes,
 	// deployments and others become by themselves; files lie in StagesDir.
 	Stages    []string

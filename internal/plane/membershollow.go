@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/plane/process"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/scenario"
 )
 
 // HollowArg is the first argument with which windtunnel is the process of a group of
@@ -23,12 +25,13 @@ const (
 
 // HollowGroup says what hollow members are to be.
 type HollowGroup struct {
-	Names      []string      `json:"names"`
-	Nodes      int           `json:"nodes,omitempty"`      // that each begins with
-	Heartbeats time.Duration `json:"heartbeats,omitempty"` // how often nodes' leases are renewed; 0: never
-	Binder     bool          `json:"binder,omitempty"`     // a model binds pods
-	Stages     []string      `json:"stages,omitempty"`     // what objects become by themselves
-	Folder     string        `json:"folder,omitempty"`     // of files in Stages
+	Names           []string      `json:"names"`
+	Nodes           int           `json:"nodes,omitempty"`            // that each begins with
+	Heartbeats      time.Duration `json:"heartbeats,omitempty"`       // how often nodes' leases are renewed; 0: never
+	Binder          bool          `json:"binder,omitempty"`           // a model binds pods
+	ServiceAccounts bool          `json:"service_accounts,omitempty"` // a model gives namespaces theirs
+	Stages          []string      `json:"stages,omitempty"`           // what objects become by themselves
+	Folder          string        `json:"folder,omitempty"`           // of files in Stages
 }
 
 // HollowReach is how hollow members are reached.
@@ -42,9 +45,25 @@ type HollowReach struct {
 	ControlToken string `json:"control_token"`
 }
 
+// models names what goes on in hollow members, beside the removal of namespaces and
+// of what belongs to an owner.
+func models(m *scenario.Members) (out []string) {
+	for name, on := range map[string]bool{"binder": m.Binder, "heartbeats": m.Heartbeats > 0, "service accounts": m.ServiceAccounts} {
+		if on {
+			out = append(out, name)
+		}
+	}
+	for _, set := range m.Stages {
+		out = append(out, "stages "+set)
+	}
+	slices.Sort(out)
+	return out
+}
+
 // startHollow starts a group of hollow members: one process, whose CPU and memory
 // are measured as a component's.
-func (g *memberGroup) startHollow(ctx context.Context, _ *record.MembersFact) error {
+func (g *memberGroup) startHollow(ctx context.Context, fact *record.MembersFact) error {
+	fact.Models = models(g.spec)
 	home, err := g.plane.home()
 	if err != nil {
 		return err
@@ -56,7 +75,8 @@ func (g *memberGroup) startHollow(ctx context.Context, _ *record.MembersFact) er
 		return fmt.Errorf("folder of %s: %w", name, err)
 	}
 	group, err := json.Marshal(HollowGroup{
-		Names: g.spec.MemberNames(), Nodes: g.spec.Nodes, Heartbeats: time.Duration(g.spec.Heartbeats), Binder: g.spec.Binder, Stages: g.spec.Stages, Folder: base,
+		Names: g.spec.MemberNames(), Nodes: g.spec.Nodes, Heartbeats: time.Duration(g.spec.Heartbeats), Binder: g.spec.Binder,
+		ServiceAccounts: g.spec.ServiceAccounts, Stages: g.spec.Stages, Folder: base,
 	})
 	if err == nil {
 		err = os.Mkdir(folder, 0o700)

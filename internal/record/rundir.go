@@ -145,9 +145,10 @@ type MembersFact struct {
 	Labels           map[string]string `json:"labels,omitempty"`
 	Spread           map[string]int    `json:"spread,omitempty"`
 	RoundTripSeconds float64           `json:"round_trip_seconds,omitempty"`
-	Etcd             string            `json:"etcd,omitempty"` // of real ones: shared or own
-	APIs             []string          `json:"apis,omitempty"` // of real ones, beside v1: what they serve; all: everything
-	Args             []string          `json:"args,omitempty"` // of real ones: of the first API server
+	Etcd             string            `json:"etcd,omitempty"`   // of real ones: shared or own
+	APIs             []string          `json:"apis,omitempty"`   // of real ones, beside v1: what they serve; all: everything
+	Args             []string          `json:"args,omitempty"`   // of real ones: of the first API server
+	Models           []string          `json:"models,omitempty"` // of hollow ones: what stands in for controllers, such as binder
 	Nodes            int               `json:"nodes,omitempty"`
 	ReadySeconds     float64           `json:"ready_seconds"` // from the start of the first member of the run to the group's last being ready
 }
