@@ -13,7 +13,7 @@ BIN       := bin/windtunnel
 # The one build that links Kubernetes: minutes when the build cache is cold.
 BUILD     := $(GO) build -tags embedded -ldflags "$(LDFLAGS)"
 
-.PHONY: all build demo test test-operator test-short test-accuracy test-robust test-web vet lint race fuzz bench bench-check bench-keep bench-fleet bench-load bench-hollow bench-leader web docs clean
+.PHONY: all build demo kubectl test test-operator test-short test-accuracy test-robust test-web vet lint race fuzz bench bench-check bench-keep bench-fleet bench-load bench-hollow bench-leader web docs clean
 
 all: build
 
@@ -26,9 +26,15 @@ demo: build ## fly examples/density.yaml on the embedded plane
 
 # Two packages and two planes at a time: most of a flight is waiting. What needs a
 # machine to itself is a proof.
-test: build vet ## every test, on the real plane too
+test: build kubectl vet ## every test, on the real plane too
 	WINDTUNNEL_BIN=$(CURDIR)/$(BIN) $(GO) test -p 2 -parallel 2 -timeout 25m ./...
 	$(MAKE) test-operator
+
+# Its module is of its own: nothing of it enters windtunnel's dependencies.
+kubectl: bin/kubectl ## bin/kubectl, which tests compare hollow clusters and the real plane with
+bin/kubectl: bench/kubectl/go.mod
+	@mkdir -p bin
+	cd bench/kubectl && CGO_ENABLED=0 $(GO) build -ldflags "$(LDFLAGS)" -o $(CURDIR)/bin/kubectl k8s.io/kubernetes/cmd/kubectl
 
 test-operator: build ## the example operator, a module of its own, with its scale test
 	cd examples/operator && $(GO) vet ./... && WINDTUNNEL_BIN=$(CURDIR)/$(BIN) $(GO) test -p 1 -count 1 -timeout 10m ./...

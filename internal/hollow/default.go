@@ -29,6 +29,13 @@ func defaultPod(spec *corev1.PodSpec) {
 	}
 }
 
+// defaultNode makes of what a node has what can be used of it, where it does not say.
+func defaultNode(o *corev1.Node) {
+	if o.Status.Allocatable == nil && o.Status.Capacity != nil {
+		o.Status.Allocatable = o.Status.Capacity.DeepCopy()
+	}
+}
+
 func defaultContainer(c *corev1.Container) {
 	fill(&c.TerminationMessagePath, corev1.TerminationMessagePathDefault)
 	fill(&c.TerminationMessagePolicy, corev1.TerminationMessageReadFile)

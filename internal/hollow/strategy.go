@@ -26,6 +26,8 @@ func prepareCreate(k *kind.Kind, o runtime.Object) {
 		defaultPod(&o.Spec)
 		o.Status.Phase = corev1.PodPending
 		o.Status.QOSClass = qualityOf(&o.Spec)
+	case *corev1.Node:
+		defaultNode(o)
 	case *corev1.Namespace:
 		o.Status.Phase = corev1.NamespaceActive
 		o.Spec.Finalizers = []corev1.FinalizerName{corev1.FinalizerKubernetes}
@@ -96,6 +98,8 @@ func prepareStatus(next, old runtime.Object) {
 		if next.Status.QOSClass == "" {
 			next.Status.QOSClass = was.Status.QOSClass
 		}
+	case *corev1.Node:
+		defaultNode(next)
 	default:
 		if next.GetObjectKind().GroupVersionKind().GroupKind().String() == "Deployment.apps" {
 			metaOf(next).SetLabels(metaOf(old).GetLabels())

@@ -45,9 +45,25 @@ func Binary(t testing.TB) string {
 	if testing.Short() {
 		t.Skip("boots a real plane")
 	}
-	path := os.Getenv("WINDTUNNEL_BIN")
+	return program(t, "WINDTUNNEL_BIN", "windtunnel", "make build")
+}
+
+// Kubectl returns the absolute path of the kubectl that WINDTUNNEL_KUBECTL names, or
+// that `make kubectl` left in bin. Tests that run it are skipped as those of Binary.
+func Kubectl(t testing.TB) string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("runs kubectl")
+	}
+	return program(t, "WINDTUNNEL_KUBECTL", "kubectl", "make kubectl")
+}
+
+// program returns the absolute path of what a variable names, or of bin/name.
+func program(t testing.TB, variable, name, target string) string {
+	t.Helper()
+	path := os.Getenv(variable)
 	if path == "" {
-		path = Path(t, "bin", "windtunnel")
+		path = Path(t, "bin", name)
 	}
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -57,7 +73,7 @@ func Binary(t testing.TB) string {
 		if os.Getenv("CI") == "true" {
 			t.Fatalf("no executable to test: %v", err)
 		}
-		t.Skipf("no executable to test (`make build` makes one, WINDTUNNEL_BIN names another): %v", err)
+		t.Skipf("no executable to test (`%s` makes one, %s names another): %v", target, variable, err)
 	}
 	return path
 }

@@ -8,6 +8,7 @@ import (
 
 // Step is one block of a trace: a command, what it is given, and what came of it.
 type Step struct {
+	Line  string            // the command as it stands there
 	Name  string            // the command's first word
 	Args  map[string]string // its key=value words
 	Words []string          // its other words, in their order
@@ -56,7 +57,7 @@ func Trace(t *testing.T, path string, do func(t *testing.T, s Step) string) {
 
 func command(line string) Step {
 	words := strings.Fields(line)
-	s := Step{Name: words[0], Args: map[string]string{}}
+	s := Step{Line: line, Name: words[0], Args: map[string]string{}}
 	for _, word := range words[1:] {
 		if key, value, ok := strings.Cut(word, "="); ok && word[0] != '/' { // a path may have a query
 			s.Args[key] = value

@@ -54,8 +54,10 @@ func TestReal(t *testing.T) {
 	}
 }
 
-func traces(t *testing.T) []string {
-	paths, err := filepath.Glob("testdata/*.txt")
+func traces(t *testing.T) []string { return glob(t, "testdata/*.txt") }
+
+func glob(t *testing.T, pattern string) []string {
+	paths, err := filepath.Glob(pattern)
 	if err != nil || len(paths) == 0 {
 		t.Fatal(paths, err)
 	}

@@ -126,6 +126,16 @@ func merging(p *spec.Schema, f reflect.StructField) {
 	p.AddExtension("x-kubernetes-list-map-keys", []any{key})
 }
 
+// named returns a reference to a schema that goes by its type's name, as that of a
+// quantity does: kubectl explain shows it.
+func (d *Definitions) named(t reflect.Type, s spec.Schema) spec.Schema {
+	if t.Kind() != reflect.Struct {
+		return s
+	}
+	d.Schemas[Name(t)] = &s
+	return spec.Schema{SchemaProps: spec.SchemaProps{Ref: spec.MustCreateRef(d.prefix + Name(t))}}
+}
+
 // schemaOf returns the schema of a field's type.
 func (d *Definitions) schemaOf(t reflect.Type) spec.Schema {
 	if t.Kind() == reflect.Pointer {
@@ -141,8 +151,7 @@ func (d *Definitions) schemaOf(t reflect.Type) spec.Schema {
 		OpenAPISchemaType() []string
 		OpenAPISchemaFormat() string
 	}); ok {
-		s := spec.Schema{SchemaProps: spec.SchemaProps{Type: named.OpenAPISchemaType(), Format: named.OpenAPISchemaFormat()}}
-		return s
+		return d.named(t, spec.Schema{SchemaProps: spec.SchemaProps{Type: named.OpenAPISchemaType(), Format: named.OpenAPISchemaFormat()}})
 	}
 	switch t.Kind() {
 	case reflect.String:
@@ -166,7 +175,7 @@ func (d *Definitions) schemaOf(t reflect.Type) spec.Schema {
 		return *spec.MapProperty(&item)
 	case reflect.Struct:
 		if _, own := v.(json.Marshaler); own && t != reflect.TypeFor[metav1.ObjectMeta]() {
-			return spec.Schema{SchemaProps: spec.SchemaProps{Type: spec.StringOrArray{"object"}}} // of any form
+			return d.named(t, spec.Schema{SchemaProps: spec.SchemaProps{Type: spec.StringOrArray{"object"}}}) // of any form
 		}
 		return spec.Schema{SchemaProps: spec.SchemaProps{Ref: spec.MustCreateRef(d.prefix + d.Add(t))}}
 	}

@@ -60,16 +60,18 @@ func Cells(k *kind.Kind, o runtime.Object, now time.Time) (out []any) {
 }
 
 func columnsOf(k *kind.Kind) []column {
-	name := column{name: "Name", format: "name", cell: func(o runtime.Object, _ time.Time) any { return o.(metav1.Object).GetName() }}
 	if k.Custom != nil && len(k.Custom.Columns) > 0 {
-		return []column{name}
+		return named()
 	}
 	if k.Custom != nil {
-		return []column{name, ageColumn()}
+		return named(ageColumn())
 	}
-	return []column{name, {name: "Created At", cell: func(o runtime.Object, _ time.Time) any {
+	if own := builtinColumns(k.Table()); own != nil {
+		return own
+	}
+	return named(column{name: "Created At", cell: func(o runtime.Object, _ time.Time) any {
 		return o.(metav1.Object).GetCreationTimestamp().UTC().Format(time.RFC3339)
-	}}}
+	}})
 }
 
 func ageColumn() column {
