@@ -13,13 +13,20 @@ BIN       := bin/windtunnel
 # The one build that links Kubernetes: minutes when the build cache is cold.
 BUILD     := $(GO) build -tags embedded -ldflags "$(LDFLAGS)"
 
-.PHONY: all build demo kubectl test test-operator test-short test-accuracy test-robust test-web vet lint race fuzz bench bench-check bench-keep bench-fleet bench-load bench-hollow bench-leader web docs clean
+.PHONY: all build image demo kubectl test test-image test-operator test-short test-accuracy test-robust test-web vet lint race fuzz bench bench-check bench-keep bench-fleet bench-load bench-hollow bench-leader web docs clean
 
 all: build
 
 build: ## bin/windtunnel, with the control plane in it
 	@mkdir -p bin
 	$(BUILD) -o $(BIN) ./cmd/windtunnel
+
+IMAGE     := windtunnel:latest
+
+# Without the C library, of which the image has none: minutes when the build cache is cold.
+image: export CGO_ENABLED = 0
+image: build ## bin/image, an OCI layout of bin/windtunnel, and bin/image.tar (IMAGE=NAME:TAG): no container engine is needed
+	cd tools/image && $(GO) run . -binary $(CURDIR)/$(BIN) -out $(CURDIR)/bin/image -tag $(IMAGE)
 
 demo: build ## fly examples/density.yaml on the embedded plane
 	$(BIN) run examples/density.yaml
@@ -28,7 +35,10 @@ demo: build ## fly examples/density.yaml on the embedded plane
 # machine to itself is a proof.
 test: build kubectl vet ## every test, on the real plane too
 	WINDTUNNEL_BIN=$(CURDIR)/$(BIN) $(GO) test -p 2 -parallel 2 -timeout 25m ./...
-	$(MAKE) test-operator
+	$(MAKE) test-operator test-image
+
+test-image: ## what makes the image, a module of its own
+	cd tools/image && $(GO) vet ./... && $(GO) test ./...
 
 # Its module is of its own: nothing of it enters windtunnel's dependencies.
 kubectl: bin/kubectl ## bin/kubectl, which tests compare hollow clusters and the real plane with

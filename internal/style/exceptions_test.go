@@ -19,7 +19,7 @@ var levels = [][]string{
 	{"internal/report/live", "internal/judge"},
 	{"internal/flight"},
 	{".", "planes/app", "planes/clusters", "planes/edge", "planes/vm"},
-	{"cmd", "bench", "examples", "internal/style"},
+	{"cmd", "bench", "examples", "tools", "internal/style"},
 }
 
 // opinions are the rooms to the right of the record: functions of what a run
@@ -47,27 +47,28 @@ var (
 
 // doors says which folders may import a heavy dependency.
 var doors = map[string][]string{
-	"k8s.io/kubernetes":                   {"internal/plane/component"},
-	"go.etcd.io/etcd/server/v3":           {"internal/plane/component"},
-	"github.com/prometheus/common":        {"internal/series"},
-	"github.com/prometheus/client_model":  {"internal/series"},
-	"github.com/prometheus/client_golang": {"internal/subject/kit/instrument", "planes"},
-	"github.com/prometheus/prometheus":    {"internal/series/promql"},
-	"gonum.org/v1/gonum":                  {"internal/stats"},
-	"golang.org/x/perf":                   {"internal/stats", "bench/baseline"},
-	"github.com/vishvananda/netlink":      {"internal/network", "planes/clusters/internal/netns"},
-	"github.com/google/pprof":             {"internal/observe/profile", "internal/diagnose"},
-	"github.com/google/cel-go":            {"scenario", "internal/fleet/stage"},
-	"github.com/itchyny/gojq":             {"internal/fleet/stage", "internal/interop/kubeburner", "scenario"},
-	"github.com/spf13/cobra":              {"cmd/windtunnel", "internal/plane/component", "internal/subject/kit/cli", "planes"},
-	"go.yaml.in/yaml/v3":                  {"scenario", "internal/text/strictyaml", "internal/load/template", "internal/interop", "internal/fleet/stage", "internal/report"},
-	"golang.org/x/net/http2":              {"internal/api/wire", "internal/api/apitest", "internal/hollow/h2"},
-	"github.com/parquet-go/parquet-go":    {"internal/interop/parquet"},
-	"github.com/chromedp":                 {"internal/report"},
-	"github.com/rogpeppe/go-internal":     {"cmd/windtunnel"},
-	"github.com/quic-go/quic-go":          {"planes/edge/internal/stream"},
-	"cuelang.org/go":                      {"planes/app/internal/template"},
-	"github.com/klauspost/compress":       {"planes/app/internal/api"},
+	"k8s.io/kubernetes":                      {"internal/plane/component"},
+	"go.etcd.io/etcd/server/v3":              {"internal/plane/component"},
+	"github.com/prometheus/common":           {"internal/series"},
+	"github.com/prometheus/client_model":     {"internal/series"},
+	"github.com/prometheus/client_golang":    {"internal/subject/kit/instrument", "planes"},
+	"github.com/prometheus/prometheus":       {"internal/series/promql"},
+	"gonum.org/v1/gonum":                     {"internal/stats"},
+	"golang.org/x/perf":                      {"internal/stats", "bench/baseline"},
+	"github.com/vishvananda/netlink":         {"internal/network", "planes/clusters/internal/netns"},
+	"github.com/google/pprof":                {"internal/observe/profile", "internal/diagnose"},
+	"github.com/google/cel-go":               {"scenario", "internal/fleet/stage"},
+	"github.com/itchyny/gojq":                {"internal/fleet/stage", "internal/interop/kubeburner", "scenario"},
+	"github.com/spf13/cobra":                 {"cmd/windtunnel", "internal/plane/component", "internal/subject/kit/cli", "planes"},
+	"go.yaml.in/yaml/v3":                     {"scenario", "internal/text/strictyaml", "internal/load/template", "internal/interop", "internal/fleet/stage", "internal/report"},
+	"golang.org/x/net/http2":                 {"internal/api/wire", "internal/api/apitest", "internal/hollow/h2"},
+	"github.com/parquet-go/parquet-go":       {"internal/interop/parquet"},
+	"github.com/chromedp":                    {"internal/report"},
+	"github.com/rogpeppe/go-internal":        {"cmd/windtunnel"},
+	"github.com/quic-go/quic-go":             {"planes/edge/internal/stream"},
+	"cuelang.org/go":                         {"planes/app/internal/template"},
+	"github.com/klauspost/compress":          {"planes/app/internal/api"},
+	"github.com/google/go-containerregistry": {"tools/image"}, // a module of its own
 }
 
 // exceptions names what breaks a rule, and why.
