@@ -25,7 +25,7 @@ type Options struct {
 	Clock     clock.Clock // of the run
 	Folder    string      // that keeps the workers' streams; it must exist
 	Plan      []byte      // what each worker is given when it joins
-	Binary    string      // SHA-256 of the program that workers must be; empty: any
+	Binary    string      // what Binary says of the program that workers must be; empty: any
 	Listen    string      // address; default a free port of this machine's loopback
 	Hosts     []string    // names and addresses that workers reach the leader by, for its certificate; default the loopback
 	LostAfter time.Duration

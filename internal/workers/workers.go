@@ -53,7 +53,7 @@ const header = "Windtunnel-Worker"
 type hello struct {
 	Index  int    `json:"index"`
 	UID    string `json:"uid"`    // of its pod or process
-	Binary string `json:"binary"` // SHA-256 of its program
+	Binary string `json:"binary"` // which build it is
 }
 
 // welcome is the answer.
