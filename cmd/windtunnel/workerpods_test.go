@@ -13,6 +13,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -41,7 +42,8 @@ type jobHost struct {
 	client kubernetes.Interface
 }
 
-func newJobHost(t *testing.T) *jobHost {
+// newJobHost starts it; flags are further ones of the kubelet's.
+func newJobHost(t *testing.T, flags ...string) *jobHost {
 	u := newTunnel(t)
 	config, _ := u.up()
 	e, err := endpoint.FromKubeconfig(config, "")
@@ -52,7 +54,7 @@ func newJobHost(t *testing.T) *jobHost {
 	if err != nil {
 		t.Fatal(err)
 	}
-	node, said := u.start("kubelet", "--processes", "here", "--kubeconfig", config)
+	node, said := u.start(append([]string{"kubelet", "--processes", "here", "--kubeconfig", config}, flags...)...)
 	t.Cleanup(func() {
 		_ = node.Process.Signal(os.Interrupt)
 		if code := exitOf(node.Wait()); code != exitPass {
@@ -68,15 +70,16 @@ func newJobHost(t *testing.T) *jobHost {
 	return &jobHost{u, config, client}
 }
 
-// fly starts a run of two workers that are pods.
-func (h *jobHost) fly(name, under string, count int) (*exec.Cmd, *output, record.Dir) {
+// fly starts a run of two workers that are pods; flags come behind its own.
+func (h *jobHost) fly(name, under string, count int, flags ...string) (*exec.Cmd, *output, record.Dir) {
 	h.t.Helper()
 	file := filepath.Join(h.dir, name+".yaml")
 	if err := os.WriteFile(file, []byte(strings.ReplaceAll(podsScenario, "$count", fmt.Sprint(count))), 0o600); err != nil {
 		h.t.Fatal(err)
 	}
 	out := filepath.Join(h.dir, name)
-	cmd, said := h.start("run", file, "--kubeconfig", under, "--out", out, "--workers", "2", "--worker-kubeconfig", h.config, "--worker-cpu", "100m", "--worker-memory", "256Mi")
+	args := []string{"run", file, "--kubeconfig", under, "--out", out, "--workers", "2", "--worker-kubeconfig", h.config, "--worker-cpu", "100m", "--worker-memory", "256Mi"}
+	cmd, said := h.start(append(args, flags...)...)
 	return cmd, said, record.Dir(out)
 }
 
@@ -142,11 +145,50 @@ func TestWorkersAreThePodsOfAJob(t *testing.T) {
 	h.nothing()
 }
 
-func TestWorkersAreNotPutOnThePlaneUnderTest(t *testing.T) {
+// What a host will not have is said before the load, with what to do.
+func TestHostsThatCannotHaveTheWorkers(t *testing.T) {
 	h := newJobHost(t)
-	cmd, said, _ := h.fly("same", h.config, 200)
-	if code := exitOf(cmd.Wait()); code == exitPass || !strings.Contains(said.String(), "--workers-on-plane") {
-		t.Errorf("exit code %d\n%s", code, said)
+	under := hollowCluster(t)
+	refused := func(name, plane, want string, flags ...string) {
+		t.Helper()
+		cmd, said, dir := h.fly(name, plane, 200, flags...)
+		if code := exitOf(cmd.Wait()); code == exitPass || code == exitFail || !strings.Contains(said.String(), want) {
+			t.Errorf("%s: exit code %d, want %q\n%s", name, code, want, said)
+		}
+		if _, err := dir.ReadStream(record.StreamFile, func(*record.Stream) record.Visitor {
+			return record.Visitor{Event: func(e record.Event) {
+				if e.Type == record.EventLoadAsked && e.Name == "fill" {
+					t.Errorf("%s: the load had begun", name)
+				}
+			}}
+		}); err != nil {
+			t.Error(err)
+		}
+		h.nothing()
+	}
+	refused("same", h.config, "--workers-on-plane")
+	refused("image", under, "would run is not known without the image", "--worker-image", "registry.example/another:v1")
+	few := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "few"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")}}}
+	if _, err := h.client.CoreV1().ResourceQuotas("default").Create(t.Context(), few, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	repotest.Eventually(t, "the quota is in force", func() bool {
+		q, err := h.client.CoreV1().ResourceQuotas("default").Get(t.Context(), few.Name, metav1.GetOptions{})
+		return err == nil && len(q.Status.Hard) > 0
+	})
+	refused("quota", under, "exceeded quota: few")
+	if err := h.client.CoreV1().ResourceQuotas("default").Delete(t.Context(), few.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+
+	cmd, said, dir := h.fly("on-plane", h.config, 200, "--workers-on-plane")
+	if code := exitOf(cmd.Wait()); code != exitPass && code != exitUnknown { // a busy machine has its doubts
+		t.Errorf("on the plane: exit code %d\n%s", code, said)
+	}
+	for _, name := range []string{record.SummaryFile, record.ReportFile} {
+		if raw, err := dir.Read(name); err != nil || !strings.Contains(string(raw), "pods of the plane under test") {
+			t.Errorf("%s does not say where the workers were: %v", name, err)
+		}
 	}
 	h.nothing()
 }

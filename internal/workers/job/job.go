@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -144,8 +145,8 @@ func Start(ctx context.Context, client kubernetes.Interface, o Options, access [
 // its leader as well.
 const lookEvery = time.Second
 
-// Watch says of each worker, once, why its pod cannot run or runs no more, until ctx
-// ends. One that has succeeded is none of these.
+// Watch says of each worker, once, why its pod cannot be made, cannot run or runs no
+// more, until ctx ends. One that has succeeded is none of these.
 func (j *Job) Watch(ctx context.Context, lost func(worker int, why error)) {
 	seen, said := map[int]bool{}, map[int]bool{}
 	for ; ; _ = clock.Sleep(ctx, lookEvery) {
@@ -168,6 +169,12 @@ func (j *Job) Watch(ctx context.Context, lost func(worker int, why error)) {
 				lost(index, fmt.Errorf("%w %s: %s", ErrPod, pods[i].Name, why))
 			}
 		}
+		if missing := firstMissing(seen, j.options.Workers); missing >= 0 && !said[missing] {
+			if why := j.refused(ctx); why != "" {
+				said[missing] = true
+				lost(missing, fmt.Errorf("%w cannot be made: %s; use fewer workers or smaller ones (--worker-cpu, --worker-memory), or another --worker-namespace", ErrPod, why))
+			}
+		}
 		for index := range seen {
 			if !there[index] && !said[index] {
 				said[index] = true
@@ -175,6 +182,41 @@ func (j *Job) Watch(ctx context.Context, lost func(worker int, why error)) {
 			}
 		}
 	}
+}
+
+// firstMissing is the first worker that has had no pod; -1: all have.
+func firstMissing(seen map[int]bool, workers int) int {
+	for i := range workers {
+		if !seen[i] {
+			return i
+		}
+	}
+	return -1
+}
+
+// refused is why the host makes no more pods of the Job: a quota, or a rule for its
+// namespace. What may pass by itself is not of them.
+func (j *Job) refused(ctx context.Context) string {
+	for _, e := range j.warnings(ctx) {
+		if e.Reason == "FailedCreate" && strings.Contains(e.Message, "forbidden") {
+			return e.Message
+		}
+	}
+	return ""
+}
+
+// warnings are the host's about the Job, as far as they can be read.
+func (j *Job) warnings(ctx context.Context) (out []corev1.Event) {
+	events, err := j.client.CoreV1().Events(j.options.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=" + j.options.Name})
+	if err != nil {
+		return nil
+	}
+	for _, e := range events.Items {
+		if e.Type == corev1.EventTypeWarning && e.InvolvedObject.Name == j.options.Name {
+			out = append(out, e)
+		}
+	}
+	return out
 }
 
 func (j *Job) pods(ctx context.Context) ([]corev1.Pod, error) {
@@ -214,12 +256,8 @@ func trouble(pod *corev1.Pod) string {
 // and events of the Job, such as of a quota.
 func (j *Job) Waiting(ctx context.Context) string {
 	var out string
-	if events, err := j.client.CoreV1().Events(j.options.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=" + j.options.Name}); err == nil {
-		for _, e := range events.Items {
-			if e.Type == corev1.EventTypeWarning {
-				out = e.Reason + ": " + e.Message
-			}
-		}
+	for _, e := range j.warnings(ctx) {
+		out = e.Reason + ": " + e.Message
 	}
 	pods, err := j.pods(ctx)
 	if err != nil {

@@ -1,11 +1,16 @@
 package job
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"testing"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
 	"sigs.k8s.io/yaml"
 )
 
@@ -69,5 +74,37 @@ func TestTrouble(t *testing.T) {
 		if got := trouble(&pod); (got == "") != (want == "") || !strings.Contains(got, want) {
 			t.Errorf("%s: %q, want %q", text, got, want)
 		}
+	}
+}
+
+// A quota lets some pods be made and others not: the run is told at once, with what the
+// host says, and not after everybody's patience is over. What passes is waited for.
+func TestWatchTellsOfRefusedPods(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: some.meta()}
+	pod.Name, pod.Labels = "p0", map[string]string{Label: some.Name, batchv1.JobCompletionIndexAnnotation: "0"}
+	event := func(name, reason, about, message string) *corev1.Event {
+		return &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: some.Namespace}, Type: corev1.EventTypeWarning, Reason: reason, Message: message,
+			InvolvedObject: corev1.ObjectReference{Kind: "Job", Name: about}}
+	}
+	client := fake.NewClientset(pod, event("a", "FailedCreate", some.Name, "the server timed out"), event("b", "FailedCreate", "another", "forbidden: not this one"))
+	j := &Job{options: some, client: client}
+	if why := j.refused(t.Context()); why != "" {
+		t.Errorf("nothing was refused for good: %s", why)
+	}
+	if _, err := client.CoreV1().Events(some.Namespace).Create(t.Context(), event("c", "FailedCreate", some.Name, `pods "x" is forbidden: exceeded quota: few`), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var told []string
+	j.Watch(ctx, func(worker int, why error) {
+		told = append(told, fmt.Sprint(worker, " ", why))
+		cancel()
+	})
+	if len(told) != 1 || !strings.HasPrefix(told[0], "1 its pod cannot be made: ") || !strings.Contains(told[0], "exceeded quota: few; use fewer workers") {
+		t.Errorf("told %q", told)
+	}
+	if out := j.Waiting(t.Context()); !strings.Contains(out, "exceeded quota") {
+		t.Errorf("waiting for %q", out)
 	}
 }
