@@ -38,6 +38,11 @@ type addressBlock struct {
 type addresses struct {
 	nodes *nodes
 	next  uint32 // block
+	step  uint32 // to the one after it: those between are of others who share the fleet
+}
+
+func newAddresses(n *nodes) *addresses {
+	return &addresses{nodes: n, next: firstPod + uint32(n.share.Index)*blockSize, step: uint32(n.share.stride()) * blockSize}
 }
 
 // take gives a pod of the node an address; 0 when there is none left.
@@ -50,11 +55,11 @@ func (a *addresses) take(n *node) uint32 {
 			return b.base + free
 		}
 	}
-	if a.next > lastAddress-blockSize {
+	if a.next > lastAddress-a.step {
 		return 0
 	}
 	n.blocks = append(n.blocks, addressBlock{base: a.next, used: 1})
-	a.next += blockSize
+	a.next += a.step
 	return n.blocks[len(n.blocks)-1].base
 }
 

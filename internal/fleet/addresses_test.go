@@ -21,7 +21,7 @@ func TestNames(t *testing.T) {
 func TestAddresses(t *testing.T) {
 	s := &nodes{template: &nodeTemplate{fleet: "node"}}
 	s.plan(2)
-	pool := &addresses{nodes: s, next: firstPod}
+	pool := newAddresses(s)
 	a, b := s.all[0], s.all[1]
 	seen := map[uint32]bool{}
 	for range 40 {

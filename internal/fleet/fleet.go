@@ -48,6 +48,7 @@ type Options struct {
 	Name     string           // nodes are NAME-000000 ... with the label windtunnel.dev/fleet=NAME; default "node"
 	Stages   *machine.Machine // what happens to nodes, pods and anything else; nil: the built-in set fast
 	Manage   *ManagedNodes    // keep existing nodes alive in place of making some
+	Share    Share            // of the nodes that it makes; the zero value: all of them
 	Objects  []kwok.Document  // that belong to the stages, such as a StorageClass: created where they are missing
 	NodeIP   netip.Addr       // of every node; the zero address: made up, one for each
 	NodePort int              // where nodes' kubelets are served; 0: nowhere
@@ -115,11 +116,14 @@ func Start(ctx context.Context, cfg scenario.Fleet, o Options) (*Fleet, error) {
 }
 
 func defaults(o Options, cfg scenario.Fleet) (Options, scenario.Fleet, error) {
+	if err := o.Share.check(); err != nil {
+		return o, cfg, err
+	}
 	if o.Manage != nil {
 		if err := o.Manage.Validate(); err != nil {
 			return o, cfg, err
 		}
-		cfg.Nodes = 0
+		cfg.Nodes, o.Share = 0, Share{}
 	}
 	if cfg.Nodes < 0 || cfg.Nodes > maxNodes {
 		return o, cfg, fmt.Errorf("fleet: %d nodes: want 0 to %d", cfg.Nodes, maxNodes)
@@ -178,12 +182,12 @@ func assemble(cfg scenario.Fleet, o Options, c client) (*Fleet, error) {
 	}
 	l := &leases{engine: e, template: t, duration: time.Duration(cfg.Lease)}
 	n := &nodes{
-		engine: e, template: t, stages: st, leases: l, kubelets: k, managed: o.Manage, hostIP: o.NodeIP,
+		engine: e, template: t, stages: st, leases: l, kubelets: k, managed: o.Manage, share: o.Share, hostIP: o.NodeIP,
 		awaited: map[string]bool{}, ready: make(chan struct{}), failed: make(chan struct{}),
 	}
 	n.leaving = deletion{nodes: n, done: make(chan struct{})}
 	n.plan(cfg.Nodes)
-	st.addresses = &addresses{nodes: n, next: firstPod}
+	st.addresses = newAddresses(n)
 	p := &pods{engine: e, nodes: n, stages: st, kubelets: k, byKey: map[podKey]*pod{}, interned: map[string]string{}}
 	for a := range actions {
 		switch {
@@ -200,7 +204,7 @@ func assemble(cfg scenario.Fleet, o Options, c client) (*Fleet, error) {
 	f.watches = &watches{clock: o.Clock, client: c, records: o.Records, log: o.Log, events: f.events}
 	f.disturb = &disturber{engine: e, nodes: n, kubelets: k, faults: map[*injectedFault]bool{}}
 	f.players = &players{
-		engine: e, nodes: n, stages: st, addresses: st.addresses, lent: map[string]lentAddress{}, stamp: o.Stamp, namespaces: o.Namespaces,
+		engine: e, nodes: n, stages: st, addresses: st.addresses, lent: map[string]lentAddress{}, stamp: o.Stamp, namespaces: o.Namespaces, share: o.Share,
 	}
 	n.awaiting.Fire = func() {
 		f.watches.relistPods()

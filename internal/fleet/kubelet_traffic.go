@@ -28,7 +28,7 @@ func newKubeletWatches(cfg scenario.Fleet, o Options) (*traffic.Kubelets, error)
 	case "", MinimalTraffic:
 		return nil, nil
 	case KubeletTraffic:
-		nodes := cfg.Nodes
+		nodes := o.Share.Count(cfg.Nodes)
 		if o.Manage != nil {
 			nodes = 5000 // not known yet: connections are dialled when they are needed
 		}

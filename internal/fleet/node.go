@@ -25,6 +25,7 @@ type node struct {
 	wheel.Timer  // next renewal or heartbeat; before that: its creation
 	name         string
 	index        uint32 // in nodes.all
+	number       uint32 // of all nodes of the fleet: its name and address
 	state        nodeState
 	fault        *injectedFault // nil when it is well
 	host         netip.Addr     // what its pods have as host IP

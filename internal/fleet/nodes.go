@@ -28,6 +28,7 @@ type nodes struct {
 	leases   *leases
 	kubelets *kubeletTraffic
 	managed  *ManagedNodes // nil: the fleet makes its nodes
+	share    Share         // of the nodes that the fleet makes
 	hostIP   netip.Addr    // of every node; the zero address: one for each
 
 	all       []*node
@@ -48,16 +49,27 @@ type nodes struct {
 	created, schedulable, lost int
 }
 
-// plan makes the nodes that the fleet will create.
+// plan makes the nodes that the fleet will create: of count in all, its share.
 func (s *nodes) plan(count int) {
-	all := make([]node, count)
-	s.byName = make(map[string]*node, count)
+	all := make([]node, s.share.Count(count))
+	s.byName = make(map[string]*node, len(all))
 	for i := range all {
-		s.add(&all[i], s.template.nodeName(uint32(i)))
+		n := &all[i]
+		n.number = uint32(s.share.Index + i*s.share.stride())
+		s.add(n, s.template.nodeName(n.number))
+		n.host = s.address(n.number)
 	}
 }
 
-// add gives a node its name and number.
+// address is that of a node with this number.
+func (s *nodes) address(number uint32) netip.Addr {
+	if s.hostIP.IsValid() {
+		return s.hostIP
+	}
+	return hostAddress(number)
+}
+
+// add gives a node its name and place.
 func (s *nodes) add(n *node, name string) {
 	n.name, n.index = name, uint32(len(s.all))
 	if last := len(s.vacant) - 1; last >= 0 {
@@ -66,22 +78,19 @@ func (s *nodes) add(n *node, name string) {
 	} else {
 		s.all = append(s.all, n)
 	}
-	n.host = hostAddress(n.index)
-	if s.hostIP.IsValid() {
-		n.host = s.hostIP
-	}
 	n.Fire = func() { s.fire(n) }
 	s.byName[name] = n
 }
 
-// begin lets the nodes that do not exist yet be created, so many a second.
+// begin lets the nodes that do not exist yet be created, so many a second by all who
+// share the fleet.
 func (s *nodes) begin(rate float64) {
 	s.started = true
 	now := s.engine.clock.Now()
 	planned := 0
 	for _, n := range s.all {
 		if n.state == nodePlanned {
-			s.engine.wheel.Set(&n.Timer, now.Add(time.Duration(float64(planned)/rate*float64(time.Second))))
+			s.engine.wheel.Set(&n.Timer, now.Add(time.Duration(float64(s.share.Index+planned*s.share.stride())/rate*float64(time.Second))))
 			planned++
 		}
 	}
@@ -183,6 +192,7 @@ func (s *nodes) adopt(n *node, kind object.EventType, o *object.Node, raw []byte
 	case n == nil:
 		n = &node{}
 		s.add(n, string(o.Name))
+		n.host = s.address(n.index)
 		s.takeOver(n, string(o.UID))
 	case n.uid != string(o.UID) && mine: // another one of the same name
 		s.lose(n)
@@ -316,7 +326,7 @@ func (s *nodes) build(j *job) bool {
 	now := s.engine.clock.Now()
 	switch j.action {
 	case nodeCreate:
-		body, err := s.template.nodeBody(n.index, n.host, s.engine.clock.Wall(now))
+		body, err := s.template.nodeBody(n.number, n.host, s.engine.clock.Wall(now))
 		if err != nil {
 			s.fail(err)
 			return false

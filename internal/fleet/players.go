@@ -28,6 +28,7 @@ type players struct {
 
 	stamp      object.Stamp
 	namespaces func(string) bool // nil: all that there is is played
+	share      Share
 
 	all  []*player.Player       // guarded by the engine's lock
 	lent map[string]lentAddress // of pods that players play, by uid; guarded by it too
@@ -43,11 +44,14 @@ func (p *players) start(ctx context.Context, o Options, c *wire.Client) error {
 	}
 	served := discovery.New(c)
 	var faults []error
+	first := p.share.Index == 0 // of those who share the nodes: what belongs to no node is its own
 	for _, d := range o.Objects {
-		faults = append(faults, p.provide(ctx, served, d))
+		if first {
+			faults = append(faults, p.provide(ctx, served, d))
+		}
 	}
 	for _, r := range o.Stages.Resources() {
-		if p.stages.plays(r) {
+		if p.stages.plays(r) || !first && r != nodeKind() && r != podKind() {
 			continue
 		}
 		one, err := player.Start(ctx, player.Options{
