@@ -104,18 +104,21 @@ func (g *Generator) Progress() Progress {
 	return p
 }
 
-func (s *stats) p99() time.Duration {
+func (s *stats) p99() time.Duration { return p99(func(i int) int64 { return s.latencies[i].Load() }) }
+
+// p99 of latencies, of which there are so many in each bucket.
+func p99(in func(bucket int) int64) time.Duration {
 	var total int64
-	for i := range s.latencies {
-		total += s.latencies[i].Load()
+	for i := range buckets {
+		total += in(i)
 	}
 	rest := total / 100
 	for i := buckets - 1; i >= 0; i-- {
-		if n := s.latencies[i].Load(); n > rest {
+		n := in(i)
+		if n > rest {
 			return upper(i)
-		} else {
-			rest -= n
 		}
+		rest -= n
 	}
 	return 0
 }
