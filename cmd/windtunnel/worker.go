@@ -24,6 +24,7 @@ type crewFlags struct {
 
 func (f *crewFlags) add(verb *cobra.Command) {
 	verb.Flags().IntVar(&f.Workers, "workers", 0, "share the load among so many workers: call k of a step is sent by worker k mod `N`; 0: this process sends it")
+	verb.Flags().IntVar(&f.Fleets, "fleet-workers", 0, "share the fleet's nodes among so many more workers: node i is kept alive by worker i mod `M`; 0: this process keeps them")
 	verb.Flags().BoolVar(&f.processes, "worker-processes", false, "the workers are processes of this machine")
 	p := &f.pods
 	verb.Flags().StringVar(&p.Kubeconfig, "worker-kubeconfig", "", "the workers are pods of a Job on the cluster of this `file`, which is not the one under test")
@@ -38,19 +39,22 @@ func (f *crewFlags) add(verb *cobra.Command) {
 }
 
 func (f *crewFlags) check() error {
+	some := f.Workers > 0 || f.Fleets > 0
 	switch {
 	case f.Workers < 0:
 		return fmt.Errorf("--workers %d: want 1 or more", f.Workers)
-	case f.Workers == 0 && (f.processes || f.Tolerate != 0 || f.pods.Kubeconfig != "" || f.print):
-		return errors.New("--worker-processes, --worker-kubeconfig, --tolerate-workers and --print-manifests are about --workers N, which is missing")
+	case f.Fleets < 0:
+		return fmt.Errorf("--fleet-workers %d: want 1 or more", f.Fleets)
+	case !some && (f.processes || f.Tolerate != 0 || f.pods.Kubeconfig != "" || f.print):
+		return errors.New("--worker-processes, --worker-kubeconfig, --tolerate-workers and --print-manifests are about --workers N or --fleet-workers M, which are missing")
 	case f.processes && f.pods.Kubeconfig != "":
 		return errors.New("--worker-processes or --worker-kubeconfig: workers are in one place")
-	case f.Workers > 0 && !f.processes && f.pods.Kubeconfig == "" && !f.print:
-		return errors.New("--workers needs to know where the workers are to be: add --worker-processes for processes of this machine, or --worker-kubeconfig FILE for pods")
+	case some && !f.processes && f.pods.Kubeconfig == "" && !f.print:
+		return errors.New("--workers and --fleet-workers need to know where the workers are to be: add --worker-processes for processes of this machine, or --worker-kubeconfig FILE for pods")
 	case f.processes && f.print:
 		return errors.New("--print-manifests is about workers that are pods: leave --worker-processes out")
 	}
-	if f.Workers > 0 && !f.processes {
+	if some && !f.processes {
 		f.Pods = &f.pods
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -196,5 +197,34 @@ func TestWorkersAreAskedForWhole(t *testing.T) {
 	some.Workers = 2
 	if some.check() == nil {
 		t.Error("workers that are nowhere were taken")
+	}
+}
+
+// A run of workers ends early when its scenario says so, though the calls are others',
+// and says meanwhile where they stand.
+func TestAbortOnWithWorkers(t *testing.T) {
+	u := newTunnel(t)
+	text := `
+scenario: abort
+namespaces: {count: 0}
+abortOn: {failedCalls: 300, for: 10s}
+steps:
+- {name: ask, requests: {for: 10m, pace: {constant: 60}, mix: [{verb: get, resource: configmaps, namespace: default, name: none}]}}
+`
+	if err := os.WriteFile(filepath.Join(u.dir, "s.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd, said := u.start("run", "s.yaml", "--kubeconfig", hollowCluster(t), "--out", "run", "--workers", "2", "--worker-processes")
+	dir := record.Dir(filepath.Join(u.dir, "run"))
+	repotest.Eventually(t, "its status tells of the workers' calls", func() bool {
+		var s record.Status
+		raw, err := dir.Read(record.StatusFile)
+		return err == nil && json.Unmarshal(raw, &s) == nil && s.Step == "ask" && s.Done > 0 && s.Failed > 0 && s.Requested == 60
+	})
+	if code := exitOf(cmd.Wait()); code != exitFail {
+		t.Errorf("exit code %d\n%s", code, said)
+	}
+	if why := strings.Join(judgementOf(t, dir).Reasons, " "); !strings.Contains(why, "calls failed (failedCalls: 300)") {
+		t.Errorf("reasons: %s", why)
 	}
 }

@@ -27,7 +27,7 @@ func (r *run) watchForAbort(ctx context.Context) (_ context.Context, stop func()
 	wait.Go(func() {
 		w := abortWatch{AbortOn: *a}
 		for clock.Sleep(ctx, abortEvery) == nil {
-			if why := w.look(r.clock.Now(), r.generator.Progress(), r.generator.FailedForGood(r.workload.Expects)); why != "" {
+			if why := w.look(r.clock.Now(), r.senders.Progress(), r.senders.failedForGood(r.workload.Expects)); why != "" {
 				cancel(fmt.Errorf("%w: %s", ErrAborted, why))
 			}
 		}

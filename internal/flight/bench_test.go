@@ -43,7 +43,8 @@ func newBench(t *testing.T, text string) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = b.generator.Close() })
-	b.progress.follow(b.generator, nil)
+	b.senders = &senders{own: b.generator, log: b.log}
+	b.progress.follow(b.senders, nil)
 	return b
 }
 

@@ -133,10 +133,11 @@ func (r *run) startInstruments(ctx context.Context, cancel context.CancelCauseFu
 		return err
 	}
 	r.atEnd(func() { _ = r.generator.Close() })
+	r.senders = &senders{own: r.generator, log: r.log}
 	if err := r.reachMembers(); err != nil {
 		return err
 	}
-	r.progress.follow(r.generator, nil)
+	r.progress.follow(r.senders, nil)
 	if r.instruments, err = newInstruments(r); err != nil {
 		return err
 	}
@@ -160,6 +161,9 @@ func (r *run) populate(ctx context.Context) error {
 	if r.scenario.Fleet.Nodes == 0 {
 		return nil
 	}
+	if r.options.Crew.Fleets > 0 {
+		return r.populateByCrew(ctx)
+	}
 	// It outlives the cancelled steps: pods end on its nodes when a cluster is left.
 	f, err := fleet.Start(context.WithoutCancel(ctx), r.scenario.Fleet, fleet.Options{
 		Endpoint: r.plane.Endpoint("fleet"), Records: r.dir.records, Clock: r.clock, Log: r.log, Seed: r.scenario.Seed,
@@ -170,7 +174,7 @@ func (r *run) populate(ctx context.Context) error {
 		return err
 	}
 	r.fleet = f
-	r.progress.follow(r.generator, f)
+	r.progress.follow(r.senders, f)
 	r.instruments.traffic.addClient("fleet", f.Traffic)
 	r.atEnd(func() {
 		if err := f.Close(); err != nil {

@@ -31,9 +31,11 @@ import (
 // the path of the file for its records.
 const WorkerArg = "worker"
 
-// Crew says who sends a run's load.
+// Crew says who sends a run's load, and who keeps its nodes alive. Those who send are
+// numbered first.
 type Crew struct {
-	Workers  int   // 0: the process that leads the run
+	Workers  int   // who send; 0: the process that leads the run does
+	Fleets   int   // who keep nodes alive; 0: the process that leads the run does
 	Tolerate int   // so many may be lost without the verdict being unknown for it
 	Pods     *Pods // nil: they are processes of this machine
 }
@@ -46,30 +48,48 @@ func (c Crew) check() error {
 	switch {
 	case c.Workers < 0 || c.Workers > c.most():
 		return fmt.Errorf("--workers %d: want 1 to %d", c.Workers, c.most())
-	case c.Tolerate < 0 || c.Tolerate > 0 && c.Tolerate >= c.Workers:
-		return fmt.Errorf("--tolerate-workers %d: want fewer than the %d workers", c.Tolerate, c.Workers)
+	case c.Fleets < 0 || c.total() > c.most():
+		return fmt.Errorf("--fleet-workers %d: want 1 or more, and %d workers at most in all", c.Fleets, c.most())
+	case c.Tolerate < 0 || c.Tolerate > 0 && c.Tolerate >= c.total():
+		return fmt.Errorf("--tolerate-workers %d: want fewer than the %d workers", c.Tolerate, c.total())
 	}
 	return nil
 }
 
-// checkCrew says what keeps a run's load from being shared, before anything is started.
+// total is how many workers there are.
+func (c Crew) total() int { return c.Workers + c.Fleets }
+
+// senders are those who send.
+func (c Crew) senders() workers.Group { return workers.Group{Below: c.Workers} }
+
+// checkCrew says what keeps a run's load or fleet from being shared, before anything is
+// started.
 func (r *run) checkCrew() error {
 	c := r.options.Crew
-	if err := c.check(); err != nil || c.Workers == 0 {
+	if err := c.check(); err != nil || c.total() == 0 {
 		return err
-	}
-	if a := r.scenario.AbortOn; a != nil {
-		return fmt.Errorf("%s: abortOn is about calls as they end, which the leader of workers learns of later: leave it out, or run without --workers", r.options.File)
-	}
-	if !r.own() && slices.Contains(r.workload.DisturbedClients(), plane.Load) {
-		return fmt.Errorf("%s: a fault of the client %q needs a proxy before the load, which workers of a cluster that is not the run's own go past; run it without --workers", r.options.File, plane.Load)
 	}
 	if c.Pods != nil {
 		if _, err := c.jobOptions(r.id); err != nil {
 			return err
 		}
 	}
-	return r.workload.CheckSharable(c.Workers)
+	var errs []error
+	if c.Workers > 0 {
+		errs = append(errs, r.checkWay(plane.Load, "--workers"), r.workload.CheckSharable(c.Workers))
+	}
+	if c.Fleets > 0 {
+		errs = append(errs, r.checkWay(plane.Fleet, "--fleet-workers"), r.checkFleets())
+	}
+	return errors.Join(errs...)
+}
+
+// checkWay refuses faults on the way of a client that workers do not go.
+func (r *run) checkWay(client, flag string) error {
+	if r.own() || !slices.Contains(r.workload.DisturbedClients(), client) {
+		return nil
+	}
+	return fmt.Errorf("%s: a fault of the client %q needs a proxy before it, which workers of a cluster that is not the run's own go past; run it without %s", r.options.File, client, flag)
 }
 
 // How many workers share a load at most: on one machine, and in pods, of as many of
@@ -102,7 +122,7 @@ const workersWithin = 2 * time.Minute
 
 // startCrew starts the workers, if there are to be any, and waits until all have come.
 func (r *run) startCrew(ctx context.Context) error {
-	if r.options.Crew.Workers == 0 {
+	if r.options.Crew.total() == 0 || r.crew != nil {
 		return nil
 	}
 	return r.track(ctx, "workers", func() error {
@@ -111,6 +131,8 @@ func (r *run) startCrew(ctx context.Context) error {
 		err := c.start(ctx)
 		if err == nil {
 			r.crew = c
+		}
+		if err == nil && r.options.Crew.Workers > 0 {
 			r.created.TrackChanges()
 		}
 		return err
@@ -131,8 +153,8 @@ func (c *crew) start(ctx context.Context) error {
 		return err
 	}
 	o := workers.Options{
-		Workers: c.run.options.Crew.Workers, Clock: c.run.clock, Folder: string(folder), Plan: plan, Binary: binary,
-		Clocks: c.tellClock, Lost: c.tellLost,
+		Workers: c.run.options.Crew.total(), Clock: c.run.clock, Folder: string(folder), Plan: plan, Binary: binary,
+		Clocks: c.tellClock, Lost: c.tellLost, Progress: c.run.senders.take,
 	}
 	if pods := c.run.options.Crew.Pods; pods != nil {
 		var name string
@@ -166,12 +188,13 @@ func (c *crew) start(ctx context.Context) error {
 // plan is what workers are given.
 func (c *crew) plan(folder record.Dir) ([]byte, error) {
 	r := c.run
-	files, err := filesOf(r.scenario, r.workload.File)
+	files, err := filesOf(r.scenario, r.workload.File, r.options.Crew.Fleets > 0)
 	if err != nil {
 		return nil, err
 	}
 	p := workerPlan{
 		File: record.ScenarioFile, Text: r.native, Set: r.settings, Seed: r.scenario.Seed, Files: files, Stamp: r.stamp(), Destructive: r.workload.Destructive,
+		Senders: r.options.Crew.Workers, FleetName: r.fleetName(), Version: r.options.Versions["windtunnel"],
 	}
 	if r.options.Crew.Pods != nil && r.plane.Endpoint(plane.Load).Renewable() {
 		return nil, errors.New("the kubeconfig of the plane has its credentials from a program or a file, which workers in pods do not have: name one that holds a token or a certificate")
@@ -183,6 +206,9 @@ func (c *crew) plan(folder record.Dir) ([]byte, error) {
 		return p.encode()
 	}
 	if p.Kubeconfig, err = kubeconfigOf(r.plane.Endpoint(plane.Load), folder); err != nil {
+		return nil, err
+	}
+	if p.FleetKubeconfig, err = kubeconfigOf(r.plane.Endpoint(plane.Fleet), folder); err != nil {
 		return nil, err
 	}
 	return p.encode()
@@ -220,7 +246,7 @@ func (c *crew) startProcesses(folder record.Dir) error {
 	if err != nil {
 		return fmt.Errorf("find the working directory: %w", err)
 	}
-	for i := range c.run.options.Crew.Workers {
+	for i := range c.run.options.Crew.total() {
 		name := "worker-" + strconv.Itoa(i)
 		p, err := process.Start(process.Spec{
 			Name: name, Path: executable, Args: []string{WorkerArg, folder.File("access.json"), strconv.Itoa(i), folder.File("spool-" + strconv.Itoa(i) + ".wt")},
@@ -296,6 +322,7 @@ func (c *crew) tellClock(worker int, at clock.Time, stands workers.Clock) {
 }
 
 func (c *crew) tellLost(worker int, why error) {
+	c.run.senders.lose(worker)
 	step := c.run.progress.stepName()
 	c.run.dir.records.Event(record.Event{At: c.run.clock.Now(), Type: record.EventWorkerLost, Name: step, Text: why.Error(), Detail: record.Detail{Worker: worker}})
 	c.run.log.Warn("a worker is lost", slog.Int("worker", worker), slog.String("step", step), slog.Any("error", why))
@@ -310,7 +337,7 @@ func (c *crew) Send(ctx context.Context, part steps.Part, known steps.Changes, p
 	mine := digest(asked, plan)
 	records := c.run.dir.records
 	records.Event(record.Event{At: c.run.clock.Now(), Type: record.EventLoadAsked, Name: part.Step, Detail: asked})
-	outcomes, at, err := c.leader.Do(ctx, order{part, known}, func(_ int, said json.RawMessage) error {
+	outcomes, at, err := c.leader.Do(ctx, c.run.options.Crew.senders(), order{Part: part, Known: known}, func(_ int, said json.RawMessage) error {
 		var p prepared
 		if err := json.Unmarshal(said, &p); err != nil {
 			return err

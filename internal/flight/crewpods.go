@@ -29,7 +29,7 @@ type Pods struct {
 
 // jobOptions are the Job that workers of a run are.
 func (c Crew) jobOptions(run string) (job.Options, error) {
-	o := job.Options{Name: "windtunnel-" + run, Namespace: c.Pods.Namespace, Image: c.Pods.Image, Workers: c.Workers, Verb: WorkerArg}
+	o := job.Options{Name: "windtunnel-" + run, Namespace: c.Pods.Namespace, Image: c.Pods.Image, Workers: c.total(), Verb: WorkerArg}
 	var err error
 	if o.CPU, err = quantity("--worker-cpu", c.Pods.CPU); err != nil {
 		return o, err

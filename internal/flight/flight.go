@@ -115,11 +115,12 @@ type run struct {
 	setup       *wire.Client    // for what comes before and after, in a cluster that is not the run's own; else nil
 	client      *wire.Client    // for what is asked of the plane beside the load
 	generator   *load.Generator // what sends the load
+	senders     *senders        // the generator, and workers if there are any
 	instruments *instruments
 	fleet       *fleet.Fleet // nil: the scenario has no nodes
 	release     func()       // of the lease that says so in a cluster of others; nil: there is none
 	members     members
-	crew        *crew             // nil: the generator sends the load
+	crew        *crew             // nil: this process does all
 	native      []byte            // the scenario in our own language
 	settings    map[string]string // parameters of native
 	closers
@@ -202,7 +203,7 @@ func newRun(in Imported, o Options) (*run, error) {
 	if !r.installation.empty() {
 		r.progress.of++
 	}
-	if r.options.Crew.Workers > 0 {
+	if r.options.Crew.total() > 0 {
 		r.progress.of++
 	}
 	return r, nil
@@ -275,11 +276,18 @@ func (r *run) flyParts(ctx context.Context, cancel context.CancelCauseFunc, wait
 	if err := r.awaitSubjects(ctx); err != nil {
 		return err
 	}
+	if err := r.track(ctx, "preflight", func() error { return r.preflight().pass(ctx, before) }); err != nil {
+		return err
+	}
+	if r.options.Crew.Fleets > 0 { // those who only send come when there is something to send
+		if err := r.startCrew(ctx); err != nil {
+			return err
+		}
+	}
 	for _, part := range []struct {
 		name string
 		do   func() error
 	}{
-		{"preflight", func() error { return r.preflight().pass(ctx, before) }},
 		{"populate", func() error { return r.populate(ctx) }},
 		{"namespaces", func() error { return r.namespaces.create(ctx, r.generator, r.client) }},
 	} {
@@ -335,7 +343,7 @@ func (r *run) session() *steps.Session {
 		Plane: r.plane, Own: r.own(), MaxOthers: r.options.MaxNeighbours, Client: r.client, Load: r.generator, Fleet: r.fleet, Pods: r.instruments.pods(),
 		Installed: r.installation.installer, Clock: r.clock, Log: r.log, Warn: r.dir.warn, Dir: r.dir.Dir,
 	}
-	if r.crew != nil {
+	if r.crew != nil && r.options.Crew.Workers > 0 {
 		out.Crew = r.crew
 	}
 	return out

@@ -68,8 +68,8 @@ func newManifest(in Imported, o Options, c clock.Clock) record.Manifest {
 			StretchedHeartbeat: s.Fleet.Nodes > 0 && time.Duration(s.Fleet.Lease) != scenario.DefaultLease,
 		},
 	}
-	if o.Crew.Workers > 0 {
-		out.Workers = &record.WorkersFact{Count: o.Crew.Workers, Where: "processes", Tolerate: o.Crew.Tolerate}
+	if n := o.Crew.total(); n > 0 {
+		out.Workers = &record.WorkersFact{Count: n, Fleets: o.Crew.Fleets, Where: "processes", Tolerate: o.Crew.Tolerate}
 		if o.Crew.Pods != nil {
 			out.Workers.Where = "pods"
 		}

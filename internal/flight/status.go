@@ -54,8 +54,8 @@ type progress struct {
 	last      *underWay   // that began
 	outer     *underWay   // that began when no other was under way: calls are counted from its begin
 	begun, of int
-	generator *load.Generator
-	fleet     *fleet.Fleet
+	senders   *senders
+	fleet     *fleet.Fleet // nil: there is none, or workers have it
 }
 
 func newProgress(s *scenario.Scenario, c clock.Clock) *progress {
@@ -71,8 +71,8 @@ func (p *progress) Enter(step string) (leave func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	one := &underWay{name: step, began: p.clock.Now()}
-	if p.generator != nil {
-		one.before = p.generator.Progress()
+	if p.senders != nil {
+		one.before = p.senders.Progress()
 	}
 	p.begun++
 	if len(p.steps) == 0 {
@@ -91,17 +91,17 @@ func (p *progress) enterCleanUp() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.last = &underWay{name: "clean-up", began: p.clock.Now()}
-	if p.generator != nil {
-		p.last.before = p.generator.Progress()
+	if p.senders != nil {
+		p.last.before = p.senders.Progress()
 	}
 	p.steps, p.outer = nil, p.last
 }
 
 // follow says what the progress is read from, as it comes into being.
-func (p *progress) follow(g *load.Generator, f *fleet.Fleet) {
+func (p *progress) follow(s *senders, f *fleet.Fleet) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.generator, p.fleet = g, f
+	p.senders, p.fleet = s, f
 }
 
 // stepName is the name of the step that began last, for the end of the run.
@@ -163,12 +163,14 @@ func (p *progress) status() Status {
 	if n := len(p.steps); n > 1 {
 		s.Step += fmt.Sprintf(" +%d", n-1)
 	}
-	if step.name == "populate" && p.fleet != nil {
-		st := p.fleet.Stats()
-		s.Done, s.Total = st.Schedulable, p.nodes
+	if step.name == "populate" && p.nodes > 0 && p.senders != nil {
+		s.Done, s.Total = p.senders.nodes(), p.nodes
+		if p.fleet != nil {
+			s.Done = p.fleet.Stats().Schedulable
+		}
 	}
-	if g := p.generator; g != nil {
-		calls := g.Progress()
+	if p.senders != nil {
+		calls := p.senders.Progress()
 		s.Failed, s.Late = calls.Failed+calls.Lost, calls.Late
 		if calls.Count > step.before.Count { // calls are sent: all of those at the same time are one sum
 			first, since = 0, p.outer.began

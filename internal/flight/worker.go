@@ -51,15 +51,16 @@ func Work(ctx context.Context, o WorkerOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	s := &sender{share: load.Share{Index: o.Index, Of: w.Of}, records: records, clock: c, log: o.Log}
-	defer func() { err = errors.Join(err, s.close()) }()
-	if err := s.open(ctx, plan); err != nil {
+	defer func() { err = errors.Join(err, records.Close()) }()
+	own, err := plan.duty(ctx, worker{index: o.Index, of: w.Of, records: records, clock: c, log: o.Log})
+	if err != nil {
 		return err
 	}
+	defer own.close()
 	metering, stop := context.WithCancel(ctx)
 	var wait guard.Group
 	wait.Go(func() { usage.New(records, c, nil, usage.Options{}).Run(metering) })
-	err = w.Serve(ctx, records, o.Spool, s.prepare)
+	err = w.Serve(ctx, records, o.Spool, own)
 	stop()
 	wait.Wait()
 	if err == nil {
@@ -68,12 +69,37 @@ func Work(ctx context.Context, o WorkerOptions) (err error) {
 	return err
 }
 
+// worker is what every worker of a run has.
+type worker struct {
+	index, of int
+	records   *record.Writer
+	clock     clock.Clock
+	log       *slog.Logger
+}
+
+// duty is what a worker does.
+type duty interface {
+	workers.Duty
+	close()
+}
+
+// duty returns what the worker is to do, of which everything is ready then.
+func (p workerPlan) duty(ctx context.Context, w worker) (duty, error) {
+	if w.index >= p.Senders {
+		return p.newKeeper(w)
+	}
+	s := &sender{worker: w, share: load.Share{Index: w.index, Of: p.Senders}}
+	if err := s.open(ctx, p); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
 // sender is the load of a worker.
 type sender struct {
+	worker
 	share   load.Share
-	records *record.Writer
-	clock   clock.Clock
-	log     *slog.Logger
 	session *steps.Session
 	closers
 
@@ -82,7 +108,7 @@ type sender struct {
 
 // open compiles the plan and makes the connections.
 func (s *sender) open(ctx context.Context, plan workerPlan) error {
-	e, workload, err := plan.read()
+	e, workload, err := plan.read(plan.Kubeconfig, nil)
 	if err != nil {
 		return err
 	}
@@ -102,39 +128,47 @@ func (s *sender) open(ctx context.Context, plan workerPlan) error {
 	return nil
 }
 
-// read makes of a plan where the load goes and what it is. Its files are there for no
-// longer than that takes: they hold secrets, and a worker may be killed.
-func (p workerPlan) read() (e endpoint.Endpoint, w *steps.Workload, err error) {
+// read makes of a plan where a worker's calls go and what the load is, and into acts,
+// unless that is nil, what nodes do. Its files are there for no longer than that takes:
+// they hold secrets, and a worker may be killed.
+func (p workerPlan) read(kubeconfig []byte, acts *stages) (e endpoint.Endpoint, w *steps.Workload, err error) {
 	folder, err := os.MkdirTemp("", "windtunnel-worker-")
 	if err != nil {
 		return e, nil, fmt.Errorf("make a folder for the plan: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	if e, err = p.endpoint(folder); err == nil {
+	if e, err = p.endpoint(folder, kubeconfig); err == nil {
 		w, err = p.compile(folder)
+	}
+	if err == nil && acts != nil {
+		*acts, err = compileStages(w.Scenario.Fleet, folder)
 	}
 	return e, w, err
 }
 
-// endpoint returns where the load goes.
-func (p workerPlan) endpoint(folder string) (endpoint.Endpoint, error) {
+// endpoint returns where a worker's calls go.
+func (p workerPlan) endpoint(folder string, kubeconfig []byte) (endpoint.Endpoint, error) {
 	path := p.Cluster
 	if path == "" {
 		path = filepath.Join(folder, ".kubeconfig")
-		if err := os.WriteFile(path, p.Kubeconfig, 0o600); err != nil {
+		if err := os.WriteFile(path, kubeconfig, 0o600); err != nil {
 			return endpoint.Endpoint{}, fmt.Errorf("write the plane's kubeconfig: %w", err)
 		}
 	}
 	return endpoint.FromKubeconfig(path, "")
 }
 
-func (s *sender) close() error {
-	s.closers.close()
-	return s.records.Close()
+// Leave does nothing: between parts there is no load.
+func (s *sender) Leave() {}
+
+// Progress is where the load stands.
+func (s *sender) Progress() any {
+	g := s.session.Load
+	return workerProgress{Load: g.Tally(), Unexpected: g.FailedForGood(s.session.Workload.Expects)}
 }
 
-// prepare plans a part of the load.
-func (s *sender) prepare(ctx context.Context, body json.RawMessage) (workers.Task, error) {
+// Prepare plans a part of the load.
+func (s *sender) Prepare(ctx context.Context, body json.RawMessage) (workers.Task, error) {
 	var o order
 	if err := json.Unmarshal(body, &o); err != nil {
 		return nil, fmt.Errorf("read what is to be sent: %w", err)

@@ -9,8 +9,10 @@ import (
 	"hash/fnv"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/fleet/stage/builtin"
 	"github.com/windtunnel/windtunnel/internal/flight/steps"
 	"github.com/windtunnel/windtunnel/internal/load"
 	"github.com/windtunnel/windtunnel/internal/record"
@@ -29,6 +31,11 @@ type workerPlan struct {
 	Destructive bool              `json:"destructive,omitempty"`
 	Kubeconfig  []byte            `json:"kubeconfig,omitempty"` // empty: the file at Cluster
 	Cluster     string            `json:"cluster,omitempty"`    // path of a kubeconfig on this machine
+	Senders     int               `json:"senders"`              // workers that send load; those after them keep nodes alive
+
+	FleetKubeconfig []byte `json:"fleetKubeconfig,omitempty"` // as Kubeconfig, with the fleet's identity
+	FleetName       string `json:"fleetName,omitempty"`       // of its nodes
+	Version         string `json:"version,omitempty"`         // of the program, for templates of stages
 }
 
 // order is what workers are told of a part of the load.
@@ -47,9 +54,20 @@ type sentPart struct {
 	Seen steps.Changes `json:"seen,omitempty"`
 }
 
-// filesOf reads the files that a scenario's load is made of.
-func filesOf(s *scenario.Scenario, file string) (map[string][]byte, error) {
+// filesOf reads the files that a scenario's load is made of, and with stages those that
+// its fleet's nodes are.
+func filesOf(s *scenario.Scenario, file string, stages bool) (map[string][]byte, error) {
 	out := map[string][]byte{}
+	for _, name := range s.Fleet.Stages {
+		if !stages || slices.Contains(builtin.Names(), name) {
+			continue
+		}
+		raw, err := readBeside(file, name)
+		if err != nil {
+			return nil, fmt.Errorf("read stages: %w", err)
+		}
+		out[name] = raw
+	}
 	for _, body := range s.Bodies {
 		if body.File == "" {
 			continue
@@ -70,6 +88,16 @@ func filesOf(s *scenario.Scenario, file string) (map[string][]byte, error) {
 		}
 	}
 	return out, nil
+}
+
+// readBeside reads a file of the folder that another one is in, or of one below it.
+func readBeside(file, name string) ([]byte, error) {
+	root, err := os.OpenRoot(filepath.Dir(file))
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	return root.ReadFile(name)
 }
 
 // compile reads the scenario as the leader has read it. The files are written to a

@@ -12,9 +12,16 @@ import (
 // WorkersFact says who shared the load. The stream of worker 3 is workers/3.wt.
 type WorkersFact struct {
 	Count    int    `json:"count"`
+	Fleets   int    `json:"fleets,omitempty"`   // so many of them, the last ones, keep nodes alive and send no load
 	Where    string `json:"where"`              // "processes" of this machine, or "pods" of a Kubernetes
 	Tolerate int    `json:"tolerate,omitempty"` // so many may be lost without the verdict being unknown for it
 }
+
+// KeepsNodes tells whether a worker keeps nodes alive and sends no load.
+func (w WorkersFact) KeepsNodes(worker int) bool { return worker >= w.Count-w.Fleets }
+
+// Senders is how many send load.
+func (w WorkersFact) Senders() int { return w.Count - w.Fleets }
 
 // WorkersFolder is the folder of the workers' streams.
 const WorkersFolder = "workers"

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/record"
@@ -24,6 +25,9 @@ func workerRows(all []*run.Worker) (out []workerRow) {
 			Name: strconv.Itoa(w.Index), Calls: unit.Number(float64(w.Calls)), Unknown: unit.Number(float64(w.UnknownCalls())), Late: unit.Number(float64(w.Late)),
 			Lateness: seconds(w.Lateness), Skew: seconds(w.Skew), Bound: seconds(w.Bound), CPU: unit.Seconds(w.CPUSeconds),
 			Memory: unit.Bytes(int64(w.Memory)).Human(), State: "there to the end",
+		}
+		if w.Fleet {
+			row.Name += " nodes"
 		}
 		switch {
 		case w.Lost != "":
@@ -61,8 +65,13 @@ func workersFinding(m record.Manifest, f *run.Facts) (out []Finding) {
 	for _, w := range f.Workers {
 		skew, bound, lateness, unknown = max(skew, w.Skew), max(bound, w.Bound), max(lateness, w.Lateness), unknown+w.UnknownCalls()
 	}
-	one := Finding{Fine, "Workers", fmt.Sprintf("%d %s sent the load: each part began within %s, clocks are known to %s, no call was more than %s late.",
-		m.Workers.Count, map[bool]string{true: "process of this machine", false: "processes of this machine"}[m.Workers.Count == 1], seconds(skew), seconds(bound), seconds(lateness))}
+	one := Finding{Fine, "Workers", ""}
+	if n := m.Workers.Senders(); n > 0 {
+		one.Text = fmt.Sprintf("%s sent the load: each part began within %s, clocks are known to %s, no call was more than %s late.", whoWorked(m, n), seconds(skew), seconds(bound), seconds(lateness))
+	}
+	if n := m.Workers.Fleets; n > 0 {
+		one.Text = strings.TrimPrefix(one.Text+fmt.Sprintf(" %s kept the nodes alive.", whoWorked(m, n)), " ")
+	}
 	lost := f.WorkersLost()
 	switch {
 	case len(lost) > 0:
@@ -79,6 +88,19 @@ func workersFinding(m record.Manifest, f *run.Facts) (out []Finding) {
 		}
 	}
 	return []Finding{one}
+}
+
+// whoWorked is so many workers, and where they were.
+func whoWorked(m record.Manifest, n int) string {
+	switch pods := m.Workers.Where == "pods"; {
+	case pods && n == 1:
+		return "1 pod"
+	case pods:
+		return fmt.Sprint(n, " pods")
+	case n == 1:
+		return "1 process of this machine"
+	}
+	return fmt.Sprint(n, " processes of this machine")
 }
 
 // summaryWorkers is how many workers summary.txt lists.

@@ -120,6 +120,7 @@ func (f *Follower) followWorkers() error {
 	}
 	for i := range min(f.run.Manifest.Workers.Count, record.MostWorkers) {
 		w := f.c.worker(i)
+		w.Fleet = f.run.Manifest.Workers.KeepsNodes(i)
 		if i == len(f.workers) {
 			f.workers = append(f.workers, nil)
 		}

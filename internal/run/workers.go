@@ -10,9 +10,10 @@ import (
 	"github.com/windtunnel/windtunnel/internal/record"
 )
 
-// Worker is what one of several senders did.
+// Worker is what one of several processes did that shared a run.
 type Worker struct {
 	Index    int
+	Fleet    bool          // it kept a share of the nodes alive, and sent no load
 	Calls    int           // attempts of the load
 	Late     int           // sent more than Late after they were due
 	Lateness time.Duration // the most
@@ -194,6 +195,7 @@ func (c *collector) readWorkers(dir record.Dir, m record.Manifest) error {
 	}
 	for i := range m.Workers.Count {
 		w := c.worker(i)
+		w.Fleet = m.Workers.KeepsNodes(i)
 		s, err := dir.ReadStream(record.WorkerFile(i), c.workerVisitor(w))
 		switch {
 		case record.NoStream(err):
@@ -206,6 +208,16 @@ func (c *collector) readWorkers(dir record.Dir, m record.Manifest) error {
 		w.finish()
 	}
 	return nil
+}
+
+// Senders are the workers that sent load.
+func (f *Facts) Senders() (n int) {
+	for _, w := range f.Workers {
+		if !w.Fleet {
+			n++
+		}
+	}
+	return n
 }
 
 // WorkersLost names the workers that were lost, "worker 2 and worker 5".
@@ -235,6 +247,7 @@ const ClockBound = 10 * time.Millisecond
 func (f *Facts) Apart() string {
 	for _, w := range f.Workers {
 		switch {
+		case w.Fleet: // its calls are those of nodes, which nobody puts in one order
 		case w.Jumped:
 			return fmt.Sprintf("the clock of worker %d was set, or went faster than clocks may", w.Index)
 		case w.Bound > ClockBound:
@@ -249,7 +262,7 @@ func (f *Facts) Apart() string {
 // Together tells whether the rate of a span of calls is known: of a short one it is not
 // where moments at different workers cannot be compared.
 func (f *Facts) Together(s Span) bool {
-	return len(f.Workers) < 2 || s.Seconds() >= 1 || f.Apart() == ""
+	return f.Senders() < 2 || s.Seconds() >= 1 || f.Apart() == ""
 }
 
 // StartSkews are by how much the workers began late, of every part of the load, the

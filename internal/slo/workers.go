@@ -26,7 +26,7 @@ func (c crew) doubts() []string {
 	}
 	var out []string
 	if lost := c.f.WorkersLost(); len(lost) > c.m.Workers.Tolerate {
-		out = append(out, c.losses()+" The load was not what the scenario asks for.")
+		out = append(out, c.losses()+" The run was not what the scenario asks for.")
 	}
 	for _, w := range c.f.Workers {
 		if w.Lost == "" && (w.Torn || w.Missing) {
@@ -51,6 +51,9 @@ func (c crew) losses() string {
 		one := fmt.Sprintf("worker %d was lost", w.Index)
 		if w.LostIn != "" {
 			one += " in step " + w.LostIn
+		}
+		if w.Fleet {
+			one += ", and nobody kept its nodes alive"
 		}
 		var steps []string
 		for _, step := range slices.Sorted(maps.Keys(w.Unknown)) {

@@ -34,6 +34,8 @@ type Options struct {
 	// is lost. Both are called from several goroutines.
 	Clocks func(worker int, at clock.Time, c Clock)
 	Lost   func(worker int, why error)
+	// Progress, when set, is told where a worker stands, each time after the one before.
+	Progress func(worker int, body json.RawMessage)
 }
 
 // Access is all that a worker needs to find its leader. It holds a secret.
@@ -238,44 +240,45 @@ type Outcome struct {
 	Err          error           // wraps ErrLost where it was lost; else why it could not do its part
 }
 
-// Do has all workers that are there do a part of the load: they prepare it, check has a
-// look at what each says that it has prepared, they begin at the same time, and end. The
-// outcomes are by worker. An error says that the part was not begun, or was stopped
-// because ctx ended: then calls under way have ended, too.
-func (l *Leader) Do(ctx context.Context, body any, check func(worker int, prepared json.RawMessage) error) ([]Outcome, clock.Time, error) {
+// Do has the workers of a group that are there do a part of the load: they prepare it,
+// check has a look at what each says that it has prepared, they begin at the same time,
+// and end. The outcomes are by worker, from the group's first on. An error says that the
+// part was not begun, or was stopped because ctx ended: then calls under way have ended,
+// too.
+func (l *Leader) Do(ctx context.Context, who Group, body any, check func(worker int, prepared json.RawMessage) error) ([]Outcome, clock.Time, error) {
 	raw, err := json.Marshal(body)
 	if err != nil {
 		return nil, 0, fmt.Errorf("tell the workers: %w", err)
 	}
 	l.mu.Lock()
 	l.begun = true
-	of := l.tellLocked(message{What: prepare, Body: raw})
+	of := l.tellLocked(message{What: prepare, To: who, Body: raw})
 	l.mu.Unlock()
-	if err := l.await(ctx, func() bool { return l.haveLocked(of, ready) }); err != nil {
-		return l.end(of, err)
+	if err := l.await(ctx, func() bool { return l.haveLocked(who, of, ready) }); err != nil {
+		return l.end(who, of, err)
 	}
 	if err := l.checkReady(of, check); err != nil {
-		return l.end(of, err)
+		return l.end(who, of, err)
 	}
 	l.mu.Lock()
 	at := l.options.Clock.Now().Add(lead + leadTrips*l.longestTripLocked())
 	l.tellLocked(message{What: begin, Of: of, At: at})
 	l.mu.Unlock()
-	err = l.await(ctx, func() bool { return l.haveLocked(of, ended) })
+	err = l.await(ctx, func() bool { return l.haveLocked(who, of, ended) })
 	if err != nil {
-		out, _, err := l.end(of, err)
+		out, _, err := l.end(who, of, err)
 		return out, at, err
 	}
-	return l.outcomes(of), at, nil
+	return l.outcomes(who, of), at, nil
 }
 
-// end stops a part and waits until every worker that is there has ended it.
-func (l *Leader) end(of int, why error) ([]Outcome, clock.Time, error) {
+// end stops a part and waits until every worker of it that is there has ended it.
+func (l *Leader) end(who Group, of int, why error) ([]Outcome, clock.Time, error) {
 	l.mu.Lock()
 	l.tellLocked(message{What: stop, Of: of})
 	l.mu.Unlock()
-	err := l.await(context.Background(), func() bool { return l.haveLocked(of, ended) }) // a worker that says nothing is lost
-	return l.outcomes(of), 0, errors.Join(why, err)
+	err := l.await(context.Background(), func() bool { return l.haveLocked(who, of, ended) }) // a worker that says nothing is lost
+	return l.outcomes(who, of), 0, errors.Join(why, err)
 }
 
 // checkReady looks at what the workers have prepared.
@@ -316,10 +319,10 @@ func (l *Leader) tellLocked(m message) int {
 	return m.Seq
 }
 
-// haveLocked tells whether all who are there have made a report.
-func (l *Leader) haveLocked(of int, what string) bool {
+// haveLocked tells whether all of a group who are there have made a report.
+func (l *Leader) haveLocked(who Group, of int, what string) bool {
 	for _, m := range l.members {
-		if _, ok := m.reports[reportKey{of, what}]; !ok && m.lost == nil {
+		if _, ok := m.reports[reportKey{of, what}]; !ok && m.lost == nil && who.has(m.index) {
 			return false
 		}
 	}
@@ -335,19 +338,23 @@ func (l *Leader) longestTripLocked() (out time.Duration) {
 	return out
 }
 
-// outcomes are what the workers said of a part, and forgets it.
-func (l *Leader) outcomes(of int) []Outcome {
+// outcomes are what the workers of a group said of a part, and forgets it.
+func (l *Leader) outcomes(who Group, of int) []Outcome {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	out := make([]Outcome, len(l.members))
-	for i, m := range l.members {
-		r, e := m.reports[reportKey{of, ready}], m.reports[reportKey{of, ended}]
-		out[i] = Outcome{Ready: r.Body, Ended: e.Body, Clock: r.Clock}
-		if _, ok := m.reports[reportKey{of, ended}]; !ok {
-			out[i].Err = m.lost
-		} else if e.Error != "" {
-			out[i].Err = errors.New(e.Error)
+	var out []Outcome
+	for _, m := range l.members {
+		if !who.has(m.index) {
+			continue
 		}
+		r, e := m.reports[reportKey{of, ready}], m.reports[reportKey{of, ended}]
+		one := Outcome{Ready: r.Body, Ended: e.Body, Clock: r.Clock}
+		if _, ok := m.reports[reportKey{of, ended}]; !ok {
+			one.Err = m.lost
+		} else if e.Error != "" {
+			one.Err = errors.New(e.Error)
+		}
+		out = append(out, one)
 		delete(m.reports, reportKey{of, ready})
 		delete(m.reports, reportKey{of, ended})
 	}

@@ -81,6 +81,22 @@ func (s sent) Send(ctx context.Context, begin clock.Time) (any, error) {
 	return s.calls, nil
 }
 
+// duty counts the parts that were prepared. When it leaves it records a call.
+type duty struct {
+	prepare func(body json.RawMessage) Task
+	parts   atomic.Int64
+	records *record.Writer
+	op      record.OpID
+}
+
+func (d *duty) Prepare(_ context.Context, body json.RawMessage) (Task, error) {
+	d.parts.Add(1)
+	return d.prepare(body), nil
+}
+
+func (d *duty) Progress() any { return d.parts.Load() }
+func (d *duty) Leave()        { d.records.Call(record.Call{Op: d.op, Due: 1, Sent: 2, Done: 3, Code: 200}) }
+
 // join starts workers that serve until the run is over.
 func join(t *testing.T, l *Leader, n int, task func(worker int, body json.RawMessage, s sent) Task) *crew {
 	t.Helper()
@@ -102,9 +118,9 @@ func join(t *testing.T, l *Leader, n int, task func(worker int, body json.RawMes
 		op := records.Op(record.Op{Source: "load", Step: "s", Verb: "get"})
 		c.wait.Go(func() {
 			defer w.Close()
-			c.errs[i] = w.Serve(ctx, records, path, func(_ context.Context, body json.RawMessage) (Task, error) {
-				return task(i, body, sent{records: records, op: op, clock: own, began: &atomic.Int64{}}), nil
-			})
+			c.errs[i] = w.Serve(ctx, records, path, &duty{prepare: func(body json.RawMessage) Task {
+				return task(i, body, sent{records: records, op: op, clock: own, began: &atomic.Int64{}})
+			}, records: records, op: op})
 			_ = records.Close()
 		})
 	}
@@ -142,6 +158,39 @@ func (c *crew) end() {
 
 func accept(int, json.RawMessage) error { return nil }
 
+// A part is done by those whom it is for, and the leader is told where each stands, also
+// of what is told just before it ends.
+func TestAPartIsForSome(t *testing.T) {
+	var mu sync.Mutex
+	parts := map[int]string{}
+	l := newLeader(t, 4, func(o *Options) {
+		o.Progress = func(worker int, body json.RawMessage) {
+			mu.Lock()
+			defer mu.Unlock()
+			parts[worker] = string(body)
+		}
+	})
+	c := join(t, l, 4, func(worker int, _ json.RawMessage, s sent) Task { s.calls = worker; return s })
+	if err := l.Joined(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range []Group{{1, 3}, {2, 4}, {}} {
+		out, _, err := l.Do(t.Context(), g, nil, accept)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := g.Below - g.From; len(out) != want && g != (Group{}) || len(out) == 0 || string(out[0].Ended) != fmt.Sprint(g.From) {
+			t.Errorf("group %+v: outcomes %+v", g, out)
+		}
+	}
+	mu.Lock()
+	if got := fmt.Sprint(parts); got != "map[0:1 1:2 2:3 3:2]" {
+		t.Errorf("parts by worker: %s", got)
+	}
+	mu.Unlock()
+	c.end()
+}
+
 func TestWorkersDoPartsTogether(t *testing.T) {
 	var clocks atomic.Int64
 	l := newLeader(t, 3, func(o *Options) { o.Clocks = func(int, clock.Time, Clock) { clocks.Add(1) } })
@@ -154,7 +203,7 @@ func TestWorkersDoPartsTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 	for part := range 4 {
-		out, at, err := l.Do(t.Context(), 1000*part, func(_ int, said json.RawMessage) error {
+		out, at, err := l.Do(t.Context(), Group{}, 1000*part, func(_ int, said json.RawMessage) error {
 			if string(said) != `"prepared"` {
 				return errors.New("it said " + string(said))
 			}
@@ -177,8 +226,8 @@ func TestWorkersDoPartsTogether(t *testing.T) {
 		calls := 0
 		if _, err := record.Read(l.File(i), func(*record.Stream) record.Visitor {
 			return record.Visitor{Call: func(record.Call) { calls++ }}
-		}); err != nil || calls != 6000+4*i {
-			t.Errorf("worker %d: %d calls in its stream, want %d (%v)", i, calls, 6000+4*i, err)
+		}); err != nil || calls != 6000+4*i+1 { // one when it left
+			t.Errorf("worker %d: %d calls in its stream, want %d (%v)", i, calls, 6000+4*i+1, err)
 		}
 	}
 }
@@ -188,7 +237,7 @@ func TestAWorkerThatPlansOtherCallsStopsThePart(t *testing.T) {
 	l := newLeader(t, 2, nil)
 	var began atomic.Int64
 	c := join(t, l, 2, func(_ int, _ json.RawMessage, s sent) Task { s.began = &began; return s })
-	_, _, err := l.Do(t.Context(), nil, func(worker int, _ json.RawMessage) error {
+	_, _, err := l.Do(t.Context(), Group{}, nil, func(worker int, _ json.RawMessage) error {
 		if worker == 1 {
 			return errors.New("other calls")
 		}
@@ -207,7 +256,7 @@ func TestAPartIsStoppedWhenTheRunIs(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		_, _, err := l.Do(ctx, nil, accept)
+		_, _, err := l.Do(ctx, Group{}, nil, accept)
 		done <- err
 	}()
 	repotest.Eventually(t, "a worker has begun", func() bool { return began.Load() > 0 })
@@ -244,7 +293,7 @@ func TestWhoMayNotTakePart(t *testing.T) {
 	if err := l.Joined(t.Context()); !errors.Is(err, ErrLost) {
 		t.Errorf("a worker that died before it came: %v", err)
 	}
-	if _, _, err := l.Do(canceled(t), nil, accept); err == nil {
+	if _, _, err := l.Do(canceled(t), Group{}, nil, accept); err == nil {
 		t.Error("a part was done without workers")
 	}
 	refused("too late", l.Access(), Identity{Index: 1, UID: "b", Binary: "same"}, "too late")
@@ -277,7 +326,7 @@ func TestALostWorkerHoldsNobodyUp(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		out, _, err = l.Do(t.Context(), nil, accept)
+		out, _, err = l.Do(t.Context(), Group{}, nil, accept)
 	}()
 	repotest.Eventually(t, "worker 1 has begun", func() bool { return began.Load() > 0 })
 	c.cancels[1]()
@@ -285,7 +334,7 @@ func TestALostWorkerHoldsNobodyUp(t *testing.T) {
 	if err != nil || out[0].Err != nil || !errors.Is(out[1].Err, ErrLost) && !strings.Contains(fmt.Sprint(out[1].Err), "canceled") {
 		t.Fatalf("%v, outcomes %+v", err, out)
 	}
-	out, _, err = l.Do(t.Context(), nil, accept)
+	out, _, err = l.Do(t.Context(), Group{}, nil, accept)
 	if err != nil || out[0].Err != nil || !errors.Is(out[1].Err, ErrLost) || <-lost != 1 || l.Left() != 1 {
 		t.Errorf("the part after it: %v, outcomes %+v", err, out)
 	}
@@ -379,7 +428,7 @@ func TestASlowLeaderLosesNothing(t *testing.T) {
 	})
 	c := join(t, l, 1, func(_ int, _ json.RawMessage, s sent) Task { s.calls = 200_000; return s })
 	begun := time.Now()
-	out, _, err := l.Do(t.Context(), nil, accept)
+	out, _, err := l.Do(t.Context(), Group{}, nil, accept)
 	if err != nil || out[0].Err != nil {
 		t.Fatalf("%v, %+v", err, out)
 	}
@@ -413,14 +462,14 @@ func TestWithoutALeaderWorkersStop(t *testing.T) {
 	var began atomic.Int64
 	served := make(chan error, 1)
 	go func() {
-		served <- w.Serve(t.Context(), records, path, func(context.Context, json.RawMessage) (Task, error) {
-			return sent{records: records, clock: clock.Start(), began: &began, wait: true}, nil
-		})
+		served <- w.Serve(t.Context(), records, path, &duty{records: records, prepare: func(json.RawMessage) Task {
+			return sent{records: records, clock: clock.Start(), began: &began, wait: true}
+		}})
 	}()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := make(chan struct{})
-	go func() { defer close(done); _, _, _ = l.Do(ctx, nil, accept) }()
+	go func() { defer close(done); _, _, _ = l.Do(ctx, Group{}, nil, accept) }()
 	repotest.Eventually(t, "the worker has begun", func() bool { return began.Load() > 0 })
 	_ = l.server.Close()
 	if err := <-served; !errors.Is(err, ErrLeaderGone) {

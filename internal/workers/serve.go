@@ -179,6 +179,12 @@ func (l *Leader) report(m *member, r *http.Request) (any, error) {
 	if err := read(r, &said); err != nil {
 		return nil, err
 	}
+	if said.What == underWay {
+		if l.options.Progress != nil {
+			l.options.Progress(m.index, said.Body)
+		}
+		return nil, nil
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	m.trip = said.Trip

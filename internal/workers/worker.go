@@ -1,6 +1,7 @@
 package workers
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -35,6 +36,17 @@ type Task interface {
 	Send(ctx context.Context, begin clock.Time) (any, error)
 }
 
+// Duty is what a worker does of a run.
+type Duty interface {
+	// Prepare gets a part ready.
+	Prepare(ctx context.Context, part json.RawMessage) (Task, error)
+	// Progress is where the worker stands, as JSON, which its leader is told now and then.
+	Progress() any
+	// Leave ends what goes on between parts: the run is over. Records are brought to
+	// the leader after it.
+	Leave()
+}
+
 // Worker is a process that takes part.
 type Worker struct {
 	Of   int    // how many there are
@@ -47,6 +59,8 @@ type Worker struct {
 	clock    clock.Clock
 	log      *slog.Logger
 	goneFor  time.Duration
+
+	telling sync.Mutex // where the worker stands is told in order
 
 	mu       sync.Mutex
 	estimate Estimate
@@ -187,20 +201,22 @@ func (w *Worker) silent() time.Duration {
 // Serve does what the leader says until it says that the run is over, or is gone:
 // then all load has ended, and the error wraps ErrLeaderGone. Records are brought to the
 // leader meanwhile and afterwards; the file of the stream is at path.
-func (w *Worker) Serve(ctx context.Context, records *record.Writer, path string, plan func(context.Context, json.RawMessage) (Task, error)) error {
+func (w *Worker) Serve(ctx context.Context, records *record.Writer, path string, d Duty) error {
 	serving, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	carrying, stop := context.WithCancel(serving)
 	defer stop()
 	var reading, carried guard.Group
 	reading.Go(func() { w.readClock(serving) })
+	reading.Go(func() { w.keepTelling(serving, d) })
 	c := &carrier{worker: w, records: records, path: path}
 	carried.Go(func() {
 		if err := c.run(carrying); err != nil {
 			cancel(err)
 		}
 	})
-	err := w.obey(serving, plan)
+	err := w.obey(serving, d)
+	d.Leave()
 	stop()
 	carried.Wait()
 	switch {
@@ -216,7 +232,7 @@ func (w *Worker) Serve(ctx context.Context, records *record.Writer, path string,
 
 // obey does what messages say until one says that the run is over. All that it has
 // begun has ended then.
-func (w *Worker) obey(ctx context.Context, plan func(context.Context, json.RawMessage) (Task, error)) error {
+func (w *Worker) obey(ctx context.Context, d Duty) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var wait guard.Group
 	defer wait.Wait()
@@ -233,23 +249,26 @@ func (w *Worker) obey(ctx context.Context, plan func(context.Context, json.RawMe
 			if m.What == leave {
 				return nil
 			}
-			w.take(ctx, m, plan, &wait)
+			w.take(ctx, m, d, &wait)
 		}
 	}
 }
 
 // take does what a message says.
-func (w *Worker) take(ctx context.Context, m message, plan func(context.Context, json.RawMessage) (Task, error), wait *guard.Group) {
+func (w *Worker) take(ctx context.Context, m message, d Duty, wait *guard.Group) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch m.What {
 	case prepare:
+		if !m.To.has(w.identity.Index) {
+			return
+		}
 		ctx, cancel := context.WithCancelCause(ctx)
 		a := &assignment{cancel: cancel, start: make(chan clock.Time, 1)}
 		w.running[m.Seq] = a
 		wait.Go(func() {
 			defer cancel(nil)
-			w.do(ctx, m, a, plan)
+			w.do(ctx, m, a, d)
 		})
 	case begin:
 		if a := w.running[m.Of]; a != nil {
@@ -264,13 +283,13 @@ func (w *Worker) take(ctx context.Context, m message, plan func(context.Context,
 
 // do does one part: it prepares it, says so with how the clock stands, waits for the
 // start, sends, and says how it ended.
-func (w *Worker) do(ctx context.Context, m message, a *assignment, plan func(context.Context, json.RawMessage) (Task, error)) {
+func (w *Worker) do(ctx context.Context, m message, a *assignment, d Duty) {
 	defer func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		delete(w.running, m.Seq)
 	}()
-	task, err := plan(ctx, m.Body)
+	task, err := d.Prepare(ctx, m.Body)
 	said := report{Of: m.Seq, What: ready}
 	if err != nil {
 		said.Error = err.Error()
@@ -287,6 +306,7 @@ func (w *Worker) do(ctx context.Context, m message, a *assignment, plan func(con
 	if err != nil {
 		over.Error = err.Error()
 	}
+	_ = w.tellProgress(context.WithoutCancel(ctx), d, nil) // that it has ended says more
 	w.tell(context.WithoutCancel(ctx), over)
 }
 
@@ -311,6 +331,31 @@ func (w *Worker) tell(ctx context.Context, r report) {
 	if err := w.insist(ctx, func() error { return w.ask(ctx, http.MethodPost, "/report", r, nil) }); err != nil {
 		w.log.Debug("the leader was not told", slog.String("what", r.What), slog.Any("error", err))
 	}
+}
+
+// tellProgressEvery is how often the leader is told where a worker stands.
+const tellProgressEvery = time.Second
+
+// keepTelling tells the leader where the worker stands, when that has changed.
+func (w *Worker) keepTelling(ctx context.Context, d Duty) {
+	var last json.RawMessage
+	for clock.Sleep(ctx, tellProgressEvery) == nil {
+		last = w.tellProgress(ctx, d, last)
+	}
+}
+
+// tellProgress tells it once, and returns what it has told: last where that is the same
+// or could not be told.
+func (w *Worker) tellProgress(ctx context.Context, d Duty, last json.RawMessage) json.RawMessage {
+	w.telling.Lock()
+	defer w.telling.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, tellProgressEvery) // it is worth no waiting
+	defer cancel()
+	now, err := json.Marshal(d.Progress())
+	if err != nil || bytes.Equal(now, last) || w.ask(ctx, http.MethodPost, "/report", report{What: underWay, Body: now}, nil) != nil {
+		return last
+	}
+	return now
 }
 
 // finish brings the rest of the records and says that they are whole.

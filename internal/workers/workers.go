@@ -67,10 +67,22 @@ type welcome struct {
 // worker does them in that order.
 type message struct {
 	Seq  int             `json:"seq"`
+	To   Group           `json:"to,omitzero"`    // prepare: who is to do it
 	What string          `json:"what"`           // one of the words below
 	Of   int             `json:"of,omitempty"`   // go, stop: the number of what was to be prepared
 	At   clock.Time      `json:"at,omitempty"`   // go: the start, on the leader's clock
 	Body json.RawMessage `json:"body,omitempty"` // prepare
+}
+
+// Group are some of the workers: From and those after it, below Below. The zero value
+// is all.
+type Group struct {
+	From  int `json:"from"`
+	Below int `json:"below"`
+}
+
+func (g Group) has(worker int) bool {
+	return g == Group{} || worker >= g.From && worker < g.Below
 }
 
 // What messages say.
@@ -84,7 +96,7 @@ const (
 // report is what a worker tells the leader.
 type report struct {
 	Of    int             `json:"of"`   // the number of the message prepare; 0: of the whole run
-	What  string          `json:"what"` // ready, ended, or left
+	What  string          `json:"what"` // ready, ended, left, or progress
 	Error string          `json:"error,omitempty"`
 	Body  json.RawMessage `json:"body,omitempty"`
 	Size  int64           `json:"size,omitempty"` // left: bytes of its stream in all
@@ -97,6 +109,8 @@ const (
 	ready = "ready"
 	ended = "ended"
 	left  = "left"
+	// underWay says where a worker stands.
+	underWay = "progress"
 )
 
 // kept is the answer to records: how many bytes of the stream the leader has.

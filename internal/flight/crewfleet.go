@@ -1,0 +1,74 @@
+package flight
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/windtunnel/windtunnel/internal/fleet"
+	"github.com/windtunnel/windtunnel/internal/workers"
+)
+
+// keepers are the workers that keep nodes alive.
+func (c Crew) keepers() workers.Group { return workers.Group{From: c.Workers, Below: c.total()} }
+
+// checkFleets says what keeps a run's fleet from being shared.
+func (r *run) checkFleets() error {
+	var errs []error
+	f, n := r.scenario.Fleet, r.options.Crew.Fleets
+	refuse := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("%s: --fleet-workers %d: %s", r.options.File, n, fmt.Sprintf(format, args...)))
+	}
+	switch {
+	case f.Nodes == 0:
+		refuse("the plane has no nodes that could be shared, and those of members stay where the leader is: leave it out")
+	case f.Nodes < n:
+		refuse("there are %d nodes, and some workers would have none; use --fleet-workers %d or fewer", f.Nodes, f.Nodes)
+	case f.Connections > 0 && f.Connections < n:
+		refuse("fleet.connections: %d are those of all workers, and some would have none; use --fleet-workers %d or fewer", f.Connections, f.Connections)
+	}
+	for step := range r.scenario.AllSteps() {
+		if d := step.Fault; d != nil && (d.Nodes != nil || d.Pods != nil) {
+			errs = append(errs, fmt.Errorf("%s:%d: step %q: %w: it chooses among all nodes and pods, of which each worker knows its own; run it without --fleet-workers", r.options.File, step.Line, step.Name, ErrWorkers))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// keptNodes is what a worker says of its share before it makes the nodes.
+type keptNodes struct {
+	Share fleet.Share `json:"share"`
+	Nodes int         `json:"nodes"`
+}
+
+// populateByCrew has the workers make the fleet's nodes, each its own, and waits until
+// all can be scheduled to. They keep them alive until they leave.
+func (r *run) populateByCrew(ctx context.Context) error {
+	c := r.options.Crew
+	outcomes, _, err := r.crew.leader.Do(ctx, c.keepers(), struct{}{}, func(worker int, said json.RawMessage) error {
+		var got keptNodes
+		if err := json.Unmarshal(said, &got); err != nil {
+			return err
+		}
+		share := fleet.Share{Index: worker - c.Workers, Of: c.Fleets}
+		if want := (keptNodes{share, share.Count(r.scenario.Fleet.Nodes)}); got != want {
+			return fmt.Errorf("%w: it has planned other nodes than the leader: %+v, not %+v", ErrWorkers, got, want)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for i, o := range outcomes {
+		if o.Err != nil {
+			errs = append(errs, fmt.Errorf("worker %d: %w", c.Workers+i, o.Err))
+		}
+	}
+	if len(errs) > 0 {
+		return fmt.Errorf("the fleet's %d nodes were not all schedulable: %w", r.scenario.Fleet.Nodes, errors.Join(errs...))
+	}
+	r.dir.journal().FleetReady(r.scenario.Fleet.Nodes)
+	return nil
+}
