@@ -40,6 +40,7 @@ type Members struct {
 	Nodes           int               `yaml:"nodes"`           // of hollow ones: that each begins with, ready, node-000000 and so on: kept in its own process, at a fraction of what a fleet costs; default none
 	Heartbeats      unit.Duration     `yaml:"heartbeats"`      // of hollow ones: how often the lease of every node is renewed by itself; default never
 	Fleet           *Fleet            `yaml:"fleet"`           // simulated nodes in each of them, kept by windtunnel over the network; default none
+	Metrics         bool              `yaml:"metrics"`         // the /metrics of each are read every 5 s as those of the plane's components are, with the label cluster; default false: a real one has some ten thousand series, a hollow one some dozens
 	OnDeath         string            `yaml:"onDeath"`         // of a real one that dies by itself: continue (default), the run says so and goes on; or stop
 }
 

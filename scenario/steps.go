@@ -43,7 +43,7 @@ type Step struct {
 	Parallel  []Step        `yaml:"parallel"`  // these steps at the same time; done when the last is
 	Sequence  []Step        `yaml:"sequence"`  // these steps one after another: a branch of parallel
 	Repeat    *Repeat       `yaml:"repeat"`    // these steps again and again
-	Cluster   string        `yaml:"cluster"`   // create, scale, update, churn, delete, requests and wait: done in each of these members and not on the plane: a name, a group, a selector of labels such as region=eu, or "*"; counts are for each of them, the pace is of all together
+	Cluster   string        `yaml:"cluster"`   // create, scale, update, churn, delete, requests, wait and exec: done in each of these members and not on the plane: a name, a group, a selector of labels such as region=eu, or "*"; counts are for each of them, the pace is of all together
 	Expects   []int         `yaml:"expects"`   // of a step that sends calls: HTTP status codes of calls that fail as they should, such as 403; 0: no answer
 	OnFailure string        `yaml:"onFailure"` // "stop" (default): later steps but deletions are skipped; "continue"
 	Line      int           `yaml:"-"`
@@ -275,7 +275,7 @@ type Victims struct {
 // logs/STEP.log.
 type Exec struct {
 	Command []string          `yaml:"command"` // no shell unless it is one
-	Env     map[string]string `yaml:"env"`     // KUBECONFIG is set, and MEMBERS as for subjects
+	Env     map[string]string `yaml:"env"`     // KUBECONFIG is set, and MEMBERS as for subjects; with cluster, where it runs once for each member, KUBECONFIG is the member's, and MEMBER its name
 	Timeout unit.Duration     `yaml:"timeout"` // default 10m
 }
 

@@ -83,6 +83,7 @@ const (
 	VarProbePort   = "PROBE_PORT"
 	VarLogs        = "LOGS"
 	VarMembers     = "MEMBERS"
+	VarMember      = "MEMBER" // of a command that runs in members: the name of its own
 	VarSeed        = "SEED"
 )
 

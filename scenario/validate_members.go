@@ -120,7 +120,7 @@ func (c memberChecker) apis(path string, apis []string) {
 
 // clusterVerbs are the steps that can be done in members.
 func clusterVerbs() []string {
-	return []string{"create", "scale", "update", "churn", "delete", "requests", "wait"}
+	return []string{"create", "scale", "update", "churn", "delete", "requests", "wait", "exec"}
 }
 
 // step checks a step's cluster, and notes it for what the step refers to.

@@ -18,7 +18,7 @@ const manyClusters = `
 scenario: many-clusters
 members:
 - {name: edge, count: 2, labels: {region: eu}, roundTrip: 1ms, fleet: {nodes: 2, lease: 1h}}
-- {name: far, count: 3, kind: hollow, nodes: 2, heartbeats: 1s, binder: true, stages: [fast]}
+- {name: far, count: 3, kind: hollow, nodes: 2, heartbeats: 1s, binder: true, serviceAccounts: true, metrics: true, stages: [fast]}
 lifecycles:
 - {name: map, of: configmaps, cluster: "*", phases: [{name: there, when: has(self.metadata)}]}
 bodies:
@@ -71,13 +71,18 @@ steps:
   - sequence:
     - pause: 4s
     - {name: far-more, cluster: far-3, scale: {step: fill, to: 15, pace: {burst: true}}}
-- {name: far-ten, cluster: far-3, wait: {objects: configmaps, namespace: many-clusters-1, deleted: true, count: 10, within: 60s}}
+- {name: far-ten, cluster: far-3, wait: {objects: configmaps, namespace: many-clusters-1, deleted: true, count: 11, within: 60s}}
 - {name: far-slow, fault: {cluster: far-3, action: slow, factor: 2}}
 - {name: far-restart, fault: {cluster: far-1, action: restart}}
 - {name: far-again, cluster: far-1, wait: {objects: nodes, condition: has(self.status.conditions), count: 2, within: 60s}}
 - name: folder
   exec: {command: [sh, -c, 'test -s "$MEMBERS/edge-1.kubeconfig" && test -s "$MEMBERS/far-3.kubeconfig" && grep -c "name: far-2" "$MEMBERS/members.kubeconfig"']}
+- name: own
+  cluster: "*"
+  exec: {command: [sh, -c, 'test "$KUBECONFIG" = "$MEMBERS/$MEMBER.kubeconfig" && test -s "$KUBECONFIG" && echo "I am $MEMBER"']}
 objectives:
+- {name: kept, query: 'min by (cluster) (apiserver_storage_objects{resource="configmaps", cluster=~"far-.*"})', min: 10}
+- {name: sum, query: 'count(apiserver_storage_objects{resource="configmaps", cluster!=""})', min: 3}
 - {name: held, sli: call-latency, labels: {cluster: far-1, step: held}, statistic: max, min: 1}
 - {name: refused, sli: call-success, labels: {cluster: edge-2, step: refused}, max: 0.95}
 - {sli: call-latency, labels: {step: fill}, per: [cluster], statistic: p50, max: 60}
@@ -152,6 +157,17 @@ func TestFlightWithMembers(t *testing.T) {
 	}
 	if passed["started"] != 3 || passed["made"] != 5 {
 		t.Errorf("objectives that passed, by name: %v", passed)
+	}
+	if passed["kept"] == 0 || passed["sum"] != 1 {
+		t.Errorf("objectives on the members' own metrics that passed, by name: %v", passed)
+	}
+	for _, name := range []string{"edge-1", "edge-2", "far-1", "far-2", "far-3"} {
+		if said, err := os.ReadFile(filepath.Join(u.dir, "run", "logs", "own", name+".log")); string(said) != "I am "+name+"\n" {
+			t.Errorf("the command for %s said %q, %v", name, said, err)
+		}
+	}
+	if models := strings.Join(r.Manifest.Members[1].Models, ", "); models != "binder, heartbeats, service accounts, stages fast" {
+		t.Errorf("the manifest has models %s", models)
 	}
 	page, err := os.ReadFile(filepath.Join(u.dir, "run", "report.html"))
 	if err != nil || !strings.Contains(string(page), `id="members"`) {

@@ -43,7 +43,7 @@ func newInstruments(r *run) (*instruments, error) {
 	}
 	i := &instruments{
 		plane: p, clock: dir.clock, records: dir.records,
-		scraper: scrape.New(dir.records, dir.clock, scrapeTargets(p, dir.warn), scrape.Options{}),
+		scraper: scrape.New(dir.records, dir.clock, scrapeTargets(p, r.scenario, dir.warn), scrape.Options{}),
 		meter:   usage.New(dir.records, dir.clock, processes(p), usage.Options{}),
 		traffic: newTraffic(dir.records, dir.clock),
 	}
@@ -125,9 +125,9 @@ func podGroups(s *scenario.Scenario) ([]lifecycle.Group, error) {
 	return out, nil
 }
 
-// scrapeTargets are the components whose /metrics are read. Those that cannot be
-// reached are named once and left out.
-func scrapeTargets(p *plane.Plane, warn func(string)) []scrape.Target {
+// scrapeTargets are the components whose /metrics are read, and members of which the
+// scenario asks for it. Those that cannot be reached are named once and left out.
+func scrapeTargets(p *plane.Plane, s *scenario.Scenario, warn func(string)) []scrape.Target {
 	var out []scrape.Target
 	for _, c := range p.Components() {
 		if c.MetricsURL == "" {
@@ -139,6 +139,21 @@ func scrapeTargets(p *plane.Plane, warn func(string)) []scrape.Target {
 			continue
 		}
 		out = append(out, scrape.Target{Name: c.Name, URL: c.MetricsURL, Client: client, Process: c.PID == 0})
+	}
+	asked := map[string]bool{}
+	for i := range s.Members {
+		asked[s.Members[i].Name] = s.Members[i].Metrics
+	}
+	for _, m := range p.Members() {
+		if !asked[m.Group] {
+			continue
+		}
+		client, base, err := m.Endpoint(plane.Observe).Client()
+		if err != nil {
+			warn(fmt.Sprintf("the metrics of %s cannot be read: %v", m.Name, err))
+			continue
+		}
+		out = append(out, scrape.Target{Name: m.Name, URL: base.JoinPath("/metrics").String(), Client: client, Cluster: m.Name})
 	}
 	return out
 }

@@ -122,7 +122,7 @@ func (t *tally) charts(r *Report) Data {
 			c.Marks = append(c.Marks, newChartMark(e))
 		}
 	}
-	for _, charts := range [][]TimeChart{t.loadCharts(), t.podCharts(), t.startupChart(), t.askedCharts(), t.queueCharts(), t.usageCharts(r)} {
+	for _, charts := range [][]TimeChart{t.loadCharts(), t.podCharts(), t.clusterCharts(), t.startupChart(), t.askedCharts(), t.queueCharts(), t.usageCharts(r)} {
 		c.Time = append(c.Time, charts...)
 	}
 	return c

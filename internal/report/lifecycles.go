@@ -76,26 +76,16 @@ func (t *tally) podCharts() []TimeChart {
 	if objects(pods) == 0 {
 		return nil
 	}
-	phases := []string{record.PhaseCreated, record.PhaseBound, record.PhaseRunning, record.PhaseDeleted}
-	change, reached := make([][]float64, len(phases)), make([][]float64, len(phases))
-	for p := range phases {
-		change[p], reached[p] = make([]float64, g.n), make([]float64, g.n)
-	}
-	for _, l := range pods {
-		deleted := slices.Repeat([]clock.Time{never}, l.Len())
-		l.Drawn(record.PhaseDeleted, func(row int, at clock.Time) { deleted[row] = at })
-		for p, phase := range phases {
-			l.Drawn(phase, func(row int, at clock.Time) {
-				reached[p][g.bin(at)]++
-				change[p][g.bin(at)]++
-				if gone := deleted[row]; gone != never {
-					change[p][max(g.bin(gone), g.bin(at))]--
-				}
-			})
+	phases := []string{record.PhaseCreated, record.PhaseRunning, record.PhaseDeleted}
+	reached := make([][]float64, len(phases))
+	for p, phase := range phases {
+		reached[p] = make([]float64, g.n)
+		for _, l := range pods {
+			l.Drawn(phase, func(_ int, at clock.Time) { reached[p][g.bin(at)]++ })
 		}
 	}
-	number := []namedValues{{"exist", running(change[0])}, {"bound to a node", running(change[1])}, {"running", running(change[2])}}
-	pace := []namedValues{{"created", reached[0]}, {"running", reached[2]}, {"deleted", reached[3]}}
+	number := []namedValues{{"exist", t.level(pods, record.PhaseCreated)}, {"bound to a node", t.level(pods, record.PhaseBound)}, {"running", t.level(pods, record.PhaseRunning)}}
+	pace := []namedValues{{"created", reached[0]}, {"running", reached[1]}, {"deleted", reached[2]}}
 	window := g
 	for i := range pace {
 		window, pace[i].values = perSecond(g, pace[i].values, time.Second)

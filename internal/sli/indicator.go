@@ -49,6 +49,10 @@ type Indicator struct {
 // Component is the label that says which component was scraped.
 const Component = "component"
 
+// Cluster is the label that says which member a call, a lifecycle or a series is of;
+// those of the plane have none.
+const Cluster = "cluster"
+
 // Statistics of durations and other distributions; every other pNN is one too.
 func distribution() []string {
 	return []string{"p99", "p50", "p90", "p99.9", "p99.99", "max", "mean", "rate", "sum"}

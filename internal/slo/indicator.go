@@ -143,9 +143,14 @@ func familySeries(f *run.Facts, x sli.Indicator) []*series.Series {
 }
 
 // mine reports whether a series belongs to an indicator with these labels.
-// Windtunnel's own process is not the plane's: it is asked for by name.
+// Windtunnel's own process is not the plane's, and members are not: they are asked
+// for by name.
 func mine(s *series.Series, x sli.Indicator, labels map[string]string) bool {
 	if _, named := labels[sli.Component]; !named && s.Target == run.Instrument && !strings.HasPrefix(x.Family, run.Instrument) {
+		return false
+	}
+	_, component := labels[sli.Component]
+	if _, named := labels[sli.Cluster]; !named && !component && s.Label(sli.Cluster) != "" {
 		return false
 	}
 	for name, value := range labels {

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -19,6 +20,10 @@ import (
 // outputGrace is how long a command's output may stay open after it was killed.
 const outputGrace = 2 * time.Second
 
+// execsAtOnce is how many of a step's commands run at the same time, one for each
+// member: they are processes of this machine, beside the plane.
+const execsAtOnce = 8
+
 // Exec runs a local command: in the scenario's folder, with a kubeconfig of the
 // plane, its output in logs/STEP.log.
 type Exec struct {
@@ -27,23 +32,41 @@ type Exec struct {
 }
 
 // Do runs it.
-func (x Exec) Do(ctx context.Context, s *Session) (err error) {
+func (x Exec) Do(ctx context.Context, s *Session) error {
 	kubeconfig, err := s.Plane.AdminKubeconfig()
 	if err != nil {
 		return err
 	}
-	name := s.Dir.File(filepath.Join(record.LogFolder, x.Step+".log"))
+	return x.run(ctx, s, x.Step, "KUBECONFIG="+kubeconfig)
+}
+
+// inMembers runs it once for each of some members, with the kubeconfig and the name of
+// each, its output in logs/STEP/MEMBER.log.
+func (x Exec) inMembers(ctx context.Context, s *Session, members []*Member) error {
+	var done atomic.Int64
+	s.Progress.Waiting(x.Step, 0, len(members))
+	return ofMembers(members, each(ctx, execsAtOnce, members, func(_ int, m *Member) error {
+		kubeconfig := filepath.Join(s.Plane.MembersFolder(), m.Name+".kubeconfig")
+		err := x.run(ctx, s, filepath.Join(x.Step, m.Name), "KUBECONFIG="+kubeconfig, scenario.VarMember+"="+m.Name)
+		s.Progress.Waiting(x.Step, int(done.Add(1)), len(members))
+		return err
+	}))
+}
+
+// run runs it with its output in a log of this name.
+func (x Exec) run(ctx context.Context, s *Session, log string, env ...string) (err error) {
+	name := s.Dir.File(filepath.Join(record.LogFolder, log+".log"))
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return fmt.Errorf("make a folder for logs: %w", err)
 	}
-	log, err := os.Create(name)
+	out, err := os.Create(name)
 	if err != nil {
 		return fmt.Errorf("keep a command's output: %w", err)
 	}
-	defer func() { err = errors.Join(err, log.Close()) }()
-	env := []string{"KUBECONFIG=" + kubeconfig, scenario.VarMembers + "=" + s.Plane.MembersFolder()}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	env = append(env, scenario.VarMembers+"="+s.Plane.MembersFolder())
 	c := command{Exec: x.Spec, dir: filepath.Dir(s.Workload.File), env: env, started: s.Plane.LookAfter}
-	return c.run(ctx, log)
+	return c.run(ctx, out)
 }
 
 // command is a local command and what it is given.

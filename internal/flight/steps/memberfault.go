@@ -20,14 +20,14 @@ func (s *Session) injectMembers(ctx context.Context, d *scenario.Disturbance) (m
 	}
 	mends := make([]func(context.Context) error, len(members))
 	mend = func(ctx context.Context) error {
-		return ofMembers(members, each(ctx, members, func(i int, _ *Member) error {
+		return ofMembers(members, each(ctx, atOnce, members, func(i int, _ *Member) error {
 			if mends[i] == nil {
 				return nil
 			}
 			return mends[i](ctx)
 		}))
 	}
-	errs := each(ctx, members, func(i int, m *Member) (err error) {
+	errs := each(ctx, atOnce, members, func(i int, m *Member) (err error) {
 		mends[i], err = s.injectMember(ctx, m, d)
 		return err
 	})

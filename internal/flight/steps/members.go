@@ -70,6 +70,8 @@ func (x inMembers) Do(ctx context.Context, s *Session) error {
 		return step.inMembers(ctx, s, members)
 	case Churn:
 		return step.inMembers(ctx, s, members)
+	case Exec:
+		return step.inMembers(ctx, s, members)
 	case sender:
 		return x.send(ctx, s, members, step)
 	}
@@ -84,15 +86,16 @@ const atOnce = 256
 // Each does something for every member, for many at the same time. The error names
 // members.
 func Each(ctx context.Context, members []*Member, do func(context.Context, *Member) error) error {
-	return ofMembers(members, each(ctx, members, func(_ int, m *Member) error { return do(ctx, m) }))
+	return ofMembers(members, each(ctx, atOnce, members, func(_ int, m *Member) error { return do(ctx, m) }))
 }
 
-// each does something for every member, and returns the errors in their order.
-func each(ctx context.Context, members []*Member, do func(i int, m *Member) error) []error {
+// each does something for every member, for most of them at the same time, and returns
+// the errors in their order.
+func each(ctx context.Context, most int, members []*Member, do func(i int, m *Member) error) []error {
 	errs := make([]error, len(members))
 	var next atomic.Int64
 	var wait guard.Group
-	for range min(atOnce, len(members)) {
+	for range min(most, len(members)) {
 		wait.Go(func() {
 			for i := int(next.Add(1)) - 1; i < len(members) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
 				errs[i] = do(i, members[i])
@@ -139,7 +142,7 @@ func (w Wait) inMembers(ctx context.Context, s *Session, members []*Member) erro
 	deadline := s.Clock.Now().Add(time.Duration(w.Spec.Within))
 	var done atomic.Int64
 	s.Progress.Waiting(w.Step, 0, len(members))
-	return ofMembers(members, each(ctx, members, func(_ int, m *Member) error {
+	return ofMembers(members, each(ctx, atOnce, members, func(_ int, m *Member) error {
 		spec := *w.Spec
 		spec.Within = unit.Duration(max(time.Millisecond, s.Clock.Until(deadline)))
 		if err := (Wait{w.Step, &spec}).Do(ctx, s.in(m)); err != nil {
@@ -153,7 +156,7 @@ func (w Wait) inMembers(ctx context.Context, s *Session, members []*Member) erro
 // send sends what the step sends to each member, as one plan.
 func (x inMembers) send(ctx context.Context, s *Session, members []*Member, step sender) error {
 	parts := make([]planned, len(members))
-	errs := each(ctx, members, func(i int, m *Member) (err error) {
+	errs := each(ctx, atOnce, members, func(i int, m *Member) (err error) {
 		parts[i], err = step.plan(ctx, s.in(m))
 		return err
 	})

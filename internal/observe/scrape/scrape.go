@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,6 +21,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/series"
+	"github.com/windtunnel/windtunnel/internal/sli"
 )
 
 // Defaults of Options.
@@ -36,6 +39,9 @@ type Target struct {
 	// process. It is for targets elsewhere: those of this machine are measured
 	// by package usage, under the same names.
 	Process bool
+	// Cluster is the member that the target is of, which its series then have as
+	// the label cluster; empty: the plane.
+	Cluster string
 }
 
 // Options configure a scraper.
@@ -179,7 +185,7 @@ func (s *Scraper) write(t *state, at clock.Time, took time.Duration) {
 		s.records.Family(f)
 	}
 	for _, p := range t.delta.New {
-		t.ids = append(t.ids, s.records.Define(record.Series{Target: t.Name, Name: p.Name, Labels: p.Labels}))
+		t.ids = append(t.ids, s.records.Define(record.Series{Target: t.Name, Name: p.Name, Labels: t.labels(p.Labels)}))
 	}
 	out := &t.scrape
 	*out = record.Scrape{Target: t.Name, At: at, Took: took, Points: t.delta.Points,
@@ -194,6 +200,23 @@ func (s *Scraper) write(t *state, at clock.Time, took time.Duration) {
 		out.Gone = append(out.Gone, t.ids[i])
 	}
 	s.records.Scrape(out)
+}
+
+// labels adds the target's cluster to those of a series, whose own label of that name
+// becomes exported_cluster, as Prometheus has it.
+func (t *state) labels(own []record.Label) []record.Label {
+	if t.Cluster == "" {
+		return own
+	}
+	out := append(make([]record.Label, 0, len(own)+1), own...)
+	for i := range out {
+		if out[i].Name == sli.Cluster {
+			out[i].Name = "exported_" + sli.Cluster
+		}
+	}
+	out = append(out, record.Label{Name: sli.Cluster, Value: t.Cluster})
+	slices.SortFunc(out, func(a, b record.Label) int { return strings.Compare(a.Name, b.Name) })
+	return out
 }
 
 // fetch reads the target's exposition. It asks for no compression: on one

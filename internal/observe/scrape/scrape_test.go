@@ -130,6 +130,21 @@ func TestNativeHistogramsAreKept(t *testing.T) {
 	}
 }
 
+// The series of a member have its name as a label, beside one of their own.
+func TestSeriesOfAMember(t *testing.T) {
+	target := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, "objects{resource=\"pods\",a=\"b\"} 3\nown{cluster=\"x\"} 1\n")
+	})
+	target.Cluster = "far-1"
+	f := fly(t, []scrape.Target{target}, scrape.Options{}, func(s *scrape.Scraper) { s.Scrape(t.Context()) })
+	want := []string{`objects{target="kube-apiserver",a="b",cluster="far-1",resource="pods"} 3`, `own{target="kube-apiserver",cluster="far-1",exported_cluster="x"} 1`}
+	for _, one := range want {
+		if !slices.Contains(f.samples, one) {
+			t.Errorf("%s is not among %q", one, f.samples)
+		}
+	}
+}
+
 func TestKeepAndDrop(t *testing.T) {
 	const body = "workqueue_depth 1\nworkqueue_depths 2\nlat_sum 3\nlat_bucket{le=\"1\"} 4\nprocess_cpu_seconds_total 5\ngo_goroutines 6\n"
 	for _, c := range []struct {
