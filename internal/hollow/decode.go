@@ -40,14 +40,11 @@ func (q *request) read(k *kind.Kind) (runtime.Object, error) {
 			return nil, apierrors.NewBadRequest(err.Error())
 		}
 	}
-	if err := parseHead(raw); err != nil {
-		return nil, unrecognized(k, raw, err)
-	}
 	return q.decode(k, raw)
 }
 
 // parseHead says what is wrong with a body before anybody looks at more than its
-// version and kind.
+// version and kind, in whose names it takes capital letters for small ones.
 func parseHead(raw []byte) error {
 	var head struct {
 		APIVersion string `json:"apiVersion,omitempty"`
@@ -149,10 +146,32 @@ func sameKind(k *kind.Kind, apiVersion, name string) error {
 // does not have.
 func (q *request) decode(k *kind.Kind, raw []byte) (runtime.Object, error) {
 	o, unknown, err := decodeJSON(k, raw)
+	if err != nil || len(unknown) > 0 || capital(o) { // else there is nothing that it could find: it would read all again
+		if err := parseHead(raw); err != nil {
+			return nil, unrecognized(k, raw, err)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
 	return o, q.complain(k, unknown)
+}
+
+// capital says whether a custom object has version or kind in other letters, which its
+// schema may let it have.
+func capital(o runtime.Object) bool {
+	u, ok := o.(*unstructured.Unstructured)
+	if !ok {
+		return false
+	}
+	for name := range u.Object {
+		for _, known := range []string{"apiVersion", "kind"} {
+			if name != known && strings.EqualFold(name, known) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // complain refuses fields that a kind does not have, or warns of them.
