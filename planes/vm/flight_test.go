@@ -60,16 +60,29 @@ func TestProofVMPlaneIsMeasured(t *testing.T) {
 
 // fly flies the VM plane of the real binary, whose processes have Kubernetes linked
 // into them, under a controller's limit of 5/10.
-func fly(t *testing.T) (j slo.Judgement, found []diagnose.Finding) {
+func fly(t *testing.T) (slo.Judgement, []diagnose.Finding) {
 	t.Helper()
-	run := filepath.Join(t.TempDir(), "run")
-	cmd := exec.Command(repotest.Binary(t), "run", repotest.Path(t, "examples", "vm", "density.yaml"), "--out", run,
-		"--set", "vms=10", "--set", "limiter=5/10", "--set", "kind=vm")
+	return verdict(t, flyWith(t, "vms=10", "--set", "limiter=5/10"))
+}
+
+// flyWith flies the VM plane with a parameter and other arguments, and returns the run's
+// directory.
+func flyWith(t *testing.T, parameter string, more ...string) string {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "run")
+	args := append([]string{"run", repotest.Path(t, "examples", "vm", "density.yaml"), "--out", out, "--set", "kind=vm", "--set", parameter}, more...)
+	cmd := exec.Command(repotest.Binary(t), args...)
 	if said, err := cmd.CombinedOutput(); err != nil && cmd.ProcessState.ExitCode() > 2 {
 		t.Fatalf("%v: %s", err, said)
 	}
+	return out
+}
+
+// verdict reads what was judged and found of a run.
+func verdict(t *testing.T, dir string) (j slo.Judgement, found []diagnose.Finding) {
+	t.Helper()
 	for name, into := range map[string]any{diagnose.File: &found, record.VerdictFile: &j} {
-		raw, err := os.ReadFile(filepath.Join(run, name))
+		raw, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,55 @@
+package vm_test
+
+import (
+	"math"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/hollow"
+	"github.com/windtunnel/windtunnel/internal/run"
+)
+
+// TestVMPlaneOnAHollowCluster flies the VM plane's processes on an API server in
+// memory, which has a binder in place of the scheduler. What it has not is declared in
+// docs/hollow.md: the webhook is never asked, and the controller gives instances the
+// first phase and the finalizer that they would have of it.
+func TestVMPlaneOnAHollowCluster(t *testing.T) {
+	s, err := hollow.New(hollow.Options{Models: hollow.Models{Binder: true, ServiceAccounts: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	c, err := s.Cluster("vms")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := c.Endpoint().WriteKubeconfig(config); err != nil {
+		t.Fatal(err)
+	}
+	out := flyWith(t, "vms=5", "--set", "taint=none", "--kubeconfig", config)
+	j, _ := verdict(t, out)
+	most := math.Inf(1)
+	check(t, j, map[string]between{
+		"controller_write_calls_per_instance":                 {2, most},
+		"agent_write_calls_per_instance":                      {1, most},
+		"lifecycle_vmi_created_to_running_p50_seconds":        {5, most},
+		"lifecycle_vm_created_to_instancerunning_p50_seconds": {5, most},
+	})
+	r, err := run.Open(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range r.Facts.Steps {
+		if step.Note != "" {
+			t.Errorf("step %s: %s", step.Name, step.Note)
+		}
+	}
+	if r.Facts.Ended.Reason != "done" {
+		t.Errorf("the run ended with %s: %s", r.Facts.Ended.Reason, r.Facts.Ended.Text)
+	}
+	if names := r.Facts.Series.Names(); slices.Contains(names, "windtunnel_vm_webhook_duration_seconds_count") {
+		t.Error("the webhook was asked: docs/hollow.md says that there is no admission")
+	}
+}
