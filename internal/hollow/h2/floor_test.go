@@ -2,6 +2,7 @@ package h2_test
 
 import (
 	"crypto/tls"
+	"errors"
 	"io"
 	"net"
 	"net/http/httptest"
@@ -129,7 +130,7 @@ func floorPairs(b *testing.B, secure bool) (writers []net.Conn, received *atomic
 			}
 		})
 		if t, ok := server.(*tls.Conn); ok {
-			if err := t.Handshake(); err != nil && err != io.EOF {
+			if err := t.Handshake(); err != nil && !errors.Is(err, io.EOF) {
 				b.Fatal(err)
 			}
 		}
