@@ -172,7 +172,7 @@ func (a *answer) read(raw []byte, what action) {
 		}
 		return
 	}
-	if what == podDelete || what == nodeDelete {
+	if what == nodeDelete {
 		return
 	}
 	var m object.Meta

@@ -23,7 +23,7 @@ type pod struct {
 	name      string
 	ip        uint32
 	running   bool
-	patched   uint64 // version that the last patch made
+	patched   uint64 // version that the last patch made, or its deletion
 	job       *job   // waits for its time, or is with the server
 	next      *job   // chosen while job was with the server
 }
@@ -283,10 +283,9 @@ func (s *pods) refused(j *job) {
 func (s *pods) settled(j *job) {
 	if p := j.pod; p != nil {
 		made := j.answer.version
+		p.patched = max(p.patched, made)
 		if j.action == podDelete {
-			made = math.MaxUint64 // nothing follows
-		} else if made > p.patched {
-			p.patched = made
+			made = math.MaxUint64 // nothing that was chosen before follows
 		}
 		s.advance(p, made)
 	}

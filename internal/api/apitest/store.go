@@ -56,14 +56,15 @@ func (s *Server) showLocked(e event) {
 	s.wakeLocked()
 }
 
-func (s *Server) removeLocked(t target, o *Object) {
+// removeLocked returns an object as it was, by the version of its deletion.
+func (s *Server) removeLocked(t target, o *Object) *Object {
 	s.version++
 	last := o.DeepCopy()
 	last.SetResourceVersion(strconv.FormatUint(s.version, 10))
 	delete(s.tables[t.table()], t.key())
 	s.showLocked(event{s.version, "DELETED", t.table(), last, o})
 	if t.resource != "namespaces" {
-		return
+		return last
 	}
 	for name, table := range s.tables {
 		for key, o := range table {
@@ -73,6 +74,7 @@ func (s *Server) removeLocked(t target, o *Object) {
 			}
 		}
 	}
+	return last
 }
 
 // placeLocked gives an object that is about to be stored the names of its place.
@@ -228,7 +230,7 @@ func (s *Server) deleteLocked(a answer, t target, old *Object, body []byte) {
 	now := options.GracePeriodSeconds != nil && *options.GracePeriodSeconds == 0
 	switch {
 	case len(old.GetFinalizers()) == 0 && (now || !graceful(old)):
-		s.removeLocked(t, old)
+		old = s.removeLocked(t, old)
 	case old.GetDeletionTimestamp() == nil:
 		old = s.endLocked(t, old)
 	}
