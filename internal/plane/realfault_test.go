@@ -287,7 +287,11 @@ func checkLongPause(t *testing.T, p *plane.Plane) {
 
 // checkSlow keeps the API server busy and looks at its CPU.
 func checkSlow(t *testing.T, p *plane.Plane) {
-	const share = 0.2
+	const (
+		share = 0.2
+		some  = share / 4 // what others leave it at least, in one of the tries: a stopped one has none
+		tries = 10
+	)
 	c, _ := p.Component(component.APIServer)
 	ctx, cancel := context.WithCancel(t.Context())
 	var callers sync.WaitGroup
@@ -303,7 +307,7 @@ func checkSlow(t *testing.T, p *plane.Plane) {
 	}
 	time.Sleep(100 * time.Millisecond)
 	var slow, after float64
-	for try := 0; try < 4 && slow < 0.7*share; try++ { // others may leave it less than its share
+	for try := 0; try < tries && slow < some; try++ {
 		slow = usedBy(t, c.PID, 2*time.Second)
 		if slow > 1.2*share {
 			t.Errorf("slowed to %v cores it uses %.3f", share, slow)
@@ -312,14 +316,14 @@ func checkSlow(t *testing.T, p *plane.Plane) {
 	if err := c.FullSpeed(); err != nil {
 		t.Fatal(err)
 	}
-	for try := 0; try < 4 && after < 1.5*share; try++ {
+	for try := 0; try < tries && after < 1.5*share; try++ {
 		after = usedBy(t, c.PID, time.Second)
 	}
 	t.Logf("cores used at full speed %.2f, slowed %.3f, afterwards %.2f", full, slow, after)
 	switch {
 	case full < 2*share:
 		t.Skip("others leave it too little of the machine to show anything")
-	case slow < 0.7*share || after < 1.5*share:
+	case slow < some || after < 1.5*share:
 		t.Errorf("cores used at full speed %.2f, slowed %.3f, afterwards %.2f", full, slow, after)
 	}
 }
