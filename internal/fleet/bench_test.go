@@ -89,18 +89,24 @@ func podEvents(b *testing.B, count, nodes int) (frames []byte) {
 		}}
 		p.Spec = corev1.PodSpec{NodeName: fmt.Sprintf("node-%06d", i%nodes), Containers: []corev1.Container{{Name: "c", Image: "image"}}}
 		p.Status.Phase = corev1.PodPending
-		raw, err := p.Marshal()
-		if err != nil {
-			b.Fatal(err)
-		}
-		event := metav1.WatchEvent{Type: "ADDED", Object: runtime.RawExtension{Raw: object.AppendEnvelope(nil, "v1", "Pod", raw)}}
-		body, err := event.Marshal()
-		if err != nil {
-			b.Fatal(err)
-		}
-		frames = append(binary.BigEndian.AppendUint32(frames, uint32(len(body))), body...)
+		frames = appendPodEvent(b, frames, "ADDED", &p)
 	}
 	return frames
+}
+
+// appendPodEvent appends the frame of a watch event in protobuf.
+func appendPodEvent(t testing.TB, frames []byte, kind string, p *corev1.Pod) []byte {
+	t.Helper()
+	raw, err := p.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	event := metav1.WatchEvent{Type: kind, Object: runtime.RawExtension{Raw: object.AppendEnvelope(nil, "v1", "Pod", raw)}}
+	body, err := event.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(binary.BigEndian.AppendUint32(frames, uint32(len(body))), body...)
 }
 
 func cpuTime() time.Duration {

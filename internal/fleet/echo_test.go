@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"encoding/binary"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -9,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
@@ -69,15 +67,7 @@ func TestEchoesBehindADeletion(t *testing.T) {
 		}
 		p.Spec = corev1.PodSpec{NodeName: "node-000000", Containers: []corev1.Container{{Name: "c", Image: "image"}}}
 		p.Status.Phase = corev1.PodPending
-		raw, err := p.Marshal()
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, err := (&metav1.WatchEvent{Type: "MODIFIED", Object: runtime.RawExtension{Raw: object.AppendEnvelope(nil, "v1", "Pod", raw)}}).Marshal()
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.events <- append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...)
+		c.events <- appendPodEvent(t, nil, "MODIFIED", &p)
 	}
 	idle := func() bool { s := f.Stats(); return s.InFlight == 0 && s.Queued == 0 }
 	show("ends", 7, true)

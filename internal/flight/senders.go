@@ -8,8 +8,8 @@ import (
 	"github.com/windtunnel/windtunnel/internal/load"
 )
 
-// senders are all who send a run's load: the run's own generator and its workers, as
-// these have said last. They tell a second ago, and whenever a part of the load ends.
+// senders are all who send a run's load: the run's own generator and its workers, which
+// say where they stand each second and whenever a part of the load ends.
 type senders struct {
 	own *load.Generator
 	log *slog.Logger

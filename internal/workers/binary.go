@@ -17,10 +17,9 @@ func Binary() (string, error) { return buildOf("/proc/self/exe") }
 
 // buildOf returns the size of a program and its Go build ID, in which the go command has
 // put a hash of all that the program was made of, so that some kilobytes are read where
-// the file has 170 MB. It tells builds apart
-// and does not protect from anybody who alters a file and leaves its ID: whoever starts
-// workers is trusted with the plane's credentials anyway. A program without an ID is
-// known by the SHA-256 of its bytes.
+// the file has 170 MB. It tells builds apart and does not protect from anybody who alters
+// a file and leaves its ID: whoever starts workers is trusted with the plane's credentials
+// anyway. A program without an ID is known by the SHA-256 of its bytes.
 func buildOf(path string) (string, error) {
 	file, err := os.Open(path)
 	if err != nil {
