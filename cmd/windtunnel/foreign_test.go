@@ -60,7 +60,7 @@ steps:
 - {name: taken, create: {body: map, namespace: default, count: 2, pace: {constant: 20}}}
 - {name: change, onFailure: continue, update: {step: taken, body: patch, method: merge, pace: {constant: 20}}}
 - {name: take, delete: {step: taken, pace: {constant: 20}}}
-`, exitFail, ""},
+`, exitFail, "409 AlreadyExists"},
 	"class":      {foreignHead + "namespaces: {count: 0}\nfleet: {nodes: 1, stages: [fast, volumes]}\nsteps: [{pause: 1ms}]\n", exitUnknown, "StorageClass windtunnel: it exists already"},
 	"definition": {foreignHead + "namespaces: {count: 0}\ncrds: [a-definition.yaml]\nsteps: [{pause: 1ms}]\n", exitUnknown, "--adopt customresourcedefinitions.apiextensions.k8s.io/widgets.example.org"},
 	"operator":   {foreignHead + "namespaces: {count: 0}\nmanifests: [a-deployment.yaml]\nsteps: [{pause: 1ms}]\n", exitUnknown, "--adopt deployments.apps/default/operator"},
@@ -99,7 +99,8 @@ func TestForeignClusterStaysAsItWas(t *testing.T) {
 	for name, guest := range guests {
 		u.write(map[string]string{name + ".yaml": guest.text})
 		cmd, said := u.start("run", name+".yaml", "--kubeconfig", config, "--out", "run-"+name)
-		if code := exitOf(cmd.Wait()); code != guest.code || !strings.Contains(said.String(), guest.says) {
+		// A busy machine has its doubts of what missed its objective.
+		if code := exitOf(cmd.Wait()); code != guest.code && (guest.code != exitFail || code != exitUnknown) || !strings.Contains(said.String(), guest.says) {
 			t.Errorf("%s: exit code %d, want %d, with %q:\n%s", name, code, guest.code, guest.says, said)
 		}
 		c.asBefore(name)
