@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
@@ -264,4 +266,35 @@ func TestStatusGuard(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestNodeIsCorrected holds that a leaf on which both sides agreed is written when either
+// changes: the node that it stands for, or the leaf itself by somebody else.
+func TestNodeIsCorrected(t *testing.T) {
+	r := newRig(t, shape{members: 1, nodes: 2, mode: api.LeafNode})
+	m := r.manage(func(o *tree.Options) {
+		calm(o)
+		o.LeafReads, o.NodePatch, o.StatusInterval = tree.ReadsCached, tree.Changed, 20*time.Millisecond
+	})
+	r.joined(m)
+	passes := m.passes("statuses")
+	repotest.Eventually(t, "it is looked at again and again", func() bool { return m.passes("statuses") > passes+3 })
+	cpu := func() string {
+		n, err := r.host.CoreV1().Nodes().Get(t.Context(), "m0-n0", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n.Status.Capacity.Cpu().String()
+	}
+	set := func(c kubernetes.Interface, cores string) {
+		t.Helper()
+		patch := fmt.Appendf(nil, `{"status":{"capacity":{"cpu":%q}}}`, cores)
+		if _, err := c.CoreV1().Nodes().Patch(t.Context(), "m0-n0", types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(r.members[0], "77")
+	repotest.Eventually(t, "the leaf shows it", func() bool { return cpu() == "77" })
+	set(r.host, "5")
+	repotest.Eventually(t, "the leaf shows it again", func() bool { return cpu() == "77" })
 }

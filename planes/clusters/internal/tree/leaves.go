@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -16,7 +17,12 @@ type leaf struct {
 	model  *api.LeafModel
 	mode   string
 	member *member
+
+	agreed atomic.Pointer[versions] // of when both sides were last found to agree; nil before
 }
+
+// versions are those of a leaf at the host and of the one node that it stands for.
+type versions struct{ host, node string }
 
 // leaves are those of all members.
 type leaves struct {
