@@ -1,6 +1,6 @@
 // Package instrument is what the processes of a reference plane say of
 // themselves: /metrics under the names of the project that the plane stands for,
-// /healthz and /readyz on a loopback address.
+// /healthz, /readyz and /debug/pprof on a loopback address.
 //
 // KubeVirt's own histograms cannot show what a throttled controller does: its
 // rate-limiter buckets end at half a second, its queue buckets are decades, its
@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/pprof"
 	"sync/atomic"
 	"time"
 
@@ -79,7 +80,7 @@ type Route struct {
 	http.Handler
 }
 
-// Serve answers /metrics, /healthz, /readyz and further routes on address.
+// Serve answers /metrics, /healthz, /readyz, /debug/pprof and further routes on address.
 func (r *Registry) Serve(ctx context.Context, address string, more ...Route) (*Server, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
@@ -95,6 +96,9 @@ func (r *Registry) Serve(ctx context.Context, address string, more ...Route) (*S
 		}
 		fmt.Fprintln(w, "ok")
 	})
+	for path, handler := range map[string]http.HandlerFunc{"": pprof.Index, "profile": pprof.Profile, "symbol": pprof.Symbol, "trace": pprof.Trace} {
+		mux.HandleFunc("/debug/pprof/"+path, handler)
+	}
 	for _, route := range more {
 		mux.Handle(route.Path, route)
 	}

@@ -119,6 +119,9 @@ func page(t *testing.T, r *Registry) string {
 			t.Errorf("%s: %d", path, code)
 		}
 	}
+	if code, body := get("/debug/pprof/goroutine?debug=1"); code != http.StatusOK || !strings.Contains(body, "goroutine profile") {
+		t.Errorf("/debug/pprof/goroutine: %d", code)
+	}
 	_, text := get("/metrics")
 	return text
 }
