@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -218,8 +219,10 @@ func TestJobPodsComplete(t *testing.T) {
 	s := apitest.New(t)
 	f := start(t, s, config(1))
 	ready(t, f)
+	const job = "/apis/batch/v1/namespaces/default/jobs/j"
+	s.Add(job, batchv1.Job{})
 	p := apitest.Pod("j", "node-000000")
-	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "j"}}
+	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "j", UID: s.Get(job).GetUID()}}
 	s.AddPod(p)
 	repotest.Eventually(t, "pod succeeded", func() bool { return s.Pods()[0].Status.Phase == corev1.PodSucceeded })
 	if n := s.Calls("PATCH pods/status"); n != 2 {

@@ -122,9 +122,9 @@ func TestOnlyTheNodesThatAreMeant(t *testing.T) {
 		s.AddPod(apitest.Pod("played", "mine"))
 		manage(t, s, fleet.ManagedNodes{All: true, DisregardLabels: selector(t, "status=custom")})
 		repotest.Eventually(t, "one", func() bool { return len(running(s)) == 1 })
-		s.AddPod(apitest.Pod("played later", "mine"))
+		s.AddPod(apitest.Pod("played-later", "mine"))
 		repotest.Eventually(t, "two", func() bool { return len(running(s)) == 2 })
-		if got := fmt.Sprint(running(s)); got != "[played played later]" {
+		if got := fmt.Sprint(running(s)); got != "[played played-later]" {
 			t.Errorf("running %s", got)
 		}
 	})

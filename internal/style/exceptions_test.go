@@ -13,7 +13,7 @@ var levels = [][]string{
 	{"internal/fleet/stage", "internal/load", "internal/network", "internal/observe", "internal/plane", "internal/slo", "internal/workers"},
 	{"internal/fleet", "internal/subject", "internal/diagnose"},
 	{"internal/compare", "internal/hollow"},
-	{"internal/capacity", "internal/history", "internal/doctor", "internal/report", "internal/kubelet",
+	{"internal/api/apitest", "internal/capacity", "internal/history", "internal/doctor", "internal/report", "internal/kubelet",
 		"internal/interop/junit", "internal/interop/openmetrics", "internal/interop/parquet", "internal/interop/grafana",
 		"internal/interop/clusterloader2/summary", "internal/interop/kubeburner/measurement"},
 	{"internal/report/live", "internal/judge"},

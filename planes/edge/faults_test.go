@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windtunnel/windtunnel/internal/api/apitest"
 	"github.com/windtunnel/windtunnel/internal/repotest"
@@ -153,7 +152,7 @@ func TestCallsOfAPod(t *testing.T) {
 	repotest.Eventually(t, "all are acknowledged", func() bool { return len(r.server.Objects(syncs)) == pods })
 	r.converged()
 	for i := range pods {
-		apitest.Change(r.server, fmt.Sprintf("/api/v1/namespaces/default/pods/p%d", i), func(p *corev1.Pod) { now := metav1.Now(); p.DeletionTimestamp = &now })
+		r.server.EndPod("default", fmt.Sprintf("p%d", i))
 	}
 	repotest.Eventually(t, "all pods and their ObjectSyncs go", func() bool { return len(r.server.Pods()) == 0 && len(r.server.Objects(syncs)) == 0 })
 	mu.Lock()

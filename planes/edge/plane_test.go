@@ -40,8 +40,8 @@ func newRig(t testing.TB) *rig {
 	t.Helper()
 	const version = "reliablesyncs.kubeedge.io/v1alpha1"
 	return &rig{t: t, server: apitest.New(t,
-		apitest.Resource{Version: version, Plural: "objectsyncs", Kind: "ObjectSync", Namespaced: true},
-		apitest.Resource{Version: version, Plural: "clusterobjectsyncs", Kind: "ClusterObjectSync"},
+		apitest.Resource{Version: version, Plural: "objectsyncs", Kind: "ObjectSync", Namespaced: true, Status: true},
+		apitest.Resource{Version: version, Plural: "clusterobjectsyncs", Kind: "ClusterObjectSync", Status: true},
 	)}
 }
 

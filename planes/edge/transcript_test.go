@@ -16,7 +16,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windtunnel/windtunnel/internal/api/apitest"
 	"github.com/windtunnel/windtunnel/internal/repotest"
@@ -189,7 +188,7 @@ func TestTranscript(t *testing.T) {
 	repotest.Eventually(t, "the pod runs", func() bool { return p.running() == 1 })
 	apitest.Change(p.server, settings, func(c *corev1.ConfigMap) { c.Data["level"] = "debug" })
 	p.converged()
-	apitest.Change(p.server, "/api/v1/namespaces/default/pods/p0", func(o *corev1.Pod) { now := metav1.Now(); o.DeletionTimestamp = &now })
+	p.server.EndPod("default", "p0")
 	repotest.Eventually(t, "the pod goes", func() bool { return len(p.server.Pods()) == 0 })
 	p.converged()
 	repotest.Eventually(t, "everything was said", func() bool {

@@ -91,8 +91,8 @@ func kinds() []apitest.Resource {
 	const version = "kubevirt.io/v1"
 	return []apitest.Resource{
 		{Version: version, Plural: api.ResourceInstances, Kind: "VirtualMachineInstance", Namespaced: true},
-		{Version: version, Plural: api.ResourceMachines, Kind: "VirtualMachine", Namespaced: true},
-		{Version: version, Plural: api.ResourceMigrations, Kind: "VirtualMachineInstanceMigration", Namespaced: true},
+		{Version: version, Plural: api.ResourceMachines, Kind: "VirtualMachine", Namespaced: true, Status: true},
+		{Version: version, Plural: api.ResourceMigrations, Kind: "VirtualMachineInstanceMigration", Namespaced: true, Status: true},
 		{Version: version, Plural: api.ResourceInstallation, Kind: "KubeVirt", Namespaced: true},
 	}
 }
@@ -192,6 +192,9 @@ func TestMachinesComeAndGo(t *testing.T) {
 		t.Run(fmt.Sprintf("status subresource %v", sub), func(t *testing.T) {
 			r := newRig(t, "a", "b")
 			r.sub = sub
+			instances := kinds()[0]
+			instances.Status = sub
+			r.server.Define(instances)
 			defer r.agent()()
 			defer r.controller()()
 			r.create(20)

@@ -29,7 +29,7 @@ func (c *cluster) playPod(_ string, o *apitest.Object) *apitest.Object {
 		if pod.Spec.NodeName = c.place(pod); pod.Spec.NodeName == "" {
 			return nil
 		}
-	case pod.Status.Phase == "":
+	case pod.Status.Phase == corev1.PodPending:
 		pod.Status.Phase = corev1.PodRunning
 		for _, c := range pod.Spec.Containers {
 			pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{

@@ -22,8 +22,8 @@ import (
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
-func TestFake(t *testing.T) {
-	conform(t, apitest.New(t, apitest.Resource{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true}).Endpoint())
+func TestServer(t *testing.T) {
+	conform(t, apitest.New(t).Endpoint())
 }
 
 func TestHollow(t *testing.T) {

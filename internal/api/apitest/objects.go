@@ -1,14 +1,17 @@
 package apitest
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
-	"maps"
+	"net/http"
 	"slices"
 	"strings"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
 // The collections of what a fleet has, in all namespaces.
@@ -19,14 +22,8 @@ const (
 )
 
 // Add stores an object, of any Go type that has it in JSON, at a path, such as
-// /api/v1/namespaces/n/pods/p, or changes it there.
+// /api/v1/namespaces/n/pods/p, as it is, or changes it there.
 func (s *Server) Add(path string, object any) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.addLocked(parse(path), object)
-}
-
-func (s *Server) addLocked(t target, object any) {
 	raw, err := json.Marshal(object)
 	if err != nil {
 		panic(err)
@@ -35,8 +32,94 @@ func (s *Server) addLocked(t target, object any) {
 	if err != nil {
 		panic(err)
 	}
-	t = s.placeLocked(t, o)
-	s.putLocked(t, o, s.tables[t.table()][t.key()])
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	s.put(parse(path), o)
+}
+
+// put stores an object as it is, with what becomes of it.
+func (s *Server) put(t target, o *Object) {
+	fresh := s.Get(t.path()) == nil
+	s.store(t, o)
+	if fresh {
+		s.mu.Lock()
+		s.created = append(s.created, s.Get(t.path()))
+		s.mu.Unlock()
+	}
+	s.playOn(t.path())
+}
+
+// store stores an object as it is, with the names of its place, and as the same object
+// that is there already.
+func (s *Server) store(t target, o *Object) {
+	s.namespace(t.namespace)
+	o.SetName(t.name)
+	o.SetNamespace(t.namespace)
+	o.SetAPIVersion(t.apiVersion())
+	o.SetKind(s.kindOf(t))
+	if old := s.Get(t.path()); old != nil {
+		o.SetUID(old.GetUID())
+		o.SetCreationTimestamp(old.GetCreationTimestamp())
+	}
+	if o.GetUID() == "" && o.GetDeletionTimestamp() != nil { // a new object's would be dropped
+		o.SetUID(uuid.NewUUID())
+		o.SetCreationTimestamp(*o.GetDeletionTimestamp())
+	}
+	o.SetResourceVersion("")
+	complete(o)
+	raw, err := json.Marshal(o.Object)
+	if err != nil {
+		panic(err)
+	}
+	s.load(raw)
+}
+
+// complete gives an object what it cannot be without, where a test is about something
+// else.
+func complete(o *Object) {
+	owners := o.GetOwnerReferences()
+	for i := range owners {
+		r := &owners[i]
+		r.APIVersion, r.Kind, r.Name = cmp.Or(r.APIVersion, "v1"), cmp.Or(r.Kind, "Owner"), cmp.Or(r.Name, "owner")
+		r.UID = cmp.Or(r.UID, "owner")
+	}
+	if len(owners) > 0 {
+		o.SetOwnerReferences(owners)
+	}
+	fields := o.GetManagedFields()
+	for i := range fields {
+		fields[i].Operation = cmp.Or(fields[i].Operation, metav1.ManagedFieldsOperationUpdate)
+		fields[i].FieldsType = cmp.Or(fields[i].FieldsType, "FieldsV1")
+	}
+	if len(fields) > 0 {
+		o.SetManagedFields(fields)
+	}
+	if o.GetKind() == "CustomResourceDefinition" && o.Object["spec"] == nil {
+		plural, group, _ := strings.Cut(o.GetName(), ".")
+		o.Object["spec"] = definition(Resource{Version: group + "/v1", Plural: plural, Kind: "Any"})
+	}
+}
+
+func (s *Server) load(raw []byte) {
+	if _, err := s.cluster.Load(bytes.NewReader(raw)); err != nil {
+		panic(err)
+	}
+}
+
+// kindOf returns the kind of a target's resource.
+func (s *Server) kindOf(t target) string {
+	var list struct {
+		Resources []struct{ Name, Kind string }
+	}
+	if err := json.Unmarshal(s.do(http.MethodGet, t.root, nil).Body.Bytes(), &list); err != nil {
+		panic(err)
+	}
+	for _, r := range list.Resources {
+		if r.Name == t.resource {
+			return r.Kind
+		}
+	}
+	panic("nothing is served as " + t.table())
 }
 
 // AddPod stores a pod, Pending unless it says otherwise.
@@ -44,6 +127,9 @@ func (s *Server) AddPod(p *corev1.Pod) {
 	p = p.DeepCopy()
 	if p.Status.Phase == "" {
 		p.Status.Phase = corev1.PodPending
+	}
+	if p.Spec.TerminationGracePeriodSeconds == nil {
+		p.Spec.TerminationGracePeriodSeconds = new(int64(30))
 	}
 	s.Add(podPath(p.Namespace, p.Name), p)
 }
@@ -65,70 +151,90 @@ func Pod(name, node string) *corev1.Pod {
 
 // Remove removes the object at a path at once, if it is there.
 func (s *Server) Remove(path string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t := parse(path)
-	if o := s.tables[t.table()][t.key()]; o != nil {
-		s.removeLocked(t, o)
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if o := s.Get(path); o != nil && len(o.GetFinalizers()) > 0 {
+		o.SetFinalizers(nil)
+		s.store(parse(path), o)
 	}
+	s.do(http.MethodDelete, path, []byte(`{"gracePeriodSeconds":0}`))
 }
 
 // RemovePod removes a pod at once.
 func (s *Server) RemovePod(namespace, name string) { s.Remove(podPath(namespace, name)) }
 
-// EndPod begins the graceful deletion of a pod.
+// EndPod begins the deletion of a pod, whose kubelet is to end it.
 func (s *Server) EndPod(namespace, name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t := parse(podPath(namespace, name))
-	if o := s.tables[t.table()][t.key()]; o != nil {
-		s.endLocked(t, o)
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if path := podPath(namespace, name); s.Get(path) != nil {
+		s.do(http.MethodDelete, path, nil)
+		s.playOn(path)
 	}
 }
 
 // Change changes the object at a path, which is read into a *T.
 func Change[T any](s *Server, path string, change func(*T)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if t := parse(path); s.tables[t.table()][t.key()] != nil {
-		into := as[T](s.tables[t.table()][t.key()])
-		change(into)
-		s.addLocked(t, into)
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	o := s.Get(path)
+	if o == nil {
+		return
 	}
+	into := as[T](o)
+	change(into)
+	raw, err := json.Marshal(into)
+	if err == nil {
+		o, err = decode(raw)
+	}
+	if err != nil {
+		panic(err)
+	}
+	s.put(parse(path), o)
 }
 
 // Get returns the object at a path; nil if it is not there.
 func (s *Server) Get(path string) *Object {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t := parse(path)
-	return s.tables[t.table()][t.key()]
+	r := s.do(http.MethodGet, path, nil)
+	if r.Code != http.StatusOK {
+		return nil
+	}
+	o, err := decode(r.Body.Bytes())
+	if err != nil {
+		panic(err)
+	}
+	return o
 }
 
 // Objects returns what a collection, such as /api/v1/namespaces/n/pods, holds,
 // sorted by namespace and name.
-func (s *Server) Objects(collection string) []*Object {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.objectsLocked(parse(collection))
-}
-
-func (s *Server) objectsLocked(t target) (out []*Object) {
-	for _, key := range slices.Sorted(maps.Keys(s.tables[t.table()])) {
-		if o := s.tables[t.table()][key]; t.holds(o) {
-			out = append(out, o)
-		}
+func (s *Server) Objects(collection string) (out []*Object) {
+	var list struct {
+		Kind, APIVersion string
+		Items            []map[string]any
+	}
+	if err := json.Unmarshal(s.do(http.MethodGet, collection, nil).Body.Bytes(), &list); err != nil {
+		panic(err)
+	}
+	for _, item := range list.Items {
+		o := &Object{Object: item}
+		o.SetAPIVersion(list.APIVersion)
+		o.SetKind(strings.TrimSuffix(list.Kind, "List"))
+		out = append(out, o)
 	}
 	return out
 }
 
 // Created returns what was ever stored in a collection anew.
 func (s *Server) Created(collection string) (out []*Object) {
+	t := parse(collection)
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, e := range s.history {
-		if t := parse(collection); e.kind == "ADDED" && e.table == t.table() && t.holds(e.object) {
-			out = append(out, e.object)
+	all := slices.Clone(s.created)
+	s.mu.Unlock()
+	kind := s.kindOf(t)
+	for _, o := range all {
+		if o.GetKind() == kind && o.GetAPIVersion() == t.apiVersion() && (t.namespace == "" || t.namespace == o.GetNamespace()) {
+			out = append(out, o)
 		}
 	}
 	return out

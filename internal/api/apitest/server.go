@@ -1,15 +1,15 @@
-// Package apitest is a small API server in memory for tests: objects of any
-// resource, in JSON and protobuf, with resource versions, watches, patches,
-// preconditions and finalizers, and with faults on demand. It has no validation,
-// no admission, no authentication and no controllers, but that what is in a
-// namespace goes with it; it takes an apply for a merge patch. What it does, a
-// real API server does too: both pass the same test.
+// Package apitest is a hollow cluster for tests that look behind it: they put objects
+// there as they are, ask what requests came, and let faults befall them. It is a real
+// API server but for what docs/hollow.md names, and for namespaces, which are made when
+// something is first created in them.
 package apitest
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"io"
 	"log"
 	"net/http"
@@ -22,23 +22,26 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/hollow"
 )
 
 // Version is what the server says its version is.
-const Version = "v1.37.1"
+const Version = hollow.Version
 
-// Object is what the server keeps. It is replaced, never changed.
+// Object is what the server keeps.
 type Object = unstructured.Unstructured
 
-// Resource is what discovery says of a resource: of v1 or a group's version,
-// such as apps/v1.
+// Resource is what discovery shows, of v1 or a group's version; custom ones are served
+// from the beginning.
 type Resource struct {
 	Version, Plural, Kind string
 	Namespaced            bool
+	Status                bool // it has a subresource status
 }
 
 // Fault is what befalls a request: it is carried out if it is to be Done, waits
@@ -53,49 +56,103 @@ type Fault struct {
 
 // Server is a running server. Its methods may be called from many goroutines.
 type Server struct {
-	endpoint  endpoint.Endpoint
-	clock     clock.Clock
-	stop      chan struct{}
-	resources []Resource
+	endpoint endpoint.Endpoint
+	hollow   *hollow.Server
+	cluster  *hollow.Cluster
+	stop     chan struct{}
+	shown    []Resource
 
 	asking sync.Mutex // one question of a fault at a time
 	fault  func(*http.Request) *Fault
 
-	mu      sync.Mutex // of what follows
+	writing sync.Mutex // one write at a time, with what becomes of it
 	admit   func(path string, o *Object)
 	play    func(path string, o *Object) *Object
-	tables  map[string]map[string]*Object // by root and resource, by namespace/name
-	history []event
-	version uint64
-	oldest  uint64        // watches from before it are answered 410
-	epoch   int           // watches of an earlier one end
-	changed chan struct{} // closed and replaced at each event
+
+	mu      sync.Mutex // of what follows
+	cuts    map[*http.Request]context.CancelFunc
+	created []*Object
 	calls   []call
 	packed  int
 }
 
 type call struct{ text, kind, body string } // METHOD PATH, METHOD RESOURCE
 
-type event struct {
-	version        uint64
-	kind, table    string
-	object, before *Object
-}
+const (
+	token  = "apitest"
+	prefix = "/clusters/one"
+)
 
-// New starts a server that ends with the test. Discovery shows the resources,
-// pods, nodes and events where there are none; any other is served as well.
+// New starts a server that ends with the test. Discovery shows the resources, pods,
+// nodes and events where there are none; what else Kubernetes has is served as well. It
+// begins without namespaces.
 func New(t testing.TB, resources ...Resource) *Server {
 	t.Helper()
-	if len(resources) == 0 {
-		resources = []Resource{{"v1", "pods", "Pod", true}, {"v1", "nodes", "Node", false}, {"v1", "events", "Event", true}}
+	const many = 1 << 20 // requests at once: no test is about that limit
+	h, err := hollow.New(hollow.Options{Shared: true, Token: token, History: time.Hour, Reads: many, Writes: many})
+	if err != nil {
+		t.Fatal(err)
 	}
-	s := &Server{
-		clock: clock.Start(), stop: make(chan struct{}), resources: resources, version: 100,
-		tables: map[string]map[string]*Object{}, changed: make(chan struct{}),
+	t.Cleanup(func() { _ = h.Close() })
+	s := &Server{hollow: h, stop: make(chan struct{}), cuts: map[*http.Request]context.CancelFunc{}}
+	if s.cluster, err = h.Cluster("one"); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range resources {
+		s.Define(r)
+	}
+	if s.shown = resources; len(resources) == 0 {
+		s.shown = []Resource{{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}, {Version: "v1", Plural: "nodes", Kind: "Node"}, {Version: "v1", Plural: "events", Kind: "Event", Namespaced: true}}
+	}
+	for _, name := range []string{"default", "kube-system", "kube-public", "kube-node-lease"} {
+		s.do(http.MethodDelete, "/api/v1/namespaces/"+name, nil)
+	}
+	for len(s.Names("/api/v1/namespaces")) > 0 {
+		time.Sleep(time.Millisecond)
 	}
 	s.endpoint = Serve(t, http.HandlerFunc(s.serve))
 	t.Cleanup(func() { close(s.stop) })
 	return s
+}
+
+// Define has the server serve a custom resource, as another one from now on if it serves
+// it already.
+func (s *Server) Define(r Resource) {
+	group, version, _ := strings.Cut(r.Version, "/")
+	if version == "" || !r.Status && s.do(http.MethodGet, "/apis/"+r.Version+"/"+r.Plural, nil).Code == http.StatusOK {
+		return // it is a built-in one
+	}
+	raw, err := json.Marshal(map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+		"metadata": map[string]any{"name": r.Plural + "." + group},
+		"spec":     definition(r),
+		"status": map[string]any{"storedVersions": []any{version}, "acceptedNames": names(r), "conditions": []any{
+			map[string]any{"type": "NamesAccepted", "status": "True"}, map[string]any{"type": "Established", "status": "True"}}},
+	})
+	if err != nil {
+		panic(err)
+	}
+	s.load(raw)
+}
+
+// definition is the spec of a custom resource's definition, whose objects may hold
+// anything.
+func definition(r Resource) map[string]any {
+	group, version, _ := strings.Cut(r.Version, "/")
+	scope, subresources := "Cluster", map[string]any{}
+	if r.Namespaced {
+		scope = "Namespaced"
+	}
+	if r.Status {
+		subresources["status"] = map[string]any{}
+	}
+	return map[string]any{"group": group, "scope": scope, "names": names(r), "versions": []any{map[string]any{
+		"name": version, "served": true, "storage": true, "subresources": subresources,
+		"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}}}
+}
+
+func names(r Resource) map[string]any {
+	return map[string]any{"plural": r.Plural, "singular": strings.ToLower(r.Kind), "kind": r.Kind, "listKind": r.Kind + "List"}
 }
 
 // Serve serves a handler over HTTP/2 until the test ends.
@@ -137,16 +194,16 @@ func (s *Server) Fault(f func(*http.Request) *Fault) {
 
 // Admit makes f change what requests are about to create.
 func (s *Server) Admit(f func(path string, o *Object)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	s.admit = f
 }
 
 // Play makes f say what becomes at once of an object that was written, as a
 // controller might: nil, or the object that replaces it.
 func (s *Server) Play(f func(path string, o *Object) *Object) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	s.play = f
 }
 
@@ -154,18 +211,13 @@ func (s *Server) Play(f func(path string, o *Object) *Object) {
 func (s *Server) CutWatches() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.epoch++
-	s.wakeLocked()
+	for _, cut := range s.cuts {
+		cut()
+	}
 }
 
 // Compact forgets the past: a watch that wants to go on from it is answered 410.
-func (s *Server) Compact() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.version++
-	s.oldest, s.history = s.version, nil
-	s.wakeLocked()
-}
+func (s *Server) Compact() { s.cluster.Compact() }
 
 // Calls returns how many requests of a kind, such as "PATCH pods/status", came.
 func (s *Server) Calls(kind string) int {
@@ -233,13 +285,17 @@ func parse(path string) target {
 
 func (t target) table() string { return t.root + "/" + t.resource }
 
-func (t target) key() string { return t.namespace + "/" + t.name }
-
 func (t target) path() string {
 	if t.namespace == "" {
 		return t.table() + "/" + t.name
 	}
 	return t.root + "/namespaces/" + t.namespace + "/" + t.resource + "/" + t.name
+}
+
+// named is the target with a name.
+func (t target) named(name string) target {
+	t.name = name
+	return t
 }
 
 // apiVersion returns the target's group and version.
@@ -249,24 +305,22 @@ func (t target) apiVersion() string {
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	t := parse(r.URL.Path)
-	a := answer{w: w, packed: strings.Contains(r.Header.Get("Accept"), "protobuf")}
 	raw, err := io.ReadAll(r.Body)
 	if err != nil {
 		return // the client is gone
 	}
 	if t.resource == "" {
-		s.discover(a, r.URL.Path)
+		s.discover(w, r)
 		return
 	}
 	body, err := inJSON(raw)
 	if err != nil {
-		a.refuse(http.StatusBadRequest, "BadRequest", err.Error())
-		return
+		body = raw // it is refused
 	}
-	s.note(r, t, body, len(raw) > 0 && raw[0] != '{')
+	s.note(r, t, body, len(raw) > 0 && raw[0] != '{' && raw[0] != '[')
 	f := s.ask(r, body)
 	if f.Done {
-		s.answer(answer{}, r, t, body)
+		s.answer(httptest.NewRecorder(), r, t, raw)
 	}
 	if f.Delay > 0 {
 		select {
@@ -280,18 +334,49 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		if f.RetryAfter > 0 {
 			w.Header().Set("Retry-After", strconv.Itoa(f.RetryAfter))
 		}
-		a.refuse(f.Code, "", "refused on purpose")
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(f.Code)
+		fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"refused on purpose","code":%d}`, f.Code)
 	case f.Done:
 		panic(http.ErrAbortHandler) // the connection's stream is reset
 	default:
-		s.answer(a, r, t, body)
+		s.answer(w, r, t, raw)
 	}
+}
+
+// discover answers what is not about objects.
+func (s *Server) discover(w http.ResponseWriter, r *http.Request) {
+	var groups, served []any
+	for _, one := range s.shown {
+		group, _, grouped := strings.Cut(one.Version, "/")
+		switch {
+		case r.URL.Path == "/api/"+one.Version && !grouped, r.URL.Path == "/apis/"+one.Version:
+			served = append(served, map[string]any{"name": one.Plural, "kind": one.Kind, "namespaced": one.Namespaced})
+		case r.URL.Path == "/apis" && grouped:
+			groups = append(groups, map[string]any{"name": group, "preferredVersion": map[string]any{"groupVersion": one.Version}})
+		}
+	}
+	var out map[string]any
+	switch {
+	case r.URL.Path == "/apis":
+		out = map[string]any{"groups": groups}
+	case served != nil:
+		out = map[string]any{"resources": served}
+	case r.URL.Path == "/version":
+		s.pass(w, r, nil)
+		return
+	default:
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(out) // the client may be gone
 }
 
 // note counts a request.
 func (s *Server) note(r *http.Request, t target, body []byte, packed bool) {
 	method := r.Method
-	if r.URL.Query().Get("watch") != "" {
+	if watching(r) {
 		method = "WATCH"
 	}
 	kind := method + " " + t.resource
@@ -306,6 +391,8 @@ func (s *Server) note(r *http.Request, t target, body []byte, packed bool) {
 	}
 }
 
+func watching(r *http.Request) bool { return r.URL.Query().Get("watch") != "" }
+
 // ask returns what befalls a request.
 func (s *Server) ask(r *http.Request, body []byte) Fault {
 	s.asking.Lock()
@@ -319,66 +406,149 @@ func (s *Server) ask(r *http.Request, body []byte) Fault {
 	return Fault{}
 }
 
-// discover answers what is not about objects.
-func (s *Server) discover(a answer, path string) {
-	var groups, served []any
-	for _, r := range s.resources {
-		group, _, grouped := strings.Cut(r.Version, "/")
-		switch {
-		case path == "/api/"+r.Version && !grouped, path == "/apis/"+r.Version:
-			served = append(served, map[string]any{"name": r.Plural, "kind": r.Kind, "namespaced": r.Namespaced})
-		case path == "/apis" && grouped:
-			groups = append(groups, map[string]any{"name": group, "preferredVersion": map[string]any{"groupVersion": r.Version}})
+// answer has a request carried out.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, t target, body []byte) {
+	if watching(r) {
+		s.watch(w, r, body)
+		return
+	}
+	if r.Method == http.MethodGet {
+		s.pass(w, r, body)
+		return
+	}
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	creates := r.Method == http.MethodPost && t.name == ""
+	if creates {
+		body = s.admitted(r, t, body)
+	}
+	answer := httptest.NewRecorder()
+	s.pass(answer, r, body)
+	if answer.Code < http.StatusMultipleChoices && r.Method != http.MethodDelete && t.part != "eviction" {
+		s.written(t, answer.Body.Bytes(), creates)
+	}
+	for name, values := range answer.Header() {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(answer.Code)
+	_, _ = w.Write(answer.Body.Bytes())
+}
+
+// watch passes a watch on, until it is cut.
+func (s *Server) watch(w http.ResponseWriter, r *http.Request, body []byte) {
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	go func() { // the hollow server ends after its clients
+		select {
+		case <-s.stop:
+			cancel()
+		case <-ctx.Done():
 		}
-	}
-	a.packed = false
-	switch {
-	case path == "/version":
-		a.write(http.StatusOK, map[string]any{"gitVersion": Version})
-	case path == "/apis":
-		a.write(http.StatusOK, map[string]any{"groups": groups})
-	case served != nil:
-		a.write(http.StatusOK, map[string]any{"resources": served})
-	default:
-		a.refuse(http.StatusNotFound, "NotFound", path+" not found")
-	}
-}
-
-// answer carries a request out and answers it.
-func (s *Server) answer(a answer, r *http.Request, t target, body []byte) {
-	shown, err := selection(r.URL.Query())
-	switch {
-	case err != nil:
-		a.refuse(http.StatusBadRequest, "BadRequest", err.Error())
-	case r.URL.Query().Get("watch") != "":
-		s.watch(a, r, t, shown)
-	default:
+	}()
+	s.mu.Lock()
+	s.cuts[r] = cancel
+	s.mu.Unlock()
+	defer func() {
 		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.oneLocked(a, r, t, body, shown)
+		delete(s.cuts, r)
+		s.mu.Unlock()
+	}()
+	s.pass(w, r.WithContext(ctx), body)
+}
+
+// pass hands a request on as a user that may do everything.
+func (s *Server) pass(w http.ResponseWriter, r *http.Request, body []byte) {
+	to := r.Clone(r.Context())
+	to.URL.Path, to.URL.RawPath = prefix+r.URL.Path, ""
+	to.Body, to.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	to.Header.Set("Authorization", "Bearer "+token)
+	to.Header.Del("Accept-Encoding") // what tests read they read as it is
+	s.hollow.ServeHTTP(w, to)
+}
+
+// do makes a request of its own.
+func (s *Server) do(method, path string, body []byte) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, path, bytes.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	out := httptest.NewRecorder()
+	s.pass(out, r, body)
+	return out
+}
+
+// admitted returns a body of what is about to be created as it is to be, and makes its
+// namespace if there is none.
+func (s *Server) admitted(r *http.Request, t target, body []byte) []byte {
+	s.namespace(t.namespace)
+	if s.admit == nil {
+		return body
+	}
+	raw, err := inJSON(body)
+	if err != nil {
+		return body
+	}
+	o, err := decode(raw)
+	if err != nil {
+		return body
+	}
+	s.admit(t.named(o.GetName()).path(), o)
+	if raw, err = json.Marshal(o.Object); err != nil {
+		panic(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	return raw
+}
+
+// namespace makes a namespace if there is none.
+func (s *Server) namespace(name string) {
+	if name != "" && s.do(http.MethodGet, "/api/v1/namespaces/"+name, nil).Code == http.StatusNotFound {
+		s.load(fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":%q},"spec":{"finalizers":["kubernetes"]},"status":{"phase":"Active"}}`, name))
 	}
 }
 
-func (s *Server) oneLocked(a answer, r *http.Request, t target, body []byte, shown func(*Object) bool) {
-	old := s.tables[t.table()][t.key()]
-	switch {
-	case r.Method == http.MethodPost && t.name == "":
-		s.createLocked(a, t, body)
-	case r.Method == http.MethodGet && t.name == "":
-		s.listLocked(a, r, t, shown)
-	case old == nil:
-		a.refuse(http.StatusNotFound, "NotFound", t.resource+" "+t.name+" not found")
-	case r.Method == http.MethodGet:
-		a.write(http.StatusOK, old.Object)
-	case r.Method == http.MethodPut:
-		s.updateLocked(a, t, old, body)
-	case r.Method == http.MethodPatch:
-		s.patchLocked(a, t, old, body, r.Header.Get("Content-Type"))
-	case r.Method == http.MethodDelete:
-		s.deleteLocked(a, t, old, body)
-	default:
-		a.refuse(http.StatusMethodNotAllowed, "MethodNotAllowed", r.Method)
+// written is told of what was written: it plays what becomes of it.
+func (s *Server) written(t target, answer []byte, creates bool) {
+	raw, err := inJSON(answer)
+	if err != nil {
+		return
 	}
+	o, err := decode(raw)
+	if err != nil || o.GetName() == "" {
+		return
+	}
+	if creates {
+		s.mu.Lock()
+		s.created = append(s.created, o)
+		s.mu.Unlock()
+	}
+	t = t.named(o.GetName())
+	s.playOn(t.path())
+}
+
+func (s *Server) playOn(path string) {
+	for s.play != nil {
+		o := s.Get(path)
+		if o == nil {
+			return
+		}
+		next := s.play(path, o)
+		if next == nil {
+			return
+		}
+		s.store(parse(path), next)
+	}
+}
+
+// inJSON returns a body, which may be in protobuf, in JSON.
+func inJSON(body []byte) ([]byte, error) {
+	if len(body) == 0 || body[0] == '{' || body[0] == '[' {
+		return body, nil
+	}
+	o, kind, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	o.GetObjectKind().SetGroupVersionKind(*kind)
+	return json.Marshal(o)
 }
 
 func decode(body []byte) (*Object, error) {

@@ -45,7 +45,7 @@ func cluster(t *testing.T) *apitest.Server {
 	add("/api/v1/namespaces/default/configmaps/foreign", "", "u5")
 	add("/api/v1/namespaces/default/configmaps/of-another-run", "r2", "u6")
 	add("/api/v1/nodes/n", "r1", "u7")
-	add("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/d", "r1", "u8")
+	add("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/d.example.com", "r1", "u8")
 	add("/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/w", "r1", "u9")
 	return s
 }
@@ -77,8 +77,9 @@ func TestSweep(t *testing.T) {
 		t.Errorf("what could not be looked at is not said: %v", err)
 	}
 	s.Fault(nil)
+	deleted = slices.DeleteFunc(deleted, func(name string) bool { return name == "inside" }) // its namespace ends it, or a second look does
 	slices.Sort(deleted[1:3])
-	if want := []string{"w", "mine", "outside", "n", "d"}; !slices.Equal(deleted, want) {
+	if want := []string{"w", "mine", "outside", "n", "d.example.com"}; !slices.Equal(deleted, want) {
 		t.Errorf("deleted %v, want %v", deleted, want)
 	}
 	for _, path := range []string{"/api/v1/namespaces/default/configmaps/foreign", "/api/v1/namespaces/default/configmaps/of-another-run"} {

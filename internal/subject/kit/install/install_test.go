@@ -33,7 +33,8 @@ func TestApply(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(scenario.VarRun, tt.run)
 			s := apitest.New(t, apitest.Resource{Version: "apiextensions.k8s.io/v1", Plural: "customresourcedefinitions", Kind: "CustomResourceDefinition"})
-			there := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{Manager: tt.manager}}}}
+			there := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{
+				Manager: tt.manager, APIVersion: "apiextensions.k8s.io/v1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:group":{}}}`)}}}}
 			if tt.label != "" {
 				there.Labels = map[string]string{object.RunLabel: tt.label}
 			}
@@ -43,18 +44,26 @@ func TestApply(t *testing.T) {
 				t.Fatal(err)
 			}
 			o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-				"metadata": map[string]any{"name": "x.kubevirt.io"}, "spec": map[string]any{"ours": true}}}
+				"metadata": map[string]any{"name": "x.kubevirt.io"}, "spec": ourSpec()}}
 			r := c.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
 			if err := install.Apply(t.Context(), r, o, "us"); errors.Is(err, install.ErrForeign) != tt.foreign || err != nil && !tt.foreign {
 				t.Errorf("%v, foreign %v", err, tt.foreign)
 			}
 			got := s.Get(path)
-			if _, changed := got.Object["spec"]; changed == tt.foreign {
+			if kind, _, _ := unstructured.NestedString(got.Object, "spec", "names", "kind"); (kind == "Ours") == tt.foreign {
 				t.Errorf("there is %v", got.Object)
 			}
 			if stamped := got.GetLabels()[object.RunLabel]; !tt.foreign && stamped != tt.run {
 				t.Errorf("its stamp is %q", stamped)
 			}
 		})
+	}
+}
+
+// ourSpec is what a plane wants of the definition.
+func ourSpec() map[string]any {
+	return map[string]any{
+		"group": "kubevirt.io", "scope": "Cluster", "names": map[string]any{"plural": "x", "kind": "Ours"},
+		"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true, "schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}}}},
 	}
 }
