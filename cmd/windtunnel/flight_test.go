@@ -418,19 +418,15 @@ func (u *tunnel) fliesThere(t *testing.T, config string) {
 		t.Errorf("exit code %d, %v of 40 pods ran: %v", code, ran, u.verdict().Reasons)
 	}
 	listed := kubectl(t, config, "get", "nodes,namespaces", "--no-headers")
-	if listed != "" && (strings.Count(listed, " Ready ") != 3 || strings.Contains(listed, "density-")) {
+	if strings.Count(listed, " Ready ") != 3 || strings.Contains(listed, "density-") {
 		t.Errorf("after the flight:\n%s", listed)
 	}
 }
 
-// kubectl returns what kubectl says; nothing, where there is none.
+// kubectl returns what kubectl says.
 func kubectl(t *testing.T, config string, args ...string) string {
 	t.Helper()
-	path, err := exec.LookPath("kubectl")
-	if err != nil {
-		return ""
-	}
-	said, err := exec.Command(path, append([]string{"--kubeconfig", config}, args...)...).CombinedOutput()
+	said, err := exec.Command(repotest.Kubectl(t), append([]string{"--kubeconfig", config}, args...)...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("kubectl %v: %v: %s", args, err, said)
 	}
@@ -522,9 +518,7 @@ func TestOwnBinaries(t *testing.T) {
 // namespace that was there before it.
 func (u *tunnel) leavesForeignNamespacesAlone(t *testing.T, config string) {
 	t.Helper()
-	if kubectl(t, config, "create", "namespace", "density-1") == "" {
-		return
-	}
+	kubectl(t, config, "create", "namespace", "density-1")
 	args := small(t, "--kubeconfig", config)
 	args[3] = "foreign"
 	cmd, out := u.start(args...)

@@ -283,10 +283,7 @@ func checkAccounts(t *testing.T, p *plane.Plane) {
 }
 
 func checkKubectl(t *testing.T, p *plane.Plane) {
-	kubectl, err := exec.LookPath("kubectl")
-	if err != nil {
-		t.Skip(err)
-	}
+	kubectl := repotest.Kubectl(t)
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := p.Endpoint(plane.Admin).WriteKubeconfig(file); err != nil {
 		t.Fatal(err)

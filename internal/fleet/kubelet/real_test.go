@@ -172,7 +172,7 @@ func (s *site) kubectl(t *testing.T, stdin string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "kubectl", append([]string{"--kubeconfig", s.kubeconfig}, args...)...)
+	cmd := exec.CommandContext(ctx, repotest.Kubectl(t), append([]string{"--kubeconfig", s.kubeconfig}, args...)...)
 	cmd.Stdin = strings.NewReader(stdin)
 	out, err := cmd.CombinedOutput()
 	// The server greets each stream with an empty message, as kubelets do; where
@@ -194,9 +194,6 @@ func TestRealPlane(t *testing.T) {
 }
 
 func (s *site) withKubectl(t *testing.T) {
-	if _, err := exec.LookPath("kubectl"); err != nil {
-		t.Skip("kubectl is not installed")
-	}
 	for _, c := range []struct {
 		stdin string
 		args  []string

@@ -48,10 +48,12 @@ func (o *standing) String() string {
 	if o.Status.Phase != "" {
 		parts = append(parts, o.Status.Phase)
 	}
+	said := map[string]bool{}
 	for _, c := range o.Status.Conditions {
 		one := c.Type + " " + c.Status
-		if c.Status != "True" && c.Reason != "" {
+		if c.Status != "True" && c.Reason != "" && !said[c.Message] {
 			one += " (" + c.Reason + map[bool]string{true: ": "}[c.Message != ""] + short(c.Message) + ")"
+			said[c.Message] = c.Message != ""
 		}
 		parts = append(parts, one)
 	}
