@@ -27,4 +27,5 @@ func (c *Client) CloseHeld(which func(*Request) bool) {
 	for _, s := range c.queue.items[c.queue.head:] {
 		end(s)
 	}
+	c.stir(c.options.Clock.Now())
 }

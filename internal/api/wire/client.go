@@ -54,8 +54,10 @@ const (
 	MaxBody = 32 << 20
 	// maxErrorBody is what Discard keeps of the body of a failed request.
 	maxErrorBody = 4 << 10
-	// sweepEvery is how precisely timeouts are kept.
+	// sweepEvery is how precisely timeouts are kept, and sweepRest how often a client
+	// looks at itself while nothing happens: there may be thousands of them.
 	sweepEvery = 50 * time.Millisecond
+	sweepRest  = time.Second
 	// silence is how long a connection with requests on it may bring nothing
 	// before it is taken for dead.
 	silence     = 60 * time.Second
@@ -139,6 +141,10 @@ type Client struct {
 	auth    string
 	actsAs  []hpack.HeaderField // the kubeconfig's own impersonation
 	renew   chan struct{}       // the server refused the credentials
+
+	sweepAt clock.Time    // when the next sweep is due
+	stirred bool          // since the last one something began
+	sooner  chan struct{} // the next one is to come now
 }
 
 // New returns a client. It dials when the first request is sent.
@@ -177,7 +183,7 @@ func New(ep endpoint.Endpoint, o Options) (*Client, error) {
 		endpoint: ep, options: o, address: address, host: base.Host, tls: config, others: others,
 		prefix: trimSlash(base.Path),
 		conns:  make([]*conn, o.Most), dialing: make([]bool, o.Most), futile: make([]int, o.Most),
-		all: map[*conn]struct{}{}, renew: make(chan struct{}, 1),
+		all: map[*conn]struct{}{}, renew: make(chan struct{}, 1), sooner: make(chan struct{}, 1),
 	}
 	if c.auth, err = ep.Authorization(); err != nil {
 		return nil, err
@@ -240,7 +246,8 @@ func (c *Client) post(req *Request, done func(*Response)) *conn {
 		timeout = DefaultTimeout
 	}
 	s := newStream(req, done)
-	s.deadline = c.options.Clock.Now().Add(timeout)
+	now := c.options.Clock.Now()
+	s.deadline = now.Add(timeout)
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
@@ -248,6 +255,7 @@ func (c *Client) post(req *Request, done func(*Response)) *conn {
 		return nil
 	}
 	defer c.mu.Unlock()
+	c.stir(now)
 	k := c.pick()
 	if k == nil {
 		c.queue.push(s)
@@ -314,25 +322,40 @@ func (c *Client) finish(s *stream, err error) {
 	s.free()
 }
 
+// stir ends the rest of sweeps: something began that may want one soon. Callers hold mu.
+func (c *Client) stir(now clock.Time) {
+	if c.stirred = true; c.sweepAt.Sub(now) <= sweepEvery {
+		return
+	}
+	c.sweepAt = now
+	select {
+	case c.sooner <- struct{}{}:
+	default:
+	}
+}
+
 func (c *Client) sweepLoop() {
 	defer c.wait.Done()
-	tick := time.NewTicker(sweepEvery)
-	defer tick.Stop()
+	timer := time.NewTimer(sweepEvery)
+	defer timer.Stop()
 	for {
 		select {
 		case <-c.ctx.Done():
 			return
-		case <-tick.C:
-			c.sweep()
+		case <-timer.C:
+		case <-c.sooner:
 		}
+		timer.Reset(c.sweep())
 	}
 }
 
-// sweep ends what is past its deadline, and connections that fell silent.
-func (c *Client) sweep() {
+// sweep ends what is past its deadline, and connections that fell silent. It returns
+// when the next one is due.
+func (c *Client) sweep() time.Duration {
 	now := c.options.Clock.Now()
 	c.mu.Lock()
 	late := c.queue.takeLate(now)
+	next := now.Add(sweepRest)
 	for k := range c.all {
 		if len(k.streams) > 0 && now.Sub(k.heard) > silence {
 			k.broken(fmt.Errorf("%w: nothing heard for %v", ErrLost, silence))
@@ -341,9 +364,15 @@ func (c *Client) sweep() {
 		if len(k.streams) > 0 {
 			k.probe(now) // a watch may be silent for as long as nothing happens
 		}
-		late = append(late, k.takeLate(now)...)
+		gone, first := k.takeLate(now)
+		late, next = append(late, gone...), min(next, first)
 	}
 	c.drainQueue()
+	if c.stirred || c.queue.len() > 0 {
+		next = now
+	}
+	c.sweepAt, c.stirred = max(next, now.Add(sweepEvery)), false
+	wait := c.sweepAt.Sub(now)
 	c.mu.Unlock()
 	for _, s := range late {
 		switch {
@@ -356,4 +385,5 @@ func (c *Client) sweep() {
 		}
 	}
 	c.Flush()
+	return wait
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -281,12 +282,16 @@ func (k *conn) probe(now clock.Time) {
 	k.wake()
 }
 
-// takeLate removes and returns the streams whose deadline has passed; callers
-// hold mu.
-func (k *conn) takeLate(now clock.Time) []*stream {
-	var late []*stream
+// takeLate removes and returns the streams whose deadline has passed, and when the
+// first of the others' will; callers hold mu.
+func (k *conn) takeLate(now clock.Time) (late []*stream, next clock.Time) {
+	next = math.MaxInt64
 	for id, s := range k.streams {
-		if s.deadline > now || s.feeding || s.solo != nil && s.response.Success() {
+		switch {
+		case s.solo != nil && s.response.Success():
+			continue
+		case s.deadline > now || s.feeding:
+			next = min(next, s.deadline)
 			continue
 		}
 		late = append(late, s)
@@ -299,7 +304,7 @@ func (k *conn) takeLate(now clock.Time) []*stream {
 	if len(late) > 0 {
 		k.held = slices.DeleteFunc(k.held, func(s *stream) bool { return k.streams[s.id] != s })
 	}
-	return late
+	return late, next
 }
 
 // drop forgets a stream and lets the next request take its room.

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"net"
+	"time"
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
@@ -58,7 +59,7 @@ func Cut(p []byte, size int) ([]Piece, error) {
 // Handle feeds a connection with what a server might send while three requests
 // are open, and returns how many of them ended.
 func Handle(p []byte) (ended int) {
-	c := &Client{conns: make([]*conn, 1), dialing: []bool{true}, futile: make([]int, 1), renew: make(chan struct{}, 1), all: map[*conn]struct{}{}, options: Options{Connections: 1, Clock: clock.Start()}}
+	c := &Client{conns: make([]*conn, 1), dialing: []bool{true}, futile: make([]int, 1), renew: make(chan struct{}, 1), sooner: make(chan struct{}, 1), all: map[*conn]struct{}{}, options: Options{Connections: 1, Clock: clock.Start()}}
 	k := &conn{
 		client: c, in: &socket{Conn: nowhere{}}, streams: map[uint32]*stream{}, nextID: 1, kick: make(chan struct{}, 1), end: make(chan struct{}),
 		maxStreams: 3, window: defaultWindow, initial: defaultWindow, writing: true,
@@ -93,3 +94,6 @@ func Handle(p []byte) (ended int) {
 type nowhere struct{ net.Conn }
 
 func (nowhere) Close() error { return nil }
+
+// Sweep does what the client does by itself, and returns when it would again.
+func (c *Client) Sweep() time.Duration { return c.sweep() }

@@ -240,6 +240,7 @@ func (k *conn) opened(s *stream) {
 		return
 	}
 	s.opened, s.deadline = true, k.now.Add(s.request.Hold)
+	k.client.stir(k.now)
 	s.response.Done = k.now
 	if s.request.Opened != nil {
 		k.call(s, func() { s.request.Opened(&s.response) })

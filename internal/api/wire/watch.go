@@ -43,12 +43,14 @@ func (c *Client) Stream(ctx context.Context, req *Request, onData func([]byte) e
 	if begins <= 0 {
 		begins = streamBegins
 	}
-	s.solo, s.deadline = onData, c.options.Clock.Now().Add(begins)
+	now := c.options.Clock.Now()
+	s.solo, s.deadline = onData, now.Add(begins)
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
 		return errors.Join(ErrClosed, k.net.Close())
 	}
+	c.stir(now)
 	c.begin(k)
 	k.open(s)
 	k.wake()

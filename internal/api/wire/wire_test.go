@@ -20,6 +20,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // serve starts an HTTP/2 server as an API server has one: TLS, 100 streams.
@@ -147,6 +148,25 @@ func TestTimeoutIsUnknownAndFreesTheStream(t *testing.T) {
 		t.Errorf("after the timeouts: %v", err)
 	}
 	wait.Wait()
+}
+
+// TestSweepsRest holds that a client at which nothing happens looks at itself once a
+// second, and one with something under way in time for it.
+func TestSweepsRest(t *testing.T) {
+	_, ep := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	c := client(t, ep, 1)
+	repotest.Eventually(t, "an idle one rests", func() bool { return c.Sweep() == time.Second })
+	ended := make(chan error, 1)
+	c.Send(&wire.Request{Method: "GET", Path: "/", Timeout: 700 * time.Millisecond}, func(r *wire.Response) { ended <- r.Err })
+	for range 3 {
+		if wait := c.Sweep(); wait > 700*time.Millisecond && len(ended) == 0 {
+			t.Errorf("the next sweep is in %v, after the deadline", wait)
+		}
+	}
+	if err := <-ended; !errors.Is(err, wire.ErrTimeout) {
+		t.Error(err)
+	}
+	repotest.Eventually(t, "it rests again", func() bool { return c.Sweep() == time.Second })
 }
 
 func TestServerGone(t *testing.T) {
