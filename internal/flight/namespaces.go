@@ -74,7 +74,7 @@ const (
 // awaitUsable waits for a namespace's service account "default".
 func awaitUsable(ctx context.Context, client *wire.Client, namespace string, within time.Duration) error {
 	path := "/api/v1/namespaces/" + namespace + "/serviceaccounts/default"
-	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("it has no service account \"default\" after %v: the cluster's controller manager is to make it", within))
+	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("it has no service account \"default\" after %v: the cluster's controller manager is to make it, a hollow cluster does with --service-accounts", within))
 	defer cancel()
 	for {
 		answer, err := client.Do(ctx, &wire.Request{Method: http.MethodGet, Path: path})
