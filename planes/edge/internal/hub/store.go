@@ -219,8 +219,10 @@ func (s *crdStore) deleted(ctx context.Context, k key) error {
 func (s *crdStore) of(node string) []key {
 	var out []key
 	for _, i := range []cache.SharedIndexInformer{s.objects, s.nodes} {
-		list := i.GetStore().List()
-		if node != "" {
+		var list []any
+		if node == "" {
+			list = i.GetStore().List()
+		} else {
 			list, _ = i.GetIndexer().ByIndex(api.ByNode, node) // the index is there
 		}
 		for _, o := range list {
