@@ -81,14 +81,6 @@ func (u usage) subjects() []string {
 	return out
 }
 
-// subjectCPU returns the CPU seconds of the subjects.
-func (u usage) subjectCPU() (sum float64) {
-	for _, name := range u.subjects() {
-		sum += u.f.CPUSeconds(name)
-	}
-	return sum
-}
-
 // planeCPU returns the CPU seconds of all of the plane's processes.
 func (u usage) planeCPU() (sum float64) {
 	for _, name := range u.components() {
@@ -117,14 +109,25 @@ func (u usage) host() (h host) {
 	return h
 }
 
-// others is the share of the machine that neither the plane, a subject nor
-// windtunnel used. It is unknown where the plane is elsewhere or was not measured.
+// ownCPU returns the CPU seconds of all processes that the run has started, its members
+// and workers too, and of windtunnel.
+func (u usage) ownCPU() (sum float64) {
+	for _, name := range u.f.Series.Targets(run.CPUSeries) {
+		if name != record.WholePlane { // whose processes are counted one by one
+			sum += u.f.CPUSeconds(name)
+		}
+	}
+	return sum
+}
+
+// others is the share of the machine that no process of the run's used. It is unknown
+// where the plane is elsewhere or was not measured.
 func (u usage) others(h host) (share float64, known bool) {
 	plane := u.planeCPU()
 	if h.total <= 0 || plane <= 0 || u.m.Plane.Kind == "kubeconfig" {
 		return 0, false
 	}
-	return max(0, h.busy-plane-u.subjectCPU()-u.f.CPUSeconds(run.Instrument)) / h.total, true
+	return max(0, h.busy-u.ownCPU()) / h.total, true
 }
 
 // noisy says that the machine did other work, in sentences.
