@@ -34,6 +34,7 @@ type Scenario struct {
 	FailedCalls string          `yaml:"failedCalls"` // calls of the load that fail for good, after retries, with a code that their step does not expect: fail (default), the run fails; or ignore
 	Measures    []Measure       `yaml:"measures"`    // what is measured besides, and not judged
 	Charts      []Chart         `yaml:"charts"`      // what the report draws over time besides
+	Map         []MapValue      `yaml:"map"`         // what the report's map says of each member besides
 	Published   []Published     `yaml:"published"`   // figures of others, shown beside the measured ones
 
 	File   string         `yaml:"-"` // the path that it was read from; other paths are relative to its folder
@@ -155,6 +156,14 @@ type Measure struct {
 type Chart struct {
 	Name  string `yaml:"name"`  // its title
 	Query string `yaml:"query"` // PromQL over the series of the run, evaluated at up to 240 times
+	Unit  string `yaml:"unit"`  // of the query's values
+}
+
+// MapValue is what the report's map of clusters says of each member: the largest value
+// of a query over the run, of the series whose label member or cluster is its name.
+type MapValue struct {
+	Name  string `yaml:"name"`  // what stands before it
+	Query string `yaml:"query"` // PromQL over the series of the run
 	Unit  string `yaml:"unit"`  // of the query's values
 }
 

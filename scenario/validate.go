@@ -100,6 +100,11 @@ func (s *Scenario) check(f *faults) {
 			c.at(fmt.Sprintf("charts[%d]", i), "chart: name and query are needed")
 		}
 	}
+	for i, v := range s.Map {
+		if v.Name == "" || v.Query == "" {
+			c.at(fmt.Sprintf("map[%d]", i), "map: name and query are needed")
+		}
+	}
 	for i, p := range s.Published {
 		if p.Measure == "" || p.Source == "" {
 			c.at(fmt.Sprintf("published[%d]", i), "published: measure and source are needed")

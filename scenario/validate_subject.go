@@ -40,6 +40,12 @@ func (c subjectChecker) subject(path string, x *Subject) {
 	if x.Count != 0 {
 		c.at(path+".count", "subject.count: it is for files, which are read as so many subjects")
 	}
+	if x.Sharable && len(x.Windtunnel) == 0 {
+		c.at(path+".sharable", "subject.sharable: belongs to windtunnel: a worker has no other program")
+	}
+	if x.Sharable && slices.ContainsFunc(x.Windtunnel, func(arg string) bool { return strings.Contains(arg, "$("+VarMembers+")") }) {
+		c.at(path+".sharable", "subject.sharable: $(%s) is a folder of the process that leads the run: workers do not have it", VarMembers)
+	}
 	c.notNegativeNumber(path+".limits.cpu", "limits.cpu", x.Limits.CPU)
 	c.notNegative(path+".needs.openFiles", "needs.openFiles", x.Needs.OpenFiles)
 	c.notNegative(path+".needs.connections", "needs.connections", x.Needs.Connections)

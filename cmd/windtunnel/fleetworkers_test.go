@@ -81,16 +81,22 @@ func startShared(t *testing.T, u *tunnel, kubeconfig, text string, flags ...stri
 	return cmd, said, record.Dir(filepath.Join(u.dir, "run"))
 }
 
-func judgementOf(t *testing.T, dir record.Dir) (j slo.Judgement) {
+// fileOf is a file of a run, which holds JSON.
+func fileOf[T any](t *testing.T, dir record.Dir, name string) (out T) {
 	t.Helper()
-	raw, err := dir.Read(record.VerdictFile)
+	raw, err := dir.Read(name)
 	if err == nil {
-		err = json.Unmarshal(raw, &j)
+		err = json.Unmarshal(raw, &out)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	return j
+	return out
+}
+
+func judgementOf(t *testing.T, dir record.Dir) slo.Judgement {
+	t.Helper()
+	return fileOf[slo.Judgement](t, dir, record.VerdictFile)
 }
 
 // calls counts a stream's calls by source and verb.
@@ -134,7 +140,7 @@ func TestFleetWorkersHaveTheNodes(t *testing.T) {
 			t.Errorf("measures %+v, %+v", j.Measures["workers"], j.Measures["workers_lost"])
 		}
 		summary, err := dir.Read(record.SummaryFile)
-		if err != nil || !strings.Contains(string(summary), fmt.Sprint(senders+2, " nodes ")) {
+		if err != nil || !strings.Contains(string(summary), fmt.Sprint(senders+2, " fleet ")) {
 			t.Errorf("the summary does not tell of them: %v\n%s", err, summary)
 		}
 		if left := nodesOf(t, kubeconfig); len(left) > 0 {
@@ -180,6 +186,12 @@ func TestAFleetWorkerDies(t *testing.T) {
 // workerProcess is the process of a worker.
 func workerProcess(t *testing.T, bin, index string) int {
 	t.Helper()
+	return processOf(t, bin, "worker "+index, func(args []string) bool { return len(args) > 3 && args[1] == "worker" && args[3] == index })
+}
+
+// processOf is the process of a program whose arguments are those.
+func processOf(t *testing.T, bin, what string, is func(args []string) bool) (pid int) {
+	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
 		t.Fatal(err)
@@ -187,15 +199,15 @@ func workerProcess(t *testing.T, bin, index string) int {
 	for _, dir := range all {
 		raw, _ := os.ReadFile(filepath.Join(dir, "cmdline")) // it may have ended
 		exe, _ := os.Readlink(filepath.Join(dir, "exe"))
-		if args := strings.Split(string(raw), "\x00"); exe == bin && len(args) > 3 && args[1] == "worker" && args[3] == index {
-			var pid int
-			if _, err := fmt.Sscanf(filepath.Base(dir), "%d", &pid); err != nil {
-				t.Fatal(err)
-			}
-			return pid
+		if exe != bin || !is(strings.Split(string(raw), "\x00")) {
+			continue
 		}
+		if _, err := fmt.Sscan(filepath.Base(dir), &pid); err != nil {
+			t.Fatal(err)
+		}
+		return pid
 	}
-	t.Fatalf("no process of worker %s", index)
+	t.Fatalf("no process of %s", what)
 	return 0
 }
 
@@ -240,9 +252,21 @@ objectives:
 // What cannot be shared is said before anything is started.
 func TestFleetsThatCannotBeShared(t *testing.T) {
 	bin := repotest.Binary(t)
+	const shared = "scenario: x\nsubjects: [{name: edges, windtunnel: [edge-fleet], sharable: true}]\nsteps: [{pause: 1s}]\n"
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "s.yaml"), []byte(shared), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), bin, "run", "s.yaml", "--out", "run", "--worker-kubeconfig", "none", "--fleet-workers", "1")
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); exitOf(err) != exitFault || !strings.Contains(string(out), "use --worker-processes") {
+		t.Errorf("in pods: %v\n%s", err, out)
+	}
 	for name, tt := range map[string]struct{ text, workers, want string }{
 		"none":        {"scenario: x\nsteps: [{pause: 1s}]\n", "2", "has no nodes that could be shared"},
 		"few":         {"scenario: x\nfleet: {nodes: 2}\nsteps: [{pause: 1s}]\n", "3", "use --fleet-workers 2 or fewer"},
+		"members":     {"scenario: x\nmembers: [{name: m, count: 2, kind: hollow}]\nsteps: [{pause: 1s}]\n", "3", "2 hollow members and 0 sharable subjects, and some workers would have none; use --fleet-workers 2 or fewer"},
+		"a fault":     {"scenario: x\nsubjects: [{name: edges, windtunnel: [edge-fleet], sharable: true}]\nsteps:\n- {name: dark, fault: {component: edges, action: kill, for: 1s}}\n", "1", "edges is a worker's process"},
 		"connections": {"scenario: x\nfleet: {nodes: 9, connections: 2}\nsteps: [{pause: 1s}]\n", "3", "fleet.connections: 2"},
 		"disturbed":   {"scenario: x\nfleet: {nodes: 9}\nsteps:\n- {name: dark, fault: {nodes: {count: 1}, action: notready, for: 1s}}\n", "3", `s.yaml:4: step "dark"`},
 	} {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/windtunnel/windtunnel/internal/hollow"
+	"github.com/windtunnel/windtunnel/internal/flight"
 	"github.com/windtunnel/windtunnel/internal/plane"
 )
 
@@ -23,18 +23,11 @@ func hollowMembersVerb(env *environment) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		server, err := hollow.New(hollow.Options{Models: hollow.Models{
-			Nodes: group.Nodes, Heartbeats: group.Heartbeats, Binder: group.Binder, ServiceAccounts: group.ServiceAccounts,
-			Stages: group.Stages, StagesDir: group.Folder,
-		}})
+		server, reach, err := flight.ServeHollow(group, "")
 		if err != nil {
 			return err
 		}
 		defer server.Close()
-		reach, err := makeHollow(server, group.Names)
-		if err != nil {
-			return err
-		}
 		file := filepath.Join(filepath.Dir(args[0]), plane.HollowReachFile)
 		raw, err := json.Marshal(reach)
 		if err == nil {
@@ -62,24 +55,4 @@ func readHollow(file string) (group plane.HollowGroup, err error) {
 		return group, fmt.Errorf("%s: %w", file, err)
 	}
 	return group, nil
-}
-
-// makeHollow makes clusters of these names.
-func makeHollow(server *hollow.Server, names []string) (reach plane.HollowReach, err error) {
-	control, err := server.Control()
-	if err != nil {
-		return reach, err
-	}
-	to := control.Config("")
-	reach.Control, reach.ControlToken, reach.Addresses = to.Host, to.BearerToken, map[string]string{}
-	for _, name := range names {
-		c, err := server.Cluster(name)
-		if err != nil {
-			return reach, err
-		}
-		config := c.Endpoint().Config("")
-		reach.CA, reach.Token, reach.Client = config.CAData, config.BearerToken, c.Client().Config("").BearerToken
-		reach.Addresses[name] = c.Address()
-	}
-	return reach, nil
 }

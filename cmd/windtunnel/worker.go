@@ -24,7 +24,7 @@ type crewFlags struct {
 
 func (f *crewFlags) add(verb *cobra.Command) {
 	verb.Flags().IntVar(&f.Workers, "workers", 0, "share the load among so many workers: call k of a step is sent by worker k mod `N`; 0: this process sends it")
-	verb.Flags().IntVar(&f.Fleets, "fleet-workers", 0, "share the fleet's nodes among so many more workers: node i is kept alive by worker i mod `M`; 0: this process keeps them")
+	verb.Flags().IntVar(&f.Fleets, "fleet-workers", 0, "share nodes, hollow members and sharable subjects among so many more workers: the i-th of each is worker i mod `M`'s; 0: this process keeps them")
 	verb.Flags().BoolVar(&f.processes, "worker-processes", false, "the workers are processes of this machine")
 	p := &f.pods
 	verb.Flags().StringVar(&p.Kubeconfig, "worker-kubeconfig", "", "the workers are pods of a Job on the cluster of this `file`, which is not the one under test")

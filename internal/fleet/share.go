@@ -15,6 +15,9 @@ func (s Share) stride() int { return max(1, s.Of) }
 // Count returns how many of n nodes are the share's.
 func (s Share) Count(n int) int { return max(0, (n-s.Index+s.stride()-1)/s.stride()) }
 
+// Has tells whether a thing of this number is the share's.
+func (s Share) Has(i int) bool { return i%s.stride() == s.Index }
+
 func (s Share) check() error {
 	if s.Index < 0 || s.Of < 0 || s.Index >= s.stride() || s.Of > maxNodes {
 		return fmt.Errorf("fleet: share %d of %d: shares count from 0", s.Index, s.Of)

@@ -43,7 +43,8 @@ func newBench(t *testing.T, text string) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = b.generator.Close() })
-	b.senders = &senders{own: b.generator, log: b.log}
+	b.senders = newSenders(b.log)
+	b.senders.own = b.generator
 	b.progress.follow(b.senders, nil)
 	return b
 }

@@ -104,6 +104,9 @@ func (r *run) startSubjects(ctx context.Context) error {
 		return nil
 	}
 	r.atEnd(r.subjects.close)
+	if r.options.Crew.Fleets > 0 {
+		r.subjects.elsewhere = r.subjectByCrew
+	}
 	return r.track(ctx, "subjects", func() error { return r.subjects.start(ctx, r.plane, r.dir) })
 }
 
@@ -133,7 +136,7 @@ func (r *run) startInstruments(ctx context.Context, cancel context.CancelCauseFu
 		return err
 	}
 	r.atEnd(func() { _ = r.generator.Close() })
-	r.senders = &senders{own: r.generator, log: r.log}
+	r.senders.own = r.generator
 	if err := r.reachMembers(); err != nil {
 		return err
 	}

@@ -20,13 +20,19 @@ func (r *run) checkFleets() error {
 	refuse := func(format string, args ...any) {
 		errs = append(errs, fmt.Errorf("%s: --fleet-workers %d: %s", r.options.File, n, fmt.Sprintf(format, args...)))
 	}
-	switch {
-	case f.Nodes == 0:
-		refuse("the plane has no nodes that could be shared, and those of members stay where the leader is: leave it out")
-	case f.Nodes < n:
+	hollow, shared := hollowMembers(r.scenario), len(sharable(r.scenario))
+	switch most := max(f.Nodes, hollow, shared); {
+	case most == 0:
+		refuse("the plane has no nodes that could be shared, there is neither hollow member nor sharable subject, and nodes of members stay where the leader is: leave it out")
+	case f.Nodes == 0 && most < n:
+		refuse("there are %d hollow members and %d sharable subjects, and some workers would have none; use --fleet-workers %d or fewer", hollow, shared, most)
+	case f.Nodes > 0 && f.Nodes < n:
 		refuse("there are %d nodes, and some workers would have none; use --fleet-workers %d or fewer", f.Nodes, f.Nodes)
 	case f.Connections > 0 && f.Connections < n:
 		refuse("fleet.connections: %d are those of all workers, and some would have none; use --fleet-workers %d or fewer", f.Connections, f.Connections)
+	}
+	if err := r.checkShared(); err != nil {
+		errs = append(errs, err)
 	}
 	for step := range r.scenario.AllSteps() {
 		if d := step.Fault; d != nil && (d.Nodes != nil || d.Pods != nil) {
@@ -46,7 +52,7 @@ type keptNodes struct {
 // all can be scheduled to. They keep them alive until they leave.
 func (r *run) populateByCrew(ctx context.Context) error {
 	c := r.options.Crew
-	outcomes, _, err := r.crew.leader.Do(ctx, c.keepers(), struct{}{}, func(worker int, said json.RawMessage) error {
+	err := r.keep(ctx, c.keepers(), keeperPart{Nodes: true}, func(worker int, said json.RawMessage) error {
 		var got keptNodes
 		if err := json.Unmarshal(said, &got); err != nil {
 			return err
@@ -58,16 +64,7 @@ func (r *run) populateByCrew(ctx context.Context) error {
 		return nil
 	})
 	if err != nil {
-		return err
-	}
-	var errs []error
-	for i, o := range outcomes {
-		if o.Err != nil {
-			errs = append(errs, fmt.Errorf("worker %d: %w", c.Workers+i, o.Err))
-		}
-	}
-	if len(errs) > 0 {
-		return fmt.Errorf("the fleet's %d nodes were not all schedulable: %w", r.scenario.Fleet.Nodes, errors.Join(errs...))
+		return fmt.Errorf("the fleet's %d nodes were not all schedulable: %w", r.scenario.Fleet.Nodes, err)
 	}
 	r.dir.journal().FleetReady(r.scenario.Fleet.Nodes)
 	return nil

@@ -159,7 +159,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 // before anything is started, and makes the run directory.
 func newRun(in Imported, o Options) (*run, error) {
 	r := &run{options: o, id: newID(), native: in.Native, scenario: in.Scenario, clock: clock.Start(), log: o.Log,
-		created: steps.NewCreated(), injected: &steps.Injected{Log: o.Log}}
+		created: steps.NewCreated(), injected: &steps.Injected{Log: o.Log}, senders: newSenders(o.Log)}
 	var err error
 	if in.Format == "" {
 		r.settings = o.Set
@@ -259,6 +259,11 @@ func (r *run) flyParts(ctx context.Context, cancel context.CancelCauseFunc, wait
 	before := inspect.ReadCPU(r.clock, nil)
 	if err := r.track(ctx, "boot", func() error { return r.boot(ctx) }); err != nil {
 		return bootError{err}
+	}
+	if r.sharedBefore() {
+		if err := r.startCrew(ctx); err != nil {
+			return err
+		}
 	}
 	if err := r.startMembers(ctx); err != nil {
 		return err

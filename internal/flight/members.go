@@ -3,6 +3,7 @@ package flight
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -24,6 +25,7 @@ import (
 type members struct {
 	all    []*steps.Member // in the scenario's order
 	stages map[string]stages
+	begun  int // hollow ones that workers were told to be
 }
 
 // compileMembers compiles what nodes of members do, so that a faulty stage is known
@@ -52,12 +54,16 @@ func (r *run) startMembers(ctx context.Context) error {
 		return nil
 	}
 	return r.track(ctx, "members", func() error {
+		var byCrew func(context.Context, plane.HollowGroup) ([]plane.HollowReach, int, error)
+		if r.options.Crew.Fleets > 0 {
+			byCrew = r.membersByCrew
+		}
 		err := r.plane.StartMembers(ctx, r.scenario.Members, plane.MemberOptions{
 			Options: plane.Options{
 				LogDir: r.dir.File(record.LogFolder), BaseDir: filepath.Dir(r.options.File), Log: r.log, Clock: r.clock,
 				TerminateTLS: r.workload.SlowsMembers(), Seed: r.scenario.Seed,
 			},
-			Plane: r.scenario.Plane, Linked: r.workload.LinksMember,
+			Plane: r.scenario.Plane, Linked: r.workload.LinksMember, Hollow: byCrew,
 		})
 		r.dir.manifest.Members = r.plane.MemberFacts()
 		if err != nil {
@@ -178,6 +184,11 @@ func (r *run) watchDeaths(ctx context.Context, cancel context.CancelCauseFunc) {
 				continue
 			}
 			cancel(fmt.Errorf("%s died: %w", death.Component, death.Err))
+			return
+		case death := <-r.senders.died:
+			err := errors.New(death.Why)
+			r.dir.journal().Died(death.Subject, err)
+			cancel(fmt.Errorf("%s died: %w", death.Subject, err))
 			return
 		case <-ctx.Done():
 			return

@@ -14,8 +14,15 @@ type senders struct {
 	own *load.Generator
 	log *slog.Logger
 
+	// died is told once of the first subject of each worker that ended by itself.
+	died chan diedThere
+
 	mu      sync.Mutex
 	workers map[int]workerProgress
+}
+
+func newSenders(log *slog.Logger) *senders {
+	return &senders{log: log, died: make(chan diedThere, mostPods)}
 }
 
 // workerProgress is where a worker stands.
@@ -23,6 +30,13 @@ type workerProgress struct {
 	Load       load.Tally `json:"load"`
 	Unexpected int        `json:"unexpected,omitempty"` // calls that failed for good though nobody expects it
 	Nodes      int        `json:"nodes,omitempty"`      // of its share of the fleet that are schedulable
+	Died       *diedThere `json:"died,omitempty"`       // the first of its subjects that ended by itself
+}
+
+// diedThere is a subject of a worker that ended by itself.
+type diedThere struct {
+	Subject string `json:"subject"`
+	Why     string `json:"why"`
 }
 
 // take takes what a worker says.
@@ -36,6 +50,9 @@ func (s *senders) take(worker int, said json.RawMessage) {
 	defer s.mu.Unlock()
 	if s.workers == nil {
 		s.workers = map[int]workerProgress{}
+	}
+	if p.Died != nil && s.workers[worker].Died == nil {
+		s.died <- *p.Died // there is room for one of each worker
 	}
 	s.workers[worker] = p
 }

@@ -13,7 +13,8 @@ import (
 // stays.
 func TestSendersAddUp(t *testing.T) {
 	b := newBench(t, head(1)+"- {create: {body: map, count: 1, pace: {burst: true}}}\n")
-	s := &senders{own: b.generator, log: slog.New(slog.DiscardHandler)}
+	s := newSenders(slog.New(slog.DiscardHandler))
+	s.own = b.generator
 	if p := s.Progress(); p != b.generator.Progress() {
 		t.Errorf("without workers: %+v", p)
 	}

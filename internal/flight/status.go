@@ -34,6 +34,9 @@ type Status struct {
 // ownSteps come before the scenario's.
 const ownSteps = 4
 
+// memberSteps come beside them where there are members: they start, and get their nodes.
+const memberSteps = 2
+
 // underWay is a step that has begun and not ended.
 type underWay struct {
 	name        string
@@ -60,6 +63,9 @@ type progress struct {
 
 func newProgress(s *scenario.Scenario, c clock.Clock) *progress {
 	p := &progress{clock: c, nodes: s.Fleet.Nodes, of: ownSteps + subjectSteps(s)}
+	if len(s.Members) > 0 {
+		p.of += memberSteps
+	}
 	for range s.AllSteps() {
 		p.of++
 	}

@@ -26,6 +26,8 @@ type subjects struct {
 	run     string // its stamp, in a cluster that is not its own
 	all     []scenario.Subject
 	seed    uint64
+	// elsewhere starts a sharable subject at a worker; nil: they are started here.
+	elsewhere func(ctx context.Context, p *subject.Prepared) (record.SubjectFact, error)
 	closers
 }
 
@@ -107,8 +109,11 @@ func (s *subjects) startOne(ctx context.Context, x scenario.Subject, p *plane.Pl
 	if err != nil {
 		return record.SubjectFact{}, err
 	}
-	if x.External {
+	switch {
+	case x.External:
 		return s.startCaller(ctx, prepared, dir)
+	case x.Sharable && s.elsewhere != nil:
+		return s.elsewhere(ctx, prepared)
 	}
 	return prepared.Start(ctx)
 }

@@ -52,7 +52,7 @@ func Work(ctx context.Context, o WorkerOptions) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, records.Close()) }()
-	own, err := plan.duty(ctx, worker{index: o.Index, of: w.Of, records: records, clock: c, log: o.Log})
+	own, err := plan.duty(ctx, worker{index: o.Index, of: w.Of, leader: o.Access.URL, records: records, clock: c, log: o.Log})
 	if err != nil {
 		return err
 	}
@@ -72,6 +72,7 @@ func Work(ctx context.Context, o WorkerOptions) (err error) {
 // worker is what every worker of a run has.
 type worker struct {
 	index, of int
+	leader    string // URL
 	records   *record.Writer
 	clock     clock.Clock
 	log       *slog.Logger

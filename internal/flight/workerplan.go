@@ -3,7 +3,6 @@ package flight
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"hash"
 	"hash/fnv"
@@ -58,7 +57,13 @@ type sentPart struct {
 // its fleet's nodes are.
 func filesOf(s *scenario.Scenario, file string, stages bool) (map[string][]byte, error) {
 	out := map[string][]byte{}
-	for _, name := range s.Fleet.Stages {
+	played := slices.Clone(s.Fleet.Stages)
+	for i := range s.Members {
+		if s.Members[i].Kind == scenario.HollowMember {
+			played = append(played, s.Members[i].Stages...)
+		}
+	}
+	for _, name := range played {
 		if !stages || slices.Contains(builtin.Names(), name) {
 			continue
 		}
@@ -100,18 +105,28 @@ func readBeside(file, name string) ([]byte, error) {
 	return root.ReadFile(name)
 }
 
-// compile reads the scenario as the leader has read it. The files are written to a
-// folder, since that is where a scenario looks for them.
-func (p workerPlan) compile(folder string) (*steps.Workload, error) {
+// write writes the scenario's files to a folder, since that is where it looks for them.
+func (p workerPlan) write(folder string) error {
 	for name, raw := range p.Files {
 		path := filepath.Join(folder, name)
+		if !filepath.IsLocal(name) {
+			return fmt.Errorf("file %q of the scenario cannot be written: it is outside of its folder", name)
+		}
 		err := os.MkdirAll(filepath.Dir(path), 0o700)
 		if err == nil {
 			err = os.WriteFile(path, raw, 0o600)
 		}
-		if !filepath.IsLocal(name) || err != nil {
-			return nil, errors.Join(fmt.Errorf("file %q of the scenario cannot be written", name), err)
+		if err != nil {
+			return fmt.Errorf("file %q of the scenario cannot be written: %w", name, err)
 		}
+	}
+	return nil
+}
+
+// compile reads the scenario as the leader has read it.
+func (p workerPlan) compile(folder string) (*steps.Workload, error) {
+	if err := p.write(folder); err != nil {
+		return nil, err
 	}
 	file := filepath.Join(folder, p.File)
 	s, err := scenario.Parse(file, p.Text, p.Set)

@@ -41,6 +41,21 @@ func Attach(ctx context.Context, kubeconfig string, o Options) (*Plane, error) {
 	return p, nil
 }
 
+// Beside returns a plane of which nothing is here but the programs that Launch starts
+// beside it: those of a worker. Their kubeconfigs hold what identify returns or, where
+// that is nil, are the file kubeconfig. Of the options it takes Executable, Log and
+// Clock.
+func Beside(kubeconfig string, identify func(name string) (endpoint.Endpoint, error), o Options) (*Plane, error) {
+	o, err := o.complete()
+	if err != nil {
+		return nil, err
+	}
+	return &Plane{
+		log: o.Log, clock: o.Clock, onFault: o.OnFault, executable: o.Executable, kubeconfig: kubeconfig, identify: identify,
+		endpoints: map[string]endpoint.Endpoint{}, facts: record.PlaneFacts{Kind: kindAttached}, died: make(chan Death, roomForDeaths),
+	}, nil
+}
+
 func attach(ctx context.Context, e endpoint.Endpoint) (*Plane, error) {
 	api, err := newAsker(e)
 	if err != nil {

@@ -55,6 +55,10 @@ type MemberOptions struct {
 	// Linked tells whether clients reach a member through a proxy although it has no
 	// round-trip time: because a fault needs it. TLS: see Options.TerminateTLS.
 	Linked func(name string) (needed bool)
+	// Hollow, when set, starts a group of hollow members somewhere else and returns how
+	// each is reached, by their order, and by how many workers they are shared; nil: each
+	// group is a process of this machine.
+	Hollow func(ctx context.Context, group HollowGroup) (reach []HollowReach, workers int, err error)
 }
 
 // Members returns the members in the scenario's order.

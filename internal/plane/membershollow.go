@@ -60,37 +60,72 @@ func models(m *scenario.Members) (out []string) {
 	return out
 }
 
-// startHollow starts a group of hollow members: one process, whose CPU and memory
-// are measured as a component's.
-func (g *memberGroup) startHollow(ctx context.Context, fact *record.MembersFact) error {
+// startHollow starts a group of hollow members.
+func (g *memberGroup) startHollow(ctx context.Context, fact *record.MembersFact) (err error) {
 	fact.Models = models(g.spec)
-	home, err := g.plane.home()
+	base, err := filepath.Abs(g.options.BaseDir)
+	if err != nil {
+		return fmt.Errorf("folder of hollow-%s: %w", g.spec.Name, err)
+	}
+	group := HollowGroup{
+		Names: g.spec.MemberNames(), Nodes: g.spec.Nodes, Heartbeats: time.Duration(g.spec.Heartbeats), Binder: g.spec.Binder,
+		ServiceAccounts: g.spec.ServiceAccounts, Stages: g.spec.Stages, Folder: base,
+	}
+	start := g.hollowProcess
+	if g.options.Hollow != nil {
+		start = g.options.Hollow
+	}
+	reach, workers, err := start(ctx, group)
 	if err != nil {
 		return err
 	}
+	fact.Workers = workers
+	controls := map[string]*hollowControl{} // by address: the members of a process share one
+	return g.eachMember(ctx, 1, func(_ context.Context, i int, m *Member) error {
+		control := controls[reach[i].Control]
+		if control == nil {
+			var err error
+			if control, err = reach[i].control(); err != nil {
+				return err
+			}
+			controls[reach[i].Control] = control
+		}
+		return g.reachHollow(m, reach[i], control)
+	})
+}
+
+// reachHollow gives a member its endpoints.
+func (g *memberGroup) reachHollow(m *Member, reach HollowReach, control *hollowControl) error {
+	e := endpoint.Bearer(reach.Addresses[m.Name], reach.CA, reach.Token)
+	client := endpoint.Bearer(reach.Addresses[m.Name], reach.CA, reach.Client)
+	m.hollow = control.of(m.Name)
+	m.endpoints = map[string]endpoint.Endpoint{Admin: e, Observe: e, Fleet: e, Load: client, Client: client}
+	return g.link(m, nil)
+}
+
+// hollowProcess starts the members as one process, whose CPU and memory are measured as
+// a component's.
+func (g *memberGroup) hollowProcess(ctx context.Context, group HollowGroup) (out []HollowReach, workers int, err error) {
+	home, err := g.plane.home()
+	if err != nil {
+		return nil, 0, err
+	}
 	name := "hollow-" + g.spec.Name
 	folder := filepath.Join(home, name)
-	base, err := filepath.Abs(g.options.BaseDir)
-	if err != nil {
-		return fmt.Errorf("folder of %s: %w", name, err)
-	}
-	group, err := json.Marshal(HollowGroup{
-		Names: g.spec.MemberNames(), Nodes: g.spec.Nodes, Heartbeats: time.Duration(g.spec.Heartbeats), Binder: g.spec.Binder,
-		ServiceAccounts: g.spec.ServiceAccounts, Stages: g.spec.Stages, Folder: base,
-	})
+	said, err := json.Marshal(group)
 	if err == nil {
 		err = os.Mkdir(folder, 0o700)
 	}
 	if err == nil {
-		err = os.WriteFile(filepath.Join(folder, "group.json"), group, 0o600)
+		err = os.WriteFile(filepath.Join(folder, "group.json"), said, 0o600)
 	}
 	if err != nil {
-		return fmt.Errorf("make a folder for %s: %w", name, err)
+		return nil, 0, fmt.Errorf("make a folder for %s: %w", name, err)
 	}
 	executable := g.options.Executable
 	if executable == "" {
 		if executable, err = os.Executable(); err != nil {
-			return fmt.Errorf("find own executable: %w", err)
+			return nil, 0, fmt.Errorf("find own executable: %w", err)
 		}
 	}
 	var reach HollowReach
@@ -106,17 +141,7 @@ func (g *memberGroup) startHollow(ctx context.Context, fact *record.MembersFact)
 		LogFile: filepath.Join(g.options.LogDir, name+".log"),
 	}}
 	if err := g.plane.runMember(ctx, s); err != nil {
-		return err
+		return nil, 0, err
 	}
-	control, err := reach.control()
-	if err != nil {
-		return err
-	}
-	return g.eachMember(ctx, 1, func(_ context.Context, _ int, m *Member) error {
-		e := endpoint.Bearer(reach.Addresses[m.Name], reach.CA, reach.Token)
-		client := endpoint.Bearer(reach.Addresses[m.Name], reach.CA, reach.Client)
-		m.hollow = control.of(m.Name)
-		m.endpoints = map[string]endpoint.Endpoint{Admin: e, Observe: e, Fleet: e, Load: client, Client: client}
-		return g.link(m, nil)
-	})
+	return slices.Repeat([]HollowReach{reach}, len(group.Names)), 0, nil
 }

@@ -150,7 +150,8 @@ type MembersFact struct {
 	Args             []string          `json:"args,omitempty"`   // of real ones: of the first API server
 	Models           []string          `json:"models,omitempty"` // of hollow ones: what stands in for controllers, such as binder
 	Nodes            int               `json:"nodes,omitempty"`
-	ReadySeconds     float64           `json:"ready_seconds"` // from the start of the first member of the run to the group's last being ready
+	Workers          int               `json:"workers,omitempty"` // of hollow ones: so many workers share them; 0: they are one process
+	ReadySeconds     float64           `json:"ready_seconds"`     // from the start of the first member of the run to the group's last being ready
 }
 
 // ComponentFact is one process of the plane as it was started. Arguments hold
@@ -169,6 +170,7 @@ type SubjectFact struct {
 	ComponentFact
 	Command string `json:"command"`           // the executable; empty: whoever started windtunnel, such as a test
 	Version string `json:"version,omitempty"` // as it prints it or as it was built; empty: it says none
+	Worker  *int   `json:"worker,omitempty"`  // whose process it is; nil: the leader's
 }
 
 // Processes are the components of the plane and the subjects.

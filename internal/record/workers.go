@@ -20,6 +20,23 @@ type WorkersFact struct {
 // KeepsNodes tells whether a worker keeps nodes alive and sends no load.
 func (w WorkersFact) KeepsNodes(worker int) bool { return worker >= w.Count-w.Fleets }
 
+// KeptByWorkers says what those that send no load keep alive: nodes, hollow members,
+// subjects.
+func (m Manifest) KeptByWorkers() (kinds []string) {
+	members := slices.ContainsFunc(m.Members, func(g MembersFact) bool { return g.Workers > 0 })
+	subjects := slices.ContainsFunc(m.Subjects, func(s SubjectFact) bool { return s.Worker != nil })
+	if m.Fleet.Nodes > 0 || !members && !subjects {
+		kinds = append(kinds, "nodes")
+	}
+	if members {
+		kinds = append(kinds, "hollow members")
+	}
+	if subjects {
+		kinds = append(kinds, "subjects")
+	}
+	return kinds
+}
+
 // Senders is how many send load.
 func (w WorkersFact) Senders() int { return w.Count - w.Fleets }
 

@@ -27,7 +27,7 @@ func workerRows(all []*run.Worker) (out []workerRow) {
 			Memory: unit.Bytes(int64(w.Memory)).Human(), State: "there to the end",
 		}
 		if w.Fleet {
-			row.Name += " nodes"
+			row.Name += " fleet"
 		}
 		switch {
 		case w.Lost != "":
@@ -70,7 +70,7 @@ func workersFinding(m record.Manifest, f *run.Facts) (out []Finding) {
 		one.Text = fmt.Sprintf("%s sent the load: each part began within %s, clocks are known to %s, no call was more than %s late.", whoWorked(m, n), seconds(skew), seconds(bound), seconds(lateness))
 	}
 	if n := m.Workers.Fleets; n > 0 {
-		one.Text = strings.TrimPrefix(one.Text+fmt.Sprintf(" %s kept the nodes alive.", whoWorked(m, n)), " ")
+		one.Text = strings.TrimPrefix(one.Text+fmt.Sprintf(" %s kept the %s alive.", whoWorked(m, n), run.Join(m.KeptByWorkers())), " ")
 	}
 	lost := f.WorkersLost()
 	switch {

@@ -57,7 +57,7 @@ func (c crew) losses() string {
 			one += " in step " + w.LostIn
 		}
 		if w.Fleet {
-			one += ", and nobody kept its nodes alive"
+			one += ", and nobody kept its " + run.Join(c.m.KeptByWorkers()) + " alive"
 		}
 		var steps []string
 		for _, step := range slices.Sorted(maps.Keys(w.Unknown)) {

@@ -213,6 +213,34 @@ func (p *Prepared) Joined(ctx context.Context, pid int) (fact record.SubjectFact
 	return f, unread, nil
 }
 
+// Started is a subject that a worker has started and looks after.
+type Started struct {
+	Fact       record.SubjectFact `json:"fact"`
+	PID        int                `json:"pid"`
+	MetricsURL string             `json:"metricsURL,omitempty"`
+}
+
+// StartHere is Start for another process, which lets the subject Join its plane.
+func (p *Prepared) StartHere(ctx context.Context) (out Started, err error) {
+	if out.Fact, err = p.Start(ctx); err != nil {
+		return out, err
+	}
+	c, _ := p.options.Plane.Component(p.subject.Name)
+	out.PID, out.MetricsURL = c.PID, p.MetricsURL
+	return out, nil
+}
+
+// Join makes the subject one of a plane's components: it is measured, and cannot be hurt.
+func (s Started) Join(p *plane.Plane) error {
+	c := plane.Component{
+		Name: s.Fact.Name, PID: s.PID, MetricsURL: s.MetricsURL, CPULimit: s.Fact.CPULimit, MemoryLimit: s.Fact.MemoryLimit, Limited: s.Fact.Limited,
+	}
+	if s.MetricsURL != "" {
+		c.Scrape = endpoint.Plain(server(s.MetricsURL))
+	}
+	return p.Join(c)
+}
+
 // Name returns the subject's name.
 func (p *Prepared) Name() string { return p.subject.Name }
 

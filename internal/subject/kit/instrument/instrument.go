@@ -66,6 +66,9 @@ func buckets() []float64 { return prometheus.ExponentialBuckets(0.001, 1.25, 69)
 // Ready says that the process does its work; /readyz says no before.
 func (r *Registry) Ready() { r.ready.Store(true) }
 
+// IsReady tells whether it has said so.
+func (r *Registry) IsReady() bool { return r.ready.Load() }
+
 // Server answers on one address. Close it after use.
 type Server struct {
 	http *http.Server
@@ -90,7 +93,7 @@ func (r *Registry) Serve(ctx context.Context, address string, more ...Route) (*S
 	mux.Handle("/metrics", promhttp.HandlerFor(r, promhttp.HandlerOpts{}))
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if !r.ready.Load() {
+		if !r.IsReady() {
 			http.Error(w, "not yet", http.StatusServiceUnavailable)
 			return
 		}
