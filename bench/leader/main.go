@@ -7,18 +7,23 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/load"
 	"github.com/windtunnel/windtunnel/internal/observe/usage"
 	"github.com/windtunnel/windtunnel/internal/plane/process"
 	"github.com/windtunnel/windtunnel/internal/record"
@@ -73,11 +78,15 @@ func measure(s setting, out string) error {
 	}
 	defer os.RemoveAll(folder)
 	c := clock.Start()
-	leader, err := workers.Lead(workers.Options{Workers: s.Workers, Clock: c, Folder: folder, Plan: []byte("{}")})
+	stand := &standing{all: map[int]load.Tally{}}
+	leader, err := workers.Lead(workers.Options{Workers: s.Workers, Clock: c, Folder: folder, Plan: []byte("{}"), Progress: stand.take})
 	if err != nil {
 		return err
 	}
 	defer leader.Close()
+	summing, stop := context.WithCancel(context.Background())
+	defer stop()
+	go stand.sum(summing)
 	access, err := json.Marshal(leader.Access())
 	if err == nil {
 		err = os.WriteFile(filepath.Join(folder, "access.json"), access, 0o600)
@@ -109,6 +118,9 @@ func measure(s setting, out string) error {
 	if err := check(leader, s.Workers, sent.Bytes); err != nil {
 		return err
 	}
+	if told := stand.workers(); told != s.Workers {
+		return fmt.Errorf("%d of %d workers said where they stand", told, s.Workers)
+	}
 	own, err := usage.Of(os.Getpid())
 	if err != nil {
 		return err
@@ -126,6 +138,40 @@ func measure(s setting, out string) error {
 	}
 	fmt.Println(string(raw))
 	return os.WriteFile(out, append(raw, '\n'), 0o644)
+}
+
+// standing is where the workers stand, as a run's status line and abortOn ask for it.
+type standing struct {
+	mu  sync.Mutex
+	all map[int]load.Tally
+}
+
+func (s *standing) take(worker int, said json.RawMessage) {
+	var p struct {
+		Load load.Tally `json:"load"`
+	}
+	if json.Unmarshal(said, &p) != nil {
+		return // it is missed by workers
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all[worker] = p.Load
+}
+
+// sum adds them up each second until ctx ends.
+func (s *standing) sum(ctx context.Context) {
+	for clock.Sleep(ctx, time.Second) == nil {
+		s.mu.Lock()
+		load.Sum(slices.Collect(maps.Values(s.all)))
+		s.mu.Unlock()
+	}
+}
+
+// workers is how many have said where they stand.
+func (s *standing) workers() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.all)
 }
 
 // check sees to it that the leader has every byte.
