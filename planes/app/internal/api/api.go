@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/windtunnel/windtunnel/internal/subject/kit/resource"
 )
 
 // The group and version of all kinds here.
@@ -285,17 +287,10 @@ func Resource(kind string) string {
 func Scheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	gv := GroupVersion()
-	for kind, o := range map[string]runtime.Object{
-		KindApplication: &Application{}, KindRevision: &Revision{}, KindTracker: &Tracker{},
-		KindApplication + "List": &ApplicationList{}, KindRevision + "List": &RevisionList{}, KindTracker + "List": &TrackerList{},
-	} {
-		s.AddKnownTypeWithName(gv.WithKind(kind), o)
-	}
-	for _, kind := range DefinitionKinds() {
-		s.AddKnownTypeWithName(gv.WithKind(kind), &Definition{})
-		s.AddKnownTypeWithName(gv.WithKind(kind+"List"), &DefinitionList{})
-	}
-	metav1.AddToGroupVersion(s, gv)
+	resource.Register[Application](s, gv, KindApplication)
+	resource.Register[Revision](s, gv, KindRevision)
+	resource.Register[Tracker](s, gv, KindTracker)
+	resource.Register[Definition](s, gv, DefinitionKinds()...)
 	if err := corev1.AddToScheme(s); err != nil {
 		panic(err) // two types of one name: only a change of this file can cause it
 	}

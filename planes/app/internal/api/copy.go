@@ -4,40 +4,11 @@ import (
 	"maps"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // Copies share what nobody changes in place: specifications, definitions, and the
 // elements of lists, which are replaced as a whole.
-
-// The lists.
-type (
-	// ApplicationList is a list of applications.
-	ApplicationList struct {
-		metav1.TypeMeta `json:",inline"`
-		metav1.ListMeta `json:"metadata,omitempty"`
-		Items           []Application `json:"items"`
-	}
-	// RevisionList is a list of revisions.
-	RevisionList struct {
-		metav1.TypeMeta `json:",inline"`
-		metav1.ListMeta `json:"metadata,omitempty"`
-		Items           []Revision `json:"items"`
-	}
-	// TrackerList is a list of resource trackers.
-	TrackerList struct {
-		metav1.TypeMeta `json:",inline"`
-		metav1.ListMeta `json:"metadata,omitempty"`
-		Items           []Tracker `json:"items"`
-	}
-	// DefinitionList is a list of definitions of one kind.
-	DefinitionList struct {
-		metav1.TypeMeta `json:",inline"`
-		metav1.ListMeta `json:"metadata,omitempty"`
-		Items           []Definition `json:"items"`
-	}
-)
 
 // DeepCopyObject makes an Application a runtime.Object.
 func (in *Application) DeepCopyObject() runtime.Object { return in.Copy() }
@@ -99,42 +70,5 @@ func (in *Tracker) Copy() *Tracker {
 func (in *Definition) DeepCopyObject() runtime.Object {
 	out := *in
 	in.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
-	return &out
-}
-
-// DeepCopyObject makes an ApplicationList a runtime.Object.
-func (in *ApplicationList) DeepCopyObject() runtime.Object {
-	out := *in
-	out.Items = make([]Application, len(in.Items))
-	for i := range in.Items {
-		out.Items[i] = *in.Items[i].Copy()
-	}
-	return &out
-}
-
-// DeepCopyObject makes a RevisionList a runtime.Object.
-func (in *RevisionList) DeepCopyObject() runtime.Object {
-	out := *in
-	out.Items = make([]Revision, len(in.Items))
-	for i := range in.Items {
-		out.Items[i] = *in.Items[i].Copy()
-	}
-	return &out
-}
-
-// DeepCopyObject makes a TrackerList a runtime.Object.
-func (in *TrackerList) DeepCopyObject() runtime.Object {
-	out := *in
-	out.Items = make([]Tracker, len(in.Items))
-	for i := range in.Items {
-		out.Items[i] = *in.Items[i].Copy()
-	}
-	return &out
-}
-
-// DeepCopyObject makes a DefinitionList a runtime.Object.
-func (in *DefinitionList) DeepCopyObject() runtime.Object {
-	out := *in
-	out.Items = slices.Clone(in.Items)
 	return &out
 }

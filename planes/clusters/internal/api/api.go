@@ -6,13 +6,14 @@
 package api
 
 import (
-	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/windtunnel/windtunnel/internal/subject/kit/resource"
 )
 
 // The group and version of the kinds here, and their resources.
@@ -75,25 +76,11 @@ type NodeSelector struct {
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 }
 
-// ClusterList is a list of them.
-type ClusterList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	Items           []Cluster `json:"items"`
-}
-
 // DeepCopyObject makes a Cluster a runtime.Object. What is in the spec is never
 // changed, only replaced.
 func (c *Cluster) DeepCopyObject() runtime.Object {
 	out := *c
 	c.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
-	return &out
-}
-
-// DeepCopyObject makes a ClusterList a runtime.Object.
-func (c *ClusterList) DeepCopyObject() runtime.Object {
-	out := *c
-	out.Items = slices.Clone(c.Items)
 	return &out
 }
 
@@ -103,9 +90,7 @@ func GroupVersion() schema.GroupVersion { return schema.GroupVersion{Group: Grou
 // newScheme knows the kinds here.
 func newScheme() *runtime.Scheme {
 	s, gv := runtime.NewScheme(), GroupVersion()
-	s.AddKnownTypeWithName(gv.WithKind("Cluster"), &Cluster{})
-	s.AddKnownTypeWithName(gv.WithKind("ClusterList"), &ClusterList{})
-	metav1.AddToGroupVersion(s, gv)
+	resource.Register[Cluster](s, gv, "Cluster")
 	return s
 }
 

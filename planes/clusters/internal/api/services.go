@@ -1,11 +1,11 @@
 package api
 
 import (
-	"slices"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/windtunnel/windtunnel/internal/subject/kit/resource"
 )
 
 // The group of services across clusters, and its resources.
@@ -24,24 +24,10 @@ type Mark struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 }
 
-// MarkList is a list of them.
-type MarkList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	Items           []Mark `json:"items"`
-}
-
 // DeepCopyObject makes a Mark a runtime.Object.
 func (m *Mark) DeepCopyObject() runtime.Object {
 	out := *m
 	m.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
-	return &out
-}
-
-// DeepCopyObject makes a MarkList a runtime.Object.
-func (m *MarkList) DeepCopyObject() runtime.Object {
-	out := *m
-	out.Items = slices.Clone(m.Items)
 	return &out
 }
 
@@ -54,8 +40,6 @@ func servicesVersion() schema.GroupVersion {
 // a type has.
 func newMarkScheme(kind string) *runtime.Scheme {
 	s, gv := runtime.NewScheme(), servicesVersion()
-	s.AddKnownTypeWithName(gv.WithKind(kind), &Mark{})
-	s.AddKnownTypeWithName(gv.WithKind(kind+"List"), &MarkList{})
-	metav1.AddToGroupVersion(s, gv)
+	resource.Register[Mark](s, gv, kind)
 	return s
 }

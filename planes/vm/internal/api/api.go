@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/windtunnel/windtunnel/internal/subject/kit/resource"
 )
 
 // The group and version of all kinds here.
@@ -189,34 +191,6 @@ type TokenBucket struct {
 	Burst int     `json:"burst"`
 }
 
-// The lists.
-type (
-	// InstanceList is a list of instances.
-	InstanceList struct {
-		metav1.TypeMeta `json:",inline"`
-		metav1.ListMeta `json:"metadata,omitempty"`
-		Items           []Instance `json:"items"`
-	}
-	// MachineList is a list of machines.
-	MachineList struct {
-		metav1.TypeMeta `json:",inline"`
-		metav1.ListMeta `json:"metadata,omitempty"`
-		Items           []Machine `json:"items"`
-	}
-	// MigrationList is a list of migrations.
-	MigrationList struct {
-		metav1.TypeMeta `json:",inline"`
-		metav1.ListMeta `json:"metadata,omitempty"`
-		Items           []Migration `json:"items"`
-	}
-	// InstallationList is a list of KubeVirt objects.
-	InstallationList struct {
-		metav1.TypeMeta `json:",inline"`
-		metav1.ListMeta `json:"metadata,omitempty"`
-		Items           []Installation `json:"items"`
-	}
-)
-
 // GroupVersion returns kubevirt.io/v1.
 func GroupVersion() schema.GroupVersion { return schema.GroupVersion{Group: Group, Version: Version} }
 
@@ -224,15 +198,10 @@ func GroupVersion() schema.GroupVersion { return schema.GroupVersion{Group: Grou
 func Scheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	gv := GroupVersion()
-	for kind, o := range map[string]runtime.Object{
-		"VirtualMachineInstance": &Instance{}, "VirtualMachineInstanceList": &InstanceList{},
-		"VirtualMachine": &Machine{}, "VirtualMachineList": &MachineList{},
-		"VirtualMachineInstanceMigration": &Migration{}, "VirtualMachineInstanceMigrationList": &MigrationList{},
-		"KubeVirt": &Installation{}, "KubeVirtList": &InstallationList{},
-	} {
-		s.AddKnownTypeWithName(gv.WithKind(kind), o)
-	}
-	metav1.AddToGroupVersion(s, gv)
+	resource.Register[Instance](s, gv, "VirtualMachineInstance")
+	resource.Register[Machine](s, gv, "VirtualMachine")
+	resource.Register[Migration](s, gv, "VirtualMachineInstanceMigration")
+	resource.Register[Installation](s, gv, "KubeVirt")
 	if err := corev1.AddToScheme(s); err != nil {
 		panic(err) // two types of one name: only a change of this file can cause it
 	}
