@@ -6,12 +6,13 @@
 package api
 
 import (
-	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/windtunnel/windtunnel/internal/subject/kit/resource"
 )
 
 // The group and version of the kinds here.
@@ -58,13 +59,6 @@ type SyncStatus struct {
 	ResourceVersion string `json:"objectResourceVersion,omitempty"`
 }
 
-// SyncList is a list of them.
-type SyncList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	Items           []Sync `json:"items"`
-}
-
 // SyncName returns the name of the Sync of a node and an object's UID.
 func SyncName(node, uid string) string { return node + "." + uid }
 
@@ -84,25 +78,14 @@ func (s *Sync) DeepCopyObject() runtime.Object {
 	return &out
 }
 
-// DeepCopyObject makes a SyncList a runtime.Object.
-func (s *SyncList) DeepCopyObject() runtime.Object {
-	out := *s
-	out.Items = slices.Clone(s.Items)
-	return &out
-}
-
 // GroupVersion returns reliablesyncs.kubeedge.io/v1alpha1.
 func GroupVersion() schema.GroupVersion { return schema.GroupVersion{Group: Group, Version: Version} }
 
 // newScheme knows the kinds here.
 func newScheme() *runtime.Scheme {
 	s, gv := runtime.NewScheme(), GroupVersion()
-	for kind, o := range map[string]runtime.Object{
-		"ObjectSync": &Sync{}, "ObjectSyncList": &SyncList{}, "ClusterObjectSync": &Sync{}, "ClusterObjectSyncList": &SyncList{},
-	} {
-		s.AddKnownTypeWithName(gv.WithKind(kind), o)
-	}
-	metav1.AddToGroupVersion(s, gv)
+	resource.Register[Sync](s, gv, "ObjectSync", "ClusterObjectSync")
+	addDevices(s)
 	return s
 }
 

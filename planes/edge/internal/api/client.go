@@ -7,16 +7,20 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/windtunnel/windtunnel/internal/subject/kit/resource"
 )
 
 // Client speaks to an API server with one rate limit for all its calls.
 type Client struct {
 	kubernetes.Interface
-	syncs rest.Interface
+	syncs   rest.Interface
+	devices rest.Interface
 }
 
 // NewClient returns a client. The configuration says its rate limiter, or with a
@@ -31,18 +35,25 @@ func NewClient(config *rest.Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("client for %s: %w", config.Host, err)
 	}
-	own, gv := rest.CopyConfig(config), GroupVersion()
-	own.GroupVersion, own.APIPath = &gv, "/apis"
-	own.NegotiatedSerializer = serializer.NewCodecFactory(newScheme()).WithoutConversion()
-	syncs, err := rest.RESTClientFor(own)
+	out := &Client{Interface: typed}
+	if out.syncs, err = clientOf(config, GroupVersion()); err == nil {
+		out.devices, err = clientOf(config, DevicesVersion())
+	}
 	if err != nil {
 		return nil, fmt.Errorf("client for %s: %w", config.Host, err)
 	}
-	return &Client{Interface: typed, syncs: syncs}, nil
+	return out, nil
 }
 
-// resource is where a Sync of a namespace is; nodes have none.
-func resource(namespace string) (name, kind string) {
+func clientOf(config *rest.Config, gv schema.GroupVersion) (rest.Interface, error) {
+	own := rest.CopyConfig(config)
+	own.GroupVersion, own.APIPath = &gv, "/apis"
+	own.NegotiatedSerializer = serializer.NewCodecFactory(newScheme()).WithoutConversion()
+	return rest.RESTClientFor(own)
+}
+
+// syncResource is where a Sync of a namespace is; nodes have none.
+func syncResource(namespace string) (name, kind string) {
 	if namespace == "" {
 		return ResourceNodeSyncs, "ClusterObjectSync"
 	}
@@ -51,14 +62,14 @@ func resource(namespace string) (name, kind string) {
 
 // GetSync reads one.
 func (c *Client) GetSync(ctx context.Context, namespace, name string) (*Sync, error) {
-	plural, _ := resource(namespace)
+	plural, _ := syncResource(namespace)
 	out := &Sync{}
 	return out, c.syncs.Get().NamespaceIfScoped(namespace, namespace != "").Resource(plural).Name(name).Do(ctx).Into(out)
 }
 
 // CreateSync makes one; its status is not taken, which is UpdateSync's.
 func (c *Client) CreateSync(ctx context.Context, s *Sync) (*Sync, error) {
-	plural, kind := resource(s.Namespace)
+	plural, kind := syncResource(s.Namespace)
 	out, body, err := s.written(kind)
 	if err != nil {
 		return nil, err
@@ -69,7 +80,7 @@ func (c *Client) CreateSync(ctx context.Context, s *Sync) (*Sync, error) {
 
 // UpdateSync writes the status of one.
 func (c *Client) UpdateSync(ctx context.Context, s *Sync) (*Sync, error) {
-	plural, kind := resource(s.Namespace)
+	plural, kind := syncResource(s.Namespace)
 	out, body, err := s.written(kind)
 	if err != nil {
 		return nil, err
@@ -87,7 +98,7 @@ func (s *Sync) written(kind string) (into *Sync, body []byte, err error) {
 
 // DeleteSync deletes one.
 func (c *Client) DeleteSync(ctx context.Context, namespace, name string) error {
-	plural, _ := resource(namespace)
+	plural, _ := syncResource(namespace)
 	return c.syncs.Delete().NamespaceIfScoped(namespace, namespace != "").Resource(plural).Name(name).Do(ctx).Error()
 }
 
@@ -96,8 +107,7 @@ const ByNode = "node"
 
 // SyncInformer returns an informer of ObjectSyncs, or of ClusterObjectSyncs.
 func (c *Client) SyncInformer(plural string) cache.SharedIndexInformer {
-	lw := cache.NewFilteredListWatchFromClient(c.syncs, plural, metav1.NamespaceAll, func(*metav1.ListOptions) {})
-	return cache.NewSharedIndexInformer(lw, &Sync{}, 0, cache.Indexers{ByNode: func(o any) ([]string, error) {
+	return resource.New(c.syncs, plural, func() *Sync { return &Sync{} }).Informer("", 0, cache.Indexers{ByNode: func(o any) ([]string, error) {
 		node, _ := o.(*Sync).Parts()
 		return []string{node}, nil
 	}})

@@ -30,6 +30,10 @@ func Sum(o metav1.Object) uint64 {
 		what.Body = []any{x.Data, x.BinaryData, x.Immutable}
 	case *corev1.Secret:
 		what.Body = []any{x.Data, x.Type, x.Immutable}
+	case *Device:
+		what.Body = &x.Spec
+	case *DeviceModel:
+		what.Body = x.Spec
 	}
 	raw, err := json.Marshal(what)
 	if err != nil {

@@ -33,8 +33,11 @@ const (
 	SourceWS    = "websocket"
 	SourceCloud = "edgecontroller"
 	SourceHub   = "cloudhub"
+	SourceThing = "devicecontroller"
+	SourceTwin  = "twin"
 	GroupMeta   = "meta"
 	GroupCloud  = "resource"
+	GroupTwin   = "twin"
 )
 
 // OK is the content of an acknowledgement, and of an answer that has no object.

@@ -16,7 +16,14 @@ const (
 	TypeConfigMap  = "configmap"
 	TypeSecret     = "secret"
 	TypeToken      = "serviceaccounttoken"
+	TypeDevice     = "device"
+	TypeModel      = "devicemodel"
+	TypeTwin       = "twin" // what a device reports: device/NAMESPACE/NAME/twin/edge_updated
 )
+
+// Membership is the whole resource of a message that tells an edge which devices are its
+// own. It is not acknowledged.
+const Membership = "membership"
 
 // Namespaces that are words and not namespaces.
 const (
@@ -31,13 +38,28 @@ type Resource struct{ Namespace, Type, Name string }
 // String returns NAMESPACE/TYPE/NAME.
 func (r Resource) String() string { return r.Namespace + "/" + r.Type + "/" + r.Name }
 
+// The words about a device's reports.
+const (
+	deviceWord  = "device"
+	twinWord    = "twin"
+	updatedWord = "edge_updated"
+)
+
+// TwinResource is the resource of a device's report.
+func TwinResource(namespace, name string) string {
+	return strings.Join([]string{deviceWord, namespace, name, twinWord, updatedWord}, "/")
+}
+
 // ParseResource reads NAMESPACE/TYPE/NAME, as it stands between hub and edge, or
-// node/NODE/NAMESPACE/TYPE/NAME, as it stands within the cloud. The error is
-// ErrMalformed.
+// node/NODE/NAMESPACE/TYPE/NAME, as it stands within the cloud, or what TwinResource
+// returns. The error is ErrMalformed.
 func ParseResource(text string) (Resource, error) {
 	parts := strings.Split(text, "/")
-	if len(parts) == 5 && parts[0] == "node" {
+	switch {
+	case len(parts) == 5 && parts[0] == "node":
 		parts = parts[2:]
+	case len(parts) == 5 && parts[0] == deviceWord && parts[3] == twinWord && parts[4] == updatedWord:
+		parts = []string{parts[1], TypeTwin, parts[2]}
 	}
 	if len(parts) != 3 || parts[0] == "" || parts[1] == "" || parts[2] == "" {
 		return Resource{}, fmt.Errorf("%w: resource %.80q", ErrMalformed, text)
