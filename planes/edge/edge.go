@@ -45,6 +45,11 @@ func hubVerb(host cli.Host) *cobra.Command {
 			if err := api.Install(ctx, o.Config); err != nil {
 				return err
 			}
+			if o.Devices {
+				if err := api.InstallDevices(ctx, o.Config); err != nil {
+					return err
+				}
+			}
 			return hub.Run(ctx, o)
 		})
 	})
@@ -65,6 +70,7 @@ func hubVerb(host cli.Host) *cobra.Command {
 	f.StringVar(&o.Annotate, "annotate", o.Annotate, "how the hub's address comes to the node of who connects: read, watch")
 	f.StringVar(&o.Join, "join", o.Join, "how a node is made: patch, whole")
 	f.BoolVar(&o.SuccessGet, "success-get", o.SuccessGet, "read an ObjectSync before its status is written")
+	f.StringVar(&o.Queues, "queues", o.Queues, "by what objects wait for an edge, and until when: head, v1.11")
 	f.IntVar(&o.Window, "window", o.Window, "messages to an edge that are not acknowledged yet")
 	f.IntVar(&o.Dispatchers, "dispatchers", o.Dispatchers, "of events to edges")
 	f.IntVar(&o.Workers, "workers", o.Workers, "for each kind of request of edges")
@@ -78,6 +84,10 @@ func hubVerb(host cli.Host) *cobra.Command {
 	f.DurationVar(&o.HandshakeTimeout, "handshake-timeout", o.HandshakeTimeout, "for a connection that opens; KubeEdge has none")
 	f.Float64Var(&o.Admit, "admit", o.Admit, "handshakes per second; 0: as they come")
 	f.BoolVar(&o.QUIC, "quic", o.QUIC, "take edges by QUIC, too, on a port of its own")
+	f.BoolVar(&o.Devices, "devices", o.Devices, "edges have devices, whose definitions are installed")
+	f.IntVar(&o.DeviceWorkers, "device-workers", o.DeviceWorkers, "of what devices report")
+	f.StringVar(&o.DeviceLookup, "device-lookup", o.DeviceLookup, "how it is known whether a model is still used: walk, index")
+	f.DurationVar(&o.ModelWait, "model-wait", o.ModelWait, "for the model of a new device, during which other devices wait; 0: what comes later is sent then")
 	f.BoolVar(&o.Authorize, "authorize", o.Authorize, "the name in an edge's certificate must be its node's")
 	f.BoolVar(&o.Crypto, "crypto-tls", o.Crypto, "let crypto/tls stay on connections, as it does everywhere else")
 	return verb
@@ -127,7 +137,11 @@ func fleetVerb(host cli.Host) *cobra.Command {
 	f.StringVar(&o.Transport, "transport", o.Transport, "of connections: websocket, quic")
 	f.StringVar(&o.Backoff, "backoff", o.Backoff, "before an edge dials again: fixed30, jitter")
 	f.BoolVar(&o.Crypto, "crypto-tls", o.Crypto, "let crypto/tls stay on connections, as it does everywhere else")
+	f.StringVar(&o.TLS, "tls", o.TLS, "handshakes of who connects again: full, resume")
+	f.DurationVar(&o.ReadEvery, "read-every", o.ReadEvery, "an edge reads what has come no more often, over websockets")
+	f.Float64Var(&o.Duplicate, "duplicate", o.Duplicate, "share of messages that are sent twice")
 	f.DurationVar(&o.Keepalive, "keepalive", o.Keepalive, "between keepalives")
+	f.DurationVar(&o.Grid, "grid", o.Grid, "keepalives, leases and statuses of a fleet come together on multiples of it; 0: each edge's for itself")
 	f.DurationVar(&o.Lease, "lease", o.Lease, "between renewals; 0: edges have no lease")
 	f.DurationVar(&o.Status, "status", o.Status, "between reports of a node that has not changed; 0: none")
 	f.StringVar(&o.Heartbeat, "heartbeat", o.Heartbeat, "by which an edge says that it is well: lease, nodestatus")
@@ -138,6 +152,9 @@ func fleetVerb(host cli.Host) *cobra.Command {
 	f.BoolVar(&o.Nodes, "nodes", o.Nodes, "edges join as nodes; false: they connect and send keepalives alone")
 	f.BoolVar(&o.CompareNodes, "compare-nodes", o.CompareNodes, "an edge is to have its node as the API server has it")
 	f.IntVar(&o.Pods, "pods", o.Pods, "that fit on an edge")
+	f.BoolVar(&o.Devices, "devices", o.Devices, "edges are to have their devices as the API server has them")
+	f.IntVar(&o.Reports, "reports", o.Reports, "of each device")
+	f.DurationVar(&o.ReportEvery, "report-every", o.ReportEvery, "between two of them")
 	f.Uint64Var(&o.Seed, "seed", o.Seed, "of the model's times")
 	return verb
 }

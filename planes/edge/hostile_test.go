@@ -82,7 +82,7 @@ type gate struct {
 }
 
 func newGate(t *testing.T, change func(*hub.Options)) *gate {
-	g := &gate{rig: newRig(t), registry: instrument.New("edge_hub")}
+	g := &gate{rig: thingRig(t), registry: instrument.New("edge_hub")}
 	g.settings("info")
 	g.rig.hub(func(o *hub.Options) {
 		o.Registry = g.registry
@@ -160,16 +160,26 @@ func named(node string) http.Header {
 }
 
 // counter reads a counter of the hub.
-func (g *gate) counter(name, label, value string) (sum float64) {
-	families, err := g.registry.Gather()
+func (g *gate) counter(name, label, value string) float64 {
+	g.t.Helper()
+	return counted(g.t, g.registry, name, label, value)
+}
+
+// counted is a counter of a process, summed over those that have a label, if any is named.
+func counted(t testing.TB, r *instrument.Registry, name, label, value string) (sum float64) {
+	t.Helper()
+	families, err := r.Gather()
 	if err != nil {
-		g.t.Fatal(err)
+		t.Fatal(err)
 	}
 	for _, f := range families {
 		if f.GetName() != name {
 			continue
 		}
 		for _, m := range f.GetMetric() {
+			if label == "" {
+				sum += m.GetCounter().GetValue()
+			}
 			for _, l := range m.GetLabel() {
 				if l.GetName() == label && l.GetValue() == value {
 					sum += m.GetCounter().GetValue()
@@ -199,6 +209,7 @@ func TestNotLetIn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	g.query(conn, good)
 	other, err := trust.NewAuthority(time.Now())
 	if err != nil {
 		t.Fatal(err)
@@ -284,6 +295,7 @@ func TestSilentLimit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	g.query(conn, good)
 	deaf, s, err := g.dial("edge-1", g.authority, named("edge-1"))
 	if err != nil {
 		t.Fatal(err)
@@ -346,10 +358,11 @@ func TestHostileMessages(t *testing.T) {
 // that the end of the older one does not end it.
 func TestTwins(t *testing.T) {
 	g := newGate(t, nil)
-	_, first, err := g.dial("edge-0", g.authority, named("edge-0"))
+	older, first, err := g.dial("edge-0", g.authority, named("edge-0"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	g.query(older, first)
 	conn, second, err := g.dial("edge-0", g.authority, named("edge-0"))
 	if err != nil {
 		t.Fatal(err)
@@ -370,4 +383,49 @@ func TestSilence(t *testing.T) {
 	}
 	repotest.Eventually(t, "it ends", s.isEnded)
 	repotest.Eventually(t, "that is counted", func() bool { return g.counter("edge_hub_sessions_ended_total", "reason", "no keepalive") == 1 })
+}
+
+// pods returns how many messages about pods came.
+func (s *stranger) pods() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.got {
+		if r, err := message.ParseResource(m.Route.Resource); err == nil && r.Type == message.TypePod {
+			n++
+		}
+	}
+	return n
+}
+
+// TestQueuesOfConnections holds that what an edge has not acknowledged goes with its
+// connection and is left to the rounds, or as in v1.11 is sent when it is back.
+func TestQueuesOfConnections(t *testing.T) {
+	for _, words := range []string{hub.QueuesHead, hub.QueuesV111} {
+		t.Run(words, func(t *testing.T) {
+			t.Parallel()
+			g := newGate(t, func(o *hub.Options) { o.Queues, o.Round, o.ResendAfter = words, time.Hour, time.Hour })
+			g.server.AddNode(edgeNode("edge-0"))
+			conn, s, err := g.dial("edge-0", g.authority, named("edge-0"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			g.query(conn, s) // a pod that comes before the session is left to the round
+			g.pods(0, 1, 1)
+			repotest.Eventually(t, "the pod is sent", func() bool { return s.pods() == 1 })
+			_ = conn.Close()
+			repotest.Eventually(t, "the session ends", func() bool { return g.counter("edge_hub_sessions_ended_total", "", "") == 1 })
+			again, s, err := g.dial("edge-0", g.authority, named("edge-0"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if words == hub.QueuesV111 {
+				repotest.Eventually(t, "the pod is sent again", func() bool { return s.pods() == 1 })
+				return // all else waits behind it
+			}
+			g.query(again, s)
+			if n := s.pods(); n != 0 {
+				t.Errorf("%d messages about the pod", n)
+			}
+		})
+	}
 }

@@ -294,3 +294,60 @@ func TestSlowRequests(t *testing.T) {
 		t.Errorf("%d of 20 pods run", n)
 	}
 }
+
+// TestSlowEdges holds that edges which read seldom have everything in the end, and lose no
+// connection for it.
+func TestSlowEdges(t *testing.T) {
+	r := newRig(t)
+	r.settings("info")
+	r.hub(improved)
+	registry := instrument.New("edge_fleet")
+	r.fleet(3, func(o *fleet.Options) { o.ReadEvery, o.Registry = 150*time.Millisecond, registry })
+	repotest.Eventually(t, "all edges join", func() bool { return len(r.server.Nodes()) == 3 && len(r.server.Leases()) == 3 })
+	r.pods(0, 9, 3)
+	repotest.Eventually(t, "all pods run", func() bool { return r.running() == 9 })
+	r.converged()
+	if n := counted(t, registry, "edge_fleet_connections_ended_total", "", ""); n != 0 {
+		t.Errorf("%v connections ended", n)
+	}
+}
+
+// TestDuplicates holds that messages which come twice do no harm.
+func TestDuplicates(t *testing.T) {
+	for name, change := range map[string]func(*hub.Options){"default": nil, "improved": improved} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			r.settings("info")
+			r.hub(change)
+			r.fleet(3, func(o *fleet.Options) { o.Duplicate = 1 })
+			repotest.Eventually(t, "all edges join", func() bool { return len(r.server.Nodes()) == 3 && len(r.server.Leases()) == 3 })
+			r.pods(0, 9, 3)
+			repotest.Eventually(t, "all pods run", func() bool { return r.running() == 9 })
+			r.converged()
+			r.settings("debug")
+			r.converged()
+		})
+	}
+}
+
+// TestResumedHandshakes holds that an edge which comes again goes on with the TLS that it
+// had, where it is to, and makes a whole handshake where not.
+func TestResumedHandshakes(t *testing.T) {
+	for _, words := range []string{fleet.TLSFull, fleet.TLSResume} {
+		t.Run(words, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			r.settings("info")
+			r.hub(func(o *hub.Options) { improved(o); o.Crypto = true })
+			registry := instrument.New("edge_fleet")
+			r.fleet(1, func(o *fleet.Options) { o.Crypto, o.TLS, o.Registry = true, words, registry })
+			repotest.Eventually(t, "the edge joins", func() bool { return len(r.server.Nodes()) == 1 && len(r.server.Leases()) == 1 })
+			r.server.Remove("/api/v1/nodes/edge-0") // which ends its session
+			repotest.Eventually(t, "it comes again", func() bool { return counted(t, registry, "edge_fleet_dials_total", "result", "ok") >= 2 })
+			if got := counted(t, registry, "edge_fleet_resumed_total", "", ""); (got > 0) != (words == fleet.TLSResume) {
+				t.Errorf("%v connections were resumed", got)
+			}
+		})
+	}
+}

@@ -37,6 +37,7 @@ func (d Difference) String() string {
 type checker struct {
 	fleet                         *Fleet
 	pods, nodes, configs, secrets cache.SharedIndexInformer
+	devices, models, statuses     cache.SharedIndexInformer // nil: edges have no devices
 
 	mu     sync.Mutex
 	at     clock.Time
@@ -54,7 +55,12 @@ const (
 func newChecker(f *Fleet) (*checker, error) {
 	core := informers.NewSharedInformerFactory(f.client, 0).Core().V1()
 	c := &checker{fleet: f, pods: core.Pods().Informer(), nodes: core.Nodes().Informer(), configs: core.ConfigMaps().Informer(), secrets: core.Secrets().Informer()}
-	for _, i := range []cache.SharedIndexInformer{c.pods, c.nodes, c.configs, c.secrets} {
+	all := []cache.SharedIndexInformer{c.pods, c.nodes, c.configs, c.secrets}
+	if f.o.Devices {
+		c.devices, c.models, c.statuses = f.client.DeviceInformer(), f.client.ModelInformer(), f.client.StatusInformer()
+		all = append(all, c.devices, c.models)
+	}
+	for _, i := range all {
 		if err := i.SetTransform(keep); err != nil {
 			return nil, err
 		}
@@ -80,12 +86,20 @@ func keep(o any) (any, error) {
 		return &corev1.Node{ObjectMeta: m}, nil
 	case *corev1.ConfigMap:
 		return &corev1.ConfigMap{ObjectMeta: m}, nil
+	case *api.Device:
+		return &api.Device{ObjectMeta: m, Spec: api.DeviceSpec{NodeName: p.Spec.NodeName, Model: p.Spec.Model}}, nil
+	case *api.DeviceModel:
+		return &api.DeviceModel{ObjectMeta: m}, nil
 	}
 	return &corev1.Secret{ObjectMeta: m}, nil
 }
 
 func (c *checker) start(ctx context.Context) error {
-	return loop.Start(ctx, &c.fleet.wait, c.pods, c.nodes, c.configs, c.secrets)
+	all := []cache.SharedIndexInformer{c.pods, c.nodes, c.configs, c.secrets}
+	if c.devices != nil {
+		all = append(all, c.devices, c.models, c.statuses)
+	}
+	return loop.Start(ctx, &c.fleet.wait, all...)
 }
 
 // wanted is an object that an edge is to have.
@@ -106,6 +120,9 @@ func (c *checker) differences() []Difference {
 			continue
 		}
 		out = append(out, compare(e.name, want[e.name], have, c.fleet.o.CompareNodes)...)
+	}
+	if c.devices != nil {
+		out = append(out, c.unreported()...)
 	}
 	return out
 }
@@ -128,7 +145,7 @@ func compare(edge string, want []wanted, have []held, nodes bool) (out []Differe
 		}
 	}
 	for _, h := range have {
-		if _, left := there[h.uid]; left && (h.kind == kindPod || h.kind == kindNode && nodes) {
+		if _, left := there[h.uid]; left && (h.kind == kindPod || h.kind == kindDevice || h.kind == kindModel || h.kind == kindNode && nodes) {
 			out = append(out, Difference{edge, h.kind.String(), fmt.Sprintf("%x", h.uid), "extra"})
 		}
 	}
@@ -164,6 +181,9 @@ func (c *checker) want() map[string][]wanted {
 			}
 		}
 	}
+	if c.devices != nil {
+		c.wantDevices(out)
+	}
 	if !c.fleet.o.CompareNodes {
 		return out
 	}
@@ -173,6 +193,27 @@ func (c *checker) want() map[string][]wanted {
 		}
 	}
 	return out
+}
+
+// wantDevices adds the devices of each edge, and their models.
+func (c *checker) wantDevices(out map[string][]wanted) {
+	seen := map[string]bool{}
+	for _, o := range c.devices.GetStore().List() {
+		d := o.(*api.Device)
+		e := c.fleet.byName[d.Spec.NodeName]
+		if e == nil {
+			continue
+		}
+		out[e.name] = append(out[e.name], wantedOf(d, kindDevice))
+		model := d.Namespace + "/" + d.Spec.Model.Name
+		if seen[e.name+"/"+model] {
+			continue
+		}
+		seen[e.name+"/"+model] = true
+		if m, ok, err := c.models.GetStore().GetByKey(model); ok && err == nil {
+			out[e.name] = append(out[e.name], wantedOf(m.(metav1.Object), kindModel))
+		}
+	}
 }
 
 func wantedOf(o metav1.Object, k kind) wanted {

@@ -180,6 +180,18 @@ func (f *Fleet) dial(ctx context.Context, e *edge) error {
 		MinVersion: tls.VersionTLS12, RootCAs: f.hubs.pool, Certificates: []tls.Certificate{*certificate},
 		CurvePreferences: []tls.CurveID{tls.X25519},
 	}}
+	if f.o.TLS == TLSResume {
+		if e.tickets == nil {
+			e.tickets = tls.NewLRUClientSessionCache(1)
+		}
+		o.TLS.ClientSessionCache = e.tickets
+		o.TLS.VerifyConnection = func(s tls.ConnectionState) error {
+			if s.DidResume {
+				f.metrics.resumed.Inc()
+			}
+			return nil
+		}
+	}
 	if f.o.Sources > 0 {
 		o.Source = net.IPv4(127, 0, 0, byte(2+rand.N(f.o.Sources)))
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/planes/edge/internal/link"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/message"
 )
 
@@ -23,8 +24,9 @@ type connection interface {
 type edge struct {
 	fleet       *Fleet
 	name        string
-	certificate *tls.Certificate // of the dialer that has the edge
-	tick        func()           // in the schedule once
+	certificate *tls.Certificate       // of the dialer that has the edge
+	tickets     tls.ClientSessionCache // likewise; nil: it makes whole handshakes
+	tick        func()                 // in the schedule once
 
 	mu      sync.Mutex
 	conn    connection
@@ -32,11 +34,13 @@ type edge struct {
 	dials   int        // since then
 	joined  bool
 	armed   bool   // it is in the schedule
+	slow    bool   // it reads nothing for a while
 	lease   string // its version; empty: it has none
 	next    [3]clock.Time
 	held    []held
 	pending map[string]*request // by msg_id
 	pods    map[string]*pod     // by UID: those that start or end
+	things  map[string]*thing   // by UID: those that report
 }
 
 // What an edge does again and again.
@@ -67,6 +71,10 @@ func (e *edge) Message(raw []byte) error {
 		e.fleet.metrics.applied.WithLabelValues("malformed").Inc()
 		return nil
 	}
+	if m.Route.Resource == message.Membership {
+		e.fleet.metrics.applied.WithLabelValues("membership").Inc()
+		return nil // what comes of it is told by the devices themselves
+	}
 	r, err := message.ParseResource(m.Route.Resource)
 	if err != nil {
 		e.fleet.metrics.applied.WithLabelValues("malformed").Inc()
@@ -74,6 +82,7 @@ func (e *edge) Message(raw []byte) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.slowLocked()
 	if m.Header.ParentID != "" {
 		e.answeredLocked(&m, r)
 		return nil
@@ -82,6 +91,23 @@ func (e *edge) Message(raw []byte) error {
 		e.acknowledgeLocked(&m)
 	}
 	return nil
+}
+
+// slowLocked reads nothing more for a while, where edges are to be slow.
+func (e *edge) slowLocked() {
+	f := e.fleet
+	c, ok := e.conn.(*link.Conn)
+	if f.o.ReadEvery == 0 || !ok || e.slow {
+		return
+	}
+	e.slow = true
+	f.poller.Pause(c)
+	f.schedule.in(f.o.ReadEvery, func() {
+		e.mu.Lock()
+		e.slow = false
+		e.mu.Unlock()
+		f.poller.Resume(c)
+	})
 }
 
 // answeredLocked ends a request, and acknowledges answers that the hub counts on.
@@ -137,6 +163,10 @@ func (e *edge) sendLocked(m *message.Message) {
 	}
 	*b = m.Append((*b)[:0])
 	_ = e.conn.Send(*b) // the connection's reader tells of its end
+	if p := e.fleet.o.Duplicate; p > 0 && m.Route.Operation != message.Keepalive && rand.Float64() < p {
+		_ = e.conn.Send(*b)
+		e.fleet.metrics.duplicates.Inc()
+	}
 	if cap(*b) <= keptBuffer {
 		e.fleet.written.Put(b)
 	}
@@ -220,17 +250,19 @@ func (e *edge) rearmLocked() {
 	if e.fleet.o.Status > 0 {
 		first = min(first, e.next[doStatus])
 	}
-	e.fleet.schedule.at(onGrid(first), e.tick)
+	e.fleet.schedule.at(e.fleet.onGrid(first), e.tick)
 }
 
-// beatGrid is what edges of a fleet share: one that beats does so with all that are due
-// within this time. Otherwise each keepalive comes alone, with a wakeup of the fleet and
-// one of the hub, which cost more than the keepalive (experiments/0020).
-const beatGrid = 20 * time.Millisecond
-
-// onGrid returns the first time of the grid that is not before t.
-func onGrid(t clock.Time) clock.Time {
-	return (t + clock.Time(beatGrid) - 1) / clock.Time(beatGrid) * clock.Time(beatGrid)
+// onGrid returns the first time of the fleet's grid that is not before t: an edge that beats
+// does so with all that are due within one step of it. Otherwise each keepalive comes alone, with
+// a wakeup of the fleet and one of the hub, which cost more than the keepalive
+// (experiments/0020).
+func (f *Fleet) onGrid(t clock.Time) clock.Time {
+	step := clock.Time(min(f.o.Grid, f.o.Keepalive/8)) // a keepalive is never late by a part of its period that matters
+	if step <= 0 {
+		return t
+	}
+	return (t + step - 1) / step * step
 }
 
 // beat does what is due.

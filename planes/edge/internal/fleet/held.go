@@ -23,13 +23,17 @@ const (
 	kindPod
 	kindConfigMap
 	kindSecret
+	kindDevice
+	kindModel
 )
 
 // kinds are the types as they stand in messages.
-func (k kind) String() string { return []string{"node", "pod", "configmap", "secret"}[k] }
+func (k kind) String() string {
+	return []string{"node", "pod", "configmap", "secret", "device", "devicemodel"}[k]
+}
 
 func kindOf(word string) (kind, bool) {
-	for k := kindNode; k <= kindSecret; k++ {
+	for k := kindNode; k <= kindModel; k++ {
 		if k.String() == word {
 			return k, true
 		}

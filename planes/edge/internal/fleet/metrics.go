@@ -12,7 +12,8 @@ import (
 // metrics are the fleet's own.
 type metrics struct {
 	dials, ended, applied, refused *prometheus.CounterVec
-	unanswered                     prometheus.Counter
+	unanswered, reports            prometheus.Counter
+	duplicates, resumed            prometheus.Counter
 	back, request, started, late   *prometheus.HistogramVec
 }
 
@@ -33,7 +34,10 @@ func newMetrics(f *Fleet, r *instrument.Registry) *metrics {
 		started:    r.Histogram("edge_fleet_pod_start_seconds", "From a pod's arrival at the edge to when it runs there."),
 		late:       r.Histogram("edge_fleet_late_seconds", "By how much the fleet itself was late with what an edge had to do."),
 	}
-	r.MustRegister(m.unanswered)
+	m.reports = prometheus.NewCounter(prometheus.CounterOpts{Name: "edge_fleet_device_reports_total", Help: "Reports that devices have sent."})
+	m.duplicates = prometheus.NewCounter(prometheus.CounterOpts{Name: "edge_fleet_duplicates_total", Help: "Messages that were sent twice."})
+	m.resumed = prometheus.NewCounter(prometheus.CounterOpts{Name: "edge_fleet_resumed_total", Help: "Connections whose TLS went on where that of the last one ended."})
+	r.MustRegister(m.unanswered, m.reports, m.duplicates, m.resumed)
 	gauge := func(name, help string, labels prometheus.Labels, value func() float64) {
 		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "edge_fleet_" + name, Help: help, ConstLabels: labels}, value))
 	}

@@ -23,6 +23,9 @@ const (
 	TransportWebsocket = "websocket"
 	TransportQUIC      = "quic" // of our own: KubeEdge's speaks to nothing of today
 
+	TLSFull   = "full"   // each connection makes a whole handshake: KubeEdge's
+	TLSResume = "resume" // one that comes again goes on where the last one ended; with Crypto at both ends
+
 	BackoffFixed  = "fixed30" // 30 s, then five dials 5 s apart, without jitter: KubeEdge's
 	BackoffJitter = "jitter"  // at random within a time that doubles from 1 s to 30 s
 )
@@ -40,7 +43,9 @@ type Options struct {
 	Certificates  string
 	Backoff       string
 	Crypto        bool
+	TLS           string
 	Keepalive     time.Duration
+	Grid          time.Duration // what edges do again and again they do on multiples of it, together; 0: each for itself
 	Lease         time.Duration // 0: edges have none
 	Status        time.Duration // of a node without change; 0: never
 	Heartbeat     string
@@ -49,9 +54,14 @@ type Options struct {
 	PodStop       time.Duration
 	DropAcks      float64 // share of acknowledgements that get lost
 	DelayAcks     time.Duration
-	Nodes         bool // edges join as nodes; else they connect and send keepalives alone
-	CompareNodes  bool // an edge is to have its node, too
-	Pods          int  // that fit on an edge
+	ReadEvery     time.Duration // an edge reads what has come no more often; 0: at once
+	Duplicate     float64       // share of messages, keepalives aside, that are sent twice
+	Nodes         bool          // edges join as nodes; else they connect and send keepalives alone
+	CompareNodes  bool          // an edge is to have its node, too
+	Pods          int           // that fit on an edge
+	Devices       bool          // edges are to have their devices
+	Reports       int           // of each device; 0: none
+	ReportEvery   time.Duration
 	Seed          uint64
 	Registry      *instrument.Registry
 	Clock         clock.Clock
@@ -61,9 +71,9 @@ type Options struct {
 // Default returns what KubeEdge's edges do.
 func Default() Options {
 	return Options{
-		Edges: 100, Prefix: "edge", JoinRate: 300, Hubs: 1, Dialers: 256, Certificates: CertificatesOwn, Backoff: BackoffFixed,
-		Keepalive: 15 * time.Second, Lease: 10 * time.Second, Status: 5 * time.Minute, Heartbeat: HeartbeatLease, Transport: TransportWebsocket, PodStart: 100 * time.Millisecond, PodStop: 100 * time.Millisecond,
-		Nodes: true, CompareNodes: true, Pods: 110, Seed: 1,
+		Edges: 100, Prefix: "edge", JoinRate: 300, Hubs: 1, Dialers: 256, Certificates: CertificatesOwn, Backoff: BackoffFixed, TLS: TLSFull,
+		Keepalive: 15 * time.Second, Grid: 250 * time.Millisecond, Lease: 10 * time.Second, Status: 5 * time.Minute, Heartbeat: HeartbeatLease, Transport: TransportWebsocket, PodStart: 100 * time.Millisecond, PodStop: 100 * time.Millisecond,
+		Nodes: true, CompareNodes: true, Pods: 110, ReportEvery: 10 * time.Second, Seed: 1,
 	}
 }
 
@@ -85,11 +95,26 @@ func (o *Options) Validate() error {
 	if o.JoinRate <= 0 || o.Keepalive <= 0 {
 		errs = append(errs, errors.New("join-rate, keepalive: want more than 0"))
 	}
-	if o.Lease < 0 || o.Status < 0 || o.PodStart < 0 || o.PodStop < 0 || o.DelayAcks < 0 || o.Sources < 0 || o.Sources > 250 {
-		errs = append(errs, errors.New("lease, status, pod-start, pod-stop, delay-acks, sources: want 0 or more, and at most 250 sources"))
+	if o.Grid < 0 || o.Grid > o.Keepalive {
+		errs = append(errs, fmt.Errorf("grid %v: want 0 up to the keepalive's %v", o.Grid, o.Keepalive))
+	}
+	if o.Lease < 0 || o.Status < 0 || o.PodStart < 0 || o.PodStop < 0 || o.DelayAcks < 0 || o.ReadEvery < 0 || o.Sources < 0 || o.Sources > 250 {
+		errs = append(errs, errors.New("lease, status, pod-start, pod-stop, delay-acks, read-every, sources: want 0 or more, and at most 250 sources"))
+	}
+	if o.Reports < 0 || o.ReportEvery <= 0 {
+		errs = append(errs, errors.New("reports, report-every: want 0 or more, and more than 0"))
 	}
 	if o.DropAcks < 0 || o.DropAcks >= 1 {
 		errs = append(errs, fmt.Errorf("drop-acks %g: want 0 up to, but not, 1", o.DropAcks))
+	}
+	if o.Duplicate < 0 || o.Duplicate > 1 {
+		errs = append(errs, fmt.Errorf("duplicate %g: want 0 to 1", o.Duplicate))
+	}
+	if o.TLS != TLSFull && o.TLS != TLSResume {
+		errs = append(errs, fmt.Errorf("tls %q: want %s or %s", o.TLS, TLSFull, TLSResume))
+	}
+	if o.TLS == TLSResume && (!o.Crypto || o.Transport != TransportWebsocket) {
+		errs = append(errs, errors.New("tls resume: want --crypto-tls, here and at the hubs, and websockets: connections that are taken over from crypto/tls have no tickets"))
 	}
 	if o.Certificates != CertificatesOwn && o.Certificates != CertificatesShared {
 		errs = append(errs, fmt.Errorf("certificates %q: want %s or %s", o.Certificates, CertificatesOwn, CertificatesShared))

@@ -44,10 +44,14 @@ func (e *edge) applyLocked(m *message.Message, r message.Resource) bool {
 	if m.Route.Operation == message.Delete {
 		result = e.dropLocked(pack(string(o.GetUID())))
 		delete(e.pods, string(o.GetUID()))
+		delete(e.things, string(o.GetUID()))
 	} else {
 		result = e.holdLocked(held{uid: pack(string(o.GetUID())), sum: api.Sum(o), kind: k})
-		if p, ok := o.(*corev1.Pod); ok {
-			e.podLocked(p, result)
+		switch x := o.(type) {
+		case *corev1.Pod:
+			e.podLocked(x, result)
+		case *api.Device:
+			e.thingLocked(x)
 		}
 	}
 	e.fleet.metrics.applied.WithLabelValues(result).Inc()
@@ -62,6 +66,10 @@ func newObject(k kind) metav1.Object {
 		return &corev1.ConfigMap{}
 	case kindSecret:
 		return &corev1.Secret{}
+	case kindDevice:
+		return &api.Device{}
+	case kindModel:
+		return &api.DeviceModel{}
 	}
 	return &corev1.Node{}
 }

@@ -86,13 +86,19 @@ func (d *down) dispatch(ctx context.Context, c change) {
 	if c.operation != message.Delete && !d.news(ctx, s, c) {
 		return
 	}
-	if s == nil {
+	if s == nil && h.o.Queues == QueuesHead {
 		h.sessions.addForeign(c.node)
 		return // its queue would be made anew when it comes back
 	}
 	m, err := c.outgoing(h)
 	if err != nil {
 		h.o.Log.Error("object cannot be sent", "node", c.node, "object", c.name, "error", err)
+		return
+	}
+	if s == nil {
+		if !h.sessions.more(m) {
+			h.sessions.addForeign(c.node)
+		}
 		return
 	}
 	s.enqueue(ctx, m)
@@ -103,7 +109,7 @@ func (d *down) dispatch(ctx context.Context, c change) {
 func (d *down) news(ctx context.Context, s *session, c change) bool {
 	h := d.hub
 	if s != nil {
-		if version, deletion, ok := s.known(c.uid); ok {
+		if version, deletion, ok := s.known(c.key); ok {
 			return !deletion && c.version > version
 		}
 	}
@@ -237,11 +243,14 @@ func (d *down) samePod(a, b *corev1.Pod) bool {
 	return reflect.DeepEqual(x, y) && reflect.DeepEqual(a.Spec, b.Spec)
 }
 
-// seenBefore takes up the pods of a node that were seen before it, or its label, was: the
+// seenBefore takes up the pods and devices of a node that were seen before it, or its label, was: the
 // watches of both are two.
 func (d *down) seenBefore(ctx context.Context, node string) {
 	for _, o := range d.hub.podsOf(node) {
 		d.pod(ctx, nil, o.(*corev1.Pod))
+	}
+	if d.hub.things != nil {
+		d.hub.things.missing(ctx, node)
 	}
 }
 

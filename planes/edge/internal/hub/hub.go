@@ -33,6 +33,7 @@ import (
 // Hub is a running hub.
 type Hub struct {
 	o         Options
+	ctx       func() context.Context // of the run
 	client    *api.Client
 	authority *trust.Authority
 	sessions  *sessions
@@ -47,6 +48,7 @@ type Hub struct {
 	bytes     link.Bytes // on all connections
 
 	pods, nodes, configs, secrets cache.SharedIndexInformer
+	things                        *devices // nil: edges have none
 }
 
 // Run runs a hub until ctx ends; it returns when all has ended.
@@ -58,6 +60,7 @@ func Run(ctx context.Context, o Options) error {
 	defer h.wait.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	h.ctx = func() context.Context { return ctx }
 	if h.authority, err = h.trusted(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil
@@ -73,6 +76,12 @@ func Run(ctx context.Context, o Options) error {
 	}
 	h.down.run(ctx)
 	informers := []cache.SharedIndexInformer{h.nodes, h.pods, h.configs, h.secrets}
+	if h.things != nil {
+		if err := h.things.watch(ctx); err != nil {
+			return err
+		}
+		informers = append(informers, h.things.models, h.things.devices)
+	}
 	if s, ok := h.store.(*crdStore); ok {
 		informers = append([]cache.SharedIndexInformer{s.objects, s.nodes}, informers...)
 	}
@@ -93,6 +102,9 @@ func Run(ctx context.Context, o Options) error {
 }
 
 func prepare(o Options) (*Hub, error) {
+	if o.Queues == QueuesV111 {
+		o.NodeFilter = FilterOff
+	}
 	config := rest.CopyConfig(o.Config)
 	config.UserAgent, config.Timeout = "windtunnel-edge-hub", 0
 	o.Registry.Watch(config)
@@ -103,6 +115,9 @@ func prepare(o Options) (*Hub, error) {
 	h := &Hub{o: o, client: client, sessions: newSessions(), told: newTold(o)}
 	h.stale = prometheus.NewGauge(prometheus.GaugeOpts{Name: "edge_hub_stale_objects", Help: "Objects that the last round found behind at their edge."})
 	o.Registry.MustRegister(h.stale)
+	if o.Devices {
+		h.things = newDevices(h)
+	}
 	h.up, h.down = newUp(h), newDown(h)
 	h.metrics = newMetrics(h, o.Registry)
 	core := informers.NewSharedInformerFactory(client, 0).Core().V1()

@@ -15,6 +15,7 @@ import (
 // metrics are the hub's own. The first has the name that KubeEdge gives it.
 type metrics struct {
 	connects, ended, messages, dropped, enrolments, syncCalls *prometheus.CounterVec
+	reports                                                   *prometheus.CounterVec // of devices
 	resends                                                   prometheus.Counter
 	keepalives                                                prometheus.Counter // of messages: most of them, at rest
 	handshake                                                 *prometheus.HistogramVec
@@ -37,6 +38,7 @@ func newMetrics(h *Hub, r *instrument.Registry) *metrics {
 		dropped:    counter("dropped_total", "Messages that were not handled, and why.", "reason"),
 		enrolments: counter("enrolments_total", "Answers of enrolment by path and status.", "path", "code"),
 		syncCalls:  counter("sync_calls_total", "Calls on ObjectSyncs and ClusterObjectSyncs.", "verb", "code"),
+		reports:    counter("device_reports_total", "Reports of devices, by what became of them.", "result"),
 		resends:    prometheus.NewCounter(prometheus.CounterOpts{Name: "edge_hub_resends_total", Help: "Messages that were sent again, since no acknowledgement came."}),
 		handshake:  r.Histogram("edge_hub_handshake_seconds", "From a connection's acceptance to its open websocket."),
 		delivery:   r.Histogram("edge_hub_delivery_seconds", "From the event at the hub to the edge's acknowledgement.", "resource"),

@@ -39,6 +39,12 @@ const (
 	JoinPatch = "patch" // a node is made without the labels that are Kubernetes' own, which a second call brings: KubeEdge's
 	JoinWhole = "whole" // as the edge says
 
+	LookupWalk  = "walk"  // whether a model is still used, all devices are looked at for: KubeEdge's
+	LookupIndex = "index" // those of the edge that are of it
+
+	QueuesHead = "head"  // what waits for an edge waits by its UID, and goes with the connection: KubeEdge's of today
+	QueuesV111 = "v1.11" // by kind, namespace and name, and outlives it; changes of nodes do not go down: KubeEdge's of v1.11, which the published test flew
+
 	LimitSilent = "silent" // whoever is one too many stays connected and is not heard: KubeEdge's
 	LimitClose  = "close"  // is refused
 )
@@ -54,7 +60,8 @@ type Options struct {
 	Birth, LimitAnswer             string
 	Annotate, Join                 string
 	SuccessGet                     bool // an ObjectSync is read before its status is written
-	Window                         int  // messages that an edge has not acknowledged
+	Queues                         string
+	Window                         int // messages that an edge has not acknowledged
 	Dispatchers                    int
 	Workers, Buffer                int // of each kind of request of the edges
 	NodeLimit                      int
@@ -65,6 +72,10 @@ type Options struct {
 	Authorize                      bool          // the name in the certificate must be the node's
 	Crypto                         bool          // crypto/tls stays on connections
 	QUIC                           bool          // edges may come by QUIC, too
+	Devices                        bool          // edges have devices
+	DeviceWorkers                  int           // of what devices report
+	DeviceLookup                   string
+	ModelWait                      time.Duration // for the model of a new device, and with it all others wait; 0: what comes later is sent then
 	Registry                       *instrument.Registry
 	Clock                          clock.Clock
 	Log                            *slog.Logger
@@ -74,8 +85,9 @@ type Options struct {
 func Default() Options {
 	return Options{
 		Name: "hub", Address: "127.0.0.1", Owner: OwnerAll, Resync: ResyncIncremental, Store: StoreCRD, NodeFilter: FilterAll, PodFilter: FilterMeta,
-		Birth: BirthDispatch, LimitAnswer: LimitSilent, Annotate: AnnotateRead, Join: JoinPatch, SuccessGet: true, Window: 1, Dispatchers: 1, Workers: 100, Buffer: 1024,
+		Birth: BirthDispatch, LimitAnswer: LimitSilent, Annotate: AnnotateRead, Join: JoinPatch, SuccessGet: true, Queues: QueuesHead, Window: 1, Dispatchers: 1, Workers: 100, Buffer: 1024,
 		NodeLimit: 500, Keepalive: 30 * time.Second, Round: 5 * time.Second, ResendAfter: 5 * time.Second, Resends: 5, HandshakeTimeout: 30 * time.Second,
+		DeviceWorkers: 1, DeviceLookup: LookupWalk, ModelWait: 10 * time.Second,
 	}
 }
 
@@ -84,6 +96,7 @@ func Improved() map[string]string {
 	return map[string]string{
 		"owner": OwnerOwn, "resync": ResyncConnect, "node-filter": FilterSpec, "pod-filter": FilterSpec, "birth": BirthAck, "limit-answer": LimitClose,
 		"annotate": AnnotateWatch, "join": JoinWhole, "success-get": "false", "window": "16", "dispatchers": "8", "admit": "400", "write-timeout": "15s",
+		"device-workers": "16", "device-lookup": LookupIndex, "model-wait": "0s",
 	}
 }
 
@@ -103,6 +116,8 @@ func (o *Options) Validate() error {
 		{"limit-answer", o.LimitAnswer, []string{LimitSilent, LimitClose}},
 		{"annotate", o.Annotate, []string{AnnotateRead, AnnotateWatch}},
 		{"join", o.Join, []string{JoinPatch, JoinWhole}},
+		{"queues", o.Queues, []string{QueuesHead, QueuesV111}},
+		{"device-lookup", o.DeviceLookup, []string{LookupWalk, LookupIndex}},
 	} {
 		known := false
 		for _, w := range c.words {
@@ -112,14 +127,14 @@ func (o *Options) Validate() error {
 			errs = append(errs, fmt.Errorf("%s %q: want one of %v", c.flag, c.value, c.words))
 		}
 	}
-	if o.Window < 1 || o.Dispatchers < 1 || o.Workers < 1 || o.Buffer < 1 || o.NodeLimit < 1 || o.Resends < 1 {
-		errs = append(errs, errors.New("window, dispatchers, workers, buffer, node-limit, resends: want at least 1 of each"))
+	if o.Window < 1 || o.Dispatchers < 1 || o.Workers < 1 || o.Buffer < 1 || o.NodeLimit < 1 || o.Resends < 1 || o.DeviceWorkers < 1 {
+		errs = append(errs, errors.New("window, dispatchers, workers, buffer, node-limit, resends, device-workers: want at least 1 of each"))
 	}
 	if o.Keepalive <= 0 || o.Round <= 0 || o.ResendAfter <= 0 {
 		errs = append(errs, errors.New("keepalive, round, resend-after: want more than 0"))
 	}
-	if o.Admit < 0 || o.WriteTimeout < 0 {
-		errs = append(errs, errors.New("admit, write-timeout: want 0 or more"))
+	if o.Admit < 0 || o.WriteTimeout < 0 || o.ModelWait < 0 {
+		errs = append(errs, errors.New("admit, write-timeout, model-wait: want 0 or more"))
 	}
 	return errors.Join(errs...)
 }

@@ -104,6 +104,16 @@ func (h *Hub) current(k key) metav1.Object {
 		informer = h.secrets
 	case message.TypeNode:
 		informer, id = h.nodes, k.name
+	case message.TypeDevice, message.TypeModel:
+		if h.things == nil {
+			return nil
+		}
+		informer = h.things.devices
+		if k.kind == message.TypeModel {
+			if informer = h.things.models; h.things.leftBehind(k) {
+				return nil
+			}
+		}
 	}
 	return object(informer, id)
 }
@@ -126,6 +136,10 @@ func (h *Hub) remains(k key) metav1.Object {
 		return &corev1.Secret{ObjectMeta: m}
 	case message.TypeNode:
 		return &corev1.Node{ObjectMeta: m}
+	case message.TypeDevice:
+		return &api.Device{ObjectMeta: m}
+	case message.TypeModel:
+		return &api.DeviceModel{ObjectMeta: m}
 	}
 	return &corev1.Pod{ObjectMeta: m}
 }
@@ -140,6 +154,15 @@ func (h *Hub) back(ctx context.Context, s *session) {
 			h.forced(ctx, s, h.change(s.node, message.TypePod, message.Update, o.(*corev1.Pod)))
 			for _, c := range h.usedBy(s.node, o.(*corev1.Pod)) {
 				h.forced(ctx, s, c)
+			}
+		}
+		if h.things != nil {
+			things, models := h.things.of(s.node)
+			for _, m := range models {
+				h.forced(ctx, s, h.change(s.node, message.TypeModel, message.Update, m))
+			}
+			for _, x := range things {
+				h.forced(ctx, s, h.change(s.node, message.TypeDevice, message.Update, x))
 			}
 		}
 	case h.o.Resync == ResyncConnect || h.o.Owner == OwnerOwn:
@@ -157,8 +180,12 @@ func (h *Hub) forced(ctx context.Context, s *session, c change) {
 	}
 }
 
-// missing sends the pods of an edge, and its node, of which nothing is written down.
+// missing sends the pods of an edge, its devices and its node, of which nothing is
+// written down.
 func (h *Hub) missing(ctx context.Context, s *session) {
+	if h.things != nil {
+		h.things.missing(ctx, s.node)
+	}
 	for _, o := range h.podsOf(s.node) {
 		c := h.change(s.node, message.TypePod, message.Insert, o.(*corev1.Pod))
 		if _, ok := h.store.version(c.key); !ok {
@@ -195,6 +222,7 @@ func (h *Hub) usedBy(node string, p *corev1.Pod) (out []change) {
 
 // nodeDeleted ends the edge's session and forgets what it had.
 func (h *Hub) nodeDeleted(ctx context.Context, node string) {
+	_ = h.sessions.take(node)
 	if s := h.sessions.get(node); s != nil {
 		s.end("node deleted")
 	} else if h.o.Owner == OwnerOwn {

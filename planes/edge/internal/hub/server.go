@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
@@ -96,6 +97,11 @@ func (h *Hub) serve(ctx context.Context) (err error) {
 	h.wait.Go(func() { _ = server.ServeTLS(enrolment, "", "") }) // ends with ErrServerClosed
 	config := &tls.Config{
 		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: h.authority.Pool(),
+	}
+	if h.o.Crypto { // every connection has a copy of this, which would make a key of its own
+		var key [32]byte
+		_, _ = rand.Read(key[:]) // it never fails
+		config.SetSessionTicketKeys([][32]byte{key})
 	}
 	var accepting sync.WaitGroup
 	accepting.Go(func() { h.accept(ctx, sockets.(*net.TCPListener), config) })
@@ -313,10 +319,23 @@ func (h *Hub) begin(ctx context.Context, s *session, read func() error) {
 		h.ended(s, err)
 		return
 	}
+	for _, m := range h.sessions.take(s.node) {
+		s.enqueue(ctx, m)
+	}
 	h.wait.Go(func() {
 		h.annotate(ctx, s.node)
 		h.back(ctx, s)
 	})
+}
+
+// outlive keeps what waits of a session that has ended.
+func (h *Hub) outlive(s *session) {
+	left := s.left()
+	if now := h.sessions.keep(s.node, left); now != nil {
+		for _, m := range left {
+			now.enqueue(h.ctx(), m)
+		}
+	}
 }
 
 // ended takes a session out. Its node may have a newer one, which stays.
@@ -325,6 +344,9 @@ func (h *Hub) ended(s *session, err error) {
 	s.mu.Lock()
 	close(s.over)
 	s.mu.Unlock()
+	if h.o.Queues == QueuesV111 {
+		h.outlive(s)
+	}
 	reason := "closed by the edge"
 	if why := s.reason.Load(); why != nil {
 		reason = *why

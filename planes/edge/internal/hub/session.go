@@ -37,8 +37,8 @@ type session struct {
 	reason atomic.Pointer[string]
 
 	mu      sync.Mutex
-	store   map[string]*outgoing // by UID
-	queue   []string             // UIDs
+	store   map[string]*outgoing // by what queued returns
+	queue   []string             // likewise
 	acks    map[string]chan struct{}
 	lanes   int
 	answers [][]byte
@@ -46,28 +46,37 @@ type session struct {
 	over    chan struct{}
 }
 
+// queued is by what an object waits to be sent: two of the same are one.
+func (k key) queued(o *Options) string {
+	if o.Queues == QueuesV111 {
+		return k.kind + "/" + k.namespace + "/" + k.name
+	}
+	return k.uid
+}
+
 // enqueue takes what is to be sent and acknowledged. It drops what is no newer
 // than what waits, and all but a forced one behind a deletion.
 func (s *session) enqueue(ctx context.Context, m *outgoing) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if old := s.store[m.uid]; old != nil {
+	id := m.queued(&s.hub.o)
+	if old := s.store[id]; old != nil {
 		if old.deletion || !m.deletion && m.version <= old.version {
 			s.hub.metrics.dropped.WithLabelValues("older").Inc()
 			return
 		}
-		s.store[m.uid] = m
+		s.store[id] = m
 		return // it is queued, or is queued again by its lane
 	}
 	if s.store == nil {
 		s.store, s.acks = map[string]*outgoing{}, map[string]chan struct{}{}
 	}
-	s.store[m.uid] = m
-	s.queueLocked(ctx, m.uid)
+	s.store[id] = m
+	s.queueLocked(ctx, id)
 }
 
-func (s *session) queueLocked(ctx context.Context, uid string) {
-	s.queue = append(s.queue, uid)
+func (s *session) queueLocked(ctx context.Context, id string) {
+	s.queue = append(s.queue, id)
 	if s.lanes < s.hub.o.Window {
 		s.lanes++
 		s.hub.wait.Go(func() { s.lane(ctx) })
@@ -87,9 +96,9 @@ func (s *session) lane(ctx context.Context) {
 			s.mu.Unlock()
 			return
 		}
-		uid := s.queue[0]
+		id := s.queue[0]
 		s.queue = s.queue[1:]
-		m := s.store[uid]
+		m := s.store[id]
 		ack := make(chan struct{}, 1)
 		s.acks[m.message.Header.ID] = ack
 		s.mu.Unlock()
@@ -101,10 +110,10 @@ func (s *session) lane(ctx context.Context) {
 		s.mu.Lock()
 		delete(s.acks, m.message.Header.ID)
 		switch {
-		case s.store[uid] != m:
-			s.queueLocked(ctx, uid) // a newer one came meanwhile
+		case s.store[id] != m:
+			s.queueLocked(ctx, id) // a newer one came meanwhile
 		case acked:
-			delete(s.store, uid)
+			delete(s.store, id)
 		default:
 			s.later(ctx, m)
 		}
@@ -168,7 +177,7 @@ func (s *session) later(ctx context.Context, m *outgoing) {
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.queueLocked(ctx, m.uid)
+		s.queueLocked(ctx, m.queued(&s.hub.o))
 	})
 }
 
@@ -181,11 +190,23 @@ func (s *session) ended() bool {
 	}
 }
 
-// known returns the version of an object that waits to be sent.
-func (s *session) known(uid string) (version uint64, deletion, ok bool) {
+// left is what waits, of a session that has ended.
+func (s *session) left() (out []*outgoing) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m := s.store[uid]
+	for _, m := range s.store {
+		waits := *m
+		waits.tries = 0
+		out = append(out, &waits)
+	}
+	return out
+}
+
+// known returns the version of an object that waits to be sent.
+func (s *session) known(k key) (version uint64, deletion, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.store[k.queued(&s.hub.o)]
 	if m == nil {
 		return 0, false, false
 	}

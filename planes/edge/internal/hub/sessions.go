@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"slices"
 	"sync"
 )
 
@@ -8,11 +9,12 @@ import (
 type sessions struct {
 	mu      sync.Mutex
 	byNode  map[string]*session
-	foreign map[string]struct{} // nodes that hang elsewhere, for which there was something to send
+	foreign map[string]struct{}    // nodes that hang elsewhere, for which there was something to send
+	left    map[string][]*outgoing // by node: what waits for it, where that outlives its connection
 }
 
 func newSessions() *sessions {
-	return &sessions{byNode: map[string]*session{}, foreign: map[string]struct{}{}}
+	return &sessions{byNode: map[string]*session{}, foreign: map[string]struct{}{}, left: map[string][]*outgoing{}}
 }
 
 func (s *sessions) get(node string) *session {
@@ -68,6 +70,43 @@ func (s *sessions) add(x *session, limit int) (old *session, ok bool) {
 	s.byNode[x.node] = x
 	delete(s.foreign, x.node)
 	return old, true
+}
+
+// keep keeps what waits for a node that is gone, or returns the session that it has.
+func (s *sessions) keep(node string, left []*outgoing) *session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now := s.byNode[node]; now != nil {
+		return now
+	}
+	s.left[node] = left
+	return nil
+}
+
+// more adds to what is kept for a node that is gone; false: nothing is.
+func (s *sessions) more(m *outgoing) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	left, ok := s.left[m.node]
+	if !ok {
+		return false
+	}
+	same := func(x *outgoing) bool { return x.kind == m.kind && x.namespace == m.namespace && x.name == m.name }
+	if i := slices.IndexFunc(left, same); i >= 0 {
+		left[i] = m
+	} else {
+		s.left[m.node] = append(left, m)
+	}
+	return true
+}
+
+// take returns what was kept for a node, and keeps it no longer.
+func (s *sessions) take(node string) []*outgoing {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	left := s.left[node]
+	delete(s.left, node)
+	return left
 }
 
 // remove takes a session out if it is still its node's.

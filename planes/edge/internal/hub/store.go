@@ -42,6 +42,10 @@ func kindOf(resource string) (version, kind string) {
 		return "v1", "ConfigMap"
 	case "secret":
 		return "v1", "Secret"
+	case "device":
+		return api.DevicesVersion().String(), "Device"
+	case "devicemodel":
+		return api.DevicesVersion().String(), "DeviceModel"
 	}
 	return "v1", "Node"
 }
@@ -54,6 +58,10 @@ func resourceOf(kind string) string {
 		return "configmap"
 	case "Secret":
 		return "secret"
+	case "Device":
+		return "device"
+	case "DeviceModel":
+		return "devicemodel"
 	}
 	return "node"
 }

@@ -40,12 +40,15 @@ type up struct {
 // handled are the types of messages from edges that a hub does something about.
 func handled() []string {
 	return []string{message.TypeNode, message.TypeNodePatch, message.TypeNodeStatus, message.TypeLease, message.TypePod, message.TypePodPatch,
-		message.TypeConfigMap, message.TypeSecret, message.TypeToken}
+		message.TypeConfigMap, message.TypeSecret, message.TypeToken, message.TypeTwin}
 }
 
 func newUp(h *Hub) *up {
 	u := &up{hub: h, wake: make(chan struct{}, 1), channels: map[string]chan request{}}
 	for _, kind := range handled() {
+		if kind == message.TypeTwin && h.things == nil {
+			continue
+		}
 		u.channels[kind] = make(chan request, h.o.Buffer)
 	}
 	return u
@@ -72,8 +75,12 @@ func (u *up) add(q request) {
 }
 
 func (u *up) run(ctx context.Context) {
-	for _, c := range u.channels {
-		for range u.hub.o.Workers {
+	for kind, c := range u.channels {
+		workers := u.hub.o.Workers
+		if kind == message.TypeTwin {
+			workers = u.hub.o.DeviceWorkers
+		}
+		for range workers {
 			u.hub.wait.Go(func() {
 				for {
 					select {
@@ -159,6 +166,10 @@ func (u *up) answer(ctx context.Context, q request) {
 	if q.session.ended() {
 		return
 	}
+	if q.resource.Type == message.TypeTwin {
+		u.hub.things.report(ctx, q)
+		return
+	}
 	o, err := u.do(ctx, q)
 	if ctx.Err() != nil {
 		return
@@ -216,7 +227,7 @@ func (u *up) object(ctx context.Context, q request, o any, err error) {
 		return
 	}
 	out.message.Header.ParentID, out.message.Route.Resource = q.message.Header.ID, q.message.Route.Resource
-	if _, _, busy := q.session.known(out.uid); busy {
+	if _, _, busy := q.session.known(out.key); busy {
 		q.session.answer(&out.message) // what waits for an acknowledgement is the same or newer
 		return
 	}

@@ -66,6 +66,22 @@ func (p *Poller) Add(c *Conn) error {
 	return nil
 }
 
+// Pause leaves a connection unread until Resume, as a slow peer does: what comes fills the
+// kernel's buffers, and then its sender's.
+func (p *Poller) Pause(c *Conn) { p.want(c, 0) }
+
+// Resume ends a Pause. Of a connection that has ended it does nothing.
+func (p *Poller) Resume(c *Conn) { p.want(c, unix.EPOLLIN|unix.EPOLLRDHUP) }
+
+// want says what the poller is to be told of a connection, if it still has it.
+func (p *Poller) want(c *Conn, events uint32) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.conns[c.socket.fd] == c {
+		_ = unix.EpollCtl(p.epoll, unix.EPOLL_CTL_MOD, c.socket.fd, &unix.EpollEvent{Events: events, Fd: int32(c.socket.fd)}) // it was added
+	}
+}
+
 func (p *Poller) run(ctx context.Context) {
 	events := make([]unix.EpollEvent, 256)
 	for ctx.Err() == nil {

@@ -1,0 +1,210 @@
+package edge_test
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/windtunnel/windtunnel/internal/api/apitest"
+	"github.com/windtunnel/windtunnel/internal/repotest"
+	"github.com/windtunnel/windtunnel/planes/edge/internal/api"
+	"github.com/windtunnel/windtunnel/planes/edge/internal/fleet"
+	"github.com/windtunnel/windtunnel/planes/edge/internal/hub"
+)
+
+const (
+	thingsVersion = "devices.kubeedge.io/v1beta1"
+	things        = "/apis/" + thingsVersion + "/namespaces/default/"
+)
+
+// thingRig is a rig with devices.
+func thingRig(t testing.TB) *rig {
+	r := newRig(t)
+	for plural, kind := range map[string]string{"devices": "Device", "devicemodels": "DeviceModel", "devicestatuses": "DeviceStatus"} {
+		r.server.Define(apitest.Resource{Version: thingsVersion, Plural: plural, Kind: kind, Namespaced: true})
+	}
+	return r
+}
+
+func withDevices(change func(*hub.Options)) func(*hub.Options) {
+	return func(o *hub.Options) {
+		if change != nil {
+			change(o)
+			o.DeviceWorkers, o.DeviceLookup, o.ModelWait = 16, hub.LookupIndex, 0
+		}
+		o.Devices = true
+	}
+}
+
+func (r *rig) model(name, unit string) {
+	r.server.Add(things+"devicemodels/"+name, map[string]any{
+		"metadata": map[string]any{"name": name, "namespace": "default", "uid": fmt.Sprintf("22222222-0000-4000-8000-%012x", []byte(name))},
+		"spec":     map[string]any{"protocol": "modbus", "properties": []any{map[string]any{"name": "temperature", "type": "INT", "unit": unit}}},
+	})
+}
+
+func (r *rig) device(i int, node, model string) {
+	r.server.Add(things+"devices/d"+strconv.Itoa(i), map[string]any{
+		"metadata": map[string]any{"name": "d" + strconv.Itoa(i), "namespace": "default", "uid": fmt.Sprintf("33333333-0000-4000-8000-%012d", i)},
+		"spec": map[string]any{
+			"nodeName": node, "deviceModelRef": map[string]any{"name": model}, "protocol": map[string]any{"protocolName": "modbus"},
+			"properties": []any{map[string]any{"name": "temperature", "desired": map[string]any{"value": "20"}}},
+		},
+	})
+}
+
+// statusOf is what stands at the API server of a device's temperature: as it is, and as
+// it should be.
+func (r *rig) statusOf(i int) (reported, desired string) {
+	o := r.server.Get(things + "devicestatuses/d" + strconv.Itoa(i))
+	if o == nil {
+		return "", ""
+	}
+	twins, _, _ := unstructured.NestedSlice(o.Object, "status", "twins")
+	if len(twins) != 1 {
+		return "", ""
+	}
+	twin, _ := twins[0].(map[string]any)
+	reported, _, _ = unstructured.NestedString(twin, "reported", "value")
+	desired, _, _ = unstructured.NestedString(twin, "observedDesired", "value")
+	return reported, desired
+}
+
+func reporting(o *fleet.Options) {
+	o.Devices, o.Reports, o.ReportEvery = true, 3, 50*time.Millisecond
+}
+
+// TestLifeOfDevices holds that edges have their devices and the models of those, take
+// changes, let them go, and that what devices report stands at the API server.
+func TestLifeOfDevices(t *testing.T) {
+	for name, change := range map[string]func(*hub.Options){"default": nil, "improved": improved} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const edges, devices = 3, 9
+			r := thingRig(t)
+			stop := r.hub(withDevices(change))
+			r.fleet(edges, reporting)
+			repotest.Eventually(t, "all edges join", func() bool { return len(r.server.Nodes()) == edges })
+			r.model("meter", "C")
+			for i := range devices {
+				r.device(i, fmt.Sprintf("edge-%d", i%edges), "meter")
+			}
+			repotest.Eventually(t, "all devices have reported three times", func() bool {
+				for i := range devices {
+					if reported, desired := r.statusOf(i); reported != "3" || desired != "20" {
+						return false
+					}
+				}
+				return true
+			})
+			r.converged()
+			if owners := r.server.Get(things + "devicestatuses/d0").GetOwnerReferences(); len(owners) != 1 || owners[0].Kind != "Device" {
+				t.Errorf("the status belongs to %+v", owners)
+			}
+
+			r.model("meter", "K")
+			r.device(1, "edge-2", "meter") // it was at edge-1
+			apitest.Change(r.server, things+"devices/d2", func(d *unstructured.Unstructured) { d.SetLabels(map[string]string{"a": "b"}) })
+			r.server.Remove(things + "devices/d3")
+			r.converged()
+
+			stop()
+			r.server.Remove(things + "devices/d0")
+			r.server.Remove(things + "devices/d6") // the last of edge-0, and so its model
+			r.model("meter", "F")
+			r.device(10, "edge-2", "meter")
+			r.hub(withDevices(change))
+			if name == "improved" { // KubeEdge's rounds leave the model of an edge that has no device of it
+				r.converged()
+			}
+			repotest.Eventually(t, "the new device has reported", func() bool { reported, _ := r.statusOf(10); return reported == "3" })
+		})
+	}
+}
+
+// TestMissingModel holds that a device whose model is missing holds up others for as
+// long as KubeEdge waits for it, and none where that is not waited for.
+func TestMissingModel(t *testing.T) {
+	for name, change := range map[string]func(*hub.Options){"default": nil, "improved": improved} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := thingRig(t)
+			r.hub(func(o *hub.Options) {
+				withDevices(change)(o)
+				if change == nil {
+					o.ModelWait = time.Hour
+				}
+			})
+			r.fleet(1, reporting)
+			repotest.Eventually(t, "the edge joins", func() bool { return len(r.server.Nodes()) == 1 })
+			r.model("meter", "C")
+			r.device(0, "edge-0", "none")
+			repotest.Eventually(t, "the first is looked at", func() bool { return r.server.Get(things+"devicestatuses/d0") != nil })
+			r.device(1, "edge-0", "meter")
+			if change == nil {
+				time.Sleep(300 * time.Millisecond) // nothing tells that something does not come
+				if reported, _ := r.statusOf(1); reported != "" {
+					t.Errorf("the second device did not wait, and reported %s", reported)
+				}
+			} else {
+				repotest.Eventually(t, "the second device reports", func() bool { reported, _ := r.statusOf(1); return reported == "3" })
+			}
+			r.model("none", "C")
+			repotest.Eventually(t, "both report", func() bool {
+				a, _ := r.statusOf(0)
+				b, _ := r.statusOf(1)
+				return a == "3" && b == "3"
+			})
+			r.converged()
+		})
+	}
+}
+
+// TestReportsOfOthers holds that an edge reports for its own devices alone, and that what
+// is no report is counted and harms nobody.
+func TestReportsOfOthers(t *testing.T) {
+	g := newGate(t, withDevices(improved))
+	r := g.rig
+	r.server.AddNode(edgeNode("edge-0"))
+	r.server.AddNode(edgeNode("edge-1"))
+	r.model("meter", "C")
+	r.device(0, "edge-0", "meter")
+	own, _, err := g.dial("edge-0", g.authority, named("edge-0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, _, err := g.dial("edge-1", g.authority, named("edge-1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	repotest.Eventually(t, "the device has a status", func() bool { return r.server.Get(things+"devicestatuses/d0") != nil })
+	const head = `{"header":{"msg_id":"1","timestamp":1},"route":{"source":"twin","group":"resource","operation":"update","resource":"device/default/`
+	for _, raw := range []string{
+		head + `d0/twin/edge_updated"},"content":{"twin":{"temperature":{"actual":{"value":"666"}}}}}`, // another's
+		head + `d9/twin/edge_updated"},"content":{"twin":{}}}`,                                         // nobody's
+		head + `d0/twin/edge_updated"},"content":"no report"}`,
+	} {
+		if err := other.Send([]byte(raw)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := own.Send([]byte(head + `d0/twin/edge_updated"},"content":{"twin":{"temperature":{"actual":{"value":"7"}},"colour":{"actual":{"value":"red"}}}}}`)); err != nil {
+		t.Fatal(err)
+	}
+	repotest.Eventually(t, "the own report is written", func() bool { reported, _ := r.statusOf(0); return reported == "7" })
+	repotest.Eventually(t, "the others are counted", func() bool {
+		return g.counter("edge_hub_device_reports_total", "result", "no such device") == 2 && g.counter("edge_hub_device_reports_total", "result", "malformed") == 1
+	})
+	if reported, _ := r.statusOf(0); reported != "7" {
+		t.Errorf("the device's temperature is %s", reported)
+	}
+}
+
+func edgeNode(name string) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{api.LabelEdge: ""}}}
+}

@@ -1,0 +1,290 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"reflect"
+	"strconv"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/loop"
+	"github.com/windtunnel/windtunnel/planes/edge/internal/api"
+	"github.com/windtunnel/windtunnel/planes/edge/internal/message"
+)
+
+// devices is KubeEdge's device controller: it tells edges of their devices and of the
+// models of those, and writes down what devices report.
+type devices struct {
+	hub             *Hub
+	devices, models cache.SharedIndexInformer
+
+	mu    sync.Mutex
+	twins map[string]map[string]api.Twin // by namespace/name of the device, then by property
+}
+
+func newDevices(h *Hub) *devices {
+	return &devices{hub: h, devices: h.client.DeviceInformer(), models: h.client.ModelInformer(), twins: map[string]map[string]api.Twin{}}
+}
+
+// watch says what events bring. Those of devices are handled one after another, and what
+// one waits for the others wait for, too.
+func (d *devices) watch(ctx context.Context) error {
+	if _, err := d.models.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(o any) {
+			if d.hub.o.ModelWait == 0 {
+				d.modelIs(ctx, message.Insert, o.(*api.DeviceModel))
+			}
+		},
+		UpdateFunc: func(a, b any) {
+			if a, b := a.(*api.DeviceModel), b.(*api.DeviceModel); api.Sum(a) != api.Sum(b) {
+				d.modelIs(ctx, message.Update, b)
+			}
+		},
+	}); err != nil {
+		return err
+	}
+	_, err := d.devices.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { d.added(ctx, o.(*api.Device)) },
+		UpdateFunc: func(a, b any) { d.updated(ctx, a.(*api.Device), b.(*api.Device)) },
+		DeleteFunc: func(o any) {
+			if x, ok := loop.Last[*api.Device](o); ok {
+				d.removed(ctx, x)
+			}
+		},
+	})
+	return err
+}
+
+// concerned says whether the hub has to do with an edge.
+func (d *devices) concerned(node string) bool {
+	return node != "" && d.hub.edge(node) && (d.hub.o.Owner == OwnerAll || d.hub.sessions.get(node) != nil)
+}
+
+// added tells an edge of a device that is its own now.
+func (d *devices) added(ctx context.Context, x *api.Device) {
+	node := x.Spec.NodeName
+	if !d.concerned(node) {
+		return // it is told when it is there
+	}
+	if err := d.status(ctx, x); err != nil && ctx.Err() == nil {
+		d.hub.metrics.dropped.WithLabelValues("no status of a device").Inc()
+		d.hub.o.Log.Warn("status of a device not made", "device", x.Name, "error", err)
+	}
+	d.member(node, message.MembershipUpdate{Added: []message.ID{idOf(x)}, Removed: []message.ID{}})
+	if m := d.model(ctx, x); m != nil {
+		d.hub.down.put(ctx, d.hub.change(node, message.TypeModel, message.Insert, m))
+	} else {
+		d.hub.metrics.dropped.WithLabelValues("no model of a device").Inc()
+	}
+	d.hub.down.put(ctx, d.hub.change(node, message.TypeDevice, message.Insert, x))
+}
+
+// status makes a device's status, if there is none.
+func (d *devices) status(ctx context.Context, x *api.Device) error {
+	there, err := d.hub.client.GetDeviceStatus(ctx, x.Namespace, x.Name)
+	switch {
+	case apierrors.IsNotFound(err):
+		if err := d.hub.client.CreateDeviceStatus(ctx, x); !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+		return nil
+	case err != nil:
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if id := x.Namespace + "/" + x.Name; d.twins[id] == nil {
+		d.twins[id] = map[string]api.Twin{}
+		for _, t := range there.Status.Twins {
+			d.twins[id][t.PropertyName] = t
+		}
+	}
+	return nil
+}
+
+func idOf(x *api.Device) message.ID { return message.ID{ID: x.Namespace + "/" + x.Name, Name: x.Name} }
+
+// member tells an edge which devices came to it and left it. Nobody acknowledges it: who
+// is away hears nothing of it.
+func (d *devices) member(node string, u message.MembershipUpdate) {
+	s := d.hub.sessions.get(node)
+	if s == nil {
+		return
+	}
+	u.EventID, u.Timestamp = message.NewID(), d.hub.wall()
+	raw, err := json.Marshal(u)
+	if err != nil {
+		panic(err) // this can always be written
+	}
+	m := message.New(d.hub.wall(), message.Route{Source: message.SourceThing, Group: message.GroupTwin, Operation: message.Update, Resource: message.Membership}, raw)
+	s.answer(&m)
+}
+
+// lookEvery is how often a model that is not there yet is looked for.
+const lookEvery = 100 * time.Millisecond
+
+// model returns a device's model. KubeEdge waits for one that is missing, and with it all
+// that happens to other devices.
+func (d *devices) model(ctx context.Context, x *api.Device) metav1.Object {
+	until := d.hub.o.Clock.Now().Add(d.hub.o.ModelWait)
+	for {
+		if m := object(d.models, x.Namespace+"/"+x.Spec.Model.Name); m != nil {
+			return m
+		}
+		if d.hub.o.Clock.Now() >= until || clock.Sleep(ctx, lookEvery) != nil {
+			return nil
+		}
+	}
+}
+
+func (d *devices) updated(ctx context.Context, old, now *api.Device) {
+	switch {
+	case old.Spec.NodeName != now.Spec.NodeName:
+		d.removed(ctx, old)
+		d.added(ctx, now)
+	case reflect.DeepEqual(old.Spec, now.Spec) && reflect.DeepEqual(old.Labels, now.Labels) && reflect.DeepEqual(old.Annotations, now.Annotations):
+	case d.concerned(now.Spec.NodeName):
+		d.hub.down.put(ctx, d.hub.change(now.Spec.NodeName, message.TypeDevice, message.Update, now))
+	}
+}
+
+// removed tells an edge that a device has left it and, when no other of its devices is of
+// that model, the model, too.
+func (d *devices) removed(ctx context.Context, x *api.Device) {
+	d.mu.Lock()
+	delete(d.twins, x.Namespace+"/"+x.Name)
+	d.mu.Unlock()
+	node := x.Spec.NodeName
+	if !d.concerned(node) {
+		return
+	}
+	d.hub.down.put(ctx, d.hub.change(node, message.TypeDevice, message.Delete, x))
+	d.member(node, message.MembershipUpdate{Added: []message.ID{}, Removed: []message.ID{idOf(x)}})
+	if m := object(d.models, x.Namespace+"/"+x.Spec.Model.Name); m != nil && !d.used(node, x) {
+		d.hub.down.put(ctx, d.hub.change(node, message.TypeModel, message.Delete, m))
+	}
+}
+
+// used says whether another device of an edge is of a device's model. KubeEdge looks at
+// all devices that there are.
+func (d *devices) used(node string, x *api.Device) bool {
+	if d.hub.o.DeviceLookup == LookupIndex {
+		return d.indexed(node, x.Namespace, x.Spec.Model.Name)
+	}
+	found := false
+	for _, o := range d.devices.GetStore().List() {
+		y := o.(*api.Device)
+		found = found || y.Spec.NodeName == node && y.Namespace == x.Namespace && y.Spec.Model == x.Spec.Model
+	}
+	return found
+}
+
+// leftBehind says whether an edge has a model that no device of it is of any more, since
+// the last one left while the hub or the edge was away. KubeEdge leaves it there.
+func (d *devices) leftBehind(k key) bool {
+	return d.hub.o.DeviceLookup == LookupIndex && !d.indexed(k.node, k.namespace, k.name)
+}
+
+// indexed says whether an edge has devices of a model.
+func (d *devices) indexed(node, namespace, model string) bool {
+	same, _ := d.devices.GetIndexer().ByIndex(api.ByModel, api.ModelAt(node, namespace, model)) // the index is there
+	return len(same) > 0
+}
+
+// modelIs tells the edges that have devices of a model of it.
+func (d *devices) modelIs(ctx context.Context, operation string, m *api.DeviceModel) {
+	told := map[string]bool{}
+	for _, o := range d.devices.GetStore().List() {
+		x := o.(*api.Device)
+		if node := x.Spec.NodeName; x.Namespace == m.Namespace && x.Spec.Model.Name == m.Name && !told[node] && d.concerned(node) {
+			told[node] = true
+			d.hub.down.put(ctx, d.hub.change(node, message.TypeModel, operation, m))
+		}
+	}
+}
+
+// of are the devices of an edge, and their models.
+func (d *devices) of(node string) (things []*api.Device, models []metav1.Object) {
+	list, _ := d.devices.GetIndexer().ByIndex(api.ByNode, node) // the index is there
+	seen := map[string]bool{}
+	for _, o := range list {
+		x := o.(*api.Device)
+		things = append(things, x)
+		if id := x.Namespace + "/" + x.Spec.Model.Name; !seen[id] {
+			seen[id] = true
+			if m := object(d.models, id); m != nil {
+				models = append(models, m)
+			}
+		}
+	}
+	return things, models
+}
+
+// missing tells an edge of devices of which nothing is written down: those that came
+// while it was away.
+func (d *devices) missing(ctx context.Context, node string) {
+	things, models := d.of(node)
+	for _, m := range models {
+		c := d.hub.change(node, message.TypeModel, message.Insert, m)
+		if _, ok := d.hub.store.version(c.key); !ok {
+			d.hub.down.put(ctx, c)
+		}
+	}
+	for _, x := range things {
+		c := d.hub.change(node, message.TypeDevice, message.Insert, x)
+		if _, ok := d.hub.store.version(c.key); !ok {
+			d.added(ctx, x)
+		}
+	}
+}
+
+// report writes down what a device reports. Nobody is told how that went.
+func (d *devices) report(ctx context.Context, q request) {
+	var u message.TwinUpdate
+	if err := json.Unmarshal(q.message.Content, &u); err != nil {
+		d.hub.metrics.reports.WithLabelValues("malformed").Inc()
+		return
+	}
+	id := q.resource.Namespace + "/" + q.resource.Name
+	x, ok := object(d.devices, id).(*api.Device)
+	if !ok || x.Spec.NodeName != q.session.node {
+		d.hub.metrics.reports.WithLabelValues("no such device").Inc()
+		return
+	}
+	switch err := d.hub.client.PatchDeviceStatus(ctx, x.Namespace, x.Name, d.merge(id, x, u)); {
+	case err == nil:
+		d.hub.metrics.reports.WithLabelValues("written").Inc()
+	case ctx.Err() == nil:
+		d.hub.metrics.reports.WithLabelValues("not written").Inc()
+		d.hub.o.Log.Warn("report of a device not written", "device", id, "error", err)
+	}
+}
+
+// merge takes what was reported of the properties that a device has, and returns all of
+// them.
+func (d *devices) merge(id string, x *api.Device, u message.TwinUpdate) (out []api.Twin) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.twins[id] == nil {
+		d.twins[id] = map[string]api.Twin{}
+	}
+	for _, p := range x.Spec.Properties {
+		t := d.twins[id][p.Name]
+		t.PropertyName, t.Desired = p.Name, p.Desired
+		if r, ok := u.Twin[p.Name]; ok && r.Actual != nil {
+			t.Reported = &api.TwinValue{Value: r.Actual.Value, Metadata: map[string]string{"timestamp": strconv.FormatInt(r.Actual.Metadata.Timestamp, 10)}}
+			if r.Metadata != nil {
+				t.Reported.Metadata["type"] = r.Metadata.Type
+			}
+		}
+		d.twins[id][p.Name] = t
+		out = append(out, t)
+	}
+	return out
+}
