@@ -84,7 +84,7 @@ func (f Facts) namespaces() Check {
 	if f.Network != "" {
 		return fine("network namespaces", "none, which networks of clusters need: "+f.Network)
 	}
-	return fine("network namespaces", "with veth, bridge and VXLAN devices")
+	return fine("network namespaces", "with veth, bridge, VXLAN and tun devices, and rules of nftables")
 }
 
 func (f Facts) system() Check {

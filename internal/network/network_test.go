@@ -76,6 +76,14 @@ func namespace(t *testing.T) network.Namespace {
 	return n.Namespace()
 }
 
+// TestTry holds that where networks can be built it is not said that they cannot.
+func TestTry(t *testing.T) {
+	pair(t)
+	if err := network.Try(); err != nil {
+		t.Error(err)
+	}
+}
+
 func echoes(t *testing.T, o network.EchoOptions) (all []network.Echo) {
 	t.Helper()
 	o.Clock = clock.Start()

@@ -56,6 +56,8 @@ var doors = map[string][]string{
 	"gonum.org/v1/gonum":                     {"internal/stats"},
 	"golang.org/x/perf":                      {"internal/stats", "bench/baseline"},
 	"github.com/vishvananda/netlink":         {"internal/network", "planes/clusters/internal/netns"},
+	"github.com/google/nftables":             {"internal/network", "planes/clusters/internal/netns"},
+	"golang.zx2c4.com/wireguard":             {"planes/clusters/internal/netns"},
 	"github.com/google/pprof":                {"internal/observe/profile", "internal/diagnose"},
 	"github.com/google/cel-go":               {"scenario", "internal/fleet/stage"},
 	"github.com/itchyny/gojq":                {"internal/fleet/stage", "internal/interop/kubeburner", "scenario"},

@@ -37,7 +37,10 @@ func Apply(at network.Namespace, c *link.Config) error {
 		if err := applyNeighbours(c); err != nil {
 			return err
 		}
-		return applyRoutes(c.Routes)
+		if err := applyRoutes(c.Routes); err != nil {
+			return err
+		}
+		return applyRules(c.IPTables)
 	})
 }
 
@@ -234,7 +237,8 @@ func applyRoutes(want []link.Route) error {
 // key names a route by all that Kosmos sets of one.
 func key(r *netlink.Route) string { return fmt.Sprintf("%v via %v dev %d", r.Dst, r.Gw, r.LinkIndex) }
 
-// route is onlink: its gateway is behind the device though no route says so.
+// route is onlink where it has a gateway: that is behind the device though no route says
+// so.
 func route(w link.Route) (*netlink.Route, error) {
 	found, err := netlink.LinkByName(w.Dev)
 	if err != nil {
@@ -244,7 +248,13 @@ func route(w link.Route) (*netlink.Route, error) {
 	if err != nil {
 		return nil, fmt.Errorf("route: %w", err)
 	}
-	return &netlink.Route{LinkIndex: found.Attrs().Index, Dst: to, Gw: net.ParseIP(w.GW).To4(), Table: table, Flags: int(netlink.FLAG_ONLINK)}, nil
+	r := &netlink.Route{LinkIndex: found.Attrs().Index, Dst: to, Table: table}
+	if w.GW == "" { // all of the range is behind the device itself
+		r.Scope = netlink.SCOPE_LINK
+	} else {
+		r.Gw, r.Flags = net.ParseIP(w.GW).To4(), int(netlink.FLAG_ONLINK)
+	}
+	return r, nil
 }
 
 func ensureRule() error {

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -20,15 +21,36 @@ const (
 	CNIVXLAN  = "vxlan"  // by a VXLAN device of its own, as Calico's and Flannel's
 )
 
+// How packets between gateways are encrypted.
+const (
+	EncryptNone      = "none"      // Kosmos knows no other
+	EncryptWireGuard = "wireguard" // by WireGuard between gateways, in place of VXLAN, as Submariner may
+)
+
 // Options say what stands.
 type Options struct {
 	NetworkType string // link.P2P or link.Gateway, of both clusters
 	CNI         string // CNIRouted or CNIVXLAN, of cluster A
+	Encrypt     string // EncryptNone or EncryptWireGuard; empty: none
+	Bandwidth   uint64 // of what each machine sends, bits a second; 0: whatever the machine can
+	Unlinked    bool   // the link is somebody else's to bring, by Apply
+	NoRules     bool   // rules of iptables are left out: pods reach each other without them, hosts do not
 }
 
 // Validate says what is wrong with what a user may choose.
 func (o *Options) Validate() error {
 	var errs []error
+	switch {
+	case o.Encrypt != "" && o.Encrypt != EncryptNone && o.Encrypt != EncryptWireGuard:
+		errs = append(errs, fmt.Errorf("encrypt %q: want %s or %s", o.Encrypt, EncryptNone, EncryptWireGuard))
+	case o.Encrypt == EncryptWireGuard && o.NetworkType != link.Gateway:
+		errs = append(errs, fmt.Errorf("encrypt %s: it is between gateways, which network-type %s has none of", o.Encrypt, o.NetworkType))
+	case o.Encrypt == EncryptWireGuard && o.Unlinked:
+		errs = append(errs, fmt.Errorf("encrypt %s: its ends stand where gateways were at the begin: they cannot be elected", o.Encrypt))
+	}
+	if o.Bandwidth > 0 && o.Bandwidth < leastBandwidth {
+		errs = append(errs, fmt.Errorf("bandwidth %d: want at least %d bits a second", o.Bandwidth, uint64(leastBandwidth)))
+	}
 	if o.NetworkType != link.P2P && o.NetworkType != link.Gateway {
 		errs = append(errs, fmt.Errorf("network-type %q: want %s or %s", o.NetworkType, link.P2P, link.Gateway))
 	}
@@ -57,8 +79,13 @@ const (
 	cni     = "cni"  // the VXLAN device of CNIVXLAN
 	cniID   = 4096   // as Calico's
 	cniPort = 4789   // the port of RFC 7348
+	linkMTU = 1500   // of a machine's uplink
+
+	leastBandwidth = 1e6 // bits a second: below it a packet takes longer than the bucket is deep
 )
 
+// machines are those of both clusters; the gateways are those that stand where none are
+// elected.
 func machines() []machine {
 	make := func(name, cluster string, subnet, last, pods byte, gateway bool) machine {
 		return machine{port: "to-" + name, pod: netip.AddrFrom4([4]byte{198, 18, pods, 10}), Node: link.Node{
@@ -68,8 +95,8 @@ func machines() []machine {
 	return []machine{make("a1", "a", 1, 1, 101, true), make("a2", "a", 1, 2, 102, false), make("b1", "b", 2, 1, 201, true)}
 }
 
-// clusters returns both, of a type.
-func clusters(kind string) []link.Cluster {
+// Clusters returns both, of a type, Nodes their machines.
+func Clusters(kind string) []link.Cluster {
 	make := func(name string, pods string) link.Cluster {
 		return link.Cluster{Name: name, Type: kind, Local: netip.MustParsePrefix("198.19.128.0/17"), Bridge: netip.MustParsePrefix("198.19.0.0/17"),
 			PodCIDRs: []netip.Prefix{netip.MustParsePrefix(pods)}}
@@ -77,10 +104,20 @@ func clusters(kind string) []link.Cluster {
 	return []link.Cluster{make("a", "198.18.96.0/20"), make("b", "198.18.192.0/20")}
 }
 
+// Nodes returns the machines as the link knows them.
+func Nodes() (out []link.Node) {
+	for _, m := range machines() {
+		out = append(out, m.Node)
+	}
+	return out
+}
+
 // Topology is cluster A with the machines a1, its gateway, and a2, in one subnet, and
 // cluster B with b1 in another; on each machine runs a pod.
 type Topology struct {
-	spaces map[string]*network.Held // router, a1, a2, b1, pod-a1, pod-a2, pod-b1
+	options Options
+	spaces  map[string]*network.Held // router, a1, a2, b1, pod-a1, pod-a2, pod-b1
+	ends    []func()                 // of tunnels
 }
 
 // Build makes it. What was made is gone again when it fails.
@@ -88,8 +125,8 @@ func Build(o Options) (*Topology, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	t := &Topology{map[string]*network.Held{}}
-	if err := t.build(o); err != nil {
+	t := &Topology{options: o, spaces: map[string]*network.Held{}}
+	if err := t.build(); err != nil {
 		return nil, errors.Join(fmt.Errorf("build the topology: %w", err), t.Close())
 	}
 	return t, nil
@@ -125,6 +162,10 @@ func addresses(of func(machine) netip.Addr) map[string]netip.Addr {
 // Close lets go of all namespaces, with what is in them.
 func (t *Topology) Close() error {
 	var errs []error
+	for _, end := range t.ends {
+		end()
+	}
+	t.ends = nil
 	for name, held := range t.spaces {
 		errs = append(errs, held.Close())
 		delete(t.spaces, name)
@@ -132,7 +173,7 @@ func (t *Topology) Close() error {
 	return errors.Join(errs...)
 }
 
-func (t *Topology) build(o Options) error {
+func (t *Topology) build() error {
 	for _, name := range t.Names() {
 		held, err := network.NewNamespace()
 		if err != nil {
@@ -146,22 +187,59 @@ func (t *Topology) build(o Options) error {
 	if err := t.router(); err != nil {
 		return fmt.Errorf("router: %w", err)
 	}
-	all, nodes := machines(), []link.Node{}
+	all := machines()
 	for i := range all {
 		if err := t.machine(&all[i]); err != nil {
 			return fmt.Errorf("machine %s: %w", all[i].Name, err)
 		}
-		nodes = append(nodes, all[i].Node)
 	}
-	if err := t.cluster(o.CNI, &all[0], &all[1]); err != nil {
+	if err := t.cluster(t.options.CNI, &all[0], &all[1]); err != nil {
 		return fmt.Errorf("network of cluster a: %w", err)
 	}
-	for name, c := range link.NewTopology(clusters(o.NetworkType), nodes).Full() {
-		if err := Apply(t.At(name), c); err != nil {
+	if t.options.Unlinked {
+		return nil
+	}
+	configs := link.NewTopology(Clusters(t.options.NetworkType), Nodes()).Full()
+	if t.options.Encrypt == EncryptWireGuard {
+		if err := t.encrypt(configs); err != nil {
+			return err
+		}
+	}
+	for name, c := range configs {
+		if err := t.Apply(name, c); err != nil {
 			return fmt.Errorf("machine %s: %w", name, err)
 		}
 	}
 	return nil
+}
+
+// Apply makes a machine have what a configuration asks for.
+func (t *Topology) Apply(machine string, c *link.Config) error {
+	if t.options.NoRules {
+		without := *c
+		without.IPTables, c = nil, &without
+	}
+	return Apply(t.At(machine), c)
+}
+
+// Power gives a machine its network, or takes it: what leads to the rest is a cable that
+// somebody pulls, and what the machine has itself stays as it is.
+func (t *Topology) Power(name string, on bool) error {
+	i := slices.IndexFunc(machines(), func(m machine) bool { return m.Name == name })
+	if i < 0 {
+		return fmt.Errorf("there is no machine %s", name)
+	}
+	return t.At("router").Do(func() error {
+		port := machines()[i].port
+		if on {
+			return raise(port)
+		}
+		found, err := netlink.LinkByName(port)
+		if err != nil {
+			return fmt.Errorf("device %s: %w", port, err)
+		}
+		return netlink.LinkSetDown(found)
+	})
 }
 
 // router makes the bridge of A's subnet, and lets packets pass.
@@ -204,7 +282,7 @@ func (t *Topology) machine(m *machine) error {
 		return err
 	}
 	err = t.At(m.Name).Do(func() error {
-		return errors.Join(pass(), addAddress(uplink, m.IP.String()+"/24"), addRoute("0.0.0.0/0", gateway, uplink))
+		return errors.Join(pass(), addAddress(uplink, m.IP.String()+"/24"), addRoute("0.0.0.0/0", gateway, uplink), bound(uplink, t.options.Bandwidth))
 	})
 	if err != nil {
 		return err
@@ -231,7 +309,11 @@ func (t *Topology) pod(m *machine) error {
 		if err != nil {
 			return fmt.Errorf("device of the pod: %w", err)
 		}
-		if err := netlink.LinkSetMTU(found, found.Attrs().MTU-link.Overhead); err != nil {
+		overhead := link.Overhead
+		if t.options.Encrypt == EncryptWireGuard {
+			overhead = secretOverhead
+		}
+		if err := netlink.LinkSetMTU(found, found.Attrs().MTU-overhead); err != nil {
 			return fmt.Errorf("MTU of the pod: %w", err)
 		}
 		return errors.Join(addAddress(uplink, host(m.pod)), addRoute(anyPod+"/32", "", uplink), addRoute("0.0.0.0/0", anyPod, uplink))
@@ -290,6 +372,30 @@ func (t *Topology) join(a, deviceA, b, deviceB string) error {
 		}
 		return raise(deviceA)
 	})
+}
+
+// bound lets a device send no more than so many bits a second, by a bucket of a few
+// milliseconds; 0: as many as it can.
+func bound(device string, bitsPerSecond uint64) error {
+	if bitsPerSecond == 0 {
+		return nil
+	}
+	found, err := netlink.LinkByName(device)
+	if err != nil {
+		return fmt.Errorf("device %s: %w", device, err)
+	}
+	const (
+		ticks = 64 << 10 // the bucket's depth: of 64 ns each
+		queue = 1 << 20  // bytes that wait for it
+	)
+	err = netlink.QdiscAdd(&netlink.Tbf{
+		QdiscAttrs: netlink.QdiscAttrs{LinkIndex: found.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT},
+		Rate:       bitsPerSecond / 8, Limit: queue, Buffer: ticks, Minburst: linkMTU + 14,
+	})
+	if err != nil {
+		return fmt.Errorf("bandwidth of %s: %w", device, err)
+	}
+	return nil
 }
 
 func raise(device string) error {
