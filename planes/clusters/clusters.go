@@ -8,23 +8,19 @@ package clusters
 
 import (
 	"context"
-	"errors"
 
 	"github.com/spf13/cobra"
 
 	"github.com/windtunnel/windtunnel/internal/subject/kit/cli"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
-	"github.com/windtunnel/windtunnel/planes/clusters/internal/link"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/members"
-	"github.com/windtunnel/windtunnel/planes/clusters/internal/netconfig"
-	"github.com/windtunnel/windtunnel/planes/clusters/internal/netns"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/tree"
 )
 
 // Verbs returns the processes of the plane. The defaults of their flags are Kosmos'.
 func Verbs(host cli.Host) []*cobra.Command {
-	return []*cobra.Command{managerVerb(host), membersVerb(host), linkVerb(host), networkManagerVerb(host)}
+	return []*cobra.Command{managerVerb(host), membersVerb(host), linkVerb(host), networkManagerVerb(host), networkAgentsVerb(host)}
 }
 
 func managerVerb(host cli.Host) *cobra.Command {
@@ -82,60 +78,5 @@ func membersVerb(host cli.Host) *cobra.Command {
 	f.StringVar(&o.Label, "leaf-label", "", "of a member's nodes: in the mode party")
 	f.BoolVar(&o.Services, "services", false, "members get the definitions by which they import services")
 	f.IntVar(&o.Nodes, "nodes", 0, "that a member must have before it joins")
-	return verb
-}
-
-// namedNamespaces is the folder of names that ip netns knows.
-const namedNamespaces = "/run/netns"
-
-// linkVerb holds the namespaces of two clusters that are joined by a link.
-func linkVerb(host cli.Host) *cobra.Command {
-	p, o, prefix := cli.New(host), netns.Options{NetworkType: link.P2P, CNI: netns.CNIRouted}, "windtunnel"
-	verb := p.Verb("link", "Hold two clusters in network namespaces, joined by the network of the clusters plane", "link", func(ctx context.Context) (err error) {
-		all, err := netns.Build(o)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, all.Close()) }()
-		withdraw, err := all.Publish(namedNamespaces, prefix)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, withdraw()) }()
-		p.Registry.MustRegister(all.Collector())
-		return p.Serve(ctx, func() error {
-			p.Registry.Ready()
-			<-ctx.Done()
-			return nil
-		})
-	})
-	f := verb.Flags()
-	f.StringVar(&o.NetworkType, "network-type", o.NetworkType, "of both clusters: p2p (node to node) or gateway")
-	f.StringVar(&o.CNI, "cni", o.CNI, "how pods of one cluster reach each other: routed or vxlan")
-	f.StringVar(&prefix, "prefix", prefix, "of the namespaces' names in "+namedNamespaces)
-	return verb
-}
-
-// networkManagerVerb keeps what each node of all clusters is to be given.
-func networkManagerVerb(host cli.Host) *cobra.Command {
-	p, o := cli.New(host), netconfig.Default()
-	verb := p.Verb("network-manager", "Run the network-manager of the clusters plane", "link", func(ctx context.Context) error {
-		if err := o.Validate(); err != nil {
-			return err
-		}
-		o.Config, o.Registry, o.Log = p.NewConfig("windtunnel-network-manager"), p.Registry, p.Log
-		p.Registry.Times()
-		return p.Serve(ctx, func() error {
-			if err := netconfig.Install(ctx, o.Config); err != nil {
-				return err
-			}
-			return netconfig.Run(ctx, o)
-		})
-	})
-	f := verb.Flags()
-	f.Var(&o.Limiter, "limiter", "of its calls")
-	f.StringVar(&o.Compute, "compute", o.Compute, "full: at each event every node's configuration; incremental: what changes touch")
-	f.BoolVar(&o.Previous, "prev-annotation", o.Previous, "keep the configuration before beside each")
-	f.DurationVar(&o.Window, "window", o.Window, "of changes that are computed together, with --compute=incremental")
 	return verb
 }

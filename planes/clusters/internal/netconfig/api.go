@@ -7,7 +7,6 @@ import (
 	"context"
 	"embed"
 	"fmt"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -25,7 +24,8 @@ const (
 	resourceNodes   = "clusternodes"
 	resourceConfigs = "nodeconfigs"
 	roleGateway     = "gateway"
-	annotationPrev  = "prev" // of a NodeConfig: the whole spec before
+	labelCluster    = "kosmos.io/cluster" // of a ClusterNode
+	annotationPrev  = "prev"              // of a NodeConfig: the whole spec before
 	manager         = "windtunnel-link"
 )
 
@@ -79,13 +79,6 @@ type NodeConfig struct {
 	Spec              link.Config `json:"spec,omitempty"`
 }
 
-// list is a list of one of the kinds here.
-type list[T any] struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	Items           []T `json:"items"`
-}
-
 // DeepCopyObject makes a cluster a runtime.Object. What is in the specs here is never
 // changed, only replaced.
 func (c *cluster) DeepCopyObject() runtime.Object {
@@ -108,13 +101,6 @@ func (n *NodeConfig) DeepCopyObject() runtime.Object {
 	return &out
 }
 
-// DeepCopyObject makes a list a runtime.Object.
-func (l *list[T]) DeepCopyObject() runtime.Object {
-	out := *l
-	out.Items = slices.Clone(l.Items)
-	return &out
-}
-
 // client speaks to the host by one rate limiter.
 type client struct {
 	rest     rest.Interface
@@ -125,11 +111,9 @@ type client struct {
 
 func newClient(config *rest.Config) (*client, error) {
 	s, gv := runtime.NewScheme(), api.GroupVersion()
-	for kind, o := range map[string]runtime.Object{"Cluster": &cluster{}, "ClusterList": &list[cluster]{},
-		"ClusterNode": &ClusterNode{}, "ClusterNodeList": &list[ClusterNode]{}, "NodeConfig": &NodeConfig{}, "NodeConfigList": &list[NodeConfig]{}} {
-		s.AddKnownTypeWithName(gv.WithKind(kind), o)
-	}
-	metav1.AddToGroupVersion(s, gv)
+	resource.Register[cluster](s, gv, "Cluster")
+	resource.Register[ClusterNode](s, gv, "ClusterNode")
+	resource.Register[NodeConfig](s, gv, "NodeConfig")
 	config = rest.CopyConfig(config)
 	config.GroupVersion, config.APIPath, config.ContentType = &gv, "/apis", runtime.ContentTypeJSON
 	config.NegotiatedSerializer = serializer.NewCodecFactory(s).WithoutConversion()

@@ -22,6 +22,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/limiter"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/loop"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/resource"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/link"
 )
 
@@ -212,7 +213,7 @@ type store struct {
 }
 
 func newStore(ctx context.Context, c *client) (*store, error) {
-	s, all := &store{c, map[string]*NodeConfig{}}, &list[NodeConfig]{}
+	s, all := &store{c, map[string]*NodeConfig{}}, &resource.List[NodeConfig]{}
 	if err := c.rest.Get().Resource(resourceConfigs).Do(ctx).Into(all); err != nil {
 		return nil, fmt.Errorf("list %s: %w", resourceConfigs, err)
 	}

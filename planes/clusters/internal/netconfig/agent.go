@@ -1,0 +1,266 @@
+package netconfig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/limiter"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/loop"
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/link"
+)
+
+// What an agent watches.
+const (
+	WatchAll = "all" // Kosmos': the configurations of all nodes, of which it uses its own
+	WatchOwn = "own"
+)
+
+// AgentOptions are those of the agents of nodes.
+type AgentOptions struct {
+	Watch    string        // WatchAll or WatchOwn
+	Debounce time.Duration // for which a change waits for others
+	Drift    time.Duration // between looks whether a node still is as it should be
+	Limiter  limiter.Rate  // of each agent
+	Config   *rest.Config
+	Log      *slog.Logger
+	Counts   *AgentCounts
+}
+
+// AgentDefault returns Kosmos' options.
+func AgentDefault() AgentOptions {
+	return AgentOptions{Watch: WatchAll, Debounce: 5 * time.Second, Drift: 30 * time.Second, Limiter: limiter.Rate{QPS: 5, Burst: 10}}
+}
+
+// Validate says what is wrong with what a user may choose.
+func (o *AgentOptions) Validate() error {
+	switch {
+	case o.Watch != WatchAll && o.Watch != WatchOwn:
+		return fmt.Errorf("watch %q: want %s or %s", o.Watch, WatchAll, WatchOwn)
+	case o.Debounce < 0 || o.Drift <= 0:
+		return errors.New("debounce and drift: want times, drift above 0")
+	}
+	return nil
+}
+
+// AgentCounts is what agents have done, of all of them together.
+type AgentCounts struct {
+	Applied, Failed, WatchedBytes atomic.Uint64
+}
+
+// Machine is the node of an agent.
+type Machine struct {
+	Name    string                   // of its ClusterNode
+	Address netip.Addr               // that others reach it by; the zero one: others know it already
+	Apply   func(*link.Config) error // brings what is asked for to the node, and changes nothing where it is so already
+}
+
+// RunAgent keeps a node as its NodeConfig asks for until ctx ends: when that changes, and
+// at intervals. What fails goes again at the next of them.
+func RunAgent(ctx context.Context, o AgentOptions, m Machine) error {
+	config := rest.CopyConfig(o.Config)
+	config.QPS, config.Burst = o.Limiter.QPS, o.Limiter.Burst
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return weighed{next, &o.Counts.WatchedBytes} })
+	c, err := newClient(config)
+	if err != nil {
+		return err
+	}
+	if err := c.tell(ctx, m); err != nil {
+		return err
+	}
+	a := &agent{options: o, machine: m, changed: make(chan struct{}, 1), configs: c.watchConfigs(o.Watch, m.Name)}
+	changed := func(o any) {
+		if key, _ := loop.Key(o); key == m.Name {
+			select {
+			case a.changed <- struct{}{}:
+			default: // it is known already
+			}
+		}
+	}
+	if _, err := a.configs.AddEventHandler(loop.Each(changed)); err != nil {
+		return fmt.Errorf("watch: %w", err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var wait sync.WaitGroup
+	defer wait.Wait()
+	defer cancel()
+	if err := loop.Start(ctx, &wait, a.configs); err != nil {
+		return err
+	}
+	a.run(ctx)
+	return nil
+}
+
+// watchConfigs returns an informer over what an agent watches.
+func (c *client) watchConfigs(scope, node string) cache.SharedIndexInformer {
+	if scope == WatchAll {
+		return c.configs.Informer("", 0, cache.Indexers{})
+	}
+	lw := cache.NewFilteredListWatchFromClient(c.rest, resourceConfigs, metav1.NamespaceAll, func(o *metav1.ListOptions) {
+		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, node).String()
+	})
+	return cache.NewSharedIndexInformer(lw, &NodeConfig{}, 0, cache.Indexers{})
+}
+
+// agent is one that runs.
+type agent struct {
+	options AgentOptions
+	machine Machine
+	configs cache.SharedIndexInformer
+	changed chan struct{}
+	known   bool // the node has had a configuration
+}
+
+func (a *agent) run(ctx context.Context) {
+	drift := time.NewTicker(a.options.Drift)
+	defer drift.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-drift.C:
+		case <-a.changed:
+			if clock.Sleep(ctx, a.options.Debounce) != nil {
+				return
+			}
+			select {
+			case <-a.changed: // what has come meanwhile is applied with it
+			default:
+			}
+		}
+		a.apply()
+	}
+}
+
+// apply brings the configuration to the node that there is now. A node that has had none
+// yet is left as it is.
+func (a *agent) apply() {
+	o, there, _ := a.configs.GetStore().GetByKey(a.machine.Name)
+	want := &link.Config{}
+	switch {
+	case there:
+		want, a.known = &o.(*NodeConfig).Spec, true
+	case !a.known:
+		return
+	}
+	if err := a.machine.Apply(want); err != nil {
+		a.options.Counts.Failed.Add(1)
+		a.options.Log.Warn("a node is not as its configuration asks for, goes again", "node", a.machine.Name, "error", err)
+		return
+	}
+	a.options.Counts.Applied.Add(1)
+}
+
+// tell writes the address of a node into its ClusterNode where another one stands there.
+func (c *client) tell(ctx context.Context, m Machine) error {
+	for m.Address.IsValid() {
+		node, err := c.nodes.Get(ctx, "", m.Name)
+		if err == nil && node.Spec.IP != m.Address.String() {
+			node.Spec.IP = m.Address.String()
+			_, err = c.nodes.Update(ctx, node)
+		}
+		if err == nil {
+			return nil
+		}
+		if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("address of node %s: %w", m.Name, err)
+		}
+		if err := clock.Sleep(ctx, 100*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// weighed counts the bytes of answers, watches among them.
+type weighed struct {
+	http.RoundTripper
+	bytes *atomic.Uint64
+}
+
+// RoundTrip implements http.RoundTripper.
+func (w weighed) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := w.RoundTripper.RoundTrip(r)
+	if err == nil {
+		answer.Body = weighedBody{answer.Body, w.bytes}
+	}
+	return answer, err
+}
+
+type weighedBody struct {
+	io.ReadCloser
+	bytes *atomic.Uint64
+}
+
+// Read implements io.Reader.
+func (w weighedBody) Read(p []byte) (int, error) {
+	n, err := w.ReadCloser.Read(p)
+	w.bytes.Add(uint64(n))
+	return n, err
+}
+
+// RunAgents runs an agent for each ClusterNode there is, until ctx ends, which brings
+// nothing anywhere: what agents cost an API server is all that there is of them.
+func RunAgents(ctx context.Context, o AgentOptions, r *instrument.Registry) error {
+	o.Counts = &AgentCounts{}
+	nodes, err := NodeInformer(o.Config)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var wait sync.WaitGroup
+	defer wait.Wait()
+	defer cancel()
+	ends := map[string]context.CancelFunc{} // of the informer's one goroutine
+	_, err = nodes.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(one any) {
+		name, _ := loop.Key(one)
+		own, end := context.WithCancel(ctx)
+		ends[name] = end
+		wait.Go(func() {
+			if err := RunAgent(own, o, Machine{Name: name, Apply: func(*link.Config) error { return nil }}); err != nil && own.Err() == nil {
+				o.Log.Error("an agent has ended", "node", name, "error", err)
+			}
+		})
+	}, DeleteFunc: func(one any) {
+		if name, _ := loop.Key(one); ends[name] != nil {
+			ends[name]()
+			delete(ends, name)
+		}
+	}})
+	if err != nil {
+		return fmt.Errorf("watch: %w", err)
+	}
+	if err := loop.Start(ctx, &wait, nodes); err != nil {
+		return err
+	}
+	r.MustRegister(o.Counts)
+	r.Ready()
+	<-ctx.Done()
+	return nil
+}
+
+// Describe implements prometheus.Collector: what there is, Collect says.
+func (*AgentCounts) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (n *AgentCounts) Collect(ch chan<- prometheus.Metric) {
+	for name, v := range map[string]*atomic.Uint64{"link_configs_applied_total": &n.Applied, "link_configs_failed_total": &n.Failed, "link_watched_bytes_total": &n.WatchedBytes} {
+		ch <- prometheus.MustNewConstMetric(prometheus.NewDesc(name, "Of all agents.", nil, nil), prometheus.CounterValue, float64(v.Load()))
+	}
+}

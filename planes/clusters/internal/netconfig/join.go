@@ -1,0 +1,67 @@
+package netconfig
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/windtunnel/windtunnel/internal/subject/kit/install"
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/link"
+)
+
+// Join makes the Clusters and ClusterNodes of a link, with what Kosmos' controllers in the
+// clusters know of them: neither the nodes' addresses, which agents tell, nor who is a
+// gateway, which is elected. Those that are there already are left as they are.
+func Join(ctx context.Context, config *rest.Config, clusters []link.Cluster, nodes []link.Node) error {
+	c, err := newClient(config)
+	if err != nil {
+		return err
+	}
+	d, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("client for %s: %w", config.Host, err)
+	}
+	if err := install.Namespace(ctx, d, Namespace, manager); err != nil {
+		return err
+	}
+	for _, one := range clusters {
+		o := &cluster{ObjectMeta: metav1.ObjectMeta{Name: one.Name}}
+		o.Spec.Link = &linkOptions{Enable: true, NetworkType: one.Type, LocalCIDRs: vipCIDR{one.Local.String()}, BridgeCIDRs: vipCIDR{one.Bridge.String()}}
+		for _, p := range one.PodCIDRs {
+			o.Status.Link.PodCIDRs = append(o.Status.Link.PodCIDRs, p.String())
+		}
+		install.Mark(o)
+		if _, err := c.clusters.Create(ctx, o); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("cluster %s: %w", one.Name, err)
+		}
+	}
+	for _, one := range nodes {
+		o := &ClusterNode{ObjectMeta: metav1.ObjectMeta{Name: one.Name, Labels: map[string]string{labelCluster: one.Cluster}},
+			Spec: ClusterNodeSpec{ClusterName: one.Cluster, NodeName: one.Name, InterfaceName: one.Device}}
+		for _, p := range one.PodCIDRs {
+			o.Spec.PodCIDRs = append(o.Spec.PodCIDRs, p.String())
+		}
+		install.Mark(o)
+		if _, err := c.nodes.Create(ctx, o); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("node %s: %w", one.Name, err)
+		}
+	}
+	return nil
+}
+
+// NodeInformer returns an informer over all ClusterNodes.
+func NodeInformer(config *rest.Config) (cache.SharedIndexInformer, error) {
+	c, err := newClient(config)
+	if err != nil {
+		return nil, err
+	}
+	return c.nodes.Informer("", 0, cache.Indexers{}), nil
+}
+
+// IsGateway says that a node has the role.
+func (n *ClusterNode) IsGateway() bool { return nodeOf(n).Gateway }

@@ -1,0 +1,226 @@
+// Package site runs on the machines of a topology what Kosmos runs on the nodes of
+// clusters: an agent each, which brings the node's NodeConfig to the kernel, and an
+// elector each, by which a cluster gets its gateway.
+//
+// The configurations themselves are the network-manager's, another process.
+package site
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/loop"
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/link"
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/netconfig"
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/netns"
+)
+
+// Annotation of a ClusterNode: with the value Down its machine is without power. It is
+// how scenarios take one away; Kosmos has none.
+const (
+	Annotation = "windtunnel.dev/machine"
+	Down       = "down"
+)
+
+// Options say what runs.
+type Options struct {
+	Topology *netns.Topology // one that is Unlinked
+	Type     string          // link.P2P or link.Gateway
+	Agent    netconfig.AgentOptions
+	Elector  netconfig.ElectorOptions
+	Config   *rest.Config
+	Registry *instrument.Registry
+	Log      *slog.Logger
+}
+
+// site is what runs.
+type site struct {
+	options Options
+	nodes   cache.SharedIndexInformer
+	wait    sync.WaitGroup
+	changed chan struct{}
+
+	mu     sync.Mutex
+	linked map[string]bool // machines that have had a configuration which leads to the other cluster
+	ends   map[string]context.CancelFunc
+	failed error
+}
+
+// Run makes the Clusters and ClusterNodes of the topology and keeps its machines until ctx
+// ends. It is ready when each machine can reach the other cluster. The first machine of
+// a cluster is its first gateway: who is elected when all come at once, chance would say.
+func Run(ctx context.Context, o Options) error {
+	o.Agent.Counts = &netconfig.AgentCounts{}
+	o.Agent.Config, o.Elector.Config, o.Agent.Log, o.Elector.Log = o.Config, o.Config, o.Log, o.Log
+	if err := netconfig.Join(ctx, o.Config, netns.Clusters(o.Type), netns.Nodes()); err != nil {
+		return err
+	}
+	nodes, err := netconfig.NodeInformer(o.Config)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	s := &site{options: o, nodes: nodes, changed: make(chan struct{}, 1), linked: map[string]bool{}, ends: map[string]context.CancelFunc{}}
+	defer s.wait.Wait()
+	defer cancel()
+	if _, err := nodes.AddEventHandler(loop.Each(func(any) { s.tell() })); err != nil {
+		return fmt.Errorf("watch: %w", err)
+	}
+	if err := loop.Start(ctx, &s.wait, nodes); err != nil {
+		return err
+	}
+	o.Registry.MustRegister(collector{s}, o.Agent.Counts)
+	for _, m := range netns.Nodes() {
+		if err := s.begin(ctx, m); err != nil {
+			return err
+		}
+	}
+	return s.run(ctx)
+}
+
+// tell wakes the one who looks at nodes.
+func (s *site) tell() {
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+// run takes power from machines and gives it back, as their annotations say.
+func (s *site) run(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return s.err()
+		case <-s.changed:
+		}
+		for _, m := range netns.Nodes() {
+			if err := s.power(ctx, m); err != nil {
+				return err
+			}
+		}
+		if err := s.err(); err != nil {
+			return err
+		}
+	}
+}
+
+// power makes a machine have it, or not.
+func (s *site) power(ctx context.Context, m link.Node) error {
+	n := s.node(m.Name)
+	if n == nil {
+		return nil
+	}
+	s.mu.Lock()
+	end := s.ends[m.Name]
+	s.mu.Unlock()
+	switch down := n.Annotations[Annotation] == Down; {
+	case down && end != nil:
+		s.options.Log.Info("a machine is without power", "node", m.Name)
+		end()
+		s.mu.Lock()
+		delete(s.ends, m.Name)
+		s.mu.Unlock()
+		return s.options.Topology.Power(m.Name, false)
+	case !down && end == nil:
+		s.options.Log.Info("a machine has power again", "node", m.Name)
+		return errors.Join(s.options.Topology.Power(m.Name, true), s.begin(ctx, m))
+	}
+	return nil
+}
+
+func (s *site) node(name string) *netconfig.ClusterNode {
+	o, there, _ := s.nodes.GetStore().GetByKey(name)
+	if !there {
+		return nil
+	}
+	return o.(*netconfig.ClusterNode)
+}
+
+// begin runs the processes of a machine, and waits until its cluster has a gateway.
+func (s *site) begin(ctx context.Context, m link.Node) error {
+	own, cancel := context.WithCancel(ctx)
+	s.mu.Lock()
+	s.ends[m.Name] = cancel
+	s.mu.Unlock()
+	machine := netconfig.Machine{Name: m.Name, Address: m.IP, Apply: func(c *link.Config) error {
+		err := s.options.Topology.Apply(m.Name, c)
+		if err == nil && len(c.Routes) > 0 {
+			s.joined(m.Name)
+		}
+		return err
+	}}
+	s.process(func() error { return netconfig.RunAgent(own, s.options.Agent, machine) })
+	s.process(func() error { return netconfig.RunElector(own, s.options.Elector, m.Cluster, m.Name) })
+	for s.gateway(m.Cluster) == "" {
+		if err := errors.Join(s.err(), clock.Sleep(ctx, 50*time.Millisecond)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// process runs one; its error ends all.
+func (s *site) process(run func() error) {
+	s.wait.Go(func() {
+		if err := run(); err != nil && !errors.Is(err, context.Canceled) {
+			s.mu.Lock()
+			s.failed = errors.Join(s.failed, err)
+			s.mu.Unlock()
+			s.tell()
+		}
+	})
+}
+
+func (s *site) err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failed
+}
+
+// joined takes note that a machine can reach the other cluster.
+func (s *site) joined(name string) {
+	s.mu.Lock()
+	s.linked[name] = true
+	all := len(s.linked) == len(netns.Nodes())
+	s.mu.Unlock()
+	if all {
+		s.options.Registry.Ready()
+	}
+}
+
+// gateway is the name of a cluster's; empty: it has none.
+func (s *site) gateway(cluster string) string {
+	for _, m := range netns.Nodes() {
+		if n := s.node(m.Name); n != nil && m.Cluster == cluster && n.IsGateway() {
+			return m.Name
+		}
+	}
+	return ""
+}
+
+// collector tells who is a gateway.
+type collector struct{ *site }
+
+// Describe implements prometheus.Collector: what there is, Collect says.
+func (collector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (c collector) Collect(ch chan<- prometheus.Metric) {
+	gateway := prometheus.NewDesc("link_gateway", "1: the node is its cluster's gateway.", []string{"cluster", "node"}, nil)
+	for _, m := range netns.Nodes() {
+		if n := c.node(m.Name); n != nil && n.IsGateway() {
+			ch <- prometheus.MustNewConstMetric(gateway, prometheus.GaugeValue, 1, m.Cluster, m.Name)
+		}
+	}
+}

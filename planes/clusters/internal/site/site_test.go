@@ -1,0 +1,182 @@
+package site
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/hollow"
+	"github.com/windtunnel/windtunnel/internal/load/pace"
+	"github.com/windtunnel/windtunnel/internal/network"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/limiter"
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/link"
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/netconfig"
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/netns"
+)
+
+// flying is a host in memory with a network-manager, and a topology whose machines live
+// by it.
+type flying struct {
+	*testing.T
+	config   *rest.Config
+	topology *netns.Topology
+	registry *instrument.Registry
+}
+
+func fly(t *testing.T, kind string) *flying {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("network namespaces need root")
+	}
+	server, err := hollow.New(hollow.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	host, err := server.Cluster("host")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &flying{T: t, config: host.Endpoint().Config("test"), registry: instrument.New("link")}
+	f.config.QPS = -1
+	if err := netconfig.Install(t.Context(), f.config); err != nil {
+		t.Fatal(err)
+	}
+	if f.topology, err = netns.Build(netns.Options{NetworkType: kind, CNI: netns.CNIRouted, Unlinked: true}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := f.topology.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	silent := slog.New(slog.DiscardHandler)
+	m := netconfig.Default()
+	m.Compute, m.Previous, m.Window = link.ComputeIncremental, false, 10*time.Millisecond
+	m.Config, m.Registry, m.Log = f.config, instrument.New("link"), silent
+	f.run(func(ctx context.Context) error { return netconfig.Run(ctx, m) })
+	o := Options{Topology: f.topology, Type: kind, Config: f.config, Registry: f.registry, Log: silent, Agent: netconfig.AgentDefault(),
+		Elector: netconfig.ElectorOptions{Duration: 3 * time.Second, Renew: 2 * time.Second, Retry: 200 * time.Millisecond, Check: time.Second}}
+	o.Agent.Debounce, o.Agent.Drift, o.Agent.Limiter = 20*time.Millisecond, time.Second, limiter.Rate{QPS: 1000, Burst: 1000}
+	f.run(func(ctx context.Context) error { return Run(ctx, o) })
+	return f
+}
+
+// run runs something until the test ends.
+func (f *flying) run(what func(context.Context) error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- what(ctx) }()
+	f.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil && ctx.Err() == nil {
+			f.Error(err)
+		}
+	})
+}
+
+// reaches says whether a pod is answered by another one.
+func (f *flying) reaches(from, to string) bool {
+	f.Helper()
+	answered := false
+	err := network.Echoes(f.Context(), network.EchoOptions{From: network.End{Namespace: f.topology.At("pod-" + from), Address: netns.Pods()[from]},
+		To: network.End{Namespace: f.topology.At("pod-" + to), Address: netns.Pods()[to]}, ICMP: true, Pace: pace.Constant(50), For: 100 * time.Millisecond,
+		Size: 64, Patience: 200 * time.Millisecond, Clock: clock.Start()}, func(e network.Echo) { answered = answered || !e.Lost })
+	if err != nil {
+		f.Fatal(err)
+	}
+	return answered
+}
+
+func (f *flying) until(what string, holds func() bool) {
+	f.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); !holds(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			f.Fatalf("%s: not within two minutes", what)
+		}
+	}
+}
+
+// power takes a machine's, or gives it back, as a scenario does.
+func (f *flying) power(machine, value string) {
+	f.Helper()
+	d, err := dynamic.NewForConfig(f.config)
+	if err != nil {
+		f.Fatal(err)
+	}
+	patch := []byte(`{"metadata":{"annotations":{"` + Annotation + `":"` + value + `"}}}`)
+	nodes := schema.GroupVersionResource{Group: api.Group, Version: api.Version, Resource: "clusternodes"}
+	if _, err := d.Resource(nodes).Patch(f.Context(), machine, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// gateways are the nodes that /metrics says are gateways.
+func (f *flying) gateways() (out map[string]string) {
+	f.Helper()
+	all, err := f.registry.Gather()
+	if err != nil {
+		f.Fatal(err)
+	}
+	out = map[string]string{}
+	for _, family := range all {
+		if family.GetName() != "link_gateway" {
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			labels := map[string]string{}
+			for _, l := range m.GetLabel() {
+				labels[l.GetName()] = l.GetValue()
+			}
+			out[labels["cluster"]] = labels["node"]
+		}
+	}
+	return out
+}
+
+// TestGatewayDies holds that pods reach another cluster by agents and an elected gateway,
+// that they do so by another gateway when the first is without power, and that a machine
+// which comes back finds its way by the new one.
+func TestGatewayDies(t *testing.T) {
+	f := fly(t, link.Gateway)
+	f.until("a2 reaches b1", func() bool { return f.reaches("a2", "b1") })
+	if got := f.gateways(); got["a"] != "a1" || got["b"] != "b1" {
+		t.Errorf("gateways %v: want the first of each", got)
+	}
+	f.power("a1", Down)
+	f.until("a1 is gone", func() bool { return !f.reaches("a1", "b1") })
+	f.until("a2 is the gateway", func() bool { return f.gateways()["a"] == "a2" })
+	f.until("a2 reaches b1 itself", func() bool { return f.reaches("a2", "b1") })
+	f.power("a1", "")
+	f.until("a1 reaches b1 by a2", func() bool { return f.reaches("a1", "b1") })
+	if got := f.gateways(); got["a"] != "a2" {
+		t.Errorf("gateways %v: want a2 still", got)
+	}
+}
+
+// TestEveryMachineIsReady holds that the process says it is when pods of both clusters can
+// reach each other, of both kinds of networks.
+func TestEveryMachineIsReady(t *testing.T) {
+	for _, kind := range []string{link.P2P, link.Gateway} {
+		t.Run(kind, func(t *testing.T) {
+			f := fly(t, kind)
+			f.until("ready", f.registry.IsReady)
+			for _, from := range []string{"a1", "a2"} {
+				if !f.reaches(from, "b1") {
+					t.Errorf("%s does not reach b1", from)
+				}
+			}
+		})
+	}
+}
