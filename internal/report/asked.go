@@ -27,22 +27,42 @@ func (t *tally) askedCharts() []TimeChart {
 	if t.run.Scenario == nil || len(t.run.Scenario.Charts) == 0 {
 		return nil
 	}
-	first, last, any := t.facts.Series.Span()
-	db, err := promql.Open(t.facts.Series, promql.OptionsOf(t.run.Manifest))
-	if err != nil || !any {
+	a, ok := t.asker()
+	if !ok {
 		return nil
 	}
-	g := newGrid(span{first, last}, askedPoints, widths()[3])
 	var out []TimeChart
 	for i, c := range t.run.Scenario.Charts {
-		out = append(out, askedChart(db, g, "asked-"+strconv.Itoa(i+1), c))
+		out = append(out, a.chart("asked-"+strconv.Itoa(i+1), c))
 	}
 	return out
 }
 
-func askedChart(db *promql.DB, g grid, id string, c scenario.Chart) TimeChart {
+// asker answers a scenario's queries over the whole run.
+type asker struct {
+	db   *promql.DB
+	grid grid // where they are evaluated
+}
+
+// asker is ready to be asked; false where the run has no series.
+func (t *tally) asker() (asker, bool) {
+	first, last, any := t.facts.Series.Span()
+	db, err := promql.Open(t.facts.Series, promql.OptionsOf(t.run.Manifest))
+	if err != nil || !any {
+		return asker{}, false
+	}
+	return asker{db, newGrid(span{first, last}, askedPoints, widths()[3])}, true
+}
+
+func (a asker) answer(query string) (promql.Result, error) {
+	g := a.grid
+	return a.db.Range(context.Background(), query, g.from, g.from.Add(g.width*time.Duration(g.n-1)), g.width)
+}
+
+func (a asker) chart(id string, c scenario.Chart) TimeChart {
+	g := a.grid
 	out := newTimeChart(g, id, c.Name, c.Unit)
-	r, err := db.Range(context.Background(), c.Query, g.from, g.from.Add(g.width*time.Duration(g.n-1)), g.width)
+	r, err := a.answer(c.Query)
 	switch {
 	case err != nil:
 		out.Note = err.Error()

@@ -37,6 +37,7 @@ type view struct {
 	StepRows   []stepRow
 	SpreadRows []spreadRow
 	CallGroups []callGroup
+	MapView    *mapView
 	MemberView *membersView
 	Usage      []usageRow
 	Figures    []figureRow
@@ -72,7 +73,7 @@ func (r *Report) view() (*view, error) {
 	p := &view{
 		Report: r, Verdict: j.Verdict, Word: verdictWord(j.Verdict), Glyph: glyph(j.Verdict),
 		Lead: r.Sentence(), Reasons: r.reasons(), Facts: r.facts(),
-		StepRows: r.stepRows(), SpreadRows: spreadRows(r.Startup), CallGroups: r.callGroups(), MemberView: r.membersView(), Usage: r.usageRows(),
+		StepRows: r.stepRows(), SpreadRows: spreadRows(r.Startup), CallGroups: r.callGroups(), MapView: r.Map.view(), MemberView: r.membersView(), Usage: r.usageRows(),
 		Figures: r.figureRows(), Measures: measureRows(j.Measures),
 		Versions: sortedPairs(m.Versions), Parameters: parameterRows(m.Parameters), Machine: machineRows(m.Machine),
 		Plane: planeRows(m), Processes: processes(m.Processes()), Repeat: commandLine(m.Command),

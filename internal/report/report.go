@@ -30,6 +30,7 @@ type Report struct {
 	Startup    []Spread // distributions of the pods' phases, by group
 	Calls      []CallRow
 	Members    []MemberRow // that calls were sent to, the slowest first
+	Map        *Map        // nil without clusters beside the plane and paths
 	Components []ComponentRow
 	Published  []Published
 	Causes     []Cause // what gave way, first of all what did so first; empty without a diagnosis
@@ -69,6 +70,7 @@ func Build(in *run.Run, j slo.Judgement, found []diagnose.Finding) *Report {
 		Startup:    t.spreads(pods, podTransitions()),
 		Calls:      t.callRows(),
 		Members:    t.memberRows(),
+		Map:        t.mapOf(j),
 		Components: t.componentRows(m.Processes()),
 		Published:  besideMeasured(published, j.Measures),
 		Causes:     causesOf(found),
