@@ -41,6 +41,21 @@ func newMetrics(t *Tree, r *instrument.Registry) *metrics {
 		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f))
 	}
 	gauge("tree_members", "Members that have joined.", func() float64 { return float64(len(t.leaves.everyMember())) })
-	gauge("tree_leaves", "Virtual nodes of the members that have joined.", func() float64 { return float64(len(t.leaves.list())) })
+	r.MustRegister(leavesCollector{t, prometheus.NewDesc("tree_leaves", "Virtual nodes of the members that have joined.", []string{"member"}, nil)})
 	return m
+}
+
+type leavesCollector struct {
+	tree *Tree
+	desc *prometheus.Desc
+}
+
+// Describe implements prometheus.Collector.
+func (c leavesCollector) Describe(ch chan<- *prometheus.Desc) { ch <- c.desc }
+
+// Collect implements prometheus.Collector.
+func (c leavesCollector) Collect(ch chan<- prometheus.Metric) {
+	for _, m := range c.tree.leaves.everyMember() {
+		ch <- prometheus.MustNewConstMetric(c.desc, prometheus.GaugeValue, float64(len(m.leaves)), m.name)
+	}
 }
