@@ -1,11 +1,14 @@
 package api_test
 
 import (
+	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/klauspost/compress/zstd"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
@@ -44,6 +47,40 @@ func TestCompression(t *testing.T) {
 	}
 }
 
+// BenchmarkCompression writes and reads a revision with its definitions, as a cache does for
+// each that it watches.
+func BenchmarkCompression(b *testing.B) {
+	all, err := definitions.All()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, kind := range []string{api.Uncompressed, api.Gzip, api.Zstd} {
+		r := &api.Revision{Spec: api.RevisionSpec{Compression: api.Compression{Type: kind}, RevisionContent: api.RevisionContent{
+			ComponentDefinitions: map[string]*api.Definition{"webservice": all[0]},
+		}}}
+		b.Run("write/"+kind, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := json.Marshal(r); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		raw, err := json.Marshal(r)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run("read/"+kind, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := json.Unmarshal(raw, &api.Revision{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 func sizes(t *testing.T, all ...any) (out []int) {
 	t.Helper()
 	for _, o := range all {
@@ -68,15 +105,21 @@ func again(t *testing.T, o, into any) {
 }
 
 func TestBadCompression(t *testing.T) {
+	w, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	large := base64.StdEncoding.EncodeToString(w.EncodeAll(bytes.Repeat([]byte(" "), 65<<20), nil)) // some kB
 	for raw, want := range map[string]string{
-		`{"spec":{"compression":{"type":"zstd","data":"!"}}}`:    "compressed data",
-		`{"spec":{"compression":{"type":"zstd","data":"AAAA"}}}`: "compressed data",
-		`{"spec":{"compression":{"type":"gzip","data":"AAAA"}}}`: "compressed data",
-		`{"spec":{"compression":{"type":"lzma","data":"AAAA"}}}`: `compression "lzma"`,
+		`{"spec":{"compression":{"type":"zstd","data":"` + large + `"}}}`: "exceeds",
+		`{"spec":{"compression":{"type":"zstd","data":"!"}}}`:             "compressed data",
+		`{"spec":{"compression":{"type":"zstd","data":"AAAA"}}}`:          "compressed data",
+		`{"spec":{"compression":{"type":"gzip","data":"AAAA"}}}`:          "compressed data",
+		`{"spec":{"compression":{"type":"lzma","data":"AAAA"}}}`:          `compression "lzma"`,
 	} {
 		for _, into := range []any{&api.Revision{}, &api.Tracker{}} {
 			if err := json.Unmarshal([]byte(raw), into); err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: %v, want %q", raw, err, want)
+				t.Errorf("%.80s: %v, want %q", raw, err, want)
 			}
 		}
 	}
