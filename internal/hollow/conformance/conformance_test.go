@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
@@ -369,7 +371,19 @@ func (p *player) watch(t *testing.T, s repotest.Step) {
 	}()
 }
 
-// events returns so many events of a watch, or all up to its end.
+// byChance says whether an event is a bookmark that a server sends when it pleases: all
+// but the one that ends what a watch begins with.
+func byChance(e map[string]any) bool {
+	if e["type"] != "BOOKMARK" {
+		return false
+	}
+	o, _ := e["object"].(map[string]any)
+	annotation, _, _ := unstructured.NestedString(o, "metadata", "annotations", metav1.InitialEventsAnnotationKey)
+	return annotation == ""
+}
+
+// events returns so many events of a watch, or all up to its end. Bookmarks that are
+// chance are left out.
 func (p *player) events(t *testing.T, s repotest.Step) string {
 	w := p.watches[s.Words[0]]
 	n := 0
@@ -380,6 +394,9 @@ func (p *player) events(t *testing.T, s repotest.Step) string {
 		case e, ok := <-w.events:
 			if !ok {
 				return out + "end"
+			}
+			if byChance(e) {
+				continue
 			}
 			kind, _ := e["type"].(string)
 			o, _ := e["object"].(map[string]any)
