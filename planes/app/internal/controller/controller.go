@@ -98,7 +98,7 @@ func prepare(o Options) (*Controller, error) {
 	if err != nil {
 		return nil, fmt.Errorf("app-controller: %w", err)
 	}
-	anything, err := dynamic.NewForConfig(config)
+	raw, err := rest.UnversionedRESTClientFor(dynamic.ConfigFor(config))
 	if err != nil {
 		return nil, fmt.Errorf("app-controller: %w", err)
 	}
@@ -126,7 +126,7 @@ func prepare(o Options) (*Controller, error) {
 		members:      cluster.Informer(client.Core.RESTClient(), o.InformerResync),
 		rng:          newChance(o.Seed),
 	}
-	c.objects = objects{client: anything, mapper: o.Mapper, known: &sync.Map{}, metrics: c.metrics, features: o.Features}
+	c.objects = objects{client: dynamic.New(raw), raw: raw, mapper: o.Mapper, known: &sync.Map{}, metrics: c.metrics, features: o.Features}
 	for _, kind := range api.DefinitionKinds() {
 		c.definitions[kind] = client.Definitions[kind].Informer("", o.InformerResync, nil)
 	}

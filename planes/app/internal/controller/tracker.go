@@ -132,8 +132,8 @@ func (p *pass) setCurrent(t *api.Tracker) {
 
 // entry is one object as the last read of this pass found it.
 type entry struct {
-	object *unstructured.Unstructured // nil: there is none
-	err    error
+	*answer // nil: there is none
+	err     error
 }
 
 // look reads an object that a tracker holds, once in a pass.
@@ -144,7 +144,7 @@ func (p *pass) look(ctx context.Context, m api.ManagedResource) entry {
 	if ok {
 		return e
 	}
-	e.object, e.err = p.c.objects.get(cluster.In(ctx, m.Cluster), reference(m))
+	e.answer, e.err = p.c.objects.read(cluster.In(ctx, m.Cluster), reference(m), nil)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.entries[m.Key()] = e
@@ -168,14 +168,15 @@ func (p *pass) keep(ctx context.Context) error {
 	}
 	held := p.current.Spec.ManagedResources
 	return parallel(len(held), p.c.o.MaxDispatch, func(i int) error {
-		if e := p.look(ctx, held[i]); e.err != nil {
+		e := p.look(ctx, held[i])
+		if e.err != nil {
 			return e.err
 		}
 		want := &unstructured.Unstructured{}
 		if err := want.UnmarshalJSON(held[i].Raw); err != nil {
 			return fmt.Errorf("%s %s as it was rendered: %w", held[i].Kind, held[i].Name, err)
 		}
-		return p.c.objects.apply(cluster.In(ctx, held[i].Cluster), want, false)
+		return p.c.objects.applyOver(cluster.In(ctx, held[i].Cluster), e.answer, want, false)
 	})
 }
 
@@ -206,7 +207,7 @@ func (p *pass) collectGarbage(ctx context.Context, mark bool) (finished bool, er
 			if e.err != nil {
 				return false, e.err
 			}
-			if e.object == nil || p.foreign(e.object) {
+			if e.answer == nil || p.foreign(e.object) {
 				continue
 			}
 			if err := p.c.objects.delete(cluster.In(ctx, m.Cluster), e.object); err != nil {
@@ -295,7 +296,7 @@ func (p *pass) recycled(ctx context.Context, t *api.Tracker, executor map[string
 		if e.err != nil {
 			return false, fmt.Errorf("%s %s: %w", m.Kind, m.Name, e.err)
 		}
-		if e.object != nil && !p.foreign(e.object) {
+		if e.answer != nil && !p.foreign(e.object) {
 			return false, nil
 		}
 	}
