@@ -77,10 +77,13 @@ func rootVerb(env *environment) *cobra.Command {
 	return root
 }
 
-// host is what a process of a reference plane sees of the world.
+// host is what a process of a reference plane sees of the world. What such a
+// process holds is compared with what is published, so that it trims itself.
 func (env *environment) host() cli.Host {
 	return cli.Host{Stdout: env.stdout, Stderr: env.stderr, Interruptible: func(ctx context.Context) (context.Context, context.CancelFunc) {
-		return env.interruptible(ctx, "stopping", func() { os.Exit(exitUnknown) })
+		ctx, cancel := env.interruptible(ctx, "stopping", func() { os.Exit(exitUnknown) })
+		wait := trimming(ctx)
+		return ctx, func() { cancel(); wait() }
 	}}
 }
 
