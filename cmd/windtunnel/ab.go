@@ -328,8 +328,8 @@ func (x *arms) earlier(t turn) (r compare.Run, there bool, err error) {
 		return r, false, nil // CreateDir says what is wrong with it, if anything
 	}
 	r, err = compare.Open(path)
-	var torn *json.SyntaxError
-	if err != nil && !errors.Is(err, record.ErrNotRun) && !errors.As(err, &torn) {
+	var cut *json.SyntaxError
+	if err != nil && !errors.Is(err, record.ErrNotRun) && !errors.As(err, &cut) {
 		return r, false, err
 	}
 	if err == nil && (r.Scenario != x.text || !reflect.DeepEqual(r.Manifest.Parameters, x.values[t.arm]) || r.Manifest.Seed != x.seed+uint64(t.pair) || r.Manifest.MaxNeighbours != x.others) {

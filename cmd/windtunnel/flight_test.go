@@ -457,7 +457,7 @@ func TestFullDisk(t *testing.T) {
 	stream, err := record.Read(filepath.Join(disk, "run", record.StreamFile), func(*record.Stream) record.Visitor {
 		return record.Visitor{Event: func(record.Event) { marks++ }}
 	})
-	if err != nil || stream.Torn || marks == 0 {
+	if err != nil || stream.CutOff || marks == 0 {
 		t.Errorf("what was written before cannot be read: %v, %d marks, %+v", err, marks, stream)
 	}
 }

@@ -135,7 +135,7 @@ func TestUnfit(t *testing.T) {
 		{&compare.Facts{Ended: record.Event{Detail: record.Detail{Reason: record.Done}}}, slo.Unknown, ""},
 		{nil, slo.Fail, ""},
 		{nil, slo.Unknown, "its verdict is unknown, and its records are not there to tell why"},
-		{&compare.Facts{Ended: record.Event{Detail: record.Detail{Reason: record.Done}}, Torn: true}, slo.Pass, "its records are cut off"},
+		{&compare.Facts{Ended: record.Event{Detail: record.Detail{Reason: record.Done}}, CutOff: true}, slo.Pass, "its records are cut off"},
 		{&compare.Facts{Ended: record.Event{Detail: record.Detail{Reason: record.Interrupted}}}, slo.Unknown, "it was interrupted"},
 		{&compare.Facts{Ended: record.Event{Text: "etcd died: exit status 1\nlog", Detail: record.Detail{Reason: record.Broken}}}, slo.Unknown, "it was stopped: etcd died: exit status 1"},
 		{&compare.Facts{Ended: record.Event{Detail: record.Detail{Reason: record.Broken}}}, slo.Unknown, "it was stopped"},

@@ -31,7 +31,7 @@ type Run struct {
 // Facts are a run's end and its counters.
 type Facts struct {
 	Ended    record.Event // without Reason where the records have no end
-	Torn     bool         // the records are cut off
+	CutOff   bool         // the records are cut off
 	Counters []Count
 }
 
@@ -82,7 +82,7 @@ func Open(path string) (Run, error) {
 		}
 	}
 	r.Scenario = read.Text
-	r.Facts = &Facts{Ended: read.Facts.Ended, Torn: read.Facts.Torn, Counters: counters(read.Facts)}
+	r.Facts = &Facts{Ended: read.Facts.Ended, CutOff: read.Facts.CutOff, Counters: counters(read.Facts)}
 	return r, nil
 }
 
@@ -103,7 +103,7 @@ func (r Run) Unfit() string {
 			first = "step " + f.Ended.Step + " failed: " + first
 		}
 		return strings.TrimRight("it was stopped: "+first, ": ")
-	case f.Torn:
+	case f.CutOff:
 		return "its records are cut off"
 	}
 	return ""

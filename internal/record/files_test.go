@@ -168,8 +168,8 @@ func TestLongTextsOfEventsAreCut(t *testing.T) {
 	s, err := record.Read(path, func(*record.Stream) record.Visitor {
 		return record.Visitor{Event: func(e record.Event) { texts = append(texts, e.Text) }}
 	})
-	if err != nil || s.Torn || len(texts) != 2 || !strings.HasSuffix(texts[0], "ä ... (83820544 bytes more)") {
-		t.Errorf("%v, %+v, %d events", err, s.Torn, len(texts))
+	if err != nil || s.CutOff || len(texts) != 2 || !strings.HasSuffix(texts[0], "ä ... (83820544 bytes more)") {
+		t.Errorf("%v, %+v, %d events", err, s.CutOff, len(texts))
 	}
 }
 
@@ -186,8 +186,8 @@ func TestARecordBeyondABlockIsTold(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	s, err := record.Read(path, func(*record.Stream) record.Visitor { return record.Visitor{} })
-	if err != nil || s.Torn {
-		t.Errorf("%v, torn %v", err, s.Torn)
+	if err != nil || s.CutOff {
+		t.Errorf("%v, cut %v", err, s.CutOff)
 	}
 	if !slices.Equal(s.Objects, nil) {
 		t.Errorf("%d objects", len(s.Objects))

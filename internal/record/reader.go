@@ -45,9 +45,9 @@ type Stream struct {
 	Objects  []Object
 	Series   []Series
 	Families []Family
-	// Torn is set when the file does not end with a whole block, as after a
+	// CutOff is set when the file does not end with a whole block, as after a
 	// crash; LostBytes is what could not be read.
-	Torn      bool
+	CutOff    bool
 	LostBytes int64
 	Format    int // of the stream: 1 or 2
 	// UnknownEvents counts the events, by type, that a later version wrote and
@@ -63,7 +63,7 @@ type Stream struct {
 }
 
 // Read visits every record of the stream at path. A tail that a crash cut off
-// is not an error: Stream.Torn tells. Definitions are complete up to the record
+// is not an error: Stream.CutOff tells. Definitions are complete up to the record
 // that is being visited.
 func Read(path string, visit func(*Stream) Visitor) (*Stream, error) {
 	dir, name := splitFile(path)
@@ -100,7 +100,7 @@ func (d Dir) ReadStream(name string, visit func(*Stream) Visitor) (*Stream, erro
 		read += int64(len(block)) + blockHead
 	}
 	s.LostBytes = info.Size() - read
-	s.Torn = s.LostBytes > 0
+	s.CutOff = s.LostBytes > 0
 	if !errors.Is(err, io.EOF) && !errors.Is(err, errTorn) {
 		return s, fmt.Errorf("read record stream: %w", err)
 	}

@@ -85,10 +85,10 @@ type Object struct {
 // phases together are its lifecycle.
 type Phase struct {
 	Object ObjectID
-	Phase  string // created, bound, running, ready, deleting, deleted ...; of declared lives the scenario's own names
+	Phase  string // created, bound, running, ready, deleting, deleted ...; of declared lifecycles the scenario's own names
 	At     clock.Time
 	// Within is how long before At the phase may have been reached, where the
-	// watch was torn or lagged: 0 nearly always, Ever where nothing bounds it.
+	// watch was interrupted or lagged: 0 nearly always, Ever where nothing bounds it.
 	Within time.Duration
 }
 
@@ -140,7 +140,7 @@ const (
 	PhaseDeleting = "deleting" // metadata.deletionTimestamp is set
 	PhaseDeleted  = "deleted"  // the object was removed
 	// PhaseUnknown says that something happened to the object while its watch
-	// was torn, at most Within before: phases that were reached meanwhile have
+	// was interrupted, at most Within before: phases that were reached meanwhile have
 	// a Within too. An object that was not seen being created was created then.
 	// Without a Within (streams of older versions) no phase from here on has a
 	// true time.

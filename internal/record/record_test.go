@@ -75,9 +75,9 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Error("records differ from what was written")
 	}
-	if stream.Torn || len(stream.Ops) != 1 || len(stream.Objects) != 20_000 || stream.Objects[1].Lifecycle != "job" ||
+	if stream.CutOff || len(stream.Ops) != 1 || len(stream.Objects) != 20_000 || stream.Objects[1].Lifecycle != "job" ||
 		stream.Series[0].Key() != `cpu{target="etcd",a="x\"y\\"}` {
-		t.Errorf("stream = torn %v, %d ops, %d objects, %v", stream.Torn, len(stream.Ops), len(stream.Objects), stream.Series)
+		t.Errorf("stream = cut %v, %d ops, %d objects, %v", stream.CutOff, len(stream.Ops), len(stream.Objects), stream.Series)
 	}
 }
 
@@ -127,8 +127,8 @@ func TestEveryCutCanBeRead(t *testing.T) {
 		if !reflect.DeepEqual(got.calls, want.calls[:len(got.calls)]) && len(got.calls) > 0 {
 			t.Errorf("cut at %d: the calls read are not the first ones written", size)
 		}
-		if !stream.Torn && size > 25 {
-			t.Errorf("cut at %d: not reported as torn", size)
+		if !stream.CutOff && size > 25 {
+			t.Errorf("cut at %d: not reported as cut", size)
 		}
 	}
 }
@@ -162,8 +162,8 @@ func TestFullDiskStopsTheStreamAtAWholeBlock(t *testing.T) {
 		t.Error("Close hid the failure")
 	}
 	stream, got := collect(t, path)
-	if stream.Torn || len(got.events) != 1 {
-		t.Errorf("read %d marks, torn %v; want the one before the failure, whole", len(got.events), stream.Torn)
+	if stream.CutOff || len(got.events) != 1 {
+		t.Errorf("read %d marks, cut %v; want the one before the failure, whole", len(got.events), stream.CutOff)
 	}
 }
 

@@ -49,7 +49,7 @@ func TestPagesAreAccessible(t *testing.T) {
 	ctx := browser(t)
 	for name, page := range map[string]string{
 		"run":        html(t, build(t, reporttest.Shape{Gave: true, Faults: true, Slow: 3}, false)),
-		"torn":       html(t, build(t, reporttest.Shape{Pods: 300, Torn: true}, false)),
+		"torn":       html(t, build(t, reporttest.Shape{Pods: 300, CutOff: true}, false)),
 		"comparison": written(t, compared(t, 2, 4, reporttest.Shape{Pods: 300, Faults: true})),
 	} {
 		for _, c := range []struct {
@@ -63,7 +63,7 @@ func TestPagesAreAccessible(t *testing.T) {
 			checkAccess(ctx, t, name, script)
 		}
 	}
-	p := page(t, reporttest.Shape{Pods: 300, Torn: true}, true)
+	p := page(t, reporttest.Shape{Pods: 300, CutOff: true}, true)
 	server := httptest.NewServer(newStage(t, p, p, p).mux)
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	do(ctx, t, dark(false), chromedp.EmulateViewport(1280, 900), chromedp.Navigate(server.URL+"/"))

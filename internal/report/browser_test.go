@@ -417,7 +417,7 @@ func checkOthers(ctx context.Context, t *testing.T, w *witness) {
 	beside := report.Build(reporttest.Read(t, stepsAtTheEnd(t), record.Manifest{}), slo.Judgement{Verdict: slo.Unknown}, nil)
 	const taint = `</script><img src=x onerror="console.log(1)"><svg onload=console.log(2)>`
 	for name, r := range map[string]*report.Report{
-		"empty": nothing, "steps at the end": beside, "torn": build(t, reporttest.Shape{Pods: 300, Torn: true}, false),
+		"empty": nothing, "steps at the end": beside, "torn": build(t, reporttest.Shape{Pods: 300, CutOff: true}, false),
 		"hostile": build(t, reporttest.Shape{Pods: 300, Taint: taint}, false),
 	} {
 		for _, width := range []int64{1280, 480} {

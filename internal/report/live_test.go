@@ -141,7 +141,7 @@ func TestLivePage(t *testing.T) {
 		t.Skip("a browser takes some seconds to start")
 	}
 	ctx := browser(t)
-	s := newStage(t, page(t, reporttest.Shape{Pods: 800, Torn: true}, true), page(t, reporttest.Shape{Pods: 200}, false),
+	s := newStage(t, page(t, reporttest.Shape{Pods: 800, CutOff: true}, true), page(t, reporttest.Shape{Pods: 200}, false),
 		compared(t, 2, 2, reporttest.Shape{Pods: 100}))
 	server := httptest.NewServer(s.mux)
 	// The browser goes first, which ends its stream of events.
@@ -194,7 +194,7 @@ func checkFollow(ctx context.Context, t *testing.T, s *stage) {
 		chromedp.Evaluate[chromedp.Void](`document.querySelector("#manifest details").open = true`),
 		chromedp.Focus(chromedp.CSS("#objectives summary")))
 	shown := value[string](ctx, t, shownRange)
-	s.show(page(t, reporttest.Shape{Pods: 1600, Torn: true}, true), false)
+	s.show(page(t, reporttest.Shape{Pods: 1600, CutOff: true}, true), false)
 	until(ctx, t, podsPeak+` !== "`+before+`"`)
 	for expression, want := range map[string]string{
 		shownRange: shown, marked: "same",
@@ -213,7 +213,7 @@ func checkFollow(ctx context.Context, t *testing.T, s *stage) {
 func checkPause(ctx context.Context, t *testing.T, s *stage) {
 	before := value[string](ctx, t, podsPeak)
 	do(ctx, t, chromedp.Click(chromedp.CSS(`#nav button[aria-pressed]`)))
-	s.show(page(t, reporttest.Shape{Pods: 2400, Torn: true}, true), false)
+	s.show(page(t, reporttest.Shape{Pods: 2400, CutOff: true}, true), false)
 	time.Sleep(300 * time.Millisecond)
 	if got := value[string](ctx, t, podsPeak); got != before {
 		t.Errorf("a page that was paused went on from %q to %q", before, got)

@@ -98,7 +98,7 @@ func pictures(ctx context.Context, t *testing.T, prefix, page string) {
 // livePictures takes pictures of the list of runs and of a run under way.
 func livePictures(ctx context.Context, t *testing.T, prefix string) {
 	t.Helper()
-	p := page(t, reporttest.Shape{Pods: 800, Torn: true}, true)
+	p := page(t, reporttest.Shape{Pods: 800, CutOff: true}, true)
 	server := httptest.NewServer(newStage(t, p, p, p).mux)
 	defer func() { server.CloseClientConnections(); server.Close() }()
 	for _, width := range []int64{1280, 480} {

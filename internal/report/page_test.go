@@ -61,7 +61,7 @@ func TestUnreadableDiagnosis(t *testing.T) {
 
 // A run under way has no verdict, and its missing end is no fault.
 func TestUnderWay(t *testing.T) {
-	r := build(t, reporttest.Shape{Pods: 300, Torn: true}, false)
+	r := build(t, reporttest.Shape{Pods: 300, CutOff: true}, false)
 	r.UnderWay()
 	p, err := r.Page()
 	if err != nil {
@@ -83,7 +83,7 @@ func TestUnderWay(t *testing.T) {
 // What the live page is sent is a JSON object with markup and data, whatever
 // numbers are missing.
 func TestPageAsJSON(t *testing.T) {
-	p, err := build(t, reporttest.Shape{Pods: 100, Torn: true}, false).Page()
+	p, err := build(t, reporttest.Shape{Pods: 100, CutOff: true}, false).Page()
 	if err != nil {
 		t.Fatal(err)
 	}

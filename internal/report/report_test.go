@@ -55,7 +55,7 @@ func shapes() map[string]struct {
 	}{
 		"pass": {reporttest.Shape{}, true},
 		"fail": {reporttest.Shape{Slow: 7}, false},
-		"torn": {reporttest.Shape{Torn: true}, false},
+		"torn": {reporttest.Shape{CutOff: true}, false},
 	}
 }
 
@@ -216,7 +216,7 @@ func TestTablesNeedNoScript(t *testing.T) {
 }
 
 func TestUnfinishedRunsAreToldApart(t *testing.T) {
-	s := reporttest.Shape{Pods: 200, Torn: true}
+	s := reporttest.Shape{Pods: 200, CutOff: true}
 	d, m, err := reporttest.Write(t.TempDir(), s)
 	if err != nil {
 		t.Fatal(err)

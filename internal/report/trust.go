@@ -60,7 +60,7 @@ func (t *tally) ending() Finding {
 	switch {
 	case len(deaths) > 0:
 		f.Level, f.Text = Bad, sentence(deaths[0].Name+" died during the run")
-	case t.facts.Torn:
+	case t.facts.CutOff:
 		f.Level, f.Text = Bad, fmt.Sprintf("Cut off: the last %s could not be read, as after a crash.", unit.Bytes(t.facts.LostBytes).Human())
 	case end.Reason == "":
 		f.Level, f.Text = Bad, "Without an end: the run was killed or is still going on."

@@ -30,7 +30,7 @@ func words(p report.Page) string {
 // TestPagesSayWhatWasAgreed holds the words of pages against golden files.
 func TestPagesSayWhatWasAgreed(t *testing.T) {
 	pages := map[string]report.Page{
-		"running":    page(t, reporttest.Shape{Torn: true}, true),
+		"running":    page(t, reporttest.Shape{CutOff: true}, true),
 		"comparison": compared(t, 2, 4, reporttest.Shape{Pods: 100, Latency: 10}),
 	}
 	for name, c := range shapes() {

@@ -35,7 +35,7 @@ func workerRows(all []*run.Worker) (out []workerRow) {
 			if w.LostIn != "" {
 				row.State += " in " + w.LostIn
 			}
-		case w.Missing || w.Torn:
+		case w.Missing || w.CutOff:
 			row.State = "records not whole"
 		}
 		out = append(out, row)

@@ -34,7 +34,7 @@ type Facts struct {
 	Begin, End  clock.Time
 	First, Last clock.Time               // moment of the stream, boot and clean-up included
 	Ended       record.Event             // without Reason where the stream has no end
-	Torn        bool                     // the stream was cut off
+	CutOff      bool                     // the stream was cut off
 	LostBytes   int64                    // of the cut off end
 	Format      int                      // of the stream
 	Unknown     map[record.EventType]int // events of a later version, which were skipped
@@ -405,7 +405,7 @@ func (c *collector) active(at clock.Time) {
 // again when more has been read.
 func (c *collector) finish(s *record.Stream) {
 	f := c.f
-	f.Torn, f.LostBytes, f.Format, f.Unknown = s.Torn, s.LostBytes, s.Format, s.UnknownEvents
+	f.CutOff, f.LostBytes, f.Format, f.Unknown = s.CutOff, s.LostBytes, s.Format, s.UnknownEvents
 	f.First, f.Last = c.whole.First, c.whole.Last
 	if !c.begun {
 		f.Begin = f.First

@@ -272,12 +272,12 @@ func (l *Lifecycles) lastSeen(row int, from string, f *Facts) clock.Time {
 	return end
 }
 
-// before is the last moment before a torn watch at which the object is known
+// before is the last moment before an interrupted watch at which the object is known
 // to have been as it was.
-func (l *Lifecycles) before(row int, torn clock.Time) clock.Time {
+func (l *Lifecycles) before(row int, interrupted clock.Time) clock.Time {
 	last := Always
 	for i := range l.columns {
-		if at, ok := l.At(row, l.columns[i].phase); ok && at < torn {
+		if at, ok := l.At(row, l.columns[i].phase); ok && at < interrupted {
 			last = max(last, at)
 		}
 	}

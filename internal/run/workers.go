@@ -29,7 +29,7 @@ type Worker struct {
 	Lost       string         // why nothing more was heard of it; empty: it was there to the end
 	LostIn     string         // the step
 	Unknown    map[string]int // calls that were due and of which nobody knows what became, by step
-	Torn       bool           // its records do not end with a whole block
+	CutOff     bool           // its records do not end with a whole block
 	Missing    bool           // there are none
 
 	readings record.Readings
@@ -203,7 +203,7 @@ func (c *collector) readWorkers(dir record.Dir, m record.Manifest) error {
 		case err != nil:
 			return err
 		default:
-			w.Torn = s.Torn
+			w.CutOff = s.CutOff
 		}
 		w.finish()
 	}

@@ -22,7 +22,7 @@ func cutShort(f *run.Facts) []string {
 			f.End.Sub(f.Begin).Seconds()))
 	case f.Ended.Reason == record.Interrupted:
 		out = append(out, fmt.Sprintf("The run was interrupted%s.", inStep(f.Ended.Name)))
-	case f.Torn:
+	case f.CutOff:
 		out = append(out, "The records end in the middle of one.")
 	}
 	if len(out) == 0 && !f.Began() {

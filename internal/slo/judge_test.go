@@ -29,7 +29,7 @@ func TestOnlyTheRunIsJudged(t *testing.T) {
 	}
 }
 
-// A torn stream is judged up to where it ends, and never passes.
+// A stream that was cut is judged up to where it ends, and never passes.
 func TestTornStream(t *testing.T) {
 	f := newFlight(t)
 	f.objective(scenario.Objective{SLI: "call-latency", Statistic: "p99", Max: ptr(1)})

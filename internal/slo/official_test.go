@@ -151,19 +151,19 @@ func TestPodStartup(t *testing.T) {
 			f.sc.Steps = []scenario.Step{{Name: "wait", Wait: &scenario.Wait{Pods: "g", Are: "running", Count: 1100}}}
 			f.pods("g", 1000, 0.5)
 		}, slo.Pass, 1000, ""},
-		{"the watch was torn", func(f *flight) {
+		{"the watch was interrupted", func(f *flight) {
 			f.pods("g", 900, 0.5)
 			for range 100 {
 				f.pod("g", "created", 20.0, "bound", 21.0, "unknown", 27.0, "running", 27.0)
 			}
 		}, slo.Unknown, 1000, "the p99 lies between 1 and 7"},
-		{"the watch was torn, but not for long", func(f *flight) {
+		{"the watch was interrupted, but not for long", func(f *flight) {
 			f.pods("g", 900, 0.5)
 			for range 100 {
 				f.pod("g", "created", 20.0, "unknown", 24.0, "running", 24.0)
 			}
 		}, slo.Pass, 1000, "the p99 lies between 0.5 and 4"},
-		{"created while the watch was torn", func(f *flight) {
+		{"created while the watch was interrupted", func(f *flight) {
 			f.pods("g", 900, 0.5)
 			for range 100 {
 				f.pod("g", "unknown", 24.0, "running", 24.0)

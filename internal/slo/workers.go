@@ -33,7 +33,7 @@ func (c crew) doubts() []string {
 		case w.Lost != "":
 		case w.Missing && w.UnknownCalls() == 0: // the other reasons say why
 			out = append(out, fmt.Sprintf("Worker %d brought no records, and none of its calls was due: the run ended before it had a part in it, or they were taken away.", w.Index))
-		case w.Torn || w.Missing:
+		case w.CutOff || w.Missing:
 			out = append(out, fmt.Sprintf("The records of worker %d are not whole: what it sent and measured last is not known.", w.Index))
 		}
 		if float64(w.Late) > TooLateShare*float64(w.Calls) {

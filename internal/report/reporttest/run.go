@@ -23,7 +23,7 @@ type Shape struct {
 	Rate    float64 // pods per second that the scheduler manages; default 220
 	Asked   float64 // pods per second asked for; default 100
 	Name    string  // scenario; default density
-	Torn    bool    // the run is killed in its middle
+	CutOff  bool    // the run is killed in its middle
 	Taint   string  // put into every name and text that a scenario or the plane can choose
 	Slow    float64 // seconds that bindings stand still in the middle of saturation; default 0
 	Seed    uint64  // of what differs from run to run; default 7
@@ -120,7 +120,7 @@ func (f *flight) fly() {
 	var saturation, latency []pod
 	fill, probe := "saturation"+f.Taint, "latency"+f.Taint
 	f.step(fill, func() { saturation = f.pods(fill, f.Pods, f.Asked, f.Rate) })
-	if f.Torn {
+	if f.CutOff {
 		f.usage()
 		return
 	}

@@ -113,7 +113,7 @@ func load(t *testing.T, name string) *scenario.Scenario {
 }
 
 // TestGolden: the documents of an imported run, as files in testdata. A pod
-// that was never ready, one of another group, and one whose watch was torn are
+// that was never ready, one of another group, and one whose watch was interrupted are
 // in none.
 func TestGolden(t *testing.T) {
 	f := fly(t, load(t, "density"))
@@ -124,9 +124,9 @@ func TestGolden(t *testing.T) {
 	}
 	f.pod("density", "stuck", 14, 0.1, -1, -1)
 	f.pod("", "stranger", 14, 0.1, 0.2, 0.3)
-	torn := f.w.Object(record.Object{Resource: "pods", Name: "torn", Group: "density"})
+	interrupted := f.w.Object(record.Object{Resource: "pods", Name: "interrupted", Group: "density"})
 	for _, phase := range []string{record.PhaseCreated, record.PhaseUnknown, record.PhaseReady} {
-		f.w.Phase(record.Phase{Object: torn, Phase: phase, At: seconds(15)})
+		f.w.Phase(record.Phase{Object: interrupted, Phase: phase, At: seconds(15)})
 	}
 	f.step("density-pause", 20, 50.4)
 	f.j = slo.Judgement{Verdict: slo.Fail, Reasons: []string{"One reason.", "Another."}}
