@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/windtunnel/windtunnel/internal/sli"
 	"github.com/windtunnel/windtunnel/internal/slo"
@@ -16,17 +17,30 @@ import (
 // what stands behind them: the component.
 func indicatorOf(key string) (x sli.Indicator, statistic, rest string, ok bool) {
 	longest := 0
-	for _, one := range sli.All() {
-		for _, s := range one.Shown {
-			begin := slo.IndicatorKey(one, s)
-			tail, found := strings.CutPrefix(key, begin)
-			if found && len(begin) > longest && (tail == "" || tail[0] == '_') {
-				x, statistic, rest, ok, longest = one, s, strings.TrimPrefix(tail, "_"), true, len(begin)
-			}
+	for _, one := range shown() {
+		tail, found := strings.CutPrefix(key, one.begin)
+		if found && len(one.begin) > longest && (tail == "" || tail[0] == '_') {
+			x, statistic, rest, ok, longest = one.indicator, one.statistic, strings.TrimPrefix(tail, "_"), true, len(one.begin)
 		}
 	}
 	return x, statistic, rest, ok
 }
+
+// shownKey is what the keys of one statistic of an indicator begin with.
+type shownKey struct {
+	begin, statistic string
+	indicator        sli.Indicator
+}
+
+// shown are those of all indicators, which a comparison asks for thousands of times.
+var shown = sync.OnceValue(func() (out []shownKey) {
+	for _, one := range sli.All() {
+		for _, s := range one.Shown {
+			out = append(out, shownKey{slo.IndicatorKey(one, s), s, one})
+		}
+	}
+	return out
+})
 
 // besidesTitle names a measure that is not judged: "p99 apf wait", "max workqueue
 // depth (kube-controller-manager)".

@@ -77,6 +77,7 @@ var doors = map[string][]string{
 var exceptions = map[string]string{
 	"internal/api/wire/client.go:context":          "ends the dials that no caller waits for; Close cancels it",
 	"internal/repotest/golden.go:update":           "a flag of go test",
+	"internal/compare/besides.go:shown":            "the indicators' keys: made when they are first asked for, then never changed",
 	"internal/hollow/apply/apply.go:builtin":       "the schemas that applies go by: read when one is first needed, then never changed",
 	"internal/hollow/kind/builtin.go:builtin":      "the built-in resources: made when they are first asked for, then never changed",
 	"internal/api/wire/stream.go:streams":          "a pool has no state that anyone can see",
