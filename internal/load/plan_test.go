@@ -16,6 +16,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/load"
 	"github.com/windtunnel/windtunnel/internal/load/pace"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // told reads the events of a type back, after calls did close the records.
@@ -112,7 +113,7 @@ func TestClosedPool(t *testing.T) {
 		t.Fatal(err)
 	}
 	calls := b.calls(t)
-	if n := len(calls) - 100; n < 8 || n > 26 {
+	if n := len(calls) - 100; n < 2 || n > 26 { // how many of 24 a busy machine comes to, nobody knows
 		t.Errorf("%d calls of 5 ms, two at a time for 60 ms", n)
 	}
 	if most.Load() != 7 {
@@ -125,6 +126,18 @@ func TestClosedPool(t *testing.T) {
 	}
 	if got := b.told(t, record.EventLoadAsked); !slices.Equal(got, []string{"s: 100 0 7", "s: 0 0 2"}) {
 		t.Errorf("requested %v", got)
+	}
+}
+
+// TestProofClosedPoolGoesOn holds that a place in a closed pool is taken again at once.
+func TestProofClosedPoolGoesOn(t *testing.T) {
+	repotest.Proof(t)
+	b := newBench(t, func(http.ResponseWriter, *http.Request) { time.Sleep(5 * time.Millisecond) }, load.Options{})
+	if err := b.Run(t.Context(), load.Plan{Ops: []record.Op{op("get")}, For: time.Second, Pace: pace.Closed(2), Build: get}); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(b.calls(t)); n < 300 {
+		t.Errorf("%d calls of 5 ms, two at a time for a second: want 300 of 400 at least", n)
 	}
 }
 
