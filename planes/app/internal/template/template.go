@@ -10,6 +10,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"cuelang.org/go/cue"
@@ -60,4 +62,27 @@ func Evaluate(text string, in Input, fields ...string) (map[string]json.RawMessa
 		out[name] = raw
 	}
 	return out, nil
+}
+
+// Expression returns the value of one expression over the fields of a scope, in JSON.
+// One that is not concrete is an error.
+func Expression(text string, scope map[string]any) (json.RawMessage, error) {
+	var source strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(scope)) {
+		raw, err := json.Marshal(scope[name])
+		if err != nil {
+			return nil, fmt.Errorf("%s of an expression: %w", name, err)
+		}
+		fmt.Fprintf(&source, "%s: %s\n", name, raw)
+	}
+	fmt.Fprintf(&source, "_value: (%s)\nvalue: _value\n", strings.TrimSpace(text))
+	v := cuecontext.New().CompileString(source.String())
+	raw, err := v.LookupPath(cue.ParsePath("value")).MarshalJSON()
+	if err == nil {
+		return raw, nil
+	}
+	if whole := v.Err(); whole != nil {
+		err = whole
+	}
+	return nil, fmt.Errorf("%w: %w", ErrTemplate, err)
 }

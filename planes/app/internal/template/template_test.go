@@ -57,3 +57,27 @@ func BenchmarkEvaluate(b *testing.B) {
 		}
 	}
 }
+
+func TestExpression(t *testing.T) {
+	scope := map[string]any{"status": map[string]any{"a-b": map[string]any{"failed": true}, "n": 2}, "word": "x"}
+	for _, tt := range []struct{ text, want, fails string }{
+		{`status["a-b"].failed`, "true", ""},
+		{" status.n > 1 && word == \"x\"\n", "true", ""},
+		{`{w: word, s: [status.n]}`, `{"w":"x","s":[2]}`, ""},
+		{`status.none`, "", "undefined field: none"},
+		{`nobody.failed`, "", `reference "nobody" not found`},
+		{`string`, "", "incomplete"},
+		{`(`, "", "expected"},
+	} {
+		got, err := template.Expression(tt.text, scope)
+		if tt.fails != "" {
+			if !errors.Is(err, template.ErrTemplate) || !strings.Contains(err.Error(), tt.fails) {
+				t.Errorf("%s: %s, %v, want %s", tt.text, got, err, tt.fails)
+			}
+			continue
+		}
+		if err != nil || string(got) != tt.want {
+			t.Errorf("%s: %s (%v), want %s", tt.text, got, err, tt.want)
+		}
+	}
+}
