@@ -33,6 +33,7 @@ const (
 	KindTrait       = "TraitDefinition"
 	KindStep        = "WorkflowStepDefinition"
 	KindPolicy      = "PolicyDefinition"
+	KindWorkflow    = "Workflow" // of core.oam.dev/v1alpha1
 )
 
 // SystemNamespace holds the definitions that every application may use.
@@ -96,6 +97,8 @@ type Component struct {
 	Type       string          `json:"type"`
 	Properties json.RawMessage `json:"properties,omitempty"`
 	DependsOn  []string        `json:"dependsOn,omitempty"`
+	Inputs     []StepInput     `json:"inputs,omitempty"`
+	Outputs    []StepOutput    `json:"outputs,omitempty"`
 	Traits     []Trait         `json:"traits,omitempty"`
 }
 
@@ -112,16 +115,19 @@ type Policy struct {
 	Properties json.RawMessage `json:"properties,omitempty"`
 }
 
-// Workflow is the order of delivery.
+// Workflow is the order of delivery: its own steps, or those of the Workflow of
+// core.oam.dev/v1alpha1 that Ref names.
 type Workflow struct {
+	Ref   string        `json:"ref,omitempty"`
 	Mode  *WorkflowMode `json:"mode,omitempty"`
 	Steps []Step        `json:"steps,omitempty"`
 }
 
-// WorkflowMode says whether steps run one after the other (StepByStep) or as
-// soon as what they depend on is done (DAG).
+// WorkflowMode says whether steps, and those within steps, run one after the other
+// (StepByStep) or as soon as what they depend on is done (DAG).
 type WorkflowMode struct {
-	Steps string `json:"steps,omitempty"`
+	Steps    string `json:"steps,omitempty"`
+	SubSteps string `json:"subSteps,omitempty"`
 }
 
 // Step is one step of a workflow.
@@ -130,6 +136,23 @@ type Step struct {
 	Type       string          `json:"type"`
 	Properties json.RawMessage `json:"properties,omitempty"`
 	DependsOn  []string        `json:"dependsOn,omitempty"`
+	Inputs     []StepInput     `json:"inputs,omitempty"`
+	Outputs    []StepOutput    `json:"outputs,omitempty"`
+	If         string          `json:"if,omitempty"`      // CUE that says whether it runs, or "always"
+	Timeout    string          `json:"timeout,omitempty"` // a duration, such as 10m
+	SubSteps   []Step          `json:"subSteps,omitempty"`
+}
+
+// StepInput is a value that a step takes: what an earlier one gave by the name From.
+type StepInput struct {
+	From         string `json:"from"`
+	ParameterKey string `json:"parameterKey,omitempty"` // where it goes in the properties: a.b[0].c
+}
+
+// StepOutput is a value that a step gives to later ones.
+type StepOutput struct {
+	Name      string `json:"name"`
+	ValueFrom string `json:"valueFrom"` // CUE over output, outputs, parameter and context
 }
 
 // ApplicationStatus is what the controller says of an application.
@@ -166,7 +189,7 @@ type Service struct {
 type WorkflowStatus struct {
 	AppRevision    string                  `json:"appRevision,omitempty"`
 	Mode           string                  `json:"mode"`
-	Phase          string                  `json:"status,omitempty"` // executing, suspending, succeeded, failed
+	Phase          string                  `json:"status,omitempty"` // executing, suspending, succeeded, failed, terminated
 	Message        string                  `json:"message,omitempty"`
 	Suspend        bool                    `json:"suspend"`
 	Terminated     bool                    `json:"terminated"`
@@ -183,11 +206,13 @@ const (
 	StepRunning   = "running"
 	StepSucceeded = "succeeded"
 	StepFailed    = "failed"
+	StepSkipped   = "skipped"
 
 	WorkflowExecuting = "executing"
 	WorkflowSuspended = "suspending"
 	WorkflowSucceeded = "succeeded"
 	WorkflowHasFailed = "failed"
+	WorkflowHasEnded  = "terminated"
 )
 
 // StepStatus is how one step of a workflow is.
@@ -200,6 +225,8 @@ type StepStatus struct {
 	Message          string      `json:"message,omitempty"`
 	FirstExecuteTime metav1.Time `json:"firstExecuteTime,omitempty"`
 	LastExecuteTime  metav1.Time `json:"lastExecuteTime,omitempty"`
+
+	SubSteps []StepStatus `json:"subSteps,omitempty"`
 }
 
 // RevisionName names the latest revision of an application.
@@ -275,11 +302,16 @@ func (d *Definition) Template() string {
 // GroupVersion returns core.oam.dev/v1beta1.
 func GroupVersion() schema.GroupVersion { return schema.GroupVersion{Group: Group, Version: Version} }
 
+// ExternalVersion returns core.oam.dev/v1alpha1, of the Workflows that applications refer to.
+func ExternalVersion() schema.GroupVersion {
+	return schema.GroupVersion{Group: Group, Version: "v1alpha1"}
+}
+
 // Resource returns the plural of a kind, such as applications.
 func Resource(kind string) string {
 	return map[string]string{
 		KindApplication: "applications", KindRevision: "applicationrevisions", KindTracker: "resourcetrackers", KindComponent: "componentdefinitions",
-		KindTrait: "traitdefinitions", KindStep: "workflowstepdefinitions", KindPolicy: "policydefinitions",
+		KindTrait: "traitdefinitions", KindStep: "workflowstepdefinitions", KindPolicy: "policydefinitions", KindWorkflow: "workflows",
 	}[kind]
 }
 

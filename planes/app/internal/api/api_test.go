@@ -127,13 +127,13 @@ func TestBadCompression(t *testing.T) {
 
 func TestCustomResources(t *testing.T) {
 	all, err := api.CustomResources()
-	if err != nil || len(all) != 7 {
+	if err != nil || len(all) != 8 {
 		t.Fatalf("%d, %v", len(all), err)
 	}
 	known := api.Scheme().KnownTypes(api.GroupVersion())
 	for _, o := range all {
 		kind := strings.TrimSuffix(o.GetName(), "."+api.Group)
-		found := false
+		found := kind == api.Resource(api.KindWorkflow) // which is read into api.Workflow as it stands
 		for name := range known {
 			found = found || api.Resource(name) == kind
 		}
@@ -146,11 +146,12 @@ func TestCustomResources(t *testing.T) {
 // TestCopies holds that a copy can be changed without its original.
 func TestCopies(t *testing.T) {
 	a := &api.Application{ObjectMeta: metav1.ObjectMeta{Finalizers: []string{"a"}}, Status: api.ApplicationStatus{
-		Workflow: &api.WorkflowStatus{Steps: []api.StepStatus{{Name: "s"}}}, LatestRevision: &api.RevisionName{Name: "a-v1"}, Services: []api.Service{{Name: "c"}},
+		Workflow: &api.WorkflowStatus{Steps: []api.StepStatus{{Name: "s", SubSteps: []api.StepStatus{{Name: "s"}}}}}, LatestRevision: &api.RevisionName{Name: "a-v1"}, Services: []api.Service{{Name: "c"}},
 	}}
 	b := a.Copy()
 	b.Finalizers[0], b.Status.Workflow.Steps[0].Name, b.Status.LatestRevision.Name, b.Status.Services[0].Name = "b", "t", "a-v2", "d"
-	if a.Finalizers[0] != "a" || a.Status.Workflow.Steps[0].Name != "s" || a.Status.LatestRevision.Name != "a-v1" || a.Status.Services[0].Name != "c" {
+	b.Status.Workflow.Steps[0].SubSteps[0].Name = "t"
+	if a.Finalizers[0] != "a" || a.Status.Workflow.Steps[0].Name != "s" || a.Status.Workflow.Steps[0].SubSteps[0].Name != "s" || a.Status.LatestRevision.Name != "a-v1" || a.Status.Services[0].Name != "c" {
 		t.Errorf("changed with its copy: %+v", a)
 	}
 }

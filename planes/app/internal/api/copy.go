@@ -36,6 +36,9 @@ func (in *WorkflowStatus) Copy() *WorkflowStatus {
 	}
 	out := *in
 	out.Steps = slices.Clone(in.Steps)
+	for i := range out.Steps {
+		out.Steps[i].SubSteps = slices.Clone(out.Steps[i].SubSteps)
+	}
 	return &out
 }
 

@@ -34,6 +34,9 @@ func Install(ctx context.Context, config *rest.Config, definitions []*Definition
 	if err := install.Served(ctx, c, GroupVersion(), resources()...); err != nil {
 		return err
 	}
+	if err := install.Served(ctx, c, ExternalVersion(), Resource(KindWorkflow)); err != nil {
+		return err
+	}
 	if err := MakeNamespace(ctx, c); err != nil {
 		return err
 	}

@@ -36,6 +36,7 @@ type RevisionContent struct {
 	TraitDefinitions        map[string]*Definition `json:"traitDefinitions,omitempty"`
 	WorkflowStepDefinitions map[string]*Definition `json:"workflowStepDefinitions,omitempty"`
 	Policies                map[string]*Policy     `json:"policies,omitempty"`
+	Workflow                *Workflow              `json:"workflow,omitempty"` // that the application refers to
 }
 
 // RevisionStatus is how the publishing of a revision ended.

@@ -42,6 +42,7 @@ type placement struct{ cluster, namespace string }
 // deployment is what a deploy step is told.
 type deployment struct {
 	topologies  []topology
+	overrides   []override
 	parallelism int
 }
 
@@ -67,19 +68,25 @@ func (p *pass) deployment(s api.Step) (*deployment, error) {
 		Policies    []string `json:"policies"`
 		Parallelism int      `json:"parallelism"`
 	}
-	if err := json.Unmarshal(s.Properties, &properties); err != nil {
-		return nil, err
+	if len(s.Properties) > 0 {
+		if err := json.Unmarshal(s.Properties, &properties); err != nil {
+			return nil, err
+		}
 	}
 	out := &deployment{parallelism: deployAtOnce}
 	if properties.Parallelism > 0 {
 		out.parallelism = properties.Parallelism
 	}
 	for _, name := range properties.Policies {
-		i := slices.IndexFunc(p.topologies, func(t topology) bool { return t.name == name })
-		if i < 0 {
-			return nil, fmt.Errorf("no policy %q of type %s", name, policyTopology)
+		if i := slices.IndexFunc(p.topologies, func(t topology) bool { return t.name == name }); i >= 0 {
+			out.topologies = append(out.topologies, p.topologies[i])
+			continue
 		}
-		out.topologies = append(out.topologies, p.topologies[i])
+		i := slices.IndexFunc(p.overrides, func(o override) bool { return o.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("no policy %q of type %s or %s", name, policyTopology, policyOverride)
+		}
+		out.overrides = append(out.overrides, p.overrides[i])
 	}
 	return out, nil
 }
@@ -156,8 +163,17 @@ func (p *pass) deploy(ctx context.Context, d deployment) (ok bool, message strin
 	if err != nil {
 		return false, "", err
 	}
+	components := p.app.Spec.Components
+	for _, o := range d.overrides {
+		if components, err = o.apply(components); err != nil {
+			return false, "", err
+		}
+	}
 	var all []*delivery
-	for _, component := range p.app.Spec.Components {
+	for _, component := range components {
+		if len(component.Inputs)+len(component.Outputs) > 0 {
+			return false, "", fmt.Errorf("component %s: inputs and outputs need a step of type %s", component.Name, stepApply)
+		}
 		for _, at := range places {
 			all = append(all, &delivery{component: component, at: at})
 		}

@@ -81,7 +81,13 @@ func (c *Controller) onApplication(old, now *api.Application) {
 // status is the controller's own.
 func looksOther(old, now *api.Application) bool {
 	return old.Generation != now.Generation || (old.DeletionTimestamp == nil) != (now.DeletionTimestamp == nil) ||
-		!slices.Equal(old.Finalizers, now.Finalizers) || !maps.Equal(old.Annotations, now.Annotations) || !maps.Equal(old.Labels, now.Labels)
+		!slices.Equal(old.Finalizers, now.Finalizers) || !maps.Equal(old.Annotations, now.Annotations) || !maps.Equal(old.Labels, now.Labels) ||
+		resumed(old.Status.Workflow, now.Status.Workflow)
+}
+
+// resumed says whether somebody let a workflow go on that was suspended, or ended it.
+func resumed(old, now *api.WorkflowStatus) bool {
+	return old != nil && now != nil && !now.Finished && (old.Suspend && !now.Suspend || !old.Terminated && now.Terminated)
 }
 
 // indexLabels indexes by the application that labels name.

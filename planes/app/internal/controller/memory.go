@@ -24,6 +24,7 @@ type memories struct {
 type remembered struct {
 	written map[string]written // by kind and name
 	tries   map[string]int     // failures or waits in a row, by step
+	values  stepValues         // that steps gave, where they are kept in memory
 }
 
 // written is a version of an object that this controller wrote.
@@ -115,6 +116,23 @@ func (m *memories) again(key, step string) int {
 	r := m.ofLocked(key)
 	r.tries[step]++
 	return r.tries[step]
+}
+
+// keep remembers what the steps of an application gave.
+func (m *memories) keep(key string, v stepValues) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ofLocked(key).values = v
+}
+
+// kept returns what the steps of an application gave.
+func (m *memories) kept(key string) stepValues {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r := m.byKey[key]; r != nil {
+		return r.values
+	}
+	return stepValues{}
 }
 
 // done forgets the tries of a step.

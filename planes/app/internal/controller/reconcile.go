@@ -30,6 +30,8 @@ type pass struct {
 	definitions definitionSet
 	applyOnce   bool
 	topologies  []topology
+	overrides   []override
+	plan        *api.Workflow // the application's own, or the one that it refers to
 
 	hash   string
 	number int64 // of the revision
@@ -40,6 +42,13 @@ type pass struct {
 	current *api.Tracker
 	history []*api.Tracker
 	marked  bool // a tracker was deleted in this pass
+
+	steps  []step                       // of the workflow, with those within groups
+	within string                       // how steps within groups are run
+	taken  map[string]bool              // steps that were run in this pass
+	gives  bool                         // some step has outputs
+	values map[string]json.RawMessage   // that steps gave to others, by name
+	live   map[[3]string]map[string]any // objects by component, cluster and place in its outputs
 
 	mu      sync.Mutex // components are delivered to several clusters at once
 	entries map[string]entry
@@ -70,7 +79,7 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 		return nil
 	}
 	app := o.(*api.Application)
-	p := &pass{c: c, key: key, app: app.Copy(), before: app.Status, entries: map[string]entry{}}
+	p := &pass{c: c, key: key, app: app.Copy(), before: app.Status, entries: map[string]entry{}, taken: map[string]bool{}}
 	ctx, cancel := context.WithTimeout(ctx, passTimeout)
 	defer cancel()
 	begin := c.o.Clock.Now()
@@ -95,7 +104,7 @@ func (p *pass) do(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := p.parse(); err != nil {
+	if err := p.parse(ctx); err != nil {
 		return p.refuse(ctx, err)
 	}
 	if err := p.publish(ctx); err != nil {
@@ -148,7 +157,10 @@ func (p *pass) update(ctx context.Context) error {
 }
 
 // parse finds everything that the application names.
-func (p *pass) parse() error {
+func (p *pass) parse(ctx context.Context) error {
+	if err := p.findWorkflow(ctx); err != nil {
+		return err
+	}
 	done := p.c.metrics.stage("generate-appfile")
 	err := p.collect()
 	done()
@@ -158,7 +170,7 @@ func (p *pass) parse() error {
 	p.event(corev1.EventTypeNormal, "Parsed", "Parsed successfully")
 	defer p.c.metrics.stage("apply-policies")()
 	p.applyOnce = p.c.o.Features.ApplyOnce
-	p.topologies = nil
+	p.topologies, p.overrides = nil, nil
 	for _, policy := range p.app.Spec.Policies {
 		switch policy.Type {
 		case policyTopology:
@@ -167,6 +179,12 @@ func (p *pass) parse() error {
 				return err
 			}
 			p.topologies = append(p.topologies, t)
+		case policyOverride:
+			o, err := p.overrideOf(policy)
+			if err != nil {
+				return err
+			}
+			p.overrides = append(p.overrides, o)
 		case "apply-once":
 			var properties struct {
 				Enable bool `json:"enable"`
@@ -176,7 +194,7 @@ func (p *pass) parse() error {
 			}
 			p.applyOnce = p.applyOnce || properties.Enable
 		default:
-			return fmt.Errorf("policy %s: type %s is not one that the plane carries out: want apply-once or topology", policy.Name, policy.Type)
+			return fmt.Errorf("policy %s: type %s is not one that the plane carries out: want apply-once, override or topology", policy.Name, policy.Type)
 		}
 	}
 	p.set("Parsed", corev1.ConditionTrue, "Available", "")
@@ -205,8 +223,10 @@ func (p *pass) publish(ctx context.Context) error {
 // pause waits for a workflow that is not over.
 func (p *pass) pause(ctx context.Context, wait time.Duration) error {
 	p.app.Status.Phase = api.RunningWorkflow
-	if p.app.Status.Workflow.Suspend {
+	var kept error
+	if p.app.Status.Workflow.Suspend { // for as long as somebody likes: what it has made is kept
 		p.app.Status.Phase = api.WorkflowSuspending
+		kept = p.keepAndSay(ctx)
 	}
 	p.set("Render", corev1.ConditionTrue, "Available", "")
 	p.event(corev1.EventTypeNormal, "Rendered", "Rendered successfully")
@@ -215,8 +235,10 @@ func (p *pass) pause(ctx context.Context, wait time.Duration) error {
 	}
 	if wait > 0 {
 		p.c.loop.Queue.AddAfter(p.key, untilWhole(p.c.now(), wait))
+	} else {
+		p.c.loop.Queue.AddAfter(p.key, p.c.o.Resync)
 	}
-	return nil
+	return kept
 }
 
 // finishWorkflow writes down how the workflow ended.
@@ -239,6 +261,9 @@ func (p *pass) settle(ctx context.Context) error {
 	case w.Phase == api.WorkflowHasFailed:
 		s.Phase = api.WorkflowFailed
 		p.set("Workflow", corev1.ConditionFalse, "WorkflowFailed", w.Message)
+	case w.Phase == api.WorkflowHasEnded:
+		s.Phase = api.WorkflowTerminated
+		p.set("Workflow", corev1.ConditionFalse, "WorkflowTerminated", w.Message)
 	case slices.ContainsFunc(s.Services, func(s api.Service) bool { return !s.Healthy }):
 		s.Phase = api.Unhealthy
 	default:
@@ -247,11 +272,7 @@ func (p *pass) settle(ctx context.Context) error {
 		p.set("Ready", corev1.ConditionTrue, "Available", "")
 	}
 	p.event(corev1.EventTypeNormal, "Applied", "Applied successfully")
-	kept := p.keep(ctx)
-	if kept != nil {
-		p.set("StateKeep", corev1.ConditionFalse, "Unavailable", kept.Error())
-		p.event(corev1.EventTypeWarning, "FailedStateKeep", kept.Error())
-	}
+	kept := p.keepAndSay(ctx)
 	if err := p.collectRevisions(ctx); err != nil {
 		return err
 	}
@@ -262,7 +283,7 @@ func (p *pass) settle(ctx context.Context) error {
 	}
 	for range passes {
 		var err error
-		if finished, err = p.collectGarbage(ctx, w.Phase != api.WorkflowHasFailed); err != nil {
+		if finished, err = p.collectGarbage(ctx, w.Phase == api.WorkflowSucceeded); err != nil {
 			return err
 		}
 		if err := p.patchStatus(ctx); err != nil {
@@ -279,6 +300,16 @@ func (p *pass) settle(ctx context.Context) error {
 		p.c.loop.Queue.AddAfter(p.key, p.c.o.Resync+time.Duration(p.c.rng.share()*p.c.o.Features.Jitter*float64(p.c.o.Resync)))
 	}
 	return nil
+}
+
+// keepAndSay keeps what the application made and says what hinders that.
+func (p *pass) keepAndSay(ctx context.Context) error {
+	err := p.keep(ctx)
+	if err != nil {
+		p.set("StateKeep", corev1.ConditionFalse, "Unavailable", err.Error())
+		p.event(corev1.EventTypeWarning, "FailedStateKeep", err.Error())
+	}
+	return err
 }
 
 // leave takes away what the application made, then its finalizer.

@@ -23,6 +23,7 @@ import (
 type manifest struct {
 	object    *unstructured.Unstructured
 	component string
+	as        string // its name among its component's outputs; empty for the output itself
 	trait     string // type of the trait that added it; empty for the component's own
 	cluster   string // that it is for; empty for the one that the applications are in
 }
@@ -87,7 +88,7 @@ func (p *pass) renderTrait(component api.Component, trait api.Trait, base []mani
 // read returns the objects that a template rendered, its output first.
 func read(fields map[string]json.RawMessage, component, trait string) ([]manifest, error) {
 	var out []manifest
-	add := func(what string, raw json.RawMessage) error {
+	add := func(what, as string, raw json.RawMessage) error {
 		o := &unstructured.Unstructured{}
 		if err := json.Unmarshal(raw, &o.Object); err != nil {
 			return fmt.Errorf("component %s: %s: %w", component, what, err)
@@ -95,11 +96,11 @@ func read(fields map[string]json.RawMessage, component, trait string) ([]manifes
 		if o.GetKind() == "" || o.GetAPIVersion() == "" {
 			return fmt.Errorf("component %s: %s has no kind or apiVersion", component, what)
 		}
-		out = append(out, manifest{object: o, component: component, trait: trait})
+		out = append(out, manifest{object: o, component: component, as: as, trait: trait})
 		return nil
 	}
 	if raw := fields["output"]; raw != nil {
-		if err := add("output", raw); err != nil {
+		if err := add("output", "", raw); err != nil {
 			return nil, err
 		}
 	}
@@ -109,7 +110,7 @@ func read(fields map[string]json.RawMessage, component, trait string) ([]manifes
 			return nil, fmt.Errorf("component %s: outputs: %w", component, err)
 		}
 		for _, name := range slices.Sorted(maps.Keys(more)) {
-			if err := add("outputs."+name, more[name]); err != nil {
+			if err := add("outputs."+name, name, more[name]); err != nil {
 				return nil, err
 			}
 		}

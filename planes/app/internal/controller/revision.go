@@ -23,39 +23,39 @@ func (p *pass) collect() error {
 	for _, kind := range api.DefinitionKinds() {
 		p.definitions[kind] = map[string]*api.Definition{}
 	}
-	need := func(kind, name string) error {
-		if p.definitions[kind][name] != nil {
-			return nil
-		}
-		d, err := p.c.find(kind, p.app.Namespace, name)
-		if err == nil {
-			p.definitions[kind][name] = d
-		}
-		return err
-	}
 	for _, component := range p.app.Spec.Components {
-		if err := need(api.KindComponent, component.Type); err != nil {
+		if err := p.need(api.KindComponent, component.Type); err != nil {
 			return fmt.Errorf("component %s: %w", component.Name, err)
 		}
 		for _, trait := range component.Traits {
-			if err := need(api.KindTrait, trait.Type); err != nil {
+			if err := p.need(api.KindTrait, trait.Type); err != nil {
 				return fmt.Errorf("component %s: %w", component.Name, err)
 			}
 		}
 	}
 	for _, policy := range p.app.Spec.Policies {
-		if err := need(api.KindPolicy, policy.Type); err != nil {
+		if err := p.need(api.KindPolicy, policy.Type); err != nil {
 			return fmt.Errorf("policy %s: %w", policy.Name, err)
 		}
 	}
-	if p.app.Spec.Workflow != nil {
-		for _, step := range p.app.Spec.Workflow.Steps {
-			if err := need(api.KindStep, step.Type); err != nil {
-				return fmt.Errorf("step %s: %w", step.Name, err)
-			}
+	for _, step := range p.plannedSteps() {
+		if err := p.need(api.KindStep, step.Type); err != nil {
+			return fmt.Errorf("step %s: %w", step.Name, err)
 		}
 	}
 	return nil
+}
+
+// need finds one definition.
+func (p *pass) need(kind, name string) error {
+	if p.definitions[kind][name] != nil {
+		return nil
+	}
+	d, err := p.c.find(kind, p.app.Namespace, name)
+	if err == nil {
+		p.definitions[kind][name] = d
+	}
+	return err
 }
 
 // revisionName returns the name of the revision that this pass works on.
@@ -98,7 +98,11 @@ func numberOf(r *api.Revision) int64 {
 func (p *pass) prepareRevision() error {
 	defer p.c.metrics.stage("prepare-current-apprev")()
 	var err error
-	if p.hash, err = hashOf(p.app.Spec); err != nil {
+	content := any(p.app.Spec)
+	if p.plan != nil && p.plan.Ref != "" {
+		content = []any{p.app.Spec, p.plan}
+	}
+	if p.hash, err = hashOf(content); err != nil {
 		return err
 	}
 	latest := p.app.Status.LatestRevision
@@ -194,6 +198,9 @@ func (p *pass) wantedRevision() *api.Revision {
 		}
 		c.Policies[policy.Name] = &p.app.Spec.Policies[i]
 	}
+	if p.plan != nil && p.plan.Ref != "" {
+		c.Workflow = p.plan
+	}
 	return r
 }
 
@@ -246,7 +253,7 @@ func (p *pass) applyRevision(ctx context.Context) error {
 
 // sameContent compares what two revisions hold.
 func sameContent(a, b *api.RevisionContent) bool {
-	return reflect.DeepEqual(a.Application.Spec, b.Application.Spec) && reflect.DeepEqual(a.Policies, b.Policies) &&
+	return reflect.DeepEqual(a.Application.Spec, b.Application.Spec) && reflect.DeepEqual(a.Policies, b.Policies) && reflect.DeepEqual(a.Workflow, b.Workflow) &&
 		sameDefinitions(a.ComponentDefinitions, b.ComponentDefinitions) && sameDefinitions(a.TraitDefinitions, b.TraitDefinitions) &&
 		sameDefinitions(a.WorkflowStepDefinitions, b.WorkflowStepDefinitions)
 }

@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,208 +17,6 @@ import (
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 	"github.com/windtunnel/windtunnel/planes/app/internal/cluster"
 )
-
-// The types of steps, and the ways in which they are run.
-const (
-	stepApply   = "apply-component"
-	stepSuspend = "suspend"
-	stepDeploy  = "deploy"
-	modeDAG     = "DAG"
-	modeSerial  = "StepByStep"
-)
-
-// step is one step of a workflow with what it delivers.
-type step struct {
-	api.Step
-	component *api.Component // of apply-component
-	deploy    *deployment    // of deploy
-}
-
-// workflow returns the steps of the application and how they are run. Without a
-// workflow of its own there is one step for each topology, or else for each component.
-func (p *pass) workflow() (steps []step, mode string, err error) {
-	defer p.c.metrics.stage("generate-app-steps")()
-	spec := p.app.Spec
-	if spec.Workflow == nil || len(spec.Workflow.Steps) == 0 {
-		return p.generated(), modeDAG, nil
-	}
-	mode = modeSerial
-	if spec.Workflow.Mode != nil && spec.Workflow.Mode.Steps != "" {
-		mode = spec.Workflow.Mode.Steps
-	}
-	for _, s := range spec.Workflow.Steps {
-		one := step{Step: s}
-		switch s.Type {
-		case stepSuspend:
-		case stepDeploy:
-			if one.deploy, err = p.deployment(s); err != nil {
-				return nil, "", fmt.Errorf("step %s: %w", s.Name, err)
-			}
-		case stepApply:
-			var properties struct {
-				Component string `json:"component"`
-			}
-			if err := json.Unmarshal(s.Properties, &properties); err != nil {
-				return nil, "", fmt.Errorf("step %s: %w", s.Name, err)
-			}
-			i := slices.IndexFunc(spec.Components, func(c api.Component) bool { return c.Name == properties.Component })
-			if i < 0 {
-				return nil, "", fmt.Errorf("step %s: no component %q", s.Name, properties.Component)
-			}
-			one.component = &spec.Components[i]
-		default:
-			return nil, "", fmt.Errorf("step %s: type %s is not one that the plane carries out: want %s, %s or %s", s.Name, s.Type, stepApply, stepDeploy, stepSuspend)
-		}
-		steps = append(steps, one)
-	}
-	return steps, mode, nil
-}
-
-// generated are the steps of an application that names none.
-func (p *pass) generated() (steps []step) {
-	for _, t := range p.topologies {
-		steps = append(steps, step{
-			Step:   api.Step{Name: stepDeploy + "-" + t.name, Type: stepDeploy},
-			deploy: &deployment{topologies: []topology{t}, parallelism: deployAtOnce},
-		})
-	}
-	if len(steps) > 0 {
-		return steps
-	}
-	for i, c := range p.app.Spec.Components {
-		steps = append(steps, step{Step: api.Step{Name: c.Name, Type: stepApply, DependsOn: c.DependsOn}, component: &p.app.Spec.Components[i]})
-	}
-	return steps
-}
-
-// execute runs what can be run of the workflow now. wait is how long to wait until
-// there is more to do; 0 for nothing to wait for.
-func (p *pass) execute(ctx context.Context, steps []step, mode string) (wait time.Duration, err error) {
-	defer p.c.metrics.stage("execute-workflow")()
-	w := p.app.Status.Workflow
-	if w == nil || w.AppRevision != p.revisionName() {
-		w = &api.WorkflowStatus{AppRevision: p.revisionName(), Mode: mode, Phase: api.WorkflowExecuting, StartTime: metav1.NewTime(p.c.now())}
-		if !p.c.o.Features.InMemoryContext {
-			w.ContextBackend = &corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: p.app.Namespace, Name: contextName(p.app)}
-		}
-		p.app.Status.Workflow, p.app.Status.Services, p.app.Status.AppliedResources = w, nil, nil
-	}
-	if err := p.openContext(ctx); err != nil {
-		return 0, err
-	}
-	wait = -1
-	for _, s := range steps {
-		status := stepOf(w, s)
-		if status.Phase == api.StepSucceeded {
-			continue
-		}
-		if !ready(w, s) {
-			if mode != modeDAG {
-				break
-			}
-			continue
-		}
-		next, err := p.run(ctx, s, status)
-		if err != nil {
-			return 0, err
-		}
-		if next > 0 && (wait < 0 || next < wait) {
-			wait = next
-		}
-		if mode != modeDAG && status.Phase != api.StepSucceeded || w.Suspend {
-			break
-		}
-	}
-	p.concludeWorkflow(steps)
-	return max(wait, 0), nil
-}
-
-// stepOf returns the status of a step, which is made where there is none.
-func stepOf(w *api.WorkflowStatus, s step) *api.StepStatus {
-	for i := range w.Steps {
-		if w.Steps[i].Name == s.Name {
-			return &w.Steps[i]
-		}
-	}
-	id, err := hashOf(w.AppRevision + "/" + s.Name)
-	if err != nil {
-		id = s.Name // a string always has a hash
-	}
-	w.Steps = append(w.Steps, api.StepStatus{ID: id[:10], Name: s.Name, Type: s.Type, Phase: api.StepPending})
-	return &w.Steps[len(w.Steps)-1]
-}
-
-// ready says whether everything that a step depends on is done.
-func ready(w *api.WorkflowStatus, s step) bool {
-	for _, name := range s.DependsOn {
-		if !slices.ContainsFunc(w.Steps, func(t api.StepStatus) bool { return t.Name == name && t.Phase == api.StepSucceeded }) {
-			return false
-		}
-	}
-	return true
-}
-
-// run executes a step once. A failure of the step is in its status; an error is one
-// of the pass.
-func (p *pass) run(ctx context.Context, s step, status *api.StepStatus) (wait time.Duration, err error) {
-	begin := p.c.o.Clock.Now()
-	defer func() {
-		p.c.metrics.steps.WithLabelValues("application", s.Type).Observe(float64(p.c.o.Clock.Now().Sub(begin)) / float64(time.Millisecond))
-	}()
-	now := metav1.NewTime(p.c.now())
-	first := status.FirstExecuteTime.IsZero()
-	if first {
-		status.FirstExecuteTime = now
-	}
-	status.LastExecuteTime = now
-	if s.Type == stepSuspend {
-		return 0, p.suspend(ctx, status, first)
-	}
-	name := p.revisionName() + "/" + s.Name
-	var ok bool
-	var message string
-	var failed error
-	if s.deploy != nil {
-		ok, message, failed = p.deploy(ctx, *s.deploy)
-	} else {
-		ok, message, failed = p.bring(ctx, *s.component, placement{})
-	}
-	switch {
-	case failed != nil && ctx.Err() != nil:
-		return 0, failed
-	case failed != nil:
-		tries := p.c.memory.again(p.key, name)
-		status.Phase, status.Reason, status.Message = api.StepFailed, "Execute", failed.Error()
-		p.c.events.Event(p.app, corev1.EventTypeWarning, "FailedWorkflow", failed.Error())
-		if tries >= maxTries {
-			p.app.Status.Workflow.Phase, p.app.Status.Workflow.Message = api.WorkflowHasFailed, fmt.Sprintf("step %s: %d tries failed: %v", s.Name, tries, failed)
-			p.c.memory.done(p.key, name)
-			return 0, p.saveContext(ctx, s.Name, first)
-		}
-		wait = stepWait(tries, maxFailing)
-	case !ok:
-		status.Phase, status.Reason, status.Message = api.StepRunning, "Wait", message
-		wait = stepWait(p.c.memory.again(p.key, name), maxWait)
-	default:
-		status.Phase, status.Reason, status.Message = api.StepSucceeded, "", ""
-		p.c.memory.done(p.key, name)
-	}
-	return wait, p.saveContext(ctx, s.Name, first)
-}
-
-// suspend stops a workflow until somebody takes status.workflow.suspend back.
-func (p *pass) suspend(ctx context.Context, status *api.StepStatus, first bool) error {
-	w := p.app.Status.Workflow
-	if first {
-		w.Suspend, status.Phase = true, api.StepRunning
-		w.Phase = api.WorkflowSuspended
-		return p.saveContext(ctx, status.Name, first)
-	}
-	if !w.Suspend {
-		status.Phase, w.Phase = api.StepSucceeded, api.WorkflowExecuting
-	}
-	return nil
-}
 
 // bring applies a component somewhere and says whether it is healthy there.
 func (p *pass) bring(ctx context.Context, component api.Component, at placement) (ok bool, message string, err error) {
@@ -309,6 +107,7 @@ func (p *pass) check(ctx context.Context, component api.Component, at placement,
 		if o == nil {
 			return false, fmt.Sprintf("%s %s is not there", m.object.GetKind(), m.object.GetName()), nil
 		}
+		p.saw(m, o.Object)
 		if i > 0 {
 			continue
 		}
@@ -344,36 +143,34 @@ func (p *pass) serve(component api.Component, at placement, manifests []manifest
 	}
 }
 
-// concludeWorkflow says whether the workflow is over.
-func (p *pass) concludeWorkflow(steps []step) {
-	w := p.app.Status.Workflow
-	done := 0
-	for _, s := range w.Steps {
-		if s.Phase == api.StepSucceeded {
-			done++
-		}
-	}
-	if done == len(steps) {
-		w.Phase, w.Message = api.WorkflowSucceeded, ""
-	}
-	if w.Phase == api.WorkflowSucceeded || w.Phase == api.WorkflowHasFailed {
-		w.Finished, w.Terminated = true, w.Phase == api.WorkflowHasFailed
-		end := metav1.NewTime(p.c.now())
-		w.EndTime = &end
-		p.c.metrics.workflows.WithLabelValues(w.Phase).Observe(end.Sub(w.StartTime.Time).Seconds())
-	}
+func contextName(app *api.Application) string { return "workflow-" + app.Name + "-context" }
+
+// stepValues are what the steps of one revision gave to others.
+type stepValues struct {
+	Revision string                     `json:"revision"`
+	Values   map[string]json.RawMessage `json:"values"`
 }
 
-func contextName(app *api.Application) string { return "workflow-" + app.Name + "-context" }
+// valuesKey is where they are in the ConfigMap.
+const valuesKey = "outputs"
 
 // openContext reads the state that steps hand to each other, or makes it.
 func (p *pass) openContext(ctx context.Context) error {
+	p.values = map[string]json.RawMessage{}
 	if p.c.o.Features.InMemoryContext {
+		p.recall(p.c.memory.kept(p.key))
 		return nil
 	}
 	cm, err := p.readContext(ctx)
-	if err != nil || cm != nil {
+	if err != nil {
 		return err
+	}
+	if cm != nil {
+		var v stepValues
+		if json.Unmarshal([]byte(cm.Data[valuesKey]), &v) == nil { // what somebody else wrote into it is not used
+			p.recall(v)
+		}
+		return nil
 	}
 	cm = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Name: contextName(p.app), Namespace: p.app.Namespace,
@@ -386,6 +183,13 @@ func (p *pass) openContext(ctx context.Context) error {
 		return fmt.Errorf("workflow context: %w", err)
 	}
 	return nil
+}
+
+// recall takes values over that are of this revision.
+func (p *pass) recall(v stepValues) {
+	if v.Revision == p.revisionName() {
+		maps.Copy(p.values, v.Values)
+	}
 }
 
 // readContext returns the state, from the cache where there is one; nil without any.
@@ -412,10 +216,14 @@ func (p *pass) readContext(ctx context.Context) (*corev1.ConfigMap, error) {
 	return cm, nil
 }
 
-// saveContext notes a step that ran for the first time; what it knows does not
-// change later.
-func (p *pass) saveContext(ctx context.Context, name string, first bool) error {
-	if p.c.o.Features.InMemoryContext || !first {
+// saveContext notes a step that ran for the first time, or gave something; what it
+// knows does not change later.
+func (p *pass) saveContext(ctx context.Context, name string, changed bool) error {
+	given := stepValues{p.revisionName(), p.values}
+	if p.c.o.Features.InMemoryContext {
+		p.c.memory.keep(p.key, given)
+	}
+	if p.c.o.Features.InMemoryContext || !changed {
 		return nil
 	}
 	cm, err := p.readContext(ctx)
@@ -433,7 +241,15 @@ func (p *pass) saveContext(ctx context.Context, name string, first bool) error {
 	if err != nil {
 		return fmt.Errorf("workflow context: %w", err)
 	}
-	body, err := json.Marshal(map[string]any{"data": map[string]string{"vars": string(raw)}})
+	data := map[string]string{"vars": string(raw)}
+	if len(p.values) > 0 {
+		values, err := json.Marshal(given)
+		if err != nil {
+			return fmt.Errorf("workflow context: %w", err)
+		}
+		data[valuesKey] = string(values)
+	}
+	body, err := json.Marshal(map[string]any{"data": data})
 	if err != nil {
 		return fmt.Errorf("workflow context: %w", err)
 	}

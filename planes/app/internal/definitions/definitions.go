@@ -35,8 +35,10 @@ func All() ([]*api.Definition, error) {
 		{api.KindStep, "apply-component", api.DefinitionSpec{}, false},
 		{api.KindStep, "deploy", api.DefinitionSpec{}, false},
 		{api.KindStep, "suspend", api.DefinitionSpec{}, false},
+		{api.KindStep, "step-group", api.DefinitionSpec{}, false},
 		{api.KindPolicy, "apply-once", api.DefinitionSpec{}, false},
 		{api.KindPolicy, "topology", api.DefinitionSpec{}, false},
+		{api.KindPolicy, "override", api.DefinitionSpec{}, false},
 	} {
 		text, err := texts.ReadFile("cue/" + d.name + ".cue")
 		if err != nil {

@@ -147,6 +147,9 @@ func validate(q *admissionv1.AdmissionRequest, find func(kind, namespace, name s
 	if app.Spec.Workflow != nil {
 		for _, s := range app.Spec.Workflow.Steps {
 			need("step "+s.Name, api.KindStep, s.Type)
+			for _, o := range s.SubSteps {
+				need("step "+o.Name, api.KindStep, o.Type)
+			}
 		}
 	}
 	if err := errors.Join(errs...); err != nil {

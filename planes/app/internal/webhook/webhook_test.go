@@ -78,6 +78,7 @@ func TestValidation(t *testing.T) {
 		{fmt.Sprintf(app, "", "webservice", "scaler", "apply-twice", "suspend"), `policy p: PolicyDefinition "apply-twice"`},
 		{fmt.Sprintf(app, "", "webservice", "scaler", "apply-once", "resume"), `step s: WorkflowStepDefinition "resume"`},
 		{fmt.Sprintf(app, `,"deletionTimestamp":"2026-01-01T00:00:00Z"`, "webservise", "scaler", "apply-once", "suspend"), ""},
+		{`{"spec":{"components":[],"workflow":{"steps":[{"name":"g","type":"suspend","subSteps":[{"name":"s","type":"resume"}]}]}}}`, `step s: WorkflowStepDefinition "resume"`},
 		{`{"spec":1}`, "cannot unmarshal"},
 	} {
 		got := validate(request(tt.object), find)

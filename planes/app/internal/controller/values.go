@@ -1,0 +1,268 @@
+package controller
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/windtunnel/windtunnel/planes/app/internal/api"
+	"github.com/windtunnel/windtunnel/planes/app/internal/template"
+)
+
+// ofContext begins the name of an input that is no step's output but a field of the
+// context that templates have.
+const ofContext = "context."
+
+// wanted says whether a step runs, by its condition: without one it does unless a
+// step before it failed.
+func (p *pass) wanted(s step, failed bool) (bool, error) {
+	switch s.If {
+	case "":
+		return !failed, nil
+	case always:
+		return true, nil
+	}
+	inputs := map[string]json.RawMessage{}
+	for _, in := range s.Inputs {
+		v, err := p.input(in.From)
+		if err != nil {
+			return false, fmt.Errorf("if: %w", err)
+		}
+		inputs[in.From] = v
+	}
+	raw, err := template.Expression(s.If, map[string]any{"status": p.conditions(), "inputs": inputs, "context": p.context(s.Name, placement{})})
+	if err != nil {
+		return false, fmt.Errorf("if %q: %w", s.If, err)
+	}
+	var runs bool
+	if err := json.Unmarshal(raw, &runs); err != nil {
+		return false, fmt.Errorf("if %q: it is %s: want true or false", s.If, raw)
+	}
+	return runs, nil
+}
+
+// conditions are what the condition of a step can ask of all steps. A name that is
+// no name in CUE is there with underscores, too.
+func (p *pass) conditions() map[string]any {
+	is := p.statuses()
+	out := map[string]any{}
+	for _, s := range p.steps {
+		t := is[s.Name]
+		one := map[string]any{
+			"phase": t.Phase, "reason": t.Reason, "message": t.Message, "succeeded": t.Phase == api.StepSucceeded, "failed": t.Phase == api.StepFailed,
+			"skipped": t.Phase == api.StepSkipped, "timeout": t.Reason == reasonTimeout, "failedAfterRetries": t.Reason == reasonRetries,
+			"terminate": t.Reason == reasonTerminated,
+		}
+		out[strings.ReplaceAll(s.Name, "-", "_")], out[s.Name] = one, one
+	}
+	return out
+}
+
+// lacks says whether a step is done and what it gave is not known any more: whoever
+// ran it was killed before it was written down.
+func (p *pass) lacks(s step, status api.StepStatus) bool {
+	if status.Phase != api.StepSucceeded {
+		return false
+	}
+	for _, o := range s.Outputs {
+		if p.values[o.Name] == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// input returns a value by its name.
+func (p *pass) input(from string) (json.RawMessage, error) {
+	if strings.HasPrefix(from, ofContext) {
+		raw, err := template.Expression(from, map[string]any{"context": p.context(p.app.Name, placement{})})
+		if err != nil {
+			return nil, fmt.Errorf("input %s: %w", from, err)
+		}
+		return raw, nil
+	}
+	if v := p.values[from]; v != nil {
+		return v, nil
+	}
+	return nil, fmt.Errorf("input %s: no step gave it", from)
+}
+
+// fill returns a step with its inputs where they belong: in the properties of its
+// component, or else in its own.
+func (p *pass) fill(s step) (step, error) {
+	if len(s.Inputs) == 0 {
+		return s, nil
+	}
+	into := s.Properties
+	if s.component != nil {
+		into = s.component.Properties
+	}
+	for _, in := range s.Inputs {
+		v, err := p.input(in.From)
+		if err != nil {
+			return s, err
+		}
+		if in.ParameterKey == "" {
+			continue
+		}
+		if into, err = setPath(into, in.ParameterKey, v); err != nil {
+			return s, fmt.Errorf("input %s: %w", in.From, err)
+		}
+	}
+	if s.component == nil {
+		s.Properties = into
+		filled, err := p.resolve(s.Step)
+		filled.DependsOn = s.DependsOn
+		return filled, err
+	}
+	component := *s.component
+	component.Properties = into
+	s.component = &component
+	return s, nil
+}
+
+// give notes the values that a step gives to others.
+func (p *pass) give(s step) (gave bool, err error) {
+	for _, o := range s.Outputs {
+		at := s.at
+		scope := map[string]any{"context": p.context(s.Name, at)}
+		if s.component != nil {
+			scope["context"] = p.context(s.component.Name, at)
+			scope["parameter"] = s.component.Properties
+			output, outputs := p.seen(s.component.Name, at)
+			scope["output"], scope["outputs"] = output, outputs
+		}
+		v, err := template.Expression(o.ValueFrom, scope)
+		if err != nil {
+			return false, fmt.Errorf("output %s: %w", o.Name, err)
+		}
+		p.values[o.Name] = v
+		gave = true
+	}
+	return gave, nil
+}
+
+// saw notes an object as the server has it, for the outputs of its component.
+func (p *pass) saw(m manifest, object map[string]any) {
+	if !p.gives {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.live == nil {
+		p.live = map[[3]string]map[string]any{}
+	}
+	p.live[[3]string{m.component, m.cluster, m.as}] = object
+}
+
+// seen returns what a component made somewhere, as the server has it.
+func (p *pass) seen(component string, at placement) (output map[string]any, outputs map[string]any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	outputs = map[string]any{}
+	for k, o := range p.live {
+		switch {
+		case k[0] != component || k[1] != at.cluster:
+		case k[2] == "":
+			output = o
+		default:
+			outputs[k[2]] = o
+		}
+	}
+	return output, outputs
+}
+
+// setPath returns a document with a value at a path such as a.b[0]["c.d"]. What is
+// not there on the way is made; a list can grow by one.
+func setPath(document json.RawMessage, path string, value json.RawMessage) (json.RawMessage, error) {
+	keys, err := splitPath(path)
+	if err != nil {
+		return nil, err
+	}
+	var root, v any
+	if len(document) > 0 {
+		if err := json.Unmarshal(document, &root); err != nil {
+			return nil, err
+		}
+	}
+	if err := json.Unmarshal(value, &v); err != nil {
+		return nil, err
+	}
+	if root, err = setAt(root, keys, v); err != nil {
+		return nil, fmt.Errorf("parameterKey %s: %w", path, err)
+	}
+	return json.Marshal(root)
+}
+
+// setAt sets a value below a node; keys are strings and ints.
+func setAt(node any, keys []any, v any) (any, error) {
+	if len(keys) == 0 {
+		return v, nil
+	}
+	switch key := keys[0].(type) {
+	case string:
+		o, ok := node.(map[string]any)
+		if !ok && node != nil {
+			return nil, fmt.Errorf("%s: what it is in is no object", key)
+		}
+		if o == nil {
+			o = map[string]any{}
+		}
+		below, err := setAt(o[key], keys[1:], v)
+		o[key] = below
+		return o, err
+	case int:
+		list, ok := node.([]any)
+		if !ok && node != nil {
+			return nil, fmt.Errorf("[%d]: what it is in is no list", key)
+		}
+		if key > len(list) {
+			return nil, fmt.Errorf("[%d]: the list has %d", key, len(list))
+		}
+		if key == len(list) {
+			list = append(list, nil)
+		}
+		below, err := setAt(list[key], keys[1:], v)
+		list[key] = below
+		return list, err
+	}
+	return nil, errors.New("neither a name nor a number")
+}
+
+// splitPath splits a.b[0]["c.d"] into names and numbers.
+func splitPath(path string) (keys []any, err error) {
+	bad := fmt.Errorf("parameterKey %q: want a path such as a.b[0]", path)
+	for rest := path; rest != ""; {
+		if quoted, ok := strings.CutPrefix(rest, `["`); ok {
+			name, after, found := strings.Cut(quoted, `"]`)
+			if !found {
+				return nil, bad
+			}
+			keys, rest = append(keys, name), strings.TrimPrefix(after, ".")
+			continue
+		}
+		if index, ok := strings.CutPrefix(rest, "["); ok {
+			number, after, found := strings.Cut(index, "]")
+			n, err := strconv.Atoi(number)
+			if !found || err != nil || n < 0 {
+				return nil, bad
+			}
+			keys, rest = append(keys, n), strings.TrimPrefix(after, ".")
+			continue
+		}
+		end := strings.IndexAny(rest, ".[")
+		if end < 0 {
+			end = len(rest)
+		}
+		if end == 0 {
+			return nil, bad
+		}
+		keys, rest = append(keys, rest[:end]), strings.TrimPrefix(rest[end:], ".")
+	}
+	if len(keys) == 0 {
+		return nil, bad
+	}
+	return keys, nil
+}

@@ -1,0 +1,491 @@
+package app_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
+	"github.com/windtunnel/windtunnel/planes/app/internal/api"
+	"github.com/windtunnel/windtunnel/planes/app/internal/controller"
+)
+
+// holding returns a component that is one ConfigMap of its name. It has what
+// properties say beside id.
+func holding(name string, data ...string) api.Component {
+	fields := map[string]any{"id": name}
+	for i := 0; i+1 < len(data); i += 2 {
+		fields[data[i]] = data[i+1]
+	}
+	raw, _ := json.Marshal(map[string]any{"objects": []any{map[string]any{ // maps of strings always have JSON
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}, "data": fields,
+	}}})
+	return api.Component{Name: name, Type: "k8s-objects", Properties: raw}
+}
+
+// barred returns a component that the API server refuses.
+func barred(name string) api.Component {
+	c := holding(name)
+	c.Properties = json.RawMessage(strings.Replace(string(c.Properties), `"name":"`+name, `"name":"No-`+name, 1))
+	return c
+}
+
+// apply returns the step that delivers a component of its name.
+func apply(name string) api.Step {
+	return api.Step{Name: name, Type: "apply-component", Properties: json.RawMessage(`{"component":"` + name + `"}`)}
+}
+
+func suspend(name, properties string) api.Step {
+	return api.Step{Name: name, Type: "suspend", Properties: json.RawMessage(properties)}
+}
+
+// flown is an application with a workflow and what it comes to.
+type flown struct {
+	name       string
+	components []api.Component
+	policies   []api.Policy
+	workflow   *api.Workflow
+	phase      api.Phase
+	message    string   // in the status of the workflow
+	steps      []string // NAME PHASE REASON, those within groups behind their group
+	made       []string // ConfigMaps that there are
+}
+
+func (f flown) application() *api.Application {
+	o := &api.Application{TypeMeta: api.TypeOf(api.KindApplication)}
+	o.Namespace, o.Name = "default", f.name
+	o.Spec = api.ApplicationSpec{Components: f.components, Policies: f.policies, Workflow: f.workflow}
+	return o
+}
+
+func stepsOf(all []api.StepStatus) (out []string) {
+	for _, s := range all {
+		out = append(out, strings.TrimSpace(s.Name+" "+s.Phase+" "+s.Reason))
+		out = append(out, stepsOf(s.SubSteps)...)
+	}
+	return out
+}
+
+// configMaps returns the names of an application's.
+func (r *rig) configMaps(name string) (out []string) {
+	r.t.Helper()
+	all, err := r.client.Core.ConfigMaps("default").List(r.t.Context(), metav1.ListOptions{LabelSelector: api.LabelName + "=" + name})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, cm := range all.Items {
+		out = append(out, cm.Name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// comesTo waits for what an application is to come to.
+func (r *rig) comesTo(f flown) {
+	r.t.Helper()
+	var o *api.Application
+	var is bool
+	defer func() {
+		if !is {
+			raw, _ := json.Marshal(o.Status)
+			r.t.Logf("%s: %s", f.name, raw)
+		}
+	}()
+	repotest.Eventually(r.t, f.name+" is "+string(f.phase), func() bool {
+		o = r.get(f.name)
+		is = o.Status.Phase == f.phase && o.Status.ObservedGeneration == o.Generation
+		return is
+	})
+	if f.steps != nil && !slices.Equal(stepsOf(o.Status.Workflow.Steps), f.steps) {
+		r.t.Errorf("%s: steps are %q, want %q", f.name, stepsOf(o.Status.Workflow.Steps), f.steps)
+	}
+	if w := o.Status.Workflow; w != nil && !strings.Contains(w.Message, f.message) {
+		r.t.Errorf("%s: the workflow says %q, want %q", f.name, w.Message, f.message)
+	}
+	if got := r.configMaps(f.name); !slices.Equal(got, f.made) {
+		r.t.Errorf("%s made %q, want %q", f.name, got, f.made)
+	}
+}
+
+// TestConditions holds which steps run, and which are skipped, by what became of
+// others.
+func TestConditions(t *testing.T) {
+	t.Parallel()
+	r, _ := hollowRig(t)
+	r.run(func(*controller.Options) {})
+	on := func(s api.Step, condition string) api.Step {
+		s.If = condition
+		return s
+	}
+	after := func(s api.Step, names ...string) api.Step {
+		s.DependsOn = names
+		return s
+	}
+	short := suspend("wait", `{}`)
+	short.Timeout = "1s"
+	dag := &api.WorkflowMode{Steps: "DAG"}
+	all := []flown{
+		{
+			name: "unmet", components: []api.Component{holding("u-1"), holding("u-2"), holding("u-3")},
+			workflow: &api.Workflow{Steps: []api.Step{
+				apply("u-1"), on(apply("u-2"), `status["u-1"].failed`), on(apply("u-3"), `status.u_2.skipped && context.appName == "unmet"`),
+			}},
+			phase: api.Running, steps: []string{"u-1 succeeded", "u-2 skipped Skip", "u-3 succeeded"}, made: []string{"u-1", "u-3"},
+		},
+		{
+			name: "timely", components: []api.Component{holding("t-1"), holding("t-2"), holding("t-3")},
+			workflow: &api.Workflow{Steps: []api.Step{short, apply("t-1"), on(apply("t-2"), "always"), on(apply("t-3"), "status.wait.timeout")}},
+			phase:    api.WorkflowFailed, message: "step wait: not done within 1s", made: []string{"t-2", "t-3"},
+			steps: []string{"wait failed Timeout", "t-1 skipped Skip", "t-2 succeeded", "t-3 succeeded"},
+		},
+		{
+			name: "dag", components: []api.Component{holding("d-1"), holding("d-2"), holding("d-3"), holding("d-4")},
+			workflow: &api.Workflow{Mode: dag, Steps: []api.Step{
+				after(apply("d-1"), "wait"), short, apply("d-2"), after(apply("d-3"), "d-1"), on(after(apply("d-4"), "d-3"), "always"),
+			}},
+			phase: api.WorkflowFailed, message: "step wait: not done within 1s", made: []string{"d-2", "d-4"},
+			steps: []string{"d-1 skipped Skip", "wait failed Timeout", "d-2 succeeded", "d-3 skipped Skip", "d-4 succeeded"},
+		},
+		{
+			name: "wrong", components: []api.Component{holding("w-1"), holding("w-2")},
+			workflow: &api.Workflow{Steps: []api.Step{on(apply("w-1"), "status.nobody.failed"), on(apply("w-2"), "always")}},
+			phase:    api.WorkflowFailed, message: `step w-1: if "status.nobody.failed": template: `, made: []string{"w-2"},
+			steps: []string{"w-1 failed Rendering", "w-2 succeeded"},
+		},
+		{
+			name: "number", components: []api.Component{holding("n-1")},
+			workflow: &api.Workflow{Steps: []api.Step{on(apply("n-1"), "1")}},
+			phase:    api.WorkflowFailed, message: `step n-1: if "1": it is 1: want true or false`, steps: []string{"n-1 failed Rendering"},
+		},
+	}
+	for _, f := range all {
+		r.make(f.application())
+	}
+	for _, f := range all {
+		r.comesTo(f)
+	}
+}
+
+// TestTries holds that a step that fails is tried ten times, each failure being in its
+// status, and that what depends on it is skipped then.
+func TestTries(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("ten tries take 50 s")
+	}
+	r, _ := hollowRig(t)
+	r.run(func(*controller.Options) {})
+	f := flown{
+		name: "tries", components: []api.Component{barred("b"), holding("after"), holding("beside"), holding("then")},
+		phase: api.WorkflowFailed, message: "step b: 10 tries failed: component b: apply ConfigMap No-b: ", made: []string{"beside", "then"},
+		steps: []string{"b failed FailedAfterRetries", "after skipped Skip", "beside succeeded", "then succeeded"},
+	}
+	then := apply("then")
+	then.If, then.DependsOn = "status.b.failedAfterRetries", []string{"b"}
+	depends := apply("after")
+	depends.DependsOn = []string{"b"}
+	f.workflow = &api.Workflow{Mode: &api.WorkflowMode{Steps: "DAG"}, Steps: []api.Step{apply("b"), depends, apply("beside"), then}}
+	r.make(f.application())
+	repotest.Eventually(t, "the step fails and is tried again", func() bool {
+		w := r.get("tries").Status.Workflow
+		return w != nil && len(w.Steps) == 4 && w.Steps[0].Phase == api.StepFailed && w.Steps[0].Reason == "Execute" && w.Steps[1].Message == "waits for step b"
+	})
+	repotest.Eventually(t, "ten tries", func() bool { return r.get("tries").Status.Phase == api.WorkflowFailed })
+	r.comesTo(f)
+}
+
+// TestValues holds that what a step gives comes where another takes it, from a
+// workflow's steps, from components, in the order of what they need, and after the
+// state of the workflow was lost.
+func TestValues(t *testing.T) {
+	t.Parallel()
+	r, _ := hollowRig(t)
+	c := r.run(func(*controller.Options) {})
+	give := holding("giver", "word", "hello")
+	give.Outputs = []api.StepOutput{{Name: "word", ValueFrom: `output.data.word + " " + context.appName`}, {Name: "uid", ValueFrom: "output.metadata.uid"}}
+	take := holding("taker")
+	take.Inputs = []api.StepInput{
+		{From: "word", ParameterKey: "objects[0].data.word"}, {From: "uid", ParameterKey: `objects[0].metadata.annotations["giver/uid"]`},
+		{From: "context.namespace", ParameterKey: "objects[0].data.where"},
+	}
+	taken := func(app, name string) {
+		t.Helper()
+		cm, err := r.client.Core.ConfigMaps("default").Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil || cm.Data["word"] != "hello "+app || cm.Data["where"] != "default" || cm.Annotations["giver/uid"] == "" {
+			t.Errorf("%s took %v %v (%v)", name, cm.Data, cm.Annotations, err)
+		}
+	}
+	f := flown{name: "values", components: []api.Component{take, give}, phase: api.Running, made: []string{"giver", "taker"}, steps: []string{"taker succeeded", "giver succeeded"}}
+	r.make(f.application())
+	r.comesTo(f)
+	taken("values", "taker")
+	r.delete("values")
+
+	f.name = "lost"
+	f.workflow = &api.Workflow{Steps: []api.Step{apply("giver"), suspend("wait", `{}`), apply("taker")}}
+	f.workflow.Steps[2].If = `inputs.word == "hello lost"`
+	f.steps = []string{"giver succeeded", "wait succeeded", "taker succeeded"}
+	r.make(f.application())
+	r.becomes("lost", api.WorkflowSuspending)
+	if err := r.client.Core.ConfigMaps("default").Delete(t.Context(), "workflow-lost-context", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	r.patch("lost", []byte(`{"status":{"workflow":{"suspend":false}}}`), "status")
+	r.comesTo(f)
+	taken("lost", "taker")
+	r.delete("lost")
+	c.stop()
+
+	r.run(func(o *controller.Options) { o.Features.InMemoryContext = true })
+	f.name, f.workflow.Steps[2].If = "memory", ""
+	r.make(f.application())
+	r.becomes("memory", api.WorkflowSuspending)
+	r.patch("memory", []byte(`{"status":{"workflow":{"suspend":false}}}`), "status")
+	r.comesTo(f)
+	taken("memory", "taker")
+
+	wrong := holding("w-1")
+	wrong.Outputs = []api.StepOutput{{Name: "none", ValueFrom: "output.data.nothing"}}
+	r.make(flown{name: "nothing", components: []api.Component{wrong}}.application())
+	repotest.Eventually(t, "an output that is not there fails its step", func() bool {
+		w := r.get("nothing").Status.Workflow
+		return w != nil && len(w.Steps) == 1 && strings.Contains(w.Steps[0].Message, "output none: template: ") && w.Steps[0].Phase == api.StepFailed
+	})
+}
+
+// TestGroups holds that steps within a step run as the mode says, and that their step
+// is what became of them.
+func TestGroups(t *testing.T) {
+	t.Parallel()
+	r, _ := hollowRig(t)
+	r.run(func(*controller.Options) {})
+	group := func(steps ...api.Step) api.Step { return api.Step{Name: "group", Type: "step-group", SubSteps: steps} }
+	short := suspend("wait", `{}`)
+	short.Timeout = "1s"
+	late := group(suspend("wait", `{}`), apply("l-1"))
+	late.Timeout = "2s"
+	never := group(apply("n-1"))
+	never.If = "false"
+	depends := apply("n-2")
+	depends.DependsOn = []string{"n-1"}
+	all := []flown{
+		{
+			name: "within", components: []api.Component{holding("g-1"), holding("g-2"), holding("g-3")},
+			workflow: &api.Workflow{Steps: []api.Step{group(apply("g-1"), apply("g-2")), apply("g-3")}},
+			phase:    api.Running, steps: []string{"group succeeded", "g-1 succeeded", "g-2 succeeded", "g-3 succeeded"}, made: []string{"g-1", "g-2", "g-3"},
+		},
+		{
+			name: "serial", components: []api.Component{holding("s-1"), holding("s-2")},
+			workflow: &api.Workflow{Mode: &api.WorkflowMode{SubSteps: "StepByStep"}, Steps: []api.Step{group(short, apply("s-1")), apply("s-2")}},
+			phase:    api.WorkflowFailed, message: "step wait: not done within 1s",
+			steps: []string{"group failed FailedAfterRetries", "wait failed Timeout", "s-1 skipped Skip", "s-2 skipped Skip"},
+		},
+		{
+			name: "late", components: []api.Component{holding("l-1")},
+			workflow: &api.Workflow{Mode: &api.WorkflowMode{SubSteps: "StepByStep"}, Steps: []api.Step{late}},
+			phase:    api.WorkflowFailed, message: "step group: not done within 2s",
+			steps: []string{"group failed Timeout", "wait failed Timeout", "l-1 skipped Skip"},
+		},
+		{
+			name: "never", components: []api.Component{holding("n-1"), holding("n-2")},
+			workflow: &api.Workflow{Mode: &api.WorkflowMode{Steps: "DAG"}, Steps: []api.Step{never, depends}},
+			phase:    api.Running, steps: []string{"group skipped Skip", "n-1 skipped Skip", "n-2 succeeded"}, made: []string{"n-2"},
+		},
+	}
+	for _, f := range all {
+		r.make(f.application())
+	}
+	for _, f := range all {
+		r.comesTo(f)
+	}
+}
+
+// TestSuspension holds that a suspended workflow goes on when somebody resumes it or
+// its time is over, ends when somebody ends it, and that what it made is kept meanwhile.
+func TestSuspension(t *testing.T) {
+	t.Parallel()
+	r, _ := hollowRig(t)
+	r.run(func(o *controller.Options) { o.Resync = time.Second })
+	make := func(name, properties string) flown {
+		f := flown{name: name, components: []api.Component{holding(name + "-1"), holding(name + "-2")}, workflow: &api.Workflow{
+			Steps: []api.Step{apply(name + "-1"), suspend("wait", properties), apply(name + "-2")},
+		}}
+		r.make(f.application())
+		return f
+	}
+	resumed, ended, lasting := make("resumed", `{}`), make("ended", `{}`), make("lasting", `{"duration":"2s"}`)
+	for _, f := range []*flown{&resumed, &ended} {
+		f.phase, f.made, f.steps = api.WorkflowSuspending, []string{f.name + "-1"}, []string{f.name + "-1 succeeded", "wait running Suspend"}
+		r.comesTo(*f)
+	}
+	if err := r.client.Core.ConfigMaps("default").Delete(t.Context(), "resumed-1", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	repotest.Eventually(t, "what a suspended application made comes back", func() bool { return slices.Equal(r.configMaps("resumed"), []string{"resumed-1"}) })
+	r.patch("resumed", []byte(`{"status":{"workflow":{"suspend":false}}}`), "status")
+	r.patch("ended", []byte(`{"status":{"workflow":{"suspend":false,"terminated":true}}}`), "status")
+	for _, f := range []*flown{&resumed, &lasting} {
+		f.phase, f.made = api.Running, []string{f.name + "-1", f.name + "-2"}
+		f.steps = []string{f.name + "-1 succeeded", "wait succeeded", f.name + "-2 succeeded"}
+		r.comesTo(*f)
+	}
+	ended.phase, ended.message, ended.steps = api.WorkflowTerminated, "somebody ended it", []string{"ended-1 succeeded", "wait failed Terminate"}
+	r.comesTo(ended)
+}
+
+// TestReference holds that an application takes the steps of the Workflow that it
+// refers to, into its revision too, and follows a change of it.
+func TestReference(t *testing.T) {
+	t.Parallel()
+	r, _ := hollowRig(t)
+	r.run(func(o *controller.Options) { o.Resync = time.Second })
+	f := flown{name: "refers", components: []api.Component{holding("r-1"), holding("r-2")}, workflow: &api.Workflow{Ref: "steps"}}
+	r.make(f.application())
+	repotest.Eventually(t, "it says what it misses", func() bool {
+		return slices.ContainsFunc(r.get("refers").Status.Conditions, func(c api.Condition) bool {
+			return c.Type == "Parsed" && c.Status == corev1.ConditionFalse && strings.Contains(c.Message, `workflow: ref steps: workflows.core.oam.dev "steps" not found`)
+		})
+	})
+	c, err := dynamic.NewForConfig(r.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	workflows := c.Resource(api.ExternalVersion().WithResource("workflows")).Namespace("default")
+	steps := func(names ...string) *unstructured.Unstructured {
+		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "core.oam.dev/v1alpha1", "kind": "Workflow", "metadata": map[string]any{"name": "steps"}}}
+		var all []any
+		for _, name := range names {
+			all = append(all, map[string]any{"name": name, "type": "apply-component", "properties": map[string]any{"component": name}})
+		}
+		o.Object["steps"] = all
+		return o
+	}
+	made, err := workflows.Create(t.Context(), steps("r-1"), metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.phase, f.made, f.steps = api.Running, []string{"r-1"}, []string{"r-1 succeeded"}
+	r.comesTo(f)
+	rev, err := r.client.Revisions.Get(t.Context(), "default", "refers-v1")
+	if err != nil || rev.Spec.Workflow == nil || len(rev.Spec.Workflow.Steps) != 1 {
+		t.Errorf("%v: the revision holds %+v", err, rev.Spec.Workflow)
+	}
+	more := steps("r-2", "r-1")
+	more.SetResourceVersion(made.GetResourceVersion())
+	if _, err := workflows.Update(t.Context(), more, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	repotest.Eventually(t, "it follows", func() bool {
+		w := r.get("refers").Status.Workflow
+		return w != nil && w.AppRevision == "refers-v2" && w.Finished
+	})
+	f.made, f.steps = []string{"r-1", "r-2"}, []string{"r-2 succeeded", "r-1 succeeded"}
+	r.comesTo(f)
+}
+
+// TestOverrides holds that a deploy step delivers components as its overrides want
+// them, elsewhere than at home too.
+func TestOverrides(t *testing.T) {
+	t.Parallel()
+	r, members := hollowRig(t, "m-1")
+	r.join(members, nil)
+	r.gateway(false)
+	r.run(direct)
+	policy := func(name, kind, properties string) api.Policy {
+		return api.Policy{Name: name, Type: kind, Properties: json.RawMessage(properties)}
+	}
+	replicas := func(in string, name string) int32 {
+		t.Helper()
+		client := r.hub()
+		if in != "" {
+			client = members[in]
+		}
+		d, err := client.AppsV1().Deployments("default").Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return *d.Spec.Replicas
+	}
+	o := application(t, "over", "light", 1)
+	o.Spec.Policies = []api.Policy{
+		policy("here", "topology", `{"clusters":["local"]}`), policy("there", "topology", `{"clusters":["m-1"]}`),
+		policy("none", "override", `{"components":[{"type":"webservice","traits":[{"type":"scaler","disable":true}]}]}`),
+		policy("more", "override", `{"components":[{"name":"over-.*","properties":{"image":"busybox"},"traits":[{"type":"scaler","properties":{"replicas":3}}]},
+			{"name":"added","type":"worker","properties":{"image":"busybox","cmd":["sleep","1"]},"traits":[{"type":"scaler","properties":{"replicas":0}}]}],"selector":["over-v1","added"]}`),
+	}
+	o.Spec.Workflow = &api.Workflow{Steps: []api.Step{
+		{Name: "first", Type: "deploy", Properties: json.RawMessage(`{"policies":["here"]}`)},
+		{Name: "second", Type: "deploy", Properties: json.RawMessage(`{"policies":["more","there"]}`)},
+	}}
+	r.make(o)
+	r.becomes("over", api.Running)
+	if got := [3]int32{replicas("", "over-v1"), replicas("m-1", "over-v1"), replicas("m-1", "added")}; got != [3]int32{0, 3, 0} {
+		t.Errorf("they have %v replicas", got)
+	}
+	if got := holds(t, members["m-1"], "default", "over"); got != [3]int{2, 0, 0} {
+		t.Errorf("in the member there are %v", got)
+	}
+	if got := holds(t, r.hub(), "default", "over"); got != [3]int{1, 1, 1} {
+		t.Errorf("at home there are %v", got)
+	}
+	o = application(t, "home", "light", 1)
+	o.Spec.Policies = []api.Policy{policy("more", "override", `{"components":[{"name":"home-v1","traits":[{"type":"scaler","properties":{"replicas":2}}]}]}`)}
+	r.make(o)
+	r.becomes("home", api.Running)
+	if got := replicas("", "home-v1"); got != 2 {
+		t.Errorf("at home it has %d replicas", got)
+	}
+}
+
+// TestWorkflowsThatCannotBe holds what a user sees of a workflow that cannot be
+// carried out: nothing of it is.
+func TestWorkflowsThatCannotBe(t *testing.T) {
+	t.Parallel()
+	r, _ := hollowRig(t)
+	r.run(func(*controller.Options) {})
+	named := func(s api.Step, change func(*api.Step)) api.Step {
+		change(&s)
+		return s
+	}
+	steps := func(all ...api.Step) *api.Workflow { return &api.Workflow{Steps: all} }
+	for i, tt := range []struct {
+		workflow *api.Workflow
+		policy   string // an override
+		want     string
+	}{
+		{steps(named(apply("c"), func(s *api.Step) { s.Timeout = "soon" })), "", `step c: timeout "soon": want a duration above 0`},
+		{steps(named(apply("c"), func(s *api.Step) { s.DependsOn = []string{"d"} })), "", "step c depends on d, which is not there"},
+		{steps(named(apply("c"), func(s *api.Step) { s.DependsOn = []string{"w"} }), suspend("w", `{}`)), "", "waits for itself, by way of others"},
+		{steps(named(apply("c"), func(s *api.Step) { s.Inputs = []api.StepInput{{From: "x"}} })), "", "step c: input x: no step gives it"},
+		{steps(apply("c"), apply("c")), "", "step c is there twice"},
+		{steps(named(apply("c"), func(s *api.Step) { s.SubSteps = []api.Step{apply("c")} })), "", "only one of type step-group has them"},
+		{&api.Workflow{Mode: &api.WorkflowMode{Steps: "Random"}, Steps: []api.Step{apply("c")}}, "", `mode "Random": want DAG or StepByStep`},
+		{steps(suspend("w", `{"duration":"-1s"}`)), "", `step w: duration "-1s"`},
+		{nil, `{"components":[{"name":"d"}]}`, `policy o: no component has the name "d" or the type ""`},
+		{nil, `{"components":[{"name":"c","type":"webservise"}]}`, `policy o: component c: ComponentDefinition "webservise": not found`},
+		{nil, `{"selector":["d"]}`, `policy o: selector: no component "d"`},
+	} {
+		f := flown{name: fmt.Sprint("x-", i), components: []api.Component{holding("c")}, workflow: tt.workflow}
+		if tt.policy != "" {
+			f.policies = []api.Policy{{Name: "o", Type: "override", Properties: json.RawMessage(tt.policy)}}
+		}
+		r.make(f.application())
+		repotest.Eventually(t, tt.want, func() bool {
+			return slices.ContainsFunc(r.get(f.name).Status.Conditions, func(c api.Condition) bool {
+				return c.Type == "Parsed" && c.Status == corev1.ConditionFalse && strings.Contains(c.Message, tt.want)
+			})
+		})
+		if _, err := r.client.Trackers.Get(t.Context(), "", f.name+"-v1-default"); !apierrors.IsNotFound(err) {
+			t.Errorf("%s: something is delivered: %v", f.name, err)
+		}
+	}
+}
