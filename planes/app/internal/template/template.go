@@ -43,7 +43,11 @@ func Evaluate(text string, in Input, fields ...string) (map[string]json.RawMessa
 		in.Parameter = json.RawMessage("{}")
 	}
 	v := cuecontext.New().CompileString(strings.Join([]string{text, "parameter: " + string(in.Parameter), "context: " + string(context)}, "\n"))
-	if err := v.LookupPath(cue.ParsePath("parameter")).Validate(); err != nil {
+	parameter := v.LookupPath(cue.ParsePath("parameter"))
+	if err := v.Err(); err != nil && !parameter.Exists() { // the text is no CUE
+		return nil, fmt.Errorf("%w: %w", ErrTemplate, err)
+	}
+	if err := parameter.Validate(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrTemplate, err)
 	}
 	out := map[string]json.RawMessage{}

@@ -43,9 +43,12 @@ func TestEvaluate(t *testing.T) {
 }
 
 func TestBadTemplates(t *testing.T) {
-	for _, text := range []string{"output: {", "output: missing.name", "output: context.nothing"} {
-		if got, err := template.Evaluate(text, template.Input{Context: map[string]any{"name": "a"}}, "output"); !errors.Is(err, template.ErrTemplate) {
-			t.Errorf("%q: %s, %v", text, got, err)
+	for text, want := range map[string]string{
+		"output: {": "expected", "output: missing.name": `reference "missing" not found`, "output: context.nothing": "undefined field: nothing",
+	} {
+		got, err := template.Evaluate(text, template.Input{Context: map[string]any{"name": "a"}}, "output")
+		if !errors.Is(err, template.ErrTemplate) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %s, %v, want %q", text, got, err, want)
 		}
 	}
 }
