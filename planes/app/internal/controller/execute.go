@@ -85,7 +85,8 @@ func (p *pass) walk(ctx context.Context, steps []step, mode string, of *[]api.St
 		if finished(*status) && !p.lacks(s, *status) {
 			continue
 		}
-		if status.Message = p.pending(s); status.Message != "" {
+		if why := p.pending(s); why != "" {
+			status.Message = why
 			if mode != modeDAG {
 				break
 			}
@@ -198,6 +199,7 @@ func (p *pass) take(ctx context.Context, s step, status *api.StepStatus, failed 
 			p.fail(s, status, reasonExpression, err)
 			return 0, nil
 		}
+		status.Message = "" // that it waited for others
 		if !runs {
 			status.Phase, status.Reason = api.StepSkipped, reasonSkip
 			p.stopWithin(s, status, reasonSkip, "")
@@ -270,6 +272,7 @@ func (p *pass) run(ctx context.Context, s step, status *api.StepStatus, first bo
 			p.c.memory.done(p.key, name)
 		} else {
 			p.c.events.Event(p.app, corev1.EventTypeWarning, "FailedWorkflow", failed.Error())
+			p.c.o.Log.Info("step failed and is tried again", "application", p.key, "step", s.Name, "try", tries, "err", failed)
 		}
 	case !ok:
 		status.Phase, status.Reason, status.Message = api.StepRunning, reasonWait, message
@@ -289,6 +292,7 @@ func (p *pass) fail(s step, status *api.StepStatus, reason string, why error) {
 		w.Message = fmt.Sprintf("step %s: %v", s.Name, why)
 	}
 	p.c.events.Event(p.app, corev1.EventTypeWarning, "FailedWorkflow", fmt.Sprintf("step %s: %v", s.Name, why))
+	p.c.o.Log.Warn("step failed", "application", p.key, "step", s.Name, "reason", reason, "err", why)
 }
 
 // timeOut ends a step that took too long, with all that is under way within it.

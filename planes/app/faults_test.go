@@ -1,0 +1,334 @@
+package app_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/windtunnel/windtunnel/internal/hollow"
+	"github.com/windtunnel/windtunnel/internal/plane/proxy"
+	"github.com/windtunnel/windtunnel/internal/repotest"
+	"github.com/windtunnel/windtunnel/planes/app/internal/api"
+	"github.com/windtunnel/windtunnel/planes/app/internal/controller"
+)
+
+// logged is a log that can be read while it is written.
+type logged struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	also io.Writer
+}
+
+// Write adds to the log.
+func (l *logged) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text.Write(b)
+	return l.also.Write(b)
+}
+
+// has says whether one line of the log has all of some words.
+func (l *logged) has(words ...string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range strings.Lines(l.text.String()) {
+		if !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(line, w) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// hospital is a controller with healthy applications, beside which bad ones are put.
+type hospital struct {
+	*rig
+	log    *logged
+	others []string
+	calm   time.Duration // that the others' drift takes to be repaired without a bad one
+}
+
+func newHospital(t *testing.T, r *rig, change func(*controller.Options)) *hospital {
+	t.Helper()
+	h := &hospital{rig: r, log: &logged{also: t.Output()}}
+	r.run(func(o *controller.Options) {
+		o.NoEvents, o.Log = false, slog.New(slog.NewTextHandler(h.log, nil))
+		change(o)
+	})
+	for i := range 5 {
+		h.others = append(h.others, fmt.Sprint("other-", i))
+		r.create(h.others[i], "light")
+	}
+	for _, name := range h.others {
+		r.becomes(name, api.Running)
+	}
+	h.pace() // the first time is slower
+	h.calm = h.pace()
+	return h
+}
+
+// pace deletes what each of the others made, brings them into the queue and returns
+// how long it takes until all of it is back.
+func (h *hospital) pace() time.Duration {
+	h.t.Helper()
+	begin := time.Now()
+	for range 3 {
+		for _, name := range h.others {
+			if err := h.client.Core.ConfigMaps("default").Delete(h.t.Context(), "cm-"+name, metav1.DeleteOptions{}); err != nil {
+				h.t.Fatal(err)
+			}
+			h.touch(name)
+		}
+		for _, name := range h.others {
+			repotest.Eventually(h.t, "drift of "+name+" is repaired", func() bool {
+				_, err := h.client.Core.ConfigMaps("default").Get(h.t.Context(), "cm-"+name, metav1.GetOptions{})
+				return err == nil
+			})
+		}
+	}
+	return time.Since(begin)
+}
+
+// symptom is what is to be seen of a bad application: where it is not said, nothing is asked.
+type symptom struct {
+	phase     api.Phase
+	condition string // type of a condition that is False and has the message
+	step      string // name of a step that has the message
+	message   string
+	event     string // reason of an event that has the message
+	log       string // what a line with the message says, too
+}
+
+func (h *hospital) shows(name string, s symptom) {
+	h.t.Helper()
+	var o *api.Application
+	repotest.Eventually(h.t, name+" says "+s.message, func() bool {
+		o = h.get(name)
+		said := s.condition == "" || slices.ContainsFunc(o.Status.Conditions, func(c api.Condition) bool {
+			return c.Type == s.condition && c.Status == corev1.ConditionFalse && strings.Contains(c.Message, s.message)
+		})
+		if s.step != "" {
+			said = said && o.Status.Workflow != nil && slices.ContainsFunc(o.Status.Workflow.Steps, func(t api.StepStatus) bool {
+				return t.Name == s.step && strings.Contains(t.Message, s.message)
+			})
+		}
+		return said && (s.phase == "" || o.Status.Phase == s.phase)
+	})
+	if s.event != "" {
+		repotest.Eventually(h.t, "an event of "+name, func() bool {
+			all, err := h.client.Core.Events("default").List(h.t.Context(), metav1.ListOptions{})
+			return err == nil && slices.ContainsFunc(all.Items, func(e corev1.Event) bool {
+				return e.InvolvedObject.Name == name && e.Reason == s.event && e.Type == corev1.EventTypeWarning && strings.Contains(e.Message, s.message)
+			})
+		})
+	}
+	if s.log != "" {
+		quoted := strings.ReplaceAll(s.message, `"`, `\"`)
+		repotest.Eventually(h.t, "a line of the log", func() bool { return h.log.has(name, s.log, quoted) })
+	}
+	took := h.pace()
+	h.t.Logf("%s: the others took %v beside it, %v without", name, took.Round(time.Millisecond), h.calm.Round(time.Millisecond))
+}
+
+// bad are applications with which something is wrong from the beginning.
+func bad(t testing.TB) map[string]struct {
+	app  *api.Application
+	says symptom
+} {
+	light := func(name string, change func(*api.Application)) *api.Application {
+		o := application(t, name, "light", 1)
+		change(o)
+		return o
+	}
+	one := func(name string, c api.Component) *api.Application {
+		return flown{name: name, components: []api.Component{c}}.application()
+	}
+	typed := func(kind, properties string) api.Component {
+		return api.Component{Name: "c", Type: kind, Properties: json.RawMessage(properties)}
+	}
+	late := flown{name: "slow", components: []api.Component{typed("never", `{}`)}, workflow: &api.Workflow{Steps: []api.Step{
+		{Name: "c", Type: "apply-component", Properties: json.RawMessage(`{"component":"c"}`), Timeout: "2s"},
+	}}}.application()
+	return map[string]struct {
+		app  *api.Application
+		says symptom
+	}{
+		"component": {light("component", func(o *api.Application) { o.Spec.Components[0].Type = "webservise" }), symptom{
+			phase: api.Rendering, condition: "Parsed", message: `ComponentDefinition "webservise": not found`, event: "FailedParse", log: "level=WARN",
+		}},
+		"trait": {light("trait", func(o *api.Application) { o.Spec.Components[0].Traits[0].Type = "scalar" }), symptom{
+			phase: api.Rendering, condition: "Parsed", message: `TraitDefinition "scalar": not found`, event: "FailedParse", log: "level=WARN",
+		}},
+		"step": {light("step", func(o *api.Application) {
+			o.Spec.Workflow = &api.Workflow{Steps: []api.Step{{Name: "s", Type: "resume"}}}
+		}), symptom{
+			phase: api.Rendering, condition: "Parsed", message: `step s: WorkflowStepDefinition "resume": not found`, event: "FailedParse", log: "level=WARN",
+		}},
+		"template":  {one("template", typed("broken", `{}`)), symptom{step: "c", message: "component c: template: expected", event: "FailedWorkflow", log: "step failed and is tried again"}},
+		"parameter": {one("parameter", typed("webservice", `{"image":5}`)), symptom{step: "c", message: "component c: template: parameter.image: ", event: "FailedWorkflow", log: "step failed and is tried again"}},
+		"refused":   {one("refused", barred("c")), symptom{step: "c", message: "component c: apply ConfigMap No-c: ", event: "FailedWorkflow", log: "step failed and is tried again"}},
+		"foreign":   {one("foreign", holding("cm-other-0")), symptom{step: "cm-other-0", message: "ConfigMap default/cm-other-0 is managed by application default/other-0", event: "FailedWorkflow", log: "step failed and is tried again"}},
+		"unhealthy": {one("unhealthy", typed("never", `{}`)), symptom{phase: api.RunningWorkflow, step: "c", message: "it never is"}},
+		"slow":      {late, symptom{phase: api.WorkflowFailed, condition: "Workflow", message: "not done within 2s: it never is", event: "FailedWorkflow", log: "step failed"}},
+		"nowhere": {to(t, "nowhere", `{"clusters":["m-9"]}`), symptom{
+			step: "deploy-where", message: `policy where: cluster "m-9": no such cluster has joined`, event: "FailedWorkflow", log: "step failed and is tried again",
+		}},
+	}
+}
+
+// define puts definitions into the namespace of the applications: one that is no CUE,
+// and one whose objects are never healthy.
+func (r *rig) define() {
+	r.t.Helper()
+	for name, d := range map[string]api.DefinitionSpec{
+		"broken": {Schematic: &api.Schematic{CUE: &api.CUE{Template: "output: {"}}},
+		"never": {
+			Schematic: &api.Schematic{CUE: &api.CUE{Template: `output: {apiVersion: "v1", kind: "ConfigMap", metadata: name: context.appName}` + "\nparameter: {}"}},
+			Status:    &api.DefinitionStatus{HealthPolicy: "isHealth: false", CustomStatus: `message: "it never is"`},
+		},
+	} {
+		d.Workload = &api.Workload{Type: "autodetects.k8s.io"}
+		o := &api.Definition{TypeMeta: api.TypeOf(api.KindComponent), ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}, Spec: d}
+		if _, err := r.client.Definitions[api.KindComponent].Create(r.t.Context(), o); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+}
+
+// TestFaults holds what a user sees of applications with which something is wrong, in
+// status, events and log, that others are looked after meanwhile, and that a bad one
+// leaves nothing behind.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	r, _ := hollowRig(t)
+	r.define()
+	h := newHospital(t, r, func(*controller.Options) {})
+	for name, tt := range bad(t) {
+		r.make(tt.app)
+		h.shows(name, tt.says)
+		r.delete(name)
+		r.remains(name, left{})
+	}
+	if got := r.left("other-0"); got != (left{configMaps: 1, secrets: 1, revisions: 1, trackers: 1}) {
+		t.Errorf("of the one whose object another wanted there is %+v", got)
+	}
+}
+
+// TestFaultyMembers holds the same of members that cannot be reached, answer nothing,
+// or take the credential no more, and that what was to be done there is done when
+// they are back.
+func TestFaultyMembers(t *testing.T) {
+	t.Parallel()
+	r, _ := hollowRig(t)
+	guarded, err := hollow.New(hollow.Options{Models: hollow.Models{Stages: []string{"deployments"}, StagesDir: "."}, Token: "secret"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = guarded.Close() })
+	th := newTheatre(t, r, outposts(t, guarded, "m-1"), true)
+	h := newHospital(t, r, func(o *controller.Options) {
+		direct(o)
+		o.Resync = time.Second
+	})
+	link := th.links["m-1"]
+	kept := func(message string) symptom {
+		return symptom{condition: "StateKeep", message: message, event: "FailedStateKeep", log: "level=WARN"}
+	}
+	r.make(to(t, "far", `{"clusters":["m-1"]}`))
+	r.becomes("far", api.Running)
+	cm := func() error {
+		_, err := th.members["m-1"].CoreV1().ConfigMaps("default").Get(t.Context(), "cm-far", metav1.GetOptions{})
+		return err
+	}
+	lose := func() {
+		t.Helper()
+		if err := th.members["m-1"].CoreV1().ConfigMaps("default").Delete(t.Context(), "cm-far", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	repaired := func() {
+		t.Helper()
+		repotest.Eventually(t, "what was lost there is back", func() bool { return cm() == nil })
+	}
+
+	lose()
+	cut(t, link, true)
+	h.shows("far", kept("m-1"))
+	cut(t, link, false)
+	repaired()
+
+	secret := r.hub().CoreV1().Secrets(api.SystemNamespace)
+	before, err := secret.Get(t.Context(), "m-1", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	credential := func(token []byte) {
+		t.Helper()
+		body, err := json.Marshal(map[string]any{"data": map[string][]byte{"token": token}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := secret.Patch(t.Context(), "m-1", types.MergePatchType, body, metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	credential([]byte("expired"))
+	lose()
+	h.shows("far", kept("Unauthorized"))
+	credential(before.Data["token"])
+	repaired()
+
+	link.Stall(true) // a read takes 10 s to fail: one worker waits, the others do not
+	r.touch("far")
+	h.t.Logf("the others took %v beside a member that answers nothing, %v without", h.pace().Round(time.Millisecond), h.calm.Round(time.Millisecond))
+	h.shows("far", kept("m-1"))
+	link.Stall(false)
+
+	if err := r.client.Applications.Delete(t.Context(), r.get("far")); err != nil {
+		t.Fatal(err)
+	}
+	repotest.Eventually(t, "it is gone", func() bool {
+		_, err := r.client.Applications.Get(t.Context(), "default", "far")
+		return apierrors.IsNotFound(err)
+	})
+	if err := cm(); !apierrors.IsNotFound(err) {
+		t.Errorf("something is left in the member: %v", err)
+	}
+}
+
+// cut closes the way to a member, or opens it again.
+func cut(t *testing.T, link *proxy.Proxy, closed bool) {
+	t.Helper()
+	if err := link.Refuse(closed); err != nil {
+		t.Fatal(err)
+	}
+	link.Cut()
+}
+
+// TestProofOthersKeepTheirPace holds that beside each bad application, on a quiet
+// machine, the others take no more than half as long again.
+func TestProofOthersKeepTheirPace(t *testing.T) {
+	repotest.Proof(t)
+	r, _ := hollowRig(t)
+	r.define()
+	h := newHospital(t, r, func(*controller.Options) {})
+	for name, tt := range bad(t) {
+		r.make(tt.app)
+		h.shows(name, tt.says)
+		if took := h.pace(); took > h.calm*3/2+100*time.Millisecond {
+			t.Errorf("beside %s the others took %v, %v without it", name, took, h.calm)
+		}
+		r.delete(name)
+	}
+}
