@@ -116,6 +116,7 @@ func webhookVerb(host cli.Host) *cobra.Command {
 	f.StringSliceVar(&o.Shards, "schedulable-shards", nil, "applications without a shard get one of these by chance; default none")
 	f.Uint64Var(&o.Seed, "seed", 0, "of the choice of shards")
 	f.BoolVar(&o.Validate, "validate", true, "refuse applications that name types which nobody has defined")
+	f.DurationVar(&o.Delay, "delay", 0, "that a validation takes longer, as one that asks elsewhere does")
 	return verb
 }
 

@@ -38,10 +38,11 @@ const (
 // Options are what a webhook is told.
 type Options struct {
 	Config   *rest.Config
-	Listen   string   // host:port to serve admission on; port 0 takes any
-	Shards   []string // one of them is chosen for an application without one; none: nothing is
-	Seed     uint64   // of that choice
-	Validate bool     // types are looked for
+	Listen   string        // host:port to serve admission on; port 0 takes any
+	Shards   []string      // one of them is chosen for an application without one; none: nothing is
+	Seed     uint64        // of that choice
+	Validate bool          // types are looked for
+	Delay    time.Duration // of each validation, as of one that asks elsewhere
 	Registry *instrument.Registry
 	Clock    clock.Clock
 	Log      *slog.Logger
@@ -69,6 +70,9 @@ func Run(ctx context.Context, o Options) error {
 		hooks = append(hooks, admission.Hook{
 			Configuration: Configuration, Name: "validating.core.oam.dev.v1beta1.applications", Path: pathValidate, Validating: true, Rule: rule(),
 			Decide: func(q *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+				if err := clock.Sleep(ctx, o.Delay); err != nil {
+					return admission.Deny(err)
+				}
 				return validate(q, func(kind, namespace, name string) error {
 					ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 					defer cancel()
