@@ -42,6 +42,7 @@ const (
 	Imbalance      Cause = "imbalance"       // one of several replicas has most to do, and is at its limit
 	Proxying       Cause = "proxying"        // the API server is busy with passing requests on to other clusters
 	Scan           Cause = "scan"            // a component goes through a whole cache for a few objects
+	Stage          Cause = "stage"           // items wait because one stage of what workers do takes most of their time
 	Scheduler      Cause = "scheduler"       // the scheduler's search for a node takes its time
 	LoadLate       Cause = "load-late"       // windtunnel's load generator was late
 	FleetLate      Cause = "fleet-late"      // windtunnel's simulated nodes were late

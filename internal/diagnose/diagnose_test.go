@@ -139,7 +139,24 @@ func TestEachCauseComesFirst(t *testing.T) {
 			app-controller kubevela_app_reconcile_time_seconds_sum{stage="gc-rt"} +1
 			app-controller kubevela_app_reconcile_time_seconds_sum{stage="gc-rt.mark"} +3.8
 			app-controller kubevela_app_reconcile_time_seconds_sum{stage="state-keep"} +2.5`},
+			diagnose.Stage, "app-controller", 0.6, 0.66, "64 % went into stage state-keep"},
+		{"workers with many stages, none of which is most of it", made{series: `
+			app-controller controller_runtime_max_concurrent_reconciles{controller="application"} =4
+			app-controller workqueue_queue_duration_seconds_sum{name="application"} +20
+			app-controller workqueue_unfinished_work_seconds{name="application"} =0
+			app-controller workqueue_work_duration_seconds_sum{name="application"} +3.9
+			app-controller application_reconcile_time_seconds_sum{begin_phase="running"} +3.9
+			app-controller kubevela_app_reconcile_time_seconds_sum{stage="gc-rt"} +1.5
+			app-controller kubevela_app_reconcile_time_seconds_sum{stage="state-keep"} +1.9`},
 			diagnose.WorkQueue, "app-controller application", 0.9, 1, ""},
+		{"memory of a controller that caches revisions", made{series: `
+			app-controller cgroup_memory_working_set_bytes =9.9e7
+			app-controller process_resident_memory_bytes =9.9e7
+			app-controller application_reconcile_time_seconds_sum{begin_phase="running"} +1
+			app-controller kubevela_app_reconcile_time_seconds_sum{stage="state-keep"} +0.4
+			kube-apiserver apiserver_resource_objects{group="core.oam.dev",resource="applicationrevisions"} =9000`,
+			manifest: limited(record.ComponentFact{Name: "app-controller", MemoryLimit: 1e8})},
+			diagnose.Memory, "app-controller", 0.85, 0.95, "had 94.4 MiB of at most 95.4 MiB"},
 		{"a tiny priority level", made{series: `
 			kube-apiserver apiserver_request_duration_seconds_sum{component="apiserver",verb="POST"} +10
 			kube-apiserver apiserver_flowcontrol_request_wait_duration_seconds_sum{execute="true",priority_level="tiny"} +9.8

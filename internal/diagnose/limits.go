@@ -104,7 +104,7 @@ func (b *blame) memory() (out []candidate) {
 		out = append(out, b.candidate(Finding{
 			Cause: Memory, Component: name, Sentence: b.memorySentence(name),
 			Evidence: b.memoryEvidence(name),
-			Try:      fmt.Sprintf("Give %s more memory, raise GOMEMLIMIT or GOGC, or keep fewer objects: what it keeps grows with them.", called(name, false)),
+			Try:      fmt.Sprintf("Give %s more memory, raise GOMEMLIMIT or GOGC, or keep fewer objects: what it keeps grows with them.", called(name, false)) + b.fewerRevisions(name),
 		}, b.track(func(i int) float64 { return max(starving[i], near(i)) * rest(shared.at(i)) })))
 	}
 	return out
@@ -140,6 +140,9 @@ func (b *blame) memoryEvidence(name string) (out []Evidence) {
 	}
 	out = append(out,
 		b.evidence(charged, figure("bytes", most, "of its cgroup's memory at the end, without files that nobody has looked at lately"), instance, name))
+	if b.keepsRevisions(name) {
+		out = append(out, b.evidence(revisions, figure("objects", nil, "revisions at the end, each with a copy of the definitions that it uses")))
+	}
 	if name == record.WholePlane {
 		return out
 	}

@@ -220,13 +220,3 @@ func (b *blame) proxying() []candidate {
 		Try: "Let the controller connect to the gateway itself (--cluster-gateway-url).",
 	}, b.track(func(i int) float64 { return hold.at(i) * share[i] }))}
 }
-
-// longestStage is the stage of a component's work that takes most of it, with its share;
-// empty where it counts none.
-func (b *blame) longestStage(component string) (name string, share float64) {
-	s, ok := b.f.find(stage, instance, component)
-	if !ok {
-		return "", 0
-	}
-	return s.Labels["stage"], s.Whole
-}

@@ -101,19 +101,26 @@ func workers(queue string) (name string, otherwise float64) {
 func (b *blame) queues() (out []candidate) {
 	for _, s := range b.f.Answers[queued].Series {
 		component, queue := s.Labels[instance], s.Labels["name"]
-		work, tokens, calls := b.sum(working, instance, component), b.sum(throttled, instance, component), b.sum(asking, instance, component)
-		stands, held, way, scans := b.standing(component, queue), b.held(component), b.away(component), b.scanned(component)
-		share := b.track(func(i int) float64 {
-			limited := of(tokens.at(i), work.at(i))
-			called := of(calls.at(i)-tokens.at(i), work.at(i))
-			return stands[i] * rest(limited, called*b.server[i], held.at(i), b.crowded[i], way[i], scans[i])
-		})
+		all, long := b.congestion(component, queue), b.inStage(component)
+		share := b.track(func(i int) float64 { return all[i] * rest(long[i]) })
 		if share.mean() < least {
 			continue
 		}
 		out = append(out, b.computing(b.queue(component, queue), share))
 	}
 	return out
+}
+
+// congestion is the share of each slice in which items wait for busy workers for no
+// deeper reason.
+func (b *blame) congestion(component, queue string) track {
+	work, tokens, calls := b.sum(working, instance, component), b.sum(throttled, instance, component), b.sum(asking, instance, component)
+	stands, held, way, scans := b.standing(component, queue), b.held(component), b.away(component), b.scanned(component)
+	return b.track(func(i int) float64 {
+		limited := of(tokens.at(i), work.at(i))
+		called := of(calls.at(i)-tokens.at(i), work.at(i))
+		return stands[i] * rest(limited, called*b.server[i], held.at(i), b.crowded[i], way[i], scans[i])
+	})
 }
 
 // workersOf returns how many take from a queue, and the flag that says so; 0 where
@@ -159,9 +166,6 @@ func (b *blame) queue(component, queue string) Finding {
 	}
 	if name != "" {
 		try = fmt.Sprintf("Raise --%s of %s, now %g.", name, component, n)
-	}
-	if stage, share := b.longestStage(component); stage != "" {
-		try += fmt.Sprintf(" Of what they do, %s goes into stage %s: see whether it can be done less often, or in parallel.", percent(share), stage)
 	}
 	return Finding{
 		Cause: WorkQueue, Component: component + " " + queue,

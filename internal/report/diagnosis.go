@@ -72,7 +72,7 @@ func causeWords(cause string) string {
 		"cpu-limit": "CPU limit", "memory": "Memory", "client-throttle": "Its own rate limiter", "work-queue": "Workers of a queue",
 		"apf": "Priority and fairness", "webhook": "Webhook", "etcd-disk": "etcd’s disk", "etcd-latency": "etcd’s latency",
 		"etcd-quota": "etcd’s quota", "watch-cache": "Watch cache", "locks": "Locks", "scheduler": "Scheduling itself",
-		"distance": "Other clusters are far away", "imbalance": "One replica has most to do", "proxying": "Requests passed on to other clusters", "scan": "Scans of a cache",
+		"distance": "Other clusters are far away", "imbalance": "One replica has most to do", "proxying": "Requests passed on to other clusters", "scan": "Scans of a cache", "stage": "One stage of the work",
 		"load-late": "windtunnel’s load was late", "fleet-late": "windtunnel’s fleet was late", "machine": "The machine’s CPU",
 	}[cause]; ok {
 		return words
