@@ -78,24 +78,31 @@ func newHospital(t *testing.T, r *rig, change func(*controller.Options)) *hospit
 	return h
 }
 
-// pace deletes what each of the others made, brings them into the queue and returns
-// how long it takes until all of it is back.
-func (h *hospital) pace() time.Duration {
+// pace deletes what each of the others made, three times, brings them into the queue
+// and returns how long it takes until all of it is back.
+func (h *hospital) pace() (took time.Duration) {
+	h.t.Helper()
+	for range 3 {
+		took += h.round()
+	}
+	return took
+}
+
+// round does so once.
+func (h *hospital) round() time.Duration {
 	h.t.Helper()
 	begin := time.Now()
-	for range 3 {
-		for _, name := range h.others {
-			if err := h.client.Core.ConfigMaps("default").Delete(h.t.Context(), "cm-"+name, metav1.DeleteOptions{}); err != nil {
-				h.t.Fatal(err)
-			}
-			h.touch(name)
+	for _, name := range h.others {
+		if err := h.client.Core.ConfigMaps("default").Delete(h.t.Context(), "cm-"+name, metav1.DeleteOptions{}); err != nil {
+			h.t.Fatal(err)
 		}
-		for _, name := range h.others {
-			repotest.Eventually(h.t, "drift of "+name+" is repaired", func() bool {
-				_, err := h.client.Core.ConfigMaps("default").Get(h.t.Context(), "cm-"+name, metav1.GetOptions{})
-				return err == nil
-			})
-		}
+		h.touch(name)
+	}
+	for _, name := range h.others {
+		repotest.Eventually(h.t, "drift of "+name+" is repaired", func() bool {
+			_, err := h.client.Core.ConfigMaps("default").Get(h.t.Context(), "cm-"+name, metav1.GetOptions{})
+			return err == nil
+		})
 	}
 	return time.Since(begin)
 }
@@ -230,17 +237,8 @@ func TestFaults(t *testing.T) {
 // they are back.
 func TestFaultyMembers(t *testing.T) {
 	t.Parallel()
-	r, _ := hollowRig(t)
-	guarded, err := hollow.New(hollow.Options{Models: hollow.Models{Stages: []string{"deployments"}, StagesDir: "."}, Token: "secret"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = guarded.Close() })
-	th := newTheatre(t, r, outposts(t, guarded, "m-1"), true)
-	h := newHospital(t, r, func(o *controller.Options) {
-		direct(o)
-		o.Resync = time.Second
-	})
+	th, h := guarded(t)
+	r := h.rig
 	link := th.links["m-1"]
 	kept := func(message string) symptom {
 		return symptom{condition: "StateKeep", message: message, event: "FailedStateKeep", log: "level=WARN"}
@@ -304,6 +302,56 @@ func TestFaultyMembers(t *testing.T) {
 	})
 	if err := cm(); !apierrors.IsNotFound(err) {
 		t.Errorf("something is left in the member: %v", err)
+	}
+}
+
+// guarded is a member that takes one token only, and a controller that delivers to it.
+func guarded(t *testing.T) (*theatre, *hospital) {
+	t.Helper()
+	r, _ := hollowRig(t)
+	s, err := hollow.New(hollow.Options{Models: hollow.Models{Stages: []string{"deployments"}, StagesDir: "."}, Token: "secret"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	th := newTheatre(t, r, outposts(t, s, "m-1"), true)
+	return th, newHospital(t, r, func(o *controller.Options) {
+		direct(o)
+		o.Resync = time.Second
+	})
+}
+
+// TestProofASilentMemberTakesWorkers measures what others lose beside twice as many
+// applications of a member that answers nothing as there are workers: each keeps a
+// worker for the 10 s of a read, so that others wait two of those, and no more than
+// twice that. With its return they have their pace again.
+func TestProofASilentMemberTakesWorkers(t *testing.T) {
+	repotest.Proof(t)
+	th, h := guarded(t)
+	const silent, workers, read = 8, 4, 10 * time.Second
+	for i := range silent {
+		h.make(to(t, fmt.Sprint("far-", i), `{"clusters":["m-1"]}`))
+	}
+	for i := range silent {
+		h.becomes(fmt.Sprint("far-", i), api.Running)
+	}
+	before := h.round()
+	th.links["m-1"].Stall(true)
+	for i := range silent {
+		h.touch(fmt.Sprint("far-", i))
+	}
+	took := h.round()
+	th.links["m-1"].Stall(false)
+	for i := range silent {
+		h.becomes(fmt.Sprint("far-", i), api.Running)
+	}
+	after := h.round()
+	t.Logf("a round of the others took %v, %v beside %d applications of a member that answers nothing, and %v when it was back", before, took, silent, after)
+	if took > 2*silent/workers*read {
+		t.Errorf("a round of the others took %v", took)
+	}
+	if after > read/2 {
+		t.Errorf("a round of the others takes %v after it is back", after)
 	}
 }
 
