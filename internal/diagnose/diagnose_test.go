@@ -237,6 +237,37 @@ func TestEachCauseComesFirst(t *testing.T) {
 	}
 }
 
+// TestAdviceOfStages holds what is to be done about a stage, and about memory that
+// revisions take.
+func TestAdviceOfStages(t *testing.T) {
+	const busy = `
+		app-controller controller_runtime_max_concurrent_reconciles{controller="application"} =4
+		app-controller workqueue_queue_duration_seconds_sum{name="application"} +20
+		app-controller workqueue_unfinished_work_seconds{name="application"} =0
+		app-controller workqueue_work_duration_seconds_sum{name="application"} +3.9
+		app-controller application_reconcile_time_seconds_sum{begin_phase="running"} +3.9
+		app-controller kubevela_app_reconcile_time_seconds_sum{stage="STAGE"} +3`
+	for stage, want := range map[string]string{
+		"state-keep": "--max-dispatch-concurrent", "apply-apprev": "--skip-equal-revision", "gc-rt": "--gc-passes=1", "generate-app-steps": "smaller templates",
+		"execute-workflow": "dry run", "apply-policies": "less often, or in parallel",
+	} {
+		got := made{series: strings.ReplaceAll(busy, "STAGE", stage)}.fly(t)
+		if len(got) == 0 || got[0].Cause != diagnose.Stage || !strings.Contains(got[0].Try, want) || !strings.HasSuffix(got[0].Try, "Or give queue application more workers than 4.") {
+			t.Errorf("%s: %+v, want %q", stage, got, want)
+		}
+	}
+	got := made{series: `
+		app-controller cgroup_memory_working_set_bytes =9.9e7
+		app-controller process_resident_memory_bytes =9.9e7
+		app-controller application_reconcile_time_seconds_sum{begin_phase="running"} +1
+		app-controller kubevela_app_reconcile_time_seconds_sum{stage="state-keep"} +0.4
+		kube-apiserver apiserver_resource_objects{group="core.oam.dev",resource="applicationrevisions"} =9000`,
+		manifest: limited(record.ComponentFact{Name: "app-controller", MemoryLimit: 1e8})}.fly(t)
+	if len(got) == 0 || !strings.Contains(got[0].Try, "It caches 9,000 revisions: keep fewer of each application (--application-revision-limit)") {
+		t.Errorf("%+v", got)
+	}
+}
+
 // sane holds for every list of findings.
 func sane(t *testing.T, what string, all []diagnose.Finding) {
 	t.Helper()
