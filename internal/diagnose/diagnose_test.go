@@ -263,7 +263,7 @@ func TestAdviceOfStages(t *testing.T) {
 		app-controller kubevela_app_reconcile_time_seconds_sum{stage="state-keep"} +0.4
 		kube-apiserver apiserver_resource_objects{group="core.oam.dev",resource="applicationrevisions"} =9000`,
 		manifest: limited(record.ComponentFact{Name: "app-controller", MemoryLimit: 1e8})}.fly(t)
-	if len(got) == 0 || !strings.Contains(got[0].Try, "It caches 9,000 revisions: keep fewer of each application (--application-revision-limit)") {
+	if len(got) == 0 || !strings.Contains(got[0].Try, "It cached 9,000 revisions: keep fewer of each application (--application-revision-limit)") {
 		t.Errorf("%+v", got)
 	}
 }

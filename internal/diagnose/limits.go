@@ -141,7 +141,7 @@ func (b *blame) memoryEvidence(name string) (out []Evidence) {
 	out = append(out,
 		b.evidence(charged, figure("bytes", most, "of its cgroup's memory at the end, without files that nobody has looked at lately"), instance, name))
 	if b.keepsRevisions(name) {
-		out = append(out, b.evidence(revisions, figure("objects", nil, "revisions at the end, each with a copy of the definitions that it uses")))
+		out = append(out, b.evidence(revisions, figure("objects", nil, "revisions at most, each with a copy of the definitions that it uses")))
 	}
 	if name == record.WholePlane {
 		return out

@@ -60,7 +60,7 @@ const (
 	scanning      = "scanning"       // workers that list from a cache at a time
 	scanMean      = "scan-mean"      // seconds
 	stage         = "stage"          // the stage that takes most of a controller's work, by its share
-	revisions     = "revisions"      // ApplicationRevisions that the API server has
+	revisions     = "revisions"      // ApplicationRevisions that the API server has at most
 	attempts      = "attempts"       // scheduling attempts in progress
 	pending       = "pending"        // pods in the scheduler's active queue
 )
@@ -180,7 +180,7 @@ func questions() []question {
 		{scanning, perSecond(velaCallS+`{verb="ListCache"}`, instance)},
 		{scanMean, mean(velaCall+`{verb="ListCache"}`, instance)},
 		{stage, "topk by (instance) (1, " + grew(velaStageS, instance+", stage") + " / on (instance) group_left () " + grew("application_reconcile_time_seconds_sum", instance) + ")"},
-		{revisions, `max(apiserver_resource_objects{group="core.oam.dev",resource="applicationrevisions"})`},
+		{revisions, `max_over_time(max(apiserver_resource_objects{group="core.oam.dev",resource="applicationrevisions"})[$w:1s])`},
 		{attempts, perSecond("scheduler_scheduling_attempt_duration_seconds_sum", instance)},
 		{pending, `avg_over_time(sum by (instance) (scheduler_pending_pods{queue="active"})[$w:1s])`},
 	}

@@ -94,6 +94,6 @@ func (b *blame) fewerRevisions(component string) string {
 	if !b.keepsRevisions(component) {
 		return ""
 	}
-	return fmt.Sprintf(" It caches %s revisions: keep fewer of each application (--application-revision-limit), let them share definitions, or run more shards.",
+	return fmt.Sprintf(" It cached %s revisions: keep fewer of each application (--application-revision-limit), let them share definitions, or run more shards.",
 		unit.Number(b.f.whole(revisions)))
 }
