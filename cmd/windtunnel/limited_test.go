@@ -40,14 +40,6 @@ type limitedPlane struct {
 	set       []string
 }
 
-// delivered are planes on which applications are delivered with one thing in the way,
-// on purpose: the bottlenecks of KubeVela's own guide that no component of Kubernetes has.
-func delivered() []limitedPlane {
-	return []limitedPlane{
-		{"../app/distance", diagnose.Distance, "app-controller", []string{"profile=v175", "apps=60", "resync=3s", "hold=20s"}},
-	}
-}
-
 // fly returns the findings of a run on the plane, the first first.
 func (l limitedPlane) fly(t *testing.T, u *tunnel) []diagnose.Finding {
 	t.Helper()
@@ -101,7 +93,7 @@ func TestLimited(t *testing.T) {
 // else that was found.
 func TestProofLimitComesFirst(t *testing.T) {
 	repotest.Proof(t)
-	for _, l := range append(limited(t), delivered()...) {
+	for _, l := range limited(t) {
 		t.Run(l.scenario, func(t *testing.T) {
 			u := newTunnel(t)
 			if found := l.fly(t, u); len(found) == 0 || !l.is(found[0]) {
