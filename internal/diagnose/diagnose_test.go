@@ -130,6 +130,18 @@ func TestEachCauseComesFirst(t *testing.T) {
 			app-controller workqueue_unfinished_work_seconds{name="application"} =0
 			app-controller workqueue_work_duration_seconds_sum{name="application"} +3.9`},
 			diagnose.Scan, "app-controller", 0.85, 0.95, "looked through a whole cache for a few objects: 35 ms each time"},
+		{"a scan that fills a CPU limit, while workers wait for answers most of their time", made{series: `
+			app-controller kubevela_controller_client_request_time_seconds_sum{cluster="local",verb="ListCache"} +0.7
+			app-controller kubevela_controller_client_request_time_seconds_count{cluster="local",verb="ListCache"} +20
+			app-controller process_cpu_seconds_total +0.15
+			app-controller cgroup_cpu_periods_total +10
+			app-controller cgroup_cpu_throttled_periods_total +8
+			app-controller controller_runtime_max_concurrent_reconciles{controller="application"} =4
+			app-controller workqueue_queue_duration_seconds_sum{name="application"} +20
+			app-controller workqueue_unfinished_work_seconds{name="application"} =0
+			app-controller workqueue_work_duration_seconds_sum{name="application"} +3.9`,
+			manifest: limited(record.ComponentFact{Name: "app-controller", CPULimit: 0.15})},
+			diagnose.Scan, "app-controller", 0.7, 0.76, "35 ms each time"},
 		{"a stage of what busy workers do", made{series: `
 			app-controller controller_runtime_max_concurrent_reconciles{controller="application"} =4
 			app-controller workqueue_queue_duration_seconds_sum{name="application"} +20

@@ -26,7 +26,7 @@ const (
 func (b *blame) limits() (out []candidate) {
 	for _, name := range b.f.names(held) {
 		hold, memory, shared := b.ownThrottling(name), b.starving(name), b.sharedHold(name)
-		uneven, scans, passed := b.lopsided(name), b.scanned(name), track(nil)
+		uneven, scans, passed := b.lopsided(name), b.scannedCPU(name), track(nil)
 		if name == apiServer {
 			passed = b.passedOn()
 		}

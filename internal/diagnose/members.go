@@ -81,11 +81,21 @@ func (b *blame) scanned(component string) track {
 	return b.track(func(i int) float64 { return of(scans.at(i), work.at(i)) * where(took.at(i) > scanBound) })
 }
 
+// scannedCPU is the share of a component's CPU that goes into it. Scans do nothing but
+// compute, and take longer by the time in which a limit holds them back; workers
+// wait for answers as well, so that their time tells little of what fills a limit.
+func (b *blame) scannedCPU(component string) track {
+	scans, used, took, hold := b.sum(scanning, instance, component), b.sum(cpu, instance, component), b.sum(scanMean, instance, component), b.held(component)
+	return b.track(func(i int) float64 {
+		return of(scans.at(i)*rest(hold[i]), used.at(i)) * where(took.at(i) > scanBound)
+	})
+}
+
 // scans are components that look through all there is for a few objects. It is their
 // CPU that goes into it: it counts where that, or their workers, are used up.
 func (b *blame) scans() (out []candidate) {
 	for _, name := range b.f.names(scanning) {
-		share, hold, crowded := b.scanned(name), b.held(name), b.crowd(name)
+		share, ofCPU, hold, crowded := b.scanned(name), b.scannedCPU(name), b.held(name), b.crowd(name)
 		stands := make(track, b.f.Window.Slices)
 		for _, s := range b.f.Answers[queued].Series {
 			if s.Labels[instance] == name {
@@ -104,7 +114,7 @@ func (b *blame) scans() (out []candidate) {
 				b.evidence(working, figure("workers", nil, "workers that are busy at a time"), instance, name),
 			},
 			Try: "Find these objects by an index: a list that goes through all of them takes longer with each one that there is.",
-		}, b.track(func(i int) float64 { return share[i] * max(hold[i], stands[i]) * rest(crowded[i]) })))
+		}, b.track(func(i int) float64 { return max(ofCPU[i]*hold[i], share[i]*stands[i]*rest(hold[i])) * rest(crowded[i]) })))
 	}
 	return out
 }
