@@ -9,32 +9,22 @@ import (
 // Topology is all clusters and nodes, in the order of their names, with what is looked
 // up in them.
 type Topology struct {
-	nodes    []Node
-	clusters []Cluster
-	cluster  map[string]*Cluster
-	gateway  map[string]*Node   // of a cluster
-	members  map[string][]*Node // of a cluster
+	nodes []Node // those that have a part in it
+	views []*view
 }
 
 // NewTopology looks at clusters and nodes. Nodes without an address and of clusters that
 // are not known have no part in it yet.
 func NewTopology(clusters []Cluster, nodes []Node) *Topology {
-	t := &Topology{cluster: map[string]*Cluster{}, gateway: map[string]*Node{}, members: map[string][]*Node{}}
-	t.clusters = slices.SortedFunc(slices.Values(clusters), func(a, b Cluster) int { return cmp.Compare(a.Name, b.Name) })
-	for i := range t.clusters {
-		t.cluster[t.clusters[i].Name] = &t.clusters[i]
+	t := &Topology{}
+	clusters = slices.SortedFunc(slices.Values(clusters), func(a, b Cluster) int { return cmp.Compare(a.Name, b.Name) })
+	nodes = slices.SortedFunc(slices.Values(nodes), func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
+	for _, f := range families() {
+		t.views = append(t.views, newView(f, clusters, nodes))
 	}
 	for _, n := range nodes {
-		if n.IP.Is4() && t.cluster[n.Cluster] != nil {
+		if slices.ContainsFunc(t.views, func(v *view) bool { return v.node[n.Name] != nil }) {
 			t.nodes = append(t.nodes, n)
-		}
-	}
-	slices.SortFunc(t.nodes, func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
-	for i := range t.nodes {
-		n := &t.nodes[i]
-		t.members[n.Cluster] = append(t.members[n.Cluster], n)
-		if n.Gateway && t.gateway[n.Cluster] == nil {
-			t.gateway[n.Cluster] = n
 		}
 	}
 	return t
@@ -51,96 +41,111 @@ func (t *Topology) Full() map[string]*Config {
 
 // Of computes the configuration of one node.
 func (t *Topology) Of(n *Node) *Config {
-	c, own := &Config{}, t.cluster[n.Cluster]
-	if t.bridges(n) {
-		c.Devices = append(c.Devices, Device{"vxlan", Bridge, within(own.Bridge, n.IP).String(), mac(n.Name, Bridge), n.Device, bridgeID, bridgePort})
-		t.bridge(n, c)
-	}
-	if own.Type == Gateway {
-		c.Devices = append(c.Devices, Device{"vxlan", Local, within(own.Local, n.IP).String(), mac(n.Name, Local), n.Device, localID, localPort})
-		t.local(n, c)
-	}
-	for i := range t.clusters {
-		if remote := &t.clusters[i]; remote != own {
-			t.lead(n, remote, c)
+	c := &Config{}
+	for _, v := range t.views {
+		if known := v.node[n.Name]; known != nil {
+			v.of(known, c)
 		}
-	}
-	if n.Gateway {
-		c.IPTables = append(c.IPTables, Rule{"nat", "POSTROUTING", "-s " + own.Local.String() + " -o " + Bridge + " -j MASQUERADE"})
 	}
 	c.sort()
 	return c
 }
 
-// bridges says that a node has a device between clusters.
-func (t *Topology) bridges(n *Node) bool { return t.cluster[n.Cluster].Type == P2P || t.isGateway(n) }
-
-func (t *Topology) isGateway(n *Node) bool {
-	gateway := t.gateway[n.Cluster]
-	return gateway != nil && gateway.Name == n.Name
+// of adds what a node has of a family.
+func (v *view) of(n *viewNode, c *Config) {
+	own := n.cluster
+	if v.bridges(n) {
+		c.Devices = append(c.Devices, Device{"vxlan", v.bridge, within(own.bridge, n.at).String(), mac(n.Name, v.bridge), n.Device, v.bridgeID, v.bridgePort})
+		v.knowBridges(n, c)
+	}
+	if own.kind == Gateway {
+		c.Devices = append(c.Devices, Device{"vxlan", v.local, within(own.local, n.at).String(), mac(n.Name, v.local), n.Device, v.localID, v.localPort})
+		v.knowLocals(n, c)
+	}
+	for _, remote := range v.clusters {
+		if remote != own {
+			v.lead(n, remote, c)
+		}
+	}
+	if n.Gateway {
+		c.IPTables = append(c.IPTables, Rule{"nat", "POSTROUTING", "-s " + own.local.String() + " -o " + v.bridge + " -j MASQUERADE"})
+	}
+	if v.bridges(n) {
+		v.translate(own, c)
+	}
 }
 
-// bridge makes a node know all others that have a device between clusters, those of its
-// own cluster too.
-func (t *Topology) bridge(n *Node, c *Config) {
-	for i := range t.nodes {
-		if peer := &t.nodes[i]; peer.Name != n.Name && t.bridges(peer) {
-			c.know(peer, Bridge, within(t.cluster[peer.Cluster].Bridge, peer.IP).Addr())
+// bridges says that a node has a device between clusters.
+func (v *view) bridges(n *viewNode) bool { return n.cluster.kind == P2P || v.isGateway(n) }
+
+func (v *view) isGateway(n *viewNode) bool { return n.cluster.gateway == n }
+
+// knowBridges makes a node know all others that have a device between clusters, those of
+// its own cluster too.
+func (v *view) knowBridges(n *viewNode, c *Config) {
+	for _, peer := range v.nodes {
+		if peer != n && v.bridges(peer) {
+			c.know(peer, v.bridge, within(peer.cluster.bridge, peer.at).Addr())
 		}
 	}
 }
 
-// local makes a node know its gateway, and a gateway the nodes of its cluster.
-func (t *Topology) local(n *Node, c *Config) {
-	for _, peer := range t.members[n.Cluster] {
-		if peer.Name != n.Name && (t.isGateway(n) || t.isGateway(peer)) {
-			c.know(peer, Local, within(t.cluster[peer.Cluster].Local, peer.IP).Addr())
+// knowLocals makes a node know its gateway, and a gateway the nodes of its cluster.
+func (v *view) knowLocals(n *viewNode, c *Config) {
+	for _, peer := range n.cluster.members {
+		if peer != n && (v.isGateway(n) || v.isGateway(peer)) {
+			c.know(peer, v.local, within(peer.cluster.local, peer.at).Addr())
 		}
 	}
 }
 
 // know adds a peer's device: where its packets go, by its address and for all whose
 // receiver is not known, and what its MAC address is.
-func (c *Config) know(peer *Node, device string, at netip.Addr) {
-	address, underlay := mac(peer.Name, device), peer.IP.String()
+func (c *Config) know(peer *viewNode, device string, at netip.Addr) {
+	address, underlay := mac(peer.Name, device), peer.at.String()
 	c.FDBs = append(c.FDBs, Neighbour{underlay, everyMAC, device}, Neighbour{underlay, address, device})
 	c.ARPs = append(c.ARPs, Neighbour{at.String(), address, device})
 }
 
 // lead adds the ways to a remote cluster's pods and services. Services are behind its
 // gateway, whatever its type is.
-func (t *Topology) lead(n *Node, remote *Cluster, c *Config) {
-	if !t.bridges(n) { // by the own gateway
-		if gateway := t.gateway[n.Cluster]; gateway != nil {
-			via := within(t.cluster[n.Cluster].Local, gateway.IP).Addr()
-			c.route(via, Local, remote.PodCIDRs...)
-			c.route(via, Local, remote.services()...)
+func (v *view) lead(n *viewNode, remote *viewCluster, c *Config) {
+	own := n.cluster
+	if !v.bridges(n) { // by the own gateway
+		if own.gateway != nil {
+			via := within(own.local, own.gateway.at).Addr()
+			c.route(via, v.local, own.foreign(remote.pods)...)
+			c.route(via, v.local, own.foreign(remote.services)...)
 		}
 		return
 	}
-	gateway := t.gateway[remote.Name]
+	gateway := remote.gateway
 	if gateway != nil {
-		c.route(within(remote.Bridge, gateway.IP).Addr(), Bridge, remote.services()...)
+		c.route(within(remote.bridge, gateway.at).Addr(), v.bridge, own.foreign(remote.services)...)
 	}
 	switch {
-	case remote.Type == P2P:
-		for _, peer := range t.members[remote.Name] {
-			c.route(within(remote.Bridge, peer.IP).Addr(), Bridge, peer.PodCIDRs...)
+	case remote.kind == P2P:
+		for _, peer := range remote.members {
+			c.route(within(remote.bridge, peer.at).Addr(), v.bridge, own.foreign(peer.pods)...)
 		}
 	case gateway != nil:
-		c.route(within(remote.Bridge, gateway.IP).Addr(), Bridge, remote.PodCIDRs...)
+		c.route(within(remote.bridge, gateway.at).Addr(), v.bridge, own.foreign(remote.pods)...)
 	}
-}
-
-func (c *Cluster) services() []netip.Prefix {
-	if c.ServiceCIDR.IsValid() {
-		return []netip.Prefix{c.ServiceCIDR}
-	}
-	return nil
 }
 
 func (c *Config) route(via netip.Addr, dev string, to ...netip.Prefix) {
 	for _, p := range to {
 		c.Routes = append(c.Routes, Route{p.String(), via.String(), dev})
+	}
+}
+
+// translate adds a cluster's GlobalMap: what comes for a global range goes to the one
+// that stands behind it, address by address; what leaves from there comes from the global
+// range's first address. Answers find their way by what the kernel remembers.
+func (v *view) translate(own *viewCluster, c *Config) {
+	for _, m := range own.global {
+		c.IPTables = append(c.IPTables,
+			Rule{"nat", "PREROUTING", "-d " + m.to.String() + " -i " + v.bridge + " -j NETMAP --to " + m.from.String()},
+			Rule{"nat", "POSTROUTING", "-s " + m.from.String() + " -o " + v.bridge + " -j SNAT --to-source " + m.to.Masked().Addr().String()})
 	}
 }

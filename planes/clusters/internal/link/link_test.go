@@ -42,8 +42,8 @@ func (k kept) Names() []string { return slices.Collect(maps.Keys(k.of)) }
 func cluster(i int, kind string) Cluster {
 	return Cluster{Name: fmt.Sprintf("c%d", i), Type: kind,
 		Local: netip.MustParsePrefix("210.0.0.0/8"), Bridge: netip.MustParsePrefix("220.0.0.0/8"),
-		PodCIDRs:    []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i), 0, 0}), 16)},
-		ServiceCIDR: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 100, byte(i), 0}), 24)}
+		PodCIDRs:     []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i), 0, 0}), 16)},
+		ServiceCIDRs: []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 100, byte(i), 0}), 24)}}
 }
 
 // node returns the j-th node of the i-th cluster; the first is its gateway.
@@ -53,11 +53,48 @@ func node(i, j int) Node {
 		PodCIDRs: []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i), byte(j), 0}), 24)}}
 }
 
+// dual gives a cluster of a test IPv6, too.
+func dual(i int, c Cluster) Cluster {
+	c.Local6, c.Bridge6 = netip.MustParsePrefix("fd21::/16"), netip.MustParsePrefix("fd22::/16")
+	c.PodCIDRs = append(c.PodCIDRs, netip.MustParsePrefix(fmt.Sprintf("fd10:%x::/32", i+1)))
+	c.ServiceCIDRs = append(c.ServiceCIDRs, netip.MustParsePrefix(fmt.Sprintf("fd11:%x::/112", i+1)))
+	return c
+}
+
+// dualNode gives a node of a test IPv6, too.
+func dualNode(i, j int, n Node) Node {
+	n.IP6 = netip.MustParseAddr(fmt.Sprintf("fd00:%x::%x", i+1, j+1))
+	n.PodCIDRs = append(n.PodCIDRs, netip.MustParsePrefix(fmt.Sprintf("fd10:%x:%x::/64", i+1, j)))
+	return n
+}
+
+// overlapping gives a cluster of a test the range of the first one's pods, and its own one
+// to be known by; of P2P, a node's part goes by its part.
+func overlapping(i int, c Cluster) Cluster {
+	same, known := func(j int) netip.Prefix { return part(0, j) }, func(j int) netip.Prefix { return part(150+i, j) }
+	c.PodCIDRs, c.Global = cluster(0, c.Type).PodCIDRs, map[netip.Prefix]netip.Prefix{}
+	if c.Type == Gateway {
+		c.Global[c.PodCIDRs[0]] = netip.PrefixFrom(known(0).Addr(), 16)
+		return c
+	}
+	for j := range 6 {
+		c.Global[same(j)] = known(j)
+	}
+	return c
+}
+
+// part is a node's of a range of pods.
+func part(i, j int) netip.Prefix {
+	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i), byte(j), 0}), 24)
+}
+
 func TestWithinKeepsHostBits(t *testing.T) {
 	for _, c := range []struct{ at, node, want string }{
 		{"220.0.0.0/8", "192.168.3.7", "220.168.3.7/8"},
 		{"198.19.128.0/17", "198.18.2.9", "198.19.130.9/17"},
 		{"210.1.2.3/32", "198.18.2.9", "210.1.2.3/32"},
+		{"fd22::/16", "fd00:1::7", "fd22:1::7/16"},
+		{"fd22:8000::/17", "fd00:1::7", "fd22:8001::7/17"},
 	} {
 		if got := within(netip.MustParsePrefix(c.at), netip.MustParseAddr(c.node)).String(); got != c.want {
 			t.Errorf("%s in %s: %s, want %s", c.node, c.at, got, c.want)
@@ -99,6 +136,123 @@ func TestConfigs(t *testing.T) {
 	}
 }
 
+// TestDualStack holds that IPv6 has devices and entries of its own, as many as IPv4 has, that
+// a family which is not asked for has none, and that one cluster's lack is another's, too.
+func TestDualStack(t *testing.T) {
+	const each = 3
+	full := func(families ...string) *Config {
+		var clusters []Cluster
+		var nodes []Node
+		for i, f := range families {
+			c := dual(i, cluster(i, Gateway))
+			c.Family = f
+			clusters = append(clusters, c)
+			for j := range each {
+				nodes = append(nodes, dualNode(i, j, node(i, j)))
+			}
+		}
+		return NewTopology(clusters, nodes).Full()["c0-n0"]
+	}
+	both, four, six := full("", FamilyAll), full(Family4, Family4), full(Family6, Family6)
+	if both.Entries() != four.Entries()+six.Entries() || four.Entries() != six.Entries() || four.Entries() == 0 {
+		t.Errorf("%d entries of both, %d of IPv4, %d of IPv6: want as many of each", both.Entries(), four.Entries(), six.Entries())
+	}
+	want := []Device{
+		{"vxlan", "vx-bridge-6", "fd22:1::1/16", mac("c0-n0", Bridge6), "eth0", 64, 4866},
+		{"vxlan", "vx-local-6", "fd21:1::1/16", mac("c0-n0", Local6), "eth0", 65, 4867},
+	}
+	if !reflect.DeepEqual(six.Devices, want) {
+		t.Errorf("devices %+v, want %+v", six.Devices, want)
+	}
+	if want := []Route{{"fd10:2::/32", "fd22:2::1", Bridge6}, {"fd11:2::/112", "fd22:2::1", Bridge6}}; !reflect.DeepEqual(six.Routes, want) {
+		t.Errorf("routes %+v, want %+v", six.Routes, want)
+	}
+	if want := []Rule{{"nat", "POSTROUTING", "-s fd21::/16 -o vx-bridge-6 -j MASQUERADE"}}; !reflect.DeepEqual(six.IPTables, want) {
+		t.Errorf("rules %+v, want %+v", six.IPTables, want)
+	}
+	if one := full("", Family4); len(one.Routes) != 2 || len(one.Devices) != 4 {
+		t.Errorf("%d routes, %d devices beside a cluster of IPv4 alone: want those to it, and its own of both", len(one.Routes), len(one.Devices))
+	}
+}
+
+// TestGlobalMap holds the rules of clusters of the same range, and that others know them by
+// their global ones: of P2P node by node, of gateways at once.
+func TestGlobalMap(t *testing.T) {
+	nodes := []Node{node(0, 0), node(0, 1), node(1, 0), node(1, 1)}
+	for i := range nodes {
+		nodes[i].PodCIDRs = []netip.Prefix{part(0, i%2)}
+	}
+	rules := func(kind string) (out []string, routes []Route) {
+		c := NewTopology([]Cluster{overlapping(0, cluster(0, kind)), overlapping(1, cluster(1, kind))}, nodes).Full()
+		for _, r := range c["c0-n0"].IPTables {
+			out = append(out, r.Chain+" "+r.Rule)
+		}
+		if inner := c["c0-n1"]; kind == Gateway && len(inner.IPTables) > 0 {
+			t.Errorf("rules %v of an inner node: want a gateway's alone", inner.IPTables)
+		}
+		return out, c["c0-n0"].Routes
+	}
+	got, routes := rules(Gateway)
+	if want := []string{"POSTROUTING -s 210.0.0.0/8 -o vx-bridge -j MASQUERADE", "PREROUTING -d 10.150.0.0/16 -i vx-bridge -j NETMAP --to 10.0.0.0/16",
+		"POSTROUTING -s 10.0.0.0/16 -o vx-bridge -j SNAT --to-source 10.150.0.0"}; !slices.Equal(got, want) {
+		t.Errorf("rules of a gateway %q, want %q", got, want)
+	}
+	if want := []Route{{"10.100.1.0/24", "220.18.16.0", Bridge}, {"10.151.0.0/16", "220.18.16.0", Bridge}}; !slices.Equal(routes, want) { // services, pods
+		t.Errorf("routes of a gateway %v, want %v", routes, want)
+	}
+	got, routes = rules(P2P)
+	if len(got) != 1+2*6 || !slices.Contains(got, "PREROUTING -d 10.150.3.0/24 -i vx-bridge -j NETMAP --to 10.0.3.0/24") {
+		t.Errorf("rules of p2p %q: want two of each of six ranges", got)
+	}
+	if want := []Route{{"10.100.1.0/24", "220.18.16.0", Bridge}, {"10.151.0.0/24", "220.18.16.0", Bridge}, {"10.151.1.0/24", "220.18.16.1", Bridge}}; !slices.Equal(routes, want) {
+		t.Errorf("routes of p2p %v, want %v", routes, want)
+	}
+}
+
+// TestOwnRangesAreNotLedAway holds that a cluster's range which overlaps one's own is no
+// way to it where no GlobalMap tells them apart.
+func TestOwnRangesAreNotLedAway(t *testing.T) {
+	for _, kind := range []string{P2P, Gateway} {
+		other := cluster(1, kind)
+		other.PodCIDRs, other.ServiceCIDRs = cluster(0, kind).PodCIDRs, nil
+		nodes := []Node{node(0, 0), node(0, 1), node(1, 0)}
+		nodes[2].PodCIDRs = []netip.Prefix{part(0, 0)}
+		for name, c := range NewTopology([]Cluster{cluster(0, kind), other}, nodes).Full() {
+			if i := slices.IndexFunc(c.Routes, func(r Route) bool { return r.CIDR != "10.100.0.0/24" }); i >= 0 {
+				t.Errorf("%s, %s: route %v takes packets of its own pods", kind, name, c.Routes[i])
+			}
+		}
+	}
+}
+
+func TestClustersThatDoNotFit(t *testing.T) {
+	for what, spoil := range map[string]func(*Cluster){
+		"type":        func(c *Cluster) { c.Type = "star" },
+		"family":      func(c *Cluster) { c.Family = "ipx" },
+		"no bridge":   func(c *Cluster) { c.Bridge = netip.Prefix{} },
+		"IPv6 is not": func(c *Cluster) { c.Bridge = c.Bridge6 },
+		"IPv4 is not": func(c *Cluster) { c.Local6 = c.Local },
+		"IPv6 alone":  func(c *Cluster) { c.Family, c.Local6 = Family6, netip.Prefix{} },
+		"sizes": func(c *Cluster) {
+			c.Global = map[netip.Prefix]netip.Prefix{part(0, 0): netip.MustParsePrefix("10.9.0.0/16")}
+		},
+		"families": func(c *Cluster) {
+			c.Global = map[netip.Prefix]netip.Prefix{part(0, 0): netip.MustParsePrefix("fd00::/24")}
+		},
+	} {
+		c := dual(0, cluster(0, P2P))
+		if err := c.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		if spoil(&c); c.Validate() == nil {
+			t.Errorf("%s: %+v is taken", what, c)
+		}
+	}
+	if c := (Cluster{Name: "c", Type: P2P, Family: Family6, Local6: dual(0, Cluster{}).Local6, Bridge6: dual(0, Cluster{}).Bridge6}); c.Validate() != nil {
+		t.Errorf("IPv6 alone: %v", c.Validate())
+	}
+}
+
 // TestIncrementalIsFull holds that after any events, in any order and taken together in
 // any way, the incremental manager has written what one that computes all has.
 func TestIncrementalIsFull(t *testing.T) {
@@ -130,6 +284,16 @@ func change(r *rand.Rand, both ...*Manager) {
 	i, j := r.IntN(3), r.IntN(6)
 	n, c := node(i, j), cluster(i, []string{P2P, Gateway}[r.IntN(2)])
 	n.Gateway = r.IntN(3) == 0
+	if r.IntN(2) == 0 {
+		n.PodCIDRs, c = []netip.Prefix{part(0, j)}, overlapping(i, c)
+	}
+	if r.IntN(2) == 0 {
+		n, c = dualNode(i, j, n), dual(i, c)
+		c.Family = []string{"", FamilyAll, Family4, Family6}[r.IntN(4)]
+	}
+	if r.IntN(8) == 0 {
+		n.IP = netip.Addr{}
+	}
 	what := r.IntN(10)
 	for _, m := range both {
 		switch what {

@@ -66,9 +66,10 @@ type AgentCounts struct {
 
 // Machine is the node of an agent.
 type Machine struct {
-	Name    string                   // of its ClusterNode
-	Address netip.Addr               // that others reach it by; the zero one: others know it already
-	Apply   func(*link.Config) error // brings what is asked for to the node, and changes nothing where it is so already
+	Name     string                   // of its ClusterNode
+	Address  netip.Addr               // that others reach it by; the zero one: others know it already
+	Address6 netip.Addr               // the same of IPv6; the zero one: it has none
+	Apply    func(*link.Config) error // brings what is asked for to the node, and changes nothing where it is so already
 }
 
 // RunAgent keeps a node as its NodeConfig asks for until ctx ends: when that changes, and
@@ -167,12 +168,16 @@ func (a *agent) apply() {
 	a.options.Counts.Applied.Add(1)
 }
 
-// tell writes the address of a node into its ClusterNode where another one stands there.
+// tell writes the addresses of a node into its ClusterNode where others stand there.
 func (c *client) tell(ctx context.Context, m Machine) error {
 	for m.Address.IsValid() {
 		node, err := c.nodes.Get(ctx, "", m.Name)
-		if err == nil && node.Spec.IP != m.Address.String() {
-			node.Spec.IP = m.Address.String()
+		ip6 := ""
+		if m.Address6.IsValid() {
+			ip6 = m.Address6.String()
+		}
+		if err == nil && (node.Spec.IP != m.Address.String() || node.Spec.IP6 != ip6) {
+			node.Spec.IP, node.Spec.IP6 = m.Address.String(), ip6
 			_, err = c.nodes.Update(ctx, node)
 		}
 		if err == nil {

@@ -101,7 +101,7 @@ func TestAgentKeepsItsNode(t *testing.T) {
 			end := r.manage(o)
 			address := netip.MustParseAddr("198.18.9.9")
 			r.run(func(ctx context.Context) error {
-				return RunAgent(ctx, r.agents(20*time.Millisecond, watch), Machine{"a-n0", address, m.apply})
+				return RunAgent(ctx, r.agents(20*time.Millisecond, watch), Machine{Name: "a-n0", Address: address, Apply: m.apply})
 			})
 			r.until("one neighbour", func() bool { n, _ := m.state(); return n == 1 })
 			if told, err := r.client.nodes.Get(t.Context(), "", "a-n0"); err != nil || told.Spec.IP != address.String() {

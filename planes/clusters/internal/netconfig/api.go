@@ -45,14 +45,17 @@ type cluster struct {
 }
 
 type linkOptions struct {
-	Enable      bool    `json:"enable,omitempty"`
-	NetworkType string  `json:"networkType,omitempty"` // empty: p2p
-	LocalCIDRs  vipCIDR `json:"localCIDRs,omitempty"`
-	BridgeCIDRs vipCIDR `json:"bridgeCIDRs,omitempty"`
+	Enable      bool              `json:"enable,omitempty"`
+	NetworkType string            `json:"networkType,omitempty"` // empty: p2p
+	IPFamily    string            `json:"ipFamily,omitempty"`    // empty: all
+	LocalCIDRs  vipCIDR           `json:"localCIDRs,omitempty"`
+	BridgeCIDRs vipCIDR           `json:"bridgeCIDRs,omitempty"`
+	GlobalCIDRs map[string]string `json:"globalCIDRsMap,omitempty"` // a range of the cluster -> what others know it by
 }
 
 type vipCIDR struct {
-	IP string `json:"ip,omitempty"`
+	IP  string `json:"ip,omitempty"`
+	IP6 string `json:"ip6,omitempty"` // empty: no link of IPv6
 }
 
 // ClusterNode is a node of a cluster as others know it.
@@ -68,6 +71,7 @@ type ClusterNodeSpec struct {
 	NodeName      string   `json:"nodeName,omitempty"`
 	PodCIDRs      []string `json:"podCIDRs,omitempty"`
 	IP            string   `json:"ip,omitempty"`
+	IP6           string   `json:"ip6,omitempty"`
 	Roles         []string `json:"roles,omitempty"`
 	InterfaceName string   `json:"interfaceName,omitempty"`
 }

@@ -3,6 +3,7 @@ package netconfig
 import (
 	"context"
 	"fmt"
+	"net/netip"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,9 +32,16 @@ func Join(ctx context.Context, config *rest.Config, clusters []link.Cluster, nod
 	}
 	for _, one := range clusters {
 		o := &cluster{ObjectMeta: metav1.ObjectMeta{Name: one.Name}}
-		o.Spec.Link = &linkOptions{Enable: true, NetworkType: one.Type, LocalCIDRs: vipCIDR{one.Local.String()}, BridgeCIDRs: vipCIDR{one.Bridge.String()}}
+		o.Spec.Link = &linkOptions{Enable: true, NetworkType: one.Type, IPFamily: one.Family, GlobalCIDRs: map[string]string{},
+			LocalCIDRs: vipCIDR{text(one.Local), text(one.Local6)}, BridgeCIDRs: vipCIDR{text(one.Bridge), text(one.Bridge6)}}
+		for from, to := range one.Global {
+			o.Spec.Link.GlobalCIDRs[from.String()] = to.String()
+		}
 		for _, p := range one.PodCIDRs {
 			o.Status.Link.PodCIDRs = append(o.Status.Link.PodCIDRs, p.String())
+		}
+		for _, p := range one.ServiceCIDRs {
+			o.Status.Link.ServiceCIDRs = append(o.Status.Link.ServiceCIDRs, p.String())
 		}
 		install.Mark(o)
 		if _, err := c.clusters.Create(ctx, o); err != nil && !apierrors.IsAlreadyExists(err) {
@@ -52,6 +60,14 @@ func Join(ctx context.Context, config *rest.Config, clusters []link.Cluster, nod
 		}
 	}
 	return nil
+}
+
+// text is a range as objects have it; empty: there is none.
+func text(p netip.Prefix) string {
+	if !p.IsValid() {
+		return ""
+	}
+	return p.String()
 }
 
 // NodeInformer returns an informer over all ClusterNodes.

@@ -174,7 +174,8 @@ func (w *worker) take(key string) bool {
 // not known yet.
 func nodeOf(n *ClusterNode) *link.Node {
 	ip, _ := netip.ParseAddr(n.Spec.IP)
-	return &link.Node{Name: n.Name, Cluster: n.Spec.ClusterName, IP: ip.Unmap(), Device: n.Spec.InterfaceName,
+	ip6, _ := netip.ParseAddr(n.Spec.IP6)
+	return &link.Node{Name: n.Name, Cluster: n.Spec.ClusterName, IP: ip.Unmap(), IP6: ip6, Device: n.Spec.InterfaceName,
 		PodCIDRs: prefixes(n.Spec.PodCIDRs), Gateway: slices.Contains(n.Spec.Roles, roleGateway)}
 }
 
@@ -184,11 +185,21 @@ func clusterOf(c *cluster) *link.Cluster {
 	if o == nil || !o.Enable {
 		return nil
 	}
-	out := &link.Cluster{Name: c.Name, Type: cmp.Or(o.NetworkType, link.P2P), PodCIDRs: prefixes(c.Status.Link.PodCIDRs)}
+	out := &link.Cluster{Name: c.Name, Type: cmp.Or(o.NetworkType, link.P2P), Family: o.IPFamily,
+		PodCIDRs: prefixes(c.Status.Link.PodCIDRs), ServiceCIDRs: prefixes(c.Status.Link.ServiceCIDRs)}
 	out.Local, _ = netip.ParsePrefix(cmp.Or(o.LocalCIDRs.IP, localCIDR))
 	out.Bridge, _ = netip.ParsePrefix(cmp.Or(o.BridgeCIDRs.IP, bridgeCIDR))
-	if services := prefixes(c.Status.Link.ServiceCIDRs); len(services) > 0 {
-		out.ServiceCIDR = services[0]
+	out.Local6, _ = netip.ParsePrefix(o.LocalCIDRs.IP6) // there is no default
+	out.Bridge6, _ = netip.ParsePrefix(o.BridgeCIDRs.IP6)
+	for from, to := range o.GlobalCIDRs {
+		from, to := prefixes([]string{from}), prefixes([]string{to})
+		if len(from) == 0 || len(to) == 0 || from[0].Bits() != to[0].Bits() || from[0].Addr().Is4() != to[0].Addr().Is4() {
+			continue // one that cannot be read is left out, as an address is
+		}
+		if out.Global == nil {
+			out.Global = map[netip.Prefix]netip.Prefix{}
+		}
+		out.Global[from[0]] = to[0]
 	}
 	if out.Validate() != nil {
 		return nil
@@ -198,8 +209,8 @@ func clusterOf(c *cluster) *link.Cluster {
 
 func prefixes(texts []string) (out []netip.Prefix) {
 	for _, text := range texts {
-		if p, err := netip.ParsePrefix(text); err == nil && p.Addr().Is4() {
-			out = append(out, p)
+		if p, err := netip.ParsePrefix(text); err == nil {
+			out = append(out, p.Masked())
 		}
 	}
 	return out

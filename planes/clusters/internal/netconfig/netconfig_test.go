@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/netip"
+	"reflect"
 	"sync"
 	"testing"
 	"time"
@@ -162,5 +164,52 @@ func TestKeepsConfigurations(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestJoinedIsComputed holds that clusters and nodes pass through the API server as they are:
+// both families of addresses and ranges that overlap come to what package link computes of
+// them at once.
+func TestJoinedIsComputed(t *testing.T) {
+	range4, range6 := netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd10:1::/64")
+	var clusters []link.Cluster
+	var nodes []link.Node
+	for i, kind := range []string{link.Gateway, link.Gateway} {
+		name := fmt.Sprint("c", i)
+		clusters = append(clusters, link.Cluster{Name: name, Type: kind, Family: link.FamilyAll, PodCIDRs: []netip.Prefix{range4, range6},
+			ServiceCIDRs: []netip.Prefix{netip.MustParsePrefix(fmt.Sprintf("10.100.%d.0/24", i))},
+			Local:        netip.MustParsePrefix("210.0.0.0/8"), Bridge: netip.MustParsePrefix("220.0.0.0/8"),
+			Local6: netip.MustParsePrefix("fd21::/16"), Bridge6: netip.MustParsePrefix("fd22::/16"),
+			Global: map[netip.Prefix]netip.Prefix{range4: netip.MustParsePrefix(fmt.Sprintf("10.15%d.0.0/16", i)), range6: netip.MustParsePrefix(fmt.Sprintf("fd15:%d::/64", i))}})
+		for j := range 2 {
+			nodes = append(nodes, link.Node{Name: fmt.Sprintf("%s-n%d", name, j), Cluster: name, Device: "eth0", PodCIDRs: []netip.Prefix{range4, range6},
+				IP: netip.AddrFrom4([4]byte{198, 18, byte(i), byte(j + 1)}), IP6: netip.MustParseAddr(fmt.Sprintf("fd00:%d::%d", i, j+1)), Gateway: j == 0})
+		}
+	}
+	r, o := newRig(t), Default()
+	o.Compute, o.Previous, o.Window = link.ComputeIncremental, false, 0
+	defer r.manage(o)()
+	if err := Join(t.Context(), r.config, clusters, nodes); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range nodes {
+		if err := r.client.tell(t.Context(), Machine{Name: n.Name, Address: n.IP, Address6: n.IP6}); err != nil {
+			t.Fatal(err)
+		}
+		if err := (elector{ElectorDefault(), r.client, n.Cluster, n.Cluster + "-n0"}).roles(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := link.NewTopology(clusters, nodes).Full()
+	r.await("the configurations of all", func(all map[string]*NodeConfig) bool {
+		for name, c := range want {
+			if one := all[name]; one == nil || !reflect.DeepEqual(&one.Spec, c) {
+				return false
+			}
+		}
+		return len(all) == len(want)
+	})
+	if n := len(want["c0-n0"].IPTables); n != 6 {
+		t.Errorf("%d rules of a gateway: want a mask and two of a GlobalMap for each family", n)
 	}
 }
