@@ -170,11 +170,17 @@ func TestLook(t *testing.T) {
 // TestNoNamespacesSpoilNothing holds that a machine without network namespaces is as good
 // as any, and that it is told what it cannot fly.
 func TestNoNamespacesSpoilNothing(t *testing.T) {
-	f := good()
-	f.Network = "no devices of the kinds vxlan (operation not supported)"
-	r := doctor.Examine(f)
-	i := slices.IndexFunc(r.Checks, func(c doctor.Check) bool { return c.Name == "network namespaces" })
-	if r.State != doctor.Fine || i < 0 || !strings.Contains(r.Checks[i].Found, "vxlan (operation not supported)") {
-		t.Errorf("%+v", r)
+	for _, c := range []struct{ network, six, want string }{
+		{"no devices of the kinds vxlan (operation not supported)", "neither", "none, which networks of clusters need: no devices of the kinds vxlan (operation not supported)"},
+		{"", "no IPv6: address family not supported", "by IPv4 alone: no IPv6: address family not supported"},
+		{"", "", "rules of nftables"},
+	} {
+		f := good()
+		f.Network, f.Network6 = c.network, c.six
+		r := doctor.Examine(f)
+		i := slices.IndexFunc(r.Checks, func(c doctor.Check) bool { return c.Name == "network namespaces" })
+		if r.State != doctor.Fine || i < 0 || !strings.HasSuffix(r.Checks[i].Found, c.want) {
+			t.Errorf("%q, %q: %+v", c.network, c.six, r)
+		}
 	}
 }

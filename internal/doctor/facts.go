@@ -52,6 +52,7 @@ type Facts struct {
 	CPUGroup    string            `json:"cpu_group,omitempty"`    // why components cannot be given a CPU limit; empty: they can
 	MemoryGroup string            `json:"memory_group,omitempty"` // likewise for memory
 	Network     string            `json:"network,omitempty"`      // why networks of namespaces cannot be built; empty: they can
+	Network6    string            `json:"network_ipv6,omitempty"` // likewise those of IPv6
 	Clock       string            `json:"clock_source"`
 	ClockRead   time.Duration     `json:"clock_read_ns"` // one reading
 	Timer       Timing            `json:"timer"`         // by how much a sleep of 1 ms was too long

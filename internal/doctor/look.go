@@ -35,7 +35,7 @@ func Look(o Options) Facts {
 	}
 	f.CPUGroup = errorText(process.TryLimits(process.Limits{CPU: 1}))
 	f.MemoryGroup = errorText(process.TryLimits(process.Limits{Memory: 64 << 20}))
-	f.Network = errorText(network.Try())
+	f.Network, f.Network6 = errorText(network.Try()), errorText(network.TryIPv6())
 	f.Records = lookAt(nearest(o.Runs))
 	if room, err := plane.DiskSpaceFor("memory"); err != nil {
 		f.Data.Fault = err.Error()

@@ -84,7 +84,11 @@ func (f Facts) namespaces() Check {
 	if f.Network != "" {
 		return fine("network namespaces", "none, which networks of clusters need: "+f.Network)
 	}
-	return fine("network namespaces", "with veth, bridge, VXLAN and tun devices, and rules of nftables")
+	found := "with veth, bridge, VXLAN and tun devices, and rules of nftables"
+	if f.Network6 != "" {
+		found += "; by IPv4 alone: " + f.Network6
+	}
+	return fine("network namespaces", found)
 }
 
 func (f Facts) system() Check {

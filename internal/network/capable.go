@@ -2,6 +2,7 @@ package network
 
 import (
 	"fmt"
+	"net"
 	"strings"
 
 	"github.com/google/nftables"
@@ -39,7 +40,7 @@ func Try() error {
 				return fmt.Errorf("%w: delete a device: %w", ErrNetwork, err)
 			}
 		}
-		if err := tryRule(); err != nil {
+		if err := tryRule(nftables.TableFamilyIPv4); err != nil {
 			missing = append(missing, fmt.Sprintf("rules of nftables that masquerade (%v)", err))
 		}
 		if len(missing) > 0 {
@@ -49,13 +50,53 @@ func Try() error {
 	})
 }
 
+// TryIPv6 does the same for networks of IPv6: an address, a VXLAN device whose packets go by
+// IPv6, and a rule that masquerades.
+func TryIPv6() error {
+	held, err := NewNamespace()
+	if err != nil {
+		return err
+	}
+	defer held.Close()
+	return held.Namespace().Do(func() error {
+		if err := trySix(); err != nil {
+			return fmt.Errorf("%w: no IPv6: %w", ErrNetwork, err)
+		}
+		return nil
+	})
+}
+
+// trySix builds a device of IPv6 in the namespace that the thread is in.
+func trySix() error {
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = "try"
+	device := &netlink.Vxlan{LinkAttrs: attrs, VxlanId: 1, Port: 4789, Group: net.IPv6zero}
+	if err := netlink.LinkAdd(device); err != nil {
+		return fmt.Errorf("vxlan by IPv6: %w", err)
+	}
+	a, err := netlink.ParseAddr("fd00::1/64")
+	if err == nil {
+		err = netlink.AddrAdd(device, a)
+	}
+	if err == nil {
+		err = netlink.LinkSetUp(device) // which opens its socket
+	}
+	if err != nil {
+		return fmt.Errorf("address: %w", err)
+	}
+	if err := tryRule(nftables.TableFamilyIPv6); err != nil {
+		return fmt.Errorf("rules of nftables that masquerade: %w", err)
+	}
+	return nil
+}
+
 // tryRule makes a rule that masquerades in the namespace that the thread is in.
-func tryRule() error {
+func tryRule(family nftables.TableFamily) error {
 	c, err := nftables.New()
 	if err != nil {
 		return err
 	}
-	table := c.AddTable(&nftables.Table{Name: "try", Family: nftables.TableFamilyIPv4})
+	table := c.AddTable(&nftables.Table{Name: "try", Family: family})
 	chain := c.AddChain(&nftables.Chain{Name: "try", Table: table, Type: nftables.ChainTypeNAT,
 		Hooknum: nftables.ChainHookPostrouting, Priority: nftables.ChainPriorityNATSource})
 	c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: []expr.Any{&expr.Masq{}}})

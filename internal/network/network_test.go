@@ -82,6 +82,10 @@ func TestTry(t *testing.T) {
 	if err := network.Try(); err != nil {
 		t.Error(err)
 	}
+	_, err := os.Stat("/proc/sys/net/ipv6")
+	if there := err == nil; there != (network.TryIPv6() == nil) {
+		t.Errorf("IPv6 of the kernel %v, found %v", there, network.TryIPv6())
+	}
 }
 
 func echoes(t *testing.T, o network.EchoOptions) (all []network.Echo) {
