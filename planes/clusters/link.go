@@ -19,7 +19,7 @@ const namedNamespaces = "/run/netns"
 
 // linkVerb holds the namespaces of two clusters that are joined by a link.
 func linkVerb(host cli.Host) *cobra.Command {
-	p, o, prefix := cli.New(host), netns.Options{NetworkType: link.P2P, CNI: netns.CNIRouted, Encrypt: netns.EncryptNone}, "windtunnel"
+	p, o, prefix := cli.New(host), netns.Options{NetworkType: link.P2P, CNI: netns.CNIRouted, Encrypt: netns.EncryptNone, Family: link.Family4}, "windtunnel"
 	s := site.Options{Agent: netconfig.AgentDefault(), Elector: netconfig.ElectorDefault()}
 	rules := true
 	verb := p.Verb("link", "Hold two clusters in network namespaces, joined by the network of the clusters plane", "link", func(ctx context.Context) (err error) {
@@ -38,7 +38,7 @@ func linkVerb(host cli.Host) *cobra.Command {
 		}
 		defer func() { err = errors.Join(err, withdraw()) }()
 		p.Registry.MustRegister(all.Collector())
-		s.Topology, s.Type, s.Registry, s.Log = all, o.NetworkType, p.Registry, p.Log
+		s.Topology, s.Registry, s.Log = all, p.Registry, p.Log
 		return p.Serve(ctx, func() error {
 			if !o.Unlinked {
 				p.Registry.Ready()
@@ -55,6 +55,8 @@ func linkVerb(host cli.Host) *cobra.Command {
 	f := verb.Flags()
 	f.StringVar(&o.NetworkType, "network-type", o.NetworkType, "of both clusters: p2p (node to node) or gateway")
 	f.StringVar(&o.CNI, "cni", o.CNI, "how pods of one cluster reach each other: routed or vxlan")
+	f.StringVar(&o.Family, "ip-family", o.Family, "of addresses that the link joins: ipv4, ipv6 or all")
+	f.BoolVar(&o.Overlap, "overlap", false, "both clusters have the same range of pods, and know each other's by another one (GlobalMap)")
 	f.StringVar(&o.Encrypt, "encrypt", o.Encrypt, "packets between gateways: none or wireguard (in user space)")
 	f.BoolVar(&rules, "rules", rules, "gateways masquerade, by nftables: hosts reach other clusters' pods by it")
 	f.Uint64Var(&o.Bandwidth, "bandwidth", 0, "that a machine sends with at most, bits a second; 0: what it can")

@@ -9,10 +9,12 @@ package netns
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -53,7 +55,7 @@ func applyDevices(want []link.Device) error {
 			return fmt.Errorf("device %s: %w", d.Name, err)
 		}
 	}
-	for _, name := range []string{link.Bridge, link.Local} {
+	for _, name := range link.DeviceNames() {
 		if found, err := netlink.LinkByName(name); err == nil && !keep[name] {
 			if err := netlink.LinkDel(found); err != nil {
 				return fmt.Errorf("delete device %s: %w", name, err)
@@ -81,15 +83,47 @@ func applyDevice(d link.Device) error {
 			return err
 		}
 	}
-	attrs := netlink.NewLinkAttrs()
+	attrs, six := netlink.NewLinkAttrs(), isSix(d.Addr)
 	attrs.Name, attrs.HardwareAddr, attrs.MTU = d.Name, mac, parent.Attrs().MTU-link.Overhead
-	if err := netlink.LinkAdd(&netlink.Vxlan{LinkAttrs: attrs, VxlanId: d.ID, Port: d.Port, VtepDevIndex: parent.Attrs().Index}); err != nil {
+	device := &netlink.Vxlan{VxlanId: d.ID, Port: d.Port, VtepDevIndex: parent.Attrs().Index}
+	if six { // what it carries goes by IPv6, too: no receiver of its own is how the kernel is told
+		device.Group, attrs.MTU = net.IPv6zero, parent.Attrs().MTU-link.Overhead6
+	}
+	device.LinkAttrs = attrs
+	if err := netlink.LinkAdd(device); err != nil {
 		return fmt.Errorf("add: %w", err)
 	}
-	if err := addAddress(d.Name, d.Addr); err != nil {
+	if err := calm(d.Name, six); err != nil {
+		return err
+	}
+	if err := addAddress(d.Name, d.Addr); err != nil || six {
 		return err
 	}
 	return loosen(d.Name)
+}
+
+// isSix says that a text that starts with an address is one of IPv6.
+func isSix(address string) bool { return strings.Contains(address, ":") }
+
+// familyOf is the kernel's word for the family of such a text.
+func familyOf(address string) int {
+	if isSix(address) {
+		return unix.AF_INET6
+	}
+	return unix.AF_INET
+}
+
+// calm keeps the kernel from giving a device addresses of IPv6 of its own, by which it
+// would send what nobody asked for. A device of IPv4 has none at all.
+func calm(device string, six bool) error {
+	own := "net/ipv6/conf/" + device
+	if six {
+		return setting(own+"/addr_gen_mode", "1")
+	}
+	if _, err := os.Stat(filepath.Join("/proc/sys", own)); errors.Is(err, fs.ErrNotExist) {
+		return nil // a kernel without IPv6
+	}
+	return setting(own+"/disable_ipv6", "1")
 }
 
 // same says that a device is as it should be.
@@ -98,7 +132,7 @@ func same(found netlink.Link, d link.Device, parent int, mac net.HardwareAddr) b
 	if !ok || v.VxlanId != d.ID || v.Port != d.Port || v.VtepDevIndex != parent || v.Attrs().HardwareAddr.String() != mac.String() {
 		return false
 	}
-	all, err := netlink.AddrList(found, unix.AF_INET)
+	all, err := netlink.AddrList(found, familyOf(d.Addr))
 	return err == nil && len(all) == 1 && all[0].IPNet.String() == d.Addr
 }
 
@@ -112,6 +146,9 @@ func addAddress(device, prefix string) error {
 	a, err := netlink.ParseAddr(prefix)
 	if err != nil {
 		return fmt.Errorf("address of %s: %w", device, err)
+	}
+	if isSix(prefix) {
+		a.Flags = unix.IFA_F_NODAD // nobody else has it: the kernel need not ask for a second before it is used
 	}
 	if err := netlink.AddrAdd(found, a); err != nil {
 		return fmt.Errorf("address %s of %s: %w", prefix, device, err)
@@ -152,7 +189,7 @@ func applyNeighbours(c *link.Config) error {
 		devices[d.Name] = found.Attrs().Index
 	}
 	for _, e := range c.ARPs {
-		want[neighbour{unix.AF_INET, devices[e.Dev], e.IP, e.MAC}] = true
+		want[neighbour{familyOf(e.IP), devices[e.Dev], e.IP, e.MAC}] = true
 	}
 	for _, e := range c.FDBs {
 		want[neighbour{unix.AF_BRIDGE, devices[e.Dev], e.IP, e.MAC}] = true
@@ -172,7 +209,7 @@ func applyNeighbours(c *link.Config) error {
 
 // prune removes what is not wanted of a device, and takes what stands from the wanted.
 func prune(device int, want map[neighbour]bool) error {
-	for _, family := range []int{unix.AF_INET, unix.AF_BRIDGE} {
+	for _, family := range []int{unix.AF_INET, unix.AF_INET6, unix.AF_BRIDGE} {
 		all, err := netlink.NeighList(device, family)
 		if err != nil {
 			return fmt.Errorf("list: %w", err)
@@ -202,14 +239,25 @@ func entry(e neighbour) *netlink.Neigh {
 	return n
 }
 
-// applyRoutes makes Kosmos' table of routes that of a configuration.
+// applyRoutes makes Kosmos' tables of routes, one of each family, those of a configuration.
 func applyRoutes(want []link.Route) error {
-	if err := ensureRule(); err != nil {
-		return err
+	of := map[int][]link.Route{}
+	for _, w := range want {
+		of[familyOf(w.CIDR)] = append(of[familyOf(w.CIDR)], w)
 	}
-	have, err := netlink.RouteListFiltered(unix.AF_INET, &netlink.Route{Table: table}, netlink.RT_FILTER_TABLE)
+	return errors.Join(routes(unix.AF_INET, of[unix.AF_INET]), routes(unix.AF_INET6, of[unix.AF_INET6]))
+}
+
+func routes(family int, want []link.Route) error {
+	have, err := netlink.RouteListFiltered(family, &netlink.Route{Table: table}, netlink.RT_FILTER_TABLE)
+	if len(want) == 0 && len(have) == 0 { // nor has a kernel without the family any
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("list routes: %w", err)
+	}
+	if err := ensureRule(family); err != nil {
+		return err
 	}
 	missing := map[string]*netlink.Route{}
 	for _, w := range want {
@@ -252,13 +300,22 @@ func route(w link.Route) (*netlink.Route, error) {
 	if w.GW == "" { // all of the range is behind the device itself
 		r.Scope = netlink.SCOPE_LINK
 	} else {
-		r.Gw, r.Flags = net.ParseIP(w.GW).To4(), int(netlink.FLAG_ONLINK)
+		r.Gw, r.Flags = gatewayOf(w.GW), int(netlink.FLAG_ONLINK)
 	}
 	return r, nil
 }
 
-func ensureRule() error {
-	rules, err := netlink.RuleList(unix.AF_INET)
+// gatewayOf is an address in as many bytes as its family has.
+func gatewayOf(address string) net.IP {
+	ip := net.ParseIP(address)
+	if four := ip.To4(); four != nil {
+		return four
+	}
+	return ip
+}
+
+func ensureRule(family int) error {
+	rules, err := netlink.RuleList(family)
 	if err != nil {
 		return fmt.Errorf("list rules: %w", err)
 	}
@@ -268,7 +325,7 @@ func ensureRule() error {
 		}
 	}
 	rule := netlink.NewRule()
-	rule.Table, rule.Priority, rule.Family = table, priority, unix.AF_INET
+	rule.Table, rule.Priority, rule.Family = table, priority, family
 	if err := netlink.RuleAdd(rule); err != nil {
 		return fmt.Errorf("rule to table %d: %w", table, err)
 	}

@@ -1,10 +1,10 @@
 package netns
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/google/nftables"
@@ -17,97 +17,190 @@ import (
 // ErrRule says that a rule is none of those that are understood here.
 var ErrRule = errors.New("rule of iptables is not understood")
 
-// masquerade is a rule of the table nat: what comes from a range and leaves by a device
-// gets the device's address, so that answers come back here.
-type masquerade struct {
-	from netip.Prefix
-	by   string
+// The chains of rules, by iptables' names.
+const (
+	preRouting  = "PREROUTING"
+	postRouting = "POSTROUTING"
+)
+
+// translation is a rule of the table nat: packets from a range that leave by a device get
+// another source, or packets to a range that come by a device another receiver.
+type translation struct {
+	chain  string
+	match  netip.Prefix // of the source in postRouting, of the receiver in preRouting
+	device string
+	to     netip.Prefix // of one address for SNAT; the zero one: the device's own address (MASQUERADE)
 }
 
-// parseRule reads a rule as Kosmos writes it. It writes one form alone.
-func parseRule(r link.Rule) (m masquerade, err error) {
+// parseRule reads a rule as Kosmos writes it. It writes three forms alone.
+func parseRule(r link.Rule) (t translation, err error) {
 	words := strings.Fields(r.Rule)
-	if r.Table != "nat" || r.Chain != "POSTROUTING" || len(words)%2 != 0 {
-		return m, fmt.Errorf("%w: %s %s %s", ErrRule, r.Table, r.Chain, r.Rule)
+	fault := fmt.Errorf("%w: %s %s %s", ErrRule, r.Table, r.Chain, r.Rule)
+	if r.Table != "nat" || len(words)%2 != 0 {
+		return t, fault
 	}
-	jump := ""
+	of := map[string]string{}
 	for i := 0; i < len(words); i += 2 {
-		switch words[i] {
-		case "-s":
-			m.from, err = netip.ParsePrefix(words[i+1])
-		case "-o":
-			m.by = words[i+1]
-		case "-j":
-			jump = words[i+1]
-		default:
-			err = ErrRule
-		}
+		of[words[i]] = words[i+1]
+	}
+	t.chain, t.device = r.Chain, of["-o"]
+	from, jump, extra := of["-s"], of["-j"], 0
+	switch {
+	case r.Chain == postRouting && jump == "MASQUERADE":
+	case r.Chain == postRouting && jump == "SNAT":
+		source, err := netip.ParseAddr(of["--to-source"])
 		if err != nil {
-			return m, fmt.Errorf("%w: %s: %s", ErrRule, r.Rule, words[i])
+			return t, fault
 		}
+		t.to, extra = netip.PrefixFrom(source, source.BitLen()), 1
+	case r.Chain == preRouting && jump == "NETMAP":
+		if t.to, err = netip.ParsePrefix(of["--to"]); err != nil {
+			return t, fault
+		}
+		from, t.device, extra = of["-d"], of["-i"], 1
+	default:
+		return t, fault
 	}
-	if jump != "MASQUERADE" || m.by == "" || len(m.by) >= unix.IFNAMSIZ || !m.from.Addr().Is4() {
-		return m, fmt.Errorf("%w: %s", ErrRule, r.Rule)
+	if t.match, err = netip.ParsePrefix(from); err != nil || len(of) != 3+extra || len(of) != len(words)/2 || t.device == "" || len(t.device) >= unix.IFNAMSIZ {
+		return t, fault
 	}
-	return m, nil
+	if t.to.IsValid() && (t.to.Addr().Is4() != t.match.Addr().Is4() || jump == "NETMAP" && t.to.Bits() != t.match.Bits()) {
+		return t, fault
+	}
+	return t, nil
 }
+
+// six says that the rule is of IPv6.
+func (t translation) six() bool { return t.match.Addr().Is6() }
 
 // expressions are the rule's as nftables has it.
-func (m masquerade) expressions() []expr.Any {
-	from, mask := m.from.Masked().Addr().As4(), uint32(0xffffffff)<<(32-m.from.Bits())
-	device := make([]byte, unix.IFNAMSIZ)
-	copy(device, m.by)
-	const sourceAt = 12 // of the IPv4 header
-	return []expr.Any{
-		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: sourceAt, Len: 4},
-		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: []byte{byte(mask >> 24), byte(mask >> 16), byte(mask >> 8), byte(mask)}, Xor: make([]byte, 4)},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: from[:]},
-		&expr.Meta{Key: expr.MetaKeyOIFNAME, Register: 1},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: device},
-		&expr.Masq{},
+func (t translation) expressions() []expr.Any {
+	address, device := t.match.Masked().Addr().AsSlice(), make([]byte, unix.IFNAMSIZ)
+	copy(device, t.device)
+	offset, key, family := uint32(12), expr.MetaKeyOIFNAME, uint32(unix.NFPROTO_IPV4) // where the source is in the header of IPv4
+	if t.six() {
+		offset, family = 8, unix.NFPROTO_IPV6
 	}
+	size := uint32(len(address))
+	if t.chain == preRouting { // the receiver stands behind the source
+		offset, key = offset+size, expr.MetaKeyIIFNAME
+	}
+	out := []expr.Any{
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: size},
+		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: size, Mask: ends(t.match, 0xff, 0), Xor: make([]byte, size)},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: address},
+		&expr.Meta{Key: key, Register: 1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: device},
+		&expr.Counter{},
+	}
+	if !t.to.IsValid() {
+		return append(out, &expr.Masq{})
+	}
+	first := t.to.Masked().Addr().AsSlice()
+	last := ends(t.to, 0, 0xff)
+	for i := range last {
+		last[i] |= first[i]
+	}
+	nat := &expr.NAT{Type: expr.NATTypeSourceNAT, Family: family, RegAddrMin: 1, RegAddrMax: 2}
+	if t.chain == preRouting { // the range's bits are replaced, those of the host stay
+		nat.Type, nat.Prefix = expr.NATTypeDestNAT, true
+	}
+	return append(out, &expr.Immediate{Register: 1, Data: first}, &expr.Immediate{Register: 2, Data: last}, nat)
 }
 
-// rulesTable is where the rules are: a table of our own, which nobody else has rules in.
+// ends are bytes as long as an address: some for the bits of a range, others for those of
+// hosts.
+func ends(p netip.Prefix, network, host byte) []byte {
+	out := make([]byte, p.Addr().BitLen()/8)
+	for i := range out {
+		keep := min(max(p.Bits()-8*i, 0), 8)
+		mask := byte(0xff << (8 - keep))
+		out[i] = network&mask | host&^mask
+	}
+	return out
+}
+
+// rulesTable is where the rules are: a table of our own for each family, which nobody else
+// has rules in.
 const rulesTable = "kosmos"
 
+// ruleSet is what rules of one family are made of.
+type ruleSet struct {
+	table  *nftables.Table
+	chains []*nftables.Chain
+}
+
+func newRuleSet(family nftables.TableFamily) ruleSet {
+	t := &nftables.Table{Name: rulesTable, Family: family}
+	return ruleSet{t, []*nftables.Chain{
+		{Name: preRouting, Table: t, Type: nftables.ChainTypeNAT, Hooknum: nftables.ChainHookPrerouting, Priority: nftables.ChainPriorityNATDest},
+		{Name: postRouting, Table: t, Type: nftables.ChainTypeNAT, Hooknum: nftables.ChainHookPostrouting, Priority: nftables.ChainPriorityNATSource},
+	}}
+}
+
 // applyRules makes the rules of the namespace that the thread is in those of a
-// configuration, in one transaction; what stands already as it should be is not touched.
+// configuration, a family's in one transaction; what stands already as it should be is not
+// touched.
 func applyRules(want []link.Rule) error {
+	four, six := []translation{}, []translation{}
+	texts := map[translation]string{}
+	for _, r := range want {
+		t, err := parseRule(r)
+		if err != nil {
+			return err
+		}
+		texts[t] = r.Rule
+		if t.six() {
+			six = append(six, t)
+		} else {
+			four = append(four, t)
+		}
+	}
+	if err := newRuleSet(nftables.TableFamilyIPv4).apply(four, texts); err != nil {
+		return err
+	}
+	return newRuleSet(nftables.TableFamilyIPv6).apply(six, texts)
+}
+
+func (s ruleSet) apply(want []translation, texts map[translation]string) error {
 	c, err := nftables.New()
 	if err != nil {
 		return fmt.Errorf("rules: %w", err)
 	}
-	table := &nftables.Table{Name: rulesTable, Family: nftables.TableFamilyIPv4}
-	chain := &nftables.Chain{Name: "POSTROUTING", Table: table, Type: nftables.ChainTypeNAT,
-		Hooknum: nftables.ChainHookPostrouting, Priority: nftables.ChainPriorityNATSource}
-	there, err := standing(c, table, chain)
+	there, err := s.standing(c)
 	if len(want) == 0 && there == nil { // a kernel without rules has none that are too many
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	var texts [][]byte
-	for _, r := range want {
-		texts = append(texts, []byte(r.Rule))
+	asked := []string{}
+	for _, chain := range s.chains {
+		for _, t := range want {
+			if t.chain == chain.Name {
+				asked = append(asked, texts[t])
+			}
+		}
 	}
-	if bytes.Equal(bytes.Join(there, nil), bytes.Join(texts, nil)) && len(there) == len(texts) {
+	if len(want) > 0 && slices.Equal(there, asked) {
 		return nil
 	}
 	if there != nil {
-		c.DelTable(table)
+		c.DelTable(s.table)
 	}
 	if len(want) > 0 {
-		c.AddTable(table)
-		c.AddChain(chain)
+		c.AddTable(s.table)
 	}
-	for _, r := range want {
-		m, err := parseRule(r)
-		if err != nil {
-			return err
+	for _, chain := range s.chains {
+		if len(want) == 0 {
+			break
 		}
-		c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: m.expressions(), UserData: []byte(r.Rule)})
+		c.AddChain(chain)
+		for _, t := range want {
+			if t.chain == chain.Name {
+				c.AddRule(&nftables.Rule{Table: s.table, Chain: chain, Exprs: t.expressions(), UserData: []byte(texts[t])})
+			}
+		}
 	}
 	if err := c.Flush(); err != nil {
 		return fmt.Errorf("rules of nftables, which --rules=false leaves out: %w", err)
@@ -116,22 +209,22 @@ func applyRules(want []link.Rule) error {
 }
 
 // standing returns the texts of the rules that stand; nil: there is no table of ours.
-func standing(c *nftables.Conn, table *nftables.Table, chain *nftables.Chain) (texts [][]byte, err error) {
-	tables, err := c.ListTablesOfFamily(nftables.TableFamilyIPv4)
+func (s ruleSet) standing(c *nftables.Conn) (texts []string, err error) {
+	tables, err := c.ListTablesOfFamily(s.table.Family)
 	if err != nil {
 		return nil, fmt.Errorf("rules of nftables, which --rules=false leaves out: %w", err)
 	}
-	for _, t := range tables {
-		if t.Name != table.Name {
-			continue
-		}
-		rules, err := c.GetRules(table, chain)
+	if !slices.ContainsFunc(tables, func(t *nftables.Table) bool { return t.Name == s.table.Name }) {
+		return nil, nil
+	}
+	texts = []string{}
+	for _, chain := range s.chains {
+		rules, err := c.GetRules(s.table, chain)
 		if err != nil {
-			return [][]byte{}, fmt.Errorf("rules: list: %w", err)
+			return []string{}, fmt.Errorf("rules: list: %w", err)
 		}
-		texts = [][]byte{}
 		for _, r := range rules {
-			texts = append(texts, r.UserData)
+			texts = append(texts, string(r.UserData))
 		}
 	}
 	return texts, nil

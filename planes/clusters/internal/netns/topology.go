@@ -3,8 +3,8 @@ package netns
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
-	"net/netip"
 	"os"
 	"slices"
 
@@ -31,6 +31,8 @@ const (
 type Options struct {
 	NetworkType string // link.P2P or link.Gateway, of both clusters
 	CNI         string // CNIRouted or CNIVXLAN, of cluster A
+	Family      string // link.Family4, link.Family6 or link.FamilyAll; empty: IPv4
+	Overlap     bool   // both clusters have the same range of pods, and each knows the other's by another one (GlobalMap)
 	Encrypt     string // EncryptNone or EncryptWireGuard; empty: none
 	Bandwidth   uint64 // of what each machine sends, bits a second; 0: whatever the machine can
 	Unlinked    bool   // the link is somebody else's to bring, by Apply
@@ -48,6 +50,12 @@ func (o *Options) Validate() error {
 	case o.Encrypt == EncryptWireGuard && o.Unlinked:
 		errs = append(errs, fmt.Errorf("encrypt %s: its ends stand where gateways were at the begin: they cannot be elected", o.Encrypt))
 	}
+	if o.Encrypt == EncryptWireGuard && (o.six() || o.Overlap) {
+		errs = append(errs, fmt.Errorf("encrypt %s: it is for IPv4, and for ranges that do not overlap", o.Encrypt))
+	}
+	if o.Family != "" && o.Family != link.Family4 && o.Family != link.Family6 && o.Family != link.FamilyAll {
+		errs = append(errs, fmt.Errorf("ip-family %q: want %s, %s or %s", o.Family, link.Family4, link.Family6, link.FamilyAll))
+	}
 	if o.Bandwidth > 0 && o.Bandwidth < leastBandwidth {
 		errs = append(errs, fmt.Errorf("bandwidth %d: want at least %d bits a second", o.Bandwidth, uint64(leastBandwidth)))
 	}
@@ -60,21 +68,11 @@ func (o *Options) Validate() error {
 	return errors.Join(errs...)
 }
 
-// machine is a node with a pod on it.
-type machine struct {
-	link.Node
-	port string     // of the router
-	pod  netip.Addr // of the pod on it
-}
-
-// Addresses are of the range for benchmarks (RFC 2544, RFC 6890), 198.18.0.0/15: below
-// 198.18.100.0 machines, above it pods, in 198.19.0.0/16 the devices of the link. A
-// router joins the two subnets of machines.
+// Devices and what is said of them.
 const (
-	routerA = "198.18.1.254"
-	routerB = "198.18.2.254"
 	uplink  = "eth0" // of a machine and of a pod
 	anyPod  = "169.254.1.1"
+	anyPod6 = "fe80::1"
 	podPort = "pod0" // of a machine, to its pod
 	cni     = "cni"  // the VXLAN device of CNIVXLAN
 	cniID   = 4096   // as Calico's
@@ -83,34 +81,6 @@ const (
 
 	leastBandwidth = 1e6 // bits a second: below it a packet takes longer than the bucket is deep
 )
-
-// machines are those of both clusters; the gateways are those that stand where none are
-// elected.
-func machines() []machine {
-	make := func(name, cluster string, subnet, last, pods byte, gateway bool) machine {
-		return machine{port: "to-" + name, pod: netip.AddrFrom4([4]byte{198, 18, pods, 10}), Node: link.Node{
-			Name: name, Cluster: cluster, Device: uplink, Gateway: gateway, IP: netip.AddrFrom4([4]byte{198, 18, subnet, last}),
-			PodCIDRs: []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{198, 18, pods, 0}), 24)}}}
-	}
-	return []machine{make("a1", "a", 1, 1, 101, true), make("a2", "a", 1, 2, 102, false), make("b1", "b", 2, 1, 201, true)}
-}
-
-// Clusters returns both, of a type, Nodes their machines.
-func Clusters(kind string) []link.Cluster {
-	make := func(name string, pods string) link.Cluster {
-		return link.Cluster{Name: name, Type: kind, Local: netip.MustParsePrefix("198.19.128.0/17"), Bridge: netip.MustParsePrefix("198.19.0.0/17"),
-			PodCIDRs: []netip.Prefix{netip.MustParsePrefix(pods)}}
-	}
-	return []link.Cluster{make("a", "198.18.96.0/20"), make("b", "198.18.192.0/20")}
-}
-
-// Nodes returns the machines as the link knows them.
-func Nodes() (out []link.Node) {
-	for _, m := range machines() {
-		out = append(out, m.Node)
-	}
-	return out
-}
 
 // Topology is cluster A with the machines a1, its gateway, and a2, in one subnet, and
 // cluster B with b1 in another; on each machine runs a pod.
@@ -122,8 +92,16 @@ type Topology struct {
 
 // Build makes it. What was made is gone again when it fails.
 func Build(o Options) (*Topology, error) {
+	if o.Family == "" {
+		o.Family = link.Family4
+	}
 	if err := o.Validate(); err != nil {
 		return nil, err
+	}
+	if o.six() {
+		if err := network.TryIPv6(); err != nil {
+			return nil, err
+		}
 	}
 	t := &Topology{options: o, spaces: map[string]*network.Held{}}
 	if err := t.build(); err != nil {
@@ -138,25 +116,10 @@ func (t *Topology) At(name string) network.Namespace { return t.spaces[name].Nam
 // Names returns the names of the namespaces: of the router, the machines and their pods.
 func (t *Topology) Names() []string {
 	names := []string{"router"}
-	for _, m := range machines() {
+	for _, m := range t.options.machines() {
 		names = append(names, m.Name, "pod-"+m.Name)
 	}
 	return names
-}
-
-// Machines returns the addresses of the machines, Pods those of their pods, by the
-// machine's name.
-func Machines() map[string]netip.Addr { return addresses(func(m machine) netip.Addr { return m.IP }) }
-
-// Pods returns the addresses of pods by their machine's name.
-func Pods() map[string]netip.Addr { return addresses(func(m machine) netip.Addr { return m.pod }) }
-
-func addresses(of func(machine) netip.Addr) map[string]netip.Addr {
-	out := map[string]netip.Addr{}
-	for _, m := range machines() {
-		out[m.Name] = of(m)
-	}
-	return out
 }
 
 // Close lets go of all namespaces, with what is in them.
@@ -180,14 +143,14 @@ func (t *Topology) build() error {
 			return err
 		}
 		t.spaces[name] = held
-		if err := held.Namespace().Do(quiet); err != nil {
+		if err := held.Namespace().Do(t.quiet); err != nil {
 			return fmt.Errorf("namespace %s: %w", name, err)
 		}
 	}
 	if err := t.router(); err != nil {
 		return fmt.Errorf("router: %w", err)
 	}
-	all := machines()
+	all := t.options.machines()
 	for i := range all {
 		if err := t.machine(&all[i]); err != nil {
 			return fmt.Errorf("machine %s: %w", all[i].Name, err)
@@ -199,7 +162,7 @@ func (t *Topology) build() error {
 	if t.options.Unlinked {
 		return nil
 	}
-	configs := link.NewTopology(Clusters(t.options.NetworkType), Nodes()).Full()
+	configs := link.NewTopology(t.Clusters(), t.Nodes()).Full()
 	if t.options.Encrypt == EncryptWireGuard {
 		if err := t.encrypt(configs); err != nil {
 			return err
@@ -225,12 +188,13 @@ func (t *Topology) Apply(machine string, c *link.Config) error {
 // Power gives a machine its network, or takes it: what leads to the rest is a cable that
 // somebody pulls, and what the machine has itself stays as it is.
 func (t *Topology) Power(name string, on bool) error {
-	i := slices.IndexFunc(machines(), func(m machine) bool { return m.Name == name })
+	all := t.options.machines()
+	i := slices.IndexFunc(all, func(m machine) bool { return m.Name == name })
 	if i < 0 {
 		return fmt.Errorf("there is no machine %s", name)
 	}
 	return t.At("router").Do(func() error {
-		port := machines()[i].port
+		port := all[i].port
 		if on {
 			return raise(port)
 		}
@@ -250,19 +214,40 @@ func (t *Topology) router() error {
 		if err := netlink.LinkAdd(&netlink.Bridge{LinkAttrs: attrs}); err != nil {
 			return fmt.Errorf("bridge: %w", err)
 		}
-		return errors.Join(addAddress(attrs.Name, routerA+"/24"), pass())
+		if t.options.six() {
+			if err := addAddress(attrs.Name, routerA6+"/64"); err != nil {
+				return err
+			}
+		}
+		return errors.Join(addAddress(attrs.Name, routerA+"/24"), t.pass())
 	})
 }
 
-// quiet leaves IPv6 out: a device that is raised would ask for neighbours and routers by
-// packets that nobody sent.
-func quiet() error {
-	return errors.Join(setting("net/ipv6/conf/all/disable_ipv6", "1"), setting("net/ipv6/conf/default/disable_ipv6", "1"))
+// quiet leaves IPv6 out where it is not asked for: a device that is raised would ask for
+// neighbours and routers by packets that nobody sent. Where it is, addresses are used without
+// asking whether others have them, and no router is looked for.
+func (t *Topology) quiet() error {
+	const all, next = "net/ipv6/conf/all/", "net/ipv6/conf/default/"
+	if !t.options.six() {
+		if _, err := os.Stat("/proc/sys/" + all); errors.Is(err, fs.ErrNotExist) {
+			return nil // a kernel without IPv6
+		}
+		return errors.Join(setting(all+"disable_ipv6", "1"), setting(next+"disable_ipv6", "1"))
+	}
+	var errs []error
+	for _, name := range []string{"accept_dad", "accept_ra", "autoconf", "router_solicitations"} {
+		errs = append(errs, setting(all+name, "0"), setting(next+name, "0"))
+	}
+	return errors.Join(errs...)
 }
 
 // pass lets packets pass that are not for this namespace.
-func pass() error {
-	return errors.Join(setting("net/ipv4/ip_forward", "1"), loosen("all"), loosen("default"))
+func (t *Topology) pass() error {
+	err := errors.Join(setting("net/ipv4/ip_forward", "1"), loosen("all"), loosen("default"))
+	if t.options.six() {
+		err = errors.Join(err, setting("net/ipv6/conf/all/forwarding", "1"))
+	}
+	return err
 }
 
 // machine joins a machine to the router and its pod to the machine.
@@ -270,19 +255,27 @@ func (t *Topology) machine(m *machine) error {
 	if err := t.join("router", m.port, m.Name, uplink); err != nil {
 		return err
 	}
-	gateway := routerA
+	gateway, gateway6 := routerA, routerA6
 	err := t.At("router").Do(func() error {
-		if m.Cluster == "b" {
-			gateway = routerB
-			return addAddress(m.port, routerB+"/24")
+		if m.Cluster != "b" {
+			return enslave(m.port, "subnet-a")
 		}
-		return enslave(m.port, "subnet-a")
+		gateway, gateway6 = routerB, routerB6
+		err := addAddress(m.port, gateway+"/24")
+		if t.options.six() {
+			err = errors.Join(err, addAddress(m.port, gateway6+"/64"))
+		}
+		return err
 	})
 	if err != nil {
 		return err
 	}
 	err = t.At(m.Name).Do(func() error {
-		return errors.Join(pass(), addAddress(uplink, m.IP.String()+"/24"), addRoute("0.0.0.0/0", gateway, uplink), bound(uplink, t.options.Bandwidth))
+		err := errors.Join(t.pass(), addAddress(uplink, m.IP.String()+"/24"), addRoute("0.0.0.0/0", gateway, uplink), bound(uplink, t.options.Bandwidth))
+		if t.options.six() {
+			err = errors.Join(err, addAddress(uplink, m.IP6.String()+"/64"), addRoute("::/0", gateway6, uplink))
+		}
+		return err
 	})
 	if err != nil {
 		return err
@@ -291,15 +284,19 @@ func (t *Topology) machine(m *machine) error {
 }
 
 // pod joins a pod by routes of single addresses, as Calico does: the machine answers for
-// every other address (proxy ARP).
+// every other address (proxy ARP), and by IPv6 has one that is the same on all machines.
 func (t *Topology) pod(m *machine) error {
 	name := "pod-" + m.Name
 	if err := t.join(m.Name, podPort, name, uplink); err != nil {
 		return err
 	}
 	err := t.At(m.Name).Do(func() error {
-		return errors.Join(raise(podPort), setting("net/ipv4/conf/"+podPort+"/proxy_arp", "1"),
+		err := errors.Join(raise(podPort), setting("net/ipv4/conf/"+podPort+"/proxy_arp", "1"),
 			setting("net/ipv4/neigh/"+podPort+"/proxy_delay", "0"), addRoute(host(m.pod), "", podPort))
+		if t.options.six() {
+			err = errors.Join(err, addAddress(podPort, anyPod6+"/64"), addRoute(host(m.pod6), "", podPort))
+		}
+		return err
 	})
 	if err != nil {
 		return err
@@ -310,13 +307,20 @@ func (t *Topology) pod(m *machine) error {
 			return fmt.Errorf("device of the pod: %w", err)
 		}
 		overhead := link.Overhead
+		if t.options.six() {
+			overhead = link.Overhead6
+		}
 		if t.options.Encrypt == EncryptWireGuard {
 			overhead = secretOverhead
 		}
 		if err := netlink.LinkSetMTU(found, found.Attrs().MTU-overhead); err != nil {
 			return fmt.Errorf("MTU of the pod: %w", err)
 		}
-		return errors.Join(addAddress(uplink, host(m.pod)), addRoute(anyPod+"/32", "", uplink), addRoute("0.0.0.0/0", anyPod, uplink))
+		err = errors.Join(addAddress(uplink, host(m.pod)), addRoute(anyPod+"/32", "", uplink), addRoute("0.0.0.0/0", anyPod, uplink))
+		if t.options.six() {
+			err = errors.Join(err, addAddress(uplink, host(m.pod6)), addRoute("::/0", anyPod6, uplink))
+		}
+		return err
 	})
 }
 
@@ -325,10 +329,14 @@ func (t *Topology) cluster(kind string, all ...*machine) error {
 	for i, m := range all {
 		peer := all[1-i]
 		err := t.At(m.Name).Do(func() error {
-			if kind == CNIRouted {
-				return addRoute(peer.PodCIDRs[0].String(), peer.IP.String(), uplink)
+			if kind != CNIRouted {
+				return overlay(m, peer)
 			}
-			return overlay(m, peer)
+			err := addRoute(peer.PodCIDRs[0].String(), peer.IP.String(), uplink)
+			if t.options.six() {
+				err = errors.Join(err, addRoute(peer.PodCIDRs[1].String(), peer.IP6.String(), uplink))
+			}
+			return err
 		})
 		if err != nil {
 			return fmt.Errorf("machine %s: %w", m.Name, err)
@@ -348,13 +356,26 @@ func overlay(m, peer *machine) error {
 	if err != nil {
 		return fmt.Errorf("device %s: %w", cni, err)
 	}
-	at, index := peer.PodCIDRs[0].Addr().String(), found.Attrs().Index
-	for _, e := range []neighbour{{unix.AF_INET, index, at, own(peer)}, {unix.AF_BRIDGE, index, peer.IP.String(), own(peer)}} {
-		if err := netlink.NeighAppend(entry(e)); err != nil {
-			return fmt.Errorf("neighbour %s: %w", e.ip, err)
+	index := found.Attrs().Index
+	if err := netlink.NeighAppend(entry(neighbour{unix.AF_BRIDGE, index, peer.IP.String(), own(peer)})); err != nil {
+		return fmt.Errorf("neighbour %s: %w", peer.IP, err)
+	}
+	if len(m.PodCIDRs) > 1 { // it carries IPv6 by IPv4
+		err := errors.Join(setting("net/ipv6/conf/"+cni+"/disable_ipv6", "0"), addAddress(cni, host(m.PodCIDRs[1].Addr())))
+		if err != nil {
+			return err
 		}
 	}
-	return addRoute(peer.PodCIDRs[0].String(), at, cni)
+	for _, pods := range peer.PodCIDRs {
+		at := pods.Addr().String()
+		if err := netlink.NeighAppend(entry(neighbour{familyOf(at), index, at, own(peer)})); err != nil {
+			return fmt.Errorf("neighbour %s: %w", at, err)
+		}
+		if err := addRoute(pods.String(), at, cni); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // join puts the ends of a pair of devices into two namespaces.
@@ -436,7 +457,7 @@ func addRoute(to, via, device string) error {
 	}
 	r := &netlink.Route{LinkIndex: found.Attrs().Index, Dst: prefix, Scope: netlink.SCOPE_LINK}
 	if via != "" {
-		r.Gw, r.Scope, r.Flags = net.ParseIP(via).To4(), netlink.SCOPE_UNIVERSE, int(netlink.FLAG_ONLINK)
+		r.Gw, r.Scope, r.Flags = gatewayOf(via), netlink.SCOPE_UNIVERSE, int(netlink.FLAG_ONLINK)
 	}
 	if err := netlink.RouteAdd(r); err != nil {
 		return fmt.Errorf("route to %s: %w", to, err)

@@ -115,11 +115,11 @@ func (fixed) MTU() (int, error) { return linkMTU - secretOverhead, nil }
 // encrypt joins the gateways by a tunnel, and has the configurations use it.
 func (t *Topology) encrypt(configs map[string]*link.Config) error {
 	behind := map[string][]netip.Prefix{}
-	for _, c := range Clusters(t.options.NetworkType) {
+	for _, c := range t.Clusters() {
 		behind[c.Name] = c.PodCIDRs
 	}
 	var ends []*end
-	for _, m := range machines() {
+	for _, m := range t.options.machines() {
 		for _, d := range configs[m.Name].Devices {
 			if d.Name != link.Bridge {
 				continue

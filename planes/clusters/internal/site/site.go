@@ -35,7 +35,6 @@ const (
 // Options say what runs.
 type Options struct {
 	Topology *netns.Topology // one that is Unlinked
-	Type     string          // link.P2P or link.Gateway
 	Agent    netconfig.AgentOptions
 	Elector  netconfig.ElectorOptions
 	Config   *rest.Config
@@ -62,7 +61,7 @@ type site struct {
 func Run(ctx context.Context, o Options) error {
 	o.Agent.Counts = &netconfig.AgentCounts{}
 	o.Agent.Config, o.Elector.Config, o.Agent.Log, o.Elector.Log = o.Config, o.Config, o.Log, o.Log
-	if err := netconfig.Join(ctx, o.Config, netns.Clusters(o.Type), netns.Nodes()); err != nil {
+	if err := netconfig.Join(ctx, o.Config, o.Topology.Clusters(), o.Topology.Nodes()); err != nil {
 		return err
 	}
 	nodes, err := netconfig.NodeInformer(o.Config)
@@ -80,7 +79,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	o.Registry.MustRegister(collector{s}, o.Agent.Counts)
-	for _, m := range netns.Nodes() {
+	for _, m := range o.Topology.Nodes() {
 		if err := s.begin(ctx, m); err != nil {
 			return err
 		}
@@ -104,7 +103,7 @@ func (s *site) run(ctx context.Context) error {
 			return s.err()
 		case <-s.changed:
 		}
-		for _, m := range netns.Nodes() {
+		for _, m := range s.options.Topology.Nodes() {
 			if err := s.power(ctx, m); err != nil {
 				return err
 			}
@@ -153,7 +152,7 @@ func (s *site) begin(ctx context.Context, m link.Node) error {
 	s.mu.Lock()
 	s.ends[m.Name] = cancel
 	s.mu.Unlock()
-	machine := netconfig.Machine{Name: m.Name, Address: m.IP, Apply: func(c *link.Config) error {
+	machine := netconfig.Machine{Name: m.Name, Address: m.IP, Address6: m.IP6, Apply: func(c *link.Config) error {
 		err := s.options.Topology.Apply(m.Name, c)
 		if err == nil && len(c.Routes) > 0 {
 			s.joined(m.Name)
@@ -192,7 +191,7 @@ func (s *site) err() error {
 func (s *site) joined(name string) {
 	s.mu.Lock()
 	s.linked[name] = true
-	all := len(s.linked) == len(netns.Nodes())
+	all := len(s.linked) == len(s.options.Topology.Nodes())
 	s.mu.Unlock()
 	if all {
 		s.options.Registry.Ready()
@@ -201,7 +200,7 @@ func (s *site) joined(name string) {
 
 // gateway is the name of a cluster's; empty: it has none.
 func (s *site) gateway(cluster string) string {
-	for _, m := range netns.Nodes() {
+	for _, m := range s.options.Topology.Nodes() {
 		if n := s.node(m.Name); n != nil && m.Cluster == cluster && n.IsGateway() {
 			return m.Name
 		}
@@ -218,7 +217,7 @@ func (collector) Describe(chan<- *prometheus.Desc) {}
 // Collect implements prometheus.Collector.
 func (c collector) Collect(ch chan<- prometheus.Metric) {
 	gateway := prometheus.NewDesc("link_gateway", "1: the node is its cluster's gateway.", []string{"cluster", "node"}, nil)
-	for _, m := range netns.Nodes() {
+	for _, m := range c.options.Topology.Nodes() {
 		if n := c.node(m.Name); n != nil && n.IsGateway() {
 			ch <- prometheus.MustNewConstMetric(gateway, prometheus.GaugeValue, 1, m.Cluster, m.Name)
 		}

@@ -34,7 +34,7 @@ type flying struct {
 	registry *instrument.Registry
 }
 
-func fly(t *testing.T, kind string) *flying {
+func fly(t *testing.T, built netns.Options) *flying {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("network namespaces need root")
@@ -53,7 +53,8 @@ func fly(t *testing.T, kind string) *flying {
 	if err := netconfig.Install(t.Context(), f.config); err != nil {
 		t.Fatal(err)
 	}
-	if f.topology, err = netns.Build(netns.Options{NetworkType: kind, CNI: netns.CNIRouted, Unlinked: true}); err != nil {
+	built.CNI, built.Unlinked = netns.CNIRouted, true
+	if f.topology, err = netns.Build(built); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -66,7 +67,7 @@ func fly(t *testing.T, kind string) *flying {
 	m.Compute, m.Previous, m.Window = link.ComputeIncremental, false, 10*time.Millisecond
 	m.Config, m.Registry, m.Log = f.config, instrument.New("link"), silent
 	f.run(func(ctx context.Context) error { return netconfig.Run(ctx, m) })
-	o := Options{Topology: f.topology, Type: kind, Config: f.config, Registry: f.registry, Log: silent, Agent: netconfig.AgentDefault(),
+	o := Options{Topology: f.topology, Config: f.config, Registry: f.registry, Log: silent, Agent: netconfig.AgentDefault(),
 		Elector: netconfig.ElectorOptions{Duration: 3 * time.Second, Renew: 2 * time.Second, Retry: 200 * time.Millisecond, Check: time.Second}}
 	o.Agent.Debounce, o.Agent.Drift, o.Agent.Limiter = 20*time.Millisecond, time.Second, limiter.Rate{QPS: 1000, Burst: 1000}
 	f.run(func(ctx context.Context) error { return Run(ctx, o) })
@@ -87,11 +88,18 @@ func (f *flying) run(what func(context.Context) error) {
 }
 
 // reaches says whether a pod is answered by another one.
-func (f *flying) reaches(from, to string) bool {
+func (f *flying) reaches(from, to string) bool { return f.reachesBy(false, from, to) }
+
+// reachesBy says the same of a family of addresses.
+func (f *flying) reachesBy(six bool, from, to string) bool {
 	f.Helper()
+	known := f.topology.Pods(six)
+	if from[0] != to[0] {
+		known = f.topology.Known(six)
+	}
 	answered := false
-	err := network.Echoes(f.Context(), network.EchoOptions{From: network.End{Namespace: f.topology.At("pod-" + from), Address: netns.Pods()[from]},
-		To: network.End{Namespace: f.topology.At("pod-" + to), Address: netns.Pods()[to]}, ICMP: true, Pace: pace.Constant(50), For: 100 * time.Millisecond,
+	err := network.Echoes(f.Context(), network.EchoOptions{From: network.End{Namespace: f.topology.At("pod-" + from), Address: f.topology.Pods(six)[from]},
+		To: network.End{Namespace: f.topology.At("pod-" + to), Address: known[to]}, ICMP: true, Pace: pace.Constant(50), For: 100 * time.Millisecond,
 		Size: 64, Patience: 200 * time.Millisecond, Clock: clock.Start()}, func(e network.Echo) { answered = answered || !e.Lost })
 	if err != nil {
 		f.Fatal(err)
@@ -149,7 +157,7 @@ func (f *flying) gateways() (out map[string]string) {
 // that they do so by another gateway when the first is without power, and that a machine
 // which comes back finds its way by the new one.
 func TestGatewayDies(t *testing.T) {
-	f := fly(t, link.Gateway)
+	f := fly(t, netns.Options{NetworkType: link.Gateway})
 	f.until("a2 reaches b1", func() bool { return f.reaches("a2", "b1") })
 	if got := f.gateways(); got["a"] != "a1" || got["b"] != "b1" {
 		t.Errorf("gateways %v: want the first of each", got)
@@ -170,11 +178,32 @@ func TestGatewayDies(t *testing.T) {
 func TestEveryMachineIsReady(t *testing.T) {
 	for _, kind := range []string{link.P2P, link.Gateway} {
 		t.Run(kind, func(t *testing.T) {
-			f := fly(t, kind)
+			f := fly(t, netns.Options{NetworkType: kind})
 			f.until("ready", f.registry.IsReady)
 			for _, from := range []string{"a1", "a2"} {
 				if !f.reaches(from, "b1") {
 					t.Errorf("%s does not reach b1", from)
+				}
+			}
+		})
+	}
+}
+
+// TestBothFamiliesAndTheSameRanges holds that agents bring what the network-manager computes
+// of IPv6 and of ranges that overlap: pods reach each other by both families, both ways.
+func TestBothFamiliesAndTheSameRanges(t *testing.T) {
+	if err := network.TryIPv6(); err != nil {
+		t.Skip(err)
+	}
+	for _, kind := range []string{link.P2P, link.Gateway} {
+		t.Run(kind, func(t *testing.T) {
+			f := fly(t, netns.Options{NetworkType: kind, Family: link.FamilyAll, Overlap: true})
+			f.until("ready", f.registry.IsReady)
+			for _, six := range []bool{false, true} {
+				for _, pair := range [][2]string{{"a2", "b1"}, {"b1", "a1"}} {
+					if !f.reachesBy(six, pair[0], pair[1]) {
+						t.Errorf("IPv6 %v: %s does not reach %s", six, pair[0], pair[1])
+					}
 				}
 			}
 		})
