@@ -4,7 +4,11 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
+	"syscall"
 	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // TestFlightNetworkIsMeasured holds that a path is measured, however busy the machine: what
@@ -39,7 +43,7 @@ func TestFlightNetworkIsMeasured(t *testing.T) {
 
 // TestFlightLinkWrapsUpPackets holds that two clusters are joined by their gateways: a
 // packet is wrapped up twice on its way there and once on its way back, and nothing of
-// the clusters is left.
+// the clusters is left: of a run before that was killed neither.
 func TestFlightLinkWrapsUpPackets(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -49,6 +53,20 @@ func TestFlightLinkWrapsUpPackets(t *testing.T) {
 	file, err := filepath.Abs("../../examples/clusters/network.yaml")
 	if err != nil {
 		t.Fatal(err)
+	}
+	spaces := func() []string {
+		names, _ := filepath.Glob("/run/netns/windtunnel-*")
+		return slices.DeleteFunc(names, func(name string) bool { _, err := os.Stat(name); return err != nil })
+	}
+	killed, _ := u.start("run", file, "--set", "path=p2p", "--set", "seconds=60", "--out", "killed")
+	repotest.Eventually(t, "machines and pods stand", func() bool { return len(spaces()) == 7 })
+	if err := killed.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	_ = killed.Wait()
+	u.nothingLeft()
+	if left := spaces(); len(left) > 0 {
+		t.Errorf("left by a run that was killed: %v", left)
 	}
 	cmd, said := u.start("run", file, "--set", "path=gateway", "--set", "seconds=8", "--set", "rate=200", "--out", "run")
 	if code := exitOf(cmd.Wait()); code > exitUnknown {

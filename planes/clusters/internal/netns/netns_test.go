@@ -458,10 +458,13 @@ func namesOf(c *link.Config) []string {
 }
 
 // TestPublish holds that names lead to the namespaces, that those of a live process are
-// not taken, and that those of a dead one are replaced.
+// not taken, that those of a dead one are removed, whatever their prefix was, and that what
+// others have made stays.
 func TestPublish(t *testing.T) {
 	all, folder := build(t, Options{NetworkType: link.P2P, CNI: CNIRouted}), t.TempDir()
-	if err := os.Symlink("/proc/4194305/fd/7", filepath.Join(folder, "x-a1")); err != nil { // beyond the largest pid
+	const dead = "/proc/4194305/fd/7" // beyond the largest pid
+	if err := errors.Join(os.Symlink(dead, filepath.Join(folder, "x-a1")), os.Symlink(dead, filepath.Join(folder, "y-a1")),
+		os.Symlink("/run/nothing", filepath.Join(folder, "theirs"))); err != nil {
 		t.Fatal(err)
 	}
 	withdraw, err := all.Publish(folder, "x")
@@ -478,7 +481,7 @@ func TestPublish(t *testing.T) {
 	if err := withdraw(); err != nil {
 		t.Error(err)
 	}
-	if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
-		t.Errorf("%d names left, %v", len(left), err)
+	if left, err := os.ReadDir(folder); err != nil || len(left) != 1 || left[0].Name() != "theirs" {
+		t.Errorf("%v left, %v", left, err)
 	}
 }

@@ -18,19 +18,24 @@ var ErrTaken = errors.New("name of a namespace is taken")
 
 // Publish gives the namespaces names that ip netns and steps of scenarios know them by: a
 // prefix, a hyphen and the name here. A name is a link to this process's descriptor: it
-// leads nowhere when the process has ended, however it did, and is then replaced by the
-// next that wants it. It returns what takes the names away.
+// leads nowhere when the process has ended, however it did; the next process that publishes
+// anything there removes it. It returns what takes the names away.
 func (t *Topology) Publish(folder, prefix string) (withdraw func() error, err error) {
 	made := []string{}
 	withdraw = func() error {
 		var errs []error
 		for _, path := range made {
-			errs = append(errs, os.Remove(path))
+			if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+				errs = append(errs, err)
+			}
 		}
 		return errors.Join(errs...)
 	}
 	if err := os.MkdirAll(folder, 0o755); err != nil { // as ip netns makes it
 		return nil, fmt.Errorf("folder of namespaces: %w", err)
+	}
+	if err := sweep(folder); err != nil {
+		return nil, err
 	}
 	for _, name := range t.Names() {
 		path := filepath.Join(folder, prefix+"-"+name)
@@ -42,24 +47,45 @@ func (t *Topology) Publish(folder, prefix string) (withdraw func() error, err er
 	return withdraw, nil
 }
 
-// publish makes a link, in place of one that leads to no namespace any more.
+// sweep removes the names of processes that were killed, under whichever prefix. Only links
+// to descriptors of processes are ours: nobody else makes names of that form.
+func sweep(folder string) error {
+	all, err := os.ReadDir(folder)
+	if err != nil {
+		return fmt.Errorf("folder of namespaces: %w", err)
+	}
+	for _, e := range all {
+		path := filepath.Join(folder, e.Name())
+		target, err := os.Readlink(path)
+		if err != nil {
+			continue // no link, or gone meanwhile
+		}
+		if ours, _ := filepath.Match("/proc/*/fd/*", target); !ours || leads(path) {
+			continue
+		}
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove what a process that was killed has left: %w", err)
+		}
+	}
+	return nil
+}
+
+// leads says that a name leads to a namespace.
+func leads(path string) bool {
+	var s unix.Statfs_t
+	return unix.Statfs(path, &s) == nil && s.Type == unix.NSFS_MAGIC
+}
+
+// publish makes a link where there is nothing.
 func publish(path, target string) error {
 	err := os.Symlink(target, path)
 	if !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	old, err := os.Readlink(path)
-	if err != nil {
-		return fmt.Errorf("%w: %s is no link of ours", ErrTaken, path)
-	}
-	var s unix.Statfs_t
-	if err := unix.Statfs(path, &s); err == nil && s.Type == unix.NSFS_MAGIC {
+	if old, err := os.Readlink(path); err == nil {
 		return fmt.Errorf("%w: %s is %s; end that process, or choose another --prefix", ErrTaken, path, old)
 	}
-	if err := os.Remove(path); err != nil {
-		return fmt.Errorf("remove what a process that was killed has left: %w", err)
-	}
-	return os.Symlink(target, path)
+	return fmt.Errorf("%w: %s is no link of ours", ErrTaken, path)
 }
 
 // Collector counts what the devices of all namespaces have sent: packets of VXLAN devices

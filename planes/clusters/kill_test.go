@@ -1,0 +1,245 @@
+package clusters_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/netip"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/hollow"
+	"github.com/windtunnel/windtunnel/internal/load/pace"
+	"github.com/windtunnel/windtunnel/internal/network"
+	"github.com/windtunnel/windtunnel/internal/repotest"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/cli"
+	"github.com/windtunnel/windtunnel/planes/clusters"
+)
+
+// asVerb makes this program a verb of the plane, so that it can be killed as a process.
+const asVerb = "WINDTUNNEL_TEST_VERB"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asVerb) == "" {
+		os.Exit(m.Run())
+	}
+	host := cli.Host{Stdout: os.Stdout, Stderr: os.Stderr, Interruptible: func(ctx context.Context) (context.Context, context.CancelFunc) {
+		return signal.NotifyContext(ctx, os.Interrupt)
+	}}
+	for _, v := range clusters.Verbs(host) {
+		if v.Name() != os.Args[1] {
+			continue
+		}
+		v.SetArgs(os.Args[2:])
+		if v.Execute() == nil {
+			os.Exit(0)
+		}
+	}
+	os.Exit(3)
+}
+
+// child is a verb that runs as a process.
+type child struct {
+	*exec.Cmd
+	mu   sync.Mutex
+	said strings.Builder
+}
+
+// Write implements io.Writer.
+func (c *child) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.said.Write(p)
+}
+
+func (c *child) text() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.said.String()
+}
+
+// begin runs a verb and waits until it is ready.
+func begin(t *testing.T, args ...string) *child {
+	t.Helper()
+	c := &child{Cmd: exec.Command(os.Args[0], args...)}
+	c.Env = append(os.Environ(), asVerb+"=1")
+	c.Stdout, c.Stderr = c, c
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.Process.Kill() // has ended where all went well
+		_ = c.Wait()
+		if t.Failed() {
+			t.Logf("%s said:\n%s", args[0], c.text())
+		}
+	})
+	address := regexp.MustCompile(`http://\S+/`)
+	repotest.Eventually(t, args[0]+" is ready", func() bool {
+		at := address.FindString(c.text())
+		if at == "" {
+			return false
+		}
+		answer, err := http.Get(at + "readyz")
+		if err != nil {
+			return false
+		}
+		defer answer.Body.Close()
+		return answer.StatusCode == http.StatusOK
+	})
+	return c
+}
+
+// end sends a signal and waits.
+func (c *child) end(s os.Signal) error { return errors.Join(c.Process.Signal(s), c.Wait()) }
+
+// TestKilledLinkLeavesNothing holds that the namespaces of a link that is killed are gone with
+// their devices and rules, that the next one takes the names which led there and works, and
+// that one which ends as it should takes them away: with what stands from the begin, and with
+// agents and a network-manager that are killed, too.
+func TestKilledLinkLeavesNothing(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("network namespaces need root")
+	}
+	for _, agents := range []bool{false, true} {
+		t.Run(fmt.Sprint("agents ", agents), func(t *testing.T) {
+			prefix := fmt.Sprintf("wt-test-%d-%t", os.Getpid(), agents)
+			args := []string{"--kubeconfig", hostFile(t)}
+			link := append([]string{"link", "--network-type", "gateway", "--overlap", "--prefix", prefix}, args...)
+			others := [][]string{}
+			if agents {
+				link = append(link, "--agents", "--debounce=20ms", "--lease-duration=3s", "--renew-deadline=2s", "--retry-period=200ms")
+				others = [][]string{append([]string{"network-manager", "--compute=incremental", "--window=10ms"}, args...), append([]string{"network-agents"}, args...)}
+			}
+			all := func() (out []*child) {
+				for _, other := range others {
+					out = append(out, begin(t, other...))
+				}
+				return append(out, begin(t, link...))
+			}
+			first := all()
+			names := namesOf(t, prefix)
+			if len(names) != 7 {
+				t.Fatalf("names %v: want a router's, and three machines' with their pods'", names)
+			}
+			watched := watch(t, names)
+			for _, c := range first {
+				_ = c.end(syscall.SIGKILL)
+			}
+			repotest.Eventually(t, "what led into the namespaces of the killed is gone with them", func() bool { return len(devicesOf(t, watched)) == 0 })
+			for _, name := range names {
+				if _, err := os.Stat(name); !errors.Is(err, fs.ErrNotExist) {
+					t.Errorf("%s still leads to something: %v", name, err)
+				}
+			}
+			next := all()
+			answers(t, prefix)
+			for _, c := range slices.Backward(next) {
+				if err := c.end(os.Interrupt); err != nil {
+					t.Errorf("%v ended with %v", c.Args[1], err)
+				}
+			}
+			if left := namesOf(t, prefix); len(left) > 0 {
+				t.Errorf("left: %v", left)
+			}
+		})
+	}
+}
+
+// hostFile returns the kubeconfig of a host in memory.
+func hostFile(t *testing.T) string {
+	t.Helper()
+	s, err := hollow.New(hollow.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	host, err := s.Cluster("host")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := host.Endpoint().WriteKubeconfig(path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// namesOf returns the names of namespaces with a prefix.
+func namesOf(t *testing.T, prefix string) []string {
+	t.Helper()
+	names, err := filepath.Glob("/run/netns/" + prefix + "-*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// watch makes a namespace of the test's own with a pair of devices for each of others, whose
+// other end is there: the kernel takes a pair away when the namespace of one end is gone.
+func watch(t *testing.T, others []string) network.Namespace {
+	t.Helper()
+	held, err := network.NewNamespace()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = held.Close() })
+	for i, other := range others {
+		file, err := os.Open(other)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = held.Namespace().Do(func() error {
+			attrs := netlink.NewLinkAttrs()
+			attrs.Name = fmt.Sprint("watch", i)
+			return netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: "watched", PeerNamespace: netlink.NsFd(int(file.Fd()))})
+		})
+		if err := errors.Join(err, file.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(devicesOf(t, held.Namespace())); n != len(others) {
+		t.Fatalf("%d devices lead to %d namespaces", n, len(others))
+	}
+	return held.Namespace()
+}
+
+func devicesOf(t *testing.T, at network.Namespace) []network.Device {
+	t.Helper()
+	all, err := network.Devices(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// answers waits until a pod of A is answered by the one of B that has its own address, by
+// what A knows it by.
+func answers(t *testing.T, prefix string) {
+	t.Helper()
+	from := network.End{Namespace: network.Namespace(prefix + "-pod-a1"), Address: netip.MustParseAddr("198.18.101.10")}
+	to := network.End{Namespace: network.Namespace(prefix + "-pod-b1"), Address: netip.MustParseAddr("198.18.229.10")}
+	repotest.Eventually(t, "pods of both clusters reach each other", func() bool {
+		answered := false
+		err := network.Echoes(t.Context(), network.EchoOptions{From: from, To: to, ICMP: true, Pace: pace.Constant(50), For: 100 * time.Millisecond,
+			Size: 64, Patience: 200 * time.Millisecond, Clock: clock.Start()}, func(e network.Echo) { answered = answered || !e.Lost })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answered
+	})
+}
