@@ -18,6 +18,7 @@ type Network struct {
 	Echo   *Echo         `yaml:"echo"`   // how long a datagram takes there and back
 	Stream *Stream       `yaml:"stream"` // how much goes through
 	For    unit.Duration `yaml:"for"`    // how long; default 10s
+	Path   string        `yaml:"path"`   // what several steps measure in turns, each one a turn: objectives on network-turns-round-trip and network-turns-throughput are about all turns of a path; default: the step stands by itself
 }
 
 // NetworkEnd is one end of a path.

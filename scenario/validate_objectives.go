@@ -67,6 +67,9 @@ func (c objectiveChecker) objective(path string, o *Objective) {
 			c.at(at, "objective.per: %q has one value, that of labels", clip(name))
 		}
 	}
+	if _, turns := sli.Labels["than"]; turns && o.Labels["path"] == "" {
+		c.at(path+".labels", "objective.labels: path is needed with sli: %s", sli.Name)
+	}
 	if o.SLI == "lifecycle" {
 		c.lifecycleLabels(path+".labels", o.Labels)
 	}
@@ -147,6 +150,8 @@ func (c objectiveChecker) sliLabel(path string, sli SLI, name, value string) {
 		allowed = c.allGroups()
 	case name == "step":
 		allowed = slices.Sorted(maps.Keys(c.steps))
+	case name == "path" || name == "than":
+		allowed = c.networkPaths()
 	case name == "window":
 		if d, err := time.ParseDuration(value); err != nil || d < leastWindow {
 			c.at(path, "objective.labels.window: %q is not a time of %s or more, such as 5s", clip(value), leastWindow)
@@ -155,6 +160,18 @@ func (c objectiveChecker) sliLabel(path string, sli SLI, name, value string) {
 	if allowed != nil {
 		c.oneOf(path, "objective.labels."+name, value, allowed)
 	}
+}
+
+// networkPaths are the paths that steps measure in turns.
+func (c objectiveChecker) networkPaths() []string {
+	out := []string{}
+	for step := range c.s.AllSteps() {
+		if n := step.Network; n != nil && n.Path != "" {
+			out = append(out, n.Path)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // lifecycleLabels checks which lifecycle an objective is about, and which part of it.

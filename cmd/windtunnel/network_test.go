@@ -1,14 +1,17 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/repotest"
+	"github.com/windtunnel/windtunnel/scenario"
 )
 
 // TestFlightNetworkIsMeasured holds that a path is measured, however busy the machine: what
@@ -80,6 +83,70 @@ func TestFlightLinkWrapsUpPackets(t *testing.T) {
 		t.Error("no stream was measured")
 	}
 	if left, _ := filepath.Glob("/run/netns/windtunnel-*"); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+	u.nothingLeft()
+}
+
+// TestTurnsAreBalanced holds that in six turns each path comes once at each place, and once
+// after each other one within a turn.
+func TestTurnsAreBalanced(t *testing.T) {
+	s, err := scenario.Load("../../examples/clusters/network-order.yaml", map[string]string{"turns": "6"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	places, follows := map[string]int{}, map[string]int{}
+	var order []string
+	for step := range s.AllSteps() {
+		switch n := step.Network; {
+		case n == nil:
+		case n.Echo != nil:
+			order = append(order, n.Path)
+		case n.Path != order[len(order)-1]:
+			t.Errorf("%s: a stream of %s after echoes of %s", step.Name, n.Path, order[len(order)-1])
+		}
+	}
+	for i, path := range order {
+		places[fmt.Sprint(path, " at ", i%6)]++
+		if i%6 > 0 {
+			follows[path+" after "+order[i-1]]++
+		}
+	}
+	if len(order) != 36 || len(places) != 36 || len(follows) != 30 {
+		t.Errorf("%d turns of paths, %d places of 36, %d neighbours of 30: %v", len(order), len(places), len(follows), order)
+	}
+}
+
+// TestFlightPathsInTurns holds that each path is measured in each turn, and that differences
+// are those within turns.
+func TestFlightPathsInTurns(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("network namespaces need root")
+	}
+	u := newTunnel(t)
+	file, err := filepath.Abs("../../examples/clusters/network-order.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd, said := u.start("run", file, "--set", "turns=2", "--set", "seconds=1", "--set", "streamSeconds=1", "--set", "rate=200", "--out", "run")
+	if code := exitOf(cmd.Wait()); code > exitUnknown {
+		t.Fatalf("exit code %d: %s", code, said)
+	}
+	j := u.verdict()
+	for _, path := range []string{"machines", "routed", "vxlan", "p2p", "gateway", "machines_again"} {
+		for _, key := range []string{"network_turns_round_trip_p50_seconds_", "network_turns_throughput_"} {
+			if !(j.Measures[key+path].Value > 0) {
+				t.Errorf("%s%s = %v", key, path, j.Measures[key+path])
+			}
+		}
+	}
+	for _, r := range j.Objectives {
+		if strings.HasPrefix(r.SLI, "network-turns") && (r.Value == nil || r.Samples != 2) {
+			t.Errorf("%s: %+v: want one of two turns", r.Name, r)
+		}
+	}
+	if left, _ := filepath.Glob("/run/netns/link-*"); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 	u.nothingLeft()

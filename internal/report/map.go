@@ -119,12 +119,17 @@ func (t *tally) paths(j slo.Judgement) (out []MapPath) {
 	if t.run.Scenario == nil {
 		return nil
 	}
+	turns := map[string]bool{}
 	for step := range t.run.Scenario.AllSteps() {
 		n := step.Network
-		if n == nil {
+		if n == nil || turns[n.Path] {
 			continue
 		}
-		found := t.foundOn(step.Name, j)
+		name, found := step.Name, t.foundOn(step.Name, j)
+		if n.Path != "" {
+			turns[n.Path] = true // once for all of them
+			name, found = n.Path+" in turns", foundInTurns(n.Path, j)
+		}
 		if found == "" {
 			continue
 		}
@@ -133,7 +138,7 @@ func (t *tally) paths(j slo.Judgement) (out []MapPath) {
 		if i < 0 {
 			i, out = len(out), append(out, MapPath{From: from, To: to})
 		}
-		out[i].Found = append(out[i].Found, step.Name+": "+found)
+		out[i].Found = append(out[i].Found, name+": "+found)
 	}
 	return out
 }
@@ -152,6 +157,17 @@ func (t *tally) foundOn(step string, j slo.Judgement) string {
 	}
 	if m, ok := j.Measures[slo.Key("network_throughput", step)]; ok {
 		parts = append(parts, unit.Text(m.Value, m.Unit))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// foundInTurns is what all turns of a path found: their medians.
+func foundInTurns(path string, j slo.Judgement) string {
+	var parts []string
+	for _, name := range []string{"network_turns_round_trip_p50_seconds", "network_turns_throughput"} {
+		if m, ok := j.Measures[slo.Key(name, path)]; ok {
+			parts = append(parts, unit.Text(m.Value, m.Unit))
+		}
 	}
 	return strings.Join(parts, ", ")
 }

@@ -27,6 +27,10 @@ func networks() []Indicator {
 			Source: source, Labels: labels("step"), Statistics: []string{"mean"}},
 		{Name: "network-throughput", Unit: "bit/s", Text: "what came out of a step's streams: mean is that of all its time, the others are of its stretches of 100 ms",
 			Source: source, Labels: labels("step"), Statistics: []string{"mean", "min", "max", "p1", "p10", "p50", "p90", "p99"}},
+		{Name: "network-turns-round-trip", Unit: "seconds", Text: "of a path that is measured in turns: the median over turns of a quantile of each turn's round trips; with than, of what it is longer than another path's in the same turn",
+			Source: source, Labels: labels("path", "than"), Statistics: []string{"p50", "p90", "p99"}},
+		{Name: "network-turns-throughput", Unit: "bit/s", Text: "of a path that is measured in turns: the median over turns of the mean of each turn's streams; with than, of what it is more than another path's in the same turn",
+			Source: source, Labels: labels("path", "than"), Statistics: []string{"mean"}},
 		// The whole machine's, since packets are passed on in interrupts that are no process' own.
 		{Name: "network-cpu", Unit: "seconds/GB", Text: "CPU of the whole machine while a step's streams went, for each 1e9 bytes that came out of them",
 			Source: source, Labels: labels("step"), Statistics: []string{"mean"}},

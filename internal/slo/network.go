@@ -177,20 +177,21 @@ func riseWithin(s *series.Series, from, to clock.Time) (begin, end clock.Time, r
 	return begin, end, b - a
 }
 
-// measures sets what was measured, by step.
+// measures sets what was measured, by step, and by path where it was measured in turns.
 func (n networks) measures(m Measures) {
+	n.turnMeasures(m)
 	for _, c := range n.f.Calls {
-		if c.Source != sli.Network || c.Count() == 0 {
+		if c.Source != sli.Network || c.Count() == 0 || n.inTurns(c.Step) {
 			continue
 		}
 		quantiles(m, "network_round_trip", &c.Service, c.Step)
 		m.set(key("network_loss", c.Step), float64(c.Lost)/float64(c.Count()), "ratio")
 	}
 	for _, s := range n.streams("") {
-		if s.Len() < 2 {
+		step := s.Label("step")
+		if s.Len() < 2 || n.inTurns(step) {
 			continue
 		}
-		step := s.Label("step")
 		m.set(key("network_throughput", step), meanRate(s), "bit/s")
 		if perGB, ok := n.cpu(step); ok {
 			m.set(key("network_cpu", step), perGB, "seconds/GB")

@@ -1,6 +1,7 @@
 package slo_test
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -97,5 +98,86 @@ func TestNetworkIsNotTheLoad(t *testing.T) {
 		if got := j.Measures[key].Value; math.Abs(got-want) > 1e-6*want {
 			t.Errorf("%s = %v: want %v", key, got, want)
 		}
+	}
+}
+
+// turn adds a step that is a path's turn, with 100 echoes that took so many milliseconds and
+// a stream of a second of so many Gbit/s, and what it left. Of a turn without a stream nothing
+// but echoes was asked for; one whose echoes took 0 was not measured.
+func (f *flight) turn(path string, i int, ms, gbits float64) {
+	step := scenario.Step{Name: fmt.Sprintf("%s-%d", path, i), Network: &scenario.Network{Path: path, Echo: &scenario.Echo{}}}
+	op := record.Op{Source: sli.Network, Step: step.Name, Verb: "echo", Resource: "udp"}
+	for k := range 100 {
+		if took := ms / 1000; took > 0 {
+			f.call(op, 20+float64(i)+float64(k)/200, 0, took+float64(k)/1e6, record.OK)
+		}
+	}
+	if gbits > 0 {
+		step.Network.Stream = &scenario.Stream{}
+		for k := range 11 {
+			f.sample(20+float64(i)+float64(k)/10, sli.Network, sli.NetworkReceived, float64(k)*gbits*1e9/8/10, record.Label{Name: "step", Value: step.Name})
+		}
+	}
+	f.sc.Steps = append(f.sc.Steps, step)
+}
+
+// TestNetworkTurns holds that paths are compared turn by turn: a machine that becomes slower
+// makes the medians of both uncertain, and not their difference.
+func TestNetworkTurns(t *testing.T) {
+	f := newFlight(t)
+	for i := range 9 {
+		drift := 3 * float64(i) // ms; far more than what lies between the paths
+		f.turn("short", i, 10+drift, 10)
+		f.turn("long", i, 10.5+drift, 8)
+	}
+	f.turn("short", 9, 10, 0)
+	f.turn("long", 9, 0, 0) // which was not measured
+	f.turn("other", 0, 1, 0)
+	want := []struct {
+		name, sli, statistic string
+		labels               map[string]string
+		value                float64
+		samples              int
+		within               float64 // how wide the interval is at most
+	}{
+		{"short", "network-turns-round-trip", "p50", map[string]string{"path": "short"}, 0.020549, 10, 1},
+		{"longer", "network-turns-round-trip", "p50", map[string]string{"path": "long", "than": "short"}, 0.0005, 9, 1e-7},
+		{"longer at p99", "network-turns-round-trip", "p99", map[string]string{"path": "long", "than": "short"}, 0.0005, 9, 1e-7},
+		{"than the other", "network-turns-round-trip", "p50", map[string]string{"path": "long", "than": "other"}, 0.0095, 1, 1},
+		{"rate", "network-turns-throughput", "mean", map[string]string{"path": "long"}, 8e9, 9, 1},
+		{"slower", "network-turns-throughput", "mean", map[string]string{"path": "short", "than": "long"}, 2e9, 9, 1},
+	}
+	for _, w := range want {
+		f.objective(scenario.Objective{Name: w.name, SLI: w.sli, Statistic: w.statistic, Labels: w.labels, Min: ptr(0.0)})
+	}
+	f.objective(scenario.Objective{Name: "none", SLI: "network-turns-throughput", Statistic: "mean", Labels: map[string]string{"path": "other"}, Min: ptr(0.0)})
+	f.end(record.Done)
+	j := f.judge()
+	for _, w := range want {
+		r := find(t, j, w.name, w.labels)
+		if r.Value == nil || math.Abs(*r.Value-w.value) > 1e-6*max(1, w.value) || r.Samples != w.samples || r.Verdict != slo.Pass {
+			t.Errorf("%s: %+v: want %v of %d turns", w.name, r, w.value, w.samples)
+			continue
+		}
+		if w.samples >= 6 && (r.Interval == nil || r.Interval[1]-r.Interval[0] > w.within) {
+			t.Errorf("%s: interval %v: want one of at most %v", w.name, r.Interval, w.within)
+		}
+	}
+	if r := find(t, j, "short", want[0].labels); r.Interval == nil || r.Interval[1]-r.Interval[0] < 0.01 {
+		t.Errorf("interval %v of a path by itself, on a machine that drifts: want it wide", r.Interval)
+	}
+	if r := find(t, j, "longer", want[1].labels); !slices.ContainsFunc(r.Warnings, func(w string) bool { return strings.Contains(w, "1 of 10 turns") }) {
+		t.Errorf("%q: want that a turn was not measured", r.Warnings)
+	}
+	if r := find(t, j, "none", map[string]string{"path": "other"}); r.Verdict != slo.Unknown {
+		t.Errorf("%+v of a path without streams", r)
+	}
+	for key, want := range map[string]float64{"network_turns_round_trip_p50_seconds_other": 0.001049, "network_turns_throughput_short": 10e9} {
+		if got := j.Measures[key].Value; math.Abs(got-want) > 1e-6*max(1, want) {
+			t.Errorf("%s = %v, want %v", key, got, want)
+		}
+	}
+	if _, alone := j.Measures["network_round_trip_p50_seconds_short_1"]; alone {
+		t.Error("a turn stands among the measures by itself")
 	}
 }

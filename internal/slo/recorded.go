@@ -70,6 +70,8 @@ func (c records) record(r *Result, o *scenario.Objective) {
 		c.boundRate(r, o)
 	case "network-round-trip", "network-loss", "network-throughput", "network-cpu":
 		networks{c}.judge(r, o)
+	case "network-turns-round-trip", "network-turns-throughput":
+		networks{c}.judgeTurns(r, o)
 	default:
 		unmeasured(r, fmt.Sprintf("this version does not know the SLI %q", o.SLI+o.SLO))
 	}
