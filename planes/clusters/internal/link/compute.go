@@ -67,8 +67,10 @@ func (v *view) of(n *viewNode, c *Config) {
 			v.lead(n, remote, c)
 		}
 	}
-	if n.Gateway {
-		c.IPTables = append(c.IPTables, Rule{"nat", "POSTROUTING", "-s " + own.local.String() + " -o " + v.bridge + " -j MASQUERADE"})
+	if n.Gateway && own.kind == Gateway {
+		c.IPTables = append(c.IPTables,
+			Rule{"nat", "POSTROUTING", "-s " + own.local.String() + " -o " + v.bridge + " -j MASQUERADE"}, // of its own cluster's hosts
+			Rule{"nat", "POSTROUTING", "-s " + own.bridge.String() + " -j MASQUERADE"})                    // of other clusters' hosts, which its nodes have no way to
 	}
 	if v.bridges(n) {
 		v.translate(own, c)

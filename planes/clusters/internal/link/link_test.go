@@ -113,11 +113,11 @@ func TestConfigs(t *testing.T) {
 		devices, routes, fdbs, arps, rule int
 	}{
 		{"p2p, inner", "pp", "c0-n3", 1, each + 1, 2 * (2*each - 1), 2*each - 1, 0},
-		{"p2p, gateway", "pp", "c0-n0", 1, each + 1, 2 * (2*each - 1), 2*each - 1, 1},
+		{"p2p, gateway", "pp", "c0-n0", 1, each + 1, 2 * (2*each - 1), 2*each - 1, 0},
 		{"gateway, inner", "gg", "c0-n3", 1, 1 + 1, 2, 1, 0},
-		{"gateway, gateway", "gg", "c0-n0", 2, 1 + 1, 2 + 2*(each-1), 1 + each - 1, 1},
+		{"gateway, gateway", "gg", "c0-n0", 2, 1 + 1, 2 + 2*(each-1), 1 + each - 1, 2},
 		{"p2p to gateway", "pg", "c0-n3", 1, 1 + 1, 2 * each, each, 0},
-		{"gateway to p2p, gateway", "gp", "c0-n0", 2, each + 1, 2*each + 2*(each-1), each + each - 1, 1},
+		{"gateway to p2p, gateway", "gp", "c0-n0", 2, each + 1, 2*each + 2*(each-1), each + each - 1, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			kinds := map[byte]string{'p': P2P, 'g': Gateway}
@@ -167,7 +167,7 @@ func TestDualStack(t *testing.T) {
 	if want := []Route{{"fd10:2::/32", "fd22:2::1", Bridge6}, {"fd11:2::/112", "fd22:2::1", Bridge6}}; !reflect.DeepEqual(six.Routes, want) {
 		t.Errorf("routes %+v, want %+v", six.Routes, want)
 	}
-	if want := []Rule{{"nat", "POSTROUTING", "-s fd21::/16 -o vx-bridge-6 -j MASQUERADE"}}; !reflect.DeepEqual(six.IPTables, want) {
+	if want := []Rule{{"nat", "POSTROUTING", "-s fd21::/16 -o vx-bridge-6 -j MASQUERADE"}, {"nat", "POSTROUTING", "-s fd22::/16 -j MASQUERADE"}}; !reflect.DeepEqual(six.IPTables, want) {
 		t.Errorf("rules %+v, want %+v", six.IPTables, want)
 	}
 	if one := full("", Family4); len(one.Routes) != 2 || len(one.Devices) != 4 {
@@ -193,7 +193,7 @@ func TestGlobalMap(t *testing.T) {
 		return out, c["c0-n0"].Routes
 	}
 	got, routes := rules(Gateway)
-	if want := []string{"POSTROUTING -s 210.0.0.0/8 -o vx-bridge -j MASQUERADE", "PREROUTING -d 10.150.0.0/16 -i vx-bridge -j NETMAP --to 10.0.0.0/16",
+	if want := []string{"POSTROUTING -s 210.0.0.0/8 -o vx-bridge -j MASQUERADE", "POSTROUTING -s 220.0.0.0/8 -j MASQUERADE", "PREROUTING -d 10.150.0.0/16 -i vx-bridge -j NETMAP --to 10.0.0.0/16",
 		"POSTROUTING -s 10.0.0.0/16 -o vx-bridge -j SNAT --to-source 10.150.0.0"}; !slices.Equal(got, want) {
 		t.Errorf("rules of a gateway %q, want %q", got, want)
 	}
@@ -201,7 +201,7 @@ func TestGlobalMap(t *testing.T) {
 		t.Errorf("routes of a gateway %v, want %v", routes, want)
 	}
 	got, routes = rules(P2P)
-	if len(got) != 1+2*6 || !slices.Contains(got, "PREROUTING -d 10.150.3.0/24 -i vx-bridge -j NETMAP --to 10.0.3.0/24") {
+	if len(got) != 2*6 || !slices.Contains(got, "PREROUTING -d 10.150.3.0/24 -i vx-bridge -j NETMAP --to 10.0.3.0/24") {
 		t.Errorf("rules of p2p %q: want two of each of six ranges", got)
 	}
 	if want := []Route{{"10.100.1.0/24", "220.18.16.0", Bridge}, {"10.151.0.0/24", "220.18.16.0", Bridge}, {"10.151.1.0/24", "220.18.16.1", Bridge}}; !slices.Equal(routes, want) {

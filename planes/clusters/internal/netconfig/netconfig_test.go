@@ -209,7 +209,7 @@ func TestJoinedIsComputed(t *testing.T) {
 		}
 		return len(all) == len(want)
 	})
-	if n := len(want["c0-n0"].IPTables); n != 6 {
-		t.Errorf("%d rules of a gateway: want a mask and two of a GlobalMap for each family", n)
+	if n := len(want["c0-n0"].IPTables); n != 8 {
+		t.Errorf("%d rules of a gateway: want two that masquerade and two of a GlobalMap for each family", n)
 	}
 }

@@ -28,11 +28,11 @@ const (
 type translation struct {
 	chain  string
 	match  netip.Prefix // of the source in postRouting, of the receiver in preRouting
-	device string
+	device string       // empty: any, where the source is masqueraded
 	to     netip.Prefix // of one address for SNAT; the zero one: the device's own address (MASQUERADE)
 }
 
-// parseRule reads a rule as Kosmos writes it. It writes three forms alone.
+// parseRule reads a rule as Kosmos writes it. It writes four forms alone.
 func parseRule(r link.Rule) (t translation, err error) {
 	words := strings.Fields(r.Rule)
 	fault := fmt.Errorf("%w: %s %s %s", ErrRule, r.Table, r.Chain, r.Rule)
@@ -44,24 +44,26 @@ func parseRule(r link.Rule) (t translation, err error) {
 		of[words[i]] = words[i+1]
 	}
 	t.chain, t.device = r.Chain, of["-o"]
-	from, jump, extra := of["-s"], of["-j"], 0
-	switch {
+	from, jump, needs := of["-s"], of["-j"], 3
+	switch _, leaves := of["-o"]; {
+	case r.Chain == postRouting && jump == "MASQUERADE" && leaves:
 	case r.Chain == postRouting && jump == "MASQUERADE":
+		needs = 2
 	case r.Chain == postRouting && jump == "SNAT":
 		source, err := netip.ParseAddr(of["--to-source"])
 		if err != nil {
 			return t, fault
 		}
-		t.to, extra = netip.PrefixFrom(source, source.BitLen()), 1
+		t.to, needs = netip.PrefixFrom(source, source.BitLen()), 4
 	case r.Chain == preRouting && jump == "NETMAP":
 		if t.to, err = netip.ParsePrefix(of["--to"]); err != nil {
 			return t, fault
 		}
-		from, t.device, extra = of["-d"], of["-i"], 1
+		from, t.device, needs = of["-d"], of["-i"], 4
 	default:
 		return t, fault
 	}
-	if t.match, err = netip.ParsePrefix(from); err != nil || len(of) != 3+extra || len(of) != len(words)/2 || t.device == "" || len(t.device) >= unix.IFNAMSIZ {
+	if t.match, err = netip.ParsePrefix(from); err != nil || len(of) != needs || len(of) != len(words)/2 || (t.device == "") != (needs == 2) || len(t.device) >= unix.IFNAMSIZ {
 		return t, fault
 	}
 	if t.to.IsValid() && (t.to.Addr().Is4() != t.match.Addr().Is4() || jump == "NETMAP" && t.to.Bits() != t.match.Bits()) {
@@ -89,10 +91,11 @@ func (t translation) expressions() []expr.Any {
 		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: size},
 		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: size, Mask: ends(t.match, 0xff, 0), Xor: make([]byte, size)},
 		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: address},
-		&expr.Meta{Key: key, Register: 1},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: device},
-		&expr.Counter{},
 	}
+	if t.device != "" {
+		out = append(out, &expr.Meta{Key: key, Register: 1}, &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: device})
+	}
+	out = append(out, &expr.Counter{})
 	if !t.to.IsValid() {
 		return append(out, &expr.Masq{})
 	}
