@@ -25,6 +25,7 @@ type Network struct {
 type NetworkEnd struct {
 	Namespace string `yaml:"namespace"` // a network namespace: a name as ip netns has it, or the path of a file that stands for one; default: windtunnel's own
 	Address   string `yaml:"address"`   // an IP address; of the end that sends default: which the system takes
+	Own       string `yaml:"own"`       // of the end that answers: the address that it has itself, where others reach it by another one (NAT); default: address
 }
 
 // Echo is datagrams that are sent back. Each is sent when it is due, whatever became
@@ -68,6 +69,11 @@ func (c stepChecker) network(path string, n *Network) {
 		c.at(path+".to.address", "network.to.address: an address is needed")
 	case from.IsValid() && to.IsValid() && from.Is4() != to.Is4():
 		c.at(path+".to.address", "network.to.address: %s and %s are not of one family", from, to)
+	case n.From.Own != "":
+		c.at(path+".from.own", "network.from.own: belongs to the end that answers")
+	}
+	if own := c.address(path+".to.own", "network.own", n.To.Own); own.IsValid() && to.IsValid() && own.Is4() != to.Is4() {
+		c.at(path+".to.own", "network.to.own: %s and %s are not of one family", own, to)
 	}
 	c.lasting(path+".for", "network.for", n.For)
 	if n.Echo == nil && n.Stream == nil {
@@ -94,12 +100,17 @@ func (c stepChecker) networkEnd(path string, e NetworkEnd) netip.Addr {
 	if strings.Contains(e.Namespace, "/") && !strings.HasPrefix(e.Namespace, "/") || e.Namespace == ".." {
 		c.at(path+".namespace", "network.namespace: %q is neither a name nor a path from the root", clip(e.Namespace))
 	}
-	if e.Address == "" {
+	return c.address(path+".address", "network.address", e.Address)
+}
+
+// address checks an IP address and returns it; the zero one where there is none.
+func (c stepChecker) address(path, name, text string) netip.Addr {
+	if text == "" {
 		return netip.Addr{}
 	}
-	a, err := netip.ParseAddr(e.Address)
+	a, err := netip.ParseAddr(text)
 	if err != nil || a.Zone() != "" {
-		c.at(path+".address", "network.address: %q is not an IP address", clip(e.Address))
+		c.at(path, "%s: %q is not an IP address", name, clip(text))
 		return netip.Addr{}
 	}
 	return a.Unmap()

@@ -18,6 +18,15 @@ import (
 type End struct {
 	Namespace Namespace
 	Address   netip.Addr // the zero one: whichever the system takes, for the end that sends
+	Own       netip.Addr // of the end that answers, what it has itself where others reach it by another one; the zero one: the same
+}
+
+// own is the address that a server binds to.
+func (e End) own() netip.Addr {
+	if e.Own.IsValid() {
+		return e.Own
+	}
+	return e.Address
 }
 
 // EchoOptions say how echoes are sent.

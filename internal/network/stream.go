@@ -88,11 +88,11 @@ func (s *streaming) close() {
 func (s *streaming) connect(ctx context.Context) error {
 	var listener net.Listener
 	err := s.o.To.Namespace.Do(func() (err error) {
-		listener, err = new(net.ListenConfig).Listen(ctx, "tcp", netip.AddrPortFrom(s.o.To.Address, 0).String())
+		listener, err = new(net.ListenConfig).Listen(ctx, "tcp", netip.AddrPortFrom(s.o.To.own(), 0).String())
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("%w: receiver at %v: %w", ErrNetwork, s.o.To.Address, err)
+		return fmt.Errorf("%w: receiver at %v: %w", ErrNetwork, s.o.To.own(), err)
 	}
 	defer listener.Close()
 	for range s.o.Streams {
@@ -113,8 +113,10 @@ func (s *streaming) pair(ctx context.Context, listener net.Listener) error {
 		dialer.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(s.o.From.Address, 0))
 	}
 	var out net.Conn
+	port := listener.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // a listener of "tcp" has no other
+	to := netip.AddrPortFrom(s.o.To.Address, uint16(port))
 	err := s.o.From.Namespace.Do(func() (err error) {
-		out, err = dialer.DialContext(ctx, "tcp", listener.Addr().String())
+		out, err = dialer.DialContext(ctx, "tcp", to.String())
 		return err
 	})
 	if err != nil {

@@ -188,8 +188,8 @@ func serveEchoes(at End) (*echoServer, error) {
 		if s.fd, err = unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.IPPROTO_UDP); err != nil {
 			return fmt.Errorf("%w: open a socket for an echo server: %w", ErrNetwork, err)
 		}
-		if err := prepare(s.fd, at.Address, netip.AddrPort{}); err != nil {
-			return errors.Join(fmt.Errorf("%w: echo server at %v: %w", ErrNetwork, at.Address, err), unix.Close(s.fd))
+		if err := prepare(s.fd, at.own(), netip.AddrPort{}); err != nil {
+			return errors.Join(fmt.Errorf("%w: echo server at %v: %w", ErrNetwork, at.own(), err), unix.Close(s.fd))
 		}
 		return nil
 	})

@@ -66,7 +66,8 @@ func (x Network) Do(ctx context.Context, s *Session) error {
 
 func networkEnd(e scenario.NetworkEnd) network.End {
 	a, _ := netip.ParseAddr(e.Address) // validated; the zero one where there is none
-	return network.End{Namespace: network.Namespace(e.Namespace), Address: a.Unmap()}
+	own, _ := netip.ParseAddr(e.Own)   // likewise
+	return network.End{Namespace: network.Namespace(e.Namespace), Address: a.Unmap(), Own: own.Unmap()}
 }
 
 // echo keeps each echo as a call.

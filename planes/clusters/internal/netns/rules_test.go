@@ -58,6 +58,28 @@ func TestGlobalMap(t *testing.T) {
 	}
 }
 
+// TestGlobalMapCarriesStreams holds that what answers at an address of its own is reached by
+// what it is known by, by datagrams and by streams.
+func TestGlobalMapCarriesStreams(t *testing.T) {
+	all, answered, received := build(t, Options{NetworkType: link.P2P, CNI: CNIRouted, Overlap: true}), 0, uint64(0)
+	from, to := endsOf(all, false, "pod-a1", "pod-b1")
+	to.Own = all.Pods(false)["b1"]
+	err := network.Echoes(t.Context(), network.EchoOptions{From: from, To: to, Pace: pace.Constant(100), For: 100 * time.Millisecond,
+		Size: 64, Patience: 10 * time.Second, Clock: clock.Start()}, func(e network.Echo) {
+		if !e.Lost {
+			answered++
+		}
+	})
+	if err != nil || answered != 10 {
+		t.Errorf("%d of 10 echoes answered, %v", answered, err)
+	}
+	err = network.Streams(t.Context(), network.StreamOptions{From: from, To: to, Streams: 1, For: 200 * time.Millisecond, Every: 100 * time.Millisecond,
+		Clock: clock.Start()}, func(r network.Reading) { received = r.Received })
+	if err != nil || received == 0 {
+		t.Errorf("%d bytes received, %v", received, err)
+	}
+}
+
 // translated is how many connections rules have taken, of all machines, by chain.
 func translated(t *testing.T, all *Topology) map[string]uint64 {
 	t.Helper()
