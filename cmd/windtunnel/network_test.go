@@ -57,11 +57,12 @@ func TestFlightLinkWrapsUpPackets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	prefix := fmt.Sprintf("wt-wraps-%d", os.Getpid()) // others fly the same file on this machine
 	spaces := func() []string {
-		names, _ := filepath.Glob("/run/netns/windtunnel-*")
+		names, _ := filepath.Glob("/run/netns/" + prefix + "-*")
 		return slices.DeleteFunc(names, func(name string) bool { _, err := os.Stat(name); return err != nil })
 	}
-	killed, _ := u.start("run", file, "--set", "path=p2p", "--set", "seconds=60", "--out", "killed")
+	killed, _ := u.start("run", file, "--set", "path=p2p", "--set", "prefix="+prefix, "--set", "seconds=60", "--out", "killed")
 	repotest.Eventually(t, "machines and pods stand", func() bool { return len(spaces()) == 7 })
 	if err := killed.Process.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -71,7 +72,7 @@ func TestFlightLinkWrapsUpPackets(t *testing.T) {
 	if left := spaces(); len(left) > 0 {
 		t.Errorf("left by a run that was killed: %v", left)
 	}
-	cmd, said := u.start("run", file, "--set", "path=gateway", "--set", "seconds=8", "--set", "rate=200", "--out", "run")
+	cmd, said := u.start("run", file, "--set", "path=gateway", "--set", "prefix="+prefix, "--set", "seconds=8", "--set", "rate=200", "--out", "run")
 	if code := exitOf(cmd.Wait()); code > exitUnknown {
 		t.Fatalf("exit code %d: %s", code, said)
 	}
@@ -82,7 +83,7 @@ func TestFlightLinkWrapsUpPackets(t *testing.T) {
 	if !(measures["network_throughput_full"].Value > 0) {
 		t.Error("no stream was measured")
 	}
-	if left, _ := filepath.Glob("/run/netns/windtunnel-*"); len(left) > 0 {
+	if left, _ := filepath.Glob("/run/netns/" + prefix + "-*"); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 	u.nothingLeft()
@@ -129,7 +130,8 @@ func TestFlightPathsInTurns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd, said := u.start("run", file, "--set", "turns=2", "--set", "seconds=1", "--set", "streamSeconds=1", "--set", "rate=200", "--out", "run")
+	prefix := fmt.Sprintf("wt-turns-%d", os.Getpid())
+	cmd, said := u.start("run", file, "--set", "prefix="+prefix, "--set", "turns=2", "--set", "seconds=1", "--set", "streamSeconds=1", "--set", "rate=200", "--out", "run")
 	if code := exitOf(cmd.Wait()); code > exitUnknown {
 		t.Fatalf("exit code %d: %s", code, said)
 	}
@@ -146,7 +148,7 @@ func TestFlightPathsInTurns(t *testing.T) {
 			t.Errorf("%s: %+v: want one of two turns", r.Name, r)
 		}
 	}
-	if left, _ := filepath.Glob("/run/netns/link-*"); len(left) > 0 {
+	if left, _ := filepath.Glob("/run/netns/" + prefix + "-*"); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 	u.nothingLeft()
