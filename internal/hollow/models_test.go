@@ -6,6 +6,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -72,5 +74,48 @@ func TestModels(t *testing.T) {
 	repotest.Eventually(t, "the lease goes with its node", func() bool {
 		list, err := leases.List(ctx, metav1.ListOptions{})
 		return err == nil && len(list.Items) == 0
+	})
+}
+
+// TestStagesApply holds that stages make what they apply: a claim gets a volume of its
+// own, which is bound to it.
+func TestStagesApply(t *testing.T) {
+	s, err := hollow.New(hollow.Options{Models: hollow.Models{Stages: []string{"volumes"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	c, err := s.Cluster("one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := kubernetes.NewForConfigOrDie(c.Endpoint().Config("test")).CoreV1()
+	class := "windtunnel"
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data", Finalizers: []string{"example.com/hold"}}}
+	claim.Spec.StorageClassName, claim.Spec.AccessModes = &class, []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+	claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	ctx, claims := t.Context(), client.PersistentVolumeClaims("default")
+	if _, err := claims.Create(ctx, claim, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	var name string
+	repotest.Eventually(t, "the claim is bound", func() bool {
+		got, err := claims.Get(ctx, "data", metav1.GetOptions{})
+		if err != nil || got.Status.Phase != corev1.ClaimBound {
+			return false
+		}
+		name = got.Spec.VolumeName
+		return true
+	})
+	repotest.Eventually(t, "so is its volume", func() bool {
+		v, err := client.PersistentVolumes().Get(ctx, name, metav1.GetOptions{})
+		return err == nil && v.Status.Phase == corev1.VolumeBound && v.Spec.ClaimRef != nil && v.Spec.ClaimRef.Name == "data"
+	})
+	if err := claims.Delete(ctx, "data", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	repotest.Eventually(t, "the volume goes with the claim that somebody holds", func() bool {
+		_, err := client.PersistentVolumes().Get(ctx, name, metav1.GetOptions{})
+		return apierrors.IsNotFound(err)
 	})
 }

@@ -122,12 +122,13 @@ func (e *engine) other(s subject, o *store.Object) {
 	})
 }
 
-// carryOut does what a stage asks for. Events are not made, and of what an apply
-// makes only the object itself is changed.
+// carryOut does what a stage asks for. Events are not made.
 func (e *engine) carryOut(s subject, effect machine.Effect) {
 	switch effect.Kind {
 	case machine.Delete:
 		s.cluster.drop(s.kind(), s.key, metav1.DeleteOptions{GracePeriodSeconds: new(int64)})
+	case machine.Apply:
+		s.cluster.apply(s, effect)
 	case machine.Patch:
 		t := s.target(effect.Subresource)
 		if t.kind == nil {
