@@ -67,7 +67,7 @@ func newRig(t *testing.T, s shape) *rig {
 	r.endpoint = c.Endpoint()
 	r.host = kubernetes.NewForConfigOrDie(r.endpoint.Config("test"))
 	r.node(r.host, "ordinary", nil)
-	far := r.server(hollow.Models{Binder: true, Stages: []string{"fast"}})
+	far := r.server(hollow.Models{Binder: true, Stages: []string{"fast", "volumes"}})
 	for i := range s.members {
 		r.member(far, fmt.Sprintf("m%d", i), s.nodes)
 	}

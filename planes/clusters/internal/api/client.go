@@ -43,6 +43,7 @@ type Client struct {
 	ConfigMaps Kind[*corev1.ConfigMap]
 	Secrets    Kind[*corev1.Secret]
 	Services   Kind[*corev1.Service]
+	Claims     Kind[*corev1.PersistentVolumeClaim]
 	// By controller-runtime's.
 	Pods       Kind[*corev1.Pod]
 	Namespaces Kind[*corev1.Namespace]
@@ -50,7 +51,10 @@ type Client struct {
 	Slices     Kind[*discoveryv1.EndpointSlice]
 	Exports    Kind[*Mark]
 	Imports    Kind[*Mark]
-	Events     Kind[*corev1.Event] // by the typed client
+	// By the typed client again.
+	Events       Kind[*corev1.Event]
+	Volumes      Kind[*corev1.PersistentVolume]
+	ClaimsStatus Kind[*corev1.PersistentVolumeClaim] // what becomes of claims
 
 	typed sender
 }
@@ -93,13 +97,20 @@ func NewClient(config *rest.Config, o ClientOptions) (*Client, error) {
 		Clusters:   Kind[*Cluster]{own, ResourceClusters, func() *Cluster { return &Cluster{} }},
 		Slices: Kind[*discoveryv1.EndpointSlice]{b.sender("endpointslices", b.rest(discoveryv1.SchemeGroupVersion, proto, builtin)), "endpointslices",
 			func() *discoveryv1.EndpointSlice { return &discoveryv1.EndpointSlice{} }},
-		Exports: b.marks(ResourceExports, "ServiceExport"),
-		Imports: b.marks(ResourceImports, "ServiceImport"),
-		Events:  Kind[*corev1.Event]{typed, "events", func() *corev1.Event { return &corev1.Event{} }},
-		typed:   typed,
+		Exports:      b.marks(ResourceExports, "ServiceExport"),
+		Imports:      b.marks(ResourceImports, "ServiceImport"),
+		Events:       Kind[*corev1.Event]{typed, "events", func() *corev1.Event { return &corev1.Event{} }},
+		Claims:       Kind[*corev1.PersistentVolumeClaim]{dynamic, resourceClaims, newClaim},
+		Volumes:      Kind[*corev1.PersistentVolume]{typed, "persistentvolumes", func() *corev1.PersistentVolume { return &corev1.PersistentVolume{} }},
+		ClaimsStatus: Kind[*corev1.PersistentVolumeClaim]{typed, resourceClaims, newClaim},
+		typed:        typed,
 	}
 	return c, b.err
 }
+
+const resourceClaims = "persistentvolumeclaims"
+
+func newClaim() *corev1.PersistentVolumeClaim { return &corev1.PersistentVolumeClaim{} }
 
 // builder makes the parts of a client; the first error stays.
 type builder struct {
@@ -202,6 +213,14 @@ func (k Kind[T]) Create(ctx context.Context, o T) (T, error) {
 func (k Kind[T]) Update(ctx context.Context, o T, part ...string) (T, error) {
 	out := k.make()
 	err := k.do(ctx, k.rest.Put().NamespaceIfScoped(o.GetNamespace(), o.GetNamespace() != "").Resource(k.name).Name(o.GetName()).SubResource(part...).Body(o), out)
+	return out, err
+}
+
+// PatchIn sends a strategic merge patch for an object of a namespace, and returns what
+// came of it.
+func (k Kind[T]) PatchIn(ctx context.Context, namespace, name string, body []byte) (T, error) {
+	out := k.make()
+	err := k.do(ctx, k.rest.Patch(types.StrategicMergePatchType).Namespace(namespace).Resource(k.name).Name(name).Body(body), out)
 	return out, err
 }
 

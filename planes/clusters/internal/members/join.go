@@ -92,7 +92,7 @@ func Run(ctx context.Context, o Options, serve func(work func() error, routes ..
 
 // run joins what there are kubeconfigs of, and looks on.
 func (w *watch) run(ctx context.Context, files []string, o Options) error {
-	if err := w.start(ctx, w.pods, w.nodes, w.clusters, w.configs, w.secrets); err != nil {
+	if err := w.start(ctx, w.pods, w.nodes, w.clusters, w.configs, w.secrets, w.claims, w.volumes); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}

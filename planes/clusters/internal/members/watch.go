@@ -38,6 +38,7 @@ type watch struct {
 	wait   sync.WaitGroup
 
 	pods, nodes, clusters, configs, secrets cache.SharedIndexInformer
+	claims, volumes                         cache.SharedIndexInformer
 
 	mu      sync.Mutex
 	members map[string]*side
@@ -46,7 +47,7 @@ type watch struct {
 }
 
 // side is what a member has.
-type side struct{ pods, configs, secrets cache.SharedIndexInformer }
+type side struct{ pods, configs, secrets, claims, volumes cache.SharedIndexInformer }
 
 func newWatch(host *api.Client) *watch {
 	w := &watch{
@@ -58,13 +59,15 @@ func newWatch(host *api.Client) *watch {
 	}
 	w.pods, w.nodes, w.clusters = host.Pods.Informer("", nil), host.Nodes.Informer(api.LabelNode+"=true", nil), host.Clusters.Informer("", nil)
 	w.configs, w.secrets = host.ConfigMaps.Informer("", nil), host.Secrets.Informer("", nil)
+	w.claims, w.volumes = host.Claims.Informer("", nil), host.Volumes.Informer("", nil)
 	return w
 }
 
 // add begins to watch a member.
 func (w *watch) add(ctx context.Context, name string, c *api.Client) error {
 	s := &side{pods: c.Pods.Informer(api.LabelPod+"=true", nil), configs: c.ConfigMaps.Informer(api.LabelGlobal+"=true", nil), secrets: c.Secrets.Informer(api.LabelGlobal+"=true", nil)}
-	if err := w.start(ctx, s.pods, s.configs, s.secrets); err != nil {
+	s.claims, s.volumes = c.Claims.Informer("", nil), c.Volumes.Informer("", nil)
+	if err := w.start(ctx, s.pods, s.configs, s.secrets, s.claims, s.volumes); err != nil {
 		return fmt.Errorf("watch: %w", err)
 	}
 	w.mu.Lock()
@@ -104,6 +107,10 @@ func slim(o any) (any, error) {
 		return &corev1.Secret{ObjectMeta: named(o)}, nil
 	case *api.Cluster:
 		return &api.Cluster{ObjectMeta: named(o)}, nil
+	case *corev1.PersistentVolumeClaim:
+		return slimClaim(o), nil
+	case *corev1.PersistentVolume:
+		return slimVolume(o), nil
 	}
 	return o, nil
 }
@@ -142,6 +149,7 @@ func (w *watch) compare() (out []Difference, host, inMembers int) {
 		}
 		out = append(out, leftCopies(name, s.configs, w.configs)...)
 		out = append(out, leftCopies(name, s.secrets, w.secrets)...)
+		out = append(out, w.leftStorage(name, s)...)
 	}
 	for _, o := range w.pods.GetIndexer().List() {
 		p := o.(*corev1.Pod)

@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/windtunnel/windtunnel/internal/subject/kit/loop"
@@ -17,6 +18,8 @@ import (
 const (
 	prefixConfigMap = "ConfigMap "
 	prefixSecret    = "Secret "
+	prefixClaim     = "PersistentVolumeClaim "
+	prefixVolume    = "PersistentVolume "
 )
 
 // ofOwned handles the events of objects of the host that members have copies of.
@@ -34,6 +37,12 @@ func (t *Tree) copy(ctx context.Context, key string) error {
 	if name, ok := strings.CutPrefix(key, prefixSecret); ok {
 		return t.secretCopies().follow(ctx, t, name)
 	}
+	if name, ok := strings.CutPrefix(key, prefixClaim); ok {
+		return t.claimCopies().follow(ctx, t, name)
+	}
+	if name, ok := strings.CutPrefix(key, prefixVolume); ok {
+		return t.removeVolume(ctx, name)
+	}
 	return t.configMaps().follow(ctx, t, strings.TrimPrefix(key, prefixConfigMap))
 }
 
@@ -42,10 +51,16 @@ func (c copied[T]) follow(ctx context.Context, t *Tree, key string) error {
 	namespace, name := cutKey(key)
 	host, err := c.host.Get(ctx, namespace, name)
 	if apierrors.IsNotFound(err) {
-		return c.remove(ctx, t, namespace, name)
+		return c.remove(ctx, t, namespace, name, "")
 	}
 	if err != nil {
 		return fmt.Errorf("read %s %s of the host: %w", c.what, key, err)
+	}
+	if c.fill == nil && c.alwaysWritten {
+		return nil
+	}
+	if c.fill == nil { // it was deleted and made again: copies of the one before go
+		return c.remove(ctx, t, namespace, name, host.GetUID())
 	}
 	for _, owner := range ownersOf(host) {
 		m := t.leaves.member(owner)
@@ -53,7 +68,7 @@ func (c copied[T]) follow(ctx context.Context, t *Tree, key string) error {
 			continue // it has left, or not joined yet: then its pods bring it
 		}
 		there, err := c.member(m).Get(ctx, namespace, name)
-		if apierrors.IsNotFound(err) || err == nil && (there.GetLabels()[api.LabelGlobal] != "true" || !c.alwaysWritten && c.sameData(there, host)) {
+		if apierrors.IsNotFound(err) || err == nil && (!isGlobal(there) || !c.alwaysWritten && c.sameData(there, host)) {
 			continue
 		}
 		if err == nil {
@@ -67,11 +82,12 @@ func (c copied[T]) follow(ctx context.Context, t *Tree, key string) error {
 	return nil
 }
 
-// remove deletes the copies of an object that the host has no more.
-func (c copied[T]) remove(ctx context.Context, t *Tree, namespace, name string) error {
+// remove deletes the copies of an object that the host has no more, but for those of
+// the object with a uid: "" is none's.
+func (c copied[T]) remove(ctx context.Context, t *Tree, namespace, name string, but types.UID) error {
 	for _, m := range t.leaves.everyMember() {
 		there, err := c.member(m).Get(ctx, namespace, name)
-		if err == nil && there.GetLabels()[api.LabelGlobal] == "true" {
+		if err == nil && isGlobal(there) && (but == "" || !isCopyOf(there, but)) {
 			err = c.member(m).Delete(ctx, namespace, name, metav1.DeleteOptions{})
 		}
 		if err != nil && !apierrors.IsNotFound(err) {
@@ -79,4 +95,19 @@ func (c copied[T]) remove(ctx context.Context, t *Tree, namespace, name string) 
 		}
 	}
 	return nil
+}
+
+// sweep looks at each copy that a member has of what the host may have taken away while
+// nobody watched. Kosmos hears of the host's deletions alone.
+func (c copied[T]) sweep(m *member, prefix string) {
+	for _, o := range c.members(m).GetIndexer().List() {
+		there := o.(metav1.Object)
+		key, ok := loop.Key(o)
+		if !ok || !isGlobal(there) || there.GetName() == api.NameHostCA {
+			continue
+		}
+		if host, has, _ := c.hosts.GetIndexer().GetByKey(key); !has || !isCopyOf(there, host.(metav1.Object).GetUID()) {
+			m.copies.Queue.Add(prefix + key)
+		}
+	}
 }

@@ -24,21 +24,25 @@ import (
 const (
 	pollInterval     = 500 * time.Millisecond
 	configMapsWithin = 30 * time.Second
+	claimsWithin     = 30 * time.Second
 	secretsWithin    = 10 * time.Second
 )
 
-// dependents brings to the member what a pod needs: ConfigMaps, Secrets, and in the
+// dependents brings to the member what a pod needs: ConfigMaps, claims, Secrets, and in the
 // place of projected tokens a Secret and the host's authority. host is the pod as it is
 // there, p the one that the member gets.
 func (m *member) dependents(ctx context.Context, host, p *corev1.Pod) error {
 	needs := needsOf(p)
 	var wait sync.WaitGroup
-	errs := make([]error, 2)
+	errs := make([]error, 3)
 	wait.Go(func() {
 		errs[0] = m.bringAll(ctx, configMapsWithin, needs.configMaps, func(name string) error { return m.configMaps().bring(ctx, m, p.Namespace, name) })
 	})
 	wait.Go(func() {
 		errs[1] = m.bringAll(ctx, secretsWithin, needs.secrets, func(name string) error { return m.secretCopies().bring(ctx, m, p.Namespace, name) })
+	})
+	wait.Go(func() {
+		errs[2] = m.bringAll(ctx, claimsWithin, needs.claims, func(name string) error { return m.claimCopies().bring(ctx, m, p.Namespace, name) })
 	})
 	wait.Wait()
 	if err := errors.Join(errs...); err != nil {
@@ -70,7 +74,7 @@ func poll(ctx context.Context, within time.Duration, try func() error) (err erro
 }
 
 // needs are names of what a pod's volumes come from.
-type needs struct{ configMaps, secrets []string }
+type needs struct{ configMaps, secrets, claims []string }
 
 // needsOf lists them, each once; what is optional is left out.
 func needsOf(p *corev1.Pod) (n needs) {
@@ -82,6 +86,8 @@ func needsOf(p *corev1.Pod) (n needs) {
 			n.configMaps = append(n.configMaps, v.ConfigMap.Name)
 		case v.Secret != nil && must(v.Secret.Optional):
 			n.secrets = append(n.secrets, v.Secret.SecretName)
+		case v.PersistentVolumeClaim != nil:
+			n.claims = append(n.claims, v.PersistentVolumeClaim.ClaimName)
 		case v.Projected != nil:
 			for _, s := range v.Projected.Sources {
 				if s.ConfigMap != nil && must(s.ConfigMap.Optional) && s.ConfigMap.Name != api.NameRootCA {
@@ -96,9 +102,10 @@ func needsOf(p *corev1.Pod) (n needs) {
 	for _, s := range p.Spec.ImagePullSecrets {
 		n.secrets = append(n.secrets, s.Name)
 	}
-	slices.Sort(n.configMaps)
-	slices.Sort(n.secrets)
-	n.configMaps, n.secrets = slices.Compact(n.configMaps), slices.Compact(n.secrets)
+	for _, names := range []*[]string{&n.configMaps, &n.secrets, &n.claims} {
+		slices.Sort(*names)
+		*names = slices.Compact(*names)
+	}
 	return n
 }
 
@@ -111,7 +118,7 @@ type copied[T api.Object] struct {
 	members       func(*member) cache.SharedIndexInformer // nil unless dependents are cached
 	copyOf        func(T) T                               // without metadata
 	sameData      func(a, b T) bool
-	fill          func(to, from T)
+	fill          func(to, from T) // nil: a change of the host's is not followed
 	alwaysWritten bool
 }
 
@@ -135,8 +142,11 @@ func (c copied[T]) bring(ctx context.Context, m *member, namespace, name string)
 			return fmt.Errorf("note the owner of %s %s/%s: %w", c.what, namespace, name, err)
 		}
 	}
-	_, err = c.member(m).Get(ctx, namespace, name)
-	if apierrors.IsNotFound(err) {
+	there, err := c.member(m).Get(ctx, namespace, name)
+	switch {
+	case err == nil && !c.alwaysWritten && !isCopyOf(there, host.GetUID()):
+		return fmt.Errorf("%s %s/%s in member %s is of the one before: %w", c.what, namespace, name, m.name, errNotYet)
+	case apierrors.IsNotFound(err):
 		_, err = c.member(m).Create(ctx, c.made(host, namespace, name))
 	}
 	if err != nil && !apierrors.IsAlreadyExists(err) {
@@ -161,8 +171,12 @@ func (c copied[T]) isKnown(m *member, namespace, name string) bool {
 	}
 	key := namespace + "/" + name
 	host, ok, _ := c.hosts.GetIndexer().GetByKey(key)
-	_, there, _ := c.members(m).GetIndexer().GetByKey(key)
-	return ok && there && slices.Contains(ownersOf(host.(metav1.Object)), m.name)
+	there, has, _ := c.members(m).GetIndexer().GetByKey(key)
+	if !ok || !has {
+		return false
+	}
+	of := host.(metav1.Object)
+	return isCopyOf(there.(metav1.Object), of.GetUID()) && slices.Contains(ownersOf(of), m.name)
 }
 
 // ownersOf are the members that have a copy of an object of the host.

@@ -79,6 +79,7 @@ func (t *Tree) begin(ctx context.Context, m *member) error {
 			t.podEvent(o)
 		}
 	}
+	m.sweepDependents()
 	t.o.Log.Info("member joined", "member", m.name, "leaves", len(m.leaves))
 	return nil
 }

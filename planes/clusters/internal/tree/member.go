@@ -9,6 +9,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -28,11 +29,14 @@ type member struct {
 	own       *loop.Loop // of pods down; nil: the shared one
 	resources *loop.Loop
 	imports   *loop.Loop // nil unless services are imported
+	storage   *loop.Loop // of claims and volumes up
 	nodes     cache.SharedIndexInformer
 	pods      cache.SharedIndexInformer
 	configs   cache.SharedIndexInformer // copies of the host's; nil unless dependents are cached
 	secrets   cache.SharedIndexInformer
-	imported  cache.SharedIndexInformer // likewise
+	claims    cache.SharedIndexInformer
+	volumes   cache.SharedIndexInformer
+	imported  cache.SharedIndexInformer // nil unless services are imported
 	answers   atomic.Bool               // to the last question for its version
 
 	mu         sync.Mutex
@@ -40,6 +44,7 @@ type member struct {
 	ended      map[string]string                // uid of the host's pod that a member's pod was of that is gone, by key
 	namespaces map[string]bool                  // that are known to be there
 	roots      map[string]bool                  // namespaces that have a copy of the host's authority
+	released   map[types.UID]bool               // claims of the tree that are gone, by uid
 }
 
 // newMember makes a member that does not run yet.
@@ -51,6 +56,7 @@ func (t *Tree) newMember(c *api.Cluster, made string) (*member, error) {
 	m := &member{
 		Tree: t, name: c.Name, made: made, byNode: map[string]*leaf{},
 		leases: map[string]*coordinationv1.Lease{}, ended: map[string]string{}, namespaces: map[string]bool{}, roots: map[string]bool{},
+		released: map[types.UID]bool{},
 	}
 	if m.client, err = t.client("member", config); err != nil {
 		return nil, err
@@ -65,6 +71,7 @@ func (t *Tree) newMember(c *api.Cluster, made string) (*member, error) {
 	}
 	m.up = t.loop("status", t.o.StatusWorkers, m.report)
 	m.resources = t.loop("resources", 1, m.renewResources)
+	m.storage = t.loop("storage", 1, m.renewStorage)
 	if t.down == nil {
 		m.own = t.loop("pods", t.o.PodWorkers, func(ctx context.Context, key string) error { return t.bring(ctx, m, key) })
 	}
@@ -93,6 +100,7 @@ func (m *member) watch() error {
 		m.configs = m.client.ConfigMaps.Informer(api.LabelGlobal+"=true", nil)
 		m.secrets = m.client.Secrets.Informer(api.LabelGlobal+"=true", nil)
 	}
+	errs = append(errs, m.watchStorage())
 	_, err := m.pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { m.podSeen(nil, o.(*corev1.Pod)) },
 		UpdateFunc: func(old, o any) { m.podSeen(old.(*corev1.Pod), o.(*corev1.Pod)) },
@@ -110,7 +118,7 @@ func (m *member) watch() error {
 // follow starts the member's caches and waits until they are full; they end with ctx,
 // and wait waits for that.
 func (m *member) follow(ctx context.Context, wait *sync.WaitGroup) error {
-	informers := []cache.SharedIndexInformer{m.nodes, m.pods}
+	informers := []cache.SharedIndexInformer{m.nodes, m.pods, m.claims, m.volumes}
 	if m.configs != nil {
 		informers = append(informers, m.configs, m.secrets)
 	}
@@ -125,7 +133,7 @@ func (m *member) follow(ctx context.Context, wait *sync.WaitGroup) error {
 
 // work starts what works for the member; it ends with ctx, and wait waits for it.
 func (m *member) work(ctx context.Context, wait *sync.WaitGroup) {
-	for _, l := range []*loop.Loop{m.up, m.own, m.resources, m.imports} {
+	for _, l := range []*loop.Loop{m.up, m.own, m.resources, m.imports, m.storage} {
 		if l != nil {
 			wait.Go(func() { l.Run(ctx) })
 		}

@@ -33,6 +33,7 @@ type Tree struct {
 
 	clusters, nodes, pods     cache.SharedIndexInformer
 	configs, secrets, service cache.SharedIndexInformer
+	claims, volumes           cache.SharedIndexInformer
 	slices, exported          cache.SharedIndexInformer // likewise
 
 	mu       sync.Mutex
@@ -54,7 +55,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := t.watch(); err != nil {
 		return err
 	}
-	informers := []cache.SharedIndexInformer{t.clusters, t.nodes, t.pods, t.configs, t.secrets, t.service}
+	informers := []cache.SharedIndexInformer{t.clusters, t.nodes, t.pods, t.configs, t.secrets, t.service, t.claims, t.volumes}
 	if t.exports != nil {
 		informers = append(informers, t.slices, t.exported)
 	}
@@ -86,6 +87,7 @@ func prepare(o Options) (*Tree, error) {
 	t.clusters, t.nodes = t.host.Clusters.Informer("", nil), t.host.Nodes.Informer("", nil)
 	t.pods = t.host.Pods.Informer("", cache.Indexers{byNode: nodeOf})
 	t.configs, t.secrets = t.host.ConfigMaps.Informer("", nil), t.host.Secrets.Informer("", nil)
+	t.claims, t.volumes = t.host.Claims.Informer("", nil), t.host.Volumes.Informer("", nil)
 	t.service = t.host.Services.Informer("", cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	t.joins = t.loop("join", o.JoinWorkers, t.join)
 	t.copies = t.loop("copies", 1, t.copy)
@@ -132,6 +134,7 @@ func nodeOf(o any) ([]string, error) {
 func (t *Tree) watch() error {
 	for informer, slim := range map[cache.SharedIndexInformer]cache.TransformFunc{
 		t.pods: slimHostPod, t.nodes: slimHostNode, t.configs: slimObject, t.secrets: slimObject, t.service: slimObject, t.clusters: slimObject,
+		t.claims: slimObject, t.volumes: slimObject,
 	} {
 		if err := informer.SetTransform(slim); err != nil {
 			return err
@@ -149,6 +152,8 @@ func (t *Tree) watch() error {
 		t.pods:     loop.Each(t.podEvent),
 		t.configs:  ofOwned(add(t.copies, prefixConfigMap)),
 		t.secrets:  ofOwned(add(t.copies, prefixSecret)),
+		t.claims:   {DeleteFunc: ofOwned(add(t.copies, prefixClaim)).DeleteFunc},
+		t.volumes:  {AddFunc: t.volumeMade, DeleteFunc: t.volumeGone},
 	}
 	for informer, h := range handlers {
 		if _, err := informer.AddEventHandler(h); err != nil {

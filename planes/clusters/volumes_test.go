@@ -1,0 +1,251 @@
+package clusters_test
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/tree"
+)
+
+// claim makes one on the host, of the class for which members' models provision.
+func (r *rig) claim(name string) types.UID {
+	r.t.Helper()
+	class := "windtunnel"
+	c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	c.Spec.StorageClassName, c.Spec.AccessModes = &class, []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+	c.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	made, err := r.host.CoreV1().PersistentVolumeClaims("default").Create(r.t.Context(), c, metav1.CreateOptions{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return made.UID
+}
+
+func (r *rig) deleteClaim(name string) {
+	r.t.Helper()
+	if err := r.host.CoreV1().PersistentVolumeClaims("default").Delete(r.t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// withClaim lets a pod need a claim.
+func withClaim(name string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		source := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}
+		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: source})
+	}
+}
+
+// bound waits until a claim of the host is bound to a volume that the host has, and
+// returns that.
+func (r *rig) bound(name string, uid types.UID) (v *corev1.PersistentVolume) {
+	r.t.Helper()
+	repotest.Eventually(r.t, "claim "+name+" is bound", func() bool {
+		c, err := r.host.CoreV1().PersistentVolumeClaims("default").Get(r.t.Context(), name, metav1.GetOptions{})
+		if err != nil || c.UID != uid || c.Status.Phase != corev1.ClaimBound || c.Status.Capacity.Storage().String() != "1Gi" {
+			return false
+		}
+		v, err = r.host.CoreV1().PersistentVolumes().Get(r.t.Context(), c.Spec.VolumeName, metav1.GetOptions{})
+		return err == nil
+	})
+	return v
+}
+
+// stored counts the claims and volumes of a cluster.
+func (r *rig) stored(c kubernetes.Interface) (claims, volumes int) {
+	r.t.Helper()
+	all, err := c.CoreV1().PersistentVolumeClaims("").List(r.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	vs, err := c.CoreV1().PersistentVolumes().List(r.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return len(all.Items), len(vs.Items)
+}
+
+// TestVolumes holds that claims come to the members of their pods, are provisioned there,
+// and come back bound with their volumes; what that costs the host for each pod; and that
+// nothing is left on either side of a claim that is deleted.
+func TestVolumes(t *testing.T) {
+	const pods = 4
+	for how, want := range map[string]int{tree.DependentsLive: pods, tree.DependentsCached: 1} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, shape{members: 2, nodes: 1, mode: api.LeafNode})
+			m := r.manage(func(o *tree.Options) { calm(o); o.Dependents = how })
+			r.joined(m)
+			uid := r.claim("data")
+			for i := range pods { // each when the one before runs, and caches know of its copies
+				r.create(pod(fmt.Sprint("p", i), on("m0-n0"), withClaim("data")))
+				r.run(i + 1)
+				repotest.Eventually(t, "it rests", m.idle)
+				r.bound("data", uid)
+				r.agree()
+			}
+			if got := m.hostCalls("UPDATE", "persistentvolumeclaims"); got != want {
+				t.Errorf("the host's claim is written %d times for %d pods, want %d", got, pods, want)
+			}
+			if got := m.memberCalls("CREATE", "persistentvolumeclaims"); got != 1 {
+				t.Errorf("the claim is made %d times in members, want 1", got)
+			}
+			v := r.bound("data", uid)
+			if v.Spec.ClaimRef == nil || v.Spec.ClaimRef.UID != uid || v.Annotations[api.AnnotationOwners] != "m0" {
+				t.Errorf("the host's volume is %+v of %v", v.Spec.ClaimRef, v.Annotations)
+			}
+			c, err := r.members[0].CoreV1().PersistentVolumeClaims("default").Get(t.Context(), "data", metav1.GetOptions{})
+			if err != nil || c.Labels[api.LabelGlobal] != "true" || c.Spec.VolumeName != v.Name {
+				t.Errorf("the member's claim is %v, %v", c, err)
+			}
+			if claims, volumes := r.stored(r.members[1]); claims != 0 || volumes != 0 {
+				t.Errorf("a member without the pod has %d claims and %d volumes", claims, volumes)
+			}
+			for i := range pods {
+				r.delete(fmt.Sprint("p", i))
+			}
+			r.run(0)
+			r.deleteClaim("data")
+			for name, c := range map[string]kubernetes.Interface{"the host": r.host, "the member": r.members[0]} {
+				repotest.Eventually(t, name+" has nothing left", func() bool {
+					claims, volumes := r.stored(c)
+					return claims == 0 && volumes == 0
+				})
+			}
+			r.agree()
+		})
+	}
+}
+
+// TestClaimStatus holds that a manager that starts again binds every claim again, and
+// none where it compares first.
+func TestClaimStatus(t *testing.T) {
+	for put, want := range map[string]int{tree.Always: 1, tree.Changed: 0} {
+		t.Run(put, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, shape{members: 1, nodes: 1, mode: api.LeafNode})
+			change := func(o *tree.Options) { calm(o); o.StatusPut = put }
+			first := r.manage(change)
+			r.joined(first)
+			uid := r.claim("data")
+			r.create(pod("p", withClaim("data")))
+			r.run(1)
+			r.bound("data", uid)
+			repotest.Eventually(t, "it rests", first.idle)
+			first.stop()
+			m := r.manage(change)
+			r.joined(m)
+			repotest.Eventually(t, "claim and volume are looked at", func() bool { return m.worked("storage") >= 2 && m.idle() })
+			got := m.hostCalls("UPDATE", "persistentvolumeclaims/status")
+			if got < want || want == 0 && got > 0 || got != m.hostCalls("PATCH", "persistentvolumeclaims") {
+				t.Errorf("%d statuses of one claim are written, want at least %d", got, want)
+			}
+			r.agree()
+		})
+	}
+}
+
+// TestVolumeGoes holds that a volume which is taken away on one side goes on the other.
+func TestVolumeGoes(t *testing.T) {
+	for name, change := range presets() {
+		for _, side := range []string{"host", "member"} {
+			t.Run(name+"/"+side, func(t *testing.T) {
+				t.Parallel()
+				r := newRig(t, shape{members: 1, nodes: 1, mode: api.LeafAll})
+				m := r.manage(change)
+				r.joined(m)
+				uid := r.claim("data")
+				r.create(pod("p", withClaim("data")))
+				r.run(1)
+				v := r.bound("data", uid)
+				clients := map[string]kubernetes.Interface{"host": r.host, "member": r.members[0]}
+				if err := clients[side].CoreV1().PersistentVolumes().Delete(t.Context(), v.Name, metav1.DeleteOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				for other, c := range clients {
+					repotest.Eventually(t, other+" has it no more", func() bool {
+						_, err := c.CoreV1().PersistentVolumes().Get(t.Context(), v.Name, metav1.GetOptions{})
+						return apierrors.IsNotFound(err)
+					})
+				}
+				r.agree()
+			})
+		}
+	}
+}
+
+// TestMissedDeletionOfDependents holds what is left in members of what pods needed when
+// the host's was deleted while no manager ran.
+func TestMissedDeletionOfDependents(t *testing.T) {
+	for name, left := range map[string]int{"default": 3, "improved": 0} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, shape{members: 1, nodes: 1, mode: api.LeafNode})
+			first := r.manage(presets()[name])
+			r.joined(first)
+			r.settings()
+			uid := r.claim("data")
+			r.create(pod("p", withSettings, withClaim("data")))
+			r.run(1)
+			r.bound("data", uid)
+			r.delete("p")
+			r.run(0)
+			r.agree()
+			first.stop()
+			r.forgets()
+			r.deleteClaim("data")
+			m := r.manage(presets()[name])
+			r.joined(m)
+			repotest.Eventually(t, "it has looked at claim and volume", func() bool { return m.worked("storage") >= 2 && m.idle() })
+			repotest.Eventually(t, "what is left is told", func() bool { n, _ := r.differences(); return n == left })
+			want := 0
+			if left > 0 {
+				want = 1
+			}
+			repotest.Eventually(t, "claims and volumes are left as told", func() bool {
+				claims, volumes := r.stored(r.members[0])
+				_, atHost := r.stored(r.host)
+				return claims == want && volumes == want && atHost == want
+			})
+		})
+	}
+}
+
+// TestClaimOfTheSameName plays a claim that is deleted and made again while no manager
+// runs: the new one gets the volume of the old one, unless UIDs are compared.
+func TestClaimOfTheSameName(t *testing.T) {
+	for name, same := range map[string]bool{"default": true, "improved": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, shape{members: 1, nodes: 1, mode: api.LeafNode})
+			first := r.manage(presets()[name])
+			r.joined(first)
+			uid := r.claim("data")
+			r.create(pod("p", withClaim("data")))
+			r.run(1)
+			old := r.bound("data", uid).Name
+			r.delete("p")
+			r.run(0)
+			r.agree()
+			first.stop()
+			r.deleteClaim("data")
+			uid = r.claim("data")
+			r.joined(r.manage(presets()[name]))
+			r.create(pod("again", withClaim("data")))
+			r.run(1)
+			if got := r.bound("data", uid).Name; (got == old) != same {
+				t.Errorf("the claim has volume %s, the one before it had %s", got, old)
+			}
+			r.agree()
+		})
+	}
+}
