@@ -91,6 +91,7 @@ func GroupVersion() schema.GroupVersion { return schema.GroupVersion{Group: Grou
 func newScheme() *runtime.Scheme {
 	s, gv := runtime.NewScheme(), GroupVersion()
 	resource.Register[Cluster](s, gv, "Cluster")
+	resource.Register[ConvertPolicy](s, gv, "PodConvertPolicy", "ClusterPodConvertPolicy") // they are read alone
 	return s
 }
 

@@ -45,12 +45,14 @@ type Client struct {
 	Services   Kind[*corev1.Service]
 	Claims     Kind[*corev1.PersistentVolumeClaim]
 	// By controller-runtime's.
-	Pods       Kind[*corev1.Pod]
-	Namespaces Kind[*corev1.Namespace]
-	Clusters   Kind[*Cluster]
-	Slices     Kind[*discoveryv1.EndpointSlice]
-	Exports    Kind[*Mark]
-	Imports    Kind[*Mark]
+	Pods            Kind[*corev1.Pod]
+	Namespaces      Kind[*corev1.Namespace]
+	Clusters        Kind[*Cluster]
+	Policies        Kind[*ConvertPolicy]
+	ClusterPolicies Kind[*ConvertPolicy]
+	Slices          Kind[*discoveryv1.EndpointSlice]
+	Exports         Kind[*Mark]
+	Imports         Kind[*Mark]
 	// By the typed client again.
 	Events       Kind[*corev1.Event]
 	Volumes      Kind[*corev1.PersistentVolume]
@@ -85,16 +87,18 @@ func NewClient(config *rest.Config, o ClientOptions) (*Client, error) {
 	leases.rest = b.rest(coordinationv1.SchemeGroupVersion, proto, builtin)
 	dynamic := b.sender("dynamic", b.rest(core, runtime.ContentTypeJSON, builtin))
 	of := func(kind string) sender { return b.sender(kind, typed.rest) }
-	own := b.sender(ResourceClusters, b.rest(GroupVersion(), runtime.ContentTypeJSON, serializer.NewCodecFactory(newScheme()).WithoutConversion()))
+	group := b.rest(GroupVersion(), runtime.ContentTypeJSON, serializer.NewCodecFactory(newScheme()).WithoutConversion())
 	c := &Client{
-		Nodes:      Kind[*corev1.Node]{typed, "nodes", func() *corev1.Node { return &corev1.Node{} }},
-		Leases:     Kind[*coordinationv1.Lease]{leases, "leases", func() *coordinationv1.Lease { return &coordinationv1.Lease{} }},
-		ConfigMaps: Kind[*corev1.ConfigMap]{dynamic, "configmaps", func() *corev1.ConfigMap { return &corev1.ConfigMap{} }},
-		Secrets:    Kind[*corev1.Secret]{dynamic, "secrets", func() *corev1.Secret { return &corev1.Secret{} }},
-		Services:   Kind[*corev1.Service]{dynamic, "services", func() *corev1.Service { return &corev1.Service{} }},
-		Pods:       Kind[*corev1.Pod]{of("pods"), "pods", func() *corev1.Pod { return &corev1.Pod{} }},
-		Namespaces: Kind[*corev1.Namespace]{of("namespaces"), "namespaces", func() *corev1.Namespace { return &corev1.Namespace{} }},
-		Clusters:   Kind[*Cluster]{own, ResourceClusters, func() *Cluster { return &Cluster{} }},
+		Nodes:           Kind[*corev1.Node]{typed, "nodes", func() *corev1.Node { return &corev1.Node{} }},
+		Leases:          Kind[*coordinationv1.Lease]{leases, "leases", func() *coordinationv1.Lease { return &coordinationv1.Lease{} }},
+		ConfigMaps:      Kind[*corev1.ConfigMap]{dynamic, "configmaps", func() *corev1.ConfigMap { return &corev1.ConfigMap{} }},
+		Secrets:         Kind[*corev1.Secret]{dynamic, "secrets", func() *corev1.Secret { return &corev1.Secret{} }},
+		Services:        Kind[*corev1.Service]{dynamic, "services", func() *corev1.Service { return &corev1.Service{} }},
+		Pods:            Kind[*corev1.Pod]{of("pods"), "pods", func() *corev1.Pod { return &corev1.Pod{} }},
+		Namespaces:      Kind[*corev1.Namespace]{of("namespaces"), "namespaces", func() *corev1.Namespace { return &corev1.Namespace{} }},
+		Clusters:        Kind[*Cluster]{b.sender(ResourceClusters, group), ResourceClusters, func() *Cluster { return &Cluster{} }},
+		Policies:        Kind[*ConvertPolicy]{b.sender(ResourcePolicies, group), ResourcePolicies, newPolicy},
+		ClusterPolicies: Kind[*ConvertPolicy]{b.sender(ResourceClusterPolicies, group), ResourceClusterPolicies, newPolicy},
 		Slices: Kind[*discoveryv1.EndpointSlice]{b.sender("endpointslices", b.rest(discoveryv1.SchemeGroupVersion, proto, builtin)), "endpointslices",
 			func() *discoveryv1.EndpointSlice { return &discoveryv1.EndpointSlice{} }},
 		Exports:      b.marks(ResourceExports, "ServiceExport"),
@@ -111,6 +115,8 @@ func NewClient(config *rest.Config, o ClientOptions) (*Client, error) {
 const resourceClaims = "persistentvolumeclaims"
 
 func newClaim() *corev1.PersistentVolumeClaim { return &corev1.PersistentVolumeClaim{} }
+
+func newPolicy() *ConvertPolicy { return &ConvertPolicy{} }
 
 // builder makes the parts of a client; the first error stays.
 type builder struct {

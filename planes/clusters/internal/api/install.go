@@ -25,5 +25,5 @@ func Install(ctx context.Context, config *rest.Config) error {
 	if err := install.Served(ctx, c, servicesVersion(), ResourceExports, ResourceImports); err != nil {
 		return err
 	}
-	return install.Served(ctx, c, GroupVersion(), ResourceClusters)
+	return install.Served(ctx, c, GroupVersion(), ResourceClusters, ResourcePolicies, ResourceClusterPolicies)
 }

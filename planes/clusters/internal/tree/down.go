@@ -127,6 +127,7 @@ func (m *member) make(ctx context.Context, l *leaf, host *corev1.Pod) (err error
 		}
 	}
 	p := fit(l, host)
+	m.convert(l, host, p)
 	if err := m.environment(ctx, p); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ type metrics struct {
 	unguarded *prometheus.CounterVec
 	statuses  *prometheus.CounterVec
 	created   *prometheus.CounterVec
+	converted *prometheus.CounterVec
 	failures  *prometheus.CounterVec
 	waited    *prometheus.HistogramVec
 	joined    *prometheus.HistogramVec
@@ -30,6 +31,7 @@ func newMetrics(t *Tree, r *instrument.Registry) *metrics {
 		unguarded: counter("wrong_pod_writes_total", "Writes on a host's pod for a member's pod that was made for another of the same name.", "verb"),
 		statuses:  counter("pod_statuses_total", "Statuses of members' pods, by what became of them: written, unchanged.", "result"),
 		created:   counter("member_pods_created_total", "Pods made in members.", "member"),
+		converted: counter("pods_converted_total", "Times that a policy changed a pod on its way to a member.", "policy"),
 		failures:  counter("failures_total", "What did not go through and goes again.", "part"),
 		waited:    r.Histogram("tree_limiter_wait_seconds", "Time that calls waited for one of the tree's limiters.", "side", "limiter"),
 		joined:    r.Histogram("tree_join_seconds", "From the first look at a new Cluster until its controllers run."),

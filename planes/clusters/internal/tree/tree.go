@@ -34,6 +34,7 @@ type Tree struct {
 	clusters, nodes, pods     cache.SharedIndexInformer
 	configs, secrets, service cache.SharedIndexInformer
 	claims, volumes           cache.SharedIndexInformer
+	policies, clusterPolicies cache.SharedIndexInformer
 	slices, exported          cache.SharedIndexInformer // likewise
 
 	mu       sync.Mutex
@@ -55,7 +56,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := t.watch(); err != nil {
 		return err
 	}
-	informers := []cache.SharedIndexInformer{t.clusters, t.nodes, t.pods, t.configs, t.secrets, t.service, t.claims, t.volumes}
+	informers := []cache.SharedIndexInformer{t.clusters, t.nodes, t.pods, t.configs, t.secrets, t.service, t.claims, t.volumes, t.policies, t.clusterPolicies}
 	if t.exports != nil {
 		informers = append(informers, t.slices, t.exported)
 	}
@@ -88,6 +89,8 @@ func prepare(o Options) (*Tree, error) {
 	t.pods = t.host.Pods.Informer("", cache.Indexers{byNode: nodeOf})
 	t.configs, t.secrets = t.host.ConfigMaps.Informer("", nil), t.host.Secrets.Informer("", nil)
 	t.claims, t.volumes = t.host.Claims.Informer("", nil), t.host.Volumes.Informer("", nil)
+	t.policies = t.host.Policies.Informer("", cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	t.clusterPolicies = t.host.ClusterPolicies.Informer("", nil)
 	t.service = t.host.Services.Informer("", cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	t.joins = t.loop("join", o.JoinWorkers, t.join)
 	t.copies = t.loop("copies", 1, t.copy)

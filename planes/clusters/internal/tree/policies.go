@@ -1,0 +1,58 @@
+package tree
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
+)
+
+// convert changes a pod on its way to a leaf by the first policy, by name, that is about
+// it: of its namespace, or of the cluster where none of its namespace is.
+func (t *Tree) convert(l *leaf, host, p *corev1.Pod) {
+	mine, _ := t.policies.GetIndexer().ByIndex(cache.NamespaceIndex, host.Namespace)
+	policy := t.policyFor(mine, l, host)
+	if policy == nil {
+		policy = t.policyFor(t.clusterPolicies.GetIndexer().List(), l, host)
+	}
+	if policy == nil {
+		return
+	}
+	policy.Spec.Converters.Convert(&p.Spec)
+	p.Annotations[api.AnnotationPolicy] = policy.Name
+	t.metrics.converted.WithLabelValues(policy.Name).Inc()
+}
+
+// policyFor returns the first of some policies that is about a pod, nil if none is.
+func (t *Tree) policyFor(all []any, l *leaf, host *corev1.Pod) *api.ConvertPolicy {
+	var found []*api.ConvertPolicy
+	for _, o := range all {
+		if p := o.(*api.ConvertPolicy); p.Spec.Converters != nil && selects(&p.Spec.LabelSelector, host.Labels) && t.selectsLeaf(p.Spec.LeafNodeSelector, l) {
+			found = append(found, p)
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	return slices.MinFunc(found, func(a, b *api.ConvertPolicy) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// selectsLeaf tells whether a selector, nil for all, matches a leaf's node on the host.
+func (t *Tree) selectsLeaf(s *metav1.LabelSelector, l *leaf) bool {
+	if s == nil {
+		return true
+	}
+	o, ok, _ := t.nodes.GetIndexer().GetByKey(l.node)
+	return ok && selects(s, o.(*corev1.Node).Labels)
+}
+
+// selects tells whether a selector matches; one that cannot be read matches nothing.
+func selects(s *metav1.LabelSelector, of map[string]string) bool {
+	selector, err := metav1.LabelSelectorAsSelector(s)
+	return err == nil && selector.Matches(labels.Set(of))
+}
