@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/record"
@@ -15,15 +16,19 @@ import (
 // TestTreeOnRealServers flies the cluster tree of the real binary: the plane's API
 // server takes what the manager writes, pods with projected tokens run in a real member,
 // and both sides agree; with Kosmos' semantics and improved, and with hollow members.
+// Claims of pods are bound in a real member and on the host, whose controllers and
+// scheduler know of them, and are gone on both in the end.
 func TestTreeOnRealServers(t *testing.T) {
+	density := []string{"density.yaml", "nodesPerMember=2", "namespaces=1", "podsPerNamespace=4", "latencyPods=2", "tokens=true", "settle=5s"}
 	for name, set := range map[string][]string{
-		"improved, real":  {"kind=real", "members=1"},
-		"default, hollow": {"preset=", "kind=hollow", "members=2", "leafMode=all"},
+		"improved, real":  append(slices.Clone(density), "kind=real", "members=1"),
+		"default, hollow": append(slices.Clone(density), "preset=", "kind=hollow", "members=2", "leafMode=all"),
+		"volumes, real":   {"volumes.yaml", "preset=", "kind=real", "members=1", "pods=6", "settle=8s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run := filepath.Join(t.TempDir(), "run")
-			args := []string{"run", repotest.Path(t, "examples", "clusters", "density.yaml"), "--out", run}
-			for _, s := range append(set, "nodesPerMember=2", "namespaces=1", "podsPerNamespace=4", "latencyPods=2", "tokens=true", "settle=5s") {
+			args := []string{"run", repotest.Path(t, "examples", "clusters", set[0]), "--out", run}
+			for _, s := range set[1:] {
 				args = append(args, "--set", s)
 			}
 			cmd := exec.Command(repotest.Binary(t), args...)
