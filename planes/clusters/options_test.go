@@ -257,6 +257,14 @@ func TestStatusGuard(t *testing.T) {
 			writes := func() float64 { return value(t, m.registry, "tree_wrong_pod_writes_total") }
 			if wrong {
 				repotest.Eventually(t, "the old pod's status is written to the new one", func() bool { return writes() > 0 })
+				if err := r.members[0].CoreV1().Pods("default").Delete(t.Context(), "p0", metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
+					t.Fatal(err)
+				}
+				r.run(0) // the end of the old one takes the new one away
+				if n := value(t, m.registry, "tree_wrong_pod_writes_total", "verb=DELETE"); n != 1 {
+					t.Errorf("%v pods are deleted for another of their name, want 1", n)
+				}
+				r.agree()
 				return
 			}
 			r.run(1)

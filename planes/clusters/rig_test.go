@@ -37,6 +37,7 @@ type rig struct {
 	t        *testing.T
 	endpoint endpoint.Endpoint
 	host     kubernetes.Interface
+	hosting  *hollow.Cluster // what host speaks to
 	members  []*far
 	folder   string // of kubeconfigs
 	watch    http.Handler
@@ -64,7 +65,7 @@ func newRig(t *testing.T, s shape) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.endpoint = c.Endpoint()
+	r.hosting, r.endpoint = c, c.Endpoint()
 	r.host = kubernetes.NewForConfigOrDie(r.endpoint.Config("test"))
 	r.node(r.host, "ordinary", nil)
 	far := r.server(hollow.Models{Binder: true, Stages: []string{"fast", "volumes"}})

@@ -33,6 +33,9 @@ func (t *Tree) bring(ctx context.Context, m *member, key string) error {
 		if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
 			return nil
 		}
+		if t.o.StatusGuard == GuardUID && m.hasEnded(key, p) {
+			return nil // its end is on its way up, and would be undone
+		}
 		return m.make(ctx, l, p)
 	case t.o.StatusGuard == GuardUID && !isOf(there, p):
 		return m.deletePod(ctx, there) // its end brings the new one down
@@ -43,6 +46,15 @@ func (t *Tree) bring(ctx context.Context, m *member, key string) error {
 // isOf tells whether a member's pod was made for the very pod of the host.
 func isOf(there, host *corev1.Pod) bool {
 	return there.Annotations[api.AnnotationHostUID] == string(host.UID)
+}
+
+// hasEnded tells whether the member's pod of the very pod of the host is gone, which the
+// host has not been told yet.
+func (m *member) hasEnded(key string, host *corev1.Pod) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	of, ended := m.ended[key]
+	return ended && of == string(host.UID)
 }
 
 // sweep deletes the member's pod of a pod that the host has no more: as Kosmos does it,

@@ -1,0 +1,29 @@
+package tree
+
+import (
+	"testing"
+	"time"
+)
+
+// TestRetry holds when what failed goes again: always after ten seconds, or sooner the
+// seldomer it has failed.
+func TestRetry(t *testing.T) {
+	const ms = time.Millisecond
+	for how, want := range map[string][]time.Duration{
+		RetryFixed: {10 * time.Second, 10 * time.Second, 10 * time.Second},
+		RetryGrows: {100 * ms, 200 * ms, 400 * ms, 800 * ms, 1600 * ms, 3200 * ms, 6400 * ms, 10 * time.Second, 10 * time.Second},
+	} {
+		o := Default()
+		o.Retry = how
+		r := o.retry()
+		for i, d := range want {
+			if got := r.When("key"); got != d {
+				t.Errorf("%s: failure %d goes again after %v, want %v", how, i+1, got, d)
+			}
+		}
+		r.Forget("key")
+		if got := r.When("key"); got != want[0] {
+			t.Errorf("%s: after a success it goes again after %v, want %v", how, got, want[0])
+		}
+	}
+}
