@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync"
 	"sync/atomic"
 
@@ -58,6 +59,11 @@ func (t *Tree) newMember(c *api.Cluster, made string) (*member, error) {
 		leases: map[string]*coordinationv1.Lease{}, ended: map[string]string{}, namespaces: map[string]bool{}, roots: map[string]bool{},
 		released: map[types.UID]bool{},
 	}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return &timer{next, t.o.Clock, func(class string, seconds float64) {
+			t.metrics.answered.WithLabelValues(c.Name, class).Observe(seconds)
+		}}
+	})
 	if m.client, err = t.client("member", config); err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ type metrics struct {
 	converted *prometheus.CounterVec
 	failures  *prometheus.CounterVec
 	waited    *prometheus.HistogramVec
+	answered  *prometheus.HistogramVec
 	joined    *prometheus.HistogramVec
 	down      *prometheus.HistogramVec
 	passes    *prometheus.HistogramVec
@@ -38,7 +39,12 @@ func newMetrics(t *Tree, r *instrument.Registry) *metrics {
 		down:      r.Histogram("tree_pod_down_seconds", "Time to make a pod in its member, by the result.", "result"),
 		passes:    r.Histogram("tree_pass_seconds", "Time of a pass over the leaves of a member, by what was renewed.", "of"),
 	}
-	r.MustRegister(m.steps)
+	// Its buckets are few, and Kubernetes' bounds are among them: there is one for each member.
+	m.answered = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "tree_member_answer_seconds", Help: "Time that a member's API server took to answer, its distance included and the limiter not, by the class of the call.",
+		Buckets: []float64{.0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
+	}, []string{"member", "class"})
+	r.MustRegister(m.steps, m.answered)
 	gauge := func(name, help string, f func() float64) {
 		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f))
 	}
