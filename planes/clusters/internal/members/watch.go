@@ -85,20 +85,11 @@ func (w *watch) start(ctx context.Context, informers ...cache.SharedIndexInforme
 	return loop.Start(ctx, &w.wait, informers...)
 }
 
-// slim keeps of an object its name and, of a pod, where it is and a digest of its
-// status, in the reason.
+// slim keeps of an object its name and what is compared of it.
 func slim(o any) (any, error) {
 	switch o := o.(type) {
 	case *corev1.Pod:
-		if o.Status.NominatedNodeName == slimmed {
-			return o, nil
-		}
-		annotations := map[string]string{api.AnnotationHostUID: o.Annotations[api.AnnotationHostUID]}
-		return &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Name: o.Name, Namespace: o.Namespace, UID: o.UID, ResourceVersion: o.ResourceVersion, DeletionTimestamp: o.DeletionTimestamp, Annotations: annotations},
-			Spec:       corev1.PodSpec{NodeName: o.Spec.NodeName},
-			Status:     corev1.PodStatus{Phase: o.Status.Phase, Reason: api.PodSum(&o.Status), NominatedNodeName: slimmed},
-		}, nil
+		return slimPod(o), nil
 	case *corev1.Node:
 		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: o.Name, ResourceVersion: o.ResourceVersion, Annotations: map[string]string{api.AnnotationOwnedBy: o.Annotations[api.AnnotationOwnedBy]}}}, nil
 	case *corev1.ConfigMap:
@@ -115,9 +106,6 @@ func slim(o any) (any, error) {
 	return o, nil
 }
 
-// slimmed marks what went through slim.
-const slimmed = "slimmed"
-
 func named(o metav1.Object) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: o.GetName(), Namespace: o.GetNamespace(), ResourceVersion: o.GetResourceVersion()}
 }
@@ -129,44 +117,30 @@ type Difference struct {
 	Members []string `json:"members,omitempty"`
 }
 
-// found is a pod of a member.
-type found struct {
-	member string
-	pod    *corev1.Pod
-}
-
 // compare returns the differences, and how many pods there are on both sides.
 func (w *watch) compare() (out []Difference, host, inMembers int) {
 	w.mu.Lock()
 	members := maps.Clone(w.members)
 	w.mu.Unlock()
-	byUID := map[string][]found{}
+	var have inventory
 	for name, s := range members {
-		for _, o := range s.pods.GetIndexer().List() {
-			p := o.(*corev1.Pod)
-			byUID[p.Annotations[api.AnnotationHostUID]] = append(byUID[p.Annotations[api.AnnotationHostUID]], found{name, p})
-			inMembers++
-		}
+		have.add(name, s.pods.GetIndexer().List())
 		out = append(out, leftCopies(name, s.configs, w.configs)...)
 		out = append(out, leftCopies(name, s.secrets, w.secrets)...)
 		out = append(out, w.leftStorage(name, s)...)
 	}
+	inMembers = have.count
 	for _, o := range w.pods.GetIndexer().List() {
-		p := o.(*corev1.Pod)
-		if _, virtual, _ := w.nodes.GetIndexer().GetByKey(p.Spec.NodeName); !virtual {
+		p := o.(*pod)
+		if _, virtual, _ := w.nodes.GetIndexer().GetByKey(p.node); !virtual {
 			continue
 		}
 		host++
-		if d, ok := compared(p, byUID[string(p.UID)]); ok {
+		if d, differs := have.compare(p); differs {
 			out = append(out, d)
 		}
-		delete(byUID, string(p.UID))
 	}
-	for _, rest := range byUID {
-		for _, f := range rest {
-			out = append(out, Difference{extra, f.pod.Namespace + "/" + f.pod.Name, []string{f.member}})
-		}
-	}
+	out = append(out, have.rest()...)
 	for _, o := range w.nodes.GetIndexer().List() {
 		n := o.(*corev1.Node)
 		if _, there, _ := w.clusters.GetIndexer().GetByKey(n.Annotations[api.AnnotationOwnedBy]); !there {
@@ -174,24 +148,6 @@ func (w *watch) compare() (out []Difference, host, inMembers int) {
 		}
 	}
 	return out, host, inMembers
-}
-
-// compared looks at a pod of the host and those that members have of it.
-func compared(p *corev1.Pod, have []found) (Difference, bool) {
-	d := Difference{Object: p.Namespace + "/" + p.Name}
-	for _, f := range have {
-		d.Members = append(d.Members, f.member)
-	}
-	switch {
-	case len(have) == 0:
-		d.How = missing
-		return d, p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
-	case len(have) > 1:
-		d.How = doubled
-		return d, true
-	}
-	d.How = unequal
-	return d, have[0].pod.Status.Reason != p.Status.Reason
 }
 
 // leftCopies are a member's copies of what the host does not have. That of the host's
