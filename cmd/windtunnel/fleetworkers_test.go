@@ -117,6 +117,7 @@ func callsIn(t *testing.T, dir record.Dir, name string) map[string]int {
 // Nodes are made by the workers that they belong to, beside those that send the load and
 // without them, and none is left.
 func TestFleetWorkersHaveTheNodes(t *testing.T) {
+	t.Parallel()
 	for _, senders := range []int{0, 2} {
 		u := newTunnel(t)
 		kubeconfig := hollowCluster(t)
@@ -152,6 +153,7 @@ func TestFleetWorkersHaveTheNodes(t *testing.T) {
 // A worker that is killed is missed by its nodes: the verdict says so, and they go with
 // the others.
 func TestAFleetWorkerDies(t *testing.T) {
+	t.Parallel()
 	u := newTunnel(t)
 	kubeconfig := hollowCluster(t)
 	cmd, said, dir := startShared(t, u, kubeconfig, strings.ReplaceAll(sharedNodes, "$for", "5s"), "--fleet-workers", "3")
@@ -213,6 +215,7 @@ func processOf(t *testing.T, bin, what string, is func(args []string) bool) (pid
 
 // On a real plane pods run on the nodes of every worker.
 func TestFleetWorkersOnARealPlane(t *testing.T) {
+	t.Parallel()
 	u := newTunnel(t)
 	text := `
 scenario: shared
@@ -251,6 +254,7 @@ objectives:
 
 // What cannot be shared is said before anything is started.
 func TestFleetsThatCannotBeShared(t *testing.T) {
+	t.Parallel()
 	bin := repotest.Binary(t)
 	const shared = "scenario: x\nsubjects: [{name: edges, windtunnel: [edge-fleet], sharable: true}]\nsteps: [{pause: 1s}]\n"
 	dir := t.TempDir()

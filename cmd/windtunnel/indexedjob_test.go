@@ -26,6 +26,7 @@ import (
 // pods of an index each, none while it is suspended, ends as the exit codes say, lost
 // pods replaced or counted, and everything taken away in time.
 func TestIndexedJobOfProcesses(t *testing.T) {
+	t.Parallel()
 	h := &indexedJobs{jobHost: newJobHost(t, "--allow", "/bin/sh")}
 	t.Run("suspended", h.suspended)
 	t.Run("FailJob", h.failsWhole)

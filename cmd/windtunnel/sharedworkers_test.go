@@ -48,6 +48,7 @@ func failing(t *testing.T, dir record.Dir, step string) []string {
 // Hollow members are shared by the workers, number i being worker i mod M's; those of a
 // worker that is lost are gone, and the others answer as before.
 func TestFleetWorkersAreTheHollowMembers(t *testing.T) {
+	t.Parallel()
 	u := newTunnel(t)
 	kubeconfig := hollowCluster(t)
 	cmd, said, dir := startShared(t, u, kubeconfig, strings.ReplaceAll(sharedMembers, "$for", "8s"), "--fleet-workers", "3")
@@ -127,6 +128,7 @@ func edgeProcess(t *testing.T, bin, shard string) (pid, parent int) {
 
 // Processes of hollow edges are the workers', each edge in one of them, and end with them.
 func TestFleetWorkersHaveTheEdges(t *testing.T) {
+	t.Parallel()
 	u := newTunnel(t)
 	cmd, said, dir := startShared(t, u, hollowCluster(t), strings.ReplaceAll(sharedEdges, "$for", "8s"), "--fleet-workers", "2")
 	repotest.Eventually(t, "edges rest", func() bool { return stepBegan(dir, "rest") })
@@ -156,6 +158,7 @@ func TestFleetWorkersHaveTheEdges(t *testing.T) {
 
 // A worker's subject that dies ends the run, by its name.
 func TestASubjectOfAWorkerDies(t *testing.T) {
+	t.Parallel()
 	u := newTunnel(t)
 	cmd, said, dir := startShared(t, u, hollowCluster(t), strings.ReplaceAll(sharedEdges, "$for", "1m"), "--fleet-workers", "2")
 	repotest.Eventually(t, "edges rest", func() bool { return stepBegan(dir, "rest") })

@@ -13,6 +13,7 @@ import (
 // A plane whose controller manager allows itself 10 calls per second does not
 // bring up 40 pods per second: all calls are answered, and the search says what came.
 func TestFlightSearchSaysWhatWasAchieved(t *testing.T) {
+	t.Parallel()
 	u := newTunnel(t)
 	file, err := filepath.Abs("../../examples/throughput.yaml")
 	if err != nil {

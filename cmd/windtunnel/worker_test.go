@@ -104,6 +104,7 @@ func ended(t *testing.T, d record.Dir, name string, each func(op record.Op, v re
 // Four processes send what one sends: every call once, as far from the others as one
 // sender has it, and the verdict's quantile is that of all calls.
 func TestWorkersSendWhatOneSends(t *testing.T) {
+	t.Parallel()
 	bin := repotest.Binary(t)
 	kubeconfig := hollowCluster(t)
 	var single []string
@@ -203,6 +204,7 @@ func TestWorkersAreAskedForWhole(t *testing.T) {
 // A run of workers ends early when its scenario says so, though the calls are others',
 // and says meanwhile where they stand.
 func TestAbortOnWithWorkers(t *testing.T) {
+	t.Parallel()
 	u := newTunnel(t)
 	text := `
 scenario: abort

@@ -98,6 +98,7 @@ func (h *jobHost) nothing() {
 // Workers that are pods of an Indexed Job send every call once; of one that is lost it
 // is known which calls nobody knows of.
 func TestWorkersAreThePodsOfAJob(t *testing.T) {
+	t.Parallel()
 	h := newJobHost(t)
 	under := hollowCluster(t)
 
@@ -147,6 +148,7 @@ func TestWorkersAreThePodsOfAJob(t *testing.T) {
 
 // What a host will not have is said before the load, with what to do.
 func TestHostsThatCannotHaveTheWorkers(t *testing.T) {
+	t.Parallel()
 	h := newJobHost(t)
 	under := hollowCluster(t)
 	refused := func(name, plane, want string, flags ...string) {
