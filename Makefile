@@ -13,7 +13,7 @@ BIN       := bin/windtunnel
 # The one build that links Kubernetes: minutes when the build cache is cold.
 BUILD     := $(GO) build -tags embedded -ldflags "$(LDFLAGS)"
 
-.PHONY: all build image demo kubectl test test-image test-operator test-short test-accuracy test-robust test-web vet lint race fuzz bench bench-check bench-keep bench-fleet bench-load bench-hollow bench-leader web docs clean
+.PHONY: all build image demo kubectl test test-packages test-image test-operator test-short test-accuracy test-robust test-web vet lint race fuzz bench bench-check bench-keep bench-fleet bench-load bench-hollow bench-leader web docs clean
 
 all: build
 
@@ -31,11 +31,13 @@ image: build ## bin/image, an OCI layout of bin/windtunnel, and bin/image.tar (I
 demo: build ## fly examples/density.yaml on the embedded plane
 	$(BIN) run examples/density.yaml
 
-# Two packages and two planes at a time: most of a flight is waiting. What needs a
-# machine to itself is a proof.
-test: build kubectl vet ## every test, on the real plane too
-	WINDTUNNEL_BIN=$(CURDIR)/$(BIN) $(GO) test -p 2 -parallel 2 -timeout 25m ./...
-	$(MAKE) test-operator test-image
+# Most of a flight is waiting: three packages with three planes each at a time, and beside
+# them what is of other modules. What needs a machine to itself is a proof.
+test: ## every test, on the real plane too
+	$(MAKE) -j4 test-packages test-operator test-image vet
+
+test-packages: build kubectl
+	WINDTUNNEL_BIN=$(CURDIR)/$(BIN) $(GO) test -p 3 -parallel 3 -timeout 25m ./...
 
 test-image: ## what makes the image, a module of its own
 	cd tools/image && $(GO) vet ./... && $(GO) test ./...
