@@ -189,6 +189,11 @@ func TestLivesAgreeWithAFinalList(t *testing.T) {
 	}
 	made := r.churn(collection)
 	live := r.settle(path, collection)
+	// While all was cut and changed at once each sample may be late, on a busy machine.
+	repotest.Eventually(t, "the probe sees that the watch of widgets keeps up", func() bool {
+		r.do(http.MethodPatch, collection+"/"+made[live[0]].name, fmt.Sprintf(`{"metadata":{"annotations":{"at":"%d"}}}`, r.clock.Now()))
+		return slices.ContainsFunc(lagsOf(t, path, "widgets.example.org"), func(lag float64) bool { return lag <= 0.1 })
+	})
 	stop()
 	wait.Wait()
 	if err := records.Close(); err != nil {
@@ -231,10 +236,6 @@ func TestLivesAgreeWithAFinalList(t *testing.T) {
 		if j.phases["started"] != 1 || j.phases["complete"] != 1 || j.phases["failed"] != 0 {
 			t.Errorf("job %s: %v", j.Name, j.phases)
 		}
-	}
-	// A watch that was interrupted may have had no time to be asked for its lag.
-	if lags := lagsOf(t, path, "widgets.example.org"); len(interrupted) == 0 && (len(lags) == 0 || slices.Min(lags) > 0.1) {
-		t.Errorf("the watch of widgets was late by %v seconds: the probe does not see how far the store has got", lags)
 	}
 	t.Logf("%d lifecycles of widgets, %d at the end, %d with phases that are known within bounds only", len(seen), len(live), censored)
 }
