@@ -88,6 +88,9 @@ func (m *memories) caughtUp(key string) bool {
 		}
 		return false
 	}
+	if len(r.written) == 0 && len(r.tries) == 0 && r.values.Revision == "" {
+		delete(m.byKey, key) // most applications rest: their empty maps would add up
+	}
 	return true
 }
 

@@ -158,3 +158,34 @@ func trackerStore(t testing.TB, indexed bool, n int) (*Controller, *api.Applicat
 	}
 	return c, &api.Application{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "app-7", UID: "app-7"}}
 }
+
+// TestCompact holds that lists of cached objects have no room left at their end, hold
+// what they held, and that one which was nil stays so.
+func TestCompact(t *testing.T) {
+	steps := append(make([]api.StepStatus, 0, 8), api.StepStatus{Name: "s"})
+	a := &api.Application{Spec: api.ApplicationSpec{Components: append(make([]api.Component, 0, 4), api.Component{Name: "c", Traits: append(make([]api.Trait, 0, 4), api.Trait{Type: "scaler"})})}}
+	a.Status.Workflow = &api.WorkflowStatus{Steps: steps}
+	compact(a)
+	c := a.Spec.Components
+	if len(c) != 1 || cap(c) != 1 || cap(c[0].Traits) != 1 || c[0].Traits[0].Type != "scaler" || cap(a.Status.Workflow.Steps) != 1 || a.Status.Services != nil {
+		t.Errorf("%d of %d components, %d traits, %d steps: %+v", len(c), cap(c), cap(c[0].Traits), cap(a.Status.Workflow.Steps), a)
+	}
+}
+
+// TestRestingApplicationsAreForgotten holds that nothing is remembered of an application
+// whose caches have caught up.
+func TestRestingApplicationsAreForgotten(t *testing.T) {
+	m := newMemories(clock.Start())
+	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
+	o := &api.Application{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "a", ResourceVersion: "7"}}
+	m.wrote("n/a", store, o)
+	if m.caughtUp("n/a") {
+		t.Error("caught up before the cache shows what was written")
+	}
+	if err := store.Add(o); err != nil {
+		t.Fatal(err)
+	}
+	if !m.caughtUp("n/a") || len(m.byKey) != 0 {
+		t.Errorf("%d applications are remembered of one that rests", len(m.byKey))
+	}
+}
