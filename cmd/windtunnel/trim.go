@@ -15,7 +15,7 @@ import (
 // trimEvery is how often a program that stays trims itself: each page that is
 // needed brings its neighbours along, which add up. Reading the hot ones again
 // takes a fraction of a millisecond.
-const trimEvery = 30 * time.Second
+const trimEvery = 10 * time.Second
 
 // trimming trims now and then until ctx ends; what it returns waits for that.
 func trimming(ctx context.Context) (wait func()) {
