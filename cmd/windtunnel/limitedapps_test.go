@@ -16,11 +16,11 @@ func limitedApps() map[string]limitedPlane {
 		"shard":      {"../app/index", diagnose.CPULimit, "app-controller", []string{"others=1", "apps=40", "rate=20", "cpu=0.1"}},
 		"distance":   {"../app/distance", diagnose.Distance, "app-controller", []string{"profile=v175", "apps=60", "resync=3s", "hold=20s"}},
 		"imbalance":  {"../app/gateway-balance", diagnose.Imbalance, "app-gateway", []string{"shards=1", "gateways=4", "apps=40", "cpu=0.03", "resync=3s", "hold=10s"}},
-		"proxying":   {"../app/gateway-direct", diagnose.Proxying, "kube-apiserver", []string{"url=", "hub=0.3", "apps=60", "resync=1s", "hold=15s"}},
+		"proxying":   {"../app/gateway-direct", diagnose.Proxying, "kube-apiserver", []string{"url=", "hub=0.3", "apps=30", "resync=500ms", "hold=15s"}},
 		"revisions":  {"../app/updates", diagnose.Memory, "app-controller", []string{"profile=v175", "template=light", "apps=40", "rate=10", "updates=3", "revisions=10", "memory=48Mi", "managerQPS=300", "managerBurst=300"}},
-		"scan":       {"../app/index", diagnose.Scan, "app-controller", []string{"others=5000", "apps=60", "index=false", "cpu=0.15"}},
-		"state-keep": {"../app/steady", diagnose.Stage, "app-controller", []string{"profile=v175", "template=heavy", "option=--concurrent-reconciles=1", "apps=10", "resync=1s", "hold=30s", "managerQPS=300", "managerBurst=300"}},
-		"webhook":    {"../app/webhook", diagnose.Webhook, "validating.core.oam.dev.v1beta1.applications", []string{"apps=80", "rate=5", "delay=500ms", "managerQPS=300", "managerBurst=300"}},
+		"scan":       {"../app/index", diagnose.Scan, "app-controller", []string{"others=15000", "fill=300", "apps=5", "index=false", "option=--feature-gates=ApplyOnce=true", "resync=10ms", "cpu=0.3"}},
+		"state-keep": {"../app/steady", diagnose.Stage, "app-controller", []string{"profile=v175", "template=heavy", "option=--concurrent-reconciles=1", "apps=15", "resync=250ms", "hold=25s", "managerQPS=300", "managerBurst=300"}},
+		"webhook":    {"../app/webhook", diagnose.Webhook, "validating.core.oam.dev.v1beta1.applications", []string{"apps=60", "rate=5", "delay=500ms", "managerQPS=300", "managerBurst=300"}},
 	}
 }
 

@@ -48,7 +48,7 @@ func Findings(f *Facts) []Finding {
 		all = slices.Concat(b.limits(), b.memory(), b.clients(), b.path(), b.disk(), b.quota(), b.queues(), b.stages(), b.distances(), b.imbalances(), b.proxying(), b.scans(), b.scheduler(), b.instrument(), b.locks())
 		all = append(all, b.machine(all)...)
 	}
-	all = append(killed(f), all...)
+	all = append(killed(f, b), all...)
 	slices.SortStableFunc(all, func(x, y candidate) int {
 		return cmp.Or(-cmp.Compare(x.Score, y.Score), cmp.Compare(rank(x), rank(y)))
 	})
@@ -270,10 +270,15 @@ func (b *blame) ownThrottling(component string) track {
 	return b.track(func(i int) float64 { return min(share.at(i), portion(periods.at(i)*cpuPeriod)) })
 }
 
+// answered leaves out evidence of what was not answered: it is none.
+func answered(all []Evidence) []Evidence {
+	return slices.DeleteFunc(all, func(e Evidence) bool { return e.At != nil && e.Expr == "" })
+}
+
 // candidate makes a candidate of a share; its score is rounded to what it is
-// worth. Evidence of what was not answered is none.
+// worth.
 func (b *blame) candidate(f Finding, share track) candidate {
-	f.Evidence = slices.DeleteFunc(f.Evidence, func(e Evidence) bool { return e.At != nil && e.Expr == "" })
+	f.Evidence = answered(f.Evidence)
 	f.Score = math.Round(share.mean()*1000) / 1000
 	return candidate{Finding: f, share: share}
 }

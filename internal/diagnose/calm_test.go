@@ -49,6 +49,15 @@ var near = []struct{ what, series string }{
 	{"pods that wait for a scheduler that hardly searches", `
 		kube-scheduler scheduler_scheduling_algorithm_duration_seconds_sum +0.2
 		kube-scheduler scheduler_pending_pods{queue="active"} =2`},
+	{"scans of a cache by workers who have nothing else to do", `
+		app-controller kubevela_controller_client_request_time_seconds_sum{cluster="local",kind="ResourceTracker",verb="ListCache"} +0.4
+		app-controller kubevela_controller_client_request_time_seconds_count{cluster="local",kind="ResourceTracker",verb="ListCache"} +20
+		app-controller process_cpu_seconds_total +0.4
+		app-controller process_cpu_wait_seconds_total +0.1
+		app-controller controller_runtime_max_concurrent_reconciles{controller="application"} =4
+		app-controller workqueue_queue_duration_seconds_sum{name="application"} +0.1
+		app-controller workqueue_unfinished_work_seconds{name="application"} =0
+		app-controller workqueue_work_duration_seconds_sum{name="application"} +0.5`},
 	{"a disk that is busy for half of the time", `
 		etcd etcd_disk_wal_fsync_duration_seconds_sum +0.5
 		etcd etcd_disk_wal_fsync_duration_seconds_count +100`},

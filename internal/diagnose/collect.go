@@ -51,7 +51,7 @@ func Collect(r *run.Run) *Facts {
 		}
 	}
 	for _, e := range r.Facts.EventsOf(record.EventDied) {
-		f.Deaths = append(f.Deaths, Death{e.Name, e.Text})
+		f.Deaths = append(f.Deaths, Death{e.Name, e.MemoryLimit})
 	}
 	if !r.Facts.Began() {
 		return f // nothing was measured

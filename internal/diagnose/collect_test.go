@@ -67,7 +67,7 @@ func TestWindow(t *testing.T) {
 
 // A death at a memory limit needs no series to be understood.
 func ExampleFindings() {
-	for _, f := range diagnose.Findings(&diagnose.Facts{Deaths: []diagnose.Death{{Component: "etcd", Text: "etcd died (signal: killed, killed at its memory limit)"}}}) {
+	for _, f := range diagnose.Findings(&diagnose.Facts{Deaths: []diagnose.Death{{Component: "etcd", Limit: record.OwnLimit}}}) {
 		fmt.Println(f.Rank, f.Cause, f.Sentence)
 	}
 	// Output: 1 memory etcd was killed at its memory limit, and the run ended there.

@@ -3,6 +3,7 @@ package diagnose_test
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -139,9 +140,55 @@ func TestEachCauseComesFirst(t *testing.T) {
 			app-controller controller_runtime_max_concurrent_reconciles{controller="application"} =4
 			app-controller workqueue_queue_duration_seconds_sum{name="application"} +20
 			app-controller workqueue_unfinished_work_seconds{name="application"} =0
+			app-controller workqueue_unfinished_work_seconds{name="application"} =0
 			app-controller workqueue_work_duration_seconds_sum{name="application"} +3.9`,
 			manifest: limited(record.ComponentFact{Name: "app-controller", CPULimit: 0.15})},
 			diagnose.Scan, "app-controller", 0.7, 0.76, "35 ms each time"},
+		{"a scan that fills a CPU limit by which it is held back all the time", made{series: `
+			app-controller kubevela_controller_client_request_time_seconds_sum{cluster="local",kind="ResourceTracker",verb="ListCache"} +1.9
+			app-controller kubevela_controller_client_request_time_seconds_count{cluster="local",kind="ResourceTracker",verb="ListCache"} +70
+			app-controller process_cpu_seconds_total +0.29
+			app-controller process_cpu_wait_seconds_total +2.1
+			app-controller cgroup_cpu_periods_total +10
+			app-controller cgroup_cpu_throttled_periods_total +10
+			app-controller controller_runtime_max_concurrent_reconciles{controller="application"} =4
+			app-controller workqueue_queue_duration_seconds_sum{name="application"} +0.1
+			app-controller workqueue_unfinished_work_seconds{name="application"} =0
+			app-controller workqueue_work_duration_seconds_sum{name="application"} +2.1`,
+			manifest: limited(record.ComponentFact{Name: "app-controller", CPULimit: 0.3})},
+			diagnose.Scan, "app-controller", 0.78, 0.81, "looked through a whole cache of kind ResourceTracker for a few objects: 27.1 ms each time"},
+		{"a CPU limit that is filled by what workers do beside short scans", made{series: `
+			app-controller kubevela_controller_client_request_time_seconds_sum{cluster="local",kind="ResourceTracker",verb="ListCache"} +0.15
+			app-controller kubevela_controller_client_request_time_seconds_count{cluster="local",kind="ResourceTracker",verb="ListCache"} +28
+			app-controller process_cpu_seconds_total +0.14
+			app-controller process_cpu_wait_seconds_total +2.2
+			app-controller cgroup_cpu_periods_total +10
+			app-controller cgroup_cpu_throttled_periods_total +9
+			app-controller workqueue_unfinished_work_seconds{name="application"} =0
+			app-controller workqueue_work_duration_seconds_sum{name="application"} +3.9`,
+			manifest: limited(record.ComponentFact{Name: "app-controller", CPULimit: 0.15})},
+			diagnose.CPULimit, "app-controller", 0.85, 0.88, "its CPU limit in 90 % of the periods"},
+		{"a CPU limit that one worker wants for a scan, and three for other things", made{series: `
+			app-controller kubevela_controller_client_request_time_seconds_sum{cluster="local",kind="ResourceTracker",verb="ListCache"} +1
+			app-controller kubevela_controller_client_request_time_seconds_count{cluster="local",kind="ResourceTracker",verb="ListCache"} +40
+			app-controller process_cpu_seconds_total +0.29
+			app-controller process_cpu_wait_seconds_total +1.7
+			app-controller cgroup_cpu_periods_total +10
+			app-controller cgroup_cpu_throttled_periods_total +10
+			app-controller workqueue_unfinished_work_seconds{name="application"} =0
+			app-controller workqueue_work_duration_seconds_sum{name="application"} +4`,
+			manifest: limited(record.ComponentFact{Name: "app-controller", CPULimit: 0.3})},
+			diagnose.CPULimit, "app-controller", 0.74, 0.76, "its CPU limit in 100 % of the periods"},
+		{"a scan of one kind beside quick looks at another", made{series: `
+			app-controller kubevela_controller_client_request_time_seconds_sum{cluster="local",kind="ResourceTracker",verb="ListCache"} +3.5
+			app-controller kubevela_controller_client_request_time_seconds_count{cluster="local",kind="ResourceTracker",verb="ListCache"} +100
+			app-controller kubevela_controller_client_request_time_seconds_sum{cluster="local",kind="ApplicationRevision",verb="ListCache"} +0.01
+			app-controller kubevela_controller_client_request_time_seconds_count{cluster="local",kind="ApplicationRevision",verb="ListCache"} +5000
+			app-controller controller_runtime_max_concurrent_reconciles{controller="application"} =4
+			app-controller workqueue_queue_duration_seconds_sum{name="application"} +20
+			app-controller workqueue_unfinished_work_seconds{name="application"} =0
+			app-controller workqueue_work_duration_seconds_sum{name="application"} +3.9`},
+			diagnose.Scan, "app-controller", 0.85, 0.95, "a whole cache of kind ResourceTracker for a few objects: 35 ms each time"},
 		{"a stage of what busy workers do", made{series: `
 			app-controller controller_runtime_max_concurrent_reconciles{controller="application"} =4
 			app-controller workqueue_queue_duration_seconds_sum{name="application"} +20
@@ -277,6 +324,43 @@ func TestAdviceOfStages(t *testing.T) {
 		manifest: limited(record.ComponentFact{Name: "app-controller", MemoryLimit: 1e8})}.fly(t)
 	if len(got) == 0 || !strings.Contains(got[0].Try, "It cached 9,000 revisions: keep fewer of each application (--application-revision-limit)") {
 		t.Errorf("%+v", got)
+	}
+}
+
+// A death at the memory limit is told once, with what was measured until then: how
+// much of the limit was taken, and the revisions that took it, by the API server's count
+// or, before it has counted, by the controller's own.
+func TestAKillNamesWhatFilledTheMemory(t *testing.T) {
+	const name, full = "app-controller", `
+		app-controller cgroup_memory_working_set_bytes =9.9e7
+		app-controller process_resident_memory_bytes =9.9e7
+		app-controller kubevela_controller_client_request_time_seconds_count{kind="ApplicationRevision",verb="Create"} =150`
+	for what, c := range map[string]struct {
+		series string
+		cached string
+		count  float64
+	}{
+		"counted by the API server": {"\nkube-apiserver apiserver_resource_objects{group=\"core.oam.dev\",resource=\"applicationrevisions\"} =9000", "9,000", 9000},
+		"not counted yet":           {"\nkube-apiserver apiserver_resource_objects{group=\"core.oam.dev\",resource=\"applicationrevisions\"} =0", "150", 150},
+		"deleted in part":           {"\napp-controller kubevela_controller_client_request_time_seconds_count{kind=\"ApplicationRevision\",verb=\"Delete\"} =30", "120", 120},
+	} {
+		got := made{series: full + c.series, manifest: limited(record.ComponentFact{Name: name, MemoryLimit: 1e8}),
+			death: name + " died (signal: killed, killed at its memory limit)", dies: name}.fly(t)
+		if len(got) != 1 || got[0].Cause != diagnose.Memory || got[0].Component != name || got[0].Score != 1 {
+			t.Errorf("%s: %+v", what, got)
+			continue
+		}
+		if !strings.Contains(got[0].Sentence, "killed at its memory limit") || !strings.Contains(got[0].Try, "It cached "+c.cached+" revisions: keep fewer of each application") {
+			t.Errorf("%s: %q, %q", what, got[0].Sentence, got[0].Try)
+		}
+		var values []float64
+		for _, e := range got[0].Evidence {
+			values = append(values, e.Value)
+		}
+		if want := []float64{1e8, 9.9e7, c.count, 9.9e7}; !slices.Equal(values, want) {
+			t.Errorf("%s: evidence of %v, want %v: %+v", what, values, want, got[0].Evidence)
+		}
+		sane(t, what, got)
 	}
 }
 

@@ -62,7 +62,7 @@ type Waiting struct {
 // Death is a component that ended by itself.
 type Death struct {
 	Component string
-	Text      string // why, and its last log lines
+	Limit     record.MemoryLimit // at which it was killed, if that is why
 }
 
 // Contention is where goroutines of a component waited longest for a lock.

@@ -1,6 +1,7 @@
 package diagnose_test
 
 import (
+	"cmp"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -125,6 +126,7 @@ type made struct {
 	manifest record.Manifest
 	late     map[string]time.Duration // by source of calls, how much later than due they are sent
 	death    string
+	dies     string // whose death it is; kube-apiserver's where it is empty
 }
 
 // fly writes the flight's records and diagnoses them.
@@ -201,7 +203,7 @@ func (m made) write(t *testing.T, w *record.Writer) {
 		}
 	}
 	if m.death != "" {
-		w.Event(record.Event{At: end, Type: record.EventDied, Name: "kube-apiserver", Text: m.death})
+		w.Event(record.Event{At: end, Type: record.EventDied, Name: cmp.Or(m.dies, "kube-apiserver"), Text: m.death})
 	}
 	w.Event(record.Event{At: end, Type: record.EventRunEnded, Detail: record.Detail{Reason: record.Done}})
 }

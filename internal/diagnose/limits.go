@@ -93,6 +93,9 @@ func (b *blame) memory() (out []candidate) {
 		}
 	}
 	for _, name := range names {
+		if slices.ContainsFunc(b.f.Deaths, func(d Death) bool { owner, ok := d.atMemoryLimit(); return ok && owner == name }) {
+			continue // killed says it
+		}
 		c, shared := b.f.component(name), b.sharedHold(name)
 		starving, size := b.starving(name), b.sum(charged, instance, name)
 		near := func(i int) float64 {
@@ -128,45 +131,57 @@ func (b *blame) memorySentence(name string) string {
 }
 
 func (b *blame) memoryEvidence(name string) (out []Evidence) {
-	if _, ok := b.f.find(collecting, instance, name); ok {
-		out = append(out, b.evidence(collecting, figure("ratio", bound(gcBound), "garbage collection's share of the CPU used"), instance, name))
+	found := func(question string, e Evidence) {
+		if _, ok := b.f.find(question, instance, name); ok {
+			out = append(out, b.evidence(question, e, instance, name))
+		}
 	}
-	if _, ok := b.f.find(limitHits, instance, name); ok {
-		out = append(out, b.evidence(limitHits, figure("1/s", bound(0), "times that the kernel ran into the memory limit"), instance, name))
-	}
+	found(collecting, figure("ratio", bound(gcBound), "garbage collection's share of the CPU used"))
+	found(limitHits, figure("1/s", bound(0), "times that the kernel ran into the memory limit"))
 	var most *float64
 	if limit := b.f.component(name).MemoryLimit; limit > 0 {
 		most = bound(nearLimit * float64(limit))
 	}
-	out = append(out,
-		b.evidence(charged, figure("bytes", most, "of its cgroup's memory at the end, without files that nobody has looked at lately"), instance, name))
-	if b.keepsRevisions(name) {
-		out = append(out, b.evidence(revisions, figure("objects", nil, "revisions at most, each with a copy of the definitions that it uses")))
+	found(charged, figure("bytes", most, "of its cgroup's memory at the end, without files that nobody has looked at lately"))
+	out = append(out, b.ofRevisions(name)...)
+	if name != record.WholePlane {
+		found(resident, figure("bytes", nil, "resident at the end, with what other cgroups are charged with"))
 	}
-	if name == record.WholePlane {
-		return out
+	return out
+}
+
+// atMemoryLimit says whether a death was at a memory limit, and whose it was: the
+// component's own, or that of the plane as a whole.
+func (d Death) atMemoryLimit() (owner string, ok bool) {
+	if d.Limit == record.PlaneLimit {
+		return record.WholePlane, true
 	}
-	return append(out,
-		b.evidence(resident, figure("bytes", nil, "resident at the end, with what other cgroups are charged with"), instance, name))
+	return d.Component, d.Limit != ""
 }
 
 // killed are components that were killed at their memory limit: nothing came
-// after that.
-func killed(f *Facts) (out []candidate) {
+// after that. What filled it is told by what was measured until then, if anything was.
+func killed(f *Facts, b *blame) (out []candidate) {
 	for _, d := range f.Deaths {
-		if !strings.Contains(d.Text, "memory limit") {
+		owner, ok := d.atMemoryLimit()
+		if !ok {
 			continue
 		}
-		of, limit, whose := f.component(d.Component), "its memory limit", d.Component
-		if strings.Contains(d.Text, "memory limit of the plane") {
-			of, limit, whose = f.component(record.WholePlane), "the memory limit of the plane", called(record.WholePlane, false)
+		limit := "its memory limit"
+		if owner == record.WholePlane {
+			limit = "the memory limit of the plane"
 		}
-		out = append(out, candidate{Finding: Finding{
+		finding := Finding{
 			Cause: Memory, Component: d.Component, Score: 1,
 			Sentence: fmt.Sprintf("%s was killed at %s, and the run ended there.", d.Component, limit),
-			Evidence: []Evidence{{Value: float64(of.MemoryLimit), Unit: "bytes", Sentence: limit + "; logs/ has its last words"}},
-			Try:      fmt.Sprintf("Give %s more memory, or set GOMEMLIMIT to nine tenths of the limit, so that it collects garbage before it is killed.", whose),
-		}})
+			Evidence: []Evidence{{Value: float64(f.component(owner).MemoryLimit), Unit: "bytes", Sentence: limit + "; logs/ has its last words"}},
+			Try:      fmt.Sprintf("Give %s more memory, or set GOMEMLIMIT to nine tenths of the limit, so that it collects garbage before it is killed.", called(owner, false)),
+		}
+		if b != nil {
+			finding.Evidence = answered(append(finding.Evidence, b.memoryEvidence(owner)...))
+			finding.Try += b.fewerRevisions(d.Component)
+		}
+		out = append(out, candidate{Finding: finding})
 	}
 	return out
 }

@@ -75,19 +75,46 @@ func (b *blame) standing(component, queue string) track {
 	return b.track(func(i int) float64 { return busy[i] * portion(max(waits.at(i), items.at(i))) })
 }
 
+// scansOf is how many workers of a component go through whole caches at a time: those
+// that list a kind of which a list takes longer than by an index. Kinds are looked at
+// one by one, or the quick lists of one would hide the long ones of another.
+func (b *blame) scansOf(component string) track {
+	out := make(track, b.f.Window.Slices)
+	for _, s := range b.f.Answers[scanning].Series {
+		if s.Labels[instance] != component {
+			continue
+		}
+		took := b.sum(scanMean, instance, component, "kind", s.Labels["kind"])
+		for i := range out {
+			out[i] += track(s.Slices).at(i) * where(took.at(i) > scanBound)
+		}
+	}
+	return out
+}
+
 // scanned is the share of a component's work that goes into looking through caches.
 func (b *blame) scanned(component string) track {
-	scans, work, took := b.sum(scanning, instance, component), b.sum(working, instance, component), b.sum(scanMean, instance, component)
-	return b.track(func(i int) float64 { return of(scans.at(i), work.at(i)) * where(took.at(i) > scanBound) })
+	scans, work := b.scansOf(component), b.sum(working, instance, component)
+	return b.track(func(i int) float64 { return of(scans.at(i), work.at(i)) })
 }
 
 // scannedCPU is the share of a component's CPU that goes into it. Scans do nothing but
-// compute, and take longer by the time in which a limit holds them back; workers
-// wait for answers as well, so that their time tells little of what fills a limit.
+// compute, so that they are stretched as whatever computes is, by a limit and by a
+// full machine: they take so much of the CPU as they are of the threads that run or
+// would. Where the kernel does not count those, what a limit holds back is taken off.
+// Workers wait for answers as well, so that their time tells little of what fills a
+// limit; but scans are no more than their part of what workers do beside waiting: of
+// several that want to compute the kernel sees those alone that have a thread.
 func (b *blame) scannedCPU(component string) track {
-	scans, used, took, hold := b.sum(scanning, instance, component), b.sum(cpu, instance, component), b.sum(scanMean, instance, component), b.held(component)
+	scans, used, ready, hold := b.scansOf(component), b.sum(cpu, instance, component), b.sum(waiting, instance, component), b.held(component)
+	work, calls := b.sum(working, instance, component), b.sum(asking, instance, component)
+	_, counted := b.f.find(waiting, instance, component)
 	return b.track(func(i int) float64 {
-		return of(scans.at(i)*rest(hold[i]), used.at(i)) * where(took.at(i) > scanBound)
+		if !counted {
+			return of(scans.at(i)*rest(hold[i]), used.at(i))
+		}
+		ofWorkers := of(scans.at(i), max(scans.at(i), work.at(i)-calls.at(i)))
+		return min(of(scans.at(i), used.at(i)+ready.at(i)), ofWorkers)
 	})
 }
 
@@ -95,7 +122,7 @@ func (b *blame) scannedCPU(component string) track {
 // CPU that goes into it: it counts where that, or their workers, are used up.
 func (b *blame) scans() (out []candidate) {
 	for _, name := range b.f.names(scanning) {
-		share, ofCPU, hold, crowded := b.scanned(name), b.scannedCPU(name), b.held(name), b.crowd(name)
+		share, ofCPU, hold, crowded, what := b.scanned(name), b.scannedCPU(name), b.held(name), b.crowd(name), b.mostScanned(name)
 		stands := make(track, b.f.Window.Slices)
 		for _, s := range b.f.Answers[queued].Series {
 			if s.Labels[instance] == name {
@@ -106,17 +133,38 @@ func (b *blame) scans() (out []candidate) {
 		}
 		out = append(out, b.computing(Finding{
 			Cause: Scan, Component: name,
-			Sentence: fmt.Sprintf("%s looked through a whole cache for a few objects: %s each time, and %.2g workers did at a time.",
-				name, unit.Text(b.f.whole(scanMean, instance, name), "seconds"), b.f.whole(scanning, instance, name)),
+			Sentence: fmt.Sprintf("%s looked through a whole cache%s for a few objects: %s each time, and %.2g workers did at a time.",
+				name, ofKind(what), unit.Text(b.f.whole(scanMean, what...), "seconds"), b.f.whole(scanning, what...)),
 			Evidence: []Evidence{
-				b.evidence(scanMean, figure("seconds", bound(scanBound), "mean time of a list from a cache"), instance, name),
-				b.evidence(scanning, figure("workers", nil, "workers that list from a cache at a time"), instance, name),
+				b.evidence(scanMean, figure("seconds", bound(scanBound), "mean time of a list from that cache"), what...),
+				b.evidence(scanning, figure("workers", nil, "workers that list from that cache at a time"), what...),
 				b.evidence(working, figure("workers", nil, "workers that are busy at a time"), instance, name),
+				b.evidence(cpu, figure("cores", nil, "cores that it used"), instance, name),
+				b.evidence(waiting, figure("threads", nil, "threads of it that were ready to run and did not, for the machine or a limit, at a time"), instance, name),
 			},
 			Try: "Find these objects by an index: a list that goes through all of them takes longer with each one that there is.",
 		}, b.track(func(i int) float64 { return max(ofCPU[i]*hold[i], share[i]*stands[i]*rest(hold[i])) * rest(crowded[i]) })))
 	}
 	return out
+}
+
+// mostScanned are the labels of the cache in whose lists most workers of a component are.
+func (b *blame) mostScanned(component string) []string {
+	out, most := []string{instance, component}, -1.0
+	for _, s := range b.f.Answers[scanning].Series {
+		if s.Labels[instance] == component && s.Whole > most {
+			out, most = []string{instance, component, "kind", s.Labels["kind"]}, s.Whole
+		}
+	}
+	return out
+}
+
+// ofKind says whose cache it is, where that is known.
+func ofKind(labels []string) string {
+	if kind := labels[len(labels)-1]; len(labels) == 4 && kind != "" {
+		return " of kind " + kind
+	}
+	return ""
 }
 
 // replicas are the programs that one service consists of: those whose names differ

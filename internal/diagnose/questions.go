@@ -57,10 +57,11 @@ const (
 	proxied       = "proxied"        // requests that a gateway passes on, per second
 	byHub         = "by-hub"         // of them those that came through the API server
 	served        = "served"         // requests that the API server answers itself, per second
-	scanning      = "scanning"       // workers that list from a cache at a time
+	scanning      = "scanning"       // workers that list from a cache at a time, by kind
 	scanMean      = "scan-mean"      // seconds
 	stage         = "stage"          // the stage that takes most of a controller's work, by its share
-	revisions     = "revisions"      // ApplicationRevisions that the API server has at most
+	revisions     = "revisions"      // ApplicationRevisions that the API server has at most; it counts once a minute
+	madeRevisions = "made-revisions" // those that a controller made and has not deleted again
 	attempts      = "attempts"       // scheduling attempts in progress
 	pending       = "pending"        // pods in the scheduler's active queue
 )
@@ -88,6 +89,11 @@ func perSecond(counter, by string) string { return grew(counter, by) + " / $s" }
 // mean1s is the mean of a gauge that is read every second.
 func mean1s(gauge, by string) string {
 	return "avg_over_time(sum by (" + by + ") (" + gauge + ")[$w:1s])"
+}
+
+// lastOf is the last value of a counter within the window, also of what has died since.
+func lastOf(counter, by string) string {
+	return "sum by (" + by + ") (last_over_time(" + counter + "[$w]))"
 }
 
 // either asks of a metric of client-go under its own name or, of components
@@ -119,13 +125,14 @@ const (
 	// stages with a dot in their names are parts of others.
 	velaCall   = "kubevela_controller_client_request_time_seconds"
 	velaCallS  = velaCall + "_sum"
+	velaMade   = velaCall + `_count{kind="ApplicationRevision",` // and the verb
 	velaStageS = `kubevela_app_reconcile_time_seconds_sum{stage!~".*[.].*"}`
 	etcdB      = `etcd_request_duration_seconds_bucket{operation=~"create|update|delete"}`
 )
 
 // questions are all that is asked of a run's series.
 func questions() []question {
-	const queue, level, hook = instance + ", name", instance + ", priority_level", instance + ", name"
+	const queue, level, hook, kind = instance + ", name", instance + ", priority_level", instance + ", name", instance + ", kind"
 	return []question{
 		{busy, "1 - " + grew(`host_cpu_seconds_total{mode=~"idle|iowait"}`, instance) + " / " + grew("host_cpu_seconds_total", instance)},
 		{cpu, perSecond("process_cpu_seconds_total", instance)},
@@ -177,10 +184,12 @@ func questions() []question {
 		{proxied, perSecond("ocm_proxy_proxied_requests_by_cluster_total", instance)},
 		{byHub, perSecond(`cluster_gateway_requests_total{way="aggregated"}`, "")},
 		{served, perSecond(`apiserver_request_total{verb!~"WATCH.*|CONNECT|PROXY"}`, "")},
-		{scanning, perSecond(velaCallS+`{verb="ListCache"}`, instance)},
-		{scanMean, mean(velaCall+`{verb="ListCache"}`, instance)},
+		{scanning, perSecond(velaCallS+`{verb="ListCache"}`, kind)},
+		{scanMean, mean(velaCall+`{verb="ListCache"}`, kind)},
 		{stage, "topk by (instance) (1, " + grew(velaStageS, instance+", stage") + " / on (instance) group_left () " + grew("application_reconcile_time_seconds_sum", instance) + ")"},
 		{revisions, `max_over_time(max(apiserver_resource_objects{group="core.oam.dev",resource="applicationrevisions"})[$w:1s])`},
+		{madeRevisions, lastOf(velaMade+`verb="Create"}`, instance) + " - (" + lastOf(velaMade+`verb="Delete"}`, instance) +
+			" or 0 * " + lastOf(velaMade+`verb="Create"}`, instance) + ")"},
 		{attempts, perSecond("scheduler_scheduling_attempt_duration_seconds_sum", instance)},
 		{pending, `avg_over_time(sum by (instance) (scheduler_pending_pods{queue="active"})[$w:1s])`},
 	}

@@ -83,17 +83,39 @@ func shorten(stage string) string {
 	return "See whether it can be done less often, or in parallel."
 }
 
-// keepsRevisions says whether a component is one that caches ApplicationRevisions.
-func (b *blame) keepsRevisions(component string) bool {
+// keptRevisions is how many ApplicationRevisions a component caches, and the question
+// that says so: 0 of one that neither makes any nor counts stages of applications. The
+// API server counts once a minute, and what was killed before that has its own count.
+func (b *blame) keptRevisions(component string) (n float64, question string) {
 	name, _ := b.longestStage(component)
-	return name != "" && b.f.whole(revisions) > 0
+	made, makes := b.f.find(madeRevisions, instance, component)
+	if name == "" && !makes {
+		return 0, ""
+	}
+	if n := b.f.whole(revisions); n > 0 {
+		return n, revisions
+	}
+	return made.Whole, madeRevisions
+}
+
+// ofRevisions is the evidence that revisions fill a component's memory; none of one
+// that caches none.
+func (b *blame) ofRevisions(component string) []Evidence {
+	switch n, question := b.keptRevisions(component); {
+	case n <= 0:
+		return nil
+	case question == revisions:
+		return []Evidence{b.evidence(revisions, figure("objects", nil, "revisions at most, each with a copy of the definitions that it uses"))}
+	}
+	return []Evidence{b.evidence(madeRevisions, figure("objects", nil, "revisions that it made and did not delete again, each with a copy of the definitions that it uses"), instance, component)}
 }
 
 // fewerRevisions is what to do about the memory of such a component.
 func (b *blame) fewerRevisions(component string) string {
-	if !b.keepsRevisions(component) {
+	n, _ := b.keptRevisions(component)
+	if n <= 0 {
 		return ""
 	}
 	return fmt.Sprintf(" It cached %s revisions: keep fewer of each application (--application-revision-limit), let them share definitions, or run more shards.",
-		unit.Number(b.f.whole(revisions)))
+		unit.Number(n))
 }

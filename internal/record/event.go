@@ -29,7 +29,7 @@ const (
 	EventDirty        EventType = "dirty"         // Name: what preflight, or a step that settles, did not find clean; Text: the evidence, a clause
 	EventFault        EventType = "fault"         // Name: the component, or the step of another fault; Text: what was done, or that it is over
 	EventProfiled     EventType = "profile"       // Name: the component of which profiles are taken from now, for some seconds
-	EventDied         EventType = "death"         // Name: the component; Text: why, and its last log lines
+	EventDied         EventType = "death"         // Name: the component; Text: why, and its last log lines; MemoryLimit
 	EventWarned       EventType = "warning"       // Text: a sentence for the report
 	EventWorkerClock  EventType = "worker-clock"  // Worker; Offset and Bound; Jumped: how its clock stands to the run's
 	EventWorkerShare  EventType = "worker-share"  // Name: the step; Worker; Count: calls of a part of the step that are its own; At: the common start; Text: why it did not do them, else empty
@@ -78,7 +78,19 @@ type Detail struct {
 	Offset   time.Duration `json:"offset_ns,omitempty"` // the run's time is the worker's plus this
 	Bound    time.Duration `json:"bound_ns,omitempty"`  // and no further from it than that
 	Jumped   bool          `json:"jumped,omitempty"`    // two readings of the clock contradict each other
+
+	MemoryLimit MemoryLimit `json:"memory_limit,omitempty"` // at which a component was killed
 }
+
+// MemoryLimit says whose memory limit it was at which the kernel killed a component.
+type MemoryLimit string
+
+// The owners of a limit. Empty: it was killed at none.
+const (
+	OwnLimit    MemoryLimit = "own"
+	PlaneLimit  MemoryLimit = "plane"  // that the components share
+	EitherLimit MemoryLimit = "either" // one of the two
+)
 
 // Failure is one way in which calls of a step did not end well, with how often
 // that was until now.

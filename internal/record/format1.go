@@ -9,7 +9,8 @@ import (
 )
 
 // Streams of format 1 have marks in place of events: what an event has as
-// numbers stood in a mark's text. This is the one place that reads those texts.
+// numbers stood in a mark's text. This is the one place that reads those texts, and
+// what the first builds of format 2 said of a death in words only.
 
 // mark returns the event that a mark of format 1 is.
 func mark(at clock.Time, kind, name, text string) Event {
@@ -30,6 +31,8 @@ func mark(at clock.Time, kind, name, text string) Event {
 		e.Reason, e.Step, e.Text = parseEnd(text)
 	case EventLoadAsked, EventLoadOffered, EventLoadAchieved:
 		e.Text, e.Detail = "", parseLoad(text)
+	case EventDied:
+		e.MemoryLimit = parseDeath(text)
 	case EventWatchGap:
 		if length, why, ok := strings.Cut(text, " s: "); ok {
 			e.For, e.Text = parseSeconds(length), why
@@ -60,6 +63,22 @@ func parseEnd(text string) (reason EndReason, step, why string) {
 		return Broken, "", rest
 	}
 	return "", "", text // killed before the text was there
+}
+
+// parseDeath reads whose memory limit the first line says that a process was killed at.
+func parseDeath(text string) MemoryLimit {
+	how, _, _ := strings.Cut(text, "\n")
+	for _, c := range []struct {
+		says string
+		is   MemoryLimit
+	}{
+		{"killed at its memory limit", OwnLimit}, {"killed at the memory limit of the plane", PlaneLimit}, {"killed at a memory limit, its own or that of the plane", EitherLimit},
+	} {
+		if strings.Contains(how, c.says) {
+			return c.is
+		}
+	}
+	return ""
 }
 
 // parseLoad reads "COUNT RATE" and "COUNT closed N".

@@ -28,6 +28,18 @@ func TestMarksOfFormat1(t *testing.T) {
 		{"watch-gap", "pods", "fleet: listed anew", Event{Type: EventWatchGap, Name: "pods", Text: "fleet: listed anew"}},
 		{"unclean", "terminating", "4 pods", Event{Type: EventDirty, Name: "terminating", Text: "4 pods"}},
 		{"death", "etcd", "killed", Event{Type: EventDied, Name: "etcd", Text: "killed"}},
+		{"death", "etcd", "etcd died (signal: killed, killed at its memory limit); the last", Event{
+			Type: EventDied, Name: "etcd", Text: "etcd died (signal: killed, killed at its memory limit); the last", Detail: Detail{MemoryLimit: OwnLimit},
+		}},
+		{"death", "etcd", "etcd died (killed at the memory limit of the plane)", Event{
+			Type: EventDied, Name: "etcd", Text: "etcd died (killed at the memory limit of the plane)", Detail: Detail{MemoryLimit: PlaneLimit},
+		}},
+		{"death", "etcd", "killed at a memory limit, its own or that of the plane", Event{
+			Type: EventDied, Name: "etcd", Text: "killed at a memory limit, its own or that of the plane", Detail: Detail{MemoryLimit: EitherLimit},
+		}},
+		{"death", "etcd", "died (exit status 1); the last of etcd.log:\n  killed at its memory limit", Event{
+			Type: EventDied, Name: "etcd", Text: "died (exit status 1); the last of etcd.log:\n  killed at its memory limit",
+		}},
 	} {
 		if got := mark(0, c.kind, c.name, c.text); got != c.want {
 			t.Errorf("%s %q %q: %+v, want %+v", c.kind, c.name, c.text, got, c.want)

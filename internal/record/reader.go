@@ -317,6 +317,9 @@ func (s *Stream) decode(block []byte, v Visitor) error {
 			if e.Detail, err = decodeDetail(c.string()); err != nil {
 				c.fault("detail of an event")
 			}
+			if e.Type == EventDied && e.MemoryLimit == "" {
+				e.MemoryLimit = parseDeath(e.Text)
+			}
 			s.visitEvent(c, e, v)
 		default:
 			c.fault(fmt.Sprintf("kind %d", kind))

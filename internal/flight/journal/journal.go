@@ -11,6 +11,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/flight/preflight"
 	"github.com/windtunnel/windtunnel/internal/plane"
+	"github.com/windtunnel/windtunnel/internal/plane/process"
 	"github.com/windtunnel/windtunnel/internal/record"
 )
 
@@ -83,7 +84,23 @@ func (j Journal) FleetReady(nodes int) {
 
 // Died says that a component, or a subject, has ended by itself.
 func (j Journal) Died(component string, err error) {
-	j.write(record.Event{Type: record.EventDied, Name: component, Text: err.Error()})
+	j.write(record.Event{Type: record.EventDied, Name: component, Text: err.Error(), Detail: record.Detail{MemoryLimit: limitOf(err)}})
+}
+
+// limitOf returns the memory limit that a death was at.
+func limitOf(err error) record.MemoryLimit {
+	var d *process.DeathError
+	switch {
+	case !errors.As(err, &d):
+		return ""
+	case d.OwnLimit && d.SharedLimit:
+		return record.EitherLimit
+	case d.SharedLimit:
+		return record.PlaneLimit
+	case d.OwnLimit:
+		return record.OwnLimit
+	}
+	return ""
 }
 
 // Disturbed says what was done to a component, when it was done.

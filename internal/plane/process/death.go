@@ -14,6 +14,10 @@ type DeathError struct {
 	State   string // "exit status 1", "signal: killed"
 	LogFile string
 	Lines   []string // last lines of the log
+
+	// The kernel killed it at a memory limit of its own, at one that it shares, or, where
+	// both are set, at one of the two.
+	OwnLimit, SharedLimit bool
 }
 
 // Error names the process, how it ended and its last log lines.

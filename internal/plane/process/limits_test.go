@@ -1,6 +1,7 @@
 package process_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -29,8 +30,9 @@ func TestMemoryLimitKillsAndTheErrorSaysSo(t *testing.T) {
 	p := limited(t, process.Limits{Memory: 64 << 20}, "eat", "200")
 	dir := p.Cgroups()["memory"]
 	<-p.Done()
-	if p.Err() == nil || !strings.Contains(p.Err().Error(), "memory limit") {
-		t.Errorf("error %v, want the memory limit named", p.Err())
+	var death *process.DeathError
+	if !errors.As(p.Err(), &death) || !strings.Contains(death.Error(), "memory limit") || !death.OwnLimit || death.SharedLimit {
+		t.Errorf("error %+v, want the memory limit named", p.Err())
 	}
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
 		t.Errorf("control group %s is left: %v", dir, err)
@@ -138,8 +140,9 @@ func TestSharedMemoryLimitKillsAndTheErrorSaysWhose(t *testing.T) {
 	for own, want := range map[uint64]string{0: "killed at the memory limit of the plane", 60 << 20: "killed at a memory limit, its own or that of the plane"} {
 		p := within(t, g, "eater", process.Limits{Memory: own}, "eat", "200")
 		<-p.Done()
-		if p.Err() == nil || !strings.Contains(p.Err().Error(), want) {
-			t.Errorf("error %v, want %q", p.Err(), want)
+		var death *process.DeathError
+		if !errors.As(p.Err(), &death) || !strings.Contains(death.Error(), want) || !death.SharedLimit || death.OwnLimit != (own > 0) {
+			t.Errorf("error %+v, want %q", p.Err(), want)
 		}
 	}
 }

@@ -202,18 +202,19 @@ func (p *Process) describe(state *os.ProcessState) error {
 	}
 	e := &DeathError{Name: p.spec.Name, State: state.String(), LogFile: p.spec.LogFile, Lines: p.LastWords()}
 	if p.group.oomKills() > 0 {
-		e.State += ", killed at " + p.memoryLimits()
+		e.SharedLimit = p.spec.Within != nil && p.spec.Within.limits.Memory > 0
+		e.OwnLimit = !e.SharedLimit || p.spec.Limits.Memory > 0
+		e.State += ", killed at " + p.memoryLimit(e)
 	}
 	return e
 }
 
-// memoryLimits names the limits that its memory may have come up against.
-func (p *Process) memoryLimits() string {
-	shared := p.spec.Within != nil && p.spec.Within.limits.Memory > 0
+// memoryLimit names the limit that it was killed at.
+func (p *Process) memoryLimit(e *DeathError) string {
 	switch {
-	case shared && p.spec.Limits.Memory > 0:
+	case e.OwnLimit && e.SharedLimit:
 		return "a memory limit, its own or that of " + p.spec.Within.whose
-	case shared:
+	case e.SharedLimit:
 		return "the memory limit of " + p.spec.Within.whose
 	}
 	return "its memory limit"
