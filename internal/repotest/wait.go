@@ -10,8 +10,9 @@ import (
 const patience = 2 * time.Minute
 
 // Eventually waits until a condition is met, and fails the test where it never
-// is. It looks often at first, for what is nearly there, and seldom later.
-func Eventually(t testing.TB, what string, met func() bool) {
+// is, with what is there instead. It looks often at first, for what is nearly
+// there, and seldom later.
+func Eventually(t testing.TB, what string, met func() bool, instead ...func() any) {
 	t.Helper()
 	pause := time.Millisecond
 	for waited := time.Duration(0); waited < patience; waited += pause {
@@ -20,6 +21,9 @@ func Eventually(t testing.TB, what string, met func() bool) {
 		}
 		time.Sleep(pause)
 		pause = min(pause*3/2, 100*time.Millisecond)
+	}
+	for _, there := range instead {
+		t.Logf("%.6000v", there())
 	}
 	t.Fatalf("not within %v: %s", patience, what)
 }

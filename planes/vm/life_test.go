@@ -19,6 +19,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/apitest"
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/limiter"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/agent"
@@ -175,16 +176,14 @@ func (r *rig) left() int {
 // until waits for a condition.
 func (r *rig) until(what string, ok func() bool) {
 	r.t.Helper()
-	for begin := time.Now(); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Since(begin) > time.Minute {
-			var state strings.Builder
-			for _, o := range slices.Concat(r.objects(api.ResourceMachines), r.objects(api.ResourceInstances), r.server.Objects(apitest.PodsPath)) {
-				raw, _ := o.MarshalJSON()
-				fmt.Fprintf(&state, "%s\n", raw)
-			}
-			r.t.Fatalf("not within a minute: %s\n%.6000s", what, state.String())
+	repotest.Eventually(r.t, what, ok, func() any {
+		var state strings.Builder
+		for _, o := range slices.Concat(r.objects(api.ResourceMachines), r.objects(api.ResourceInstances), r.server.Objects(apitest.PodsPath)) {
+			raw, _ := o.MarshalJSON()
+			fmt.Fprintf(&state, "%s\n", raw)
 		}
-	}
+		return state.String()
+	})
 }
 
 func TestMachinesComeAndGo(t *testing.T) {

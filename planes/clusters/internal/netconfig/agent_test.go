@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/limiter"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/resource"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/link"
@@ -74,16 +75,6 @@ func (r *rig) run(what func(context.Context) error) (end func()) {
 	return end
 }
 
-// until waits until something holds.
-func (r *rig) until(what string, holds func() bool) {
-	r.Helper()
-	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			r.Fatalf("%s: not within a minute", what)
-		}
-	}
-}
-
 // TestAgentKeepsItsNode holds that a node gets what is asked for when that changes, that
 // what could not be brought goes again, that its address is told, and that a node whose
 // configuration is deleted has nothing any more.
@@ -103,18 +94,18 @@ func TestAgentKeepsItsNode(t *testing.T) {
 			r.run(func(ctx context.Context) error {
 				return RunAgent(ctx, r.agents(20*time.Millisecond, watch), Machine{Name: "a-n0", Address: address, Apply: m.apply})
 			})
-			r.until("one neighbour", func() bool { n, _ := m.state(); return n == 1 })
+			repotest.Eventually(r, "one neighbour", func() bool { n, _ := m.state(); return n == 1 })
 			if told, err := r.client.nodes.Get(t.Context(), "", "a-n0"); err != nil || told.Spec.IP != address.String() {
 				t.Errorf("%+v, %v: want the address %v", told, err, address)
 			}
 			m.set(true)
 			r.node("bb", 1)
 			_, before := m.state()
-			r.until("further tries", func() bool { _, n := m.state(); return n > before+2 })
+			repotest.Eventually(r, "further tries", func() bool { _, n := m.state(); return n > before+2 })
 			m.set(false)
-			r.until("two neighbours", func() bool { n, _ := m.state(); return n == 2 })
+			repotest.Eventually(r, "two neighbours", func() bool { n, _ := m.state(); return n == 2 })
 			_, before = m.state()
-			r.until("looks without a change", func() bool { _, n := m.state(); return n > before+2 })
+			repotest.Eventually(r, "looks without a change", func() bool { _, n := m.state(); return n > before+2 })
 			end()
 			one, err := r.client.configs.Get(t.Context(), "", "a-n0")
 			if err == nil {
@@ -123,7 +114,7 @@ func TestAgentKeepsItsNode(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r.until("nothing", func() bool { n, _ := m.state(); return n == 0 })
+			repotest.Eventually(r, "nothing", func() bool { n, _ := m.state(); return n == 0 })
 		})
 	}
 }
@@ -145,7 +136,7 @@ func TestWatchScope(t *testing.T) {
 				return RunAgent(ctx, agents, Machine{Name: fmt.Sprint("a-n", i), Apply: all[i].apply})
 			})
 		}
-		r.until("all know all", func() bool {
+		repotest.Eventually(r, "all know all", func() bool {
 			for i := range all {
 				if n, _ := all[i].state(); n != nodes-1 {
 					return false
@@ -194,11 +185,11 @@ func TestElection(t *testing.T) {
 	}
 	for range 2 {
 		var now []string
-		r.until("one gateway that lives", func() bool { now = gateways(); return len(now) == 1 && ends[now[0]] != nil })
+		repotest.Eventually(r, "one gateway that lives", func() bool { now = gateways(); return len(now) == 1 && ends[now[0]] != nil })
 		ends[now[0]]()
 		delete(ends, now[0])
 	}
-	r.until("the last one is the gateway", func() bool { now := gateways(); return len(now) == 1 && ends[now[0]] != nil })
+	repotest.Eventually(r, "the last one is the gateway", func() bool { now := gateways(); return len(now) == 1 && ends[now[0]] != nil })
 	if n, err := r.client.nodes.Get(t.Context(), "", "elsewhere"); err != nil || !n.IsGateway() {
 		t.Errorf("%+v, %v: want another cluster's gateway left as it is", n, err)
 	}

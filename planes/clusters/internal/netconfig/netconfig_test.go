@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windtunnel/windtunnel/internal/hollow"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/limiter"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/link"
@@ -96,18 +97,16 @@ func (r *rig) node(cluster string, i int) *ClusterNode {
 // await waits until the node configurations are as they should be.
 func (r *rig) await(what string, ok func(map[string]*NodeConfig) bool) map[string]*NodeConfig {
 	r.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+	var there map[string]*NodeConfig
+	repotest.Eventually(r, what, func() bool {
 		s, err := newStore(r.Context(), r.client)
 		if err != nil {
 			r.Fatal(err)
 		}
-		if ok(s.of) {
-			return s.of
-		}
-		if time.Now().After(deadline) {
-			r.Fatalf("%s: not within a minute: %d configurations", what, len(s.of))
-		}
-	}
+		there = s.of
+		return ok(there)
+	}, func() any { return fmt.Sprintf("%d configurations", len(there)) })
+	return there
 }
 
 // TestKeepsConfigurations holds for both ways to compute that nodes which come are known

@@ -17,6 +17,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/hollow"
 	"github.com/windtunnel/windtunnel/internal/load/pace"
 	"github.com/windtunnel/windtunnel/internal/network"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/limiter"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
@@ -107,15 +108,6 @@ func (f *flying) reachesBy(six bool, from, to string) bool {
 	return answered
 }
 
-func (f *flying) until(what string, holds func() bool) {
-	f.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); !holds(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			f.Fatalf("%s: not within two minutes", what)
-		}
-	}
-}
-
 // power takes a machine's, or gives it back, as a scenario does.
 func (f *flying) power(machine, value string) {
 	f.Helper()
@@ -158,16 +150,16 @@ func (f *flying) gateways() (out map[string]string) {
 // which comes back finds its way by the new one.
 func TestGatewayDies(t *testing.T) {
 	f := fly(t, netns.Options{NetworkType: link.Gateway})
-	f.until("a2 reaches b1", func() bool { return f.reaches("a2", "b1") })
+	repotest.Eventually(f, "a2 reaches b1", func() bool { return f.reaches("a2", "b1") })
 	if got := f.gateways(); got["a"] != "a1" || got["b"] != "b1" {
 		t.Errorf("gateways %v: want the first of each", got)
 	}
 	f.power("a1", Down)
-	f.until("a1 is gone", func() bool { return !f.reaches("a1", "b1") })
-	f.until("a2 is the gateway", func() bool { return f.gateways()["a"] == "a2" })
-	f.until("a2 reaches b1 itself", func() bool { return f.reaches("a2", "b1") })
+	repotest.Eventually(f, "a1 is gone", func() bool { return !f.reaches("a1", "b1") })
+	repotest.Eventually(f, "a2 is the gateway", func() bool { return f.gateways()["a"] == "a2" })
+	repotest.Eventually(f, "a2 reaches b1 itself", func() bool { return f.reaches("a2", "b1") })
 	f.power("a1", "")
-	f.until("a1 reaches b1 by a2", func() bool { return f.reaches("a1", "b1") })
+	repotest.Eventually(f, "a1 reaches b1 by a2", func() bool { return f.reaches("a1", "b1") })
 	if got := f.gateways(); got["a"] != "a2" {
 		t.Errorf("gateways %v: want a2 still", got)
 	}
@@ -179,7 +171,7 @@ func TestEveryMachineIsReady(t *testing.T) {
 	for _, kind := range []string{link.P2P, link.Gateway} {
 		t.Run(kind, func(t *testing.T) {
 			f := fly(t, netns.Options{NetworkType: kind})
-			f.until("ready", f.registry.IsReady)
+			repotest.Eventually(f, "ready", f.registry.IsReady)
 			for _, from := range []string{"a1", "a2"} {
 				if !f.reaches(from, "b1") {
 					t.Errorf("%s does not reach b1", from)
@@ -198,7 +190,7 @@ func TestBothFamiliesAndTheSameRanges(t *testing.T) {
 	for _, kind := range []string{link.P2P, link.Gateway} {
 		t.Run(kind, func(t *testing.T) {
 			f := fly(t, netns.Options{NetworkType: kind, Family: link.FamilyAll, Overlap: true})
-			f.until("ready", f.registry.IsReady)
+			repotest.Eventually(f, "ready", f.registry.IsReady)
 			for _, six := range []bool{false, true} {
 				for _, pair := range [][2]string{{"a2", "b1"}, {"b1", "a1"}} {
 					if !f.reachesBy(six, pair[0], pair[1]) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument/instrumenttest"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/api"
 )
 
@@ -24,26 +25,12 @@ func TestTransitionTimes(t *testing.T) {
 	phases.observe(old, now)
 	phases.observe(now, now)
 	phases.forget(now.UID)
-	families, err := r.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := map[string][2]float64{} // sum and count
-	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			labels := ""
-			for _, l := range m.GetLabel() {
-				labels += " " + l.GetValue()
-			}
-			got[f.GetName()+labels] = [2]float64{m.GetHistogram().GetSampleSum(), float64(m.GetHistogram().GetSampleCount())}
-		}
-	}
-	for _, want := range []string{
-		"kubevirt_vmi_phase_transition_time_seconds Pending Scheduling",
-		"kubevirt_vmi_phase_transition_time_from_creation_seconds Scheduling",
+	for name, labels := range map[string][]string{
+		"kubevirt_vmi_phase_transition_time_seconds":               {"phase=Scheduling", "last_phase=Pending"},
+		"kubevirt_vmi_phase_transition_time_from_creation_seconds": {"phase=Scheduling"},
 	} {
-		if got[want] != [2]float64{1.5, 1} {
-			t.Errorf("%s: %v", want, got[want])
+		if got := instrumenttest.Measured(t, r, name, labels...); got.Sum != 1.5 || got.Observed != 1 {
+			t.Errorf("%s: %+v", name, got)
 		}
 	}
 }
