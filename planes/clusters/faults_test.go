@@ -19,6 +19,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/plane/proxy"
 	"github.com/windtunnel/windtunnel/internal/repotest"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument/instrumenttest"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/limiter"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/tree"
@@ -58,6 +59,25 @@ func (m *manager) retried(queue string) int {
 	return int(value(m.t, m.registry, "tree_workqueue_retries_total", "name="+queue))
 }
 
+// manageLinked joins the members, the first behind a link, and runs a manager until it
+// rests. It waits for answers for as long as they take: what is held is whom a member
+// holds up, not for how long.
+func (r *rig) manageLinked(s shape, change func(*tree.Options)) (*proxy.Proxy, *manager) {
+	r.t.Helper()
+	link := r.linked()
+	r.join(s)
+	m := r.manage(func(o *tree.Options) {
+		if change != nil {
+			change(o)
+		}
+		calm(o)
+		o.RequestTimeout = 0
+	})
+	r.joined(m)
+	m.rests()
+	return link, m
+}
+
 // TestBlackHole holds that a member that brings nothing holds up the pods of all others
 // where they share a worker, and of none where each member has its own; and that all run
 // when it is back.
@@ -68,17 +88,7 @@ func TestBlackHole(t *testing.T) {
 			const others = 5
 			s := shape{members: 3, nodes: 1, mode: api.LeafNode, unjoined: true}
 			r := newRig(t, s)
-			link := r.linked()
-			r.join(s)
-			m := r.manage(func(o *tree.Options) {
-				if change != nil {
-					change(o)
-				}
-				calm(o)
-				o.RequestTimeout = 0 // what is held here is whom it holds up, not for how long
-			})
-			r.joined(m)
-			repotest.Eventually(t, "it rests", m.idle)
+			link, m := r.manageLinked(s, change)
 			link.Stall(true)
 			before := m.added("pods")
 			r.create(pod("lost", on("m0-n0")))
@@ -86,22 +96,14 @@ func TestBlackHole(t *testing.T) {
 			for i := range others {
 				r.create(pod(fmt.Sprint("p", i), on("m1-n0")))
 			}
-			running := func() (n int) {
-				for _, p := range r.list(r.host) {
-					if p.Status.Phase == corev1.PodRunning {
-						n++
-					}
-				}
-				return n
-			}
 			if change == nil {
 				repotest.Eventually(t, "the others wait", func() bool { return m.added("pods") >= before+1+others })
 				time.Sleep(time.Second) // in which they would run, were they not held up
-				if got := running(); got != 0 {
+				if got := r.running(); got != 0 {
 					t.Errorf("%d pods run beside a black hole that one worker hangs in", got)
 				}
 			} else {
-				repotest.Eventually(t, "the others run", func() bool { return running() == others })
+				repotest.Eventually(t, "the others run", func() bool { return r.running() == others })
 			}
 			link.Stall(false)
 			r.run(others + 1)
@@ -278,18 +280,7 @@ func TestLimiter(t *testing.T) {
 	r.joined(m)
 	r.creates(10)
 	r.run(10)
-	families, err := m.registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	waited := 0.0
-	for _, f := range families {
-		for _, one := range f.GetMetric() {
-			if f.GetName() == "tree_limiter_wait_seconds" {
-				waited += one.GetHistogram().GetSampleSum()
-			}
-		}
-	}
+	waited := instrumenttest.Measured(t, m.registry, "tree_limiter_wait_seconds").Sum
 	if least := 9.0 / 20; waited < least { // ten lists of services at 20 a second
 		t.Errorf("calls waited for %.2f s, want at least %.2f s", waited, least)
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/windtunnel/windtunnel/internal/repotest"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument/instrumenttest"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/tree"
 )
@@ -21,18 +22,7 @@ func calm(o *tree.Options) { o.LeaseInterval, o.StatusInterval = time.Hour, time
 // passes returns how often all leaves of a member were renewed.
 func (m *manager) passes(of string) int {
 	m.t.Helper()
-	families, err := m.registry.Gather()
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	for _, f := range families {
-		for _, one := range f.GetMetric() {
-			if f.GetName() == "tree_pass_seconds" && one.GetLabel()[0].GetValue() == of {
-				return int(one.GetHistogram().GetSampleCount())
-			}
-		}
-	}
-	return 0
+	return instrumenttest.Measured(m.t, m.registry, "tree_pass_seconds", "of="+of).Observed
 }
 
 // TestLeafReads holds how many lists the status of a leaf costs: n+2 with Kosmos' reads
@@ -73,24 +63,23 @@ func (m *manager) idle() bool {
 	return float64(worked) == value(m.t, m.registry, "tree_workqueue_adds_total")
 }
 
+// rests waits until it is.
+func (m *manager) rests() {
+	m.t.Helper()
+	repotest.Eventually(m.t, "the manager rests", m.idle)
+}
+
 // resources is how many events had leaves' resources renewed.
 func (m *manager) resources() int { return m.worked("resources") }
 
 // worked is how many keys of a queue were worked on; of all without a name.
-func (m *manager) worked(queue string) (n int) {
+func (m *manager) worked(queue string) int {
 	m.t.Helper()
-	families, err := m.registry.Gather()
-	if err != nil {
-		m.t.Fatal(err)
+	var of []string
+	if queue != "" {
+		of = []string{"name=" + queue}
 	}
-	for _, f := range families {
-		for _, one := range f.GetMetric() {
-			if f.GetName() == "tree_workqueue_work_duration_seconds" && (queue == "" || one.GetLabel()[0].GetValue() == queue) {
-				n += int(one.GetHistogram().GetSampleCount())
-			}
-		}
-	}
-	return n
+	return instrumenttest.Measured(m.t, m.registry, "tree_workqueue_work_duration_seconds", of...).Observed
 }
 
 // TestNodePatch holds that an event of a pod patches every leaf of its member twice,

@@ -25,6 +25,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/hollow"
 	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument/instrumenttest"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/limiter"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/members"
@@ -181,32 +182,26 @@ func (r *rig) joined(m *manager) {
 	repotest.Eventually(r.t, "all members have joined", func() bool { return value(r.t, m.registry, "tree_members") == float64(len(r.members)) })
 }
 
+// before lets something be done before each call on the host leaves.
+func before(o *tree.Options, do func(*http.Request)) {
+	o.Config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return sender(func(q *http.Request) (*http.Response, error) {
+			do(q)
+			return next.RoundTrip(q)
+		})
+	})
+}
+
+// sender is a function that sends a request.
+type sender func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (s sender) RoundTrip(q *http.Request) (*http.Response, error) { return s(q) }
+
 // value adds up a metric over the series that have all labels, NAME=VALUE.
-func value(t *testing.T, registry *instrument.Registry, name string, labels ...string) (sum float64) {
+func value(t *testing.T, registry *instrument.Registry, name string, labels ...string) float64 {
 	t.Helper()
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range families {
-		if f.GetName() != name {
-			continue
-		}
-		for _, m := range f.GetMetric() {
-			all := map[string]bool{}
-			for _, l := range m.GetLabel() {
-				all[l.GetName()+"="+l.GetValue()] = true
-			}
-			has := true
-			for _, l := range labels {
-				has = has && all[l]
-			}
-			if has {
-				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
-			}
-		}
-	}
-	return sum
+	return instrumenttest.Measured(t, registry, name, labels...).Value
 }
 
 // hostCalls counts the calls of a verb on a resource of the host.
@@ -276,6 +271,17 @@ func (r *rig) delete(name string) {
 	}
 }
 
+// running is how many of the host's pods run.
+func (r *rig) running() (n int) {
+	r.t.Helper()
+	for _, p := range r.list(r.host) {
+		if p.Status.Phase == corev1.PodRunning {
+			n++
+		}
+	}
+	return n
+}
+
 func (r *rig) list(c kubernetes.Interface) []corev1.Pod {
 	r.t.Helper()
 	list, err := c.CoreV1().Pods("default").List(r.t.Context(), metav1.ListOptions{})
@@ -317,17 +323,12 @@ func (r *rig) differences() (int, []members.Difference) {
 // agree waits until host and members agree.
 func (r *rig) agree() {
 	r.t.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for {
-		n, first := r.differences()
-		if n == 0 {
-			return
-		}
-		if time.Now().After(deadline) {
-			r.t.Fatalf("%d differences: %v", n, first[:min(n, 5)])
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	var first []members.Difference
+	repotest.Eventually(r.t, "host and members agree", func() bool {
+		var n int
+		n, first = r.differences()
+		return n == 0
+	}, func() any { return first[:min(len(first), 5)] })
 }
 
 // nodes returns the names of the host's virtual nodes.

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
 )
@@ -20,7 +21,7 @@ func (t *Tree) bring(ctx context.Context, m *member, key string) error {
 	if p == nil {
 		return t.sweep(ctx, m, key)
 	}
-	l := t.leaves.find(p.Spec.NodeName)
+	l := t.leaves.find(p.node)
 	if l == nil {
 		return nil
 	}
@@ -30,27 +31,25 @@ func (t *Tree) bring(ctx context.Context, m *member, key string) error {
 	case p.DeletionTimestamp != nil:
 		return m.end(ctx, p, there)
 	case there == nil:
-		if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+		if p.phase == corev1.PodSucceeded || p.phase == corev1.PodFailed {
 			return nil
 		}
 		if t.o.StatusGuard == GuardUID && m.hasEnded(key, p) {
 			return nil // its end is on its way up, and would be undone
 		}
 		return m.make(ctx, l, p)
-	case t.o.StatusGuard == GuardUID && !isOf(there, p):
+	case t.o.StatusGuard == GuardUID && !there.isOf(p.UID):
 		return m.deletePod(ctx, there) // its end brings the new one down
 	}
 	return nil
 }
 
 // isOf tells whether a member's pod was made for the very pod of the host.
-func isOf(there, host *corev1.Pod) bool {
-	return there.Annotations[api.AnnotationHostUID] == string(host.UID)
-}
+func (p *memberPod) isOf(host types.UID) bool { return p.hostUID == string(host) }
 
 // hasEnded tells whether the member's pod of the very pod of the host is gone, which the
 // host has not been told yet.
-func (m *member) hasEnded(key string, host *corev1.Pod) bool {
+func (m *member) hasEnded(key string, host *hostPod) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	of, ended := m.ended[key]
@@ -85,8 +84,8 @@ func (t *Tree) sweep(ctx context.Context, m *member, key string) error {
 
 // end ends a pod whose deletion somebody asked for: first in the member, then, when it
 // is gone there, on the host.
-func (m *member) end(ctx context.Context, host, there *corev1.Pod) error {
-	if there == nil {
+func (m *member) end(ctx context.Context, host *hostPod, there *memberPod) error {
+	if there == nil || m.o.StatusGuard == GuardUID && !there.own { // somebody else's of that name says nothing of it
 		return m.endHost(ctx, host)
 	}
 	return m.deletePod(ctx, there)
@@ -94,8 +93,8 @@ func (m *member) end(ctx context.Context, host, there *corev1.Pod) error {
 
 // deletePod deletes a pod of the tree in the member. It does nothing where there is
 // none, or where it is being deleted already.
-func (m *member) deletePod(ctx context.Context, p *corev1.Pod) error {
-	if p == nil || !isOwn(p) || p.DeletionTimestamp != nil {
+func (m *member) deletePod(ctx context.Context, p *memberPod) error {
+	if p == nil || !p.own || p.DeletionTimestamp != nil {
 		return nil
 	}
 	o := metav1.DeleteOptions{}
@@ -113,7 +112,7 @@ func (m *member) deletePod(ctx context.Context, p *corev1.Pod) error {
 }
 
 // endHost takes a pod of the host away at once.
-func (m *member) endHost(ctx context.Context, p *corev1.Pod) error {
+func (m *member) endHost(ctx context.Context, p *hostPod) error {
 	now := int64(0)
 	o := metav1.DeleteOptions{GracePeriodSeconds: &now}
 	if m.o.StatusGuard == GuardUID {
@@ -127,16 +126,17 @@ func (m *member) endHost(ctx context.Context, p *corev1.Pod) error {
 }
 
 // make makes a host's pod in the member, with what it needs.
-func (m *member) make(ctx context.Context, l *leaf, host *corev1.Pod) (err error) {
+func (m *member) make(ctx context.Context, l *leaf, kept *hostPod) (err error) {
 	result := "failed"
 	begin := m.o.Clock.Now()
 	defer func() {
 		m.metrics.down.WithLabelValues(result).Observe(m.o.Clock.Now().Sub(begin).Seconds())
 	}()
-	if len(host.Spec.Containers) == 0 { // the cache has dropped its spec: it ran before
-		if host, err = m.host.Pods.Get(ctx, host.Namespace, host.Name); err != nil {
-			return client404(err)
-		}
+	var host *corev1.Pod
+	if kept.spec != nil {
+		host = &corev1.Pod{ObjectMeta: kept.meta(), Spec: *kept.spec}
+	} else if host, err = m.host.Pods.Get(ctx, kept.Namespace, kept.Name); err != nil { // it ran before
+		return client404(err)
 	}
 	p := fit(l, host)
 	m.convert(l, host, p)
@@ -153,7 +153,9 @@ func (m *member) make(ctx context.Context, l *leaf, host *corev1.Pod) (err error
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		result = "there"
-		return nil
+		if m.o.StatusGuard == GuardUID {
+			return nil // what is there is looked at when its event comes
+		}
 	case apierrors.IsNotFound(err): // the namespace has gone
 		m.mu.Lock()
 		delete(m.namespaces, p.Namespace)

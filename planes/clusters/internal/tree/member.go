@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
@@ -100,7 +99,7 @@ func (m *member) downLoop() *loop.Loop {
 // watch makes the member's caches and connects them with its queues.
 func (m *member) watch() error {
 	m.nodes = m.client.Nodes.Informer("", nil)
-	m.pods = m.client.Pods.Informer("", cache.Indexers{byNode: nodeOf})
+	m.pods = m.client.Pods.Informer("", nil)
 	errs := []error{m.nodes.SetTransform(slimMemberNode), m.pods.SetTransform(slimMemberPod)}
 	if m.o.Dependents == DependentsCached {
 		m.configs = m.client.ConfigMaps.Informer(api.LabelGlobal+"=true", nil)
@@ -108,8 +107,8 @@ func (m *member) watch() error {
 	}
 	errs = append(errs, m.watchStorage())
 	_, err := m.pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { m.podSeen(nil, o.(*corev1.Pod)) },
-		UpdateFunc: func(old, o any) { m.podSeen(old.(*corev1.Pod), o.(*corev1.Pod)) },
+		AddFunc:    func(o any) { m.podSeen(nil, o.(*memberPod)) },
+		UpdateFunc: func(old, o any) { m.podSeen(old.(*memberPod), o.(*memberPod)) },
 		DeleteFunc: m.podGone,
 	})
 	errs = append(errs, err)
@@ -149,9 +148,9 @@ func (m *member) work(ctx context.Context, wait *sync.WaitGroup) {
 }
 
 // podSeen handles a member's pod that was made or has changed.
-func (m *member) podSeen(old, p *corev1.Pod) {
+func (m *member) podSeen(old, p *memberPod) {
 	key, _ := loop.Key(p)
-	if isOwn(p) && (old == nil || old.UID != p.UID || api.PodSum(&old.Status) != api.PodSum(&p.Status)) {
+	if p.own && (old == nil || old.UID != p.UID || old.sum != p.sum) {
 		m.up.Queue.Add(key)
 	}
 	m.podChanged(key, p)
@@ -159,49 +158,51 @@ func (m *member) podSeen(old, p *corev1.Pod) {
 
 // podGone handles a member's pod that is there no more.
 func (m *member) podGone(o any) {
-	p, ok := loop.Last[*corev1.Pod](o)
+	p, ok := loop.Last[*memberPod](o)
 	if !ok {
 		return
 	}
 	key, _ := loop.Key(p)
-	if isOwn(p) {
+	if p.own {
 		m.mu.Lock()
-		m.ended[key] = p.Annotations[api.AnnotationHostUID]
+		m.ended[key] = p.hostUID
 		m.mu.Unlock()
 		m.up.Queue.Add(key)
+	} else if host := m.hostPod(key); m.o.StatusGuard == GuardUID && host != nil && m.leafOf(host) != nil {
+		m.downLoop().Queue.Add(key) // it had the name that one of the tree waits for
 	}
 	m.podChanged(key, p)
 }
 
 // podChanged lets the leaves' resources be looked at again. Kosmos does for every event
 // of any pod; only pods that are not the tree's take resources.
-func (m *member) podChanged(key string, p *corev1.Pod) {
-	if m.o.NodePatch == Always || !isOwn(p) {
+func (m *member) podChanged(key string, p *memberPod) {
+	if m.o.NodePatch == Always || !p.own {
 		m.resources.Queue.Add(key)
 	}
 }
 
 // podOf returns the member's pod of a key as the cache has it, nil if there is none.
-func (m *member) podOf(key string) *corev1.Pod {
+func (m *member) podOf(key string) *memberPod {
 	o, ok, _ := m.pods.GetIndexer().GetByKey(key) // a cache has no error
 	if !ok {
 		return nil
 	}
-	return o.(*corev1.Pod)
+	return o.(*memberPod)
 }
 
 // hostPod returns the host's, likewise.
-func (t *Tree) hostPod(key string) *corev1.Pod {
+func (t *Tree) hostPod(key string) *hostPod {
 	o, ok, _ := t.pods.GetIndexer().GetByKey(key)
 	if !ok {
 		return nil
 	}
-	return o.(*corev1.Pod)
+	return o.(*hostPod)
 }
 
 // foreignStatus lets a status be written again that somebody else has changed on the host.
-func (m *member) foreignStatus(key string, host *corev1.Pod) {
-	if p := m.podOf(key); p != nil && isOwn(p) && host.Status.Reason != api.PodSum(&p.Status) {
+func (m *member) foreignStatus(key string, host *hostPod) {
+	if p := m.podOf(key); p != nil && p.own && host.sum != p.sum {
 		m.up.Queue.Add(key)
 	}
 }

@@ -82,15 +82,17 @@ func (m *member) renewLease(ctx context.Context, l *leaf) error {
 	m.mu.Unlock()
 	now, seconds := metav1.NewMicroTime(m.now()), int32(m.o.LeaseDuration.Seconds())
 	var err error
+	made := false
 	if lease == nil {
 		lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: l.node, Namespace: api.NamespaceLeases}}
 		lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: &l.node, LeaseDurationSeconds: &seconds, RenewTime: &now}
 		lease, err = m.host.Leases.Create(ctx, lease)
+		made = err == nil
 		if apierrors.IsAlreadyExists(err) { // of a manager before
 			lease, err = m.host.Leases.Get(ctx, api.NamespaceLeases, l.node)
 		}
 	}
-	if err == nil && lease.Spec.RenewTime != &now {
+	if err == nil && !made {
 		lease.Spec.RenewTime, lease.Spec.LeaseDurationSeconds = &now, &seconds
 		lease, err = m.host.Leases.Update(ctx, lease)
 	}
@@ -171,13 +173,13 @@ func (m *member) correctNode(ctx context.Context, l *leaf, v *view) error {
 	o, ok, _ := m.Tree.nodes.GetIndexer().GetByKey(l.node)
 	var now *versions
 	if nodes := v.of(l); ok && l.mode == api.LeafNode && len(nodes) == 1 {
-		now = &versions{o.(*corev1.Node).ResourceVersion, nodes[0].ResourceVersion}
+		now = &versions{o.(*hostNode).ResourceVersion, nodes[0].ResourceVersion}
 		if was := l.agreed.Load(); was != nil && *was == *now {
 			return nil // to write out again what both are would be most of what a large tree does
 		}
 	}
 	want := m.nodeOf(l, v)
-	if ok && string(o.(*corev1.Node).Status.Phase) == nodeSum(want) {
+	if ok && o.(*hostNode).sum == nodeSum(want) {
 		l.agreed.Store(now)
 		return nil
 	}
@@ -217,9 +219,9 @@ func (m *member) renewOne(ctx context.Context, l *leaf) error {
 	if l == nil {
 		return nil
 	}
-	var nodes []*corev1.Node
+	var nodes []*memberNode
 	if o, ok, _ := m.nodes.GetIndexer().GetByKey(l.model.NodeSelector.NodeName); ok {
-		nodes = append(nodes, o.(*corev1.Node))
+		nodes = append(nodes, o.(*memberNode))
 	}
 	return m.correctNode(ctx, l, newView(nodes))
 }

@@ -32,7 +32,7 @@ func (t *Tree) convert(l *leaf, host, p *corev1.Pod) {
 func (t *Tree) policyFor(all []any, l *leaf, host *corev1.Pod) *api.ConvertPolicy {
 	var found []*api.ConvertPolicy
 	for _, o := range all {
-		if p := o.(*api.ConvertPolicy); p.Spec.Converters != nil && selects(&p.Spec.LabelSelector, host.Labels) && t.selectsLeaf(p.Spec.LeafNodeSelector, l) {
+		if p := o.(*api.ConvertPolicy); p.Spec.Converters != nil && selects(&p.Spec.LabelSelector, labels.Set(host.Labels)) && t.selectsLeaf(p.Spec.LeafNodeSelector, l) {
 			found = append(found, p)
 		}
 	}
@@ -48,11 +48,11 @@ func (t *Tree) selectsLeaf(s *metav1.LabelSelector, l *leaf) bool {
 		return true
 	}
 	o, ok, _ := t.nodes.GetIndexer().GetByKey(l.node)
-	return ok && selects(s, o.(*corev1.Node).Labels)
+	return ok && selects(s, o.(*hostNode).labels)
 }
 
 // selects tells whether a selector matches; one that cannot be read matches nothing.
-func selects(s *metav1.LabelSelector, of map[string]string) bool {
+func selects(s *metav1.LabelSelector, of labels.Labels) bool {
 	selector, err := metav1.LabelSelectorAsSelector(s)
-	return err == nil && selector.Matches(labels.Set(of))
+	return err == nil && selector.Matches(of)
 }

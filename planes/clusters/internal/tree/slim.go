@@ -1,72 +1,144 @@
 package tree
 
 import (
+	"encoding/binary"
+	"iter"
+	"maps"
+	"slices"
 	"strings"
+	"unique"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
 )
 
-// Caches keep of objects what is used: a hundred thousand nodes and their pods would
-// take gigabytes otherwise. A digest stands for a status of which nothing else is asked
-// but whether it is another.
+// Caches keep of pods and nodes what is used, in types of their own: a corev1.Pod takes
+// 1.2 kB however little is in it, and a hundred thousand nodes with their pods took
+// gigabytes (experiment 0021). A digest stands for a status of which nothing else is
+// asked but whether it is another.
 
-// slimmed marks what went through here: client-go may hand an object in twice.
-const slimmed = "slimmed"
+// hostPod is what is kept of a pod of the host. Its labels and annotations are not in
+// the metadata.
+type hostPod struct {
+	metav1.ObjectMeta
 
-// slimHostPod keeps the spec of a pod that has not begun, and of the status a digest
-// in its reason.
-func slimHostPod(o any) (any, error) {
-	p, ok := o.(*corev1.Pod)
-	if !ok || p.Status.NominatedNodeName == slimmed {
-		return o, nil
-	}
-	p.ManagedFields = nil
-	if p.Status.Phase != corev1.PodPending {
-		p.Spec = corev1.PodSpec{NodeName: p.Spec.NodeName}
-	}
-	p.Status = corev1.PodStatus{Phase: p.Status.Phase, Reason: api.PodSum(&p.Status), NominatedNodeName: slimmed}
-	return p, nil
+	labels, annotations unique.Handle[packed] // the pods of a Deployment have the same
+	node                string
+	phase               corev1.PodPhase
+	sum                 string          // a digest of its status
+	spec                *corev1.PodSpec // of one that has not begun; nil afterwards
 }
 
-// slimMemberPod keeps the status; of the specs of pods that are not the tree's, what
+// slimHostPod keeps of a pod of the host what members' pods are made of and what is
+// written with a status. Its owners are neither: the API server keeps them.
+func slimHostPod(o any) (any, error) {
+	p, ok := o.(*corev1.Pod)
+	if !ok {
+		return o, nil
+	}
+	kept := &hostPod{
+		ObjectMeta: kernel(p), labels: unique.Make(pack(p.Labels)), annotations: unique.Make(pack(p.Annotations)),
+		node: p.Spec.NodeName, phase: p.Status.Phase, sum: api.PodSum(&p.Status),
+	}
+	kept.Finalizers = p.Finalizers
+	if strings.HasPrefix(p.Name, p.GenerateName) {
+		kept.GenerateName = p.Name[:len(p.GenerateName)]
+	} else {
+		kept.GenerateName = p.GenerateName
+	}
+	if p.Status.Phase == corev1.PodPending {
+		spec := p.Spec // its address in the pod would keep all of that
+		kept.spec = &spec
+	}
+	return kept, nil
+}
+
+// meta is the metadata as an API server has to be sent them.
+func (p *hostPod) meta() metav1.ObjectMeta {
+	out := *p.ObjectMeta.DeepCopy()
+	out.Labels, out.Annotations = p.labels.Value().unpack(), p.annotations.Value().unpack()
+	return out
+}
+
+// memberPod is what is kept of a pod of a member.
+type memberPod struct {
+	metav1.ObjectMeta
+
+	own     bool   // of the tree
+	hostUID string // which pod of the host it was made for
+	sum     string // a digest of its status
+	status  []byte // of the tree's, as it is sent: decoded it is many objects
+
+	node     string // of others, which take of a node what they request
+	requests amounts
+}
+
+// slimMemberPod keeps of the tree's pods the status; of others that have not ended, what
 // they request.
 func slimMemberPod(o any) (any, error) {
 	p, ok := o.(*corev1.Pod)
 	if !ok {
 		return o, nil
 	}
-	p.ManagedFields = nil
-	spec := corev1.PodSpec{NodeName: p.Spec.NodeName}
-	if !isOwn(p) {
-		for _, c := range p.Spec.Containers {
-			spec.Containers = append(spec.Containers, corev1.Container{Name: c.Name, Resources: corev1.ResourceRequirements{Requests: c.Resources.Requests}})
-		}
+	kept := &memberPod{ObjectMeta: kernel(p), own: isOwn(p), hostUID: p.Annotations[api.AnnotationHostUID]}
+	if !kept.own {
+		kept.node, kept.requests = p.Spec.NodeName, requestsOf(p)
+		return kept, nil
 	}
-	p.Spec = spec
-	return p, nil
+	kept.sum = api.PodSum(&p.Status)
+	var err error
+	kept.status, err = p.Status.Marshal()
+	return kept, err
 }
 
-// slimHostNode keeps a digest of what the tree writes, in the phase.
+// hostNode is what is kept of a node of the host.
+type hostNode struct {
+	metav1.ObjectMeta
+
+	labels packed
+	sum    string // a digest of what the tree writes
+}
+
 func slimHostNode(o any) (any, error) {
 	n, ok := o.(*corev1.Node)
-	if !ok || n.Status.NodeInfo.MachineID == slimmed {
+	if !ok {
 		return o, nil
 	}
-	sum := nodeSum(n)
-	n.ManagedFields, n.Spec = nil, corev1.NodeSpec{}
-	n.Status = corev1.NodeStatus{Phase: corev1.NodePhase(sum), NodeInfo: corev1.NodeSystemInfo{MachineID: slimmed}}
-	return n, nil
+	return &hostNode{ObjectMeta: kernel(n), labels: pack(n.Labels), sum: nodeSum(n)}, nil
 }
 
-// slimMemberNode takes out what no leaf shows.
+// memberNode is what a leaf shows of a node of a member.
+type memberNode struct {
+	metav1.ObjectMeta
+
+	labels                packed
+	taints                []corev1.Taint
+	ready                 bool
+	kubelet               string // its version
+	capacity, allocatable amounts
+}
+
 func slimMemberNode(o any) (any, error) {
 	if n, ok := o.(*corev1.Node); ok {
-		n.ManagedFields, n.Status.Images = nil, nil
+		return nodeAsKept(n), nil
 	}
 	return o, nil
+}
+
+func nodeAsKept(n *corev1.Node) *memberNode {
+	kept := &memberNode{
+		ObjectMeta: kernel(n), labels: pack(n.Labels), ready: isReady(n), kubelet: n.Status.NodeInfo.KubeletVersion,
+		capacity: amountsOf(n.Status.Capacity), allocatable: amountsOf(n.Status.Allocatable),
+	}
+	for _, t := range n.Spec.Taints {
+		if !isState(&t) {
+			kept.taints = append(kept.taints, t)
+		}
+	}
+	return kept
 }
 
 // slimObject takes out what nobody reads.
@@ -75,6 +147,103 @@ func slimObject(o any) (any, error) {
 		m.SetManagedFields(nil)
 	}
 	return o, nil
+}
+
+// kernel is of metadata what caches and calls need.
+func kernel(o metav1.Object) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name: o.GetName(), Namespace: o.GetNamespace(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(), DeletionTimestamp: o.GetDeletionTimestamp(),
+	}
+}
+
+// packed are labels or annotations as one text, each name and value after its length. A
+// map takes 312 bytes for the first of them.
+type packed string
+
+func pack(m map[string]string) packed {
+	var out []byte
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		for _, text := range []string{name, m[name]} {
+			out = append(binary.AppendUvarint(out, uint64(len(text))), text...)
+		}
+	}
+	return packed(out)
+}
+
+// all are the names and values.
+func (p packed) all() iter.Seq2[string, string] {
+	return func(yield func(name, value string) bool) {
+		rest := string(p)
+		next := func() string {
+			length, n := binary.Uvarint([]byte(rest[:min(len(rest), binary.MaxVarintLen64)]))
+			text := rest[n : n+int(length)]
+			rest = rest[n+len(text):]
+			return text
+		}
+		for rest != "" {
+			if name := next(); !yield(name, next()) {
+				return
+			}
+		}
+	}
+}
+
+func (p packed) unpack() map[string]string { return maps.Collect(p.all()) }
+
+// Lookup, Has and Get make them labels.Labels.
+func (p packed) Lookup(label string) (value string, ok bool) {
+	for name, value := range p.all() {
+		if name == label {
+			return value, true
+		}
+	}
+	return "", false
+}
+
+// Has tells whether there is a label.
+func (p packed) Has(label string) bool { _, ok := p.Lookup(label); return ok }
+
+// Get returns the value of a label, empty without one.
+func (p packed) Get(label string) string { value, _ := p.Lookup(label); return value }
+
+// amounts are quantities by name, without the 600 bytes of a map.
+type amounts []amount
+
+type amount struct {
+	name corev1.ResourceName
+	resource.Quantity
+}
+
+func amountsOf(list corev1.ResourceList) amounts {
+	out := make(amounts, 0, len(list))
+	for name, q := range list {
+		out = append(out, amount{name, q})
+	}
+	return out
+}
+
+// requestsOf is what a pod takes of its node: nothing when it has ended.
+func requestsOf(p *corev1.Pod) (out amounts) {
+	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+		return nil
+	}
+	for i := range p.Spec.Containers {
+		out = append(out, amountsOf(p.Spec.Containers[i].Resources.Requests)...)
+	}
+	return slices.Clip(out)
+}
+
+// addTo adds quantities so many times.
+func (a amounts) addTo(to corev1.ResourceList, times int) {
+	for _, one := range a {
+		sum := to[one.name].DeepCopy()
+		if times < 0 {
+			sum.Sub(one.Quantity)
+		} else {
+			sum.Add(one.Quantity)
+		}
+		to[one.name] = sum
+	}
 }
 
 // isOwn tells whether a member's pod is the tree's.

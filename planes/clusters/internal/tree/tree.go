@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
@@ -41,7 +40,7 @@ type Tree struct {
 	stopping map[string]func() // ends a member and waits, by name
 }
 
-const byNode = "node" // index of pods
+const byNode = "node" // index of the host's pods
 
 // Run manages until ctx ends; it returns when all has ended.
 func Run(ctx context.Context, o Options) error {
@@ -127,8 +126,8 @@ func (t *Tree) loop(name string, threads int, reconcile func(context.Context, st
 }
 
 func nodeOf(o any) ([]string, error) {
-	if p, ok := o.(*corev1.Pod); ok && p.Spec.NodeName != "" {
-		return []string{p.Spec.NodeName}, nil
+	if p, ok := o.(*hostPod); ok && p.node != "" {
+		return []string{p.node}, nil
 	}
 	return nil, nil
 }
@@ -169,11 +168,11 @@ func (t *Tree) watch() error {
 // podEvent puts a host's pod into the queue of those that work on it, if it is bound
 // to a leaf.
 func (t *Tree) podEvent(o any) {
-	p, ok := loop.Last[*corev1.Pod](o)
+	p, ok := loop.Last[*hostPod](o)
 	if !ok {
 		return
 	}
-	l := t.leaves.route(p.Spec.NodeName)
+	l := t.leaves.route(p.node)
 	if l == nil {
 		return
 	}

@@ -23,21 +23,26 @@ func (m *member) report(ctx context.Context, key string) error {
 		return m.orphan(ctx, there)
 	case m.leafOf(host) == nil:
 		return nil // it runs elsewhere: a pod of this name was here before
-	case m.o.StatusGuard == GuardUID && !isOf(there, host):
+	case !there.own:
+		return nil // it is somebody else's by now, and its status is not kept
+	case m.o.StatusGuard == GuardUID && !there.isOf(host.UID):
 		m.downLoop().Queue.Add(key)
 		return nil
-	case m.o.StatusPut == Changed && host.Status.Reason == api.PodSum(&there.Status):
+	case m.o.StatusPut == Changed && host.sum == there.sum:
 		m.metrics.statuses.WithLabelValues("unchanged").Inc()
 		return m.orphanEnd(ctx, host, there)
 	}
-	if !isOf(there, host) {
+	if !there.isOf(host.UID) {
 		m.metrics.unguarded.WithLabelValues("PUT").Inc()
 	}
 	// Unconditional, as version 0 is: only the uid says which pod is meant.
-	body := &corev1.Pod{ObjectMeta: *host.ObjectMeta.DeepCopy(), Status: *there.Status.DeepCopy()}
-	body.ResourceVersion, body.UID, body.ManagedFields = "0", "", nil
+	body := &corev1.Pod{ObjectMeta: host.meta()}
+	if err := body.Status.Unmarshal(there.status); err != nil {
+		return fmt.Errorf("status of pod %s in member %s: %w", key, m.name, err)
+	}
+	body.ResourceVersion, body.UID = "0", ""
 	if m.o.StatusGuard == GuardUID {
-		body.UID = types.UID(there.Annotations[api.AnnotationHostUID])
+		body.UID = types.UID(there.hostUID)
 	}
 	metav1.SetMetaDataLabel(&body.ObjectMeta, api.LabelPod, "true")
 	_, err := m.host.Pods.Update(ctx, body, "status")
@@ -53,8 +58,8 @@ func (m *member) report(ctx context.Context, key string) error {
 
 // leafOf returns the leaf of this member that a pod of the host is bound to, nil if
 // there is none.
-func (m *member) leafOf(host *corev1.Pod) *leaf {
-	if l := m.Tree.leaves.route(host.Spec.NodeName); l != nil && l.member == m {
+func (m *member) leafOf(host *hostPod) *leaf {
+	if l := m.Tree.leaves.route(host.node); l != nil && l.member == m {
 		return l
 	}
 	return nil
@@ -62,7 +67,7 @@ func (m *member) leafOf(host *corev1.Pod) *leaf {
 
 // orphanEnd lets the end of a pod come through that was asked for on the host while
 // nobody watched.
-func (m *member) orphanEnd(ctx context.Context, host, there *corev1.Pod) error {
+func (m *member) orphanEnd(ctx context.Context, host *hostPod, there *memberPod) error {
 	if host.DeletionTimestamp == nil {
 		return nil
 	}
@@ -71,12 +76,12 @@ func (m *member) orphanEnd(ctx context.Context, host, there *corev1.Pod) error {
 
 // orphan deletes a member's pod that the host does not know any more; Kosmos does when
 // it sees the host's deletion, and never afterwards.
-func (m *member) orphan(ctx context.Context, there *corev1.Pod) error {
+func (m *member) orphan(ctx context.Context, there *memberPod) error {
 	if m.o.StatusGuard != GuardUID {
 		return nil
 	}
 	host, err := m.host.Pods.Get(ctx, there.Namespace, there.Name) // the cache may be behind
-	if err == nil && isOf(there, host) || err != nil && !apierrors.IsNotFound(err) {
+	if err == nil && there.isOf(host.UID) || err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
 	return m.deletePod(ctx, there)
@@ -84,7 +89,7 @@ func (m *member) orphan(ctx context.Context, there *corev1.Pod) error {
 
 // reportEnd takes the pod of the host away whose pod in the member has ended. With
 // Kosmos' semantics that is the pod of that name, also when it is a later one.
-func (m *member) reportEnd(ctx context.Context, key string, host *corev1.Pod) error {
+func (m *member) reportEnd(ctx context.Context, key string, host *hostPod) error {
 	m.mu.Lock()
 	of, ended := m.ended[key]
 	m.mu.Unlock()

@@ -6,20 +6,19 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
 )
 
 // view is what is known of a member's nodes and pods at a moment.
 type view struct {
-	nodes  []*corev1.Node
-	byName map[string]*corev1.Node
-	pods   map[string][]*corev1.Pod // by node
+	nodes  []*memberNode
+	byName map[string]*memberNode
+	taken  map[string]amounts // by pods that are not the tree's, by node
 }
 
-func newView(nodes []*corev1.Node) *view {
-	v := &view{nodes: nodes, byName: make(map[string]*corev1.Node, len(nodes)), pods: map[string][]*corev1.Pod{}}
+func newView(nodes []*memberNode) *view {
+	v := &view{nodes: nodes, byName: make(map[string]*memberNode, len(nodes)), taken: map[string]amounts{}}
 	for _, n := range nodes {
 		v.byName[n.Name] = n
 	}
@@ -28,7 +27,9 @@ func newView(nodes []*corev1.Node) *view {
 
 func (v *view) addPods(pods []corev1.Pod) {
 	for i := range pods {
-		v.pods[pods[i].Spec.NodeName] = append(v.pods[pods[i].Spec.NodeName], &pods[i])
+		if p := &pods[i]; !isOwn(p) {
+			v.taken[p.Spec.NodeName] = append(v.taken[p.Spec.NodeName], requestsOf(p)...)
+		}
 	}
 }
 
@@ -38,9 +39,9 @@ func (m *member) look(ctx context.Context) (*view, error) {
 	if err := m.client.Nodes.List(ctx, "", &list, metav1.ListOptions{ResourceVersion: "0"}); err != nil {
 		return nil, fmt.Errorf("list nodes of member %s: %w", m.name, err)
 	}
-	nodes := make([]*corev1.Node, len(list.Items))
+	nodes := make([]*memberNode, len(list.Items))
 	for i := range list.Items {
-		nodes[i] = &list.Items[i]
+		nodes[i] = nodeAsKept(&list.Items[i])
 	}
 	return newView(nodes), nil
 }
@@ -87,15 +88,15 @@ func (m *member) lookOnce(ctx context.Context) (*view, error) {
 		return v, m.lookAtPods(ctx, v, "")
 	}
 	all := m.nodes.GetIndexer().List()
-	nodes := make([]*corev1.Node, len(all))
+	nodes := make([]*memberNode, len(all))
 	for i, o := range all {
-		nodes[i] = o.(*corev1.Node)
+		nodes[i] = o.(*memberNode)
 	}
 	v := newView(nodes)
 	if m.leaves[0].mode != api.LeafNode {
 		for _, o := range m.pods.GetIndexer().List() {
-			if p := o.(*corev1.Pod); !isOwn(p) {
-				v.pods[p.Spec.NodeName] = append(v.pods[p.Spec.NodeName], p)
+			if p := o.(*memberPod); len(p.requests) > 0 {
+				v.taken[p.node] = append(v.taken[p.node], p.requests...)
 			}
 		}
 	}
@@ -103,11 +104,11 @@ func (m *member) lookOnce(ctx context.Context) (*view, error) {
 }
 
 // of returns the nodes that a leaf stands for.
-func (v *view) of(l *leaf) []*corev1.Node {
+func (v *view) of(l *leaf) []*memberNode {
 	switch l.mode {
 	case api.LeafNode:
 		if n := v.byName[l.model.NodeSelector.NodeName]; n != nil {
-			return []*corev1.Node{n}
+			return []*memberNode{n}
 		}
 		return nil
 	case api.LeafParty:
@@ -115,9 +116,9 @@ func (v *view) of(l *leaf) []*corev1.Node {
 		if err != nil {
 			return nil // it selects nothing
 		}
-		var out []*corev1.Node
+		var out []*memberNode
 		for _, n := range v.nodes {
-			if selector.Matches(labels.Set(n.Labels)) {
+			if selector.Matches(n.labels) {
 				out = append(out, n)
 			}
 		}
@@ -138,16 +139,12 @@ func (m *member) nodeOf(l *leaf, v *view) *corev1.Node {
 	n.Spec.Taints = append(n.Spec.Taints, l.model.Taints...)
 	nodes := v.of(l)
 	if l.mode == api.LeafNode && len(nodes) == 1 {
-		for name, value := range nodes[0].Labels {
+		for name, value := range nodes[0].labels.all() {
 			if n.Labels[name] == "" {
 				n.Labels[name] = value
 			}
 		}
-		for _, t := range nodes[0].Spec.Taints {
-			if !isState(&t) {
-				n.Spec.Taints = append(n.Spec.Taints, t)
-			}
-		}
+		n.Spec.Taints = append(n.Spec.Taints, nodes[0].taints...)
 	}
 	for name, value := range l.model.Labels {
 		n.Labels[name] = value
@@ -158,26 +155,19 @@ func (m *member) nodeOf(l *leaf, v *view) *corev1.Node {
 
 // statusOf adds up nodes: what they have, and what of it pods that are not the tree's
 // leave.
-func (m *member) statusOf(nodes []*corev1.Node, v *view) corev1.NodeStatus {
+func (m *member) statusOf(nodes []*memberNode, v *view) corev1.NodeStatus {
 	capacity, allocatable := corev1.ResourceList{}, corev1.ResourceList{}
 	ready := 0
 	var version string
 	for _, n := range nodes {
-		if !isReady(n) {
+		if !n.ready {
 			continue
 		}
 		ready++
-		version = n.Status.NodeInfo.KubeletVersion
-		add(capacity, n.Status.Capacity, 1)
-		add(allocatable, n.Status.Allocatable, 1)
-		for _, p := range v.pods[n.Name] {
-			if isOwn(p) || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
-				continue
-			}
-			for i := range p.Spec.Containers {
-				add(allocatable, p.Spec.Containers[i].Resources.Requests, -1)
-			}
-		}
+		version = n.kubelet
+		n.capacity.addTo(capacity, 1)
+		n.allocatable.addTo(allocatable, 1)
+		v.taken[n.Name].addTo(allocatable, -1)
 	}
 	return corev1.NodeStatus{
 		Capacity: capacity, Allocatable: allocatable, Conditions: m.conditions(ready > 0),
@@ -209,17 +199,4 @@ func isReady(n *corev1.Node) bool {
 		}
 	}
 	return false
-}
-
-// add adds quantities so many times.
-func add(to, more corev1.ResourceList, times int) {
-	for name, q := range more {
-		sum := to[name].DeepCopy()
-		if times < 0 {
-			sum.Sub(q)
-		} else {
-			sum.Add(q)
-		}
-		to[name] = sum
-	}
 }

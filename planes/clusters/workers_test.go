@@ -1,0 +1,146 @@
+package clusters_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/tree"
+)
+
+// gate holds calls until it is opened, and counts those that are under way at once.
+type gate struct {
+	opened chan struct{}
+
+	mu        sync.Mutex
+	now, most int
+}
+
+func (g *gate) pass() {
+	g.mu.Lock()
+	g.now++
+	g.most = max(g.most, g.now)
+	g.mu.Unlock()
+	<-g.opened
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.now--
+}
+
+func (g *gate) counts() (now, most int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.now, g.most
+}
+
+// TestWorkersOfAMember holds that as many statuses of a member's pods, and as many leases
+// and statuses of its leaves, are written at once as the options say, and not one more.
+func TestWorkersOfAMember(t *testing.T) {
+	const all = 6 // pods, on as many leaves
+	for _, c := range []struct {
+		option, method, path string // of the calls that are held
+		set                  func(*tree.Options, int)
+	}{
+		{"status-workers", http.MethodPut, "/pods/", func(o *tree.Options, n int) { o.StatusWorkers = n }},
+		{"node-workers", http.MethodPost, "/leases", func(o *tree.Options, n int) { o.NodeWorkers = n }},
+		{"node-workers", http.MethodPut, "/nodes/", func(o *tree.Options, n int) { o.NodeWorkers = n }},
+	} {
+		for _, workers := range []int{1, 3} {
+			t.Run(fmt.Sprintf("%s %d%s", c.option, workers, c.path), func(t *testing.T) {
+				t.Parallel()
+				r := newRig(t, shape{members: 1, nodes: all, mode: api.LeafNode})
+				g := &gate{opened: make(chan struct{})}
+				open := sync.OnceFunc(func() { close(g.opened) })
+				m := r.manage(func(o *tree.Options) {
+					calm(o)
+					c.set(o, workers)
+					before(o, func(q *http.Request) {
+						if q.Method == c.method && strings.Contains(q.URL.Path, c.path) {
+							g.pass()
+						}
+					})
+				})
+				t.Cleanup(open)
+				r.joined(m)
+				r.creates(all)
+				repotest.Eventually(t, "as many are under way as there are workers", func() bool { now, _ := g.counts(); return now == workers })
+				repotest.Eventually(t, "all pods are in the member", func() bool { return m.made() == all })
+				open()
+				r.run(all)
+				repotest.Eventually(t, "all leaves are renewed", func() bool { return m.passes("statuses") == 1 && m.passes("leases") == 1 })
+				if _, most := g.counts(); most != workers {
+					t.Errorf("%d calls were under way at once, want %d", most, workers)
+				}
+				r.agree()
+			})
+		}
+	}
+}
+
+// TestLeaseDuration holds that leases say how long they count, also those that a manager
+// finds with another duration.
+func TestLeaseDuration(t *testing.T) {
+	r := newRig(t, shape{members: 1, nodes: 3, mode: api.LeafNode})
+	for _, want := range []time.Duration{40 * time.Second, 7 * time.Second} {
+		m := r.manage(func(o *tree.Options) { calm(o); o.LeaseDuration = want })
+		r.joined(m)
+		repotest.Eventually(t, "leases are renewed", func() bool { return m.passes("leases") == 1 })
+		list, err := r.host.CoordinationV1().Leases(api.NamespaceLeases).List(t.Context(), metav1.ListOptions{})
+		if err != nil || len(list.Items) != 3 {
+			t.Fatal(list, err)
+		}
+		for _, l := range list.Items {
+			if got := time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second; got != want {
+				t.Errorf("lease %s is for %v, want %v", l.Name, got, want)
+			}
+		}
+		m.stop()
+	}
+}
+
+// TestLeafMode holds what leaves cost the host in each mode: a lease each, and of each
+// pass one write of its status and, where it stands for a node, one of its taints; none of
+// both where nothing has changed and the options say so.
+func TestLeafMode(t *testing.T) {
+	for name, change := range presets() {
+		for mode, leaves := range map[string]int{api.LeafNode: 6, api.LeafParty: 4, api.LeafAll: 2} {
+			t.Run(name+"/"+mode, func(t *testing.T) {
+				t.Parallel()
+				r := newRig(t, shape{members: 2, nodes: 3, mode: mode})
+				m := r.manage(func(o *tree.Options) {
+					if change != nil {
+						change(o)
+					}
+					calm(o)
+				})
+				r.joined(m)
+				// One pass of each member, and then what events of its nodes renew.
+				repotest.Eventually(t, "it rests", func() bool { return m.passes("statuses") == 2 && m.passes("leases") == 2 && m.idle() })
+				statuses, taints := leaves, 0
+				switch {
+				case change != nil:
+					statuses = 0
+				case mode == api.LeafNode:
+					taints = leaves
+				}
+				// An event patches each of them once.
+				patched := m.hostCalls("PATCH", "nodes") - m.hostCalls("PATCH", "nodes/status")
+				got := []int{m.hostCalls("CREATE", "nodes"), m.hostCalls("CREATE", "leases"), m.hostCalls("UPDATE", "leases"), m.hostCalls("UPDATE", "nodes/status"), patched}
+				if want := []int{leaves, leaves, 0, statuses, taints}; !slices.Equal(got, want) {
+					t.Errorf("made: nodes, leases; written: leases, statuses, taints: %v, want %v", got, want)
+				}
+				if n := m.hostCalls("PATCH", "nodes/status"); change != nil && n != 0 {
+					t.Errorf("%d statuses of nodes are patched that are as they were made", n)
+				}
+			})
+		}
+	}
+}
