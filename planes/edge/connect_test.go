@@ -11,6 +11,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument/instrumenttest"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/fleet"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/hub"
 )
@@ -57,21 +58,8 @@ func live() int64 {
 
 // connectedOf reads how many edges a fleet has connected.
 func connectedOf(t testing.TB, r *instrument.Registry) int {
-	families, err := r.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range families {
-		if f.GetName() != "edge_fleet_connections" {
-			continue
-		}
-		for _, m := range f.GetMetric() {
-			if m.GetLabel()[0].GetValue() == "connected" {
-				return int(m.GetGauge().GetValue())
-			}
-		}
-	}
-	return 0
+	t.Helper()
+	return int(instrumenttest.Measured(t, r, "edge_fleet_connections", "state=connected").Value)
 }
 
 // BenchmarkKeepalive sends b.N keepalives of resting edges: both ends, in one process. As
@@ -119,18 +107,6 @@ func used(t testing.TB) time.Duration {
 
 // keepalives reads how many a hub has had.
 func keepalives(t testing.TB, r *instrument.Registry) int {
-	families, err := r.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			for _, l := range m.GetLabel() {
-				if f.GetName() == "edge_hub_messages_total" && l.GetValue() == "keepalive" {
-					return int(m.GetCounter().GetValue())
-				}
-			}
-		}
-	}
-	return 0
+	t.Helper()
+	return int(instrumenttest.Measured(t, r, "edge_hub_messages_total", "operation=keepalive").Value)
 }

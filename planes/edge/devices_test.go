@@ -2,7 +2,10 @@ package edge_test
 
 import (
 	"fmt"
+	"io"
+	"net/http"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +18,7 @@ import (
 	"github.com/windtunnel/windtunnel/planes/edge/internal/api"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/fleet"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/hub"
+	"github.com/windtunnel/windtunnel/planes/edge/internal/link"
 )
 
 const (
@@ -165,43 +169,77 @@ func TestMissingModel(t *testing.T) {
 	}
 }
 
-// TestReportsOfOthers holds that an edge reports for its own devices alone, and that what
-// is no report is counted and harms nobody.
-func TestReportsOfOthers(t *testing.T) {
+// deviceGate is a gate with device d0 of edge-0, and that edge's connection.
+func deviceGate(t *testing.T) (*gate, *link.Conn) {
 	g := newGate(t, withDevices(improved))
-	r := g.rig
-	r.server.AddNode(edgeNode("edge-0"))
-	r.server.AddNode(edgeNode("edge-1"))
-	r.model("meter", "C")
-	r.device(0, "edge-0", "meter")
+	g.server.AddNode(edgeNode("edge-0"))
+	g.model("meter", "C")
+	g.device(0, "edge-0", "meter")
 	own, _, err := g.dial("edge-0", g.authority, named("edge-0"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	repotest.Eventually(t, "the device has a status", func() bool { return g.server.Get(things+"devicestatuses/d0") != nil })
+	return g, own
+}
+
+// report is the message with which an edge reports of a device.
+func report(device, content string) string {
+	return `{"header":{"msg_id":"1","timestamp":1},"route":{"source":"twin","group":"resource","operation":"update","resource":"device/default/` +
+		device + `/twin/edge_updated"},"content":` + content + `}`
+}
+
+// TestReportsOfOthers holds that an edge reports for its own devices alone, and that what
+// is no report is counted and harms nobody.
+func TestReportsOfOthers(t *testing.T) {
+	g, own := deviceGate(t)
+	r := g.rig
+	r.server.AddNode(edgeNode("edge-1"))
 	other, _, err := g.dial("edge-1", g.authority, named("edge-1"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	repotest.Eventually(t, "the device has a status", func() bool { return r.server.Get(things+"devicestatuses/d0") != nil })
-	const head = `{"header":{"msg_id":"1","timestamp":1},"route":{"source":"twin","group":"resource","operation":"update","resource":"device/default/`
 	for _, raw := range []string{
-		head + `d0/twin/edge_updated"},"content":{"twin":{"temperature":{"actual":{"value":"666"}}}}}`, // another's
-		head + `d9/twin/edge_updated"},"content":{"twin":{}}}`,                                         // nobody's
-		head + `d0/twin/edge_updated"},"content":"no report"}`,
+		report("d0", `{"twin":{"temperature":{"actual":{"value":"666"}}}}`), // another's
+		report("d9", `{"twin":{}}`),                                         // nobody's
+		report("d0", `"no report"`),
 	} {
 		if err := other.Send([]byte(raw)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := own.Send([]byte(head + `d0/twin/edge_updated"},"content":{"twin":{"temperature":{"actual":{"value":"7"}},"colour":{"actual":{"value":"red"}}}}}`)); err != nil {
+	if err := own.Send([]byte(report("d0", `{"twin":{"temperature":{"actual":{"value":"7"}},"colour":{"actual":{"value":"red"}}}}`))); err != nil {
 		t.Fatal(err)
 	}
 	repotest.Eventually(t, "the own report is written", func() bool { reported, _ := r.statusOf(0); return reported == "7" })
 	repotest.Eventually(t, "the others are counted", func() bool {
-		return g.counter("edge_hub_device_reports_total", "result", "no such device") == 2 && g.counter("edge_hub_device_reports_total", "result", "malformed") == 1
+		return g.counter("edge_hub_device_reports_total", "result=no such device") == 2 && g.counter("edge_hub_device_reports_total", "result=malformed") == 1
 	})
 	if reported, _ := r.statusOf(0); reported != "7" {
 		t.Errorf("the device's temperature is %s", reported)
+	}
+}
+
+// TestReportsInOrder holds that a report that is written slowly does not undo a later one.
+func TestReportsInOrder(t *testing.T) {
+	g, own := deviceGate(t)
+	r := g.rig
+	r.server.Fault(func(q *http.Request) *apitest.Fault {
+		if body, _ := io.ReadAll(q.Body); q.Method != http.MethodPatch || !strings.Contains(string(body), `"value":"1"`) {
+			return nil
+		}
+		return &apitest.Fault{Delay: 300 * time.Millisecond}
+	})
+	for _, value := range []string{"1", "2"} {
+		if err := own.Send([]byte(report("d0", `{"twin":{"temperature":{"actual":{"value":"`+value+`"}}}}`))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	repotest.Eventually(t, "both reports are written", func() bool {
+		return g.counter("edge_hub_device_reports_total", "result=written") == 2
+	})
+	if reported, _ := r.statusOf(0); reported != "2" {
+		t.Errorf("the device's temperature is %s, and 2 was reported last", reported)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument/instrumenttest"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/api"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/hub"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/link"
@@ -159,35 +160,10 @@ func named(node string) http.Header {
 	return http.Header{"node_id": {node}, "ConnectionUse": {"msg"}}
 }
 
-// counter reads a counter of the hub.
-func (g *gate) counter(name, label, value string) float64 {
+// counter reads a counter of the hub, of the series that have all labels, NAME=VALUE.
+func (g *gate) counter(name string, labels ...string) float64 {
 	g.t.Helper()
-	return counted(g.t, g.registry, name, label, value)
-}
-
-// counted is a counter of a process, summed over those that have a label, if any is named.
-func counted(t testing.TB, r *instrument.Registry, name, label, value string) (sum float64) {
-	t.Helper()
-	families, err := r.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range families {
-		if f.GetName() != name {
-			continue
-		}
-		for _, m := range f.GetMetric() {
-			if label == "" {
-				sum += m.GetCounter().GetValue()
-			}
-			for _, l := range m.GetLabel() {
-				if l.GetName() == label && l.GetValue() == value {
-					sum += m.GetCounter().GetValue()
-				}
-			}
-		}
-	}
-	return sum
+	return instrumenttest.Measured(g.t, g.registry, name, labels...).Value
 }
 
 // query asks a hub for the ConfigMap that is there, and waits for it: whoever gets
@@ -228,12 +204,12 @@ func TestNotLetIn(t *testing.T) {
 		if _, _, err := g.dial(c.node, c.a, c.header); err == nil {
 			t.Errorf("%s: let in", c.reason)
 		}
-		repotest.Eventually(t, c.reason+" is counted", func() bool { return g.counter("edge_hub_connects_total", "result", c.reason) == 1 })
+		repotest.Eventually(t, c.reason+" is counted", func() bool { return g.counter("edge_hub_connects_total", "result="+c.reason) == 1 })
 	}
 	if _, _, err := g.dialAt(time.Now().Add(-2*trust.CertificateLasts), "edge-0", g.authority, named("edge-0")); err == nil {
 		t.Error("a certificate that has expired: let in")
 	}
-	repotest.Eventually(t, "an expired certificate is counted", func() bool { return g.counter("edge_hub_connects_total", "result", "certificate expired") == 1 })
+	repotest.Eventually(t, "an expired certificate is counted", func() bool { return g.counter("edge_hub_connects_total", "result=certificate expired") == 1 })
 	g.query(conn, good)
 }
 
@@ -257,7 +233,7 @@ func TestNoHandshake(t *testing.T) {
 	}
 	g.query(conn, good)
 	repotest.Eventually(t, "all three are counted", func() bool {
-		return g.counter("edge_hub_connects_total", "result", "handshake timeout") == 2 && g.counter("edge_hub_connects_total", "result", "handshake failed") == 1
+		return g.counter("edge_hub_connects_total", "result=handshake timeout") == 2 && g.counter("edge_hub_connects_total", "result=handshake failed") == 1
 	})
 }
 
@@ -282,7 +258,7 @@ func TestSlowReader(t *testing.T) {
 		}
 	}
 	g.query(conn, good)
-	repotest.Eventually(t, "it is given up", func() bool { return g.counter("edge_hub_sessions_ended_total", "reason", "does not read") == 1 })
+	repotest.Eventually(t, "it is given up", func() bool { return g.counter("edge_hub_sessions_ended_total", "reason=does not read") == 1 })
 	g.query(conn, good)
 }
 
@@ -339,7 +315,7 @@ func TestHostileMessages(t *testing.T) {
 	}
 	g.query(bad, s)
 	for reason, want := range map[string]float64{"malformed": 4, "unknown resource": 2, "acknowledges nothing": 1, "source is the cloud": 1} {
-		if got := g.counter("edge_hub_dropped_total", "reason", reason); got != want {
+		if got := g.counter("edge_hub_dropped_total", "reason="+reason); got != want {
 			t.Errorf("%s: %v are counted, want %v", reason, got, want)
 		}
 	}
@@ -347,7 +323,7 @@ func TestHostileMessages(t *testing.T) {
 		repotest.Eventually(t, "an oversized message ends it", s.isEnded)
 	}
 	repotest.Eventually(t, "that is counted", func() bool {
-		return g.counter("edge_hub_sessions_ended_total", "reason", "protocol broken")+g.counter("edge_hub_sessions_ended_total", "reason", "connection lost") == 1
+		return g.counter("edge_hub_sessions_ended_total", "reason=protocol broken")+g.counter("edge_hub_sessions_ended_total", "reason=connection lost") == 1
 	})
 	g.query(conn, good)
 }
@@ -366,7 +342,7 @@ func TestTwins(t *testing.T) {
 	}
 	repotest.Eventually(t, "the older one ends", first.isEnded)
 	g.query(conn, second)
-	if n := g.counter("edge_hub_sessions_ended_total", "reason", "a newer connection of the node"); n != 1 {
+	if n := g.counter("edge_hub_sessions_ended_total", "reason=a newer connection of the node"); n != 1 {
 		t.Errorf("%v ends are counted", n)
 	}
 }
@@ -379,7 +355,7 @@ func TestSilence(t *testing.T) {
 		t.Fatal(err)
 	}
 	repotest.Eventually(t, "it ends", s.isEnded)
-	repotest.Eventually(t, "that is counted", func() bool { return g.counter("edge_hub_sessions_ended_total", "reason", "no keepalive") == 1 })
+	repotest.Eventually(t, "that is counted", func() bool { return g.counter("edge_hub_sessions_ended_total", "reason=no keepalive") == 1 })
 }
 
 // pods returns how many messages about pods came.
@@ -413,7 +389,7 @@ func TestQueuesOfConnections(t *testing.T) {
 			g.pods(0, 1, 1)
 			repotest.Eventually(t, "the pod is sent", func() bool { return s.pods() == 1 })
 			_ = conn.Close()
-			repotest.Eventually(t, "the session ends", func() bool { return g.counter("edge_hub_sessions_ended_total", "", "") == 1 })
+			repotest.Eventually(t, "the session ends", func() bool { return g.counter("edge_hub_sessions_ended_total") == 1 })
 			again, s, err := g.dial("edge-0", g.authority, named("edge-0"))
 			if err != nil {
 				t.Fatal(err)

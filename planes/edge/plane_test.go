@@ -24,6 +24,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument/instrumenttest"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/api"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/fleet"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/hub"
@@ -132,17 +133,12 @@ func (r *rig) differences() (count int, first []fleet.Difference) {
 // converged waits until edges hold exactly what the API server holds.
 func (r *rig) converged() {
 	r.t.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for {
-		n, first := r.differences()
-		if n == 0 {
-			return
-		}
-		if time.Now().After(deadline) {
-			r.t.Fatalf("%d differences: %v", n, first[:min(n, 5)])
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
+	var first []fleet.Difference
+	repotest.Eventually(r.t, "edges hold what the API server holds", func() bool {
+		var n int
+		n, first = r.differences()
+		return n == 0
+	}, func() any { return first[:min(len(first), 5)] })
 }
 
 func improved(o *hub.Options) {
@@ -307,7 +303,7 @@ func TestSlowEdges(t *testing.T) {
 	r.pods(0, 9, 3)
 	repotest.Eventually(t, "all pods run", func() bool { return r.running() == 9 })
 	r.converged()
-	if n := counted(t, registry, "edge_fleet_connections_ended_total", "", ""); n != 0 {
+	if n := instrumenttest.Measured(t, registry, "edge_fleet_connections_ended_total").Value; n != 0 {
 		t.Errorf("%v connections ended", n)
 	}
 }
@@ -344,8 +340,10 @@ func TestResumedHandshakes(t *testing.T) {
 			r.fleet(1, func(o *fleet.Options) { o.Crypto, o.TLS, o.Registry = true, words, registry })
 			repotest.Eventually(t, "the edge joins", func() bool { return len(r.server.Nodes()) == 1 && len(r.server.Leases()) == 1 })
 			r.server.Remove("/api/v1/nodes/edge-0") // which ends its session
-			repotest.Eventually(t, "it comes again", func() bool { return counted(t, registry, "edge_fleet_dials_total", "result", "ok") >= 2 })
-			if got := counted(t, registry, "edge_fleet_resumed_total", "", ""); (got > 0) != (words == fleet.TLSResume) {
+			repotest.Eventually(t, "it comes again", func() bool {
+				return instrumenttest.Measured(t, registry, "edge_fleet_dials_total", "result=ok").Value >= 2
+			})
+			if got := instrumenttest.Measured(t, registry, "edge_fleet_resumed_total").Value; (got > 0) != (words == fleet.TLSResume) {
 				t.Errorf("%v connections were resumed", got)
 			}
 		})

@@ -83,14 +83,14 @@ func TestQUICNotLetIn(t *testing.T) {
 		case c.a == g.authority && !errors.Is(err, link.ErrRefused):
 			t.Errorf("%s: %v, want to be told why", c.reason, err)
 		}
-		repotest.Eventually(t, c.reason+" is counted", func() bool { return g.counter("edge_hub_connects_total", "result", c.reason) == 1 })
+		repotest.Eventually(t, c.reason+" is counted", func() bool { return g.counter("edge_hub_connects_total", "result="+c.reason) == 1 })
 	}
 	g.query(conn, good)
 	if err := conn.Send(make([]byte, link.DefaultLimit+1)); err != nil {
 		t.Log(err) // the hub may have ended it before it had all of it
 	}
 	repotest.Eventually(t, "an oversized message ends it", good.isEnded)
-	repotest.Eventually(t, "that is counted", func() bool { return g.counter("edge_hub_sessions_ended_total", "reason", "protocol broken") == 1 })
+	repotest.Eventually(t, "that is counted", func() bool { return g.counter("edge_hub_sessions_ended_total", "reason=protocol broken") == 1 })
 }
 
 // TestQUICTwins holds that the newer one of two connections of a name is served, whatever

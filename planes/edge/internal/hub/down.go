@@ -3,7 +3,6 @@ package hub
 import (
 	"context"
 	"encoding/json"
-	"hash/fnv"
 	"reflect"
 	"slices"
 	"sync"
@@ -48,29 +47,14 @@ func newDown(h *Hub) *down {
 // all to the same.
 func (d *down) run(ctx context.Context) {
 	for _, q := range d.queue {
-		d.hub.wait.Go(func() {
-			for {
-				select {
-				case c := <-q:
-					d.dispatch(ctx, c)
-				case <-ctx.Done():
-					return
-				}
-			}
-		})
+		d.hub.wait.Go(func() { work(ctx, q, d.dispatch) })
 	}
 }
 
 // put hands a change to its dispatcher; a full one holds up the watch.
 func (d *down) put(ctx context.Context, c change) {
-	i := 0
-	if len(d.queue) > 1 {
-		h := fnv.New32a()
-		_, _ = h.Write([]byte(c.node))
-		i = int(h.Sum32() % uint32(len(d.queue)))
-	}
 	select {
-	case d.queue[i] <- c:
+	case lane(d.queue, c.node) <- c:
 	case <-ctx.Done():
 	}
 }

@@ -34,7 +34,13 @@ type up struct {
 	mu       sync.Mutex
 	waiting  []request
 	wake     chan struct{}
-	channels map[string]chan request
+	channels map[string]lanes
+}
+
+// lanes are where requests of one type wait.
+type lanes struct {
+	queues  []chan request
+	workers int // of each
 }
 
 // handled are the types of messages from edges that a hub does something about.
@@ -44,12 +50,22 @@ func handled() []string {
 }
 
 func newUp(h *Hub) *up {
-	u := &up{hub: h, wake: make(chan struct{}, 1), channels: map[string]chan request{}}
+	u := &up{hub: h, wake: make(chan struct{}, 1), channels: map[string]lanes{}}
 	for _, kind := range handled() {
-		if kind == message.TypeTwin && h.things == nil {
-			continue
+		queues, workers := 1, h.o.Workers
+		if kind == message.TypeTwin {
+			if h.things == nil {
+				continue
+			}
+			// Reports of one device wait for one worker: were two written at once, the older
+			// could be the last, and would stand until the next report.
+			queues, workers = h.o.DeviceWorkers, 1
 		}
-		u.channels[kind] = make(chan request, h.o.Buffer)
+		l := lanes{workers: workers}
+		for range queues {
+			l.queues = append(l.queues, make(chan request, h.o.Buffer))
+		}
+		u.channels[kind] = l
 	}
 	return u
 }
@@ -58,8 +74,10 @@ func (u *up) depth() int {
 	u.mu.Lock()
 	n := len(u.waiting)
 	u.mu.Unlock()
-	for _, c := range u.channels {
-		n += len(c)
+	for _, l := range u.channels {
+		for _, c := range l.queues {
+			n += len(c)
+		}
 	}
 	return n
 }
@@ -75,22 +93,11 @@ func (u *up) add(q request) {
 }
 
 func (u *up) run(ctx context.Context) {
-	for kind, c := range u.channels {
-		workers := u.hub.o.Workers
-		if kind == message.TypeTwin {
-			workers = u.hub.o.DeviceWorkers
-		}
-		for range workers {
-			u.hub.wait.Go(func() {
-				for {
-					select {
-					case q := <-c:
-						u.answer(ctx, q)
-					case <-ctx.Done():
-						return
-					}
-				}
-			})
+	for _, l := range u.channels {
+		for _, c := range l.queues {
+			for range l.workers {
+				u.hub.wait.Go(func() { work(ctx, c, u.answer) })
+			}
 		}
 	}
 	for {
@@ -105,7 +112,7 @@ func (u *up) run(ctx context.Context) {
 		u.mu.Unlock()
 		for _, q := range todo {
 			select {
-			case u.channels[q.resource.Type] <- q:
+			case lane(u.channels[q.resource.Type].queues, q.resource.Namespace+"/"+q.resource.Name) <- q:
 			case <-ctx.Done():
 				return
 			}
@@ -131,7 +138,7 @@ func (h *Hub) received(s *session, m message.Message) {
 		h.metrics.dropped.WithLabelValues("source is the cloud").Inc()
 	default:
 		r, err := message.ParseResource(m.Route.Resource)
-		if err != nil || h.up.channels[r.Type] == nil {
+		if err != nil || h.up.channels[r.Type].queues == nil {
 			h.metrics.dropped.WithLabelValues("unknown resource").Inc()
 			return
 		}
