@@ -132,25 +132,34 @@ func TestLifeOfDevices(t *testing.T) {
 }
 
 // TestMissingModel holds that a device whose model is missing holds up others for as
-// long as KubeEdge waits for it, and none where that is not waited for.
+// long as KubeEdge waits for it, whether it or its edge was seen first, and none where
+// that is not waited for.
 func TestMissingModel(t *testing.T) {
-	for name, change := range map[string]func(*hub.Options){"default": nil, "improved": improved} {
+	for name, first := range map[string]struct {
+		device bool // before its edge
+		change func(*hub.Options)
+	}{"default": {}, "device first": {device: true}, "improved": {change: improved}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := thingRig(t)
 			r.hub(func(o *hub.Options) {
-				withDevices(change)(o)
-				if change == nil {
+				withDevices(first.change)(o)
+				if first.change == nil {
 					o.ModelWait = time.Hour
 				}
 			})
+			if first.device {
+				r.device(0, "edge-0", "none")
+			}
 			r.fleet(1, reporting)
 			repotest.Eventually(t, "the edge joins", func() bool { return len(r.server.Nodes()) == 1 })
 			r.model("meter", "C")
-			r.device(0, "edge-0", "none")
+			if !first.device {
+				r.device(0, "edge-0", "none")
+			}
 			repotest.Eventually(t, "the first is looked at", func() bool { return r.server.Get(things+"devicestatuses/d0") != nil })
 			r.device(1, "edge-0", "meter")
-			if change == nil {
+			if first.change == nil {
 				time.Sleep(300 * time.Millisecond) // nothing tells that something does not come
 				if reported, _ := r.statusOf(1); reported != "" {
 					t.Errorf("the second device did not wait, and reported %s", reported)

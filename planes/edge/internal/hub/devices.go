@@ -23,17 +23,34 @@ import (
 type devices struct {
 	hub             *Hub
 	devices, models cache.SharedIndexInformer
+	turns           chan func() // what is to be done about devices: one after another, and what one waits for the others wait for, too
 
 	mu    sync.Mutex
 	twins map[string]map[string]api.Twin // by namespace/name of the device, then by property
 }
 
 func newDevices(h *Hub) *devices {
-	return &devices{hub: h, devices: h.client.DeviceInformer(), models: h.client.ModelInformer(), twins: map[string]map[string]api.Twin{}}
+	return &devices{
+		hub: h, devices: h.client.DeviceInformer(), models: h.client.ModelInformer(), turns: make(chan func(), h.o.Buffer),
+		twins: map[string]map[string]api.Twin{},
+	}
 }
 
-// watch says what events bring. Those of devices are handled one after another, and what
-// one waits for the others wait for, too.
+// run does what there is to do about devices until ctx ends.
+func (d *devices) run(ctx context.Context) {
+	work(ctx, d.turns, func(_ context.Context, do func()) { do() })
+}
+
+// turn lets something be done about devices after all that came before it; when too much
+// waits, it holds up who asks for it.
+func (d *devices) turn(ctx context.Context, do func()) {
+	select {
+	case d.turns <- do:
+	case <-ctx.Done():
+	}
+}
+
+// watch says what events bring.
 func (d *devices) watch(ctx context.Context) error {
 	if _, err := d.models.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(o any) {
@@ -50,11 +67,11 @@ func (d *devices) watch(ctx context.Context) error {
 		return err
 	}
 	_, err := d.devices.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { d.added(ctx, o.(*api.Device)) },
-		UpdateFunc: func(a, b any) { d.updated(ctx, a.(*api.Device), b.(*api.Device)) },
+		AddFunc:    func(o any) { d.turn(ctx, func() { d.added(ctx, o.(*api.Device)) }) },
+		UpdateFunc: func(a, b any) { d.turn(ctx, func() { d.updated(ctx, a.(*api.Device), b.(*api.Device)) }) },
 		DeleteFunc: func(o any) {
 			if x, ok := loop.Last[*api.Device](o); ok {
-				d.removed(ctx, x)
+				d.turn(ctx, func() { d.removed(ctx, x) })
 			}
 		},
 	})
@@ -237,11 +254,21 @@ func (d *devices) missing(ctx context.Context, node string) {
 		}
 	}
 	for _, x := range things {
-		c := d.hub.change(node, message.TypeDevice, message.Insert, x)
-		if _, ok := d.hub.store.version(c.key); !ok {
-			d.added(ctx, x)
+		if !d.unknown(x) {
+			continue
 		}
+		d.turn(ctx, func() { // its own events may have come before
+			if now, ok := object(d.devices, idOf(x).ID).(*api.Device); ok && now.Spec.NodeName == node && d.unknown(now) {
+				d.added(ctx, now)
+			}
+		})
 	}
+}
+
+// unknown says that nothing is written down of a device for its edge.
+func (d *devices) unknown(x *api.Device) bool {
+	_, ok := d.hub.store.version(d.hub.change(x.Spec.NodeName, message.TypeDevice, message.Insert, x).key)
+	return !ok
 }
 
 // report writes down what a device reports. Nobody is told how that went.

@@ -80,6 +80,7 @@ func Run(ctx context.Context, o Options) error {
 		if err := h.things.watch(ctx); err != nil {
 			return err
 		}
+		h.wait.Go(func() { h.things.run(ctx) })
 		informers = append(informers, h.things.models, h.things.devices)
 	}
 	if s, ok := h.store.(*crdStore); ok {
