@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -155,9 +156,13 @@ func TestDifferences(t *testing.T) {
 		m.Versions["kubernetes"] = "v1.38.0"
 		m.Machine.Kernel = "Linux 7"
 		m.Seed = uint64(i)
-		m.Plane.Components[0].Args = append(m.Plane.Components[0].Args, "--quota=1", "--feature=x")
+		m.Plane.Components[0].Args = append(m.Plane.Components[0].Args, "--quota=1", "--feature=x", "--hash-seed=7")
 		m.Plane.Components[0].CPULimit = 1.5
 		b[i].Scenario = "scenario: made-up # b\n"
+	}
+	for _, r := range slices.Concat(a, b) {
+		etcd := &r.Manifest.Plane.Components[0]
+		etcd.Args = append(etcd.Args, fmt.Sprintf("--seed=%d", r.Manifest.Seed))
 	}
 	got, err := compare.Compare(a, b, compare.Options{Asked: []string{"version kubernetes"}})
 	if err != nil {
@@ -172,11 +177,22 @@ func TestDifferences(t *testing.T) {
 		lines = append(lines, line)
 	}
 	want := []string{
-		"etcd --feature: – → x", "etcd --quota: – → 1", "etcd cpu limit: 0 → 1.5", "machine kernel: none → Linux 7",
+		"etcd --feature: – → x", "etcd --hash-seed: – → 7", "etcd --quota: – → 1", "etcd cpu limit: 0 → 1.5", "machine kernel: none → Linux 7",
 		"version kubernetes: v1.37.1 → v1.38.0 asked", "seeds: 1 → 0 1", "scenario line 1: scenario: made-up → scenario: made-up # b",
 	}
 	if !slices.Equal(lines, want) {
 		t.Errorf("differences\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestFormatChange(t *testing.T) {
+	for ratio, want := range map[float64]string{
+		1: "0 %", 1.0004: "0 %", 0.9996: "0 %", 1.18: "+18 %", 0.957: "-4.3 %", 3.21: "×3.2", 60.4: "×60", 0.5: "-50 %", 1.999: "+100 %",
+		0.11: "-89 %", 0.1: "÷10", 0.0163: "÷61", 1 / 2970.: "÷2,970", 0: "-100 %",
+	} {
+		if got := compare.FormatChange(ratio); got != want {
+			t.Errorf("%v is written %s, want %s", ratio, got, want)
+		}
 	}
 }
 
@@ -238,6 +254,22 @@ func TestRatesAreBetterWhenHigher(t *testing.T) {
 	}
 	if want := "pods running per second is 49 % lower in B (47 to 51 %, 5 runs each)"; got.Measures[0].Sentence != want {
 		t.Errorf("%q, want %q", got.Measures[0].Sentence, want)
+	}
+}
+
+// A fall to a fiftieth is said as a factor, its smaller end first.
+func TestFallOfManyTimes(t *testing.T) {
+	a, b := newSource(9, 0.01).sides(5, 1)
+	for i := range a {
+		a[i].Judgement.Measures["pods_seconds"] = slo.Measure{Value: 100, Unit: "seconds"}
+		b[i].Judgement.Measures["pods_seconds"] = slo.Measure{Value: 1 + float64(i)/2, Unit: "seconds"}
+	}
+	got, err := compare.Compare(a, b, compare.Options{Only: []string{"pods_"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "pods seconds is lower by a factor of 50 in B (33 to 100, 5 runs each)"; len(got.Measures) != 1 || got.Measures[0].Sentence != want {
+		t.Errorf("%+v, want %q", got.Measures, want)
 	}
 }
 

@@ -216,9 +216,9 @@ func (c *comparing) testUnequal(all []Counter, own bool) {
 	}
 }
 
-// formatCounts writes a side's counts: the one that all runs have, or the least and
+// FormatCounts writes a side's counts: the one that all runs have, or the least and
 // the most.
-func formatCounts(v []float64) string {
+func FormatCounts(v []float64) string {
 	if constant(v) {
 		return unit.Number(v[0])
 	}
@@ -271,8 +271,8 @@ func byUse(a, b Counter) int {
 	return cmp.Or(cmp.Compare(rank(a), rank(b)), -cmp.Compare(apart(a), apart(b)))
 }
 
-// change writes how much more B has, by the medians.
-func (k Counter) change() string {
+// Change writes how much more B has, by the medians.
+func (k Counter) Change() string {
 	a, b := k.Medians()
 	switch {
 	case a == b:
@@ -282,5 +282,5 @@ func (k Counter) change() string {
 	case b == 0:
 		return "gone"
 	}
-	return formatChange(b / a)
+	return FormatChange(b / a)
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/windtunnel/windtunnel/internal/record"
@@ -54,10 +55,10 @@ func facts(r Run) map[string]string {
 		out["version "+name] = v
 	}
 	for _, c := range m.Processes() {
-		addComponent(out, c)
+		addComponent(out, c, m.Seed)
 	}
 	if whole, limited := m.Plane.Whole(); limited {
-		addComponent(out, whole)
+		addComponent(out, whole, m.Seed)
 	}
 	return out
 }
@@ -75,13 +76,16 @@ func formatParameter(v any) string {
 }
 
 // addComponent adds a process's arguments, environment and limits, without what
-// is of this one run only.
-func addComponent(out map[string]string, c record.ComponentFact) {
+// is of this one run only. A run's own seed is compared as such.
+func addComponent(out map[string]string, c record.ComponentFact, seed uint64) {
 	for _, arg := range slices.Concat(c.Args, c.Env) {
 		arg = runFolder.ReplaceAllString(arg, "<run>")
 		arg = localPort.ReplaceAllString(arg, "$1:<port>")
 		arg = ownPort.ReplaceAllString(arg, "$1=<port>")
 		name, value, _ := strings.Cut(arg, "=")
+		if strings.HasSuffix(name, "seed") && value == strconv.FormatUint(seed, 10) {
+			value = "<seed>"
+		}
 		key := c.Name + " " + name
 		if old, twice := out[key]; twice {
 			value = old + " " + value

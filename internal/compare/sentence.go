@@ -32,6 +32,10 @@ func (c *comparing) sentence(m Measure) string {
 	if *m.Ratio < 1 {
 		lo, hi = hi, lo
 	}
+	if *m.Ratio <= manyfold && m.Interval[0] > 0 {
+		return fmt.Sprintf("%s is lower by a factor of %s in %s (%s to %s, %s)", m.Title,
+			twoDigits(1 / *m.Ratio), c.o.NameB, twoDigits(1/lo), twoDigits(1/hi), c.runsEach())
+	}
 	return fmt.Sprintf("%s is %s %s in %s (%s to %s, %s)", m.Title, percent(*m.Ratio-1), higherOrLower(m.rises()),
 		c.o.NameB, percentDigits(lo-1), percent(hi-1), c.runsEach())
 }
@@ -110,15 +114,24 @@ func twoDigits(v float64) string {
 	return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0")
 }
 
-// formatChange writes a ratio as a change: "+18 %", "-4.3 %", "×3.2".
-func formatChange(ratio float64) string {
-	switch {
+// manyfold is the ratio from which on a fall is said as a factor: "-98 %" and
+// "-100 %" would not tell a hundredth from a thousandth.
+const manyfold = 0.1
+
+// FormatChange writes a ratio as a change: "+18 %", "-4.3 %", "×3.2", "÷61".
+func FormatChange(ratio float64) string {
+	switch size := percent(ratio - 1); {
 	case ratio >= 2:
 		return "×" + twoDigits(ratio)
+	case ratio > 0 && ratio <= manyfold:
+		return "÷" + twoDigits(1/ratio)
+	case size == percent(0):
+		return size
 	case ratio < 1:
-		return "-" + percent(ratio-1)
+		return "-" + size
+	default:
+		return "+" + size
 	}
-	return "+" + percent(ratio-1)
 }
 
 // mostInconclusive is how many measures of which the runs cannot tell have a

@@ -144,7 +144,7 @@ func (c *Comparison) shortRows(lines int, rest *string) []string {
 	}
 	var counted [][]string
 	for _, k := range slices.SortedStableFunc(slices.Values(c.Counters), byUse) {
-		row := []string{k.Word(), k.Name, formatCounts(k.A), formatCounts(k.B), k.change()}
+		row := []string{k.Word(), k.Name, FormatCounts(k.A), FormatCounts(k.B), k.Change()}
 		switch {
 		case k.Own && k.State != Equal:
 			own = append(own, row)
@@ -191,7 +191,7 @@ func shortRow(m Measure) []string {
 	case m.Interval != nil:
 		change = formatEnds(*m.Interval)
 	case m.Ratio != nil:
-		change = formatChange(*m.Ratio)
+		change = FormatChange(*m.Ratio)
 	}
 	return []string{m.Word(), m.Title, shortValue(m.A.Median, m.Unit), shortValue(m.B.Median, m.Unit), change}
 }
@@ -210,7 +210,7 @@ func shortValue(v float64, of string) string {
 // formatEnds writes an interval of a ratio, its unit once where that is enough:
 // "-37 to -25 %".
 func formatEnds(of [2]float64) string {
-	lo, hi := formatChange(of[0]), formatChange(of[1])
+	lo, hi := FormatChange(of[0]), FormatChange(of[1])
 	if strings.HasSuffix(hi, " %") {
 		lo = strings.TrimSuffix(lo, " %")
 	}

@@ -160,7 +160,7 @@ func (c *Comparison) counterSummary() string {
 func (c *Comparison) counterRows() [][]string {
 	var own, shown, differ [][]string
 	for _, k := range slices.SortedStableFunc(slices.Values(c.Counters), byUse) {
-		row := []string{k.Word(), k.Name + " (" + k.Unit + ")", formatCounts(k.A), formatCounts(k.B), k.change()}
+		row := []string{k.Word(), k.Name + " (" + k.Unit + ")", FormatCounts(k.A), FormatCounts(k.B), k.Change()}
 		switch {
 		case k.Own:
 			own = append(own, row)
@@ -207,10 +207,10 @@ func measureRows(all []Measure) [][]string {
 	for _, m := range all {
 		change, interval, p := "–", "–", "–"
 		if m.Ratio != nil {
-			change = formatChange(*m.Ratio)
+			change = FormatChange(*m.Ratio)
 		}
 		if m.Interval != nil {
-			interval = formatChange(m.Interval[0]) + " to " + formatChange(m.Interval[1])
+			interval = FormatChange(m.Interval[0]) + " to " + FormatChange(m.Interval[1])
 		}
 		if m.Outcome == Same {
 			change, interval = "0", "–"

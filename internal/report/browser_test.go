@@ -167,7 +167,7 @@ func TestPageInABrowser(t *testing.T) {
 		name  string
 		check func(context.Context, *testing.T)
 	}{
-		{"first screen", checkFirstScreen}, {"charts", checkCharts}, {"faults", checkFaults}, {"theme", checkTheme}, {"zoom", checkZoom}, {"keys", checkKeys},
+		{"first screen", checkFirstScreen}, {"widths", checkWidths}, {"charts", checkCharts}, {"faults", checkFaults}, {"theme", checkTheme}, {"zoom", checkZoom}, {"keys", checkKeys},
 		{"sort", checkSort}, {"heat", checkHeat}, {"print", checkPrint}, {"paper", checkPaper},
 	} {
 		t.Run(part.name, func(t *testing.T) {
@@ -177,6 +177,17 @@ func TestPageInABrowser(t *testing.T) {
 	}
 	t.Run("other runs", func(t *testing.T) { checkOthers(ctx, t, w) })
 	t.Run("comparison", func(t *testing.T) { checkComparison(ctx, t, w) })
+}
+
+// checkWidths holds that windows of common widths show the objectives to their last column.
+func checkWidths(ctx context.Context, t *testing.T) {
+	defer do(ctx, t, chromedp.EmulateViewport(1280, 900))
+	for _, width := range []int64{1920, 1280, 1200, 1100, 1024, 900, 480} {
+		do(ctx, t, chromedp.EmulateViewport(width, 900))
+		if hidden := value[int](ctx, t, `(e => e.scrollWidth - e.clientWidth)(document.querySelector("#objectives .wide"))`); hidden > 0 {
+			t.Errorf("a window of %d pixels hides %d of the objectives", width, hidden)
+		}
+	}
 }
 
 // checkComparison opens a page of three arms.

@@ -234,7 +234,7 @@ func newPairView(a, b string, c *compare.Comparison) pairView {
 	}
 	v.RestText = restOfMeasures(count)
 	for _, k := range c.Counters {
-		row := counterRow{State: k.Word(), Name: k.Name + " (" + k.Unit + ")", A: counts(k.A), B: counts(k.B), Change: ratioOf(k)}
+		row := counterRow{State: k.Word(), Name: k.Name + " (" + k.Unit + ")", A: compare.FormatCounts(k.A), B: compare.FormatCounts(k.B), Change: minus(k.Change())}
 		switch {
 		case k.Own || k.Shown:
 			v.Counters = append(v.Counters, row)
@@ -266,45 +266,8 @@ func restOfMeasures(count map[compare.Outcome]int) string {
 	return "Other measures: " + strings.Join(parts, ", ")
 }
 
-// counts writes a side's counts: the one that all runs have, or the range.
-func counts(v []float64) string {
-	lo, hi := slices.Min(v), slices.Max(v)
-	if lo == hi {
-		return unit.Number(lo)
-	}
-	return unit.Number(lo) + " to " + unit.Number(hi)
-}
-
-func ratioOf(k compare.Counter) string {
-	a, b := k.Medians()
-	switch {
-	case a == b:
-		return "0"
-	case a == 0:
-		return "new"
-	case b == 0:
-		return "gone"
-	}
-	return change(b / a)
-}
-
-// change writes a ratio: "+18 %", "−4.3 %", "×3.2".
-func change(ratio float64) string {
-	share := 100 * math.Abs(ratio-1)
-	figure := unit.Number(math.Round(share))
-	if share < 9.95 {
-		figure = unit.Number(math.Round(10*share) / 10)
-	}
-	switch {
-	case ratio >= 2:
-		return "×" + unit.Number(math.Round(10*ratio)/10)
-	case figure == "0":
-		return "0 %"
-	case ratio < 1:
-		return "−" + figure + " %"
-	}
-	return "+" + figure + " %"
-}
+// minus writes a change with the sign that typography has for it: "−4.3 %".
+func minus(change string) string { return strings.ReplaceAll(change, "-", "−") }
 
 func newMeasureRow(m compare.Measure, scale float64) measureRow {
 	row := measureRow{
@@ -314,11 +277,11 @@ func newMeasureRow(m compare.Measure, scale float64) measureRow {
 		Class: map[compare.Outcome]string{compare.Worse: "fail", compare.Better: "pass", compare.Risen: "equivalent", compare.Fallen: "equivalent", compare.Inconclusive: "unknown", compare.Equivalent: "equivalent", compare.Same: "equivalent"}[m.Outcome],
 	}
 	if m.Ratio != nil && m.Outcome != compare.Same {
-		row.Change = change(*m.Ratio)
+		row.Change = minus(compare.FormatChange(*m.Ratio))
 		row.Forest = newForest(m, scale)
 	}
 	if m.Interval != nil && m.Outcome != compare.Same {
-		row.Interval = change(m.Interval[0]) + " to " + change(m.Interval[1])
+		row.Interval = minus(compare.FormatChange(m.Interval[0]) + " to " + compare.FormatChange(m.Interval[1]))
 	}
 	if m.Outcome != compare.Same {
 		if row.P = fmt.Sprintf("%.3f", m.Corrected); m.Corrected < 0.001 {

@@ -68,14 +68,6 @@ func TestSpreadsOfArms(t *testing.T) {
 	}
 }
 
-func TestChange(t *testing.T) {
-	for ratio, want := range map[float64]string{1: "0 %", 1.0004: "0 %", 1.18: "+18 %", 0.957: "−4.3 %", 3.21: "×3.2", 0.5: "−50 %", 1.999: "+100 %"} {
-		if got := change(ratio); got != want {
-			t.Errorf("%v is written %s, want %s", ratio, got, want)
-		}
-	}
-}
-
 func TestBreakdownAddsUp(t *testing.T) {
 	var lives []tookApart
 	for i := range 200 {
