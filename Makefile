@@ -36,8 +36,11 @@ demo: build ## fly examples/density.yaml on the embedded plane
 test: ## every test, on the real plane too
 	$(MAKE) -j4 test-packages test-operator test-image vet
 
+# What takes longest begins first: at the end the cores would wait for it.
+LONGEST   := ./cmd/windtunnel ./planes/... ./internal/plane ./internal/hollow/conformance ./internal/report
+
 test-packages: build kubectl
-	WINDTUNNEL_BIN=$(CURDIR)/$(BIN) $(GO) test -vet=off -p 4 -parallel 3 -timeout 25m ./...
+	WINDTUNNEL_BIN=$(CURDIR)/$(BIN) $(GO) test -vet=off -p 4 -parallel 3 -timeout 25m $(LONGEST) ./...
 
 test-image: ## what makes the image, a module of its own
 	cd tools/image && $(GO) vet ./... && $(GO) test ./...

@@ -70,7 +70,8 @@ func TestRecords(t *testing.T) {
 	s.AddPod(apitest.Pod("p", "node-000000"))
 	repotest.Eventually(t, "pod", func() bool { return f.Stats().Running == 1 })
 	s.EndPod("default", "p")
-	repotest.Eventually(t, "pod gone", func() bool { return f.Stats().Pods == 0 })
+	// A watch may show the deletion before its own answer comes.
+	repotest.Eventually(t, "pod gone", func() bool { s := f.Stats(); return s.Pods == 0 && s.InFlight == 0 })
 	if err := errors.Join(f.Close(), w.Close()); err != nil {
 		t.Fatal(err)
 	}

@@ -39,48 +39,68 @@ func cores(p *Process, within time.Duration) float64 {
 }
 
 // tries is how often a share is measured until others leave the process that
-// much: the most is what counts, and it must never be above the share.
+// much.
 const tries = 8
 
-// tooLittle fails, unless others want the whole machine.
-func tooLittle(t *testing.T, got, want float64) {
-	t.Helper()
-	var load float64
-	if raw, err := os.ReadFile("/proc/loadavg"); err == nil {
-		_, _ = fmt.Sscan(string(raw), &load) // 0 if it cannot be read: no excuse
+// spare is how much CPU of the machine nobody has used until a moment.
+type spare struct {
+	idle  float64 // seconds
+	begin time.Time
+}
+
+// spared is what the machine has had to spare until now.
+func spared() spare {
+	var user, nice, system, idle, wait float64 // of all cores, hundredths of a second
+	if raw, err := os.ReadFile("/proc/stat"); err == nil {
+		_, _ = fmt.Sscan(strings.TrimPrefix(string(raw), "cpu"), &user, &nice, &system, &idle, &wait) // 0 if it cannot be read
 	}
-	if load > float64(runtime.NumCPU())+1 {
-		t.Skipf("uses %.3f cores of %.3f, on a machine with a load of %v", got, want, load)
+	return spare{(idle + wait) / 100, time.Now()}
+}
+
+// tooLittle fails, unless others took what the process lacks: of that much less than
+// half was idle since before.
+func tooLittle(t *testing.T, got, want float64, before spare) {
+	t.Helper()
+	now := spared()
+	if idle := (now.idle - before.idle) / now.begin.Sub(before.begin).Seconds(); now.idle > 0 && idle < (want-got)/2 {
+		t.Skipf("uses %.3f cores of %.3f, while %.3f were idle", got, want, idle)
 	}
 	t.Errorf("uses %.3f cores, want %.3f", got, want)
 }
 
+// checkShare holds that a process gets its share and no more. More for a second is
+// made up for in the next: a governor that others hold up is late to stop it, so that
+// all seconds count together for that.
 func checkShare(t *testing.T, p *Process, want float64) {
 	t.Helper()
-	var most float64
-	for range tries {
+	limit := 1.15*want + 0.005
+	var most, sum, mean float64
+	before := spared()
+	for n := range tries {
 		got := cores(p, time.Second)
-		if got > 1.15*want+0.005 {
-			t.Errorf("uses %.3f cores, want at most %.3f", got, want)
-			return
-		}
-		if most = max(most, got); most > 0.8*want {
+		most, sum = max(most, got), sum+got
+		if mean = sum / float64(n+1); mean <= limit && most > 0.8*want {
 			return
 		}
 	}
-	tooLittle(t, most, want)
+	if mean > limit {
+		t.Errorf("uses %.3f cores, want at most %.3f", mean, want)
+		return
+	}
+	tooLittle(t, most, want, before)
 }
 
 // checkFullSpeed wants more than any share that is tested.
 func checkFullSpeed(t *testing.T, p *Process) {
 	t.Helper()
 	var most float64
+	before := spared()
 	for range tries {
 		if most = max(most, cores(p, 500*time.Millisecond)); most > 0.6 {
 			return
 		}
 	}
-	tooLittle(t, most, 2)
+	tooLittle(t, most, float64(min(2, runtime.NumCPU())), before)
 }
 
 func TestSlowHoldsTheShareAndIsUndone(t *testing.T) {
