@@ -24,7 +24,7 @@ func BenchmarkStablePass(b *testing.B) {
 	repotest.Eventually(b, "it is running", func() bool { return r.get("light").Status.Phase == api.Running })
 	before, spent := c.passes(), cpuTime(b)
 	b.ResetTimer()
-	for c.passes() < before+uint64(b.N) { // each look costs as much as a pass
+	for c.passes() < before+b.N { // each look costs as much as a pass
 		time.Sleep(50 * time.Millisecond)
 	}
 	b.ReportMetric(float64((cpuTime(b)-spent).Microseconds())/1000/float64(c.passes()-before), "cpu-ms/pass")

@@ -17,17 +17,17 @@ func TestCalls(t *testing.T) {
 	c := r.run(func(*controller.Options) {})
 	r.create("light", "light")
 	r.becomes("light", api.Running)
-	published(t, c.calls.take())
+	published(t, c.sent())
 	r.create("heavy", "heavy")
 	r.becomes("heavy", api.Running)
-	c.calls.take()
+	c.sent()
 	stable(c, "v1.8.0 light", "light", map[string]int{"GET deployments": 2, "GET secrets": 2, "GET configmaps": 2, "PATCH secrets": 1})
 	stable(c, "v1.8.0 heavy", "heavy", map[string]int{"GET deployments": 6, "GET secrets": 6, "GET configmaps": 8, "PATCH secrets": 3})
 	c.stop()
 
 	c = r.run(func(o *controller.Options) { o.Features, o.MaxDispatch = v175(), 1 })
 	c.passesMore(0, 2) // it finds both
-	c.calls.take()
+	c.sent()
 	each := map[string]int{"PUT applicationrevisions": 1, "PATCH applications/status": 2}
 	light := map[string]int{"GET deployments": 2, "GET secrets": 2, "GET configmaps": 2, "PATCH secrets": 1, "PATCH configmaps": 1, "PATCH deployments": 1}
 	heavy := map[string]int{"GET deployments": 6, "GET secrets": 6, "GET configmaps": 8, "PATCH secrets": 3, "PATCH configmaps": 4, "PATCH deployments": 3}
@@ -75,5 +75,5 @@ func stable(c *running, what, name string, want map[string]int) {
 	before := c.passes()
 	c.touch(name)
 	c.passesMore(before, 1)
-	counts(c.t, what, c.calls.take(), want)
+	counts(c.t, what, c.sent(), want)
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/hollow"
 	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument/instrumenttest"
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 	"github.com/windtunnel/windtunnel/planes/app/internal/cluster"
 	"github.com/windtunnel/windtunnel/planes/app/internal/controller"
@@ -134,23 +135,9 @@ func (r *rig) gateway(aggregated bool) *gate {
 }
 
 // came returns how many requests came by a way.
-func (g *gate) came(t testing.TB, way string) (n float64) {
+func (g *gate) came(t testing.TB, way string) float64 {
 	t.Helper()
-	all, err := g.registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range all {
-		if f.GetName() != "cluster_gateway_requests_total" {
-			continue
-		}
-		for _, m := range f.GetMetric() {
-			if m.GetLabel()[0].GetValue() == way {
-				n += m.GetCounter().GetValue()
-			}
-		}
-	}
-	return n
+	return instrumenttest.Measured(t, g.registry, "cluster_gateway_requests_total", "way="+way).Value
 }
 
 // direct lets a controller connect to the gateway itself.
@@ -231,7 +218,7 @@ func TestMembers(t *testing.T) {
 	if len(o.Status.Services) != 4 || len(o.Status.AppliedResources) != 6 || len(o.Status.Workflow.Steps) != 1 || o.Status.Workflow.Steps[0].Type != "deploy" {
 		t.Errorf("status %+v", o.Status)
 	}
-	if got := c.calls.take(); got["GET clustergateways/proxy"] > 0 || g.came(t, "direct") == 0 {
+	if got := c.sent(); got["GET clustergateways/proxy"] > 0 || g.came(t, "direct") == 0 {
 		t.Errorf("the hub was asked for members: %v", got)
 	}
 	strays(t, r, members)
@@ -376,7 +363,7 @@ func TestAggregated(t *testing.T) {
 	c := r.run(func(o *controller.Options) { o.Resync = 2 * time.Second })
 	r.make(to(t, "a", `{"clusters":["m-1","m-2"]}`))
 	r.becomes("a", api.Running)
-	got := c.calls.take()
+	got := c.sent()
 	if g.came(t, "aggregated") == 0 || g.came(t, "direct") > 0 || got["POST clustergateways/proxy"] == 0 || got["POST clustergateways/proxy dry"] != 6 {
 		t.Errorf("%v aggregated and %v direct requests; %v", g.came(t, "aggregated"), g.came(t, "direct"), got)
 	}

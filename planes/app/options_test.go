@@ -35,12 +35,13 @@ func TestOptions(t *testing.T) {
 		name := fmt.Sprintf("p-%d", i)
 		r.create(name, "light")
 		r.becomes(name, api.Running)
-		got := c.calls.take()
+		got := c.sent()
 		r.delete(name)
 		c.stop()
 		want, _ := publishing(got)
 		for call, n := range tt.want {
-			if want[call] += n; want[call] == 0 {
+			// What a swift publication does not send at all cannot become less.
+			if want[call] = max(want[call]+n, 0); want[call] == 0 {
 				delete(want, call)
 			}
 		}
@@ -72,7 +73,7 @@ func inStablePass(t *testing.T, r *rig) {
 	} {
 		c := r.run(func(o *controller.Options) { tt.change(&o.Features) })
 		c.passesMore(0, 1) // it finds the application
-		c.calls.take()
+		c.sent()
 		stable(c, tt.name, "s", union(base, tt.want))
 		c.stop()
 	}
@@ -82,6 +83,6 @@ func inStablePass(t *testing.T, r *rig) {
 	c = r.run(func(o *controller.Options) { o.Features.RevisionCompression = api.Uncompressed })
 	r.create("u", "light")
 	r.becomes("u", api.Running)
-	c.calls.take()
+	c.sent()
 	stable(c, "revision in the clear", "u", union(base, map[string]int{"PUT applicationrevisions": 1}))
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/plane"
 	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument/instrumenttest"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/limiter"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/resource"
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
@@ -114,25 +115,27 @@ func (r *rig) run(change func(*controller.Options)) *running {
 }
 
 // passes returns how many passes have ended.
-func (r *running) passes() (n uint64) {
-	all, err := r.registry.Gather()
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	for _, f := range all {
-		if f.GetName() == "application_reconcile_time_seconds" {
-			for _, m := range f.GetMetric() {
-				n += m.GetHistogram().GetSampleCount()
-			}
-		}
-	}
-	return n
+func (r *running) passes() int {
+	r.t.Helper()
+	return instrumenttest.Measured(r.t, r.registry, "application_reconcile_time_seconds").Observed
 }
 
 // passesMore waits until so many passes more than before have ended.
-func (r *running) passesMore(before, more uint64) {
+func (r *running) passesMore(before, more int) {
 	r.t.Helper()
 	repotest.Eventually(r.t, "passes", func() bool { return r.passes() >= before+more })
+}
+
+// sent waits until the controller rests, and returns how often it made each call since
+// the last time. A pass may have something to send after the status that a test sees.
+func (r *running) sent() map[string]int {
+	r.t.Helper()
+	repotest.Eventually(r.t, "the controller rests", func() bool {
+		// What was worked on first: a key that is added meanwhile shows.
+		worked := instrumenttest.Measured(r.t, r.registry, "workqueue_work_duration_seconds").Observed
+		return worked == int(instrumenttest.Measured(r.t, r.registry, "workqueue_adds_total").Value)
+	})
+	return r.calls.take()
 }
 
 // touch makes an annotation of an application change, which brings it into the queue.
