@@ -33,7 +33,7 @@ func TestPreflightFindings(t *testing.T) {
 func spoiled(t *testing.T) *bench {
 	b := newBench(t, head(1)+"- {pause: 1ms}\n")
 	b.options.Kubeconfig = "somebody else's"
-	b.scenario.Preflight.Wait = unit.Duration(50 * time.Millisecond)
+	b.scenario.Preflight.Wait = unit.Duration(time.Second)
 	b.server.Add("/api/v1/namespaces/kube-system", map[string]any{"metadata": map[string]any{"uid": "c-1"}})
 	b.server.Add("/api/v1/namespaces/old-1/pods/vmi-17", map[string]any{"metadata": map[string]any{
 		"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": []string{"test/unmount"}}})
@@ -138,7 +138,7 @@ func TestAHotQueueIsDirty(t *testing.T) {
 	b := newBench(t, head(1)+"- {pause: 1ms}\n")
 	b.plane, _ = flighttest.HotQueue(t)
 	b.options.Kubeconfig = "somebody else's"
-	b.scenario.Preflight.Wait, b.scenario.Preflight.Dirty = unit.Duration(1500*time.Millisecond), "tag"
+	b.scenario.Preflight.Wait, b.scenario.Preflight.Dirty = unit.Duration(3*time.Second), "tag"
 	if err := b.preflight().pass(t.Context(), inspect.ReadCPU(b.clock, b.plane)); err != nil {
 		t.Fatal(err)
 	}
@@ -151,6 +151,7 @@ func TestAHotQueueIsDirty(t *testing.T) {
 // TestALookThatDidNotEnd has a server that is too slow for the gate's wait.
 func TestALookThatDidNotEnd(t *testing.T) {
 	b := spoiled(t)
+	b.scenario.Preflight.Wait = unit.Duration(50 * time.Millisecond)
 	b.scenario.Preflight.Dirty, b.scenario.Preflight.Tolerate = "tag", []string{preflight.Terminating, preflight.Unread, preflight.ProbeWrite, preflight.Host}
 	b.server.Fault(func(*http.Request) *apitest.Fault { return &apitest.Fault{Delay: 30 * time.Millisecond} })
 	if err := b.preflight().pass(t.Context(), inspect.ReadCPU(b.clock, b.plane)); err != nil {

@@ -115,6 +115,9 @@ func (h *Hub) serve(ctx context.Context) (err error) {
 	if err == nil {
 		err = h.publish(ctx, where)
 	}
+	if ctx.Err() != nil { // ended while it said so, it has not failed
+		err = nil
+	}
 	if err == nil {
 		h.o.Log.Info("hub runs", "name", h.o.Name, "websocket", sockets.Addr().String(), "enrolment", enrolment.Addr().String())
 		h.o.Registry.Ready()
