@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/plane/process"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/slo"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -45,5 +46,22 @@ func TestObjectivesOnATargetThatWasCut(t *testing.T) {
 	}
 	if j.Verdict != slo.Unknown {
 		t.Error(j.Verdict, j.Reasons)
+	}
+}
+
+// TestDeathIsSaidOnce holds that the reason of a run that a death ended names the
+// component once, how it ended, and where its last words are.
+func TestDeathIsSaidOnce(t *testing.T) {
+	for text, want := range map[string]string{
+		(&process.DeathError{Name: "op", State: "exit status 3", LogFile: "/runs/1/logs/op.log", Lines: []string{"out (of) luck", "bye"}}).Error(): "op died during the run (exit status 3); its last words are in logs/op.log.",
+		(&process.DeathError{Name: "op", State: "signal: killed", LogFile: "/runs/1/logs/op.log"}).Error():                                         "op died during the run (signal: killed) and left nothing in logs/op.log.",
+		"nobody answers\nany more": "op died during the run: nobody answers",
+	} {
+		f := newFlight(t)
+		f.event(20, record.EventDied, "op", text)
+		f.end(record.Broken)
+		if j := f.judge(); j.Verdict == slo.Pass || len(j.Reasons) == 0 || j.Reasons[0] != want {
+			t.Errorf("%v %q, want %q", j.Verdict, j.Reasons, want)
+		}
 	}
 }

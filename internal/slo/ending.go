@@ -2,6 +2,7 @@ package slo
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/windtunnel/windtunnel/internal/record"
@@ -13,8 +14,7 @@ import (
 func cutShort(f *run.Facts) []string {
 	var out []string
 	for _, m := range f.EventsOf(record.EventDied) {
-		first, _, _ := strings.Cut(m.Text, "\n")
-		out = append(out, fmt.Sprintf("%s died during the run: %s", m.Name, strings.TrimSpace(first)))
+		out = append(out, death(m))
 	}
 	switch {
 	case f.Ended.Reason == "":
@@ -29,6 +29,23 @@ func cutShort(f *run.Facts) []string {
 		out = append(out, "The run did not get as far as its first step"+why(f.Ended)+".")
 	}
 	return out
+}
+
+// death says how a component died. What a process left in its log stands in the event
+// below the first line, which names the process once more and ends with the log's path.
+func death(m record.Event) string {
+	first, _, _ := strings.Cut(m.Text, "\n")
+	how, isProcess := strings.CutPrefix(first, m.Name+" died (")
+	how, log, closed := strings.Cut(how, ")")
+	if !isProcess || !closed {
+		return fmt.Sprintf("%s died during the run: %s", m.Name, strings.TrimSpace(first))
+	}
+	said := "; its last words are in "
+	if strings.Contains(log, "left nothing") {
+		said = " and left nothing in "
+	}
+	path := strings.TrimSuffix(strings.TrimSpace(log), ":")
+	return fmt.Sprintf("%s died during the run (%s)%slogs/%s.", m.Name, how, said, filepath.Base(path))
 }
 
 // why is what an end says of its reason.
