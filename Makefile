@@ -13,7 +13,7 @@ BIN       := bin/windtunnel
 # The one build that links Kubernetes: minutes when the build cache is cold.
 BUILD     := $(GO) build -tags embedded -ldflags "$(LDFLAGS)"
 
-.PHONY: all build image demo kubectl test test-packages test-image test-operator test-short test-accuracy test-robust test-web vet lint race fuzz bench bench-check bench-keep bench-fleet bench-load bench-hollow bench-leader web docs clean
+.PHONY: all build image demo kubectl test test-packages test-image test-operator test-short test-accuracy test-jitter test-robust test-web vet lint race fuzz bench bench-check bench-keep bench-fleet bench-load bench-hollow bench-leader web docs clean
 
 all: build
 
@@ -62,6 +62,13 @@ test-short: ## what passes in seconds, without Kubernetes and without a plane
 test-accuracy: build ## the proofs that take up to two hours and want the machine to themselves
 	WINDTUNNEL_ACCURACY=1 WINDTUNNEL_BIN=$(CURDIR)/$(BIN) $(GO) test -v -p 1 -timeout 2h ./bench/accuracy/...
 	WINDTUNNEL_ACCURACY=1 WINDTUNNEL_BIN=$(CURDIR)/$(BIN) $(GO) test -v -p 1 -timeout 2h -run '^TestProof' $(PROOFS)
+
+# The tests that ask an API server in memory, while all that it says comes late by chance.
+JITTERED  = $(addprefix ./,$(sort $(dir $(shell git grep -l 'apitest\.' -- 'internal/*_test.go' 'planes/*_test.go'))))
+JITTER    := 100ms
+
+test-jitter: ## whether tests take for granted that a watch is as quick as they are
+	WINDTUNNEL_JITTER=$(JITTER) $(GO) test -short -vet=off -count 1 -p 4 -parallel 16 $(JITTERED)
 
 SEED      := 1
 

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -70,10 +71,16 @@ type Server struct {
 	play    func(path string, o *Object) *Object
 
 	mu      sync.Mutex // of what follows
-	cuts    map[*http.Request]context.CancelFunc
+	cuts    map[*http.Request]cut
 	created []*Object
 	calls   []call
 	packed  int
+}
+
+// cut ends a watch, and tells when it has.
+type cut struct {
+	cancel context.CancelFunc
+	ended  chan struct{}
 }
 
 type call struct{ text, kind, body string } // METHOD PATH, METHOD RESOURCE
@@ -94,7 +101,7 @@ func New(t testing.TB, resources ...Resource) *Server {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = h.Close() })
-	s := &Server{hollow: h, stop: make(chan struct{}), cuts: map[*http.Request]context.CancelFunc{}}
+	s := &Server{hollow: h, stop: make(chan struct{}), cuts: map[*http.Request]cut{}}
 	if s.cluster, err = h.Cluster("one"); err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +117,7 @@ func New(t testing.TB, resources ...Resource) *Server {
 	for len(s.Names("/api/v1/namespaces")) > 0 {
 		time.Sleep(time.Millisecond)
 	}
-	s.endpoint = Serve(t, http.HandlerFunc(s.serve))
+	s.endpoint = Serve(t, jittered(http.HandlerFunc(s.serve)))
 	t.Cleanup(func() { close(s.stop) })
 	return s
 }
@@ -207,12 +214,16 @@ func (s *Server) Play(f func(path string, o *Object) *Object) {
 	s.play = f
 }
 
-// CutWatches ends all watches in the middle.
+// CutWatches ends all watches in the middle: nothing that comes after is seen by them.
 func (s *Server) CutWatches() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, cut := range s.cuts {
-		cut()
+	cuts := maps.Clone(s.cuts)
+	s.mu.Unlock()
+	for _, c := range cuts {
+		c.cancel()
+	}
+	for _, c := range cuts {
+		<-c.ended
 	}
 }
 
@@ -445,8 +456,10 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, body []byte) {
 		case <-ctx.Done():
 		}
 	}()
+	own := cut{cancel, make(chan struct{})}
+	defer close(own.ended)
 	s.mu.Lock()
-	s.cuts[r] = cancel
+	s.cuts[r] = own
 	s.mu.Unlock()
 	defer func() {
 		s.mu.Lock()
