@@ -144,7 +144,7 @@ func (r *rig) converged() {
 func improved(o *hub.Options) {
 	o.Owner, o.Resync, o.NodeFilter, o.PodFilter, o.Birth, o.LimitAnswer = hub.OwnerOwn, hub.ResyncConnect, hub.FilterSpec, hub.FilterSpec, hub.BirthAck, hub.LimitClose
 	o.Annotate, o.Join = hub.AnnotateWatch, hub.JoinWhole
-	o.SuccessGet, o.Window, o.Dispatchers = false, 16, 8
+	o.SuccessGet, o.Window, o.Dispatchers, o.Requests = false, 16, 8, hub.RequestsOrdered
 }
 
 // TestLifeOfPods holds that edges join, run their pods, hold what the API server

@@ -40,6 +40,7 @@ type edge struct {
 	held    []held
 	pending map[string]*request // by msg_id
 	pods    map[string]*pod     // by UID: those that start or end
+	behind  map[string]*pod     // by UID: those that run and of which the API server had something older
 	things  map[string]*thing   // by UID: those that report
 }
 

@@ -20,18 +20,22 @@ type answer struct {
 	Err    *struct{ ErrStatus metav1.Status }
 }
 
-// read returns what an answer says; nil, that nobody answered.
+// unknown is the reason of an error that has none: apimachinery's StatusReasonUnknown is
+// the empty text, as if there were no error.
+const unknown metav1.StatusReason = "Unknown"
+
+// read returns what an answer says, and why it is no success; nil is one that nobody gave.
 func read(m *message.Message) (object json.RawMessage, reason metav1.StatusReason) {
 	if m == nil {
 		return nil, metav1.StatusReasonTimeout
 	}
 	var a answer
 	if err := json.Unmarshal(m.Content, &a); err != nil {
-		return nil, metav1.StatusReasonUnknown
+		return nil, unknown
 	}
 	if a.Err != nil {
 		if a.Err.ErrStatus.Reason == "" {
-			return nil, metav1.StatusReasonUnknown
+			return nil, unknown
 		}
 		return nil, a.Err.ErrStatus.Reason
 	}

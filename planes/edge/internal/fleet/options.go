@@ -52,7 +52,8 @@ type Options struct {
 	Transport     string
 	PodStart      time.Duration // median; what an edge has to fetch comes on top
 	PodStop       time.Duration
-	DropAcks      float64 // share of acknowledgements that get lost
+	CompareAfter  time.Duration // a pod that runs has come back as pending, and is said to run once more; 0: never
+	DropAcks      float64       // share of acknowledgements that get lost
 	DelayAcks     time.Duration
 	ReadEvery     time.Duration // an edge reads what has come no more often; 0: at once
 	Duplicate     float64       // share of messages, keepalives aside, that are sent twice
@@ -72,7 +73,7 @@ type Options struct {
 func Default() Options {
 	return Options{
 		Edges: 100, Prefix: "edge", JoinRate: 300, Hubs: 1, Dialers: 256, Certificates: CertificatesOwn, Backoff: BackoffFixed, TLS: TLSFull,
-		Keepalive: 15 * time.Second, Grid: 250 * time.Millisecond, Lease: 10 * time.Second, Status: 5 * time.Minute, Heartbeat: HeartbeatLease, Transport: TransportWebsocket, PodStart: 100 * time.Millisecond, PodStop: 100 * time.Millisecond,
+		Keepalive: 15 * time.Second, Grid: 250 * time.Millisecond, Lease: 10 * time.Second, Status: 5 * time.Minute, Heartbeat: HeartbeatLease, Transport: TransportWebsocket, PodStart: 100 * time.Millisecond, PodStop: 100 * time.Millisecond, CompareAfter: 10 * time.Second,
 		Nodes: true, CompareNodes: true, Pods: 110, ReportEvery: 10 * time.Second, Seed: 1,
 	}
 }
@@ -98,8 +99,8 @@ func (o *Options) Validate() error {
 	if o.Grid < 0 || o.Grid > o.Keepalive {
 		errs = append(errs, fmt.Errorf("grid %v: want 0 up to the keepalive's %v", o.Grid, o.Keepalive))
 	}
-	if o.Lease < 0 || o.Status < 0 || o.PodStart < 0 || o.PodStop < 0 || o.DelayAcks < 0 || o.ReadEvery < 0 || o.Sources < 0 || o.Sources > 250 {
-		errs = append(errs, errors.New("lease, status, pod-start, pod-stop, delay-acks, read-every, sources: want 0 or more, and at most 250 sources"))
+	if o.Lease < 0 || o.Status < 0 || o.PodStart < 0 || o.PodStop < 0 || o.CompareAfter < 0 || o.DelayAcks < 0 || o.ReadEvery < 0 || o.Sources < 0 || o.Sources > 250 {
+		errs = append(errs, errors.New("lease, status, pod-start, pod-stop, compare-after, delay-acks, read-every, sources: want 0 or more, and at most 250 sources"))
 	}
 	if o.Reports < 0 || o.ReportEvery <= 0 {
 		errs = append(errs, errors.New("reports, report-every: want 0 or more, and more than 0"))

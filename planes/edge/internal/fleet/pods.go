@@ -44,6 +44,7 @@ func (e *edge) applyLocked(m *message.Message, r message.Resource) bool {
 	if m.Route.Operation == message.Delete {
 		result = e.dropLocked(pack(string(o.GetUID())))
 		delete(e.pods, string(o.GetUID()))
+		delete(e.behind, string(o.GetUID()))
 		delete(e.things, string(o.GetUID()))
 	} else {
 		result = e.holdLocked(held{uid: pack(string(o.GetUID())), sum: api.Sum(o), kind: k})
@@ -90,16 +91,11 @@ func (e *edge) podLocked(p *corev1.Pod, result string) {
 	own := e.pods[uid]
 	if own == nil {
 		if result != "new" && p.DeletionTimestamp == nil {
+			e.comparedLocked(p)
 			return
 		}
-		own = &pod{namespace: p.Namespace, name: p.Name, uid: uid, received: e.fleet.now()}
-		for _, c := range p.Spec.Containers {
-			own.containers = append(own.containers, c.Name)
-		}
-		if e.pods == nil {
-			e.pods = map[string]*pod{}
-		}
-		e.pods[uid] = own
+		own = e.newPod(p)
+		e.rememberLocked(own)
 	}
 	switch {
 	case p.DeletionTimestamp != nil && !own.ending:
@@ -108,6 +104,52 @@ func (e *edge) podLocked(p *corev1.Pod, result string) {
 	case p.DeletionTimestamp == nil && result == "new":
 		e.startLocked(p, own)
 	}
+}
+
+func (e *edge) newPod(p *corev1.Pod) *pod {
+	own := &pod{namespace: p.Namespace, name: p.Name, uid: string(p.UID), received: e.fleet.now()}
+	for _, c := range p.Spec.Containers {
+		own.containers = append(own.containers, c.Name)
+	}
+	return own
+}
+
+func (e *edge) rememberLocked(p *pod) {
+	if e.pods == nil {
+		e.pods = map[string]*pod{}
+	}
+	e.pods[p.uid] = p
+}
+
+// comparedLocked says once more that a pod runs of which the API server has something
+// older, as a kubelet does: what came twice to the hub, or hung there, may have undone
+// the last status. Often it is on its way, and nothing is said.
+func (e *edge) comparedLocked(p *corev1.Pod) {
+	uid := string(p.UID)
+	if p.Status.Phase != corev1.PodPending {
+		delete(e.behind, uid)
+		return
+	}
+	if e.behind[uid] != nil || e.fleet.o.CompareAfter == 0 {
+		return
+	}
+	own := e.newPod(p)
+	if e.behind == nil {
+		e.behind = map[string]*pod{}
+	}
+	e.behind[uid] = own
+	e.fleet.schedule.in(e.fleet.o.CompareAfter, func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if e.behind[uid] != own {
+			return
+		}
+		delete(e.behind, uid)
+		if e.pods[uid] == nil {
+			e.rememberLocked(own)
+			e.runsLocked(own)
+		}
+	})
 }
 
 // startLocked says that a pod is there, fetches what it uses, and starts it.
@@ -182,6 +224,10 @@ func (e *edge) runPod(p *pod) {
 		return
 	}
 	e.fleet.metrics.started.WithLabelValues().Observe(e.fleet.now().Sub(p.received).Seconds())
+	e.runsLocked(p)
+}
+
+func (e *edge) runsLocked(p *pod) {
 	e.patchLocked(p, corev1.PodRunning, corev1.ConditionTrue, func() {
 		if e.pods[p.uid] == p && !p.ending {
 			e.forgetLocked(p)

@@ -39,6 +39,9 @@ const (
 	JoinPatch = "patch" // a node is made without the labels that are Kubernetes' own, which a second call brings: KubeEdge's
 	JoinWhole = "whole" // as the edge says
 
+	RequestsAny     = "any"     // whichever worker is free takes what an edge asks, so that a status which was sent twice, or slowly, can undo a later one: KubeEdge's
+	RequestsOrdered = "ordered" // what is asked about one object waits for one worker
+
 	LookupWalk  = "walk"  // whether a model is still used, all devices are looked at for: KubeEdge's
 	LookupIndex = "index" // those of the edge that are of it
 
@@ -64,6 +67,7 @@ type Options struct {
 	Window                         int // messages that an edge has not acknowledged
 	Dispatchers                    int
 	Workers, Buffer                int // of each kind of request of the edges
+	Requests                       string
 	NodeLimit                      int
 	Keepalive, Round, ResendAfter  time.Duration
 	Resends                        int           // and then the message waits for longer and longer
@@ -85,7 +89,7 @@ type Options struct {
 func Default() Options {
 	return Options{
 		Name: "hub", Address: "127.0.0.1", Owner: OwnerAll, Resync: ResyncIncremental, Store: StoreCRD, NodeFilter: FilterAll, PodFilter: FilterMeta,
-		Birth: BirthDispatch, LimitAnswer: LimitSilent, Annotate: AnnotateRead, Join: JoinPatch, SuccessGet: true, Queues: QueuesHead, Window: 1, Dispatchers: 1, Workers: 100, Buffer: 1024,
+		Birth: BirthDispatch, LimitAnswer: LimitSilent, Annotate: AnnotateRead, Join: JoinPatch, SuccessGet: true, Queues: QueuesHead, Window: 1, Dispatchers: 1, Workers: 100, Buffer: 1024, Requests: RequestsAny,
 		NodeLimit: 500, Keepalive: 30 * time.Second, Round: 5 * time.Second, ResendAfter: 5 * time.Second, Resends: 5, HandshakeTimeout: 30 * time.Second,
 		DeviceWorkers: 1, DeviceLookup: LookupWalk, ModelWait: 10 * time.Second,
 	}
@@ -95,7 +99,7 @@ func Default() Options {
 func Improved() map[string]string {
 	return map[string]string{
 		"owner": OwnerOwn, "resync": ResyncConnect, "node-filter": FilterSpec, "pod-filter": FilterSpec, "birth": BirthAck, "limit-answer": LimitClose,
-		"annotate": AnnotateWatch, "join": JoinWhole, "success-get": "false", "window": "16", "dispatchers": "8", "admit": "400", "write-timeout": "15s",
+		"annotate": AnnotateWatch, "join": JoinWhole, "success-get": "false", "window": "16", "dispatchers": "8", "requests": RequestsOrdered, "admit": "400", "write-timeout": "15s",
 		"device-workers": "16", "device-lookup": LookupIndex, "model-wait": "0s",
 	}
 }
@@ -117,6 +121,7 @@ func (o *Options) Validate() error {
 		{"annotate", o.Annotate, []string{AnnotateRead, AnnotateWatch}},
 		{"join", o.Join, []string{JoinPatch, JoinWhole}},
 		{"queues", o.Queues, []string{QueuesHead, QueuesV111}},
+		{"requests", o.Requests, []string{RequestsAny, RequestsOrdered}},
 		{"device-lookup", o.DeviceLookup, []string{LookupWalk, LookupIndex}},
 	} {
 		known := false

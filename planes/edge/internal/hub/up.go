@@ -52,18 +52,19 @@ func handled() []string {
 func newUp(h *Hub) *up {
 	u := &up{hub: h, wake: make(chan struct{}, 1), channels: map[string]lanes{}}
 	for _, kind := range handled() {
-		queues, workers := 1, h.o.Workers
-		if kind == message.TypeTwin {
-			if h.things == nil {
-				continue
-			}
+		l, queues := lanes{workers: h.o.Workers}, 1
+		switch {
+		case kind == message.TypeTwin && h.things == nil:
+			continue
+		case kind == message.TypeTwin:
 			// Reports of one device wait for one worker: were two written at once, the older
 			// could be the last, and would stand until the next report.
-			queues, workers = h.o.DeviceWorkers, 1
+			l.workers, queues = 1, h.o.DeviceWorkers
+		case h.o.Requests == RequestsOrdered:
+			l.workers, queues = 1, h.o.Workers
 		}
-		l := lanes{workers: workers}
 		for range queues {
-			l.queues = append(l.queues, make(chan request, h.o.Buffer))
+			l.queues = append(l.queues, make(chan request, (h.o.Buffer+queues-1)/queues))
 		}
 		u.channels[kind] = l
 	}
@@ -212,7 +213,7 @@ func result(o any, err error) ([]byte, error) {
 	case errors.As(err, &status):
 		out.Err = map[string]any{"ErrStatus": status.Status()}
 	default:
-		out.Err = map[string]any{"ErrStatus": metav1.Status{Status: metav1.StatusFailure, Message: err.Error(), Reason: metav1.StatusReasonUnknown, Code: 500}}
+		out.Err = map[string]any{"ErrStatus": metav1.Status{Status: metav1.StatusFailure, Message: err.Error(), Reason: metav1.StatusReasonInternalError, Code: 500}}
 	}
 	return json.Marshal(out)
 }
