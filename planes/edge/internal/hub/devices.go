@@ -272,7 +272,7 @@ func (d *devices) unknown(x *api.Device) bool {
 }
 
 // report writes down what a device reports. Nobody is told how that went.
-func (d *devices) report(ctx context.Context, q request) {
+func (d *devices) report(ctx context.Context, q *request) {
 	var u message.TwinUpdate
 	if err := json.Unmarshal(q.message.Content, &u); err != nil {
 		d.hub.metrics.reports.WithLabelValues("malformed").Inc()

@@ -32,14 +32,14 @@ type request struct {
 type up struct {
 	hub      *Hub
 	mu       sync.Mutex
-	waiting  []request
+	waiting  []*request
 	wake     chan struct{}
 	channels map[string]lanes
 }
 
 // lanes are where requests of one type wait.
 type lanes struct {
-	queues  []chan request
+	queues  []chan *request
 	workers int // of each
 }
 
@@ -64,7 +64,7 @@ func newUp(h *Hub) *up {
 			l.workers, queues = 1, h.o.Workers
 		}
 		for range queues {
-			l.queues = append(l.queues, make(chan request, (h.o.Buffer+queues-1)/queues))
+			l.queues = append(l.queues, make(chan *request, h.o.Buffer))
 		}
 		u.channels[kind] = l
 	}
@@ -83,7 +83,7 @@ func (u *up) depth() int {
 	return n
 }
 
-func (u *up) add(q request) {
+func (u *up) add(q *request) {
 	u.mu.Lock()
 	u.waiting = append(u.waiting, q)
 	u.mu.Unlock()
@@ -143,7 +143,7 @@ func (h *Hub) received(s *session, m message.Message) {
 			h.metrics.dropped.WithLabelValues("unknown resource").Inc()
 			return
 		}
-		h.up.add(request{session: s, message: m, resource: r})
+		h.up.add(&request{session: s, message: m, resource: r})
 	}
 }
 
@@ -170,7 +170,7 @@ func known(word string, words ...string) string {
 var errOperation = errors.New("no such operation")
 
 // answer does what an edge asks and answers.
-func (u *up) answer(ctx context.Context, q request) {
+func (u *up) answer(ctx context.Context, q *request) {
 	if q.session.ended() {
 		return
 	}
@@ -219,7 +219,7 @@ func result(o any, err error) ([]byte, error) {
 }
 
 // object answers with a ConfigMap or Secret, which the edge acknowledges.
-func (u *up) object(ctx context.Context, q request, o any, err error) {
+func (u *up) object(ctx context.Context, q *request, o any, err error) {
 	if err != nil {
 		text, _ := json.Marshal(err.Error()) // a string can always be
 		m := q.message.Reply(u.hub.wall(), message.SourceCloud, text)
@@ -242,7 +242,7 @@ func (u *up) object(ctx context.Context, q request, o any, err error) {
 	q.session.enqueue(ctx, out)
 }
 
-func (u *up) do(ctx context.Context, q request) (any, error) {
+func (u *up) do(ctx context.Context, q *request) (any, error) {
 	c, m, r := u.hub.client, &q.message, q.resource
 	switch m.Route.Operation + " " + r.Type {
 	case "insert node":
