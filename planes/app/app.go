@@ -89,6 +89,7 @@ func controllerVerb(host cli.Host) *cobra.Command {
 	f.Var(&passes{&o.Features.TwoCollections}, "gc-passes", "`1 or 2` garbage collections in each pass, with a status each")
 	f.BoolVar(&o.Features.FoldSecrets, "fold-secrets", false, "compare a Secret's stringData with its data")
 	f.BoolVar(&o.Features.CompressFirst, "compress-first", false, "create revisions as they will be kept, so that none is written twice")
+	f.BoolVar(&o.Features.WatchDrift, "watch-drift", false, "watch the metadata of the hub's own objects: what nobody has changed is not read again, what somebody has is put right at once")
 	f.Float64Var(&o.Features.Jitter, "resync-jitter", 0, "share of the re-sync period that is added by chance")
 	f.StringVar(&o.Gateway.URL, "cluster-gateway-url", "", "connect to the gateway directly: `URL`, or "+cluster.Registered+" for the replicas that have registered; default: by the plane's API server")
 	f.StringVar(&o.Gateway.CAFile, "cluster-gateway-ca-file", "", "`file` with the authority of the URL's certificate, PEM")
@@ -222,7 +223,7 @@ func profiles() map[string]map[string]string {
 		},
 		profileV18: {"feature-gates": compressed + inMemory},
 		profileImproved: {
-			"feature-gates": compressed + inMemory, "fold-secrets": "true", "compress-first": "true", "resync-jitter": "0.1",
+			"feature-gates": compressed + inMemory, "fold-secrets": "true", "compress-first": "true", "resync-jitter": "0.1", "watch-drift": "true",
 		},
 	}
 }

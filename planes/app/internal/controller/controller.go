@@ -37,6 +37,7 @@ type Controller struct {
 	events  record.EventRecorder
 	metrics *metrics
 	memory  *memories
+	drift   *drift // nil: every pass reads every object
 	loop    *loop.Loop
 	rng     *chance
 
@@ -75,6 +76,7 @@ func Run(ctx context.Context, o Options) error {
 		}
 		return err
 	}
+	c.drift.start(ctx, &wait)
 	wait.Go(func() { c.loop.Run(ctx) })
 	o.Log.Info("controller runs", "limiter", o.Limiter.Rate().String(), "workers", o.Workers, "shard", o.Shard)
 	o.Registry.Ready()
@@ -137,6 +139,11 @@ func prepare(o Options) (*Controller, error) {
 		return nil, err
 	}
 	c.loop = loop.New(loop.Options{Name: "application", Threads: o.Workers, Metrics: o.Registry.Queues(), Reconcile: c.reconcile, Log: o.Log})
+	if o.Features.WatchDrift {
+		if c.drift, err = newDrift(config, o, c.loop.Queue.Add); err != nil {
+			return nil, err
+		}
+	}
 	return c, nil
 }
 

@@ -151,21 +151,23 @@ var errNoGateway = errors.New("the hub serves no " + cluster.Resource)
 // apply brings an object to what is wanted: it is read, and created or patched. A
 // dry run changes nothing.
 func (c objects) apply(ctx context.Context, want *unstructured.Unstructured, dryRun bool) error {
-	return c.applyOver(ctx, nil, want.DeepCopy(), dryRun)
+	_, err := c.applyOver(ctx, nil, want.DeepCopy(), dryRun)
+	return err
 }
 
-// applyOver is apply for an object that was read before, or for nil. It changes want.
-func (c objects) applyOver(ctx context.Context, before *answer, want *unstructured.Unstructured, dryRun bool) error {
+// applyOver is apply for an object that was read before, or for nil. It changes want,
+// and returns the object where there is nothing to change.
+func (c objects) applyOver(ctx context.Context, before *answer, want *unstructured.Unstructured, dryRun bool) (same *answer, err error) {
 	is, err := c.read(ctx, want, before)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := annotate(want); err != nil {
-		return err
+		return nil, err
 	}
 	r, err := c.resource(want)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
@@ -176,24 +178,24 @@ func (c objects) applyOver(ctx context.Context, before *answer, want *unstructur
 	if is == nil {
 		defer c.metrics.requestTo(ctx, "Create", want.GetKind(), want.GetAPIVersion())()
 		_, err = r.Create(ctx, want, metav1.CreateOptions{DryRun: dry})
-		return err
+		return nil, err
 	}
 	if err := owned(is.object, want); err != nil {
-		return err
+		return nil, err
 	}
 	if c.features.FoldSecrets {
 		fold(want)
 	}
 	p, kind, err := difference(is, want)
 	if err != nil {
-		return fmt.Errorf("%s %s: %w", want.GetKind(), want.GetName(), err)
+		return nil, fmt.Errorf("%s %s: %w", want.GetKind(), want.GetName(), err)
 	}
 	if string(p) == "{}" && c.features.SkipEmptyPatch {
-		return nil
+		return is, nil
 	}
 	defer c.metrics.requestTo(ctx, "Patch", want.GetKind(), want.GetAPIVersion())()
 	_, err = r.Patch(ctx, want.GetName(), kind, p, metav1.PatchOptions{DryRun: dry})
-	return err
+	return nil, err
 }
 
 // delete deletes an object that was read.

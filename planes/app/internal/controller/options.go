@@ -61,6 +61,7 @@ type Features struct {
 	// What KubeVela has not.
 	FoldSecrets   bool    // a Secret's stringData is compared with its data
 	CompressFirst bool    // a revision is compressed, and without what the server prunes, when it is created
+	WatchDrift    bool    // what the hub's own objects are kept as is read again where a watch of their metadata saw a change
 	Jitter        float64 // share of Resync that is added by chance
 }
 

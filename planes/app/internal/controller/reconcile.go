@@ -71,6 +71,7 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 	}
 	if !exists {
 		c.memory.forget(key)
+		c.drift.forget(key)
 		c.metrics.show(key, nil)
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
@@ -167,17 +168,44 @@ func (p *pass) keep(ctx context.Context) error {
 		return nil
 	}
 	held := p.current.Spec.ManagedResources
-	return parallel(len(held), p.c.o.MaxDispatch, func(i int) error {
-		e := p.look(ctx, held[i])
-		if e.err != nil {
-			return e.err
+	p.c.drift.retain(p.key, held)
+	return parallel(len(held), p.c.o.MaxDispatch, func(i int) error { return p.keepOne(ctx, held[i]) })
+}
+
+func (p *pass) keepOne(ctx context.Context, m api.ManagedResource) error {
+	drift, kind := p.c.drift, schema.GroupVersionResource{}
+	if m.Cluster != "" {
+		drift = nil // members are not watched
+	}
+	if drift != nil {
+		mapping, err := p.c.objects.mapping(schema.FromAPIVersionAndKind(m.APIVersion, m.Kind))
+		if err != nil {
+			return fmt.Errorf("%s %s: %w", m.Kind, m.Name, err)
 		}
-		want := &unstructured.Unstructured{}
-		if err := want.UnmarshalJSON(held[i].Raw); err != nil {
-			return fmt.Errorf("%s %s as it was rendered: %w", held[i].Kind, held[i].Name, err)
-		}
-		return p.c.objects.applyOver(cluster.In(ctx, held[i].Cluster), e.answer, want, false)
-	})
+		kind = mapping.Resource
+	}
+	if drift.unchanged(p.key, kind, m) {
+		return nil
+	}
+	drift.follow(p.key, kind, m)
+	e := p.look(ctx, m)
+	if e.err != nil {
+		return e.err
+	}
+	want := &unstructured.Unstructured{}
+	if err := want.UnmarshalJSON(m.Raw); err != nil {
+		return fmt.Errorf("%s %s as it was rendered: %w", m.Kind, m.Name, err)
+	}
+	same, err := p.c.objects.applyOver(cluster.In(ctx, m.Cluster), e.answer, want, false)
+	if err != nil {
+		return err
+	}
+	if same == nil {
+		drift.changed(p.key, kind, m)
+	} else {
+		drift.same(p.key, kind, m, same.object)
+	}
+	return nil
 }
 
 // collectGarbage goes through mark, sweep and finalize: trackers of earlier

@@ -1,0 +1,320 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/planes/app/internal/api"
+)
+
+// drift finds by watching which objects are not as a pass has last found them. Only
+// these are read again: an application at rest costs no request, and what somebody
+// changes is put right at once. KubeVela reads everything in every pass.
+//
+// It watches metadata alone, and remembers of an object three numbers; its methods
+// may be called at any time, those of a nil drift do nothing.
+type drift struct {
+	client  metadata.Interface
+	now     func() clock.Time
+	every   time.Duration // the bound on wakes is for so long
+	enqueue func(key string)
+	seed    maphash.Seed
+
+	mu     sync.Mutex
+	wait   *sync.WaitGroup    // of watches; nil before start
+	ctx    context.Context    // of watches
+	kinds  map[uint64]*source // by hash of their resource
+	states map[object]*state
+	held   map[string][]object // by NAMESPACE/NAME of the application
+}
+
+// source is the watch of one kind. While it has not said what there is, or cannot
+// be opened, objects of the kind are read as if there were none.
+type source struct{ listed, open bool }
+
+// object stands for one: hashes of its resource, and of its namespace and name.
+type object struct{ kind, name uint64 }
+
+// state is what is known of one object.
+type state struct {
+	key        string // of the application that holds it
+	asRendered uint64 // look of it when a pass found nothing to change; 0: not found so
+	rendered   uint64 // hash of what it was rendered as then
+	seen       uint64 // look by the watch's last event; 0: none yet
+	since      clock.Time
+	wakes      int // since then
+}
+
+// maxWakes is how many passes the changes of one object bring about in a re-sync
+// period. An object that is changed all the time, and needs nothing done, is left
+// to the re-sync like those of the original.
+const maxWakes = 3
+
+func newDrift(config *rest.Config, o Options, enqueue func(string)) (*drift, error) {
+	client, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("app-controller: %w", err)
+	}
+	return &drift{
+		client: client, now: o.Clock.Now, every: o.Resync, enqueue: enqueue, seed: maphash.MakeSeed(),
+		kinds: map[uint64]*source{}, states: map[object]*state{}, held: map[string][]object{},
+	}, nil
+}
+
+// start lets watches begin, which end with ctx; the caller waits on wait.
+func (d *drift) start(ctx context.Context, wait *sync.WaitGroup) {
+	if d == nil {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.ctx, d.wait = ctx, wait
+}
+
+// unchanged says whether an object is known to be as it was when a pass found
+// nothing to change, and is to be rendered as it was then.
+func (d *drift) unchanged(key string, kind schema.GroupVersionResource, m api.ManagedResource) bool {
+	if d == nil {
+		return false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	o := d.object(kind, m)
+	s, source := d.states[o], d.kinds[o.kind]
+	return source != nil && source.listed && source.open && s != nil && s.key == key && s.asRendered != 0 && s.rendered == maphash.Bytes(d.seed, m.Raw) && (s.seen == 0 || s.seen == s.asRendered)
+}
+
+// follow lets events of an object count, before it is read: what is changed after
+// that read comes as an event.
+func (d *drift) follow(key string, kind schema.GroupVersionResource, m api.ManagedResource) {
+	if d == nil {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	o := d.object(kind, m)
+	if d.kinds[o.kind] == nil && d.wait != nil && d.ctx.Err() == nil {
+		d.kinds[o.kind] = &source{}
+		d.wait.Go(func() { d.watch(d.ctx, kind, o.kind) })
+	}
+	if s := d.states[o]; s == nil || s.key != key {
+		d.states[o] = &state{key: key, since: d.now()}
+		d.held[key] = append(d.held[key], o)
+	}
+}
+
+// same notes that a pass has read an object and found nothing to change.
+func (d *drift) same(key string, kind schema.GroupVersionResource, m api.ManagedResource, is metav1.Object) {
+	d.found(key, kind, m, func(s *state) { s.asRendered, s.rendered = d.look(is), maphash.Bytes(d.seed, m.Raw) })
+}
+
+// changed notes that a pass has changed an object. The event of that brings about
+// the pass that finds nothing more to change.
+func (d *drift) changed(key string, kind schema.GroupVersionResource, m api.ManagedResource) {
+	d.found(key, kind, m, func(s *state) { s.asRendered, s.wakes = 0, 0 }) // it was worth while to look
+}
+
+func (d *drift) found(key string, kind schema.GroupVersionResource, m api.ManagedResource, note func(*state)) {
+	if d == nil {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if s := d.states[d.object(kind, m)]; s != nil && s.key == key {
+		note(s)
+	}
+}
+
+// retain forgets what an application does not hold any more.
+func (d *drift) retain(key string, held []api.ManagedResource) {
+	if d == nil {
+		return
+	}
+	names := map[uint64]bool{}
+	for _, m := range held {
+		names[d.hash(m.Namespace, m.Name)] = true
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	rest := slices.DeleteFunc(d.held[key], func(o object) bool {
+		if names[o.name] {
+			return false
+		}
+		if s := d.states[o]; s != nil && s.key == key {
+			delete(d.states, o)
+		}
+		return true
+	})
+	if d.held[key] = rest; len(rest) == 0 {
+		delete(d.held, key)
+	}
+}
+
+// forget drops an application.
+func (d *drift) forget(key string) { d.retain(key, nil) }
+
+func (d *drift) object(kind schema.GroupVersionResource, m api.ManagedResource) object {
+	return object{d.hash(kind.String()), d.hash(m.Namespace, m.Name)}
+}
+
+// watch hears of the objects of one kind that are of any application, until ctx ends.
+func (d *drift) watch(ctx context.Context, kind schema.GroupVersionResource, hash uint64) {
+	r := d.client.Resource(kind)
+	opened := func(err error) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.kinds[hash].open = err == nil
+	}
+	lw := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.LabelSelector = api.LabelName
+			return r.List(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.LabelSelector = api.LabelName
+			w, err := r.Watch(ctx, o)
+			opened(err)
+			return w, err
+		},
+	}
+	cache.NewReflectorWithOptions(lw, &metav1.PartialObjectMetadata{}, driftOf{d, hash}, cache.ReflectorOptions{
+		Name: "drift of " + kind.Resource, TypeDescription: kind.String(),
+	}).RunWithContext(ctx)
+}
+
+// driftOf takes the events of one kind; it stores nothing that nobody follows.
+type driftOf struct {
+	d    *drift
+	kind uint64
+}
+
+// Add takes a new object.
+func (k driftOf) Add(o any) error { return k.event(o, false) }
+
+// Update takes a changed object.
+func (k driftOf) Update(o any) error { return k.event(o, false) }
+
+// Delete takes an object that is gone, or that has lost the label.
+func (k driftOf) Delete(o any) error { return k.event(o, true) }
+
+// Resync does nothing: there is no period.
+func (k driftOf) Resync() error { return nil }
+
+// Replace takes all objects that there are: those that are followed and are not
+// among them are gone.
+func (k driftOf) Replace(all []any, _ string) error {
+	there := map[object]bool{}
+	for _, o := range all {
+		m, err := meta.Accessor(o)
+		if err != nil {
+			return err
+		}
+		there[object{k.kind, k.d.hash(m.GetNamespace(), m.GetName())}] = true
+		k.d.event(k.kind, m, false)
+	}
+	k.d.mu.Lock()
+	defer k.d.mu.Unlock()
+	for o, s := range k.d.states {
+		if o.kind == k.kind && !there[o] {
+			k.d.noteLocked(s, gone)
+		}
+	}
+	k.d.kinds[k.kind].listed = true
+	return nil
+}
+
+func (k driftOf) event(o any, deleted bool) error {
+	m, err := meta.Accessor(o)
+	if err != nil {
+		return err
+	}
+	k.d.event(k.kind, m, deleted)
+	return nil
+}
+
+// gone is the look of an object that is not there.
+const gone = 1
+
+func (d *drift) event(kind uint64, m metav1.Object, deleted bool) {
+	look := uint64(gone)
+	if !deleted {
+		look = d.look(m)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if s := d.states[object{kind, d.hash(m.GetNamespace(), m.GetName())}]; s != nil {
+		d.noteLocked(s, look)
+	}
+}
+
+// noteLocked takes an object's look, and has a pass look after it where that is
+// another than it should have.
+func (d *drift) noteLocked(s *state, look uint64) {
+	if s.seen == look {
+		return
+	}
+	s.seen = look
+	if look == s.asRendered {
+		return
+	}
+	if now := d.now(); now.Sub(s.since) >= d.every {
+		s.since, s.wakes = now, 0
+	}
+	if s.wakes < maxWakes {
+		s.wakes++
+		d.enqueue(s.key)
+	}
+}
+
+// look returns a hash of what the metadata of an object tells of its content. What
+// has a generation changes it with its specification, not with its status; what has
+// none is another with each version.
+func (d *drift) look(m metav1.Object) uint64 {
+	version := m.GetResourceVersion()
+	if g := m.GetGeneration(); g != 0 {
+		version = "g" + strconv.FormatInt(g, 10)
+	}
+	var h maphash.Hash
+	h.SetSeed(d.seed)
+	parts(&h, string(m.GetUID()), version, strconv.FormatBool(m.GetDeletionTimestamp() != nil))
+	for _, pairs := range []map[string]string{m.GetLabels(), m.GetAnnotations()} {
+		parts(&h, strconv.Itoa(len(pairs)))
+		for _, k := range slices.Sorted(maps.Keys(pairs)) {
+			parts(&h, k, pairs[k])
+		}
+	}
+	return max(h.Sum64(), 2) // 0 and 1 mean something else
+}
+
+func (d *drift) hash(of ...string) uint64 {
+	var h maphash.Hash
+	h.SetSeed(d.seed)
+	parts(&h, of...)
+	return h.Sum64()
+}
+
+// parts writes strings so that no two lists of them look alike.
+func parts(h io.StringWriter, of ...string) {
+	for _, s := range of {
+		_, _ = h.WriteString(strconv.Itoa(len(s))) // a hash takes everything
+		_, _ = h.WriteString(":")
+		_, _ = h.WriteString(s)
+	}
+}
