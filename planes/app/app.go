@@ -87,6 +87,7 @@ func controllerVerb(host cli.Host) *cobra.Command {
 	f.BoolVar(&o.Features.SkipEqualStatus, "skip-equal-status", true, "send no status that is as it was")
 	f.BoolVar(&o.Features.SkipEqualRevision, "skip-equal-revision", true, "send no revision that is as it was")
 	f.Var(&passes{&o.Features.TwoCollections}, "gc-passes", "`1 or 2` garbage collections in each pass, with a status each")
+	f.BoolVar(&o.Features.ParsePackages, "parse-packages-anew", false, "parse the packages that templates may import for every evaluation, as before v1.6")
 	f.BoolVar(&o.Features.FoldSecrets, "fold-secrets", false, "compare a Secret's stringData with its data")
 	f.BoolVar(&o.Features.CompressFirst, "compress-first", false, "create revisions as they will be kept, so that none is written twice")
 	f.BoolVar(&o.Features.WatchDrift, "watch-drift", false, "watch the metadata of the hub's own objects: what nobody has changed is not read again, what somebody has is put right at once")

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument/instrumenttest"
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 	"github.com/windtunnel/windtunnel/planes/app/internal/controller"
 )
@@ -49,6 +50,17 @@ func TestOptions(t *testing.T) {
 			want["GET configmaps"] -= got["PATCH applications/status"] - 3 // no pass asks for it
 		}
 		counts(t, tt.name, got, want)
+	}
+	for _, anew := range []bool{false, true} {
+		c := r.run(func(o *controller.Options) { o.Features.ParsePackages = anew })
+		name := fmt.Sprintf("packages-%t", anew)
+		r.create(name, "light")
+		r.becomes(name, api.Running)
+		if got := instrumenttest.Measured(t, c.registry, "app_template_packages_parsed_total").Value; (got > 0) != anew {
+			t.Errorf("packages parsed anew, %t: %g", anew, got)
+		}
+		r.delete(name)
+		c.stop()
 	}
 	inStablePass(t, r)
 }

@@ -27,19 +27,21 @@ import (
 	"github.com/windtunnel/windtunnel/internal/subject/kit/loop"
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 	"github.com/windtunnel/windtunnel/planes/app/internal/cluster"
+	"github.com/windtunnel/windtunnel/planes/app/internal/template"
 )
 
 // Controller is a running controller.
 type Controller struct {
-	o       Options
-	client  *api.Client
-	objects objects
-	events  record.EventRecorder
-	metrics *metrics
-	memory  *memories
-	drift   *drift // nil: every pass reads every object
-	loop    *loop.Loop
-	rng     *chance
+	o         Options
+	client    *api.Client
+	objects   objects
+	events    record.EventRecorder
+	metrics   *metrics
+	memory    *memories
+	templates template.Evaluator
+	drift     *drift // nil: every pass reads every object
+	loop      *loop.Loop
+	rng       *chance
 
 	applications, revisions, trackers, configMaps cache.SharedIndexInformer // configMaps may be nil
 	members                                       cache.SharedIndexInformer
@@ -139,6 +141,9 @@ func prepare(o Options) (*Controller, error) {
 		return nil, err
 	}
 	c.loop = loop.New(loop.Options{Name: "application", Threads: o.Workers, Metrics: o.Registry.Queues(), Reconcile: c.reconcile, Log: o.Log})
+	if o.Features.ParsePackages {
+		c.templates.Parsed = c.metrics.packages.Inc
+	}
 	if o.Features.WatchDrift {
 		if c.drift, err = newDrift(config, o, c.loop.Queue.Add); err != nil {
 			return nil, err

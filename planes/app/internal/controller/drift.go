@@ -38,9 +38,8 @@ type drift struct {
 	seed    maphash.Seed
 
 	mu     sync.Mutex
-	wait   *sync.WaitGroup    // of watches; nil before start
-	ctx    context.Context    // of watches
-	kinds  map[uint64]*source // by hash of their resource
+	begin  func(kind schema.GroupVersionResource, hash uint64) // begins a watch; nil before start
+	kinds  map[uint64]*source                                  // by hash of their resource
 	states map[object]*state
 	held   map[string][]object // by NAMESPACE/NAME of the application
 }
@@ -78,14 +77,17 @@ func newDrift(config *rest.Config, o Options, enqueue func(string)) (*drift, err
 	}, nil
 }
 
-// start lets watches begin, which end with ctx; the caller waits on wait.
+// start lets watches begin, which end with ctx; the caller waits on wait, and whoever
+// calls follow is among those that it waits for.
 func (d *drift) start(ctx context.Context, wait *sync.WaitGroup) {
 	if d == nil {
 		return
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.ctx, d.wait = ctx, wait
+	d.begin = func(kind schema.GroupVersionResource, hash uint64) {
+		wait.Go(func() { d.watch(ctx, kind, hash) })
+	}
 }
 
 // unchanged says whether an object is known to be as it was when a pass found
@@ -110,9 +112,9 @@ func (d *drift) follow(key string, kind schema.GroupVersionResource, m api.Manag
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	o := d.object(kind, m)
-	if d.kinds[o.kind] == nil && d.wait != nil && d.ctx.Err() == nil {
+	if d.kinds[o.kind] == nil && d.begin != nil {
 		d.kinds[o.kind] = &source{}
-		d.wait.Go(func() { d.watch(d.ctx, kind, o.kind) })
+		d.begin(kind, o.kind)
 	}
 	if s := d.states[o]; s == nil || s.key != key {
 		d.states[o] = &state{key: key, since: d.now()}

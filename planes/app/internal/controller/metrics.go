@@ -26,6 +26,7 @@ type metrics struct {
 	phases     *prometheus.GaugeVec
 	stepPhases *prometheus.GaugeVec
 	trackers   *prometheus.CounterVec
+	packages   prometheus.Counter // KubeVela counts none
 
 	mu   sync.Mutex
 	seen map[string]shown // by key of the application
@@ -61,10 +62,11 @@ func newMetrics(r *instrument.Registry, c clock.Clock, concurrent int) *metrics 
 		phases:     prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "application_phase_number", Help: "Applications by phase."}, []string{"phase"}),
 		stepPhases: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "workflow_step_phase_number", Help: "Steps of workflows by type and phase."}, []string{"step_type", "phase"}),
 		trackers:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "list_resourcetracker_num", Help: "Resource trackers that lists have gone through."}, []string{"controller"}),
+		packages:   prometheus.NewCounter(prometheus.CounterOpts{Name: "app_template_packages_parsed_total", Help: "Packages that evaluations of templates have parsed anew."}),
 	}
 	workers := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "controller_runtime_max_concurrent_reconciles", Help: "Applications that are worked on at the same time."}, []string{"controller"})
 	workers.WithLabelValues("application").Set(float64(concurrent))
-	r.MustRegister(m.steps, m.phases, m.stepPhases, m.trackers, workers)
+	r.MustRegister(m.steps, m.phases, m.stepPhases, m.trackers, m.packages, workers)
 	return m
 }
 

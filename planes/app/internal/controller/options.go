@@ -58,6 +58,9 @@ type Features struct {
 	SkipEqualRevision bool // a revision that is as it was is not sent
 	TwoCollections    bool // garbage is collected twice in a pass, with a status each
 
+	// What v1.6 does not any more.
+	ParsePackages bool // each evaluation parses the packages that templates may import
+
 	// What KubeVela has not.
 	FoldSecrets   bool    // a Secret's stringData is compared with its data
 	CompressFirst bool    // a revision is compressed, and without what the server prunes, when it is created

@@ -46,7 +46,7 @@ func (p *pass) context(component string, at placement) map[string]any {
 func (p *pass) render(component api.Component, at placement) ([]manifest, error) {
 	d := p.definitions[api.KindComponent][component.Type]
 	in := template.Input{Parameter: component.Properties, Context: p.context(component.Name, at)}
-	fields, err := template.Evaluate(d.Template(), in, "output", "outputs")
+	fields, err := p.c.templates.Evaluate(d.Template(), in, "output", "outputs")
 	if err != nil {
 		return nil, fmt.Errorf("component %s: %w", component.Name, err)
 	}
@@ -73,7 +73,7 @@ func (p *pass) render(component api.Component, at placement) ([]manifest, error)
 func (p *pass) renderTrait(component api.Component, trait api.Trait, base []manifest, at placement) ([]manifest, error) {
 	d := p.definitions[api.KindTrait][trait.Type]
 	in := template.Input{Parameter: trait.Properties, Context: p.context(component.Name, at)}
-	fields, err := template.Evaluate(d.Template(), in, "patch", "outputs")
+	fields, err := p.c.templates.Evaluate(d.Template(), in, "patch", "outputs")
 	if err != nil {
 		return nil, fmt.Errorf("component %s: trait %s: %w", component.Name, trait.Type, err)
 	}
@@ -195,12 +195,12 @@ func (p *pass) healthy(component api.Component, at placement, output *unstructur
 	}
 	in := template.Input{Context: p.context(component.Name, at)}
 	in.Context["output"] = output.Object
-	got, err := template.Evaluate(status.HealthPolicy, in, "isHealth")
+	got, err := p.c.templates.Evaluate(status.HealthPolicy, in, "isHealth")
 	if err != nil {
 		return false, "", fmt.Errorf("component %s: health: %w", component.Name, err)
 	}
 	if status.CustomStatus != "" {
-		word, err := template.Evaluate(status.CustomStatus, in, "message")
+		word, err := p.c.templates.Evaluate(status.CustomStatus, in, "message")
 		if err != nil {
 			return false, "", fmt.Errorf("component %s: status: %w", component.Name, err)
 		}

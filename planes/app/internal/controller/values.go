@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
-	"github.com/windtunnel/windtunnel/planes/app/internal/template"
 )
 
 // ofContext begins the name of an input that is no step's output but a field of the
@@ -32,7 +31,7 @@ func (p *pass) wanted(s step, failed bool) (bool, error) {
 		}
 		inputs[in.From] = v
 	}
-	raw, err := template.Expression(s.If, map[string]any{"status": p.conditions(), "inputs": inputs, "context": p.context(s.Name, placement{})})
+	raw, err := p.c.templates.Expression(s.If, map[string]any{"status": p.conditions(), "inputs": inputs, "context": p.context(s.Name, placement{})})
 	if err != nil {
 		return false, fmt.Errorf("if %q: %w", s.If, err)
 	}
@@ -77,7 +76,7 @@ func (p *pass) lacks(s step, status api.StepStatus) bool {
 // input returns a value by its name.
 func (p *pass) input(from string) (json.RawMessage, error) {
 	if strings.HasPrefix(from, ofContext) {
-		raw, err := template.Expression(from, map[string]any{"context": p.context(p.app.Name, placement{})})
+		raw, err := p.c.templates.Expression(from, map[string]any{"context": p.context(p.app.Name, placement{})})
 		if err != nil {
 			return nil, fmt.Errorf("input %s: %w", from, err)
 		}
@@ -134,7 +133,7 @@ func (p *pass) give(s step) (gave bool, err error) {
 			output, outputs := p.seen(s.component.Name, at)
 			scope["output"], scope["outputs"] = output, outputs
 		}
-		v, err := template.Expression(o.ValueFrom, scope)
+		v, err := p.c.templates.Expression(o.ValueFrom, scope)
 		if err != nil {
 			return false, fmt.Errorf("output %s: %w", o.Name, err)
 		}

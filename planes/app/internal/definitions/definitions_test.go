@@ -58,7 +58,7 @@ func TestTemplatesRender(t *testing.T) {
 		{"k8s-objects", `{"objects":[{"kind":"Secret"},{"kind":"ConfigMap"}]}`, "outputs", `{"object-1":{"kind":"ConfigMap"}}`},
 		{"ingress", `{"domain":"a.example","http":{"/":80}}`, "outputs", `"number":80`},
 	} {
-		got, err := template.Evaluate(named(t, tt.name).Template(), template.Input{Parameter: json.RawMessage(tt.parameter), Context: context}, tt.field)
+		got, err := template.Evaluator{}.Evaluate(named(t, tt.name).Template(), template.Input{Parameter: json.RawMessage(tt.parameter), Context: context}, tt.field)
 		if err != nil || !strings.Contains(string(got[tt.field]), tt.want) {
 			t.Errorf("%s %s: %s (%v), want %s", tt.name, tt.parameter, got[tt.field], err, tt.want)
 		}
@@ -78,7 +78,7 @@ func TestDeploymentHealth(t *testing.T) {
 		if err := json.Unmarshal([]byte(output), &o); err != nil {
 			t.Fatal(err)
 		}
-		got, err := template.Evaluate(health, template.Input{Context: map[string]any{"output": o}}, "isHealth")
+		got, err := template.Evaluator{}.Evaluate(health, template.Input{Context: map[string]any{"output": o}}, "isHealth")
 		if err != nil || string(got["isHealth"]) != want {
 			t.Errorf("%s: %s (%v), want %s", output, got["isHealth"], err, want)
 		}

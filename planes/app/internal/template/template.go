@@ -11,10 +11,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
 	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/build"
 	"cuelang.org/go/cue/cuecontext"
 )
 
@@ -28,13 +30,21 @@ type Input struct {
 	Context   map[string]any
 }
 
+// Evaluator evaluates texts. Its zero value is ready, and has packages that texts
+// could import parsed once for all.
+type Evaluator struct {
+	// Parsed, if not nil, lets every evaluation parse the packages anew, as KubeVela
+	// did before v1.6, and is called with each that was.
+	Parsed func()
+}
+
 // Evaluate returns those of the fields that the template has with this input, in
 // JSON. A field that is not concrete is an error.
 //
 // Each evaluation compiles the text anew, as KubeVela does. A template that stayed
 // compiled and was filled in took fifteen times as long (experiments/0016): filling
 // in evaluates again, and CUE's contexts only grow.
-func Evaluate(text string, in Input, fields ...string) (map[string]json.RawMessage, error) {
+func (e Evaluator) Evaluate(text string, in Input, fields ...string) (map[string]json.RawMessage, error) {
 	context, err := json.Marshal(in.Context)
 	if err != nil {
 		return nil, fmt.Errorf("context of a template: %w", err)
@@ -42,7 +52,10 @@ func Evaluate(text string, in Input, fields ...string) (map[string]json.RawMessa
 	if len(in.Parameter) == 0 {
 		in.Parameter = json.RawMessage("{}")
 	}
-	v := cuecontext.New().CompileString(strings.Join([]string{text, "parameter: " + string(in.Parameter), "context: " + string(context)}, "\n"))
+	v, err := e.compile(strings.Join([]string{text, "parameter: " + string(in.Parameter), "context: " + string(context)}, "\n"))
+	if err != nil {
+		return nil, err
+	}
 	parameter := v.LookupPath(cue.ParsePath("parameter"))
 	if err := v.Err(); err != nil && !parameter.Exists() { // the text is no CUE
 		return nil, fmt.Errorf("%w: %w", ErrTemplate, err)
@@ -70,7 +83,7 @@ func Evaluate(text string, in Input, fields ...string) (map[string]json.RawMessa
 
 // Expression returns the value of one expression over the fields of a scope, in JSON.
 // One that is not concrete is an error.
-func Expression(text string, scope map[string]any) (json.RawMessage, error) {
+func (e Evaluator) Expression(text string, scope map[string]any) (json.RawMessage, error) {
 	var source strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(scope)) {
 		raw, err := json.Marshal(scope[name])
@@ -80,7 +93,10 @@ func Expression(text string, scope map[string]any) (json.RawMessage, error) {
 		fmt.Fprintf(&source, "%s: %s\n", name, raw)
 	}
 	fmt.Fprintf(&source, "_value: (%s)\nvalue: _value\n", strings.TrimSpace(text))
-	v := cuecontext.New().CompileString(source.String())
+	v, err := e.compile(source.String())
+	if err != nil {
+		return nil, err
+	}
 	raw, err := v.LookupPath(cue.ParsePath("value")).MarshalJSON()
 	if err == nil {
 		return raw, nil
@@ -89,4 +105,25 @@ func Expression(text string, scope map[string]any) (json.RawMessage, error) {
 		err = whole
 	}
 	return nil, fmt.Errorf("%w: %w", ErrTemplate, err)
+}
+
+// compile compiles a text. An error in it is the value's; what is returned beside is
+// of the packages.
+func (e Evaluator) compile(text string) (cue.Value, error) {
+	if e.Parsed == nil {
+		return cuecontext.New().CompileString(text), nil
+	}
+	all := build.NewContext()
+	instance := all.NewInstance("", nil)
+	for _, p := range packages() {
+		imported := all.NewInstance("", nil)
+		imported.PkgName, imported.ImportPath = path.Base(p.path), p.path
+		if err := imported.AddFile("-", p.text); err != nil {
+			return cue.Value{}, fmt.Errorf("package %s of templates: %w", p.path, err)
+		}
+		instance.Imports = append(instance.Imports, imported)
+		e.Parsed()
+	}
+	_ = instance.AddFile("-", text) // an error is the instance's
+	return cuecontext.New().BuildInstance(instance), nil
 }

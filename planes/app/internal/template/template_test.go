@@ -29,15 +29,17 @@ func TestEvaluate(t *testing.T) {
 		{`{"replicas":0,"image":"nginx"}`, `{"kind":"Deployment","metadata":{"name":"a"},"spec":{"replicas":0,"image":"nginx"}}`, ""},
 		{`{"replicas":"many"}`, "", "parameter.replicas"},
 	} {
-		got, err := template.Evaluate(text, template.Input{Parameter: json.RawMessage(tt.parameter), Context: map[string]any{"name": "a"}}, "output", "outputs")
-		if tt.fails != "" {
-			if !errors.Is(err, template.ErrTemplate) || !strings.Contains(err.Error(), tt.fails) {
-				t.Errorf("%s: %v, want %s", tt.parameter, err, tt.fails)
+		for name, e := range evaluators() {
+			got, err := e.Evaluate(text, template.Input{Parameter: json.RawMessage(tt.parameter), Context: map[string]any{"name": "a"}}, "output", "outputs")
+			if tt.fails != "" {
+				if !errors.Is(err, template.ErrTemplate) || !strings.Contains(err.Error(), tt.fails) {
+					t.Errorf("%s, packages parsed %s: %v, want %s", tt.parameter, name, err, tt.fails)
+				}
+				continue
 			}
-			continue
-		}
-		if err != nil || string(got["output"]) != tt.want || len(got) != 1 {
-			t.Errorf("%s: %s (%v), want %s", tt.parameter, got, err, tt.want)
+			if err != nil || string(got["output"]) != tt.want || len(got) != 1 {
+				t.Errorf("%s, packages parsed %s: %s (%v), want %s", tt.parameter, name, got, err, tt.want)
+			}
 		}
 	}
 }
@@ -46,17 +48,41 @@ func TestBadTemplates(t *testing.T) {
 	for text, want := range map[string]string{
 		"output: {": "expected", "output: missing.name": `reference "missing" not found`, "output: context.nothing": "undefined field: nothing",
 	} {
-		got, err := template.Evaluate(text, template.Input{Context: map[string]any{"name": "a"}}, "output")
-		if !errors.Is(err, template.ErrTemplate) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %s, %v, want %q", text, got, err, want)
+		for name, e := range evaluators() {
+			got, err := e.Evaluate(text, template.Input{Context: map[string]any{"name": "a"}}, "output")
+			if !errors.Is(err, template.ErrTemplate) || !strings.Contains(err.Error(), want) {
+				t.Errorf("%q, packages parsed %s: %s, %v, want %q", text, name, got, err, want)
+			}
 		}
 	}
 }
 
+// BenchmarkEvaluate is one evaluation, with the packages parsed once and anew.
 func BenchmarkEvaluate(b *testing.B) {
-	for b.Loop() {
-		if _, err := template.Evaluate(text, template.Input{Context: map[string]any{"name": "a"}}, "output"); err != nil {
-			b.Fatal(err)
+	for name, e := range evaluators() {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if _, err := e.Evaluate(text, template.Input{Context: map[string]any{"name": "a"}}, "output"); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func evaluators() map[string]template.Evaluator {
+	return map[string]template.Evaluator{"once": {}, "anew": {Parsed: func() {}}}
+}
+
+// TestPackages holds how much is parsed anew.
+func TestPackages(t *testing.T) {
+	parsed := 0
+	if _, err := (template.Evaluator{Parsed: func() { parsed++ }}).Evaluate(text, template.Input{Context: map[string]any{"name": "a"}}, "output"); err != nil || parsed != 2 {
+		t.Errorf("%d packages were parsed (%v), want 2", parsed, err)
+	}
+	for path, want := range map[string]int{"vela/op": 23000, "vela/ql": 1600} {
+		if got := template.PackageSize(path); got < want*9/10 || got > want*11/10 {
+			t.Errorf("%s has %d bytes, want %d", path, got, want)
 		}
 	}
 }
@@ -72,7 +98,7 @@ func TestExpression(t *testing.T) {
 		{`string`, "", "incomplete"},
 		{`(`, "", "expected"},
 	} {
-		got, err := template.Expression(tt.text, scope)
+		got, err := template.Evaluator{}.Expression(tt.text, scope)
 		if tt.fails != "" {
 			if !errors.Is(err, template.ErrTemplate) || !strings.Contains(err.Error(), tt.fails) {
 				t.Errorf("%s: %s, %v, want %s", tt.text, got, err, tt.fails)
