@@ -96,11 +96,14 @@ func (d *drift) unchanged(key string, kind schema.GroupVersionResource, m api.Ma
 	if d == nil {
 		return false
 	}
+	o, rendered := d.object(kind, m), maphash.Bytes(d.seed, m.Raw)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	o := d.object(kind, m)
-	s, source := d.states[o], d.kinds[o.kind]
-	return source != nil && source.listed && source.open && s != nil && s.key == key && s.asRendered != 0 && s.rendered == maphash.Bytes(d.seed, m.Raw) && (s.seen == 0 || s.seen == s.asRendered)
+	if source := d.kinds[o.kind]; source == nil || !source.listed || !source.open {
+		return false
+	}
+	s := d.states[o]
+	return s != nil && s.key == key && s.asRendered != 0 && s.rendered == rendered && (s.seen == 0 || s.seen == s.asRendered)
 }
 
 // follow lets events of an object count, before it is read: what is changed after
@@ -109,9 +112,9 @@ func (d *drift) follow(key string, kind schema.GroupVersionResource, m api.Manag
 	if d == nil {
 		return
 	}
+	o := d.object(kind, m)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	o := d.object(kind, m)
 	if d.kinds[o.kind] == nil && d.begin != nil {
 		d.kinds[o.kind] = &source{}
 		d.begin(kind, o.kind)
@@ -124,7 +127,11 @@ func (d *drift) follow(key string, kind schema.GroupVersionResource, m api.Manag
 
 // same notes that a pass has read an object and found nothing to change.
 func (d *drift) same(key string, kind schema.GroupVersionResource, m api.ManagedResource, is metav1.Object) {
-	d.found(key, kind, m, func(s *state) { s.asRendered, s.rendered = d.look(is), maphash.Bytes(d.seed, m.Raw) })
+	if d == nil {
+		return
+	}
+	look, rendered := d.look(is), maphash.Bytes(d.seed, m.Raw)
+	d.found(key, kind, m, func(s *state) { s.asRendered, s.rendered = look, rendered })
 }
 
 // changed notes that a pass has changed an object. The event of that brings about
@@ -137,9 +144,10 @@ func (d *drift) found(key string, kind schema.GroupVersionResource, m api.Manage
 	if d == nil {
 		return
 	}
+	o := d.object(kind, m)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if s := d.states[d.object(kind, m)]; s != nil && s.key == key {
+	if s := d.states[o]; s != nil && s.key == key {
 		note(s)
 	}
 }
@@ -255,13 +263,13 @@ func (k driftOf) event(o any, deleted bool) error {
 const gone = 1
 
 func (d *drift) event(kind uint64, m metav1.Object, deleted bool) {
-	look := uint64(gone)
+	look, o := uint64(gone), object{kind, d.hash(m.GetNamespace(), m.GetName())}
 	if !deleted {
 		look = d.look(m)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if s := d.states[object{kind, d.hash(m.GetNamespace(), m.GetName())}]; s != nil {
+	if s := d.states[o]; s != nil {
 		d.noteLocked(s, look)
 	}
 }
