@@ -3,6 +3,8 @@ package template
 import (
 	"fmt"
 	"maps"
+	"math"
+	"reflect"
 	"slices"
 	"strings"
 	texttemplate "text/template"
@@ -57,7 +59,7 @@ func boundedFunctions() texttemplate.FuncMap {
 		},
 		"indent":  func(n int, s string) (string, error) { return indent(n, s) },
 		"nindent": func(n int, s string) (string, error) { s, err := indent(n, s); return "\n" + s, err },
-		"until":   func(n int) ([]int, error) { return untilStep(0, n, 1) },
+		"until":   until,
 		"keys":    keys,
 		"values":  values,
 		"untilStep": func(from, to, step int) ([]int, error) {
@@ -72,6 +74,19 @@ func indent(n int, s string) (string, error) {
 	}
 	pad := strings.Repeat(" ", n)
 	return pad + strings.ReplaceAll(s, "\n", "\n"+pad), nil
+}
+
+// until lists 0, 1 ... below n, which is whole. It is taken as what div, a parameter
+// and a sum are alike: sprig's takes an int alone.
+func until(n any) ([]int, error) {
+	v := reflect.ValueOf(n)
+	switch {
+	case v.CanInt() && int64(int(v.Int())) == v.Int():
+		return untilStep(0, int(v.Int()), 1)
+	case v.CanFloat() && math.Abs(v.Float()) < 1<<53 && v.Float() == math.Trunc(v.Float()):
+		return untilStep(0, int(v.Float()), 1)
+	}
+	return nil, fmt.Errorf("until %v: not a whole number", n)
 }
 
 // untilStep lists from, from+step ... while below to (above it for a step below 0).
