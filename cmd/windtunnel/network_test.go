@@ -90,31 +90,39 @@ func TestFlightLinkWrapsUpPackets(t *testing.T) {
 }
 
 // TestTurnsAreBalanced holds that in six turns each path comes once at each place, and once
-// after each other one within a turn.
+// after each other one within a turn, echoes and streams alike, and that of the two paths
+// that are nearest each comes first as often as second.
 func TestTurnsAreBalanced(t *testing.T) {
-	s, err := scenario.Load("../../examples/clusters/network-order.yaml", map[string]string{"turns": "6"})
+	s, err := scenario.Load("../../examples/clusters/network-order.yaml", map[string]string{"turns": "6", "streamTurns": "6", "pairTurns": "4"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	places, follows := map[string]int{}, map[string]int{}
-	var order []string
+	orders := map[string][]string{}
 	for step := range s.AllSteps() {
 		switch n := step.Network; {
 		case n == nil:
-		case n.Echo != nil:
-			order = append(order, n.Path)
-		case n.Path != order[len(order)-1]:
-			t.Errorf("%s: a stream of %s after echoes of %s", step.Name, n.Path, order[len(order)-1])
+		case n.Stream != nil:
+			orders["streams"] = append(orders["streams"], n.Path)
+		case strings.HasPrefix(step.Name, "pair"):
+			orders["pairs"] = append(orders["pairs"], n.Path)
+		default:
+			orders["echoes"] = append(orders["echoes"], n.Path)
 		}
 	}
-	for i, path := range order {
-		places[fmt.Sprint(path, " at ", i%6)]++
-		if i%6 > 0 {
-			follows[path+" after "+order[i-1]]++
+	for _, of := range []string{"echoes", "streams"} {
+		places, follows := map[string]int{}, map[string]int{}
+		for i, path := range orders[of] {
+			places[fmt.Sprint(path, " at ", i%6)]++
+			if i%6 > 0 {
+				follows[path+" after "+orders[of][i-1]]++
+			}
+		}
+		if len(orders[of]) != 36 || len(places) != 36 || len(follows) != 30 {
+			t.Errorf("%s: %d turns of paths, %d places of 36, %d neighbours of 30: %v", of, len(orders[of]), len(places), len(follows), orders[of])
 		}
 	}
-	if len(order) != 36 || len(places) != 36 || len(follows) != 30 {
-		t.Errorf("%d turns of paths, %d places of 36, %d neighbours of 30: %v", len(order), len(places), len(follows), order)
+	if want := "vxlan-again p2p-again p2p-again vxlan-again vxlan-again p2p-again p2p-again vxlan-again"; strings.Join(orders["pairs"], " ") != want {
+		t.Errorf("pairs: %v: want %s", orders["pairs"], want)
 	}
 }
 
@@ -131,7 +139,7 @@ func TestFlightPathsInTurns(t *testing.T) {
 		t.Fatal(err)
 	}
 	prefix := fmt.Sprintf("wt-turns-%d", os.Getpid())
-	cmd, said := u.start("run", file, "--set", "prefix="+prefix, "--set", "turns=2", "--set", "seconds=1", "--set", "streamSeconds=1", "--set", "rate=200", "--out", "run")
+	cmd, said := u.start("run", file, "--set", "prefix="+prefix, "--set", "turns=2", "--set", "pairTurns=2", "--set", "streamTurns=2", "--set", "seconds=1", "--set", "streamSeconds=1", "--set", "rate=200", "--out", "run")
 	if code := exitOf(cmd.Wait()); code > exitUnknown {
 		t.Fatalf("exit code %d: %s", code, said)
 	}
