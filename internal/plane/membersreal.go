@@ -326,9 +326,9 @@ func memberAPIs(asked []string) []string {
 }
 
 // alwaysServed is what a kube-apiserver of 1.37 is not ready without: it watches
-// these itself.
+// these itself, EndpointSlices also with --enable-aggregator-routing=false.
 func alwaysServed() []string {
-	return []string{"api/v1", "apiregistration.k8s.io/v1", "apiextensions.k8s.io/v1", "admissionregistration.k8s.io/v1", "networking.k8s.io/v1"}
+	return []string{"api/v1", "apiregistration.k8s.io/v1", "apiextensions.k8s.io/v1", "admissionregistration.k8s.io/v1", "networking.k8s.io/v1", "discovery.k8s.io/v1"}
 }
 
 func servesRBAC(apis []string) bool {

@@ -84,8 +84,10 @@ const (
 	lastRetry  = 5 * time.Second // the default of Options.Patience
 	plainJSON  = "application/json"
 	listTime   = 45 * time.Second // of a page
-	// listWithin is how long the first list may fail.
+	// listWithin is how long the first list may fail, and busyWithin how long a server may
+	// say that it comes to it later: one whose watch cache is behind does so at each list.
 	listWithin = 30 * time.Second
+	busyWithin = 10 * time.Minute
 	// mostPages is more than etcd holds, at 1000 objects a page.
 	mostPages   = 10_000
 	mostRefused = 6 // the default of Options.Refusals
@@ -101,7 +103,8 @@ var (
 
 // Follow lists and watches until ctx ends, whose error it then returns. Any
 // other error means that the server does not serve this: 405 or 406, or 401, 403
-// or 404 again and again, a list without end, or none for half a minute.
+// or 404 again and again, a list without end, or none for half a minute, ten minutes
+// where it asks for patience by 429, 503 or 504.
 func Follow(ctx context.Context, c *wire.Client, o Options, h Handler) error {
 	if o.Patience <= 0 {
 		o.Patience = lastRetry
@@ -122,8 +125,8 @@ func Follow(ctx context.Context, c *wire.Client, o Options, h Handler) error {
 			return ctx.Err()
 		case f.hopeless:
 			return fmt.Errorf("follow %s: %w", o.Path, err)
-		case !f.listed && o.Clock.Now().Sub(f.began) > listWithin:
-			return fmt.Errorf("follow %s: no list within %v: %w", o.Path, listWithin, err)
+		case !f.listed && o.Clock.Now().Sub(f.began) > firstWithin(err):
+			return fmt.Errorf("follow %s: no list within %v: %w", o.Path, firstWithin(err), err)
 		}
 		why = err.Error()
 		f.pause(ctx, err)
@@ -165,6 +168,18 @@ func (f *follower) judge(err error) error {
 		}
 	}
 	return err
+}
+
+// firstWithin is how long a first list may fail that failed last by err.
+func firstWithin(err error) time.Duration {
+	var status *wire.StatusError
+	if errors.As(err, &status) {
+		switch status.Code {
+		case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+			return busyWithin
+		}
+	}
+	return listWithin
 }
 
 // works says that the server does what it is asked for.
