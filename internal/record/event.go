@@ -27,7 +27,7 @@ const (
 	EventCut          EventType = "cut"           // Name: the target of which nothing is read any more; Count: series that it has served; Text: why
 	EventWatchGap     EventType = "watch-gap"     // Name: the resource of an interrupted watch; For: since its last event, where that is known; Text: why
 	EventDirty        EventType = "dirty"         // Name: what preflight, or a step that settles, did not find clean; Text: the evidence, a clause
-	EventFault        EventType = "fault"         // Name: the component, or the step of another fault; Text: what was done, or that it is over
+	EventFault        EventType = "fault"         // Name: the component, or the step of another fault; Text: what was done, or that it is over; Outage: where it is members'
 	EventProfiled     EventType = "profile"       // Name: the component of which profiles are taken from now, for some seconds
 	EventDied         EventType = "death"         // Name: the component; Text: why, and its last log lines; MemoryLimit
 	EventWarned       EventType = "warning"       // Text: a sentence for the report
@@ -80,6 +80,13 @@ type Detail struct {
 	Jumped   bool          `json:"jumped,omitempty"`    // two readings of the clock contradict each other
 
 	MemoryLimit MemoryLimit `json:"memory_limit,omitempty"` // at which a component was killed
+	Outage      *Outage     `json:"outage,omitempty"`
+}
+
+// Outage says which members a fault breaks from now on, or no more.
+type Outage struct {
+	Members []string `json:"members"`
+	Over    bool     `json:"over,omitempty"`
 }
 
 // MemoryLimit says whose memory limit it was at which the kernel killed a component.

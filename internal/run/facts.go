@@ -76,7 +76,7 @@ type Calls struct {
 	record.Op
 	Latency  stats.Durations // Done-Due; a call without an answer lasted at least that long
 	Service  stats.Durations // Done-Sent, likewise
-	Lateness stats.Durations // Sent-Due
+	Lateness stats.Durations // Sent-Due, without the fleet's calls to a member while a fault broke it
 	Outcomes [3]int          // by record.Outcome
 	Codes    map[uint16]int  // of failed calls, by HTTP status; 0: never sent
 	Refused  map[uint16]int  // of those the ones that failed for good: they were not sent again
@@ -140,6 +140,7 @@ type collector struct {
 	steps    map[string]int  // the last one of each name
 	failures map[Failure]int // by all that tells them apart
 	renewal  time.Duration   // that a lease may be renewed late
+	broken   outages
 }
 
 // source is a stream that calls come from: each has operations of its own.
@@ -154,7 +155,7 @@ func newCollector(m record.Manifest) *collector {
 		f:      &Facts{Series: series.NewStore(), NotScraped: map[string]int{}, Cut: map[string]int{}, Timeline: newTimeline()},
 		byOp:   map[record.Op]int{},
 		groups: map[groupKey]*Lifecycles{}, clusters: map[string]*Cluster{}, heat: map[record.Op]*Heat{}, steps: map[string]int{}, failures: map[Failure]int{},
-		renewal: max(Late, time.Duration(m.Fleet.LeaseSeconds/4*float64(time.Second))),
+		renewal: max(Late, time.Duration(m.Fleet.LeaseSeconds/4*float64(time.Second))), broken: outages{},
 	}
 }
 
@@ -214,8 +215,9 @@ func (c *collector) call(from *source, v record.Call) {
 	if c.ended && !from.worker {
 		return
 	}
-	calls.add(v)
-	if c.begun {
+	held := calls.Source == Fleet && c.broken.met(calls.Cluster, v.Due, v.Sent)
+	calls.add(v, held)
+	if c.begun && !held {
 		c.f.Waiting.add(calls.Op, v, c.renewal)
 	}
 }
@@ -245,15 +247,19 @@ func (c *collector) heatOf(op record.Op) *Heat {
 	return h
 }
 
-func (c *Calls) add(v record.Call) {
+// add takes a call. What held up one that waited for a member broken on purpose was not
+// the instrument: its lateness is not counted.
+func (c *Calls) add(v record.Call, held bool) {
 	c.Outcomes[v.Outcome]++
 	c.Sent += uint64(v.SentBytes)
 	c.Received += uint64(v.ReceivedBytes)
 	c.Due.Add(v.Due)
 	c.Done.Add(v.Done)
-	c.Lateness.Add(v.Lateness())
-	if v.Lateness() > Late {
-		c.Late++
+	if !held {
+		c.Lateness.Add(v.Lateness())
+		if v.Lateness() > Late {
+			c.Late++
+		}
 	}
 	if v.Attempt > 0 {
 		c.retries++
@@ -362,6 +368,8 @@ func (c *collector) event(e record.Event) {
 		c.f.Ended = e
 	case record.EventWorkerClock, record.EventWorkerShare, record.EventWorkerLost:
 		c.workerEvent(e)
+	case record.EventFault:
+		c.broken.add(e)
 	default:
 		c.step(e)
 	}

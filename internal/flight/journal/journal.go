@@ -108,14 +108,23 @@ func (j Journal) Disturbed(f plane.Fault) {
 	j.Records.Event(record.Event{At: f.At, Type: record.EventFault, Name: f.Component, Text: strings.TrimSpace(f.Kind + " " + f.Text)})
 }
 
-// FaultBegan says that a step has injected a fault that is no component's.
-func (j Journal) FaultBegan(step, action string) {
-	j.write(record.Event{Type: record.EventFault, Name: step, Text: action})
+// FaultBegan says that a step has injected a fault that is no component's, and which
+// members it breaks, if any.
+func (j Journal) FaultBegan(step, action string, members []string) {
+	j.fault(step, action, members, false)
 }
 
 // FaultEnded says that it was taken back.
-func (j Journal) FaultEnded(step, action string) {
-	j.write(record.Event{Type: record.EventFault, Name: step, Text: action + " is over"})
+func (j Journal) FaultEnded(step, action string, members []string) {
+	j.fault(step, action+" is over", members, true)
+}
+
+func (j Journal) fault(step, text string, members []string, over bool) {
+	e := record.Event{Type: record.EventFault, Name: step, Text: text}
+	if len(members) > 0 {
+		e.Outage = &record.Outage{Members: members, Over: over}
+	}
+	j.write(e)
 }
 
 // Profiled says that profiles of a component are taken from now, for some

@@ -30,13 +30,19 @@ func (x Fault) Do(ctx context.Context, s *Session) error {
 		if err != nil {
 			return nil, err
 		}
-		if x.Spec.Component != "" || x.Spec.Cluster != "" && s.ofItself(x.Spec) {
+		if x.Spec.Component != "" {
 			return mend, nil // journalled when it hits
 		}
-		s.Journal.FaultBegan(x.Step, x.Spec.Action)
+		var members []string
+		if x.Spec.Cluster != "" {
+			if members, err = s.Workload.Scenario.MembersOf(x.Spec.Cluster); err != nil {
+				return mend, err
+			}
+		}
+		s.Journal.FaultBegan(x.Step, x.Spec.Action, members)
 		return func(ctx context.Context) error {
 			err := mend(ctx)
-			s.Journal.FaultEnded(x.Step, x.Spec.Action)
+			s.Journal.FaultEnded(x.Step, x.Spec.Action, members)
 			return err
 		}, nil
 	})

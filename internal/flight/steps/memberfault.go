@@ -122,14 +122,6 @@ func rollBack(ctx context.Context, p *plane.Plane, m *Member, then plane.MemberS
 	return c.Restart(ctx)
 }
 
-// ofItself are the faults of processes of members: their components' events tell of
-// them. Hollow members have no process of their own.
-func (s *Session) ofItself(d *scenario.Disturbance) bool {
-	members, err := s.membersOf(d.Cluster)
-	hollow := slices.ContainsFunc(members, func(m *Member) bool { return m.Kind == scenario.HollowMember })
-	return err == nil && !hollow && slices.Contains([]string{"kill", "pause", "restart"}, d.Action)
-}
-
 // LinksMember tells whether a step breaks the link of a member, which is there for
 // that.
 func (w *Workload) LinksMember(name string) bool {
