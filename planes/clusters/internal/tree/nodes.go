@@ -46,12 +46,29 @@ func (m *member) keepLeases(ctx context.Context) {
 // keepStatuses renews the statuses of the member's leaves.
 func (m *member) keepStatuses(ctx context.Context) {
 	m.every(ctx, m.o.StatusInterval, "statuses", func() error {
+		if err := m.silent(ctx); err != nil {
+			return err
+		}
 		v, err := m.lookOnce(ctx)
 		if err != nil {
 			return err
 		}
 		return m.eachLeaf(ctx, func(l *leaf) error { return m.renewStatus(ctx, l, v) })
 	})
+}
+
+// silent returns why nothing is known of a member whose leaves show what is cached of it:
+// a cache keeps the last that it was told, and the host has taken the nodes of a member
+// that died for lost. Who reads the member for each status is told by that.
+func (m *member) silent(ctx context.Context) error {
+	if m.o.LeafReads != ReadsCached || m.answers.Load() {
+		return nil
+	}
+	if err := m.client.Version(ctx); err != nil {
+		return fmt.Errorf("it does not answer: %w", err)
+	}
+	m.answers.Store(true)
+	return nil
 }
 
 // every does something now and after each interval; a pass that takes longer than that
