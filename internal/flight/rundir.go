@@ -1,6 +1,9 @@
 package flight
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -28,7 +31,7 @@ type directory struct {
 func newDirectory(o Options, in Imported, id string, c clock.Clock) (*directory, error) {
 	out := o.Out
 	if out == "" {
-		out = filepath.Join("runs", in.Scenario.Name, c.Epoch().Format("20060102T150405Z"))
+		out = vacant(filepath.Join("runs", in.Scenario.Name, c.Epoch().Format("20060102T150405Z")))
 	}
 	dir, err := record.CreateDir(out)
 	if err != nil {
@@ -55,6 +58,17 @@ func newDirectory(o Options, in Imported, id string, c clock.Clock) (*directory,
 	return d, nil
 }
 
+// vacant makes a folder of that name, or of that name with a number: of runs that begin
+// in the same second each has its own. What keeps it from that is said by who uses it.
+func vacant(name string) string {
+	_ = os.MkdirAll(filepath.Dir(name), 0o700)
+	path := name
+	for i := 2; errors.Is(os.Mkdir(path, 0o700), fs.ErrExist); i++ {
+		path = fmt.Sprintf("%s-%d", name, i)
+	}
+	return path
+}
+
 func newManifest(in Imported, o Options, c clock.Clock) record.Manifest {
 	s := in.Scenario
 	out := record.Manifest{
@@ -70,8 +84,11 @@ func newManifest(in Imported, o Options, c clock.Clock) record.Manifest {
 	}
 	if n := o.Crew.total(); n > 0 {
 		out.Workers = &record.WorkersFact{Count: n, Fleets: o.Crew.Fleets, Where: "processes", Tolerate: o.Crew.Tolerate}
-		if o.Crew.Pods != nil {
+		switch {
+		case o.Crew.Pods != nil:
 			out.Workers.Where = "pods"
+		case o.Crew.ByHand != nil:
+			out.Workers.Where = "byHand"
 		}
 	}
 	return out
