@@ -154,9 +154,10 @@ type Measure struct {
 // Chart is a picture of a query's values over the run: a line for each series of the
 // answer, named by its labels, twelve at most.
 type Chart struct {
-	Name  string `yaml:"name"`  // its title
-	Query string `yaml:"query"` // PromQL over the series of the run, evaluated at up to 240 times
-	Unit  string `yaml:"unit"`  // of the query's values
+	Name    string `yaml:"name"`    // its title
+	Query   string `yaml:"query"`   // PromQL over the series of the run, evaluated at up to 240 times
+	Unit    string `yaml:"unit"`    // of the query's values
+	Stacked bool   `yaml:"stacked"` // areas on top of each other, of parts that make up a whole; of more than twelve the smallest are one, their sum
 }
 
 // MapValue is what the report's map of clusters says of each member: the largest value

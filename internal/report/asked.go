@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -14,7 +15,7 @@ import (
 )
 
 // mostAsked is how many lines a chart of the scenario's has, in the order of their
-// labels: more are no picture.
+// labels: more are no picture. A stack of more has their sum in place of the smallest.
 const mostAsked = 12
 
 // askedPoints is about how many points a line of such a chart has: each costs an
@@ -62,13 +63,14 @@ func (a asker) answer(query string) (promql.Result, error) {
 func (a asker) chart(id string, c scenario.Chart) TimeChart {
 	g := a.grid
 	out := newTimeChart(g, id, c.Name, c.Unit)
+	out.Stacked = c.Stacked
 	r, err := a.answer(c.Query)
 	switch {
 	case err != nil:
 		out.Note = err.Error()
 	case len(r.Series) == 0:
 		out.Note = "nothing answers its query"
-	case len(r.Series) > mostAsked:
+	case len(r.Series) > mostAsked && !c.Stacked:
 		out.Note = strconv.Itoa(len(r.Series)-mostAsked) + " more lines are left out"
 	}
 	var lines []Line
@@ -85,9 +87,62 @@ func (a asker) chart(id string, c scenario.Chart) TimeChart {
 		lines = append(lines, line)
 	}
 	slices.SortFunc(lines, func(a, b Line) int { return strings.Compare(a.Name, b.Name) })
+	if c.Stacked {
+		lines = foldSmallest(lines, mostAsked)
+	}
 	out.Lines = lines[:min(len(lines), mostAsked)]
 	return out
 }
+
+// foldSmallest makes one line of the smallest of a stack, where it has more than
+// most: left out, the stack would be lower than the whole. The others keep their order.
+func foldSmallest(lines []Line, most int) []Line {
+	if len(lines) <= most {
+		return lines
+	}
+	order := make([]int, len(lines)) // places of lines, the largest first
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(lines[b].sum(), lines[a].sum()) })
+	large, small := order[:most-1], order[most-1:]
+	slices.Sort(large)
+	var out []Line
+	for _, i := range large {
+		out = append(out, lines[i])
+	}
+	rest := Line{Name: strconv.Itoa(len(small)) + " others", Limit: Num(math.NaN()), Mean: slices.Clone(lines[small[0]].Mean)}
+	for _, i := range small[1:] {
+		rest.add(lines[i])
+	}
+	return append(out, rest)
+}
+
+// sum adds up a line's values.
+func (l Line) sum() (sum float64) {
+	for _, v := range l.Mean {
+		if finite(v) {
+			sum += float64(v)
+		}
+	}
+	return sum
+}
+
+// add adds another line's values; a gap is left where both have one.
+func (l *Line) add(other Line) {
+	for i, v := range other.Mean {
+		switch {
+		case !finite(v):
+		case finite(l.Mean[i]):
+			l.Mean[i] += v
+		default:
+			l.Mean[i] = v
+		}
+	}
+}
+
+// finite says whether a value is drawn, and is no gap.
+func finite(n Num) bool { return !math.IsNaN(float64(n)) && !math.IsInf(float64(n), 0) }
 
 // labelled names a line by the values of its labels.
 func labelled(labels []record.Label) string {

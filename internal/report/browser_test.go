@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -23,6 +24,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/report"
 	"github.com/windtunnel/windtunnel/internal/report/reporttest"
 	"github.com/windtunnel/windtunnel/internal/slo"
+	"github.com/windtunnel/windtunnel/scenario"
 )
 
 // browser starts a headless Chromium that asks nobody for anything.
@@ -177,6 +179,75 @@ func TestPageInABrowser(t *testing.T) {
 	}
 	t.Run("other runs", func(t *testing.T) { checkOthers(ctx, t, w) })
 	t.Run("comparison", func(t *testing.T) { checkComparison(ctx, t, w) })
+	t.Run("stack", func(t *testing.T) {
+		checkStack(ctx, t)
+		w.check(t, "stack")
+	})
+}
+
+// stacked is the report of a run whose scenario asks for a stack of three processes' memory.
+func stacked(t *testing.T) *report.Report {
+	t.Helper()
+	d, m, err := reporttest.Write(t.TempDir(), reporttest.Shape{Pods: 300})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := reporttest.Read(t, d, m)
+	r.Scenario.Charts = []scenario.Chart{{Name: "memory", Query: `process_resident_memory_bytes{job=~"etcd|kube-apiserver|kube-scheduler"}`, Unit: "bytes", Stacked: true}}
+	return report.Build(r, slo.Judgement{Verdict: slo.Unknown}, nil)
+}
+
+// checkStack holds that areas lie on top of each other in the legend's order, in both
+// themes, and that one which is put away lets those above it down.
+func checkStack(ctx context.Context, t *testing.T) {
+	// areas are those of a column of pixels, from the top, by the colours of the keys.
+	const areas = `(() => {
+		const keys = [...document.querySelectorAll("#chart-asked-1 .key")].map(e => [e.querySelector("span").textContent, e.querySelector("canvas").getContext("2d").getImageData(0, 0, 1, 1).data.join()]);
+		const c = document.querySelector("#chart-asked-1 .plot canvas"), d = c.getContext("2d").getImageData(c.width / 2, 0, 1, c.height).data;
+		const out = [];
+		for (let i = 0; i < d.length; i += 4) {
+			const found = keys.find(k => k[1] === d.slice(i, i + 4).join());
+			if (!found) continue;
+			if (found[0] === out.at(-1)?.Name) out.at(-1).Rows++;
+			else out.push({Name: found[0], Rows: 1});
+		}
+		return out;
+	})()`
+	type area struct {
+		Name string
+		Rows int
+	}
+	for _, night := range []bool{false, true} {
+		do(ctx, t, dark(night), chromedp.EmulateViewport(1280, 900))
+		open(ctx, t, stacked(t))
+		legend := value[string](ctx, t, `[...document.querySelectorAll("#chart-asked-1 .key span")].map(e => e.textContent).join(" ")`)
+		got := value[[]area](ctx, t, areas)
+		if legend != "etcd kube-apiserver kube-scheduler" || len(got) != 3 || got[0].Name != "etcd" || got[1].Name != "kube-apiserver" || got[2].Name != "kube-scheduler" {
+			t.Fatalf("dark %v: from the top the stack has the areas %v, the legend %s", night, got, legend)
+		}
+	}
+	do(ctx, t, dark(false))
+	say := func(key string) string {
+		do(ctx, t, chromedp.Evaluate[chromedp.Void](`document.querySelector("#chart-asked-1 .plot").dispatchEvent(new KeyboardEvent("keydown", {key: "`+key+`", bubbles: true}))`))
+		return value[string](ctx, t, `document.getElementById("hover").textContent`)
+	}
+	say("PageDown") // to where all have a value
+	if s := say("PageDown"); !regexp.MustCompile(`etcd .+, kube-apiserver .+, kube-scheduler .+, together .+iB$`).MatchString(s) {
+		t.Errorf("a screen reader hears %q", s)
+	}
+	if s := value[string](ctx, t, `document.querySelector("#chart-asked-1 .readout").textContent`); !strings.Contains(s, ", together ") {
+		t.Errorf("beside the legend stands %q", s)
+	}
+	before := value[[]area](ctx, t, areas)
+	do(ctx, t, chromedp.Click(chromedp.CSS(`#chart-asked-1 .key:nth-child(2)`)))
+	after := value[[]area](ctx, t, areas)
+	if len(after) != 2 || after[0].Name != "etcd" || after[1].Name != "kube-scheduler" {
+		t.Fatalf("with kube-apiserver put away the stack has the areas %v", after)
+	}
+	was, is := float64(before[0].Rows)/float64(before[2].Rows), float64(after[0].Rows)/float64(after[1].Rows)
+	if is > 2*was {
+		t.Errorf("with kube-apiserver put away etcd is %.1f times kube-scheduler and was %.1f times: it did not come down", is, was)
+	}
 }
 
 // checkWidths holds that windows of common widths show the objectives to their last column.

@@ -98,15 +98,16 @@ const (
 
 // TimeChart is a set of lines over one grid.
 type TimeChart struct {
-	ID    string `json:"id"`
-	Title string `json:"title"`
-	Unit  string `json:"unit"`
-	Note  string `json:"note,omitempty"`
-	Shape string `json:"shape,omitempty"`
-	From  Num    `json:"from"`  // seconds since the run clock's zero; in a comparison since the run's begin
-	Width Num    `json:"width"` // seconds
-	Lines []Line `json:"lines"`
-	Bound *Bound `json:"bound,omitempty"` // of all lines together
+	ID      string `json:"id"`
+	Title   string `json:"title"`
+	Unit    string `json:"unit"`
+	Note    string `json:"note,omitempty"`
+	Shape   string `json:"shape,omitempty"`
+	Stacked bool   `json:"stacked,omitempty"` // lines are parts of a whole, drawn on top of each other, the first one uppermost
+	From    Num    `json:"from"`              // seconds since the run clock's zero; in a comparison since the run's begin
+	Width   Num    `json:"width"`             // seconds
+	Lines   []Line `json:"lines"`
+	Bound   *Bound `json:"bound,omitempty"` // of all lines together
 }
 
 // Bound is a level that a chart is held against.

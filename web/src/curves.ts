@@ -25,6 +25,7 @@ export interface PlotSpec {
   times: number[];
   curves: Curve[];
   height: number;
+  stacked?: boolean; // curves are parts of a whole, the first one uppermost
   bound?: { name: string; at: number };
   log?: { from: number; to: number };
   under?: (u: uPlot) => void; // draws below the curves
@@ -46,6 +47,7 @@ export function specOf(c: TimeChart, arms: boolean): PlotSpec {
   const ended = <T>(v: T[]): T[] => (stepped && v.length > 0 ? [...v, v[v.length - 1]!] : v);
   const filled = (i: number): boolean => {
     if (arms) return false;
+    if (c.stacked) return true;
     if (c.shape === "stack") return i > 0;
     return lines.length === 1 || (c.id === "pods" && i === lines.length - 1);
   };
@@ -55,8 +57,8 @@ export function specOf(c: TimeChart, arms: boolean): PlotSpec {
     colour: "c" + ((i % 6) + 1),
     dash: arms ? dashes[i % dashes.length]! : dashes[order[i]! % dashes.length]!,
     values: ended(line.mean),
-    low: line.low && ended(line.low),
-    high: line.high && ended(line.high),
+    low: c.stacked ? undefined : line.low && ended(line.low), // extremes of parts do not add up
+    high: c.stacked ? undefined : line.high && ended(line.high),
     limit: line.limit,
     fill: filled(i),
     stepped,
@@ -71,7 +73,26 @@ export function specOf(c: TimeChart, arms: boolean): PlotSpec {
   };
   if (c.note) spec.note = c.note;
   if (c.bound) spec.bound = c.bound;
+  if (c.stacked) spec.stacked = true;
   return spec;
+}
+
+// stack piles curves up: each is drawn at the sum of its own value and those of the
+// curves below it that are shown. Where it has no value it is not drawn, and what is
+// above it comes down by it.
+export function stack(curves: Curve[], shown: (c: Curve) => boolean): (number | null)[][] {
+  const sums: number[] = [];
+  const upwards = [...curves].reverse().map((c) => {
+    if (!shown(c)) return c.values;
+    return c.values.map((v, i) => (v === null ? null : (sums[i] = (sums[i] ?? 0) + v)));
+  });
+  return upwards.reverse();
+}
+
+// whole is how much the shown parts of a stack come to at a moment; null where none has a value.
+export function whole(curves: Curve[], shown: (c: Curve) => boolean, index: number): number | null {
+  const parts = curves.filter(shown).flatMap((c) => c.values[index] ?? []);
+  return parts.length === 0 ? null : parts.reduce((a, b) => a + b);
 }
 
 // dashOrder gives components their dashes by size, so that the line that

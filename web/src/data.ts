@@ -47,6 +47,7 @@ export interface TimeChart {
   unit: string;
   note?: string;
   shape?: "" | "level" | "rate" | "hold" | "stack"; // how values stand in their bins
+  stacked?: boolean; // lines are parts of a whole: areas on top of each other, the first one uppermost
   from: number;
   width: number;
   lines: Line[] | null;

@@ -1,5 +1,5 @@
 import uPlot from "uplot";
-import type { Curve, PlotSpec } from "./curves";
+import { type Curve, type PlotSpec, stack, whole } from "./curves";
 import type { Data } from "./data";
 import { el, say } from "./dom";
 import { clock, text } from "./format";
@@ -57,15 +57,18 @@ export class Plot {
     this.spec = spec;
     this.data = data;
     this.target.setAttribute("aria-label", this.summary());
-    if (same) {
-      this.u.setData(this.columns(), false);
-      this.u.redraw(true, true);
-    } else {
+    if (same) this.redraw();
+    else {
       this.u.destroy();
       this.u = new uPlot(this.options(), this.columns(), this.target);
       this.caption();
     }
     this.legend();
+  }
+
+  private redraw(): void {
+    this.u.setData(this.columns(), false);
+    this.u.redraw(true, true);
   }
 
   resize(width: number): void {
@@ -81,13 +84,14 @@ export class Plot {
   // caption makes the legend's keys, which show and hide curves.
   private caption(): void {
     this.keysOf.replaceChildren();
-    this.swatches = this.spec.curves.map(swatch);
+    this.swatches = this.spec.curves.map((c, i) => swatch(c, this.spec.stacked ? () => area(c, i) : undefined));
     this.values = this.spec.curves.map((c, i) => {
       const value = el("b");
       const key = el("button", { type: "button", class: "key", "aria-pressed": "true", title: "Show or hide" }, this.swatches[i]!.canvas, el("span", {}, c.name), value);
       const show = (on: boolean) => {
         key.setAttribute("aria-pressed", String(on));
         this.seriesOf(i).forEach((s) => this.u.setSeries(s, { show: on }));
+        if (this.spec.stacked) this.redraw(); // what is above it comes down
       };
       if (this.hidden.has(c.name)) show(false);
       key.addEventListener("click", () => {
@@ -107,8 +111,11 @@ export class Plot {
     return this.spec.curves[curve]!.high ? [s, s + 1, s + 2] : [s];
   }
 
+  private readonly shown = (c: Curve): boolean => !this.hidden.has(c.name);
+
   private columns(): uPlot.AlignedData {
     const out: (number | null)[][] = [this.spec.times];
+    if (this.spec.stacked) return [...out, ...stack(this.spec.curves, this.shown)] as uPlot.AlignedData;
     for (const c of this.spec.curves) {
       out.push(c.values);
       if (c.high && c.low) out.push(c.high, c.low);
@@ -120,7 +127,7 @@ export class Plot {
     const { spec, link } = this;
     const series: uPlot.Series[] = [{}];
     const bands: uPlot.Band[] = [];
-    for (const c of spec.curves) {
+    for (const [i, c] of spec.curves.entries()) {
       const paths = c.stepped ? uPlot.paths.stepped!({ align: 1 }) : uPlot.paths.linear!();
       series.push({
         stroke: () => colour(c.colour),
@@ -128,7 +135,7 @@ export class Plot {
         dash: c.dash,
         points: { show: false, size: 4, filter: (u, s) => alone(u.data[s]!) },
         paths,
-        fill: c.fill ? () => colour(c.colour) + "22" : undefined,
+        fill: c.fill ? () => (spec.stacked ? area(c, i) : colour(c.colour) + "22") : undefined,
       } as uPlot.Series);
       if (c.high) {
         const unseen = { stroke: "transparent", width: 0, points: { show: false }, paths };
@@ -229,7 +236,13 @@ export class Plot {
       this.values[i]!.textContent = index === null ? peak(c) : shortText(at ?? null, c.unit);
     });
     this.figure.classList.toggle("hovered", index !== null);
-    this.extra.textContent = spec.readout ? spec.readout(index) : index === null ? "" : "at " + this.when(index) + this.marksAt(spec.times[index]!);
+    this.extra.textContent = spec.readout ? spec.readout(index) : index === null ? "" : "at " + this.when(index) + this.together(index) + this.marksAt(spec.times[index]!);
+  }
+
+  // together says what a stack comes to at a moment.
+  private together(index: number): string {
+    const { spec } = this;
+    return spec.stacked ? `, together ${text(whole(spec.curves, this.shown, index), spec.unit)}` : "";
   }
 
   private when(index: number): string {
@@ -246,7 +259,8 @@ export class Plot {
 
   private summary(): string {
     const peaks = this.spec.curves.map((c) => `${c.name}: ${peak(c)}`).join("; ");
-    return `${this.spec.title} over time. ${peaks}. Arrow keys move along it, plus and minus zoom, 0 shows all.`;
+    const stacked = this.spec.stacked ? " Areas on top of each other, the first one uppermost." : "";
+    return `${this.spec.title} over time.${stacked} ${peaks}. Arrow keys move along it, plus and minus zoom, 0 shows all.`;
   }
 
   private keys(): void {
@@ -260,7 +274,7 @@ export class Plot {
       if (to !== undefined) {
         const i = Math.min(Math.max(to, 0), times.length - 1);
         this.u.setCursor({ left: this.u.valToPos(times[i]!, "x"), top: 0 });
-        say(readout ? readout(i) : `${this.when(i)}: ` + curves.map((c) => `${c.name} ${text(c.values[i] ?? null, c.unit)}`).join(", ") + this.marksAt(times[i]!));
+        say(readout ? readout(i) : `${this.when(i)}: ` + curves.map((c) => `${c.name} ${text(c.values[i] ?? null, c.unit)}`).join(", ") + this.together(i) + this.marksAt(times[i]!));
       } else if (e.key === "+" || e.key === "=") this.link.zoom(times[at]!, 0.5);
       else if (e.key === "-") this.link.zoom(times[at]!, 2);
       else if (e.key === "0" || e.key === "Escape") this.link.all();
@@ -281,7 +295,13 @@ function alone(values: ArrayLike<number | null | undefined>): number[] {
 
 // signature is what uPlot cannot change of a plot that it has drawn.
 function signature(s: PlotSpec): string {
-  return JSON.stringify(s.curves.map((c) => [c.name, c.colour, c.dash, c.fill, c.stepped, c.high !== undefined]));
+  return JSON.stringify(s.curves.map((c) => [c.name, c.colour, c.dash, c.fill, c.stepped, c.high !== undefined]).concat([[s.stacked === true]]));
+}
+
+// area is what a part of a stack is filled with. It hides what is below: the areas of
+// the curves above reach down to zero. The second curve of a colour is paler.
+function area(c: Curve, i: number): string {
+  return `color-mix(in srgb, ${colour(c.colour)} ${i < 6 ? 55 : 22}%, ${colour("bg")})`;
 }
 
 function peak(c: Curve): string {
@@ -295,12 +315,16 @@ interface Swatch {
   draw: () => void;
 }
 
-// swatch shows a curve's colour and dash.
-function swatch(c: Curve): Swatch {
+// swatch shows a curve's colour and dash, and what its area of a stack is filled with.
+function swatch(c: Curve, filled: (() => string) | undefined): Swatch {
   const canvas = el("canvas", { width: 44, height: 16, "aria-hidden": "true" });
   const draw = () => {
     const ctx = canvas.getContext("2d")!;
     ctx.clearRect(0, 0, 44, 16);
+    if (filled) {
+      ctx.fillStyle = filled();
+      ctx.fillRect(0, 0, 44, 16);
+    }
     ctx.strokeStyle = colour(c.colour);
     ctx.lineWidth = 4;
     ctx.setLineDash(c.dash.map((d) => 2 * d));

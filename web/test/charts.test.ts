@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { specOf } from "../src/curves";
+import { type Curve, specOf, stack, whole } from "../src/curves";
 import { bucketFrom, bucketTo, type Line, type TimeChart } from "../src/data";
 import { lanes } from "../src/lanes";
 
@@ -28,6 +28,30 @@ test("one line is filled, in a stack all but the first, in a comparison none", (
   assert.deepEqual(fills(chart({ lines: two, id: "pods" })), [false, true]);
   assert.deepEqual(fills(chart({ lines: two, shape: "stack" })), [false, true]);
   assert.deepEqual(fills(chart({}), true), [false]);
+});
+
+test("parts of a whole stand on those below them, and come down where one is away", () => {
+  const parts = [line("top", 1, 1, 1), line("middle", 2, null, 2), line("bottom", 4, 4, null)];
+  const spec = specOf(chart({ stacked: true, lines: parts }), false);
+  assert.equal(spec.stacked, true);
+  assert.deepEqual(spec.curves.map((c) => [c.name, c.fill]), [["top", true], ["middle", true], ["bottom", true]]);
+  const all = (_: Curve) => true;
+  assert.deepEqual(stack(spec.curves, all), [[7, 5, 3], [6, null, 2], [4, 4, null]]);
+  assert.deepEqual(spec.curves.map((c) => c.values[0]), [1, 2, 4]); // the legend says each one's own
+  assert.equal(whole(spec.curves, all, 0), 7);
+  assert.equal(whole(spec.curves, all, 1), 5);
+
+  const noBottom = (c: Curve) => c.name !== "bottom"; // put away by the reader
+  assert.deepEqual(stack(spec.curves, noBottom).slice(0, 2), [[3, 1, 3], [2, null, 2]]);
+  assert.equal(whole(spec.curves, noBottom, 0), 3);
+  assert.equal(whole(spec.curves, () => false, 0), null);
+});
+
+test("a chart that is not stacked is not, and a stack has no extremes", () => {
+  assert.equal(specOf(chart({}), false).stacked, undefined);
+  const wide = { ...line("a", 1), low: [0], high: [2] };
+  assert.equal(specOf(chart({ lines: [wide] }), false).curves[0]!.high, wide.high);
+  assert.equal(specOf(chart({ stacked: true, lines: [wide] }), false).curves[0]!.high, undefined);
 });
 
 test("of the components, the largest is the solid line", () => {
