@@ -76,7 +76,7 @@ func membersVerb(host cli.Host) *cobra.Command {
 	f.StringVar(&o.Folder, "members", "", "`folder` with NAME.kubeconfig of each")
 	f.StringVar(&o.LeafMode, "leaf-mode", o.LeafMode, "what a member is on the host: all (one node), party (one for each value of a label), node (one for each of its nodes)")
 	f.StringVar(&o.Label, "leaf-label", "", "of a member's nodes: in the mode party")
-	f.BoolVar(&o.Services, "services", false, "members get the definitions by which they import services")
+	f.BoolVar(&o.Services, "services", false, "members get the definitions by which they import services, and these are compared")
 	f.IntVar(&o.Nodes, "nodes", 0, "that a member must have before it joins")
 	return verb
 }

@@ -20,6 +20,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/clock"
@@ -36,7 +37,7 @@ type Options struct {
 	LeafMode string       // api.LeafAll, LeafParty or LeafNode
 	Nodes    int          // that a member must have before it joins
 	Label    string       // of LeafParty: a leaf for each of its values
-	Services bool         // members get the definitions by which they import services
+	Services bool         // members get the definitions by which they import services, which are compared
 	Registry *instrument.Registry
 	Log      *slog.Logger
 }
@@ -83,7 +84,7 @@ func Run(ctx context.Context, o Options, serve func(work func() error, routes ..
 	if err := api.Install(ctx, o.Config); err != nil {
 		return err
 	}
-	w := newWatch(host)
+	w := newWatch(host, o.Services)
 	defer w.wait.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -92,7 +93,11 @@ func Run(ctx context.Context, o Options, serve func(work func() error, routes ..
 
 // run joins what there are kubeconfigs of, and looks on.
 func (w *watch) run(ctx context.Context, files []string, o Options) error {
-	if err := w.start(ctx, w.pods, w.nodes, w.clusters, w.configs, w.secrets, w.claims, w.volumes); err != nil {
+	informers := []cache.SharedIndexInformer{w.pods, w.nodes, w.clusters, w.configs, w.secrets, w.claims, w.volumes}
+	if w.exports != nil {
+		informers = append(informers, w.exports.informers()...)
+	}
+	if err := w.start(ctx, informers...); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}

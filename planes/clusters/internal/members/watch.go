@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
@@ -21,15 +22,16 @@ import (
 
 // The ways in which host and members can disagree.
 const (
-	missing = "missing" // a pod of the host on a virtual node has none in a member
-	doubled = "doubled" // it has more than one
-	unequal = "unequal" // its status is another
-	extra   = "extra"   // a member's pod of the tree belongs to none of the host
-	copies  = "copies"  // a member has a copy of what the host does not have
-	nodes   = "nodes"   // a virtual node belongs to no Cluster
+	missing  = "missing"  // a pod of the host on a virtual node has none in a member
+	doubled  = "doubled"  // it has more than one
+	unequal  = "unequal"  // its status is another
+	extra    = "extra"    // a member's pod of the tree belongs to none of the host
+	copies   = "copies"   // a member has a copy of what the host does not have
+	services = "services" // a member's service or slice is not what the host has exported and it has imported
+	nodes    = "nodes"    // a virtual node belongs to no Cluster
 )
 
-func ways() []string { return []string{missing, doubled, unequal, extra, copies, nodes} }
+func ways() []string { return []string{missing, doubled, unequal, extra, copies, services, nodes} }
 
 // watch holds what host and members have. Its caches keep names, UIDs and digests.
 type watch struct {
@@ -39,6 +41,7 @@ type watch struct {
 
 	pods, nodes, clusters, configs, secrets cache.SharedIndexInformer
 	claims, volumes                         cache.SharedIndexInformer
+	exports                                 *imports // nil unless members get services
 
 	mu      sync.Mutex
 	members map[string]*side
@@ -47,9 +50,13 @@ type watch struct {
 }
 
 // side is what a member has.
-type side struct{ pods, configs, secrets, claims, volumes cache.SharedIndexInformer }
+type side struct {
+	pods, configs, secrets, claims, volumes cache.SharedIndexInformer
+	imports                                 *imports // nil unless members get services
+}
 
-func newWatch(host *api.Client) *watch {
+// newWatch returns a watch that compares services too where members get these.
+func newWatch(host *api.Client, services bool) *watch {
 	w := &watch{
 		host:    host,
 		members: map[string]*side{},
@@ -60,6 +67,9 @@ func newWatch(host *api.Client) *watch {
 	w.pods, w.nodes, w.clusters = host.Pods.Informer("", nil), host.Nodes.Informer(api.LabelNode+"=true", nil), host.Clusters.Informer("", nil)
 	w.configs, w.secrets = host.ConfigMaps.Informer("", nil), host.Secrets.Informer("", nil)
 	w.claims, w.volumes = host.Claims.Informer("", nil), host.Volumes.Informer("", nil)
+	if services {
+		w.exports = importsOf(host, host.Exports, "")
+	}
 	return w
 }
 
@@ -67,7 +77,12 @@ func newWatch(host *api.Client) *watch {
 func (w *watch) add(ctx context.Context, name string, c *api.Client) error {
 	s := &side{pods: c.Pods.Informer(api.LabelPod+"=true", nil), configs: c.ConfigMaps.Informer(api.LabelGlobal+"=true", nil), secrets: c.Secrets.Informer(api.LabelGlobal+"=true", nil)}
 	s.claims, s.volumes = c.Claims.Informer("", nil), c.Volumes.Informer("", nil)
-	if err := w.start(ctx, s.pods, s.configs, s.secrets, s.claims, s.volumes); err != nil {
+	informers := []cache.SharedIndexInformer{s.pods, s.configs, s.secrets, s.claims, s.volumes}
+	if w.exports != nil {
+		s.imports = importsOf(c, c.Imports, api.LabelGlobal+"=true")
+		informers = append(informers, s.imports.informers()...)
+	}
+	if err := w.start(ctx, informers...); err != nil {
 		return fmt.Errorf("watch: %w", err)
 	}
 	w.mu.Lock()
@@ -96,6 +111,12 @@ func slim(o any) (any, error) {
 		return &corev1.ConfigMap{ObjectMeta: named(o)}, nil
 	case *corev1.Secret:
 		return &corev1.Secret{ObjectMeta: named(o)}, nil
+	case *corev1.Service:
+		return &corev1.Service{ObjectMeta: named(o)}, nil
+	case *discoveryv1.EndpointSlice:
+		return slimSlice(o), nil
+	case *api.Mark:
+		return slimMark(o), nil
 	case *api.Cluster:
 		return &api.Cluster{ObjectMeta: named(o)}, nil
 	case *corev1.PersistentVolumeClaim:
@@ -128,6 +149,9 @@ func (w *watch) compare() (out []Difference, host, inMembers int) {
 		out = append(out, leftCopies(name, s.configs, w.configs)...)
 		out = append(out, leftCopies(name, s.secrets, w.secrets)...)
 		out = append(out, w.leftStorage(name, s)...)
+		if s.imports != nil {
+			out = append(out, s.imports.differs(name, w.exports)...)
+		}
 	}
 	inMembers = have.count
 	for _, o := range w.pods.GetIndexer().List() {
