@@ -55,6 +55,7 @@ func managerVerb(host cli.Host) *cobra.Command {
 	f.StringVar(&o.Dependents, "dependents", o.Dependents, "how what a pod needs is looked for: live, cached")
 	f.StringVar(&o.Unjoin, "unjoin", o.Unjoin, "which nodes are deleted when a member leaves: cluster, leaves")
 	f.StringVar(&o.Import, "import", o.Import, "how members get the services that they import: off, mcs, direct")
+	f.StringVar(&o.ImportEnd, "import-end", o.ImportEnd, "with what services that were imported go: import (the ServiceImport), all (that, or what it is of on the host)")
 	f.StringVar(&o.Retry, "retry", o.Retry, "when what failed goes again: fixed, grows")
 	f.DurationVar(&o.RequestTimeout, "request-timeout", 0, "of calls but watches; 0: none")
 	f.DurationVar(&o.LeaseInterval, "lease-interval", o.LeaseInterval, "between renewals of virtual nodes' leases")

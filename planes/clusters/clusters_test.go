@@ -33,6 +33,7 @@ func TestVerbsSayWhatIsWrong(t *testing.T) {
 		"tree-manager --dependents none":                "dependents",
 		"tree-manager --unjoin all":                     "unjoin",
 		"tree-manager --import all":                     "import",
+		"tree-manager --import-end never":               "import-end",
 		"tree-manager --retry never":                    "retry",
 		"tree-manager --pod-workers 0":                  "pod-workers",
 		"tree-manager --lease-interval 0s":              "lease-interval",
@@ -79,7 +80,7 @@ func TestPresetIsWhatTestsFly(t *testing.T) {
 	o := tree.Default()
 	improved(&o)
 	for name, want := range map[string]string{"leaf-reads": o.LeafReads, "pod-queue": o.PodQueue, "node-lookup": o.NodeLookup, "node-patch": o.NodePatch, "status-put": o.StatusPut,
-		"status-guard": o.StatusGuard, "service-env": o.ServiceEnv, "dependents": o.Dependents, "unjoin": o.Unjoin, "retry": o.Retry, "request-timeout": o.RequestTimeout.String()} {
+		"status-guard": o.StatusGuard, "service-env": o.ServiceEnv, "dependents": o.Dependents, "unjoin": o.Unjoin, "import-end": o.ImportEnd, "retry": o.Retry, "request-timeout": o.RequestTimeout.String()} {
 		if got := flags.Lookup(name).Value.String(); got != want {
 			t.Errorf("%s is %s in the preset, and %s in tests", name, got, want)
 		}

@@ -349,4 +349,5 @@ func improved(o *tree.Options) {
 	o.LeafReads, o.PodWorkers, o.PodQueue, o.StatusWorkers, o.NodeWorkers, o.JoinWorkers = tree.ReadsCached, 8, tree.QueueMember, 4, 4, 16
 	o.NodeLookup, o.NodePatch, o.StatusPut, o.StatusGuard = tree.LookupMap, tree.Changed, tree.Changed, tree.GuardUID
 	o.ServiceEnv, o.Dependents, o.Unjoin, o.Retry, o.RequestTimeout = tree.EnvCached, tree.DependentsCached, tree.UnjoinLeaves, tree.RetryGrows, 5*time.Second
+	o.ImportEnd = tree.ImportEndAll
 }

@@ -2,14 +2,20 @@ package clusters_test
 
 import (
 	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/windtunnel/windtunnel/internal/repotest"
@@ -21,21 +27,61 @@ import (
 func (r *rig) mark(config *rest.Config, resource, kind, name string) {
 	r.t.Helper()
 	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": api.GroupServices + "/" + api.Version, "kind": kind, "metadata": map[string]any{"name": name, "namespace": "default"}}}
-	c := dynamic.NewForConfigOrDie(config).Resource(schema.GroupVersionResource{Group: api.GroupServices, Version: api.Version, Resource: resource})
-	if _, err := c.Namespace("default").Create(r.t.Context(), o, metav1.CreateOptions{}); err != nil {
+	if _, err := marks(config, resource).Create(r.t.Context(), o, metav1.CreateOptions{}); err != nil {
 		r.t.Fatal(err)
 	}
 }
 
+func marks(config *rest.Config, resource string) dynamic.ResourceInterface {
+	c := dynamic.NewForConfigOrDie(config).Resource(schema.GroupVersionResource{Group: api.GroupServices, Version: api.Version, Resource: resource})
+	return c.Namespace("default")
+}
+
+func (r *rig) exports() dynamic.ResourceInterface {
+	return marks(r.endpoint.Config("test"), api.ResourceExports)
+}
+
+func (f *far) imports() dynamic.ResourceInterface {
+	return marks(f.cluster.Endpoint().Config("test"), api.ResourceImports)
+}
+
+// exchange exports a service and lets a member import it.
+func (r *rig) exchange(name string, to *far) {
+	r.t.Helper()
+	r.mark(r.endpoint.Config("test"), api.ResourceExports, "ServiceExport", name)
+	r.mark(to.cluster.Endpoint().Config("test"), api.ResourceImports, "ServiceImport", name)
+}
+
+// services returns the names of a cluster's services and slices.
+func (r *rig) services(c kubernetes.Interface) (out []string) {
+	r.t.Helper()
+	all, err := c.CoreV1().Services("default").List(r.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for i := range all.Items {
+		out = append(out, all.Items[i].Name)
+	}
+	list, err := c.DiscoveryV1().EndpointSlices("default").List(r.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for i := range list.Items {
+		out = append(out, list.Items[i].Name)
+	}
+	slices.Sort(out)
+	return out
+}
+
 // service makes one with slices of two addresses each.
-func (r *rig) service(name string, slices int) {
+func (r *rig) service(name string, count int) {
 	r.t.Helper()
 	ctx, port := r.t.Context(), int32(80)
 	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: port}}}}
 	if _, err := r.host.CoreV1().Services("default").Create(ctx, s, metav1.CreateOptions{}); err != nil {
 		r.t.Fatal(err)
 	}
-	for i := range slices {
+	for i := range count {
 		e := &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Port: &port}}}
 		e.Name, e.Labels = fmt.Sprint(name, "-", i), map[string]string{discoveryv1.LabelServiceName: name}
 		e.Endpoints = []discoveryv1.Endpoint{{Addresses: []string{fmt.Sprintf("192.0.2.%d", i)}}, {Addresses: []string{fmt.Sprintf("192.0.2.1%02d", i)}}}
@@ -48,14 +94,14 @@ func (r *rig) service(name string, slices int) {
 // TestServices holds that members have the services that they ask for, and what a
 // change of one slice costs: members x (3 + 2 slices) calls, or one call for each.
 func TestServices(t *testing.T) {
-	const slices, importing = 4, 2
-	for way, want := range map[string]int{tree.ImportMCS: importing * (3 + 2*slices), tree.ImportDirect: importing} {
+	const count, importing = 4, 2
+	for way, want := range map[string]int{tree.ImportMCS: importing * (3 + 2*count), tree.ImportDirect: importing} {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, shape{members: 3, nodes: 1, mode: api.LeafAll})
 			m := r.manage(func(o *tree.Options) { calm(o); o.Import = way })
 			r.joined(m)
-			r.service("web", slices)
+			r.service("web", count)
 			r.mark(r.endpoint.Config("test"), api.ResourceExports, "ServiceExport", "web")
 			for _, far := range r.members[:importing] {
 				r.mark(far.cluster.Endpoint().Config("test"), api.ResourceImports, "ServiceImport", "web")
@@ -67,7 +113,7 @@ func TestServices(t *testing.T) {
 			}
 			for _, far := range r.members[:importing] {
 				repotest.Eventually(t, "it has all slices", func() bool {
-					for i := range slices {
+					for i := range count {
 						if !has(far, i, fmt.Sprintf("192.0.2.%d", i)) {
 							return false
 						}
@@ -101,6 +147,343 @@ func TestServices(t *testing.T) {
 			list, err := r.members[importing].DiscoveryV1().EndpointSlices("default").List(t.Context(), metav1.ListOptions{})
 			if err != nil || len(list.Items) > 0 {
 				t.Errorf("a member that asked for nothing has %d slices, %v", len(list.Items), err)
+			}
+		})
+	}
+}
+
+// TestServicesEnd holds what stays of a service in a member that imported it: when its
+// import, its export, it itself or one of its slices is deleted, while a manager runs and
+// while none does. With Kosmos' semantics an import takes along what it brought, and what
+// the host takes back stays.
+func TestServicesEnd(t *testing.T) {
+	service := func(name string) []string { return []string{name, name + "-0", name + "-1"} }
+	for _, way := range []string{tree.ImportMCS, tree.ImportDirect} {
+		for _, end := range []string{tree.ImportEndOwn, tree.ImportEndAll} {
+			for _, missed := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s/%s/missed=%t", way, end, missed), func(t *testing.T) {
+					t.Parallel()
+					r := newRig(t, shape{members: 1, nodes: 1, mode: api.LeafAll})
+					far, change := r.members[0], func(o *tree.Options) {
+						calm(o)
+						o.Import, o.ImportEnd, o.Retry = way, end, tree.RetryGrows
+					}
+					m := r.manage(change)
+					r.joined(m)
+					var all []string
+					for _, name := range []string{"export", "import", "service", "slice"} {
+						r.service(name, 2)
+						r.exchange(name, far)
+						all = append(all, service(name)...)
+					}
+					repotest.Eventually(t, "the member has all", func() bool { return slices.Equal(r.services(far), all) && m.idle() })
+					r.agree()
+					if missed {
+						m.stop()
+					}
+					r.endServices(far)
+					if missed {
+						m = r.manage(change)
+						r.joined(m)
+					}
+					r.service("late", 1) // whatever was deleted before is seen when it comes
+					r.exchange("late", far)
+					want := append(service("late")[:2], "slice", "slice-0")
+					if end == tree.ImportEndOwn {
+						want = append(append(want, service("export")...), service("service")...)
+						if way == tree.ImportMCS || missed {
+							want = append(want, "slice-1")
+						}
+					}
+					slices.Sort(want)
+					var got []string
+					repotest.Eventually(t, "the member has what it is to have", func() bool {
+						got = r.services(far)
+						return slices.Equal(got, want) && m.idle()
+					}, func() any { return fmt.Sprint(got, ", want ", want) })
+					left := len(want) - 4 // beside the late ones, slice and slice-0
+					var first any
+					repotest.Eventually(t, "what is left is told", func() bool {
+						n, all := r.differences()
+						first = all
+						return n == left && (n == 0 || all[0].How == "services")
+					}, func() any { return first })
+					r.marksEnded(far, end, way)
+				})
+			}
+		}
+	}
+}
+
+// endServices deletes of each of four services what it is named after.
+func (r *rig) endServices(importing *far) {
+	r.t.Helper()
+	ctx, now := r.t.Context(), metav1.DeleteOptions{}
+	for what, err := range map[string]error{
+		"export":  r.exports().Delete(ctx, "export", now),
+		"import":  importing.imports().Delete(ctx, "import", now),
+		"service": r.host.CoreV1().Services("default").Delete(ctx, "service", now),
+		"slice":   r.host.DiscoveryV1().EndpointSlices("default").Delete(ctx, "slice-1", now),
+	} {
+		if err != nil {
+			r.t.Fatal(what, err)
+		}
+	}
+}
+
+// marksEnded waits until exports and imports that were deleted are gone, and holds that
+// their marks are.
+func (r *rig) marksEnded(importing *far, end, way string) {
+	r.t.Helper()
+	ctx := r.t.Context()
+	repotest.Eventually(r.t, "they are gone", func() bool {
+		_, err := r.exports().Get(ctx, "export", metav1.GetOptions{})
+		_, err2 := importing.imports().Get(ctx, "import", metav1.GetOptions{})
+		return apierrors.IsNotFound(err) && apierrors.IsNotFound(err2)
+	})
+	repotest.Eventually(r.t, "the host's slices are not exported any more", func() bool {
+		s, err := r.host.DiscoveryV1().EndpointSlices("default").Get(ctx, "export-0", metav1.GetOptions{})
+		return err == nil && s.Labels[api.LabelExported] == ""
+	})
+	o, err := importing.imports().Get(ctx, "export", metav1.GetOptions{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	addresses := o.GetAnnotations()[api.AnnotationAddresses]
+	if kept := way == tree.ImportMCS && end == tree.ImportEndOwn; kept != (addresses != "") {
+		r.t.Errorf("the import of what is exported no more says %q", addresses)
+	}
+	if held := end == tree.ImportEndOwn; held != (len(o.GetFinalizers()) > 0) {
+		r.t.Errorf("it has finalizers %v", o.GetFinalizers())
+	}
+}
+
+// TestHalfTakenBack holds what becomes of a service without its slices, and of slices
+// without their service, of imports that end while no manager runs: such as when one was
+// killed at it. With Kosmos' semantics slices alone stay.
+func TestHalfTakenBack(t *testing.T) {
+	for end, left := range map[string][]string{tree.ImportEndOwn: {"slices-0"}, tree.ImportEndAll: nil} {
+		t.Run(end, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, shape{members: 1, nodes: 1, mode: api.LeafAll})
+			far, ctx := r.members[0], t.Context()
+			change := func(o *tree.Options) { calm(o); o.Import, o.ImportEnd = tree.ImportMCS, end }
+			m := r.manage(change)
+			r.joined(m)
+			for _, name := range []string{"service", "slices"} {
+				r.service(name, 1)
+				r.exchange(name, far)
+			}
+			repotest.Eventually(t, "the member has all", func() bool { return len(r.services(far)) == 4 && m.idle() })
+			m.stop()
+			for _, err := range []error{
+				far.imports().Delete(ctx, "service", metav1.DeleteOptions{}),
+				far.imports().Delete(ctx, "slices", metav1.DeleteOptions{}),
+				far.DiscoveryV1().EndpointSlices("default").Delete(ctx, "service-0", metav1.DeleteOptions{}),
+				far.CoreV1().Services("default").Delete(ctx, "slices", metav1.DeleteOptions{}),
+			} {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			m = r.manage(change)
+			r.joined(m)
+			var got []string
+			repotest.Eventually(t, "the member has what it is to have", func() bool {
+				got = r.services(far)
+				return slices.Equal(got, left) && m.idle()
+			}, func() any { return got })
+		})
+	}
+}
+
+// TestServicesComeAgain holds that a member gets a service again which the host made anew.
+func TestServicesComeAgain(t *testing.T) {
+	for _, way := range []string{tree.ImportMCS, tree.ImportDirect} {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, shape{members: 1, nodes: 1, mode: api.LeafAll})
+			far := r.members[0]
+			r.joined(r.manage(func(o *tree.Options) { calm(o); improved(o); o.Import = way }))
+			r.service("web", 2)
+			r.exchange("web", far)
+			all := []string{"web", "web-0", "web-1"}
+			has := func(want []string) {
+				t.Helper()
+				repotest.Eventually(t, fmt.Sprint("the member has ", want), func() bool { return slices.Equal(r.services(far), want) })
+			}
+			has(all)
+			s, err := r.host.CoreV1().Services("default").Get(t.Context(), "web", metav1.GetOptions{})
+			if err == nil {
+				err = r.host.CoreV1().Services("default").Delete(t.Context(), "web", metav1.DeleteOptions{})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			has(nil)
+			s.UID, s.ResourceVersion = "", ""
+			if _, err := r.host.CoreV1().Services("default").Create(t.Context(), s, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			has(all)
+			if err := r.exports().Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			has(nil)
+			r.mark(r.endpoint.Config("test"), api.ResourceExports, "ServiceExport", "web")
+			has(all)
+			r.agree()
+		})
+	}
+}
+
+// TestServiceOfSomebodyElse holds what becomes of a member's own service that has the name
+// of an imported one: with Kosmos' semantics it is written over, and goes with the import;
+// otherwise it and its slice stay, and the import is missing.
+func TestServiceOfSomebodyElse(t *testing.T) {
+	for _, way := range []string{tree.ImportMCS, tree.ImportDirect} {
+		for _, end := range []string{tree.ImportEndOwn, tree.ImportEndAll} {
+			t.Run(way+"/"+end, func(t *testing.T) {
+				t.Parallel()
+				r := newRig(t, shape{members: 1, nodes: 1, mode: api.LeafAll})
+				far, ctx := r.members[0], t.Context()
+				m := r.manage(func(o *tree.Options) { calm(o); o.Import, o.ImportEnd, o.Retry = way, end, tree.RetryGrows })
+				r.joined(m)
+				own := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 8080}}}}
+				_, err := far.CoreV1().Services("default").Create(ctx, own, metav1.CreateOptions{})
+				slice := &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4}
+				slice.Name, slice.Labels = "web-0", map[string]string{discoveryv1.LabelServiceName: "web"}
+				if err == nil && end == tree.ImportEndAll {
+					_, err = far.DiscoveryV1().EndpointSlices("default").Create(ctx, slice, metav1.CreateOptions{})
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.service("web", 1)
+				r.exchange("web", far)
+				if end == tree.ImportEndOwn {
+					repotest.Eventually(t, "it is written over", func() bool {
+						s, err := far.CoreV1().Services("default").Get(ctx, "web", metav1.GetOptions{})
+						return err == nil && s.Labels[api.LabelGlobal] == "true" && len(r.services(far)) == 2
+					})
+					r.agree()
+				} else {
+					repotest.Eventually(t, "it is not brought", func() bool { return value(t, m.registry, "tree_failures_total", "part=imports") > 1 })
+					var first any
+					repotest.Eventually(t, "service and slice are missing", func() bool {
+						n, all := r.differences()
+						first = all
+						return n == 2
+					}, func() any { return first })
+				}
+				if err := far.imports().Delete(ctx, "web", metav1.DeleteOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				repotest.Eventually(t, "the import is gone", func() bool {
+					_, err := far.imports().Get(ctx, "web", metav1.GetOptions{})
+					return apierrors.IsNotFound(err) && m.idle()
+				})
+				r.agree()
+				want := []string{"web", "web-0"}
+				if end == tree.ImportEndOwn {
+					want = nil
+				}
+				if got := r.services(far); !slices.Equal(got, want) {
+					t.Errorf("the member has %v, want %v", got, want)
+				}
+			})
+		}
+	}
+}
+
+// lines collects what is logged.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+// Write implements io.Writer.
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// TestTooManyAddresses holds that an import of more addresses than an annotation takes is
+// refused again and again, and said so, and that one without the annotation is not.
+func TestTooManyAddresses(t *testing.T) {
+	const each, count = 1000, 17 // of 16 bytes with the comma: 272,000
+	for _, way := range []string{tree.ImportMCS, tree.ImportDirect} {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, shape{members: 1, nodes: 1, mode: api.LeafAll})
+			far, said := r.members[0], &lines{}
+			m := r.manage(func(o *tree.Options) {
+				calm(o)
+				o.Import, o.Retry, o.Log = way, tree.RetryGrows, slog.New(slog.NewTextHandler(said, nil))
+			})
+			r.joined(m)
+			r.service("web", 0)
+			for i := range count {
+				e := &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4}
+				e.Name, e.Labels = fmt.Sprint("web-", i), map[string]string{discoveryv1.LabelServiceName: "web"}
+				for k := range each {
+					e.Endpoints = append(e.Endpoints, discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("198.1%d.%d.%d", 10+i, 100+k/100, 100+k%100)}})
+				}
+				if _, err := r.host.DiscoveryV1().EndpointSlices("default").Create(t.Context(), e, metav1.CreateOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r.exchange("web", far)
+			repotest.Eventually(t, "all slices are there", func() bool { return len(r.services(far)) == 1+count }) // what does not fit is their list
+			r.agree()
+			failed := func() float64 { return value(t, m.registry, "tree_failures_total", "part=imports") }
+			const message = "metadata.annotations: Too long: may not be more than 262144 bytes"
+			if way == tree.ImportDirect {
+				m.rests()
+				if n := failed(); n > 0 || strings.Contains(said.String(), message) {
+					t.Errorf("%v imports of slices failed: %s", n, said)
+				}
+				return
+			}
+			repotest.Eventually(t, "it fails again and again", func() bool { return failed() > 1 })
+			if text := said.String(); !strings.Contains(text, message) || !strings.Contains(text, "addresses=17000") {
+				t.Errorf("it said %s", text)
+			}
+		})
+	}
+}
+
+// TestImportOff holds that without imports nobody asks for services of members, and nothing
+// comes.
+func TestImportOff(t *testing.T) {
+	for way, wanted := range map[string]bool{tree.ImportOff: false, tree.ImportMCS: true, tree.ImportDirect: true} {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, shape{members: 1, nodes: 1, mode: api.LeafAll})
+			r.service("web", 2)
+			r.exchange("web", r.members[0])
+			m := r.manage(func(o *tree.Options) { calm(o); o.Import = way })
+			r.joined(m)
+			r.creates(1)
+			r.run(1)
+			if wanted {
+				repotest.Eventually(t, "the service comes", func() bool { return len(r.services(r.members[0])) == 3 })
+			}
+			m.rests()
+			for _, resource := range []string{"serviceexports", "serviceimports", "endpointslices"} {
+				if n := value(t, m.registry, "tree_rest_client_requests_total", "resource="+resource); n > 0 != wanted {
+					t.Errorf("%v calls for %s", n, resource)
+				}
+			}
+			if got := r.services(r.members[0]); len(got) > 0 != wanted {
+				t.Errorf("the member has %v", got)
 			}
 		})
 	}

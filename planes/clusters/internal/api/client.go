@@ -240,6 +240,12 @@ func (k Kind[T]) Delete(ctx context.Context, namespace, name string, o metav1.De
 	return k.do(ctx, k.rest.Delete().NamespaceIfScoped(namespace, namespace != "").Resource(k.name).Name(name).Body(&o), nil)
 }
 
+// DeleteAll deletes the objects of a namespace that a label selector selects.
+func (k Kind[T]) DeleteAll(ctx context.Context, namespace, selector string) error {
+	o := metav1.ListOptions{LabelSelector: selector}
+	return k.do(ctx, k.rest.Delete().Namespace(namespace).Resource(k.name).VersionedParams(&o, scheme.ParameterCodec), nil)
+}
+
 // Informer returns an informer over all namespaces, of the objects with a label
 // selector; the empty one selects all. Its calls pass no limiter.
 func (k Kind[T]) Informer(selector string, indexers cache.Indexers) cache.SharedIndexInformer {

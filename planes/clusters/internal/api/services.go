@@ -15,6 +15,7 @@ const (
 	ResourceImports     = "serviceimports"
 	AnnotationAddresses = "kosmos.io/address"          // of a ServiceImport: all addresses, comma-separated
 	LabelExported       = "kosmos.io/service-exported" // of a slice of the host
+	FinalizerServices   = "kosmos.io/multi-cluster-service-finalizer"
 )
 
 // Mark is a ServiceExport on the host, which lets members have the service of its name,

@@ -36,8 +36,9 @@ type member struct {
 	secrets   cache.SharedIndexInformer
 	claims    cache.SharedIndexInformer
 	volumes   cache.SharedIndexInformer
-	imported  cache.SharedIndexInformer // nil unless services are imported
-	answers   atomic.Bool               // to the last question for its version
+	imported  cache.SharedIndexInformer                            // nil unless services are imported
+	brought   struct{ services, slices cache.SharedIndexInformer } // copies of the host's; nil unless these go with whatever they are of
+	answers   atomic.Bool                                          // to the last question for its version
 
 	mu         sync.Mutex
 	leases     map[string]*coordinationv1.Lease // as the host answered last, by leaf
@@ -129,6 +130,9 @@ func (m *member) follow(ctx context.Context, wait *sync.WaitGroup) error {
 	}
 	if m.imports != nil {
 		informers = append(informers, m.imported)
+	}
+	if m.brought.services != nil {
+		informers = append(informers, m.brought.services, m.brought.slices)
 	}
 	if err := loop.Start(ctx, wait, informers...); err != nil {
 		return fmt.Errorf("watch member %s: %w", m.name, err)

@@ -47,6 +47,9 @@ const (
 	ImportMCS    = "mcs"    // a change of one slice of a service writes the service, all slices and the import in each importing member
 	ImportDirect = "direct" // it writes that slice
 
+	ImportEndOwn = "import" // what a ServiceImport brought goes with it; what the host takes back stays
+	ImportEndAll = "all"    // it also goes with the ServiceExport, the service and, a slice, with the host's; somebody else's objects of these names are left alone
+
 	RetryFixed = "fixed" // 10 s after a failure
 	RetryGrows = "grows" // from 0.1 s to 10 s
 )
@@ -69,6 +72,7 @@ type Options struct {
 	Unjoin         string
 	Retry          string
 	Import         string
+	ImportEnd      string
 	Limiter        limiter.Rate // of each of the many limiters, on the host and on each member
 	RequestTimeout time.Duration
 	LeaseInterval  time.Duration
@@ -84,7 +88,7 @@ func Default() Options {
 	return Options{
 		LeafReads: ReadsPerNode, PodWorkers: 1, PodQueue: QueueShared, StatusWorkers: 1, NodeWorkers: 1, JoinWorkers: 1, NodeLookup: LookupScan,
 		NodePatch: Always, StatusPut: Always, StatusGuard: GuardNone, ServiceEnv: EnvList, Dependents: DependentsLive, Unjoin: UnjoinCluster,
-		Retry: RetryFixed, Import: ImportOff, Limiter: limiter.Rate{QPS: 40, Burst: 60},
+		Retry: RetryFixed, Import: ImportOff, ImportEnd: ImportEndOwn, Limiter: limiter.Rate{QPS: 40, Burst: 60},
 		LeaseInterval: 10 * time.Second, LeaseDuration: 40 * time.Second, StatusInterval: 10 * time.Second,
 	}
 }
@@ -95,7 +99,7 @@ func Improved() map[string]string {
 	return map[string]string{
 		"leaf-reads": ReadsCached, "pod-workers": "8", "pod-queue": QueueMember, "status-workers": "4", "node-workers": "4", "join-workers": "16",
 		"node-lookup": LookupMap, "node-patch": Changed, "status-put": Changed, "status-guard": GuardUID, "service-env": EnvCached,
-		"dependents": DependentsCached, "unjoin": UnjoinLeaves, "retry": RetryGrows, "request-timeout": "5s",
+		"dependents": DependentsCached, "unjoin": UnjoinLeaves, "import-end": ImportEndAll, "retry": RetryGrows, "request-timeout": "5s",
 	}
 }
 
@@ -116,6 +120,7 @@ func (o *Options) Validate() error {
 		{"dependents", o.Dependents, []string{DependentsLive, DependentsCached}},
 		{"unjoin", o.Unjoin, []string{UnjoinCluster, UnjoinLeaves}},
 		{"import", o.Import, []string{ImportOff, ImportMCS, ImportDirect}},
+		{"import-end", o.ImportEnd, []string{ImportEndOwn, ImportEndAll}},
 		{"retry", o.Retry, []string{RetryFixed, RetryGrows}},
 	} {
 		if !slices.Contains(c.words, c.value) {

@@ -29,16 +29,13 @@ func (t *Tree) watchServices() error {
 	if err := t.slices.SetTransform(slimObject); err != nil {
 		return err
 	}
-	if _, err := t.exported.AddEventHandler(loop.Each(func(o any) {
-		if key, ok := loop.Key(o); ok {
-			t.exports.Queue.Add(key)
-			for _, s := range t.slicesOf(key) { // for those who asked before it was exported
-				for _, m := range t.leaves.everyMember() {
-					m.addImport(key, s.Name)
-				}
-			}
-		}
+	if _, err := t.exported.AddEventHandler(ofMarks(func(key string) {
+		t.exports.Queue.Add(key)
+		t.hostChanged(key) // for those who asked before it was exported
 	})); err != nil {
+		return err
+	}
+	if err := t.watchServiceEnds(); err != nil {
 		return err
 	}
 	_, err := t.slices.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -59,7 +56,10 @@ func (t *Tree) sliceEvent(o any) {
 		return
 	}
 	key := serviceOf(s)
-	if _, exported, _ := t.exported.GetIndexer().GetByKey(key); !exported {
+	if !t.isExported(key) {
+		if s.Labels[api.LabelExported] == "true" { // since an export that ended while nobody watched
+			t.exports.Queue.Add(key)
+		}
 		return
 	}
 	if t.o.Import == ImportMCS {
@@ -96,24 +96,31 @@ func (t *Tree) slicesOf(key string) (out []*discoveryv1.EndpointSlice) {
 }
 
 // export marks the slices of a service that members may import: each of them, whenever
-// one changes, and says so in an event.
+// one changes, and says so in an event. Those of one that they may import no more lose
+// their marks.
 func (t *Tree) export(ctx context.Context, key string) error {
-	_, exported, _ := t.exported.GetIndexer().GetByKey(key)
-	if !exported {
-		return nil
-	}
+	exported := t.isExported(key)
 	for _, s := range t.slicesOf(key) {
-		if t.o.Import == ImportDirect && s.Labels[api.LabelExported] == "true" {
+		marked := s.Labels[api.LabelExported] == "true"
+		if marked == exported && (!exported || t.o.Import == ImportDirect) {
 			continue
 		}
 		next := s.DeepCopy()
-		next.Labels[api.LabelExported] = "true"
+		delete(next.Labels, api.LabelExported)
+		if exported {
+			next.Labels[api.LabelExported] = "true"
+		}
 		if _, err := t.host.Slices.Update(ctx, next); err != nil {
 			return fmt.Errorf("mark slice %s/%s: %w", s.Namespace, s.Name, err)
 		}
 	}
-	if t.o.Import == ImportMCS {
-		return t.tell(ctx, t.host, key, "ServiceExport")
+	if exported && t.o.Import == ImportMCS {
+		if err := t.tell(ctx, t.host, key, "ServiceExport"); err != nil {
+			return err
+		}
+	}
+	if o, there, _ := t.exported.GetIndexer().GetByKey(key); there {
+		return t.keepFinalizer(ctx, t.host.Exports, o.(*api.Mark))
 	}
 	return nil
 }
@@ -136,24 +143,40 @@ func (t *Tree) tell(ctx context.Context, c *api.Client, key, kind string) error 
 func (m *member) watchImports() error {
 	m.imported = m.client.Imports.Informer("", nil)
 	m.imports = m.loop("imports", 1, m.importKey)
-	_, err := m.imported.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(o any) {
-		key, ok := loop.Key(o)
-		switch {
-		case !ok:
-		case m.o.Import == ImportMCS:
-			m.imports.Queue.Add(key)
-		default:
-			for _, s := range m.slicesOf(key) {
-				m.imports.Queue.Add(key + "/" + s.Name)
-			}
-		}
-	}})
-	return err
+	if _, err := m.imported.AddEventHandler(ofMarks(m.addService)); err != nil {
+		return err
+	}
+	return m.watchCopies()
 }
+
+// addService puts all of a service into the member's queue, and the question whether it
+// is to have it at all.
+func (m *member) addService(key string) {
+	m.imports.Queue.Add(prefixEnd + key)
+	if m.o.Import == ImportMCS && asks(m.importOf(key)) {
+		m.imports.Queue.Add(key)
+		return
+	}
+	for _, s := range m.slicesOf(key) {
+		m.addImport(key, s.Name)
+	}
+}
+
+// importOf returns the member's import of a service, nil if it has none.
+func (m *member) importOf(key string) *api.Mark {
+	o, there, _ := m.imported.GetIndexer().GetByKey(key)
+	if !there {
+		return nil
+	}
+	return o.(*api.Mark)
+}
+
+// asks tells whether an import wants its service: one that is being deleted does not.
+func asks(i *api.Mark) bool { return i != nil && i.DeletionTimestamp == nil }
 
 // addImport puts what a member is to get into its queue, if it asks for the service.
 func (m *member) addImport(key, slice string) {
-	if _, asked, _ := m.imported.GetIndexer().GetByKey(key); !asked {
+	if !asks(m.importOf(key)) {
 		return
 	}
 	if m.o.Import == ImportDirect {
@@ -162,44 +185,74 @@ func (m *member) addImport(key, slice string) {
 	m.imports.Queue.Add(key)
 }
 
-// importKey brings a service to the member, NAMESPACE/NAME: service, all slices, the
-// import's annotation and an event; or one slice alone, NAMESPACE/NAME/SLICE.
+// importKey brings a service to the member, NAMESPACE/NAME, or one slice alone,
+// NAMESPACE/NAME/SLICE; or it takes back what the member is not to have (prefixEnd).
 func (m *member) importKey(ctx context.Context, key string) error {
+	if service, ok := strings.CutPrefix(key, prefixEnd); ok {
+		return m.endImport(ctx, service)
+	}
 	parts := strings.SplitN(key, "/", 3)
 	service := parts[0] + "/" + parts[1]
-	o, asked, _ := m.imported.GetIndexer().GetByKey(service)
-	if _, exported, _ := m.exported.GetIndexer().GetByKey(service); !exported || !asked {
+	i := m.importOf(service)
+	if !asks(i) || !m.offers(service) {
 		return nil
 	}
 	if len(parts) == 3 {
 		return m.importSlice(ctx, parts[0], parts[2])
 	}
-	if err := m.makeNamespace(ctx, parts[0]); err != nil {
+	return m.importAll(ctx, service, i)
+}
+
+// importAll brings service and all slices, the import's annotation and an event.
+func (m *member) importAll(ctx context.Context, service string, i *api.Mark) error {
+	namespace, name := cutKey(service)
+	if err := m.makeNamespace(ctx, namespace); err != nil {
 		return err
 	}
-	if err := m.importService(ctx, parts[0], parts[1]); err != nil {
+	if err := m.importService(ctx, namespace, name); err != nil {
 		return err
 	}
-	var addresses []string
+	addresses, err := m.importSlices(ctx, service)
+	if err != nil {
+		return err
+	}
+	i, err = changeMark(ctx, m.client.Imports, i, func(i *api.Mark) {
+		metav1.SetMetaDataAnnotation(&i.ObjectMeta, api.AnnotationAddresses, strings.Join(addresses, ","))
+	})
+	if apierrors.IsInvalid(err) { // too much for an annotation, and so the next time: worth a line
+		m.o.Log.Warn("a member refuses an import", "member", m.name, "import", service, "addresses", len(addresses), "error", err)
+	}
+	if err != nil {
+		return fmt.Errorf("import %s of member %s: %w", service, m.name, err)
+	}
+	if err := m.tell(ctx, m.client, service, "ServiceImport"); err != nil {
+		return err
+	}
+	if err := m.keepFinalizer(ctx, m.client.Imports, i); err != nil {
+		return err
+	}
+	return m.takeOldSlices(ctx, service)
+}
+
+// importSlices writes all slices of a service and returns their addresses.
+func (m *member) importSlices(ctx context.Context, service string) (addresses []string, err error) {
 	for _, s := range m.slicesOf(service) {
 		copied := copySlice(s)
-		_, err := m.client.Slices.Create(ctx, copied)
+		err := notTaken(ctx, m, m.client.Slices, m.brought.slices, s.Namespace, s.Name)
+		if err == nil {
+			_, err = m.client.Slices.Create(ctx, copied)
+		}
 		if apierrors.IsAlreadyExists(err) { // as Kosmos finds out that it is there
 			_, err = m.client.Slices.Update(ctx, copied)
 		}
 		if err != nil {
-			return fmt.Errorf("slice %s/%s in member %s: %w", s.Namespace, s.Name, m.name, err)
+			return nil, fmt.Errorf("slice %s/%s in member %s: %w", s.Namespace, s.Name, m.name, err)
 		}
 		for i := range s.Endpoints {
 			addresses = append(addresses, s.Endpoints[i].Addresses...)
 		}
 	}
-	next := o.(*api.Mark).DeepCopyObject().(*api.Mark)
-	metav1.SetMetaDataAnnotation(&next.ObjectMeta, api.AnnotationAddresses, strings.Join(addresses, ","))
-	if _, err := m.client.Imports.Update(ctx, next); err != nil {
-		return fmt.Errorf("import %s of member %s: %w", service, m.name, err)
-	}
-	return m.tell(ctx, m.client, service, "ServiceImport")
+	return addresses, nil
 }
 
 // importService writes the member's service.
@@ -214,7 +267,10 @@ func (m *member) importService(ctx context.Context, namespace, name string) erro
 		s.Spec.Ports[i].NodePort = 0
 	}
 	s.Spec.ClusterIP = corev1.ClusterIPNone // addresses are the member's own affair
-	_, err := m.client.Services.Update(ctx, s)
+	err := notTaken(ctx, m, m.client.Services, m.brought.services, namespace, name)
+	if err == nil {
+		_, err = m.client.Services.Update(ctx, s)
+	}
 	if apierrors.IsNotFound(err) {
 		_, err = m.client.Services.Create(ctx, s)
 	}
@@ -228,10 +284,13 @@ func (m *member) importService(ctx context.Context, namespace, name string) erro
 func (m *member) importSlice(ctx context.Context, namespace, name string) error {
 	o, ok, _ := m.Tree.slices.GetIndexer().GetByKey(namespace + "/" + name)
 	if !ok {
-		return client404(m.client.Slices.Delete(ctx, namespace, name, metav1.DeleteOptions{}))
+		return takeBack(ctx, m, m.client.Slices, namespace, name)
 	}
 	s := copySlice(o.(*discoveryv1.EndpointSlice))
-	_, err := m.client.Slices.Update(ctx, s)
+	err := notTaken(ctx, m, m.client.Slices, m.brought.slices, namespace, name)
+	if err == nil {
+		_, err = m.client.Slices.Update(ctx, s)
+	}
 	if apierrors.IsNotFound(err) {
 		if err = m.makeNamespace(ctx, namespace); err == nil {
 			err = m.importService(ctx, namespace, s.Labels[discoveryv1.LabelServiceName])
