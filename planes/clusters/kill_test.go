@@ -28,6 +28,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/cli"
 	"github.com/windtunnel/windtunnel/planes/clusters"
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
 )
 
 // asVerb makes this program a verb of the plane, so that it can be killed as a process.
@@ -156,6 +157,59 @@ func TestKilledLinkLeavesNothing(t *testing.T) {
 			if left := namesOf(t, prefix); len(left) > 0 {
 				t.Errorf("left: %v", left)
 			}
+		})
+	}
+}
+
+// TestKilledWhileItCreates kills managers, as processes, while they make pods in members:
+// in the end each pod of the host has one, of the same status, and when all are deleted
+// nothing is left over.
+func TestKilledWhileItCreates(t *testing.T) {
+	for name := range presets() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const each, kills = 20, 3
+			r := newRig(t, shape{members: 2, nodes: 2, mode: api.LeafNode})
+			r.settings()
+			kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+			if err := r.endpoint.WriteKubeconfig(kubeconfig); err != nil {
+				t.Fatal(err)
+			}
+			args := []string{"tree-manager", "--kubeconfig", kubeconfig, "--retry=grows"}
+			if name == "improved" {
+				args = append(args, "--preset=improved")
+			}
+			made := func() int { return len(r.list(r.members[0])) + len(r.list(r.members[1])) }
+			pods, atIt := 0, 0
+			for range kills {
+				for range each {
+					r.create(pod(fmt.Sprint("p", pods), withSettings))
+					pods++
+				}
+				before := made()
+				m := begin(t, append(args, "--limiter=5/1")...) // at most ten pods a second in both members
+				repotest.Eventually(t, "some more pods are made", func() bool { return made() > before })
+				_ = m.end(syscall.SIGKILL)
+				if made() < pods {
+					atIt++
+				}
+			}
+			if atIt == 0 {
+				t.Errorf("none of the managers was killed before it had made all pods")
+			}
+			begin(t, append(args, "--limiter=1000/1000")...)
+			r.run(pods)
+			r.agree()
+			if n := made(); n != pods {
+				t.Errorf("members have %d pods, want %d", n, pods)
+			}
+			for i := range pods {
+				r.delete(fmt.Sprint("p", i))
+			}
+			r.run(0)
+			repotest.Eventually(t, "members have no pods", func() bool { return made() == 0 })
+			r.forgets()
+			r.agree()
 		})
 	}
 }

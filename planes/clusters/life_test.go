@@ -1,6 +1,8 @@
 package clusters_test
 
 import (
+	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -147,14 +149,7 @@ func TestLeave(t *testing.T) {
 			r := newRig(t, shape{members: 2, nodes: 2, mode: api.LeafAll})
 			m := r.manage(change)
 			r.joined(m)
-			clusters := dynamic.NewForConfigOrDie(r.endpoint.Config("test")).Resource(schema.GroupVersionResource{Group: api.Group, Version: api.Version, Resource: api.ResourceClusters})
-			if err := clusters.Delete(t.Context(), "m0", metav1.DeleteOptions{}); err != nil {
-				t.Fatal(err)
-			}
-			repotest.Eventually(t, "the Cluster is gone", func() bool {
-				_, err := clusters.Get(t.Context(), "m0", metav1.GetOptions{})
-				return err != nil && value(t, m.registry, "tree_members") == 1
-			})
+			r.unjoin("m0", m)
 			want := 2
 			if change != nil {
 				want = 1
@@ -165,6 +160,64 @@ func TestLeave(t *testing.T) {
 			repotest.Eventually(t, "what is left is told", func() bool { n, _ := r.differences(); return n == want-1 })
 		})
 	}
+}
+
+// TestLeaveWithPods holds what becomes of the pods of a member that leaves: they stay in
+// it and on the host, as they are, and nobody looks after them. With Kosmos' semantics so
+// does their node; where the node goes they belong to none of the host's.
+func TestLeaveWithPods(t *testing.T) {
+	for name, change := range presets() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, shape{members: 2, nodes: 1, mode: api.LeafAll})
+			m := r.manage(change)
+			r.joined(m)
+			for name, node := range map[string]string{"p0": "kosmos-m0", "p1": "kosmos-m0", "p2": "kosmos-m1"} {
+				r.create(pod(name, on(node)))
+			}
+			r.run(3)
+			r.agree()
+			r.unjoin("m0", m)
+			r.delete("p0")
+			r.delete("p2") // of the one that stays
+			repotest.Eventually(t, "the pod of the other member is gone", func() bool { return len(r.list(r.host)) == 2 && m.idle() })
+			for _, p := range r.list(r.host) {
+				if p.Spec.NodeName != "kosmos-m0" || p.Status.Phase != corev1.PodRunning || (p.DeletionTimestamp != nil) != (p.Name == "p0") {
+					t.Errorf("the host has %s on %s, %s, deleted at %v", p.Name, p.Spec.NodeName, p.Status.Phase, p.DeletionTimestamp)
+				}
+			}
+			left := r.list(r.members[0])
+			if len(left) != 2 || left[0].DeletionTimestamp != nil || left[1].DeletionTimestamp != nil {
+				t.Errorf("the member that left has %d pods, want those two", len(left))
+			}
+			want := map[string]int{"nodes": 1}
+			if change != nil {
+				want = map[string]int{"extra": 2}
+			}
+			var got map[string]int
+			repotest.Eventually(t, "what is left is told", func() bool {
+				got = map[string]int{}
+				_, all := r.differences()
+				for _, d := range all {
+					got[d.How]++
+				}
+				return maps.Equal(got, want)
+			}, func() any { return fmt.Sprint(got) })
+		})
+	}
+}
+
+// unjoin deletes a Cluster and waits until it is gone.
+func (r *rig) unjoin(name string, m *manager) {
+	r.t.Helper()
+	clusters := dynamic.NewForConfigOrDie(r.endpoint.Config("test")).Resource(schema.GroupVersionResource{Group: api.Group, Version: api.Version, Resource: api.ResourceClusters})
+	if err := clusters.Delete(r.t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		r.t.Fatal(err)
+	}
+	repotest.Eventually(r.t, "the Cluster is gone", func() bool {
+		_, err := clusters.Get(r.t.Context(), name, metav1.GetOptions{})
+		return err != nil && value(r.t, m.registry, "tree_members") == float64(len(r.members)-1)
+	})
 }
 
 // TestToken holds that a pod gets the host's token and authority in the place of its

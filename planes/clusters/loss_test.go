@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -111,6 +112,66 @@ func TestOlderState(t *testing.T) {
 				t.Errorf("%d pods of the host are deleted, want at least 3", got)
 			}
 		})
+	}
+}
+
+// TestOlderStateAndRestart plays the same with a manager that is restarted: before the
+// member is back, so that pods which it lost are made again and stay the host's, or
+// afterwards, when the host made them anew. In the end each has one, and none is doubled.
+func TestOlderStateAndRestart(t *testing.T) {
+	for name, left := range map[string]int{"default": 1, "improved": 0} {
+		for _, missed := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s/missed=%t", name, missed), func(t *testing.T) {
+				t.Parallel()
+				r := newRig(t, shape{members: 1, nodes: 1, mode: api.LeafNode})
+				first := r.manage(presets()[name])
+				r.joined(first)
+				r.creates(4)
+				r.run(4)
+				then := r.members[0].cluster.Copy()
+				r.delete("p0")
+				r.run(3)
+				lost := []string{"p4", "p5"}
+				for _, name := range lost {
+					r.create(pod(name))
+				}
+				r.run(5)
+				r.agree()
+				before := r.uids()
+				if missed {
+					first.stop()
+					r.members[0].cluster.Restore(then)
+				} else {
+					r.members[0].cluster.Restore(then)
+					r.run(3)
+					first.rests()
+					first.stop()
+					for _, name := range lost {
+						r.create(pod(name))
+					}
+				}
+				m := r.manage(presets()[name])
+				r.joined(m)
+				repotest.Eventually(t, "what was lost is made again", func() bool { return m.made() == len(lost) && m.idle() })
+				r.run(5)
+				repotest.Eventually(t, "what is left is told", func() bool {
+					n, first := r.differences()
+					return n == left && (n == 0 || first[0].How == "extra" && first[0].Object == "default/p0")
+				})
+				m.rests()
+				if got := m.made(); got != len(lost) {
+					t.Errorf("%d pods are made in the member, want %d", got, len(lost))
+				}
+				if got := len(r.list(r.members[0])); got != 5+left {
+					t.Errorf("the member has %d pods, want %d", got, 5+left)
+				}
+				for name, uid := range r.uids() {
+					if again := !missed && slices.Contains(lost, name); (uid != before[name]) != again {
+						t.Errorf("%s is %s, and was %s", name, uid, before[name])
+					}
+				}
+			})
+		}
 	}
 }
 
