@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/windtunnel/windtunnel/internal/hollow"
 	"github.com/windtunnel/windtunnel/internal/plane/proxy"
@@ -113,8 +114,9 @@ type symptom struct {
 	condition string // type of a condition that is False and has the message
 	step      string // name of a step that has the message
 	message   string
-	event     string // reason of an event that has the message
-	log       string // what a line with the message says, too
+	event     string   // reason of an event that has the message
+	log       string   // what a line with the message says, too
+	tracked   []string // names of all objects that resource trackers hold
 }
 
 func (h *hospital) shows(name string, s symptom) {
@@ -132,8 +134,16 @@ func (h *hospital) shows(name string, s symptom) {
 		}
 		return said && (s.phase == "" || o.Status.Phase == s.phase)
 	})
+	h.tells(name, s)
+	took := h.pace()
+	h.t.Logf("%s: the others took %v beside it, %v without", name, took.Round(time.Millisecond), h.calm.Round(time.Millisecond))
+}
+
+// tells waits for the event of a symptom and for its line of the log.
+func (h *hospital) tells(name string, s symptom) {
+	h.t.Helper()
 	if s.event != "" {
-		repotest.Eventually(h.t, "an event of "+name, func() bool {
+		repotest.Eventually(h.t, "event "+s.event+" of "+name, func() bool {
 			all, err := h.client.Core.Events("default").List(h.t.Context(), metav1.ListOptions{})
 			return err == nil && slices.ContainsFunc(all.Items, func(e corev1.Event) bool {
 				return e.InvolvedObject.Name == name && e.Reason == s.event && e.Type == corev1.EventTypeWarning && strings.Contains(e.Message, s.message)
@@ -144,8 +154,21 @@ func (h *hospital) shows(name string, s symptom) {
 		quoted := strings.ReplaceAll(s.message, `"`, `\"`)
 		repotest.Eventually(h.t, "a line of the log", func() bool { return h.log.has(name, s.log, quoted) })
 	}
-	took := h.pace()
-	h.t.Logf("%s: the others took %v beside it, %v without", name, took.Round(time.Millisecond), h.calm.Round(time.Millisecond))
+}
+
+// tracked returns the names of what the resource tracker of an application holds.
+func (r *rig) tracked(name string) (out []string) {
+	r.t.Helper()
+	tracker, err := r.client.Trackers.Get(r.t.Context(), "", name+"-v1-default")
+	if err != nil && !apierrors.IsNotFound(err) {
+		r.t.Fatal(err)
+	}
+	if err == nil {
+		for _, m := range tracker.Spec.ManagedResources {
+			out = append(out, m.Name)
+		}
+	}
+	return out
 }
 
 // bad are applications with which something is wrong from the beginning.
@@ -158,14 +181,20 @@ func bad(t testing.TB) map[string]struct {
 		change(o)
 		return o
 	}
-	one := func(name string, c api.Component) *api.Application {
-		return flown{name: name, components: []api.Component{c}}.application()
+	one := func(name string, all ...api.Component) *api.Application {
+		return flown{name: name, components: all}.application()
+	}
+	under := func(name, policy string) *api.Application {
+		return flown{name: name, components: []api.Component{holding(name)}, policies: []api.Policy{{Name: "p", Type: policy}}}.application()
 	}
 	typed := func(kind, properties string) api.Component {
 		return api.Component{Name: "c", Type: kind, Properties: json.RawMessage(properties)}
 	}
 	late := flown{name: "slow", components: []api.Component{typed("never", `{}`)}, workflow: &api.Workflow{Steps: []api.Step{
 		{Name: "c", Type: "apply-component", Properties: json.RawMessage(`{"component":"c"}`), Timeout: "2s"},
+	}}}.application()
+	rests := flown{name: "rests", components: []api.Component{holding("rests")}, workflow: &api.Workflow{Steps: []api.Step{
+		suspend("wait", `{}`), apply("rests"),
 	}}}.application()
 	return map[string]struct {
 		app  *api.Application
@@ -182,40 +211,57 @@ func bad(t testing.TB) map[string]struct {
 		}), symptom{
 			phase: api.Rendering, condition: "Parsed", message: `step s: WorkflowStepDefinition "resume": not found`, event: "FailedParse", log: "level=WARN",
 		}},
+		"policy": {under("policy", "apply-twice"), symptom{
+			phase: api.Rendering, condition: "Parsed", message: `policy p: PolicyDefinition "apply-twice": not found`, event: "FailedParse", log: "level=WARN",
+		}},
+		"undone": {under("undone", "replication"), symptom{
+			phase: api.Rendering, condition: "Parsed", message: "policy p: type replication is not one that the plane carries out", event: "FailedParse", log: "level=WARN",
+		}},
 		"template":  {one("template", typed("broken", `{}`)), symptom{step: "c", message: "component c: template: expected", event: "FailedWorkflow", log: "step failed and is tried again"}},
 		"parameter": {one("parameter", typed("webservice", `{"image":5}`)), symptom{step: "c", message: "component c: template: parameter.image: ", event: "FailedWorkflow", log: "step failed and is tried again"}},
-		"refused":   {one("refused", barred("c")), symptom{step: "c", message: "component c: apply ConfigMap No-c: ", event: "FailedWorkflow", log: "step failed and is tried again"}},
-		"foreign":   {one("foreign", holding("cm-other-0")), symptom{step: "cm-other-0", message: "ConfigMap default/cm-other-0 is managed by application default/other-0", event: "FailedWorkflow", log: "step failed and is tried again"}},
-		"unhealthy": {one("unhealthy", typed("never", `{}`)), symptom{phase: api.RunningWorkflow, step: "c", message: "it never is"}},
-		"slow":      {late, symptom{phase: api.WorkflowFailed, condition: "Workflow", message: "not done within 2s: it never is", event: "FailedWorkflow", log: "step failed"}},
+		"refused": {one("refused", barred("c"), holding("taken")), symptom{
+			step: "c", message: "component c: apply ConfigMap No-c: ", event: "FailedWorkflow", log: "step failed and is tried again", tracked: []string{"taken"},
+		}},
+		"foreign": {one("foreign", holding("cm-other-0")), symptom{step: "cm-other-0", message: "ConfigMap default/cm-other-0 is managed by application default/other-0", event: "FailedWorkflow", log: "step failed and is tried again"}},
+		"unhealthy": {one("unhealthy", typed("never", `{}`)), symptom{
+			phase: api.RunningWorkflow, step: "c", message: "it never is", event: "FailedHealthCheck", log: "step waits for health", tracked: []string{"unhealthy"},
+		}},
+		"slow": {late, symptom{
+			phase: api.WorkflowFailed, condition: "Workflow", message: "not done within 2s: it never is", event: "FailedWorkflow", log: "step failed", tracked: []string{"slow"},
+		}},
+		"rests": {rests, symptom{
+			phase: api.WorkflowSuspending, step: "wait", message: "suspends the workflow until somebody resumes it", event: "WorkflowSuspended", log: "workflow is suspended",
+		}},
 		"nowhere": {to(t, "nowhere", `{"clusters":["m-9"]}`), symptom{
 			step: "deploy-where", message: `policy where: cluster "m-9": no such cluster has joined`, event: "FailedWorkflow", log: "step failed and is tried again",
 		}},
 	}
 }
 
-// define puts definitions into the namespace of the applications: one that is no CUE,
-// and one whose objects are never healthy.
+// define puts definitions into the namespace of the applications: a component that is
+// no CUE, one whose objects are never healthy, and a policy that nobody carries out.
 func (r *rig) define() {
 	r.t.Helper()
-	for name, d := range map[string]api.DefinitionSpec{
-		"broken": {Schematic: &api.Schematic{CUE: &api.CUE{Template: "output: {"}}},
-		"never": {
-			Schematic: &api.Schematic{CUE: &api.CUE{Template: `output: {apiVersion: "v1", kind: "ConfigMap", metadata: name: context.appName}` + "\nparameter: {}"}},
-			Status:    &api.DefinitionStatus{HealthPolicy: "isHealth: false", CustomStatus: `message: "it never is"`},
-		},
-	} {
-		d.Workload = &api.Workload{Type: "autodetects.k8s.io"}
-		o := &api.Definition{TypeMeta: api.TypeOf(api.KindComponent), ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}, Spec: d}
-		if _, err := r.client.Definitions[api.KindComponent].Create(r.t.Context(), o); err != nil {
-			r.t.Fatal(err)
+	var all []*api.Definition
+	add := func(kind, name, template string, status *api.DefinitionStatus) {
+		spec := api.DefinitionSpec{Schematic: &api.Schematic{CUE: &api.CUE{Template: template}}, Status: status}
+		if kind == api.KindComponent {
+			spec.Workload = &api.Workload{Type: "autodetects.k8s.io"}
 		}
+		all = append(all, &api.Definition{TypeMeta: api.TypeOf(kind), ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}, Spec: spec})
+	}
+	add(api.KindComponent, "broken", "output: {", nil)
+	add(api.KindComponent, "never", `output: {apiVersion: "v1", kind: "ConfigMap", metadata: name: context.appName}`+"\nparameter: {}",
+		&api.DefinitionStatus{HealthPolicy: "isHealth: false", CustomStatus: `message: "it never is"`})
+	add(api.KindPolicy, "replication", "parameter: {}", nil)
+	if err := api.Install(r.t.Context(), r.config, all); err != nil {
+		r.t.Fatal(err)
 	}
 }
 
 // TestFaults holds what a user sees of applications with which something is wrong, in
-// status, events and log, that others are looked after meanwhile, and that a bad one
-// leaves nothing behind.
+// status, events and log, that others are looked after meanwhile, that resource
+// trackers hold nothing that was not made, and that a bad one leaves nothing behind.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	r, _ := hollowRig(t)
@@ -224,84 +270,134 @@ func TestFaults(t *testing.T) {
 	for name, tt := range bad(t) {
 		r.make(tt.app)
 		h.shows(name, tt.says)
+		if got := r.tracked(name); !slices.Equal(got, tt.says.tracked) {
+			t.Errorf("the resource tracker of %s holds %q, want %q", name, got, tt.says.tracked)
+		}
 		r.delete(name)
 		r.remains(name, left{})
 	}
+	h.drifts()
 	if got := r.left("other-0"); got != (left{configMaps: 1, secrets: 1, revisions: 1, trackers: 1}) {
 		t.Errorf("of the one whose object another wanted there is %+v", got)
 	}
 }
 
+// drifts holds that what somebody changes or deletes is put right in the next pass,
+// which says what it was, and nothing of a Secret whose patch is never empty.
+func (h *hospital) drifts() {
+	h.t.Helper()
+	h.create("drift", "light")
+	h.becomes("drift", api.Running)
+	maps, secrets := h.client.Core.ConfigMaps("default"), h.client.Core.Secrets("default")
+	if _, err := maps.Patch(h.t.Context(), "cm-drift", types.MergePatchType, []byte(`{"data":{"version":"x"}}`), metav1.PatchOptions{}); err != nil {
+		h.t.Fatal(err)
+	}
+	if _, err := secrets.Patch(h.t.Context(), "secret-drift", types.MergePatchType, []byte(`{"data":{"id":"eA=="}}`), metav1.PatchOptions{}); err != nil {
+		h.t.Fatal(err)
+	}
+	h.touch("drift")
+	for _, changed := range []string{"ConfigMap cm-drift was changed", "Secret secret-drift was changed"} {
+		h.tells("drift", symptom{message: changed, event: "Repaired", log: "drift is repaired"})
+	}
+	if err := maps.Delete(h.t.Context(), "cm-drift", metav1.DeleteOptions{}); err != nil {
+		h.t.Fatal(err)
+	}
+	h.touch("drift")
+	h.tells("drift", symptom{message: "ConfigMap cm-drift was gone", event: "Repaired", log: `objects="ConfigMap cm-drift was gone"`})
+	cm, err := maps.Get(h.t.Context(), "cm-drift", metav1.GetOptions{})
+	if err != nil || cm.Data["version"] != "1" {
+		h.t.Errorf("%v: it is %v", err, cm.Data)
+	}
+}
+
+// outage is something that keeps a member from being reached, and what is said then of
+// an application that is kept there.
+type outage struct {
+	name       string
+	begin, end func()
+	message    string
+	silent     bool // each request waits 10 s: nothing is published or deleted meanwhile
+}
+
 // TestFaultyMembers holds the same of members that cannot be reached, answer nothing,
-// or take the credential no more, and that what was to be done there is done when
-// they are back.
+// or take the credential no more, and of a gateway that is down, while applications are
+// published, kept and deleted, and that what was to be done is done when they are back.
 func TestFaultyMembers(t *testing.T) {
 	t.Parallel()
 	th, h := guarded(t)
-	r := h.rig
 	link := th.links["m-1"]
-	kept := func(message string) symptom {
-		return symptom{condition: "StateKeep", message: message, event: "FailedStateKeep", log: "level=WARN"}
-	}
-	r.make(to(t, "far", `{"clusters":["m-1"]}`))
-	r.becomes("far", api.Running)
-	cm := func() error {
-		_, err := th.members["m-1"].CoreV1().ConfigMaps("default").Get(t.Context(), "cm-far", metav1.GetOptions{})
-		return err
-	}
-	lose := func() {
-		t.Helper()
-		if err := th.members["m-1"].CoreV1().ConfigMaps("default").Delete(t.Context(), "cm-far", metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	repaired := func() {
-		t.Helper()
-		repotest.Eventually(t, "what was lost there is back", func() bool { return cm() == nil })
-	}
-
-	lose()
-	cut(t, link, true)
-	h.shows("far", kept("m-1"))
-	cut(t, link, false)
-	repaired()
-
-	secret := r.hub().CoreV1().Secrets(api.SystemNamespace)
-	before, err := secret.Get(t.Context(), "m-1", metav1.GetOptions{})
+	secret, err := h.hub().CoreV1().Secrets(api.SystemNamespace).Get(t.Context(), "m-1", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	credential := func(token []byte) {
-		t.Helper()
+	credential := func(token []byte) func() {
 		body, err := json.Marshal(map[string]any{"data": map[string][]byte{"token": token}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := secret.Patch(t.Context(), "m-1", types.MergePatchType, body, metav1.PatchOptions{}); err != nil {
-			t.Fatal(err)
+		return func() {
+			if _, err := h.hub().CoreV1().Secrets(api.SystemNamespace).Patch(t.Context(), "m-1", types.MergePatchType, body, metav1.PatchOptions{}); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
-	credential([]byte("expired"))
-	lose()
-	h.shows("far", kept("Unauthorized"))
-	credential(before.Data["token"])
-	repaired()
-
-	link.Stall(true) // a read takes 10 s to fail: one worker waits, the others do not
-	r.touch("far")
-	h.t.Logf("the others took %v beside a member that answers nothing, %v without", h.pace().Round(time.Millisecond), h.calm.Round(time.Millisecond))
-	h.shows("far", kept("m-1"))
-	link.Stall(false)
-
-	if err := r.client.Applications.Delete(t.Context(), r.get("far")); err != nil {
-		t.Fatal(err)
+	for _, o := range []outage{
+		{"cut", func() { cut(t, link, true) }, func() { cut(t, link, false) }, "cluster m-1 cannot be reached: ", false},
+		{"down", func() { end(th.running["app-gateway"]) }, func() { th.start("app-gateway", "--aggregated=false") }, "cluster m-1: the gateway cannot be reached: ", false},
+		{"expired", credential([]byte("expired")), credential(secret.Data["token"]), "cluster m-1: Unauthorized", false},
+		{"silent", func() { link.Stall(true) }, func() { link.Stall(false) }, "cluster m-1 does not answer: ", true},
+	} {
+		h.outlasts(o, th.members["m-1"].CoreV1().ConfigMaps("default"))
 	}
-	repotest.Eventually(t, "it is gone", func() bool {
-		_, err := r.client.Applications.Get(t.Context(), "default", "far")
-		return apierrors.IsNotFound(err)
+}
+
+// outlasts plays an outage with an application that loses a ConfigMap in the member
+// meanwhile, one that is published, and one that is deleted.
+func (h *hospital) outlasts(o outage, maps typedcore.ConfigMapInterface) {
+	h.t.Helper()
+	is, comes, goes := o.name, o.name+"-new", o.name+"-old"
+	before := []string{is, goes}
+	if o.silent {
+		before = before[:1]
+	}
+	for _, name := range before {
+		h.make(to(h.t, name, `{"clusters":["m-1"]}`))
+		h.becomes(name, api.Running)
+	}
+	o.begin()
+	if err := maps.Delete(h.t.Context(), "cm-"+is, metav1.DeleteOptions{}); err != nil {
+		h.t.Fatal(err)
+	}
+	h.touch(is)
+	h.shows(is, symptom{condition: "StateKeep", message: o.message, event: "FailedStateKeep", log: "level=WARN"})
+	if !o.silent {
+		if err := h.client.Applications.Delete(h.t.Context(), h.get(goes)); err != nil {
+			h.t.Fatal(err)
+		}
+		h.shows(goes, symptom{phase: api.Deleting, condition: "GarbageCollection", message: o.message, event: "FailedGC", log: "level=WARN"})
+		h.make(to(h.t, comes, `{"clusters":["m-1"]}`))
+		h.shows(comes, symptom{
+			step: "deploy-where", message: fmt.Sprintf("component %s-v1: apply Deployment %s-v1: %s", comes, comes, o.message), event: "FailedWorkflow", log: "step failed and is tried again",
+		})
+	}
+	o.end()
+	h.tells(is, symptom{message: "ConfigMap cm-" + is + " in cluster m-1 was gone", event: "Repaired", log: "drift is repaired"})
+	repotest.Eventually(h.t, "what was lost there is back, and the condition as well", func() bool {
+		_, err := maps.Get(h.t.Context(), "cm-"+is, metav1.GetOptions{})
+		return err == nil && slices.ContainsFunc(h.get(is).Status.Conditions, func(c api.Condition) bool {
+			return c.Type == "StateKeep" && c.Status == corev1.ConditionTrue
+		})
 	})
-	if err := cm(); !apierrors.IsNotFound(err) {
-		t.Errorf("something is left in the member: %v", err)
+	if !o.silent {
+		h.becomes(comes, api.Running)
+		h.vanishes(goes)
+		h.delete(comes)
+	}
+	h.delete(is)
+	for _, name := range []string{is, comes, goes} {
+		if _, err := maps.Get(h.t.Context(), "cm-"+name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			h.t.Errorf("something of %s is left in the member: %v", name, err)
+		}
 	}
 }
 

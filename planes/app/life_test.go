@@ -92,6 +92,12 @@ func (r *rig) delete(name string) {
 	if err := r.client.Applications.Delete(r.t.Context(), r.get(name)); err != nil {
 		r.t.Fatal(err)
 	}
+	r.vanishes(name)
+}
+
+// vanishes waits until an application that is being deleted is gone.
+func (r *rig) vanishes(name string) {
+	r.t.Helper()
 	repotest.Eventually(r.t, name+" is gone", func() bool {
 		_, err := r.client.Applications.Get(r.t.Context(), "default", name)
 		return apierrors.IsNotFound(err)

@@ -6,6 +6,8 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -286,7 +288,7 @@ func TestNowhere(t *testing.T) {
 	r.becomes("empty", api.Running)
 	r.join(members, map[string]int{"region": 1})
 	r.becomes("name", api.Running)
-	failing("namespace", `component namespace-v1: apply Deployment namespace-v1 in cluster m-1: namespaces "other" not found`)
+	failing("namespace", `component namespace-v1: apply Deployment namespace-v1: cluster m-1: namespaces "other" not found`)
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "other"}}
 	if _, err := members["m-1"].CoreV1().Namespaces().Create(t.Context(), ns, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -295,6 +297,19 @@ func TestNowhere(t *testing.T) {
 	if got := holds(t, members["m-1"], "other", "namespace"); got != [3]int{1, 1, 1} {
 		t.Errorf("in the namespace of the topology there are %v", got)
 	}
+}
+
+// TestNoGateway holds what a user sees where no gateway was ever started.
+func TestNoGateway(t *testing.T) {
+	t.Parallel()
+	r, members := hollowRig(t, "m-1")
+	r.join(members, nil)
+	r.run(func(*controller.Options) {})
+	r.make(to(t, "a", `{"clusters":["m-1"]}`))
+	repotest.Eventually(t, "the step names the cluster and the gateway", func() bool {
+		w := r.get("a").Status.Workflow
+		return w != nil && len(w.Steps) == 1 && strings.Contains(w.Steps[0].Message, "component a-v1: apply Deployment a-v1: cluster m-1: the gateway cannot be reached: ")
+	}, func() any { return r.get("a").Status })
 }
 
 // TestGatewayRefuses holds who may not pass the gateway, and what it says of members.
@@ -368,9 +383,20 @@ func TestAggregated(t *testing.T) {
 		t.Errorf("%v aggregated and %v direct requests; %v", g.came(t, "aggregated"), g.came(t, "direct"), got)
 	}
 	g.stop()
+	gateless := regexp.MustCompile(`cluster m-[12]: the gateway cannot be reached: `)
+	fails := func(condition string) {
+		t.Helper()
+		repotest.Eventually(t, condition+" names the cluster and the gateway", func() bool {
+			return slices.ContainsFunc(r.get("a").Status.Conditions, func(c api.Condition) bool {
+				return c.Type == condition && c.Status == corev1.ConditionFalse && gateless.MatchString(c.Message)
+			})
+		}, func() any { return r.get("a").Status.Conditions })
+	}
+	fails("StateKeep")
 	if err := r.client.Applications.Delete(t.Context(), r.get("a")); err != nil {
 		t.Fatal(err)
 	}
+	fails("GarbageCollection")
 	before := c.passes()
 	c.passesMore(before, 2) // and none of them takes what it cannot see for gone
 	if _, err := r.client.Trackers.Get(t.Context(), "", "a-v1-default"); err != nil {

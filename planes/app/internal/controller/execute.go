@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -24,6 +25,10 @@ const (
 	reasonExpression = "Rendering"
 	reasonInput      = "ProcessParameter"
 )
+
+// maxPatience is after how many looks an event says of a step that it is not healthy: a
+// second apart until then, for what is in order takes one or two.
+const maxPatience = 5
 
 // always is the condition of a step that runs whatever became of others.
 const always = "always"
@@ -276,7 +281,13 @@ func (p *pass) run(ctx context.Context, s step, status *api.StepStatus, first bo
 		}
 	case !ok:
 		status.Phase, status.Reason, status.Message = api.StepRunning, reasonWait, message
-		wait = stepWait(p.c.memory.again(p.key, name), maxWait)
+		tries := p.c.memory.again(p.key, name)
+		wait = stepWait(tries, maxWait)
+		if tries == maxPatience {
+			why := cmp.Or(message, "its definition does not say why")
+			p.event(corev1.EventTypeWarning, "FailedHealthCheck", fmt.Sprintf("step %s waits for health: %s", s.Name, why))
+			p.c.o.Log.Info("step waits for health", "application", p.key, "step", s.Name, "message", why)
+		}
 	default:
 		status.Phase, status.Reason, status.Message = api.StepSucceeded, "", ""
 		p.c.memory.done(p.key, name)
@@ -345,6 +356,12 @@ func (p *pass) suspend(ctx context.Context, s step, status *api.StepStatus, firs
 	if first {
 		w.Suspend, status.Phase, status.Reason = true, api.StepRunning, reasonSuspend
 		w.Phase = api.WorkflowSuspended
+		status.Message = "suspends the workflow until somebody resumes it"
+		if s.lasts > 0 {
+			status.Message = fmt.Sprintf("suspends the workflow for %v", s.lasts)
+		}
+		p.event(corev1.EventTypeWarning, "WorkflowSuspended", fmt.Sprintf("step %s %s", s.Name, status.Message))
+		p.c.o.Log.Info("workflow is suspended", "application", p.key, "step", s.Name, "message", status.Message)
 		err = p.saveContext(ctx, status.Name, first)
 	}
 	if s.lasts > 0 {
@@ -353,7 +370,7 @@ func (p *pass) suspend(ctx context.Context, s step, status *api.StepStatus, firs
 		}
 	}
 	if !w.Suspend {
-		wait, status.Phase, status.Reason, w.Phase = 0, api.StepSucceeded, "", api.WorkflowExecuting
+		wait, status.Phase, status.Reason, status.Message, w.Phase = 0, api.StepSucceeded, "", "", api.WorkflowExecuting
 	}
 	return wait, err
 }

@@ -7,6 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
+	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,6 +32,7 @@ import (
 // Bounds of single requests.
 const (
 	readTimeout  = 10 * time.Second
+	listTimeout  = 30 * time.Second
 	writeTimeout = 15 * time.Second
 )
 
@@ -108,14 +112,10 @@ func (c objects) read(ctx context.Context, o *unstructured.Unstructured, before 
 	defer cancel()
 	defer c.metrics.requestTo(ctx, "Get", o.GetKind(), o.GetAPIVersion())()
 	result := c.raw.Get().AbsPath(segments(m, o)...).Do(ctx)
-	if err := result.Error(); err != nil {
-		if !apierrors.IsNotFound(err) {
-			return nil, err
-		}
-		if cluster.Of(ctx) != "" && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
-			return nil, fmt.Errorf("%w: %w", errNoGateway, err) // not the member said so
-		}
+	if err := inMember(ctx, result.Error()); apierrors.IsNotFound(err) {
 		return nil, nil
+	} else if err != nil {
+		return nil, err
 	}
 	raw, err := result.Raw()
 	if err != nil {
@@ -144,9 +144,44 @@ func segments(m *meta.RESTMapping, o *unstructured.Unstructured) []string {
 	return append(out, m.Resource.Resource, o.GetName())
 }
 
-// errNoGateway says that the hub does not serve the gateway's API: what is in a
-// member is not known, and nothing must be taken for gone.
-var errNoGateway = errors.New("the hub serves no " + cluster.Resource)
+// errGateway says that the gateway took no request: what is in a member is not known,
+// and nothing must be taken for gone.
+var errGateway = errors.New("the gateway cannot be reached")
+
+// inMember says of a request that failed which member it was for, and whether it came
+// as far as the gateway: no answer, or one that is no Status, is not the member's word.
+// What the hub says then is not wrapped: that it serves no such API is a NotFound, too.
+func inMember(ctx context.Context, err error) error {
+	name := cluster.Of(ctx)
+	if err == nil || name == "" {
+		return err
+	}
+	var unanswered *url.Error
+	isUnanswered := errors.As(err, &unanswered)
+	switch {
+	case isUnanswered && unanswered.Timeout():
+		return fmt.Errorf("cluster %s does not answer: %w", name, err)
+	case isUnanswered && ctx.Err() == nil || isGatewayAway(err):
+		return fmt.Errorf("cluster %s: %w: %v", name, errGateway, err)
+	case strings.HasPrefix(err.Error(), "cluster "+name+" "):
+		return err // the gateway says so
+	}
+	return fmt.Errorf("cluster %s: %w", name, err)
+}
+
+// isGatewayAway says whether the hub answered in the gateway's place: it serves no such
+// API, or does not reach who should serve it.
+func isGatewayAway(err error) bool {
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) || !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
+		return false
+	}
+	switch status.Status().Code {
+	case http.StatusNotFound, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return false
+}
 
 // apply brings an object to what is wanted: it is read, and created or patched. A
 // dry run changes nothing.
@@ -177,11 +212,13 @@ func (c objects) applyOver(ctx context.Context, before *answer, want *unstructur
 	}
 	if is == nil {
 		defer c.metrics.requestTo(ctx, "Create", want.GetKind(), want.GetAPIVersion())()
-		_, err = r.Create(ctx, want, metav1.CreateOptions{DryRun: dry})
-		return nil, err
+		if _, err = r.Create(ctx, want, metav1.CreateOptions{DryRun: dry}); err == nil {
+			repairsOf(ctx).add(ctx, want, "was gone")
+		}
+		return nil, inMember(ctx, err)
 	}
 	if err := owned(is.object, want); err != nil {
-		return nil, err
+		return nil, inMember(ctx, err)
 	}
 	if c.features.FoldSecrets {
 		fold(want)
@@ -195,7 +232,10 @@ func (c objects) applyOver(ctx context.Context, before *answer, want *unstructur
 	}
 	defer c.metrics.requestTo(ctx, "Patch", want.GetKind(), want.GetAPIVersion())()
 	_, err = r.Patch(ctx, want.GetName(), kind, p, metav1.PatchOptions{DryRun: dry})
-	return nil, err
+	if noted := repairsOf(ctx); err == nil && noted != nil && drifted(is.object, want, p) {
+		noted.add(ctx, want, "was changed")
+	}
+	return nil, inMember(ctx, err)
 }
 
 // delete deletes an object that was read.
@@ -211,10 +251,7 @@ func (c objects) delete(ctx context.Context, o *unstructured.Unstructured) error
 	err = r.Delete(ctx, o.GetName(), metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: new(metav1.DeletePropagationBackground),
 	})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
+	return ignoreNotFound(inMember(ctx, err))
 }
 
 // owned says whether an object belongs to the application of another.

@@ -1,12 +1,19 @@
 package controller
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -14,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/planes/app/internal/cluster"
 )
 
 // TestAnswersAreComparedByBytes holds that an answer stands for a later one only
@@ -32,17 +40,11 @@ func TestAnswersAreComparedByBytes(t *testing.T) {
 		answers = answers[1:]
 	}))
 	defer server.Close()
-	raw, err := rest.UnversionedRESTClientFor(dynamic.ConfigFor(&rest.Config{Host: server.URL, QPS: -1}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := objects{raw: raw, mapper: configMaps(), known: &sync.Map{}, metrics: &metrics{
-		clock: clock.Start(), requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{}, []string{"controller", "cluster", "verb", "kind", "apiVersion", "unstructured"}),
-	}}
-	ref := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": "n", "name": "c"}}}
+	o := readerOf(t, server.URL)
+	var err error
 	var got [4]*answer
 	for i := range got {
-		if got[i], err = o.read(t.Context(), ref, got[max(i-1, 0)]); err != nil {
+		if got[i], err = o.read(t.Context(), aConfigMap(nil), got[max(i-1, 0)]); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -55,6 +57,100 @@ func TestAnswersAreComparedByBytes(t *testing.T) {
 	if len(paths) != 1 || !paths["/api/v1/namespaces/n/configmaps/c"] {
 		t.Errorf("read %v", paths)
 	}
+}
+
+// TestFailuresNameTheMember holds what is said of a request for a member that failed:
+// whether it came as far as the gateway, and that only the member's own word, or the
+// gateway's, lets an object count as gone.
+func TestFailuresNameTheMember(t *testing.T) {
+	status := func(code int, reason, message string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(code)
+			_, _ = fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":%d,"reason":%q,"message":%q}`, code, reason, message)
+		}
+	}
+	plain := func(code int) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", code) }
+	}
+	for name, tt := range map[string]struct {
+		answer  http.HandlerFunc
+		want    string // empty: there is no such object
+		gateway bool   // it is the gateway that is away
+	}{
+		"gone":        {status(404, "NotFound", "it is not there"), "", false},
+		"no gateway":  {plain(404), "cluster m: the gateway cannot be reached: ", true},
+		"away":        {plain(503), "cluster m: the gateway cannot be reached: ", true},
+		"down":        {nil, "cluster m: the gateway cannot be reached: ", true},
+		"unreachable": {status(503, "ServiceUnavailable", "cluster m cannot be reached: x"), "cluster m cannot be reached: x", false},
+		"refused":     {status(403, "Forbidden", "not you"), "cluster m: not you", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(tt.answer)
+			defer server.Close()
+			if tt.answer == nil {
+				server.Close() // it can be closed again
+			}
+			got, err := readerOf(t, server.URL).read(cluster.In(t.Context(), "m"), aConfigMap(nil), nil)
+			if got != nil || (err == nil) != (tt.want == "") || err != nil && !strings.HasPrefix(err.Error(), tt.want) {
+				t.Errorf("%v, %v: want %q", got, err, tt.want)
+			}
+			if errors.Is(err, errGateway) != tt.gateway || apierrors.IsNotFound(err) {
+				t.Errorf("%v: of the gateway %v, want %v, and nothing that counts as gone", err, !tt.gateway, tt.gateway)
+			}
+			if _, err := readerOf(t, server.URL).read(t.Context(), aConfigMap(nil), nil); err != nil && strings.HasPrefix(err.Error(), "cluster m:") {
+				t.Errorf("of the hub's own: %v", err)
+			}
+		})
+	}
+	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	defer silent.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if _, err := readerOf(t, silent.URL).read(cluster.In(ctx, "m"), aConfigMap(nil), nil); err == nil || !strings.HasPrefix(err.Error(), "cluster m does not answer: ") {
+		t.Errorf("of a member that says nothing: %v", err)
+	}
+}
+
+// TestDriftIsWhatAPatchChanges holds which patches put something right.
+func TestDriftIsWhatAPatchChanges(t *testing.T) {
+	is := map[string]any{"data": map[string]any{"a": encode("1")}}
+	secret := map[string]any{"stringData": map[string]any{"a": "1"}}
+	for _, tt := range []struct {
+		is, want map[string]any
+		patch    string
+		drifted  bool
+	}{
+		{is, map[string]any{}, `{}`, false},
+		{is, map[string]any{}, `{"data":{"a":"2"}}`, true},
+		{is, secret, `{"stringData":{"a":"1"}}`, false},
+		{is, secret, `{"metadata":{"labels":{"b":"c"}},"stringData":{"a":"1"}}`, true},
+		{map[string]any{"data": map[string]any{"a": encode("2")}}, secret, `{"stringData":{"a":"1"}}`, true},
+		{map[string]any{}, secret, `{"stringData":{"a":"1"}}`, true},
+	} {
+		if got := drifted(aConfigMap(tt.is), aConfigMap(tt.want), []byte(tt.patch)); got != tt.drifted {
+			t.Errorf("%v to %v by %s: %v", tt.is, tt.want, tt.patch, got)
+		}
+	}
+}
+
+// readerOf returns what reads ConfigMaps from a server.
+func readerOf(t *testing.T, server string) objects {
+	t.Helper()
+	raw, err := rest.UnversionedRESTClientFor(dynamic.ConfigFor(&rest.Config{Host: server, QPS: -1}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects{raw: raw, mapper: configMaps(), known: &sync.Map{}, metrics: &metrics{
+		clock: clock.Start(), requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{}, []string{"controller", "cluster", "verb", "kind", "apiVersion", "unstructured"}),
+	}}
+}
+
+// aConfigMap returns an object with fields.
+func aConfigMap(fields map[string]any) *unstructured.Unstructured {
+	o := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": "n", "name": "c"}}
+	maps.Copy(o, fields)
+	return &unstructured.Unstructured{Object: o}
 }
 
 func configMaps() meta.RESTMapper {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -284,7 +285,7 @@ func (p *pass) settle(ctx context.Context) error {
 	}
 	for range passes {
 		var err error
-		if finished, err = p.collectGarbage(ctx, w.Phase == api.WorkflowSucceeded); err != nil {
+		if finished, err = p.collectAndSay(ctx, w.Phase == api.WorkflowSucceeded); err != nil {
 			return err
 		}
 		if err := p.patchStatus(ctx); err != nil {
@@ -303,14 +304,40 @@ func (p *pass) settle(ctx context.Context) error {
 	return nil
 }
 
-// keepAndSay keeps what the application made and says what hinders that.
+// keepAndSay keeps what the application made and says what was put right and what
+// hinders that.
 func (p *pass) keepAndSay(ctx context.Context) error {
-	err := p.keep(ctx)
-	if err != nil {
-		p.set("StateKeep", corev1.ConditionFalse, "Unavailable", err.Error())
-		p.event(corev1.EventTypeWarning, "FailedStateKeep", err.Error())
+	var done repairs
+	err := p.keep(done.in(ctx))
+	if what := done.sentence(); what != "" {
+		p.event(corev1.EventTypeWarning, "Repaired", "put right: "+what) // passes use up what is sent of normal ones
+		p.c.o.Log.Info("drift is repaired", "application", p.key, "objects", what)
 	}
+	p.say("StateKeep", "FailedStateKeep", err)
 	return err
+}
+
+// collectAndSay collects garbage and says what hinders that.
+func (p *pass) collectAndSay(ctx context.Context, mark bool) (finished bool, err error) {
+	if finished, err = p.collectGarbage(ctx, mark); apierrors.IsConflict(err) {
+		return false, err
+	}
+	p.say("GarbageCollection", "FailedGC", err)
+	if err != nil {
+		return false, errors.Join(err, p.patchStatus(ctx))
+	}
+	return finished, nil
+}
+
+// say sets a condition by what came of something, with an event where it failed. What
+// never failed has no condition.
+func (p *pass) say(condition, event string, err error) {
+	if err != nil {
+		p.set(condition, corev1.ConditionFalse, "Unavailable", err.Error())
+		p.event(corev1.EventTypeWarning, event, err.Error())
+	} else if slices.ContainsFunc(p.app.Status.Conditions, func(c api.Condition) bool { return c.Type == condition }) {
+		p.set(condition, corev1.ConditionTrue, "Available", "")
+	}
 }
 
 // leave takes away what the application made, then its finalizer.
@@ -323,7 +350,7 @@ func (p *pass) leave(ctx context.Context) error {
 	}
 	p.app.Status.Phase = api.Deleting
 	if len(p.allTrackers()) > 0 {
-		finished, err := p.collectGarbage(ctx, true)
+		finished, err := p.collectAndSay(ctx, true)
 		if err != nil {
 			return err
 		}

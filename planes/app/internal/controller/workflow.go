@@ -89,11 +89,7 @@ func named(m manifest, err error) error {
 	if err == nil || errors.Is(err, errForeign) {
 		return err
 	}
-	where := ""
-	if m.cluster != "" {
-		where = " in cluster " + m.cluster
-	}
-	return fmt.Errorf("component %s: apply %s %s%s: %w", m.component, m.object.GetKind(), m.object.GetName(), where, err)
+	return fmt.Errorf("component %s: apply %s %s: %w", m.component, m.object.GetKind(), m.object.GetName(), err)
 }
 
 // check reads what a component made and asks its definition how it is.
