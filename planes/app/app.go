@@ -36,28 +36,17 @@ func Verbs(host cli.Host) []*cobra.Command {
 }
 
 func controllerVerb(host cli.Host) *cobra.Command {
-	p := cli.New(host)
-	o := controller.Options{Workers: 4, Resync: 5 * time.Minute, InformerResync: 10 * time.Hour, RevisionLimit: 2, MaxDispatch: 10, Gateway: cluster.Direct{Connections: 1}}
-	rate, g := limiter.Rate{QPS: 400, Burst: 600}, gates{}
-	profile, events, install := profileV18, true, true
+	p, s := cli.New(host), newSettings()
 	var verb *cobra.Command
 	verb = p.Verb("app-controller", "Run the controller of the app plane", "", func(ctx context.Context) error {
-		if err := fill(verb.Flags(), g, profile); err != nil {
+		if err := s.resolve(verb.Flags()); err != nil {
 			return err
 		}
+		o := s.options
 		o.Config, o.Registry, o.Clock, o.Log = p.NewConfig("windtunnel-app-controller"), p.Registry, p.Clock, p.Log
-		o.NoEvents, o.Gateway.Seed, o.Gateway.Client = !events, o.Seed, o.Shard
-		g.into(&o.Features)
-		if err := rate.Validate(); err != nil {
-			return err
-		}
-		o.Limiter = limiter.New(rate)
-		if err := o.Validate(); err != nil {
-			return err
-		}
 		p.Registry.Times()
 		return p.Serve(ctx, func() error {
-			if install {
+			if s.install {
 				all, err := definitions.All()
 				if err != nil {
 					return err
@@ -69,11 +58,35 @@ func controllerVerb(host cli.Host) *cobra.Command {
 			return controller.Run(ctx, o)
 		}, instrument.Route{Path: "/limiter", Handler: o.Limiter})
 	})
-	f := verb.Flags()
-	f.StringVar(&profile, "profile", profile, "what flags and gates that are not given are: "+strings.Join(slices.Sorted(maps.Keys(profiles())), ", "))
+	s.register(verb.Flags())
+	return verb
+}
+
+// settings are what the flags of a controller say.
+type settings struct {
+	options controller.Options
+	rate    limiter.Rate
+	gates   gates
+	profile string
+	events  bool
+	install bool
+}
+
+// newSettings returns the defaults.
+func newSettings() *settings {
+	return &settings{
+		options: controller.Options{Workers: 4, Resync: 5 * time.Minute, InformerResync: 10 * time.Hour, RevisionLimit: 2, MaxDispatch: 10, Gateway: cluster.Direct{Connections: 1}},
+		rate:    limiter.Rate{QPS: 400, Burst: 600}, gates: gates{}, profile: profileV18, events: true, install: true,
+	}
+}
+
+// register names the flags.
+func (s *settings) register(f *pflag.FlagSet) {
+	o := &s.options
+	f.StringVar(&s.profile, "profile", s.profile, "what flags and gates that are not given are: "+strings.Join(slices.Sorted(maps.Keys(profiles())), ", "))
 	f.IntVar(&o.Workers, "concurrent-reconciles", o.Workers, "applications at the same time")
-	f.Float32Var(&rate.QPS, "kube-api-qps", rate.QPS, "of all calls; GET and PUT /limiter change it while it runs")
-	f.IntVar(&rate.Burst, "kube-api-burst", rate.Burst, "calls at once")
+	f.Float32Var(&s.rate.QPS, "kube-api-qps", s.rate.QPS, "of all calls; GET and PUT /limiter change it while it runs")
+	f.IntVar(&s.rate.Burst, "kube-api-burst", s.rate.Burst, "calls at once")
 	f.DurationVar(&o.Resync, "application-re-sync-period", o.Resync, "between two passes over an application that is as it should be")
 	f.DurationVar(&o.InformerResync, "informer-sync-period", o.InformerResync, "between two replays of the caches")
 	f.IntVar(&o.RevisionLimit, "application-revision-limit", o.RevisionLimit, "revisions kept beside the one in use")
@@ -91,15 +104,31 @@ func controllerVerb(host cli.Host) *cobra.Command {
 	f.BoolVar(&o.Features.FoldSecrets, "fold-secrets", false, "compare a Secret's stringData with its data")
 	f.BoolVar(&o.Features.CompressFirst, "compress-first", false, "create revisions as they will be kept, so that none is written twice")
 	f.BoolVar(&o.Features.WatchDrift, "watch-drift", false, "watch the metadata of the hub's own objects: what nobody has changed is not read again, what somebody has is put right at once")
+	f.BoolVar(&o.Features.AdoptMoved, "adopt-moved", false, "take over revisions and resource trackers of an application that somebody moved to this shard by its label alone")
 	f.Float64Var(&o.Features.Jitter, "resync-jitter", 0, "share of the re-sync period that is added by chance")
 	f.StringVar(&o.Gateway.URL, "cluster-gateway-url", "", "connect to the gateway directly: `URL`, or "+cluster.Registered+" for the replicas that have registered; default: by the plane's API server")
 	f.StringVar(&o.Gateway.CAFile, "cluster-gateway-ca-file", "", "`file` with the authority of the URL's certificate, PEM")
 	f.IntVar(&o.Gateway.Connections, "cluster-gateway-connections", 1, "to the gateway when it is connected to directly, each with a replica by chance")
 	f.Uint64Var(&o.Seed, "seed", 0, "of what is chosen by chance: the jitter of the re-sync, the replica of a connection")
-	f.Var(g, "feature-gates", "`NAME=BOOL,...` of KubeVela's gates: "+strings.Join(slices.Sorted(maps.Keys(gateSetters())), ", "))
-	f.BoolVar(&events, "events", true, "write event objects")
-	f.BoolVar(&install, "install", true, "bring kinds and definitions to the plane")
-	return verb
+	f.Var(s.gates, "feature-gates", "`NAME=BOOL,...` of KubeVela's gates: "+strings.Join(slices.Sorted(maps.Keys(gateSetters())), ", "))
+	f.BoolVar(&s.events, "events", s.events, "write event objects")
+	f.BoolVar(&s.install, "install", s.install, "bring kinds and definitions to the plane")
+}
+
+// resolve fills in the profile once the flags are read, and says what is wrong with
+// them.
+func (s *settings) resolve(f *pflag.FlagSet) error {
+	if err := fill(f, s.gates, s.profile); err != nil {
+		return err
+	}
+	o := &s.options
+	o.NoEvents, o.Gateway.Seed, o.Gateway.Client = !s.events, o.Seed, o.Shard
+	s.gates.into(&o.Features)
+	if err := s.rate.Validate(); err != nil {
+		return err
+	}
+	o.Limiter = limiter.New(s.rate)
+	return o.Validate()
 }
 
 func webhookVerb(host cli.Host) *cobra.Command {
@@ -224,7 +253,7 @@ func profiles() map[string]map[string]string {
 		},
 		profileV18: {"feature-gates": compressed + inMemory},
 		profileImproved: {
-			"feature-gates": compressed + inMemory, "fold-secrets": "true", "compress-first": "true", "resync-jitter": "0.1", "watch-drift": "true",
+			"feature-gates": compressed + inMemory, "fold-secrets": "true", "compress-first": "true", "resync-jitter": "0.1", "watch-drift": "true", "adopt-moved": "true",
 		},
 	}
 }

@@ -4,13 +4,14 @@ import (
 	"maps"
 	"testing"
 
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 	"github.com/windtunnel/windtunnel/planes/app/internal/controller"
 )
 
 // TestCalls holds the profiles to the requests of the versions that they stand for:
 // 44 to publish a light application, and in each pass over a stable one 7 of v1.8.0
-// and 12 of v1.7.5, 23 and 33 for a heavy one.
+// and 12 of v1.7.5, 23 and 33 for a heavy one; and improved to none.
 func TestCalls(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -25,7 +26,7 @@ func TestCalls(t *testing.T) {
 	stable(c, "v1.8.0 heavy", "heavy", map[string]int{"GET deployments": 6, "GET secrets": 6, "GET configmaps": 8, "PATCH secrets": 3})
 	c.stop()
 
-	c = r.run(func(o *controller.Options) { o.Features, o.MaxDispatch = v175(), 1 })
+	c = r.runAs("v175", func(*controller.Options) {})
 	c.passesMore(0, 2) // it finds both
 	c.sent()
 	each := map[string]int{"PUT applicationrevisions": 1, "PATCH applications/status": 2}
@@ -35,6 +36,12 @@ func TestCalls(t *testing.T) {
 	maps.Copy(heavy, each)
 	stable(c, "v1.7.5 light", "light", light)
 	stable(c, "v1.7.5 heavy", "heavy", heavy)
+	c.stop()
+
+	c = r.runAs("improved", func(*controller.Options) {})
+	c.passesMore(0, 2)
+	c.rests("light")
+	c.rests("heavy")
 }
 
 // published checks what publishing a light application took. How many passes find
@@ -76,4 +83,16 @@ func stable(c *running, what, name string, want map[string]int) {
 	c.touch(name)
 	c.passesMore(before, 1)
 	counts(c.t, what, c.sent(), want)
+}
+
+// rests waits until a pass over an application sends nothing.
+func (r *running) rests(name string) {
+	r.t.Helper()
+	repotest.Eventually(r.t, "a pass over "+name+" sends nothing", func() bool {
+		r.sent()
+		before := r.passes()
+		r.touch(name)
+		r.passesMore(before, 1)
+		return len(r.sent()) == 0
+	})
 }

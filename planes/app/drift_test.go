@@ -20,17 +20,7 @@ func TestWatchedDrift(t *testing.T) {
 	c := r.run(func(o *controller.Options) { o.Features.WatchDrift, o.Features.FoldSecrets = true, true })
 	r.create("w", "light")
 	r.becomes("w", api.Running)
-	rests := func() {
-		t.Helper()
-		repotest.Eventually(t, "a pass sends nothing", func() bool {
-			c.sent()
-			before := c.passes()
-			c.touch("w")
-			c.passesMore(before, 1)
-			return len(c.sent()) == 0
-		})
-	}
-	rests()
+	c.rests("w")
 	hub, ctx := r.hub(), t.Context()
 	maps, secrets, deployments := hub.CoreV1().ConfigMaps("default"), hub.CoreV1().Secrets("default"), hub.AppsV1().Deployments("default")
 	for range 2 { // what came back is watched as well
@@ -49,10 +39,10 @@ func TestWatchedDrift(t *testing.T) {
 			d, failed := deployments.Get(ctx, "w-v1", metav1.GetOptions{})
 			return err == nil && cm.Data["version"] == "1" && there == nil && failed == nil && *d.Spec.Replicas == 0 && d.Labels[api.LabelComponent] == "w-v1"
 		})
-		rests()
+		c.rests("w")
 	}
 	r.update("w", "light", 2)
 	r.becomes("w", api.Running)
-	rests()
+	c.rests("w")
 	r.delete("w")
 }

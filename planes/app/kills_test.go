@@ -178,11 +178,9 @@ func (th *theatre) mortal(shard string, m *moment) *mortal {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTrip(func(r *http.Request) (*http.Response, error) { return out.send(next, r) })
 	})
-	o := controller.Options{
-		Config: config, Limiter: limiter.New(limiter.Rate{QPS: 1000, Burst: 1000}), Workers: 2, Resync: time.Second, InformerResync: 10 * time.Hour,
-		RevisionLimit: 2, MaxDispatch: 10, NoEvents: true, Features: v18(), Registry: instrument.New(""), Clock: clock.Start(), Shard: shard,
-		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Gateway: cluster.Direct{Connections: 1},
-	}
+	o := profiled(th.t, "v18")
+	o.Config, o.Limiter, o.Workers, o.Resync, o.Shard = config, limiter.New(limiter.Rate{QPS: 1000, Burst: 1000}), 2, time.Second, shard
+	o.NoEvents, o.Registry, o.Clock, o.Log = true, instrument.New(""), clock.Start(), slog.New(slog.NewTextHandler(io.Discard, nil))
 	if th.direct {
 		o.Gateway.URL = cluster.Registered
 	}

@@ -293,8 +293,8 @@ func TestKills(t *testing.T) {
 }
 
 // TestShards holds that the webhook gives each application a shard, that each is
-// handled by its shard's controller alone, with all that it leaves behind, and that
-// an unknown type is refused at the door.
+// handled by its shard's controller alone, with all that it leaves behind, that an
+// unknown type is refused at the door, and that one which is moved is taken over.
 func TestShards(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -302,11 +302,11 @@ func TestShards(t *testing.T) {
 	if _, err := r.client.Applications.Create(t.Context(), unowned); err != nil { // before there is a webhook
 		t.Fatal(err)
 	}
-	shards := []string{"shard-0", "shard-1"}
+	shards := []string{shardA, shardB}
 	r.webhook(webhook.Options{Listen: "127.0.0.1:0", Shards: shards, Validate: true})
 	var running []*running
 	for _, shard := range shards {
-		running = append(running, r.run(func(o *controller.Options) { o.Shard = shard }))
+		running = append(running, r.shard(shard))
 	}
 	wrong := application(t, "wrong", "light", 1)
 	wrong.Spec.Components[0].Type = "webservise"
@@ -338,6 +338,12 @@ func TestShards(t *testing.T) {
 	if o := r.get("unowned"); len(o.Finalizers) > 0 || o.Status.Phase != "" {
 		t.Errorf("an application without a shard was handled: %+v", o.Status)
 	}
+	other := map[string]string{shardA: shardB, shardB: shardA}[r.get("s-0").Labels[api.LabelShard]]
+	r.move("s-0", other)
+	r.belongs("s-0", other)
+	r.remains("s-0", left{configMaps: 1, secrets: 1, revisions: 1, trackers: 1})
+	r.delete("s-0")
+	r.nothing("s-0")
 }
 
 // webhook runs a webhook until the test ends, and returns when it is registered.

@@ -25,6 +25,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument/instrumenttest"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/limiter"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/resource"
+	"github.com/windtunnel/windtunnel/planes/app"
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 	"github.com/windtunnel/windtunnel/planes/app/internal/cluster"
 	"github.com/windtunnel/windtunnel/planes/app/internal/controller"
@@ -70,16 +71,14 @@ func newRigAt(t testing.TB, at endpoint.Endpoint) *rig {
 	return r
 }
 
-// v18 and v175 are the features of the profiles; app.go says them as flags.
-func v18() controller.Features {
-	return controller.Features{
-		IndexTrackers: true, DryRun: true, FilterFields: true, ShareDefinitions: true, UncachedConfigMaps: true,
-		TrackerCompression: api.Zstd, RevisionCompression: api.Zstd, SkipEmptyPatch: true, SkipEqualStatus: true, SkipEqualRevision: true,
+// profiled returns what the command makes of a profile.
+func profiled(t testing.TB, profile string) controller.Options {
+	t.Helper()
+	o, _, err := app.Options("--profile=" + profile)
+	if err != nil {
+		t.Fatal(err)
 	}
-}
-
-func v175() controller.Features {
-	return controller.Features{DryRun: true, TrackerCompression: api.Zstd, RevisionCompression: api.Zstd, TwoCollections: true}
+	return o
 }
 
 // running is a controller under test, with what it sent.
@@ -90,16 +89,22 @@ type running struct {
 	stop     func()
 }
 
-// run starts a controller, which ends with the test if nobody stopped it before.
+// run starts a controller of v1.8.0, which ends with the test if nobody stopped it before.
 func (r *rig) run(change func(*controller.Options)) *running {
+	r.t.Helper()
+	return r.runAs("v18", change)
+}
+
+// runAs starts a controller with the options of a profile.
+func (r *rig) runAs(profile string, change func(*controller.Options)) *running {
+	r.t.Helper()
 	out := &running{rig: r, registry: instrument.New(""), calls: &recorder{}}
 	config := rest.CopyConfig(r.config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return tap{out.calls, next} })
-	o := controller.Options{
-		Config: config, Limiter: limiter.New(limiter.Rate{QPS: 1000, Burst: 1000}), Workers: 4, Gateway: cluster.Direct{Connections: 1}, Resync: time.Hour, InformerResync: 10 * time.Hour,
-		RevisionLimit: 2, MaxDispatch: 10, NoEvents: true, Features: v18(), Registry: out.registry, Clock: clock.Start(),
-		Log: slog.New(slog.NewTextHandler(r.t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})),
-	}
+	o := profiled(r.t, profile)
+	o.Config, o.Limiter, o.Registry, o.Clock = config, limiter.New(limiter.Rate{QPS: 1000, Burst: 1000}), out.registry, clock.Start()
+	o.Resync, o.NoEvents = time.Hour, true
+	o.Log = slog.New(slog.NewTextHandler(r.t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	change(&o)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -219,6 +224,13 @@ func (p tap) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	}
 	return p.next.RoundTrip(r)
+}
+
+// has says whether a call was made since the last time.
+func (r *recorder) has(call string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Contains(r.calls, call)
 }
 
 // take returns how often each call was made since the last time.

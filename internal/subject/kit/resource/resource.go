@@ -8,6 +8,7 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -38,6 +39,20 @@ func New[T Object](r rest.Interface, name string, make func() T) Client[T] {
 func (c Client[T]) Get(ctx context.Context, namespace, name string) (T, error) {
 	out := c.make()
 	err := c.rest.Get().NamespaceIfScoped(namespace, namespace != "").Resource(c.name).Name(name).Do(ctx).Into(out)
+	return out, err
+}
+
+// List reads the objects with a label selector; without a namespace those of all.
+func (c Client[T]) List(ctx context.Context, namespace, selector string) (out []T, err error) {
+	got, err := c.rest.Get().NamespaceIfScoped(namespace, namespace != "").Resource(c.name).
+		VersionedParams(&metav1.ListOptions{LabelSelector: selector}, metav1.ParameterCodec).Do(ctx).Get()
+	if err != nil {
+		return nil, err
+	}
+	err = meta.EachListItem(got, func(o runtime.Object) error {
+		out = append(out, o.(T))
+		return nil
+	})
 	return out, err
 }
 

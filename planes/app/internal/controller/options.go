@@ -65,6 +65,7 @@ type Features struct {
 	FoldSecrets   bool    // a Secret's stringData is compared with its data
 	CompressFirst bool    // a revision is compressed, and without what the server prunes, when it is created
 	WatchDrift    bool    // what the hub's own objects are kept as is read again where a watch of their metadata saw a change
+	AdoptMoved    bool    // what another shard made of an application is taken over when somebody moves it here
 	Jitter        float64 // share of Resync that is added by chance
 }
 

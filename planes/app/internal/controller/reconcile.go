@@ -94,6 +94,9 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 }
 
 func (p *pass) do(ctx context.Context) error {
+	if waits, err := p.adoptMoved(ctx); err != nil || waits {
+		return err
+	}
 	if p.app.DeletionTimestamp != nil {
 		return p.leave(ctx)
 	}

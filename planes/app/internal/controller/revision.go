@@ -224,7 +224,7 @@ func (p *pass) applyRevision(ctx context.Context) error {
 	if p.stored == nil {
 		r, err := p.c.createRevision(ctx, want)
 		if apierrors.IsAlreadyExists(err) { // a killed self made it: the cache is behind
-			return fmt.Errorf("revision %s: %w", want.Name, err)
+			return fmt.Errorf("revision %s: %w", want.Name, p.adoptUnsaid(ctx, err))
 		}
 		if err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -92,9 +93,13 @@ func (p *pass) track(ctx context.Context, manifests []manifest) error {
 	p.writing.Lock()
 	defer p.writing.Unlock()
 	if p.current == nil {
+		want := p.newTracker()
 		done := p.c.metrics.own("Create", api.KindTracker)
-		t, err := p.c.client.Trackers.Create(ctx, p.newTracker())
+		t, err := p.c.client.Trackers.Create(ctx, want)
 		done()
+		if apierrors.IsAlreadyExists(err) && p.c.adopts() {
+			t, err = p.adoptTracker(ctx, want.Name)
+		}
 		if err != nil {
 			return fmt.Errorf("resource tracker: %w", err)
 		}
