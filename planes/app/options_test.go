@@ -2,8 +2,12 @@ package app_test
 
 import (
 	"fmt"
+	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument/instrumenttest"
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
@@ -97,4 +101,94 @@ func inStablePass(t *testing.T, r *rig) {
 	r.becomes("u", api.Running)
 	c.sent()
 	stable(c, "revision in the clear", "u", union(base, map[string]int{"PUT applicationrevisions": 1}))
+}
+
+// crowd counts a controller's requests on objects of applications that are under way at
+// the same time. It holds them until there are as many as it wants, and a moment longer
+// for one more to come.
+type crowd struct {
+	want int
+	open chan struct{}
+
+	mu        sync.Mutex
+	now, most int
+}
+
+func (c *crowd) send(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+	if !strings.Contains(r.URL.Path, "/namespaces/default/") || !slices.Contains([]string{"deployments", "secrets", "configmaps"}, kindOf(r)) {
+		return next.RoundTrip(r)
+	}
+	c.mu.Lock()
+	c.now++
+	if c.now == c.want && c.most < c.want {
+		time.AfterFunc(100*time.Millisecond, func() { close(c.open) })
+	}
+	c.most = max(c.most, c.now)
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.now--
+	}()
+	select {
+	case <-c.open:
+	case <-r.Context().Done():
+	}
+	return next.RoundTrip(r)
+}
+
+// TestDispatchedAtOnce holds that max-dispatch-concurrent is how many objects of an
+// application are kept at the same time, with the same requests.
+func TestDispatchedAtOnce(t *testing.T) {
+	t.Parallel()
+	r, _ := hollowRig(t)
+	c := r.run(func(*controller.Options) {})
+	r.create("heavy", "heavy")
+	r.becomes("heavy", api.Running)
+	c.stop()
+	for _, limit := range []int{1, 4, 10} {
+		crowd := &crowd{want: limit, open: make(chan struct{})}
+		c := r.run(func(o *controller.Options) {
+			o.MaxDispatch = limit
+			wrapped(crowd.send)(o)
+		})
+		c.passesMore(0, 1) // it finds the application
+		counts(t, fmt.Sprintf("%d at once", limit), c.sent(), map[string]int{"GET deployments": 6, "GET secrets": 6, "GET configmaps": 8, "PATCH secrets": 3})
+		c.stop() // nothing of it runs when the count is read
+		if crowd.most != limit {
+			t.Errorf("%d requests at the same time, want %d", crowd.most, limit)
+		}
+	}
+}
+
+// TestListedTrackers holds that optimize-list-op is what a pass goes through to find the
+// trackers of its application: its own, or those of all.
+func TestListedTrackers(t *testing.T) {
+	t.Parallel()
+	r, _ := hollowRig(t)
+	c := r.run(func(*controller.Options) {})
+	const count = 3
+	for i := range count {
+		r.create(fmt.Sprintf("t-%d", i), "light")
+	}
+	for i := range count {
+		r.becomes(fmt.Sprintf("t-%d", i), api.Running)
+	}
+	c.stop()
+	for profile, want := range map[string]float64{"v175": count, "v18": 1} {
+		c := r.runAs(profile, func(*controller.Options) {})
+		c.passesMore(0, count) // it finds the applications
+		c.sent()
+		seen := func() float64 {
+			return instrumenttest.Measured(t, c.registry, "list_resourcetracker_num").Value
+		}
+		before, passes := seen(), c.passes()
+		c.touch("t-0")
+		c.passesMore(passes, 1)
+		c.sent()
+		if got := (seen() - before) / float64(c.passes()-passes); got != want {
+			t.Errorf("%s: a pass goes through %g trackers, want %g", profile, got, want)
+		}
+		c.stop()
+	}
 }

@@ -60,6 +60,12 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	return c.run(ctx)
+}
+
+// run runs what was prepared.
+func (c *Controller) run(ctx context.Context) error {
+	o := c.o
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 	defer broadcaster.Shutdown()
 	if err := c.record(broadcaster); err != nil {

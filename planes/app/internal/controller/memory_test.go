@@ -13,6 +13,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument/instrumenttest"
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 )
 
@@ -112,6 +113,10 @@ func TestIndex(t *testing.T) {
 		if err != nil || len(got) != 2 || got[0].Spec.ApplicationGeneration != 1 {
 			t.Errorf("indexed %v: %d, %v", indexed, len(got), err)
 		}
+		want := map[bool]float64{false: 200, true: 2}[indexed]
+		if seen := instrumenttest.Measured(t, c.o.Registry, "list_resourcetracker_num").Value; seen != want {
+			t.Errorf("indexed %v: went through %g trackers, want %g", indexed, seen, want)
+		}
 	}
 }
 
@@ -140,8 +145,10 @@ func trackerStore(t testing.TB, indexed bool, n int) (*Controller, *api.Applicat
 	if indexed {
 		indices[byApplication] = indexLabels
 	}
+	registry := instrument.New("")
 	c := &Controller{
-		metrics:  newMetrics(instrument.New(""), clock.Start(), 1),
+		o:        Options{Registry: registry},
+		metrics:  newMetrics(registry, clock.Start(), 1),
 		trackers: cache.NewSharedIndexInformer(&cache.ListWatch{}, &api.Tracker{}, time.Hour, indices),
 	}
 	c.o.Features.IndexTrackers = indexed

@@ -1,0 +1,211 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/hollow"
+	"github.com/windtunnel/windtunnel/internal/repotest"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/install"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/limiter"
+	"github.com/windtunnel/windtunnel/planes/app/internal/api"
+	"github.com/windtunnel/windtunnel/planes/app/internal/cluster"
+	"github.com/windtunnel/windtunnel/planes/app/internal/definitions"
+)
+
+// hub is a hollow one with the kinds and definitions of the plane.
+type hub struct {
+	options      Options
+	applications dynamic.ResourceInterface
+}
+
+func newHub(t *testing.T) *hub {
+	t.Helper()
+	s, err := hollow.New(hollow.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	c, err := s.Cluster("hub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := c.Endpoint().Config("app-test")
+	all, err := definitions.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := api.Install(t.Context(), config, all); err != nil {
+		t.Fatal(err)
+	}
+	config.QPS = -1
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &hub{Options{
+		Config: config, Limiter: limiter.New(limiter.Rate{QPS: 1000, Burst: 1000}), Workers: 1, Resync: time.Hour, InformerResync: 10 * time.Hour, MaxDispatch: 1,
+		NoEvents: true, Gateway: cluster.Direct{Connections: 1}, Clock: clock.Start(), Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Features: Features{TrackerCompression: api.Zstd, RevisionCompression: api.Zstd, SkipEqualStatus: true, SkipEqualRevision: true, IndexTrackers: true, UncachedConfigMaps: true},
+	}, client.Resource(api.GroupVersion().WithResource(api.Resource(api.KindApplication))).Namespace("default")}
+}
+
+// prepare makes a controller of the hub that does not run yet.
+func (h *hub) prepare(t *testing.T, change func(*Options)) *Controller {
+	t.Helper()
+	o := h.options
+	o.Registry = instrument.New("")
+	change(&o)
+	c, err := prepare(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// start runs a controller, until the test ends or stop is called.
+func start(t *testing.T, c *Controller) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- c.run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+// create applies an application of one ConfigMap: what is applied has managed fields.
+func (h *hub) create(t *testing.T, name string, annotations map[string]string) {
+	t.Helper()
+	o := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"components": []any{map[string]any{
+		"name": name, "type": "k8s-objects", "properties": map[string]any{"objects": []any{map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "of-" + name}, "data": map[string]any{"a": "b"},
+		}}},
+	}}}}}
+	o.SetGroupVersionKind(api.GroupVersion().WithKind(api.KindApplication))
+	o.SetNamespace("default")
+	o.SetName(name)
+	o.SetAnnotations(annotations)
+	if err := install.Apply(t.Context(), h.applications, o, "somebody"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// cached waits until a cache shows an object.
+func cached[T any](t *testing.T, i cache.SharedIndexInformer, key string, ok func(T) bool) (out T) {
+	t.Helper()
+	repotest.Eventually(t, key+" is in the cache", func() bool {
+		o, exists, err := i.GetStore().GetByKey(key)
+		if err != nil || !exists {
+			return false
+		}
+		out = o.(T)
+		return ok(out)
+	})
+	return out
+}
+
+func running(a *api.Application) bool { return a.Status.Phase == api.Running }
+
+func whatever(*api.Revision) bool { return true }
+
+// TestCachesAreTransformed holds that the gates InformerCacheFilterUnnecessaryFields and
+// SharedDefinitionStorageForApplicationRevision change what the caches of a running
+// controller hold, each what it is for and nothing else.
+func TestCachesAreTransformed(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	for _, filter := range []bool{false, true} {
+		for _, share := range []bool{false, true} {
+			name := fmt.Sprintf("f-%t-%t", filter, share)
+			c := h.prepare(t, func(o *Options) { o.Features.FilterFields, o.Features.ShareDefinitions = filter, share })
+			stop := start(t, c)
+			h.create(t, name+"-1", map[string]string{kubectlApplied: "{}", "kept": "yes"})
+			h.create(t, name+"-2", nil)
+			a := cached(t, c.applications, "default/"+name+"-1", running)
+			cached(t, c.applications, "default/"+name+"-2", running)
+			if got := len(a.ManagedFields) == 0; got != filter {
+				t.Errorf("%s: managed fields %v", name, a.ManagedFields)
+			}
+			if got := a.Annotations[kubectlApplied] == ""; got != filter || a.Annotations["kept"] != "yes" {
+				t.Errorf("%s: annotations %v", name, a.Annotations)
+			}
+			one := cached(t, c.revisions, "default/"+name+"-1-v1", whatever).Spec.ComponentDefinitions["k8s-objects"]
+			two := cached(t, c.revisions, "default/"+name+"-2-v1", whatever).Spec.ComponentDefinitions["k8s-objects"]
+			if one == nil || two == nil || (one == two) != share || one.Template() != two.Template() {
+				t.Errorf("%s: two revisions hold the definitions %p and %p", name, one, two)
+			}
+			stop()
+		}
+	}
+}
+
+// timetable notes when a controller's queue is to give keys again.
+type timetable struct {
+	workqueue.TypedRateLimitingInterface[string]
+	mu    sync.Mutex
+	after map[string]time.Duration // the longest, by key
+}
+
+// AddAfter notes a key and adds it.
+func (q *timetable) AddAfter(key string, d time.Duration) {
+	q.mu.Lock()
+	q.after[key] = max(q.after[key], d)
+	q.mu.Unlock()
+	q.TypedRateLimitingInterface.AddAfter(key, d)
+}
+
+// TestJitter holds that without resync-jitter the next passes of applications come
+// after the re-sync period, and with it are spread over the share of it that is asked
+// for, as the seed says.
+func TestJitter(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	for _, jitter := range []float64{0, 0.1} {
+		const seed = 7
+		c := h.prepare(t, func(o *Options) { o.Seed, o.Features.Jitter = seed, jitter })
+		q := &timetable{TypedRateLimitingInterface: c.loop.Queue, after: map[string]time.Duration{}}
+		c.loop.Queue = q
+		stop := start(t, c)
+		seen := map[time.Duration]bool{}
+		for i := range 2 {
+			name := fmt.Sprintf("j-%g-%d", jitter, i)
+			h.create(t, name, nil)
+			repotest.Eventually(t, "its next pass is known", func() bool {
+				q.mu.Lock()
+				defer q.mu.Unlock()
+				seen[q.after["default/"+name]] = true
+				return q.after["default/"+name] >= c.o.Resync
+			})
+		}
+		stop()
+		delete(seen, 0)
+		want := map[time.Duration]bool{}
+		for numbers := newChance(seed); len(want) < 20 && (jitter > 0 || len(want) == 0); {
+			want[c.o.Resync+time.Duration(numbers.share()*jitter*float64(c.o.Resync))] = true
+		}
+		if one := jitter == 0; one != (len(seen) == 1) {
+			t.Errorf("jitter %g: the next passes of two applications come after %v", jitter, seen)
+		}
+		for d := range seen {
+			if !want[d] || d > c.o.Resync+time.Duration(jitter*float64(c.o.Resync)) {
+				t.Errorf("jitter %g: a pass comes after %v, which is none of the seed's %v", jitter, d, want)
+			}
+		}
+	}
+}
