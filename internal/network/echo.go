@@ -32,10 +32,11 @@ func (e End) own() netip.Addr {
 // EchoOptions say how echoes are sent.
 type EchoOptions struct {
 	From, To End
+	Far      *Reach        // of the end that answers, where that is another process; nil: it is ours, at To
 	ICMP     bool          // the kernel of the other end answers, in place of a server of ours by UDP; needs CAP_NET_RAW
 	Pace     *pace.Pace    // of the echoes
 	For      time.Duration // no echo is due later than this
-	Size     int           // bytes of a datagram's content, at least 8
+	Size     int           // bytes of a datagram's content, at least 8, to another process 24
 	Patience time.Duration // an echo that is not answered so long after it was sent is lost
 	Clock    clock.Clock
 }
@@ -55,26 +56,33 @@ const (
 	ahead    = 64 // microseconds before an echo is due at which its sender wakes, since sleep ends late
 )
 
-// Echoes sends datagrams to an echo server of its own at the other end, each when it is
+// Echoes sends datagrams to an echo server at the other end, its own or Far, each when it is
 // due, whatever became of those before it, and hands each one to took when its
 // answer is there or it is lost. It returns when all are.
 func Echoes(ctx context.Context, o EchoOptions, took func(Echo)) error {
 	at := netip.AddrPortFrom(o.To.Address, 0)
-	if !o.ICMP {
-		server, err := serveEchoes(o.To)
+	var token []byte
+	switch {
+	case o.Far != nil:
+		at, token = netip.AddrPortFrom(o.Far.Address, o.Far.Echoes), o.Far.Token
+	case !o.ICMP:
+		server, err := serveEchoes(o.To, nil)
 		if err != nil {
 			return err
 		}
 		defer server.end()
 		at = server.at
 	}
-	w := newWay(o.ICMP, o.To.Address)
+	if o.ICMP { // the kernel answers anybody
+		at, token = netip.AddrPortFrom(at.Addr(), 0), nil
+	}
+	w := newWay(o.ICMP, at.Addr())
 	fd, err := w.dial(o.From, at)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
-	e := &echoing{o: o, way: w, fd: fd, took: took, sentAll: make(chan struct{})}
+	e := &echoing{o: o, way: w, fd: fd, token: token, took: took, sentAll: make(chan struct{})}
 	if err := e.find(ctx); err != nil {
 		return err
 	}
@@ -92,6 +100,7 @@ type echoing struct {
 	o       EchoOptions
 	way     way
 	fd      int
+	token   []byte // that each echo shows; empty: none is asked for
 	took    func(Echo)
 	begun   clock.Time
 	sentAll chan struct{}
@@ -105,7 +114,7 @@ type echoing struct {
 // neighbours and routes ask each other first is no part of a round trip.
 func (e *echoing) find(ctx context.Context) error {
 	const first = ^uint64(0)
-	room, packet, control := make([]byte, icmpHead+echoHead), make([]byte, 1<<16), make([]byte, 256)
+	room, packet, control := e.content(0), make([]byte, 1<<16), make([]byte, 256)
 	for until := e.o.Clock.Now().Add(e.o.Patience); e.o.Clock.Now() < until; {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -121,9 +130,16 @@ func (e *echoing) find(ctx context.Context) error {
 	return nil
 }
 
+// content is room for an echo of so many bytes, or as many as it needs.
+func (e *echoing) content(size int) []byte {
+	room := make([]byte, icmpHead+max(size, echoHead+len(e.token)))
+	copy(room[icmpHead+echoHead:], e.token)
+	return room
+}
+
 // send sends echoes until the last one is due.
 func (e *echoing) send(ctx context.Context) error {
-	content := make([]byte, icmpHead+max(e.o.Size, echoHead))
+	content := e.content(e.o.Size)
 	for n := uint64(0); ; n++ {
 		due := e.o.Pace.Due(int(n))
 		if due == pace.Never || due >= e.o.For {

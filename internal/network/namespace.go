@@ -1,6 +1,7 @@
 // Package network measures a path between two addresses: how long an echo takes, how
 // much a stream carries, and what the devices on the way count. Both ends are its
-// own and may be in network namespaces of this machine.
+// own and may be in network namespaces of this machine; one may be another process, on
+// another machine (Answer).
 //
 // It builds no network and judges nothing: package record keeps what it measured, package
 // slo says what that means.

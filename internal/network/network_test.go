@@ -175,6 +175,41 @@ func TestBytesAreThoseOfTheDevice(t *testing.T) {
 	}
 }
 
+// TestSegmentsAreThePacketsOfTheDevice holds that the segments of streams are the packets
+// that the device sent, where it takes no bundles: what it had counted just after a reading
+// lies between that reading and the next one.
+func TestSegmentsAreThePacketsOfTheDevice(t *testing.T) {
+	a, b := pair(t)
+	if err := a.Namespace.Do(func() error {
+		link, err := netlink.LinkByName("left")
+		if err != nil {
+			return err
+		}
+		return netlink.LinkSetGSOMaxSegs(link, 1)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	before := device(t, a).SentPackets
+	var all []network.Reading
+	var packets []uint64
+	o := network.StreamOptions{From: a, To: b, Streams: 2, For: 300 * time.Millisecond, Every: 10 * time.Millisecond, Clock: clock.Start()}
+	if err := network.Streams(t.Context(), o, func(r network.Reading) {
+		all, packets = append(all, r), append(packets, device(t, a).SentPackets-before)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	const others = 20 // of neighbours and routers, and segments that are counted and not yet sent
+	for i := range len(all) - 1 {
+		if n := packets[i] + others; n < all[i].Segments || packets[i] > all[i+1].Segments+others {
+			t.Errorf("%d packets by the device after reading %d of %d segments and before one of %d", packets[i], i, all[i].Segments, all[i+1].Segments)
+		}
+	}
+	if last := all[len(all)-1]; last.Segments < 1000 || last.Retransmits > last.Segments {
+		t.Errorf("%+v: want a thousand segments and more", last)
+	}
+	t.Logf("%d packets by the device, %d segments in %d readings", packets[len(packets)-1], all[len(all)-1].Segments, len(all))
+}
+
 func device(t *testing.T, at network.End) network.Device {
 	t.Helper()
 	all, err := network.Devices(at.Namespace)

@@ -3,7 +3,6 @@ package network
 import (
 	"context"
 	"crypto/rand"
-	"crypto/subtle"
 	"errors"
 	"fmt"
 	"io"
@@ -19,14 +18,14 @@ import (
 )
 
 const (
-	piece     = 256 << 10 // bytes that are written and read at a time
-	tokenSize = 16
+	piece     = 256 << 10        // bytes that are written and read at a time
 	handshake = 10 * time.Second // for a connection and its token
 )
 
 // StreamOptions say how data is sent over TCP.
 type StreamOptions struct {
 	From, To End
+	Far      *Reach        // of the receiving end, where that is another process; nil: it is ours, at To
 	Streams  int           // at the same time; at least 1
 	For      time.Duration // how long
 	Every    time.Duration // of readings
@@ -36,8 +35,10 @@ type StreamOptions struct {
 // Reading is what all streams together have done until a moment.
 type Reading struct {
 	At          clock.Time
-	Received    uint64        // bytes, at the receiving end
-	Retransmits uint64        // segments, of the sending end's kernel
+	Received    uint64        // bytes, at the receiving end; of one that is another process 0, since that counts them
+	Arrived     uint64        // segments that the receiving end's kernel took; likewise
+	Segments    uint64        // that the sending end's kernel has sent: all of them, those sent again too
+	Retransmits uint64        // of these, those sent again
 	RoundTrip   time.Duration // the sending end's smoothed estimate, mean of the streams
 }
 
@@ -45,11 +46,7 @@ type Reading struct {
 // took: at the begin, at each interval, and at the end.
 func Streams(ctx context.Context, o StreamOptions, took func(Reading)) error {
 	ctx, cancel := context.WithCancel(ctx)
-	s := &streaming{o: o, ends: make(chan error, 2*o.Streams)}
-	if _, err := rand.Read(s.token[:]); err != nil {
-		cancel()
-		return fmt.Errorf("%w: %w", ErrNetwork, err)
-	}
+	s := &streaming{o: o, ends: make(chan error, o.Streams)}
 	defer s.close() // after the connections: nothing is left open, and nobody works on it
 	defer cancel()
 	if err := s.connect(ctx); err != nil {
@@ -57,20 +54,18 @@ func Streams(ctx context.Context, o StreamOptions, took func(Reading)) error {
 	}
 	for i := range s.senders {
 		s.work.Go(func() { s.ends <- s.send(s.senders[i]) })
-		s.work.Go(func() { s.ends <- s.receive(s.receivers[i]) })
 	}
 	return s.read(ctx, took)
 }
 
 // streaming is data under way.
 type streaming struct {
-	o                  StreamOptions
-	token              [tokenSize]byte // that tells our streams from what else connects
-	senders, receivers []*net.TCPConn
-	received           atomic.Uint64
-	ending             atomic.Bool
-	ends               chan error
-	work               guard.Group
+	o        StreamOptions
+	senders  []*net.TCPConn
+	receiver *receiver // nil: it is another process
+	ending   atomic.Bool
+	ends     chan error
+	work     guard.Group
 }
 
 func (s *streaming) close() {
@@ -78,81 +73,67 @@ func (s *streaming) close() {
 	for _, c := range s.senders {
 		_ = c.Close()
 	}
-	for _, c := range s.receivers {
-		_ = c.Close()
+	if s.receiver != nil {
+		s.receiver.close()
 	}
 	s.work.Wait()
 }
 
 // connect opens all streams, one after another.
 func (s *streaming) connect(ctx context.Context) error {
-	var listener net.Listener
-	err := s.o.To.Namespace.Do(func() (err error) {
-		listener, err = new(net.ListenConfig).Listen(ctx, "tcp", netip.AddrPortFrom(s.o.To.own(), 0).String())
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("%w: receiver at %v: %w", ErrNetwork, s.o.To.own(), err)
+	far := s.o.Far
+	if far == nil {
+		token := make([]byte, TokenSize)
+		if _, err := rand.Read(token); err != nil {
+			return fmt.Errorf("%w: %w", ErrNetwork, err)
+		}
+		var err error
+		if s.receiver, err = receiveAt(ctx, s.o.To, token, s.o.Streams); err != nil {
+			return err
+		}
+		far = &Reach{Address: s.o.To.Address, Streams: s.receiver.port(), Token: token}
 	}
-	defer listener.Close()
 	for range s.o.Streams {
 		ctx, cancel := context.WithTimeout(ctx, handshake)
-		err := s.pair(ctx, listener)
+		err := s.dial(ctx, far)
 		cancel()
 		if err != nil {
-			return fmt.Errorf("%w: connect %v to %v: %w", ErrNetwork, s.o.From.Address, s.o.To.Address, err)
+			return fmt.Errorf("%w: connect %v to %v: %w", ErrNetwork, s.o.From.Address, far.Address, err)
 		}
 	}
 	return nil
 }
 
-// pair opens one stream.
-func (s *streaming) pair(ctx context.Context, listener net.Listener) error {
+// dial opens one stream, and waits until the receiver has taken it.
+func (s *streaming) dial(ctx context.Context, far *Reach) error {
 	dialer := net.Dialer{}
 	if s.o.From.Address.IsValid() {
 		dialer.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(s.o.From.Address, 0))
 	}
 	var out net.Conn
-	port := listener.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // a listener of "tcp" has no other
-	to := netip.AddrPortFrom(s.o.To.Address, uint16(port))
 	err := s.o.From.Namespace.Do(func() (err error) {
-		out, err = dialer.DialContext(ctx, "tcp", to.String())
+		out, err = dialer.DialContext(ctx, "tcp", netip.AddrPortFrom(far.Address, far.Streams).String())
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	s.senders = append(s.senders, out.(*net.TCPConn)) //nolint:forcetypeassert // a dialer of "tcp" returns no other
-	if _, err := out.Write(s.token[:]); err != nil {
+	stop := context.AfterFunc(ctx, func() { _ = out.SetDeadline(time.Unix(1, 0)) })
+	_, err = out.Write(far.Token)
+	var answer [1]byte
+	if err == nil {
+		_, err = io.ReadFull(out, answer[:])
+	}
+	switch {
+	case !stop():
+		return context.Cause(ctx)
+	case err != nil:
 		return err
+	case answer[0] != accepted:
+		return errors.New("the receiver is none of ours")
 	}
-	deadline, _ := ctx.Deadline()
-	if err := listener.(*net.TCPListener).SetDeadline(deadline); err != nil { //nolint:forcetypeassert // likewise
-		return err
-	}
-	for {
-		in, err := listener.Accept()
-		if err != nil {
-			return err
-		}
-		if s.ours(in, deadline) {
-			s.receivers = append(s.receivers, in.(*net.TCPConn)) //nolint:forcetypeassert // likewise
-			return nil
-		}
-		_ = in.Close()
-	}
-}
-
-// ours tells whether a connection shows the token.
-func (s *streaming) ours(in net.Conn, deadline time.Time) bool {
-	var shown [tokenSize]byte
-	if in.SetReadDeadline(deadline) != nil {
-		return false
-	}
-	if _, err := io.ReadFull(in, shown[:]); err != nil {
-		return false
-	}
-	return in.SetReadDeadline(time.Time{}) == nil && subtle.ConstantTimeCompare(shown[:], s.token[:]) == 1
+	return nil
 }
 
 func (s *streaming) send(c net.Conn) error {
@@ -160,17 +141,6 @@ func (s *streaming) send(c net.Conn) error {
 	for {
 		if _, err := c.Write(data); err != nil {
 			return s.unlessEnding("send", err)
-		}
-	}
-}
-
-func (s *streaming) receive(c net.Conn) error {
-	data := make([]byte, piece)
-	for {
-		n, err := c.Read(data)
-		s.received.Add(uint64(n))
-		if err != nil {
-			return s.unlessEnding("receive", err)
 		}
 	}
 }
@@ -211,9 +181,13 @@ func (s *streaming) read(ctx context.Context, took func(Reading)) error {
 }
 
 func (s *streaming) reading() Reading {
-	r := Reading{Received: s.received.Load(), At: s.o.Clock.Now()}
+	r := Reading{At: s.o.Clock.Now()}
+	if s.receiver != nil {
+		r.Received, r.Arrived, _ = s.receiver.counted()
+	}
 	for _, c := range s.senders {
 		if info, err := tcpInfo(c); err == nil {
+			r.Segments += uint64(info.Segs_out)
 			r.Retransmits += uint64(info.Total_retrans)
 			r.RoundTrip += time.Duration(info.Rtt) * time.Microsecond / time.Duration(len(s.senders))
 		}

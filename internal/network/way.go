@@ -1,6 +1,7 @@
 package network
 
 import (
+	"crypto/subtle"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -171,15 +172,16 @@ func passing(err error) bool {
 
 // echoServer sends datagrams back to where they came from.
 type echoServer struct {
-	at   netip.AddrPort
-	fd   int
-	quit chan struct{}
-	done guard.Group
+	at    netip.AddrPort
+	token []byte // that a datagram shows behind its number, or it is nobody's; empty: none is asked for
+	fd    int
+	quit  chan struct{}
+	done  guard.Group
 }
 
 // serveEchoes starts a server at an end, at a port of the system's choice.
-func serveEchoes(at End) (*echoServer, error) {
-	s := &echoServer{quit: make(chan struct{})}
+func serveEchoes(at End, token []byte) (*echoServer, error) {
+	s := &echoServer{token: token, quit: make(chan struct{})}
 	family := unix.AF_INET
 	if at.Address.Is6() {
 		family = unix.AF_INET6
@@ -218,17 +220,24 @@ func localPort(fd int) uint16 {
 func (s *echoServer) run() {
 	packet := make([]byte, 1<<16)
 	for {
-		n, from, err := unix.Recvfrom(s.fd, packet, 0)
-		if err == nil {
-			_ = unix.Sendto(s.fd, packet[:n], 0, from) // what cannot be sent is lost, as it would be further on
-			continue
-		}
 		select {
 		case <-s.quit:
 			return
 		default:
 		}
+		n, from, err := unix.Recvfrom(s.fd, packet, 0)
+		if err == nil && s.ours(packet[:n]) {
+			_ = unix.Sendto(s.fd, packet[:n], 0, from) // what cannot be sent is lost, as it would be further on
+		}
 	}
+}
+
+// ours tells whether a datagram shows the token.
+func (s *echoServer) ours(packet []byte) bool {
+	if len(s.token) == 0 {
+		return true
+	}
+	return len(packet) >= echoHead+len(s.token) && subtle.ConstantTimeCompare(packet[echoHead:][:len(s.token)], s.token) == 1
 }
 
 func (s *echoServer) end() {

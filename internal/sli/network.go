@@ -7,7 +7,10 @@ const Network = "network"
 // Names of samples of a step network.
 const (
 	NetworkReceived        = "network_received_bytes_total"          // by step: what came out of its streams
-	NetworkRetransmits     = "network_retransmitted_segments_total"  // by step: of the sending end's kernel
+	NetworkSegments        = "network_sent_segments_total"           // by step: of the sending end's kernel, those sent again among them
+	NetworkRetransmits     = "network_retransmitted_segments_total"  // by step: likewise
+	NetworkArrived         = "network_received_segments_total"       // by step: of the receiving end's kernel
+	NetworkFarCPU          = "network_far_cpu_seconds_total"         // by step: of all cores of the receiving end's machine, where that is a worker's
 	NetworkStreamRoundTrip = "network_stream_round_trip_seconds"     // by step: TCP's own smoothed estimate under load
 	NetworkPacketsSent     = "network_device_sent_packets_total"     // by namespace, device and its kind, as those that follow
 	NetworkPacketsReceived = "network_device_received_packets_total" //
@@ -20,6 +23,7 @@ const (
 // networks are the indicators of paths that a step network measures.
 func networks() []Indicator {
 	const source = "windtunnel's own echoes and streams"
+	ends := map[string][]string{"step": nil, "end": {"from", "to"}}
 	return []Indicator{
 		{Name: "network-round-trip", Unit: "seconds", Text: "from an echo's sending to its answer, by the kernel's stamp of receipt; one that is lost took longer than was waited",
 			Source: source, Labels: labels("step"), Statistics: distribution()[:7]},
@@ -32,8 +36,13 @@ func networks() []Indicator {
 		{Name: "network-turns-throughput", Unit: "bit/s", Text: "of a path that is measured in turns: the median over turns of the mean of each turn's streams; with than, of what it is more than another path's in the same turn",
 			Source: source, Labels: labels("path", "than"), Statistics: []string{"mean"}},
 		// The whole machine's, since packets are passed on in interrupts that are no process' own.
-		{Name: "network-cpu", Unit: "seconds/GB", Text: "CPU of the whole machine while a step's streams went, for each 1e9 bytes that came out of them",
-			Source: source, Labels: labels("step"), Statistics: []string{"mean"}},
+		{Name: "network-cpu", Unit: "seconds/GB", Text: "CPU of the whole machine while a step's streams went, for each 1e9 bytes that came out of them; with end: to, of the machine of the worker that received them",
+			Source: source, Labels: ends, Statistics: []string{"mean"}},
+		// Segments, since a device that takes them in bundles counts a bundle as one packet.
+		{Name: "network-packet-cpu", Unit: "seconds", Text: "CPU of the whole machine while a step's streams went, for each TCP segment that the sending end's kernel sent for them, those sent again among them; with end: to, of the machine of the worker that received them, for each that its kernel took",
+			Source: source, Labels: ends, Statistics: []string{"mean"}},
+		{Name: "network-segments", Unit: "segments", Text: "segments of streams that the sending end's kernel sent, those sent again among them",
+			Source: "TCP_INFO", Labels: labels("step"), Statistics: []string{"sum", "rate", "max"}, Kind: Counter, Family: NetworkSegments},
 		{Name: "network-retransmits", Unit: "segments", Text: "segments of streams that the sending end's kernel sent again",
 			Source: "TCP_INFO", Labels: labels("step"), Statistics: []string{"sum", "rate", "max"}, Kind: Counter, Family: NetworkRetransmits, Shown: []string{"sum"}},
 		{Name: "network-packets", Unit: "packets", Text: "packets that a network device of an end of a path sent, while it was measured",

@@ -40,12 +40,36 @@ func (n networks) judge(r *Result, o *scenario.Objective) {
 	case "network-throughput":
 		n.throughput(r, o)
 	case "network-cpu":
-		if perGB, ok := n.cpu(o.Labels["step"]); ok {
-			hold(r, exactly(perGB, 1), false)
-			return
-		}
-		unmeasured(r, "no stream was measured, or not for long enough for two readings of the machine's CPU")
+		perByte, ok := n.cpu(o.Labels["step"], sli.NetworkReceived, o.Labels["end"])
+		holdCPU(r, 1e9*perByte, ok, o.Labels["end"])
+	case "network-packet-cpu":
+		perSegment, ok := n.cpu(o.Labels["step"], segmentsAt(o.Labels["end"]), o.Labels["end"])
+		holdCPU(r, perSegment, ok, o.Labels["end"])
 	}
+}
+
+// farEnd is the value of the label end for a receiving end that is a worker's.
+const farEnd = "to"
+
+// segmentsAt is the counter of segments at an end of a path.
+func segmentsAt(end string) string {
+	if end == farEnd {
+		return sli.NetworkArrived
+	}
+	return sli.NetworkSegments
+}
+
+// holdCPU holds what streams cost at an end against an objective's bound.
+func holdCPU(r *Result, cost float64, ok bool, end string) {
+	if ok {
+		hold(r, exactly(cost, 1), false)
+		return
+	}
+	why := "no stream was measured, or not for long enough for two readings of the machine's CPU"
+	if end == farEnd {
+		why += ", or the receiving end is none of a worker"
+	}
+	unmeasured(r, why)
 }
 
 // trips are the echoes of a step, or of all.
@@ -69,11 +93,16 @@ func (n networks) roundTrips(step string) (t trips) {
 
 // streams returns the series of what streams received, of a step or of all.
 func (n networks) streams(step string) []*series.Series {
+	return n.counters(sli.NetworkReceived, step)
+}
+
+// counters returns the series of a counter of streams, of a step or of all.
+func (n networks) counters(name, step string) []*series.Series {
 	var where map[string]string
 	if step != "" {
 		where = map[string]string{"step": step}
 	}
-	return n.f.Series.Select(sli.Network, sli.NetworkReceived, where)
+	return n.f.Series.Select(sli.Network, name, where)
 }
 
 // throughput judges how much came through: its mean with the interval of the means of
@@ -129,35 +158,46 @@ func meanRate(s *series.Series) float64 {
 	return 8 * (b - a) / last.Sub(first).Seconds()
 }
 
-// cpu returns the CPU seconds of the whole machine for each 1e9 bytes of a step's
-// streams: of the time between the machine's first and last reading within the
-// stream's, and the bytes of that time.
-func (n networks) cpu(step string) (float64, bool) {
-	all := n.streams(step)
+// cpu returns the CPU seconds of the whole machine of an end for each one that a counter
+// of a step's streams counted: of the time between the machine's first and last reading
+// within the stream's.
+func (n networks) cpu(step, counter, end string) (float64, bool) {
+	all := n.counters(counter, step)
 	if len(all) != 1 || all[0].Len() < 2 {
 		return 0, false
 	}
 	s := all[0]
 	from, _ := s.Sample(0)
 	to, _ := s.Sample(s.Len() - 1)
+	machine := n.busy(step, end)
+	first, last := to, from
+	for _, mode := range machine {
+		if begin, end, _ := riseWithin(mode, from, to); end > 0 {
+			first, last = min(first, begin), max(last, end)
+		}
+	}
 	var busy float64
-	var first, last clock.Time
-	for _, mode := range n.f.Series.Select("", hostSeconds, nil) {
-		if m := mode.Label("mode"); m == "idle" || m == "iowait" || m == "steal" {
-			continue
-		}
-		begin, end, rise := riseWithin(mode, from, to)
-		if end <= begin {
-			return 0, false
-		}
-		first, last, busy = begin, end, busy+rise
+	for _, mode := range machine { // of what has not changed meanwhile there are no samples
+		before, _ := mode.At(first)
+		after, _ := mode.At(last)
+		busy += after - before
 	}
 	a, _ := s.At(first)
 	b, _ := s.At(last)
-	if b <= a {
+	if last <= first || b <= a {
 		return 0, false
 	}
-	return busy / ((b - a) / 1e9), true
+	return busy / (b - a), true
+}
+
+// busy returns the series of the seconds for which the machine of an end was busy.
+func (n networks) busy(step, end string) []*series.Series {
+	if end == farEnd {
+		return n.counters(sli.NetworkFarCPU, step)
+	}
+	return slices.DeleteFunc(n.f.Series.Select("", hostSeconds, nil), func(s *series.Series) bool {
+		return slices.Contains([]string{"idle", "iowait", "steal"}, s.Label("mode"))
+	})
 }
 
 // riseWithin returns the first and the last sample between two moments, and by how
@@ -193,8 +233,52 @@ func (n networks) measures(m Measures) {
 			continue
 		}
 		m.set(key("network_throughput", step), meanRate(s), "bit/s")
-		if perGB, ok := n.cpu(step); ok {
-			m.set(key("network_cpu", step), perGB, "seconds/GB")
+		n.costs(m, step)
+		if dropped, ok := n.drops(step); ok {
+			m.set(key("network_drops", step), dropped, "packets")
 		}
 	}
+}
+
+// costs sets what a step's streams took of the machines of both ends, and what was sent
+// again.
+func (n networks) costs(m Measures, step string) {
+	for end, suffix := range map[string]string{"from": "", farEnd: "_to"} {
+		if perByte, ok := n.cpu(step, sli.NetworkReceived, end); ok {
+			m.set(key("network_cpu"+suffix, step), 1e9*perByte, "seconds/GB")
+		}
+		if perSegment, ok := n.cpu(step, segmentsAt(end), end); ok {
+			m.set(key("network_packet_cpu_seconds"+suffix, step), perSegment, "seconds")
+		}
+	}
+	for name, counter := range map[string]string{"network_segments": sli.NetworkSegments, "network_retransmits": sli.NetworkRetransmits} {
+		if all := n.counters(counter, step); len(all) == 1 && all[0].Len() > 1 {
+			m.set(key(name, step), riseOf(all[0]), "segments")
+		}
+	}
+}
+
+// riseOf is by how much a counter rose from its first sample to its last.
+func riseOf(s *series.Series) float64 {
+	_, first := s.Sample(0)
+	_, last := s.Sample(s.Len() - 1)
+	return last - first
+}
+
+// drops is how many packets the devices of both ends of a path dropped while a step
+// measured it. Where other steps do so at the same time, theirs are in it.
+func (n networks) drops(step string) (sum float64, found bool) {
+	for _, s := range n.f.Steps {
+		if s.Name != step {
+			continue
+		}
+		for _, counter := range []string{sli.NetworkDropsSent, sli.NetworkDropsReceived} {
+			for _, one := range n.f.Series.Select(sli.Network, counter, nil) {
+				if begin, end, rise := riseWithin(one, s.From, s.To); end > begin {
+					sum, found = sum+rise, true
+				}
+			}
+		}
+	}
+	return sum, found
 }

@@ -15,7 +15,10 @@ import (
 
 // network writes what a step network leaves: 100 echoes of a second, of which some are
 // lost, that were sent late and took 2 ms, and a stream of 10 s at 1 Gbit/s but for its
-// second second, at half of that, which kept one of two cores busy.
+// second second, at half of that, which kept one of two cores busy. It was sent in 10,000
+// segments a second, of which one in a thousand was sent again; a device of either end
+// dropped 1 packet before the step, and 7 while it went. The machine of the end that
+// received had two cores busy, and took half as many segments.
 func (f *flight) network(step string, lost int) {
 	op := record.Op{Source: sli.Network, Step: step, Verb: "echo", Resource: "udp"}
 	for i := range 100 {
@@ -26,12 +29,24 @@ func (f *flight) network(step string, lost int) {
 		f.call(op, 20+float64(i)/100, 0.005, took, outcome)
 	}
 	label, bytes := record.Label{Name: "step", Value: step}, 0.0
+	f.event(19.5, record.EventStepBegan, step, "")
+	f.event(30.5, record.EventStepEnded, step, "")
+	for _, drops := range [][2]float64{{15, 0}, {19.6, 1}, {30.4, 8}} {
+		for _, end := range []string{"a", "b"} {
+			f.sample(drops[0], sli.Network, sli.NetworkDropsSent, drops[1], record.Label{Name: "namespace", Value: end})
+		}
+	}
 	for i := range 101 {
+		f.sample(20+float64(i)/10, sli.Network, sli.NetworkSegments, 3+float64(i)*1000, label)
+		f.sample(20+float64(i)/10, sli.Network, sli.NetworkRetransmits, float64(i), label)
+		f.sample(20+float64(i)/10, sli.Network, sli.NetworkArrived, float64(i)*500, label)
+		f.sample(20+float64(i)/10, sli.Network, sli.NetworkFarCPU, 100+float64(i)/5, label)
 		f.sample(20+float64(i)/10, sli.Network, sli.NetworkReceived, bytes, label)
 		if bytes += 12.5e6; i >= 10 && i < 20 {
 			bytes -= 6.25e6
 		}
 	}
+	f.sample(9, "host", "host_cpu_seconds_total", 0, record.Label{Name: "mode", Value: "irq"}) // it never changes, and is written once
 	for i := range 91 {
 		for mode, perSecond := range map[string]float64{"user": 0.25, "softirq": 0.75, "idle": 0.9, "steal": 0.1} {
 			f.sample(10+float64(i), "host", "host_cpu_seconds_total", float64(i)*perSecond, record.Label{Name: "mode", Value: mode})
@@ -40,7 +55,7 @@ func (f *flight) network(step string, lost int) {
 }
 
 func TestNetwork(t *testing.T) {
-	link := map[string]string{"step": "link"}
+	link, far := map[string]string{"step": "link"}, map[string]string{"step": "link", "end": "to"}
 	const mean = 1e9 * 9.5 / 10
 	for _, c := range []struct {
 		name, sli, statistic string
@@ -60,6 +75,11 @@ func TestNetwork(t *testing.T) {
 		{"of most stretches", "network-throughput", "p50", link, 0, 1e9, "bit/s", slo.Pass},
 		{"of another step", "network-throughput", "mean", map[string]string{"step": "other"}, 0, 0, "bit/s", slo.Unknown},
 		{"a core for 10 s", "network-cpu", "mean", link, 0, 10 / (mean * 10 / 8 / 1e9), "seconds/GB", slo.Pass},
+		{"a core for 10 s", "network-packet-cpu", "mean", link, 0, 10 / 100_000.0, "seconds", slo.Pass},
+		{"of the other end", "network-cpu", "mean", far, 0, 20 / (mean * 10 / 8 / 1e9), "seconds/GB", slo.Pass},
+		{"of the other end", "network-packet-cpu", "mean", far, 0, 20 / 50_000.0, "seconds", slo.Pass},
+		{"of another step", "network-packet-cpu", "mean", map[string]string{"step": "other"}, 0, 0, "seconds", slo.Unknown},
+		{"sent again among them", "network-segments", "sum", link, 0, 100_000, "segments", slo.Pass},
 	} {
 		t.Run(c.name+" "+c.sli, func(t *testing.T) {
 			f := newFlight(t)
@@ -94,7 +114,9 @@ func TestNetworkIsNotTheLoad(t *testing.T) {
 	if j.Verdict != slo.Pass {
 		t.Errorf("%s: %q", j.Verdict, j.Reasons)
 	}
-	for key, want := range map[string]float64{"calls_total": 100, "network_loss_link": 0.5, "network_throughput_link": 0.95e9} {
+	for key, want := range map[string]float64{"calls_total": 100, "network_loss_link": 0.5, "network_throughput_link": 0.95e9, "network_cpu_link": 10 / (0.95 * 10 / 8),
+		"network_packet_cpu_seconds_link": 1e-4, "network_cpu_to_link": 20 / (0.95 * 10 / 8), "network_packet_cpu_seconds_to_link": 4e-4,
+		"network_segments_link": 100_000, "network_retransmits_link": 100, "network_drops_link": 14} {
 		if got := j.Measures[key].Value; math.Abs(got-want) > 1e-6*want {
 			t.Errorf("%s = %v: want %v", key, got, want)
 		}

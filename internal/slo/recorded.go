@@ -68,7 +68,7 @@ func (c records) record(r *Result, o *scenario.Objective) {
 		c.runningRate(r, o)
 	case "pods-bound-rate":
 		c.boundRate(r, o)
-	case "network-round-trip", "network-loss", "network-throughput", "network-cpu":
+	case "network-round-trip", "network-loss", "network-throughput", "network-cpu", "network-packet-cpu":
 		networks{c}.judge(r, o)
 	case "network-turns-round-trip", "network-turns-throughput":
 		networks{c}.judgeTurns(r, o)
