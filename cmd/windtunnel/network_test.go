@@ -80,8 +80,15 @@ func TestFlightLinkWrapsUpPackets(t *testing.T) {
 	if n := measures["encapsulations_of_a_packet"].Value; math.Abs(n-1.5) > 0.05 {
 		t.Errorf("%v encapsulations a packet: want 2 there and 1 back", n)
 	}
-	if !(measures["network_throughput_full"].Value > 0) {
-		t.Error("no stream was measured")
+	for _, key := range []string{"network_throughput_full", "network_cpu_full", "network_packet_cpu_seconds_full", "network_segments_full"} {
+		if !(measures[key].Value > 0) {
+			t.Errorf("%s = %v", key, measures[key])
+		}
+	}
+	for _, key := range []string{"network_retransmits_full", "network_drops_full", "drops_of_all_devices"} {
+		if _, ok := measures[key]; !ok {
+			t.Errorf("%s was not measured", key)
+		}
 	}
 	if left, _ := filepath.Glob("/run/netns/" + prefix + "-*"); len(left) > 0 {
 		t.Errorf("left: %v", left)

@@ -88,22 +88,26 @@ func publish(path, target string) error {
 	return fmt.Errorf("%w: %s is no link of ours", ErrTaken, path)
 }
 
-// Collector counts what the devices of all namespaces have sent: packets of VXLAN devices
-// are encapsulations.
+// Collector counts what the devices of all namespaces have sent and dropped: packets of
+// VXLAN devices are encapsulations.
 func (t *Topology) Collector() prometheus.Collector {
-	return collector{t, prometheus.NewDesc("link_device_sent_packets_total", "Packets that a device has sent.", []string{"node", "device", "kind"}, nil),
-		prometheus.NewDesc("link_device_sent_bytes_total", "Bytes that a device has sent.", []string{"node", "device", "kind"}, nil)}
+	desc := func(what, help string) *prometheus.Desc {
+		return prometheus.NewDesc("link_device_"+what+"_total", help, []string{"node", "device", "kind"}, nil)
+	}
+	return collector{t, desc("sent_packets", "Packets that a device has sent."), desc("sent_bytes", "Bytes that a device has sent."),
+		desc("dropped_packets", "Packets that a device has dropped, on their way in or out.")}
 }
 
 type collector struct {
-	topology       *Topology
-	packets, bytes *prometheus.Desc
+	topology                *Topology
+	packets, bytes, dropped *prometheus.Desc
 }
 
 // Describe implements prometheus.Collector.
 func (c collector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- c.packets
 	ch <- c.bytes
+	ch <- c.dropped
 }
 
 // Collect implements prometheus.Collector.
@@ -117,6 +121,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		for _, d := range devices {
 			ch <- prometheus.MustNewConstMetric(c.packets, prometheus.CounterValue, float64(d.SentPackets), name, d.Name, d.Kind)
 			ch <- prometheus.MustNewConstMetric(c.bytes, prometheus.CounterValue, float64(d.SentBytes), name, d.Name, d.Kind)
+			ch <- prometheus.MustNewConstMetric(c.dropped, prometheus.CounterValue, float64(d.SentDropped+d.ReceivedDropped), name, d.Name, d.Kind)
 		}
 	}
 }
