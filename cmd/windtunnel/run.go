@@ -62,6 +62,9 @@ func runVerb(env *environment) *cobra.Command {
 		if crew.print {
 			return crew.printManifests(env)
 		}
+		if crew.access != "" {
+			env.notice(fmt.Sprintf("once %s is there, start windtunnel worker %s INDEX RECORDS, for INDEX from 0 to %d", crew.access, crew.access, crew.Workers+crew.Fleets-1))
+		}
 		ctx, cancel := env.flying(cmd.Context())
 		defer cancel()
 		shown := newProgress(env)

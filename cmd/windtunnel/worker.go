@@ -18,6 +18,7 @@ import (
 type crewFlags struct {
 	flight.Crew
 	processes bool
+	access    string
 	pods      flight.Pods
 	print     bool
 }
@@ -32,7 +33,8 @@ func (f *crewFlags) add(verb *cobra.Command) {
 	verb.Flags().StringVar(&p.Namespace, "worker-namespace", "default", "`namespace` of such workers; it must exist")
 	verb.Flags().StringVar(&p.CPU, "worker-cpu", "500m", "`cores` of such a worker, request and limit")
 	verb.Flags().StringVar(&p.Memory, "worker-memory", "512Mi", "memory of such a worker, a `quantity`, request and limit")
-	verb.Flags().StringVar(&p.Leader, "leader-address", "", "`HOST[:PORT]` at which such workers reach this process (default: its address towards their cluster)")
+	verb.Flags().StringVar(&p.Leader, "leader-address", "", "`HOST[:PORT]` at which workers of other machines reach this process (default: of pods its address towards their cluster, else the loopback)")
+	verb.Flags().StringVar(&f.access, "worker-access", "", "the workers are processes that you start, on any machine, by `windtunnel worker FILE INDEX RECORDS`: `FILE` is written with what they need, which is a secret")
 	verb.Flags().BoolVar(&p.OnPlane, "workers-on-plane", false, "such workers may be pods of the cluster under test; the run says so")
 	verb.Flags().BoolVar(&f.print, "print-manifests", false, "print what --worker-kubeconfig would make, without the token, and start nothing")
 	verb.Flags().IntVar(&f.Tolerate, "tolerate-workers", 0, "judge the run though so many `workers` are lost, and say so in its title")
@@ -40,21 +42,30 @@ func (f *crewFlags) add(verb *cobra.Command) {
 
 func (f *crewFlags) check() error {
 	some := f.Workers > 0 || f.Fleets > 0
+	places := 0
+	for _, one := range []bool{f.processes, f.pods.Kubeconfig != "", f.access != ""} {
+		if one {
+			places++
+		}
+	}
 	switch {
 	case f.Workers < 0:
 		return fmt.Errorf("--workers %d: want 1 or more", f.Workers)
 	case f.Fleets < 0:
 		return fmt.Errorf("--fleet-workers %d: want 1 or more", f.Fleets)
-	case !some && (f.processes || f.Tolerate != 0 || f.pods.Kubeconfig != "" || f.print):
-		return errors.New("--worker-processes, --worker-kubeconfig, --tolerate-workers and --print-manifests are about --workers N or --fleet-workers M, which are missing")
-	case f.processes && f.pods.Kubeconfig != "":
-		return errors.New("--worker-processes or --worker-kubeconfig: workers are in one place")
-	case some && !f.processes && f.pods.Kubeconfig == "" && !f.print:
-		return errors.New("--workers and --fleet-workers need to know where the workers are to be: add --worker-processes for processes of this machine, or --worker-kubeconfig FILE for pods")
-	case f.processes && f.print:
-		return errors.New("--print-manifests is about workers that are pods: leave --worker-processes out")
+	case !some && (places > 0 || f.Tolerate != 0 || f.print):
+		return errors.New("--worker-processes, --worker-kubeconfig, --worker-access, --tolerate-workers and --print-manifests are about --workers N or --fleet-workers M, which are missing")
+	case places > 1:
+		return errors.New("--worker-processes, --worker-kubeconfig or --worker-access: workers are in one place")
+	case some && places == 0 && !f.print:
+		return errors.New("--workers and --fleet-workers need to know where the workers are to be: add --worker-processes for processes of this machine, --worker-kubeconfig FILE for pods, or --worker-access FILE for those that you start")
+	case (f.processes || f.access != "") && f.print:
+		return errors.New("--print-manifests is about workers that are pods: leave --worker-processes and --worker-access out")
 	}
-	if some && !f.processes {
+	switch {
+	case f.access != "":
+		f.ByHand = &flight.ByHand{Access: f.access, Leader: f.pods.Leader}
+	case some && !f.processes:
 		f.Pods = &f.pods
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/flight"
 	"github.com/windtunnel/windtunnel/internal/hollow"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/repotest"
@@ -189,6 +190,10 @@ func TestWorkersAreAskedForWhole(t *testing.T) {
 	}{
 		{crewFlags{}, true},
 		{crewFlags{processes: true}, false},
+		{crewFlags{access: "file"}, false},
+		{crewFlags{Crew: flight.Crew{Workers: 1}, access: "file"}, true},
+		{crewFlags{Crew: flight.Crew{Workers: 1}, access: "file", processes: true}, false},
+		{crewFlags{Crew: flight.Crew{Workers: 1}, access: "file", print: true}, false},
 	} {
 		if err := tt.flags.check(); (err == nil) != tt.ok {
 			t.Errorf("%+v: %v", tt.flags, err)

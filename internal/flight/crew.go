@@ -34,11 +34,21 @@ const WorkerArg = "worker"
 // Crew says who sends a run's load, and who keeps its nodes alive. Those who send are
 // numbered first.
 type Crew struct {
-	Workers  int   // who send; 0: the process that leads the run does
-	Fleets   int   // who keep nodes alive; 0: the process that leads the run does
-	Tolerate int   // so many may be lost without the verdict being unknown for it
-	Pods     *Pods // nil: they are processes of this machine
+	Workers  int     // who send; 0: the process that leads the run does
+	Fleets   int     // who keep nodes alive; 0: the process that leads the run does
+	Tolerate int     // so many may be lost without the verdict being unknown for it
+	Pods     *Pods   // nil: they are processes of this machine
+	ByHand   *ByHand // nil: likewise
 }
+
+// ByHand says how workers find this process that somebody starts, on whatever machine.
+type ByHand struct {
+	Access string // file that gets what they need, a secret; it must not exist, and is removed at the end
+	Leader string // HOST or HOST:PORT that they reach this process at; empty: this machine's loopback
+}
+
+// elsewhere says that workers may be on other machines.
+func (c Crew) elsewhere() bool { return c.Pods != nil || c.ByHand != nil }
 
 // ErrWorkers says that the load cannot be shared as was asked for.
 var ErrWorkers = errors.New("workers")
@@ -66,6 +76,9 @@ func (c Crew) senders() workers.Group { return workers.Group{Below: c.Workers} }
 // started.
 func (r *run) checkCrew() error {
 	c := r.options.Crew
+	if err := r.workload.CheckAnswers(c.Workers); err != nil {
+		return err
+	}
 	if err := c.check(); err != nil || c.total() == 0 {
 		return err
 	}
@@ -111,7 +124,8 @@ type crew struct {
 	run       *run
 	leader    *workers.Leader
 	processes []*process.Process
-	host      *host // nil: they are processes
+	host      *host  // nil: they are processes
+	access    string // file that says where the leader is to workers that somebody starts; empty: none was written
 	wait      guard.Group
 	leaving   chan struct{}
 }
@@ -156,25 +170,18 @@ func (c *crew) start(ctx context.Context) error {
 		Workers: c.run.options.Crew.total(), Clock: c.run.clock, Folder: string(folder), Plan: plan, Binary: binary,
 		Clocks: c.tellClock, Lost: c.tellLost, Progress: c.run.senders.take,
 	}
-	if pods := c.run.options.Crew.Pods; pods != nil {
-		var name string
-		if c.host, err = c.openHost(ctx); err != nil {
-			return err
-		}
-		if o.Listen, name, err = c.host.leaderAddress(pods.Leader); err != nil {
-			return err
-		}
-		if err := c.checkReach(name); err != nil {
-			return err
-		}
-		o.Hosts = []string{name}
+	if err := c.listenFor(ctx, &o); err != nil {
+		return err
 	}
 	if c.leader, err = workers.Lead(o); err != nil {
 		return err
 	}
-	if c.host != nil {
+	switch {
+	case c.host != nil:
 		err = c.startPods(ctx)
-	} else {
+	case c.run.options.Crew.ByHand != nil:
+		err = c.tellAccess(c.run.options.Crew.ByHand.Access)
+	default:
 		err = c.startProcesses(folder)
 	}
 	if err != nil {
@@ -183,6 +190,45 @@ func (c *crew) start(ctx context.Context) error {
 	coming, cancel := context.WithTimeoutCause(ctx, workersWithin, fmt.Errorf("within %v", workersWithin))
 	defer cancel()
 	return c.host.explain(ctx, c.leader.Joined(coming))
+}
+
+// listenFor says where the leader listens for workers of other machines.
+func (c *crew) listenFor(ctx context.Context, o *workers.Options) (err error) {
+	var name string
+	switch crew := c.run.options.Crew; {
+	case crew.Pods != nil:
+		if c.host, err = c.openHost(ctx); err != nil {
+			return err
+		}
+		o.Listen, name, err = c.host.leaderAddress(crew.Pods.Leader)
+	case crew.ByHand != nil && crew.ByHand.Leader != "":
+		o.Listen, name = listenAt(crew.ByHand.Leader)
+	default:
+		return nil
+	}
+	if err == nil {
+		err = c.checkReach(name)
+	}
+	o.Hosts = []string{name}
+	return err
+}
+
+// tellAccess writes what workers that somebody starts need to find this process.
+func (c *crew) tellAccess(path string) error {
+	access, err := json.Marshal(c.leader.Access())
+	if err != nil {
+		return fmt.Errorf("say where the leader is: %w", err)
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("say where the leader is: %w", err)
+	}
+	c.access = path
+	_, err = file.Write(access)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return fmt.Errorf("say where the leader is: %w", err)
+	}
+	return nil
 }
 
 // plan is what workers are given.
@@ -196,10 +242,10 @@ func (c *crew) plan(folder record.Dir) ([]byte, error) {
 		File: record.ScenarioFile, Text: r.native, Set: r.settings, Seed: r.scenario.Seed, Files: files, Stamp: r.stamp(), Destructive: r.workload.Destructive,
 		Senders: r.options.Crew.Workers, FleetName: r.fleetName(), Version: r.options.Versions["windtunnel"],
 	}
-	if r.options.Crew.Pods != nil && r.plane.Endpoint(plane.Load).Renewable() {
-		return nil, errors.New("the kubeconfig of the plane has its credentials from a program or a file, which workers in pods do not have: name one that holds a token or a certificate")
+	if r.options.Crew.elsewhere() && r.plane.Endpoint(plane.Load).Renewable() {
+		return nil, errors.New("the kubeconfig of the plane has its credentials from a program or a file, which workers elsewhere do not have: name one that holds a token or a certificate")
 	}
-	if !r.own() && r.options.Crew.Pods == nil { // its credentials may be a plugin's, which runs where the file says
+	if !r.own() && !r.options.Crew.elsewhere() { // its credentials may be a plugin's, which runs where the file says
 		if p.Cluster, err = filepath.Abs(r.options.Kubeconfig); err != nil {
 			return nil, fmt.Errorf("kubeconfig: %w", err)
 		}
@@ -310,6 +356,9 @@ func (c *crew) close() {
 		}
 	}
 	_ = os.Remove(c.run.dir.File(record.WorkersFolder + "/access.json")) // it may never have been there
+	if c.access != "" {
+		_ = os.Remove(c.access) // likewise
+	}
 }
 
 // stopWorkerWithin is how long a worker that was told to leave may take to end.

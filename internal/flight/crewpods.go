@@ -113,14 +113,21 @@ func samePlane(ctx context.Context, host kubernetes.Interface, under endpoint.En
 	return here.UID == there.UID, nil
 }
 
+// listenAt is where the leader listens, and the name that workers reach it by, of a HOST or
+// HOST:PORT.
+func listenAt(wanted string) (listen, name string) {
+	name, port, err := net.SplitHostPort(wanted)
+	if err != nil {
+		name, port = wanted, "0"
+	}
+	return net.JoinHostPort("", port), name
+}
+
 // leaderAddress is where the leader listens, and the name that pods reach it by.
 func (h *host) leaderAddress(wanted string) (listen, name string, err error) {
 	if wanted != "" {
-		name, port, err := net.SplitHostPort(wanted)
-		if err != nil {
-			name, port = wanted, "0"
-		}
-		return net.JoinHostPort("", port), name, nil
+		listen, name = listenAt(wanted)
+		return listen, name, nil
 	}
 	way, err := net.Dial("udp", h.server) // sends nothing
 	if err != nil {
@@ -133,9 +140,16 @@ func (h *host) leaderAddress(wanted string) (listen, name string, err error) {
 	return net.JoinHostPort(name, "0"), name, nil
 }
 
-// checkReach says when pods that reach the leader elsewhere than on this machine have a
-// plane that only this machine reaches.
+// checkReach says when workers that reach the leader elsewhere than on this machine have a
+// plane that only this machine reaches. Those that only answer at the ends of paths need none.
 func (c *crew) checkReach(leader string) error {
+	asks := c.run.options.Crew.Fleets > 0
+	for step := range c.run.scenario.AllSteps() {
+		asks = asks || step.Pace() != nil
+	}
+	if !asks {
+		return nil
+	}
 	address, err := c.run.plane.Endpoint(plane.Load).Address()
 	if err != nil {
 		return err
@@ -145,7 +159,7 @@ func (c *crew) checkReach(leader string) error {
 		return err
 	}
 	if at, here := net.ParseIP(name), net.ParseIP(leader); at.IsLoopback() && !here.IsLoopback() {
-		return fmt.Errorf("the plane is at %s, which pods on other machines do not reach: workers in pods need a plane with an address of its own (--kubeconfig)", address)
+		return fmt.Errorf("the plane is at %s, which workers on other machines do not reach: they need a plane with an address of its own (--kubeconfig)", address)
 	}
 	return nil
 }

@@ -165,8 +165,8 @@ func (r *run) subjectByCrew(ctx context.Context, prepared *subject.Prepared) (fa
 func (r *run) checkShared() error {
 	var errs []error
 	names := sharable(r.scenario)
-	if len(names) > 0 && r.options.Crew.Pods != nil {
-		errs = append(errs, fmt.Errorf("%s: subject %s is sharable, and talks to others over this machine's loopback, which pods do not reach: use --worker-processes", r.options.File, names[0]))
+	if len(names) > 0 && r.options.Crew.elsewhere() {
+		errs = append(errs, fmt.Errorf("%s: subject %s is sharable, and talks to others over this machine's loopback, which workers elsewhere do not reach: use --worker-processes", r.options.File, names[0]))
 	}
 	for step := range r.scenario.AllSteps() {
 		if d := step.Fault; d != nil && slices.Contains(names, d.Component) {

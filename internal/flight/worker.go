@@ -89,7 +89,8 @@ func (p workerPlan) duty(ctx context.Context, w worker) (duty, error) {
 	if w.index >= p.Senders {
 		return p.newKeeper(w)
 	}
-	s := &sender{worker: w, share: load.Share{Index: w.index, Of: p.Senders}}
+	s := &sender{worker: w, share: load.Share{Index: w.index, Of: p.Senders}, answering: map[string]*steps.Answering{}}
+	s.atEnd(s.endAnswers)
 	if err := s.open(ctx, p); err != nil {
 		s.close()
 		return nil, err
@@ -104,7 +105,8 @@ type sender struct {
 	session *steps.Session
 	closers
 
-	mu sync.Mutex // parts are planned one after another
+	mu        sync.Mutex                  // parts are planned one after another
+	answering map[string]*steps.Answering // the ends of paths, by step
 }
 
 // open compiles the plan and makes the connections.
@@ -168,11 +170,14 @@ func (s *sender) Progress() any {
 	return workerProgress{Load: g.Tally(), Unexpected: g.FailedForGood(s.session.Workload.Expects)}
 }
 
-// Prepare plans a part of the load.
+// Prepare plans a part of the load, or begins or ends the end of a path.
 func (s *sender) Prepare(ctx context.Context, body json.RawMessage) (workers.Task, error) {
 	var o order
 	if err := json.Unmarshal(body, &o); err != nil {
 		return nil, fmt.Errorf("read what is to be sent: %w", err)
+	}
+	if o.Answer != nil {
+		return s.answer(ctx, *o.Answer)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

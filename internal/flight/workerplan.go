@@ -37,10 +37,12 @@ type workerPlan struct {
 	Version         string `json:"version,omitempty"`         // of the program, for templates of stages
 }
 
-// order is what workers are told of a part of the load.
+// order is what workers are told of a part of the load, or one of them of the end of a
+// path.
 type order struct {
-	Part  steps.Part    `json:"part"`
-	Known steps.Changes `json:"known,omitempty"`
+	Part   steps.Part    `json:"part"`
+	Known  steps.Changes `json:"known,omitempty"`
+	Answer *answerOrder  `json:"answer,omitempty"`
 }
 
 // prepared is what a worker says of a part that it has planned.

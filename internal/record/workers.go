@@ -13,7 +13,7 @@ import (
 type WorkersFact struct {
 	Count    int    `json:"count"`
 	Fleets   int    `json:"fleets,omitempty"`   // so many of them, the last ones, keep nodes alive and send no load
-	Where    string `json:"where"`              // "processes" of this machine, or "pods" of a Kubernetes
+	Where    string `json:"where"`              // "processes" of this machine, "pods" of a Kubernetes, or "byHand": processes that somebody has started
 	Tolerate int    `json:"tolerate,omitempty"` // so many may be lost without the verdict being unknown for it
 }
 

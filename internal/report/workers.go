@@ -92,15 +92,13 @@ func workersFinding(m record.Manifest, f *run.Facts) (out []Finding) {
 
 // whoWorked is so many workers, and where they were.
 func whoWorked(m record.Manifest, n int) string {
-	switch pods := m.Workers.Where == "pods"; {
-	case pods && n == 1:
-		return "1 pod"
-	case pods:
-		return fmt.Sprint(n, " pods")
-	case n == 1:
-		return "1 process of this machine"
+	switch m.Workers.Where {
+	case "pods":
+		return things(n, "pod", "pods")
+	case "byHand":
+		return things(n, "process", "processes") + " that somebody started"
 	}
-	return fmt.Sprint(n, " processes of this machine")
+	return things(n, "process", "processes") + " of this machine"
 }
 
 // summaryWorkers is how many workers summary.txt lists.

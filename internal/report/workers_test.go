@@ -12,6 +12,7 @@ import (
 func TestWorkersFinding(t *testing.T) {
 	for want, fact := range map[string]record.WorkersFact{
 		"2 processes of this machine sent the load: ":                  {Count: 2, Where: "processes"},
+		"1 process that somebody started sent the load: ":              {Count: 1, Where: "byHand"},
 		"1 pod sent the load: ":                                        {Count: 4, Fleets: 3, Where: "pods"},
 		" 3 pods kept the nodes alive.":                                {Count: 4, Fleets: 3, Where: "pods"},
 		"1 process of this machine kept the nodes alive.":              {Count: 1, Fleets: 1, Where: "processes"},

@@ -407,7 +407,12 @@ func (l *Leader) Close() error {
 	close(l.told)
 	l.told = make(chan struct{})
 	l.mu.Unlock()
-	err := l.server.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), answerWithin)
+	defer cancel()
+	err := l.server.Shutdown(ctx) // the last worker's last word is still to be answered
+	if err != nil {
+		err = l.server.Close()
+	}
 	<-l.served
 	return errors.Join(err, l.closeKeepers())
 }

@@ -40,6 +40,8 @@ const (
 	flushEvery = 200 * time.Millisecond
 	// pollFor is how long a question for the next message is held.
 	pollFor = 2 * time.Second
+	// answerWithin is how long the leader stays to answer what was asked before its end.
+	answerWithin = 2 * time.Second
 	// probes is how often a clock is read before a part of the load.
 	probes = 8
 	// probeEvery is how often it is read meanwhile.
