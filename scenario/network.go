@@ -9,12 +9,13 @@ import (
 )
 
 // Network measures a path between two addresses of this machine, which may be in
-// network namespaces: with echoes, with streams, or with both at the same time. It sends
-// nothing to the plane. An objective on network-round-trip, network-loss,
-// network-throughput or network-cpu bounds what it finds.
+// network namespaces, or from this machine to that of a worker: with echoes, with streams,
+// or with both at the same time. It sends nothing to the plane. An objective on
+// network-round-trip, network-loss, network-throughput, network-cpu or network-packet-cpu
+// bounds what it finds.
 type Network struct {
 	From   NetworkEnd    `yaml:"from"`   // what sends
-	To     NetworkEnd    `yaml:"to"`     // what answers and receives; its address is needed
+	To     NetworkEnd    `yaml:"to"`     // what answers and receives; its address is needed, unless it is a worker's
 	Echo   *Echo         `yaml:"echo"`   // how long a datagram takes there and back
 	Stream *Stream       `yaml:"stream"` // how much goes through
 	For    unit.Duration `yaml:"for"`    // how long; default 10s
@@ -26,6 +27,7 @@ type NetworkEnd struct {
 	Namespace string `yaml:"namespace"` // a network namespace: a name as ip netns has it, or the path of a file that stands for one; default: windtunnel's own
 	Address   string `yaml:"address"`   // an IP address; of the end that sends default: which the system takes
 	Own       string `yaml:"own"`       // of the end that answers: the address that it has itself, where others reach it by another one (NAT); default: address
+	Worker    *int   `yaml:"worker"`    // of the end that answers: the number of the worker (--workers) that does so, on its machine and in a namespace there; its address is by default the one that it reaches this process from
 }
 
 // Echo is datagrams that are sent back. Each is sent when it is due, whatever became
@@ -51,6 +53,7 @@ const (
 	DefaultEchoTimeout = time.Second
 	maxEchoRate        = 100_000.0
 	minEchoSize        = 8
+	minFarEchoSize     = 24 // an echo to another process shows a token
 	maxEchoSize        = 65_000
 	maxStreams         = 64
 )
@@ -65,10 +68,14 @@ func (c stepChecker) network(path string, n *Network) {
 	from := c.networkEnd(path+".from", n.From)
 	to := c.networkEnd(path+".to", n.To)
 	switch {
-	case n.To.Address == "":
+	case n.To.Address == "" && n.To.Worker == nil:
 		c.at(path+".to.address", "network.to.address: an address is needed")
 	case from.IsValid() && to.IsValid() && from.Is4() != to.Is4():
 		c.at(path+".to.address", "network.to.address: %s and %s are not of one family", from, to)
+	case n.From.Worker != nil:
+		c.at(path+".from.worker", "network.from.worker: belongs to the end that answers")
+	case n.To.Worker != nil && *n.To.Worker < 0:
+		c.at(path+".to.worker", "network.to.worker: %d is not 0 or more", *n.To.Worker)
 	case n.From.Own != "":
 		c.at(path+".from.own", "network.from.own: belongs to the end that answers")
 	}
@@ -86,8 +93,12 @@ func (c stepChecker) network(path string, n *Network) {
 		if !(e.Rate > 0 && e.Rate <= maxEchoRate) {
 			c.at(at+".rate", "echo.rate: %g is not above 0 and at most %g", e.Rate, maxEchoRate)
 		}
-		if e.Size < minEchoSize || e.Size > maxEchoSize {
-			c.at(at+".size", "echo.size: %d is not %d to %d", e.Size, minEchoSize, maxEchoSize)
+		least := minEchoSize
+		if n.To.Worker != nil && e.Protocol != "icmp" {
+			least = minFarEchoSize
+		}
+		if e.Size < least || e.Size > maxEchoSize {
+			c.at(at+".size", "echo.size: %d is not %d to %d", e.Size, least, maxEchoSize)
 		}
 	}
 	if s := n.Stream; s != nil && (s.Count < 1 || s.Count > maxStreams) {

@@ -349,7 +349,7 @@ func (r *run) session() *steps.Session {
 		Installed: r.installation.installer, Clock: r.clock, Log: r.log, Warn: r.dir.warn, Dir: r.dir.Dir,
 	}
 	if r.crew != nil && r.options.Crew.Workers > 0 {
-		out.Crew = r.crew
+		out.Crew, out.Answers = r.crew, r.crew
 	}
 	return out
 }

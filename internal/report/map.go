@@ -144,6 +144,9 @@ func (t *tally) paths(j slo.Judgement) (out []MapPath) {
 }
 
 func endName(e scenario.NetworkEnd) string {
+	if e.Worker != nil {
+		return strings.TrimSpace(fmt.Sprintf("worker %d %s", *e.Worker, e.Address))
+	}
 	return cmp.Or(strings.TrimSpace(e.Namespace[strings.LastIndexByte(e.Namespace, '/')+1:]+" "+e.Address), "this machine")
 }
 

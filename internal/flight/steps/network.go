@@ -26,23 +26,67 @@ type Network struct {
 	Spec *scenario.Network
 }
 
-// Do sends echoes and streams, and keeps what came of them. One of them that breaks off
-// ends the other.
+// Do sends echoes and streams, and keeps what came of them.
 func (x Network) Do(ctx context.Context, s *Session) error {
+	if x.Spec.To.Worker == nil {
+		return x.measure(ctx, s, nil)
+	}
+	if s.Answers == nil {
+		return errNoAnswer
+	}
+	worker := *x.Spec.To.Worker
+	far, err := s.Answers.Answer(ctx, worker, x.Step)
+	if err != nil {
+		return err
+	}
+	err = x.measure(ctx, s, &far)
+	arrived, ended := s.Answers.Answered(ctx, worker, x.Step)
+	if x.Spec.Stream != nil {
+		x.keepArrived(s, arrived)
+	}
+	return inOneLine([]error{err, ended})
+}
+
+// keepArrived keeps what a worker's end has counted of streams.
+func (x Network) keepArrived(s *Session, all []Arrived) {
+	received, segments, busy := x.series(s, sli.NetworkReceived), x.series(s, sli.NetworkArrived), x.series(s, sli.NetworkFarCPU)
+	for _, one := range all {
+		s.Journal.Records.Sample(record.Sample{Series: received, At: one.At, Value: float64(one.Bytes)})
+		s.Journal.Records.Sample(record.Sample{Series: segments, At: one.At, Value: float64(one.Segments)})
+		s.Journal.Records.Sample(record.Sample{Series: busy, At: one.At, Value: one.Busy})
+	}
+}
+
+// series is one of the step's own.
+func (x Network) series(s *Session, name string) record.SeriesID {
+	return s.Journal.Records.Series(record.Series{Target: sli.Network, Name: name, Labels: []record.Label{{Name: "step", Value: x.Step}}})
+}
+
+// measure sends to an end that is ours, or far, another process'. Of echoes and streams
+// one that breaks off ends the other.
+func (x Network) measure(ctx context.Context, s *Session, far *network.Reach) error {
 	from, to := networkEnd(x.Spec.From), networkEnd(x.Spec.To)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	devices, err := newDevices(s, x.Step, from.Namespace, to.Namespace)
+	spaces := []network.Namespace{from.Namespace}
+	if far == nil && to.Namespace != from.Namespace {
+		spaces = append(spaces, to.Namespace)
+	}
+	devices, err := newDevices(s, x.Step, spaces...)
 	if err != nil {
 		return err
 	}
 	defer devices.read() // what was counted until the end
 	parts := []func(context.Context) error{}
 	if e := x.Spec.Echo; e != nil {
-		parts = append(parts, func(ctx context.Context) error { return x.echo(ctx, s, from, to) })
+		parts = append(parts, func(ctx context.Context) error {
+			return x.echo(ctx, s, network.EchoOptions{From: from, To: to, Far: far})
+		})
 	}
 	if x.Spec.Stream != nil {
-		parts = append(parts, func(ctx context.Context) error { return x.stream(ctx, s, from, to) })
+		parts = append(parts, func(ctx context.Context) error {
+			return x.stream(ctx, s, network.StreamOptions{From: from, To: to, Far: far})
+		})
 	}
 	errs := make([]error, len(parts))
 	var senders, reader guard.Group
@@ -71,10 +115,10 @@ func networkEnd(e scenario.NetworkEnd) network.End {
 }
 
 // echo keeps each echo as a call.
-func (x Network) echo(ctx context.Context, s *Session, from, to network.End) error {
+func (x Network) echo(ctx context.Context, s *Session, o network.EchoOptions) error {
 	e := x.Spec.Echo
-	o := network.EchoOptions{From: from, To: to, ICMP: e.Protocol == "icmp", Pace: pace.Constant(e.Rate), For: time.Duration(x.Spec.For),
-		Size: e.Size, Patience: time.Duration(e.Timeout), Clock: s.Clock}
+	o.ICMP, o.Pace, o.For = e.Protocol == "icmp", pace.Constant(e.Rate), time.Duration(x.Spec.For)
+	o.Size, o.Patience, o.Clock = e.Size, time.Duration(e.Timeout), s.Clock
 	if e.Random {
 		o.Pace = pace.Poisson(e.Rate, s.Workload.Scenario.Seed)
 	}
@@ -93,18 +137,25 @@ func (x Network) echo(ctx context.Context, s *Session, from, to network.End) err
 }
 
 // stream keeps the readings of streams as samples.
-func (x Network) stream(ctx context.Context, s *Session, from, to network.End) error {
+func (x Network) stream(ctx context.Context, s *Session, o network.StreamOptions) error {
 	w := s.Journal.Records
-	labels := []record.Label{{Name: "step", Value: x.Step}}
-	received := w.Series(record.Series{Target: sli.Network, Name: sli.NetworkReceived, Labels: labels})
-	retransmits := w.Series(record.Series{Target: sli.Network, Name: sli.NetworkRetransmits, Labels: labels})
-	roundTrip := w.Series(record.Series{Target: sli.Network, Name: sli.NetworkStreamRoundTrip, Labels: labels})
-	o := network.StreamOptions{From: from, To: to, Streams: x.Spec.Stream.Count, For: time.Duration(x.Spec.For), Every: readEvery, Clock: s.Clock}
-	err := network.Streams(ctx, o, func(r network.Reading) {
-		w.Sample(record.Sample{Series: received, At: r.At, Value: float64(r.Received)})
+	segments, retransmits := x.series(s, sli.NetworkSegments), x.series(s, sli.NetworkRetransmits)
+	roundTrip := x.series(s, sli.NetworkStreamRoundTrip)
+	keep := func(r network.Reading) {
+		w.Sample(record.Sample{Series: segments, At: r.At, Value: float64(r.Segments)})
 		w.Sample(record.Sample{Series: retransmits, At: r.At, Value: float64(r.Retransmits)})
 		w.Sample(record.Sample{Series: roundTrip, At: r.At, Value: r.RoundTrip.Seconds()})
-	})
+	}
+	if sent := keep; o.Far == nil {
+		received, arrived := x.series(s, sli.NetworkReceived), x.series(s, sli.NetworkArrived)
+		keep = func(r network.Reading) {
+			w.Sample(record.Sample{Series: received, At: r.At, Value: float64(r.Received)})
+			w.Sample(record.Sample{Series: arrived, At: r.At, Value: float64(r.Arrived)})
+			sent(r)
+		}
+	}
+	o.Streams, o.For, o.Every, o.Clock = x.Spec.Stream.Count, time.Duration(x.Spec.For), readEvery, s.Clock
+	err := network.Streams(ctx, o, keep)
 	if err != nil {
 		return fmt.Errorf("send streams: %w", err)
 	}
@@ -119,9 +170,6 @@ type devices struct {
 }
 
 func newDevices(s *Session, step string, at ...network.Namespace) (*devices, error) {
-	if at[0] == at[1] {
-		at = at[:1]
-	}
 	d := &devices{s, step, at}
 	return d, d.tryRead()
 }

@@ -2,6 +2,7 @@ package steps
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"log/slog"
@@ -222,5 +223,20 @@ func TestWhatCannotBeSharedIsSaidBefore(t *testing.T) {
 	}
 	if err := s.Workload.CheckSharable(20); err != nil {
 		t.Errorf("20 workers for 20 calls: %v", err)
+	}
+}
+
+// TestPathsToWorkersAreChecked holds that who is to answer has to be there, and that who
+// answers is not for nothing.
+func TestPathsToWorkersAreChecked(t *testing.T) {
+	s := newPretended(t, nil, nil, head(1)+"- {name: link, network: {to: {worker: 2}, echo: {}}}\n")
+	if err := s.Workload.CheckAnswers(2); err == nil || !strings.Contains(err.Error(), `step "link": network.to.worker: 2 is not among 2 workers; run it with --workers 3 or more`) {
+		t.Errorf("two workers: %v", err)
+	}
+	if err := errors.Join(s.Workload.CheckAnswers(3), s.Workload.CheckSharable(3)); err != nil {
+		t.Errorf("three workers: %v", err)
+	}
+	if err := s.Workload.CheckSharable(4); err == nil || !strings.Contains(err.Error(), "use --workers 3 or fewer") {
+		t.Errorf("four workers: %v", err)
 	}
 }

@@ -48,6 +48,8 @@ type Session struct {
 
 	// Crew sends the load of the steps by workers, in place of Load; nil: there are none.
 	Crew Crew
+	// Answers has workers answer at the ends of paths; nil: there are none.
+	Answers Answerer
 
 	baseline baseline      // of steps that settle
 	found    [][][2]string // with PlanPart: the objects that a mix's labels select; nil: they are listed

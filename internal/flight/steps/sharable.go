@@ -16,6 +16,9 @@ func (w *Workload) CheckSharable(workers int) error {
 	var errs []error
 	most := 0
 	for step := range w.Scenario.AllSteps() {
+		if n := step.Network; n != nil && n.To.Worker != nil {
+			most = max(most, *n.To.Worker+1) // who answers has something to do
+		}
 		if step.Pace() == nil {
 			if step.Parallel != nil {
 				errs = append(errs, checkBranches(step))
@@ -32,7 +35,7 @@ func (w *Workload) CheckSharable(workers int) error {
 		most = max(most, one.Calls)
 	}
 	if err == nil && !estimate.Unbounded && most < workers {
-		errs = append(errs, fmt.Errorf("%s: no step sends more than %d calls, and there are %d workers: some would have nothing to do; use --workers %d or fewer", w.File, most, workers, max(1, most)))
+		errs = append(errs, fmt.Errorf("%s: no step has work for more than %d, and there are %d workers: some would have nothing to do; use --workers %d or fewer", w.File, most, workers, max(1, most)))
 	}
 	return errors.Join(errs...)
 }
