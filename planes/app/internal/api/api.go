@@ -53,7 +53,6 @@ const (
 	LabelShard           = "controller.core.oam.dev/scheduled-shard-id"
 	AnnotationApplied    = "app.oam.dev/last-applied-configuration"
 	AnnotationVersion    = "oam.dev/kubevela-version"
-	AnnotationPublish    = "app.oam.dev/publishVersion"
 	AnnotationAutoUpdate = "app.oam.dev/autoUpdate"
 	FinalizerApplication = "app.oam.dev/resource-tracker-finalizer"
 	FinalizerTracker     = "resourcetracker.core.oam.dev/finalizer"

@@ -57,7 +57,8 @@ func All() ([]*api.Definition, error) {
 	return out, nil
 }
 
-// StagePostDispatch is that of traits whose objects come after their component is healthy.
+// StagePostDispatch is that of traits whose objects KubeVela makes after their component
+// is healthy; here they come with it.
 const StagePostDispatch = "PostDispatch"
 
 func workload(apiVersion, kind string) api.DefinitionSpec {
