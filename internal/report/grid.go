@@ -62,7 +62,7 @@ type Num float64
 
 // MarshalJSON writes the number as short as it can be.
 func (n Num) MarshalJSON() ([]byte, error) {
-	if math.IsNaN(float64(n)) || math.IsInf(float64(n), 0) {
+	if !finite(n) {
 		return []byte("null"), nil
 	}
 	short := strconv.FormatFloat(float64(n), 'g', 5, 64)
