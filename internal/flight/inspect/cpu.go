@@ -65,7 +65,7 @@ func (i *Inspector) measureCPU() {
 	for mode, seconds := range now.host {
 		rise := seconds - before.host[mode]
 		total += rise
-		if mode != "idle" && mode != "iowait" && mode != "steal" {
+		if usage.IsWork(mode) {
 			busy += rise
 		}
 	}

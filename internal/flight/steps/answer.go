@@ -101,7 +101,7 @@ func (s *Session) network(name string) *scenario.Network {
 func (a *Answering) take(one network.Arrival) {
 	busy := 0.0
 	for mode, seconds := range usage.HostTimes() {
-		if mode != "idle" && mode != "iowait" && mode != "steal" {
+		if usage.IsWork(mode) {
 			busy += seconds
 		}
 	}

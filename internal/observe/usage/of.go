@@ -27,6 +27,10 @@ func Busy() float64 {
 	return sum
 }
 
+// IsWork tells whether cores in a mode of HostTimes work for this machine: they neither
+// rest nor are stolen by others.
+func IsWork(mode string) bool { return mode != "idle" && mode != "iowait" && mode != "steal" }
+
 // HostTimes returns the seconds of all cores until now by what they did: user,
 // nice, system, idle, iowait, irq, softirq, steal; nothing where it cannot be
 // read.
