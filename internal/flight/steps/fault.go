@@ -25,6 +25,13 @@ type Fault struct {
 
 // Do breaks it. It ends at once, unless the fault is held.
 func (x Fault) Do(ctx context.Context, s *Session) error {
+	var members []string
+	if x.Spec.Cluster != "" {
+		var err error
+		if members, err = s.Workload.Scenario.MembersOf(x.Spec.Cluster); err != nil {
+			return err
+		}
+	}
 	return s.Injected.begin(ctx, x.Spec, func(ctx context.Context) (func(context.Context) error, error) {
 		mend, err := x.inject(ctx, s)
 		if err != nil {
@@ -32,12 +39,6 @@ func (x Fault) Do(ctx context.Context, s *Session) error {
 		}
 		if x.Spec.Component != "" {
 			return mend, nil // journalled when it hits
-		}
-		var members []string
-		if x.Spec.Cluster != "" {
-			if members, err = s.Workload.Scenario.MembersOf(x.Spec.Cluster); err != nil {
-				return mend, err
-			}
 		}
 		s.Journal.FaultBegan(x.Step, x.Spec.Action, members)
 		return func(ctx context.Context) error {
