@@ -75,6 +75,7 @@ func inStablePass(t *testing.T, r *rig) {
 	c := r.run(func(*controller.Options) {})
 	r.create("s", "light")
 	r.becomes("s", api.Running)
+	c.sent() // its last pass is over
 	c.stop()
 	base := map[string]int{"GET deployments": 2, "GET secrets": 2, "GET configmaps": 2, "PATCH secrets": 1}
 	for _, tt := range []struct {
@@ -145,6 +146,11 @@ func TestDispatchedAtOnce(t *testing.T) {
 	c := r.run(func(*controller.Options) {})
 	r.create("heavy", "heavy")
 	r.becomes("heavy", api.Running)
+	// A revision with traits is written once more by the pass that first reads it.
+	passes := c.passes()
+	c.touch("heavy")
+	c.passesMore(passes, 1)
+	c.sent()
 	c.stop()
 	for _, limit := range []int{1, 4, 10} {
 		crowd := &crowd{want: limit, open: make(chan struct{})}
@@ -174,6 +180,7 @@ func TestListedTrackers(t *testing.T) {
 	for i := range count {
 		r.becomes(fmt.Sprintf("t-%d", i), api.Running)
 	}
+	c.sent() // their last passes are over
 	c.stop()
 	for profile, want := range map[string]float64{"v175": count, "v18": 1} {
 		c := r.runAs(profile, func(*controller.Options) {})
