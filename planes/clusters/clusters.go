@@ -25,7 +25,7 @@ func Verbs(host cli.Host) []*cobra.Command {
 
 func managerVerb(host cli.Host) *cobra.Command {
 	p, o := cli.New(host), tree.Default()
-	verb := p.Verb("tree-manager", "Run the manager of the clusters plane", "tree", func(ctx context.Context) error {
+	verb := p.Verb("tree-manager", "Run the manager of the clusters plane", "", func(ctx context.Context) error {
 		o.Config, o.Registry, o.Clock, o.Log = p.NewConfig("windtunnel-tree-manager"), p.Registry, p.Clock, p.Log
 		if err := o.Validate(); err != nil {
 			return err
@@ -66,7 +66,7 @@ func managerVerb(host cli.Host) *cobra.Command {
 
 func membersVerb(host cli.Host) *cobra.Command {
 	p, o := cli.New(host), members.Options{LeafMode: api.LeafAll}
-	verb := p.Verb("tree-members", "Join members to a cluster tree, and watch that both sides agree", "tree_members", func(ctx context.Context) error {
+	verb := p.Verb("tree-members", "Join members to a cluster tree, and watch that both sides agree", "", func(ctx context.Context) error {
 		o.Config, o.Registry, o.Log = p.NewConfig("windtunnel-tree-members"), p.Registry, p.Log
 		if err := o.Validate(); err != nil {
 			return err

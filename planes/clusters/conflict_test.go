@@ -59,7 +59,7 @@ func TestConflict(t *testing.T) {
 			r.create(pod("p", withSettings))
 			r.run(1)
 			r.agree()
-			if refused := value(t, m.registry, "tree_rest_client_requests_total", "code=409", "verb=UPDATE", "resource=configmaps"); refused != 1 {
+			if refused := value(t, m.registry, "rest_client_requests_total", "code=409", "verb=UPDATE", "resource=configmaps"); refused != 1 {
 				t.Errorf("%v writes of the ConfigMap meet a conflict, want 1", refused)
 			}
 			m.rests()
@@ -91,7 +91,7 @@ func (r *rig) taken(change func(*tree.Options), other func(host *corev1.Pod) *co
 	})
 	r.create(pod("p", withSettings, on("m0-n0")))
 	repotest.Eventually(r.t, "the name is taken", func() bool {
-		return value(r.t, m.registry, "tree_rest_client_requests_total", "code=409", "verb=CREATE", "resource=pods") == 1
+		return value(r.t, m.registry, "rest_client_requests_total", "code=409", "verb=CREATE", "resource=pods") == 1
 	})
 	return m
 }

@@ -22,7 +22,7 @@ func linkVerb(host cli.Host) *cobra.Command {
 	p, o, prefix := cli.New(host), netns.Options{NetworkType: link.P2P, CNI: netns.CNIRouted, Encrypt: netns.EncryptNone, Family: link.Family4}, "windtunnel"
 	s := site.Options{Agent: netconfig.AgentDefault(), Elector: netconfig.ElectorDefault()}
 	rules := true
-	verb := p.Verb("link", "Hold two clusters in network namespaces, joined by the network of the clusters plane", "link", func(ctx context.Context) (err error) {
+	verb := p.Verb("link", "Hold two clusters in network namespaces, joined by the network of the clusters plane", "", func(ctx context.Context) (err error) {
 		if err := errors.Join(s.Agent.Validate(), s.Elector.Validate()); err != nil {
 			return err
 		}
@@ -80,7 +80,7 @@ func agentFlags(f *pflag.FlagSet, o *netconfig.AgentOptions) {
 // networkAgentsVerb runs the agents of all nodes without the nodes.
 func networkAgentsVerb(host cli.Host) *cobra.Command {
 	p, o := cli.New(host), netconfig.AgentDefault()
-	verb := p.Verb("network-agents", "Run an agent for each node of the clusters plane, which changes nothing", "link", func(ctx context.Context) error {
+	verb := p.Verb("network-agents", "Run an agent for each node of the clusters plane, which changes nothing", "", func(ctx context.Context) error {
 		none := o.Watch == "none"
 		if err := o.Validate(); err != nil && !none {
 			return err
@@ -106,7 +106,7 @@ func networkAgentsVerb(host cli.Host) *cobra.Command {
 // networkManagerVerb keeps what each node of all clusters is to be given.
 func networkManagerVerb(host cli.Host) *cobra.Command {
 	p, o := cli.New(host), netconfig.Default()
-	verb := p.Verb("network-manager", "Run the network-manager of the clusters plane", "link", func(ctx context.Context) error {
+	verb := p.Verb("network-manager", "Run the network-manager of the clusters plane", "", func(ctx context.Context) error {
 		if err := o.Validate(); err != nil {
 			return err
 		}

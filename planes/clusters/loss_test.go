@@ -309,7 +309,7 @@ func TestPodWorkers(t *testing.T) {
 				r.create(pod(fmt.Sprint("p", i), on("m1-n0")))
 			}
 			if waiting {
-				repotest.Eventually(t, "the others wait", func() bool { return value(t, m.registry, "tree_workqueue_depth", "name=pods") == others })
+				repotest.Eventually(t, "the others wait", func() bool { return value(t, m.registry, "workqueue_depth", "name=pods") == others })
 			} else {
 				repotest.Eventually(t, "the others run", func() bool { return m.made() == others })
 			}

@@ -60,7 +60,7 @@ func TestLeafReads(t *testing.T) {
 // idle tells whether no key waits or is worked on: all that were added are done.
 func (m *manager) idle() bool {
 	worked := m.worked("") // before: a key that is added meanwhile shows
-	return float64(worked) == value(m.t, m.registry, "tree_workqueue_adds_total")
+	return float64(worked) == value(m.t, m.registry, "workqueue_adds_total")
 }
 
 // rests waits until it is.
@@ -79,7 +79,7 @@ func (m *manager) worked(queue string) int {
 	if queue != "" {
 		of = []string{"name=" + queue}
 	}
-	return instrumenttest.Measured(m.t, m.registry, "tree_workqueue_work_duration_seconds", of...).Observed
+	return instrumenttest.Measured(m.t, m.registry, "workqueue_work_duration_seconds", of...).Observed
 }
 
 // TestNodePatch holds that an event of a pod patches every leaf of its member twice,

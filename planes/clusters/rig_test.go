@@ -137,7 +137,7 @@ func (r *rig) log() *slog.Logger { return slog.New(slog.NewTextHandler(r.t.Outpu
 // join registers the members and begins to watch that they agree with the host.
 func (r *rig) join(s shape) {
 	r.t.Helper()
-	o := members.Options{Config: r.endpoint.Config("members-test"), Folder: r.folder, LeafMode: s.mode, Label: "zone", Nodes: s.nodes, Services: true, Registry: instrument.New("tree_members"), Log: r.log()}
+	o := members.Options{Config: r.endpoint.Config("members-test"), Folder: r.folder, LeafMode: s.mode, Label: "zone", Nodes: s.nodes, Services: true, Registry: instrument.New(""), Log: r.log()}
 	var handler atomic.Value
 	r.start(func(ctx context.Context) error {
 		return members.Run(ctx, o, func(work func() error, routes ...instrument.Route) error {
@@ -163,7 +163,7 @@ type manager struct {
 func (r *rig) manage(change func(*tree.Options)) *manager {
 	r.t.Helper()
 	o := tree.Default()
-	o.Config, o.Registry, o.Clock, o.Log = r.endpoint.Config("tree-test"), instrument.New("tree"), clock.Start(), r.log()
+	o.Config, o.Registry, o.Clock, o.Log = r.endpoint.Config("tree-test"), instrument.New(""), clock.Start(), r.log()
 	o.Limiter = limiter.Rate{QPS: 5000, Burst: 5000} // what is held here is what is called, not when
 	if change != nil {
 		change(&o)
@@ -207,13 +207,13 @@ func value(t *testing.T, registry *instrument.Registry, name string, labels ...s
 // hostCalls counts the calls of a verb on a resource of the host.
 func (m *manager) hostCalls(verb, resource string) int {
 	m.t.Helper()
-	return int(value(m.t, m.registry, "tree_rest_client_requests_total", "host="+m.hostAt, "verb="+verb, "resource="+resource))
+	return int(value(m.t, m.registry, "rest_client_requests_total", "host="+m.hostAt, "verb="+verb, "resource="+resource))
 }
 
 // memberCalls counts those on members.
 func (m *manager) memberCalls(verb, resource string) int {
 	m.t.Helper()
-	return int(value(m.t, m.registry, "tree_rest_client_requests_total", "verb="+verb, "resource="+resource)) - m.hostCalls(verb, resource)
+	return int(value(m.t, m.registry, "rest_client_requests_total", "verb="+verb, "resource="+resource)) - m.hostCalls(verb, resource)
 }
 
 // pod is one that tolerates virtual nodes, and no others take it.

@@ -478,7 +478,7 @@ func TestImportOff(t *testing.T) {
 			}
 			m.rests()
 			for _, resource := range []string{"serviceexports", "serviceimports", "endpointslices"} {
-				if n := value(t, m.registry, "tree_rest_client_requests_total", "resource="+resource); n > 0 != wanted {
+				if n := value(t, m.registry, "rest_client_requests_total", "resource="+resource); n > 0 != wanted {
 					t.Errorf("%v calls for %s", n, resource)
 				}
 			}

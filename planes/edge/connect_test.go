@@ -30,7 +30,7 @@ func BenchmarkConnect(b *testing.B) {
 func connect(b *testing.B, transport, certificates string) {
 	r := newRig(b)
 	r.hub(func(o *hub.Options) { improved(o); o.NodeLimit, o.QUIC = b.N+1, true })
-	registry := instrument.New("edge_fleet")
+	registry := instrument.New("")
 	var o = fleet.Default()
 	o.Registry, o.Clock, o.Log = registry, clock.Start(), quiet()
 	o.Config = r.server.Endpoint().Config("edge-fleet-test")
@@ -73,10 +73,10 @@ func BenchmarkKeepalive(b *testing.B) {
 }
 
 func rest(b *testing.B, transport string, edges int, every time.Duration) {
-	r, hubs := newRig(b), instrument.New("edge_hub")
+	r, hubs := newRig(b), instrument.New("")
 	r.hub(func(o *hub.Options) { improved(o); o.Registry, o.QUIC, o.NodeLimit = hubs, true, edges })
 	o := fleet.Default()
-	o.Registry, o.Clock, o.Log = instrument.New("edge_fleet"), clock.Start(), quiet()
+	o.Registry, o.Clock, o.Log = instrument.New(""), clock.Start(), quiet()
 	o.Config = r.server.Endpoint().Config("edge-fleet-test")
 	o.Edges, o.Shards, o.JoinRate, o.Certificates, o.Nodes = edges, 1, 1e6, fleet.CertificatesShared, false
 	o.Keepalive, o.Transport = every, transport

@@ -33,7 +33,7 @@ const collected = 40
 func hubVerb(host cli.Host) *cobra.Command {
 	p, o := cli.New(host), hub.Default()
 	rate := limiter.Rate{QPS: 2500, Burst: 5000} // KubeEdge's: 5 and 10 times its node limit of 500
-	verb := p.Verb("edge-hub", "Run a hub of the edge plane", "edge_hub", func(ctx context.Context) error {
+	verb := p.Verb("edge-hub", "Run a hub of the edge plane", "", func(ctx context.Context) error {
 		debug.SetGCPercent(collected)
 		o.Config, o.Registry, o.Clock, o.Log = p.NewConfig("windtunnel-edge-hub"), p.Registry, p.Clock, p.Log
 		if err := o.Validate(); err != nil {
@@ -97,7 +97,7 @@ func hubVerb(host cli.Host) *cobra.Command {
 // directVerb is what edges cost the API server where there is no edge plane.
 func directVerb(host cli.Host) *cobra.Command {
 	p, o := cli.New(host), direct.Default()
-	verb := p.Verb("edge-direct", "Run edges that watch the API server themselves", "edge_direct", func(ctx context.Context) error {
+	verb := p.Verb("edge-direct", "Run edges that watch the API server themselves", "", func(ctx context.Context) error {
 		o.Config, o.Registry, o.Log = p.NewConfig("windtunnel-edge-direct"), p.Registry, p.Log
 		o.Shard, o.Shards = p.Shard, p.Shards
 		if err := o.Validate(); err != nil {
@@ -116,7 +116,7 @@ func directVerb(host cli.Host) *cobra.Command {
 
 func fleetVerb(host cli.Host) *cobra.Command {
 	p, o := cli.New(host), fleet.Default()
-	verb := p.Verb("edge-fleet", "Run hollow edges", "edge_fleet", func(ctx context.Context) error {
+	verb := p.Verb("edge-fleet", "Run hollow edges", "", func(ctx context.Context) error {
 		debug.SetGCPercent(collected)
 		o.Config, o.Registry, o.Clock, o.Log = p.NewConfig("windtunnel-edge-fleet"), p.Registry, p.Clock, p.Log
 		o.Shard, o.Shards = p.Shard, p.Shards

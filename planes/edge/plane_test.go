@@ -65,7 +65,7 @@ func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)
 
 func (r *rig) hub(change func(*hub.Options)) (stop func()) {
 	o := hub.Default()
-	o.Registry, o.Clock, o.Log = instrument.New("edge_hub"), clock.Start(), quiet()
+	o.Registry, o.Clock, o.Log = instrument.New(""), clock.Start(), quiet()
 	o.Config = r.server.Endpoint().Config("edge-hub-test")
 	o.Config.QPS, o.Round, o.Workers = -1, 100*time.Millisecond, 4
 	o.ResendAfter = 200 * time.Millisecond
@@ -77,7 +77,7 @@ func (r *rig) hub(change func(*hub.Options)) (stop func()) {
 
 func (r *rig) fleet(edges int, change func(*fleet.Options)) (stop func()) {
 	o := fleet.Default()
-	o.Registry, o.Clock, o.Log = instrument.New("edge_fleet"), clock.Start(), quiet()
+	o.Registry, o.Clock, o.Log = instrument.New(""), clock.Start(), quiet()
 	o.Config = r.server.Endpoint().Config("edge-fleet-test")
 	o.Edges, o.Shards, o.JoinRate, o.PodStart, o.PodStop = edges, 1, 1000, 10*time.Millisecond, 10*time.Millisecond
 	o.Backoff, o.Dialers = fleet.BackoffJitter, 16
@@ -297,7 +297,7 @@ func TestSlowEdges(t *testing.T) {
 	r := newRig(t)
 	r.settings("info")
 	r.hub(improved)
-	registry := instrument.New("edge_fleet")
+	registry := instrument.New("")
 	r.fleet(3, func(o *fleet.Options) { o.ReadEvery, o.Registry = 150*time.Millisecond, registry })
 	repotest.Eventually(t, "all edges join", func() bool { return len(r.server.Nodes()) == 3 && len(r.server.Leases()) == 3 })
 	r.pods(0, 9, 3)
@@ -336,7 +336,7 @@ func TestResumedHandshakes(t *testing.T) {
 			r := newRig(t)
 			r.settings("info")
 			r.hub(func(o *hub.Options) { improved(o); o.Crypto = true })
-			registry := instrument.New("edge_fleet")
+			registry := instrument.New("")
 			r.fleet(1, func(o *fleet.Options) { o.Crypto, o.TLS, o.Registry = true, words, registry })
 			repotest.Eventually(t, "the edge joins", func() bool { return len(r.server.Nodes()) == 1 && len(r.server.Leases()) == 1 })
 			r.server.Remove("/api/v1/nodes/edge-0") // which ends its session

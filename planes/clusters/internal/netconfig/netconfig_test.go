@@ -57,7 +57,7 @@ func newRig(t *testing.T) *rig {
 // manage runs a manager until the returned function is called.
 func (r *rig) manage(o Options) (end func()) {
 	ctx, cancel := context.WithCancel(r.Context())
-	o.Config, o.Registry, o.Log = r.config, instrument.New("link"), slog.New(slog.DiscardHandler)
+	o.Config, o.Registry, o.Log = r.config, instrument.New(""), slog.New(slog.DiscardHandler)
 	o.Limiter = limiter.Rate{QPS: 10000, Burst: 10000}
 	var wait sync.WaitGroup
 	wait.Go(func() {

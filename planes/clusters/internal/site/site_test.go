@@ -49,7 +49,7 @@ func fly(t *testing.T, built netns.Options) *flying {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &flying{T: t, config: host.Endpoint().Config("test"), registry: instrument.New("link")}
+	f := &flying{T: t, config: host.Endpoint().Config("test"), registry: instrument.New("")}
 	f.config.QPS = -1
 	if err := netconfig.Install(t.Context(), f.config); err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func fly(t *testing.T, built netns.Options) *flying {
 	silent := slog.New(slog.DiscardHandler)
 	m := netconfig.Default()
 	m.Compute, m.Previous, m.Window = link.ComputeIncremental, false, 10*time.Millisecond
-	m.Config, m.Registry, m.Log = f.config, instrument.New("link"), silent
+	m.Config, m.Registry, m.Log = f.config, instrument.New(""), silent
 	f.run(func(ctx context.Context) error { return netconfig.Run(ctx, m) })
 	o := Options{Topology: f.topology, Config: f.config, Registry: f.registry, Log: silent, Agent: netconfig.AgentDefault(),
 		Elector: netconfig.ElectorOptions{Duration: 3 * time.Second, Renew: 2 * time.Second, Retry: 200 * time.Millisecond, Check: time.Second}}
