@@ -52,11 +52,11 @@ func on(node string) func(*corev1.Pod) {
 // added is how many keys a queue was given, worked how many are done, and retried how
 // many of them failed and go again.
 func (m *manager) added(queue string) int {
-	return int(value(m.t, m.registry, "tree_workqueue_adds_total", "name="+queue))
+	return int(value(m.t, m.registry, "workqueue_adds_total", "name="+queue))
 }
 
 func (m *manager) retried(queue string) int {
-	return int(value(m.t, m.registry, "tree_workqueue_retries_total", "name="+queue))
+	return int(value(m.t, m.registry, "workqueue_retries_total", "name="+queue))
 }
 
 // manageLinked joins the members, the first behind a link, and runs a manager until it
@@ -273,15 +273,18 @@ func TestStopsAtAnyMoment(t *testing.T) {
 	}
 }
 
-// TestLimiter holds that calls wait for their limiter.
+// TestLimiter holds that calls wait for their limiter, and that a diagnosis finds it where
+// it looks for every client's.
 func TestLimiter(t *testing.T) {
 	r := newRig(t, shape{members: 1, nodes: 1, mode: api.LeafAll})
 	m := r.manage(func(o *tree.Options) { calm(o); o.Limiter = limiter.Rate{QPS: 20, Burst: 1} })
 	r.joined(m)
 	r.creates(10)
 	r.run(10)
-	waited := instrumenttest.Measured(t, m.registry, "tree_limiter_wait_seconds").Sum
-	if least := 9.0 / 20; waited < least { // ten lists of services at 20 a second
-		t.Errorf("calls waited for %.2f s, want at least %.2f s", waited, least)
+	for _, name := range []string{"tree_limiter_wait_seconds", "rest_client_rate_limiter_duration_seconds"} {
+		waited := instrumenttest.Measured(t, m.registry, name).Sum
+		if least := 9.0 / 20; waited < least { // ten lists of services at 20 a second
+			t.Errorf("%s: calls waited for %.2f s, want at least %.2f s", name, waited, least)
+		}
 	}
 }

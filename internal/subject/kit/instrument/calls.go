@@ -50,6 +50,12 @@ func (r *Registry) Times() {
 	metrics.RateLimiterLatency, metrics.RequestLatency = times{r.calls.waited}, times{r.calls.latency}
 }
 
+// Waited adds the wait, in seconds, of a call for a limiter that client-go does not know
+// of, because the caller asks it itself. The limiter's name stands in the place of a URL.
+func (r *Registry) Waited(limiter string, seconds float64) {
+	r.calls.waited.WithLabelValues("", limiter).Observe(seconds)
+}
+
 type times struct{ into *prometheus.HistogramVec }
 
 // Observe is called by client-go.

@@ -59,6 +59,7 @@ func TestMetricsOfQueuesAndCalls(t *testing.T) {
 	for _, into := range []metrics.LatencyMetric{metrics.RateLimiterLatency, metrics.RequestLatency} {
 		into.Observe(t.Context(), "get", url.URL{Path: "/api/v1/nodes/{name}"}, 90*time.Second)
 	}
+	r.Waited("leases", 2)
 	a, b := r.Queues().NewUnfinishedWorkSecondsMetric("q"), r.Queues().NewUnfinishedWorkSecondsMetric("q")
 	a.Set(1)
 	b.Set(2)
@@ -69,6 +70,7 @@ func TestMetricsOfQueuesAndCalls(t *testing.T) {
 	for _, want := range []string{
 		`kubevirt_rest_client_requests_total{code="404",host="` + strings.TrimPrefix(server.URL, "http://") + `",method="GET",resource="nodes",verb="GET"} 1`,
 		`kubevirt_rest_client_rate_limiter_duration_seconds_sum{url="/api/v1/nodes/{name}",verb="GET"} 90`,
+		`kubevirt_rest_client_rate_limiter_duration_seconds_sum{url="leases",verb=""} 2`,
 		`kubevirt_rest_client_request_latency_seconds_count{url="/api/v1/nodes/{name}",verb="GET"} 1`,
 		`kubevirt_workqueue_unfinished_work_seconds{name="q"} 3`,
 		`kubevirt_workqueue_longest_running_processor_seconds{name="q"} 2`,

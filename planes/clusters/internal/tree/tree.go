@@ -109,6 +109,7 @@ func (t *Tree) client(side string, config *rest.Config) (*api.Client, error) {
 	t.o.Registry.Watch(config)
 	return api.NewClient(config, api.ClientOptions{Rate: t.o.Limiter, Timeout: t.o.RequestTimeout, Waited: func(name string, seconds float64) {
 		t.metrics.waited.WithLabelValues(side, name).Observe(seconds)
+		t.o.Registry.Waited(name, seconds) // where everybody looks for what a rate limiter costs
 	}})
 }
 
