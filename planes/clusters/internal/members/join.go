@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -66,6 +67,10 @@ const known = "members.kubeconfig"
 // Differences is where the process names the objects in which host and members disagree.
 const Differences = "/differences"
 
+// atATime is for how many members the first answers to what is watched are waited for at
+// a time: each takes a tenth of a second, and there may be thousands of them.
+const atATime = 16
+
 // Run joins the members in a folder, one after another, and watches until ctx ends.
 // serve answers a route while what it is given works.
 func Run(ctx context.Context, o Options, serve func(work func() error, routes ...instrument.Route) error) error {
@@ -105,14 +110,11 @@ func (w *watch) run(ctx context.Context, files []string, o Options) error {
 	}
 	o.Registry.MustRegister(w.joined, w)
 	o.Registry.Ready() // joining waits for what is started after subjects
-	for _, file := range files {
-		name := strings.TrimSuffix(filepath.Base(file), ".kubeconfig")
-		if err := w.join(ctx, file, o); err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			return fmt.Errorf("member %s: %w", name, err)
+	if err := w.joinAll(ctx, files, o); err != nil {
+		if ctx.Err() != nil {
+			return nil
 		}
+		return err
 	}
 	w.joined.Set(float64(len(files)))
 	o.Log.Info("all members are registered", "members", len(files))
@@ -120,43 +122,71 @@ func (w *watch) run(ctx context.Context, files []string, o Options) error {
 	return nil
 }
 
+// joinAll registers members in the order of their files, and returns when all are watched.
+func (w *watch) joinAll(ctx context.Context, files []string, o Options) error {
+	var watched sync.WaitGroup
+	free, failed := make(chan struct{}, atATime), make(chan error, len(files))
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".kubeconfig")
+		c, err := w.join(ctx, name, file, o)
+		if err != nil {
+			return fmt.Errorf("member %s: %w", name, err)
+		}
+		select {
+		case free <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		watched.Add(1)
+		w.wait.Go(func() {
+			defer watched.Done()
+			if err := w.add(ctx, name, c); err != nil {
+				failed <- fmt.Errorf("member %s: %w", name, err)
+			}
+			<-free
+		})
+	}
+	watched.Wait()
+	close(failed)
+	return <-failed
+}
+
 // client returns a client of kubectl's rate.
 func client(config *rest.Config) (*api.Client, error) {
 	return api.NewClient(config, api.ClientOptions{Rate: limiter.Rate{QPS: 50, Burst: 300}})
 }
 
-// join registers one member when it has its nodes, and begins to watch it.
-func (w *watch) join(ctx context.Context, file string, o Options) error {
-	name := strings.TrimSuffix(filepath.Base(file), ".kubeconfig")
+// join registers one member when it has its nodes, and returns a client of it.
+func (w *watch) join(ctx context.Context, name, file string, o Options) (*api.Client, error) {
 	raw, err := os.ReadFile(file)
 	if err != nil {
-		return fmt.Errorf("read kubeconfig: %w", err)
+		return nil, fmt.Errorf("read kubeconfig: %w", err)
 	}
 	e, err := endpoint.FromKubeconfig(file, "")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	config := e.Config("windtunnel-tree-members")
 	c, err := client(config)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if o.Services {
 		if err := api.Install(ctx, config); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	models, err := leafModels(ctx, c, name, o)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	cluster := &api.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	cluster.Spec.Kubeconfig, cluster.Spec.Tree = raw, &api.TreeOptions{Enable: true, LeafModels: models}
 	install.Mark(cluster)
 	if _, err := w.host.Clusters.Create(ctx, cluster); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("register: %w", err)
+		return nil, fmt.Errorf("register: %w", err)
 	}
-	return w.add(ctx, name, c)
+	return c, nil
 }
 
 // leafModels waits until a member has its nodes and returns its leaves.
