@@ -83,7 +83,7 @@ type gate struct {
 }
 
 func newGate(t *testing.T, change func(*hub.Options)) *gate {
-	g := &gate{rig: thingRig(t), registry: instrument.New("edge_hub")}
+	g := &gate{rig: thingRig(t), registry: instrument.New("")}
 	g.settings("info")
 	g.rig.hub(func(o *hub.Options) {
 		o.Registry = g.registry
@@ -216,7 +216,7 @@ func TestNotLetIn(t *testing.T) {
 // TestNoHandshake holds that a peer that connects and says nothing, or begins a
 // handshake and stops, is given up, and that it keeps nobody waiting.
 func TestNoHandshake(t *testing.T) {
-	g := newGate(t, func(o *hub.Options) { o.HandshakeTimeout = 300 * time.Millisecond })
+	g := newGate(t, func(o *hub.Options) { o.HandshakeTimeout = 2 * time.Second })
 	for _, said := range []string{"", "\x16\x03\x01\x02\x00\x01", "GET / HTTP/1.1\r\n\r\n"} {
 		raw, err := net.Dial("tcp", net.JoinHostPort(g.where.Address, strconv.Itoa(g.where.Websocket)))
 		if err != nil {
