@@ -236,6 +236,9 @@ func (g *memberGroup) launchMember(ctx context.Context, x memberProcess) error {
 	s := &supervisor{plane: g.plane, turn: make(chan struct{}, 1), role: x.role, ready: ask.ready, within: readyWithin, spec: process.Spec{
 		Name: x.name, Path: path, Args: append(args, x.flags...), Env: ownEnvironment(), Dir: g.options.BaseDir,
 		LogFile: filepath.Join(g.options.LogDir, x.name+".log"),
+		// It does the work of as many as there are members, and would have the share of one
+		// beside their API servers: behind with that it lets calls time out, which come again.
+		Ahead: x.name == membersEtcd,
 	}}
 	return g.plane.runMember(ctx, s)
 }

@@ -14,7 +14,7 @@ const preferred = 5
 
 // Prefer lets this process go before others by a few steps of niceness, which
 // takes a privileged user; for others nothing changes and it returns false. What
-// Start starts is not preferred.
+// Start starts is not preferred, unless its Spec says so.
 func Prefer() bool {
 	before, err := niceness(0)
 	if err != nil {

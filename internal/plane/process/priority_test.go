@@ -34,13 +34,15 @@ func TestPreferIsForTheInstrumentAlone(t *testing.T) {
 	if now := nice(t, "self"); now == before {
 		t.Errorf("niceness is %s as before", now)
 	}
-	p, err := process.Start(process.Spec{Name: "kid", Path: "/bin/sleep", Args: []string{"30"}, LogFile: filepath.Join(t.TempDir(), "log")}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Stop(time.Second)
-	if kids := nice(t, strconv.Itoa(p.PID())); kids != before {
-		t.Errorf("a child has niceness %s, want %s", kids, before)
+	for ahead, want := range map[bool]string{false: before, true: nice(t, "self")} {
+		p, err := process.Start(process.Spec{Name: "kid", Path: "/bin/sleep", Args: []string{"30"}, LogFile: filepath.Join(t.TempDir(), "log"), Ahead: ahead}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Stop(time.Second)
+		if kids := nice(t, strconv.Itoa(p.PID())); kids != want {
+			t.Errorf("ahead %t: a child has niceness %s, want %s", ahead, kids, want)
+		}
 	}
 }
 

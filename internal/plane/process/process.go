@@ -32,6 +32,7 @@ type Spec struct {
 	LogFile string   // both outputs are appended to it; made with mode 0600
 	Limits  Limits
 	Within  *Group // whose limits it shares; nil: nobody's
+	Ahead   bool   // it goes before others as this process does, if that does (Prefer)
 }
 
 // Limits bound a process and its children.
@@ -132,7 +133,9 @@ func groupName(reaper *Reaper, of string) string {
 func (p *Process) run(log *os.File, started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	asTheParent()
+	if !p.spec.Ahead {
+		asTheParent()
+	}
 	cmd := &exec.Cmd{
 		Path: p.spec.Path, Args: append([]string{p.spec.Path}, p.spec.Args...), Env: p.spec.Env, Dir: p.spec.Dir,
 		Stdout: log, Stderr: log,
