@@ -367,6 +367,11 @@ func TestServiceOfSomebodyElse(t *testing.T) {
 						return err == nil && s.Labels[api.LabelGlobal] == "true" && len(r.services(far)) == 2
 					})
 					r.agree()
+					// An import that goes before it has the finalizer leaves what came with it, as with Kosmos.
+					repotest.Eventually(t, "the import is held", func() bool {
+						i, err := far.imports().Get(ctx, "web", metav1.GetOptions{})
+						return err == nil && slices.Contains(i.GetFinalizers(), api.FinalizerServices)
+					})
 				} else {
 					repotest.Eventually(t, "it is not brought", func() bool { return value(t, m.registry, "tree_failures_total", "part=imports") > 1 })
 					var first any
