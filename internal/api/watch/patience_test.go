@@ -60,11 +60,9 @@ func (l listed) ListEnd() {
 }
 func (listed) Event(watch.Event) {}
 
-// keepOn follows for so long whatever is listed.
-func (p *peer) keepOn(t *testing.T, d time.Duration) {
+// keepOn follows until ctx ends, whatever is listed.
+func (p *peer) keepOn(ctx context.Context, t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), d)
-	defer cancel()
 	_ = watch.Follow(ctx, start(t, p.ServeHTTP), watch.Options{Path: "/apis/x/v1/things", JSON: true, Clock: clock.Start()}, listed(nil))
 }
 
@@ -85,7 +83,9 @@ func TestWatchesThatEndAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := &peer{follow: answer}
-			p.keepOn(t, 2*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			p.keepOn(ctx, t)
 			most := int64(10) // after 0, 100, 300, 700, 1500 ms
 			if name == "an event" {
 				most = 16 // eleven, and then one a second
@@ -116,20 +116,20 @@ func TestRefusalsThatPass(t *testing.T) {
 	}
 	t.Run("the watch's", func(t *testing.T) {
 		t.Parallel()
-		ended := make(chan struct{})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
 		p := &peer{follow: func(n int64, w http.ResponseWriter, r *http.Request) {
 			if n <= 3 {
 				w.WriteHeader(http.StatusUnauthorized)
 				return
 			}
-			close(ended)
 			w.(http.Flusher).Flush()
+			cancel()
 			<-r.Context().Done()
 		}}
-		go p.keepOn(t, time.Minute)
-		<-ended
-		if p.lists.Load() != 1 {
-			t.Errorf("%d lists", p.lists.Load())
+		p.keepOn(ctx, t)
+		if p.lists.Load() != 1 || p.watches.Load() != 4 {
+			t.Errorf("%d lists and %d watches", p.lists.Load(), p.watches.Load())
 		}
 	})
 }

@@ -288,7 +288,7 @@ func (k *conn) takeLate(now clock.Time) (late []*stream, next clock.Time) {
 	next = math.MaxInt64
 	for id, s := range k.streams {
 		switch {
-		case s.solo != nil && s.response.Success():
+		case s.solo != nil && (s.feeding || s.response.Success()): // while it is fed the answer is the read loop's
 			continue
 		case s.deadline > now || s.feeding:
 			next = min(next, s.deadline)

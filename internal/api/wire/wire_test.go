@@ -267,6 +267,33 @@ func TestStream(t *testing.T) {
 	}
 }
 
+// TestSweepsWhileAStreamBegins: a sweep lets alone what the read loop writes without
+// the lock. It is the race detector's.
+func TestSweepsWhileAStreamBegins(t *testing.T) {
+	_, ep := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for range 500 {
+			w.WriteHeader(http.StatusEarlyHints)
+		}
+		_, _ = io.WriteString(w, "event")
+	}))
+	c := client(t, ep, 1)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- c.Stream(t.Context(), &wire.Request{Method: "GET", Path: "/"}, func([]byte) error { return nil })
+	}()
+	for {
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Error(err)
+			}
+			return
+		default:
+			c.Sweep()
+		}
+	}
+}
+
 func TestCloseEndsEverything(t *testing.T) {
 	_, ep := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	c := client(t, ep, 1)
