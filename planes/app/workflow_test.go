@@ -3,6 +3,7 @@ package app_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -173,6 +174,34 @@ func TestConditions(t *testing.T) {
 	for _, f := range all {
 		r.comesTo(f)
 	}
+}
+
+// TestTimeoutWhileAStepRuns holds that a step ends in time whose time was over when it
+// had been begun: nothing else brings a suspended workflow back.
+func TestTimeoutWhileAStepRuns(t *testing.T) {
+	t.Parallel()
+	r, _ := hollowRig(t)
+	r.run(func(o *controller.Options) {
+		o.Config.Wrap(func(next http.RoundTripper) http.RoundTripper { return lagging{next} })
+	})
+	short := suspend("wait", `{}`)
+	short.Timeout = "1s"
+	f := flown{
+		name: "late", components: []api.Component{holding("c")}, workflow: &api.Workflow{Steps: []api.Step{short, apply("c")}},
+		phase: api.WorkflowFailed, message: "step wait: not done within 1s", steps: []string{"wait failed Timeout", "c skipped Skip"},
+	}
+	r.make(f.application())
+	r.comesTo(f)
+}
+
+// lagging takes more than a second to note what a step did.
+type lagging struct{ next http.RoundTripper }
+
+func (l lagging) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "-context") {
+		time.Sleep(1100 * time.Millisecond)
+	}
+	return l.next.RoundTrip(r) //nolint:wrapcheck // a RoundTripper's
 }
 
 // TestTries holds that a step that fails is tried ten times, each failure being in its

@@ -223,8 +223,8 @@ func (p *pass) take(ctx context.Context, s step, status *api.StepStatus, failed 
 	if wait, err = p.run(ctx, s, status, first); err != nil || finished(*status) {
 		return wait, err
 	}
-	if s.timeout > 0 {
-		wait = sooner(wait, p.left(status, s.timeout))
+	if s.timeout > 0 { // if it passed while the step ran, the next second ends the step
+		wait = sooner(wait, max(p.left(status, s.timeout), time.Second))
 	}
 	return wait, nil
 }
