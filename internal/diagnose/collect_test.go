@@ -30,7 +30,7 @@ func TestWaiting(t *testing.T) {
 }
 
 // The window goes from the load's first call to the scrape that has counted the
-// last thing that came of it; a stream that was cut off ends where it ends.
+// last thing that came of it. Where a step was under way at the end, it ends there.
 func TestWindow(t *testing.T) {
 	at := func(s float64) clock.Time { return clock.Time(s * float64(time.Second)) }
 	for what, c := range map[string]struct {
@@ -57,6 +57,17 @@ func TestWindow(t *testing.T) {
 			op := w.Op(record.Op{Source: "load", Verb: "create", Resource: "pods"})
 			w.Call(record.Call{Op: op, Due: at(3), Sent: at(3), Done: at(9)})
 		}, 3, 9},
+		"cut off in a wait": {func(w *record.Writer) {
+			w.Event(record.Event{At: at(2), Type: record.EventRunBegan})
+			w.Event(record.Event{At: at(2), Type: record.EventStepBegan, Name: "wait"})
+			w.Event(record.Event{At: at(30), Type: record.EventScraped, Name: "etcd"})
+		}, 2, 30},
+		"ended in a wait": {func(w *record.Writer) {
+			w.Event(record.Event{At: at(2), Type: record.EventRunBegan})
+			w.Event(record.Event{At: at(2), Type: record.EventStepBegan, Name: "wait"})
+			w.Event(record.Event{At: at(30), Type: record.EventRunEnded, Detail: record.Detail{Reason: record.Interrupted}})
+			w.Event(record.Event{At: at(31), Type: record.EventStepEnded, Name: "wait"})
+		}, 2, 30},
 	} {
 		f := diagnose.Collect(read(t, record.Manifest{}, c.write))
 		if f.Window.From != at(c.from) || f.Window.To != at(c.to) {

@@ -364,6 +364,7 @@ func (c *collector) event(e record.Event) {
 		}
 		c.f.Waiting = Waiting{Last: e.At}
 	case record.EventRunEnded:
+		c.busy(e.At)
 		c.f.End, c.ended = e.At, true
 		c.f.Ended = e
 	case record.EventWorkerClock, record.EventWorkerShare, record.EventWorkerLost:
@@ -409,12 +410,21 @@ func (c *collector) active(at clock.Time) {
 	}
 }
 
+// busy notes that a step was under way until a moment, if one was: what it waited for
+// was not at rest.
+func (c *collector) busy(until clock.Time) {
+	if slices.ContainsFunc(c.f.Steps, func(s Step) bool { return !s.Ended }) {
+		c.active(until)
+	}
+}
+
 // finish arranges what has been read for those who read it. It may be called
 // again when more has been read.
 func (c *collector) finish(s *record.Stream) {
 	f := c.f
 	f.CutOff, f.LostBytes, f.Format, f.Unknown = s.CutOff, s.LostBytes, s.Format, s.UnknownEvents
 	f.First, f.Last = c.whole.First, c.whole.Last
+	c.busy(f.Last)
 	if !c.begun {
 		f.Begin = f.First
 	}
