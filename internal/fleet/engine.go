@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"math/rand/v2"
+	"net/http"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -69,6 +70,7 @@ type engine struct {
 	queues      [classes]queue
 	inFlight    int
 	creating    int // of them, creations of nodes
+	mayCreate   int // nodes at once: fewer after refusals, up to maxCreating
 	maxInFlight int
 	free        []*job
 
@@ -81,7 +83,7 @@ func newEngine(o Options, c client) *engine {
 	e := &engine{
 		cluster: o.Cluster,
 		clock:   o.Clock, client: c, records: o.Records, log: o.Log, kick: make(chan struct{}, 1),
-		rng: rand.New(rand.NewPCG(o.Seed, 0x666c656574)), maxInFlight: o.Connections * perConnection, warned: map[string]bool{},
+		rng: rand.New(rand.NewPCG(o.Seed, 0x666c656574)), maxInFlight: o.Connections * perConnection, mayCreate: maxCreating, warned: map[string]bool{},
 	}
 	e.wheel.Start(o.Clock.Now())
 	e.defineOps()
@@ -195,7 +197,7 @@ func (e *engine) dispatch() {
 			q = &e.queues[classLease]
 		case e.inFlight >= e.maxInFlight-e.maxInFlight/reserved:
 			return
-		case nodes.len() > 0 && e.creating < maxCreating && (pods.len() == 0 || e.inFlight%2 == 0):
+		case nodes.len() > 0 && e.creating < e.mayCreate && (pods.len() == 0 || e.inFlight%2 == 0):
 			q = nodes
 		case pods.len() > 0:
 			q = pods
@@ -228,9 +230,22 @@ func (e *engine) settle(j *job) {
 	j.sending = false
 	if j.action == nodeCreate {
 		e.creating--
+		e.allow(j)
 	}
 	e.recordCall(j)
 	e.owners[j.action].settle(j)
+}
+
+// allow decides by the answer to a creation how many may be under way. A server that
+// is behind stays behind while each call that it was too slow for comes again beside as
+// many others; pauses between a call's tries alone do not change how many there are.
+func (e *engine) allow(j *job) {
+	switch code := j.answer.Code; {
+	case j.answer.Err != nil || code == http.StatusTooManyRequests || code >= http.StatusInternalServerError:
+		e.mayCreate = max(1, e.mayCreate/2)
+	case e.mayCreate < maxCreating:
+		e.mayCreate++
+	}
 }
 
 func (e *engine) recordCall(j *job) {
