@@ -243,6 +243,8 @@ func TestMigration(t *testing.T) {
 	}{
 		{"new", moveSituation{m: move1(""), vmi: with(nil)}, "Pending", false, false},
 		{"its instance is gone", moveSituation{m: move1("Pending")}, "Failed", false, false},
+		{"its instance is not known to run yet", moveSituation{m: move1("Pending"), vmi: instance("Scheduled")}, "Pending", false, false},
+		{"its instance has ended", moveSituation{m: move1("Pending"), vmi: instance("Succeeded")}, "Failed", false, false},
 		{"placed", moveSituation{m: move1("Pending"), vmi: with(nil)}, "Pending", true, false},
 		{"full", moveSituation{m: move1("Pending"), vmi: with(nil), busy: true}, "Pending", false, false},
 		{"instance moves already", moveSituation{m: move1("Pending"), vmi: with(&api.MigrationState{MigrationUID: "x"})}, "Pending", false, false},

@@ -52,17 +52,17 @@ func (s moveSituation) next() move {
 	if s.m.Status.Phase.Final() {
 		return same
 	}
-	if s.vmi == nil || s.vmi.DeletionTimestamp != nil || s.vmi.Status.Phase != api.Running {
-		if s.m.Status.Phase == "" {
-			return move{phase: api.Pending}
-		}
+	switch {
+	case s.m.Status.Phase == "":
+		return move{phase: api.Pending}
+	case s.vmi == nil, s.vmi.DeletionTimestamp != nil, s.vmi.Status.Phase.Final():
 		return move{phase: api.Failed}
+	case s.m.Status.Phase == api.Pending && s.vmi.Status.Phase != api.Running:
+		return same // it does not run yet, or the cache has not heard of it
 	}
 	state := s.vmi.Status.MigrationState
 	own := state != nil && state.MigrationUID == s.m.UID
 	switch s.m.Status.Phase {
-	case "":
-		return move{phase: api.Pending}
 	case api.Pending:
 		return s.place(state, own)
 	case api.Scheduling:
