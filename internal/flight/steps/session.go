@@ -103,6 +103,9 @@ func (s *Session) findKind(ctx context.Context, body *template.Template) (discov
 	out, err := s.findServed(ctx, func() (discovery.Resource, error) {
 		return s.resources().Kind(ctx, body.APIVersion(), body.Kind())
 	})
+	if err == nil {
+		s.awaitAge(ctx, out)
+	}
 	group, _, named := strings.Cut(body.APIVersion(), "/")
 	if !named {
 		group = ""
@@ -142,7 +145,9 @@ func (s *Session) DiscoverResources(ctx context.Context) {
 func (s *Session) discoverIn(ctx context.Context, resources *discovery.Cache) {
 	for _, name := range slices.Sorted(maps.Keys(s.Workload.bodies)) {
 		if body := s.Workload.bodies[name]; body.Kind() != "" {
-			_, _ = resources.Kind(ctx, body.APIVersion(), body.Kind())
+			if r, err := resources.Kind(ctx, body.APIVersion(), body.Kind()); err == nil && resources == s.Load.Resources() {
+				s.awaitAge(ctx, r)
+			}
 		}
 	}
 	for step := range s.Workload.Scenario.AllSteps() {

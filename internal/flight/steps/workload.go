@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
@@ -31,6 +32,7 @@ type Workload struct {
 	replays map[string][]time.Duration    // due times by file
 	expects map[string][]int              // by step: codes of failed calls that are as they should be
 	stamp   object.Stamp                  // of all that is made
+	aged    sync.Map                      // names of definitions that were looked at, see awaitAge
 }
 
 // Compile reads and compiles all that stands in files or is a program of its
