@@ -301,9 +301,6 @@ func (k *conn) takeLate(now clock.Time) (late []*stream, next clock.Time) {
 		k.drop(id)
 		k.reset(id, http2.ErrCodeCancel)
 	}
-	if len(late) > 0 {
-		k.held = slices.DeleteFunc(k.held, func(s *stream) bool { return k.streams[s.id] != s })
-	}
 	return late, next
 }
 
@@ -328,6 +325,9 @@ func (k *conn) broken(err error) {
 // forget takes a stream from the connection.
 func (k *conn) forget(id uint32) {
 	if s := k.streams[id]; s != nil {
+		if len(s.unsent) > 0 { // it ends before all was sent, and may be another request soon
+			k.held = slices.DeleteFunc(k.held, func(h *stream) bool { return h == s })
+		}
 		k.unanswered -= s.cost
 		delete(k.streams, id)
 	}

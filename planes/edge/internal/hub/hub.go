@@ -70,7 +70,10 @@ func Run(ctx context.Context, o Options) error {
 	if h.poller, err = link.NewPoller(ctx); err != nil {
 		return err
 	}
-	defer h.poller.Wait()
+	defer func() {
+		cancel() // which ends it, also where this returns an error
+		h.poller.Wait()
+	}()
 	if err := h.down.watch(ctx); err != nil {
 		return err
 	}

@@ -151,7 +151,9 @@ func (s *session) deliver(ctx context.Context, m *outgoing, ack chan struct{}) b
 		case <-timer.C:
 		}
 	}
-	m.tries++
+	s.mu.Lock()
+	m.tries++ // left copies messages
+	s.mu.Unlock()
 	return false
 }
 

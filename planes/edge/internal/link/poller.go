@@ -16,6 +16,7 @@ type Poller struct {
 	epoll, wake int
 	mu          sync.Mutex
 	conns       map[int]*Conn
+	closed      bool // no connection is added any more
 	buffer      []byte
 	done        chan struct{}
 }
@@ -35,11 +36,18 @@ func NewPoller(ctx context.Context) (*Poller, error) {
 		return nil, errors.Join(fmt.Errorf("make a poller: %w", err), unix.Close(epoll))
 	}
 	p := &Poller{epoll: epoll, wake: wake, conns: map[int]*Conn{}, buffer: make([]byte, 64<<10), done: make(chan struct{})}
-	stop := context.AfterFunc(ctx, func() { _, _ = unix.Write(wake, []byte{1, 0, 0, 0, 0, 0, 0, 0}) })
+	woken := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		_, _ = unix.Write(wake, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+		close(woken)
+	})
 	go func() {
 		defer close(p.done)
-		defer stop()
 		p.run(ctx)
+		if !stop() {
+			<-woken // it is not to write to whose descriptor has that number next
+		}
+		_, _ = unix.Close(epoll), unix.Close(wake) // nothing can be done about an error
 	}()
 	return p, nil
 }
@@ -56,6 +64,10 @@ func (p *Poller) Add(c *Conn) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.closed {
+		c.socket.release()
+		return net.ErrClosed
+	}
 	p.conns[c.socket.fd] = c
 	err := unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, c.socket.fd, event(c, unix.EPOLLOUT)) // so that what came before is looked at
 	if err != nil {
@@ -103,14 +115,12 @@ func (p *Poller) run(ctx context.Context) {
 	}
 	p.mu.Lock()
 	rest := p.conns
-	p.conns = map[int]*Conn{}
+	p.conns, p.closed = map[int]*Conn{}, true
 	p.mu.Unlock()
 	for _, c := range rest {
 		c.end(context.Cause(ctx))
 		c.socket.release()
 	}
-	_ = unix.Close(p.epoll) // nothing can be done about it
-	_ = unix.Close(p.wake)
 }
 
 func event(c *Conn, more uint32) *unix.EpollEvent {
