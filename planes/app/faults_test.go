@@ -94,14 +94,15 @@ func (h *hospital) round() time.Duration {
 	h.t.Helper()
 	begin := time.Now()
 	for _, name := range h.others {
-		if err := h.client.Core.ConfigMaps("default").Delete(h.t.Context(), "cm-"+name, metav1.DeleteOptions{}); err != nil {
+		// Not its ConfigMap: an application that wants the same one must find it there.
+		if err := h.client.Core.Secrets("default").Delete(h.t.Context(), "secret-"+name, metav1.DeleteOptions{}); err != nil {
 			h.t.Fatal(err)
 		}
 		h.touch(name)
 	}
 	for _, name := range h.others {
 		repotest.Eventually(h.t, "drift of "+name+" is repaired", func() bool {
-			_, err := h.client.Core.ConfigMaps("default").Get(h.t.Context(), "cm-"+name, metav1.GetOptions{})
+			_, err := h.client.Core.Secrets("default").Get(h.t.Context(), "secret-"+name, metav1.GetOptions{})
 			return err == nil
 		})
 	}

@@ -102,8 +102,9 @@ func TestMovedApplication(t *testing.T) {
 	a.sent()
 	b.sent()
 
+	before := b.passes()
 	r.move("m", shardB)
-	b.passesMore(b.passes(), 1)
+	b.passesMore(before, 1)
 	repotest.Eventually(t, "a pass over it keeps its objects", func() bool { return b.calls.has("GET secrets") })
 	counts(t, "the new shard", b.sent(), map[string]int{
 		"GET applications": 1, "PATCH resourcetrackers": 1, "PATCH applicationrevisions": 2,

@@ -195,9 +195,12 @@ func TestMemberTakesPodsAway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, shape{members: 2, nodes: 2, mode: api.LeafNode})
-			r.joined(r.manage(change))
+			m := r.manage(change)
+			r.joined(m)
 			r.creates(8)
 			r.run(8)
+			r.agree()
+			m.rests() // no pod is on its way down that would be made again
 			now, gone := int64(0), 0
 			for _, p := range r.list(r.members[0]) {
 				if err := r.members[0].CoreV1().Pods("default").Delete(t.Context(), p.Name, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {

@@ -103,9 +103,14 @@ func TestNodePatch(t *testing.T) {
 			if _, err := r.members[0].CoreV1().Pods("default").Create(t.Context(), p, metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			repotest.Eventually(t, "its events are through", func() bool { return m.resources() > events && m.idle() })
-			if got := patches() - before; got != want*(m.resources()-events) {
-				t.Errorf("%d patches for %d events, want %d each", got, m.resources()-events, want)
+			var got, came int
+			repotest.Eventually(t, "its events are through", func() bool { // and both are counted at the same time
+				came = m.resources() - events
+				got = patches() - before
+				return came > 0 && m.idle() && m.resources()-events == came
+			})
+			if got != want*came {
+				t.Errorf("%d patches for %d events, want %d each", got, came, want)
 			}
 		})
 	}
@@ -246,6 +251,8 @@ func TestStatusGuard(t *testing.T) {
 			writes := func() float64 { return value(t, m.registry, "tree_wrong_pod_writes_total") }
 			if wrong {
 				repotest.Eventually(t, "the old pod's status is written to the new one", func() bool { return writes() > 0 })
+				r.run(1)
+				m.rests() // what the write brought about
 				if err := r.members[0].CoreV1().Pods("default").Delete(t.Context(), "p0", metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
 					t.Fatal(err)
 				}

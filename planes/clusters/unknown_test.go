@@ -44,7 +44,9 @@ func TestLostNodeStaysLost(t *testing.T) {
 			failed := func(part string) float64 { return value(t, m.registry, "tree_failures_total", "part="+part) }
 			r.members[0].cluster.Stop()
 			repotest.Eventually(t, "its lease is not renewed", func() bool { return failed("leases") > 0 })
-			m.rests() // what came before its death
+			m.rests()                   // what came before its death
+			since := failed("statuses") // a pass that saw it alive has ended when a later one failed
+			repotest.Eventually(t, "its status is not renewed", func() bool { return failed("statuses") > since })
 			n, err := nodes.Get(t.Context(), "m0-n0", metav1.GetOptions{})
 			if err != nil {
 				t.Fatal(err)

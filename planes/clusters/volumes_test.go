@@ -167,6 +167,8 @@ func TestVolumeGoes(t *testing.T) {
 				r.create(pod("p", withClaim("data")))
 				r.run(1)
 				v := r.bound("data", uid)
+				r.agree()
+				m.rests() // the volume's own events, which could bring it up again
 				clients := map[string]kubernetes.Interface{"host": r.host, "member": r.members[0]}
 				if err := clients[side].CoreV1().PersistentVolumes().Delete(t.Context(), v.Name, metav1.DeleteOptions{}); err != nil {
 					t.Fatal(err)

@@ -42,7 +42,7 @@ func TestStatusesInOrder(t *testing.T) {
 			g.server.Fault(func(q *http.Request) *apitest.Fault {
 				switch phaseOf(q) {
 				case corev1.PodPending:
-					return &apitest.Fault{Delay: 500 * time.Millisecond}
+					return &apitest.Fault{Delay: 4 * time.Second} // longer than the other takes on any machine
 				case corev1.PodRunning:
 					written.Add(1)
 				}
@@ -57,7 +57,7 @@ func TestStatusesInOrder(t *testing.T) {
 			repotest.Eventually(t, "both are on their way", func() bool {
 				return written.Load() == 1 && g.server.Count("PATCH /api/v1/namespaces/default/pods/p0/status") == 2
 			})
-			time.Sleep(700 * time.Millisecond) // in which the one that hangs would be written, were it the last
+			time.Sleep(5 * time.Second) // in which the one that hangs would be written, were it the last
 			repotest.Eventually(t, string(want)+" is what stands", func() bool { return g.server.Pods()[0].Status.Phase == want })
 		})
 	}
@@ -91,7 +91,7 @@ func TestUndoneStatusIsSaidAgain(t *testing.T) {
 	r := newRig(t)
 	r.settings("info")
 	r.hub(nil)
-	r.fleet(1, func(o *fleet.Options) { o.CompareAfter = 300 * time.Millisecond })
+	r.fleet(1, func(o *fleet.Options) { o.CompareAfter = 3 * time.Second })
 	repotest.Eventually(t, "the edge joins", func() bool { return len(r.server.Nodes()) == 1 })
 	r.pods(0, 1, 1)
 	repotest.Eventually(t, "the pod runs", func() bool { return r.running() == 1 })
@@ -107,7 +107,7 @@ func TestUndoneStatusIsSaidAgain(t *testing.T) {
 	set(corev1.PodPending, "2")
 	set(corev1.PodRunning, "3")
 	r.converged()
-	time.Sleep(600 * time.Millisecond) // in which it would be said
+	time.Sleep(4 * time.Second) // in which it would be said
 	if now := r.server.Count("PATCH " + path + "/status"); now != said {
 		t.Errorf("%d statuses are said of a pod that is known to run", now-said)
 	}

@@ -67,7 +67,7 @@ func TestHold(t *testing.T) {
 	wait.Add(n + 1)
 	for range n {
 		c.Send(&wire.Request{
-			Method: "GET", Path: "/", Hold: 400 * time.Millisecond,
+			Method: "GET", Path: "/", Hold: 3 * time.Second,
 			Opened: func(*wire.Response) { opened.Add(1) }, Data: func(p []byte) { bytes.Add(int64(len(p))) },
 		}, func(r *wire.Response) {
 			defer wait.Done()

@@ -463,7 +463,7 @@ func TestSlowReadersAreGivenUp(t *testing.T) {
 }
 
 func TestIdleConnectionsAreClosed(t *testing.T) {
-	p := dial(t, h2.Options{Handler: newHandler(), Idle: 50 * time.Millisecond}).greet()
+	p := dial(t, h2.Options{Handler: newHandler(), Idle: 2 * time.Second}).greet()
 	p.ask(1, true, "/")
 	if a := p.until(1); a.status != "200" {
 		t.Fatalf("%+v", a)

@@ -105,9 +105,10 @@ func TestFailuresNameTheMember(t *testing.T) {
 	}
 	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	defer silent.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	reader := readerOf(t, silent.URL)
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond) // long enough for the request to leave
 	defer cancel()
-	if _, err := readerOf(t, silent.URL).read(cluster.In(ctx, "m"), aConfigMap(nil), nil); err == nil || !strings.HasPrefix(err.Error(), "cluster m does not answer: ") {
+	if _, err := reader.read(cluster.In(ctx, "m"), aConfigMap(nil), nil); err == nil || !strings.HasPrefix(err.Error(), "cluster m does not answer: ") {
 		t.Errorf("of a member that says nothing: %v", err)
 	}
 }

@@ -394,8 +394,11 @@ func (p *pass) patchStatus(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	app, err := p.c.client.Applications.Patch(ctx, p.app, resource.Patch{Type: types.MergePatchType, Body: body}, "status")
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
 	if err != nil {
-		return fmt.Errorf("status: %w", ignoreNotFound(err))
+		return fmt.Errorf("status: %w", err)
 	}
 	p.app.ResourceVersion = app.ResourceVersion
 	p.before = p.app.Copy().Status
