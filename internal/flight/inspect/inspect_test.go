@@ -170,9 +170,9 @@ func TestALostProbeWriteIsDeleted(t *testing.T) {
 		if r.Method != http.MethodPost {
 			return nil
 		}
-		return &apitest.Fault{Done: true, Delay: 300 * time.Millisecond}
+		return &apitest.Fault{Done: true, Delay: 3 * time.Second}
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // the write has left by then
 	defer cancel()
 	var s preflight.State
 	i.AddProbeWrites(ctx, &s)
