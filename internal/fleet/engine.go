@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"math/rand/v2"
-	"net/http"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -240,8 +239,8 @@ func (e *engine) settle(j *job) {
 // is behind stays behind while each call that it was too slow for comes again beside as
 // many others; pauses between a call's tries alone do not change how many there are.
 func (e *engine) allow(j *job) {
-	switch code := j.answer.Code; {
-	case j.answer.Err != nil || code == http.StatusTooManyRequests || code >= http.StatusInternalServerError:
+	switch {
+	case j.answer.Retriable():
 		e.mayCreate = max(1, e.mayCreate/2)
 	case e.mayCreate < maxCreating:
 		e.mayCreate++
