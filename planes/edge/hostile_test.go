@@ -110,11 +110,10 @@ func newGate(t *testing.T, change func(*hub.Options)) *gate {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	if g.poller, err = link.NewPoller(ctx); err != nil {
+	if g.poller, err = link.NewPoller(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { cancel(); g.poller.Wait() })
+	t.Cleanup(g.poller.Close)
 	return g
 }
 

@@ -102,10 +102,7 @@ func (f *Fleet) run(ctx context.Context) (err error) {
 	if f.poller, err = link.NewPoller(ctx); err != nil {
 		return err
 	}
-	defer func() {
-		cancel() // which ends it, also where this returns an error
-		f.poller.Wait()
-	}()
+	defer f.poller.Close()
 	if f.o.Transport == TransportQUIC {
 		if f.quic, err = stream.NewDialer(net.IPv4(127, 0, 0, 1)); err != nil {
 			return err

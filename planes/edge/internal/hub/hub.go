@@ -70,10 +70,7 @@ func Run(ctx context.Context, o Options) error {
 	if h.poller, err = link.NewPoller(ctx); err != nil {
 		return err
 	}
-	defer func() {
-		cancel() // which ends it, also where this returns an error
-		h.poller.Wait()
-	}()
+	defer h.poller.Close()
 	if err := h.down.watch(ctx); err != nil {
 		return err
 	}

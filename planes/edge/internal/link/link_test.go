@@ -112,12 +112,11 @@ func listen(t testing.TB, poller *link.Poller, o link.Options) string {
 
 func newPoller(t testing.TB) *link.Poller {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	p, err := link.NewPoller(ctx)
+	p, err := link.NewPoller(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { cancel(); p.Wait() })
+	t.Cleanup(p.Close)
 	return p
 }
 

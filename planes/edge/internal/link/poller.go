@@ -18,11 +18,12 @@ type Poller struct {
 	conns       map[int]*Conn
 	closed      bool // no connection is added any more
 	buffer      []byte
+	cancel      context.CancelFunc
 	done        chan struct{}
 }
 
-// NewPoller returns a poller that reads until ctx ends; then it closes the
-// connections it has. Wait returns when it has ended.
+// NewPoller returns a poller that reads until ctx ends, or Close ends it; then it
+// closes the connections it has.
 func NewPoller(ctx context.Context) (*Poller, error) {
 	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
@@ -36,6 +37,7 @@ func NewPoller(ctx context.Context) (*Poller, error) {
 		return nil, errors.Join(fmt.Errorf("make a poller: %w", err), unix.Close(epoll))
 	}
 	p := &Poller{epoll: epoll, wake: wake, conns: map[int]*Conn{}, buffer: make([]byte, 64<<10), done: make(chan struct{})}
+	ctx, p.cancel = context.WithCancel(ctx)
 	woken := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		_, _ = unix.Write(wake, []byte{1, 0, 0, 0, 0, 0, 0, 0})
@@ -52,8 +54,11 @@ func NewPoller(ctx context.Context) (*Poller, error) {
 	return p, nil
 }
 
-// Wait returns when the poller has ended.
-func (p *Poller) Wait() { <-p.done }
+// Close ends the poller and returns when it has ended.
+func (p *Poller) Close() {
+	p.cancel()
+	<-p.done
+}
 
 // Add lets the poller read a connection, whose descriptor stays open until the
 // poller has let go of it. When it ends, for whatever reason, its
