@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/wire"
-	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -53,17 +52,9 @@ func (c *narrow) Send(r *wire.Request, done func(*wire.Response)) {
 
 // TestAServerThatIsBehind is asked for as many nodes at a time as it can make.
 func TestAServerThatIsBehind(t *testing.T) {
-	c := &narrow{instantClient: &instantClient{clock: clock.Start(), events: make(chan []byte)}, few: 8}
+	c := &narrow{instantClient: newInstant(), few: 8}
 	const nodes = 1000
-	o, cfg, err := defaults(Options{Clock: c.clock, Seed: 1}, scenario.Fleet{Nodes: nodes, Rate: 1e6})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := start(t.Context(), cfg, o, c, func() error { return nil })
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = f.Close() })
+	f := startOn(t, c, c.clock, scenario.Fleet{Nodes: nodes})
 	repotest.Eventually(t, "all nodes", func() bool { return f.Stats().Created == nodes })
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -60,19 +60,31 @@ func (c *instantClient) Stream(ctx context.Context, r *wire.Request, data func([
 	}
 }
 
+func newInstant() *instantClient {
+	return &instantClient{clock: clock.Start(), events: make(chan []byte)}
+}
+
+// startOn starts a fleet that calls a client in place of a server, as fast as it can,
+// until the test ends.
+func startOn(t testing.TB, c client, k clock.Clock, cfg scenario.Fleet) *Fleet {
+	t.Helper()
+	cfg.Rate = 1e6
+	o, cfg, err := defaults(Options{Clock: k, Seed: 1}, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := start(t.Context(), cfg, o, c, func() error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	return f
+}
+
 func instantFleet(b *testing.B, nodes int, lease time.Duration) (*Fleet, *instantClient) {
 	b.Helper()
-	c := &instantClient{clock: clock.Start(), events: make(chan []byte)}
-	cfg, o := scenario.Fleet{Nodes: nodes, Rate: 1e6, Lease: unit.Duration(lease)}, Options{Clock: c.clock, Seed: 1}
-	o, cfg, err := defaults(o, cfg)
-	if err != nil {
-		b.Fatal(err)
-	}
-	f, err := start(b.Context(), cfg, o, c, func() error { return nil })
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = f.Close() })
+	c := newInstant()
+	f := startOn(b, c, c.clock, scenario.Fleet{Nodes: nodes, Lease: unit.Duration(lease)})
 	for f.Stats().Created < nodes {
 		time.Sleep(time.Millisecond)
 	}

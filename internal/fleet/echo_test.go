@@ -11,7 +11,6 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
-	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -46,16 +45,8 @@ func (c *versioned) Send(r *wire.Request, done func(*wire.Response)) {
 // TestEchoesBehindADeletion: what a watch shows of a pod after its deletion was
 // answered, but from before it, is nothing to delete it for again.
 func TestEchoesBehindADeletion(t *testing.T) {
-	c := &versioned{instantClient: &instantClient{clock: clock.Start(), events: make(chan []byte)}, t: t, version: 9}
-	o, cfg, err := defaults(Options{Clock: c.clock, Seed: 1}, scenario.Fleet{Nodes: 1, Rate: 1e6})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := start(t.Context(), cfg, o, c, func() error { return nil })
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = f.Close() })
+	c := &versioned{instantClient: newInstant(), t: t, version: 9}
+	f := startOn(t, c, c.clock, scenario.Fleet{Nodes: 1})
 	repotest.Eventually(t, "the node", func() bool { return f.Stats().Created == 1 })
 	show := func(name string, version int, ending bool) {
 		p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", UID: "0b1e5f1c-7d52-4f39-9a39-00000000000a", ResourceVersion: fmt.Sprint(version)}}
