@@ -95,8 +95,12 @@ func checkProxies(t *testing.T, p *plane.Plane) {
 	if got := create(t, p, plane.Load, "far"); got < 3*trip { // TCP, TLS, the call
 		t.Errorf("a call over a new connection with a round trip of %v took %v", trip, got)
 	}
-	if got := create(t, p, plane.Fleet, "near"); got > trip {
-		t.Errorf("a call of another identity took %v", got)
+	near := time.Hour
+	for try := 0; near > trip && try < 50; try++ { // a busy machine makes some as slow, the link would make all
+		near = create(t, p, plane.Fleet, fmt.Sprint("near-", try))
+	}
+	if near > trip {
+		t.Errorf("a call of another identity took %v", near)
 	}
 	shape(component.Etcd, proxy.Link{RoundTrip: trip})
 	if got := create(t, p, plane.Fleet, "far-from-etcd"); got < trip {
