@@ -1,6 +1,7 @@
 package clusters_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -219,6 +220,58 @@ func TestMissedDeletionOfDependents(t *testing.T) {
 				return claims == want && volumes == want && atHost == want
 			})
 		})
+	}
+}
+
+// TestMissedChangeOfDependents holds what members have of a ConfigMap and a Secret that
+// the host changed while no manager ran: the old ones, unless dependents are cached.
+func TestMissedChangeOfDependents(t *testing.T) {
+	for name, follows := range map[string]bool{"default": false, "improved": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, shape{members: 1, nodes: 1, mode: api.LeafNode})
+			first := r.manage(presets()[name])
+			r.joined(first)
+			r.settings()
+			r.create(pod("p", withSettings))
+			r.run(1)
+			r.agree()
+			first.stop()
+			r.changeSettings("debug", "y")
+			m := r.manage(presets()[name])
+			r.joined(m)
+			shows := func(level, key string) bool {
+				c, err := r.members[0].CoreV1().ConfigMaps("default").Get(t.Context(), "settings", metav1.GetOptions{})
+				s, err2 := r.members[0].CoreV1().Secrets("default").Get(t.Context(), "secret", metav1.GetOptions{})
+				return err == nil && err2 == nil && c.Data["level"] == level && string(s.Data["key"]) == key
+			}
+			if follows {
+				repotest.Eventually(t, "the member has them as they are", func() bool { return shows("debug", "y") })
+			} else if repotest.Eventually(t, "it rests", m.idle); !shows("info", "x") {
+				t.Error("the member has not what it had")
+			}
+			r.changeSettings("warn", "z")
+			repotest.Eventually(t, "the member follows the next change", func() bool { return shows("warn", "z") })
+		})
+	}
+}
+
+// changeSettings writes another value into the ConfigMap and the Secret of settings.
+func (r *rig) changeSettings(level, key string) {
+	r.t.Helper()
+	ctx := r.t.Context()
+	c, err := r.host.CoreV1().ConfigMaps("default").Get(ctx, "settings", metav1.GetOptions{})
+	if err == nil {
+		c.Data["level"] = level
+		_, err = r.host.CoreV1().ConfigMaps("default").Update(ctx, c, metav1.UpdateOptions{})
+	}
+	s, err2 := r.host.CoreV1().Secrets("default").Get(ctx, "secret", metav1.GetOptions{})
+	if err2 == nil {
+		s.Data["key"] = []byte(key)
+		_, err2 = r.host.CoreV1().Secrets("default").Update(ctx, s, metav1.UpdateOptions{})
+	}
+	if err := errors.Join(err, err2); err != nil {
+		r.t.Fatal(err)
 	}
 }
 

@@ -97,16 +97,18 @@ func (c copied[T]) remove(ctx context.Context, t *Tree, namespace, name string, 
 	return nil
 }
 
-// sweep looks at each copy that a member has of what the host may have taken away while
-// nobody watched. Kosmos hears of the host's deletions alone.
+// sweep looks at each copy that a member has of what the host may have taken away or
+// changed while nobody watched, or while the member joined. Kosmos hears of the host's
+// deletions alone.
 func (c copied[T]) sweep(m *member, prefix string) {
 	for _, o := range c.members(m).GetIndexer().List() {
-		there := o.(metav1.Object)
+		there := o.(T)
 		key, ok := loop.Key(o)
 		if !ok || !isGlobal(there) || there.GetName() == api.NameHostCA {
 			continue
 		}
-		if host, has, _ := c.hosts.GetIndexer().GetByKey(key); !has || !isCopyOf(there, host.(metav1.Object).GetUID()) {
+		host, has, _ := c.hosts.GetIndexer().GetByKey(key)
+		if !has || !isCopyOf(there, host.(T).GetUID()) || c.fill != nil && !c.sameData(there, host.(T)) {
 			m.copies.Queue.Add(prefix + key)
 		}
 	}
