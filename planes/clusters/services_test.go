@@ -3,10 +3,16 @@ package clusters_test
 import (
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -17,6 +23,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
@@ -82,12 +90,19 @@ func (r *rig) service(name string, count int) {
 		r.t.Fatal(err)
 	}
 	for i := range count {
-		e := &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Port: &port}}}
-		e.Name, e.Labels = fmt.Sprint(name, "-", i), map[string]string{discoveryv1.LabelServiceName: name}
-		e.Endpoints = []discoveryv1.Endpoint{{Addresses: []string{fmt.Sprintf("192.0.2.%d", i)}}, {Addresses: []string{fmt.Sprintf("192.0.2.1%02d", i)}}}
-		if _, err := r.host.DiscoveryV1().EndpointSlices("default").Create(ctx, e, metav1.CreateOptions{}); err != nil {
-			r.t.Fatal(err)
-		}
+		r.slice(name, i)
+	}
+}
+
+// slice makes the i-th slice of a service.
+func (r *rig) slice(service string, i int) {
+	r.t.Helper()
+	port := int32(80)
+	e := &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Port: &port}}}
+	e.Name, e.Labels = fmt.Sprint(service, "-", i), map[string]string{discoveryv1.LabelServiceName: service}
+	e.Endpoints = []discoveryv1.Endpoint{{Addresses: []string{fmt.Sprintf("192.0.2.%d", i)}}, {Addresses: []string{fmt.Sprintf("192.0.2.1%02d", i)}}}
+	if _, err := r.host.DiscoveryV1().EndpointSlices("default").Create(r.t.Context(), e, metav1.CreateOptions{}); err != nil {
+		r.t.Fatal(err)
 	}
 }
 
@@ -335,6 +350,67 @@ func TestServicesComeAgain(t *testing.T) {
 			r.agree()
 		})
 	}
+}
+
+// TestSliceMadeWhileAMemberJoins holds that a member gets a slice that the host made after
+// the member's import was seen and before the member was known.
+func TestSliceMadeWhileAMemberJoins(t *testing.T) {
+	for _, way := range []string{tree.ImportMCS, tree.ImportDirect} {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			s := shape{members: 1, nodes: 1, mode: api.LeafAll, unjoined: true}
+			r := newRig(t, s)
+			release := r.held("/api/v1/persistentvolumes")
+			r.join(s)
+			r.service("web", 1)
+			r.exchange("web", r.members[0])
+			m := r.manage(func(o *tree.Options) { calm(o); o.Import = way })
+			repotest.Eventually(t, "the import is seen", func() bool { return m.added("imports") >= 2 })
+			r.slice("web", 1)
+			time.Sleep(300 * time.Millisecond) // in which the manager hears of it
+			if got := value(t, m.registry, "tree_members"); got != 0 {
+				t.Fatalf("%v members have joined", got)
+			}
+			release()
+			repotest.Eventually(t, "the member has both", func() bool { return slices.Equal(r.services(r.members[0]), []string{"web", "web-0", "web-1"}) })
+		})
+	}
+}
+
+// held puts a server before the first member that answers a manager's calls of a path
+// after release only.
+func (r *rig) held(path string) (release func()) {
+	r.t.Helper()
+	open := make(chan struct{})
+	to := r.members[0].cluster.Endpoint().Config("held")
+	target, err := url.Parse(to.Host)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	through := httputil.NewSingleHostReverseProxy(target)
+	through.FlushInterval = -1
+	if through.Transport, err = rest.TransportFor(to); err != nil {
+		r.t.Fatal(err)
+	}
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if q.URL.Path == path && q.UserAgent() == "windtunnel-tree-manager" {
+			select {
+			case <-open:
+			case <-q.Context().Done():
+				return
+			}
+		}
+		through.ServeHTTP(w, q)
+	}))
+	r.t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
+	config := clientcmdapi.NewConfig()
+	config.Clusters["m"] = &clientcmdapi.Cluster{Server: s.URL, InsecureSkipTLSVerify: true}
+	config.Contexts["m"] = &clientcmdapi.Context{Cluster: "m"}
+	config.CurrentContext = "m"
+	if err := clientcmd.WriteToFile(*config, filepath.Join(r.folder, r.members[0].name+".kubeconfig")); err != nil {
+		r.t.Fatal(err)
+	}
+	return sync.OnceFunc(func() { close(open) })
 }
 
 // TestServiceOfSomebodyElse holds what becomes of a member's own service that has the name

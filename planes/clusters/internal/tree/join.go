@@ -72,6 +72,7 @@ func (t *Tree) begin(ctx context.Context, m *member) error {
 		return err
 	}
 	t.leaves.add(m) // before work begins: pods of nobody's leaf are dropped
+	m.importAgain()
 	m.work(running, &wait)
 	for _, l := range m.leaves { // pods that were bound before, and their statuses
 		pods, _ := t.pods.GetIndexer().ByIndex(byNode, l.node)

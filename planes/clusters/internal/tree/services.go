@@ -162,6 +162,17 @@ func (m *member) addService(key string) {
 	}
 }
 
+// importAgain puts all that the member imports into its queue: slices that the host got
+// after the import was seen and before the member was known would be missing.
+func (m *member) importAgain() {
+	if m.imported == nil {
+		return
+	}
+	for _, key := range m.imported.GetStore().ListKeys() {
+		m.addService(key)
+	}
+}
+
 // importOf returns the member's import of a service, nil if it has none.
 func (m *member) importOf(key string) *api.Mark {
 	o, there, _ := m.imported.GetIndexer().GetByKey(key)
