@@ -15,6 +15,19 @@ import (
 // kept is a store in memory that refuses what an API server refuses.
 type kept struct{ of map[string]*Stored }
 
+// away is one that cannot be reached for a while.
+type away struct {
+	kept
+	yes bool
+}
+
+func (a *away) Put(ctx context.Context, name string, s *Stored) error {
+	if a.yes {
+		return errors.New("away")
+	}
+	return a.kept.Put(ctx, name, s)
+}
+
 // mostAnnotations is what the annotations of an object may have at most, in bytes
 // (apimachinery's TotalAnnotationSizeLimitB).
 const mostAnnotations = 256 << 10
@@ -395,6 +408,33 @@ func TestPreviousIsRefused(t *testing.T) {
 		t.Logf("IPv6 %v: refused from %d nodes", c.six, refused)
 		if refused < c.least || refused > c.most {
 			t.Errorf("IPv6 %v: refused from %d nodes: want %d to %d, which depends on the length of addresses", c.six, refused, c.least, c.most)
+		}
+	}
+}
+
+// TestWhatCouldNotBeWrittenGoesAgain holds that who comes again with a cluster because a
+// pass failed is told to compute, though nothing has changed since.
+func TestWhatCouldNotBeWrittenGoesAgain(t *testing.T) {
+	for _, compute := range []string{ComputeFull, ComputeIncremental} {
+		o := Default()
+		o.Compute = compute
+		s := &away{kept: kept{map[string]*Stored{}}}
+		m := NewManager(o, s)
+		c, n := cluster(0, P2P), node(0, 0)
+		m.SetNode(n.Name, &n)
+		s.yes = true
+		if !m.SetCluster(c.Name, &c) || m.Pass(t.Context()) == nil {
+			t.Fatalf("%s: nothing was to be written, or it was", compute)
+		}
+		s.yes = false
+		if !m.SetCluster(c.Name, &c) {
+			t.Errorf("%s: nothing is to be computed after a pass that failed", compute)
+		}
+		if err := m.Pass(t.Context()); err != nil || s.Get(n.Name) == nil {
+			t.Errorf("%s: %v, and the node has %v", compute, err, s.Get(n.Name))
+		}
+		if m.SetCluster(c.Name, &c) {
+			t.Errorf("%s: something is to be computed after one that did not", compute)
 		}
 	}
 }

@@ -69,6 +69,7 @@ type Manager struct {
 	nodes    map[string]Node
 	touched  map[string]bool // nodes whose configuration may have changed
 	all      bool            // any may have
+	behind   bool            // the last pass could not write everything
 
 	mu     sync.Mutex // of the counts, which others read at any time
 	counts Counts
@@ -95,12 +96,12 @@ func (m *Manager) count(add Counts) {
 }
 
 // SetCluster takes up a cluster as it is now; nil: it is gone. It says whether anything
-// is to be computed.
+// is to be computed: a change, or what the last pass left.
 func (m *Manager) SetCluster(name string, c *Cluster) bool {
 	old, known := m.clusters[name]
 	switch {
 	case c == nil && !known || c != nil && known && reflect.DeepEqual(old, *c):
-		return false
+		return m.behind
 	case c == nil:
 		delete(m.clusters, name)
 	default:
@@ -173,7 +174,9 @@ func (m *Manager) Pass(ctx context.Context) error {
 		}
 	}
 	m.touched = left
-	return errors.Join(errs...)
+	err := errors.Join(errs...)
+	m.behind = err != nil
+	return err
 }
 
 // write keeps a configuration where it is not what is kept. Beside it goes the one that
