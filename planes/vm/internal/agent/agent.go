@@ -340,11 +340,16 @@ func (a *Agents) endPod(ctx context.Context, key string) error {
 		return err
 	}
 	pod := o.(*corev1.Pod)
-	n := a.on(pod.Spec.NodeName)
-	if pod.DeletionTimestamp == nil || n == nil && pod.Spec.NodeName != "" {
-		return nil // one that is bound to no node the API server deletes itself
+	if pod.DeletionTimestamp == nil {
+		return nil
 	}
-	if n != nil && !n.synced.Load() {
+	n := a.on(pod.Spec.NodeName)
+	if n == nil && pod.Spec.NodeName != "" {
+		if _, known, _ := a.nodeInformer.GetStore().GetByKey(pod.Spec.NodeName); !known {
+			return nil // another's, or gone
+		}
+	}
+	if pod.Spec.NodeName != "" && (n == nil || !n.synced.Load()) { // its agent is about to begin
 		a.podLoop.Queue.AddAfter(key, 100*time.Millisecond)
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -11,10 +12,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/repotest"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/loop"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/api"
 )
 
@@ -205,5 +210,49 @@ func TestProcessesEndWithTheirMachines(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	if _, err := newQEMU(dice{}); !errors.Is(err, ErrNoQEMU) {
 		t.Errorf("without QEMU: %v", err)
+	}
+}
+
+// TestAPodWaitsForItsAgent holds that a pod that is to end is looked at again, and not
+// ended, until its node's agent has heard of all instances: one of them may be in it. Of
+// another's node nothing is waited for.
+func TestAPodWaitsForItsAgent(t *testing.T) {
+	store := func() cache.SharedIndexInformer {
+		return cache.NewSharedIndexInformer(&cache.ListWatch{}, &corev1.Pod{}, 0, cache.Indexers{})
+	}
+	for name, c := range map[string]struct {
+		known bool
+		agent *node
+		waits bool
+	}{
+		"no agent yet":            {known: true, waits: true},
+		"an agent that must hear": {known: true, agent: &node{}, waits: true},
+		"another's node":          {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := &Agents{nodeInformer: store(), pods: store(), byNode: map[string]*node{}} // without a client: to end a pod is to fail
+			a.podLoop = loop.New(loop.Options{Name: "pods", Reconcile: a.endPod, Log: slog.New(slog.DiscardHandler)})
+			defer a.podLoop.Queue.ShutDown()
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "n", DeletionTimestamp: &metav1.Time{Time: time.Unix(1, 0)}}}
+			pod.Spec.NodeName = "one"
+			errs := []error{a.pods.GetIndexer().Add(pod)}
+			if c.known {
+				errs = append(errs, a.nodeInformer.GetIndexer().Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}}))
+			}
+			if c.agent != nil {
+				a.byNode["one"] = c.agent
+			}
+			if err := errors.Join(append(errs, a.endPod(t.Context(), "n/p"))...); err != nil {
+				t.Fatal(err)
+			}
+			if !c.waits {
+				time.Sleep(300 * time.Millisecond)
+				if n := a.podLoop.Queue.Len(); n != 0 {
+					t.Errorf("%d keys wait", n)
+				}
+				return
+			}
+			repotest.Eventually(t, "it is looked at again", func() bool { return a.podLoop.Queue.Len() == 1 })
+		})
 	}
 }

@@ -101,17 +101,26 @@ func (n *node) follow(ctx context.Context, group *sync.WaitGroup) error {
 	if n.all != nil {
 		informers = append(informers, n.all)
 	}
+	var heard []cache.InformerSynced // handlers run behind their caches
 	for _, i := range informers[:2] {
 		held := i == n.source
-		if _, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		handler, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc:    func(o any) { n.onInstance(o, held) },
 			UpdateFunc: func(_, o any) { n.onInstance(o, held) },
 			DeleteFunc: func(o any) { n.onInstanceGone(o, held) },
-		}); err != nil {
+		})
+		if err != nil {
 			return err
 		}
+		heard = append(heard, handler.HasSynced)
 	}
-	return loop.Start(ctx, group, informers...)
+	if err := loop.Start(ctx, group, informers...); err != nil {
+		return err
+	}
+	if !cache.WaitForCacheSync(ctx.Done(), heard...) {
+		return ctx.Err()
+	}
+	return nil
 }
 
 func (n *node) onInstance(o any, held bool) {
