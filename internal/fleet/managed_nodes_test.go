@@ -3,8 +3,11 @@ package fleet_test
 import (
 	"fmt"
 	"hash/fnv"
+	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -168,6 +171,31 @@ func TestShards(t *testing.T) {
 			t.Errorf("node %s is with %d, its hash is in range %d", n.Name, held, want)
 		}
 	}
+}
+
+// TestNodeThatComesWhilePodsAreListed: a list of pods that is under way when a node comes
+// may have shown its pods already, so that another list has to follow.
+func TestNodeThatComesWhilePodsAreListed(t *testing.T) {
+	s := apitest.New(t)
+	s.AddNode(bare("old"))
+	s.AddPod(apitest.Pod("a", "late")) // on the first page
+	for i := range 1000 {
+		s.AddPod(apitest.Pod(fmt.Sprintf("z%d", i), "elsewhere"))
+	}
+	f := manage(t, s, fleet.ManagedNodes{All: true})
+	repotest.Eventually(t, "old", func() bool { return f.Stats().Schedulable == 1 })
+	var held atomic.Bool
+	s.Fault(func(r *http.Request) *apitest.Fault {
+		if r.URL.Path == apitest.PodsPath && r.URL.Query().Get("continue") != "" && held.CompareAndSwap(false, true) {
+			return &apitest.Fault{Delay: 3 * time.Second}
+		}
+		return nil
+	})
+	s.Compact()
+	s.CutWatches()
+	repotest.Eventually(t, "the second page is waited for", held.Load)
+	s.AddNode(bare("late"))
+	repotest.Eventually(t, "a runs", func() bool { return fmt.Sprint(running(s)) == "[a]" })
 }
 
 func TestManageIsOneWay(t *testing.T) {

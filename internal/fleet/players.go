@@ -195,7 +195,8 @@ func (p *players) mine(r machine.Resource) func(player.Object) bool {
 			}
 			p.nodes.awaited[name] = true
 		}
-		return n != nil && n.state == nodeAlive && !managed.disregards(o)
+		// The watch may be faster than the answer to the node's creation.
+		return n != nil && (n.state == nodeAlive || n.state == nodeCreating) && !managed.disregards(o)
 	}
 }
 

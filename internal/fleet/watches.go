@@ -58,6 +58,7 @@ type watches struct {
 
 	mu      sync.Mutex          // guards what follows
 	breaks  [sourceCount]func() // each ends the watch of a source, so that it is listed again
+	asked   [sourceCount]bool   // to list it again, since the last list began
 	relists int
 }
 
@@ -82,6 +83,9 @@ var errExpired = errors.New("version expired")
 // list hands all objects of a source to the engine, page by page, and returns
 // the version to watch from.
 func (w *watches) list(ctx context.Context, s source) (string, error) {
+	w.mu.Lock()
+	w.asked[s.id] = false
+	w.mu.Unlock()
 	w.events.hand(ctx, batch{kind: listBegins, source: s.id})
 	next := ""
 	for pages := 0; ; pages++ {
@@ -194,16 +198,23 @@ func (w *watches) follow(ctx context.Context, s source, from string) {
 	}
 }
 
+// setBreak notes what ends the watch that is about to begin, and ends it where that was
+// asked for while there was none.
 func (w *watches) setBreak(source sourceID, interrupt func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.breaks[source] = interrupt
+	if w.asked[source] {
+		interrupt()
+	}
 }
 
-// relistPods lets pods be listed again: some came before their nodes did.
+// relistPods lets pods be listed again: some came before their nodes did. A list that is
+// under way may have had them already, so that another follows it.
 func (w *watches) relistPods() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.asked[sourcePods] = true
 	if interrupt := w.breaks[sourcePods]; interrupt != nil {
 		interrupt()
 	}
