@@ -162,12 +162,19 @@ func (l *Leader) changeLocked() {
 }
 
 // await waits until a condition holds; it is asked with mu held, now and after every
-// change, and often enough to see who has fallen silent.
+// change, and often enough to see who has fallen silent. While the leader itself stands
+// still, such as on a machine that sleeps, it hears nobody: that is nobody's silence.
 func (l *Leader) await(ctx context.Context, holds func() bool) error {
 	tick := time.NewTicker(l.options.LostAfter / 10)
 	defer tick.Stop()
+	looked := l.options.Clock.Now()
 	for {
 		l.mu.Lock()
+		now := l.options.Clock.Now()
+		if stood := now.Sub(looked); stood > l.options.LostAfter/2 {
+			l.excuseLocked(stood, now)
+		}
+		looked = now
 		l.findLostLocked()
 		yes, changed := holds(), l.changed
 		l.mu.Unlock()
@@ -190,6 +197,13 @@ func (l *Leader) findLostLocked() {
 		if m.joined && m.lost == nil && !m.left && now.Sub(m.heard) > l.options.LostAfter {
 			l.loseLocked(m, fmt.Errorf("%w: it has said nothing for %v", ErrLost, l.options.LostAfter))
 		}
+	}
+}
+
+// excuseLocked takes a time in which nobody could be heard for none.
+func (l *Leader) excuseLocked(stood time.Duration, now clock.Time) {
+	for _, m := range l.members {
+		m.heard = min(m.heard.Add(stood), now)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
@@ -444,6 +445,27 @@ type discard struct{ header http.Header }
 func (d discard) Header() http.Header         { return d.header }
 func (d discard) Write(b []byte) (int, error) { return len(b), nil }
 func (d discard) WriteHeader(int)             {}
+
+// A leader that stood still has heard nobody meanwhile: who falls silent later is lost
+// then, and not at once.
+func TestALeaderThatStoodStill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const patience = 5 * time.Second
+		c := clock.Start()
+		m := &member{joined: true}
+		l := &Leader{options: Options{Clock: c, LostAfter: patience}, members: []*member{m}, changed: make(chan struct{})}
+		looks := 0
+		_ = l.await(t.Context(), func() bool {
+			if looks++; looks == 3 {
+				time.Sleep(3 * patience)
+			}
+			return m.lost != nil
+		})
+		if after := time.Duration(c.Now()); after < 4*patience || after > 5*patience {
+			t.Errorf("lost after %v, of which the leader stood still for %v", after, 3*patience)
+		}
+	})
+}
 
 // Without a leader a worker ends what it does, soon.
 func TestWithoutALeaderWorkersStop(t *testing.T) {
