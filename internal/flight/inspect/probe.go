@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/wire"
+	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/flight/preflight"
 )
 
@@ -19,6 +20,7 @@ const (
 	probeWrites = 20
 	probePath   = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 	probeWithin = 10 * time.Second // for one answer
+	probeAtMost = 5 * time.Second  // that the server is at one
 )
 
 // errNotOurs says that probe writes are not for us to make.
@@ -47,14 +49,21 @@ func (i *Inspector) AddProbeWrites(ctx context.Context, s *preflight.State) {
 }
 
 // probe makes one object, deletes it, and returns how many seconds its creation
-// took. One whose answer was lost may be there: it is deleted, too.
+// took. One whose answer was lost may be there, or be made yet: it is deleted, too.
 func (i *Inspector) probe(ctx context.Context, name string) (float64, error) {
-	created, err := i.write(ctx, &wire.Request{Method: http.MethodPost, Path: probePath, ContentType: "application/json",
+	created, err := i.write(ctx, &wire.Request{Method: http.MethodPost, Path: probePath + "?timeout=" + probeAtMost.String(), ContentType: "application/json",
 		Body: fmt.Appendf(nil, `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":%q}}`, name)})
 	if err == nil && (created.Code == http.StatusForbidden || created.Code == http.StatusNotFound) {
 		return 0, errNotOurs
 	}
-	deleted, left := i.write(context.WithoutCancel(ctx), &wire.Request{Method: http.MethodDelete, Path: probePath + "/" + name})
+	remove := func() (*wire.Response, error) {
+		return i.write(context.WithoutCancel(ctx), &wire.Request{Method: http.MethodDelete, Path: probePath + "/" + name})
+	}
+	deleted, left := remove()
+	if err != nil && left == nil && deleted.Code == http.StatusNotFound {
+		_ = clock.Sleep(context.WithoutCancel(ctx), probeAtMost)
+		deleted, left = remove()
+	}
 	if left == nil && !deleted.Success() && deleted.Code != http.StatusNotFound {
 		left = deleted.Refusal()
 	}
