@@ -75,8 +75,8 @@ func (e *engine) renew(s subject) {
 		if l.Unmarshal(current.Raw) != nil {
 			return
 		}
-	} else {
-		l = e.lease(s)
+	} else if l = e.lease(s); l == nil {
+		return
 	}
 	l.Spec.RenewTime = new(metav1.NewMicroTime(e.server.now()))
 	key := kind.Key(leaseNamespace, s.key)
@@ -84,15 +84,18 @@ func (e *engine) renew(s subject) {
 	_, _ = t.Put(key, current, encoder(leases, l))
 }
 
-// lease returns a node's first lease.
+// lease returns a node's first lease; nil where the node is gone, and its event still on
+// the way: nobody would remove a lease without an owner.
 func (e *engine) lease(s subject) *coordinationv1.Lease {
+	o := s.table.Get(s.key)
+	if o == nil {
+		return nil
+	}
 	seconds := max(1, int32(leaseLasts*e.models.Heartbeats/time.Second))
 	l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: s.key, Namespace: leaseNamespace}}
 	l.Spec.HolderIdentity, l.Spec.LeaseDurationSeconds = &s.key, &seconds
 	s.cluster.begin(l)
-	if o := s.table.Get(s.key); o != nil {
-		l.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: s.key, UID: s.kind().Metadata(o.Raw).UID}}
-		s.cluster.own(s.cluster.kinds.Load().Find("coordination.k8s.io", "v1", "leases"), l)
-	}
+	l.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: s.key, UID: s.kind().Metadata(o.Raw).UID}}
+	s.cluster.own(s.cluster.kinds.Load().Find("coordination.k8s.io", "v1", "leases"), l)
 	return l
 }

@@ -1,6 +1,7 @@
 package hollow_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -75,6 +76,41 @@ func TestModels(t *testing.T) {
 		list, err := leases.List(ctx, metav1.ListOptions{})
 		return err == nil && len(list.Items) == 0
 	})
+}
+
+// TestLeasesGoWithTheirNodes holds that a renewal which meets the end of its node leaves no
+// lease behind.
+func TestLeasesGoWithTheirNodes(t *testing.T) {
+	s, err := hollow.New(hollow.Options{Models: hollow.Models{Heartbeats: time.Millisecond}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	c, err := s.Cluster("one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, ctx := kubernetes.NewForConfigOrDie(c.Endpoint().Config("test")), t.Context()
+	const nodes = 200
+	for i := range nodes {
+		if _, err := client.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", i)}}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	leases := func() int {
+		list, err := client.CoordinationV1().Leases("kube-node-lease").List(ctx, metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list.Items)
+	}
+	repotest.Eventually(t, "all nodes have leases", func() bool { return leases() == nodes })
+	for i := range nodes {
+		if err := client.CoreV1().Nodes().Delete(ctx, fmt.Sprint("n", i), metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	repotest.Eventually(t, "no lease is left", func() bool { return leases() == 0 })
 }
 
 // TestStagesApply holds that stages make what they apply: a claim gets a volume of its
