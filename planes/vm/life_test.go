@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -52,6 +53,14 @@ func newRig(t *testing.T, nodes ...string) *rig {
 		t.Fatal(err)
 	}
 	return r
+}
+
+// setSub says whether instances have a status subresource.
+func (r *rig) setSub(sub bool) {
+	r.sub = sub
+	instances := kinds()[0]
+	instances.Status = sub
+	r.server.Define(instances)
 }
 
 func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
@@ -190,10 +199,7 @@ func TestMachinesComeAndGo(t *testing.T) {
 	for _, sub := range []bool{false, true} {
 		t.Run(fmt.Sprintf("status subresource %v", sub), func(t *testing.T) {
 			r := newRig(t, "a", "b")
-			r.sub = sub
-			instances := kinds()[0]
-			instances.Status = sub
-			r.server.Define(instances)
+			r.setSub(sub)
 			defer r.agent()()
 			defer r.controller()()
 			r.create(20)
@@ -308,7 +314,22 @@ func TestKilledAtAnyMoment(t *testing.T) {
 }
 
 func TestMachineMoves(t *testing.T) {
+	for _, sub := range []bool{false, true} {
+		t.Run(fmt.Sprint("status subresource=", sub), func(t *testing.T) { checkMove(t, sub) })
+	}
+}
+
+// checkMove moves a machine. Where status and label are two writes, the second fails once.
+func checkMove(t *testing.T, sub bool) {
 	r := newRig(t, "a", "b")
+	r.setSub(sub)
+	var refused atomic.Bool
+	r.server.Fault(func(q *http.Request) *apitest.Fault {
+		if sub && q.Method == http.MethodPatch && strings.HasSuffix(q.URL.Path, "/virtualmachineinstances/vm-0") && strings.HasPrefix(q.UserAgent(), "windtunnel-vm-agent") && refused.CompareAndSwap(false, true) {
+			return &apitest.Fault{Code: http.StatusInternalServerError}
+		}
+		return nil
+	})
 	defer r.agent()()
 	defer r.controller()()
 	r.create(1)
@@ -334,6 +355,9 @@ func TestMachineMoves(t *testing.T) {
 	}
 	if m, err = r.client.Migrations.Get(t.Context(), "n", "m"); err != nil || len(m.Status.PhaseTransitionTimestamps) < 4 {
 		t.Errorf("phases of the migration: %v, %v", m.Status.PhaseTransitionTimestamps, err)
+	}
+	if sub != refused.Load() {
+		t.Error("no second write was refused")
 	}
 	r.remove()
 	r.until("nothing is left", func() bool { return r.left() == 0 })

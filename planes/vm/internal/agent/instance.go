@@ -125,6 +125,9 @@ func (n *node) reconcile(ctx context.Context, key string) error {
 		return errors.Join(failed, err)
 	}
 	vmi := o.(*api.Instance)
+	if n.departed(vmi) {
+		return errors.Join(failed, n.depart(ctx, vmi))
+	}
 	v := view{vmi: vmi, timeout: n.o.QEMUTimeout, now: n.now(), address: n.address(vmi)}
 	v.state, v.waited = n.domains.look(vmi.UID)
 	v.clean = n.domains.unmounted(vmi.UID, false)

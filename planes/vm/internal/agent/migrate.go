@@ -90,8 +90,15 @@ func (n *node) handOver(ctx context.Context, vmi *api.Instance, failed bool) (do
 	if err != nil {
 		return ignoreMissing(err) == nil, err
 	}
+	if now.UID != vmi.UID {
+		return true, nil
+	}
+	if n.departed(now) {
+		err := n.depart(ctx, now)
+		return err == nil, err
+	}
 	m := moving(now)
-	if now.UID != vmi.UID || m == nil || m.SourceNode != n.name {
+	if m == nil || m.SourceNode != n.name {
 		return true, nil
 	}
 	end := *m
@@ -100,20 +107,46 @@ func (n *node) handOver(ctx context.Context, vmi *api.Instance, failed bool) (do
 	p := (&api.Patch{}).Change("/status/migrationState", m, &end)
 	label := &api.Patch{}
 	if !failed {
-		moved := maps.Clone(now.Labels)
-		moved[api.LabelNode] = m.TargetNode
-		delete(moved, api.LabelTargetNode)
 		p.Change("/status/nodeName", now.Status.NodeName, m.TargetNode)
-		label.Change("/metadata/labels", now.Labels, moved)
+		label = relabel(now, m)
 	}
 	if err := n.patch(ctx, now, p, label); err != nil {
 		return false, err
 	}
 	if !failed {
-		n.domains.forget(vmi.UID)
-		n.endSource(ctx, now)
+		n.release(ctx, now)
 	}
 	return true, nil
+}
+
+// relabel gives an instance the label of the node to which it has moved.
+func relabel(vmi *api.Instance, m *api.MigrationState) *api.Patch {
+	moved := maps.Clone(vmi.Labels)
+	moved[api.LabelNode] = m.TargetNode
+	delete(moved, api.LabelTargetNode)
+	return (&api.Patch{}).Change("/metadata/labels", vmi.Labels, moved)
+}
+
+// departed tells whether an instance has moved away and has this node's label still: with
+// a status subresource these are two writes, and the second may have failed.
+func (n *node) departed(vmi *api.Instance) bool {
+	m := vmi.Status.MigrationState
+	return m != nil && m.Completed && !m.Failed && m.SourceNode == n.name && vmi.Status.NodeName == m.TargetNode && vmi.Labels[api.LabelNode] == n.name
+}
+
+// depart writes what was left of a move.
+func (n *node) depart(ctx context.Context, vmi *api.Instance) error {
+	if _, err := n.client.Instances.Patch(ctx, vmi, relabel(vmi, vmi.Status.MigrationState)); err != nil {
+		return ignoreMissing(err)
+	}
+	n.release(ctx, vmi)
+	return nil
+}
+
+// release lets go of a machine that has moved away.
+func (n *node) release(ctx context.Context, vmi *api.Instance) {
+	n.domains.forget(vmi.UID)
+	n.endSource(ctx, vmi)
 }
 
 // patch sends a change of the status and one of the rest: together, or where
