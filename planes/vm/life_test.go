@@ -22,6 +22,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument/instrumenttest"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/limiter"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/agent"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/api"
@@ -370,7 +371,8 @@ func TestFaultsHoldInstancesForTheirTime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, "a")
-			r.agents = func(o *agent.Options) { o.Faults = faults }
+			var registry *instrument.Registry
+			r.agents = func(o *agent.Options) { o.Faults, registry = faults, o.Registry }
 			defer r.agent()()
 			defer r.controller()()
 			r.create(6)
@@ -387,6 +389,9 @@ func TestFaultsHoldInstancesForTheirTime(t *testing.T) {
 			r.until("nothing is left", func() bool { return r.left() == 0 })
 			if d := time.Since(begin); d < 400*time.Millisecond {
 				t.Errorf("gone after %v", d)
+			}
+			if n := instrumenttest.Measured(t, registry, "kubevirt_workqueue_adds_total", "name=virt-handler-vm").Value; n == 0 || n > 500 {
+				t.Errorf("%v looks at six instances: what is held is to be looked at now and then", n)
 			}
 		})
 	}

@@ -162,10 +162,7 @@ func (n *node) do(ctx context.Context, key string, vmi *api.Instance, do action)
 		n.domains.stop(ctx, vmi)
 		n.events.Event(vmi, corev1.EventTypeNormal, "ShuttingDown", "Signaled Graceful Shutdown")
 	case unmount:
-		if err := n.unmount(ctx, key, vmi); err != nil {
-			return err
-		}
-		n.loop.Queue.Add(key)
+		return n.unmount(ctx, key, vmi)
 	}
 	return nil
 }
@@ -189,6 +186,7 @@ func (n *node) unmount(ctx context.Context, key string, vmi *api.Instance) error
 	n.mu.Lock()
 	delete(n.faulty, vmi.UID)
 	n.mu.Unlock()
+	n.loop.Queue.Add(key)
 	return nil
 }
 
