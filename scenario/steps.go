@@ -157,13 +157,13 @@ type Update struct {
 	Retry   Retry          `yaml:"retry"`
 }
 
-// Churn deletes a share of what a create step made and makes it again.
+// Churn deletes a share of what a create step made and makes it again when it is gone.
 type Churn struct {
 	Step    string        `yaml:"step"`    // name of the create step
 	Percent float64       `yaml:"percent"` // of the indices in each cycle, chosen by the seed; above 0, at most 100
 	Cycles  int           `yaml:"cycles"`  // how often; 0: until `for` has passed
 	For     unit.Duration `yaml:"for"`     // no cycle begins later than this
-	Delay   unit.Duration `yaml:"delay"`   // between deletion and creation, and between cycles
+	Delay   unit.Duration `yaml:"delay"`   // between deletion and creation, at least, and between cycles
 	Rest    unit.Duration `yaml:"rest"`    // between cycles, in place of delay
 	Objects []string      `yaml:"objects"` // of several for each index only those of these bodies; default all
 	// Namespaces is the name of the create step that made the namespaces of

@@ -2,6 +2,7 @@ package steps
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/load"
@@ -206,7 +208,51 @@ func (x Churn) chosen(w *Workload, o *Objects, cycle int) batch {
 
 func (c *churning) churnObjects(ctx context.Context, cycle int) error {
 	all := c.batches(func(one churned) batch { return c.chosen(one.Workload, one.objects, cycle) })
-	return c.replace(ctx, all, Part{Step: c.Step, Cycle: cycle}, func() error { return clock.Sleep(ctx, time.Duration(c.Spec.Delay)) })
+	return c.replace(ctx, all, Part{Step: c.Step, Cycle: cycle}, func() error {
+		if err := clock.Sleep(ctx, time.Duration(c.Spec.Delay)); err != nil {
+			return err
+		}
+		return c.awaitEnded(ctx, all)
+	})
+}
+
+// awaitEnded waits until what a cycle deleted is gone: a pod ends in its own time and has
+// its name until then. Each object is asked for once at least.
+func (c *churning) awaitEnded(ctx context.Context, all []batch) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, scenario.DefaultWaitWithin, fmt.Errorf("%w within %v", ErrStep, scenario.DefaultWaitWithin))
+	defer cancel()
+	for i, b := range all {
+		errs := times(ctx, churnAsks, b.count, func(k int) error { return c.clusters[i].awaitEnded(ctx, b.objects, b.ordinal(k)) })
+		if err := errors.Join(errs...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// churnAsks is how many objects are asked for at the same time.
+const churnAsks = 16
+
+// awaitEnded waits while an object is there and ends. What is there and does not end was
+// not deleted, or somebody made it again: its creation says so.
+func (s *Session) awaitEnded(ctx context.Context, o *Objects, n ordinal) error {
+	namespace, name, err := o.address(n)
+	if err != nil || name == "" {
+		return nil // the server named it, and gives it another name now
+	}
+	path := o.items[n.item].resource.Object(namespace, name)
+	for {
+		answer, err := s.Client.Do(ctx, &wire.Request{Method: http.MethodGet, Path: path})
+		if err == nil && !answer.Retriable() {
+			about, err := object.ReadMetadata(answer.Body)
+			if !answer.Success() || err != nil || about.DeletionTimestamp == "" {
+				return nil
+			}
+		}
+		if err := clock.Sleep(ctx, 4*pollEvery); err != nil {
+			return fmt.Errorf("%s %s/%s was deleted and did not go: %w", o.items[n.item].resource.Name, namespace, name, context.Cause(ctx))
+		}
+	}
 }
 
 // replace deletes a batch of each cluster, does something, and makes them again. Part is

@@ -92,13 +92,19 @@ func Each(ctx context.Context, members []*Member, do func(context.Context, *Memb
 // each does something for every member, for most of them at the same time, and returns
 // the errors in their order.
 func each(ctx context.Context, most int, members []*Member, do func(i int, m *Member) error) []error {
-	errs := make([]error, len(members))
+	return times(ctx, most, len(members), func(i int) error { return do(i, members[i]) })
+}
+
+// times does something n times, most times at the same time, and returns the errors in
+// their order.
+func times(ctx context.Context, most, n int, do func(i int) error) []error {
+	errs := make([]error, n)
 	var next atomic.Int64
 	var wait guard.Group
-	for range min(most, len(members)) {
+	for range min(most, n) {
 		wait.Go(func() {
-			for i := int(next.Add(1)) - 1; i < len(members) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
-				errs[i] = do(i, members[i])
+			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+				errs[i] = do(i)
 			}
 		})
 	}

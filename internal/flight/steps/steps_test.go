@@ -266,6 +266,45 @@ func TestChurnOfNamespaces(t *testing.T) {
 	}
 }
 
+// TestChurnOfWhatEndsSlowly churns objects that have their names for a while after they
+// were deleted, as pods do: they are made again when they are gone.
+func TestChurnOfWhatEndsSlowly(t *testing.T) {
+	b := newBench(t, head(1)+`
+- {name: a, create: {body: map, count: 4, pace: {burst: true}}}
+- churn: {step: a, percent: 50, cycles: 1, pace: {burst: true}}
+`)
+	b.server.Admit(func(_ string, o *apitest.Object) { o.SetFinalizers([]string{"example.org/slow"}) })
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		ending := func() (out []*apitest.Object) {
+			for _, o := range b.server.Objects(mapsPath) {
+				if o.GetDeletionTimestamp() != nil {
+					out = append(out, o)
+				}
+			}
+			return out
+		}
+		for tries := 0; len(ending()) < 2 && tries < 1000; tries++ {
+			time.Sleep(50 * time.Millisecond)
+		}
+		time.Sleep(200 * time.Millisecond)
+		for _, o := range ending() {
+			path := "/api/v1/namespaces/" + o.GetNamespace() + "/configmaps/" + o.GetName()
+			apitest.Change(b.server, path, func(o *apitest.Object) { o.SetFinalizers(nil) })
+			b.server.Remove(path)
+		}
+	}()
+	err := Run(t.Context(), b.Session)
+	<-ended
+	if n := b.server.Count("POST"); err != nil || n != 6 || len(b.server.Names(mapsPath)) != 4 {
+		t.Errorf("%d creations, and %v are there: %v", n, b.server.Names(mapsPath), err)
+	}
+	if refused, of, why := b.Session.Created.of("a").refusals(); refused != 0 {
+		t.Errorf("%d of %d were refused: %s", refused, of, why)
+	}
+}
+
 func TestWaitsForObjects(t *testing.T) {
 	fill := "- {name: a, create: {body: map, count: 3, pace: {burst: true}}}\n"
 	for _, tt := range []struct{ name, steps, want string }{
