@@ -16,15 +16,7 @@ import (
 // Every namespace has its service account and its certificate as soon as it is there,
 // also those that a cluster begins with, and gets them again; but not one that goes.
 func TestServiceAccounts(t *testing.T) {
-	s, err := hollow.New(hollow.Options{Models: hollow.Models{ServiceAccounts: true}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	c, err := s.Cluster("one")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := one(t, hollow.Options{Models: hollow.Models{ServiceAccounts: true}})
 	config := c.Endpoint().Config("test")
 	client, ctx := kubernetes.NewForConfigOrDie(config), t.Context()
 	if _, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, metav1.CreateOptions{}); err != nil {

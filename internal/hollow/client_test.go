@@ -19,10 +19,10 @@ import (
 	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
-// start returns a client of a new cluster that sends and asks for a media type.
-func start(t testing.TB, media string) (*hollow.Cluster, kubernetes.Interface) {
+// one returns a cluster of a new server that ends with the test.
+func one(t testing.TB, o hollow.Options) *hollow.Cluster {
 	t.Helper()
-	s, err := hollow.New(hollow.Options{})
+	s, err := hollow.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,6 +31,13 @@ func start(t testing.TB, media string) (*hollow.Cluster, kubernetes.Interface) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return c
+}
+
+// start returns a client of a new cluster that sends and asks for a media type.
+func start(t testing.TB, media string) (*hollow.Cluster, kubernetes.Interface) {
+	t.Helper()
+	c := one(t, hollow.Options{})
 	config := c.Endpoint().Config("hollow-test")
 	config.ContentType, config.AcceptContentTypes = media, media
 	client, err := kubernetes.NewForConfig(config)

@@ -17,15 +17,7 @@ import (
 )
 
 func TestModels(t *testing.T) {
-	s, err := hollow.New(hollow.Options{Models: hollow.Models{Heartbeats: 100 * time.Millisecond, Stages: []string{"fast", "deployments"}, StagesDir: "."}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	c, err := s.Cluster("one")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := one(t, hollow.Options{Models: hollow.Models{Heartbeats: 100 * time.Millisecond, Stages: []string{"fast", "deployments"}, StagesDir: "."}})
 	client := kubernetes.NewForConfigOrDie(c.Endpoint().Config("test"))
 	ctx := t.Context()
 	if _, err := client.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, metav1.CreateOptions{}); err != nil {
@@ -81,15 +73,7 @@ func TestModels(t *testing.T) {
 // TestLeasesGoWithTheirNodes holds that a renewal which meets the end of its node leaves no
 // lease behind.
 func TestLeasesGoWithTheirNodes(t *testing.T) {
-	s, err := hollow.New(hollow.Options{Models: hollow.Models{Heartbeats: time.Millisecond}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	c, err := s.Cluster("one")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := one(t, hollow.Options{Models: hollow.Models{Heartbeats: time.Millisecond}})
 	client, ctx := kubernetes.NewForConfigOrDie(c.Endpoint().Config("test")), t.Context()
 	const nodes = 200
 	for i := range nodes {
@@ -116,15 +100,7 @@ func TestLeasesGoWithTheirNodes(t *testing.T) {
 // TestStagesApply holds that stages make what they apply: a claim gets a volume of its
 // own, which is bound to it.
 func TestStagesApply(t *testing.T) {
-	s, err := hollow.New(hollow.Options{Models: hollow.Models{Stages: []string{"volumes"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	c, err := s.Cluster("one")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := one(t, hollow.Options{Models: hollow.Models{Stages: []string{"volumes"}}})
 	client := kubernetes.NewForConfigOrDie(c.Endpoint().Config("test")).CoreV1()
 	class := "windtunnel"
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data", Finalizers: []string{"example.com/hold"}}}
