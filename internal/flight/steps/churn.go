@@ -2,7 +2,6 @@ package steps
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -219,12 +218,12 @@ func (c *churning) churnObjects(ctx context.Context, cycle int) error {
 // awaitEnded waits until what a cycle deleted is gone: a pod ends in its own time and has
 // its name until then. Each object is asked for once at least.
 func (c *churning) awaitEnded(ctx context.Context, all []batch) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, scenario.DefaultWaitWithin, fmt.Errorf("%w within %v", ErrStep, scenario.DefaultWaitWithin))
+	within, cancel := context.WithTimeoutCause(ctx, scenario.DefaultWaitWithin, fmt.Errorf("%w within %v", ErrStep, scenario.DefaultWaitWithin))
 	defer cancel()
 	for i, b := range all {
-		errs := times(ctx, churnAsks, b.count, func(k int) error { return c.clusters[i].awaitEnded(ctx, b.objects, b.ordinal(k)) })
-		if err := errors.Join(errs...); err != nil {
-			return err
+		errs := times(ctx, churnAsks, b.count, func(k int) error { return c.clusters[i].awaitEnded(within, b.objects, b.ordinal(k)) })
+		if first := slices.IndexFunc(errs, func(err error) bool { return err != nil }); first >= 0 {
+			return errs[first] // it names an object
 		}
 	}
 	return nil
