@@ -34,10 +34,11 @@ type Options struct {
 
 // Note is something in a file that the scenario does not do, or does in another way.
 type Note struct {
-	File  string
-	Line  int    // from 1
-	Field string // such as steps[3].measurements[0].method, or the method's name
-	Text  string
+	File    string
+	Line    int    // from 1
+	Field   string // such as steps[3].measurements[0].method, or the method's name
+	Text    string
+	Changes bool // the difference changes the load or the verdict: the run cannot pass because of it
 }
 
 // String is one line: "FILE:LINE: FIELD: TEXT".
