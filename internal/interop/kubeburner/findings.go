@@ -15,6 +15,10 @@ type Note struct {
 	Line  int    // from 1; 0 when it is nowhere in particular
 	Field string // such as "job.preLoadImages"
 	Text  string // what becomes of it
+
+	// Changes is true where what is left out or done otherwise changes the load
+	// or the verdict: such a run can be unknown at best.
+	Changes bool
 }
 
 // String is one line: "FILE:LINE: FIELD: TEXT".
