@@ -148,7 +148,7 @@ func (c *fieldChecker) word(path, name, value string) { c.oneOf(path, name, valu
 func (c fileChecker) plane() {
 	p := c.s.Plane
 	c.word("plane.durability", "plane.durability", p.Durability)
-	c.notNegativeNumber("plane.limits.cpu", "limits.cpu", p.Limits.CPU)
+	c.limits("plane.limits", p.Limits)
 	for _, name := range slices.Sorted(maps.Keys(p.Components)) {
 		path := "plane.components." + name
 		if !slices.Contains(Components(), name) {
@@ -156,6 +156,7 @@ func (c fileChecker) plane() {
 		}
 		comp := p.Components[name]
 		c.notNegativeNumber(path+".cpu", "component.cpu", comp.CPU)
+		c.runnable(path+".memory", "component.memory", comp.Memory)
 		if most := p.Limits.CPU; most > 0 && comp.CPU > most {
 			c.at(path+".cpu", "component.cpu: %s is above plane.limits.cpu, %s", formatValue(comp.CPU), formatValue(most))
 		}
@@ -165,6 +166,23 @@ func (c fileChecker) plane() {
 		for _, flag := range slices.Sorted(maps.Keys(comp.Flags)) {
 			c.flagName(path+".flags."+flag, "component.flags", flag)
 		}
+	}
+}
+
+// leastMemory is the smallest limit that a process is started in, in bytes: the kernel
+// counts what it takes to start one, and in a smaller group ends whoever starts it.
+const leastMemory = 16 << 20
+
+// limits checks what bounds a program, or the plane.
+func (c *fieldChecker) limits(path string, l Limits) {
+	c.notNegativeNumber(path+".cpu", "limits.cpu", l.CPU)
+	c.runnable(path+".memory", "limits.memory", l.Memory)
+}
+
+// runnable checks that a process can be started within a memory limit.
+func (c *fieldChecker) runnable(path, name string, limit unit.Bytes) {
+	if limit > 0 && limit < leastMemory {
+		c.at(path, "%s: %s is too little to start a process in: at least %s", name, limit.Human(), unit.Bytes(leastMemory).Human())
 	}
 }
 

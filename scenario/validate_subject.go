@@ -46,7 +46,7 @@ func (c subjectChecker) subject(path string, x *Subject) {
 	if x.Sharable && slices.ContainsFunc(x.Windtunnel, func(arg string) bool { return strings.Contains(arg, "$("+VarMembers+")") }) {
 		c.at(path+".sharable", "subject.sharable: $(%s) is a folder of the process that leads the run: workers do not have it", VarMembers)
 	}
-	c.notNegativeNumber(path+".limits.cpu", "limits.cpu", x.Limits.CPU)
+	c.limits(path+".limits", x.Limits)
 	c.notNegative(path+".needs.openFiles", "needs.openFiles", x.Needs.OpenFiles)
 	c.notNegative(path+".needs.connections", "needs.connections", x.Needs.Connections)
 	for _, name := range slices.Sorted(maps.Keys(x.Env)) {

@@ -33,7 +33,7 @@ func importVerb(env *environment) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		env.notice(in.Notes...)
+		env.notice(in.Said()...)
 		env.notice(in.Scenario.Warnings...)
 		if out == "" {
 			_, err = env.stdout.Write(in.Native)

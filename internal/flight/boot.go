@@ -55,6 +55,7 @@ func (r *run) boot(ctx context.Context) (err error) {
 	for _, w := range r.plane.Warnings() {
 		r.dir.warn(w)
 	}
+	r.tellUnlimited()
 	r.dir.journal().PlaneReady(r.dir.manifest.Plane.Ready)
 	return r.dir.saveManifest()
 }
@@ -79,6 +80,15 @@ func (r *run) enterCluster(ctx context.Context) error {
 		r.release = release
 	}
 	return r.workload.InterposeProxies(r.plane)
+}
+
+// tellUnlimited says whose limits are not in force, each once.
+func (r *run) tellUnlimited() {
+	all := r.plane.Unlimited()
+	for _, u := range all[r.unlimited:] {
+		r.dir.unmet("limit of "+u.Name, record.NotInForce, u.Why)
+	}
+	r.unlimited = len(all)
 }
 
 // faulted takes note of what was done to a component.
@@ -107,6 +117,7 @@ func (r *run) startSubjects(ctx context.Context) error {
 	if r.options.Crew.Fleets > 0 {
 		r.subjects.elsewhere = r.subjectByCrew
 	}
+	defer r.tellUnlimited()
 	return r.track(ctx, "subjects", func() error { return r.subjects.start(ctx, r.plane, r.dir) })
 }
 

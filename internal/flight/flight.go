@@ -121,6 +121,7 @@ type run struct {
 	release     func()       // of the lease that says so in a cluster of others; nil: there is none
 	members     members
 	crew        *crew             // nil: this process does all
+	unlimited   int               // limits that are not in force, as far as that is told
 	native      []byte            // the scenario in our own language
 	settings    map[string]string // parameters of native
 	closers
@@ -148,7 +149,11 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	}
 	defer r.dir.claim()()
 	for _, note := range in.Notes {
-		r.dir.warn(note)
+		if note.Changes {
+			r.dir.unmet(note.Field, record.NotDone, note.Why)
+		} else {
+			r.dir.warn(note.Text)
+		}
 	}
 	r.warnUnmet()
 	ended := r.fly(ctx)
@@ -325,6 +330,7 @@ func (r *run) flySteps(ctx context.Context) error {
 		err = cause
 	}
 	stopProfiles()
+	r.tellUnlimited() // of what was started again
 	r.instruments.sample(context.WithoutCancel(ctx))
 	return err
 }

@@ -41,7 +41,7 @@ func Check(o Options) (said []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	said = append(in.Scenario.Warnings, in.Notes...)
+	said = append(in.Scenario.Warnings, in.Said()...)
 	_, err = forecast(w, o)
 	return said, err
 }

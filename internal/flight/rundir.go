@@ -121,6 +121,13 @@ func (d *directory) warn(text string) {
 	d.log.Warn(text)
 }
 
+// unmet keeps in the records that something which the run was asked for did not come
+// about: the verdict is made of it.
+func (d *directory) unmet(asked string, state record.State, why string) {
+	d.journal().Unmet(asked, state, why)
+	d.log.Warn(asked+": "+why, slog.String("state", string(state)))
+}
+
 // claim says in the run directory which process flies the run, for the live
 // page; what it returns takes that back, and lets others write to the directory.
 func (d *directory) claim() (release func()) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/windtunnel/windtunnel/internal/text/environ"
 
@@ -20,9 +21,25 @@ const maxSource = 16 << 20
 // Imported is a scenario with what its file could not say in our words.
 type Imported struct {
 	Scenario *scenario.Scenario
-	Format   string   // "", "clusterloader2" or "kube-burner": whose file it was
-	Notes    []string // FILE:LINE: what cannot be honoured, one each
-	Native   []byte   // the scenario file in our own language; what was read, for a native one
+	Format   string // "", "clusterloader2" or "kube-burner": whose file it was
+	Notes    []Note // what cannot be honored, one each
+	Native   []byte // the scenario file in our own language; what was read, for a native one
+}
+
+// Note says what of an imported file is not done as its own tool does it.
+type Note struct {
+	Text    string // FILE:LINE: FIELD: what is left out, or done otherwise
+	Field   string // FILE:LINE: FIELD
+	Why     string // the rest
+	Changes bool   // that changes the load or the verdict: the run is no pass
+}
+
+// Said are the texts of the notes.
+func (in Imported) Said() (out []string) {
+	for _, n := range in.Notes {
+		out = append(out, n.Text)
+	}
+	return out
 }
 
 // Load reads a scenario, or a config of ClusterLoader2 or kube-burner, which it
@@ -101,7 +118,7 @@ func fromClusterLoader2(from Options) (Imported, error) {
 	s, notes, err := clusterloader2.Import(from.File, o)
 	out := Imported{Scenario: s, Format: "clusterloader2"}
 	for _, n := range notes {
-		out.Notes = append(out.Notes, n.String())
+		out.Notes = append(out.Notes, noteOf(n.String(), n.Text, n.Changes))
 	}
 	return out, err
 }
@@ -114,7 +131,13 @@ func fromKubeBurner(from Options) (Imported, error) {
 	s, notes, err := kubeburner.Import(from.File, o)
 	out := Imported{Scenario: s, Format: "kube-burner"}
 	for _, n := range notes {
-		out.Notes = append(out.Notes, n.String())
+		out.Notes = append(out.Notes, noteOf(n.String(), n.Text, n.Changes))
 	}
 	return out, err
+}
+
+// noteOf takes a note's text apart: the field that it is about comes first.
+func noteOf(text, why string, changes bool) Note {
+	field := strings.TrimSuffix(strings.TrimSuffix(text, why), ": ")
+	return Note{Text: text, Field: field, Why: why, Changes: changes}
 }

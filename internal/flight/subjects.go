@@ -88,16 +88,12 @@ func compileSubjects(sc *scenario.Scenario, o Options) (*subjects, error) {
 // start starts the subjects one after another. From then on their death ends the
 // run.
 func (s *subjects) start(ctx context.Context, p *plane.Plane, dir *directory) error {
-	warned := len(p.Warnings())
 	for _, x := range s.all {
 		fact, err := s.startOne(ctx, x, p, dir)
 		if err != nil {
 			return err
 		}
 		dir.manifest.Subjects = append(dir.manifest.Subjects, fact)
-	}
-	for _, w := range p.Warnings()[warned:] {
-		dir.warn(w)
 	}
 	return dir.saveManifest()
 }

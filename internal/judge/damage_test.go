@@ -21,7 +21,7 @@ func TestDamagedRecordsDoNotPass(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.Parameters = nil
-	const text = "scenario: density\nsteps: [{pause: 1s}]\nobjectives:\n- {sli: call-latency, statistic: p50, max: 60}\n"
+	const text = "scenario: density\nsteps: [{name: latency, pause: 1s}]\nobjectives:\n- {sli: call-latency, statistic: p50, max: 60}\n"
 	if err := d.Write(record.ScenarioFile, []byte(text)); err != nil {
 		t.Fatal(err)
 	}

@@ -173,7 +173,7 @@ func (s *supervisor) start() (*process.Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.plane.warn(child.Warning())
+	s.plane.unlimited(s.spec.Name, child.Warning())
 	s.process = child
 	if s.cores > 0 {
 		if _, err := child.Slow(s.cores); err != nil && !errors.Is(err, os.ErrProcessDone) {

@@ -4,12 +4,13 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 
 	"github.com/windtunnel/windtunnel/internal/plane/process"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
-// limit makes the control group that all components are started in, or a warning.
+// limit makes the control group that all components are started in, if it can be made.
 func (p *Plane) limit(l scenario.Limits) {
 	if l == (scenario.Limits{}) {
 		return
@@ -17,10 +18,30 @@ func (p *Plane) limit(l scenario.Limits) {
 	p.facts.CPULimit, p.facts.MemoryLimit = l.CPU, uint64(l.Memory)
 	group, err := process.NewGroup("the plane", process.Limits{CPU: l.CPU, Memory: uint64(l.Memory)}, p.reaper)
 	if err != nil {
-		p.warn(fmt.Sprintf("the plane runs without its limits: %v", err))
+		p.unlimited("the plane", fmt.Sprintf("the plane runs without its limits: %v", err))
 		return
 	}
 	p.group, p.facts.Limited = group, true
+}
+
+// Unlimited is a process, or the plane as a whole, whose limits could not be set.
+type Unlimited struct{ Name, Why string }
+
+// Unlimited returns whose limits were asked for and are not in force; also those of what
+// was started again since.
+func (p *Plane) Unlimited() []Unlimited {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.withoutLimits)
+}
+
+// unlimited takes note of limits that could not be set; why is empty where they are.
+func (p *Plane) unlimited(name, why string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if one := (Unlimited{name, why}); why != "" && !slices.Contains(p.withoutLimits, one) {
+		p.withoutLimits = append(p.withoutLimits, one)
+	}
 }
 
 // leastThreads is as few as Go takes for a CPU limit by itself.

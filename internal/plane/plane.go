@@ -62,7 +62,9 @@ type Plane struct {
 	endpoints  map[string]endpoint.Endpoint // by who uses them
 	proxies    map[string]*proxy.Proxy      // by whose they are
 	warnings   []string
-	ended      bool
+
+	withoutLimits []Unlimited
+	ended         bool
 
 	members     []*Member
 	memberFacts []record.MembersFact

@@ -13,6 +13,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/plane/component"
+	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -35,7 +36,7 @@ func (p programs) command(name string) (path string, args []string) {
 const (
 	kindEmbedded = "embedded"
 	kindBinaries = "binaries"
-	kindAttached = "kubeconfig"
+	kindAttached = record.KindAttached
 )
 
 // findPrograms finds the components and asks for their versions.

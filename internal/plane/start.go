@@ -236,6 +236,9 @@ func (p *Plane) launch(name string, f flight) error {
 		Name: name, Args: flags, Env: env,
 		CPULimit: own.CPU, MemoryLimit: uint64(own.Memory), Limited: child.Limited(),
 	})
+	if p.group != nil && len(child.Cgroups()) == 0 {
+		p.facts.Limited = false // what it takes is not in the plane's limits
+	}
 	s.watch(child)
 	f.o.Log.Info("started", "component", name, "pid", child.PID(), "limited", child.Limited(),
 		"cpu", own.CPU, "memory", own.Memory.Human())

@@ -17,7 +17,7 @@ const (
 	EventRunBegan     EventType = "run-begin"     // Name: the scenario
 	EventRunEnded     EventType = "run-end"       // Name: the step it ended in; Reason; Step and Text where it failed
 	EventStepBegan    EventType = "step-begin"    // Name: the step
-	EventStepEnded    EventType = "step-end"      // Name: the step; Text: why it did not do what it should, else empty; Step: where that was a step inside
+	EventStepEnded    EventType = "step-end"      // Name: the step; Text: why it failed, else empty; State, where that is known; Step: where that was a step inside
 	EventLoadAsked    EventType = "requested"     // Name: the step; Count, and Rate or Parallel
 	EventLoadOffered  EventType = "offered"       // Name: the step; Count and Rate of calls that left, without retries
 	EventLoadAchieved EventType = "achieved"      // Name: the step; Count and Rate of answers with success
@@ -31,6 +31,7 @@ const (
 	EventProfiled     EventType = "profile"       // Name: the component of which profiles are taken from now, for some seconds
 	EventDied         EventType = "death"         // Name: the component; Text: why, and its last log lines; MemoryLimit
 	EventWarned       EventType = "warning"       // Text: a sentence for the report
+	EventUnmet        EventType = "unmet"         // Name: something that the run was asked for; State: how it ended; Text: why, a clause
 	EventWorkerClock  EventType = "worker-clock"  // Worker; Offset and Bound; Jumped: how its clock stands to the run's
 	EventWorkerShare  EventType = "worker-share"  // Name: the step; Worker; Count: calls of a part of the step that are its own; At: the common start; Text: why it did not do them, else empty
 	EventWorkerLost   EventType = "worker-lost"   // Worker; Name: the step; Text: why
@@ -41,7 +42,7 @@ func eventTypes() []EventType {
 	return []EventType{
 		EventPlaneReady, EventFleetReady, EventRunBegan, EventRunEnded, EventStepBegan, EventStepEnded,
 		EventLoadAsked, EventLoadOffered, EventLoadAchieved, EventCallsFailed, EventScraped, EventScrapeFailed, EventCut, EventWatchGap,
-		EventDirty, EventFault, EventProfiled, EventDied, EventWarned, EventWorkerClock, EventWorkerShare, EventWorkerLost,
+		EventDirty, EventFault, EventProfiled, EventDied, EventWarned, EventUnmet, EventWorkerClock, EventWorkerShare, EventWorkerLost,
 	}
 }
 
@@ -54,6 +55,18 @@ const (
 	Interrupted EndReason = "interrupted"
 	Aborted     EndReason = "aborted" // what the scenario's abortOn says came to be
 	Broken      EndReason = "failed"  // a step, a component or a part of the run failed
+)
+
+// State is how something ended that a run was asked for: by its scenario, an imported
+// file, a flag or a limit. What is done has no event.
+type State string
+
+// The states of what is not done. Empty, of a step that did not end well: NotDone.
+const (
+	Refuted     State = "failed"       // it was tried, and the answer was no: the run fails
+	NotDone     State = "not-done"     // it did not come about, or not within its time
+	NotInForce  State = "not-in-force" // a limit or a setting that does not hold
+	NotMeasured State = "not-measured"
 )
 
 // Event is one moment of the run.
@@ -69,6 +82,7 @@ type Event struct {
 type Detail struct {
 	Reason   EndReason     `json:"reason,omitempty"`
 	Step     string        `json:"step,omitempty"`     // the step that failed
+	State    State         `json:"state,omitempty"`    // of what was asked for
 	Count    int           `json:"count,omitempty"`    // calls, nodes
 	Rate     float64       `json:"rate,omitempty"`     // calls per second; 0: none was asked for
 	Parallel int           `json:"parallel,omitempty"` // calls at a time, of a closed loop: latency is service time

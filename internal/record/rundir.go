@@ -129,6 +129,9 @@ type PlaneFacts struct {
 	Limited     bool    `json:"limited,omitempty"`      // the limits above are in force
 }
 
+// KindAttached is the kind of a plane that a kubeconfig reaches.
+const KindAttached = "kubeconfig"
+
 // WholePlane is what samples and figures of all components together are called.
 const WholePlane = "plane"
 

@@ -59,8 +59,9 @@ type Step struct {
 	Name     string
 	From, To clock.Time
 	Ended    bool          // false when the run ended in it
-	Note     string        // why it did not do what it should; empty when it did
-	Inside   string        // the step inside that did not do what it should
+	Note     string        // why it failed; empty when it did not
+	State    record.State  // with Note: how it ended, where the records say that
+	Inside   string        // the step inside that failed
 	Asked    record.Detail // of the load: Count, and Rate or Parallel
 }
 
@@ -392,12 +393,17 @@ func (c *collector) step(e record.Event) {
 		c.active(e.At) // a wait may be for what no call and no phase shows
 	}
 	i, ok := c.steps[e.Name]
-	if !ok {
+	switch {
+	case !ok && e.Type != record.EventStepEnded:
 		return
+	case !ok: // an end without a begin counts: it may say that the step failed
+		i = len(c.f.Steps)
+		c.steps[e.Name] = i
+		c.f.Steps = append(c.f.Steps, Step{Name: e.Name, From: e.At})
 	}
 	switch s := &c.f.Steps[i]; e.Type {
 	case record.EventStepEnded:
-		s.Ended, s.To, s.Note, s.Inside = true, e.At, e.Text, e.Step
+		s.Ended, s.To, s.Note, s.State, s.Inside = true, e.At, e.Text, e.State, e.Step
 	case record.EventLoadAsked:
 		s.Asked = e.Detail
 	}

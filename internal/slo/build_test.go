@@ -42,6 +42,7 @@ func newFlight(t testing.TB) *flight {
 		f.m.Plane.Components = append(f.m.Plane.Components, record.ComponentFact{Name: name})
 	}
 	f.event(1, record.EventStepBegan, "populate", "")
+	f.event(8.5, record.EventStepEnded, "populate", "")
 	f.w.Event(record.Event{At: at(8), Type: record.EventFleetReady, Detail: record.Detail{Count: 10}})
 	f.scrape(9)
 	f.event(runBegin, record.EventRunBegan, "test", "")
@@ -52,6 +53,12 @@ func at(seconds float64) clock.Time { return clock.Time(seconds * 1e9) }
 
 func (f *flight) event(t float64, what record.EventType, name, text string) {
 	f.w.Event(record.Event{At: at(t), Type: what, Name: name, Text: text})
+}
+
+// did writes a step that did what it should.
+func (f *flight) did(step string) {
+	f.event(50, record.EventStepBegan, step, "")
+	f.event(60, record.EventStepEnded, step, "")
 }
 
 // scrape marks a complete scrape of the API server.

@@ -3,6 +3,7 @@ package slo
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/windtunnel/windtunnel/internal/record"
@@ -60,11 +61,14 @@ func why(end record.Event) string {
 	return ""
 }
 
-// stopped says that a step did not do what it should, so that the run was
-// stopped, though it was flown and recorded to its end.
-func stopped(f *run.Facts) []string {
+// stopped says that a step failed, so that the run was stopped, though it was flown and
+// recorded to its end. Of a step that was refuted that is said by itself.
+func stopped(f *run.Facts, unmet []Unmet) []string {
 	end := f.Ended
 	if end.Reason != record.Broken || len(f.EventsOf(record.EventDied)) > 0 || !f.Began() {
+		return nil
+	}
+	if slices.ContainsFunc(unmet, func(u Unmet) bool { return u.State == record.Refuted && u.Asked == "step "+end.Step }) {
 		return nil
 	}
 	// The step that failed is named: after it deletions are run, so that it need

@@ -59,6 +59,7 @@ func TestFailedCalls(t *testing.T) {
 		{"the first attempt had deleted it", func(f *flight) { f.refuse(other, 2, 404, record.Call{Attempt: 1, Reached: true}) }, slo.Pass, "2 of the load's 1002 calls failed."},
 		{"as the step expects", func(f *flight) {
 			f.sc.Steps = []scenario.Step{{Name: "away", Expects: []int{404, 0}}}
+			f.did("away")
 			f.refuse(other, 2, 404, record.Call{})
 			f.refuse(other, 2, 0, record.Call{})
 		}, slo.Pass, "2 of the load's 1004 calls failed. 2 of the load's 1004 calls had no answer."},

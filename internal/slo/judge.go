@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/sli"
 	"github.com/windtunnel/windtunnel/internal/unit"
@@ -21,9 +22,9 @@ import (
 // instrument itself was too slow, whatever the objectives say: a plane is not
 // convicted on such evidence. A miss on a machine that did much other work is
 // unknown too. Otherwise it is fail if an objective fails, else
-// unknown if one is unknown or a step did not do what it should, else pass. Calls
-// that were refused for what they asked fail a run that came to its end, however
-// slow the instrument and busy the machine.
+// unknown if one is unknown or something that was asked for did not come about, else
+// pass. Calls that were refused for what they asked, and commands that failed, fail a
+// run that came to its end, however slow the instrument and busy the machine.
 //
 // The queries of the scenario are answered from the run's own series. An error
 // says that the scenario cannot be read, or that its queries cannot be asked.
@@ -57,7 +58,8 @@ func Judge(r *run.Run) (Judgement, error) {
 	l.measures(out.Measures, out.Lifecycles)
 	shared := crew{f, r.Manifest}
 	shared.measures(out.Measures)
-	out.Verdict, out.Reasons = conclude(out.Objectives, evidence{cutShort(f), slices.Concat(shared.doubts(), self.tooSlow()), stopped(f), u.noisy()})
+	out.Unmet = demands{sc, f, r.Manifest}.unmet()
+	out.Verdict, out.Reasons = conclude(out.Objectives, evidence{cutShort(f), slices.Concat(shared.doubts(), self.tooSlow()), stopped(f, out.Unmet), u.noisy(), out.Unmet})
 	out.Reasons = slices.Concat(out.Reasons, u.indulged(), shared.notes())
 	out.Reasons = append(out.Reasons, notes(f, out.Objectives, q.unanswered)...)
 	return out, nil
@@ -205,23 +207,40 @@ func boundUsed(r Result) float64 {
 }
 
 // evidence is what may keep a run from being believed, in sentences.
-type evidence struct{ cut, slow, stopped, noise []string }
+type evidence struct {
+	cut, slow, stopped, noise []string
+	unmet                     []Unmet
+}
+
+// refuted are sentences on what was asked for and answered with no; open on the rest of
+// what did not come about.
+func (e evidence) unmetBy() (refuted, open []string) {
+	for _, u := range e.unmet {
+		if u.State == record.Refuted {
+			refuted = append(refuted, u.sentence())
+		} else {
+			open = append(open, u.sentence())
+		}
+	}
+	return refuted, open
+}
 
 // conclude gives the verdict of the whole and its reasons, most weighty first.
 func conclude(results []Result, e evidence) (Verdict, []string) {
 	failed, unknown := count(results, Fail), count(results, Unknown)
-	reasons := slices.Concat(e.cut, e.slow, e.stopped, e.noise, describe(results, Fail), describe(results, Unknown))
-	certain := slices.ContainsFunc(results, func(r Result) bool { return r.Verdict == Fail && r.certain })
+	refuted, open := e.unmetBy()
+	reasons := slices.Concat(e.cut, e.slow, e.stopped, e.noise, refuted, describe(results, Fail), open, describe(results, Unknown))
+	certain := slices.ContainsFunc(results, func(r Result) bool { return r.Verdict == Fail && r.certain }) || len(refuted) > 0
 	switch {
 	case certain && len(e.cut) == 0:
-		return Fail, slices.Concat(describe(results, Fail), e.slow, e.stopped, e.noise, describe(results, Unknown))
+		return Fail, slices.Concat(refuted, describe(results, Fail), e.slow, e.stopped, e.noise, open, describe(results, Unknown))
 	case len(e.cut) > 0 || len(e.slow) > 0:
 		return Unknown, reasons
 	case failed > 0 && len(e.noise) > 0:
 		return Unknown, reasons // a miss may be the neighbours'; a pass in spite of them is one
 	case failed > 0:
 		return Fail, reasons
-	case unknown > 0 || len(e.stopped) > 0:
+	case unknown > 0 || len(e.stopped) > 0 || len(open) > 0:
 		return Unknown, reasons
 	case len(results) == 0:
 		return Unknown, append(reasons, "The scenario has no objective that this run could be held against.")

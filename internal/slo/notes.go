@@ -20,7 +20,7 @@ const namedMeasures = 5
 // notes are sentences that a reader should know beside the verdict, whatever
 // it is: what went wrong without spoiling it.
 func notes(f *run.Facts, results []Result, unanswered []string) []string {
-	out := slices.Concat(dirtyNotes(f), stepNotes(f), closedNotes(f))
+	out := slices.Concat(dirtyNotes(f), closedNotes(f))
 	if !slices.ContainsFunc(results, func(r Result) bool { return r.SLI == FailedCalls && r.Verdict != Pass }) {
 		out = append(out, callNotes(f)...)
 	}
@@ -91,19 +91,6 @@ func dirtyNotes(f *run.Facts) []string {
 	}
 	if len(later) > 0 {
 		out = append(out, fmt.Sprintf("The plane did not get back to what it was like at first: %s.", strings.Join(later, "; ")))
-	}
-	return out
-}
-
-// stepNotes name the steps that did not do what they should and did not stop
-// the run either.
-func stepNotes(f *run.Facts) []string {
-	var out []string
-	for _, m := range f.EventsOf(record.EventStepEnded) {
-		end := f.Ended
-		if m.Text != "" && m.Step == "" && (end.Reason == record.Done || end.Reason == record.Broken && end.Step != m.Name) {
-			out = append(out, fmt.Sprintf("Step %s did not do what it should: %s.", m.Name, strings.TrimSuffix(m.Text, ".")))
-		}
 	}
 	return out
 }

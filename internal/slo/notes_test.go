@@ -24,7 +24,6 @@ func TestNotes(t *testing.T) {
 			f.event(50, record.EventScrapeFailed, "etcd", "x")
 			f.event(55, record.EventScrapeFailed, "etcd", "x")
 		}, "The metrics of etcd could not be read 2 times."},
-		{"a step that may fail", func(f *flight) { f.event(50, record.EventStepEnded, "probe", "3 of 5 pods were running") }, "Step probe did not do what it should: 3 of 5 pods were running."},
 		{"a closed loop", func(f *flight) {
 			f.w.Event(record.Event{At: at(20), Type: record.EventLoadAsked, Name: "pool", Detail: record.Detail{Count: 1000, Parallel: 8}})
 		}, "Step pool kept 8 calls at a time (a closed loop): its latencies are service times,"},

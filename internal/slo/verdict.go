@@ -26,6 +26,7 @@ type Judgement struct {
 	Reasons    []string           `json:"reasons,omitempty"` // why it is not a pass, or what casts doubt on it; sentences, most weighty first
 	Objectives []Result           `json:"objectives"`
 	Failures   []Failure          `json:"failures,omitempty"` // how calls of the load failed
+	Unmet      []Unmet            `json:"unmet,omitempty"`    // what was asked for and did not come about
 	Measures   Measures           `json:"measures"`
 	Lifecycles []LifecycleSummary `json:"lifecycles,omitempty"` // that the scenario declares
 	Self       Self               `json:"self"`

@@ -13,14 +13,19 @@ const unmetWait = "unmet-waits"
 
 // waits are the objectives of the steps that fail a run when they are not met.
 func waits(sc *scenario.Scenario) (out []scenario.Objective) {
-	fails := func(w scenario.Wait) bool { return w.Unmet == scenario.FailRun }
 	none := 0.0
 	for s := range sc.AllSteps() {
-		if s.Wait != nil && fails(*s.Wait) || s.Churn != nil && slices.ContainsFunc(s.Churn.Wait, fails) {
+		if holdsWait(s) {
 			out = append(out, scenario.Objective{Name: "wait not met", SLI: unmetWait, Statistic: "count", Labels: map[string]string{"step": s.Name}, Max: &none})
 		}
 	}
 	return out
+}
+
+// holdsWait reports whether a step has an objective of its own for what it waits for.
+func holdsWait(s *scenario.Step) bool {
+	fails := func(w scenario.Wait) bool { return w.Unmet == scenario.FailRun }
+	return s.Wait != nil && fails(*s.Wait) || s.Churn != nil && slices.ContainsFunc(s.Churn.Wait, fails)
 }
 
 // abortedRun is what the objective counts that a scenario with abortOn has.

@@ -5,6 +5,7 @@ package unit
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -37,6 +38,9 @@ func (b *Bytes) UnmarshalText(text []byte) error {
 	q, err := resource.ParseQuantity(string(text))
 	if err != nil || q.Sign() < 0 || q.Value() == math.MaxInt64 {
 		return fmt.Errorf("%q is not a size such as 512Mi or 4Gi", text)
+	}
+	if v := q.AsApproximateFloat64(); v < 1e15 && v != math.Trunc(v) {
+		return fmt.Errorf("%q is %s bytes: m means thousandths, Mi means mebibytes, as in 512Mi", text, strconv.FormatFloat(v, 'g', 6, 64))
 	}
 	*b = Bytes(q.Value())
 	return nil

@@ -26,7 +26,7 @@ func (j Journal) write(e record.Event) {
 	j.Records.Event(e)
 }
 
-// failedStep is the error of a step that did not do what it should.
+// failedStep is the error of a step that failed.
 type failedStep interface {
 	error
 	// Failed returns the step's name and why.
@@ -59,9 +59,19 @@ func (j Journal) StepBegan(name string) {
 	j.write(record.Event{Type: record.EventStepBegan, Name: name})
 }
 
-// StepEnded says that a step has ended; err is why it did not do what it should.
+// refuted is the error of what was tried and answered with no.
+type refuted interface {
+	error
+	Refuted() bool
+}
+
+// StepEnded says that a step has ended; err is why it failed.
 func (j Journal) StepEnded(name string, err error) {
 	e := record.Event{Type: record.EventStepEnded, Name: name}
+	var no refuted
+	if errors.As(err, &no) && no.Refuted() {
+		e.State = record.Refuted
+	}
 	var failed failedStep
 	if errors.As(err, &failed) { // of a step inside
 		e.Step, _ = failed.Failed()
@@ -136,6 +146,12 @@ func (j Journal) Profiled(component string) {
 // Dirty says what was not as it should be when the run, or a step, began.
 func (j Journal) Dirty(found preflight.Finding) {
 	j.write(record.Event{Type: record.EventDirty, Name: found.Kind, Text: found.Text})
+}
+
+// Unmet says of something that was asked for, such as "limits of etcd", that it did not
+// come about, and why.
+func (j Journal) Unmet(asked string, state record.State, why string) {
+	j.write(record.Event{Type: record.EventUnmet, Name: asked, Text: why, Detail: record.Detail{State: state}})
 }
 
 // Warned keeps a sentence for the report.

@@ -97,11 +97,27 @@ func (x command) run(ctx context.Context, out *os.File) error {
 		err = c.Wait()
 		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // what it left behind
 	}
+	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	case errors.As(err, &exit) && exit.Exited():
+		return &exitError{x.Command[0], exit.ExitCode()}
 	case err != nil:
-		return fmt.Errorf("%s: %w", x.Command[0], err)
+		return fmt.Errorf("command `%s`: %w", x.Command[0], err)
 	}
 	return nil
 }
+
+// exitError is the answer of a command that ended by itself, and not with 0.
+type exitError struct {
+	command string
+	code    int
+}
+
+func (e *exitError) Error() string {
+	return fmt.Sprintf("command `%s` exited with code %d", e.command, e.code)
+}
+
+// Refuted says that the command was run and its answer was no.
+func (e *exitError) Refuted() bool { return true }

@@ -45,10 +45,10 @@ func TestCommand(t *testing.T) {
 	if err != nil || text != "hello /k\noops\n" {
 		t.Errorf("%q, %v", text, err)
 	}
-	if _, err = output(t, t.Context(), time.Minute, "sh", "-c", "exit 3"); fmt.Sprint(err) != "sh: exit status 3" {
+	if _, err = output(t, t.Context(), time.Minute, "sh", "-c", "exit 3"); fmt.Sprint(err) != "command `sh` exited with code 3" {
 		t.Error(err)
 	}
-	if _, err = output(t, t.Context(), time.Minute, "no-such-command"); err == nil || !strings.HasPrefix(err.Error(), "no-such-command: ") {
+	if _, err = output(t, t.Context(), time.Minute, "no-such-command"); err == nil || !strings.HasPrefix(err.Error(), "command `no-such-command`: ") {
 		t.Error(err)
 	}
 }
