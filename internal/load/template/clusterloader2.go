@@ -50,6 +50,10 @@ func ClusterLoader2Functions(seed uint64) texttemplate.FuncMap {
 // clusterLoader2 are the functions as its pkg/config/template_functions.go
 // defines them. They take whole and other numbers and texts of numbers alike;
 // their arithmetic is that of float64, cut to whole numbers where they say Int.
+// StructuralData comes from the template engine that ClusterLoader2 uses,
+// github.com/google/safetext: the engine refuses a text variable that changes
+// the structure of the YAML unless it passes through this function, which
+// returns it as it is.
 func (x *executor) clusterLoader2() texttemplate.FuncMap {
 	out := texttemplate.FuncMap{
 		"Concat": concat, "Lowercase": strings.ToLower, "StringSplit": func(s string) []string { return strings.Split(s, ",") },
@@ -60,7 +64,8 @@ func (x *executor) clusterLoader2() texttemplate.FuncMap {
 			return param
 		},
 		"IfThenElse": ifThenElse, "YamlQuote": yamlQuote,
-		"Seq": zeros, "SliceOfZeros": zeros, "Loop": loop, "Mod": modulo, "IsEven": even,
+		"StructuralData": func(data any) any { return data },
+		"Seq":            zeros, "SliceOfZeros": zeros, "Loop": loop, "Mod": modulo, "IsEven": even,
 		"Ceil":     func(v any) (float64, error) { f, err := number(v); return math.Ceil(f), err },
 		"RandData": x.randData, "RandDataWithSeed": randDataWithSeed, "RandInt": x.randUpTo, "RandIntRange": x.randBetween,
 	}
