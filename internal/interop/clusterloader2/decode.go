@@ -9,7 +9,6 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
-	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -35,8 +34,8 @@ func (p Place) at(field string) spot {
 	return p.spot()
 }
 
-// params are values by name, as templates and measurements take them. Whole
-// numbers are int64, other numbers float64.
+// params are values by name, as templates and measurements take them. Every
+// number is a float64, as encoding/json decodes it for ClusterLoader2.
 type params struct {
 	values map[string]any
 	lines  map[string]int
@@ -133,6 +132,7 @@ func (d decoder) params(n *yaml.Node, v reflect.Value, at strictyaml.Place) bool
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key := n.Content[i]
 		var value any
+		asYAML11(n.Content[i+1], 0)
 		if err := n.Content[i+1].Decode(&value); err != nil {
 			d.Report(d.Line(key), at.Field(key.Value), strings.TrimPrefix(err.Error(), "yaml: "))
 			continue
@@ -196,20 +196,40 @@ func truth(n *yaml.Node) (is, ok bool) {
 	return false, false
 }
 
-// plainValue makes of a decoded value what templates and scenarios know: whole
-// numbers are int64, keys are texts.
+// asYAML11 resolves the plain scalars of a value as ClusterLoader2's YAML
+// library does: yes, no, on and off are booleans, and a timestamp is a text.
+func asYAML11(n *yaml.Node, depth int) {
+	if depth > maxLevels {
+		return
+	}
+	if n.Kind == yaml.AliasNode {
+		asYAML11(n.Alias, depth+1)
+		return
+	}
+	if n.Kind == yaml.ScalarNode && n.Style == 0 {
+		is, ok := truth(n)
+		switch {
+		case ok:
+			n.Tag, n.Value = "!!bool", strconv.FormatBool(is)
+		case n.Tag == "!!timestamp":
+			n.Tag = "!!str"
+		}
+	}
+	for _, inner := range n.Content {
+		asYAML11(inner, depth+1)
+	}
+}
+
+// plainValue makes of a decoded value what encoding/json would: numbers are
+// float64, and the keys of mappings are texts.
 func plainValue(v any) any {
 	switch v := v.(type) {
 	case int:
-		return int64(v)
+		return float64(v)
+	case int64:
+		return float64(v)
 	case uint64:
 		return float64(v)
-	case time.Time:
-		return v.Format(time.RFC3339Nano)
-	case float64:
-		if v == math.Trunc(v) && math.Abs(v) < 1<<53 {
-			return int64(v) // JSON does not tell 5.0 from 5
-		}
 	case []any:
 		for i := range v {
 			v[i] = plainValue(v[i])
@@ -221,9 +241,7 @@ func plainValue(v any) any {
 	case map[any]any:
 		out := map[string]any{}
 		for k, x := range v {
-			if name, ok := k.(string); ok {
-				out[name] = plainValue(x)
-			}
+			out[fmt.Sprint(k)] = plainValue(x)
 		}
 		return out
 	}

@@ -3,6 +3,7 @@ package clusterloader2
 import (
 	"fmt"
 	"maps"
+	"math"
 	"time"
 )
 
@@ -68,10 +69,6 @@ func (c call) number(name string, fallback float64) float64 {
 	switch v := c.params.values[name].(type) {
 	case nil:
 		return fallback
-	case int64:
-		return float64(v)
-	case int:
-		return float64(v)
 	case float64:
 		return v
 	default:
@@ -80,10 +77,11 @@ func (c call) number(name string, fallback float64) float64 {
 	}
 }
 
+// whole is a whole number; others are truncated, as ClusterLoader2 does.
 func (c call) whole(name string, fallback int) int {
 	f := c.number(name, float64(fallback))
-	if f != float64(int(f)) {
-		c.fault(name, "%v is not a whole number", f)
+	if f != math.Trunc(f) {
+		c.im.note(c.at(name), c.method+" "+name, "%v is truncated to %d, as in ClusterLoader2", f, int(f))
 	}
 	return int(f)
 }

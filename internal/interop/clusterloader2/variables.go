@@ -66,13 +66,22 @@ func (im *importer) environment(to map[string]any) {
 			continue
 		}
 		value := unpacked(text)
-		if have, ok := to[name]; ok && fmt.Sprint(have) != fmt.Sprint(value) {
+		if have, ok := to[name]; ok && !same(have, value) {
 			if _, set := im.options.Set[name]; !set {
 				im.faults.list = append(im.faults.list, flag("%s is %v in the override files and %v in the environment", name, have, value))
 			}
 		}
 		to[name] = value
 	}
+}
+
+// same tells whether two variables have one value; numbers of files are
+// float64 and those of the environment int64.
+func same(a, b any) bool {
+	if whole, ok := b.(int64); ok {
+		b = float64(whole)
+	}
+	return fmt.Sprint(a) == fmt.Sprint(b)
 }
 
 // unpacked reads a text as ClusterLoader2 reads environment variables.
