@@ -67,7 +67,7 @@ func TestBadFiles(t *testing.T) {
 		{"no name, no steps", "{{range Loop 2}}\n{{end}}\nnamespace: {}\n", nil, "c.yaml:3: name: a name is needed\nc.yaml:3: steps: no steps"},
 		{"types", "name: t\nnamespace: {number: many}\nsteps: {}\ntuningSets:\n- {name: u, timeLimitedLoad: {timeLimit: 5}}\n", nil,
 			"c.yaml:2: namespace.number: \"many\" is not a whole number\nc.yaml:3: steps: fields in place of a list\nc.yaml:5: tuningSets[0].timeLimitedLoad.timeLimit: \"5\" is not a time such as 1m30s"},
-		{"namespaces", "name: t\nnamespace:\n\n  number: 0\nsteps: [{name: a, measurements: [{identifier: s, method: Sleep}]}]\n", nil, "c.yaml:4: namespace.number: 0 is not above 0"},
+		{"namespaces", "name: t\nnamespace:\n\n  number: -1\nsteps: [{name: a, measurements: [{identifier: s, method: Sleep}]}]\n", nil, "c.yaml:4: namespace.number: -1 is below 0"},
 		{"no kind of tuning set", top + phase(bundle) + "TuningSets:\n- name: u\n- name: v\n", map[string]string{"cm.yaml": cm},
 			`c.yaml:7: tuningSets[0]: tuning set "u": exactly one of qpsLoad, randomizedLoad, steppedLoad, timeLimitedLoad, randomizedTimeLimitedLoad, parallelismLimitedLoad, globalQPSLoad, poissonLoad is needed` + "\n" +
 				`c.yaml:8: tuningSets[1]: tuning set "v": exactly one of qpsLoad, randomizedLoad, steppedLoad, timeLimitedLoad, randomizedTimeLimitedLoad, parallelismLimitedLoad, globalQPSLoad, poissonLoad is needed`},

@@ -19,8 +19,8 @@ func (im checker) check(c *config) {
 	if c.Name == "" {
 		im.faults.at(c.spot(), "name: a name is needed")
 	}
-	if c.Namespace.Number < 0 || len(c.Namespace.lines) > 0 && c.Namespace.lines["number"] > 0 && c.Namespace.Number == 0 {
-		im.faults.at(c.Namespace.at("number"), "namespace.number: %d is not above 0", c.Namespace.Number)
+	if c.Namespace.Number < 0 {
+		im.faults.at(c.Namespace.at("number"), "namespace.number: %d is below 0", c.Namespace.Number)
 	}
 	if c.AutomanagedNamespaces < 0 {
 		im.faults.at(c.at("automanagedNamespaces"), "automanagedNamespaces: %d is below 0", c.AutomanagedNamespaces)

@@ -74,7 +74,7 @@ func (l *lowering) head() {
 	s.Seed = l.seed()
 	s.Bodies = map[string]scenario.Body{}
 	s.Fleet.Nodes = l.options.Nodes
-	s.Namespaces.Prefix, s.Namespaces.Count = cmp.Or(n.Prefix, l.prefix(s.Name)), max(1, n.Number, l.c.AutomanagedNamespaces)
+	s.Namespaces.Prefix, s.Namespaces.Count = cmp.Or(n.Prefix, l.prefix(s.Name)), l.c.namespaces()
 	if n.EnableExistingNamespaces != nil && *n.EnableExistingNamespaces {
 		l.note(n.at("enableExistingNamespaces"), "namespace.enableExistingNamespaces", "namespaces that are there already are not used; the run makes its own")
 	}
@@ -90,6 +90,15 @@ func (l *lowering) head() {
 		}
 	}
 	l.chaos()
+}
+
+// namespaces is how many the run makes: 1 when the number is 0 or not given.
+// The older field counts only beside a number of 1, as in ClusterLoader2.
+func (c *config) namespaces() int {
+	if n := max(1, c.Namespace.Number); n > 1 {
+		return n
+	}
+	return max(1, c.AutomanagedNamespaces)
 }
 
 // chaos turns the config's node failures into a fault of the fleet's nodes.

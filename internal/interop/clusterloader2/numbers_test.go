@@ -64,3 +64,18 @@ func TestVariablesThatAgree(t *testing.T) {
 	files := map[string]string{"c.yaml": top + measured("Sleep", "duration: 1s"), "o.yaml": "CL2_A: 1000000\nCL2_B: yes\n"}
 	imported(t, files, clusterloader2.Options{Nodes: 1, Overrides: []string{"o.yaml"}, Env: environ.New([]string{"CL2_A=1000000", "CL2_B=true"}, nil)})
 }
+
+// TestNumberOfNamespaces holds ClusterLoader2's defaults: 1 in place of 0, and
+// automanagedNamespaces only beside a number of 1.
+func TestNumberOfNamespaces(t *testing.T) {
+	for fields, want := range map[string]int{
+		"": 1, "namespace: {number: 0}\n": 1, "namespace: {number: 3}\n": 3, "automanagedNamespaces: 4\n": 4,
+		"automanagedNamespaces: 4\nnamespace: {number: 0}\n": 4, "automanagedNamespaces: 4\nnamespace: {number: 1}\n": 4,
+		"automanagedNamespaces: 4\nnamespace: {number: 2}\n": 2, "automanagedNamespaces: 0\n": 1,
+	} {
+		s, _ := imported(t, map[string]string{"c.yaml": fields + top + phase(bundle), "cm.yaml": cm}, clusterloader2.Options{Nodes: 1})
+		if s.Namespaces.Count != want {
+			t.Errorf("%q: %d namespaces, want %d", fields, s.Namespaces.Count, want)
+		}
+	}
+}
