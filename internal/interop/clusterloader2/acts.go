@@ -8,6 +8,7 @@ import (
 )
 
 func sleep(_ *lowering, c call, _ int) []scenario.Step {
+	c.needText("duration")
 	d := c.duration("duration", 0)
 	if d <= 0 {
 		return nil // ClusterLoader2 goes on at once
@@ -28,8 +29,8 @@ func execute(_ *lowering, c call, _ int) []scenario.Step {
 	for i := range command {
 		command[i] = c.im.expand(command[i])
 	}
-	if c.whole("retries", 1) > 1 {
-		c.note("a command is run once; retries and backoffDelay are left out")
+	if n := c.whole("retries", 1); n < 1 {
+		c.fault("retries", "%d is not above 0", n)
 	}
 	return []scenario.Step{{Name: c.identifier, Exec: &scenario.Exec{
 		Command: command, Timeout: unit.Duration(c.duration("timeout", time.Hour)),
@@ -37,25 +38,32 @@ func execute(_ *lowering, c call, _ int) []scenario.Step {
 }
 
 // chaosMethod lets nodes fail from here on.
-func chaosMethod(_ *lowering, c call, _ int) []scenario.Step {
-	if c.action() != "start" {
-		c.note("nodes go on failing until the end of the run")
+func chaosMethod(l *lowering, c call, _ int) []scenario.Step {
+	if c.action() != start {
+		c.differs("nodes go on failing until the end of the run; ClusterLoader2 ends that here")
 		return nil
 	}
-	share, every, down := c.number("failureRate", 0), c.duration("interval", 0), c.duration("simulatedDowntime", 0)
-	if share <= 0 || every <= 0 || down <= 0 {
+	f := nodeFailure{
+		FailureRate: c.number("failureRate", 0), Interval: duration(c.duration("interval", 0)),
+		JitterFactor: c.number("jitterFactor", 0), SimulatedDowntime: duration(c.duration("simulatedDowntime", 0)),
+	}
+	if f.FailureRate <= 0 || f.Interval <= 0 || f.SimulatedDowntime <= 0 {
 		c.im.faults.at(c.where, "%s: failureRate, interval and simulatedDowntime above 0 are needed", c.method)
 		return nil
 	}
-	return []scenario.Step{{Name: c.identifier, Fault: nodeFailures(share, every, c.number("jitterFactor", 0), down)}}
+	c.note(failuresDiffer)
+	return []scenario.Step{{Name: c.identifier, Fault: nodeFailures(l.options.Nodes, f)}}
 }
+
+// downSeconds is how long ClusterLoader2 takes the API server away by default.
+const downSeconds = 30
 
 // restartServer takes the API server away for some seconds. ClusterLoader2
 // does it over ssh; here it is a process of ours.
 func restartServer(_ *lowering, c call, _ int) []scenario.Step {
 	f := &scenario.Disturbance{Component: "kube-apiserver", Action: "restart"}
-	if s := c.number("downSeconds", 0); s > 0 {
-		f.Action, f.For, f.Hold = "kill", unit.Duration(s*float64(time.Second)), true
+	if s := c.whole("downSeconds", downSeconds); s > 0 {
+		f.Action, f.For, f.Hold = "kill", unit.Duration(time.Duration(s)*time.Second), true
 	}
 	return []scenario.Step{{Name: c.identifier, Fault: f}}
 }

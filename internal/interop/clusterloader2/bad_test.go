@@ -75,7 +75,7 @@ func TestBadFiles(t *testing.T) {
 			`c.yaml:3: tuningSets[0]: tuning set "u": exactly one of qpsLoad, randomizedLoad, steppedLoad, timeLimitedLoad, randomizedTimeLimitedLoad, parallelismLimitedLoad, globalQPSLoad, poissonLoad is needed, not qpsLoad and poissonLoad`},
 		{"values of tuning sets", "name: t\ntuningSets:\n- {name: u, qpsLoad: {qps: 0}}\n- {name: v, timeLimitedLoad: {timeLimit: 0s}}\n- {name: w, steppedLoad: {burstSize: -1}}\n- {name: x, globalQPSLoad: {qps: 1}}\nsteps:\n" + phase(bundle), map[string]string{"cm.yaml": cm},
 			"c.yaml:3: tuningSets[0].qpsLoad.qps: 0 is not above 0\nc.yaml:4: tuningSets[1].timeLimitedLoad.timeLimit: 0s is not above 0s\n" +
-				"c.yaml:5: tuningSets[2].steppedLoad.burstSize: -1 is not above 0\nc.yaml:5: tuningSets[2].steppedLoad.stepDelay: 0s is not above 0s\nc.yaml:6: tuningSets[3].globalQPSLoad.burst: 0 is not above 0"},
+				"c.yaml:5: tuningSets[2].steppedLoad.burstSize: -1 is not above 0\nc.yaml:6: tuningSets[3].globalQPSLoad.burst: 0 is not above 0"},
 		{"tuning set not declared", top + phase(strings.Replace(bundle, "tuningSet: u", "tuningSet: v", 1)), map[string]string{"cm.yaml": cm}, `c.yaml:5: phases[0].tuningSet: "v" is not declared; tuningSets has u`},
 		{"no tuning set", top + phase(strings.Replace(bundle, "tuningSet: u, ", "", 1)), map[string]string{"cm.yaml": cm}, "c.yaml:5: phases[0].tuningSet: a tuning set is needed"},
 		{"template missing", top + phase(bundle), nil, "c.yaml:5: phases[0].objectBundle[0].objectTemplatePath: cm.yaml: no such file"},
@@ -93,8 +93,16 @@ func TestBadFiles(t *testing.T) {
 			"c.yaml:5: WaitForRunningPods: desiredPodCount: 2 is not a number\nc.yaml:5: WaitForRunningPods: labelSelector: [a] is not a text\nc.yaml:5: WaitForRunningPods: timeout: \"soon\" is not a time such as 1m30s"},
 		{"selector", top + measured("PodStartupLatency", "action: start, labelSelector: 'a in'"), nil, `c.yaml:5: PodStartupLatency: labelSelector: "a in" is not a label selector`},
 		{"gathered and not started", top + measured("PodStartupLatency", "action: gather"), nil, `c.yaml:5: PodStartupLatency: "i" is gathered and was not started`},
-		{"parameters that are needed", top + measured("WaitForControlledPodsRunning", "action: gather") + measured("WaitForRunningPods", "a: b") + measured("Exec", "a: b") + measured("GenericPrometheusQuery", "action: gather, queries: [{}]") + measured("WaitForGenericK8sObjects", "a: b"), nil,
-			"c.yaml:5: WaitForControlledPodsRunning: apiVersion is needed\nc.yaml:5: WaitForControlledPodsRunning: kind is needed\nc.yaml:6: WaitForRunningPods: desiredPodCount is needed\nc.yaml:7: Exec: command is needed\n" +
+		{"started without parameters", top + measured("WaitForControlledPodsRunning", "action: start") + measured("WaitForControlledPodsRunning", "action: gather"), nil,
+			"c.yaml:6: WaitForControlledPodsRunning: apiVersion is needed\nc.yaml:6: WaitForControlledPodsRunning: kind is needed"},
+		{"actions", top + measured("WaitForControlledPodsRunning", "a: b") + measured("PodStartupLatency", "action: stop") + measured("WaitForFinishedJobs", "action: gather"), nil,
+			"c.yaml:5: WaitForControlledPodsRunning: action is needed: start, gather, stop\nc.yaml:6: PodStartupLatency: action: \"stop\" is none of start, gather\n" +
+				"c.yaml:7: WaitForFinishedJobs: \"i\" is gathered and was not started"},
+		{"nodes that never are so few", top + measured("WaitForNodes", "minDesiredNodeCount: 0, maxDesiredNodeCount: 0") + measured("WaitForNodes", "minDesiredNodeCount: 1") + measured("WaitForBoundPVCs", "a: b"), nil,
+			"c.yaml:5: WaitForNodes: maxDesiredNodeCount: 0 is fewer than the 1 nodes that exist or are wanted, so the wait cannot end\n" +
+				"c.yaml:6: WaitForNodes: maxDesiredNodeCount is needed\nc.yaml:7: WaitForBoundPVCs: desiredPVCCount is needed"},
+		{"parameters that are needed", top + measured("Sleep", "a: b") + measured("WaitForRunningPods", "a: b") + measured("Exec", "a: b") + measured("GenericPrometheusQuery", "action: gather, queries: [{}]") + measured("WaitForGenericK8sObjects", "a: b"), nil,
+			"c.yaml:5: Sleep: duration is needed\nc.yaml:6: WaitForRunningPods: desiredPodCount is needed\nc.yaml:7: Exec: command is needed\n" +
 				"c.yaml:8: GenericPrometheusQuery: metricName is needed\nc.yaml:8: GenericPrometheusQuery: name is needed\nc.yaml:8: GenericPrometheusQuery: query is needed\nc.yaml:9: WaitForGenericK8sObjects: successfulConditions is needed"},
 		{"custom thresholds", top + measured("APIResponsivenessPrometheus", "action: gather, enableViolations: true, customThresholds: '- {verb: GET, threshold: 0s}'"), nil, "c.yaml:5: APIResponsivenessPrometheus: customThresholds: threshold of GET : 0s is not above 0s"},
 		{"object template does not parse", top + phase(bundle), map[string]string{"cm.yaml": "a: b\nc: {{ .x\n"}, "cm.yaml:3: unclosed action started at body:2"},

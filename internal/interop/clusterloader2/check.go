@@ -85,7 +85,9 @@ func (im checker) tuningSet(t *tuningSet, path string) {
 		positive("averageQps", t.RandomizedLoad.AverageQPS)
 	case t.SteppedLoad != nil:
 		positive("burstSize", float64(t.SteppedLoad.BurstSize))
-		lasting("stepDelay", t.SteppedLoad.StepDelay)
+		if t.SteppedLoad.StepDelay < 0 {
+			im.faults.at(at, "%s.%s.stepDelay: %s is below 0s", path, kinds[0], time.Duration(t.SteppedLoad.StepDelay))
+		}
 	case t.TimeLimitedLoad != nil:
 		lasting("timeLimit", t.TimeLimitedLoad.TimeLimit)
 	case t.RandomizedTimeLimitedLoad != nil:
@@ -157,12 +159,12 @@ func (im checker) measurement(m *measurement, path string) {
 	if (m.Identifier == "") == (len(m.Instances) == 0) {
 		im.faults.at(m.spot(), "%s: exactly one of identifier and instances is needed", path)
 	}
-	var names []string
-	for _, one := range methods() {
-		names = append(names, one.name)
-	}
-	if !slices.Contains(names, m.Method) {
-		im.faults.at(m.at("method"), "%s.method: ClusterLoader2 has no measurement %q%s", path, m.Method, nearest(m.Method, names))
+	if methodNamed(m.Method).lower == nil {
+		var known []string
+		for _, one := range methods() {
+			known = append(known, one.name)
+		}
+		im.faults.at(m.at("method"), "%s.method: ClusterLoader2 has no measurement %q%s", path, m.Method, nearest(m.Method, known))
 	}
 }
 

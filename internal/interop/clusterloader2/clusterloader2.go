@@ -147,13 +147,22 @@ func (im *importer) scenario(file string, raw []byte) *scenario.Scenario {
 // shown is a file that the config names, as messages name it.
 func (im *importer) shown(path string) string { return filepath.Join(im.dir, filepath.FromSlash(path)) }
 
-// note says once what is different; what tells notes apart.
+// note says once what is different; what tells notes apart. The load and the
+// verdict are what they would be without the difference.
 func (im *importer) note(at spot, what, format string, args ...any) {
+	im.remark(Note{File: at.file, Line: at.line, Field: what, Text: fmt.Sprintf(format, args...)})
+}
+
+// differs is a note of a difference that changes the load or the verdict.
+func (im *importer) differs(at spot, what, format string, args ...any) {
+	im.remark(Note{File: at.file, Line: at.line, Field: what, Text: fmt.Sprintf(format, args...), Changes: true})
+}
+
+func (im *importer) remark(n Note) {
 	if im.noted == nil {
 		im.noted = map[string]bool{}
 	}
-	n := Note{File: at.file, Line: at.line, Field: what, Text: fmt.Sprintf(format, args...)}
-	if key := what + "\x00" + n.Text; !im.noted[key] {
+	if key := n.Field + "\x00" + n.Text; !im.noted[key] {
 		im.noted[key] = true
 		im.notes = append(im.notes, n)
 	}

@@ -93,14 +93,18 @@ type object struct {
 }
 
 type listUnknown struct {
-	LabelSelector *struct {
-		MatchLabels      map[string]string
-		MatchExpressions []struct {
-			Key, Operator string
-			Values        []string
-		}
-	}
+	LabelSelector *labelSelector
 	Place
+}
+
+type labelSelector struct {
+	MatchLabels      map[string]string
+	MatchExpressions []requirement
+}
+
+type requirement struct {
+	Key, Operator string
+	Values        []string
 }
 
 type measurement struct {
@@ -121,16 +125,26 @@ type instance struct {
 type tuningSet struct {
 	Name                      string
 	InitialDelay              duration
-	QPSLoad                   *struct{ QPS float64 }
-	RandomizedLoad            *struct{ AverageQPS float64 }
+	QPSLoad                   *qpsLoad
+	RandomizedLoad            *randomizedLoad
 	SteppedLoad               *steppedLoad
-	TimeLimitedLoad           *struct{ TimeLimit duration }
-	RandomizedTimeLimitedLoad *struct{ TimeLimit duration }
-	ParallelismLimitedLoad    *struct{ ParallelismLimit int }
+	TimeLimitedLoad           *timeLimitedLoad
+	RandomizedTimeLimitedLoad *timeLimitedLoad
+	ParallelismLimitedLoad    *parallelismLimitedLoad
 	GlobalQPSLoad             *globalLoad
-	PoissonLoad               *struct{ ExpectedActionsPerSecond float64 }
+	PoissonLoad               *poissonLoad
 	Place
 }
+
+type qpsLoad struct{ QPS float64 }
+
+type randomizedLoad struct{ AverageQPS float64 }
+
+type timeLimitedLoad struct{ TimeLimit duration }
+
+type parallelismLimitedLoad struct{ ParallelismLimit int }
+
+type poissonLoad struct{ ExpectedActionsPerSecond float64 }
 
 type steppedLoad struct {
 	BurstSize int

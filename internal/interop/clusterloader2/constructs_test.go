@@ -187,19 +187,20 @@ func TestPodsThatStay(t *testing.T) {
 	object := func(name, file, replicas string) string {
 		return phase("tuningSet: u, namespaceRange: {min: 1, max: 1}, replicasPerNamespace: " + replicas + ", objectBundle: [{basename: " + name + ", objectTemplatePath: " + file + "}]")
 	}
-	gather := measured("WaitForControlledPodsRunning", "action: gather, apiVersion: apps/v1, kind: Deployment, labelSelector: app = x")
+	begin := measured("WaitForControlledPodsRunning", "action: start, apiVersion: apps/v1, kind: Deployment, labelSelector: app = x")
+	gather := measured("WaitForControlledPodsRunning", "action: gather")
 	for _, tt := range []struct {
 		name, other string
 		remain      int
 		want        string
 	}{
 		{"known", deployment("7"), 14, ""},
-		{"random", deployment("{{RandIntRange 1 9}}"), 0, "c.yaml:8: WaitForControlledPodsRunning: other pods with the labels group=g stay, nobody knows how many: only the controllers are waited for"},
+		{"random", deployment("{{RandIntRange 1 9}}"), 0, "c.yaml:9: WaitForControlledPodsRunning: other pods with the labels group=g stay, nobody knows how many: only the controllers are waited for"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			other := strings.Replace(tt.other, "app: x", "app: y", 1)
 			s, notes := imported(t, map[string]string{
-				"c.yaml":  top + object("a", "a.yaml", "3") + object("b", "b.yaml", "2") + object("a", "a.yaml", "0") + gather,
+				"c.yaml":  top + begin + object("a", "a.yaml", "3") + object("b", "b.yaml", "2") + object("a", "a.yaml", "0") + gather,
 				"a.yaml":  deployment("5"),
 				"b.yaml":  other,
 				"cm.yaml": cm,
@@ -258,8 +259,8 @@ func TestGroups(t *testing.T) {
 	if got, want := strings.Join(got, "\n"), "i pod-startup p99 i 7\nj pods-bound-rate max i 5\nk/l pod-startup p99 k-l 5\nf unsupported"; got != want {
 		t.Errorf("objectives\n got %s\nwant %s", got, want)
 	}
-	want := "c.yaml:11: PodStartupLatency: \"i\" is gathered more than once; it is judged over the whole run\n" +
-		"c.yaml:14: PodStartupLatency: pods can be selected by labels only, not by fieldSelector"
+	want := "c.yaml:8: PodStartupLatency fieldSelector: objects are selected by labels only, not by fieldSelector\n" +
+		"c.yaml:11: PodStartupLatency: \"i\" is gathered more than once; it is judged over the whole run"
 	if notes != want {
 		t.Errorf("notes\n got %s\nwant %s", notes, want)
 	}

@@ -112,10 +112,15 @@ func (d decoder) begin(n *yaml.Node, v reflect.Value, _ strictyaml.Place) {
 	}
 }
 
-func (d decoder) after(parent reflect.Value, _ reflect.StructField, k *yaml.Node, _ strictyaml.Place) {
+func (d decoder) after(parent reflect.Value, f reflect.StructField, k *yaml.Node, at strictyaml.Place) {
 	if p := parent.FieldByName("Place"); p.IsValid() {
 		p.Addr().Interface().(*Place).lines[strings.ToLower(k.Value)] = d.Line(k)
 	}
+	value := parent.FieldByIndex(f.Index)
+	if value.Kind() == reflect.Pointer && !value.IsNil() {
+		value = value.Elem()
+	}
+	d.im.told(spot{d.file, d.Line(k)}, at.Path, fateOf(parent.Type(), lowerFirst(f.Name)), value.Interface())
 }
 
 // params reads values by name, whatever they are.

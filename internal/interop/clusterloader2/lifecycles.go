@@ -11,7 +11,6 @@ import (
 // measurement selects objects in a way that lifecycles cannot.
 func (l *lowering) lifecycle(c call, use string) string {
 	if c.has("fieldSelector") {
-		c.note("objects can be selected by labels only, not by fieldSelector")
 		return ""
 	}
 	selector := c.text("labelSelector", "")
@@ -34,12 +33,26 @@ func (l *lowering) lifecycle(c call, use string) string {
 
 // jobLifecycle records the lifecycles of Jobs. ClusterLoader2 takes create_to_start
 // and start_to_complete from timestamps of whole seconds; here they are by
-// receipt, and in every verdict, which sums up each lifecycle by its phases.
+// receipt, and in every verdict, which sums up each lifecycle by its phases. When
+// they are gathered, ClusterLoader2 waits for the jobs to complete; jobs that do
+// not complete in time fail nothing there, and leave the verdict unknown here.
 func jobLifecycle(l *lowering, c call, _ int) []scenario.Step {
-	if l.lifecycle(c, "job") == "" && c.ends() {
-		l.unsupported(c.identifier, "jobs can be selected by labels only")
+	one := l.lifecycle(c, "job")
+	if c.action() != gather {
+		return nil
 	}
-	return nil
+	if one == "" {
+		l.unsupported(c.identifier, "jobs can be selected by labels only")
+		return nil
+	}
+	w, ok := l.jobsWait(c)
+	if !ok || w.Count == 0 {
+		return nil
+	}
+	w.Condition = hasCondition("Complete", "True")
+	steps := waiting(c.identifier, w)
+	steps[0].Wait.Unmet = scenario.UnknownRun
+	return steps
 }
 
 // claimTime is ClusterLoader2's bound on how long a claim may wait.
@@ -49,7 +62,7 @@ const claimTime = 5 * time.Minute
 // allocation.
 func claimAllocation(l *lowering, c call, _ int) []scenario.Step {
 	one := l.lifecycle(c, "resourceclaim")
-	if !c.ends() {
+	if c.action() != gather {
 		return nil
 	}
 	if one == "" {
@@ -57,9 +70,11 @@ func claimAllocation(l *lowering, c call, _ int) []scenario.Step {
 		return nil
 	}
 	c.note("pod_create_to_claim_create is left out: it is the controller's part, which the lifecycles of claims do not show")
-	l.objective(scenario.Objective{
-		Name: c.identifier, SLI: "lifecycle", Labels: map[string]string{"lifecycle": one, "phase": "created..allocated"},
-		Statistic: "p99", Max: bound(c.duration("threshold", claimTime).Seconds()),
-	}, 0)
+	for _, b := range c.percentiles(claimTime) {
+		l.objective(scenario.Objective{
+			Name: c.identifier, SLI: "lifecycle", Labels: map[string]string{"lifecycle": one, "phase": "created..allocated"},
+			Statistic: b.statistic, Max: bound(b.most.Seconds()),
+		}, 0)
+	}
 	return nil
 }

@@ -10,8 +10,8 @@ import (
 
 func TestLivesOfJobsAndClaims(t *testing.T) {
 	s, notes := imported(t, map[string]string{
-		"c.yaml": top + measured("JobLifecycleLatency", "action: start, labelSelector: group = test") + phase(bundle) +
-			measured("JobLifecycleLatency", "action: gather") + measured("ResourceClaimAllocationLatency", "action: gather, threshold: 2m"),
+		"c.yaml": top + measured("JobLifecycleLatency", "action: start, labelSelector: group = test") + measured("ResourceClaimAllocationLatency", "action: start, threshold: 2m") +
+			phase(bundle) + measured("JobLifecycleLatency", "action: gather") + measured("ResourceClaimAllocationLatency", "action: gather"),
 		"cm.yaml": cm,
 	}, clusterloader2.Options{Nodes: 1})
 	if len(s.Lifecycles) != 2 {

@@ -6,7 +6,6 @@ import (
 	"math"
 	"reflect"
 	"slices"
-	"time"
 
 	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -75,20 +74,6 @@ func (l *lowering) head() {
 	s.Bodies = map[string]scenario.Body{}
 	s.Fleet.Nodes = l.options.Nodes
 	s.Namespaces.Prefix, s.Namespaces.Count = cmp.Or(n.Prefix, l.prefix(s.Name)), l.c.namespaces()
-	if n.EnableExistingNamespaces != nil && *n.EnableExistingNamespaces {
-		l.note(n.at("enableExistingNamespaces"), "namespace.enableExistingNamespaces", "namespaces that are there already are not used; the run makes its own")
-	}
-	if n.DeleteAutomanagedNamespaces != nil && !*n.DeleteAutomanagedNamespaces {
-		l.note(n.at("deleteAutomanagedNamespaces"), "namespace.deleteAutomanagedNamespaces", "what the run made is deleted at its end")
-	}
-	for _, d := range l.c.Dependencies {
-		l.note(d.spot(), "dependency "+d.Name, "nothing is installed before the run: method %s is left out", d.Method)
-	}
-	for _, t := range l.c.TuningSets {
-		if t.InitialDelay > 0 {
-			l.note(t.at("initialDelay"), "tuning set "+t.Name, "initialDelay is without effect in ClusterLoader2 and here")
-		}
-	}
 	l.chaos()
 }
 
@@ -111,19 +96,23 @@ func (l *lowering) chaos() {
 		l.faults.at(f.spot(), "chaosMonkey.nodeFailure: failureRate, interval and simulatedDowntime above 0 are needed")
 		return
 	}
-	if len(l.c.ChaosMonkey.ExcludedNodes) > 0 {
-		l.note(l.c.ChaosMonkey.at("excludedNodes"), "chaosMonkey.excludedNodes", "simulated nodes have other names; none is excluded")
-	}
-	l.emit("node failures", []scenario.Step{{Fault: nodeFailures(f.FailureRate, time.Duration(f.Interval), f.JitterFactor, time.Duration(f.SimulatedDowntime))}})
+	l.note(f.spot(), "chaosMonkey.nodeFailure", failuresDiffer)
+	l.emit("node failures", []scenario.Step{{Fault: nodeFailures(l.options.Nodes, *f)}})
 }
 
-// nodeFailures is a share of all nodes that fails every interval, which is
-// jittered by up to the factor: each node fails once in interval / share on average.
-func nodeFailures(share float64, every time.Duration, jitter float64, down time.Duration) *scenario.Disturbance {
-	mean := float64(every) * (1 + max(0, jitter)/2) / min(1, share)
+// failuresDiffer says how node failures are not those of ClusterLoader2.
+const failuresDiffer = "each node fails at random times of its own, as often on average; ClusterLoader2 fails a whole share at once, and each node once only"
+
+// nodeFailures is a share of all nodes that fails every interval. ClusterLoader2
+// rounds the share up to whole nodes, adds a random part of up to the jitter
+// factor to the interval, and begins the next interval when the nodes are back.
+func nodeFailures(nodes int, f nodeFailure) *scenario.Disturbance {
+	all := float64(max(1, nodes))
+	failing := min(all, math.Ceil(f.FailureRate*all))
+	period := float64(f.Interval)*(1+max(0, f.JitterFactor)/2) + float64(f.SimulatedDowntime)
 	return &scenario.Disturbance{
-		Nodes: &scenario.Victims{Percent: 100}, Action: "flap",
-		Between: unit.Duration(math.Round(mean)), Down: unit.Duration(down),
+		Nodes: &scenario.Victims{Percent: 100}, Action: "flap", // between is the time that a node is up
+		Between: unit.Duration(math.Round(period*all/failing - float64(f.SimulatedDowntime))), Down: unit.Duration(f.SimulatedDowntime),
 	}
 }
 

@@ -7,82 +7,6 @@ import (
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
-// method is one of ClusterLoader2's measurements and what becomes of it.
-type method struct {
-	name string
-	// lower adds groups, objectives and measures and returns what is to be
-	// done; since is the mark at which the measurement was started.
-	lower func(l *lowering, c call, since int) []scenario.Step
-}
-
-// methods are all that ClusterLoader2 registers, in the order of what they are about.
-func methods() []method {
-	return []method{
-		{"PodStartupLatency", podStartup},
-		{"SchedulingThroughput", schedulingThroughput},
-		{"SchedulingThroughputPrometheus", schedulingPrometheus},
-		{"APIResponsivenessPrometheus", apiResponsiveness},
-		{"GenericPrometheusQuery", genericQuery},
-		{"APIAvailability", apiAvailability},
-		{"Timer", timer},
-		{"PrometheusSchedulingMetrics", schedulingMetrics},
-		{"SchedulingMetrics", schedulingMetrics},
-		{"SLOMeasurement", sloMeasurement},
-
-		{"WaitForControlledPodsRunning", waitControlled},
-		{"WaitForRunningPods", waitRunningPods},
-		{"WaitForGenericK8sObjects", waitGeneric},
-		{"WaitForFinishedJobs", waitFinishedJobs},
-		{"WaitForNodes", waitNodes},
-		{"WaitForBoundPVCs", waitPhase("persistentvolumeclaims", "Bound", "desiredPVCCount")},
-		{"WaitForAvailablePVs", waitPhase("persistentvolumes", "Available", "desiredPVCount")},
-
-		{"Sleep", sleep},
-		{"Exec", execute},
-		{"ChaosMonkey", chaosMethod},
-		{"RestartApiserver", restartServer},
-
-		{"TestMetrics", report("CPU and memory of every component, their metrics and those of etcd are recorded in every run; there are no system pods whose restarts could be counted, and no profiles are taken")},
-		{"ResourceUsageSummary", report("CPU and memory of every component are recorded in every run; the constraints are not read, since there are no system pods")},
-		{"EtcdMetrics", report("etcd's metrics are recorded in every run")},
-		{"MetricsForE2E", report("the components' metrics are recorded in every run")},
-		{"NodeHealthTracker", report("the fleet's nodes are as healthy as the scenario says")},
-		{"ClusterOOMsTracker", report("simulated nodes have no processes that could run out of memory; components of the plane that die end the run")},
-		{"SystemPodMetrics", report("the components are not pods here; one that dies ends the run")},
-		{"ContainerRestarts", missing("the components are not containers here; one that dies ends the run", false)},
-		{"JobLifecycleLatency", jobLifecycle},
-		{"ResourceClaimAllocationLatency", claimAllocation},
-		{"CPUProfile", report("no profiles are taken")},
-		{"MemoryProfile", report("no profiles are taken")},
-		{"BlockProfile", report("no profiles are taken")},
-
-		{"InClusterNetworkLatency", missing(needsPods, false)},
-		{"DnsLookupLatency", missing(needsPods, false)},
-		{"InClusterAPIServerRequestLatency", missing(needsPods, false)},
-		{"DnsPropagation", missing(needsPods, false)},
-		{"NetworkProgrammingLatency", missing(needsNetwork, false)},
-		{"NodeLocalDNSLatencyPrometheus", missing(needsNetwork, false)},
-		{"MetricsServerPrometheus", missing(needsPods, false)},
-		{"KubeStateMetricsLatency", missing(needsPods, false)},
-		{"CiliumEndpointPropagationDelay", missing(needsNetwork, false)},
-		{"WindowsResourceUsagePrometheus", missing(needsPods, false)},
-		{"NegLatency", missing(needsCloud, false)},
-		{"LoadBalancerNodeSyncLatency", missing(needsCloud, false)},
-		{"ServiceCreationLatency", missing(needsPods, false)},
-		{"NetworkPolicyEnforcement", missing(needsNetwork, false)},
-		{"NetworkPerformanceMetrics", missing(needsNetwork, false)},
-		{"DNSPerformanceK8sHostnames", missing(needsNetwork, false)},
-		{"PodPeriodicCommand", missing(needsPods, false)},
-	}
-}
-
-// Why some things cannot be measured on simulated nodes.
-const (
-	needsPods    = "it needs pods that run, and simulated nodes pull no images"
-	needsNetwork = "it needs a network between pods, and simulated nodes have none"
-	needsCloud   = "it needs a cloud"
-)
-
 // calls are the uses of measurements in a step.
 func (l *lowering) calls(s *step) []call {
 	var out []call
@@ -104,22 +28,25 @@ func (l *lowering) calls(s *step) []call {
 	return out
 }
 
-// measure lowers one use. What is given at the start holds at the end too.
+// measure lowers one use. It goes by the parameters of this use and those of its
+// start, each where ClusterLoader2 reads it.
 func (l *lowering) measure(c call) []scenario.Step {
-	key := c.key()
+	m, key := methodNamed(c.method), c.key()
 	begun, ok := l.started[key]
-	if ok {
-		c.params = c.params.over(begun.params)
+	if m.lower == nil || !c.acts(m, ok) {
+		return nil
 	}
-	if c.action() == "start" {
-		l.started[key] = beginning{c.params, l.mark()}
+	var before *beginning
+	if ok && c.action() != start {
+		before = &begun
 	}
-	for _, m := range methods() {
-		if m.name == c.method {
-			return m.lower(l, c, begun.mark)
-		}
+	c.tellParams(m, before)
+	if c.action() == start {
+		begun = beginning{c.params, l.mark()}
+		l.started[key] = begun
 	}
-	return nil
+	c.params = c.readAt(m, before)
+	return m.lower(l, c, begun.mark)
 }
 
 // key tells one measurement from another; a timer has several, by label.
@@ -138,26 +65,6 @@ func (c call) action() string {
 
 // ends tells whether this is the use that gives the result.
 func (c call) ends() bool { return c.action() == "gather" || c.action() == "" }
-
-// report notes once what is measured in another way.
-func report(text string) func(*lowering, call, int) []scenario.Step {
-	return func(_ *lowering, c call, _ int) []scenario.Step {
-		c.note("%s", text)
-		return nil
-	}
-}
-
-// missing notes what cannot be measured. Where the config bounds it, there is
-// an objective, and it is unknown.
-func missing(why string, bounded bool) func(*lowering, call, int) []scenario.Step {
-	return func(l *lowering, c call, _ int) []scenario.Step {
-		c.note("%s", why)
-		if c.ends() && (bounded || c.truth("enableViolations", false) || c.has("threshold")) {
-			l.unsupported(c.identifier, why)
-		}
-		return nil
-	}
-}
 
 // results adds what is judged and what is measured.
 type results struct {

@@ -31,6 +31,11 @@ func (c call) fault(name, format string, args ...any) {
 // note says what is different of this method.
 func (c call) note(format string, args ...any) { c.im.note(c.where, c.method, format, args...) }
 
+// differs is a note of a difference that changes the load or the verdict.
+func (c call) differs(format string, args ...any) {
+	c.im.differs(c.where, c.method, format, args...)
+}
+
 func (c call) has(name string) bool { v, ok := c.params.values[name]; return ok && v != nil }
 
 func (c call) text(name, fallback string) string {

@@ -92,17 +92,39 @@ func labelValue(text string) string {
 // defaultStartup is ClusterLoader2's bound, and that of the official SLO.
 const defaultStartup = 5 * time.Second
 
+// byLabelsOnly says why pods of a field selector are not measured.
+const byLabelsOnly = "pods can be selected by labels only, not by fieldSelector"
+
+// percentile is a bound on one statistic.
+type percentile struct {
+	statistic string
+	most      time.Duration
+}
+
+// percentiles are the bounds of a measurement with a threshold for all
+// percentiles and one for each. One that is not below that of the 99th
+// percentile says nothing of its own.
+func (c call) percentiles(fallback time.Duration) []percentile {
+	all := c.duration("threshold", fallback)
+	last := c.duration("perc99Threshold", all)
+	var out []percentile
+	for _, q := range []string{"50", "90"} {
+		if at := c.duration("perc"+q+"Threshold", all); at < last {
+			out = append(out, percentile{"p" + q, at})
+		}
+	}
+	return append(out, percentile{"p99", last})
+}
+
 // podStartup bounds the time from created to running of the pods that the
 // labels select. ClusterLoader2 measures it in the same way: both ends are
 // when its own watch said so, and running is not ready.
 func podStartup(l *lowering, c call, _ int) []scenario.Step {
-	if !c.ends() {
+	if c.action() != gather {
 		return nil
 	}
 	if c.has("fieldSelector") {
-		why := "pods can be selected by labels only, not by fieldSelector"
-		c.note("%s", why)
-		l.unsupported(c.identifier, why)
+		l.unsupported(c.identifier, byLabelsOnly)
 		return nil
 	}
 	group := l.groupFor(c.text("labelSelector", ""), c.text("namespace", ""))
@@ -110,16 +132,11 @@ func podStartup(l *lowering, c call, _ int) []scenario.Step {
 		c.im.faults.at(c.where, "%s: %q is gathered and was not started", c.method, c.identifier)
 		return nil
 	}
-	all := c.duration("threshold", defaultStartup)
 	var bounds []scenario.Objective
-	for _, q := range []string{"50", "90", "99"} {
-		at := c.duration("perc"+q+"Threshold", all)
-		if q != "99" && at >= c.duration("perc99Threshold", all) {
-			continue // says no more than the bound on the 99th percentile
-		}
+	for _, b := range c.percentiles(defaultStartup) {
 		bounds = append(bounds, scenario.Objective{
-			Name: c.identifier, SLI: "pod-startup", Statistic: "p" + q,
-			Labels: map[string]string{"group": group}, Max: bound(at.Seconds()),
+			Name: c.identifier, SLI: "pod-startup", Statistic: b.statistic,
+			Labels: map[string]string{"group": group}, Max: bound(b.most.Seconds()),
 		})
 	}
 	for _, o := range bounds {
@@ -134,7 +151,7 @@ func podStartup(l *lowering, c call, _ int) []scenario.Step {
 
 // schedulingThroughput bounds the most pods that were bound in an interval.
 func schedulingThroughput(l *lowering, c call, _ int) []scenario.Step {
-	if !c.ends() {
+	if c.action() != gather {
 		return nil
 	}
 	least := c.number("threshold", 0)
@@ -143,9 +160,7 @@ func schedulingThroughput(l *lowering, c call, _ int) []scenario.Step {
 	}
 	group := l.groupFor(c.text("labelSelector", ""), c.text("namespace", ""))
 	if c.has("fieldSelector") || group == "" {
-		why := "pods can be selected by labels only, not by fieldSelector"
-		c.note("%s", why)
-		l.unsupported(c.identifier, why)
+		l.unsupported(c.identifier, byLabelsOnly)
 		return nil
 	}
 	window := c.duration("measurmentInterval", 5*time.Second) // spelt like this

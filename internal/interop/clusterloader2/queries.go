@@ -137,7 +137,6 @@ func genericQuery(l *lowering, c call, since int) []scenario.Step {
 			l.unsupported(full, needsCloud)
 			fallthrough
 		case managed:
-			c.note("metrics of a cloud's own Prometheus are not there")
 		case bounded:
 			o := scenario.Objective{Name: full, Query: query, Unit: unit, Max: bound(q.number("threshold", 0))}
 			if q.truth("lowerBound", false) {
@@ -155,10 +154,7 @@ func genericQuery(l *lowering, c call, since int) []scenario.Step {
 // answered, in percent.
 func apiAvailability(l *lowering, c call, since int) []scenario.Step {
 	if c.action() == "pause" || c.action() == "unpause" {
-		c.note("pause and unpause are left out: availability is that of the whole time")
-	}
-	if c.truth("useHostInternalIPs", false) || c.truth("useHostPublicIPs", false) {
-		c.note("the plane has one API server: hosts are not asked one by one")
+		c.differs("pause and unpause are left out: availability is that of the whole time")
 	}
 	if !c.ends() {
 		return nil
@@ -210,6 +206,11 @@ func schedulingMetrics(l *lowering, c call, since int) []scenario.Step {
 // sloMeasurement is a bundle of two; one of them needs pods.
 func sloMeasurement(l *lowering, c call, since int) []scenario.Step {
 	c.note("DnsLookupLatency, which is part of it, is left out: %s", needsPods)
+	if own, ok := c.params.values["overrides"].(map[string]any); ok {
+		if values, ok := own["SchedulingThroughputPrometheus"].(map[string]any); ok {
+			c.params = params{values: values}.over(c.params)
+		}
+	}
 	return schedulingPrometheus(l, c, since)
 }
 

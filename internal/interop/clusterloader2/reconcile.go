@@ -17,6 +17,7 @@ type cohort struct {
 	create *scenario.Create // of that step
 	scope  scope
 	each   int // indices now
+	most   int // that there have been
 	items  []item
 }
 
@@ -139,7 +140,7 @@ func (l reconciler) reconcile(key string, s scope, objects []*object, want int) 
 
 // create makes a cohort.
 func (l reconciler) create(key string, s scope, objects []*object, want int) []op {
-	c := &cohort{scope: s, each: want, create: &scenario.Create{Retry: retry()}}
+	c := &cohort{scope: s, each: want, most: want, create: &scenario.Create{Retry: retry()}}
 	for _, o := range objects {
 		i, ok := l.item(o, c)
 		if !ok {
@@ -223,7 +224,7 @@ func (l reconciler) scale(key string, c *cohort, want int) op {
 		x.To = want
 	}
 	changed := max(want-c.each, c.each-want) * c.scope.namespaces()
-	c.each = want
+	c.each, c.most = want, max(c.most, want)
 	if want == 0 {
 		delete(l.cohorts, key)
 	}
@@ -310,6 +311,8 @@ func paceOf(t *tuningSet, part float64) scenario.Pace {
 		return scenario.Pace{Constant: rate(t.QPSLoad.QPS)}
 	case t.RandomizedLoad != nil:
 		return scenario.Pace{Constant: rate(t.RandomizedLoad.AverageQPS), Jitter: 1}
+	case t.SteppedLoad != nil && t.SteppedLoad.StepDelay == 0:
+		return scenario.Pace{Burst: true}
 	case t.SteppedLoad != nil:
 		return scenario.Pace{
 			Constant: math.Round(1e6/time.Duration(t.SteppedLoad.StepDelay).Seconds()) / 1e6,

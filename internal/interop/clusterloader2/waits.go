@@ -11,15 +11,17 @@ import (
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
-// waiting is a step that waits.
+// waiting is a step that waits. A wait that is not met fails the test, as it
+// does in ClusterLoader2, which goes on with the next step all the same.
 func waiting(name string, w scenario.Wait) []scenario.Step {
+	w.Unmet = "fail"
 	return []scenario.Step{{Name: name, Wait: &w}}
 }
 
 // waitControlled waits until the pods of some controllers run, or, when a
 // phase deleted the controllers, until their pods are gone.
 func waitControlled(l *lowering, c call, _ int) []scenario.Step {
-	if !c.ends() {
+	if c.action() != gather {
 		return nil
 	}
 	apiVersion, kind := c.needText("apiVersion"), c.needText("kind")
@@ -28,9 +30,6 @@ func waitControlled(l *lowering, c call, _ int) []scenario.Step {
 	if !ok {
 		c.fault("labelSelector", "%q is not a label selector", selector)
 		return nil
-	}
-	if c.has("fieldSelector") {
-		c.note("fieldSelector is left out: all that the labels select is waited for")
 	}
 	within := c.duration("operationTimeout", 10*time.Minute)
 	now, ever, pods := l.controlled(kind, s, c.text("namespace", ""))
@@ -193,145 +192,28 @@ func hasCondition(kind, status string) string {
 	return fmt.Sprintf("self.status.conditions.exists(c, c.type == %q && c.status == %q)", kind, status)
 }
 
-func waitRunningPods(l *lowering, c call, _ int) []scenario.Step {
-	if c.action() == "start" {
-		return nil
-	}
-	if !c.has("desiredPodCount") {
-		c.im.faults.at(c.where, "%s: desiredPodCount is needed", c.method)
-		return nil
-	}
-	count, selector, namespace := c.whole("desiredPodCount", 0), c.text("labelSelector", ""), c.text("namespace", "")
-	within := unit.Duration(c.duration("timeout", time.Minute))
-	if c.has("fieldSelector") {
-		c.note("fieldSelector is left out: all that the labels select is waited for")
-	}
-	w := scenario.Wait{Objects: "pods", Namespace: namespace, Selector: selector, Count: count, Within: within, Condition: `self.status.phase == "Running"`}
-	if g := l.groupFor(selector, namespace); g != "" {
-		w = scenario.Wait{Pods: g, Are: "running", Count: count, Within: within}
-	}
-	if count == 0 {
-		w = scenario.Wait{Objects: "pods", Namespace: namespace, Selector: selector, Deleted: true, Within: within}
-	}
-	steps := waiting(c.identifier, w)
-	if c.truth("isFatal", false) {
-		steps[0].OnFailure = "stop"
-	}
-	return steps
-}
-
-// waitGeneric waits until enough objects of any resource have one of some conditions.
-func waitGeneric(l *lowering, c call, _ int) []scenario.Step {
-	if c.action() == "start" {
-		return nil
-	}
-	var conditions []string
-	for _, text := range c.texts("successfulConditions") {
-		kind, status, ok := strings.Cut(text, "=")
-		if !ok {
-			c.fault("successfulConditions", "%q is not Type=Status", text)
-			return nil
-		}
-		conditions = append(conditions, hasCondition(kind, status))
-	}
-	if len(conditions) == 0 {
-		c.im.faults.at(c.where, "%s: successfulConditions is needed", c.method)
-		return nil
-	}
-	if len(c.texts("failedConditions")) > 0 {
-		c.note("failedConditions and maxFailedObjectCount do not end the wait early: objects that failed are waited for until the timeout")
-	}
-	resource := joinDots(c.needText("objectResource"), c.text("objectVersion", ""), c.text("objectGroup", ""))
-	w := scenario.Wait{
-		Objects: resource, Namespace: l.objectNamespace(c), Selector: c.text("labelSelector", ""),
-		Condition: strings.Join(conditions, " || "), Count: c.whole("minDesiredObjectCount", 0),
-		Within: unit.Duration(c.duration("timeout", 30*time.Minute)),
-	}
-	if w.Count <= 0 {
-		c.note("minDesiredObjectCount is 0: there is nothing to wait for")
-		return nil
-	}
-	return waiting(c.identifier, w)
-}
-
-// objectNamespace is where WaitForGenericK8sObjects looks.
-func (l *lowering) objectNamespace(c call) string {
-	r, ok := c.params.values["namespaceRange"].(map[string]any)
-	if !ok {
-		return ""
-	}
-	inner := c
-	inner.params = params{values: r, Place: c.params.Place}
-	prefix, from, to := inner.text("prefix", ""), inner.whole("min", 0), inner.whole("max", 0)
-	switch {
-	case inner.truth("allNamespaces", false):
-		return "*"
-	case from == to && prefix != "":
-		return fmt.Sprintf("%s-%d", prefix, from)
-	case prefix == "" || prefix == l.out.Namespaces.Prefix:
-		return ""
-	}
-	c.note("namespaceRange: objects of all namespaces are looked at")
-	return "*"
-}
-
-func waitFinishedJobs(l *lowering, c call, _ int) []scenario.Step {
-	if !c.ends() {
-		return nil
-	}
-	selector := c.text("labelSelector", "")
-	s, ok := selectorOf(selector)
-	if !ok {
-		c.fault("labelSelector", "%q is not a label selector", selector)
-		return nil
-	}
-	now, _, _ := l.controlled("Job", s, c.text("namespace", ""))
-	if now == 0 {
-		return nil // ClusterLoader2 goes on at once
-	}
-	return waiting(c.identifier, scenario.Wait{
-		Objects: "jobs.batch", Namespace: c.text("namespace", ""), Selector: selector, Count: now, All: true,
-		Condition: `self.status.conditions.exists(c, (c.type == "Complete" || c.type == "Failed") && c.status == "True")`,
-		Within:    unit.Duration(c.duration("timeout", 10*time.Minute)),
-	})
-}
-
-func waitNodes(_ *lowering, c call, _ int) []scenario.Step {
-	if c.action() == "start" {
-		return nil
-	}
-	least := c.whole("minDesiredNodeCount", 0)
-	if least <= 0 {
-		c.note("minDesiredNodeCount is 0: there is nothing to wait for")
-		return nil
-	}
-	return waiting(c.identifier, scenario.Wait{
-		Objects: "nodes", Namespace: "*", Selector: c.text("labelSelector", ""), Count: least,
-		Condition: hasCondition("Ready", "True"), Within: unit.Duration(c.duration("timeout", 10*time.Minute)),
-	})
-}
-
-// waitPhase waits until so many objects of a resource are in a phase.
-func waitPhase(resource, phase, count string) func(*lowering, call, int) []scenario.Step {
-	return func(_ *lowering, c call, _ int) []scenario.Step {
-		if c.action() == "start" {
-			return nil
-		}
-		w := scenario.Wait{
-			Objects: resource, Selector: c.text("labelSelector", ""), Count: c.whole(count, 0),
-			Condition: "{.status.phase}=" + phase, Within: unit.Duration(c.duration("timeout", 10*time.Minute)),
-		}
-		if resource == "persistentvolumes" {
-			w.Namespace = "*"
-			if c.has("provisioner") {
-				c.note("provisioner is left out: all volumes that the labels select are counted")
+// hadMorePods tells whether there may have been more pods of a selector than a
+// wait wants: then it has to wait for some to go. Pods of Jobs stay when they
+// are done, and ClusterLoader2 does not count them.
+func (l *lowering) hadMorePods(s labels.Selector, namespace string, count int) bool {
+	had := 0
+	for _, c := range l.known {
+		for _, i := range c.items {
+			if !s.Matches(labels.Set(i.sample.podLabels)) || !c.scope.holds(namespace, l.out.Namespaces.Prefix) || i.kind == "Job" {
+				continue
 			}
-		} else {
-			w.Namespace = c.text("namespace", "")
+			if i.sample.random {
+				return true
+			}
+			spaces, pods := c.scope.namespaces(), i.sample.pods
+			if namespace != "" {
+				spaces = 1
+			}
+			if i.sample.everyNode {
+				pods = l.options.Nodes
+			}
+			had += c.most * spaces * pods
 		}
-		if w.Count == 0 {
-			w.Condition, w.Deleted = "", true
-		}
-		return waiting(c.identifier, w)
 	}
+	return had > count
 }

@@ -1,0 +1,170 @@
+package clusterloader2
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/unit"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// The measurements of this file wait where they stand: ClusterLoader2 does not
+// look at an action.
+
+// waitRunningPods waits until the selected pods that run are as many as wanted,
+// no fewer and, where there were more of them, no more.
+func waitRunningPods(l *lowering, c call, _ int) []scenario.Step {
+	if !c.has("desiredPodCount") {
+		c.im.faults.at(c.where, "%s: desiredPodCount is needed", c.method)
+		return nil
+	}
+	count, selector, namespace := c.whole("desiredPodCount", 0), c.text("labelSelector", ""), c.text("namespace", "")
+	within := unit.Duration(c.duration("timeout", time.Minute))
+	s, ok := selectorOf(selector)
+	if !ok {
+		c.fault("labelSelector", "%q is not a label selector", selector)
+		return nil
+	}
+	var steps []scenario.Step
+	if count > 0 {
+		w := scenario.Wait{Objects: "pods", Namespace: namespace, Selector: selector, Count: count, Within: within, Condition: `self.status.phase == "Running"`}
+		if g := l.groupFor(selector, namespace); g != "" {
+			w = scenario.Wait{Pods: g, Are: "running", Count: count, Within: within}
+		}
+		steps = waiting(c.identifier, w)
+	}
+	if count == 0 || l.hadMorePods(s, namespace, count) {
+		most := scenario.Wait{Objects: "pods", Namespace: namespace, Selector: selector, Deleted: true, Count: count, Within: within}
+		steps = append(steps, waiting(c.identifier, most)...)
+	}
+	if c.truth("isFatal", false) {
+		for i := range steps {
+			steps[i].OnFailure = "stop"
+		}
+	}
+	return steps
+}
+
+// waitGeneric waits until enough objects of any resource have one of some conditions.
+func waitGeneric(l *lowering, c call, _ int) []scenario.Step {
+	good, ok := c.conditions("successfulConditions")
+	bad, known := c.conditions("failedConditions")
+	if !ok || !known {
+		return nil
+	}
+	if len(good) == 0 {
+		c.im.faults.at(c.where, "%s: successfulConditions is needed", c.method)
+		return nil
+	}
+	switch most := c.whole("maxFailedObjectCount", 0); {
+	case len(bad) == 0:
+	case most > 0:
+		good = append(good, bad...)
+		c.differs("maxFailedObjectCount: objects with failedConditions count as done; more than %d of them are no error", most)
+	default:
+		c.note("failedConditions do not end the wait early: it waits for enough objects with successfulConditions")
+	}
+	resource := joinDots(c.needText("objectResource"), c.text("objectVersion", ""), c.text("objectGroup", ""))
+	w := scenario.Wait{
+		Objects: resource, Namespace: l.objectNamespace(c), Selector: c.text("labelSelector", ""),
+		Condition: strings.Join(good, " || "), Count: c.whole("minDesiredObjectCount", 0),
+		Within: unit.Duration(c.duration("timeout", 30*time.Minute)),
+	}
+	if w.Count <= 0 {
+		c.note("minDesiredObjectCount is 0: there is nothing to wait for")
+		return nil
+	}
+	return waiting(c.identifier, w)
+}
+
+// conditions are Type=Status pairs as conditions over an object; false, with a
+// fault, where one is of another form.
+func (c call) conditions(name string) ([]string, bool) {
+	var out []string
+	for _, text := range c.texts(name) {
+		kind, status, ok := strings.Cut(text, "=")
+		if !ok {
+			c.fault(name, "%q is not Type=Status", text)
+			return nil, false
+		}
+		out = append(out, hasCondition(kind, status))
+	}
+	return out, true
+}
+
+// objectNamespace is where WaitForGenericK8sObjects looks.
+func (l *lowering) objectNamespace(c call) string {
+	r, ok := c.params.values["namespaceRange"].(map[string]any)
+	if !ok {
+		return ""
+	}
+	inner := c
+	inner.params = params{values: r, Place: c.params.Place}
+	prefix, from, to := inner.text("prefix", l.out.Namespaces.Prefix), inner.whole("min", 0), inner.whole("max", 0)
+	switch {
+	case inner.truth("allNamespaces", false):
+		return "*"
+	case from == to:
+		return fmt.Sprintf("%s-%d", prefix, from)
+	case prefix != l.out.Namespaces.Prefix:
+		c.differs("namespaceRange: objects of all namespaces are looked at")
+		return "*"
+	case from > 1 || to < l.out.Namespaces.Count:
+		c.differs("namespaceRange: objects of all of the scenario's namespaces are looked at, not only those of %d to %d", from, to)
+	}
+	return ""
+}
+
+// nodesWithin is how long ClusterLoader2 waits for nodes by default.
+const nodesWithin = 30 * time.Minute
+
+// waitNodes waits for schedulable nodes. More of them than maxDesiredNodeCount
+// do not go away, so that such a wait cannot end.
+func waitNodes(l *lowering, c call, _ int) []scenario.Step {
+	for _, name := range []string{"minDesiredNodeCount", "maxDesiredNodeCount"} {
+		if !c.has(name) {
+			c.im.faults.at(c.where, "%s: %s is needed", c.method, name)
+			return nil
+		}
+	}
+	least, most, selector := c.whole("minDesiredNodeCount", 0), c.whole("maxDesiredNodeCount", 0), c.text("labelSelector", "")
+	within := c.duration("timeout", nodesWithin)
+	if most < l.options.Nodes && selector == "" || most < least {
+		c.fault("maxDesiredNodeCount", "%d is fewer than the %d nodes that exist or are wanted, so the wait cannot end", most, max(least, l.options.Nodes))
+		return nil
+	}
+	if most < l.options.Nodes {
+		c.differs("maxDesiredNodeCount: more than %d nodes with these labels do not keep the wait from ending", most)
+	}
+	if least <= 0 {
+		c.note("minDesiredNodeCount is 0: there is nothing to wait for")
+		return nil
+	}
+	return waiting(c.identifier, scenario.Wait{
+		Objects: "nodes", Namespace: "*", Selector: selector, Count: least,
+		Condition: hasCondition("Ready", "True"), Within: unit.Duration(within),
+	})
+}
+
+// waitPhase waits until so many volumes are available or bound, or so many
+// claims are bound.
+func waitPhase(resource, count string) func(*lowering, call, int) []scenario.Step {
+	return func(_ *lowering, c call, _ int) []scenario.Step {
+		if !c.has(count) {
+			c.im.faults.at(c.where, "%s: %s is needed", c.method, count)
+			return nil
+		}
+		w := scenario.Wait{
+			Objects: resource, Selector: c.text("labelSelector", ""), Count: c.whole(count, 0),
+			Namespace: c.text("namespace", ""), Condition: "{.status.phase}=Bound", Within: unit.Duration(c.duration("timeout", time.Minute)),
+		}
+		if resource == "persistentvolumes" {
+			w.Namespace, w.Condition = "*", `self.status.phase in ["Available", "Bound"]`
+		}
+		if w.Count == 0 {
+			w.Condition, w.Deleted = "", true
+		}
+		return waiting(c.identifier, w)
+	}
+}

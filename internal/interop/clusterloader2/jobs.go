@@ -1,0 +1,40 @@
+package clusterloader2
+
+import (
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/unit"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// jobsWithin is how long ClusterLoader2 waits for jobs by default.
+const jobsWithin = 10 * time.Minute
+
+// waitFinishedJobs waits until all jobs that the labels select are complete or failed.
+func waitFinishedJobs(l *lowering, c call, _ int) []scenario.Step {
+	if c.action() != gather {
+		return nil
+	}
+	w, ok := l.jobsWait(c)
+	if !ok || w.Count == 0 {
+		return nil // ClusterLoader2 goes on at once
+	}
+	w.Condition = `self.status.conditions.exists(c, (c.type == "Complete" || c.type == "Failed") && c.status == "True")`
+	return waiting(c.identifier, w)
+}
+
+// jobsWait is a wait for all jobs of a selector, without its condition; false,
+// with a fault, where the selector is none.
+func (l *lowering) jobsWait(c call) (scenario.Wait, bool) {
+	selector := c.text("labelSelector", "")
+	s, ok := selectorOf(selector)
+	if !ok {
+		c.fault("labelSelector", "%q is not a label selector", selector)
+		return scenario.Wait{}, false
+	}
+	now, _, _ := l.controlled("Job", s, c.text("namespace", ""))
+	return scenario.Wait{
+		Objects: "jobs.batch", Namespace: c.text("namespace", ""), Selector: selector, Count: now, All: true,
+		Within: unit.Duration(c.duration("timeout", jobsWithin)),
+	}, true
+}
