@@ -35,18 +35,21 @@ func apiResponsiveness(l *lowering, c call, since int) []scenario.Step {
 	for _, group := range []struct {
 		name, scope string
 		most        time.Duration
-	}{{"calls about one object", `scope="resource"`, oneObject}, {"calls about many objects", `scope!="resource"`, manyObjects}} {
+	}{
+		{"calls about one object", `scope="resource"`, c.duration("singleResourceThreshold", oneObject)},
+		{"calls about many objects", `scope!="resource"`, c.duration("multipleResourcesThreshold", manyObjects)},
+	} {
 		query := latencyQuery(group.scope, simple)
 		for _, t := range custom {
 			query += fmt.Sprintf(" unless on (%s) %s_count{%s}", callLabels, durations, t.matchers())
 		}
 		l.objective(scenario.Objective{
-			Name: c.identifier + ": " + group.name, Query: tolerating(query, slow), Unit: "seconds", Max: bound(group.most.Seconds()),
+			Name: c.identifier + ": " + group.name, Query: tolerating(query, slow, group.most), Unit: "seconds", Max: bound(group.most.Seconds()),
 		}, since)
 	}
 	for _, t := range custom {
 		l.objective(scenario.Objective{
-			Name: c.identifier + ": " + t.name(), Query: tolerating(latencyQuery(t.matchers(), simple), slow),
+			Name: c.identifier + ": " + t.name(), Query: tolerating(latencyQuery(t.matchers(), simple), slow, t.most),
 			Unit: "seconds", Max: bound(t.most.Seconds()),
 		}, since)
 	}
@@ -65,8 +68,10 @@ func latencyQuery(matchers string, simple bool) string {
 	return "quantile_over_time(0.99, " + quantile("5m") + "[%v:30s])"
 }
 
-// tolerating leaves out the kinds of calls of which no more than some were slow.
-func tolerating(query string, slow int) string {
+// tolerating judges only the kinds of calls of which more than some were slow.
+// Where there are none, the answer is the worst of all kinds, which is within the
+// bound by definition: no answer would mean that nothing was measured.
+func tolerating(query string, slow int, most time.Duration) string {
 	if slow <= 0 {
 		return query
 	}
@@ -78,7 +83,8 @@ func tolerating(query string, slow int) string {
 		sum("bucket", callFilter+`,verb="LIST",scope!="cluster",le="5"`),
 		sum("bucket", callFilter+`,verb="LIST",scope="cluster",le="30"`),
 	}, " or ")
-	return fmt.Sprintf("(%s) and on (%s) (%s - (%s) > %d)", query, callLabels, sum("count", callFilter), fast, slow)
+	judged := fmt.Sprintf("((%s) and on (%s) (%s - (%s) > %d))", query, callLabels, sum("count", callFilter), fast, slow)
+	return fmt.Sprintf("%s or on () clamp_max(max(%s), %v)", judged, query, most.Seconds())
 }
 
 // threshold is an entry of customThresholds.

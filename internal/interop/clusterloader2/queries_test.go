@@ -1,12 +1,15 @@
 package clusterloader2_test
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/interop/clusterloader2"
+	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/series"
 	"github.com/windtunnel/windtunnel/internal/series/promql"
 )
@@ -50,5 +53,76 @@ func TestQueriesAreQueries(t *testing.T) {
 	}
 	if asked < 20 {
 		t.Errorf("only %d queries were asked", asked)
+	}
+}
+
+// calls is a store in which calls that get pods took 0.1 s, but for some of 4 s.
+func calls(t *testing.T, fast, slow float64) *promql.DB {
+	t.Helper()
+	store := series.NewStore()
+	const family = "apiserver_request_sli_duration_seconds"
+	stream := &record.Stream{}
+	totals := []float64{}
+	add := func(suffix, le string, total float64) {
+		labels := []record.Label{{Name: "resource", Value: "pods"}, {Name: "scope", Value: "resource"}, {Name: "subresource", Value: ""}, {Name: "verb", Value: "GET"}}
+		if le != "" {
+			labels = append([]record.Label{{Name: "le", Value: le}}, labels...)
+		}
+		stream.Series = append(stream.Series, record.Series{Target: "kube-apiserver", Name: family + suffix, Labels: labels})
+		totals = append(totals, total)
+	}
+	add("_bucket", "0.1", fast)
+	add("_bucket", "1", fast)
+	add("_bucket", "5", fast+slow)
+	add("_bucket", "+Inf", fast+slow)
+	add("_count", "", fast+slow)
+	visit := store.Visitor(stream)
+	for i := range 21 {
+		at := clock.Time(i) * clock.Time(5*time.Second)
+		visit.Scrape(record.Scrape{Target: "kube-apiserver", At: at})
+		for n, total := range totals {
+			visit.Sample(record.Sample{Series: record.SeriesID(n), At: at, Value: total * float64(i) / 20})
+		}
+	}
+	db, err := promql.Open(store, promql.Default(time.Unix(0, 0)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+// TestSlowCalls: where no kind of calls has more slow ones than allowed, the
+// answer is within the bound; where one has, it is that one's latency; and
+// without calls there is none.
+func TestSlowCalls(t *testing.T) {
+	for _, tt := range []struct {
+		name, params string
+		fast, slow   float64
+		bound        float64
+		pass         bool
+	}{
+		{"none slow", "allowedSlowCalls: 2", 1000, 0, 1, true},
+		{"as many as allowed", "allowedSlowCalls: 60", 100, 50, 1, true},
+		{"more than allowed", "allowedSlowCalls: 2", 100, 50, 1, false},
+		{"none allowed", "allowedSlowCalls: 0", 100, 50, 1, false},
+		{"another bound", "allowedSlowCalls: 2, singleResourceThreshold: 10s", 100, 50, 10, true},
+		{"a bound that nothing holds", "singleResourceThreshold: 50ms", 1000, 0, 0.05, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s, _ := imported(t, map[string]string{"c.yaml": top + measured("Sleep", "duration: 1s") +
+				measured("APIResponsivenessPrometheus", "action: gather, enableViolations: true, useSimpleLatencyQuery: true, "+tt.params)}, clusterloader2.Options{Nodes: 1})
+			o := s.Objectives[0]
+			answer, err := calls(t, tt.fast, tt.slow).Instant(t.Context(), strings.ReplaceAll(o.Query, "%v", "90s"), clock.Time(100*time.Second))
+			if err != nil || len(answer.Series) != 1 {
+				t.Fatalf("%v %+v\n%s", err, answer, o.Query)
+			}
+			if got := answer.Series[0].Points[0].Value; *o.Max != tt.bound || (got <= *o.Max) != tt.pass {
+				t.Errorf("%v of at most %v, pass: %v", got, *o.Max, tt.pass)
+			}
+			many := s.Objectives[1]
+			if answer, err := calls(t, 1, 0).Instant(t.Context(), strings.ReplaceAll(many.Query, "%v", "90s"), clock.Time(100*time.Second)); err != nil || len(answer.Series) != 0 {
+				t.Errorf("calls that were not made: %v %s", err, fmt.Sprint(answer))
+			}
+		})
 	}
 }
