@@ -169,7 +169,7 @@ func TestVariables(t *testing.T) {
 		{"file and environment agree", clusterloader2.Options{Nodes: 1, Overrides: []string{"a.yaml"}, Env: environ.New([]string{"CL2_QPS=8"}, nil)}, 8, ""},
 		{"file and environment differ", clusterloader2.Options{Nodes: 1, Overrides: []string{"a.yaml"}, Env: environ.New([]string{"CL2_QPS=7"}, nil)}, 0, "CL2_QPS is 8 in the override files and 7 in the environment"},
 		{"set wins", clusterloader2.Options{Nodes: 1, Overrides: []string{"a.yaml"}, Env: environ.New([]string{"CL2_QPS=7"}, nil), Set: map[string]string{"CL2_QPS": "11.5"}}, 11.5, ""},
-		{"no nodes", clusterloader2.Options{}, 0, "how many nodes to simulate is needed: --set Nodes=100"},
+		{"no nodes", clusterloader2.Options{}, 0, "c.yaml:1: the number of simulated nodes is not given: add --set Nodes=100"},
 		{"nodes by set", clusterloader2.Options{Set: map[string]string{"Nodes": "3"}}, 5, ""},
 		{"nodes that are none", clusterloader2.Options{Set: map[string]string{"Nodes": "all"}}, 0, `--set Nodes=all: "all" is not a whole number`},
 		{"no such file", clusterloader2.Options{Nodes: 1, Overrides: []string{"no.yaml"}}, 0, "--overrides: read config: open no.yaml: no such file or directory"},

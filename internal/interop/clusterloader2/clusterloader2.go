@@ -119,7 +119,7 @@ type importer struct {
 
 // scenario makes the scenario of a config; the faults are in im.
 func (im *importer) scenario(file string, raw []byte) *scenario.Scenario {
-	im.variables = im.mapping()
+	im.variables = im.mapping(file)
 	if len(im.faults.list) > 0 {
 		return nil
 	}

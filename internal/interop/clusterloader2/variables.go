@@ -17,12 +17,12 @@ import (
 const imageRegistry = "registry.k8s.io"
 
 // mapping makes the variables of the templates: those of override files, then
-// those of the environment, which may not contradict them, then --set.
-func (im *importer) mapping() map[string]any {
+// those of the environment, which may not contradict them, then --set. The file
+// is the config, for messages.
+func (im *importer) mapping(file string) map[string]any {
 	out := map[string]any{"ImageRegistry": imageRegistry}
-	files := im.options.Overrides
-	for _, file := range slices.Concat(files, im.own) {
-		maps.Copy(out, im.override(file))
+	for _, overrides := range slices.Concat(im.options.Overrides, im.own) {
+		maps.Copy(out, im.override(overrides))
 	}
 	im.environment(out)
 	nodes := im.options.Nodes
@@ -37,7 +37,7 @@ func (im *importer) mapping() map[string]any {
 		nodes = n
 	}
 	if nodes <= 0 && len(im.faults.list) == 0 {
-		im.faults.list = append(im.faults.list, flag("how many nodes to simulate is needed: --set Nodes=100"))
+		im.faults.add(file, 1, "the number of simulated nodes is not given: add --set Nodes=100")
 	}
 	im.options.Nodes = nodes
 	out["Nodes"] = nodes
