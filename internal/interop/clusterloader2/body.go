@@ -160,6 +160,7 @@ type sample struct {
 	random            bool    // its values are drawn for each object
 	cpu, memory       float64 // requests of one pod, in cores and bytes
 	volumes           bool    // it is or has claims of volumes
+	template          bool    // it has a template of pods
 }
 
 // sampled is how many objects are tried for one that is not empty: a template
@@ -194,6 +195,11 @@ func (l *bodies) sample(t *objectTemplate, o *object, with map[string]any) (samp
 	return s, true
 }
 
+type podTemplate struct {
+	Metadata struct{ Labels map[string]any }
+	Spec     podSpec
+}
+
 type podSpec struct {
 	Containers []struct {
 		Resources struct{ Requests map[string]any }
@@ -204,11 +210,8 @@ type podSpec struct {
 func (s *sample) spec(raw json.RawMessage) {
 	var v struct {
 		Replicas, Parallelism *float64
-		Template              struct {
-			Metadata struct{ Labels map[string]any }
-			Spec     podSpec
-		}
-		VolumeClaimTemplates []any
+		Template              *podTemplate
+		VolumeClaimTemplates  []any
 	}
 	var own podSpec
 	if raw == nil {
@@ -216,6 +219,9 @@ func (s *sample) spec(raw json.RawMessage) {
 	}
 	if json.Unmarshal(raw, &v) != nil || json.Unmarshal(raw, &own) != nil {
 		return // of another form: it has no pods that we know of
+	}
+	if s.template = v.Template != nil; !s.template {
+		v.Template = &podTemplate{}
 	}
 	s.podLabels = texts(v.Template.Metadata.Labels)
 	s.volumes = len(v.VolumeClaimTemplates) > 0 || s.kind == "PersistentVolumeClaim" || s.kind == "PersistentVolume"

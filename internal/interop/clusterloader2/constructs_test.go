@@ -123,7 +123,7 @@ steps:
 			t.Errorf("%s: %v", w.Wait.Condition, err)
 		}
 	}
-	if got, want := strings.Join(conditions, ", "), "daemonsets.apps 1 15m0s, jobs.batch 9 3m0s, widgets.v1.example.org 1 15m0s"; got != want {
+	if got, want := strings.Join(conditions, ", "), "daemonsets.apps 1 15m0s, jobs.batch 9 3m0s, widgets.v1.example.org 1 15m0s, statefulsets.apps 0 15m0s"; got != want {
 		t.Errorf("waits\n got %s\nwant %s", got, want)
 	}
 }
@@ -152,6 +152,7 @@ func TestConditionsHold(t *testing.T) {
 		{"Job", "", `{"metadata":{},"spec":{"parallelism":3},"status":{"conditions":[{"type":"SuccessCriteriaMet","status":"True"},{"type":"Complete","status":"True"}]}}`, true},
 		{"Widget", "", `{"metadata":{},"spec":{"replicas":3},"status":{"readyReplicas":3}}`, true},
 		{"Widget", "", `{"metadata":{},"spec":{"replicas":3}}`, false},
+		{"Widget", "", `{"metadata":{},"spec":{},"status":{}}`, true},
 	} {
 		version := map[string]string{"Job": "batch/v1", "Widget": "x.org/v1", "ReplicationController": "v1"}[tt.kind]
 		if version == "" {
@@ -163,7 +164,7 @@ func TestConditionsHold(t *testing.T) {
 		params := tt.params + "apiVersion: " + version + ", kind: " + tt.kind
 		s, _ := imported(t, map[string]string{
 			"c.yaml":  top + phase(strings.Replace(bundle, "cm.yaml", "o.yaml", 1)) + measured("WaitForControlledPodsRunning", "action: start, "+params) + measured("WaitForControlledPodsRunning", "action: gather"),
-			"o.yaml":  "apiVersion: " + version + "\nkind: " + tt.kind + "\n",
+			"o.yaml":  "apiVersion: " + version + "\nkind: " + tt.kind + "\nspec: {template: {}}\n",
 			"cm.yaml": cm,
 		}, clusterloader2.Options{Nodes: 1})
 		c, err := scenario.ParseCondition(s.Steps[1].Wait.Condition)

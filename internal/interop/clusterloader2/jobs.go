@@ -16,15 +16,16 @@ func waitFinishedJobs(l *lowering, c call, _ int) []scenario.Step {
 		return nil
 	}
 	w, ok := l.jobsWait(c)
-	if !ok || w.Count == 0 {
-		return nil // ClusterLoader2 goes on at once
+	if !ok {
+		return nil
 	}
 	w.Condition = `self.status.conditions.exists(c, (c.type == "Complete" || c.type == "Failed") && c.status == "True")`
 	return waiting(c.identifier, w)
 }
 
-// jobsWait is a wait for all jobs of a selector, without its condition; false,
-// with a fault, where the selector is none.
+// jobsWait is a wait for all jobs of a selector, without its condition: those
+// that the config makes, and any that controllers made. It is false, with a
+// fault, where the selector is none.
 func (l *lowering) jobsWait(c call) (scenario.Wait, bool) {
 	selector := c.text("labelSelector", "")
 	s, ok := selectorOf(selector)

@@ -46,7 +46,7 @@ func jobLifecycle(l *lowering, c call, _ int) []scenario.Step {
 		return nil
 	}
 	w, ok := l.jobsWait(c)
-	if !ok || w.Count == 0 {
+	if !ok {
 		return nil
 	}
 	w.Condition = hasCondition("Complete", "True")

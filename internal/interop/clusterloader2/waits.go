@@ -18,8 +18,9 @@ func waiting(name string, w scenario.Wait) []scenario.Step {
 	return []scenario.Step{{Name: name, Wait: &w}}
 }
 
-// waitControlled waits until the pods of some controllers run, or, when a
-// phase deleted the controllers, until their pods are gone.
+// waitControlled waits until the pods of some controllers run, those of
+// controllers that others made included, or, when a phase deleted the
+// controllers, until their pods are gone.
 func waitControlled(l *lowering, c call, _ int) []scenario.Step {
 	if c.action() != gather {
 		return nil
@@ -33,21 +34,42 @@ func waitControlled(l *lowering, c call, _ int) []scenario.Step {
 	}
 	within := c.duration("operationTimeout", 10*time.Minute)
 	now, ever, pods := l.controlled(kind, s, c.text("namespace", ""))
-	if len(ever) == 0 {
-		return nil // ClusterLoader2 goes on at once
-	}
-	resource := resourceOf(apiVersion, kind)
-	w := scenario.Wait{Objects: resource, Namespace: c.text("namespace", ""), Selector: s.String(), Within: unit.Duration(within)}
-	if now > 0 {
+	w := scenario.Wait{Objects: resourceOf(apiVersion, kind), Namespace: c.text("namespace", ""), Selector: s.String(), Within: unit.Duration(within)}
+	updated, margin := c.truth("checkIfPodsAreUpdated", true), c.whole("countErrorMargin", 0)
+	switch {
+	case now > 0 && kind == "Pod":
+		c.note("ClusterLoader2 counts the pods of controllers and fails with kind: Pod; here the pods themselves are to run")
+		w.Condition, w.Count, w.All = `self.status.phase == "Running"`, max(0, now-margin), margin == 0
+		return waiting(c.identifier, w)
+	case now > 0 && updated && !hasTemplates(ever, kind):
+		c.fault("kind", "objects of kind %s have no spec.template, so ClusterLoader2 cannot tell their pods and fails", kind)
+		return nil
+	case now > 0 || len(ever) == 0: // of those that controllers made there may be some in any case
 		if !knownController(kind) {
 			c.note("whether the pods of a %s run is read from its own status.readyReplicas", kind)
 		}
-		w.Condition, w.Count, w.All = running(kind, c.truth("checkIfPodsAreUpdated", true), c.whole("countErrorMargin", 0)), now, true
+		w.Condition, w.Count, w.All = running(kind, updated, margin), now, true
 		return waiting(c.identifier, w)
 	}
 	w.Deleted, w.Within = true, unit.Duration(2*within) // twice as long, as ClusterLoader2 allows
 	steps := waiting(c.identifier, w)
+	if kind == "Pod" {
+		return steps
+	}
 	return append(steps, l.podsGone(c, pods, w.Within)...)
+}
+
+// hasTemplates tells whether the objects of a kind that the cohorts made have a
+// template of pods.
+func hasTemplates(made []*cohort, kind string) bool {
+	for _, c := range made {
+		for _, i := range c.items {
+			if i.kind == kind && !i.sample.template {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // controlled counts the objects of a kind that a selector finds, and says which
@@ -161,7 +183,7 @@ func running(kind string, updated bool, margin int) string {
 		return jobRunning(margin)
 	case "ReplicaSet", "ReplicationController":
 	default:
-		seen = ""
+		seen, want = "", "(has(self.spec.replicas) ? self.spec.replicas : 0)"
 	}
 	parts := []string{}
 	if seen != "" {
