@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/windtunnel/windtunnel/internal/interop/placement"
 	"github.com/windtunnel/windtunnel/internal/load/template"
 	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -161,6 +162,7 @@ type sample struct {
 	cpu, memory       float64 // requests of one pod, in cores and bytes
 	volumes           bool    // it is or has claims of volumes
 	template          bool    // it has a template of pods
+	node              placement.Pod
 }
 
 // sampled is how many objects are tried for one that is not empty: a template
@@ -201,6 +203,7 @@ type podTemplate struct {
 }
 
 type podSpec struct {
+	placement.Pod
 	Containers []struct {
 		Resources struct{ Requests map[string]any }
 	}
@@ -244,6 +247,7 @@ func (s *sample) spec(raw json.RawMessage) {
 			count(v.Replicas)
 		}
 	}
+	s.node = spec.Pod
 	for _, c := range spec.Containers {
 		s.cpu += unit.Amount(fmt.Sprint(c.Resources.Requests["cpu"]))
 		s.memory += unit.Amount(fmt.Sprint(c.Resources.Requests["memory"]))

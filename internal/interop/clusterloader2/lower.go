@@ -25,6 +25,7 @@ type lowering struct {
 	known   []*cohort // in the order of their creation, those that are gone too
 	started map[string]beginning
 	demand  demand
+	nodes   nodes
 }
 
 // beginning is a measurement that was started.
@@ -45,6 +46,7 @@ func (im *importer) lower(c *config) *scenario.Scenario {
 	s := scenario.Default()
 	l := &lowering{importer: im, bodies: &bodies{im, &s, map[string]*objectTemplate{}}, results: &results{out: &s}, c: c, out: &s,
 		taken: map[string]bool{}, cohorts: map[string]*cohort{}, started: map[string]beginning{}}
+	l.nodes.Fixed = l.givenLabels()
 	l.head()
 	surveyor{l}.survey()
 	if len(im.faults.list) > 0 {
@@ -199,6 +201,7 @@ func (l *lowering) tail() {
 		}
 	}
 	l.demand.fit(&l.out.Fleet)
+	l.label()
 	if slices.ContainsFunc(l.known, func(c *cohort) bool {
 		return slices.ContainsFunc(c.items, func(i item) bool { return i.sample.volumes })
 	}) {

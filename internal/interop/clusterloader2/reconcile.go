@@ -150,6 +150,7 @@ func (l reconciler) create(key string, s scope, objects []*object, want int) []o
 			l.note(o.at("objectTemplatePath"), o.ObjectTemplatePath, "the template gives nothing with these values: no object is made, as in ClusterLoader2")
 			continue
 		}
+		l.place(o, i.sample)
 		i.body = l.body(l.template(o), bodiesOf(c.items))
 		c.items = append(c.items, i)
 	}
@@ -298,6 +299,7 @@ func (l reconciler) change(i *item, o *object, u *scenario.Update) bool {
 	if t := l.template(o); t.text != l.out.Bodies[i.body].Text {
 		u.Body = l.body(t, nil)
 	}
+	l.place(o, next.sample)
 	i.with, i.sample = next.with, next.sample
 	return true
 }
