@@ -1,16 +1,18 @@
 package kubeburner
 
 import (
+	"maps"
 	"math"
 	"strconv"
 
+	"github.com/windtunnel/windtunnel/internal/interop/placement"
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 // podSpec is what a pod asks of its node.
 type podSpec struct {
-	NodeSelector map[string]string `json:"nodeSelector"`
-	Containers   []struct {
+	placement.Pod
+	Containers []struct {
 		Resources struct {
 			Requests map[string]string `json:"requests"`
 		} `json:"resources"`
@@ -21,7 +23,7 @@ type podSpec struct {
 // node's CPU and memory, and nodes with such labels.
 type demand struct {
 	pods, cores, bytes float64
-	labels             map[string]string
+	labels             placement.Labels
 }
 
 // add counts the pods of one creation. Pods of jobs that follow each other may
@@ -29,12 +31,7 @@ type demand struct {
 func (d *demand) add(items []item, iterations int) {
 	for _, it := range items {
 		pods, spec := it.pods()
-		for k, v := range spec.NodeSelector {
-			if d.labels == nil {
-				d.labels = map[string]string{}
-			}
-			d.labels[k] = v
-		}
+		d.labels.Want(spec.Pod)
 		n := float64(pods * it.count(iterations))
 		d.pods += n
 		for _, c := range spec.Containers {
@@ -75,8 +72,9 @@ func (im *importer) fleet() {
 	const pods, cores, bytes = 110, 32, 256 << 30 // of the fleet's default node
 	f.Nodes = int(math.Ceil(max(d.pods/pods, d.cores/cores, d.bytes/bytes) / 0.9))
 	f.Labels = map[string]string{worker: ""}
-	for k, v := range d.labels {
-		f.Labels[k] = v
+	maps.Copy(f.Labels, d.labels.Values())
+	for _, what := range d.labels.Unmet() {
+		im.note(0, "nodes", "pods select nodes with %s, which no simulated node has: they stay pending", what)
 	}
 	text, ok := im.opts.Set["Nodes"]
 	if !ok {
