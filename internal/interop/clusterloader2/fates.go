@@ -243,6 +243,7 @@ func (c call) tellParams(m method, begun *beginning) {
 			}
 		default:
 			c.im.told(c.at(name), what, f, c.params.values[name])
+			c.tellInside(m, name, c.params.values[name])
 		}
 	}
 	if begun == nil {
@@ -253,6 +254,40 @@ func (c call) tellParams(m method, begun *beginning) {
 			c.im.note(c.where, c.method+" "+name, "ClusterLoader2 reads it with action: %s only and ignores it elsewhere", f.when)
 		}
 	}
+}
+
+// tellInside does the same for the fields of a parameter that has some.
+func (c call) tellInside(m method, parameter string, value any) {
+	switch value := value.(type) {
+	case []any:
+		for _, one := range value {
+			c.tellInside(m, parameter, one)
+		}
+	case map[string]any:
+		known := fieldsOf(m.params, parameter)
+		if len(known) == 0 {
+			return
+		}
+		for _, name := range sortedNames(value) {
+			what := c.method + " " + parameter + "." + name
+			if f := fieldNamed(known, parameter+"."+name); f != nil {
+				c.im.told(c.at(parameter), what, f, value[name])
+			} else {
+				c.im.note(c.at(parameter), what, "ClusterLoader2 reads no such field and ignores it")
+			}
+		}
+	}
+}
+
+// fieldsOf are the declared fields of a parameter.
+func fieldsOf(all []field, parameter string) []field {
+	var out []field
+	for _, f := range all {
+		if strings.HasPrefix(f.name, parameter+".") {
+			out = append(out, f)
+		}
+	}
+	return out
 }
 
 // acts tells whether ClusterLoader2 knows the action of a use. A fault says

@@ -50,6 +50,11 @@ func measuring() []method {
 			{name: "useSimpleLatencyQuery", fate: honored, when: gather, text: "one quantile over the whole time, in place of windows of 5 minutes"},
 			{name: "allowedSlowCalls", fate: honored, when: gather, text: "the objective leaves out kinds of calls of which no more were slow"},
 			{name: "customThresholds", fate: honored, when: gather, text: "objectives of their own"},
+			{name: "customThresholds.resource", fate: honored, when: gather, text: "label of the query"},
+			{name: "customThresholds.subresource", fate: honored, when: gather, text: "label of the query"},
+			{name: "customThresholds.verb", fate: honored, when: gather, text: "label of the query"},
+			{name: "customThresholds.scope", fate: honored, when: gather, text: "label of the query"},
+			{name: "customThresholds.threshold", fate: honored, when: gather, text: "`max`"},
 			{name: "singleResourceThreshold", fate: honored, when: gather, text: "`max` for calls about one object; 1s by default"},
 			{name: "multipleResourcesThreshold", fate: honored, when: gather, text: "`max` for calls about many objects; 30s by default"},
 			{name: "summaryName", fate: noted, text: "`windtunnel export` names the result file"},
@@ -60,6 +65,11 @@ func measuring() []method {
 			{name: "unit", fate: honored, text: "`unit`"},
 			{name: "dimensions", fate: noted, text: "every series of the answer is judged, with all of its labels"},
 			{name: "queries", fate: honored, text: "an objective where a threshold is enforced, else a measure"},
+			{name: "queries.name", fate: honored, text: "`name`, after metricName"},
+			{name: "queries.query", fate: honored, text: "`query`"},
+			{name: "queries.threshold", fate: honored, text: "`max`, where violations are enabled"},
+			{name: "queries.lowerBound", fate: honored, text: "true: the threshold is `min`"},
+			{name: "queries.requireSamples", fate: noted, usual: "false", changes: true, text: "an objective without an answer is unknown in any case; a measure without one is left out"},
 		})},
 		{"APIAvailability", apiAvailability, "start pause unpause gather", false, []field{
 			{name: "pollFrequency", fate: noted, when: start, text: "the API server is read as often as its metrics are, not at this interval"},
@@ -70,10 +80,9 @@ func measuring() []method {
 			{name: "hostPollExecTimeoutSeconds", fate: noted, when: start, text: "the plane has one API server: hosts are not asked one by one"},
 		}},
 		{"Timer", timer, "start stop gather", false, []field{{name: "label", fate: honored, text: "name of the measure"}}},
-		{"PrometheusSchedulingMetrics", schedulingMetrics, startGather, false, prometheus(nil)},
+		{"PrometheusSchedulingMetrics", schedulingMetrics, startGather, false, slices.Concat([]field{unbounded()}, prometheus(nil)[1:])},
 		{"SchedulingMetrics", schedulingMetrics, "reset start gather", false, []field{
-			{name: "labelSelector", fate: noted, text: "the scheduler's metrics are those of all pods"},
-			{name: "enableViolations", fate: noted, usual: "false", text: "no bound belongs to it"},
+			{name: "labelSelector", fate: noted, text: "the scheduler's metrics are those of all pods"}, unbounded(),
 		}},
 		{"SLOMeasurement", sloMeasurement, startGather, false, prometheus([]field{
 			{name: "threshold", fate: honored, when: gather, text: "`min` of the objective"},
@@ -100,6 +109,11 @@ func selecting(when string, namespaced bool) []field {
 		out = append(out, field{name: "namespace", fate: noted, when: when, text: "the objects are outside of namespaces: it has no effect"})
 	}
 	return append(out, field{name: "fieldSelector", fate: noted, when: when, changes: true, text: "objects are selected by labels only, not by fieldSelector"})
+}
+
+// unbounded is the fate of enableViolations where no bound belongs to it.
+func unbounded() field {
+	return field{name: "enableViolations", fate: noted, usual: "false", text: "no bound belongs to this measurement"}
 }
 
 // prometheus are the parameters of a measurement by PromQL.
@@ -134,7 +148,11 @@ func waits() []method {
 			{name: "objectGroup", fate: honored, text: "`objects`"},
 			{name: "objectVersion", fate: honored, text: "`objects`"},
 			{name: "objectResource", fate: honored, text: "`objects`"},
-			{name: "namespaceRange", fate: inPart, text: "one namespace, or all of the scenario's; other ranges have a note"},
+			{name: "namespaceRange", fate: honored, text: "`namespace`: one, or all of the scenario's"},
+			{name: "namespaceRange.min", fate: inPart, text: "a range that is neither one namespace nor all of them has a note"},
+			{name: "namespaceRange.max", fate: inPart, text: "a range that is neither one namespace nor all of them has a note"},
+			{name: "namespaceRange.prefix", fate: inPart, text: "a range of other namespaces has a note"},
+			{name: "namespaceRange.allNamespaces", fate: honored, text: "`namespace: \"*\"`"},
 			{name: "labelSelector", fate: honored, text: "`selector`"},
 			{name: "successfulConditions", fate: honored, text: "`condition`"},
 			{name: "failedConditions", fate: inPart, text: "objects that failed count; with maxFailedObjectCount above 0 that many of them"},
