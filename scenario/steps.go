@@ -171,9 +171,15 @@ type Churn struct {
 	// deleted with all that is in them, and when they are gone they and their
 	// objects are made again.
 	Namespaces string        `yaml:"namespaces"`
-	Wait       []Wait        `yaml:"wait"`    // until these hold, after each creation
-	Pace       Pace          `yaml:"pace"`    // of deletions and of creations
-	Timeout    unit.Duration `yaml:"timeout"` // of each call, default 30s
+	PerObject  bool          `yaml:"perObject"` // the pace is of objects, and without namespaces percent is too: of the objects of each body, rounded down, but at least one
+	Wait       []Wait        `yaml:"wait"`      // until these hold, after each creation
+	Pace       Pace          `yaml:"pace"`      // of deletions and of creations
+	Timeout    unit.Duration `yaml:"timeout"`   // of each call, default 30s
+}
+
+// ChurnedObjects is how many of n objects of a body a cycle with perObject takes.
+func ChurnedObjects(n int, percent float64) int {
+	return min(n, max(1, int(float64(n)*percent/100+1e-6)))
 }
 
 // Delete deletes what a create step made, in the order of its creation.

@@ -90,6 +90,8 @@ func TestOf(t *testing.T) {
 			"4s rate 10 burst 0 objects 11: 11 create configmaps, 3 get configmaps, 11 patch configmaps, 3 update configmaps"},
 		{"churn", fill + "- churn: {step: fill, percent: 20, cycles: 3, delay: 1s, pace: {constant: 1}}\n",
 			"18s rate 10 burst 0 objects 11 open: 20 create configmaps, 9 delete configmaps"},
+		{"churn of objects", several + "- churn: {step: several, percent: 20, perObject: true, cycles: 1, rest: 1s, pace: {constant: 2}}\n",
+			"4s rate 2 burst 28 objects 48 open pods 20: 28 create configmaps, 5 create deployments.apps, 4 delete configmaps, 1 delete deployments.apps"},
 		{"requests", fill + "- requests: {count: 100, pace: {constant: 100}, mix: [{verb: get, weight: 3, of: fill}, {verb: list, resource: pods}]}\n",
 			"1.99s rate 100 burst 0 objects 11: 11 create configmaps, 75 get configmaps, 25 list pods"},
 		{"requests for a time", "- requests: {for: 10s, pace: {constant: 10}, mix: [{verb: list, resource: deployments.v1.apps}]}\n", "10s rate 10 burst 0 objects 0: 101 list deployments.apps"},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/windtunnel/windtunnel/scenario"
@@ -253,7 +254,17 @@ func (e *estimator) deletion(x *scenario.Delete, one *Step) error {
 // their delays and paces allow, and answers make them fewer.
 func (e *estimator) churn(x *scenario.Churn, one *Step) error {
 	m := e.made[x.Step]
-	victims := int(math.Ceil(float64(m.indices) * x.Percent / 100))
+	victims, perUnit := int(math.Ceil(float64(m.indices)*x.Percent/100-1e-6)), e.perIndex(m)
+	taken := make([]int, len(m.objects)) // in each cycle
+	for i, o := range m.objects {
+		taken[i] = e.churned(x, m, o)
+	}
+	if x.PerObject {
+		victims, perUnit = 0, 1
+		for _, n := range taken {
+			victims += n
+		}
+	}
 	times, err := e.times(x.Pace)
 	if err != nil {
 		return err
@@ -275,15 +286,27 @@ func (e *estimator) churn(x *scenario.Churn, one *Step) error {
 	}
 	one.Duration, one.Open = max(0, time.Duration(cycles)*cycle-rest), true
 	garbage := int64(0)
-	for _, o := range m.objects {
-		n := int(math.Ceil(float64(e.count(m, o, m.indices)) * x.Percent / 100))
+	for i, o := range m.objects {
+		n := taken[i]
 		e.call(one, "delete", o.resource, cycles*n)
 		e.call(one, "create", o.resource, cycles*n)
 		garbage += int64(cycles) * (e.change(o, -n) + e.change(o, n))
 	}
-	one.Rate = top(x.Pace, made) * e.perIndex(m)
+	one.Rate = top(x.Pace, made) * perUnit
 	e.wrote(one, garbage)
 	return nil
+}
+
+// churned is how many objects of one kind a cycle takes.
+func (e *estimator) churned(x *scenario.Churn, m *made, o object) int {
+	n := e.count(m, o, m.indices)
+	switch {
+	case len(x.Objects) > 0 && !slices.Contains(x.Objects, o.item.Body):
+		return 0
+	case x.PerObject && x.Namespaces == "":
+		return scenario.ChurnedObjects(n, x.Percent)
+	}
+	return int(math.Ceil(float64(n)*x.Percent/100 - 1e-6))
 }
 
 // requests shares the calls among the mix by weight.

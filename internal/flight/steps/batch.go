@@ -44,6 +44,12 @@ func (o *Objects) listed(ordinals []ordinal, units []int) batch {
 	return b
 }
 
+// perObject is the same objects, with a pace of objects.
+func (b batch) perObject() batch {
+	b.unit, b.units = func(i int) int { return i }, b.count
+	return b
+}
+
 // reversed is the same objects, the last one first.
 func (b batch) reversed() batch {
 	out := b

@@ -142,11 +142,14 @@ func (x Churn) random(w *Workload, cycle int) *rand.Rand {
 	return rand.New(rand.NewPCG(w.seed(x.Step), uint64(cycle)))
 }
 
-// share is how many of n a cycle takes.
-func share(n int, percent float64) int { return min(n, int(math.Ceil(float64(n)*percent/100))) }
+// share is how many of n a cycle takes. A percentage that was made of a whole number
+// gives that number.
+func share(n int, percent float64) int {
+	return min(n, int(math.Ceil(float64(n)*percent/100-1e-6)))
+}
 
-// scattered returns which of n a cycle takes, in order.
-func scattered(n int, percent float64, random *rand.Rand) []int {
+// scattered returns which of n a cycle takes, so many and in order.
+func scattered(n, take int, random *rand.Rand) []int {
 	moved := map[int]int{} // of a shuffle that goes no further than it has to
 	at := func(i int) int {
 		if v, ok := moved[i]; ok {
@@ -154,7 +157,7 @@ func scattered(n int, percent float64, random *rand.Rand) []int {
 		}
 		return i
 	}
-	out := make([]int, share(n, percent))
+	out := make([]int, take)
 	for i := range out {
 		j := i + random.IntN(n-i)
 		out[i] = at(j)
@@ -201,8 +204,29 @@ func (o *Objects) ofUnits(units []int, bodies []string) batch {
 
 // chosen are the objects that a cycle takes.
 func (x Churn) chosen(w *Workload, o *Objects, cycle int) batch {
-	units := scattered(o.layout.spaces*o.upTo(), x.Spec.Percent, x.random(w, cycle))
-	return o.ofUnits(units, x.Spec.Objects)
+	if x.Spec.PerObject {
+		return x.chosenObjects(w, o, cycle)
+	}
+	units := o.layout.spaces * o.upTo()
+	return o.ofUnits(scattered(units, share(units, x.Spec.Percent), x.random(w, cycle)), x.Spec.Objects)
+}
+
+// chosenObjects are the objects that a cycle takes of each body.
+func (x Churn) chosenObjects(w *Workload, o *Objects, cycle int) batch {
+	var ordinals []ordinal
+	random := x.random(w, cycle)
+	for k, item := range o.layout.items {
+		if len(x.Spec.Objects) > 0 && !slices.Contains(x.Spec.Objects, item.Body) {
+			continue
+		}
+		of := layout{spaces: o.layout.spaces}
+		of.addItem(item, o.layout.number[k])
+		n := of.count(0, o.upTo())
+		for _, i := range scattered(n, scenario.ChurnedObjects(n, x.Spec.Percent), random) {
+			ordinals = append(ordinals, of.ordinal(i, 0, o.upTo()))
+		}
+	}
+	return o.listed(ordinals, make([]int, len(ordinals))).perObject()
 }
 
 func (c *churning) churnObjects(ctx context.Context, cycle int) error {
@@ -304,7 +328,7 @@ func (c *churning) create(ctx context.Context, all []batch, part Part) error {
 // churnNamespaces deletes namespaces with all that is in them, and makes them
 // and their objects again. The same ones are chosen in each cluster.
 func (c *churning) churnNamespaces(ctx context.Context, cycle int) error {
-	spaces := make([]batch, len(c.clusters))
+	spaces := make([]batch, len(c.clusters)) // a namespace is one object of the step that made it
 	inside := make([]batch, len(c.clusters))
 	deleted := make([]map[string]bool, len(c.clusters))
 	for i, one := range c.clusters {
@@ -320,7 +344,9 @@ func (c *churning) churnNamespaces(ctx context.Context, cycle int) error {
 			}
 			deleted[i][name] = true
 		}
-		inside[i] = one.objects.deletedWith(deleted[i])
+		if inside[i] = one.objects.deletedWith(deleted[i]); c.Spec.PerObject {
+			inside[i] = inside[i].perObject()
+		}
 	}
 	err := c.replace(ctx, spaces, Part{}, func() error {
 		for i, one := range c.clusters {

@@ -38,7 +38,7 @@ func (c Create) paced(w *Workload, o *Objects) (batch, pacing) {
 	indices := o.all()
 	b := indices
 	if c.Spec.PerObject {
-		b.unit, b.units = func(i int) int { return i }, b.count
+		b = b.perObject()
 	}
 	pace := w.pacing(c.Step, b, c.Spec.Pace)
 	if c.Spec.Pause > 0 { // objects are due later by the pauses before them

@@ -141,7 +141,7 @@ func randomScenario(r *rand.Rand) string {
 		case 1:
 			step("{name: update-%d, update: {step: z, body: patch, with: {e: x}, pace: %s}}", n, randomPace(r))
 		case 2:
-			step("{name: churn-%d, churn: {step: a, percent: %d, cycles: %d, pace: %s}}", n, 10+r.IntN(90), 1+r.IntN(3), randomPace(r))
+			step("{name: churn-%d, churn: {step: a, percent: %d, perObject: %t, cycles: %d, pace: %s}}", n, 10+r.IntN(90), r.IntN(2) == 0, 1+r.IntN(3), randomPace(r))
 		case 3:
 			step("{name: mix-%d, requests: {count: %d, pace: %s, mix: [{verb: get, of: z, pick: random, weight: 2}, {verb: patch, of: z, body: patch, with: {e: y}}, {verb: create, body: map, name: m%d}, {verb: list, of: z, limit: 10}]}}",
 				n, 20+r.IntN(100), randomPace(r), n)

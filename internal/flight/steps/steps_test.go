@@ -256,13 +256,35 @@ func TestChurnOfNamespaces(t *testing.T) {
 	b := newBench(t, head(0)+`
 - {name: spaces, create: {body: space, count: 4, pace: {burst: true}}}
 - {name: a, create: {body: map, count: 8, namespaces: {from: 0, to: 3, prefix: spaces, each: 2}, pace: {burst: true}}}
-- churn: {step: a, namespaces: spaces, percent: 50, cycles: 1, pace: {burst: true}}
+- churn: {step: a, namespaces: spaces, percent: 50, cycles: 1, perObject: true, pace: {burst: true}}
 `)
 	if err := Run(t.Context(), b.Session); err != nil {
 		t.Fatal(err)
 	}
 	if got := len(b.server.Names(mapsPath)); got != 8 || b.server.Count("DELETE /api/v1/namespaces/") != 2 || b.server.Count("POST "+spacePath+"/") != 12 {
 		t.Errorf("%d objects, %d deletions, %d creations", got, b.server.Count("DELETE"), b.server.Count("POST "+spacePath+"/"))
+	}
+}
+
+// TestChurnPerObject: where a churn counts objects, each body's share is rounded down but
+// never none, and deletions and creations are each due one object after another.
+func TestChurnPerObject(t *testing.T) {
+	b := newBench(t, head(1)+`
+- {name: a, create: {count: 4, objects: [{body: map, name: x, replicas: 25}, {body: own, every: 2}], pace: {burst: true}}}
+- {name: c, churn: {step: a, percent: 27, perObject: true, cycles: 1, pace: {constant: 5}}}
+`)
+	steps := b.Workload.Scenario.Steps
+	if err := (Create{"a", steps[0].Create}).Do(t.Context(), b.Session); err != nil {
+		t.Fatal(err)
+	}
+	for _, again := range []bool{false, true} {
+		p, err := b.Session.planChurn(Churn{"c", steps[1].Churn}, Part{Step: "c", Again: again})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Count != 28 || p.Pace.Due(27) != 27*200*time.Millisecond { // 27 of 100, and 1 of 2
+			t.Errorf("again %v: %d objects, the last one due after %v", again, p.Count, p.Pace.Due(p.Count-1))
+		}
 	}
 }
 

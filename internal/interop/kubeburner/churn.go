@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -21,43 +22,73 @@ func (c *creation) churn() []scenario.Step {
 		return nil
 	}
 	step := &scenario.Churn{
-		Step: c.made[0], Percent: c.percent(c.iterations), Cycles: x.Cycles, For: unit.Duration(x.Duration),
-		Delay: unit.Duration(x.DeleteDelay), Rest: unit.Duration(x.Delay), Pace: scenario.Pace{Constant: c.j.qps()},
-		Timeout: unit.Duration(c.cfg.Global.RequestTimeout),
+		Step: c.made[0], Cycles: x.Cycles, For: unit.Duration(x.Duration), Delay: unit.Duration(x.DeleteDelay), Rest: unit.Duration(x.Delay),
+		PerObject: true, Pace: scenario.Pace{Constant: c.j.qps()}, Timeout: unit.Duration(c.cfg.Global.RequestTimeout),
 	}
-	if c.j.WaitWhenFinished {
-		step.Wait = c.waits(c.items, "")
+	if x.Delay == 0 && x.DeleteDelay > 0 {
+		step.Rest = unit.Duration(time.Millisecond) // none would be the delay's
 	}
+	ok := false
 	if x.Mode == "objects" {
-		kept := slices.ContainsFunc(c.items, func(it item) bool { return !it.object.Churn })
-		for _, it := range c.items {
-			if kept && it.object.Churn {
-				step.Objects = append(step.Objects, it.body)
-			}
-		}
-		if kept && step.Objects == nil {
-			c.note(line, "job.churnConfig", "no object is to be churned: nothing is")
-			return nil
-		}
+		ok = c.churnObjects(step, line)
 	} else {
-		space := c.spaceOf()
-		if space == nil || len(space.steps) > 1 {
-			c.note(line, "job.churnConfig", "the job makes no namespaces of its own: none are churned")
-			return nil
-		}
-		step.Namespaces, step.Percent = space.steps[0], c.percent(max(1, space.count))
+		ok = c.churnNamespaces(step, line)
+	}
+	if !ok {
+		return nil
 	}
 	steps := c.hooks("beforeChurn")
 	steps = append(steps, scenario.Step{Name: c.step(c.name, "churn"), Churn: step})
+	steps = append(steps, c.pause(x.Delay)...) // kube-burner sleeps after the last cycle too
 	return append(steps, c.hooks("afterChurn")...)
 }
 
-// percent is the share that is churned; none set means one of them.
-func (c *creation) percent(of int) float64 {
-	if c.j.ChurnConfig.Percent == 0 {
-		return 100 / float64(of)
+// churnObjects says which objects are churned. kube-burner takes a share of those of each
+// template, one at least, and always waits for those that it made again.
+func (c *creation) churnObjects(step *scenario.Churn, line int) bool {
+	if step.Percent = float64(c.j.ChurnConfig.Percent); step.Percent == 0 {
+		step.Percent = smallest
 	}
-	return float64(c.j.ChurnConfig.Percent)
+	step.Wait = c.waits(c.items, "")
+	if !slices.ContainsFunc(c.items, func(it item) bool { return !it.object.Churn }) {
+		return true
+	}
+	for _, it := range c.items {
+		if it.object.Churn {
+			step.Objects = append(step.Objects, it.body)
+		}
+	}
+	if step.Objects == nil {
+		c.note(line, "job.churnConfig", "no object has churn: nothing is churned, as in kube-burner")
+	}
+	return step.Objects != nil
+}
+
+// smallest is a share of which only the least number of objects remains: one.
+const smallest = 0.001
+
+// churnNamespaces says which namespaces are churned: kube-burner rounds their number
+// down, and takes one at least.
+func (c *creation) churnNamespaces(step *scenario.Churn, line int) bool {
+	space := c.spaceOf()
+	switch {
+	case space == nil:
+		c.note(line, "job.churnConfig", "the job makes no namespaces: none are churned, as in kube-burner")
+		return false
+	case len(space.steps) > 1 || space.owner != c.j.Name:
+		c.unsupported(line, "job.churnConfig", "churn of "+c.j.Name, "its namespaces are made by several jobs: they are not churned")
+		return false
+	}
+	if slices.ContainsFunc(c.items, func(it item) bool { return it.cluster }) {
+		c.alters(line, "job.churnConfig", "objects that are in no namespace are not churned with the namespaces")
+	}
+	count := max(1, space.count)
+	step.Namespaces = space.steps[0]
+	step.Percent = 100 * float64(max(1, c.j.ChurnConfig.Percent*count/100)) / float64(count)
+	if c.j.WaitWhenFinished {
+		step.Wait = c.waits(c.items, "")
+	}
+	return true
 }
 
 // spaceOf is the namespaces that the job's objects are in; nil for none.

@@ -60,6 +60,14 @@ func (f *findings) note(line int, field, format string, args ...any) {
 	}
 }
 
+// alters notes something that changes the load or the verdict.
+func (f *findings) alters(line int, field, format string, args ...any) {
+	f.note(line, field, format, args...)
+	text := fmt.Sprintf(format, args...)
+	i := slices.IndexFunc(f.notes, func(n Note) bool { return n.Field == field && n.Text == text })
+	f.notes[i].Changes = true
+}
+
 // join returns the faults as one error in line order, nil when there are none.
 func (f *findings) join() error {
 	slices.SortStableFunc(f.faults, func(a, b *scenario.Fault) int { return a.Line - b.Line })

@@ -9,7 +9,7 @@ import (
 // unsupported notes what cannot be honoured, and makes an objective of it whose
 // verdict is unknown.
 func (t *target) unsupported(line int, field, name, why string) {
-	t.note(line, field, "%s: %s", name, why)
+	t.alters(line, field, "%s: %s", name, why)
 	for _, o := range t.out.Objectives {
 		if o.Name == name {
 			return
