@@ -7,9 +7,11 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/flight"
 	"github.com/windtunnel/windtunnel/internal/plane/process"
 	"github.com/windtunnel/windtunnel/internal/slo"
@@ -114,20 +116,24 @@ func (env *environment) flying(ctx context.Context) (context.Context, context.Ca
 }
 
 // interruptible returns a context that the first signal ends with
-// ErrInterrupted. The second signal calls twice, which should not return.
+// ErrInterrupted. A second wish (see wishes) calls twice, which should not return.
 func (env *environment) interruptible(ctx context.Context, first string, twice func()) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})
 	go func() {
-		for n := 0; ; n++ {
+		c, heard := clock.Start(), wishes{}
+		for {
 			select {
 			case <-env.signals:
-				if n > 0 {
+				switch heard.next(c.Now()) {
+				case wishToStop:
+					fmt.Fprintln(env.stderr, first)
+					cancel(flight.ErrInterrupted)
+					heard.announced(c.Now())
+				case wishToEnd:
 					twice()
 					return
 				}
-				fmt.Fprintln(env.stderr, first)
-				cancel(flight.ErrInterrupted)
 			case <-done:
 				return
 			}
@@ -135,3 +141,37 @@ func (env *environment) interruptible(ctx context.Context, first string, twice f
 	}()
 	return ctx, func() { cancel(nil); close(done) }
 }
+
+// oneWish is how long signals after the first one belong to it. GNU timeout signals
+// its child and then the child's process group: two signals within microseconds, and
+// nobody asked to skip the cleanup.
+const oneWish = time.Second
+
+// wishes tells what the signals of one process ask for.
+type wishes struct {
+	told bool       // the first signal was announced
+	at   clock.Time // when
+}
+
+// wish is what one signal asks for.
+type wish int
+
+const (
+	wishHeard  wish = iota // nothing new
+	wishToStop             // to stop and clean up
+	wishToEnd              // to end at once
+)
+
+// next returns what a signal at a time asks for.
+func (w *wishes) next(at clock.Time) wish {
+	switch {
+	case !w.told:
+		return wishToStop
+	case at.Sub(w.at) >= oneWish:
+		return wishToEnd
+	}
+	return wishHeard
+}
+
+// announced says that the user was told of the first signal, and what a second does.
+func (w *wishes) announced(at clock.Time) { w.told, w.at = true, at }
