@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,7 +27,7 @@ func (r *run) stamp() object.Stamp {
 	if r.own() {
 		return object.Stamp{}
 	}
-	s := object.Stamp{Run: r.id}
+	s := object.Stamp{Run: r.id, Nodes: slices.ContainsFunc(r.scenario.Subjects, func(x scenario.Subject) bool { return len(x.Windtunnel) > 0 })}
 	if f := r.scenario.Fleet; f.Nodes > 0 && f.Taint != scenario.TaintNone {
 		s.Fleet = r.fleetName()
 	}

@@ -408,3 +408,30 @@ func TestGoroutinesAreGuarded(t *testing.T) {
 		})
 	}
 }
+
+// TestPlanesGoThroughTheDoor keeps the ways shut by which a process of a plane could
+// reach an API server past package door: it has no configuration of a client but the one
+// that package cli gives it.
+func TestPlanesGoThroughTheDoor(t *testing.T) {
+	tr := load(t)
+	for _, f := range tr.files {
+		if f.test || !within(f.folder, "planes") || exceptions[f.path+":door"] != "" {
+			continue
+		}
+		for _, path := range f.imports() {
+			if slices.Contains([]string{module + "internal/api/endpoint", module + "internal/api/wire", "k8s.io/client-go/tools/clientcmd"}, path) {
+				t.Errorf("%s: imports %s: a plane's clients are made of cli.Process.NewConfig, whose calls go through internal/api/door", f.path, path)
+			}
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			if l, ok := n.(*ast.CompositeLit); ok {
+				if s, ok := l.Type.(*ast.SelectorExpr); ok && s.Sel.Name == "Config" {
+					if x, ok := s.X.(*ast.Ident); ok && x.Name == "rest" {
+						t.Errorf("%s: a configuration of its own: see internal/api/door", tr.at(l.Pos()))
+					}
+				}
+			}
+			return true
+		})
+	}
+}

@@ -16,6 +16,7 @@ const RunLabel = "windtunnel.dev/run"
 type Stamp struct {
 	Run   string // the id of a run; empty: nothing is stamped
 	Fleet string // when set, pods go to the nodes with this value of FleetLabel, whose taint they tolerate
+	Nodes bool   // pods tolerate the taint that package door puts on the nodes of the run's processes
 }
 
 var errShape = errors.New("it has no such place")
@@ -104,7 +105,13 @@ func (s Stamp) pod(v, spec map[string]any, own bool) error {
 			return err
 		}
 	}
-	if s.Fleet == "" || spec["nodeName"] != nil {
+	if spec["nodeName"] != nil {
+		return nil
+	}
+	if s.Nodes {
+		tolerate(spec, RunLabel, s.Run)
+	}
+	if s.Fleet == "" {
 		return nil
 	}
 	selector, err := place(spec, "nodeSelector")
@@ -112,9 +119,14 @@ func (s Stamp) pod(v, spec map[string]any, own bool) error {
 		return err
 	}
 	selector[FleetLabel] = s.Fleet
-	tolerations, _ := spec["tolerations"].([]any)
-	spec["tolerations"] = append(tolerations, map[string]any{"key": FleetLabel, "operator": "Equal", "value": s.Fleet, "effect": "NoSchedule"})
+	tolerate(spec, FleetLabel, s.Fleet)
 	return nil
+}
+
+// tolerate lets pods go to nodes with a taint.
+func tolerate(spec map[string]any, key, value string) {
+	tolerations, _ := spec["tolerations"].([]any)
+	spec["tolerations"] = append(tolerations, map[string]any{"key": key, "operator": "Equal", "value": value, "effect": "NoSchedule"})
 }
 
 // claims stamps what a StatefulSet makes and leaves behind.

@@ -27,7 +27,6 @@ type writer[T any] interface {
 // put registers a configuration; one that an earlier self left is replaced, and
 // another's is not.
 func put[T metav1.Object](ctx context.Context, c writer[T], want T) error {
-	install.Mark(want)
 	_, err := c.Create(ctx, want, metav1.CreateOptions{})
 	if !apierrors.IsAlreadyExists(err) {
 		return err

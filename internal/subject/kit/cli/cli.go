@@ -16,8 +16,10 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 
+	"github.com/windtunnel/windtunnel/internal/api/door"
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/install"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
 )
 
@@ -33,7 +35,8 @@ type Process struct {
 	Clock         clock.Clock
 	Log           *slog.Logger
 	Shard, Shards int // does the Shard-th part, from 0, of Shards
-	// NewConfig returns the configuration of a client with a user agent.
+	// NewConfig returns the configuration of a client with a user agent. In a cluster that
+	// is not the run's own, its calls go through the run's door.
 	NewConfig func(userAgent string) *rest.Config
 
 	host                             Host
@@ -83,7 +86,8 @@ func (p *Process) prepare(prefix string) error {
 	if err != nil {
 		return err
 	}
-	p.NewConfig, p.Clock, p.Registry = server.Config, clock.Start(), instrument.New(prefix)
+	p.NewConfig = func(userAgent string) *rest.Config { return door.Guard(server.Config(userAgent), install.Run()) }
+	p.Clock, p.Registry = clock.Start(), instrument.New(prefix)
 	p.Log = slog.New(slog.NewJSONHandler(p.host.Stderr, &slog.HandlerOptions{Level: level}))
 	return nil
 }

@@ -28,20 +28,8 @@ import (
 var ErrForeign = errors.New("it exists already and is not this plane's, such as that of the real thing: it is left alone")
 
 // Run returns the id of the run that the process is a part of in a cluster that is
-// not the run's own; else it is empty.
+// not the run's own; else it is empty. What the process makes there is marked by package door.
 func Run() string { return os.Getenv(scenario.VarRun) }
-
-// Mark puts the run's stamp on an object that is about to be made.
-func Mark(o metav1.Object) {
-	if run := Run(); run != "" {
-		labels := o.GetLabels()
-		if labels == nil {
-			labels = map[string]string{}
-		}
-		labels[object.RunLabel] = run
-		o.SetLabels(labels)
-	}
-}
 
 // Owns says whether an object is the plane's: it carries the run's stamp, or, where
 // there is none, some of its fields are managed by it.
@@ -106,7 +94,6 @@ func DefineAll(ctx context.Context, config *rest.Config, files fs.FS, manager st
 // in it has owners of its own.
 func Namespace(ctx context.Context, c dynamic.Interface, name, manager string) error {
 	ns := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}}}
-	Mark(ns)
 	_, err := c.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).Create(ctx, ns, metav1.CreateOptions{FieldManager: manager})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("install namespace %s: %w", name, err)
@@ -138,7 +125,6 @@ func Apply(ctx context.Context, r dynamic.ResourceInterface, o *unstructured.Uns
 		err = ErrForeign
 	}
 	if err == nil || apierrors.IsNotFound(err) {
-		Mark(o)
 		_, err = r.Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: manager, Force: true})
 	}
 	if err != nil {

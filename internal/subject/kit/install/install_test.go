@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/windtunnel/windtunnel/internal/api/apitest"
+	"github.com/windtunnel/windtunnel/internal/api/door"
 	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/install"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -39,7 +40,7 @@ func TestApply(t *testing.T) {
 				there.Labels = map[string]string{object.RunLabel: tt.label}
 			}
 			s.Add(path, there)
-			c, err := dynamic.NewForConfig(s.Endpoint().Config("test"))
+			c, err := dynamic.NewForConfig(door.Guard(s.Endpoint().Config("test"), tt.run))
 			if err != nil {
 				t.Fatal(err)
 			}

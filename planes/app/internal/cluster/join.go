@@ -117,7 +117,6 @@ func join(ctx context.Context, core typedcore.CoreV1Interface, m Member) error {
 		return err
 	}
 	s := m.Secret()
-	install.Mark(s)
 	body, err := yaml.Marshal(s)
 	if err != nil {
 		return err

@@ -113,7 +113,6 @@ func (r *registration) enlist(ctx context.Context, address string, ca []byte) er
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": cluster.Service, "namespace": api.SystemNamespace}, "data": map[string]any{r.key: string(raw)},
 	}}
 	maps := r.hub.Resource(configMaps()).Namespace(api.SystemNamespace)
-	install.Mark(list)
 	if _, err := maps.Create(ctx, list, metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
 		return err
 	}

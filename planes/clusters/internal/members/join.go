@@ -25,7 +25,6 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/clock"
-	"github.com/windtunnel/windtunnel/internal/subject/kit/install"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/limiter"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
@@ -182,7 +181,6 @@ func (w *watch) join(ctx context.Context, name, file string, o Options) (*api.Cl
 	}
 	cluster := &api.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	cluster.Spec.Kubeconfig, cluster.Spec.Tree = raw, &api.TreeOptions{Enable: true, LeafModels: models}
-	install.Mark(cluster)
 	if _, err := w.host.Clusters.Create(ctx, cluster); err != nil && !apierrors.IsAlreadyExists(err) {
 		return nil, fmt.Errorf("register: %w", err)
 	}

@@ -43,7 +43,6 @@ func Join(ctx context.Context, config *rest.Config, clusters []link.Cluster, nod
 		for _, p := range one.ServiceCIDRs {
 			o.Status.Link.ServiceCIDRs = append(o.Status.Link.ServiceCIDRs, p.String())
 		}
-		install.Mark(o)
 		if _, err := c.clusters.Create(ctx, o); err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("cluster %s: %w", one.Name, err)
 		}
@@ -54,7 +53,6 @@ func Join(ctx context.Context, config *rest.Config, clusters []link.Cluster, nod
 		for _, p := range one.PodCIDRs {
 			o.Spec.PodCIDRs = append(o.Spec.PodCIDRs, p.String())
 		}
-		install.Mark(o)
 		if _, err := c.nodes.Create(ctx, o); err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("node %s: %w", one.Name, err)
 		}

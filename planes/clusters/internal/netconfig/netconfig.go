@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/windtunnel/windtunnel/internal/subject/kit/install"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/limiter"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/loop"
@@ -250,8 +249,6 @@ func (s *store) Put(ctx context.Context, name string, c *link.Stored) error {
 	if old := s.of[name]; old != nil {
 		next.ObjectMeta = *old.ObjectMeta.DeepCopy()
 		call = func(ctx context.Context, o *NodeConfig) (*NodeConfig, error) { return s.client.configs.Update(ctx, o) }
-	} else {
-		install.Mark(next)
 	}
 	next.Spec = c.Config
 	if c.Previous != "" {

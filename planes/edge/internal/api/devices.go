@@ -173,7 +173,6 @@ func (c *Client) CreateDeviceStatus(ctx context.Context, d *Device) error {
 			APIVersion: DevicesVersion().String(), Kind: "Device", Name: d.Name, UID: d.UID, Controller: &yes,
 		}}},
 	}
-	install.Mark(&s)
 	body, err := json.Marshal(s)
 	if err != nil {
 		return err

@@ -1,0 +1,236 @@
+// Package door is the way by which processes of windtunnel write to a cluster that is
+// not the run's own. It is a transport, so that whoever uses its configuration cannot
+// forget what it does:
+//
+//   - what is created or written whole gets the run's label, nodes a taint as well, which
+//     keeps the pods of others off them;
+//   - what exists without that label, outside of the run's namespaces, is not changed and
+//     not deleted: the call is answered with 403 and the reason Foreign.
+//
+// It is not for the load, whose objects package object stamps before a run begins.
+package door
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/windtunnel/windtunnel/internal/api/object"
+)
+
+// ReasonForeign is the reason of a call that is refused because its object is not the run's.
+const ReasonForeign metav1.StatusReason = "Foreign"
+
+// Manager begins the name of every field manager of windtunnel's processes.
+const Manager = "windtunnel"
+
+// Guard has the clients that are made of a configuration go through the door of a run;
+// without a run's id nothing changes.
+func Guard(config *rest.Config, run string) *rest.Config {
+	if run != "" {
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return &door{next: next, run: run, seed: maphash.MakeSeed(), known: map[uint64]bool{}}
+		})
+	}
+	return config
+}
+
+// door is the transport.
+type door struct {
+	next http.RoundTripper
+	run  string
+	seed maphash.Seed
+
+	mu    sync.Mutex
+	known map[uint64]bool // by the hash of a path: whether the object there is the run's
+}
+
+// RoundTrip marks, looks, and sends.
+func (d *door) RoundTrip(req *http.Request) (*http.Response, error) {
+	t, ok := parse(req.URL.Path)
+	if !ok || !t.changes(req.Method) {
+		return d.next.RoundTrip(req)
+	}
+	switch {
+	case req.Method == http.MethodPost && t.name == "":
+		return d.create(req, t)
+	case req.Method == http.MethodDelete && t.name == "":
+		return d.next.RoundTrip(d.narrowed(req))
+	}
+	if answer, err := d.refuse(req, t); answer != nil || err != nil {
+		return answer, err
+	}
+	if t.part == "" && (req.Method == http.MethodPut || req.Header.Get("Content-Type") == applyPatch) {
+		marked, _, err := d.marked(req, t)
+		if err != nil {
+			return nil, err
+		}
+		req = marked
+	}
+	answer, err := d.next.RoundTrip(req)
+	if err == nil && req.Method == http.MethodDelete {
+		d.forget(t.path)
+	}
+	return answer, err
+}
+
+// create sends a creation. Where an object of that name is there already the answer says
+// whether it is the run's: callers take an AlreadyExists for "an earlier self has made it".
+func (d *door) create(req *http.Request, t target) (*http.Response, error) {
+	marked, about, err := d.marked(req, t)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := d.next.RoundTrip(marked)
+	if err != nil || about.Name == "" {
+		return answer, err
+	}
+	t.name, t.path = about.Name, t.path+"/"+about.Name
+	switch {
+	case answer.StatusCode < 300:
+		d.learn(t.path, true)
+	case answer.StatusCode == http.StatusConflict && t.resource != "namespaces": // whose a namespace is does not matter: what lies in it is marked
+		refusal, err := d.refuse(req, t)
+		if refusal != nil || err != nil {
+			answer.Body.Close()
+			return refusal, err
+		}
+	}
+	return answer, nil
+}
+
+// marked returns the request with its object marked, and what the object says of itself.
+func (d *door) marked(req *http.Request, t target) (*http.Request, *metav1.PartialObjectMetadata, error) {
+	raw, err := io.ReadAll(req.Body)
+	if err == nil {
+		err = req.Body.Close()
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the body of %s %s: %w", req.Method, t.path, err)
+	}
+	raw, about, err := mark(raw, req.Header.Get("Content-Type"), d.run, t.resource == "nodes" && t.group == "")
+	if err != nil {
+		return nil, nil, fmt.Errorf("mark the object of %s %s: %w", req.Method, t.path, err)
+	}
+	out := req.Clone(req.Context())
+	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(raw)), int64(len(raw))
+	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(raw)), nil }
+	out.Header.Del("Content-Length")
+	if q := out.URL.Query(); !strings.HasPrefix(req.UserAgent(), Manager) && q.Get("fieldManager") == "" {
+		q.Set("fieldManager", Manager)
+		out.URL.RawQuery = q.Encode()
+	}
+	return out, about, nil
+}
+
+// narrowed returns the deletion of a collection, of what is the run's there.
+func (d *door) narrowed(req *http.Request) *http.Request {
+	out := req.Clone(req.Context())
+	q := out.URL.Query()
+	own := object.RunLabel + "=" + d.run
+	if before := q.Get("labelSelector"); before != "" {
+		own = before + "," + own
+	}
+	q.Set("labelSelector", own)
+	out.URL.RawQuery = q.Encode()
+	return out
+}
+
+// refuse answers a call about an object that is not the run's. It returns nil where the
+// object is, lies in a namespace that is, or is not there. One that could not be looked at
+// is answered as the look was.
+func (d *door) refuse(req *http.Request, t target) (*http.Response, error) {
+	if t.namespace != "" {
+		mine, there, answer, err := d.look(req, "/api/v1/namespaces/"+t.namespace)
+		if mine || err != nil {
+			return nil, err
+		}
+		if answer != nil && answer.StatusCode != http.StatusForbidden {
+			return answer, nil
+		}
+		if answer != nil { // namespaces are not for this user to read: the object's own label decides
+			answer.Body.Close()
+		}
+		if there {
+			d.learn("/api/v1/namespaces/"+t.namespace, false)
+		}
+	}
+	mine, there, answer, err := d.look(req, t.path)
+	if mine || err != nil || answer != nil || !there {
+		return answer, err
+	}
+	return refusal(req, t), nil
+}
+
+// look says whether the object at a path is the run's. answer is why that is not known.
+func (d *door) look(req *http.Request, path string) (mine, there bool, answer *http.Response, err error) {
+	d.mu.Lock()
+	mine, known := d.known[maphash.String(d.seed, path)]
+	d.mu.Unlock()
+	if known {
+		return mine, true, nil, nil
+	}
+	get := req.Clone(req.Context())
+	get.Method, get.Body, get.GetBody, get.ContentLength = http.MethodGet, nil, nil, 0
+	get.URL = &url.URL{Scheme: req.URL.Scheme, Host: req.URL.Host, Path: strings.TrimSuffix(req.URL.Path, apiPath(req.URL.Path)) + path}
+	get.Header.Del("Content-Type")
+	get.Header.Set("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json")
+	answer, err = d.next.RoundTrip(get)
+	if err != nil {
+		return false, false, nil, err
+	}
+	if answer.StatusCode != http.StatusOK && answer.StatusCode != http.StatusNotFound {
+		return false, false, answer, nil
+	}
+	defer answer.Body.Close()
+	raw, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode == http.StatusNotFound {
+		return false, false, nil, err
+	}
+	var about metav1.PartialObjectMetadata
+	if err := json.Unmarshal(raw, &about); err != nil {
+		return false, false, nil, fmt.Errorf("look whose %s is: %w", path, err)
+	}
+	if mine = about.Labels[object.RunLabel] == d.run; mine {
+		d.learn(path, true)
+	}
+	return mine, true, nil, nil
+}
+
+func (d *door) learn(path string, mine bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.known[maphash.String(d.seed, path)] = mine
+}
+
+func (d *door) forget(path string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.known, maphash.String(d.seed, path))
+}
+
+// refusal is the answer to a call about what is somebody else's.
+func refusal(req *http.Request, t target) *http.Response {
+	status := metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: ReasonForeign,
+		Message: t.String() + " exists already and was not made by this run: it is left alone",
+		Details: &metav1.StatusDetails{Name: t.name, Group: t.group, Kind: t.resource},
+	}
+	raw, err := json.Marshal(status)
+	if err != nil {
+		raw = []byte("{}") // no field of it can fail
+	}
+	return &http.Response{
+		Status: "403 Forbidden", StatusCode: http.StatusForbidden, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: req,
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(raw)), ContentLength: int64(len(raw)),
+	}
+}

@@ -1,0 +1,154 @@
+package door_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/windtunnel/windtunnel/internal/api/apitest"
+	"github.com/windtunnel/windtunnel/internal/api/door"
+	"github.com/windtunnel/windtunnel/internal/api/object"
+)
+
+// clients are one of somebody and one that goes through the door of the run r1.
+func clients(t *testing.T, contentType string) (theirs, ours *kubernetes.Clientset) {
+	s := apitest.New(t)
+	config := s.Endpoint().Config("kubectl")
+	config.ContentType = contentType
+	guarded := door.Guard(s.Endpoint().Config("windtunnel-test"), "r1")
+	guarded.ContentType = contentType
+	theirs, err := kubernetes.NewForConfig(config)
+	if err == nil {
+		ours, err = kubernetes.NewForConfig(guarded)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return theirs, ours
+}
+
+func both(t *testing.T, test func(ctx context.Context, t *testing.T, theirs, ours *kubernetes.Clientset)) {
+	for _, contentType := range []string{"application/json", "application/vnd.kubernetes.protobuf"} {
+		t.Run(contentType, func(t *testing.T) {
+			theirs, ours := clients(t, contentType)
+			test(t.Context(), t, theirs, ours)
+		})
+	}
+}
+
+func must[T any](t *testing.T) func(T, error) T {
+	return func(v T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// TestWhatIsMadeIsMarked makes objects of kinds that planes make.
+func TestWhatIsMadeIsMarked(t *testing.T) {
+	both(t, func(ctx context.Context, t *testing.T, _, ours *kubernetes.Clientset) {
+		var create metav1.CreateOptions
+		n := must[*corev1.Node](t)(ours.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "edge-0", Labels: map[string]string{"a": "b"}}}, create))
+		if want := (corev1.Taint{Key: object.RunLabel, Value: "r1", Effect: corev1.TaintEffectNoSchedule}); len(n.Spec.Taints) != 1 || n.Spec.Taints[0] != want || n.Labels["a"] != "b" {
+			t.Errorf("a node has the taints %v and labels %v", n.Spec.Taints, n.Labels)
+		}
+		own := corev1.Taint{Key: "kosmos.io/node", Value: "true", Effect: corev1.TaintEffectNoSchedule}
+		v := must[*corev1.Node](t)(ours.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "leaf"}, Spec: corev1.NodeSpec{Taints: []corev1.Taint{own}}}, create))
+		if len(v.Spec.Taints) != 1 || v.Spec.Taints[0] != own {
+			t.Errorf("a node with a taint of its own has %v", v.Spec.Taints)
+		}
+		l := must[*coordinationv1.Lease](t)(ours.CoordinationV1().Leases("kube-node-lease").Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "edge-0"}}, create))
+		s := must[*corev1.Secret](t)(ours.CoreV1().Secrets("default").Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "casecret"}, Data: map[string][]byte{"a": []byte("b")}}, create))
+		for _, o := range []metav1.Object{n, v, l, s} {
+			if o.GetLabels()[object.RunLabel] != "r1" {
+				t.Errorf("%s has the labels %v", o.GetName(), o.GetLabels())
+			}
+		}
+		if string(s.Data["a"]) != "b" {
+			t.Errorf("the secret has %v", s.Data)
+		}
+		// Written whole again without the label, as those do who keep an object's version alone.
+		l = must[*coordinationv1.Lease](t)(ours.CoordinationV1().Leases("kube-node-lease").Update(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "edge-0", ResourceVersion: l.ResourceVersion}}, metav1.UpdateOptions{}))
+		if l.Labels[object.RunLabel] != "r1" {
+			t.Errorf("a renewed lease has the labels %v", l.Labels)
+		}
+	})
+}
+
+// TestWhatOthersMadeStays tries to create, change and delete what others have made, and
+// what lies in a namespace of the run's.
+func TestWhatOthersMadeStays(t *testing.T) {
+	both(t, func(ctx context.Context, t *testing.T, theirs, ours *kubernetes.Clientset) {
+		var create metav1.CreateOptions
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "tokensecret"}, Data: map[string][]byte{"token": []byte("theirs")}}
+		must[*corev1.Secret](t)(theirs.CoreV1().Secrets("default").Create(ctx, secret, create))
+		must[*corev1.Node](t)(theirs.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "edge-0"}}, create))
+		must[*corev1.Namespace](t)(ours.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}, create))
+		must[*corev1.Secret](t)(theirs.CoreV1().Secrets("mine").Create(ctx, secret, create)) // by a controller, say
+		before := []metav1.Object{must[*corev1.Secret](t)(theirs.CoreV1().Secrets("default").Get(ctx, "tokensecret", metav1.GetOptions{})), must[*corev1.Node](t)(theirs.CoreV1().Nodes().Get(ctx, "edge-0", metav1.GetOptions{}))}
+		ourSecret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "tokensecret"}, Data: map[string][]byte{"token": []byte("ours")}}
+		patch := []byte(`{"metadata":{"annotations":{"cloudcore":"1.2.3.4"}}}`)
+		for name, call := range map[string]func() error{
+			"create secret": func() error { _, err := ours.CoreV1().Secrets("default").Create(ctx, ourSecret, create); return err },
+			"update secret": func() error {
+				_, err := ours.CoreV1().Secrets("default").Update(ctx, ourSecret, metav1.UpdateOptions{})
+				return err
+			},
+			"delete secret": func() error {
+				return ours.CoreV1().Secrets("default").Delete(ctx, "tokensecret", metav1.DeleteOptions{})
+			},
+			"create node": func() error {
+				_, err := ours.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "edge-0"}}, create)
+				return err
+			},
+			"patch node": func() error {
+				_, err := ours.CoreV1().Nodes().Patch(ctx, "edge-0", types.MergePatchType, patch, metav1.PatchOptions{})
+				return err
+			},
+			"patch status": func() error {
+				_, err := ours.CoreV1().Nodes().Patch(ctx, "edge-0", types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+				return err
+			},
+		} {
+			err := call()
+			if apierrors.ReasonForError(err) != door.ReasonForeign || !strings.Contains(err.Error(), "exists already and was not made by this run: it is left alone") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if err := ours.CoreV1().Secrets("default").DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+			t.Error(err)
+		}
+		after := []metav1.Object{must[*corev1.Secret](t)(theirs.CoreV1().Secrets("default").Get(ctx, "tokensecret", metav1.GetOptions{})), must[*corev1.Node](t)(theirs.CoreV1().Nodes().Get(ctx, "edge-0", metav1.GetOptions{}))}
+		for i := range before {
+			if before[i].GetResourceVersion() != after[i].GetResourceVersion() || before[i].GetUID() != after[i].GetUID() {
+				t.Errorf("%s has changed", before[i].GetName())
+			}
+		}
+		if _, err := ours.CoreV1().Secrets("mine").Update(ctx, ourSecret, metav1.UpdateOptions{}); err != nil {
+			t.Errorf("in a namespace of the run's: %v", err)
+		}
+		if _, err := ours.CoreV1().Secrets("mine").Create(ctx, ourSecret, create); !apierrors.IsAlreadyExists(err) {
+			t.Errorf("in a namespace of the run's: %v", err)
+		}
+		if err := ours.CoreV1().Secrets("default").Delete(ctx, "none", metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("what is not there: %v", err)
+		}
+	})
+}
+
+// TestWithoutARunNothingChanges goes through no door.
+func TestWithoutARunNothingChanges(t *testing.T) {
+	config := apitest.New(t).Endpoint().Config("x")
+	if door.Guard(config, "").WrapTransport != nil {
+		t.Error("there is a door")
+	}
+}

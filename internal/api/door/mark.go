@@ -1,0 +1,124 @@
+package door
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"github.com/windtunnel/windtunnel/internal/api/object"
+)
+
+// applyPatch is the type of a server-side apply.
+const applyPatch = "application/apply-patch+yaml"
+
+// protobufPrefix begins Kubernetes' protobuf bodies.
+const protobufPrefix = "k8s\x00"
+
+// mark puts the run's label on the object in a body, and a taint on a node.
+func mark(raw []byte, contentType, run string, node bool) ([]byte, *metav1.PartialObjectMetadata, error) {
+	if bytes.HasPrefix(raw, []byte(protobufPrefix)) {
+		return markProtobuf(raw, run, node)
+	}
+	if strings.HasSuffix(contentType, "yaml") {
+		var err error
+		if raw, err = yaml.YAMLToJSON(raw); err != nil {
+			return nil, nil, err
+		}
+	}
+	raw, err := object.Stamp{Run: run}.MarkJSON(raw)
+	if err == nil && node {
+		raw, err = taintJSON(raw, run)
+	}
+	about := &metav1.PartialObjectMetadata{}
+	if err == nil {
+		err = json.Unmarshal(raw, about)
+	}
+	return raw, about, err
+}
+
+// taint is what keeps pods of others off the nodes that a run's processes make.
+func taint(run string) corev1.Taint {
+	return corev1.Taint{Key: object.RunLabel, Value: run, Effect: corev1.TaintEffectNoSchedule}
+}
+
+// tainted says whether a node keeps others off by a taint of its own.
+func tainted(taints []corev1.Taint) bool {
+	for _, t := range taints {
+		if t.Effect != corev1.TaintEffectPreferNoSchedule && !strings.HasPrefix(t.Key, "node.kubernetes.io/") {
+			return true
+		}
+	}
+	return false
+}
+
+func taintJSON(raw []byte, run string) ([]byte, error) {
+	var n struct {
+		Spec struct{ Taints []corev1.Taint }
+	}
+	tree := map[string]json.RawMessage{}
+	spec := map[string]json.RawMessage{}
+	if err := json.Unmarshal(raw, &n); err != nil || tainted(n.Spec.Taints) {
+		return raw, err
+	}
+	err := json.Unmarshal(raw, &tree)
+	if err == nil && len(tree["spec"]) > 0 {
+		err = json.Unmarshal(tree["spec"], &spec)
+	}
+	if err == nil {
+		spec["taints"], err = json.Marshal(append(n.Spec.Taints, taint(run)))
+	}
+	if err == nil {
+		tree["spec"], err = json.Marshal(spec)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(tree)
+}
+
+// markProtobuf is mark for a protobuf body. Of all kinds the metadata is field 1, and a
+// message that occurs twice is merged: what is appended adds to the labels.
+func markProtobuf(raw []byte, run string, node bool) ([]byte, *metav1.PartialObjectMetadata, error) {
+	var outer runtime.Unknown
+	if err := outer.Unmarshal(raw[len(protobufPrefix):]); err != nil {
+		return nil, nil, fmt.Errorf("envelope: %w", err)
+	}
+	entry := field(field(nil, 1, []byte(object.RunLabel)), 2, []byte(run))
+	const metadata, labels = 1, 11
+	outer.Raw = field(outer.Raw, metadata, field(nil, labels, entry))
+	if node {
+		var n corev1.Node
+		if err := n.Unmarshal(outer.Raw); err != nil {
+			return nil, nil, err
+		}
+		if !tainted(n.Spec.Taints) {
+			n.Spec.Taints = append(n.Spec.Taints, taint(run))
+		}
+		inner, err := n.Marshal()
+		if err != nil {
+			return nil, nil, err
+		}
+		outer.Raw = inner
+	}
+	about := &metav1.PartialObjectMetadata{}
+	if err := about.Unmarshal(outer.Raw); err != nil {
+		return nil, nil, err
+	}
+	out, err := outer.Marshal()
+	return append([]byte(protobufPrefix), out...), about, err
+}
+
+// field appends a field of bytes to a protobuf message.
+func field(message []byte, number uint64, value []byte) []byte {
+	const bytesType = 2
+	message = binary.AppendUvarint(bytes.Clone(message), number<<3|bytesType)
+	message = binary.AppendUvarint(message, uint64(len(value)))
+	return append(message, value...)
+}
