@@ -64,15 +64,20 @@ func (r *rig) start(f func(context.Context) error) (stop func()) {
 func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 
 func (r *rig) hub(change func(*hub.Options)) (stop func()) {
+	o := r.hubOptions()
+	if change != nil {
+		change(&o)
+	}
+	return r.start(func(ctx context.Context) error { return hub.Run(ctx, o) })
+}
+
+func (r *rig) hubOptions() hub.Options {
 	o := hub.Default()
 	o.Registry, o.Clock, o.Log = instrument.New(""), clock.Start(), quiet()
 	o.Config = r.server.Endpoint().Config("edge-hub-test")
 	o.Config.QPS, o.Round, o.Workers = -1, 100*time.Millisecond, 4
 	o.ResendAfter = 200 * time.Millisecond
-	if change != nil {
-		change(&o)
-	}
-	return r.start(func(ctx context.Context) error { return hub.Run(ctx, o) })
+	return o
 }
 
 func (r *rig) fleet(edges int, change func(*fleet.Options)) (stop func()) {

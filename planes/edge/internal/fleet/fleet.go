@@ -9,6 +9,7 @@ package fleet
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -29,6 +30,7 @@ import (
 type Fleet struct {
 	o        Options
 	ctx      func() context.Context // of the run
+	fail     context.CancelCauseFunc
 	client   *api.Client
 	metrics  *metrics
 	schedule *schedule
@@ -96,8 +98,9 @@ func prepare(o Options) (*Fleet, error) {
 
 func (f *Fleet) run(ctx context.Context) (err error) {
 	defer f.wait.Wait()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	f.fail = cancel
 	f.ctx = func() context.Context { return ctx }
 	if f.poller, err = link.NewPoller(ctx); err != nil {
 		return err
@@ -131,6 +134,9 @@ func (f *Fleet) run(ctx context.Context) (err error) {
 	f.o.Registry.Ready()
 	<-ctx.Done()
 	f.check.report()
+	if err := context.Cause(ctx); errors.Is(err, errForeign) {
+		return fmt.Errorf("edge-fleet: %w", err)
+	}
 	return nil
 }
 

@@ -2,6 +2,8 @@ package fleet
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/windtunnel/windtunnel/internal/api/door"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/api"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/message"
 )
@@ -42,6 +45,19 @@ func read(m *message.Message) (object json.RawMessage, reason metav1.StatusReaso
 	return a.Object, ""
 }
 
+// errForeign says that a node or a lease of an edge's name is somebody else's.
+var errForeign = errors.New("--prefix gives the edges other names")
+
+// foreign returns what an answer says of an object that is somebody else's; nil: it is no
+// such answer.
+func foreign(m *message.Message) error {
+	var a answer
+	if m == nil || json.Unmarshal(m.Content, &a) != nil || a.Err == nil || a.Err.ErrStatus.Reason != door.ReasonForeign {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", a.Err.ErrStatus.Message, errForeign)
+}
+
 // joinLocked makes the edge's node, and then its lease.
 func (e *edge) joinLocked() {
 	e.askLocked(message.Insert, message.Resource{Namespace: message.NamespaceUp, Type: message.TypeNode, Name: e.name}, e.node(), func(m *message.Message) {
@@ -56,7 +72,7 @@ func (e *edge) joinLocked() {
 				}
 			})
 		default:
-			e.againLocked(e.joinLocked)
+			e.refusedLocked(m, e.joinLocked)
 			return
 		}
 		e.joined = true
@@ -78,6 +94,16 @@ func (e *edge) againLocked(f func()) {
 	})
 }
 
+// refusedLocked does again after a while what was answered with an error; where it is
+// somebody else's object, the fleet ends.
+func (e *edge) refusedLocked(m *message.Message, f func()) {
+	if err := foreign(m); err != nil {
+		e.fleet.fail(err)
+		return
+	}
+	e.againLocked(f)
+}
+
 func (e *edge) leaseName() message.Resource {
 	return message.Resource{Namespace: message.NamespaceLeases, Type: message.TypeLease, Name: e.name}
 }
@@ -93,7 +119,7 @@ func (e *edge) queryLeaseLocked() {
 				if raw, reason := read(m); reason == "" {
 					e.keepLease(raw)
 				} else {
-					e.againLocked(e.queryLeaseLocked)
+					e.refusedLocked(m, e.queryLeaseLocked)
 				}
 			})
 		default:
@@ -112,6 +138,10 @@ func (e *edge) renewLocked() {
 			e.keepLease(raw)
 		} else {
 			e.fleet.metrics.refused.WithLabelValues("lease").Inc()
+			if err := foreign(m); err != nil {
+				e.fleet.fail(err)
+				return
+			}
 			e.queryLeaseLocked()
 		}
 	})
