@@ -38,7 +38,11 @@ func (c *Cluster) table(k *kind.Kind) *store.Table { return c.store.Table(k.Tabl
 func encoder(k *kind.Kind, o runtime.Object) func(version uint64) ([]byte, error) {
 	return func(version uint64) ([]byte, error) {
 		metaOf(o).SetResourceVersion(strconv.FormatUint(version, 10))
-		return k.Encode(o)
+		raw, err := k.Encode(o)
+		if err == nil && len(raw) > objectLimit {
+			return nil, errObjectTooLarge
+		}
+		return raw, err
 	}
 }
 

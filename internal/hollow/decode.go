@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
-	"sigs.k8s.io/yaml"
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/hollow/kind"
@@ -36,7 +35,7 @@ func (q *request) read(k *kind.Kind) (runtime.Object, error) {
 	case typeProto:
 		return unpack(k, raw)
 	case typeYAML:
-		if raw, err = yaml.YAMLToJSON(raw); err != nil {
+		if raw, err = toJSON(raw); err != nil {
 			return nil, apierrors.NewBadRequest(err.Error())
 		}
 	}
@@ -267,7 +266,9 @@ func decodeCustom(k *kind.Kind, u *unstructured.Unstructured, raw []byte) (runti
 	for _, path := range k.Custom.Prune(u.Object) {
 		unknown = append(unknown, fmt.Sprintf("unknown field %q", path))
 	}
-	k.Custom.Default(u.Object)
+	if err := k.Custom.Default(u.Object); err != nil {
+		return nil, nil, apierrors.NewRequestEntityTooLargeError(err.Error())
+	}
 	return u, unknown, nil
 }
 

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/yaml"
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/hollow/kind"
@@ -76,7 +75,9 @@ func (q *request) decodeOptions(raw []byte, o *metav1.DeleteOptions) error {
 			err = o.Unmarshal(inner)
 		}
 	case typeYAML:
-		err = yaml.Unmarshal(raw, o)
+		if raw, err = toJSON(raw); err == nil {
+			err = json.Unmarshal(raw, o)
+		}
 	default:
 		if err = parseHead(raw); err == nil {
 			err = json.Unmarshal(raw, o)

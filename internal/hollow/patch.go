@@ -18,7 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
-	"sigs.k8s.io/yaml"
+
+	"github.com/windtunnel/windtunnel/internal/hollow/kind"
 )
 
 // jsonPatchMost is how many operations a JSON patch may have.
@@ -113,7 +114,7 @@ func (q *request) apply(w write, body []byte) error {
 		return apierrors.NewNotFound(q.kind.Resource(), q.name)
 	}
 	applied := &unstructured.Unstructured{}
-	raw, err := yaml.YAMLToJSON(body)
+	raw, err := toJSON(body)
 	if err != nil {
 		err = fmt.Errorf("error converting YAML to JSON: %w", err)
 	} else {
@@ -142,7 +143,9 @@ func (q *request) apply(w write, body []byte) error {
 			next = live.DeepCopyObject()
 		}
 		if u, ok := next.(*unstructured.Unstructured); ok {
-			q.kind.Custom.Default(u.Object)
+			if err := q.kind.Custom.Default(u.Object); err != nil {
+				return nil, apierrors.NewRequestEntityTooLargeError(err.Error())
+			}
 			if u.Object["metadata"], err = plainMeta(u.Object["metadata"]); err != nil {
 				return nil, apierrors.NewBadRequest(err.Error())
 			}
@@ -192,13 +195,13 @@ func patchedBy(of types.PatchType, q target, old runtime.Object, body []byte) (o
 	case types.MergePatchType:
 		raw, err = patchMerge(raw, body)
 	default:
-		raw, err = strategicpatch.StrategicMergePatch(raw, body, k.New())
-		if err != nil {
-			err = badPatch(err)
-		}
+		raw, err = patchStrategic(raw, body, k)
 	}
 	if err != nil {
 		return nil, nil, nil, err
+	}
+	if len(raw) > bodyLimit {
+		return nil, nil, nil, errObjectTooLarge
 	}
 	if o, unknown, err = decodePlain(k, raw); err != nil {
 		return nil, nil, nil, patchInvalid(raw, err)
@@ -222,6 +225,7 @@ func patchJSON(raw, body []byte) ([]byte, error) {
 	if len(p) > jsonPatchMost {
 		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("The allowed maximum operations in a JSON patch is %d, got %d", jsonPatchMost, len(p)))
 	}
+	limitCopies()
 	out, err := p.Apply(raw)
 	if err != nil {
 		return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
@@ -235,6 +239,17 @@ func badPatch(err error) error {
 		err = errors.New("invalid JSON patch")
 	}
 	return apierrors.NewBadRequest(err.Error())
+}
+
+func patchStrategic(raw, body []byte, k *kind.Kind) ([]byte, error) {
+	if err := boundStrategic(raw, body); err != nil {
+		return nil, err
+	}
+	out, err := strategicpatch.StrategicMergePatch(raw, body, k.New())
+	if err != nil {
+		return nil, badPatch(err)
+	}
+	return out, nil
 }
 
 func patchMerge(raw, body []byte) ([]byte, error) {

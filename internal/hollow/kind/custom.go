@@ -2,6 +2,7 @@ package kind
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -160,11 +161,26 @@ func texts(values []any) (out []string) {
 	return out
 }
 
-// Default fills in what an object leaves out and the schema has a default for.
-func (c *Custom) Default(o map[string]any) { fill(o, c.Schema) }
+// defaultLimit is how many bytes of defaults one object may be given. Without it, a
+// list of a million empty objects, each with a default, takes all memory.
+const defaultLimit = 3 << 20
 
-func fill(v any, s *apiextensionsv1.JSONSchemaProps) {
-	if s == nil {
+// ErrDefaults says that an object would be given more than 3 MiB of defaults.
+var ErrDefaults = errors.New("the defaults of its schema make the object too large")
+
+// Default fills in what an object leaves out and the schema has a default for. The
+// error is ErrDefaults.
+func (c *Custom) Default(o map[string]any) error {
+	left := defaultLimit
+	if fill(o, c.Schema, &left); left < 0 {
+		return ErrDefaults
+	}
+	return nil
+}
+
+// fill fills in defaults while bytes are left for them.
+func fill(v any, s *apiextensionsv1.JSONSchemaProps, left *int) {
+	if s == nil || *left < 0 {
 		return
 	}
 	switch v := v.(type) {
@@ -172,6 +188,9 @@ func fill(v any, s *apiextensionsv1.JSONSchemaProps) {
 		for name := range s.Properties {
 			p := s.Properties[name]
 			if old, there := v[name]; p.Default != nil && (!there || old == nil && !p.Nullable) {
+				if *left -= len(p.Default.Raw); *left < 0 {
+					return
+				}
 				var value any
 				if err := json.Unmarshal(p.Default.Raw, &value); err == nil {
 					v[name] = whole(value)
@@ -180,20 +199,20 @@ func fill(v any, s *apiextensionsv1.JSONSchemaProps) {
 			if old, there := v[name]; there && old == nil && !p.Nullable && p.Default == nil {
 				delete(v, name) // null where there is none is nothing
 			} else if there {
-				fill(old, &p)
+				fill(old, &p, left)
 			}
 		}
 		if more := s.AdditionalProperties; more != nil {
 			for name, item := range v {
 				if _, named := s.Properties[name]; !named {
-					fill(item, more.Schema)
+					fill(item, more.Schema, left)
 				}
 			}
 		}
 	case []any:
 		if s.Items != nil {
 			for _, item := range v {
-				fill(item, s.Items.Schema)
+				fill(item, s.Items.Schema, left)
 			}
 		}
 	}
@@ -218,7 +237,12 @@ func whole(v any) any {
 	return v
 }
 
-// Prune removes what the schema does not know and returns the paths of it.
+// unknownLimit is how many unknown fields are named: as many as the decoder of
+// built-in objects names.
+const unknownLimit = 100
+
+// Prune removes what the schema does not know and returns the paths of it, at most
+// 100.
 func (c *Custom) Prune(o map[string]any) []string {
 	if c.Schema == nil {
 		return nil
@@ -262,7 +286,9 @@ func prune(v any, s *apiextensionsv1.JSONSchemaProps, at pruning) {
 			case more != nil && more.Allows, keep:
 			default:
 				delete(v, name)
-				*at.found = append(*at.found, at.in(name).path)
+				if len(*at.found) < unknownLimit {
+					*at.found = append(*at.found, at.in(name).path)
+				}
 			}
 		}
 	case []any:
