@@ -1,15 +1,22 @@
 package main
 
 import (
+	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/windtunnel/windtunnel/internal/api/cleanup"
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/kubelet"
 	"github.com/windtunnel/windtunnel/internal/plane/process"
@@ -27,14 +34,19 @@ func kubeletVerb(env *environment) *cobra.Command {
 			"their environment, config maps, secrets, projected volumes and emptyDirs as files, init\n" +
 			"containers, restarts, grace, and limits by control group where this machine can. They have no\n" +
 			"image, no network, no file system of their own and no probes: a pod that asks for these has\n" +
-			"failed, and says why. Whoever may make pods in the cluster runs these programs as you.",
+			"failed, and says why.\n\n" +
+			"Whoever can make pods in the namespace can run any program as you: a worker does what its\n" +
+			"leader asks for, and a program that --allow names does what its arguments and files say.\n" +
+			"Make the namespace for this purpose, and give nobody else rights in it.",
 		Example: "  windtunnel kubelet --processes here --kubeconfig ~/.kube/config\n" +
-			"  windtunnel kubelet --processes here --kubeconfig k --allow /usr/bin/my-operator --untainted",
+			"  windtunnel kubelet --processes here --kubeconfig k --namespace ci --allow /usr/bin/my-operator --untainted",
 		Args: cobra.NoArgs,
 	}
 	verb.Flags().StringVar(&o.Node, "processes", "", "`NODE` to register")
 	verb.Flags().StringVar(&kubeconfig, "kubeconfig", "", "of the cluster: a `file`")
-	verb.Flags().StringArrayVar(&o.Allow, "allow", nil, "`PATH` of a program that pods may run besides windtunnel")
+	verb.Flags().StringVar(&o.Namespace, "namespace", "default", "run pods of this `NAMESPACE` only; pods of other namespaces have failed, and say why")
+	verb.Flags().StringArrayVar(&o.Verbs, "allow-verb", nil, "`VERB` of windtunnel that pods may run besides worker")
+	verb.Flags().StringArrayVar(&o.Allow, "allow", nil, "`PATH` of a program that pods may run besides windtunnel, with any arguments")
 	verb.Flags().StringVar(&o.Logs, "logs", "", "`folder` for what containers write (default: one that goes with the node)")
 	verb.Flags().BoolVar(&o.Untainted, "untainted", false, "take pods that do not tolerate the taint "+kubelet.Taint)
 	_ = errors.Join(verb.MarkFlagRequired("processes"), verb.MarkFlagRequired("kubeconfig")) // they are there
@@ -65,6 +77,12 @@ func kubeletVerb(env *environment) *cobra.Command {
 			return fmt.Errorf("make the folder for logs: %w", err)
 		}
 		o.Clock, o.Log = clock.Start(), env.logger()
+		o.Run = "kubelet-" + strings.ToLower(rand.Text())
+		release, err := holdNode(ctx, o)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, release()) }()
 		o.Ready = func() {
 			fmt.Fprintf(env.stderr, "node %s is there; logs in %s; Ctrl-C ends it and its processes\n", o.Node, o.Logs)
 		}
@@ -72,3 +90,26 @@ func kubeletVerb(env *environment) *cobra.Command {
 	}
 	return verb
 }
+
+// holdNode keeps `windtunnel clean` from taking node and lease for what a killed
+// kubelet has left. release removes what says so.
+func holdNode(ctx context.Context, o kubelet.Options) (release func() error, err error) {
+	client, err := wire.New(o.Endpoint, wire.Options{UserAgent: "windtunnel-kubelet", Clock: o.Clock})
+	if err != nil {
+		return nil, err
+	}
+	ctx = context.WithoutCancel(ctx)
+	stop, err := cleanup.Hold(ctx, client, o.Run, fmt.Sprintf("node %s, process %d", o.Node, os.Getpid()), o.Clock)
+	if err != nil {
+		o.Log.Warn("windtunnel clean may remove the node while it is in use", slog.Any("error", err))
+		stop = func() {}
+	}
+	return func() error {
+		stop()
+		err := cleanup.Sweeper{Client: client, Within: sweepNode}.Sweep(ctx, o.Run)
+		return errors.Join(err, client.Close())
+	}, nil
+}
+
+// sweepNode is how long each part of a node's removal may take.
+const sweepNode = 10 * time.Second

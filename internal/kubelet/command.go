@@ -160,6 +160,9 @@ func environment(pod *corev1.Pod, c *corev1.Container, found *sources, at place)
 			return nil, err
 		}
 		for _, key := range sorted(data) {
+			if steers(from.Prefix + key) {
+				return nil, fmt.Errorf("envFrom: %s would have another program run", from.Prefix+key)
+			}
 			out.set(variable{name: from.Prefix + key, value: data[key]})
 		}
 	}

@@ -10,10 +10,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-var known = programs{own: "/own/windtunnel", allow: []string{"/bin/sh"}, uid: 7}
+var known = programs{own: "/own/windtunnel", verbs: []string{"version"}, allow: []string{"/bin/sh"}, uid: 7, namespace: "ns"}
 
 // podOf reads a pod's spec; a container without a name is c, one without an image
-// windtunnel.
+// windtunnel, and one of windtunnel without a command or arguments the verb worker.
 func podOf(t *testing.T, spec string) *corev1.Pod {
 	t.Helper()
 	p := &corev1.Pod{}
@@ -28,6 +28,9 @@ func podOf(t *testing.T, spec string) *corev1.Pod {
 		}
 		if c.Image == "" {
 			c.Image = "registry:5000/a/windtunnel:v1@sha256:0"
+		}
+		if imageName(c.Image) == image && len(c.Command)+len(c.Args) == 0 {
+			c.Args = []string{"worker"}
 		}
 	}
 	return p
@@ -57,8 +60,20 @@ func TestRefusals(t *testing.T) {
 		`{containers: [{volumeMounts: [{name: v, mountPath: /x, subPath: a}]}], volumes: [{name: v, emptyDir: {}}]}`:       "subPath",
 		`{containers: [{}], volumes: [{name: v, hostPath: {path: /}}]}`:                                                    "volume v",
 		`{containers: [{}], volumes: [{name: v, emptyDir: {medium: Memory}}]}`:                                             "volume v",
-		`{containers: [{}], initContainers: [{name: i, image: windtunnel, restartPolicy: Always}]}`:                        "init container i",
+		`{containers: [{}], initContainers: [{name: i, image: windtunnel, args: [worker], restartPolicy: Always}]}`:        "init container i",
 		`{hostPID: true, containers: [{}]}`:                                                                                "hostPID",
+		`{containers: [{command: [/own/windtunnel]}]}`:                                                                     "no verb",
+		`{containers: [{args: [run, /cfg/s.yaml]}]}`:                                                                       `the verb "run" of windtunnel is not allowed: --allow-verb run`,
+		`{containers: [{command: [/own/windtunnel, hollow]}]}`:                                                             `--allow-verb hollow`,
+		`{containers: [{command: [windtunnel], args: [--log-level, run]}]}`:                                                `the verb "--log-level"`,
+		`{containers: [{args: [$(VERB)], env: [{name: VERB, value: run}]}]}`:                                               `the verb "$(VERB)"`,
+		`{containers: [{args: [worker]}], initContainers: [{name: i, image: windtunnel, args: [run]}]}`:                    `container i: the verb "run"`,
+		`{containers: [{env: [{name: LD_PRELOAD, value: /v/x.so}]}]}`:                                                      "env LD_PRELOAD",
+		`{containers: [{image: other, command: [/bin/sh], env: [{name: BASH_ENV, value: x}]}]}`:                            "env BASH_ENV",
+		`{containers: [{env: [{name: GODEBUG, value: a=b}]}]}`:                                                             "env GODEBUG",
+		`{containers: [{env: [{name: LANG, value: C}]}]}`:                                                                  "",
+		`{containers: [{name: ../../x}]}`:                                                                                  "no DNS label",
+		`{containers: [{}], volumes: [{name: ../../../../out, configMap: {name: m}}]}`:                                     "no DNS label",
 		`{securityContext: {runAsUser: 0}, containers: [{}]}`:                                                              "runAsUser",
 	} {
 		got := known.refuse(podOf(t, spec))
@@ -167,5 +182,22 @@ func TestFilesOfVolumes(t *testing.T) {
 		if (err == nil) != (want != nil) || err == nil && !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %v, %v; want %v", text, got, err, want)
 		}
+	}
+}
+
+func TestPodsOfOtherNamespacesAreRefused(t *testing.T) {
+	p := podOf(t, `{containers: [{}]}`)
+	p.Namespace = "kube-system"
+	if got := known.refuse(p); len(got) != 1 || got[0] != "namespace kube-system: the node runs pods of namespace ns" {
+		t.Errorf("%q", got)
+	}
+}
+
+// A ConfigMap must not bring what a pod's own variables may not.
+func TestVariablesOfOtherObjectsDoNotSteer(t *testing.T) {
+	p := podOf(t, `{containers: [{envFrom: [{prefix: LD_, configMapRef: {name: m}}]}]}`)
+	found := &sources{configMaps: map[string]map[string]string{"m": {"PRELOAD": "/v/x.so"}}}
+	if _, err := known.command(p, &p.Spec.Containers[0], found, place{}); err == nil || !strings.Contains(err.Error(), "LD_PRELOAD") {
+		t.Errorf("%v", err)
 	}
 }

@@ -39,6 +39,9 @@ type Options struct {
 	Reaper       *process.Reaper   // ends what is left when this process is killed; its folder takes what pods are given
 	Logs         string            // folder for what containers say; it must exist
 	Executable   string            // what containers of the image windtunnel run
+	Namespace    string            // of the pods that it runs: whoever may make pods there runs programs as this process's user; it is required
+	Verbs        []string          // of Executable that pods may run besides worker
+	Run          string            // value of the run's label on node and lease, by which cleanup finds them; required
 	Allow        []string          // absolute paths of what others may run
 	Untainted    bool              // any pod may be scheduled to the node, not only those that tolerate Taint
 	Clock        clock.Clock
@@ -75,7 +78,10 @@ func Run(ctx context.Context, o Options) (err error) {
 	if o.RestartAfter <= 0 {
 		o.RestartAfter = 10 * time.Second
 	}
-	k := &kubelet{options: o, pods: map[types.UID]*pod{}, programs: programs{own: o.Executable, uid: int64(os.Getuid())}}
+	k := &kubelet{options: o, pods: map[types.UID]*pod{}, programs: programs{own: o.Executable, verbs: o.Verbs, namespace: o.Namespace, uid: int64(os.Getuid())}}
+	if o.Namespace == "" || o.Run == "" {
+		return errors.New("a node of processes needs the namespace whose pods it runs, and a name for its own objects")
+	}
 	for _, path := range o.Allow {
 		info, err := os.Stat(path)
 		if !filepath.IsAbs(path) || err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -18,6 +19,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
+	"github.com/windtunnel/windtunnel/internal/api/cleanup"
+	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/hollow"
 	"github.com/windtunnel/windtunnel/internal/kubelet"
@@ -62,7 +65,7 @@ func newHost(t *testing.T) *host {
 	}
 	t.Cleanup(func() { _ = reaper.Close() })
 	h := &host{T: t, client: client, options: kubelet.Options{
-		Node: "here", Client: client, Endpoint: c.Endpoint(), Reaper: reaper, Logs: t.TempDir(), Executable: "/bin/false", Allow: []string{"/bin/sh"},
+		Node: "here", Client: client, Endpoint: c.Endpoint(), Reaper: reaper, Logs: t.TempDir(), Executable: "/bin/false", Namespace: "default", Run: "kubelet-1", Allow: []string{"/bin/sh"},
 		Clock: clock.Start(), Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})), RestartAfter: time.Millisecond,
 	}}
 	h.start()
@@ -332,5 +335,33 @@ func TestProcessesEndWithTheKubelet(t *testing.T) {
 	}
 	if p := h.pod("stays"); p.Status.Phase != corev1.PodFailed || p.Status.Reason != "Terminated" {
 		t.Errorf("%+v", p.Status)
+	}
+}
+
+// What a killed kubelet leaves carries the stamp by which `windtunnel clean` finds it,
+// and the lease goes with the node.
+func TestNodeAndLeaseAreMarked(t *testing.T) {
+	h := newHost(t)
+	client, err := wire.New(h.options.Endpoint, wire.Options{Clock: h.options.Clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	var found []string
+	repotest.Eventually(t, "node and lease are found by their stamp", func() bool {
+		all, _, err := cleanup.Find(t.Context(), client, h.options.Run)
+		found = nil
+		for _, f := range all {
+			found = append(found, f.String())
+		}
+		return err == nil && slices.Equal(found, []string{"leases.coordination.k8s.io kube-node-lease/here", "nodes here"})
+	})
+	node, err := h.client.CoreV1().Nodes().Get(t.Context(), "here", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease, err := h.client.CoordinationV1().Leases("kube-node-lease").Get(t.Context(), "here", metav1.GetOptions{})
+	if err != nil || len(lease.OwnerReferences) != 1 || lease.OwnerReferences[0].UID != node.UID {
+		t.Errorf("the lease's owners are %v, %v; want the node", lease.OwnerReferences, err)
 	}
 }

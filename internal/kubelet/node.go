@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/observe/usage"
 )
@@ -47,7 +48,8 @@ func (k *kubelet) now() metav1.Time {
 // newNode is the object that the node is registered as.
 func (k *kubelet) newNode() *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: k.options.Node, Labels: map[string]string{
-		nodeLabel: "processes", corev1.LabelHostname: k.options.Node, corev1.LabelOSStable: runtime.GOOS, corev1.LabelArchStable: runtime.GOARCH,
+		nodeLabel: "processes", object.RunLabel: k.options.Run,
+		corev1.LabelHostname: k.options.Node, corev1.LabelOSStable: runtime.GOOS, corev1.LabelArchStable: runtime.GOARCH,
 	}}}
 	if !k.options.Untainted {
 		n.Spec.Taints = []corev1.Taint{{Key: Taint, Effect: corev1.TaintEffectNoSchedule}}
@@ -122,14 +124,18 @@ func (k *kubelet) renew(ctx context.Context) error {
 	leases := k.options.Client.CoordinationV1().Leases(leaseNamespace)
 	now := metav1.NewMicroTime(k.now().Time)
 	l, err := leases.Get(ctx, k.options.Node, metav1.GetOptions{})
+	seconds := int32(leaseSeconds)
+	own := metav1.ObjectMeta{
+		Name: k.options.Node, Namespace: leaseNamespace, Labels: map[string]string{object.RunLabel: k.options.Run},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: k.options.Node, UID: k.node}},
+	}
 	if apierrors.IsNotFound(err) {
-		seconds := int32(leaseSeconds)
 		_, err = leases.Create(ctx, &coordinationv1.Lease{
-			ObjectMeta: metav1.ObjectMeta{Name: k.options.Node, Namespace: leaseNamespace},
+			ObjectMeta: own,
 			Spec:       coordinationv1.LeaseSpec{HolderIdentity: &k.options.Node, LeaseDurationSeconds: &seconds, RenewTime: &now},
 		}, metav1.CreateOptions{})
-	} else if err == nil {
-		l.Spec.RenewTime = &now
+	} else if err == nil { // that of a kubelet before this one has another label, and the node that is gone as its owner
+		l.Labels, l.OwnerReferences, l.Spec.RenewTime = own.Labels, own.OwnerReferences, &now
 		_, err = leases.Update(ctx, l, metav1.UpdateOptions{})
 	}
 	if err != nil {
