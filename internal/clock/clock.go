@@ -35,6 +35,9 @@ func (c Clock) Now() Time { return Time(time.Since(c.start)) }
 // that want a timestamp, never for a measurement.
 func (c Clock) Wall(t Time) time.Time { return c.start.Add(time.Duration(t)).UTC() }
 
+// At returns the Time of a wall time that Wall has returned.
+func (c Clock) At(wall time.Time) Time { return Time(wall.Sub(c.start)) }
+
 // Until returns how long it is from now until t; negative when t has passed.
 func (c Clock) Until(t Time) time.Duration { return t.Sub(c.Now()) }
 

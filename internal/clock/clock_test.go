@@ -23,6 +23,9 @@ func TestClockFollowsTheMonotonicClock(t *testing.T) {
 		if got := c.Wall(now).Sub(c.Epoch()); got != 1500*time.Millisecond {
 			t.Errorf("Wall(now) - Epoch = %v", got)
 		}
+		if got := c.At(c.Wall(now)); got != now {
+			t.Errorf("At(Wall(now)) = %v, want %v", got, now)
+		}
 	})
 }
 

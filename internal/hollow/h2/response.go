@@ -3,8 +3,11 @@ package h2
 import (
 	"net/http"
 	"strconv"
+	"time"
 
 	"golang.org/x/net/http2"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
 )
 
 // heldBack is how much of a body is held back for what comes behind it.
@@ -74,6 +77,28 @@ func (w *response) detectType(p []byte) {
 		return
 	}
 	w.header.Set("Content-Type", http.DetectContentType(p))
+}
+
+// SetReadDeadline says until when the body may be read.
+func (w *response) SetReadDeadline(t time.Time) error {
+	w.setDeadline(&w.stream.readBy, t)
+	return nil
+}
+
+// SetWriteDeadline says until when the answer may wait for its client.
+func (w *response) SetWriteDeadline(t time.Time) error {
+	w.setDeadline(&w.stream.writeBy, t)
+	return nil
+}
+
+func (w *response) setDeadline(by *clock.Time, t time.Time) {
+	c := w.stream.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	*by = 0 // as long as Options.Timeout from the next time on that it waits
+	if !t.IsZero() {
+		*by = c.server.o.Clock.At(t)
+	}
 }
 
 // Flush sends what has been written.

@@ -48,6 +48,11 @@ type Options struct {
 	// Stall is how long a client may leave unread what is written to it, which may
 	// become twice as long; default 1 min.
 	Stall time.Duration
+	// Timeout is how long a request may wait for its client: for its body, and then for
+	// windows that let its answer through, each from the first time that it waits; default
+	// 1 min. Then its body cannot be read any more, or its stream is reset. A handler sets
+	// another moment by http.ResponseController: that of a watch, before each flush.
+	Timeout time.Duration
 	// ErrorLog is told of handlers that panic; default: the standard logger.
 	ErrorLog *log.Logger
 }
@@ -74,6 +79,9 @@ func New(o Options) *Server {
 	}
 	if o.Stall == 0 {
 		o.Stall = time.Minute
+	}
+	if o.Timeout == 0 {
+		o.Timeout = time.Minute
 	}
 	if o.ErrorLog == nil {
 		o.ErrorLog = log.Default()

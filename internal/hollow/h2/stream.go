@@ -4,10 +4,14 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"os"
 	"runtime/debug"
 	"sync"
+	"time"
 
 	"golang.org/x/net/http2"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
 )
 
 // stream is a request and its answer. Its fields are guarded by the connection's mu,
@@ -19,6 +23,9 @@ type stream struct {
 	cancel  context.CancelFunc // of the request's context; nil: that is the connection's
 	window  int64              // how much the client takes
 	closed  bool               // the answer has ended, or nobody wants it
+
+	readBy, writeBy clock.Time  // until when it may wait for its client; 0: as long as Options.Timeout from now on
+	alarm           *time.Timer // wakes who waits; nil: nobody has
 
 	body     []byte    // that has come and was not read
 	more     sync.Cond // more of it has come, or no more will
@@ -105,6 +112,9 @@ func (c *conn) dropLocked(s *stream) {
 	delete(c.streams, s.id)
 	c.creditLocked(int64(len(s.body)))
 	s.body = nil
+	if s.alarm != nil {
+		s.alarm.Stop()
+	}
 	s.more.Broadcast()
 	if s.cancel != nil {
 		s.cancel()
@@ -112,6 +122,34 @@ func (c *conn) dropLocked(s *stream) {
 	if c.waiting > 0 {
 		c.room.Broadcast()
 	}
+}
+
+// dueLocked says that a stream has waited for its client until a moment, or sees to it
+// that whoever waits is woken then.
+func (s *stream) dueLocked(by *clock.Time) bool {
+	o := &s.conn.server.o
+	now := o.Clock.Now()
+	if *by == 0 {
+		*by = now.Add(o.Timeout)
+	}
+	left := by.Sub(now)
+	if left <= 0 {
+		return true
+	}
+	if s.alarm == nil {
+		s.alarm = time.AfterFunc(left, s.wake)
+	} else {
+		s.alarm.Reset(left)
+	}
+	return false
+}
+
+// wake has those look again who wait for the stream's client.
+func (s *stream) wake() {
+	s.conn.mu.Lock()
+	defer s.conn.mu.Unlock()
+	s.more.Broadcast()
+	s.conn.room.Broadcast()
 }
 
 // errLocked says why a stream cannot go on.
@@ -145,6 +183,9 @@ func (b body) Read(p []byte) (int, error) {
 			c.headersLocked(s.id, http.StatusContinue, nil, false)
 			c.writeLocked()
 			continue
+		}
+		if s.dueLocked(&s.readBy) {
+			return 0, os.ErrDeadlineExceeded
 		}
 		s.more.Wait()
 	}

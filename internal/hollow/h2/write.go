@@ -3,6 +3,7 @@ package h2
 import (
 	"fmt"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 
@@ -86,7 +87,8 @@ func (c *conn) pushLocked(s *stream, p []byte, end bool) (rest []byte, all bool)
 	return nil, true
 }
 
-// sendLocked is pushLocked that waits until all has found room. The rest of it is
+// sendLocked is pushLocked that waits until all has found room, and resets a stream
+// whose client has let it wait too long. The rest of it is
 // written with what comes next, or by writeLocked.
 func (c *conn) sendLocked(s *stream, p []byte, end bool) error {
 	for {
@@ -100,6 +102,11 @@ func (c *conn) sendLocked(s *stream, p []byte, end bool) error {
 		if len(c.out) > 0 && !c.writing {
 			c.writeLocked()
 			continue
+		}
+		if s.dueLocked(&s.writeBy) {
+			c.resetLocked(s, http2.ErrCodeInternal)
+			c.writeLocked()
+			return os.ErrDeadlineExceeded
 		}
 		c.waitLocked()
 	}
