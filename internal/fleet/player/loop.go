@@ -205,7 +205,11 @@ func (p *Player) settleLocked(r result) {
 	switch r.kind {
 	case held:
 		e.plays--
-		p.wheel.Set(&e.Timer, at.Add(holdTime))
+		e.asked = at.Add(holdTime) // what holds it is late, not the fleet
+		p.wheel.Set(&e.Timer, e.asked)
+		if next != nil {
+			p.chooseLocked(e, *next)
+		}
 		return
 	case retry:
 		p.retryLocked(e, r, at)

@@ -9,11 +9,13 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/apitest"
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
+	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fleet/player"
 	"github.com/windtunnel/windtunnel/internal/fleet/stage/machine"
 	"github.com/windtunnel/windtunnel/internal/interop/kwok"
@@ -288,6 +290,44 @@ func TestHeldAndSlower(t *testing.T) {
 	hold = false
 	mu.Unlock()
 	repotest.Eventually(t, "played", func() bool { return s.status("a", "phase") == "Running" })
+}
+
+// TestHeldIsNotLate: what was held is due when it is let go.
+func TestHeldIsNotLate(t *testing.T) {
+	dir := t.TempDir()
+	w, err := record.Create(filepath.Join(dir, "records.wt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var hold atomic.Bool
+	hold.Store(true)
+	var watch clock.Clock
+	p, s, _ := start(t, func(o *player.Options) {
+		watch = o.Clock
+		o.Records, o.Held = w, func(player.Object) bool { return hold.Load() }
+	})
+	s.create("a", object{})
+	held := p.Stats // it is looked at again after a second
+	repotest.Eventually(t, "held", func() bool { return held().Waiting == 1 && held().Playing == 0 && held().Events > 0 })
+	if err := clock.Sleep(t.Context(), 1500*time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	released := watch.Now()
+	hold.Store(false)
+	repotest.Eventually(t, "played", func() bool { return p.Stats().Played == 1 })
+	p.Close()
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := record.Read(filepath.Join(dir, "records.wt"), func(*record.Stream) record.Visitor {
+		return record.Visitor{Call: func(c record.Call) {
+			if c.Due < released {
+				t.Errorf("a call was due at %v, before its node spoke again at %v", c.Due, released)
+			}
+		}}
+	}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestCallsAreRecordedFromWhenTheyWereDue(t *testing.T) {
