@@ -73,6 +73,7 @@ type disturber struct {
 	engine    *engine
 	nodes     *nodes
 	kubelets  *kubeletTraffic
+	readiness *readiness
 	reconnect func() // breaks all connections; nil when that cannot be done
 
 	faults map[*injectedFault]bool // guarded by the engine's lock
@@ -191,6 +192,9 @@ func (d *disturber) flap(x *injectedFault, want scenario.Disturbance) {
 		t.Fire = func() {
 			own.down = !own.down
 			d.postConditions(own)
+			if !own.down {
+				d.release(own)
+			}
 			mean := up
 			if own.down {
 				mean = down
@@ -223,9 +227,16 @@ func (d *disturber) heal(x *injectedFault) {
 		if was.hides() {
 			d.postCondition(n, false)
 		}
+		d.release(was)
 	}
+}
+
+// release lets what was withheld go on from now.
+func (d *disturber) release(x *injectedFault) {
 	now := d.engine.clock.Now()
-	for _, j := range x.withheld {
+	withheld := x.withheld
+	x.withheld = nil
+	for _, j := range withheld {
 		j.withheld = false
 		if j.cancelled {
 			d.engine.freeJob(j)
@@ -234,7 +245,6 @@ func (d *disturber) heal(x *injectedFault) {
 		j.dueAt = now // it was the node that was late, not the fleet
 		d.engine.schedule(j)
 	}
-	x.withheld = nil
 }
 
 // close ends what disturbs pods and waits for it.

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"strconv"
 	"sync"
 	"time"
 
@@ -249,7 +250,7 @@ func (p *podDisturber) patch(ctx context.Context, o listed, body map[string]any)
 	raw, _ := json.Marshal(body) // of texts and numbers: cannot fail
 	due := e.clock.Now()
 	r, err := e.client.Do(ctx, &wire.Request{
-		Method: http.MethodPatch, ContentType: patchType, Body: raw, Timeout: callTimeout, Discard: true,
+		Method: http.MethodPatch, ContentType: patchType, Body: raw, Timeout: callTimeout,
 		Path: "/api/v1/namespaces/" + o.Metadata.Namespace + "/pods/" + o.Metadata.Name + "/status",
 	})
 	if r == nil {
@@ -258,5 +259,13 @@ func (p *podDisturber) patch(ctx context.Context, o listed, body map[string]any)
 	if e.records != nil {
 		e.records.Call(r.Call(e.ops[podStatus], due))
 	}
-	return r.Outcome() == record.OK
+	if r.Outcome() != record.OK {
+		return false
+	}
+	about, _ := object.ReadMetadata(r.Body)
+	version, _ := strconv.ParseUint(about.ResourceVersion, 10, 64)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p.readiness.wrote(o.Metadata.UID, version)
+	return true
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fleet"
 	"github.com/windtunnel/windtunnel/internal/fleet/stage/builtin"
 	"github.com/windtunnel/windtunnel/internal/fleet/stage/machine"
+	"github.com/windtunnel/windtunnel/internal/interop/kwok"
 	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -269,4 +270,103 @@ func TestStagesOfAnyKind(t *testing.T) {
 	}
 	s.EndPod("default", "p")
 	repotest.Eventually(t, "gone", func() bool { return len(s.Pods()) == 1 })
+}
+
+// TestPodsAreReadyAgain: what the node lifecycle controller does to the pods of a
+// node that it does not hear of, a kubelet undoes when it is back, whoever plays
+// its stages.
+func TestPodsAreReadyAgain(t *testing.T) {
+	const own = `apiVersion: kwok.x-k8s.io/v1alpha1
+kind: Stage
+metadata: {name: own-ready}
+spec:
+  resourceRef: {apiGroup: v1, kind: Pod}
+  selector:
+    matchExpressions:
+    - {key: .status.phase, operator: NotIn, values: [Running]}
+  next:
+%s    statusTemplate: |
+      phase: Running
+      conditions:
+      - {type: Ready, status: "True"}
+`
+	for name, c := range map[string]struct{ set, traffic, stage string }{
+		"fast": {set: "fast"}, "fast, as kubelets": {set: "fast", traffic: fleet.KubeletTraffic}, "general": {set: "general"},
+		"own":                 {stage: fmt.Sprintf(own, "")},
+		"own, played on JSON": {stage: fmt.Sprintf(own, "    event: {type: Normal, reason: Created, message: created}\n")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, s := startStages(t, c.set, c.stage, c.traffic)
+			s.AddPod(apitest.Pod("p", "node-000001"))
+			repotest.Eventually(t, "ready", func() bool { return podReady(s, "p") == corev1.ConditionTrue })
+			unready := func() {
+				apitest.Change(s, "/api/v1/namespaces/default/pods/p", func(p *corev1.Pod) {
+					for i := range p.Status.Conditions {
+						if p.Status.Conditions[i].Type == corev1.PodReady {
+							p.Status.Conditions[i].Status = corev1.ConditionFalse
+						}
+					}
+				})
+			}
+			undo := disturb(t, f, scenario.Disturbance{Action: fleet.Silent, Nodes: &scenario.Victims{}})
+			unready()
+			undo()
+			repotest.Eventually(t, "ready again", func() bool { return podReady(s, "p") == corev1.ConditionTrue })
+		})
+	}
+}
+
+// startStages starts a fleet of two nodes with a built-in set of stages and one more.
+func startStages(t *testing.T, set, stage, traffic string) (*fleet.Fleet, *apitest.Server) {
+	t.Helper()
+	var stages []*kwok.Stage
+	if stage != "" {
+		file, err := kwok.Load("own.yaml", []byte(stage))
+		if err != nil {
+			t.Fatal(err)
+		}
+		node, err := builtin.Load("fast")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range node.Stages {
+			if s.Spec.ResourceRef.Kind == "Node" {
+				stages = append(stages, s)
+			}
+		}
+		stages = append(stages, file.Stages...)
+	} else {
+		file, err := builtin.Load(set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stages = file.Stages
+	}
+	m, err := machine.Compile(stages)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := apitest.New(t)
+	cfg := config(2)
+	cfg.Traffic = traffic
+	f, err := fleet.Start(t.Context(), cfg, fleet.Options{Endpoint: s.Endpoint(), Clock: clock.Start(), Seed: 1, Stages: m, Version: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	ready(t, f)
+	return f, s
+}
+
+// podReady is the status of a pod's condition Ready; empty without one.
+func podReady(s *apitest.Server, name string) corev1.ConditionStatus {
+	for _, p := range s.Pods() {
+		for _, c := range p.Status.Conditions {
+			if p.Name == name && c.Type == corev1.PodReady {
+				return c.Status
+			}
+		}
+	}
+	return ""
 }

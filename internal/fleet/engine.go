@@ -170,7 +170,7 @@ func (e *engine) overloaded() bool {
 // schedule lets a job wait for its time, or go. Those of a silent node are
 // withheld until the node speaks again.
 func (e *engine) schedule(j *job) {
-	if fault := j.node.fault; fault.silent() {
+	if fault := j.node.fault; fault.silent() || j.action == podReady && fault.hides() {
 		fault.withhold(j)
 		return
 	}

@@ -189,10 +189,14 @@ func assemble(cfg scenario.Fleet, o Options, c client) (*Fleet, error) {
 	n.plan(cfg.Nodes)
 	st.addresses = newAddresses(n)
 	p := &pods{engine: e, nodes: n, stages: st, kubelets: k, byKey: map[podKey]*pod{}, interned: map[string]string{}}
+	r := &readiness{engine: e, pods: p, played: map[string]*heldReady{}}
+	p.ready = r
 	for a := range actions {
 		switch {
 		case a == leaseCreate || a == leaseRead || a == leaseRenew:
 			e.owners[a] = l
+		case a == podReady:
+			e.owners[a] = r
 		case a.class() == classPod:
 			e.owners[a] = p
 		default:
@@ -202,9 +206,9 @@ func assemble(cfg scenario.Fleet, o Options, c client) (*Fleet, error) {
 	f := &Fleet{cfg: cfg, engine: e, nodes: n, leases: l, pods: p, kubelets: k}
 	f.events = &eventQueue{engine: e, nodes: n, pods: p, batches: make(chan batch)}
 	f.watches = &watches{clock: o.Clock, client: c, records: o.Records, log: o.Log, events: f.events}
-	f.disturb = &disturber{engine: e, nodes: n, kubelets: k, faults: map[*injectedFault]bool{}}
+	f.disturb = &disturber{engine: e, nodes: n, kubelets: k, readiness: r, faults: map[*injectedFault]bool{}}
 	f.players = &players{
-		engine: e, nodes: n, stages: st, addresses: st.addresses, lent: map[string]lentAddress{}, stamp: o.Stamp, namespaces: o.Namespaces, share: o.Share,
+		engine: e, nodes: n, stages: st, addresses: st.addresses, readiness: r, lent: map[string]lentAddress{}, stamp: o.Stamp, namespaces: o.Namespaces, share: o.Share,
 	}
 	n.awaiting.Fire = func() {
 		f.watches.relistPods()

@@ -32,6 +32,7 @@ const (
 	podPending
 	podTerminating
 	podEvent
+	podReady // the kubelet's word against another's
 	actions
 )
 
@@ -56,6 +57,7 @@ func (e *engine) defineOps() {
 		podPending:     {Verb: "patch", Resource: "pods", Subresource: "status"},
 		podTerminating: {Verb: "patch", Resource: "pods", Subresource: "status"},
 		podEvent:       {Verb: "create", Resource: "events"},
+		podReady:       {Verb: "patch", Resource: "pods", Subresource: "status"},
 	} {
 		op.Source, op.Scope, op.Cluster = "fleet", "resource", e.cluster
 		e.ops[a] = e.records.Op(op)
@@ -77,7 +79,7 @@ func (a action) class() class {
 	switch a {
 	case leaseRead, leaseRenew:
 		return classLease
-	case podStatus, podDelete, podToken, podRead, podPending, podTerminating, podEvent:
+	case podStatus, podDelete, podToken, podRead, podPending, podTerminating, podEvent, podReady:
 		return classPod
 	default:
 		return classNode
@@ -101,7 +103,9 @@ type job struct {
 	sending     bool // it is with the server
 	cancelled   bool
 	body        []byte
-	path        string // of an event
+	path        string // of an event, or of podReady
+	uid         string // of podReady
+	held        *heldReady
 	request     wire.Request
 	answer      answer
 	done        func(*wire.Response)

@@ -25,6 +25,7 @@ type players struct {
 	nodes     *nodes
 	stages    *stages
 	addresses *addresses
+	readiness *readiness
 
 	stamp      object.Stamp
 	namespaces func(string) bool // nil: all that there is is played
@@ -54,11 +55,15 @@ func (p *players) start(ctx context.Context, o Options, c *wire.Client) error {
 		if p.stages.plays(r) || !first && r != nodeKind() && r != podKind() {
 			continue
 		}
-		one, err := player.Start(ctx, player.Options{
+		how := player.Options{
 			Client: c, Served: served, Records: o.Records, Cluster: o.Cluster, Clock: o.Clock, Log: o.Log, Seed: o.Seed, Version: o.Version,
 			Resource: r, Stages: o.Stages.Stages(r), Selector: p.selector(r), Mine: p.mine(r),
-			Functions: p.functions(r), Deleted: p.releaseAddress, Slower: p.slower(r), Held: p.held(r), Stamp: object.Stamp{Run: p.stamp.Run}, Own: p.own(),
-		})
+			Functions: p.functions(r), Deleted: p.forget, Slower: p.slower(r), Held: p.held(r), Stamp: object.Stamp{Run: p.stamp.Run}, Own: p.own(),
+		}
+		if r == podKind() {
+			how.Observed, how.Changed = p.observePlayed, p.changedPlayed
+		}
+		one, err := player.Start(ctx, how)
 		if err != nil {
 			faults = append(faults, fmt.Errorf("fleet: stage %s: %w", o.Stages.Stages(r)[0].Name(), err))
 			continue
@@ -342,10 +347,14 @@ type lentAddress struct {
 	node *node
 }
 
-// releaseAddress takes the address of a deleted pod back.
-func (p *players) releaseAddress(uid string) {
+// forget takes the address of a deleted pod back, and forgets the pod.
+func (p *players) forget(uid string) {
 	p.engine.mu.Lock()
 	defer p.engine.mu.Unlock()
+	if h := p.readiness.played[uid]; h != nil {
+		p.readiness.forget(h)
+		delete(p.readiness.played, uid)
+	}
 	if lent, ok := p.lent[uid]; ok {
 		delete(p.lent, uid)
 		lent.node.freeAddress(lent.ip)

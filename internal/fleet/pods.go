@@ -24,8 +24,9 @@ type pod struct {
 	ip        uint32
 	running   bool
 	patched   uint64 // version that the last patch made, or its deletion
-	job       *job   // waits for its time, or is with the server
-	next      *job   // chosen while job was with the server
+	ready     heldReady
+	job       *job // waits for its time, or is with the server
+	next      *job // chosen while job was with the server
 }
 
 // podKey is a uid as bytes: they are UUIDs, and anything else is hashed.
@@ -55,6 +56,7 @@ type pods struct {
 	nodes    *nodes
 	stages   *stages
 	kubelets *kubeletTraffic
+	ready    *readiness
 	byKey    map[podKey]*pod
 	relist   watch.Relist[*pod]
 	interned map[string]string // namespaces
@@ -96,6 +98,7 @@ func (s *pods) observe(kind object.EventType, o *object.Pod, received clock.Time
 		s.running--
 		p.running = false
 	}
+	s.ready.observe(&p.ready, n, o)
 	s.play(p, o, received)
 }
 
@@ -181,6 +184,7 @@ func (s *pods) cancel(j *job) {
 // remove forgets a pod that does not exist any more.
 func (s *pods) remove(p *pod) {
 	s.withdraw(p)
+	s.ready.forget(&p.ready)
 	if p.job != nil {
 		p.job.cancelled, p.job.pod = true, nil
 	}
@@ -284,6 +288,7 @@ func (s *pods) settled(j *job) {
 	if p := j.pod; p != nil {
 		made := j.answer.version
 		p.patched = max(p.patched, made)
+		p.ready.wrote(made)
 		if j.action == podDelete {
 			made = math.MaxUint64 // nothing that was chosen before follows
 		}

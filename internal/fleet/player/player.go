@@ -52,6 +52,8 @@ type Options struct {
 	Deleted   func(uid string)                        // told when an object was deleted; may be nil
 	Slower    func(Object) time.Duration              // how much later its stages are due; may be nil
 	Held      func(Object) bool                       // its stages wait, such as those of a silent node's; may be nil
+	Observed  func(Object)                            // told of each object that is played, at its events; may be nil
+	Changed   func(Object)                            // told what a patch of a stage has made of the object; may be nil
 	Version   string                                  // of the program, for templates
 	Workers   int                                     // calls at once, default 64
 }
@@ -266,8 +268,8 @@ func (p *Player) warn(key, text string) {
 	}
 }
 
-// version reads a resourceVersion; 0 when it is no number.
-func version(object Object) uint64 {
+// Version reads an object's resourceVersion; 0 when it is no number.
+func Version(object Object) uint64 {
 	meta, _ := object["metadata"].(map[string]any)
 	text, _ := meta["resourceVersion"].(string)
 	n, _ := strconv.ParseUint(text, 10, 64)

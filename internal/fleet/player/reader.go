@@ -54,8 +54,11 @@ func (r *reader) Event(e watch.Event) {
 	if e.Kind != watch.Deleted && p.options.Mine != nil && !p.options.Mine(object) {
 		return
 	}
-	n := note{kind: e.Kind, at: e.At, key: text(object, "namespace") + "/" + text(object, "name"), uid: text(object, "uid"), version: version(object)}
+	n := note{kind: e.Kind, at: e.At, key: text(object, "namespace") + "/" + text(object, "name"), uid: text(object, "uid"), version: Version(object)}
 	if e.Kind != watch.Deleted {
+		if p.options.Observed != nil {
+			p.options.Observed(object)
+		}
 		p.match(&n, object, r.rng)
 		if n.choice.Stage != nil {
 			n.raw = bytes.Clone(e.Object)

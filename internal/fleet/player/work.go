@@ -189,7 +189,10 @@ func (a *play) changed(body []byte) {
 	}
 	a.name(object)
 	a.object, a.raw = object, append([]byte(nil), body...)
-	a.result.version = version(object)
+	a.result.version = Version(object)
+	if a.options.Changed != nil {
+		a.options.Changed(object)
+	}
 }
 
 // refused decides what follows a request that did not succeed.

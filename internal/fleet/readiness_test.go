@@ -1,0 +1,67 @@
+package fleet
+
+import (
+	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/clock"
+)
+
+// TestWhoseWordItIs plays what is seen and written of a pod's condition Ready.
+func TestWhoseWordItIs(t *testing.T) {
+	const yes, no = "True", "False"
+	type event struct {
+		version uint64
+		ready   string // of an event; empty: the answer to a patch of the fleet
+	}
+	for name, c := range map[string]struct {
+		events  []event
+		restore bool
+	}{
+		"another took it back":                  {[]event{{1, no}, {2, yes}, {3, no}}, true},
+		"it was never ready":                    {[]event{{1, no}, {3, no}}, false},
+		"another gave it again":                 {[]event{{2, yes}, {3, no}, {4, yes}}, false},
+		"the fleet took it back":                {[]event{{2, yes}, {3, ""}, {3, no}}, false},
+		"the fleet did, the event came first":   {[]event{{2, yes}, {3, no}, {3, ""}}, false},
+		"the fleet did, and something followed": {[]event{{2, yes}, {3, no}, {4, no}, {3, ""}}, false},
+		"the fleet wrote before another did":    {[]event{{2, ""}, {2, yes}, {3, no}}, true},
+		"an old event":                          {[]event{{2, yes}, {4, ""}, {3, no}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newEngine(Options{Clock: clock.Start(), Connections: 1}, nil)
+			r, h := &readiness{engine: e}, &heldReady{}
+			for _, s := range c.events {
+				if s.ready == "" {
+					h.wrote(s.version)
+					continue
+				}
+				r.observe(h, &node{}, &object.Pod{Meta: object.Meta{Version: s.version}, Phase: []byte("Running"), Ready: []byte(s.ready)})
+			}
+			if got := h.job != nil && r.build(h.job); got != c.restore {
+				t.Errorf("restored: %v, want %v", got, c.restore)
+			}
+		})
+	}
+}
+
+// TestGoneIsNotRestored: a pod that ends or is being deleted stays as it is.
+func TestGoneIsNotRestored(t *testing.T) {
+	e := newEngine(Options{Clock: clock.Start(), Connections: 1}, nil)
+	r := &readiness{engine: e}
+	pod := func(version uint64, phase, ready string, deleting bool) *object.Pod {
+		return &object.Pod{Meta: object.Meta{Version: version, Deleting: deleting}, Phase: []byte(phase), Ready: []byte(ready)}
+	}
+	for _, last := range []*object.Pod{pod(3, "Failed", "False", false), pod(3, "Running", "False", true)} {
+		h := &heldReady{}
+		r.observe(h, &node{}, pod(1, "Running", "True", false))
+		r.observe(h, &node{}, pod(2, "Running", "False", false))
+		job := h.job
+		r.observe(h, &node{}, last)
+		if r.build(job) {
+			t.Errorf("%s: restored", last.Phase)
+		}
+		if r.forget(h); h.job != nil || e.wheel.Len() != 0 {
+			t.Errorf("%s: a job is left", last.Phase)
+		}
+	}
+}
