@@ -10,6 +10,7 @@ package sli
 import (
 	"regexp"
 	"slices"
+	"strings"
 )
 
 // Kind says what an indicator's values are made of.
@@ -116,6 +117,26 @@ func Find(name string) (Indicator, bool) {
 		return Indicator{}, false
 	}
 	return all[i], true
+}
+
+// Server is the component whose family it is; empty for a family that several
+// components serve, and for what is not scraped.
+func (x Indicator) Server() string {
+	for prefix, component := range map[string]string{"apiserver_": "kube-apiserver", "etcd_": "etcd", "scheduler_": "kube-scheduler"} {
+		if strings.HasPrefix(x.Family, prefix) {
+			if x.Calls {
+				return "kube-apiserver" // which counts its requests to etcd as well
+			}
+			return component
+		}
+	}
+	return ""
+}
+
+// Scraped tells whether the family is read from its component's metrics and nowhere
+// else, so that a complete scrape without a series says that there is none.
+func (x Indicator) Scraped() bool {
+	return x.Family != "" && !slices.ContainsFunc([]string{"windtunnel_", "cgroup_", "process_"}, func(prefix string) bool { return strings.HasPrefix(x.Family, prefix) })
 }
 
 // UnitOf returns the unit of a statistic of the indicator.

@@ -21,7 +21,11 @@ func (i indicators) judge(r Result, o *scenario.Objective, x sli.Indicator) []Re
 	r.Unit = x.UnitOf(r.Statistic)
 	figures, trouble := i.figures(x, o.Labels, per(o, x))
 	if len(figures) == 0 {
-		unmeasured(&r, trouble)
+		if scrapes := i.silent(x, o.Labels); scrapes > 0 {
+			hold(&r, exactly(0, float64(scrapes)), false)
+		} else {
+			unmeasured(&r, trouble)
+		}
 		return []Result{r}
 	}
 	var out []Result
@@ -103,6 +107,42 @@ func (i indicators) figures(x sli.Indicator, labels map[string]string, split []s
 		}
 	}
 	return out, i.trouble(x, labels, len(groups) > 0)
+}
+
+// silent returns how many complete scrapes within the run show that a counter has no
+// series: it has not counted anything yet, since a counter with labels is served from
+// its first rise on. It is 0 where the counter may have risen unseen.
+func (i indicators) silent(x sli.Indicator, labels map[string]string) (scrapes int) {
+	takes := x.Taker()
+	if x.Kind != sli.Counter || x.Calls && server(i).several() ||
+		slices.ContainsFunc(familySeries(i.f, x), func(s *series.Series) bool { return takes(s.Label) && mine(s, x, labels) }) {
+		return 0
+	}
+	for _, target := range i.servers(x, labels) {
+		if _, cut := i.f.Cut[target]; cut {
+			return 0
+		}
+		n := len(inRun(i.f, i.f.Series.Scrapes(target)))
+		if n == 0 {
+			return 0
+		}
+		scrapes = max(scrapes, n)
+	}
+	return scrapes
+}
+
+// servers are the targets that serve an indicator's family: the one that the labels
+// name, the one whose family it is, or those that served a series of it in this run.
+func (i indicators) servers(x sli.Indicator, labels map[string]string) []string {
+	switch target := labels[sli.Component]; {
+	case labels[sli.Cluster] != "":
+		return nil
+	case target != "" && x.Scraped():
+		return []string{target}
+	case target == "" && x.Server() != "":
+		return []string{x.Server()}
+	}
+	return slices.DeleteFunc(i.f.Series.Targets(x.Family), func(target string) bool { return target == run.Instrument || !x.Scraped() })
 }
 
 // trouble says why nothing was measured.

@@ -277,3 +277,50 @@ func TestIndicatorsInPromQL(t *testing.T) {
 		}
 	}
 }
+
+// TestCountersWithoutSeries: a counter with labels has no series before it first
+// rises. That its component was read is enough to know that it did not.
+func TestCountersWithoutSeries(t *testing.T) {
+	const kcm = "kube-controller-manager"
+	for name, c := range map[string]struct {
+		sli, statistic string
+		labels         map[string]string
+		scraped        []string
+		cut            string
+		verdict        slo.Verdict
+	}{
+		"the server was read":            {sli: "apf-rejected", statistic: "sum", scraped: []string{"kube-apiserver"}, verdict: slo.Pass},
+		"of one level":                   {sli: "apf-rejected", statistic: "max", labels: map[string]string{"priority_level": "system"}, scraped: []string{"kube-apiserver"}, verdict: slo.Pass},
+		"its requests":                   {sli: "watchers-ended", statistic: "rate", scraped: []string{"kube-apiserver"}, verdict: slo.Pass},
+		"of webhooks":                    {sli: "webhook-rejections", statistic: "sum", scraped: []string{"kube-apiserver"}, verdict: slo.Pass},
+		"of etcd":                        {sli: "etcd-slow-applies", statistic: "sum", scraped: []string{"etcd"}, verdict: slo.Pass},
+		"of a named component":           {sli: "client-requests", statistic: "sum", labels: map[string]string{"component": kcm, "code": "429"}, scraped: []string{kcm}, verdict: slo.Pass},
+		"another component was read":     {sli: "etcd-slow-applies", statistic: "sum", scraped: []string{"kube-apiserver", kcm}, verdict: slo.Unknown},
+		"nothing was read":               {sli: "etcd-slow-applies", statistic: "sum", verdict: slo.Unknown},
+		"the read was cut":               {sli: "apf-rejected", statistic: "sum", scraped: []string{"kube-apiserver"}, cut: "kube-apiserver", verdict: slo.Unknown},
+		"whose it is is not known":       {sli: "reconcile-errors", statistic: "sum", scraped: []string{kcm}, verdict: slo.Unknown},
+		"it is not scraped":              {sli: "cpu-throttled", statistic: "sum", labels: map[string]string{"component": kcm}, scraped: []string{kcm}, verdict: slo.Unknown},
+		"a distribution of nothing":      {sli: "webhook-latency", statistic: "p99", scraped: []string{"kube-apiserver"}, verdict: slo.Unknown},
+		"a share of nothing":             {sli: "api-availability", statistic: "mean", scraped: []string{"kube-apiserver"}, verdict: slo.Unknown},
+		"of another kind of one counter": {sli: "scheduling-rate", statistic: "sum", scraped: []string{"kube-scheduler"}, verdict: slo.Pass},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFlight(t)
+			for _, target := range c.scraped {
+				f.scraped(target, 9, 40, 90)
+			}
+			if c.cut != "" {
+				f.event(50, record.EventCut, c.cut, "10")
+			}
+			f.sample(9, "kube-scheduler", "scheduler_schedule_attempts_total", 0, record.Label{Name: "result", Value: "unschedulable"})
+			f.sample(90, "kube-scheduler", "scheduler_schedule_attempts_total", 7, record.Label{Name: "result", Value: "unschedulable"})
+			none := 0.0
+			f.objective(scenario.Objective{SLI: c.sli, Statistic: c.statistic, Labels: c.labels, Name: "o", Max: &none})
+			f.end(record.Done)
+			r := f.judge().Objectives[0]
+			if r.Verdict != c.verdict || (c.verdict == slo.Pass) != (r.Value != nil && *r.Value == 0 && r.Samples >= 2) {
+				t.Errorf("%v, value %v, %d samples, %v", r.Verdict, r.Value, r.Samples, r.Warnings)
+			}
+		})
+	}
+}
