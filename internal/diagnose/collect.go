@@ -61,8 +61,33 @@ func Collect(r *run.Run) *Facts {
 		from = max(from, waiting.First)
 	}
 	f.Window = newWindow(from, max(from, counted(r.Facts)))
+	if tooShort(r.Facts, f.Window) {
+		f.Window.To = f.Window.From // what grew since the sample before it would be taken for its own
+		return f
+	}
 	f.Load, f.Fleet = inWindow(waiting.Load, f.Window), inWindow(waiting.Fleet, f.Window)
 	return f
+}
+
+// leastWindow is the shortest window of which shares are computed: the interval of
+// samples of CPU.
+const leastWindow = time.Second
+
+// tooShort tells whether a window is shorter than the interval of samples in which it
+// begins: a counter's rise of a whole interval would be divided by less time.
+func tooShort(f *run.Facts, w Window) bool {
+	length := w.To.Sub(w.From)
+	if length < leastWindow {
+		return true
+	}
+	for _, target := range f.Series.Scraped() {
+		all := f.Series.Scrapes(target)
+		i, _ := slices.BinarySearch(all, w.From+1)
+		if i > 0 && i < len(all) && length < min(all[i].Sub(all[i-1]), leastSlice) {
+			return true
+		}
+	}
+	return false
 }
 
 // counted returns when every target had been scraped after the last thing that

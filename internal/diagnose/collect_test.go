@@ -62,6 +62,20 @@ func TestWindow(t *testing.T) {
 			w.Event(record.Event{At: at(2), Type: record.EventStepBegan, Name: "wait"})
 			w.Event(record.Event{At: at(30), Type: record.EventScraped, Name: "etcd"})
 		}, 2, 30},
+		"shorter than the scrapes' interval": {func(w *record.Writer) {
+			w.Event(record.Event{At: at(2), Type: record.EventRunBegan})
+			w.Event(record.Event{At: at(2), Type: record.EventStepBegan, Name: "hook"})
+			w.Event(record.Event{At: at(1), Type: record.EventScraped, Name: "etcd"})
+			w.Event(record.Event{At: at(4), Type: record.EventStepEnded, Name: "hook"})
+			w.Event(record.Event{At: at(5), Type: record.EventScraped, Name: "etcd"})
+			w.Event(record.Event{At: at(5), Type: record.EventRunEnded, Detail: record.Detail{Reason: record.Done}})
+		}, 2, 2},
+		"shorter than a sample": {func(w *record.Writer) {
+			w.Event(record.Event{At: at(2), Type: record.EventRunBegan})
+			w.Event(record.Event{At: at(2), Type: record.EventStepBegan, Name: "hook"})
+			w.Event(record.Event{At: at(2.1), Type: record.EventStepEnded, Name: "hook"})
+			w.Event(record.Event{At: at(2.1), Type: record.EventRunEnded, Detail: record.Detail{Reason: record.Done}})
+		}, 2, 2},
 		"ended in a wait": {func(w *record.Writer) {
 			w.Event(record.Event{At: at(2), Type: record.EventRunBegan})
 			w.Event(record.Event{At: at(2), Type: record.EventStepBegan, Name: "wait"})

@@ -116,7 +116,7 @@ func gap(points []point, next int, last float64, ahead bool) float64 {
 // all that was recorded.
 type ComponentRow struct {
 	Name        string
-	CPUSeconds  float64
+	CPUSeconds  float64 // as all of these NaN where it is not known
 	Mean, Peak  float64 // cores
 	PerPod      float64 // CPU seconds per pod that ran; NaN without
 	Memory      float64 // greatest resident size, bytes
@@ -133,16 +133,21 @@ func (t *tally) componentRows(facts []record.ComponentFact) []ComponentRow {
 	}
 	var out []ComponentRow
 	for _, name := range t.components(facts) {
-		seconds := t.facts.CPUSeconds(name)
+		seconds, known := t.facts.CPUSeconds(name)
+		if !known {
+			seconds = math.NaN()
+		}
 		row := ComponentRow{Name: name, CPUSeconds: seconds, PerPod: t.facts.PerPod(seconds), Throttled: math.NaN(),
-			Memory: t.facts.PeakMemory(name), mem: t.usage.mem[name]}
+			Memory: orNaN(t.facts.PeakMemory(name)), Mean: math.NaN(), mem: t.usage.mem[name]}
 		if counter := t.usage.cpu[name]; counter != nil {
 			row.cpu = atMost(rates(counter), float64(t.run.Manifest.Machine.Cores))
 			if d := t.facts.End.Sub(max(t.facts.Begin, counter[0].at)).Seconds(); d > 0 {
 				row.Mean = seconds / d
 			}
 		}
-		row.Peak = t.facts.PeakCPU(name, float64(t.run.Manifest.Machine.Cores))
+		if row.Peak = t.facts.PeakCPU(name, float64(t.run.Manifest.Machine.Cores)); !known {
+			row.Peak = orNaN(row.Peak)
+		}
 		if held, known := t.facts.Throttled(name); known {
 			row.Throttled = held
 		}
@@ -155,6 +160,14 @@ func (t *tally) componentRows(facts []record.ComponentFact) []ComponentRow {
 		out = slices.Insert(out, min(len(out), len(t.run.Manifest.Plane.Components)), t.wholeRow(whole, out))
 	}
 	return out
+}
+
+// orNaN makes NaN of a 0 that says that nothing is known.
+func orNaN(v float64) float64 {
+	if v == 0 {
+		return math.NaN()
+	}
+	return v
 }
 
 // wholeRow is what the plane's components took together, where they share limits.

@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
 )
 
@@ -21,10 +22,13 @@ const (
 )
 
 // CPUSeconds returns the CPU seconds that a target's process used between the run's
-// begin and its end; 0 where nothing is known. Windtunnel's own are those of its
+// begin and its end. They are not known of a run that did not begin, or in which no
+// two samples are a sampling interval apart. Windtunnel's own are those of its
 // workers, too.
-func (f *Facts) CPUSeconds(target string) float64 {
-	var sum float64
+func (f *Facts) CPUSeconds(target string) (sum float64, known bool) {
+	if !f.sampledFor(target, peakOver) {
+		return 0, false
+	}
 	for _, s := range f.Series.Select(target, CPUSeries, nil) {
 		if s.Len() == 0 {
 			continue
@@ -40,7 +44,28 @@ func (f *Facts) CPUSeconds(target string) float64 {
 			sum += w.CPUSeconds
 		}
 	}
-	return sum
+	return sum, true
+}
+
+// sampledFor tells whether the CPU time of a target was sampled over a part of the run
+// that is at least so long.
+func (f *Facts) sampledFor(target string, least time.Duration) bool {
+	var first, last clock.Time
+	any := false
+	for _, s := range f.Series.Select(target, CPUSeries, nil) {
+		for _, times := range [][]clock.Time{f.Series.Metered(target), f.Series.Scrapes(target)} {
+			for _, at := range times {
+				if at > f.End || s.Len() == 0 {
+					break
+				}
+				if !any {
+					first, any = at, true
+				}
+				first, last = min(first, at), max(last, at)
+			}
+		}
+	}
+	return f.Began() && any && last.Sub(max(first, f.Begin)) >= least
 }
 
 // peakOver is how long a peak of CPU lasts at least: the interval of samples, nearly.

@@ -40,3 +40,44 @@ func TestPeakCPU(t *testing.T) {
 		t.Errorf("peak %v of nobody", got)
 	}
 }
+
+// What a process used is not known of a run that has no samples of its own: the rise
+// from a sample before it would be divided by less time than it was used in.
+func TestCPUSecondsAreKnown(t *testing.T) {
+	for what, c := range map[string]struct {
+		began, ended float64 // 0: never
+		samples      []float64
+		seconds      float64
+		known        bool
+	}{
+		"sampled":                {began: 2, ended: 5, samples: []float64{1, 2, 3, 4, 5}, seconds: 3, known: true},
+		"shorter than a sample":  {began: 2.5, ended: 3.1, samples: []float64{1, 2, 3}},
+		"never began":            {ended: 5, samples: []float64{1, 2, 3, 4}},
+		"one sample":             {began: 2, ended: 5, samples: []float64{4}},
+		"not sampled in the run": {began: 2, ended: 5, samples: []float64{0.5, 1.5}},
+	} {
+		path := filepath.Join(t.TempDir(), record.StreamFile)
+		w, err := record.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := w.Series(record.Series{Target: "etcd", Name: CPUSeries})
+		if c.began > 0 {
+			w.Event(record.Event{At: at(c.began), Type: record.EventRunBegan})
+		}
+		for _, s := range c.samples {
+			w.Sample(record.Sample{Series: id, At: at(s), Value: s})
+		}
+		w.Event(record.Event{At: at(c.ended), Type: record.EventRunEnded, Detail: record.Detail{Reason: record.Done}})
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		f, err := Collect(path, record.Manifest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seconds, known := f.CPUSeconds("etcd"); seconds != c.seconds || known != c.known {
+			t.Errorf("%s: %v, %v", what, seconds, known)
+		}
+	}
+}

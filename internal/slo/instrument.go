@@ -53,7 +53,8 @@ func newInstrument(r *run.Run, u usage) *instrument {
 
 // self is what the instrument cost, how late it was and what it did not see.
 func (i *instrument) self() Self {
-	out := Self{CPUSeconds: i.f.CPUSeconds(run.Instrument), MaxRSSBytes: uint64(i.f.PeakMemory(run.Instrument)),
+	own, _ := i.f.CPUSeconds(run.Instrument)
+	out := Self{CPUSeconds: own, MaxRSSBytes: uint64(i.f.PeakMemory(run.Instrument)),
 		RecordsStalledSeconds: i.f.Stalled()}
 	for _, c := range i.f.Calls {
 		if c.Source == run.Load {

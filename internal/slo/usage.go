@@ -34,7 +34,9 @@ func (u usage) measures(m Measures) {
 		if len(u.f.Series.Select(name, run.CPUSeries, nil)) == 0 {
 			continue
 		}
-		cost(name, u.f.CPUSeconds(name))
+		if seconds, known := u.f.CPUSeconds(name); known {
+			cost(name, seconds)
+		}
 		m.set(key("peak_rss_bytes", name), u.f.PeakMemory(name), "bytes")
 		if held, ok := u.f.Throttled(name); ok {
 			m.set(key("cpu_throttled_seconds", name), held, "seconds")
@@ -48,7 +50,9 @@ func (u usage) measures(m Measures) {
 	if held, ok := u.f.Throttled(record.WholePlane); ok {
 		m.set(key("cpu_throttled_seconds", record.WholePlane), held, "seconds")
 	}
-	m.set("instrument_cpu_share", u.f.CPUSeconds(run.Instrument)/plane, "ratio")
+	if own, known := u.f.CPUSeconds(run.Instrument); known {
+		m.set("instrument_cpu_share", own/plane, "ratio")
+	}
 }
 
 // components returns the names of the plane's processes that were measured, in
@@ -84,7 +88,8 @@ func (u usage) subjects() []string {
 // planeCPU returns the CPU seconds of all of the plane's processes.
 func (u usage) planeCPU() (sum float64) {
 	for _, name := range u.components() {
-		sum += u.f.CPUSeconds(name)
+		seconds, _ := u.f.CPUSeconds(name)
+		sum += seconds
 	}
 	return sum
 }
@@ -114,7 +119,8 @@ func (u usage) host() (h host) {
 func (u usage) ownCPU() (sum float64) {
 	for _, name := range u.f.Series.Targets(run.CPUSeries) {
 		if name != record.WholePlane { // whose processes are counted one by one
-			sum += u.f.CPUSeconds(name)
+			seconds, _ := u.f.CPUSeconds(name)
+			sum += seconds
 		}
 	}
 	return sum
