@@ -256,6 +256,9 @@ func (l *Lifecycles) older(row int, begin BoundedTime, known bool, f *Facts) boo
 	if l.Name != "" {
 		return known && begin.First == Always
 	}
+	if known && begin.First == Always && !f.Began() { // others' pods, in a run that was over before it began
+		return true
+	}
 	gap, inGap := l.At(row, record.PhaseUnknown)
 	return known && begin.Last < f.Begin || inGap && gap < f.Begin
 }

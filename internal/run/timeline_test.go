@@ -3,12 +3,14 @@ package run
 import (
 	"math"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/stats"
 )
 
 func at(s float64) clock.Time { return clock.Time(s * float64(time.Second)) }
@@ -77,5 +79,37 @@ func TestBucketsHoldWhatTheySay(t *testing.T) {
 	}
 	if Bucket(time.Hour*1e4) != Buckets-1 {
 		t.Error("an endless duration is not in the last bucket")
+	}
+}
+
+// Pods that were there before anybody looked are not part of a run that never began.
+func TestPodsOfOthersBeforeTheBegin(t *testing.T) {
+	for began, want := range map[bool]int{false: 0, true: 1} {
+		path := filepath.Join(t.TempDir(), record.StreamFile)
+		w, err := record.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if began {
+			w.Event(record.Event{At: at(0.5), Type: record.EventRunBegan})
+		}
+		id := w.Object(record.Object{Resource: "pods", Namespace: "others", Name: "p", UID: "1"})
+		w.Phase(record.Phase{Object: id, Phase: record.PhaseUnknown, At: at(1), Within: record.Ever})
+		w.Phase(record.Phase{Object: id, Phase: record.PhaseBound, At: at(1), Within: record.Ever})
+		w.Event(record.Event{At: at(2), Type: record.EventRunEnded, Detail: record.Detail{Reason: record.Interrupted}})
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		f, err := Collect(path, record.Manifest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := &stats.Durations{}
+		for _, l := range f.OfResource("pods") {
+			l.Durations(d, record.PhaseCreated, record.PhaseRunning, f)
+		}
+		if d.Len() != want {
+			t.Errorf("run began %v: %d durations, want %d", began, d.Len(), want)
+		}
 	}
 }
