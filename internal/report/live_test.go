@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -141,7 +143,9 @@ func TestLivePage(t *testing.T) {
 		t.Skip("a browser takes some seconds to start")
 	}
 	ctx := browser(t)
-	s := newStage(t, page(t, reporttest.Shape{Pods: 800, CutOff: true}, true), page(t, reporttest.Shape{Pods: 200}, false),
+	first := page(t, reporttest.Shape{Pods: 400, CutOff: true}, true)
+	first.Data.Heat.Maps = first.Data.Heat.Maps[1:2] // the first of the list is not there yet
+	s := newStage(t, first, page(t, reporttest.Shape{Pods: 200}, false),
 		compared(t, 2, 2, reporttest.Shape{Pods: 100}))
 	server := httptest.NewServer(s.mux)
 	// The browser goes first, which ends its stream of events.
@@ -154,7 +158,7 @@ func TestLivePage(t *testing.T) {
 	for _, part := range []struct {
 		name  string
 		check func(context.Context, *testing.T, *stage)
-	}{{"list", checkList}, {"follow", checkFollow}, {"pause", checkPause}, {"stop", checkStop}, {"end", checkEnd}, {"compare", checkTwo}} {
+	}{{"list", checkList}, {"grow", checkGrow}, {"follow", checkFollow}, {"pause", checkPause}, {"stop", checkStop}, {"end", checkEnd}, {"compare", checkTwo}} {
 		if !t.Run(part.name, func(t *testing.T) {
 			part.check(ctx, t, s)
 			w.check(t, part.name)
@@ -182,6 +186,45 @@ const (
 	podsPeak = `document.querySelector("#chart-pods .key b").textContent`
 	marked   = `document.querySelector("#chart-pods .plot canvas").dataset.marked`
 )
+
+// lastShown is the moment, in seconds, that a chart shows at its right edge.
+func lastShown(ctx context.Context, t *testing.T, chart string) float64 {
+	t.Helper()
+	do(ctx, t, chromedp.Evaluate[chromedp.Void](`document.getElementById("`+chart+`").scrollIntoView()`))
+	edge := value[[]float64](ctx, t, `(r => [r.right - 3, r.top + r.height / 2])(document.querySelector("#`+chart+` .u-over").getBoundingClientRect())`)
+	do(ctx, t, chromedp.MouseEvent("mouseMoved", edge[0]-20, edge[1]), chromedp.MouseEvent("mouseMoved", edge[0], edge[1]))
+	text := value[string](ctx, t, `document.querySelector("#`+chart+` .readout").textContent`)
+	at := regexp.MustCompile(`at (\d+):([\d.]+)`).FindStringSubmatch(text)
+	if at == nil {
+		t.Fatalf("%s says %q at its right edge", chart, text)
+	}
+	minutes, err := strconv.ParseFloat(at[1], 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seconds, err := strconv.ParseFloat(at[2], 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return 60*minutes + seconds
+}
+
+// checkGrow has the run go on while the reader sees all of it: every chart goes on
+// with it, and the first choice of latencies, all calls, is shown as soon as it is there.
+func checkGrow(ctx context.Context, t *testing.T, s *stage) {
+	before := value[string](ctx, t, podsPeak)
+	grown := page(t, reporttest.Shape{Pods: 800, CutOff: true}, true)
+	s.show(grown, false)
+	until(ctx, t, podsPeak+` !== "`+before+`"`)
+	for _, chart := range value[[]string](ctx, t, `[...document.querySelectorAll("figure.time")].map(e => e.id)`) {
+		if at, end := lastShown(ctx, t, chart), float64(grown.Data.To); at < 0.9*end || at > end {
+			t.Errorf("%s ends at %v s of a run that is %v s old", chart, at, end)
+		}
+	}
+	if s := value[string](ctx, t, `document.querySelector("#chart-heat select").selectedOptions[0].textContent`); !strings.HasPrefix(s, grown.Data.Heat.Maps[0].Name) {
+		t.Errorf("the latencies shown are those of %q, and the first choice is %q", s, grown.Data.Heat.Maps[0].Name)
+	}
+}
 
 // checkFollow has the run go on while the reader has zoomed in, put a line
 // away, sorted a table, unfolded a part and focused another.

@@ -49,6 +49,7 @@ function quantile(c: Column, q: number, data: Data): number | null {
 export class Heat {
   readonly plot: Plot;
   private readonly choice = el("select", { "aria-label": "Which calls" });
+  private chose = false; // the reader did: else the first, which is all calls as soon as there are two kinds
 
   constructor(
     private data: Data,
@@ -56,16 +57,19 @@ export class Heat {
   ) {
     this.plot = new Plot(spec(data, data.heat.maps![0]!), data, link);
     this.list();
-    this.choice.addEventListener("change", () => this.plot.replace(this.chosen(), this.data));
+    this.choice.addEventListener("change", () => {
+      this.chose = true;
+      this.plot.replace(this.chosen(), this.data);
+    });
     this.plot.figure.querySelector("figcaption h3")!.after(this.choice);
   }
 
-  // update shows the same calls as before, where they are still there.
+  // update shows the calls that the reader chose, if they are still there.
   update(data: Data): void {
     const name = key(this.data.heat.maps![Number(this.choice.value)]!);
     this.data = data;
     this.list();
-    const at = (data.heat.maps ?? []).findIndex((m) => key(m) === name);
+    const at = (data.heat.maps ?? []).findIndex((m) => this.chose && key(m) === name);
     this.choice.value = String(Math.max(at, 0));
     this.plot.replace(this.chosen(), data);
   }

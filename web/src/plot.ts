@@ -41,7 +41,7 @@ export class Plot {
     this.u = new uPlot(this.options(), this.columns(), this.target);
     this.caption();
     this.keys();
-    link.onRange(() => this.u.setScale("x", { min: link.from, max: link.to }));
+    link.onRange(() => this.range());
     link.onMoment((t, source) => this.follow(t, source));
     this.forget = onTheme(() => {
       this.u.redraw(false, true);
@@ -66,9 +66,15 @@ export class Plot {
     this.legend();
   }
 
+  // redraw draws the curves as they are now. uPlot's own redraw sets the x axis that it
+  // drew last once more, and so undoes an axis that has been set and not yet drawn.
   private redraw(): void {
     this.u.setData(this.columns(), false);
-    this.u.redraw(true, true);
+    this.range();
+  }
+
+  private range(): void {
+    this.u.setScale("x", { min: this.link.from, max: this.link.to });
   }
 
   resize(width: number): void {
