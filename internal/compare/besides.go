@@ -53,7 +53,10 @@ func besidesTitle(key string) string {
 	if !ok {
 		return words(key)
 	}
-	out := statistic + " " + strings.ReplaceAll(x.Name, "-", " ")
+	out := strings.ReplaceAll(x.Name, "-", " ")
+	if !strings.HasSuffix(out, " "+statistic) { // not "rate scheduling rate"
+		out = statistic + " " + out
+	}
 	if rest != "" {
 		out += " (" + strings.ReplaceAll(rest, "_", "-") + ")"
 	}
@@ -68,14 +71,14 @@ func burdens() []string {
 }
 
 // besidesOf says which way of a measure that is not judged is the better one, where
-// anybody can say: less waiting, more success. How many requests there are is
+// anybody can say: less waiting, more success, more pods placed. How many requests there are is
 // neither good nor bad, nor is what windtunnel itself took.
 func besidesOf(key string) family {
 	f := family{prefix: key}
 	x, statistic, _, ok := indicatorOf(key)
 	switch {
 	case strings.HasSuffix(key, instrument):
-	case key == "call_success_mean", ok && x.Kind == sli.Share:
+	case key == "call_success_mean", ok && x.Kind == sli.Share, ok && x.Name == "scheduling-rate":
 		f.better = Higher
 	case strings.HasPrefix(key, "service_latency_"), key == "calls_failed", key == "calls_unknown":
 		f.better = Lower

@@ -139,7 +139,7 @@ func Compare(a, b []Run, o Options) (*Comparison, error) {
 	}
 	others := slices.ContainsFunc(c.runs, func(r Run) bool { return !SameMachine(r, c.runs[0]) })
 	if others {
-		c.warn("The runs come from different machines: only counters are compared, for latency, CPU and memory would tell of the machines.")
+		c.warn("The runs are from different machines. Only counters are compared, because latency, CPU and memory depend on the machine.")
 	} else {
 		c.compareMeasures()
 	}
@@ -221,9 +221,9 @@ func (c *comparing) warnOfDoubts() {
 	}
 	switch {
 	case len(c.o.Asked) > 0 && len(unasked) > 0:
-		c.warn("Not the same in A and B although only %s was to be: %s.", strings.Join(c.o.Asked, ", "), strings.Join(unasked, ", "))
+		c.warn("Only %s was meant to differ between A and B, but these differ too: %s.", strings.Join(c.o.Asked, ", "), strings.Join(unasked, ", "))
 	case len(unasked) > 1:
-		c.warn("The sides differ in %d things: which of them made a difference between their measures cannot be told from the runs.", len(unasked))
+		c.warn("The sides differ in %d facts: the runs do not show which of them changed the measures.", len(unasked))
 	}
 }
 
@@ -233,7 +233,7 @@ func (c *comparing) warnOfDoubts() {
 func (c *comparing) compareMeasures() {
 	judged, besides := c.measured()
 	if len(judged) == 0 && len(c.o.Only) == 0 {
-		c.warn("No measure that is judged was measured in every run.")
+		c.warn("No judged measure exists in every run.")
 	}
 	c.test(judged, measureLevel)
 	c.test(besides, besidesLevel)

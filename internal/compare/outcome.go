@@ -42,8 +42,10 @@ type Measure struct {
 	Better Direction `json:"better"`
 	A      Values    `json:"a"`
 	B      Values    `json:"b"`
-	// Ratio is B / A, with the 95 % interval of this measure alone; nil where a
-	// value is not positive, or the runs are too few for an interval.
+	// Ratio is B's median divided by A's; nil if a value is not positive. Interval is the
+	// 95 % interval of the factor between the sides, for this measure alone; nil if the
+	// runs are too few. It is that of Hodges and Lehmann (package stats), widened where
+	// needed to contain Ratio: no row shows medians that fall beside a change that rises.
 	Ratio     *float64    `json:"ratio"`
 	Interval  *[2]float64 `json:"interval"`
 	P         float64     `json:"p"`           // of the Mann-Whitney test of this measure alone
@@ -76,10 +78,10 @@ func newMeasure(v values, a int, corrected float64) Measure {
 		A: newValues(v.all[:a]), B: newValues(v.all[a:]), Corrected: corrected, Own: v.own, Besides: v.besides}
 	m.P = stats.MannWhitney(m.A.Values, m.B.Values)
 	if slices.Min(v.all) > 0 {
-		e := stats.Ratio(m.A.Values, m.B.Values)
-		m.Ratio = &e.Value
-		if e.Bounded() {
-			m.Interval = &e.Interval
+		ratio := m.B.Median / m.A.Median
+		m.Ratio = &ratio
+		if e := stats.Ratio(m.A.Values, m.B.Values); e.Bounded() {
+			m.Interval = &[2]float64{min(e.Interval[0], ratio), max(e.Interval[1], ratio)}
 		}
 	}
 	return m

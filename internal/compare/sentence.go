@@ -1,8 +1,10 @@
 package compare
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/windtunnel/windtunnel/internal/slo"
@@ -43,7 +45,7 @@ func (c *comparing) sentence(m Measure) string {
 // inconclusive says what the runs cannot tell and what would.
 func (c *comparing) inconclusive(m Measure) string {
 	if m.Ratio == nil {
-		return fmt.Sprintf("cannot tell: %s in %s, %s in %s, and no share of nothing can be taken", unit.Text(m.A.Median, m.Unit), c.o.NameA,
+		return fmt.Sprintf("inconclusive: %s in %s, %s in %s, and no share of nothing can be taken", unit.Text(m.A.Median, m.Unit), c.o.NameA,
 			unit.Text(m.B.Median, m.Unit), c.o.NameB)
 	}
 	more := fmt.Sprintf("about %d runs each would show %s", m.Runs, percent(m.Effect))
@@ -52,13 +54,13 @@ func (c *comparing) inconclusive(m Measure) string {
 	}
 	switch {
 	case m.Runs == 0:
-		return fmt.Sprintf("cannot tell: %s cannot show any difference; at least %d runs each can", c.runsEach(), LeastRuns())
+		return fmt.Sprintf("inconclusive: %s cannot show any difference; at least %d runs each can", c.runsEach(), LeastRuns())
 	case m.Visible == nil:
-		return fmt.Sprintf("cannot tell: %s cannot show any difference; %s", c.runsEach(), more)
+		return fmt.Sprintf("inconclusive: %s cannot show any difference; %s", c.runsEach(), more)
 	case *m.Visible > m.Effect:
-		return fmt.Sprintf("cannot tell: %s can only show differences above %s; %s", c.runsEach(), percent(*m.Visible), more)
+		return fmt.Sprintf("inconclusive: %s can only show differences above %s; %s", c.runsEach(), percent(*m.Visible), more)
 	}
-	return fmt.Sprintf("cannot tell: %s in %s is possible; more runs would narrow that", formatInterval(*m.Interval), c.o.NameB)
+	return fmt.Sprintf("inconclusive: %s in %s is possible; more runs would narrow that", formatInterval(*m.Interval), c.o.NameB)
 }
 
 // warnOfFewRuns says that so few runs show nothing, and how many would.
@@ -70,7 +72,7 @@ func (c *comparing) warnOfFewRuns() {
 
 // WouldDo says how many runs a side can show a difference where fewer cannot.
 func WouldDo() string {
-	return fmt.Sprintf("chance sets so few apart too often; %d each can in measures that are judged or named by --measure, %d in any", LeastRuns(), LeastRunsBesides())
+	return fmt.Sprintf("with so few runs, chance alone separates the sides too often (%d each can show one in judged measures and those of --measure, %d in all)", LeastRuns(), LeastRunsBesides())
 }
 
 // runsEach says how many runs there are: "10 runs each", "10 and 9 runs".
@@ -157,13 +159,42 @@ func (c *Comparison) Findings() (found, inconclusive []string) {
 	least, most, runs := math.Inf(1), 0.0, [2]int{stats.MostRuns, 0}
 	for _, m := range open {
 		if m.Visible == nil {
-			return found, []string{fmt.Sprintf("of %d measures the runs cannot tell; such as %s", len(open), open[0].Sentence)}
+			return found, []string{fmt.Sprintf("%d measures are inconclusive, for example %s", len(open), open[0].Sentence)}
 		}
 		least, most = min(least, *m.Visible), max(most, *m.Visible)
 		runs = [2]int{min(runs[0], m.Runs), max(runs[1], m.Runs)}
 	}
-	return found, []string{fmt.Sprintf("of %d measures the runs cannot tell: so many runs show differences above %s to %s; %d to %d runs each would show %s",
+	return found, []string{fmt.Sprintf("%d measures are inconclusive: so many runs show differences above %s to %s; %d to %d runs each would show %s",
 		len(open), percentDigits(least), percent(most), runs[0], runs[1], percent(open[0].Effect))}
+}
+
+// mostHeadlines is how many measures stand above all others.
+const mostHeadlines = 3
+
+// Headlines are the measures that answer what most comparisons are made for, in a
+// line each: the scenario's own, then throughput, then the rest of what is judged, of
+// those that differ or lie apart. "pods running per second: 19.4 pods/s in A, 99.4 pods/s
+// in B, ×5.1 (better?)"
+func (c *Comparison) Headlines() (out []string) {
+	rank := func(m Measure) int {
+		switch {
+		case m.Own:
+			return 0
+		case m.Better == Higher:
+			return 1
+		}
+		return 2
+	}
+	first := slices.DeleteFunc(slices.Clone(c.Measures), func(m Measure) bool { return m.Besides || !m.Differs() && !m.Apart })
+	slices.SortStableFunc(first, func(a, b Measure) int { return cmp.Compare(rank(a), rank(b)) })
+	for _, m := range first[:min(len(first), mostHeadlines)] {
+		change := ""
+		if m.Ratio != nil {
+			change = ", " + FormatChange(*m.Ratio)
+		}
+		out = append(out, fmt.Sprintf("%s: %s in A, %s in B%s (%s)", m.Title, unit.Text(m.A.Median, m.Unit), unit.Text(m.B.Median, m.Unit), change, m.Word()))
+	}
+	return out
 }
 
 // Conclusion says in one sentence what came out of it.
@@ -186,7 +217,7 @@ func (c *Comparison) Conclusion() string {
 	}
 	out += fmt.Sprintf("%d equivalent or equal, %d inconclusive", n[Equivalent]+n[Same], n[Inconclusive])
 	if apart > 0 {
-		out += fmt.Sprintf(", of which %d lie apart", apart)
+		out += fmt.Sprintf(" (%d of them with every run of B beyond every run of A)", apart)
 	}
 	return out + "."
 }
@@ -203,7 +234,7 @@ func (g *Gate) sentence(c *Comparison) string {
 	if len(g.Inconclusive) == 0 {
 		return fmt.Sprintf("UNKNOWN: no measure could be compared with the bound of %s.", bound)
 	}
-	return fmt.Sprintf("UNKNOWN: of %s it cannot be told whether it is worse by more than %s in %s; none is certain to be.",
+	return fmt.Sprintf("UNKNOWN: %s may be worse by more than %s in %s; none is certain to be.",
 		countOf(len(g.Inconclusive), "measure", "measures"), bound, c.B.Name)
 }
 

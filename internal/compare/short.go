@@ -3,7 +3,6 @@ package compare
 import (
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -23,34 +22,38 @@ const (
 	shortWarnings    = 3
 	shortDifferences = 4
 	shortCounters    = 4  // of those beyond chance
-	leastTitle       = 16 // characters of a measure's title
+	leastTitle       = 20 // characters of a measure's title on one line
 )
 
 // Short writes what matters of the comparison for a terminal of 80 columns, in at
-// most 40 lines: what the scenario asks for first, then the surest and largest
-// differences. Rest says where the others are: "--all shows them".
+// most 40 lines: the answer first, then what the scenario asks for, then the surest and
+// largest differences, judged ones before others. Rest says where the others are:
+// "--all shows them".
 func (c *Comparison) Short(w io.Writer, rest string) error {
 	s := &short{}
 	s.add("windtunnel compare  "+c.Scenario, 1)
 	s.add("A  "+c.A.label("A"), 1)
 	s.add("B  "+c.B.label("B"), 1)
 	s.blank()
+	for _, h := range c.Headlines() {
+		s.add(h, 2)
+	}
 	s.add(c.Conclusion(), 2)
 	for i, warning := range c.Warnings {
 		if i == shortWarnings {
-			s.add(fmt.Sprintf("! %d more to be kept in mind", len(c.Warnings)-i), 1)
+			s.add(fmt.Sprintf("! %d more warnings", len(c.Warnings)-i), 1)
 			break
 		}
-		s.add("! "+warning, 2)
+		s.add("! "+warning, 3)
 	}
 	if len(c.A.LimitedBy)+len(c.B.LimitedBy) > 0 {
 		s.blank()
-		s.add("LIMITED BY, IN SO MUCH OF THE LOAD'S TIME", 1)
+		s.add(limitedHead, 1)
 		s.add("  A  "+c.A.Limited(), 2)
 		s.add("  B  "+c.B.Limited(), 2)
 	}
 	s.blank()
-	s.add("NOT THE SAME IN A AND B", 1)
+	s.add("DIFFERENT IN A AND B", 1)
 	s.table(text.Table{Indent: "  ", Rows: shortened(differenceRows(c.Differences), shortDifferences), Left: 4})
 	end := c.shortEnd()
 	left := shortLines - len(s.lines) - len(end) - 1
@@ -111,7 +114,7 @@ func (c *Comparison) shortEnd() []string {
 	var out []string
 	for _, m := range c.Measures {
 		if m.Apart && m.P > 0 {
-			out = append(out, fmt.Sprintf("?: all runs of B lie beyond all of A; by chance so do 1 in %.0f measures.", 1/m.P))
+			out = append(out, fmt.Sprintf("?: every run of B is beyond every run of A; chance alone: 1 in %.0f measures.", 1/m.P))
 			break
 		}
 	}
@@ -126,17 +129,56 @@ func (c *Comparison) shortEnd() []string {
 // shortRows lists measures in so many lines: the scenario's own, then those that
 // differ most surely and most, then judged ones. What is left out is counted in rest.
 func (c *Comparison) shortRows(lines int, rest *string) []string {
-	var own, differing, others [][]string
-	more := 0
+	own, others, more := c.shortChoice()
+	rows := slices.Concat(own, others)
+	if len(rows) == 0 {
+		return nil
+	}
+	lines -= 2 // a blank and the names of the columns
+	if len(own) > 0 && len(others) > 0 {
+		lines--
+	}
+	shown, after := wrappedRows(rows, len(own), lines, titleRoom(rows))
+	listed := len(shown)
+	if listed > 0 && listed < len(rows) { // the others made the columns wider
+		shown, after = wrappedRows(rows, len(own), lines, titleRoom(rows[:listed]))
+	}
+	more += len(rows) - len(shown)
+	if more > 0 {
+		*rest = countOf(more, "more measure", "more measures") + ": " + *rest
+	}
+	if len(shown) == 0 {
+		return nil
+	}
+	s := &short{}
+	s.table(text.Table{Head: []string{"B is", "measure", "A", "B", "change, 95 %"}, Rows: slices.Concat(shown...), Left: 2})
+	out := []string{""}
+	for i, line := range s.lines {
+		if i == after+1 && after > 0 && len(shown) > len(own) {
+			out = append(out, "")
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+// shortChoice chooses the measures and counters that the short form lists: the scenario's
+// own, and others in order of weight; more is how many it leaves out.
+func (c *Comparison) shortChoice() (own, others [][]string, more int) {
+	var differing, apart, judged [][]string
 	for _, m := range c.Measures {
 		switch row := shortRow(m); {
 		case m.Outcome == Same || m.Outcome == Equivalent && !m.Own:
 			more++
-		case m.Own:
+		case m.Own && !m.Besides:
 			own = append(own, row)
 		case m.Differs():
 			differing = append(differing, row)
-		case m.Apart || !m.Besides:
+		case !m.Besides && m.Apart:
+			judged = append(judged, row)
+		case m.Apart:
+			apart = append(apart, row)
+		case !m.Besides:
 			others = append(others, row)
 		default:
 			more++
@@ -153,32 +195,7 @@ func (c *Comparison) shortRows(lines int, rest *string) []string {
 			counted = append(counted, row)
 		}
 	}
-	others = slices.Concat(differing, counted, others)
-	rows := slices.Concat(own, others)
-	head := 2 // a blank and the names of the columns
-	if len(own) > 0 && len(others) > 0 {
-		head++
-	}
-	if most := max(0, lines-head); len(rows) > most {
-		more += len(rows) - most
-		rows = rows[:most]
-	}
-	if more > 0 {
-		*rest = countOf(more, "more measure", "more measures") + ": " + *rest
-	}
-	if len(rows) == 0 {
-		return nil
-	}
-	s := &short{}
-	s.table(text.Table{Head: []string{"B is", "measure", "A", "B", "change, 95 %"}, Rows: fitted(rows), Left: 2})
-	out := []string{""}
-	for i, line := range s.lines {
-		if i == len(own)+1 && head > 2 {
-			out = append(out, "")
-		}
-		out = append(out, line)
-	}
-	return out
+	return own, slices.Concat(differing, counted, judged, apart, others), more
 }
 
 // shortRow is a measure's line: with its interval where there is one, which tells more
@@ -217,8 +234,8 @@ func formatEnds(of [2]float64) string {
 	return lo + " to " + hi
 }
 
-// fitted cuts the titles in the second column so that each row stands on one line.
-func fitted(rows [][]string) [][]string {
+// titleRoom is how wide titles may be so that a row stands on one line of the terminal.
+func titleRoom(rows [][]string) int {
 	taken := 0
 	for i := range rows[0] {
 		widest := len("change, 95 %")
@@ -232,14 +249,54 @@ func fitted(rows [][]string) [][]string {
 			taken += widest + 2
 		}
 	}
-	room := max(leastTitle, shortWidth-taken)
+	return max(leastTitle, shortWidth-taken)
+}
+
+// wrappedRows are as many rows as stand in so many lines, each with its title wrapped; the
+// first own of them take ownLines.
+func wrappedRows(rows [][]string, own, lines, room int) (out [][][]string, ownLines int) {
 	for i, row := range rows {
-		title := []rune(text.Clean(row[1]))
-		if len(title) > room {
-			tail := int(math.Ceil(float64(room-1) / 3))
-			title = slices.Concat(title[:room-1-tail], []rune("…"), title[len(title)-tail:])
+		wrapped := wrappedRow(row, room)
+		if lines -= len(wrapped); lines < 0 {
+			break
 		}
-		rows[i] = slices.Concat(row[:1], []string{string(title)}, row[2:])
+		if out = append(out, wrapped); i < own {
+			ownLines += len(wrapped)
+		}
 	}
-	return rows
+	return out, ownLines
+}
+
+// wrappedRow is a row with its title on as many lines as it needs: what is left out of a
+// title may be what tells it from another.
+func wrappedRow(row []string, room int) [][]string {
+	title := text.Clean(row[1])
+	if utf8.RuneCountInString(title) > room {
+		room -= 2 // of the indentation of further lines
+	}
+	var out [][]string
+	for i, line := range text.Wrap(broken(title, room), room) {
+		next := make([]string, len(row))
+		if i == 0 {
+			copy(next, row)
+		} else {
+			line = "  " + line
+		}
+		next[1] = line
+		out = append(out, next)
+	}
+	return out
+}
+
+// broken breaks words that are wider than a line.
+func broken(s string, width int) string {
+	words := strings.Fields(s)
+	for i, w := range words {
+		var parts []string
+		for r := []rune(w); len(r) > 0; r = r[min(width, len(r)):] {
+			parts = append(parts, string(r[:min(width, len(r))]))
+		}
+		words[i] = strings.Join(parts, " ")
+	}
+	return strings.Join(words, " ")
 }

@@ -78,7 +78,7 @@ func TestIndicatorsAreCompared(t *testing.T) {
 
 func TestWarnsOfFewRuns(t *testing.T) {
 	few, enough := compared(t, 3, compare.Options{}), compared(t, 4, compare.Options{})
-	const want = "3 runs each cannot show any difference: chance sets so few apart too often; 4 each can in measures that are judged or named by --measure, 6 in any."
+	const want = "3 runs each cannot show any difference: with so few runs, chance alone separates the sides too often (4 each can show one in judged measures and those of --measure, 6 in all)."
 	if !slices.Contains(few.Warnings, want) || slices.ContainsFunc(enough.Warnings, func(s string) bool { return strings.Contains(s, "cannot show") }) {
 		t.Errorf("3 runs: %q; 4 runs: %q", few.Warnings, enough.Warnings)
 	}
@@ -184,5 +184,68 @@ func TestObjectivesAreCompared(t *testing.T) {
 	}
 	if c.Gate.Verdict != slo.Fail && c.Gate.Verdict != slo.Unknown || slices.ContainsFunc(c.Gate.Failed, func(key string) bool { return strings.Contains(key, "mutating") }) {
 		t.Errorf("%+v", c.Gate)
+	}
+}
+
+// far makes up n runs of each side whose pods per second are five times those of A, beside
+// many latencies of one long name that differ in its middle.
+func far(t *testing.T, n int) *compare.Comparison {
+	t.Helper()
+	a, b := newSource(5, 0.04).sides(n, 1)
+	for i, r := range slices.Concat(a, b) {
+		rate, slow := 19.4, 0.1
+		if i >= n {
+			rate, slow = 99.4, 1.3
+		}
+		r.Judgement.Measures["pods_running_per_second"] = slo.Measure{Value: rate + float64(i%n), Unit: "pods/s"}
+		r.Judgement.Measures["scheduling_rate_rate_pods_per_second"] = slo.Measure{Value: rate, Unit: "pods/s"}
+		for k, resource := range []string{"deployments.apps", "pods", "replicasets.apps", "configmaps", "nodes/status", "leases.coordination.k8s.io", "events", "namespaces"} {
+			r.Judgement.Measures["call_latency_p99_seconds_mutating-calls-of-"+resource+"-in-one-namespace"] = slo.Measure{Value: slow + float64(i%n+5*k)/1000, Unit: "seconds"}
+		}
+	}
+	c, err := compare.Compare(a, b, compare.Options{NameA: "rate=20", NameB: "rate=100"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// The terminal has the answer before anything else, and every title in full.
+func TestShortAnswersFirst(t *testing.T) {
+	b := &strings.Builder{}
+	if err := far(t, 3).Short(b, "--all shows everything"); err != nil {
+		t.Fatal(err)
+	}
+	repotest.Golden(t, "testdata/short-far.txt", b.String())
+	lines := strings.Split(b.String(), "\n")
+	if !strings.HasPrefix(lines[4], "pods running per second: 20.4 pods/s in A, 100 pods/s in B, ×4.9 (better?)") {
+		t.Errorf("the answer is not first: %q", lines[4])
+	}
+	for _, line := range lines[4:] {
+		if strings.Contains(line, "…") || utf8.RuneCountInString(line) > 80 {
+			t.Errorf("line %q", line)
+		}
+	}
+}
+
+// A row's change is that of its medians, whatever single runs do.
+func TestChangeIsThatOfMedians(t *testing.T) {
+	a, b := newSource(5, 0.04).sides(5, 1)
+	for i, v := range []float64{1, 1.1, 2.44, 2.5, 2.6} {
+		a[i].Judgement.Measures["call_latency_p99_seconds"] = slo.Measure{Value: v, Unit: "seconds"}
+	}
+	for i, v := range []float64{2.1, 2.2, 2.24, 2.9, 3.2} {
+		b[i].Judgement.Measures["call_latency_p99_seconds"] = slo.Measure{Value: v, Unit: "seconds"}
+	}
+	c, err := compare.Compare(a, b, compare.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := measureOf(t, c, "call_latency_p99_seconds")
+	if m.Ratio == nil || *m.Ratio != m.B.Median/m.A.Median {
+		t.Errorf("A %v, B %v, ratio %v", m.A.Median, m.B.Median, *m.Ratio)
+	}
+	if m.Interval == nil || m.Interval[0] > *m.Ratio || m.Interval[1] < *m.Ratio {
+		t.Errorf("interval %v does not contain the ratio %v", m.Interval, *m.Ratio)
 	}
 }

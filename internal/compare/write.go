@@ -13,6 +13,9 @@ import (
 // How many rows of a kind are listed; the rest is counted, and in the JSON.
 const listed = 20
 
+// limitedHead stands above what limited each side.
+const limitedHead = "LIMITED BY (SHARE OF LOAD TIME IN BRACKETS)"
+
 // JSON writes the comparison with everything that is known.
 func (c *Comparison) JSON(w io.Writer) error {
 	if err := text.JSON(w, c); err != nil {
@@ -32,6 +35,9 @@ func (c *Comparison) Text(w io.Writer) error {
 	line("A  %s", text.Clean(c.A.label("A")))
 	line("B  %s", text.Clean(c.B.label("B")))
 	line("")
+	for _, h := range c.Headlines() {
+		line("%s", text.Clean(h))
+	}
 	line("%s", text.Clean(c.Conclusion()))
 	if len(c.Warnings) > 0 {
 		line("")
@@ -40,15 +46,15 @@ func (c *Comparison) Text(w io.Writer) error {
 		}
 	}
 	line("")
-	line("LIMITED BY, IN SO MUCH OF THE LOAD'S TIME")
+	line(limitedHead)
 	line("  A  %s", text.Clean(c.A.Limited()))
 	line("  B  %s", text.Clean(c.B.Limited()))
 	line("")
-	line("NOT THE SAME IN A AND B")
+	line("DIFFERENT IN A AND B")
 	text.Table{Indent: "  ", Rows: differenceRows(c.Differences), Left: 4}.Text(b)
 	line("  %s", c.pinned())
 	line("")
-	line("COUNTERS, WHICH DO NOT DEPEND ON THE HOST")
+	line("COUNTERS (INDEPENDENT OF THE HOST)")
 	line("  %s", c.counterSummary())
 	if rows := c.counterRows(); len(rows) > 0 {
 		text.Table{Indent: "  ", Head: []string{"", "counter", "A", "B", "change"}, Rows: rows, Left: 2}.Text(b)
@@ -80,9 +86,12 @@ func (c *Comparison) Markdown(w io.Writer) error {
 		}
 	}
 	line("### windtunnel: %s\n", text.Escape(c.Scenario))
-	line("**%s**\n", text.Escape(c.Conclusion()))
+	for _, h := range c.Headlines() {
+		line("- **%s**", text.Escape(h))
+	}
+	line("\n**%s**\n", text.Escape(c.Conclusion()))
 	line("A is %s, B is %s.\n", text.Escape(c.A.label("A")), text.Escape(c.B.label("B")))
-	line("- limited by, in so much of the load's time: in A %s; in B %s", text.Escape(c.A.Limited()), text.Escape(c.B.Limited()))
+	line("- limited by (share of load time in brackets): in A %s; in B %s", text.Escape(c.A.Limited()), text.Escape(c.B.Limited()))
 	found, inconclusive := c.Findings()
 	for _, f := range firstOf(found) {
 		line("- %s", text.Escape(f))
@@ -94,7 +103,7 @@ func (c *Comparison) Markdown(w io.Writer) error {
 	table([]string{"", "counter", "A", "B", "change"}, c.counterRows())
 	head := []string{"B is", "measure", "A", "B", "change", "95 % interval", "p, corrected"}
 	table(head, measureRows(c.differing(true)))
-	line("<details><summary>What is not the same in A and B, and the other measures</summary>\n")
+	line("<details><summary>Configuration that differs, and the other measures</summary>\n")
 	text.Table{Head: []string{"fact", "A", "B", ""}, Rows: differenceRows(c.Differences), Left: 4}.Markdown(b)
 	line("")
 	line("%s\n", c.pinned())
@@ -106,7 +115,7 @@ func (c *Comparison) Markdown(w io.Writer) error {
 	shown := slices.DeleteFunc(slices.Clone(rest), func(m Measure) bool { return m.Besides && !m.Apart && !m.Own })
 	table(head, measureRows(shown))
 	if left := len(rest) - len(shown); left > 0 {
-		line("%s that nobody judges and that the runs do not tell apart.\n", countOf(left, "more measure", "more measures"))
+		line("%s that are not judged and do not differ.\n", countOf(left, "more measure", "more measures"))
 	}
 	line("</details>")
 	if _, err := io.WriteString(w, b.String()); err != nil {
@@ -176,7 +185,7 @@ func (c *Comparison) counterRows() [][]string {
 // firstOf cuts a list of sentences: the table has them all.
 func firstOf(sentences []string) []string {
 	if left := len(sentences) - listed; left > 1 {
-		return append(sentences[:listed:listed], fmt.Sprintf("%d more differences stand in the table", left))
+		return append(sentences[:listed:listed], fmt.Sprintf("%d more differences are in the table", left))
 	}
 	return sentences
 }

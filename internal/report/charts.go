@@ -154,7 +154,7 @@ func (t *tally) loadCharts() []TimeChart {
 		lines = append(lines, namedValues{"failed or unanswered", bad})
 	}
 	return []TimeChart{
-		drawn(g, TimeChart{ID: "load", Title: "Offered and achieved load", Unit: "calls/s", Shape: shapeRate}, lines),
+		drawn(g, TimeChart{ID: "load", Title: "Offered and achieved load", Unit: "calls/s", Shape: shapeRate, Note: meanOver(g.width)}, lines),
 		drawn(t.base, TimeChart{ID: "open", Title: "Calls due and not yet answered, on average", Unit: "calls", Shape: shapeLevel},
 			[]namedValues{{"waiting", t.average(line.Open())}}),
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 // Limits of resolution. They bound the page's size whatever the run's length.
@@ -162,21 +163,30 @@ func running(changes []float64) []float64 {
 }
 
 // window is how wide rates of such counts should be drawn: where few things
-// happen in a second, a second's count shows its grain and not the rate.
+// happen in a second, a second's count shows its grain and not the rate. It goes by
+// the rate when most of them happen: a short burst beside a long trickle is not
+// spread until nothing is left of it.
 func window(fine grid, counts []float64) time.Duration {
 	g, rates := perSecond(fine, counts, time.Second)
-	sum, busy := 0.0, 0.0
+	sum, weighted := 0.0, 0.0
 	for _, r := range rates {
-		sum += r * g.width.Seconds()
-		if r > 0 {
-			busy += g.width.Seconds()
-		}
+		n := r * g.width.Seconds()
+		sum, weighted = sum+n, weighted+n*r
 	}
-	const enough = 15.0 // things in a window
+	const enough = 8.0 // things in a window
 	for _, w := range []time.Duration{time.Second, 2 * time.Second, 5 * time.Second} {
-		if sum*w.Seconds() >= enough*busy {
+		if weighted*w.Seconds() >= enough*sum {
 			return w
 		}
 	}
 	return 5 * time.Second
+}
+
+// meanOver is what a chart of rates says of windows that are wider than a second: a peak
+// that is shorter is higher than what is drawn.
+func meanOver(width time.Duration) string {
+	if width <= time.Second {
+		return ""
+	}
+	return "mean of each " + unit.Seconds(width.Seconds())
 }

@@ -127,6 +127,7 @@ func (o overlaid) draw(g grid, arms []Arm) (TimeChart, bool) {
 				continue
 			}
 			c.Unit, c.Shape, limit, found = from.Unit, armShape(from.Shape), from.Lines[i].Limit, true
+			c.Note = cmp.Or(c.Note, from.Note)
 			runs = append(runs, resample(from, from.Lines[i], r.begin.Seconds(), g))
 		}
 		line := middle(a.Name, g, runs)
