@@ -29,7 +29,7 @@ func capacityVerb(env *environment) *cobra.Command {
 		if err := wantOneOf("--output", output, forms()...); err != nil {
 			return err
 		}
-		runs, err := openRuns(args)
+		runs, err := env.openRuns(args)
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/windtunnel/windtunnel/internal/compare"
+	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/slo"
 )
 
@@ -134,7 +136,7 @@ func compareVerb(env *environment) *cobra.Command {
 		}
 		runs := make([][]compare.Run, len(variants))
 		for i, paths := range variants {
-			if runs[i], err = openRuns(paths); err != nil {
+			if runs[i], err = env.openRuns(paths); err != nil {
 				return err
 			}
 		}
@@ -177,7 +179,7 @@ func variantsOf(cmd *cobra.Command, args []string) ([][]string, error) {
 			part = rest[:next]
 		}
 		if err := cmd.Flags().Parse(part); err != nil {
-			return nil, fmt.Errorf("compare: %w", err)
+			return nil, fmt.Errorf("compare: %w", cmd.FlagErrorFunc()(cmd, err))
 		}
 		paths := slices.Clone(cmd.Flags().Args())
 		if len(part) == 0 || len(paths) == 0 || len(out) == mostVariants {
@@ -190,15 +192,32 @@ func variantsOf(cmd *cobra.Command, args []string) ([][]string, error) {
 	}
 }
 
-// openRuns reads run directories; one without a verdict is judged.
-func openRuns(paths []string) ([]compare.Run, error) {
+// openRuns reads run directories; one without a verdict is judged. A pattern such as
+// runs/density/* also names exports and results of a search: what is no run directory is
+// skipped and named, unless nothing is left.
+func (env *environment) openRuns(paths []string) ([]compare.Run, error) {
 	var out []compare.Run
+	var skipped []string
+	var first error
 	for _, path := range paths {
-		r, err := compare.Open(filepath.Clean(path))
+		path = filepath.Clean(path)
+		r, err := compare.Open(path)
+		if _, none := os.Stat(path); none == nil && errors.Is(err, record.ErrNotRun) {
+			if skipped = append(skipped, path); first == nil {
+				first = err
+			}
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, r)
+	}
+	if len(out) == 0 && first != nil {
+		return nil, first
+	}
+	if len(skipped) > 0 {
+		env.notice("skipped, not a run directory: " + strings.Join(skipped, ", "))
 	}
 	return out, nil
 }

@@ -76,6 +76,7 @@ func rootVerb(env *environment) *cobra.Command {
 	root.AddCommand(clusters.Verbs(env.host())...)
 	addCompletions(root)
 	addVersion(root)
+	explain(root)
 	return root
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -21,9 +22,18 @@ import (
 func exportVerb(env *environment) *cobra.Command {
 	verb := &cobra.Command{
 		Use:   "export",
-		Short: "Write a run's records or results in another tool's form",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Short: "Write a run's records or results in another tool's format",
+		Args: func(verb *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			var formats []string
+			for _, v := range verb.Commands() {
+				formats = append(formats, v.Name())
+			}
+			return fmt.Errorf("export: %q is not an export format: %s", args[0], strings.Join(formats, ", "))
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	verb.AddCommand(
 		exportTables(env, "parquet", "Write the records as Parquet files, for DuckDB and pandas", parquet.Write),

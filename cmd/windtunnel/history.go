@@ -81,7 +81,7 @@ func (h *historian) run(ctx context.Context, args []string) error {
 		}
 		runs = append(runs, some...)
 	}
-	added, err := openRuns(h.add)
+	added, err := h.env.openRuns(h.add)
 	if err != nil {
 		return err
 	}

@@ -35,22 +35,9 @@ func (env *environment) rewrite(line string) error {
 	return err
 }
 
-// logger writes warnings and errors, nothing per call: sentences on a terminal that
-// a person watches, and keys with values for programs elsewhere.
-func (env *environment) logger() *slog.Logger {
-	if env.terminal {
-		return slog.New(sentences{env: env})
-	}
-	return slog.New(slog.NewTextHandler(env.stderr, &slog.HandlerOptions{
-		Level: slog.LevelWarn,
-		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-			if a.Key == slog.TimeKey {
-				return slog.Attr{}
-			}
-			return a
-		},
-	}))
-}
+// logger writes warnings and errors, nothing per call: each as a sentence, between
+// the other lines of the run.
+func (env *environment) logger() *slog.Logger { return slog.New(sentences{env: env}) }
 
 // sentences is a handler that writes each record as one line for a person:
 // "warning: a subject did not end (subject op): why".
@@ -72,6 +59,9 @@ func (s sentences) WithGroup(string) slog.Handler { return s }
 func (s sentences) Handle(_ context.Context, r slog.Record) error {
 	var about, why []string
 	add := func(a slog.Attr) bool {
+		if a.Value.Kind() == slog.KindAny && a.Value.Any() == nil {
+			return true // no error
+		}
 		value := strings.Join(strings.Fields(a.Value.String()), " ")
 		if slices.Contains([]string{"error", "err", "found", "what"}, a.Key) { // says all itself
 			why = append(why, value)
@@ -91,5 +81,6 @@ func (s sentences) Handle(_ context.Context, r slog.Record) error {
 	if len(why) > 0 {
 		line += ": " + strings.Join(why, "; ")
 	}
-	return s.env.rewrite(line + "\n")
+	s.env.notice(line)
+	return nil
 }

@@ -52,6 +52,9 @@ func OpenDir(path string) (Dir, Manifest, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", m, fmt.Errorf("%s: %w: it has no %s", path, ErrNotRun, ManifestFile)
 	}
+	if info, statErr := os.Stat(path); err != nil && statErr == nil && !info.IsDir() {
+		return "", m, fmt.Errorf("%s: %w: it is a file", path, ErrNotRun)
+	}
 	if err != nil {
 		return "", m, fmt.Errorf("open run directory: %w", err)
 	}
