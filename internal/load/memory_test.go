@@ -17,8 +17,11 @@ import (
 func TestMemoryIsBoundedWhateverTheBacklog(t *testing.T) {
 	few, many := backlog(t, 10_000), backlog(t, 1_000_000)
 	t.Logf("10,000 calls: %d KiB, 1,000,000: %d KiB", few>>10, many>>10)
-	if many > few+few/10+1<<20 {
-		t.Errorf("a million overdue calls take %d bytes, ten thousand %d", many, few)
+	// What is kept for each call would be a pointer at least; heaps differ by a few MiB
+	// by what the server of the test does at the moment.
+	const pointer = 8
+	if perCall := float64(many-few) / 990_000; perCall >= pointer/2 {
+		t.Errorf("a million overdue calls take %d bytes, ten thousand %d: %.1f a call", many, few, perCall)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"sort"
+	"strings"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/wire"
@@ -70,6 +71,16 @@ type Request struct {
 	Op     int  // which of the plan's Ops it is
 	Member int  // where it is sent: 0, the plane; or what AddMember gave
 	Pages  bool // a list with a limit: its further pages are read too, each in a call that is due when the page before came
+}
+
+// Strict has the server refuse a body with a field that its kind does not have, or has
+// twice: it would drop the field, and tell only in a header.
+func (r *Request) Strict() {
+	sep := "?"
+	if strings.Contains(r.Path, sep) {
+		sep = "&"
+	}
+	r.Path += sep + "fieldValidation=Strict"
 }
 
 // Result is how a call ended, or a watch that was open.

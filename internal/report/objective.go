@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/slo"
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
@@ -213,6 +214,9 @@ func (r *Report) Sentence() string {
 		return "Both objectives are met; the tighter one: " + r.worst("of") + "."
 	case r.Judgement.Verdict == slo.Pass:
 		return fmt.Sprintf("All %s objectives are met; the tightest: %s.", unit.Number(float64(n)), r.worst("of"))
+	case r.refuted():
+		first, _ := cutSentence(r.Judgement.Reasons[0])
+		return sentence(first)
 	case failed > 0 && n == 1:
 		return "The objective is missed: " + r.worst("instead of") + "."
 	case failed == 1:
@@ -220,6 +224,13 @@ func (r *Report) Sentence() string {
 	default:
 		return fmt.Sprintf("%s of %s objectives are missed; the worst: %s.", unit.Number(float64(failed)), unit.Number(float64(n)), r.worst("instead of"))
 	}
+}
+
+// refuted reports whether something that was asked for failed, which the first reason of
+// a verdict says.
+func (r *Report) refuted() bool {
+	return r.Judgement.Verdict == slo.Fail && len(r.Judgement.Reasons) > 0 &&
+		slices.ContainsFunc(r.Judgement.Unmet, func(u slo.Unmet) bool { return u.State == record.Refuted })
 }
 
 // soFar says where a run is that has not ended.

@@ -127,7 +127,7 @@ func glyph(v slo.Verdict) string {
 func (r *Report) reasons() []string {
 	var out []string
 	for i, s := range r.Judgement.Reasons {
-		if i == 0 && r.Judgement.Verdict == slo.Unknown {
+		if i == 0 && (r.Judgement.Verdict == slo.Unknown || r.refuted()) {
 			_, s = cutSentence(s) // the first one is in the verdict's sentence
 		}
 		if s = sentence(s); s != "" && !r.tellsRow(s) {

@@ -48,7 +48,7 @@ func (t *tally) trust(m record.Manifest, j slo.Judgement) []Finding {
 	if m.Plane.Durability != "" {
 		out = append(out, durability(m.Plane))
 	}
-	if f := limits(m); f.Text != "" {
+	if f := limits(m, j.Unmet); f.Text != "" {
 		out = append(out, f)
 	}
 	return out
@@ -160,17 +160,23 @@ func orElse(s, other string) string {
 	return s
 }
 
-// limits names the components whose limits were asked for and are not in force.
-func limits(m record.Manifest) Finding {
+// limits names the components whose limits were asked for, and those of them that are
+// not in force.
+func limits(m record.Manifest, unmet []slo.Unmet) Finding {
 	var in, out []string
+	for _, u := range unmet {
+		if name, limit := strings.CutPrefix(u.Asked, "limit of "); limit && u.State == record.NotInForce {
+			out = append(out, name)
+		}
+	}
 	all := m.Processes()
 	if whole, limited := m.Plane.Whole(); limited {
-		whole.Name = "the plane as a whole"
+		whole.Name = "the plane"
 		all = append(all, whole)
 	}
 	for _, c := range all {
 		switch {
-		case c.CPULimit == 0 && c.MemoryLimit == 0:
+		case c.CPULimit == 0 && c.MemoryLimit == 0 || slices.Contains(out, c.Name):
 		case c.Limited:
 			in = append(in, c.Name)
 		default:
@@ -179,7 +185,7 @@ func limits(m record.Manifest) Finding {
 	}
 	switch {
 	case len(out) > 0:
-		return Finding{Bad, "Limits", "Not in force for " + strings.Join(out, ", ") + ": this machine did not let them be set."}
+		return Finding{Bad, "Limits", "Not in force for " + strings.Join(out, ", ") + "."}
 	case len(in) > 0:
 		return Finding{Fine, "Limits", "In force for " + strings.Join(in, ", ") + "."}
 	default:
@@ -187,7 +193,8 @@ func limits(m record.Manifest) Finding {
 	}
 }
 
-// warnings lists what the run and its manifest warn of, each once.
+// warnings lists what the run and its manifest warn of, each once. Steps that failed are
+// among the reasons of the verdict.
 func (t *tally) warnings(m record.Manifest) []string {
 	var out []string
 	add := func(text string) {
@@ -201,11 +208,6 @@ func (t *tally) warnings(m record.Manifest) []string {
 			add(mark.Name + " died: " + mark.Text)
 		case record.EventWarned:
 			add(mark.Text)
-		}
-	}
-	for _, s := range t.steps {
-		if s.Note != "" && s.Name != t.facts.Ended.Step { // which the finding on the records tells
-			add("step " + s.Name + ": " + s.Note)
 		}
 	}
 	for _, w := range m.Warnings {

@@ -34,8 +34,8 @@ func TestThePlaneAsAWhole(t *testing.T) {
 		t.Errorf("%+v, of components that used %v s and at most %v bytes", whole, sum, greatest)
 	}
 	for inForce, want := range map[bool][]string{
-		true:  {"All components together", "0.01 cores, 4 GiB", "the plane as a whole."},
-		false: {"0.01 cores, 4 GiB (not in force)", "Not in force for", "the plane as a whole: this machine"},
+		true:  {"All components together", "0.01 cores, 4 GiB", "the plane."},
+		false: {"0.01 cores, 4 GiB (not in force)", "Not in force for", "Not in force for the plane"},
 	} {
 		m.Plane.Limited = inForce
 		var page bytes.Buffer

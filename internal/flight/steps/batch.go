@@ -133,6 +133,9 @@ func (b batch) creation(step string, timeout time.Duration) (load.Plan, error) {
 			}
 			forms[n.item].Fill(req, namespace, name)
 			req.Op, req.Body, req.ContentType, req.Timeout = n.item, body, media, timeout
+			if it.strict && media == load.JSON { // one in protobuf was decoded strictly when it was packed
+				req.Strict()
+			}
 			req.Discard = !o.shared() // else its UID is read
 			return true, nil
 		},

@@ -65,8 +65,8 @@ func (d Definitions) Add(raw []byte) {
 var ErrNoDefinition = errors.New("no plane has this kind by itself")
 
 // Unserved joins an error for each body whose kind neither Kubernetes has, nor
-// definitions, nor objects that the steps themselves make. A step whose failure
-// the scenario takes as it comes, or that follows a hook, is not judged.
+// definitions, nor objects that the steps themselves make. A step that follows a hook is
+// not judged.
 func (w *Workload) Unserved(definitions Definitions) error {
 	w.addOwn(definitions)
 	var errs []error
@@ -74,9 +74,6 @@ func (w *Workload) Unserved(definitions Definitions) error {
 	for step := range w.Scenario.AllSteps() {
 		if step.Exec != nil {
 			break // which may install anything
-		}
-		if step.OnFailure == "continue" {
-			continue
 		}
 		for _, name := range bodiesMade(step) {
 			if body := w.bodies[name]; body != nil && !judged[name] {

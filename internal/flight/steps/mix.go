@@ -22,6 +22,7 @@ type mixEntry struct {
 	op         int        // of the form; that of get is the next
 	body       *template.Template
 	with       map[string]any // of the body
+	strict     bool           // as of an item
 	objects    *Objects       // with of: those of its step
 	layout     layout         // of these, those that are meant: all of one item
 	namespaces []string       // in turn, without of
@@ -42,7 +43,7 @@ type target struct {
 // newMixEntry makes one entry of a mix ready: where it goes to, and to what. Number
 // is its place in the mix.
 func (s *Session) newMixEntry(ctx context.Context, step string, c *scenario.Call, number int) (*mixEntry, error) {
-	e := &mixEntry{call: c, body: s.Workload.bodies[c.Body], with: c.With, namespaces: s.Workload.namespaces(&scenario.Create{Namespace: c.Namespace}), stamp: s.Workload.stamp}
+	e := &mixEntry{call: c, body: s.Workload.bodies[c.Body], with: c.With, strict: s.Workload.strict(c.Body), namespaces: s.Workload.namespaces(&scenario.Create{Namespace: c.Namespace}), stamp: s.Workload.stamp}
 	resource, err := s.resourceOf(ctx, step, e)
 	if err != nil {
 		return nil, err
@@ -198,6 +199,9 @@ func (e *mixEntry) fill(t target, req *load.Request) (bool, error) {
 	}
 	if e.body == nil {
 		return true, nil
+	}
+	if e.strict {
+		req.Strict()
 	}
 	var err error
 	if e.call.Verb == "patch" || e.call.Subresource != "" {

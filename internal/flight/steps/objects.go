@@ -71,6 +71,7 @@ type item struct {
 	namesSelf bool               // its body names the objects, not the scenario
 	packed    *protobuf.Template // the body's protobuf form; nil: its name has to be read from its JSON
 	optional  bool               // the body may leave an object out
+	strict    bool               // a field that its kind does not have is refused: the tools of other dialects let it pass
 }
 
 // errNameless says that an object cannot be addressed.

@@ -1,6 +1,7 @@
 package steps
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -12,11 +13,12 @@ import (
 
 // change is what an update step sends to each object of one item.
 type change struct {
-	form *load.Form
-	get  *load.Form         // before it, for put
-	body *template.Template // nil: that of the object
-	with map[string]any
-	part bool // the body is a patch, not a whole object
+	form   *load.Form
+	get    *load.Form         // before it, for put
+	body   *template.Template // nil: that of the object
+	with   map[string]any
+	part   bool // the body is a patch, not a whole object
+	strict bool // as of an item
 }
 
 // Update changes each object that a create step made.
@@ -72,7 +74,7 @@ func (x Update) calls(w *Workload, b batch) (load.Plan, error) {
 			req.Op, req.Discard = 2*n.item+1, false
 			return true, nil
 		}
-		c.form.Fill(req, namespace, name)
+		c.fill(req, namespace, name)
 		req.Body, err = c.render(o, n, req.Body)
 		return err == nil, err
 	}}
@@ -94,7 +96,7 @@ func (x Update) changes(w *Workload, o *Objects) ([]change, []record.Op, error) 
 	var ops []record.Op
 	for k := range o.items {
 		it := &o.items[k]
-		c := change{with: merged(it.with, x.Spec.With)}
+		c := change{with: merged(it.with, x.Spec.With), strict: w.strict(cmp.Or(x.Spec.Body, it.Body))}
 		if x.Spec.Body != "" {
 			c.body, c.part = w.bodies[x.Spec.Body], x.Spec.Method != "put" && x.Spec.Method != "apply"
 		}
@@ -116,6 +118,14 @@ func (x Update) changes(w *Workload, o *Objects) ([]change, []record.Op, error) 
 		out, ops = append(out, c), append(ops, c.form.Op(x.Step), get.Op(x.Step))
 	}
 	return out, ops, nil
+}
+
+// fill makes req the change of an object; its body is to be added.
+func (c *change) fill(req *load.Request, namespace, name string) {
+	c.form.Fill(req, namespace, name)
+	if c.strict {
+		req.Strict()
+	}
 }
 
 // render appends the body of an object's change.
@@ -141,7 +151,7 @@ func (c *change) put(o *Objects, n ordinal, got load.Result, req *load.Request) 
 	if err != nil {
 		return err
 	}
-	c.form.Fill(req, namespace, name)
+	c.fill(req, namespace, name)
 	req.Body, err = load.AppendVersioned(req.Body, object, version)
 	return err
 }

@@ -200,9 +200,16 @@ func (w *Workload) newObjects(step string, c *scenario.Create) *Objects {
 			Item: one, body: w.bodies[one.Body], with: merged(c.With, one.With),
 			optional:  dialect == template.ClusterLoader2,
 			namesSelf: dialect == template.KubeBurner, // even where the first name is as ours
+			strict:    w.strict(one.Body),
 		})
 	}
 	return o
+}
+
+// strict tells that a body is written in our own dialect.
+func (w *Workload) strict(body string) bool {
+	d := w.Scenario.Bodies[body].Dialect
+	return d == "" || d == template.Windtunnel
 }
 
 // merged returns the variables of several maps; later ones win.
