@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	yamlnode "go.yaml.in/yaml/v3"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
@@ -26,6 +27,18 @@ const (
 	// each of the object's list, at some 10 ns a pair.
 	pairLimit = 1e9
 )
+
+// requestTime is how long a request but a watch may take, as an API server's
+// --request-timeout: on its own, and in waiting for its client.
+const requestTime = time.Minute
+
+// lookEvery is after how many objects a request looks whether its time is over.
+const lookEvery = 256
+
+// errTimeout is what an API server answers when a request takes too long.
+func errTimeout() error {
+	return apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0)
+}
 
 // errObjectTooLarge is what an API server answers when etcd refuses an object.
 var errObjectTooLarge = errors.New("etcdserver: request is too large")

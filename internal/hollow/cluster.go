@@ -1,6 +1,7 @@
 package hollow
 
 import (
+	"context"
 	"crypto/subtle"
 	"errors"
 	"net/http"
@@ -124,6 +125,11 @@ func (c *Cluster) serve(w http.ResponseWriter, r *http.Request, path string) {
 			return
 		}
 		defer done()
+		if q.name == "" && q.Method != http.MethodPost { // what takes long
+			ctx, cancel := context.WithTimeout(q.Context(), requestTime)
+			defer cancel()
+			q.Request = q.WithContext(ctx)
+		}
 	}
 	if err := q.do(); err != nil {
 		a.refuse(err)

@@ -312,7 +312,10 @@ func (q *request) removeAll() error {
 	if err != nil {
 		return err
 	}
-	for _, o := range found.Objects {
+	for i, o := range found.Objects {
+		if i%lookEvery == 0 && q.Context().Err() != nil {
+			return errTimeout()
+		}
 		t := q.target
 		t.namespace, t.name = kind.SplitKey(o.Key)
 		_, err := q.cluster.delete(write{target: t, dryRun: len(options.DryRun) > 0}, options)

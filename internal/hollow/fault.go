@@ -54,7 +54,7 @@ func (a *answer) tarry() {
 	}
 	took := a.cluster.server.clock.Now().Sub(a.began)
 	select {
-	case <-time.After(took * time.Duration(factor-slowUnit) / slowUnit):
+	case <-time.After(min(took*time.Duration(factor-slowUnit)/slowUnit, requestTime)):
 	case <-a.r.Context().Done():
 	case <-a.cluster.server.done:
 	}

@@ -116,10 +116,10 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	silent := log.New(io.Discard, "", 0)
-	s.h2 = h2.New(h2.Options{Handler: s, Quick: s.quick, Clock: s.clock, Streams: 1000, Idle: idleTimeout, ErrorLog: silent})
+	s.h2 = h2.New(h2.Options{Handler: s, Quick: s.quick, Clock: s.clock, Streams: 1000, Idle: idleTimeout, Timeout: requestTime, ErrorLog: silent})
 	s.http = &http.Server{
 		Handler: s, TLSConfig: s.config.Clone(), ErrorLog: silent,
-		ReadHeaderTimeout: 30 * time.Second, IdleTimeout: idleTimeout,
+		ReadHeaderTimeout: 30 * time.Second, WriteTimeout: requestTime, IdleTimeout: idleTimeout, // of watches, each piece has its own
 		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){"h2": s.h2.ServeTLS},
 		BaseContext:  s.base,
 	}

@@ -1,6 +1,8 @@
 package hollow
 
 import (
+	"bufio"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -170,21 +172,24 @@ func (q *request) find() (page, error) {
 	if err != nil {
 		return page{}, q.past(err, o.Continue != "")
 	}
-	return s.page(found, int(o.Limit)), nil
+	return s.page(q.Context(), found, int(o.Limit))
 }
 
 // page takes of what was found what is selected, until there is enough.
-func (s selection) page(found store.Listed, limit int) page {
+func (s selection) page(ctx context.Context, found store.Listed, limit int) (page, error) {
 	p := page{Listed: found}
 	if s.all() {
 		if found.More > 0 {
 			p.remaining = new(int64(found.More))
 			p.next = writeToken(found)
 		}
-		return p
+		return p, nil
 	}
 	p.Objects = nil
 	for i, o := range found.Objects {
+		if i%lookEvery == 0 && ctx.Err() != nil {
+			return page{}, errTimeout()
+		}
 		if !s.holds(o) {
 			continue
 		}
@@ -194,7 +199,7 @@ func (s selection) page(found store.Listed, limit int) page {
 			break
 		}
 	}
-	return p
+	return p, nil
 }
 
 func writeToken(l store.Listed) string {
@@ -246,7 +251,7 @@ func (q *request) reach(version uint64) error {
 			err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}
 			return err
 		case <-q.Context().Done():
-			return q.Context().Err()
+			return errTimeout()
 		case <-q.cluster.server.done:
 			return http.ErrServerClosed
 		}
@@ -324,11 +329,30 @@ func (q *request) inJSON(p page, apiVersion, name string, item func([]byte) ([]b
 
 // packed answers with a list in protobuf: the objects as they are kept.
 func (q *request) packed(p page) error {
-	raw, err := packList(p, func(raw []byte) ([]byte, error) { return raw, nil })
+	m := p.listMeta()
+	meta, err := m.Marshal()
 	if err != nil {
 		return err
 	}
-	q.bytes(http.StatusOK, typeProto, object.AppendEnvelope(nil, q.kind.APIVersion(), q.kind.List, raw))
+	var scratch [64]byte
+	first := object.AppendBytes(nil, 1, meta)
+	size := len(first)
+	for _, o := range p.Objects {
+		size += len(object.AppendHead(scratch[:0], 2, len(o.Raw))) + len(o.Raw)
+	}
+	body := q.begin(http.StatusOK, typeProto, size)
+	defer body.Close()
+	out := bufio.NewWriterSize(body, min(size+len(scratch), flushAt)) // the whole may be all that a cluster has
+	_, _ = out.Write(object.AppendEnvelopeHead(nil, q.kind.APIVersion(), q.kind.List, size))
+	_, err = out.Write(first)
+	for _, o := range p.Objects {
+		if err != nil {
+			return nil // who asked has gone
+		}
+		_, _ = out.Write(object.AppendHead(scratch[:0], 2, len(o.Raw)))
+		_, err = out.Write(o.Raw)
+	}
+	_ = out.Flush() // likewise
 	return nil
 }
 

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -175,11 +177,19 @@ func (q *request) body() ([]byte, error) {
 	if q.ContentLength > 0 {
 		in.Grow(int(min(q.ContentLength, bodyLimit)) + bytes.MinRead) // it is read in one go
 	}
+	if q.ProtoMajor == 1 && q.ContentLength != 0 { // over HTTP/2 all have one
+		c := q.cluster.server.clock
+		in := http.NewResponseController(q.w)
+		_ = in.SetReadDeadline(c.Wall(c.Now().Add(requestTime))) // tests' have none
+		defer func() { _ = in.SetReadDeadline(time.Time{}) }()   // the connection is watched for its end
+	}
 	_, err := in.ReadFrom(http.MaxBytesReader(q.w, q.Body, bodyLimit))
 	var long *http.MaxBytesError
 	switch {
 	case errors.As(err, &long):
 		return nil, apierrors.NewRequestEntityTooLargeError("limit is " + strconv.Itoa(bodyLimit))
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, errTimeout()
 	case err != nil:
 		return nil, apierrors.NewBadRequest(err.Error())
 	}

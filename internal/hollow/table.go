@@ -1,7 +1,9 @@
 package hollow
 
 import (
+	"bytes"
 	"encoding/json"
+	"io"
 	"net/http"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,15 +16,29 @@ import (
 // tableOf answers with a page as a table.
 func (q *request) tableOf(p page) error {
 	t := metav1.Table{TypeMeta: tableMeta(), ListMeta: p.listMeta(), ColumnDefinitions: printer.Columns(q.kind)}
-	t.Rows = make([]metav1.TableRow, 0, len(p.Objects))
-	for _, o := range p.Objects {
-		row, err := q.tableRow(o)
-		if err != nil {
-			return err
-		}
-		t.Rows = append(t.Rows, row)
+	t.Rows = []metav1.TableRow{}
+	head, err := json.Marshal(t)
+	if err != nil {
+		return err
 	}
-	q.json(http.StatusOK, t)
+	out := q.begin(http.StatusOK, typeJSON, p.size())
+	defer out.Close()
+	_, err = out.Write(bytes.TrimSuffix(head, []byte("]}"))) // rows come last
+	for i, o := range p.Objects {
+		row, failed := q.tableRow(o)
+		if failed != nil || err != nil {
+			return nil // half of the answer has gone, or who asked has
+		}
+		raw, failed := json.Marshal(row)
+		if failed != nil {
+			return nil
+		}
+		if i > 0 {
+			_, _ = io.WriteString(out, ",")
+		}
+		_, err = out.Write(raw)
+	}
+	_, _ = io.WriteString(out, "]}\n")
 	return nil
 }
 

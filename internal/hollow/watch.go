@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/hollow/kind"
 	"github.com/windtunnel/windtunnel/internal/hollow/store"
 )
@@ -24,6 +25,15 @@ const (
 	bookmarkEvery  = time.Minute
 	bookmarkBefore = 2 * time.Second // the end of a watch
 	watchAtLeast   = 30 * time.Minute
+)
+
+// pieceTime is how long a client may take for a piece of a watch, of flushAt bytes or
+// one event, at most, and at least half of it. A watch whose client takes longer ends.
+const pieceTime = time.Minute
+
+const (
+	flushAt = 32 << 10 // bytes that a watch gathers before it sends them
+	large   = 16 << 10 // bytes of an event from which it is not copied into them
 )
 
 // watcher is a watch under way. It stands at a version: everything up to it has
@@ -36,6 +46,8 @@ type watcher struct {
 	bookmarks bool
 	initial   bool // a bookmark says when all that there was at first has been sent
 	out       bytes.Buffer
+	until     clock.Time // a piece may be sent
+	broken    error      // the client is gone
 }
 
 // watch sends events until the client leaves or its time is up.
@@ -94,10 +106,8 @@ func (w *watcher) sendState() error {
 		if w.holds(o) {
 			w.append(metav1Added, w.encode(o))
 		}
-		if w.out.Len() > 64<<10 {
-			if err := w.flush(); err != nil {
-				return err
-			}
+		if err := w.relieve(); err != nil {
+			return err
 		}
 	}
 	w.at = found.Version
@@ -130,8 +140,14 @@ func (w *watcher) follow(length time.Duration) {
 		}
 		for _, e := range news.Events {
 			w.event(e)
+			if w.relieve() != nil {
+				return
+			}
 		}
 		w.at = max(w.at, news.Version)
+		if news.Changed == nil && w.Context().Err() == nil && !w.cluster.down.Load() {
+			continue
+		}
 		if err := w.flush(); err != nil {
 			return
 		}
@@ -164,18 +180,50 @@ func (w *watcher) untilBookmark(length time.Duration) time.Duration {
 	return d
 }
 
-// flush hands what has been gathered to the client.
-func (w *watcher) flush() error {
+// relieve hands what has been gathered to the client when it is much.
+func (w *watcher) relieve() error {
+	if w.out.Len() > flushAt {
+		w.hand()
+	}
+	return w.broken
+}
+
+// hand gives what has been gathered to the connection, within pieceTime.
+func (w *watcher) hand() {
+	if w.broken != nil {
+		return
+	}
+	if c := w.cluster.server.clock; w.until.Sub(c.Now()) < pieceTime/2 {
+		w.until = c.Now().Add(pieceTime)
+		_ = http.NewResponseController(w.w).SetWriteDeadline(c.Wall(w.until)) // all but tests' have one
+	}
 	if w.out.Len() > 0 {
-		if _, err := w.w.Write(w.out.Bytes()); err != nil {
-			return err
-		}
-		w.out.Reset()
-		if w.out.Cap() > 256<<10 {
+		_, w.broken = w.w.Write(w.out.Bytes())
+		if w.out.Reset(); w.out.Cap() > 2*flushAt {
 			w.out = bytes.Buffer{}
 		}
 	}
+}
+
+// flush hands what has been gathered to the client.
+func (w *watcher) flush() error {
+	w.hand()
+	if w.broken != nil {
+		return w.broken
+	}
 	return http.NewResponseController(w.w).Flush()
+}
+
+// put adds an encoded object to what is to be sent. One that is large is not copied:
+// of all watches that wait for their clients only one has it.
+func (w *watcher) put(encoded []byte) {
+	if len(encoded) < large {
+		w.out.Write(encoded)
+		return
+	}
+	if w.hand(); w.broken == nil {
+		_, w.broken = w.w.Write(encoded)
+	}
 }
 
 // event sends what an event is to this watch: what leaves the selection is deleted
@@ -277,38 +325,32 @@ func (w *watcher) encode(o *store.Object) []byte {
 func (w *watcher) append(kind string, encoded []byte) {
 	if !w.form.proto {
 		w.out.WriteString(`{"type":"` + kind + `","object":`)
-		w.out.Write(encoded)
+		w.put(encoded)
 		w.out.WriteString("}\n")
 		return
 	}
 	if w.form.as != "" {
-		w.frame(kind, encoded)
+		w.frame(kind, nil, encoded)
 		return
 	}
-	w.appendPacked(kind, encoded)
-}
-
-// appendPacked adds a frame around an object that is in its plain message, without
-// a copy in between.
-func (w *watcher) appendPacked(kind string, raw []byte) {
 	k := w.kind()
-	var head [128]byte
-	unknown := object.AppendEnvelope(head[:0], k.APIVersion(), k.Kind, nil)
-	w.frame(kind, k.AppendProto(make([]byte, 0, len(unknown)+len(raw)+8), raw))
+	var scratch [128]byte
+	w.frame(kind, object.AppendEnvelopeHead(scratch[:0], k.APIVersion(), k.Kind, len(encoded)), encoded)
 }
 
 // frame adds a frame in protobuf: its length, and a WatchEvent with the type and
-// an object in its envelope.
-func (w *watcher) frame(kind string, object_ []byte) {
+// an object in its envelope, whose head may come apart.
+func (w *watcher) frame(kind string, head, object_ []byte) {
 	var scratch [64]byte
 	b := object.AppendString(scratch[:4], 1, kind)
-	n := len(object_)
+	n := len(head) + len(object_)
 	inner := object.AppendHead(nil, 1, n)
 	b = object.AppendHead(b, 2, len(inner)+n)
 	b = append(b, inner...)
 	binary.BigEndian.PutUint32(b, uint32(len(b)-4+n))
 	w.out.Write(b)
-	w.out.Write(object_)
+	w.out.Write(head)
+	w.put(object_)
 }
 
 // bookmark says up to where everything has been sent.
@@ -335,7 +377,7 @@ func (w *watcher) expired() {
 	s.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
 	if w.form.proto {
 		raw, _ := s.Marshal() // into memory
-		w.frame("ERROR", object.AppendEnvelope(nil, "v1", "Status", raw))
+		w.frame("ERROR", nil, object.AppendEnvelope(nil, "v1", "Status", raw))
 	} else {
 		raw, _ := json.Marshal(s) // plain fields
 		w.append("ERROR", raw)

@@ -31,11 +31,17 @@ func Unwrap(b []byte) (raw, kind []byte, err error) {
 
 // AppendEnvelope appends an object's message in its envelope.
 func AppendEnvelope(dst []byte, apiVersion, kind string, raw []byte) []byte {
+	return append(AppendEnvelopeHead(dst, apiVersion, kind, len(raw)), raw...)
+}
+
+// AppendEnvelopeHead is AppendEnvelope for a message of n bytes that is written behind
+// it.
+func AppendEnvelopeHead(dst []byte, apiVersion, kind string, n int) []byte {
 	dst = append(dst, Magic...)
 	dst = AppendHead(dst, 1, stringSize(apiVersion)+stringSize(kind))
 	dst = AppendString(dst, 1, apiVersion)
 	dst = AppendString(dst, 2, kind)
-	return AppendBytes(dst, 2, raw)
+	return AppendHead(dst, 2, n)
 }
 
 func stringSize(s string) int { return 1 + varintSize(uint64(len(s))) + len(s) }

@@ -56,14 +56,18 @@ func Once[T any](e *Event, name any, make func() T) T {
 	return out
 }
 
+// newsMost is how many events News has: whoever is far behind holds on to no more of
+// them, and a thousand watches to no more than a thousand times that.
+const newsMost = 64
+
 // News is what happened in a table since a version.
 type News struct {
-	Events  []*Event
-	Version uint64          // of the store: nothing else has happened up to it
-	Changed <-chan struct{} // closed when more happens
+	Events  []*Event        // at most newsMost
+	Version uint64          // up to which nothing else has happened: the store's, or that of the last event
+	Changed <-chan struct{} // closed when more happens; nil: more has happened already
 }
 
-// Since returns the events after a version. ErrCompacted says that not all of
+// Since returns the first events after a version. ErrCompacted says that not all of
 // them are known any more.
 func (t *Table) Since(version uint64) (News, error) {
 	t.store.mu.RLock()
@@ -84,7 +88,12 @@ func (t *Table) sinceLocked(version uint64) (News, error) {
 	if version < t.oldest {
 		return News{}, ErrCompacted
 	}
-	return News{slices.Clone(t.log[t.afterLocked(version):]), t.store.version, t.changed}, nil
+	behind := t.log[t.afterLocked(version):]
+	if len(behind) <= newsMost {
+		return News{slices.Clone(behind), t.store.version, t.changed}, nil
+	}
+	behind = behind[:newsMost]
+	return News{slices.Clone(behind), behind[newsMost-1].Version, nil}, nil
 }
 
 // afterLocked returns the place in the log of the first event after a version.
