@@ -11,7 +11,6 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/flight"
 	"github.com/windtunnel/windtunnel/internal/plane/process"
-	"github.com/windtunnel/windtunnel/internal/workers/job"
 )
 
 // crewFlags say who sends the load of a run.
@@ -88,10 +87,7 @@ func workerVerb(env *environment) *cobra.Command {
 		trim()
 		ctx, cancel := env.interruptible(cmd.Context(), "stopping", func() { os.Exit(exitUnknown) })
 		defer cancel()
-		o := flight.WorkerOptions{UID: fmt.Sprintf("process %d", os.Getpid()), Spool: args[2], Log: env.logger()}
-		if uid := os.Getenv(job.UIDVariable); uid != "" {
-			o.UID = "pod " + uid
-		}
+		o := flight.WorkerOptions{Spool: args[2], Log: env.logger()}
 		raw, err := os.ReadFile(args[0])
 		if err != nil {
 			return fmt.Errorf("read where the leader is: %w", err)

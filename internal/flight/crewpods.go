@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -114,13 +115,20 @@ func samePlane(ctx context.Context, host kubernetes.Interface, under endpoint.En
 }
 
 // listenAt is where the leader listens, and the name that workers reach it by, of a HOST or
-// HOST:PORT.
+// HOST:PORT: at that address if it is one of this machine's, else at all of them.
 func listenAt(wanted string) (listen, name string) {
 	name, port, err := net.SplitHostPort(wanted)
 	if err != nil {
 		name, port = wanted, "0"
 	}
-	return net.JoinHostPort("", port), name
+	at := ""
+	if own, err := net.InterfaceAddrs(); err == nil && slices.ContainsFunc(own, func(a net.Addr) bool {
+		n, ok := a.(*net.IPNet)
+		return ok && n.IP.Equal(net.ParseIP(name))
+	}) {
+		at = name
+	}
+	return net.JoinHostPort(at, port), name
 }
 
 // leaderAddress is where the leader listens, and the name that pods reach it by.
@@ -174,6 +182,7 @@ func (c *crew) startPods(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	o.Clock = c.run.clock
 	if c.host.job, err = job.Start(ctx, c.host.client, o, access); err != nil {
 		return err
 	}

@@ -25,7 +25,6 @@ import (
 type WorkerOptions struct {
 	Access workers.Access
 	Index  int
-	UID    string // no other process has the same
 	Spool  string // file for its records, which must not exist; it is removed when the leader has them all
 	Log    *slog.Logger
 }
@@ -38,7 +37,7 @@ func Work(ctx context.Context, o WorkerOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	w, err := workers.Join(ctx, o.Access, workers.Identity{Index: o.Index, UID: o.UID, Binary: binary}, workers.WorkerOptions{Clock: c, Log: o.Log})
+	w, err := workers.Join(ctx, o.Access, workers.Identity{Index: o.Index, Binary: binary}, workers.WorkerOptions{Clock: c, Log: o.Log})
 	if err != nil {
 		return err
 	}

@@ -56,6 +56,7 @@ type Leader struct {
 	members  []*member
 	messages []message
 	begun    bool          // a part was started: nobody may join any more
+	parts    map[int]bool  // the numbers of those whose outcomes are still to be taken
 	changed  chan struct{} // closed, and made anew, when a worker has said something, or is lost
 	told     chan struct{} // likewise, when there is a message
 	ended    bool
@@ -65,8 +66,9 @@ type Leader struct {
 type member struct {
 	index   int
 	joined  bool
-	uid     string
+	secret  string // of the process that joined
 	token   string
+	settled bool // it has the token, and shows it: nobody may join in its place any more
 	heard   clock.Time
 	lost    error // nil: it is there
 	left    bool  // it has ended by itself
@@ -92,7 +94,7 @@ func Lead(o Options) (*Leader, error) {
 	if len(o.Hosts) == 0 {
 		o.Hosts = []string{"127.0.0.1", "localhost"}
 	}
-	l := &Leader{options: o, changed: make(chan struct{}), told: make(chan struct{}), served: make(chan struct{})}
+	l := &Leader{options: o, changed: make(chan struct{}), told: make(chan struct{}), served: make(chan struct{}), parts: map[int]bool{}}
 	for i := range o.Workers {
 		k, err := newKeeper(filepath.Join(o.Folder, filepath.Base(record.WorkerFile(i))))
 		if err != nil {
@@ -139,7 +141,8 @@ func (l *Leader) serve() error {
 	}
 	l.access = Access{URL: "https://" + net.JoinHostPort(l.options.Hosts[0], port), CA: ca.PEM(), Token: rand.Text()}
 	l.server = &http.Server{
-		Handler: l.routes(), TLSConfig: config, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10,
+		Handler: l.routes(), TLSConfig: config, MaxHeaderBytes: 16 << 10,
+		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: requestWithin, WriteTimeout: requestWithin, IdleTimeout: idleWithin,
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug), // of connections that broke: the worker asks again
 	}
 	guard.Go(func() {
@@ -267,6 +270,7 @@ func (l *Leader) Do(ctx context.Context, who Group, body any, check func(worker 
 	l.mu.Lock()
 	l.begun = true
 	of := l.tellLocked(message{What: prepare, To: who, Body: raw})
+	l.parts[of] = true
 	l.mu.Unlock()
 	if err := l.await(ctx, func() bool { return l.haveLocked(who, of, ready) }); err != nil {
 		return l.end(who, of, err)
@@ -356,6 +360,7 @@ func (l *Leader) longestTripLocked() (out time.Duration) {
 func (l *Leader) outcomes(who Group, of int) []Outcome {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	delete(l.parts, of)
 	var out []Outcome
 	for _, m := range l.members {
 		if !who.has(m.index) {

@@ -3,6 +3,8 @@ package workers
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -112,7 +114,7 @@ func join(t *testing.T, l *Leader, n int, task func(worker int, body json.RawMes
 		c.clocks, c.writers, c.paths = append(c.clocks, own), append(c.writers, records), append(c.paths, path)
 		ctx, cancel := context.WithCancel(t.Context())
 		c.cancels = append(c.cancels, cancel)
-		w, err := Join(ctx, l.Access(), Identity{Index: i, UID: fmt.Sprint("uid-", i), Binary: "same"}, WorkerOptions{Clock: own, Log: slog.New(slog.DiscardHandler)})
+		w, err := Join(ctx, l.Access(), Identity{Index: i, Binary: "same"}, WorkerOptions{Clock: own, Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -277,19 +279,16 @@ func TestWhoMayNotTakePart(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}
 	}
-	first := Identity{Index: 0, UID: "a", Binary: "same"}
+	first := Identity{Index: 0, Binary: "same"}
 	if _, err := Join(t.Context(), l.Access(), first, options); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Join(t.Context(), l.Access(), first, options); err != nil {
-		t.Errorf("the same process asks again: %v", err)
-	}
 	stranger := l.Access()
 	stranger.Token = "guessed"
-	refused("another token", stranger, Identity{Index: 1, UID: "b", Binary: "same"}, "token")
-	refused("a twin", l.Access(), Identity{Index: 0, UID: "b", Binary: "same"}, "a second one is refused")
-	refused("another build", l.Access(), Identity{Index: 1, UID: "b", Binary: "other"}, "another build")
-	refused("one too many", l.Access(), Identity{Index: 2, UID: "c", Binary: "same"}, "numbered from 0 to 1")
+	refused("another token", stranger, Identity{Index: 1, Binary: "same"}, "token")
+	refused("a twin", l.Access(), first, "a second one is refused")
+	refused("another build", l.Access(), Identity{Index: 1, Binary: "other"}, "another build")
+	refused("one too many", l.Access(), Identity{Index: 2, Binary: "same"}, "numbered from 0 to 1")
 	l.Lose(1, errors.New("it died"))
 	if err := l.Joined(t.Context()); !errors.Is(err, ErrLost) {
 		t.Errorf("a worker that died before it came: %v", err)
@@ -297,7 +296,72 @@ func TestWhoMayNotTakePart(t *testing.T) {
 	if _, _, err := l.Do(canceled(t), Group{}, nil, accept); err == nil {
 		t.Error("a part was done without workers")
 	}
-	refused("too late", l.Access(), Identity{Index: 1, UID: "b", Binary: "same"}, "too late")
+	refused("too late", l.Access(), Identity{Index: 1, Binary: "same"}, "too late")
+}
+
+// Whoever has the run's token can ask for a worker's place. He learns nothing by it once
+// the worker is there: not its secret, not its token, and not the plan, which the leader
+// has forgotten when all have it.
+func TestATwinLearnsNothing(t *testing.T) {
+	l := newLeader(t, 1, nil)
+	client := trusting(t, l)
+	ask := func(method, path, token string, body any, into any) error {
+		w := &Worker{access: l.Access(), client: client, clock: clock.Start(), goneFor: time.Minute, token: token}
+		return w.ask(t.Context(), method, path, body, into)
+	}
+	mine := hello{Binary: "same", Secret: "mine"}
+	var once, twice welcome
+	if err := errors.Join(ask("POST", "/join", "", mine, &once), ask("POST", "/join", "", mine, &twice)); err != nil || once.Token != twice.Token || string(twice.Plan) != "plan" {
+		t.Fatalf("whoever did not get the answer asks again: %v", err)
+	}
+	for name, h := range map[string]hello{"another secret": {Binary: "same", Secret: "guessed"}, "no secret": {Binary: "same"}} {
+		err := ask("POST", "/join", "", h, nil)
+		if !errors.Is(err, ErrRefused) || strings.Contains(err.Error(), "mine") || strings.Contains(err.Error(), once.Token) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := ask("GET", "/time", once.Token, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := ask("POST", "/join", "", mine, nil); !errors.Is(err, ErrRefused) {
+		t.Errorf("the worker has shown its token, and a process with its secret joins: %v", err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.options.Plan != nil {
+		t.Error("the leader keeps the plan that all have")
+	}
+}
+
+// trusting is a client that knows the leader's authority.
+func trusting(t *testing.T, l *Leader) *http.Client {
+	t.Helper()
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(l.Access().CA) {
+		t.Fatal("no certificate")
+	}
+	c := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS13}, ForceAttemptHTTP2: true}}
+	t.Cleanup(c.CloseIdleConnections)
+	return c
+}
+
+// A worker cannot have the leader keep what nobody asked for.
+func TestReportsOfNoPartAreNotKept(t *testing.T) {
+	l := newLeader(t, 1, nil)
+	m := l.members[0]
+	m.joined, m.token = true, "t"
+	w := &Worker{access: l.Access(), client: trusting(t, l), clock: clock.Start(), goneFor: time.Minute, token: "t"}
+	l.tellLocked(message{What: begin})
+	for what, want := range map[string]bool{ready: true, ended: true, "whatever": false, underWay: true} {
+		if err := w.ask(t.Context(), "POST", "/report", report{Of: 1, What: what}, nil); (err == nil) != want {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(m.reports) > 0 {
+		t.Errorf("%v are kept", m.reports)
+	}
 }
 
 func canceled(t *testing.T) context.Context {
@@ -476,7 +540,7 @@ func TestWithoutALeaderWorkersStop(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer records.Close()
-	w, err := Join(t.Context(), l.Access(), Identity{UID: "a", Binary: "same"}, WorkerOptions{Clock: clock.Start(), Log: slog.New(slog.DiscardHandler), LeaderGoneAfter: 2 * time.Second})
+	w, err := Join(t.Context(), l.Access(), Identity{Binary: "same"}, WorkerOptions{Clock: clock.Start(), Log: slog.New(slog.DiscardHandler), LeaderGoneAfter: 2 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

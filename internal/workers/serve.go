@@ -20,6 +20,15 @@ import (
 const (
 	mostReport = 64 << 20
 	mostPiece  = 65 << 20 // one block may have 64 MiB
+	mostHello  = 64 << 10
+)
+
+const (
+	// requestWithin is how long a request to the leader may take, with its answer. A
+	// worker gives up after a few seconds, and asks again.
+	requestWithin = time.Minute
+	// idleWithin is how long a connection may be without requests.
+	idleWithin = 2 * time.Minute
 )
 
 // refusal is an answer that is no success.
@@ -53,6 +62,7 @@ func (l *Leader) routes() http.Handler {
 func (l *Leader) run(do func(*http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !same(r.Header.Get("Authorization"), "Bearer "+l.access.Token) {
+			w.Header().Set("Connection", "close") // who has no token is to hold nothing
 			answer(w, nil, refusal{http.StatusUnauthorized, "this is not the token of the run"})
 			return
 		}
@@ -78,6 +88,9 @@ func (l *Leader) asMember(do func(*member, *http.Request) (any, error)) http.Han
 		if known && lost == nil {
 			m.heard = l.options.Clock.Now()
 		}
+		if known && !m.settled {
+			l.settleLocked(m)
+		}
 		l.mu.Unlock()
 		switch {
 		case !known:
@@ -87,6 +100,18 @@ func (l *Leader) asMember(do func(*member, *http.Request) (any, error)) http.Han
 		}
 		return do(m, r)
 	})
+}
+
+// settleLocked notes that a worker has its token. The plan, which holds the plane's
+// credentials, is forgotten when all have.
+func (l *Leader) settleLocked(m *member) {
+	m.settled = true
+	for _, m := range l.members {
+		if !m.settled {
+			return
+		}
+	}
+	l.options.Plan = nil
 }
 
 func answer(w http.ResponseWriter, out any, err error) {
@@ -103,18 +128,20 @@ func answer(w http.ResponseWriter, out any, err error) {
 	}
 }
 
-func read(r *http.Request, into any) error {
-	if err := json.NewDecoder(io.LimitReader(r.Body, mostReport)).Decode(into); err != nil {
+func read(r *http.Request, most int64, into any) error {
+	if err := json.NewDecoder(io.LimitReader(r.Body, most)).Decode(into); err != nil {
 		return refusal{http.StatusBadRequest, "it cannot be read: " + err.Error()}
 	}
 	return nil
 }
 
 // join takes a worker in. A second process for an index is refused, also where the
-// first one is lost: it has sent some of the calls.
+// first one is lost: it has sent some of the calls. The run's token is in a Secret that
+// others may read, so the answer is given again only to whoever knows what the first
+// one has sent, and not after that one has shown its token.
 func (l *Leader) join(r *http.Request) (any, error) {
 	var h hello
-	if err := read(r, &h); err != nil {
+	if err := read(r, mostHello, &h); err != nil {
 		return nil, err
 	}
 	l.mu.Lock()
@@ -129,12 +156,14 @@ func (l *Leader) join(r *http.Request) (any, error) {
 	}
 	m := l.members[h.Index]
 	switch {
-	case m.joined && m.uid != h.UID:
-		return nil, refusal{http.StatusConflict, fmt.Sprintf("worker %d is there already, as another process (%s): a second one is refused", h.Index, m.uid)}
+	case h.Secret == "":
+		return nil, refusal{http.StatusBadRequest, "it has no secret"}
+	case m.settled || m.joined && !same(m.secret, h.Secret):
+		return nil, refusal{http.StatusConflict, fmt.Sprintf("worker %d is there already, as another process: a second one is refused", h.Index)}
 	case l.begun && !m.joined:
 		return nil, refusal{http.StatusGone, fmt.Sprintf("worker %d is too late: the load has begun", h.Index)}
 	case !m.joined:
-		m.joined, m.uid, m.token = true, h.UID, rand.Text()
+		m.joined, m.secret, m.token = true, h.Secret, rand.Text()
 	}
 	m.heard = l.options.Clock.Now()
 	l.changeLocked()
@@ -173,10 +202,11 @@ func (l *Leader) next(m *member, r *http.Request) (any, error) {
 	}
 }
 
-// report takes what a worker says. The same may come twice.
+// report takes what a worker says. The same may come twice; of a part that is over, or
+// that there is not, nothing is kept.
 func (l *Leader) report(m *member, r *http.Request) (any, error) {
 	var said report
-	if err := read(r, &said); err != nil {
+	if err := read(r, mostReport, &said); err != nil {
 		return nil, err
 	}
 	if said.What == underWay {
@@ -188,10 +218,13 @@ func (l *Leader) report(m *member, r *http.Request) (any, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	m.trip = said.Trip
-	if said.What == left {
+	switch {
+	case said.What == left:
 		m.left = true
 		m.keeper.expect(said.Size)
-	} else if said.Of > 0 && said.Of <= len(l.messages) {
+	case said.What != ready && said.What != ended:
+		return nil, refusal{http.StatusBadRequest, fmt.Sprintf("what is %q?", said.What)}
+	case l.parts[said.Of]:
 		m.reports[reportKey{said.Of, said.What}] = said
 	}
 	l.changeLocked()

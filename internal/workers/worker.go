@@ -3,6 +3,7 @@ package workers
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
@@ -23,7 +24,6 @@ import (
 // Identity says which worker a process is.
 type Identity struct {
 	Index  int
-	UID    string // of its pod, or of the process: no two have the same
 	Binary string // what Binary says of its program
 }
 
@@ -104,7 +104,8 @@ func Join(ctx context.Context, a Access, id Identity, o WorkerOptions) (*Worker,
 	}
 	w.answered = w.clock.Now()
 	var in welcome
-	err := w.insist(ctx, func() error { return w.ask(ctx, http.MethodPost, "/join", hello(id), &in) })
+	one := hello{Index: id.Index, Binary: id.Binary, Secret: rand.Text()}
+	err := w.insist(ctx, func() error { return w.ask(ctx, http.MethodPost, "/join", one, &in) })
 	if err != nil {
 		return nil, err
 	}

@@ -54,7 +54,7 @@ const header = "Windtunnel-Worker"
 // hello is how a worker asks to take part.
 type hello struct {
 	Index  int    `json:"index"`
-	UID    string `json:"uid"`    // of its pod or process
+	Secret string `json:"secret"` // by chance: whoever knows it asks again for what the answer to it was lost
 	Binary string `json:"binary"` // which build it is
 }
 

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/guard"
 )
 
 // Options say what the workers are.
@@ -33,36 +34,40 @@ type Options struct {
 	Workers     int
 	CPU, Memory resource.Quantity // of each, as request and as limit
 	Verb        string            // the first argument with which windtunnel is a worker
+	Clock       clock.Clock
 }
 
 const (
 	// Label has the name of the Job on all that it is made of.
-	Label = "windtunnel.dev/workers"
-	// UIDVariable is the variable that a worker learns the uid of its pod from.
-	UIDVariable = "WINDTUNNEL_POD_UID"
-	accessFile  = "access.json"
-	accessPath  = "/run/windtunnel"
-	spoolPath   = "/spool"
+	Label      = "windtunnel.dev/workers"
+	accessFile = "access.json"
+	accessPath = "/run/windtunnel"
+	spoolPath  = "/spool"
 	// processTaint is that of nodes whose pods are processes (package kubelet).
 	processTaint = "windtunnel.dev/processes"
-	keptFor      = 10 * 60          // seconds, of what nobody has taken away
-	mostActive   = 7 * 24 * 60 * 60 // seconds, of pods that never found a node and whose leader was killed
+	keptFor      = 10 * time.Minute // what nobody has taken away
+	leaderGone   = 10 * time.Minute // pods that never found a node, when nobody prolongs the Job
+	prolongEvery = 2 * time.Minute
 )
 
 func (o Options) meta() metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: o.Name, Namespace: o.Namespace, Labels: map[string]string{Label: o.Name, "app.kubernetes.io/name": "windtunnel"}}
 }
 
-// Job is the Job of the workers. It is suspended: the pods need the Secret, which
-// belongs to the Job. A worker that has failed is not replaced, since that one has sent
-// some of its calls, and the others go on: a bound on failed indexes would end them.
+// Job is the Job of the workers. Its pods wait for the Secret, which belongs to the Job
+// and so is made after it. A worker that has failed is not replaced, since that one has
+// sent some of its calls, and the others go on: a bound on failed indexes would end them.
+//
+// Whenever its leader is killed, the host takes it away: its deadline is some minutes
+// off, and the leader puts it off again and again. It is never suspended, since a
+// suspended Job has no deadline.
 func (o Options) Job() *batchv1.Job {
-	count, zero, kept, active, suspended := int32(o.Workers), int32(0), int32(keptFor), int64(mostActive), true
+	count, zero, kept, active := int32(o.Workers), int32(0), int32(keptFor.Seconds()), int64(leaderGone.Seconds())
 	mode, replace := batchv1.IndexedCompletion, batchv1.Failed
 	return &batchv1.Job{
 		TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"}, ObjectMeta: o.meta(),
 		Spec: batchv1.JobSpec{
-			CompletionMode: &mode, Completions: &count, Parallelism: &count, Suspend: &suspended,
+			CompletionMode: &mode, Completions: &count, Parallelism: &count,
 			BackoffLimitPerIndex: &zero, PodReplacementPolicy: &replace, TTLSecondsAfterFinished: &kept, ActiveDeadlineSeconds: &active,
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: o.meta().Labels}, Spec: o.pod()},
 		},
@@ -87,7 +92,6 @@ func (o Options) pod() corev1.PodSpec {
 		Containers: []corev1.Container{{
 			Name: "worker", Image: o.Image, Args: []string{o.Verb, accessPath + "/" + accessFile, "$(JOB_COMPLETION_INDEX)", spoolPath + "/records.wt"},
 			Env: []corev1.EnvVar{
-				{Name: UIDVariable, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.uid"}}},
 				{Name: "TMPDIR", Value: spoolPath},
 			},
 			Resources:    corev1.ResourceRequirements{Requests: resources, Limits: resources},
@@ -118,27 +122,38 @@ type Job struct {
 	options Options
 	client  kubernetes.Interface
 	uid     types.UID
+	began   clock.Time
+	stop    context.CancelFunc
+	wait    guard.Group
 }
 
 // ErrPod says that a worker's pod cannot run, or runs no more.
 var ErrPod = errors.New("its pod")
 
-// Start makes Job and Secret and lets the pods begin. What it has made when it fails,
-// it takes away.
+// Start makes Job and Secret, and prolongs the Job until Close. What it has made when it
+// fails, it takes away.
 func Start(ctx context.Context, client kubernetes.Interface, o Options, access []byte) (*Job, error) {
 	made, err := client.BatchV1().Jobs(o.Namespace).Create(ctx, o.Job(), metav1.CreateOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("make the workers' job: %w", err)
 	}
-	j := &Job{options: o, client: client, uid: made.UID}
-	_, err = client.CoreV1().Secrets(o.Namespace).Create(ctx, o.Secret(access, j.uid), metav1.CreateOptions{})
-	if err == nil {
-		_, err = client.BatchV1().Jobs(o.Namespace).Patch(ctx, o.Name, types.MergePatchType, []byte(`{"spec":{"suspend":false}}`), metav1.PatchOptions{})
-	}
-	if err != nil {
+	prolonging, stop := context.WithCancel(context.WithoutCancel(ctx))
+	j := &Job{options: o, client: client, uid: made.UID, began: o.Clock.Now(), stop: stop}
+	if _, err = client.CoreV1().Secrets(o.Namespace).Create(ctx, o.Secret(access, j.uid), metav1.CreateOptions{}); err != nil {
 		return nil, errors.Join(fmt.Errorf("start the workers' job: %w", err), j.Close())
 	}
+	j.wait.Go(func() { j.prolong(prolonging) })
 	return j, nil
+}
+
+// prolong puts the Job's deadline off until ctx ends. It fails only when the host is
+// away for long, and then says so when the Job has failed.
+func (j *Job) prolong(ctx context.Context) {
+	for clock.Sleep(ctx, prolongEvery) == nil {
+		active := j.options.Clock.Now().Sub(j.began) + leaderGone
+		patch := fmt.Appendf(nil, `{"metadata":{"uid":%q},"spec":{"activeDeadlineSeconds":%d}}`, j.uid, int64(active.Seconds()))
+		_, _ = j.client.BatchV1().Jobs(j.options.Namespace).Patch(ctx, j.options.Name, types.MergePatchType, patch, metav1.PatchOptions{}) // the next one makes up for it
+	}
 }
 
 // lookEvery is how often the pods are looked at. A worker that has gone is missed by
@@ -280,6 +295,8 @@ const (
 
 // Close deletes the Job, with which Secret and pods go, and waits until the pods have.
 func (j *Job) Close() error {
+	j.stop()
+	j.wait.Wait()
 	ctx, cancel := context.WithTimeoutCause(context.Background(), closeWithin, fmt.Errorf("within %v", closeWithin))
 	defer cancel()
 	background := metav1.DeletePropagationBackground

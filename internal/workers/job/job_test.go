@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 	"sigs.k8s.io/yaml"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
 )
 
 var some = Options{
@@ -22,7 +26,7 @@ var some = Options{
 // ended for one that failed, and nothing of it outlives the Job.
 func TestJobIsOneForAll(t *testing.T) {
 	j := some.Job().Spec
-	if *j.Completions != 3 || *j.Parallelism != 3 || *j.BackoffLimitPerIndex != 0 || j.MaxFailedIndexes != nil || j.SuccessPolicy != nil || !*j.Suspend || j.TTLSecondsAfterFinished == nil {
+	if *j.Completions != 3 || *j.Parallelism != 3 || *j.BackoffLimitPerIndex != 0 || j.MaxFailedIndexes != nil || j.SuccessPolicy != nil || j.Suspend != nil || *j.ActiveDeadlineSeconds != 600 || j.TTLSecondsAfterFinished == nil {
 		t.Errorf("%+v", j)
 	}
 	c := j.Template.Spec.Containers[0]
@@ -35,6 +39,42 @@ func TestJobIsOneForAll(t *testing.T) {
 	if len(s.OwnerReferences) != 1 || s.OwnerReferences[0].UID != "uid" || s.OwnerReferences[0].Name != some.Name {
 		t.Errorf("the secret belongs to %+v", s.OwnerReferences)
 	}
+}
+
+// The host takes the Job away when its leader was killed, whenever that was: its deadline
+// is always some minutes off, and only the leader puts it off.
+func TestOnlyItsLeaderProlongsTheJob(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := some
+		o.Clock = clock.Start()
+		client := fake.NewClientset()
+		j, err := Start(t.Context(), client, o, []byte("access"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		deadline := func() time.Duration {
+			got, err := client.BatchV1().Jobs(o.Namespace).Get(t.Context(), o.Name, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return time.Duration(*got.Spec.ActiveDeadlineSeconds) * time.Second
+		}
+		if got := deadline(); got != 10*time.Minute {
+			t.Errorf("at first %v", got)
+		}
+		time.Sleep(time.Hour + time.Second)
+		if got := deadline(); got != 70*time.Minute {
+			t.Errorf("after an hour %v", got)
+		}
+		j.stop()
+		time.Sleep(time.Hour)
+		if got := deadline(); got != 70*time.Minute {
+			t.Errorf("an hour after its leader was gone %v", got)
+		}
+		if err := j.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestManifestsAreObjects(t *testing.T) {
