@@ -82,6 +82,16 @@ func TestEachCauseComesFirst(t *testing.T) {
 			kube-controller-manager workqueue_work_duration_seconds_sum{name="replicaset"} +5`,
 			manifest: limited(record.ComponentFact{Name: "kube-controller-manager", Args: []string{"--kube-api-qps=5", "--kube-api-burst=10"}})},
 			diagnose.ClientThrottle, "kube-controller-manager", 0.99, 1, "qps 5, burst 10"},
+		{"a rate limiter that a configuration file sets", made{series: `
+			kube-scheduler rest_client_rate_limiter_duration_seconds_sum{verb="POST"} +4.9
+			kube-scheduler rest_client_rate_limiter_duration_seconds_count{verb="POST"} +5`,
+			manifest: limited(record.ComponentFact{Name: "kube-scheduler", Args: []string{"--config=s.yaml", "--kube-api-qps=500"}, Client: &record.ClientLimit{QPS: 5, Burst: 6}})},
+			diagnose.ClientThrottle, "kube-scheduler", 0.99, 1, "(qps 5, burst 6)"},
+		{"a rate limiter of a configuration file that is not known", made{series: `
+			kube-scheduler rest_client_rate_limiter_duration_seconds_sum{verb="POST"} +4.9
+			kube-scheduler rest_client_rate_limiter_duration_seconds_count{verb="POST"} +5`,
+			manifest: limited(record.ComponentFact{Name: "kube-scheduler", Args: []string{"--config=s.yaml"}})},
+			diagnose.ClientThrottle, "kube-scheduler", 0.99, 1, "kube-scheduler waited for its own rate limiter: 4.9"},
 		{"a queue with one worker, whose calls are quick", made{series: `
 			kube-controller-manager rest_client_request_duration_seconds_sum{verb="POST"} +0.9
 			kube-controller-manager workqueue_queue_duration_seconds_sum{name="namespace"} +9
@@ -470,6 +480,17 @@ func TestWhatAppearsIsCounted(t *testing.T) {
 	f, _ := made{series: `kube-controller-manager rest_client_rate_limiter_duration_seconds_sum{verb="DELETE"} *1
 		kube-controller-manager rest_client_rate_limiter_duration_seconds_count{verb="DELETE"} *10`}.facts(t)
 	if got := diagnose.Findings(f); len(got) == 0 || got[0].Cause != diagnose.ClientThrottle || got[0].Score < 0.9 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// What a configuration file sets is raised there: a flag beside it is ignored.
+func TestConfigFileIsNamed(t *testing.T) {
+	f, _ := made{series: `kube-scheduler rest_client_rate_limiter_duration_seconds_sum{verb="POST"} +4.9
+		kube-scheduler rest_client_rate_limiter_duration_seconds_count{verb="POST"} +5`,
+		manifest: limited(record.ComponentFact{Name: "kube-scheduler", Args: []string{"--config=s.yaml"}, Client: &record.ClientLimit{QPS: 5, Burst: 5}})}.facts(t)
+	got := diagnose.Findings(f)
+	if len(got) == 0 || !strings.Contains(got[0].Try, "clientConnection.qps") || strings.Contains(got[0].Try, "--kube-api-qps") {
 		t.Errorf("%+v", got)
 	}
 }

@@ -128,6 +128,14 @@ func (f *Facts) whole(question string, labels ...string) float64 {
 	return s.Whole
 }
 
+// given tells whether a component was started with a flag, whatever its value is.
+func given(c record.ComponentFact, name string) bool {
+	return slices.ContainsFunc(c.Args, func(arg string) bool {
+		set, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		return set == name && strings.HasPrefix(arg, "-")
+	})
+}
+
 // flag returns the value of a component's flag, or what it is without.
 func flag(c record.ComponentFact, name string, otherwise float64) float64 {
 	for _, arg := range c.Args {

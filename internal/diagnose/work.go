@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
@@ -23,13 +24,13 @@ const (
 func (b *blame) clients() (out []candidate) {
 	for _, name := range b.f.names(throttled) {
 		waits, went := b.sum(throttled, instance, name), b.sum(paced, instance, name)
-		qps, burst := limiter(name)
-		c := b.f.component(name)
-		setting, raise := "", "the client's qps and burst"
-		if qps > 0 {
-			raise = "--kube-api-qps and --kube-api-burst"
-			qps, burst = flag(c, "kube-api-qps", qps), flag(c, "kube-api-burst", burst)
+		qps, burst, raise := limiterOf(b.f.component(name))
+		setting := ""
+		switch {
+		case qps > 0 && burst > 0:
 			setting = fmt.Sprintf(" (qps %g, burst %g)", qps, burst)
+		case qps > 0:
+			setting = fmt.Sprintf(" (qps %g)", qps)
 		}
 		out = append(out, b.candidate(Finding{
 			Cause: ClientThrottle, Component: name,
@@ -55,6 +56,21 @@ func rateBound(qps float64) *float64 {
 		return nil
 	}
 	return &qps
+}
+
+// limiterOf is the rate limit of a component's client, and what raises it. A
+// configuration file has the last word: flags beside it are ignored. 0: it is not known.
+func limiterOf(c record.ComponentFact) (qps, burst float64, raise string) {
+	if c.Client != nil || given(c, "config") {
+		if c.Client != nil {
+			qps, burst = c.Client.QPS, c.Client.Burst
+		}
+		return qps, burst, "clientConnection.qps and clientConnection.burst in the file of --config"
+	}
+	if qps, burst = limiter(c.Name); qps > 0 {
+		return flag(c, "kube-api-qps", qps), flag(c, "kube-api-burst", burst), "--kube-api-qps and --kube-api-burst"
+	}
+	return 0, 0, "the client's qps and burst"
 }
 
 // limiter is what Kubernetes gives a component where no flag says otherwise.

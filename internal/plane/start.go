@@ -234,7 +234,7 @@ func (p *Plane) launch(name string, f flight) error {
 	}
 	p.facts.Components = append(p.facts.Components, record.ComponentFact{
 		Name: name, Args: flags, Env: env,
-		CPULimit: own.CPU, MemoryLimit: uint64(own.Memory), Limited: child.Limited(),
+		CPULimit: own.CPU, MemoryLimit: uint64(own.Memory), Limited: child.Limited(), Client: ClientLimitOf(flags, f.o.BaseDir),
 	})
 	if p.group != nil && len(child.Cgroups()) == 0 {
 		p.facts.Limited = false // what it takes is not in the plane's limits

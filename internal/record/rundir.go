@@ -169,6 +169,14 @@ type ComponentFact struct {
 	CPULimit    float64  `json:"cpu_limit,omitempty"`    // cores; 0 = none
 	MemoryLimit uint64   `json:"memory_limit,omitempty"` // bytes; 0 = none
 	Limited     bool     `json:"limited"`                // the limits above are in force
+
+	Client *ClientLimit `json:"client,omitempty"` // of the configuration file that it was started with; nil: none is known
+}
+
+// ClientLimit is the rate limit of a component's client of the API server.
+type ClientLimit struct {
+	QPS   float64 `json:"qps"`             // below 0: none
+	Burst float64 `json:"burst,omitempty"` // 0: not known
 }
 
 // SubjectFact is a program that was tested on the plane, as it was started.

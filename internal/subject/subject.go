@@ -129,6 +129,7 @@ func (p *Prepared) Start(ctx context.Context) (record.SubjectFact, error) {
 func (p *Prepared) fact(ctx context.Context, c plane.Component, path string, args []string) record.SubjectFact {
 	f := record.SubjectFact{Command: path, ComponentFact: record.ComponentFact{
 		Name: c.Name, Args: args, CPULimit: c.CPULimit, MemoryLimit: c.MemoryLimit, Limited: c.Limited,
+		Client: plane.ClientLimitOf(args, p.options.Folder),
 	}}
 	for _, name := range slices.Sorted(maps.Keys(p.subject.Env)) {
 		f.Env = append(f.Env, name+"="+p.vars[name])
