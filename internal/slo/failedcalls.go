@@ -137,9 +137,8 @@ func (x failedCalls) judge(r *Result, o *scenario.Objective) {
 			if x.expects(c.Step, int(code)) {
 				continue
 			}
-			if failed += n; certain(code) {
-				refused += n
-			}
+			failed += n
+			refused += x.certain(c, code, n)
 		}
 		if !x.expects(c.Step, 0) {
 			lost += c.Lost
@@ -174,14 +173,48 @@ func within(f Failure, labels map[string]string) bool {
 	return true
 }
 
-// certain tells whether a refusal is for what was asked, however busy the machine
-// and however slow the instrument was.
-func certain(code uint16) bool {
-	switch code {
-	case http.StatusNotFound, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests: // may be a matter of timing
-		return false
+// manyCalls is how many calls of one operation are enough to say, where every one of
+// them was refused, that timing is not the reason.
+const manyCalls = 10
+
+// certain returns how many of an operation's n answers with a code refuse what was
+// asked, however busy the machine and however slow the instrument was. An answer is
+// no latency: it is a matter of timing only where its code or its message says so, and
+// not where no call of the operation was answered otherwise.
+func (x failedCalls) certain(c *run.Calls, code uint16, n int) int {
+	refused := 0
+	for with, all := range c.Refused {
+		if with != 0 { // never sent
+			refused += all
+		}
 	}
-	return code >= http.StatusBadRequest && code < http.StatusInternalServerError
+	if code != 0 && refused >= manyCalls && refused == c.Count() {
+		return n
+	}
+	switch code {
+	case 0, http.StatusNotFound, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests,
+		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return 0
+	}
+	late := 0
+	for _, one := range x.f.Failures {
+		if one.Step == c.Step && one.Verb == c.Verb && one.Resource == c.Resource && one.Subresource == c.Subresource && one.Cluster == c.Cluster &&
+			one.Code == int(code) && ofTime(one.Message) {
+			late += one.Count
+		}
+	}
+	return max(0, n-late)
+}
+
+// ofTime tells whether a server says that something took it too long, or that it was
+// not ready yet, in an answer whose code does not say so.
+func ofTime(message string) bool {
+	for _, word := range []string{"timed out", "timeout", "deadline exceeded", "context canceled", "no leader", "leader changed", "not yet", "too many requests"} {
+		if strings.Contains(strings.ToLower(message), word) {
+			return true
+		}
+	}
+	return false
 }
 
 // String says a failure in one clause.

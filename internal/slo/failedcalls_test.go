@@ -53,6 +53,34 @@ func TestFailedCalls(t *testing.T) {
 				f.call(loadOp(), 40, 3, 4, record.OK)
 			}
 		}, slo.Unknown, ""},
+		{"no room in the store, on a slow instrument", func(f *flight) {
+			f.refuse(other, 3, 500, record.Call{})
+			f.tell(other, 500, 3, "", "etcdserver: mvcc: database space exceeded")
+			for range 500 {
+				f.call(loadOp(), 40, 3, 4, record.OK)
+			}
+		}, slo.Fail, "failed calls of the load: 3 of 1,503"},
+		{"timed out inside, on a slow instrument", func(f *flight) {
+			f.refuse(other, 3, 500, record.Call{})
+			f.tell(other, 500, 3, "", "etcdserver: request timed out")
+			for range 500 {
+				f.call(loadOp(), 40, 3, 4, record.OK)
+			}
+		}, slo.Unknown, ""},
+		{"a webhook that never answers, on a slow instrument", func(f *flight) {
+			f.refuse(other, 240, 500, record.Call{})
+			f.tell(other, 500, 240, "InternalError", `failed calling webhook "a.b": context deadline exceeded`)
+			for range 500 {
+				f.call(loadOp(), 40, 3, 4, record.OK)
+			}
+		}, slo.Fail, "failed calls of the load: 240 of 1,740"},
+		{"a share of the scenario's own, on a slow instrument", func(f *flight) {
+			f.objective(scenario.Objective{SLI: "call-success", Statistic: "mean", Labels: map[string]string{"step": "away"}, Min: ptr(0.99)})
+			f.refuse(other, 2, 422, record.Call{})
+			for range 500 {
+				f.call(loadOp(), 40, 3, 4, record.OK)
+			}
+		}, slo.Fail, ""},
 		{"no answer", func(f *flight) { f.refuse(other, 2, 0, record.Call{}) }, slo.Unknown, "failed calls of the load: 2 of 1,002 failed for good, where at most 0 may: 2 calls had no answer, and may have been done"},
 		{"sent again", func(f *flight) { f.refuse(other, 2, 429, record.Call{Again: true}) }, slo.Pass, "2 of the load's 1002 calls failed."},
 		{"sent again in vain", func(f *flight) { f.refuse(other, 2, 429, record.Call{Attempt: 3}) }, slo.Fail, "failed calls of the load: 2 of 1,002"},

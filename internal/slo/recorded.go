@@ -147,10 +147,13 @@ func (c records) deletion(r *Result, o *scenario.Objective, resource string) {
 // without an answer has not been.
 func (c records) callSuccess(r *Result, o *scenario.Objective) {
 	r.Unit = "ratio"
-	var all, ok int
+	var all, ok, refused int
 	for _, calls := range c.f.Calls {
 		if matches(calls, o.Labels) {
 			all, ok = all+calls.Count(), ok+calls.Outcomes[record.OK]
+			for code, n := range calls.Refused {
+				refused += c.failed.certain(calls, code, n)
+			}
 		}
 	}
 	e := exactly(0, float64(all))
@@ -158,4 +161,5 @@ func (c records) callSuccess(r *Result, o *scenario.Objective) {
 		e = exactly(float64(ok)/float64(all), float64(all))
 	}
 	hold(r, e, false)
+	r.certain = r.AtLeast && all > 0 && 1-float64(refused)/float64(all) < r.Threshold
 }
