@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // Shape is how a quantity grows with a size.
@@ -110,11 +111,18 @@ func Grow(points []Point, seed uint64) (Growth, bool) {
 }
 
 // Project returns the quantity at a size, with the interval that the bootstrap
-// gives when each resample chooses its model anew: beyond the sizes that were
+// gives when each resample chooses its model anew; of a constant, when each resample
+// is taken for a line, since the noise may hide one. Beyond the sizes that were
 // measured it is a projection and no measurement.
 func (g Growth) Project(x float64) Estimate {
 	samples := make([]float64, 0, Resamples)
-	g.resample(func(again []Point) { samples = append(samples, fitAll(again)[0].At(x)) })
+	g.resample(func(again []Point) {
+		if g.Best.Shape == Constant {
+			samples = append(samples, fit(Linear, again).At(x))
+		} else {
+			samples = append(samples, fitAll(again)[0].At(x))
+		}
+	})
 	return percentiles(g.Best.At(x), samples, len(g.points))
 }
 
@@ -128,11 +136,15 @@ func (g Growth) Evidence(shapes ...Shape) (sum float64) {
 	return sum
 }
 
-// fitAll fits every shape, the best first.
+// fitAll fits every shape, the best first. No evidence is for a constant where the
+// growth stands out from the noise.
 func fitAll(points []Point) []Model {
 	var out []Model
 	for _, s := range Shapes() {
 		out = append(out, fit(s, points))
+	}
+	if standsOut(len(points), out[0].squares, out[1].squares) {
+		out[0].aicc = math.Inf(1)
 	}
 	slices.SortStableFunc(out, func(a, b Model) int { return cmp.Compare(a.aicc, b.aicc) })
 	sum := 0.0
@@ -144,6 +156,18 @@ func fitAll(points []Point) []Model {
 		out[i].Weight /= sum
 	}
 	return out
+}
+
+// standsOut tells whether a line leaves so much less of the spread of n points than a
+// constant does that it is no chance, with 95 % confidence: the F test of the one
+// constant more. It asks of the growth against the noise, however large the part is
+// that does not grow. Akaike's criterion, which looks for the curve that predicts
+// best, prefers a constant to a plain line of five points.
+func standsOut(n int, constant, line float64) bool {
+	free := float64(n - 2)
+	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: free}.Quantile(1 - (1-Confidence)/2)
+	line = max(line, float64(n)*noise*noise)
+	return (constant-line)/(line/free) > t*t
 }
 
 // fit finds a shape's constants by least squares of logarithms. For a given

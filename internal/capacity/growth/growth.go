@@ -50,8 +50,9 @@ type Quantity struct {
 	Unit   string        `json:"unit"`
 	Points []stats.Point `json:"points"` // size and value of each run
 	// Shape is linear or superlinear where at least Clear of the evidence is for
-	// it; constant where that is so, or where twice the size changes it by less
-	// than Flat, with 95 % confidence; else unclear, as where no curve comes near.
+	// it; constant where no growth stands out from the noise of the runs, and the
+	// noise hides none that would come to Hidden times as much at a projected size;
+	// else unclear, as where no curve comes near.
 	Shape    string             `json:"shape"`
 	Evidence map[string]float64 `json:"evidence"` // for each of the three, in all 1
 	Model    stats.Model        `json:"model"`    // the one with the most evidence
@@ -74,13 +75,13 @@ type Projection struct {
 }
 
 // Clear is the share of the evidence from which on a shape is called by its
-// name. Flat is how much a quantity may change when the size doubles that is
-// called constant all the same. Loose is the spread of the points about the
+// name. Hidden is how many times as much a quantity may come to at a projected size,
+// by growth that the noise of the runs may hide, and be called constant. Loose is the spread of the points about the
 // best curve from which on no curve is said to fit: something gave way.
 const (
-	Clear = 0.8
-	Flat  = 0.05
-	Loose = 0.3
+	Clear  = 0.8
+	Hidden = 2
+	Loose  = 0.3
 )
 
 // The shapes that are told apart.
@@ -270,7 +271,7 @@ func (q *Quantity) fit(g stats.Growth, project []float64) {
 			q.Shape = shape
 		}
 	}
-	if q.Doubling.Interval[0] > 1-Flat && q.Doubling.Interval[1] < 1+Flat {
+	if q.Model.Shape == stats.Constant {
 		q.Shape = Constant
 	}
 	q.Projections = []Projection{}
@@ -281,5 +282,8 @@ func (q *Quantity) fit(g stats.Growth, project []float64) {
 	for _, size := range project {
 		e := g.Project(size)
 		q.Projections = append(q.Projections, Projection{size, Value{e.Value, e.Interval}})
+		if q.Shape == Constant && e.Interval[1] > Hidden*e.Value {
+			q.Shape = Unclear
+		}
 	}
 }

@@ -171,3 +171,39 @@ func TestDoubts(t *testing.T) {
 		}
 	}
 }
+
+// What every run has hides no slope, and noise is no slope: flatness is asked of the
+// growth against the noise. What is called constant is not projected to many times
+// as much.
+func TestGrowthAgainstNoise(t *testing.T) {
+	const MiB = 1 << 20
+	for name, c := range map[string]struct {
+		sizes, values []float64
+		project       float64
+		shape         string
+		least, most   float64 // of the projection
+	}{
+		"etcd, growing": {[]float64{2, 5, 10, 15, 20}, []float64{128, 131, 136.5, 141, 146}, 5000, growth.Linear, 2000, 8000},
+		"a large base":  {[]float64{2, 5, 10, 15, 20}, []float64{322, 329, 340, 352, 363}, 5000, growth.Linear, 5000, 20000},
+		"noise":         {[]float64{2, 5, 10, 15, 20}, []float64{340, 322, 347, 330, 338}, 40, growth.Constant, 330, 345},
+		"noise, far":    {[]float64{2, 5, 10, 15, 20}, []float64{340, 322, 347, 330, 338}, 5000, growth.Unclear, 330, 345},
+	} {
+		runs := made()[:5]
+		for i := range runs {
+			runs[i].Manifest.Parameters["pods"] = c.sizes[i]
+			runs[i].Judgement.Measures["peak_rss_bytes_etcd"] = slo.Measure{Value: c.values[i] * MiB, Unit: "bytes"}
+		}
+		f, err := growth.Fit(runs, growth.Options{Only: []string{"peak_rss_bytes_etcd"}, Project: []float64{c.project}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		q := f.Quantities[0]
+		p := q.Projections[0]
+		if q.Shape != c.shape || p.Value.Value < c.least*MiB || p.Value.Value > c.most*MiB {
+			t.Errorf("%s: %s, %s, projected %v", name, q.Shape, q.Sentence, p)
+		}
+		if q.Shape == growth.Constant && p.Interval[1] > growth.Hidden*p.Value.Value {
+			t.Errorf("%s: constant, and projected to %v", name, p)
+		}
+	}
+}

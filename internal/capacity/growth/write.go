@@ -21,10 +21,12 @@ func (q Quantity) sentence(against string) string {
 	last := q.Projections[len(q.Projections)-1]
 	ahead := fmt.Sprintf("projected, not measured: %s at %s %s (%s to %s)", unit.Text(last.Value.Value, q.Unit), unit.Number(last.Size), against,
 		unit.Text(last.Interval[0], q.Unit), unit.Text(last.Interval[1], q.Unit))
-	switch q.Shape {
-	case Constant:
+	switch {
+	case q.Shape == Unclear && q.Model.Shape == stats.Constant:
+		return fmt.Sprintf("%s shows no growth with %s beyond the noise of these runs, but the noise may hide some; %s", q.Title, against, ahead)
+	case q.Shape == Constant:
 		return fmt.Sprintf("%s does not grow with %s; %s", q.Title, against, ahead)
-	case Unclear:
+	case q.Shape == Unclear:
 		return fmt.Sprintf("how %s grows with %s cannot be told from these runs (%s); %s; %s", q.Title, against, q.weights(), doubling, ahead)
 	}
 	return fmt.Sprintf("%s grows %s with %s: %s; %s", q.Title, q.Shape, against, doubling, ahead)
