@@ -53,7 +53,8 @@ type Flight struct {
 	// that ends the run.
 	Manager func(ctx context.Context, s Subject) error
 	// Subject names the scenario's subject that Manager is in place of, so that
-	// one file serves the command line and the test; default "manager".
+	// one file serves the command line and the test; default "manager". A scenario that
+	// has subjects must have this one.
 	Subject string
 	// CRDs are files and folders of CustomResourceDefinitions that are installed
 	// for a Scenario; a File names its own.

@@ -181,7 +181,9 @@ func newRun(in Imported, o Options) (*run, error) {
 	if r.members, err = compileMembers(r.scenario, filepath.Dir(o.File)); err != nil {
 		return nil, err
 	}
-	adopt(r.scenario, o.As)
+	if err := adopt(r.scenario, o.As); err != nil {
+		return nil, err
+	}
 	if r.subjects, err = compileSubjects(r.scenario, o); err != nil {
 		return nil, err
 	}

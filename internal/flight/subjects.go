@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/flight/journal"
@@ -13,6 +14,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/subject"
 	"github.com/windtunnel/windtunnel/internal/subject/external"
+	"github.com/windtunnel/windtunnel/internal/text"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -34,19 +36,32 @@ type subjects struct {
 // stopGrace is how long a subject in the caller's process gets to end.
 const stopGrace = 10 * time.Second
 
+// ErrNoSubject says that a program was to take the place of a subject that the scenario
+// does not have.
+var ErrNoSubject = errors.New("the scenario has no such subject")
+
 // adopt makes the process that started windtunnel one of the subjects: in place
-// of the scenario's of that name, or as another.
-func adopt(s *scenario.Scenario, name string) {
+// of the scenario's of that name, or the only one of a scenario that has none. A
+// name that the scenario does not have is refused: beside it the scenario's own
+// subject would run, and do the same work.
+func adopt(s *scenario.Scenario, name string) error {
 	if name == "" {
-		return
+		return nil
 	}
+	var known []string
 	for i := range s.Subjects {
-		if x := &s.Subjects[i]; x.Name == name {
+		x := &s.Subjects[i]
+		if known = append(known, x.Name); x.Name == name {
 			*x = scenario.Subject{Name: name, External: true, Metrics: x.Metrics, Ready: scenario.Ready{Wait: x.Ready.Wait}, CRDs: x.CRDs, Manifests: x.Manifests}
-			return
+			return nil
 		}
 	}
+	if len(known) > 0 {
+		return fmt.Errorf("%w: %q is not one of %s%s; name the one that your program replaces, or declare %s with external: true",
+			ErrNoSubject, name, strings.Join(known, ", "), text.DidYouMean(name, known), name)
+	}
 	s.Subjects = append(s.Subjects, scenario.Subject{Name: name, External: true, Metrics: &scenario.Metrics{}})
+	return nil
 }
 
 // watchCaller ends the run when the process that started windtunnel, or the
