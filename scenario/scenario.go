@@ -104,7 +104,7 @@ type Namespaces struct {
 // not empty, memory and creations not as they were before the first run on the
 // cluster, a machine that others use. The run directory says what was found.
 type Preflight struct {
-	Wait     unit.Duration `yaml:"wait"`     // how long the plane may take to become clean; default 1s for a plane of the run's own, 2m for another
+	Wait     unit.Duration `yaml:"wait"`     // how long the plane may take to become clean; default 1s for a plane of the run's own, 30s if it has subjects, 2m for another
 	Dirty    string        `yaml:"dirty"`    // what is done then: tag (default), the run says so; or stop, it is not flown
 	Tolerate []string      `yaml:"tolerate"` // what is not held against the plane, here and by settle: leftover, terminating, queue, retries, cpu, heap, store, probe-write, host, unread
 }

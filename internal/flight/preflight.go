@@ -16,6 +16,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/flight/preflight"
 	"github.com/windtunnel/windtunnel/internal/flight/steps"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/scenario"
 )
 
 // ErrDirty says that the plane was not clean when the run was to begin, and
@@ -24,9 +25,10 @@ var ErrDirty = errors.New("the plane is not clean")
 
 // How long a run waits for a clean plane when its scenario does not say, and how
 // often it looks. A plane of its own has had no load yet: what keeps it busy is
-// its own start, of which there is little left.
+// its own start, of which there is little left, unless it has subjects.
 const (
 	waitOwn    = time.Second
+	waitJoin   = 30 * time.Second // a plane of its own with subjects: hollow edges, for example, join at first
 	everyOwn   = 100 * time.Millisecond
 	waitOthers = 2 * time.Minute
 	lookEvery  = 2 * time.Second // long enough for a mean of CPU, which the kernel counts in steps of 10 ms
@@ -44,18 +46,12 @@ type preflightCheck struct {
 // manifest, in the records, and from there in the verdict.
 func (c *preflightCheck) pass(ctx context.Context, since inspect.CPU) error {
 	i := inspect.New(c.Inspection(), since)
-	wait, every := waitOthers, lookEvery
+	wait, every := patience(c.Workload.Scenario, c.Own)
 	var first preflight.State
 	var from string
-	if c.Own {
-		wait, every = waitOwn, everyOwn
-	} else {
+	if !c.Own {
 		first, from = c.earlier(ctx)
 	}
-	if w := c.Workload.Scenario.Preflight.Wait; w > 0 {
-		wait = time.Duration(w)
-	}
-	every = min(every, max(wait/4, everyOwn)) // it takes two looks to know a rate
 	begin := c.Clock.Now()
 	until, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("%v have passed", wait))
 	defer cancel()
@@ -79,6 +75,20 @@ func (c *preflightCheck) pass(ctx context.Context, since inspect.CPU) error {
 		found = []preflight.Finding{{Kind: preflight.Unread, Text: fmt.Sprintf("it was not looked at to the end: %v", context.Cause(until))}}
 	}
 	return c.tag(found, c.facts(last, from, c.Clock.Now().Sub(begin)))
+}
+
+// patience is how long a run waits for a clean plane at most, and how often it looks.
+func patience(s *scenario.Scenario, own bool) (wait, every time.Duration) {
+	switch wait, every = waitOthers, lookEvery; {
+	case own && len(s.Subjects) > 0:
+		wait, every = waitJoin, everyOwn
+	case own:
+		wait, every = waitOwn, everyOwn
+	}
+	if w := s.Preflight.Wait; w > 0 {
+		wait = time.Duration(w)
+	}
+	return wait, min(every, max(wait/4, everyOwn)) // it takes two looks to know a rate
 }
 
 // facts are what a later run on the same cluster wants to know.

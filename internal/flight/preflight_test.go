@@ -28,6 +28,27 @@ func TestPreflightFindings(t *testing.T) {
 	}
 }
 
+// A plane of the run's own is waited for longer if its subjects have work of their own at
+// first, such as hollow edges that join.
+func TestPatienceOfPreflight(t *testing.T) {
+	subjects := []scenario.Subject{{Name: "edge-fleet"}}
+	for _, c := range []struct {
+		name string
+		s    scenario.Scenario
+		own  bool
+		want time.Duration
+	}{
+		{"own", scenario.Scenario{}, true, time.Second},
+		{"own, with subjects", scenario.Scenario{Subjects: subjects}, true, 30 * time.Second},
+		{"others'", scenario.Scenario{Subjects: subjects}, false, 2 * time.Minute},
+		{"as the scenario says", scenario.Scenario{Subjects: subjects, Preflight: scenario.Preflight{Wait: unit.Duration(5 * time.Second)}}, true, 5 * time.Second},
+	} {
+		if got, _ := patience(&c.s, c.own); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
 // spoiled is a bench on a cluster of somebody else's in which an earlier run
 // left an object with a finalizer that nobody removes.
 func spoiled(t *testing.T) *bench {

@@ -124,7 +124,7 @@ func Findings(now, first State, tolerate ...string) []Finding {
 	add(Queue, false, waiting(now.Queues, first.Queues))
 	add(Retries, false, retried(now.Queues, first.Queues))
 	for _, name := range now.Unrated {
-		add(Retries, false, []string{"it is not known yet how often items come back to the queues of " + name})
+		add(Retries, false, []string{"measuring baseline queue retries of " + name})
 	}
 	for _, name := range above(now.CPU, first.CPU, Factor, Slack) {
 		add(CPU, false, []string{fmt.Sprintf("%s uses %.2f cores, at first it was %.2f", name, now.CPU[name], first.CPU[name])})
