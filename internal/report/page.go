@@ -176,6 +176,11 @@ func (r *Report) facts() []pair {
 	if members > 0 {
 		add("Members", unit.Number(float64(members)))
 	}
+	for _, size := range sizeParameters() {
+		if n, ok := asNumber(m.Parameters[size.parameter]); ok && n > 0 {
+			add(size.name, unit.Number(n))
+		}
+	}
 	if r.Pods > 0 {
 		pods := unit.Number(float64(r.Pods))
 		if r.OtherPods > 0 {
@@ -197,6 +202,27 @@ func (r *Report) facts() []pair {
 		add("Machine", fmt.Sprintf("%d cores, %s", m.Machine.Cores, unit.Bytes(m.Machine.MemoryBytes).Human()))
 	}
 	return out
+}
+
+// sizeParameter is a parameter by which scenarios of reference planes say how large
+// they are, where neither nodes nor pods do.
+type sizeParameter struct{ parameter, name string }
+
+func sizeParameters() []sizeParameter {
+	return []sizeParameter{{"edges", "Edges"}, {"apps", "Apps"}, {"vms", "VMs"}}
+}
+
+// asNumber is a parameter's value as a number; false if it is none.
+func asNumber(v any) (float64, bool) {
+	switch n := v.(type) {
+	case float64:
+		return n, true
+	case int:
+		return float64(n), true
+	case int64:
+		return float64(n), true
+	}
+	return 0, false
 }
 
 // fold splits the objectives into those that are shown and the tail.

@@ -187,3 +187,14 @@ func invented(t testing.TB, s reporttest.Shape, n int) (record.Dir, record.Manif
 	m.Started = m.Started.Add(time.Duration(n) * time.Minute)
 	return d, m
 }
+
+// The head of a run of a reference plane says how many edges, apps or machines it had:
+// it may have neither nodes nor pods of its own.
+func TestHeadHasSizesOfReferencePlanes(t *testing.T) {
+	r := build(t, reporttest.Shape{Pods: 300}, true)
+	r.Manifest.Parameters = map[string]any{"edges": 1500.0, "apps": 0.0, "preset": "improved"}
+	head, _, _ := strings.Cut(summary(t, r, 200), "\n\n")
+	if !strings.Contains(head, " · edges 1,500 · ") || strings.Contains(head, "apps") || strings.Contains(head, "preset") {
+		t.Errorf("head:\n%s", head)
+	}
+}
