@@ -22,6 +22,7 @@ type dialect struct {
 	differs   []string                                    // the variables that do, beside .Name, .Namespace, .Index and .Replica
 	aliases   []string                                    // other names of .Index and .Replica
 	variables func(v Vars, data map[string]any)           // adds the object's own to those of With
+	lastWins  bool                                        // of a key that a mapping has twice the last value counts, as its tool decodes; else it is an error
 	finish    func(object []byte, v Vars) ([]byte, error) // completes an object, JSON in and out; nil when it is as it was rendered
 }
 

@@ -45,7 +45,7 @@ func kubeBurner() dialect {
 	return dialect{
 		names:   ".Iteration .Replica",
 		missing: "error", random: []string{"randInt", "randAlpha", "payload", "randAlphaNum", "randNumeric", "randAscii", "randBytes", "shuffle", "uuidv4"},
-		aliases: []string{"Iteration"},
+		aliases: []string{"Iteration"}, lastWins: true,
 		functions: func(x *executor) texttemplate.FuncMap {
 			out := x.kubeBurner()
 			out["ReadFile"] = x.readFile

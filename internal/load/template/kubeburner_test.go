@@ -2,6 +2,7 @@ package template
 
 import (
 	"errors"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -176,4 +177,29 @@ func FuzzKubeBurner(f *testing.F) {
 			t.Errorf("by segments %s (%v), by executing %s (%v)", fast, ferr, slow, serr)
 		}
 	})
+}
+
+// TestTwice: of a key that a mapping has twice kube-burner's decoder takes the last value,
+// also where it depends on the object.
+func TestTwice(t *testing.T) {
+	text := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"m-{{.Iteration}}\"}\ndata:\n  a: first-{{.Iteration}}\n  a: last-{{.Replica}}\n"
+	b, err := Compile("f.yml", text, 1, KubeBurner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		v := Vars{Name: "x", Index: i, Replica: i + 1}
+		raw, err := b.Render(nil, v)
+		want := fmt.Sprintf(`{"apiVersion":"v1","data":{"a":"last-%d"},"kind":"ConfigMap","metadata":{"name":"m-%d"}}`, i+1, i)
+		if string(raw) != want || err != nil {
+			t.Errorf("got %s (%v), want %s", raw, err, want)
+		}
+		if key := b.Twice(v); key != "a" {
+			t.Errorf("the key that is there twice is %q", key)
+		}
+	}
+	once, err := Compile("f.yml", "apiVersion: v1\nkind: ConfigMap\n", 1, KubeBurner)
+	if err != nil || once.Twice(Vars{}) != "" {
+		t.Errorf("%q %v", once.Twice(Vars{}), err)
+	}
 }

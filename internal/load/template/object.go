@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -18,7 +19,7 @@ var errMany = errors.New("the template gives more than one object")
 
 // object turns the text that a template gave for an object into what is sent.
 func (d dialect) object(text []byte, v Vars) ([]byte, head, error) {
-	object, h, err := toJSON(text)
+	object, h, err := toJSON(text, d.lastWins)
 	if err == nil && d.finish != nil {
 		object, err = d.finish(object, v)
 	}
@@ -26,13 +27,13 @@ func (d dialect) object(text []byte, v Vars) ([]byte, head, error) {
 }
 
 // toJSON turns a rendered text into one object: JSON is kept in its order and
-// made compact, YAML is read as kubectl reads it.
-func toJSON(text []byte) ([]byte, head, error) {
+// made compact, YAML is read as kubectl reads it. lastWins is the dialect's.
+func toJSON(text []byte, lastWins bool) ([]byte, head, error) {
 	text = bytes.TrimSpace(text)
 	if len(text) == 0 {
 		return nil, head{}, ErrEmpty
 	}
-	object, err := compact(text)
+	object, err := compact(text, lastWins)
 	if err != nil {
 		return nil, head{}, err
 	}
@@ -55,7 +56,7 @@ func toJSON(text []byte) ([]byte, head, error) {
 }
 
 // compact returns one JSON value without white space.
-func compact(text []byte) ([]byte, error) {
+func compact(text []byte, lastWins bool) ([]byte, error) {
 	if text[0] == '{' && json.Valid(text) {
 		var out bytes.Buffer
 		err := json.Compact(&out, text)
@@ -65,7 +66,11 @@ func compact(text []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	object, err := yaml.YAMLToJSONStrict(text)
+	read := yaml.YAMLToJSONStrict
+	if lastWins {
+		read = yaml.YAMLToJSON
+	}
+	object, err := read(text)
 	if err != nil {
 		// What kind of decoder complains is of no use to the reader.
 		why := err.Error()
@@ -108,3 +113,22 @@ func oneDocument(text []byte) ([]byte, error) {
 	}
 	return nil, errMany
 }
+
+// Twice says which key a mapping of an object has twice, where the dialect lets the last
+// value count; empty where there is none, or the template gives no object.
+func (t *Template) Twice(v Vars) string {
+	x := t.pool.Get().(*executor)
+	defer t.pool.Put(x)
+	text, err := x.execute(v, nil)
+	if err != nil || !t.dialect.lastWins {
+		return ""
+	}
+	_, err = compact(append(bytes.TrimSpace(text), '\n'), false)
+	if m := twice.FindStringSubmatch(fmt.Sprint(err)); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+// twice finds the key in the YAML reader's complaint.
+var twice = regexp.MustCompile(`key "([^"]*)" already set in map`)

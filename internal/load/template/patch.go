@@ -19,7 +19,7 @@ func (t *Template) RenderPatch(dst []byte, v Vars) ([]byte, error) {
 	if len(text) == 0 {
 		return dst, t.fail(v, ErrEmpty)
 	}
-	patch, err := compactPatch(text)
+	patch, err := compactPatch(text, t.dialect.lastWins)
 	if err != nil {
 		return dst, t.fail(v, err)
 	}
@@ -27,17 +27,17 @@ func (t *Template) RenderPatch(dst []byte, v Vars) ([]byte, error) {
 }
 
 // compactPatch is compact, for lists in JSON as well.
-func compactPatch(text []byte) ([]byte, error) {
+func compactPatch(text []byte, lastWins bool) ([]byte, error) {
 	if text[0] == '[' {
-		return compactJSON(text)
+		return compactJSON(text, lastWins)
 	}
-	return compact(text)
+	return compact(text, lastWins)
 }
 
-func compactJSON(text []byte) ([]byte, error) {
+func compactJSON(text []byte, lastWins bool) ([]byte, error) {
 	var out bytes.Buffer
 	if err := json.Compact(&out, text); err != nil {
-		return compact(text) // a flow sequence of YAML may begin like that
+		return compact(text, lastWins) // a flow sequence of YAML may begin like that
 	}
 	return out.Bytes(), nil
 }

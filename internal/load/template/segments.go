@@ -181,7 +181,7 @@ func (x *executor) cut(v Vars) ([]segment, string) {
 	for _, r := range calls {
 		marks = append(marks, mark{marker(r), drawn, r})
 	}
-	object, _, err := toJSON(text)
+	object, _, err := toJSON(text, x.dialect.lastWins)
 	if err != nil {
 		return nil, "it is not an object"
 	}
