@@ -44,6 +44,7 @@ type Step struct {
 	Sequence  []Step        `yaml:"sequence"`  // these steps one after another: a branch of parallel
 	Repeat    *Repeat       `yaml:"repeat"`    // these steps again and again
 	Cluster   string        `yaml:"cluster"`   // create, scale, update, churn, delete, requests, wait and exec: done in each of these members and not on the plane: a name, a group, a selector of labels such as region=eu, or "*"; counts are for each of them, the pace is of all together
+	Beside    bool          `yaml:"beside"`    // of a step in parallel: it ends when the steps beside it have ended; no more calls are sent then, and its watches are closed
 	Expects   []int         `yaml:"expects"`   // of a step that sends calls: HTTP status codes of calls that fail as they should, such as 403; 0: no answer
 	OnFailure string        `yaml:"onFailure"` // "stop" (default): later steps but deletions are skipped; "continue"
 	Line      int           `yaml:"-"`

@@ -16,7 +16,11 @@ type stepChecker struct{ *checker }
 // sequence checks steps that follow one another and adds what they create.
 func (c stepChecker) sequence(path string, steps []Step, before made) {
 	for i := range steps {
-		c.step(fmt.Sprintf("%s[%d]", path, i), &steps[i], before)
+		at := fmt.Sprintf("%s[%d]", path, i)
+		if steps[i].Beside {
+			c.at(at+".beside", "step.beside: belongs to a step of parallel")
+		}
+		c.step(at, &steps[i], before)
 	}
 }
 
@@ -29,6 +33,9 @@ func (c stepChecker) parallel(path string, steps []Step, before made) {
 				c.addGroup(s)
 			}
 		}
+	}
+	if len(steps) > 0 && !slices.ContainsFunc(steps, func(s Step) bool { return !s.Beside }) {
+		c.at(path, "step.beside: all steps of the parallel have it: no step ends them")
 	}
 	after := maps.Clone(before)
 	for i := range steps {

@@ -44,6 +44,8 @@ func (w *Workload) CheckSharable(workers int) error {
 func (w *Workload) unsharable(step *scenario.Step, workers int) error {
 	closed := step.Pace().Closed
 	switch {
+	case step.Beside:
+		return fmt.Errorf("%w: it ends when the steps beside it do, which only one sender knows; run it without --workers", errNotShared)
 	case step.Cluster != "":
 		return fmt.Errorf("%w: it is done in members, which only one sender reaches; run it without --workers", errNotShared)
 	case step.Churn != nil && step.Churn.Namespaces != "":

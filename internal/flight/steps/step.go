@@ -86,7 +86,13 @@ func Run(ctx context.Context, s *Session) error {
 
 // doStep does one step of a scenario, with its begin and end in the records.
 func (s *Session) doStep(ctx context.Context, step *scenario.Step, failed error) error {
-	err := s.Track(ctx, step.Name, func() error { return of(step, failed).Do(ctx, s) })
+	err := s.Track(ctx, step.Name, func() error {
+		err := of(step, failed).Do(ctx, s)
+		if errors.Is(context.Cause(ctx), errBeside) {
+			return nil // its end is that of the steps beside it
+		}
+		return err
+	})
 	if err == nil || ctx.Err() != nil || errors.Is(err, ErrStep) {
 		return err // that of a step inside has been told
 	}
@@ -137,8 +143,11 @@ func hasDelete(s *scenario.Step) bool {
 	return false
 }
 
+// errBeside ends steps that last as long as those beside them.
+var errBeside = errors.New("the steps beside it have ended")
+
 // parallel does steps at the same time and ends when all have ended. One that
-// fails does not end the others.
+// fails does not end the others. Those marked beside are ended when the others have.
 type parallel struct {
 	steps  []scenario.Step
 	failed error // as in sequence
@@ -146,11 +155,23 @@ type parallel struct {
 
 func (p parallel) Do(ctx context.Context, s *Session) error {
 	errs := make([]error, len(p.steps))
-	var wait guard.Group
+	besideCtx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	var main, beside guard.Group
 	for i := range p.steps {
-		wait.Go(func() { errs[i] = sequence{p.steps[i : i+1], p.failed}.Do(ctx, s) })
+		group, ctx := &main, ctx
+		if p.steps[i].Beside {
+			group, ctx = &beside, besideCtx
+		}
+		group.Go(func() {
+			if errs[i] = (sequence{p.steps[i : i+1], p.failed}).Do(ctx, s); errors.Is(errs[i], errBeside) {
+				errs[i] = nil
+			}
+		})
 	}
-	wait.Wait()
+	main.Wait()
+	end(errBeside)
+	beside.Wait()
 	return inOneLine(errs)
 }
 

@@ -266,6 +266,33 @@ func TestChurnOfNamespaces(t *testing.T) {
 	}
 }
 
+// TestBeside: watches are held until the steps beside them have ended, and no longer.
+func TestBeside(t *testing.T) {
+	b := newBench(t, head(1)+`
+- name: both
+  parallel:
+  - name: watched
+    sequence:
+    - {name: watch, requests: {count: 3, pace: {burst: true}, mix: [{verb: watch, resource: configmaps, namespace: "*", hold: 24h}]}}
+    - {name: never, pause: 24h}
+    beside: true
+  - name: main
+    sequence:
+    - {name: a, create: {body: map, count: 2, pace: {burst: true}}}
+    - {name: after, pause: 200ms}
+- {name: b, create: {body: map, count: 1, pace: {burst: true}}}
+`)
+	if err := Run(t.Context(), b.Session); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.server.Count("POST"); got != 3 {
+		t.Errorf("%d objects were made: %v", got, b.server.Names(mapsPath))
+	}
+	if got := b.server.Count("WATCH /api/v1/configmaps"); got != 3 {
+		t.Errorf("%d watches were opened", got)
+	}
+}
+
 // TestChurnPerObject: where a churn counts objects, each body's share is rounded down but
 // never none, and deletions and creations are each due one object after another.
 func TestChurnPerObject(t *testing.T) {
