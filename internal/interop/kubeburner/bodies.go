@@ -237,6 +237,7 @@ func (b *bodies) sample(j *job, it *item, part document) bool {
 	}
 	raw, err := b.trial(j, it, t)
 	if err == nil {
+		b.noteTwice(j, it, t)
 		b.tidy(j, it, raw)
 	}
 	if err != nil {
@@ -259,6 +260,16 @@ func (b *bodies) sample(j *job, it *item, part document) bool {
 	}
 	it.resource, it.cluster = b.resource(it.sample.APIVersion, it.kind)
 	return true
+}
+
+// noteTwice notes a key that stands twice in a mapping of an object.
+func (b *bodies) noteTwice(j *job, it *item, t *template.Template) {
+	with := b.with(j, b.opts.RunID)
+	maps.Copy(with, it.with)
+	if key := t.Twice(template.Vars{Name: it.body, Namespace: j.Namespace, Replica: 1, Seed: b.opts.Seed, With: with}); key != "" {
+		b.note(b.at(it.object.At+".objectTemplate"), "object.objectTemplate", "%s has the key %q twice in one mapping: the last value counts, as in kube-burner",
+			it.object.ObjectTemplate, key)
+	}
 }
 
 // tidy takes blanks at the ends of lines, and empty lines at the begin and the

@@ -60,15 +60,13 @@ func (c checker) checkJob(j *job) {
 	if j.IterationsPerNamespace < 1 {
 		c.add(c.at(j.At+".iterationsPerNamespace"), "job.iterationsPerNamespace: %d is below 1", j.IterationsPerNamespace)
 	}
-	if j.QPS < 0 {
-		c.add(c.at(j.At+".qps"), "job.qps: %g is below 0", j.QPS)
-	}
 	if j.JobType == "create" && j.Namespace != "" && len(validation.IsDNS1123Label(j.Namespace)) > 0 {
 		c.add(c.at(j.At+".namespace"), "job.namespace: %q is not a DNS label", j.Namespace)
 	}
 	if len(j.Objects) == 0 {
-		c.add(c.at(j.At), "job.objects: no objects")
+		c.note(c.at(j.At), "job.objects", "job %s has no objects: it makes and changes nothing, as in kube-burner", j.Name)
 	}
+	c.labels(j.At+".namespaceLabels", "job.namespaceLabels", j.NamespaceLabels)
 	c.oneOf(j.At+".executionMode", "job.executionMode", byDefault(j.ExecutionMode, "parallel"), "parallel", "sequential")
 	c.oneOf(j.At+".metricsClosing", "job.metricsClosing", byDefault(j.MetricsClosing, "afterJobPause"), "afterJob", "afterJobPause", "afterMeasurements")
 	c.measurementNames(j.Measurements)
@@ -84,9 +82,10 @@ func (c checker) checkJob(j *job) {
 	}
 	for i := range j.Watchers {
 		w := &j.Watchers[i]
-		if w.Kind == "" || w.Replicas < 1 {
-			c.add(c.at(w.At), "watcher: a kind is needed, and replicas of at least 1")
+		if w.Kind == "" {
+			c.add(c.at(w.At), "watcher.kind: a kind is needed")
 		}
+		c.labels(w.At+".labelSelector", "watcher.labelSelector", w.LabelSelector)
 	}
 	for i := range j.Objects {
 		c.checkObject(j, &j.Objects[i])
@@ -132,7 +131,21 @@ func (c checker) checkIncrease(j *job) {
 	}
 }
 
+// labels checks labels that are to be selected or set: the API server would refuse them,
+// and kube-burner would try again until its timeout.
+func (c checker) labels(path, field string, labels map[string]string) {
+	for _, name := range sorted(labels) {
+		if len(validation.IsQualifiedName(name)) > 0 {
+			c.add(c.at(path), "%s: %q is no name of a label (write NAME: VALUE)", field, name)
+		} else if why := validation.IsValidLabelValue(labels[name]); len(why) > 0 {
+			c.add(c.at(path), "%s: %q is no value of the label %s", field, labels[name], name)
+		}
+	}
+}
+
 func (c checker) checkObject(j *job, o *object) {
+	c.labels(o.WaitOptions.At+".labelSelector", "waitOptions.labelSelector", o.WaitOptions.LabelSelector)
+	c.labels(o.At+".labelSelector", "object.labelSelector", o.LabelSelector)
 	for _, older := range []int{o.NamespacesPerObject, o.SharingNamespacesCount} {
 		if older != 0 {
 			o.RepeatEveryNIterations = older

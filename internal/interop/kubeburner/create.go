@@ -40,31 +40,20 @@ func (s jobSteps) creation(items []item) *creation {
 
 // creates makes the steps of a create job.
 func (s jobSteps) creates() []scenario.Step {
-	before := len(s.faults)
 	items := s.items(s.j)
 	s.j.items = items
-	if len(items) == 0 && len(s.faults) == before {
-		s.add(s.at(s.j.At), "job %q makes nothing", s.j.Name)
-	}
-	if len(items) == 0 {
-		return nil
-	}
 	c := s.creation(items)
-	steps := s.hooks("beforeJobExecution")
-	steps = append(steps, s.cleanup(items)...)
-	if s.j.IncrementalLoad != nil {
+	steps := s.cleanup(items)
+	switch {
+	case len(items) == 0 && c.has("onEachIteration"): // a job may have none: what it does besides is done
+		steps = append(steps, c.byIterations()...)
+	case len(items) == 0:
+		steps = append(steps, s.pause(time.Duration(c.iterations)*s.j.JobIterationDelay)...)
+	case s.j.IncrementalLoad != nil:
 		steps = append(steps, s.rounds(items)...)
-	} else {
+	default:
 		steps = append(steps, c.all()...)
 		steps = append(steps, c.churn()...)
-	}
-	steps = append(steps, s.hooks("afterJobExecution")...)
-	if s.j.BeforeCleanup != "" {
-		steps = append(steps, s.exec("before-cleanup", []string{"/bin/sh", s.j.BeforeCleanup}))
-	}
-	steps = append(steps, s.pause(s.j.JobPause)...)
-	if s.j.GC {
-		steps = append(steps, s.collect(items)...)
 	}
 	return steps
 }
@@ -87,7 +76,7 @@ func (c *creation) all() []scenario.Step {
 	case c.j.PodWait && !c.j.WaitWhenFinished || c.has("onEachIteration"):
 		steps = append(steps, c.byIterations()...)
 	default:
-		steps = append(steps, c.watched(c.create(c.name, c.items))...)
+		steps = append(steps, c.create(c.name, c.items))
 		if c.j.WaitWhenFinished {
 			steps = append(steps, c.ready(c.items, "")...)
 		}
@@ -290,36 +279,6 @@ func (c *creation) byIterations() []scenario.Step {
 		steps = append(steps, c.ready(c.items, "")...)
 	}
 	return steps
-}
-
-// watched puts the job's watchers beside a create step: they are open from its
-// begin until its last object is due.
-func (c *creation) watched(create scenario.Step) []scenario.Step {
-	watches := c.watchers()
-	if len(watches) == 0 {
-		return []scenario.Step{create}
-	}
-	return []scenario.Step{{Name: c.step(c.name, "watched"), Parallel: append([]scenario.Step{create}, watches...)}}
-}
-
-func (c *creation) watchers() []scenario.Step {
-	var out []scenario.Step
-	objects := 0
-	for _, it := range c.items {
-		objects += it.count(c.iterations)
-	}
-	length := time.Duration(float64(objects) / c.j.qps() * float64(time.Second)).Round(time.Second)
-	length = max(time.Second, length+time.Duration(c.iterations-1)*c.j.JobIterationDelay)
-	for i := range c.j.Watchers {
-		w := &c.j.Watchers[i]
-		resource, _ := c.resource(byDefault(w.APIVersion, apiVersionOf(w.Kind)), w.Kind)
-		c.note(c.at(w.At), "job.watchers", "they are open until the job's last object is due, and not while it is waited for")
-		out = append(out, scenario.Step{Name: c.step(c.name, "watch", label(w.Kind)), Requests: &scenario.Requests{
-			Count: w.Replicas, Pace: scenario.Pace{Burst: true},
-			Mix: []scenario.Call{{Verb: "watch", Resource: resource, Namespace: "*", Selector: selector(w.LabelSelector), Hold: unit.Duration(length)}},
-		}})
-	}
-	return out
 }
 
 // verify says how many objects there are to be in the end, of those that no

@@ -20,5 +20,4 @@ func ExampleImport() {
 	// Output:
 	// churn has 6 steps and 10 nodes
 	// testdata/churn.yml:4: job.preLoadImages: simulated nodes pull no images: nothing is loaded before a job
-	// testdata/churn.yml:13: job.watchers: they are open until the job's last object is due, and not while it is waited for
 }

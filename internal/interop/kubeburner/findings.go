@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/windtunnel/windtunnel/scenario"
@@ -72,12 +73,37 @@ func (f *findings) alters(line int, field, format string, args ...any) {
 func (f *findings) join() error {
 	slices.SortStableFunc(f.faults, func(a, b *scenario.Fault) int { return a.Line - b.Line })
 	var errs []error
-	for i, one := range f.faults {
+	faults := once(f.faults)
+	for i, one := range faults {
 		if i == maxFaults {
-			errs = append(errs, fmt.Errorf("%s: and %d more", f.file, len(f.faults)-maxFaults))
+			errs = append(errs, fmt.Errorf("%s: and %d more", f.file, len(faults)-maxFaults))
 			break
 		}
 		errs = append(errs, one)
 	}
 	return errors.Join(errs...)
+}
+
+// once makes one fault of those that say the same of several lines.
+func once(faults []*scenario.Fault) []*scenario.Fault {
+	var out []*scenario.Fault
+	lines := map[*scenario.Fault][]string{} // the further ones
+	for _, one := range faults {
+		i := slices.IndexFunc(out, func(o *scenario.Fault) bool { return o.File == one.File && o.Text == one.Text })
+		if i < 0 {
+			out = append(out, one)
+		} else if one.Line != out[i].Line {
+			lines[out[i]] = append(lines[out[i]], strconv.Itoa(one.Line))
+		}
+	}
+	for i, one := range out {
+		switch more := lines[one]; len(more) {
+		case 0:
+		case 1:
+			out[i] = &scenario.Fault{File: one.File, Line: one.Line, Text: one.Text + " (also on line " + more[0] + ")"}
+		default:
+			out[i] = &scenario.Fault{File: one.File, Line: one.Line, Text: one.Text + " (also on lines " + strings.Join(more, ", ") + ")"}
+		}
+	}
+	return out
 }

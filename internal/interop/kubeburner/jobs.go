@@ -42,21 +42,33 @@ func (im *importer) jobs() []scenario.Step {
 
 // job makes the steps of one job.
 func (im *importer) job(j *job) []scenario.Step {
-	var steps []scenario.Step
 	of := jobSteps{im, j}
-	switch j.JobType {
-	case "create":
-		steps = of.creates()
-	case "kubevirt":
+	if j.JobType == "kubevirt" {
 		im.unsupported(im.at(j.At+".jobType"), "job.jobType", "job "+j.Name, "operations on virtual machines need KubeVirt, which is not there: the job is left out")
-	default:
-		steps = of.hooks("beforeJobExecution")
-		steps = append(steps, selectJob{of}.selects()...)
-		steps = append(steps, of.hooks("afterJobExecution")...)
-		steps = append(steps, of.pause(j.JobPause)...)
+		return nil
 	}
-	if len(steps) > 0 {
-		im.spans = append(im.spans, span{j.Name, steps[0].Name, steps[len(steps)-1].Name})
+	steps := of.watchersOpen()
+	steps = append(steps, of.hooks("beforeJobExecution")...)
+	if j.JobType == "create" {
+		steps = append(steps, of.creates()...)
+	} else {
+		steps = append(steps, selectJob{of}.selects()...)
+	}
+	steps = append(steps, of.hooks("afterJobExecution")...)
+	if j.BeforeCleanup != "" {
+		steps = append(steps, of.exec("before-cleanup", []string{"/bin/sh", j.BeforeCleanup}))
+	}
+	done := len(steps)
+	steps = append(steps, of.pause(j.JobPause)...)
+	if j.MetricsClosing != "afterJob" {
+		done = len(steps)
+	}
+	if done > 0 {
+		im.spans = append(im.spans, span{j.Name, steps[0].Name, steps[done-1].Name})
+	}
+	steps = of.watched(steps)
+	if j.GC && j.JobType == "create" {
+		steps = append(steps, of.collect(j.items)...)
 	}
 	return steps
 }

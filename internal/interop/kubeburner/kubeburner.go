@@ -227,15 +227,15 @@ func (im *importer) usual() {
 		if j.Burst > 1 {
 			im.note(im.at(j.At+".burst"), "job.burst", "calls are due evenly, at qps, from the first one on")
 		}
-		if j.QPS == 0 {
-			im.note(im.at(j.At), "job.qps", "not set: 5 calls per second, as kube-burner has it")
+		if j.QPS <= 0 {
+			im.note(im.at(j.At+".qps"), "job.qps", "not above 0: 5 objects per second, as kube-burner has it")
 		}
 	}
 }
 
 // qps is the rate of a job.
 func (j *job) qps() float64 {
-	if j.QPS == 0 {
+	if j.QPS <= 0 {
 		return 5
 	}
 	return j.QPS
