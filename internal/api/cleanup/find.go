@@ -27,6 +27,8 @@ type Found struct {
 	Name      string
 	Created   time.Time // by the server's clock
 	owners    []string  // their UIDs
+	by        []string  // the managers that have put the label there
+	managed   bool      // the server keeps managers of the object's fields
 }
 
 // String is RESOURCE NAMESPACE/NAME.
@@ -41,6 +43,11 @@ func (f Found) String() string {
 // all resources that the server serves and lists, but events, which end by
 // themselves. unread says what could not be looked at; err is why nothing could.
 func Find(ctx context.Context, client discovery.Doer, run string) (found []Found, unread, err error) {
+	return FindWith(ctx, client, run, func(int, int) {})
+}
+
+// FindWith is Find, and says after each resource how many of how many it has looked at.
+func FindWith(ctx context.Context, client discovery.Doer, run string, looked func(done, of int)) (found []Found, unread, err error) {
 	served, incomplete := discovery.New(client).Listable(ctx)
 	if len(served) == 0 {
 		return nil, nil, cmp.Or(incomplete, errors.New("the server serves nothing"))
@@ -53,6 +60,7 @@ func Find(ctx context.Context, client discovery.Doer, run string) (found []Found
 	var mu sync.Mutex
 	var wait guard.Group
 	turn := make(chan struct{}, atOnce)
+	done := 0
 	for _, r := range served {
 		if r.Plural == "events" {
 			continue
@@ -60,9 +68,11 @@ func Find(ctx context.Context, client discovery.Doer, run string) (found []Found
 		turn <- struct{}{}
 		wait.Go(func() {
 			defer func() { <-turn }()
-			list, err := findOf(ctx, client, r, selector)
+			list, err := findOf(ctx, client, r, selector, run)
 			mu.Lock()
 			defer mu.Unlock()
+			done++
+			looked(done, len(served))
 			found, faults = append(found, list...), append(faults, err)
 		})
 	}
@@ -77,9 +87,9 @@ func Find(ctx context.Context, client discovery.Doer, run string) (found []Found
 // as one that was defined a moment ago.
 const tries = 5
 
-func findOf(ctx context.Context, client discovery.Doer, r discovery.Resource, selector string) (out []Found, err error) {
+func findOf(ctx context.Context, client discovery.Doer, r discovery.Resource, selector, only string) (out []Found, err error) {
 	for range tries {
-		out, err = listOf(ctx, client, r, selector)
+		out, err = listOf(ctx, client, r, selector, only)
 		var status *wire.StatusError
 		if !errors.As(err, &status) || status.Code != http.StatusTooManyRequests && status.Code < http.StatusInternalServerError {
 			break
@@ -91,13 +101,16 @@ func findOf(ctx context.Context, client discovery.Doer, r discovery.Resource, se
 	return out, err
 }
 
-func listOf(ctx context.Context, client discovery.Doer, r discovery.Resource, selector string) (out []Found, err error) {
+func listOf(ctx context.Context, client discovery.Doer, r discovery.Resource, selector, only string) (out []Found, err error) {
 	err = discovery.ListMetadata(ctx, client, r.All(), selector, func(o discovery.Metadata) {
 		run := o.Labels[object.RunLabel]
-		if run == "" || o.UID == "" {
+		if run == "" || o.UID == "" || only != "" && run != only {
 			return // a server that does not know of selectors
 		}
-		f := Found{Object: Object{r.Object(o.Namespace, o.Name), o.UID}, Run: run, Resource: r.Name, Namespace: o.Namespace, Name: o.Name, Created: o.Created}
+		f := Found{
+			Object: Object{r.Object(o.Namespace, o.Name), o.UID}, Run: run, Resource: r.Name, Namespace: o.Namespace, Name: o.Name, Created: o.Created,
+			by: labeledBy(o), managed: len(o.ManagedFields) > 0,
+		}
 		for _, owner := range o.OwnerReferences {
 			f.owners = append(f.owners, owner.UID)
 		}
@@ -122,9 +135,9 @@ func once(found []Found) (out []Found) {
 	return out
 }
 
-// rounds is how often Sweep looks whether there is more: controllers may have made
-// something of what was just being deleted.
-const rounds = 3
+// rounds is how often Sweep removes what it finds: controllers may have made something
+// of what was just being deleted, and what is owned by owned objects ends one after another.
+const rounds = 8
 
 // Sweeper deletes what runs have made.
 type Sweeper struct {
@@ -133,42 +146,65 @@ type Sweeper struct {
 	// Orphaned says that nobody plays the run's nodes any more. They go first then:
 	// pods on them end only because the cluster's own controller misses the node.
 	Orphaned bool
+	// Own says that the run itself sweeps, which has just ended: nobody else knows its id,
+	// so that the label is proof enough.
+	Own bool
 }
 
-// Sweep deletes what carries the stamp of a run, and waits until it is gone. The
-// error says what was left behind.
-func (s Sweeper) Sweep(ctx context.Context, run string) error {
-	for range rounds {
-		found, unread, err := Find(ctx, s.Client, run)
-		if err != nil {
-			return err
+// Sweep deletes what a run has made, waits until it is gone, and looks a last time. first
+// is what was found already; nil: it looks. The error says what was left, and why.
+func (s Sweeper) Sweep(ctx context.Context, run string, first []Found) error {
+	var before []Found
+	var faults error
+	for round := 0; ; round++ {
+		found, unread := first, error(nil)
+		if round > 0 || first == nil {
+			var err error
+			if found, unread, err = Find(ctx, s.Client, run); err != nil {
+				return errors.Join(faults, err)
+			}
 		}
-		if len(found) == 0 {
-			return unread
+		made, others := Prove(found, before)
+		if s.Own {
+			made, others = found, nil
 		}
-		if err := s.Remove(ctx, found); err != nil {
-			return errors.Join(err, unread)
+		switch {
+		case len(made) == 0:
+			return errors.Join(faults, foreign(others), unread)
+		case faults != nil: // what could not be deleted then cannot be now
+			return errors.Join(faults, foreign(others), unread)
+		case round == rounds:
+			return errors.Join(remain(made), foreign(others), unread)
 		}
+		before = append(before, made...)
+		faults = s.Remove(ctx, made)
 	}
-	return nil
 }
 
-// Remove deletes what Find has found in the order in which it does least harm:
+// remain says what is there still, or again.
+func remain(left []Found) error {
+	names := make([]string, 0, maxNamed)
+	for _, f := range left[:min(len(left), maxNamed)] {
+		names = append(names, f.String())
+	}
+	return fmt.Errorf("%d objects are still there after %d deletions, or were made anew: %s", len(left), rounds, strings.Join(names, ", "))
+}
+
+// Remove deletes objects in the order in which it does least harm:
 // what intercepts the calls of others, then namespaces with all that is in them
 // and what is in the namespaces of others, then what is in none, definitions
-// last. What has an owner among them goes with it.
+// last. What has an owner among them goes with it, but for owners in a ring.
 func (s Sweeper) Remove(ctx context.Context, found []Found) error {
-	uids, spaces := map[string]bool{}, map[string]bool{}
+	byUID, spaces := map[string]Found{}, map[string]bool{}
 	for _, f := range found {
-		uids[f.UID] = true
+		byUID[f.UID] = f
 		if f.Resource == "namespaces" {
 			spaces[f.Name] = true
 		}
 	}
 	var parts [4][]Object
 	for _, f := range found {
-		owned := slices.ContainsFunc(f.owners, func(uid string) bool { return uids[uid] })
-		if !owned && !spaces[f.Namespace] {
+		if !f.carried(byUID) && !spaces[f.Namespace] {
 			parts[s.part(f)] = append(parts[s.part(f)], f.Object)
 		}
 	}
@@ -179,6 +215,22 @@ func (s Sweeper) Remove(ctx context.Context, found []Found) error {
 		}
 	}
 	return errors.Join(faults...)
+}
+
+// carried says whether an object goes with one that is deleted: whether going from owner
+// to owner leads to one that has none here. A ring of owners leads nowhere.
+func (f Found) carried(byUID map[string]Found) bool {
+	seen := map[string]bool{f.UID: true}
+	for at := f; ; {
+		next := slices.IndexFunc(at.owners, func(uid string) bool { return byUID[uid].UID != "" })
+		if next < 0 {
+			return at.UID != f.UID
+		}
+		if at = byUID[at.owners[next]]; seen[at.UID] {
+			return false
+		}
+		seen[at.UID] = true
+	}
 }
 
 func (s Sweeper) removePart(ctx context.Context, part []Object) error {

@@ -18,6 +18,13 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 )
 
+// labelBy writes down that a manager has labeled an object.
+func labelBy(s *apitest.Server, path, manager string) {
+	o := s.Get(path)
+	o.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: manager, APIVersion: "v1", FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{"f:windtunnel.dev/run":{}}}}`)}})
+	s.Add(path, o)
+}
+
 func cluster(t *testing.T) *apitest.Server {
 	s := apitest.New(t,
 		apitest.Resource{Version: "v1", Plural: "namespaces", Kind: "Namespace"},
@@ -29,6 +36,7 @@ func cluster(t *testing.T) *apitest.Server {
 	)
 	add := func(path, run, uid string, owners ...string) {
 		name := path[strings.LastIndex(path, "/")+1:]
+		defer func() { labelBy(s, path, "windtunnel-load") }()
 		o := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(uid)}}
 		if run != "" {
 			o.Labels = map[string]string{object.RunLabel: run}
@@ -73,7 +81,7 @@ func TestSweep(t *testing.T) {
 	if err != nil || len(found) != 7 || fmt.Sprint(unread) == "" || !strings.Contains(fmt.Sprint(unread), "/api/v1/secrets") {
 		t.Fatalf("%v, %v, %v", found, unread, err)
 	}
-	if err := (cleanup.Sweeper{Client: client, Within: time.Minute}).Sweep(t.Context(), "r1"); err == nil || !strings.Contains(err.Error(), "/api/v1/secrets") {
+	if err := (cleanup.Sweeper{Client: client, Within: time.Minute}).Sweep(t.Context(), "r1", nil); err == nil || !strings.Contains(err.Error(), "/api/v1/secrets") {
 		t.Errorf("what could not be looked at is not said: %v", err)
 	}
 	s.Fault(nil)

@@ -20,8 +20,9 @@ type Metadata struct {
 		UID string `json:"uid"`
 	} `json:"ownerReferences"`
 	ManagedFields []struct {
-		Manager string    `json:"manager"`
-		Time    time.Time `json:"time"`
+		Manager string          `json:"manager"`
+		Time    time.Time       `json:"time"`
+		Fields  json.RawMessage `json:"fieldsV1"`
 	} `json:"managedFields"`
 }
 
