@@ -211,7 +211,7 @@ func (d *deaths) noneLeft(name string, victim int) {
 // cleaned takes away what a killed leader, or a lost worker, has left in the cluster.
 func (d *deaths) cleaned(name string) {
 	d.t.Helper()
-	if out, err := exec.Command(d.bin, "clean", "--kubeconfig", d.kubeconfig).CombinedOutput(); err != nil {
+	if out, err := exec.Command(d.bin, "clean", "--kubeconfig", d.kubeconfig, "--yes").CombinedOutput(); err != nil {
 		d.t.Errorf("%s: clean: %v\n%s", name, err, out)
 	}
 	folders, err := filepath.Glob(filepath.Join(os.TempDir(), "windtunnel-worker-*"))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/cleanup"
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/slo"
@@ -22,7 +24,7 @@ import (
 // cleaning is the verb clean under way.
 type cleaning struct {
 	kubeconfig, run string
-	dry             bool
+	dry, yes        bool
 	within          time.Duration
 }
 
@@ -32,16 +34,19 @@ func cleanVerb(env *environment) *cobra.Command {
 	verb := &cobra.Command{
 		Use:   "clean --kubeconfig FILE",
 		Short: "Remove what killed runs left in a cluster",
-		Long: "clean finds what carries the label windtunnel.dev/run, over all kinds that the cluster\n" +
-			"serves, and deletes it by UID. A run takes its objects away itself when it ends, also by\n" +
-			"Ctrl-C; clean is for one that was killed. Runs that are being flown are left alone.\n" +
-			"It ends with 0 when nothing is left, and with 1 when something is, which it names.",
-		Example: "  windtunnel clean --kubeconfig ~/.kube/config --dry-run\n  windtunnel clean --kubeconfig ~/.kube/config --run k3vq2mzr7a",
+		Long: "clean lists the objects with the label windtunnel.dev/run, over all resources that the\n" +
+			"cluster serves, asks, and deletes them by UID. It deletes an object only if windtunnel has\n" +
+			"set the label (the API server records the field manager), or if the object belongs to such\n" +
+			"an object. A run deletes its objects itself when it ends, also by Ctrl-C; clean is for runs\n" +
+			"that were killed. Runs that are under way are left alone. The exit code is 0 when nothing\n" +
+			"is left, 1 when something is left, which clean names, and 3 when nobody confirmed.",
+		Example: "  windtunnel clean --kubeconfig ~/.kube/config --dry-run\n  windtunnel clean --kubeconfig ~/.kube/config --run k3vq2mzr7a --yes",
 		Args:    cobra.NoArgs,
 	}
 	verb.Flags().StringVar(&c.kubeconfig, "kubeconfig", "", "of the cluster: a `file`")
 	verb.Flags().StringVar(&c.run, "run", "", "of this run alone: the `id` that manifest.json has as run")
-	verb.Flags().BoolVar(&c.dry, "dry-run", false, "name what would be deleted, and delete nothing")
+	verb.Flags().BoolVar(&c.dry, "dry-run", false, "list what would be deleted, and delete nothing")
+	verb.Flags().BoolVarP(&c.yes, "yes", "y", false, "delete without asking; needed where standard input is no terminal")
 	verb.Flags().DurationVar(&c.within, "within", 3*time.Minute, "how long each part of it may take to go")
 	_ = verb.MarkFlagRequired("kubeconfig") // it is there
 	verb.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -62,7 +67,7 @@ func cleanVerb(env *environment) *cobra.Command {
 }
 
 func (c *cleaning) clean(ctx context.Context, env *environment, client *wire.Client) error {
-	found, unread, err := cleanup.Find(ctx, client, c.run)
+	found, unread, err := cleanup.FindWith(ctx, client, c.run, c.looking(env))
 	if err != nil {
 		return err
 	}
@@ -73,43 +78,107 @@ func (c *cleaning) clean(ctx context.Context, env *environment, client *wire.Cli
 	if len(found) == 0 {
 		fmt.Fprintln(env.stdout, "nothing was left by "+cmp.Or(c.run, "any run"))
 	}
-	left := unread
+	left, mine := []error{unread}, map[string][]cleanup.Found{}
 	for _, run := range slices.Sorted(maps.Keys(byRun)) {
 		if run == fleetRunID && c.run == "" {
 			fmt.Fprintf(env.stderr, "%d objects are of the verb fleet, which may be at work: --run %s removes them\n", len(byRun[run]), run)
 			continue
 		}
-		left = errors.Join(left, c.cleanRun(ctx, env, client, run, byRun[run]))
+		list, err := c.list(ctx, env, client, run, byRun[run])
+		if left = append(left, err); len(list) > 0 {
+			mine[run] = list
+		}
 	}
-	if left == nil {
-		return nil
+	if len(mine) > 0 && !c.dry {
+		if err := c.confirm(env, mine); err != nil {
+			return err
+		}
+		left = append(left, c.sweep(ctx, env, client, mine))
 	}
-	fmt.Fprintf(env.stderr, "left: %s\n", strings.ReplaceAll(left.Error(), "\n", "\nleft: "))
-	return verdictError{slo.Fail}
+	if err := errors.Join(left...); err != nil {
+		fmt.Fprintf(env.stderr, "left: %s\n", strings.ReplaceAll(err.Error(), "\n", "\nleft: "))
+		return verdictError{slo.Fail}
+	}
+	return nil
 }
 
-// cleanRun removes what one run left; the error says what stays, and why.
-func (c *cleaning) cleanRun(ctx context.Context, env *environment, client *wire.Client, run string, found []cleanup.Found) error {
+// lookingEvery is how often clean says how far it has looked.
+const lookingEvery = 5 * time.Second
+
+// looking says how far the look over all resources is: one that does not answer, and a
+// large cluster, take a minute and more.
+func (c *cleaning) looking(env *environment) func(done, of int) {
+	fmt.Fprintf(env.stderr, "looking for objects with the label %s\n", object.RunLabel)
+	began, said := clock.Start(), clock.Time(0)
+	return func(done, of int) {
+		if now := began.Now(); now.Sub(said) >= lookingEvery && done < of {
+			said = now
+			fmt.Fprintf(env.stderr, "looked at %d of %d resources\n", done, of)
+		}
+	}
+}
+
+// list prints what of a run can be deleted, and returns it; the error says what stays, and
+// why.
+func (c *cleaning) list(ctx context.Context, env *environment, client *wire.Client, run string, found []cleanup.Found) ([]cleanup.Found, error) {
+	fmt.Fprintf(env.stderr, "checking for up to %v whether run %s is being flown\n", cleanup.FlownWithin, run)
 	flown, err := cleanup.Flown(ctx, client, run)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%d objects of run %s: it is not known whether it is being flown: %w", len(found), run, err)
+		return nil, fmt.Errorf("%d objects of run %s: it is not known whether it is being flown: %w", len(found), run, err)
 	case flown:
-		return fmt.Errorf("%d objects of run %s: it is being flown now", len(found), run)
-	case c.dry:
-		fmt.Fprintf(env.stdout, "run %s, %d objects:\n", run, len(found))
-		for _, f := range found {
-			fmt.Fprintf(env.stdout, "  %s\n", f)
-		}
+		return nil, fmt.Errorf("%d objects of run %s: it is being flown now", len(found), run)
+	}
+	made, others := cleanup.Prove(found, nil)
+	if len(made) > 0 {
+		fmt.Fprintf(env.stdout, "run %s, %d objects:\n", run, len(made))
+	}
+	for _, f := range made {
+		fmt.Fprintf(env.stdout, "  %s\n", f)
+	}
+	if len(made) > 0 && !c.dry {
+		return made, nil // the sweep says what it leaves
+	}
+	return made, cleanup.Foreign(others)
+}
+
+// errUnconfirmed is the end of clean where nobody can be asked.
+var errUnconfirmed = errors.New("nothing was deleted: standard input is no terminal, so nobody can confirm it: add --yes to delete these objects, or --dry-run to list them")
+
+// confirm asks whether to delete.
+func (c *cleaning) confirm(env *environment, mine map[string][]cleanup.Found) error {
+	n := 0
+	for _, list := range mine {
+		n += len(list)
+	}
+	switch {
+	case c.yes:
 		return nil
+	case !env.asks:
+		return fmt.Errorf("clean: %w", errUnconfirmed)
 	}
-	s := cleanup.Sweeper{Client: client, Within: c.within, Orphaned: true}
-	if err := s.Remove(ctx, found); err != nil {
-		return err
+	fmt.Fprintf(env.stderr, "Delete these %d objects? [y/N] ", n)
+	line, err := bufio.NewReader(env.stdin).ReadString('\n')
+	if err != nil && line == "" {
+		return fmt.Errorf("clean: %w", errUnconfirmed)
 	}
-	if err := s.Sweep(ctx, run); err != nil { // what controllers made meanwhile
-		return err
+	if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
+		return errors.New("clean: nothing was deleted: not confirmed")
 	}
-	fmt.Fprintf(env.stdout, "run %s: %d objects were deleted\n", run, len(found))
 	return nil
+}
+
+// sweep deletes what runs have left; the error says what stays, and why.
+func (c *cleaning) sweep(ctx context.Context, env *environment, client *wire.Client, mine map[string][]cleanup.Found) error {
+	var faults []error
+	for _, run := range slices.Sorted(maps.Keys(mine)) {
+		fmt.Fprintf(env.stderr, "deleting %d objects of run %s\n", len(mine[run]), run)
+		s := cleanup.Sweeper{Client: client, Within: c.within, Orphaned: true}
+		if err := s.Sweep(ctx, run, mine[run]); err != nil {
+			faults = append(faults, fmt.Errorf("run %s: %w", run, err))
+			continue
+		}
+		fmt.Fprintf(env.stdout, "run %s: %d objects were deleted\n", run, len(mine[run]))
+	}
+	return errors.Join(faults...)
 }

@@ -32,9 +32,11 @@ const (
 
 // environment is what a verb sees of the world.
 type environment struct {
+	stdin          io.Reader
 	stdout, stderr io.Writer
 	signals        <-chan os.Signal
 	args           []string
+	asks           bool // stdin is a terminal, where a person may answer
 	terminal       bool // stderr is a terminal that a person watches: lines may be rewritten
 }
 

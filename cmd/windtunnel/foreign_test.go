@@ -218,7 +218,8 @@ func (u *tunnel) killedThere(c *theirs) {
 	}
 	clean(exitPass, "nothing was left by another", "--run", "another")
 	clean(exitPass, "configmaps default/other-0", "--dry-run", "--run", manifest.Run)
-	clean(exitPass, "run "+manifest.Run+": ", "--run", manifest.Run)
+	clean(exitFault, "add --yes to delete these objects", "--run", manifest.Run)
+	clean(exitPass, "run "+manifest.Run+": ", "--run", manifest.Run, "--yes")
 	clean(exitPass, "nothing was left by any run")
 	c.asBefore("kill -9 and clean")
 	c.nothingOfOurs("kill -9 and clean")

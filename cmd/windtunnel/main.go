@@ -35,6 +35,7 @@ func start() int {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	env := &environment{
+		stdin: os.Stdin, asks: term.IsTerminal(int(os.Stdin.Fd())),
 		stdout: stdout(), stderr: text.NewScreen(os.Stderr), signals: signals, args: os.Args,
 		terminal: term.IsTerminal(int(os.Stderr.Fd())) && os.Getenv("CI") == "" && os.Getenv("TERM") != "dumb",
 	}

@@ -170,11 +170,11 @@ func (s Sweeper) Sweep(ctx context.Context, run string, first []Found) error {
 		}
 		switch {
 		case len(made) == 0:
-			return errors.Join(faults, foreign(others), unread)
+			return errors.Join(faults, Foreign(others), unread)
 		case faults != nil: // what could not be deleted then cannot be now
-			return errors.Join(faults, foreign(others), unread)
+			return errors.Join(faults, Foreign(others), unread)
 		case round == rounds:
-			return errors.Join(remain(made), foreign(others), unread)
+			return errors.Join(remain(made), Foreign(others), unread)
 		}
 		before = append(before, made...)
 		faults = s.Remove(ctx, made)

@@ -18,9 +18,9 @@ import (
 const (
 	leases     = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 	renewEvery = 5 * time.Second
-	// watchFor is how long a lease is looked at that may be a living run's. Times of
+	// FlownWithin is how long a lease is looked at that may be a living run's. Times of
 	// other machines are not compared with ours.
-	watchFor = 3 * renewEvery
+	FlownWithin = 3 * renewEvery
 )
 
 func leaseName(run string) string { return "windtunnel-run-" + run }
@@ -31,7 +31,7 @@ func leaseName(run string) string { return "windtunnel-run-" + run }
 func Hold(ctx context.Context, client discovery.Doer, run, holder string, c clock.Clock) (release func(), err error) {
 	now := func() string { return c.Wall(c.Now()).UTC().Format("2006-01-02T15:04:05.000000Z07:00") }
 	body := fmt.Sprintf(`{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":%q,"labels":{%q:%q}},"spec":{"holderIdentity":%q,"leaseDurationSeconds":%d,"renewTime":%q}}`,
-		leaseName(run), object.RunLabel, run, holder, int(watchFor.Seconds()), now())
+		leaseName(run), object.RunLabel, run, holder, int(FlownWithin.Seconds()), now())
 	answer, err := client.Do(ctx, &wire.Request{Method: http.MethodPost, Path: leases, ContentType: "application/json", Body: []byte(body)})
 	switch {
 	case err != nil:
@@ -59,7 +59,7 @@ func Flown(ctx context.Context, client discovery.Doer, run string) (bool, error)
 	if err != nil || first == "" {
 		return false, err
 	}
-	for waited := time.Duration(0); waited < watchFor; waited += time.Second {
+	for waited := time.Duration(0); waited < FlownWithin; waited += time.Second {
 		if err := clock.Sleep(ctx, time.Second); err != nil {
 			return false, err
 		}

@@ -85,8 +85,8 @@ func (f Found) of(proved map[string]bool, all []Found) bool {
 	})
 }
 
-// foreign says what is left because nobody of ours has labeled it; nil: there is nothing.
-func foreign(others []Found) error {
+// Foreign says what is left because nobody of ours has labeled it; nil: there is nothing.
+func Foreign(others []Found) error {
 	if len(others) == 0 {
 		return nil
 	}
