@@ -97,7 +97,21 @@ func (e Endpoint) Server() string { return e.config.Host }
 func (e Endpoint) Config(userAgent string) *rest.Config {
 	c := rest.CopyConfig(e.config)
 	c.UserAgent = userAgent
+	c.Wrap(stay)
 	return c
+}
+
+// stay keeps clients from following redirections: an API server makes none, and client-go's
+// transport would put the bearer token on the request to wherever one leads, where net/http
+// has taken it off. Without a Location the answer is what it is, a failure.
+func stay(next http.RoundTripper) http.RoundTripper {
+	return roundTrip(func(req *http.Request) (*http.Response, error) {
+		answer, err := next.RoundTrip(req)
+		if answer != nil && answer.StatusCode >= 300 && answer.StatusCode < 400 {
+			answer.Header.Del("Location")
+		}
+		return answer, err
+	})
 }
 
 // Via returns the endpoint reached through a proxy at address, host:port: the
@@ -163,7 +177,7 @@ func (e Endpoint) Others() ([]tls.Certificate, error) {
 // Client returns an HTTP client for single requests, and the base URL. It reads
 // what is of no answer slowly, and connects slowly where that brings none (pacing).
 func (e Endpoint) Client() (*http.Client, *url.URL, error) {
-	config, pace := rest.CopyConfig(e.config), &pacing{clock: clock.Start()}
+	config, pace := e.Config(e.config.UserAgent), &pacing{clock: clock.Start()}
 	config.Wrap(func(inner http.RoundTripper) http.RoundTripper { return pacedRequests{inner, pace} })
 	config.Dial = pace.dial
 	client, err := rest.HTTPClientFor(config)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/apitest"
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/flight/flighttest"
 	"github.com/windtunnel/windtunnel/internal/flight/preflight"
@@ -159,6 +160,29 @@ func TestRefusedProbeWrites(t *testing.T) {
 		}
 		if left := server.Names(probePath); len(left) != 0 {
 			t.Errorf("%d: %v are still there", code, left)
+		}
+	}
+}
+
+// TestProbeWritesAreMarked lets no deletion through: what a run that is killed then leaves
+// has the run's label.
+func TestProbeWritesAreMarked(t *testing.T) {
+	i, server := newInspector(t)
+	i.Run = "r1"
+	server.Fault(func(r *http.Request) *apitest.Fault {
+		if r.Method == http.MethodDelete {
+			return &apitest.Fault{Code: http.StatusInternalServerError}
+		}
+		return nil
+	})
+	i.AddProbeWrites(t.Context(), &preflight.State{})
+	left := server.Objects(probePath)
+	if len(left) == 0 {
+		t.Fatal("nothing was made")
+	}
+	for _, o := range left {
+		if o.GetLabels()[object.RunLabel] != "r1" {
+			t.Errorf("%s has the labels %v", o.GetName(), o.GetLabels())
 		}
 	}
 }

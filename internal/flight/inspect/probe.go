@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/flight/preflight"
@@ -49,10 +50,14 @@ func (i *Inspector) AddProbeWrites(ctx context.Context, s *preflight.State) {
 }
 
 // probe makes one object, deletes it, and returns how many seconds its creation
-// took. One whose answer was lost may be there, or be made yet: it is deleted, too.
+// took. It carries the run's label, so that clean finds what a killed run left. One whose answer was lost may be there, or be made yet: it is deleted, too.
 func (i *Inspector) probe(ctx context.Context, name string) (float64, error) {
+	body, err := object.Stamp{Run: i.Run}.MarkJSON(fmt.Appendf(nil, `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":%q}}`, name))
+	if err != nil {
+		return 0, err
+	}
 	created, err := i.write(ctx, &wire.Request{Method: http.MethodPost, Path: probePath + "?timeout=" + probeAtMost.String(), ContentType: "application/json",
-		Body: fmt.Appendf(nil, `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":%q}}`, name)})
+		Body: body})
 	if err == nil && (created.Code == http.StatusForbidden || created.Code == http.StatusNotFound) {
 		return 0, errNotOurs
 	}
