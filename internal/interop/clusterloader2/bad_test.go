@@ -85,6 +85,8 @@ func TestBadFiles(t *testing.T) {
 		{"ranges", top + phase(strings.Replace(bundle, "min: 1, max: 1", "min: 3, max: 1", 1)) + phase(strings.Replace(bundle, "replicasPerNamespace: 1", "replicasPerNamespace: -1", 1)), map[string]string{"cm.yaml": cm},
 			"c.yaml:5: phases[0].namespaceRange.max: 1 is below min, 3\nc.yaml:6: phases[0].replicasPerNamespace: -1 is below 0"},
 		{"range beyond the namespaces", top + phase(strings.Replace(bundle, "max: 1", "max: 7", 1)), map[string]string{"cm.yaml": cm}, "c.yaml:5: namespaceRange: 1 to 7 is not within 1 to 1 (namespace.number)"},
+		{"bundle of two counts", top + phase(bundle) + phase(strings.Replace(bundle, "}]", "}, {basename: b, objectTemplatePath: cm.yaml}]", 1)), map[string]string{"cm.yaml": cm},
+			"c.yaml:6: objectBundle: there are 1 of a and 0 of b in a namespace: ClusterLoader2 skips such a phase and fails"},
 		{"step of two kinds", top + "- name: s\n  phases: [{" + bundle + "}]\n  measurements: [{identifier: i, method: Sleep}]\n- name: none\n", map[string]string{"cm.yaml": cm},
 			"c.yaml:5: step \"s\": exactly one of phases, measurements and module is needed\nc.yaml:8: step \"none\": exactly one of phases, measurements and module is needed"},
 		{"unknown measurement", top + measured("WaitForRunningPod", ""), nil, `c.yaml:5: measurements[0].method: ClusterLoader2 has no measurement "WaitForRunningPod" (did you mean "WaitForRunningPods"?)`},

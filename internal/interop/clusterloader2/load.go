@@ -105,7 +105,7 @@ func (im *importer) config(file string, raw []byte) *config {
 		return c
 	}
 	c.file = file
-	c.Steps = im.expanded(c.Steps, im.variables, nil)
+	c.Steps = im.expanded(c.Steps, nil)
 	return c
 }
 
@@ -141,8 +141,9 @@ const (
 )
 
 // expanded replaces steps that name modules by the modules' steps. around are
-// the modules that this one is in.
-func (im *importer) expanded(steps []step, variables map[string]any, around []string) []step {
+// the modules that this one is in. A module sees the variables of the run and its
+// own parameters, not those of the modules around it.
+func (im *importer) expanded(steps []step, around []string) []step {
 	var out []step
 	for _, s := range steps {
 		if s.Module.Path == "" {
@@ -153,7 +154,7 @@ func (im *importer) expanded(steps []step, variables map[string]any, around []st
 			im.faults.at(s.spot(), "step %q: exactly one of phases, measurements and module is needed", s.Name)
 			continue
 		}
-		out = append(out, im.module(s.Module, variables, around)...)
+		out = append(out, im.module(s.Module, around)...)
 		if len(out) > maxSteps {
 			im.faults.at(s.spot(), "modules make more than %d steps", maxSteps)
 			return nil
@@ -162,7 +163,7 @@ func (im *importer) expanded(steps []step, variables map[string]any, around []st
 	return out
 }
 
-func (im *importer) module(m moduleRef, variables map[string]any, around []string) []step {
+func (im *importer) module(m moduleRef, around []string) []step {
 	if len(around) >= maxDepth || len(im.faults.list) > 0 {
 		if len(im.faults.list) == 0 {
 			im.faults.at(m.spot(), "module.path: modules nest deeper than %d: %s", maxDepth, m.Path)
@@ -178,9 +179,9 @@ func (im *importer) module(m moduleRef, variables map[string]any, around []strin
 		im.faults.at(m.at("path"), "module.path: %s: %v", m.Path, err)
 		return nil
 	}
-	inside := maps.Clone(variables)
+	inside := maps.Clone(im.variables)
 	maps.Copy(inside, m.Params.values)
 	var content module
 	im.file(im.shown(m.Path), raw, inside, &content) // to nothing where it is switched off: a module of no steps
-	return im.expanded(content.Steps, inside, append(slices.Clip(around), m.Path))
+	return im.expanded(content.Steps, append(slices.Clip(around), m.Path))
 }

@@ -22,7 +22,8 @@ type lowering struct {
 	number  int             // of the config's step under way, from 1
 	plan    plan
 	cohorts map[string]*cohort
-	known   []*cohort // in the order of their creation, those that are gone too
+	counts  map[string]int // of objects that phases asked for last, by the key of their part
+	known   []*cohort      // in the order of their creation, those that are gone too
 	started map[string]beginning
 	demand  demand
 	nodes   nodes
@@ -45,7 +46,7 @@ type span struct {
 func (im *importer) lower(c *config) *scenario.Scenario {
 	s := scenario.Default()
 	l := &lowering{importer: im, bodies: &bodies{im, &s, map[string]*objectTemplate{}}, results: &results{out: &s}, c: c, out: &s,
-		taken: map[string]bool{}, cohorts: map[string]*cohort{}, started: map[string]beginning{}}
+		taken: map[string]bool{}, cohorts: map[string]*cohort{}, counts: map[string]int{}, started: map[string]beginning{}}
 	l.nodes.Fixed = l.givenLabels()
 	l.head()
 	surveyor{l}.survey()

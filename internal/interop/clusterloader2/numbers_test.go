@@ -79,3 +79,25 @@ func TestNumberOfNamespaces(t *testing.T) {
 		}
 	}
 }
+
+// TestVariablesOfModules: a module sees the run's variables and its own
+// parameters, and nothing of the module that it stands in.
+func TestVariablesOfModules(t *testing.T) {
+	inner := "steps:\n- {name: 'inner {{DefaultParam .outer 5}} {{.own}} {{.CL2_RUN}}', measurements: [{identifier: i, method: Sleep, params: {duration: 1s}}]}\n"
+	s, _ := imported(t, map[string]string{
+		"c.yaml": "name: t\nsteps: [{module: {path: outer.yaml, params: {outer: 7}}}]\n", "outer.yaml": "steps: [{module: {path: inner.yaml, params: {own: 8}}}]\n", "inner.yaml": inner,
+	}, clusterloader2.Options{Nodes: 1, Env: environ.New([]string{"CL2_RUN=9"}, nil)})
+	if got, want := s.Steps[0].Name, "inner-5-8-9"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// TestVariablesThatLookLikeSecrets: a variable that the templates do not see may
+// change the load.
+func TestVariablesThatLookLikeSecrets(t *testing.T) {
+	dir := folder(t, map[string]string{"c.yaml": top + measured("Sleep", "duration: 1s")})
+	_, notes, err := clusterloader2.Import(filepath.Join(dir, "c.yaml"), clusterloader2.Options{Nodes: 1, Env: environ.New([]string{"CL2_API_TOKEN=5"}, nil)})
+	if err != nil || len(notes) == 0 || !notes[0].Changes || notes[0].Text != "the templates do not see CL2_API_TOKEN, because it looks like a secret: --env CL2_API_TOKEN gives it to them" {
+		t.Errorf("%v %+v", err, notes)
+	}
+}

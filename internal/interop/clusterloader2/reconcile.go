@@ -2,6 +2,7 @@ package clusterloader2
 
 import (
 	"fmt"
+	"iter"
 	"math"
 	"reflect"
 	"time"
@@ -105,18 +106,58 @@ func (l reconciler) tuning(name string) *tuningSet {
 func (l reconciler) phaseOps(p *phase) []op {
 	var out []op
 	for _, s := range l.scopes(p) {
+		l.sameCounts(p, s)
 		for class, objects := range l.classes(p, s.space()) {
-			t := l.template(objects[0])
-			k := objectKey{s.space(), objects[0].Basename, t.kind, t.group()}
-			for _, part := range l.parts(s, k) {
-				for n, o := range l.reconcile(fmt.Sprint(k, part.from), part, objects, p.ReplicasPerNamespace) {
+			for key, part := range l.partsOf(s, objects[0]) {
+				for n, o := range l.reconcile(key, part, objects, p.ReplicasPerNamespace) {
 					o.lane = [2]int{class, n}
 					out = append(out, o)
 				}
+				l.counts[key] = p.ReplicasPerNamespace
 			}
 		}
 	}
 	return out
+}
+
+// partsOf are the parts of a scope that the phases of an object cut, with the
+// keys of what is there of the object in them.
+func (l reconciler) partsOf(s scope, o *object) iter.Seq2[string, scope] {
+	t := l.template(o)
+	k := objectKey{s.space(), o.Basename, t.kind, t.group()}
+	return func(yield func(string, scope) bool) {
+		for _, part := range l.parts(s, k) {
+			if !yield(fmt.Sprint(k, part.from), part) {
+				return
+			}
+		}
+	}
+}
+
+// sameCounts finds bundles of which there are more of one object than of
+// another in some namespace: ClusterLoader2 skips such a phase and fails.
+func (l reconciler) sameCounts(p *phase, s scope) {
+	type held struct {
+		name  string
+		part  scope
+		count int
+	}
+	var all []held
+	for _, objects := range l.classes(p, s.space()) {
+		if objects[0].ListUnknownObjectOptions != nil {
+			continue // it counts those that are there
+		}
+		for key, part := range l.partsOf(s, objects[0]) {
+			now := held{objects[0].Basename, part, l.counts[key]}
+			for _, other := range all {
+				if other.count != now.count && other.part.from <= now.part.to && now.part.from <= other.part.to {
+					l.faults.at(p.spot(), "objectBundle: there are %d of %s and %d of %s in a namespace: ClusterLoader2 skips such a phase and fails", other.count, other.name, now.count, now.name)
+					return
+				}
+			}
+			all = append(all, now)
+		}
+	}
 }
 
 // reconcile brings one part to a number of indices in each namespace.
@@ -197,7 +238,7 @@ func (l reconciler) item(o *object, c *cohort) (item, bool) {
 	with := l.with(t, o)
 	s, ok := l.sample(t, o, with)
 	if ok && !s.empty && s.kind != t.kind {
-		l.note(o.at("objectTemplatePath"), o.ObjectTemplatePath, "its kind is %q as it stands and %q as it is rendered; ClusterLoader2 deletes by the first", t.kind, s.kind)
+		l.differs(o.at("objectTemplatePath"), o.ObjectTemplatePath, "its kind is %q as it stands and %q as it is rendered; ClusterLoader2 deletes by the first", t.kind, s.kind)
 	}
 	return item{object: o, with: with, sample: s, kind: t.kind, group: t.group()}, ok
 }
@@ -241,7 +282,7 @@ func (l reconciler) sameValues(c *cohort, objects []*object) {
 	for _, o := range objects {
 		for _, i := range c.items {
 			if i.is(o, l.lowering) && !reflect.DeepEqual(i.with, l.with(l.template(o), o)) {
-				l.note(o.spot(), "basename "+o.Basename, "the objects that are added have the values of those before them; ClusterLoader2 gives them those of this phase")
+				l.differs(o.spot(), "basename "+o.Basename, "the objects that are added have the values of those before them; ClusterLoader2 gives them those of this phase")
 			}
 		}
 	}
@@ -342,13 +383,13 @@ func (l reconciler) unknown(s scope, objects []*object, want int) []op {
 		selector := o.ListUnknownObjectOptions.selector()
 		switch {
 		case o.ListUnknownObjectOptions == nil || selector == "":
-			l.note(o.spot(), "basename "+o.Basename, "listUnknownObjectOptions without labels: nothing is deleted")
+			l.differs(o.spot(), "basename "+o.Basename, "listUnknownObjectOptions without labels: nothing is deleted")
 			continue
 		case want > 0:
-			l.note(o.spot(), "basename "+o.Basename, "objects that the run did not make can only be deleted; %d are wanted", want)
+			l.differs(o.spot(), "basename "+o.Basename, "objects that the run did not make can only be deleted; %d are wanted", want)
 			continue
 		case s.kind == namespaceOfRange && (s.name != "" || s.from != 1 || s.to != l.out.Namespaces.Count):
-			l.note(o.spot(), "basename "+o.Basename, "the objects with these labels are deleted in all of the run's namespaces, not only in those of the range")
+			l.differs(o.spot(), "basename "+o.Basename, "the objects with these labels are deleted in all of the run's namespaces, not only in those of the range")
 		}
 		call := scenario.Call{Verb: "delete", Resource: resourceOf(t.apiVersion, t.kind), Selector: selector}
 		if s.kind == listedNamespace {

@@ -24,7 +24,7 @@ func (im *importer) mapping(file string) map[string]any {
 	for _, overrides := range slices.Concat(im.options.Overrides, im.own) {
 		maps.Copy(out, im.override(overrides))
 	}
-	im.environment(out)
+	im.environment(file, out)
 	nodes := im.options.Nodes
 	for _, name := range slices.Sorted(maps.Keys(im.options.Set)) {
 		out[name] = unpacked(im.options.Set[name])
@@ -59,10 +59,11 @@ func (im *importer) override(file string) map[string]any {
 }
 
 // environment adds the CL2_ variables.
-func (im *importer) environment(to map[string]any) {
+func (im *importer) environment(file string, to map[string]any) {
 	for _, name := range im.options.Env.Names("CL2_") {
 		text, ok := im.options.Env.Lookup(name)
 		if !ok {
+			im.differs(spot{file, 1}, "environment", "the templates do not see %s, because it looks like a secret: --env %s gives it to them", name, name)
 			continue
 		}
 		value := unpacked(text)

@@ -107,7 +107,7 @@ func common(sofar, with map[string]string, basename string) map[string]string {
 // others with the same labels have.
 func (l *lowering) podsGone(c call, with map[string]string, within unit.Duration) []scenario.Step {
 	if len(with) == 0 {
-		c.note("the pods of what is deleted have no label in common: only the controllers are waited for")
+		c.differs("the pods of what is deleted have no label in common: only the controllers are waited for")
 		return nil
 	}
 	selected := labels.SelectorFromSet(with)
@@ -121,7 +121,7 @@ func (l *lowering) podsGone(c call, with map[string]string, within unit.Duration
 	}
 	remain, known := l.remaining(selected)
 	if !known {
-		c.note("other pods with the labels %s stay, nobody knows how many: only the controllers are waited for", selected)
+		c.differs("other pods with the labels %s stay, nobody knows how many: only the controllers are waited for", selected)
 		return nil
 	}
 	w.Count = remain
