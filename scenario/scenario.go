@@ -76,18 +76,19 @@ type Component struct {
 
 // Fleet says what nodes to simulate.
 type Fleet struct {
-	Nodes       int               `yaml:"nodes"`       // how many, default 0
-	Lease       unit.Duration     `yaml:"lease"`       // lease duration, default 40s; renewed every quarter of it; 0s = no leases
-	Status      unit.Duration     `yaml:"status"`      // how often each node posts its conditions beside the leases; default: as the stages say, 10m in fast
-	Rate        float64           `yaml:"rate"`        // nodes created per second, default 200
-	Capacity    map[string]string `yaml:"capacity"`    // default cpu 32, memory 256Gi, pods 110
-	Labels      map[string]string `yaml:"labels"`      // on every node
-	Spread      map[string]int    `yaml:"spread"`      // labels with so many values, in turn: topology.kubernetes.io/zone: 3 gives zone-0, zone-1, zone-2
-	Stages      []string          `yaml:"stages"`      // what happens to nodes, pods and other objects: built-in sets (fast, general, chaos, volumes, deployments) and files of kwok Stages, relative to the scenario; default fast
-	Traffic     string            `yaml:"traffic"`     // what nodes ask of the API server: minimal (default) or kubelet (reads, events and tokens as well)
-	Connections int               `yaml:"connections"` // that the nodes share, at most; default 64, each dialled when those before it are full
-	Within      unit.Duration     `yaml:"within"`      // all nodes schedulable, default 5m
-	Taint       string            `yaml:"taint"`       // of nodes in a cluster that is not the run's own: fleet (default), only pods of the run go to them, and nowhere else; or none
+	Nodes          int               `yaml:"nodes"`          // how many, default 0
+	Lease          unit.Duration     `yaml:"lease"`          // lease duration, default 40s; renewed every quarter of it; 0s = no leases
+	Status         unit.Duration     `yaml:"status"`         // how often each node posts its conditions beside the leases; default: as the stages say, 10m in fast
+	Rate           float64           `yaml:"rate"`           // nodes created per second, default 200
+	Capacity       map[string]string `yaml:"capacity"`       // default cpu 32, memory 256Gi, pods 110
+	Labels         map[string]string `yaml:"labels"`         // on every node
+	Spread         map[string]int    `yaml:"spread"`         // labels with so many values, in turn: topology.kubernetes.io/zone: 3 gives zone-0, zone-1, zone-2
+	Stages         []string          `yaml:"stages"`         // what happens to nodes, pods and other objects: built-in sets (fast, general, chaos, volumes, deployments) and files of kwok Stages, relative to the scenario; default fast
+	StorageClasses []string          `yaml:"storageClasses"` // claims on these classes are bound as well: the set volumes, which must be among stages, binds those on its own class, windtunnel, which is the default class
+	Traffic        string            `yaml:"traffic"`        // what nodes ask of the API server: minimal (default) or kubelet (reads, events and tokens as well)
+	Connections    int               `yaml:"connections"`    // that the nodes share, at most; default 64, each dialled when those before it are full
+	Within         unit.Duration     `yaml:"within"`         // all nodes schedulable, default 5m
+	Taint          string            `yaml:"taint"`          // of nodes in a cluster that is not the run's own: fleet (default), only pods of the run go to them, and nowhere else; or none
 }
 
 // TaintNone leaves simulated nodes open to every pod of the cluster.

@@ -83,7 +83,7 @@ func TestEverything(t *testing.T) {
 			Env: map[string]string{"GOGC": "200"}, CPU: 1.5, Memory: 512 << 20}},
 		{s.Fleet, scenario.Fleet{Nodes: 7, Status: unit.Duration(6 * time.Hour), Rate: 50, Within: seconds(120), Labels: map[string]string{"zone": "zone-1"},
 			Capacity: map[string]string{"cpu": "16", "memory": "256Gi", "pods": "110", "example.com/gpu": "1"},
-			Spread:   map[string]int{"topology.kubernetes.io/zone": 3}, Stages: []string{"general", "stages/own.yaml"}, Traffic: "kubelet", Connections: 4, Taint: "none"}},
+			Spread:   map[string]int{"topology.kubernetes.io/zone": 3}, Stages: []string{"general", "volumes", "stages/own.yaml"}, StorageClasses: []string{"fast-disks"}, Traffic: "kubelet", Connections: 4, Taint: "none"}},
 		{s.Namespaces, scenario.Namespaces{Prefix: "ns", Count: 2}},
 		{s.Bodies["inline"].Text, "kind: K\nname: ${untouched} {{ .Name }}\n"},
 		{line(t, "testdata/everything.yaml", s.Bodies["inline"].Line), "      kind: K"},

@@ -213,6 +213,14 @@ func (c *checker) fleet(path string, f *Fleet) {
 			c.at(fmt.Sprintf("%s.stages[%d]", path, i), "fleet.stages: %q is neither a built-in set nor a file in the scenario's folder", clip(name))
 		}
 	}
+	for i, name := range f.StorageClasses {
+		if len(validation.IsDNS1123Subdomain(name)) > 0 {
+			c.at(fmt.Sprintf("%s.storageClasses[%d]", path, i), "fleet.storageClasses: %q is not the name of a class", clip(name))
+		}
+	}
+	if len(f.StorageClasses) > 0 && !slices.Contains(f.Stages, "volumes") {
+		c.at(path+".storageClasses", "fleet.storageClasses: the stages volumes bind claims: add volumes to fleet.stages")
+	}
 	for _, name := range slices.Sorted(maps.Keys(f.Spread)) {
 		if n := f.Spread[name]; len(validation.IsQualifiedName(name)) > 0 || n < 1 {
 			c.at(path+".spread."+name, "fleet.spread: %s: %d is not a label and a number above 0", clip(name), n)

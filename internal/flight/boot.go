@@ -226,6 +226,7 @@ func compileStages(f scenario.Fleet, folder string) (out stages, err error) {
 	if err != nil {
 		return out, err
 	}
+	builtin.BindClasses(file, f.StorageClasses)
 	if every > 0 && !file.Beat(every) {
 		return out, fmt.Errorf("fleet.status: no stage of %s posts the conditions of nodes after a delay", strings.Join(names, ", "))
 	}

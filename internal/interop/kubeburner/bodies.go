@@ -60,9 +60,11 @@ type sample struct {
 		Namespace string `json:"namespace"`
 	} `json:"metadata"`
 	Spec struct {
-		podSpec          // of a Pod
-		Replicas    *int `json:"replicas"`
-		Parallelism *int `json:"parallelism"`
+		podSpec             // of a Pod
+		claimSpec           // of a PersistentVolumeClaim, and of a PersistentVolume
+		Claims      []claim `json:"volumeClaimTemplates"` // of a StatefulSet
+		Replicas    *int    `json:"replicas"`
+		Parallelism *int    `json:"parallelism"`
 		Template    struct {
 			Spec podSpec `json:"spec"`
 		} `json:"template"`
@@ -82,6 +84,7 @@ type bodies struct {
 	functions string             // the definitions of global.functionTemplates
 	madeOf    map[string]bodyKey // what a body was made of
 	kinds     map[groupKind]crd  // made by the config's own CRDs
+	claims    claims
 }
 
 // read returns the text of a template file, once read.
@@ -328,6 +331,7 @@ func (b *bodies) trial(j *job, it *item, t *template.Template) ([]byte, error) {
 			if first == nil {
 				first = raw
 			}
+			b.claims.add(raw)
 		}
 	}
 	if files, ok := with[template.ReadFileVariable]; ok {

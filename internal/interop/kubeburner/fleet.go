@@ -12,6 +12,11 @@ import (
 // podSpec is what a pod asks of its node.
 type podSpec struct {
 	placement.Pod
+	Volumes []struct {
+		Ephemeral struct {
+			Claim *claim `json:"volumeClaimTemplate"`
+		} `json:"ephemeral"`
+	} `json:"volumes"`
 	Containers []struct {
 		Resources struct {
 			Requests map[string]string `json:"requests"`
@@ -76,6 +81,7 @@ func (im *importer) fleet() {
 	for _, what := range d.labels.Unmet() {
 		im.note(0, "nodes", "pods select nodes with %s, which no simulated node has: they stay pending", what)
 	}
+	im.bindClaims()
 	text, ok := im.opts.Set["Nodes"]
 	if !ok {
 		im.note(0, "nodes", "the config runs on a cluster that is there; %d simulated nodes hold its pods (--set Nodes=N for others)", f.Nodes)

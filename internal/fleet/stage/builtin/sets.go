@@ -56,3 +56,24 @@ func one(name, base string) (*kwok.File, error) {
 	}
 	return kwok.Load(name, content)
 }
+
+// Volumes is the set that binds claims, and VolumesClass the StorageClass whose claims it binds.
+const (
+	Volumes      = "volumes"
+	VolumesClass = "windtunnel"
+)
+
+// BindClasses has the stages that are about claims and volumes of VolumesClass be about
+// those of other classes too.
+func BindClasses(f *kwok.File, classes []string) {
+	for _, s := range f.Stages {
+		if s.Spec.Selector == nil {
+			continue
+		}
+		for i := range s.Spec.Selector.MatchExpressions {
+			if q := s.Spec.Selector.MatchExpressions[i].JQ; q != nil && q.Key == ".spec.storageClassName" && slices.Equal(q.Values, []string{VolumesClass}) {
+				q.Values = append(slices.Clone(q.Values), classes...)
+			}
+		}
+	}
+}

@@ -3,6 +3,7 @@ package builtin_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,5 +44,30 @@ func TestSets(t *testing.T) {
 	}
 	if _, err := builtin.Sets(nil, base); err == nil {
 		t.Error("no stages, no error")
+	}
+}
+
+// TestBindClasses: the stages that bind claims on their own class bind those on others.
+func TestBindClasses(t *testing.T) {
+	f, err := builtin.Sets([]string{"fast", builtin.Volumes}, ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	builtin.BindClasses(f, []string{"a", "b"})
+	about := 0
+	for _, s := range f.Stages {
+		if s.Spec.Selector == nil {
+			continue
+		}
+		for _, m := range s.Spec.Selector.MatchExpressions {
+			if m.JQ != nil && m.JQ.Key == ".spec.storageClassName" {
+				if about++; !slices.Equal(m.JQ.Values, []string{builtin.VolumesClass, "a", "b"}) {
+					t.Errorf("%s is about %v", s.Name, m.JQ.Values)
+				}
+			}
+		}
+	}
+	if about != 4 {
+		t.Errorf("%d stages are about classes", about)
 	}
 }
