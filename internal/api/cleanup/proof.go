@@ -38,20 +38,20 @@ func (f Found) marked() bool {
 // Prove tells what runs have made from what only carries the label of one. A run has made
 // what its processes have labeled, what that owns, what lies in namespaces of its own, and
 // what the cluster's controllers make of its StatefulSets and Services without an owner.
-// before is what was proved at an earlier look and may be gone. Where a server keeps no
-// managers of fields at all, the label is all there is.
+// before is what was proved at an earlier look and may be gone. Of an object
+// for which the server keeps no managers of fields, as in-memory clusters do, the label is
+// all there is.
 func Prove(found, before []Found) (made, others []Found) {
 	proved := map[string]bool{}
 	all := slices.Clone(before)
 	for _, f := range before {
 		proved[f.UID] = true
 	}
-	kept := slices.ContainsFunc(found, func(f Found) bool { return f.managed })
 	rest := found
 	for {
 		var next []Found
 		for _, f := range rest {
-			if f.marked() || !kept || f.of(proved, all) {
+			if f.marked() || !f.managed || f.of(proved, all) {
 				proved[f.UID] = true
 				made, all = append(made, f), append(all, f)
 			} else {

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/repotest"
+	"github.com/windtunnel/windtunnel/internal/repotest/census"
+)
+
+// TestCensusOfAClusterOfOthers flies reference planes in a cluster of others, ends the runs in
+// the ways there are, and compares every object of the cluster with what it was. All examples
+// in all endings are flown by TestCensusOfAllExamples of bench/robust.
+func TestCensusOfAClusterOfOthers(t *testing.T) {
+	t.Parallel()
+	u := newTunnel(t)
+	config, endUp := u.up("--nodes", "2")
+	defer endUp()
+	openTheirs(t, config)
+	before, err := census.Take(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(before) < 50 {
+		t.Fatalf("the census has %d objects", len(before))
+	}
+	edge := []string{"--set", "edges=2", "--set", "pods=4", "--set", "rest=1s", "--set", "settle=1s"}
+	for _, f := range []struct {
+		example, until string
+		endings        []string
+		set            []string
+	}{
+		{"edge/density.yaml", "settings", []string{"finished", "kill -9 and clean"}, edge},
+		{"clusters/density.yaml", "filling", []string{"timeout"}, []string{"--set", "nodesPerMember=2", "--set", "podsPerNamespace=4", "--set", "latencyPods=2", "--set", "settle=1s"}},
+	} {
+		name := strings.ReplaceAll(f.example, "/", "-")
+		raw, err := os.ReadFile(repotest.Path(t, "examples", f.example))
+		if err != nil {
+			t.Fatal(err)
+		}
+		u.write(map[string]string{name: string(raw) + "\npreflight: {wait: 1s}\n"})
+		for _, e := range census.Endings() {
+			if slices.Contains(f.endings, e.Name) {
+				flight := census.Flight{Bin: u.bin, Kubeconfig: config, Dir: u.dir, Args: append([]string{name, "--out", "run-" + name + "-" + strings.ReplaceAll(e.Name, " ", "-")}, f.set...), Until: f.until, Before: before}
+				flight.Fly(t, e)
+			}
+		}
+	}
+}
