@@ -131,28 +131,70 @@ func TestWordsOfReaders(t *testing.T) {
 	}
 }
 
-// TestPromisesHaveTests holds that each test that docs/safety.md names for a promise is
-// there.
+// TestPromisesHaveTests holds that each row of a table of promises in docs/safety.md names
+// a test that is there and that CI runs: one that needs WINDTUNNEL_ROBUST or a machine to
+// itself is marked "(by hand)", and no row stands on such tests alone.
 func TestPromisesHaveTests(t *testing.T) {
 	raw, err := os.ReadFile("../../docs/safety.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	there := map[string]bool{}
-	for _, f := range load(t).files {
-		for _, d := range f.ast.Decls {
-			if fn, ok := d.(*ast.FuncDecl); ok && f.test && fn.Recv == nil {
-				there[fn.Name.Name] = true
+	there, inCI := testsOf(load(t))
+	name := regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w+(?: \(by hand\))?`)
+	rows, promises := 0, false
+	for i, line := range strings.Split(string(raw), "\n") {
+		for _, named := range name.FindAllString(line, -1) {
+			test, byHand := strings.CutSuffix(named, " (by hand)")
+			switch {
+			case !there[test]:
+				t.Errorf("docs/safety.md:%d names %s, which is not there", i+1, test)
+			case !byHand && !inCI[test]:
+				t.Errorf("docs/safety.md:%d: CI does not run %s: say (by hand) behind its name", i+1, test)
+			}
+		}
+		if !strings.HasPrefix(line, "|") {
+			promises = false
+			continue
+		}
+		cells := strings.Split(strings.Trim(line, "| "), "|")
+		last := cells[len(cells)-1]
+		switch {
+		case strings.TrimSpace(last) == "held by":
+			promises = true
+		case promises && !strings.HasPrefix(line, "|---"):
+			rows++
+			held := slices.ContainsFunc(name.FindAllString(last, -1), func(test string) bool { return inCI[test] })
+			if !held && !strings.Contains(last, ".txtar") {
+				t.Errorf("docs/safety.md:%d: no test that CI runs holds the promise %q", i+1, strings.TrimSpace(cells[0]))
 			}
 		}
 	}
-	named := regexp.MustCompile(`\b(Test|Fuzz)[A-Z]\w+`).FindAllString(string(raw), -1)
-	if len(named) < 20 {
-		t.Errorf("only %d tests are named", len(named))
+	if rows < 30 {
+		t.Errorf("only %d promises were read", rows)
 	}
-	for _, name := range named {
-		if !there[name] {
-			t.Errorf("docs/safety.md names %s, which is not there", name)
+}
+
+// testsOf returns the names of all tests, and of those that CI runs: that call neither
+// repotest.Robust nor repotest.Proof.
+func testsOf(tr tree) (there, inCI map[string]bool) {
+	there, inCI = map[string]bool{}, map[string]bool{}
+	for _, f := range tr.files {
+		for _, d := range f.ast.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok || !f.test || fn.Recv != nil {
+				continue
+			}
+			byHand := false
+			ast.Inspect(fn, func(n ast.Node) bool {
+				if s, ok := n.(*ast.SelectorExpr); ok && (s.Sel.Name == "Robust" || s.Sel.Name == "Proof") {
+					x, ok := s.X.(*ast.Ident)
+					byHand = byHand || ok && x.Name == "repotest"
+				}
+				return true
+			})
+			there[fn.Name.Name] = true
+			inCI[fn.Name.Name] = inCI[fn.Name.Name] || !byHand
 		}
 	}
+	return there, inCI
 }
