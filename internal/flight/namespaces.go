@@ -35,7 +35,7 @@ func (n *namespaces) create(ctx context.Context, generator *load.Generator, clie
 		name := n.workload.Namespace(i)
 		switch {
 		case code == http.StatusConflict:
-			return fmt.Errorf("namespace %s: %w: it is left alone; name others with namespaces.prefix", name, ErrExists)
+			return taken(ctx, client, name)
 		case code < 200 || code >= 300:
 			return fmt.Errorf("namespace %s could not be made: status %d", name, code)
 		}
@@ -44,6 +44,18 @@ func (n *namespaces) create(ctx context.Context, generator *load.Generator, clie
 		}
 	}
 	return nil
+}
+
+// taken says that a namespace exists already, and what to do: one with the label of a run
+// is a killed run's, or that of one under way.
+func taken(ctx context.Context, client *wire.Client, name string) error {
+	answer, err := client.Do(ctx, &wire.Request{Method: http.MethodGet, Path: "/api/v1/namespaces/" + name, Accept: "application/json"})
+	if err == nil && answer.Success() {
+		if about, err := object.ReadMetadata(answer.Body); err == nil && about.Labels[object.RunLabel] != "" {
+			return fmt.Errorf("namespace %s: %w: it was made by run %s; if that run was killed, windtunnel clean --kubeconfig FILE --run %[3]s deletes what it left", name, ErrExists, about.Labels[object.RunLabel])
+		}
+	}
+	return fmt.Errorf("namespace %s: %w: it is left alone; set namespaces.prefix to another name", name, ErrExists)
 }
 
 // post sends their creations and returns the status of each.

@@ -73,7 +73,7 @@ func TestLeftovers(t *testing.T) {
 	}
 	var s preflight.State
 	i.AddLeftovers(t.Context(), &s)
-	if got, want := preflight.Sentence(preflight.Findings(s, preflight.State{})), "2 configmaps left behind by an earlier run (n-1/a-0, n-1/a-2)"; got != want {
+	if got, want := preflight.Sentence(preflight.Findings(s, preflight.State{})), "2 configmaps left behind by an earlier run (n-1/a-0, n-1/a-2); windtunnel clean --kubeconfig FILE deletes what killed runs left"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if s.Terminating != nil || s.Unread != nil {

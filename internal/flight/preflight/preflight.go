@@ -119,7 +119,11 @@ func Findings(now, first State, tolerate ...string) []Finding {
 			}
 		}
 	}
-	add(Leftover, true, named(now.Leftovers, "left behind by an earlier run"))
+	left := named(now.Leftovers, "left behind by an earlier run")
+	if len(left) > 0 {
+		left[len(left)-1] += "; windtunnel clean --kubeconfig FILE deletes what killed runs left"
+	}
+	add(Leftover, true, left)
 	add(Terminating, false, named(now.Terminating, "terminating"))
 	add(Queue, false, waiting(now.Queues, first.Queues))
 	add(Retries, false, retried(now.Queues, first.Queues))

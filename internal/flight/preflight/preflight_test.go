@@ -40,7 +40,7 @@ func TestFaults(t *testing.T) {
 				{Kind: preflight.Terminating, Text: "1 pods terminating, held by finalizer x/y (n/c)"},
 			}},
 		{"leftovers", preflight.State{Leftovers: []preflight.Object{{Resource: "namespaces", Name: "density-1"}}}, preflight.State{},
-			[]preflight.Finding{{Kind: preflight.Leftover, Text: "1 namespaces left behind by an earlier run (density-1)", Lasting: true}}},
+			[]preflight.Finding{{Kind: preflight.Leftover, Text: "1 namespaces left behind by an earlier run (density-1); windtunnel clean --kubeconfig FILE deletes what killed runs left", Lasting: true}}},
 		{"queues", preflight.State{Queues: map[string]preflight.Work{"kcm job": {}, "kcm deployment": {Depth: 3}, "kcm slow": {Longest: 2}, "kcm long": {Longest: 5}}},
 			preflight.State{Queues: map[string]preflight.Work{"kcm long": {Longest: 4}}},
 			[]preflight.Finding{
