@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/flight/steps"
@@ -162,7 +161,7 @@ func (c *crew) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	plan, err := c.plan(folder)
+	plan, err := c.plan()
 	if err != nil {
 		return err
 	}
@@ -232,7 +231,7 @@ func (c *crew) tellAccess(path string) error {
 }
 
 // plan is what workers are given.
-func (c *crew) plan(folder record.Dir) ([]byte, error) {
+func (c *crew) plan() ([]byte, error) {
 	r := c.run
 	files, err := filesOf(r.scenario, r.workload.File, r.options.Crew.Fleets > 0)
 	if err != nil {
@@ -251,27 +250,13 @@ func (c *crew) plan(folder record.Dir) ([]byte, error) {
 		}
 		return p.encode()
 	}
-	if p.Kubeconfig, err = kubeconfigOf(r.plane.Endpoint(plane.Load), folder); err != nil {
+	if p.Kubeconfig, err = r.plane.Endpoint(plane.Load).Kubeconfig(); err != nil {
 		return nil, err
 	}
-	if p.FleetKubeconfig, err = kubeconfigOf(r.plane.Endpoint(plane.Fleet), folder); err != nil {
+	if p.FleetKubeconfig, err = r.plane.Endpoint(plane.Fleet).Kubeconfig(); err != nil {
 		return nil, err
 	}
 	return p.encode()
-}
-
-// kubeconfigOf returns an endpoint as the text of a kubeconfig.
-func kubeconfigOf(e endpoint.Endpoint, folder record.Dir) ([]byte, error) {
-	path := folder.File("kubeconfig")
-	err := e.WriteKubeconfig(path)
-	if err != nil {
-		return nil, err
-	}
-	raw, err := os.ReadFile(path)
-	if err = errors.Join(err, os.Remove(path)); err != nil {
-		return nil, fmt.Errorf("read the plane's kubeconfig: %w", err)
-	}
-	return raw, nil
 }
 
 // startProcesses starts the workers as processes of this machine. The kernel ends them

@@ -212,9 +212,26 @@ func (e Endpoint) WriteKubeconfig(path string) error {
 	return WriteContexts(path, name, map[string]Endpoint{name: e})
 }
 
+// Kubeconfig returns the endpoint as the text of a kubeconfig, which holds everything it needs.
+func (e Endpoint) Kubeconfig() ([]byte, error) {
+	const name = "windtunnel"
+	return contexts(name, map[string]Endpoint{name: e})
+}
+
 // WriteContexts writes a kubeconfig file of mode 0600 with a context for each
 // endpoint, by its name; current is in force.
 func WriteContexts(path, current string, all map[string]Endpoint) error {
+	raw, err := contexts(current, all)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, raw, 0o600); err != nil {
+		return fmt.Errorf("write kubeconfig: %w", err)
+	}
+	return nil
+}
+
+func contexts(current string, all map[string]Endpoint) ([]byte, error) {
 	c := clientcmdapi.NewConfig()
 	for name, e := range all {
 		c.Clusters[name] = &clientcmdapi.Cluster{
@@ -226,10 +243,7 @@ func WriteContexts(path, current string, all map[string]Endpoint) error {
 	c.CurrentContext = current
 	raw, err := clientcmd.Write(*c)
 	if err != nil {
-		return fmt.Errorf("encode kubeconfig: %w", err)
+		return nil, fmt.Errorf("encode kubeconfig: %w", err)
 	}
-	if err := os.WriteFile(path, raw, 0o600); err != nil {
-		return fmt.Errorf("write kubeconfig: %w", err)
-	}
-	return nil
+	return raw, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -36,6 +37,34 @@ func TestRead(t *testing.T) {
 	}
 	if _, err := Read(t.TempDir(), nil); err == nil {
 		t.Error("a folder without members passes")
+	}
+}
+
+// TestAMemberWithoutAnAuthorityIsRefused has kubeconfigs without a CA: what would be reached
+// without verification has to say so.
+func TestAMemberWithoutAnAuthorityIsRefused(t *testing.T) {
+	for cluster, want := range map[string]string{
+		"{server: 'https://127.0.0.1:1'}":                                 "has no certificate-authority",
+		"{server: 'https://127.0.0.1:1', insecure-skip-tls-verify: true}": "",
+		"{server: 'https://127.0.0.1:1', certificate-authority: ca.pem}":  "",
+	} {
+		folder := t.TempDir()
+		text := "{apiVersion: v1, kind: Config, clusters: [{name: c, cluster: " + cluster + "}], " +
+			"users: [{name: u, user: {token: t}}], contexts: [{name: x, context: {cluster: c, user: u}}], current-context: x}"
+		err := os.WriteFile(filepath.Join(folder, "ca.pem"), []byte("a CA"), 0o600)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(folder, "m-1.kubeconfig"), []byte(text), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := Read(folder, nil)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", cluster, err)
+		}
+		if strings.Contains(cluster, "ca.pem") && (len(all) != 1 || string(all[0].CA) != "a CA") {
+			t.Errorf("%s: %v", cluster, all)
+		}
 	}
 }
 

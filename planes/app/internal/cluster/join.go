@@ -27,6 +27,10 @@ const suffix = ".kubeconfig"
 // allMembers is the file beside them that has a context for each.
 const allMembers = "members" + suffix
 
+// errNoCA refuses a kubeconfig that relies on the roots of this machine: in the Secret of a
+// member, no ca.crt means that nobody verifies the server, and it gets the token.
+var errNoCA = errors.New("it has no certificate-authority: add that of the server, or insecure-skip-tls-verify: true, by which any server is taken for the member")
+
 // Read returns the members whose kubeconfigs are in a folder, NAME.kubeconfig
 // each, in the order of their names and numbers. The i-th of them, from 0, gets of
 // each label in spread, KEY=N, the value KEY-(i mod N).
@@ -47,6 +51,12 @@ func Read(folder string, spread map[string]int) ([]Member, error) {
 			return nil, err
 		}
 		config := e.Config("")
+		if err := rest.LoadTLSFiles(config); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		if len(config.CAData) == 0 && !config.Insecure {
+			return nil, fmt.Errorf("%s: %w", file, errNoCA)
+		}
 		m := Member{
 			Name: strings.TrimSuffix(filepath.Base(file), suffix), Endpoint: config.Host, Labels: map[string]string{},
 			CA: config.CAData, Token: config.BearerToken, Cert: config.CertData, Key: config.KeyData,
