@@ -9,6 +9,7 @@ package guard
 import (
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"runtime"
 	"sync"
@@ -44,6 +45,25 @@ func Go(f func()) {
 		defer end()
 		f()
 	}()
+}
+
+// Handler is a handler whose panics end the process, where net/http would go on and the
+// request alone would be lost. http.ErrAbortHandler is passed on: it breaks a connection
+// on purpose.
+func Handler(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			switch why := recover(); why {
+			case nil:
+			case http.ErrAbortHandler:
+				panic(why)
+			default:
+				report(text.NewScreen(os.Stderr), why)
+				os.Exit(ExitCode)
+			}
+		}()
+		h.ServeHTTP(w, r)
+	})
 }
 
 // Group is a sync.WaitGroup whose goroutines are those of Go.

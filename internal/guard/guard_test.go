@@ -3,6 +3,8 @@ package guard_test
 import (
 	"bytes"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"strings"
@@ -36,6 +38,13 @@ func TestPanicIsAFault(t *testing.T) {
 var starters = map[string]func(f func()){
 	"go":    guard.Go,
 	"group": func(f func()) { var g guard.Group; g.Go(f); g.Wait() },
+	"handler": func(f func()) {
+		s := httptest.NewServer(guard.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { f() })))
+		defer s.Close()
+		if r, err := http.Get(s.URL); err == nil {
+			_ = r.Body.Close()
+		}
+	},
 }
 
 // A goroutine that panics ends the process with the code of a fault, and with a text

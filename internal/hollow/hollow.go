@@ -24,6 +24,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/hollow/apply"
 	"github.com/windtunnel/windtunnel/internal/hollow/h2"
 	"github.com/windtunnel/windtunnel/internal/hollow/kind"
@@ -94,7 +95,7 @@ type Server struct {
 	config    *tls.Config
 	shared    net.Listener  // nil unless Options.Shared
 	done      chan struct{} // closed by Close
-	running   sync.WaitGroup
+	running   guard.Group
 	closing   sync.Once
 	apply     apply.Managers
 	documents sync.Map // of OpenAPI, by documentKey
@@ -116,9 +117,9 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	silent := log.New(io.Discard, "", 0)
-	s.h2 = h2.New(h2.Options{Handler: s, Quick: s.quick, Clock: s.clock, Streams: 1000, Idle: idleTimeout, Timeout: requestTime, ErrorLog: silent})
+	s.h2 = h2.New(h2.Options{Handler: guard.Handler(s), Quick: s.quick, Clock: s.clock, Streams: 1000, Idle: idleTimeout, Timeout: requestTime, ErrorLog: silent})
 	s.http = &http.Server{
-		Handler: s, TLSConfig: s.config.Clone(), ErrorLog: silent,
+		Handler: guard.Handler(s), TLSConfig: s.config.Clone(), ErrorLog: silent,
 		ReadHeaderTimeout: 30 * time.Second, WriteTimeout: requestTime, IdleTimeout: idleTimeout, // of watches, each piece has its own
 		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){"h2": s.h2.ServeTLS},
 		BaseContext:  s.base,

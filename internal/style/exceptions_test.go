@@ -42,7 +42,7 @@ var public = []string{".", "scenario"}
 // way, and unguarded those in them that do not: what is below guard, tests, and what
 // is a process of its own.
 var (
-	guarded   = []string{"internal/api", "internal/fleet", "internal/flight", "internal/interop/kwok", "internal/kubelet", "internal/load", "internal/network", "internal/observe", "internal/plane", "internal/subject", "internal/workers"}
+	guarded   = []string{"internal/api", "internal/fleet", "internal/flight", "internal/hollow", "internal/interop/kwok", "internal/kubelet", "internal/load", "internal/network", "internal/observe", "internal/plane", "internal/subject", "internal/workers"}
 	unguarded = []string{"internal/api/apitest", "internal/flight/flighttest", "internal/plane/process", "internal/plane/proxy", "internal/subject/kit"}
 )
 

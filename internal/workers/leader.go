@@ -141,7 +141,7 @@ func (l *Leader) serve() error {
 	}
 	l.access = Access{URL: "https://" + net.JoinHostPort(l.options.Hosts[0], port), CA: ca.PEM(), Token: rand.Text()}
 	l.server = &http.Server{
-		Handler: l.routes(), TLSConfig: config, MaxHeaderBytes: 16 << 10,
+		Handler: guard.Handler(l.routes()), TLSConfig: config, MaxHeaderBytes: 16 << 10,
 		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: requestWithin, WriteTimeout: requestWithin, IdleTimeout: idleWithin,
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug), // of connections that broke: the worker asks again
 	}

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/guard"
 )
 
 var (
@@ -31,7 +32,7 @@ type conn struct {
 	template *http.Request // of what all requests of the connection have
 	cancel   context.CancelFunc
 	idle     *time.Timer
-	handlers sync.WaitGroup
+	handlers guard.Group
 
 	// The reader's own.
 	framer   *http2.Framer

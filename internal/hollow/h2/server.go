@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/guard"
 )
 
 // Limits of what a client may have the server keep or do, beside those of Options.
@@ -66,7 +67,7 @@ type Server struct {
 	mu      sync.Mutex
 	conns   map[*conn]struct{}
 	closed  bool
-	serving sync.WaitGroup
+	serving guard.Group
 }
 
 // New returns a server.
