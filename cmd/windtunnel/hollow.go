@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -13,8 +15,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/doctor"
 	"github.com/windtunnel/windtunnel/internal/hollow"
 	"github.com/windtunnel/windtunnel/internal/plane/process"
+	"github.com/windtunnel/windtunnel/internal/record"
 )
 
 // hollowFlags are those of the verb hollow.
@@ -23,6 +27,7 @@ type hollowFlags struct {
 	clusters int
 	load     []string
 	save     string
+	token    string // the file that it is in
 }
 
 // hollowVerb serves hollow clusters until it is interrupted.
@@ -47,7 +52,8 @@ func hollowVerb(env *environment) *cobra.Command {
 	verb.Flags().StringVar(&o.Host, "host", "127.0.0.1", "address to listen at")
 	verb.Flags().IntVar(&o.Port, "port", 0, "port of the first cluster, the others' follow, or with --shared of all; 0: any")
 	verb.Flags().BoolVar(&o.Shared, "shared", false, "one port for all, with the paths /clusters/NAME")
-	verb.Flags().StringVar(&o.Token, "token", "", "bearer token of all clusters (default: one by chance)")
+	verb.Flags().StringVar(&f.token, "token-file", "", "`FILE` with the bearer token of all clusters (default: the value of "+tokenVariable+", or else a random token)")
+	verb.Flags().StringVar(&o.Token, "token", "", "bearer `TOKEN` of all clusters: other users of this machine see it in the list of processes")
 	verb.Flags().DurationVar(&o.History, "history", 75*time.Second, "how long watches can go back")
 	verb.Flags().IntVar(&o.Models.Nodes, "nodes", 0, "ready nodes that every cluster begins with")
 	verb.Flags().BoolVar(&o.Models.Binder, "binder", false, "bind pods to ready nodes in turn")
@@ -73,6 +79,14 @@ func (f *hollowFlags) serve(ctx context.Context, env *environment) (err error) {
 		return fmt.Errorf("--nodes %d: want 0 or more", f.options.Models.Nodes)
 	}
 	f.options.Models.StagesDir = "."
+	if err := f.readToken(env); err != nil {
+		return err
+	}
+	if !f.options.Shared {
+		if err := doctor.CheckListeners(f.clusters, f.options.Port); err != nil {
+			return fmt.Errorf("--clusters %d: %w; with --shared all clusters have one port", f.clusters, err)
+		}
+	}
 	s, err := hollow.New(f.options)
 	if err != nil {
 		return err
@@ -103,7 +117,11 @@ func (f *hollowFlags) serve(ctx context.Context, env *environment) (err error) {
 	if err := endpoint.WriteContexts(path, first.Name, contexts); err != nil {
 		return err
 	}
-	fmt.Fprintf(env.stderr, "%d hollow clusters are up, the first at %s; Ctrl-C ends them\n", f.clusters, first.Address())
+	if f.clusters == 1 {
+		fmt.Fprintf(env.stderr, "1 hollow cluster is up at %s; Ctrl-C ends it\n", first.Address())
+	} else {
+		fmt.Fprintf(env.stderr, "%d hollow clusters are up, the first at %s; Ctrl-C ends them\n", f.clusters, first.Address())
+	}
 	fmt.Fprintf(env.stdout, "export KUBECONFIG=%s\n", path)
 	<-ctx.Done()
 	return f.keep(first)
@@ -125,14 +143,63 @@ func (f *hollowFlags) fill(c *hollow.Cluster) error {
 	return nil
 }
 
-// keep saves the objects of a cluster, if that is asked for.
+// keep saves the objects of a cluster, if that is asked for: in place of a file that may
+// be the only copy of them, and only when all have been written. There are Secrets among
+// them, so only the user can read it.
 func (f *hollowFlags) keep(c *hollow.Cluster) error {
 	if f.save == "" {
 		return nil
 	}
-	file, err := os.Create(f.save)
-	if err != nil {
+	if err := f.saveTo(f.save, c); err != nil {
 		return fmt.Errorf("save objects: %w", err)
 	}
-	return errors.Join(c.Save(file, !strings.HasSuffix(f.save, ".json")), file.Close())
+	return nil
+}
+
+func (f *hollowFlags) saveTo(path string, c *hollow.Cluster) error {
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
+	}
+	write := func(to io.Writer) error {
+		out := bufio.NewWriter(to)
+		return errors.Join(c.Save(out, !strings.HasSuffix(f.save, ".json")), out.Flush())
+	}
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // a pipe, or standard output
+		file, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		return errors.Join(write(file), file.Close())
+	}
+	folder, name := filepath.Split(path)
+	file, err := record.Dir(filepath.Clean(folder)).Create(name, 0o600)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if err := write(file); err != nil {
+		return err
+	}
+	return file.Keep()
+}
+
+// readToken takes the token from where other users of the machine do not see it.
+func (f *hollowFlags) readToken(env *environment) error {
+	switch {
+	case f.options.Token != "" && f.token != "":
+		return errors.New("--token and --token-file: want one of them")
+	case f.options.Token != "":
+		fmt.Fprintf(env.stderr, "--token is visible to all users of this machine in the list of processes: use --token-file FILE or the variable %s\n", tokenVariable)
+	case f.token != "":
+		raw, err := os.ReadFile(f.token)
+		if err != nil {
+			return fmt.Errorf("--token-file: %w", err)
+		}
+		if f.options.Token = strings.TrimSpace(string(raw)); f.options.Token == "" {
+			return fmt.Errorf("--token-file %s: it is empty", f.token)
+		}
+	default:
+		f.options.Token = os.Getenv(tokenVariable)
+	}
+	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -35,6 +36,35 @@ func TestHollowKeepsWhatWasSaved(t *testing.T) {
 			t.Errorf("%v, %v", n, err)
 		}
 	})
+}
+
+// What was saved before stays whole until all is written anew: who has the file open
+// reads it to its end. The new file is the user's alone, and a link stays a link.
+func TestHollowReplacesWhatWasSaved(t *testing.T) {
+	dir := t.TempDir()
+	saved, link := filepath.Join(dir, "state.yaml"), filepath.Join(dir, "link.yaml")
+	if err := errors.Join(os.WriteFile(saved, []byte("before"), 0o644), os.Symlink("state.yaml", link)); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.Open(saved)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer before.Close()
+	withHollow(t, []string{"--shared", "--save", link}, func(func(string) kubernetes.Interface) {})
+	if raw, err := io.ReadAll(before); err != nil || string(raw) != "before" {
+		t.Errorf("what was there before reads %q, %v", raw, err)
+	}
+	info, err := os.Lstat(saved)
+	if err != nil || info.Mode() != 0o600 || info.Size() < 100 {
+		t.Errorf("%v, %v", info, err)
+	}
+	if to, err := os.Readlink(link); err != nil || to != "state.yaml" {
+		t.Errorf("%q, %v", to, err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {
+		t.Errorf("%v, %v", left, err)
+	}
 }
 
 // withHollow calls do while the verb serves.

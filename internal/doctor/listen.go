@@ -1,0 +1,33 @@
+package doctor
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// mostPort is the highest port that there is.
+const mostPort = 65535
+
+// CheckListeners says why this process cannot listen at n ports, from a first one on or,
+// where that is 0, at any that are free; nil: nothing is known that is in the way.
+func CheckListeners(n, first int) error {
+	var f Facts
+	f.read(os.DirFS("/"))
+	f.OpenFiles = limitOf(unix.RLIMIT_NOFILE)
+	return f.checkListeners(n, first)
+}
+
+func (f Facts) checkListeners(n, first int) error {
+	most := int64(f.OpenFiles.Hard) - spareFiles
+	switch {
+	case f.OpenFiles.Hard > 0 && int64(n) > most:
+		return fmt.Errorf("each has a port of its own, which is an open file: this process may have %d open files, of which %d are for the rest (`ulimit -Hn` shows the limit)", f.OpenFiles.Hard, spareFiles)
+	case first > 0 && first+n-1 > mostPort:
+		return fmt.Errorf("from port %d on there are %d ports", first, mostPort-first+1)
+	case first == 0 && f.Ports > 0 && n > f.Ports:
+		return fmt.Errorf("each has a port of its own, and this machine gives out %d (`sysctl net.ipv4.ip_local_port_range`)", f.Ports)
+	}
+	return nil
+}
