@@ -95,7 +95,7 @@ type Create struct {
 	Count        int            `yaml:"count"`        // indices in all, over all namespaces in turn
 	PerNamespace int            `yaml:"perNamespace"` // in place of count: indices in each namespace, one namespace after another
 	Name         string         `yaml:"name"`         // objects are NAME-0, NAME-1 ...; default: the step's name. With perNamespace the index begins anew in each namespace
-	Group        string         `yaml:"group"`        // lifecycles of these objects' pods; default: the step's name
+	Group        string         `yaml:"group"`        // what these objects and their pods are counted under: the value of the label windtunnel.dev/group that they get where they have none (unless the scenario has groups, or the body is another tool's); default: the step's name
 	Namespace    string         `yaml:"namespace"`    // one namespace in place of all of namespaces
 	Namespaces   *Range         `yaml:"namespaces"`   // some of namespaces in place of all
 	With         map[string]any `yaml:"with"`         // more template variables

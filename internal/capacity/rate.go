@@ -65,6 +65,9 @@ func (p Plan) RateName(runs []Run) string {
 	all := map[string]*candidate{}
 	for _, r := range runs {
 		for _, x := range r.Rates {
+			if p.Goal == ThroughputGoal && len(x.LeftOut) > 0 {
+				continue // the objects are what is asked about, not their calls
+			}
 			c := all[x.Name]
 			if c == nil {
 				c = &candidate{x, demand(x), demand(x)}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/windtunnel/windtunnel/internal/slo"
 	"github.com/windtunnel/windtunnel/internal/stats"
@@ -326,11 +327,31 @@ func (s *search) throughputDoubts(lines []axisLine, all []Throughput) []string {
 			out = append(out, fmt.Sprintf("No run at %s could be judged%s.", s.text(point), s.whyUnknown(point)))
 		}
 	}
+	out = append(out, s.leftOut()...)
 	if !s.driven() {
 		out = append(out, fmt.Sprintf("Nothing that steps ask for grows with %s: give the parameter that sets a rate, or how many calls are under way, last.",
 			s.plan.Axes[len(s.plan.Axes)-1].Name))
 	}
 	return append(out, s.unjudged()...)
+}
+
+// leftOut names the declared lifecycles that no rate speaks of.
+func (s *search) leftOut() []string {
+	var names []string
+	for _, r := range s.runs {
+		for _, x := range r.Rates {
+			for _, name := range x.LeftOut {
+				if !slices.Contains(names, name) {
+					names = append(names, name)
+				}
+			}
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("Lifecycle %s is left out: no step's objects have it. Give its objects the label windtunnel.dev/group: {{ .Group }} (or the label that the lifecycle's field group names). "+
+		"To search by calls instead, name their rate with --rate.", strings.Join(names, ", "))}
 }
 
 // held says where the objectives hold, if that is not on all of the plateau.

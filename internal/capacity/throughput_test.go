@@ -311,3 +311,22 @@ func TestNothingGrowsWithTheParameter(t *testing.T) {
 		t.Errorf("%q", r.Warnings)
 	}
 }
+
+// Where a declared lifecycle is of no step's group, its calls are no answer: the
+// search says what is left out, and why.
+func TestCallsAreNoThroughputOfObjects(t *testing.T) {
+	p := throughputPlan("rate=5..40:log")
+	var runs []capacity.Run
+	for _, rate := range []float64{5, 40} {
+		runs = append(runs, capacity.Run{Point: []float64{rate}, Verdict: slo.Pass, Seconds: 1,
+			Rates: []run.Rate{{Name: "calls of make", Step: "make", Unit: "calls/s", Asked: rate, Achieved: rate, LeftOut: []string{"queue"}}}})
+	}
+	r := capacity.Conclude(p, runs)
+	if r.Verdict != slo.Unknown || r.Rate != "" || !strings.Contains(strings.Join(r.Warnings, " "), "Lifecycle queue is left out") {
+		t.Errorf("%s, rate %q: %s; %q", r.Verdict, r.Rate, r.Sentence, r.Warnings)
+	}
+	p.Rate = "calls of make"
+	if r := capacity.Conclude(p, runs); r.Rate != "calls of make" || !strings.Contains(r.Sentence, "40 calls/s") {
+		t.Errorf("asked for by name: %s", r.Sentence)
+	}
+}

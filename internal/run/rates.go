@@ -2,6 +2,7 @@ package run
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -26,6 +27,9 @@ type Rate struct {
 	Asked    float64 `json:"asked,omitempty"`    // 0: as much as the plane would take
 	Parallel int     `json:"parallel,omitempty"` // calls that a closed loop kept under way
 	Achieved float64 `json:"achieved"`
+	// LeftOut are the declared lifecycles, of a step's calls that created objects and
+	// has no rate of objects: what they were seen of is of no step's group.
+	LeftOut []string `json:"left_out,omitempty"`
 }
 
 // Rates are those of the steps that sent calls, in the order of their begin: of
@@ -34,6 +38,7 @@ type Rate struct {
 func (f *Facts) Rates() []Rate {
 	var out []Rate
 	by := f.byStep()
+	ungrouped := f.ungrouped()
 	for i := range f.Steps {
 		s := &f.Steps[i]
 		if s.Asked.Count == 0 {
@@ -43,6 +48,9 @@ func (f *Facts) Rates() []Rate {
 		if !f.Together(by[s.Name].answered) {
 			continue
 		}
+		if created > 0 && len(by[s.Name].objects) == 0 {
+			calls.LeftOut = ungrouped
+		}
 		for _, l := range by[s.Name].objects {
 			if r, ok := objectRate(l, calls, created); ok && created > 0 {
 				out = append(out, r)
@@ -50,6 +58,23 @@ func (f *Facts) Rates() []Rate {
 		}
 		if calls.Achieved > 0 {
 			out = append(out, calls)
+		}
+	}
+	return out
+}
+
+// ungrouped names the declared lifecycles of which no object is of a step's group.
+func (f *Facts) ungrouped() (out []string) {
+	grouped := map[string]bool{}
+	for _, l := range f.Lifecycles {
+		if l.Name != "" {
+			ofStep := slices.ContainsFunc(f.Steps, func(s Step) bool { return s.Name == l.Group })
+			grouped[l.Name] = grouped[l.Name] || ofStep
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(grouped)) {
+		if !grouped[name] {
+			out = append(out, name)
 		}
 	}
 	return out

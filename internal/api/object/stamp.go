@@ -14,7 +14,8 @@ const RunLabel = "windtunnel.dev/run"
 
 // Stamp says whose the objects are that carry it.
 type Stamp struct {
-	Run   string // the id of a run; empty: nothing is stamped
+	Run   string // the id of a run; empty: it is not stamped
+	Group string // the value of GroupLabel where an object or a template of pods has none; empty: it is not stamped
 	Fleet string // when set, pods go to the nodes with this value of FleetLabel, whose taint they tolerate
 	Nodes bool   // pods tolerate the taint that package door puts on the nodes of the run's processes
 }
@@ -25,7 +26,7 @@ var errShape = errors.New("it has no such place")
 // made of it. Only what a template of pods looks like, a spec with containers, is
 // bound to the fleet.
 func (s Stamp) Mark(o map[string]any) error {
-	if s.Run == "" {
+	if s.Run == "" && s.Group == "" {
 		return nil
 	}
 	if err := s.label(o); err != nil {
@@ -36,7 +37,7 @@ func (s Stamp) Mark(o map[string]any) error {
 
 // MarkJSON stamps an object in JSON.
 func (s Stamp) MarkJSON(raw []byte) ([]byte, error) {
-	if s.Run == "" {
+	if s.Run == "" && s.Group == "" {
 		return raw, nil
 	}
 	tree := map[string]any{}
@@ -55,13 +56,19 @@ func (s Stamp) MarkJSON(raw []byte) ([]byte, error) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
 }
 
-// label gives an object the label.
+// label gives an object the labels.
 func (s Stamp) label(o map[string]any) error {
 	labels, err := place(o, "metadata", "labels")
-	if err == nil {
+	if err != nil {
+		return err
+	}
+	if s.Run != "" {
 		labels[RunLabel] = s.Run
 	}
-	return err
+	if _, own := labels[GroupLabel]; s.Group != "" && !own {
+		labels[GroupLabel] = s.Group
+	}
+	return nil
 }
 
 // inside looks for templates; own tells that v is the object itself.

@@ -77,9 +77,16 @@ func (w *Workload) compileBody(body scenario.Body) (*template.Template, error) {
 	}
 	t, err := template.Compile(file, text, line, body.Dialect)
 	if err == nil {
-		t.Stamp(w.stamp)
+		t.Stamp(w.stamp, w.labelsGroups(body))
 	}
 	return t, err
+}
+
+// labelsGroups tells whether the objects of a body get the label of their step's group
+// where they have none: not those of other tools, which do not know it, and not
+// where the scenario says by selectors which pods are of a group.
+func (w *Workload) labelsGroups(body scenario.Body) bool {
+	return (body.Dialect == "" || body.Dialect == scenario.Dialects()[0]) && len(w.Scenario.Groups) == 0
 }
 
 func (w *Workload) readReplay(name string) error {

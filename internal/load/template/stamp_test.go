@@ -26,7 +26,7 @@ func TestStamp(t *testing.T) {
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		b.Stamp(object.Stamp{Run: "r1"})
+		b.Stamp(object.Stamp{Run: "r1"}, false)
 		for i := range 3 {
 			v := template.Vars{Name: fmt.Sprint("n-", i), Namespace: "space-1", Index: i, With: map[string]any{template.ObjectIndexVariable: 7}}
 			raw, err := b.Render(nil, v)
@@ -44,6 +44,29 @@ func TestStamp(t *testing.T) {
 			}
 			if got, want := b.Layout(v).Holes(), plain.Layout(v).Holes(); got != want || name == "segments" && got < 0 {
 				t.Errorf("%s: %d holes, and %d without a stamp", name, got, want)
+			}
+		}
+	}
+}
+
+// TestGroupLabel: objects and templates of pods without the label of their group get
+// it; one of their own stays.
+func TestGroupLabel(t *testing.T) {
+	for text, want := range map[string]string{
+		"apiVersion: v1\nkind: Pod\nmetadata: {name: \"{{ .Name }}\"}\nspec: {containers: [{name: c}]}":          `{"apiVersion":"v1","kind":"Pod","metadata":{"labels":{"windtunnel.dev/group":"g"},"name":"n"},"spec":{"containers":[{"name":"c"}]}}`,
+		"apiVersion: a/v1\nkind: Queue\nmetadata: {name: \"{{ .Name }}\", labels: {windtunnel.dev/group: mine}}": `{"apiVersion":"a/v1","kind":"Queue","metadata":{"labels":{"windtunnel.dev/group":"mine"},"name":"n"}}`,
+		"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: \"{{ .Name }}\", labels: {windtunnel.dev/group: mine}}\nspec: {template: {metadata: {labels: {a: b}}, spec: {containers: []}}}": `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"labels":{"windtunnel.dev/group":"mine"},"name":"n"},` +
+			`"spec":{"template":{"metadata":{"labels":{"a":"b","windtunnel.dev/group":"g"}},"spec":{"containers":[]}}}}`,
+	} {
+		tm, err := template.Compile("b.yaml", text, 1, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		tm.Stamp(object.Stamp{}, true)
+		for range 2 { // the second one may be a copy of segments
+			got, err := tm.Render(nil, template.Vars{Name: "n", Namespace: "ns", Group: "g"})
+			if err != nil || string(got) != want {
+				t.Errorf("%v\n got %s\nwant %s", err, got, want)
 			}
 		}
 	}

@@ -79,11 +79,11 @@ func Compile(name, text string, line int, dialect string) (*Template, error) {
 	return t, nil
 }
 
-// Stamp lets every object that the template gives carry a stamp. It is for the
-// time before the first one: objects that are copies of segments have it in
-// them. Patches have none.
-func (t *Template) Stamp(s object.Stamp) {
-	if s.Run == "" {
+// Stamp lets every object that the template gives carry a stamp, and with grouped
+// the label of its group where it has none of its own. It is for the time before the
+// first one: objects that are copies of segments have it in them. Patches have none.
+func (t *Template) Stamp(s object.Stamp, grouped bool) {
+	if s.Run == "" && !grouped {
 		return
 	}
 	finish := t.dialect.finish
@@ -94,7 +94,11 @@ func (t *Template) Stamp(s object.Stamp) {
 				return nil, err
 			}
 		}
-		return s.MarkJSON(raw)
+		own := s
+		if grouped {
+			own.Group = v.Group
+		}
+		return own.MarkJSON(raw)
 	}
 	parsed, d := t.parse, t.dialect
 	t.pool = sync.Pool{New: func() any { return newExecutor(parsed, d) }}
