@@ -88,6 +88,7 @@ func (f Flight) program() external.Program {
 		if err != nil {
 			return err
 		}
+		config.QPS = -1 // client-go would hold it to 5 requests a second, and no metric would show it
 		return f.Manager(ctx, Subject{
 			Name: s.Name, Config: config, Kubeconfig: s.Kubeconfig, MetricsAddress: address(s.Metrics), Ready: ready,
 		})

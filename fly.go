@@ -73,7 +73,7 @@ type Flight struct {
 // Subject is what a manager is given.
 type Subject struct {
 	Name       string
-	Config     *rest.Config // a user of its own; without limits of the client's own but client-go's defaults
+	Config     *rest.Config // a user of its own; without a rate limit (QPS -1): set QPS and Burst as the operator has them in production
 	Kubeconfig string       // the same as a file
 	// MetricsAddress is where the run reads metrics, such as 127.0.0.1:12345: the
 	// manager serves /metrics there, or nothing of its own is measured but CPU and

@@ -222,6 +222,9 @@ func TestAManagerIsGivenWhatItNeeds(t *testing.T) {
 	if got.Name != "operator" || got.MetricsAddress != "127.0.0.1:1234" || got.Config == nil || got.Config.Host != "https://127.0.0.1:1" || got.Kubeconfig == "" {
 		t.Errorf("%+v", got)
 	}
+	if got.Config != nil && got.Config.QPS >= 0 {
+		t.Errorf("the manager's client is held to %v requests/s", got.Config.QPS)
+	}
 }
 
 func TestFlyOfAFile(t *testing.T) {

@@ -45,7 +45,7 @@ func Findings(f *Facts) []Finding {
 	var b *blame
 	if f.Window.To > f.Window.From {
 		b = newBlame(f)
-		all = slices.Concat(b.limits(), b.memory(), b.clients(), b.path(), b.disk(), b.quota(), b.queues(), b.stages(), b.distances(), b.imbalances(), b.proxying(), b.scans(), b.scheduler(), b.instrument(), b.locks())
+		all = slices.Concat(b.limits(), b.memory(), b.clients(), b.ceilings(), b.path(), b.disk(), b.quota(), b.queues(), b.stages(), b.distances(), b.imbalances(), b.proxying(), b.scans(), b.scheduler(), b.instrument(), b.locks())
 		all = append(all, b.machine(all)...)
 	}
 	all = append(killed(f, b), all...)

@@ -30,6 +30,7 @@ const (
 	CPULimit       Cause = "cpu-limit"       // a component is held back by its CPU limit
 	Memory         Cause = "memory"          // a component is at its memory limit, or collecting garbage takes its CPU
 	ClientThrottle Cause = "client-throttle" // a component waits for its own rate limiter
+	ClientCeiling  Cause = "client-ceiling"  // a component's requests keep to one rate, as behind a rate limiter that no metric shows
 	WorkQueue      Cause = "work-queue"      // items wait because all workers of a queue are busy
 	APF            Cause = "apf"             // API priority and fairness queues or rejects
 	Webhook        Cause = "webhook"         // admission waits for a webhook

@@ -82,6 +82,28 @@ func TestEachCauseComesFirst(t *testing.T) {
 			kube-controller-manager workqueue_work_duration_seconds_sum{name="replicaset"} +5`,
 			manifest: limited(record.ComponentFact{Name: "kube-controller-manager", Args: []string{"--kube-api-qps=5", "--kube-api-burst=10"}})},
 			diagnose.ClientThrottle, "kube-controller-manager", 0.99, 1, "qps 5, burst 10"},
+		{"a rate limiter that no metric shows", made{series: `
+			kube-apiserver apiserver_request_duration_seconds_sum{component="apiserver",verb="POST"} +0.05
+			kube-apiserver apiserver_request_duration_seconds_count{component="apiserver",verb="POST"} +5
+			operator rest_client_requests_total{code="201",method="POST"} +5
+			operator controller_runtime_max_concurrent_reconciles{controller="queue"} =4
+			operator process_cpu_seconds_total +0.1
+			operator workqueue_depth{name="queue"} =12
+			operator workqueue_queue_duration_seconds_sum{name="queue"} +12
+			operator workqueue_unfinished_work_seconds{name="queue"} =0
+			operator workqueue_work_duration_seconds_sum{name="queue"} +3.9`},
+			diagnose.ClientCeiling, "operator", 0.9, 1, "operator sent 5 requests/s, no more and no less"},
+		{"workers that compute, at a steady rate", made{series: `
+			kube-apiserver apiserver_request_duration_seconds_sum{component="apiserver",verb="POST"} +0.05
+			kube-apiserver apiserver_request_duration_seconds_count{component="apiserver",verb="POST"} +5
+			operator rest_client_requests_total{code="201",method="POST"} +5
+			operator controller_runtime_max_concurrent_reconciles{controller="queue"} =1
+			operator process_cpu_seconds_total +0.95
+			operator workqueue_depth{name="queue"} =12
+			operator workqueue_queue_duration_seconds_sum{name="queue"} +12
+			operator workqueue_unfinished_work_seconds{name="queue"} =0
+			operator workqueue_work_duration_seconds_sum{name="queue"} +0.97`},
+			diagnose.WorkQueue, "operator queue", 0.9, 1, "while its workers (1) did 0.97"},
 		{"a rate limiter that a configuration file sets", made{series: `
 			kube-scheduler rest_client_rate_limiter_duration_seconds_sum{verb="POST"} +4.9
 			kube-scheduler rest_client_rate_limiter_duration_seconds_count{verb="POST"} +5`,

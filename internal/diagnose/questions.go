@@ -22,6 +22,7 @@ const (
 	goLimit       = "go-limit"     // resident bytes, of what GOMEMLIMIT allows
 	throttled     = "throttled"    // calls that wait for a rate limiter
 	paced         = "paced"        // calls that a rate limiter let go, per second
+	sent          = "sent"         // requests that a client sent, per second
 	asking        = "asking"       // calls that a client waits for, with the time that its limiter takes
 	queued        = "queued"       // items that wait in a work queue, by those that left it
 	depth         = "depth"        // the same, as its gauge has it
@@ -148,6 +149,7 @@ func questions() []question {
 		{goLimit, "max by (instance) (process_resident_memory_bytes) / max by (instance) (go_gc_gomemlimit_bytes)"},
 		{throttled, either(perSecond, "rest_client_rate_limiter_duration_seconds_sum", instance)},
 		{paced, either(perSecond, "rest_client_rate_limiter_duration_seconds_count", instance)},
+		{sent, either(perSecond, "rest_client_requests_total", instance)},
 		{asking, perSecond("rest_client_request_duration_seconds_sum", instance) + " or " + perSecond("kubevirt_rest_client_request_latency_seconds_sum", instance)},
 		{queued, either(perSecond, "workqueue_queue_duration_seconds_sum", queue)},
 		{depth, either(mean1s, "workqueue_depth", queue)},

@@ -132,10 +132,11 @@ func (b *blame) queues() (out []candidate) {
 func (b *blame) congestion(component, queue string) track {
 	work, tokens, calls := b.sum(working, instance, component), b.sum(throttled, instance, component), b.sum(asking, instance, component)
 	stands, held, way, scans := b.standing(component, queue), b.held(component), b.away(component), b.scanned(component)
+	_, ceiling := b.ceiling(component)
 	return b.track(func(i int) float64 {
 		limited := of(tokens.at(i), work.at(i))
 		called := of(calls.at(i)-tokens.at(i), work.at(i))
-		return stands[i] * rest(limited, called*b.server[i], held.at(i), b.crowded[i], way[i], scans[i])
+		return stands[i] * rest(limited, called*b.server[i], held.at(i), b.crowded[i], way[i], scans[i], ceiling[i])
 	})
 }
 

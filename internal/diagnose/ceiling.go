@@ -1,0 +1,84 @@
+package diagnose
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/windtunnel/windtunnel/internal/unit"
+)
+
+// How a client is known that waits for its own rate limiter and exports no metric of
+// it, as those of controller-runtime: while items wait for its busy workers, its
+// requests keep to one rate, and neither the API server nor computing takes the
+// workers' time.
+const (
+	steadyWithin = 1.2 // the most requests in a slice are so many times the fewest, at most
+	leastSteady  = 2   // slices
+	explained    = 0.5 // share of the workers' time from which on something else takes it
+)
+
+// ceilings are clients whose requests keep to a ceiling.
+func (b *blame) ceilings() (out []candidate) {
+	for _, name := range b.f.names(sent) {
+		rate, share := b.ceiling(name)
+		if share.mean() < least {
+			continue
+		}
+		out = append(out, b.candidate(Finding{
+			Cause: ClientCeiling, Component: name,
+			Sentence: fmt.Sprintf("%s sent %s requests/s, no more and no less, while items waited for its busy workers; the API server answered in %s on average. Its client's rate limiter holds it back, which no metric shows.",
+				called(name, true), unit.Number(short(rate)), unit.Text(b.f.whole(requestMean), "seconds")),
+			Evidence: []Evidence{
+				b.evidence(sent, figure("1/s", bound(short(rate)), "requests that it sent; the bound is the ceiling"), instance, name),
+				b.evidence(working, figure("workers", nil, "workers that are busy at a time"), instance, name),
+				b.evidence(requestMean, figure("seconds", nil, "mean time of a request in the API server")),
+			},
+			Try: fmt.Sprintf("Set QPS and Burst of the client configuration of %s: without them client-go allows 5 requests/s with a burst of 10, below 0 is no limit. "+
+				"If its limit is higher, see what else its workers wait for.", name),
+		}, share))
+	}
+	return out
+}
+
+// ceiling is the rate that a client's requests keep to, and the share of each slice in
+// which items wait for it.
+func (b *blame) ceiling(component string) (rate float64, share track) {
+	none := make(track, b.f.Window.Slices)
+	_, exported := b.f.find(throttled, instance, component)
+	if _, known := b.f.Answers[requestMean]; exported || !known {
+		return 0, none
+	}
+	stands := slices.Clone(none)
+	for _, s := range b.f.Answers[queued].Series {
+		if s.Labels[instance] == component {
+			one := b.standing(component, s.Labels["name"])
+			for i := range stands {
+				stands[i] = max(stands[i], one.at(i))
+			}
+		}
+	}
+	requests, work, cores := b.sum(sent, instance, component), b.sum(working, instance, component), b.sum(cpu, instance, component)
+	mean := b.f.whole(requestMean)
+	var rates []float64
+	for i := range stands {
+		if stands[i] > 0 {
+			rates = append(rates, requests.at(i))
+		}
+	}
+	if len(rates) > leastSteady { // the first one has the burst in it, the last one may end early
+		rates = rates[1:]
+	}
+	if len(rates) > leastSteady {
+		rates = rates[:len(rates)-1]
+	}
+	if len(rates) < leastSteady || slices.Min(rates) <= 0 || slices.Max(rates) > steadyWithin*slices.Min(rates) {
+		return 0, none
+	}
+	rate = slices.Max(rates)
+	return rate, b.track(func(i int) float64 {
+		if of(requests.at(i)*mean+cores.at(i), work.at(i)) >= explained {
+			return 0
+		}
+		return stands[i] * rest(b.held(component).at(i), b.away(component).at(i), b.scanned(component).at(i))
+	})
+}
