@@ -17,7 +17,7 @@ func fleetLateness(m map[string]slo.Measure) []Finding {
 	renewals, renewed := m["lease_lateness_p99_seconds"]
 	var parts []string
 	if sent {
-		parts = append(parts, fmt.Sprintf("p99 of what pods and nodes did next %s", unit.Seconds(stages.Value)))
+		parts = append(parts, fmt.Sprintf("p99 of status updates of pods and nodes %s", unit.Seconds(stages.Value)))
 	}
 	if renewed {
 		parts = append(parts, fmt.Sprintf("p99 of lease renewals %s", unit.Seconds(renewals.Value)))
@@ -29,7 +29,7 @@ func fleetLateness(m map[string]slo.Measure) []Finding {
 	if stages.Value > slo.TooLateStage.Seconds() {
 		level = Bad
 	}
-	return []Finding{{level, "Fleet on time", "Sent after they were due: " + strings.Join(parts, ", ") + "."}}
+	return []Finding{{level, "Fleet on time", "Lateness of requests: " + strings.Join(parts, ", ") + "."}}
 }
 
 // otherWork says what else the machine did during the run.
@@ -39,13 +39,13 @@ func otherWork(m map[string]slo.Measure, allowed float64) []Finding {
 	var parts []string
 	level, byDefault := Fine, ""
 	if allowed != record.DefaultMaxNeighbours {
-		byDefault = fmt.Sprintf(", %.0f %% by default", 100*record.DefaultMaxNeighbours)
+		byDefault = fmt.Sprintf(", default %.0f %%", 100*record.DefaultMaxNeighbours)
 	}
 	if known {
-		parts = append(parts, fmt.Sprintf("other processes took %s of this machine’s CPU (more than %.3g %% casts doubt%s)", unit.Text(others.Value, "ratio"), 100*allowed, byDefault))
+		parts = append(parts, fmt.Sprintf("other processes used %s of the CPU (limit %.3g %%%s)", unit.Text(others.Value, "ratio"), 100*allowed, byDefault))
 	}
 	if counted {
-		parts = append(parts, fmt.Sprintf("its hypervisor kept %s (%.0f %%)", unit.Text(steal.Value, "ratio"), 100*slo.StealShare))
+		parts = append(parts, fmt.Sprintf("the hypervisor kept %s (limit %.0f %%)", unit.Text(steal.Value, "ratio"), 100*slo.StealShare))
 	}
 	if len(parts) == 0 {
 		return nil
@@ -53,7 +53,11 @@ func otherWork(m map[string]slo.Measure, allowed float64) []Finding {
 	if others.Value > allowed || steal.Value > slo.StealShare {
 		level = Bad
 	}
-	return []Finding{{level, "Other work", capital(strings.Join(parts, ", ") + ".")}}
+	name := "Other work"
+	if level == Bad {
+		name = "Noisy machine"
+	}
+	return []Finding{{level, name, capital(strings.Join(parts, ", ") + ".")}}
 }
 
 // cleanStart says what the plane was like when the run began.
@@ -62,15 +66,15 @@ func cleanStart(g *record.PreflightFacts) []Finding {
 	case g == nil:
 		return nil
 	case g.Clean && g.Waited >= 1:
-		return []Finding{{Fine, "Clean at the start", "Nothing was left of what was there before, after a wait of " + unit.Seconds(math.Round(g.Waited)) + "."}}
+		return []Finding{{Fine, "Leftovers", "No leftovers from earlier runs, after a wait of " + unit.Seconds(math.Round(g.Waited)) + "."}}
 	case g.Clean:
-		return []Finding{{Fine, "Clean at the start", "Nothing was left of what was there before."}}
+		return []Finding{{Fine, "Leftovers", "No leftovers from earlier runs."}}
 	}
 	var texts []string
 	for _, f := range g.Findings {
 		texts = append(texts, f.Text)
 	}
-	return []Finding{{Bad, "Clean at the start", sentence("The plane was not: " + orElse(strings.Join(texts, "; "), "it did not come to rest"))}}
+	return []Finding{{Bad, "Not clean at the start", sentence(capital(orElse(strings.Join(texts, "; "), "the plane did not come to rest")))}}
 }
 
 // gates says whether the plane came to rest where the scenario waited for it.
@@ -93,9 +97,9 @@ func (t *tally) gates() []Finding {
 	case asked == 0:
 		return nil
 	case rested < asked:
-		return []Finding{{Bad, "Gates", fmt.Sprintf("The plane did not come to rest in step %s: what followed began on a busy one.", strings.Join(slices.Compact(names), ", "))}}
+		return []Finding{{Bad, "Gates", fmt.Sprintf("The plane did not become idle in step %s: later steps started on a busy plane.", strings.Join(slices.Compact(names), ", "))}}
 	default:
-		return []Finding{{Fine, "Gates", "The plane came to rest whenever a step waited for it: " + things(asked, "time", "times") + "."}}
+		return []Finding{{Fine, "Gates", "The plane became idle each time a step waited for it: " + things(asked, "time", "times") + "."}}
 	}
 }
 

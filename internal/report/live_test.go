@@ -55,7 +55,10 @@ func newStage(t *testing.T, first, other, both report.Page) *stage {
 		if s.ended {
 			state = "fail"
 		}
-		send(w, map[string]any{"runs": []any{run("density/now", state), run("density/one", "pass"), run("density/two", "fail")}})
+		now := run("density/now", state)
+		now["varied"] = "podsPerNode=1, rate=100.0"
+		now["sentence"] = "3 of 54 objectives are missed; the worst: mean of pods running per second (group saturation) is 61.2/s instead of at least 90/s. Other processes used 59 % of the CPU."
+		send(w, map[string]any{"runs": []any{now, run("density/one", "pass"), run("density/two", "fail")}})
 	})
 	s.mux.HandleFunc("GET /api/runs/{id}/page", func(w http.ResponseWriter, r *http.Request) {
 		switch r.PathValue("id") {
@@ -171,6 +174,7 @@ func TestLivePage(t *testing.T) {
 
 func checkList(ctx context.Context, t *testing.T, _ *stage) {
 	until(ctx, t, `document.querySelectorAll(".runs tbody tr").length === 3`)
+	checkListWidths(ctx, t)
 	do(ctx, t, chromedp.Click(chromedp.CSS(".runs tbody tr:nth-child(2) a")))
 	until(ctx, t, `document.querySelectorAll(".plot canvas").length > 5`)
 	do(ctx, t, chromedp.Click(chromedp.CSS("#nav a")))
@@ -179,6 +183,32 @@ func checkList(ctx context.Context, t *testing.T, _ *stage) {
 	until(ctx, t, `document.querySelectorAll(".plot canvas").length > 5`)
 	if s := value[string](ctx, t, `document.querySelector(".badge").textContent`); !strings.Contains(s, "Under way") {
 		t.Errorf("a run under way has the verdict %q", s)
+	}
+}
+
+// checkListWidths holds that the list shows every column, with room for what was run and
+// for the sentence, and that the program's name stays on one line.
+func checkListWidths(ctx context.Context, t *testing.T) {
+	defer do(ctx, t, chromedp.EmulateViewport(1280, 900))
+	for _, width := range []int64{1600, 1200, 1000, 400} {
+		do(ctx, t, chromedp.EmulateViewport(width, 900))
+		if hidden := value[int](ctx, t, `(e => e.scrollWidth - e.clientWidth)(document.querySelector("#runs .wide"))`); hidden > 0 {
+			t.Errorf("a window of %d pixels hides %d of the list", width, hidden)
+		}
+		for _, cell := range []string{"tbody th", "tbody td:last-child"} {
+			if got := value[float64](ctx, t, `document.querySelector(".runs `+cell+`").getBoundingClientRect().width`); got < 200 {
+				t.Errorf("a window of %d pixels leaves %v to %s", width, got, cell)
+			}
+		}
+		checkBrand(ctx, t)
+	}
+}
+
+// checkBrand holds that the program's name is not broken.
+func checkBrand(ctx context.Context, t *testing.T) {
+	t.Helper()
+	if high := value[float64](ctx, t, `document.querySelector(".brand").getBoundingClientRect().height`); high > 30 {
+		t.Errorf("the program's name is %v pixels high: it is broken", high)
 	}
 }
 
@@ -254,6 +284,16 @@ func checkFollow(ctx context.Context, t *testing.T, s *stage) {
 }
 
 func checkPause(ctx context.Context, t *testing.T, s *stage) {
+	// However much a run has to say of where it stands.
+	do(ctx, t, chromedp.Evaluate[chromedp.Void](`document.querySelector(".status").textContent = "3:05 · step 4 of 9: a-step-with-a-long-name · waits for: 2,950 of 3,000 pods of group saturation · p99 1.2 s · 3 failed · 1:20 left"`))
+	for _, width := range []int64{1200, 800, 400} {
+		do(ctx, t, chromedp.EmulateViewport(width, 900))
+		checkBrand(ctx, t)
+		if over := value[int](ctx, t, `document.documentElement.scrollWidth - innerWidth`); over > 0 {
+			t.Errorf("the page is %d pixels wider than a window of %d", over, width)
+		}
+	}
+	do(ctx, t, chromedp.EmulateViewport(1280, 900))
 	before := value[string](ctx, t, podsPeak)
 	do(ctx, t, chromedp.Click(chromedp.CSS(`#nav button[aria-pressed]`)))
 	s.show(page(t, reporttest.Shape{Pods: 2400, CutOff: true}, true), false)

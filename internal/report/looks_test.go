@@ -101,7 +101,7 @@ func livePictures(ctx context.Context, t *testing.T, prefix string) {
 	p := page(t, reporttest.Shape{Pods: 800, CutOff: true}, true)
 	server := httptest.NewServer(newStage(t, p, p, p).mux)
 	defer func() { server.CloseClientConnections(); server.Close() }()
-	for _, width := range []int64{1280, 480} {
+	for _, width := range []int64{1600, 1200, 400} {
 		for name, place := range map[string]string{"list": "", "run": "run/density%2Fnow"} {
 			do(ctx, t, dark(false), chromedp.EmulateViewport(width, 900), chromedp.Navigate("about:blank"), chromedp.Navigate(server.URL+"/#/"+place), chromedp.Sleep(500*time.Millisecond))
 			shot, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())

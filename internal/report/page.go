@@ -123,6 +123,14 @@ func glyph(v slo.Verdict) string {
 	}
 }
 
+// are is the verb for so many things.
+func are(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}
+
 // reasons are what neither the first sentence nor the objectives' rows say.
 func (r *Report) reasons() []string {
 	var out []string
@@ -135,7 +143,7 @@ func (r *Report) reasons() []string {
 		}
 	}
 	if n := r.count(slo.Fail); n > 0 && r.Judgement.Verdict == slo.Unknown {
-		out = append(out, fmt.Sprintf("If the figures could be believed, %d of %d objectives would be missed.", n, len(r.Objectives)))
+		out = append(out, fmt.Sprintf("Taken at face value, %d of %d objectives %s missed.", n, len(r.Objectives), are(n)))
 	}
 	return out
 }

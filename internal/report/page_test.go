@@ -22,7 +22,7 @@ func TestWhatGaveWay(t *testing.T) {
 	if first < 0 || second < first {
 		t.Errorf("the causes stand at %d and %d", first, second)
 	}
-	for _, want := range []string{"What gave way first", "CPU (kube-scheduler)", "Try: a second scheduler profile", "0.98 cores", "against 1 cores"} {
+	for _, want := range []string{"Bottlenecks, most limiting first", "CPU (kube-scheduler)", "Try: a second scheduler profile", "0.98 cores", "against 1 cores"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}
@@ -53,7 +53,7 @@ func TestUnreadableDiagnosis(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if page := html(t, r); !strings.Contains(page, "What gave way first is left out: decode diagnosis.json") {
+		if page := html(t, r); !strings.Contains(page, "The diagnosis is left out: decode diagnosis.json") {
 			t.Errorf("%s: the page does not say that it could not be read", text)
 		}
 	}

@@ -76,14 +76,14 @@ func (t *summaryText) head(r *Report) {
 	}
 }
 
-// The columns of objectives: sign, name, value, bound, share of the bound, samples.
+// The columns of objectives: sign, name, value, bound, share of the bound that is used, samples.
 func (t *summaryText) objectives(r *Report) {
 	if len(r.Objectives) == 0 {
 		return
 	}
-	const figures = 13 + 10 + 7 + 9
+	const figures = 13 + 10 + 11 + 9
 	name := t.width - figures - 8
-	t.heading(pad("", 8) + pad("OBJECTIVE", name) + right("VALUE", 13) + right("BOUND", 10) + right("OF IT", 7) + right("SAMPLES", 9))
+	t.heading(pad("", 8) + pad("OBJECTIVE", name) + right("VALUE", 13) + right("BOUND", 10) + right("% OF LIMIT", 11) + right("SAMPLES", 9))
 	passed := 0
 	for i, o := range r.Objectives {
 		if o.Verdict == slo.Pass {
@@ -99,7 +99,7 @@ func (t *summaryText) objectives(r *Report) {
 
 func (t *summaryText) objective(o Objective, name int) {
 	word := map[slo.Verdict]string{slo.Pass: "pass", slo.Fail: "FAIL", slo.Unknown: "UNKNOWN"}[o.Verdict]
-	figures := right(o.ValueText(), 13) + right(o.BoundText(), 10) + right(o.UsedText(), 7) + right(unit.Number(float64(o.Samples)), 9)
+	figures := right(o.ValueText(), 13) + right(o.BoundText(), 10) + right(o.UsedText(), 11) + right(unit.Number(float64(o.Samples)), 9)
 	lines := wrap(text.Clean(strings.TrimSpace(o.Head()+" "+o.About())), name-1)
 	for i, l := range lines {
 		switch i {
@@ -164,7 +164,7 @@ func (t *summaryText) causes(r *Report) {
 	shown, _ := r.causes()
 	for i, c := range shown {
 		if c.Nothing() {
-			t.heading("WHAT LIMITED IT")
+			t.heading("BOTTLENECKS")
 			t.wrapped("", c.Sentence)
 			return
 		}
@@ -172,7 +172,7 @@ func (t *summaryText) causes(r *Report) {
 			return
 		}
 		if i == 0 {
-			t.heading("WHAT LIMITED IT, AND FOR HOW MUCH OF THE LOAD'S TIME")
+			t.heading("BOTTLENECKS (SHARE OF LOAD TIME)")
 		}
 		t.wrapped(right(fmt.Sprintf("%.0f %%", 100*c.Score), 6)+"  ", c.Title()+": "+c.Sentence)
 		if c.Try != "" {
@@ -239,13 +239,13 @@ func (t *summaryText) trust(r *Report) {
 			fine = append(fine, strings.ToLower(f.Name))
 			continue
 		}
-		t.wrapped("  "+pad(map[Level]string{Note: "note", Bad: "DOUBT"}[f.Level], 7), f.Name+": "+f.Text)
+		t.wrapped("  "+pad(map[Level]string{Note: "note", Bad: "WARNING"}[f.Level], 9), f.Name+": "+f.Text)
 	}
 	if len(fine) > 0 {
-		t.wrapped("  "+pad("fine", 7), strings.Join(fine, ", "))
+		t.wrapped("  "+pad("fine", 9), strings.Join(fine, ", "))
 	}
 	for _, s := range r.Warnings {
-		t.wrapped("  "+pad("warned", 7), s)
+		t.wrapped("  "+pad("warning", 9), s)
 	}
 }
 

@@ -88,7 +88,7 @@ func (t *tally) lateness(s slo.Self) Finding {
 	late := t.loadLateness()
 	n := late.Len()
 	if n == 0 {
-		return Finding{Note, "Lateness", "The load sent no call, so there is none to be late."}
+		return Finding{Note, "Lateness", "The load sent no request."}
 	}
 	f := Finding{Fine, "Lateness", ""}
 	if s.LateCalls > 0 {
@@ -97,16 +97,16 @@ func (t *tally) lateness(s slo.Self) Finding {
 	if float64(s.LateCalls) > badLate*float64(n) {
 		f.Level = Bad
 	}
-	f.Text = fmt.Sprintf("%s of %s load calls left more than 100 ms late; p99 %s, at most %s.",
+	f.Text = fmt.Sprintf("%s of %s load requests were sent more than 100 ms late; p99 %s, max %s.",
 		unit.Number(float64(s.LateCalls)), unit.Number(float64(n)),
 		unit.Seconds(late.Quantile(0.99).Value), unit.Seconds(s.MaxLatenessSeconds))
 	return f
 }
 
 func selfCost(s slo.Self) Finding {
-	f := Finding{Fine, "Own cost", fmt.Sprintf("windtunnel itself took %s of CPU and at most %s of memory", unit.Seconds(s.CPUSeconds), unit.Bytes(s.MaxRSSBytes).Human())}
+	f := Finding{Fine, "Own cost", fmt.Sprintf("windtunnel itself used %s of CPU and at most %s of memory", unit.Seconds(s.CPUSeconds), unit.Bytes(s.MaxRSSBytes).Human())}
 	if s.CPUShare > 0 {
-		f.Text += fmt.Sprintf(", %s of the plane's CPU", unit.Text(s.CPUShare, "ratio"))
+		f.Text += fmt.Sprintf(", or %s of the plane's CPU", unit.Text(s.CPUShare, "ratio"))
 	}
 	if s.CPUShare > notedShare {
 		f.Level = Note
@@ -134,15 +134,15 @@ func heartbeats(f record.FleetFacts) Finding {
 	case f.Nodes == 0:
 		return Finding{}
 	case f.LeaseSeconds == 0:
-		return Finding{Note, "Heartbeats", "None: the simulated nodes renewed no lease, real ones do every 10 s."}
+		return Finding{Note, "Heartbeats", "None: simulated nodes did not renew leases; real kubelets renew every 10 s."}
 	case f.StretchedHeartbeat:
-		text := fmt.Sprintf("Stretched: each node renewed its lease every %s, real ones do every 10 s.", unit.Seconds(f.RenewEverySeconds))
+		text := fmt.Sprintf("Stretched: each node renewed its lease every %s; real kubelets renew every 10 s.", unit.Seconds(f.RenewEverySeconds))
 		if f.StatusEverySeconds > 0 {
 			text += fmt.Sprintf(" It posted its conditions every %s.", unit.Seconds(f.StatusEverySeconds))
 		}
 		return Finding{Note, "Heartbeats", text}
 	default:
-		return Finding{Fine, "Heartbeats", fmt.Sprintf("As a kubelet's: each node renewed its lease every %s.", unit.Seconds(f.RenewEverySeconds))}
+		return Finding{Fine, "Heartbeats", fmt.Sprintf("As a kubelet: each node renewed its lease every %s.", unit.Seconds(f.RenewEverySeconds))}
 	}
 }
 
@@ -150,7 +150,7 @@ func durability(p record.PlaneFacts) Finding {
 	if p.Durability == "fsync" {
 		return Finding{Fine, "Durability", "etcd synced every write to " + orElse(p.DataOn, "disk") + "."}
 	}
-	return Finding{Note, "Durability", "etcd did not sync its writes (data on " + orElse(p.DataOn, "disk") + "): a disk would add its latency to every write."}
+	return Finding{Note, "Durability", "etcd did not sync its writes (data on " + orElse(p.DataOn, "disk") + "): on a disk, every write takes longer."}
 }
 
 func orElse(s, other string) string {
@@ -226,7 +226,7 @@ func (r *Report) trustInShort() string {
 	for _, kind := range []struct {
 		level     Level
 		one, many string
-	}{{Bad, "doubt", "doubts"}, {Fine, "fine", "fine"}, {Note, "note", "notes"}} {
+	}{{Bad, "warning", "warnings"}, {Fine, "fine", "fine"}, {Note, "note", "notes"}} {
 		switch n := count[kind.level]; {
 		case n == 1:
 			parts = append(parts, "1 "+kind.one)

@@ -24,7 +24,7 @@ func workerRows(all []*run.Worker) (out []workerRow) {
 		row := workerRow{
 			Name: strconv.Itoa(w.Index), Calls: unit.Number(float64(w.Calls)), Unknown: unit.Number(float64(w.UnknownCalls())), Late: unit.Number(float64(w.Late)),
 			Lateness: seconds(w.Lateness), Skew: seconds(w.Skew), Bound: seconds(w.Bound), CPU: unit.Seconds(w.CPUSeconds),
-			Memory: unit.Bytes(int64(w.Memory)).Human(), State: "there to the end",
+			Memory: unit.Bytes(int64(w.Memory)).Human(), State: "finished",
 		}
 		if w.Fleet {
 			row.Name += " fleet"
