@@ -195,7 +195,7 @@ func tuningFates() []typeFates {
 
 // told notes a field that is given and whose fate is to be noted.
 func (im *importer) told(at spot, what string, f *field, value any) {
-	if f == nil || f.fate != noted || f.within != "" || fmt.Sprint(value) == f.usual {
+	if f == nil || f.fate != noted || f.within != "" || value == nil || fmt.Sprint(value) == f.usual {
 		return
 	}
 	if f.changes {

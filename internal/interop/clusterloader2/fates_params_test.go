@@ -57,7 +57,7 @@ func paramValues() map[string]string {
 		"customThresholds.resource": custom("resource: nodes"), "customThresholds.subresource": custom("subresource: status"), "customThresholds.verb": custom("verb: PUT"),
 		"customThresholds.scope": custom("scope: cluster"), "customThresholds.threshold": custom("threshold: 9s"),
 		"namespaceRange.min": "{min: 2, max: 3}", "namespaceRange.max": "{min: 1, max: 3}", "namespaceRange.prefix": "{prefix: x, min: 1, max: 1}", "namespaceRange.allNamespaces": "{allNamespaces: true}",
-		"resourceConstraints": "x.yaml", "enableRestartCountCheck": "true", "WaitForControlledPodsRunning apiVersion": "x.org/v1", "GenericPrometheusQuery enableViolations": "true", "PrometheusSchedulingMetrics enableViolations": "true",
+		"resourceConstraints": "x.yaml", "checkProbesReadyTimeout": "1m", "replicasPerProbe": "2", "enableRestartCountCheck": "true", "WaitForControlledPodsRunning apiVersion": "x.org/v1", "GenericPrometheusQuery enableViolations": "true", "PrometheusSchedulingMetrics enableViolations": "true",
 	}
 }
 

@@ -33,6 +33,7 @@ type lowering struct {
 type beginning struct {
 	params params
 	mark   int
+	paused bool
 }
 
 // span resolves, when all steps are known, between which of them something is

@@ -42,7 +42,7 @@ func (l *lowering) measure(c call) []scenario.Step {
 	}
 	c.tellParams(m, before)
 	if c.action() == start {
-		begun = beginning{c.params, l.mark()}
+		begun = beginning{params: c.params, mark: l.mark()}
 		l.started[key] = begun
 	}
 	c.params = c.readAt(m, before)

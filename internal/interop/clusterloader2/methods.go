@@ -87,6 +87,8 @@ func measuring() []method {
 		{"SLOMeasurement", sloMeasurement, startGather, false, prometheus([]field{
 			{name: "threshold", fate: honored, when: gather, text: "`min` of the objective"},
 			{name: "overrides", fate: honored, text: "parameters of SchedulingThroughputPrometheus; those of DnsLookupLatency have no effect"},
+			{name: "checkProbesReadyTimeout", fate: noted, text: "it is a parameter of DnsLookupLatency, which is left out"},
+			{name: "replicasPerProbe", fate: noted, text: "it is a parameter of DnsLookupLatency, which is left out"},
 		})},
 		{"JobLifecycleLatency", jobLifecycle, startGather, true, slices.Concat(selecting(start, true), []field{
 			{name: "timeout", fate: honored, when: gather, text: "`within` of the wait for the jobs to complete; 10m by default"},

@@ -159,10 +159,27 @@ func genericQuery(l *lowering, c call, since int) []scenario.Step {
 // apiAvailability is the share of reads of the API server's metrics that were
 // answered, in percent.
 func apiAvailability(l *lowering, c call, since int) []scenario.Step {
-	if c.action() == "pause" || c.action() == "unpause" {
-		c.differs("pause and unpause are left out: availability is that of the whole time")
+	begun, ok := l.started[c.key()]
+	switch c.action() {
+	case "pause":
+		if !ok || begun.paused || begun.mark == l.mark() {
+			return nil
+		}
+		c.note("each stretch between pauses is judged on its own; ClusterLoader2 judges them together")
+		begun.paused = true
+	case "unpause":
+		begun.paused, begun.mark = false, l.mark()
+	case gather:
+		if begun.paused {
+			return nil
+		}
+	default:
+		return nil
 	}
-	if !c.ends() {
+	if ok {
+		l.started[c.key()] = begun
+	}
+	if c.action() == "unpause" {
 		return nil
 	}
 	const query = `100 * avg_over_time(up{job="kube-apiserver"}[%v])`

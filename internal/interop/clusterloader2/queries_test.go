@@ -126,3 +126,28 @@ func TestSlowCalls(t *testing.T) {
 		})
 	}
 }
+
+// TestPausedAvailability: while it is paused, availability is not judged.
+func TestPausedAvailability(t *testing.T) {
+	do := func(action string) string {
+		return measured("APIAvailability", "action: "+action+", pollFrequency: 5s, threshold: 99")
+	}
+	nap := func(name string) string {
+		return "- {name: " + name + ", measurements: [{identifier: i, method: Sleep, params: {duration: 1s}}]}\n"
+	}
+	for _, tt := range []struct{ steps, want string }{
+		{do("start") + nap("a") + do("gather"), "a to a"},
+		{nap("z") + do("start") + nap("a") + do("pause") + nap("b") + do("unpause") + nap("c") + nap("d") + do("gather"), "a to a, c to d"},
+		{do("start") + do("pause") + nap("b") + do("unpause") + nap("c") + do("gather"), "c to c"},
+		{do("start") + nap("a") + do("pause") + nap("b") + do("gather"), "a to a"},
+	} {
+		s, _ := imported(t, map[string]string{"c.yaml": top + tt.steps}, clusterloader2.Options{Nodes: 1})
+		var got []string
+		for _, o := range s.Objectives {
+			got = append(got, o.Since+" to "+o.Until)
+		}
+		if strings.Join(got, ", ") != tt.want {
+			t.Errorf("%s\n got %s\nwant %s", tt.steps, strings.Join(got, ", "), tt.want)
+		}
+	}
+}

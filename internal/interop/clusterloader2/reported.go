@@ -15,7 +15,7 @@ const (
 // subject here. One note says so.
 func reported() []method {
 	constraints := field{name: "resourceConstraints", fate: noted, changes: true, text: "the constraints are not checked: they bound system pods, of which there are none"}
-	restarts := field{name: "enableRestartCountCheck", fate: noted, usual: "false", changes: true, text: "restarts are not counted: the components are not pods here; one that dies ends the run"}
+	restarts := field{name: "enableRestartCountCheck", fate: noted, usual: "false", text: "restarts are not counted: the components are not pods here, and one that dies ends the run"}
 	return []method{
 		report("TestMetrics", "CPU and memory of every component, their metrics and those of etcd are recorded in every run; there are no system pods whose restarts could be counted, and no profiles are taken", constraints, restarts),
 		report("ResourceUsageSummary", "CPU and memory of every component are recorded in every run", constraints),
