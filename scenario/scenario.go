@@ -86,7 +86,7 @@ type Fleet struct {
 	Stages         []string          `yaml:"stages"`         // what happens to nodes, pods and other objects: built-in sets (fast, general, chaos, volumes, deployments) and files of kwok Stages, relative to the scenario; default fast
 	StorageClasses []string          `yaml:"storageClasses"` // claims on these classes are bound as well: the set volumes, which must be among stages, binds those on its own class, windtunnel, which is the default class
 	Traffic        string            `yaml:"traffic"`        // what nodes ask of the API server: minimal (default) or kubelet (reads, events and tokens as well)
-	Connections    int               `yaml:"connections"`    // that the nodes share, at most; default 64, each dialled when those before it are full
+	Connections    int               `yaml:"connections"`    // maximum number of connections shared by all nodes; default 64, each opened when the others are full
 	Within         unit.Duration     `yaml:"within"`         // all nodes schedulable, default 5m
 	Taint          string            `yaml:"taint"`          // of nodes in a cluster that is not the run's own: fleet (default), only pods of the run go to them, and nowhere else; or none
 }

@@ -41,7 +41,7 @@ type Subject struct {
 	Manifests  []string          `yaml:"manifests"`  // files of any objects, several documents each, applied after the definitions; relative to the file
 	Version    []string          `yaml:"version"`    // arguments with which it prints its version; default: what Go wrote into the executable
 	Count      int               `yaml:"count"`      // so many alike, NAME-1, NAME-2 ...; $(INDEX) in args, windtunnel, env and URLs says which; 0: none; default: one, NAME
-	Sharable   bool              `yaml:"sharable"`   // of those that windtunnel is itself: with --fleet-workers M the i-th of all sharable ones is a process of worker i mod M, from 0; without, it is as any other
+	Sharable   bool              `yaml:"sharable"`   // only for subjects run by windtunnel: spread over fleet workers round-robin; no effect without --fleet-workers
 	Needs      Needs             `yaml:"needs"`      // what it is going to take of the machine, as far as it is known: --plan and the run say beforehand where that is not there
 }
 

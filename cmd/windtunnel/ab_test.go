@@ -261,7 +261,7 @@ func TestABSaysThatRunsAreTooFew(t *testing.T) {
 		said    string
 		refused bool
 	}{
-		{3, 0, "--repeats 3 cannot show any difference: chance sets so few apart too often; 4 each can", false},
+		{3, 0, "--repeats 3 cannot show any difference: with so few runs, chance alone separates the sides too often (4 each can", false},
 		{3, 0.05, "", true}, {4, 0, "", false}, {4, 0.05, "", false},
 	} {
 		said := &strings.Builder{}

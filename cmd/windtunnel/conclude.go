@@ -63,7 +63,7 @@ func (l *leftover) conclude(env *environment, result flight.Result) error {
 	if errors.Is(result.Err, flight.ErrNoRecords) || result.Judgement.Verdict == "" {
 		return result.Err
 	}
-	fmt.Fprintf(env.stderr, "the run did not end as it should: %v\n", result.Err)
+	fmt.Fprintf(env.stderr, "run aborted: %v\n", result.Err)
 	if result.Judgement.Verdict == slo.Fail {
 		return verdictError{slo.Fail} // what ended it came of what is judged
 	}

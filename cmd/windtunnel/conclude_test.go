@@ -57,7 +57,7 @@ func TestConclude(t *testing.T) {
 	// A run that ended early has a result, and its verdict is unknown.
 	_, stderr, err := conclude(leftover{output: "table"}, flight.Result{Dir: run, Judgement: judgement, Err: flight.ErrInterrupted})
 	var verdict verdictError
-	if !errors.As(err, &verdict) || verdict.verdict != slo.Unknown || !strings.Contains(stderr, "did not end as it should: interrupted") {
+	if !errors.As(err, &verdict) || verdict.verdict != slo.Unknown || !strings.Contains(stderr, "run aborted: interrupted") {
 		t.Errorf("%v, %q", err, stderr)
 	}
 	// A plane that did not start leaves nothing to print.

@@ -61,7 +61,7 @@ func fleetVerb(env *environment) *cobra.Command {
 	verb.Flags().StringSliceVar(&own.stages, "stages", []string{"fast"}, "built-in sets of stages ("+strings.Join(builtin.Names(), ", ")+") when no configuration holds any")
 	verb.Flags().StringVar(&own.shard, "shard", "", "do the K-th part of S, `K/S` from 1: nodes and pods are shared by the hash of their uid")
 	verb.Flags().StringVar(&own.traffic, "traffic", "minimal", "what nodes ask of the API server: minimal or kubelet")
-	verb.Flags().IntVar(&own.connections, "connections", 0, "that the nodes share, at most (default 64)")
+	verb.Flags().IntVar(&own.connections, "connections", 0, "maximum `number` of connections shared by all nodes (default 64)")
 	verb.Flags().Uint64Var(&own.seed, "seed", scenario.DefaultSeed, "of delays and choices")
 	verb.Flags().StringVar(&own.records, "records", "", "keep every call in this `file`")
 	verb.RunE = func(cmd *cobra.Command, _ []string) error {

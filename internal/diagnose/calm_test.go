@@ -68,7 +68,7 @@ var near = []struct{ what, series string }{
 func TestNothingLimitedIt(t *testing.T) {
 	for _, c := range near {
 		got := made{series: c.series}.fly(t)
-		if len(got) != 1 || got[0].Cause != diagnose.Nothing || !strings.HasPrefix(got[0].Sentence, "Nothing limited it. Nearest to its limit came ") {
+		if len(got) != 1 || got[0].Cause != diagnose.Nothing || !strings.HasPrefix(got[0].Sentence, "No bottleneck. Closest to its limit: ") {
 			t.Errorf("%s: %+v", c.what, got)
 			continue
 		}
@@ -113,9 +113,9 @@ func TestNearestToItsLimit(t *testing.T) {
 		series string
 		says   string
 	}{
-		{"kube-controller-manager workqueue_work_duration_seconds_sum{name=\"replicaset\"} +3.1", "came the workers of queue replicaset of kube-controller-manager: 62 % in its busiest 5 s."},
-		{"kube-apiserver cgroup_memory_working_set_bytes =4.25e8", "came the memory limit of kube-apiserver: 85 % in its busiest 5 s. Too little waited for it to matter."},
-		{"kube-apiserver process_cpu_seconds_total +1.2", "came the CPU limit of kube-apiserver: 60 % in its busiest 5 s."},
+		{"kube-controller-manager workqueue_work_duration_seconds_sum{name=\"replicaset\"} +3.1", "limit: the workers of queue replicaset of kube-controller-manager, 62 % in its busiest 5 s."},
+		{"kube-apiserver cgroup_memory_working_set_bytes =4.25e8", "limit: the memory limit of kube-apiserver, 85 % in its busiest 5 s. Too little work waited for this to matter."},
+		{"kube-apiserver process_cpu_seconds_total +1.2", "limit: the CPU limit of kube-apiserver, 60 % in its busiest 5 s."},
 	} {
 		got := made{series: c.series, manifest: memory}.fly(t)
 		if len(got) != 1 || !strings.Contains(got[0].Sentence, c.says) || len(got[0].Evidence) != 3 {

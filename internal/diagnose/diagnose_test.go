@@ -113,20 +113,20 @@ func TestEachCauseComesFirst(t *testing.T) {
 			kube-scheduler rest_client_rate_limiter_duration_seconds_sum{verb="POST"} +4.9
 			kube-scheduler rest_client_rate_limiter_duration_seconds_count{verb="POST"} +5`,
 			manifest: limited(record.ComponentFact{Name: "kube-scheduler", Args: []string{"--config=s.yaml"}})},
-			diagnose.ClientThrottle, "kube-scheduler", 0.99, 1, "kube-scheduler waited for its own rate limiter: 4.9"},
+			diagnose.ClientThrottle, "kube-scheduler", 0.99, 1, "On average 4.9 requests were queued in the client-side rate limiter of kube-scheduler;"},
 		{"a queue with one worker, whose calls are quick", made{series: `
 			kube-controller-manager rest_client_request_duration_seconds_sum{verb="POST"} +0.9
 			kube-controller-manager workqueue_queue_duration_seconds_sum{name="namespace"} +9
 			kube-controller-manager workqueue_work_duration_seconds_sum{name="namespace"} +0.98`,
 			manifest: limited(record.ComponentFact{Name: "kube-controller-manager", Args: []string{"--concurrent-namespace-syncs=1"}})},
-			diagnose.WorkQueue, "kube-controller-manager namespace", 0.9, 1, "while its workers (1) did 0.98 at a time"},
+			diagnose.WorkQueue, "kube-controller-manager namespace", 0.9, 1, "0.98 of 1 workers busy"},
 		{"a queue whose one item is never done", made{series: `
 			kube-controller-manager workqueue_depth{name="namespace"} =9
 			kube-controller-manager workqueue_unfinished_work_seconds{name="namespace"} +1
 			kube-controller-manager workqueue_queue_duration_seconds_sum{name="namespace"} +0
 			kube-controller-manager workqueue_work_duration_seconds_sum{name="namespace"} +0`,
 			manifest: limited(record.ComponentFact{Name: "kube-controller-manager", Args: []string{"--concurrent-namespace-syncs=1"}})},
-			diagnose.WorkQueue, "kube-controller-manager namespace", 0.9, 1, "did 1 at a time"},
+			diagnose.WorkQueue, "kube-controller-manager namespace", 0.9, 1, "1 of 1 workers busy"},
 		{"workers that wait for clusters far away", made{series: `
 			app-controller kubevela_controller_client_request_time_seconds_sum{cluster="remote",verb="Get"} +3.9
 			app-controller kubevela_controller_client_request_time_seconds_count{cluster="remote",verb="Get"} +50

@@ -208,7 +208,7 @@ func (b *blame) machine(others []candidate) []candidate {
 	whose, foreign := b.hungriest()
 	try := "Fly on more cores, or ask for less; before that, see in profiles/ what the hungriest component spends them on."
 	if foreign {
-		try = "End what else runs on this machine, or fly elsewhere."
+		try = "Stop other workloads on this machine, or run elsewhere."
 	}
 	evidence := []Evidence{b.evidence(busy, figure("ratio", bound(fullFrom), "share of all cores' time that was not idle"))}
 	if _, ok := b.f.Answers[waiting]; ok {
@@ -231,7 +231,7 @@ func (b *blame) ownMachine() []candidate {
 			b.evidence(busy, figure("ratio", bound(fullFrom), "share of all cores' time that was not idle")),
 			b.evidence(waiting, figure("threads", nil, "threads of windtunnel that were ready to run and had no core, at a time"), instance, self),
 		},
-		Try: "Fly from another machine, or end what else runs on this one.",
+		Try: "Run from another machine, or stop other workloads on this one.",
 	}, b.crowd(self))}
 }
 

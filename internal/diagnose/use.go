@@ -27,18 +27,18 @@ func (b *blame) nothing() []Finding {
 	}
 	slices.SortStableFunc(all, func(x, y resource) int { return -cmp.Compare(x.most(), y.most()) })
 	first := all[0]
-	verdict := "Nothing limited it"
+	verdict := "No bottleneck"
 	if b.f.Remote {
-		verdict = "Nothing that was measured limited it"
+		verdict = "No bottleneck among the measured resources"
 	}
 	f := Finding{
 		Rank: 1, Cause: Nothing,
-		Sentence: fmt.Sprintf("%s. Nearest to its limit came %s: %s in its busiest %s.",
+		Sentence: fmt.Sprintf("%s. Closest to its limit: %s, %s in its busiest %s.",
 			verdict, first.name, percent(first.most()), unit.Text(b.f.Window.Step().Seconds(), "seconds")),
-		Try: "Ask for more until something gives way: windtunnel search finds how far the plane goes.",
+		Try: "Ask for more: windtunnel search finds the largest load that passes.",
 	}
 	if first.most() >= fullFrom {
-		f.Sentence += " Too little waited for it to matter."
+		f.Sentence += " Too little work waited for this to matter."
 	}
 	for _, r := range all[:min(len(all), shownUses)] {
 		f.Evidence = append(f.Evidence, r.evidence)

@@ -34,11 +34,11 @@ func (b *blame) clients() (out []candidate) {
 		}
 		out = append(out, b.candidate(Finding{
 			Cause: ClientThrottle, Component: name,
-			Sentence: fmt.Sprintf("%s waited for its own rate limiter%s: %.3g of its calls did at a time, and it let %.3g a second go.",
+			Sentence: fmt.Sprintf("On average %.3[3]g requests were queued in the client-side rate limiter of %[1]s%[2]s; it sent %.3[4]g requests/s.",
 				name, setting, b.f.whole(throttled, instance, name), b.f.whole(paced, instance, name)),
 			Evidence: []Evidence{
-				b.evidence(throttled, figure("calls", bound(0), "calls that wait for the limiter at a time"), instance, name),
-				b.evidence(paced, figure("1/s", rateBound(qps), "calls that the limiter let go; each of the component's clients has one of its own"), instance, name),
+				b.evidence(throttled, figure("calls", bound(0), "requests queued in the limiter, on average"), instance, name),
+				b.evidence(paced, figure("1/s", rateBound(qps), "requests that passed the limiter; each client of the component has its own"), instance, name),
 			},
 			Try: fmt.Sprintf("Raise %s of %s, and see that API priority and fairness protects the server from it.", raise, name),
 		}, b.track(func(i int) float64 {
@@ -176,18 +176,18 @@ func (b *blame) queue(component, queue string) Finding {
 	labels := []string{instance, component, "name", queue}
 	n, name := b.workersOf(component, queue)
 	busy := bound(1)
-	have, try := "its workers", fmt.Sprintf("Give queue %s more workers.", queue)
+	have, try := "workers", fmt.Sprintf("Give queue %s more workers.", queue)
 	if n > 0 {
 		busy = bound(n)
-		have, try = "its workers ("+unit.Number(n)+")", fmt.Sprintf("Give queue %s more workers than %g.", queue, n)
+		have, try = "of "+unit.Number(n)+" workers", fmt.Sprintf("Give queue %s more workers than %g.", queue, n)
 	}
 	if name != "" {
 		try = fmt.Sprintf("Raise --%s of %s, now %g.", name, component, n)
 	}
 	return Finding{
 		Cause: WorkQueue, Component: component + " " + queue,
-		Sentence: fmt.Sprintf("Queue %s of %s kept %.3g items waiting at a time, while %s did %.3g at a time.", queue, component,
-			max(b.f.whole(queued, labels...), b.f.whole(depth, labels...)), have, b.f.whole(working, labels...)),
+		Sentence: fmt.Sprintf("Work queue %q of %s: %.3g items waiting on average, %.3g %s busy.", queue, component,
+			max(b.f.whole(queued, labels...), b.f.whole(depth, labels...)), b.f.whole(working, labels...), have),
 		Evidence: []Evidence{
 			b.evidence(queued, figure("items", bound(0), "items that wait at a time, by those that have left the queue"), labels...),
 			b.evidence(depth, figure("items", bound(0), "items that wait at a time, as the scrapes saw it"), labels...),

@@ -103,10 +103,10 @@ func TestHolds(t *testing.T) {
 		lift        func(*doctor.Facts)
 	}{
 		{"nodes", "memory", func(f *doctor.Facts) { f.Available *= 2 }},
-		{"nodes that renew their leases every 10 s", "CPU", func(f *doctor.Facts) { f.UsableCores *= 2 }},
+		{"nodes with leases renewed every 10 s", "CPU", func(f *doctor.Facts) { f.UsableCores *= 2 }},
 		{"pods", "memory", func(f *doctor.Facts) { f.Available *= 2 }},
-		{"pods a second, made and deleted", "CPU", func(f *doctor.Facts) { f.UsableCores *= 2 }},
-		{"edges that are connected", "CPU", func(f *doctor.Facts) { f.UsableCores *= 2 }},
+		{"pods created and deleted per second", "CPU", func(f *doctor.Facts) { f.UsableCores *= 2 }},
+		{"connected edges", "CPU", func(f *doctor.Facts) { f.UsableCores *= 2 }},
 		{"connections", "ports", func(f *doctor.Facts) { f.Ports *= 2 }},
 	} {
 		before := of(f, c.what)
@@ -135,7 +135,7 @@ func TestForms(t *testing.T) {
 	if err := r.Table(&table, func(s doctor.State, text string) string { return "<" + string(s) + ">" + text }); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"<doubt>doubt  swap", "> swapoff -a", "one thing is in doubt", "bound by memory"} {
+	for _, want := range []string{"<doubt>doubt  swap", "> swapoff -a", "one thing is in doubt", "limited by memory"} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("no %q in\n%s", want, table.String())
 		}

@@ -33,9 +33,9 @@ func (r Report) Table(w io.Writer, colour func(State, string) string) error {
 			}
 		}
 	}
-	b.WriteString("\nThis machine holds, each alone, as far as can be told without trying:\n")
+	b.WriteString("\nEstimated capacity of this machine, for each kind alone:\n")
 	for _, h := range r.Holds {
-		fmt.Fprintf(b, "%9s  %s\n%9s  bound by %s: %s\n", unit.Number(h.Count), h.What, "", h.Bound, h.Formula)
+		fmt.Fprintf(b, "%9s  %s\n%9s  limited by %s: %s\n", unit.Number(h.Count), h.What, "", h.Bound, h.Formula)
 	}
 	fmt.Fprintf(b, "\n%s\n", colour(r.State, r.Sentence()))
 	return write(w, b)
@@ -59,7 +59,7 @@ func (r Report) Markdown(w io.Writer) error {
 		}
 		fmt.Fprintf(b, "| %s | %s | %s | %s | %s |\n", c.State, c.Name, cell(c.Found), cell(c.Means), cell(remedy))
 	}
-	b.WriteString("\n| this machine holds | of | bound by | as |\n|---:|---|---|---|\n")
+	b.WriteString("\n| this machine holds | of | limited by | formula |\n|---:|---|---|---|\n")
 	for _, h := range r.Holds {
 		fmt.Fprintf(b, "| %s | %s | %s | %s |\n", unit.Number(h.Count), h.What, h.Bound, cell(h.Formula))
 	}
@@ -79,11 +79,11 @@ func (r Report) Sentence() string {
 	}
 	switch r.State {
 	case Fine:
-		return "Runs work here, and nothing was found that casts doubt on them."
+		return "Runs work on this machine; no check raised a doubt."
 	case Doubt:
-		return fmt.Sprintf("Runs work here; %s in doubt.", things(n))
+		return fmt.Sprintf("Runs work on this machine; %s in doubt.", things(n))
 	}
-	return fmt.Sprintf("No run works here: %s bad.", things(n))
+	return fmt.Sprintf("Runs do not work on this machine: %s bad.", things(n))
 }
 
 func things(n int) string {

@@ -77,7 +77,7 @@ func writeDiagnosis(r *run.Run) (found []diagnose.Finding, notes []string, err e
 	if removed := os.Remove(r.Dir.File(diagnose.File)); removed != nil && !errors.Is(removed, fs.ErrNotExist) {
 		return nil, nil, removed
 	}
-	return nil, []string{fmt.Sprintf("What gave way first is left out: %v", err)}, nil
+	return nil, []string{fmt.Sprintf("The diagnosis is left out: %v", err)}, nil
 }
 
 func writeReport(dir record.Dir, built *report.Report) error {
@@ -143,7 +143,7 @@ func Shown(path string) (*report.Report, error) {
 func build(r *run.Run, j slo.Judgement) (*report.Report, error) {
 	found, err := diagnose.Read(r.Dir)
 	if err != nil {
-		r.Manifest.Warnings = append(slices.Clip(r.Manifest.Warnings), "What gave way first is left out: "+err.Error())
+		r.Manifest.Warnings = append(slices.Clip(r.Manifest.Warnings), "The diagnosis is left out: "+err.Error())
 	}
 	return report.Build(r, j, found), nil
 }

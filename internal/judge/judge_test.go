@@ -59,7 +59,7 @@ func TestUndiagnosed(t *testing.T) {
 		t.Error(err)
 	}
 	summary, err := os.ReadFile(dir.File(record.SummaryFile))
-	if err != nil || !strings.Contains(strings.Join(strings.Fields(string(summary)), " "), "What gave way first is left out") {
+	if err != nil || !strings.Contains(strings.Join(strings.Fields(string(summary)), " "), "The diagnosis is left out") {
 		t.Errorf("%v, %s", err, summary)
 	}
 	if _, err := os.Stat(dir.File("diagnosis.json")); err == nil {

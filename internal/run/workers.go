@@ -26,7 +26,7 @@ type Worker struct {
 	Jumped     bool
 	CPUSeconds float64
 	Memory     float64        // bytes, at most
-	Lost       string         // why nothing more was heard of it; empty: it was there to the end
+	Lost       string         // why nothing more was heard of it; empty: it was finished
 	LostIn     string         // the step
 	Unknown    map[string]int // calls that were due and of which nobody knows what became, by step
 	CutOff     bool           // its records do not end with a whole block

@@ -85,7 +85,7 @@ func (f *Fits) Write(w io.Writer, markdown bool) error {
 
 // rows list the quantities, head first.
 func (f *Fits) rows() [][]string {
-	head := []string{"quantity", "growth", "evidence", "at the least", "at the most", "twice the size, times"}
+	head := []string{"quantity", "growth", "evidence", "smallest size", "largest size", "per doubling"}
 	for _, size := range f.Projected {
 		head = append(head, "projected to "+unit.Number(size))
 	}
