@@ -11,15 +11,21 @@ import (
 
 // stageVerb holds what concerns stages alone, without a plane.
 func stageVerb(env *environment) *cobra.Command {
-	verb := &cobra.Command{Use: "stage", Short: "Try stages without a plane"}
-	verb.AddCommand(&cobra.Command{
+	var update bool
+	verb := &cobra.Command{Use: "stage", Short: "Test stages without a control plane"}
+	test := &cobra.Command{
 		Use:   "test DIR...",
-		Short: "Play stages on the objects beside them and compare with what is written down",
-		Long: "Each testdata/NAME.input.yaml below DIR holds an object. The stages are the YAML files in the\n" +
-			"folder above testdata; NAME.output.yaml says which of them may play and with what effects, in the\n" +
-			"format of kwok's test data. What differs is printed: exit code 1.",
+		Short: "Play stages on test objects and compare the effects with the expected ones",
+		Long: "Each testdata/NAME.input.yaml below DIR contains an object. The stages are the YAML files in\n" +
+			"the folder above testdata. NAME.output.yaml lists the stages that match and their effects,\n" +
+			"in the format of kwok's test data. stage test prints the differences and exits with 1 if\n" +
+			"there are any. --update writes the output files instead, also those that do not exist yet.",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
+			if update {
+				_, err := golden.Update(env.stdout, args)
+				return err
+			}
 			result, err := golden.Run(env.stdout, args)
 			if err != nil {
 				return err
@@ -30,6 +36,8 @@ func stageVerb(env *environment) *cobra.Command {
 			}
 			return nil
 		},
-	})
+	}
+	test.Flags().BoolVar(&update, "update", false, "write output files that differ or do not exist yet")
+	verb.AddCommand(test)
 	return verb
 }

@@ -39,7 +39,16 @@ type Result struct {
 // diff where it differs, and what is odd about their stages. The error joins what could not be played: bad stages,
 // bad objects, missing files.
 func Run(w io.Writer, dirs []string) (Result, error) {
-	r := runner{w: w, machines: map[string]*machine.Machine{}}
+	return run(&runner{w: w, machines: map[string]*machine.Machine{}}, dirs)
+}
+
+// Update plays every pair as Run does, and writes the output of each that differs or
+// has none yet.
+func Update(w io.Writer, dirs []string) (Result, error) {
+	return run(&runner{w: w, machines: map[string]*machine.Machine{}, update: true}, dirs)
+}
+
+func run(r *runner, dirs []string) (Result, error) {
 	var out Result
 	var faults []error
 	for _, dir := range dirs {
@@ -86,6 +95,7 @@ func find(dir string) ([]string, error) {
 type runner struct {
 	w        io.Writer
 	machines map[string]*machine.Machine
+	update   bool // write what differs
 }
 
 // machine returns the compiled stages beside an input.
@@ -116,13 +126,17 @@ func (r *runner) machine(path string) (*machine.Machine, error) {
 
 // pair plays one input and compares it with its output.
 func (r *runner) pair(path string) (equal bool, err error) {
-	want, err := os.ReadFile(strings.TrimSuffix(path, input) + output)
+	outputFile := strings.TrimSuffix(path, input) + output
+	want, err := os.ReadFile(outputFile)
+	if r.update && errors.Is(err, fs.ErrNotExist) {
+		want, err = nil, nil
+	}
 	if err != nil {
 		return false, fmt.Errorf("read what is expected: %w", err)
 	}
 	var wanted any
 	if err := yaml.Unmarshal(want, &wanted); err != nil {
-		return false, fmt.Errorf("%s: %w", strings.TrimSuffix(path, input)+output, err)
+		return false, fmt.Errorf("%s: %w", outputFile, err)
 	}
 	m, err := r.machine(path)
 	if err != nil {
@@ -139,6 +153,13 @@ func (r *runner) pair(path string) (equal bool, err error) {
 	name := strings.TrimSuffix(path, input)
 	if string(a) == string(got) {
 		fmt.Fprintf(r.w, "ok    %s\n", name)
+		return true, nil
+	}
+	if r.update {
+		if err := os.WriteFile(outputFile, got, 0o644); err != nil {
+			return false, fmt.Errorf("write what is expected: %w", err)
+		}
+		fmt.Fprintf(r.w, "wrote %s\n", outputFile)
 		return true, nil
 	}
 	fmt.Fprintf(r.w, "DIFF  %s (- expected, + played)\n%s", name, diff(string(a), string(got)))
