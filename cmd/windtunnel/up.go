@@ -34,24 +34,24 @@ func upVerb(env *environment) *cobra.Command {
 	var f upFlags
 	verb := &cobra.Command{
 		Use:   "up [FILE]",
-		Short: "Boot a control plane with a simulated fleet and stay until Ctrl-C",
-		Long: "up boots a control plane with a fleet for kubectl and others, and stays until Ctrl-C.\n" +
-			"A scenario's FILE says which plane and which fleet, and its steps are left out; flags win\n" +
-			"over it. windtunnel fault breaks things in it meanwhile.",
+		Short: "Run a control plane with a simulated fleet until Ctrl-C",
+		Long: "up boots a control plane with a fleet, for kubectl and other clients, and stays until\n" +
+			"Ctrl-C. A scenario FILE sets the control plane and the fleet; its steps are ignored, and\n" +
+			"flags override it. windtunnel fault injects faults meanwhile.",
 		Example: "  windtunnel up --nodes 100\n  export KUBECONFIG=...   # as it prints; then kubectl get nodes\n" +
 			"  windtunnel up --nodes 10 --stages general --flag kube-apiserver.max-requests-inflight=50 --limit etcd.cpu=0.5\n" +
 			"  windtunnel up examples/density.yaml --set nodes=20\n" +
 			"  windtunnel up --members 3 --hollow 200   # kubectl --context hollow-7 get namespaces",
 		Args: cobra.MaximumNArgs(1),
 	}
-	verb.Flags().IntVar(&f.nodes, "nodes", 0, "simulated nodes")
-	verb.Flags().IntVar(&f.real, "members", 0, "clusters beside the plane, member-1 ...: a kube-apiserver each, and a context in the kubeconfig")
-	verb.Flags().IntVar(&f.hollow, "hollow", 0, "such clusters in memory, hollow-1 ...: hundreds are no burden")
-	verb.Flags().StringVar(&f.durability, "durability", "", "of etcd: memory (default) or fsync")
-	verb.Flags().StringSliceVar(&f.stages, "stages", nil, "what pods and nodes do: built-in sets (fast, general, chaos, volumes, deployments) and files of kwok's stages (default fast)")
-	verb.Flags().StringArrayVar(&f.flags, "flag", nil, "`COMPONENT.NAME=VALUE`: a flag of a component, without dashes")
-	verb.Flags().StringArrayVar(&f.limits, "limit", nil, "`COMPONENT.cpu=CORES` or COMPONENT.memory=SIZE; plane.cpu and plane.memory are for all components together")
-	verb.Flags().StringArrayVar(&f.set, "set", nil, "`NAME=VALUE`: a parameter of FILE")
+	verb.Flags().IntVar(&f.nodes, "nodes", 0, "`NUMBER` of simulated nodes")
+	verb.Flags().IntVar(&f.real, "members", 0, "`NUMBER` of real member clusters, member-1 ...: each has a kube-apiserver and a context in the kubeconfig")
+	verb.Flags().IntVar(&f.hollow, "hollow", 0, "`NUMBER` of in-memory member clusters, hollow-1 ...")
+	verb.Flags().StringVar(&f.durability, "durability", "", "durability of etcd, `memory` or fsync (default memory)")
+	verb.Flags().StringSliceVar(&f.stages, "stages", nil, "`STAGES` of pods and nodes: built-in sets (fast, general, chaos, volumes, deployments) and files of kwok stages (default fast)")
+	verb.Flags().StringArrayVar(&f.flags, "flag", nil, "set a flag of a component, as `COMPONENT.NAME=VALUE` without dashes; repeatable")
+	verb.Flags().StringArrayVar(&f.limits, "limit", nil, "`LIMIT` of a component, as COMPONENT.cpu=CORES or COMPONENT.memory=SIZE; plane.cpu and plane.memory limit all components together; repeatable")
+	verb.Flags().StringArrayVar(&f.set, "set", nil, "set a parameter of FILE, as `NAME=VALUE`; repeatable")
 	callerFile, _ := callerFlags(verb)
 	verb.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		o, err := f.options(args, cmd.Flags().Changed("nodes"))
@@ -73,12 +73,37 @@ func upVerb(env *environment) *cobra.Command {
 		folder := private.Dir()
 		o.Folder, o.Kubeconfig, o.Log = folder, filepath.Join(folder, "kubeconfig"), env.logger()
 		o.Ready = func(server string) {
-			fmt.Fprintf(env.stderr, "%s is up with %d nodes; logs in %s; Ctrl-C ends it\n", server, o.Fleet.Nodes, filepath.Join(folder, "logs"))
+			fmt.Fprintf(env.stderr, "%s is up with %s; logs in %s; Ctrl-C ends it\n", server, countOf(o.Fleet.Nodes, "node"), filepath.Join(folder, "logs"))
+			if len(o.Members) > 0 {
+				fmt.Fprintf(env.stderr, "contexts of members: %s\n", contexts(o.Members))
+			}
 			fmt.Fprintf(env.stdout, "export KUBECONFIG=%s\n", o.Kubeconfig)
 		}
 		return flight.Up(ctx, o)
 	}
 	return verb
+}
+
+// contexts names those that the kubeconfig has for members: "member-1, hollow-1 to hollow-200".
+func contexts(all []scenario.Members) string {
+	var parts []string
+	for _, m := range all {
+		switch first := m.Name + "-1"; {
+		case m.Count == 1:
+			parts = append(parts, first)
+		case m.Count > 1:
+			parts = append(parts, fmt.Sprintf("%s to %s-%d", first, m.Name, m.Count))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// countOf is a number of things: "1 node", "0 nodes".
+func countOf(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return unit.Number(float64(n)) + " " + thing
 }
 
 // options returns what to boot: the plane and the fleet of a file, if one is named,

@@ -52,6 +52,8 @@ func Load(o Options) (Imported, error) {
 	}
 	var out Imported
 	switch {
+	case file == Stdin && (clusterloader2.Is(raw) || kubeburner.Is(raw)):
+		return Imported{}, errors.New("a config of ClusterLoader2 or kube-burner is not read from standard input, since it names other files: give its path")
 	case clusterloader2.Is(raw):
 		out, err = fromClusterLoader2(o)
 	case kubeburner.Is(raw):
@@ -94,12 +96,18 @@ func (o Options) load() (Imported, error) {
 	return Imported{Scenario: sc, Native: o.Text}, nil
 }
 
+// Stdin is the name of a file that is read from standard input.
+const Stdin = "-"
+
 func readSource(file string) ([]byte, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, fmt.Errorf("read scenario: %w", err)
+	f := os.Stdin
+	if file != Stdin {
+		var err error
+		if f, err = os.Open(file); err != nil {
+			return nil, fmt.Errorf("read scenario: %w", err)
+		}
+		defer f.Close()
 	}
-	defer f.Close()
 	raw, err := io.ReadAll(io.LimitReader(f, maxSource+1))
 	if err != nil {
 		return nil, fmt.Errorf("read scenario: %w", err)

@@ -2,12 +2,14 @@ package hollow
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -110,7 +112,7 @@ func (c *Cluster) Load(r io.Reader) (int, error) {
 	n := 0
 	for _, o := range all {
 		if err := c.load(o); err != nil {
-			faults = append(faults, fmt.Errorf("load %s %s: %w", o.GetKind(), kind.Key(o.GetNamespace(), o.GetName()), err))
+			faults = append(faults, fmt.Errorf("load %s: %w", strings.TrimSpace(o.GetKind()+" "+cmp.Or(kind.Key(o.GetNamespace(), o.GetName()), "without a name")), err))
 			continue
 		}
 		n++
@@ -152,6 +154,9 @@ func readObjects(r io.Reader) (out []*unstructured.Unstructured, err error) {
 // load stores one object as it stands.
 func (c *Cluster) load(u *unstructured.Unstructured) error {
 	k := c.kinds.Load().OfKind(u.GroupVersionKind())
+	if k == nil && (u.GetKind() == "" || u.GetAPIVersion() == "") {
+		return errors.New("an object needs apiVersion and kind")
+	}
 	if k == nil {
 		return fmt.Errorf("no resource is of kind %s in %s", u.GetKind(), u.GetAPIVersion())
 	}

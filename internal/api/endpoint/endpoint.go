@@ -78,6 +78,9 @@ func FromKubeconfig(path, context string) (Endpoint, error) {
 	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: path}
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
 		&clientcmd.ConfigOverrides{CurrentContext: context}).ClientConfig()
+	if clientcmd.IsEmptyConfig(err) { // whose text speaks of an environment variable that is not read
+		return Endpoint{}, fmt.Errorf("read kubeconfig %s: it names no cluster: it needs a current-context with a cluster and a user", path)
+	}
 	if err != nil {
 		return Endpoint{}, fmt.Errorf("read kubeconfig %s: %w", path, err)
 	}

@@ -92,7 +92,11 @@ func namesFile(flag, value string) bool {
 func ChangesOf(s *scenario.Scenario) (out []string) {
 	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	if n := s.Namespaces.Count; n > 0 {
-		add("makes and deletes the namespaces %s-1 to %s-%d", s.Namespaces.Prefix, s.Namespaces.Prefix, n)
+		if n == 1 {
+			add("creates and deletes the namespace %s-1", s.Namespaces.Prefix)
+		} else {
+			add("creates and deletes the namespaces %s-1 to %s-%d", s.Namespaces.Prefix, s.Namespaces.Prefix, n)
+		}
 	}
 	switch n := s.Fleet.Nodes; {
 	case n > 0 && s.Fleet.Taint == scenario.TaintNone:

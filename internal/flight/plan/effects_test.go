@@ -54,7 +54,7 @@ func TestEffects(t *testing.T) {
 		t.Errorf("\n got %q\nwant %q", got, runs)
 	}
 	changes := []string{
-		"makes and deletes the namespaces x-1 to x-2", "makes and deletes 5 simulated nodes, for pods of the run alone",
+		"creates and deletes the namespaces x-1 to x-2", "makes and deletes 5 simulated nodes, for pods of the run alone",
 		"step there makes objects in namespace default", "step calls: deletecollection nodes a=b", "step calls: patch configmaps x",
 	}
 	if got := plan.ChangesOf(s); !slices.Equal(got, changes) {
