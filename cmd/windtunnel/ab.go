@@ -34,24 +34,24 @@ func abVerb(env *environment) *cobra.Command {
 	var seed uint64
 	verb := &cobra.Command{
 		Use:   "ab SCENARIO --a NAME=X --b NAME=Y",
-		Short: "Fly two values of one parameter in turns, each run on a fresh plane, and compare them",
-		Long: "ab flies the scenario with NAME=X and NAME=Y in the order A B B A A B B A ..., so that a\n" +
-			"machine that grows slower or faster favours neither. Both runs of a pair have one seed.\n" +
-			"A run that cannot be flown is tried again and then left out by name; the others go on.\n" +
-			"The same command goes on where an earlier one was stopped.",
+		Short: "Run two values of one parameter alternately and compare them",
+		Long: "ab runs the scenario with NAME=X and NAME=Y in the order A B B A A B B A ..., each run on a\n" +
+			"fresh control plane, so that a drift of the machine favors neither side. Both runs of a\n" +
+			"pair have the same seed. ab retries a run whose control plane does not start, then leaves\n" +
+			"it out by name. The same command resumes an experiment that was stopped.",
 		Example: "  windtunnel ab examples/density.yaml --a rate=50 --b rate=100 --repeats 10 --fail-above 5%",
 		Args:    cobra.ExactArgs(1),
 	}
 	flags.add(verb)
-	verb.Flags().StringVar(&a, "a", "", "the parameter in A, `name=value`")
-	verb.Flags().StringVar(&b, "b", "", "the same parameter in B, `name=value`")
-	verb.Flags().IntVar(&repeats, "repeats", 10, "runs of each side")
-	verb.Flags().StringArrayVar(&set, "set", nil, "a parameter of both sides, `name=value`; repeatable")
-	verb.Flags().StringVar(&out, "out", "", "`directory` of all runs; default runs/SCENARIO/ab-A-B")
-	cluster.add(verb, "fly the cluster of this `file` in place of fresh planes; each run waits until its preflight finds the cluster clean")
+	verb.Flags().StringVar(&a, "a", "", "parameter of side A, as `NAME=VALUE`")
+	verb.Flags().StringVar(&b, "b", "", "the same parameter of side B, as `NAME=VALUE`")
+	verb.Flags().IntVar(&repeats, "repeats", 10, "`NUMBER` of runs of each side")
+	verb.Flags().StringArrayVar(&set, "set", nil, "set a parameter of both sides, as `NAME=VALUE`; repeatable")
+	verb.Flags().StringVar(&out, "out", "", "`DIR` for all runs (default runs/SCENARIO/ab-A-B)")
+	cluster.add(verb, "test the cluster of this kubeconfig `FILE` instead of fresh control planes; each run waits until preflight finds the cluster clean")
 	var others neighbours
 	others.add(verb)
-	verb.Flags().Uint64Var(&seed, "seed", 0, "of the first pair, in place of the scenario's; each further pair has the next")
+	verb.Flags().Uint64Var(&seed, "seed", 0, "`SEED` of the first pair; each further pair has the next one (default: the scenario's)")
 	verb.RunE = func(cmd *cobra.Command, args []string) error {
 		options, err := flags.options()
 		if err := errors.Join(err, cluster.check()); err != nil {

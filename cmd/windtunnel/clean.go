@@ -43,8 +43,8 @@ func cleanVerb(env *environment) *cobra.Command {
 		Example: "  windtunnel clean --kubeconfig ~/.kube/config --dry-run\n  windtunnel clean --kubeconfig ~/.kube/config --run k3vq2mzr7a --yes",
 		Args:    cobra.NoArgs,
 	}
-	verb.Flags().StringVar(&c.kubeconfig, "kubeconfig", "", "of the cluster: a `file`")
-	verb.Flags().StringVar(&c.run, "run", "", "of this run alone: the `id` that manifest.json has as run")
+	verb.Flags().StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig `FILE` of the cluster")
+	verb.Flags().StringVar(&c.run, "run", "", "delete only objects of the run with this `ID`, the field run of its manifest.json")
 	verb.Flags().BoolVar(&c.dry, "dry-run", false, "list what would be deleted, and delete nothing")
 	verb.Flags().BoolVarP(&c.yes, "yes", "y", false, "delete without asking; needed where standard input is no terminal")
 	verb.Flags().DurationVar(&c.within, "within", 3*time.Minute, "how long each part of it may take to go")

@@ -21,10 +21,10 @@ type clusterFlags struct {
 func (c *clusterFlags) add(verb *cobra.Command, what string) {
 	f := verb.Flags()
 	f.StringVar(&c.kubeconfig, "kubeconfig", "", what)
-	f.StringArrayVar(&c.trust.Adopt, "adopt", nil, "with --kubeconfig: a subject may change this `RESOURCE/[NAMESPACE/]NAME`, though the run has not made it; repeatable")
-	f.BoolVar(&c.trust.Destructive, "allow-destructive", false, "with --kubeconfig: requests may change and delete what the run has not made")
-	f.BoolVar(&c.trust.OwnPods, "own-pods", false, "with --kubeconfig: read and record only the pods that carry the run's label, not those of others")
-	f.BoolVar(&c.trust.NoExec, "no-exec", false, "refuse a scenario that runs programs or lets the plane use files of this machine")
+	f.StringArrayVar(&c.trust.Adopt, "adopt", nil, "with --kubeconfig: allow a subject to change this existing `OBJECT`, as RESOURCE/[NAMESPACE/]NAME; repeatable")
+	f.BoolVar(&c.trust.Destructive, "allow-destructive", false, "with --kubeconfig: allow requests that change or delete objects that the run did not create")
+	f.BoolVar(&c.trust.OwnPods, "own-pods", false, "with --kubeconfig: read and record only pods with the label of this run")
+	f.BoolVar(&c.trust.NoExec, "no-exec", false, "refuse scenarios that run programs or let the plane read files of this machine")
 	c.given = func() bool { return f.Changed("kubeconfig") }
 }
 

@@ -28,11 +28,11 @@ type compareFlags struct {
 }
 
 func (f *compareFlags) add(verb *cobra.Command) {
-	verb.Flags().StringVar(&f.failAbove, "fail-above", "", "exit 1 when a measure is worse in B by more than `SHARE` such as 5%, 2 when that cannot be told")
-	verb.Flags().StringVar(&f.output, "output", "text", "`form`: text (or table), markdown or json")
-	verb.Flags().StringVar(&f.page, "html", "", "write the comparison as a page with charts of all runs over each other to `FILE`, too")
-	verb.Flags().BoolVar(&f.all, "all", false, "print every measure and counter, as wide as they are")
-	verb.Flags().StringSliceVar(&f.measures, "measure", nil, "compare only what has `PATTERN` in its name: measures, indicators, queries, objectives, counters; * stands for anything; repeatable")
+	verb.Flags().StringVar(&f.failAbove, "fail-above", "", "exit with 1 if a judged measure is worse in B by more than `SHARE`, such as 5%; with 2 if that is inconclusive")
+	verb.Flags().StringVar(&f.output, "output", "text", "output `FORMAT`: text (or table), markdown or json")
+	verb.Flags().StringVar(&f.page, "html", "", "also write the comparison to `FILE` as an HTML page with charts")
+	verb.Flags().BoolVar(&f.all, "all", false, "print every measure and counter, without a limit on width")
+	verb.Flags().StringSliceVar(&f.measures, "measure", nil, "compare only measures, indicators, queries, objectives and counters whose name contains `PATTERN`; * matches any text; repeatable")
 }
 
 // options checks the flags.
@@ -115,11 +115,11 @@ func compareVerb(env *environment) *cobra.Command {
 	var flags compareFlags
 	verb := &cobra.Command{
 		Use:   "compare A... -- B... [-- C...]",
-		Short: "Say in what the runs of B differ from those of A, and how surely",
-		Long: "compare takes run directories of two variants, names what is not the same in their\n" +
-			"manifests, compares counters exactly and measures by a test that is corrected for\n" +
-			"their number, and says where the runs cannot tell. Further variants are each compared\n" +
-			"with the first.",
+		Short: "Compare the runs of B with the runs of A",
+		Long: "compare reads run directories of two variants. It lists the facts of their manifests that\n" +
+			"differ, compares counters exactly, and tests measures with a correction for their number.\n" +
+			"Each further variant is compared with the first one. Paths that are no run directories,\n" +
+			"such as exports next to the runs, are skipped by name.",
 		Example: "  windtunnel compare runs/before/* -- runs/after/*\n" +
 			"  windtunnel compare --fail-above 5% --output markdown a-01 a-02 a-03 a-04 -- b-01 b-02 b-03 b-04\n" +
 			"  windtunnel compare runs/before/* -- runs/after/* --html comparison.html",

@@ -21,7 +21,7 @@ type leftover struct {
 
 func (l *leftover) add(verb *cobra.Command) {
 	addOutput(verb, &l.output, "table", "markdown", "json", "github")
-	verb.Flags().BoolVar(&l.columns, "parquet", false, "write the records as Parquet files at the end, as the verb export does later")
+	verb.Flags().BoolVar(&l.columns, "parquet", false, "also write the records as Parquet files at the end")
 }
 
 func (l *leftover) check() error {

@@ -14,10 +14,11 @@ func doctorVerb(env *environment) *cobra.Command {
 	var output string
 	verb := &cobra.Command{
 		Use:   "doctor",
-		Short: "Say what this machine can hold, what limits it, and the command that lifts the limit",
-		Long: "doctor looks at cores, memory, limits on open files, ports, inotify and control groups,\n" +
-			"disks, clocks and timers, and estimates how many nodes, pods and connections fit. It\n" +
-			"exits with 0 when all is well, 2 when something is in doubt, 3 when no run can work.",
+		Short: "Check this machine and estimate how many nodes and pods it holds",
+		Long: "doctor checks cores, memory, limits on open files, ports, inotify, control groups, disks,\n" +
+			"clocks and timers, and names the command that lifts each limit. It estimates how many\n" +
+			"nodes, pods and connections fit. Exit code: 0 if all checks pass, 2 if one raises a doubt,\n" +
+			"3 if runs do not work.",
 		Example: "  windtunnel doctor\n  windtunnel doctor --output json | jq .holds",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

@@ -61,7 +61,7 @@ func exported(use, short, example string, do func(run, out string) error) *cobra
 			return do(args[0], out)
 		},
 	}
-	verb.Flags().StringVarP(&out, "out", "o", "", "`path` to write to; default: beside the run directory, as RUN-"+use)
+	verb.Flags().StringVarP(&out, "out", "o", "", "`PATH` to write to (default: next to the run directory, as RUN-"+use+")")
 	return verb
 }
 

@@ -34,7 +34,7 @@ func exportGitHub(env *environment) *cobra.Command {
 	var out string
 	verb := &cobra.Command{
 		Use:   "github RUN",
-		Short: "Append a run's summary in Markdown to that of a step of GitHub Actions",
+		Short: "Append a run's summary to the summary of a GitHub Actions step",
 		Long: "github appends the run's summary to the file that $" + stepSummary + " names, which GitHub\n" +
 			"shows on the page of the workflow's run. Without the variable it goes to stdout.",
 		Example: "  windtunnel export github runs/density/latest",
@@ -54,7 +54,7 @@ func exportGitHub(env *environment) *cobra.Command {
 			return appendTo(out, text.Bytes())
 		},
 	}
-	verb.Flags().StringVarP(&out, "out", "o", "", "`file` to append to, in place of $"+stepSummary)
+	verb.Flags().StringVarP(&out, "out", "o", "", "`FILE` to append to (default: $"+stepSummary+")")
 	return verb
 }
 
@@ -78,7 +78,7 @@ func exportGrafana(env *environment) *cobra.Command {
 	var out, url string
 	verb := &cobra.Command{
 		Use:   "grafana [RUN]",
-		Short: "Write a Grafana dashboard over `windtunnel serve`, and how to provision it",
+		Short: "Write a Grafana dashboard for `windtunnel serve`",
 		Long: "grafana prints a dashboard that Grafana imports, over any data source that answers for\n" +
 			"windtunnel serve. With a run it shows that run's time, and is written as a folder for\n" +
 			"Grafana's provisioning, data source included: beside the run, or where -o says.",
@@ -113,8 +113,8 @@ func exportGrafana(env *environment) *cobra.Command {
 			return err
 		},
 	}
-	verb.Flags().StringVarP(&out, "out", "o", "", "`folder` of Grafana's provisioning to write; default with a run: beside it, as RUN-grafana")
-	verb.Flags().StringVar(&url, "url", "http://127.0.0.1:9090", "`address` of windtunnel serve, as Grafana reaches it")
+	verb.Flags().StringVarP(&out, "out", "o", "", "`DIR` for the provisioning files of Grafana (default with a run: next to it, as RUN-grafana)")
+	verb.Flags().StringVar(&url, "url", "http://127.0.0.1:9090", "`URL` of windtunnel serve, as Grafana reaches it")
 	return verb
 }
 

@@ -34,27 +34,27 @@ func faultVerb(env *environment) *cobra.Command {
 	var f faultFlags
 	verb := &cobra.Command{
 		Use:   "fault ACTION TARGET",
-		Short: "Break something in the plane or the fleet of a running `windtunnel up`",
-		Long: "fault does to a running windtunnel up of this user what a fault step does in a scenario:\n" +
+		Short: "Inject a fault into the control plane or the fleet of a running `windtunnel up`",
+		Long: "fault does to a running windtunnel up what a fault step does in a scenario:\n" +
 			"  kill, pause, restart, slow                      a component, such as etcd\n" +
 			"  notready, silent, flap, slow, skew, reconnect   nodes\n" +
 			"  fail, crash                                     pods\n" +
-			"It is taken back after --for, or by Ctrl-C: a component that was killed is started again.\n" +
+			"The fault ends after --for, or by Ctrl-C: a killed component is started again.\n" +
 			"The up is the one of $KUBECONFIG, the only one, or that of --folder.",
 		Example: "  windtunnel fault kill kube-apiserver --for 10s\n  windtunnel fault slow etcd --share 0.2\n" +
 			"  windtunnel fault notready nodes --percent 10 --for 1m\n  windtunnel fault crash pods --selector app=web --count 5 --for 1m",
 		Args: cobra.ExactArgs(2),
 	}
 	flags := verb.Flags()
-	flags.StringVar(&f.folder, "folder", "", "`path` of the folder of the up, where its kubeconfig lies")
-	flags.StringVar(&f.lasting, "for", "", "how long, such as 30s; default: until Ctrl-C")
-	flags.Float64Var(&f.share, "share", 0, "slow a component: of its time that it may run, above 0 and below 1")
-	flags.IntVar(&f.count, "count", 0, "`number` of nodes or pods to disturb (default all)")
-	flags.Float64Var(&f.percent, "percent", 0, "`percentage` of nodes or pods to disturb (default all)")
-	flags.StringVar(&f.selector, "selector", "", "labels of nodes or pods")
-	flags.StringVar(&f.delay, "delay", "", "slow nodes: later by so much; skew: lease times off by so much")
-	flags.StringVar(&f.between, "between", "", "flap: mean time between failures of a node; fail, crash: of all pods, default at once")
-	flags.StringVar(&f.down, "down", "", "flap, crash: time until it is back")
+	flags.StringVar(&f.folder, "folder", "", "`DIR` that up printed, which contains its kubeconfig")
+	flags.StringVar(&f.lasting, "for", "", "`DURATION` of the fault, such as 30s (default: until Ctrl-C)")
+	flags.Float64Var(&f.share, "share", 0, "slow a component: `SHARE` of the time in which it may run, above 0 and below 1")
+	flags.IntVar(&f.count, "count", 0, "`NUMBER` of nodes or pods to disturb (default all)")
+	flags.Float64Var(&f.percent, "percent", 0, "`PERCENTAGE` of nodes or pods to disturb (default all)")
+	flags.StringVar(&f.selector, "selector", "", "label `SELECTOR` of nodes or pods to disturb")
+	flags.StringVar(&f.delay, "delay", "", "slow nodes: added latency; skew: error of lease times, a `DURATION`")
+	flags.StringVar(&f.between, "between", "", "mean `DURATION` between failures: flap, of one node; fail and crash, of all pods (default: at once)")
+	flags.StringVar(&f.down, "down", "", "flap and crash: `DURATION` until a node or pod is back")
 	verb.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx, cancel := env.interruptible(cmd.Context(), "taking it back", func() { os.Exit(exitUnknown) })
 		defer cancel()

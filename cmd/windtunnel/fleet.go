@@ -46,10 +46,10 @@ func fleetVerb(env *environment) *cobra.Command {
 	var own fleetFlags
 	verb := &cobra.Command{
 		Use:   "fleet",
-		Short: "Keep simulated nodes of any cluster alive, in place of the kwok controller",
-		Long: "fleet takes kwok's flags and configuration files and does what the kwok controller does:\n" +
-			"it renews the leases of the nodes that it manages, reports them Ready and plays stages on\n" +
-			"them, on their pods and on anything else. Several instances share the work with --shard.\n" +
+		Short: "Simulate nodes of any cluster, as a replacement of the kwok controller",
+		Long: "fleet accepts the flags and configuration files of kwok and replaces the kwok controller:\n" +
+			"it renews the leases of its nodes, reports them Ready, and plays stages on nodes, pods and\n" +
+			"other objects. Several instances share the work with --shard.\n" +
 			"Who may create Stages, or the kinds of --enable-crds, in the cluster acts with this\n" +
 			"process's rights: it applies what they say, runs their commands and reads their files.",
 		Example: "  windtunnel fleet --kubeconfig ~/.kube/config --manage-all-nodes\n" +
@@ -59,11 +59,11 @@ func fleetVerb(env *environment) *cobra.Command {
 	}
 	flags := configuration.Register(verb.Flags())
 	verb.Flags().StringSliceVar(&own.stages, "stages", []string{"fast"}, "built-in sets of stages ("+strings.Join(builtin.Names(), ", ")+") when no configuration holds any")
-	verb.Flags().StringVar(&own.shard, "shard", "", "do the K-th part of S, `K/S` from 1: nodes and pods are shared by the hash of their uid")
-	verb.Flags().StringVar(&own.traffic, "traffic", "minimal", "what nodes ask of the API server: minimal or kubelet")
-	verb.Flags().IntVar(&own.connections, "connections", 0, "maximum `number` of connections shared by all nodes (default 64)")
-	verb.Flags().Uint64Var(&own.seed, "seed", scenario.DefaultSeed, "of delays and choices")
-	verb.Flags().StringVar(&own.records, "records", "", "keep every call in this `file`")
+	verb.Flags().StringVar(&own.shard, "shard", "", "simulate shard K of S, as `K/S` with K from 1: nodes and pods are shared by the hash of their UID")
+	verb.Flags().StringVar(&own.traffic, "traffic", "minimal", "requests of each node: minimal, or `kubelet` for those of a real kubelet")
+	verb.Flags().IntVar(&own.connections, "connections", 0, "maximum `NUMBER` of connections shared by all nodes (default 64)")
+	verb.Flags().Uint64Var(&own.seed, "seed", scenario.DefaultSeed, "`SEED` of delays and random choices")
+	verb.Flags().StringVar(&own.records, "records", "", "record every request in this `FILE`")
 	verb.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx, cancel := env.interruptible(cmd.Context(), "stopping", func() { os.Exit(exitUnknown) })
 		defer cancel()

@@ -23,23 +23,23 @@ func historyVerb(env *environment) *cobra.Command {
 	var failAbove string
 	verb := &cobra.Command{
 		Use:   "history [DIR]",
-		Short: "Follow a scenario over many runs and mark where its measures changed",
-		Long: "history reads every run directory in DIR, runs to be added and a file that one build\n" +
-			"carries to the next, and marks where a measure changed its level for good. The file\n" +
-			"keeps what is needed of each run; the run directories need not be kept.",
+		Short: "Find changes of measures over many runs of a scenario",
+		Long: "history reads every run directory in DIR, the runs of --add and the history file of earlier\n" +
+			"builds, and marks where the level of a measure changed. The file keeps what history needs\n" +
+			"of each run; the run directories may be deleted.",
 		Example: "  windtunnel history runs/density\n" +
 			"  windtunnel history --file history.json --add runs/density/latest --fail-above 5% --output markdown\n" +
 			"  windtunnel history --file history.json --accept    # it is meant to be so",
 		Args: cobra.MaximumNArgs(1),
 	}
 	flags := verb.Flags()
-	flags.StringArrayVar(&h.add, "add", nil, "a `RUN` to add; repeatable")
-	flags.StringVar(&h.file, "file", "", "the `file` that is carried from build to build; made when it is not there")
-	flags.IntVar(&h.keep, "keep", history.DefaultKeep, "so many of the newest runs stay in the file")
-	flags.BoolVar(&h.accept, "accept", false, "what has changed up to now is meant to be so: it does not fail a build any more")
-	flags.StringVar(&failAbove, "fail-above", "", "exit 1 when a measure has become worse by more than `SHARE` such as 5%, 0 while there are too few runs to tell")
-	flags.BoolVar(&h.every, "all", false, "list every measure, not only those that changed")
-	flags.StringSliceVar(&h.options.Only, "measure", nil, "look only at measures whose keys in verdict.json begin with `PREFIX`; repeatable")
+	flags.StringArrayVar(&h.add, "add", nil, "run directory `RUN` to add; repeatable")
+	flags.StringVar(&h.file, "file", "", "history `FILE`, kept from build to build; created if it does not exist")
+	flags.IntVar(&h.keep, "keep", history.DefaultKeep, "`NUMBER` of newest runs to keep in the file")
+	flags.BoolVar(&h.accept, "accept", false, "accept all changes up to now: they no longer fail a build")
+	flags.StringVar(&failAbove, "fail-above", "", "exit with 1 if a measure has become worse by more than `SHARE`, such as 5%; with 0 while there are too few runs")
+	flags.BoolVar(&h.every, "all", false, "list every measure, also unchanged ones")
+	flags.StringSliceVar(&h.options.Only, "measure", nil, "use only measures whose keys in verdict.json start with `PREFIX`; repeatable")
 	addOutput(verb, &h.output, forms()...)
 	verb.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		if err := wantOneOf("--output", h.output, forms()...); err != nil {

@@ -35,9 +35,9 @@ func hollowVerb(env *environment) *cobra.Command {
 	var f hollowFlags
 	verb := &cobra.Command{
 		Use:   "hollow",
-		Short: "Serve API servers in memory, by the thousand, until Ctrl-C",
-		Long: "hollow serves Kubernetes API servers that keep their objects in memory: an address and a\n" +
-			"context of a kubeconfig each. They have create, read, update, patch, apply, delete, watch,\n" +
+		Short: "Serve thousands of in-memory API servers until Ctrl-C",
+		Long: "hollow serves Kubernetes API servers that keep their objects in memory. Each has an address\n" +
+			"and a context of the kubeconfig. They have create, read, update, patch, apply, delete, watch,\n" +
 			"discovery, OpenAPI, custom resources, scale, binding, eviction, tokens and access reviews.\n" +
 			"They have no admission, no validation but that of metadata and of custom resources' schemas,\n" +
 			"hardly any defaults, no authorization, no controllers but the models below and what removes\n" +
@@ -48,20 +48,20 @@ func hollowVerb(env *environment) *cobra.Command {
 		Args: cobra.NoArgs,
 	}
 	o := &f.options
-	verb.Flags().IntVar(&f.clusters, "clusters", 1, "how many, named hollow-1 and so on")
-	verb.Flags().StringVar(&o.Host, "host", "127.0.0.1", "address to listen at")
-	verb.Flags().IntVar(&o.Port, "port", 0, "port of the first cluster, the others' follow, or with --shared of all; 0: any")
-	verb.Flags().BoolVar(&o.Shared, "shared", false, "one port for all, with the paths /clusters/NAME")
+	verb.Flags().IntVar(&f.clusters, "clusters", 1, "`NUMBER` of clusters, named hollow-1, hollow-2 ...")
+	verb.Flags().StringVar(&o.Host, "host", "127.0.0.1", "`ADDRESS` to listen on")
+	verb.Flags().IntVar(&o.Port, "port", 0, "`PORT` of the first cluster, or of all with --shared; further clusters use the next ports; 0: any free port")
+	verb.Flags().BoolVar(&o.Shared, "shared", false, "serve all clusters on one port, under /clusters/NAME")
 	verb.Flags().StringVar(&f.token, "token-file", "", "`FILE` with the bearer token of all clusters (default: the value of "+tokenVariable+", or else a random token)")
 	verb.Flags().StringVar(&o.Token, "token", "", "bearer `TOKEN` of all clusters: other users of this machine see it in the list of processes")
-	verb.Flags().DurationVar(&o.History, "history", 75*time.Second, "how long watches can go back")
-	verb.Flags().IntVar(&o.Models.Nodes, "nodes", 0, "ready nodes that every cluster begins with")
+	verb.Flags().DurationVar(&o.History, "history", 75*time.Second, "`DURATION` for which events are kept for watches")
+	verb.Flags().IntVar(&o.Models.Nodes, "nodes", 0, "`NUMBER` of ready nodes in every cluster at the start")
 	verb.Flags().BoolVar(&o.Models.Binder, "binder", false, "bind pods to ready nodes in turn")
-	verb.Flags().BoolVar(&o.Models.ServiceAccounts, "service-accounts", false, "give every namespace its service account default and its kube-root-ca.crt")
-	verb.Flags().StringSliceVar(&o.Models.Stages, "stages", nil, "what objects become: built-in sets (fast, general, chaos, volumes, deployments) and files of kwok's stages")
-	verb.Flags().DurationVar(&o.Models.Heartbeats, "heartbeats", 0, "how often to renew the leases of nodes; 0: never")
-	verb.Flags().StringArrayVar(&f.load, "load", nil, "`FILE` of objects that every cluster begins with: a List, or documents of YAML")
-	verb.Flags().StringVar(&f.save, "save", "", "`FILE` for the objects of the first cluster at the end: a List if it ends in .json, else documents of YAML")
+	verb.Flags().BoolVar(&o.Models.ServiceAccounts, "service-accounts", false, "create the service account default and the ConfigMap kube-root-ca.crt in every namespace")
+	verb.Flags().StringSliceVar(&o.Models.Stages, "stages", nil, "`STAGES` that objects go through: built-in sets (fast, general, chaos, volumes, deployments) and files of kwok stages")
+	verb.Flags().DurationVar(&o.Models.Heartbeats, "heartbeats", 0, "`DURATION` between renewals of node leases; 0: never")
+	verb.Flags().StringArrayVar(&f.load, "load", nil, "`FILE` of objects that every cluster has at the start: a List, or YAML documents")
+	verb.Flags().StringVar(&f.save, "save", "", "write the objects of the first cluster to `FILE` at the end: a List if it ends in .json, else YAML documents")
 	verb.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx, cancel := env.interruptible(cmd.Context(), "stopping", func() { os.Exit(exitUnknown) })
 		defer cancel()

@@ -16,14 +16,14 @@ func importVerb(env *environment) *cobra.Command {
 		Use:   "import FILE",
 		Short: "Write a ClusterLoader2 or kube-burner config as a scenario",
 		Long: "import reads a config or suite of ClusterLoader2, or a config of kube-burner, and writes the\n" +
-			"scenario that `windtunnel run FILE` would fly. What cannot be honoured is said once, by name.",
+			"scenario that `windtunnel run FILE` would run. It lists each field that it cannot honor.",
 		Example: "  windtunnel import config.yaml --set Nodes=100 -o scenario.yaml",
 		Args:    cobra.ExactArgs(1),
 	}
-	verb.Flags().StringArrayVar(&set, "set", nil, "a variable of the config, `name=value`; Nodes is the size of the fleet; repeatable")
-	verb.Flags().StringArrayVar(&overrides, "overrides", nil, "a `file` of variables; repeatable, later ones win")
-	verb.Flags().StringArrayVar(&named, "env", nil, "let a ClusterLoader2 or kube-burner config read the variable `NAME` of the environment, though it looks like a secret; repeatable")
-	verb.Flags().StringVarP(&out, "output", "o", "", "`file` to write; default: the terminal")
+	verb.Flags().StringArrayVar(&set, "set", nil, "set a variable of the config, as `NAME=VALUE`; Nodes is the size of the fleet; repeatable")
+	verb.Flags().StringArrayVar(&overrides, "overrides", nil, "`FILE` of variables; repeatable, later files win")
+	verb.Flags().StringArrayVar(&named, "env", nil, "allow a ClusterLoader2 or kube-burner config to read the environment variable `NAME`, although it looks like a secret; repeatable")
+	verb.Flags().StringVarP(&out, "output", "o", "", "`FILE` to write (default: standard output)")
 	verb.RunE = func(_ *cobra.Command, args []string) error {
 		values, err := parseSet(set)
 		if err != nil {

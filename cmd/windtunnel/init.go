@@ -29,11 +29,11 @@ func startKinds() []string { return []string{"density", "operator", "crd", "comp
 func initVerb(env *environment) *cobra.Command {
 	verb := &cobra.Command{
 		Use:   "init {" + strings.Join(startKinds(), "|") + "} [FILE]",
-		Short: "Write a commented scenario to begin with",
+		Short: "Write a commented scenario to start from",
 		Long: "init writes a scenario with comments, FILE or KIND.yaml, and overwrites nothing:\n" +
 			"  density   pods fill a cluster\n" +
-			"  operator  an operator follows the objects that it looks after\n" +
-			"  crd       custom resources are made, changed and deleted\n" +
+			"  operator  an operator reconciles its objects\n" +
+			"  crd       custom resources are created, updated and deleted\n" +
 			"  compare   one setting of the control plane against another\n" +
 			"operator and crd come with a CustomResourceDefinition beside them, " + definitionFile + ".",
 		Example:   "  windtunnel init density && windtunnel run density.yaml",

@@ -40,7 +40,7 @@ func judgeVerb(env *environment) *cobra.Command {
 func reportVerb(env *environment) *cobra.Command {
 	return &cobra.Command{
 		Use:   "report RUN",
-		Short: "Write a run's report.html and summary.txt again from its records",
+		Short: "Write report.html and summary.txt of a run again from its records",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if _, err := judge.Write(args[0]); err != nil {

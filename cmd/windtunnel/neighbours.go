@@ -13,7 +13,7 @@ import (
 type neighbours float64
 
 func (n *neighbours) add(verb *cobra.Command) {
-	verb.Flags().Var(n, "max-neighbours", fmt.Sprintf("how much of this machine's CPU other processes may take before a miss is unknown, a `SHARE` such as 30%%; more on laptops and shared runners (default %.0f%%)",
+	verb.Flags().Var(n, "max-neighbours", fmt.Sprintf("`SHARE` of the CPU that other processes may use before a missed objective is unknown, such as 30%%; raise it on laptops and shared runners (default %.0f%%)",
 		100*record.DefaultMaxNeighbours))
 }
 

@@ -19,7 +19,7 @@ import (
 // addOutput adds the flag that says in which form a result is printed; the first
 // form is the default.
 func addOutput(verb *cobra.Command, output *string, forms ...string) {
-	verb.Flags().StringVar(output, "output", forms[0], "`form` of what is printed: "+strings.Join(forms, ", "))
+	verb.Flags().StringVar(output, "output", forms[0], "output `FORMAT`: "+strings.Join(forms, ", "))
 	complete := func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return forms, cobra.ShellCompDirectiveNoFileComp
 	}

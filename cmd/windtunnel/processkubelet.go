@@ -28,7 +28,7 @@ func kubeletVerb(env *environment) *cobra.Command {
 	var kubeconfig string
 	verb := &cobra.Command{
 		Use:   "kubelet --processes NODE --kubeconfig FILE",
-		Short: "Be a node whose pods run as processes of this machine, until Ctrl-C",
+		Short: "Run a node whose pods are processes of this machine, until Ctrl-C",
 		Long: "kubelet registers a node and runs the pods that are bound to it as processes: windtunnel\n" +
 			"itself where the image is named windtunnel, and other programs that --allow names. They have\n" +
 			"their environment, config maps, secrets, projected volumes and emptyDirs as files, init\n" +
@@ -42,13 +42,13 @@ func kubeletVerb(env *environment) *cobra.Command {
 			"  windtunnel kubelet --processes here --kubeconfig k --namespace ci --allow /usr/bin/my-operator --untainted",
 		Args: cobra.NoArgs,
 	}
-	verb.Flags().StringVar(&o.Node, "processes", "", "`NODE` to register")
-	verb.Flags().StringVar(&kubeconfig, "kubeconfig", "", "of the cluster: a `file`")
+	verb.Flags().StringVar(&o.Node, "processes", "", "register this `NODE` and run its pods as processes")
+	verb.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig `FILE` of the cluster")
 	verb.Flags().StringVar(&o.Namespace, "namespace", "default", "run pods of this `NAMESPACE` only; pods of other namespaces have failed, and say why")
 	verb.Flags().StringArrayVar(&o.Verbs, "allow-verb", nil, "`VERB` of windtunnel that pods may run besides worker")
-	verb.Flags().StringArrayVar(&o.Allow, "allow", nil, "`PATH` of a program that pods may run besides windtunnel, with any arguments")
-	verb.Flags().StringVar(&o.Logs, "logs", "", "`folder` for what containers write (default: one that goes with the node)")
-	verb.Flags().BoolVar(&o.Untainted, "untainted", false, "take pods that do not tolerate the taint "+kubelet.Taint)
+	verb.Flags().StringArrayVar(&o.Allow, "allow", nil, "`PATH` of another program that pods may run; repeatable, with any arguments")
+	verb.Flags().StringVar(&o.Logs, "logs", "", "`DIR` for the output of containers (default: temporary, removed with the node)")
+	verb.Flags().BoolVar(&o.Untainted, "untainted", false, "accept pods that do not tolerate the taint "+kubelet.Taint)
 	_ = errors.Join(verb.MarkFlagRequired("processes"), verb.MarkFlagRequired("kubeconfig")) // they are there
 	verb.RunE = func(cmd *cobra.Command, _ []string) (err error) {
 		ctx, cancel := env.interruptible(cmd.Context(), "stopping", func() { os.Exit(exitUnknown) })

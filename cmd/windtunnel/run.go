@@ -22,20 +22,22 @@ func runVerb(env *environment) *cobra.Command {
 	var plan bool
 	verb := &cobra.Command{
 		Use:   "run FILE",
-		Short: "Fly a scenario and judge it",
-		Long: "run flies a scenario, or a config of ClusterLoader2 or kube-burner (recognised by its\n" +
-			"content), and leaves a run directory with records, verdict and report.",
+		Short: "Run a scenario and judge it",
+		Long: "run runs a scenario, or a config of ClusterLoader2 or kube-burner (recognized by its\n" +
+			"content), and writes a run directory with records, verdict and report. A FILE of - is read\n" +
+			"from standard input. Exit code: 0 pass, 1 fail, 2 unknown, 3 bad input or a fault of the\n" +
+			"tool.",
 		Example: "  windtunnel run examples/density.yaml --set nodes=500\n" +
 			"  windtunnel run examples/density.yaml --kubeconfig ~/.kube/config\n" +
 			"  windtunnel run clusterloader2/testing/density/config.yaml --set Nodes=100",
 		Args: cobra.ExactArgs(1),
 	}
-	verb.Flags().StringArrayVar(&set, "set", nil, "a parameter of the scenario, or a field such as plane.durability, `name=value`; repeatable")
-	verb.Flags().StringArrayVar(&overrides, "overrides", nil, "a `file` of variables of a ClusterLoader2 or kube-burner config; repeatable")
-	verb.Flags().StringArrayVar(&named, "env", nil, "let a ClusterLoader2 or kube-burner config read the variable `NAME` of the environment, though it looks like a secret; repeatable")
-	cluster.add(verb, "fly the cluster of this `file` and start nothing")
-	verb.Flags().StringVar(&out, "out", "", "run `directory`; default runs/SCENARIO/UTC-TIME with a link latest")
-	verb.Flags().Uint64Var(&seed, "seed", 0, "in place of the scenario's seed")
+	verb.Flags().StringArrayVar(&set, "set", nil, "set a parameter of the scenario, or a field such as plane.durability, as `NAME=VALUE`; repeatable")
+	verb.Flags().StringArrayVar(&overrides, "overrides", nil, "`FILE` of variables of a ClusterLoader2 or kube-burner config; repeatable")
+	verb.Flags().StringArrayVar(&named, "env", nil, "allow a ClusterLoader2 or kube-burner config to read the environment variable `NAME`, although it looks like a secret; repeatable")
+	cluster.add(verb, "test the cluster of this kubeconfig `FILE` and start no control plane")
+	verb.Flags().StringVar(&out, "out", "", "run directory `DIR` (default runs/SCENARIO/UTC-TIME, with a link latest)")
+	verb.Flags().Uint64Var(&seed, "seed", 0, "`SEED` (default: the scenario's)")
 	var others neighbours
 	others.add(verb)
 	var crew crewFlags
@@ -43,7 +45,7 @@ func runVerb(env *environment) *cobra.Command {
 	callerFile, as := callerFlags(verb)
 	var left leftover
 	left.add(verb)
-	verb.Flags().BoolVar(&plan, "plan", false, "print what would be sent, and start nothing")
+	verb.Flags().BoolVar(&plan, "plan", false, "print the requests that the run would send, and start nothing")
 	verb.RunE = func(cmd *cobra.Command, args []string) error {
 		values, err := parseSet(set)
 		if err == nil {

@@ -37,12 +37,12 @@ func searchVerb(env *environment) *cobra.Command {
 	plan := capacity.Plan{}
 	verb := &cobra.Command{
 		Use:   "search SCENARIO --vary NAME=FROM..TO",
-		Short: "Find the largest load that still passes, or the throughput",
-		Long: "search flies the scenario with more and more of a parameter until it no longer passes,\n" +
-			"halves the bracket, and repeats both sides of the edge. With --goal throughput it looks for\n" +
-			"the largest rate that the plane sustains instead: it asks for more until that brings no\n" +
-			"more. With a second --vary it does so for several values of the first one: the envelope.\n" +
-			"Its folder holds search.json, " + envelopeFile + " and every run. The same command goes on where\n" +
+		Short: "Find the largest load that passes, or the throughput",
+		Long: "search increases a parameter until the scenario no longer passes, bisects between the last\n" +
+			"pass and the first other verdict, and repeats both ends. With --goal throughput it\n" +
+			"increases the load until the achieved rate no longer rises. With a second --vary it\n" +
+			"searches for several values of the first parameter: the envelope. The directory contains\n" +
+			"search.json, " + envelopeFile + " and every run. The same command resumes where\n" +
 			"an earlier one was stopped, also with another goal.",
 		Example: "  windtunnel search examples/density.yaml --vary podsPerNode=10..100 --budget 1h\n" +
 			"  windtunnel search examples/density.yaml --vary rate=10..640:log --goal throughput\n" +
@@ -50,18 +50,18 @@ func searchVerb(env *environment) *cobra.Command {
 		Args: cobra.ExactArgs(1),
 	}
 	flags := verb.Flags()
-	flags.StringArrayVar(&vary, "vary", nil, "a parameter and its range, `NAME=FROM..TO` or NAME=FROM..TO:log; once or twice")
-	flags.StringVar(&goal, "goal", goals()[0], "what is looked for: "+strings.Join(goals(), " or "))
-	flags.StringVar(&plan.Rate, "rate", "", "`name` of the rate that is looked at, as search.json has it; default one that the parameter changes")
-	flags.DurationVar(&budget, "budget", 0, "begin no run that would end later than this `time`; 0: as long as it takes")
-	flags.IntVar(&plan.MostRuns, "runs", 0, "at most so many runs; 0: as many as it takes")
-	flags.IntVar(&plan.Repeats, "repeats", capacity.DefaultRepeats, "runs of each of the two values at the edge")
-	flags.IntVar(&plan.Columns, "columns", capacity.DefaultColumns, "with two parameters: values of the first one")
-	flags.StringVar(&resolution, "resolution", "5%", "how far neighbouring values are apart: a `SHARE` of the range, or with :log of the value")
-	flags.StringArrayVar(&set, "set", nil, "another parameter, `name=value`; repeatable")
-	flags.StringVar(&out, "out", "", "`directory` of the search; default runs/SCENARIO/search-NAME")
-	cluster.add(verb, "fly the cluster of this `file`; each run waits until its preflight finds the cluster clean")
-	flags.Uint64Var(&seed, "seed", 0, "of the first run of a point, in place of the scenario's; each repeat has the next")
+	flags.StringArrayVar(&vary, "vary", nil, "parameter and its range, as `NAME=FROM..TO` or NAME=FROM..TO:log; once or twice")
+	flags.StringVar(&goal, "goal", goals()[0], "`GOAL` of the search: "+strings.Join(goals(), " or "))
+	flags.StringVar(&plan.Rate, "rate", "", "`NAME` of the rate to look at, as in search.json (default: one that the parameter changes)")
+	flags.DurationVar(&budget, "budget", 0, "start no run that would end after this `DURATION`; 0: no limit")
+	flags.IntVar(&plan.MostRuns, "runs", 0, "maximum `NUMBER` of runs; 0: no limit")
+	flags.IntVar(&plan.Repeats, "repeats", capacity.DefaultRepeats, "`NUMBER` of runs of each of the two values at the edge")
+	flags.IntVar(&plan.Columns, "columns", capacity.DefaultColumns, "with two parameters: `NUMBER` of values of the first one")
+	flags.StringVar(&resolution, "resolution", "5%", "distance of neighboring values: a `SHARE` of the range, or with :log of the value")
+	flags.StringArrayVar(&set, "set", nil, "set another parameter, as `NAME=VALUE`; repeatable")
+	flags.StringVar(&out, "out", "", "`DIR` for the search (default runs/SCENARIO/search-NAME)")
+	cluster.add(verb, "test the cluster of this kubeconfig `FILE`; each run waits until preflight finds the cluster clean")
+	flags.Uint64Var(&seed, "seed", 0, "`SEED` of the first run of each point; each repeat has the next one (default: the scenario's)")
 	var others neighbours
 	others.add(verb)
 	addOutput(verb, &output, forms()...)

@@ -47,9 +47,9 @@ func serveVerb(env *environment) *cobra.Command {
 		Example: "  windtunnel serve\n  windtunnel serve runs/density/latest --address 127.0.0.1:9090",
 		Args:    cobra.ArbitraryArgs,
 	}
-	verb.Flags().StringVar(&f.address, "address", "127.0.0.1:9090", "`host:port` to listen on")
-	verb.Flags().StringVar(&f.certificate, "tls-cert", "", "`file` with the certificate to serve with")
-	verb.Flags().StringVar(&f.key, "tls-key", "", "`file` with its key")
+	verb.Flags().StringVar(&f.address, "address", "127.0.0.1:9090", "`HOST:PORT` to listen on")
+	verb.Flags().StringVar(&f.certificate, "tls-cert", "", "`FILE` with the TLS certificate, PEM")
+	verb.Flags().StringVar(&f.key, "tls-key", "", "`FILE` with the key of the TLS certificate, PEM")
 	verb.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx, cancel := env.interruptible(cmd.Context(), "stopping", cancelNothing)
 		defer cancel()

@@ -15,14 +15,15 @@ func validateVerb(env *environment) *cobra.Command {
 	verb := &cobra.Command{
 		Use:   "validate FILE...",
 		Short: "Check scenarios, and configs of ClusterLoader2 and kube-burner",
-		Long: "validate reads files as run does, with all that they name: bodies, replays, stages,\n" +
-			"definitions. Every fault is a line FILE:LINE: TEXT, and the exit code 3; without one it is 0.",
+		Long: "validate reads files as run does, with the files that they name: bodies, replays, stages and\n" +
+			"definitions. A FILE of - is read from standard input. Each error is printed as FILE:LINE:\n" +
+			"TEXT. Exit code: 0 if there are none, else 3.",
 		Example: "  windtunnel validate scenarios/*.yaml\n  windtunnel validate density.yaml --set nodes=500",
 		Args:    cobra.MinimumNArgs(1),
 	}
-	verb.Flags().StringArrayVar(&set, "set", nil, "a parameter of the scenarios, `name=value`; repeatable")
-	verb.Flags().StringArrayVar(&overrides, "overrides", nil, "a `file` of variables of a ClusterLoader2 or kube-burner config; repeatable")
-	verb.Flags().StringArrayVar(&named, "env", nil, "let a ClusterLoader2 or kube-burner config read the variable `NAME` of the environment, though it looks like a secret; repeatable")
+	verb.Flags().StringArrayVar(&set, "set", nil, "set a parameter of the scenarios, as `NAME=VALUE`; repeatable")
+	verb.Flags().StringArrayVar(&overrides, "overrides", nil, "`FILE` of variables of a ClusterLoader2 or kube-burner config; repeatable")
+	verb.Flags().StringArrayVar(&named, "env", nil, "allow a ClusterLoader2 or kube-burner config to read the environment variable `NAME`, although it looks like a secret; repeatable")
 	verb.RunE = func(_ *cobra.Command, args []string) error {
 		values, err := parseSet(set)
 		if err != nil {

@@ -23,20 +23,20 @@ type crewFlags struct {
 }
 
 func (f *crewFlags) add(verb *cobra.Command) {
-	verb.Flags().IntVar(&f.Workers, "workers", 0, "share the load among so many workers: call k of a step is sent by worker k mod `N`; 0: this process sends it")
-	verb.Flags().IntVar(&f.Fleets, "fleet-workers", 0, "share nodes, hollow members and sharable subjects among so many more workers: the i-th of each is worker i mod `M`'s; 0: this process keeps them")
-	verb.Flags().BoolVar(&f.processes, "worker-processes", false, "the workers are processes of this machine")
+	verb.Flags().IntVar(&f.Workers, "workers", 0, "share the load among `N` workers: worker k mod N sends request k of a step; 0: this process sends all")
+	verb.Flags().IntVar(&f.Fleets, "fleet-workers", 0, "share nodes, hollow members and sharable subjects among `M` more workers, round-robin; 0: this process runs them")
+	verb.Flags().BoolVar(&f.processes, "worker-processes", false, "start the workers as processes on this machine")
 	p := &f.pods
-	verb.Flags().StringVar(&p.Kubeconfig, "worker-kubeconfig", "", "the workers are pods of a Job on the cluster of this `file`, which is not the one under test")
-	verb.Flags().StringVar(&p.Image, "worker-image", "windtunnel", "`image` of such workers: this very windtunnel, as a user that is not root")
-	verb.Flags().StringVar(&p.Namespace, "worker-namespace", "default", "`namespace` of such workers; it must exist")
-	verb.Flags().StringVar(&p.CPU, "worker-cpu", "500m", "`cores` of such a worker, request and limit")
-	verb.Flags().StringVar(&p.Memory, "worker-memory", "512Mi", "memory of such a worker, a `quantity`, request and limit")
-	verb.Flags().StringVar(&p.Leader, "leader-address", "", "`HOST[:PORT]` at which workers of other machines reach this process (default: of pods its address towards their cluster, else the loopback)")
-	verb.Flags().StringVar(&f.access, "worker-access", "", "the workers are processes that you start, on any machine, by `windtunnel worker FILE INDEX RECORDS`: `FILE` is written with what they need, which is a secret")
-	verb.Flags().BoolVar(&p.OnPlane, "workers-on-plane", false, "such workers may be pods of the cluster under test; the run says so")
-	verb.Flags().BoolVar(&f.print, "print-manifests", false, "print what --worker-kubeconfig would make, without the token, and start nothing")
-	verb.Flags().IntVar(&f.Tolerate, "tolerate-workers", 0, "judge the run though so many `workers` are lost, and say so in its title")
+	verb.Flags().StringVar(&p.Kubeconfig, "worker-kubeconfig", "", "run the workers as pods of a Job in the cluster of this kubeconfig `FILE`, which must not be the cluster under test")
+	verb.Flags().StringVar(&p.Image, "worker-image", "windtunnel", "`IMAGE` of worker pods: the same version of windtunnel, with a user that is not root")
+	verb.Flags().StringVar(&p.Namespace, "worker-namespace", "default", "existing `NAMESPACE` for worker pods")
+	verb.Flags().StringVar(&p.CPU, "worker-cpu", "500m", "CPU request and limit of a worker pod, in `CORES`")
+	verb.Flags().StringVar(&p.Memory, "worker-memory", "512Mi", "memory request and limit of a worker pod, a `QUANTITY`")
+	verb.Flags().StringVar(&p.Leader, "leader-address", "", "`ADDRESS` at which workers on other machines reach this process, as HOST[:PORT] (default: for pods the address towards their cluster, else loopback)")
+	verb.Flags().StringVar(&f.access, "worker-access", "", "write the access data of workers, a secret, to `FILE`; you start each worker yourself on any machine: windtunnel worker FILE INDEX RECORDS")
+	verb.Flags().BoolVar(&p.OnPlane, "workers-on-plane", false, "allow worker pods in the cluster under test; the verdict says so")
+	verb.Flags().BoolVar(&f.print, "print-manifests", false, "print the manifests that --worker-kubeconfig would create, without the token, and start nothing")
+	verb.Flags().IntVar(&f.Tolerate, "tolerate-workers", 0, "judge the run if up to `NUMBER` workers are lost; the title says how many")
 }
 
 func (f *crewFlags) check() error {

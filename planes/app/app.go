@@ -84,13 +84,13 @@ func newSettings() *settings {
 func (s *settings) register(f *pflag.FlagSet) {
 	o := &s.options
 	f.StringVar(&s.profile, "profile", s.profile, "what flags and gates that are not given are: "+strings.Join(slices.Sorted(maps.Keys(profiles())), ", "))
-	f.IntVar(&o.Workers, "concurrent-reconciles", o.Workers, "applications at the same time")
+	f.IntVar(&o.Workers, "concurrent-reconciles", o.Workers, "`NUMBER` of applications reconciled in parallel")
 	f.Float32Var(&s.rate.QPS, "kube-api-qps", s.rate.QPS, "of all calls; GET and PUT /limiter change it while it runs")
-	f.IntVar(&s.rate.Burst, "kube-api-burst", s.rate.Burst, "calls at once")
-	f.DurationVar(&o.Resync, "application-re-sync-period", o.Resync, "between two passes over an application that is as it should be")
-	f.DurationVar(&o.InformerResync, "informer-sync-period", o.InformerResync, "between two replays of the caches")
-	f.IntVar(&o.RevisionLimit, "application-revision-limit", o.RevisionLimit, "revisions kept beside the one in use")
-	f.IntVar(&o.MaxDispatch, "max-dispatch-concurrent", o.MaxDispatch, "objects of an application that are applied or kept at the same time")
+	f.IntVar(&s.rate.Burst, "kube-api-burst", s.rate.Burst, "client-side burst")
+	f.DurationVar(&o.Resync, "application-re-sync-period", o.Resync, "`DURATION` between two resyncs of an application without drift")
+	f.DurationVar(&o.InformerResync, "informer-sync-period", o.InformerResync, "`DURATION` between two resyncs of the informers")
+	f.IntVar(&o.RevisionLimit, "application-revision-limit", o.RevisionLimit, "`NUMBER` of old revisions to keep")
+	f.IntVar(&o.MaxDispatch, "max-dispatch-concurrent", o.MaxDispatch, "`NUMBER` of objects of an application applied in parallel")
 	f.StringVar(&o.Shard, "shard-id", "", "handle what is labelled with this shard alone; default everything")
 	f.BoolVar(&o.Features.IndexTrackers, "optimize-list-op", true, "find an application's resource trackers by an index")
 	f.BoolVar(&o.Features.DisableRevision, "optimize-disable-application-revision", false, "make no revisions")
@@ -105,10 +105,10 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.BoolVar(&o.Features.CompressFirst, "compress-first", false, "create revisions as they will be kept, so that none is written twice")
 	f.BoolVar(&o.Features.WatchDrift, "watch-drift", false, "watch the metadata of the hub's own objects: what nobody has changed is not read again, what somebody has is put right at once")
 	f.BoolVar(&o.Features.AdoptMoved, "adopt-moved", false, "take over revisions and resource trackers of an application that somebody moved to this shard by its label alone")
-	f.Float64Var(&o.Features.Jitter, "resync-jitter", 0, "share of the re-sync period that is added by chance")
+	f.Float64Var(&o.Features.Jitter, "resync-jitter", 0, "random `SHARE` of the resync period to add")
 	f.StringVar(&o.Gateway.URL, "cluster-gateway-url", "", "connect to the gateway directly: `URL`, or "+cluster.Registered+" for the replicas that have registered; default: by the plane's API server")
 	f.StringVar(&o.Gateway.CAFile, "cluster-gateway-ca-file", "", "`file` with the authority of the URL's certificate, PEM")
-	f.IntVar(&o.Gateway.Connections, "cluster-gateway-connections", 1, "to the gateway when it is connected to directly, each with a replica by chance")
+	f.IntVar(&o.Gateway.Connections, "cluster-gateway-connections", 1, "`NUMBER` of direct connections to the gateway, each to a random replica")
 	f.Uint64Var(&o.Seed, "seed", 0, "of what is chosen by chance: the jitter of the re-sync, the replica of a connection")
 	f.Var(s.gates, "feature-gates", "`NAME=BOOL,...` of KubeVela's gates: "+strings.Join(slices.Sorted(maps.Keys(gateSetters())), ", "))
 	f.BoolVar(&s.events, "events", s.events, "write event objects")
@@ -147,7 +147,7 @@ func webhookVerb(host cli.Host) *cobra.Command {
 	f.StringSliceVar(&o.Shards, "schedulable-shards", nil, "applications without a shard get one of these by chance; default none")
 	f.Uint64Var(&o.Seed, "seed", 0, "of the choice of shards")
 	f.BoolVar(&o.Validate, "validate", true, "refuse applications that name types which nobody has defined")
-	f.DurationVar(&o.Delay, "delay", 0, "that a validation takes longer, as one that asks elsewhere does")
+	f.DurationVar(&o.Delay, "delay", 0, "added `DURATION` of each validation, as if it called another service")
 	return verb
 }
 

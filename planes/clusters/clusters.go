@@ -42,10 +42,10 @@ func managerVerb(host cli.Host) *cobra.Command {
 	f := verb.Flags()
 	f.Var(&o.Limiter, "limiter", "of each of the many limiters, on the host and on each member")
 	f.StringVar(&o.LeafReads, "leaf-reads", o.LeafReads, "what the status of a leaf is made of: live-per-node, live, cached")
-	f.IntVar(&o.PodWorkers, "pod-workers", o.PodWorkers, "of each queue of pods on their way down")
+	f.IntVar(&o.PodWorkers, "pod-workers", o.PodWorkers, "`NUMBER` of workers of each queue of pods for members")
 	f.StringVar(&o.PodQueue, "pod-queue", o.PodQueue, "of whose pods there is one: shared, member")
-	f.IntVar(&o.StatusWorkers, "status-workers", o.StatusWorkers, "of each member, for statuses of pods on their way up")
-	f.IntVar(&o.NodeWorkers, "node-workers", o.NodeWorkers, "of each member, for its virtual nodes")
+	f.IntVar(&o.StatusWorkers, "status-workers", o.StatusWorkers, "`NUMBER` of workers of each member for pod statuses")
+	f.IntVar(&o.NodeWorkers, "node-workers", o.NodeWorkers, "`NUMBER` of workers of each member for virtual nodes")
 	f.IntVar(&o.JoinWorkers, "join-workers", o.JoinWorkers, "members that join at the same time")
 	f.StringVar(&o.NodeLookup, "node-lookup", o.NodeLookup, "how a node's member is found: scan, map")
 	f.StringVar(&o.NodePatch, "node-patch", o.NodePatch, "when virtual nodes are written: always, changed")
@@ -57,10 +57,10 @@ func managerVerb(host cli.Host) *cobra.Command {
 	f.StringVar(&o.Import, "import", o.Import, "how members get the services that they import: off, mcs, direct")
 	f.StringVar(&o.ImportEnd, "import-end", o.ImportEnd, "with what services that were imported go: import (the ServiceImport), all (that, or what it is of on the host)")
 	f.StringVar(&o.Retry, "retry", o.Retry, "when what failed goes again: fixed, grows")
-	f.DurationVar(&o.RequestTimeout, "request-timeout", 0, "of calls but watches; 0: none")
-	f.DurationVar(&o.LeaseInterval, "lease-interval", o.LeaseInterval, "between renewals of virtual nodes' leases")
-	f.DurationVar(&o.LeaseDuration, "lease-duration", o.LeaseDuration, "that a lease says")
-	f.DurationVar(&o.StatusInterval, "status-interval", o.StatusInterval, "between looks at the status of virtual nodes")
+	f.DurationVar(&o.RequestTimeout, "request-timeout", 0, "timeout of requests other than watches; 0: none")
+	f.DurationVar(&o.LeaseInterval, "lease-interval", o.LeaseInterval, "`DURATION` between renewals of virtual nodes' leases")
+	f.DurationVar(&o.LeaseDuration, "lease-duration", o.LeaseDuration, "lease `DURATION` of virtual nodes")
+	f.DurationVar(&o.StatusInterval, "status-interval", o.StatusInterval, "`DURATION` between checks of the status of virtual nodes")
 	return verb
 }
 
@@ -78,6 +78,6 @@ func membersVerb(host cli.Host) *cobra.Command {
 	f.StringVar(&o.LeafMode, "leaf-mode", o.LeafMode, "what a member is on the host: all (one node), party (one for each value of a label), node (one for each of its nodes)")
 	f.StringVar(&o.Label, "leaf-label", "", "of a member's nodes: in the mode party")
 	f.BoolVar(&o.Services, "services", false, "members get the definitions by which they import services, and these are compared")
-	f.IntVar(&o.Nodes, "nodes", 0, "that a member must have before it joins")
+	f.IntVar(&o.Nodes, "nodes", 0, "`NUMBER` of nodes that a member must have before it joins")
 	return verb
 }

@@ -60,20 +60,20 @@ func linkVerb(host cli.Host) *cobra.Command {
 	f.StringVar(&o.Encrypt, "encrypt", o.Encrypt, "packets between gateways: none or wireguard (in user space)")
 	f.BoolVar(&rules, "rules", rules, "gateways masquerade, by nftables: hosts reach other clusters' pods by it")
 	f.Uint64Var(&o.Bandwidth, "bandwidth", 0, "that a machine sends with at most, bits a second; 0: what it can")
-	f.StringVar(&prefix, "prefix", prefix, "of the namespaces' names in "+namedNamespaces)
+	f.StringVar(&prefix, "prefix", prefix, "`PREFIX` of the names of namespaces in "+namedNamespaces)
 	f.BoolVar(&o.Unlinked, "agents", false, "agents bring to machines what a network-manager computes, and gateways are elected; default: it stands from the begin")
 	agentFlags(f, &s.Agent)
-	f.DurationVar(&s.Elector.Duration, "lease-duration", s.Elector.Duration, "of an election's lease")
-	f.DurationVar(&s.Elector.Renew, "renew-deadline", s.Elector.Renew, "after which a gateway that could not renew its lease gives up")
-	f.DurationVar(&s.Elector.Retry, "retry-period", s.Elector.Retry, "between tries to get or to renew a lease")
-	f.DurationVar(&s.Elector.Check, "role-check", s.Elector.Check, "between looks of a gateway whether it alone has the role")
+	f.DurationVar(&s.Elector.Duration, "lease-duration", s.Elector.Duration, "`DURATION` of the lease of an election")
+	f.DurationVar(&s.Elector.Renew, "renew-deadline", s.Elector.Renew, "`DURATION` after which a gateway that cannot renew its lease gives up")
+	f.DurationVar(&s.Elector.Retry, "retry-period", s.Elector.Retry, "`DURATION` between attempts to acquire or renew a lease")
+	f.DurationVar(&s.Elector.Check, "role-check", s.Elector.Check, "`DURATION` between a gateway's checks that it alone has the role")
 	return verb
 }
 
 func agentFlags(f *pflag.FlagSet, o *netconfig.AgentOptions) {
 	f.StringVar(&o.Watch, "watch", o.Watch, "configurations that an agent watches: all or own")
-	f.DurationVar(&o.Debounce, "debounce", o.Debounce, "for which a change of a configuration waits for others")
-	f.DurationVar(&o.Drift, "drift", o.Drift, "between looks whether a node still is as it should be")
+	f.DurationVar(&o.Debounce, "debounce", o.Debounce, "`DURATION` for which a configuration change waits for others")
+	f.DurationVar(&o.Drift, "drift", o.Drift, "`DURATION` between checks for drift of a node")
 	f.Var(&o.Limiter, "agent-limiter", "of the calls of each agent")
 }
 
@@ -123,6 +123,6 @@ func networkManagerVerb(host cli.Host) *cobra.Command {
 	f.Var(&o.Limiter, "limiter", "of its calls")
 	f.StringVar(&o.Compute, "compute", o.Compute, "full: at each event every node's configuration; incremental: what changes touch")
 	f.BoolVar(&o.Previous, "prev-annotation", o.Previous, "keep the configuration before beside each")
-	f.DurationVar(&o.Window, "window", o.Window, "of changes that are computed together, with --compute=incremental")
+	f.DurationVar(&o.Window, "window", o.Window, "`DURATION` in which changes are collected and computed together, with --compute=incremental")
 	return verb
 }
