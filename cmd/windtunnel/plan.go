@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -9,16 +10,16 @@ import (
 
 // printPlan prints what a run would send, and starts nothing. What cannot be
 // met on this machine makes it a fault.
-func printPlan(env *environment, options flight.Options) error {
+func printPlan(env *environment, options flight.Options, output string) error {
 	f, err := flight.Plan(options)
 	if err != nil {
 		return err
 	}
-	env.notice(f.Scenario.Warnings...)
-	err = f.Estimate.Write(env.stdout)
-	if err == nil && !f.Effects.Empty() {
-		fmt.Fprintln(env.stdout)
-		err = f.Effects.Write(env.stdout, options.Kubeconfig)
+	if output == "json" {
+		err = writePlanJSON(env, f)
+	} else {
+		env.notice(f.Said...)
+		err = writePlan(env, f, options)
 	}
 	if err != nil {
 		return err
@@ -29,3 +30,49 @@ func printPlan(env *environment, options flight.Options) error {
 	}
 	return errors.Join(unmet...)
 }
+
+func writePlan(env *environment, f flight.Forecast, options flight.Options) error {
+	err := f.Estimate.Write(env.stdout)
+	if err == nil && !f.Effects.Empty() {
+		fmt.Fprintln(env.stdout)
+		err = f.Effects.Write(env.stdout, options.Kubeconfig)
+	}
+	return err
+}
+
+// writePlanJSON writes the plan for programs; times are seconds, sizes bytes.
+func writePlanJSON(env *environment, f flight.Forecast) error {
+	type call struct {
+		Verb     string `json:"verb"`
+		Resource string `json:"resource"`
+		Calls    int    `json:"calls"`
+	}
+	e := f.Estimate
+	out := struct {
+		Scenario  string   `json:"scenario"`
+		Calls     int      `json:"calls"`
+		AtLeast   bool     `json:"calls_at_least"` // there may be more, which nobody can count before
+		Seconds   float64  `json:"seconds"`
+		Longer    bool     `json:"seconds_at_least"`
+		PeakRate  float64  `json:"peak_rate"`
+		Objects   int      `json:"objects"`
+		Pods      int      `json:"pods"`
+		EtcdBytes int64    `json:"etcd_bytes"`
+		OpenFiles int      `json:"open_files"`
+		ByKind    []call   `json:"calls_by_kind"`
+		Runs      []string `json:"runs_on_this_machine"`
+		Changes   []string `json:"changes_in_the_cluster"`
+		Notes     []string `json:"notes"`
+		Unmet     []string `json:"unmet"`
+	}{f.Scenario.Name, e.Total, e.AtLeast, e.Duration.Seconds(), e.Open, e.PeakRate, e.Objects, e.Pods, e.EtcdBytes, e.OpenFiles,
+		[]call{}, none(f.Effects.Runs), none(f.Effects.Changes), none(f.Said), none(f.Unmet)}
+	for _, c := range e.Calls {
+		out.ByKind = append(out.ByKind, call{c.Verb, c.Resource, c.Calls})
+	}
+	w := json.NewEncoder(env.stdout)
+	w.SetIndent("", "  ")
+	return w.Encode(out)
+}
+
+// none is a list that JSON never writes as null.
+func none(list []string) []string { return append([]string{}, list...) }

@@ -55,11 +55,11 @@ func runVerb(env *environment) *cobra.Command {
 			return err
 		}
 		if plan {
-			options := flight.Options{File: args[0], Set: values, Overrides: overrides, Env: named, Kubeconfig: cluster.kubeconfig, Trust: cluster.trust, Out: out}
+			options := flight.Options{File: args[0], Set: values, Overrides: overrides, Env: named, Kubeconfig: cluster.kubeconfig, Trust: cluster.trust, Out: out, Crew: crew.Crew, Log: env.logger()}
 			if cmd.Flags().Changed("seed") {
 				options.Seed = &seed
 			}
-			return printPlan(env, options)
+			return printPlan(env, options, left.output)
 		}
 		if crew.print {
 			return crew.printManifests(env)

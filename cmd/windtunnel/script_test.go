@@ -96,12 +96,14 @@ func writeStream(path string, latency time.Duration, whole bool) error {
 		return err
 	}
 	w.Event(record.Event{Type: record.EventRunBegan, Name: "small"})
+	w.Event(record.Event{Type: record.EventStepBegan, Name: "fill"})
 	op := w.Op(record.Op{Source: "load", Step: "fill", Verb: "create", Resource: "pods", Scope: "resource"})
 	for i := range clock.Time(200) {
 		due := i * clock.Time(time.Millisecond)
 		w.Call(record.Call{Op: op, Due: due, Sent: due + 1000, Done: due.Add(latency), Code: 201})
 	}
 	if whole {
+		w.Event(record.Event{At: clock.Time(200 * time.Millisecond), Type: record.EventStepEnded, Name: "fill"})
 		w.Event(record.Event{At: clock.Time(time.Second), Type: record.EventRunEnded, Detail: record.Detail{Reason: record.Done}})
 	}
 	return w.Close()

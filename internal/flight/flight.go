@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
@@ -163,37 +162,10 @@ func Run(ctx context.Context, o Options) (Result, error) {
 // newRun compiles all that a scenario says, so that an error in it is known
 // before anything is started, and makes the run directory.
 func newRun(in Imported, o Options) (*run, error) {
-	r := &run{options: o, id: newID(), native: in.Native, scenario: in.Scenario, clock: clock.Start(), log: o.Log,
-		created: steps.NewCreated(), injected: &steps.Injected{Log: o.Log}, senders: newSenders(o.Log)}
-	var err error
-	if in.Format == "" {
-		r.settings = o.Set
+	r, effects, err := compileRun(in, o)
+	if err == nil {
+		err = r.findPrograms()
 	}
-	if r.workload, err = steps.Compile(r.scenario, o.File, r.stamp()); err != nil {
-		return nil, err
-	}
-	if err := r.checkCrew(); err != nil {
-		return nil, err
-	}
-	if r.stages, err = compileStages(r.scenario.Fleet, filepath.Dir(o.File)); err != nil {
-		return nil, err
-	}
-	if r.members, err = compileMembers(r.scenario, filepath.Dir(o.File)); err != nil {
-		return nil, err
-	}
-	if err := adopt(r.scenario, o.As); err != nil {
-		return nil, err
-	}
-	if r.subjects, err = compileSubjects(r.scenario, o); err != nil {
-		return nil, err
-	}
-	if r.installation, err = readInstallation(r.scenario, o.File); err == nil {
-		err = r.installation.missingKinds(r.workload, o)
-	}
-	if err != nil {
-		return nil, err
-	}
-	effects, err := effectsOf(r.scenario, r.installation, r.stages, o)
 	if err != nil {
 		return nil, err
 	}

@@ -1,14 +1,13 @@
 package flight
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"syscall"
 
-	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/flight/plan"
 	"github.com/windtunnel/windtunnel/internal/flight/steps"
+	"github.com/windtunnel/windtunnel/internal/observe/usage"
 	"github.com/windtunnel/windtunnel/internal/plane"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -16,51 +15,46 @@ import (
 // Forecast is what a run would send, and what of it this machine cannot bear.
 type Forecast struct {
 	Scenario *scenario.Scenario
+	Said     []string // lines that Run would say of the file: words that have other names since, what cannot be honored
 	Estimate plan.Estimate
 	Effects  plan.Effects
 	Unmet    []string // a sentence each
 }
 
 // Plan says what Run would do with these options. It starts nothing. The errors
-// are those of Run for input that is at fault.
+// are those of Run for input that is at fault, also for programs that are missing and a
+// kubeconfig that cannot be read.
 func Plan(o Options) (Forecast, error) {
-	_, w, effects, err := compile(o)
-	if err != nil {
-		return Forecast{}, err
+	r, f, err := look(o)
+	if err == nil {
+		err = r.findPrograms()
 	}
-	f, err := forecast(w, o)
-	f.Effects = effects
 	return f, err
 }
 
 // Check reads a file as Run does, with all the files that it names, and starts
-// nothing. said are the lines that Run would say of a file without fault: words
-// that have other names since, and what cannot be honoured.
+// nothing. said are the lines that Run would say of a file without fault.
 func Check(o Options) (said []string, err error) {
-	in, w, _, err := compile(o)
-	if err != nil {
-		return nil, err
-	}
-	said = append(in.Scenario.Warnings, in.Said()...)
-	_, err = forecast(w, o)
-	return said, err
+	_, f, err := look(o)
+	return f.Said, err
 }
 
-// compile reads a scenario with all the files that it names.
-func compile(o Options) (Imported, *steps.Workload, plan.Effects, error) {
+// look compiles a scenario and forecasts its run.
+func look(o Options) (*run, Forecast, error) {
 	in, err := Load(o)
 	if err != nil {
-		return Imported{}, nil, plan.Effects{}, err
+		return nil, Forecast{}, err
 	}
-	acts, stages := compileStages(in.Scenario.Fleet, filepath.Dir(o.File))
-	_, members := compileMembers(in.Scenario, filepath.Dir(o.File))
-	installation, files := readInstallation(in.Scenario, o.File)
-	w, bodies := steps.Compile(in.Scenario, o.File, object.Stamp{})
-	if err := errors.Join(bodies, stages, members, files); err != nil {
-		return Imported{}, nil, plan.Effects{}, err
+	if o.Kubeconfig != "" && in.Format != "" {
+		in.Scenario.Fleet.Nodes = 0 // as Run does
 	}
-	effects, err := effectsOf(in.Scenario, installation, acts, o)
-	return in, w, effects, errors.Join(err, installation.missingKinds(w, o))
+	r, effects, err := compileRun(in, o)
+	if err != nil {
+		return nil, Forecast{}, err
+	}
+	f, err := forecast(r.workload, o)
+	f.Effects, f.Said = effects, append(in.Scenario.Warnings, in.Said()...)
+	return r, f, err
 }
 
 func forecast(w *steps.Workload, o Options) (Forecast, error) {
@@ -93,6 +87,8 @@ func limits(s *scenario.Scenario, o Options) plan.Limits {
 	}
 	l.RecordsDir, l.Records = freeAt(o.Out)
 	l.Memory, l.Ports = plane.AvailableMemory(), plane.PortsGivenOut()
+	m := usage.Machine()
+	l.Cores, l.Installed = m.Cores, m.MemoryBytes
 	if o.Kubeconfig != "" {
 		return l // its etcd is elsewhere
 	}

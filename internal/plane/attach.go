@@ -41,6 +41,14 @@ func Attach(ctx context.Context, kubeconfig string, o Options) (*Plane, error) {
 	return p, nil
 }
 
+// CheckKubeconfig says what is wrong with a kubeconfig, in one line. It asks no server.
+func CheckKubeconfig(file string) error {
+	if _, err := endpoint.FromKubeconfig(file, ""); err != nil {
+		return oneLine(err)
+	}
+	return nil
+}
+
 // Beside returns a plane of which nothing is here but the programs that Launch starts
 // beside it: those of a worker. Their kubeconfigs hold what identify returns or, where
 // that is nil, are the file kubeconfig. Of the options it takes Executable, Log and

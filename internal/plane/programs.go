@@ -50,15 +50,12 @@ func findPrograms(ctx context.Context, cfg scenario.Plane, o Options) (programs,
 		}
 		p.reaper = path
 	}
+	if err := CheckPrograms(cfg, o.BaseDir); err != nil {
+		return p, err
+	}
 	switch {
 	case cfg.Binaries != "":
-		p.kind, p.folder = kindBinaries, cfg.Binaries
-		if !filepath.IsAbs(p.folder) {
-			p.folder = filepath.Join(o.BaseDir, p.folder)
-		}
-		if err := checkBinaries(p.folder); err != nil {
-			return p, err
-		}
+		p.kind, p.folder = kindBinaries, binariesFolder(cfg, o.BaseDir)
 	case own && !component.Embedded():
 		return p, component.ErrNotEmbedded
 	case own:
@@ -68,6 +65,22 @@ func findPrograms(ctx context.Context, cfg scenario.Plane, o Options) (programs,
 	var err error
 	p.versions, err = askVersions(ctx, p)
 	return p, err
+}
+
+// CheckPrograms says which of the programs that a plane names are missing; base is the
+// scenario's folder. It starts none.
+func CheckPrograms(cfg scenario.Plane, base string) error {
+	if cfg.Binaries == "" {
+		return nil
+	}
+	return checkBinaries(binariesFolder(cfg, base))
+}
+
+func binariesFolder(cfg scenario.Plane, base string) string {
+	if filepath.IsAbs(cfg.Binaries) {
+		return cfg.Binaries
+	}
+	return filepath.Join(base, cfg.Binaries)
 }
 
 // checkBinaries sees to it that all four are there.

@@ -86,7 +86,7 @@ func TestSweep(t *testing.T) {
 	}
 	s.Fault(nil)
 	deleted = slices.DeleteFunc(deleted, func(name string) bool { return name == "inside" }) // its namespace ends it, or a second look does
-	deleted = slices.Compact(deleted) // one that takes its time to go is deleted again
+	deleted = slices.Compact(deleted)                                                        // one that takes its time to go is deleted again
 	slices.Sort(deleted[1:3])
 	if want := []string{"w", "mine", "outside", "n", "d.example.com"}; !slices.Equal(deleted, want) {
 		t.Errorf("deleted %v, want %v", deleted, want)

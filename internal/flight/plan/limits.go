@@ -2,6 +2,8 @@ package plan
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/windtunnel/windtunnel/internal/unit"
@@ -19,6 +21,8 @@ type Limits struct {
 	Records    uint64 // bytes free where the run directory is going to be
 	RecordsDir string
 	Memory     uint64 // bytes that are available
+	Cores      int
+	Installed  uint64 // bytes of memory that the machine has
 	Ports      int    // that this machine gives out
 }
 
@@ -50,8 +54,31 @@ func (e Estimate) Unmet(s *scenario.Scenario, l Limits) []string {
 		add("the records of %d calls take about %s, and %s has %s free", e.Total, size(need), l.RecordsDir, size(int64(l.Records)))
 	}
 	out = append(append(out, e.Members.unmet(l)...), e.Subjects.unmet(s, l)...)
+	out = append(out, beyond(s, l)...)
 	if l.OpenFiles > 0 && uint64(e.OpenFiles) > l.OpenFiles {
 		add("about %d open files are needed, %d watches held among them, and the limit is %d: raise it with ulimit -n", e.OpenFiles, e.Watches, l.OpenFiles)
+	}
+	return out
+}
+
+// beyond says which limits that a scenario asks for this machine cannot give: they would
+// not be in force.
+func beyond(s *scenario.Scenario, l Limits) (out []string) {
+	check := func(whose string, cpu float64, memory unit.Bytes) {
+		if l.Cores > 0 && cpu > float64(l.Cores) {
+			out = append(out, fmt.Sprintf("%s is limited to %s cores, and this machine has %d: the verdict would be unknown", whose, unit.Number(cpu), l.Cores))
+		}
+		if l.Installed > 0 && uint64(memory) > l.Installed {
+			out = append(out, fmt.Sprintf("%s is limited to %s of memory, and this machine has %s: the verdict would be unknown", whose, memory.Human(), unit.Bytes(l.Installed).Human()))
+		}
+	}
+	check("the plane", s.Plane.Limits.CPU, s.Plane.Limits.Memory)
+	for _, name := range slices.Sorted(maps.Keys(s.Plane.Components)) {
+		c := s.Plane.Components[name]
+		check(name, c.CPU, c.Memory)
+	}
+	for _, x := range s.Subjects {
+		check(x.Name, x.Limits.CPU, x.Limits.Memory)
 	}
 	return out
 }

@@ -36,6 +36,7 @@ type Estimate struct {
 	Calls     []Count       // by verb and resource, in alphabetical order
 	Total     int           // calls
 	Unbounded bool          // a closed pool that only time ends: its calls are not in Total
+	AtLeast   bool          // there are more calls than Total by what is known only when it is found, or made again
 	Duration  time.Duration // at least
 	Open      bool          // longer by what cannot be known
 	PeakRate  float64       // calls per second that are due at the busiest time, bursts apart
@@ -152,8 +153,9 @@ type object struct {
 	item     scenario.Item
 	resource string
 	bytes    int64
-	pods     int   // that its controller makes
-	podBytes int64 // of each of them
+	pods     int   // that its controllers make
+	sets     int   // ReplicaSets that its controller makes
+	podBytes int64 // of each of them, and about of a ReplicaSet, which holds their template, too
 }
 
 // made is what a create step made.
@@ -197,6 +199,9 @@ func (e *estimator) object(item scenario.Item, group string, with map[string]any
 		default:
 			o.pods = 1
 		}
+	}
+	if k.Kind == "Deployment" {
+		o.sets = 1
 	}
 	return o, nil
 }

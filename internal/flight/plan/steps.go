@@ -146,12 +146,13 @@ func (e *estimator) change(o object, n int) int64 {
 	if e.members > 0 {
 		return 0 // their etcd is another
 	}
-	e.now.objects += n * (1 + o.pods)
+	made := int64(o.pods+o.sets) * o.podBytes
+	e.now.objects += n * (1 + o.pods + o.sets)
 	e.now.pods += n * o.pods
-	e.now.bytes += int64(n) * (o.bytes + int64(o.pods)*o.podBytes)
+	e.now.bytes += int64(n) * (o.bytes + made)
 	old := int64(PodRevisions) * int64(o.pods) * o.podBytes
 	if n < 0 {
-		return int64(-n) * (old + o.bytes + int64(o.pods)*o.podBytes)
+		return int64(-n) * (old + o.bytes + made)
 	}
 	return int64(n) * old
 }
@@ -317,7 +318,7 @@ func (e *estimator) requests(x *scenario.Requests, step string, one *Step) error
 	}
 	count := x.Count
 	if x.Rounds > 0 { // how many objects are found is known only then
-		count, one.Open = x.Rounds, true
+		count, one.Open, e.out.AtLeast = x.Rounds, true, true
 	}
 	count *= max(1, e.members)
 	made := Pace(x.Pace, count, e.s.Seed, times)
@@ -328,6 +329,7 @@ func (e *estimator) requests(x *scenario.Requests, step string, one *Step) error
 		one.Rate = top(x.Pace, made)
 	}
 	e.out.Unbounded = e.out.Unbounded || closed && count == 0
+	e.out.AtLeast = e.out.AtLeast || closed && count == 0
 	one.Duration, one.Open = last, one.Open || closed && count > 0
 	total, garbage := 0.0, int64(0)
 	for i := range x.Mix {

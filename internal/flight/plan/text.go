@@ -41,17 +41,20 @@ func (e Estimate) Write(w io.Writer) error {
 }
 
 func (e Estimate) whole(b *strings.Builder) {
-	more := ""
+	least, more := "", ""
+	if e.AtLeast {
+		least = "at least "
+	}
 	if e.Unbounded {
 		more = ", and those of closed pools"
 	}
-	fmt.Fprintf(b, "calls      %s%s\n", unit.Number(float64(e.Total)), more)
+	fmt.Fprintf(b, "calls      %s%s%s\n", least, unit.Number(float64(e.Total)), more)
 	fmt.Fprintf(b, "duration   %s\n", lasting(e.Duration, e.Open))
 	fmt.Fprintf(b, "peak rate  %s/s", unit.Number(e.PeakRate))
 	if e.Burst > 0 {
 		fmt.Fprintf(b, ", and %s at once", unit.Number(float64(e.Burst)))
 	}
-	fmt.Fprintf(b, "\nobjects    at most %s at once", unit.Number(float64(e.Objects)))
+	fmt.Fprintf(b, "\nobjects    about %s at once", unit.Number(float64(e.Objects)))
 	if e.Pods > 0 {
 		fmt.Fprintf(b, ", %s pods of workloads among them", unit.Number(float64(e.Pods)))
 	}
