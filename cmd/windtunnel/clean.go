@@ -25,6 +25,7 @@ import (
 type cleaning struct {
 	kubeconfig, run string
 	dry, yes        bool
+	namespaces      []string
 	within          time.Duration
 }
 
@@ -48,6 +49,7 @@ func cleanVerb(env *environment) *cobra.Command {
 	verb.Flags().BoolVar(&c.dry, "dry-run", false, "list what would be deleted, and delete nothing")
 	verb.Flags().BoolVarP(&c.yes, "yes", "y", false, "delete without asking; needed where standard input is no terminal")
 	verb.Flags().DurationVar(&c.within, "within", 3*time.Minute, "how long each part of it may take to go")
+	verb.Flags().StringArrayVar(&c.namespaces, "namespace", []string{"default"}, "`NAMESPACE` in which to look for objects that the user may not list in all namespaces; repeatable")
 	_ = verb.MarkFlagRequired("kubeconfig") // it is there
 	verb.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx, cancel := env.interruptible(cmd.Context(), "stopping", func() {})
@@ -67,7 +69,7 @@ func cleanVerb(env *environment) *cobra.Command {
 }
 
 func (c *cleaning) clean(ctx context.Context, env *environment, client *wire.Client) error {
-	found, unread, err := cleanup.FindWith(ctx, client, c.run, c.looking(env))
+	found, unread, err := cleanup.Look{Client: client, Run: c.run, Namespaces: c.namespaces, Looked: c.looking(env)}.Find(ctx)
 	if err != nil {
 		return err
 	}
@@ -173,7 +175,7 @@ func (c *cleaning) sweep(ctx context.Context, env *environment, client *wire.Cli
 	var faults []error
 	for _, run := range slices.Sorted(maps.Keys(mine)) {
 		fmt.Fprintf(env.stderr, "deleting %d objects of run %s\n", len(mine[run]), run)
-		s := cleanup.Sweeper{Client: client, Within: c.within, Orphaned: true}
+		s := cleanup.Sweeper{Client: client, Within: c.within, Namespaces: c.namespaces, Orphaned: true}
 		if err := s.Sweep(ctx, run, mine[run]); err != nil {
 			faults = append(faults, fmt.Errorf("run %s: %w", run, err))
 			continue

@@ -43,11 +43,21 @@ func (f Found) String() string {
 // all resources that the server serves and lists, but events, which end by
 // themselves. unread says what could not be looked at; err is why nothing could.
 func Find(ctx context.Context, client discovery.Doer, run string) (found []Found, unread, err error) {
-	return FindWith(ctx, client, run, func(int, int) {})
+	return Look{Client: client, Run: run}.Find(ctx)
 }
 
-// FindWith is Find, and says after each resource how many of how many it has looked at.
-func FindWith(ctx context.Context, client discovery.Doer, run string, looked func(done, of int)) (found []Found, unread, err error) {
+// Look is a look for what runs have made.
+type Look struct {
+	Client     discovery.Doer
+	Run        string             // of this run alone; empty: of any
+	Namespaces []string           // where it looks for what the user may not list in all of them
+	Looked     func(done, of int) // told after each resource; may be nil
+	Exact      bool               // nothing lies where the user may not look: a run that had the rights for it
+}
+
+// Find is the function of that name.
+func (l Look) Find(ctx context.Context) (found []Found, unread, err error) {
+	client, run := l.Client, l.Run
 	served, incomplete := discovery.New(client).Listable(ctx)
 	if len(served) == 0 {
 		return nil, nil, cmp.Or(incomplete, errors.New("the server serves nothing"))
@@ -56,7 +66,7 @@ func FindWith(ctx context.Context, client discovery.Doer, run string, looked fun
 	if run != "" {
 		selector += "=" + run
 	}
-	faults := []error{incomplete}
+	faults, refused := []error{incomplete}, []string(nil)
 	var mu sync.Mutex
 	var wait guard.Group
 	turn := make(chan struct{}, atOnce)
@@ -68,28 +78,69 @@ func FindWith(ctx context.Context, client discovery.Doer, run string, looked fun
 		turn <- struct{}{}
 		wait.Go(func() {
 			defer func() { <-turn }()
-			list, err := findOf(ctx, client, r, selector, run)
+			list, err := l.findOf(ctx, r, selector)
 			mu.Lock()
 			defer mu.Unlock()
 			done++
-			looked(done, len(served))
-			found, faults = append(found, list...), append(faults, err)
+			if l.Looked != nil {
+				l.Looked(done, len(served))
+			}
+			if found = append(found, list...); isForbidden(err) && l.Exact {
+				return
+			} else if isForbidden(err) {
+				refused = append(refused, r.Name)
+			} else {
+				faults = append(faults, err)
+			}
 		})
 	}
 	wait.Wait()
 	slices.SortFunc(found, func(a, b Found) int {
 		return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	return once(found), errors.Join(faults...), nil
+	return once(found), errors.Join(append(faults, unlisted(refused, len(served)))...), nil
+}
+
+// unlisted says in one sentence which resources the user may not list.
+func unlisted(refused []string, of int) error {
+	if len(refused) == 0 {
+		return nil
+	}
+	slices.Sort(refused)
+	names := strings.Join(refused[:min(len(refused), maxNamed)], ", ")
+	if len(refused) > maxNamed {
+		names += " ..."
+	}
+	return fmt.Errorf("%d of %d resources may not be listed by this user: %s", len(refused), of, names)
+}
+
+func isForbidden(err error) bool {
+	var status *wire.StatusError
+	return errors.As(err, &status) && status.Code == http.StatusForbidden
 }
 
 // tries is how often a resource is listed that a server does not answer for yet, such
 // as one that was defined a moment ago.
 const tries = 5
 
-func findOf(ctx context.Context, client discovery.Doer, r discovery.Resource, selector, only string) (out []Found, err error) {
+func (l Look) findOf(ctx context.Context, r discovery.Resource, selector string) (out []Found, err error) {
+	out, err = l.insist(ctx, r, r.All(), selector)
+	if !isForbidden(err) || !r.Namespaced {
+		return out, err
+	}
+	for _, namespace := range l.Namespaces {
+		list, here := l.insist(ctx, r, r.Collection(namespace), selector)
+		if out = append(out, list...); here == nil {
+			err = nil // where it may look it did
+		}
+	}
+	return out, err
+}
+
+// insist lists until a server that is busy, or not ready, has answered.
+func (l Look) insist(ctx context.Context, r discovery.Resource, path, selector string) (out []Found, err error) {
 	for range tries {
-		out, err = listOf(ctx, client, r, selector, only)
+		out, err = listOf(ctx, l.Client, r, path, selector, l.Run)
 		var status *wire.StatusError
 		if !errors.As(err, &status) || status.Code != http.StatusTooManyRequests && status.Code < http.StatusInternalServerError {
 			break
@@ -101,8 +152,8 @@ func findOf(ctx context.Context, client discovery.Doer, r discovery.Resource, se
 	return out, err
 }
 
-func listOf(ctx context.Context, client discovery.Doer, r discovery.Resource, selector, only string) (out []Found, err error) {
-	err = discovery.ListMetadata(ctx, client, r.All(), selector, func(o discovery.Metadata) {
+func listOf(ctx context.Context, client discovery.Doer, r discovery.Resource, path, selector, only string) (out []Found, err error) {
+	err = discovery.ListMetadata(ctx, client, path, selector, func(o discovery.Metadata) {
 		run := o.Labels[object.RunLabel]
 		if run == "" || o.UID == "" || only != "" && run != only {
 			return // a server that does not know of selectors
@@ -146,6 +197,9 @@ type Sweeper struct {
 	// Orphaned says that nobody plays the run's nodes any more. They go first then:
 	// pods on them end only because the cluster's own controller misses the node.
 	Orphaned bool
+	// Namespaces are where it looks for what the user may not list in all of them.
+	Namespaces []string
+	Exact      bool // see Look
 	// Own says that the run itself sweeps, which has just ended: nobody else knows its id,
 	// so that the label is proof enough.
 	Own bool
@@ -160,7 +214,7 @@ func (s Sweeper) Sweep(ctx context.Context, run string, first []Found) error {
 		found, unread := first, error(nil)
 		if round > 0 || first == nil {
 			var err error
-			if found, unread, err = Find(ctx, s.Client, run); err != nil {
+			if found, unread, err = (Look{Client: s.Client, Run: run, Namespaces: s.Namespaces, Exact: s.Exact}).Find(ctx); err != nil {
 				return errors.Join(faults, err)
 			}
 		}

@@ -78,10 +78,10 @@ func TestSweep(t *testing.T) {
 	})
 	client := apitest.Client(t, s.Endpoint(), clock.Start())
 	found, unread, err := cleanup.Find(t.Context(), client, "r1")
-	if err != nil || len(found) != 7 || fmt.Sprint(unread) == "" || !strings.Contains(fmt.Sprint(unread), "/api/v1/secrets") {
+	if err != nil || len(found) != 7 || !strings.Contains(fmt.Sprint(unread), "1 of 6 resources may not be listed by this user: secrets") {
 		t.Fatalf("%v, %v, %v", found, unread, err)
 	}
-	if err := (cleanup.Sweeper{Client: client, Within: time.Minute}).Sweep(t.Context(), "r1", nil); err == nil || !strings.Contains(err.Error(), "/api/v1/secrets") {
+	if err := (cleanup.Sweeper{Client: client, Within: time.Minute}).Sweep(t.Context(), "r1", nil); err == nil || !strings.Contains(err.Error(), "1 of 6 resources may not be listed by this user: secrets") {
 		t.Errorf("what could not be looked at is not said: %v", err)
 	}
 	s.Fault(nil)
@@ -98,5 +98,24 @@ func TestSweep(t *testing.T) {
 	}
 	if all, _, _ := cleanup.Find(t.Context(), client, ""); len(all) != 1 || all[0].String() != "configmaps default/of-another-run" {
 		t.Errorf("there are %v", all)
+	}
+}
+
+// TestFindLooksWhereItMay has a user who may list in one namespace alone.
+func TestFindLooksWhereItMay(t *testing.T) {
+	s := cluster(t)
+	s.Fault(func(r *http.Request) *apitest.Fault {
+		if r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, "/api/v1/") && r.URL.Path != "/api/v1/namespaces/default/configmaps" {
+			return &apitest.Fault{Code: http.StatusForbidden}
+		}
+		return nil
+	})
+	client := apitest.Client(t, s.Endpoint(), clock.Start())
+	found, unread, err := cleanup.Look{Client: client, Run: "r2", Namespaces: []string{"none", "default"}}.Find(t.Context())
+	if err != nil || len(found) != 1 || found[0].Name != "of-another-run" || unread == nil || !strings.Contains(unread.Error(), "3 of 6 resources may not be listed by this user: namespaces, nodes, secrets") {
+		t.Errorf("%v, %v, %v", found, unread, err)
+	}
+	if _, unread, _ := (cleanup.Look{Client: client, Run: "r2", Namespaces: []string{"default"}, Exact: true}).Find(t.Context()); unread != nil {
+		t.Errorf("what is not for this user to read is missed: %v", unread)
 	}
 }
