@@ -47,6 +47,7 @@ type conn struct {
 	waiting  int       // goroutines that wait for room
 	streams  map[uint32]*stream
 	lastID   uint32 // of the streams that were opened
+	skipped  []skip // streams before it that were not, and never will be
 	running  int    // handlers
 	opened   int    // requests
 	seen     int    // of them at the last look for idleness
@@ -179,7 +180,7 @@ func broken(err error) error {
 	switch {
 	case errors.As(err, &one):
 		return http2.ConnectionError(one.Code)
-	case errors.Is(err, http2.ErrFrameTooLarge):
+	case errors.Is(err, http2.ErrFrameTooLarge), errors.Is(err, io.ErrUnexpectedEOF): // shorter than what it is to hold, or than the connection
 		return http2.ConnectionError(http2.ErrCodeFrameSize)
 	}
 	return err

@@ -46,10 +46,11 @@ func (c *conn) onSettingsLocked(f *http2.SettingsFrame) error {
 	if f.IsAck() {
 		return c.flood.add(costFrame)
 	}
-	if f.HasDuplicates() { // many, one after another, would each move all windows
-		return http2.ConnectionError(http2.ErrCodeProtocol)
-	}
+	before := c.initial
 	if err := f.ForeachSetting(c.settingLocked); err != nil {
+		return err
+	}
+	if err := c.moveWindowsLocked(c.initial - before); err != nil { // once, however often the frame has it
 		return err
 	}
 	c.frameLocked(0, http2.FrameSettings, http2.FlagSettingsAck, 0)
@@ -67,12 +68,16 @@ func (c *conn) settingLocked(s http2.Setting) error {
 	case http2.SettingMaxFrameSize:
 		c.maxFrame = int64(min(s.Val, outLimit/2)) // a larger one would need a buffer of its own
 	case http2.SettingInitialWindowSize:
-		grown := int64(s.Val) - c.initial
 		c.initial = int64(s.Val)
-		for _, open := range c.streams {
-			if open.window += grown; open.window > maxWindow {
-				return http2.ConnectionError(http2.ErrCodeFlowControl)
-			}
+	}
+	return nil
+}
+
+// moveWindowsLocked has all streams follow a change of the initial window.
+func (c *conn) moveWindowsLocked(grown int64) error {
+	for _, open := range c.streams {
+		if open.window += grown; open.window > maxWindow {
+			return http2.ConnectionError(http2.ErrCodeFlowControl)
 		}
 	}
 	return nil
@@ -131,10 +136,7 @@ func (c *conn) takeData(f *http2.DataFrame) (whole *stream, err error) {
 		if f.StreamID > c.lastID {
 			return nil, http2.ConnectionError(http2.ErrCodeProtocol)
 		}
-		if s != nil {
-			return nil, http2.StreamError{StreamID: s.id, Code: http2.ErrCodeStreamClosed}
-		}
-		return nil, c.flood.add(costFrame) // it may have been on its way when the stream ended
+		return nil, http2.StreamError{StreamID: f.StreamID, Code: http2.ErrCodeStreamClosed} // it may have been on its way when the stream ended
 	}
 	c.creditLocked(size - int64(len(data)))
 	if s.taken -= size; s.taken < 0 {

@@ -87,9 +87,13 @@ func (c *conn) open(id uint32, ended bool) (*stream, error) {
 		}
 		return c.endLocked(s), nil
 	}
-	if id <= c.lastID { // it may have been on its way when the stream ended
-		return nil, c.flood.add(costReset)
+	if id <= c.lastID {
+		if c.skippedLocked(id) {
+			return nil, http2.ConnectionError(http2.ErrCodeProtocol)
+		}
+		return nil, http2.StreamError{StreamID: id, Code: http2.ErrCodeStreamClosed} // it may have been on its way when the stream ended
 	}
+	c.skipLocked(id)
 	c.lastID = id
 	c.opened++
 	if len(c.streams) >= c.server.o.Streams || c.running >= c.server.o.Streams {
@@ -110,6 +114,28 @@ func (c *conn) open(id uint32, ended bool) (*stream, error) {
 		return nil, nil
 	}
 	return s, nil
+}
+
+// skip are streams from one to another that a client has left out: by the first use of
+// a later one they are closed.
+type skip struct{ from, to uint32 }
+
+// mostSkips is how many are known: clients leave none out.
+const mostSkips = 16
+
+func (c *conn) skipLocked(id uint32) {
+	if next := c.lastID + 2 - (c.lastID+1)%2; id > next && len(c.skipped) < mostSkips {
+		c.skipped = append(c.skipped, skip{next, id - 2})
+	}
+}
+
+func (c *conn) skippedLocked(id uint32) bool {
+	for _, s := range c.skipped {
+		if id >= s.from && id <= s.to {
+			return true
+		}
+	}
+	return false
 }
 
 // tooLargeLocked refuses a request whose header list is too large.
@@ -134,7 +160,7 @@ func (c *conn) field(f hpack.HeaderField) {
 	}
 	h.regular = true
 	key := canonical(f.Name)
-	if key == "" || !httpguts.ValidHeaderFieldValue(f.Value) || forbidden(key, f.Value) {
+	if key == "" || !validValue(f.Value) || forbidden(key, f.Value) {
 		h.bad = true
 		return
 	}
@@ -160,12 +186,22 @@ func (h *head) takePseudo(f hpack.HeaderField) {
 		to = &h.path
 	}
 	h.pseudo = true
-	if to == nil || *to != "" || h.regular || !httpguts.ValidHeaderFieldValue(f.Value) {
+	if to == nil || *to != "" || h.regular || !validValue(f.Value) {
 		h.bad = true
 		return
 	}
 	*to = f.Value
 }
+
+// validValue says whether a field may have a value (RFC 9113, section 8.2.1).
+func validValue(v string) bool {
+	if n := len(v); n > 0 && (blank(v[0]) || blank(v[n-1])) {
+		return false
+	}
+	return httpguts.ValidHeaderFieldValue(v)
+}
+
+func blank(b byte) bool { return b == ' ' || b == '\t' }
 
 // canonical returns the name of a field as http.Header has it, empty if it is none.
 func canonical(name string) string {
@@ -207,6 +243,9 @@ func (s *stream) describe(h *head) bool {
 	}
 	u, err := url.ParseRequestURI(h.path)
 	if err != nil && !h.large || h.method == http.MethodConnect {
+		return false
+	}
+	if !h.large && h.path[0] != '/' && (h.path != "*" || h.method != http.MethodOptions) {
 		return false
 	}
 	r := *s.conn.template

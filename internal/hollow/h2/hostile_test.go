@@ -201,10 +201,6 @@ func TestBrokenRulesEndTheConnection(t *testing.T) {
 		"an initial window too large": {func(p *peer) {
 			_ = p.greet().WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 31})
 		}, http2.ErrCodeFlowControl},
-		"settings twice in a frame": {func(p *peer) {
-			s := http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1}
-			_ = p.greet().WriteSettings(s, s)
-		}, http2.ErrCodeProtocol},
 		"settings of five bytes": {func(p *peer) { _ = p.greet().WriteRawFrame(http2.FrameSettings, 0, 0, make([]byte, 5)) }, http2.ErrCodeFrameSize},
 		"a ping of a stream":     {func(p *peer) { _ = p.greet().WriteRawFrame(http2.FramePing, 0, 1, make([]byte, 8)) }, http2.ErrCodeProtocol},
 		"a push":                 {func(p *peer) { _ = p.greet().WriteRawFrame(http2.FramePushPromise, 4, 1, make([]byte, 4)) }, http2.ErrCodeProtocol},
