@@ -175,12 +175,13 @@ func (o Objective) IntervalText() string {
 	return lo + " – " + hi
 }
 
-// UsedText is the value in percent of the bound.
+// UsedText is how much of the bound is used, in percent: of an upper bound the value
+// in percent of it, of a lower one it in percent of the value.
 func (o Objective) UsedText() string {
 	if o.Value == nil || o.Threshold == 0 {
 		return ""
 	}
-	switch share := *o.Value / o.Threshold; {
+	switch share := o.Used; {
 	case share > 9.995:
 		return "> 999 %"
 	case share > 0 && share < 0.01:
