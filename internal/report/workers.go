@@ -82,7 +82,7 @@ func workersFinding(m record.Manifest, f *run.Facts) (out []Finding) {
 		one.Text += " Calls of different workers cannot be put in one order: " + f.Apart() + "."
 	}
 	for _, w := range f.Workers {
-		if w.Calls > 0 && float64(w.Late) > slo.TooLateShare*float64(w.Calls) {
+		if slo.WorkerTooLate(w) {
 			one.Level = Bad
 			one.Text += fmt.Sprintf(" Worker %d sent %s of %s calls more than 100 ms late.", w.Index, unit.Number(float64(w.Late)), unit.Number(float64(w.Calls)))
 		}

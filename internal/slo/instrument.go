@@ -160,7 +160,7 @@ func (i *instrument) tooSlow() []string {
 			total, late = total+c.Count(), late+c.Late
 		}
 	}
-	if float64(late) > TooLateShare*float64(total) {
+	if late > 1 && float64(late) > TooLateShare*float64(total) { // one call is no share
 		out = append(out, fmt.Sprintf("windtunnel could not keep its own pace: %d of the load's %d calls (%.1f %%) were sent more than %v late, at most %.0f %% may be. The plane's latencies are not to be believed; give windtunnel more CPU or ask for a lower rate.",
 			late, total, 100*float64(late)/float64(total), run.Late, 100*TooLateShare))
 	}

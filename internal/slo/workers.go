@@ -9,6 +9,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/run"
+	"github.com/windtunnel/windtunnel/internal/stats"
 )
 
 // crew is what judging asks of those who shared the load.
@@ -36,12 +37,20 @@ func (c crew) doubts() []string {
 		case w.CutOff || w.Missing:
 			out = append(out, fmt.Sprintf("The records of worker %d are not whole: what it sent and measured last is not known.", w.Index))
 		}
-		if float64(w.Late) > TooLateShare*float64(w.Calls) {
+		if WorkerTooLate(w) {
 			out = append(out, fmt.Sprintf("Worker %d could not keep its own pace: %d of its %d calls (%.1f %%) were sent more than %v late, at most %.0f %% may be. Give it more CPU, or use more workers.",
 				w.Index, w.Late, w.Calls, 100*float64(w.Late)/float64(w.Calls), run.Late, 100*TooLateShare))
 		}
 	}
 	return out
+}
+
+// WorkerTooLate tells whether a worker could not keep its own pace: more of its calls
+// were late than TooLateShare, and so many that it is no chance. A worker has few calls
+// of its own: one late call of 60 says nothing. What it does to the whole load is
+// judged there.
+func WorkerTooLate(w *run.Worker) bool {
+	return w.Late > 1 && stats.MoreThan(TooLateShare, w.Late, w.Calls)
 }
 
 // losses says which workers were lost, where, and how many of their calls nobody knows

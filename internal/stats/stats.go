@@ -100,6 +100,12 @@ func lastWhere(n int, ok func(int) bool) int {
 	return lo
 }
 
+// MoreThan tells whether k of n are more than a share, with 95 % confidence: so many
+// would be rarer than one time in twenty if the share were no more.
+func MoreThan(share float64, k, n int) bool {
+	return float64(k) > share*float64(n) && atLeast(n, share, k) < 1-Confidence
+}
+
 // atLeast is P(B >= k) for B binomial (n, p), by the regularised incomplete
 // beta function (NIST Digital Library of Mathematical Functions, 8.17.5).
 func atLeast(n int, p float64, k int) float64 {
