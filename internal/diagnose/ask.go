@@ -28,6 +28,9 @@ func (f *Facts) Ask(ctx context.Context, db Asker) error {
 		return nil
 	}
 	for _, q := range questions() {
+		if f.Coarse && !q.sampled() {
+			continue
+		}
 		answer, err := f.ask(ctx, db, q)
 		if err != nil {
 			return fmt.Errorf("diagnose: %s: %w", q.name, err)
@@ -37,6 +40,16 @@ func (f *Facts) Ask(ctx context.Context, db Asker) error {
 		}
 	}
 	return nil
+}
+
+// sampled tells whether a question is about what windtunnel samples each second itself:
+// CPU and memory of processes, of control groups and of the machine.
+func (q question) sampled() bool {
+	switch q.name {
+	case busy, cpu, planeCPU, waiting, held, throttles, resident, charged, limitHits:
+		return true
+	}
+	return false
 }
 
 // over writes a question's expression for a length of time.

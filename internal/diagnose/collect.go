@@ -61,25 +61,23 @@ func Collect(r *run.Run) *Facts {
 		from = max(from, waiting.First)
 	}
 	f.Window = newWindow(from, max(from, counted(r.Facts)))
-	if tooShort(r.Facts, f.Window) {
+	if f.Window.To.Sub(f.Window.From) < leastWindow {
 		f.Window.To = f.Window.From // what grew since the sample before it would be taken for its own
 		return f
 	}
+	f.Coarse = coarse(r.Facts, f.Window)
 	f.Load, f.Fleet = inWindow(waiting.Load, f.Window), inWindow(waiting.Fleet, f.Window)
 	return f
 }
 
 // leastWindow is the shortest window of which shares are computed: the interval of
-// samples of CPU.
-const leastWindow = time.Second
+// samples of CPU, nearly.
+const leastWindow = 900 * time.Millisecond
 
-// tooShort tells whether a window is shorter than the interval of samples in which it
+// coarse tells whether a window is shorter than the interval of scrapes in which it
 // begins: a counter's rise of a whole interval would be divided by less time.
-func tooShort(f *run.Facts, w Window) bool {
+func coarse(f *run.Facts, w Window) bool {
 	length := w.To.Sub(w.From)
-	if length < leastWindow {
-		return true
-	}
 	for _, target := range f.Series.Scraped() {
 		all := f.Series.Scrapes(target)
 		i, _ := slices.BinarySearch(all, w.From+1)

@@ -69,7 +69,7 @@ func TestWindow(t *testing.T) {
 			w.Event(record.Event{At: at(4), Type: record.EventStepEnded, Name: "hook"})
 			w.Event(record.Event{At: at(5), Type: record.EventScraped, Name: "etcd"})
 			w.Event(record.Event{At: at(5), Type: record.EventRunEnded, Detail: record.Detail{Reason: record.Done}})
-		}, 2, 2},
+		}, 2, 5},
 		"shorter than a sample": {func(w *record.Writer) {
 			w.Event(record.Event{At: at(2), Type: record.EventRunBegan})
 			w.Event(record.Event{At: at(2), Type: record.EventStepBegan, Name: "hook"})
@@ -84,6 +84,9 @@ func TestWindow(t *testing.T) {
 		}, 2, 30},
 	} {
 		f := diagnose.Collect(read(t, record.Manifest{}, c.write))
+		if f.Coarse != (what == "shorter than the scrapes' interval") {
+			t.Errorf("%s: coarse %v", what, f.Coarse)
+		}
 		if f.Window.From != at(c.from) || f.Window.To != at(c.to) {
 			t.Errorf("%s: from %v to %v", what, f.Window.From.Seconds(), f.Window.To.Seconds())
 		}

@@ -13,6 +13,7 @@ import (
 // Facts are all that a diagnosis is made of.
 type Facts struct {
 	Window  Window
+	Coarse  bool      // the window is shorter than the interval of scrapes: only what is sampled each second is asked for
 	Epoch   time.Time // wall time of the run clock's zero
 	Machine record.Machine
 	// Components are those of the plane, and the subjects, as they were started, for their flags and
