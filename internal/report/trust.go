@@ -105,6 +105,9 @@ func (t *tally) lateness(s slo.Self) Finding {
 
 func selfCost(s slo.Self) Finding {
 	f := Finding{Fine, "Own cost", fmt.Sprintf("windtunnel itself used %s of CPU and at most %s of memory", unit.Seconds(s.CPUSeconds), unit.Bytes(s.MaxRSSBytes).Human())}
+	if s.CPUSeconds == 0 {
+		f.Text = fmt.Sprintf("windtunnel itself used at most %s of memory; its CPU time was not measured", unit.Bytes(s.MaxRSSBytes).Human())
+	}
 	if s.CPUShare > 0 {
 		f.Text += fmt.Sprintf(", or %s of the plane's CPU", unit.Text(s.CPUShare, "ratio"))
 	}
