@@ -35,10 +35,14 @@ type Rate struct {
 // Rates are those of the steps that sent calls, in the order of their begin: of
 // each first that of the objects it created, where they have phases of their own,
 // then that of its calls. A step of which fewer than two came has none.
-func (f *Facts) Rates() []Rate {
+//
+// Groups says by its name the group of a step's objects where that is not the step's
+// name. Objects of a group that several steps share are of none of them.
+func (f *Facts) Rates(groups map[string]string) []Rate {
 	var out []Rate
-	by := f.byStep()
-	ungrouped := f.ungrouped()
+	stepOf := f.stepOf(groups)
+	by := f.byStep(stepOf)
+	ungrouped := f.ungrouped(stepOf)
 	for i := range f.Steps {
 		s := &f.Steps[i]
 		if s.Asked.Count == 0 {
@@ -64,17 +68,30 @@ func (f *Facts) Rates() []Rate {
 }
 
 // ungrouped names the declared lifecycles of which no object is of a step's group.
-func (f *Facts) ungrouped() (out []string) {
+func (f *Facts) ungrouped(stepOf map[string]string) (out []string) {
 	grouped := map[string]bool{}
 	for _, l := range f.Lifecycles {
 		if l.Name != "" {
-			ofStep := slices.ContainsFunc(f.Steps, func(s Step) bool { return s.Name == l.Group })
-			grouped[l.Name] = grouped[l.Name] || ofStep
+			grouped[l.Name] = grouped[l.Name] || stepOf[l.Group] != ""
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(grouped)) {
 		if !grouped[name] {
 			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// stepOf gives the step of each group that is one step's.
+func (f *Facts) stepOf(groups map[string]string) map[string]string {
+	out := map[string]string{}
+	for _, s := range f.Steps {
+		group := cmp.Or(groups[s.Name], s.Name)
+		if other, taken := out[group]; taken && other != s.Name {
+			out[group] = ""
+		} else {
+			out[group] = s.Name
 		}
 	}
 	return out
@@ -88,7 +105,7 @@ type ofStep struct {
 	objects  []*Lifecycles
 }
 
-func (f *Facts) byStep() map[string]ofStep {
+func (f *Facts) byStep(stepOf map[string]string) map[string]ofStep {
 	out := map[string]ofStep{}
 	for _, c := range f.Calls {
 		if c.Source != Load {
@@ -103,9 +120,11 @@ func (f *Facts) byStep() map[string]ofStep {
 		out[c.Step] = of
 	}
 	for _, l := range f.Lifecycles {
-		of := out[l.Group]
-		of.objects = append(of.objects, l)
-		out[l.Group] = of
+		if step := stepOf[l.Group]; step != "" {
+			of := out[step]
+			of.objects = append(of.objects, l)
+			out[step] = of
+		}
 	}
 	return out
 }

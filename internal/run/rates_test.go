@@ -37,10 +37,26 @@ func TestLifecyclesThatAreLeftOutOfRates(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rates := f.Rates()
+		rates := f.Rates(nil)
+		if group == "" {
+			if as := f.Rates(map[string]string{"make": "queues"}); len(as) != 1 {
+				t.Errorf("%+v", as)
+			}
+		} else if as := f.Rates(map[string]string{"other": "make"}); len(as) != 2 {
+			t.Errorf("%+v", as)
+		}
 		last := rates[len(rates)-1]
 		if last.Unit != "calls/s" || !slices.Equal(last.LeftOut, want) || (want == nil) != (len(rates) == 2) {
 			t.Errorf("group %q: %+v", group, rates)
 		}
+	}
+}
+
+// The objects of a step belong to it by the group that the scenario gives them.
+func TestStepOfAGroup(t *testing.T) {
+	f := &Facts{Steps: []Step{{Name: "a"}, {Name: "b"}, {Name: "c"}}}
+	got := f.stepOf(map[string]string{"a": "pods", "b": "maps", "c": "maps"})
+	if got["pods"] != "a" || got["maps"] != "" || got["a"] != "" {
+		t.Errorf("%v", got)
 	}
 }

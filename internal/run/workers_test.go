@@ -99,8 +99,8 @@ func TestWorkersWhoseClocksAreNotKnownHaveNoRatesOfShortSteps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(f.Apart(), "worker 1 may have been off by 20ms") || f.Together(f.Calls[0].Due) || len(f.Rates()) != 0 {
-		t.Errorf("apart %q, rates %+v", f.Apart(), f.Rates())
+	if !strings.Contains(f.Apart(), "worker 1 may have been off by 20ms") || f.Together(f.Calls[0].Due) || len(f.Rates(nil)) != 0 {
+		t.Errorf("apart %q, rates %+v", f.Apart(), f.Rates(nil))
 	}
 	if f.Calls[0].Latency.Len() != 7 {
 		t.Error("latencies are left out, too")

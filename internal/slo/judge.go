@@ -41,7 +41,7 @@ func Judge(r *run.Run) (Judgement, error) {
 	k := &official{server: server{f}, pods: all}
 	failed := failedCalls{sc, f}
 	j := objectives{queries: q, indicators: indicators{f}, records: records{sc, f, all, failed}, official: k}
-	out := Judgement{Scenario: sc.Name, Objectives: j.judge(slices.Concat(sc.Objectives, failed.implicit(), waits(sc), aborts(sc))), Failures: failed.all(), Self: self.self(), Measures: Measures{}, Rates: f.Rates()}
+	out := Judgement{Scenario: sc.Name, Objectives: j.judge(slices.Concat(sc.Objectives, failed.implicit(), waits(sc), aborts(sc))), Failures: failed.all(), Self: self.self(), Measures: Measures{}, Rates: f.Rates(groups(sc))}
 	l := lifecycles{sc, f}
 	out.Lifecycles = l.summaries()
 	planeMeasures(out.Measures, f, r.Manifest)

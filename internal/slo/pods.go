@@ -112,6 +112,17 @@ func (p pods) created(group string, asked func(string) bool) (n int) {
 	return n
 }
 
+// groups are those of the objects that steps create, by the steps' names.
+func groups(sc *scenario.Scenario) map[string]string {
+	out := map[string]string{}
+	for s := range sc.AllSteps() {
+		if s.Create != nil {
+			out[s.Name] = s.Create.Group
+		}
+	}
+	return out
+}
+
 // rank is a phase's place in a pod's lifecycle.
 func rank(phase string) int {
 	return slices.Index([]string{record.PhaseCreated, record.PhaseBound, record.PhaseRunning, record.PhaseReady,
