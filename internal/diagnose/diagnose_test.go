@@ -103,7 +103,7 @@ func TestEachCauseComesFirst(t *testing.T) {
 			operator workqueue_queue_duration_seconds_sum{name="queue"} +12
 			operator workqueue_unfinished_work_seconds{name="queue"} =0
 			operator workqueue_work_duration_seconds_sum{name="queue"} +0.97`},
-			diagnose.WorkQueue, "operator queue", 0.9, 1, "while its workers (1) did 0.97"},
+			diagnose.WorkQueue, "operator queue", 0.9, 1, "0.97 of 1 workers busy"},
 		{"a rate limiter that a configuration file sets", made{series: `
 			kube-scheduler rest_client_rate_limiter_duration_seconds_sum{verb="POST"} +4.9
 			kube-scheduler rest_client_rate_limiter_duration_seconds_count{verb="POST"} +5`,
