@@ -26,15 +26,15 @@ func (b *blame) ceilings() (out []candidate) {
 		}
 		out = append(out, b.candidate(Finding{
 			Cause: ClientCeiling, Component: name,
-			Sentence: fmt.Sprintf("%s sent %s requests/s, no more and no less, while items waited for its busy workers; the API server answered in %s on average. Its client's rate limiter holds it back, which no metric shows.",
+			Sentence: fmt.Sprintf("%s sent a steady %s requests/s while items waited for its busy workers, and the API server answered in %s on average: a client-side rate limiter that exports no metric, or something outside the cluster, holds its workers back.",
 				called(name, true), unit.Number(short(rate)), unit.Text(b.f.whole(requestMean), "seconds")),
 			Evidence: []Evidence{
 				b.evidence(sent, figure("1/s", bound(short(rate)), "requests that it sent; the bound is the ceiling"), instance, name),
 				b.evidence(working, figure("workers", nil, "workers that are busy at a time"), instance, name),
 				b.evidence(requestMean, figure("seconds", nil, "mean time of a request in the API server")),
 			},
-			Try: fmt.Sprintf("Set QPS and Burst of the client configuration of %s: without them client-go allows 5 requests/s with a burst of 10, below 0 is no limit. "+
-				"If its limit is higher, see what else its workers wait for.", name),
+			Try: fmt.Sprintf("Compare the rate with QPS of the rest.Config of %s: unset, client-go allows 5 requests/s with a burst of 10; QPS -1 sets no limit. "+
+				"If its limit is higher, find out what else its workers wait for.", name),
 		}, share))
 	}
 	return out

@@ -69,7 +69,7 @@ func (c Cause) Title() string {
 // known here keeps its name.
 func causeWords(cause string) string {
 	if words, ok := map[string]string{
-		"cpu-limit": "CPU limit", "memory": "Memory", "client-throttle": "Its own rate limiter", "client-ceiling": "A rate limiter of its client", "work-queue": "Workers of a queue",
+		"cpu-limit": "CPU limit", "memory": "Memory", "client-throttle": "Its own rate limiter", "client-ceiling": "Ceiling of its requests", "work-queue": "Workers of a queue",
 		"apf": "Priority and fairness", "webhook": "Webhook", "etcd-disk": "etcd’s disk", "etcd-latency": "etcd’s latency",
 		"etcd-quota": "etcd’s quota", "watch-cache": "Watch cache", "locks": "Locks", "scheduler": "Scheduling itself",
 		"distance": "Other clusters are far away", "imbalance": "One replica has most to do", "proxying": "Requests passed on to other clusters", "scan": "Scans of a cache", "stage": "One stage of the work",
