@@ -220,6 +220,7 @@ type Call struct {
 	With            map[string]any `yaml:"with"`            // more template variables
 	Patch           string         `yaml:"patch"`           // patch: merge (default), strategic, json or apply
 	Selector        string         `yaml:"selector"`        // list, watch, deletecollection: labels; get, patch, delete with resource and no name: each object that is found with them when the step begins, in turn
+	Optional        bool           `yaml:"optional"`        // get, patch, delete with selector: the labels may select nothing; else the verdict is unknown then
 	FieldSelector   string         `yaml:"fieldSelector"`   // list, watch, deletecollection
 	Limit           int            `yaml:"limit"`           // list: per page; all pages are read, each of them a call; 0: one page
 	ResourceVersion string         `yaml:"resourceVersion"` // get, list: "" (default: the newest, by quorum) or "0" (whatever the cache holds)

@@ -87,6 +87,7 @@ func (c requestsChecker) fields(path string, x *Call) {
 		{"with", []string{"create", "update", "patch"}},
 		{"patch", []string{"patch"}},
 		{"selector", selecting},
+		{"optional", []string{"get", "update", "patch", "delete"}},
 		{"fieldSelector", many},
 		{"limit", []string{"list"}},
 		{"resourceVersion", []string{"get", "list"}},
@@ -136,6 +137,8 @@ func (c requestsChecker) names(path string, x *Call) {
 		c.at(path+".namespace", "call.namespace: belongs to resource; of has the namespaces of what the step made")
 	case x.Resource != "" && single && (x.Name == "") == (x.Selector == ""):
 		c.at(path, "call: exactly one of name and selector is needed")
+	case x.Optional && x.Selector == "":
+		c.at(path+".optional", "call.optional: belongs to selector")
 	case x.Of != "" && single && x.Selector != "":
 		c.at(path+".selector", "call.selector: belongs to resource; of has the objects that the step made")
 	case !single && x.Name != "":

@@ -2,6 +2,7 @@ package steps
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -65,7 +66,9 @@ func (s *Session) newMixEntry(ctx context.Context, step string, c *scenario.Call
 	case e.selects() && number < len(s.found):
 		e.found = s.found[number]
 	case e.selects():
-		e.found, err = s.listSelected(ctx, resource, c, selector)
+		if e.found, err = s.listSelected(ctx, resource, c, selector); err == nil && len(e.found) == 0 && !c.Optional {
+			s.foundNone(step, c)
+		}
 	}
 	return e, err
 }
@@ -129,6 +132,17 @@ func (s *Session) listSelected(ctx context.Context, resource discovery.Resource,
 		}
 	}
 	return out, nil
+}
+
+// foundNone says of a call that its labels select nothing: a step that sends nothing has
+// not done what it was asked for.
+func (s *Session) foundNone(step string, c *scenario.Call) {
+	why := fmt.Sprintf("no %s have the labels %s: its calls of %s were not sent", c.Resource, c.Selector, c.Verb)
+	if s.member != nil {
+		why = s.member.Name + ": " + why
+	}
+	s.Journal.Unmet("step "+step, record.NotDone, why)
+	s.Log.Warn("a step selects nothing", "step", step, "resource", c.Resource, "selector", c.Selector)
 }
 
 // target says what the n-th call is about.

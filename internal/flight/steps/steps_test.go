@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -263,6 +264,32 @@ func TestChurnOfNamespaces(t *testing.T) {
 	}
 	if got := len(b.server.Names(mapsPath)); got != 8 || b.server.Count("DELETE /api/v1/namespaces/") != 2 || b.server.Count("POST "+spacePath+"/") != 12 {
 		t.Errorf("%d objects, %d deletions, %d creations", got, b.server.Count("DELETE"), b.server.Count("POST "+spacePath+"/"))
+	}
+}
+
+// TestSelectsNothing: a step whose labels select nothing has not done what it was asked
+// for, unless that is as good.
+func TestSelectsNothing(t *testing.T) {
+	b := newBench(t, head(1)+`
+- {name: away, requests: {rounds: 1, pace: {burst: true}, mix: [{verb: delete, resource: configmaps, namespace: "*", selector: a=b}]}}
+- {name: rest, requests: {rounds: 1, pace: {burst: true}, mix: [{verb: delete, resource: configmaps, namespace: "*", selector: a=b, optional: true}]}}
+`)
+	if err := Run(t.Context(), b.Session); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Journal.Records.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	_, err := record.Read(b.Dir.File(record.StreamFile), func(*record.Stream) record.Visitor {
+		return record.Visitor{Event: func(e record.Event) {
+			if e.Type == record.EventUnmet {
+				got = append(got, fmt.Sprintf("%s %s: %s", e.Name, e.State, e.Text))
+			}
+		}}
+	})
+	if want := []string{"step away " + string(record.NotDone) + ": no configmaps have the labels a=b: its calls of delete were not sent"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %q (%v), want %q", got, err, want)
 	}
 }
 
