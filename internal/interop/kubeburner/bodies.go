@@ -262,7 +262,19 @@ func (b *bodies) sample(j *job, it *item, part document) bool {
 		b.kinds[groupKind{it.sample.Spec.Group, names.Kind}] = crd{names.Plural, it.sample.Spec.Scope == "Cluster"}
 	}
 	it.resource, it.cluster = b.resource(it.sample.APIVersion, it.kind)
+	b.noteCommands(it)
 	return true
+}
+
+// noteCommands notes that what containers are to run is not run, and what makes pods fail.
+func (b *bodies) noteCommands(it *item) {
+	for _, c := range append(it.sample.Spec.Containers, it.sample.Spec.Template.Spec.Containers...) {
+		if len(c.Command)+len(c.Args) > 0 {
+			b.note(b.at(it.object.At), "containers", "commands of containers are not executed: simulated pods run until they are deleted, and those of Jobs complete; "+
+				"to let pods fail, import the config and add a step fault: {pods: {percent: 10}, action: crash} (or fail), or stages of your own (fleet.stages)")
+			return
+		}
+	}
 }
 
 // noteTwice notes a key that stands twice in a mapping of an object.

@@ -146,6 +146,11 @@ func (c checker) labels(path, field string, labels map[string]string) {
 func (c checker) checkObject(j *job, o *object) {
 	c.labels(o.WaitOptions.At+".labelSelector", "waitOptions.labelSelector", o.WaitOptions.LabelSelector)
 	c.labels(o.At+".labelSelector", "object.labelSelector", o.LabelSelector)
+	for _, name := range sorted(o.LabelSelector) {
+		if v2, ok := strings.CutPrefix(name, "kube-burner-"); ok && slices.Contains([]string{"job", "uuid", "runid", "index"}, v2) {
+			c.note(c.at(o.At+".labelSelector"), "object.labelSelector", "%s is a label of kube-burner v1; as v2, the import sets kube-burner.io/%s", name, v2)
+		}
+	}
 	for _, older := range []int{o.NamespacesPerObject, o.SharingNamespacesCount} {
 		if older != 0 {
 			o.RepeatEveryNIterations = older
@@ -185,6 +190,7 @@ func patches() map[string]string {
 func (c checker) measurementNames(list []measurement) {
 	for i := range list {
 		m := &list[i]
+		m.Thresholds = append(m.Thresholds, m.Config.Thresholds...)
 		c.oneOf(m.At+".name", "measurement.name", m.Name, "podLatency", "jobLatency", "nodeLatency", "pvcLatency", "vmiLatency", "vmimLatency",
 			"dataVolumeLatency", "volumeSnapshotLatency", "serviceLatency", "netpolLatency", "pprof")
 		for k := range m.Thresholds {

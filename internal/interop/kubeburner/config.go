@@ -28,8 +28,6 @@ type endpoint struct {
 	Indexer       indexer       `yaml:"indexer"`
 }
 
-func (e *endpoint) defaults() { e.Step = 30 * time.Second }
-
 type indexer struct {
 	At                 string `yaml:"-"`
 	Type               string `yaml:"type"`
@@ -70,13 +68,25 @@ type measurement struct {
 	At                string        `yaml:"-"`
 	Name              string        `yaml:"name"`
 	Thresholds        []threshold   `yaml:"thresholds"`
-	Config            any           `yaml:"config"`
+	Config            options       `yaml:"config"` // the same fields, where other versions have them
 	PProfTargets      any           `yaml:"pprofTargets"`
 	PProfInterval     time.Duration `yaml:"pprofInterval"`
 	PProfDirectory    string        `yaml:"pprofDirectory"`
 	NodeAffinity      any           `yaml:"nodeAffinity"`
 	SvcTimeout        time.Duration `yaml:"svcTimeout"`
 	SvcLatencyMetrics string        `yaml:"svcLatencyMetrics"`
+	QuantilesIndexer  string        `yaml:"quantilesIndexer"`
+	TimeseriesIndexer string        `yaml:"timeseriesIndexer"`
+}
+
+// options are a measurement's fields in their other place.
+type options struct {
+	At                string        `yaml:"-"`
+	Thresholds        []threshold   `yaml:"thresholds"`
+	PProfTargets      any           `yaml:"pprofTargets"`
+	PProfInterval     time.Duration `yaml:"pprofInterval"`
+	PProfDirectory    string        `yaml:"pprofDirectory"`
+	SvcTimeout        time.Duration `yaml:"svcTimeout"`
 	QuantilesIndexer  string        `yaml:"quantilesIndexer"`
 	TimeseriesIndexer string        `yaml:"timeseriesIndexer"`
 }

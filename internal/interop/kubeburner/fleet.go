@@ -18,6 +18,8 @@ type podSpec struct {
 		} `json:"ephemeral"`
 	} `json:"volumes"`
 	Containers []struct {
+		Command   []string `json:"command"`
+		Args      []string `json:"args"`
 		Resources struct {
 			Requests map[string]string `json:"requests"`
 		} `json:"resources"`

@@ -212,7 +212,7 @@ func build(from *source) *scenario.Scenario {
 		s.Measures = append(s.Measures, scenario.Measure{Name: JobMeasure + j.job, Since: j.first, Until: j.last})
 	}
 	objectives{to}.measurements()
-	profiles{to, im.spans}.all()
+	profiles{target: to, spans: im.spans}.all()
 	im.fleet()
 	return &s
 }

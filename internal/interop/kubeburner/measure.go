@@ -2,6 +2,8 @@ package kubeburner
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -26,6 +28,9 @@ func (o objectives) measurements() {
 	for i := range o.cfg.Jobs {
 		j := &o.cfg.Jobs[i]
 		for _, m := range merged(o.cfg.Global.Measurements, j.Measurements) {
+			if !slices.ContainsFunc(j.Measurements, func(own measurement) bool { return own.Name == m.Name }) && !j.measurable(m.Name) {
+				continue // a global one: it is about the jobs that make such objects
+			}
 			switch {
 			case m.Name == "podLatency":
 				o.podLatency(j, m)
@@ -34,6 +39,40 @@ func (o objectives) measurements() {
 			}
 		}
 	}
+	o.ofNoJob()
+}
+
+// ofNoJob says of global thresholds that no job has objects for them: nothing would be
+// left of them without a word.
+func (o objectives) ofNoJob() {
+	for _, m := range o.cfg.Global.Measurements {
+		if len(m.Thresholds) == 0 || slices.ContainsFunc(o.cfg.Jobs, func(j job) bool { return j.measurable(m.Name) }) {
+			continue
+		}
+		for _, t := range m.Thresholds {
+			o.unsupported(o.at(t.At), "measurement.thresholds", fmt.Sprintf("%s %s", m.Name, t.ConditionType), "no job of the config makes objects that it is about")
+		}
+	}
+}
+
+// measurable tells whether a job makes, or may make, objects that a measurement is about.
+// What a controller makes of a custom resource nobody can tell: these may be pods.
+func (j *job) measurable(measurement string) bool {
+	kinds := map[string]string{
+		"jobLatency": "Job CronJob", "pvcLatency": "PersistentVolumeClaim StatefulSet", "volumeSnapshotLatency": "VolumeSnapshot",
+		"dataVolumeLatency": "DataVolume VirtualMachine", "vmimLatency": "VirtualMachineInstanceMigration",
+		"vmiLatency": "VirtualMachine VirtualMachineInstance VirtualMachineInstanceReplicaSet VirtualMachinePool",
+		"podLatency": "Pod Deployment ReplicaSet ReplicationController StatefulSet DaemonSet Job CronJob",
+	}[measurement]
+	if kinds == "" {
+		return true
+	}
+	return j.JobType == "create" && slices.ContainsFunc(j.items, func(it item) bool {
+		group, _, grouped := strings.Cut(it.sample.APIVersion, "/")
+		custom := measurement == "podLatency" && grouped && strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io")
+		ephemeral := measurement == "pvcLatency" && len(it.sample.Spec.Volumes)+len(it.sample.Spec.Template.Spec.Volumes) > 0
+		return custom || ephemeral || slices.Contains(strings.Fields(kinds), it.kind)
+	})
 }
 
 // merged are the global measurements and the job's; the job's win.

@@ -146,7 +146,7 @@ func TestFiring(t *testing.T) {
 		"absent(up)":                     "count_over_time((absent(up))[%v:5s]) or vector(0)",
 		"band > 1":                       "max_over_time((band > bool 1)[%v:5s])",
 	} {
-		if got := firing(expr); got != want {
+		if got := firing(expr, usualStep); got != want {
 			t.Errorf("%s: got %s, want %s", expr, got, want)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/text/linemap"
 	"github.com/windtunnel/windtunnel/internal/text/strictyaml"
+	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -32,12 +33,20 @@ type alert struct {
 type profiles struct {
 	*target
 	spans []span // the jobs' steps
+	step  string // of range queries
 }
+
+// usualStep is the step of queries whose endpoint says none: as often as metrics are
+// scraped. kube-burner's 30 s would see nothing of a short job.
+const usualStep = "5s"
 
 // all makes measures and objectives of the metric and alert profiles.
 func (p profiles) all() {
 	for i := range p.cfg.MetricsEndpoints {
 		e := &p.cfg.MetricsEndpoints[i]
+		if p.step = usualStep; e.Step > 0 {
+			p.step = unit.Duration(e.Step).String()
+		}
 		readProfiles(p, e.At+".metrics", "metricsEndpoints.metrics", e.Metrics, p.metric)
 		readProfiles(p, e.At+".alerts", "metricsEndpoints.alerts", e.Alerts, p.alert)
 	}
@@ -106,7 +115,7 @@ func (p profiles) metric(f *decoder, m metric) {
 		}
 		for _, over := range []string{"avg", "max"} {
 			p.out.Measures = append(p.out.Measures, scenario.Measure{
-				Name: name + " " + over, Query: over + "_over_time((" + text + ")[%v:5s])", Since: s.first, Until: s.last,
+				Name: name + " " + over, Query: over + "_over_time((" + text + ")[%v:" + p.step + "])", Since: s.first, Until: s.last,
 			})
 		}
 	}
@@ -133,7 +142,7 @@ func (p profiles) alert(f *decoder, a alert) {
 		if len(p.spans) > 1 {
 			called += " (" + s.job + ")"
 		}
-		fires := firing(text)
+		fires := firing(text, p.step)
 		if !fatal {
 			p.out.Measures = append(p.out.Measures, scenario.Measure{Name: called, Query: fires, Since: s.first, Until: s.last})
 			continue
@@ -147,11 +156,11 @@ func (p profiles) alert(f *decoder, a alert) {
 // alert fired at any moment of the job. A comparison tells by its left side
 // whether there is anything to compare, so that an alert on what was never
 // measured is unknown; of other expressions nothing tells.
-func firing(expr string) string {
+func firing(expr, step string) string {
 	if left, sign, right, ok := comparison(expr); ok {
-		return "max_over_time((" + left + " " + sign + " bool " + right + ")[%v:5s])"
+		return "max_over_time((" + left + " " + sign + " bool " + right + ")[%v:" + step + "])"
 	}
-	return "count_over_time((" + expr + ")[%v:5s]) or vector(0)"
+	return "count_over_time((" + expr + ")[%v:" + step + "]) or vector(0)"
 }
 
 // comparison splits an expression at its one comparison outside of parentheses

@@ -56,9 +56,9 @@ func TestAlerts(t *testing.T) {
 		if !ok {
 			t.Fatal(tt.expr)
 		}
-		answer, err := db.Instant(t.Context(), strings.ReplaceAll(firing(text), "%v", "90s"), clock.Time(95*time.Second))
+		answer, err := db.Instant(t.Context(), strings.ReplaceAll(firing(text, usualStep), "%v", "90s"), clock.Time(95*time.Second))
 		if err != nil {
-			t.Errorf("%s: %v", firing(text), err)
+			t.Errorf("%s: %v", firing(text, usualStep), err)
 			continue
 		}
 		got := "unknown"
@@ -71,7 +71,7 @@ func TestAlerts(t *testing.T) {
 			}
 		}
 		if got != tt.want {
-			t.Errorf("%s: %s (%v), want %s", firing(text), got, answer.Series, tt.want)
+			t.Errorf("%s: %s (%v), want %s", firing(text, usualStep), got, answer.Series, tt.want)
 		}
 	}
 }

@@ -118,6 +118,13 @@ type selection struct {
 	labels   map[string]string
 }
 
+// removeIfAny is remove of what need not be there.
+func (s jobSteps) removeIfAny(name string, of selection) []scenario.Step {
+	out := s.remove(name, of, true)
+	out[0].Requests.Mix[0].Optional = true
+	return out
+}
+
 // remove deletes a selection, and waits until it is gone.
 func (s jobSteps) remove(name string, of selection, wait bool) []scenario.Step {
 	pace := s.j.qps()
@@ -149,7 +156,7 @@ func (s jobSteps) cleanup(items []item) []scenario.Step {
 	}
 	steps := s.hooks("beforeCleanup")
 	for _, resource := range leftovers(items) {
-		steps = append(steps, s.remove(label(s.j.Name)+"-cleanup-"+label(resource), selection{resource, map[string]string{labelJob: s.j.Name}}, true)...)
+		steps = append(steps, s.removeIfAny(label(s.j.Name)+"-cleanup-"+label(resource), selection{resource, map[string]string{labelJob: s.j.Name}})...)
 	}
 	return append(steps, s.hooks("afterCleanup")...)
 }
@@ -180,13 +187,13 @@ func (s jobSteps) collect(items []item) []scenario.Step {
 		for _, it := range items {
 			if !it.cluster && it.fixed == "" && !seen[it.resource] {
 				seen[it.resource] = true
-				steps = append(steps, s.remove(name+"-"+label(it.resource), selection{it.resource, own}, true)...)
+				steps = append(steps, s.removeIfAny(name+"-"+label(it.resource), selection{it.resource, own})...)
 			}
 		}
 	}
 	for _, resource := range leftovers(items) {
 		if resource != "namespaces" {
-			steps = append(steps, s.remove(name+"-"+label(resource), selection{resource, own}, true)...)
+			steps = append(steps, s.removeIfAny(name+"-"+label(resource), selection{resource, own})...)
 			continue
 		}
 		steps = append(steps, s.collectNamespaces(name)...)

@@ -216,7 +216,7 @@ func TestRoundsAndChurn(t *testing.T) {
 	}
 
 	f = fly(t, load(t, "churn"))
-	f.step("by-namespace-namespaces", 1, 2)
+	f.step("by-namespace-watchers-open", 1, 2)
 	f.pod("by-namespace", "before", 3, 0.1, 0.2, 0.3)
 	f.step("by-namespace-churn", 10, 20)
 	f.pod("by-namespace", "within", 15, 0.1, -1, 0.3)
