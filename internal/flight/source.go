@@ -2,12 +2,18 @@ package flight
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
+	"time"
 
+	"github.com/windtunnel/windtunnel/internal/api/discovery"
+	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/api/wire"
+	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/text/environ"
 
 	"github.com/windtunnel/windtunnel/internal/interop/clusterloader2"
@@ -136,6 +142,9 @@ func fromKubeBurner(from Options) (Imported, error) {
 	if from.Seed != nil {
 		o.Seed = *from.Seed
 	}
+	if from.Kubeconfig != "" {
+		o.Served = served(from.Kubeconfig)
+	}
 	s, notes, err := kubeburner.Import(from.File, o)
 	out := Imported{Scenario: s, Format: "kube-burner"}
 	for _, n := range notes {
@@ -143,6 +152,29 @@ func fromKubeBurner(from Options) (Imported, error) {
 	}
 	return out, err
 }
+
+// served asks a cluster where objects of a kind are. A cluster that cannot be asked is told
+// of by the run.
+func served(kubeconfig string) func(apiVersion, kind string) (plural string, namespaced bool, err error) {
+	return func(apiVersion, kind string) (string, bool, error) {
+		e, err := endpoint.FromKubeconfig(kubeconfig, "")
+		if err != nil {
+			return "", false, err
+		}
+		client, err := wire.New(e, wire.Options{UserAgent: "windtunnel-import", Clock: clock.Start()})
+		if err != nil {
+			return "", false, err
+		}
+		defer client.Close()
+		ctx, cancel := context.WithTimeout(context.Background(), askWithin)
+		defer cancel()
+		r, err := discovery.New(client).Kind(ctx, apiVersion, kind)
+		return r.Name, r.Namespaced, err
+	}
+}
+
+// askWithin bounds a question to a cluster while a config is read.
+const askWithin = 10 * time.Second
 
 // noteOf takes a note's text apart: the field that it is about comes first.
 func noteOf(text, why string, changes bool) Note {

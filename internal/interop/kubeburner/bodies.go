@@ -26,6 +26,7 @@ type item struct {
 	resource string
 	kind     string
 	cluster  bool   // outside of namespaces
+	unknown  bool   // nobody says whether it is
 	fixed    string // namespace that the template itself says
 	every    int
 	with     map[string]any
@@ -261,6 +262,7 @@ func (b *bodies) sample(j *job, it *item, part document) bool {
 	if names := it.sample.Spec.Names; it.kind == "CustomResourceDefinition" && names.Kind != "" {
 		b.kinds[groupKind{it.sample.Spec.Group, names.Kind}] = crd{names.Plural, it.sample.Spec.Scope == "Cluster"}
 	}
+	it.unknown = !b.known(it.sample.APIVersion, it.kind)
 	it.resource, it.cluster = b.resource(it.sample.APIVersion, it.kind)
 	b.noteCommands(it)
 	return true

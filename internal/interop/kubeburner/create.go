@@ -110,7 +110,7 @@ func (c *creation) namespaces() []scenario.Step {
 		return nil
 	}
 	if j.Namespace == "" {
-		c.add(c.at(j.At), "job.namespace: job %q has objects that need one", j.Name)
+		c.lacksNamespace()
 		return nil
 	}
 	count, base, name := -1, j.Namespace, j.Namespace
@@ -136,6 +136,20 @@ func (c *creation) namespaces() []scenario.Step {
 		Body: c.namespaceBody(name), Count: max(1, count-first), With: c.with(j, c.run), Retry: retry(),
 		Pace: scenario.Pace{Constant: j.qps()}, Timeout: unit.Duration(c.cfg.Global.RequestTimeout),
 	}}}
+}
+
+// lacksNamespace says which objects need the namespace that the job does not say.
+func (c *creation) lacksNamespace() {
+	for _, it := range c.items {
+		switch {
+		case it.cluster || it.fixed != "":
+		case it.unknown:
+			c.add(c.at(it.object.At), "object.objectTemplate: the kind %s of %s is unknown: the config brings no definition of it (--kubeconfig FILE asks a cluster that serves it); "+
+				"if its objects are in namespaces, job %q needs a namespace", it.kind, it.sample.APIVersion, c.j.Name)
+		default:
+			c.add(c.at(c.j.At), "job.namespace: job %q has objects that need one", c.j.Name)
+		}
+	}
 }
 
 // namespaceBody is the template of a job's namespaces.

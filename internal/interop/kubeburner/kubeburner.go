@@ -38,6 +38,10 @@ type Options struct {
 	UUID         string           // of the run; default: made of the seed and the config
 	RunID        string           // default: made of them likewise
 	Seed         uint64           // default scenario.DefaultSeed
+
+	// Served asks the cluster that the config is to run in for a kind that neither
+	// Kubernetes nor the config brings; nil: there is no cluster to ask.
+	Served func(apiVersion, kind string) (plural string, namespaced bool, err error)
 }
 
 // Is tells whether a file looks like a config of kube-burner. Such a file may

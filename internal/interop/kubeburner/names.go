@@ -87,6 +87,28 @@ func (b *bodies) resource(apiVersion, kind string) (name string, cluster bool) {
 	return known.plural + "." + group, known.cluster
 }
 
+// known tells whether it is known where objects of a kind are: in Kubernetes, of the
+// config's own definitions, or in the cluster that is asked.
+func (b *bodies) known(apiVersion, kind string) bool {
+	group, _, ok := strings.Cut(apiVersion, "/")
+	if !ok || !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io") {
+		return true
+	}
+	key := groupKind{group, kind}
+	if _, ok := b.kinds[key]; ok || slices.Contains(clusterKinds(), kind) {
+		return true
+	}
+	if b.opts.Served == nil {
+		return false
+	}
+	plural, namespaced, err := b.opts.Served(apiVersion, kind)
+	if err != nil {
+		return false
+	}
+	b.kinds[key] = crd{plural, !namespaced}
+	return true
+}
+
 // plural is the rule by which kinds become resources.
 func plural(kind string) string {
 	name := strings.ToLower(kind)
