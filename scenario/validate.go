@@ -358,8 +358,11 @@ func (c *checker) allGroups() []string { return slices.Concat(c.groups, c.inside
 
 // bodyVariables are the names that every template of a dialect has.
 func bodyVariables(dialect string) []string {
-	if dialect == "clusterloader2" {
+	switch dialect {
+	case "clusterloader2":
 		return []string{"Name", "Namespace", "Index"}
+	case "kube-burner": // inputVars win over its own, and .Name and such are none of them
+		return nil
 	}
 	return []string{"Name", "Namespace", "Index", "Replica", "Group", "Seed"}
 }

@@ -22,6 +22,7 @@ import (
 type item struct {
 	object   *object
 	body     string // name of the body
+	name     string // of the item, where several have one body
 	index    int    // among the job's, for the label
 	resource string
 	kind     string
@@ -29,12 +30,16 @@ type item struct {
 	unknown  bool   // nobody says whether it is
 	fixed    string // namespace that the template itself says
 	every    int
+	at       []int // of an item whose kind is another at other iterations: its iterations
 	with     map[string]any
 	sample   sample
 }
 
 // count is how many of them so many iterations make.
 func (it item) count(iterations int) int {
+	if it.at != nil {
+		return it.object.Replicas * len(it.at)
+	}
 	every := it.rhythm(iterations)
 	return it.object.Replicas * ((iterations + every - 1) / every)
 }
@@ -51,6 +56,7 @@ func (it item) rhythm(iterations int) int {
 type bodyKey struct {
 	file     string
 	document int
+	kind     string // where the kind differs between the template's objects
 }
 
 // sample is what the first object made of a body says.
@@ -149,7 +155,7 @@ var callsTemplate = regexp.MustCompile(`\{\{-?\s*(template|block)\s`)
 // items reads the templates of a create job.
 func (b *bodies) items(j *job) []item {
 	var out []item
-	used := map[string]bool{}
+	used, index := map[string]bool{}, 0
 	for i := range j.Objects {
 		o := &j.Objects[i]
 		if o.Replicas < 1 {
@@ -161,11 +167,15 @@ func (b *bodies) items(j *job) []item {
 			continue
 		}
 		for n, part := range documents(text) {
-			it := item{object: o, index: len(out), every: o.RepeatEveryNIterations, with: map[string]any{}}
+			it := item{object: o, index: index, every: o.RepeatEveryNIterations, with: map[string]any{}}
+			index++
 			maps.Copy(it.with, o.InputVars)
 			it.with[template.ObjectIndexVariable], it.with[template.ObjectGroupVariable] = int64(it.index), int64(o.Group.ID)
-			it.body = b.body(bodyKey{o.ObjectTemplate, n}, part.text, used)
-			if b.sample(j, &it, part) {
+			it.body = b.body(bodyKey{file: o.ObjectTemplate, document: n}, part.text, used)
+			ok, differs := b.sample(j, &it, part)
+			if differs || ok && it.count(j.JobIterations) <= maxTrials && writtenKind.MatchString(part.text) {
+				out = append(out, kinds{b, j, it, n, part}.split(used)...)
+			} else if ok {
 				out = append(out, it)
 			}
 		}
@@ -229,12 +239,13 @@ func documents(text string) []document {
 }
 
 // sample makes some of an item's objects: it finds out of what kind they are,
-// which files they read, and whether the template can be executed at all.
-func (b *bodies) sample(j *job, it *item, part document) bool {
+// which files they read, and whether the template can be executed at all. differs says
+// that they are not of one kind.
+func (b *bodies) sample(j *job, it *item, part document) (ok, differs bool) {
 	t, err := template.Compile(b.path(it.object.ObjectTemplate), b.out.Bodies[it.body].Text, part.line, template.KubeBurner)
 	if err != nil {
 		b.fault("", 0, err.Error())
-		return false
+		return false, false
 	}
 	if j.DefaultMissingKeysWithZero {
 		missing(t, it.with)
@@ -246,26 +257,24 @@ func (b *bodies) sample(j *job, it *item, part document) bool {
 	}
 	if err != nil {
 		if strings.Contains(err.Error(), "but the first object was a") {
-			b.unsupported(b.at(it.object.At), "object.objectTemplate", it.object.ObjectTemplate,
-				"its kind differs between iterations; a body makes objects of one kind")
-			return false
+			return false, true
 		}
 		b.fault("", 0, err.Error())
-		return false
+		return false, false
 	}
 	var other *json.UnmarshalTypeError // a field that means something else in this kind
 	if err := json.Unmarshal(raw, &it.sample); err != nil && !errors.As(err, &other) {
 		b.fault(b.path(it.object.ObjectTemplate), part.line, err.Error())
-		return false
+		return false, false
 	}
 	it.kind, it.fixed = it.sample.Kind, it.sample.Metadata.Namespace
-	if names := it.sample.Spec.Names; it.kind == "CustomResourceDefinition" && names.Kind != "" {
-		b.kinds[groupKind{it.sample.Spec.Group, names.Kind}] = crd{names.Plural, it.sample.Spec.Scope == "Cluster"}
+	if it.kind == "CustomResourceDefinition" {
+		b.define(j, it, t)
 	}
 	it.unknown = !b.known(it.sample.APIVersion, it.kind)
 	it.resource, it.cluster = b.resource(it.sample.APIVersion, it.kind)
 	b.noteCommands(it)
-	return true
+	return true, false
 }
 
 // noteCommands notes that what containers are to run is not run, and what makes pods fail.
@@ -318,6 +327,9 @@ var readsVarying = regexp.MustCompile("ReadFile\\s+[^\"`\\s]|\\|\\s*ReadFile")
 func (b *bodies) trial(j *job, it *item, t *template.Template) ([]byte, error) {
 	every := it.rhythm(j.JobIterations)
 	indices := []int{0, every, (j.JobIterations - 1) / every * every}
+	if len(it.at) > 0 {
+		indices = []int{it.at[0], it.at[len(it.at)/2], it.at[len(it.at)-1]}
+	}
 	replicas := []int{1, it.object.Replicas}
 	if readsVarying.MatchString(b.out.Bodies[it.body].Text) && it.count(j.JobIterations) <= maxTrials {
 		indices, replicas = nil, nil

@@ -71,9 +71,12 @@ func (c *creation) all() []scenario.Step {
 	c.out.Groups = append(c.out.Groups, scenario.Group{Name: c.name, Selector: selector(map[string]string{labelJob: c.j.Name, labelRun: c.run})})
 	steps := c.namespaces()
 	switch {
+	case varies(c.items) && (c.grouped() || c.j.IncrementalLoad != nil):
+		c.unsupported(c.at(c.j.At), "job.objects", "job "+c.j.Name, "kinds that differ between iterations go neither with groups of objects nor with incrementalLoad: its objects are not made")
+		return nil
 	case c.grouped():
 		steps = append(steps, c.byGroups()...)
-	case c.j.PodWait && !c.j.WaitWhenFinished || c.has("onEachIteration"):
+	case c.j.PodWait && !c.j.WaitWhenFinished || c.has("onEachIteration") || varies(c.items):
 		steps = append(steps, c.byIterations()...)
 	default:
 		steps = append(steps, c.create(c.name, c.items))
@@ -168,7 +171,7 @@ func (c *creation) namespaceBody(name string) string {
 	for _, k := range sorted(c.j.NamespaceAnnotations) {
 		text += fmt.Sprintf("    %s: %s\n", escape(k), strconv.Quote(escape(c.j.NamespaceAnnotations[k])))
 	}
-	return c.body(bodyKey{"namespace.yml: " + text, 0}, text, map[string]bool{})
+	return c.body(bodyKey{file: "namespace.yml: " + text}, text, map[string]bool{})
 }
 
 // create is a step that makes items for every iteration, at the job's rate.
@@ -179,7 +182,7 @@ func (c *creation) create(name string, items []item) scenario.Step {
 		Timeout: unit.Duration(c.cfg.Global.RequestTimeout),
 	}
 	for _, it := range items {
-		x.Objects = append(x.Objects, scenario.Item{Body: it.body, With: it.with, Replicas: it.object.Replicas, Every: it.rhythm(c.iterations)})
+		x.Objects = append(x.Objects, scenario.Item{Body: it.body, Name: it.name, With: it.with, Replicas: it.object.Replicas, Every: it.rhythm(c.iterations)})
 	}
 	c.place(x)
 	name = c.step(name)
@@ -255,12 +258,12 @@ func (c *creation) collectGroup(name string, items []item) []scenario.Step {
 func (c *creation) byIterations() []scenario.Step {
 	var steps []scenario.Step
 	if c.iterations*(1+len(c.items)) > maxSteps {
-		c.add(c.at(c.j.At+".jobIterations"), "job %q: podWait or a hook on each iteration makes more than %d steps of it", c.j.Name, maxSteps)
+		c.add(c.at(c.j.At+".jobIterations"), "job %q: podWait, a hook on each iteration or kinds that differ make more than %d steps of it", c.j.Name, maxSteps)
 		return nil
 	}
 	if c.j.ChurnConfig.on() {
 		c.unsupported(c.at(c.j.ChurnConfig.At), "job.churnConfig", "churn of "+c.j.Name,
-			"not beside podWait or a hook on each iteration: churn is of one step's objects")
+			"not beside podWait, a hook on each iteration or kinds that differ: churn is of one step's objects")
 	}
 	for i := range c.iterations {
 		steps = append(steps, c.hooks("onEachIteration")...)
@@ -268,9 +271,9 @@ func (c *creation) byIterations() []scenario.Step {
 		one.iterations = 1
 		var items []item
 		for _, it := range c.items {
-			if i%it.rhythm(c.iterations) == 0 {
+			if it.has(i, c.iterations) {
 				it.with = maps.Clone(it.with)
-				it.with["Iteration"], it.every = int64(i), 1
+				it.with["Iteration"], it.every, it.at = int64(i), 1, nil
 				items = append(items, it)
 			}
 		}
@@ -299,10 +302,17 @@ func (c *creation) byIterations() []scenario.Step {
 // wait counts.
 func (c *creation) verify() []scenario.Step {
 	var out []scenario.Step
+	counted := map[string]int{} // the step that counts objects of a resource and an index
 	for _, it := range c.items {
 		if _, waited := it.condition(); waited && it.object.Wait && (c.j.WaitWhenFinished || c.cfg.Global.WaitWhenFinished) || it.object.Group.GC {
 			continue
 		}
+		which := it.resource + " " + c.own(it)
+		if at, ok := counted[which]; ok { // replicas of one kind
+			out[at].Wait.Count += it.count(c.iterations)
+			continue
+		}
+		counted[which] = len(out)
 		step := scenario.Step{Name: c.step(c.name, "verify", it.body), Wait: &scenario.Wait{
 			Objects: it.resource, Namespace: "*", Selector: c.own(it), Condition: "true", Count: it.count(c.iterations), Within: unit.Duration(time.Minute),
 		}}

@@ -202,7 +202,7 @@ func (c selectJob) patch(o *object, call *scenario.Call) bool {
 		text = escape(text)
 	}
 	call.Patch = patches()[o.PatchType]
-	call.Body = c.body(bodyKey{o.ObjectTemplate, 0}, text, map[string]bool{})
+	call.Body = c.body(bodyKey{file: o.ObjectTemplate}, text, map[string]bool{})
 	t, err := template.Compile(c.path(o.ObjectTemplate), c.out.Bodies[call.Body].Text, 1, template.KubeBurner)
 	if err == nil {
 		if c.j.DefaultMissingKeysWithZero {

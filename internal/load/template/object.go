@@ -114,6 +114,21 @@ func oneDocument(text []byte) ([]byte, error) {
 	return nil, errMany
 }
 
+// KindOf returns what an object is, whatever the first one was.
+func (t *Template) KindOf(v Vars) (apiVersion, kind string, err error) {
+	x := t.pool.Get().(*executor)
+	defer t.pool.Put(x)
+	text, err := x.execute(v, nil)
+	if err != nil {
+		return "", "", t.explain(err, v.Name, v.With)
+	}
+	_, h, err := toJSON(text, t.dialect.lastWins)
+	if err != nil {
+		return "", "", t.fail(v, err)
+	}
+	return h.APIVersion, h.Kind, nil
+}
+
 // Twice says which key a mapping of an object has twice, where the dialect lets the last
 // value count; empty where there is none, or the template gives no object.
 func (t *Template) Twice(v Vars) string {
