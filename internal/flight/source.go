@@ -125,7 +125,7 @@ func readSource(file string) ([]byte, error) {
 }
 
 func fromClusterLoader2(from Options) (Imported, error) {
-	o := clusterloader2.Options{Set: from.Set, Overrides: from.Overrides, Env: environ.New(os.Environ(), from.Env)}
+	o := clusterloader2.Options{Attached: from.Kubeconfig != "", Set: from.Set, Overrides: from.Overrides, Env: environ.New(os.Environ(), from.Env)}
 	if from.Seed != nil {
 		o.Seed = *from.Seed
 	}

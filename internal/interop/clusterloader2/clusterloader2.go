@@ -29,6 +29,7 @@ type Options struct {
 	Overrides []string          // files of variables, later ones win
 	Env       *environ.Environ  // those that begin with CL2_ are variables; nil is an empty one
 	Scenario  string            // of a suite with several: the identifier of the one that is meant; or Scenario in Set
+	Attached  bool              // the nodes are those of a cluster that is there; none is simulated
 	Seed      uint64            // of the scenario and of random values; 0 is scenario.DefaultSeed
 }
 

@@ -40,7 +40,7 @@ func (im *importer) givenLabels() map[string]string {
 
 // place makes the nodes fit the pods of an object.
 func (l *lowering) place(o *object, s sample) {
-	if s.pods == 0 && !s.everyNode {
+	if s.pods == 0 && !s.everyNode || l.options.Attached {
 		return
 	}
 	had, missed := len(l.nodes.Values()), len(l.nodes.Unmet())
@@ -50,13 +50,13 @@ func (l *lowering) place(o *object, s sample) {
 		l.nodes.first = at
 	}
 	for _, what := range l.nodes.Unmet()[missed:] {
-		l.differs(at, o.ObjectTemplatePath, "the pods select nodes with %s, which no simulated node has: they stay pending", what)
+		l.differs(at, "nodeSelector", "the pods of %s select nodes with %s, which no simulated node has: they stay pending", o.ObjectTemplatePath, what)
 	}
 }
 
 // label gives the nodes their labels: those of --set, or those that pods select.
 func (l *lowering) label() {
-	if l.nodes.Fixed != nil {
+	if l.nodes.Fixed != nil && !l.options.Attached {
 		l.out.Fleet.Labels = l.nodes.Fixed
 		return
 	}
@@ -70,5 +70,5 @@ func (l *lowering) label() {
 		all = append(all, fmt.Sprintf("%s=%s", key, values[key]))
 	}
 	text := strings.Join(all, ",")
-	l.differs(l.nodes.first, "nodes", "pods select nodes by labels, so all simulated nodes get %s; if the nodes of your cluster have them, say so with --set %s=%s", text, nodeLabels, text)
+	l.differs(l.nodes.first, "nodeSelector", "pods select nodes by labels, so all simulated nodes get %s; if the nodes of your cluster have them, say so with --set %s=%s", text, nodeLabels, text)
 }

@@ -24,13 +24,13 @@ func TestNodeLabels(t *testing.T) {
 		changes     int
 	}{
 		{"selected", phase(strings.Replace(bundle, "cm.yaml", "job.yaml", 1)), nil, "map[kind:simulated purpose:batch]",
-			"c.yaml:5: nodes: pods select nodes by labels, so all simulated nodes get kind=simulated,purpose=batch; if the nodes of your cluster have them, say so with --set NodeLabels=kind=simulated,purpose=batch", 1},
+			"c.yaml:5: nodeSelector: pods select nodes by labels, so all simulated nodes get kind=simulated,purpose=batch; if the nodes of your cluster have them, say so with --set NodeLabels=kind=simulated,purpose=batch", 1},
 		{"said so", phase(strings.Replace(bundle, "cm.yaml", "job.yaml", 1)), map[string]string{"NodeLabels": "kind=simulated,purpose=batch"}, "map[kind:simulated purpose:batch]", "", 0},
 		{"others", phase(strings.Replace(bundle, "cm.yaml", "job.yaml", 1)), map[string]string{"NodeLabels": "purpose=batch"}, "map[purpose:batch]",
-			"c.yaml:5: job.yaml: the pods select nodes with kind In (simulated), which no simulated node has: they stay pending", 1},
+			"c.yaml:5: nodeSelector: the pods of job.yaml select nodes with kind In (simulated), which no simulated node has: they stay pending", 1},
 		{"two values", both, nil, "map[kind:simulated purpose:batch]",
-			"c.yaml:6: other.yaml: the pods select nodes with purpose=web, which no simulated node has: they stay pending\n" +
-				"c.yaml:5: nodes: pods select nodes by labels, so all simulated nodes get kind=simulated,purpose=batch; if the nodes of your cluster have them, say so with --set NodeLabels=kind=simulated,purpose=batch", 2},
+			"c.yaml:6: nodeSelector: the pods of other.yaml select nodes with purpose=web, which no simulated node has: they stay pending\n" +
+				"c.yaml:5: nodeSelector: pods select nodes by labels, so all simulated nodes get kind=simulated,purpose=batch; if the nodes of your cluster have them, say so with --set NodeLabels=kind=simulated,purpose=batch", 2},
 		{"no pods", phase(bundle), nil, "map[]", "", 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -52,6 +52,10 @@ func TestNodeLabels(t *testing.T) {
 				t.Errorf("labels %s, want %s; %d notes change, want %d\n got %s\nwant %s", got, tt.labels, changes, tt.changes, strings.Join(all, "\n"), tt.notes)
 			}
 		})
+	}
+	s, notes := imported(t, map[string]string{"c.yaml": top + phase(strings.Replace(bundle, "cm.yaml", "job.yaml", 1)), "cm.yaml": cm, "job.yaml": job}, clusterloader2.Options{Nodes: 3, Attached: true})
+	if len(s.Fleet.Labels) > 0 || notes != "" {
+		t.Errorf("nodes of a cluster that is there: %v %s", s.Fleet.Labels, notes)
 	}
 	dir := folder(t, map[string]string{"c.yaml": top + phase(bundle), "cm.yaml": cm})
 	_, _, err := clusterloader2.Import(filepath.Join(dir, "c.yaml"), clusterloader2.Options{Nodes: 1, Set: map[string]string{"NodeLabels": "a"}})
