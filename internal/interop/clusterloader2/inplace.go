@@ -15,11 +15,11 @@ import (
 // waitRunningPods waits until the selected pods that run are as many as wanted,
 // no fewer and, where there were more of them, no more.
 func waitRunningPods(l *lowering, c call, _ int) []scenario.Step {
-	if !c.has("desiredPodCount") {
-		c.im.faults.at(c.where, "%s: desiredPodCount is needed", c.method)
+	count, ok := c.count("desiredPodCount")
+	if !ok {
 		return nil
 	}
-	count, selector, namespace := c.whole("desiredPodCount", 0), c.text("labelSelector", ""), c.text("namespace", "")
+	selector, namespace := c.text("labelSelector", ""), c.text("namespace", "")
 	within := unit.Duration(c.duration("timeout", time.Minute))
 	s, ok := selectorOf(selector)
 	if !ok {
@@ -151,12 +151,12 @@ func waitNodes(l *lowering, c call, _ int) []scenario.Step {
 // claims are bound.
 func waitPhase(resource, count string) func(*lowering, call, int) []scenario.Step {
 	return func(_ *lowering, c call, _ int) []scenario.Step {
-		if !c.has(count) {
-			c.im.faults.at(c.where, "%s: %s is needed", c.method, count)
+		n, ok := c.count(count)
+		if !ok {
 			return nil
 		}
 		w := scenario.Wait{
-			Objects: resource, Selector: c.text("labelSelector", ""), Count: c.whole(count, 0),
+			Objects: resource, Selector: c.text("labelSelector", ""), Count: n,
 			Namespace: c.text("namespace", ""), Condition: "{.status.phase}=Bound", Within: unit.Duration(c.duration("timeout", time.Minute)),
 		}
 		if resource == "persistentvolumes" {

@@ -91,6 +91,20 @@ func (c call) whole(name string, fallback int) int {
 	return int(f)
 }
 
+// count is a whole number that has to be there, of at least 0; false, with a
+// fault, where it is not.
+func (c call) count(name string) (int, bool) {
+	if !c.has(name) {
+		c.im.faults.at(c.where, "%s: %s is needed", c.method, name)
+		return 0, false
+	}
+	n := c.whole(name, 0)
+	if n < 0 {
+		c.fault(name, "%d is below 0", n)
+	}
+	return n, n >= 0
+}
+
 func (c call) truth(name string, fallback bool) bool {
 	switch v := c.params.values[name].(type) {
 	case nil:

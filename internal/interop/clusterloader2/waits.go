@@ -18,6 +18,9 @@ func waiting(name string, w scenario.Wait) []scenario.Step {
 	return []scenario.Step{{Name: name, Wait: &w}}
 }
 
+// unlimited is how long a wait without a limit takes at most.
+const unlimited = 24 * time.Hour
+
 // waitControlled waits until the pods of some controllers run, those of
 // controllers that others made included, or, when a phase deleted the
 // controllers, until their pods are gone.
@@ -33,6 +36,10 @@ func waitControlled(l *lowering, c call, _ int) []scenario.Step {
 		return nil
 	}
 	within := c.duration("operationTimeout", 10*time.Minute)
+	if within == 0 {
+		within = unlimited
+		c.note("operationTimeout: 0s is no limit in ClusterLoader2; the wait ends after %s here", unlimited)
+	}
 	now, ever, pods := l.controlled(kind, s, c.text("namespace", ""))
 	w := scenario.Wait{Objects: resourceOf(apiVersion, kind), Namespace: c.text("namespace", ""), Selector: s.String(), Within: unit.Duration(within)}
 	updated, margin := c.truth("checkIfPodsAreUpdated", true), c.whole("countErrorMargin", 0)

@@ -119,6 +119,15 @@ func TestControlledKinds(t *testing.T) {
 	}
 }
 
+// TestUnlimitedWait: without a limit ClusterLoader2 waits for ever.
+func TestUnlimitedWait(t *testing.T) {
+	s, notes := imported(t, map[string]string{"c.yaml": top + measured("WaitForControlledPodsRunning", "action: start, apiVersion: apps/v1, kind: Deployment, operationTimeout: 0s") +
+		phase(bundle) + measured("WaitForControlledPodsRunning", "action: gather"), "cm.yaml": cm}, clusterloader2.Options{Nodes: 1})
+	if got, want := shown(s.Steps[1]), "wait deployments.apps count 0 all true deleted false within 24h0m0s unmet fail, continue"; got != want || !strings.Contains(notes, "0s is no limit") {
+		t.Errorf("%s, want %s\n%s", got, want, notes)
+	}
+}
+
 // TestNodeFailures: a share of the nodes is rounded up, half of the jitter is
 // added on average, and the next interval begins when the nodes are back.
 func TestNodeFailures(t *testing.T) {

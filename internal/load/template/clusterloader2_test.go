@@ -143,6 +143,7 @@ func TestClusterLoader2Objects(t *testing.T) {
 		{"apiVersion: v1\nkind: Pod\nmetadata: {name: other}\na: <>&\nb: 12345678901234567890\n", `{"a":"<>&","apiVersion":"v1","b":12345678901234567890,"kind":"Pod","metadata":{"name":"pod-17"}}`, true},
 		{"apiVersion: v1\nkind: Pod\na: {{.BaseName}}-{{.Index}}\nb: {{.Nope}}\nc: {{.Seed}}\n",
 			`{"a":"pod-17","apiVersion":"v1","b":"<no value>","c":"<no value>","kind":"Pod","metadata":{"name":"pod-17"}}`, true},
+		{"apiVersion: v1\nkind: Pod\na: {{StructuralData .BaseName}}\n", `{"a":"pod","apiVersion":"v1","kind":"Pod","metadata":{"name":"pod-17"}}`, true},
 		{"apiVersion: v1\nkind: Pod\na: {{AddInt .Index 1}}\n", `{"a":18,"apiVersion":"v1","kind":"Pod","metadata":{"name":"pod-17"}}`, false},
 		{"apiVersion: v1\nkind: Pod\na: {{IncludeFile \"note.txt\"}}\n", `{"a":"some text","apiVersion":"v1","kind":"Pod","metadata":{"name":"pod-17"}}`, true},
 	} {
