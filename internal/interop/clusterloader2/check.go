@@ -159,7 +159,7 @@ func (im checker) measurement(m *measurement, path string) {
 	if (m.Identifier == "") == (len(m.Instances) == 0) {
 		im.faults.at(m.spot(), "%s: exactly one of identifier and instances is needed", path)
 	}
-	if methodNamed(m.Method).lower == nil {
+	if im.method(m.Method).lower == nil {
 		var known []string
 		for _, one := range methods() {
 			known = append(known, one.name)

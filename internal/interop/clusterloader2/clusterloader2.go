@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -116,6 +117,8 @@ type importer struct {
 	faults    *faults
 	notes     []Note
 	noted     map[string]bool
+	fates     map[reflect.Type][]field // of the types' fields; made when the first one is asked for
+	byName    map[string]method        // the measurements; likewise
 }
 
 // scenario makes the scenario of a config; the faults are in im.

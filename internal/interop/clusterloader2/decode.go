@@ -120,7 +120,7 @@ func (d decoder) after(parent reflect.Value, f reflect.StructField, k *yaml.Node
 	if value.Kind() == reflect.Pointer && !value.IsNil() {
 		value = value.Elem()
 	}
-	d.im.told(spot{d.file, d.Line(k)}, at.Path, fateOf(parent.Type(), lowerFirst(f.Name)), value.Interface())
+	d.im.told(spot{d.file, d.Line(k)}, at.Path, d.im.fateOf(parent.Type(), lowerFirst(f.Name)), value.Interface())
 }
 
 // params reads values by name, whatever they are.

@@ -38,13 +38,14 @@ type typeFates struct {
 }
 
 // fateOf returns the fate of a type's field; nil where none is declared.
-func fateOf(of reflect.Type, name string) *field {
-	for _, t := range configFates() {
-		if t.of == of {
-			return fieldNamed(t.fields, name)
+func (im *importer) fateOf(of reflect.Type, name string) *field {
+	if im.fates == nil {
+		im.fates = map[reflect.Type][]field{}
+		for _, t := range configFates() {
+			im.fates[t.of] = t.fields
 		}
 	}
-	return nil
+	return fieldNamed(im.fates[of], name)
 }
 
 func fieldNamed(fields []field, name string) *field {

@@ -31,7 +31,7 @@ func (l *lowering) calls(s *step) []call {
 // measure lowers one use. It goes by the parameters of this use and those of its
 // start, each where ClusterLoader2 reads it.
 func (l *lowering) measure(c call) []scenario.Step {
-	m, key := methodNamed(c.method), c.key()
+	m, key := l.method(c.method), c.key()
 	begun, ok := l.started[key]
 	if m.lower == nil || !c.acts(m, ok) {
 		return nil

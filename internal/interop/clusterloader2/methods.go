@@ -219,12 +219,13 @@ func names(fields []field) []string {
 
 func sortedNames(values map[string]any) []string { return slices.Sorted(maps.Keys(values)) }
 
-// methodNamed finds a measurement; its lower is nil where there is none.
-func methodNamed(name string) method {
-	for _, m := range methods() {
-		if m.name == name {
-			return m
+// method finds a measurement; its lower is nil where there is none.
+func (im *importer) method(name string) method {
+	if im.byName == nil {
+		im.byName = map[string]method{}
+		for _, m := range methods() {
+			im.byName[m.name] = m
 		}
 	}
-	return method{name: name}
+	return im.byName[name]
 }
