@@ -29,7 +29,9 @@ func waitRunningPods(l *lowering, c call, _ int) []scenario.Step {
 	var steps []scenario.Step
 	if count > 0 {
 		w := scenario.Wait{Objects: "pods", Namespace: namespace, Selector: selector, Count: count, Within: within, Condition: `self.status.phase == "Running"`}
-		if g := l.groupFor(selector, namespace); g != "" {
+		if l.podsOfJobs(s, namespace) {
+			w.Condition = `self.status.phase in ["Running", "Succeeded"]` // the fleet's pods of a Job end at once
+		} else if g := l.groupFor(selector, namespace); g != "" {
 			w = scenario.Wait{Pods: g, Are: "running", Count: count, Within: within}
 		}
 		steps = waiting(c.identifier, w)

@@ -221,6 +221,18 @@ func hasCondition(kind, status string) string {
 	return fmt.Sprintf("self.status.conditions.exists(c, c.type == %q && c.status == %q)", kind, status)
 }
 
+// podsOfJobs tells whether a selector finds pods of Jobs.
+func (l *lowering) podsOfJobs(s labels.Selector, namespace string) bool {
+	for _, c := range l.known {
+		for _, i := range c.items {
+			if i.kind == "Job" && s.Matches(labels.Set(i.sample.podLabels)) && c.scope.holds(namespace, l.out.Namespaces.Prefix) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // hadMorePods tells whether there may have been more pods of a selector than a
 // wait wants: then it has to wait for some to go. Pods of Jobs stay when they
 // are done, and ClusterLoader2 does not count them.

@@ -92,6 +92,18 @@ func TestWaitsForFewerPods(t *testing.T) {
 	}
 }
 
+// TestPodsOfJobs: the fleet's pods of a Job end at once, so a wait for them to
+// run takes those that ended too.
+func TestPodsOfJobs(t *testing.T) {
+	job := "apiVersion: batch/v1\nkind: Job\nspec: {parallelism: 2, template: {metadata: {labels: {app: x}}, spec: {containers: [{name: a}]}}}\n"
+	s, _ := imported(t, map[string]string{"job.yaml": job, "c.yaml": top + measured("PodStartupLatency", "action: start, labelSelector: app = x") +
+		phase(strings.Replace(bundle, "cm.yaml", "job.yaml", 1)) + measured("WaitForRunningPods", "desiredPodCount: 2, labelSelector: app = x")}, clusterloader2.Options{Nodes: 1})
+	w := s.Steps[1].Wait
+	if w.Objects != "pods" || w.Count != 2 || w.Condition != `self.status.phase in ["Running", "Succeeded"]` {
+		t.Errorf("%+v", w)
+	}
+}
+
 // TestControlledKinds: ClusterLoader2 finds the pods of a controller by its
 // template; pods have none of their own.
 func TestControlledKinds(t *testing.T) {
