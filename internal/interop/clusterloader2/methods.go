@@ -136,7 +136,7 @@ func waits() []method {
 		{"WaitForControlledPodsRunning", waitControlled, "start gather stop", true, slices.Concat(selecting(start, true), []field{
 			{name: "apiVersion", fate: honored, when: start, text: "`objects`"},
 			{name: "kind", fate: honored, when: start, text: "`objects`"},
-			{name: "operationTimeout", fate: honored, when: start, text: "`within`; 10m by default, and twice as long for a deletion"},
+			{name: "operationTimeout", fate: honored, when: start, text: "`within`; 10m by default, and twice as long for a deletion unless CL2_WAIT_FOR_CONTROLLED_PODS_USE_EXACT_OPERATION_TIMEOUT is set"},
 			{name: "checkIfPodsAreUpdated", fate: honored, when: start, text: "part of `condition`"},
 			{name: "countErrorMargin", fate: honored, when: start, text: "part of `condition`"},
 			{name: "syncTimeout", fate: noted, when: gather, text: "the wait needs no informer of its own"},

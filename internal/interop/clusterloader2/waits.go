@@ -18,6 +18,10 @@ func waiting(name string, w scenario.Wait) []scenario.Step {
 	return []scenario.Step{{Name: name, Wait: &w}}
 }
 
+// exactTimeout is the environment variable of ClusterLoader2 that gives a deletion
+// no more time than a creation, whatever its value is.
+const exactTimeout = "CL2_WAIT_FOR_CONTROLLED_PODS_USE_EXACT_OPERATION_TIMEOUT"
+
 // unlimited is how long a wait without a limit takes at most.
 const unlimited = 24 * time.Hour
 
@@ -58,7 +62,10 @@ func waitControlled(l *lowering, c call, _ int) []scenario.Step {
 		w.Condition, w.Count, w.All = running(kind, updated, margin), now, true
 		return waiting(c.identifier, w)
 	}
-	w.Deleted, w.Within = true, unit.Duration(2*within) // twice as long, as ClusterLoader2 allows
+	w.Deleted = true
+	if _, exact := l.options.Env.Lookup(exactTimeout); !exact {
+		w.Within *= 2 // as ClusterLoader2 allows
+	}
 	steps := waiting(c.identifier, w)
 	if kind == "Pod" {
 		return steps

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/interop/clusterloader2"
+	"github.com/windtunnel/windtunnel/internal/text/environ"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -128,6 +129,19 @@ func TestControlledKinds(t *testing.T) {
 	s, _ = imported(t, files("Job", cm, ""), clusterloader2.Options{Nodes: 1})
 	if got, want := shown(s.Steps[1]), "wait jobs.batch count 0 all true deleted false within 30s unmet fail, continue"; got != want {
 		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// TestTimeOfDeletion: a deletion has twice the time, unless the environment says otherwise.
+func TestTimeOfDeletion(t *testing.T) {
+	deployment := "apiVersion: apps/v1\nkind: Deployment\nspec: {template: {spec: {containers: [{name: a}]}}}\n"
+	files := map[string]string{"d.yaml": deployment, "c.yaml": top + measured("WaitForControlledPodsRunning", "action: start, apiVersion: apps/v1, kind: Deployment, operationTimeout: 3m") +
+		phase(strings.Replace(bundle, "cm.yaml", "d.yaml", 1)) + phase(strings.NewReplacer("cm.yaml", "d.yaml", "PerNamespace: 1", "PerNamespace: 0").Replace(bundle)) + measured("WaitForControlledPodsRunning", "action: gather")}
+	for want, env := range map[string]*environ.Environ{"6m0s": nil, "3m0s": environ.New([]string{"CL2_WAIT_FOR_CONTROLLED_PODS_USE_EXACT_OPERATION_TIMEOUT="}, nil)} {
+		s, _ := imported(t, files, clusterloader2.Options{Nodes: 1, Env: env})
+		if w := s.Steps[2].Wait; !w.Deleted || w.Within.String() != want {
+			t.Errorf("%+v, want within %s", w, want)
+		}
 	}
 }
 
