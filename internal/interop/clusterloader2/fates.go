@@ -175,7 +175,7 @@ func tuningFates() []typeFates {
 			{name: "timeLimitedLoad", fate: honored, text: "`within`"},
 			{name: "randomizedTimeLimitedLoad", fate: honored, text: "`within` with `random`"},
 			{name: "parallelismLimitedLoad", fate: honored, text: "`closed`"},
-			{name: "globalQPSLoad", fate: honored, text: "`constant`, shared by the phases of a step"},
+			{name: "globalQPSLoad", fate: honored, text: "`constant`, shared by the phases of a step; `steps` where it has a burst"},
 			{name: "poissonLoad", fate: honored, text: "`poisson`"},
 		}},
 		{reflect.TypeFor[qpsLoad](), "tuningSets.qpsLoad", []field{{name: "qps", fate: honored, text: "rate of `constant`"}}},
@@ -187,8 +187,8 @@ func tuningFates() []typeFates {
 		{reflect.TypeFor[timeLimitedLoad](), "tuningSets.timeLimitedLoad, tuningSets.randomizedTimeLimitedLoad", []field{{name: "timeLimit", fate: honored, text: "`within`"}}},
 		{reflect.TypeFor[parallelismLimitedLoad](), "tuningSets.parallelismLimitedLoad", []field{{name: "parallelismLimit", fate: honored, text: "`closed`"}}},
 		{reflect.TypeFor[globalLoad](), "tuningSets.globalQPSLoad", []field{
-			{name: "qps", fate: honored, text: "rate of `constant`"},
-			{name: "burst", fate: noted, usual: "1", changes: true, text: "the calls keep to qps from the first one on; no burst precedes them"},
+			{name: "qps", fate: honored, text: "the rate"},
+			{name: "burst", fate: honored, text: "calls that are due at once when the step begins: every step begins with a full bucket"},
 		}},
 		{reflect.TypeFor[poissonLoad](), "tuningSets.poissonLoad", []field{{name: "expectedActionsPerSecond", fate: honored, text: "rate of `poisson`"}}},
 	}

@@ -1,8 +1,11 @@
 package clusterloader2_test
 
 import (
+	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/windtunnel/windtunnel/internal/interop/clusterloader2"
 	"github.com/windtunnel/windtunnel/internal/text/environ"
@@ -99,5 +102,32 @@ func TestVariablesThatLookLikeSecrets(t *testing.T) {
 	_, notes, err := clusterloader2.Import(filepath.Join(dir, "c.yaml"), clusterloader2.Options{Nodes: 1, Env: environ.New([]string{"CL2_API_TOKEN=5"}, nil)})
 	if err != nil || len(notes) == 0 || !notes[0].Changes || notes[0].Text != "the templates do not see CL2_API_TOKEN, because it looks like a secret: --env CL2_API_TOKEN gives it to them" {
 		t.Errorf("%v %+v", err, notes)
+	}
+}
+
+// TestTokenBuckets: a burst is due at once, the rest at the rate; phases of a
+// step share both.
+func TestTokenBuckets(t *testing.T) {
+	one := func(name string) string {
+		return "{tuningSet: u, namespaceRange: {min: 1, max: 1}, replicasPerNamespace: 10, objectBundle: [{basename: " + name + ", objectTemplatePath: cm.yaml}]}"
+	}
+	for _, tt := range []struct{ burst, phases, want string }{
+		{"1", one("a"), "constant 5"}, {"4", one("a"), "4 at once, then 5"}, {"4", one("a") + ", " + one("b"), "2 at once, then 2.5, 2 at once, then 2.5"},
+	} {
+		s, _ := imported(t, map[string]string{"c.yaml": "name: t\ntuningSets: [{name: u, globalQPSLoad: {qps: 5, burst: " + tt.burst + "}}]\nsteps: [{name: s, phases: [" + tt.phases + "]}]\n", "cm.yaml": cm},
+			clusterloader2.Options{Nodes: 1})
+		var got []string
+		for one := range s.AllSteps() {
+			switch p := one.Create; {
+			case p == nil:
+			case len(p.Pace.Steps) > 0:
+				got = append(got, fmt.Sprintf("%v at once, then %v", p.Pace.Steps[0].Rate*time.Duration(p.Pace.Steps[0].For).Seconds(), p.Pace.Steps[1].Rate))
+			default:
+				got = append(got, fmt.Sprint("constant ", p.Pace.Constant))
+			}
+		}
+		if strings.Join(got, ", ") != tt.want {
+			t.Errorf("burst %s of %s\n got %s\nwant %s", tt.burst, tt.phases, strings.Join(got, ", "), tt.want)
+		}
 	}
 }

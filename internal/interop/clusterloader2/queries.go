@@ -65,7 +65,7 @@ func latencyQuery(matchers string, simple bool) string {
 	if simple {
 		return quantile("%v")
 	}
-	return "quantile_over_time(0.99, " + quantile("5m") + "[%v:30s])"
+	return fmt.Sprintf("(quantile_over_time(0.99, %s[%%v:30s]) or %[1]s)", quantile("5m")) // a short time may have no step of 30 s
 }
 
 // tolerating judges only the kinds of calls of which more than some were slow.

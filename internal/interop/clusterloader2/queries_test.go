@@ -151,3 +151,14 @@ func TestPausedAvailability(t *testing.T) {
 		}
 	}
 }
+
+// TestShortTimes: the windows of five minutes answer for a time that has no step
+// of 30 seconds in it.
+func TestShortTimes(t *testing.T) {
+	s, _ := imported(t, map[string]string{"c.yaml": top + measured("Sleep", "duration: 1s") +
+		measured("APIResponsivenessPrometheus", "action: gather, enableViolations: true")}, clusterloader2.Options{Nodes: 1})
+	answer, err := calls(t, 1000, 0).Instant(t.Context(), strings.ReplaceAll(s.Objectives[0].Query, "%v", "8s"), clock.Time(100*time.Second))
+	if err != nil || len(answer.Series) != 1 || answer.Series[0].Points[0].Value > 0.1 {
+		t.Errorf("%v %+v", err, answer)
+	}
+}

@@ -345,6 +345,9 @@ func (l reconciler) change(i *item, o *object, u *scenario.Update) bool {
 	return true
 }
 
+// burstWithin is how long the burst of a token bucket takes: as good as no time.
+const burstWithin = time.Millisecond
+
 // paceOf turns a tuning set into a pace; part is the share of its calls that
 // this step sends.
 func paceOf(t *tuningSet, part float64) scenario.Pace {
@@ -368,7 +371,13 @@ func paceOf(t *tuningSet, part float64) scenario.Pace {
 	case t.ParallelismLimitedLoad != nil:
 		return scenario.Pace{Closed: max(1, int(math.Round(float64(t.ParallelismLimitedLoad.ParallelismLimit)*part)))}
 	case t.GlobalQPSLoad != nil:
-		return scenario.Pace{Constant: rate(t.GlobalQPSLoad.QPS)}
+		burst := int(math.Round(float64(t.GlobalQPSLoad.Burst) * part))
+		if burst <= 1 {
+			return scenario.Pace{Constant: rate(t.GlobalQPSLoad.QPS)}
+		}
+		return scenario.Pace{Steps: []scenario.Stair{
+			{Rate: float64(burst) / burstWithin.Seconds(), For: unit.Duration(burstWithin)}, {Rate: rate(t.GlobalQPSLoad.QPS)},
+		}}
 	case t.PoissonLoad != nil:
 		return scenario.Pace{Poisson: rate(t.PoissonLoad.ExpectedActionsPerSecond)}
 	}
