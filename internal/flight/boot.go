@@ -2,6 +2,7 @@ package flight
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -210,6 +211,42 @@ func (r *run) populate(ctx context.Context) error {
 type stages struct {
 	machine *machine.Machine
 	objects []kwok.Document // that belong to them
+	sources []*kwok.Stage
+}
+
+// lack joins an error for each stage, and each object of the stages' files, of a kind that
+// neither Kubernetes nor a definition brings to a plane of the run's own.
+func (s stages) lack(brought steps.Definitions) error {
+	var errs []error
+	told := map[kwok.Resource]bool{}
+	for _, one := range s.sources {
+		r := one.Resource()
+		if err := brought.Lack(r.APIVersion, r.Kind); err != nil && !told[r] {
+			told[r] = true
+			errs = append(errs, one.Fault("spec.resourceRef", fmt.Errorf("%s: %w", r, err)))
+		}
+	}
+	for _, d := range s.objects {
+		if err := brought.Lack(d.APIVersion, d.Kind); err != nil {
+			errs = append(errs, fmt.Errorf("%s:%d: %s %s: %w", d.Path, d.Line, d.Kind, d.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkObjects refuses what of the files of fleet.stages can be no object beside stages:
+// kinds of kwok's kubelet, which a scenario's fleet does not serve, and objects in namespaces.
+func checkObjects(objects []kwok.Document) error {
+	var errs []error
+	for _, d := range objects {
+		switch group, _, _ := strings.Cut(d.APIVersion, "/"); {
+		case strings.HasSuffix("."+group, ".kwok.x-k8s.io"):
+			errs = append(errs, fmt.Errorf("%s:%d: %s %s: a scenario's fleet has stages only; windtunnel fleet --config serves this kind", d.Path, d.Line, d.Kind, d.Name))
+		case d.Namespace != "":
+			errs = append(errs, fmt.Errorf("%s:%d: %s %s: it belongs into a namespace: make it by a step", d.Path, d.Line, d.Kind, d.Name))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // compileStages reads and compiles what the scenario says that nodes and pods do,
@@ -231,8 +268,8 @@ func compileStages(f scenario.Fleet, folder string) (out stages, err error) {
 		return out, fmt.Errorf("fleet.status: no stage of %s posts the conditions of nodes after a delay", strings.Join(names, ", "))
 	}
 	out.machine, err = machine.Compile(file.Stages)
-	out.objects = file.Others
-	return out, err
+	out.objects, out.sources = file.Others, file.Stages
+	return out, errors.Join(err, checkObjects(out.objects))
 }
 
 // callFailed tells whoever watches the run of the first call of a step that failed

@@ -28,7 +28,7 @@ func compileRun(in Imported, o Options) (*run, plan.Effects, error) {
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, plan.Effects{}, err
 	}
-	if err := errors.Join(r.checkCrew(), r.installation.missingKinds(r.workload, o)); err != nil {
+	if err := errors.Join(r.checkCrew(), r.installation.missingKinds(r.workload, r.stages, o)); err != nil {
 		return nil, plan.Effects{}, err
 	}
 	effects, err := effectsOf(r.scenario, r.installation, r.stages, o)

@@ -51,10 +51,10 @@ func read(sc *scenario.Scenario, file string, names []string, to *[]subject.Obje
 	return errors.Join(errs...)
 }
 
-// missingKinds joins an error for each kind of the steps' objects that nothing
+// missingKinds joins an error for each kind of the steps' objects, or of stages, that nothing
 // brings to a plane of the run's own. A subject may bring what it likes, and a
 // cluster of the user's may have it.
-func (in *installation) missingKinds(w *steps.Workload, o Options) error {
+func (in *installation) missingKinds(w *steps.Workload, acts stages, o Options) error {
 	if o.Kubeconfig != "" || len(w.Scenario.Subjects) > 0 {
 		return nil
 	}
@@ -62,7 +62,7 @@ func (in *installation) missingKinds(w *steps.Workload, o Options) error {
 	for _, object := range slices.Concat(in.definitions, in.manifests) {
 		brought.Add(object.Body)
 	}
-	return w.Unserved(brought)
+	return errors.Join(w.Unserved(brought), acts.lack(brought))
 }
 
 // empty tells that there is nothing to install.

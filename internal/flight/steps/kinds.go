@@ -55,7 +55,9 @@ func (d Definitions) Add(raw []byte) {
 		d[group] = nil
 	case o.Kind == "CustomResourceDefinition" && (!known || kinds != nil):
 		for _, v := range o.Spec.Versions {
-			d[group] = append(d[group], o.Spec.Names.Kind+" of "+group+"/"+v.Name)
+			if kind := o.Spec.Names.Kind + " of " + group + "/" + v.Name; !slices.Contains(d[group], kind) {
+				d[group] = append(d[group], kind)
+			}
 		}
 	}
 }
@@ -103,7 +105,32 @@ func (w *Workload) addOwn(definitions Definitions) {
 			if raw, err := w.renderFirst(name, step.Name, "", with); err == nil {
 				definitions.Add(raw)
 			}
+			if step.Create != nil {
+				w.addLater(definitions, name, step, with)
+			}
 		}
+	}
+}
+
+// mostDefinitions bounds the objects of one body that are looked at for what they define.
+const mostDefinitions = 10_000
+
+// addLater takes note of what the later objects of a body define, whose names may differ.
+func (w *Workload) addLater(definitions Definitions, body string, step *scenario.Step, with map[string]any) {
+	most := 1 // replicas of an index
+	for _, o := range step.Create.Objects {
+		if o.Body == body {
+			most = max(most, o.Replicas)
+		}
+	}
+	v := template.Vars{Name: step.Name, Namespace: w.Namespace(0), Seed: w.Scenario.Seed, With: with}
+	for i := range min(max(step.Create.Count, step.Create.PerNamespace)*most, mostDefinitions) {
+		v.Index, v.Replica = i/most, i%most+1
+		raw, err := w.bodies[body].Render(nil, v)
+		if err != nil {
+			return // the step says it
+		}
+		definitions.Add(raw)
 	}
 }
 
@@ -129,20 +156,30 @@ func bodiesMade(step *scenario.Step) (out []string) {
 
 // unserved is nil where a body's kind is one that the plane will have.
 func (w *Workload) unserved(name string, body *template.Template, definitions Definitions) error {
-	group, _, named := strings.Cut(body.APIVersion(), "/")
-	if body.Kind() == "" || !named || builtIn(group) {
+	if body.Kind() == "" {
 		return nil
 	}
-	kind := body.Kind() + " of " + body.APIVersion()
-	kinds, known := definitions[group]
-	if known && (kinds == nil || slices.Contains(kinds, kind)) {
+	if err := definitions.Lack(body.APIVersion(), body.Kind()); err != nil {
+		return fmt.Errorf("%s: body %q is a %s of %s, and %w", w.placeOf(name), name, body.Kind(), body.APIVersion(), err)
+	}
+	return nil
+}
+
+// Lack is nil where the plane will have a kind: Kubernetes has its group, or it is defined.
+func (d Definitions) Lack(apiVersion, kind string) error {
+	group, _, named := strings.Cut(apiVersion, "/")
+	if !named || builtIn(group) {
+		return nil
+	}
+	kinds, known := d[group]
+	if known && (kinds == nil || slices.Contains(kinds, kind+" of "+apiVersion)) {
 		return nil
 	}
 	way := "add its CustomResourceDefinition under crds: (a cluster with --kubeconfig may have it)"
 	if known {
 		way = "what is installed defines " + strings.Join(kinds, ", ")
 	}
-	return fmt.Errorf("%s: body %q is a %s, and %w: %s", w.placeOf(name), name, kind, ErrNoDefinition, way)
+	return fmt.Errorf("%w: %s", ErrNoDefinition, way)
 }
 
 // placeOf returns where a body stands, "FILE:LINE".
