@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/windtunnel/windtunnel/internal/flight"
 )
@@ -29,6 +30,16 @@ func printPlan(env *environment, options flight.Options, output string) error {
 		unmet = append(unmet, fmt.Errorf("%s: cannot be met: %s", options.File, sentence))
 	}
 	return errors.Join(unmet...)
+}
+
+// printRBAC writes the roles that a scenario needs in a cluster of others.
+func printRBAC(env *environment, o flight.Options) error {
+	roles, err := flight.RBAC(o)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(env.stdout, roles)
+	return err
 }
 
 func writePlan(env *environment, f flight.Forecast, options flight.Options) error {

@@ -19,7 +19,7 @@ func runVerb(env *environment) *cobra.Command {
 	var out string
 	var cluster clusterFlags
 	var seed uint64
-	var plan bool
+	var plan, rbac bool
 	verb := &cobra.Command{
 		Use:   "run FILE",
 		Short: "Run a scenario and judge it",
@@ -46,6 +46,7 @@ func runVerb(env *environment) *cobra.Command {
 	var left leftover
 	left.add(verb)
 	verb.Flags().BoolVar(&plan, "plan", false, "print the requests that the run would send, and start nothing")
+	verb.Flags().BoolVar(&rbac, "print-rbac", false, "print the Role and ClusterRole that the scenario needs with --kubeconfig, and start nothing")
 	verb.RunE = func(cmd *cobra.Command, args []string) error {
 		values, err := parseSet(set)
 		if err == nil {
@@ -54,10 +55,13 @@ func runVerb(env *environment) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if plan {
+		if plan || rbac {
 			options := flight.Options{File: args[0], Set: values, Overrides: overrides, Env: named, Kubeconfig: cluster.kubeconfig, Trust: cluster.trust, Out: out, Crew: crew.Crew, Log: env.logger()}
 			if cmd.Flags().Changed("seed") {
 				options.Seed = &seed
+			}
+			if rbac {
+				return printRBAC(env, options)
 			}
 			return printPlan(env, options, left.output)
 		}

@@ -34,7 +34,7 @@ func (r *run) boot(ctx context.Context) (err error) {
 			Log: r.log, Clock: r.clock, Proxies: r.workload.DisturbedClients(), TerminateTLS: r.workload.SlowsAnswers(), Seed: r.scenario.Seed, OnFault: r.faulted,
 		})
 	} else {
-		r.plane, err = plane.Attach(ctx, r.options.Kubeconfig, plane.Options{Log: r.log, Clock: r.clock, OnFault: r.faulted})
+		r.plane, err = plane.Attach(ctx, r.options.Kubeconfig, plane.Options{Log: r.log, Clock: r.clock, OnFault: r.faulted, Rights: needed(r.workload.Rights())})
 	}
 	if err != nil {
 		return err
@@ -156,7 +156,7 @@ func (r *run) startInstruments(ctx context.Context, cancel context.CancelCauseFu
 	if r.instruments, err = newInstruments(r); err != nil {
 		return err
 	}
-	if own := r.stamp(); r.options.OwnPods && own.Run != "" {
+	if own := r.stamp(); r.options.OwnPods && own.Run != "" && r.instruments.pods() != nil {
 		r.instruments.pods().WithLabel(object.RunLabel, own.Run)
 	}
 	r.instruments.traffic.addClient("observe", r.client.Traffic)

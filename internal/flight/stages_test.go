@@ -45,7 +45,7 @@ func TestFaultyStageFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		_, _, _, err := compile(Options{File: filepath.Join(dir, "s.yaml")})
+		_, err := Check(Options{File: filepath.Join(dir, "s.yaml")})
 		if got := said(err); tt.want == "" && err != nil || !strings.Contains(got, tt.want) {
 			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
 		}

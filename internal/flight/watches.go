@@ -24,7 +24,8 @@ const memberProbes = 100
 type clusterWatches struct {
 	name     string // of the member; empty: the plane
 	probe    *lifecycle.Probe
-	pods     *lifecycle.Observer // nil: of a member whose pods are not recorded
+	pods     *lifecycle.Observer // nil: they are not recorded
+	idle     bool                // nothing is observed at all
 	declared *lifecycle.Declared
 	client   *wire.Client      // of the watches
 	probed   endpoint.Endpoint // what the probe asks, by a client of its own: what holds up the watches is not to hold it up
@@ -34,9 +35,13 @@ type clusterWatches struct {
 // watchPlane adds what observes the plane.
 func (i *instruments) watchPlane(r *run, all *lifecycle.Declared, groups []lifecycle.Group) {
 	probe := lifecycle.NewProbe(r.dir.records, r.clock)
+	var pods *lifecycle.Observer
+	if r.own() || r.workload.WatchesPods() { // in a cluster of others nothing is read that the scenario is not about
+		pods = lifecycle.New(r.dir.records, groups...).WithProbe(probe)
+	}
 	i.watches = append(i.watches, &clusterWatches{
-		probe: probe, pods: lifecycle.New(r.dir.records, groups...).WithProbe(probe), client: r.client, probed: r.plane.Endpoint(plane.Admin), served: discovery.New(r.client),
-		declared: all.In("", probe, func(l scenario.Lifecycle) bool { return l.Cluster == "" }),
+		probe: probe, pods: pods, client: r.client, probed: r.plane.Endpoint(plane.Admin), served: discovery.New(r.client),
+		declared: all.In("", probe, func(l scenario.Lifecycle) bool { return l.Cluster == "" }), idle: pods == nil,
 	})
 }
 
@@ -86,6 +91,9 @@ func (i *instruments) watchMembers(r *run, all *lifecycle.Declared, groups []lif
 // start observes until ctx ends; failed is told why pods cannot be observed any
 // further.
 func (w *clusterWatches) start(ctx context.Context, wait *guard.Group, c clock.Clock, failed func(error)) error {
+	if w.idle {
+		return nil
+	}
 	probes, err := wire.New(w.probed, wire.Options{UserAgent: "windtunnel-observe", Clock: c})
 	if err != nil {
 		return err

@@ -15,8 +15,8 @@ import (
 
 // Attach returns the plane that a kubeconfig's current context reaches. It
 // starts nothing, and Close ends nothing but programs. Of the options it takes
-// Executable, Log, Clock and OnFault. The kubeconfig's user must be allowed
-// to create namespaces, pods and nodes.
+// Executable, Log, Clock, OnFault and Rights, which the kubeconfig's user must
+// have.
 //
 // Errors are one line: ErrUnreachable, or ErrUnauthorised with the right that
 // is missing.
@@ -29,7 +29,7 @@ func Attach(ctx context.Context, kubeconfig string, o Options) (*Plane, error) {
 	if err != nil {
 		return nil, oneLine(err)
 	}
-	p, err := attach(ctx, e)
+	p, err := attach(ctx, e, o.Rights)
 	if err != nil {
 		return nil, oneLine(fmt.Errorf("kubeconfig %s: %w", kubeconfig, err))
 	}
@@ -64,7 +64,7 @@ func Beside(kubeconfig string, identify func(name string) (endpoint.Endpoint, er
 	}, nil
 }
 
-func attach(ctx context.Context, e endpoint.Endpoint) (*Plane, error) {
+func attach(ctx context.Context, e endpoint.Endpoint, rights []Right) (*Plane, error) {
 	api, err := newAsker(e)
 	if err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func attach(ctx context.Context, e endpoint.Endpoint) (*Plane, error) {
 	if err := api.ask(ctx, "/version", nil, &version); err != nil {
 		return nil, unreachable(e.Server(), err)
 	}
-	if err := api.mayCreate(ctx, "namespaces", "nodes", "pods"); err != nil {
+	if err := api.may(ctx, rights); err != nil {
 		return nil, err
 	}
 	return &Plane{
@@ -97,11 +97,29 @@ func unreachable(server string, err error) error {
 	return fmt.Errorf("%w at %s: %w", ErrUnreachable, server, err)
 }
 
-// mayCreate asks for the rights that every run needs and names those missing.
-func (a *asker) mayCreate(ctx context.Context, resources ...string) error {
+// Right is one verb on a resource, or on a part of it.
+type Right struct{ Verb, Group, Resource, Part, Namespace string }
+
+// object is RESOURCE[/PART][.GROUP] [in NAMESPACE].
+func (r Right) object() string {
+	out := r.Resource
+	if r.Part != "" {
+		out += "/" + r.Part
+	}
+	if r.Group != "" {
+		out += "." + r.Group
+	}
+	if r.Namespace != "" {
+		out += " in " + r.Namespace
+	}
+	return out
+}
+
+// may asks for the rights that a run needs and names those missing.
+func (a *asker) may(ctx context.Context, rights []Right) error {
 	const api = "authorization.k8s.io"
-	var missing []string
-	for _, resource := range resources {
+	missing, verbs := map[string][]string{}, []string(nil)
+	for _, r := range rights {
 		var answer struct {
 			Status struct {
 				Allowed bool `json:"allowed"`
@@ -109,19 +127,26 @@ func (a *asker) mayCreate(ctx context.Context, resources ...string) error {
 		}
 		err := a.ask(ctx, "/apis/"+api+"/v1/selfsubjectaccessreviews", map[string]any{
 			"apiVersion": api + "/v1", "kind": "SelfSubjectAccessReview",
-			"spec": map[string]any{"resourceAttributes": map[string]any{"verb": "create", "resource": resource}},
+			"spec": map[string]any{"resourceAttributes": map[string]any{"verb": r.Verb, "group": r.Group, "resource": r.Resource, "subresource": r.Part, "namespace": r.Namespace}},
 		}, &answer)
 		if err != nil {
 			return unreachable(a.base.String(), err)
 		}
 		if !answer.Status.Allowed {
-			missing = append(missing, resource)
+			if missing[r.Verb] == nil {
+				verbs = append(verbs, r.Verb)
+			}
+			missing[r.Verb] = append(missing[r.Verb], r.object())
 		}
 	}
-	if len(missing) > 0 {
-		return fmt.Errorf("%w: its user may not create %s", ErrUnauthorised, strings.Join(missing, ", "))
+	if len(verbs) == 0 {
+		return nil
 	}
-	return nil
+	var all []string
+	for _, verb := range verbs {
+		all = append(all, verb+" "+strings.Join(missing[verb], ", "))
+	}
+	return fmt.Errorf("%w: its user may not %s: run FILE --print-rbac writes the roles that the scenario needs", ErrUnauthorised, strings.Join(all, "; "))
 }
 
 // oneLine keeps an error's chain and writes it on one line.

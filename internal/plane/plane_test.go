@@ -251,9 +251,14 @@ func kubeconfig(t *testing.T, url string) string {
 	return path
 }
 
+// creations are rights that a run with a fleet needs.
+func creations() []plane.Right {
+	return []plane.Right{{Verb: "create", Resource: "namespaces"}, {Verb: "create", Resource: "nodes"}, {Verb: "create", Resource: "pods"}}
+}
+
 func TestAttach(t *testing.T) {
 	all := map[string]bool{"namespaces": true, "nodes": true, "pods": true}
-	p, err := plane.Attach(t.Context(), kubeconfig(t, server(t, all, 0)), plane.Options{})
+	p, err := plane.Attach(t.Context(), kubeconfig(t, server(t, all, 0)), plane.Options{Rights: creations()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -319,11 +324,11 @@ func TestAttachThatFailsIsOneClearLine(t *testing.T) {
 		{"nobody there", kubeconfig(t, free), plane.ErrUnreachable, []string{free, "refused"}},
 		{"not let in", kubeconfig(t, server(t, nil, 401)), plane.ErrUnauthorised, []string{"401"}},
 		{"broken server", kubeconfig(t, server(t, nil, 503)), plane.ErrUnreachable, []string{"503"}},
-		{"a right missing", kubeconfig(t, server(t, map[string]bool{"pods": true}, 0)), plane.ErrUnauthorised, []string{"may not create namespaces, nodes"}},
+		{"a right missing", kubeconfig(t, server(t, map[string]bool{"pods": true}, 0)), plane.ErrUnauthorised, []string{"may not create namespaces, nodes; list configmaps/status.example.org in n: run FILE --print-rbac"}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := plane.Attach(t.Context(), c.file, plane.Options{})
+			_, err := plane.Attach(t.Context(), c.file, plane.Options{Rights: append(creations(), plane.Right{Verb: "list", Group: "example.org", Resource: "configmaps", Part: "status", Namespace: "n"})})
 			if err == nil {
 				t.Fatal("no error")
 			}

@@ -309,7 +309,7 @@ func checkAttach(t *testing.T, p *plane.Plane) {
 		t.Errorf("%v, versions %v", err, q.Versions())
 	}
 	scheduler := filepath.Join(filepath.Dir(flagValue(t, p, component.Scheduler, "kubeconfig")), "scheduler.conf")
-	if _, err := plane.Attach(t.Context(), scheduler, plane.Options{}); !errors.Is(err, plane.ErrUnauthorised) || !strings.Contains(err.Error(), "namespaces, nodes, pods") {
+	if _, err := plane.Attach(t.Context(), scheduler, plane.Options{Rights: creations()}); !errors.Is(err, plane.ErrUnauthorised) || !strings.Contains(err.Error(), "namespaces, nodes, pods") {
 		t.Errorf("the scheduler's kubeconfig: %v", err)
 	}
 }

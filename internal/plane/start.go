@@ -35,6 +35,7 @@ type Options struct {
 	// for calls that share a connection (proxy.TLS). It costs more CPU.
 	TerminateTLS bool
 	Seed         uint64      // of the proxies' jitter
+	Rights       []Right     // Attach: what the user must be allowed to do
 	OnFault      func(Fault) // called with each fault that was made; from the caller's goroutine
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/windtunnel/windtunnel/internal/repotest"
 )
@@ -90,7 +91,9 @@ func (f Flight) run(t testing.TB, e Ending) (code int, said string) {
 		return over
 	}
 	if len(e.signals) > 0 {
-		repotest.Eventually(t, "step "+f.Until+" begins", func() bool { return poll() || strings.Contains(out.String(), "] "+f.Until) })
+		for !poll() && !strings.Contains(out.String(), "] "+f.Until) {
+			time.Sleep(50 * time.Millisecond) // go test bounds it: a busy machine boots subjects slowly
+		}
 		for _, s := range e.signals {
 			_ = cmd.Process.Signal(s)
 		}
