@@ -168,6 +168,16 @@ func (p *Plane) AdminKubeconfig() (string, error) {
 	return path, p.Endpoint(Admin).WriteKubeconfig(path)
 }
 
+// OwnerMark returns a variable, NAME=value, for the environment of a process that LookAfter is
+// told of: what it starts ends with windtunnel, too, also in a session of its own. It is empty
+// where nothing can be looked after.
+func (p *Plane) OwnerMark() string {
+	if _, err := p.home(); err != nil {
+		return ""
+	}
+	return p.reaper.Mark()
+}
+
 // LookAfter lets a process with all of its group end with windtunnel, however that
 // ends.
 func (p *Plane) LookAfter(pid int) {

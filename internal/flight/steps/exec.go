@@ -65,6 +65,9 @@ func (x Exec) run(ctx context.Context, s *Session, log string, env ...string) (e
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
 	env = append(env, scenario.VarMembers+"="+s.Plane.MembersFolder())
+	if mark := s.Plane.OwnerMark(); mark != "" {
+		env = append(env, mark)
+	}
 	c := command{Exec: x.Spec, dir: filepath.Dir(s.Workload.File), env: env, started: s.Plane.LookAfter}
 	return c.run(ctx, out)
 }

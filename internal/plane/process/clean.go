@@ -16,7 +16,8 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 )
 
-// clean ends and removes all that the entries name, in the order processes,
+// clean ends and removes all that the entries name, in the order processes and what they
+// started in sessions of its own,
 // control groups, folders. What is gone already is no fault.
 func clean(entries []entry) error {
 	for _, e := range entries {
@@ -28,6 +29,9 @@ func clean(entries []entry) error {
 		if e.PID > 1 && sameBoot(e.Boot) {
 			awaitGone(e.PID, e.Start)
 		}
+	}
+	for _, e := range entries {
+		killMarked(e.Mark)
 	}
 	var faults []error
 	for _, e := range slices.Backward(entries) { // a group goes before what it lies in

@@ -34,6 +34,7 @@ type entry struct {
 	Boot   string `json:"boot,omitempty"` // that Start counts from; empty in ledgers of earlier versions
 	Cgroup string `json:"cgroup,omitempty"`
 	Dir    string `json:"dir,omitempty"`
+	Mark   string `json:"mark,omitempty"` // of the environment of what must not outlive it
 }
 
 // Reaper owns the private folder of a run and what must not outlive the run:

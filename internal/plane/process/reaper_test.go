@@ -113,6 +113,55 @@ func TestNothingOutlivesAKilledParent(t *testing.T) {
 	}
 }
 
+// TestDaemonsDoNotOutliveTheirOwner starts what leaves its session: the end of the reaper ends
+// it, and where the reaper was killed, the next start does.
+func TestDaemonsDoNotOutliveTheirOwner(t *testing.T) {
+	for name, end := range map[string]func(t *testing.T, base string, r *process.Reaper){
+		"closed": func(t *testing.T, _ string, r *process.Reaper) {
+			if err := r.Close(); err != nil {
+				t.Error(err)
+			}
+		},
+		"swept": func(t *testing.T, base string, r *process.Reaper) {
+			process.Kill(r)
+			if removed, err := process.Sweep(base); err != nil || !slices.Equal(removed, []string{r.Dir()}) {
+				t.Errorf("removed %v, %v", removed, err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			base := t.TempDir()
+			r, err := process.StartReaper(os.Args[0], base)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := exec.Command("setsid", "-f", "sh", "-c", "echo $$; exec sleep 600")
+			c.Env = append(os.Environ(), r.Mark())
+			said, err := c.StdoutPipe()
+			if err == nil {
+				err = c.Start()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			line, err := bufio.NewReader(said).ReadString('\n')
+			if err != nil {
+				t.Fatal(err)
+			}
+			pid, err := strconv.Atoi(strings.TrimSpace(line))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = c.Wait()
+			if gone(pid) {
+				t.Fatal("it has ended by itself")
+			}
+			end(t, base, r)
+			repotest.Eventually(t, "the daemon's end", func() bool { return gone(pid) })
+		})
+	}
+}
+
 // The reaper ignores what Ctrl-C and a service manager send to all processes.
 func TestReaperOutlivesSignalsUntilItsWorkIsDone(t *testing.T) {
 	cmd, l := startParent(t, t.TempDir())
