@@ -150,8 +150,8 @@ func (d *door) narrowed(req *http.Request) *http.Request {
 // is answered as the look was.
 func (d *door) refuse(req *http.Request, t target) (*http.Response, error) {
 	if t.namespace != "" {
-		mine, there, answer, err := d.look(req, "/api/v1/namespaces/"+t.namespace)
-		if mine || err != nil {
+		run, there, answer, err := d.look(req, "/api/v1/namespaces/"+t.namespace)
+		if run == d.run || err != nil {
 			return nil, err
 		}
 		if answer != nil && answer.StatusCode != http.StatusForbidden {
@@ -164,20 +164,23 @@ func (d *door) refuse(req *http.Request, t target) (*http.Response, error) {
 			d.learn("/api/v1/namespaces/"+t.namespace, false)
 		}
 	}
-	mine, there, answer, err := d.look(req, t.path)
-	if mine || err != nil || answer != nil || !there {
+	run, there, answer, err := d.look(req, t.path)
+	if run == d.run || err != nil || answer != nil || !there {
 		return answer, err
 	}
-	return refusal(req, t), nil
+	return refusal(req, t, run), nil
 }
 
-// look says whether the object at a path is the run's. answer is why that is not known.
-func (d *door) look(req *http.Request, path string) (mine, there bool, answer *http.Response, err error) {
+// look says which run has made the object at a path. answer is why that is not known.
+func (d *door) look(req *http.Request, path string) (run string, there bool, answer *http.Response, err error) {
 	d.mu.Lock()
 	mine, known := d.known[maphash.String(d.seed, path)]
 	d.mu.Unlock()
-	if known {
-		return mine, true, nil, nil
+	switch {
+	case known && mine:
+		return d.run, true, nil, nil
+	case known:
+		return "", true, nil, nil
 	}
 	get := req.Clone(req.Context())
 	get.Method, get.Body, get.GetBody, get.ContentLength = http.MethodGet, nil, nil, 0
@@ -186,24 +189,24 @@ func (d *door) look(req *http.Request, path string) (mine, there bool, answer *h
 	get.Header.Set("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json")
 	answer, err = d.next.RoundTrip(get)
 	if err != nil {
-		return false, false, nil, err
+		return "", false, nil, err
 	}
 	if answer.StatusCode != http.StatusOK && answer.StatusCode != http.StatusNotFound {
-		return false, false, answer, nil
+		return "", false, answer, nil
 	}
 	defer answer.Body.Close()
 	raw, err := io.ReadAll(answer.Body)
 	if err != nil || answer.StatusCode == http.StatusNotFound {
-		return false, false, nil, err
+		return "", false, nil, err
 	}
 	var about metav1.PartialObjectMetadata
 	if err := json.Unmarshal(raw, &about); err != nil {
-		return false, false, nil, fmt.Errorf("look whose %s is: %w", path, err)
+		return "", false, nil, fmt.Errorf("look whose %s is: %w", path, err)
 	}
-	if mine = about.Labels[object.RunLabel] == d.run; mine {
+	if run = about.Labels[object.RunLabel]; run == d.run {
 		d.learn(path, true)
 	}
-	return mine, true, nil, nil
+	return run, true, nil, nil
 }
 
 func (d *door) learn(path string, mine bool) {
@@ -218,11 +221,16 @@ func (d *door) forget(path string) {
 	delete(d.known, maphash.String(d.seed, path))
 }
 
-// refusal is the answer to a call about what is somebody else's.
-func refusal(req *http.Request, t target) *http.Response {
+// refusal is the answer to a call about what is somebody else's; run is that which has made
+// it, if one has.
+func refusal(req *http.Request, t target, run string) *http.Response {
+	whose := " exists already and was not made by this run: it is left alone"
+	if run != "" {
+		whose = " exists already and was made by run " + run + "; if that run was killed, windtunnel clean --kubeconfig FILE --run " + run + " deletes what it left"
+	}
 	status := metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: ReasonForeign,
-		Message: t.String() + " exists already and was not made by this run: it is left alone",
+		Message: t.String() + whose,
 		Details: &metav1.StatusDetails{Name: t.name, Group: t.group, Kind: t.resource},
 	}
 	raw, err := json.Marshal(status)

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/windtunnel/windtunnel/internal/api/apitest"
 	"github.com/windtunnel/windtunnel/internal/api/door"
@@ -145,10 +146,21 @@ func TestWhatOthersMadeStays(t *testing.T) {
 	})
 }
 
+// TestWhatAnotherRunMadeNamesClean meets a node of a run that was killed.
+func TestWhatAnotherRunMadeNamesClean(t *testing.T) {
+	both(t, func(ctx context.Context, t *testing.T, theirs, ours *kubernetes.Clientset) {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "edge-0", Labels: map[string]string{object.RunLabel: "r0"}}}
+		must[*corev1.Node](t)(theirs.CoreV1().Nodes().Create(ctx, n, metav1.CreateOptions{}))
+		_, err := ours.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "edge-0"}}, metav1.CreateOptions{})
+		if err == nil || !strings.Contains(err.Error(), "made by run r0; if that run was killed, windtunnel clean --kubeconfig FILE --run r0 deletes what it left") {
+			t.Error(err)
+		}
+	})
+}
+
 // TestWithoutARunNothingChanges goes through no door.
 func TestWithoutARunNothingChanges(t *testing.T) {
-	config := apitest.New(t).Endpoint().Config("x")
-	if door.Guard(config, "").WrapTransport != nil {
+	if door.Guard(&rest.Config{}, "").WrapTransport != nil {
 		t.Error("there is a door")
 	}
 }
