@@ -65,7 +65,7 @@ func examplesOf(t *testing.T) (out []string) {
 		}
 		raw, err := os.ReadFile(path)
 		file := strings.TrimPrefix(path, root+"/")
-		if bytes.Contains(raw, []byte("\nscenario:")) && strings.Contains(file, os.Getenv("WINDTUNNEL_EXAMPLE")) {
+		if bytes.Contains(append([]byte("\n"), raw...), []byte("\nscenario:")) && strings.Contains(file, os.Getenv("WINDTUNNEL_EXAMPLE")) {
 			out = append(out, file)
 		}
 		return err
