@@ -36,7 +36,7 @@ type HollowOptions struct {
 
 // HollowCluster is an API server in the test's own memory.
 type HollowCluster struct {
-	Config     *rest.Config // a user that may do everything
+	Config     *rest.Config // a user that may do everything; QPS is unset, so that client-go allows 5 requests/s
 	Kubeconfig string       // the same as a file
 
 	cluster *hollow.Cluster

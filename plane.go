@@ -29,7 +29,7 @@ type UpOptions struct {
 // components are somebody else's to them.
 type Plane struct {
 	Kubeconfig string
-	Config     *rest.Config // its administrator
+	Config     *rest.Config // its administrator; QPS is unset, so that client-go allows 5 requests/s
 
 	cmd     *exec.Cmd
 	line    io.Closer
