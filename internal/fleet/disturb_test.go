@@ -317,6 +317,28 @@ spec:
 	}
 }
 
+// TestPodsOfBeforeAreReadyAgain: a fleet that starts again finds pods that were taken
+// for lost meanwhile, as a kubelet that was restarted does.
+func TestPodsOfBeforeAreReadyAgain(t *testing.T) {
+	for _, set := range []string{"fast", "general"} {
+		t.Run(set, func(t *testing.T) {
+			t.Parallel()
+			pod := func(name string, ready, containers corev1.ConditionStatus, reason string) *corev1.Pod {
+				p := apitest.Pod(name, "node-000001")
+				p.Status.Phase, p.Status.PodIP, p.Status.HostIP = corev1.PodRunning, "10.64.0.9", "10.0.0.1"
+				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodInitialized, Status: corev1.ConditionTrue}, {Type: corev1.PodReady, Status: ready, Reason: reason}, {Type: corev1.ContainersReady, Status: containers}}
+				return p
+			}
+			f, s := startStages(t, set, "", "")
+			s.AddPod(pod("lost", corev1.ConditionFalse, corev1.ConditionTrue, ""))
+			repotest.Eventually(t, "ready again", func() bool { return podReady(s, "lost") == corev1.ConditionTrue })
+			if f.Stats().Dropped != 0 {
+				t.Errorf("%+v", f.Stats())
+			}
+		})
+	}
+}
+
 // startStages starts a fleet of two nodes with a built-in set of stages and one more.
 func startStages(t *testing.T, set, stage, traffic string) (*fleet.Fleet, *apitest.Server) {
 	t.Helper()

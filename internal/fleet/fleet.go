@@ -189,7 +189,7 @@ func assemble(cfg scenario.Fleet, o Options, c client) (*Fleet, error) {
 	n.plan(cfg.Nodes)
 	st.addresses = newAddresses(n)
 	p := &pods{engine: e, nodes: n, stages: st, kubelets: k, byKey: map[podKey]*pod{}, interned: map[string]string{}}
-	r := &readiness{engine: e, pods: p, played: map[string]*heldReady{}}
+	r := newReadiness(e, p)
 	p.ready = r
 	for a := range actions {
 		switch {

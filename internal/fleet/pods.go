@@ -84,6 +84,7 @@ func (s *pods) observe(kind object.EventType, o *object.Pod, received clock.Time
 	if p == nil {
 		p = &pod{node: n, key: key, namespace: s.intern(o.Namespace), name: string(o.Name)}
 		s.byKey[key] = p
+		p.ready.meet(o, func() object.Value { return o.Open(s.ready.schema) })
 		s.kubelets.useNamespace(n.name, p.namespace)
 	}
 	s.relist.Add(p)

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/fleet/player"
 )
@@ -35,6 +37,32 @@ type readiness struct {
 	engine *engine
 	pods   *pods
 	played map[string]*heldReady // of pods that players play, by uid
+	schema *object.Schema        // of pods
+}
+
+func newReadiness(e *engine, p *pods) *readiness {
+	return &readiness{engine: e, pods: p, played: map[string]*heldReady{}, schema: object.NewSchema[corev1.Pod]("v1", "Pod")}
+}
+
+// meet takes what the server says of a pod that is seen for the first time. A kubelet
+// that starts works out a pod's condition from its containers: where nothing is said
+// against them, and no reason is given why the pod is not ready, as a kubelet gives
+// one, somebody else set it to False while the fleet was away.
+func (h *heldReady) meet(o *object.Pod, whole func() object.Value) {
+	if string(o.Ready) != "False" || o.Deleting || string(o.Phase) != "Running" {
+		return
+	}
+	containers, reason := "", ""
+	whole().Get("status").Get("conditions").Items(func(c object.Value) bool {
+		switch kind := c.Get("type"); {
+		case kind.Is("ContainersReady"):
+			containers = c.Get("status").String()
+		case kind.Is("Ready"):
+			reason = c.Get("reason").String()
+		}
+		return true
+	})
+	h.ready = containers != "False" && reason == ""
 }
 
 // observe takes what the server says of a pod.
@@ -146,6 +174,7 @@ func (p *players) observePlayed(o player.Object) {
 	h := p.readiness.played[uid]
 	if h == nil {
 		h = &heldReady{}
+		h.meet(&pod, func() object.Value { return object.Of(o) })
 		p.readiness.played[uid] = h
 	}
 	p.readiness.observe(h, n, &pod)

@@ -65,3 +65,28 @@ func TestGoneIsNotRestored(t *testing.T) {
 		}
 	}
 }
+
+// TestFirstSightOfAPod: what a fleet that starts takes a pod's condition for.
+func TestFirstSightOfAPod(t *testing.T) {
+	condition := func(kind, status, reason string) any {
+		return map[string]any{"type": kind, "status": status, "reason": reason}
+	}
+	for name, c := range map[string]struct {
+		conditions []any
+		ready      bool
+	}{
+		"its containers are ready":     {[]any{condition("Ready", "False", ""), condition("ContainersReady", "True", "")}, true},
+		"its containers are not":       {[]any{condition("Ready", "False", ""), condition("ContainersReady", "False", "")}, false},
+		"nothing is said of them":      {[]any{condition("Ready", "False", "")}, true},
+		"it has a reason not to be":    {[]any{condition("Ready", "False", "Warming")}, false},
+		"its containers are, it waits": {[]any{condition("Ready", "False", "ReadinessGatesNotReady"), condition("ContainersReady", "True", "")}, false},
+	} {
+		h := &heldReady{}
+		h.meet(&object.Pod{Phase: []byte("Running"), Ready: []byte("False")}, func() object.Value {
+			return object.Of(map[string]any{"status": map[string]any{"conditions": c.conditions}})
+		})
+		if h.ready != c.ready {
+			t.Errorf("%s: %v", name, h.ready)
+		}
+	}
+}
