@@ -3,24 +3,24 @@ package kubeburner
 import "time"
 
 // The types of a config are those of kube-burner v2, with the fields of v1 that
-// its published workloads still have. A field with the tag note cannot be
-// honoured, or needs nothing done: where a file sets it, the note is said.
+// its published workloads still have. What becomes of each field is declared in
+// fates.go.
 
 type config struct {
 	MetricsEndpoints []endpoint `yaml:"metricsEndpoints"`
-	Indexers         any        `yaml:"indexers" note:"documents are written by 'windtunnel export', wherever it is told to"`
+	Indexers         any        `yaml:"indexers"`
 	Global           global     `yaml:"global"`
 	Jobs             []job      `yaml:"jobs"`
 }
 
 type endpoint struct {
 	At            string        `yaml:"-"`
-	Endpoint      string        `yaml:"endpoint" note:"metrics are answered from windtunnel's own series, not asked of a Prometheus server"`
-	PrometheusURL string        `yaml:"prometheusURL" note:"metrics are answered from windtunnel's own series, not asked of a Prometheus server"`
+	Endpoint      string        `yaml:"endpoint"`
+	PrometheusURL string        `yaml:"prometheusURL"`
 	Step          time.Duration `yaml:"step"`
-	Token         string        `yaml:"token" note:"no server is asked"`
-	Username      string        `yaml:"username" note:"no server is asked"`
-	Password      string        `yaml:"password" note:"no server is asked"`
+	Token         string        `yaml:"token"`
+	Username      string        `yaml:"username"`
+	Password      string        `yaml:"password"`
 	SkipTLSVerify bool          `yaml:"skipTLSVerify"`
 	Alias         string        `yaml:"alias"`
 	Metrics       []string      `yaml:"metrics"`
@@ -31,11 +31,11 @@ type endpoint struct {
 type indexer struct {
 	At                 string `yaml:"-"`
 	Type               string `yaml:"type"`
-	ESServers          any    `yaml:"esServers" note:"nothing is sent to Elasticsearch or OpenSearch; 'windtunnel export' writes the documents as files"`
+	ESServers          any    `yaml:"esServers"`
 	DefaultIndex       string `yaml:"defaultIndex"`
 	InsecureSkipVerify bool   `yaml:"insecureSkipVerify"`
-	MetricsDirectory   string `yaml:"metricsDirectory" note:"'windtunnel export' says where documents are written"`
-	CreateTarball      bool   `yaml:"createTarball" note:"no tarball is made"`
+	MetricsDirectory   string `yaml:"metricsDirectory"`
+	CreateTarball      bool   `yaml:"createTarball"`
 	TarballName        string `yaml:"tarballName"`
 }
 
@@ -44,20 +44,20 @@ type global struct {
 	Measurements      []measurement `yaml:"measurements"`
 	RequestTimeout    time.Duration `yaml:"requestTimeout"`
 	GC                bool          `yaml:"gc"`
-	GCMetrics         bool          `yaml:"gcMetrics" note:"metrics are collected from the first moment of a run to its last"`
+	GCMetrics         bool          `yaml:"gcMetrics"`
 	GCTimeout         time.Duration `yaml:"gcTimeout"`
 	WaitWhenFinished  bool          `yaml:"waitWhenFinished"`
-	ClusterHealth     bool          `yaml:"clusterHealth" note:"the fleet's nodes are ready before the first step; nothing else is asked of the cluster's health"`
+	ClusterHealth     bool          `yaml:"clusterHealth"`
 	Timeout           time.Duration `yaml:"timeout"`
 	FunctionTemplates []string      `yaml:"functionTemplates"`
 	DeletionStrategy  string        `yaml:"deletionStrategy"`
-	IndexerConfig     any           `yaml:"indexerConfig" note:"a field of kube-burner v1: documents are written by 'windtunnel export', wherever it is told to"`
-	PrometheusURL     any           `yaml:"prometheusURL" note:"a field of kube-burner v1: metrics are answered from windtunnel's own series"`
-	BearerToken       any           `yaml:"bearerToken" note:"a field of kube-burner v1: no server is asked"`
-	MetricsProfile    any           `yaml:"metricsProfile" note:"a field of kube-burner v1: name the file in metricsEndpoints"`
-	AlertProfile      any           `yaml:"alertProfile" note:"a field of kube-burner v1: name the file in metricsEndpoints"`
-	WriteToFile       any           `yaml:"writeToFile" note:"a field of kube-burner v1: documents are written by 'windtunnel export'"`
-	MetricsDirectory  any           `yaml:"metricsDirectory" note:"a field of kube-burner v1: documents are written by 'windtunnel export'"`
+	IndexerConfig     any           `yaml:"indexerConfig"`
+	PrometheusURL     any           `yaml:"prometheusURL"`
+	BearerToken       any           `yaml:"bearerToken"`
+	MetricsProfile    any           `yaml:"metricsProfile"`
+	AlertProfile      any           `yaml:"alertProfile"`
+	WriteToFile       any           `yaml:"writeToFile"`
+	MetricsDirectory  any           `yaml:"metricsDirectory"`
 }
 
 func (g *global) defaults() {
@@ -118,7 +118,7 @@ type job struct {
 	NamespacedIterations       bool              `yaml:"namespacedIterations"`
 	IterationsPerNamespace     int               `yaml:"iterationsPerNamespace"`
 	PreCreateNamespaces        bool              `yaml:"preCreateNamespaces"`
-	NamespaceDelay             time.Duration     `yaml:"namespaceDelay" note:"namespaces are made before the objects, at the job's qps"`
+	NamespaceDelay             time.Duration     `yaml:"namespaceDelay"`
 	VerifyObjects              bool              `yaml:"verifyObjects"`
 	ErrorOnVerify              bool              `yaml:"errorOnVerify"`
 	PreLoadImages              bool              `yaml:"preLoadImages"`
@@ -127,13 +127,13 @@ type job struct {
 	NamespaceLabels            map[string]string `yaml:"namespaceLabels"`
 	NamespaceAnnotations       map[string]string `yaml:"namespaceAnnotations"`
 	ChurnConfig                churn             `yaml:"churnConfig"`
-	SkipIndexing               bool              `yaml:"skipIndexing" note:"'windtunnel export' writes the documents of every job"`
+	SkipIndexing               bool              `yaml:"skipIndexing"`
 	DefaultMissingKeysWithZero bool              `yaml:"defaultMissingKeysWithZero"`
 	ExecutionMode              string            `yaml:"executionMode"`
 	ExecutionGroup             string            `yaml:"executionGroup"`
 	ObjectDelay                time.Duration     `yaml:"objectDelay"`
 	ObjectWait                 bool              `yaml:"objectWait"`
-	MetricsAggregate           bool              `yaml:"metricsAggregate" note:"each job has metrics of its own"`
+	MetricsAggregate           bool              `yaml:"metricsAggregate"`
 	MetricsClosing             string            `yaml:"metricsClosing"`
 	GC                         bool              `yaml:"gc"`
 	Measurements               []measurement     `yaml:"measurements"`
@@ -197,7 +197,7 @@ type waitOptions struct {
 	LabelSelector     map[string]string `yaml:"labelSelector"`
 	CustomStatusPaths []statusPath      `yaml:"customStatusPaths"`
 	ForCondition      string            `yaml:"forCondition"` // of v1
-	CustomStatusPath  string            `yaml:"customStatusPath" note:"a field of a version between: use customStatusPaths"`
+	CustomStatusPath  string            `yaml:"customStatusPath"`
 }
 
 type statusPath struct {
@@ -225,7 +225,7 @@ type churn struct {
 	DeleteDelay      time.Duration `yaml:"deleteDelay"`
 	Mode             string        `yaml:"mode"`
 	Type             string        `yaml:"type"` // an older name of mode
-	DeletionStrategy string        `yaml:"deletionStrategy" note:"namespaces are deleted whole"`
+	DeletionStrategy string        `yaml:"deletionStrategy"`
 }
 
 func (c *churn) defaults() { c.Mode = "namespaces" }

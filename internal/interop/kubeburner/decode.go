@@ -27,10 +27,11 @@ const (
 type decoder struct {
 	*strictyaml.Decoder
 	*findings
+	fates map[place]*field
 }
 
 func newDecoder(f *findings, source *linemap.Text) *decoder {
-	d := &decoder{findings: f}
+	d := &decoder{findings: f, fates: fatesByPlace()}
 	tooMany := fmt.Sprintf("more than %d values or %d levels", maxValues, maxDepth)
 	d.Decoder = &strictyaml.Decoder{
 		Lines: map[string]int{}, Budget: maxValues, MaxDepth: maxDepth,
@@ -65,8 +66,14 @@ func begin(_ *yaml.Node, v reflect.Value, p strictyaml.Place) {
 
 // after notes a field that is set and cannot be honoured.
 func (d *decoder) after(parent reflect.Value, f reflect.StructField, k *yaml.Node, p strictyaml.Place) {
-	if note := f.Tag.Get("note"); note != "" && !parent.FieldByIndex(f.Index).IsZero() {
-		d.note(d.Line(k), p.Name, "%s", note)
+	name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+	one := d.fates[place{parent.Type(), name}]
+	switch {
+	case !one.asks(parent.FieldByIndex(f.Index)):
+	case one.changes:
+		d.alters(d.Line(k), p.Name, "%s", one.text)
+	default:
+		d.note(d.Line(k), p.Name, "%s", one.text)
 	}
 }
 

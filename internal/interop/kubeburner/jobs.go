@@ -108,9 +108,6 @@ func (s jobSteps) hooks(when string) []scenario.Step {
 		if h.When != when || len(h.Cmd) == 0 {
 			continue
 		}
-		if h.Background {
-			s.note(s.at(h.At+".background"), "hook.background", "the command is waited for before the job goes on")
-		}
 		steps = append(steps, s.exec(dashed(when), h.Cmd))
 	}
 	return steps

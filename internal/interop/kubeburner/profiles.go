@@ -18,7 +18,7 @@ type metric struct {
 	Query        string `yaml:"query"`
 	MetricName   string `yaml:"metricName"`
 	Instant      bool   `yaml:"instant"`
-	CaptureStart bool   `yaml:"captureStart" note:"the query is asked at the end of a job only"`
+	CaptureStart bool   `yaml:"captureStart"`
 }
 
 // alert is an entry of an alert profile.
