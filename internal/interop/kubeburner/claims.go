@@ -4,8 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+)
 
-	"github.com/windtunnel/windtunnel/internal/fleet/stage/builtin"
+// volumes is the set of stages that binds claims, and volumesClass the class whose claims
+// it binds by itself.
+const (
+	volumes      = "volumes"
+	volumesClass = "windtunnel"
 )
 
 // claimSpec is what a claim, or a volume, says of where storage comes from.
@@ -80,9 +85,9 @@ func (im *importer) bindClaims() {
 		return
 	}
 	f := &im.out.Fleet
-	f.Stages = []string{"fast", builtin.Volumes}
+	f.Stages = []string{"fast", volumes}
 	for _, name := range sorted(im.claims.classes) {
-		if name != builtin.VolumesClass && !im.claims.static[name] {
+		if name != volumesClass && !im.claims.static[name] {
 			f.StorageClasses = append(f.StorageClasses, name)
 		}
 	}
