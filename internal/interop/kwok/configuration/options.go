@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strconv"
 
@@ -109,21 +110,17 @@ func (o *Options) ServesOnlyHere() string {
 // Ignored names the options that were given and have no meaning here, with why.
 func (o *Options) Ignored() []string {
 	var out []string
-	add := func(given bool, sentence string) {
-		if given {
-			out = append(out, sentence)
+	given := reflect.ValueOf(o).Elem()
+	for _, f := range OptionFates()[0].Fields {
+		for i := range given.NumField() {
+			if f.Fate == kwok.Noted && given.Type().Field(i).Tag.Get("yaml") == f.Name && !given.Field(i).IsZero() {
+				out = append(out, f.Name+" "+f.Text)
+			}
 		}
 	}
-	const workers = "has no meaning here: requests are not sent by a number of workers"
-	add(o.PodPlayStageParallelism != 0, "podPlayStageParallelism "+workers)
-	add(o.NodePlayStageParallelism != 0, "nodePlayStageParallelism "+workers)
-	add(o.NodeLeaseParallelism != 0, "nodeLeaseParallelism "+workers)
-	const lists = "has no meaning here: the pods of a node are not listed one node at a time"
-	add(o.PodsOnNodeSyncParallelism != 0, "podsOnNodeSyncParallelism "+lists)
-	add(o.EnablePodsOnNodeSyncListPager != nil, "enablePodsOnNodeSyncListPager "+lists)
-	add(o.EnablePodsOnNodeSyncStreamWatch != nil, "enablePodsOnNodeSyncStreamWatch "+lists)
-	add(o.EnableContentionProfiling, "enableContentionProfiling has no meaning here: the block profile stays off")
-	add(o.TracingEndpoint != "", "tracing-endpoint has no meaning here: no traces are sent")
+	if o.TracingEndpoint != "" {
+		out = append(out, "tracing-endpoint has no meaning here: no traces are sent")
+	}
 	return out
 }
 
