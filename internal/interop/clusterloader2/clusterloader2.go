@@ -58,7 +58,7 @@ func Is(raw []byte) bool { return isSuite(raw) || isConfig(raw) }
 var (
 	nativeKey = regexp.MustCompile(`(?m)^(scenario|objectives|jobs)[ \t]*:`)
 	stepsKey  = regexp.MustCompile(`(?im)^["']?steps["']?[ \t]*:`)
-	stepKey   = regexp.MustCompile(`(?im)^[ \t]*(?:-[ \t]+)?(?:phases|measurements|module)[ \t]*:`)
+	stepKey   = regexp.MustCompile(`(?im)(?:^|[{,])[ \t]*(?:-[ \t]+)?["']?(?:phases|measurements|module)["']?[ \t]*:`)
 	suiteKey  = regexp.MustCompile(`(?im)^(?:-[ \t]+|[ \t]+|-[ \t]*\{.*)configPath[ \t]*:`)
 )
 
