@@ -114,7 +114,7 @@ func (m *markdown) objectives(all []Objective) {
 }
 
 func (m *markdown) objectiveTable(all []Objective) {
-	m.table("", "objective", "value:", "bound:", "of it:", "samples:")
+	m.table("", "objective", "value:", "bound:", "% of limit:", "samples:")
 	for _, o := range all {
 		name := o.Title()
 		if o.Verdict != slo.Pass && len(o.Warnings) > 0 {
