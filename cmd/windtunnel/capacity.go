@@ -23,6 +23,7 @@ func capacityVerb(env *environment) *cobra.Command {
 	}
 	verb.Flags().StringVar(&o.Against, "against", "", "`SIZE` to fit against: a parameter, nodes, pods, objects, apps, a resource such as deployments.apps, or a measure (default: the parameter that varies)")
 	verb.Flags().Float64SliceVar(&o.Project, "project", nil, "`SIZES` to project to, separated by commas (default: twice the largest)")
+	verb.Flags().Lookup("project").DefValue = "" // pflag would write it as []
 	verb.Flags().StringSliceVar(&o.Only, "measure", nil, "fit only measures whose keys in verdict.json start with `PREFIX`; repeatable")
 	addOutput(verb, &output, forms()...)
 	verb.RunE = func(_ *cobra.Command, args []string) error {

@@ -21,7 +21,7 @@ func gatewayVerb(host cli.Host) *cobra.Command {
 		return p.Serve(ctx, func() error { return gateway.Run(ctx, o) })
 	})
 	f := verb.Flags()
-	f.StringVar(&o.Listen, "gateway-listen", "127.0.0.1:0", "`host:port` of the gateway, TLS")
+	f.StringVar(&o.Listen, "gateway-listen", "127.0.0.1:0", "`HOST:PORT` of the gateway, TLS")
 	f.BoolVar(&o.Aggregate, "aggregated", true, "let the plane's API server proxy to it; of several replicas to the one that came last")
 	return verb
 }

@@ -51,8 +51,8 @@ func New(host Host) *Process { return &Process{host: host} }
 // error when it is interrupted.
 func (p *Process) Verb(use, short, prefix string, work func(context.Context) error) *cobra.Command {
 	verb := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs, Hidden: true}
-	verb.Flags().StringVar(&p.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "of the plane")
-	verb.Flags().StringVar(&p.listen, "listen", "127.0.0.1:0", "`host:port` of /metrics, /healthz and /readyz; the address is printed")
+	verb.Flags().StringVar(&p.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "kubeconfig `FILE` of the control plane")
+	verb.Flags().StringVar(&p.listen, "listen", "127.0.0.1:0", "`HOST:PORT` of /metrics, /healthz and /readyz; the address is printed")
 	verb.Flags().StringVar(&p.level, "log-level", "info", "debug, info, warn or error")
 	verb.Flags().StringVar(&p.shard, "shard", "1/1", "do the K-th part of S, `K/S` from 1")
 	verb.RunE = func(cmd *cobra.Command, _ []string) error {
