@@ -23,7 +23,7 @@ func Reference() []byte {
 	r.line("`${...}` in a value is an expression (CEL) over the parameters, and `${round}` in a repeat; `$${` stands for a")
 	r.line("literal `${`. Numbers mix, `/` divides exactly, and there are %s and the functions of CEL on texts.", all(functionNames()))
 	r.line("")
-	r.line("A scenario is a program: its hooks, subjects and binaries run on the machine that flies it, as who flies it.")
+	r.line("A scenario is a program: its hooks, subjects and binaries run on your machine, with your rights.")
 	r.line("`windtunnel run FILE --plan` lists what that is, and `--no-exec` refuses it: [Safety](safety.md).")
 	r.structure(reflect.TypeFor[Scenario](), "scenario")
 	for len(r.queue) > 0 {

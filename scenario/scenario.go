@@ -125,7 +125,7 @@ type Objective struct {
 
 	Query       string `yaml:"query"`       // in place of sli: PromQL over the series of the run; each series of the answer is judged. %v in it is the time from since to until
 	Unit        string `yaml:"unit"`        // with query: of its values: seconds, bytes ...
-	Since       string `yaml:"since"`       // with query: a step; from its begin; default: the run's
+	Since       string `yaml:"since"`       // with query: a step; from its start; default: from the start of the run
 	Until       string `yaml:"until"`       // with query: a step; asked at its end; default: the run's
 	Unsupported string `yaml:"unsupported"` // why this cannot be measured here; nothing else but name is needed. The verdict is unknown
 	Line        int    `yaml:"-"`

@@ -96,7 +96,7 @@ func watches() []Indicator {
 		{Name: "watch-cache-wait", Unit: "seconds", Text: "time for which reads waited until the watch cache had caught up with etcd",
 			Source: reference, Labels: labels("resource"), Statistics: distribution(),
 			Kind: Histogram, Family: "apiserver_watch_cache_read_wait_seconds", Calls: true, Shown: p99()},
-		{Name: "watch-list-latency", Unit: "seconds", Text: "from the begin of a watch that lists to the end of its list",
+		{Name: "watch-list-latency", Unit: "seconds", Text: "from the start of a watch that lists to the end of its list",
 			Source: reference, Labels: labels("resource", "scope"), Statistics: distribution(),
 			Kind: Histogram, Family: "apiserver_watch_list_duration_seconds", Calls: true, Shown: p99()},
 		{Name: "watch-events", Unit: "events", Text: "events sent to watches",
