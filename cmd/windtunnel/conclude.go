@@ -31,6 +31,9 @@ func (l *leftover) check() error {
 // conclude prints the result and where everything lies. Only the result goes to
 // stdout where a program or a page is to read it.
 func (l *leftover) conclude(env *environment, result flight.Result) error {
+	if result.Dir == "" { // it was refused, and left nothing
+		return result.Err
+	}
 	if errors.Is(result.Err, flight.ErrBoot) {
 		return fmt.Errorf("%w\nrun directory: %s", result.Err, result.Dir)
 	}

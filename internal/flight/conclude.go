@@ -12,6 +12,9 @@ func (r *run) conclude(ended error) Result {
 	if err := r.dir.records.Close(); err != nil {
 		out.Err = errors.Join(out.Err, err)
 	}
+	if errors.Is(out.Err, ErrBoot) && r.release == nil && r.dir.discard() {
+		return Result{Err: out.Err}
+	}
 	if err := r.dir.saveManifest(); err != nil {
 		out.Err = errors.Join(out.Err, err)
 		return out

@@ -84,7 +84,7 @@ type Trust struct {
 
 // Result is what a run left.
 type Result struct {
-	Dir       record.Dir
+	Dir       record.Dir // empty: the run was refused before anything started, and left nothing
 	Judgement slo.Judgement
 	// Err is why the run did not end as it should; the records up to then were
 	// saved and judged. ErrInterrupted, ErrNoRecords, a dead component, a plane

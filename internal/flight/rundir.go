@@ -20,7 +20,9 @@ import (
 // directory is the run directory of a run under way.
 type directory struct {
 	record.Dir
-	unlock   func() // lets others write to it
+	made     []string // folders that this run has made, its own first; nil: where it was told to
+	before   string   // what the link latest led to; empty: there was none
+	unlock   func()   // lets others write to it
 	records  *record.Writer
 	manifest record.Manifest
 	clock    clock.Clock
@@ -30,8 +32,16 @@ type directory struct {
 // newDirectory makes the run directory and what is in it from the start.
 func newDirectory(o Options, in Imported, id string, c clock.Clock) (*directory, error) {
 	out := o.Out
+	var made []string
 	if out == "" {
-		out = vacant(filepath.Join("runs", in.Scenario.Name, c.Epoch().Format("20060102T150405Z")))
+		name := filepath.Join("runs", in.Scenario.Name, c.Epoch().Format("20060102T150405Z"))
+		for folder := filepath.Dir(name); folder != "."; folder = filepath.Dir(folder) {
+			if _, err := os.Lstat(folder); errors.Is(err, fs.ErrNotExist) {
+				made = append(made, folder)
+			}
+		}
+		out = vacant(name)
+		made = append([]string{out}, made...)
 	}
 	dir, err := record.CreateDir(out)
 	if err != nil {
@@ -41,7 +51,7 @@ func newDirectory(o Options, in Imported, id string, c clock.Clock) (*directory,
 	if err != nil {
 		return nil, err
 	}
-	d := &directory{Dir: dir, unlock: unlock, clock: c, log: o.Log, manifest: newManifest(in, o, c)}
+	d := &directory{Dir: dir, made: made, unlock: unlock, clock: c, log: o.Log, manifest: newManifest(in, o, c)}
 	d.manifest.Run = id
 	if err := dir.Write(record.ScenarioFile, in.Native); err != nil {
 		return nil, err
@@ -98,6 +108,7 @@ func newManifest(in Imported, o Options, c clock.Clock) record.Manifest {
 // costs only the convenience.
 func (d *directory) linkLatest() {
 	latest := filepath.Join(filepath.Dir(string(d.Dir)), "latest")
+	d.before, _ = os.Readlink(latest) // empty where there is none
 	tmp := latest + ".new"
 	_ = os.Remove(tmp)
 	if err := os.Symlink(filepath.Base(string(d.Dir)), tmp); err == nil {
@@ -105,6 +116,30 @@ func (d *directory) linkLatest() {
 			_ = os.Remove(tmp)
 		}
 	}
+}
+
+// discard removes a directory that this run has made by itself and in which nothing stands
+// but why it was refused: no component has written a log. The link latest is what it was
+// before. False: it is kept.
+func (d *directory) discard() bool {
+	logs, err := os.ReadDir(d.File(record.LogFolder))
+	if len(d.made) == 0 || err != nil || len(logs) > 0 {
+		return false
+	}
+	latest := filepath.Join(filepath.Dir(string(d.Dir)), "latest")
+	if to, err := os.Readlink(latest); err == nil && to == filepath.Base(string(d.Dir)) {
+		_ = os.Remove(latest)
+		if d.before != "" {
+			_ = os.Symlink(d.before, latest)
+		}
+	}
+	if os.RemoveAll(string(d.Dir)) != nil {
+		return false
+	}
+	for _, folder := range d.made[1:] {
+		_ = os.Remove(folder) // unless something else is in it by now
+	}
+	return true
 }
 
 func (d *directory) saveManifest() error { return d.WriteJSON(record.ManifestFile, d.manifest) }
