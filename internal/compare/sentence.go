@@ -20,7 +20,7 @@ func (c *comparing) sentence(m Measure) string {
 	case Equivalent:
 		return fmt.Sprintf("%s is equivalent: %s in %s", m.Title, formatInterval(*m.Interval), c.o.NameB)
 	case Inconclusive:
-		return m.Title + ": " + c.inconclusive(m)
+		return m.Title + " is inconclusive: " + c.inconclusive(m)
 	}
 	if m.Ratio == nil {
 		return fmt.Sprintf("%s is %s in %s: %s in place of %s (%s)", m.Title, higherOrLower(m.rises()), c.o.NameB,
@@ -45,7 +45,7 @@ func (c *comparing) sentence(m Measure) string {
 // inconclusive says what the runs cannot tell and what would.
 func (c *comparing) inconclusive(m Measure) string {
 	if m.Ratio == nil {
-		return fmt.Sprintf("inconclusive: %s in %s, %s in %s, and no share of nothing can be taken", unit.Text(m.A.Median, m.Unit), c.o.NameA,
+		return fmt.Sprintf("%s in %s, %s in %s, and no share of nothing can be taken", unit.Text(m.A.Median, m.Unit), c.o.NameA,
 			unit.Text(m.B.Median, m.Unit), c.o.NameB)
 	}
 	more := fmt.Sprintf("about %d runs each would show %s", m.Runs, percent(m.Effect))
@@ -54,13 +54,13 @@ func (c *comparing) inconclusive(m Measure) string {
 	}
 	switch {
 	case m.Runs == 0:
-		return fmt.Sprintf("inconclusive: %s cannot show any difference; at least %d runs each can", c.runsEach(), LeastRuns())
+		return fmt.Sprintf("%s cannot show any difference; at least %d runs each can", c.runsEach(), LeastRuns())
 	case m.Visible == nil:
-		return fmt.Sprintf("inconclusive: %s cannot show any difference; %s", c.runsEach(), more)
+		return fmt.Sprintf("%s cannot show any difference; %s", c.runsEach(), more)
 	case *m.Visible > m.Effect:
-		return fmt.Sprintf("inconclusive: %s can only show differences above %s; %s", c.runsEach(), percent(*m.Visible), more)
+		return fmt.Sprintf("%s can only show differences above %s; %s", c.runsEach(), percent(*m.Visible), more)
 	}
-	return fmt.Sprintf("inconclusive: %s in %s is possible; more runs would narrow that", formatInterval(*m.Interval), c.o.NameB)
+	return fmt.Sprintf("%s in %s is possible; more runs would narrow that", formatInterval(*m.Interval), c.o.NameB)
 }
 
 // warnOfFewRuns says that so few runs show nothing, and how many would.

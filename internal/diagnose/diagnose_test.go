@@ -92,7 +92,7 @@ func TestEachCauseComesFirst(t *testing.T) {
 			operator workqueue_queue_duration_seconds_sum{name="queue"} +12
 			operator workqueue_unfinished_work_seconds{name="queue"} =0
 			operator workqueue_work_duration_seconds_sum{name="queue"} +3.9`},
-			diagnose.ClientCeiling, "operator", 0.9, 1, "operator sent a steady 5 requests/s while items waited"},
+			diagnose.ClientCeiling, "operator", 0.9, 1, "operator sent 5 requests/s, no more and no less"},
 		{"workers that compute, at a steady rate", made{series: `
 			kube-apiserver apiserver_request_duration_seconds_sum{component="apiserver",verb="POST"} +0.05
 			kube-apiserver apiserver_request_duration_seconds_count{component="apiserver",verb="POST"} +5
@@ -103,7 +103,7 @@ func TestEachCauseComesFirst(t *testing.T) {
 			operator workqueue_queue_duration_seconds_sum{name="queue"} +12
 			operator workqueue_unfinished_work_seconds{name="queue"} =0
 			operator workqueue_work_duration_seconds_sum{name="queue"} +0.97`},
-			diagnose.WorkQueue, "operator queue", 0.9, 1, "0.97 of 1 workers busy"},
+			diagnose.WorkQueue, "operator queue", 0.9, 1, "0.97 of 1 worker busy"},
 		{"a rate limiter that a configuration file sets", made{series: `
 			kube-scheduler rest_client_rate_limiter_duration_seconds_sum{verb="POST"} +4.9
 			kube-scheduler rest_client_rate_limiter_duration_seconds_count{verb="POST"} +5`,
@@ -119,14 +119,14 @@ func TestEachCauseComesFirst(t *testing.T) {
 			kube-controller-manager workqueue_queue_duration_seconds_sum{name="namespace"} +9
 			kube-controller-manager workqueue_work_duration_seconds_sum{name="namespace"} +0.98`,
 			manifest: limited(record.ComponentFact{Name: "kube-controller-manager", Args: []string{"--concurrent-namespace-syncs=1"}})},
-			diagnose.WorkQueue, "kube-controller-manager namespace", 0.9, 1, "0.98 of 1 workers busy"},
+			diagnose.WorkQueue, "kube-controller-manager namespace", 0.9, 1, "0.98 of 1 worker busy"},
 		{"a queue whose one item is never done", made{series: `
 			kube-controller-manager workqueue_depth{name="namespace"} =9
 			kube-controller-manager workqueue_unfinished_work_seconds{name="namespace"} +1
 			kube-controller-manager workqueue_queue_duration_seconds_sum{name="namespace"} +0
 			kube-controller-manager workqueue_work_duration_seconds_sum{name="namespace"} +0`,
 			manifest: limited(record.ComponentFact{Name: "kube-controller-manager", Args: []string{"--concurrent-namespace-syncs=1"}})},
-			diagnose.WorkQueue, "kube-controller-manager namespace", 0.9, 1, "1 of 1 workers busy"},
+			diagnose.WorkQueue, "kube-controller-manager namespace", 0.9, 1, "1 of 1 worker busy"},
 		{"workers that wait for clusters far away", made{series: `
 			app-controller kubevela_controller_client_request_time_seconds_sum{cluster="remote",verb="Get"} +3.9
 			app-controller kubevela_controller_client_request_time_seconds_count{cluster="remote",verb="Get"} +50

@@ -179,7 +179,7 @@ func (b *blame) queue(component, queue string) Finding {
 	have, try := "workers", fmt.Sprintf("Give queue %s more workers.", queue)
 	if n > 0 {
 		busy = bound(n)
-		have, try = "of "+unit.Number(n)+" workers", fmt.Sprintf("Give queue %s more workers than %g.", queue, n)
+		have, try = "of "+unit.Text(n, "workers"), fmt.Sprintf("Give queue %s more workers than %g.", queue, n)
 	}
 	if name != "" {
 		try = fmt.Sprintf("Raise --%s of %s, now %g.", name, component, n)

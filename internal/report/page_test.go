@@ -22,7 +22,7 @@ func TestWhatGaveWay(t *testing.T) {
 	if first < 0 || second < first {
 		t.Errorf("the causes stand at %d and %d", first, second)
 	}
-	for _, want := range []string{"Bottlenecks, most limiting first", "CPU (kube-scheduler)", "Try: a second scheduler profile", "0.98 cores", "against 1 cores"} {
+	for _, want := range []string{"Bottlenecks, most limiting first", "CPU (kube-scheduler)", "Try: a second scheduler profile", "0.98 cores", "against 1 core"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}

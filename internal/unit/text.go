@@ -10,7 +10,7 @@ import (
 // Text writes a value with its unit for people, three significant digits. It
 // knows the units of verdict.json: "seconds" ("s"), "bytes", "cores", "ratio"
 // (written as a percentage), "bit/s" (with SI prefixes), "1/s" and names such as "pods/s"; any other unit
-// is written behind the number as it is. NaN is "unknown".
+// is written behind the number as it is, and of one thing in the singular. NaN is "unknown".
 func Text(v float64, u string) string {
 	switch {
 	case math.IsNaN(v):
@@ -34,8 +34,25 @@ func Text(v float64, u string) string {
 		return bits(v)
 	case "", "1", "count":
 		return Number(v)
+	}
+	if n := Number(v); n != "1" {
+		return n + " " + u
+	}
+	return "1 " + singular(u)
+}
+
+// singular is the name of one of what a unit counts: "core" of "cores", "watch" of
+// "watches". A unit that is no such name is itself.
+func singular(u string) string {
+	switch one := strings.TrimSuffix(u, "s"); {
+	case len(u) < 4 || strings.ContainsAny(u, "/ ") || one == u:
+		return u
+	case strings.HasSuffix(u, "ies"):
+		return strings.TrimSuffix(u, "ies") + "y"
+	case strings.HasSuffix(u, "ches"), strings.HasSuffix(u, "sses"):
+		return strings.TrimSuffix(u, "es")
 	default:
-		return Number(v) + " " + u
+		return one
 	}
 }
 

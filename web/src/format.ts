@@ -32,7 +32,15 @@ export function text(v: number | null | undefined, unit: string): string {
   if (v === null || v === undefined || Number.isNaN(v)) return "–";
   if (unit === "seconds") return seconds(v);
   if (unit === "bytes") return bytes(v);
-  return number(v) + " " + unit;
+  const n = number(v);
+  return n + " " + (n === "1" ? singular(unit) : unit);
+}
+
+// singular is the name of one of what a unit counts, as internal/unit has it.
+function singular(unit: string): string {
+  if (unit.length < 4 || /[/ ]/.test(unit) || !unit.endsWith("s")) return unit;
+  if (unit.endsWith("ies")) return unit.slice(0, -3) + "y";
+  return unit.slice(0, /(ch|ss)es$/.test(unit) ? -2 : -1);
 }
 
 // clock writes a moment of the run as minutes and seconds: 1:23, 1:02:03. step

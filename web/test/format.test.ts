@@ -26,6 +26,8 @@ test("a value has its unit, and what is not known a dash", () => {
   assert.equal(text(0.5, "seconds"), "500 ms");
   assert.equal(text(2048, "bytes"), "2 KiB");
   assert.equal(text(227.4, "pods/s"), "227 pods/s");
+  for (const [unit, want] of [["cores", "1 core"], ["watches", "1 watch"], ["entries", "1 entry"], ["pods/s", "1 pods/s"], ["ms", "1 ms"]] as const) assert.equal(text(1, unit), want);
+  assert.equal(text(1.2, "cores"), "1.2 cores");
   for (const v of [null, undefined, NaN]) assert.equal(text(v, "seconds"), "–");
 });
 

@@ -21,6 +21,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/stats"
+	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 // ErrNotQuiet is in the error for a plane that did not come to rest.
@@ -175,7 +176,11 @@ func waiting(now, first map[string]Work) []string {
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		switch w := now[name]; {
 		case w.Depth > 0:
-			out = append(out, fmt.Sprintf("%g items wait in queue %s", w.Depth, name))
+			verb := "wait"
+			if w.Depth == 1 {
+				verb = "waits"
+			}
+			out = append(out, fmt.Sprintf("%s %s in queue %s", unit.Text(w.Depth, "items"), verb, name))
 		case w.Longest > max(LongWork, 2*first[name].Longest):
 			out = append(out, fmt.Sprintf("the work on an item of queue %s has been under way for %.1f s", name, w.Longest))
 		}

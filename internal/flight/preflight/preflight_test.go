@@ -86,7 +86,7 @@ func TestFaults(t *testing.T) {
 func TestTolerate(t *testing.T) {
 	now := preflight.State{Terminating: []preflight.Object{object("a")}, Others: 0.5, Queues: map[string]preflight.Work{"q": {Depth: 1}}}
 	got := preflight.Findings(now, preflight.State{}, preflight.Host, preflight.Terminating)
-	if preflight.Sentence(got) != "1 items wait in queue q" {
+	if preflight.Sentence(got) != "1 item waits in queue q" {
 		t.Errorf("%+v", got)
 	}
 }
@@ -116,7 +116,7 @@ func TestSpoiledRun(t *testing.T) {
 }
 
 func TestClean(t *testing.T) {
-	waits := []preflight.Finding{{Kind: preflight.Queue, Text: "1 items wait in queue q"}}
+	waits := []preflight.Finding{{Kind: preflight.Queue, Text: "1 item waits in queue q"}}
 	synctest.Test(t, func(t *testing.T) {
 		begin, left := time.Now(), 3
 		faults, err := preflight.AwaitClean(t.Context(), time.Second, func(context.Context) []preflight.Finding {
@@ -132,7 +132,7 @@ func TestClean(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 5*time.Second, late)
 		defer cancel()
 		faults, err = preflight.AwaitClean(ctx, time.Second, func(context.Context) []preflight.Finding { return waits })
-		if !errors.Is(err, late) || !errors.Is(err, preflight.ErrNotQuiet) || len(faults) != 1 || !strings.Contains(err.Error(), "1 items wait in queue q") {
+		if !errors.Is(err, late) || !errors.Is(err, preflight.ErrNotQuiet) || len(faults) != 1 || !strings.Contains(err.Error(), "1 item waits in queue q") {
 			t.Error(err)
 		}
 		begin = time.Now()
