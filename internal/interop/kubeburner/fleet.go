@@ -81,7 +81,7 @@ func (im *importer) fleet() {
 	f.Labels = map[string]string{worker: ""}
 	maps.Copy(f.Labels, d.labels.Values())
 	for _, what := range d.labels.Unmet() {
-		im.note(0, "nodes", "pods select nodes with %s, which no simulated node has: they stay pending", what)
+		im.alters(0, "nodes", "pods select nodes with %s, which no simulated node has: they stay pending", what)
 	}
 	im.bindClaims()
 	text, ok := im.opts.Set["Nodes"]
