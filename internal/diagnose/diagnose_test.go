@@ -92,7 +92,7 @@ func TestEachCauseComesFirst(t *testing.T) {
 			operator workqueue_queue_duration_seconds_sum{name="queue"} +12
 			operator workqueue_unfinished_work_seconds{name="queue"} =0
 			operator workqueue_work_duration_seconds_sum{name="queue"} +3.9`},
-			diagnose.ClientCeiling, "operator", 0.9, 1, "operator sent 5 requests/s, no more and no less"},
+			diagnose.ClientCeiling, "operator", 0.9, 1, "operator sent a steady 5 requests/s while items waited"},
 		{"workers that compute, at a steady rate", made{series: `
 			kube-apiserver apiserver_request_duration_seconds_sum{component="apiserver",verb="POST"} +0.05
 			kube-apiserver apiserver_request_duration_seconds_count{component="apiserver",verb="POST"} +5
