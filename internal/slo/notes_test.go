@@ -106,9 +106,9 @@ func TestNoisyHost(t *testing.T) {
 		{"quiet", 45, 3, 0, 0, nil, slo.Fail},
 		{"other processes", 33 + 36, 0, 0, 0, []string{"Other processes took 20 % of this machine's CPU"}, slo.Unknown},
 		{"other machines", 33, 18, 0, 0, []string{"The hypervisor kept 10 % of this machine's CPU"}, slo.Unknown},
-		{"other processes that may", 33 + 36, 0, 0, 0.25, []string{"Other processes were allowed 25 % of this machine's CPU (10 % by default): they took 20 %."}, slo.Fail},
-		{"other processes beyond what they may", 33 + 54, 0, 0, 0.25, []string{"Other processes took 30 %", "Other processes were allowed 25 %"}, slo.Unknown},
-		{"none where none may", 33, 0, 0, 0.01, []string{"Other processes were allowed 1 % of this machine's CPU (10 % by default): they took 0 %."}, slo.Fail},
+		{"other processes that may", 33 + 36, 0, 0, 0.25, []string{"Other processes used 20 % of the CPU; up to 25 % was accepted (default 10 %)."}, slo.Fail},
+		{"other processes beyond what they may", 33 + 54, 0, 0, 0.25, []string{"Other processes took 30 %", "up to 25 % was accepted"}, slo.Unknown},
+		{"none where none may", 33, 0, 0, 0.01, []string{"Other processes used 0 % of the CPU; up to 1 % was accepted (default 10 %)."}, slo.Fail},
 		{"the run's own members", 33 + 36, 0, 36, 0, nil, slo.Fail},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -149,17 +149,16 @@ func (u usage) noisy() []string {
 	return out
 }
 
-// indulged says that neighbours were allowed another share than by default.
+// indulged says that another share than the default was accepted of other processes.
 func (u usage) indulged() []string {
 	if u.m.Neighbours() == record.DefaultMaxNeighbours {
 		return nil
 	}
-	took := "how much they took is not known"
+	used := "It is not known how much of the CPU other processes used"
 	if share, ok := u.others(u.host()); ok {
-		took = fmt.Sprintf("they took %.0f %%", 100*share)
+		used = fmt.Sprintf("Other processes used %.0f %% of the CPU", 100*share)
 	}
-	return []string{fmt.Sprintf("Other processes were allowed %.3g %% of this machine's CPU (%.0f %% by default): %s.",
-		100*u.m.Neighbours(), 100*record.DefaultMaxNeighbours, took)}
+	return []string{fmt.Sprintf("%s; up to %.3g %% was accepted (default %.0f %%).", used, 100*u.m.Neighbours(), 100*record.DefaultMaxNeighbours)}
 }
 
 // hostMeasures say how busy the machine was.
