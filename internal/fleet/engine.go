@@ -302,8 +302,17 @@ func (e *engine) warnOnce(key, text string) {
 	}
 }
 
-// warn tells the log and the records. It needs no turn.
+// warn tells the log and the records of something that a stage, or a node, asked for and
+// that was not done. It needs no turn.
 func (e *engine) warn(text string) {
+	e.log.Warn("fleet", "what", text)
+	if e.records != nil {
+		e.records.Event(record.Event{At: e.clock.Now(), Type: record.EventUnmet, Name: "the work of the fleet", Text: text, Detail: record.Detail{State: record.NotDone}})
+	}
+}
+
+// note tells the log and the records of something that is to be known of the stages.
+func (e *engine) note(text string) {
 	e.log.Warn("fleet", "what", text)
 	if e.records != nil {
 		e.records.Event(record.Event{At: e.clock.Now(), Type: record.EventWarned, Name: "fleet", Text: text})

@@ -41,7 +41,7 @@ func (p *players) start(ctx context.Context, o Options, c *wire.Client) error {
 		return nil
 	}
 	for _, finding := range o.Stages.Findings() {
-		p.engine.warn(finding.String())
+		p.engine.note(finding.String())
 	}
 	served := discovery.New(c)
 	var faults []error

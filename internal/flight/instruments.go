@@ -64,7 +64,7 @@ func (i *instruments) start(ctx context.Context, failed context.CancelCauseFunc)
 		refused := failed
 		if w.name != "" {
 			refused = func(err error) {
-				i.records.Event(record.Event{At: i.clock.Now(), Type: record.EventWarned, Text: fmt.Sprintf("%s: %v", w.name, err)})
+				i.records.Event(record.Event{At: i.clock.Now(), Type: record.EventUnmet, Name: "pods of member " + w.name, Text: err.Error(), Detail: record.Detail{State: record.NotMeasured}})
 			}
 		}
 		if err := w.start(ctx, &wait, i.clock, refused); err != nil {

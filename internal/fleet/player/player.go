@@ -253,7 +253,7 @@ func (p *Player) followOnce(ctx context.Context) error {
 	return err
 }
 
-// warn says something once for each key.
+// warn says once for each key what a stage asked for and was not done.
 func (p *Player) warn(key, text string) {
 	p.mu.Lock()
 	said := p.warned[key]
@@ -264,7 +264,7 @@ func (p *Player) warn(key, text string) {
 	}
 	p.options.Log.Warn("fleet", "what", text)
 	if p.options.Records != nil {
-		p.options.Records.Event(record.Event{At: p.options.Clock.Now(), Type: record.EventWarned, Name: "fleet", Text: text})
+		p.options.Records.Event(record.Event{At: p.options.Clock.Now(), Type: record.EventUnmet, Name: "the work of the fleet", Text: text, Detail: record.Detail{State: record.NotDone}})
 	}
 }
 
