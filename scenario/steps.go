@@ -46,7 +46,7 @@ type Step struct {
 	Cluster   string        `yaml:"cluster"`   // create, scale, update, churn, delete, requests, wait and exec: done in each of these members and not on the plane: a name, a group, a selector of labels such as region=eu, or "*"; counts are for each of them, the pace is of all together
 	Beside    bool          `yaml:"beside"`    // of a step in parallel: it ends when the steps beside it have ended; no more calls are sent then, and its watches are closed
 	Expects   []int         `yaml:"expects"`   // of a step that sends calls: HTTP status codes of calls that fail as they should, such as 403; 0: no answer
-	OnFailure string        `yaml:"onFailure"` // "stop" (default): later steps but deletions are skipped; "continue"
+	OnFailure string        `yaml:"onFailure"` // what a failed step does to later ones: "stop" (default) skips all but deletions, "continue" runs them; the verdict is not a pass either way
 	Line      int           `yaml:"-"`
 }
 
@@ -279,7 +279,8 @@ type Victims struct {
 	Selector string  `yaml:"selector"` // labels: a zone, a rack, a group
 }
 
-// Exec runs a local command. Its output is kept in the run directory as
+// Exec runs a local command. A command that exits with another code than 0 fails the
+// run. Its output is kept in the run directory as
 // logs/STEP.log.
 type Exec struct {
 	Command []string          `yaml:"command"` // no shell unless it is one
