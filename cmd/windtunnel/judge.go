@@ -1,12 +1,14 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/windtunnel/windtunnel/internal/judge"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/slo"
 )
 
 // judgeVerb computes a run's verdict again from its records, also of a run that
@@ -23,10 +25,16 @@ func judgeVerb(env *environment) *cobra.Command {
 				return err
 			}
 			judgement, err := judge.Write(args[0])
-			if err != nil {
+			switch {
+			case err != nil && judgement.Verdict == "":
 				return err
+			case err != nil: // the records were read: a folder that cannot be written to takes the answer from nobody
+				fmt.Fprintf(env.stderr, "warning: the verdict was computed, and not all files of it were written: %v\n", err)
+				err = printUnwritten(env, args[0], judgement, output)
+			default:
+				err = printResult(env, record.Dir(args[0]), output)
 			}
-			if err := printResult(env, record.Dir(args[0]), output); err != nil {
+			if err != nil {
 				return err
 			}
 			return verdictError{judgement.Verdict}
@@ -35,6 +43,28 @@ func judgeVerb(env *environment) *cobra.Command {
 	addOutput(verb, &output, "table", "markdown", "json", "github")
 	return verb
 }
+
+// printUnwritten prints what a judgement says that could not be written.
+func printUnwritten(env *environment, run string, j slo.Judgement, output string) error {
+	if output == "json" {
+		raw, err := json.MarshalIndent(j, "", "  ")
+		if err == nil {
+			_, err = fmt.Fprintf(env.stdout, "%s\n", raw)
+		}
+		return err
+	}
+	built, err := judge.Report(run)
+	switch {
+	case err != nil:
+		return err
+	case output == "markdown":
+		return built.Markdown(env.stdout)
+	}
+	return built.Summary(env.stdout, summaryColumns)
+}
+
+// summaryColumns is how wide a summary is that goes to a terminal.
+const summaryColumns = 80
 
 // reportVerb writes a run's report again from its records and prints where it is.
 func reportVerb(env *environment) *cobra.Command {
