@@ -86,7 +86,7 @@ type Trust struct {
 type Result struct {
 	Dir       record.Dir // empty: the run was refused before anything started, and left nothing
 	Judgement slo.Judgement
-	// Err is why the run did not end as it should; the records up to then were
+	// Err is why the run was aborted; the records up to then were
 	// saved and judged. ErrInterrupted, ErrNoRecords, a dead component, a plane
 	// that did not start.
 	Err error

@@ -161,12 +161,12 @@ func (i *instrument) tooSlow() []string {
 		}
 	}
 	if late > 1 && float64(late) > TooLateShare*float64(total) { // one call is no share
-		out = append(out, fmt.Sprintf("windtunnel could not keep its own pace: %d of the load's %d calls (%.1f %%) were sent more than %v late, at most %.0f %% may be. The plane's latencies are not to be believed; give windtunnel more CPU or ask for a lower rate.",
+		out = append(out, fmt.Sprintf("windtunnel could not keep its own pace: %d of the load's %d calls (%.1f %%) were sent more than %v late, at most %.0f %% may be. Latencies from this run are not reliable: give windtunnel more CPU, or ask for a lower rate.",
 			late, total, 100*float64(late)/float64(total), run.Late, 100*TooLateShare))
 	}
 	out = append(out, i.holes()...)
 	if e := i.stages.Quantile(0.99); e.Value > TooLateStage.Seconds() {
-		out = append(out, fmt.Sprintf("The simulated nodes were too slow: 1 %% of their calls were sent more than %.3g s after they were due, at most %v may pass. Pods were late for windtunnel's sake too, not the plane's alone.",
+		out = append(out, fmt.Sprintf("The simulated nodes were too slow: 1 %% of their calls were sent more than %.3g s after they were due, at most %v may pass. Part of the pods' startup is windtunnel's own delay.",
 			e.Value, TooLateStage))
 	}
 	bound := i.m.Fleet.LeaseSeconds / leaseSlack

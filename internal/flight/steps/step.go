@@ -14,7 +14,7 @@ import (
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
-// ErrStep says that a step did not do what it should.
+// ErrStep says that a step failed.
 var ErrStep = errors.New("step failed")
 
 // stepError is why a step failed. It is an ErrStep.
