@@ -5,6 +5,9 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -91,7 +94,7 @@ func (f Flight) run(t testing.TB, e Ending) (code int, said string) {
 		return over
 	}
 	if len(e.signals) > 0 {
-		for !poll() && !strings.Contains(out.String(), "] "+f.Until) {
+		for !poll() && !f.begun() {
 			time.Sleep(50 * time.Millisecond) // go test bounds it: a busy machine boots subjects slowly
 		}
 		for _, s := range e.signals {
@@ -106,6 +109,22 @@ func (f Flight) run(t testing.TB, e Ending) (code int, said string) {
 		return exit.ExitCode(), out.String()
 	}
 	return 0, out.String()
+}
+
+// begun reports whether the run has begun the step Until: its records say so. What it prints
+// has no line for a step that is over within a moment.
+func (f Flight) begun() bool {
+	at := slices.Index(f.Args, "--out")
+	if at < 0 || at+1 == len(f.Args) {
+		return false
+	}
+	out := f.Args[at+1]
+	if !filepath.IsAbs(out) {
+		out = filepath.Join(f.Dir, out)
+	}
+	raw, _ := os.ReadFile(filepath.Join(out, "records.wt")) // there may be none yet
+	// An event has its type, the length of its name, and its name.
+	return regexp.MustCompile(`(?s)step-begin.` + regexp.QuoteMeta(f.Until)).Match(raw)
 }
 
 // processes counts those of the binary.
