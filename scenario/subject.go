@@ -92,6 +92,11 @@ const (
 // as the label windtunnel.dev/run is taken away with all else of the run.
 const VarRun = "WINDTUNNEL_RUN"
 
+// VarFleet is, in a cluster that is not the run's own, the value of the label and of the
+// taint windtunnel.dev/fleet of the run's simulated nodes. It is not set if the run has no
+// such nodes, or if they have no taint.
+const VarFleet = "WINDTUNNEL_FLEET"
+
 func subjectVariables() []string {
 	return []string{VarKubeconfig, VarMetricsPort, VarProbePort, VarLogs, VarMembers, VarSeed}
 }

@@ -176,7 +176,7 @@ func newRun(in Imported, o Options) (*run, error) {
 		return nil, err
 	}
 	r.installation.owner = subject.Owner{Stamp: object.Stamp{Run: r.stamp().Run}, Adopt: o.Adopt} // a subject's pods are real
-	r.subjects.run = r.stamp().Run
+	r.subjects.stamp = r.stamp()
 	r.namespaces = &namespaces{workload: r.workload, stamp: r.stamp()}
 	r.progress = newProgress(r.scenario, r.clock)
 	if !r.installation.empty() {

@@ -133,7 +133,7 @@ func (r *run) subjectByCrew(ctx context.Context, prepared *subject.Prepared) (fa
 	c := r.options.Crew
 	name := prepared.Name()
 	worker := c.Workers + slices.Index(sharable(r.scenario), name)%c.Fleets
-	part := subjectPart{Name: name, Run: r.subjects.run, Self: r.options.Versions["windtunnel"], Kubeconfig: prepared.Kubeconfig}
+	part := subjectPart{Name: name, Self: r.options.Versions["windtunnel"], Kubeconfig: prepared.Kubeconfig}
 	if part.Folder, err = filepath.Abs(filepath.Dir(r.options.File)); err == nil {
 		part.Logs, err = filepath.Abs(r.dir.File(record.LogFolder))
 	}

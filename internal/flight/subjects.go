@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/flight/journal"
 	"github.com/windtunnel/windtunnel/internal/plane"
 	"github.com/windtunnel/windtunnel/internal/record"
@@ -25,7 +26,7 @@ var ErrNoCaller = errors.New("it is external: only a program, such as a Go test,
 // subjects are those of the scenario.
 type subjects struct {
 	options Options
-	run     string // its stamp, in a cluster that is not its own
+	stamp   object.Stamp // of what the load makes, in a cluster that is not the run's own
 	all     []scenario.Subject
 	seed    uint64
 	// elsewhere starts a sharable subject at a worker; nil: they are started here.
@@ -115,7 +116,7 @@ func (s *subjects) start(ctx context.Context, p *plane.Plane, dir *directory) er
 
 func (s *subjects) startOne(ctx context.Context, x scenario.Subject, p *plane.Plane, dir *directory) (record.SubjectFact, error) {
 	prepared, err := subject.Prepare(x, subject.Options{
-		Plane: p, Folder: filepath.Dir(s.options.File), LogDir: dir.File(record.LogFolder), Self: s.options.Versions["windtunnel"], Run: s.run, Seed: s.seed,
+		Plane: p, Folder: filepath.Dir(s.options.File), LogDir: dir.File(record.LogFolder), Self: s.options.Versions["windtunnel"], Stamp: s.stamp, Seed: s.seed,
 	})
 	if err != nil {
 		return record.SubjectFact{}, err

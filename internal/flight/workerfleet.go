@@ -42,9 +42,8 @@ type hollowPart struct {
 // subjectPart is a subject that a worker starts.
 type subjectPart struct {
 	Name       string `json:"name"`
-	Folder     string `json:"folder"` // of the scenario
-	Logs       string `json:"logs"`   // folder that gets NAME.log
-	Run        string `json:"run,omitempty"`
+	Folder     string `json:"folder"`             // of the scenario
+	Logs       string `json:"logs"`               // folder that gets NAME.log
 	Self       string `json:"self,omitempty"`     // version of windtunnel
 	Kubeconfig string `json:"kubeconfig"`         // path, which the subject is given where Identity is empty
 	Identity   []byte `json:"identity,omitempty"` // a kubeconfig of the subject's own
@@ -228,7 +227,7 @@ func (t *subjectTask) Send(ctx context.Context, _ clock.Time) (any, error) {
 		return nil, err
 	}
 	prepared, err := subject.Prepare(t.scenario.Subjects[i], subject.Options{
-		Plane: beside, Folder: t.part.Folder, LogDir: t.part.Logs, Self: t.part.Self, Run: t.part.Run, Seed: t.plan.Seed,
+		Plane: beside, Folder: t.part.Folder, LogDir: t.part.Logs, Self: t.part.Self, Stamp: t.plan.Stamp, Seed: t.plan.Seed,
 	})
 	if err != nil {
 		return nil, err

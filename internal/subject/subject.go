@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/plane"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -32,11 +33,11 @@ var ErrNoProgram = errors.New("no such program")
 // Options say where subjects are started.
 type Options struct {
 	Plane  *plane.Plane
-	Folder string // the scenario's: relative commands begin here, and it is the working directory
-	LogDir string // gets NAME.log
-	Self   string // version of windtunnel, for subjects that it is itself
-	Run    string // the run's stamp, in a cluster that is not its own
-	Seed   uint64 // of the run
+	Folder string       // the scenario's: relative commands begin here, and it is the working directory
+	LogDir string       // gets NAME.log
+	Self   string       // version of windtunnel, for subjects that it is itself
+	Stamp  object.Stamp // of what the load makes, in a cluster that is not the run's own; else zero
+	Seed   uint64       // of the run
 }
 
 // Prepared is a subject with all that its command line and URLs are made of.
@@ -83,8 +84,10 @@ func Prepare(x scenario.Subject, o Options) (*Prepared, error) {
 		}
 	}
 	maps.Copy(p.vars, env)
-	if o.Run != "" {
-		p.vars[scenario.VarRun] = o.Run
+	for name, value := range map[string]string{scenario.VarRun: o.Stamp.Run, scenario.VarFleet: o.Stamp.Fleet} {
+		if value != "" {
+			p.vars[name] = value
+		}
 	}
 	if x.Metrics != nil {
 		p.MetricsURL, err = p.expand(x.Metrics.At(metrics))

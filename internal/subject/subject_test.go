@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/plane"
 	"github.com/windtunnel/windtunnel/internal/plane/process"
 	"github.com/windtunnel/windtunnel/internal/subject"
@@ -36,6 +37,9 @@ func TestMain(m *testing.M) {
 			os.Exit(4)
 		case "die":
 			fmt.Println("panic: out of ideas")
+			os.Exit(3)
+		case "env":
+			fmt.Printf("run %s, fleet %s\n", os.Getenv(scenario.VarRun), os.Getenv(scenario.VarFleet))
 			os.Exit(3)
 		case "say":
 			fmt.Println("subject 1.2.3\nand more")
@@ -134,6 +138,19 @@ func TestASubjectIsOneOfThePlanesComponents(t *testing.T) {
 	}
 	if _, err := x.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "there is a component of that name") {
 		t.Errorf("twice: %v", err)
+	}
+}
+
+// TestASubjectKnowsItsRun starts one in a cluster of others: its environment says by what
+// label and by what taint the run's objects are known.
+func TestASubjectKnowsItsRun(t *testing.T) {
+	x, err := subject.Prepare(scenario.Subject{Name: "operator", Command: os.Args[0], Args: []string{"env"}, Ready: scenario.Ready{TCP: "127.0.0.1:$(PROBE_PORT)"}},
+		subject.Options{Plane: attached(t), Folder: t.TempDir(), LogDir: t.TempDir(), Stamp: object.Stamp{Run: "r1", Fleet: "f1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = x.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "run r1, fleet f1") { // its last words
+		t.Error(err)
 	}
 }
 

@@ -20,9 +20,9 @@ import (
 
 const runID = "r1" // of the run in somebody else's cluster
 
-func (r *rig) foreignHub(o *hub.Options) { door.Guard(o.Config, runID) }
+func (r *rig) foreignHub(o *hub.Options) { door.Guard(o.Config, object.Stamp{Run: runID}) }
 
-func (r *rig) foreignFleet(o *fleet.Options) { door.Guard(o.Config, runID) }
+func (r *rig) foreignFleet(o *fleet.Options) { door.Guard(o.Config, object.Stamp{Run: runID}) }
 
 // ended runs a process until it ends by itself.
 func (r *rig) ended(f func(context.Context) error) error {

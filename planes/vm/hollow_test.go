@@ -28,7 +28,7 @@ func TestVMPlaneOnAHollowCluster(t *testing.T) {
 	if err := c.Endpoint().WriteKubeconfig(config); err != nil {
 		t.Fatal(err)
 	}
-	out := flyWith(t, "vms=5", "--set", "taint=none", "--kubeconfig", config)
+	out := flyWith(t, "vms=5", "--kubeconfig", config)
 	j, _ := verdict(t, out)
 	most := math.Inf(1)
 	check(t, j, map[string]between{

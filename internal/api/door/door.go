@@ -4,6 +4,8 @@
 //
 //   - what is created or written whole gets the run's label, nodes a taint as well, which
 //     keeps the pods of others off them;
+//   - pods, and the templates of pods in the kinds of Kubernetes itself, go to the run's
+//     simulated nodes, as those of the load do;
 //   - what exists without that label, outside of the run's namespaces, is not changed and
 //     not deleted: the call is answered with 403 and the reason Foreign.
 //
@@ -34,11 +36,12 @@ const ReasonForeign metav1.StatusReason = "Foreign"
 const Manager = "windtunnel"
 
 // Guard has the clients that are made of a configuration go through the door of a run;
-// without a run's id nothing changes.
-func Guard(config *rest.Config, run string) *rest.Config {
-	if run != "" {
+// without a run's id in the stamp nothing changes.
+func Guard(config *rest.Config, s object.Stamp) *rest.Config {
+	if s.Run != "" {
+		s.Nodes = true // the nodes that processes of the run make are for these pods, too
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-			return &door{next: next, run: run, seed: maphash.MakeSeed(), known: map[uint64]bool{}}
+			return &door{next: next, run: s.Run, stamp: s, seed: maphash.MakeSeed(), known: map[uint64]bool{}}
 		})
 	}
 	return config
@@ -46,9 +49,10 @@ func Guard(config *rest.Config, run string) *rest.Config {
 
 // door is the transport.
 type door struct {
-	next http.RoundTripper
-	run  string
-	seed maphash.Seed
+	next  http.RoundTripper
+	run   string
+	stamp object.Stamp // of pods
+	seed  maphash.Seed
 
 	mu    sync.Mutex
 	known map[uint64]bool // by the hash of a path: whether the object there is the run's
@@ -117,7 +121,7 @@ func (d *door) marked(req *http.Request, t target) (*http.Request, *metav1.Parti
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the body of %s %s: %w", req.Method, t.path, err)
 	}
-	raw, about, err := mark(raw, req.Header.Get("Content-Type"), d.run, t.resource == "nodes" && t.group == "")
+	raw, about, err := mark(raw, req.Header.Get("Content-Type"), d.stamp, t)
 	if err != nil {
 		return nil, nil, fmt.Errorf("mark the object of %s %s: %w", req.Method, t.path, err)
 	}

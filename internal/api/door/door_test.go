@@ -2,14 +2,21 @@ package door_test
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -23,7 +30,7 @@ func clients(t *testing.T, contentType string) (theirs, ours *kubernetes.Clients
 	s := apitest.New(t)
 	config := s.Endpoint().Config("kubectl")
 	config.ContentType = contentType
-	guarded := door.Guard(s.Endpoint().Config("windtunnel-test"), "r1")
+	guarded := door.Guard(s.Endpoint().Config("windtunnel-test"), object.Stamp{Run: "r1", Fleet: "f1"})
 	guarded.ContentType = contentType
 	theirs, err := kubernetes.NewForConfig(config)
 	if err == nil {
@@ -158,9 +165,58 @@ func TestWhatAnotherRunMadeNamesClean(t *testing.T) {
 	})
 }
 
+// TestPodsGoToTheNodesOfTheRun makes a pod, which has wishes of its own, and a Deployment,
+// and writes the Deployment again: its pods can go to the run's nodes, and nowhere else.
+func TestPodsGoToTheNodesOfTheRun(t *testing.T) {
+	both(t, func(ctx context.Context, t *testing.T, _, ours *kubernetes.Clientset) {
+		own := corev1.Toleration{Key: "gpu", Operator: corev1.TolerationOpExists}
+		want := []corev1.Toleration{
+			{Key: object.RunLabel, Operator: corev1.TolerationOpEqual, Value: "r1", Effect: corev1.TaintEffectNoSchedule},
+			{Key: object.FleetLabel, Operator: corev1.TolerationOpEqual, Value: "f1", Effect: corev1.TaintEffectNoSchedule},
+		}
+		check := func(what string, m metav1.ObjectMeta, s corev1.PodSpec, selects map[string]string, tolerates []corev1.Toleration) {
+			t.Helper()
+			if m.Labels[object.RunLabel] != "r1" || !maps.Equal(s.NodeSelector, selects) || !slices.Equal(s.Tolerations, tolerates) {
+				t.Errorf("%s has the labels %v, the node selector %v and the tolerations %v", what, m.Labels, s.NodeSelector, s.Tolerations)
+			}
+		}
+		spec := corev1.PodSpec{
+			NodeSelector: map[string]string{"zone": "a"}, Tolerations: []corev1.Toleration{own},
+			Containers: []corev1.Container{{Name: "c", Image: "i", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"memory": resource.MustParse("90Mi")}}}},
+		}
+		p := must[*corev1.Pod](t)(ours.CoreV1().Pods("n").Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: spec}, metav1.CreateOptions{}))
+		check("a pod", p.ObjectMeta, p.Spec, map[string]string{"zone": "a", object.FleetLabel: "f1"}, append([]corev1.Toleration{own}, want...))
+		if got := p.Spec.Containers[0].Resources.Requests["memory"]; got.String() != "90Mi" {
+			t.Errorf("it asks for %v", got)
+		}
+		spec = corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}
+		made := must[*appsv1.Deployment](t)(ours.AppsV1().Deployments("n").Create(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "d"}, Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: spec}}}, metav1.CreateOptions{}))
+		written := must[*appsv1.Deployment](t)(ours.AppsV1().Deployments("n").Update(ctx, made, metav1.UpdateOptions{}))
+		for what, d := range map[string]*appsv1.Deployment{"a template": made, "a template that is written again": written} {
+			check(what, d.Spec.Template.ObjectMeta, d.Spec.Template.Spec, map[string]string{object.FleetLabel: "f1"}, want)
+		}
+	})
+}
+
+// TestTemplatesForMembersStay makes an object of another kind that contains a pod: that is
+// for a cluster elsewhere, and stays as it is.
+func TestTemplatesForMembersStay(t *testing.T) {
+	s := apitest.New(t, apitest.Resource{Version: "work.io/v1", Plural: "works", Kind: "Work", Namespaced: true})
+	c, err := dynamic.NewForConfig(door.Guard(s.Endpoint().Config("windtunnel-test"), object.Stamp{Run: "r1", Fleet: "f1"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "c"}}}}
+	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "work.io/v1", "kind": "Work", "metadata": map[string]any{"name": "w"}, "manifest": pod}}
+	got := must[*unstructured.Unstructured](t)(c.Resource(schema.GroupVersionResource{Group: "work.io", Version: "v1", Resource: "works"}).Namespace("n").Create(t.Context(), o, metav1.CreateOptions{}))
+	if spec, _, _ := unstructured.NestedMap(got.Object, "manifest", "spec"); got.GetLabels()[object.RunLabel] != "r1" || len(spec) != 1 {
+		t.Errorf("there is %v", got.Object)
+	}
+}
+
 // TestWithoutARunNothingChanges goes through no door.
 func TestWithoutARunNothingChanges(t *testing.T) {
-	if door.Guard(&rest.Config{}, "").WrapTransport != nil {
+	if door.Guard(&rest.Config{}, object.Stamp{Fleet: "f1"}).WrapTransport != nil {
 		t.Error("there is a door")
 	}
 }

@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
@@ -21,9 +23,20 @@ const applyPatch = "application/apply-patch+yaml"
 // protobufPrefix begins Kubernetes' protobuf bodies.
 const protobufPrefix = "k8s\x00"
 
-// mark puts the run's label on the object in a body, and a taint on a node.
-func mark(raw []byte, contentType, run string, node bool) ([]byte, *metav1.PartialObjectMetadata, error) {
+// mark puts the run's label on the object in a body, and a taint on a node. Pods get the
+// whole stamp.
+func mark(raw []byte, contentType string, s object.Stamp, t target) ([]byte, *metav1.PartialObjectMetadata, error) {
+	run, node := s.Run, t.resource == "nodes" && t.group == ""
+	if !t.hasPods() {
+		s = object.Stamp{Run: run}
+	}
 	if bytes.HasPrefix(raw, []byte(protobufPrefix)) {
+		if t.hasPods() {
+			var err error
+			if raw, err = stampProtobuf(raw, s); err != nil {
+				return nil, nil, err
+			}
+		}
 		return markProtobuf(raw, run, node)
 	}
 	if strings.HasSuffix(contentType, "yaml") {
@@ -32,7 +45,7 @@ func mark(raw []byte, contentType, run string, node bool) ([]byte, *metav1.Parti
 			return nil, nil, err
 		}
 	}
-	raw, err := object.Stamp{Run: run}.MarkJSON(raw)
+	raw, err := s.MarkJSON(raw)
 	if err == nil && node {
 		raw, err = taintJSON(raw, run)
 	}
@@ -81,6 +94,30 @@ func taintJSON(raw []byte, run string) ([]byte, error) {
 		return nil, err
 	}
 	return json.Marshal(tree)
+}
+
+// stampProtobuf stamps an object of a kind of Kubernetes itself, in a protobuf body.
+func stampProtobuf(raw []byte, s object.Stamp) ([]byte, error) {
+	codec := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)
+	o, kind, err := codec.Decode(raw, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err == nil {
+		err = s.Mark(tree)
+	}
+	if err == nil {
+		o, err = scheme.Scheme.New(*kind)
+	}
+	if err == nil {
+		err = runtime.DefaultUnstructuredConverter.FromUnstructured(tree, o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	o.GetObjectKind().SetGroupVersionKind(*kind)
+	return runtime.Encode(codec, o)
 }
 
 // markProtobuf is mark for a protobuf body. Of all kinds the metadata is field 1, and a

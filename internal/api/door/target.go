@@ -59,6 +59,19 @@ func parse(path string) (t target, ok bool) {
 	return t, true
 }
 
+// hasPods says whether the object is a pod, or of a kind of which Kubernetes makes pods.
+// Objects of other kinds that contain templates, such as manifests for members, are not: who
+// makes pods of them does so by these kinds.
+func (t target) hasPods() bool {
+	switch t.group {
+	case "":
+		return t.resource == "pods" || t.resource == "podtemplates" || t.resource == "replicationcontrollers"
+	case "apps", "batch":
+		return true
+	}
+	return false
+}
+
 // changes says whether a call of a method may change an object.
 func (t target) changes(method string) bool {
 	switch method {

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 )
 
 // RunLabel is the label of all that a run makes in a cluster that is not its own;
@@ -130,10 +132,14 @@ func (s Stamp) pod(v, spec map[string]any, own bool) error {
 	return nil
 }
 
-// tolerate lets pods go to nodes with a taint.
+// tolerate lets pods go to nodes with a taint. An object that is stamped again, since
+// somebody read it and writes it back, gets no second toleration.
 func tolerate(spec map[string]any, key, value string) {
 	tolerations, _ := spec["tolerations"].([]any)
-	spec["tolerations"] = append(tolerations, map[string]any{"key": key, "operator": "Equal", "value": value, "effect": "NoSchedule"})
+	one := map[string]any{"key": key, "operator": "Equal", "value": value, "effect": "NoSchedule"}
+	if !slices.ContainsFunc(tolerations, func(there any) bool { return reflect.DeepEqual(there, one) }) {
+		spec["tolerations"] = append(tolerations, one)
+	}
 }
 
 // claims stamps what a StatefulSet makes and leaves behind.

@@ -33,6 +33,13 @@ func TestMark(t *testing.T) {
 			t.Errorf("%s:\n got %s, %v\nwant %s", name, got, err, tt.want)
 		}
 	}
+	once, err := both.MarkJSON([]byte(`{"spec":{"containers":[]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if twice, err := both.MarkJSON(once); err != nil || string(twice) != string(once) {
+		t.Errorf("stamped twice: %s, %v, want %s", twice, err, once)
+	}
 	for _, wrong := range []string{`{"metadata":[]}`, `{"metadata":{"labels":"a"}}`, `[]`, `{`, `{"spec":{"template":{"metadata":1,"spec":{"containers":[]}}}}`} {
 		if got, err := both.MarkJSON([]byte(wrong)); err == nil {
 			t.Errorf("%s: %s", wrong, got)

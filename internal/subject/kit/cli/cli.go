@@ -86,7 +86,7 @@ func (p *Process) prepare(prefix string) error {
 	if err != nil {
 		return err
 	}
-	p.NewConfig = func(userAgent string) *rest.Config { return door.Guard(server.Config(userAgent), install.Run()) }
+	p.NewConfig = func(userAgent string) *rest.Config { return door.Guard(server.Config(userAgent), install.Stamp()) }
 	p.Clock, p.Registry = clock.Start(), instrument.New(prefix)
 	p.Log = slog.New(slog.NewJSONHandler(p.host.Stderr, &slog.HandlerOptions{Level: level}))
 	return nil

@@ -31,6 +31,9 @@ var ErrForeign = errors.New("it exists already and is not this plane's, such as 
 // not the run's own; else it is empty. What the process makes there is marked by package door.
 func Run() string { return os.Getenv(scenario.VarRun) }
 
+// Stamp is what package door puts on what the process makes there.
+func Stamp() object.Stamp { return object.Stamp{Run: Run(), Fleet: os.Getenv(scenario.VarFleet)} }
+
 // Owns says whether an object is the plane's: it carries the run's stamp, or, where
 // there is none, some of its fields are managed by it.
 func Owns(there metav1.Object, manager string) bool {

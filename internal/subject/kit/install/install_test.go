@@ -40,7 +40,7 @@ func TestApply(t *testing.T) {
 				there.Labels = map[string]string{object.RunLabel: tt.label}
 			}
 			s.Add(path, there)
-			c, err := dynamic.NewForConfig(door.Guard(s.Endpoint().Config("test"), tt.run))
+			c, err := dynamic.NewForConfig(door.Guard(s.Endpoint().Config("test"), install.Stamp()))
 			if err != nil {
 				t.Fatal(err)
 			}
