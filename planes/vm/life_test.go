@@ -42,7 +42,12 @@ type rig struct {
 
 func newRig(t *testing.T, nodes ...string) *rig {
 	t.Helper()
-	r := &rig{t: t, server: apitest.New(t, kinds()...), agents: func(*agent.Options) {}, change: func(*controller.Options) {}}
+	return newRigOf(t, apitest.New(t, kinds()...), nodes...)
+}
+
+func newRigOf(t *testing.T, server *apitest.Server, nodes ...string) *rig {
+	t.Helper()
+	r := &rig{t: t, server: server, agents: func(*agent.Options) {}, change: func(*controller.Options) {}}
 	for _, n := range nodes {
 		r.server.Add(apitest.NodesPath+"/"+n, map[string]any{})
 	}

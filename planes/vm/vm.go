@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/windtunnel/windtunnel/internal/subject/kit/cli"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/install"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/limiter"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/agent"
@@ -42,6 +43,7 @@ func controllerVerb(host cli.Host) *cobra.Command {
 		o.Config, o.Registry, o.Clock, o.Log = p.NewConfig("windtunnel-vm-controller"), p.Registry, p.Clock, p.Log
 		o.Shard, o.Shards, o.NoEvents = p.Shard, p.Shards, !events
 		o.Limiter = limiter.New(rate)
+		o.Nodes = install.Own("")
 		if err := o.Validate(); err != nil {
 			return err
 		}
@@ -76,6 +78,7 @@ func agentVerb(host cli.Host) *cobra.Command {
 	verb := p.Verb("vm-agent", "Run the node agents of the VM plane", metricPrefix, func(ctx context.Context) error {
 		o.Config, o.Registry, o.Clock, o.Log = p.NewConfig("windtunnel-vm-agent"), p.Registry, p.Clock, p.Log
 		o.Shard, o.Shards, o.NoEvents = p.Shard, p.Shards, !events
+		o.Nodes = install.Own(o.Nodes)
 		if err := o.Validate(); err != nil {
 			return err
 		}
@@ -90,7 +93,7 @@ func agentVerb(host cli.Host) *cobra.Command {
 	f := verb.Flags()
 	f.Var(&o.Limiter, "limiter", "client-side rate limit `QPS/BURST` of each node")
 	f.IntVar(&o.Threads, "threads", 10, "workers of each node")
-	f.StringVar(&o.Nodes, "nodes", "", "label `selector` of the nodes that get an agent; default all")
+	f.StringVar(&o.Nodes, "nodes", "", "label `selector` of the nodes that get an agent; default all; in a cluster that is not the run's own, only nodes of the run")
 	f.StringVar(&o.Scope, "scope", agent.ScopeNode, "what each agent watches: node, or cluster (also every instance that there is)")
 	f.IntVar(&o.MaxDevices, "max-devices", 1000, "machines that fit on a node")
 	f.DurationVar(&o.Heartbeat, "heartbeat", 60e9, "`DURATION` between heartbeats of a node, with jitter up to 2.2 times as long")

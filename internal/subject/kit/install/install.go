@@ -34,6 +34,21 @@ func Run() string { return os.Getenv(scenario.VarRun) }
 // Stamp is what package door puts on what the process makes there.
 func Stamp() object.Stamp { return object.Stamp{Run: Run(), Fleet: os.Getenv(scenario.VarFleet)} }
 
+// Own returns a label selector of the objects that another selects, everything if it is
+// empty, and that are the run's. Without a cluster of others there are no objects of others,
+// so the other selector is returned as it is.
+func Own(selector string) string {
+	run := Run()
+	if run == "" {
+		return selector
+	}
+	own := object.RunLabel + "=" + run
+	if selector == "" {
+		return own
+	}
+	return selector + "," + own
+}
+
 // Owns says whether an object is the plane's: it carries the run's stamp, or, where
 // there is none, some of its fields are managed by it.
 func Owns(there metav1.Object, manager string) bool {

@@ -44,6 +44,7 @@ type Options struct {
 	NoEvents          bool                // no event objects are written
 	Launcher          launcher.Options
 	Migrations        MigrationLimits
+	Nodes             string        // label selector of the nodes whose heartbeats are looked at
 	NodeTimeout       time.Duration // a node without heartbeat for so long is unresponsive
 	Registry          *instrument.Registry
 	Clock             clock.Clock
@@ -154,7 +155,7 @@ func prepare(o Options) (*Controller, error) {
 		launchers: api.CoreInformer(client.Core, "pods", api.LabelApp, api.InformerOptions{
 			Example: &corev1.Pod{}, Resync: resync, Indexers: cache.Indexers{byOwner: indexLabel(api.LabelCreatedBy), byJob: indexLabel(api.LabelMigrationJob)},
 		}),
-		nodes: api.CoreInformer(client.Core, "nodes", "", api.InformerOptions{Example: &corev1.Node{}, Resync: resync}),
+		nodes: api.CoreInformer(client.Core, "nodes", o.Nodes, api.InformerOptions{Example: &corev1.Node{}, Resync: resync}),
 	}
 	c.instanceLoop = c.loop("virt-controller-vmi", o.Threads, c.reconcileInstance)
 	c.machineLoop = c.loop("virt-controller-vm", o.OtherThreads, c.reconcileMachine)
