@@ -185,7 +185,7 @@ func TestPodsGoToTheNodesOfTheRun(t *testing.T) {
 			Containers: []corev1.Container{{Name: "c", Image: "i", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"memory": resource.MustParse("90Mi")}}}},
 		}
 		p := must[*corev1.Pod](t)(ours.CoreV1().Pods("n").Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: spec}, metav1.CreateOptions{}))
-		check("a pod", p.ObjectMeta, p.Spec, map[string]string{"zone": "a", object.FleetLabel: "f1"}, append([]corev1.Toleration{own}, want...))
+		check("a pod", p.ObjectMeta, p.Spec, map[string]string{"zone": "a", object.RunLabel: "r1"}, append([]corev1.Toleration{own}, want...))
 		if got := p.Spec.Containers[0].Resources.Requests["memory"]; got.String() != "90Mi" {
 			t.Errorf("it asks for %v", got)
 		}
@@ -193,7 +193,7 @@ func TestPodsGoToTheNodesOfTheRun(t *testing.T) {
 		made := must[*appsv1.Deployment](t)(ours.AppsV1().Deployments("n").Create(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "d"}, Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: spec}}}, metav1.CreateOptions{}))
 		written := must[*appsv1.Deployment](t)(ours.AppsV1().Deployments("n").Update(ctx, made, metav1.UpdateOptions{}))
 		for what, d := range map[string]*appsv1.Deployment{"a template": made, "a template that is written again": written} {
-			check(what, d.Spec.Template.ObjectMeta, d.Spec.Template.Spec, map[string]string{object.FleetLabel: "f1"}, want)
+			check(what, d.Spec.Template.ObjectMeta, d.Spec.Template.Spec, map[string]string{object.RunLabel: "r1"}, want)
 		}
 	})
 }

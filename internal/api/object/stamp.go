@@ -19,7 +19,7 @@ type Stamp struct {
 	Run   string // the id of a run; empty: it is not stamped
 	Group string // the value of GroupLabel where an object or a template of pods has none; empty: it is not stamped
 	Fleet string // when set, pods go to the nodes with this value of FleetLabel, whose taint they tolerate
-	Nodes bool   // pods tolerate the taint that package door puts on the nodes of the run's processes
+	Nodes bool   // pods may go to the nodes of the run's processes, too: they tolerate the taint that package door puts on them
 }
 
 var errShape = errors.New("it has no such place")
@@ -127,7 +127,13 @@ func (s Stamp) pod(v, spec map[string]any, own bool) error {
 	if err != nil {
 		return err
 	}
-	selector[FleetLabel] = s.Fleet
+	// The nodes that processes of the run make have its label, as those of the fleet have:
+	// pods may be meant for either.
+	if s.Nodes {
+		selector[RunLabel] = s.Run
+	} else {
+		selector[FleetLabel] = s.Fleet
+	}
 	tolerate(spec, FleetLabel, s.Fleet)
 	return nil
 }
