@@ -59,7 +59,7 @@ func TestNodesOfOthersAreNotServed(t *testing.T) {
 	repotest.Eventually(t, "the machine runs", func() bool { return r.count(api.Running) == 1 })
 	for _, p := range r.server.Pods() {
 		want := corev1.Toleration{Key: object.FleetLabel, Operator: corev1.TolerationOpEqual, Value: "f1", Effect: corev1.TaintEffectNoSchedule}
-		if !slices.Contains(p.Spec.Tolerations, want) || p.Spec.NodeSelector[object.FleetLabel] != "f1" {
+		if !slices.Contains(p.Spec.Tolerations, want) || p.Spec.NodeSelector[object.RunLabel] != "r1" {
 			t.Errorf("pod %s has the tolerations %v and the node selector %v", p.Name, p.Spec.Tolerations, p.Spec.NodeSelector)
 		}
 	}
