@@ -212,8 +212,8 @@ type evidence struct {
 	unmet                     []Unmet
 }
 
-// refuted are sentences on what was asked for and answered with no; open on the rest of
-// what did not come about.
+// unmetBy returns a sentence for each thing that was asked for and did not come about:
+// refuted are those that were answered with no, open the others.
 func (e evidence) unmetBy() (refuted, open []string) {
 	for _, u := range e.unmet {
 		if u.State == record.Refuted {

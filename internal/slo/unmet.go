@@ -39,8 +39,8 @@ type demands struct {
 	m  record.Manifest
 }
 
-// unmet is what did not come about, in the order of the file. Of a run that was cut short
-// by force nothing more is said than that: its steps had no chance.
+// unmet returns what did not come about: limits first, then what the run itself has said,
+// then steps. The steps of a run that was cut short are left out: they had no chance.
 func (a demands) unmet() []Unmet {
 	told := a.told()
 	limits := slices.DeleteFunc(a.limits(), func(l Unmet) bool { // told with the reason
