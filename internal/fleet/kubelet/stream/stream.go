@@ -14,6 +14,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -116,8 +117,25 @@ func (w *watched) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 
 type watchedConn struct {
 	net.Conn
-	early []byte // what was read before the connection was taken over
-	end   func()
+	early  []byte // what was read before the connection was taken over
+	end    func()
+	closed sync.Once
+}
+
+// Close tells the client that nothing follows and reads what it still sends, until
+// it closes too or lastWords are over. Closed with input that nobody read, the
+// kernel would reset the connection, and the client lose what it had not read yet.
+func (c *watchedConn) Close() (err error) {
+	c.closed.Do(func() {
+		timer := time.AfterFunc(lastWords, func() { _ = c.Conn.Close() })
+		if half, ok := c.Conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
+			_, _ = io.Copy(io.Discard, c.Conn) // the client's end, an error of its own or the timer's
+		}
+		if timer.Stop() {
+			err = c.Conn.Close()
+		}
+	})
+	return err
 }
 
 func (c *watchedConn) Read(p []byte) (int, error) {

@@ -90,6 +90,33 @@ func TestSession(t *testing.T) {
 	}
 }
 
+// TestEndReachesABusyClient shows that a client which goes on sending what no
+// command reads still gets all of the output and the end.
+func TestEndReachesABusyClient(t *testing.T) {
+	config, _ := remote(t, func(_ context.Context, s *stream.Session) error {
+		if _, err := io.ReadFull(s.Stdin, make([]byte, 100)); err != nil {
+			return err
+		}
+		_, err := io.Copy(s.Stdout, strings.NewReader(strings.Repeat("x", 300_000)))
+		return err
+	})
+	for name, e := range executors(t, config, "input=1&output=1") {
+		if name == "spdy" {
+			continue // it has windows: what nobody reads is not sent
+		}
+		var out bytes.Buffer
+		err := e.StreamWithContext(t.Context(), remotecommand.StreamOptions{Stdin: endless{}, Stdout: &out})
+		if err != nil || out.Len() != 300_000 {
+			t.Errorf("%s: %d bytes, %v", name, out.Len(), err)
+		}
+	}
+}
+
+// endless is input without an end.
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { return min(len(p), 100), nil }
+
 // TestStdinEnds shows that the end of standard input reaches the command, where
 // the protocol can say it.
 func TestStdinEnds(t *testing.T) {
