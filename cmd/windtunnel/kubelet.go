@@ -2,168 +2,114 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
-	"slices"
+	"os"
+	"path/filepath"
 	"strings"
+	"time"
 
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/windtunnel/windtunnel/internal/api/cleanup"
+	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
-	"github.com/windtunnel/windtunnel/internal/fleet"
-	"github.com/windtunnel/windtunnel/internal/fleet/kubelet"
-	"github.com/windtunnel/windtunnel/internal/interop/kwok"
-	"github.com/windtunnel/windtunnel/internal/interop/kwok/configuration"
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/kubelet"
+	"github.com/windtunnel/windtunnel/internal/plane/process"
 )
 
-// served is what stands for the nodes' kubelets, beside the fleet.
-type served struct {
-	server *kubelet.Server
-	world  *kubelet.Cluster
-	client *wire.Client
-	stop   context.CancelFunc
-	done   chan struct{} // closed when the cluster is not followed any more
-}
-
-// serve starts the server that stands for the nodes' kubelets, if one is asked
-// for, and follows the kinds of objects that come from the cluster.
-func (r *fleetRun) serve(ctx context.Context) error {
-	o := &r.Configuration.Options
-	if o.Serve() == "" && len(o.EnableCRDs) == 0 {
-		return nil
+// kubeletVerb is a node of a cluster whose pods are processes of this machine.
+func kubeletVerb(env *environment) *cobra.Command {
+	var o kubelet.Options
+	var kubeconfig string
+	verb := &cobra.Command{
+		Use:   "kubelet --processes NODE --kubeconfig FILE",
+		Short: "Run a node whose pods are processes of this machine, until Ctrl-C",
+		Long: "kubelet registers a node and runs the pods that are bound to it as processes: windtunnel\n" +
+			"itself where the image is named windtunnel, and other programs that --allow names. They have\n" +
+			"their environment, config maps, secrets, projected volumes and emptyDirs as files, init\n" +
+			"containers, restarts, grace, and limits by control group where this machine can. They have no\n" +
+			"image, no network, no file system of their own and no probes: a pod that asks for these has\n" +
+			"failed, and says why.\n\n" +
+			"Whoever can make pods in the namespace can run any program as you: a worker does what its\n" +
+			"leader asks for, and a program that --allow names does what its arguments and files say.\n" +
+			"Make the namespace for this purpose, and give nobody else rights in it.",
+		Example: "  windtunnel kubelet --processes here --kubeconfig ~/.kube/config\n" +
+			"  windtunnel kubelet --processes here --kubeconfig k --namespace ci --allow /usr/bin/my-operator --untainted",
+		Args: cobra.NoArgs,
 	}
-	client, err := wire.New(r.options.Endpoint, wire.Options{UserAgent: "windtunnel-fleet", Clock: r.options.Clock})
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	s := &served{client: client, stop: cancel, done: make(chan struct{})}
-	r.served = s
-	if o.Serve() != "" {
-		s.world = kubelet.NewCluster(kubelet.ClusterOptions{
-			Client: client, Clock: r.options.Clock, Selector: r.options.Manage.NodesQuery(), Managed: r.manages, Log: r.log,
-		})
-		s.server, err = kubelet.Start(ctx, kubelet.Options{
-			Address: o.Serve(), CertFile: o.TLSCertFile, KeyFile: o.TLSPrivateKeyFile, ClientCAFile: o.ClientCAFile,
-			Node: o.ManageSingleNode, World: s.world, Objects: r.Objects, Metrics: http.HandlerFunc(r.metrics),
-			NoStream: !o.EnableDebuggingHandlers, Profiles: o.EnableProfilingHandler, Names: names(o),
-			Seed: r.own.seed, Clock: r.options.Clock, Log: r.log,
-		})
-		if err != nil {
-			close(s.done)
-			r.close()
+	verb.Flags().StringVar(&o.Node, "processes", "", "register this `NODE` and run its pods as processes")
+	verb.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig `FILE` of the cluster")
+	verb.Flags().StringVar(&o.Namespace, "namespace", "default", "run pods of this `NAMESPACE` only; pods of other namespaces have failed, and say why")
+	verb.Flags().StringArrayVar(&o.Verbs, "allow-verb", nil, "`VERB` of windtunnel that pods may run besides worker")
+	verb.Flags().StringArrayVar(&o.Allow, "allow", nil, "`PATH` of another program that pods may run; repeatable, with any arguments")
+	verb.Flags().StringVar(&o.Logs, "logs", "", "`DIR` for the output of containers (default: temporary, removed with the node)")
+	verb.Flags().BoolVar(&o.Untainted, "untainted", false, "accept pods that do not tolerate the taint "+kubelet.Taint)
+	_ = errors.Join(verb.MarkFlagRequired("processes"), verb.MarkFlagRequired("kubeconfig")) // they are there
+	verb.RunE = func(cmd *cobra.Command, _ []string) (err error) {
+		ctx, cancel := env.interruptible(cmd.Context(), "stopping", func() { os.Exit(exitUnknown) })
+		defer cancel()
+		if o.Endpoint, err = endpoint.FromKubeconfig(kubeconfig, ""); err != nil {
 			return err
 		}
-	}
-	go func() {
-		defer close(s.done)
-		if len(o.EnableCRDs) > 0 {
-			r.follow(ctx, o.EnableCRDs)
+		if o.Client, err = kubernetes.NewForConfig(o.Endpoint.Config("windtunnel-kubelet")); err != nil {
+			return fmt.Errorf("%s: %w", kubeconfig, err)
 		}
-	}()
-	return nil
-}
-
-// names are what the certificate of our own making holds besides loopback.
-func names(o *configuration.Options) []string {
-	var out []string
-	for _, name := range []string{o.NodeIP, o.NodeName} {
-		if name != "" {
-			out = append(out, name)
+		if o.Executable, err = os.Executable(); err != nil {
+			return fmt.Errorf("find own executable: %w", err)
 		}
-	}
-	return out
-}
-
-// follow keeps up with the kinds of objects that come from the cluster.
-func (r *fleetRun) follow(ctx context.Context, kinds []string) {
-	var known []*kwok.Stage
-	first := true
-	err := configuration.Follow(ctx, configuration.Source{Client: r.served.client, Clock: r.options.Clock, Kinds: kinds, Log: r.log},
-		func(o *configuration.Objects) {
-			all := r.Objects.Merge(o)
-			if r.served.server != nil {
-				if err := r.served.server.Configure(all); err != nil {
-					r.log.Error("objects of the cluster", "error", err)
-				}
-			}
-			if slices.Contains(kinds, "Stage") && (first && len(all.Stages) > 0 || !first && !slices.Equal(all.Stages, known)) {
-				known, first = all.Stages, false
-				select {
-				case r.stages <- all.Stages:
-				case <-ctx.Done():
-				}
-			}
-		})
-	if err != nil && !errors.Is(err, context.Canceled) {
-		r.log.Error("objects of the cluster are not followed any more", "error", err)
-	}
-}
-
-// close ends what serve has started.
-func (r *fleetRun) close() {
-	s := r.served
-	if s == nil {
-		return
-	}
-	s.stop()
-	<-s.done
-	if s.server != nil {
-		if err := s.server.Close(); err != nil {
-			r.log.Warn("the kubelets' server did not end cleanly", slog.Any("error", err))
+		if _, err := process.Sweep(os.TempDir()); err != nil { // that of one that was killed
+			fmt.Fprintln(env.stderr, err)
 		}
+		o.Reaper, err = process.StartReaper(o.Executable, os.TempDir())
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, o.Reaper.Close()) }()
+		if o.Logs == "" {
+			o.Logs = filepath.Join(o.Reaper.Dir(), "logs")
+		}
+		if err := os.MkdirAll(o.Logs, 0o700); err != nil {
+			return fmt.Errorf("make the folder for logs: %w", err)
+		}
+		o.Clock, o.Log = clock.Start(), env.logger()
+		o.Run = "kubelet-" + strings.ToLower(rand.Text())
+		release, err := holdNode(ctx, o)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, release()) }()
+		o.Ready = func() {
+			fmt.Fprintf(env.stderr, "node %s is there; logs in %s; Ctrl-C ends it and its processes\n", o.Node, o.Logs)
+		}
+		return kubelet.Run(ctx, o)
 	}
-	if s.world != nil {
-		_ = s.world.Close()
-	}
-	_ = s.client.Close()
+	return verb
 }
 
-// runs takes note of the fleet that runs now.
-func (r *fleetRun) runs(f *fleet.Fleet) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.fleet = f
-}
-
-func (r *fleetRun) running() *fleet.Fleet {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.fleet
-}
-
-func (r *fleetRun) manages(node string) bool {
-	f := r.running()
-	return f != nil && f.Manages(node)
-}
-
-// metrics answers with the state of the fleet, for Prometheus.
-func (r *fleetRun) metrics(w http.ResponseWriter, _ *http.Request) {
-	f := r.running()
-	if f == nil {
-		http.Error(w, "the fleet is about to start", http.StatusServiceUnavailable)
-		return
+// holdNode keeps `windtunnel clean` from taking node and lease for what a killed
+// kubelet has left. release removes what says so.
+func holdNode(ctx context.Context, o kubelet.Options) (release func() error, err error) {
+	client, err := wire.New(o.Endpoint, wire.Options{UserAgent: "windtunnel-kubelet", Clock: o.Clock})
+	if err != nil {
+		return nil, err
 	}
-	s := f.Stats()
-	var b strings.Builder
-	one := func(kind, name, help string, value float64) {
-		fmt.Fprintf(&b, "# HELP %[1]s %[2]s\n# TYPE %[1]s %[3]s\n%[1]s %[4]g\n", "windtunnel_fleet_"+name, help, kind, value)
+	ctx = context.WithoutCancel(ctx)
+	stop, err := cleanup.Hold(ctx, client, o.Run, fmt.Sprintf("node %s, process %d", o.Node, os.Getpid()), o.Clock)
+	if err != nil {
+		o.Log.Warn("windtunnel clean may remove the node while it is in use", slog.Any("error", err))
+		stop = func() {}
 	}
-	one("gauge", "nodes", "Nodes that are kept alive.", float64(s.Nodes))
-	one("gauge", "nodes_schedulable", "Of them, Ready and without a taint.", float64(s.Schedulable))
-	one("gauge", "pods", "Pods on these nodes that the fleet itself plays stages on.", float64(s.Pods))
-	one("gauge", "in_flight", "Calls that wait for an answer.", float64(s.InFlight))
-	one("gauge", "queued", "Calls that are due and not sent.", float64(s.Queued))
-	one("gauge", "waiting", "Stages, renewals and retries that are not due yet.", float64(s.Waiting))
-	one("gauge", "stage_lag_p99_seconds", "Stage done minus stage due, of the last 5 to 10 seconds.", s.StageLag.Seconds())
-	one("gauge", "send_lag_p99_seconds", "Request sent minus stage due: the fleet's own part.", s.SendLag.Seconds())
-	one("gauge", "lease_lateness_p99_seconds", "Renewal done minus renewal due.", s.LeaseLateness.Seconds())
-	one("counter", "retries_total", "Calls that were sent again.", float64(s.Retries))
-	one("counter", "dropped_total", "Effects given up: the server will not have them.", float64(s.Dropped))
-	one("counter", "faults_total", "Objects left alone because a stage or they themselves are at fault.", float64(s.Faults))
-	one("counter", "skipped_renewals_total", "Renewals left out because the one before was on its way.", float64(s.Skipped))
-	one("counter", "relists_total", "Watches that had to begin anew.", float64(s.Relists))
-	one("counter", "events_total", "Watch events and list items taken.", float64(s.Events))
-	w.Header().Set("Content-Type", "text/plain; version=0.0.4")
-	_, _ = w.Write([]byte(b.String()))
+	return func() error {
+		stop()
+		err := cleanup.Sweeper{Client: client, Within: sweepNode, Own: true}.Sweep(ctx, o.Run, nil)
+		return errors.Join(err, client.Close())
+	}, nil
 }
+
+// sweepNode is how long each part of a node's removal may take.
+const sweepNode = 10 * time.Second
