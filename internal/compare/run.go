@@ -120,7 +120,7 @@ func (r Run) Doubt() string {
 		return "its verdict is unknown"
 	case m["host_others_share"].Value > r.Manifest.Neighbours():
 		return fmt.Sprintf("other processes took %.0f %% of the machine's CPU", 100*m["host_others_share"].Value)
-	case m["host_steal_share"].Value > slo.StealShare:
+	case m["host_steal_share"].Value > record.StealShare:
 		return fmt.Sprintf("the hypervisor kept %.0f %% of the machine's CPU for others", 100*m["host_steal_share"].Value)
 	}
 	return ""

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/record"
-	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
@@ -247,7 +246,7 @@ func (b *blame) instrument() []candidate {
 				who, unit.Number(float64(w.Late)), unit.Number(float64(w.Calls)), unit.Text(w.Worst.Seconds(), "seconds")),
 			Evidence: []Evidence{
 				{Value: short(track(w.Overdue).mean()), Unit: "calls", Bound: bound(0), Values: w.Overdue, Sentence: "calls that were overdue at a time, from the records"},
-				{Value: short(w.Worst.Seconds()), Unit: "seconds", Bound: bound(run.Late.Round(time.Millisecond).Seconds()), Sentence: "the longest from due to sent"},
+				{Value: short(w.Worst.Seconds()), Unit: "seconds", Bound: bound(record.Late.Round(time.Millisecond).Seconds()), Sentence: "the longest from due to sent"},
 			},
 			Try: try,
 		}

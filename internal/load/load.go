@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"math"
 	"sync"
-	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
@@ -25,9 +24,6 @@ import (
 
 // Source is the Op.Source of this package's calls.
 const Source = "load"
-
-// Late is how much later than due a call may leave before it counts as late.
-const Late = 100 * time.Millisecond
 
 // userAgent is how the generator names itself to the server.
 const userAgent = "windtunnel-load"

@@ -132,7 +132,7 @@ func TestAStallCountsFromDue(t *testing.T) {
 		if c.Latency() > stall/2 {
 			slow++
 		}
-		if c.Lateness() > load.Late {
+		if c.Lateness() > record.Late {
 			late++
 		}
 		longest = max(longest, c.Latency())

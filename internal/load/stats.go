@@ -60,7 +60,7 @@ func (s *stats) end(rate float64) {
 
 func (s *stats) ended(c record.Call) {
 	s.outcomes[c.Outcome].Add(1)
-	if c.Lateness() > Late {
+	if c.Lateness() > record.Late {
 		s.late.Add(1)
 	}
 	s.latencies[bucket(c.Latency())].Add(1)

@@ -132,7 +132,7 @@ func TestPodsOfNoGroup(t *testing.T) {
 	}
 }
 
-func TestGates(t *testing.T) {
+func TestSettling(t *testing.T) {
 	s := reporttest.Shape{Pods: 100}
 	d, m, err := reporttest.Write(t.TempDir(), s)
 	if err != nil {
@@ -159,7 +159,7 @@ func TestGates(t *testing.T) {
 		}
 		r := report.Build(reporttest.Read(t, d, m), reporttest.Judgement(s, true), reporttest.Found(t, d))
 		for _, f := range r.Trust {
-			if f.Name == "Gates" {
+			if f.Name == "Settling" {
 				return f
 			}
 		}

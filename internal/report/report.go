@@ -86,7 +86,7 @@ func Build(in *run.Run, j slo.Judgement, found []diagnose.Finding) *Report {
 	all := objects(pods)
 	r.Pods = cmp.Or(objects(in.Facts.Pods(nil)), all)
 	r.OtherPods = all - r.Pods
-	r.Trust = slices.Concat(t.trust(m, j), cleanStart(m.Preflight), t.gates())
+	r.Trust = slices.Concat(t.trust(m, j), cleanStart(m.Preflight), t.settled())
 	r.charts = t.charts(r)
 	if n := len(r.Steps); n > 0 && !r.Steps[n-1].Ended {
 		r.step = r.Steps[n-1].Name

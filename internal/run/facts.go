@@ -14,10 +14,6 @@ import (
 	"github.com/windtunnel/windtunnel/internal/stats"
 )
 
-// Late is how much later than due a call of the load may be sent before it
-// counts as late: package load's bound.
-const Late = 100 * time.Millisecond
-
 // Sources of calls, as package record has them in Op.Source.
 const (
 	Load  = "load"
@@ -156,7 +152,7 @@ func newCollector(m record.Manifest) *collector {
 		f:      &Facts{Series: series.NewStore(), NotScraped: map[string]int{}, Cut: map[string]int{}, Timeline: newTimeline()},
 		byOp:   map[record.Op]int{},
 		groups: map[groupKey]*Lifecycles{}, clusters: map[string]*Cluster{}, heat: map[record.Op]*Heat{}, steps: map[string]int{}, failures: map[Failure]int{},
-		renewal: max(Late, time.Duration(m.Fleet.LeaseSeconds/4*float64(time.Second))), broken: outages{},
+		renewal: max(record.Late, time.Duration(m.Fleet.LeaseSeconds/4*float64(time.Second))), broken: outages{},
 	}
 }
 
@@ -258,7 +254,7 @@ func (c *Calls) add(v record.Call, held bool) {
 	c.Done.Add(v.Done)
 	if !held {
 		c.Lateness.Add(v.Lateness())
-		if v.Lateness() > Late {
+		if v.Lateness() > record.Late {
 			c.Late++
 		}
 	}

@@ -40,12 +40,12 @@ func (w *Waiting) add(op record.Op, v record.Call, renewal time.Duration) {
 			w.First, w.Any = v.Due, true
 		}
 		w.Last = max(w.Last, v.Done)
-		w.Load.add(v, Late)
+		w.Load.add(v, record.Late)
 	case op.Source != Fleet || op.Verb == "get" || op.Verb == "list" || op.Verb == "watch":
 	case op.Resource == Leases && op.Verb == "update":
 		w.Fleet.add(v, renewal)
 	default:
-		w.Fleet.add(v, Late)
+		w.Fleet.add(v, record.Late)
 	}
 }
 

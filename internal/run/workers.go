@@ -114,7 +114,7 @@ func (w *Worker) add(op record.Op, v record.Call) {
 		return
 	}
 	w.Calls++
-	if v.Lateness() > Late {
+	if v.Lateness() > record.Late {
 		w.Late++
 	}
 	w.Lateness = max(w.Lateness, v.Lateness())
@@ -252,8 +252,8 @@ func (f *Facts) Apart() string {
 			return fmt.Sprintf("the clock of worker %d was set, or went faster than clocks may", w.Index)
 		case w.Bound > ClockBound:
 			return fmt.Sprintf("the clock of worker %d may have been off by %v, at most %v may be", w.Index, w.Bound.Round(time.Microsecond), ClockBound)
-		case w.Skew > Late:
-			return fmt.Sprintf("worker %d began a part of the load %v late, at most %v may be", w.Index, w.Skew.Round(time.Millisecond), Late)
+		case w.Skew > record.Late:
+			return fmt.Sprintf("worker %d began a part of the load %v late, at most %v may be", w.Index, w.Skew.Round(time.Millisecond), record.Late)
 		}
 	}
 	return ""

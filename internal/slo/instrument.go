@@ -162,7 +162,7 @@ func (i *instrument) tooSlow() []string {
 	}
 	if late > 1 && float64(late) > TooLateShare*float64(total) { // one call is no share
 		out = append(out, fmt.Sprintf("windtunnel could not keep its own pace: %d of the load's %d calls (%.1f %%) were sent more than %v late, at most %.0f %% may be. Latencies from this run are not reliable: give windtunnel more CPU, or ask for a lower rate.",
-			late, total, 100*float64(late)/float64(total), run.Late, 100*TooLateShare))
+			late, total, 100*float64(late)/float64(total), record.Late, 100*TooLateShare))
 	}
 	out = append(out, i.holes()...)
 	if e := i.stages.Quantile(0.99); e.Value > TooLateStage.Seconds() {

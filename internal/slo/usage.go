@@ -8,13 +8,6 @@ import (
 	"github.com/windtunnel/windtunnel/internal/run"
 )
 
-// StealShare is the share of all cores' time that a hypervisor may keep for other
-// machines. Beyond it, and beyond what the manifest allows to neighbours, the machine
-// was not the run's own. How much of a latency was the others' cannot be known: a
-// run that misses an objective beside them is unknown, one that holds them all in
-// spite of them has passed.
-const StealShare = 0.02
-
 // startTime is when a process began, as it says itself.
 const startTime = "process_start_time_seconds"
 
@@ -143,7 +136,7 @@ func (u usage) noisy() []string {
 	if share, ok := u.others(h); ok && share > u.m.Neighbours() {
 		out = append(out, fmt.Sprintf("Other processes took %.0f %% of this machine's CPU during the run: part of every latency is theirs.", 100*share))
 	}
-	if h.total > 0 && h.steal/h.total > StealShare {
+	if h.total > 0 && h.steal/h.total > record.StealShare {
 		out = append(out, fmt.Sprintf("The hypervisor kept %.0f %% of this machine's CPU for others during the run: part of every latency is theirs.", 100*h.steal/h.total))
 	}
 	return out

@@ -39,7 +39,7 @@ func (c crew) doubts() []string {
 		}
 		if WorkerTooLate(w) {
 			out = append(out, fmt.Sprintf("Worker %d could not keep its own pace: %d of its %d calls (%.1f %%) were sent more than %v late, at most %.0f %% may be. Give it more CPU, or use more workers.",
-				w.Index, w.Late, w.Calls, 100*float64(w.Late)/float64(w.Calls), run.Late, 100*TooLateShare))
+				w.Index, w.Late, w.Calls, 100*float64(w.Late)/float64(w.Calls), record.Late, 100*TooLateShare))
 		}
 	}
 	return out

@@ -102,8 +102,6 @@ const (
 	Slower     = 1.25
 	SlackProbe = 0.003
 	Doubt      = 0.01
-	// StealShare is package slo's bound on a machine that is not the run's own.
-	StealShare = 0.02
 )
 
 // maxNamed is how many objects of a kind are named one by one.
@@ -228,7 +226,7 @@ func noise(s State) []string {
 	if s.Others > cmp.Or(s.MaxOthers, record.DefaultMaxNeighbours) {
 		out = append(out, fmt.Sprintf("other processes take %.0f %% of this machine's CPU", 100*s.Others))
 	}
-	if s.Steal > StealShare {
+	if s.Steal > record.StealShare {
 		out = append(out, fmt.Sprintf("the hypervisor keeps %.0f %% of this machine's CPU for others", 100*s.Steal))
 	}
 	return out

@@ -45,12 +45,12 @@ func otherWork(m map[string]slo.Measure, allowed float64) []Finding {
 		parts = append(parts, fmt.Sprintf("other processes used %s of the CPU (limit %.3g %%%s)", unit.Text(others.Value, "ratio"), 100*allowed, byDefault))
 	}
 	if counted {
-		parts = append(parts, fmt.Sprintf("the hypervisor kept %s (limit %.0f %%)", unit.Text(steal.Value, "ratio"), 100*slo.StealShare))
+		parts = append(parts, fmt.Sprintf("the hypervisor kept %s (limit %.0f %%)", unit.Text(steal.Value, "ratio"), 100*record.StealShare))
 	}
 	if len(parts) == 0 {
 		return nil
 	}
-	if others.Value > allowed || steal.Value > slo.StealShare {
+	if others.Value > allowed || steal.Value > record.StealShare {
 		level = Bad
 	}
 	name := "Other work"
@@ -77,11 +77,11 @@ func cleanStart(g *record.PreflightFacts) []Finding {
 	return []Finding{{Bad, "Not clean at the start", sentence(capital(orElse(strings.Join(texts, "; "), "the plane did not come to rest")))}}
 }
 
-// gates says whether the plane came to rest where the scenario waited for it.
-func (t *tally) gates() []Finding {
+// settled says whether the plane came to rest where the scenario waited for it.
+func (t *tally) settled() []Finding {
 	rested, asked := 0, 0
 	var names []string
-	for _, name := range t.cooling() {
+	for _, name := range t.settleSteps() {
 		for _, s := range t.steps {
 			if s.Name != name {
 				continue
@@ -97,15 +97,15 @@ func (t *tally) gates() []Finding {
 	case asked == 0:
 		return nil
 	case rested < asked:
-		return []Finding{{Bad, "Gates", fmt.Sprintf("The plane did not become idle in step %s: later steps started on a busy plane.", strings.Join(slices.Compact(names), ", "))}}
+		return []Finding{{Bad, "Settling", fmt.Sprintf("The plane did not become idle in step %s: later steps started on a busy plane.", strings.Join(slices.Compact(names), ", "))}}
 	default:
-		return []Finding{{Fine, "Gates", "The plane became idle each time a step waited for it: " + things(asked, "time", "times") + "."}}
+		return []Finding{{Fine, "Settling", "The plane became idle each time a step waited for it: " + things(asked, "time", "times") + "."}}
 	}
 }
 
-// cooling names the steps of the scenario that wait for the plane to come to
+// settleSteps names the steps of the scenario that wait for the plane to come to
 // rest.
-func (t *tally) cooling() []string {
+func (t *tally) settleSteps() []string {
 	var out []string
 	if t.run.Scenario == nil {
 		return nil // which is said elsewhere
