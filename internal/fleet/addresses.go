@@ -42,7 +42,7 @@ type addresses struct {
 }
 
 func newAddresses(n *nodes) *addresses {
-	return &addresses{nodes: n, next: firstPod + uint32(n.share.Index)*blockSize, step: uint32(n.share.stride()) * blockSize}
+	return &addresses{nodes: n, next: firstPod + uint32(n.share.Index)*blockSize, step: uint32(n.share.Stride()) * blockSize}
 }
 
 // take gives a pod of the node an address; 0 when there is none left.

@@ -25,6 +25,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/interop/kwok"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/share"
 	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -48,11 +49,15 @@ type Options struct {
 	Name     string           // nodes are NAME-000000 ... with the label windtunnel.dev/fleet=NAME; default "node"
 	Stages   *machine.Machine // what happens to nodes, pods and anything else; nil: the built-in set fast
 	Manage   *ManagedNodes    // keep existing nodes alive in place of making some
-	Share    Share            // of the nodes that it makes; the zero value: all of them
-	Objects  []kwok.Document  // that belong to the stages, such as a StorageClass: created where they are missing
-	NodeIP   netip.Addr       // of every node; the zero address: made up, one for each
-	NodePort int              // where nodes' kubelets are served; 0: nowhere
-	Version  string           // of the program, for templates
+	// Share is of the nodes that it makes. Names, addresses and the times of their
+	// creation are those of the whole. The first share has also what belongs to no node:
+	// objects of stages, and stages of other kinds than nodes and pods. The zero value is
+	// all nodes.
+	Share    share.Share
+	Objects  []kwok.Document // that belong to the stages, such as a StorageClass: created where they are missing
+	NodeIP   netip.Addr      // of every node; the zero address: made up, one for each
+	NodePort int             // where nodes' kubelets are served; 0: nowhere
+	Version  string          // of the program, for templates
 	// Stamp, of a cluster that is not the run's own, is on all that the fleet and its
 	// stages make. With a Fleet in it its nodes are tainted: only pods that are
 	// meant for them go there.
@@ -116,14 +121,14 @@ func Start(ctx context.Context, cfg scenario.Fleet, o Options) (*Fleet, error) {
 }
 
 func defaults(o Options, cfg scenario.Fleet) (Options, scenario.Fleet, error) {
-	if err := o.Share.check(); err != nil {
+	if err := checkShare(o.Share); err != nil {
 		return o, cfg, err
 	}
 	if o.Manage != nil {
 		if err := o.Manage.Validate(); err != nil {
 			return o, cfg, err
 		}
-		cfg.Nodes, o.Share = 0, Share{}
+		cfg.Nodes, o.Share = 0, share.Share{}
 	}
 	if cfg.Nodes < 0 || cfg.Nodes > maxNodes {
 		return o, cfg, fmt.Errorf("fleet: %d nodes: want 0 to %d", cfg.Nodes, maxNodes)

@@ -11,6 +11,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fleet/stage"
 	"github.com/windtunnel/windtunnel/internal/fleet/wheel"
+	"github.com/windtunnel/windtunnel/internal/share"
 )
 
 const (
@@ -28,7 +29,7 @@ type nodes struct {
 	leases   *leases
 	kubelets *kubeletTraffic
 	managed  *ManagedNodes // nil: the fleet makes its nodes
-	share    Share         // of the nodes that the fleet makes
+	share    share.Share   // of the nodes that the fleet makes
 	hostIP   netip.Addr    // of every node; the zero address: one for each
 
 	all       []*node
@@ -55,7 +56,7 @@ func (s *nodes) plan(count int) {
 	s.byName = make(map[string]*node, len(all))
 	for i := range all {
 		n := &all[i]
-		n.number = uint32(s.share.Index + i*s.share.stride())
+		n.number = uint32(s.share.Index + i*s.share.Stride())
 		s.add(n, s.template.nodeName(n.number))
 		n.host = s.address(n.number)
 	}
@@ -90,7 +91,7 @@ func (s *nodes) begin(rate float64) {
 	planned := 0
 	for _, n := range s.all {
 		if n.state == nodePlanned {
-			s.engine.wheel.Set(&n.Timer, now.Add(time.Duration(float64(s.share.Index+planned*s.share.stride())/rate*float64(time.Second))))
+			s.engine.wheel.Set(&n.Timer, now.Add(time.Duration(float64(s.share.Index+planned*s.share.Stride())/rate*float64(time.Second))))
 			planned++
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fleet/stage/machine"
 	"github.com/windtunnel/windtunnel/internal/fleet/stage/render"
 	"github.com/windtunnel/windtunnel/internal/interop/kwok"
+	"github.com/windtunnel/windtunnel/internal/share"
 )
 
 // players play the stages that the fleet does not play itself: one player for
@@ -29,7 +30,7 @@ type players struct {
 
 	stamp      object.Stamp
 	namespaces func(string) bool // nil: all that there is is played
-	share      Share
+	share      share.Share
 
 	all  []*player.Player       // guarded by the engine's lock
 	lent map[string]lentAddress // of pods that players play, by uid; guarded by it too

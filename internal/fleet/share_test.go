@@ -10,6 +10,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/fleet"
 	"github.com/windtunnel/windtunnel/internal/repotest"
+	"github.com/windtunnel/windtunnel/internal/share"
 )
 
 // nodesAndPods has fleets of so many shares keep ten nodes, with four pods on each, and
@@ -22,7 +23,7 @@ func nodesAndPods(t *testing.T, shares int) (nodes map[string]string, podIPs map
 	cfg.Spread = map[string]int{"topology.kubernetes.io/zone": 3}
 	var all []*fleet.Fleet
 	for i := range shares {
-		f, err := fleet.Start(t.Context(), cfg, fleet.Options{Endpoint: s.Endpoint(), Clock: clock.Start(), Seed: uint64(i), Share: fleet.Share{Index: i, Of: shares}})
+		f, err := fleet.Start(t.Context(), cfg, fleet.Options{Endpoint: s.Endpoint(), Clock: clock.Start(), Seed: uint64(i), Share: share.Share{Index: i, Of: shares}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,19 +76,8 @@ func TestSharesAreTheFleet(t *testing.T) {
 	}
 }
 
-func TestShareCounts(t *testing.T) {
-	for _, of := range []int{1, 2, 3, 7, 256} {
-		for _, nodes := range []int{0, 1, 6, 7, 1000} {
-			sum := 0
-			for i := range of {
-				sum += fleet.Share{Index: i, Of: of}.Count(nodes)
-			}
-			if sum != nodes {
-				t.Errorf("%d shares of %d nodes have %d", of, nodes, sum)
-			}
-		}
-	}
-	for _, bad := range []fleet.Share{{Index: 2, Of: 2}, {Index: -1, Of: 2}, {Index: 1}, {Of: -1}} {
+func TestInvalidShare(t *testing.T) {
+	for _, bad := range []share.Share{{Index: 2, Of: 2}, {Index: -1, Of: 2}, {Index: 1}, {Of: -1}} {
 		_, err := fleet.Start(t.Context(), config(1), fleet.Options{Endpoint: apitest.New(t).Endpoint(), Clock: clock.Start(), Share: bad})
 		if err == nil {
 			t.Errorf("share %+v was taken", bad)

@@ -22,6 +22,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/plane/process"
 	"github.com/windtunnel/windtunnel/internal/record"
 	facts "github.com/windtunnel/windtunnel/internal/run"
+	"github.com/windtunnel/windtunnel/internal/share"
 	"github.com/windtunnel/windtunnel/internal/workers"
 )
 
@@ -387,8 +388,8 @@ func (c *crew) Send(ctx context.Context, part steps.Part, known steps.Changes, p
 	var seen []steps.Changes
 	var failed error
 	for i, o := range outcomes {
-		share := load.Share{Index: i, Of: len(outcomes)}
-		e := record.Event{At: at, Type: record.EventWorkerShare, Name: part.Step, Detail: record.Detail{Worker: i, Count: share.Count(asked.Count)}}
+		its := share.Share{Index: i, Of: len(outcomes)}
+		e := record.Event{At: at, Type: record.EventWorkerShare, Name: part.Step, Detail: record.Detail{Worker: i, Count: its.Count(asked.Count)}}
 		switch {
 		case errors.Is(o.Err, workers.ErrLost):
 			e.Text = o.Err.Error()

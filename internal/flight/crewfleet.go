@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/windtunnel/windtunnel/internal/fleet"
+	"github.com/windtunnel/windtunnel/internal/share"
 	"github.com/windtunnel/windtunnel/internal/workers"
 )
 
@@ -44,7 +44,7 @@ func (r *run) checkFleets() error {
 
 // keptNodes is what a worker says of its share before it makes the nodes.
 type keptNodes struct {
-	Share fleet.Share `json:"share"`
+	Share share.Share `json:"share"`
 	Nodes int         `json:"nodes"`
 }
 
@@ -57,8 +57,8 @@ func (r *run) populateByCrew(ctx context.Context) error {
 		if err := json.Unmarshal(said, &got); err != nil {
 			return err
 		}
-		share := fleet.Share{Index: worker - c.Workers, Of: c.Fleets}
-		if want := (keptNodes{share, share.Count(r.scenario.Fleet.Nodes)}); got != want {
+		part := share.Share{Index: worker - c.Workers, Of: c.Fleets}
+		if want := (keptNodes{part, part.Count(r.scenario.Fleet.Nodes)}); got != want {
 			return fmt.Errorf("%w: it has planned other nodes than the leader: %+v, not %+v", ErrWorkers, got, want)
 		}
 		return nil

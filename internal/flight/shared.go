@@ -9,10 +9,10 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/windtunnel/windtunnel/internal/fleet"
 	"github.com/windtunnel/windtunnel/internal/hollow"
 	"github.com/windtunnel/windtunnel/internal/plane"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/share"
 	"github.com/windtunnel/windtunnel/internal/subject"
 	"github.com/windtunnel/windtunnel/internal/workers"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -94,10 +94,10 @@ func (r *run) membersByCrew(ctx context.Context, group plane.HollowGroup) ([]pla
 		if err := json.Unmarshal(said, &reach); err != nil {
 			return err
 		}
-		share := fleet.Share{Index: worker - c.Workers, Of: c.Fleets}
+		part := share.Share{Index: worker - c.Workers, Of: c.Fleets}
 		n := 0
 		for i, name := range group.Names {
-			if !share.Has(from + i) {
+			if !part.Has(from + i) {
 				continue
 			}
 			if n++; reach.Addresses[name] == "" {

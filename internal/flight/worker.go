@@ -18,6 +18,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/load"
 	"github.com/windtunnel/windtunnel/internal/observe/usage"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/share"
 	"github.com/windtunnel/windtunnel/internal/workers"
 )
 
@@ -88,7 +89,7 @@ func (p workerPlan) duty(ctx context.Context, w worker) (duty, error) {
 	if w.index >= p.Senders {
 		return p.newKeeper(w)
 	}
-	s := &sender{worker: w, share: load.Share{Index: w.index, Of: p.Senders}, answering: map[string]*steps.Answering{}}
+	s := &sender{worker: w, share: share.Share{Index: w.index, Of: p.Senders}, answering: map[string]*steps.Answering{}}
 	s.atEnd(s.endAnswers)
 	if err := s.open(ctx, p); err != nil {
 		s.close()
@@ -100,7 +101,7 @@ func (p workerPlan) duty(ctx context.Context, w worker) (duty, error) {
 // sender is the load of a worker.
 type sender struct {
 	worker
-	share   load.Share
+	share   share.Share
 	session *steps.Session
 	closers
 
@@ -191,21 +192,21 @@ func (s *sender) Prepare(ctx context.Context, body json.RawMessage) (workers.Tas
 	sum := digest(asked, plan)
 	plan.Share = s.share
 	s.session.Load.Reserve(ctx, plan)
-	return &share{sender: s, plan: plan, digest: sum}, nil
+	return &sharedPart{sender: s, plan: plan, digest: sum}, nil
 }
 
-// share is a worker's share of a part of the load.
-type share struct {
+// sharedPart is a worker's share of a part of the load.
+type sharedPart struct {
 	*sender
 	plan   load.Plan
 	digest string
 }
 
 // Prepared tells the leader what was planned.
-func (x *share) Prepared() any { return prepared{x.digest} }
+func (x *sharedPart) Prepared() any { return prepared{x.digest} }
 
 // Send sends it, and tells what the answers said of the objects.
-func (x *share) Send(ctx context.Context, begin clock.Time) (any, error) {
+func (x *sharedPart) Send(ctx context.Context, begin clock.Time) (any, error) {
 	x.plan.Begin = max(1, begin)
 	err := x.session.Load.Run(ctx, x.plan)
 	return sentPart{x.session.Created.TakeChanges()}, err

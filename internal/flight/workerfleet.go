@@ -18,8 +18,8 @@ import (
 	"github.com/windtunnel/windtunnel/internal/fleet"
 	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/hollow"
-	"github.com/windtunnel/windtunnel/internal/load"
 	"github.com/windtunnel/windtunnel/internal/plane"
+	"github.com/windtunnel/windtunnel/internal/share"
 	"github.com/windtunnel/windtunnel/internal/subject"
 	"github.com/windtunnel/windtunnel/internal/workers"
 	"github.com/windtunnel/windtunnel/scenario"
@@ -76,12 +76,12 @@ func (p workerPlan) newKeeper(w worker) (*keeper, error) {
 	if err != nil {
 		return nil, err
 	}
-	share := fleet.Share{Index: w.index - p.Senders, Of: w.of - p.Senders}
+	part := share.Share{Index: w.index - p.Senders, Of: w.of - p.Senders}
 	k := &keeper{worker: w, plan: p, scenario: workload.Scenario, config: workload.Scenario.Fleet, leaving: make(chan struct{})}
 	k.options = fleet.Options{
-		Endpoint: e, Records: w.records, Clock: w.clock, Log: w.log, Seed: p.Seed + uint64(share.Index), Name: p.FleetName, Share: share,
+		Endpoint: e, Records: w.records, Clock: w.clock, Log: w.log, Seed: p.Seed + uint64(part.Index), Name: p.FleetName, Share: part,
 		Stamp: p.Stamp, Namespaces: workload.Owns, Stages: acts.machine, Objects: acts.objects, Version: p.Version,
-		Connections: load.Share(share).Portion(k.config.Connections),
+		Connections: part.Portion(k.config.Connections),
 	}
 	k.host, err = ownAddress(w.leader)
 	return k, err

@@ -224,7 +224,7 @@ func (f *flight) choose() *slot {
 		return nil
 	}
 	s.call = call{flight: f, index: f.next, due: f.nextDue}
-	f.next += f.plan.Share.stride()
+	f.next += f.plan.Share.Stride()
 	f.open++
 	f.advance()
 	return s

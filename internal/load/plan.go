@@ -11,6 +11,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/share"
 )
 
 // Pacer says when the i-th call is due, from the begin of its step on. Rate is
@@ -39,7 +40,9 @@ type Plan struct {
 	For   time.Duration // no call, retries included, is due later than this after the begin; 0: no such bound
 	Pace  Pacer
 	Retry Retry
-	Share Share      // of the calls; the zero value: all of them
+	// Share is of the calls. When they are due, which verb they have and what they are
+	// about is not the share's affair. The zero value is all of them.
+	Share share.Share
 	Begin clock.Time // what the pace counts from, on the generator's clock; 0: when Run has come so far
 
 	// Build fills the i-th call. It may leave it out (false). Build is called
@@ -139,7 +142,7 @@ func (p *Plan) check() error {
 	case p.Retry.Times < 0 || p.Retry.Times > 255 || p.Retry.Delay < 0:
 		return fmt.Errorf("%w: %d retries with a delay of %v", ErrPlan, p.Retry.Times, p.Retry.Delay)
 	}
-	return p.Share.check(p)
+	return p.checkShare()
 }
 
 // endless tells whether the pace has all of its calls at once and no end.
@@ -201,13 +204,13 @@ func (p *Plan) requested(calls int) record.Detail {
 }
 
 // rate is the mean rate of the share's calls.
-func (p *Plan) rate() float64 { return p.Pace.Rate() / float64(p.Share.stride()) }
+func (p *Plan) rate() float64 { return p.Pace.Rate() / float64(p.Share.Stride()) }
 
 // Asked is what the plan asks for, however it is shared: how many calls, and their
 // rate, or how many at a time.
 func (p *Plan) Asked() (record.Detail, error) {
 	calls, err := p.calls()
 	whole := *p
-	whole.Share = Share{}
+	whole.Share = share.Share{}
 	return whole.requested(calls), err
 }

@@ -8,38 +8,11 @@ import (
 	"github.com/windtunnel/windtunnel/internal/record"
 )
 
-// Share is the part of a plan's calls that one of several workers sends: those
-// whose number leaves Index when it is divided by Of. When they are due, which
-// verb they have and what they are about is not the share's affair: the shares of
-// all workers together are the plan. The zero value is all calls.
-type Share struct{ Index, Of int }
-
-// stride is how far the numbers of two calls of the share lie apart.
-func (s Share) stride() int { return max(1, s.Of) }
-
-// split tells whether there are others who have the rest.
-func (s Share) split() bool { return s.Of > 0 }
-
-// Count returns how many of a plan's first n calls are the share's.
-func (s Share) Count(n int) int {
-	return max(0, (n-s.Index+s.stride()-1)/s.stride())
-}
-
-// Portion returns the share of n things that are there all the time, such as the
-// calls of a closed pool: as many as everybody's, and what is left over goes to
-// the lowest indices.
-func (s Share) Portion(n int) int {
-	out := n / s.stride()
-	if s.Index < n%s.stride() {
-		out++
-	}
-	return out
-}
-
-// check says what is wrong with a share of a plan.
-func (s Share) check(p *Plan) error {
+// checkShare says what is wrong with a plan's share.
+func (p *Plan) checkShare() error {
+	s := p.Share
 	switch n := p.parallel(); {
-	case s.Index < 0 || s.Of < 0 || s.Index > 0 && s.Index >= s.Of:
+	case !s.Valid():
 		return fmt.Errorf("%w: share %d of %d", ErrPlan, s.Index, s.Of)
 	case n > 0 && s.Portion(n) == 0:
 		return fmt.Errorf("%w: %d calls at a time are fewer than the %d workers that share them", ErrPlan, n, s.Of)
@@ -50,7 +23,7 @@ func (s Share) check(p *Plan) error {
 // number returns what the records of a share say of which call a call is for: 0
 // where there are no other workers, and it goes without saying.
 func (f *flight) number(index int) uint32 {
-	if !f.plan.Share.split() {
+	if !f.plan.Share.Split() {
 		return 0
 	}
 	return uint32(index) + 1

@@ -142,9 +142,9 @@ func (x Churn) random(w *Workload, cycle int) *rand.Rand {
 	return rand.New(rand.NewPCG(w.seed(x.Step), uint64(cycle)))
 }
 
-// share is how many of n a cycle takes. A percentage that was made of a whole number
+// percentOf is how many of n a cycle takes. A percentage that was made of a whole number
 // gives that number.
-func share(n int, percent float64) int {
+func percentOf(n int, percent float64) int {
 	return min(n, int(math.Ceil(float64(n)*percent/100-1e-6)))
 }
 
@@ -169,7 +169,7 @@ func scattered(n, take int, random *rand.Rand) []int {
 
 // adjacent returns which of n a cycle takes that are to lie side by side.
 func adjacent(n int, percent float64, random *rand.Rand) []int {
-	out := make([]int, share(n, percent))
+	out := make([]int, percentOf(n, percent))
 	if len(out) == 0 {
 		return nil
 	}
@@ -208,7 +208,7 @@ func (x Churn) chosen(w *Workload, o *Objects, cycle int) batch {
 		return x.chosenObjects(w, o, cycle)
 	}
 	units := o.layout.spaces * o.upTo()
-	return o.ofUnits(scattered(units, share(units, x.Spec.Percent), x.random(w, cycle)), x.Spec.Objects)
+	return o.ofUnits(scattered(units, percentOf(units, x.Spec.Percent), x.random(w, cycle)), x.Spec.Objects)
 }
 
 // chosenObjects are the objects that a cycle takes of each body.

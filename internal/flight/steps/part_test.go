@@ -18,6 +18,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/load"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/share"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -81,7 +82,7 @@ func (x *several) Send(ctx context.Context, part Part, known Changes, _ load.Pla
 			return nil, err
 		}
 		_ = s.Created.TakeChanges()
-		plan.Share = load.Share{Index: i, Of: len(x.sessions)}
+		plan.Share = share.Share{Index: i, Of: len(x.sessions)}
 		if err := x.sent[i].send(part, plan); err != nil {
 			return nil, err
 		}
