@@ -18,7 +18,7 @@ import (
 // repeats and former words, which package strictyaml does not.
 type decoder struct {
 	*strictyaml.Decoder
-	*faults
+	*problems
 	vars   *variables
 	rounds *round // the repeats around here, the innermost first; nil outside
 	steps  int    // made by repeats so far
@@ -28,8 +28,8 @@ type decoder struct {
 	warnings []string // FILE:LINE: TEXT
 }
 
-func newDecoder(f *faults) *decoder {
-	d := &decoder{faults: f, vars: newVariables(), texts: map[string]string{}}
+func newDecoder(f *problems) *decoder {
+	d := &decoder{problems: f, vars: newVariables(), texts: map[string]string{}}
 	d.Decoder = &strictyaml.Decoder{
 		Lines: map[string]int{}, Budget: maxValues, MaxDepth: maxDepth,
 		Report: func(line int, _ strictyaml.Place, text string) { f.add(line, "%s", text) },

@@ -22,7 +22,7 @@ const (
 )
 
 // Load reads a scenario file. set are parameters to change, name to value
-// (--set). The error joins every fault found, one line each: "FILE:LINE: TEXT".
+// (--set). The error joins every problem found, one line each: "FILE:LINE: TEXT".
 func Load(path string, set map[string]string) (*Scenario, error) {
 	raw, err := Read(path)
 	if err != nil {
@@ -54,14 +54,14 @@ func Parse(file string, raw []byte, set map[string]string) (*Scenario, error) {
 	}
 	if len(set) > 0 && len(set)*len(raw) <= mostAgain {
 		if _, without := parse(file, raw, nil); len(without.list) == 0 {
-			f = f.ofSet(set, func(one map[string]string) *faults { _, f := parse(file, raw, one); return f })
+			f = f.ofSet(set, func(one map[string]string) *problems { _, f := parse(file, raw, one); return f })
 		}
 	}
 	return nil, f.join()
 }
 
-func parse(file string, raw []byte, set map[string]string) (*Scenario, *faults) {
-	f := &faults{file: file}
+func parse(file string, raw []byte, set map[string]string) (*Scenario, *problems) {
+	f := &problems{file: file}
 	root := parseTree(raw, f)
 	if root == nil || len(f.list) > 0 {
 		return nil, f

@@ -49,7 +49,7 @@ func (d *decoder) parameters(root *yaml.Node, set map[string]string) {
 func (d *decoder) unknown(set map[string]string) {
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(set)), func(name string) bool { _, ok := d.vars.values[name]; return ok })
 	for i, name := range names {
-		if i == maxFaults-1 {
+		if i == maxProblems-1 {
 			d.add(0, "--set: %d more parameters are not found", len(names)-i)
 			return
 		}
@@ -62,8 +62,8 @@ func known(names []string) string {
 	if len(names) == 0 {
 		return ": it has none; --set plane.FIELD=VALUE sets a field of plane"
 	}
-	if more := len(names) - maxFaults; more > 0 {
-		return fmt.Sprintf("; it has %s and %d more", strings.Join(names[:maxFaults], ", "), more)
+	if more := len(names) - maxProblems; more > 0 {
+		return fmt.Sprintf("; it has %s and %d more", strings.Join(names[:maxProblems], ", "), more)
 	}
 	return "; it has " + all(names)
 }
@@ -85,7 +85,7 @@ func (d *decoder) defaults(n *yaml.Node, set map[string]string) {
 		case !parameterName.MatchString(name) || slices.Contains(reserved(), name):
 			d.add(k.Line, "parameters: %q cannot be a parameter's name (letters, digits and _; not round, nor a word of CEL)", name)
 		case !ok:
-			d.vars.set(name, "") // named, so that its uses are no further faults
+			d.vars.set(name, "") // named, so that its uses are no further problems
 		case tooLarge(x.value):
 			d.add(v.Line, "parameters.%s: %s is too large for a whole number", name, x)
 			d.vars.set(name, "")

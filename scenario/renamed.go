@@ -65,7 +65,7 @@ func (d *decoder) renamedKey(k *yaml.Node, in place) string {
 
 // warn adds a warning, once: each round of a repeat would say it again.
 func (d *decoder) warn(line int, format string, args ...any) {
-	text := (&Fault{File: d.file, Line: line, Text: fmt.Sprintf(format, args...)}).Error()
+	text := (&ValidationError{File: d.file, Line: line, Text: fmt.Sprintf(format, args...)}).Error()
 	if !slices.Contains(d.warnings, text) {
 		d.warnings = append(d.warnings, text)
 	}

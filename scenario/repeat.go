@@ -179,7 +179,7 @@ func (d *decoder) repeat(item *yaml.Node, to *[]Step, at place) {
 type repeat struct {
 	name, onFailure string
 	times           int
-	steps           *yaml.Node // nil when there is a fault
+	steps           *yaml.Node // nil when something is wrong with it
 }
 
 // repeatFields decodes the fields of a step with the field repeat.
@@ -210,12 +210,12 @@ func (d *decoder) loop(n *yaml.Node, out *repeat, at place) {
 	}
 	out.times = -1
 	at.Name = "repeat"
-	faults := len(d.faults.list)
+	problems := len(d.problems.list)
 	var steps *yaml.Node
 	d.Pairs(n, at, func(key string, k, val *yaml.Node) {
 		switch key {
 		case "times":
-			if d.Value(val, reflect.ValueOf(&out.times).Elem(), at.Field(key)); len(d.faults.list) == faults && out.times < 0 {
+			if d.Value(val, reflect.ValueOf(&out.times).Elem(), at.Field(key)); len(d.problems.list) == problems && out.times < 0 {
 				d.add(val.Line, "repeat.times: %d is below 0", out.times)
 			}
 		case "steps":
@@ -225,7 +225,7 @@ func (d *decoder) loop(n *yaml.Node, out *repeat, at place) {
 		}
 	})
 	switch {
-	case len(d.faults.list) > faults:
+	case len(d.problems.list) > problems:
 	case out.times < 0:
 		d.add(n.Line, "repeat.times: how often is needed")
 	case steps == nil || steps.ShortTag() == "!!null":
@@ -237,7 +237,7 @@ func (d *decoder) loop(n *yaml.Node, out *repeat, at place) {
 
 // unroll decodes the steps of a repeat once for each round.
 func (d *decoder) unroll(loop repeat, to *[]Step, at place) {
-	outer, faults := d.rounds, len(d.faults.list)
+	outer, problems := d.rounds, len(d.problems.list)
 	at.Name = "repeat.steps"
 	for i := range loop.times {
 		d.steps++ // a round of nothing counts, too
@@ -257,7 +257,7 @@ func (d *decoder) unroll(loop repeat, to *[]Step, at place) {
 			d.add(loop.steps.Line, "repeat: more than %d steps and rounds", maxUnrolled)
 			d.Budget = 0
 		}
-		if len(d.faults.list) > faults || d.Budget <= 0 {
+		if len(d.problems.list) > problems || d.Budget <= 0 {
 			break // the other rounds would say the same
 		}
 	}

@@ -27,7 +27,7 @@ func SplitSet(set map[string]string) (parameters, fields map[string]string) {
 
 // setFields puts values into the tree of a file, where the decoder finds them as
 // if they stood there: what is no field is its fault. They have line 0.
-func (f *faults) setFields(root *yaml.Node, fields map[string]string) {
+func (f *problems) setFields(root *yaml.Node, fields map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		at, path := root, strings.Split(name, ".")
 		for i, key := range path {

@@ -163,7 +163,7 @@ func (d *decoder) subjectList(n *yaml.Node, to *[]Subject, at place) {
 	for _, item := range n.Content {
 		for i, count := 1, 1; i <= count && d.Budget > 0; i++ {
 			var x Subject
-			before := len(d.faults.list)
+			before := len(d.problems.list)
 			d.Value(item, reflect.ValueOf(&x).Elem(), at.Item(len(*to)))
 			if said := strictyaml.Child(item, "count"); said != nil {
 				if count = x.Count; count < 0 || count > mostAlike {
@@ -174,7 +174,7 @@ func (d *decoder) subjectList(n *yaml.Node, to *[]Subject, at place) {
 				x.number(i)
 			}
 			*to = append(*to, x)
-			if len(d.faults.list) > before {
+			if len(d.problems.list) > before {
 				break // all of them have it
 			}
 		}

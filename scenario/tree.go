@@ -19,7 +19,7 @@ const (
 )
 
 // parseTree reads the one YAML document of a file.
-func parseTree(raw []byte, f *faults) *yaml.Node {
+func parseTree(raw []byte, f *problems) *yaml.Node {
 	if len(raw) > maxFile {
 		f.add(1, "the file has more than %d bytes", maxFile)
 		return nil
@@ -45,7 +45,7 @@ func parseTree(raw []byte, f *faults) *yaml.Node {
 }
 
 // syntax reports an error of the YAML parser at its line.
-func (f *faults) syntax(err error, raw []byte) {
+func (f *problems) syntax(err error, raw []byte) {
 	line, text := strictyaml.Syntax(err)
 	lines := bytes.Split(bytes.TrimRight(raw, "\n"), []byte("\n"))
 	line = min(line, len(lines))

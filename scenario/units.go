@@ -30,7 +30,7 @@ func numberOf(name string) string {
 
 // readUnits turns the texts of such numbers, by path, into numbers, when all of the
 // file has been read.
-func (s *Scenario) readUnits(texts map[string]string, f *faults) {
+func (s *Scenario) readUnits(texts map[string]string, f *problems) {
 	read := func(path, name string, to *float64, of, what string) {
 		text, ok := texts[path]
 		if !ok {

@@ -18,16 +18,16 @@ import (
 )
 
 // Validate checks a scenario that was not read from a file; Load and Parse
-// have done so already. It joins all faults.
+// have done so already. It joins all problems.
 func (s *Scenario) Validate() error {
-	f := &faults{file: s.File}
+	f := &problems{file: s.File}
 	s.check(f)
 	return f.join()
 }
 
-// fieldChecker has the rules for single values, and collects their faults.
+// fieldChecker has the rules for single values, and collects their problems.
 type fieldChecker struct {
-	*faults
+	*problems
 	s *Scenario
 }
 
@@ -57,7 +57,7 @@ func (c *fieldChecker) given(path string) bool { _, ok := c.s.lines[path]; retur
 // bodyNames are the names of bodies, sorted.
 func (s *Scenario) bodyNames() []string { return slices.Sorted(maps.Keys(s.Bodies)) }
 
-func (s *Scenario) check(f *faults) {
+func (s *Scenario) check(f *problems) {
 	c := fileChecker{&checker{fieldChecker: fieldChecker{f, s}, steps: map[string]string{}, made: map[string]string{}}}
 	c.label("scenario", "scenario", s.Name)
 	c.word("failedCalls", "failedCalls", s.FailedCalls)

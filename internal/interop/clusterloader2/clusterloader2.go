@@ -179,14 +179,14 @@ type spot struct {
 }
 
 // faults collects what is wrong with files.
-type faults struct{ list []*scenario.Fault }
+type faults struct{ list []*scenario.ValidationError }
 
 // maxFaults bounds what one message shows.
 const maxFaults = 50
 
 func (f *faults) add(file string, line int, format string, args ...any) {
 	text := strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ")
-	f.list = append(f.list, &scenario.Fault{File: file, Line: max(1, line), Text: text})
+	f.list = append(f.list, &scenario.ValidationError{File: file, Line: max(1, line), Text: text})
 }
 
 func (f *faults) at(s spot, format string, args ...any) { f.add(s.file, s.line, format, args...) }

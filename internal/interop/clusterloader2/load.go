@@ -17,8 +17,8 @@ import (
 )
 
 // flag is a fault of what stands in no file.
-func flag(format string, args ...any) *scenario.Fault {
-	return &scenario.Fault{Text: fmt.Sprintf(format, args...)}
+func flag(format string, args ...any) *scenario.ValidationError {
+	return &scenario.ValidationError{Text: fmt.Sprintf(format, args...)}
 }
 
 // suite decodes a suite.

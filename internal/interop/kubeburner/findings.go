@@ -36,7 +36,7 @@ const maxFaults = 50
 // findings collects what is wrong with one file, and what cannot be honoured.
 type findings struct {
 	file   string
-	faults []*scenario.Fault
+	faults []*scenario.ValidationError
 	notes  []Note
 }
 
@@ -47,8 +47,8 @@ func (f *findings) add(line int, format string, args ...any) {
 
 // fault says that something is wrong with another file, such as a profile.
 func (f *findings) fault(file string, line int, text string) {
-	one := scenario.Fault{File: file, Line: line, Text: strings.Join(strings.Fields(text), " ")}
-	if !slices.ContainsFunc(f.faults, func(o *scenario.Fault) bool { return *o == one }) { // a loop in the template would say it again
+	one := scenario.ValidationError{File: file, Line: line, Text: strings.Join(strings.Fields(text), " ")}
+	if !slices.ContainsFunc(f.faults, func(o *scenario.ValidationError) bool { return *o == one }) { // a loop in the template would say it again
 		f.faults = append(f.faults, &one)
 	}
 }
@@ -71,7 +71,7 @@ func (f *findings) alters(line int, field, format string, args ...any) {
 
 // join returns the faults as one error in line order, nil when there are none.
 func (f *findings) join() error {
-	slices.SortStableFunc(f.faults, func(a, b *scenario.Fault) int { return a.Line - b.Line })
+	slices.SortStableFunc(f.faults, func(a, b *scenario.ValidationError) int { return a.Line - b.Line })
 	var errs []error
 	faults := once(f.faults)
 	for i, one := range faults {
@@ -85,11 +85,11 @@ func (f *findings) join() error {
 }
 
 // once makes one fault of those that say the same of several lines.
-func once(faults []*scenario.Fault) []*scenario.Fault {
-	var out []*scenario.Fault
-	lines := map[*scenario.Fault][]string{} // the further ones
+func once(faults []*scenario.ValidationError) []*scenario.ValidationError {
+	var out []*scenario.ValidationError
+	lines := map[*scenario.ValidationError][]string{} // the further ones
 	for _, one := range faults {
-		i := slices.IndexFunc(out, func(o *scenario.Fault) bool { return o.File == one.File && o.Text == one.Text })
+		i := slices.IndexFunc(out, func(o *scenario.ValidationError) bool { return o.File == one.File && o.Text == one.Text })
 		if i < 0 {
 			out = append(out, one)
 		} else if one.Line != out[i].Line {
@@ -100,9 +100,9 @@ func once(faults []*scenario.Fault) []*scenario.Fault {
 		switch more := lines[one]; len(more) {
 		case 0:
 		case 1:
-			out[i] = &scenario.Fault{File: one.File, Line: one.Line, Text: one.Text + " (also on line " + more[0] + ")"}
+			out[i] = &scenario.ValidationError{File: one.File, Line: one.Line, Text: one.Text + " (also on line " + more[0] + ")"}
 		default:
-			out[i] = &scenario.Fault{File: one.File, Line: one.Line, Text: one.Text + " (also on lines " + strings.Join(more, ", ") + ")"}
+			out[i] = &scenario.ValidationError{File: one.File, Line: one.Line, Text: one.Text + " (also on lines " + strings.Join(more, ", ") + ")"}
 		}
 	}
 	return out

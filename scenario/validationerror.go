@@ -10,50 +10,50 @@ import (
 	"github.com/windtunnel/windtunnel/internal/text"
 )
 
-// maxFaults bounds what one message shows: beyond it a file is not faulty but
+// maxProblems bounds what one message shows: beyond it a file is not faulty but
 // something else altogether.
-const maxFaults = 50
+const maxProblems = 50
 
-// Fault is one thing wrong with a scenario file. Load and Parse return all of
+// ValidationError is one thing wrong with a scenario file. Load and Parse return all of
 // them joined, in the order of their lines.
-type Fault struct {
+type ValidationError struct {
 	File string
-	Line int // from 1; 0 when the fault is not in the file (a --set flag)
+	Line int // from 1; 0 when it is not in the file (a --set flag)
 	Text string
 }
 
 // Error is one line: "FILE:LINE: TEXT".
-func (f *Fault) Error() string {
+func (f *ValidationError) Error() string {
 	if f.Line == 0 {
 		return f.Text
 	}
 	return fmt.Sprintf("%s:%d: %s", f.File, f.Line, f.Text)
 }
 
-// faults collects what is wrong with one file.
-type faults struct {
+// problems collects what is wrong with one file.
+type problems struct {
 	file string
-	list []*Fault
+	list []*ValidationError
 }
 
-func (f *faults) add(line int, format string, args ...any) {
-	one := &Fault{File: f.file, Line: line, Text: strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ")}
+func (f *problems) add(line int, format string, args ...any) {
+	one := &ValidationError{File: f.file, Line: line, Text: strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ")}
 	if n := len(f.list); n == 0 || *f.list[n-1] != *one { // each round of a repeat would say it again
 		f.list = append(f.list, one)
 	}
 }
 
-func (f *faults) sort() {
-	slices.SortStableFunc(f.list, func(a, b *Fault) int { return a.Line - b.Line })
+func (f *problems) sort() {
+	slices.SortStableFunc(f.list, func(a, b *ValidationError) int { return a.Line - b.Line })
 }
 
-// join returns the faults as one error in line order, nil when there are none.
-func (f *faults) join() error {
+// join returns the problems as one error in line order, nil when there are none.
+func (f *problems) join() error {
 	f.sort()
 	var errs []error
 	for i, one := range f.list {
-		if i == maxFaults {
-			errs = append(errs, fmt.Errorf("%s: and %d more", f.file, len(f.list)-maxFaults))
+		if i == maxProblems {
+			errs = append(errs, fmt.Errorf("%s: and %d more", f.file, len(f.list)-maxProblems))
 			break
 		}
 		errs = append(errs, one)
@@ -61,11 +61,11 @@ func (f *faults) join() error {
 	return errors.Join(errs...)
 }
 
-// ofSet puts the faults of a file that is right without --set down to the values
+// ofSet puts the problems of a file that is right without --set down to the values
 // that are wrong by themselves, or to all of them where none is. A value's first
-// fault says why; the others follow from it.
-func (f *faults) ofSet(set map[string]string, parse func(map[string]string) *faults) *faults {
-	out := &faults{file: f.file}
+// problem says why; the others follow from it.
+func (f *problems) ofSet(set map[string]string, parse func(map[string]string) *problems) *problems {
+	out := &problems{file: f.file}
 	for _, name := range slices.Sorted(maps.Keys(set)) {
 		if one := parse(map[string]string{name: set[name]}); len(one.list) > 0 {
 			out.blame("--set "+name+"="+clip(set[name]), one)
@@ -77,7 +77,7 @@ func (f *faults) ofSet(set map[string]string, parse func(map[string]string) *fau
 	return out
 }
 
-func (f *faults) blame(what string, of *faults) {
+func (f *problems) blame(what string, of *problems) {
 	of.sort()
 	switch first := of.list[0]; {
 	case first.Line == 0 && strings.HasPrefix(first.Text, "--set "):
