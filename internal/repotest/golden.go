@@ -42,3 +42,19 @@ func few(lines []string) string {
 	}
 	return strings.Join(lines[:min(len(lines), 8)], "\n     ")
 }
+
+// GoldenPart is Golden for the part of a page between the comments "<!-- NAME -->" and
+// "<!-- end of NAME -->".
+func GoldenPart(t testing.TB, path, name, got string) {
+	t.Helper()
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, found := strings.Cut(string(page), "<!-- "+name+" -->\n")
+	_, after, ended := strings.Cut(rest, "<!-- end of "+name+" -->\n")
+	if !found || !ended {
+		t.Fatalf("%s has no part %q", path, name)
+	}
+	Golden(t, path, before+"<!-- "+name+" -->\n"+got+"<!-- end of "+name+" -->\n"+after)
+}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/subject/kit/cli"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/words"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/members"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/tree"
@@ -38,29 +39,10 @@ func managerVerb(host cli.Host) *cobra.Command {
 			return tree.Run(ctx, o)
 		})
 	})
-	cli.Preset{Name: "improved", Values: tree.Improved()}.AddTo(verb, "what is better than Kosmos', but for flags that are given")
 	f := verb.Flags()
 	f.Var(&o.Limiter, "limiter", "client-side rate limit `QPS/BURST` of each client, for the host and for each member")
-	f.StringVar(&o.LeafReads, "leaf-reads", o.LeafReads, "what the status of a leaf is made of: live-per-node, live, cached")
-	f.IntVar(&o.PodWorkers, "pod-workers", o.PodWorkers, "`NUMBER` of workers of each queue of pods for members")
-	f.StringVar(&o.PodQueue, "pod-queue", o.PodQueue, "queues of pods: shared (one for all), member (one for each member)")
-	f.IntVar(&o.StatusWorkers, "status-workers", o.StatusWorkers, "`NUMBER` of workers of each member for pod statuses")
-	f.IntVar(&o.NodeWorkers, "node-workers", o.NodeWorkers, "`NUMBER` of workers of each member for virtual nodes")
-	f.IntVar(&o.JoinWorkers, "join-workers", o.JoinWorkers, "members that join at the same time")
-	f.StringVar(&o.NodeLookup, "node-lookup", o.NodeLookup, "how a node's member is found: scan, map")
-	f.StringVar(&o.NodePatch, "node-patch", o.NodePatch, "when virtual nodes are written: always, changed")
-	f.StringVar(&o.StatusPut, "status-put", o.StatusPut, "when statuses of pods are written: always, changed")
-	f.StringVar(&o.StatusGuard, "status-guard", o.StatusGuard, "what says that two pods of a name are the same: none, uid")
-	f.StringVar(&o.ServiceEnv, "service-env", o.ServiceEnv, "where variables of services come from: list, cached, off")
-	f.StringVar(&o.Dependents, "dependents", o.Dependents, "how what a pod needs is looked for: live, cached")
-	f.StringVar(&o.Unjoin, "unjoin", o.Unjoin, "which nodes are deleted when a member leaves: cluster, leaves")
-	f.StringVar(&o.Import, "import", o.Import, "how members get the services that they import: off, mcs, direct")
-	f.StringVar(&o.ImportEnd, "import-end", o.ImportEnd, "with what services that were imported go: import (the ServiceImport), all (that, or what it is of on the host)")
-	f.StringVar(&o.Retry, "retry", o.Retry, "when what failed goes again: fixed, grows")
-	f.DurationVar(&o.RequestTimeout, "request-timeout", 0, "timeout of requests other than watches; 0: none")
-	f.DurationVar(&o.LeaseInterval, "lease-interval", o.LeaseInterval, "`DURATION` between renewals of virtual nodes' leases")
-	f.DurationVar(&o.LeaseDuration, "lease-duration", o.LeaseDuration, "lease `DURATION` of virtual nodes")
-	f.DurationVar(&o.StatusInterval, "status-interval", o.StatusInterval, "`DURATION` between checks of the status of virtual nodes")
+	o.Words().AddFlags(f)
+	cli.AddPreset(verb, o.Words(), words.ImprovedPreset, "what is better than Kosmos', but for flags that are given")
 	return verb
 }
 

@@ -10,7 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/cli"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/words"
 	"github.com/windtunnel/windtunnel/planes/clusters"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/tree"
 )
@@ -69,20 +71,9 @@ func find(t *testing.T, name string) *cobra.Command {
 	return nil
 }
 
-// TestPresetIsWhatTestsFly holds that the preset's flags say what the tests here set.
-func TestPresetIsWhatTestsFly(t *testing.T) {
-	flags := find(t, "tree-manager").Flags()
-	for name, value := range tree.Improved() {
-		if err := flags.Set(name, value); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
+// TestOptionsInDocs holds that the page has the options of the manager as they are
+// declared.
+func TestOptionsInDocs(t *testing.T) {
 	o := tree.Default()
-	improved(&o)
-	for name, want := range map[string]string{"leaf-reads": o.LeafReads, "pod-queue": o.PodQueue, "node-lookup": o.NodeLookup, "node-patch": o.NodePatch, "status-put": o.StatusPut,
-		"status-guard": o.StatusGuard, "service-env": o.ServiceEnv, "dependents": o.Dependents, "unjoin": o.Unjoin, "import-end": o.ImportEnd, "retry": o.Retry, "request-timeout": o.RequestTimeout.String()} {
-		if got := flags.Lookup(name).Value.String(); got != want {
-			t.Errorf("%s is %s in the preset, and %s in tests", name, got, want)
-		}
-	}
+	repotest.GoldenPart(t, repotest.Path(t, "docs", "reproducing-kosmos.md"), "options of tree-manager", o.Words().Table(words.ImprovedPreset, "Kosmos'"))
 }

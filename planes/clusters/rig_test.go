@@ -12,7 +12,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,6 +26,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument/instrumenttest"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/limiter"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/words"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/members"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/tree"
@@ -346,8 +346,5 @@ func (r *rig) nodes() (out []string) {
 
 // improved is the preset.
 func improved(o *tree.Options) {
-	o.LeafReads, o.PodWorkers, o.PodQueue, o.StatusWorkers, o.NodeWorkers, o.JoinWorkers = tree.ReadsCached, 8, tree.QueueMember, 4, 4, 16
-	o.NodeLookup, o.NodePatch, o.StatusPut, o.StatusGuard = tree.LookupMap, tree.Changed, tree.Changed, tree.GuardUID
-	o.ServiceEnv, o.Dependents, o.Unjoin, o.Retry, o.RequestTimeout = tree.EnvCached, tree.DependentsCached, tree.UnjoinLeaves, tree.RetryGrows, 5*time.Second
-	o.ImportEnd = tree.ImportEndAll
+	o.Words().Apply(words.ImprovedPreset, func(string) bool { return false })
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/subject/kit/cli"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/limiter"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/words"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/api"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/direct"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/fleet"
@@ -53,44 +54,10 @@ func hubVerb(host cli.Host) *cobra.Command {
 			return hub.Run(ctx, o)
 		})
 	})
-	cli.Preset{Name: "improved", Values: hub.Improved()}.AddTo(verb, "what is better than KubeEdge's, but for flags that are given")
 	f := verb.Flags()
 	f.Var(&rate, "limiter", "client-side rate limit `QPS/BURST` shared by all requests of the hub")
-	f.StringVar(&o.Name, "name", o.Name, "`NAME` of this hub, if there are several")
-	f.StringVar(&o.Address, "address", o.Address, "`IP` where edges reach it")
-	f.IntVar(&o.WebsocketPort, "websocket-port", 0, "KubeEdge's is 10000; 0: a free one")
-	f.IntVar(&o.EnrolmentPort, "enrolment-port", 0, "KubeEdge's is 10002; 0: a free one")
-	f.StringVar(&o.Owner, "owner", o.Owner, "whose edges' events it handles: all, own")
-	f.StringVar(&o.Resync, "resync", o.Resync, "how an edge that is back gets what it missed: incremental, connect, full")
-	f.StringVar(&o.Store, "store", o.Store, "where acknowledgements are written down: crd, local, none")
-	f.StringVar(&o.NodeFilter, "node-filter", o.NodeFilter, "which changes of nodes go down: all, spec, off")
-	f.StringVar(&o.PodFilter, "pod-filter", o.PodFilter, "which changes of pods go down: meta, spec")
-	f.StringVar(&o.Birth, "birth", o.Birth, "when a new ObjectSync is made: dispatch, ack")
-	f.StringVar(&o.LimitAnswer, "limit-answer", o.LimitAnswer, "answer to an edge beyond --node-limit: silent, close")
-	f.StringVar(&o.Annotate, "annotate", o.Annotate, "how the hub's address comes to the node of who connects: read, watch")
-	f.StringVar(&o.Join, "join", o.Join, "how a node is made: patch, whole")
-	f.BoolVar(&o.SuccessGet, "success-get", o.SuccessGet, "read an ObjectSync before its status is written")
-	f.StringVar(&o.Queues, "queues", o.Queues, "by what objects wait for an edge, and until when: head, v1.11")
-	f.IntVar(&o.Window, "window", o.Window, "maximum `NUMBER` of unacknowledged messages to an edge")
-	f.IntVar(&o.Dispatchers, "dispatchers", o.Dispatchers, "`NUMBER` of dispatchers of events to edges")
-	f.IntVar(&o.Workers, "workers", o.Workers, "`NUMBER` of workers for each kind of request of edges")
-	f.StringVar(&o.Requests, "requests", o.Requests, "who does what edges ask: any, of the workers; ordered: one for each object")
-	f.IntVar(&o.Buffer, "buffer", o.Buffer, "maximum `NUMBER` of queued requests or events of each kind")
-	f.IntVar(&o.NodeLimit, "node-limit", o.NodeLimit, "maximum `NUMBER` of edges")
-	f.DurationVar(&o.Keepalive, "keepalive", o.Keepalive, "end a session after this `DURATION` without a keepalive")
-	f.DurationVar(&o.Round, "round", o.Round, "`DURATION` between comparisons of ObjectSyncs with the objects")
-	f.DurationVar(&o.ResendAfter, "resend-after", o.ResendAfter, "resend a message after this `DURATION` without an acknowledgement")
-	f.IntVar(&o.Resends, "resends", o.Resends, "`NUMBER` of resends before a message backs off")
-	f.DurationVar(&o.WriteTimeout, "write-timeout", o.WriteTimeout, "write timeout for an edge that does not read; 0: none")
-	f.DurationVar(&o.HandshakeTimeout, "handshake-timeout", o.HandshakeTimeout, "handshake timeout of a new connection; KubeEdge has none")
-	f.Float64Var(&o.Admit, "admit", o.Admit, "maximum handshakes per second; 0: no limit")
-	f.BoolVar(&o.QUIC, "quic", o.QUIC, "also accept edges over QUIC, on a port of its own")
-	f.BoolVar(&o.Devices, "devices", o.Devices, "edges have devices, whose definitions are installed")
-	f.IntVar(&o.DeviceWorkers, "device-workers", o.DeviceWorkers, "`NUMBER` of workers for device reports")
-	f.StringVar(&o.DeviceLookup, "device-lookup", o.DeviceLookup, "how it is known whether a model is still used: walk, index")
-	f.DurationVar(&o.ModelWait, "model-wait", o.ModelWait, "for the model of a new device, during which other devices wait; 0: what comes later is sent then")
-	f.BoolVar(&o.Authorize, "authorize", o.Authorize, "the name in an edge's certificate must be its node's")
-	f.BoolVar(&o.Crypto, "crypto-tls", o.Crypto, "let crypto/tls stay on connections, as it does everywhere else")
+	o.Words().AddFlags(f)
+	cli.AddPreset(verb, o.Words(), words.ImprovedPreset, "what is better than KubeEdge's, but for flags that are given")
 	return verb
 }
 

@@ -18,8 +18,16 @@ import (
 	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/slo"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/cli"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/words"
 	"github.com/windtunnel/windtunnel/planes/edge"
+	"github.com/windtunnel/windtunnel/planes/edge/internal/hub"
 )
+
+// TestOptionsInDocs holds that the page has the options of the hub as they are declared.
+func TestOptionsInDocs(t *testing.T) {
+	o := hub.Default()
+	repotest.GoldenPart(t, repotest.Path(t, "docs", "reproducing-kubeedge-100k.md"), "options of edge-hub", o.Words().Table(words.ImprovedPreset, "KubeEdge's"))
+}
 
 func TestVerbsSayWhatIsWrong(t *testing.T) {
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")

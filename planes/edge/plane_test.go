@@ -25,6 +25,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument/instrumenttest"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/words"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/api"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/fleet"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/hub"
@@ -147,9 +148,7 @@ func (r *rig) converged() {
 }
 
 func improved(o *hub.Options) {
-	o.Owner, o.Resync, o.NodeFilter, o.PodFilter, o.Birth, o.LimitAnswer = hub.OwnerOwn, hub.ResyncConnect, hub.FilterSpec, hub.FilterSpec, hub.BirthAck, hub.LimitClose
-	o.Annotate, o.Join = hub.AnnotateWatch, hub.JoinWhole
-	o.SuccessGet, o.Window, o.Dispatchers, o.Requests = false, 16, 8, hub.RequestsOrdered
+	o.Words().Apply(words.ImprovedPreset, func(string) bool { return false })
 }
 
 // TestLifeOfPods holds that edges join, run their pods, hold what the API server

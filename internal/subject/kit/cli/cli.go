@@ -21,6 +21,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/install"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/words"
 )
 
 // Host is the program that the processes are verbs of.
@@ -92,37 +93,21 @@ func (p *Process) prepare(prefix string) error {
 	return nil
 }
 
-// Preset is a set of flags' values under one name: what is better than the original.
-type Preset struct {
-	Name   string
-	Values map[string]string // by the flag's name
-}
-
-// AddTo gives a verb the flag --preset, which sets the flags of the preset that are not
-// given themselves.
-func (p Preset) AddTo(verb *cobra.Command, usage string) {
+// AddPreset gives a verb the flag --preset, which sets the options that the preset
+// changes and that are not given as flags themselves.
+func AddPreset(verb *cobra.Command, options words.Set, name, usage string) {
 	chosen := ""
-	verb.Flags().StringVar(&chosen, "preset", "", p.Name+": "+usage)
+	verb.Flags().StringVar(&chosen, "preset", "", name+": "+usage)
 	verb.PreRunE = func(cmd *cobra.Command, _ []string) error {
 		switch chosen {
 		case "":
-			return nil
-		case p.Name:
-			return p.apply(cmd)
+		case name:
+			options.Apply(name, func(flag string) bool { return cmd.Flags().Changed(flag) })
+		default:
+			return fmt.Errorf("--preset %q: want %s", chosen, name)
 		}
-		return fmt.Errorf("--preset %q: want %s", chosen, p.Name)
+		return nil
 	}
-}
-
-func (p Preset) apply(cmd *cobra.Command) error {
-	for name, value := range p.Values {
-		if flag := cmd.Flags().Lookup(name); !flag.Changed {
-			if err := flag.Value.Set(value); err != nil {
-				return fmt.Errorf("preset %s: %s: %w", p.Name, name, err)
-			}
-		}
-	}
-	return nil
 }
 
 // Serve answers /metrics, /healthz, /readyz and further routes while work runs.

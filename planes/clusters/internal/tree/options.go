@@ -2,9 +2,7 @@ package tree
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -13,45 +11,46 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/limiter"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/words"
 )
 
-// The words of the options. The first of each is Kosmos', and the default.
+// The words of the options; Words says what they do.
 const (
-	ReadsPerNode = "live-per-node" // the status of a leaf lists the member's nodes, and its pods for each of them
-	ReadsLive    = "live"          // a pass over a member's leaves lists its nodes and its pods once
-	ReadsCached  = "cached"        // it lists nothing
+	ReadsPerNode = "live-per-node"
+	ReadsLive    = "live"
+	ReadsCached  = "cached"
 
-	QueueShared = "shared" // pods of all members wait for the same workers
-	QueueMember = "member" // those of each member have workers of their own
+	QueueShared = "shared"
+	QueueMember = "member"
 
-	LookupScan = "scan" // the leaf of a node is looked for among all leaves
+	LookupScan = "scan"
 	LookupMap  = "map"
 
-	Always  = "always"  // written whether it differs or not
-	Changed = "changed" // written when it differs
+	Always  = "always"
+	Changed = "changed"
 
-	GuardNone = "none" // a pod of the same name is taken for the same pod
+	GuardNone = "none"
 	GuardUID  = "uid"
 
-	EnvList   = "list" // the host's services are listed for each container
+	EnvList   = "list"
 	EnvCached = "cached"
-	EnvOff    = "off" // containers get no variables of services
+	EnvOff    = "off"
 
-	DependentsLive   = "live" // what a pod needs is read from host and member, and the host's is written, for each pod
+	DependentsLive   = "live"
 	DependentsCached = "cached"
 
-	UnjoinCluster = "cluster" // the node that has the cluster's own name is deleted, which none has
+	UnjoinCluster = "cluster"
 	UnjoinLeaves  = "leaves"
 
-	ImportOff    = "off"    // services stay where they are
-	ImportMCS    = "mcs"    // a change of one slice of a service writes the service, all slices and the import in each importing member
-	ImportDirect = "direct" // it writes that slice
+	ImportOff    = "off"
+	ImportMCS    = "mcs"
+	ImportDirect = "direct"
 
-	ImportEndOwn = "import" // what a ServiceImport brought goes with it; what the host takes back stays
-	ImportEndAll = "all"    // it also goes with the ServiceExport, the service and, a slice, with the host's; somebody else's objects of these names are left alone
+	ImportEndOwn = "import"
+	ImportEndAll = "all"
 
-	RetryFixed = "fixed" // 10 s after a failure
-	RetryGrows = "grows" // from 0.1 s to 10 s
+	RetryFixed = "fixed"
+	RetryGrows = "grows"
 )
 
 // Options are what a tree is told.
@@ -85,58 +84,69 @@ type Options struct {
 
 // Default returns Kosmos' semantics.
 func Default() Options {
-	return Options{
-		LeafReads: ReadsPerNode, PodWorkers: 1, PodQueue: QueueShared, StatusWorkers: 1, NodeWorkers: 1, JoinWorkers: 1, NodeLookup: LookupScan,
-		NodePatch: Always, StatusPut: Always, StatusGuard: GuardNone, ServiceEnv: EnvList, Dependents: DependentsLive, Unjoin: UnjoinCluster,
-		Retry: RetryFixed, Import: ImportOff, ImportEnd: ImportEndOwn, Limiter: limiter.Rate{QPS: 40, Burst: 60},
-		LeaseInterval: 10 * time.Second, LeaseDuration: 40 * time.Second, StatusInterval: 10 * time.Second,
-	}
-}
-
-// Improved are the flags of the preset of that name, with their values. The limiter
-// is not among them: a comparison is one of mechanisms, at the same rate.
-func Improved() map[string]string {
-	return map[string]string{
-		"leaf-reads": ReadsCached, "pod-workers": "8", "pod-queue": QueueMember, "status-workers": "4", "node-workers": "4", "join-workers": "16",
-		"node-lookup": LookupMap, "node-patch": Changed, "status-put": Changed, "status-guard": GuardUID, "service-env": EnvCached,
-		"dependents": DependentsCached, "unjoin": UnjoinLeaves, "import-end": ImportEndAll, "retry": RetryGrows, "request-timeout": "5s",
-	}
+	o := Options{Limiter: limiter.Rate{QPS: 40, Burst: 60}}
+	o.Words().Reset()
+	return o
 }
 
 // Validate joins all that is wrong with what a user may choose.
-func (o *Options) Validate() error {
-	var errs []error
-	for _, c := range []struct {
-		flag, value string
-		words       []string
-	}{
-		{"leaf-reads", o.LeafReads, []string{ReadsPerNode, ReadsLive, ReadsCached}},
-		{"pod-queue", o.PodQueue, []string{QueueShared, QueueMember}},
-		{"node-lookup", o.NodeLookup, []string{LookupScan, LookupMap}},
-		{"node-patch", o.NodePatch, []string{Always, Changed}},
-		{"status-put", o.StatusPut, []string{Always, Changed}},
-		{"status-guard", o.StatusGuard, []string{GuardNone, GuardUID}},
-		{"service-env", o.ServiceEnv, []string{EnvList, EnvCached, EnvOff}},
-		{"dependents", o.Dependents, []string{DependentsLive, DependentsCached}},
-		{"unjoin", o.Unjoin, []string{UnjoinCluster, UnjoinLeaves}},
-		{"import", o.Import, []string{ImportOff, ImportMCS, ImportDirect}},
-		{"import-end", o.ImportEnd, []string{ImportEndOwn, ImportEndAll}},
-		{"retry", o.Retry, []string{RetryFixed, RetryGrows}},
-	} {
-		if !slices.Contains(c.words, c.value) {
-			errs = append(errs, fmt.Errorf("%s %q: want one of %v", c.flag, c.value, c.words))
-		}
+func (o *Options) Validate() error { return errors.Join(o.Words().Check(), o.Limiter.Validate()) }
+
+// Words declares what a user may choose: Kosmos' value is the default, of which the
+// text says what it costs. The limiter is in no preset: a comparison is one of
+// mechanisms, at the same rate.
+func (o *Options) Words() words.Set {
+	return words.Set{
+		words.Of(&o.LeafReads, "leaf-reads", "what the status of a virtual node is computed from",
+			words.Default(ReadsPerNode, "for the status of one virtual node that stands for n nodes, n+2 lists every 10 s"),
+			words.Improved(ReadsCached, "no lists"),
+			words.Or(ReadsLive, "a pass over a member's virtual nodes lists its nodes and its pods once")),
+		words.Of(&o.PodWorkers, "pod-workers", "`NUMBER` of workers of each queue of pods for members", words.Default(1, ""), words.Improved(8, "")).AtLeast(1),
+		words.Of(&o.PodQueue, "pod-queue", "queues of pods for members",
+			words.Default(QueueShared, "one queue for all members: a member that does not answer blocks all others"),
+			words.Improved(QueueMember, "one queue for each member")),
+		words.Of(&o.StatusWorkers, "status-workers", "`NUMBER` of workers of each member for pod statuses", words.Default(1, ""), words.Improved(4, "")).AtLeast(1),
+		words.Of(&o.NodeWorkers, "node-workers", "`NUMBER` of workers of each member for virtual nodes", words.Default(1, ""), words.Improved(4, "")).AtLeast(1),
+		words.Of(&o.JoinWorkers, "join-workers", "`NUMBER` of members that join at the same time", words.Default(1, ""), words.Improved(16, "")).AtLeast(1),
+		words.Of(&o.NodeLookup, "node-lookup", "how the member of a virtual node is found",
+			words.Default(LookupScan, "the deletion of a pod takes n searches among n virtual nodes"),
+			words.Improved(LookupMap, "one lookup")),
+		words.Of(&o.NodePatch, "node-patch", "when virtual nodes are patched",
+			words.Default(Always, "each event of any of a member's pods patches all of its virtual nodes twice"),
+			words.Improved(Changed, "when they differ")),
+		words.Of(&o.StatusPut, "status-put", "when statuses of pods are written",
+			words.Default(Always, "a manager that restarts writes the status of every pod"),
+			words.Improved(Changed, "when they differ")),
+		words.Of(&o.StatusGuard, "status-guard", "how a pod of a member is matched with the host's",
+			words.Default(GuardNone, "by name alone: a pod whose name is taken in the member for ten seconds never runs nor ends, and a claim that is created again gets the volume of the one before"),
+			words.Improved(GuardUID, "by UID")),
+		words.Of(&o.ServiceEnv, "service-env", "where the environment variables of services come from",
+			words.Default(EnvList, "a list of all services of the host, for each container"),
+			words.Improved(EnvCached, "a cache"),
+			words.Or(EnvOff, "containers get none")),
+		words.Of(&o.Dependents, "dependents", "how the ConfigMaps, Secrets and claims of a pod are read",
+			words.Default(DependentsLive, "for each pod from the host, where they are also written, and from the member; copies of what the host deleted while no manager ran stay"),
+			words.Improved(DependentsCached, "from caches; such copies are deleted when the manager starts")),
+		words.Of(&o.Unjoin, "unjoin", "which nodes are deleted when a member leaves",
+			words.Default(UnjoinCluster, "the node with the cluster's own name, which does not exist; pods stay in the member and on the host"),
+			words.Improved(UnjoinLeaves, "the member's virtual nodes; pods stay in the member")),
+		words.Of(&o.Retry, "retry", "delay before a failed key is retried",
+			words.Default(RetryFixed, "10 s"),
+			words.Improved(RetryGrows, "from 0.1 s to 10 s")),
+		words.Of(&o.Import, "import", "how members get the services that they import",
+			words.Default(ImportOff, "not at all"),
+			words.Or(ImportMCS, "a change of one slice of a service writes the service, all slices and the import in each importing member"),
+			words.Or(ImportDirect, "a change of one slice writes that slice")),
+		words.Of(&o.ImportEnd, "import-end", "when imported services are deleted",
+			words.Default(ImportEndOwn, "with the ServiceImport; what the host deletes stays in members, and a member's own service of the same name is overwritten and deleted too"),
+			words.Improved(ImportEndAll, "also with the ServiceExport, the service or the slice on the host; a member's own service stays, and the import waits for its name")),
+		words.Of(&o.RequestTimeout, "request-timeout", "timeout of requests other than watches; 0: none",
+			words.Default(time.Duration(0), "none: a call to a member that does not answer ends with HTTP/2's own ping, after 45 s"),
+			words.Improved(5*time.Second, "")).AtLeast(0),
+		words.Of(&o.LeaseInterval, "lease-interval", "`DURATION` between renewals of virtual nodes' leases", words.Default(10*time.Second, "")).Above(0),
+		words.Of(&o.LeaseDuration, "lease-duration", "lease `DURATION` of virtual nodes", words.Default(40*time.Second, "")).Above(0),
+		words.Of(&o.StatusInterval, "status-interval", "`DURATION` between checks of the status of virtual nodes", words.Default(10*time.Second, "")).Above(0),
 	}
-	if o.PodWorkers < 1 || o.StatusWorkers < 1 || o.NodeWorkers < 1 || o.JoinWorkers < 1 {
-		errs = append(errs, errors.New("pod-workers, status-workers, node-workers, join-workers: want at least 1 of each"))
-	}
-	if o.LeaseInterval <= 0 || o.LeaseDuration <= 0 || o.StatusInterval <= 0 {
-		errs = append(errs, errors.New("lease-interval, lease-duration, status-interval: want more than 0"))
-	}
-	if o.RequestTimeout < 0 {
-		errs = append(errs, errors.New("request-timeout: want 0 or more"))
-	}
-	return errors.Join(append(errs, o.Limiter.Validate())...)
 }
 
 // retry returns when a key that failed goes again.

@@ -1,8 +1,6 @@
 package hub
 
 import (
-	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -10,46 +8,47 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
+	"github.com/windtunnel/windtunnel/internal/subject/kit/words"
 )
 
-// The words of the options. Where one is called KubeEdge's it is the default.
+// The words of the options; Words says what they do.
 const (
-	OwnerAll = "all" // every hub handles what concerns any edge: KubeEdge's
-	OwnerOwn = "own" // what concerns the edges that hang at it
+	OwnerAll = "all"
+	OwnerOwn = "own"
 
-	ResyncIncremental = "incremental" // what an edge has missed comes with the next round: KubeEdge's
-	ResyncConnect     = "connect"     // as soon as it is back
-	ResyncFull        = "full"        // everything, as soon as it is back
+	ResyncIncremental = "incremental"
+	ResyncConnect     = "connect"
+	ResyncFull        = "full"
 
-	StoreCRD   = "crd"   // what is acknowledged stands in ObjectSyncs: KubeEdge's
-	StoreLocal = "local" // in the hub's memory: after a restart everything is sent again
-	StoreNone  = "none"  // nowhere: whoever comes back gets everything
+	StoreCRD   = "crd"
+	StoreLocal = "local"
+	StoreNone  = "none"
 
-	FilterAll  = "all"  // nodes: every change goes to the edge: KubeEdge's
-	FilterMeta = "meta" // pods: but those of status and version alone; managedFields count: KubeEdge's
-	FilterSpec = "spec" // what an edge acts on
-	FilterOff  = "off"  // nodes: none
+	FilterAll  = "all"
+	FilterMeta = "meta"
+	FilterSpec = "spec"
+	FilterOff  = "off"
 
-	BirthDispatch = "dispatch" // a new ObjectSync is made before the object is sent, by the one goroutine that dispatches: KubeEdge's
-	BirthAck      = "ack"      // when the edge acknowledges it
+	BirthDispatch = "dispatch"
+	BirthAck      = "ack"
 
-	AnnotateRead  = "read"  // the node of who connects is read, up to three times a second apart, to write which hub it hangs at: KubeEdge's
-	AnnotateWatch = "watch" // only where the hub's own watch shows another hub: who joins brings it along
+	AnnotateRead  = "read"
+	AnnotateWatch = "watch"
 
-	JoinPatch = "patch" // a node is made without the labels that are Kubernetes' own, which a second call brings: KubeEdge's
-	JoinWhole = "whole" // as the edge says
+	JoinPatch = "patch"
+	JoinWhole = "whole"
 
-	RequestsAny     = "any"     // whichever worker is free takes what an edge asks, so that a status which was sent twice, or slowly, can undo a later one: KubeEdge's
-	RequestsOrdered = "ordered" // what is asked about one object waits for one worker
+	RequestsAny     = "any"
+	RequestsOrdered = "ordered"
 
-	LookupWalk  = "walk"  // whether a model is still used, all devices are looked at for: KubeEdge's
-	LookupIndex = "index" // those of the edge that are of it
+	LookupWalk  = "walk"
+	LookupIndex = "index"
 
-	QueuesHead = "head"  // what waits for an edge waits by its UID, and goes with the connection: KubeEdge's of today
-	QueuesV111 = "v1.11" // by kind, namespace and name, and outlives it; changes of nodes do not go down: KubeEdge's of v1.11, which the published test flew
+	QueuesHead = "head"
+	QueuesV111 = "v1.11"
 
-	LimitSilent = "silent" // whoever is one too many stays connected and is not heard: KubeEdge's
-	LimitClose  = "close"  // is refused
+	LimitSilent = "silent"
+	LimitClose  = "close"
 )
 
 // Options are what a hub is told.
@@ -87,59 +86,86 @@ type Options struct {
 
 // Default returns KubeEdge's semantics.
 func Default() Options {
-	return Options{
-		Name: "hub", Address: "127.0.0.1", Owner: OwnerAll, Resync: ResyncIncremental, Store: StoreCRD, NodeFilter: FilterAll, PodFilter: FilterMeta,
-		Birth: BirthDispatch, LimitAnswer: LimitSilent, Annotate: AnnotateRead, Join: JoinPatch, SuccessGet: true, Queues: QueuesHead, Window: 1, Dispatchers: 1, Workers: 100, Buffer: 1024, Requests: RequestsAny,
-		NodeLimit: 500, Keepalive: 30 * time.Second, Round: 5 * time.Second, ResendAfter: 5 * time.Second, Resends: 5, HandshakeTimeout: 30 * time.Second,
-		DeviceWorkers: 1, DeviceLookup: LookupWalk, ModelWait: 10 * time.Second,
-	}
-}
-
-// Improved are the flags of the preset of that name, with their values.
-func Improved() map[string]string {
-	return map[string]string{
-		"owner": OwnerOwn, "resync": ResyncConnect, "node-filter": FilterSpec, "pod-filter": FilterSpec, "birth": BirthAck, "limit-answer": LimitClose,
-		"annotate": AnnotateWatch, "join": JoinWhole, "success-get": "false", "window": "16", "dispatchers": "8", "requests": RequestsOrdered, "admit": "400", "write-timeout": "15s",
-		"device-workers": "16", "device-lookup": LookupIndex, "model-wait": "0s",
-	}
+	var o Options
+	o.Words().Reset()
+	return o
 }
 
 // Validate joins all that is wrong with what a user may choose.
-func (o *Options) Validate() error {
-	var errs []error
-	for _, c := range []struct {
-		flag, value string
-		words       []string
-	}{
-		{"owner", o.Owner, []string{OwnerAll, OwnerOwn}},
-		{"resync", o.Resync, []string{ResyncIncremental, ResyncConnect, ResyncFull}},
-		{"store", o.Store, []string{StoreCRD, StoreLocal, StoreNone}},
-		{"node-filter", o.NodeFilter, []string{FilterAll, FilterSpec, FilterOff}},
-		{"pod-filter", o.PodFilter, []string{FilterMeta, FilterSpec}},
-		{"birth", o.Birth, []string{BirthDispatch, BirthAck}},
-		{"limit-answer", o.LimitAnswer, []string{LimitSilent, LimitClose}},
-		{"annotate", o.Annotate, []string{AnnotateRead, AnnotateWatch}},
-		{"join", o.Join, []string{JoinPatch, JoinWhole}},
-		{"queues", o.Queues, []string{QueuesHead, QueuesV111}},
-		{"requests", o.Requests, []string{RequestsAny, RequestsOrdered}},
-		{"device-lookup", o.DeviceLookup, []string{LookupWalk, LookupIndex}},
-	} {
-		known := false
-		for _, w := range c.words {
-			known = known || w == c.value
-		}
-		if !known {
-			errs = append(errs, fmt.Errorf("%s %q: want one of %v", c.flag, c.value, c.words))
-		}
+func (o *Options) Validate() error { return o.Words().Check() }
+
+// Words declares what a user may choose: KubeEdge's value is the default, of which the
+// text says what it costs.
+func (o *Options) Words() words.Set {
+	return words.Set{
+		words.Of(&o.Name, "name", "`NAME` of this hub, if there are several", words.Default("hub", "")),
+		words.Of(&o.Address, "address", "`IP` where edges reach it", words.Default("127.0.0.1", "")),
+		words.Of(&o.WebsocketPort, "websocket-port", "`PORT` of WebSocket connections; KubeEdge's is 10000; 0: a free one", words.Default(0, "")).AtLeast(0),
+		words.Of(&o.EnrolmentPort, "enrolment-port", "`PORT` of enrolment; KubeEdge's is 10002; 0: a free one", words.Default(0, "")).AtLeast(0),
+		words.Of(&o.Owner, "owner", "edges whose events the hub handles",
+			words.Default(OwnerAll, "every hub handles the events of every edge; the hub that is late with an ObjectSync drops the message"),
+			words.Improved(OwnerOwn, "those of the edges connected to it")),
+		words.Of(&o.Resync, "resync", "how an edge that reconnects gets what it missed",
+			words.Default(ResyncIncremental, "with the next round, after up to 5 s"),
+			words.Improved(ResyncConnect, "when it connects"),
+			words.Or(ResyncFull, "everything, when it connects")),
+		words.Of(&o.Store, "store", "where acknowledgements are stored",
+			words.Default(StoreCRD, "in ObjectSyncs"),
+			words.Or(StoreLocal, "in the hub's memory: after a restart everything is sent again"),
+			words.Or(StoreNone, "nowhere: an edge that reconnects gets everything")),
+		words.Of(&o.NodeFilter, "node-filter", "which changes of nodes are sent to edges",
+			words.Default(FilterAll, "every change: each heartbeat of a node is sent, acknowledged and stored"),
+			words.Improved(FilterSpec, "changes of labels, annotations and taints"),
+			words.Or(FilterOff, "none")),
+		words.Of(&o.PodFilter, "pod-filter", "which changes of pods are sent to edges",
+			words.Default(FilterMeta, "all but those of status and version; a status shows in managedFields, so that it is sent too"),
+			words.Improved(FilterSpec, "changes that an edge acts on")),
+		words.Of(&o.Birth, "birth", "when a new ObjectSync is created",
+			words.Default(BirthDispatch, "before the object is sent, by the only goroutine that dispatches"),
+			words.Improved(BirthAck, "with the first acknowledgement")),
+		words.Of(&o.LimitAnswer, "limit-answer", "answer to an edge beyond --node-limit",
+			words.Default(LimitSilent, "the edge stays connected and its messages are not read"),
+			words.Improved(LimitClose, "the connection is refused")),
+		words.Of(&o.Annotate, "annotate", "how the hub writes its address to the node of an edge that connects",
+			words.Default(AnnotateRead, "it reads the node first, up to three times"),
+			words.Improved(AnnotateWatch, "it writes only where its own watch shows another hub")),
+		words.Of(&o.Join, "join", "how a node is created",
+			words.Default(JoinPatch, "with two calls: the second one adds the labels that are Kubernetes' own"),
+			words.Improved(JoinWhole, "with one call")),
+		words.Of(&o.SuccessGet, "success-get", "read an ObjectSync before its status is written",
+			words.Default(true, "an ObjectSync is read before its status is written"), words.Improved(false, "")),
+		words.Of(&o.Queues, "queues", "key and lifetime of the queue of an edge",
+			words.Default(QueuesHead, "by UID, and gone with the connection: KubeEdge's of today"),
+			words.Or(QueuesV111, "by kind, namespace and name, and kept when the connection ends; changes of nodes are not sent: KubeEdge's of v1.11, which the published test ran")),
+		words.Of(&o.Window, "window", "maximum `NUMBER` of unacknowledged messages to an edge",
+			words.Default(1, "one message at a time, for up to 25 s without an acknowledgement"), words.Improved(16, "")).AtLeast(1),
+		words.Of(&o.Dispatchers, "dispatchers", "`NUMBER` of dispatchers of events to edges", words.Default(1, ""), words.Improved(8, "")).AtLeast(1),
+		words.Of(&o.Workers, "workers", "`NUMBER` of workers for each kind of request of edges", words.Default(100, "")).AtLeast(1),
+		words.Of(&o.Requests, "requests", "which worker handles a request of an edge",
+			words.Default(RequestsAny, "any free one: a status of a pod that was sent twice, or slowly, can undo a later one"),
+			words.Improved(RequestsOrdered, "one worker for all requests about an object")),
+		words.Of(&o.Buffer, "buffer", "maximum `NUMBER` of queued requests or events of each kind", words.Default(1024, "")).AtLeast(1),
+		words.Of(&o.NodeLimit, "node-limit", "maximum `NUMBER` of edges", words.Default(500, "")).AtLeast(1),
+		words.Of(&o.Keepalive, "keepalive", "end a session after this `DURATION` without a keepalive", words.Default(30*time.Second, "")).Above(0),
+		words.Of(&o.Round, "round", "`DURATION` between comparisons of ObjectSyncs with the objects", words.Default(5*time.Second, "")).Above(0),
+		words.Of(&o.ResendAfter, "resend-after", "resend a message after this `DURATION` without an acknowledgement", words.Default(5*time.Second, "")).Above(0),
+		words.Of(&o.Resends, "resends", "`NUMBER` of resends before a message backs off", words.Default(5, "")).AtLeast(1),
+		words.Of(&o.WriteTimeout, "write-timeout", "write timeout for an edge that does not read; 0: none",
+			words.Default(time.Duration(0), "none"), words.Improved(15*time.Second, "")).AtLeast(0),
+		words.Of(&o.HandshakeTimeout, "handshake-timeout", "handshake timeout of a new connection; KubeEdge has none", words.Default(30*time.Second, "")),
+		words.Of(&o.Admit, "admit", "maximum handshakes per second; 0: no limit",
+			words.Default(0.0, "no limit"), words.Improved(400.0, "")).AtLeast(0),
+		words.Of(&o.QUIC, "quic", "also accept edges over QUIC, on a port of its own", words.Default(false, "")),
+		words.Of(&o.Devices, "devices", "edges have devices, whose definitions are installed", words.Default(false, "")),
+		words.Of(&o.DeviceWorkers, "device-workers", "`NUMBER` of workers for device reports",
+			words.Default(1, "one worker writes the reports of all devices"), words.Improved(16, "reports of a device stay in order")).AtLeast(1),
+		words.Of(&o.DeviceLookup, "device-lookup", "how the hub knows whether a model is still used",
+			words.Default(LookupWalk, "it looks at all devices; a model whose last device left while no hub watched stays"),
+			words.Improved(LookupIndex, "it looks at those of the edge")),
+		words.Of(&o.ModelWait, "model-wait", "how long a new device without a model blocks all others; 0: the model is sent when it comes",
+			words.Default(10*time.Second, "a new device whose model is missing blocks all others for so long"),
+			words.Improved(time.Duration(0), "the model is sent when it comes")).AtLeast(0),
+		words.Of(&o.Authorize, "authorize", "the name in an edge's certificate must be its node's", words.Default(false, "")),
+		words.Of(&o.Crypto, "crypto-tls", "leave the records of connections to crypto/tls", words.Default(false, "")),
 	}
-	if o.Window < 1 || o.Dispatchers < 1 || o.Workers < 1 || o.Buffer < 1 || o.NodeLimit < 1 || o.Resends < 1 || o.DeviceWorkers < 1 {
-		errs = append(errs, errors.New("window, dispatchers, workers, buffer, node-limit, resends, device-workers: want at least 1 of each"))
-	}
-	if o.Keepalive <= 0 || o.Round <= 0 || o.ResendAfter <= 0 {
-		errs = append(errs, errors.New("keepalive, round, resend-after: want more than 0"))
-	}
-	if o.Admit < 0 || o.WriteTimeout < 0 || o.ModelWait < 0 {
-		errs = append(errs, errors.New("admit, write-timeout, model-wait: want 0 or more"))
-	}
-	return errors.Join(errs...)
 }
