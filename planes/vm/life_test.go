@@ -15,6 +15,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
 
@@ -267,6 +268,34 @@ func TestPodTakenAwayIsReplaced(t *testing.T) {
 	vm, err := r.client.Machines.Get(t.Context(), "n", "vm-0")
 	if err != nil || r.doubles() != 0 {
 		t.Errorf("%v, %d pods double, %v", vm.Status, r.doubles(), err)
+	}
+}
+
+// TestPodThatIsToEndShutsItsMachineDown deletes launcher pods as the deletion of their
+// namespace does, before anything else: machines are shut down, the pods go, and the
+// machines, which stay, start anew.
+func TestPodThatIsToEndShutsItsMachineDown(t *testing.T) {
+	r := newRig(t, "a", "b")
+	defer r.agent()()
+	defer r.controller()()
+	r.create(10)
+	r.until("all run", func() bool { return r.count(api.Running) == 10 })
+	first := map[types.UID]bool{}
+	for _, o := range r.objects(api.ResourceInstances) {
+		first[o.GetUID()] = true
+	}
+	for _, pod := range r.server.Objects(apitest.PodsPath) {
+		if err := r.client.Core.Pods("n").Delete(t.Context(), pod.GetName(), metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.until("others run", func() bool {
+		return r.count(api.Running) == 10 && !slices.ContainsFunc(r.objects(api.ResourceInstances), func(o *apitest.Object) bool { return first[o.GetUID()] })
+	})
+	for _, o := range r.objects(api.ResourceMachines) {
+		if status, _ := o.Object["status"].(map[string]any); status["startFailure"] != nil {
+			t.Errorf("%s: its instance failed: %v", o.GetName(), status["startFailure"])
+		}
 	}
 }
 

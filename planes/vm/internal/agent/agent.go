@@ -354,7 +354,8 @@ func (a *Agents) endPod(ctx context.Context, key string) error {
 		return nil
 	}
 	if n != nil && n.holds(pod.Labels[api.LabelCreatedBy]) {
-		return nil // its end queues the pod again
+		n.shutDown(pod)
+		return nil // the machine's end queues the pod again
 	}
 	zero := int64(0)
 	err = a.kubelet.Core.Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{

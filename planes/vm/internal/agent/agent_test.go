@@ -35,6 +35,7 @@ func TestWhatAnAgentDoes(t *testing.T) {
 		phase   api.Phase
 		state   state
 		deleted bool
+		ending  bool // its launcher pod
 		clean   bool
 		waited  time.Duration
 		want    api.Phase
@@ -58,6 +59,17 @@ func TestWhatAnAgentDoes(t *testing.T) {
 		{phase: api.Scheduled, state: starting, deleted: true, want: api.Scheduled, do: stop},
 		{phase: api.Scheduled, deleted: true, want: api.Scheduled, do: unmount},
 		{phase: api.Scheduled, state: stopped, deleted: true, clean: true, want: api.Failed, do: nothing},
+		{phase: api.Running, state: answering, ending: true, want: api.Running, do: stop},
+		{phase: api.Running, state: running, ending: true, want: api.Running, do: stop},
+		{phase: api.Running, state: stopping, ending: true, want: api.Running, do: nothing},
+		{phase: api.Running, ending: true, want: api.Running, do: adopt},
+		{phase: api.Running, state: stopped, ending: true, want: api.Running, do: unmount},
+		{phase: api.Running, state: stopped, ending: true, clean: true, want: api.Succeeded, do: nothing},
+		{phase: api.Scheduled, ending: true, want: api.Scheduled, do: unmount},
+		{phase: api.Scheduled, state: starting, ending: true, want: api.Scheduled, do: stop},
+		{phase: api.Scheduled, state: stopped, ending: true, clean: true, want: api.Failed, do: nothing},
+		{phase: api.Succeeded, ending: true, want: api.Succeeded, do: forget},
+		{phase: api.Scheduling, ending: true, want: api.Scheduling, do: nothing},
 		{phase: api.Failed, state: running, want: api.Failed, do: forget},
 		{phase: api.Succeeded, deleted: true, want: api.Succeeded, do: forget},
 	} {
@@ -65,9 +77,9 @@ func TestWhatAnAgentDoes(t *testing.T) {
 		if c.deleted {
 			vmi.DeletionTimestamp = gone
 		}
-		v := view{vmi: vmi, state: c.state, waited: c.waited, timeout: 240 * time.Second, clean: c.clean, address: "10.0.0.1", now: time.Unix(100, 0)}
+		v := view{vmi: vmi, state: c.state, waited: c.waited, timeout: 240 * time.Second, clean: c.clean, ending: c.ending, address: "10.0.0.1", now: time.Unix(100, 0)}
 		got, do := v.next()
-		name := fmt.Sprintf("%s, machine %d, deleted %v", c.phase, c.state, c.deleted)
+		name := fmt.Sprintf("%s, machine %d, deleted %v, pod ends %v", c.phase, c.state, c.deleted, c.ending)
 		if got.Status.Phase != c.want || do != c.do {
 			t.Errorf("%s: %s and %d, want %s and %d", name, got.Status.Phase, do, c.want, c.do)
 		}

@@ -23,6 +23,7 @@ type view struct {
 	waited  time.Duration // since its start was asked for
 	timeout time.Duration // of its launcher
 	clean   bool          // its disks are unmounted
+	ending  bool          // its launcher pod has got the signal to end, which shuts the machine down
 	address string        // that its guest would say
 	now     time.Time
 }
@@ -47,7 +48,7 @@ func (v view) next() (*api.Instance, action) {
 		return vmi, forget
 	case !vmi.Status.Phase.OnNode():
 		return vmi, nothing
-	case vmi.DeletionTimestamp != nil:
+	case vmi.DeletionTimestamp != nil, v.ending:
 		return vmi, v.ends(vmi)
 	case vmi.Status.Phase == api.Scheduled:
 		return vmi, v.starts(vmi)
@@ -130,7 +131,7 @@ func (n *node) reconcile(ctx context.Context, key string) error {
 	}
 	v := view{vmi: vmi, timeout: n.o.QEMUTimeout, now: n.now(), address: n.address(vmi)}
 	v.state, v.waited = n.domains.look(vmi.UID)
-	v.clean = n.domains.unmounted(vmi.UID, false)
+	v.clean, v.ending = n.domains.unmounted(vmi.UID, false), n.podEnds(vmi)
 	out, do := v.next()
 	if err := n.do(ctx, key, vmi, do); err != nil {
 		return errors.Join(failed, err)
@@ -155,9 +156,7 @@ func (n *node) do(ctx context.Context, key string, vmi *api.Instance, do action)
 		}
 	case adopt:
 		n.domains.adopt(ctx, vmi)
-		if vmi.DeletionTimestamp != nil {
-			n.loop.Queue.Add(key)
-		}
+		n.loop.Queue.Add(key) // it may have to be shut down
 	case stop:
 		n.domains.stop(ctx, vmi)
 		n.events.Event(vmi, corev1.EventTypeNormal, "ShuttingDown", "Signaled Graceful Shutdown")

@@ -98,8 +98,8 @@ func (n *node) handOver(ctx context.Context, vmi *api.Instance, failed bool) (do
 		return err == nil, err
 	}
 	m := moving(now)
-	if m == nil || m.SourceNode != n.name {
-		return true, nil
+	if s, _ := n.domains.look(vmi.UID); m == nil || m.SourceNode != n.name || s >= stopping {
+		return true, nil // somebody else's, or shut down in the meantime
 	}
 	end := *m
 	end.EndTimestamp = new(metav1.NewTime(n.now().Truncate(time.Second)))

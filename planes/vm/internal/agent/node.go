@@ -167,6 +167,33 @@ func (n *node) holds(uid string) bool {
 	return n.owned[uid] > 0
 }
 
+// shutDown has the instance of a pod that is to end looked at: the pod's launcher got
+// SIGTERM from its kubelet and asks virt-handler for a graceful shutdown.
+func (n *node) shutDown(pod *corev1.Pod) {
+	if owner := metav1.GetControllerOf(pod); owner != nil {
+		n.loop.Queue.Add(pod.Namespace + "/" + owner.Name)
+	}
+}
+
+// podEnds says whether an instance's launcher pod on this node is to end: there is one that
+// is being deleted, and none beside it.
+func (n *node) podEnds(vmi *api.Instance) bool {
+	found, err := n.pods.GetIndexer().ByIndex(byOwner, string(vmi.UID))
+	if err != nil {
+		return false // the index is there
+	}
+	ends := false
+	for _, o := range found {
+		if pod := o.(*corev1.Pod); pod.Spec.NodeName == n.name {
+			if pod.DeletionTimestamp == nil {
+				return false
+			}
+			ends = true
+		}
+	}
+	return ends
+}
+
 // devices returns what the node says of its devices.
 func (n *node) devices() corev1.ResourceList {
 	count := *resource.NewQuantity(int64(n.o.MaxDevices), resource.DecimalSI)
