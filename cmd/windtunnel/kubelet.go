@@ -106,7 +106,7 @@ func holdNode(ctx context.Context, o kubelet.Options) (release func() error, err
 	}
 	return func() error {
 		stop()
-		err := cleanup.Sweeper{Client: client, Within: sweepNode, Own: true}.Sweep(ctx, o.Run, nil)
+		err := cleanup.Sweeper{Client: client, Within: sweepNode}.Sweep(ctx, o.Run, nil)
 		return errors.Join(err, client.Close())
 	}, nil
 }

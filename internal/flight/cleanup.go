@@ -54,7 +54,7 @@ func (r *run) leave(ctx context.Context) {
 	if r.release != nil {
 		defer r.release()
 	}
-	sweeper := cleanup.Sweeper{Client: r.setup, Within: cleanUpTime, Own: true, Namespaces: r.workload.Rights().Namespaces(), Exact: !r.workload.WatchesPods()}
+	sweeper := cleanup.Sweeper{Client: r.setup, Within: cleanUpTime, Namespaces: r.workload.Rights().Namespaces(), Exact: !r.workload.WatchesPods()}
 	if err := errors.Join(sweeper.Sweep(ctx, r.id, nil), r.deleteNodes(ctx)); err != nil {
 		r.log.Warn("something may have been left behind", slog.String("remove", "windtunnel clean --kubeconfig "+r.options.Kubeconfig+" --run "+r.id), slog.Any("error", err))
 	}

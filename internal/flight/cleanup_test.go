@@ -41,6 +41,26 @@ func TestLeaveNeedsNoRecords(t *testing.T) {
 	}
 }
 
+// TestLeaveKeepsForgedLabels leaves a cluster in which somebody has put the run's label on an
+// object while the run was under way: by hand, or by copying a manifest out of it.
+func TestLeaveKeepsForgedLabels(t *testing.T) {
+	b := newBench(t, head(1)+"- {pause: 1ms}\n")
+	b.ofOthers()
+	labeledBy := func(path, manager string) {
+		b.server.Add(path, map[string]any{"metadata": map[string]any{
+			"labels": map[string]any{object.RunLabel: b.id},
+			"managedFields": []any{map[string]any{"manager": manager, "apiVersion": "v1",
+				"fieldsV1": map[string]any{"f:metadata": map[string]any{"f:labels": map[string]any{"f:" + object.RunLabel: map[string]any{}}}}}},
+		}})
+	}
+	labeledBy("/api/v1/namespaces/forged", "kubectl-label")
+	labeledBy("/api/v1/namespaces/"+b.workload.Namespace(0), "windtunnel-load")
+	b.leave(t.Context())
+	if left := b.server.Names("/api/v1/namespaces"); !slices.Equal(left, []string{"forged"}) {
+		t.Errorf("left %v, want the forged one alone", left)
+	}
+}
+
 // TestLeaveAfterLostAnswers leaves a cluster on which one namespace was made
 // although the server gave up, and others were there before.
 func TestLeaveAfterLostAnswers(t *testing.T) {

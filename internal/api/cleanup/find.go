@@ -200,9 +200,6 @@ type Sweeper struct {
 	// Namespaces are where it looks for what the user may not list in all of them.
 	Namespaces []string
 	Exact      bool // see Look
-	// Own says that the run itself sweeps, which has just ended: nobody else knows its id,
-	// so that the label is proof enough.
-	Own bool
 }
 
 // Sweep deletes what a run has made, waits until it is gone, and looks a last time. first
@@ -210,6 +207,7 @@ type Sweeper struct {
 func (s Sweeper) Sweep(ctx context.Context, run string, first []Found) error {
 	var before []Found
 	var faults error
+	pause := collectedFirst
 	for round := 0; ; round++ {
 		found, unread := first, error(nil)
 		if round > 0 || first == nil {
@@ -219,20 +217,34 @@ func (s Sweeper) Sweep(ctx context.Context, run string, first []Found) error {
 			}
 		}
 		made, others := Prove(found, before)
-		if s.Own {
-			made, others = found, nil
-		}
 		switch {
-		case len(made) == 0:
+		case len(made) == 0 && faults == nil && pause < collectedLast && orphaned(others) && clock.Sleep(ctx, pause) == nil:
+			pause *= 2
+			continue
+		case len(made) == 0, faults != nil: // what could not be deleted then cannot be now
 			return errors.Join(faults, Foreign(others), unread)
-		case faults != nil: // what could not be deleted then cannot be now
-			return errors.Join(faults, Foreign(others), unread)
-		case round == rounds:
+		case round >= rounds:
 			return errors.Join(remain(made), Foreign(others), unread)
 		}
 		before = append(before, made...)
 		faults = s.Remove(ctx, made)
 	}
+}
+
+// An object may belong to one of the run's by an owner that does not carry the label, such as
+// the pod of a Job of a CronJob. It is not deleted, for want of proof, but the cluster's
+// garbage collector may be about to: it is looked for again after pauses that double.
+const collectedFirst, collectedLast = 500 * time.Millisecond, 10 * time.Second
+
+// orphaned says whether there are objects with owners that were not found.
+func orphaned(others []Found) bool {
+	there := map[string]bool{}
+	for _, f := range others {
+		there[f.UID] = true
+	}
+	return slices.ContainsFunc(others, func(f Found) bool {
+		return slices.ContainsFunc(f.owners, func(uid string) bool { return !there[uid] })
+	})
 }
 
 // remain says what is there still, or again.
@@ -295,13 +307,13 @@ func (s Sweeper) removePart(ctx context.Context, part []Object) error {
 
 // part says with which part of all an object is deleted.
 func (s Sweeper) part(f Found) int {
-	plural, group, _ := strings.Cut(f.Resource, ".")
+	_, group, _ := strings.Cut(f.Resource, ".")
 	switch {
 	case s.Orphaned && f.Resource == "nodes", group == "admissionregistration.k8s.io", group == "apiregistration.k8s.io":
 		return 0
 	case f.Namespace != "", f.Resource == "namespaces":
 		return 1
-	case plural == "customresourcedefinitions":
+	case f.Resource == "customresourcedefinitions.apiextensions.k8s.io":
 		return 3
 	}
 	return 2

@@ -85,6 +85,31 @@ func TestNothingIsLeftUnsaid(t *testing.T) {
 	}
 }
 
+// TestWhatIsCollectedIsWaitedFor has a pod whose owner, a Job of the run's CronJob, carries no
+// label: it is not deleted, and not named either, since the garbage collector takes it.
+func TestWhatIsCollectedIsWaitedFor(t *testing.T) {
+	s := cluster(t)
+	s.Remove(maps + "owned")
+	s.Add(maps+"pod", labeled("pod", "p1", "job"))
+	labelBy(s, maps+"pod", "kube-controller-manager")
+	looks := 0
+	s.Fault(func(r *http.Request) *apitest.Fault {
+		if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/v1/configmaps") {
+			if looks++; looks == 3 { // the first finds what is the run's, the second that only this is left
+				s.Remove(maps + "pod")
+			}
+		}
+		if r.Method == http.MethodDelete && strings.HasSuffix(r.URL.Path, "/pod") {
+			t.Error("it is deleted")
+		}
+		return nil
+	})
+	client := apitest.Client(t, s.Endpoint(), clock.Start())
+	if err := (cleanup.Sweeper{Client: client, Within: time.Minute}).Sweep(t.Context(), "r1", nil); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestARunIsComparedWhereSelectorsAreIgnored has a server that gives all objects, whatever
 // is asked for.
 func TestARunIsComparedWhereSelectorsAreIgnored(t *testing.T) {
