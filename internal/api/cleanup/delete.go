@@ -83,6 +83,15 @@ func deleteEach(ctx context.Context, client discovery.Doer, objects []Object) (f
 
 // deleteAll is Delete in any order, some at a time. The error names a few.
 func deleteAll(ctx context.Context, client discovery.Doer, objects []Object) error {
+	all := inParts(objects, func(part []Object) []error { return deleteEach(ctx, client, part) })
+	if more := len(all) - maxNamed; more > 0 {
+		all = append(all[:maxNamed], fmt.Errorf("and %d more", more))
+	}
+	return errors.Join(all...)
+}
+
+// inParts deals with objects in any order, some at a time.
+func inParts(objects []Object, each func([]Object) []error) []error {
 	parts := make([][]Object, min(atOnce, len(objects)))
 	for i, o := range objects {
 		parts[i%len(parts)] = append(parts[i%len(parts)], o)
@@ -90,14 +99,10 @@ func deleteAll(ctx context.Context, client discovery.Doer, objects []Object) err
 	faults := make([][]error, len(parts))
 	var wait guard.Group
 	for i := range parts {
-		wait.Go(func() { faults[i] = deleteEach(ctx, client, parts[i]) })
+		wait.Go(func() { faults[i] = each(parts[i]) })
 	}
 	wait.Wait()
-	all := slices.Concat(faults...)
-	if more := len(all) - maxNamed; more > 0 {
-		all = append(all[:maxNamed], fmt.Errorf("and %d more", more))
-	}
-	return errors.Join(all...)
+	return slices.Concat(faults...)
 }
 
 // maxNamed is how many objects that were left behind an error names.
@@ -128,6 +133,19 @@ func because(before, now error) error {
 func (o Object) remove(ctx context.Context, client discovery.Doer) error {
 	body := fmt.Sprintf(`{"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"Background","preconditions":{"uid":%q}}`, o.UID)
 	return o.call(ctx, client, &wire.Request{Method: http.MethodDelete, Path: o.Path, ContentType: "application/json", Body: []byte(body)})
+}
+
+// free asks for the deletion of an object and takes its finalizers away.
+func (o Object) free(ctx context.Context, client discovery.Doer) error {
+	if err := o.remove(ctx, client); !errors.Is(err, errStillThere) {
+		return err
+	}
+	body := fmt.Sprintf(`{"metadata":{"uid":%q,"finalizers":null}}`, o.UID)
+	err := o.call(ctx, client, &wire.Request{Method: http.MethodPatch, Path: o.Path, ContentType: "application/merge-patch+json", Body: []byte(body)})
+	if errors.Is(err, errStillThere) {
+		return nil // the deletion goes on
+	}
+	return err
 }
 
 // call returns nil when the answer is that there is no such object.

@@ -29,6 +29,7 @@ type Found struct {
 	owners    []string  // their UIDs
 	by        []string  // the managers that have put the label there
 	managed   bool      // the server keeps managers of the object's fields
+	held      bool      // it has finalizers
 }
 
 // String is RESOURCE NAMESPACE/NAME.
@@ -160,7 +161,7 @@ func listOf(ctx context.Context, client discovery.Doer, r discovery.Resource, pa
 		}
 		f := Found{
 			Object: Object{r.Object(o.Namespace, o.Name), o.UID}, Run: run, Resource: r.Name, Namespace: o.Namespace, Name: o.Name, Created: o.Created,
-			by: labeledBy(o), managed: len(o.ManagedFields) > 0,
+			by: labeledBy(o), managed: len(o.ManagedFields) > 0, held: len(o.Finalizers) > 0,
 		}
 		for _, owner := range o.OwnerReferences {
 			f.owners = append(f.owners, owner.UID)
@@ -195,7 +196,8 @@ type Sweeper struct {
 	Client discovery.Doer
 	Within time.Duration // for each part of it: one that hangs takes nothing from the others
 	// Orphaned says that nobody plays the run's nodes any more. They go first then:
-	// pods on them end only because the cluster's own controller misses the node.
+	// pods on them end only because the cluster's own controller misses the node. Objects
+	// of kinds that the run has defined lose their finalizers: who acts on these has ended.
 	Orphaned bool
 	// Namespaces are where it looks for what the user may not list in all of them.
 	Namespaces []string
@@ -275,13 +277,44 @@ func (s Sweeper) Remove(ctx context.Context, found []Found) error {
 		}
 	}
 	var faults []error
-	for _, part := range parts {
+	for i, part := range parts {
 		if len(part) > 0 {
 			faults = append(faults, s.removePart(ctx, part))
+		}
+		if i == 0 && s.Orphaned {
+			s.free(ctx, found) // now that no webhook of the run intercepts it
 		}
 	}
 	return errors.Join(faults...)
 }
+
+// free takes the finalizers off objects of kinds that the run itself has defined.
+func (s Sweeper) free(ctx context.Context, found []Found) {
+	defined := map[string]bool{}
+	for _, f := range found {
+		if f.Resource == definitions {
+			defined[f.Name] = true
+		}
+	}
+	var held []Object
+	for _, f := range found {
+		if f.held && defined[f.Resource] {
+			held = append(held, f.Object)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.Within)
+	defer cancel()
+	inParts(held, func(part []Object) []error {
+		for _, o := range part {
+			_ = o.free(ctx, s.Client) // the deletion says what is held still
+		}
+		return nil
+	})
+}
+
+// definitions are the objects by which a run defines kinds of its own; each is named as its
+// resource.
+const definitions = "customresourcedefinitions.apiextensions.k8s.io"
 
 // carried says whether an object goes with one that is deleted: whether going from owner
 // to owner leads to one that has none here. A ring of owners leads nowhere.
@@ -313,7 +346,7 @@ func (s Sweeper) part(f Found) int {
 		return 0
 	case f.Namespace != "", f.Resource == "namespaces":
 		return 1
-	case f.Resource == "customresourcedefinitions.apiextensions.k8s.io":
+	case f.Resource == definitions:
 		return 3
 	}
 	return 2

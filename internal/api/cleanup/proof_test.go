@@ -110,6 +110,37 @@ func TestWhatIsCollectedIsWaitedFor(t *testing.T) {
 	}
 }
 
+// TestFinalizersOfKilledControllersAreTaken cleans up after a run whose controllers were
+// killed: objects of the kind that it has defined lose the finalizers that these would have
+// removed. Another controller's finalizer, on an object of the cluster's own kinds, stays.
+func TestFinalizersOfKilledControllersAreTaken(t *testing.T) {
+	s := cluster(t)
+	s.Define(apitest.Resource{Version: "example.com/v1", Plural: "ds", Kind: "D", Namespaced: true})
+	add := func(path, uid string, finalizers ...string) {
+		o := labeled(path[strings.LastIndex(path, "/")+1:], uid)
+		o.Finalizers = finalizers
+		s.Add(path, o)
+		labelBy(s, path, "windtunnel-load")
+	}
+	const ds, definition = "/apis/example.com/v1/namespaces/mine/ds/", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/ds.example.com"
+	crd := s.Get(definition)
+	crd.SetLabels(map[string]string{object.RunLabel: "r1"})
+	s.Add(definition, crd)
+	labelBy(s, definition, "windtunnel-setup")
+	add(ds+"free", "d1")
+	add(ds+"held", "d2", "example.com/a", "example.com/b")
+	add(maps+"of-others", "d3", "example.org/theirs")
+	s.Remove(maps + "owned")
+	client := apitest.Client(t, s.Endpoint(), clock.Start())
+	err := cleanup.Sweeper{Client: client, Within: time.Second, Orphaned: true}.Sweep(t.Context(), "r1", nil)
+	if err == nil || !strings.Contains(err.Error(), "of-others") || !strings.Contains(err.Error(), "held by example.org/theirs") || strings.Contains(err.Error(), "ds") {
+		t.Error(err)
+	}
+	if s.Get(ds+"held") != nil || s.Get(ds+"free") != nil || s.Get(definition) != nil || s.Get(maps+"of-others") == nil {
+		t.Error("held, free and their definition must go, of-others must stay")
+	}
+}
+
 // TestARunIsComparedWhereSelectorsAreIgnored has a server that gives all objects, whatever
 // is asked for.
 func TestARunIsComparedWhereSelectorsAreIgnored(t *testing.T) {
