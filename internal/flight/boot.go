@@ -73,14 +73,19 @@ func (r *run) enterCluster(ctx context.Context) error {
 			return err
 		}
 	}
-	host, _ := os.Hostname() // only people read it
-	release, err := cleanup.Hold(context.WithoutCancel(ctx), r.setup, r.id, fmt.Sprintf("%s, process %d", host, os.Getpid()), r.clock)
+	release, err := cleanup.Hold(context.WithoutCancel(ctx), r.setup, r.id, holder(), r.clock)
 	if err != nil {
 		r.dir.warn(fmt.Sprintf("windtunnel clean cannot tell this run from one that was killed: %v", err))
 	} else {
 		r.release = release
 	}
 	return r.workload.InterposeProxies(r.plane)
+}
+
+// holder says to people who holds a run's lease.
+func holder() string {
+	host, _ := os.Hostname() // who reads it can do without
+	return fmt.Sprintf("%s, process %d", host, os.Getpid())
 }
 
 // tellUnlimited says whose limits are not in force, each once.

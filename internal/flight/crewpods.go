@@ -12,7 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/windtunnel/windtunnel/internal/api/cleanup"
+	"github.com/windtunnel/windtunnel/internal/api/door"
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/plane"
 	"github.com/windtunnel/windtunnel/internal/workers"
 	"github.com/windtunnel/windtunnel/internal/workers/job"
@@ -66,6 +70,7 @@ type host struct {
 	server string // host:port
 	stop   context.CancelFunc
 	job    *job.Job
+	leave  func() // takes the run's lease away; nil: the run made none there
 }
 
 // openHost connects to the host and looks whether it can be one.
@@ -75,25 +80,53 @@ func (c *crew) openHost(ctx context.Context) (*host, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--worker-kubeconfig: %w", err)
 	}
-	client, err := kubernetes.NewForConfig(e.Config("windtunnel-workers"))
+	h, err := newHost(e, c.run.id)
 	if err != nil {
 		return nil, fmt.Errorf("--worker-kubeconfig %s: %w", p.Kubeconfig, err)
 	}
-	h := &host{client: client}
-	if h.server, err = e.Address(); err != nil {
-		return nil, fmt.Errorf("--worker-kubeconfig %s: %w", p.Kubeconfig, err)
-	}
-	same, err := samePlane(ctx, client, c.run.plane.Endpoint(plane.Load))
+	same, err := samePlane(ctx, h.client, c.run.plane.Endpoint(plane.Load))
 	if err != nil {
 		return nil, err
 	}
 	if same && !p.OnPlane {
 		return nil, fmt.Errorf("--worker-kubeconfig %s is the plane under test, of whose load its workers would be a part: name another one, or add --workers-on-plane", p.Kubeconfig)
 	}
-	if same {
+	if same { // which has the run's lease
 		c.run.dir.warn("the workers were pods of the plane under test, and a part of its load")
+		return h, nil
 	}
-	return h, nil
+	return h, h.hold(ctx, e, c.run)
+}
+
+// newHost makes the client of a host: what it creates there is marked as the run's.
+func newHost(e endpoint.Endpoint, run string) (h *host, err error) {
+	h = &host{}
+	if h.client, err = kubernetes.NewForConfig(door.Guard(e.Config("windtunnel-workers"), object.Stamp{Run: run})); err != nil {
+		return nil, err
+	}
+	h.server, err = e.Address()
+	return h, err
+}
+
+// hold has `windtunnel clean` know on the host that the run goes on.
+func (h *host) hold(ctx context.Context, e endpoint.Endpoint, r *run) error {
+	ctx = context.WithoutCancel(ctx)
+	client, err := wire.New(e, wire.Options{UserAgent: "windtunnel-workers", Clock: r.clock})
+	if err != nil {
+		return err
+	}
+	release, err := cleanup.Hold(ctx, client, r.id, holder(), r.clock)
+	if err != nil {
+		r.dir.warn(fmt.Sprintf("windtunnel clean cannot tell the workers of this run from those of one that was killed: %v", err))
+		return client.Close()
+	}
+	h.leave = func() {
+		release()
+		if err := errors.Join(cleanup.Drop(ctx, client, r.id), client.Close()); err != nil {
+			r.dir.warn(err.Error())
+		}
+	}
+	return nil
 }
 
 // samePlane says whether two clusters are one: no two have a namespace kube-system of
@@ -213,8 +246,12 @@ func (h *host) explain(ctx context.Context, err error) error {
 
 // close takes the Job away.
 func (h *host) close() error {
-	if h == nil || h.job == nil {
-		return nil
+	var err error
+	if h.job != nil {
+		err = h.job.Close()
 	}
-	return h.job.Close()
+	if h.leave != nil {
+		h.leave()
+	}
+	return err
 }

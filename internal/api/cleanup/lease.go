@@ -52,6 +52,18 @@ func Hold(ctx context.Context, client discovery.Doer, run, holder string, c cloc
 	return func() { cancel(); wait.Wait() }, nil
 }
 
+// Drop deletes the lease of a run where the run does not sweep.
+func Drop(ctx context.Context, client discovery.Doer, run string) error {
+	answer, err := client.Do(ctx, &wire.Request{Method: http.MethodDelete, Path: leases + "/" + leaseName(run)})
+	switch {
+	case err != nil:
+		return fmt.Errorf("delete the lease of the run: %w", err)
+	case !answer.Success() && answer.Code != http.StatusNotFound:
+		return fmt.Errorf("delete the lease of the run: %w", answer.Refusal())
+	}
+	return nil
+}
+
 // Flown says whether a run is being flown now: whether its lease is renewed while
 // it is looked at, which takes up to 15 s.
 func Flown(ctx context.Context, client discovery.Doer, run string) (bool, error) {
