@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/flight"
 	"github.com/windtunnel/windtunnel/internal/plane/process"
+	"github.com/windtunnel/windtunnel/internal/workers"
 )
 
 // crewFlags say who sends the load of a run.
@@ -88,12 +90,9 @@ func workerVerb(env *environment) *cobra.Command {
 		ctx, cancel := env.interruptible(cmd.Context(), "stopping", func() { os.Exit(exitUnknown) })
 		defer cancel()
 		o := flight.WorkerOptions{Spool: args[2], Log: env.logger()}
-		raw, err := os.ReadFile(args[0])
-		if err != nil {
-			return fmt.Errorf("read where the leader is: %w", err)
-		}
-		if err := json.Unmarshal(raw, &o.Access); err != nil {
-			return fmt.Errorf("%s: %w", args[0], err)
+		var err error
+		if o.Access, err = readAccess(env, args[0]); err != nil {
+			return err
 		}
 		if o.Index, err = strconv.Atoi(args[1]); err != nil {
 			return fmt.Errorf("worker %q: want a number", args[1])
@@ -101,4 +100,21 @@ func workerVerb(env *environment) *cobra.Command {
 		return flight.Work(ctx, o)
 	}
 	return verb
+}
+
+// readAccess reads how a worker finds its leader.
+func readAccess(env *environment, file string) (a workers.Access, err error) {
+	var raw []byte
+	if file == flight.StandardInput {
+		raw, err = io.ReadAll(env.stdin)
+	} else {
+		raw, err = os.ReadFile(file)
+	}
+	if err != nil {
+		return a, fmt.Errorf("read where the leader is: %w", err)
+	}
+	if err := json.Unmarshal(raw, &a); err != nil {
+		return a, fmt.Errorf("%s: %w", file, err)
+	}
+	return a, nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -233,5 +234,49 @@ steps:
 	}
 	if why := strings.Join(judgementOf(t, dir).Reasons, " "); !strings.Contains(why, "calls failed (failedCalls: 300)") {
 		t.Errorf("reasons: %s", why)
+	}
+}
+
+// TestAKilledRunOfWorkersLeavesNoSecrets kills a run: neither the run directory nor the
+// folder for temporary files has what its workers found their leader and the plane by.
+func TestAKilledRunOfWorkersLeavesNoSecrets(t *testing.T) {
+	u := newTunnel(t)
+	temporary := t.TempDir()
+	t.Setenv("TMPDIR", temporary)
+	text := `
+scenario: killed
+namespaces: {count: 0}
+steps:
+- {name: ask, requests: {for: 10m, pace: {constant: 20}, mix: [{verb: get, resource: configmaps, namespace: default, name: none}]}}
+`
+	u.write(map[string]string{"s.yaml": text})
+	cmd, _ := u.start("run", "s.yaml", "--kubeconfig", hollowCluster(t), "--out", "run", "--workers", "2", "--worker-processes")
+	dir := record.Dir(filepath.Join(u.dir, "run"))
+	repotest.Eventually(t, "the workers send", func() bool {
+		var s record.Status
+		raw, err := dir.Read(record.StatusFile)
+		return err == nil && json.Unmarshal(raw, &s) == nil && s.Step == "ask" && s.Done > 0
+	})
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	u.nothingLeft()
+	repotest.Eventually(t, "the temporary files are gone", func() bool {
+		left, err := filepath.Glob(filepath.Join(temporary, "windtunnel-*"))
+		return err == nil && len(left) == 0
+	})
+	err := filepath.WalkDir(string(dir), func(path string, d os.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		raw, err := os.ReadFile(path)
+		if bytes.Contains(raw, []byte(`"token":`)) || bytes.Contains(raw, []byte("PRIVATE KEY")) || bytes.Contains(raw, []byte("kind: Config")) {
+			t.Errorf("%s has a secret", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }

@@ -31,6 +31,9 @@ import (
 // the path of the file for its records.
 const WorkerArg = "worker"
 
+// StandardInput in place of the path of an access file has a worker read its standard input.
+const StandardInput = "-"
+
 // Crew says who sends a run's load, and who keeps its nodes alive. Those who send are
 // numbered first.
 type Crew struct {
@@ -261,14 +264,16 @@ func (c *crew) plan() ([]byte, error) {
 }
 
 // startProcesses starts the workers as processes of this machine. The kernel ends them
-// with this one.
+// with this one. How they find the leader is on no disk; what they write for a while, such as
+// a kubeconfig, is in a folder that goes with the run.
 func (c *crew) startProcesses(folder record.Dir) error {
 	access, err := json.Marshal(c.leader.Access())
-	if err == nil {
-		err = folder.Write("access.json", access)
-	}
 	if err != nil {
 		return fmt.Errorf("say where the leader is: %w", err)
+	}
+	scratch, err := c.run.plane.Folder("workers")
+	if err != nil {
+		return err
 	}
 	executable, err := os.Executable()
 	if err != nil {
@@ -281,8 +286,8 @@ func (c *crew) startProcesses(folder record.Dir) error {
 	for i := range c.run.options.Crew.total() {
 		name := "worker-" + strconv.Itoa(i)
 		p, err := process.Start(process.Spec{
-			Name: name, Path: executable, Args: []string{WorkerArg, folder.File("access.json"), strconv.Itoa(i), folder.File("spool-" + strconv.Itoa(i) + ".wt")},
-			Env: os.Environ(), Dir: here, LogFile: c.run.dir.File(record.LogFolder + "/" + name + ".log"),
+			Name: name, Path: executable, Args: []string{WorkerArg, StandardInput, strconv.Itoa(i), folder.File("spool-" + strconv.Itoa(i) + ".wt")},
+			Env: append(os.Environ(), "TMPDIR="+scratch), Dir: here, Input: access, LogFile: c.run.dir.File(record.LogFolder + "/" + name + ".log"),
 		}, nil)
 		if err != nil {
 			return err
@@ -341,9 +346,8 @@ func (c *crew) close() {
 			c.run.log.Warn("the leader of the workers did not end cleanly", slog.Any("error", err))
 		}
 	}
-	_ = os.Remove(c.run.dir.File(record.WorkersFolder + "/access.json")) // it may never have been there
 	if c.access != "" {
-		_ = os.Remove(c.access) // likewise
+		_ = os.Remove(c.access) // it may be gone
 	}
 }
 

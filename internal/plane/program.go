@@ -131,6 +131,17 @@ func (p *Plane) home() (string, error) {
 	return reaper.Dir(), nil
 }
 
+// Folder makes a private folder for what a program on this machine needs for a while. It goes
+// with the run, however that ends.
+func (p *Plane) Folder(name string) (string, error) {
+	home, err := p.home()
+	if err != nil {
+		return "", fmt.Errorf("folder for %s: %w", name, err)
+	}
+	path := filepath.Join(home, name)
+	return path, os.MkdirAll(path, 0o700)
+}
+
 // Kubeconfig returns the path of a kubeconfig file for a program. At a plane
 // that Start has started it holds a user of its own, windtunnel:subject:NAME,
 // who may do everything and is queued by API priority and fairness as service

@@ -7,6 +7,7 @@
 package process
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -30,6 +31,7 @@ type Spec struct {
 	Env     []string // the whole environment, NAME=value; nothing is inherited
 	Dir     string   // working directory; default /
 	LogFile string   // both outputs are appended to it; made with mode 0600
+	Input   []byte   // what it reads from its standard input
 	Limits  Limits
 	Within  *Group // whose limits it shares; nil: nobody's
 	Ahead   bool   // it goes before others as this process does, if that does (Prefer)
@@ -144,6 +146,9 @@ func (p *Process) run(log *os.File, started chan<- error) {
 	}
 	if cmd.Env == nil {
 		cmd.Env = []string{}
+	}
+	if len(p.spec.Input) > 0 {
+		cmd.Stdin = bytes.NewReader(p.spec.Input)
 	}
 	if err := p.fork(cmd); err != nil {
 		started <- errors.Join(err, p.group.remove())

@@ -259,6 +259,17 @@ func TestChildOutlivesTheThreadThatAskedForIt(t *testing.T) {
 	}
 }
 
+func TestInputIsRead(t *testing.T) {
+	s := spec(t, "sleep")
+	s.Path, s.Args, s.Input = "/bin/cat", nil, []byte("a secret\n")
+	p := start(t, s)
+	<-p.Done()
+	raw, err := os.ReadFile(s.LogFile)
+	if err != nil || string(raw) != "a secret\n" {
+		t.Errorf("it has read %q, %v", raw, err)
+	}
+}
+
 func TestEnvironmentIsOnlyWhatIsGiven(t *testing.T) {
 	s := spec(t, "sleep")
 	s.Path, s.Args = "/usr/bin/env", nil
