@@ -116,7 +116,7 @@ func (w *simulated) work(c clock.Clock, first, until clock.Time, p piece) error 
 	var in struct {
 		Token string `json:"token"`
 	}
-	hello, err := json.Marshal(map[string]any{"index": w.index, "uid": fmt.Sprint("simulated-", w.index)})
+	hello, err := json.Marshal(map[string]any{"secret": fmt.Sprint("simulated-", w.index)})
 	if err != nil {
 		return err
 	}
@@ -184,7 +184,7 @@ func (w *simulated) ask(method, path string, body []byte, into any) error {
 	if err != nil {
 		return err
 	}
-	req.Header.Set("Authorization", "Bearer "+w.access.Token)
+	req.Header.Set("Authorization", "Bearer "+w.access.Tokens[w.index])
 	req.Header.Set("Windtunnel-Worker", fmt.Sprintf("%d:%s", w.index, w.token))
 	answer, err := w.client.Do(req)
 	if err != nil {

@@ -35,7 +35,7 @@ func (f *crewFlags) add(verb *cobra.Command) {
 	verb.Flags().StringVar(&p.CPU, "worker-cpu", "500m", "CPU request and limit of a worker pod, in `CORES`")
 	verb.Flags().StringVar(&p.Memory, "worker-memory", "512Mi", "memory request and limit of a worker pod, a `QUANTITY`")
 	verb.Flags().StringVar(&p.Leader, "leader-address", "", "`ADDRESS` at which workers on other machines reach this process, as HOST[:PORT] (default: for pods the address towards their cluster, else loopback)")
-	verb.Flags().StringVar(&f.access, "worker-access", "", "write the access data of workers, a secret, to `FILE`; you start each worker yourself on any machine: windtunnel worker FILE INDEX RECORDS")
+	verb.Flags().StringVar(&f.access, "worker-access", "", "write the access data of a worker, a secret, to `FILE`, or of each of several to FILE-0, FILE-1, ... (access-0.json); you start each worker yourself on any machine: windtunnel worker FILE INDEX RECORDS")
 	verb.Flags().BoolVar(&p.OnPlane, "workers-on-plane", false, "allow worker pods in the cluster under test; the verdict says so")
 	verb.Flags().BoolVar(&f.print, "print-manifests", false, "print the manifests that --worker-kubeconfig would create, without the token, and start nothing")
 	verb.Flags().IntVar(&f.Tolerate, "tolerate-workers", 0, "judge the run if up to `NUMBER` workers are lost; the title says how many")

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/wire"
@@ -46,7 +47,7 @@ type Crew struct {
 
 // ByHand says how workers find this process that somebody starts, on whatever machine.
 type ByHand struct {
-	Access string // file that gets what they need, a secret; it must not exist, and is removed at the end
+	Access string // file that gets what they need, a secret, or one for each of several; it must not exist, and is removed at the end
 	Leader string // HOST or HOST:PORT that they reach this process at; empty: this machine's loopback
 }
 
@@ -127,8 +128,8 @@ type crew struct {
 	run       *run
 	leader    *workers.Leader
 	processes []*process.Process
-	host      *host  // nil: they are processes
-	access    string // file that says where the leader is to workers that somebody starts; empty: none was written
+	host      *host    // nil: they are processes
+	access    []string // files that say where the leader is to workers that somebody starts
 	wait      guard.Group
 	leaving   chan struct{}
 }
@@ -216,22 +217,39 @@ func (c *crew) listenFor(ctx context.Context, o *workers.Options) (err error) {
 	return err
 }
 
-// tellAccess writes what workers that somebody starts need to find this process.
+// tellAccess writes what workers that somebody starts need to find this process: a file for
+// each, which does not let it join as another.
 func (c *crew) tellAccess(path string) error {
-	access, err := json.Marshal(c.leader.Access())
-	if err != nil {
-		return fmt.Errorf("say where the leader is: %w", err)
-	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return fmt.Errorf("say where the leader is: %w", err)
-	}
-	c.access = path
-	_, err = file.Write(access)
-	if err = errors.Join(err, file.Close()); err != nil {
-		return fmt.Errorf("say where the leader is: %w", err)
+	for i := range c.run.options.Crew.total() {
+		access, err := json.Marshal(c.leader.Access().For(i))
+		if err != nil {
+			return fmt.Errorf("say where the leader is: %w", err)
+		}
+		if err := c.writeAccess(accessFile(path, i, c.run.options.Crew.total()), access); err != nil {
+			return fmt.Errorf("say where the leader is: %w", err)
+		}
 	}
 	return nil
+}
+
+// accessFile is the path of worker i's file: access.json for the only one, else
+// access-0.json, access-1.json and so on.
+func accessFile(path string, i, of int) string {
+	if of == 1 {
+		return path
+	}
+	ext := filepath.Ext(path)
+	return strings.TrimSuffix(path, ext) + "-" + strconv.Itoa(i) + ext
+}
+
+func (c *crew) writeAccess(path string, access []byte) error {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	c.access = append(c.access, path)
+	_, err = file.Write(access)
+	return errors.Join(err, file.Close())
 }
 
 // plan is what workers are given.
@@ -267,10 +285,6 @@ func (c *crew) plan() ([]byte, error) {
 // with this one. How they find the leader is on no disk; what they write for a while, such as
 // a kubeconfig, is in a folder that goes with the run.
 func (c *crew) startProcesses(folder record.Dir) error {
-	access, err := json.Marshal(c.leader.Access())
-	if err != nil {
-		return fmt.Errorf("say where the leader is: %w", err)
-	}
 	scratch, err := c.run.plane.Folder("workers")
 	if err != nil {
 		return err
@@ -285,6 +299,10 @@ func (c *crew) startProcesses(folder record.Dir) error {
 	}
 	for i := range c.run.options.Crew.total() {
 		name := "worker-" + strconv.Itoa(i)
+		access, err := json.Marshal(c.leader.Access().For(i))
+		if err != nil {
+			return fmt.Errorf("say where the leader is: %w", err)
+		}
 		p, err := process.Start(process.Spec{
 			Name: name, Path: executable, Args: []string{WorkerArg, StandardInput, strconv.Itoa(i), folder.File("spool-" + strconv.Itoa(i) + ".wt")},
 			Env: append(os.Environ(), "TMPDIR="+scratch), Dir: here, Input: access, LogFile: c.run.dir.File(record.LogFolder + "/" + name + ".log"),
@@ -346,8 +364,8 @@ func (c *crew) close() {
 			c.run.log.Warn("the leader of the workers did not end cleanly", slog.Any("error", err))
 		}
 	}
-	if c.access != "" {
-		_ = os.Remove(c.access) // it may be gone
+	for _, path := range c.access {
+		_ = os.Remove(path) // it may be gone
 	}
 }
 

@@ -1,6 +1,9 @@
 package flight
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -89,5 +92,27 @@ func TestWorkersLeaveNoLease(t *testing.T) {
 	found = slices.DeleteFunc(found, func(f cleanup.Found) bool { return strings.HasPrefix(f.String(), "secrets ") }) // nobody collects the garbage here
 	if err != nil || len(found) > 0 {
 		t.Errorf("left: %v, %v", found, err)
+	}
+}
+
+// TestEachWorkerHasAnAccessFileOfItsOwn writes those of two workers: neither holds what the
+// other one joins with.
+func TestEachWorkerHasAnAccessFileOfItsOwn(t *testing.T) {
+	c := podCrew(t, workersHost(t))
+	c.host.stop()
+	c.wait.Wait()
+	all := c.leader.Access().Tokens
+	folder := t.TempDir()
+	if err := c.tellAccess(filepath.Join(folder, "access.json")); err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range []string{"access-0.json", "access-1.json"} {
+		raw, err := os.ReadFile(filepath.Join(folder, name))
+		if err != nil || !strings.Contains(string(raw), all[i]) || strings.Contains(string(raw), all[1-i]) {
+			t.Errorf("%s: %s, %v", name, raw, err)
+		}
+	}
+	if err := c.tellAccess(filepath.Join(folder, "access.json")); !errors.Is(err, os.ErrExist) {
+		t.Errorf("a file that is there is written over: %v", err)
 	}
 }

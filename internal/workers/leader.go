@@ -38,11 +38,27 @@ type Options struct {
 	Progress func(worker int, body json.RawMessage)
 }
 
-// Access is all that a worker needs to find its leader. It holds a secret.
+// Access is all that workers need to find their leader. It holds secrets.
 type Access struct {
-	URL   string `json:"url"`
-	CA    []byte `json:"ca"` // PEM
-	Token string `json:"token"`
+	URL    string   `json:"url"`
+	CA     []byte   `json:"ca"`               // PEM
+	Tokens []string `json:"tokens,omitempty"` // by worker: each lets a process join as that worker alone; empty: not this one
+}
+
+// For returns what one worker needs: it cannot join as another.
+func (a Access) For(worker int) Access {
+	tokens := make([]string, worker+1)
+	tokens[worker] = a.token(worker)
+	a.Tokens = tokens
+	return a
+}
+
+// token returns that of a worker; empty where there is none.
+func (a Access) token(worker int) string {
+	if worker < 0 || worker >= len(a.Tokens) {
+		return ""
+	}
+	return a.Tokens[worker]
 }
 
 // Leader leads workers. Close it after use.
@@ -139,7 +155,10 @@ func (l *Leader) serve() error {
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	l.access = Access{URL: "https://" + net.JoinHostPort(l.options.Hosts[0], port), CA: ca.PEM(), Token: rand.Text()}
+	l.access = Access{URL: "https://" + net.JoinHostPort(l.options.Hosts[0], port), CA: ca.PEM()}
+	for range l.members {
+		l.access.Tokens = append(l.access.Tokens, rand.Text())
+	}
 	l.server = &http.Server{
 		Handler: guard.Handler(l.routes()), TLSConfig: config, MaxHeaderBytes: 16 << 10,
 		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: requestWithin, WriteTimeout: requestWithin, IdleTimeout: idleWithin,
@@ -152,7 +171,7 @@ func (l *Leader) serve() error {
 	return nil
 }
 
-// Access returns what workers need to find the leader.
+// Access returns what workers need to find the leader: all of them.
 func (l *Leader) Access() Access { return l.access }
 
 // File returns the path of a worker's stream.

@@ -280,12 +280,16 @@ func TestWhoMayNotTakePart(t *testing.T) {
 		}
 	}
 	first := Identity{Index: 0, Binary: "same"}
-	if _, err := Join(t.Context(), l.Access(), first, options); err != nil {
+	if _, err := Join(t.Context(), l.Access().For(0), first, options); err != nil {
 		t.Fatal(err)
 	}
 	stranger := l.Access()
-	stranger.Token = "guessed"
-	refused("another token", stranger, Identity{Index: 1, Binary: "same"}, "token")
+	stranger.Tokens = []string{"guessed", "guessed"}
+	refused("another token", stranger, Identity{Index: 1, Binary: "same"}, "this is not the token of worker")
+	refused("the access of another worker", l.Access().For(0), Identity{Index: 1, Binary: "same"}, "this is not the token of worker")
+	swapped := l.Access()
+	swapped.Tokens = []string{swapped.Tokens[1], swapped.Tokens[0]}
+	refused("the token of another worker", swapped, Identity{Index: 1, Binary: "same"}, "this is not the token of worker")
 	refused("a twin", l.Access(), first, "a second one is refused")
 	refused("another build", l.Access(), Identity{Index: 1, Binary: "other"}, "another build")
 	refused("one too many", l.Access(), Identity{Index: 2, Binary: "same"}, "numbered from 0 to 1")

@@ -58,15 +58,18 @@ func (l *Leader) routes() http.Handler {
 	return mux
 }
 
-// run answers a request that has the run's token.
-func (l *Leader) run(do func(*http.Request) (any, error)) http.HandlerFunc {
+// run answers a request of somebody who has the token to join as the worker that he says
+// he is.
+func (l *Leader) run(do func(*member, *http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if !same(r.Header.Get("Authorization"), "Bearer "+l.access.Token) {
+		number, _, _ := strings.Cut(r.Header.Get(header), ":")
+		index, err := strconv.Atoi(number)
+		if token := l.access.token(index); err != nil || token == "" || !same(r.Header.Get("Authorization"), "Bearer "+token) {
 			w.Header().Set("Connection", "close") // who has no token is to hold nothing
-			answer(w, nil, refusal{http.StatusUnauthorized, "this is not the token of the run"})
+			answer(w, nil, refusal{http.StatusUnauthorized, fmt.Sprintf("this is not the token of worker %q: each worker has one of its own, and they are numbered from 0 to %d", number, len(l.members)-1)})
 			return
 		}
-		out, err := do(r)
+		out, err := do(l.members[index], r)
 		answer(w, out, err)
 	}
 }
@@ -75,13 +78,8 @@ func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byt
 
 // asMember answers a request of a worker that has joined. It is heard of with it.
 func (l *Leader) asMember(do func(*member, *http.Request) (any, error)) http.HandlerFunc {
-	return l.run(func(r *http.Request) (any, error) {
-		number, token, _ := strings.Cut(r.Header.Get(header), ":")
-		index, err := strconv.Atoi(number)
-		if err != nil || index < 0 || index >= len(l.members) {
-			return nil, refusal{http.StatusBadRequest, "there is no such worker"}
-		}
-		m := l.members[index]
+	return l.run(func(m *member, r *http.Request) (any, error) {
+		_, token, _ := strings.Cut(r.Header.Get(header), ":")
 		l.mu.Lock()
 		known := m.joined && same(token, m.token)
 		lost := m.lost
@@ -94,9 +92,9 @@ func (l *Leader) asMember(do func(*member, *http.Request) (any, error)) http.Han
 		l.mu.Unlock()
 		switch {
 		case !known:
-			return nil, refusal{http.StatusForbidden, fmt.Sprintf("worker %d is another process", index)}
+			return nil, refusal{http.StatusForbidden, fmt.Sprintf("worker %d is another process", m.index)}
 		case lost != nil && r.URL.Path != "/records": // what it has measured is still wanted
-			return nil, refusal{http.StatusGone, fmt.Sprintf("worker %d was taken for lost: %v", index, lost)}
+			return nil, refusal{http.StatusGone, fmt.Sprintf("worker %d was taken for lost: %v", m.index, lost)}
 		}
 		return do(m, r)
 	})
@@ -136,10 +134,10 @@ func read(r *http.Request, most int64, into any) error {
 }
 
 // join takes a worker in. A second process for an index is refused, also where the
-// first one is lost: it has sent some of the calls. The run's token is in a Secret that
-// others may read, so the answer is given again only to whoever knows what the first
+// first one is lost: it has sent some of the calls. The token to join may be in a Secret
+// that others may read, so the answer is given again only to whoever knows what the first
 // one has sent, and not after that one has shown its token.
-func (l *Leader) join(r *http.Request) (any, error) {
+func (l *Leader) join(m *member, r *http.Request) (any, error) {
 	var h hello
 	if err := read(r, mostHello, &h); err != nil {
 		return nil, err
@@ -147,21 +145,18 @@ func (l *Leader) join(r *http.Request) (any, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case h.Index < 0 || h.Index >= len(l.members):
-		return nil, refusal{http.StatusConflict, fmt.Sprintf("there is no worker %d: they are numbered from 0 to %d", h.Index, len(l.members)-1)}
 	case l.options.Binary != "" && h.Binary != l.options.Binary:
-		return nil, refusal{http.StatusPreconditionFailed, fmt.Sprintf("worker %d is another build of windtunnel than the leader: both have to be the same file", h.Index)}
+		return nil, refusal{http.StatusPreconditionFailed, fmt.Sprintf("worker %d is another build of windtunnel than the leader: both have to be the same file", m.index)}
 	case l.ended:
 		return nil, refusal{http.StatusGone, "the run is over"}
 	}
-	m := l.members[h.Index]
 	switch {
 	case h.Secret == "":
 		return nil, refusal{http.StatusBadRequest, "it has no secret"}
 	case m.settled || m.joined && !same(m.secret, h.Secret):
-		return nil, refusal{http.StatusConflict, fmt.Sprintf("worker %d is there already, as another process: a second one is refused", h.Index)}
+		return nil, refusal{http.StatusConflict, fmt.Sprintf("worker %d is there already, as another process: a second one is refused", m.index)}
 	case l.begun && !m.joined:
-		return nil, refusal{http.StatusGone, fmt.Sprintf("worker %d is too late: the load has begun", h.Index)}
+		return nil, refusal{http.StatusGone, fmt.Sprintf("worker %d is too late: the load has begun", m.index)}
 	case !m.joined:
 		m.joined, m.secret, m.token = true, h.Secret, rand.Text()
 	}

@@ -104,7 +104,7 @@ func Join(ctx context.Context, a Access, id Identity, o WorkerOptions) (*Worker,
 	}
 	w.answered = w.clock.Now()
 	var in welcome
-	one := hello{Index: id.Index, Binary: id.Binary, Secret: rand.Text()}
+	one := hello{Binary: id.Binary, Secret: rand.Text()}
 	err := w.insist(ctx, func() error { return w.ask(ctx, http.MethodPost, "/join", one, &in) })
 	if err != nil {
 		return nil, err
@@ -143,7 +143,7 @@ func (w *Worker) ask(ctx context.Context, method, path string, body, into any) e
 		req.ContentLength, req.GetBody = int64(len(content)), lent.open
 		req.Body, _ = lent.open() // it does not fail
 	}
-	req.Header.Set("Authorization", "Bearer "+w.access.Token)
+	req.Header.Set("Authorization", "Bearer "+w.access.token(w.identity.Index))
 	req.Header.Set(header, fmt.Sprintf("%d:%s", w.identity.Index, w.token))
 	answer, err := w.client.Do(req)
 	if err != nil {

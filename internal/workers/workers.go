@@ -48,12 +48,12 @@ const (
 	probeEvery = time.Second
 )
 
-// header is the name of the header that a worker's token for its index comes in.
+// header is the name of the header that says which worker asks, INDEX:TOKEN: the token is
+// that which the leader gave it when it joined, and empty before.
 const header = "Windtunnel-Worker"
 
 // hello is how a worker asks to take part.
 type hello struct {
-	Index  int    `json:"index"`
 	Secret string `json:"secret"` // by chance: whoever knows it asks again for what the answer to it was lost
 	Binary string `json:"binary"` // which build it is
 }
