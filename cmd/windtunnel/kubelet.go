@@ -35,9 +35,10 @@ func kubeletVerb(env *environment) *cobra.Command {
 			"containers, restarts, grace, and limits by control group where this machine can. They have no\n" +
 			"image, no network, no file system of their own and no probes: a pod that asks for these has\n" +
 			"failed, and says why.\n\n" +
-			"Whoever can make pods in the namespace can run any program as you: a worker does what its\n" +
-			"leader asks for, and a program that --allow names does what its arguments and files say.\n" +
-			"Make the namespace for this purpose, and give nobody else rights in it.",
+			"Whoever can make pods in the namespace can use this machine's CPU and network as you: a\n" +
+			"worker sends requests to the address that its leader names. A program that --allow names\n" +
+			"does what its arguments and files say. Make the namespace for this purpose, and give nobody\n" +
+			"else rights in it.",
 		Example: "  windtunnel kubelet --processes here --kubeconfig ~/.kube/config\n" +
 			"  windtunnel kubelet --processes here --kubeconfig k --namespace ci --allow /usr/bin/my-operator --untainted",
 		Args: cobra.NoArgs,

@@ -89,7 +89,7 @@ func workerVerb(env *environment) *cobra.Command {
 		trim()
 		ctx, cancel := env.interruptible(cmd.Context(), "stopping", func() { os.Exit(exitUnknown) })
 		defer cancel()
-		o := flight.WorkerOptions{Spool: args[2], Log: env.logger()}
+		o := flight.WorkerOptions{Spool: args[2], Local: args[0] == flight.StandardInput, Log: env.logger()}
 		var err error
 		if o.Access, err = readAccess(env, args[0]); err != nil {
 			return err

@@ -260,7 +260,7 @@ func (c *crew) plan() ([]byte, error) {
 		return nil, err
 	}
 	p := workerPlan{
-		File: record.ScenarioFile, Text: r.native, Set: r.settings, Seed: r.scenario.Seed, Files: files, Stamp: r.stamp(), Destructive: r.workload.Destructive,
+		Text: r.native, Set: r.settings, Seed: r.scenario.Seed, Files: files, Stamp: r.stamp(), Destructive: r.workload.Destructive,
 		Senders: r.options.Crew.Workers, FleetName: r.fleetName(), Version: r.options.Versions["windtunnel"],
 	}
 	if r.options.Crew.elsewhere() && r.plane.Endpoint(plane.Load).Renewable() {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"sync"
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
@@ -27,7 +26,11 @@ type WorkerOptions struct {
 	Access workers.Access
 	Index  int
 	Spool  string // file for its records, which must not exist; it is removed when the leader has them all
-	Log    *slog.Logger
+	// Local says that the leader has started this process itself. Only then may it have the
+	// process start subjects and use a kubeconfig file of this machine: whoever starts a
+	// worker elsewhere lends it to send requests, and not to run programs.
+	Local bool
+	Log   *slog.Logger
 }
 
 // Work sends a share of the load of a run that another process leads, until that says
@@ -47,12 +50,15 @@ func Work(ctx context.Context, o WorkerOptions) (err error) {
 	if err := json.Unmarshal(w.Plan, &plan); err != nil {
 		return fmt.Errorf("read the leader's plan: %w", err)
 	}
+	if plan.Cluster != "" && !o.Local {
+		return fmt.Errorf("read the leader's plan: kubeconfig %s: %w", plan.Cluster, errNotLocal)
+	}
 	records, err := record.Create(o.Spool)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, records.Close()) }()
-	own, err := plan.duty(ctx, worker{index: o.Index, of: w.Of, leader: o.Access.URL, records: records, clock: c, log: o.Log})
+	own, err := plan.duty(ctx, worker{index: o.Index, of: w.Of, local: o.Local, leader: o.Access.URL, records: records, clock: c, log: o.Log})
 	if err != nil {
 		return err
 	}
@@ -69,9 +75,13 @@ func Work(ctx context.Context, o WorkerOptions) (err error) {
 	return err
 }
 
+// errNotLocal refuses what a leader may ask of its own processes alone.
+var errNotLocal = errors.New("only workers that the run has started itself (--worker-processes) use files and run programs of their machine")
+
 // worker is what every worker of a run has.
 type worker struct {
 	index, of int
+	local     bool   // see WorkerOptions
 	leader    string // URL
 	records   *record.Writer
 	clock     clock.Clock
@@ -132,15 +142,14 @@ func (s *sender) open(ctx context.Context, plan workerPlan) error {
 }
 
 // read makes of a plan where a worker's calls go and what the load is, and into acts,
-// unless that is nil, what nodes do. Its files are there for no longer than that takes:
-// they hold secrets, and a worker may be killed.
+// unless that is nil, what nodes do. Its files are there for no longer than that takes.
 func (p workerPlan) read(kubeconfig []byte, acts *stages) (e endpoint.Endpoint, w *steps.Workload, err error) {
 	folder, err := os.MkdirTemp("", "windtunnel-worker-")
 	if err != nil {
 		return e, nil, fmt.Errorf("make a folder for the plan: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	if e, err = p.endpoint(folder, kubeconfig); err == nil {
+	if e, err = p.endpoint(kubeconfig); err == nil {
 		w, err = p.compile(folder)
 	}
 	if err == nil && acts != nil {
@@ -150,15 +159,11 @@ func (p workerPlan) read(kubeconfig []byte, acts *stages) (e endpoint.Endpoint, 
 }
 
 // endpoint returns where a worker's calls go.
-func (p workerPlan) endpoint(folder string, kubeconfig []byte) (endpoint.Endpoint, error) {
-	path := p.Cluster
-	if path == "" {
-		path = filepath.Join(folder, ".kubeconfig")
-		if err := os.WriteFile(path, kubeconfig, 0o600); err != nil {
-			return endpoint.Endpoint{}, fmt.Errorf("write the plane's kubeconfig: %w", err)
-		}
+func (p workerPlan) endpoint(kubeconfig []byte) (endpoint.Endpoint, error) {
+	if p.Cluster != "" {
+		return endpoint.FromKubeconfig(p.Cluster, "")
 	}
-	return endpoint.FromKubeconfig(path, "")
+	return endpoint.Parse(kubeconfig)
 }
 
 // Leave does nothing: between parts there is no load.

@@ -114,6 +114,8 @@ func (k *keeper) Prepare(_ context.Context, raw json.RawMessage) (workers.Task, 
 		return (*nodesTask)(k), nil
 	case part.Members != nil:
 		return k.serve(*part.Members)
+	case part.Subject != nil && !k.local:
+		return nil, fmt.Errorf("subject %s: %w", part.Subject.Name, errNotLocal)
 	case part.Subject != nil:
 		return &subjectTask{k, *part.Subject}, nil
 	}
@@ -243,14 +245,8 @@ func (t *subjectTask) Send(ctx context.Context, _ clock.Time) (any, error) {
 func (t *subjectTask) beside() (*plane.Plane, error) {
 	var identify func(string) (endpoint.Endpoint, error)
 	if len(t.part.Identity) > 0 {
-		folder, err := os.MkdirTemp("", "windtunnel-worker-")
+		e, err := endpoint.Parse(t.part.Identity)
 		if err != nil {
-			return nil, fmt.Errorf("make a folder for a kubeconfig: %w", err)
-		}
-		p := t.plan
-		p.Cluster = ""
-		e, err := p.endpoint(folder, t.part.Identity)
-		if err = errors.Join(err, os.RemoveAll(folder)); err != nil {
 			return nil, err
 		}
 		identify = func(string) (endpoint.Endpoint, error) { return e, nil }

@@ -21,7 +21,6 @@ import (
 // workerPlan is what a worker is given when it joins: all that the load of the run is
 // made of, and where it goes. It holds secrets.
 type workerPlan struct {
-	File        string            `json:"file"` // base name of the scenario
 	Text        []byte            `json:"text"`
 	Set         map[string]string `json:"set,omitempty"`
 	Seed        uint64            `json:"seed"`
@@ -130,7 +129,7 @@ func (p workerPlan) compile(folder string) (*steps.Workload, error) {
 	if err := p.write(folder); err != nil {
 		return nil, err
 	}
-	file := filepath.Join(folder, p.File)
+	file := filepath.Join(folder, record.ScenarioFile)
 	s, err := scenario.Parse(file, p.Text, p.Set)
 	if err != nil {
 		return nil, err

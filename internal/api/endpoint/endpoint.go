@@ -84,12 +84,45 @@ func FromKubeconfig(path, context string) (Endpoint, error) {
 	if err != nil {
 		return Endpoint{}, fmt.Errorf("read kubeconfig %s: %w", path, err)
 	}
+	return of(config), nil
+}
+
+// ErrOutside says that a kubeconfig names something outside of itself.
+var ErrOutside = errors.New("it names a program or a file of this machine")
+
+// Parse reads the text of a kubeconfig that another process has sent. It holds all that it
+// needs: one that names a program or a file, of which this machine would run or read its
+// own, is refused with ErrOutside.
+func Parse(text []byte) (Endpoint, error) {
+	c, err := clientcmd.Load(text)
+	if err != nil {
+		return Endpoint{}, fmt.Errorf("read kubeconfig: %w", err)
+	}
+	for name, u := range c.AuthInfos {
+		if u.Exec != nil || u.AuthProvider != nil || u.TokenFile != "" || u.ClientCertificate != "" || u.ClientKey != "" {
+			return Endpoint{}, fmt.Errorf("read kubeconfig: user %q: %w", name, ErrOutside)
+		}
+	}
+	for name, cluster := range c.Clusters {
+		if cluster.CertificateAuthority != "" {
+			return Endpoint{}, fmt.Errorf("read kubeconfig: cluster %q: %w", name, ErrOutside)
+		}
+	}
+	config, err := clientcmd.NewDefaultClientConfig(*c, nil).ClientConfig()
+	if err != nil {
+		return Endpoint{}, fmt.Errorf("read kubeconfig: %w", err)
+	}
+	return of(config), nil
+}
+
+// of makes an endpoint of what a kubeconfig says.
+func of(config *rest.Config) Endpoint {
 	config.QPS = -1
 	config.Timeout = 30 * time.Second
 	if config.Proxy == nil {
 		config.Proxy = http.ProxyFromEnvironment // as kubectl does
 	}
-	return Endpoint{config: config}, nil
+	return Endpoint{config: config}
 }
 
 // Server returns the address, such as https://127.0.0.1:6443.
