@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/windtunnel/windtunnel/internal/api/cleanup"
+	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/hollow"
@@ -363,5 +365,47 @@ func TestNodeAndLeaseAreMarked(t *testing.T) {
 	lease, err := h.client.CoordinationV1().Leases("kube-node-lease").Get(t.Context(), "here", metav1.GetOptions{})
 	if err != nil || len(lease.OwnerReferences) != 1 || lease.OwnerReferences[0].UID != node.UID {
 		t.Errorf("the lease's owners are %v, %v; want the node", lease.OwnerReferences, err)
+	}
+}
+
+// TestTheNextKubeletTakesOver starts a kubelet where a killed one has left its node, a lease
+// that has expired and pods that are said to run: the node is the new one's, a pod that is not
+// to be restarted has failed, and another one runs again.
+func TestTheNextKubeletTakesOver(t *testing.T) {
+	h := newHost(t)
+	h.end()
+	old, long := h.options.Run, metav1.NewMicroTime(time.Now().Add(-time.Minute))
+	label := map[string]string{object.RunLabel: "kubelet-0"}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "here", Labels: map[string]string{"windtunnel.dev/kubelet": "processes", object.RunLabel: "kubelet-0"}}}
+	if _, err := h.client.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "here", Labels: label}, Spec: coordinationv1.LeaseSpec{RenewTime: &long}}
+	if _, err := h.client.CoordinationV1().Leases("kube-node-lease").Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	began := metav1.NewTime(long.Time)
+	for name, policy := range map[string]string{"once": "Never", "again": "Always"} {
+		h.run(name, "exec sleep 600", "restartPolicy: "+policy)
+		p := h.pod(name)
+		p.Status = corev1.PodStatus{Phase: corev1.PodRunning, StartTime: &began, ContainerStatuses: []corev1.ContainerStatus{{
+			Name: "main", ContainerID: "process://1", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: began}},
+		}}}
+		if _, err := h.client.CoreV1().Pods("default").UpdateStatus(t.Context(), p, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.start()
+	if p := h.await("once", "over", over); p.Status.Phase != corev1.PodFailed || p.Status.Reason != "KubeletRestarted" {
+		t.Errorf("once: %+v", p.Status)
+	}
+	h.await("again", "running again", func(p *corev1.Pod) bool { return running(p) && p.Status.ContainerStatuses[0].RestartCount == 1 })
+	n, err := h.client.CoreV1().Nodes().Get(t.Context(), "here", metav1.GetOptions{})
+	if err != nil || n.Labels[object.RunLabel] != old {
+		t.Errorf("the node has the labels %v, %v", n.Labels, err)
+	}
+	l, err := h.client.CoordinationV1().Leases("kube-node-lease").Get(t.Context(), "here", metav1.GetOptions{})
+	if err != nil || l.Labels[object.RunLabel] != old || !l.Spec.RenewTime.After(long.Time) {
+		t.Errorf("the lease is %+v, %v", l, err)
 	}
 }
