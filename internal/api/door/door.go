@@ -3,7 +3,7 @@
 // forget what it does:
 //
 //   - what is created or written whole gets the run's label, nodes a taint as well, which
-//     keeps the pods of others off them;
+//     keeps the pods of others off them; no patch takes the label away;
 //   - pods, and the templates of pods in the kinds of Kubernetes itself, go to the run's
 //     simulated nodes, as those of the load do;
 //   - what exists without that label, outside of the run's namespaces, is not changed and
@@ -73,12 +73,16 @@ func (d *door) RoundTrip(req *http.Request) (*http.Response, error) {
 	if answer, err := d.refuse(req, t); answer != nil || err != nil {
 		return answer, err
 	}
-	if t.part == "" && (req.Method == http.MethodPut || req.Header.Get("Content-Type") == applyPatch) {
-		marked, _, err := d.marked(req, t)
-		if err != nil {
-			return nil, err
-		}
-		req = marked
+	var err error
+	switch {
+	case t.part != "":
+	case req.Method == http.MethodPut, req.Header.Get("Content-Type") == applyPatch:
+		req, _, err = d.marked(req, t)
+	case req.Method == http.MethodPatch:
+		req, err = d.kept(req, t)
+	}
+	if err != nil {
+		return nil, err
 	}
 	answer, err := d.next.RoundTrip(req)
 	if err == nil && req.Method == http.MethodDelete {
@@ -112,23 +116,50 @@ func (d *door) create(req *http.Request, t target) (*http.Response, error) {
 	return answer, nil
 }
 
-// marked returns the request with its object marked, and what the object says of itself.
-func (d *door) marked(req *http.Request, t target) (*http.Request, *metav1.PartialObjectMetadata, error) {
+// kept returns a patch with which the object keeps its mark.
+func (d *door) kept(req *http.Request, t target) (*http.Request, error) {
+	raw, err := body(req, t)
+	if err == nil {
+		raw, err = keep(raw, req.Header.Get("Content-Type"), d.run)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("keep the mark in %s %s: %w", req.Method, t.path, err)
+	}
+	return with(req, raw), nil
+}
+
+// body reads that of a request.
+func body(req *http.Request, t target) ([]byte, error) {
 	raw, err := io.ReadAll(req.Body)
 	if err == nil {
 		err = req.Body.Close()
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("read the body of %s %s: %w", req.Method, t.path, err)
+		return nil, fmt.Errorf("read the body of %s %s: %w", req.Method, t.path, err)
+	}
+	return raw, nil
+}
+
+// with returns a request with another body.
+func with(req *http.Request, raw []byte) *http.Request {
+	out := req.Clone(req.Context())
+	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(raw)), int64(len(raw))
+	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(raw)), nil }
+	out.Header.Del("Content-Length")
+	return out
+}
+
+// marked returns the request with its object marked, and what the object says of itself.
+func (d *door) marked(req *http.Request, t target) (*http.Request, *metav1.PartialObjectMetadata, error) {
+	raw, err := body(req, t)
+	if err != nil {
+		return nil, nil, err
 	}
 	raw, about, err := mark(raw, req.Header.Get("Content-Type"), d.stamp, t)
 	if err != nil {
 		return nil, nil, fmt.Errorf("mark the object of %s %s: %w", req.Method, t.path, err)
 	}
-	out := req.Clone(req.Context())
-	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(raw)), int64(len(raw))
-	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(raw)), nil }
-	out.Header.Del("Content-Length")
+	out := with(req, raw)
 	if q := out.URL.Query(); !strings.HasPrefix(req.UserAgent(), Manager) && q.Get("fieldManager") == "" {
 		q.Set("fieldManager", Manager)
 		out.URL.RawQuery = q.Encode()
