@@ -149,9 +149,9 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	defer r.dir.claim()()
 	for _, note := range in.Notes {
 		if note.Changes {
-			r.dir.unmet(note.Field, record.NotDone, note.Why)
+			r.dir.unmet(note.Where(), record.NotDone, note.Text)
 		} else {
-			r.dir.warn(note.Text)
+			r.dir.warn(note.String())
 		}
 	}
 	r.warnUnmet()

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/interop/kit"
 	"github.com/windtunnel/windtunnel/internal/text/environ"
 
 	"github.com/windtunnel/windtunnel/internal/interop/clusterloader2"
@@ -27,23 +27,15 @@ const maxSource = 16 << 20
 // Imported is a scenario with what its file could not say in our words.
 type Imported struct {
 	Scenario *scenario.Scenario
-	Format   string // "", "clusterloader2" or "kube-burner": whose file it was
-	Notes    []Note // what cannot be honored, one each
-	Native   []byte // the scenario file in our own language; what was read, for a native one
-}
-
-// Note says what of an imported file is not done as its own tool does it.
-type Note struct {
-	Text    string // FILE:LINE: FIELD: what is left out, or done otherwise
-	Field   string // FILE:LINE: FIELD
-	Why     string // the rest
-	Changes bool   // that changes the load or the verdict: the run is no pass
+	Format   string     // "", "clusterloader2" or "kube-burner": whose file it was
+	Notes    []kit.Note // what cannot be honored, one each
+	Native   []byte     // the scenario file in our own language; what was read, for a native one
 }
 
 // Said are the texts of the notes.
 func (in Imported) Said() (out []string) {
 	for _, n := range in.Notes {
-		out = append(out, n.Text)
+		out = append(out, n.String())
 	}
 	return out
 }
@@ -130,11 +122,7 @@ func fromClusterLoader2(from Options) (Imported, error) {
 		o.Seed = *from.Seed
 	}
 	s, notes, err := clusterloader2.Import(from.File, o)
-	out := Imported{Scenario: s, Format: "clusterloader2"}
-	for _, n := range notes {
-		out.Notes = append(out.Notes, noteOf(n.String(), n.Text, n.Changes))
-	}
-	return out, err
+	return Imported{Scenario: s, Format: "clusterloader2", Notes: notes}, err
 }
 
 func fromKubeBurner(from Options) (Imported, error) {
@@ -146,11 +134,7 @@ func fromKubeBurner(from Options) (Imported, error) {
 		o.Served = served(from.Kubeconfig)
 	}
 	s, notes, err := kubeburner.Import(from.File, o)
-	out := Imported{Scenario: s, Format: "kube-burner"}
-	for _, n := range notes {
-		out.Notes = append(out.Notes, noteOf(n.String(), n.Text, n.Changes))
-	}
-	return out, err
+	return Imported{Scenario: s, Format: "kube-burner", Notes: notes}, err
 }
 
 // served asks a cluster where objects of a kind are. A cluster that cannot be asked is told
@@ -175,9 +159,3 @@ func served(kubeconfig string) func(apiVersion, kind string) (plural string, nam
 
 // askWithin bounds a question to a cluster while a config is read.
 const askWithin = 10 * time.Second
-
-// noteOf takes a note's text apart: the field that it is about comes first.
-func noteOf(text, why string, changes bool) Note {
-	field := strings.TrimSuffix(strings.TrimSuffix(text, why), ": ")
-	return Note{Text: text, Field: field, Why: why, Changes: changes}
-}

@@ -9,7 +9,7 @@ var levels = [][]string{
 	{"internal/text", "internal/record", "internal/load/pace", "internal/load/template", "internal/plane/process", "internal/plane/pki", "internal/plane/proxy"},
 	{"internal/guard"}, // which says on a screen why the process ends
 	{"internal/record/rows", "internal/series", "internal/api", "scenario"},
-	{"internal/interop/placement"},
+	{"internal/interop/placement", "internal/interop/kit"},
 	{"internal/interop/kwok", "internal/interop/clusterloader2", "internal/interop/kubeburner", "internal/flight/plan", "internal/flight/preflight", "internal/run"},
 	{"internal/fleet/stage", "internal/load", "internal/network", "internal/observe", "internal/plane", "internal/slo", "internal/workers"},
 	{"internal/fleet", "internal/subject", "internal/diagnose"},

@@ -13,11 +13,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/windtunnel/windtunnel/internal/interop/kit"
 	"github.com/windtunnel/windtunnel/internal/text/environ"
 
 	"github.com/windtunnel/windtunnel/scenario"
@@ -32,20 +32,6 @@ type Options struct {
 	Scenario  string            // of a suite with several: the identifier of the one that is meant; or Scenario in Set
 	Attached  bool              // the nodes are those of a cluster that is there; none is simulated
 	Seed      uint64            // of the scenario and of random values; 0 is scenario.DefaultSeed
-}
-
-// Note is something in a file that the scenario does not do, or does in another way.
-type Note struct {
-	File    string
-	Line    int    // from 1
-	Field   string // such as steps[3].measurements[0].method, or the method's name
-	Text    string
-	Changes bool // the difference changes the load or the verdict: the run cannot pass because of it
-}
-
-// String is one line: "FILE:LINE: FIELD: TEXT".
-func (n Note) String() string {
-	return fmt.Sprintf("%s:%d: %s: %s", n.File, n.Line, n.Field, n.Text)
 }
 
 // maxFile bounds a config, a module and an object template.
@@ -73,7 +59,7 @@ func isSuite(raw []byte) bool {
 
 // Import reads a config, or one scenario of a suite. The scenario is complete
 // and valid. Errors join every fault found, one line each: "FILE:LINE: TEXT".
-func Import(file string, o Options) (*scenario.Scenario, []Note, error) {
+func Import(file string, o Options) (*scenario.Scenario, []kit.Note, error) {
 	raw, err := readAny(file)
 	if err != nil {
 		return nil, nil, err
@@ -96,12 +82,12 @@ func Import(file string, o Options) (*scenario.Scenario, []Note, error) {
 	im.read, im.dir = folder.read, filepath.Dir(file)
 	s := im.scenario(file, raw)
 	if err := im.faults.join(); err != nil {
-		return nil, im.notes, err
+		return nil, im.notes.All(), err
 	}
 	for _, note := range o.Env.Notes() {
-		im.notes = append(im.notes, Note{File: file, Line: 1, Field: "environment", Text: note})
+		im.notes.Add(kit.Note{File: file, Line: 1, Field: "environment", Text: note})
 	}
-	return s, im.notes, nil
+	return s, im.notes.All(), nil
 }
 
 // importer is one import under way.
@@ -115,10 +101,8 @@ type importer struct {
 	variables map[string]any
 	modules   int // read so far
 	faults    *faults
-	notes     []Note
-	noted     map[string]bool
-	fates     map[reflect.Type][]field // of the types' fields; made when the first one is asked for
-	byName    map[string]method        // the measurements; likewise
+	notes     kit.Notes
+	byName    map[string]method // the measurements; made when the first one is asked for
 }
 
 // scenario makes the scenario of a config; the faults are in im.
@@ -154,22 +138,12 @@ func (im *importer) shown(path string) string { return filepath.Join(im.dir, fil
 // note says once what is different; what tells notes apart. The load and the
 // verdict are what they would be without the difference.
 func (im *importer) note(at spot, what, format string, args ...any) {
-	im.remark(Note{File: at.file, Line: at.line, Field: what, Text: fmt.Sprintf(format, args...)})
+	im.notes.Add(kit.Note{File: at.file, Line: at.line, Field: what, Text: fmt.Sprintf(format, args...)})
 }
 
 // differs is a note of a difference that changes the load or the verdict.
 func (im *importer) differs(at spot, what, format string, args ...any) {
-	im.remark(Note{File: at.file, Line: at.line, Field: what, Text: fmt.Sprintf(format, args...), Changes: true})
-}
-
-func (im *importer) remark(n Note) {
-	if im.noted == nil {
-		im.noted = map[string]bool{}
-	}
-	if key := n.Field + "\x00" + n.Text; !im.noted[key] {
-		im.noted[key] = true
-		im.notes = append(im.notes, n)
-	}
+	im.notes.Add(kit.Note{File: at.file, Line: at.line, Field: what, Text: fmt.Sprintf(format, args...), Changes: true})
 }
 
 // spot is a place in a file of the user's.

@@ -12,6 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/windtunnel/windtunnel/internal/interop/kit"
 	"github.com/windtunnel/windtunnel/internal/text/linemap"
 	"github.com/windtunnel/windtunnel/internal/text/strictyaml"
 )
@@ -62,7 +63,7 @@ func (im *importer) fill(file string, text *linemap.Text, to any) (bool, *linema
 		line = min(line, max(1, bytes.Count(text.Bytes, []byte("\n"))))
 		return false, &linemap.Error{Line: text.Line(line), Text: "what it renders to is not YAML: " + what}
 	}
-	d := decoder{im: im, file: file, Decoder: &strictyaml.Decoder{Lines: map[string]int{}, Budget: maxNodes, MaxDepth: maxLevels}}
+	d := decoder{im: im, file: file, fates: allFates(), Decoder: &strictyaml.Decoder{Lines: map[string]int{}, Budget: maxNodes, MaxDepth: maxLevels}}
 	d.Report = func(line int, at strictyaml.Place, text string) {
 		if at.Path != "" {
 			text = at.Path + ": " + text
@@ -90,8 +91,9 @@ func (im *importer) fill(file string, text *linemap.Text, to any) (bool, *linema
 // decoder fills the types of a config from a YAML tree.
 type decoder struct {
 	*strictyaml.Decoder
-	im   *importer
-	file string
+	im    *importer
+	file  string
+	fates kit.Table
 }
 
 // fields are those of a struct, by their names as configs have them.
@@ -120,7 +122,7 @@ func (d decoder) after(parent reflect.Value, f reflect.StructField, k *yaml.Node
 	if value.Kind() == reflect.Pointer && !value.IsNil() {
 		value = value.Elem()
 	}
-	d.im.told(spot{d.file, d.Line(k)}, at.Path, d.im.fateOf(parent.Type(), lowerFirst(f.Name)), value.Interface())
+	d.im.told(spot{d.file, d.Line(k)}, at.Path, d.fates.Of(parent.Type(), lowerFirst(f.Name)), value.Interface())
 }
 
 // params reads values by name, whatever they are.

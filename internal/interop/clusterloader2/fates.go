@@ -1,208 +1,161 @@
 package clusterloader2
 
 import (
-	"fmt"
 	"reflect"
 	"strings"
 
+	"github.com/windtunnel/windtunnel/internal/interop/kit"
 	"github.com/windtunnel/windtunnel/internal/text"
 )
 
-// fate is what becomes of a field of a config or of a parameter of a measurement.
-type fate string
+// allFates are all fields of a suite, a config and a module.
+func allFates() kit.Table { return append(suiteFates(), configFates()...) }
 
-const (
-	honored fate = "honored" // the scenario does what the field says
-	inPart  fate = "in part" // it does so but for what the text says; a note follows where that matters
-	noted   fate = "noted"   // the scenario does not do it; a note says so
-	refused fate = "refused" // the import ends with an error
-)
-
-// field is the declared fate of one field of a config's types, or of one
-// parameter of a measurement.
-type field struct {
-	name    string
-	fate    fate
-	text    string // what it becomes; of a noted one the sentence of its note
-	usual   string // of a noted one: the value that asks for nothing and so has no note
-	changes bool   // noted: what is left out changes the load or the verdict
-	when    string // of a parameter: the only action with which ClusterLoader2 reads it
-	within  string // of a noted one: the field around it, whose note is enough
+// suiteFates are the fields of a suite's scenario.
+func suiteFates() kit.Table {
+	return kit.Table{kit.Of[suiteScenario]("suite", kit.Fields{
+		{Name: "identifier", Fate: kit.Honored, Text: "part of the scenario's name; `--set Scenario=` chooses by it"},
+		{Name: "configPath", Fate: kit.Honored, Text: "the config that is imported"},
+		{Name: "overridePaths", Fate: kit.Honored, Text: "files of variables, later ones win over earlier ones and over `--overrides`"},
+	})}
 }
 
-// typeFates are the fates of the fields of one type.
-type typeFates struct {
-	of     reflect.Type
-	path   string // where a config has it
-	fields []field
-}
-
-// fateOf returns the fate of a type's field; nil where none is declared.
-func (im *importer) fateOf(of reflect.Type, name string) *field {
-	if im.fates == nil {
-		im.fates = map[reflect.Type][]field{}
-		for _, t := range configFates() {
-			im.fates[t.of] = t.fields
-		}
-	}
-	return fieldNamed(im.fates[of], name)
-}
-
-func fieldNamed(fields []field, name string) *field {
-	for i := range fields {
-		if fields[i].name == name {
-			return &fields[i]
-		}
-	}
-	return nil
-}
-
-// configFates are all fields of a suite, a config and a module.
-func configFates() []typeFates {
-	return append([]typeFates{
-		{reflect.TypeFor[suiteScenario](), "suite", []field{
-			{name: "identifier", fate: honored, text: "part of the scenario's name; `--set Scenario=` chooses by it"},
-			{name: "configPath", fate: honored, text: "the config that is imported"},
-			{name: "overridePaths", fate: honored, text: "files of variables, later ones win over earlier ones and over `--overrides`"},
-		}},
-		{reflect.TypeFor[config](), "", []field{
-			{name: "name", fate: honored, text: "`scenario`"},
-			{name: "automanagedNamespaces", fate: honored, text: "`namespaces.count`, beside a `namespace.number` of 1"},
-			{name: "namespace", fate: honored, text: "`namespaces`"},
-			{name: "steps", fate: honored, text: "`steps`"},
-			{name: "tuningSets", fate: honored, text: "`pace` of the steps that use them"},
-			{name: "chaosMonkey", fate: honored, text: "a `fault` of the fleet's nodes"},
-			{name: "dependencies", fate: noted, changes: true, text: "dependencies are not installed before the run"},
-		}},
-		{reflect.TypeFor[dependency](), "dependencies", []field{
-			{name: "name", fate: noted, within: "dependencies", changes: true, text: "the dependency is not installed"},
-			{name: "method", fate: noted, within: "dependencies", changes: true, text: "the dependency is not installed"},
-			{name: "timeout", fate: noted, within: "dependencies", text: "the dependency is not installed"},
-			{name: "params", fate: noted, within: "dependencies", changes: true, text: "the dependency is not installed"},
-		}},
-		{reflect.TypeFor[namespace](), "namespace", []field{
-			{name: "number", fate: honored, text: "`namespaces.count`; 0 is 1"},
-			{name: "prefix", fate: honored, text: "`namespaces.prefix`; without it the scenario's name"},
-			{name: "deleteStaleNamespaces", fate: noted, usual: "false", text: "namespaces of earlier tests are not deleted: the run touches only what it makes"},
-			{name: "deleteAutomanagedNamespaces", fate: noted, usual: "true", text: "the namespaces that the run made are deleted at its end"},
-			{name: "enableExistingNamespaces", fate: noted, usual: "false", text: "existing namespaces are not used; the run makes its own"},
-			{name: "deleteNamespaceTimeout", fate: noted, text: "the deletion of the namespaces has the time limit of every run"},
-		}},
-		{reflect.TypeFor[chaosMonkey](), "chaosMonkey", []field{
-			{name: "nodeFailure", fate: honored, text: "a `fault` of action `flap`"},
-			{name: "excludedNodes", fate: noted, changes: true, text: "simulated nodes have other names; no node is excluded"},
-		}},
-		{reflect.TypeFor[nodeFailure](), "chaosMonkey.nodeFailure", chaosFields()},
+// configFates are all fields of a config and a module.
+func configFates() kit.Table {
+	return append(kit.Table{
+		kit.Of[config]("", kit.Fields{
+			{Name: "name", Fate: kit.Honored, Text: "`scenario`"},
+			{Name: "automanagedNamespaces", Fate: kit.Honored, Text: "`namespaces.count`, beside a `namespace.number` of 1"},
+			{Name: "namespace", Fate: kit.Honored, Text: "`namespaces`"},
+			{Name: "steps", Fate: kit.Honored, Text: "`steps`"},
+			{Name: "tuningSets", Fate: kit.Honored, Text: "`pace` of the steps that use them"},
+			{Name: "chaosMonkey", Fate: kit.Honored, Text: "a `fault` of the fleet's nodes"},
+			{Name: "dependencies", Fate: kit.Noted, Changes: true, Text: "dependencies are not installed before the run"},
+		}),
+		kit.Of[dependency]("dependencies", kit.Fields{
+			{Name: "name", Fate: kit.Noted, Within: "dependencies", Changes: true, Text: "the dependency is not installed"},
+			{Name: "method", Fate: kit.Noted, Within: "dependencies", Changes: true, Text: "the dependency is not installed"},
+			{Name: "timeout", Fate: kit.Noted, Within: "dependencies", Text: "the dependency is not installed"},
+			{Name: "params", Fate: kit.Noted, Within: "dependencies", Changes: true, Text: "the dependency is not installed"},
+		}),
+		kit.Of[namespace]("namespace", kit.Fields{
+			{Name: "number", Fate: kit.Honored, Text: "`namespaces.count`; 0 is 1"},
+			{Name: "prefix", Fate: kit.Honored, Text: "`namespaces.prefix`; without it the scenario's name"},
+			{Name: "deleteStaleNamespaces", Fate: kit.Noted, Usual: "false", Text: "namespaces of earlier tests are not deleted: the run touches only what it makes"},
+			{Name: "deleteAutomanagedNamespaces", Fate: kit.Noted, Usual: "true", Text: "the namespaces that the run made are deleted at its end"},
+			{Name: "enableExistingNamespaces", Fate: kit.Noted, Usual: "false", Text: "existing namespaces are not used; the run makes its own"},
+			{Name: "deleteNamespaceTimeout", Fate: kit.Noted, Text: "the deletion of the namespaces has the time limit of every run"},
+		}),
+		kit.Of[chaosMonkey]("chaosMonkey", kit.Fields{
+			{Name: "nodeFailure", Fate: kit.Honored, Text: "a `fault` of action `flap`"},
+			{Name: "excludedNodes", Fate: kit.Noted, Changes: true, Text: "simulated nodes have other names; no node is excluded"},
+		}),
+		kit.Of[nodeFailure]("chaosMonkey.nodeFailure", chaosFields()),
 	}, append(stepFates(), tuningFates()...)...)
 }
 
 // chaosFields are those of nodeFailure and of ChaosMonkey's parameters.
-func chaosFields() []field {
-	return []field{
-		{name: "failureRate", fate: honored, text: "share of the nodes that fail at a time, rounded up to whole nodes"},
-		{name: "interval", fate: honored, text: "`between`"},
-		{name: "jitterFactor", fate: honored, text: "on average half of it is added to the interval"},
-		{name: "simulatedDowntime", fate: honored, text: "`down`"},
+func chaosFields() kit.Fields {
+	return kit.Fields{
+		{Name: "failureRate", Fate: kit.Honored, Text: "share of the nodes that fail at a time, rounded up to whole nodes"},
+		{Name: "interval", Fate: kit.Honored, Text: "`between`"},
+		{Name: "jitterFactor", Fate: kit.Honored, Text: "on average half of it is added to the interval"},
+		{Name: "simulatedDowntime", Fate: kit.Honored, Text: "`down`"},
 	}
 }
 
 // stepFates are the fates of steps, phases, objects and measurements.
-func stepFates() []typeFates {
-	return []typeFates{
-		{reflect.TypeFor[module](), "module file", []field{{name: "steps", fate: honored, text: "steps in the place of the module"}}},
-		{reflect.TypeFor[step](), "steps", []field{
-			{name: "name", fate: honored, text: "the step's `name`"},
-			{name: "phases", fate: honored, text: "`create`, `scale`, `update` or `requests`"},
-			{name: "measurements", fate: honored, text: "waits, objectives, measures, faults and commands"},
-			{name: "module", fate: honored, text: "the module's steps"},
-		}},
-		{reflect.TypeFor[moduleRef](), "steps.module", []field{
-			{name: "path", fate: honored, text: "the module's file"},
-			{name: "params", fate: honored, text: "variables of its template; numbers are float64"},
-		}},
-		{reflect.TypeFor[phase](), "steps.phases", []field{
-			{name: "namespaceRange", fate: honored, text: "`namespaces` of the step; without it outside of namespaces"},
-			{name: "namespaceList", fate: honored, text: "`namespace` of the step"},
-			{name: "replicasPerNamespace", fate: honored, text: "`perNamespace`, or `count` outside of namespaces"},
-			{name: "tuningSet", fate: honored, text: "`pace`"},
-			{name: "objectBundle", fate: honored, text: "`objects`"},
-		}},
-		{reflect.TypeFor[namespaceRange](), "steps.phases.namespaceRange", []field{
-			{name: "min", fate: honored, text: "`from`"},
-			{name: "max", fate: honored, text: "`to`"},
-			{name: "basename", fate: honored, text: "`prefix`"},
-		}},
-		{reflect.TypeFor[object](), "steps.phases.objectBundle", []field{
-			{name: "basename", fate: honored, text: "`name`"},
-			{name: "objectTemplatePath", fate: honored, text: "a body of the dialect `clusterloader2`"},
-			{name: "templateFillMap", fate: honored, text: "`with`; numbers are float64"},
-			{name: "listUnknownObjectOptions", fate: honored, text: "deletion of the objects that the labels find"},
-		}},
-		{reflect.TypeFor[listUnknown](), "steps.phases.objectBundle.listUnknownObjectOptions", []field{
-			{name: "labelSelector", fate: honored, text: "`selector`"},
-		}},
-		{reflect.TypeFor[labelSelector](), "steps.phases.objectBundle.listUnknownObjectOptions.labelSelector", []field{
-			{name: "matchLabels", fate: honored, text: "`selector`"},
-			{name: "matchExpressions", fate: honored, text: "`selector`"},
-		}},
-		{reflect.TypeFor[requirement](), "steps.phases.objectBundle.listUnknownObjectOptions.labelSelector.matchExpressions", []field{
-			{name: "key", fate: honored, text: "`selector`"},
-			{name: "operator", fate: honored, text: "`selector`"},
-			{name: "values", fate: honored, text: "`selector`"},
-		}},
-		{reflect.TypeFor[measurement](), "steps.measurements", []field{
-			{name: "method", fate: honored, text: "see the measurements"},
-			{name: "params", fate: honored, text: "see the measurements"},
-			{name: "identifier", fate: honored, text: "name of the wait, the objective or the measure"},
-			{name: "instances", fate: honored, text: "one use of the measurement each"},
-		}},
-		{reflect.TypeFor[instance](), "steps.measurements.instances", []field{
-			{name: "identifier", fate: honored, text: "as of a measurement"},
-			{name: "params", fate: honored, text: "win over those of the measurement"},
-		}},
+func stepFates() kit.Table {
+	return kit.Table{
+		kit.Of[module]("module file", kit.Fields{{Name: "steps", Fate: kit.Honored, Text: "steps in the place of the module"}}),
+		kit.Of[step]("steps", kit.Fields{
+			{Name: "name", Fate: kit.Honored, Text: "the step's `name`"},
+			{Name: "phases", Fate: kit.Honored, Text: "`create`, `scale`, `update` or `requests`"},
+			{Name: "measurements", Fate: kit.Honored, Text: "waits, objectives, measures, faults and commands"},
+			{Name: "module", Fate: kit.Honored, Text: "the module's steps"},
+		}),
+		kit.Of[moduleRef]("steps.module", kit.Fields{
+			{Name: "path", Fate: kit.Honored, Text: "the module's file"},
+			{Name: "params", Fate: kit.Honored, Text: "variables of its template; numbers are float64"},
+		}),
+		kit.Of[phase]("steps.phases", kit.Fields{
+			{Name: "namespaceRange", Fate: kit.Honored, Text: "`namespaces` of the step; without it outside of namespaces"},
+			{Name: "namespaceList", Fate: kit.Honored, Text: "`namespace` of the step"},
+			{Name: "replicasPerNamespace", Fate: kit.Honored, Text: "`perNamespace`, or `count` outside of namespaces"},
+			{Name: "tuningSet", Fate: kit.Honored, Text: "`pace`"},
+			{Name: "objectBundle", Fate: kit.Honored, Text: "`objects`"},
+		}),
+		kit.Of[namespaceRange]("steps.phases.namespaceRange", kit.Fields{
+			{Name: "min", Fate: kit.Honored, Text: "`from`"},
+			{Name: "max", Fate: kit.Honored, Text: "`to`"},
+			{Name: "basename", Fate: kit.Honored, Text: "`prefix`"},
+		}),
+		kit.Of[object]("steps.phases.objectBundle", kit.Fields{
+			{Name: "basename", Fate: kit.Honored, Text: "`name`"},
+			{Name: "objectTemplatePath", Fate: kit.Honored, Text: "a body of the dialect `clusterloader2`"},
+			{Name: "templateFillMap", Fate: kit.Honored, Text: "`with`; numbers are float64"},
+			{Name: "listUnknownObjectOptions", Fate: kit.Honored, Text: "deletion of the objects that the labels find"},
+		}),
+		kit.Of[listUnknown]("steps.phases.objectBundle.listUnknownObjectOptions", kit.Fields{
+			{Name: "labelSelector", Fate: kit.Honored, Text: "`selector`"},
+		}),
+		kit.Of[labelSelector]("steps.phases.objectBundle.listUnknownObjectOptions.labelSelector", kit.Fields{
+			{Name: "matchLabels", Fate: kit.Honored, Text: "`selector`"},
+			{Name: "matchExpressions", Fate: kit.Honored, Text: "`selector`"},
+		}),
+		kit.Of[requirement]("steps.phases.objectBundle.listUnknownObjectOptions.labelSelector.matchExpressions", kit.Fields{
+			{Name: "key", Fate: kit.Honored, Text: "`selector`"},
+			{Name: "operator", Fate: kit.Honored, Text: "`selector`"},
+			{Name: "values", Fate: kit.Honored, Text: "`selector`"},
+		}),
+		kit.Of[measurement]("steps.measurements", kit.Fields{
+			{Name: "method", Fate: kit.Honored, Text: "see the measurements"},
+			{Name: "params", Fate: kit.Honored, Text: "see the measurements"},
+			{Name: "identifier", Fate: kit.Honored, Text: "name of the wait, the objective or the measure"},
+			{Name: "instances", Fate: kit.Honored, Text: "one use of the measurement each"},
+		}),
+		kit.Of[instance]("steps.measurements.instances", kit.Fields{
+			{Name: "identifier", Fate: kit.Honored, Text: "as of a measurement"},
+			{Name: "params", Fate: kit.Honored, Text: "win over those of the measurement"},
+		}),
 	}
 }
 
 // tuningFates are the fates of tuning sets.
-func tuningFates() []typeFates {
-	return []typeFates{
-		{reflect.TypeFor[tuningSet](), "tuningSets", []field{
-			{name: "name", fate: honored, text: "phases refer to it"},
-			{name: "initialDelay", fate: noted, usual: "0s", text: "initialDelay has no effect in ClusterLoader2 and none here"},
-			{name: "qpsLoad", fate: honored, text: "`constant`"},
-			{name: "randomizedLoad", fate: honored, text: "`constant` with `jitter: 1`"},
-			{name: "steppedLoad", fate: honored, text: "`constant` with `bundle`; `burst` where stepDelay is 0"},
-			{name: "timeLimitedLoad", fate: honored, text: "`within`"},
-			{name: "randomizedTimeLimitedLoad", fate: honored, text: "`within` with `random`"},
-			{name: "parallelismLimitedLoad", fate: honored, text: "`closed`"},
-			{name: "globalQPSLoad", fate: honored, text: "`constant`, shared by the phases of a step; `steps` where it has a burst"},
-			{name: "poissonLoad", fate: honored, text: "`poisson`"},
-		}},
-		{reflect.TypeFor[qpsLoad](), "tuningSets.qpsLoad", []field{{name: "qps", fate: honored, text: "rate of `constant`"}}},
-		{reflect.TypeFor[randomizedLoad](), "tuningSets.randomizedLoad", []field{{name: "averageQPS", fate: honored, text: "rate of `constant`"}}},
-		{reflect.TypeFor[steppedLoad](), "tuningSets.steppedLoad", []field{
-			{name: "burstSize", fate: honored, text: "`bundle`"},
-			{name: "stepDelay", fate: honored, text: "the time between two bundles"},
-		}},
-		{reflect.TypeFor[timeLimitedLoad](), "tuningSets.timeLimitedLoad, tuningSets.randomizedTimeLimitedLoad", []field{{name: "timeLimit", fate: honored, text: "`within`"}}},
-		{reflect.TypeFor[parallelismLimitedLoad](), "tuningSets.parallelismLimitedLoad", []field{{name: "parallelismLimit", fate: honored, text: "`closed`"}}},
-		{reflect.TypeFor[globalLoad](), "tuningSets.globalQPSLoad", []field{
-			{name: "qps", fate: honored, text: "the rate"},
-			{name: "burst", fate: honored, text: "calls that are due at once when the step begins: every step begins with a full bucket"},
-		}},
-		{reflect.TypeFor[poissonLoad](), "tuningSets.poissonLoad", []field{{name: "expectedActionsPerSecond", fate: honored, text: "rate of `poisson`"}}},
+func tuningFates() kit.Table {
+	return kit.Table{
+		kit.Of[tuningSet]("tuningSets", kit.Fields{
+			{Name: "name", Fate: kit.Honored, Text: "phases refer to it"},
+			{Name: "initialDelay", Fate: kit.Noted, Usual: "0s", Text: "initialDelay has no effect in ClusterLoader2 and none here"},
+			{Name: "qpsLoad", Fate: kit.Honored, Text: "`constant`"},
+			{Name: "randomizedLoad", Fate: kit.Honored, Text: "`constant` with `jitter: 1`"},
+			{Name: "steppedLoad", Fate: kit.Honored, Text: "`constant` with `bundle`; `burst` where stepDelay is 0"},
+			{Name: "timeLimitedLoad", Fate: kit.Honored, Text: "`within`"},
+			{Name: "randomizedTimeLimitedLoad", Fate: kit.Honored, Text: "`within` with `random`"},
+			{Name: "parallelismLimitedLoad", Fate: kit.Honored, Text: "`closed`"},
+			{Name: "globalQPSLoad", Fate: kit.Honored, Text: "`constant`, shared by the phases of a step; `steps` where it has a burst"},
+			{Name: "poissonLoad", Fate: kit.Honored, Text: "`poisson`"},
+		}),
+		kit.Of[qpsLoad]("tuningSets.qpsLoad", kit.Fields{{Name: "qps", Fate: kit.Honored, Text: "rate of `constant`"}}),
+		kit.Of[randomizedLoad]("tuningSets.randomizedLoad", kit.Fields{{Name: "averageQPS", Fate: kit.Honored, Text: "rate of `constant`"}}),
+		kit.Of[steppedLoad]("tuningSets.steppedLoad", kit.Fields{
+			{Name: "burstSize", Fate: kit.Honored, Text: "`bundle`"},
+			{Name: "stepDelay", Fate: kit.Honored, Text: "the time between two bundles"},
+		}),
+		kit.Of[timeLimitedLoad]("tuningSets.timeLimitedLoad, tuningSets.randomizedTimeLimitedLoad", kit.Fields{{Name: "timeLimit", Fate: kit.Honored, Text: "`within`"}}),
+		kit.Of[parallelismLimitedLoad]("tuningSets.parallelismLimitedLoad", kit.Fields{{Name: "parallelismLimit", Fate: kit.Honored, Text: "`closed`"}}),
+		kit.Of[globalLoad]("tuningSets.globalQPSLoad", kit.Fields{
+			{Name: "qps", Fate: kit.Honored, Text: "the rate"},
+			{Name: "burst", Fate: kit.Honored, Text: "calls that are due at once when the step begins: every step begins with a full bucket"},
+		}),
+		kit.Of[poissonLoad]("tuningSets.poissonLoad", kit.Fields{{Name: "expectedActionsPerSecond", Fate: kit.Honored, Text: "rate of `poisson`"}}),
 	}
 }
 
 // told notes a field that is given and whose fate is to be noted.
-func (im *importer) told(at spot, what string, f *field, value any) {
-	if f == nil || f.fate != noted || f.within != "" || value == nil || fmt.Sprint(value) == f.usual {
-		return
-	}
-	if f.changes {
-		im.differs(at, what, "%s", f.text)
-	} else {
-		im.note(at, what, "%s", f.text)
+func (im *importer) told(at spot, what string, f *kit.Field, value any) {
+	if f.Asks(value) {
+		im.notes.Add(kit.Note{File: at.file, Line: at.line, Field: what, Text: f.Text, Changes: f.Changes})
 	}
 }
 
@@ -212,7 +165,7 @@ func (c call) readAt(m method, begun *beginning) params {
 	out := params{values: map[string]any{}, lines: map[string]int{}, Place: c.params.Place}
 	take := func(from params, action string) {
 		for name, value := range from.values {
-			if f := fieldNamed(m.params, name); f == nil || f.when == "" || f.when == action {
+			if f := m.params.Named(name); f == nil || f.When == "" || f.When == action {
 				out.values[name], out.lines[name] = value, from.lines[name]
 			}
 		}
@@ -228,19 +181,19 @@ func (c call) readAt(m method, begun *beginning) params {
 // ClusterLoader2 does not read. Measurements that are not done have one note for
 // the parameters that are not listed.
 func (c call) tellParams(m method, begun *beginning) {
-	some := fieldNamed(m.params, "*") != nil
+	some := m.params.Named("*") != nil
 	for _, name := range sortedNames(c.params.values) {
-		f := fieldNamed(m.params, name)
+		f := m.params.Named(name)
 		switch what := c.method + " " + name; {
 		case f == nil && some:
 		case name == "action" && m.actions == "" && c.action() != gather:
 			c.im.note(c.at(name), what, "%s has no actions in ClusterLoader2: it acts here, whatever action says", c.method)
 		case name == "action":
 		case f == nil:
-			c.im.note(c.at(name), what, "ClusterLoader2 reads no such parameter and ignores it%s", text.DidYouMean(name, names(m.params)))
-		case f.when != "" && f.when != c.action():
+			c.im.note(c.at(name), what, "ClusterLoader2 reads no such parameter and ignores it%s", text.DidYouMean(name, m.params.Names()))
+		case f.When != "" && f.When != c.action():
 			if begun != nil && !reflect.DeepEqual(begun.params.values[name], c.params.values[name]) {
-				c.im.note(c.at(name), what, "ClusterLoader2 reads it with action: %s only and ignores it here", f.when)
+				c.im.note(c.at(name), what, "ClusterLoader2 reads it with action: %s only and ignores it here", f.When)
 			}
 		default:
 			c.im.told(c.at(name), what, f, c.params.values[name])
@@ -251,8 +204,8 @@ func (c call) tellParams(m method, begun *beginning) {
 		return
 	}
 	for _, name := range sortedNames(begun.params.values) {
-		if f := fieldNamed(m.params, name); f != nil && f.when == c.action() && !c.has(name) {
-			c.im.note(c.where, c.method+" "+name, "ClusterLoader2 reads it with action: %s only and ignores it elsewhere", f.when)
+		if f := m.params.Named(name); f != nil && f.When == c.action() && !c.has(name) {
+			c.im.note(c.where, c.method+" "+name, "ClusterLoader2 reads it with action: %s only and ignores it elsewhere", f.When)
 		}
 	}
 }
@@ -271,7 +224,7 @@ func (c call) tellInside(m method, parameter string, value any) {
 		}
 		for _, name := range sortedNames(value) {
 			what := c.method + " " + parameter + "." + name
-			if f := fieldNamed(known, parameter+"."+name); f != nil {
+			if f := known.Named(parameter + "." + name); f != nil {
 				c.im.told(c.at(parameter), what, f, value[name])
 			} else {
 				c.im.note(c.at(parameter), what, "ClusterLoader2 reads no such field and ignores it")
@@ -281,10 +234,10 @@ func (c call) tellInside(m method, parameter string, value any) {
 }
 
 // fieldsOf are the declared fields of a parameter.
-func fieldsOf(all []field, parameter string) []field {
-	var out []field
+func fieldsOf(all kit.Fields, parameter string) kit.Fields {
+	var out kit.Fields
 	for _, f := range all {
-		if strings.HasPrefix(f.name, parameter+".") {
+		if strings.HasPrefix(f.Name, parameter+".") {
 			out = append(out, f)
 		}
 	}

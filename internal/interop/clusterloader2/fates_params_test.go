@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/interop/kit"
 )
 
 // use is a measurement's parameters without the one that is probed: those of
@@ -119,7 +121,7 @@ func TestFatesOfParameters(t *testing.T) {
 	all, values := uses(), paramValues()
 	for _, m := range methods() {
 		plain, ok := all[m.name]
-		if !ok && fieldNamed(m.params, "*") == nil {
+		if !ok && m.params.Named("*") == nil {
 			t.Errorf("%s has no use", m.name)
 			continue
 		}
@@ -127,32 +129,32 @@ func TestFatesOfParameters(t *testing.T) {
 			plain = use{"action: start", "action: gather"}
 		}
 		for _, f := range m.params {
-			t.Run(m.name+" "+f.name, func(t *testing.T) {
-				if f.name == "*" {
+			t.Run(m.name+" "+f.Name, func(t *testing.T) {
+				if f.Name == "*" {
 					tellsOfItself(t, m.name, f, usedIn(m.name, plain))
 					return
 				}
-				value, ok := values[m.name+" "+f.name]
+				value, ok := values[m.name+" "+f.Name]
 				if !ok {
-					value, ok = values[f.name]
+					value, ok = values[f.Name]
 				}
 				if !ok {
 					t.Fatal("no value is known for it")
 				}
 				plain := plain
-				if own, ok := all[m.name+" "+f.name]; ok {
+				if own, ok := all[m.name+" "+f.Name]; ok {
 					plain = own
 				}
 				with := plain
 				f := f
-				parameter, inner, nested := strings.Cut(f.name, ".")
-				if nested && !strings.HasPrefix(f.name, "customThresholds.") {
-					f.name = inner
+				parameter, inner, nested := strings.Cut(f.Name, ".")
+				if nested && !strings.HasPrefix(f.Name, "customThresholds.") {
+					f.Name = inner
 				}
-				if f.when != gather && plain.start != "" {
+				if f.When != gather && plain.start != "" {
 					with.start = laid(plain.start, parameter, value)
 				}
-				if f.when != start && (plain.end != "" || plain.start == "") {
+				if f.When != start && (plain.end != "" || plain.start == "") {
 					with.end = laid(plain.end, parameter, value)
 				}
 				holdsFate(t, f, withConfig(usedIn(m.name, plain)), withConfig(usedIn(m.name, with)), "c.yaml")
@@ -162,14 +164,14 @@ func TestFatesOfParameters(t *testing.T) {
 }
 
 // tellsOfItself holds that a measurement that is not done has a note.
-func tellsOfItself(t *testing.T, name string, f field, config string) {
+func tellsOfItself(t *testing.T, name string, f kit.Field, config string) {
 	t.Helper()
 	_, notes, err := take(t, withConfig(config), "c.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(notes) != 1 || notes[0].Field != name || notes[0].Text != f.text || notes[0].Changes != f.changes {
-		t.Errorf("%+v, want one of %q, changes %v", notes, f.text, f.changes)
+	if len(notes) != 1 || notes[0].Field != name || notes[0].Text != f.Text || notes[0].Changes != f.Changes {
+		t.Errorf("%+v, want one of %q, changes %v", notes, f.Text, f.Changes)
 	}
 }
 

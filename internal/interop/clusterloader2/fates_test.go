@@ -6,10 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
+	"github.com/windtunnel/windtunnel/internal/interop/kit"
+	"github.com/windtunnel/windtunnel/internal/interop/kit/kittest"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -119,8 +120,8 @@ func configProbes() map[string]probe {
 		"tuningSets.steppedLoad": set(qps, "steppedLoad: {burstSize: 5, stepDelay: 1s}"), "tuningSets.steppedLoad.burstSize": changed(qps, "steppedLoad: {burstSize: %s, stepDelay: 1s}", "5", "6"),
 		"tuningSets.steppedLoad.stepDelay": changed(qps, "steppedLoad: {burstSize: 5, stepDelay: %s}", "1s", "0s"),
 		"tuningSets.timeLimitedLoad":       set(qps, "timeLimitedLoad: {timeLimit: 5s}"), "tuningSets.randomizedTimeLimitedLoad": set(qps, "randomizedTimeLimitedLoad: {timeLimit: 5s}"),
-		"tuningSets.timeLimitedLoad, tuningSets.randomizedTimeLimitedLoad.timeLimit": changed(qps, "randomizedTimeLimitedLoad: {timeLimit: %s}", "5s", "6s"),
-		"tuningSets.parallelismLimitedLoad":                                          set(qps, "parallelismLimitedLoad: {parallelismLimit: 5}"), "tuningSets.parallelismLimitedLoad.parallelismLimit": changed(qps, "parallelismLimitedLoad: {parallelismLimit: %s}", "5", "6"),
+		"tuningSets.timeLimitedLoad.timeLimit": changed(qps, "randomizedTimeLimitedLoad: {timeLimit: %s}", "5s", "6s"),
+		"tuningSets.parallelismLimitedLoad":    set(qps, "parallelismLimitedLoad: {parallelismLimit: 5}"), "tuningSets.parallelismLimitedLoad.parallelismLimit": changed(qps, "parallelismLimitedLoad: {parallelismLimit: %s}", "5", "6"),
 		"tuningSets.globalQPSLoad": set(qps, "globalQPSLoad: {qps: 6, burst: 1}"), "tuningSets.globalQPSLoad.qps": changed(qps, "globalQPSLoad: {qps: %s, burst: 1}", "5", "6"),
 		"tuningSets.globalQPSLoad.burst": changed(qps, "globalQPSLoad: {qps: 5, burst: %s}", "1", "3"),
 		"tuningSets.poissonLoad":         set(qps, "poissonLoad: {expectedActionsPerSecond: 5}"), "tuningSets.poissonLoad.expectedActionsPerSecond": changed(qps, "poissonLoad: {expectedActionsPerSecond: %s}", "5", "6"),
@@ -128,7 +129,7 @@ func configProbes() map[string]probe {
 }
 
 // take imports files, the last name first.
-func take(t *testing.T, files map[string]string, start string) ([]byte, []Note, error) {
+func take(t *testing.T, files map[string]string, start string) ([]byte, []kit.Note, error) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "tests")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -151,132 +152,54 @@ func take(t *testing.T, files map[string]string, start string) ([]byte, []Note, 
 }
 
 // holdsFate compares what a field does with its declared fate.
-func holdsFate(t *testing.T, f field, without, with map[string]string, start string) {
+func holdsFate(t *testing.T, f kit.Field, without, with map[string]string, start string) {
 	t.Helper()
 	before, _, err := take(t, without, start)
 	if err != nil {
 		t.Fatalf("without it: %v\n%s", err, without["c.yaml"])
 	}
 	after, notes, err := take(t, with, start)
-	if f.fate == refused {
-		if err == nil || !strings.Contains(err.Error(), "c.yaml:") || !strings.Contains(err.Error(), f.name) {
-			t.Errorf("refused: the error is %v\n%s", err, with["c.yaml"])
-		}
-		return
-	}
-	if err != nil {
-		t.Fatalf("with it: %v\n%s", err, with["c.yaml"])
-	}
-	name := f.name
-	if f.within != "" {
-		name = f.within
-	}
-	at := slices.IndexFunc(notes, func(n Note) bool { return strings.Contains(n.Field+" "+n.Text, name) })
-	switch f.fate {
-	case honored:
-		if bytes.Equal(before, after) {
-			t.Errorf("honored: the scenario is the same\n%s", with["c.yaml"])
-		}
-	case inPart:
-		if bytes.Equal(before, after) && at < 0 {
-			t.Errorf("in part: the scenario is the same and no note names it\n%s", with["c.yaml"])
-		}
-	case noted:
-		if at < 0 {
-			t.Errorf("noted: no note names it: %v\n%s", notes, with["c.yaml"])
-		} else if f.within == "" && notes[at].Changes != f.changes {
-			t.Errorf("noted: changes %v, want %v: %v", notes[at].Changes, f.changes, notes[at])
-		}
-	default:
-		t.Errorf("fate %q", f.fate)
-	}
+	kittest.Holds(t, f, before, after, notes, err)
 }
 
 // TestFatesOfFields sets each field of the config's types.
 func TestFatesOfFields(t *testing.T) {
-	probes := configProbes()
-	for _, of := range configFates() {
-		for _, f := range of.fields {
-			key := of.path + "." + f.name
-			t.Run(key, func(t *testing.T) {
-				if of.path == "suite" {
-					holdsFate(t, f, withConfig(plainConfig), withSuite(f.name), "suite.yaml")
-					return
-				}
-				p, ok := probes[key]
-				if !ok {
-					t.Fatal("no probe sets it")
-				}
-				delete(probes, key)
-				apply := func(s swap) map[string]string {
-					if !strings.Contains(plainConfig, s.old) {
-						t.Fatalf("%q is not in the plain config", s.old)
-					}
-					return withConfig(strings.Replace(plainConfig, s.old, s.new, 1))
-				}
-				holdsFate(t, f, apply(p.without), apply(p.with), "c.yaml")
-			})
+	kittest.Probes(t, configFates(), configProbes(), func(t *testing.T, f kit.Field, p probe) {
+		apply := func(s swap) map[string]string {
+			if !strings.Contains(plainConfig, s.old) {
+				t.Fatalf("%q is not in the plain config", s.old)
+			}
+			return withConfig(strings.Replace(plainConfig, s.old, s.new, 1))
 		}
+		holdsFate(t, f, apply(p.without), apply(p.with), "c.yaml")
+	})
+}
+
+// TestFatesOfSuites sets each field of a suite's scenario.
+func TestFatesOfSuites(t *testing.T) {
+	suites := map[string]string{
+		"suite.identifier": "- {identifier: two, configPath: c.yaml}\n", "suite.configPath": "- {identifier: one, configPath: c2.yaml}\n",
+		"suite.overridePaths": "- {identifier: one, configPath: c.yaml, overridePaths: [o.yaml]}\n",
 	}
-	for key := range probes {
-		t.Errorf("probe %q is of no field", key)
-	}
+	kittest.Probes(t, suiteFates(), suites, func(t *testing.T, f kit.Field, suite string) {
+		with := withConfig(strings.Replace(plainConfig, "qps: 5", "qps: {{DefaultParam .QPS 5}}", 1))
+		with["suite.yaml"] = suite
+		holdsFate(t, f, withConfig(plainConfig), with, "suite.yaml")
+	})
+}
+
+// TestEveryFieldHasAFate holds the tables against the config's types.
+func TestEveryFieldHasAFate(t *testing.T) {
+	kittest.EveryField(t, allFates(), func(f reflect.StructField) string {
+		if f.Name == "Place" || !f.IsExported() {
+			return ""
+		}
+		return lowerFirst(f.Name)
+	}, reflect.TypeFor[suite](), reflect.TypeFor[config](), reflect.TypeFor[module]())
 }
 
 func withConfig(config string) map[string]string {
 	files := configFiles()
 	files["c.yaml"] = config
 	return files
-}
-
-func withSuite(name string) map[string]string {
-	files := withConfig(strings.Replace(plainConfig, "qps: 5", "qps: {{DefaultParam .QPS 5}}", 1))
-	files["suite.yaml"] = map[string]string{
-		"identifier": "- {identifier: two, configPath: c.yaml}\n", "configPath": "- {identifier: one, configPath: c2.yaml}\n",
-		"overridePaths": "- {identifier: one, configPath: c.yaml, overridePaths: [o.yaml]}\n",
-	}[name]
-	return files
-}
-
-// TestEveryFieldHasAFate: a field of the config's types without a declared fate
-// would be dropped or honored without anybody's knowledge.
-func TestEveryFieldHasAFate(t *testing.T) {
-	seen := map[reflect.Type]bool{}
-	var visit func(of reflect.Type)
-	visit = func(of reflect.Type) {
-		for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
-			of = of.Elem()
-		}
-		if of.Kind() != reflect.Struct || seen[of] || of == reflect.TypeFor[params]() || of == reflect.TypeFor[Place]() {
-			return
-		}
-		seen[of] = true
-		for i := range of.NumField() {
-			f := of.Field(i)
-			if f.Name == "Place" {
-				continue
-			}
-			if (&importer{}).fateOf(of, lowerFirst(f.Name)) == nil {
-				t.Errorf("%s.%s has no fate", of.Name(), f.Name)
-			}
-			visit(f.Type)
-		}
-	}
-	visit(reflect.TypeFor[suite]())
-	visit(reflect.TypeFor[config]())
-	visit(reflect.TypeFor[module]())
-	for _, of := range configFates() {
-		if !seen[of.of] {
-			t.Errorf("%s is no type of a config", of.of.Name())
-		}
-		for _, f := range of.fields {
-			found := false
-			for i := range of.of.NumField() {
-				found = found || lowerFirst(of.of.Field(i).Name) == f.name
-			}
-			if !found {
-				t.Errorf("%s has no field %s", of.of.Name(), f.name)
-			}
-		}
-	}
 }

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/windtunnel/windtunnel/internal/interop/kit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -13,9 +14,9 @@ type method struct {
 	// lower adds groups, objectives and measures and returns what is to be
 	// done; since is the mark at which the measurement was started.
 	lower   func(l *lowering, c call, since int) []scenario.Step
-	actions string  // that ClusterLoader2 knows, separated by spaces; empty: it has none
-	begins  bool    // it cannot be gathered unless it was started
-	params  []field // all that it reads; none: it is not done here, and one note says so
+	actions string     // that ClusterLoader2 knows, separated by spaces; empty: it has none
+	begins  bool       // it cannot be gathered unless it was started
+	params  kit.Fields // all that it reads; none: it is not done here, and one note says so
 }
 
 const (
@@ -32,150 +33,150 @@ func methods() []method {
 // measuring are measurements that become objectives and measures.
 func measuring() []method {
 	return []method{
-		{"PodStartupLatency", podStartup, startGather, true, slices.Concat(selecting(start, true), []field{
-			{name: "threshold", fate: honored, when: start, text: "`max` of the objective; 5s by default"},
-			{name: "perc50Threshold", fate: honored, when: start, text: "`max` of an objective on p50"},
-			{name: "perc90Threshold", fate: honored, when: start, text: "`max` of an objective on p90"},
-			{name: "perc99Threshold", fate: honored, when: start, text: "`max` of the objective on p99"},
+		{"PodStartupLatency", podStartup, startGather, true, slices.Concat(selecting(start, true), kit.Fields{
+			{Name: "threshold", Fate: kit.Honored, When: start, Text: "`max` of the objective; 5s by default"},
+			{Name: "perc50Threshold", Fate: kit.Honored, When: start, Text: "`max` of an objective on p50"},
+			{Name: "perc90Threshold", Fate: kit.Honored, When: start, Text: "`max` of an objective on p90"},
+			{Name: "perc99Threshold", Fate: kit.Honored, When: start, Text: "`max` of the objective on p99"},
 		})},
-		{"SchedulingThroughput", schedulingThroughput, startGather, true, slices.Concat(selecting(start, true), []field{
-			{name: "measurmentInterval", fate: honored, when: start, text: "`window` of the objective; 5s by default"},
-			{name: "threshold", fate: honored, when: gather, text: "`min` of the objective"},
-			{name: "enableViolations", fate: honored, when: gather, text: "false: no objective; true by default"},
+		{"SchedulingThroughput", schedulingThroughput, startGather, true, slices.Concat(selecting(start, true), kit.Fields{
+			{Name: "measurmentInterval", Fate: kit.Honored, When: start, Text: "`window` of the objective; 5s by default"},
+			{Name: "threshold", Fate: kit.Honored, When: gather, Text: "`min` of the objective"},
+			{Name: "enableViolations", Fate: kit.Honored, When: gather, Text: "false: no objective; true by default"},
 		})},
-		{"SchedulingThroughputPrometheus", schedulingPrometheus, startGather, false, prometheus([]field{
-			{name: "threshold", fate: honored, when: gather, text: "`min` of the objective"},
+		{"SchedulingThroughputPrometheus", schedulingPrometheus, startGather, false, prometheus(kit.Fields{
+			{Name: "threshold", Fate: kit.Honored, When: gather, Text: "`min` of the objective"},
 		})},
-		{"APIResponsivenessPrometheus", apiResponsiveness, startGather, false, prometheus([]field{
-			{name: "useSimpleLatencyQuery", fate: honored, when: gather, text: "one quantile over the whole time, in place of windows of 5 minutes"},
-			{name: "allowedSlowCalls", fate: honored, when: gather, text: "the objective leaves out kinds of calls of which no more were slow"},
-			{name: "customThresholds", fate: honored, when: gather, text: "objectives of their own"},
-			{name: "customThresholds.resource", fate: honored, when: gather, text: "label of the query"},
-			{name: "customThresholds.subresource", fate: honored, when: gather, text: "label of the query"},
-			{name: "customThresholds.verb", fate: honored, when: gather, text: "label of the query"},
-			{name: "customThresholds.scope", fate: honored, when: gather, text: "label of the query"},
-			{name: "customThresholds.threshold", fate: honored, when: gather, text: "`max`"},
-			{name: "singleResourceThreshold", fate: honored, when: gather, text: "`max` for calls about one object; 1s by default"},
-			{name: "multipleResourcesThreshold", fate: honored, when: gather, text: "`max` for calls about many objects; 30s by default"},
-			{name: "summaryName", fate: noted, text: "`windtunnel export` names the result file"},
+		{"APIResponsivenessPrometheus", apiResponsiveness, startGather, false, prometheus(kit.Fields{
+			{Name: "useSimpleLatencyQuery", Fate: kit.Honored, When: gather, Text: "one quantile over the whole time, in place of windows of 5 minutes"},
+			{Name: "allowedSlowCalls", Fate: kit.Honored, When: gather, Text: "the objective leaves out kinds of calls of which no more were slow"},
+			{Name: "customThresholds", Fate: kit.Honored, When: gather, Text: "objectives of their own"},
+			{Name: "customThresholds.resource", Fate: kit.Honored, When: gather, Text: "label of the query"},
+			{Name: "customThresholds.subresource", Fate: kit.Honored, When: gather, Text: "label of the query"},
+			{Name: "customThresholds.verb", Fate: kit.Honored, When: gather, Text: "label of the query"},
+			{Name: "customThresholds.scope", Fate: kit.Honored, When: gather, Text: "label of the query"},
+			{Name: "customThresholds.threshold", Fate: kit.Honored, When: gather, Text: "`max`"},
+			{Name: "singleResourceThreshold", Fate: kit.Honored, When: gather, Text: "`max` for calls about one object; 1s by default"},
+			{Name: "multipleResourcesThreshold", Fate: kit.Honored, When: gather, Text: "`max` for calls about many objects; 30s by default"},
+			{Name: "summaryName", Fate: kit.Noted, Text: "`windtunnel export` names the result file"},
 		})},
-		{"GenericPrometheusQuery", genericQuery, startGather, false, prometheus([]field{
-			{name: "metricName", fate: honored, text: "`name`"},
-			{name: "metricVersion", fate: noted, usual: "v1", text: "`windtunnel export` writes version v1"},
-			{name: "unit", fate: honored, text: "`unit`"},
-			{name: "dimensions", fate: noted, text: "every series of the answer is judged, with all of its labels"},
-			{name: "queries", fate: honored, text: "an objective where a threshold is enforced, else a measure"},
-			{name: "queries.name", fate: honored, text: "`name`, after metricName"},
-			{name: "queries.query", fate: honored, text: "`query`"},
-			{name: "queries.threshold", fate: honored, text: "`max`, where violations are enabled"},
-			{name: "queries.lowerBound", fate: honored, text: "true: the threshold is `min`"},
-			{name: "queries.requireSamples", fate: noted, usual: "false", changes: true, text: "an objective without an answer is unknown in any case; a measure without one is left out"},
+		{"GenericPrometheusQuery", genericQuery, startGather, false, prometheus(kit.Fields{
+			{Name: "metricName", Fate: kit.Honored, Text: "`name`"},
+			{Name: "metricVersion", Fate: kit.Noted, Usual: "v1", Text: "`windtunnel export` writes version v1"},
+			{Name: "unit", Fate: kit.Honored, Text: "`unit`"},
+			{Name: "dimensions", Fate: kit.Noted, Text: "every series of the answer is judged, with all of its labels"},
+			{Name: "queries", Fate: kit.Honored, Text: "an objective where a threshold is enforced, else a measure"},
+			{Name: "queries.name", Fate: kit.Honored, Text: "`name`, after metricName"},
+			{Name: "queries.query", Fate: kit.Honored, Text: "`query`"},
+			{Name: "queries.threshold", Fate: kit.Honored, Text: "`max`, where violations are enabled"},
+			{Name: "queries.lowerBound", Fate: kit.Honored, Text: "true: the threshold is `min`"},
+			{Name: "queries.requireSamples", Fate: kit.Noted, Usual: "false", Changes: true, Text: "an objective without an answer is unknown in any case; a measure without one is left out"},
 		})},
-		{"APIAvailability", apiAvailability, "start pause unpause gather", false, []field{
-			{name: "pollFrequency", fate: noted, when: start, text: "the API server is read as often as its metrics are, not at this interval"},
-			{name: "threshold", fate: honored, when: start, text: "`min` of the objective, in percent"},
-			{name: "useHostInternalIPs", fate: noted, usual: "false", when: start, text: "the plane has one API server: hosts are not asked one by one"},
-			{name: "useHostPublicIPs", fate: noted, usual: "false", when: start, text: "the plane has one API server: hosts are not asked one by one"},
-			{name: "hostPollTimeoutSeconds", fate: noted, when: start, text: "the plane has one API server: hosts are not asked one by one"},
-			{name: "hostPollExecTimeoutSeconds", fate: noted, when: start, text: "the plane has one API server: hosts are not asked one by one"},
+		{"APIAvailability", apiAvailability, "start pause unpause gather", false, kit.Fields{
+			{Name: "pollFrequency", Fate: kit.Noted, When: start, Text: "the API server is read as often as its metrics are, not at this interval"},
+			{Name: "threshold", Fate: kit.Honored, When: start, Text: "`min` of the objective, in percent"},
+			{Name: "useHostInternalIPs", Fate: kit.Noted, Usual: "false", When: start, Text: "the plane has one API server: hosts are not asked one by one"},
+			{Name: "useHostPublicIPs", Fate: kit.Noted, Usual: "false", When: start, Text: "the plane has one API server: hosts are not asked one by one"},
+			{Name: "hostPollTimeoutSeconds", Fate: kit.Noted, When: start, Text: "the plane has one API server: hosts are not asked one by one"},
+			{Name: "hostPollExecTimeoutSeconds", Fate: kit.Noted, When: start, Text: "the plane has one API server: hosts are not asked one by one"},
 		}},
-		{"Timer", timer, "start stop gather", false, []field{{name: "label", fate: honored, text: "name of the measure"}}},
-		{"PrometheusSchedulingMetrics", schedulingMetrics, startGather, false, slices.Concat([]field{unbounded()}, prometheus(nil)[1:])},
-		{"SchedulingMetrics", schedulingMetrics, "reset start gather", false, []field{
-			{name: "labelSelector", fate: noted, text: "the scheduler's metrics are those of all pods"}, unbounded(),
+		{"Timer", timer, "start stop gather", false, kit.Fields{{Name: "label", Fate: kit.Honored, Text: "name of the measure"}}},
+		{"PrometheusSchedulingMetrics", schedulingMetrics, startGather, false, slices.Concat(kit.Fields{unbounded()}, prometheus(nil)[1:])},
+		{"SchedulingMetrics", schedulingMetrics, "reset start gather", false, kit.Fields{
+			{Name: "labelSelector", Fate: kit.Noted, Text: "the scheduler's metrics are those of all pods"}, unbounded(),
 		}},
-		{"SLOMeasurement", sloMeasurement, startGather, false, prometheus([]field{
-			{name: "threshold", fate: honored, when: gather, text: "`min` of the objective"},
-			{name: "overrides", fate: honored, text: "parameters of SchedulingThroughputPrometheus; those of DnsLookupLatency have no effect"},
-			{name: "checkProbesReadyTimeout", fate: noted, text: "it is a parameter of DnsLookupLatency, which is left out"},
-			{name: "replicasPerProbe", fate: noted, text: "it is a parameter of DnsLookupLatency, which is left out"},
+		{"SLOMeasurement", sloMeasurement, startGather, false, prometheus(kit.Fields{
+			{Name: "threshold", Fate: kit.Honored, When: gather, Text: "`min` of the objective"},
+			{Name: "overrides", Fate: kit.Honored, Text: "parameters of SchedulingThroughputPrometheus; those of DnsLookupLatency have no effect"},
+			{Name: "checkProbesReadyTimeout", Fate: kit.Noted, Text: "it is a parameter of DnsLookupLatency, which is left out"},
+			{Name: "replicasPerProbe", Fate: kit.Noted, Text: "it is a parameter of DnsLookupLatency, which is left out"},
 		})},
-		{"JobLifecycleLatency", jobLifecycle, startGather, true, slices.Concat(selecting(start, true), []field{
-			{name: "timeout", fate: honored, when: gather, text: "`within` of the wait for the jobs to complete; 10m by default"},
+		{"JobLifecycleLatency", jobLifecycle, startGather, true, slices.Concat(selecting(start, true), kit.Fields{
+			{Name: "timeout", Fate: kit.Honored, When: gather, Text: "`within` of the wait for the jobs to complete; 10m by default"},
 		})},
-		{"ResourceClaimAllocationLatency", claimAllocation, startGather, true, slices.Concat(selecting(start, true), []field{
-			{name: "threshold", fate: honored, when: start, text: "`max` of the objective; 5m by default"},
-			{name: "perc50Threshold", fate: honored, when: start, text: "`max` of an objective on p50"},
-			{name: "perc90Threshold", fate: honored, when: start, text: "`max` of an objective on p90"},
-			{name: "perc99Threshold", fate: honored, when: start, text: "`max` of the objective on p99"},
+		{"ResourceClaimAllocationLatency", claimAllocation, startGather, true, slices.Concat(selecting(start, true), kit.Fields{
+			{Name: "threshold", Fate: kit.Honored, When: start, Text: "`max` of the objective; 5m by default"},
+			{Name: "perc50Threshold", Fate: kit.Honored, When: start, Text: "`max` of an objective on p50"},
+			{Name: "perc90Threshold", Fate: kit.Honored, When: start, Text: "`max` of an objective on p90"},
+			{Name: "perc99Threshold", Fate: kit.Honored, When: start, Text: "`max` of the objective on p99"},
 		})},
 	}
 }
 
 // selecting are the parameters that select objects.
-func selecting(when string, namespaced bool) []field {
-	out := []field{{name: "labelSelector", fate: honored, when: when, text: "`selector`"}}
+func selecting(when string, namespaced bool) kit.Fields {
+	out := kit.Fields{{Name: "labelSelector", Fate: kit.Honored, When: when, Text: "`selector`"}}
 	if namespaced {
-		out = append(out, field{name: "namespace", fate: honored, when: when, text: "`namespace`"})
+		out = append(out, kit.Field{Name: "namespace", Fate: kit.Honored, When: when, Text: "`namespace`"})
 	} else {
-		out = append(out, field{name: "namespace", fate: noted, when: when, text: "the objects are outside of namespaces: it has no effect"})
+		out = append(out, kit.Field{Name: "namespace", Fate: kit.Noted, When: when, Text: "the objects are outside of namespaces: it has no effect"})
 	}
-	return append(out, field{name: "fieldSelector", fate: noted, when: when, changes: true, text: "objects are selected by labels only, not by fieldSelector"})
+	return append(out, kit.Field{Name: "fieldSelector", Fate: kit.Noted, When: when, Changes: true, Text: "objects are selected by labels only, not by fieldSelector"})
 }
 
 // unbounded is the fate of enableViolations where no bound belongs to it.
-func unbounded() field {
-	return field{name: "enableViolations", fate: noted, usual: "false", text: "no bound belongs to this measurement"}
+func unbounded() kit.Field {
+	return kit.Field{Name: "enableViolations", Fate: kit.Noted, Usual: "false", Text: "no bound belongs to this measurement"}
 }
 
 // prometheus are the parameters of a measurement by PromQL.
-func prometheus(own []field) []field {
+func prometheus(own kit.Fields) kit.Fields {
 	return append(own,
-		field{name: "enableViolations", fate: honored, when: gather, text: "true: an objective; false by default"},
-		field{name: "prometheusClient", fate: noted, usual: "inCluster", changes: true, text: "a cloud's own Prometheus is not asked; the run's series answer"},
+		kit.Field{Name: "enableViolations", Fate: kit.Honored, When: gather, Text: "true: an objective; false by default"},
+		kit.Field{Name: "prometheusClient", Fate: kit.Noted, Usual: "inCluster", Changes: true, Text: "a cloud's own Prometheus is not asked; the run's series answer"},
 	)
 }
 
 // waits are the measurements that wait.
 func waits() []method {
-	timeout := func(text string) field {
-		return field{name: "timeout", fate: honored, text: "`within`; " + text + " by default"}
+	timeout := func(text string) kit.Field {
+		return kit.Field{Name: "timeout", Fate: kit.Honored, Text: "`within`; " + text + " by default"}
 	}
-	interval := field{name: "refreshInterval", fate: noted, text: "waits follow a watch and need no interval"}
+	interval := kit.Field{Name: "refreshInterval", Fate: kit.Noted, Text: "waits follow a watch and need no interval"}
 	return []method{
-		{"WaitForControlledPodsRunning", waitControlled, "start gather stop", true, slices.Concat(selecting(start, true), []field{
-			{name: "apiVersion", fate: honored, when: start, text: "`objects`"},
-			{name: "kind", fate: honored, when: start, text: "`objects`"},
-			{name: "operationTimeout", fate: honored, when: start, text: "`within`; 10m by default, and twice as long for a deletion unless CL2_WAIT_FOR_CONTROLLED_PODS_USE_EXACT_OPERATION_TIMEOUT is set"},
-			{name: "checkIfPodsAreUpdated", fate: honored, when: start, text: "part of `condition`"},
-			{name: "countErrorMargin", fate: honored, when: start, text: "part of `condition`"},
-			{name: "syncTimeout", fate: noted, when: gather, text: "the wait needs no informer of its own"},
+		{"WaitForControlledPodsRunning", waitControlled, "start gather stop", true, slices.Concat(selecting(start, true), kit.Fields{
+			{Name: "apiVersion", Fate: kit.Honored, When: start, Text: "`objects`"},
+			{Name: "kind", Fate: kit.Honored, When: start, Text: "`objects`"},
+			{Name: "operationTimeout", Fate: kit.Honored, When: start, Text: "`within`; 10m by default, and twice as long for a deletion unless CL2_WAIT_FOR_CONTROLLED_PODS_USE_EXACT_OPERATION_TIMEOUT is set"},
+			{Name: "checkIfPodsAreUpdated", Fate: kit.Honored, When: start, Text: "part of `condition`"},
+			{Name: "countErrorMargin", Fate: kit.Honored, When: start, Text: "part of `condition`"},
+			{Name: "syncTimeout", Fate: kit.Noted, When: gather, Text: "the wait needs no informer of its own"},
 		})},
-		{"WaitForRunningPods", waitRunningPods, "", false, slices.Concat(selecting("", true), []field{
-			{name: "desiredPodCount", fate: honored, text: "`count`"},
+		{"WaitForRunningPods", waitRunningPods, "", false, slices.Concat(selecting("", true), kit.Fields{
+			{Name: "desiredPodCount", Fate: kit.Honored, Text: "`count`"},
 			timeout("1m"), interval,
-			{name: "isFatal", fate: honored, text: "`onFailure: stop`"},
+			{Name: "isFatal", Fate: kit.Honored, Text: "`onFailure: stop`"},
 		})},
-		{"WaitForGenericK8sObjects", waitGeneric, "", false, []field{
-			{name: "objectGroup", fate: honored, text: "`objects`"},
-			{name: "objectVersion", fate: honored, text: "`objects`"},
-			{name: "objectResource", fate: honored, text: "`objects`"},
-			{name: "namespaceRange", fate: honored, text: "`namespace`: one, or all of the scenario's"},
-			{name: "namespaceRange.min", fate: inPart, text: "a range that is neither one namespace nor all of them has a note"},
-			{name: "namespaceRange.max", fate: inPart, text: "a range that is neither one namespace nor all of them has a note"},
-			{name: "namespaceRange.prefix", fate: inPart, text: "a range of other namespaces has a note"},
-			{name: "namespaceRange.allNamespaces", fate: honored, text: "`namespace: \"*\"`"},
-			{name: "labelSelector", fate: honored, text: "`selector`"},
-			{name: "successfulConditions", fate: honored, text: "`condition`"},
-			{name: "failedConditions", fate: inPart, text: "objects that failed count; with maxFailedObjectCount above 0 that many of them"},
-			{name: "minDesiredObjectCount", fate: honored, text: "`count`"},
-			{name: "maxFailedObjectCount", fate: inPart, text: "0: failed objects do not count; above 0: they count, and there is a note"},
+		{"WaitForGenericK8sObjects", waitGeneric, "", false, kit.Fields{
+			{Name: "objectGroup", Fate: kit.Honored, Text: "`objects`"},
+			{Name: "objectVersion", Fate: kit.Honored, Text: "`objects`"},
+			{Name: "objectResource", Fate: kit.Honored, Text: "`objects`"},
+			{Name: "namespaceRange", Fate: kit.Honored, Text: "`namespace`: one, or all of the scenario's"},
+			{Name: "namespaceRange.min", Fate: kit.InPart, Text: "a range that is neither one namespace nor all of them has a note"},
+			{Name: "namespaceRange.max", Fate: kit.InPart, Text: "a range that is neither one namespace nor all of them has a note"},
+			{Name: "namespaceRange.prefix", Fate: kit.InPart, Text: "a range of other namespaces has a note"},
+			{Name: "namespaceRange.allNamespaces", Fate: kit.Honored, Text: "`namespace: \"*\"`"},
+			{Name: "labelSelector", Fate: kit.Honored, Text: "`selector`"},
+			{Name: "successfulConditions", Fate: kit.Honored, Text: "`condition`"},
+			{Name: "failedConditions", Fate: kit.InPart, Text: "objects that failed count; with maxFailedObjectCount above 0 that many of them"},
+			{Name: "minDesiredObjectCount", Fate: kit.Honored, Text: "`count`"},
+			{Name: "maxFailedObjectCount", Fate: kit.InPart, Text: "0: failed objects do not count; above 0: they count, and there is a note"},
 			timeout("30m"), interval,
 		}},
-		{"WaitForFinishedJobs", waitFinishedJobs, startGather, true, slices.Concat(selecting(start, true), []field{
-			{name: "timeout", fate: honored, when: gather, text: "`within`; 10m by default"},
+		{"WaitForFinishedJobs", waitFinishedJobs, startGather, true, slices.Concat(selecting(start, true), kit.Fields{
+			{Name: "timeout", Fate: kit.Honored, When: gather, Text: "`within`; 10m by default"},
 		})},
-		{"WaitForNodes", waitNodes, "", false, slices.Concat(selecting("", false), []field{
-			{name: "minDesiredNodeCount", fate: honored, text: "`count`"},
-			{name: "maxDesiredNodeCount", fate: refused, text: "fewer than the simulated nodes without a selector: an error, since the wait cannot end; with a selector a note"},
+		{"WaitForNodes", waitNodes, "", false, slices.Concat(selecting("", false), kit.Fields{
+			{Name: "minDesiredNodeCount", Fate: kit.Honored, Text: "`count`"},
+			{Name: "maxDesiredNodeCount", Fate: kit.Refused, Text: "fewer than the simulated nodes without a selector: an error, since the wait cannot end; with a selector a note"},
 			timeout("30m"), interval,
 		})},
-		{"WaitForBoundPVCs", waitPhase("persistentvolumeclaims", "desiredPVCCount"), "", false, slices.Concat(selecting("", true), []field{
-			{name: "desiredPVCCount", fate: honored, text: "`count`"}, timeout("1m"), interval,
+		{"WaitForBoundPVCs", waitPhase("persistentvolumeclaims", "desiredPVCCount"), "", false, slices.Concat(selecting("", true), kit.Fields{
+			{Name: "desiredPVCCount", Fate: kit.Honored, Text: "`count`"}, timeout("1m"), interval,
 		})},
-		{"WaitForAvailablePVs", waitPhase("persistentvolumes", "desiredPVCount"), "", false, slices.Concat(selecting("", false), []field{
-			{name: "desiredPVCount", fate: honored, text: "`count`"},
-			{name: "provisioner", fate: noted, changes: true, text: "all volumes that the labels select are counted, whatever their provisioner"},
+		{"WaitForAvailablePVs", waitPhase("persistentvolumes", "desiredPVCount"), "", false, slices.Concat(selecting("", false), kit.Fields{
+			{Name: "desiredPVCount", Fate: kit.Honored, Text: "`count`"},
+			{Name: "provisioner", Fate: kit.Noted, Changes: true, Text: "all volumes that the labels select are counted, whatever their provisioner"},
 			timeout("1m"), interval,
 		})},
 	}
@@ -184,37 +185,29 @@ func waits() []method {
 // acting are the measurements that do something.
 func acting() []method {
 	return []method{
-		{"Sleep", sleep, "", false, []field{{name: "duration", fate: honored, text: "`pause`"}}},
-		{"Exec", execute, "", false, []field{
-			{name: "command", fate: honored, text: "`command`"},
-			{name: "name", fate: honored, text: "older form of `command`"},
-			{name: "args", fate: honored, text: "older form of `command`"},
-			{name: "timeout", fate: honored, text: "`timeout`; 1h by default"},
-			{name: "retries", fate: noted, usual: "1", changes: true, text: "the command runs once; it is not tried again when it fails"},
-			{name: "backoffDelay", fate: noted, text: "the command runs once; there is no delay before a second try"},
+		{"Sleep", sleep, "", false, kit.Fields{{Name: "duration", Fate: kit.Honored, Text: "`pause`"}}},
+		{"Exec", execute, "", false, kit.Fields{
+			{Name: "command", Fate: kit.Honored, Text: "`command`"},
+			{Name: "name", Fate: kit.Honored, Text: "older form of `command`"},
+			{Name: "args", Fate: kit.Honored, Text: "older form of `command`"},
+			{Name: "timeout", Fate: kit.Honored, Text: "`timeout`; 1h by default"},
+			{Name: "retries", Fate: kit.Noted, Usual: "1", Changes: true, Text: "the command runs once; it is not tried again when it fails"},
+			{Name: "backoffDelay", Fate: kit.Noted, Text: "the command runs once; there is no delay before a second try"},
 		}},
 		{"ChaosMonkey", chaosMethod, "start stop", false, startedWith(chaosFields())},
-		{"RestartApiserver", restartServer, "", false, []field{
-			{name: "downSeconds", fate: honored, text: "`for`; 30 by default"},
-			{name: "readyTimeout", fate: noted, text: "the step ends when the API server runs again"},
+		{"RestartApiserver", restartServer, "", false, kit.Fields{
+			{Name: "downSeconds", Fate: kit.Honored, Text: "`for`; 30 by default"},
+			{Name: "readyTimeout", Fate: kit.Noted, Text: "the step ends when the API server runs again"},
 		}},
 	}
 }
 
 // startedWith are parameters that are read with action: start.
-func startedWith(fields []field) []field {
+func startedWith(fields kit.Fields) kit.Fields {
 	for i := range fields {
-		fields[i].when = start
+		fields[i].When = start
 	}
 	return fields
-}
-
-func names(fields []field) []string {
-	var out []string
-	for _, f := range fields {
-		out = append(out, f.name)
-	}
-	return out
 }
 
 func sortedNames(values map[string]any) []string { return slices.Sorted(maps.Keys(values)) }

@@ -1,6 +1,7 @@
 package clusterloader2
 
 import (
+	"github.com/windtunnel/windtunnel/internal/interop/kit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -14,8 +15,8 @@ const (
 // reported are measurements whose numbers are in every run, or which have no
 // subject here. One note says so.
 func reported() []method {
-	constraints := field{name: "resourceConstraints", fate: noted, changes: true, text: "the constraints are not checked: they bound system pods, of which there are none"}
-	restarts := field{name: "enableRestartCountCheck", fate: noted, usual: "false", text: "restarts are not counted: the components are not pods here, and one that dies ends the run"}
+	constraints := kit.Field{Name: "resourceConstraints", Fate: kit.Noted, Changes: true, Text: "the constraints are not checked: they bound system pods, of which there are none"}
+	restarts := kit.Field{Name: "enableRestartCountCheck", Fate: kit.Noted, Usual: "false", Text: "restarts are not counted: the components are not pods here, and one that dies ends the run"}
 	return []method{
 		report("TestMetrics", "CPU and memory of every component, their metrics and those of etcd are recorded in every run; there are no system pods whose restarts could be counted, and no profiles are taken", constraints, restarts),
 		report("ResourceUsageSummary", "CPU and memory of every component are recorded in every run", constraints),
@@ -57,12 +58,12 @@ func missed() []method {
 }
 
 // anyOther stands for all parameters that the one note of a measurement is about.
-func anyOther(text string, changes bool) field {
-	return field{name: "*", fate: noted, text: text, changes: changes}
+func anyOther(text string, changes bool) kit.Field {
+	return kit.Field{Name: "*", Fate: kit.Noted, Text: text, Changes: changes}
 }
 
 // report notes once what is measured in another way.
-func report(name, text string, params ...field) method {
+func report(name, text string, params ...kit.Field) method {
 	return method{name: name, params: append(params, anyOther(text, false)), lower: func(_ *lowering, c call, _ int) []scenario.Step {
 		c.note("%s", text)
 		return nil
@@ -72,7 +73,7 @@ func report(name, text string, params ...field) method {
 // missing notes what cannot be measured. Where the config bounds it, there is
 // an objective, and it is unknown.
 func missing(name, why string, load bool) method {
-	return method{name: name, params: []field{anyOther(why, load)}, lower: func(l *lowering, c call, _ int) []scenario.Step {
+	return method{name: name, params: kit.Fields{anyOther(why, load)}, lower: func(l *lowering, c call, _ int) []scenario.Step {
 		if load {
 			c.differs("%s", why)
 		} else {

@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/windtunnel/windtunnel/internal/interop/kit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
 // imported is what becomes of a config whose templates are in testdata.
-func imported(t *testing.T, config string) (*scenario.Scenario, []Note) {
+func imported(t *testing.T, config string) (*scenario.Scenario, []kit.Note) {
 	t.Helper()
 	s, notes, err := convert("testdata/c.yml", []byte(config), Options{})
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/windtunnel/windtunnel/internal/interop/kit"
 	"github.com/windtunnel/windtunnel/internal/text"
 	"github.com/windtunnel/windtunnel/internal/text/linemap"
 	"github.com/windtunnel/windtunnel/internal/text/strictyaml"
@@ -27,11 +28,11 @@ const (
 type decoder struct {
 	*strictyaml.Decoder
 	*findings
-	fates map[place]*field
+	fates kit.Table
 }
 
 func newDecoder(f *findings, source *linemap.Text) *decoder {
-	d := &decoder{findings: f, fates: fatesByPlace()}
+	d := &decoder{findings: f, fates: allFates()}
 	tooMany := fmt.Sprintf("more than %d values or %d levels", maxValues, maxDepth)
 	d.Decoder = &strictyaml.Decoder{
 		Lines: map[string]int{}, Budget: maxValues, MaxDepth: maxDepth,
@@ -67,13 +68,9 @@ func begin(_ *yaml.Node, v reflect.Value, p strictyaml.Place) {
 // after notes a field that is set and cannot be honoured.
 func (d *decoder) after(parent reflect.Value, f reflect.StructField, k *yaml.Node, p strictyaml.Place) {
 	name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
-	one := d.fates[place{parent.Type(), name}]
-	switch {
-	case !one.asks(parent.FieldByIndex(f.Index)):
-	case one.changes:
-		d.alters(d.Line(k), p.Name, "%s", one.text)
-	default:
-		d.note(d.Line(k), p.Name, "%s", one.text)
+	one, value := d.fates.Of(parent.Type(), name), parent.FieldByIndex(f.Index)
+	if !value.IsZero() && one.Asks(value.Interface()) {
+		d.notes.Add(kit.Note{File: d.file, Line: d.Line(k), Field: p.Name, Text: one.Text, Changes: one.Changes})
 	}
 }
 

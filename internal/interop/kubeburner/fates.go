@@ -1,311 +1,260 @@
 package kubeburner
 
-import (
-	"fmt"
-	"reflect"
-)
-
-// fate is what becomes of a field of a config.
-type fate string
-
-const (
-	honored fate = "honored" // the scenario does what the field says
-	inPart  fate = "in part" // it does so but for what the text says; a note follows where that matters
-	noted   fate = "noted"   // the scenario does not do it; a note says so
-)
-
-// field is the declared fate of one field of a config's types.
-type field struct {
-	name    string
-	fate    fate
-	text    string // what it becomes; of a noted one the sentence of its note
-	usual   string // of a noted one: the value that asks for nothing and so has no note
-	changes bool   // noted: what is left out changes the load or the verdict
-	own     bool   // noted: the importer says it where it knows more
-}
-
-// typeFates are the fates of the fields of one type.
-type typeFates struct {
-	of     reflect.Type
-	path   string // where a config has it
-	fields []field
-}
-
-// place names a field of a type.
-type place struct {
-	of   reflect.Type
-	name string
-}
-
-// fatesByPlace are all fates, to be looked up.
-func fatesByPlace() map[place]*field {
-	out := map[place]*field{}
-	for _, t := range allFates() {
-		for i := range t.fields {
-			out[place{t.of, t.fields[i].name}] = &t.fields[i]
-		}
-	}
-	return out
-}
-
-// asks tells whether a value of a noted field asks for something.
-func (f *field) asks(v reflect.Value) bool {
-	return f != nil && f.fate == noted && !f.own && !v.IsZero() && (f.usual == "" || fmt.Sprint(v.Interface()) != f.usual)
-}
+import "github.com/windtunnel/windtunnel/internal/interop/kit"
 
 // allFates are all fields of a config and of its profiles.
-func allFates() []typeFates {
-	var out []typeFates
-	for _, some := range [][]typeFates{configFates(), measurementFates(), jobFates(), partFates(), objectFates(), profileFates()} {
+func allFates() kit.Table {
+	var out kit.Table
+	for _, some := range []kit.Table{configFates(), measurementFates(), jobFates(), partFates(), objectFates(), profileFates()} {
 		out = append(out, some...)
 	}
 	return out
 }
 
 // configFates are those of a config as a whole.
-func configFates() []typeFates {
-	return []typeFates{
-		{reflect.TypeFor[config](), "", []field{
-			{name: "metricsEndpoints", fate: honored, text: "`measures` and `objectives` of its profiles"},
-			{name: "indexers", fate: noted, text: "documents are written by `windtunnel export`, wherever it is told to"},
-			{name: "global", fate: honored, text: "see its fields"},
-			{name: "jobs", fate: honored, text: "`steps`"},
-		}},
-		{reflect.TypeFor[endpoint](), "metricsEndpoints", []field{
-			{name: "endpoint", fate: noted, text: "metrics are answered from windtunnel's own series, not asked of a Prometheus server"},
-			{name: "prometheusURL", fate: noted, text: "metrics are answered from windtunnel's own series, not asked of a Prometheus server"},
-			{name: "step", fate: inPart, text: "the step of its queries; without it 5 s, because a query of 30 s sees nothing of a short job"},
-			{name: "token", fate: noted, text: "no server is asked"},
-			{name: "username", fate: noted, text: "no server is asked"},
-			{name: "password", fate: noted, text: "no server is asked"},
-			{name: "skipTLSVerify", fate: noted, text: "no server is asked"},
-			{name: "alias", fate: noted, text: "there is one store of metrics: an alias chooses nothing"},
-			{name: "metrics", fate: honored, text: "`measures`"},
-			{name: "alerts", fate: honored, text: "`objectives`; `info` and `warning` are `measures`"},
-			{name: "indexer", fate: noted, text: "documents are written by `windtunnel export`, wherever it is told to", own: true},
-		}},
-		{reflect.TypeFor[indexer](), "metricsEndpoints.indexer", []field{
-			{name: "type", fate: noted, text: "documents are written by `windtunnel export`, wherever it is told to"},
-			{name: "esServers", fate: noted, text: "nothing is sent to Elasticsearch or OpenSearch; `windtunnel export` writes the documents as files"},
-			{name: "defaultIndex", fate: noted, text: "documents are written by `windtunnel export`, wherever it is told to"},
-			{name: "insecureSkipVerify", fate: noted, text: "no server is asked"},
-			{name: "metricsDirectory", fate: noted, text: "`windtunnel export` says where documents are written"},
-			{name: "createTarball", fate: noted, text: "no tarball is made"},
-			{name: "tarballName", fate: noted, text: "no tarball is made"},
-		}},
-		{reflect.TypeFor[global](), "global", []field{
-			{name: "measurements", fate: honored, text: "`objectives` of the jobs that make such objects"},
-			{name: "requestTimeout", fate: honored, text: "`timeout` of the calls"},
-			{name: "gc", fate: honored, text: "deletions after the last job"},
-			{name: "gcMetrics", fate: noted, text: "metrics are collected from the first moment of a run to its last"},
-			{name: "gcTimeout", fate: honored, text: "`within` of the wait for deleted namespaces"},
-			{name: "waitWhenFinished", fate: honored, text: "waits after the last job, in place of those of jobs"},
-			{name: "clusterHealth", fate: noted, text: "the fleet's nodes are ready before the first step; nothing else is asked of the cluster's health"},
-			{name: "timeout", fate: honored, text: "`within` of waits without `maxWaitTimeout`"},
-			{name: "functionTemplates", fate: honored, text: "definitions behind the bodies that call them"},
-			{name: "deletionStrategy", fate: honored, text: "`gvr`: objects are deleted before their namespaces"},
-			{name: "indexerConfig", fate: noted, text: "a field of kube-burner v1: documents are written by `windtunnel export`, wherever it is told to"},
-			{name: "prometheusURL", fate: noted, text: "a field of kube-burner v1: metrics are answered from windtunnel's own series"},
-			{name: "bearerToken", fate: noted, text: "a field of kube-burner v1: no server is asked"},
-			{name: "metricsProfile", fate: noted, text: "a field of kube-burner v1: name the file in metricsEndpoints"},
-			{name: "alertProfile", fate: noted, text: "a field of kube-burner v1: its alerts are not judged; name the file in metricsEndpoints", changes: true},
-			{name: "writeToFile", fate: noted, text: "a field of kube-burner v1: documents are written by `windtunnel export`, wherever it is told to"},
-			{name: "metricsDirectory", fate: noted, text: "a field of kube-burner v1: documents are written by `windtunnel export`, wherever it is told to"},
-		}},
+func configFates() kit.Table {
+	return kit.Table{
+		kit.Of[config]("", kit.Fields{
+			{Name: "metricsEndpoints", Fate: kit.Honored, Text: "`measures` and `objectives` of its profiles"},
+			{Name: "indexers", Fate: kit.Noted, Text: "documents are written by `windtunnel export`, wherever it is told to"},
+			{Name: "global", Fate: kit.Honored, Text: "see its fields"},
+			{Name: "jobs", Fate: kit.Honored, Text: "`steps`"},
+		}),
+		kit.Of[endpoint]("metricsEndpoints", kit.Fields{
+			{Name: "endpoint", Fate: kit.Noted, Text: "metrics are answered from windtunnel's own series, not asked of a Prometheus server"},
+			{Name: "prometheusURL", Fate: kit.Noted, Text: "metrics are answered from windtunnel's own series, not asked of a Prometheus server"},
+			{Name: "step", Fate: kit.InPart, Text: "the step of its queries; without it 5 s, because a query of 30 s sees nothing of a short job"},
+			{Name: "token", Fate: kit.Noted, Text: "no server is asked"},
+			{Name: "username", Fate: kit.Noted, Text: "no server is asked"},
+			{Name: "password", Fate: kit.Noted, Text: "no server is asked"},
+			{Name: "skipTLSVerify", Fate: kit.Noted, Text: "no server is asked"},
+			{Name: "alias", Fate: kit.Noted, Text: "there is one store of metrics: an alias chooses nothing"},
+			{Name: "metrics", Fate: kit.Honored, Text: "`measures`"},
+			{Name: "alerts", Fate: kit.Honored, Text: "`objectives`; `info` and `warning` are `measures`"},
+			{Name: "indexer", Fate: kit.Noted, Text: "documents are written by `windtunnel export`, wherever it is told to", Own: true},
+		}),
+		kit.Of[indexer]("metricsEndpoints.indexer", kit.Fields{
+			{Name: "type", Fate: kit.Noted, Text: "documents are written by `windtunnel export`, wherever it is told to"},
+			{Name: "esServers", Fate: kit.Noted, Text: "nothing is sent to Elasticsearch or OpenSearch; `windtunnel export` writes the documents as files"},
+			{Name: "defaultIndex", Fate: kit.Noted, Text: "documents are written by `windtunnel export`, wherever it is told to"},
+			{Name: "insecureSkipVerify", Fate: kit.Noted, Text: "no server is asked"},
+			{Name: "metricsDirectory", Fate: kit.Noted, Text: "`windtunnel export` says where documents are written"},
+			{Name: "createTarball", Fate: kit.Noted, Text: "no tarball is made"},
+			{Name: "tarballName", Fate: kit.Noted, Text: "no tarball is made"},
+		}),
+		kit.Of[global]("global", kit.Fields{
+			{Name: "measurements", Fate: kit.Honored, Text: "`objectives` of the jobs that make such objects"},
+			{Name: "requestTimeout", Fate: kit.Honored, Text: "`timeout` of the calls"},
+			{Name: "gc", Fate: kit.Honored, Text: "deletions after the last job"},
+			{Name: "gcMetrics", Fate: kit.Noted, Text: "metrics are collected from the first moment of a run to its last"},
+			{Name: "gcTimeout", Fate: kit.Honored, Text: "`within` of the wait for deleted namespaces"},
+			{Name: "waitWhenFinished", Fate: kit.Honored, Text: "waits after the last job, in place of those of jobs"},
+			{Name: "clusterHealth", Fate: kit.Noted, Text: "the fleet's nodes are ready before the first step; nothing else is asked of the cluster's health"},
+			{Name: "timeout", Fate: kit.Honored, Text: "`within` of waits without `maxWaitTimeout`"},
+			{Name: "functionTemplates", Fate: kit.Honored, Text: "definitions behind the bodies that call them"},
+			{Name: "deletionStrategy", Fate: kit.Honored, Text: "`gvr`: objects are deleted before their namespaces"},
+			{Name: "indexerConfig", Fate: kit.Noted, Text: "a field of kube-burner v1: documents are written by `windtunnel export`, wherever it is told to"},
+			{Name: "prometheusURL", Fate: kit.Noted, Text: "a field of kube-burner v1: metrics are answered from windtunnel's own series"},
+			{Name: "bearerToken", Fate: kit.Noted, Text: "a field of kube-burner v1: no server is asked"},
+			{Name: "metricsProfile", Fate: kit.Noted, Text: "a field of kube-burner v1: name the file in metricsEndpoints"},
+			{Name: "alertProfile", Fate: kit.Noted, Text: "a field of kube-burner v1: its alerts are not judged; name the file in metricsEndpoints", Changes: true},
+			{Name: "writeToFile", Fate: kit.Noted, Text: "a field of kube-burner v1: documents are written by `windtunnel export`, wherever it is told to"},
+			{Name: "metricsDirectory", Fate: kit.Noted, Text: "a field of kube-burner v1: documents are written by `windtunnel export`, wherever it is told to"},
+		}),
 	}
 }
 
 // measurementFates are those of measurements.
-func measurementFates() []typeFates {
-	return []typeFates{
-		{reflect.TypeFor[measurement](), "global.measurements, jobs.measurements", []field{
-			{name: "name", fate: honored, text: "`sli` of the objectives; `serviceLatency`, `netpolLatency` and `pprof` are noted"},
-			{name: "config", fate: honored, text: "the same fields, where other versions have them"},
-			{name: "nodeAffinity", fate: noted, text: "pprof needs pods whose containers run"},
-			{name: "svcLatencyMetrics", fate: noted, text: "serviceLatency and netpolLatency are not measured"},
-			{name: "thresholds", fate: honored, text: "`objectives`"},
-			{name: "pprofTargets", fate: noted, text: "pprof needs pods whose containers run"},
-			{name: "pprofInterval", fate: noted, text: "pprof needs pods whose containers run"},
-			{name: "pprofDirectory", fate: noted, text: "pprof needs pods whose containers run"},
-			{name: "svcTimeout", fate: noted, text: "serviceLatency and netpolLatency are not measured"},
-			{name: "quantilesIndexer", fate: noted, text: "documents are written by `windtunnel export`, wherever it is told to"},
-			{name: "timeseriesIndexer", fate: noted, text: "documents are written by `windtunnel export`, wherever it is told to"},
-		}},
-		{reflect.TypeFor[options](), "global.measurements.config, jobs.measurements.config", []field{
-			{name: "thresholds", fate: honored, text: "`objectives`"},
-			{name: "pprofTargets", fate: noted, text: "pprof needs pods whose containers run"},
-			{name: "pprofInterval", fate: noted, text: "pprof needs pods whose containers run"},
-			{name: "pprofDirectory", fate: noted, text: "pprof needs pods whose containers run"},
-			{name: "svcTimeout", fate: noted, text: "serviceLatency and netpolLatency are not measured"},
-			{name: "quantilesIndexer", fate: noted, text: "documents are written by `windtunnel export`, wherever it is told to"},
-			{name: "timeseriesIndexer", fate: noted, text: "documents are written by `windtunnel export`, wherever it is told to"},
-		}},
-		{reflect.TypeFor[threshold](), "global.measurements.thresholds, jobs.measurements.thresholds", []field{
-			{name: "conditionType", fate: inPart, text: "the phase of the objective; `ContainersReady` is taken from the condition Ready"},
-			{name: "metric", fate: honored, text: "`statistic`"},
-			{name: "threshold", fate: honored, text: "`max`"},
-		}},
+func measurementFates() kit.Table {
+	return kit.Table{
+		kit.Of[measurement]("global.measurements, jobs.measurements", kit.Fields{
+			{Name: "name", Fate: kit.Honored, Text: "`sli` of the objectives; `serviceLatency`, `netpolLatency` and `pprof` are noted"},
+			{Name: "config", Fate: kit.Honored, Text: "the same fields, where other versions have them"},
+			{Name: "nodeAffinity", Fate: kit.Noted, Text: "pprof needs pods whose containers run"},
+			{Name: "svcLatencyMetrics", Fate: kit.Noted, Text: "serviceLatency and netpolLatency are not measured"},
+			{Name: "thresholds", Fate: kit.Honored, Text: "`objectives`"},
+			{Name: "pprofTargets", Fate: kit.Noted, Text: "pprof needs pods whose containers run"},
+			{Name: "pprofInterval", Fate: kit.Noted, Text: "pprof needs pods whose containers run"},
+			{Name: "pprofDirectory", Fate: kit.Noted, Text: "pprof needs pods whose containers run"},
+			{Name: "svcTimeout", Fate: kit.Noted, Text: "serviceLatency and netpolLatency are not measured"},
+			{Name: "quantilesIndexer", Fate: kit.Noted, Text: "documents are written by `windtunnel export`, wherever it is told to"},
+			{Name: "timeseriesIndexer", Fate: kit.Noted, Text: "documents are written by `windtunnel export`, wherever it is told to"},
+		}),
+		kit.Of[options]("global.measurements.config, jobs.measurements.config", kit.Fields{
+			{Name: "thresholds", Fate: kit.Honored, Text: "`objectives`"},
+			{Name: "pprofTargets", Fate: kit.Noted, Text: "pprof needs pods whose containers run"},
+			{Name: "pprofInterval", Fate: kit.Noted, Text: "pprof needs pods whose containers run"},
+			{Name: "pprofDirectory", Fate: kit.Noted, Text: "pprof needs pods whose containers run"},
+			{Name: "svcTimeout", Fate: kit.Noted, Text: "serviceLatency and netpolLatency are not measured"},
+			{Name: "quantilesIndexer", Fate: kit.Noted, Text: "documents are written by `windtunnel export`, wherever it is told to"},
+			{Name: "timeseriesIndexer", Fate: kit.Noted, Text: "documents are written by `windtunnel export`, wherever it is told to"},
+		}),
+		kit.Of[threshold]("global.measurements.thresholds, jobs.measurements.thresholds", kit.Fields{
+			{Name: "conditionType", Fate: kit.InPart, Text: "the phase of the objective; `ContainersReady` is taken from the condition Ready"},
+			{Name: "metric", Fate: kit.Honored, Text: "`statistic`"},
+			{Name: "threshold", Fate: kit.Honored, Text: "`max`"},
+		}),
 	}
 }
 
 // jobFates are those of jobs.
-func jobFates() []typeFates {
-	return []typeFates{
-		{reflect.TypeFor[job](), "jobs", []field{
-			{name: "name", fate: honored, text: "the steps' names, `groups`, labels"},
-			{name: "jobType", fate: inPart, text: "`create`, or `requests`; jobs of type `kubevirt` are left out, and the verdict is *unknown*"},
-			{name: "jobIterations", fate: honored, text: "`count`, or `rounds`"},
-			{name: "jobIterationDelay", fate: honored, text: "`pause` between indices"},
-			{name: "jobPause", fate: honored, text: "`pause` at the end"},
-			{name: "objects", fate: honored, text: "`objects`, or the `mix`"},
-			{name: "watchers", fate: honored, text: "`watch` requests beside the steps of the job, until its jobPause is over"},
-			{name: "qps", fate: honored, text: "`pace`; objects per second"},
-			{name: "burst", fate: noted, text: "objects are due evenly, at qps, from the first one on", own: true},
-			{name: "namespace", fate: honored, text: "`namespace`, or the prefix of `namespaces`"},
-			{name: "maxWaitTimeout", fate: honored, text: "`within` of waits"},
-			{name: "waitForDeletion", fate: honored, text: "a wait until what was deleted is gone"},
-			{name: "podWait", fate: honored, text: "waits after each iteration"},
-			{name: "waitWhenFinished", fate: honored, text: "waits after the last iteration"},
-			{name: "cleanup", fate: honored, text: "deletion of what an earlier run of the job left"},
-			{name: "namespacedIterations", fate: honored, text: "`namespaces`"},
-			{name: "iterationsPerNamespace", fate: honored, text: "`each`"},
-			{name: "preCreateNamespaces", fate: noted, text: "namespaces are made before the objects in any case"},
-			{name: "namespaceDelay", fate: noted, text: "namespaces are made at the job's qps, without delays between them", changes: true},
-			{name: "verifyObjects", fate: honored, text: "waits of a minute for as many objects as there must be"},
-			{name: "errorOnVerify", fate: honored, text: "`onFailure` of these waits"},
-			{name: "preLoadImages", fate: noted, text: "simulated nodes pull no images: nothing is loaded before a job", own: true},
-			{name: "preLoadPeriod", fate: noted, text: "simulated nodes pull no images"},
-			{name: "preLoadNodeLabels", fate: noted, text: "simulated nodes pull no images"},
-			{name: "namespaceLabels", fate: honored, text: "labels of the namespaces"},
-			{name: "namespaceAnnotations", fate: honored, text: "annotations of the namespaces"},
-			{name: "churnConfig", fate: honored, text: "a `churn` step"},
-			{name: "skipIndexing", fate: noted, text: "`windtunnel export` writes the documents of every job"},
-			{name: "defaultMissingKeysWithZero", fate: honored, text: "missing variables are empty"},
-			{name: "executionMode", fate: honored, text: "order of the calls of patch jobs"},
-			{name: "executionGroup", fate: honored, text: "`parallel`"},
-			{name: "objectDelay", fate: honored, text: "pauses between objects"},
-			{name: "objectWait", fate: honored, text: "waits between objects"},
-			{name: "metricsAggregate", fate: noted, text: "each job has metrics of its own"},
-			{name: "metricsClosing", fate: honored, text: "the step that ends the job's metrics; `afterMeasurements` is `afterJobPause`: measurements take no time"},
-			{name: "gc", fate: honored, text: "deletions after the job"},
-			{name: "measurements", fate: honored, text: "`objectives`"},
-			{name: "incrementalLoad", fate: honored, text: "rounds, written out"},
-			{name: "hooks", fate: honored, text: "`exec` steps"},
-			{name: "beforeCleanup", fate: honored, text: "an `exec` step"},
-			{name: "churn", fate: honored, text: "a field of kube-burner v1: a `churn` step"},
-			{name: "churnCycles", fate: honored, text: "a field of kube-burner v1: `cycles`"},
-			{name: "churnPercent", fate: honored, text: "a field of kube-burner v1: `percent`"},
-			{name: "churnDuration", fate: honored, text: "a field of kube-burner v1: `for`"},
-			{name: "churnDelay", fate: honored, text: "a field of kube-burner v1: `rest`"},
-			{name: "churnDeletionStrategy", fate: noted, text: "a field of kube-burner v1: namespaces are deleted whole", usual: "default", changes: true},
-		}},
+func jobFates() kit.Table {
+	return kit.Table{
+		kit.Of[job]("jobs", kit.Fields{
+			{Name: "name", Fate: kit.Honored, Text: "the steps' names, `groups`, labels"},
+			{Name: "jobType", Fate: kit.InPart, Text: "`create`, or `requests`; jobs of type `kubevirt` are left out, and the verdict is *unknown*"},
+			{Name: "jobIterations", Fate: kit.Honored, Text: "`count`, or `rounds`"},
+			{Name: "jobIterationDelay", Fate: kit.Honored, Text: "`pause` between indices"},
+			{Name: "jobPause", Fate: kit.Honored, Text: "`pause` at the end"},
+			{Name: "objects", Fate: kit.Honored, Text: "`objects`, or the `mix`"},
+			{Name: "watchers", Fate: kit.Honored, Text: "`watch` requests beside the steps of the job, until its jobPause is over"},
+			{Name: "qps", Fate: kit.Honored, Text: "`pace`; objects per second"},
+			{Name: "burst", Fate: kit.Noted, Text: "objects are due evenly, at qps, from the first one on", Own: true},
+			{Name: "namespace", Fate: kit.Honored, Text: "`namespace`, or the prefix of `namespaces`"},
+			{Name: "maxWaitTimeout", Fate: kit.Honored, Text: "`within` of waits"},
+			{Name: "waitForDeletion", Fate: kit.Honored, Text: "a wait until what was deleted is gone"},
+			{Name: "podWait", Fate: kit.Honored, Text: "waits after each iteration"},
+			{Name: "waitWhenFinished", Fate: kit.Honored, Text: "waits after the last iteration"},
+			{Name: "cleanup", Fate: kit.Honored, Text: "deletion of what an earlier run of the job left"},
+			{Name: "namespacedIterations", Fate: kit.Honored, Text: "`namespaces`"},
+			{Name: "iterationsPerNamespace", Fate: kit.Honored, Text: "`each`"},
+			{Name: "preCreateNamespaces", Fate: kit.Noted, Text: "namespaces are made before the objects in any case"},
+			{Name: "namespaceDelay", Fate: kit.Noted, Text: "namespaces are made at the job's qps, without delays between them", Changes: true},
+			{Name: "verifyObjects", Fate: kit.Honored, Text: "waits of a minute for as many objects as there must be"},
+			{Name: "errorOnVerify", Fate: kit.Honored, Text: "`onFailure` of these waits"},
+			{Name: "preLoadImages", Fate: kit.Noted, Text: "simulated nodes pull no images: nothing is loaded before a job", Own: true},
+			{Name: "preLoadPeriod", Fate: kit.Noted, Text: "simulated nodes pull no images"},
+			{Name: "preLoadNodeLabels", Fate: kit.Noted, Text: "simulated nodes pull no images"},
+			{Name: "namespaceLabels", Fate: kit.Honored, Text: "labels of the namespaces"},
+			{Name: "namespaceAnnotations", Fate: kit.Honored, Text: "annotations of the namespaces"},
+			{Name: "churnConfig", Fate: kit.Honored, Text: "a `churn` step"},
+			{Name: "skipIndexing", Fate: kit.Noted, Text: "`windtunnel export` writes the documents of every job"},
+			{Name: "defaultMissingKeysWithZero", Fate: kit.Honored, Text: "missing variables are empty"},
+			{Name: "executionMode", Fate: kit.Honored, Text: "order of the calls of patch jobs"},
+			{Name: "executionGroup", Fate: kit.Honored, Text: "`parallel`"},
+			{Name: "objectDelay", Fate: kit.Honored, Text: "pauses between objects"},
+			{Name: "objectWait", Fate: kit.Honored, Text: "waits between objects"},
+			{Name: "metricsAggregate", Fate: kit.Noted, Text: "each job has metrics of its own"},
+			{Name: "metricsClosing", Fate: kit.Honored, Text: "the step that ends the job's metrics; `afterMeasurements` is `afterJobPause`: measurements take no time"},
+			{Name: "gc", Fate: kit.Honored, Text: "deletions after the job"},
+			{Name: "measurements", Fate: kit.Honored, Text: "`objectives`"},
+			{Name: "incrementalLoad", Fate: kit.Honored, Text: "rounds, written out"},
+			{Name: "hooks", Fate: kit.Honored, Text: "`exec` steps"},
+			{Name: "beforeCleanup", Fate: kit.Honored, Text: "an `exec` step"},
+			{Name: "churn", Fate: kit.Honored, Text: "a field of kube-burner v1: a `churn` step"},
+			{Name: "churnCycles", Fate: kit.Honored, Text: "a field of kube-burner v1: `cycles`"},
+			{Name: "churnPercent", Fate: kit.Honored, Text: "a field of kube-burner v1: `percent`"},
+			{Name: "churnDuration", Fate: kit.Honored, Text: "a field of kube-burner v1: `for`"},
+			{Name: "churnDelay", Fate: kit.Honored, Text: "a field of kube-burner v1: `rest`"},
+			{Name: "churnDeletionStrategy", Fate: kit.Noted, Text: "a field of kube-burner v1: namespaces are deleted whole", Usual: "default", Changes: true},
+		}),
 	}
 }
 
 // partFates are those of what jobs have beside objects.
-func partFates() []typeFates {
-	return []typeFates{
-		{reflect.TypeFor[watcher](), "jobs.watchers", []field{
-			{name: "kind", fate: honored, text: "`resource`"},
-			{name: "apiVersion", fate: honored, text: "`resource`"},
-			{name: "labelSelector", fate: honored, text: "`selector`"},
-			{name: "replicas", fate: honored, text: "`count`"},
-		}},
-		{reflect.TypeFor[churn](), "jobs.churnConfig", []field{
-			{name: "cycles", fate: honored, text: "`cycles`"},
-			{name: "percent", fate: honored, text: "`percent`; rounded down, at least one"},
-			{name: "duration", fate: honored, text: "`for`"},
-			{name: "delay", fate: honored, text: "`rest`, and a pause after the last cycle"},
-			{name: "deleteDelay", fate: honored, text: "`delay`"},
-			{name: "mode", fate: honored, text: "objects, or `namespaces`"},
-			{name: "type", fate: honored, text: "an older name of mode"},
-			{name: "deletionStrategy", fate: noted, text: "namespaces are deleted whole", usual: "default", changes: true},
-		}},
-		{reflect.TypeFor[incremental](), "jobs.incrementalLoad", []field{
-			{name: "startIterations", fate: honored, text: "`count` of the first round"},
-			{name: "totalIterations", fate: honored, text: "`count` of the last round"},
-			{name: "stepDelay", fate: honored, text: "`pause` between rounds"},
-			{name: "healthCheckScript", fate: honored, text: "an `exec` step after each round"},
-			{name: "scrapeMetricsPerStep", fate: noted, text: "metrics are of the whole job"},
-			{name: "pattern", fate: honored, text: "the number of rounds"},
-		}},
-		{reflect.TypeFor[pattern](), "jobs.incrementalLoad.pattern", []field{
-			{name: "type", fate: honored, text: "how rounds grow"},
-			{name: "linear", fate: honored, text: "how rounds grow"},
-			{name: "exponential", fate: honored, text: "how rounds grow"},
-		}},
-		{reflect.TypeFor[linear](), "jobs.incrementalLoad.pattern.linear", []field{
-			{name: "minSteps", fate: honored, text: "how rounds grow"},
-			{name: "stepSize", fate: honored, text: "how rounds grow"},
-		}},
-		{reflect.TypeFor[exponential](), "jobs.incrementalLoad.pattern.exponential", []field{
-			{name: "base", fate: honored, text: "how rounds grow"},
-			{name: "maxIncrease", fate: honored, text: "how rounds grow"},
-			{name: "warmupSteps", fate: honored, text: "how rounds grow"},
-		}},
-		{reflect.TypeFor[hook](), "jobs.hooks", []field{
-			{name: "cmd", fate: honored, text: "`command`"},
-			{name: "when", fate: honored, text: "the place of the step"},
-			{name: "background", fate: noted, text: "the command is waited for before the job goes on", changes: true},
-		}},
+func partFates() kit.Table {
+	return kit.Table{
+		kit.Of[watcher]("jobs.watchers", kit.Fields{
+			{Name: "kind", Fate: kit.Honored, Text: "`resource`"},
+			{Name: "apiVersion", Fate: kit.Honored, Text: "`resource`"},
+			{Name: "labelSelector", Fate: kit.Honored, Text: "`selector`"},
+			{Name: "replicas", Fate: kit.Honored, Text: "`count`"},
+		}),
+		kit.Of[churn]("jobs.churnConfig", kit.Fields{
+			{Name: "cycles", Fate: kit.Honored, Text: "`cycles`"},
+			{Name: "percent", Fate: kit.Honored, Text: "`percent`; rounded down, at least one"},
+			{Name: "duration", Fate: kit.Honored, Text: "`for`"},
+			{Name: "delay", Fate: kit.Honored, Text: "`rest`, and a pause after the last cycle"},
+			{Name: "deleteDelay", Fate: kit.Honored, Text: "`delay`"},
+			{Name: "mode", Fate: kit.Honored, Text: "objects, or `namespaces`"},
+			{Name: "type", Fate: kit.Honored, Text: "an older name of mode"},
+			{Name: "deletionStrategy", Fate: kit.Noted, Text: "namespaces are deleted whole", Usual: "default", Changes: true},
+		}),
+		kit.Of[incremental]("jobs.incrementalLoad", kit.Fields{
+			{Name: "startIterations", Fate: kit.Honored, Text: "`count` of the first round"},
+			{Name: "totalIterations", Fate: kit.Honored, Text: "`count` of the last round"},
+			{Name: "stepDelay", Fate: kit.Honored, Text: "`pause` between rounds"},
+			{Name: "healthCheckScript", Fate: kit.Honored, Text: "an `exec` step after each round"},
+			{Name: "scrapeMetricsPerStep", Fate: kit.Noted, Text: "metrics are of the whole job"},
+			{Name: "pattern", Fate: kit.Honored, Text: "the number of rounds"},
+		}),
+		kit.Of[pattern]("jobs.incrementalLoad.pattern", kit.Fields{
+			{Name: "type", Fate: kit.Honored, Text: "how rounds grow"},
+			{Name: "linear", Fate: kit.Honored, Text: "how rounds grow"},
+			{Name: "exponential", Fate: kit.Honored, Text: "how rounds grow"},
+		}),
+		kit.Of[linear]("jobs.incrementalLoad.pattern.linear", kit.Fields{
+			{Name: "minSteps", Fate: kit.Honored, Text: "how rounds grow"},
+			{Name: "stepSize", Fate: kit.Honored, Text: "how rounds grow"},
+		}),
+		kit.Of[exponential]("jobs.incrementalLoad.pattern.exponential", kit.Fields{
+			{Name: "base", Fate: kit.Honored, Text: "how rounds grow"},
+			{Name: "maxIncrease", Fate: kit.Honored, Text: "how rounds grow"},
+			{Name: "warmupSteps", Fate: kit.Honored, Text: "how rounds grow"},
+		}),
+		kit.Of[hook]("jobs.hooks", kit.Fields{
+			{Name: "cmd", Fate: kit.Honored, Text: "`command`"},
+			{Name: "when", Fate: kit.Honored, Text: "the place of the step"},
+			{Name: "background", Fate: kit.Noted, Text: "the command is waited for before the job goes on", Changes: true},
+		}),
 	}
 }
 
 // objectFates are those of objects.
-func objectFates() []typeFates {
-	return []typeFates{
-		{reflect.TypeFor[object](), "jobs.objects", []field{
-			{name: "objectTemplate", fate: honored, text: "a body of the dialect `kube-burner`"},
-			{name: "replicas", fate: honored, text: "`replicas`"},
-			{name: "inputVars", fate: honored, text: "`with`"},
-			{name: "kind", fate: honored, text: "`resource`"},
-			{name: "apiVersion", fate: honored, text: "`resource`"},
-			{name: "labelSelector", fate: honored, text: "`selector`"},
-			{name: "patchType", fate: honored, text: "`patch`"},
-			{name: "wait", fate: honored, text: "whether the objects are waited for"},
-			{name: "waitOptions", fate: honored, text: "the condition of the wait"},
-			{name: "runOnce", fate: honored, text: "`every`"},
-			{name: "kubeVirtOp", fate: noted, text: "operations on virtual machines need KubeVirt, which is not there", changes: true},
-			{name: "churn", fate: honored, text: "`objects` of the churn step"},
-			{name: "group", fate: honored, text: "a `create` step for each group"},
-			{name: "repeatEveryNIterations", fate: honored, text: "`every`"},
-			{name: "namespacesPerObject", fate: honored, text: "an older name of repeatEveryNIterations"},
-			{name: "SharingNamespacesCount", fate: honored, text: "an older name of repeatEveryNIterations"},
-		}},
-		{reflect.TypeFor[group](), "jobs.objects.group", []field{
-			{name: "id", fate: honored, text: "order of the `create` steps"},
-			{name: "gc", fate: honored, text: "deletion of the group's objects"},
-			{name: "pauseBeforeGC", fate: honored, text: "`pause`"},
-			{name: "pauseAfterGC", fate: honored, text: "`pause`"},
-		}},
-		{reflect.TypeFor[waitOptions](), "jobs.objects.waitOptions", []field{
-			{name: "apiVersion", fate: honored, text: "`objects` of the wait"},
-			{name: "kind", fate: honored, text: "`objects` of the wait"},
-			{name: "labelSelector", fate: honored, text: "`selector` of the wait"},
-			{name: "customStatusPaths", fate: inPart, text: "`condition`, translated from jq to CEL; what has no form in CEL makes the verdict *unknown*"},
-			{name: "forCondition", fate: honored, text: "a field of kube-burner v1: `condition`"},
-			{name: "customStatusPath", fate: noted, text: "a field of a version between: these objects have the usual wait; use customStatusPaths", changes: true},
-		}},
-		{reflect.TypeFor[statusPath](), "jobs.objects.waitOptions.customStatusPaths", []field{
-			{name: "key", fate: honored, text: "`condition`"},
-			{name: "value", fate: honored, text: "`condition`"},
-		}},
+func objectFates() kit.Table {
+	return kit.Table{
+		kit.Of[object]("jobs.objects", kit.Fields{
+			{Name: "objectTemplate", Fate: kit.Honored, Text: "a body of the dialect `kube-burner`"},
+			{Name: "replicas", Fate: kit.Honored, Text: "`replicas`"},
+			{Name: "inputVars", Fate: kit.Honored, Text: "`with`"},
+			{Name: "kind", Fate: kit.Honored, Text: "`resource`"},
+			{Name: "apiVersion", Fate: kit.Honored, Text: "`resource`"},
+			{Name: "labelSelector", Fate: kit.Honored, Text: "`selector`"},
+			{Name: "patchType", Fate: kit.Honored, Text: "`patch`"},
+			{Name: "wait", Fate: kit.Honored, Text: "whether the objects are waited for"},
+			{Name: "waitOptions", Fate: kit.Honored, Text: "the condition of the wait"},
+			{Name: "runOnce", Fate: kit.Honored, Text: "`every`"},
+			{Name: "kubeVirtOp", Fate: kit.Noted, Text: "operations on virtual machines need KubeVirt, which is not there", Changes: true},
+			{Name: "churn", Fate: kit.Honored, Text: "`objects` of the churn step"},
+			{Name: "group", Fate: kit.Honored, Text: "a `create` step for each group"},
+			{Name: "repeatEveryNIterations", Fate: kit.Honored, Text: "`every`"},
+			{Name: "namespacesPerObject", Fate: kit.Honored, Text: "an older name of repeatEveryNIterations"},
+			{Name: "SharingNamespacesCount", Fate: kit.Honored, Text: "an older name of repeatEveryNIterations"},
+		}),
+		kit.Of[group]("jobs.objects.group", kit.Fields{
+			{Name: "id", Fate: kit.Honored, Text: "order of the `create` steps"},
+			{Name: "gc", Fate: kit.Honored, Text: "deletion of the group's objects"},
+			{Name: "pauseBeforeGC", Fate: kit.Honored, Text: "`pause`"},
+			{Name: "pauseAfterGC", Fate: kit.Honored, Text: "`pause`"},
+		}),
+		kit.Of[waitOptions]("jobs.objects.waitOptions", kit.Fields{
+			{Name: "apiVersion", Fate: kit.Honored, Text: "`objects` of the wait"},
+			{Name: "kind", Fate: kit.Honored, Text: "`objects` of the wait"},
+			{Name: "labelSelector", Fate: kit.Honored, Text: "`selector` of the wait"},
+			{Name: "customStatusPaths", Fate: kit.InPart, Text: "`condition`, translated from jq to CEL; what has no form in CEL makes the verdict *unknown*"},
+			{Name: "forCondition", Fate: kit.Honored, Text: "a field of kube-burner v1: `condition`"},
+			{Name: "customStatusPath", Fate: kit.Noted, Text: "a field of a version between: these objects have the usual wait; use customStatusPaths", Changes: true},
+		}),
+		kit.Of[statusPath]("jobs.objects.waitOptions.customStatusPaths", kit.Fields{
+			{Name: "key", Fate: kit.Honored, Text: "`condition`"},
+			{Name: "value", Fate: kit.Honored, Text: "`condition`"},
+		}),
 	}
 }
 
 // profileFates are those of metric and alert profiles.
-func profileFates() []typeFates {
-	return []typeFates{
-		{reflect.TypeFor[metric](), "metrics profiles", []field{
-			{name: "query", fate: honored, text: "`query`"},
-			{name: "metricName", fate: honored, text: "`name`"},
-			{name: "instant", fate: honored, text: "one value at the end of each job, in place of average and maximum"},
-			{name: "captureStart", fate: noted, text: "the query is asked at the end of a job only"},
-		}},
-		{reflect.TypeFor[alert](), "alert profiles", []field{
-			{name: "expr", fate: honored, text: "`query`"},
-			{name: "description", fate: honored, text: "`name`"},
-			{name: "severity", fate: honored, text: "`error` and `critical` are objectives, others measures"},
-		}},
+func profileFates() kit.Table {
+	return kit.Table{
+		kit.Of[metric]("metrics profiles", kit.Fields{
+			{Name: "query", Fate: kit.Honored, Text: "`query`"},
+			{Name: "metricName", Fate: kit.Honored, Text: "`name`"},
+			{Name: "instant", Fate: kit.Honored, Text: "one value at the end of each job, in place of average and maximum"},
+			{Name: "captureStart", Fate: kit.Noted, Text: "the query is asked at the end of a job only"},
+		}),
+		kit.Of[alert]("alert profiles", kit.Fields{
+			{Name: "expr", Fate: kit.Honored, Text: "`query`"},
+			{Name: "description", Fate: kit.Honored, Text: "`name`"},
+			{Name: "severity", Fate: kit.Honored, Text: "`error` and `critical` are objectives, others measures"},
+		}),
 	}
 }

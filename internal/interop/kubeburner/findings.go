@@ -7,28 +7,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/windtunnel/windtunnel/internal/interop/kit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
-
-// Note says what of a config is not done as kube-burner does it.
-type Note struct {
-	File  string // where it stands
-	Line  int    // from 1; 0 when it is nowhere in particular
-	Field string // such as "job.preLoadImages"
-	Text  string // what becomes of it
-
-	// Changes is true where what is left out or done otherwise changes the load
-	// or the verdict: such a run can be unknown at best.
-	Changes bool
-}
-
-// String is one line: "FILE:LINE: FIELD: TEXT".
-func (n Note) String() string {
-	if n.Line == 0 {
-		return fmt.Sprintf("%s: %s: %s", n.File, n.Field, n.Text)
-	}
-	return fmt.Sprintf("%s:%d: %s: %s", n.File, n.Line, n.Field, n.Text)
-}
 
 // maxFaults bounds what one message shows.
 const maxFaults = 50
@@ -37,7 +18,7 @@ const maxFaults = 50
 type findings struct {
 	file   string
 	faults []*scenario.ValidationError
-	notes  []Note
+	notes  kit.Notes
 }
 
 // add says that something is wrong with the file.
@@ -55,18 +36,12 @@ func (f *findings) fault(file string, line int, text string) {
 
 // note says what becomes of a field: once, however often the file has it.
 func (f *findings) note(line int, field, format string, args ...any) {
-	n := Note{File: f.file, Line: line, Field: field, Text: fmt.Sprintf(format, args...)}
-	if !slices.ContainsFunc(f.notes, func(o Note) bool { return o.Field == n.Field && o.Text == n.Text }) {
-		f.notes = append(f.notes, n)
-	}
+	f.notes.Add(kit.Note{File: f.file, Line: line, Field: field, Text: fmt.Sprintf(format, args...)})
 }
 
 // alters notes something that changes the load or the verdict.
 func (f *findings) alters(line int, field, format string, args ...any) {
-	f.note(line, field, format, args...)
-	text := fmt.Sprintf(format, args...)
-	i := slices.IndexFunc(f.notes, func(n Note) bool { return n.Field == field && n.Text == text })
-	f.notes[i].Changes = true
+	f.notes.Add(kit.Note{File: f.file, Line: line, Field: field, Text: fmt.Sprintf(format, args...), Changes: true})
 }
 
 // join returns the faults as one error in line order, nil when there are none.

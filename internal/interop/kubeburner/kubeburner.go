@@ -20,6 +20,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/interop/kit"
 	"github.com/windtunnel/windtunnel/internal/text/environ"
 
 	"github.com/windtunnel/windtunnel/internal/text/strictyaml"
@@ -75,7 +76,7 @@ var (
 // that does the same, complete and valid. The notes say, once each, what of the
 // config is not done as kube-burner does it. The error joins every fault found,
 // one line each: "FILE:LINE: TEXT".
-func Import(file string, o Options) (*scenario.Scenario, []Note, error) {
+func Import(file string, o Options) (*scenario.Scenario, []kit.Note, error) {
 	raw, err := readFile(file)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read config: %w", err)
@@ -84,7 +85,7 @@ func Import(file string, o Options) (*scenario.Scenario, []Note, error) {
 }
 
 // convert is Import of a config that is in memory.
-func convert(file string, raw []byte, o Options) (*scenario.Scenario, []Note, error) {
+func convert(file string, raw []byte, o Options) (*scenario.Scenario, []kit.Note, error) {
 	f := &findings{file: file}
 	if o.Seed == 0 {
 		o.Seed = scenario.DefaultSeed
@@ -114,7 +115,7 @@ func convert(file string, raw []byte, o Options) (*scenario.Scenario, []Note, er
 	if err := s.Validate(); err != nil {
 		return nil, nil, fmt.Errorf("%s: what it says makes no valid scenario: %w", file, err)
 	}
-	return s, f.notes, nil
+	return s, f.notes.All(), nil
 }
 
 // uuid makes a UUID of a seed and a config, so that the same ones give the same

@@ -72,7 +72,9 @@ func readProfiles[T any](p profiles, at, field string, paths []string, take func
 		for _, one := range list {
 			take(d, one)
 		}
-		p.notes = append(p.notes, d.notes...)
+		for _, n := range d.notes.All() {
+			p.notes.Add(n)
+		}
 	}
 }
 

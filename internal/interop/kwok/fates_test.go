@@ -3,17 +3,16 @@ package kwok_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/fleet/stage/machine"
+	"github.com/windtunnel/windtunnel/internal/interop/kit"
+	"github.com/windtunnel/windtunnel/internal/interop/kit/kittest"
 	"github.com/windtunnel/windtunnel/internal/interop/kwok"
 	"github.com/windtunnel/windtunnel/internal/interop/kwok/configuration"
-	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 
 // played is what a stage does to an object, beside another stage that matches too.
@@ -107,92 +106,25 @@ func stageProbes() map[string][2]string {
 
 // TestStageFates sets each field of a stage by itself: what the stage does is another.
 func TestStageFates(t *testing.T) {
-	probes := stageProbes()
-	for _, of := range kwok.StageFates() {
-		for _, f := range of.Fields {
-			key := of.Path + "." + f.Name
-			p, ok := probes[key]
-			if delete(probes, key); !ok {
-				t.Errorf("%s: no probe sets it", key)
-				continue
-			}
-			if without, with := played(t, p[0]), played(t, p[1]); (without == with) == (f.Fate == kwok.Honored) {
-				t.Errorf("%s: %s, but the stage does\n%s", key, f.Fate, with)
-			}
-		}
-	}
-	for key := range probes {
-		t.Errorf("probe %q is of no field", key)
-	}
+	kittest.Probes(t, kwok.StageFates(), stageProbes(), func(t *testing.T, f kit.Field, p [2]string) {
+		kittest.Holds(t, f, []byte(played(t, p[0])), []byte(played(t, p[1])), nil, nil)
+	})
 }
 
-// TestEveryFieldHasAFate: a field without a declared fate would be dropped or honored
-// without anybody's knowledge.
+// TestEveryFieldHasAFate holds the tables against the types of kwok's files.
 func TestEveryFieldHasAFate(t *testing.T) {
-	fates := map[string]bool{}
-	for _, of := range append(kwok.StageFates(), configuration.OptionFates()...) {
-		for _, f := range of.Fields {
-			fates[of.Of.Name()+"."+f.Name] = true
-		}
-	}
-	seen := map[reflect.Type]bool{}
-	var visit func(of reflect.Type)
-	visit = func(of reflect.Type) {
-		for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
-			of = of.Elem()
-		}
-		if of.Kind() != reflect.Struct || seen[of] {
-			return
-		}
-		seen[of] = true
-		for i := range of.NumField() {
-			name := of.Field(i).Tag.Get("yaml")
-			if name == "" || name == "-" {
-				continue
-			}
-			if key := of.Name() + "." + name; !fates[key] {
-				t.Errorf("%s has no fate", key)
-			} else {
-				delete(fates, key)
-			}
-			visit(of.Field(i).Type)
-		}
-	}
-	visit(reflect.TypeFor[kwok.Spec]())
-	visit(reflect.TypeFor[configuration.Options]())
-	for key := range fates {
-		t.Errorf("%s is no field", key)
-	}
+	kittest.EveryField(t, allFates(), kittest.YAMLName, reflect.TypeFor[kwok.Spec](), reflect.TypeFor[configuration.Options]())
 }
 
-// everyField is the heading of the generated part of the page, which is its last.
-const everyField = "## Every field, and what becomes of it\n"
+func allFates() kit.Table { return append(kwok.StageFates(), configuration.OptionFates()...) }
 
 // TestPage holds the page's list of fields against the tables of fates; with -update it
 // writes the list anew.
 func TestPage(t *testing.T) {
-	path := repotest.Path(t, "docs", "coming-from-kwok.md")
-	raw, err := os.ReadFile(filepath.FromSlash(path))
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, _, ok := strings.Cut(string(raw), everyField)
-	if !ok {
-		t.Fatalf("the page has no heading %q", everyField)
-	}
-	var b strings.Builder
-	b.WriteString(`
-This part is generated from the tables in the code (` + "`go test ./internal/interop/kwok -run Page -update`" + `), and tests set each field of a Stage and
+	kittest.Page(t, "coming-from-kwok.md", `
+This part is generated from the tables in the code (`+"`go test ./internal/interop/kwok -run Page -update`"+`), and tests set each field of a Stage and
 of the options to see that it is so. *Honored*: what the field says is done. *Noted*: the field has no meaning here, and a note says so. Every other
 field is an error with its file and line.
 
-| field | | becomes |
-|---|---|---|
-`)
-	for _, of := range append(kwok.StageFates(), configuration.OptionFates()...) {
-		for _, f := range of.Fields {
-			fmt.Fprintf(&b, "| `%s.%s` | %s | %s |\n", of.Path, f.Name, f.Fate, f.Text)
-		}
-	}
-	repotest.Golden(t, path, text+everyField+b.String())
+`+kittest.Rows(allFates()))
 }

@@ -1,20 +1,16 @@
 package configuration
 
-import (
-	"reflect"
-
-	"github.com/windtunnel/windtunnel/internal/interop/kwok"
-)
+import "github.com/windtunnel/windtunnel/internal/interop/kit"
 
 // OptionFates are all fields of a KwokConfiguration's options.
-func OptionFates() []kwok.TypeFates {
+func OptionFates() kit.Table {
 	const (
 		workers = "has no meaning here: requests are not sent by a number of workers"
 		lists   = "has no meaning here: the pods of a node are not listed one node at a time"
 	)
-	honored := func(name, text string) kwok.Fate { return kwok.Fate{Name: name, Fate: kwok.Honored, Text: text} }
-	noted := func(name, text string) kwok.Fate { return kwok.Fate{Name: name, Fate: kwok.Noted, Text: text} }
-	return []kwok.TypeFates{{Of: reflect.TypeFor[Options](), Path: "options", Fields: []kwok.Fate{
+	honored := func(name, text string) kit.Field { return kit.Field{Name: name, Fate: kit.Honored, Text: text} }
+	noted := func(name, text string) kit.Field { return kit.Field{Name: name, Fate: kit.Noted, Text: text} }
+	return kit.Table{kit.Of[Options]("options", kit.Fields{
 		honored("manageSingleNode", "the node that is managed"), honored("manageAllNodes", "all nodes are managed"),
 		honored("manageNodesWithAnnotationSelector", "the nodes that are managed"), honored("manageNodesWithLabelSelector", "the nodes that are managed"),
 		honored("disregardStatusWithAnnotationSelector", "nodes and pods whose status is left alone"), honored("disregardStatusWithLabelSelector", "nodes and pods whose status is left alone"),
@@ -26,5 +22,5 @@ func OptionFates() []kwok.TypeFates {
 		noted("podPlayStageParallelism", workers), noted("nodePlayStageParallelism", workers), noted("nodeLeaseParallelism", workers),
 		noted("podsOnNodeSyncParallelism", lists), noted("enablePodsOnNodeSyncListPager", lists), noted("enablePodsOnNodeSyncStreamWatch", lists),
 		noted("enableContentionProfiling", "has no meaning here: the block profile stays off"),
-	}}}
+	})}
 }

@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/windtunnel/windtunnel/internal/interop/kit"
 	"github.com/windtunnel/windtunnel/internal/interop/kwok"
 )
 
@@ -113,7 +114,7 @@ func (o *Options) Ignored() []string {
 	given := reflect.ValueOf(o).Elem()
 	for _, f := range OptionFates()[0].Fields {
 		for i := range given.NumField() {
-			if f.Fate == kwok.Noted && given.Type().Field(i).Tag.Get("yaml") == f.Name && !given.Field(i).IsZero() {
+			if f.Fate == kit.Noted && given.Type().Field(i).Tag.Get("yaml") == f.Name && !given.Field(i).IsZero() {
 				out = append(out, f.Name+" "+f.Text)
 			}
 		}
