@@ -307,7 +307,7 @@ func (e *engine) warnOnce(key, text string) {
 func (e *engine) warn(text string) {
 	e.log.Warn("fleet", "what", text)
 	if e.records != nil {
-		e.records.Event(record.Event{At: e.clock.Now(), Type: record.EventUnmet, Name: "the work of the fleet", Text: text, Detail: record.Detail{State: record.NotDone}})
+		e.records.Event(record.Unmet(e.clock.Now(), "the work of the fleet", record.NotDone, text))
 	}
 }
 

@@ -64,7 +64,7 @@ func (i *instruments) start(ctx context.Context, failed context.CancelCauseFunc)
 		refused := failed
 		if w.name != "" {
 			refused = func(err error) {
-				i.records.Event(record.Event{At: i.clock.Now(), Type: record.EventUnmet, Name: "pods of member " + w.name, Text: err.Error(), Detail: record.Detail{State: record.NotMeasured}})
+				i.records.Event(record.Unmet(i.clock.Now(), "pods of member "+w.name, record.NotMeasured, err.Error()))
 			}
 		}
 		if err := w.start(ctx, &wait, i.clock, refused); err != nil {

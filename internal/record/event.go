@@ -78,6 +78,12 @@ type Event struct {
 	Detail
 }
 
+// Unmet is the event of something that the run was asked for, such as "limit of
+// etcd", that did not come about; why is a clause.
+func Unmet(at clock.Time, asked string, state State, why string) Event {
+	return Event{At: at, Type: EventUnmet, Name: asked, Text: why, Detail: Detail{State: state}}
+}
+
 // Detail are the fields that few types have.
 type Detail struct {
 	Reason   EndReason     `json:"reason,omitempty"`

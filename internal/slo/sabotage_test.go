@@ -142,7 +142,7 @@ func askLimit(name string, rnd *rand.Rand) ask {
 		set(record.ComponentFact{CPULimit: 4.5, Limited: true}, of), set(record.ComponentFact{MemoryLimit: 9 << 30, Limited: true}, of),
 		func(f *flight) {
 			set(record.ComponentFact{CPULimit: cpu, Limited: true}, of)(f)
-			f.w.Event(record.Event{At: at(70), Type: record.EventUnmet, Name: "limit of " + name, Text: "after a restart it could not be set", Detail: record.Detail{State: record.NotInForce}})
+			f.w.Event(record.Unmet(at(70), "limit of "+name, record.NotInForce, "after a restart it could not be set"))
 		},
 	}}
 }
@@ -182,6 +182,6 @@ func askField(name string, rnd *rand.Rand) ask {
 	states := []record.State{record.Refuted, record.NotDone, record.NotInForce, record.NotMeasured, "", "later"}
 	state := states[rnd.IntN(len(states))]
 	return ask{func(*flight) {}, []func(*flight){func(f *flight) {
-		f.w.Event(record.Event{At: at(2), Type: record.EventUnmet, Name: "config.yaml:7: " + name, Text: "it is not honored", Detail: record.Detail{State: state}})
+		f.w.Event(record.Unmet(at(2), "config.yaml:7: "+name, state, "it is not honored"))
 	}}}
 }

@@ -58,10 +58,10 @@ func TestWhatWasAskedFor(t *testing.T) {
 			f.w.Event(record.Event{At: at(61), Type: record.EventStepEnded, Name: "outer", Text: "step failed: inner: it did not come", Detail: record.Detail{Step: "inner"}})
 		}, slo.Unknown, "Step inner was not completed: it did not come."},
 		{"what the run itself says", func(f *flight) {
-			f.w.Event(record.Event{At: at(5), Type: record.EventUnmet, Name: "field params.timeout, config.yaml:7", Text: "it is not honored", Detail: record.Detail{State: record.NotDone}})
+			f.w.Event(record.Unmet(at(5), "field params.timeout, config.yaml:7", record.NotDone, "it is not honored"))
 		}, slo.Unknown, "Field params.timeout, config.yaml:7 was not completed: it is not honored."},
 		{"what is not measured", func(f *flight) {
-			f.w.Event(record.Event{At: at(5), Type: record.EventUnmet, Name: "lifecycle Widget", Text: "nobody serves widgets", Detail: record.Detail{State: record.NotMeasured}})
+			f.w.Event(record.Unmet(at(5), "lifecycle Widget", record.NotMeasured, "nobody serves widgets"))
 		}, slo.Unknown, "Lifecycle Widget was not measured: nobody serves widgets."},
 		{"a limit that could not be set", func(f *flight) { f.m.Plane.Components[0].MemoryLimit = 1 << 30 },
 			slo.Unknown, "Limit of etcd is not in force: this machine did not let it be set."},

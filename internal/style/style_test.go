@@ -435,3 +435,24 @@ func TestPlanesGoThroughTheDoor(t *testing.T) {
 		})
 	}
 }
+
+// TestUnmetHasOneConstructor: an event "unmet" that is written by hand may lack
+// the state, and then the verdict does not know what became of what was asked for.
+func TestUnmetHasOneConstructor(t *testing.T) {
+	tr := load(t)
+	for _, f := range tr.files {
+		if f.folder == "internal/record" {
+			continue
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			kv, ok := n.(*ast.KeyValueExpr)
+			if !ok {
+				return true
+			}
+			if s, ok := kv.Value.(*ast.SelectorExpr); ok && s.Sel.Name == "EventUnmet" {
+				t.Errorf("%s: an event of what was not met is made by record.Unmet", tr.at(kv.Pos()))
+			}
+			return true
+		})
+	}
+}

@@ -264,7 +264,7 @@ func (p *Player) warn(key, text string) {
 	}
 	p.options.Log.Warn("fleet", "what", text)
 	if p.options.Records != nil {
-		p.options.Records.Event(record.Event{At: p.options.Clock.Now(), Type: record.EventUnmet, Name: "the work of the fleet", Text: text, Detail: record.Detail{State: record.NotDone}})
+		p.options.Records.Event(record.Unmet(p.options.Clock.Now(), "the work of the fleet", record.NotDone, text))
 	}
 }
 

@@ -151,7 +151,7 @@ func (j Journal) Dirty(found preflight.Finding) {
 // Unmet says of something that was asked for, such as "limits of etcd", that it did not
 // come about, and why.
 func (j Journal) Unmet(asked string, state record.State, why string) {
-	j.write(record.Event{Type: record.EventUnmet, Name: asked, Text: why, Detail: record.Detail{State: state}})
+	j.write(record.Unmet(0, asked, state, why))
 }
 
 // Warned keeps a sentence for the report.

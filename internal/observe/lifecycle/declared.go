@@ -201,7 +201,7 @@ func (d *Declared) refused(ctx context.Context, s *source, err error) {
 	s.notServed(now, false)
 	if !s.warned {
 		s.warned = true
-		d.records.Event(record.Event{At: now, Type: record.EventUnmet, Name: "lifecycle " + s.tracker.title(), Text: err.Error(), Detail: record.Detail{State: record.NotMeasured}})
+		d.records.Event(record.Unmet(now, "lifecycle "+s.tracker.title(), record.NotMeasured, err.Error()))
 	}
 }
 
