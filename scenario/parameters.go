@@ -50,7 +50,7 @@ func (d *decoder) unknown(set map[string]string) {
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(set)), func(name string) bool { _, ok := d.vars.values[name]; return ok })
 	for i, name := range names {
 		if i == maxProblems-1 {
-			d.add(0, "--set: %d more parameters are not found", len(names)-i)
+			d.add(0, "--set: %s are not found", unit.Count(len(names)-i, "more parameters"))
 			return
 		}
 		d.add(0, "--set %s=%s: parameter %q not found in %s%s%s", name, clip(set[name]), name, d.file, hint(name, d.vars.order), known(d.vars.order))

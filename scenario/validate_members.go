@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 // mostMembers bounds a scenario's members: each has a port or a path, a client
@@ -28,7 +30,7 @@ func (c memberChecker) members() {
 		}
 		names = append(names, m.Name)
 		if all += max(0, m.Count); all > mostMembers {
-			c.at(path+".count", "members.count: %d members are more than %d", all, mostMembers)
+			c.at(path+".count", "members.count: %s are more than %d", unit.Count(all, "members"), mostMembers)
 			return
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/slo"
+	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 // mostAnnotations is how many of a kind GitHub shows of one step.
@@ -35,7 +36,7 @@ func annotate(w io.Writer, dir record.Dir) error {
 		lines = []string{"The run has no verdict."}
 	}
 	if left := len(lines) - mostAnnotations; left > 0 {
-		lines = append(lines[:mostAnnotations-1:mostAnnotations-1], fmt.Sprintf("%d more reasons stand in the run's report.", left+1))
+		lines = append(lines[:mostAnnotations-1:mostAnnotations-1], fmt.Sprintf("The run's report has %s.", unit.Count(left+1, "more reasons")))
 	}
 	for _, line := range lines {
 		if _, err := fmt.Fprintf(w, "::%s title=%s::%s\n", level, escapeProperty(title), escapeData(line)); err != nil {

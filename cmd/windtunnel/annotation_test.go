@@ -26,7 +26,7 @@ func TestAnnotations(t *testing.T) {
 			"::warning title=windtunnel s%3A UNKNOWN::one\n::warning title=windtunnel s%3A UNKNOWN::two\n"},
 		{slo.Judgement{Scenario: "s", Verdict: slo.Pass, Objectives: make([]slo.Result, 3)},
 			"::notice title=windtunnel s%3A PASS::3 of 3 objectives passed.\n"},
-		{slo.Judgement{Scenario: "s", Verdict: slo.Fail, Reasons: many}, "::error title=windtunnel s%3A FAIL::3 more reasons stand in the run's report.\n"},
+		{slo.Judgement{Scenario: "s", Verdict: slo.Fail, Reasons: many}, "::error title=windtunnel s%3A FAIL::The run's report has 3 more reasons.\n"},
 	} {
 		dir := record.Dir(t.TempDir())
 		raw, err := json.Marshal(v.j)

@@ -19,6 +19,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/slo"
+	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 // cleaning is the verb clean under way.
@@ -83,7 +84,7 @@ func (c *cleaning) clean(ctx context.Context, env *environment, client *wire.Cli
 	left, mine := []error{unread}, map[string][]cleanup.Found{}
 	for _, run := range slices.Sorted(maps.Keys(byRun)) {
 		if run == fleetRunID && c.run == "" {
-			fmt.Fprintf(env.stderr, "%d objects are of the verb fleet, which may be at work: --run %s removes them\n", len(byRun[run]), run)
+			fmt.Fprintf(env.stderr, "the verb fleet made %s, and may be at work: --run %s deletes what it made\n", unit.Count(len(byRun[run]), "objects"), run)
 			continue
 		}
 		list, err := c.list(ctx, env, client, run, byRun[run])
@@ -127,13 +128,13 @@ func (c *cleaning) list(ctx context.Context, env *environment, client *wire.Clie
 	flown, err := cleanup.Flown(ctx, client, run)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%d objects of run %s: it is not known whether it is being flown: %w", len(found), run, err)
+		return nil, fmt.Errorf("%s of run %s: it is not known whether it is being flown: %w", unit.Count(len(found), "objects"), run, err)
 	case flown:
-		return nil, fmt.Errorf("%d objects of run %s: it is being flown now", len(found), run)
+		return nil, fmt.Errorf("%s of run %s: it is being flown now", unit.Count(len(found), "objects"), run)
 	}
 	made, others := cleanup.Prove(found, nil)
 	if len(made) > 0 {
-		fmt.Fprintf(env.stdout, "run %s, %d objects:\n", run, len(made))
+		fmt.Fprintf(env.stdout, "run %s, %s:\n", run, unit.Count(len(made), "objects"))
 	}
 	for _, f := range made {
 		fmt.Fprintf(env.stdout, "  %s\n", f)
@@ -159,7 +160,7 @@ func (c *cleaning) confirm(env *environment, mine map[string][]cleanup.Found) er
 	case !env.asks:
 		return fmt.Errorf("clean: %w", errUnconfirmed)
 	}
-	fmt.Fprintf(env.stderr, "Delete these %d objects? [y/N] ", n)
+	fmt.Fprintf(env.stderr, "Delete %s? [y/N] ", unit.Count(n, "objects"))
 	line, err := bufio.NewReader(env.stdin).ReadString('\n')
 	if err != nil && line == "" {
 		return fmt.Errorf("clean: %w", errUnconfirmed)
@@ -174,13 +175,13 @@ func (c *cleaning) confirm(env *environment, mine map[string][]cleanup.Found) er
 func (c *cleaning) sweep(ctx context.Context, env *environment, client *wire.Client, mine map[string][]cleanup.Found) error {
 	var faults []error
 	for _, run := range slices.Sorted(maps.Keys(mine)) {
-		fmt.Fprintf(env.stderr, "deleting %d objects of run %s\n", len(mine[run]), run)
+		fmt.Fprintf(env.stderr, "deleting %s of run %s\n", unit.Count(len(mine[run]), "objects"), run)
 		s := cleanup.Sweeper{Client: client, Within: c.within, Namespaces: c.namespaces, Orphaned: true}
 		if err := s.Sweep(ctx, run, mine[run]); err != nil {
 			faults = append(faults, fmt.Errorf("run %s: %w", run, err))
 			continue
 		}
-		fmt.Fprintf(env.stdout, "run %s: %d objects were deleted\n", run, len(mine[run]))
+		fmt.Fprintf(env.stdout, "run %s: deleted %s\n", run, unit.Count(len(mine[run]), "objects"))
 	}
 	return errors.Join(faults...)
 }

@@ -24,12 +24,12 @@ func TestCleanAsks(t *testing.T) {
 		stays  bool
 	}{
 		"nobody can answer": {nil, false, "", exitFault, "nothing was deleted: standard input is no terminal", true},
-		"no":                {nil, true, "n\n", exitFault, "Delete these 1 objects? [y/N] clean: nothing was deleted: not confirmed", true},
+		"no":                {nil, true, "n\n", exitFault, "Delete 1 object? [y/N] clean: nothing was deleted: not confirmed", true},
 		"nothing":           {nil, true, "\n", exitFault, "not confirmed", true},
 		"the terminal ends": {nil, true, "", exitFault, "nothing was deleted", true},
-		"yes":               {nil, true, "Yes\n", exitPass, "run r1: 1 objects were deleted", false},
-		"a script":          {[]string{"--yes"}, false, "", exitPass, "run r1: 1 objects were deleted", false},
-		"short":             {[]string{"-y"}, false, "", exitPass, "run r1: 1 objects were deleted", false},
+		"yes":               {nil, true, "Yes\n", exitPass, "run r1: deleted 1 object", false},
+		"a script":          {[]string{"--yes"}, false, "", exitPass, "run r1: deleted 1 object", false},
+		"short":             {[]string{"-y"}, false, "", exitPass, "run r1: deleted 1 object", false},
 		"a look":            {[]string{"--dry-run"}, false, "", exitPass, "configmaps default/left", true},
 		"of another":        {[]string{"--run", "r2"}, false, "", exitPass, "nothing was left by r2", true},
 	} {

@@ -178,8 +178,8 @@ func tooLarge(err error) error {
 }
 
 func sayWritten(w, warnings io.Writer, out string, written openmetrics.Written) {
-	fmt.Fprintf(w, "%s: %d families, %d series, %d samples\n", out, written.Families, written.Series, written.Samples)
+	fmt.Fprintf(w, "%s: %s, %s, %s\n", out, unit.Count(written.Families, "families"), unit.Count(written.Series, "series"), unit.Count(written.Samples, "samples"))
 	if written.Natives > 0 {
-		fmt.Fprintf(warnings, "%d native histograms are left out: the text form cannot carry them; their classic buckets are there\n", written.Natives)
+		fmt.Fprintf(warnings, "left out %s, which the text form cannot carry; their classic buckets are there\n", unit.Count(written.Natives, "native histograms"))
 	}
 }

@@ -200,7 +200,7 @@ func (r *fleetRun) start(ctx context.Context, stages []*kwok.Stage) (*fleet.Flee
 	if err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(r.out, "keeping the nodes of %s alive with %d stages; Ctrl-C ends it\n", o.Endpoint.Server(), len(file.Stages))
+	fmt.Fprintf(r.out, "keeping the nodes of %s alive with %s; Ctrl-C ends it\n", o.Endpoint.Server(), unit.Count(len(file.Stages), "stages"))
 	return f, nil
 }
 

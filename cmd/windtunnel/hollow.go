@@ -19,6 +19,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/hollow"
 	"github.com/windtunnel/windtunnel/internal/plane/process"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 // hollowFlags are those of the verb hollow.
@@ -120,7 +121,7 @@ func (f *hollowFlags) serve(ctx context.Context, env *environment) (err error) {
 	if f.clusters == 1 {
 		fmt.Fprintf(env.stderr, "1 hollow cluster is up at %s; Ctrl-C ends it\n", first.Address())
 	} else {
-		fmt.Fprintf(env.stderr, "%d hollow clusters are up, the first at %s; Ctrl-C ends them\n", f.clusters, first.Address())
+		fmt.Fprintf(env.stderr, "serving %s, the first at %s; Ctrl-C ends them\n", unit.Count(f.clusters, "hollow clusters"), first.Address())
 	}
 	fmt.Fprintf(env.stdout, "export KUBECONFIG=%s\n", path)
 	<-ctx.Done()

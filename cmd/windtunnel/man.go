@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+
+	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 // manVerb writes manual pages, one for each verb.
@@ -26,7 +28,7 @@ func manVerb(env *environment) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("write manual pages: %w", err)
 			}
-			fmt.Fprintf(env.stdout, "%s: %d pages\n", args[0], n)
+			fmt.Fprintf(env.stdout, "%s: %s\n", args[0], unit.Count(n, "pages"))
 			return nil
 		},
 	}

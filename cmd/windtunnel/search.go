@@ -21,6 +21,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/slo"
 	"github.com/windtunnel/windtunnel/internal/text/chart"
+	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -229,7 +230,7 @@ func (x *searching) run(ctx context.Context, output string) (err error) {
 		}
 	}
 	if ctx.Err() != nil {
-		fmt.Fprintf(x.env.stderr, "stopped after %d runs: the same command goes on from here: %s\n", len(x.state.Runs), x.out)
+		fmt.Fprintf(x.env.stderr, "stopped after %s: the same command goes on from here: %s\n", unit.Count(len(x.state.Runs), "runs"), x.out)
 	}
 	return x.conclude(output)
 }
@@ -256,7 +257,7 @@ func (x *searching) resume() error {
 			return err
 		}
 	}
-	fmt.Fprintf(x.env.stderr, "going on after %d runs\n", len(x.state.Runs))
+	fmt.Fprintf(x.env.stderr, "going on after %s\n", unit.Count(len(x.state.Runs), "runs"))
 	return nil
 }
 

@@ -73,7 +73,7 @@ func upVerb(env *environment) *cobra.Command {
 		folder := private.Dir()
 		o.Folder, o.Kubeconfig, o.Log = folder, filepath.Join(folder, "kubeconfig"), env.logger()
 		o.Ready = func(server string) {
-			fmt.Fprintf(env.stderr, "%s is up with %s; logs in %s; Ctrl-C ends it\n", server, countOf(o.Fleet.Nodes, "node"), filepath.Join(folder, "logs"))
+			fmt.Fprintf(env.stderr, "%s is up with %s; logs in %s; Ctrl-C ends it\n", server, unit.Text(float64(o.Fleet.Nodes), "nodes"), filepath.Join(folder, "logs"))
 			if len(o.Members) > 0 {
 				fmt.Fprintf(env.stderr, "contexts of members: %s\n", contexts(o.Members))
 			}
@@ -96,14 +96,6 @@ func contexts(all []scenario.Members) string {
 		}
 	}
 	return strings.Join(parts, ", ")
-}
-
-// countOf is a number of things: "1 node", "0 nodes".
-func countOf(n int, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	return unit.Number(float64(n)) + " " + thing
 }
 
 // options returns what to boot: the plane and the fleet of a file, if one is named,

@@ -18,6 +18,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/slo"
+	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 // ErrPlan says that a plan cannot be searched.
@@ -53,7 +54,7 @@ func (p Plan) Validate() error {
 		bad("goal %s: want %s", p.Goal, ThroughputGoal)
 	}
 	if len(p.Axes) != 1 && len(p.Axes) != 2 {
-		bad("%d parameters: want one or two", len(p.Axes))
+		bad("%s: want one or two", unit.Count(len(p.Axes), "parameters"))
 	}
 	if len(p.Axes) == 2 && p.Axes[0].Name == p.Axes[1].Name {
 		bad("parameter %s twice", p.Axes[0].Name)
@@ -70,10 +71,10 @@ func (p Plan) Validate() error {
 		bad("resolution %g: want above 0 and at most 1", p.Resolution)
 	}
 	if p.Repeats < 1 || p.Repeats > mostRepeats {
-		bad("%d repeats: want 1 to %d", p.Repeats, mostRepeats)
+		bad("%s: want 1 to %d", unit.Count(p.Repeats, "repeats"), mostRepeats)
 	}
 	if len(p.Axes) == 2 && p.Columns < 2 {
-		bad("%d columns: want at least 2", p.Columns)
+		bad("%s: want at least 2", unit.Count(p.Columns, "columns"))
 	}
 	if p.MostRuns < 0 || p.Seconds < 0 {
 		bad("a budget below 0")

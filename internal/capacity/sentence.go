@@ -65,7 +65,7 @@ func (l Level) runs() string {
 	case l.Implied:
 		return " (as others show)"
 	case l.Passed+l.Failed == 0:
-		return fmt.Sprintf(" (%d runs, none of which could be judged)", l.Unknown)
+		return fmt.Sprintf(" (%s, none of which could be judged)", unit.Count(l.Unknown, "runs"))
 	}
 	text := fmt.Sprintf(" (%d of %d runs passed", l.Passed, l.Passed+l.Failed)
 	if l.Unknown > 0 {

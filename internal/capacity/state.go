@@ -10,6 +10,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/slo"
+	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 // StateFormat is the version of State.
@@ -71,7 +72,7 @@ func ReadState(file string, raw []byte) (State, error) {
 	}
 	for i, r := range s.Runs {
 		if len(r.Point) != len(s.Plan.Axes) {
-			return s, fmt.Errorf("%s: run %d has %d values for %d parameters", file, i+1, len(r.Point), len(s.Plan.Axes))
+			return s, fmt.Errorf("%s: run %d has %s for %s", file, i+1, unit.Count(len(r.Point), "values"), unit.Count(len(s.Plan.Axes), "parameters"))
 		}
 	}
 	return s, nil

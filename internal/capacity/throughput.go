@@ -291,7 +291,7 @@ func (t Throughput) trust() string {
 	if t.Interval == nil {
 		return fmt.Sprintf(" (%d run)", t.Runs)
 	}
-	return fmt.Sprintf(" (95 %% interval %s to %s, %d runs)", unit.Number(max(0, t.Interval[0])), unit.Number(t.Interval[1]), t.Runs)
+	return fmt.Sprintf(" (95 %% interval %s to %s, %s)", unit.Number(max(0, t.Interval[0])), unit.Number(t.Interval[1]), unit.Count(t.Runs, "runs"))
 }
 
 // concludeThroughput says what a search for the throughput came to.

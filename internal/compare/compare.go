@@ -16,6 +16,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/slo"
 	"github.com/windtunnel/windtunnel/internal/stats"
+	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 // ErrRefused says that runs cannot honestly be compared.
@@ -166,8 +167,8 @@ func (c *comparing) admit(a, b []Run) error {
 					other.Name, r.Name, ErrRefused, other.Manifest.Scenario, r.Manifest.Scenario)
 			}
 			if n := len(differingLines(other.Scenario, r.Scenario)); n > 1 {
-				return fmt.Errorf("%s and %s: %w: the texts of their scenarios differ in %d lines; one option is the most, better a parameter",
-					other.Name, r.Name, ErrRefused, n)
+				return fmt.Errorf("%s and %s: %w: the texts of their scenarios differ in %s; one option is the most, better a parameter",
+					other.Name, r.Name, ErrRefused, unit.Count(n, "lines"))
 			}
 		}
 	}
@@ -223,7 +224,7 @@ func (c *comparing) warnOfDoubts() {
 	case len(c.o.Asked) > 0 && len(unasked) > 0:
 		c.warn("Only %s was meant to differ between A and B, but these differ too: %s.", strings.Join(c.o.Asked, ", "), strings.Join(unasked, ", "))
 	case len(unasked) > 1:
-		c.warn("The sides differ in %d facts: the runs do not show which of them changed the measures.", len(unasked))
+		c.warn("The sides differ in %s: the runs do not show which of them changed the measures.", unit.Count(len(unasked), "facts"))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/diagnose"
 	"github.com/windtunnel/windtunnel/internal/stats"
+	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 // Limit is what limited some of a side's runs most, by their diagnoses.
@@ -63,7 +64,7 @@ func (s Side) Limited() string {
 		if l.Component != "" {
 			what += " of " + l.Component
 		}
-		in := fmt.Sprintf(" in %d of %s", l.Runs, countOf(l.Of, "run", "runs"))
+		in := fmt.Sprintf(" in %d of %s", l.Runs, unit.Count(l.Of, "runs"))
 		if len(parts) > 0 {
 			in = fmt.Sprintf(" in %d of %d", l.Runs, l.Of)
 		}

@@ -48,13 +48,13 @@ func (c *comparing) inconclusive(m Measure) string {
 		return fmt.Sprintf("%s in %s, %s in %s, and no share of nothing can be taken", unit.Text(m.A.Median, m.Unit), c.o.NameA,
 			unit.Text(m.B.Median, m.Unit), c.o.NameB)
 	}
-	more := fmt.Sprintf("about %d runs each would show %s", m.Runs, percent(m.Effect))
+	more := fmt.Sprintf("about %s each would show %s", unit.Count(m.Runs, "runs"), percent(m.Effect))
 	if m.Runs >= stats.MostRuns {
-		more = fmt.Sprintf("%d runs each would not show %s", stats.MostRuns, percent(m.Effect))
+		more = fmt.Sprintf("%s each would not show %s", unit.Count(stats.MostRuns, "runs"), percent(m.Effect))
 	}
 	switch {
 	case m.Runs == 0:
-		return fmt.Sprintf("%s cannot show any difference; at least %d runs each can", c.runsEach(), LeastRuns())
+		return fmt.Sprintf("%s cannot show any difference; at least %s each can", c.runsEach(), unit.Count(LeastRuns(), "runs"))
 	case m.Visible == nil:
 		return fmt.Sprintf("%s cannot show any difference; %s", c.runsEach(), more)
 	case *m.Visible > m.Effect:
@@ -84,7 +84,7 @@ func (c *comparing) runsEach() string {
 	case a == 1:
 		return "1 run each"
 	}
-	return fmt.Sprintf("%d runs each", a)
+	return fmt.Sprintf("%s each", unit.Count(a, "runs"))
 }
 
 func higherOrLower(rises bool) string {
@@ -159,13 +159,13 @@ func (c *Comparison) Findings() (found, inconclusive []string) {
 	least, most, runs := math.Inf(1), 0.0, [2]int{stats.MostRuns, 0}
 	for _, m := range open {
 		if m.Visible == nil {
-			return found, []string{fmt.Sprintf("%d measures are inconclusive, for example %s", len(open), open[0].Sentence)}
+			return found, []string{fmt.Sprintf("%s %s inconclusive, for example %s", unit.Count(len(open), "measures"), unit.Verb(len(open), "is", "are"), open[0].Sentence)}
 		}
 		least, most = min(least, *m.Visible), max(most, *m.Visible)
 		runs = [2]int{min(runs[0], m.Runs), max(runs[1], m.Runs)}
 	}
-	return found, []string{fmt.Sprintf("%d measures are inconclusive: so many runs show differences above %s to %s; %d to %d runs each would show %s",
-		len(open), percentDigits(least), percent(most), runs[0], runs[1], percent(open[0].Effect))}
+	return found, []string{fmt.Sprintf("%s are inconclusive: so many runs show differences above %s to %s; %d to %d runs each would show %s",
+		unit.Count(len(open), "measures"), percentDigits(least), percent(most), runs[0], runs[1], percent(open[0].Effect))}
 }
 
 // mostHeadlines is how many measures stand above all others.
@@ -227,7 +227,7 @@ func (g *Gate) sentence(c *Comparison) string {
 	bound := percent(g.FailAbove)
 	switch g.Verdict {
 	case slo.Fail:
-		return fmt.Sprintf("FAIL: %s worse by more than %s in %s.", countOf(len(g.Failed), "measure is", "measures are"), bound, c.B.Name)
+		return fmt.Sprintf("FAIL: %s worse by more than %s in %s.", unit.Count(len(g.Failed), "measures")+" "+unit.Verb(len(g.Failed), "is", "are"), bound, c.B.Name)
 	case slo.Pass:
 		return fmt.Sprintf("PASS: no measure is worse by more than %s in %s.", bound, c.B.Name)
 	}
@@ -235,12 +235,5 @@ func (g *Gate) sentence(c *Comparison) string {
 		return fmt.Sprintf("UNKNOWN: no measure could be compared with the bound of %s.", bound)
 	}
 	return fmt.Sprintf("UNKNOWN: %s may be worse by more than %s in %s; none is certain to be.",
-		countOf(len(g.Inconclusive), "measure", "measures"), bound, c.B.Name)
-}
-
-func countOf(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
+		unit.Count(len(g.Inconclusive), "measures"), bound, c.B.Name)
 }

@@ -41,7 +41,7 @@ func (c *Comparison) Short(w io.Writer, rest string) error {
 	s.add(c.Conclusion(), 2)
 	for i, warning := range c.Warnings {
 		if i == shortWarnings {
-			s.add(fmt.Sprintf("! %d more warnings", len(c.Warnings)-i), 1)
+			s.add(fmt.Sprintf("! %s", unit.Count(len(c.Warnings)-i, "more warnings")), 1)
 			break
 		}
 		s.add("! "+warning, 3)
@@ -119,7 +119,7 @@ func (c *Comparison) shortEnd() []string {
 		}
 	}
 	if equal, shown := c.CounterTally(); len(c.Counters) > 0 {
-		out = append(out, fmt.Sprintf("%s: %d equal in all runs, %d beyond chance.", countOf(len(c.Counters), "counter", "counters"), equal, shown))
+		out = append(out, fmt.Sprintf("%s: %d equal in all runs, %d beyond chance.", unit.Count(len(c.Counters), "counters"), equal, shown))
 	} else if c.Counters == nil {
 		out = append(out, c.counterSummary())
 	}
@@ -145,7 +145,7 @@ func (c *Comparison) shortRows(lines int, rest *string) []string {
 	}
 	more += len(rows) - len(shown)
 	if more > 0 {
-		*rest = countOf(more, "more measure", "more measures") + ": " + *rest
+		*rest = unit.Count(more, "more measures") + ": " + *rest
 	}
 	if len(shown) == 0 {
 		return nil

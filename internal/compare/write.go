@@ -115,7 +115,7 @@ func (c *Comparison) Markdown(w io.Writer) error {
 	shown := slices.DeleteFunc(slices.Clone(rest), func(m Measure) bool { return m.Besides && !m.Apart && !m.Own })
 	table(head, measureRows(shown))
 	if left := len(rest) - len(shown); left > 0 {
-		line("%s that are not judged and do not differ.\n", countOf(left, "more measure", "more measures"))
+		line("%s that are not judged and do not differ.\n", unit.Count(left, "more measures"))
 	}
 	line("</details>")
 	if _, err := io.WriteString(w, b.String()); err != nil {
@@ -126,7 +126,7 @@ func (c *Comparison) Markdown(w io.Writer) error {
 
 // label says what a side is: "limiter=5/10, 3 runs".
 func (s Side) label(letter string) string {
-	runs := countOf(len(s.Runs), "run", "runs")
+	runs := unit.Count(len(s.Runs), "runs")
 	if s.Name == letter {
 		return runs
 	}
@@ -135,7 +135,7 @@ func (s Side) label(letter string) string {
 
 // pinned says how much of the manifests was found to be the same.
 func (c *Comparison) pinned() string {
-	return countOf(c.EqualFacts, "other fact", "other facts") + " of the manifests: the same in all runs."
+	return unit.Count(c.EqualFacts, "other facts") + " of the manifests: the same in all runs."
 }
 
 func differenceRows(all []Difference) [][]string {
@@ -160,7 +160,7 @@ func (c *Comparison) counterSummary() string {
 	}
 	equal, shown := c.CounterTally()
 	return fmt.Sprintf("%s: %d equal in all runs, %d not, of which %d differ between A and B beyond chance.",
-		countOf(len(c.Counters), "counter", "counters"), equal, len(c.Counters)-equal, shown)
+		unit.Count(len(c.Counters), "counters"), equal, len(c.Counters)-equal, shown)
 }
 
 // counterRows lists the scenario's own counts, then the counters that differ
@@ -185,7 +185,7 @@ func (c *Comparison) counterRows() [][]string {
 // firstOf cuts a list of sentences: the table has them all.
 func firstOf(sentences []string) []string {
 	if left := len(sentences) - listed; left > 1 {
-		return append(sentences[:listed:listed], fmt.Sprintf("%d more differences are in the table", left))
+		return append(sentences[:listed:listed], "the table has "+unit.Count(left, "more differences"))
 	}
 	return sentences
 }

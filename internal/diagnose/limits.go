@@ -216,7 +216,7 @@ func (b *blame) machine(others []candidate) []candidate {
 	}
 	return []candidate{b.candidate(Finding{
 		Cause:    Machine,
-		Sentence: fmt.Sprintf("The machine's %d cores were busy for %s of the time; most of it was used by %s.", b.f.Machine.Cores, percent(use), whose),
+		Sentence: fmt.Sprintf("The machine's %s %s busy for %s of the time; most of it was used by %s.", unit.Count(b.f.Machine.Cores, "cores"), unit.Verb(b.f.Machine.Cores, "was", "were"), percent(use), whose),
 		Evidence: evidence,
 		Try:      try,
 	}, left)}
@@ -226,7 +226,7 @@ func (b *blame) machine(others []candidate) []candidate {
 func (b *blame) ownMachine() []candidate {
 	return []candidate{b.candidate(Finding{
 		Cause: Machine, Component: self,
-		Sentence: fmt.Sprintf("The %d cores of windtunnel's own machine were busy for %s of the time.", b.f.Machine.Cores, percent(b.f.whole(busy))),
+		Sentence: fmt.Sprintf("The %s of windtunnel's own machine %s busy for %s of the time.", unit.Count(b.f.Machine.Cores, "cores"), unit.Verb(b.f.Machine.Cores, "was", "were"), percent(b.f.whole(busy))),
 		Evidence: []Evidence{
 			b.evidence(busy, figure("ratio", bound(fullFrom), "share of all cores' time that was not idle")),
 			b.evidence(waiting, figure("threads", nil, "threads of windtunnel that were ready to run and had no core, at a time"), instance, self),

@@ -239,8 +239,8 @@ func (b *blame) imbalances() (out []candidate) {
 		}
 		out = append(out, b.candidate(Finding{
 			Cause: Imbalance, Component: service,
-			Sentence: fmt.Sprintf("%s had more to do than the others of its %d replicas, and was at its CPU limit: it used %.2g cores where they used %.2g on average, and answered %.3g requests a second.",
-				first, len(all[service]), most, mean, b.f.whole(proxied, instance, first)),
+			Sentence: fmt.Sprintf("%s had more to do than the others of its %s, and was at its CPU limit: it used %.2g cores where they used %.2g on average, and answered %.3g requests a second.",
+				first, unit.Count(len(all[service]), "replicas"), most, mean, b.f.whole(proxied, instance, first)),
 			Evidence: []Evidence{
 				b.evidence(cpu, figure("cores", bound(short(mean)), "cores that it used; the bound is the mean of all replicas"), instance, first),
 				b.evidence(held, figure("ratio", bound(0), "share of the CPU controller's periods in which it was throttled"), instance, first),

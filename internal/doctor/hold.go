@@ -54,17 +54,17 @@ func holds(f Facts) []Hold {
 	beats := Hold{Count: cpuShare * f.UsableCores * renewEvery / renewalSeconds, Bound: "CPU", Formula: fmt.Sprintf("%g × %s cores × %d s between renewals / %.3g ms of CPU per renewal",
 		cpuShare, unit.Number(f.UsableCores), renewEvery, 1e3*renewalSeconds)}
 	rate := Hold{Count: f.UsableCores / podSeconds, Bound: "CPU", Formula: fmt.Sprintf("%s cores / %.3g ms of CPU of plane and windtunnel per pod", unit.Number(f.UsableCores), 1e3*podSeconds)}
-	open := Hold{Count: max(0, float64(f.OpenFiles.Hard)-spareFiles), Bound: "open files", Formula: fmt.Sprintf("%d open files per process − %d", f.OpenFiles.Hard, spareFiles)}
+	open := Hold{Count: max(0, float64(f.OpenFiles.Hard)-spareFiles), Bound: "open files", Formula: fmt.Sprintf("%s per process − %d", unit.Count(f.OpenFiles.Hard, "open files"), spareFiles)}
 	keepalives := Hold{Count: cpuShare * f.UsableCores / edgeCores, Bound: "CPU", Formula: fmt.Sprintf("%g × %s cores / %.2g of a core per edge for keepalives at both ends", cpuShare, unit.Number(f.UsableCores), edgeCores)}
-	sockets := Hold{Count: float64(f.SystemFiles) / 2, Bound: "open files of the machine", Formula: fmt.Sprintf("%d open files of the machine / 2 for both ends", f.SystemFiles)}
-	ports := Hold{Count: float64(f.Ports), Bound: "ports", Formula: fmt.Sprintf("%d ports for outgoing connections", f.Ports)}
+	sockets := Hold{Count: float64(f.SystemFiles) / 2, Bound: "open files of the machine", Formula: fmt.Sprintf("%s of the machine / 2 for both ends", unit.Count(f.SystemFiles, "open files"))}
+	ports := Hold{Count: float64(f.Ports), Bound: "ports", Formula: fmt.Sprintf("%s for outgoing connections", unit.Count(f.Ports, "ports"))}
 	return []Hold{
 		named("nodes", memory(nodeBytes, "node")),
 		named("nodes with leases renewed every 10 s", memory(nodeBytes, "node"), beats),
 		named("pods", memory(podBytes, "pod")),
 		named("pods created and deleted per second", rate),
 		named("real members", memory(plan.RealMemberBytes, "API server")),
-		named("hollow members", memory(plan.HollowMemberBytes, "cluster"), Hold{Count: max(0, float64(f.OpenFiles.Hard)-spareFiles) / 6, Bound: "open files", Formula: fmt.Sprintf("(%d open files per process − %d) / 6", f.OpenFiles.Hard, spareFiles)}),
+		named("hollow members", memory(plan.HollowMemberBytes, "cluster"), Hold{Count: max(0, float64(f.OpenFiles.Hard)-spareFiles) / 6, Bound: "open files", Formula: fmt.Sprintf("(%s per process − %d) / 6", unit.Count(f.OpenFiles.Hard, "open files"), spareFiles)}),
 		named("connected edges", memory(edgeBytes+edgeSockets+2*edgeProcess/max(1, open.Count), "edge, including its share of hub and fleet"), keepalives, sockets),
 		named("connections", memory(connectionBytes, "connection"), open, ports),
 	}

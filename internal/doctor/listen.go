@@ -5,6 +5,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 // mostPort is the highest port that there is.
@@ -23,9 +25,9 @@ func (f Facts) checkListeners(n, first int) error {
 	most := int64(f.OpenFiles.Hard) - spareFiles
 	switch {
 	case f.OpenFiles.Hard > 0 && int64(n) > most:
-		return fmt.Errorf("each has a port of its own, which is an open file: this process may have %d open files, of which %d are for the rest (`ulimit -Hn` shows the limit)", f.OpenFiles.Hard, spareFiles)
+		return fmt.Errorf("each has a port of its own, which is an open file: this process may have %s, of which %d are for the rest (`ulimit -Hn` shows the limit)", unit.Count(f.OpenFiles.Hard, "open files"), spareFiles)
 	case first > 0 && first+n-1 > mostPort:
-		return fmt.Errorf("from port %d on there are %d ports", first, mostPort-first+1)
+		return fmt.Errorf("from port %d on a machine has %s", first, unit.Count(mostPort-first+1, "ports"))
 	case first == 0 && f.Ports > 0 && n > f.Ports:
 		return fmt.Errorf("each has a port of its own, and this machine gives out %d (`sysctl net.ipv4.ip_local_port_range`)", f.Ports)
 	}

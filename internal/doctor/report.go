@@ -200,7 +200,7 @@ func (f Facts) ports() Check {
 }
 
 func (f Facts) inotify() Check {
-	found := fmt.Sprintf("%d instances a user, enough for some %d API servers of real members", f.Inotify, f.Inotify/perServer)
+	found := fmt.Sprintf("%s a user, enough for some %d API servers of real members", unit.Count(f.Inotify, "instances"), f.Inotify/perServer)
 	if f.Inotify > 0 && f.Inotify < fewInotify {
 		return doubt("inotify", found, "Components watch their certificates; each file takes an instance.", "sysctl -w fs.inotify.max_user_instances=1024")
 	}

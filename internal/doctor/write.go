@@ -90,7 +90,7 @@ func things(n int) string {
 	if n == 1 {
 		return "one thing is"
 	}
-	return fmt.Sprintf("%d things are", n)
+	return unit.Count(n, "things") + " are"
 }
 
 func write(w io.Writer, b *strings.Builder) error {

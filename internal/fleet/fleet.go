@@ -131,7 +131,7 @@ func defaults(o Options, cfg scenario.Fleet) (Options, scenario.Fleet, error) {
 		cfg.Nodes, o.Share = 0, share.Share{}
 	}
 	if cfg.Nodes < 0 || cfg.Nodes > maxNodes {
-		return o, cfg, fmt.Errorf("fleet: %d nodes: want 0 to %d", cfg.Nodes, maxNodes)
+		return o, cfg, fmt.Errorf("fleet: %s: want 0 to %d", unit.Count(cfg.Nodes, "nodes"), maxNodes)
 	}
 	if cfg.Rate <= 0 {
 		cfg.Rate = scenario.DefaultNodeRate

@@ -14,6 +14,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/fleet/stage/render"
+	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -56,7 +57,7 @@ func newNodeTemplate(name string, cfg scenario.Fleet) (*nodeTemplate, error) {
 	}
 	for label, values := range cfg.Spread {
 		if values < 1 {
-			return nil, fmt.Errorf("fleet: spread %s: %d values: want 1 or more", label, values)
+			return nil, fmt.Errorf("fleet: spread %s: %s: want 1 or more", label, unit.Count(values, "values"))
 		}
 	}
 	for name, text := range cfg.Capacity {

@@ -9,6 +9,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/load"
+	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -54,7 +55,7 @@ type abortWatch struct {
 // that failed for good though nobody expected it.
 func (w *abortWatch) look(now clock.Time, p load.Progress, failed int) string {
 	if w.FailedCalls > 0 && failed >= w.FailedCalls {
-		return fmt.Sprintf("%d calls failed (failedCalls: %d)", failed, w.FailedCalls)
+		return fmt.Sprintf("%s failed (failedCalls: %d)", unit.Count(failed, "calls"), w.FailedCalls)
 	}
 	over := w.P99 > 0 && p.P99 > time.Duration(w.P99)
 	if over && !w.slow {

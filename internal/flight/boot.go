@@ -23,6 +23,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/plane"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/text"
+	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -204,8 +205,8 @@ func (r *run) populate(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(r.scenario.Fleet.Within))
 	defer cancel()
 	if err := f.Ready(ctx); err != nil {
-		return fmt.Errorf("the fleet's %d nodes were not all schedulable within %v: %w",
-			r.scenario.Fleet.Nodes, r.scenario.Fleet.Within, err)
+		return fmt.Errorf("the fleet's %s did not all become schedulable within %v: %w",
+			unit.Count(r.scenario.Fleet.Nodes, "nodes"), r.scenario.Fleet.Within, err)
 	}
 	r.dir.journal().FleetReady(r.scenario.Fleet.Nodes)
 	return nil

@@ -24,6 +24,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/record"
 	facts "github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/share"
+	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/internal/workers"
 )
 
@@ -63,9 +64,9 @@ func (c Crew) check() error {
 	case c.Workers < 0 || c.Workers > c.most():
 		return fmt.Errorf("--workers %d: want 1 to %d", c.Workers, c.most())
 	case c.Fleets < 0 || c.total() > c.most():
-		return fmt.Errorf("--fleet-workers %d: want 1 or more, and %d workers at most in all", c.Fleets, c.most())
+		return fmt.Errorf("--fleet-workers %d: want 1 or more, and %s at most in all", c.Fleets, unit.Count(c.most(), "workers"))
 	case c.Tolerate < 0 || c.Tolerate > 0 && c.Tolerate >= c.total():
-		return fmt.Errorf("--tolerate-workers %d: want fewer than the %d workers", c.Tolerate, c.total())
+		return fmt.Errorf("--tolerate-workers %d: want fewer than the %s", c.Tolerate, unit.Count(c.total(), "workers"))
 	}
 	return nil
 }

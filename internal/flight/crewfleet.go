@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/windtunnel/windtunnel/internal/share"
+	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/internal/workers"
 )
 
@@ -25,9 +26,9 @@ func (r *run) checkFleets() error {
 	case most == 0:
 		refuse("the plane has no nodes that could be shared, there is neither hollow member nor sharable subject, and nodes of members stay where the leader is: leave it out")
 	case f.Nodes == 0 && most < n:
-		refuse("there are %d hollow members and %d sharable subjects, and some workers would have none; use --fleet-workers %d or fewer", hollow, shared, most)
+		refuse("the scenario has %s and %s, and some workers would have none; use --fleet-workers %d or fewer", unit.Count(hollow, "hollow members"), unit.Count(shared, "sharable subjects"), most)
 	case f.Nodes > 0 && f.Nodes < n:
-		refuse("there are %d nodes, and some workers would have none; use --fleet-workers %d or fewer", f.Nodes, f.Nodes)
+		refuse("the fleet has %s, and some workers would have none; use --fleet-workers %d or fewer", unit.Count(f.Nodes, "nodes"), f.Nodes)
 	case f.Connections > 0 && f.Connections < n:
 		refuse("fleet.connections: %d are those of all workers, and some would have none; use --fleet-workers %d or fewer", f.Connections, f.Connections)
 	}
@@ -64,7 +65,7 @@ func (r *run) populateByCrew(ctx context.Context) error {
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("the fleet's %d nodes were not all schedulable: %w", r.scenario.Fleet.Nodes, err)
+		return fmt.Errorf("the fleet's %s did not all become schedulable: %w", unit.Count(r.scenario.Fleet.Nodes, "nodes"), err)
 	}
 	r.dir.journal().FleetReady(r.scenario.Fleet.Nodes)
 	return nil

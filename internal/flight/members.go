@@ -18,6 +18,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/load"
 	"github.com/windtunnel/windtunnel/internal/plane"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -163,7 +164,7 @@ func (r *run) startFleets(ctx context.Context, group *scenario.Members) error {
 		})
 		mu.Unlock()
 		if err := f.Ready(ctx); err != nil {
-			return fmt.Errorf("its %d nodes were not all schedulable within %v: %w", group.Fleet.Nodes, group.Fleet.Within, err)
+			return fmt.Errorf("its %s did not all become schedulable within %v: %w", unit.Count(group.Fleet.Nodes, "nodes"), group.Fleet.Within, err)
 		}
 		return nil
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/share"
 	"github.com/windtunnel/windtunnel/internal/subject"
+	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/internal/workers"
 	"github.com/windtunnel/windtunnel/scenario"
 )
@@ -106,7 +107,7 @@ func (r *run) membersByCrew(ctx context.Context, group plane.HollowGroup) ([]pla
 			out[i] = reach
 		}
 		if len(reach.Addresses) != n {
-			return fmt.Errorf("%w: it has %d members that are others'", ErrWorkers, len(reach.Addresses)-n)
+			return fmt.Errorf("%w: it has %s that are others'", ErrWorkers, unit.Count(len(reach.Addresses)-n, "members"))
 		}
 		return nil
 	})

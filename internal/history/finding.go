@@ -10,6 +10,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/compare"
 	"github.com/windtunnel/windtunnel/internal/slo"
 	"github.com/windtunnel/windtunnel/internal/stats"
+	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 // level is the chance that one look at a history without a change shows one,
@@ -105,7 +106,7 @@ func Look(f *File, o Options) (*Report, error) {
 	}
 	slices.SortStableFunc(r.Measures, byWeight)
 	if each < stats.LeastLevel {
-		r.warn("%d measures share so strict a level that no change can be believed: look at fewer (--measure).", len(keys))
+		r.warn("%s share so strict a level that no change can be believed: look at fewer (--measure).", unit.Count(len(keys), "measures"))
 	}
 	if len(entries) >= stats.LeastSegment {
 		r.Needed = changes.Visible(len(entries), each)
@@ -134,7 +135,7 @@ func (r *Report) admit(all []Entry) []Entry {
 		}
 		if len(out) > 0 {
 			if what := e.Setting.differsIn(out[0].Setting); what != "" {
-				r.warn("%s and %s before it are left out: %s changed after it.", e.Name, countRuns(i), what)
+				r.warn("%s and %s before it are left out: %s changed after it.", e.Name, unit.Count(i, "runs"), what)
 				break
 			}
 		}
@@ -144,13 +145,6 @@ func (r *Report) admit(all []Entry) []Entry {
 	}
 	slices.Reverse(out)
 	return out
-}
-
-func countRuns(n int) string {
-	if n == 1 {
-		return "1 run"
-	}
-	return fmt.Sprintf("%d runs", n)
 }
 
 // commonKeys are those of the measures that every run has.

@@ -56,21 +56,18 @@ func (r *Report) Conclusion() string {
 			return fmt.Sprintf("FAIL: %d of %d measures have become worse by more than %s, and nobody has accepted it.", len(g.Failed), len(r.Measures), bound)
 		case slo.Unknown:
 			if g.Neutral() {
-				more := fmt.Sprintf("%d builds more are needed", g.Needed)
-				if g.Needed == 1 {
-					more = "1 build more is needed"
-				}
-				return fmt.Sprintf("NEUTRAL: %s, too few to see a change; %s, and none fails before that.", countRuns(len(r.Runs)), more)
+				return fmt.Sprintf("NEUTRAL: %s, too few to see a change; %s %s needed, and none fails before that.",
+					unit.Count(len(r.Runs), "runs"), unit.Count(g.Needed, "more builds"), unit.Verb(g.Needed, "is", "are"))
 			}
 			return "UNKNOWN: " + r.whyUnknown()
 		}
 		text := fmt.Sprintf("PASS: no measure is known to have become worse by more than %s.", bound)
 		if n := len(g.Suspected); n > 0 {
-			return fmt.Sprintf("%s %d of %d are suspected: %s more will tell.", text, n, len(r.Measures), countRuns(confirmRuns))
+			return fmt.Sprintf("%s %d of %d are suspected: %s more will tell.", text, n, len(r.Measures), unit.Count(confirmRuns, "runs"))
 		}
-		return fmt.Sprintf("%s %s It fails a build %s later, if it is still there.", text, r.sensitivity(), countRuns(confirmRuns))
+		return fmt.Sprintf("%s %s It fails a build %s later, if it is still there.", text, r.sensitivity(), unit.Count(confirmRuns, "runs"))
 	}
-	return fmt.Sprintf("%d of %d measures changed in %s. %s", changed, len(r.Measures), countRuns(len(r.Runs)), r.sensitivity())
+	return fmt.Sprintf("%d of %d measures changed in %s. %s", changed, len(r.Measures), unit.Count(len(r.Runs), "runs"), r.sensitivity())
 }
 
 // whyUnknown says why a gate cannot tell.
@@ -79,9 +76,9 @@ func (r *Report) whyUnknown() string {
 	case n == 0:
 		return "there is no measure to look at."
 	case level/float64(n) < stats.LeastLevel:
-		return fmt.Sprintf("%d measures are too many to see a change in any; look at fewer (--measure).", n)
+		return fmt.Sprintf("%s are too many to see a change in any; look at fewer (--measure).", unit.Count(n, "measures"))
 	}
-	return fmt.Sprintf("%s are too few to see a change.", countRuns(len(r.Runs)))
+	return fmt.Sprintf("%s %s too few to see a change.", unit.Count(len(r.Runs), "runs"), unit.Verb(len(r.Runs), "is", "are"))
 }
 
 // sensitivity says how soon a change is seen.
@@ -92,7 +89,7 @@ func (r *Report) sensitivity() string {
 	if r.Needed == 0 {
 		return "So few runs cannot show any change yet."
 	}
-	return fmt.Sprintf("A change is seen %s after it at the earliest.", countRuns(r.Needed))
+	return fmt.Sprintf("A change is seen %s after it at the earliest.", unit.Count(r.Needed, "runs"))
 }
 
 // JSON writes the report with everything that is known.

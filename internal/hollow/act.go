@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/windtunnel/windtunnel/internal/hollow/kind"
+	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 // act answers a POST that does something but create an object of the resource.
@@ -174,7 +175,7 @@ func (c *Cluster) take(w write, k *kind.Kind, b *policyv1.PodDisruptionBudget, o
 			if next.Status.DisruptionsAllowed <= 0 {
 				err := apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", 0)
 				err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{Type: policyv1.DisruptionBudgetCause,
-					Message: fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently", next.Name, next.Status.DesiredHealthy, next.Status.CurrentHealthy)})
+					Message: fmt.Sprintf("The disruption budget %s needs %s and has %d currently", next.Name, unit.Count(next.Status.DesiredHealthy, "healthy pods"), next.Status.CurrentHealthy)})
 				return nil, err
 			}
 			next.Status.DisruptionsAllowed--

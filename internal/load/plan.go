@@ -12,6 +12,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/share"
+	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 // Pacer says when the i-th call is due, from the begin of its step on. Rate is
@@ -136,11 +137,11 @@ func (p *Plan) check() error {
 	case p.Pace == nil || p.Build == nil || len(p.Ops) == 0:
 		return fmt.Errorf("%w: it needs Ops, a pace and Build", ErrPlan)
 	case p.Count < 0 || p.For < 0:
-		return fmt.Errorf("%w: %d calls for %v", ErrPlan, p.Count, p.For)
+		return fmt.Errorf("%w: %s for %v", ErrPlan, unit.Count(p.Count, "calls"), p.For)
 	case p.Count == 0 && p.For > 0 && p.endless():
 		return fmt.Errorf("%w: a burst needs a count", ErrPlan)
 	case p.Retry.Times < 0 || p.Retry.Times > 255 || p.Retry.Delay < 0:
-		return fmt.Errorf("%w: %d retries with a delay of %v", ErrPlan, p.Retry.Times, p.Retry.Delay)
+		return fmt.Errorf("%w: %s with a delay of %v", ErrPlan, unit.Count(p.Retry.Times, "retries"), p.Retry.Delay)
 	}
 	return p.checkShare()
 }
@@ -175,7 +176,7 @@ func (p *Plan) calls() (int, error) {
 	}
 	if p.For <= 0 {
 		if p.Count > 0 && p.Pace.Due(p.Count-1) == never {
-			return 0, fmt.Errorf("%w: %d calls were asked for", ErrNeverDue, p.Count)
+			return 0, fmt.Errorf("%w: asked for %s", ErrNeverDue, unit.Count(p.Count, "calls"))
 		}
 		return p.Count, nil
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 // checkShare says what is wrong with a plan's share.
@@ -15,7 +16,7 @@ func (p *Plan) checkShare() error {
 	case !s.Valid():
 		return fmt.Errorf("%w: share %d of %d", ErrPlan, s.Index, s.Of)
 	case n > 0 && s.Portion(n) == 0:
-		return fmt.Errorf("%w: %d calls at a time are fewer than the %d workers that share them", ErrPlan, n, s.Of)
+		return fmt.Errorf("%w: %s at a time: fewer than the %s that share them", ErrPlan, unit.Count(n, "calls"), unit.Count(s.Of, "workers"))
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 // The stream is a header and then blocks: length (4 bytes, little endian),
@@ -413,7 +414,7 @@ func (w *Writer) Sample(s Sample) {
 // what is beyond mostText bytes.
 func (w *Writer) Event(e Event) {
 	if over := len(e.Text) - mostText; over > 0 {
-		e.Text = fmt.Sprintf("%s ... (%d bytes more)", strings.ToValidUTF8(e.Text[:mostText], ""), over)
+		e.Text = fmt.Sprintf("%s ... (%s more)", strings.ToValidUTF8(e.Text[:mostText], ""), unit.Count(over, "bytes"))
 	}
 	if math.IsInf(e.Rate, 0) || math.IsNaN(e.Rate) {
 		e.Rate = 0

@@ -49,23 +49,15 @@ func (t *tally) mapOf(j slo.Judgement) *Map {
 		return nil
 	}
 	if n := t.run.Manifest.Fleet.Nodes; n > 0 && len(m.Members) > 0 {
-		m.Plane = append(m.Plane, counted(n, "node")+" of its own")
+		m.Plane = append(m.Plane, unit.Text(float64(n), "nodes")+" of its own")
 	}
 	return m
-}
-
-// counted is a number of things.
-func counted(n int, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	return unit.Number(float64(n)) + " " + thing
 }
 
 func aboutMember(g record.MembersFact, labels string) (out []string) {
 	out = append(out, strings.TrimSpace(g.Kind+" "+labels))
 	if g.Nodes > 0 {
-		out = append(out, counted(g.Nodes, "node"))
+		out = append(out, unit.Text(float64(g.Nodes), "nodes"))
 	}
 	if g.RoundTripSeconds > 0 {
 		out = append(out, unit.Seconds(g.RoundTripSeconds)+" away")
@@ -238,7 +230,7 @@ func (m *Map) view() *mapView {
 func (v *mapView) members(m *Map) {
 	drawn := m.Members[:min(len(m.Members), mapColumns*mapRows)]
 	if left := len(m.Members) - len(drawn); left > 0 {
-		v.Note = counted(left, "member") + " more, not drawn."
+		v.Note = unit.Text(float64(left), "members") + " more, not drawn."
 	}
 	lines := 0
 	for _, one := range drawn {

@@ -133,7 +133,7 @@ func (r *Report) membersView() *membersView {
 			at := time.Duration(k) * width
 			v.Cells = append(v.Cells, drawnCell{
 				X: memberNames + float64(k-first)*v.Cell, Y: y, Dark: darkness(b.Slowest), Bad: b.Bad > 0,
-				Title: fmt.Sprintf("%s, from %s: %d calls, slowest %s, %d not answered with success", m.Name, unit.Seconds(at.Seconds()), b.Calls, unit.Seconds(b.Slowest.Seconds()), b.Bad),
+				Title: fmt.Sprintf("%s, from %s: %s, slowest %s, %d not answered with success", m.Name, unit.Seconds(at.Seconds()), unit.Count(b.Calls, "calls"), unit.Seconds(b.Slowest.Seconds()), b.Bad),
 			})
 		}
 	}

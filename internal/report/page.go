@@ -123,14 +123,6 @@ func glyph(v slo.Verdict) string {
 	}
 }
 
-// are is the verb for so many things.
-func are(n int) string {
-	if n == 1 {
-		return "is"
-	}
-	return "are"
-}
-
 // reasons are what neither the first sentence nor the objectives' rows say.
 func (r *Report) reasons() []string {
 	var out []string
@@ -143,7 +135,7 @@ func (r *Report) reasons() []string {
 		}
 	}
 	if n := r.count(slo.Fail); n > 0 && r.Judgement.Verdict == slo.Unknown {
-		out = append(out, fmt.Sprintf("Taken at face value, %d of %d objectives %s missed.", n, len(r.Objectives), are(n)))
+		out = append(out, fmt.Sprintf("Taken at face value, %d of %d objectives %s missed.", n, len(r.Objectives), unit.Verb(n, "is", "are")))
 	}
 	return out
 }
@@ -207,7 +199,7 @@ func (r *Report) facts() []pair {
 	add("Kubernetes", m.Versions["kubernetes"])
 	add("etcd", strings.TrimSpace(m.Versions["etcd"]+map[string]string{"memory": ", no fsync", "fsync": ", fsync"}[m.Plane.Durability]))
 	if m.Machine.Cores > 0 {
-		add("Machine", fmt.Sprintf("%d cores, %s", m.Machine.Cores, unit.Bytes(m.Machine.MemoryBytes).Human()))
+		add("Machine", fmt.Sprintf("%s, %s", unit.Count(m.Machine.Cores, "cores"), unit.Bytes(m.Machine.MemoryBytes).Human()))
 	}
 	return out
 }

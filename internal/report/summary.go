@@ -135,7 +135,7 @@ func (t *summaryText) failures(r *Report) {
 	t.heading("CALLS THAT FAILED")
 	for i, f := range all {
 		if i == summaryFailures && len(all) > i+1 {
-			t.line(pad("", 8) + fmt.Sprintf("and in %d more ways: report.html and verdict.json have them", len(all)-i))
+			t.line(pad("", 8) + fmt.Sprintf("and in %s: report.html and verdict.json have them", unit.Count(len(all)-i, "more ways")))
 			return
 		}
 		t.wrapped(right(unit.Number(float64(f.Count)), 6)+"  ", failureText(f))
@@ -146,7 +146,7 @@ func (t *summaryText) failures(r *Report) {
 func failureText(f slo.Failure) string {
 	out := fmt.Sprintf("%s %s in step %s: %s", f.Verb, f.Target(), f.Step, f.Answer())
 	if f.Retried > 0 {
-		out += fmt.Sprintf("; sent again %d times", f.Retried)
+		out += fmt.Sprintf("; sent again %s", unit.Count(f.Retried, "times"))
 	}
 	if f.Expected {
 		out += "; expected"

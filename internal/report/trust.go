@@ -127,7 +127,7 @@ func (t *tally) instruments() Finding {
 	f := Finding{Fine, "Instruments", fmt.Sprintf("No watch was interrupted; %s scrapes, none failed.", unit.Number(float64(t.facts.Scrapes)))}
 	if gaps+missed > 0 {
 		f.Level = Note
-		f.Text = fmt.Sprintf("%d interruptions of a watch; %d of %d scrapes failed.", gaps, missed, t.facts.Scrapes+missed)
+		f.Text = fmt.Sprintf("%s of a watch; %d of %d scrapes failed.", unit.Count(gaps, "interruptions"), missed, t.facts.Scrapes+missed)
 	}
 	return f
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 // Worker is what one of several processes did that shared a run.
@@ -191,7 +192,7 @@ func (c *collector) readWorkers(dir record.Dir, m record.Manifest) error {
 		return nil
 	}
 	if m.Workers.Count < 0 || m.Workers.Count > record.MostWorkers {
-		return fmt.Errorf("%s: %d workers are more than a run may have", dir.File(record.ManifestFile), m.Workers.Count)
+		return fmt.Errorf("%s: %s are more than a run may have", dir.File(record.ManifestFile), unit.Count(m.Workers.Count, "workers"))
 	}
 	for i := range m.Workers.Count {
 		w := c.worker(i)

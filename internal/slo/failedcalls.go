@@ -10,6 +10,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/stats"
+	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -152,7 +153,7 @@ func (x failedCalls) judge(r *Result, o *scenario.Objective) {
 	}
 	if r.certain = float64(refused) > r.Threshold; float64(failed) <= r.Threshold && float64(failed+lost) > r.Threshold {
 		r.Verdict = Unknown
-		r.Warnings = append(r.Warnings, fmt.Sprintf("%d calls had no answer, and may have been done", lost))
+		r.Warnings = append(r.Warnings, fmt.Sprintf("%s had no answer, and may have been done", unit.Count(lost, "calls")))
 	}
 	r.Failed = failed + lost
 	for _, one := range x.all() {

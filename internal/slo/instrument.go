@@ -11,6 +11,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/sli"
 	"github.com/windtunnel/windtunnel/internal/stats"
+	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 // Bounds on the instrument itself (rule of measurement 4). Beyond them the
@@ -161,8 +162,8 @@ func (i *instrument) tooSlow() []string {
 		}
 	}
 	if late > 1 && float64(late) > TooLateShare*float64(total) { // one call is no share
-		out = append(out, fmt.Sprintf("windtunnel could not keep its own pace: %d of the load's %d calls (%.1f %%) were sent more than %v late, at most %.0f %% may be. Latencies from this run are not reliable: give windtunnel more CPU, or ask for a lower rate.",
-			late, total, 100*float64(late)/float64(total), record.Late, 100*TooLateShare))
+		out = append(out, fmt.Sprintf("windtunnel could not keep its own pace: %d of the load's %s (%.1f %%) %s sent more than %v late, at most %.0f %% may be. Latencies from this run are not reliable: give windtunnel more CPU, or ask for a lower rate.",
+			late, unit.Count(total, "calls"), 100*float64(late)/float64(total), unit.Verb(late, "was", "were"), record.Late, 100*TooLateShare))
 	}
 	out = append(out, i.holes()...)
 	if e := i.stages.Quantile(0.99); e.Value > TooLateStage.Seconds() {

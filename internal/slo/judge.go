@@ -273,7 +273,7 @@ func describe(results []Result, v Verdict) []string {
 		}
 	}
 	if left > 0 {
-		out = append(out, fmt.Sprintf("And %d more objectives: %s.", left, map[Verdict]string{Fail: "failed", Unknown: "unknown"}[v]))
+		out = append(out, fmt.Sprintf("And %s: %s.", unit.Count(left, "more objectives"), map[Verdict]string{Fail: "failed", Unknown: "unknown"}[v]))
 	}
 	return out
 }

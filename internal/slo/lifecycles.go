@@ -7,6 +7,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/stats"
+	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -50,7 +51,7 @@ func (c records) lifecycle(r *Result, o *scenario.Objective) {
 		for range n {
 			d.AddBetween(0, stats.Forever)
 		}
-		r.Warnings = append(r.Warnings, fmt.Sprintf("%d objects that the load created were never seen", n))
+		r.Warnings = append(r.Warnings, fmt.Sprintf("%s that the load created %s never seen", unit.Count(n, "objects"), unit.Verb(n, "was", "were")))
 	}
 	if n := outOfOrder(all, from, to); n > 0 {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("%d of %d objects were seen %s before %s; they count as 0", n, d.Len(), to, from))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/run"
+	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 // longStall is for how many seconds the disk may keep the records waiting before that
@@ -25,7 +26,7 @@ func notes(f *run.Facts, results []Result, unanswered []string) []string {
 		out = append(out, callNotes(f)...)
 	}
 	for _, what := range slices.Sorted(maps.Keys(f.Unknown)) {
-		out = append(out, fmt.Sprintf("%d events of type %q were skipped: a later version wrote them (records of format %d).", f.Unknown[what], what, f.Format))
+		out = append(out, fmt.Sprintf("Skipped %s of type %q, which a later version wrote (records of format %d).", unit.Count(f.Unknown[what], "events"), what, f.Format))
 	}
 	if n := len(f.EventsOf(record.EventWatchGap)); n > 0 {
 		out = append(out, fmt.Sprintf("windtunnel's own watch was interrupted %s; what happened meanwhile counts as known only within bounds.", times(n)))
@@ -64,10 +65,10 @@ func callNotes(f *run.Facts) (out []string) {
 		}
 	}
 	if failed > 0 {
-		out = append(out, fmt.Sprintf("%d of the load's %d calls failed.", failed, total))
+		out = append(out, fmt.Sprintf("%d of the load's %s failed.", failed, unit.Count(total, "calls")))
 	}
 	if silent > 0 {
-		out = append(out, fmt.Sprintf("%d of the load's %d calls had no answer.", silent, total))
+		out = append(out, fmt.Sprintf("%d of the load's %s had no answer.", silent, unit.Count(total, "calls")))
 	}
 	return out
 }
@@ -119,13 +120,13 @@ func closedNotes(f *run.Facts) []string {
 	case 1:
 		return []string{fmt.Sprintf("Step %s kept %s calls at a time (a closed loop): its latencies are service times, and it asked for less where the plane was slow.", names[0], calls)}
 	}
-	return []string{fmt.Sprintf("%d steps (%s to %s) kept %s calls at a time (closed loops): their latencies are service times, and they asked for less where the plane was slow.",
-		len(names), names[0], names[len(names)-1], calls)}
+	return []string{fmt.Sprintf("%s (%s to %s) kept %s calls at a time (closed loops): their latencies are service times, and they asked for less where the plane was slow.",
+		unit.Count(len(names), "steps"), names[0], names[len(names)-1], calls)}
 }
 
 func times(n int) string {
 	if n == 1 {
 		return "once"
 	}
-	return fmt.Sprintf("%d times", n)
+	return unit.Count(n, "times")
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/stats"
+	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -74,7 +75,7 @@ func (c records) callLatency(r *Result, o *scenario.Objective) {
 	c.holdDurations(r, stats.Merged(parts))
 	if r.Failed == total && r.Verdict == Pass {
 		r.Verdict = Unknown
-		r.Warnings = append(r.Warnings, fmt.Sprintf("all %d calls failed: how long one takes that succeeds is not known", total))
+		r.Warnings = append(r.Warnings, fmt.Sprintf("all %s failed: how long one takes that succeeds is not known", unit.Count(total, "calls")))
 		return
 	}
 	if failed > 0 {

@@ -134,18 +134,11 @@ func (a demands) limits() (out []Unmet) {
 			out = append(out, Unmet{name, record.NotInForce, "this machine did not let it be set"})
 		case cores > 0 && c.CPULimit > float64(cores):
 			out = append(out, Unmet{name, record.NotInForce, fmt.Sprintf("%s of CPU were asked for, and the machine has %s",
-				countedCores(c.CPULimit), countedCores(float64(cores)))})
+				unit.Text(c.CPULimit, "cores"), unit.Text(float64(cores), "cores"))})
 		case memory > 0 && c.MemoryLimit > memory:
 			out = append(out, Unmet{name, record.NotInForce, fmt.Sprintf("%s of memory were asked for, and the machine has %s",
 				unit.Bytes(c.MemoryLimit).Human(), unit.Bytes(memory).Human())})
 		}
 	}
 	return out
-}
-
-func countedCores(n float64) string {
-	if n == 1 {
-		return "1 core"
-	}
-	return unit.Number(n) + " cores"
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/internal/stats"
+	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 // crew is what judging asks of those who shared the load.
@@ -38,8 +39,8 @@ func (c crew) doubts() []string {
 			out = append(out, fmt.Sprintf("The records of worker %d are not whole: what it sent and measured last is not known.", w.Index))
 		}
 		if WorkerTooLate(w) {
-			out = append(out, fmt.Sprintf("Worker %d could not keep its own pace: %d of its %d calls (%.1f %%) were sent more than %v late, at most %.0f %% may be. Give it more CPU, or use more workers.",
-				w.Index, w.Late, w.Calls, 100*float64(w.Late)/float64(w.Calls), record.Late, 100*TooLateShare))
+			out = append(out, fmt.Sprintf("Worker %d could not keep its own pace: %d of its %s (%.1f %%) %s sent more than %v late, at most %.0f %% may be. Give it more CPU, or use more workers.",
+				w.Index, w.Late, unit.Count(w.Calls, "calls"), 100*float64(w.Late)/float64(w.Calls), unit.Verb(w.Late, "was", "were"), record.Late, 100*TooLateShare))
 		}
 	}
 	return out
@@ -77,7 +78,7 @@ func (c crew) losses() string {
 		}
 		parts = append(parts, one)
 	}
-	text := fmt.Sprintf("Of %d workers %d were lost: ", c.m.Workers.Count, len(parts))
+	text := fmt.Sprintf("Of %s %d were lost: ", unit.Count(c.m.Workers.Count, "workers"), len(parts))
 	if len(parts) == 1 {
 		text = fmt.Sprintf("One of %d workers was lost: ", c.m.Workers.Count)
 	}

@@ -88,5 +88,6 @@ var exceptions = map[string]string{
 	"planes/app/internal/api/revision.go:encoders":  "a pool has no state that anyone can see",
 	"planes/app/internal/api/revision.go:decoders":  "a pool has no state that anyone can see",
 	"planes/edge/internal/link/conn.go:buffers":     "as above",
+	"internal/stats/histogram.go:samples":           "knows the singular; package unit stands beside package stats",
 	"internal/hollow/bound.go:limitCopies":          "a bound that the patch library has as a variable of its own: set once, before the first patch",
 }

@@ -41,11 +41,38 @@ func Text(v float64, u string) string {
 	return "1 " + singular(u)
 }
 
+// Count writes a number of things for people: "3000 pods", "1 simulated node".
+// things is the plural, whose last word is made the singular.
+func Count[N ~int | ~int32 | ~int64 | ~uint64](n N, things string) string {
+	if n == 1 {
+		adjectives, noun := "", things
+		if at := strings.LastIndexByte(things, ' '); at >= 0 {
+			adjectives, noun = things[:at+1], things[at+1:]
+		}
+		things = adjectives + singular(noun)
+	}
+	return strconv.FormatInt(int64(n), 10) + " " + things
+}
+
+// Verb returns the form of a verb that goes with a number of things: one with one
+// of them, many with any other number.
+func Verb(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
 // singular is the name of one of what a unit counts: "core" of "cores", "watch" of
 // "watches". A unit that is no such name is itself.
 func singular(u string) string {
+	if noun, group, ok := strings.Cut(u, "."); ok { // a resource, such as deployments.apps
+		return singular(noun) + "." + group
+	}
 	switch one := strings.TrimSuffix(u, "s"); {
 	case len(u) < 4 || strings.ContainsAny(u, "/ ") || one == u:
+		return u
+	case u == "series":
 		return u
 	case strings.HasSuffix(u, "ies"):
 		return strings.TrimSuffix(u, "ies") + "y"

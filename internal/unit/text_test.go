@@ -45,3 +45,17 @@ func TestText(t *testing.T) {
 		}
 	}
 }
+
+func TestCount(t *testing.T) {
+	for want, got := range map[string]string{
+		"0 pods": unit.Count(0, "pods"), "1 pod": unit.Count(1, "pods"), "3000 pods": unit.Count(3000, "pods"), "1 simulated node": unit.Count(1, "simulated nodes"),
+		"1 series": unit.Count(1, "series"), "1 deployment.apps": unit.Count(int64(1), "deployments.apps"), "1 policy": unit.Count(1, "policies"), "1 class": unit.Count(1, "classes"),
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if got := unit.Verb(1, "is", "are") + unit.Verb(0, "is", "are"); got != "isare" {
+		t.Error(got)
+	}
+}

@@ -16,6 +16,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/guard"
+	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 // Found is an object that carries the stamp of a run.
@@ -255,7 +256,7 @@ func remain(left []Found) error {
 	for _, f := range left[:min(len(left), maxNamed)] {
 		names = append(names, f.String())
 	}
-	return fmt.Errorf("%d objects are still there after %d deletions, or were made anew: %s", len(left), rounds, strings.Join(names, ", "))
+	return fmt.Errorf("%s left after %s, or made again: %s", unit.Count(len(left), "objects"), unit.Count(rounds, "deletions"), strings.Join(names, ", "))
 }
 
 // Remove deletes objects in the order in which it does least harm:

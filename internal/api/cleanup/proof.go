@@ -9,6 +9,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
 	"github.com/windtunnel/windtunnel/internal/api/door"
 	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 // Whoever may label an object could have it deleted by those who clean up, and so could
@@ -101,5 +102,5 @@ func Foreign(others []Found) error {
 	if more := len(others) - maxNamed; more > 0 {
 		names = append(names, fmt.Sprintf("and %d more", more))
 	}
-	return fmt.Errorf("%d objects carry the label %s, but windtunnel did not set it: %s: delete them with kubectl, or remove the label", len(others), object.RunLabel, strings.Join(names, ", "))
+	return fmt.Errorf("%s %s the label %s, but windtunnel did not set it: %s: delete with kubectl, or remove the label", unit.Count(len(others), "objects"), unit.Verb(len(others), "carries", "carry"), object.RunLabel, strings.Join(names, ", "))
 }

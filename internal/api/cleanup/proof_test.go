@@ -80,7 +80,7 @@ func TestNothingIsLeftUnsaid(t *testing.T) {
 		}
 		return nil
 	})
-	if err := sweeper.Sweep(t.Context(), "r1", nil); err == nil || !strings.Contains(err.Error(), "1 objects are still there after 8 deletions, or were made anew: configmaps default/again") {
+	if err := sweeper.Sweep(t.Context(), "r1", nil); err == nil || !strings.Contains(err.Error(), "1 object left after 8 deletions, or made again: configmaps default/again") {
 		t.Error(err)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 // Kind says what an event is about.
@@ -235,7 +236,7 @@ func (f *follower) list(ctx context.Context, again bool, why string) error {
 		case next == before:
 			return f.judge(fmt.Errorf("list: %w: page %d leads to itself", errEndless, pages+1))
 		case pages == mostPages:
-			return f.judge(fmt.Errorf("list: %w: %d pages", errEndless, pages))
+			return f.judge(fmt.Errorf("list: %w: %s", errEndless, unit.Count(pages, "pages")))
 		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/compare"
 	"github.com/windtunnel/windtunnel/internal/slo"
 	"github.com/windtunnel/windtunnel/internal/stats"
+	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 // ErrRefused says that runs cannot honestly be fitted together.
@@ -171,7 +172,7 @@ func (f *Fits) admit(runs []compare.Run) ([]compare.Run, error) {
 		if len(f.LeftOut) > 0 {
 			why = "; left out: " + f.LeftOut[0]
 		}
-		return nil, fmt.Errorf("%w: %d runs are too few, at least %d of %d sizes are needed%s", ErrRefused, len(out), stats.LeastPoints, stats.LeastSizes, why)
+		return nil, fmt.Errorf("%w: %s %s too few, at least %d of %d sizes are needed%s", ErrRefused, unit.Count(len(out), "runs"), unit.Verb(len(out), "is", "are"), stats.LeastPoints, stats.LeastSizes, why)
 	}
 	f.Scenario = out[0].Manifest.Scenario
 	return out, nil

@@ -8,6 +8,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/compare"
 	"github.com/windtunnel/windtunnel/internal/slo"
 	"github.com/windtunnel/windtunnel/internal/stats"
+	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 // sizes finds each run's size and sets what it is called.
@@ -15,7 +16,7 @@ func (f *Fits) sizes(runs []compare.Run, against string) ([]float64, error) {
 	if against == "" {
 		vary := varying(runs)
 		if len(vary) != 1 {
-			return nil, fmt.Errorf("%w: %d parameters vary%s: say against which", ErrRefused, len(vary), named(vary))
+			return nil, fmt.Errorf("%w: %s vary%s: say against which", ErrRefused, unit.Count(len(vary), "parameters"), named(vary))
 		}
 		against = vary[0]
 	}

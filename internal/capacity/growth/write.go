@@ -53,7 +53,7 @@ func (f *Fits) JSON(w io.Writer) error {
 func (f *Fits) Write(w io.Writer, markdown bool) error {
 	b := &strings.Builder{}
 	least, most := slices.Min(f.Sizes), slices.Max(f.Sizes)
-	sizes := fmt.Sprintf("%d runs of %s to %s %s", len(f.Runs), unit.Number(least), unit.Number(most), f.Against)
+	sizes := fmt.Sprintf("%s of %s to %s %s", unit.Count(len(f.Runs), "runs"), unit.Number(least), unit.Number(most), f.Against)
 	if markdown {
 		fmt.Fprintf(b, "### windtunnel capacity: %s\n\n%s\n\n", text.Escape(f.Scenario), text.Escape(sizes))
 	} else {

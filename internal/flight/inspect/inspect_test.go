@@ -47,7 +47,7 @@ func TestTerminating(t *testing.T) {
 		"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": []string{"x/y"}}})
 	var s preflight.State
 	i.AddTerminating(t.Context(), &s, nil, nil)
-	if got := preflight.Sentence(preflight.Findings(s, preflight.State{})); got != "1 configmaps terminating, held by finalizer x/y (n-1/a-1)" {
+	if got := preflight.Sentence(preflight.Findings(s, preflight.State{})); got != "1 configmap terminating, held by finalizer x/y (n-1/a-1)" {
 		t.Errorf("%q", got)
 	}
 	refuse := func(code int) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/windtunnel/windtunnel/internal/text"
+	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -100,9 +101,9 @@ func ChangesOf(s *scenario.Scenario) (out []string) {
 	}
 	switch n := s.Fleet.Nodes; {
 	case n > 0 && s.Fleet.Taint == scenario.TaintNone:
-		add("makes and deletes %d simulated nodes, open to every pod of the cluster", n)
+		add("makes and deletes %s, open to every pod of the cluster", unit.Count(n, "simulated nodes"))
 	case n > 0:
-		add("makes and deletes %d simulated nodes, for pods of the run alone", n)
+		add("makes and deletes %s, for pods of the run alone", unit.Count(n, "simulated nodes"))
 	default:
 		add("pods of the run go to the nodes that there are")
 	}

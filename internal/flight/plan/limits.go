@@ -56,7 +56,7 @@ func (e Estimate) Unmet(s *scenario.Scenario, l Limits) []string {
 	out = append(append(out, e.Members.unmet(l)...), e.Subjects.unmet(s, l)...)
 	out = append(out, beyond(s, l)...)
 	if l.OpenFiles > 0 && uint64(e.OpenFiles) > l.OpenFiles {
-		add("about %d open files are needed, %d watches held among them, and the limit is %d: raise it with ulimit -n", e.OpenFiles, e.Watches, l.OpenFiles)
+		add("about %s are needed, %s held among them, and the limit is %d: raise it with ulimit -n", unit.Count(e.OpenFiles, "open files"), unit.Count(e.Watches, "watches"), l.OpenFiles)
 	}
 	return out
 }

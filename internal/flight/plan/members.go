@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 
+	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -58,7 +59,7 @@ func (m Members) String() string {
 	case m.Real == 0:
 		out = fmt.Sprintf("%d hollow", m.Hollow)
 	}
-	return fmt.Sprintf("%s: about %s of memory, %d ports, %d open files", out, size(m.Bytes), m.Ports, m.OpenFiles)
+	return fmt.Sprintf("%s: about %s of memory, %s, %s", out, size(m.Bytes), unit.Count(m.Ports, "ports"), unit.Count(m.OpenFiles, "open files"))
 }
 
 // unmet says which limits the members do not fit in.

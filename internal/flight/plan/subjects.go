@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 
+	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -30,7 +31,7 @@ func (p Subjects) said() bool { return p.Bytes > 0 || p.Connections > 0 || p.Mos
 
 // String says it in a line.
 func (p Subjects) String() string {
-	return fmt.Sprintf("about %s of memory, %d open files in one process at most, %d connections out", size(p.Bytes), p.Most.Needs.OpenFiles, p.Connections)
+	return fmt.Sprintf("about %s of memory, %s in one process at most, %s out", size(p.Bytes), unit.Count(p.Most.Needs.OpenFiles, "open files"), unit.Count(p.Connections, "connections"))
 }
 
 // unmet says which limits the subjects do not fit in. With several of them that
@@ -42,11 +43,11 @@ func (p Subjects) unmet(s *scenario.Scenario, l Limits) (out []string) {
 		add("subjects need about %s of memory, and %s are free: make what they simulate smaller", size(p.Bytes), size(int64(l.Memory)))
 	}
 	if need := p.Most.Needs.OpenFiles; l.OpenFiles > 0 && uint64(need) > l.OpenFiles {
-		add("subject %s needs about %d open files, and a process may have %d: raise it with ulimit -Hn, or share the work among more subjects", p.Most.Name, need, l.OpenFiles)
+		add("subject %s needs about %s, and a process may have %d: raise it with ulimit -Hn, or share the work among more subjects", p.Most.Name, unit.Count(need, "open files"), l.OpenFiles)
 	}
 	for _, x := range s.Subjects {
 		if l.Ports > 0 && x.Needs.Connections > l.Ports {
-			add("subject %s needs %d connections from one address to another, and there are %d ports: widen net.ipv4.ip_local_port_range, or let it connect from several addresses", x.Name, x.Needs.Connections, l.Ports)
+			add("subject %s needs %s from one address to another, and there are %s: widen net.ipv4.ip_local_port_range, or let it connect from several addresses", x.Name, unit.Count(x.Needs.Connections, "connections"), unit.Count(l.Ports, "ports"))
 		}
 	}
 	return out

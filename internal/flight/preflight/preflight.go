@@ -149,7 +149,7 @@ func Findings(now, first State, tolerate ...string) []Finding {
 func named(all []Object, what string) []string {
 	groups := map[string][]string{}
 	for _, o := range all {
-		key := o.Resource + " " + what
+		key := o.Resource + "\x00 " + what
 		if len(o.Finalizers) > 0 {
 			key += ", held by finalizer " + strings.Join(o.Finalizers, ", ")
 		}
@@ -163,7 +163,8 @@ func named(all []Object, what string) []string {
 		if len(names) > maxNamed {
 			text += ", ..."
 		}
-		out = append(out, fmt.Sprintf("%d %s (%s)", len(names), key, text))
+		resource, became, _ := strings.Cut(key, "\x00")
+		out = append(out, fmt.Sprintf("%s%s (%s)", unit.Count(len(names), resource), became, text))
 	}
 	return out
 }
@@ -174,11 +175,7 @@ func waiting(now, first map[string]Work) []string {
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		switch w := now[name]; {
 		case w.Depth > 0:
-			verb := "wait"
-			if w.Depth == 1 {
-				verb = "waits"
-			}
-			out = append(out, fmt.Sprintf("%s %s in queue %s", unit.Text(w.Depth, "items"), verb, name))
+			out = append(out, fmt.Sprintf("%s %s in queue %s", unit.Text(w.Depth, "items"), unit.Verb(int(w.Depth), "waits", "wait"), name))
 		case w.Longest > max(LongWork, 2*first[name].Longest):
 			out = append(out, fmt.Sprintf("the work on an item of queue %s has been under way for %.1f s", name, w.Longest))
 		}

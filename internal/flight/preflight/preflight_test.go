@@ -35,12 +35,12 @@ func TestFaults(t *testing.T) {
 		{"nothing is known, nothing is wrong", preflight.State{}, preflight.State{}, nil},
 		{"terminating", preflight.State{Terminating: []preflight.Object{object("a"), object("b"), object("c", "x/y"), object("d"), object("e"), {Resource: "namespaces", Name: "n", Finalizers: []string{"kubernetes"}}}}, preflight.State{},
 			[]preflight.Finding{
-				{Kind: preflight.Terminating, Text: "1 namespaces terminating, held by finalizer kubernetes (n)"},
+				{Kind: preflight.Terminating, Text: "1 namespace terminating, held by finalizer kubernetes (n)"},
 				{Kind: preflight.Terminating, Text: "4 pods terminating (n/a, n/b, n/d, ...)"},
-				{Kind: preflight.Terminating, Text: "1 pods terminating, held by finalizer x/y (n/c)"},
+				{Kind: preflight.Terminating, Text: "1 pod terminating, held by finalizer x/y (n/c)"},
 			}},
 		{"leftovers", preflight.State{Leftovers: []preflight.Object{{Resource: "namespaces", Name: "density-1"}}}, preflight.State{},
-			[]preflight.Finding{{Kind: preflight.Leftover, Text: "1 namespaces left behind by an earlier run (density-1); windtunnel clean --kubeconfig FILE deletes what killed runs left", Lasting: true}}},
+			[]preflight.Finding{{Kind: preflight.Leftover, Text: "1 namespace left behind by an earlier run (density-1); windtunnel clean --kubeconfig FILE deletes what killed runs left", Lasting: true}}},
 		{"queues", preflight.State{Queues: map[string]preflight.Work{"kcm job": {}, "kcm deployment": {Depth: 3}, "kcm slow": {Longest: 2}, "kcm long": {Longest: 5}}},
 			preflight.State{Queues: map[string]preflight.Work{"kcm long": {Longest: 4}}},
 			[]preflight.Finding{

@@ -10,6 +10,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/network"
 	"github.com/windtunnel/windtunnel/internal/observe/usage"
+	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -43,7 +44,7 @@ func (w *Workload) CheckAnswers(workers int) error {
 	var errs []error
 	for step := range w.Scenario.AllSteps() {
 		if n := step.Network; n != nil && n.To.Worker != nil && *n.To.Worker >= workers {
-			errs = append(errs, fmt.Errorf("%s:%d: step %q: network.to.worker: %d is not among %d workers; run it with --workers %d or more", w.File, step.Line, step.Name, *n.To.Worker, workers, *n.To.Worker+1))
+			errs = append(errs, fmt.Errorf("%s:%d: step %q: network.to.worker: %d is not among %s; run it with --workers %d or more", w.File, step.Line, step.Name, *n.To.Worker, unit.Count(workers, "workers"), *n.To.Worker+1))
 		}
 	}
 	return errors.Join(errs...)

@@ -138,7 +138,7 @@ func ofMembers(members []*Member, errs []error) (out error) {
 		}
 	}
 	if failed > namedMembers {
-		return fmt.Errorf("%w; and in %d more members", out, failed-namedMembers)
+		return fmt.Errorf("%w; and in %s", out, unit.Count(failed-namedMembers, "more members"))
 	}
 	return out
 }

@@ -206,7 +206,7 @@ func firstDifference(a, b []string) string {
 func TestWhatCannotBeSharedIsSaidBefore(t *testing.T) {
 	const made = "- {name: a, create: {body: map, count: 20, pace: {burst: true}}}\n"
 	for _, tt := range []struct{ name, steps, want string }{
-		{"a pool", "- {name: p, requests: {count: 99, pace: {closed: 3}, mix: [{verb: get, of: a}]}}", "3 calls at a time are fewer than 4 workers; use --workers 3"},
+		{"a pool", "- {name: p, requests: {count: 99, pace: {closed: 3}, mix: [{verb: get, of: a}]}}", "3 calls at a time: fewer than 4 workers; use --workers 3"},
 		{"a mix that deletes", "- {name: p, requests: {count: 9, pace: {burst: true}, mix: [{verb: delete, of: a}]}}", "use a delete step"},
 		{"namespaces that churn", "- {name: n, create: {body: space, count: 4, pace: {burst: true}}}\n- {name: p, churn: {step: a, namespaces: n, percent: 50, cycles: 1, pace: {burst: true}}}", "churn the objects"},
 		{"branches", "- {name: p, parallel: [{delete: {step: a, pace: {burst: true}}}, {update: {step: a, pace: {burst: true}}}]}", "put these branches one after another"},

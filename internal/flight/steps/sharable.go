@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -35,7 +36,7 @@ func (w *Workload) CheckSharable(workers int) error {
 		most = max(most, one.Calls)
 	}
 	if err == nil && !estimate.Unbounded && most < workers {
-		errs = append(errs, fmt.Errorf("%s: no step has work for more than %d, and there are %d workers: some would have nothing to do; use --workers %d or fewer", w.File, most, workers, max(1, most)))
+		errs = append(errs, fmt.Errorf("%s: no step has work for more than %d, and there are %s: some would have nothing to do; use --workers %d or fewer", w.File, most, unit.Count(workers, "workers"), max(1, most)))
 	}
 	return errors.Join(errs...)
 }
@@ -51,7 +52,7 @@ func (w *Workload) unsharable(step *scenario.Step, workers int) error {
 	case step.Churn != nil && step.Churn.Namespaces != "":
 		return fmt.Errorf("%w: what it makes again depends on which namespaces are gone; churn the objects, not their namespaces, or run it without --workers", errNotShared)
 	case closed > 0 && closed < workers:
-		return fmt.Errorf("%w: %d calls at a time are fewer than %d workers; use --workers %d or fewer, or closed: %d or more", errNotShared, closed, workers, closed, workers)
+		return fmt.Errorf("%w: %s at a time: fewer than %d workers; use --workers %d or fewer, or closed: %d or more", errNotShared, unit.Count(closed, "calls"), workers, closed, workers)
 	case step.Requests != nil:
 		return unsharableMix(step.Requests)
 	}

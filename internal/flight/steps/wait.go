@@ -12,6 +12,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
 	"github.com/windtunnel/windtunnel/internal/guard"
 	"github.com/windtunnel/windtunnel/internal/observe/condition"
+	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -45,7 +46,7 @@ func (w Wait) waitPods(ctx context.Context, s *Session) error {
 		}
 		if s.Clock.Now() > deadline {
 			if w.Spec.Are == "deleted" {
-				return fmt.Errorf("%d pods of group %q are still there after %v, at most %d may be%v", have, w.Spec.Pods, w.Spec.Within, w.Spec.Count,
+				return fmt.Errorf("%s of group %q %s still there after %v, at most %d may be%v", unit.Count(have, "pods"), w.Spec.Pods, unit.Verb(have, "is", "are"), w.Spec.Within, w.Spec.Count,
 					s.podsBehind(ctx, w.Spec.Pods, w.Spec.Are))
 			}
 			return w.orNotMade(s, fmt.Errorf("%d of %d pods of group %q were %s within %v%v", have, w.Spec.Count, w.Spec.Pods, w.Spec.Are, w.Spec.Within,
@@ -172,11 +173,11 @@ func (w Wait) unsatisfied(c condition.Counts, want int) error {
 	var err error
 	switch {
 	case w.Spec.Deleted:
-		err = fmt.Errorf("%d %s are still there after %v, at most %d may be", c.Existing, w.Spec.Objects, w.Spec.Within, w.Spec.Count)
+		err = fmt.Errorf("%s %s still there after %v, at most %d may be", unit.Count(c.Existing, w.Spec.Objects), unit.Verb(c.Existing, "is", "are"), w.Spec.Within, w.Spec.Count)
 	case w.Spec.All:
-		err = fmt.Errorf("of %d %s the condition held for %d within %v; it was wanted of all, and of %d at least", c.Existing, w.Spec.Objects, c.Holding, w.Spec.Within, w.Spec.Count)
+		err = fmt.Errorf("of %s the condition held for %d within %v; it was wanted of all, and of %d at least", unit.Count(c.Existing, w.Spec.Objects), c.Holding, w.Spec.Within, w.Spec.Count)
 	default:
-		err = fmt.Errorf("of %d %s the condition held for %d within %v; %d were wanted", c.Existing, w.Spec.Objects, c.Holding, w.Spec.Within, want)
+		err = fmt.Errorf("of %s the condition held for %d within %v; %d were wanted", unit.Count(c.Existing, w.Spec.Objects), c.Holding, w.Spec.Within, want)
 	}
 	if c.Err != nil {
 		return fmt.Errorf("%w (for %d of them it could not be evaluated: %w)", err, c.Faulty, c.Err)

@@ -101,7 +101,7 @@ func TestBadFiles(t *testing.T) {
 			"c.yaml:5: WaitForControlledPodsRunning: action is needed: start, gather, stop\nc.yaml:6: PodStartupLatency: action: \"stop\" is none of start, gather\n" +
 				"c.yaml:7: WaitForFinishedJobs: \"i\" is gathered and was not started"},
 		{"nodes that never are so few", top + measured("WaitForNodes", "minDesiredNodeCount: 0, maxDesiredNodeCount: 0") + measured("WaitForNodes", "minDesiredNodeCount: 1") + measured("WaitForBoundPVCs", "a: b") + measured("WaitForRunningPods", "desiredPodCount: -1"), nil,
-			"c.yaml:5: WaitForNodes: maxDesiredNodeCount: 0 is fewer than the 1 nodes that exist or are wanted, so the wait cannot end\n" +
+			"c.yaml:5: WaitForNodes: maxDesiredNodeCount: 0 is too few: the run has 1 node, or wants them, so the wait cannot end\n" +
 				"c.yaml:6: WaitForNodes: maxDesiredNodeCount is needed\nc.yaml:7: WaitForBoundPVCs: desiredPVCCount is needed\nc.yaml:8: WaitForRunningPods: desiredPodCount: -1 is below 0"},
 		{"parameters that are needed", top + measured("Sleep", "a: b") + measured("WaitForRunningPods", "a: b") + measured("Exec", "a: b") + measured("GenericPrometheusQuery", "action: gather, queries: [{}]") + measured("WaitForGenericK8sObjects", "a: b"), nil,
 			"c.yaml:5: Sleep: duration is needed\nc.yaml:6: WaitForRunningPods: desiredPodCount is needed\nc.yaml:7: Exec: command is needed\n" +

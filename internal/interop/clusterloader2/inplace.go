@@ -133,7 +133,7 @@ func waitNodes(l *lowering, c call, _ int) []scenario.Step {
 	least, most, selector := c.whole("minDesiredNodeCount", 0), c.whole("maxDesiredNodeCount", 0), c.text("labelSelector", "")
 	within := c.duration("timeout", nodesWithin)
 	if most < l.options.Nodes && selector == "" || most < least {
-		c.fault("maxDesiredNodeCount", "%d is fewer than the %d nodes that exist or are wanted, so the wait cannot end", most, max(least, l.options.Nodes))
+		c.fault("maxDesiredNodeCount", "%d is too few: the run has %s, or wants them, so the wait cannot end", most, unit.Count(max(least, l.options.Nodes), "nodes"))
 		return nil
 	}
 	if most < l.options.Nodes {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/text/limit"
 	"github.com/windtunnel/windtunnel/internal/text/linemap"
+	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -57,7 +58,7 @@ func (im *importer) choose(file string, raw []byte) (suiteScenario, bool) {
 		}
 	}
 	if wanted == "" {
-		im.faults.add(file, 1, "the suite has %d scenarios: choose one with --set Scenario=NAME: %s", len(all), strings.Join(names, ", "))
+		im.faults.add(file, 1, "the suite has %s: choose one with --set Scenario=NAME: %s", unit.Count(len(all), "scenarios"), strings.Join(names, ", "))
 	} else {
 		im.faults.add(file, 1, "the suite has no scenario %q; it has %s", wanted, strings.Join(names, ", "))
 	}

@@ -33,7 +33,7 @@ type decoder struct {
 
 func newDecoder(f *findings, source *linemap.Text) *decoder {
 	d := &decoder{findings: f, fates: allFates()}
-	tooMany := fmt.Sprintf("more than %d values or %d levels", maxValues, maxDepth)
+	tooMany := fmt.Sprintf("more than %d values or %s", maxValues, unit.Count(maxDepth, "levels"))
 	d.Decoder = &strictyaml.Decoder{
 		Lines: map[string]int{}, Budget: maxValues, MaxDepth: maxDepth,
 		Report: func(line int, _ strictyaml.Place, text string) { f.add(line, "%s", text) },
@@ -181,7 +181,7 @@ func change(n *yaml.Node, path []string, value string) error {
 		case yaml.SequenceNode:
 			at, err := strconv.Atoi(key)
 			if err != nil || at < 0 || at >= len(n.Content) {
-				return fmt.Errorf("%s has %d items: %q is none of them", strings.Join(path[:i], "."), len(n.Content), key)
+				return fmt.Errorf("%s has %s: %q is none of them", strings.Join(path[:i], "."), unit.Count(len(n.Content), "items"), key)
 			}
 			n = n.Content[at]
 		default:

@@ -86,7 +86,7 @@ func (im *importer) fleet() {
 	im.bindClaims()
 	text, ok := im.opts.Set["Nodes"]
 	if !ok {
-		im.note(0, "nodes", "the config runs on a cluster that is there; %d simulated nodes hold its pods (--set Nodes=N for others)", f.Nodes)
+		im.note(0, "nodes", "the config names no cluster: its pods run on %s (--set Nodes=N for another number)", unit.Count(f.Nodes, "simulated nodes"))
 		return
 	}
 	n, err := strconv.Atoi(text)

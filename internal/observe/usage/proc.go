@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 // ticks is how many of /proc's clock ticks a second has: USER_HZ, which is 100
@@ -84,7 +85,7 @@ func readStat(pid int) (usage, error) {
 func parseStat(raw []byte) (cpu float64, err error) {
 	fields := bytes.Fields(raw[bytes.LastIndexByte(raw, ')')+1:])
 	if len(fields) < 13 {
-		return 0, fmt.Errorf("stat has only %d fields", len(fields))
+		return 0, fmt.Errorf("stat has only %s", unit.Count(len(fields), "fields"))
 	}
 	for _, f := range fields[11:13] {
 		n, err := strconv.ParseUint(string(f), 10, 64)

@@ -8,6 +8,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/fleet/stage/render"
 	"github.com/windtunnel/windtunnel/internal/interop/kwok"
+	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 // Kind is what an effect does.
@@ -65,7 +66,7 @@ func (s *Stage) Steps() int { return len(s.steps) }
 // error is that of a template: nothing of the step is to be done.
 func (s *Stage) Play(index int, o map[string]any, env *Env) ([]Effect, error) {
 	if index < 0 || index >= len(s.steps) {
-		return nil, fmt.Errorf("stage %s has %d steps, asked for number %d", s.name, len(s.steps), index)
+		return nil, fmt.Errorf("stage %s has %s, asked for number %d", s.name, unit.Count(len(s.steps), "steps"), index)
 	}
 	st := &s.steps[index]
 	var out []Effect

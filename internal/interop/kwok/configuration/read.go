@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/windtunnel/windtunnel/internal/interop/kwok"
+	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 // Limits of what is read.
@@ -104,7 +105,7 @@ func kustomizations() []string {
 // kustomize's work.
 func (r *reader) folder(path string, depth int) {
 	if depth == maxDepth {
-		r.fault(fmt.Errorf("%s: %d folders deep: does it name itself?", path, depth))
+		r.fault(fmt.Errorf("%s: %s deep: does it name itself?", path, unit.Count(depth, "folders")))
 		return
 	}
 	for _, name := range kustomizations() {

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 )
 
@@ -273,7 +274,7 @@ func (p *pass) run(ctx context.Context, s step, status *api.StepStatus, first bo
 		wait = stepWait(tries, maxFailing)
 		if tries >= maxTries {
 			wait = 0
-			p.fail(s, status, reasonRetries, fmt.Errorf("%d tries failed: %w", tries, failed))
+			p.fail(s, status, reasonRetries, fmt.Errorf("%s failed: %w", unit.Count(tries, "tries"), failed))
 			p.c.memory.done(p.key, name)
 		} else {
 			p.c.events.Event(p.app, corev1.EventTypeWarning, "FailedWorkflow", failed.Error())

@@ -27,6 +27,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/limiter"
+	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
 )
 
@@ -196,7 +197,7 @@ func leafModels(ctx context.Context, c *api.Client, cluster string, o Options) (
 			break
 		}
 		if clock.Sleep(ctx, time.Second) != nil {
-			return nil, fmt.Errorf("wait for its %d nodes: %w", o.Nodes, errors.Join(err, ctx.Err()))
+			return nil, fmt.Errorf("wait for its %s: %w", unit.Count(o.Nodes, "nodes"), errors.Join(err, ctx.Err()))
 		}
 		list = corev1.NodeList{}
 	}

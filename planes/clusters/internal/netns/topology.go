@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/windtunnel/windtunnel/internal/network"
+	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/link"
 )
 
@@ -57,7 +58,7 @@ func (o *Options) Validate() error {
 		errs = append(errs, fmt.Errorf("ip-family %q: want %s, %s or %s", o.Family, link.Family4, link.Family6, link.FamilyAll))
 	}
 	if o.Bandwidth > 0 && o.Bandwidth < leastBandwidth {
-		errs = append(errs, fmt.Errorf("bandwidth %d: want at least %d bits a second", o.Bandwidth, uint64(leastBandwidth)))
+		errs = append(errs, fmt.Errorf("bandwidth %d: want at least %s a second", o.Bandwidth, unit.Count(uint64(leastBandwidth), "bits")))
 	}
 	if o.NetworkType != link.P2P && o.NetworkType != link.Gateway {
 		errs = append(errs, fmt.Errorf("network-type %q: want %s or %s", o.NetworkType, link.P2P, link.Gateway))

@@ -9,6 +9,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"github.com/windtunnel/windtunnel/internal/unit"
 )
 
 // A connection that rests in crypto/tls costs 5 to 10 KB: buffers, key schedules,
@@ -140,7 +142,7 @@ func (r *records) opened(b []byte, f func([]byte) error) (rest []byte, update bo
 	for len(b) >= recordHeader {
 		n := recordHeader + int(binary.BigEndian.Uint16(b[3:]))
 		if n > recordHeader+maxCipher {
-			return nil, update, fmt.Errorf("%w: %d bytes", errRecord, n)
+			return nil, update, fmt.Errorf("%w: %s", errRecord, unit.Count(n, "bytes"))
 		}
 		if len(b) < n {
 			break

@@ -23,6 +23,7 @@ import (
 
 	"github.com/quic-go/quic-go"
 
+	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/link"
 )
 
@@ -127,7 +128,7 @@ func (c *Conn) read(b []byte, limit int) ([]byte, error) {
 	}
 	n := int(binary.BigEndian.Uint32(head[:]))
 	if n > limit {
-		return nil, fmt.Errorf("%w: %d bytes, more than %d", link.ErrTooLarge, n, limit)
+		return nil, fmt.Errorf("%w: %s, more than %d", link.ErrTooLarge, unit.Count(n, "bytes"), limit)
 	}
 	out := bytes.NewBuffer(b) // grows with what comes, not with what the peer says
 	if _, err := io.CopyN(out, c.stream, int64(n)); err != nil {
