@@ -68,7 +68,8 @@ func (l Look) Find(ctx context.Context) (found []Found, unread, err error) {
 	if run != "" {
 		selector += "=" + run
 	}
-	faults, refused := []error{incomplete}, []string(nil)
+	var refused []string
+	var missed discovery.Unlisted
 	var mu sync.Mutex
 	var wait guard.Group
 	turn := make(chan struct{}, atOnce)
@@ -92,7 +93,7 @@ func (l Look) Find(ctx context.Context) (found []Found, unread, err error) {
 			} else if isForbidden(err) {
 				refused = append(refused, r.Name)
 			} else {
-				faults = append(faults, err)
+				missed.Add(r.Name, err)
 			}
 		})
 	}
@@ -100,7 +101,7 @@ func (l Look) Find(ctx context.Context) (found []Found, unread, err error) {
 	slices.SortFunc(found, func(a, b Found) int {
 		return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	return once(found), errors.Join(append(faults, unlisted(refused, len(served)))...), nil
+	return once(found), errors.Join(incomplete, missed.Err(len(served)), unlisted(refused, len(served))), nil
 }
 
 // unlisted says in one sentence which resources the user may not list.

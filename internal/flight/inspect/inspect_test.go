@@ -55,7 +55,7 @@ func TestTerminating(t *testing.T) {
 	}
 	refuse(http.StatusInternalServerError)
 	s = preflight.State{}
-	if i.AddTerminating(t.Context(), &s, nil, nil); len(s.Unread) != 4 { // configmaps, deployments, namespaces, pods
+	if i.AddTerminating(t.Context(), &s, nil, nil); len(s.Unread) != 1 || !strings.HasPrefix(s.Unread[0], "4 of 4 resources could not be listed (configmaps, deployments.apps, namespaces, ...): list /api/v1/configmaps: ") {
 		t.Errorf("%q", s.Unread)
 	}
 	refuse(http.StatusForbidden)

@@ -131,14 +131,18 @@ func (i *Inspector) listObjects(ctx context.Context, s *preflight.State, some fu
 	default:
 		i.served = all
 	}
+	var missed discovery.Unlisted
 	for _, one := range all {
 		if one.Plural == "events" || some != nil && !some(one.Name) {
 			continue
 		}
 		err := discovery.ListMetadata(ctx, i.Client, one.All(), "", func(o discovery.Metadata) { each(one.Name, o) })
 		var status *wire.StatusError
-		if refused := errors.As(err, &status) && slices.Contains([]int{http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed}, status.Code); err != nil && !refused {
-			s.Unread = append(s.Unread, err.Error())
+		if refused := errors.As(err, &status) && slices.Contains([]int{http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed}, status.Code); !refused {
+			missed.Add(one.Name, err)
 		}
+	}
+	if err := missed.Err(len(all)); err != nil {
+		s.Unread = append(s.Unread, err.Error())
 	}
 }
