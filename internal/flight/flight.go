@@ -147,13 +147,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		return Result{}, err
 	}
 	defer r.dir.claim()()
-	for _, note := range in.Notes {
-		if note.Changes {
-			r.dir.unmet(note.Where(), record.NotDone, note.Text)
-		} else {
-			r.dir.warn(note.String())
-		}
-	}
+	r.noteImport(in)
 	r.warnUnmet()
 	ended := r.fly(ctx)
 	return r.conclude(ended), nil

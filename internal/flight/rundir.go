@@ -149,11 +149,16 @@ func (d *directory) journal() journal.Journal {
 	return journal.Journal{Records: d.records, Clock: d.clock}
 }
 
-// warn keeps a sentence for the manifest and the report.
+// warn keeps a sentence for the manifest and the report, and says it now.
 func (d *directory) warn(text string) {
+	d.note(text)
+	d.log.Warn(text)
+}
+
+// note keeps a sentence for the manifest and the report.
+func (d *directory) note(text string) {
 	d.manifest.Warnings = append(d.manifest.Warnings, text)
 	d.journal().Warned(text)
-	d.log.Warn(text)
 }
 
 // unmet keeps in the records that something which the run was asked for did not come

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
@@ -18,6 +19,8 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/interop/clusterloader2"
 	"github.com/windtunnel/windtunnel/internal/interop/kubeburner"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -159,3 +162,33 @@ func served(kubeconfig string) func(apiVersion, kind string) (plural string, nam
 
 // askWithin bounds a question to a cluster while a config is read.
 const askWithin = 10 * time.Second
+
+// noteImport keeps the notes of an imported file: the summary shows each. What changes
+// the load or the verdict is announced before the run starts, in one sentence.
+func (r *run) noteImport(in Imported) {
+	var left []string
+	for _, n := range in.Notes {
+		if !n.Changes {
+			r.dir.note(n.String())
+			continue
+		}
+		r.dir.journal().Unmet(n.Where(), record.NotHonored, n.Text)
+		left = append(left, n.Field)
+	}
+	if len(left) > 0 {
+		r.dir.log.Warn(notHonored(in.Scenario.File, left))
+	}
+}
+
+// namedFields is how many fields one sentence names.
+const namedFields = 3
+
+// notHonored says which fields of a file make the verdict unknown, and what to do.
+func notHonored(file string, fields []string) string {
+	names := strings.Join(fields[:min(len(fields), namedFields)], ", ")
+	if len(fields) > namedFields {
+		names += ", ..."
+	}
+	return fmt.Sprintf("%s of %s %s not honored (%s): the verdict is unknown at best; `windtunnel import %[2]s` lists the reasons and writes a scenario without them",
+		unit.Count(len(fields), "fields"), file, unit.Verb(len(fields), "is", "are"), names)
+}

@@ -17,3 +17,15 @@ func TestTextInPlaceOfTheFile(t *testing.T) {
 		t.Errorf("an error without its place: %v", err)
 	}
 }
+
+// TestFieldsThatAreNotHonored are announced in one sentence, however many they are.
+func TestFieldsThatAreNotHonored(t *testing.T) {
+	for want, fields := range map[string][]string{
+		"1 field of c.yml is not honored (job.burst): the verdict is unknown at best; `windtunnel import c.yml` lists the reasons and writes a scenario without them":      {"job.burst"},
+		"4 fields of c.yml are not honored (a, b, c, ...): the verdict is unknown at best; `windtunnel import c.yml` lists the reasons and writes a scenario without them": {"a", "b", "c", "d"},
+	} {
+		if got := notHonored("c.yml", fields); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}

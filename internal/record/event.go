@@ -67,6 +67,7 @@ const (
 	NotDone     State = "not-done"     // it did not come about, or not within its time
 	NotInForce  State = "not-in-force" // a limit or a setting that does not hold
 	NotMeasured State = "not-measured"
+	NotHonored  State = "not-honored" // a field of an imported file that the scenario does not do: "FILE:LINE: FIELD"
 )
 
 // Event is one moment of the run.

@@ -179,7 +179,7 @@ func askPods(name string, _ *rand.Rand) ask {
 
 // askField is a field of an imported file, or anything else that the run itself tells of.
 func askField(name string, rnd *rand.Rand) ask {
-	states := []record.State{record.Refuted, record.NotDone, record.NotInForce, record.NotMeasured, "", "later"}
+	states := []record.State{record.Refuted, record.NotDone, record.NotInForce, record.NotMeasured, record.NotHonored, "", "later"}
 	state := states[rnd.IntN(len(states))]
 	return ask{func(*flight) {}, []func(*flight){func(f *flight) {
 		f.w.Event(record.Unmet(at(2), "config.yaml:7: "+name, state, "it is not honored"))

@@ -25,7 +25,9 @@ func (u Unmet) sentence() string {
 	became := map[record.State]string{record.Refuted: "failed", record.NotDone: "was not completed",
 		record.NotInForce: "is not in force", record.NotMeasured: "was not measured"}[u.State]
 	asked := u.Asked
-	if asked != "" {
+	if u.State == record.NotHonored {
+		became = "is not honored" // the name of a file keeps its case
+	} else if asked != "" {
 		asked = strings.ToUpper(asked[:1]) + asked[1:]
 	}
 	return fmt.Sprintf("%s %s: %s.", asked, became, strings.TrimSuffix(u.Why, "."))
@@ -69,7 +71,7 @@ func (a demands) ofOthers() (out []Unmet) {
 func (a demands) told() (out []Unmet) {
 	for _, e := range a.f.EventsOf(record.EventUnmet) {
 		state := e.State
-		if !slices.Contains([]record.State{record.Refuted, record.NotInForce, record.NotMeasured}, state) {
+		if !slices.Contains([]record.State{record.Refuted, record.NotInForce, record.NotMeasured, record.NotHonored}, state) {
 			state = record.NotDone // also what a later version says
 		}
 		if one := (Unmet{e.Name, state, e.Text}); !slices.Contains(out, one) {

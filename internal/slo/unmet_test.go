@@ -58,8 +58,11 @@ func TestWhatWasAskedFor(t *testing.T) {
 			f.w.Event(record.Event{At: at(61), Type: record.EventStepEnded, Name: "outer", Text: "step failed: inner: it did not come", Detail: record.Detail{Step: "inner"}})
 		}, slo.Unknown, "Step inner was not completed: it did not come."},
 		{"what the run itself says", func(f *flight) {
-			f.w.Event(record.Unmet(at(5), "field params.timeout, config.yaml:7", record.NotDone, "it is not honored"))
-		}, slo.Unknown, "Field params.timeout, config.yaml:7 was not completed: it is not honored."},
+			f.w.Event(record.Unmet(at(5), "the work of the fleet", record.NotDone, "a stage has a fault"))
+		}, slo.Unknown, "The work of the fleet was not completed: a stage has a fault."},
+		{"a field of an imported file", func(f *flight) {
+			f.w.Event(record.Unmet(at(5), "config.yaml:7: job.objects", record.NotHonored, "they need KubeVirt"))
+		}, slo.Unknown, "config.yaml:7: job.objects is not honored: they need KubeVirt."},
 		{"what is not measured", func(f *flight) {
 			f.w.Event(record.Unmet(at(5), "lifecycle Widget", record.NotMeasured, "nobody serves widgets"))
 		}, slo.Unknown, "Lifecycle Widget was not measured: nobody serves widgets."},
