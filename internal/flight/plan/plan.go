@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/windtunnel/windtunnel/scenario"
@@ -152,6 +153,7 @@ type estimator struct {
 type object struct {
 	item     scenario.Item
 	resource string
+	labels   labels.Set // of the first of them
 	bytes    int64
 	pods     int   // that its controllers make
 	sets     int   // ReplicaSets that its controller makes
@@ -169,7 +171,10 @@ type made struct {
 type kind struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	Spec       struct {
+	Metadata   struct {
+		Labels map[string]string `json:"labels"`
+	} `json:"metadata"`
+	Spec struct {
 		Replicas    *int            `json:"replicas"`
 		Parallelism *int            `json:"parallelism"`
 		Template    json.RawMessage `json:"template"`
@@ -186,7 +191,7 @@ func (e *estimator) object(item scenario.Item, group string, with map[string]any
 	if err := json.Unmarshal(raw, &k); err != nil || k.Kind == "" {
 		return object{}, fmt.Errorf("body %q: %w", item.Body, ErrBody)
 	}
-	o := object{item: item, resource: resource(k.APIVersion, k.Kind), bytes: int64(len(raw)) + MetadataBytes}
+	o := object{item: item, resource: resource(k.APIVersion, k.Kind), labels: k.Metadata.Labels, bytes: int64(len(raw)) + MetadataBytes}
 	if len(k.Spec.Template) > 0 {
 		o.podBytes = PodBytes + int64(len(k.Spec.Template))
 		switch {

@@ -272,3 +272,28 @@ steps:
 	// wait-2    wait    1m0s    ?      -      -
 	// delete-3  delete  1m0s    0s     1,201  at once
 }
+
+// TestRoundsCountWhatWasMade: of calls that select their objects those are counted that
+// the scenario's own steps have made; others may be found, so that it is at least so many.
+func TestRoundsCountWhatWasMade(t *testing.T) {
+	render := func(body, name, _ string, _ map[string]any) ([]byte, error) {
+		return fmt.Appendf(nil, `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": %q, "labels": {"body": %q}}}`, name, body), nil
+	}
+	const steps = `- create: {body: map, count: 20, pace: {burst: true}}
+- create: {body: odd, count: 5, pace: {burst: true}}
+- requests:
+    rounds: 3
+    pace: {burst: true}
+    mix:
+    - {verb: get, resource: configmaps, namespace: "*", selector: body=map}
+    - {verb: delete, resource: configmaps, namespace: "*", selector: body=odd}
+    - {verb: patch, resource: configmaps, namespace: "*", selector: body=none, body: map}
+`
+	e, err := plan.Of(parse(t, steps), plan.Sources{Render: render})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := short(e); !e.AtLeast || !strings.HasSuffix(got, ": 25 create configmaps, 15 delete configmaps, 60 get configmaps, 3 patch configmaps") {
+		t.Errorf("at least: %v; %s", e.AtLeast, got)
+	}
+}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/labels"
+
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -316,9 +318,12 @@ func (e *estimator) requests(x *scenario.Requests, step string, one *Step) error
 	if err != nil {
 		return err
 	}
-	count := x.Count
-	if x.Rounds > 0 { // how many objects are found is known only then
-		count, one.Open, e.out.AtLeast = x.Rounds, true, true
+	count, weights, total := x.Count, e.weights(x), 0.0
+	for _, w := range weights {
+		total += w
+	}
+	if x.Rounds > 0 { // how many objects of others are found is known only then
+		count, one.Open, e.out.AtLeast = x.Rounds*int(total), true, true
 	}
 	count *= max(1, e.members)
 	made := Pace(x.Pace, count, e.s.Seed, times)
@@ -331,21 +336,17 @@ func (e *estimator) requests(x *scenario.Requests, step string, one *Step) error
 	e.out.Unbounded = e.out.Unbounded || closed && count == 0
 	e.out.AtLeast = e.out.AtLeast || closed && count == 0
 	one.Duration, one.Open = last, one.Open || closed && count > 0
-	total, garbage := 0.0, int64(0)
-	for i := range x.Mix {
-		total += x.Mix[i].Weight
-	}
-	watches := 0
+	garbage, watches := int64(0), 0
 	for i := range x.Mix {
 		c := &x.Mix[i]
-		n := int(math.Round(float64(calls) / float64(max(1, e.members)) * c.Weight / total))
+		n := int(math.Round(float64(calls) / float64(max(1, e.members)) * weights[i] / total))
 		bytes, err := e.mixed(c, n, step, one)
 		if err != nil {
 			return err
 		}
 		garbage += bytes
 		if c.Verb == "watch" {
-			watches += held(n*max(1, e.members), made.Rate()*c.Weight/total, time.Duration(c.Hold))
+			watches += held(n*max(1, e.members), made.Rate()*weights[i]/total, time.Duration(c.Hold))
 		}
 	}
 	e.now.watches += watches
@@ -353,6 +354,35 @@ func (e *estimator) requests(x *scenario.Requests, step string, one *Step) error
 	e.now.watches -= watches
 	e.wrote(one, garbage)
 	return nil
+}
+
+// weights are the shares of the calls of a mix: of rounds, how many objects each finds.
+func (e *estimator) weights(x *scenario.Requests) []float64 {
+	out := make([]float64, len(x.Mix))
+	for i := range x.Mix {
+		if out[i] = x.Mix[i].Weight; x.Rounds > 0 {
+			out[i] = float64(max(1, e.selected(&x.Mix[i])))
+		}
+	}
+	return out
+}
+
+// selected is how many of the objects that a call finds by its selector the scenario's
+// own steps have made by then.
+func (e *estimator) selected(c *scenario.Call) (n int) {
+	resource, err := scenario.ParseResource(c.Resource)
+	selector, bad := labels.Parse(c.Selector)
+	if err != nil || bad != nil {
+		return 0
+	}
+	for _, m := range e.made {
+		for _, o := range m.objects {
+			if o.resource == resource.String() && selector.Matches(o.labels) {
+				n += e.count(m, o, m.indices)
+			}
+		}
+	}
+	return n
 }
 
 // held is how many of n watches, opened at a rate, are open at the same time.
