@@ -150,6 +150,8 @@ type Measure struct {
 	Since  string `yaml:"since"`  // a step; default: the run's begin
 	Until  string `yaml:"until"`  // a step; default: the run's end
 	Better string `yaml:"better"` // which way is better: comparisons then judge it; default: they show it, as a count
+
+	Optional bool `yaml:"optional"` // a query without an answer leaves the verdict as it is; default: the verdict is unknown then
 }
 
 // Chart is a picture of a query's values over the run: a line for each series of the

@@ -58,10 +58,10 @@ func Judge(r *run.Run) (Judgement, error) {
 	l.measures(out.Measures, out.Lifecycles)
 	shared := crew{f, r.Manifest}
 	shared.measures(out.Measures)
-	out.Unmet = demands{sc, f, r.Manifest}.unmet()
+	out.Unmet = append(demands{sc, f, r.Manifest}.unmet(), q.unmet()...)
 	out.Verdict, out.Reasons = conclude(out.Objectives, evidence{cutShort(f), slices.Concat(shared.doubts(), self.tooSlow()), stopped(f, out.Unmet), u.noisy(), out.Unmet})
 	out.Reasons = slices.Concat(out.Reasons, u.indulged(), shared.notes())
-	out.Reasons = append(out.Reasons, notes(f, out.Objectives, q.unanswered)...)
+	out.Reasons = append(out.Reasons, notes(f, out.Objectives, q.optional())...)
 	return out, nil
 }
 

@@ -64,7 +64,7 @@ type queries struct {
 	sc         *scenario.Scenario
 	f          *run.Facts
 	answers    map[Question]Answer
-	unanswered []string // measures whose query had no answer
+	unanswered []scenario.Measure // whose query had no answer
 }
 
 // ask answers every query of a run's scenario from the run's own series.
@@ -162,7 +162,28 @@ func labelMap(labels []record.Label) map[string]string {
 	return out
 }
 
-// measures sets those that the scenario asks for. Those without any value are noted.
+// unmet returns the measures that the run has no value of, and that are not
+// optional. Of a run that was cut short none are: they had no chance.
+func (q *queries) unmet() (out []Unmet) {
+	for _, x := range q.unanswered {
+		if !x.Optional && q.f.Ended.Reason == record.Done {
+			out = append(out, Unmet{"measure " + x.Name, record.NotMeasured, "its query had no answer"})
+		}
+	}
+	return out
+}
+
+// optional returns the names of the other measures that the run has no value of.
+func (q *queries) optional() (out []string) {
+	for _, x := range q.unanswered {
+		if x.Optional {
+			out = append(out, x.Name)
+		}
+	}
+	return out
+}
+
+// measures sets those that the scenario asks for. Those without any value are kept.
 func (q *queries) measures(m Measures) {
 	for _, x := range q.sc.Measures {
 		if x.Query == "" {
@@ -170,7 +191,7 @@ func (q *queries) measures(m Measures) {
 		}
 		answer, err := q.answer(asked{x.Query, x.Since, x.Until})
 		if err == nil && !slices.ContainsFunc(answer.Values, func(v Value) bool { return finite(v.Value) }) {
-			q.unanswered = append(q.unanswered, x.Name)
+			q.unanswered = append(q.unanswered, x)
 		}
 		for _, v := range answer.Values {
 			parts := []string{x.Name}

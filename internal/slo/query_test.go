@@ -1,6 +1,7 @@
 package slo_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -22,7 +23,7 @@ func TestQueries(t *testing.T) {
 		{Name: "never", Query: "x", Until: "no-such-step", Max: &limit},
 		{Name: "empty", Query: "0/0", Max: &limit},
 	}
-	f.sc.Measures = []scenario.Measure{{Name: "whole run", Query: "sum(x)", Unit: "calls", Better: "lower"}, {Name: "nobody counts", Query: "absent_metric"}}
+	f.sc.Measures = []scenario.Measure{{Name: "whole run", Query: "sum(x)", Unit: "calls", Better: "lower"}, {Name: "nobody counts", Query: "absent_metric", Optional: true}}
 	for at := 9.0; at < 100; at++ { // counters that rise by 1.5 and 2.5 a second
 		f.sample(at, "kube-apiserver", "x", 1.5*at, record.Label{Name: "verb", Value: "GET"})
 		f.sample(at, "kube-apiserver", "x", 2.5*at, record.Label{Name: "verb", Value: "POST"})
@@ -46,5 +47,37 @@ func TestQueries(t *testing.T) {
 	}
 	if m := j.Measures[slo.Key("whole run")]; m != (slo.Measure{Value: 4 * 99, Unit: "calls", Own: true, Better: "lower"}) {
 		t.Errorf("measures %v", j.Measures)
+	}
+}
+
+// TestMeasuresWithoutAnAnswer: what the scenario itself measures has a value, or the
+// verdict is unknown, unless the measure is optional. A run that was cut short is
+// unknown for that alone.
+func TestMeasuresWithoutAnAnswer(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		measure scenario.Measure
+		ended   record.EndReason
+		want    slo.Verdict
+		unmet   string
+	}{
+		{"answered", scenario.Measure{Name: "m", Query: "sum(x)"}, record.Done, slo.Pass, "[]"},
+		{"no series", scenario.Measure{Name: "m", Query: "absent_metric"}, record.Done, slo.Unknown, "[{measure m not-measured its query had no answer}]"},
+		{"no number", scenario.Measure{Name: "m", Query: "0 * sum(x) / 0"}, record.Done, slo.Unknown, "[{measure m not-measured its query had no answer}]"},
+		{"optional", scenario.Measure{Name: "m", Query: "absent_metric", Optional: true}, record.Done, slo.Pass, "[]"},
+		{"cut short", scenario.Measure{Name: "m", Query: "absent_metric"}, record.Interrupted, slo.Unknown, "[]"},
+	} {
+		f := newFlight(t)
+		f.objective(scenario.Objective{SLI: "call-latency", Statistic: "p50", Max: ptr(1)})
+		f.calls(1000)
+		f.sc.Measures = []scenario.Measure{c.measure}
+		for at := 9.0; at < 100; at++ {
+			f.sample(at, "kube-apiserver", "x", at)
+		}
+		f.end(c.ended)
+		f.m.Started = time.Date(2026, 11, 21, 6, 0, 0, 0, time.UTC)
+		if j := f.judge(); j.Verdict != c.want || fmt.Sprint(j.Unmet) != c.unmet {
+			t.Errorf("%s: %s %v, want %s %s; reasons %q", c.name, j.Verdict, j.Unmet, c.want, c.unmet, j.Reasons)
+		}
 	}
 }

@@ -70,7 +70,7 @@ func measuring() []method {
 			{Name: "queries.query", Fate: kit.Honored, Text: "`query`"},
 			{Name: "queries.threshold", Fate: kit.Honored, Text: "`max`, where violations are enabled"},
 			{Name: "queries.lowerBound", Fate: kit.Honored, Text: "true: the threshold is `min`"},
-			{Name: "queries.requireSamples", Fate: kit.Noted, Usual: "false", Changes: true, Text: "an objective without an answer is unknown in any case; a measure without one is left out"},
+			{Name: "queries.requireSamples", Fate: kit.Honored, Text: "true: a measure without an answer makes the verdict *unknown*, as an objective without one does in any case; false: `optional` of the measure"},
 		})},
 		{"APIAvailability", apiAvailability, "start pause unpause gather", false, kit.Fields{
 			{Name: "pollFrequency", Fate: kit.Noted, When: start, Text: "the API server is read as often as its metrics are, not at this interval"},

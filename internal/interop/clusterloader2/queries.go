@@ -150,7 +150,7 @@ func genericQuery(l *lowering, c call, since int) []scenario.Step {
 			}
 			l.objective(o, since)
 		default:
-			l.measured(scenario.Measure{Name: full, Query: query, Unit: unit}, since)
+			l.measured(scenario.Measure{Name: full, Query: query, Unit: unit, Optional: !q.truth("requireSamples", false)}, since)
 		}
 	}
 	return nil
@@ -186,7 +186,7 @@ func apiAvailability(l *lowering, c call, since int) []scenario.Step {
 	if least := c.number("threshold", 0); least > 0 {
 		l.objective(scenario.Objective{Name: c.identifier, Query: query, Unit: "%", Min: bound(least)}, since)
 	} else {
-		l.measured(scenario.Measure{Name: c.identifier, Query: query, Unit: "%"}, since)
+		l.measured(scenario.Measure{Name: c.identifier, Query: query, Unit: "%", Optional: true}, since)
 	}
 	return nil
 }
@@ -201,7 +201,7 @@ func schedulingPrometheus(l *lowering, c call, since int) []scenario.Step {
 	if least := c.number("threshold", 0); least > 0 && c.truth("enableViolations", false) {
 		l.objective(scenario.Objective{Name: c.identifier, Query: bindings, Unit: "1/s", Min: bound(least)}, since)
 	} else {
-		l.measured(scenario.Measure{Name: c.identifier, Query: bindings, Unit: "1/s"}, since)
+		l.measured(scenario.Measure{Name: c.identifier, Query: bindings, Unit: "1/s", Optional: true}, since)
 	}
 	return nil
 }
@@ -218,7 +218,7 @@ func schedulingMetrics(l *lowering, c call, since int) []scenario.Step {
 	} {
 		for _, q := range []string{"0.5", "0.9", "0.99"} {
 			l.measured(scenario.Measure{
-				Name: fmt.Sprintf("%s %s p%s", c.identifier, m.name, strings.TrimPrefix(q+"0", "0.")[:2]), Unit: "seconds",
+				Name: fmt.Sprintf("%s %s p%s", c.identifier, m.name, strings.TrimPrefix(q+"0", "0.")[:2]), Unit: "seconds", Optional: true,
 				Query: fmt.Sprintf("histogram_quantile(%s, sum by (%s) (rate(%s_bucket[%%v])))", q, m.by, m.family),
 			}, since)
 		}

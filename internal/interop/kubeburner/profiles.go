@@ -112,12 +112,12 @@ func (p profiles) metric(f *decoder, m metric) {
 			name += " of " + s.job
 		}
 		if m.Instant {
-			p.out.Measures = append(p.out.Measures, scenario.Measure{Name: name, Query: text, Since: s.first, Until: s.last})
+			p.out.Measures = append(p.out.Measures, scenario.Measure{Name: name, Query: text, Since: s.first, Until: s.last, Optional: true})
 			continue
 		}
 		for _, over := range []string{"avg", "max"} {
 			p.out.Measures = append(p.out.Measures, scenario.Measure{
-				Name: name + " " + over, Query: over + "_over_time((" + text + ")[%v:" + p.step + "])", Since: s.first, Until: s.last,
+				Name: name + " " + over, Query: over + "_over_time((" + text + ")[%v:" + p.step + "])", Since: s.first, Until: s.last, Optional: true,
 			})
 		}
 	}
@@ -146,7 +146,7 @@ func (p profiles) alert(f *decoder, a alert) {
 		}
 		fires := firing(text, p.step)
 		if !fatal {
-			p.out.Measures = append(p.out.Measures, scenario.Measure{Name: called, Query: fires, Since: s.first, Until: s.last})
+			p.out.Measures = append(p.out.Measures, scenario.Measure{Name: called, Query: fires, Since: s.first, Until: s.last, Optional: true})
 			continue
 		}
 		none := 0.0
