@@ -27,12 +27,18 @@ func TestCensusOfAClusterOfOthers(t *testing.T) {
 		t.Fatalf("the census has %d objects", len(before))
 	}
 	edge := []string{"--set", "edges=2", "--set", "pods=4", "--set", "rest=1s", "--set", "settle=1s"}
+	stages, err := os.ReadFile(repotest.Path(t, "examples", "vm/stages.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.write(map[string]string{"stages.yaml": string(stages)})
 	for _, f := range []struct {
 		example, until string
 		endings        []string
 		set            []string
 	}{
 		{"edge/density.yaml", "settings", []string{"finished", "kill -9 and clean"}, edge},
+		{"vm/density.yaml", "ready", []string{"Ctrl-C", "kill -9 and clean"}, []string{"--set", "vms=4", "--set", "kind=vm"}},
 		{"clusters/density.yaml", "filling", []string{"timeout"}, []string{"--set", "nodesPerMember=2", "--set", "podsPerNamespace=4", "--set", "latencyPods=2", "--set", "settle=1s"}},
 	} {
 		name := strings.ReplaceAll(f.example, "/", "-")
