@@ -199,7 +199,7 @@ func annotate(o metav1.Object, owners string) {
 
 func (t *Tree) configMaps() copied[*corev1.ConfigMap] {
 	return copied[*corev1.ConfigMap]{
-		what: "ConfigMap", host: t.host.ConfigMaps, hosts: t.configs, alwaysWritten: t.o.Dependents == DependentsLive,
+		what: "ConfigMap", host: t.hub.client.ConfigMaps, hosts: t.hub.configs, alwaysWritten: t.o.Dependents == DependentsLive,
 		member:  func(m *member) api.Kind[*corev1.ConfigMap] { return m.client.ConfigMaps },
 		members: func(m *member) cache.SharedIndexInformer { return m.configs },
 		copyOf: func(c *corev1.ConfigMap) *corev1.ConfigMap {
@@ -214,7 +214,7 @@ func (t *Tree) configMaps() copied[*corev1.ConfigMap] {
 
 func (t *Tree) secretCopies() copied[*corev1.Secret] {
 	return copied[*corev1.Secret]{
-		what: "Secret", host: t.host.Secrets, hosts: t.secrets, alwaysWritten: t.o.Dependents == DependentsLive,
+		what: "Secret", host: t.hub.client.Secrets, hosts: t.hub.secrets, alwaysWritten: t.o.Dependents == DependentsLive,
 		member:   func(m *member) api.Kind[*corev1.Secret] { return m.client.Secrets },
 		members:  func(m *member) cache.SharedIndexInformer { return m.secrets },
 		copyOf:   copySecret,

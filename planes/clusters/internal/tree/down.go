@@ -17,7 +17,7 @@ import (
 // bring brings a pod of the host down to its member, or away from there. m is whose
 // queue the key comes from, nil for that of all.
 func (t *Tree) bring(ctx context.Context, m *member, key string) error {
-	p := t.hostPod(key)
+	p := t.hub.pod(key)
 	if p == nil {
 		return t.sweep(ctx, m, key)
 	}
@@ -49,7 +49,7 @@ func (p *memberPod) isOf(host types.UID) bool { return p.hostUID == string(host)
 
 // hasEnded tells whether the member's pod of the very pod of the host is gone, which the
 // host has not been told yet.
-func (m *member) hasEnded(key string, host *hostPod) bool {
+func (m *member) hasEnded(key string, host *hubPod) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	of, ended := m.ended[key]
@@ -84,7 +84,7 @@ func (t *Tree) sweep(ctx context.Context, m *member, key string) error {
 
 // end ends a pod whose deletion somebody asked for: first in the member, then, when it
 // is gone there, on the host.
-func (m *member) end(ctx context.Context, host *hostPod, there *memberPod) error {
+func (m *member) end(ctx context.Context, host *hubPod, there *memberPod) error {
 	if there == nil || m.o.StatusGuard == GuardUID && !there.own { // somebody else's of that name says nothing of it
 		return m.endHost(ctx, host)
 	}
@@ -112,13 +112,13 @@ func (m *member) deletePod(ctx context.Context, p *memberPod) error {
 }
 
 // endHost takes a pod of the host away at once.
-func (m *member) endHost(ctx context.Context, p *hostPod) error {
+func (m *member) endHost(ctx context.Context, p *hubPod) error {
 	now := int64(0)
 	o := metav1.DeleteOptions{GracePeriodSeconds: &now}
 	if m.o.StatusGuard == GuardUID {
 		o.Preconditions = metav1.NewUIDPreconditions(string(p.UID))
 	}
-	err := m.host.Pods.Delete(ctx, p.Namespace, p.Name, o)
+	err := m.hub.client.Pods.Delete(ctx, p.Namespace, p.Name, o)
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("delete pod %s/%s on the host: %w", p.Namespace, p.Name, err)
 	}
@@ -126,7 +126,7 @@ func (m *member) endHost(ctx context.Context, p *hostPod) error {
 }
 
 // make makes a host's pod in the member, with what it needs.
-func (m *member) make(ctx context.Context, l *leaf, kept *hostPod) (err error) {
+func (m *member) make(ctx context.Context, l *leaf, kept *hubPod) (err error) {
 	result := "failed"
 	begin := m.o.Clock.Now()
 	defer func() {
@@ -135,7 +135,7 @@ func (m *member) make(ctx context.Context, l *leaf, kept *hostPod) (err error) {
 	var host *corev1.Pod
 	if kept.spec != nil {
 		host = &corev1.Pod{ObjectMeta: kept.meta(), Spec: *kept.spec}
-	} else if host, err = m.host.Pods.Get(ctx, kept.Namespace, kept.Name); err != nil { // it ran before
+	} else if host, err = m.hub.client.Pods.Get(ctx, kept.Namespace, kept.Name); err != nil { // it ran before
 		return client404(err)
 	}
 	p := fit(l, host)

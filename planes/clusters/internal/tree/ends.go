@@ -39,14 +39,14 @@ func ofMarks(f func(key string)) cache.ResourceEventHandlerFuncs {
 // isExported tells whether members may have a service of the host. An export that is
 // being deleted lets them no more.
 func (t *Tree) isExported(key string) bool {
-	o, there, _ := t.exported.GetIndexer().GetByKey(key)
+	o, there, _ := t.hub.exports.GetIndexer().GetByKey(key)
 	return there && o.(*api.Mark).DeletionTimestamp == nil
 }
 
 // offers tells whether there is a service of the host that members may have. Kosmos'
 // semantics wait for one that is exported and not there.
 func (t *Tree) offers(key string) bool {
-	_, there, _ := t.service.GetIndexer().GetByKey(key)
+	_, there, _ := t.hub.services.GetIndexer().GetByKey(key)
 	return t.isExported(key) && (there || t.o.ImportEnd == ImportEndOwn)
 }
 
@@ -68,7 +68,7 @@ func (t *Tree) watchServiceEnds() error {
 			t.hostChanged(key)
 		}
 	}
-	_, err := t.service.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: changed, DeleteFunc: changed})
+	_, err := t.hub.services.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: changed, DeleteFunc: changed})
 	return err
 }
 
@@ -80,7 +80,7 @@ func (m *member) watchCopies() error {
 	}
 	const ours = api.LabelGlobal + "=true"
 	m.brought.services = m.client.Services.Informer(ours, nil)
-	m.brought.slices = m.client.Slices.Informer(ours, cache.Indexers{byService: func(o any) ([]string, error) { return []string{serviceOf(o)}, nil }})
+	m.brought.slices = m.client.Slices.Informer(ours, cache.Indexers{byService: indexByService})
 	if err := m.brought.services.SetTransform(slimObject); err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (m *member) takeOldSlices(ctx context.Context, service string) error {
 	all, _ := m.brought.slices.GetIndexer().ByIndex(byService, service)
 	for _, o := range all {
 		s := o.(*discoveryv1.EndpointSlice)
-		host, there, _ := m.Tree.slices.GetIndexer().GetByKey(s.Namespace + "/" + s.Name)
+		host, there, _ := m.hub.slices.GetIndexer().GetByKey(s.Namespace + "/" + s.Name)
 		if there && serviceOf(host) == service {
 			continue
 		}

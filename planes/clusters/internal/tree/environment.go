@@ -44,17 +44,17 @@ func isMaster(s *corev1.Service) bool {
 // services returns those that a container in a namespace hears of.
 func (m *member) services(ctx context.Context, namespace string) (out []*corev1.Service, err error) {
 	if m.o.ServiceEnv == EnvCached {
-		mine, _ := m.service.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
+		mine, _ := m.hub.services.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
 		for _, o := range mine {
 			out = append(out, o.(*corev1.Service))
 		}
-		if o, ok, _ := m.service.GetIndexer().GetByKey(metav1.NamespaceDefault + "/kubernetes"); ok && namespace != metav1.NamespaceDefault {
+		if o, ok, _ := m.hub.services.GetIndexer().GetByKey(metav1.NamespaceDefault + "/kubernetes"); ok && namespace != metav1.NamespaceDefault {
 			out = append(out, o.(*corev1.Service))
 		}
 		return out, nil
 	}
 	var list corev1.ServiceList
-	if err := m.host.Services.List(ctx, "", &list, metav1.ListOptions{}); err != nil {
+	if err := m.hub.client.Services.List(ctx, "", &list, metav1.ListOptions{}); err != nil {
 		return nil, fmt.Errorf("list services of the host: %w", err)
 	}
 	for i := range list.Items {
@@ -127,10 +127,10 @@ func (m *member) values(ctx context.Context, namespace string, s source) (map[st
 	}
 	switch {
 	case s.configMap != nil:
-		c, err := m.host.ConfigMaps.Get(ctx, namespace, s.configMap.Name)
+		c, err := m.hub.client.ConfigMaps.Get(ctx, namespace, s.configMap.Name)
 		return c.Data, optional(s.configMap.Optional, err)
 	case s.secret != nil:
-		c, err := m.host.Secrets.Get(ctx, namespace, s.secret.Name)
+		c, err := m.hub.client.Secrets.Get(ctx, namespace, s.secret.Name)
 		out := map[string]string{}
 		for k, v := range c.Data {
 			out[k] = string(v)

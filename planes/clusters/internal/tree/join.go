@@ -14,7 +14,7 @@ import (
 
 // join brings a member nearer to what its Cluster says: joined, joined anew, or gone.
 func (t *Tree) join(ctx context.Context, name string) error {
-	o, ok, _ := t.clusters.GetIndexer().GetByKey(name)
+	o, ok, _ := t.hub.clusters.GetIndexer().GetByKey(name)
 	if !ok {
 		t.stopMember(name)
 		return nil
@@ -28,7 +28,7 @@ func (t *Tree) join(ctx context.Context, name string) error {
 	case !slices.Contains(c.Finalizers, api.FinalizerCluster):
 		next := c.DeepCopyObject().(*api.Cluster)
 		next.Finalizers = append(next.Finalizers, api.FinalizerCluster)
-		if _, err := t.host.Clusters.Update(ctx, next); err != nil {
+		if _, err := t.hub.client.Clusters.Update(ctx, next); err != nil {
 			return fmt.Errorf("cluster %s: put the finalizer: %w", name, err)
 		}
 	}
@@ -75,7 +75,7 @@ func (t *Tree) begin(ctx context.Context, m *member) error {
 	m.importAgain()
 	m.work(running, &wait)
 	for _, l := range m.leaves { // pods that were bound before, and their statuses
-		pods, _ := t.pods.GetIndexer().ByIndex(byNode, l.node)
+		pods, _ := t.hub.pods.GetIndexer().ByIndex(byNode, l.node)
 		for _, o := range pods {
 			t.podEvent(o)
 		}
@@ -112,13 +112,13 @@ func (t *Tree) leave(ctx context.Context, c *api.Cluster) error {
 		}
 	}
 	for _, node := range nodes {
-		if err := t.host.Nodes.Delete(ctx, "", node, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		if err := t.hub.client.Nodes.Delete(ctx, "", node, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("cluster %s leaves: delete node %s: %w", c.Name, node, err)
 		}
 	}
 	next := c.DeepCopyObject().(*api.Cluster)
 	next.Finalizers = slices.DeleteFunc(next.Finalizers, func(f string) bool { return f == api.FinalizerCluster })
-	if _, err := t.host.Clusters.Update(ctx, next); err != nil && !apierrors.IsNotFound(err) {
+	if _, err := t.hub.client.Clusters.Update(ctx, next); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("cluster %s leaves: take the finalizer off: %w", c.Name, err)
 	}
 	return nil

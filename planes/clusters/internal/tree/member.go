@@ -172,7 +172,7 @@ func (m *member) podGone(o any) {
 		m.ended[key] = p.hostUID
 		m.mu.Unlock()
 		m.up.Queue.Add(key)
-	} else if host := m.hostPod(key); m.o.StatusGuard == GuardUID && host != nil && m.leafOf(host) != nil {
+	} else if host := m.hub.pod(key); m.o.StatusGuard == GuardUID && host != nil && m.leafOf(host) != nil {
 		m.downLoop().Queue.Add(key) // it had the name that one of the tree waits for
 	}
 	m.podChanged(key, p)
@@ -195,17 +195,8 @@ func (m *member) podOf(key string) *memberPod {
 	return o.(*memberPod)
 }
 
-// hostPod returns the host's, likewise.
-func (t *Tree) hostPod(key string) *hostPod {
-	o, ok, _ := t.pods.GetIndexer().GetByKey(key)
-	if !ok {
-		return nil
-	}
-	return o.(*hostPod)
-}
-
 // foreignStatus lets a status be written again that somebody else has changed on the host.
-func (m *member) foreignStatus(key string, host *hostPod) {
+func (m *member) foreignStatus(key string, host *hubPod) {
 	if p := m.podOf(key); p != nil && p.own && host.sum != p.sum {
 		m.up.Queue.Add(key)
 	}

@@ -18,13 +18,13 @@ import (
 // makeNode makes the virtual node of a leaf, unless it is there.
 func (m *member) makeNode(ctx context.Context, l *leaf, v *view) error {
 	if m.o.LeafReads == ReadsCached {
-		if _, ok, _ := m.Tree.nodes.GetIndexer().GetByKey(l.node); ok {
+		if _, ok, _ := m.hub.nodes.GetIndexer().GetByKey(l.node); ok {
 			return nil
 		}
-	} else if _, err := m.host.Nodes.Get(ctx, "", l.node); err == nil || !apierrors.IsNotFound(err) {
+	} else if _, err := m.hub.client.Nodes.Get(ctx, "", l.node); err == nil || !apierrors.IsNotFound(err) {
 		return err
 	}
-	_, err := m.host.Nodes.Create(ctx, m.nodeOf(l, v))
+	_, err := m.hub.client.Nodes.Create(ctx, m.nodeOf(l, v))
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("make node %s: %w", l.node, err)
 	}
@@ -103,15 +103,15 @@ func (m *member) renewLease(ctx context.Context, l *leaf) error {
 	if lease == nil {
 		lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: l.node, Namespace: api.NamespaceLeases}}
 		lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: &l.node, LeaseDurationSeconds: &seconds, RenewTime: &now}
-		lease, err = m.host.Leases.Create(ctx, lease)
+		lease, err = m.hub.client.Leases.Create(ctx, lease)
 		made = err == nil
 		if apierrors.IsAlreadyExists(err) { // of a manager before
-			lease, err = m.host.Leases.Get(ctx, api.NamespaceLeases, l.node)
+			lease, err = m.hub.client.Leases.Get(ctx, api.NamespaceLeases, l.node)
 		}
 	}
 	if err == nil && !made {
 		lease.Spec.RenewTime, lease.Spec.LeaseDurationSeconds = &now, &seconds
-		lease, err = m.host.Leases.Update(ctx, lease)
+		lease, err = m.hub.client.Leases.Update(ctx, lease)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -132,19 +132,19 @@ func (m *member) renewStatus(ctx context.Context, l *leaf, v *view) error {
 	if m.o.NodePatch == Changed {
 		return m.correctNode(ctx, l, v)
 	}
-	if _, err := m.host.Nodes.Get(ctx, "", l.node); err != nil {
+	if _, err := m.hub.client.Nodes.Get(ctx, "", l.node); err != nil {
 		return m.missingNode(ctx, l, v, err)
 	}
 	v, err := m.lookedFor(ctx, l, v)
 	if err != nil {
 		return err
 	}
-	n, err := m.host.Nodes.Get(ctx, "", l.node)
+	n, err := m.hub.client.Nodes.Get(ctx, "", l.node)
 	if err != nil {
 		return fmt.Errorf("read node %s: %w", l.node, err)
 	}
 	var ordinary corev1.NodeList
-	if err := m.host.Nodes.List(ctx, "", &ordinary, metav1.ListOptions{LabelSelector: api.LabelNode + "!=true"}); err != nil {
+	if err := m.hub.client.Nodes.List(ctx, "", &ordinary, metav1.ListOptions{LabelSelector: api.LabelNode + "!=true"}); err != nil {
 		return fmt.Errorf("list ordinary nodes: %w", err)
 	}
 	if len(ordinary.Items) == 0 {
@@ -152,7 +152,7 @@ func (m *member) renewStatus(ctx context.Context, l *leaf, v *view) error {
 	}
 	want := m.nodeOf(l, v)
 	n.Status = want.Status
-	if _, err := m.host.Nodes.Update(ctx, n, "status"); err != nil {
+	if _, err := m.hub.client.Nodes.Update(ctx, n, "status"); err != nil {
 		return fmt.Errorf("write status of node %s: %w", l.node, err)
 	}
 	if l.mode != api.LeafNode {
@@ -177,7 +177,7 @@ func (m *member) missingNode(ctx context.Context, l *leaf, v *view, err error) e
 	if v, err = m.lookedFor(ctx, l, v); err != nil {
 		return err
 	}
-	_, err = m.host.Nodes.Create(ctx, m.nodeOf(l, v))
+	_, err = m.hub.client.Nodes.Create(ctx, m.nodeOf(l, v))
 	return err
 }
 
@@ -187,20 +187,20 @@ func (m *member) correctNode(ctx context.Context, l *leaf, v *view) error {
 	if err != nil {
 		return err
 	}
-	o, ok, _ := m.Tree.nodes.GetIndexer().GetByKey(l.node)
+	o, ok, _ := m.hub.nodes.GetIndexer().GetByKey(l.node)
 	var now *versions
 	if nodes := v.of(l); ok && l.mode == api.LeafNode && len(nodes) == 1 {
-		now = &versions{o.(*hostNode).ResourceVersion, nodes[0].ResourceVersion}
+		now = &versions{o.(*hubNode).ResourceVersion, nodes[0].ResourceVersion}
 		if was := l.agreed.Load(); was != nil && *was == *now {
 			return nil // to write out again what both are would be most of what a large tree does
 		}
 	}
 	want := m.nodeOf(l, v)
-	if ok && o.(*hostNode).sum == nodeSum(want) {
+	if ok && o.(*hubNode).sum == nodeSum(want) {
 		l.agreed.Store(now)
 		return nil
 	}
-	n, err := m.host.Nodes.Get(ctx, "", l.node)
+	n, err := m.hub.client.Nodes.Get(ctx, "", l.node)
 	if err != nil {
 		return m.missingNode(ctx, l, v, err)
 	}
@@ -221,7 +221,7 @@ func (m *member) correctNode(ctx context.Context, l *leaf, v *view) error {
 func (m *member) patchNode(ctx context.Context, node string, patch map[string]any, part ...string) error {
 	body, err := json.Marshal(patch)
 	if err == nil {
-		err = m.host.Nodes.Patch(ctx, node, body, part...)
+		err = m.hub.client.Nodes.Patch(ctx, node, body, part...)
 	}
 	if err != nil {
 		return fmt.Errorf("patch node %s: %w", node, err)

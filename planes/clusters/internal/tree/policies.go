@@ -15,10 +15,10 @@ import (
 // convert changes a pod on its way to a leaf by the first policy, by name, that is about
 // it: of its namespace, or of the cluster where none of its namespace is.
 func (t *Tree) convert(l *leaf, host, p *corev1.Pod) {
-	mine, _ := t.policies.GetIndexer().ByIndex(cache.NamespaceIndex, host.Namespace)
+	mine, _ := t.hub.policies.GetIndexer().ByIndex(cache.NamespaceIndex, host.Namespace)
 	policy := t.policyFor(mine, l, host)
 	if policy == nil {
-		policy = t.policyFor(t.clusterPolicies.GetIndexer().List(), l, host)
+		policy = t.policyFor(t.hub.clusterPolicies.GetIndexer().List(), l, host)
 	}
 	if policy == nil {
 		return
@@ -47,8 +47,8 @@ func (t *Tree) selectsLeaf(s *metav1.LabelSelector, l *leaf) bool {
 	if s == nil {
 		return true
 	}
-	o, ok, _ := t.nodes.GetIndexer().GetByKey(l.node)
-	return ok && selects(s, o.(*hostNode).labels)
+	o, ok, _ := t.hub.nodes.GetIndexer().GetByKey(l.node)
+	return ok && selects(s, o.(*hubNode).labels)
 }
 
 // selects tells whether a selector matches; one that cannot be read matches nothing.

@@ -23,13 +23,8 @@ const (
 
 // watchServices makes the host's caches of what members may import.
 func (t *Tree) watchServices() error {
-	t.slices = t.host.Slices.Informer("", cache.Indexers{byService: func(o any) ([]string, error) { return []string{serviceOf(o)}, nil }})
-	t.exported = t.host.Exports.Informer("", nil)
 	t.exports = t.loop("exports", exportWorkers, t.export)
-	if err := t.slices.SetTransform(slimObject); err != nil {
-		return err
-	}
-	if _, err := t.exported.AddEventHandler(ofMarks(func(key string) {
+	if _, err := t.hub.exports.AddEventHandler(ofMarks(func(key string) {
 		t.exports.Queue.Add(key)
 		t.hostChanged(key) // for those who asked before it was exported
 	})); err != nil {
@@ -38,7 +33,7 @@ func (t *Tree) watchServices() error {
 	if err := t.watchServiceEnds(); err != nil {
 		return err
 	}
-	_, err := t.slices.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	_, err := t.hub.slices.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: t.sliceEvent, DeleteFunc: t.sliceEvent,
 		UpdateFunc: func(old, o any) {
 			if !sameEndpoints(old.(*discoveryv1.EndpointSlice), o.(*discoveryv1.EndpointSlice)) {
@@ -79,6 +74,9 @@ func serviceOf(o any) string {
 	return s.Namespace + "/" + s.Labels[discoveryv1.LabelServiceName]
 }
 
+// indexByService is the index function of slices.
+func indexByService(o any) ([]string, error) { return []string{serviceOf(o)}, nil }
+
 func sameEndpoints(a, b *discoveryv1.EndpointSlice) bool {
 	x, errX := (&discoveryv1.EndpointSlice{Endpoints: a.Endpoints, Ports: a.Ports, AddressType: a.AddressType}).Marshal()
 	y, errY := (&discoveryv1.EndpointSlice{Endpoints: b.Endpoints, Ports: b.Ports, AddressType: b.AddressType}).Marshal()
@@ -87,7 +85,7 @@ func sameEndpoints(a, b *discoveryv1.EndpointSlice) bool {
 
 // slicesOf are the host's slices of a service, by name.
 func (t *Tree) slicesOf(key string) (out []*discoveryv1.EndpointSlice) {
-	all, _ := t.slices.GetIndexer().ByIndex(byService, key)
+	all, _ := t.hub.slices.GetIndexer().ByIndex(byService, key)
 	for _, o := range all {
 		out = append(out, o.(*discoveryv1.EndpointSlice))
 	}
@@ -110,17 +108,17 @@ func (t *Tree) export(ctx context.Context, key string) error {
 		if exported {
 			next.Labels[api.LabelExported] = "true"
 		}
-		if _, err := t.host.Slices.Update(ctx, next); err != nil {
+		if _, err := t.hub.client.Slices.Update(ctx, next); err != nil {
 			return fmt.Errorf("mark slice %s/%s: %w", s.Namespace, s.Name, err)
 		}
 	}
 	if exported && t.o.Import == ImportMCS {
-		if err := t.tell(ctx, t.host, key, "ServiceExport"); err != nil {
+		if err := t.tell(ctx, t.hub.client, key, "ServiceExport"); err != nil {
 			return err
 		}
 	}
-	if o, there, _ := t.exported.GetIndexer().GetByKey(key); there {
-		return t.keepFinalizer(ctx, t.host.Exports, o.(*api.Mark))
+	if o, there, _ := t.hub.exports.GetIndexer().GetByKey(key); there {
+		return t.keepFinalizer(ctx, t.hub.client.Exports, o.(*api.Mark))
 	}
 	return nil
 }
@@ -268,7 +266,7 @@ func (m *member) importSlices(ctx context.Context, service string) (addresses []
 
 // importService writes the member's service.
 func (m *member) importService(ctx context.Context, namespace, name string) error {
-	o, ok, _ := m.service.GetIndexer().GetByKey(namespace + "/" + name)
+	o, ok, _ := m.hub.services.GetIndexer().GetByKey(namespace + "/" + name)
 	if !ok {
 		return fmt.Errorf("service %s/%s of the host: %w", namespace, name, errNotYet)
 	}
@@ -293,7 +291,7 @@ func (m *member) importService(ctx context.Context, namespace, name string) erro
 
 // importSlice writes one slice, or deletes it where the host has it no more.
 func (m *member) importSlice(ctx context.Context, namespace, name string) error {
-	o, ok, _ := m.Tree.slices.GetIndexer().GetByKey(namespace + "/" + name)
+	o, ok, _ := m.hub.slices.GetIndexer().GetByKey(namespace + "/" + name)
 	if !ok {
 		return takeBack(ctx, m, m.client.Slices, namespace, name)
 	}

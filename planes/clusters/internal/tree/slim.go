@@ -20,9 +20,9 @@ import (
 // gigabytes (experiment 0021). A digest stands for a status of which nothing else is
 // asked but whether it is another.
 
-// hostPod is what is kept of a pod of the host. Its labels and annotations are not in
+// hubPod is what is kept of a pod of the hub. Its labels and annotations are not in
 // the metadata.
-type hostPod struct {
+type hubPod struct {
 	metav1.ObjectMeta
 
 	labels, annotations unique.Handle[packed] // the pods of a Deployment have the same
@@ -32,14 +32,14 @@ type hostPod struct {
 	spec                *corev1.PodSpec // of one that has not begun; nil afterwards
 }
 
-// slimHostPod keeps of a pod of the host what members' pods are made of and what is
+// slimHubPod keeps of a pod of the host what members' pods are made of and what is
 // written with a status. Its owners are neither: the API server keeps them.
-func slimHostPod(o any) (any, error) {
+func slimHubPod(o any) (any, error) {
 	p, ok := o.(*corev1.Pod)
 	if !ok {
 		return o, nil
 	}
-	kept := &hostPod{
+	kept := &hubPod{
 		ObjectMeta: kernel(p), labels: unique.Make(pack(p.Labels)), annotations: unique.Make(pack(p.Annotations)),
 		node: p.Spec.NodeName, phase: p.Status.Phase, sum: api.PodSum(&p.Status),
 	}
@@ -57,7 +57,7 @@ func slimHostPod(o any) (any, error) {
 }
 
 // meta is the metadata as an API server has to be sent them.
-func (p *hostPod) meta() metav1.ObjectMeta {
+func (p *hubPod) meta() metav1.ObjectMeta {
 	out := *p.ObjectMeta.DeepCopy()
 	out.Labels, out.Annotations = p.labels.Value().unpack(), p.annotations.Value().unpack()
 	return out
@@ -94,20 +94,20 @@ func slimMemberPod(o any) (any, error) {
 	return kept, err
 }
 
-// hostNode is what is kept of a node of the host.
-type hostNode struct {
+// hubNode is what is kept of a node of the hub.
+type hubNode struct {
 	metav1.ObjectMeta
 
 	labels packed
 	sum    string // a digest of what the tree writes
 }
 
-func slimHostNode(o any) (any, error) {
+func slimHubNode(o any) (any, error) {
 	n, ok := o.(*corev1.Node)
 	if !ok {
 		return o, nil
 	}
-	return &hostNode{ObjectMeta: kernel(n), labels: pack(n.Labels), sum: nodeSum(n)}, nil
+	return &hubNode{ObjectMeta: kernel(n), labels: pack(n.Labels), sum: nodeSum(n)}, nil
 }
 
 // memberNode is what a leaf shows of a node of a member.

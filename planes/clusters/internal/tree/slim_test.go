@@ -30,9 +30,9 @@ func TestCachesAreSlim(t *testing.T) {
 		make     func(i int) protobuf
 		empty    func() protobuf
 	}{
-		{"pod of the host", 1160, slimHostPod, cache.Indexers{byNode: nodeOf}, func(i int) protobuf { return runningPod(i, false) }, func() protobuf { return &corev1.Pod{} }},
+		{"pod of the host", 1160, slimHubPod, cache.Indexers{byNode: nodeOf}, func(i int) protobuf { return runningPod(i, false) }, func() protobuf { return &corev1.Pod{} }},
 		{"pod of a member", 1520, slimMemberPod, nil, func(i int) protobuf { return runningPod(i, true) }, func() protobuf { return &corev1.Pod{} }},
-		{"node of the host", 780, slimHostNode, nil, func(i int) protobuf { return readyNode(i) }, func() protobuf { return &corev1.Node{} }},
+		{"node of the host", 780, slimHubNode, nil, func(i int) protobuf { return readyNode(i) }, func() protobuf { return &corev1.Node{} }},
 		{"node of a member", 2100, slimMemberNode, nil, func(i int) protobuf { return readyNode(i) }, func() protobuf { return &corev1.Node{} }},
 	} {
 		const n = 2000

@@ -51,9 +51,9 @@ func (m *member) token(ctx context.Context, namespace, account, name string) err
 	}
 	var host *corev1.Secret
 	err := poll(ctx, secretsWithin, func() (err error) {
-		host, err = m.host.Secrets.Get(ctx, namespace, name)
+		host, err = m.hub.client.Secrets.Get(ctx, namespace, name)
 		if apierrors.IsNotFound(err) {
-			host, err = m.host.Secrets.Create(ctx, &corev1.Secret{
+			host, err = m.hub.client.Secrets.Create(ctx, &corev1.Secret{
 				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Annotations: map[string]string{corev1.ServiceAccountNameKey: account}},
 				Type:       corev1.SecretTypeServiceAccountToken,
 			})
@@ -80,7 +80,7 @@ func (m *member) rootCA(ctx context.Context, namespace string) error {
 	if known {
 		return nil
 	}
-	host, err := m.host.ConfigMaps.Get(ctx, namespace, api.NameRootCA)
+	host, err := m.hub.client.ConfigMaps.Get(ctx, namespace, api.NameRootCA)
 	if err != nil {
 		return fmt.Errorf("read the host's authority in %s: %w", namespace, err)
 	}

@@ -21,7 +21,7 @@ import (
 // Tree is a running manager.
 type Tree struct {
 	o       Options
-	host    *api.Client
+	hub     *hub
 	leaves  *leaves
 	metrics *metrics
 	joins   *loop.Loop
@@ -30,17 +30,9 @@ type Tree struct {
 	exports *loop.Loop // nil unless services are imported
 	wait    sync.WaitGroup
 
-	clusters, nodes, pods     cache.SharedIndexInformer
-	configs, secrets, service cache.SharedIndexInformer
-	claims, volumes           cache.SharedIndexInformer
-	policies, clusterPolicies cache.SharedIndexInformer
-	slices, exported          cache.SharedIndexInformer // likewise
-
 	mu       sync.Mutex
 	stopping map[string]func() // ends a member and waits, by name
 }
-
-const byNode = "node" // index of the host's pods
 
 // Run manages until ctx ends; it returns when all has ended.
 func Run(ctx context.Context, o Options) error {
@@ -55,11 +47,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := t.watch(); err != nil {
 		return err
 	}
-	informers := []cache.SharedIndexInformer{t.clusters, t.nodes, t.pods, t.configs, t.secrets, t.service, t.claims, t.volumes, t.policies, t.clusterPolicies}
-	if t.exports != nil {
-		informers = append(informers, t.slices, t.exported)
-	}
-	if err := loop.Start(ctx, &t.wait, informers...); err != nil {
+	if err := loop.Start(ctx, &t.wait, t.hub.informers()...); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -80,17 +68,11 @@ func prepare(o Options) (*Tree, error) {
 	t.leaves = &leaves{scan: o.NodeLookup == LookupScan, byNode: map[string]*leaf{}, members: map[string]*member{}}
 	t.metrics = newMetrics(t, o.Registry)
 	t.leaves.steps = t.metrics.steps
-	var err error
-	if t.host, err = t.client("host", o.Config); err != nil {
+	client, err := t.client("host", o.Config)
+	if err != nil {
 		return nil, err
 	}
-	t.clusters, t.nodes = t.host.Clusters.Informer("", nil), t.host.Nodes.Informer("", nil)
-	t.pods = t.host.Pods.Informer("", cache.Indexers{byNode: nodeOf})
-	t.configs, t.secrets = t.host.ConfigMaps.Informer("", nil), t.host.Secrets.Informer("", nil)
-	t.claims, t.volumes = t.host.Claims.Informer("", nil), t.host.Volumes.Informer("", nil)
-	t.policies = t.host.Policies.Informer("", cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
-	t.clusterPolicies = t.host.ClusterPolicies.Informer("", nil)
-	t.service = t.host.Services.Informer("", cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	t.hub = newHub(client, o.Import != ImportOff)
 	t.joins = t.loop("join", o.JoinWorkers, t.join)
 	t.copies = t.loop("copies", 1, t.copy)
 	if o.PodQueue == QueueShared {
@@ -126,22 +108,10 @@ func (t *Tree) loop(name string, threads int, reconcile func(context.Context, st
 	})
 }
 
-func nodeOf(o any) ([]string, error) {
-	if p, ok := o.(*hostPod); ok && p.node != "" {
-		return []string{p.node}, nil
-	}
-	return nil, nil
-}
-
 // watch connects the host's caches with the queues.
 func (t *Tree) watch() error {
-	for informer, slim := range map[cache.SharedIndexInformer]cache.TransformFunc{
-		t.pods: slimHostPod, t.nodes: slimHostNode, t.configs: slimObject, t.secrets: slimObject, t.service: slimObject, t.clusters: slimObject,
-		t.claims: slimObject, t.volumes: slimObject,
-	} {
-		if err := informer.SetTransform(slim); err != nil {
-			return err
-		}
+	if err := t.hub.slim(); err != nil {
+		return err
 	}
 	add := func(l *loop.Loop, prefix string) func(any) {
 		return func(o any) {
@@ -151,12 +121,12 @@ func (t *Tree) watch() error {
 		}
 	}
 	handlers := map[cache.SharedIndexInformer]cache.ResourceEventHandlerFuncs{
-		t.clusters: loop.Each(add(t.joins, "")),
-		t.pods:     loop.Each(t.podEvent),
-		t.configs:  ofOwned(add(t.copies, prefixConfigMap)),
-		t.secrets:  ofOwned(add(t.copies, prefixSecret)),
-		t.claims:   {DeleteFunc: ofOwned(add(t.copies, prefixClaim)).DeleteFunc},
-		t.volumes:  {AddFunc: t.volumeMade, DeleteFunc: t.volumeGone},
+		t.hub.clusters: loop.Each(add(t.joins, "")),
+		t.hub.pods:     loop.Each(t.podEvent),
+		t.hub.configs:  ofOwned(add(t.copies, prefixConfigMap)),
+		t.hub.secrets:  ofOwned(add(t.copies, prefixSecret)),
+		t.hub.claims:   {DeleteFunc: ofOwned(add(t.copies, prefixClaim)).DeleteFunc},
+		t.hub.volumes:  {AddFunc: t.volumeMade, DeleteFunc: t.volumeGone},
 	}
 	for informer, h := range handlers {
 		if _, err := informer.AddEventHandler(h); err != nil {
@@ -169,7 +139,7 @@ func (t *Tree) watch() error {
 // podEvent puts a host's pod into the queue of those that work on it, if it is bound
 // to a leaf.
 func (t *Tree) podEvent(o any) {
-	p, ok := loop.Last[*hostPod](o)
+	p, ok := loop.Last[*hubPod](o)
 	if !ok {
 		return
 	}

@@ -15,7 +15,7 @@ import (
 // report writes to the host how a member's pod is, or takes the host's pod away when
 // that of the member is gone.
 func (m *member) report(ctx context.Context, key string) error {
-	there, host := m.podOf(key), m.hostPod(key)
+	there, host := m.podOf(key), m.hub.pod(key)
 	switch {
 	case there == nil:
 		return m.reportEnd(ctx, key, host)
@@ -45,7 +45,7 @@ func (m *member) report(ctx context.Context, key string) error {
 		body.UID = types.UID(there.hostUID)
 	}
 	metav1.SetMetaDataLabel(&body.ObjectMeta, api.LabelPod, "true")
-	_, err := m.host.Pods.Update(ctx, body, "status")
+	_, err := m.hub.client.Pods.Update(ctx, body, "status")
 	switch {
 	case err == nil:
 		m.metrics.statuses.WithLabelValues("written").Inc()
@@ -58,7 +58,7 @@ func (m *member) report(ctx context.Context, key string) error {
 
 // leafOf returns the leaf of this member that a pod of the host is bound to, nil if
 // there is none.
-func (m *member) leafOf(host *hostPod) *leaf {
+func (m *member) leafOf(host *hubPod) *leaf {
 	if l := m.Tree.leaves.route(host.node); l != nil && l.member == m {
 		return l
 	}
@@ -67,7 +67,7 @@ func (m *member) leafOf(host *hostPod) *leaf {
 
 // orphanEnd lets the end of a pod come through that was asked for on the host while
 // nobody watched.
-func (m *member) orphanEnd(ctx context.Context, host *hostPod, there *memberPod) error {
+func (m *member) orphanEnd(ctx context.Context, host *hubPod, there *memberPod) error {
 	if host.DeletionTimestamp == nil {
 		return nil
 	}
@@ -80,7 +80,7 @@ func (m *member) orphan(ctx context.Context, there *memberPod) error {
 	if m.o.StatusGuard != GuardUID {
 		return nil
 	}
-	host, err := m.host.Pods.Get(ctx, there.Namespace, there.Name) // the cache may be behind
+	host, err := m.hub.client.Pods.Get(ctx, there.Namespace, there.Name) // the cache may be behind
 	if err == nil && there.isOf(host.UID) || err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
@@ -89,7 +89,7 @@ func (m *member) orphan(ctx context.Context, there *memberPod) error {
 
 // reportEnd takes the pod of the host away whose pod in the member has ended. With
 // Kosmos' semantics that is the pod of that name, also when it is a later one.
-func (m *member) reportEnd(ctx context.Context, key string, host *hostPod) error {
+func (m *member) reportEnd(ctx context.Context, key string, host *hubPod) error {
 	m.mu.Lock()
 	of, ended := m.ended[key]
 	m.mu.Unlock()

@@ -32,7 +32,7 @@ const (
 
 func (t *Tree) claimCopies() copied[*corev1.PersistentVolumeClaim] {
 	return copied[*corev1.PersistentVolumeClaim]{
-		what: "claim", host: t.host.Claims, hosts: t.claims, alwaysWritten: t.o.Dependents == DependentsLive,
+		what: "claim", host: t.hub.client.Claims, hosts: t.hub.claims, alwaysWritten: t.o.Dependents == DependentsLive,
 		member:  func(m *member) api.Kind[*corev1.PersistentVolumeClaim] { return m.client.Claims },
 		members: func(m *member) cache.SharedIndexInformer { return m.claims },
 		copyOf: func(c *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
@@ -110,7 +110,7 @@ func (m *member) sweepDependents() {
 	m.configMaps().sweep(m, prefixConfigMap)
 	m.secretCopies().sweep(m, prefixSecret)
 	m.claimCopies().sweep(m, prefixClaim)
-	for _, o := range m.Tree.volumes.GetIndexer().List() {
+	for _, o := range m.hub.volumes.GetIndexer().List() {
 		if v := o.(*corev1.PersistentVolume); slices.Contains(ownersOf(v), m.name) {
 			m.storage.Queue.Add(prefixVolume + v.Name)
 		}
@@ -158,12 +158,12 @@ func (m *member) claimUp(ctx context.Context, key string) error {
 // hostClaim reads a claim of the host.
 func (m *member) hostClaim(ctx context.Context, key string) (*corev1.PersistentVolumeClaim, error) {
 	if m.o.Dependents == DependentsCached {
-		if o, ok, _ := m.Tree.claims.GetIndexer().GetByKey(key); ok {
+		if o, ok, _ := m.hub.claims.GetIndexer().GetByKey(key); ok {
 			return o.(*corev1.PersistentVolumeClaim), nil
 		}
 	}
 	namespace, name := cutKey(key)
-	return m.host.ClaimsStatus.Get(ctx, namespace, name)
+	return m.hub.client.ClaimsStatus.Get(ctx, namespace, name)
 }
 
 // writeClaim binds the host's claim to its volume and writes its status.
@@ -175,11 +175,11 @@ func (m *member) writeClaim(ctx context.Context, host, there *corev1.PersistentV
 	body, err := json.Marshal(map[string]any{"metadata": meta, "spec": map[string]any{"volumeName": there.Spec.VolumeName}})
 	var now *corev1.PersistentVolumeClaim
 	if err == nil {
-		now, err = m.host.ClaimsStatus.PatchIn(ctx, host.Namespace, host.Name, body)
+		now, err = m.hub.client.ClaimsStatus.PatchIn(ctx, host.Namespace, host.Name, body)
 	}
 	if err == nil {
 		now.Status, now.ResourceVersion = *there.Status.DeepCopy(), ""
-		_, err = m.host.ClaimsStatus.Update(ctx, now, "status")
+		_, err = m.hub.client.ClaimsStatus.Update(ctx, now, "status")
 	}
 	if apierrors.IsNotFound(err) || m.o.StatusGuard == GuardUID && apierrors.IsConflict(err) {
 		return nil // it is gone, or another
@@ -204,13 +204,13 @@ func (m *member) makeVolume(ctx context.Context, name string, host *corev1.Persi
 		return false, nil
 	}
 	if m.o.Dependents == DependentsCached {
-		if _, there, _ := m.Tree.volumes.GetIndexer().GetByKey(name); there {
+		if _, there, _ := m.hub.volumes.GetIndexer().GetByKey(name); there {
 			return true, nil
 		}
-	} else if _, err := m.host.Volumes.Get(ctx, "", name); err == nil || !apierrors.IsNotFound(err) {
+	} else if _, err := m.hub.client.Volumes.Get(ctx, "", name); err == nil || !apierrors.IsNotFound(err) {
 		return err == nil, err
 	}
-	_, err := m.host.Volumes.Create(ctx, m.volumeFor(o.(*corev1.PersistentVolume), host))
+	_, err := m.hub.client.Volumes.Create(ctx, m.volumeFor(o.(*corev1.PersistentVolume), host))
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return false, fmt.Errorf("make volume %s on the host: %w", name, err)
 	}
@@ -241,7 +241,7 @@ func (m *member) volumeUp(ctx context.Context, name string) error {
 		if !owned {
 			return nil
 		}
-		return wrapGone(m.host.Volumes.Delete(ctx, "", name, metav1.DeleteOptions{}), "delete volume %s on the host", name)
+		return wrapGone(m.hub.client.Volumes.Delete(ctx, "", name, metav1.DeleteOptions{}), "delete volume %s on the host", name)
 	}
 	v := o.(*corev1.PersistentVolume)
 	if v.Spec.ClaimRef == nil {
@@ -262,7 +262,7 @@ func (m *member) volumeUp(ctx context.Context, name string) error {
 
 // ownsAtHost tells whether the host has a volume that came from this member.
 func (m *member) ownsAtHost(name string) bool {
-	o, ok, _ := m.Tree.volumes.GetIndexer().GetByKey(name)
+	o, ok, _ := m.hub.volumes.GetIndexer().GetByKey(name)
 	return ok && slices.Contains(ownersOf(o.(*corev1.PersistentVolume)), m.name)
 }
 
@@ -312,7 +312,7 @@ func (t *Tree) removeVolume(ctx context.Context, key string) error {
 	if m == nil {
 		return nil
 	}
-	if _, there, _ := t.volumes.GetIndexer().GetByKey(name); there {
+	if _, there, _ := t.hub.volumes.GetIndexer().GetByKey(name); there {
 		return nil // it was made again
 	}
 	return wrapGone(m.client.Volumes.Delete(ctx, "", name, metav1.DeleteOptions{}), "delete volume %s in member %s", name, owner)

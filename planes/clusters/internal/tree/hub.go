@@ -1,0 +1,89 @@
+package tree
+
+import (
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
+)
+
+const byNode = "node" // index of the hub's pods
+
+// hub is the cluster that users speak to, Kosmos' host: its client and its caches.
+type hub struct {
+	client *api.Client
+
+	clusters, nodes, pods      cache.SharedIndexInformer
+	configs, secrets, services cache.SharedIndexInformer
+	claims, volumes            cache.SharedIndexInformer
+	policies, clusterPolicies  cache.SharedIndexInformer
+	slices, exports            cache.SharedIndexInformer // nil unless services are imported
+}
+
+// newHub makes the caches, which are filled when they are started.
+func newHub(client *api.Client, importing bool) *hub {
+	byNamespace := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
+	h := &hub{
+		client:   client,
+		clusters: client.Clusters.Informer("", nil), nodes: client.Nodes.Informer("", nil), pods: client.Pods.Informer("", cache.Indexers{byNode: nodeOf}),
+		configs: client.ConfigMaps.Informer("", nil), secrets: client.Secrets.Informer("", nil), services: client.Services.Informer("", byNamespace),
+		claims: client.Claims.Informer("", nil), volumes: client.Volumes.Informer("", nil),
+		policies: client.Policies.Informer("", byNamespace), clusterPolicies: client.ClusterPolicies.Informer("", nil),
+	}
+	if importing {
+		h.slices = client.Slices.Informer("", cache.Indexers{byService: indexByService})
+		h.exports = client.Exports.Informer("", nil)
+	}
+	return h
+}
+
+// informers are all caches of the hub.
+func (h *hub) informers() []cache.SharedIndexInformer {
+	all := []cache.SharedIndexInformer{h.clusters, h.nodes, h.pods, h.configs, h.secrets, h.services, h.claims, h.volumes, h.policies, h.clusterPolicies}
+	if h.slices != nil {
+		all = append(all, h.slices, h.exports)
+	}
+	return all
+}
+
+// slim lets caches keep what is used.
+func (h *hub) slim() error {
+	transforms := map[cache.SharedIndexInformer]cache.TransformFunc{
+		h.pods: slimHubPod, h.nodes: slimHubNode, h.configs: slimObject, h.secrets: slimObject, h.services: slimObject, h.clusters: slimObject,
+		h.claims: slimObject, h.volumes: slimObject,
+	}
+	if h.slices != nil {
+		transforms[h.slices] = slimObject
+	}
+	for informer, transform := range transforms {
+		if err := informer.SetTransform(transform); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pod returns the pod of a key as the cache has it, nil if there is none.
+func (h *hub) pod(key string) *hubPod { return cached[*hubPod](h.pods, key) }
+
+func nodeOf(o any) ([]string, error) {
+	if p, ok := o.(*hubPod); ok && p.node != "" {
+		return []string{p.node}, nil
+	}
+	return nil, nil
+}
+
+// cached returns the object of a key that a cache has; the zero value if it has none.
+func cached[T any](informer cache.SharedIndexInformer, key string) T {
+	o, ok, _ := informer.GetIndexer().GetByKey(key) // a cache has no error
+	if !ok {
+		var none T
+		return none
+	}
+	return o.(T)
+}
+
+// has tells whether a cache has an object of a key.
+func has(informer cache.SharedIndexInformer, key string) bool {
+	_, ok, _ := informer.GetIndexer().GetByKey(key)
+	return ok
+}
