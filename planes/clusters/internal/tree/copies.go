@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -32,26 +33,58 @@ func ofOwned(f func(any)) cache.ResourceEventHandlerFuncs {
 	return loop.Each(owned)
 }
 
-// copy brings a change of an object of the host to the members that have a copy.
-func (t *Tree) copy(ctx context.Context, key string) error {
+// copyController lets the copies that members have follow the hub's objects.
+type copyController struct {
+	tree  *tree
+	queue *loop.Loop
+}
+
+func newCopyController(t *tree) *copyController {
+	c := &copyController{tree: t}
+	c.queue = t.loop("copies", 1, c.reconcile)
+	return c
+}
+
+// watch connects the hub's caches with the queue.
+func (c *copyController) watch() error {
+	hub := c.tree.hub
+	return addHandlers(map[cache.SharedIndexInformer]cache.ResourceEventHandlerFuncs{
+		hub.configs: ofOwned(enqueue(c.queue, prefixConfigMap)),
+		hub.secrets: ofOwned(enqueue(c.queue, prefixSecret)),
+		hub.claims:  {DeleteFunc: ofOwned(enqueue(c.queue, prefixClaim)).DeleteFunc},
+		hub.volumes: {AddFunc: c.volumeMade, DeleteFunc: c.volumeGone},
+	})
+}
+
+// reconcile brings a change of an object of the hub to the members that have a copy.
+func (c *copyController) reconcile(ctx context.Context, key string) error {
+	t := c.tree
 	if name, ok := strings.CutPrefix(key, prefixSecret); ok {
-		return t.secretCopies().follow(ctx, t, name)
+		return t.secretCopies().follow(ctx, t.leaves, name)
 	}
 	if name, ok := strings.CutPrefix(key, prefixClaim); ok {
-		return t.claimCopies().follow(ctx, t, name)
+		return t.claimCopies().follow(ctx, t.leaves, name)
 	}
 	if name, ok := strings.CutPrefix(key, prefixVolume); ok {
-		return t.removeVolume(ctx, name)
+		return c.removeVolume(ctx, name)
 	}
-	return t.configMaps().follow(ctx, t, strings.TrimPrefix(key, prefixConfigMap))
+	return t.configMaps().follow(ctx, t.leaves, strings.TrimPrefix(key, prefixConfigMap))
+}
+
+// sweep looks at all copies that a member has: some of the hub's may have gone or changed
+// while nobody watched.
+func (c *copyController) sweep(m *member) {
+	c.tree.configMaps().sweep(m, enqueue(c.queue, prefixConfigMap))
+	c.tree.secretCopies().sweep(m, enqueue(c.queue, prefixSecret))
+	c.tree.claimCopies().sweep(m, enqueue(c.queue, prefixClaim))
 }
 
 // follow brings the change of one.
-func (c copied[T]) follow(ctx context.Context, t *Tree, key string) error {
+func (c copied[T]) follow(ctx context.Context, members *leaves, key string) error {
 	namespace, name := cutKey(key)
-	host, err := c.host.Get(ctx, namespace, name)
+	host, err := c.hub.Get(ctx, namespace, name)
 	if apierrors.IsNotFound(err) {
-		return c.remove(ctx, t, namespace, name, "")
+		return c.remove(ctx, members, namespace, name, "")
 	}
 	if err != nil {
 		return fmt.Errorf("read %s %s of the host: %w", c.what, key, err)
@@ -60,23 +93,23 @@ func (c copied[T]) follow(ctx context.Context, t *Tree, key string) error {
 		return nil
 	}
 	if c.fill == nil { // it was deleted and made again: copies of the one before go
-		return c.remove(ctx, t, namespace, name, host.GetUID())
+		return c.remove(ctx, members, namespace, name, host.GetUID())
 	}
 	for _, owner := range ownersOf(host) {
-		m := t.leaves.member(owner)
-		if m == nil {
+		j := members.member(owner)
+		if j == nil {
 			continue // it has left, or not joined yet: then its pods bring it
 		}
-		there, err := c.member(m).Get(ctx, namespace, name)
+		there, err := c.member(j.member).Get(ctx, namespace, name)
 		if apierrors.IsNotFound(err) || err == nil && (!isGlobal(there) || !c.alwaysWritten && c.sameData(there, host)) {
 			continue
 		}
 		if err == nil {
 			c.fill(there, host)
-			_, err = c.member(m).Update(ctx, there)
+			_, err = c.member(j.member).Update(ctx, there)
 		}
 		if err != nil {
-			return fmt.Errorf("write %s %s in member %s: %w", c.what, key, m.name, err)
+			return fmt.Errorf("write %s %s in member %s: %w", c.what, key, owner, err)
 		}
 	}
 	return nil
@@ -84,14 +117,14 @@ func (c copied[T]) follow(ctx context.Context, t *Tree, key string) error {
 
 // remove deletes the copies of an object that the host has no more, but for those of
 // the object with a uid: "" is none's.
-func (c copied[T]) remove(ctx context.Context, t *Tree, namespace, name string, but types.UID) error {
-	for _, m := range t.leaves.everyMember() {
-		there, err := c.member(m).Get(ctx, namespace, name)
+func (c copied[T]) remove(ctx context.Context, members *leaves, namespace, name string, but types.UID) error {
+	for _, j := range members.everyMember() {
+		there, err := c.member(j.member).Get(ctx, namespace, name)
 		if err == nil && isGlobal(there) && (but == "" || !isCopyOf(there, but)) {
-			err = c.member(m).Delete(ctx, namespace, name, metav1.DeleteOptions{})
+			err = c.member(j.member).Delete(ctx, namespace, name, metav1.DeleteOptions{})
 		}
 		if err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("delete %s %s/%s in member %s: %w", c.what, namespace, name, m.name, err)
+			return fmt.Errorf("delete %s %s/%s in member %s: %w", c.what, namespace, name, j.member.name, err)
 		}
 	}
 	return nil
@@ -100,16 +133,57 @@ func (c copied[T]) remove(ctx context.Context, t *Tree, namespace, name string, 
 // sweep looks at each copy that a member has of what the host may have taken away or
 // changed while nobody watched, or while the member joined. Kosmos hears of the host's
 // deletions alone.
-func (c copied[T]) sweep(m *member, prefix string) {
+func (c copied[T]) sweep(m *member, enqueue func(any)) {
 	for _, o := range c.members(m).GetIndexer().List() {
 		there := o.(T)
 		key, ok := loop.Key(o)
 		if !ok || !isGlobal(there) || there.GetName() == api.NameHostCA {
 			continue
 		}
-		host, has, _ := c.hosts.GetIndexer().GetByKey(key)
-		if !has || !isCopyOf(there, host.(T).GetUID()) || c.fill != nil && !c.sameData(there, host.(T)) {
-			m.copies.Queue.Add(prefix + key)
+		hub, has := lookup[T](c.hubs, key)
+		if !has || !isCopyOf(there, hub.GetUID()) || c.fill != nil && !c.sameData(there, hub) {
+			enqueue(o)
 		}
 	}
+}
+
+// volumeMade looks again at a volume that the host got while its member lost it.
+func (c *copyController) volumeMade(o any) {
+	c.eachOwner(o, func(j *joined, v *corev1.PersistentVolume) {
+		if !has(j.member.volumes, v.Name) {
+			j.storage.queue.Queue.Add(prefixVolume + v.Name)
+		}
+	})
+}
+
+// volumeGone lets the member's volume go that somebody took from the host.
+func (c *copyController) volumeGone(o any) {
+	c.eachOwner(o, func(j *joined, v *corev1.PersistentVolume) {
+		if has(j.member.volumes, v.Name) {
+			c.queue.Queue.Add(prefixVolume + j.member.name + "/" + v.Name)
+		}
+	})
+}
+
+// eachOwner calls f with the member that a volume of the host came from, if it has joined.
+func (c *copyController) eachOwner(o any, f func(*joined, *corev1.PersistentVolume)) {
+	v, ok := loop.Last[*corev1.PersistentVolume](o)
+	if !ok {
+		return
+	}
+	for _, name := range ownersOf(v) {
+		if j := c.tree.leaves.member(name); j != nil {
+			f(j, v)
+		}
+	}
+}
+
+// removeVolume deletes a member's volume, MEMBER/NAME, that the host has no more.
+func (c *copyController) removeVolume(ctx context.Context, key string) error {
+	owner, name := cutKey(key)
+	j := c.tree.leaves.member(owner)
+	if j == nil || has(c.tree.hub.volumes, name) { // it has left, or the volume was made again
+		return nil
+	}
+	return wrapGone(j.member.client.Volumes.Delete(ctx, "", name, metav1.DeleteOptions{}), "delete volume %s in member %s", name, owner)
 }

@@ -31,28 +31,28 @@ const (
 // dependents brings to the member what a pod needs: ConfigMaps, claims, Secrets, and in the
 // place of projected tokens a Secret and the host's authority. host is the pod as it is
 // there, p the one that the member gets.
-func (m *member) dependents(ctx context.Context, host, p *corev1.Pod) error {
+func (c *podCreator) dependents(ctx context.Context, host, p *corev1.Pod) error {
 	needs := needsOf(p)
 	var wait sync.WaitGroup
 	errs := make([]error, 3)
 	wait.Go(func() {
-		errs[0] = m.bringAll(ctx, configMapsWithin, needs.configMaps, func(name string) error { return m.configMaps().bring(ctx, m, p.Namespace, name) })
+		errs[0] = c.bringAll(ctx, configMapsWithin, needs.configMaps, func(name string) error { return c.tree.configMaps().bring(ctx, c.member, p.Namespace, name) })
 	})
 	wait.Go(func() {
-		errs[1] = m.bringAll(ctx, secretsWithin, needs.secrets, func(name string) error { return m.secretCopies().bring(ctx, m, p.Namespace, name) })
+		errs[1] = c.bringAll(ctx, secretsWithin, needs.secrets, func(name string) error { return c.tree.secretCopies().bring(ctx, c.member, p.Namespace, name) })
 	})
 	wait.Go(func() {
-		errs[2] = m.bringAll(ctx, claimsWithin, needs.claims, func(name string) error { return m.claimCopies().bring(ctx, m, p.Namespace, name) })
+		errs[2] = c.bringAll(ctx, claimsWithin, needs.claims, func(name string) error { return c.tree.claimCopies().bring(ctx, c.member, p.Namespace, name) })
 	})
 	wait.Wait()
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("pod %s/%s: %w", p.Namespace, p.Name, err)
 	}
-	return m.tokens(ctx, host, p)
+	return c.tokens(ctx, host, p)
 }
 
 // bringAll brings objects one after another, each as often as it takes.
-func (m *member) bringAll(ctx context.Context, within time.Duration, names []string, bring func(name string) error) error {
+func (c *podCreator) bringAll(ctx context.Context, within time.Duration, names []string, bring func(name string) error) error {
 	for _, name := range names {
 		if err := poll(ctx, within, func() error { return bring(name) }); err != nil {
 			return err
@@ -112,9 +112,9 @@ func needsOf(p *corev1.Pod) (n needs) {
 // copied is one kind of objects of which members get copies.
 type copied[T api.Object] struct {
 	what          string
-	host          api.Kind[T]
+	hub           api.Kind[T]
 	member        func(*member) api.Kind[T]
-	hosts         cache.SharedIndexInformer
+	hubs          cache.SharedIndexInformer
 	members       func(*member) cache.SharedIndexInformer // nil unless dependents are cached
 	copyOf        func(T) T                               // without metadata
 	sameData      func(a, b T) bool
@@ -128,7 +128,7 @@ func (c copied[T]) bring(ctx context.Context, m *member, namespace, name string)
 	if c.isKnown(m, namespace, name) {
 		return nil
 	}
-	host, err := c.host.Get(ctx, namespace, name)
+	host, err := c.hub.Get(ctx, namespace, name)
 	if err != nil {
 		return fmt.Errorf("read %s %s/%s of the host: %w", c.what, namespace, name, err)
 	}
@@ -138,7 +138,7 @@ func (c copied[T]) bring(ctx context.Context, m *member, namespace, name string)
 			owners = append(owners, m.name)
 		}
 		annotate(host, strings.Join(owners, ","))
-		if host, err = c.host.Update(ctx, host); err != nil {
+		if host, err = c.hub.Update(ctx, host); err != nil {
 			return fmt.Errorf("note the owner of %s %s/%s: %w", c.what, namespace, name, err)
 		}
 	}
@@ -166,17 +166,13 @@ func (c copied[T]) made(host T, namespace, name string) T {
 
 // isKnown tells whether caches have both the member's copy and the note at the host's.
 func (c copied[T]) isKnown(m *member, namespace, name string) bool {
-	if m.o.Dependents != DependentsCached {
+	if c.alwaysWritten {
 		return false
 	}
 	key := namespace + "/" + name
-	host, ok, _ := c.hosts.GetIndexer().GetByKey(key)
-	there, has, _ := c.members(m).GetIndexer().GetByKey(key)
-	if !ok || !has {
-		return false
-	}
-	of := host.(metav1.Object)
-	return isCopyOf(there.(metav1.Object), of.GetUID()) && slices.Contains(ownersOf(of), m.name)
+	hub, ok := lookup[T](c.hubs, key)
+	there, has := lookup[T](c.members(m), key)
+	return ok && has && isCopyOf(there, hub.GetUID()) && slices.Contains(ownersOf(hub), m.name)
 }
 
 // ownersOf are the members that have a copy of an object of the host.
@@ -197,9 +193,9 @@ func annotate(o metav1.Object, owners string) {
 	o.SetAnnotations(a)
 }
 
-func (t *Tree) configMaps() copied[*corev1.ConfigMap] {
+func (t *tree) configMaps() copied[*corev1.ConfigMap] {
 	return copied[*corev1.ConfigMap]{
-		what: "ConfigMap", host: t.hub.client.ConfigMaps, hosts: t.hub.configs, alwaysWritten: t.o.Dependents == DependentsLive,
+		what: "ConfigMap", hub: t.hub.client.ConfigMaps, hubs: t.hub.configs, alwaysWritten: t.o.Dependents == DependentsLive,
 		member:  func(m *member) api.Kind[*corev1.ConfigMap] { return m.client.ConfigMaps },
 		members: func(m *member) cache.SharedIndexInformer { return m.configs },
 		copyOf: func(c *corev1.ConfigMap) *corev1.ConfigMap {
@@ -212,9 +208,9 @@ func (t *Tree) configMaps() copied[*corev1.ConfigMap] {
 	}
 }
 
-func (t *Tree) secretCopies() copied[*corev1.Secret] {
+func (t *tree) secretCopies() copied[*corev1.Secret] {
 	return copied[*corev1.Secret]{
-		what: "Secret", host: t.hub.client.Secrets, hosts: t.hub.secrets, alwaysWritten: t.o.Dependents == DependentsLive,
+		what: "Secret", hub: t.hub.client.Secrets, hubs: t.hub.secrets, alwaysWritten: t.o.Dependents == DependentsLive,
 		member:   func(m *member) api.Kind[*corev1.Secret] { return m.client.Secrets },
 		members:  func(m *member) cache.SharedIndexInformer { return m.secrets },
 		copyOf:   copySecret,

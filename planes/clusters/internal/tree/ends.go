@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,70 +35,10 @@ func ofMarks(f func(key string)) cache.ResourceEventHandlerFuncs {
 	}}
 }
 
-// isExported tells whether members may have a service of the host. An export that is
-// being deleted lets them no more.
-func (t *Tree) isExported(key string) bool {
-	o, there, _ := t.hub.exports.GetIndexer().GetByKey(key)
-	return there && o.(*api.Mark).DeletionTimestamp == nil
-}
-
-// offers tells whether there is a service of the host that members may have. Kosmos'
+// offers tells whether there is a service of the hub that members may have. Kosmos'
 // semantics wait for one that is exported and not there.
-func (t *Tree) offers(key string) bool {
-	_, there, _ := t.hub.services.GetIndexer().GetByKey(key)
-	return t.isExported(key) && (there || t.o.ImportEnd == ImportEndOwn)
-}
-
-// hostChanged lets all members look at a service again.
-func (t *Tree) hostChanged(key string) {
-	for _, m := range t.leaves.everyMember() {
-		m.addService(key)
-	}
-}
-
-// watchServiceEnds lets members hear of services that the host makes or deletes. Kosmos
-// looks at them when it writes them.
-func (t *Tree) watchServiceEnds() error {
-	if t.o.ImportEnd != ImportEndAll {
-		return nil
-	}
-	changed := func(o any) {
-		if key, ok := loop.Key(o); ok && t.isExported(key) {
-			t.hostChanged(key)
-		}
-	}
-	_, err := t.hub.services.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: changed, DeleteFunc: changed})
-	return err
-}
-
-// watchCopies makes the member's caches of copies, which tell of each that it has: also of
-// those that a manager before left, of what the host took back while none ran.
-func (m *member) watchCopies() error {
-	if m.o.ImportEnd != ImportEndAll {
-		return nil
-	}
-	const ours = api.LabelGlobal + "=true"
-	m.brought.services = m.client.Services.Informer(ours, nil)
-	m.brought.slices = m.client.Slices.Informer(ours, cache.Indexers{byService: indexByService})
-	if err := m.brought.services.SetTransform(slimObject); err != nil {
-		return err
-	}
-	if err := m.brought.slices.SetTransform(slimCopy); err != nil {
-		return err
-	}
-	if _, err := m.brought.services.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(o any) {
-		if key, ok := loop.Key(o); ok {
-			m.imports.Queue.Add(prefixEnd + key)
-		}
-	}}); err != nil {
-		return err
-	}
-	_, err := m.brought.slices.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(o any) {
-		if service := serviceOf(o); !strings.HasSuffix(service, "/") {
-			m.imports.Queue.Add(prefixEnd + service)
-		}
-	}})
-	return err
+func (t *tree) offers(key string) bool {
+	return t.hub.isExported(key) && (has(t.hub.services, key) || t.o.ImportEnd == ImportEndOwn)
 }
 
 // slimCopy keeps of a member's slice of which service it is.
@@ -113,62 +52,61 @@ func slimCopy(o any) (any, error) {
 
 // endImport takes back what the member has of a service and is not to have. With Kosmos'
 // semantics that is what an import brought that is being deleted.
-func (m *member) endImport(ctx context.Context, service string) error {
-	i, own := m.importOf(service), m.o.ImportEnd == ImportEndOwn
+func (c *importController) endImport(ctx context.Context, service string) error {
+	i, own := c.importOf(service), c.tree.o.ImportEnd == ImportEndOwn
 	switch {
 	case own && i == nil:
 		return nil
-	case asks(i) && m.offers(service):
-		if m.o.Import == ImportDirect { // with mcs the import is written anyway
-			if err := m.keepFinalizer(ctx, m.client.Imports, i); err != nil {
+	case asks(i) && c.tree.offers(service):
+		if c.tree.o.Import == ImportDirect { // with mcs the import is written anyway
+			if err := c.tree.keepFinalizer(ctx, c.member.client.Imports, i); err != nil {
 				return err
 			}
 		}
-		return m.takeOldSlices(ctx, service)
+		return c.takeOldSlices(ctx, service)
 	case own && asks(i):
 		return nil
 	}
-	if err := m.takeService(ctx, service); err != nil || i == nil {
+	if err := c.takeService(ctx, service); err != nil || i == nil {
 		return err
 	}
-	return m.forgetImport(ctx, i)
+	return c.forgetImport(ctx, i)
 }
 
 // takeService deletes a service of the tree in the member, and its slices.
-func (m *member) takeService(ctx context.Context, service string) error {
+func (c *importController) takeService(ctx context.Context, service string) error {
 	namespace, name := cutKey(service)
-	if m.o.ImportEnd == ImportEndOwn { // as with Kosmos slices stay without a service of the tree
-		s, err := m.client.Services.Get(ctx, namespace, name)
+	if c.tree.o.ImportEnd == ImportEndOwn { // as with Kosmos slices stay without a service of the tree
+		s, err := c.member.client.Services.Get(ctx, namespace, name)
 		if apierrors.IsNotFound(err) || err == nil && !isGlobal(s) {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("service %s in member %s: %w", service, m.name, err)
+			return fmt.Errorf("service %s in member %s: %w", service, c.member.name, err)
 		}
 	}
-	if err := takeBack(ctx, m, m.client.Services, namespace, name); err != nil {
+	if err := takeBack(ctx, c.member, c.member.client.Services, namespace, name); err != nil {
 		return err
 	}
 	ours := labels.Set{discoveryv1.LabelServiceName: name, api.LabelGlobal: "true"}.String()
-	if err := client404(m.client.Slices.DeleteAll(ctx, namespace, ours)); err != nil {
-		return fmt.Errorf("slices of service %s in member %s: %w", service, m.name, err)
+	if err := client404(c.member.client.Slices.DeleteAll(ctx, namespace, ours)); err != nil {
+		return fmt.Errorf("slices of service %s in member %s: %w", service, c.member.name, err)
 	}
 	return nil
 }
 
 // takeOldSlices deletes the member's slices of a service that the host has no more.
-func (m *member) takeOldSlices(ctx context.Context, service string) error {
-	if m.brought.slices == nil {
+func (c *importController) takeOldSlices(ctx context.Context, service string) error {
+	if c.member.slices == nil {
 		return nil
 	}
-	all, _ := m.brought.slices.GetIndexer().ByIndex(byService, service)
+	all, _ := c.member.slices.GetIndexer().ByIndex(byService, service)
 	for _, o := range all {
 		s := o.(*discoveryv1.EndpointSlice)
-		host, there, _ := m.hub.slices.GetIndexer().GetByKey(s.Namespace + "/" + s.Name)
-		if there && serviceOf(host) == service {
+		if hub := cached[*discoveryv1.EndpointSlice](c.tree.hub.slices, s.Namespace+"/"+s.Name); hub != nil && serviceOf(hub) == service {
 			continue
 		}
-		if err := takeBack(ctx, m, m.client.Slices, s.Namespace, s.Name); err != nil {
+		if err := takeBack(ctx, c.member, c.member.client.Slices, s.Namespace, s.Name); err != nil {
 			return err
 		}
 	}
@@ -194,7 +132,7 @@ func notTaken[T api.Object](ctx context.Context, m *member, k api.Kind[T], copie
 	if copies == nil {
 		return nil
 	}
-	if _, ours, _ := copies.GetIndexer().GetByKey(namespace + "/" + name); ours {
+	if has(copies, namespace+"/"+name) {
 		return nil
 	}
 	there, err := k.Get(ctx, namespace, name)
@@ -208,27 +146,27 @@ func notTaken[T api.Object](ctx context.Context, m *member, k api.Kind[T], copie
 }
 
 // forgetImport takes from an import what the tree wrote into it.
-func (m *member) forgetImport(ctx context.Context, i *api.Mark) error {
+func (c *importController) forgetImport(ctx context.Context, i *api.Mark) error {
 	_, told := i.Annotations[api.AnnotationAddresses]
 	ending := i.DeletionTimestamp != nil && slices.Contains(i.Finalizers, api.FinalizerServices)
 	if !ending && (!told || i.DeletionTimestamp != nil) {
 		return nil
 	}
-	_, err := changeMark(ctx, m.client.Imports, i, func(i *api.Mark) {
+	_, err := changeMark(ctx, c.member.client.Imports, i, func(i *api.Mark) {
 		delete(i.Annotations, api.AnnotationAddresses)
 		if ending {
 			dropFinalizer(i)
 		}
 	})
 	if err = client404(err); err != nil {
-		return fmt.Errorf("import %s/%s of member %s: %w", i.Namespace, i.Name, m.name, err)
+		return fmt.Errorf("import %s/%s of member %s: %w", i.Namespace, i.Name, c.member.name, err)
 	}
 	return nil
 }
 
 // keepFinalizer gives an export or import the finalizer with which Kosmos hears of its
 // end, however late, and takes it off one that ends. Without it, caches tell what ended.
-func (t *Tree) keepFinalizer(ctx context.Context, k api.Kind[*api.Mark], o *api.Mark) error {
+func (t *tree) keepFinalizer(ctx context.Context, k api.Kind[*api.Mark], o *api.Mark) error {
 	has, change := slices.Contains(o.Finalizers, api.FinalizerServices), dropFinalizer
 	if o.DeletionTimestamp == nil {
 		if has || t.o.ImportEnd == ImportEndAll {

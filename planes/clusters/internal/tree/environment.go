@@ -16,23 +16,23 @@ import (
 // environment gives the containers of a pod the variables that a kubelet would: those
 // of the host's services, and the values of ConfigMaps and Secrets, which a member
 // might not have.
-func (m *member) environment(ctx context.Context, p *corev1.Pod) error {
+func (c *podCreator) environment(ctx context.Context, p *corev1.Pod) error {
 	for i := range p.Spec.Containers {
-		c := &p.Spec.Containers[i]
-		if err := m.resolve(ctx, p.Namespace, c); err != nil {
+		container := &p.Spec.Containers[i]
+		if err := c.resolve(ctx, p.Namespace, container); err != nil {
 			return err
 		}
-		if m.o.ServiceEnv == EnvOff {
+		if c.tree.o.ServiceEnv == EnvOff {
 			continue
 		}
-		services, err := m.services(ctx, p.Namespace)
+		services, err := c.services(ctx, p.Namespace)
 		if err != nil {
 			return err
 		}
 		if p.Spec.EnableServiceLinks != nil && !*p.Spec.EnableServiceLinks {
 			services = slices.DeleteFunc(services, func(s *corev1.Service) bool { return !isMaster(s) })
 		}
-		c.Env = append(variables(services), c.Env...)
+		container.Env = append(variables(services), container.Env...)
 	}
 	return nil
 }
@@ -42,19 +42,19 @@ func isMaster(s *corev1.Service) bool {
 }
 
 // services returns those that a container in a namespace hears of.
-func (m *member) services(ctx context.Context, namespace string) (out []*corev1.Service, err error) {
-	if m.o.ServiceEnv == EnvCached {
-		mine, _ := m.hub.services.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
+func (c *podCreator) services(ctx context.Context, namespace string) (out []*corev1.Service, err error) {
+	if c.tree.o.ServiceEnv == EnvCached {
+		mine, _ := c.tree.hub.services.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
 		for _, o := range mine {
 			out = append(out, o.(*corev1.Service))
 		}
-		if o, ok, _ := m.hub.services.GetIndexer().GetByKey(metav1.NamespaceDefault + "/kubernetes"); ok && namespace != metav1.NamespaceDefault {
-			out = append(out, o.(*corev1.Service))
+		if s := cached[*corev1.Service](c.tree.hub.services, metav1.NamespaceDefault+"/kubernetes"); s != nil && namespace != metav1.NamespaceDefault {
+			out = append(out, s)
 		}
 		return out, nil
 	}
 	var list corev1.ServiceList
-	if err := m.hub.client.Services.List(ctx, "", &list, metav1.ListOptions{}); err != nil {
+	if err := c.tree.hub.client.Services.List(ctx, "", &list, metav1.ListOptions{}); err != nil {
 		return nil, fmt.Errorf("list services of the host: %w", err)
 	}
 	for i := range list.Items {
@@ -79,19 +79,19 @@ func variables(services []*corev1.Service) (out []corev1.EnvVar) {
 }
 
 // resolve puts the values of ConfigMaps and Secrets in the place of references.
-func (m *member) resolve(ctx context.Context, namespace string, c *corev1.Container) error {
-	for i := range c.EnvFrom {
-		values, err := m.values(ctx, namespace, source{configMap: c.EnvFrom[i].ConfigMapRef, secret: c.EnvFrom[i].SecretRef})
+func (c *podCreator) resolve(ctx context.Context, namespace string, container *corev1.Container) error {
+	for i := range container.EnvFrom {
+		values, err := c.values(ctx, namespace, source{configMap: container.EnvFrom[i].ConfigMapRef, secret: container.EnvFrom[i].SecretRef})
 		if err != nil {
 			return err
 		}
 		for _, key := range slices.Sorted(maps.Keys(values)) {
-			c.Env = append([]corev1.EnvVar{{Name: c.EnvFrom[i].Prefix + key, Value: values[key]}}, c.Env...) // what stands in env wins
+			container.Env = append([]corev1.EnvVar{{Name: container.EnvFrom[i].Prefix + key, Value: values[key]}}, container.Env...) // what stands in env wins
 		}
 	}
-	c.EnvFrom = nil
-	for i := range c.Env {
-		from := c.Env[i].ValueFrom
+	container.EnvFrom = nil
+	for i := range container.Env {
+		from := container.Env[i].ValueFrom
 		if from == nil || from.ConfigMapKeyRef == nil && from.SecretKeyRef == nil {
 			continue
 		}
@@ -102,11 +102,11 @@ func (m *member) resolve(ctx context.Context, namespace string, c *corev1.Contai
 			r := from.SecretKeyRef
 			s.secret, key = &corev1.SecretEnvSource{LocalObjectReference: r.LocalObjectReference, Optional: r.Optional}, r.Key
 		}
-		values, err := m.values(ctx, namespace, s)
+		values, err := c.values(ctx, namespace, s)
 		if err != nil {
 			return err
 		}
-		c.Env[i] = corev1.EnvVar{Name: c.Env[i].Name, Value: values[key]}
+		container.Env[i] = corev1.EnvVar{Name: container.Env[i].Name, Value: values[key]}
 	}
 	return nil
 }
@@ -118,7 +118,7 @@ type source struct {
 }
 
 // values reads what is in a source.
-func (m *member) values(ctx context.Context, namespace string, s source) (map[string]string, error) {
+func (c *podCreator) values(ctx context.Context, namespace string, s source) (map[string]string, error) {
 	optional := func(o *bool, err error) error {
 		if apierrors.IsNotFound(err) && o != nil && *o {
 			return nil
@@ -127,12 +127,12 @@ func (m *member) values(ctx context.Context, namespace string, s source) (map[st
 	}
 	switch {
 	case s.configMap != nil:
-		c, err := m.hub.client.ConfigMaps.Get(ctx, namespace, s.configMap.Name)
-		return c.Data, optional(s.configMap.Optional, err)
+		o, err := c.tree.hub.client.ConfigMaps.Get(ctx, namespace, s.configMap.Name)
+		return o.Data, optional(s.configMap.Optional, err)
 	case s.secret != nil:
-		c, err := m.hub.client.Secrets.Get(ctx, namespace, s.secret.Name)
+		o, err := c.tree.hub.client.Secrets.Get(ctx, namespace, s.secret.Name)
 		out := map[string]string{}
-		for k, v := range c.Data {
+		for k, v := range o.Data {
 			out[k] = string(v)
 		}
 		return out, optional(s.secret.Optional, err)

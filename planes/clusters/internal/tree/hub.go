@@ -1,6 +1,10 @@
 package tree
 
 import (
+	"slices"
+	"strings"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
@@ -65,6 +69,23 @@ func (h *hub) slim() error {
 // pod returns the pod of a key as the cache has it, nil if there is none.
 func (h *hub) pod(key string) *hubPod { return cached[*hubPod](h.pods, key) }
 
+// isExported tells whether members may have a service. An export that is being deleted
+// lets them no more.
+func (h *hub) isExported(key string) bool {
+	export := cached[*api.Mark](h.exports, key)
+	return export != nil && export.DeletionTimestamp == nil
+}
+
+// slicesOf are the slices of a service, by name.
+func (h *hub) slicesOf(key string) (out []*discoveryv1.EndpointSlice) {
+	all, _ := h.slices.GetIndexer().ByIndex(byService, key)
+	for _, o := range all {
+		out = append(out, o.(*discoveryv1.EndpointSlice))
+	}
+	slices.SortFunc(out, func(a, b *discoveryv1.EndpointSlice) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
 func nodeOf(o any) ([]string, error) {
 	if p, ok := o.(*hubPod); ok && p.node != "" {
 		return []string{p.node}, nil
@@ -72,18 +93,23 @@ func nodeOf(o any) ([]string, error) {
 	return nil, nil
 }
 
-// cached returns the object of a key that a cache has; the zero value if it has none.
-func cached[T any](informer cache.SharedIndexInformer, key string) T {
+// lookup returns the object of a key that a cache has, and whether it has one.
+func lookup[T any](informer cache.SharedIndexInformer, key string) (found T, ok bool) {
 	o, ok, _ := informer.GetIndexer().GetByKey(key) // a cache has no error
-	if !ok {
-		var none T
-		return none
+	if ok {
+		found = o.(T)
 	}
-	return o.(T)
+	return found, ok
+}
+
+// cached returns the object of a key that a cache has, nil if it has none.
+func cached[T any](informer cache.SharedIndexInformer, key string) T {
+	found, _ := lookup[T](informer, key)
+	return found
 }
 
 // has tells whether a cache has an object of a key.
 func has(informer cache.SharedIndexInformer, key string) bool {
-	_, ok, _ := informer.GetIndexer().GetByKey(key)
+	_, ok := lookup[any](informer, key)
 	return ok
 }

@@ -16,7 +16,7 @@ type leaf struct {
 	node   string // its name
 	model  *api.LeafModel
 	mode   string
-	member *member
+	joined *joined
 
 	agreed atomic.Pointer[versions] // of when both sides were last found to agree; nil before
 }
@@ -32,7 +32,7 @@ type leaves struct {
 	mu      sync.RWMutex
 	all     []*leaf
 	byNode  map[string]*leaf
-	members map[string]*member
+	members map[string]*joined
 }
 
 // find returns the leaf that a node is, nil for an ordinary node, in the way that the
@@ -69,46 +69,46 @@ func (l *leaves) list() []*leaf {
 }
 
 // add takes in a member.
-func (l *leaves) add(m *member) {
+func (l *leaves) add(j *joined) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.members[m.name] = m
-	l.all = append(l.all[:len(l.all):len(l.all)], m.leaves...) // readers hold the slice before
-	for _, one := range m.leaves {
+	l.members[j.member.name] = j
+	l.all = append(l.all[:len(l.all):len(l.all)], j.member.leaves...) // readers hold the slice before
+	for _, one := range j.member.leaves {
 		l.byNode[one.node] = one
 	}
 }
 
 // remove takes a member out and returns it, nil if there is none.
-func (l *leaves) remove(name string) *member {
+func (l *leaves) remove(name string) *joined {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	m := l.members[name]
-	if m == nil {
+	j := l.members[name]
+	if j == nil {
 		return nil
 	}
 	delete(l.members, name)
 	var rest []*leaf
 	for _, one := range l.all {
-		if one.member != m {
+		if one.joined != j {
 			rest = append(rest, one)
 		} else if l.byNode[one.node] == one {
 			delete(l.byNode, one.node)
 		}
 	}
 	l.all = rest
-	return m
+	return j
 }
 
 // member returns the member of a name, nil if there is none.
-func (l *leaves) member(name string) *member {
+func (l *leaves) member(name string) *joined {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return l.members[name]
 }
 
 // everyMember returns all members.
-func (l *leaves) everyMember() []*member {
+func (l *leaves) everyMember() []*joined {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return slices.Collect(maps.Values(l.members))

@@ -21,7 +21,7 @@ type metrics struct {
 	passes    *prometheus.HistogramVec
 }
 
-func newMetrics(t *Tree, r *instrument.Registry) *metrics {
+func newMetrics(l *leaves, r *instrument.Registry) *metrics {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "tree_" + name, Help: help}, labels)
 		r.MustRegister(c)
@@ -48,14 +48,14 @@ func newMetrics(t *Tree, r *instrument.Registry) *metrics {
 	gauge := func(name, help string, f func() float64) {
 		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f))
 	}
-	gauge("tree_members", "Members that have joined.", func() float64 { return float64(len(t.leaves.everyMember())) })
-	r.MustRegister(leavesCollector{t, prometheus.NewDesc("tree_leaves", "Virtual nodes of the members that have joined.", []string{"member"}, nil)})
+	gauge("tree_members", "Members that have joined.", func() float64 { return float64(len(l.everyMember())) })
+	r.MustRegister(leavesCollector{l, prometheus.NewDesc("tree_leaves", "Virtual nodes of the members that have joined.", []string{"member"}, nil)})
 	return m
 }
 
 type leavesCollector struct {
-	tree *Tree
-	desc *prometheus.Desc
+	leaves *leaves
+	desc   *prometheus.Desc
 }
 
 // Describe implements prometheus.Collector.
@@ -63,7 +63,7 @@ func (c leavesCollector) Describe(ch chan<- *prometheus.Desc) { ch <- c.desc }
 
 // Collect implements prometheus.Collector.
 func (c leavesCollector) Collect(ch chan<- prometheus.Metric) {
-	for _, m := range c.tree.leaves.everyMember() {
-		ch <- prometheus.MustNewConstMetric(c.desc, prometheus.GaugeValue, float64(len(m.leaves)), m.name)
+	for _, j := range c.leaves.everyMember() {
+		ch <- prometheus.MustNewConstMetric(c.desc, prometheus.GaugeValue, float64(len(j.member.leaves)), j.member.name)
 	}
 }

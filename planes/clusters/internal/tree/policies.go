@@ -14,7 +14,7 @@ import (
 
 // convert changes a pod on its way to a leaf by the first policy, by name, that is about
 // it: of its namespace, or of the cluster where none of its namespace is.
-func (t *Tree) convert(l *leaf, host, p *corev1.Pod) {
+func (t *tree) convert(l *leaf, host, p *corev1.Pod) {
 	mine, _ := t.hub.policies.GetIndexer().ByIndex(cache.NamespaceIndex, host.Namespace)
 	policy := t.policyFor(mine, l, host)
 	if policy == nil {
@@ -29,7 +29,7 @@ func (t *Tree) convert(l *leaf, host, p *corev1.Pod) {
 }
 
 // policyFor returns the first of some policies that is about a pod, nil if none is.
-func (t *Tree) policyFor(all []any, l *leaf, host *corev1.Pod) *api.ConvertPolicy {
+func (t *tree) policyFor(all []any, l *leaf, host *corev1.Pod) *api.ConvertPolicy {
 	var found []*api.ConvertPolicy
 	for _, o := range all {
 		if p := o.(*api.ConvertPolicy); p.Spec.Converters != nil && selects(&p.Spec.LabelSelector, labels.Set(host.Labels)) && t.selectsLeaf(p.Spec.LeafNodeSelector, l) {
@@ -43,12 +43,12 @@ func (t *Tree) policyFor(all []any, l *leaf, host *corev1.Pod) *api.ConvertPolic
 }
 
 // selectsLeaf tells whether a selector, nil for all, matches a leaf's node on the host.
-func (t *Tree) selectsLeaf(s *metav1.LabelSelector, l *leaf) bool {
+func (t *tree) selectsLeaf(s *metav1.LabelSelector, l *leaf) bool {
 	if s == nil {
 		return true
 	}
-	o, ok, _ := t.hub.nodes.GetIndexer().GetByKey(l.node)
-	return ok && selects(s, o.(*hubNode).labels)
+	n := cached[*hubNode](t.hub.nodes, l.node)
+	return n != nil && selects(s, n.labels)
 }
 
 // selects tells whether a selector matches; one that cannot be read matches nothing.

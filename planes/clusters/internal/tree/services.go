@@ -21,47 +21,74 @@ const (
 	exportWorkers = 2         // Kosmos'
 )
 
-// watchServices makes the host's caches of what members may import.
-func (t *Tree) watchServices() error {
-	t.exports = t.loop("exports", exportWorkers, t.export)
-	if _, err := t.hub.exports.AddEventHandler(ofMarks(func(key string) {
-		t.exports.Queue.Add(key)
-		t.hostChanged(key) // for those who asked before it was exported
-	})); err != nil {
-		return err
-	}
-	if err := t.watchServiceEnds(); err != nil {
-		return err
-	}
-	_, err := t.hub.slices.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: t.sliceEvent, DeleteFunc: t.sliceEvent,
-		UpdateFunc: func(old, o any) {
-			if !sameEndpoints(old.(*discoveryv1.EndpointSlice), o.(*discoveryv1.EndpointSlice)) {
-				t.sliceEvent(o)
-			}
+// exportController marks the hub's slices of the services that members may import, and
+// lets members know what they may import.
+type exportController struct {
+	tree  *tree
+	queue *loop.Loop
+}
+
+func newExportController(t *tree) *exportController {
+	c := &exportController{tree: t}
+	c.queue = t.loop("exports", exportWorkers, c.reconcile)
+	return c
+}
+
+// watch connects the hub's caches with the queue.
+func (c *exportController) watch() error {
+	hub := c.tree.hub
+	handlers := map[cache.SharedIndexInformer]cache.ResourceEventHandlerFuncs{
+		hub.exports: ofMarks(func(key string) {
+			c.queue.Queue.Add(key)
+			c.hubChanged(key) // for those who asked before it was exported
+		}),
+		hub.slices: {
+			AddFunc: c.sliceEvent, DeleteFunc: c.sliceEvent,
+			UpdateFunc: func(old, o any) {
+				if !sameEndpoints(old.(*discoveryv1.EndpointSlice), o.(*discoveryv1.EndpointSlice)) {
+					c.sliceEvent(o)
+				}
+			},
 		},
-	})
-	return err
+	}
+	if c.tree.o.ImportEnd == ImportEndAll { // Kosmos looks at services when it writes them
+		handlers[hub.services] = cache.ResourceEventHandlerFuncs{AddFunc: c.serviceEvent, DeleteFunc: c.serviceEvent}
+	}
+	return addHandlers(handlers)
+}
+
+// serviceEvent lets members hear of a service that the hub makes or deletes.
+func (c *exportController) serviceEvent(o any) {
+	if key, ok := loop.Key(o); ok && c.tree.hub.isExported(key) {
+		c.hubChanged(key)
+	}
+}
+
+// hubChanged lets all members look at a service again.
+func (c *exportController) hubChanged(key string) {
+	for _, j := range c.tree.leaves.everyMember() {
+		j.imports.addService(key)
+	}
 }
 
 // sliceEvent lets a change of a slice come to those who import its service.
-func (t *Tree) sliceEvent(o any) {
+func (c *exportController) sliceEvent(o any) {
 	s, ok := loop.Last[*discoveryv1.EndpointSlice](o)
 	if !ok {
 		return
 	}
 	key := serviceOf(s)
-	if !t.isExported(key) {
+	if !c.tree.hub.isExported(key) {
 		if s.Labels[api.LabelExported] == "true" { // since an export that ended while nobody watched
-			t.exports.Queue.Add(key)
+			c.queue.Queue.Add(key)
 		}
 		return
 	}
-	if t.o.Import == ImportMCS {
-		t.exports.Queue.Add(key)
+	if c.tree.o.Import == ImportMCS {
+		c.queue.Queue.Add(key)
 	}
-	for _, m := range t.leaves.everyMember() {
-		m.addImport(key, s.Name)
+	for _, j := range c.tree.leaves.everyMember() {
+		j.imports.addImport(key, s.Name)
 	}
 }
 
@@ -83,24 +110,14 @@ func sameEndpoints(a, b *discoveryv1.EndpointSlice) bool {
 	return errX == nil && errY == nil && string(x) == string(y)
 }
 
-// slicesOf are the host's slices of a service, by name.
-func (t *Tree) slicesOf(key string) (out []*discoveryv1.EndpointSlice) {
-	all, _ := t.hub.slices.GetIndexer().ByIndex(byService, key)
-	for _, o := range all {
-		out = append(out, o.(*discoveryv1.EndpointSlice))
-	}
-	slices.SortFunc(out, func(a, b *discoveryv1.EndpointSlice) int { return strings.Compare(a.Name, b.Name) })
-	return out
-}
-
-// export marks the slices of a service that members may import: each of them, whenever
+// reconcile marks the slices of a service that members may import: each of them, whenever
 // one changes, and says so in an event. Those of one that they may import no more lose
 // their marks.
-func (t *Tree) export(ctx context.Context, key string) error {
-	exported := t.isExported(key)
-	for _, s := range t.slicesOf(key) {
+func (c *exportController) reconcile(ctx context.Context, key string) error {
+	exported := c.tree.hub.isExported(key)
+	for _, s := range c.tree.hub.slicesOf(key) {
 		marked := s.Labels[api.LabelExported] == "true"
-		if marked == exported && (!exported || t.o.Import == ImportDirect) {
+		if marked == exported && (!exported || c.tree.o.Import == ImportDirect) {
 			continue
 		}
 		next := s.DeepCopy()
@@ -108,23 +125,23 @@ func (t *Tree) export(ctx context.Context, key string) error {
 		if exported {
 			next.Labels[api.LabelExported] = "true"
 		}
-		if _, err := t.hub.client.Slices.Update(ctx, next); err != nil {
+		if _, err := c.tree.hub.client.Slices.Update(ctx, next); err != nil {
 			return fmt.Errorf("mark slice %s/%s: %w", s.Namespace, s.Name, err)
 		}
 	}
-	if exported && t.o.Import == ImportMCS {
-		if err := t.tell(ctx, t.hub.client, key, "ServiceExport"); err != nil {
+	if exported && c.tree.o.Import == ImportMCS {
+		if err := c.tree.tell(ctx, c.tree.hub.client, key, "ServiceExport"); err != nil {
 			return err
 		}
 	}
-	if o, there, _ := t.hub.exports.GetIndexer().GetByKey(key); there {
-		return t.keepFinalizer(ctx, t.hub.client.Exports, o.(*api.Mark))
+	if export := cached[*api.Mark](c.tree.hub.exports, key); export != nil {
+		return c.tree.keepFinalizer(ctx, c.tree.hub.client.Exports, export)
 	}
 	return nil
 }
 
 // tell writes an event.
-func (t *Tree) tell(ctx context.Context, c *api.Client, key, kind string) error {
+func (t *tree) tell(ctx context.Context, c *api.Client, key, kind string) error {
 	namespace, name := cutKey(key)
 	now := metav1.NewTime(t.now())
 	e := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("%s.%x", name, now.UnixNano())}}
@@ -137,125 +154,138 @@ func (t *Tree) tell(ctx context.Context, c *api.Client, key, kind string) error 
 	return nil
 }
 
-// watchImports makes the member's cache of what it asks for.
-func (m *member) watchImports() error {
-	m.imported = m.client.Imports.Informer("", nil)
-	m.imports = m.loop("imports", 1, m.importKey)
-	if _, err := m.imported.AddEventHandler(ofMarks(m.addService)); err != nil {
-		return err
+// importController gives a member the services that it imports, and takes back what it is
+// not to have.
+type importController struct {
+	tree       *tree
+	member     *member
+	namespaces *namespaces
+	queue      *loop.Loop
+}
+
+func newImportController(t *tree, m *member, n *namespaces) *importController {
+	c := &importController{tree: t, member: m, namespaces: n}
+	c.queue = t.loop("imports", 1, c.reconcile)
+	return c
+}
+
+// watch connects the member's caches with the queue. Those of copies tell of each that it
+// has: also of those that a manager before left, of what the hub took back while none ran.
+func (c *importController) watch() error {
+	handlers := map[cache.SharedIndexInformer]cache.ResourceEventHandlerFuncs{c.member.imports: ofMarks(c.addService)}
+	if c.member.services != nil {
+		handlers[c.member.services] = cache.ResourceEventHandlerFuncs{AddFunc: enqueue(c.queue, prefixEnd)}
+		handlers[c.member.slices] = cache.ResourceEventHandlerFuncs{AddFunc: func(o any) {
+			if service := serviceOf(o); !strings.HasSuffix(service, "/") {
+				c.queue.Queue.Add(prefixEnd + service)
+			}
+		}}
 	}
-	return m.watchCopies()
+	return addHandlers(handlers)
 }
 
 // addService puts all of a service into the member's queue, and the question whether it
 // is to have it at all.
-func (m *member) addService(key string) {
-	m.imports.Queue.Add(prefixEnd + key)
-	if m.o.Import == ImportMCS && asks(m.importOf(key)) {
-		m.imports.Queue.Add(key)
+func (c *importController) addService(key string) {
+	c.queue.Queue.Add(prefixEnd + key)
+	if c.tree.o.Import == ImportMCS && asks(c.importOf(key)) {
+		c.queue.Queue.Add(key)
 		return
 	}
-	for _, s := range m.slicesOf(key) {
-		m.addImport(key, s.Name)
+	for _, s := range c.tree.hub.slicesOf(key) {
+		c.addImport(key, s.Name)
 	}
 }
 
 // importAgain puts all that the member imports into its queue: slices that the host got
 // after the import was seen and before the member was known would be missing.
-func (m *member) importAgain() {
-	if m.imported == nil {
-		return
-	}
-	for _, key := range m.imported.GetStore().ListKeys() {
-		m.addService(key)
+func (c *importController) importAgain() {
+	for _, key := range c.member.imports.GetStore().ListKeys() {
+		c.addService(key)
 	}
 }
 
 // importOf returns the member's import of a service, nil if it has none.
-func (m *member) importOf(key string) *api.Mark {
-	o, there, _ := m.imported.GetIndexer().GetByKey(key)
-	if !there {
-		return nil
-	}
-	return o.(*api.Mark)
+func (c *importController) importOf(key string) *api.Mark {
+	return cached[*api.Mark](c.member.imports, key)
 }
 
 // asks tells whether an import wants its service: one that is being deleted does not.
 func asks(i *api.Mark) bool { return i != nil && i.DeletionTimestamp == nil }
 
 // addImport puts what a member is to get into its queue, if it asks for the service.
-func (m *member) addImport(key, slice string) {
-	if !asks(m.importOf(key)) {
+func (c *importController) addImport(key, slice string) {
+	if !asks(c.importOf(key)) {
 		return
 	}
-	if m.o.Import == ImportDirect {
+	if c.tree.o.Import == ImportDirect {
 		key += "/" + slice
 	}
-	m.imports.Queue.Add(key)
+	c.queue.Queue.Add(key)
 }
 
-// importKey brings a service to the member, NAMESPACE/NAME, or one slice alone,
+// reconcile brings a service to the member, NAMESPACE/NAME, or one slice alone,
 // NAMESPACE/NAME/SLICE; or it takes back what the member is not to have (prefixEnd).
-func (m *member) importKey(ctx context.Context, key string) error {
+func (c *importController) reconcile(ctx context.Context, key string) error {
 	if service, ok := strings.CutPrefix(key, prefixEnd); ok {
-		return m.endImport(ctx, service)
+		return c.endImport(ctx, service)
 	}
 	parts := strings.SplitN(key, "/", 3)
 	service := parts[0] + "/" + parts[1]
-	i := m.importOf(service)
-	if !asks(i) || !m.offers(service) {
+	i := c.importOf(service)
+	if !asks(i) || !c.tree.offers(service) {
 		return nil
 	}
 	if len(parts) == 3 {
-		return m.importSlice(ctx, parts[0], parts[2])
+		return c.importSlice(ctx, parts[0], parts[2])
 	}
-	return m.importAll(ctx, service, i)
+	return c.importAll(ctx, service, i)
 }
 
 // importAll brings service and all slices, the import's annotation and an event.
-func (m *member) importAll(ctx context.Context, service string, i *api.Mark) error {
+func (c *importController) importAll(ctx context.Context, service string, i *api.Mark) error {
 	namespace, name := cutKey(service)
-	if err := m.makeNamespace(ctx, namespace); err != nil {
+	if err := c.namespaces.ensure(ctx, namespace); err != nil {
 		return err
 	}
-	if err := m.importService(ctx, namespace, name); err != nil {
+	if err := c.importService(ctx, namespace, name); err != nil {
 		return err
 	}
-	addresses, err := m.importSlices(ctx, service)
+	addresses, err := c.importSlices(ctx, service)
 	if err != nil {
 		return err
 	}
-	i, err = changeMark(ctx, m.client.Imports, i, func(i *api.Mark) {
+	i, err = changeMark(ctx, c.member.client.Imports, i, func(i *api.Mark) {
 		metav1.SetMetaDataAnnotation(&i.ObjectMeta, api.AnnotationAddresses, strings.Join(addresses, ","))
 	})
 	if apierrors.IsInvalid(err) { // too much for an annotation, and so the next time: worth a line
-		m.o.Log.Warn("a member refuses an import", "member", m.name, "import", service, "addresses", len(addresses), "error", err)
+		c.tree.o.Log.Warn("a member refuses an import", "member", c.member.name, "import", service, "addresses", len(addresses), "error", err)
 	}
 	if err != nil {
-		return fmt.Errorf("import %s of member %s: %w", service, m.name, err)
+		return fmt.Errorf("import %s of member %s: %w", service, c.member.name, err)
 	}
-	if err := m.tell(ctx, m.client, service, "ServiceImport"); err != nil {
+	if err := c.tree.tell(ctx, c.member.client, service, "ServiceImport"); err != nil {
 		return err
 	}
-	if err := m.keepFinalizer(ctx, m.client.Imports, i); err != nil {
+	if err := c.tree.keepFinalizer(ctx, c.member.client.Imports, i); err != nil {
 		return err
 	}
-	return m.takeOldSlices(ctx, service)
+	return c.takeOldSlices(ctx, service)
 }
 
 // importSlices writes all slices of a service and returns their addresses.
-func (m *member) importSlices(ctx context.Context, service string) (addresses []string, err error) {
-	for _, s := range m.slicesOf(service) {
+func (c *importController) importSlices(ctx context.Context, service string) (addresses []string, err error) {
+	for _, s := range c.tree.hub.slicesOf(service) {
 		copied := copySlice(s)
-		err := notTaken(ctx, m, m.client.Slices, m.brought.slices, s.Namespace, s.Name)
+		err := notTaken(ctx, c.member, c.member.client.Slices, c.member.slices, s.Namespace, s.Name)
 		if err == nil {
-			_, err = m.client.Slices.Create(ctx, copied)
+			_, err = c.member.client.Slices.Create(ctx, copied)
 		}
 		if apierrors.IsAlreadyExists(err) { // as Kosmos finds out that it is there
-			_, err = m.client.Slices.Update(ctx, copied)
+			_, err = c.member.client.Slices.Update(ctx, copied)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("slice %s/%s in member %s: %w", s.Namespace, s.Name, m.name, err)
+			return nil, fmt.Errorf("slice %s/%s in member %s: %w", s.Namespace, s.Name, c.member.name, err)
 		}
 		for i := range s.Endpoints {
 			addresses = append(addresses, s.Endpoints[i].Addresses...)
@@ -265,51 +295,51 @@ func (m *member) importSlices(ctx context.Context, service string) (addresses []
 }
 
 // importService writes the member's service.
-func (m *member) importService(ctx context.Context, namespace, name string) error {
-	o, ok, _ := m.hub.services.GetIndexer().GetByKey(namespace + "/" + name)
-	if !ok {
+func (c *importController) importService(ctx context.Context, namespace, name string) error {
+	hub := cached[*corev1.Service](c.tree.hub.services, namespace+"/"+name)
+	if hub == nil {
 		return fmt.Errorf("service %s/%s of the host: %w", namespace, name, errNotYet)
 	}
 	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{api.LabelGlobal: "true"}}}
-	s.Spec.Ports = slices.Clone(o.(*corev1.Service).Spec.Ports)
+	s.Spec.Ports = slices.Clone(hub.Spec.Ports)
 	for i := range s.Spec.Ports {
 		s.Spec.Ports[i].NodePort = 0
 	}
 	s.Spec.ClusterIP = corev1.ClusterIPNone // addresses are the member's own affair
-	err := notTaken(ctx, m, m.client.Services, m.brought.services, namespace, name)
+	err := notTaken(ctx, c.member, c.member.client.Services, c.member.services, namespace, name)
 	if err == nil {
-		_, err = m.client.Services.Update(ctx, s)
+		_, err = c.member.client.Services.Update(ctx, s)
 	}
 	if apierrors.IsNotFound(err) {
-		_, err = m.client.Services.Create(ctx, s)
+		_, err = c.member.client.Services.Create(ctx, s)
 	}
 	if err != nil {
-		return fmt.Errorf("service %s/%s in member %s: %w", namespace, name, m.name, err)
+		return fmt.Errorf("service %s/%s in member %s: %w", namespace, name, c.member.name, err)
 	}
 	return nil
 }
 
 // importSlice writes one slice, or deletes it where the host has it no more.
-func (m *member) importSlice(ctx context.Context, namespace, name string) error {
-	o, ok, _ := m.hub.slices.GetIndexer().GetByKey(namespace + "/" + name)
-	if !ok {
-		return takeBack(ctx, m, m.client.Slices, namespace, name)
+func (c *importController) importSlice(ctx context.Context, namespace, name string) error {
+	hub := cached[*discoveryv1.EndpointSlice](c.tree.hub.slices, namespace+"/"+name)
+	if hub == nil {
+		return takeBack(ctx, c.member, c.member.client.Slices, namespace, name)
 	}
-	s := copySlice(o.(*discoveryv1.EndpointSlice))
-	err := notTaken(ctx, m, m.client.Slices, m.brought.slices, namespace, name)
+	s := copySlice(hub)
+	err := notTaken(ctx, c.member, c.member.client.Slices, c.member.slices, namespace, name)
 	if err == nil {
-		_, err = m.client.Slices.Update(ctx, s)
+		_, err = c.member.client.Slices.Update(ctx, s)
 	}
 	if apierrors.IsNotFound(err) {
-		if err = m.makeNamespace(ctx, namespace); err == nil {
-			err = m.importService(ctx, namespace, s.Labels[discoveryv1.LabelServiceName])
+		if err = c.namespaces.ensure(ctx, namespace); err == nil {
+			err = c.importService(ctx, namespace, s.Labels[discoveryv1.LabelServiceName])
 		}
 		if err == nil {
-			_, err = m.client.Slices.Create(ctx, s)
+			_, err = c.member.client.Slices.Create(ctx, s)
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("slice %s/%s in member %s: %w", namespace, name, m.name, err)
+		return fmt.Errorf("slice %s/%s in member %s: %w", namespace, name, c.member.name, err)
 	}
 	return nil
 }

@@ -67,10 +67,10 @@ func (p *hubPod) meta() metav1.ObjectMeta {
 type memberPod struct {
 	metav1.ObjectMeta
 
-	own     bool   // of the tree
-	hostUID string // which pod of the host it was made for
-	sum     string // a digest of its status
-	status  []byte // of the tree's, as it is sent: decoded it is many objects
+	own    bool   // of the tree
+	hubUID string // which pod of the host it was made for
+	sum    string // a digest of its status
+	status []byte // of the tree's, as it is sent: decoded it is many objects
 
 	node     string // of others, which take of a node what they request
 	requests amounts
@@ -83,7 +83,7 @@ func slimMemberPod(o any) (any, error) {
 	if !ok {
 		return o, nil
 	}
-	kept := &memberPod{ObjectMeta: kernel(p), own: isOwn(p), hostUID: p.Annotations[api.AnnotationHostUID]}
+	kept := &memberPod{ObjectMeta: kernel(p), own: isOwn(p), hubUID: p.Annotations[api.AnnotationHostUID]}
 	if !kept.own {
 		kept.node, kept.requests = p.Spec.NodeName, requestsOf(p)
 		return kept, nil

@@ -14,7 +14,7 @@ import (
 // tokens puts Secrets in the place of the tokens that the host's API server would
 // issue for a pod, and the host's authority in the place of the member's: what runs in
 // the pod talks to the host.
-func (m *member) tokens(ctx context.Context, host, p *corev1.Pod) error {
+func (c *podCreator) tokens(ctx context.Context, host, p *corev1.Pod) error {
 	for i := range p.Spec.Volumes {
 		v := p.Spec.Volumes[i].Projected
 		if v == nil {
@@ -25,7 +25,7 @@ func (m *member) tokens(ctx context.Context, host, p *corev1.Pod) error {
 			switch {
 			case s.ServiceAccountToken != nil:
 				name := host.Spec.ServiceAccountName + api.SuffixToken
-				if err := m.token(ctx, p.Namespace, host.Spec.ServiceAccountName, name); err != nil {
+				if err := c.token(ctx, p.Namespace, host.Spec.ServiceAccountName, name); err != nil {
 					return err
 				}
 				*s = corev1.VolumeProjection{Secret: &corev1.SecretProjection{
@@ -33,7 +33,7 @@ func (m *member) tokens(ctx context.Context, host, p *corev1.Pod) error {
 					Items:                []corev1.KeyToPath{{Key: corev1.ServiceAccountTokenKey, Path: s.ServiceAccountToken.Path}},
 				}}
 			case s.ConfigMap != nil && s.ConfigMap.Name == api.NameRootCA:
-				if err := m.rootCA(ctx, p.Namespace); err != nil {
+				if err := c.rootCA(ctx, p.Namespace); err != nil {
 					return err
 				}
 				s.ConfigMap.Name = api.NameHostCA
@@ -45,15 +45,15 @@ func (m *member) tokens(ctx context.Context, host, p *corev1.Pod) error {
 
 // token brings the lasting token of a service account to the member. On the host the
 // token controller fills the Secret.
-func (m *member) token(ctx context.Context, namespace, account, name string) error {
-	if m.secretCopies().isKnown(m, namespace, name) {
+func (c *podCreator) token(ctx context.Context, namespace, account, name string) error {
+	if c.tree.secretCopies().isKnown(c.member, namespace, name) {
 		return nil
 	}
 	var host *corev1.Secret
 	err := poll(ctx, secretsWithin, func() (err error) {
-		host, err = m.hub.client.Secrets.Get(ctx, namespace, name)
+		host, err = c.tree.hub.client.Secrets.Get(ctx, namespace, name)
 		if apierrors.IsNotFound(err) {
-			host, err = m.hub.client.Secrets.Create(ctx, &corev1.Secret{
+			host, err = c.tree.hub.client.Secrets.Create(ctx, &corev1.Secret{
 				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Annotations: map[string]string{corev1.ServiceAccountNameKey: account}},
 				Type:       corev1.SecretTypeServiceAccountToken,
 			})
@@ -64,7 +64,7 @@ func (m *member) token(ctx context.Context, namespace, account, name string) err
 		return err
 	})
 	if err == nil {
-		err = m.secretCopies().bring(ctx, m, namespace, name)
+		err = c.tree.secretCopies().bring(ctx, c.member, namespace, name)
 	}
 	if err != nil {
 		return fmt.Errorf("token of service account %s/%s: %w", namespace, account, err)
@@ -73,26 +73,26 @@ func (m *member) token(ctx context.Context, namespace, account, name string) err
 }
 
 // rootCA brings the host's authority to a namespace of the member, once.
-func (m *member) rootCA(ctx context.Context, namespace string) error {
-	m.mu.Lock()
-	known := m.roots[namespace]
-	m.mu.Unlock()
+func (c *podCreator) rootCA(ctx context.Context, namespace string) error {
+	c.mu.Lock()
+	known := c.roots[namespace]
+	c.mu.Unlock()
 	if known {
 		return nil
 	}
-	host, err := m.hub.client.ConfigMaps.Get(ctx, namespace, api.NameRootCA)
+	host, err := c.tree.hub.client.ConfigMaps.Get(ctx, namespace, api.NameRootCA)
 	if err != nil {
 		return fmt.Errorf("read the host's authority in %s: %w", namespace, err)
 	}
-	_, err = m.client.ConfigMaps.Get(ctx, namespace, api.NameHostCA)
+	_, err = c.member.client.ConfigMaps.Get(ctx, namespace, api.NameHostCA)
 	if apierrors.IsNotFound(err) {
-		_, err = m.client.ConfigMaps.Create(ctx, m.configMaps().made(host, namespace, api.NameHostCA))
+		_, err = c.member.client.ConfigMaps.Create(ctx, c.tree.configMaps().made(host, namespace, api.NameHostCA))
 	}
 	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("bring the host's authority to %s of member %s: %w", namespace, m.name, err)
+		return fmt.Errorf("bring the host's authority to %s of member %s: %w", namespace, c.member.name, err)
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.roots[namespace] = true
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.roots[namespace] = true
 	return nil
 }

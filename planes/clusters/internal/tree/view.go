@@ -34,10 +34,10 @@ func (v *view) addPods(pods []corev1.Pod) {
 }
 
 // look lists the member's nodes.
-func (m *member) look(ctx context.Context) (*view, error) {
+func (c *nodeController) look(ctx context.Context) (*view, error) {
 	var list corev1.NodeList
-	if err := m.client.Nodes.List(ctx, "", &list, metav1.ListOptions{ResourceVersion: "0"}); err != nil {
-		return nil, fmt.Errorf("list nodes of member %s: %w", m.name, err)
+	if err := c.member.client.Nodes.List(ctx, "", &list, metav1.ListOptions{ResourceVersion: "0"}); err != nil {
+		return nil, fmt.Errorf("list nodes of member %s: %w", c.member.name, err)
 	}
 	nodes := make([]*memberNode, len(list.Items))
 	for i := range list.Items {
@@ -47,17 +47,17 @@ func (m *member) look(ctx context.Context) (*view, error) {
 }
 
 // lookFor is what a leaf's status is made of: as Kosmos lists it, for each leaf.
-func (m *member) lookFor(ctx context.Context, l *leaf) (*view, error) {
-	v, err := m.look(ctx)
+func (c *nodeController) lookFor(ctx context.Context, l *leaf) (*view, error) {
+	v, err := c.look(ctx)
 	if err != nil {
 		return nil, err
 	}
 	switch l.mode {
 	case api.LeafParty:
-		return v, m.lookAtPods(ctx, v, "")
+		return v, c.lookAtPods(ctx, v, "")
 	case api.LeafAll:
 		for _, n := range v.nodes {
-			if err := m.lookAtPods(ctx, v, "spec.nodeName="+n.Name); err != nil {
+			if err := c.lookAtPods(ctx, v, "spec.nodeName="+n.Name); err != nil {
 				return nil, err
 			}
 		}
@@ -66,35 +66,35 @@ func (m *member) lookFor(ctx context.Context, l *leaf) (*view, error) {
 }
 
 // lookAtPods adds the member's pods that a field selector selects.
-func (m *member) lookAtPods(ctx context.Context, v *view, fields string) error {
+func (c *nodeController) lookAtPods(ctx context.Context, v *view, fields string) error {
 	var list corev1.PodList
-	if err := m.client.Pods.List(ctx, "", &list, metav1.ListOptions{FieldSelector: fields}); err != nil {
-		return fmt.Errorf("list pods of member %s: %w", m.name, err)
+	if err := c.member.client.Pods.List(ctx, "", &list, metav1.ListOptions{FieldSelector: fields}); err != nil {
+		return fmt.Errorf("list pods of member %s: %w", c.member.name, err)
 	}
 	v.addPods(list.Items)
 	return nil
 }
 
 // lookOnce is what all leaves of a pass are made of; nil where each looks for itself.
-func (m *member) lookOnce(ctx context.Context) (*view, error) {
-	switch m.o.LeafReads {
+func (c *nodeController) lookOnce(ctx context.Context) (*view, error) {
+	switch c.tree.o.LeafReads {
 	case ReadsPerNode:
 		return nil, nil
 	case ReadsLive:
-		v, err := m.look(ctx)
-		if err != nil || m.leaves[0].mode == api.LeafNode {
+		v, err := c.look(ctx)
+		if err != nil || c.member.leaves[0].mode == api.LeafNode {
 			return v, err
 		}
-		return v, m.lookAtPods(ctx, v, "")
+		return v, c.lookAtPods(ctx, v, "")
 	}
-	all := m.nodes.GetIndexer().List()
+	all := c.member.nodes.GetIndexer().List()
 	nodes := make([]*memberNode, len(all))
 	for i, o := range all {
 		nodes[i] = o.(*memberNode)
 	}
 	v := newView(nodes)
-	if m.leaves[0].mode != api.LeafNode {
-		for _, o := range m.pods.GetIndexer().List() {
+	if c.member.leaves[0].mode != api.LeafNode {
+		for _, o := range c.member.pods.GetIndexer().List() {
 			if p := o.(*memberPod); len(p.requests) > 0 {
 				v.taken[p.node] = append(v.taken[p.node], p.requests...)
 			}
@@ -128,13 +128,13 @@ func (v *view) of(l *leaf) []*memberNode {
 }
 
 // nodeOf returns a leaf as the host is to have it.
-func (m *member) nodeOf(l *leaf, v *view) *corev1.Node {
+func (c *nodeController) nodeOf(l *leaf, v *view) *corev1.Node {
 	n := &corev1.Node{}
 	n.Name = l.node
 	n.Labels = map[string]string{
 		api.LabelNode: "true", corev1.LabelHostname: l.node, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64", "kubernetes.io/role": "agent",
 	}
-	n.Annotations = map[string]string{api.AnnotationOwnedBy: m.name, "leafNodeMode": "one2cluster"}
+	n.Annotations = map[string]string{api.AnnotationOwnedBy: c.member.name, "leafNodeMode": "one2cluster"}
 	n.Spec.Taints = []corev1.Taint{{Key: api.LabelNode, Value: "true", Effect: corev1.TaintEffectNoSchedule}}
 	n.Spec.Taints = append(n.Spec.Taints, l.model.Taints...)
 	nodes := v.of(l)
@@ -149,13 +149,13 @@ func (m *member) nodeOf(l *leaf, v *view) *corev1.Node {
 	for name, value := range l.model.Labels {
 		n.Labels[name] = value
 	}
-	n.Status = m.statusOf(nodes, v)
+	n.Status = c.statusOf(nodes, v)
 	return n
 }
 
 // statusOf adds up nodes: what they have, and what of it pods that are not the tree's
 // leave.
-func (m *member) statusOf(nodes []*memberNode, v *view) corev1.NodeStatus {
+func (c *nodeController) statusOf(nodes []*memberNode, v *view) corev1.NodeStatus {
 	capacity, allocatable := corev1.ResourceList{}, corev1.ResourceList{}
 	ready := 0
 	var version string
@@ -170,15 +170,15 @@ func (m *member) statusOf(nodes []*memberNode, v *view) corev1.NodeStatus {
 		v.taken[n.Name].addTo(allocatable, -1)
 	}
 	return corev1.NodeStatus{
-		Capacity: capacity, Allocatable: allocatable, Conditions: m.conditions(ready > 0),
+		Capacity: capacity, Allocatable: allocatable, Conditions: c.conditions(ready > 0),
 		DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: api.KubeletPort}},
 		NodeInfo:        corev1.NodeSystemInfo{KubeletVersion: version, OperatingSystem: "linux", Architecture: "amd64"},
 		Addresses:       []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "127.0.0.1"}},
 	}
 }
 
-func (m *member) conditions(ready bool) []corev1.NodeCondition {
-	now := metav1.NewTime(m.now())
+func (c *nodeController) conditions(ready bool) []corev1.NodeCondition {
+	now := metav1.NewTime(c.tree.now())
 	out := []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "LeafNodeReady"}}
 	if !ready {
 		out[0].Status, out[0].Reason = corev1.ConditionFalse, "LeafNodesNotReady"

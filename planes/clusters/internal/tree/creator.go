@@ -1,0 +1,104 @@
+package tree
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
+)
+
+// podCreator creates pods in a member, with what they need there.
+type podCreator struct {
+	tree       *tree
+	member     *member
+	namespaces *namespaces
+
+	mu    sync.Mutex
+	roots map[string]bool // namespaces that have a copy of the hub's authority
+}
+
+func newPodCreator(t *tree, m *member, n *namespaces) *podCreator {
+	return &podCreator{tree: t, member: m, namespaces: n, roots: map[string]bool{}}
+}
+
+// create creates a pod of the hub in the member, with what it needs.
+func (c *podCreator) create(ctx context.Context, l *leaf, kept *hubPod) (err error) {
+	result := "failed"
+	begin := c.tree.o.Clock.Now()
+	defer func() {
+		c.tree.metrics.down.WithLabelValues(result).Observe(c.tree.o.Clock.Now().Sub(begin).Seconds())
+	}()
+	var host *corev1.Pod
+	if kept.spec != nil {
+		host = &corev1.Pod{ObjectMeta: kept.meta(), Spec: *kept.spec}
+	} else if host, err = c.tree.hub.client.Pods.Get(ctx, kept.Namespace, kept.Name); err != nil { // it ran before
+		return client404(err)
+	}
+	p := fit(l, host)
+	c.tree.convert(l, host, p)
+	if err := c.environment(ctx, p); err != nil {
+		return err
+	}
+	if err := c.namespaces.ensure(ctx, p.Namespace); err != nil {
+		return err
+	}
+	if err := c.dependents(ctx, host, p); err != nil {
+		return err
+	}
+	_, err = c.member.client.Pods.Create(ctx, p)
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		result = "there"
+		if c.tree.o.StatusGuard == GuardUID {
+			return nil // what is there is looked at when its event comes
+		}
+	case apierrors.IsNotFound(err): // the namespace has gone
+		c.namespaces.forget(p.Namespace)
+	case err == nil:
+		result = "made"
+		c.tree.metrics.created.WithLabelValues(c.member.name).Inc()
+		return nil
+	}
+	return fmt.Errorf("make pod %s/%s in member %s: %w", p.Namespace, p.Name, c.member.name, err)
+}
+
+// client404 takes "not found" for an answer.
+func client404(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// fit makes of a host's pod the one that its member gets: without what the host alone
+// knows, and without what the host's scheduler was to heed.
+func fit(l *leaf, host *corev1.Pod) *corev1.Pod {
+	p := &corev1.Pod{Spec: *host.Spec.DeepCopy()}
+	p.Name, p.Namespace, p.Finalizers = host.Name, host.Namespace, nil
+	p.Labels, p.Annotations = map[string]string{}, map[string]string{}
+	for k, v := range host.Labels {
+		p.Labels[k] = v
+	}
+	for k, v := range host.Annotations {
+		p.Annotations[k] = v
+	}
+	p.Labels[api.LabelPod] = "true"
+	p.Annotations[api.AnnotationHostUID] = string(host.UID)
+	s := &p.Spec
+	s.NodeName, s.NodeSelector, s.Affinity, s.Tolerations, s.TopologySpreadConstraints = "", nil, nil, nil, nil
+	s.Priority, s.PriorityClassName, s.PreemptionPolicy, s.Overhead, s.RuntimeClassName = nil, "", nil, nil, nil
+	no := false
+	s.ServiceAccountName, s.DeprecatedServiceAccount, s.AutomountServiceAccountToken = "", "", &no
+	s.SchedulerName = ""
+	switch l.mode {
+	case api.LeafNode:
+		s.NodeName = l.model.NodeSelector.NodeName
+	case api.LeafParty:
+		s.NodeSelector = l.model.NodeSelector.LabelSelector.MatchLabels
+	}
+	return p
+}

@@ -1,0 +1,96 @@
+package tree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/windtunnel/windtunnel/internal/subject/kit/loop"
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
+)
+
+// joined is a member that has joined, with the controllers that work for it.
+type joined struct {
+	member  *member
+	made    string // what of its Cluster it was made of
+	pods    *podController
+	nodes   *nodeController
+	storage *storageController
+	imports *importController // nil unless services are imported
+}
+
+// newJoined makes a member and its controllers, which do not run yet. down is the queue
+// of pods of all members, nil where each has its own.
+func newJoined(t *tree, c *api.Cluster, made string, down *loop.Loop) (*joined, error) {
+	m, err := newMember(t, c)
+	if err != nil {
+		return nil, err
+	}
+	j := &joined{member: m, made: made, nodes: newNodeController(t, m), storage: newStorageController(t, m)}
+	n := &namespaces{member: m, known: map[string]bool{}}
+	j.pods = newPodController(t, m, n, down)
+	for _, l := range m.leaves {
+		l.joined = j
+	}
+	if m.imports != nil {
+		j.imports = newImportController(t, m, n)
+	}
+	return j, j.watch()
+}
+
+// watch connects the member's caches with the queues.
+func (j *joined) watch() error {
+	_, err := j.member.pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { j.podSeen(nil, o.(*memberPod)) },
+		UpdateFunc: func(old, o any) { j.podSeen(old.(*memberPod), o.(*memberPod)) },
+		DeleteFunc: j.podGone,
+	})
+	errs := []error{err, j.nodes.watch(), j.storage.watch()}
+	if j.imports != nil {
+		errs = append(errs, j.imports.watch())
+	}
+	return errors.Join(errs...)
+}
+
+// podSeen handles a member's pod that was made or has changed.
+func (j *joined) podSeen(old, p *memberPod) {
+	key, _ := loop.Key(p)
+	j.pods.seen(key, old, p)
+	j.nodes.podChanged(key, p)
+}
+
+// podGone handles a member's pod that is there no more.
+func (j *joined) podGone(o any) {
+	p, ok := loop.Last[*memberPod](o)
+	if !ok {
+		return
+	}
+	key, _ := loop.Key(p)
+	j.pods.gone(key, p)
+	j.nodes.podChanged(key, p)
+}
+
+// follow starts the member's caches and waits until they are full; they end with ctx,
+// and wait waits for that.
+func (j *joined) follow(ctx context.Context, wait *sync.WaitGroup) error {
+	if err := loop.Start(ctx, wait, j.member.informers()...); err != nil {
+		return fmt.Errorf("watch member %s: %w", j.member.name, err)
+	}
+	return nil
+}
+
+// work starts what works for the member; it ends with ctx, and wait waits for it.
+func (j *joined) work(ctx context.Context, wait *sync.WaitGroup) {
+	loops := append(j.pods.loops(), j.nodes.queue, j.storage.queue)
+	if j.imports != nil {
+		loops = append(loops, j.imports.queue)
+	}
+	for _, l := range loops {
+		wait.Go(func() { l.Run(ctx) })
+	}
+	wait.Go(func() { j.nodes.keepLeases(ctx) })
+	wait.Go(func() { j.nodes.keepStatuses(ctx) })
+}

@@ -1,0 +1,130 @@
+package tree
+
+import (
+	"context"
+	"sync"
+
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/windtunnel/windtunnel/internal/subject/kit/loop"
+)
+
+// manager runs a tree: it lets members join and leave, and holds what works for all of
+// them.
+type manager struct {
+	tree    *tree
+	joins   *loop.Loop
+	pods    *loop.Loop // nil: each member has its own
+	copies  *copyController
+	exports *exportController // nil unless services are imported
+	wait    sync.WaitGroup
+
+	mu       sync.Mutex
+	stopping map[string]func() // ends a member and waits, by name
+}
+
+// Run manages until ctx ends; it returns when all has ended.
+func Run(ctx context.Context, o Options) error {
+	m, err := newManager(o)
+	if err != nil {
+		return err
+	}
+	defer m.wait.Wait()
+	defer m.stopMembers()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if err := m.watch(); err != nil {
+		return err
+	}
+	if err := loop.Start(ctx, &m.wait, m.tree.hub.informers()...); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	for _, l := range m.loops() {
+		m.wait.Go(func() { l.Run(ctx) })
+	}
+	o.Registry.Ready()
+	<-ctx.Done()
+	return nil
+}
+
+func newManager(o Options) (*manager, error) {
+	t, err := newTree(o)
+	if err != nil {
+		return nil, err
+	}
+	m := &manager{tree: t, stopping: map[string]func(){}}
+	m.joins = t.loop("join", o.JoinWorkers, m.join)
+	m.copies = newCopyController(t)
+	if o.PodQueue == QueueShared {
+		m.pods = t.loop("pods", o.PodWorkers, func(ctx context.Context, key string) error { return t.reconcileDown(ctx, nil, key) })
+	}
+	if o.Import != ImportOff {
+		m.exports = newExportController(t)
+	}
+	return m, nil
+}
+
+// loops are those that work for all members.
+func (m *manager) loops() []*loop.Loop {
+	all := []*loop.Loop{m.joins, m.copies.queue}
+	if m.pods != nil {
+		all = append(all, m.pods)
+	}
+	if m.exports != nil {
+		all = append(all, m.exports.queue)
+	}
+	return all
+}
+
+// watch connects the hub's caches with the queues.
+func (m *manager) watch() error {
+	hub := m.tree.hub
+	if err := hub.slim(); err != nil {
+		return err
+	}
+	if _, err := hub.clusters.AddEventHandler(loop.Each(enqueue(m.joins, ""))); err != nil {
+		return err
+	}
+	if _, err := hub.pods.AddEventHandler(loop.Each(m.tree.hubPodSeen)); err != nil {
+		return err
+	}
+	if err := m.copies.watch(); err != nil || m.exports == nil {
+		return err
+	}
+	return m.exports.watch()
+}
+
+// enqueue returns an event handler that puts an object's key into a queue.
+func enqueue(l *loop.Loop, prefix string) func(any) {
+	return func(o any) {
+		if key, ok := loop.Key(o); ok {
+			l.Queue.Add(prefix + key)
+		}
+	}
+}
+
+// addHandlers adds a handler to each of some informers.
+func addHandlers(handlers map[cache.SharedIndexInformer]cache.ResourceEventHandlerFuncs) error {
+	for informer, h := range handlers {
+		if _, err := informer.AddEventHandler(h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stopMembers ends all members.
+func (m *manager) stopMembers() {
+	m.mu.Lock()
+	var all []func()
+	for _, stop := range m.stopping {
+		all = append(all, stop)
+	}
+	m.mu.Unlock()
+	for _, stop := range all {
+		stop()
+	}
+}
