@@ -66,14 +66,6 @@ func (c *podCreator) create(ctx context.Context, l *leaf, kept *hubPod) (err err
 	return fmt.Errorf("make pod %s/%s in member %s: %w", p.Namespace, p.Name, c.member.name, err)
 }
 
-// client404 takes "not found" for an answer.
-func client404(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
-}
-
 // fit makes of a host's pod the one that its member gets: without what the host alone
 // knows, and without what the host's scheduler was to heed.
 func fit(l *leaf, host *corev1.Pod) *corev1.Pod {
