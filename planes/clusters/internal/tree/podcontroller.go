@@ -164,7 +164,7 @@ func (c *podController) report(ctx context.Context, key string) error {
 	if err := c.do(ctx, key, p, action); err != nil {
 		return err
 	}
-	if p.member == nil && p.finished != nil {
+	if p.hasFinished(&c.tree.o) {
 		c.forget(key, *p.finished)
 	}
 	return nil

@@ -56,8 +56,10 @@ func (p podPair) down(o *Options) podAction {
 func (p podPair) up(o *Options) podAction {
 	uids := o.StatusGuard == GuardUID
 	switch {
+	case p.hasFinished(o):
+		return p.upFinished(uids)
 	case p.member == nil:
-		return p.upGone(uids)
+		return podNothing
 	case p.hub == nil:
 		if uids { // Kosmos deletes when it sees the hub's deletion, and never afterwards
 			return podDeleteOrphan
@@ -77,11 +79,17 @@ func (p podPair) up(o *Options) podAction {
 	return podKeepStatus
 }
 
-// upGone decides when the member's pod is gone. With Kosmos' semantics the pod of that
+// hasFinished tells whether the tree's pod in the member is gone, which the hub does not
+// know yet. Somebody else may have its name by then.
+func (p podPair) hasFinished(o *Options) bool {
+	return p.finished != nil && (p.member == nil || o.StatusGuard == GuardUID && !p.member.own)
+}
+
+// upFinished decides when the member's pod is gone. With Kosmos' semantics the pod of that
 // name goes, also when it is a later one.
-func (p podPair) upGone(uids bool) podAction {
+func (p podPair) upFinished(uids bool) podAction {
 	switch {
-	case p.finished == nil || p.hub == nil || p.leaf == nil:
+	case p.hub == nil || p.leaf == nil:
 		return podNothing
 	case uids && p.finishedOther():
 		return podRequeueDown

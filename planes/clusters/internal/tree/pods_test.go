@@ -92,7 +92,7 @@ func (w *podWorld) settle() bool {
 		case q.up:
 			p := w.pair()
 			w.do("up", p.up(&w.o))
-			if p.member == nil {
+			if p.hasFinished(&w.o) {
 				w.finished = nil
 			}
 		default:
@@ -193,6 +193,9 @@ func (w *podWorld) act(side, verb string, args map[string]string) {
 	case "member create": // by somebody else
 		w.uids++
 		w.setMember(&memberPod{ObjectMeta: metav1.ObjectMeta{UID: types.UID(fmt.Sprint("m", w.uids))}, sum: "other"})
+	case "member replace": // its pod ends, and somebody else creates one
+		w.act("member", "remove", nil)
+		w.act("member", "create", nil)
 	case "member status":
 		next := *w.member
 		next.sum = args["is"]
@@ -345,7 +348,9 @@ func TestPodsConverge(t *testing.T) {
 			if len(w.wrong) > 0 {
 				t.Fatalf("seed %d: %v\n%s", seed, w.wrong, strings.Join(story, "\n"))
 			}
-			story = append(story, playPods(r, w))
+			for range 1 + r.IntN(2) { // also two before the manager hears of either
+				story = append(story, playPods(r, w))
+			}
 		}
 	}
 }
