@@ -1,352 +1,191 @@
 package tree
 
 import (
-	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"sync"
-	"sync/atomic"
+	"slices"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/windtunnel/windtunnel/internal/subject/kit/loop"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
 )
 
-// nodeController keeps a member's virtual nodes on the hub: their leases and statuses,
-// and what their nodes have and pods take.
-type nodeController struct {
-	tree    *tree
-	member  *member
-	queue   *loop.Loop
-	answers atomic.Bool // to the last question for its version
+// What a leaf shows on the hub, and what of it has to be written, is decided here: without
+// a clock, a server or a cache.
 
-	mu     sync.Mutex
-	leases map[string]*coordinationv1.Lease // as the hub answered last, by leaf
+// view is what is known of a member's nodes and pods at a moment.
+type view struct {
+	nodes  []*memberNode
+	byName map[string]*memberNode
+	taken  map[string]amounts // by pods that are not the tree's, by node
 }
 
-func newNodeController(t *tree, m *member) *nodeController {
-	c := &nodeController{tree: t, member: m, leases: map[string]*coordinationv1.Lease{}}
-	c.queue = t.loop("resources", 1, c.renewResources)
-	return c
-}
-
-// watch connects the member's cache of nodes with the queue.
-func (c *nodeController) watch() error {
-	_, err := c.member.nodes.AddEventHandler(loop.Each(enqueue(c.queue, "")))
-	return err
-}
-
-// podChanged lets the leaves' resources be looked at again. Kosmos does for every event
-// of any pod; only pods that are not the tree's take resources.
-func (c *nodeController) podChanged(key string, p *memberPod) {
-	if c.tree.o.NodePatch == Always || !p.own {
-		c.queue.Queue.Add(key)
+func newView(nodes []*memberNode) *view {
+	v := &view{nodes: nodes, byName: make(map[string]*memberNode, len(nodes)), taken: map[string]amounts{}}
+	for _, n := range nodes {
+		v.byName[n.Name] = n
 	}
+	return v
 }
 
-// makeNodes makes the virtual nodes of a member that has answered.
-func (c *nodeController) makeNodes(ctx context.Context) error {
-	c.answers.Store(true)
-	v, err := c.look(ctx)
-	if err != nil {
-		return err
-	}
-	return c.eachLeaf(ctx, func(l *leaf) error { return c.makeNode(ctx, l, v) })
-}
-
-// makeNode makes the virtual node of a leaf, unless it is there.
-func (c *nodeController) makeNode(ctx context.Context, l *leaf, v *view) error {
-	if c.tree.o.LeafReads == ReadsCached {
-		if has(c.tree.hub.nodes, l.node) {
-			return nil
+func (v *view) addPods(pods []corev1.Pod) {
+	for i := range pods {
+		if p := &pods[i]; !isOwn(p) {
+			v.taken[p.Spec.NodeName] = append(v.taken[p.Spec.NodeName], requestsOf(p)...)
 		}
-	} else if _, err := c.tree.hub.client.Nodes.Get(ctx, "", l.node); err == nil || !apierrors.IsNotFound(err) {
-		return err
 	}
-	_, err := c.tree.hub.client.Nodes.Create(ctx, c.nodeOf(l, v))
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("make node %s: %w", l.node, err)
-	}
-	return nil
 }
 
-// keepLeases renews the leases of the member's leaves as long as the member answers.
-func (c *nodeController) keepLeases(ctx context.Context) {
-	c.every(ctx, c.tree.o.LeaseInterval, "leases", func() error {
-		err := c.member.client.Version(ctx)
-		c.answers.Store(err == nil)
+// of returns the nodes that a leaf stands for.
+func (v *view) of(l *leaf) []*memberNode {
+	switch l.mode {
+	case api.LeafNode:
+		if n := v.byName[l.model.NodeSelector.NodeName]; n != nil {
+			return []*memberNode{n}
+		}
+		return nil
+	case api.LeafParty:
+		selector, err := metav1.LabelSelectorAsSelector(l.model.NodeSelector.LabelSelector)
 		if err != nil {
-			return fmt.Errorf("it does not answer: %w", err)
+			return nil // it selects nothing
 		}
-		return c.eachLeaf(ctx, func(l *leaf) error { return c.renewLease(ctx, l) })
-	})
-}
-
-// keepStatuses renews the statuses of the member's leaves.
-func (c *nodeController) keepStatuses(ctx context.Context) {
-	c.every(ctx, c.tree.o.StatusInterval, "statuses", func() error {
-		if err := c.silent(ctx); err != nil {
-			return err
-		}
-		v, err := c.lookOnce(ctx)
-		if err != nil {
-			return err
-		}
-		return c.eachLeaf(ctx, func(l *leaf) error { return c.renewStatus(ctx, l, v) })
-	})
-}
-
-// silent returns why nothing is known of a member whose leaves show what is cached of it:
-// a cache keeps the last that it was told, and the host has taken the nodes of a member
-// that died for lost. Who reads the member for each status is told by that.
-func (c *nodeController) silent(ctx context.Context) error {
-	if c.tree.o.LeafReads != ReadsCached || c.answers.Load() {
-		return nil
-	}
-	if err := c.member.client.Version(ctx); err != nil {
-		return fmt.Errorf("it does not answer: %w", err)
-	}
-	c.answers.Store(true)
-	return nil
-}
-
-// every does something now and after each interval; a pass that takes longer than that
-// is followed by the next at once.
-func (c *nodeController) every(ctx context.Context, interval time.Duration, what string, do func() error) {
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	for {
-		done := c.tree.timed(c.tree.metrics.passes.WithLabelValues(what).Observe)
-		if err := do(); err != nil && ctx.Err() == nil {
-			c.tree.metrics.failures.WithLabelValues(what).Inc()
-			c.tree.o.Log.Warn("not renewed, goes again", "member", c.member.name, "what", what, "error", err)
-		} else {
-			done()
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// renewLease writes that a leaf is alive.
-func (c *nodeController) renewLease(ctx context.Context, l *leaf) error {
-	c.mu.Lock()
-	lease := c.leases[l.node]
-	c.mu.Unlock()
-	now, seconds := metav1.NewMicroTime(c.tree.now()), int32(c.tree.o.LeaseDuration.Seconds())
-	var err error
-	made := false
-	if lease == nil {
-		lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: l.node, Namespace: api.NamespaceLeases}}
-		lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: &l.node, LeaseDurationSeconds: &seconds, RenewTime: &now}
-		lease, err = c.tree.hub.client.Leases.Create(ctx, lease)
-		made = err == nil
-		if apierrors.IsAlreadyExists(err) { // of a manager before
-			lease, err = c.tree.hub.client.Leases.Get(ctx, api.NamespaceLeases, l.node)
-		}
-	}
-	if err == nil && !made {
-		lease.Spec.RenewTime, lease.Spec.LeaseDurationSeconds = &now, &seconds
-		lease, err = c.tree.hub.client.Leases.Update(ctx, lease)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err != nil {
-		delete(c.leases, l.node) // it is read again
-		return fmt.Errorf("renew lease %s: %w", l.node, err)
-	}
-	lease.ManagedFields = nil
-	c.leases[l.node] = lease
-	return nil
-}
-
-// errNoOrdinary is Kosmos' condition for a leaf's status.
-var errNoOrdinary = errors.New("the host has no ordinary node: leaves get no status")
-
-// renewStatus writes what a leaf is. v is nil where each leaf looks for itself.
-func (c *nodeController) renewStatus(ctx context.Context, l *leaf, v *view) error {
-	if c.tree.o.NodePatch == Changed {
-		return c.correctNode(ctx, l, v)
-	}
-	if _, err := c.tree.hub.client.Nodes.Get(ctx, "", l.node); err != nil {
-		return c.missingNode(ctx, l, v, err)
-	}
-	v, err := c.lookedFor(ctx, l, v)
-	if err != nil {
-		return err
-	}
-	n, err := c.tree.hub.client.Nodes.Get(ctx, "", l.node)
-	if err != nil {
-		return fmt.Errorf("read node %s: %w", l.node, err)
-	}
-	var ordinary corev1.NodeList
-	if err := c.tree.hub.client.Nodes.List(ctx, "", &ordinary, metav1.ListOptions{LabelSelector: api.LabelNode + "!=true"}); err != nil {
-		return fmt.Errorf("list ordinary nodes: %w", err)
-	}
-	if len(ordinary.Items) == 0 {
-		return errNoOrdinary
-	}
-	want := c.nodeOf(l, v)
-	n.Status = want.Status
-	if _, err := c.tree.hub.client.Nodes.Update(ctx, n, "status"); err != nil {
-		return fmt.Errorf("write status of node %s: %w", l.node, err)
-	}
-	if l.mode != api.LeafNode {
-		return nil
-	}
-	return c.patchNode(ctx, l.node, map[string]any{"spec": map[string]any{"taints": want.Spec.Taints}})
-}
-
-// lookedFor returns v, or looks for the leaf where it is nil.
-func (c *nodeController) lookedFor(ctx context.Context, l *leaf, v *view) (*view, error) {
-	if v != nil {
-		return v, nil
-	}
-	return c.lookFor(ctx, l)
-}
-
-// missingNode makes a node again that somebody deleted.
-func (c *nodeController) missingNode(ctx context.Context, l *leaf, v *view, err error) error {
-	if !apierrors.IsNotFound(err) {
-		return fmt.Errorf("read node %s: %w", l.node, err)
-	}
-	if v, err = c.lookedFor(ctx, l, v); err != nil {
-		return err
-	}
-	_, err = c.tree.hub.client.Nodes.Create(ctx, c.nodeOf(l, v))
-	return err
-}
-
-// correctNode writes of a node what is not as it should be.
-func (c *nodeController) correctNode(ctx context.Context, l *leaf, v *view) error {
-	v, err := c.lookedFor(ctx, l, v)
-	if err != nil {
-		return err
-	}
-	hub := cached[*hubNode](c.tree.hub.nodes, l.node)
-	var now *versions
-	if nodes := v.of(l); hub != nil && l.mode == api.LeafNode && len(nodes) == 1 {
-		now = &versions{hub.ResourceVersion, nodes[0].ResourceVersion}
-		if was := l.agreed.Load(); was != nil && *was == *now {
-			return nil // to write out again what both are would be most of what a large tree does
-		}
-	}
-	want := c.nodeOf(l, v)
-	if hub != nil && hub.sum == nodeSum(want) {
-		l.agreed.Store(now)
-		return nil
-	}
-	n, err := c.tree.hub.client.Nodes.Get(ctx, "", l.node)
-	if err != nil {
-		return c.missingNode(ctx, l, v, err)
-	}
-	if nodeSum(n) == nodeSum(want) { // the cache is behind
-		return nil
-	}
-	for _, t := range n.Spec.Taints {
-		if isState(&t) {
-			want.Spec.Taints = append(want.Spec.Taints, t)
-		}
-	}
-	if err := c.patchNode(ctx, l.node, map[string]any{"spec": map[string]any{"taints": want.Spec.Taints}}); err != nil {
-		return err
-	}
-	return c.patchNode(ctx, l.node, map[string]any{"status": want.Status}, "status")
-}
-
-func (c *nodeController) patchNode(ctx context.Context, node string, patch map[string]any, part ...string) error {
-	body, err := json.Marshal(patch)
-	if err == nil {
-		err = c.tree.hub.client.Nodes.Patch(ctx, node, body, part...)
-	}
-	if err != nil {
-		return fmt.Errorf("patch node %s: %w", node, err)
-	}
-	return nil
-}
-
-// renewOne corrects a leaf of a member whose leaves show what their node says, by that
-// node alone: a view of all would be made at each event of each of them. Without a leaf
-// it was the event of a pod.
-func (c *nodeController) renewOne(ctx context.Context, l *leaf) error {
-	if l == nil {
-		return nil
-	}
-	var nodes []*memberNode
-	if n := cached[*memberNode](c.member.nodes, l.model.NodeSelector.NodeName); n != nil {
-		nodes = append(nodes, n)
-	}
-	return c.correctNode(ctx, l, newView(nodes))
-}
-
-// renewResources follows what pods take and nodes have: with Kosmos' semantics each
-// event of a pod or node patches every leaf of the member, mostly with nothing.
-func (c *nodeController) renewResources(ctx context.Context, key string) error {
-	if c.tree.o.NodePatch == Changed && c.tree.o.LeafReads == ReadsCached && c.member.standsForNodes() {
-		return c.renewOne(ctx, c.member.byNode[key])
-	}
-	v, err := c.lookOnce(ctx)
-	if err != nil {
-		return err
-	}
-	if c.tree.o.NodePatch == Changed {
-		if l := c.member.byNode[key]; l != nil {
-			return c.correctNode(ctx, l, v)
-		}
-		if c.member.standsForNodes() {
-			return nil // a pod of a member whose leaves show what their node says
-		}
-		return c.eachLeaf(ctx, func(l *leaf) error { return c.correctNode(ctx, l, v) })
-	}
-	for _, l := range c.member.leaves {
-		mine, err := c.lookedFor(ctx, l, v)
-		if err != nil {
-			return err
-		}
-		want := c.nodeOf(l, mine)
-		if err := c.patchNode(ctx, l.node, map[string]any{}); err != nil {
-			return err
-		}
-		status := map[string]any{"status": map[string]any{"capacity": want.Status.Capacity, "allocatable": want.Status.Allocatable}}
-		if err := c.patchNode(ctx, l.node, status, "status"); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// eachLeaf does something for all leaves of the member, by so many workers as the
-// options say; the first error ends it.
-func (c *nodeController) eachLeaf(ctx context.Context, do func(*leaf) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	queue := make(chan *leaf)
-	var wait sync.WaitGroup
-	for range min(c.tree.o.NodeWorkers, len(c.member.leaves)) {
-		wait.Go(func() {
-			for l := range queue {
-				if err := do(l); err != nil {
-					cancel(err)
-				}
+		var out []*memberNode
+		for _, n := range v.nodes {
+			if selector.Matches(n.labels) {
+				out = append(out, n)
 			}
-		})
+		}
+		return out
 	}
-	for _, l := range c.member.leaves {
-		select {
-		case queue <- l:
-		case <-ctx.Done():
+	return v.nodes
+}
+
+// desiredNode returns a leaf of a member as the hub is to have it.
+func desiredNode(owner string, l *leaf, v *view, now time.Time) *corev1.Node {
+	n := &corev1.Node{}
+	n.Name = l.node
+	n.Labels = map[string]string{
+		api.LabelNode: "true", corev1.LabelHostname: l.node, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64", "kubernetes.io/role": "agent",
+	}
+	n.Annotations = map[string]string{api.AnnotationOwnedBy: owner, "leafNodeMode": "one2cluster"}
+	n.Spec.Taints = []corev1.Taint{{Key: api.LabelNode, Value: "true", Effect: corev1.TaintEffectNoSchedule}}
+	n.Spec.Taints = append(n.Spec.Taints, l.model.Taints...)
+	nodes := v.of(l)
+	if l.mode == api.LeafNode && len(nodes) == 1 {
+		for name, value := range nodes[0].labels.all() {
+			if n.Labels[name] == "" {
+				n.Labels[name] = value
+			}
+		}
+		n.Spec.Taints = append(n.Spec.Taints, nodes[0].taints...)
+	}
+	for name, value := range l.model.Labels {
+		n.Labels[name] = value
+	}
+	n.Status = v.statusOf(nodes, now)
+	return n
+}
+
+// statusOf adds up nodes: what they have, and what of it pods that are not the tree's
+// leave.
+func (v *view) statusOf(nodes []*memberNode, now time.Time) corev1.NodeStatus {
+	capacity, allocatable := corev1.ResourceList{}, corev1.ResourceList{}
+	ready := 0
+	var version string
+	for _, n := range nodes {
+		if !n.ready {
+			continue
+		}
+		ready++
+		version = n.kubelet
+		n.capacity.addTo(capacity, 1)
+		n.allocatable.addTo(allocatable, 1)
+		v.taken[n.Name].addTo(allocatable, -1)
+	}
+	return corev1.NodeStatus{
+		Capacity: capacity, Allocatable: allocatable, Conditions: conditions(ready > 0, metav1.NewTime(now)),
+		DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: api.KubeletPort}},
+		NodeInfo:        corev1.NodeSystemInfo{KubeletVersion: version, OperatingSystem: "linux", Architecture: "amd64"},
+		Addresses:       []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "127.0.0.1"}},
+	}
+}
+
+func conditions(ready bool, now metav1.Time) []corev1.NodeCondition {
+	out := []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "LeafNodeReady"}}
+	if !ready {
+		out[0].Status, out[0].Reason = corev1.ConditionFalse, "LeafNodesNotReady"
+	}
+	for _, t := range []corev1.NodeConditionType{corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure, corev1.NodeNetworkUnavailable} {
+		out = append(out, corev1.NodeCondition{Type: t, Status: corev1.ConditionFalse, Reason: "LeafNodeSufficient"})
+	}
+	for i := range out {
+		out[i].LastHeartbeatTime, out[i].LastTransitionTime = now, now
+	}
+	return out
+}
+
+// nodeAction is what is to be done for the node of a leaf.
+type nodeAction string
+
+const (
+	nodeKeep   nodeAction = "leave the node"
+	nodeRead   nodeAction = "read the node on the hub"
+	nodeCreate nodeAction = "create the node"
+	nodePatch  nodeAction = "patch taints and status"
+)
+
+// decideNode decides for a node of which the cache of the hub tells.
+func decideNode(hub *hubNode, want *corev1.Node) nodeAction {
+	if hub != nil && hub.sum == nodeSum(want) {
+		return nodeKeep
+	}
+	return nodeRead // the cache may be behind
+}
+
+// decideReadNode decides for a node that was read, nil if there is none.
+func decideReadNode(hub, want *corev1.Node) nodeAction {
+	switch {
+	case hub == nil:
+		return nodeCreate
+	case nodeSum(hub) == nodeSum(want):
+		return nodeKeep
+	}
+	return nodePatch
+}
+
+// keepStates returns the taints that a node is to have, with those by which the hub says
+// how it is.
+func keepStates(hub *corev1.Node, want []corev1.Taint) []corev1.Taint {
+	out := slices.Clone(want)
+	for _, t := range hub.Spec.Taints {
+		if isState(&t) {
+			out = append(out, t)
 		}
 	}
-	close(queue)
-	wait.Wait()
-	return context.Cause(ctx)
+	return out
+}
+
+// versionsOf returns the versions of a leaf on both sides, nil unless it is there and
+// stands for one node: only then do these say whether either has changed.
+func (l *leaf) versionsOf(hub *hubNode, v *view) *versions {
+	if nodes := v.of(l); hub != nil && l.mode == api.LeafNode && len(nodes) == 1 {
+		return &versions{hub.ResourceVersion, nodes[0].ResourceVersion}
+	}
+	return nil
+}
+
+// hasAgreed tells whether both sides agreed at these versions. To write out again what
+// both are would be most of what a large tree does.
+func (l *leaf) hasAgreed(now *versions) bool {
+	was := l.agreed.Load()
+	return now != nil && was != nil && *was == *now
+}
+
+func isReady(n *corev1.Node) bool {
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
 }

@@ -3,7 +3,7 @@
 // those are made in members with what they need, and their statuses come back.
 //
 // The code calls the host the hub. What follows from an object on the hub and its copy
-// in a member is decided by functions without a clock, a server or a cache (podPair);
+// in a member is decided by functions without a clock, a server or a cache (pods.go, nodes.go);
 // controllers look into the caches of both sides, let them decide, and do it.
 //
 // Defaults are Kosmos' semantics with what they cost, flaws included; what is better

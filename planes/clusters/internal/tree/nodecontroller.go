@@ -1,0 +1,366 @@
+package tree
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/windtunnel/windtunnel/internal/subject/kit/loop"
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
+)
+
+// nodeController keeps a member's virtual nodes on the hub: their leases and statuses,
+// and what their nodes have and pods take.
+type nodeController struct {
+	tree    *tree
+	member  *member
+	queue   *loop.Loop
+	answers atomic.Bool // to the last question for its version
+
+	mu     sync.Mutex
+	leases map[string]*coordinationv1.Lease // as the hub answered last, by leaf
+}
+
+func newNodeController(t *tree, m *member) *nodeController {
+	c := &nodeController{tree: t, member: m, leases: map[string]*coordinationv1.Lease{}}
+	c.queue = t.loop("resources", 1, c.renewResources)
+	return c
+}
+
+// watch connects the member's cache of nodes with the queue.
+func (c *nodeController) watch() error {
+	_, err := c.member.nodes.AddEventHandler(loop.Each(enqueue(c.queue, "")))
+	return err
+}
+
+// podChanged lets the leaves' resources be looked at again. Kosmos does for every event
+// of any pod; only pods that are not the tree's take resources.
+func (c *nodeController) podChanged(key string, p *memberPod) {
+	if c.tree.o.NodePatch == Always || !p.own {
+		c.queue.Queue.Add(key)
+	}
+}
+
+// makeNodes makes the virtual nodes of a member that has answered.
+func (c *nodeController) makeNodes(ctx context.Context) error {
+	c.answers.Store(true)
+	v, err := c.look(ctx)
+	if err != nil {
+		return err
+	}
+	return c.eachLeaf(ctx, func(l *leaf) error { return c.makeNode(ctx, l, v) })
+}
+
+// makeNode makes the virtual node of a leaf, unless it is there.
+func (c *nodeController) makeNode(ctx context.Context, l *leaf, v *view) error {
+	if c.tree.o.LeafReads == ReadsCached {
+		if has(c.tree.hub.nodes, l.node) {
+			return nil
+		}
+	} else if _, err := c.tree.hub.client.Nodes.Get(ctx, "", l.node); err == nil || !apierrors.IsNotFound(err) {
+		return err
+	}
+	_, err := c.tree.hub.client.Nodes.Create(ctx, c.desired(l, v))
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("make node %s: %w", l.node, err)
+	}
+	return nil
+}
+
+// keepLeases renews the leases of the member's leaves as long as the member answers.
+func (c *nodeController) keepLeases(ctx context.Context) {
+	c.every(ctx, c.tree.o.LeaseInterval, "leases", func() error {
+		err := c.member.client.Version(ctx)
+		c.answers.Store(err == nil)
+		if err != nil {
+			return fmt.Errorf("it does not answer: %w", err)
+		}
+		return c.eachLeaf(ctx, func(l *leaf) error { return c.renewLease(ctx, l) })
+	})
+}
+
+// keepStatuses renews the statuses of the member's leaves.
+func (c *nodeController) keepStatuses(ctx context.Context) {
+	c.every(ctx, c.tree.o.StatusInterval, "statuses", func() error {
+		if err := c.silent(ctx); err != nil {
+			return err
+		}
+		v, err := c.lookOnce(ctx)
+		if err != nil {
+			return err
+		}
+		return c.eachLeaf(ctx, func(l *leaf) error { return c.renewStatus(ctx, l, v) })
+	})
+}
+
+// silent returns why nothing is known of a member whose leaves show what is cached of it:
+// a cache keeps the last that it was told, and the host has taken the nodes of a member
+// that died for lost. Who reads the member for each status is told by that.
+func (c *nodeController) silent(ctx context.Context) error {
+	if c.tree.o.LeafReads != ReadsCached || c.answers.Load() {
+		return nil
+	}
+	if err := c.member.client.Version(ctx); err != nil {
+		return fmt.Errorf("it does not answer: %w", err)
+	}
+	c.answers.Store(true)
+	return nil
+}
+
+// every does something now and after each interval; a pass that takes longer than that
+// is followed by the next at once.
+func (c *nodeController) every(ctx context.Context, interval time.Duration, what string, do func() error) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		done := c.tree.timed(c.tree.metrics.passes.WithLabelValues(what).Observe)
+		if err := do(); err != nil && ctx.Err() == nil {
+			c.tree.metrics.failures.WithLabelValues(what).Inc()
+			c.tree.o.Log.Warn("not renewed, goes again", "member", c.member.name, "what", what, "error", err)
+		} else {
+			done()
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// renewLease writes that a leaf is alive.
+func (c *nodeController) renewLease(ctx context.Context, l *leaf) error {
+	c.mu.Lock()
+	lease := c.leases[l.node]
+	c.mu.Unlock()
+	now, seconds := metav1.NewMicroTime(c.tree.now()), int32(c.tree.o.LeaseDuration.Seconds())
+	var err error
+	made := false
+	if lease == nil {
+		lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: l.node, Namespace: api.NamespaceLeases}}
+		lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: &l.node, LeaseDurationSeconds: &seconds, RenewTime: &now}
+		lease, err = c.tree.hub.client.Leases.Create(ctx, lease)
+		made = err == nil
+		if apierrors.IsAlreadyExists(err) { // of a manager before
+			lease, err = c.tree.hub.client.Leases.Get(ctx, api.NamespaceLeases, l.node)
+		}
+	}
+	if err == nil && !made {
+		lease.Spec.RenewTime, lease.Spec.LeaseDurationSeconds = &now, &seconds
+		lease, err = c.tree.hub.client.Leases.Update(ctx, lease)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil {
+		delete(c.leases, l.node) // it is read again
+		return fmt.Errorf("renew lease %s: %w", l.node, err)
+	}
+	lease.ManagedFields = nil
+	c.leases[l.node] = lease
+	return nil
+}
+
+// errNoOrdinary is Kosmos' condition for a leaf's status.
+var errNoOrdinary = errors.New("the host has no ordinary node: leaves get no status")
+
+// renewStatus writes what a leaf is. v is nil where each leaf looks for itself.
+func (c *nodeController) renewStatus(ctx context.Context, l *leaf, v *view) error {
+	if c.tree.o.NodePatch == Changed {
+		return c.correctNode(ctx, l, v)
+	}
+	if _, err := c.tree.hub.client.Nodes.Get(ctx, "", l.node); err != nil {
+		return c.missingNode(ctx, l, v, err)
+	}
+	v, err := c.lookedFor(ctx, l, v)
+	if err != nil {
+		return err
+	}
+	n, err := c.tree.hub.client.Nodes.Get(ctx, "", l.node)
+	if err != nil {
+		return fmt.Errorf("read node %s: %w", l.node, err)
+	}
+	var ordinary corev1.NodeList
+	if err := c.tree.hub.client.Nodes.List(ctx, "", &ordinary, metav1.ListOptions{LabelSelector: api.LabelNode + "!=true"}); err != nil {
+		return fmt.Errorf("list ordinary nodes: %w", err)
+	}
+	if len(ordinary.Items) == 0 {
+		return errNoOrdinary
+	}
+	want := c.desired(l, v)
+	n.Status = want.Status
+	if _, err := c.tree.hub.client.Nodes.Update(ctx, n, "status"); err != nil {
+		return fmt.Errorf("write status of node %s: %w", l.node, err)
+	}
+	if l.mode != api.LeafNode {
+		return nil
+	}
+	return c.patchNode(ctx, l.node, map[string]any{"spec": map[string]any{"taints": want.Spec.Taints}})
+}
+
+// lookedFor returns v, or looks for the leaf where it is nil.
+func (c *nodeController) lookedFor(ctx context.Context, l *leaf, v *view) (*view, error) {
+	if v != nil {
+		return v, nil
+	}
+	return c.lookFor(ctx, l)
+}
+
+// missingNode makes a node again that somebody deleted.
+func (c *nodeController) missingNode(ctx context.Context, l *leaf, v *view, err error) error {
+	if !apierrors.IsNotFound(err) {
+		return fmt.Errorf("read node %s: %w", l.node, err)
+	}
+	if v, err = c.lookedFor(ctx, l, v); err != nil {
+		return err
+	}
+	_, err = c.tree.hub.client.Nodes.Create(ctx, c.desired(l, v))
+	return err
+}
+
+// correctNode writes of a node what is not as it should be.
+func (c *nodeController) correctNode(ctx context.Context, l *leaf, v *view) error {
+	v, err := c.lookedFor(ctx, l, v)
+	if err != nil {
+		return err
+	}
+	hub := cached[*hubNode](c.tree.hub.nodes, l.node)
+	now := l.versionsOf(hub, v)
+	if l.hasAgreed(now) {
+		return nil
+	}
+	want := c.desired(l, v)
+	if decideNode(hub, want) == nodeKeep {
+		l.agreed.Store(now)
+		return nil
+	}
+	n, err := c.tree.hub.client.Nodes.Get(ctx, "", l.node)
+	if apierrors.IsNotFound(err) {
+		n, err = nil, nil
+	}
+	if err != nil {
+		return fmt.Errorf("read node %s: %w", l.node, err)
+	}
+	switch decideReadNode(n, want) {
+	case nodeCreate:
+		_, err = c.tree.hub.client.Nodes.Create(ctx, want)
+		return err
+	case nodePatch:
+		return c.patchTaintsAndStatus(ctx, keepStates(n, want.Spec.Taints), want)
+	}
+	return nil
+}
+
+func (c *nodeController) patchTaintsAndStatus(ctx context.Context, taints []corev1.Taint, want *corev1.Node) error {
+	if err := c.patchNode(ctx, want.Name, map[string]any{"spec": map[string]any{"taints": taints}}); err != nil {
+		return err
+	}
+	return c.patchNode(ctx, want.Name, map[string]any{"status": want.Status}, "status")
+}
+
+// desired returns a leaf as the hub is to have it.
+func (c *nodeController) desired(l *leaf, v *view) *corev1.Node {
+	return desiredNode(c.member.name, l, v, c.tree.now())
+}
+
+func (c *nodeController) patchNode(ctx context.Context, node string, patch map[string]any, part ...string) error {
+	body, err := json.Marshal(patch)
+	if err == nil {
+		err = c.tree.hub.client.Nodes.Patch(ctx, node, body, part...)
+	}
+	if err != nil {
+		return fmt.Errorf("patch node %s: %w", node, err)
+	}
+	return nil
+}
+
+// renewOne corrects a leaf of a member whose leaves show what their node says, by that
+// node alone: a view of all would be made at each event of each of them. Without a leaf
+// it was the event of a pod.
+func (c *nodeController) renewOne(ctx context.Context, l *leaf) error {
+	if l == nil {
+		return nil
+	}
+	var nodes []*memberNode
+	if n := cached[*memberNode](c.member.nodes, l.model.NodeSelector.NodeName); n != nil {
+		nodes = append(nodes, n)
+	}
+	return c.correctNode(ctx, l, newView(nodes))
+}
+
+// renewResources follows what pods take and nodes have: with Kosmos' semantics each
+// event of a pod or node patches every leaf of the member, mostly with nothing.
+func (c *nodeController) renewResources(ctx context.Context, key string) error {
+	if c.tree.o.NodePatch == Changed && c.tree.o.LeafReads == ReadsCached && c.member.standsForNodes() {
+		return c.renewOne(ctx, c.member.byNode[key])
+	}
+	v, err := c.lookOnce(ctx)
+	if err != nil {
+		return err
+	}
+	if c.tree.o.NodePatch == Changed {
+		if l := c.member.byNode[key]; l != nil {
+			return c.correctNode(ctx, l, v)
+		}
+		if c.member.standsForNodes() {
+			return nil // a pod of a member whose leaves show what their node says
+		}
+		return c.eachLeaf(ctx, func(l *leaf) error { return c.correctNode(ctx, l, v) })
+	}
+	return c.patchResources(ctx, v)
+}
+
+// patchResources patches every leaf of the member, whether it differs or not. v is nil
+// where each leaf looks for itself.
+func (c *nodeController) patchResources(ctx context.Context, v *view) error {
+	for _, l := range c.member.leaves {
+		mine, err := c.lookedFor(ctx, l, v)
+		if err != nil {
+			return err
+		}
+		want := c.desired(l, mine)
+		if err := c.patchNode(ctx, l.node, map[string]any{}); err != nil {
+			return err
+		}
+		status := map[string]any{"status": map[string]any{"capacity": want.Status.Capacity, "allocatable": want.Status.Allocatable}}
+		if err := c.patchNode(ctx, l.node, status, "status"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachLeaf does something for all leaves of the member, by so many workers as the
+// options say; the first error ends it.
+func (c *nodeController) eachLeaf(ctx context.Context, do func(*leaf) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	queue := make(chan *leaf)
+	var wait sync.WaitGroup
+	for range min(c.tree.o.NodeWorkers, len(c.member.leaves)) {
+		wait.Go(func() {
+			for l := range queue {
+				if err := do(l); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	for _, l := range c.member.leaves {
+		select {
+		case queue <- l:
+		case <-ctx.Done():
+		}
+	}
+	close(queue)
+	wait.Wait()
+	return context.Cause(ctx)
+}

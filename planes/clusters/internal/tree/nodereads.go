@@ -1,0 +1,81 @@
+package tree
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
+)
+
+// look lists the member's nodes.
+func (c *nodeController) look(ctx context.Context) (*view, error) {
+	var list corev1.NodeList
+	if err := c.member.client.Nodes.List(ctx, "", &list, metav1.ListOptions{ResourceVersion: "0"}); err != nil {
+		return nil, fmt.Errorf("list nodes of member %s: %w", c.member.name, err)
+	}
+	nodes := make([]*memberNode, len(list.Items))
+	for i := range list.Items {
+		nodes[i] = nodeAsKept(&list.Items[i])
+	}
+	return newView(nodes), nil
+}
+
+// lookFor is what a leaf's status is made of: as Kosmos lists it, for each leaf.
+func (c *nodeController) lookFor(ctx context.Context, l *leaf) (*view, error) {
+	v, err := c.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	switch l.mode {
+	case api.LeafParty:
+		return v, c.lookAtPods(ctx, v, "")
+	case api.LeafAll:
+		for _, n := range v.nodes {
+			if err := c.lookAtPods(ctx, v, "spec.nodeName="+n.Name); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return v, nil
+}
+
+// lookAtPods adds the member's pods that a field selector selects.
+func (c *nodeController) lookAtPods(ctx context.Context, v *view, fields string) error {
+	var list corev1.PodList
+	if err := c.member.client.Pods.List(ctx, "", &list, metav1.ListOptions{FieldSelector: fields}); err != nil {
+		return fmt.Errorf("list pods of member %s: %w", c.member.name, err)
+	}
+	v.addPods(list.Items)
+	return nil
+}
+
+// lookOnce is what all leaves of a pass are made of; nil where each looks for itself.
+func (c *nodeController) lookOnce(ctx context.Context) (*view, error) {
+	switch c.tree.o.LeafReads {
+	case ReadsPerNode:
+		return nil, nil
+	case ReadsLive:
+		v, err := c.look(ctx)
+		if err != nil || c.member.leaves[0].mode == api.LeafNode {
+			return v, err
+		}
+		return v, c.lookAtPods(ctx, v, "")
+	}
+	all := c.member.nodes.GetIndexer().List()
+	nodes := make([]*memberNode, len(all))
+	for i, o := range all {
+		nodes[i] = o.(*memberNode)
+	}
+	v := newView(nodes)
+	if c.member.leaves[0].mode != api.LeafNode {
+		for _, o := range c.member.pods.GetIndexer().List() {
+			if p := o.(*memberPod); len(p.requests) > 0 {
+				v.taken[p.node] = append(v.taken[p.node], p.requests...)
+			}
+		}
+	}
+	return v, nil
+}
