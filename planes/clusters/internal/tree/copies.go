@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/windtunnel/windtunnel/internal/subject/kit/loop"
@@ -79,55 +78,92 @@ func (c *copyController) sweep(m *member) {
 	c.tree.claimCopies().sweep(m, enqueue(c.queue, prefixClaim))
 }
 
-// follow brings the change of one.
+// follow brings the change of one to the members that may have a copy.
 func (c copied[T]) follow(ctx context.Context, members *leaves, key string) error {
 	namespace, name := cutKey(key)
-	host, err := c.hub.Get(ctx, namespace, name)
-	if apierrors.IsNotFound(err) {
-		return c.remove(ctx, members, namespace, name, "")
-	}
-	if err != nil {
+	hub, err := c.hub.Get(ctx, namespace, name)
+	found := !apierrors.IsNotFound(err)
+	if found && err != nil {
 		return fmt.Errorf("read %s %s of the host: %w", c.what, key, err)
 	}
-	if c.fill == nil && c.alwaysWritten {
+	if found && c.fill == nil && c.alwaysWritten {
 		return nil
 	}
-	if c.fill == nil { // it was deleted and made again: copies of the one before go
-		return c.remove(ctx, members, namespace, name, host.GetUID())
+	if !found || c.fill == nil {
+		return c.followIn(ctx, members.everyMember(), hub, found, namespace, name)
 	}
-	for _, owner := range ownersOf(host) {
-		j := members.member(owner)
-		if j == nil {
-			continue // it has left, or not joined yet: then its pods bring it
+	var owners []*joined
+	for _, owner := range ownersOf(hub) {
+		if j := members.member(owner); j != nil { // else it has left, or not joined yet: then its pods bring it
+			owners = append(owners, j)
 		}
-		there, err := c.member(j.member).Get(ctx, namespace, name)
-		if apierrors.IsNotFound(err) || err == nil && (!isGlobal(there) || !c.alwaysWritten && c.sameData(there, host)) {
+	}
+	return c.followIn(ctx, owners, hub, found, namespace, name)
+}
+
+// followIn brings the change to some members.
+func (c copied[T]) followIn(ctx context.Context, members []*joined, hub T, found bool, namespace, name string) error {
+	for _, j := range members {
+		kind := c.member(j.member)
+		there, err := kind.Get(ctx, namespace, name)
+		if apierrors.IsNotFound(err) {
 			continue
 		}
+		verb := "read"
 		if err == nil {
-			c.fill(there, host)
-			_, err = c.member(j.member).Update(ctx, there)
+			switch c.decideChanged(hub, found, there) {
+			case copyDelete:
+				verb, err = "delete", client404(kind.Delete(ctx, namespace, name, metav1.DeleteOptions{}))
+			case copyWrite:
+				c.fill(there, hub)
+				verb = "write"
+				_, err = kind.Update(ctx, there)
+			}
 		}
 		if err != nil {
-			return fmt.Errorf("write %s %s in member %s: %w", c.what, key, owner, err)
+			return fmt.Errorf("%s %s %s/%s in member %s: %w", verb, c.what, namespace, name, j.member.name, err)
 		}
 	}
 	return nil
 }
 
-// remove deletes the copies of an object that the host has no more, but for those of
-// the object with a uid: "" is none's.
-func (c copied[T]) remove(ctx context.Context, members *leaves, namespace, name string, but types.UID) error {
-	for _, j := range members.everyMember() {
-		there, err := c.member(j.member).Get(ctx, namespace, name)
-		if err == nil && isGlobal(there) && (but == "" || !isCopyOf(there, but)) {
-			err = c.member(j.member).Delete(ctx, namespace, name, metav1.DeleteOptions{})
-		}
-		if err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("delete %s %s/%s in member %s: %w", c.what, namespace, name, j.member.name, err)
-		}
+// copyAction is what is to be done for a member's copy of an object of the hub.
+type copyAction string
+
+const (
+	copyKeep   copyAction = "leave the copy"
+	copyCreate copyAction = "create the copy"
+	copyWrite  copyAction = "write the copy"
+	copyDelete copyAction = "delete the copy"
+	copyWait   copyAction = "wait until the copy of the one before is gone"
+)
+
+// decideChanged decides after a change on the hub for what a member has of that name;
+// without found, the hub has the object no more.
+func (c copied[T]) decideChanged(hub T, found bool, member T) copyAction {
+	switch {
+	case !isGlobal(member):
+		return copyKeep // it is the member's own
+	case !found:
+		return copyDelete
+	case c.fill != nil && (c.alwaysWritten || !c.sameData(member, hub)):
+		return copyWrite
+	case c.fill == nil && !isCopyOf(member, hub.GetUID()):
+		return copyDelete // the hub's was deleted and made again
 	}
-	return nil
+	return copyKeep
+}
+
+// decideNeeded decides for an object that a pod needs; without found, the member has none
+// of that name.
+func (c copied[T]) decideNeeded(hub, member T, found bool) copyAction {
+	switch {
+	case !found:
+		return copyCreate
+	case !c.alwaysWritten && !isCopyOf(member, hub.GetUID()):
+		return copyWait
+	}
+	return copyKeep
 }
 
 // sweep looks at each copy that a member has of what the host may have taken away or

@@ -143,11 +143,13 @@ func (c copied[T]) bring(ctx context.Context, m *member, namespace, name string)
 		}
 	}
 	there, err := c.member(m).Get(ctx, namespace, name)
-	switch {
-	case err == nil && !c.alwaysWritten && !isCopyOf(there, host.GetUID()):
-		return fmt.Errorf("%s %s/%s in member %s is of the one before: %w", c.what, namespace, name, m.name, errNotYet)
-	case apierrors.IsNotFound(err):
-		_, err = c.member(m).Create(ctx, c.made(host, namespace, name))
+	if err == nil || apierrors.IsNotFound(err) {
+		switch c.decideNeeded(host, there, err == nil) {
+		case copyWait:
+			return fmt.Errorf("%s %s/%s in member %s is of the one before: %w", c.what, namespace, name, m.name, errNotYet)
+		case copyCreate:
+			_, err = c.member(m).Create(ctx, c.made(host, namespace, name))
+		}
 	}
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("bring %s %s/%s to member %s: %w", c.what, namespace, name, m.name, err)

@@ -25,6 +25,7 @@ type podWorld struct {
 	uids      int  // of members' pods
 	stopped   bool
 	queued    podQueues
+	r         *rand.Rand // nil: down first
 	log       []string
 	wrong     []string // what must never be done
 }
@@ -80,16 +81,17 @@ func (w *podWorld) removeHub() {
 }
 
 // settle does what follows until nothing is queued, as the manager does; false where that
-// does not end.
+// does not end. Both queues have workers of their own: which is first is drawn where there
+// is something to draw with.
 func (w *podWorld) settle() bool {
 	for range 20 {
 		q := w.queued
-		w.queued = podQueues{}
 		switch {
-		case q.down:
-			w.queued.up = q.up
+		case q.down && (w.r == nil || !q.up || w.r.IntN(2) == 0):
+			w.queued.down = false
 			w.do("down", w.pair().down(&w.o))
 		case q.up:
+			w.queued.up = false
 			p := w.pair()
 			w.do("up", p.up(&w.o))
 			if p.hasFinished(&w.o) {
@@ -331,6 +333,7 @@ func TestPodsConverge(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		guard, put := []string{GuardNone, GuardUID}[r.IntN(2)], []string{Always, Changed}[r.IntN(2)]
 		w := drawPods(r, guard, put)
+		w.r = r
 		story := []string{fmt.Sprint(guard, " ", put), w.String()}
 		if w.finished == nil {
 			w.restart()

@@ -81,15 +81,6 @@ func claimOf(o any) ([]string, error) {
 	return nil, nil
 }
 
-func isGlobal(o metav1.Object) bool { return o.GetLabels()[api.LabelGlobal] == "true" }
-
-// isCopyOf tells whether a member's copy was made of the very object of the host; those
-// that do not say so are.
-func isCopyOf(there metav1.Object, host types.UID) bool {
-	of := there.GetAnnotations()[api.AnnotationHostUID]
-	return of == "" || of == string(host)
-}
-
 // claimGone lets the volumes of a claim of the tree go that is there no more.
 func (c *storageController) claimGone(o any) {
 	claim, ok := loop.Last[*corev1.PersistentVolumeClaim](o)
@@ -126,31 +117,27 @@ func (c *storageController) reconcile(ctx context.Context, key string) error {
 // claimUp tells the host what became of a claim, once it is bound in the member: its
 // volume first, since a claim whose volume is not there counts as lost.
 func (c *storageController) claimUp(ctx context.Context, key string) error {
-	there := cached[*corev1.PersistentVolumeClaim](c.member.claims, key)
-	if there == nil || !isGlobal(there) || there.Status.Phase != corev1.ClaimBound || there.Spec.VolumeName == "" {
+	member := cached[*corev1.PersistentVolumeClaim](c.member.claims, key)
+	if !isBoundCopy(member) {
 		return nil
 	}
-	host, err := c.hostClaim(ctx, key)
+	hub, err := c.hubClaim(ctx, key)
 	if err != nil {
 		return client404(err)
 	}
-	if host.DeletionTimestamp != nil || host.Spec.VolumeName != "" && host.Spec.VolumeName != there.Spec.VolumeName {
-		return nil // it ends, or another member's volume is the claim's
-	}
-	if c.tree.o.StatusGuard == GuardUID && !isCopyOf(there, host.UID) {
+	volume := cached[*corev1.PersistentVolume](c.member.volumes, member.Spec.VolumeName)
+	action := decideClaim(hub, member, volume, &c.tree.o)
+	if action == claimKeep {
 		return nil
 	}
-	if ok, err := c.makeVolume(ctx, there.Spec.VolumeName, host); err != nil || !ok {
+	if err := c.makeVolume(ctx, volume, hub); err != nil || action == claimGiveVolume {
 		return err
 	}
-	if c.tree.o.StatusPut == Changed && host.Spec.VolumeName != "" && claimSum(host) == claimSum(there) {
-		return nil
-	}
-	return c.writeClaim(ctx, host, there)
+	return c.writeClaim(ctx, hub, member)
 }
 
-// hostClaim reads a claim of the host.
-func (c *storageController) hostClaim(ctx context.Context, key string) (*corev1.PersistentVolumeClaim, error) {
+// hubClaim reads a claim of the hub.
+func (c *storageController) hubClaim(ctx context.Context, key string) (*corev1.PersistentVolumeClaim, error) {
 	if c.tree.o.Dependents == DependentsCached {
 		if claim := cached[*corev1.PersistentVolumeClaim](c.tree.hub.claims, key); claim != nil {
 			return claim, nil
@@ -184,79 +171,43 @@ func (c *storageController) writeClaim(ctx context.Context, host, there *corev1.
 	return nil
 }
 
-// claimSum is a digest of a claim's status, which says nothing of times.
-func claimSum(c *corev1.PersistentVolumeClaim) string {
-	raw, err := (&corev1.PersistentVolumeClaimStatus{Phase: c.Status.Phase, AccessModes: c.Status.AccessModes, Capacity: c.Status.Capacity}).Marshal()
-	return api.Sum(raw, err)
-}
-
-// makeVolume gives the host the volume of a claim unless it has it; false where the
-// member's own is not known yet: its event is on its way.
-func (c *storageController) makeVolume(ctx context.Context, name string, host *corev1.PersistentVolumeClaim) (bool, error) {
-	there := cached[*corev1.PersistentVolume](c.member.volumes, name)
-	if there == nil {
-		return false, nil
-	}
+// makeVolume gives the hub the volume of a claim unless it has it.
+func (c *storageController) makeVolume(ctx context.Context, volume *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) error {
 	if c.tree.o.Dependents == DependentsCached {
-		if has(c.tree.hub.volumes, name) {
-			return true, nil
-		}
-	} else if _, err := c.tree.hub.client.Volumes.Get(ctx, "", name); err == nil || !apierrors.IsNotFound(err) {
-		return err == nil, err
-	}
-	_, err := c.tree.hub.client.Volumes.Create(ctx, c.volumeFor(there, host))
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return false, fmt.Errorf("make volume %s on the host: %w", name, err)
-	}
-	return true, nil
-}
-
-// volumeFor is a member's volume as the host gets it.
-func (c *storageController) volumeFor(v *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
-	out := &corev1.PersistentVolume{Spec: *v.Spec.DeepCopy()}
-	out.Name, out.Annotations = v.Name, map[string]string{api.AnnotationOwners: c.member.name}
-	if by := v.Annotations[annotationProvisionedBy]; by != "" {
-		out.Annotations[annotationProvisionedBy] = by // so that the host leaves reclaiming to it
-	}
-	out.Spec.ClaimRef = &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID}
-	if !c.member.standsForNodes() {
-		out.Spec.NodeAffinity = nil // it is about nodes that the host does not know
-	}
-	return out
-}
-
-// volumeUp follows a volume of the member: that of a claim of the tree comes to the
-// host, and one that is gone goes there too. A volume whose claim has gone is deleted
-// as a provisioner would: simulated members have none that hears of it.
-func (c *storageController) volumeUp(ctx context.Context, name string) error {
-	v := cached[*corev1.PersistentVolume](c.member.volumes, name)
-	owned := c.ownsAtHub(name)
-	if v == nil {
-		if !owned {
+		if has(c.tree.hub.volumes, volume.Name) {
 			return nil
 		}
-		return wrapGone(c.tree.hub.client.Volumes.Delete(ctx, "", name, metav1.DeleteOptions{}), "delete volume %s on the host", name)
+	} else if _, err := c.tree.hub.client.Volumes.Get(ctx, "", volume.Name); err == nil || !apierrors.IsNotFound(err) {
+		return err
 	}
-	if v.Spec.ClaimRef == nil {
-		return nil
+	_, err := c.tree.hub.client.Volumes.Create(ctx, hubVolume(c.member.name, volume, claim, c.member.standsForNodes()))
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("make volume %s on the host: %w", volume.Name, err)
 	}
-	key := v.Spec.ClaimRef.Namespace + "/" + v.Spec.ClaimRef.Name
-	if claim := cached[*corev1.PersistentVolumeClaim](c.member.claims, key); claim != nil && claim.UID == v.Spec.ClaimRef.UID {
-		return c.claimUp(ctx, key)
-	}
-	c.mu.Lock()
-	released := c.released[v.Spec.ClaimRef.UID]
-	c.mu.Unlock()
-	if v.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete || v.DeletionTimestamp != nil || !released && !owned {
-		return nil
-	}
-	return wrapGone(c.member.client.Volumes.Delete(ctx, "", name, metav1.DeleteOptions{}), "delete volume %s in member %s", name, c.member.name)
+	return nil
 }
 
-// ownsAtHub tells whether the hub has a volume that came from this member.
-func (c *storageController) ownsAtHub(name string) bool {
-	v := cached[*corev1.PersistentVolume](c.tree.hub.volumes, name)
-	return v != nil && slices.Contains(ownersOf(v), c.member.name)
+// volumeUp follows a volume of the member.
+func (c *storageController) volumeUp(ctx context.Context, name string) error {
+	p := volumePair{
+		member: cached[*corev1.PersistentVolume](c.member.volumes, name),
+		owned:  isOwner(cached[*corev1.PersistentVolume](c.tree.hub.volumes, name), c.member.name),
+	}
+	if p.member != nil && p.member.Spec.ClaimRef != nil {
+		p.claim = cached[*corev1.PersistentVolumeClaim](c.member.claims, claimKey(p.member))
+		c.mu.Lock()
+		p.released = c.released[p.member.Spec.ClaimRef.UID]
+		c.mu.Unlock()
+	}
+	switch p.decide() {
+	case volumeDeleteOnHub:
+		return wrapGone(c.tree.hub.client.Volumes.Delete(ctx, "", name, metav1.DeleteOptions{}), "delete volume %s on the host", name)
+	case volumeClaimUp:
+		return c.claimUp(ctx, claimKey(p.member))
+	case volumeDelete:
+		return wrapGone(c.member.client.Volumes.Delete(ctx, "", name, metav1.DeleteOptions{}), "delete volume %s in member %s", name, c.member.name)
+	}
+	return nil
 }
 
 // wrapGone says what failed, unless the object is gone already.
