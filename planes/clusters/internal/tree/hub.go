@@ -77,8 +77,13 @@ func (h *hub) isExported(key string) bool {
 }
 
 // slicesOf are the slices of a service, by name.
-func (h *hub) slicesOf(key string) (out []*discoveryv1.EndpointSlice) {
-	all, _ := h.slices.GetIndexer().ByIndex(byService, key)
+func (h *hub) slicesOf(service string) []*discoveryv1.EndpointSlice {
+	return slicesOf(h.slices, service)
+}
+
+// slicesOf are those of a service that a cache has, by name.
+func slicesOf(informer cache.SharedIndexInformer, service string) (out []*discoveryv1.EndpointSlice) {
+	all, _ := informer.GetIndexer().ByIndex(byService, service)
 	for _, o := range all {
 		out = append(out, o.(*discoveryv1.EndpointSlice))
 	}

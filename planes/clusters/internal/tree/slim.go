@@ -9,6 +9,7 @@ import (
 	"unique"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -147,6 +148,15 @@ func slimObject(o any) (any, error) {
 		m.SetManagedFields(nil)
 	}
 	return o, nil
+}
+
+// slimCopy keeps of a member's slice of which service it is.
+func slimCopy(o any) (any, error) {
+	s, ok := o.(*discoveryv1.EndpointSlice)
+	if !ok {
+		return o, nil
+	}
+	return &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Name: s.Name, Namespace: s.Namespace, UID: s.UID, ResourceVersion: s.ResourceVersion, Labels: s.Labels}}, nil
 }
 
 // kernel is of metadata what caches and calls need.

@@ -4,8 +4,8 @@
 //
 // The code calls the host the hub. What follows from an object on the hub and its copy
 // in a member is decided by functions without a clock, a server or a cache (pods.go,
-// nodes.go, storage.go); controllers look into the caches of both sides, let them decide,
-// and do it.
+// nodes.go, storage.go, services.go); controllers look into the caches of both sides, let
+// them decide, and do it.
 //
 // Defaults are Kosmos' semantics with what they cost, flaws included; what is better
 // has an option (Improved). docs/reproducing-kosmos.md says what is left out.

@@ -1,0 +1,72 @@
+package tree
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/windtunnel/windtunnel/internal/subject/kit/loop"
+	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
+)
+
+// ofMarks handles that an export or import is made, begins to end, or is gone. What else
+// is written into them is the tree's own.
+func ofMarks(f func(key string)) cache.ResourceEventHandlerFuncs {
+	each := func(o any) {
+		if key, ok := loop.Key(o); ok {
+			f(key)
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{AddFunc: each, DeleteFunc: each, UpdateFunc: func(old, o any) {
+		was, is := old.(*api.Mark), o.(*api.Mark)
+		if was.UID != is.UID || (was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil) {
+			each(o)
+		}
+	}}
+}
+
+// keepFinalizer gives an export or import its finalizer, or takes it off.
+func (t *tree) keepFinalizer(ctx context.Context, k api.Kind[*api.Mark], o *api.Mark) error {
+	change := finalizerChange(o, t.o.ImportEnd)
+	if change == nil {
+		return nil
+	}
+	if _, err := changeMark(ctx, k, o, change); client404(err) != nil {
+		return fmt.Errorf("finalizer of %s/%s: %w", o.Namespace, o.Name, err)
+	}
+	return nil
+}
+
+// changeMark writes a change of an export or import; of its latest state where the cache
+// has an older one.
+func changeMark(ctx context.Context, k api.Kind[*api.Mark], o *api.Mark, change markChange) (*api.Mark, error) {
+	next := o.DeepCopyObject().(*api.Mark)
+	change(next)
+	out, err := k.Update(ctx, next)
+	if !apierrors.IsConflict(err) {
+		return out, err
+	}
+	if next, err = k.Get(ctx, o.Namespace, o.Name); err != nil {
+		return nil, err
+	}
+	change(next)
+	return k.Update(ctx, next)
+}
+
+// tell writes an event.
+func (t *tree) tell(ctx context.Context, c *api.Client, key, kind string) error {
+	namespace, name := cutKey(key)
+	now := metav1.NewTime(t.now())
+	e := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("%s.%x", name, now.UnixNano())}}
+	e.InvolvedObject = corev1.ObjectReference{Kind: kind, APIVersion: api.GroupServices + "/" + api.Version, Namespace: namespace, Name: name}
+	e.Type, e.Reason, e.Message = corev1.EventTypeNormal, "Synced", "slices are as they should be"
+	e.FirstTimestamp, e.LastTimestamp, e.Count, e.Source = now, now, 1, corev1.EventSource{Component: "tree-manager"}
+	if _, err := c.Events.Create(ctx, e); err != nil {
+		return fmt.Errorf("event on %s %s: %w", kind, key, err)
+	}
+	return nil
+}
