@@ -247,12 +247,12 @@ func TestToken(t *testing.T) {
 		return err == nil
 	})
 	r.run(1)
-	far := r.members[0].CoreV1()
-	s, err := far.Secrets("default").Get(ctx, "builder"+api.SuffixToken, metav1.GetOptions{})
+	member := r.members[0].CoreV1()
+	s, err := member.Secrets("default").Get(ctx, "builder"+api.SuffixToken, metav1.GetOptions{})
 	if err != nil || string(s.Data[corev1.ServiceAccountTokenKey]) != "token" {
 		t.Errorf("%v: %v", err, s)
 	}
-	c, err := far.ConfigMaps("default").Get(ctx, api.NameHostCA, metav1.GetOptions{})
+	c, err := member.ConfigMaps("default").Get(ctx, api.NameHostCA, metav1.GetOptions{})
 	if err != nil || c.Data["ca.crt"] != "host" {
 		t.Errorf("%v: %v", err, c)
 	}

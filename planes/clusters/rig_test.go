@@ -39,13 +39,13 @@ type rig struct {
 	endpoint endpoint.Endpoint
 	host     kubernetes.Interface
 	hosting  *hollow.Cluster // what host speaks to
-	members  []*far
+	members  []*member
 	folder   string // of kubeconfigs
 	watch    http.Handler
 }
 
-// far is a member.
-type far struct {
+// member is a cluster that joins the tree.
+type member struct {
 	name    string
 	cluster *hollow.Cluster
 	kubernetes.Interface
@@ -69,9 +69,9 @@ func newRig(t *testing.T, s shape) *rig {
 	r.hosting, r.endpoint = c, c.Endpoint()
 	r.host = kubernetes.NewForConfigOrDie(r.endpoint.Config("test"))
 	r.node(r.host, "ordinary", nil)
-	far := r.server(hollow.Models{Binder: true, Stages: []string{"fast", "volumes"}})
+	joining := r.server(hollow.Models{Binder: true, Stages: []string{"fast", "volumes"}})
 	for i := range s.members {
-		r.member(far, fmt.Sprintf("m%d", i), s.nodes)
+		r.member(joining, fmt.Sprintf("m%d", i), s.nodes)
 	}
 	if !s.unjoined {
 		r.join(s)
@@ -96,7 +96,7 @@ func (r *rig) member(s *hollow.Server, name string, nodes int) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	m := &far{name: name, cluster: c, Interface: kubernetes.NewForConfigOrDie(c.Endpoint().Config("test"))}
+	m := &member{name: name, cluster: c, Interface: kubernetes.NewForConfigOrDie(c.Endpoint().Config("test"))}
 	for i := range nodes {
 		r.node(m, fmt.Sprintf("%s-n%d", name, i), map[string]string{"zone": fmt.Sprint("z", i%2)})
 	}

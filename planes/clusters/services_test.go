@@ -49,12 +49,12 @@ func (r *rig) exports() dynamic.ResourceInterface {
 	return marks(r.endpoint.Config("test"), api.ResourceExports)
 }
 
-func (f *far) imports() dynamic.ResourceInterface {
+func (f *member) imports() dynamic.ResourceInterface {
 	return marks(f.cluster.Endpoint().Config("test"), api.ResourceImports)
 }
 
 // exchange exports a service and lets a member import it.
-func (r *rig) exchange(name string, to *far) {
+func (r *rig) exchange(name string, to *member) {
 	r.t.Helper()
 	r.mark(r.endpoint.Config("test"), api.ResourceExports, "ServiceExport", name)
 	r.mark(to.cluster.Endpoint().Config("test"), api.ResourceImports, "ServiceImport", name)
@@ -118,18 +118,18 @@ func TestServices(t *testing.T) {
 			r.joined(m)
 			r.service("web", count)
 			r.mark(r.endpoint.Config("test"), api.ResourceExports, "ServiceExport", "web")
-			for _, far := range r.members[:importing] {
-				r.mark(far.cluster.Endpoint().Config("test"), api.ResourceImports, "ServiceImport", "web")
+			for _, member := range r.members[:importing] {
+				r.mark(member.cluster.Endpoint().Config("test"), api.ResourceImports, "ServiceImport", "web")
 			}
-			has := func(far *far, i int, address string) bool {
-				s, err := far.DiscoveryV1().EndpointSlices("default").Get(t.Context(), fmt.Sprint("web-", i), metav1.GetOptions{})
-				_, err2 := far.CoreV1().Services("default").Get(t.Context(), "web", metav1.GetOptions{})
+			has := func(member *member, i int, address string) bool {
+				s, err := member.DiscoveryV1().EndpointSlices("default").Get(t.Context(), fmt.Sprint("web-", i), metav1.GetOptions{})
+				_, err2 := member.CoreV1().Services("default").Get(t.Context(), "web", metav1.GetOptions{})
 				return err == nil && err2 == nil && s.Endpoints[0].Addresses[0] == address
 			}
-			for _, far := range r.members[:importing] {
+			for _, member := range r.members[:importing] {
 				repotest.Eventually(t, "it has all slices", func() bool {
 					for i := range count {
-						if !has(far, i, fmt.Sprintf("192.0.2.%d", i)) {
+						if !has(member, i, fmt.Sprintf("192.0.2.%d", i)) {
 							return false
 						}
 					}
@@ -152,8 +152,8 @@ func TestServices(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, far := range r.members[:importing] {
-				repotest.Eventually(t, "it follows", func() bool { return has(far, 1, "192.0.2.200") })
+			for _, member := range r.members[:importing] {
+				repotest.Eventually(t, "it follows", func() bool { return has(member, 1, "192.0.2.200") })
 			}
 			repotest.Eventually(t, "it rests again", m.idle)
 			if got := calls() - before; got != want {
@@ -179,7 +179,7 @@ func TestServicesEnd(t *testing.T) {
 				t.Run(fmt.Sprintf("%s/%s/missed=%t", way, end, missed), func(t *testing.T) {
 					t.Parallel()
 					r := newRig(t, shape{members: 1, nodes: 1, mode: api.LeafAll})
-					far, change := r.members[0], func(o *tree.Options) {
+					member, change := r.members[0], func(o *tree.Options) {
 						calm(o)
 						o.Import, o.ImportEnd, o.Retry = way, end, tree.RetryGrows
 					}
@@ -188,21 +188,21 @@ func TestServicesEnd(t *testing.T) {
 					var all []string
 					for _, name := range []string{"export", "import", "service", "slice"} {
 						r.service(name, 2)
-						r.exchange(name, far)
+						r.exchange(name, member)
 						all = append(all, service(name)...)
 					}
-					repotest.Eventually(t, "the member has all", func() bool { return slices.Equal(r.services(far), all) && m.idle() })
+					repotest.Eventually(t, "the member has all", func() bool { return slices.Equal(r.services(member), all) && m.idle() })
 					r.agree()
 					if missed {
 						m.stop()
 					}
-					r.endServices(far)
+					r.endServices(member)
 					if missed {
 						m = r.manage(change)
 						r.joined(m)
 					}
 					r.service("late", 1) // whatever was deleted before is seen when it comes
-					r.exchange("late", far)
+					r.exchange("late", member)
 					want := append(service("late")[:2], "slice", "slice-0")
 					if end == tree.ImportEndOwn {
 						want = append(append(want, service("export")...), service("service")...)
@@ -213,7 +213,7 @@ func TestServicesEnd(t *testing.T) {
 					slices.Sort(want)
 					var got []string
 					repotest.Eventually(t, "the member has what it is to have", func() bool {
-						got = r.services(far)
+						got = r.services(member)
 						return slices.Equal(got, want) && m.idle()
 					}, func() any { return fmt.Sprint(got, ", want ", want) })
 					left := len(want) - 4 // beside the late ones, slice and slice-0
@@ -223,7 +223,7 @@ func TestServicesEnd(t *testing.T) {
 						first = all
 						return n == left && (n == 0 || all[0].How == "services")
 					}, func() any { return first })
-					r.marksEnded(far, end, way)
+					r.marksEnded(member, end, way)
 				})
 			}
 		}
@@ -231,7 +231,7 @@ func TestServicesEnd(t *testing.T) {
 }
 
 // endServices deletes of each of four services what it is named after.
-func (r *rig) endServices(importing *far) {
+func (r *rig) endServices(importing *member) {
 	r.t.Helper()
 	ctx, now := r.t.Context(), metav1.DeleteOptions{}
 	for what, err := range map[string]error{
@@ -248,7 +248,7 @@ func (r *rig) endServices(importing *far) {
 
 // marksEnded waits until exports and imports that were deleted are gone, and holds that
 // their marks are.
-func (r *rig) marksEnded(importing *far, end, way string) {
+func (r *rig) marksEnded(importing *member, end, way string) {
 	r.t.Helper()
 	ctx := r.t.Context()
 	repotest.Eventually(r.t, "they are gone", func() bool {
@@ -281,21 +281,21 @@ func TestHalfTakenBack(t *testing.T) {
 		t.Run(end, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, shape{members: 1, nodes: 1, mode: api.LeafAll})
-			far, ctx := r.members[0], t.Context()
+			member, ctx := r.members[0], t.Context()
 			change := func(o *tree.Options) { calm(o); o.Import, o.ImportEnd = tree.ImportMCS, end }
 			m := r.manage(change)
 			r.joined(m)
 			for _, name := range []string{"service", "slices"} {
 				r.service(name, 1)
-				r.exchange(name, far)
+				r.exchange(name, member)
 			}
-			repotest.Eventually(t, "the member has all", func() bool { return len(r.services(far)) == 4 && m.idle() })
+			repotest.Eventually(t, "the member has all", func() bool { return len(r.services(member)) == 4 && m.idle() })
 			m.stop()
 			for _, err := range []error{
-				far.imports().Delete(ctx, "service", metav1.DeleteOptions{}),
-				far.imports().Delete(ctx, "slices", metav1.DeleteOptions{}),
-				far.DiscoveryV1().EndpointSlices("default").Delete(ctx, "service-0", metav1.DeleteOptions{}),
-				far.CoreV1().Services("default").Delete(ctx, "slices", metav1.DeleteOptions{}),
+				member.imports().Delete(ctx, "service", metav1.DeleteOptions{}),
+				member.imports().Delete(ctx, "slices", metav1.DeleteOptions{}),
+				member.DiscoveryV1().EndpointSlices("default").Delete(ctx, "service-0", metav1.DeleteOptions{}),
+				member.CoreV1().Services("default").Delete(ctx, "slices", metav1.DeleteOptions{}),
 			} {
 				if err != nil {
 					t.Fatal(err)
@@ -305,7 +305,7 @@ func TestHalfTakenBack(t *testing.T) {
 			r.joined(m)
 			var got []string
 			repotest.Eventually(t, "the member has what it is to have", func() bool {
-				got = r.services(far)
+				got = r.services(member)
 				return slices.Equal(got, left) && m.idle()
 			}, func() any { return got })
 		})
@@ -318,14 +318,14 @@ func TestServicesComeAgain(t *testing.T) {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, shape{members: 1, nodes: 1, mode: api.LeafAll})
-			far := r.members[0]
+			member := r.members[0]
 			r.joined(r.manage(func(o *tree.Options) { calm(o); improved(o); o.Import = way }))
 			r.service("web", 2)
-			r.exchange("web", far)
+			r.exchange("web", member)
 			all := []string{"web", "web-0", "web-1"}
 			has := func(want []string) {
 				t.Helper()
-				repotest.Eventually(t, fmt.Sprint("the member has ", want), func() bool { return slices.Equal(r.services(far), want) })
+				repotest.Eventually(t, fmt.Sprint("the member has ", want), func() bool { return slices.Equal(r.services(member), want) })
 			}
 			has(all)
 			s, err := r.host.CoreV1().Services("default").Get(t.Context(), "web", metav1.GetOptions{})
@@ -422,30 +422,30 @@ func TestServiceOfSomebodyElse(t *testing.T) {
 			t.Run(way+"/"+end, func(t *testing.T) {
 				t.Parallel()
 				r := newRig(t, shape{members: 1, nodes: 1, mode: api.LeafAll})
-				far, ctx := r.members[0], t.Context()
+				member, ctx := r.members[0], t.Context()
 				m := r.manage(func(o *tree.Options) { calm(o); o.Import, o.ImportEnd, o.Retry = way, end, tree.RetryGrows })
 				r.joined(m)
 				own := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 8080}}}}
-				_, err := far.CoreV1().Services("default").Create(ctx, own, metav1.CreateOptions{})
+				_, err := member.CoreV1().Services("default").Create(ctx, own, metav1.CreateOptions{})
 				slice := &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4}
 				slice.Name, slice.Labels = "web-0", map[string]string{discoveryv1.LabelServiceName: "web"}
 				if err == nil && end == tree.ImportEndAll {
-					_, err = far.DiscoveryV1().EndpointSlices("default").Create(ctx, slice, metav1.CreateOptions{})
+					_, err = member.DiscoveryV1().EndpointSlices("default").Create(ctx, slice, metav1.CreateOptions{})
 				}
 				if err != nil {
 					t.Fatal(err)
 				}
 				r.service("web", 1)
-				r.exchange("web", far)
+				r.exchange("web", member)
 				if end == tree.ImportEndOwn {
 					repotest.Eventually(t, "it is written over", func() bool {
-						s, err := far.CoreV1().Services("default").Get(ctx, "web", metav1.GetOptions{})
-						return err == nil && s.Labels[api.LabelGlobal] == "true" && len(r.services(far)) == 2
+						s, err := member.CoreV1().Services("default").Get(ctx, "web", metav1.GetOptions{})
+						return err == nil && s.Labels[api.LabelGlobal] == "true" && len(r.services(member)) == 2
 					})
 					r.agree()
 					// An import that goes before it has the finalizer leaves what came with it, as with Kosmos.
 					repotest.Eventually(t, "the import is held", func() bool {
-						i, err := far.imports().Get(ctx, "web", metav1.GetOptions{})
+						i, err := member.imports().Get(ctx, "web", metav1.GetOptions{})
 						return err == nil && slices.Contains(i.GetFinalizers(), api.FinalizerServices)
 					})
 				} else {
@@ -457,11 +457,11 @@ func TestServiceOfSomebodyElse(t *testing.T) {
 						return n == 2
 					}, func() any { return first })
 				}
-				if err := far.imports().Delete(ctx, "web", metav1.DeleteOptions{}); err != nil {
+				if err := member.imports().Delete(ctx, "web", metav1.DeleteOptions{}); err != nil {
 					t.Fatal(err)
 				}
 				repotest.Eventually(t, "the import is gone", func() bool {
-					_, err := far.imports().Get(ctx, "web", metav1.GetOptions{})
+					_, err := member.imports().Get(ctx, "web", metav1.GetOptions{})
 					return apierrors.IsNotFound(err) && m.idle()
 				})
 				r.agree()
@@ -469,7 +469,7 @@ func TestServiceOfSomebodyElse(t *testing.T) {
 				if end == tree.ImportEndOwn {
 					want = nil
 				}
-				if got := r.services(far); !slices.Equal(got, want) {
+				if got := r.services(member); !slices.Equal(got, want) {
 					t.Errorf("the member has %v, want %v", got, want)
 				}
 			})
@@ -504,7 +504,7 @@ func TestTooManyAddresses(t *testing.T) {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, shape{members: 1, nodes: 1, mode: api.LeafAll})
-			far, said := r.members[0], &lines{}
+			member, said := r.members[0], &lines{}
 			m := r.manage(func(o *tree.Options) {
 				calm(o)
 				o.Import, o.Retry, o.Log = way, tree.RetryGrows, slog.New(slog.NewTextHandler(said, nil))
@@ -521,8 +521,8 @@ func TestTooManyAddresses(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			r.exchange("web", far)
-			repotest.Eventually(t, "all slices are there", func() bool { return len(r.services(far)) == 1+count }) // what does not fit is their list
+			r.exchange("web", member)
+			repotest.Eventually(t, "all slices are there", func() bool { return len(r.services(member)) == 1+count }) // what does not fit is their list
 			r.agree()
 			failed := func() float64 { return value(t, m.registry, "tree_failures_total", "part=imports") }
 			const message = "metadata.annotations: Too long: may not be more than 262144 bytes"

@@ -55,7 +55,7 @@ func (c *importController) takeService(ctx context.Context, service string) erro
 	return nil
 }
 
-// takeOldSlices deletes the member's slices of a service that the host has no more.
+// takeOldSlices deletes the member's slices of a service that the hub has no more.
 func (c *importController) takeOldSlices(ctx context.Context, service string) error {
 	if c.member.slices == nil {
 		return nil

@@ -22,7 +22,7 @@ const (
 	prefixVolume    = "PersistentVolume "
 )
 
-// ofOwned handles the events of objects of the host that members have copies of.
+// ofOwned handles the events of objects of the hub that members have copies of.
 func ofOwned(f func(any)) cache.ResourceEventHandlerFuncs {
 	owned := func(o any) {
 		if m, ok := loop.Last[metav1.Object](o); ok && len(ownersOf(m)) > 0 {
@@ -166,8 +166,8 @@ func (c copied[T]) decideNeeded(hub, member T, found bool) copyAction {
 	return copyKeep
 }
 
-// sweep looks at each copy that a member has of what the host may have taken away or
-// changed while nobody watched, or while the member joined. Kosmos hears of the host's
+// sweep looks at each copy that a member has of what the hub may have taken away or
+// changed while nobody watched, or while the member joined. Kosmos hears of the hub's
 // deletions alone.
 func (c copied[T]) sweep(m *member, enqueue func(any)) {
 	for _, o := range c.members(m).GetIndexer().List() {
@@ -183,7 +183,7 @@ func (c copied[T]) sweep(m *member, enqueue func(any)) {
 	}
 }
 
-// volumeMade looks again at a volume that the host got while its member lost it.
+// volumeMade looks again at a volume that the hub got while its member lost it.
 func (c *copyController) volumeMade(o any) {
 	c.eachOwner(o, func(j *joined, v *corev1.PersistentVolume) {
 		if !has(j.member.volumes, v.Name) {
@@ -192,7 +192,7 @@ func (c *copyController) volumeMade(o any) {
 	})
 }
 
-// volumeGone lets the member's volume go that somebody took from the host.
+// volumeGone lets the member's volume go that somebody took from the hub.
 func (c *copyController) volumeGone(o any) {
 	c.eachOwner(o, func(j *joined, v *corev1.PersistentVolume) {
 		if has(j.member.volumes, v.Name) {
@@ -201,7 +201,7 @@ func (c *copyController) volumeGone(o any) {
 	})
 }
 
-// eachOwner calls f with the member that a volume of the host came from, if it has joined.
+// eachOwner calls f with the member that a volume of the hub came from, if it has joined.
 func (c *copyController) eachOwner(o any, f func(*joined, *corev1.PersistentVolume)) {
 	v, ok := loop.Last[*corev1.PersistentVolume](o)
 	if !ok {
@@ -214,7 +214,7 @@ func (c *copyController) eachOwner(o any, f func(*joined, *corev1.PersistentVolu
 	}
 }
 
-// removeVolume deletes a member's volume, MEMBER/NAME, that the host has no more.
+// removeVolume deletes a member's volume, MEMBER/NAME, that the hub has no more.
 func (c *copyController) removeVolume(ctx context.Context, key string) error {
 	owner, name := cutKey(key)
 	j := c.tree.leaves.member(owner)

@@ -32,21 +32,21 @@ func (c *podCreator) create(ctx context.Context, l *leaf, kept *hubPod) (err err
 	defer func() {
 		c.tree.metrics.down.WithLabelValues(result).Observe(c.tree.o.Clock.Now().Sub(begin).Seconds())
 	}()
-	var host *corev1.Pod
+	var hub *corev1.Pod
 	if kept.spec != nil {
-		host = &corev1.Pod{ObjectMeta: kept.meta(), Spec: *kept.spec}
-	} else if host, err = c.tree.hub.client.Pods.Get(ctx, kept.Namespace, kept.Name); err != nil { // it ran before
+		hub = &corev1.Pod{ObjectMeta: kept.meta(), Spec: *kept.spec}
+	} else if hub, err = c.tree.hub.client.Pods.Get(ctx, kept.Namespace, kept.Name); err != nil { // it ran before
 		return client404(err)
 	}
-	p := fit(l, host)
-	c.tree.convert(l, host, p)
+	p := fit(l, hub)
+	c.tree.convert(l, hub, p)
 	if err := c.environment(ctx, p); err != nil {
 		return err
 	}
 	if err := c.namespaces.ensure(ctx, p.Namespace); err != nil {
 		return err
 	}
-	if err := c.dependents(ctx, host, p); err != nil {
+	if err := c.dependents(ctx, hub, p); err != nil {
 		return err
 	}
 	_, err = c.member.client.Pods.Create(ctx, p)
@@ -66,20 +66,20 @@ func (c *podCreator) create(ctx context.Context, l *leaf, kept *hubPod) (err err
 	return fmt.Errorf("make pod %s/%s in member %s: %w", p.Namespace, p.Name, c.member.name, err)
 }
 
-// fit makes of a host's pod the one that its member gets: without what the host alone
-// knows, and without what the host's scheduler was to heed.
-func fit(l *leaf, host *corev1.Pod) *corev1.Pod {
-	p := &corev1.Pod{Spec: *host.Spec.DeepCopy()}
-	p.Name, p.Namespace, p.Finalizers = host.Name, host.Namespace, nil
+// fit makes of a hub's pod the one that its member gets: without what the hub alone
+// knows, and without what the hub's scheduler was to heed.
+func fit(l *leaf, hub *corev1.Pod) *corev1.Pod {
+	p := &corev1.Pod{Spec: *hub.Spec.DeepCopy()}
+	p.Name, p.Namespace, p.Finalizers = hub.Name, hub.Namespace, nil
 	p.Labels, p.Annotations = map[string]string{}, map[string]string{}
-	for k, v := range host.Labels {
+	for k, v := range hub.Labels {
 		p.Labels[k] = v
 	}
-	for k, v := range host.Annotations {
+	for k, v := range hub.Annotations {
 		p.Annotations[k] = v
 	}
 	p.Labels[api.LabelPod] = "true"
-	p.Annotations[api.AnnotationHostUID] = string(host.UID)
+	p.Annotations[api.AnnotationHostUID] = string(hub.UID)
 	s := &p.Spec
 	s.NodeName, s.NodeSelector, s.Affinity, s.Tolerations, s.TopologySpreadConstraints = "", nil, nil, nil, nil
 	s.Priority, s.PriorityClassName, s.PreemptionPolicy, s.Overhead, s.RuntimeClassName = nil, "", nil, nil, nil

@@ -29,9 +29,9 @@ const (
 )
 
 // dependents brings to the member what a pod needs: ConfigMaps, claims, Secrets, and in the
-// place of projected tokens a Secret and the host's authority. host is the pod as it is
+// place of projected tokens a Secret and the hub's authority. hub is the pod as it is
 // there, p the one that the member gets.
-func (c *podCreator) dependents(ctx context.Context, host, p *corev1.Pod) error {
+func (c *podCreator) dependents(ctx context.Context, hub, p *corev1.Pod) error {
 	needs := needsOf(p)
 	var wait sync.WaitGroup
 	errs := make([]error, 3)
@@ -48,7 +48,7 @@ func (c *podCreator) dependents(ctx context.Context, host, p *corev1.Pod) error 
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("pod %s/%s: %w", p.Namespace, p.Name, err)
 	}
-	return c.tokens(ctx, host, p)
+	return c.tokens(ctx, hub, p)
 }
 
 // bringAll brings objects one after another, each as often as it takes.
@@ -118,37 +118,37 @@ type copied[T api.Object] struct {
 	members       func(*member) cache.SharedIndexInformer // nil unless dependents are cached
 	copyOf        func(T) T                               // without metadata
 	sameData      func(a, b T) bool
-	fill          func(to, from T) // nil: a change of the host's is not followed
+	fill          func(to, from T) // nil: a change of the hub's is not followed
 	alwaysWritten bool
 }
 
-// bring brings an object to a member: the host's is read, notes its owner, and the
+// bring brings an object to a member: the hub's is read, notes its owner, and the
 // member's is made unless it is there.
 func (c copied[T]) bring(ctx context.Context, m *member, namespace, name string) error {
 	if c.isKnown(m, namespace, name) {
 		return nil
 	}
-	host, err := c.hub.Get(ctx, namespace, name)
+	hub, err := c.hub.Get(ctx, namespace, name)
 	if err != nil {
 		return fmt.Errorf("read %s %s/%s of the host: %w", c.what, namespace, name, err)
 	}
-	owners := ownersOf(host)
+	owners := ownersOf(hub)
 	if !slices.Contains(owners, m.name) || c.alwaysWritten {
 		if !slices.Contains(owners, m.name) {
 			owners = append(owners, m.name)
 		}
-		annotate(host, strings.Join(owners, ","))
-		if host, err = c.hub.Update(ctx, host); err != nil {
+		annotate(hub, strings.Join(owners, ","))
+		if hub, err = c.hub.Update(ctx, hub); err != nil {
 			return fmt.Errorf("note the owner of %s %s/%s: %w", c.what, namespace, name, err)
 		}
 	}
 	there, err := c.member(m).Get(ctx, namespace, name)
 	if err == nil || apierrors.IsNotFound(err) {
-		switch c.decideNeeded(host, there, err == nil) {
+		switch c.decideNeeded(hub, there, err == nil) {
 		case copyWait:
 			return fmt.Errorf("%s %s/%s in member %s is of the one before: %w", c.what, namespace, name, m.name, errNotYet)
 		case copyCreate:
-			_, err = c.member(m).Create(ctx, c.made(host, namespace, name))
+			_, err = c.member(m).Create(ctx, c.made(hub, namespace, name))
 		}
 	}
 	if err != nil && !apierrors.IsAlreadyExists(err) {
@@ -158,15 +158,15 @@ func (c copied[T]) bring(ctx context.Context, m *member, namespace, name string)
 }
 
 // made is a member's copy.
-func (c copied[T]) made(host T, namespace, name string) T {
-	out := c.copyOf(host)
+func (c copied[T]) made(hub T, namespace, name string) T {
+	out := c.copyOf(hub)
 	out.SetNamespace(namespace)
 	out.SetName(name)
 	out.SetLabels(map[string]string{api.LabelGlobal: "true"})
 	return out
 }
 
-// isKnown tells whether caches have both the member's copy and the note at the host's.
+// isKnown tells whether caches have both the member's copy and the note at the hub's.
 func (c copied[T]) isKnown(m *member, namespace, name string) bool {
 	if c.alwaysWritten {
 		return false
@@ -177,7 +177,7 @@ func (c copied[T]) isKnown(m *member, namespace, name string) bool {
 	return ok && has && isCopyOf(there, hub.GetUID()) && slices.Contains(ownersOf(hub), m.name)
 }
 
-// ownersOf are the members that have a copy of an object of the host.
+// ownersOf are the members that have a copy of an object of the hub.
 func ownersOf(o metav1.Object) []string {
 	text := o.GetAnnotations()[api.AnnotationOwners]
 	if text == "" {

@@ -14,7 +14,7 @@ import (
 )
 
 // environment gives the containers of a pod the variables that a kubelet would: those
-// of the host's services, and the values of ConfigMaps and Secrets, which a member
+// of the hub's services, and the values of ConfigMaps and Secrets, which a member
 // might not have.
 func (c *podCreator) environment(ctx context.Context, p *corev1.Pod) error {
 	for i := range p.Spec.Containers {
@@ -111,7 +111,7 @@ func (c *podCreator) resolve(ctx context.Context, namespace string, container *c
 	return nil
 }
 
-// source is a ConfigMap or a Secret of the host.
+// source is a ConfigMap or a Secret of the hub.
 type source struct {
 	configMap *corev1.ConfigMapEnvSource
 	secret    *corev1.SecretEnvSource

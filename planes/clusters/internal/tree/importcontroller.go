@@ -69,7 +69,7 @@ func (c *importController) addImport(service, slice string) {
 	}
 }
 
-// importAgain puts all that the member imports into its queue: slices that the host got
+// importAgain puts all that the member imports into its queue: slices that the hub got
 // after the import was seen and before the member was known would be missing.
 func (c *importController) importAgain() {
 	for _, key := range c.member.imports.GetStore().ListKeys() {

@@ -11,7 +11,7 @@ import (
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
 )
 
-// leaf is a virtual node of the host.
+// leaf is a virtual node of the hub.
 type leaf struct {
 	node   string // its name
 	model  *api.LeafModel
@@ -21,8 +21,8 @@ type leaf struct {
 	agreed atomic.Pointer[versions] // of when both sides were last found to agree; nil before
 }
 
-// versions are those of a leaf at the host and of the one node that it stands for.
-type versions struct{ host, node string }
+// versions are those of a leaf at the hub and of the one node that it stands for.
+type versions struct{ hub, node string }
 
 // leaves are those of all members.
 type leaves struct {

@@ -103,7 +103,7 @@ func (c *nodeController) keepStatuses(ctx context.Context) {
 }
 
 // silent returns why nothing is known of a member whose leaves show what is cached of it:
-// a cache keeps the last that it was told, and the host has taken the nodes of a member
+// a cache keeps the last that it was told, and the hub has taken the nodes of a member
 // that died for lost. Who reads the member for each status is told by that.
 func (c *nodeController) silent(ctx context.Context) error {
 	if c.tree.o.LeafReads != ReadsCached || c.answers.Load() {

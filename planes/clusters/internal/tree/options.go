@@ -55,7 +55,7 @@ const (
 
 // Options are what a tree is told.
 type Options struct {
-	Config         *rest.Config // of the host
+	Config         *rest.Config // of the hub
 	LeafReads      string
 	PodWorkers     int // of each queue of pods
 	PodQueue       string
@@ -72,7 +72,7 @@ type Options struct {
 	Retry          string
 	Import         string
 	ImportEnd      string
-	Limiter        limiter.Rate // of each of the many limiters, on the host and on each member
+	Limiter        limiter.Rate // of each of the many limiters, on the hub and on each member
 	RequestTimeout time.Duration
 	LeaseInterval  time.Duration
 	LeaseDuration  time.Duration

@@ -14,11 +14,11 @@ import (
 
 // convert changes a pod on its way to a leaf by the first policy, by name, that is about
 // it: of its namespace, or of the cluster where none of its namespace is.
-func (t *tree) convert(l *leaf, host, p *corev1.Pod) {
-	mine, _ := t.hub.policies.GetIndexer().ByIndex(cache.NamespaceIndex, host.Namespace)
-	policy := t.policyFor(mine, l, host)
+func (t *tree) convert(l *leaf, hub, p *corev1.Pod) {
+	mine, _ := t.hub.policies.GetIndexer().ByIndex(cache.NamespaceIndex, hub.Namespace)
+	policy := t.policyFor(mine, l, hub)
 	if policy == nil {
-		policy = t.policyFor(t.hub.clusterPolicies.GetIndexer().List(), l, host)
+		policy = t.policyFor(t.hub.clusterPolicies.GetIndexer().List(), l, hub)
 	}
 	if policy == nil {
 		return
@@ -29,10 +29,10 @@ func (t *tree) convert(l *leaf, host, p *corev1.Pod) {
 }
 
 // policyFor returns the first of some policies that is about a pod, nil if none is.
-func (t *tree) policyFor(all []any, l *leaf, host *corev1.Pod) *api.ConvertPolicy {
+func (t *tree) policyFor(all []any, l *leaf, hub *corev1.Pod) *api.ConvertPolicy {
 	var found []*api.ConvertPolicy
 	for _, o := range all {
-		if p := o.(*api.ConvertPolicy); p.Spec.Converters != nil && selects(&p.Spec.LabelSelector, labels.Set(host.Labels)) && t.selectsLeaf(p.Spec.LeafNodeSelector, l) {
+		if p := o.(*api.ConvertPolicy); p.Spec.Converters != nil && selects(&p.Spec.LabelSelector, labels.Set(hub.Labels)) && t.selectsLeaf(p.Spec.LeafNodeSelector, l) {
 			found = append(found, p)
 		}
 	}
@@ -42,7 +42,7 @@ func (t *tree) policyFor(all []any, l *leaf, host *corev1.Pod) *api.ConvertPolic
 	return slices.MinFunc(found, func(a, b *api.ConvertPolicy) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// selectsLeaf tells whether a selector, nil for all, matches a leaf's node on the host.
+// selectsLeaf tells whether a selector, nil for all, matches a leaf's node on the hub.
 func (t *tree) selectsLeaf(s *metav1.LabelSelector, l *leaf) bool {
 	if s == nil {
 		return true

@@ -33,7 +33,7 @@ type hubPod struct {
 	spec                *corev1.PodSpec // of one that has not begun; nil afterwards
 }
 
-// slimHubPod keeps of a pod of the host what members' pods are made of and what is
+// slimHubPod keeps of a pod of the hub what members' pods are made of and what is
 // written with a status. Its owners are neither: the API server keeps them.
 func slimHubPod(o any) (any, error) {
 	p, ok := o.(*corev1.Pod)
@@ -69,7 +69,7 @@ type memberPod struct {
 	metav1.ObjectMeta
 
 	own    bool   // of the tree
-	hubUID string // which pod of the host it was made for
+	hubUID string // which pod of the hub it was made for
 	sum    string // a digest of its status
 	status []byte // of the tree's, as it is sent: decoded it is many objects
 
@@ -263,7 +263,7 @@ func isOwn(p *corev1.Pod) bool { return p.Labels[api.LabelPod] == "true" }
 func isState(t *corev1.Taint) bool { return strings.HasPrefix(t.Key, "node.kubernetes.io/") }
 
 // nodeSum is a digest of what a tree writes of a node, without times, and without the
-// taints by which the host says how the node is.
+// taints by which the hub says how the node is.
 func nodeSum(n *corev1.Node) string {
 	c := corev1.Node{Status: corev1.NodeStatus{Capacity: n.Status.Capacity, Allocatable: n.Status.Allocatable}}
 	for _, one := range n.Spec.Taints {

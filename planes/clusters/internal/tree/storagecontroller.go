@@ -19,7 +19,7 @@ import (
 )
 
 // A claim that a pod needs is copied to the pod's member, where whoever provisions there
-// binds it. What became of it comes back to the host, and with it the volume.
+// binds it. What became of it comes back to the hub, and with it the volume.
 
 const byClaim = "claim" // index of a member's volumes: the uid of the claim
 
@@ -106,7 +106,7 @@ func (c *storageController) sweep() {
 	}
 }
 
-// reconcile brings a claim or a volume of the member up to the host.
+// reconcile brings a claim or a volume of the member up to the hub.
 func (c *storageController) reconcile(ctx context.Context, key string) error {
 	if name, ok := strings.CutPrefix(key, prefixVolume); ok {
 		return c.volumeUp(ctx, name)
@@ -114,7 +114,7 @@ func (c *storageController) reconcile(ctx context.Context, key string) error {
 	return c.claimUp(ctx, strings.TrimPrefix(key, prefixClaim))
 }
 
-// claimUp tells the host what became of a claim, once it is bound in the member: its
+// claimUp tells the hub what became of a claim, once it is bound in the member: its
 // volume first, since a claim whose volume is not there counts as lost.
 func (c *storageController) claimUp(ctx context.Context, key string) error {
 	member := cached[*corev1.PersistentVolumeClaim](c.member.claims, key)
@@ -147,16 +147,16 @@ func (c *storageController) hubClaim(ctx context.Context, key string) (*corev1.P
 	return c.tree.hub.client.ClaimsStatus.Get(ctx, namespace, name)
 }
 
-// writeClaim binds the host's claim to its volume and writes its status.
-func (c *storageController) writeClaim(ctx context.Context, host, there *corev1.PersistentVolumeClaim) error {
+// writeClaim binds the hub's claim to its volume and writes its status.
+func (c *storageController) writeClaim(ctx context.Context, hub, there *corev1.PersistentVolumeClaim) error {
 	meta := map[string]any{"annotations": map[string]string{annotationBindCompleted: "yes", annotationBoundByController: "yes"}}
 	if c.tree.o.StatusGuard == GuardUID {
-		meta["uid"] = host.UID
+		meta["uid"] = hub.UID
 	}
 	body, err := json.Marshal(map[string]any{"metadata": meta, "spec": map[string]any{"volumeName": there.Spec.VolumeName}})
 	var now *corev1.PersistentVolumeClaim
 	if err == nil {
-		now, err = c.tree.hub.client.ClaimsStatus.PatchIn(ctx, host.Namespace, host.Name, body)
+		now, err = c.tree.hub.client.ClaimsStatus.PatchIn(ctx, hub.Namespace, hub.Name, body)
 	}
 	if err == nil {
 		now.Status, now.ResourceVersion = *there.Status.DeepCopy(), ""
@@ -166,7 +166,7 @@ func (c *storageController) writeClaim(ctx context.Context, host, there *corev1.
 		return nil // it is gone, or another
 	}
 	if err != nil {
-		return fmt.Errorf("bind claim %s/%s of the host: %w", host.Namespace, host.Name, err)
+		return fmt.Errorf("bind claim %s/%s of the host: %w", hub.Namespace, hub.Name, err)
 	}
 	return nil
 }

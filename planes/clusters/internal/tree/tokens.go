@@ -11,10 +11,10 @@ import (
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
 )
 
-// tokens puts Secrets in the place of the tokens that the host's API server would
-// issue for a pod, and the host's authority in the place of the member's: what runs in
-// the pod talks to the host.
-func (c *podCreator) tokens(ctx context.Context, host, p *corev1.Pod) error {
+// tokens puts Secrets in the place of the tokens that the hub's API server would
+// issue for a pod, and the hub's authority in the place of the member's: what runs in
+// the pod talks to the hub.
+func (c *podCreator) tokens(ctx context.Context, hub, p *corev1.Pod) error {
 	for i := range p.Spec.Volumes {
 		v := p.Spec.Volumes[i].Projected
 		if v == nil {
@@ -24,8 +24,8 @@ func (c *podCreator) tokens(ctx context.Context, host, p *corev1.Pod) error {
 			s := &v.Sources[j]
 			switch {
 			case s.ServiceAccountToken != nil:
-				name := host.Spec.ServiceAccountName + api.SuffixToken
-				if err := c.token(ctx, p.Namespace, host.Spec.ServiceAccountName, name); err != nil {
+				name := hub.Spec.ServiceAccountName + api.SuffixToken
+				if err := c.token(ctx, p.Namespace, hub.Spec.ServiceAccountName, name); err != nil {
 					return err
 				}
 				*s = corev1.VolumeProjection{Secret: &corev1.SecretProjection{
@@ -43,22 +43,22 @@ func (c *podCreator) tokens(ctx context.Context, host, p *corev1.Pod) error {
 	return nil
 }
 
-// token brings the lasting token of a service account to the member. On the host the
+// token brings the lasting token of a service account to the member. On the hub the
 // token controller fills the Secret.
 func (c *podCreator) token(ctx context.Context, namespace, account, name string) error {
 	if c.tree.secretCopies().isKnown(c.member, namespace, name) {
 		return nil
 	}
-	var host *corev1.Secret
+	var hub *corev1.Secret
 	err := poll(ctx, secretsWithin, func() (err error) {
-		host, err = c.tree.hub.client.Secrets.Get(ctx, namespace, name)
+		hub, err = c.tree.hub.client.Secrets.Get(ctx, namespace, name)
 		if apierrors.IsNotFound(err) {
-			host, err = c.tree.hub.client.Secrets.Create(ctx, &corev1.Secret{
+			hub, err = c.tree.hub.client.Secrets.Create(ctx, &corev1.Secret{
 				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Annotations: map[string]string{corev1.ServiceAccountNameKey: account}},
 				Type:       corev1.SecretTypeServiceAccountToken,
 			})
 		}
-		if err == nil && len(host.Data[corev1.ServiceAccountTokenKey]) == 0 {
+		if err == nil && len(hub.Data[corev1.ServiceAccountTokenKey]) == 0 {
 			err = errNotYet
 		}
 		return err
@@ -72,7 +72,7 @@ func (c *podCreator) token(ctx context.Context, namespace, account, name string)
 	return nil
 }
 
-// rootCA brings the host's authority to a namespace of the member, once.
+// rootCA brings the hub's authority to a namespace of the member, once.
 func (c *podCreator) rootCA(ctx context.Context, namespace string) error {
 	c.mu.Lock()
 	known := c.roots[namespace]
@@ -80,13 +80,13 @@ func (c *podCreator) rootCA(ctx context.Context, namespace string) error {
 	if known {
 		return nil
 	}
-	host, err := c.tree.hub.client.ConfigMaps.Get(ctx, namespace, api.NameRootCA)
+	hub, err := c.tree.hub.client.ConfigMaps.Get(ctx, namespace, api.NameRootCA)
 	if err != nil {
 		return fmt.Errorf("read the host's authority in %s: %w", namespace, err)
 	}
 	_, err = c.member.client.ConfigMaps.Get(ctx, namespace, api.NameHostCA)
 	if apierrors.IsNotFound(err) {
-		_, err = c.member.client.ConfigMaps.Create(ctx, c.tree.configMaps().made(host, namespace, api.NameHostCA))
+		_, err = c.member.client.ConfigMaps.Create(ctx, c.tree.configMaps().made(hub, namespace, api.NameHostCA))
 	}
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("bring the host's authority to %s of member %s: %w", namespace, c.member.name, err)
