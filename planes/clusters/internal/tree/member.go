@@ -33,9 +33,9 @@ func newMember(t *tree, c *api.Cluster) (*member, error) {
 		return nil, fmt.Errorf("kubeconfig of cluster %s: %w", c.Name, err)
 	}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return &timer{next, t.o.Clock, func(class string, seconds float64) {
+		return api.TimeCalls(next, t.o.Clock, func(class string, seconds float64) {
 			t.metrics.answered.WithLabelValues(c.Name, class).Observe(seconds)
-		}}
+		})
 	})
 	m := &member{name: c.Name, byNode: map[string]*leaf{}}
 	if m.client, err = t.client("member", config); err != nil {

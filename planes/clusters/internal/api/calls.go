@@ -1,4 +1,4 @@
-package tree
+package api
 
 import (
 	"net/http"
@@ -14,6 +14,12 @@ const (
 	classNamespace = "list-namespace"
 	classCluster   = "list-cluster"
 )
+
+// TimeCalls returns a transport that observes how long a server takes to answer each
+// call, by the class of the call.
+func TimeCalls(next http.RoundTripper, c clock.Clock, observe func(class string, seconds float64)) http.RoundTripper {
+	return &timer{next, c, observe}
+}
 
 // timer takes how long a member's API server takes to answer, its distance included and
 // waits for limiters not.

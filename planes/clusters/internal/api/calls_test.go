@@ -1,4 +1,4 @@
-package tree
+package api
 
 import (
 	"net/http/httptest"
