@@ -223,55 +223,6 @@ func TestNodeLookup(t *testing.T) {
 	}
 }
 
-// TestStatusGuard plays a pod that is made again under its name while the member still
-// has the one before: its end takes the new one away, unless UIDs are compared.
-func TestStatusGuard(t *testing.T) {
-	for guard, wrong := range map[string]bool{tree.GuardNone: true, tree.GuardUID: false} {
-		t.Run(guard, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, shape{members: 1, nodes: 1, mode: api.LeafNode})
-			change := func(o *tree.Options) { calm(o); o.StatusGuard = guard }
-			first := r.manage(change)
-			r.joined(first)
-			r.creates(1)
-			r.run(1)
-			first.stop()
-			now := int64(0)
-			if err := r.host.CoreV1().Pods("default").Delete(t.Context(), "p0", metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
-				t.Fatal(err)
-			}
-			again := pod("p0")
-			r.create(again) // a StatefulSet's next one
-			made, err := r.host.CoreV1().Pods("default").Get(t.Context(), "p0", metav1.GetOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			m := r.manage(change)
-			r.joined(m)
-			writes := func() float64 { return value(t, m.registry, "tree_wrong_pod_writes_total") }
-			if wrong {
-				repotest.Eventually(t, "the old pod's status is written to the new one", func() bool { return writes() > 0 })
-				r.run(1)
-				m.rests() // what the write brought about
-				if err := r.members[0].CoreV1().Pods("default").Delete(t.Context(), "p0", metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
-					t.Fatal(err)
-				}
-				r.run(0) // the end of the old one takes the new one away
-				if n := value(t, m.registry, "tree_wrong_pod_writes_total", "verb=DELETE"); n != 1 {
-					t.Errorf("%v pods are deleted for another of their name, want 1", n)
-				}
-				r.agree()
-				return
-			}
-			r.run(1)
-			r.agree()
-			if p := r.list(r.host)[0]; p.UID != made.UID || writes() != 0 {
-				t.Errorf("pod %s runs in the place of %s; %v wrong writes", p.UID, made.UID, writes())
-			}
-		})
-	}
-}
-
 // TestNodeIsCorrected holds that a leaf on which both sides agreed is written when either
 // changes: the node that it stands for, or the leaf itself by somebody else.
 func TestNodeIsCorrected(t *testing.T) {

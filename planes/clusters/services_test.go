@@ -170,62 +170,60 @@ func TestServices(t *testing.T) {
 // TestServicesEnd holds what stays of a service in a member that imported it: when its
 // import, its export, it itself or one of its slices is deleted, while a manager runs and
 // while none does. With Kosmos' semantics an import takes along what it brought, and what
-// the host takes back stays.
+// the host takes back stays. What else the options come to is in services.trace.
 func TestServicesEnd(t *testing.T) {
 	service := func(name string) []string { return []string{name, name + "-0", name + "-1"} }
-	for _, way := range []string{tree.ImportMCS, tree.ImportDirect} {
-		for _, end := range []string{tree.ImportEndOwn, tree.ImportEndAll} {
-			for _, missed := range []bool{false, true} {
-				t.Run(fmt.Sprintf("%s/%s/missed=%t", way, end, missed), func(t *testing.T) {
-					t.Parallel()
-					r := newRig(t, shape{members: 1, nodes: 1, mode: api.LeafAll})
-					member, change := r.members[0], func(o *tree.Options) {
-						calm(o)
-						o.Import, o.ImportEnd, o.Retry = way, end, tree.RetryGrows
-					}
-					m := r.manage(change)
+	for way, end := range map[string]string{tree.ImportMCS: tree.ImportEndOwn, tree.ImportDirect: tree.ImportEndAll} {
+		for _, missed := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/%s/missed=%t", way, end, missed), func(t *testing.T) {
+				t.Parallel()
+				r := newRig(t, shape{members: 1, nodes: 1, mode: api.LeafAll})
+				member, change := r.members[0], func(o *tree.Options) {
+					calm(o)
+					o.Import, o.ImportEnd, o.Retry = way, end, tree.RetryGrows
+				}
+				m := r.manage(change)
+				r.joined(m)
+				var all []string
+				for _, name := range []string{"export", "import", "service", "slice"} {
+					r.service(name, 2)
+					r.exchange(name, member)
+					all = append(all, service(name)...)
+				}
+				repotest.Eventually(t, "the member has all", func() bool { return slices.Equal(r.services(member), all) && m.idle() })
+				r.agree()
+				if missed {
+					m.stop()
+				}
+				r.endServices(member)
+				if missed {
+					m = r.manage(change)
 					r.joined(m)
-					var all []string
-					for _, name := range []string{"export", "import", "service", "slice"} {
-						r.service(name, 2)
-						r.exchange(name, member)
-						all = append(all, service(name)...)
+				}
+				r.service("late", 1) // whatever was deleted before is seen when it comes
+				r.exchange("late", member)
+				want := append(service("late")[:2], "slice", "slice-0")
+				if end == tree.ImportEndOwn {
+					want = append(append(want, service("export")...), service("service")...)
+					if way == tree.ImportMCS || missed {
+						want = append(want, "slice-1")
 					}
-					repotest.Eventually(t, "the member has all", func() bool { return slices.Equal(r.services(member), all) && m.idle() })
-					r.agree()
-					if missed {
-						m.stop()
-					}
-					r.endServices(member)
-					if missed {
-						m = r.manage(change)
-						r.joined(m)
-					}
-					r.service("late", 1) // whatever was deleted before is seen when it comes
-					r.exchange("late", member)
-					want := append(service("late")[:2], "slice", "slice-0")
-					if end == tree.ImportEndOwn {
-						want = append(append(want, service("export")...), service("service")...)
-						if way == tree.ImportMCS || missed {
-							want = append(want, "slice-1")
-						}
-					}
-					slices.Sort(want)
-					var got []string
-					repotest.Eventually(t, "the member has what it is to have", func() bool {
-						got = r.services(member)
-						return slices.Equal(got, want) && m.idle()
-					}, func() any { return fmt.Sprint(got, ", want ", want) })
-					left := len(want) - 4 // beside the late ones, slice and slice-0
-					var first any
-					repotest.Eventually(t, "what is left is told", func() bool {
-						n, all := r.differences()
-						first = all
-						return n == left && (n == 0 || all[0].How == "services")
-					}, func() any { return first })
-					r.marksEnded(member, end, way)
-				})
-			}
+				}
+				slices.Sort(want)
+				var got []string
+				repotest.Eventually(t, "the member has what it is to have", func() bool {
+					got = r.services(member)
+					return slices.Equal(got, want) && m.idle()
+				}, func() any { return fmt.Sprint(got, ", want ", want) })
+				left := len(want) - 4 // beside the late ones, slice and slice-0
+				var first any
+				repotest.Eventually(t, "what is left is told", func() bool {
+					n, all := r.differences()
+					first = all
+					return n == left && (n == 0 || all[0].How == "services")
+				}, func() any { return first })
+				r.marksEnded(member, end, way)
+			})
 		}
 	}
 }
@@ -308,46 +306,6 @@ func TestHalfTakenBack(t *testing.T) {
 				got = r.services(member)
 				return slices.Equal(got, left) && m.idle()
 			}, func() any { return got })
-		})
-	}
-}
-
-// TestServicesComeAgain holds that a member gets a service again which the host made anew.
-func TestServicesComeAgain(t *testing.T) {
-	for _, way := range []string{tree.ImportMCS, tree.ImportDirect} {
-		t.Run(way, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, shape{members: 1, nodes: 1, mode: api.LeafAll})
-			member := r.members[0]
-			r.joined(r.manage(func(o *tree.Options) { calm(o); improved(o); o.Import = way }))
-			r.service("web", 2)
-			r.exchange("web", member)
-			all := []string{"web", "web-0", "web-1"}
-			has := func(want []string) {
-				t.Helper()
-				repotest.Eventually(t, fmt.Sprint("the member has ", want), func() bool { return slices.Equal(r.services(member), want) })
-			}
-			has(all)
-			s, err := r.host.CoreV1().Services("default").Get(t.Context(), "web", metav1.GetOptions{})
-			if err == nil {
-				err = r.host.CoreV1().Services("default").Delete(t.Context(), "web", metav1.DeleteOptions{})
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			has(nil)
-			s.UID, s.ResourceVersion = "", ""
-			if _, err := r.host.CoreV1().Services("default").Create(t.Context(), s, metav1.CreateOptions{}); err != nil {
-				t.Fatal(err)
-			}
-			has(all)
-			if err := r.exports().Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
-				t.Fatal(err)
-			}
-			has(nil)
-			r.mark(r.endpoint.Config("test"), api.ResourceExports, "ServiceExport", "web")
-			has(all)
-			r.agree()
 		})
 	}
 }
