@@ -19,22 +19,22 @@ func (c *importController) endImport(ctx context.Context, service string) error 
 	switch p.decideEnd(&c.tree.o) {
 	case serviceCleanUp:
 		if c.tree.o.Import == ImportDirect { // with mcs the import is written anyway
-			if err := c.tree.keepFinalizer(ctx, c.member.client.Imports, p.imported); err != nil {
+			if err := c.tree.updateFinalizer(ctx, c.member.client.Imports, p.imported); err != nil {
 				return err
 			}
 		}
-		return c.takeOldSlices(ctx, service)
+		return c.deleteOldSlices(ctx, service)
 	case serviceTakeBack:
-		if err := c.takeService(ctx, service); err != nil || p.imported == nil {
+		if err := c.deleteService(ctx, service); err != nil || p.imported == nil {
 			return err
 		}
-		return c.forgetImport(ctx, p.imported)
+		return c.clearImport(ctx, p.imported)
 	}
 	return nil
 }
 
-// takeService deletes a service of the tree in the member, and its slices.
-func (c *importController) takeService(ctx context.Context, service string) error {
+// deleteService deletes a service of the tree in the member, and its slices.
+func (c *importController) deleteService(ctx context.Context, service string) error {
 	namespace, name := cutKey(service)
 	if c.tree.o.ImportEnd == ImportEndOwn { // as with Kosmos slices stay without a service of the tree
 		s, err := c.member.client.Services.Get(ctx, namespace, name)
@@ -45,31 +45,31 @@ func (c *importController) takeService(ctx context.Context, service string) erro
 			return fmt.Errorf("service %s in member %s: %w", service, c.member.name, err)
 		}
 	}
-	if err := takeBack(ctx, c.member, c.member.client.Services, namespace, name); err != nil {
+	if err := deleteCopyIn(ctx, c.member, c.member.client.Services, namespace, name); err != nil {
 		return err
 	}
 	ours := labels.Set{discoveryv1.LabelServiceName: name, api.LabelGlobal: "true"}.String()
-	if err := client404(c.member.client.Slices.DeleteAll(ctx, namespace, ours)); err != nil {
+	if err := ignoreNotFound(c.member.client.Slices.DeleteAll(ctx, namespace, ours)); err != nil {
 		return fmt.Errorf("slices of service %s in member %s: %w", service, c.member.name, err)
 	}
 	return nil
 }
 
-// takeOldSlices deletes the member's slices of a service that the hub has no more.
-func (c *importController) takeOldSlices(ctx context.Context, service string) error {
+// deleteOldSlices deletes the member's slices of a service that the hub has no more.
+func (c *importController) deleteOldSlices(ctx context.Context, service string) error {
 	if c.member.slices == nil {
 		return nil
 	}
 	for _, s := range oldSlices(c.tree.hub.slicesOf(service), slicesOf(c.member.slices, service)) {
-		if err := takeBack(ctx, c.member, c.member.client.Slices, s.Namespace, s.Name); err != nil {
+		if err := deleteCopyIn(ctx, c.member, c.member.client.Slices, s.Namespace, s.Name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// takeBack deletes an object in the member, if it is the tree's.
-func takeBack[T api.Object](ctx context.Context, m *member, k api.Kind[T], namespace, name string) error {
+// deleteCopyIn deletes an object in the member, if it is the tree's.
+func deleteCopyIn[T api.Object](ctx context.Context, m *member, k api.Kind[T], namespace, name string) error {
 	there, err := k.Get(ctx, namespace, name)
 	if err == nil && isGlobal(there) {
 		uid := there.GetUID() // nobody else's who takes the name meanwhile
@@ -81,9 +81,9 @@ func takeBack[T api.Object](ctx context.Context, m *member, k api.Kind[T], names
 	return nil
 }
 
-// notTaken returns an error while somebody else has the name of a copy in the member.
+// checkName returns an error while somebody else has the name of a copy in the member.
 // Kosmos does not look, and writes over it: then there is no cache of copies.
-func notTaken[T api.Object](ctx context.Context, m *member, k api.Kind[T], copies cache.SharedIndexInformer, namespace, name string) error {
+func checkName[T api.Object](ctx context.Context, m *member, k api.Kind[T], copies cache.SharedIndexInformer, namespace, name string) error {
 	if copies == nil || has(copies, namespace+"/"+name) {
 		return nil
 	}
@@ -97,14 +97,14 @@ func notTaken[T api.Object](ctx context.Context, m *member, k api.Kind[T], copie
 	return nil
 }
 
-// forgetImport takes from an import what the tree wrote into it.
-func (c *importController) forgetImport(ctx context.Context, i *api.Mark) error {
+// clearImport takes from an import what the tree wrote into it.
+func (c *importController) clearImport(ctx context.Context, i *api.Mark) error {
 	change := forgetChange(i)
 	if change == nil {
 		return nil
 	}
 	_, err := changeMark(ctx, c.member.client.Imports, i, change)
-	if err = client404(err); err != nil {
+	if err = ignoreNotFound(err); err != nil {
 		return fmt.Errorf("import %s/%s of member %s: %w", i.Namespace, i.Name, c.member.name, err)
 	}
 	return nil

@@ -113,7 +113,7 @@ func (c copied[T]) followIn(ctx context.Context, members []*joined, hub T, found
 		if err == nil {
 			switch c.decideChanged(hub, found, there) {
 			case copyDelete:
-				verb, err = "delete", client404(kind.Delete(ctx, namespace, name, metav1.DeleteOptions{}))
+				verb, err = "delete", ignoreNotFound(kind.Delete(ctx, namespace, name, metav1.DeleteOptions{}))
 			case copyWrite:
 				c.fill(there, hub)
 				verb = "write"

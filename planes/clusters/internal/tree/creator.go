@@ -36,17 +36,17 @@ func (c *podCreator) create(ctx context.Context, l *leaf, kept *hubPod) (err err
 	if kept.spec != nil {
 		hub = &corev1.Pod{ObjectMeta: kept.meta(), Spec: *kept.spec}
 	} else if hub, err = c.tree.hub.client.Pods.Get(ctx, kept.Namespace, kept.Name); err != nil { // it ran before
-		return client404(err)
+		return ignoreNotFound(err)
 	}
-	p := fit(l, hub)
+	p := memberPodFor(l, hub)
 	c.tree.convert(l, hub, p)
-	if err := c.environment(ctx, p); err != nil {
+	if err := c.setEnvironment(ctx, p); err != nil {
 		return err
 	}
 	if err := c.namespaces.ensure(ctx, p.Namespace); err != nil {
 		return err
 	}
-	if err := c.dependents(ctx, hub, p); err != nil {
+	if err := c.copyDependents(ctx, hub, p); err != nil {
 		return err
 	}
 	_, err = c.member.client.Pods.Create(ctx, p)
@@ -66,9 +66,9 @@ func (c *podCreator) create(ctx context.Context, l *leaf, kept *hubPod) (err err
 	return fmt.Errorf("make pod %s/%s in member %s: %w", p.Namespace, p.Name, c.member.name, err)
 }
 
-// fit makes of a hub's pod the one that its member gets: without what the hub alone
+// memberPodFor makes of a hub's pod the one that its member gets: without what the hub alone
 // knows, and without what the hub's scheduler was to heed.
-func fit(l *leaf, hub *corev1.Pod) *corev1.Pod {
+func memberPodFor(l *leaf, hub *corev1.Pod) *corev1.Pod {
 	p := &corev1.Pod{Spec: *hub.Spec.DeepCopy()}
 	p.Name, p.Namespace, p.Finalizers = hub.Name, hub.Namespace, nil
 	p.Labels, p.Annotations = map[string]string{}, map[string]string{}

@@ -28,33 +28,33 @@ const (
 	secretsWithin    = 10 * time.Second
 )
 
-// dependents brings to the member what a pod needs: ConfigMaps, claims, Secrets, and in the
+// copyDependents brings to the member what a pod needs: ConfigMaps, claims, Secrets, and in the
 // place of projected tokens a Secret and the hub's authority. hub is the pod as it is
 // there, p the one that the member gets.
-func (c *podCreator) dependents(ctx context.Context, hub, p *corev1.Pod) error {
+func (c *podCreator) copyDependents(ctx context.Context, hub, p *corev1.Pod) error {
 	needs := needsOf(p)
 	var wait sync.WaitGroup
 	errs := make([]error, 3)
 	wait.Go(func() {
-		errs[0] = c.bringAll(ctx, configMapsWithin, needs.configMaps, func(name string) error { return c.tree.configMaps().bring(ctx, c.member, p.Namespace, name) })
+		errs[0] = c.copyAll(ctx, configMapsWithin, needs.configMaps, func(name string) error { return c.tree.configMaps().ensure(ctx, c.member, p.Namespace, name) })
 	})
 	wait.Go(func() {
-		errs[1] = c.bringAll(ctx, secretsWithin, needs.secrets, func(name string) error { return c.tree.secretCopies().bring(ctx, c.member, p.Namespace, name) })
+		errs[1] = c.copyAll(ctx, secretsWithin, needs.secrets, func(name string) error { return c.tree.secretCopies().ensure(ctx, c.member, p.Namespace, name) })
 	})
 	wait.Go(func() {
-		errs[2] = c.bringAll(ctx, claimsWithin, needs.claims, func(name string) error { return c.tree.claimCopies().bring(ctx, c.member, p.Namespace, name) })
+		errs[2] = c.copyAll(ctx, claimsWithin, needs.claims, func(name string) error { return c.tree.claimCopies().ensure(ctx, c.member, p.Namespace, name) })
 	})
 	wait.Wait()
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("pod %s/%s: %w", p.Namespace, p.Name, err)
 	}
-	return c.tokens(ctx, hub, p)
+	return c.replaceTokens(ctx, hub, p)
 }
 
-// bringAll brings objects one after another, each as often as it takes.
-func (c *podCreator) bringAll(ctx context.Context, within time.Duration, names []string, bring func(name string) error) error {
+// copyAll brings objects one after another, each as often as it takes.
+func (c *podCreator) copyAll(ctx context.Context, within time.Duration, names []string, ensure func(name string) error) error {
 	for _, name := range names {
-		if err := poll(ctx, within, func() error { return bring(name) }); err != nil {
+		if err := poll(ctx, within, func() error { return ensure(name) }); err != nil {
 			return err
 		}
 	}
@@ -122,9 +122,9 @@ type copied[T api.Object] struct {
 	alwaysWritten bool
 }
 
-// bring brings an object to a member: the hub's is read, notes its owner, and the
+// ensure brings an object to a member: the hub's is read, notes its owner, and the
 // member's is made unless it is there.
-func (c copied[T]) bring(ctx context.Context, m *member, namespace, name string) error {
+func (c copied[T]) ensure(ctx context.Context, m *member, namespace, name string) error {
 	if c.isKnown(m, namespace, name) {
 		return nil
 	}

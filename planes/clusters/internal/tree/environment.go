@@ -13,10 +13,10 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// environment gives the containers of a pod the variables that a kubelet would: those
+// setEnvironment gives the containers of a pod the variables that a kubelet would: those
 // of the hub's services, and the values of ConfigMaps and Secrets, which a member
 // might not have.
-func (c *podCreator) environment(ctx context.Context, p *corev1.Pod) error {
+func (c *podCreator) setEnvironment(ctx context.Context, p *corev1.Pod) error {
 	for i := range p.Spec.Containers {
 		container := &p.Spec.Containers[i]
 		if err := c.resolve(ctx, p.Namespace, container); err != nil {
@@ -81,7 +81,7 @@ func variables(services []*corev1.Service) (out []corev1.EnvVar) {
 // resolve puts the values of ConfigMaps and Secrets in the place of references.
 func (c *podCreator) resolve(ctx context.Context, namespace string, container *corev1.Container) error {
 	for i := range container.EnvFrom {
-		values, err := c.values(ctx, namespace, source{configMap: container.EnvFrom[i].ConfigMapRef, secret: container.EnvFrom[i].SecretRef})
+		values, err := c.readSource(ctx, namespace, source{configMap: container.EnvFrom[i].ConfigMapRef, secret: container.EnvFrom[i].SecretRef})
 		if err != nil {
 			return err
 		}
@@ -102,7 +102,7 @@ func (c *podCreator) resolve(ctx context.Context, namespace string, container *c
 			r := from.SecretKeyRef
 			s.secret, key = &corev1.SecretEnvSource{LocalObjectReference: r.LocalObjectReference, Optional: r.Optional}, r.Key
 		}
-		values, err := c.values(ctx, namespace, s)
+		values, err := c.readSource(ctx, namespace, s)
 		if err != nil {
 			return err
 		}
@@ -117,8 +117,8 @@ type source struct {
 	secret    *corev1.SecretEnvSource
 }
 
-// values reads what is in a source.
-func (c *podCreator) values(ctx context.Context, namespace string, s source) (map[string]string, error) {
+// readSource reads what is in a source.
+func (c *podCreator) readSource(ctx context.Context, namespace string, s source) (map[string]string, error) {
 	optional := func(o *bool, err error) error {
 		if apierrors.IsNotFound(err) && o != nil && *o {
 			return nil

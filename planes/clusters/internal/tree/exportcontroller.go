@@ -99,12 +99,12 @@ func (c *exportController) reconcile(ctx context.Context, key string) error {
 		}
 	}
 	if exported && c.tree.o.Import == ImportMCS {
-		if err := c.tree.tell(ctx, c.tree.hub.client, key, "ServiceExport"); err != nil {
+		if err := c.tree.writeEvent(ctx, c.tree.hub.client, key, "ServiceExport"); err != nil {
 			return err
 		}
 	}
 	if export := cached[*api.Mark](c.tree.hub.exports, key); export != nil {
-		return c.tree.keepFinalizer(ctx, c.tree.hub.client.Exports, export)
+		return c.tree.updateFinalizer(ctx, c.tree.hub.client.Exports, export)
 	}
 	return nil
 }

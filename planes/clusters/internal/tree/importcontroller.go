@@ -97,7 +97,7 @@ func (c *importController) reconcile(ctx context.Context, key string) error {
 	case serviceWriteSlice:
 		return c.importSlice(ctx, slice)
 	case serviceDeleteSlice:
-		return takeBack(ctx, c.member, c.member.client.Slices, parts[0], parts[2])
+		return deleteCopyIn(ctx, c.member, c.member.client.Slices, parts[0], parts[2])
 	}
 	return nil
 }
@@ -124,20 +124,20 @@ func (c *importController) importAll(ctx context.Context, service string, i *api
 	if err != nil {
 		return fmt.Errorf("import %s of member %s: %w", service, c.member.name, err)
 	}
-	if err := c.tree.tell(ctx, c.member.client, service, "ServiceImport"); err != nil {
+	if err := c.tree.writeEvent(ctx, c.member.client, service, "ServiceImport"); err != nil {
 		return err
 	}
-	if err := c.tree.keepFinalizer(ctx, c.member.client.Imports, i); err != nil {
+	if err := c.tree.updateFinalizer(ctx, c.member.client.Imports, i); err != nil {
 		return err
 	}
-	return c.takeOldSlices(ctx, service)
+	return c.deleteOldSlices(ctx, service)
 }
 
 // importSlices writes all slices of a service and returns their addresses.
 func (c *importController) importSlices(ctx context.Context, service string) (addresses []string, err error) {
 	for _, s := range c.tree.hub.slicesOf(service) {
 		copied := copySlice(s)
-		err := notTaken(ctx, c.member, c.member.client.Slices, c.member.slices, s.Namespace, s.Name)
+		err := checkName(ctx, c.member, c.member.client.Slices, c.member.slices, s.Namespace, s.Name)
 		if err == nil {
 			_, err = c.member.client.Slices.Create(ctx, copied)
 		}
@@ -161,7 +161,7 @@ func (c *importController) importService(ctx context.Context, namespace, name st
 		return fmt.Errorf("service %s/%s of the host: %w", namespace, name, errNotYet)
 	}
 	s := copyService(hub)
-	err := notTaken(ctx, c.member, c.member.client.Services, c.member.services, namespace, name)
+	err := checkName(ctx, c.member, c.member.client.Services, c.member.services, namespace, name)
 	if err == nil {
 		_, err = c.member.client.Services.Update(ctx, s)
 	}
@@ -177,7 +177,7 @@ func (c *importController) importService(ctx context.Context, namespace, name st
 // importSlice writes one slice.
 func (c *importController) importSlice(ctx context.Context, hub *discoveryv1.EndpointSlice) error {
 	s, namespace, name := copySlice(hub), hub.Namespace, hub.Name
-	err := notTaken(ctx, c.member, c.member.client.Slices, c.member.slices, namespace, name)
+	err := checkName(ctx, c.member, c.member.client.Slices, c.member.slices, namespace, name)
 	if err == nil {
 		_, err = c.member.client.Slices.Update(ctx, s)
 	}

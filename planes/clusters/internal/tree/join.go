@@ -40,11 +40,11 @@ func (m *manager) join(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	return m.begin(ctx, j)
+	return m.start(ctx, j)
 }
 
-// begin asks a member who it is, makes its nodes, and starts what works for it.
-func (m *manager) begin(ctx context.Context, j *joined) error {
+// start asks a member who it is, makes its nodes, and starts what works for it.
+func (m *manager) start(ctx context.Context, j *joined) error {
 	name := j.member.name
 	if err := j.member.client.Discover(ctx); err != nil {
 		return fmt.Errorf("cluster %s: discover: %w", name, err)
@@ -61,7 +61,7 @@ func (m *manager) begin(ctx context.Context, j *joined) error {
 	m.mu.Lock()
 	m.stopping[name] = func() { cancel(); wait.Wait() }
 	m.mu.Unlock()
-	if err := j.follow(running, &wait); err != nil {
+	if err := j.startCaches(running, &wait); err != nil {
 		m.stopMember(name)
 		return err
 	}
@@ -69,7 +69,7 @@ func (m *manager) begin(ctx context.Context, j *joined) error {
 	if j.imports != nil {
 		j.imports.importAgain()
 	}
-	j.work(running, &wait)
+	j.startControllers(running, &wait)
 	m.lookAgain(j)
 	m.tree.o.Log.Info("member joined", "member", name, "leaves", len(j.member.leaves))
 	return nil

@@ -73,17 +73,17 @@ func (j *joined) podGone(o any) {
 	j.nodes.podChanged(key, p)
 }
 
-// follow starts the member's caches and waits until they are full; they end with ctx,
+// startCaches starts the member's caches and waits until they are full; they end with ctx,
 // and wait waits for that.
-func (j *joined) follow(ctx context.Context, wait *sync.WaitGroup) error {
+func (j *joined) startCaches(ctx context.Context, wait *sync.WaitGroup) error {
 	if err := loop.Start(ctx, wait, j.member.informers()...); err != nil {
 		return fmt.Errorf("watch member %s: %w", j.member.name, err)
 	}
 	return nil
 }
 
-// work starts what works for the member; it ends with ctx, and wait waits for it.
-func (j *joined) work(ctx context.Context, wait *sync.WaitGroup) {
+// startControllers starts what works for the member; it ends with ctx, and wait waits for it.
+func (j *joined) startControllers(ctx context.Context, wait *sync.WaitGroup) {
 	loops := append(j.pods.loops(), j.nodes.queue, j.storage.queue)
 	if j.imports != nil {
 		loops = append(loops, j.imports.queue)
@@ -91,6 +91,6 @@ func (j *joined) work(ctx context.Context, wait *sync.WaitGroup) {
 	for _, l := range loops {
 		wait.Go(func() { l.Run(ctx) })
 	}
-	wait.Go(func() { j.nodes.keepLeases(ctx) })
-	wait.Go(func() { j.nodes.keepStatuses(ctx) })
+	wait.Go(func() { j.nodes.renewLeases(ctx) })
+	wait.Go(func() { j.nodes.renewStatuses(ctx) })
 }

@@ -16,8 +16,8 @@ func cutKey(key string) (namespace, name string) {
 // errNotYet says that something is not there yet, and is looked for again.
 var errNotYet = errors.New("not there yet")
 
-// client404 takes "not found" for an answer.
-func client404(err error) error {
+// ignoreNotFound takes "not found" for an answer.
+func ignoreNotFound(err error) error {
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

@@ -29,13 +29,13 @@ func ofMarks(f func(key string)) cache.ResourceEventHandlerFuncs {
 	}}
 }
 
-// keepFinalizer gives an export or import its finalizer, or takes it off.
-func (t *tree) keepFinalizer(ctx context.Context, k api.Kind[*api.Mark], o *api.Mark) error {
+// updateFinalizer gives an export or import its finalizer, or takes it off.
+func (t *tree) updateFinalizer(ctx context.Context, k api.Kind[*api.Mark], o *api.Mark) error {
 	change := finalizerChange(o, t.o.ImportEnd)
 	if change == nil {
 		return nil
 	}
-	if _, err := changeMark(ctx, k, o, change); client404(err) != nil {
+	if _, err := changeMark(ctx, k, o, change); ignoreNotFound(err) != nil {
 		return fmt.Errorf("finalizer of %s/%s: %w", o.Namespace, o.Name, err)
 	}
 	return nil
@@ -57,8 +57,8 @@ func changeMark(ctx context.Context, k api.Kind[*api.Mark], o *api.Mark, change 
 	return k.Update(ctx, next)
 }
 
-// tell writes an event.
-func (t *tree) tell(ctx context.Context, c *api.Client, key, kind string) error {
+// writeEvent writes an event.
+func (t *tree) writeEvent(ctx context.Context, c *api.Client, key, kind string) error {
 	namespace, name := cutKey(key)
 	now := metav1.NewTime(t.now())
 	e := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("%s.%x", name, now.UnixNano())}}

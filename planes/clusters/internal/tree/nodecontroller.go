@@ -53,7 +53,7 @@ func (c *nodeController) podChanged(key string, p *memberPod) {
 // makeNodes makes the virtual nodes of a member that has answered.
 func (c *nodeController) makeNodes(ctx context.Context) error {
 	c.answers.Store(true)
-	v, err := c.look(ctx)
+	v, err := c.listNodes(ctx)
 	if err != nil {
 		return err
 	}
@@ -76,9 +76,9 @@ func (c *nodeController) makeNode(ctx context.Context, l *leaf, v *view) error {
 	return nil
 }
 
-// keepLeases renews the leases of the member's leaves as long as the member answers.
-func (c *nodeController) keepLeases(ctx context.Context) {
-	c.every(ctx, c.tree.o.LeaseInterval, "leases", func() error {
+// renewLeases renews the leases of the member's leaves as long as the member answers.
+func (c *nodeController) renewLeases(ctx context.Context) {
+	c.repeat(ctx, c.tree.o.LeaseInterval, "leases", func() error {
 		err := c.member.client.Version(ctx)
 		c.answers.Store(err == nil)
 		if err != nil {
@@ -88,13 +88,13 @@ func (c *nodeController) keepLeases(ctx context.Context) {
 	})
 }
 
-// keepStatuses renews the statuses of the member's leaves.
-func (c *nodeController) keepStatuses(ctx context.Context) {
-	c.every(ctx, c.tree.o.StatusInterval, "statuses", func() error {
-		if err := c.silent(ctx); err != nil {
+// renewStatuses renews the statuses of the member's leaves.
+func (c *nodeController) renewStatuses(ctx context.Context) {
+	c.repeat(ctx, c.tree.o.StatusInterval, "statuses", func() error {
+		if err := c.checkAnswers(ctx); err != nil {
 			return err
 		}
-		v, err := c.lookOnce(ctx)
+		v, err := c.viewForAll(ctx)
 		if err != nil {
 			return err
 		}
@@ -102,10 +102,10 @@ func (c *nodeController) keepStatuses(ctx context.Context) {
 	})
 }
 
-// silent returns why nothing is known of a member whose leaves show what is cached of it:
+// checkAnswers returns why nothing is known of a member whose leaves show what is cached of it:
 // a cache keeps the last that it was told, and the hub has taken the nodes of a member
 // that died for lost. Who reads the member for each status is told by that.
-func (c *nodeController) silent(ctx context.Context) error {
+func (c *nodeController) checkAnswers(ctx context.Context) error {
 	if c.tree.o.LeafReads != ReadsCached || c.answers.Load() {
 		return nil
 	}
@@ -116,9 +116,9 @@ func (c *nodeController) silent(ctx context.Context) error {
 	return nil
 }
 
-// every does something now and after each interval; a pass that takes longer than that
+// repeat does something now and after each interval; a pass that takes longer than that
 // is followed by the next at once.
-func (c *nodeController) every(ctx context.Context, interval time.Duration, what string, do func() error) {
+func (c *nodeController) repeat(ctx context.Context, interval time.Duration, what string, do func() error) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
@@ -180,7 +180,7 @@ func (c *nodeController) renewStatus(ctx context.Context, l *leaf, v *view) erro
 	if _, err := c.tree.hub.client.Nodes.Get(ctx, "", l.node); err != nil {
 		return c.missingNode(ctx, l, v, err)
 	}
-	v, err := c.lookedFor(ctx, l, v)
+	v, err := c.viewFor(ctx, l, v)
 	if err != nil {
 		return err
 	}
@@ -206,12 +206,12 @@ func (c *nodeController) renewStatus(ctx context.Context, l *leaf, v *view) erro
 	return c.patchNode(ctx, l.node, map[string]any{"spec": map[string]any{"taints": want.Spec.Taints}})
 }
 
-// lookedFor returns v, or looks for the leaf where it is nil.
-func (c *nodeController) lookedFor(ctx context.Context, l *leaf, v *view) (*view, error) {
+// viewFor returns v, or looks for the leaf where it is nil.
+func (c *nodeController) viewFor(ctx context.Context, l *leaf, v *view) (*view, error) {
 	if v != nil {
 		return v, nil
 	}
-	return c.lookFor(ctx, l)
+	return c.listForLeaf(ctx, l)
 }
 
 // missingNode makes a node again that somebody deleted.
@@ -219,7 +219,7 @@ func (c *nodeController) missingNode(ctx context.Context, l *leaf, v *view, err 
 	if !apierrors.IsNotFound(err) {
 		return fmt.Errorf("read node %s: %w", l.node, err)
 	}
-	if v, err = c.lookedFor(ctx, l, v); err != nil {
+	if v, err = c.viewFor(ctx, l, v); err != nil {
 		return err
 	}
 	_, err = c.tree.hub.client.Nodes.Create(ctx, c.desired(l, v))
@@ -228,7 +228,7 @@ func (c *nodeController) missingNode(ctx context.Context, l *leaf, v *view, err 
 
 // correctNode writes of a node what is not as it should be.
 func (c *nodeController) correctNode(ctx context.Context, l *leaf, v *view) error {
-	v, err := c.lookedFor(ctx, l, v)
+	v, err := c.viewFor(ctx, l, v)
 	if err != nil {
 		return err
 	}
@@ -302,7 +302,7 @@ func (c *nodeController) renewResources(ctx context.Context, key string) error {
 	if c.tree.o.NodePatch == Changed && c.tree.o.LeafReads == ReadsCached && c.member.standsForNodes() {
 		return c.renewOne(ctx, c.member.byNode[key])
 	}
-	v, err := c.lookOnce(ctx)
+	v, err := c.viewForAll(ctx)
 	if err != nil {
 		return err
 	}
@@ -322,7 +322,7 @@ func (c *nodeController) renewResources(ctx context.Context, key string) error {
 // where each leaf looks for itself.
 func (c *nodeController) patchResources(ctx context.Context, v *view) error {
 	for _, l := range c.member.leaves {
-		mine, err := c.lookedFor(ctx, l, v)
+		mine, err := c.viewFor(ctx, l, v)
 		if err != nil {
 			return err
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
 )
 
-// look lists the member's nodes.
-func (c *nodeController) look(ctx context.Context) (*view, error) {
+// listNodes lists the member's nodes.
+func (c *nodeController) listNodes(ctx context.Context) (*view, error) {
 	var list corev1.NodeList
 	if err := c.member.client.Nodes.List(ctx, "", &list, metav1.ListOptions{ResourceVersion: "0"}); err != nil {
 		return nil, fmt.Errorf("list nodes of member %s: %w", c.member.name, err)
@@ -23,18 +23,18 @@ func (c *nodeController) look(ctx context.Context) (*view, error) {
 	return newView(nodes), nil
 }
 
-// lookFor is what a leaf's status is made of: as Kosmos lists it, for each leaf.
-func (c *nodeController) lookFor(ctx context.Context, l *leaf) (*view, error) {
-	v, err := c.look(ctx)
+// listForLeaf is what a leaf's status is made of: as Kosmos lists it, for each leaf.
+func (c *nodeController) listForLeaf(ctx context.Context, l *leaf) (*view, error) {
+	v, err := c.listNodes(ctx)
 	if err != nil {
 		return nil, err
 	}
 	switch l.mode {
 	case api.LeafParty:
-		return v, c.lookAtPods(ctx, v, "")
+		return v, c.addListedPods(ctx, v, "")
 	case api.LeafAll:
 		for _, n := range v.nodes {
-			if err := c.lookAtPods(ctx, v, "spec.nodeName="+n.Name); err != nil {
+			if err := c.addListedPods(ctx, v, "spec.nodeName="+n.Name); err != nil {
 				return nil, err
 			}
 		}
@@ -42,8 +42,8 @@ func (c *nodeController) lookFor(ctx context.Context, l *leaf) (*view, error) {
 	return v, nil
 }
 
-// lookAtPods adds the member's pods that a field selector selects.
-func (c *nodeController) lookAtPods(ctx context.Context, v *view, fields string) error {
+// addListedPods adds the member's pods that a field selector selects.
+func (c *nodeController) addListedPods(ctx context.Context, v *view, fields string) error {
 	var list corev1.PodList
 	if err := c.member.client.Pods.List(ctx, "", &list, metav1.ListOptions{FieldSelector: fields}); err != nil {
 		return fmt.Errorf("list pods of member %s: %w", c.member.name, err)
@@ -52,17 +52,17 @@ func (c *nodeController) lookAtPods(ctx context.Context, v *view, fields string)
 	return nil
 }
 
-// lookOnce is what all leaves of a pass are made of; nil where each looks for itself.
-func (c *nodeController) lookOnce(ctx context.Context) (*view, error) {
+// viewForAll is what all leaves of a pass are made of; nil where each looks for itself.
+func (c *nodeController) viewForAll(ctx context.Context) (*view, error) {
 	switch c.tree.o.LeafReads {
 	case ReadsPerNode:
 		return nil, nil
 	case ReadsLive:
-		v, err := c.look(ctx)
+		v, err := c.listNodes(ctx)
 		if err != nil || c.member.leaves[0].mode == api.LeafNode {
 			return v, err
 		}
-		return v, c.lookAtPods(ctx, v, "")
+		return v, c.addListedPods(ctx, v, "")
 	}
 	all := c.member.nodes.GetIndexer().List()
 	nodes := make([]*memberNode, len(all))

@@ -36,8 +36,8 @@ func (v *view) addPods(pods []corev1.Pod) {
 	}
 }
 
-// of returns the nodes that a leaf stands for.
-func (v *view) of(l *leaf) []*memberNode {
+// nodesOf returns the nodes that a leaf stands for.
+func (v *view) nodesOf(l *leaf) []*memberNode {
 	switch l.mode {
 	case api.LeafNode:
 		if n := v.byName[l.model.NodeSelector.NodeName]; n != nil {
@@ -70,7 +70,7 @@ func desiredNode(owner string, l *leaf, v *view, now time.Time) *corev1.Node {
 	n.Annotations = map[string]string{api.AnnotationOwnedBy: owner, "leafNodeMode": "one2cluster"}
 	n.Spec.Taints = []corev1.Taint{{Key: api.LabelNode, Value: "true", Effect: corev1.TaintEffectNoSchedule}}
 	n.Spec.Taints = append(n.Spec.Taints, l.model.Taints...)
-	nodes := v.of(l)
+	nodes := v.nodesOf(l)
 	if l.mode == api.LeafNode && len(nodes) == 1 {
 		for name, value := range nodes[0].labels.all() {
 			if n.Labels[name] == "" {
@@ -168,7 +168,7 @@ func keepStates(hub *corev1.Node, want []corev1.Taint) []corev1.Taint {
 // versionsOf returns the versions of a leaf on both sides, nil unless it is there and
 // stands for one node: only then do these say whether either has changed.
 func (l *leaf) versionsOf(hub *hubNode, v *view) *versions {
-	if nodes := v.of(l); hub != nil && l.mode == api.LeafNode && len(nodes) == 1 {
+	if nodes := v.nodesOf(l); hub != nil && l.mode == api.LeafNode && len(nodes) == 1 {
 		return &versions{hub.ResourceVersion, nodes[0].ResourceVersion}
 	}
 	return nil

@@ -245,7 +245,7 @@ func drawNodes(r *rand.Rand) (w *nodeWorld, capacity, taken int64) {
 // have and what pods that are not the tree's leave of it, that it is left alone then, and
 // that the taints by which the hub says how the node is stay.
 func TestNodesConverge(t *testing.T) {
-	for seed := range uint64(2000) {
+	for seed := range uint64(600) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		w, capacity, taken := drawNodes(r)
 		states := w.hub != nil && slices.ContainsFunc(w.hub.Spec.Taints, func(t corev1.Taint) bool { return isState(&t) })

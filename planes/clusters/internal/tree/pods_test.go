@@ -329,7 +329,7 @@ func playPods(r *rand.Rand, w *podWorld) string {
 // the manager comes to rest, never does what it must not, and that with all that is
 // better (GuardUID) both sides agree when it rests.
 func TestPodsConverge(t *testing.T) {
-	for seed := range uint64(4000) {
+	for seed := range uint64(1500) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		guard, put := []string{GuardNone, GuardUID}[r.IntN(2)], []string{Always, Changed}[r.IntN(2)]
 		w := drawPods(r, guard, put)

@@ -424,7 +424,7 @@ func playServices(r *rand.Rand, w *serviceWorld) string {
 // rest, never writes over or deletes what is not the tree's, and that with import-end=all
 // a member has just what it asks for of what the hub exports.
 func TestServicesConverge(t *testing.T) {
-	for seed := range uint64(4000) {
+	for seed := range uint64(800) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		w := newServiceWorld([]string{ImportMCS, ImportDirect}[r.IntN(2)], []string{ImportEndOwn, ImportEndAll}[r.IntN(2)])
 		w.r = r

@@ -123,7 +123,7 @@ func (c *storageController) claimUp(ctx context.Context, key string) error {
 	}
 	hub, err := c.hubClaim(ctx, key)
 	if err != nil {
-		return client404(err)
+		return ignoreNotFound(err)
 	}
 	volume := cached[*corev1.PersistentVolume](c.member.volumes, member.Spec.VolumeName)
 	action := decideClaim(hub, member, volume, &c.tree.o)

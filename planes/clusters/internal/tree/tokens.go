@@ -11,10 +11,10 @@ import (
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
 )
 
-// tokens puts Secrets in the place of the tokens that the hub's API server would
+// replaceTokens puts Secrets in the place of the tokens that the hub's API server would
 // issue for a pod, and the hub's authority in the place of the member's: what runs in
 // the pod talks to the hub.
-func (c *podCreator) tokens(ctx context.Context, hub, p *corev1.Pod) error {
+func (c *podCreator) replaceTokens(ctx context.Context, hub, p *corev1.Pod) error {
 	for i := range p.Spec.Volumes {
 		v := p.Spec.Volumes[i].Projected
 		if v == nil {
@@ -25,7 +25,7 @@ func (c *podCreator) tokens(ctx context.Context, hub, p *corev1.Pod) error {
 			switch {
 			case s.ServiceAccountToken != nil:
 				name := hub.Spec.ServiceAccountName + api.SuffixToken
-				if err := c.token(ctx, p.Namespace, hub.Spec.ServiceAccountName, name); err != nil {
+				if err := c.copyToken(ctx, p.Namespace, hub.Spec.ServiceAccountName, name); err != nil {
 					return err
 				}
 				*s = corev1.VolumeProjection{Secret: &corev1.SecretProjection{
@@ -33,7 +33,7 @@ func (c *podCreator) tokens(ctx context.Context, hub, p *corev1.Pod) error {
 					Items:                []corev1.KeyToPath{{Key: corev1.ServiceAccountTokenKey, Path: s.ServiceAccountToken.Path}},
 				}}
 			case s.ConfigMap != nil && s.ConfigMap.Name == api.NameRootCA:
-				if err := c.rootCA(ctx, p.Namespace); err != nil {
+				if err := c.copyRootCA(ctx, p.Namespace); err != nil {
 					return err
 				}
 				s.ConfigMap.Name = api.NameHostCA
@@ -43,9 +43,9 @@ func (c *podCreator) tokens(ctx context.Context, hub, p *corev1.Pod) error {
 	return nil
 }
 
-// token brings the lasting token of a service account to the member. On the hub the
+// copyToken brings the lasting token of a service account to the member. On the hub the
 // token controller fills the Secret.
-func (c *podCreator) token(ctx context.Context, namespace, account, name string) error {
+func (c *podCreator) copyToken(ctx context.Context, namespace, account, name string) error {
 	if c.tree.secretCopies().isKnown(c.member, namespace, name) {
 		return nil
 	}
@@ -64,7 +64,7 @@ func (c *podCreator) token(ctx context.Context, namespace, account, name string)
 		return err
 	})
 	if err == nil {
-		err = c.tree.secretCopies().bring(ctx, c.member, namespace, name)
+		err = c.tree.secretCopies().ensure(ctx, c.member, namespace, name)
 	}
 	if err != nil {
 		return fmt.Errorf("token of service account %s/%s: %w", namespace, account, err)
@@ -72,8 +72,8 @@ func (c *podCreator) token(ctx context.Context, namespace, account, name string)
 	return nil
 }
 
-// rootCA brings the hub's authority to a namespace of the member, once.
-func (c *podCreator) rootCA(ctx context.Context, namespace string) error {
+// copyRootCA brings the hub's authority to a namespace of the member, once.
+func (c *podCreator) copyRootCA(ctx context.Context, namespace string) error {
 	c.mu.Lock()
 	known := c.roots[namespace]
 	c.mu.Unlock()
