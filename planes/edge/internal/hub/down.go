@@ -85,7 +85,7 @@ func (d *down) dispatch(ctx context.Context, c change) {
 		}
 		return
 	}
-	s.enqueue(ctx, m)
+	s.enqueue(m)
 }
 
 // news says whether an object is newer than what the edge has or is being sent.
@@ -93,8 +93,8 @@ func (d *down) dispatch(ctx context.Context, c change) {
 func (d *down) news(ctx context.Context, s *session, c change) bool {
 	h := d.hub
 	if s != nil {
-		if version, deletion, ok := s.known(c.key); ok {
-			return !deletion && c.version > version
+		if m := s.newest(c.key); m != nil {
+			return !m.deletion && c.version > m.version
 		}
 	}
 	version, ok := h.store.version(c.key)

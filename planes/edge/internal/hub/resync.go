@@ -151,18 +151,18 @@ func (h *Hub) back(ctx context.Context, s *session) {
 	switch {
 	case full:
 		for _, o := range h.podsOf(s.node) {
-			h.forced(ctx, s, h.change(s.node, message.TypePod, message.Update, o.(*corev1.Pod)))
+			h.forced(s, h.change(s.node, message.TypePod, message.Update, o.(*corev1.Pod)))
 			for _, c := range h.usedBy(s.node, o.(*corev1.Pod)) {
-				h.forced(ctx, s, c)
+				h.forced(s, c)
 			}
 		}
 		if h.things != nil {
 			things, models := h.things.of(s.node)
 			for _, m := range models {
-				h.forced(ctx, s, h.change(s.node, message.TypeModel, message.Update, m))
+				h.forced(s, h.change(s.node, message.TypeModel, message.Update, m))
 			}
 			for _, x := range things {
-				h.forced(ctx, s, h.change(s.node, message.TypeDevice, message.Update, x))
+				h.forced(s, h.change(s.node, message.TypeDevice, message.Update, x))
 			}
 		}
 	case h.o.Resync == ResyncConnect || h.o.Owner == OwnerOwn:
@@ -174,9 +174,9 @@ func (h *Hub) back(ctx context.Context, s *session) {
 }
 
 // forced sends an object whatever the edge has.
-func (h *Hub) forced(ctx context.Context, s *session, c change) {
+func (h *Hub) forced(s *session, c change) {
 	if m, err := c.outgoing(h); err == nil {
-		s.enqueue(ctx, m)
+		s.enqueue(m)
 	}
 }
 

@@ -323,7 +323,7 @@ func (h *Hub) begin(ctx context.Context, s *session, read func() error) {
 		return
 	}
 	for _, m := range h.sessions.take(s.node) {
-		s.enqueue(ctx, m)
+		s.enqueue(m)
 	}
 	h.wait.Go(func() {
 		h.annotate(ctx, s.node)
@@ -336,7 +336,7 @@ func (h *Hub) outlive(s *session) {
 	left := s.left()
 	if now := h.sessions.keep(s.node, left); now != nil {
 		for _, m := range left {
-			now.enqueue(h.ctx(), m)
+			now.enqueue(m)
 		}
 	}
 }
@@ -344,9 +344,7 @@ func (h *Hub) outlive(s *session) {
 // ended takes a session out. Its node may have a newer one, which stays.
 func (h *Hub) ended(s *session, err error) {
 	h.sessions.remove(s)
-	s.mu.Lock()
-	close(s.over)
-	s.mu.Unlock()
+	s.finish()
 	if h.o.Queues == QueuesV111 {
 		h.outlive(s)
 	}

@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"context"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -10,25 +9,14 @@ import (
 	"github.com/windtunnel/windtunnel/planes/edge/internal/message"
 )
 
-// outgoing is one object on its way to an edge: the newest of what is to be said
-// of it.
-type outgoing struct {
-	key      // of the object
-	message  message.Message
-	version  uint64
-	sum      uint64 // where not every change goes down: of what the edge acts on
-	deletion bool
-	event    clock.Time // when the hub saw it
-	tries    int
-}
-
 // connection is what a session's messages go over: a websocket, or a stream of QUIC.
 type connection interface {
 	Send(message []byte) error
 	Close() error
 }
 
-// session is one edge's connection. At rest its maps are nil.
+// session is one edge's connection. It does what its outbox decides. While the edge has
+// nothing to acknowledge, it has no outbox and no timer.
 type session struct {
 	hub    *Hub
 	node   string
@@ -37,150 +25,148 @@ type session struct {
 	reason atomic.Pointer[string]
 
 	mu      sync.Mutex
-	store   map[string]*outgoing // by what queued returns
-	queue   []string             // likewise
-	acks    map[string]chan struct{}
-	lanes   int
+	box     *outbox
+	timer   *time.Timer
+	armed   clock.Time // when the timer fires; 0: it does not
 	answers [][]byte
 	writing bool
 	over    chan struct{}
 }
 
-// queued is by what an object waits to be sent: two of the same are one.
-func (k key) queued(o *Options) string {
-	if o.Queues == QueuesV111 {
-		return k.kind + "/" + k.namespace + "/" + k.name
-	}
-	return k.uid
-}
-
-// enqueue takes what is to be sent and acknowledged. It drops what is no newer
-// than what waits, and all but a forced one behind a deletion.
-func (s *session) enqueue(ctx context.Context, m *outgoing) {
+// enqueue takes what the edge has to acknowledge.
+func (s *session) enqueue(m *outgoing) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	id := m.queued(&s.hub.o)
-	if old := s.store[id]; old != nil {
-		if old.deletion || !m.deletion && m.version <= old.version {
-			s.hub.metrics.dropped.WithLabelValues("older").Inc()
-			return
-		}
-		s.store[id] = m
-		return // it is queued, or is queued again by its lane
+	if s.box == nil {
+		s.box = newOutbox(&s.hub.o)
 	}
-	if s.store == nil {
-		s.store, s.acks = map[string]*outgoing{}, map[string]chan struct{}{}
+	if !s.box.enqueue(m) {
+		s.hub.metrics.dropped.WithLabelValues("older").Inc()
 	}
-	s.store[id] = m
-	s.queueLocked(ctx, id)
+	s.actLocked()
 }
 
-func (s *session) queueLocked(ctx context.Context, id string) {
-	s.queue = append(s.queue, id)
-	if s.lanes < s.hub.o.Window {
-		s.lanes++
-		s.hub.wait.Go(func() { s.lane(ctx) })
-	}
-}
-
-// lane sends one message after the other, each until it is acknowledged, and ends
-// when there is none. There are as many as the window.
-func (s *session) lane(ctx context.Context) {
-	for {
-		s.mu.Lock()
-		if len(s.queue) == 0 || s.ended() {
-			s.lanes--
-			if s.lanes == 0 && len(s.store) == 0 {
-				s.store, s.acks, s.queue = nil, nil, nil
-			}
-			s.mu.Unlock()
-			return
-		}
-		id := s.queue[0]
-		s.queue = s.queue[1:]
-		m := s.store[id]
-		ack := make(chan struct{}, 1)
-		s.acks[m.message.Header.ID] = ack
-		s.mu.Unlock()
-
-		acked := s.deliver(ctx, m, ack)
-		if acked {
-			s.hub.acknowledged(ctx, s, m)
-		}
-		s.mu.Lock()
-		delete(s.acks, m.message.Header.ID)
-		switch {
-		case s.store[id] != m:
-			s.queueLocked(ctx, id) // a newer one came meanwhile
-		case acked:
-			delete(s.store, id)
-		default:
-			s.later(ctx, m)
-		}
-		s.mu.Unlock()
-	}
-}
-
-// deliver sends a message, again and again, until it is acknowledged; false: not
-// within all tries.
-func (s *session) deliver(ctx context.Context, m *outgoing, ack chan struct{}) bool {
-	raw := m.message.Append(nil)
-	resource := m.kind
-	began := s.hub.o.Clock.Now()
-	timer := time.NewTimer(s.hub.o.ResendAfter)
-	defer timer.Stop()
-	for try := range s.hub.o.Resends {
-		if try > 0 || m.tries > 0 {
-			s.hub.metrics.resends.Inc()
-		}
-		s.hub.metrics.messages.WithLabelValues("down", m.message.Route.Operation, resource).Inc()
-		if s.conn.Send(raw) != nil {
-			return false
-		}
-		timer.Reset(s.hub.o.ResendAfter)
-		select {
-		case <-ack:
-			now := s.hub.o.Clock.Now()
-			s.hub.metrics.ack.WithLabelValues(resource).Observe(now.Sub(began).Seconds())
-			s.hub.metrics.delivery.WithLabelValues(resource).Observe(now.Sub(m.event).Seconds())
-			return true
-		case <-s.over:
-			return false
-		case <-ctx.Done():
-			return false
-		case <-timer.C:
-		}
-	}
+// acknowledge takes an acknowledgement of the edge.
+func (s *session) acknowledge(id string) {
 	s.mu.Lock()
-	m.tries++ // left copies messages
-	s.mu.Unlock()
-	return false
+	defer s.mu.Unlock()
+	if s.box == nil || !s.box.acknowledged(id) {
+		s.hub.metrics.dropped.WithLabelValues("acknowledges nothing").Inc()
+		return
+	}
+	s.actLocked()
 }
 
-// The delays of what was not acknowledged within all tries.
-const (
-	firstDelay = 5 * time.Millisecond
-	lastDelay  = 1000 * time.Second
-)
+// expire lets the outbox look for what is due.
+func (s *session) expire() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.armed = 0
+	if s.box != nil {
+		s.box.expire(s.hub.o.Clock.Now())
+		s.actLocked()
+	}
+}
 
-// later puts a message back after a while that doubles. It expects the lock.
-func (s *session) later(ctx context.Context, m *outgoing) {
+// actLocked starts what the outbox wants done. A goroutine is started before the session
+// is over only, so that who waits for the hub's goroutines waits for this one, too.
+func (s *session) actLocked() {
 	if s.ended() {
 		return
 	}
-	delay := min(firstDelay<<min(max(m.tries-1, 0), 30), lastDelay)
-	s.hub.wait.Go(func() {
-		select {
-		case <-time.After(delay):
-		case <-s.over:
-			return
-		case <-ctx.Done():
-			return
+	for {
+		a, ok := s.box.next(s.hub.o.Clock.Now())
+		if !ok {
+			break
 		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.queueLocked(ctx, m.queued(&s.hub.o))
-	})
+		s.hub.wait.Go(func() { s.act(a) })
+	}
+	s.restLocked()
+}
+
+// restLocked sets the timer for what is due next, or lets go of an outbox that is empty.
+func (s *session) restLocked() {
+	if len(s.box.store) == 0 {
+		if s.box = nil; s.timer != nil {
+			s.timer.Stop()
+			s.timer, s.armed = nil, 0
+		}
+		return
+	}
+	due := s.box.wakeAt
+	if due == 0 || s.armed != 0 && s.armed <= due {
+		return
+	}
+	s.armed = due
+	if s.timer == nil {
+		s.timer = time.AfterFunc(s.hub.o.Clock.Until(due), s.expire)
+	} else {
+		s.timer.Reset(s.hub.o.Clock.Until(due))
+	}
+}
+
+// act does one thing after the other until the outbox has nothing more.
+func (s *session) act(a action) {
+	for ok := true; ok; {
+		switch a.verb {
+		case send:
+			a, ok = s.send(a)
+		case record:
+			a, ok = s.record(a)
+		}
+	}
+}
+
+// send sends a message and returns what is to be done next.
+func (s *session) send(a action) (next action, ok bool) {
+	m := a.m
+	if a.try > 1 || m.tries > 0 {
+		s.hub.metrics.resends.Inc()
+	}
+	s.hub.metrics.messages.WithLabelValues("down", m.message.Route.Operation, m.kind).Inc()
+	err := s.conn.Send(m.message.Append(nil))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now := s.hub.o.Clock.Now(); err != nil {
+		s.box.failed(m, now)
+	} else {
+		s.box.sent(m, now)
+	}
+	return s.nextLocked()
+}
+
+// record writes down what an edge has acknowledged and returns what is to be done next.
+func (s *session) record(a action) (next action, ok bool) {
+	m, now := a.m, s.hub.o.Clock.Now()
+	s.hub.metrics.ack.WithLabelValues(m.kind).Observe(now.Sub(m.began).Seconds())
+	s.hub.metrics.delivery.WithLabelValues(m.kind).Observe(now.Sub(m.event).Seconds())
+	s.hub.acknowledged(s.hub.ctx(), s, m)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.box.recorded(m)
+	return s.nextLocked()
+}
+
+// nextLocked returns what whoever has done something does next.
+func (s *session) nextLocked() (a action, ok bool) {
+	if s.ended() {
+		return a, false
+	}
+	if a, ok = s.box.next(s.hub.o.Clock.Now()); ok {
+		return a, true
+	}
+	s.restLocked()
+	return a, false
+}
+
+// finish makes the session over: nothing more is started for it.
+func (s *session) finish() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.over)
+	if s.timer != nil {
+		s.timer.Stop()
+	}
 }
 
 func (s *session) ended() bool {
@@ -192,41 +178,25 @@ func (s *session) ended() bool {
 	}
 }
 
-// left is what waits, of a session that has ended.
-func (s *session) left() (out []*outgoing) {
+// left returns what waits, of a session that has ended.
+func (s *session) left() []*outgoing {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, m := range s.store {
-		waits := *m
-		waits.tries = 0
-		out = append(out, &waits)
+	if s.box == nil {
+		return nil
 	}
-	return out
+	return s.box.left()
 }
 
-// known returns the version of an object that waits to be sent.
-func (s *session) known(k key) (version uint64, deletion, ok bool) {
+// newest returns the newest state of an object that waits to be sent or acknowledged;
+// nil: there is none.
+func (s *session) newest(k key) *outgoing {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m := s.store[k.queued(&s.hub.o)]
-	if m == nil {
-		return 0, false, false
+	if s.box == nil {
+		return nil
 	}
-	return m.version, m.deletion, true
-}
-
-// acknowledge is told of an acknowledgement.
-func (s *session) acknowledge(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if ack := s.acks[id]; ack != nil {
-		select {
-		case ack <- struct{}{}:
-		default:
-		}
-		return
-	}
-	s.hub.metrics.dropped.WithLabelValues("acknowledges nothing").Inc()
+	return s.box.newest(k)
 }
 
 // answer sends what is not acknowledged, in order and without waiting for it.
@@ -265,7 +235,11 @@ func (s *session) writeAnswers() {
 func (s *session) depth() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.store) + len(s.answers)
+	n := len(s.answers)
+	if s.box != nil {
+		n += len(s.box.store)
+	}
+	return n
 }
 
 // end closes the session and says why.

@@ -183,7 +183,7 @@ func (u *up) answer(ctx context.Context, q *request) {
 		return
 	}
 	if q.resource.Acked() {
-		u.object(ctx, q, o, err)
+		u.object(q, o, err)
 		return
 	}
 	var content []byte
@@ -219,7 +219,7 @@ func result(o any, err error) ([]byte, error) {
 }
 
 // object answers with a ConfigMap or Secret, which the edge acknowledges.
-func (u *up) object(ctx context.Context, q *request, o any, err error) {
+func (u *up) object(q *request, o any, err error) {
 	if err != nil {
 		text, _ := json.Marshal(err.Error()) // a string can always be
 		m := q.message.Reply(u.hub.wall(), message.SourceCloud, text)
@@ -235,11 +235,11 @@ func (u *up) object(ctx context.Context, q *request, o any, err error) {
 		return
 	}
 	out.message.Header.ParentID, out.message.Route.Resource = q.message.Header.ID, q.message.Route.Resource
-	if _, _, busy := q.session.known(out.key); busy {
+	if q.session.newest(out.key) != nil {
 		q.session.answer(&out.message) // what waits for an acknowledgement is the same or newer
 		return
 	}
-	q.session.enqueue(ctx, out)
+	q.session.enqueue(out)
 }
 
 func (u *up) do(ctx context.Context, q *request) (any, error) {
