@@ -112,14 +112,12 @@ type wanted struct {
 func (c *checker) differences() []Difference {
 	want := c.want()
 	var out []Difference
-	for _, e := range c.fleet.edges {
-		e.mu.Lock()
-		have := append([]held(nil), e.held...)
-		e.mu.Unlock()
-		if len(have) == 0 && len(want[e.name]) == 0 {
+	for _, d := range c.fleet.edges {
+		have, name := d.held(), d.edge.name
+		if len(have) == 0 && len(want[name]) == 0 {
 			continue
 		}
-		out = append(out, compare(e.name, want[e.name], have, c.fleet.o.CompareNodes)...)
+		out = append(out, compare(name, want[name], have, c.fleet.o.CompareNodes)...)
 	}
 	if c.devices != nil {
 		out = append(out, c.unreported()...)
@@ -158,26 +156,26 @@ func (c *checker) want() map[string][]wanted {
 	seen := map[string]map[string]bool{}
 	for _, o := range c.pods.GetStore().List() {
 		p := o.(*corev1.Pod)
-		e := c.fleet.byName[p.Spec.NodeName]
-		if e == nil {
+		node := p.Spec.NodeName
+		if c.fleet.byName[node] == nil {
 			continue
 		}
-		out[e.name] = append(out[e.name], wantedOf(p, kindPod))
+		out[node] = append(out[node], wantedOf(p, kindPod))
 		for _, id := range strings.Fields(p.Annotations[keptUses]) {
-			if seen[e.name][id] {
+			if seen[node][id] {
 				continue
 			}
-			if seen[e.name] == nil {
-				seen[e.name] = map[string]bool{}
+			if seen[node] == nil {
+				seen[node] = map[string]bool{}
 			}
-			seen[e.name][id] = true
+			seen[node][id] = true
 			word, key, _ := strings.Cut(id, "/")
 			k, informer := kindConfigMap, c.configs
 			if word == kindSecret.String() {
 				k, informer = kindSecret, c.secrets
 			}
 			if o, ok, err := informer.GetStore().GetByKey(key); ok && err == nil {
-				out[e.name] = append(out[e.name], wantedOf(o.(metav1.Object), k))
+				out[node] = append(out[node], wantedOf(o.(metav1.Object), k))
 			}
 		}
 	}
@@ -200,18 +198,18 @@ func (c *checker) wantDevices(out map[string][]wanted) {
 	seen := map[string]bool{}
 	for _, o := range c.devices.GetStore().List() {
 		d := o.(*api.Device)
-		e := c.fleet.byName[d.Spec.NodeName]
-		if e == nil {
+		node := d.Spec.NodeName
+		if c.fleet.byName[node] == nil {
 			continue
 		}
-		out[e.name] = append(out[e.name], wantedOf(d, kindDevice))
+		out[node] = append(out[node], wantedOf(d, kindDevice))
 		model := d.Namespace + "/" + d.Spec.Model.Name
-		if seen[e.name+"/"+model] {
+		if seen[node+"/"+model] {
 			continue
 		}
-		seen[e.name+"/"+model] = true
+		seen[node+"/"+model] = true
 		if m, ok, err := c.models.GetStore().GetByKey(model); ok && err == nil {
-			out[e.name] = append(out[e.name], wantedOf(m.(metav1.Object), kindModel))
+			out[node] = append(out[node], wantedOf(m.(metav1.Object), kindModel))
 		}
 	}
 }

@@ -82,67 +82,39 @@ func (h *hubs) enroller(i int) *trust.Enroller {
 }
 
 // hub is the number of an edge's hub: the edges of each fleet spread over all hubs.
-func (f *Fleet) hub(e *edge) int {
-	i, _ := strconv.Atoi(e.name[strings.LastIndexByte(e.name, '-')+1:]) // prepare named it
+func (f *Fleet) hub(d *driver) int {
+	i, _ := strconv.Atoi(d.edge.name[strings.LastIndexByte(d.edge.name, '-')+1:]) // prepare named it
 	return i / f.o.Shards % len(f.hubs.list)
 }
 
 // dialNow lets a dialer take an edge; where all are busy it waits for one.
-func (f *Fleet) dialNow(e *edge) {
+func (f *Fleet) dialNow(d *driver) {
 	ctx := f.ctx()
 	f.wait.Go(func() {
 		select {
-		case f.dials <- e:
+		case f.dials <- d:
 		case <-ctx.Done():
 		}
 	})
 }
 
-// The times of KubeEdge's reconnects.
-const (
-	fixedWait  = 30 * time.Second
-	fixedGap   = 5 * time.Second
-	fixedDials = 5
-	dialWithin = 30 * time.Second
-	jitterMost = 30 * time.Second
-)
-
-// redial lets an edge dial again: lost, because its connection ended and not
-// because a dial failed.
-func (f *Fleet) redial(e *edge, lost bool) {
-	e.mu.Lock()
-	if lost {
-		e.dials = 0
-	}
-	e.dials++
-	n := e.dials
-	e.mu.Unlock()
-	var wait time.Duration
-	switch {
-	case f.o.Backoff == BackoffJitter:
-		wait = rand.N(min(time.Second<<min(n, 10), jitterMost))
-	case n%fixedDials == 1:
-		wait = fixedWait
-	default:
-		wait = fixedGap
-	}
-	f.schedule.in(wait, func() { f.dialNow(e) })
-}
+// dialTimeout is how long a dial may take, with its handshake and an enrolment.
+const dialTimeout = 30 * time.Second
 
 func (f *Fleet) dialer(ctx context.Context) {
 	for {
 		select {
-		case e := <-f.dials:
+		case d := <-f.dials:
 			f.dialing.Add(1)
-			err := f.dial(ctx, e)
+			err := f.dial(ctx, d)
 			f.dialing.Add(-1)
 			if ctx.Err() != nil {
 				return
 			}
 			f.metrics.dials.WithLabelValues(dialResult(err)).Inc()
 			if err != nil {
-				f.o.Log.Debug("dial failed", "edge", e.name, "error", err)
-				f.redial(e, false)
+				f.o.Log.Debug("dial failed", "edge", d.edge.name, "error", err)
+				d.happen(notConnected{})
 			}
 		case <-ctx.Done():
 			return
@@ -167,24 +139,24 @@ func dialResult(err error) string {
 }
 
 // dial connects an edge, which enrols first where it has no certificate.
-func (f *Fleet) dial(ctx context.Context, e *edge) error {
-	ctx, cancel := context.WithTimeout(ctx, dialWithin)
+func (f *Fleet) dial(ctx context.Context, d *driver) error {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	certificate, err := f.certificate(ctx, e)
+	certificate, err := f.certificate(ctx, d)
 	if err != nil {
 		return err
 	}
-	i := f.hub(e)
+	i := f.hub(d)
 	x := f.hubs.list[i]
 	o := link.Options{Crypto: f.o.Crypto, Bytes: &f.bytes, TLS: &tls.Config{
 		MinVersion: tls.VersionTLS12, RootCAs: f.hubs.pool, Certificates: []tls.Certificate{*certificate},
 		CurvePreferences: []tls.CurveID{tls.X25519},
 	}}
 	if f.o.TLS == TLSResume {
-		if e.tickets == nil {
-			e.tickets = tls.NewLRUClientSessionCache(1)
+		if d.tickets == nil {
+			d.tickets = tls.NewLRUClientSessionCache(1)
 		}
-		o.TLS.ClientSessionCache = e.tickets
+		o.TLS.ClientSessionCache = d.tickets
 		o.TLS.VerifyConnection = func(s tls.ConnectionState) error {
 			if s.DidResume {
 				f.metrics.resumed.Inc()
@@ -195,18 +167,18 @@ func (f *Fleet) dial(ctx context.Context, e *edge) error {
 	if f.o.Sources > 0 {
 		o.Source = net.IPv4(127, 0, 0, byte(2+rand.N(f.o.Sources)))
 	}
-	header := http.Header{"node_id": {e.name}, "project_id": {project}, "ConnectionUse": {"msg"}}
+	header := http.Header{"node_id": {d.edge.name}, "project_id": {project}, "ConnectionUse": {"msg"}}
 	if f.quic != nil {
-		return f.dialQUIC(ctx, e, x, o.TLS)
+		return f.dialQUIC(ctx, d, x, o.TLS)
 	}
-	c, err := link.Dial(ctx, net.JoinHostPort(x.Address, strconv.Itoa(x.Websocket)), "/"+project+"/"+e.name+"/events", header, o)
+	c, err := link.Dial(ctx, net.JoinHostPort(x.Address, strconv.Itoa(x.Websocket)), "/"+project+"/"+d.edge.name+"/events", header, o)
 	if err != nil {
 		return err
 	}
-	c.SetHandler(e)
-	e.opened(c)
+	c.SetHandler(d)
+	d.opened(c)
 	if err := f.poller.Add(c); err != nil {
-		e.Ended(err)
+		d.Ended(err)
 	}
 	return nil
 }
@@ -215,27 +187,27 @@ func (f *Fleet) dial(ctx context.Context, e *edge) error {
 var errNoQUIC = errors.New("the hub does not listen for QUIC: start it with --quic")
 
 // dialQUIC connects an edge by QUIC.
-func (f *Fleet) dialQUIC(ctx context.Context, e *edge, to api.Hub, config *tls.Config) error {
+func (f *Fleet) dialQUIC(ctx context.Context, d *driver, to api.Hub, config *tls.Config) error {
 	if to.QUIC == 0 {
 		return errNoQUIC
 	}
 	config = config.Clone()
 	config.ServerName = to.Address
-	header := http.Header{"Node_id": {e.name}, "Project_id": {project}, "Connectionuse": {"msg"}}
+	header := http.Header{"Node_id": {d.edge.name}, "Project_id": {project}, "Connectionuse": {"msg"}}
 	c, err := f.quic.Dial(ctx, net.JoinHostPort(to.Address, strconv.Itoa(to.QUIC)), header, config)
 	if err != nil {
 		return err
 	}
 	c.SetBytes(&f.bytes)
-	e.opened(c)
-	f.wait.Go(func() { c.Serve(e) })
+	d.opened(c)
+	f.wait.Go(func() { c.Serve(d) })
 	return nil
 }
 
 // certificate returns an edge's, or the one that all share. An edge of its own keeps
 // it: a key and 600 bytes.
-func (f *Fleet) certificate(ctx context.Context, e *edge) (*tls.Certificate, error) {
-	own := &e.certificate
+func (f *Fleet) certificate(ctx context.Context, d *driver) (*tls.Certificate, error) {
+	own := &d.certificate
 	if f.o.Certificates == CertificatesShared {
 		f.sharing.Lock()
 		defer f.sharing.Unlock()
@@ -244,7 +216,7 @@ func (f *Fleet) certificate(ctx context.Context, e *edge) (*tls.Certificate, err
 	if *own != nil {
 		return *own, nil
 	}
-	c, err := f.hubs.enroller(f.hub(e)).Certificate(ctx, e.name)
+	c, err := f.hubs.enroller(f.hub(d)).Certificate(ctx, d.edge.name)
 	if err != nil {
 		return nil, err
 	}

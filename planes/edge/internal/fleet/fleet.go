@@ -11,6 +11,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"sync"
@@ -37,15 +38,16 @@ type Fleet struct {
 	check    *checker
 	poller   *link.Poller
 	quic     *stream.Dialer // nil: edges come by websocket
-	dials    chan *edge
+	dials    chan *driver
 	wait     sync.WaitGroup
-	edges    []*edge
-	byName   map[string]*edge
+	edges    []*driver
+	byName   map[string]*driver
 	hubs     hubs
 	sharing  sync.Mutex // of shared
 	shared   *tls.Certificate
 	bytes    link.Bytes // on all connections
-	written  sync.Pool  // buffers of messages, each taken while one is sent
+	work     sync.Pool  // of steps, each taken for the time of one
+	dice     *rand.Rand
 
 	connected, dialing, joined atomic.Int64
 	began, allConnected        atomic.Int64 // clock.Time of the first dial, and of when all were connected first; 0: not yet
@@ -82,11 +84,11 @@ func prepare(o Options) (*Fleet, error) {
 	if o.Heartbeat == HeartbeatStatus {
 		o.Lease = 0 // the status stands for it
 	}
-	f := &Fleet{o: o, client: client, byName: map[string]*edge{}, dials: make(chan *edge)}
+	f := &Fleet{o: o, client: client, byName: map[string]*driver{}, dials: make(chan *driver), dice: rand.New(dice{})}
 	for i := o.Shard; i < o.Edges; i += o.Shards {
-		e := &edge{fleet: f, name: fmt.Sprintf("%s-%d", o.Prefix, i)}
-		e.tick = e.beat
-		f.edges, f.byName[e.name] = append(f.edges, e), e
+		d := &driver{fleet: f, edge: edge{name: fmt.Sprintf("%s-%d", o.Prefix, i)}}
+		d.beat = func() { d.happen(beat{}) }
+		f.edges, f.byName[d.edge.name] = append(f.edges, d), d
 	}
 	if f.check, err = newChecker(f); err != nil {
 		return nil, err
@@ -127,8 +129,8 @@ func (f *Fleet) run(ctx context.Context) (err error) {
 	}
 	f.began.Store(int64(f.now()))
 	gap := time.Duration(float64(time.Second) / f.o.JoinRate)
-	for i, e := range f.edges {
-		f.schedule.in(time.Duration(i)*gap, func() { f.dialNow(e) })
+	for i, d := range f.edges {
+		f.schedule.in(time.Duration(i)*gap, func() { f.dialNow(d) })
 	}
 	f.o.Log.Info("fleet runs", "edges", len(f.edges), "hubs", len(f.hubs.list))
 	f.o.Registry.Ready()
@@ -160,9 +162,3 @@ func (f *Fleet) untilConnected() float64 {
 func (f *Fleet) ending() bool { return f.ctx().Err() != nil }
 
 func (f *Fleet) now() clock.Time { return f.o.Clock.Now() }
-
-// wallTime returns the time for what is written to the API server.
-func (f *Fleet) wallTime() time.Time { return f.o.Clock.Wall(f.now()) }
-
-// wall returns the time for messages, in ms since 1970.
-func (f *Fleet) wall() int64 { return f.wallTime().UnixMilli() }

@@ -52,32 +52,36 @@ func pack(uid string) (out [16]byte) {
 	return [16]byte(h.Sum(nil))
 }
 
-func (e *edge) findLocked(uid [16]byte) (int, bool) {
-	return slices.BinarySearchFunc(e.held, uid, func(h held, uid [16]byte) int { return bytes.Compare(h.uid[:], uid[:]) })
+// objects are what an edge has, by UID.
+type objects []held
+
+func (o objects) find(uid [16]byte) (int, bool) {
+	return slices.BinarySearchFunc(o, uid, func(h held, uid [16]byte) int { return bytes.Compare(h.uid[:], uid[:]) })
 }
 
-// holdLocked keeps an object; it says what it was: new, changed, or a duplicate.
-func (e *edge) holdLocked(h held) string {
-	i, ok := e.findLocked(h.uid)
+// put keeps an object. It returns what it was to the edge: new, changed, or a duplicate.
+func (o *objects) put(h held) string {
+	i, ok := o.find(h.uid)
 	switch {
 	case !ok:
-		e.held = slices.Insert(e.held, i, h)
-		if cap(e.held) > len(e.held)+4 {
-			e.held = slices.Clip(slices.Clone(e.held)) // doubling would cost what the digest saves
+		*o = slices.Insert(*o, i, h)
+		if cap(*o) > len(*o)+4 {
+			*o = slices.Clip(slices.Clone(*o)) // doubling would cost what the digest saves
 		}
 		return "new"
-	case e.held[i] == h:
+	case (*o)[i] == h:
 		return "duplicate"
 	}
-	e.held[i] = h
+	(*o)[i] = h
 	return "changed"
 }
 
-func (e *edge) dropLocked(uid [16]byte) string {
-	i, ok := e.findLocked(uid)
+// remove drops an object. It returns what it was to the edge: deleted, or a duplicate.
+func (o *objects) remove(uid [16]byte) string {
+	i, ok := o.find(uid)
 	if !ok {
 		return "duplicate"
 	}
-	e.held = slices.Delete(e.held, i, i+1)
+	*o = slices.Delete(*o, i, i+1)
 	return "deleted"
 }

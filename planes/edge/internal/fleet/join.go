@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"time"
 
 	coordv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -17,134 +16,121 @@ import (
 	"github.com/windtunnel/windtunnel/planes/edge/internal/message"
 )
 
-// answer is the content of an answer: the object, or why there is none.
-type answer struct {
-	Object json.RawMessage
-	Err    *struct{ ErrStatus metav1.Status }
-}
-
-// unknown is the reason of an error that has none: apimachinery's StatusReasonUnknown is
-// the empty text, as if there were no error.
-const unknown metav1.StatusReason = "Unknown"
-
-// read returns what an answer says, and why it is no success; nil is one that nobody gave.
-func read(m *message.Message) (object json.RawMessage, reason metav1.StatusReason) {
-	if m == nil {
-		return nil, metav1.StatusReasonTimeout
-	}
-	var a answer
-	if err := json.Unmarshal(m.Content, &a); err != nil {
-		return nil, unknown
-	}
-	if a.Err != nil {
-		if a.Err.ErrStatus.Reason == "" {
-			return nil, unknown
-		}
-		return nil, a.Err.ErrStatus.Reason
-	}
-	return a.Object, ""
-}
-
 // errForeign says that a node or a lease of an edge's name is somebody else's.
 var errForeign = errors.New("--prefix gives the edges other names")
 
 // foreign returns what an answer says of an object that is somebody else's; nil: it is no
 // such answer.
 func foreign(m *message.Message) error {
-	var a answer
+	var a answerContent
 	if m == nil || json.Unmarshal(m.Content, &a) != nil || a.Err == nil || a.Err.ErrStatus.Reason != door.ReasonForeign {
 		return nil
 	}
 	return fmt.Errorf("%s: %w", a.Err.ErrStatus.Message, errForeign)
 }
 
-// joinLocked makes the edge's node, and then its lease.
-func (e *edge) joinLocked() {
-	e.askLocked(message.Insert, message.Resource{Namespace: message.NamespaceUp, Type: message.TypeNode, Name: e.name}, e.node(), func(m *message.Message) {
-		raw, reason := read(m)
-		switch reason {
-		case "":
-			e.keepNodeLocked(raw)
-		case metav1.StatusReasonAlreadyExists:
-			e.askLocked(message.Query, message.Resource{Namespace: message.NamespaceUp, Type: message.TypeNode, Name: e.name}, nil, func(m *message.Message) {
-				if raw, reason := read(m); reason == "" {
-					e.keepNodeLocked(raw)
-				}
-			})
-		default:
-			e.refusedLocked(m, e.joinLocked)
-			return
-		}
-		e.joined = true
-		e.fleet.joined.Add(1)
-		if e.fleet.o.Lease > 0 {
-			e.queryLeaseLocked()
-		}
-	})
+// ownNode is how the edge's node is called in messages.
+func (s *step) ownNode(kind string) message.Resource {
+	return message.Resource{Namespace: message.NamespaceUp, Type: kind, Name: s.e.name}
 }
 
-const again = 5 * time.Second
+// join makes the edge's node, and then its lease.
+func (s *step) join() { s.ask(insertNode, nil, message.Insert, s.ownNode(message.TypeNode), s.node()) }
 
-// againLocked does after a while what did not succeed.
-func (e *edge) againLocked(f func()) {
-	e.fleet.schedule.in(again, func() {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		f()
-	})
-}
+// retryJoin is the time to join again.
+type retryJoin struct{}
 
-// refusedLocked does again after a while what was answered with an error; where it is
-// somebody else's object, the fleet ends.
-func (e *edge) refusedLocked(m *message.Message, f func()) {
-	if err := foreign(m); err != nil {
-		e.fleet.fail(err)
+func (retryJoin) happen(s *step) { s.join() }
+
+func (s *step) nodeInserted(m *message.Message) {
+	raw, reason := read(m)
+	switch reason {
+	case "":
+		s.keepNode(raw)
+	case metav1.StatusReasonAlreadyExists:
+		s.ask(queryNode, nil, message.Query, s.ownNode(message.TypeNode), nil)
+	default:
+		s.retryUnlessForeign(m, retryJoin{})
 		return
 	}
-	e.againLocked(f)
+	s.e.joined = true
+	s.observe(joined, "")
+	if s.o.Lease > 0 {
+		s.queryLease()
+	}
 }
 
-func (e *edge) leaseName() message.Resource {
-	return message.Resource{Namespace: message.NamespaceLeases, Type: message.TypeLease, Name: e.name}
+func (s *step) nodeQueried(m *message.Message) {
+	if raw, reason := read(m); reason == "" {
+		s.keepNode(raw)
+	}
 }
 
-func (e *edge) queryLeaseLocked() {
-	e.askLocked(message.Query, e.leaseName(), nil, func(m *message.Message) {
-		raw, reason := read(m)
-		switch reason {
-		case "":
-			e.keepLease(raw)
-		case metav1.StatusReasonNotFound:
-			e.askLocked(message.Insert, e.leaseName(), e.newLease(""), func(m *message.Message) {
-				if raw, reason := read(m); reason == "" {
-					e.keepLease(raw)
-				} else {
-					e.refusedLocked(m, e.queryLeaseLocked)
-				}
-			})
-		default:
-			e.againLocked(e.queryLeaseLocked)
-		}
-	})
+// keepNode keeps the edge's own node, as an answer has it.
+func (s *step) keepNode(raw json.RawMessage) {
+	var n corev1.Node
+	if json.Unmarshal(raw, &n) == nil && n.UID != "" {
+		s.e.held.put(held{uid: pack(string(n.UID)), sum: api.Sum(&n), kind: kindNode})
+	}
 }
 
-// renewLocked renews the lease that the edge has. Until that is answered it has none: a
+// retryUnlessForeign does again after a while what was answered with an error. If that
+// says that the object is somebody else's, the fleet ends.
+func (s *step) retryUnlessForeign(m *message.Message, again event) {
+	if s.out.failure = foreign(m); s.out.failure == nil {
+		s.after(retryAfter, again)
+	}
+}
+
+func (s *step) leaseName() message.Resource {
+	return message.Resource{Namespace: message.NamespaceLeases, Type: message.TypeLease, Name: s.e.name}
+}
+
+func (s *step) queryLease() { s.ask(queryLease, nil, message.Query, s.leaseName(), nil) }
+
+// retryLease is the time to ask for the lease again.
+type retryLease struct{}
+
+func (retryLease) happen(s *step) { s.queryLease() }
+
+func (s *step) leaseQueried(m *message.Message) {
+	raw, reason := read(m)
+	switch reason {
+	case "":
+		s.e.keepLease(raw)
+	case metav1.StatusReasonNotFound:
+		s.ask(insertLease, nil, message.Insert, s.leaseName(), s.newLease(""))
+	default:
+		s.after(retryAfter, retryLease{})
+	}
+}
+
+func (s *step) leaseInserted(m *message.Message) {
+	if raw, reason := read(m); reason == "" {
+		s.e.keepLease(raw)
+	} else {
+		s.retryUnlessForeign(m, retryLease{})
+	}
+}
+
+// renewLease renews the lease that the edge has. Until that is answered it has none: a
 // second renewal of the same version would be refused, where the plane is slow.
-func (e *edge) renewLocked() {
-	version := e.lease
-	e.lease = ""
-	e.askLocked(message.Update, e.leaseName(), e.newLease(version), func(m *message.Message) {
-		if raw, reason := read(m); reason == "" {
-			e.keepLease(raw)
-		} else {
-			e.fleet.metrics.refused.WithLabelValues("lease").Inc()
-			if err := foreign(m); err != nil {
-				e.fleet.fail(err)
-				return
-			}
-			e.queryLeaseLocked()
-		}
-	})
+func (s *step) renewLease() {
+	version := s.e.lease
+	s.e.lease = ""
+	s.ask(updateLease, nil, message.Update, s.leaseName(), s.newLease(version))
+}
+
+func (s *step) leaseUpdated(m *message.Message) {
+	raw, reason := read(m)
+	if reason == "" {
+		s.e.keepLease(raw)
+		return
+	}
+	s.observe(refused, "lease")
+	if s.out.failure = foreign(m); s.out.failure == nil {
+		s.queryLease()
+	}
 }
 
 func (e *edge) keepLease(raw json.RawMessage) {
@@ -157,28 +143,28 @@ func (e *edge) keepLease(raw json.RawMessage) {
 // leaseLasts is how long a lease holds without renewal, in seconds.
 const leaseLasts = 40
 
-func (e *edge) newLease(version string) *coordv1.Lease {
-	seconds, now := int32(leaseLasts), metav1.NewMicroTime(e.fleet.wallTime())
+func (s *step) newLease(version string) *coordv1.Lease {
+	seconds, now := int32(leaseLasts), metav1.NewMicroTime(s.wall)
 	return &coordv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: message.NamespaceLeases, Name: e.name, ResourceVersion: version},
-		Spec:       coordv1.LeaseSpec{HolderIdentity: &e.name, LeaseDurationSeconds: &seconds, RenewTime: &now},
+		ObjectMeta: metav1.ObjectMeta{Namespace: message.NamespaceLeases, Name: s.e.name, ResourceVersion: version},
+		Spec:       coordv1.LeaseSpec{HolderIdentity: &s.e.name, LeaseDurationSeconds: &seconds, RenewTime: &now},
 	}
 }
 
 // node is how an edge registers itself.
-func (e *edge) node() *corev1.Node {
+func (s *step) node() *corev1.Node {
 	fits := corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"),
-		corev1.ResourcePods: resource.MustParse(strconv.Itoa(e.fleet.o.Pods)),
+		corev1.ResourcePods: resource.MustParse(strconv.Itoa(s.o.Pods)),
 	}
 	return &corev1.Node{
 		TypeMeta: metav1.TypeMeta{Kind: "Node", APIVersion: "v1"},
-		ObjectMeta: metav1.ObjectMeta{Name: e.name, Labels: map[string]string{
-			api.LabelEdge: "", "node-role.kubernetes.io/agent": "", corev1.LabelHostname: e.name, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64",
+		ObjectMeta: metav1.ObjectMeta{Name: s.e.name, Labels: map[string]string{
+			api.LabelEdge: "", "node-role.kubernetes.io/agent": "", corev1.LabelHostname: s.e.name, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64",
 		}},
 		Status: corev1.NodeStatus{
-			Capacity: fits, Allocatable: fits, Conditions: e.conditions(),
-			Addresses: []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: e.name}},
+			Capacity: fits, Allocatable: fits, Conditions: s.conditions(),
+			Addresses: []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: s.e.name}},
 			NodeInfo:  corev1.NodeSystemInfo{OperatingSystem: "linux", Architecture: "amd64", KubeletVersion: "v1.31.12-kubeedge-v1.23.0"},
 		},
 	}
@@ -187,31 +173,31 @@ func (e *edge) node() *corev1.Node {
 // nodeStatus is what an edge as old as v1.11 sends of its node.
 type nodeStatus struct{ Status corev1.NodeStatus }
 
-func (e *edge) conditions() []corev1.NodeCondition {
-	now := metav1.NewTime(e.fleet.wallTime())
+func (s *step) conditions() []corev1.NodeCondition {
+	now := metav1.NewTime(s.wall)
 	return []corev1.NodeCondition{{
 		Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "EdgeReady", Message: "edge is posting ready status", LastHeartbeatTime: now, LastTransitionTime: now,
 	}}
 }
 
-// statusLocked tells that the node is well.
-func (e *edge) statusLocked() {
-	if e.fleet.o.Heartbeat == HeartbeatStatus {
-		to := message.Resource{Namespace: message.NamespaceUp, Type: message.TypeNodeStatus, Name: e.name}
-		e.askLocked(message.Update, to, nodeStatus{e.node().Status}, func(m *message.Message) {
-			if m == nil || string(m.Content) != message.OK {
-				e.fleet.metrics.refused.WithLabelValues("status").Inc()
-			}
-		})
+// reportStatus tells that the node is well.
+func (s *step) reportStatus() {
+	if s.o.Heartbeat == HeartbeatStatus {
+		s.ask(updateNodeStatus, nil, message.Update, s.ownNode(message.TypeNodeStatus), nodeStatus{s.node().Status})
 		return
 	}
-	raw, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": e.conditions()}})
-	if err != nil {
-		panic(err) // this can always be written
+	patch := encode(map[string]any{"status": map[string]any{"conditions": s.conditions()}})
+	s.ask(patchNode, nil, message.Patch, s.ownNode(message.TypeNodePatch), string(patch))
+}
+
+func (s *step) nodePatched(m *message.Message) {
+	if _, reason := read(m); reason != "" {
+		s.observe(refused, "status")
 	}
-	e.askLocked(message.Patch, message.Resource{Namespace: message.NamespaceUp, Type: message.TypeNodePatch, Name: e.name}, string(raw), func(m *message.Message) {
-		if _, reason := read(m); reason != "" {
-			e.fleet.metrics.refused.WithLabelValues("status").Inc()
-		}
-	})
+}
+
+func (s *step) nodeStatusUpdated(m *message.Message) {
+	if m == nil || string(m.Content) != message.OK {
+		s.observe(refused, "status")
+	}
 }

@@ -25,37 +25,38 @@ type pod struct {
 	received        clock.Time
 	missing         int // ConfigMaps, Secrets and tokens that it waits for
 	ending          bool
-	patching        bool     // a status is on its way
-	patches         []func() // that wait for its answer: the hub does not keep the order of requests
+	patching        corev1.PodPhase   // the status that is on its way; empty: none
+	patches         []corev1.PodPhase // that wait for its answer: the hub does not keep the order of requests
 }
 
-// applyLocked takes an object that the hub sent. false: it is not acknowledged.
-func (e *edge) applyLocked(m *message.Message, r message.Resource) bool {
+// apply takes an object that the hub sent. It returns false if the object is not to be
+// acknowledged.
+func (s *step) apply(m *message.Message, r message.Resource) bool {
 	k, ok := kindOf(r.Type)
 	if !ok {
 		return false
 	}
 	o := newObject(k)
 	if json.Unmarshal(m.Content, o) != nil || o.GetUID() == "" {
-		e.fleet.metrics.applied.WithLabelValues("malformed").Inc()
+		s.observe(applied, "malformed")
 		return false
 	}
-	result := ""
+	uid := string(o.GetUID())
 	if m.Route.Operation == message.Delete {
-		result = e.dropLocked(pack(string(o.GetUID())))
-		delete(e.pods, string(o.GetUID()))
-		delete(e.behind, string(o.GetUID()))
-		delete(e.things, string(o.GetUID()))
-	} else {
-		result = e.holdLocked(held{uid: pack(string(o.GetUID())), sum: api.Sum(o), kind: k})
-		switch x := o.(type) {
-		case *corev1.Pod:
-			e.podLocked(x, result)
-		case *api.Device:
-			e.thingLocked(x)
-		}
+		s.observe(applied, s.e.held.remove(pack(uid)))
+		delete(s.e.pods, uid)
+		delete(s.e.behind, uid)
+		delete(s.e.devices, uid)
+		return true
 	}
-	e.fleet.metrics.applied.WithLabelValues(result).Inc()
+	result := s.e.held.put(held{uid: pack(uid), sum: api.Sum(o), kind: k})
+	switch x := o.(type) {
+	case *corev1.Pod:
+		s.applyPod(x, result)
+	case *api.Device:
+		s.applyDevice(x)
+	}
+	s.observe(applied, result)
 	return true
 }
 
@@ -75,102 +76,104 @@ func newObject(k kind) metav1.Object {
 	return &corev1.Node{}
 }
 
-// keepNodeLocked keeps the edge's own node, as an answer has it.
-func (e *edge) keepNodeLocked(raw json.RawMessage) {
-	var n corev1.Node
-	if json.Unmarshal(raw, &n) == nil && n.UID != "" {
-		e.holdLocked(held{uid: pack(string(n.UID)), sum: api.Sum(&n), kind: kindNode})
-	}
-}
-
-// podLocked starts a pod that is new, and ends one that is to be deleted. A pod that
+// applyPod starts a pod that is new, and ends one that is to be deleted. A pod that
 // nobody has started and that is to be deleted is ended all the same: its API
 // object waits for that.
-func (e *edge) podLocked(p *corev1.Pod, result string) {
+func (s *step) applyPod(p *corev1.Pod, result string) {
 	uid := string(p.UID)
-	own := e.pods[uid]
+	own := s.e.pods[uid]
 	if own == nil {
 		if result != "new" && p.DeletionTimestamp == nil {
-			e.comparedLocked(p)
+			s.comparePhase(p)
 			return
 		}
-		own = e.newPod(p)
-		e.rememberLocked(own)
+		own = s.newPod(p)
+		s.e.remember(own)
 	}
 	switch {
 	case p.DeletionTimestamp != nil && !own.ending:
 		own.ending = true
-		e.fleet.schedule.in(e.draw(uid, e.fleet.o.PodStop), func() { e.endPod(own) })
+		s.after(s.draw(uid, s.o.PodStop), endPod{own})
 	case p.DeletionTimestamp == nil && result == "new":
-		e.startLocked(p, own)
+		s.prepare(p, own)
 	}
 }
 
-func (e *edge) newPod(p *corev1.Pod) *pod {
-	own := &pod{namespace: p.Namespace, name: p.Name, uid: string(p.UID), received: e.fleet.now()}
+func (s *step) newPod(p *corev1.Pod) *pod {
+	own := &pod{namespace: p.Namespace, name: p.Name, uid: string(p.UID), received: s.now}
 	for _, c := range p.Spec.Containers {
 		own.containers = append(own.containers, c.Name)
 	}
 	return own
 }
 
-func (e *edge) rememberLocked(p *pod) {
+func (e *edge) remember(p *pod) {
 	if e.pods == nil {
 		e.pods = map[string]*pod{}
 	}
 	e.pods[p.uid] = p
 }
 
-// comparedLocked says once more that a pod runs of which the API server has something
-// older, as a kubelet does: what came twice to the hub, or hung there, may have undone
-// the last status. Often it is on its way, and nothing is said.
-func (e *edge) comparedLocked(p *corev1.Pod) {
-	uid := string(p.UID)
-	if p.Status.Phase != corev1.PodPending {
-		delete(e.behind, uid)
-		return
+func (e *edge) forget(p *pod) {
+	delete(e.pods, p.uid)
+	if len(e.pods) == 0 {
+		e.pods = nil
 	}
-	if e.behind[uid] != nil || e.fleet.o.CompareAfter == 0 {
-		return
-	}
-	own := e.newPod(p)
-	if e.behind == nil {
-		e.behind = map[string]*pod{}
-	}
-	e.behind[uid] = own
-	e.fleet.schedule.in(e.fleet.o.CompareAfter, func() {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		if e.behind[uid] != own {
-			return
-		}
-		delete(e.behind, uid)
-		if e.pods[uid] == nil {
-			e.rememberLocked(own)
-			e.runsLocked(own)
-		}
-	})
 }
 
-// startLocked says that a pod is there, fetches what it uses, and starts it.
-func (e *edge) startLocked(p *corev1.Pod, own *pod) {
-	e.patchLocked(own, corev1.PodPending, corev1.ConditionFalse, nil)
+// comparePhase says once more that a pod runs of which the API server has something
+// older, as a kubelet does: what came twice to the hub, or hung there, may have undone
+// the last status. Often it is on its way, and nothing is said.
+func (s *step) comparePhase(p *corev1.Pod) {
+	uid := string(p.UID)
+	if p.Status.Phase != corev1.PodPending {
+		delete(s.e.behind, uid)
+		return
+	}
+	if s.e.behind[uid] != nil || s.o.CompareAfter == 0 {
+		return
+	}
+	own := s.newPod(p)
+	if s.e.behind == nil {
+		s.e.behind = map[string]*pod{}
+	}
+	s.e.behind[uid] = own
+	s.after(s.o.CompareAfter, stillBehind{own})
+}
+
+// stillBehind is the time to say again that a pod runs, if nothing newer came of it.
+type stillBehind struct{ *pod }
+
+func (b stillBehind) happen(s *step) {
+	if s.e.behind[b.uid] != b.pod {
+		return
+	}
+	delete(s.e.behind, b.uid)
+	if s.e.pods[b.uid] == nil {
+		s.e.remember(b.pod)
+		s.patchPod(b.pod, corev1.PodRunning)
+	}
+}
+
+// prepare says that a pod is there, fetches what it uses, and starts it.
+func (s *step) prepare(p *corev1.Pod, own *pod) {
+	s.patchPod(own, corev1.PodPending)
 	for _, id := range api.References(p) {
 		parts := strings.SplitN(id, "/", 3)
-		e.fetchLocked(own, message.Resource{Namespace: parts[1], Type: parts[0], Name: parts[2]}, nil)
+		s.fetch(own, message.Resource{Namespace: parts[1], Type: parts[0], Name: parts[2]}, nil)
 	}
 	for _, v := range p.Spec.Volumes {
 		if v.Projected == nil {
 			continue
 		}
-		for _, s := range v.Projected.Sources {
-			if t := s.ServiceAccountToken; t != nil {
-				e.fetchLocked(own, message.Resource{Namespace: p.Namespace, Type: message.TypeToken, Name: p.Spec.ServiceAccountName}, tokenRequest(p, t))
+		for _, x := range v.Projected.Sources {
+			if t := x.ServiceAccountToken; t != nil {
+				s.fetch(own, message.Resource{Namespace: p.Namespace, Type: message.TypeToken, Name: p.Spec.ServiceAccountName}, tokenRequest(p, t))
 			}
 		}
 	}
 	if own.missing == 0 {
-		e.fetchedLocked(own)
+		s.start(own)
 	}
 }
 
@@ -181,140 +184,144 @@ func tokenRequest(p *corev1.Pod, t *corev1.ServiceAccountTokenProjection) any {
 	}}
 }
 
-// fetchLocked asks for what a pod uses, until it is there.
-func (e *edge) fetchLocked(p *pod, r message.Resource, content any) {
+// fetch asks for what a pod uses, until it is there.
+func (s *step) fetch(p *pod, r message.Resource, content any) {
 	p.missing++
-	var ask func()
-	ask = func() {
-		e.askLocked(message.Query, r, content, func(m *message.Message) {
-			if m == nil || m.Route.Operation == message.Error {
-				e.againLocked(func() {
-					if e.pods[p.uid] == p && !p.ending {
-						ask()
-					}
-				})
-				return
-			}
-			p.missing--
-			if p.missing == 0 {
-				e.fetchedLocked(p)
-			}
-		})
-	}
-	ask()
+	s.ask(fetchObject, p, message.Query, r, content)
 }
 
-func (e *edge) fetchedLocked(p *pod) {
-	e.fleet.schedule.in(e.draw(p.uid, e.fleet.o.PodStart), func() { e.runPod(p) })
+func (s *step) objectFetched(q *request, m *message.Message) {
+	if m == nil || m.Route.Operation == message.Error {
+		s.after(retryAfter, retryFetch{q})
+		return
+	}
+	q.pod.missing--
+	if q.pod.missing == 0 {
+		s.start(q.pod)
+	}
 }
+
+// retryFetch is the time to ask again for what a pod uses.
+type retryFetch struct{ *request }
+
+func (r retryFetch) happen(s *step) {
+	if s.e.pods[r.pod.uid] == r.pod && !r.pod.ending {
+		s.askRaw(fetchObject, r.pod, message.Query, r.message.Route.Resource, r.message.Content)
+	}
+}
+
+// start lets the containers of a pod start.
+func (s *step) start(p *pod) { s.after(s.draw(p.uid, s.o.PodStart), runPod{p}) }
 
 // draw returns a time around a median, the same for the same pod.
-func (e *edge) draw(uid string, median time.Duration) time.Duration {
+func (s *step) draw(uid string, median time.Duration) time.Duration {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(uid)) // a hash takes everything
-	dice := rand.New(rand.NewPCG(e.fleet.o.Seed, h.Sum64()))
+	dice := rand.New(rand.NewPCG(s.o.Seed, h.Sum64()))
 	return time.Duration(float64(median) * math.Exp(0.25*dice.NormFloat64()))
 }
 
-// runPod says that a pod runs.
-func (e *edge) runPod(p *pod) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.pods[p.uid] != p || p.ending {
+// runPod is the time at which a pod's containers have started.
+type runPod struct{ *pod }
+
+func (r runPod) happen(s *step) {
+	if s.e.pods[r.uid] != r.pod || r.ending {
 		return
 	}
-	e.fleet.metrics.started.WithLabelValues().Observe(e.fleet.now().Sub(p.received).Seconds())
-	e.runsLocked(p)
+	s.measure(podStarted, "", r.received)
+	s.patchPod(r.pod, corev1.PodRunning)
 }
 
-func (e *edge) runsLocked(p *pod) {
-	e.patchLocked(p, corev1.PodRunning, corev1.ConditionTrue, func() {
-		if e.pods[p.uid] == p && !p.ending {
-			e.forgetLocked(p)
-		}
-	})
-}
+// endPod is the time at which a pod's containers have ended.
+type endPod struct{ *pod }
 
-func (e *edge) forgetLocked(p *pod) {
-	delete(e.pods, p.uid)
-	if len(e.pods) == 0 {
-		e.pods = nil
+func (p endPod) happen(s *step) { s.patchPod(p.pod, corev1.PodSucceeded) }
+
+// patchPod sends a pod's status, or lets it wait for the answer to the one before.
+func (s *step) patchPod(p *pod, phase corev1.PodPhase) {
+	if p.patching != "" {
+		p.patches = append(p.patches, phase)
+		return
 	}
-}
-
-// endPod says that a pod's containers have ended, and that it can go.
-func (e *edge) endPod(p *pod) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.patchLocked(p, corev1.PodSucceeded, corev1.ConditionFalse, func() { e.deleteLocked(p) })
-}
-
-func (e *edge) deleteLocked(p *pod) {
-	zero, uid := int64(0), types.UID(p.uid)
-	options := metav1.DeleteOptions{GracePeriodSeconds: &zero, Preconditions: &metav1.Preconditions{UID: &uid}}
-	e.askLocked(message.Delete, p.resource(message.TypePod), options, func(m *message.Message) {
-		if m != nil && string(m.Content) == message.OK {
-			e.forgetLocked(p)
-			return
-		}
-		switch _, reason := read(m); reason {
-		case metav1.StatusReasonNotFound, metav1.StatusReasonConflict: // it is gone, or another has its name
-			e.forgetLocked(p)
-		default:
-			e.fleet.metrics.refused.WithLabelValues("delete").Inc()
-			e.againLocked(func() { e.deleteLocked(p) })
-		}
-	})
+	p.patching = phase
+	patch := encode(map[string]any{"metadata": map[string]any{"uid": p.uid}, "status": p.status(phase, s.wall)})
+	s.ask(patchPod, p, message.Patch, p.resource(message.TypePodPatch), string(patch))
 }
 
 func (p *pod) resource(kind string) message.Resource {
 	return message.Resource{Namespace: p.namespace, Type: kind, Name: p.name}
 }
 
-// patchLocked sends a pod's status, and again where that fails but for good.
-func (e *edge) patchLocked(p *pod, phase corev1.PodPhase, ready corev1.ConditionStatus, done func()) {
-	raw, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": p.uid}, "status": p.status(e, phase, ready)})
-	if err != nil {
-		panic(err) // this can always be written
-	}
-	if p.patching {
-		p.patches = append(p.patches, func() { e.patchLocked(p, phase, ready, done) })
-		return
-	}
-	p.patching = true
-	e.askLocked(message.Patch, p.resource(message.TypePodPatch), string(raw), func(m *message.Message) {
-		p.patching = false
-		switch _, reason := read(m); reason {
-		case "", metav1.StatusReasonNotFound, metav1.StatusReasonConflict, metav1.StatusReasonInvalid: // a later pod of its name is invalid by its UID
-			if done != nil {
-				done()
-			}
-			e.nextPatchLocked(p)
-		default:
-			e.fleet.metrics.refused.WithLabelValues("status").Inc()
-			if len(p.patches) > 0 {
-				e.nextPatchLocked(p) // a newer status says more
-				return
-			}
-			e.againLocked(func() {
-				if e.pods[p.uid] == p {
-					e.patchLocked(p, phase, ready, done)
-				}
-			})
+// podPatched goes on after the answer to a status: to what comes after that, or to the
+// same again if it failed but for good.
+func (s *step) podPatched(p *pod, m *message.Message) {
+	phase := p.patching
+	p.patching = ""
+	switch _, reason := read(m); reason {
+	case "", metav1.StatusReasonNotFound, metav1.StatusReasonConflict, metav1.StatusReasonInvalid: // a later pod of its name is invalid by its UID
+		switch {
+		case phase == corev1.PodSucceeded:
+			s.deletePod(p)
+		case phase == corev1.PodRunning && s.e.pods[p.uid] == p && !p.ending:
+			s.e.forget(p)
 		}
-	})
-}
-
-func (e *edge) nextPatchLocked(p *pod) {
-	if len(p.patches) > 0 && !p.patching {
+	default:
+		s.observe(refused, "status")
+		if len(p.patches) == 0 { // a newer status says more
+			s.after(retryAfter, retryPatch{p, phase})
+		}
+	}
+	if len(p.patches) > 0 {
 		next := p.patches[0]
 		p.patches = p.patches[1:]
-		next()
+		s.patchPod(p, next)
 	}
 }
 
-func (p *pod) status(e *edge, phase corev1.PodPhase, ready corev1.ConditionStatus) *corev1.PodStatus {
-	now := metav1.NewTime(e.fleet.wallTime())
+// retryPatch is the time to send a status again.
+type retryPatch struct {
+	*pod
+	phase corev1.PodPhase
+}
+
+func (r retryPatch) happen(s *step) {
+	if s.e.pods[r.uid] == r.pod {
+		s.patchPod(r.pod, r.phase)
+	}
+}
+
+// deletePod deletes the API object of a pod whose containers have ended.
+func (s *step) deletePod(p *pod) {
+	zero, uid := int64(0), types.UID(p.uid)
+	options := metav1.DeleteOptions{GracePeriodSeconds: &zero, Preconditions: &metav1.Preconditions{UID: &uid}}
+	s.ask(deletePod, p, message.Delete, p.resource(message.TypePod), options)
+}
+
+func (s *step) podDeleted(p *pod, m *message.Message) {
+	if m != nil && string(m.Content) == message.OK {
+		s.e.forget(p)
+		return
+	}
+	switch _, reason := read(m); reason {
+	case metav1.StatusReasonNotFound, metav1.StatusReasonConflict: // it is gone, or another has its name
+		s.e.forget(p)
+	default:
+		s.observe(refused, "delete")
+		s.after(retryAfter, retryDelete{p})
+	}
+}
+
+// retryDelete is the time to delete a pod again.
+type retryDelete struct{ *pod }
+
+func (r retryDelete) happen(s *step) { s.deletePod(r.pod) }
+
+// status returns a pod's status in a phase.
+func (p *pod) status(phase corev1.PodPhase, at time.Time) *corev1.PodStatus {
+	now, ready := metav1.NewTime(at), corev1.ConditionFalse
+	if phase == corev1.PodRunning {
+		ready = corev1.ConditionTrue
+	}
 	s := &corev1.PodStatus{Phase: phase, StartTime: &now, HostIP: "127.0.0.1"}
 	for _, c := range []corev1.PodConditionType{corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady} {
 		value := ready

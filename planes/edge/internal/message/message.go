@@ -92,9 +92,12 @@ func (m *Message) Ack() bool {
 }
 
 // NewID returns a random UUID of version 4. Nothing is measured by it.
-func NewID() string {
+func NewID() string { return UUID(rand.Uint64(), rand.Uint64()) }
+
+// UUID returns the UUID of version 4 that two random numbers make.
+func UUID(high, low uint64) string {
 	var b [16]byte
-	for i, word := range [2]uint64{rand.Uint64(), rand.Uint64()} {
+	for i, word := range [2]uint64{high, low} {
 		for k := range 8 {
 			b[8*i+k] = byte(word >> (8 * k))
 		}

@@ -1,0 +1,173 @@
+package fleet
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/planes/edge/internal/message"
+)
+
+// request is what an edge has asked and what is not answered yet.
+type request struct {
+	message message.Message
+	sent    clock.Time
+	number  uint32 // in the order in which the edge asked
+	tries   uint8
+	purpose purpose
+	pod     *pod // that it is for; nil: for none
+}
+
+// purpose is what a request is for.
+type purpose uint8
+
+// What an edge asks for.
+const (
+	insertNode purpose = iota
+	queryNode
+	patchNode
+	updateNodeStatus
+	queryLease
+	insertLease
+	updateLease
+	fetchObject
+	patchPod
+	deletePod
+)
+
+// How long an edge waits for an answer, and how often it asks, while connected.
+const (
+	answerTimeout = 60 * time.Second
+	maxTries      = 3
+	retryAfter    = 5 * time.Second // what did not succeed
+)
+
+// ask sends a request.
+func (s *step) ask(what purpose, p *pod, operation string, r message.Resource, content any) {
+	s.askRaw(what, p, operation, r.String(), encode(content))
+}
+
+func (s *step) askRaw(what purpose, p *pod, operation, resource string, content []byte) {
+	e := s.e
+	e.asked++
+	q := &request{sent: s.now, number: e.asked, tries: 1, purpose: what, pod: p}
+	q.message = s.message(message.Route{Source: message.SourceEdge, Group: message.GroupMeta, Operation: operation, Resource: resource}, content)
+	q.message.Header.Sync = true
+	if e.pending == nil {
+		e.pending = map[string]*request{}
+	}
+	e.pending[q.message.Header.ID] = q
+	s.send(&q.message)
+}
+
+// encode writes a content. The types here can always be written.
+func encode(content any) []byte {
+	raw, err := json.Marshal(content)
+	if err != nil {
+		panic(err)
+	}
+	return raw
+}
+
+// inOrder returns the pending requests that are wanted, or all of them with nil, in the
+// order in which the edge asked.
+func (e *edge) inOrder(wanted func(*request) bool) (out []*request) {
+	for _, q := range e.pending {
+		if wanted == nil || wanted(q) {
+			out = append(out, q)
+		}
+	}
+	slices.SortFunc(out, func(a, b *request) int { return cmp.Compare(a.number, b.number) })
+	return out
+}
+
+// answer ends the request that a message answers, and acknowledges answers that the hub
+// counts on.
+func (s *step) answer(m *message.Message, r message.Resource) {
+	q := s.e.pending[m.Header.ParentID]
+	if r.Acked() && m.Route.Operation == message.Response && s.apply(m, r) {
+		s.acknowledge(m)
+	}
+	if q == nil {
+		s.observe(applied, "answer to nothing")
+		return
+	}
+	delete(s.e.pending, m.Header.ParentID)
+	if len(s.e.pending) == 0 {
+		s.e.pending = nil
+	}
+	s.measure(answered, r.Type, q.sent)
+	s.conclude(q, m)
+}
+
+// askAgain asks again what was not answered in time, and gives up at last.
+func (s *step) askAgain() {
+	for _, q := range s.e.inOrder(func(q *request) bool { return s.now.Sub(q.sent) >= answerTimeout }) {
+		if q.tries < maxTries {
+			q.tries, q.sent = q.tries+1, s.now
+			s.send(&q.message)
+			continue
+		}
+		delete(s.e.pending, q.message.Header.ID)
+		s.observe(unanswered, "")
+		s.conclude(q, nil)
+	}
+}
+
+// conclude goes on with what a request was for. m is its answer, nil if nobody answered.
+func (s *step) conclude(q *request, m *message.Message) {
+	switch q.purpose {
+	case insertNode:
+		s.nodeInserted(m)
+	case queryNode:
+		s.nodeQueried(m)
+	case patchNode:
+		s.nodePatched(m)
+	case updateNodeStatus:
+		s.nodeStatusUpdated(m)
+	case queryLease:
+		s.leaseQueried(m)
+	case insertLease:
+		s.leaseInserted(m)
+	case updateLease:
+		s.leaseUpdated(m)
+	case fetchObject:
+		s.objectFetched(q, m)
+	case patchPod:
+		s.podPatched(q.pod, m)
+	case deletePod:
+		s.podDeleted(q.pod, m)
+	}
+}
+
+// answerContent is the content of an answer: the object, or why there is none.
+type answerContent struct {
+	Object json.RawMessage
+	Err    *struct{ ErrStatus metav1.Status }
+}
+
+// unknown is the reason of an error that has none: apimachinery's StatusReasonUnknown is
+// the empty text, as if there were no error.
+const unknown metav1.StatusReason = "Unknown"
+
+// read returns what an answer says, and why it is no success; nil is one that nobody gave.
+func read(m *message.Message) (object json.RawMessage, reason metav1.StatusReason) {
+	if m == nil {
+		return nil, metav1.StatusReasonTimeout
+	}
+	var a answerContent
+	if err := json.Unmarshal(m.Content, &a); err != nil {
+		return nil, unknown
+	}
+	if a.Err != nil {
+		if a.Err.ErrStatus.Reason == "" {
+			return nil, unknown
+		}
+		return nil, a.Err.ErrStatus.Reason
+	}
+	return a.Object, ""
+}
