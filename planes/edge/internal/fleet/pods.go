@@ -25,6 +25,7 @@ type pod struct {
 	received        clock.Time
 	missing         int // ConfigMaps, Secrets and tokens that it waits for
 	ending          bool
+	latest          corev1.PodPhase   // the last status
 	patching        corev1.PodPhase   // the status that is on its way; empty: none
 	patches         []corev1.PodPhase // that wait for its answer: the hub does not keep the order of requests
 }
@@ -239,7 +240,7 @@ func (p endPod) happen(s *step) { s.patchPod(p.pod, corev1.PodSucceeded) }
 
 // patchPod sends a pod's status, or lets it wait for the answer to the one before.
 func (s *step) patchPod(p *pod, phase corev1.PodPhase) {
-	if p.patching != "" {
+	if p.latest = phase; p.patching != "" {
 		p.patches = append(p.patches, phase)
 		return
 	}
@@ -285,7 +286,7 @@ type retryPatch struct {
 }
 
 func (r retryPatch) happen(s *step) {
-	if s.e.pods[r.uid] == r.pod {
+	if s.e.pods[r.uid] == r.pod && r.latest == r.phase { // a newer status may be on its way, which it would undo
 		s.patchPod(r.pod, r.phase)
 	}
 }
