@@ -49,14 +49,15 @@ func (r report) happen(s *step) {
 	}
 	if s.e.connected && len(r.properties) > 0 {
 		r.reports++
-		s.reportDevice(r.device)
+		r.send(s)
 	}
 	if r.reports < s.o.Reports {
 		s.after(s.o.ReportEvery, r)
 	}
 }
 
-func (s *step) reportDevice(d *device) {
+// send sends a report.
+func (d *device) send(s *step) {
 	u := message.TwinUpdate{Timestamp: s.wall.UnixMilli(), Twin: map[string]message.TwinReport{}}
 	for _, name := range d.properties {
 		u.Twin[name] = message.TwinReport{

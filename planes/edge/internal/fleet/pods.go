@@ -88,20 +88,20 @@ func (s *step) applyPod(p *corev1.Pod, result string) {
 			s.comparePhase(p)
 			return
 		}
-		own = s.newPod(p)
+		own = newPod(p, s.now)
 		s.e.remember(own)
 	}
 	switch {
 	case p.DeletionTimestamp != nil && !own.ending:
 		own.ending = true
-		s.after(s.draw(uid, s.o.PodStop), endPod{own})
+		s.after(s.o.draw(uid, s.o.PodStop), endPod{own})
 	case p.DeletionTimestamp == nil && result == "new":
-		s.prepare(p, own)
+		own.prepare(s, p)
 	}
 }
 
-func (s *step) newPod(p *corev1.Pod) *pod {
-	own := &pod{namespace: p.Namespace, name: p.Name, uid: string(p.UID), received: s.now}
+func newPod(p *corev1.Pod, now clock.Time) *pod {
+	own := &pod{namespace: p.Namespace, name: p.Name, uid: string(p.UID), received: now}
 	for _, c := range p.Spec.Containers {
 		own.containers = append(own.containers, c.Name)
 	}
@@ -134,7 +134,7 @@ func (s *step) comparePhase(p *corev1.Pod) {
 	if s.e.behind[uid] != nil || s.o.CompareAfter == 0 {
 		return
 	}
-	own := s.newPod(p)
+	own := newPod(p, s.now)
 	if s.e.behind == nil {
 		s.e.behind = map[string]*pod{}
 	}
@@ -152,29 +152,29 @@ func (b stillBehind) happen(s *step) {
 	delete(s.e.behind, b.uid)
 	if s.e.pods[b.uid] == nil {
 		s.e.remember(b.pod)
-		s.patchPod(b.pod, corev1.PodRunning)
+		b.patch(s, corev1.PodRunning)
 	}
 }
 
 // prepare says that a pod is there, fetches what it uses, and starts it.
-func (s *step) prepare(p *corev1.Pod, own *pod) {
-	s.patchPod(own, corev1.PodPending)
-	for _, id := range api.References(p) {
+func (p *pod) prepare(s *step, object *corev1.Pod) {
+	p.patch(s, corev1.PodPending)
+	for _, id := range api.References(object) {
 		parts := strings.SplitN(id, "/", 3)
-		s.fetch(own, message.Resource{Namespace: parts[1], Type: parts[0], Name: parts[2]}, nil)
+		p.fetch(s, message.Resource{Namespace: parts[1], Type: parts[0], Name: parts[2]}, nil)
 	}
-	for _, v := range p.Spec.Volumes {
+	for _, v := range object.Spec.Volumes {
 		if v.Projected == nil {
 			continue
 		}
 		for _, x := range v.Projected.Sources {
 			if t := x.ServiceAccountToken; t != nil {
-				s.fetch(own, message.Resource{Namespace: p.Namespace, Type: message.TypeToken, Name: p.Spec.ServiceAccountName}, tokenRequest(p, t))
+				p.fetch(s, message.Resource{Namespace: p.namespace, Type: message.TypeToken, Name: object.Spec.ServiceAccountName}, tokenRequest(object, t))
 			}
 		}
 	}
-	if own.missing == 0 {
-		s.start(own)
+	if p.missing == 0 {
+		p.start(s)
 	}
 }
 
@@ -186,19 +186,20 @@ func tokenRequest(p *corev1.Pod, t *corev1.ServiceAccountTokenProjection) any {
 }
 
 // fetch asks for what a pod uses, until it is there.
-func (s *step) fetch(p *pod, r message.Resource, content any) {
+func (p *pod) fetch(s *step, r message.Resource, content any) {
 	p.missing++
 	s.ask(fetchObject, p, message.Query, r, content)
 }
 
-func (s *step) objectFetched(q *request, m *message.Message) {
+// fetched goes on after the answer to a fetch.
+func (p *pod) fetched(s *step, q *request, m *message.Message) {
 	if m == nil || m.Route.Operation == message.Error {
 		s.after(retryAfter, retryFetch{q})
 		return
 	}
-	q.pod.missing--
-	if q.pod.missing == 0 {
-		s.start(q.pod)
+	p.missing--
+	if p.missing == 0 {
+		p.start(s)
 	}
 }
 
@@ -212,13 +213,13 @@ func (r retryFetch) happen(s *step) {
 }
 
 // start lets the containers of a pod start.
-func (s *step) start(p *pod) { s.after(s.draw(p.uid, s.o.PodStart), runPod{p}) }
+func (p *pod) start(s *step) { s.after(s.o.draw(p.uid, s.o.PodStart), runPod{p}) }
 
 // draw returns a time around a median, the same for the same pod.
-func (s *step) draw(uid string, median time.Duration) time.Duration {
+func (o *Options) draw(uid string, median time.Duration) time.Duration {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(uid)) // a hash takes everything
-	dice := rand.New(rand.NewPCG(s.o.Seed, h.Sum64()))
+	dice := rand.New(rand.NewPCG(o.Seed, h.Sum64()))
 	return time.Duration(float64(median) * math.Exp(0.25*dice.NormFloat64()))
 }
 
@@ -230,16 +231,16 @@ func (r runPod) happen(s *step) {
 		return
 	}
 	s.measure(podStarted, "", r.received)
-	s.patchPod(r.pod, corev1.PodRunning)
+	r.patch(s, corev1.PodRunning)
 }
 
 // endPod is the time at which a pod's containers have ended.
 type endPod struct{ *pod }
 
-func (p endPod) happen(s *step) { s.patchPod(p.pod, corev1.PodSucceeded) }
+func (p endPod) happen(s *step) { p.patch(s, corev1.PodSucceeded) }
 
-// patchPod sends a pod's status, or lets it wait for the answer to the one before.
-func (s *step) patchPod(p *pod, phase corev1.PodPhase) {
+// patch sends a pod's status, or lets it wait for the answer to the one before.
+func (p *pod) patch(s *step, phase corev1.PodPhase) {
 	if p.latest = phase; p.patching != "" {
 		p.patches = append(p.patches, phase)
 		return
@@ -253,16 +254,16 @@ func (p *pod) resource(kind string) message.Resource {
 	return message.Resource{Namespace: p.namespace, Type: kind, Name: p.name}
 }
 
-// podPatched goes on after the answer to a status: to what comes after that, or to the
+// patched goes on after the answer to a status: to what comes after that, or to the
 // same again if it failed but for good.
-func (s *step) podPatched(p *pod, m *message.Message) {
+func (p *pod) patched(s *step, m *message.Message) {
 	phase := p.patching
 	p.patching = ""
 	switch _, reason := read(m); reason {
 	case "", metav1.StatusReasonNotFound, metav1.StatusReasonConflict, metav1.StatusReasonInvalid: // a later pod of its name is invalid by its UID
 		switch {
 		case phase == corev1.PodSucceeded:
-			s.deletePod(p)
+			p.delete(s)
 		case phase == corev1.PodRunning && s.e.pods[p.uid] == p && !p.ending:
 			s.e.forget(p)
 		}
@@ -275,7 +276,7 @@ func (s *step) podPatched(p *pod, m *message.Message) {
 	if len(p.patches) > 0 {
 		next := p.patches[0]
 		p.patches = p.patches[1:]
-		s.patchPod(p, next)
+		p.patch(s, next)
 	}
 }
 
@@ -287,18 +288,19 @@ type retryPatch struct {
 
 func (r retryPatch) happen(s *step) {
 	if s.e.pods[r.uid] == r.pod && r.latest == r.phase { // a newer status may be on its way, which it would undo
-		s.patchPod(r.pod, r.phase)
+		r.patch(s, r.phase)
 	}
 }
 
-// deletePod deletes the API object of a pod whose containers have ended.
-func (s *step) deletePod(p *pod) {
+// delete deletes the API object of a pod whose containers have ended.
+func (p *pod) delete(s *step) {
 	zero, uid := int64(0), types.UID(p.uid)
 	options := metav1.DeleteOptions{GracePeriodSeconds: &zero, Preconditions: &metav1.Preconditions{UID: &uid}}
 	s.ask(deletePod, p, message.Delete, p.resource(message.TypePod), options)
 }
 
-func (s *step) podDeleted(p *pod, m *message.Message) {
+// deleted goes on after the answer to a deletion.
+func (p *pod) deleted(s *step, m *message.Message) {
 	if m != nil && string(m.Content) == message.OK {
 		s.e.forget(p)
 		return
@@ -315,7 +317,7 @@ func (s *step) podDeleted(p *pod, m *message.Message) {
 // retryDelete is the time to delete a pod again.
 type retryDelete struct{ *pod }
 
-func (r retryDelete) happen(s *step) { s.deletePod(r.pod) }
+func (r retryDelete) happen(s *step) { r.delete(s) }
 
 // status returns a pod's status in a phase.
 func (p *pod) status(phase corev1.PodPhase, at time.Time) *corev1.PodStatus {

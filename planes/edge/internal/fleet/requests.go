@@ -136,11 +136,11 @@ func (s *step) conclude(q *request, m *message.Message) {
 	case updateLease:
 		s.leaseUpdated(m)
 	case fetchObject:
-		s.objectFetched(q, m)
+		q.pod.fetched(s, q, m)
 	case patchPod:
-		s.podPatched(q.pod, m)
+		q.pod.patched(s, m)
 	case deletePod:
-		s.podDeleted(q.pod, m)
+		q.pod.deleted(s, m)
 	}
 }
 
