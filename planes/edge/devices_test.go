@@ -22,15 +22,15 @@ import (
 )
 
 const (
-	thingsVersion = "devices.kubeedge.io/v1beta1"
-	things        = "/apis/" + thingsVersion + "/namespaces/default/"
+	devicesVersion = "devices.kubeedge.io/v1beta1"
+	devicesPath    = "/apis/" + devicesVersion + "/namespaces/default/"
 )
 
-// thingRig is a rig with devices.
-func thingRig(t testing.TB) *rig {
+// deviceRig is a rig with devices.
+func deviceRig(t testing.TB) *rig {
 	r := newRig(t)
 	for plural, kind := range map[string]string{"devices": "Device", "devicemodels": "DeviceModel", "devicestatuses": "DeviceStatus"} {
-		r.server.Define(apitest.Resource{Version: thingsVersion, Plural: plural, Kind: kind, Namespaced: true})
+		r.server.Define(apitest.Resource{Version: devicesVersion, Plural: plural, Kind: kind, Namespaced: true})
 	}
 	return r
 }
@@ -46,14 +46,14 @@ func withDevices(change func(*hub.Options)) func(*hub.Options) {
 }
 
 func (r *rig) model(name, unit string) {
-	r.server.Add(things+"devicemodels/"+name, map[string]any{
+	r.server.Add(devicesPath+"devicemodels/"+name, map[string]any{
 		"metadata": map[string]any{"name": name, "namespace": "default", "uid": fmt.Sprintf("22222222-0000-4000-8000-%012x", []byte(name))},
 		"spec":     map[string]any{"protocol": "modbus", "properties": []any{map[string]any{"name": "temperature", "type": "INT", "unit": unit}}},
 	})
 }
 
 func (r *rig) device(i int, node, model string) {
-	r.server.Add(things+"devices/d"+strconv.Itoa(i), map[string]any{
+	r.server.Add(devicesPath+"devices/d"+strconv.Itoa(i), map[string]any{
 		"metadata": map[string]any{"name": "d" + strconv.Itoa(i), "namespace": "default", "uid": fmt.Sprintf("33333333-0000-4000-8000-%012d", i)},
 		"spec": map[string]any{
 			"nodeName": node, "deviceModelRef": map[string]any{"name": model}, "protocol": map[string]any{"protocolName": "modbus"},
@@ -65,7 +65,7 @@ func (r *rig) device(i int, node, model string) {
 // statusOf is what stands at the API server of a device's temperature: as it is, and as
 // it should be.
 func (r *rig) statusOf(i int) (reported, desired string) {
-	o := r.server.Get(things + "devicestatuses/d" + strconv.Itoa(i))
+	o := r.server.Get(devicesPath + "devicestatuses/d" + strconv.Itoa(i))
 	if o == nil {
 		return "", ""
 	}
@@ -90,7 +90,7 @@ func TestLifeOfDevices(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			const edges, devices = 3, 9
-			r := thingRig(t)
+			r := deviceRig(t)
 			stop := r.hub(withDevices(change))
 			r.fleet(edges, reporting)
 			repotest.Eventually(t, "all edges join", func() bool { return len(r.server.Nodes()) == edges })
@@ -107,19 +107,19 @@ func TestLifeOfDevices(t *testing.T) {
 				return true
 			})
 			r.converged()
-			if owners := r.server.Get(things + "devicestatuses/d0").GetOwnerReferences(); len(owners) != 1 || owners[0].Kind != "Device" {
+			if owners := r.server.Get(devicesPath + "devicestatuses/d0").GetOwnerReferences(); len(owners) != 1 || owners[0].Kind != "Device" {
 				t.Errorf("the status belongs to %+v", owners)
 			}
 
 			r.model("meter", "K")
 			r.device(1, "edge-2", "meter") // it was at edge-1
-			apitest.Change(r.server, things+"devices/d2", func(d *unstructured.Unstructured) { d.SetLabels(map[string]string{"a": "b"}) })
-			r.server.Remove(things + "devices/d3")
+			apitest.Change(r.server, devicesPath+"devices/d2", func(d *unstructured.Unstructured) { d.SetLabels(map[string]string{"a": "b"}) })
+			r.server.Remove(devicesPath + "devices/d3")
 			r.converged()
 
 			stop()
-			r.server.Remove(things + "devices/d0")
-			r.server.Remove(things + "devices/d6") // the last of edge-0, and so its model
+			r.server.Remove(devicesPath + "devices/d0")
+			r.server.Remove(devicesPath + "devices/d6") // the last of edge-0, and so its model
 			r.model("meter", "F")
 			r.device(10, "edge-2", "meter")
 			r.hub(withDevices(change))
@@ -141,7 +141,7 @@ func TestMissingModel(t *testing.T) {
 	}{"default": {}, "device first": {device: true}, "improved": {change: improved}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := thingRig(t)
+			r := deviceRig(t)
 			r.hub(func(o *hub.Options) {
 				withDevices(first.change)(o)
 				if first.change == nil {
@@ -157,7 +157,7 @@ func TestMissingModel(t *testing.T) {
 			if !first.device {
 				r.device(0, "edge-0", "none")
 			}
-			repotest.Eventually(t, "the first is looked at", func() bool { return r.server.Get(things+"devicestatuses/d0") != nil })
+			repotest.Eventually(t, "the first is looked at", func() bool { return r.server.Get(devicesPath+"devicestatuses/d0") != nil })
 			r.device(1, "edge-0", "meter")
 			if first.change == nil {
 				time.Sleep(300 * time.Millisecond) // nothing tells that something does not come
@@ -188,7 +188,7 @@ func deviceGate(t *testing.T) (*gate, *link.Conn) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	repotest.Eventually(t, "the device has a status", func() bool { return g.server.Get(things+"devicestatuses/d0") != nil })
+	repotest.Eventually(t, "the device has a status", func() bool { return g.server.Get(devicesPath+"devicestatuses/d0") != nil })
 	return g, own
 }
 

@@ -83,7 +83,7 @@ type gate struct {
 }
 
 func newGate(t *testing.T, change func(*hub.Options)) *gate {
-	g := &gate{rig: thingRig(t), registry: instrument.New("")}
+	g := &gate{rig: deviceRig(t), registry: instrument.New("")}
 	g.settings("info")
 	g.rig.hub(func(o *hub.Options) {
 		o.Registry = g.registry

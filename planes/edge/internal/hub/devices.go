@@ -21,9 +21,9 @@ import (
 // devices is KubeEdge's device controller: it tells edges of their devices and of the
 // models of those, and writes down what devices report.
 type devices struct {
-	hub             *Hub
-	devices, models cache.SharedIndexInformer
-	turns           chan func() // what is to be done about devices: one after another, and what one waits for the others wait for, too
+	hub              *Hub
+	informer, models cache.SharedIndexInformer
+	turns            chan func() // what is to be done about devices: one after another, and what one waits for the others wait for, too
 
 	mu    sync.Mutex
 	twins map[string]map[string]api.Twin // by namespace/name of the device, then by property
@@ -31,7 +31,7 @@ type devices struct {
 
 func newDevices(h *Hub) *devices {
 	return &devices{
-		hub: h, devices: h.client.DeviceInformer(), models: h.client.ModelInformer(), turns: make(chan func(), h.o.Buffer),
+		hub: h, informer: h.client.DeviceInformer(), models: h.client.ModelInformer(), turns: make(chan func(), h.o.Buffer),
 		twins: map[string]map[string]api.Twin{},
 	}
 }
@@ -66,7 +66,7 @@ func (d *devices) watch(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	_, err := d.devices.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	_, err := d.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { d.turn(ctx, func() { d.added(ctx, o.(*api.Device)) }) },
 		UpdateFunc: func(a, b any) { d.turn(ctx, func() { d.updated(ctx, a.(*api.Device), b.(*api.Device)) }) },
 		DeleteFunc: func(o any) {
@@ -95,11 +95,11 @@ func (d *devices) added(ctx context.Context, x *api.Device) {
 	}
 	d.member(node, message.MembershipUpdate{Added: []message.ID{idOf(x)}, Removed: []message.ID{}})
 	if m := d.model(ctx, x); m != nil {
-		d.hub.down.put(ctx, d.hub.change(node, message.TypeModel, message.Insert, m))
+		d.hub.downstream.enqueue(ctx, d.hub.change(node, message.TypeModel, message.Insert, m))
 	} else {
 		d.hub.metrics.dropped.WithLabelValues("no model of a device").Inc()
 	}
-	d.hub.down.put(ctx, d.hub.change(node, message.TypeDevice, message.Insert, x))
+	d.hub.downstream.enqueue(ctx, d.hub.change(node, message.TypeDevice, message.Insert, x))
 }
 
 // status makes a device's status, if there is none.
@@ -139,7 +139,7 @@ func (d *devices) member(node string, u message.MembershipUpdate) {
 	if err != nil {
 		panic(err) // this can always be written
 	}
-	m := message.New(d.hub.wall(), message.Route{Source: message.SourceThing, Group: message.GroupTwin, Operation: message.Update, Resource: message.Membership}, raw)
+	m := message.New(d.hub.wall(), message.Route{Source: message.SourceDevice, Group: message.GroupTwin, Operation: message.Update, Resource: message.Membership}, raw)
 	s.answer(&m)
 }
 
@@ -167,7 +167,7 @@ func (d *devices) updated(ctx context.Context, old, now *api.Device) {
 		d.added(ctx, now)
 	case reflect.DeepEqual(old.Spec, now.Spec) && reflect.DeepEqual(old.Labels, now.Labels) && reflect.DeepEqual(old.Annotations, now.Annotations):
 	case d.concerned(now.Spec.NodeName):
-		d.hub.down.put(ctx, d.hub.change(now.Spec.NodeName, message.TypeDevice, message.Update, now))
+		d.hub.downstream.enqueue(ctx, d.hub.change(now.Spec.NodeName, message.TypeDevice, message.Update, now))
 	}
 }
 
@@ -181,21 +181,21 @@ func (d *devices) removed(ctx context.Context, x *api.Device) {
 	if !d.concerned(node) {
 		return
 	}
-	d.hub.down.put(ctx, d.hub.change(node, message.TypeDevice, message.Delete, x))
+	d.hub.downstream.enqueue(ctx, d.hub.change(node, message.TypeDevice, message.Delete, x))
 	d.member(node, message.MembershipUpdate{Added: []message.ID{}, Removed: []message.ID{idOf(x)}})
-	if m := object(d.models, x.Namespace+"/"+x.Spec.Model.Name); m != nil && !d.used(node, x) {
-		d.hub.down.put(ctx, d.hub.change(node, message.TypeModel, message.Delete, m))
+	if m := object(d.models, x.Namespace+"/"+x.Spec.Model.Name); m != nil && !d.isModelUsed(node, x) {
+		d.hub.downstream.enqueue(ctx, d.hub.change(node, message.TypeModel, message.Delete, m))
 	}
 }
 
-// used says whether another device of an edge is of a device's model. KubeEdge looks at
+// isModelUsed says whether another device of an edge is of a device's model. KubeEdge looks at
 // all devices that there are.
-func (d *devices) used(node string, x *api.Device) bool {
+func (d *devices) isModelUsed(node string, x *api.Device) bool {
 	if d.hub.o.DeviceLookup == LookupIndex {
 		return d.indexed(node, x.Namespace, x.Spec.Model.Name)
 	}
 	found := false
-	for _, o := range d.devices.GetStore().List() {
+	for _, o := range d.informer.GetStore().List() {
 		y := o.(*api.Device)
 		found = found || y.Spec.NodeName == node && y.Namespace == x.Namespace && y.Spec.Model == x.Spec.Model
 	}
@@ -210,29 +210,29 @@ func (d *devices) leftBehind(k key) bool {
 
 // indexed says whether an edge has devices of a model.
 func (d *devices) indexed(node, namespace, model string) bool {
-	same, _ := d.devices.GetIndexer().ByIndex(api.ByModel, api.ModelAt(node, namespace, model)) // the index is there
+	same, _ := d.informer.GetIndexer().ByIndex(api.ByModel, api.ModelAt(node, namespace, model)) // the index is there
 	return len(same) > 0
 }
 
 // modelIs tells the edges that have devices of a model of it.
 func (d *devices) modelIs(ctx context.Context, operation string, m *api.DeviceModel) {
-	told := map[string]bool{}
-	for _, o := range d.devices.GetStore().List() {
+	sent := map[string]bool{}
+	for _, o := range d.informer.GetStore().List() {
 		x := o.(*api.Device)
-		if node := x.Spec.NodeName; x.Namespace == m.Namespace && x.Spec.Model.Name == m.Name && !told[node] && d.concerned(node) {
-			told[node] = true
-			d.hub.down.put(ctx, d.hub.change(node, message.TypeModel, operation, m))
+		if node := x.Spec.NodeName; x.Namespace == m.Namespace && x.Spec.Model.Name == m.Name && !sent[node] && d.concerned(node) {
+			sent[node] = true
+			d.hub.downstream.enqueue(ctx, d.hub.change(node, message.TypeModel, operation, m))
 		}
 	}
 }
 
-// of are the devices of an edge, and their models.
-func (d *devices) of(node string) (things []*api.Device, models []metav1.Object) {
-	list, _ := d.devices.GetIndexer().ByIndex(api.ByNode, node) // the index is there
+// of returns the devices of an edge, and their models.
+func (d *devices) of(node string) (own []*api.Device, models []metav1.Object) {
+	list, _ := d.informer.GetIndexer().ByIndex(api.ByNode, node) // the index is there
 	seen := map[string]bool{}
 	for _, o := range list {
 		x := o.(*api.Device)
-		things = append(things, x)
+		own = append(own, x)
 		if id := x.Namespace + "/" + x.Spec.Model.Name; !seen[id] {
 			seen[id] = true
 			if m := object(d.models, id); m != nil {
@@ -240,25 +240,25 @@ func (d *devices) of(node string) (things []*api.Device, models []metav1.Object)
 			}
 		}
 	}
-	return things, models
+	return own, models
 }
 
 // missing tells an edge of devices of which nothing is written down: those that came
 // while it was away.
 func (d *devices) missing(ctx context.Context, node string) {
-	things, models := d.of(node)
+	own, models := d.of(node)
 	for _, m := range models {
 		c := d.hub.change(node, message.TypeModel, message.Insert, m)
 		if _, ok := d.hub.store.version(c.key); !ok {
-			d.hub.down.put(ctx, c)
+			d.hub.downstream.enqueue(ctx, c)
 		}
 	}
-	for _, x := range things {
+	for _, x := range own {
 		if !d.unknown(x) {
 			continue
 		}
 		d.turn(ctx, func() { // its own events may have come before
-			if now, ok := object(d.devices, idOf(x).ID).(*api.Device); ok && now.Spec.NodeName == node && d.unknown(now) {
+			if now, ok := object(d.informer, idOf(x).ID).(*api.Device); ok && now.Spec.NodeName == node && d.unknown(now) {
 				d.added(ctx, now)
 			}
 		})
@@ -279,7 +279,7 @@ func (d *devices) report(ctx context.Context, q *request) {
 		return
 	}
 	id := q.resource.Namespace + "/" + q.resource.Name
-	x, ok := object(d.devices, id).(*api.Device)
+	x, ok := object(d.informer, id).(*api.Device)
 	if !ok || x.Spec.NodeName != q.session.node {
 		d.hub.metrics.reports.WithLabelValues("no such device").Inc()
 		return

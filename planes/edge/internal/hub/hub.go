@@ -32,23 +32,23 @@ import (
 
 // Hub is a running hub.
 type Hub struct {
-	o         Options
-	ctx       func() context.Context // of the run
-	client    *api.Client
-	authority *trust.Authority
-	sessions  *sessions
-	metrics   *metrics
-	stale     prometheus.Gauge
-	store     store
-	told      *told
-	down      *down
-	up        *up
-	poller    *link.Poller
-	wait      sync.WaitGroup
-	bytes     link.Bytes // on all connections
+	o          Options
+	ctx        func() context.Context // of the run
+	client     *api.Client
+	authority  *trust.Authority
+	sessions   *sessions
+	metrics    *metrics
+	stale      prometheus.Gauge
+	store      store
+	lastSent   *lastSent
+	downstream *downstream
+	upstream   *upstream
+	poller     *link.Poller
+	wait       sync.WaitGroup
+	bytes      link.Bytes // on all connections
 
 	pods, nodes, configs, secrets cache.SharedIndexInformer
-	things                        *devices // nil: edges have none
+	devices                       *devices // nil: edges have none
 }
 
 // Run runs a hub until ctx ends; it returns when all has ended.
@@ -71,17 +71,17 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer h.poller.Close()
-	if err := h.down.watch(ctx); err != nil {
+	if err := h.downstream.watch(ctx); err != nil {
 		return err
 	}
-	h.down.run(ctx)
+	h.downstream.run(ctx)
 	informers := []cache.SharedIndexInformer{h.nodes, h.pods, h.configs, h.secrets}
-	if h.things != nil {
-		if err := h.things.watch(ctx); err != nil {
+	if h.devices != nil {
+		if err := h.devices.watch(ctx); err != nil {
 			return err
 		}
-		h.wait.Go(func() { h.things.run(ctx) })
-		informers = append(informers, h.things.models, h.things.devices)
+		h.wait.Go(func() { h.devices.run(ctx) })
+		informers = append(informers, h.devices.models, h.devices.informer)
 	}
 	if s, ok := h.store.(*crdStore); ok {
 		informers = append([]cache.SharedIndexInformer{s.objects, s.nodes}, informers...)
@@ -94,7 +94,7 @@ func Run(ctx context.Context, o Options) error {
 			return err
 		}
 	}
-	h.wait.Go(func() { h.up.run(ctx) })
+	h.wait.Go(func() { h.upstream.run(ctx) })
 	if o.Store != StoreNone {
 		h.wait.Go(func() { h.rounds(ctx) })
 	}
@@ -113,13 +113,13 @@ func prepare(o Options) (*Hub, error) {
 	if err != nil {
 		return nil, fmt.Errorf("edge-hub: %w", err)
 	}
-	h := &Hub{o: o, client: client, sessions: newSessions(), told: newTold(o)}
+	h := &Hub{o: o, client: client, sessions: newSessions(), lastSent: newLastSent(o)}
 	h.stale = prometheus.NewGauge(prometheus.GaugeOpts{Name: "edge_hub_stale_objects", Help: "Objects that the last round found behind at their edge."})
 	o.Registry.MustRegister(h.stale)
 	if o.Devices {
-		h.things = newDevices(h)
+		h.devices = newDevices(h)
 	}
-	h.up, h.down = newUp(h), newDown(h)
+	h.upstream, h.downstream = newUpstream(h), newDownstream(h)
 	h.metrics = newMetrics(h, o.Registry)
 	core := informers.NewSharedInformerFactory(client, 0).Core().V1()
 	h.pods, h.nodes = core.Pods().Informer(), core.Nodes().Informer()
@@ -167,10 +167,10 @@ func (h *Hub) now() time.Time { return h.o.Clock.Wall(h.o.Clock.Now()) }
 func (h *Hub) acknowledged(ctx context.Context, s *session, m *outgoing) {
 	var err error
 	if m.deletion {
-		h.told.forget(m.key)
+		h.lastSent.forget(m.key)
 		err = h.store.deleted(ctx, m.key)
 	} else {
-		h.told.set(m)
+		h.lastSent.set(m)
 		err = h.store.acked(ctx, m.key, m.version)
 	}
 	if err != nil && ctx.Err() == nil {
@@ -220,57 +220,6 @@ func (h *Hub) annotate(ctx context.Context, node string) {
 	if err != nil && ctx.Err() == nil {
 		h.o.Log.Debug("node not annotated", "node", node, "error", err) // it has not joined yet, or is away
 	}
-}
-
-// told remembers, where not every change goes down, what was in the last that did.
-type told struct {
-	filtered bool
-	mu       sync.Mutex
-	last     map[string]lastTold // by node/uid
-}
-
-// lastTold is what an edge was told of an object: its digest, and the newest version that
-// is known to have the same: every pod that runs has a status newer than what its edge was
-// told, and a digest of each in each round held up all else.
-type lastTold struct{ sum, version uint64 }
-
-func newTold(o Options) *told {
-	return &told{filtered: o.PodFilter == FilterSpec || o.NodeFilter == FilterSpec, last: map[string]lastTold{}}
-}
-
-func (t *told) set(m *outgoing) {
-	if m.sum == 0 {
-		return
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.last[m.node+"/"+m.uid] = lastTold{m.sum, m.version}
-}
-
-// has says whether the edge was told of what is in an object now.
-func (t *told) has(k key, o metav1.Object) bool {
-	id, version := k.node+"/"+k.uid, parse(o.GetResourceVersion())
-	t.mu.Lock()
-	last, ok := t.last[id]
-	t.mu.Unlock()
-	if !ok || last.version == version {
-		return ok
-	}
-	if last.sum != api.Sum(o) {
-		return false
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.last[id] == last { // nothing was sent meanwhile
-		t.last[id] = lastTold{last.sum, version}
-	}
-	return true
-}
-
-func (t *told) forget(k key) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.last, k.node+"/"+k.uid)
 }
 
 // cut splits KIND/NAMESPACE/NAME behind the kind.

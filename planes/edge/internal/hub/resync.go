@@ -66,14 +66,14 @@ func (h *Hub) concerned() (out []*session) {
 func (h *Hub) compare(ctx context.Context, k key) int {
 	o := h.current(k)
 	if o == nil || string(o.GetUID()) != k.uid {
-		h.down.put(ctx, h.change(k.node, k.kind, message.Delete, h.remains(k)))
+		h.downstream.enqueue(ctx, h.change(k.node, k.kind, message.Delete, h.remains(k)))
 		return 1
 	}
 	if k.kind == message.TypeNode && h.o.NodeFilter == FilterOff {
 		return 0
 	}
 	if version, _ := h.store.version(k); h.behind(k, version, o) {
-		h.down.put(ctx, h.change(k.node, k.kind, message.Update, o))
+		h.downstream.enqueue(ctx, h.change(k.node, k.kind, message.Update, o))
 		return 1
 	}
 	return 0
@@ -91,7 +91,7 @@ func (h *Hub) behind(k key, version uint64, o metav1.Object) bool {
 	if !filtered || version == 0 {
 		return true
 	}
-	return !h.told.has(k, o)
+	return !h.lastSent.has(k, o)
 }
 
 // current returns an object as it is.
@@ -105,12 +105,12 @@ func (h *Hub) current(k key) metav1.Object {
 	case message.TypeNode:
 		informer, id = h.nodes, k.name
 	case message.TypeDevice, message.TypeModel:
-		if h.things == nil {
+		if h.devices == nil {
 			return nil
 		}
-		informer = h.things.devices
+		informer = h.devices.informer
 		if k.kind == message.TypeModel {
-			if informer = h.things.models; h.things.leftBehind(k) {
+			if informer = h.devices.models; h.devices.leftBehind(k) {
 				return nil
 			}
 		}
@@ -156,12 +156,12 @@ func (h *Hub) back(ctx context.Context, s *session) {
 				h.forced(s, c)
 			}
 		}
-		if h.things != nil {
-			things, models := h.things.of(s.node)
+		if h.devices != nil {
+			devices, models := h.devices.of(s.node)
 			for _, m := range models {
 				h.forced(s, h.change(s.node, message.TypeModel, message.Update, m))
 			}
-			for _, x := range things {
+			for _, x := range devices {
 				h.forced(s, h.change(s.node, message.TypeDevice, message.Update, x))
 			}
 		}
@@ -183,19 +183,19 @@ func (h *Hub) forced(s *session, c change) {
 // missing sends the pods of an edge, its devices and its node, of which nothing is
 // written down.
 func (h *Hub) missing(ctx context.Context, s *session) {
-	if h.things != nil {
-		h.things.missing(ctx, s.node)
+	if h.devices != nil {
+		h.devices.missing(ctx, s.node)
 	}
 	for _, o := range h.podsOf(s.node) {
 		c := h.change(s.node, message.TypePod, message.Insert, o.(*corev1.Pod))
 		if _, ok := h.store.version(c.key); !ok {
-			h.down.put(ctx, c)
+			h.downstream.enqueue(ctx, c)
 		}
 	}
 	if n, ok := object(h.nodes, s.node).(*corev1.Node); ok && h.o.NodeFilter != FilterOff {
 		c := h.change(s.node, message.TypeNode, message.Update, n)
 		if _, ok := h.store.version(c.key); !ok {
-			h.down.put(ctx, c)
+			h.downstream.enqueue(ctx, c)
 		}
 	}
 }

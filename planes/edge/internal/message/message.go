@@ -29,15 +29,15 @@ const (
 
 // Sources and groups.
 const (
-	SourceEdge  = "edged"
-	SourceWS    = "websocket"
-	SourceCloud = "edgecontroller"
-	SourceHub   = "cloudhub"
-	SourceThing = "devicecontroller"
-	SourceTwin  = "twin"
-	GroupMeta   = "meta"
-	GroupCloud  = "resource"
-	GroupTwin   = "twin"
+	SourceEdge   = "edged"
+	SourceWS     = "websocket"
+	SourceCloud  = "edgecontroller"
+	SourceHub    = "cloudhub"
+	SourceDevice = "devicecontroller"
+	SourceTwin   = "twin"
+	GroupMeta    = "meta"
+	GroupCloud   = "resource"
+	GroupTwin    = "twin"
 )
 
 // OK is the content of an acknowledgement, and of an answer that has no object.

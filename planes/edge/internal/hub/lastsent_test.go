@@ -9,9 +9,9 @@ import (
 	"github.com/windtunnel/windtunnel/planes/edge/internal/api"
 )
 
-// TestTold holds that a new status is no news to an edge, however often it is asked about,
-// and that a change of what it acts on is, until the edge was told.
-func TestTold(t *testing.T) {
+// TestLastSent holds that an edge has what it was sent though a new status came, however
+// often that is asked, and has not a change of what it acts on until it is sent that.
+func TestLastSent(t *testing.T) {
 	k := key{node: "edge-0", kind: "pod", namespace: "default", name: "p", uid: "u"}
 	pod := func(version, image string) *corev1.Pod {
 		return &corev1.Pod{
@@ -19,9 +19,9 @@ func TestTold(t *testing.T) {
 			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: image}}},
 		}
 	}
-	told := newTold(Options{PodFilter: FilterSpec})
+	last := newLastSent(Options{PodFilter: FilterSpec})
 	tell := func(p *corev1.Pod) {
-		told.set(&outgoing{key: k, version: parse(p.ResourceVersion), sum: api.Sum(p)})
+		last.set(&outgoing{key: k, version: parse(p.ResourceVersion), sum: api.Sum(p)})
 	}
 	for i, step := range []struct {
 		pod  *corev1.Pod
@@ -40,13 +40,13 @@ func TestTold(t *testing.T) {
 		if step.tell {
 			tell(step.pod)
 		}
-		if got := told.has(k, step.pod); got != step.want {
-			t.Errorf("step %d, version %s: told %v, want %v", i, step.pod.ResourceVersion, got, step.want)
+		if got := last.has(k, step.pod); got != step.want {
+			t.Errorf("step %d, version %s: has it %v, want %v", i, step.pod.ResourceVersion, got, step.want)
 		}
 	}
-	told.forget(k)
-	if told.has(k, pod("10", "a")) {
-		t.Error("told of what was forgotten")
+	last.forget(k)
+	if last.has(k, pod("10", "a")) {
+		t.Error("has what was forgotten")
 	}
 }
 

@@ -27,18 +27,18 @@ type request struct {
 	resource message.Resource
 }
 
-// up takes requests of edges to workers: one queue without end, then one of each
+// upstream takes requests of edges to workers: one queue without end, then one of each
 // type with its own workers. One that is full stops all behind it, as in KubeEdge.
-type up struct {
+type upstream struct {
 	hub      *Hub
 	mu       sync.Mutex
 	waiting  []*request
 	wake     chan struct{}
-	channels map[string]lanes
+	channels map[string]requestQueues
 }
 
-// lanes are where requests of one type wait.
-type lanes struct {
+// requestQueues are where requests of one type wait.
+type requestQueues struct {
 	queues  []chan *request
 	workers int // of each
 }
@@ -49,12 +49,12 @@ func handled() []string {
 		message.TypeConfigMap, message.TypeSecret, message.TypeToken, message.TypeTwin}
 }
 
-func newUp(h *Hub) *up {
-	u := &up{hub: h, wake: make(chan struct{}, 1), channels: map[string]lanes{}}
+func newUpstream(h *Hub) *upstream {
+	u := &upstream{hub: h, wake: make(chan struct{}, 1), channels: map[string]requestQueues{}}
 	for _, kind := range handled() {
-		l, queues := lanes{workers: h.o.Workers}, 1
+		l, queues := requestQueues{workers: h.o.Workers}, 1
 		switch {
-		case kind == message.TypeTwin && h.things == nil:
+		case kind == message.TypeTwin && h.devices == nil:
 			continue
 		case kind == message.TypeTwin:
 			// Reports of one device wait for one worker: were two written at once, the older
@@ -71,7 +71,7 @@ func newUp(h *Hub) *up {
 	return u
 }
 
-func (u *up) depth() int {
+func (u *upstream) depth() int {
 	u.mu.Lock()
 	n := len(u.waiting)
 	u.mu.Unlock()
@@ -83,7 +83,7 @@ func (u *up) depth() int {
 	return n
 }
 
-func (u *up) add(q *request) {
+func (u *upstream) add(q *request) {
 	u.mu.Lock()
 	u.waiting = append(u.waiting, q)
 	u.mu.Unlock()
@@ -93,7 +93,7 @@ func (u *up) add(q *request) {
 	}
 }
 
-func (u *up) run(ctx context.Context) {
+func (u *upstream) run(ctx context.Context) {
 	for _, l := range u.channels {
 		for _, c := range l.queues {
 			for range l.workers {
@@ -113,7 +113,7 @@ func (u *up) run(ctx context.Context) {
 		u.mu.Unlock()
 		for _, q := range todo {
 			select {
-			case lane(u.channels[q.resource.Type].queues, q.resource.Namespace+"/"+q.resource.Name) <- q:
+			case queueOf(u.channels[q.resource.Type].queues, q.resource.Namespace+"/"+q.resource.Name) <- q:
 			case <-ctx.Done():
 				return
 			}
@@ -139,11 +139,11 @@ func (h *Hub) received(s *session, m message.Message) {
 		h.metrics.dropped.WithLabelValues("source is the cloud").Inc()
 	default:
 		r, err := message.ParseResource(m.Route.Resource)
-		if err != nil || h.up.channels[r.Type].queues == nil {
+		if err != nil || h.upstream.channels[r.Type].queues == nil {
 			h.metrics.dropped.WithLabelValues("unknown resource").Inc()
 			return
 		}
-		h.up.add(&request{session: s, message: m, resource: r})
+		h.upstream.add(&request{session: s, message: m, resource: r})
 	}
 }
 
@@ -170,12 +170,12 @@ func known(word string, words ...string) string {
 var errOperation = errors.New("no such operation")
 
 // answer does what an edge asks and answers.
-func (u *up) answer(ctx context.Context, q *request) {
+func (u *upstream) answer(ctx context.Context, q *request) {
 	if q.session.ended() {
 		return
 	}
 	if q.resource.Type == message.TypeTwin {
-		u.hub.things.report(ctx, q)
+		u.hub.devices.report(ctx, q)
 		return
 	}
 	o, err := u.do(ctx, q)
@@ -219,7 +219,7 @@ func result(o any, err error) ([]byte, error) {
 }
 
 // object answers with a ConfigMap or Secret, which the edge acknowledges.
-func (u *up) object(q *request, o any, err error) {
+func (u *upstream) object(q *request, o any, err error) {
 	if err != nil {
 		text, _ := json.Marshal(err.Error()) // a string can always be
 		m := q.message.Reply(u.hub.wall(), message.SourceCloud, text)
@@ -242,7 +242,7 @@ func (u *up) object(q *request, o any, err error) {
 	q.session.enqueue(out)
 }
 
-func (u *up) do(ctx context.Context, q *request) (any, error) {
+func (u *upstream) do(ctx context.Context, q *request) (any, error) {
 	c, m, r := u.hub.client, &q.message, q.resource
 	switch m.Route.Operation + " " + r.Type {
 	case "insert node":
@@ -295,7 +295,7 @@ func held[T metav1.Object](i cache.SharedIndexInformer, r message.Resource) (T, 
 	return o.(T), nil
 }
 
-func (u *up) lease(ctx context.Context, m *message.Message, r message.Resource) (any, error) {
+func (u *upstream) lease(ctx context.Context, m *message.Message, r message.Resource) (any, error) {
 	leases := u.hub.client.CoordinationV1().Leases(r.Namespace)
 	if m.Route.Operation == message.Query {
 		return leases.Get(ctx, r.Name, metav1.GetOptions{})
@@ -312,7 +312,7 @@ func (u *up) lease(ctx context.Context, m *message.Message, r message.Resource) 
 
 // status writes the status that an edge as old as v1.11 has sent: it reads the node
 // and writes all of it back.
-func (u *up) status(ctx context.Context, m *message.Message, node string) error {
+func (u *upstream) status(ctx context.Context, m *message.Message, node string) error {
 	var said struct{ Status *corev1.NodeStatus }
 	if err := json.Unmarshal(m.Content, &said); err != nil || said.Status == nil {
 		return apierrors.NewBadRequest("no status of a node")
@@ -329,7 +329,7 @@ func (u *up) status(ctx context.Context, m *message.Message, node string) error 
 
 // join makes a node: at KubeEdge's hub without the labels that are Kubernetes' own,
 // which a second call brings.
-func (u *up) join(ctx context.Context, m *message.Message) (any, error) {
+func (u *upstream) join(ctx context.Context, m *message.Message) (any, error) {
 	var n corev1.Node
 	if err := json.Unmarshal(m.Content, &n); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())

@@ -5,9 +5,9 @@ import (
 	"hash/fnv"
 )
 
-// lane is the queue of a key. What has one key waits in one queue, and keeps its order
+// queueOf returns the queue of a key. What has one key waits in one queue, and keeps its order
 // where that has one worker.
-func lane[T any](queues []chan T, key string) chan T {
+func queueOf[T any](queues []chan T, key string) chan T {
 	if len(queues) == 1 {
 		return queues[0]
 	}

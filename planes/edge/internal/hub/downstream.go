@@ -27,16 +27,16 @@ type change struct {
 	at        clock.Time
 }
 
-// down takes changes from the watches to the sessions.
-type down struct {
-	hub   *Hub
-	queue []chan change // one for each dispatcher
-	mu    sync.Mutex
-	users map[string]map[string]bool // kind/namespace/name of a ConfigMap or Secret -> nodes that ever had a pod with it
+// downstream takes changes from the watches to the sessions.
+type downstream struct {
+	hub          *Hub
+	queue        []chan change // one for each dispatcher
+	mu           sync.Mutex
+	referencedBy map[string]map[string]bool // kind/namespace/name of a ConfigMap or Secret -> nodes that ever had a pod with it
 }
 
-func newDown(h *Hub) *down {
-	d := &down{hub: h, users: map[string]map[string]bool{}}
+func newDownstream(h *Hub) *downstream {
+	d := &downstream{hub: h, referencedBy: map[string]map[string]bool{}}
 	for range h.o.Dispatchers {
 		d.queue = append(d.queue, make(chan change, h.o.Buffer))
 	}
@@ -45,29 +45,29 @@ func newDown(h *Hub) *down {
 
 // run dispatches until ctx ends. There is one dispatcher, or an edge's changes go
 // all to the same.
-func (d *down) run(ctx context.Context) {
+func (d *downstream) run(ctx context.Context) {
 	for _, q := range d.queue {
 		d.hub.wait.Go(func() { work(ctx, q, d.dispatch) })
 	}
 }
 
-// put hands a change to its dispatcher; a full one holds up the watch.
-func (d *down) put(ctx context.Context, c change) {
+// enqueue hands a change to its dispatcher; a full one holds up the watch.
+func (d *downstream) enqueue(ctx context.Context, c change) {
 	select {
-	case lane(d.queue, c.node) <- c:
+	case queueOf(d.queue, c.node) <- c:
 	case <-ctx.Done():
 	}
 }
 
 // dispatch hands a change to the edge's session, if it is newer than what the edge
 // has.
-func (d *down) dispatch(ctx context.Context, c change) {
+func (d *downstream) dispatch(ctx context.Context, c change) {
 	h := d.hub
 	s := h.sessions.get(c.node)
 	if s == nil && h.o.Owner == OwnerOwn {
 		return // the hub that it hangs at does it, or what has it when it is back
 	}
-	if c.operation != message.Delete && !d.news(ctx, s, c) {
+	if c.operation != message.Delete && !d.isNewer(ctx, s, c) {
 		return
 	}
 	if s == nil && h.o.Queues == QueuesHead {
@@ -88,9 +88,9 @@ func (d *down) dispatch(ctx context.Context, c change) {
 	s.enqueue(m)
 }
 
-// news says whether an object is newer than what the edge has or is being sent.
+// isNewer says whether an object is newer than what the edge has or is being sent.
 // One that is new is written down first.
-func (d *down) news(ctx context.Context, s *session, c change) bool {
+func (d *downstream) isNewer(ctx context.Context, s *session, c change) bool {
 	h := d.hub
 	if s != nil {
 		if m := s.newest(c.key); m != nil {
@@ -133,7 +133,7 @@ func (c change) outgoing(h *Hub) (*outgoing, error) {
 	}, raw)
 	m.Header.ResourceVersion = metaOf(c.object).GetResourceVersion()
 	out := &outgoing{key: c.key, message: m, version: c.version, deletion: c.operation == message.Delete, event: c.at}
-	if h.told.filtered && (c.kind == message.TypePod || c.kind == message.TypeNode) {
+	if h.lastSent.filtered && (c.kind == message.TypePod || c.kind == message.TypeNode) {
 		out.sum = api.Sum(metaOf(c.object))
 	}
 	return out, nil
@@ -160,7 +160,7 @@ func (h *Hub) edge(name string) bool {
 }
 
 // watch says what events bring.
-func (d *down) watch(ctx context.Context) error {
+func (d *downstream) watch(ctx context.Context) error {
 	h := d.hub
 	for _, w := range []struct {
 		informer cache.SharedIndexInformer
@@ -171,7 +171,7 @@ func (d *down) watch(ctx context.Context) error {
 			UpdateFunc: func(a, b any) { d.pod(ctx, a.(*corev1.Pod), b.(*corev1.Pod)) },
 			DeleteFunc: func(o any) {
 				if p, ok := loop.Last[*corev1.Pod](o); ok && h.edge(p.Spec.NodeName) {
-					d.put(ctx, h.change(p.Spec.NodeName, message.TypePod, message.Delete, p))
+					d.enqueue(ctx, h.change(p.Spec.NodeName, message.TypePod, message.Delete, p))
 				}
 			},
 		}},
@@ -188,8 +188,8 @@ func (d *down) watch(ctx context.Context) error {
 				}
 			},
 		}},
-		{h.configs, d.used(ctx, message.TypeConfigMap)},
-		{h.secrets, d.used(ctx, message.TypeSecret)},
+		{h.configs, d.onReferenced(ctx, message.TypeConfigMap)},
+		{h.secrets, d.onReferenced(ctx, message.TypeSecret)},
 	} {
 		if _, err := w.informer.AddEventHandler(w.handler); err != nil {
 			return err
@@ -198,23 +198,23 @@ func (d *down) watch(ctx context.Context) error {
 	return nil
 }
 
-func (d *down) pod(ctx context.Context, old, now *corev1.Pod) {
+func (d *downstream) pod(ctx context.Context, old, now *corev1.Pod) {
 	if now.Spec.NodeName == "" || !d.hub.edge(now.Spec.NodeName) {
 		return
 	}
-	d.use(now)
+	d.reference(now)
 	operation := message.Update
 	if old == nil || old.Spec.NodeName == "" {
 		operation = message.Insert
 	} else if d.samePod(old, now) {
 		return
 	}
-	d.put(ctx, d.hub.change(now.Spec.NodeName, message.TypePod, operation, now))
+	d.enqueue(ctx, d.hub.change(now.Spec.NodeName, message.TypePod, operation, now))
 }
 
 // samePod says that nothing changed that an edge is told. KubeEdge leaves out
 // version and status, and compares managedFields, in which every status shows.
-func (d *down) samePod(a, b *corev1.Pod) bool {
+func (d *downstream) samePod(a, b *corev1.Pod) bool {
 	x, y := a.ObjectMeta, b.ObjectMeta
 	x.ResourceVersion, y.ResourceVersion = "", ""
 	if d.hub.o.PodFilter == FilterSpec {
@@ -229,16 +229,16 @@ func (d *down) samePod(a, b *corev1.Pod) bool {
 
 // seenBefore takes up the pods and devices of a node that were seen before it, or its label, was: the
 // watches of both are two.
-func (d *down) seenBefore(ctx context.Context, node string) {
+func (d *downstream) seenBefore(ctx context.Context, node string) {
 	for _, o := range d.hub.podsOf(node) {
 		d.pod(ctx, nil, o.(*corev1.Pod))
 	}
-	if d.hub.things != nil {
-		d.hub.things.missing(ctx, node)
+	if d.hub.devices != nil {
+		d.hub.devices.missing(ctx, node)
 	}
 }
 
-func (d *down) node(ctx context.Context, a, b *corev1.Node) {
+func (d *downstream) node(ctx context.Context, a, b *corev1.Node) {
 	_, edge := b.Labels[api.LabelEdge]
 	if _, before := a.Labels[api.LabelEdge]; edge && !before {
 		d.seenBefore(ctx, b.Name)
@@ -249,33 +249,33 @@ func (d *down) node(ctx context.Context, a, b *corev1.Node) {
 	if d.hub.o.NodeFilter == FilterSpec && reflect.DeepEqual(a.Labels, b.Labels) && reflect.DeepEqual(a.Annotations, b.Annotations) && reflect.DeepEqual(a.Spec, b.Spec) {
 		return
 	}
-	d.put(ctx, d.hub.change(b.Name, message.TypeNode, message.Update, b))
+	d.enqueue(ctx, d.hub.change(b.Name, message.TypeNode, message.Update, b))
 }
 
-// use remembers which ConfigMaps and Secrets an edge has pods with.
-func (d *down) use(p *corev1.Pod) {
+// reference remembers which ConfigMaps and Secrets an edge has pods with.
+func (d *downstream) reference(p *corev1.Pod) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, id := range api.References(p) {
-		if d.users[id] == nil {
-			d.users[id] = map[string]bool{}
+		if d.referencedBy[id] == nil {
+			d.referencedBy[id] = map[string]bool{}
 		}
-		d.users[id][p.Spec.NodeName] = true
+		d.referencedBy[id][p.Spec.NodeName] = true
 	}
 }
 
-// used sends changes of what pods use to every edge that ever had one with it.
-func (d *down) used(ctx context.Context, kind string) cache.ResourceEventHandlerFuncs {
+// onReferenced sends changes of what pods use to every edge that ever had one with it.
+func (d *downstream) onReferenced(ctx context.Context, kind string) cache.ResourceEventHandlerFuncs {
 	send := func(operation string, o metav1.Object) {
 		d.mu.Lock()
 		var nodes []string
-		for node := range d.users[kind+"/"+o.GetNamespace()+"/"+o.GetName()] {
+		for node := range d.referencedBy[kind+"/"+o.GetNamespace()+"/"+o.GetName()] {
 			nodes = append(nodes, node)
 		}
 		d.mu.Unlock()
 		slices.Sort(nodes)
 		for _, node := range nodes {
-			d.put(ctx, d.hub.change(node, kind, operation, o))
+			d.enqueue(ctx, d.hub.change(node, kind, operation, o))
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
