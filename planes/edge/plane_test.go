@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -252,46 +250,6 @@ func TestMissedChanges(t *testing.T) {
 			repotest.Eventually(t, "new pods run", func() bool { return r.running() == 11 })
 			r.converged()
 		})
-	}
-}
-
-// TestLostAcks holds that objects arrive though two of three acknowledgements do not.
-func TestLostAcks(t *testing.T) {
-	r := newRig(t)
-	r.settings("info")
-	r.hub(nil)
-	r.fleet(3, func(o *fleet.Options) { o.DropAcks = 0.6 })
-	repotest.Eventually(t, "all edges join", func() bool { return len(r.server.Nodes()) == 3 })
-	r.pods(0, 9, 3)
-	repotest.Eventually(t, "all pods run", func() bool { return r.running() == 9 })
-	r.converged()
-}
-
-// TestSlowRequests holds that a pod's status ends as it should where the hub's workers
-// take requests of one edge in another order than it sent them.
-func TestSlowRequests(t *testing.T) {
-	r := newRig(t)
-	r.settings("info")
-	r.server.Fault(func(q *http.Request) *apitest.Fault {
-		if q.Method == http.MethodPatch && strings.HasSuffix(q.URL.Path, "/status") && strings.Contains(q.URL.Path, "/pods/") && rand.N(2) == 0 {
-			return &apitest.Fault{Delay: 200 * time.Millisecond}
-		}
-		return nil
-	})
-	var written atomic.Int32
-	r.server.Play(func(path string, _ *apitest.Object) *apitest.Object {
-		if strings.Contains(path, "/pods/") {
-			written.Add(1)
-		}
-		return nil
-	})
-	r.hub(nil)
-	r.fleet(4, nil)
-	repotest.Eventually(t, "all edges join", func() bool { return len(r.server.Nodes()) == 4 })
-	r.pods(0, 20, 4)
-	repotest.Eventually(t, "pods are made and have both statuses", func() bool { return written.Load() >= 3*20 })
-	if n := r.running(); n != 20 {
-		t.Errorf("%d of 20 pods run", n)
 	}
 }
 

@@ -29,6 +29,7 @@ type lab struct {
 	timers []timer
 	asked  []message.Message // requests that nobody has answered yet
 	sent   []message.Message // what came of the last event
+	heard  message.Message   // the last of the hub
 	out    strings.Builder
 }
 
@@ -116,6 +117,7 @@ func (l *lab) pass(d time.Duration) {
 
 // hear lets a message of the hub come.
 func (l *lab) hear(t testing.TB, m message.Message) {
+	l.heard = m
 	x := &received{}
 	if word := x.read(m.Append(nil)); word != "" {
 		t.Fatalf("%s: %s", m.Route.Resource, word)
@@ -158,6 +160,8 @@ func contentOf(args map[string]string, words []string) []byte {
 		return encode(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "settings", UID: "c"}})
 	case slices.Contains(words, "missing"):
 		return []byte(missing)
+	case slices.Contains(words, "failure"): // an error without a reason
+		return encode(map[string]any{"Err": map[string]any{"ErrStatus": metav1.Status{Status: metav1.StatusFailure}}})
 	case args["error"] != "":
 		return encode(map[string]any{"Err": map[string]any{"ErrStatus": metav1.Status{Reason: metav1.StatusReason(args["error"])}}})
 	}
@@ -215,6 +219,8 @@ func (l *lab) do(t *testing.T, s repotest.Step) string {
 		l.hear(t, down(s.Name, kind, o))
 	case "answer":
 		l.answer(t, s.Words[0], s.Words[1], contentOf(s.Args, s.Words[2:]))
+	case "again":
+		l.hear(t, l.heard)
 	case "state":
 		return fmt.Sprintf("%d objects, %d requests pending, %d pods that start or end", len(l.e.held), len(l.e.pending), len(l.e.pods))
 	default:
@@ -252,6 +258,10 @@ func (l *lab) set(t *testing.T, args map[string]string) {
 			l.o.Nodes = value == "true"
 		case "delay-acks":
 			l.o.DelayAcks = duration(t, value)
+		case "drop-acks":
+			l.o.DropAcks, _ = strconv.ParseFloat(value, 64) // all that it can be here is 1
+		case "duplicate":
+			l.o.Duplicate, _ = strconv.ParseFloat(value, 64)
 		case "reports":
 			n, err := strconv.Atoi(value)
 			if err != nil {
