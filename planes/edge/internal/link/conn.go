@@ -80,13 +80,13 @@ func (c *Conn) send(op byte, payload []byte) error {
 	switch {
 	case c.tls != nil:
 		if b[1], err = c.tls.out.seal(b[1][:0], b[0], typeData); err == nil {
-			err = c.write(b[1])
+			err = c.writeLocked(b[1])
 		}
 	case c.crypto != nil:
 		_, err = c.crypto.Write(b[0])
 		c.bytes.Sent.Add(uint64(len(b[0])))
 	default:
-		err = c.write(b[0])
+		err = c.writeLocked(b[0])
 	}
 	if err != nil {
 		c.failed.CompareAndSwap(nil, &err)
@@ -95,7 +95,7 @@ func (c *Conn) send(op byte, payload []byte) error {
 	return err
 }
 
-func (c *Conn) write(b []byte) error {
+func (c *Conn) writeLocked(b []byte) error {
 	_, err := c.socket.Write(b)
 	c.bytes.Sent.Add(uint64(len(b)))
 	return err
@@ -174,7 +174,7 @@ func (c *Conn) update() error {
 	defer c.writing.Unlock()
 	b, err := c.tls.updated(nil)
 	if err == nil {
-		err = c.write(b)
+		err = c.writeLocked(b)
 	}
 	return err
 }
