@@ -42,7 +42,7 @@ type outbox struct {
 	o      *Options
 	store  map[string]*delivery // by what queued returns
 	queue  []string             // likewise
-	acks   map[string]*delivery // by msg_id: those that have a place in the window
+	window []*delivery          // those that have a place in it, at most as many as the option
 	todo   []action
 	wakeAt clock.Time // no delivery is due before; 0: none is
 }
@@ -74,7 +74,7 @@ const (
 )
 
 func newOutbox(o *Options) *outbox {
-	return &outbox{o: o, store: map[string]*delivery{}, acks: map[string]*delivery{}}
+	return &outbox{o: o, store: map[string]*delivery{}}
 }
 
 // enqueue takes a state of an object. It returns false if it drops it: the state is no
@@ -100,14 +100,14 @@ func (b *outbox) next(now clock.Time) (a action, ok bool) {
 		a, b.todo = b.todo[0], b.todo[1:]
 		return a, true
 	}
-	if len(b.queue) == 0 || len(b.acks) >= b.o.Window {
+	if len(b.queue) == 0 || len(b.window) >= b.o.Window {
 		return action{}, false
 	}
 	d := b.store[b.queue[0]]
 	b.queue = b.queue[1:]
 	d.sent, d.sends, d.acked = d.newest, 0, false
 	d.sent.began = now
-	b.acks[d.sent.message.Header.ID] = d
+	b.window = append(b.window, d)
 	return d.send(), true
 }
 
@@ -117,10 +117,21 @@ func (d *delivery) send() action {
 	return action{send, d.sent, d.sends}
 }
 
+// find returns the delivery of a message that has a place in the window; nil: the message
+// has none.
+func (b *outbox) find(id string) *delivery {
+	for _, d := range b.window {
+		if d.sent.message.Header.ID == id {
+			return d
+		}
+	}
+	return nil
+}
+
 // sent says that the connection has taken a message: the time for its acknowledgement
 // begins.
 func (b *outbox) sent(m *outgoing, now clock.Time) {
-	d := b.acks[m.message.Header.ID]
+	d := b.find(m.message.Header.ID)
 	if d.sending = false; d.acked {
 		b.record(d)
 		return
@@ -130,7 +141,7 @@ func (b *outbox) sent(m *outgoing, now clock.Time) {
 
 // failed says that the connection has not taken a message.
 func (b *outbox) failed(m *outgoing, now clock.Time) {
-	d := b.acks[m.message.Header.ID]
+	d := b.find(m.message.Header.ID)
 	if d.sending = false; d.acked {
 		b.record(d)
 		return
@@ -141,7 +152,7 @@ func (b *outbox) failed(m *outgoing, now clock.Time) {
 // acknowledged takes the edge's acknowledgement of a message. It returns false if no
 // message waits for it.
 func (b *outbox) acknowledged(id string) bool {
-	d := b.acks[id]
+	d := b.find(id)
 	if d == nil {
 		return false
 	}
@@ -160,7 +171,7 @@ func (b *outbox) record(d *delivery) { b.todo = append(b.todo, action{verb: reco
 // recorded says that an acknowledgement is written down: the message's place in the
 // window is free.
 func (b *outbox) recorded(m *outgoing) {
-	d := b.acks[m.message.Header.ID]
+	d := b.find(m.message.Header.ID)
 	b.leave(d)
 	id := m.queued(b.o)
 	if d.newest == m {
@@ -225,7 +236,8 @@ func (b *outbox) backOff(d *delivery, now clock.Time) {
 
 // leave frees a delivery's place in the window.
 func (b *outbox) leave(d *delivery) {
-	delete(b.acks, d.sent.message.Header.ID)
+	i := slices.Index(b.window, d)
+	b.window = slices.Delete(b.window, i, i+1)
 	d.sent, d.due = nil, 0
 }
 

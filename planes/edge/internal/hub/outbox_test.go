@@ -92,7 +92,7 @@ func (r *boxRig) do(t *testing.T, s repotest.Step) string {
 		}
 	case "recorded":
 		m := r.said[s.Words[0]]
-		if m == nil || r.box.acks[m.message.Header.ID] == nil {
+		if m == nil || r.box.find(m.message.Header.ID) == nil {
 			t.Fatalf("%s: it is not on its way", s.Line)
 		}
 		r.box.recorded(m)
@@ -189,9 +189,9 @@ func (w *world) begin() {
 		}
 		w.under = append(w.under, a)
 	}
-	if len(w.box.acks) > w.o.Window || len(w.box.store) > len(w.wanted) || len(w.box.queue) > len(w.box.store) {
+	if len(w.box.window) > w.o.Window || len(w.box.store) > len(w.wanted) || len(w.box.queue) > len(w.box.store) {
 		w.t.Fatalf("%d messages in a window of %d, %d in the queue, %d in the store of %d objects",
-			len(w.box.acks), w.o.Window, len(w.box.queue), len(w.box.store), len(w.wanted))
+			len(w.box.window), w.o.Window, len(w.box.queue), len(w.box.store), len(w.wanted))
 	}
 }
 
@@ -300,7 +300,7 @@ func TestOutboxDelivers(t *testing.T) {
 				t.Fatalf("seed %d: of %s@%d the edge has %v, and %d is recorded", seed, name, m.version, got, w.synced[name])
 			}
 		}
-		if len(w.box.acks)+len(w.box.queue)+len(w.box.todo) > 0 {
+		if len(w.box.window)+len(w.box.queue)+len(w.box.todo) > 0 {
 			t.Fatalf("seed %d: something is kept when all is delivered", seed)
 		}
 	}
