@@ -59,51 +59,49 @@ func (d *downstream) enqueue(ctx context.Context, c change) {
 	}
 }
 
-// dispatch hands a change to the edge's session, if it is newer than what the edge
-// has.
+// dispatch does with a change what follows from its situation.
 func (d *downstream) dispatch(ctx context.Context, c change) {
 	h := d.hub
 	s := h.sessions.get(c.node)
-	if s == nil && h.o.Owner == OwnerOwn {
-		return // the hub that it hangs at does it, or what has it when it is back
-	}
-	if c.operation != message.Delete && !d.isNewer(ctx, s, c) {
+	now := d.look(s, c)
+	to := now.route(&h.o)
+	if now.begins(&h.o) && !d.begin(ctx, c) {
 		return
 	}
-	if s == nil && h.o.Queues == QueuesHead {
+	switch to {
+	case toForeign:
 		h.sessions.addForeign(c.node)
-		return // its queue would be made anew when it comes back
-	}
-	m, err := c.outgoing(h)
-	if err != nil {
-		h.o.Log.Error("object cannot be sent", "node", c.node, "object", c.name, "error", err)
-		return
-	}
-	if s == nil {
-		if !h.sessions.more(m) {
+	case toSession, toLeft:
+		m, err := c.outgoing(h)
+		switch {
+		case err != nil:
+			h.o.Log.Error("object cannot be sent", "node", c.node, "object", c.name, "error", err)
+		case to == toSession:
+			s.enqueue(m)
+		case !h.sessions.more(m):
 			h.sessions.addForeign(c.node)
 		}
-		return
 	}
-	s.enqueue(m)
 }
 
-// isNewer says whether an object is newer than what the edge has or is being sent.
-// One that is new is written down first.
-func (d *downstream) isNewer(ctx context.Context, s *session, c change) bool {
-	h := d.hub
+// look returns what is known when a change comes.
+func (d *downstream) look(s *session, c change) situation {
+	now := situation{deletion: c.operation == message.Delete, version: c.version, connected: s != nil}
 	if s != nil {
-		if m := s.newest(c.key); m != nil {
-			return !m.deletion && c.version > m.version
-		}
+		now.waiting = s.newest(c.key)
+	} else if d.hub.o.Owner == OwnerOwn {
+		return now // of what concerns edges of other hubs there is much, and nothing follows from it
 	}
-	version, ok := h.store.version(c.key)
-	switch {
-	case ok:
-		return c.version > version
-	case h.o.Birth == BirthAck:
-		return true
+	if now.waiting == nil && !now.deletion {
+		now.acked, now.stored = d.hub.store.version(c.key)
 	}
+	return now
+}
+
+// begin writes down that a new object is sent. It returns false if that is not to be, or
+// did not succeed: the next round sends the object.
+func (d *downstream) begin(ctx context.Context, c change) bool {
+	h := d.hub
 	err := h.store.begin(ctx, c.key)
 	switch {
 	case err == nil:
@@ -114,7 +112,7 @@ func (d *downstream) isNewer(ctx context.Context, s *session, c change) bool {
 		h.metrics.dropped.WithLabelValues("not written down").Inc()
 		h.o.Log.Warn("ObjectSync not made", "node", c.node, "object", c.name, "error", err)
 	}
-	return false // the next round sends it
+	return false
 }
 
 // outgoing makes the message of a change.
