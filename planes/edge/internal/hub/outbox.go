@@ -43,8 +43,8 @@ type outbox struct {
 	store  map[string]*delivery // by what queued returns
 	queue  []string             // likewise
 	window []*delivery          // those that have a place in it, at most as many as the option
-	todo   []action
-	wakeAt clock.Time // no delivery is due before; 0: none is
+	wakeAt clock.Time           // no delivery is due before; 0: none is
+	first  [1]*delivery         // room for the window of an edge that gets one object
 }
 
 // delivery is the way of one object to the edge.
@@ -52,6 +52,7 @@ type delivery struct {
 	newest  *outgoing  // the state that has to arrive in the end
 	sent    *outgoing  // the state that has a place in the window; nil: none has
 	sends   int        // of sent
+	todo    verb       // what is to be done about sent, which next returns; empty: nothing
 	sending bool       // the session has it in hand
 	acked   bool       // sent is acknowledged, which is not recorded yet
 	due     clock.Time // of the next send, or of the end of its back-off; 0: neither
@@ -74,7 +75,9 @@ const (
 )
 
 func newOutbox(o *Options) *outbox {
-	return &outbox{o: o, store: map[string]*delivery{}}
+	b := &outbox{o: o, store: map[string]*delivery{}}
+	b.window = b.first[:0]
+	return b
 }
 
 // enqueue takes a state of an object. It returns false if it drops it: the state is no
@@ -96,25 +99,30 @@ func (b *outbox) enqueue(m *outgoing) bool {
 
 // next returns the next action, if there is one.
 func (b *outbox) next(now clock.Time) (a action, ok bool) {
-	if len(b.todo) > 0 {
-		a, b.todo = b.todo[0], b.todo[1:]
-		return a, true
+	for _, d := range b.window {
+		if d.todo != "" {
+			return d.do(), true
+		}
 	}
 	if len(b.queue) == 0 || len(b.window) >= b.o.Window {
 		return action{}, false
 	}
 	d := b.store[b.queue[0]]
 	b.queue = b.queue[1:]
-	d.sent, d.sends, d.acked = d.newest, 0, false
+	d.sent, d.sends, d.acked, d.todo = d.newest, 0, false, send
 	d.sent.began = now
 	b.window = append(b.window, d)
-	return d.send(), true
+	return d.do(), true
 }
 
-func (d *delivery) send() action {
-	d.sends++
-	d.sending = true
-	return action{send, d.sent, d.sends}
+// do returns what is to be done about a message that has a place in the window.
+func (d *delivery) do() action {
+	a := action{verb: d.todo, m: d.sent}
+	if d.todo = ""; a.verb == send {
+		d.sends++
+		d.sending, a.try = true, d.sends
+	}
+	return a
 }
 
 // find returns the delivery of a message that has a place in the window; nil: the message
@@ -133,7 +141,7 @@ func (b *outbox) find(id string) *delivery {
 func (b *outbox) sent(m *outgoing, now clock.Time) {
 	d := b.find(m.message.Header.ID)
 	if d.sending = false; d.acked {
-		b.record(d)
+		d.todo = record
 		return
 	}
 	b.wake(d, now.Add(b.o.ResendAfter))
@@ -143,7 +151,7 @@ func (b *outbox) sent(m *outgoing, now clock.Time) {
 func (b *outbox) failed(m *outgoing, now clock.Time) {
 	d := b.find(m.message.Header.ID)
 	if d.sending = false; d.acked {
-		b.record(d)
+		d.todo = record
 		return
 	}
 	b.backOff(d, now)
@@ -161,12 +169,10 @@ func (b *outbox) acknowledged(id string) bool {
 	}
 	d.acked, d.due = true, 0
 	if !d.sending { // or an old state could be sent behind a newer one
-		b.record(d)
+		d.todo = record
 	}
 	return true
 }
-
-func (b *outbox) record(d *delivery) { b.todo = append(b.todo, action{verb: record, m: d.sent}) }
 
 // recorded says that an acknowledgement is written down: the message's place in the
 // window is free.
@@ -209,7 +215,7 @@ func (b *outbox) overdue(d *delivery, now clock.Time) {
 	case d.sent == nil:
 		b.queue = append(b.queue, d.newest.queued(b.o))
 	case d.sends < b.o.Resends:
-		b.todo = append(b.todo, d.send())
+		d.todo = send
 	default:
 		d.sent.tries++
 		b.backOff(d, now)
