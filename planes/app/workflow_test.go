@@ -3,7 +3,6 @@ package app_test
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -176,62 +175,6 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// TestTimeoutWhileAStepRuns holds that a step ends in time whose time was over when it
-// had been begun: nothing else brings a suspended workflow back.
-func TestTimeoutWhileAStepRuns(t *testing.T) {
-	t.Parallel()
-	r, _ := hollowRig(t)
-	r.run(func(o *controller.Options) {
-		o.Config.Wrap(func(next http.RoundTripper) http.RoundTripper { return lagging{next} })
-	})
-	short := suspend("wait", `{}`)
-	short.Timeout = "1s"
-	f := flown{
-		name: "late", components: []api.Component{holding("c")}, workflow: &api.Workflow{Steps: []api.Step{short, apply("c")}},
-		phase: api.WorkflowFailed, message: "step wait: not done within 1s", steps: []string{"wait failed Timeout", "c skipped Skip"},
-	}
-	r.make(f.application())
-	r.comesTo(f)
-}
-
-// lagging takes more than a second to note what a step did.
-type lagging struct{ next http.RoundTripper }
-
-func (l lagging) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "-context") {
-		time.Sleep(1100 * time.Millisecond)
-	}
-	return l.next.RoundTrip(r) //nolint:wrapcheck // a RoundTripper's
-}
-
-// TestTries holds that a step that fails is tried ten times, each failure being in its
-// status, and that what depends on it is skipped then.
-func TestTries(t *testing.T) {
-	t.Parallel()
-	if testing.Short() {
-		t.Skip("ten tries take 50 s")
-	}
-	r, _ := hollowRig(t)
-	r.run(func(*controller.Options) {})
-	f := flown{
-		name: "tries", components: []api.Component{barred("b"), holding("after"), holding("beside"), holding("then")},
-		phase: api.WorkflowFailed, message: "step b: 10 tries failed: component b: apply ConfigMap No-b: ", made: []string{"beside", "then"},
-		steps: []string{"b failed FailedAfterRetries", "after skipped Skip", "beside succeeded", "then succeeded"},
-	}
-	then := apply("then")
-	then.If, then.DependsOn = "status.b.failedAfterRetries", []string{"b"}
-	depends := apply("after")
-	depends.DependsOn = []string{"b"}
-	f.workflow = &api.Workflow{Mode: &api.WorkflowMode{Steps: "DAG"}, Steps: []api.Step{apply("b"), depends, apply("beside"), then}}
-	r.make(f.application())
-	repotest.Eventually(t, "the step fails and is tried again", func() bool {
-		w := r.get("tries").Status.Workflow
-		return w != nil && len(w.Steps) == 4 && w.Steps[0].Phase == api.StepFailed && w.Steps[0].Reason == "Execute" && w.Steps[1].Message == "waits for step b"
-	})
-	repotest.Eventually(t, "ten tries", func() bool { return r.get("tries").Status.Phase == api.WorkflowFailed })
-	r.comesTo(f)
-}
-
 // TestValues holds that what a step gives comes where another takes it, from a
 // workflow's steps, from components, in the order of what they need, and after the
 // state of the workflow was lost.
@@ -291,51 +234,18 @@ func TestValues(t *testing.T) {
 	})
 }
 
-// TestGroups holds that steps within a step run as the mode says, and that their step
-// is what became of them.
+// TestGroups holds that steps within a step are delivered.
 func TestGroups(t *testing.T) {
 	t.Parallel()
 	r, _ := hollowRig(t)
 	r.run(func(*controller.Options) {})
-	group := func(steps ...api.Step) api.Step { return api.Step{Name: "group", Type: "step-group", SubSteps: steps} }
-	short := suspend("wait", `{}`)
-	short.Timeout = "1s"
-	late := group(suspend("wait", `{}`), apply("l-1"))
-	late.Timeout = "2s"
-	never := group(apply("n-1"))
-	never.If = "false"
-	depends := apply("n-2")
-	depends.DependsOn = []string{"n-1"}
-	all := []flown{
-		{
-			name: "within", components: []api.Component{holding("g-1"), holding("g-2"), holding("g-3")},
-			workflow: &api.Workflow{Steps: []api.Step{group(apply("g-1"), apply("g-2")), apply("g-3")}},
-			phase:    api.Running, steps: []string{"group succeeded", "g-1 succeeded", "g-2 succeeded", "g-3 succeeded"}, made: []string{"g-1", "g-2", "g-3"},
-		},
-		{
-			name: "serial", components: []api.Component{holding("s-1"), holding("s-2")},
-			workflow: &api.Workflow{Mode: &api.WorkflowMode{SubSteps: "StepByStep"}, Steps: []api.Step{group(short, apply("s-1")), apply("s-2")}},
-			phase:    api.WorkflowFailed, message: "step wait: not done within 1s",
-			steps: []string{"group failed FailedAfterRetries", "wait failed Timeout", "s-1 skipped Skip", "s-2 skipped Skip"},
-		},
-		{
-			name: "late", components: []api.Component{holding("l-1")},
-			workflow: &api.Workflow{Mode: &api.WorkflowMode{SubSteps: "StepByStep"}, Steps: []api.Step{late}},
-			phase:    api.WorkflowFailed, message: "step group: not done within 2s",
-			steps: []string{"group failed Timeout", "wait failed Timeout", "l-1 skipped Skip"},
-		},
-		{
-			name: "never", components: []api.Component{holding("n-1"), holding("n-2")},
-			workflow: &api.Workflow{Mode: &api.WorkflowMode{Steps: "DAG"}, Steps: []api.Step{never, depends}},
-			phase:    api.Running, steps: []string{"group skipped Skip", "n-1 skipped Skip", "n-2 succeeded"}, made: []string{"n-2"},
-		},
+	f := flown{
+		name: "within", components: []api.Component{holding("g-1"), holding("g-2"), holding("g-3")},
+		workflow: &api.Workflow{Steps: []api.Step{{Name: "group", Type: "step-group", SubSteps: []api.Step{apply("g-1"), apply("g-2")}}, apply("g-3")}},
+		phase:    api.Running, steps: []string{"group succeeded", "g-1 succeeded", "g-2 succeeded", "g-3 succeeded"}, made: []string{"g-1", "g-2", "g-3"},
 	}
-	for _, f := range all {
-		r.make(f.application())
-	}
-	for _, f := range all {
-		r.comesTo(f)
-	}
+	r.make(f.application())
+	r.comesTo(f)
 }
 
 // TestSuspension holds that a suspended workflow goes on when somebody resumes it or

@@ -188,7 +188,7 @@ func (p *pass) deploy(ctx context.Context, d deployment) (ok bool, message strin
 			return
 		}
 		var healthy bool
-		healthy, t.message, t.err = p.bring(ctx, t.component, t.at)
+		healthy, t.message, t.err = p.applyComponent(ctx, t.component, t.at)
 		mu.Lock()
 		t.healthy = healthy
 		mu.Unlock()

@@ -2,7 +2,7 @@ package controller
 
 import (
 	"encoding/base64"
-	"math"
+	"maps"
 	"strconv"
 	"sync"
 	"time"
@@ -23,8 +23,14 @@ type memories struct {
 
 type remembered struct {
 	written map[string]written // by kind and name
-	tries   map[string]int     // failures or waits in a row, by step
-	values  stepValues         // that steps gave, where they are kept in memory
+	tries   stepTries
+	values  stepValues // that steps gave, where they are kept in memory
+}
+
+// stepTries are failures or looks in a row, by step of one revision.
+type stepTries struct {
+	revision string
+	byStep   map[string]int
 }
 
 // written is a version of an object that this controller wrote.
@@ -45,7 +51,7 @@ func newMemories(c clock.Clock) *memories {
 func (m *memories) ofLocked(key string) *remembered {
 	r := m.byKey[key]
 	if r == nil {
-		r = &remembered{written: map[string]written{}, tries: map[string]int{}}
+		r = &remembered{written: map[string]written{}}
 		m.byKey[key] = r
 	}
 	return r
@@ -88,7 +94,7 @@ func (m *memories) caughtUp(key string) bool {
 		}
 		return false
 	}
-	if len(r.written) == 0 && len(r.tries) == 0 && r.values.Revision == "" {
+	if len(r.written) == 0 && len(r.tries.byStep) == 0 && r.values.Revision == "" {
 		delete(m.byKey, key) // most applications rest: their empty maps would add up
 	}
 	return true
@@ -112,13 +118,23 @@ func (m *memories) forget(key string) {
 	delete(m.byKey, key)
 }
 
-// again counts one more try of a step and returns how many there were.
-func (m *memories) again(key, step string) int {
+// triesOf returns the tries of the steps of a revision, in a map of the caller's own.
+func (m *memories) triesOf(key, revision string) map[string]int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r := m.ofLocked(key)
-	r.tries[step]++
-	return r.tries[step]
+	if r := m.byKey[key]; r != nil && r.tries.revision == revision {
+		return maps.Clone(r.tries.byStep)
+	}
+	return map[string]int{}
+}
+
+// keepTries remembers the tries of the steps of a revision.
+func (m *memories) keepTries(key, revision string, tries map[string]int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(tries) > 0 || m.byKey[key] != nil {
+		m.ofLocked(key).tries = stepTries{revision, tries}
+	}
 }
 
 // keep remembers what the steps of an application gave.
@@ -136,28 +152,6 @@ func (m *memories) kept(key string) stepValues {
 		return r.values
 	}
 	return stepValues{}
-}
-
-// done forgets the tries of a step.
-func (m *memories) done(key, step string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if r := m.byKey[key]; r != nil {
-		delete(r.tries, step)
-	}
-}
-
-const (
-	maxTries   = 10
-	maxWait    = 60 * time.Second
-	maxFailing = 300 * time.Second
-)
-
-// stepWait returns how long a step waits before its next try: 1 s at first, twice
-// as long each time from the sixth on, up to a bound.
-func stepWait(tries int, bound time.Duration) time.Duration {
-	seconds := math.Floor(0.05 * math.Pow(2, float64(min(tries, 20))))
-	return min(time.Duration(max(seconds, 1))*time.Second, bound)
 }
 
 // untilWhole returns how long it is from now to the first whole second after wait

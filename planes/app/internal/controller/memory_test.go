@@ -17,18 +17,7 @@ import (
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 )
 
-// TestStepWait holds the pauses between tries: ten of them take about 50 s.
-func TestStepWait(t *testing.T) {
-	var sum time.Duration
-	for tries := 1; tries < maxTries; tries++ {
-		sum += stepWait(tries, maxFailing)
-	}
-	if sum != 51*time.Second {
-		t.Errorf("nine waits take %v", sum)
-	}
-	if got := stepWait(100, maxWait); got != maxWait {
-		t.Errorf("at last %v, want %v", got, maxWait)
-	}
+func TestUntilWhole(t *testing.T) {
 	if got := untilWhole(time.Unix(10, 300e6), time.Second); got != 700*time.Millisecond {
 		t.Errorf("to the next second %v", got)
 	}

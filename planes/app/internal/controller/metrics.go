@@ -73,6 +73,16 @@ func newMetrics(r *instrument.Registry, c clock.Clock, concurrent int) *metrics 
 // since returns seconds.
 func (m *metrics) since(begin clock.Time) float64 { return m.clock.Now().Sub(begin).Seconds() }
 
+// showStep observes one visit of a step that began then; 0 says that nothing
+// was evaluated or executed.
+func (m *metrics) showStep(kind string, begun clock.Time) {
+	var took time.Duration
+	if begun != 0 {
+		took = m.clock.Now().Sub(begun)
+	}
+	m.steps.WithLabelValues("application", kind).Observe(float64(took) / float64(time.Millisecond))
+}
+
 // stage times a stage of a pass until the function that it returns is called.
 func (m *metrics) stage(name string) func() {
 	return m.timed(m.stages.WithLabelValues(name))

@@ -20,6 +20,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/subject/kit/loop"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/resource"
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
+	"github.com/windtunnel/windtunnel/planes/app/internal/workflow"
 )
 
 // pass is one pass over one application.
@@ -44,10 +45,8 @@ type pass struct {
 	history []*api.Tracker
 	marked  bool // a tracker was deleted in this pass
 
-	steps  []step                       // of the workflow, with those within groups
-	within string                       // how steps within groups are run
-	taken  map[string]bool              // steps that were run in this pass
-	gives  bool                         // some step has outputs
+	graph  *workflow.Graph
+	tasks  map[string]task              // by step
 	values map[string]json.RawMessage   // that steps gave to others, by name
 	live   map[[3]string]map[string]any // objects by component, cluster and place in its outputs
 
@@ -81,7 +80,7 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 		return nil
 	}
 	app := o.(*api.Application)
-	p := &pass{c: c, key: key, app: app.Copy(), before: app.Status, entries: map[string]entry{}, taken: map[string]bool{}}
+	p := &pass{c: c, key: key, app: app.Copy(), before: app.Status, entries: map[string]entry{}}
 	ctx, cancel := context.WithTimeout(ctx, passTimeout)
 	defer cancel()
 	begin := c.o.Clock.Now()
@@ -115,13 +114,12 @@ func (p *pass) do(ctx context.Context) error {
 	if err := p.publish(ctx); err != nil {
 		return err
 	}
-	steps, mode, err := p.workflow()
-	if err != nil {
+	if p.graph, err = p.workflow(); err != nil {
 		return p.refuse(ctx, err)
 	}
 	w := p.app.Status.Workflow
 	if w == nil || !w.Finished || w.AppRevision != p.revisionName() {
-		wait, err := p.execute(ctx, steps, mode)
+		wait, err := p.execute(ctx)
 		if err != nil {
 			return err
 		}

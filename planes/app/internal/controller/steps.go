@@ -1,43 +1,34 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 	"github.com/windtunnel/windtunnel/planes/app/internal/cluster"
+	"github.com/windtunnel/windtunnel/planes/app/internal/workflow"
 )
 
-// The types of steps, and the ways in which they are run.
+// The types of steps that deliver something.
 const (
-	stepApply   = "apply-component"
-	stepSuspend = "suspend"
-	stepDeploy  = "deploy"
-	stepGroup   = "step-group"
-	modeDAG     = "DAG"
-	modeSerial  = "StepByStep"
+	stepApply  = "apply-component"
+	stepDeploy = "deploy"
 )
 
-// step is one step of a workflow with what it delivers.
-type step struct {
-	api.Step
+// task is what a step does.
+type task struct {
 	component *api.Component // of apply-component
 	at        placement      // of apply-component
 	deploy    *deployment    // of deploy
-	group     []step         // of step-group
-	timeout   time.Duration  // 0: none
-	lasts     time.Duration  // of suspend; 0: until somebody resumes it
+	duration  time.Duration  // of suspend; 0: until somebody resumes it
 }
-
-// modes are how steps, and the steps within a group, are run.
-type modes struct{ steps, within string }
 
 // findWorkflow sets the workflow that the application names or refers to; nil
 // without one. What it refers to is read, and not watched: a change of it is found
@@ -84,37 +75,42 @@ func (p *pass) plannedSteps() (all []api.Step) {
 	return all
 }
 
-// workflow returns the steps of the application and how they are run. Without a
-// workflow of its own there is one step for each topology, or else for each component.
-func (p *pass) workflow() (steps []step, mode modes, err error) {
+// workflow returns the steps of the application in the order in which they run.
+// Without a workflow of its own there is one step for each topology, or else for each
+// component.
+func (p *pass) workflow() (*workflow.Graph, error) {
 	defer p.c.metrics.stage("generate-app-steps")()
-	mode = modes{modeDAG, modeDAG}
+	p.tasks = map[string]task{}
 	if p.plan == nil || len(p.plan.Steps) == 0 {
-		steps = p.generated()
-		return steps, mode, p.order(steps, mode)
+		return workflow.NewGraph(p.generated(), api.WorkflowMode{Steps: workflow.DAG, SubSteps: workflow.DAG})
 	}
-	mode.steps = modeSerial
-	if m := p.plan.Mode; m != nil {
-		for _, one := range []struct {
-			given string
-			into  *string
-		}{{m.Steps, &mode.steps}, {m.SubSteps, &mode.within}} {
-			switch one.given {
-			case "":
-			case modeDAG, modeSerial:
-				*one.into = one.given
-			default:
-				return nil, modes{}, fmt.Errorf("workflow: mode %q: want %s or %s", one.given, modeDAG, modeSerial)
-			}
-		}
+	mode, err := modeOf(p.plan.Mode)
+	if err != nil {
+		return nil, err
 	}
-	if steps, err = p.resolveAll(p.plan.Steps); err != nil {
-		return nil, modes{}, err
+	steps, err := p.resolveAll(p.plan.Steps)
+	if err != nil {
+		return nil, err
 	}
-	return steps, mode, p.order(steps, mode)
+	return workflow.NewGraph(steps, mode)
 }
 
-func (p *pass) resolveAll(all []api.Step) (steps []step, err error) {
+// modeOf fills in what a mode leaves out.
+func modeOf(given *api.WorkflowMode) (api.WorkflowMode, error) {
+	mode := api.WorkflowMode{Steps: workflow.StepByStep, SubSteps: workflow.DAG}
+	if given == nil {
+		return mode, nil
+	}
+	mode.Steps, mode.SubSteps = cmp.Or(given.Steps, mode.Steps), cmp.Or(given.SubSteps, mode.SubSteps)
+	for _, one := range []string{mode.Steps, mode.SubSteps} {
+		if one != workflow.DAG && one != workflow.StepByStep {
+			return mode, fmt.Errorf("workflow: mode %q: want %s or %s", one, workflow.DAG, workflow.StepByStep)
+		}
+	}
+	return mode, nil
+}
+
+func (p *pass) resolveAll(all []api.Step) (steps []workflow.Step, err error) {
 	for _, s := range all {
 		one, err := p.resolve(s)
 		if err != nil {
@@ -125,33 +121,48 @@ func (p *pass) resolveAll(all []api.Step) (steps []step, err error) {
 	return steps, nil
 }
 
-// resolve finds what a step is to do.
-func (p *pass) resolve(s api.Step) (one step, err error) {
-	one = step{Step: s}
+// resolve finds what a step does, and the steps within it.
+func (p *pass) resolve(s api.Step) (one workflow.Step, err error) {
+	one = workflow.Step{Step: s}
 	if s.Timeout != "" {
-		if one.timeout, err = time.ParseDuration(s.Timeout); err != nil || one.timeout <= 0 {
+		if one.TimeLimit, err = time.ParseDuration(s.Timeout); err != nil || one.TimeLimit <= 0 {
 			return one, fmt.Errorf("timeout %q: want a duration above 0, such as 10m", s.Timeout)
 		}
 	}
-	if len(s.SubSteps) > 0 && s.Type != stepGroup {
-		return one, fmt.Errorf("subSteps in a step of type %s: only one of type %s has them", s.Type, stepGroup)
+	if len(s.SubSteps) > 0 && s.Type != workflow.TypeGroup {
+		return one, fmt.Errorf("subSteps in a step of type %s: only one of type %s has them", s.Type, workflow.TypeGroup)
 	}
+	if one.Group, err = p.resolveAll(s.SubSteps); err != nil {
+		return one, err
+	}
+	if slices.ContainsFunc(s.SubSteps, func(s api.Step) bool { return s.Type == workflow.TypeGroup }) {
+		return one, errors.New("a group within a group")
+	}
+	t, err := p.taskOf(s)
+	if err != nil {
+		return one, err
+	}
+	if c := t.component; c != nil {
+		one.Inputs, one.Outputs = slices.Concat(s.Inputs, c.Inputs), slices.Concat(s.Outputs, c.Outputs)
+	}
+	p.tasks[s.Name] = t
+	return one, nil
+}
+
+// taskOf returns what a step does by its properties.
+func (p *pass) taskOf(s api.Step) (t task, err error) {
 	switch s.Type {
-	case stepSuspend:
-		one.lasts, err = suspension(s)
+	case workflow.TypeSuspend:
+		t.duration, err = suspension(s)
 	case stepDeploy:
-		one.deploy, err = p.deployment(s)
-	case stepGroup:
-		one.group, err = p.resolveAll(s.SubSteps)
-		if slices.ContainsFunc(s.SubSteps, func(s api.Step) bool { return s.Type == stepGroup }) {
-			err = errors.New("a group within a group")
-		}
+		t.deploy, err = p.deployment(s)
+	case workflow.TypeGroup:
 	case stepApply:
-		err = p.resolveApply(&one)
+		t.component, t.at, err = p.applied(s)
 	default:
-		err = fmt.Errorf("type %s is not one that the plane carries out: want %s, %s, %s or %s", s.Type, stepApply, stepDeploy, stepGroup, stepSuspend)
+		err = fmt.Errorf("type %s is not one that the plane carries out: want %s, %s, %s or %s", s.Type, stepApply, stepDeploy, workflow.TypeGroup, workflow.TypeSuspend)
 	}
-	return one, err
+	return t, err
 }
 
 // suspension returns how long a step suspends the workflow; 0 for without end.
@@ -172,141 +183,44 @@ func suspension(s api.Step) (time.Duration, error) {
 	return d, nil
 }
 
-func (p *pass) resolveApply(s *step) error {
+// applied returns the component that a step applies, and where.
+func (p *pass) applied(s api.Step) (*api.Component, placement, error) {
 	var properties struct {
 		Component string `json:"component"`
 		Cluster   string `json:"cluster"`
 		Namespace string `json:"namespace"`
 	}
 	if err := json.Unmarshal(s.Properties, &properties); err != nil {
-		return err
+		return nil, placement{}, err
 	}
 	i := slices.IndexFunc(p.app.Spec.Components, func(c api.Component) bool { return c.Name == properties.Component })
 	if i < 0 {
-		return fmt.Errorf("no component %q", properties.Component)
+		return nil, placement{}, fmt.Errorf("no component %q", properties.Component)
 	}
-	s.component, s.at = &p.app.Spec.Components[i], placement{properties.Cluster, properties.Namespace}
-	if s.at.cluster == cluster.Local {
-		s.at.cluster = ""
+	if properties.Cluster == cluster.Local {
+		properties.Cluster = ""
 	}
-	s.Inputs, s.Outputs = slices.Concat(s.Inputs, s.component.Inputs), slices.Concat(s.Outputs, s.component.Outputs)
-	return nil
+	return &p.app.Spec.Components[i], placement{properties.Cluster, properties.Namespace}, nil
 }
 
 // generated are the steps of an application that names none: overrides without a
 // topology change what is delivered at home.
-func (p *pass) generated() (steps []step) {
-	topologies := p.topologies
-	if len(topologies) == 0 && len(p.overrides) > 0 {
-		return []step{{
-			Step: api.Step{Name: stepDeploy, Type: stepDeploy}, deploy: &deployment{overrides: p.overrides, parallelism: deployAtOnce},
-		}}
+func (p *pass) generated() (steps []workflow.Step) {
+	add := func(s api.Step, t task) {
+		steps = append(steps, workflow.Step{Step: s})
+		p.tasks[s.Name] = t
 	}
-	for _, t := range topologies {
-		steps = append(steps, step{
-			Step:   api.Step{Name: stepDeploy + "-" + t.name, Type: stepDeploy},
-			deploy: &deployment{topologies: []topology{t}, overrides: p.overrides, parallelism: deployAtOnce},
-		})
+	for _, t := range p.topologies {
+		add(api.Step{Name: stepDeploy + "-" + t.name, Type: stepDeploy}, task{deploy: &deployment{topologies: []topology{t}, overrides: p.overrides, parallelism: deployAtOnce}})
+	}
+	if len(p.topologies) == 0 && len(p.overrides) > 0 {
+		add(api.Step{Name: stepDeploy, Type: stepDeploy}, task{deploy: &deployment{overrides: p.overrides, parallelism: deployAtOnce}})
 	}
 	if len(steps) > 0 {
 		return steps
 	}
 	for i, c := range p.app.Spec.Components {
-		steps = append(steps, step{
-			Step:      api.Step{Name: c.Name, Type: stepApply, DependsOn: c.DependsOn, Inputs: c.Inputs, Outputs: c.Outputs},
-			component: &p.app.Spec.Components[i],
-		})
+		add(api.Step{Name: c.Name, Type: stepApply, DependsOn: c.DependsOn, Inputs: c.Inputs, Outputs: c.Outputs}, task{component: &p.app.Spec.Components[i]})
 	}
 	return steps
-}
-
-// order lets steps wait for those whose outputs they take, and says whether they can
-// come one after the other: names are there once, and no step waits for what does
-// not come.
-func (p *pass) order(steps []step, mode modes) error {
-	all := flat(steps)
-	from := map[string]string{} // step by what it gives
-	for _, s := range all {
-		for _, o := range s.Outputs {
-			if from[o.Name] != "" {
-				return fmt.Errorf("step %s: output %s is one of step %s already", s.Name, o.Name, from[o.Name])
-			}
-			from[o.Name] = s.Name
-		}
-	}
-	p.gives = len(from) > 0
-	waits := map[string][]string{}
-	var bind func(steps []step, serial bool) error
-	bind = func(steps []step, serial bool) error {
-		for i := range steps {
-			s := &steps[i]
-			if _, twice := waits[s.Name]; twice {
-				return fmt.Errorf("step %s is there twice", s.Name)
-			}
-			for _, in := range s.Inputs {
-				switch {
-				case strings.HasPrefix(in.From, ofContext):
-				case from[in.From] == "":
-					return fmt.Errorf("step %s: input %s: no step gives it", s.Name, in.From)
-				case !slices.Contains(s.DependsOn, from[in.From]):
-					s.DependsOn = append(slices.Clip(s.DependsOn), from[in.From])
-				}
-			}
-			waits[s.Name] = slices.Clone(s.DependsOn)
-			if serial && i > 0 {
-				waits[s.Name] = append(waits[s.Name], steps[i-1].Name)
-			}
-			for _, o := range s.group {
-				waits[s.Name] = append(waits[s.Name], o.Name)
-			}
-			if err := bind(s.group, mode.within == modeSerial); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	if err := bind(steps, mode.steps == modeSerial); err != nil {
-		return err
-	}
-	return acyclic(all, waits)
-}
-
-// acyclic says whether each step can be reached by way of what it waits for.
-func acyclic(all []step, waits map[string][]string) error {
-	const open, done = 1, 2
-	seen := map[string]int{}
-	var visit func(string) error
-	visit = func(name string) error {
-		if seen[name] != 0 {
-			if seen[name] == open {
-				return fmt.Errorf("step %s waits for itself, by way of others", name)
-			}
-			return nil
-		}
-		seen[name] = open
-		for _, other := range waits[name] {
-			if _, ok := waits[other]; !ok {
-				return fmt.Errorf("step %s depends on %s, which is not there", name, other)
-			}
-			if err := visit(other); err != nil {
-				return err
-			}
-		}
-		seen[name] = done
-		return nil
-	}
-	for _, s := range all {
-		if err := visit(s.Name); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// flat returns steps with those within groups behind their group.
-func flat(steps []step) (all []step) {
-	for _, s := range steps {
-		all = append(append(all, s), s.group...)
-	}
-	return all
 }

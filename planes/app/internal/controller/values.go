@@ -8,21 +8,11 @@ import (
 	"strings"
 
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
+	"github.com/windtunnel/windtunnel/planes/app/internal/workflow"
 )
 
-// ofContext begins the name of an input that is no step's output but a field of the
-// context that templates have.
-const ofContext = "context."
-
-// wanted says whether a step runs, by its condition: without one it does unless a
-// step before it failed.
-func (p *pass) wanted(s step, failed bool) (bool, error) {
-	switch s.If {
-	case "":
-		return !failed, nil
-	case always:
-		return true, nil
-	}
+// condition says whether the condition of a step holds.
+func (p *pass) condition(s *workflow.Step) (bool, error) {
 	inputs := map[string]json.RawMessage{}
 	for _, in := range s.Inputs {
 		v, err := p.input(in.From)
@@ -31,7 +21,7 @@ func (p *pass) wanted(s step, failed bool) (bool, error) {
 		}
 		inputs[in.From] = v
 	}
-	raw, err := p.c.templates.Expression(s.If, map[string]any{"status": p.conditions(), "inputs": inputs, "context": p.context(s.Name, placement{})})
+	raw, err := p.c.templates.Expression(s.If, map[string]any{"status": p.conditionStatus(), "inputs": inputs, "context": p.context(s.Name, placement{})})
 	if err != nil {
 		return false, fmt.Errorf("if %q: %w", s.If, err)
 	}
@@ -42,40 +32,26 @@ func (p *pass) wanted(s step, failed bool) (bool, error) {
 	return runs, nil
 }
 
-// conditions are what the condition of a step can ask of all steps. A name that is
-// no name in CUE is there with underscores, too.
-func (p *pass) conditions() map[string]any {
-	is := p.statuses()
+// conditionStatus returns what the condition of a step can ask of all steps. A name
+// that is not a name in CUE is there with underscores, too.
+func (p *pass) conditionStatus() map[string]any {
+	is := workflow.ByName(p.app.Status.Workflow)
 	out := map[string]any{}
-	for _, s := range p.steps {
+	for _, s := range p.graph.All() {
 		t := is[s.Name]
 		one := map[string]any{
 			"phase": t.Phase, "reason": t.Reason, "message": t.Message, "succeeded": t.Phase == api.StepSucceeded, "failed": t.Phase == api.StepFailed,
-			"skipped": t.Phase == api.StepSkipped, "timeout": t.Reason == reasonTimeout, "failedAfterRetries": t.Reason == reasonRetries,
-			"terminate": t.Reason == reasonTerminated,
+			"skipped": t.Phase == api.StepSkipped, "timeout": t.Reason == workflow.ReasonTimeout, "failedAfterRetries": t.Reason == workflow.ReasonRetries,
+			"terminate": t.Reason == workflow.ReasonTerminated,
 		}
 		out[strings.ReplaceAll(s.Name, "-", "_")], out[s.Name] = one, one
 	}
 	return out
 }
 
-// lacks says whether a step is done and what it gave is not known any more: whoever
-// ran it was killed before it was written down.
-func (p *pass) lacks(s step, status api.StepStatus) bool {
-	if status.Phase != api.StepSucceeded {
-		return false
-	}
-	for _, o := range s.Outputs {
-		if p.values[o.Name] == nil {
-			return true
-		}
-	}
-	return false
-}
-
 // input returns a value by its name.
 func (p *pass) input(from string) (json.RawMessage, error) {
-	if strings.HasPrefix(from, ofContext) {
+	if strings.HasPrefix(from, workflow.ContextPrefix) {
 		raw, err := p.c.templates.Expression(from, map[string]any{"context": p.context(p.app.Name, placement{})})
 		if err != nil {
 			return nil, fmt.Errorf("input %s: %w", from, err)
@@ -88,64 +64,63 @@ func (p *pass) input(from string) (json.RawMessage, error) {
 	return nil, fmt.Errorf("input %s: no step gave it", from)
 }
 
-// fill returns a step with its inputs where they belong: in the properties of its
-// component, or else in its own.
-func (p *pass) fill(s step) (step, error) {
+// fill returns what a step does with its inputs where they belong: in the properties
+// of its component, or else in its own.
+func (p *pass) fill(s *workflow.Step) (task, error) {
+	t := p.tasks[s.Name]
 	if len(s.Inputs) == 0 {
-		return s, nil
+		return t, nil
 	}
 	into := s.Properties
-	if s.component != nil {
-		into = s.component.Properties
+	if t.component != nil {
+		into = t.component.Properties
 	}
 	for _, in := range s.Inputs {
 		v, err := p.input(in.From)
 		if err != nil {
-			return s, err
+			return t, err
 		}
 		if in.ParameterKey == "" {
 			continue
 		}
 		if into, err = setPath(into, in.ParameterKey, v); err != nil {
-			return s, fmt.Errorf("input %s: %w", in.From, err)
+			return t, fmt.Errorf("input %s: %w", in.From, err)
 		}
 	}
-	if s.component == nil {
-		s.Properties = into
-		filled, err := p.resolve(s.Step)
-		filled.DependsOn = s.DependsOn
-		return filled, err
+	if t.component == nil {
+		filled := s.Step
+		filled.Properties = into
+		return p.taskOf(filled)
 	}
-	component := *s.component
+	component := *t.component
 	component.Properties = into
-	s.component = &component
-	return s, nil
+	t.component = &component
+	return t, nil
 }
 
-// give notes the values that a step gives to others.
-func (p *pass) give(s step) (gave bool, err error) {
+// outputs returns the values that a step gives to others.
+func (p *pass) outputs(s *workflow.Step, t task) (map[string]json.RawMessage, error) {
+	out := map[string]json.RawMessage{}
 	for _, o := range s.Outputs {
-		at := s.at
-		scope := map[string]any{"context": p.context(s.Name, at)}
-		if s.component != nil {
-			scope["context"] = p.context(s.component.Name, at)
-			scope["parameter"] = s.component.Properties
-			output, outputs := p.seen(s.component.Name, at)
+		scope := map[string]any{"context": p.context(s.Name, t.at)}
+		if t.component != nil {
+			scope["context"] = p.context(t.component.Name, t.at)
+			scope["parameter"] = t.component.Properties
+			output, outputs := p.seen(t.component.Name, t.at)
 			scope["output"], scope["outputs"] = output, outputs
 		}
 		v, err := p.c.templates.Expression(o.ValueFrom, scope)
 		if err != nil {
-			return false, fmt.Errorf("output %s: %w", o.Name, err)
+			return nil, fmt.Errorf("output %s: %w", o.Name, err)
 		}
-		p.values[o.Name] = v
-		gave = true
+		out[o.Name] = v
 	}
-	return gave, nil
+	return out, nil
 }
 
-// saw notes an object as the server has it, for the outputs of its component.
-func (p *pass) saw(m manifest, object map[string]any) {
-	if !p.gives {
+// observe keeps an object as the server has it, for the outputs of its component.
+func (p *pass) observe(m manifest, object map[string]any) {
+	if !p.graph.HasOutputs() {
 		return
 	}
 	p.mu.Lock()

@@ -18,8 +18,8 @@ import (
 	"github.com/windtunnel/windtunnel/planes/app/internal/cluster"
 )
 
-// bring applies a component somewhere and says whether it is healthy there.
-func (p *pass) bring(ctx context.Context, component api.Component, at placement) (ok bool, message string, err error) {
+// applyComponent applies a component somewhere and says whether it is healthy there.
+func (p *pass) applyComponent(ctx context.Context, component api.Component, at placement) (ok bool, message string, err error) {
 	begin := p.c.o.Clock.Now()
 	defer func() {
 		p.c.metrics.components.WithLabelValues("apply-component").Observe(p.c.metrics.since(begin))
@@ -103,7 +103,7 @@ func (p *pass) check(ctx context.Context, component api.Component, at placement,
 		if o == nil {
 			return false, fmt.Sprintf("%s %s is not there", m.object.GetKind(), m.object.GetName()), nil
 		}
-		p.saw(m, o.Object)
+		p.observe(m, o.Object)
 		if i > 0 {
 			continue
 		}
@@ -154,7 +154,7 @@ const valuesKey = "outputs"
 func (p *pass) openContext(ctx context.Context) error {
 	p.values = map[string]json.RawMessage{}
 	if p.c.o.Features.InMemoryContext {
-		p.recall(p.c.memory.kept(p.key))
+		p.loadContext(p.c.memory.kept(p.key))
 		return nil
 	}
 	cm, err := p.readContext(ctx)
@@ -164,7 +164,7 @@ func (p *pass) openContext(ctx context.Context) error {
 	if cm != nil {
 		var v stepValues
 		if json.Unmarshal([]byte(cm.Data[valuesKey]), &v) == nil { // what somebody else wrote into it is not used
-			p.recall(v)
+			p.loadContext(v)
 		}
 		return nil
 	}
@@ -181,8 +181,8 @@ func (p *pass) openContext(ctx context.Context) error {
 	return nil
 }
 
-// recall takes values over that are of this revision.
-func (p *pass) recall(v stepValues) {
+// loadContext takes values over that are of this revision.
+func (p *pass) loadContext(v stepValues) {
 	if v.Revision == p.revisionName() {
 		maps.Copy(p.values, v.Values)
 	}
@@ -212,14 +212,11 @@ func (p *pass) readContext(ctx context.Context) (*corev1.ConfigMap, error) {
 	return cm, nil
 }
 
-// saveContext notes a step that ran for the first time, or gave something; what it
-// knows does not change later.
-func (p *pass) saveContext(ctx context.Context, name string, changed bool) error {
+// saveContext stores that a step ran, and the outputs of all steps.
+func (p *pass) saveContext(ctx context.Context, name string) error {
 	given := stepValues{p.revisionName(), p.values}
 	if p.c.o.Features.InMemoryContext {
 		p.c.memory.keep(p.key, given)
-	}
-	if p.c.o.Features.InMemoryContext || !changed {
 		return nil
 	}
 	cm, err := p.readContext(ctx)
