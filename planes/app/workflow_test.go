@@ -2,7 +2,6 @@ package app_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -116,65 +115,6 @@ func (r *rig) comesTo(f flown) {
 	}
 }
 
-// TestConditions holds which steps run, and which are skipped, by what became of
-// others.
-func TestConditions(t *testing.T) {
-	t.Parallel()
-	r, _ := hollowRig(t)
-	r.run(func(*controller.Options) {})
-	on := func(s api.Step, condition string) api.Step {
-		s.If = condition
-		return s
-	}
-	after := func(s api.Step, names ...string) api.Step {
-		s.DependsOn = names
-		return s
-	}
-	short := suspend("wait", `{}`)
-	short.Timeout = "1s"
-	dag := &api.WorkflowMode{Steps: "DAG"}
-	all := []flown{
-		{
-			name: "unmet", components: []api.Component{holding("u-1"), holding("u-2"), holding("u-3")},
-			workflow: &api.Workflow{Steps: []api.Step{
-				apply("u-1"), on(apply("u-2"), `status["u-1"].failed`), on(apply("u-3"), `status.u_2.skipped && context.appName == "unmet"`),
-			}},
-			phase: api.Running, steps: []string{"u-1 succeeded", "u-2 skipped Skip", "u-3 succeeded"}, made: []string{"u-1", "u-3"},
-		},
-		{
-			name: "timely", components: []api.Component{holding("t-1"), holding("t-2"), holding("t-3")},
-			workflow: &api.Workflow{Steps: []api.Step{short, apply("t-1"), on(apply("t-2"), "always"), on(apply("t-3"), "status.wait.timeout")}},
-			phase:    api.WorkflowFailed, message: "step wait: not done within 1s", made: []string{"t-2", "t-3"},
-			steps: []string{"wait failed Timeout", "t-1 skipped Skip", "t-2 succeeded", "t-3 succeeded"},
-		},
-		{
-			name: "dag", components: []api.Component{holding("d-1"), holding("d-2"), holding("d-3"), holding("d-4")},
-			workflow: &api.Workflow{Mode: dag, Steps: []api.Step{
-				after(apply("d-1"), "wait"), short, apply("d-2"), after(apply("d-3"), "d-1"), on(after(apply("d-4"), "d-3"), "always"),
-			}},
-			phase: api.WorkflowFailed, message: "step wait: not done within 1s", made: []string{"d-2", "d-4"},
-			steps: []string{"d-1 skipped Skip", "wait failed Timeout", "d-2 succeeded", "d-3 skipped Skip", "d-4 succeeded"},
-		},
-		{
-			name: "wrong", components: []api.Component{holding("w-1"), holding("w-2")},
-			workflow: &api.Workflow{Steps: []api.Step{on(apply("w-1"), "status.nobody.failed"), on(apply("w-2"), "always")}},
-			phase:    api.WorkflowFailed, message: `step w-1: if "status.nobody.failed": template: `, made: []string{"w-2"},
-			steps: []string{"w-1 failed Rendering", "w-2 succeeded"},
-		},
-		{
-			name: "number", components: []api.Component{holding("n-1")},
-			workflow: &api.Workflow{Steps: []api.Step{on(apply("n-1"), "1")}},
-			phase:    api.WorkflowFailed, message: `step n-1: if "1": it is 1: want true or false`, steps: []string{"n-1 failed Rendering"},
-		},
-	}
-	for _, f := range all {
-		r.make(f.application())
-	}
-	for _, f := range all {
-		r.comesTo(f)
-	}
-}
-
 // TestValues holds that what a step gives comes where another takes it, from a
 // workflow's steps, from components, in the order of what they need, and after the
 // state of the workflow was lost.
@@ -224,25 +164,21 @@ func TestValues(t *testing.T) {
 	r.patch("memory", []byte(`{"status":{"workflow":{"suspend":false}}}`), "status")
 	r.comesTo(f)
 	taken("memory", "taker")
-
-	wrong := holding("w-1")
-	wrong.Outputs = []api.StepOutput{{Name: "none", ValueFrom: "output.data.nothing"}}
-	r.make(flown{name: "nothing", components: []api.Component{wrong}}.application())
-	repotest.Eventually(t, "an output that is not there fails its step", func() bool {
-		w := r.get("nothing").Status.Workflow
-		return w != nil && len(w.Steps) == 1 && strings.Contains(w.Steps[0].Message, "output none: template: ") && w.Steps[0].Phase == api.StepFailed
-	})
 }
 
-// TestGroups holds that steps within a step are delivered.
-func TestGroups(t *testing.T) {
+// TestSteps holds that steps are delivered, those within a step too, and that one whose
+// condition does not hold is not.
+func TestSteps(t *testing.T) {
 	t.Parallel()
 	r, _ := hollowRig(t)
 	r.run(func(*controller.Options) {})
+	unmet := apply("g-3")
+	unmet.If = `status["g-1"].failed`
 	f := flown{
-		name: "within", components: []api.Component{holding("g-1"), holding("g-2"), holding("g-3")},
-		workflow: &api.Workflow{Steps: []api.Step{{Name: "group", Type: "step-group", SubSteps: []api.Step{apply("g-1"), apply("g-2")}}, apply("g-3")}},
-		phase:    api.Running, steps: []string{"group succeeded", "g-1 succeeded", "g-2 succeeded", "g-3 succeeded"}, made: []string{"g-1", "g-2", "g-3"},
+		name: "within", components: []api.Component{holding("g-1"), holding("g-2"), holding("g-3"), holding("g-4")},
+		workflow: &api.Workflow{Steps: []api.Step{{Name: "group", Type: "step-group", SubSteps: []api.Step{apply("g-1"), apply("g-2")}}, unmet, apply("g-4")}},
+		phase:    api.Running, made: []string{"g-1", "g-2", "g-4"},
+		steps: []string{"group succeeded", "g-1 succeeded", "g-2 succeeded", "g-3 skipped Skip", "g-4 succeeded"},
 	}
 	r.make(f.application())
 	r.comesTo(f)
@@ -385,46 +321,20 @@ func TestOverrides(t *testing.T) {
 	}
 }
 
-// TestWorkflowsThatCannotBe holds what a user sees of a workflow that cannot be
-// carried out: nothing of it is.
-func TestWorkflowsThatCannotBe(t *testing.T) {
+// TestRefusedWorkflow holds what a user sees of a workflow that cannot be carried out:
+// nothing of it is.
+func TestRefusedWorkflow(t *testing.T) {
 	t.Parallel()
 	r, _ := hollowRig(t)
 	r.run(func(*controller.Options) {})
-	named := func(s api.Step, change func(*api.Step)) api.Step {
-		change(&s)
-		return s
-	}
-	steps := func(all ...api.Step) *api.Workflow { return &api.Workflow{Steps: all} }
-	for i, tt := range []struct {
-		workflow *api.Workflow
-		policy   string // an override
-		want     string
-	}{
-		{steps(named(apply("c"), func(s *api.Step) { s.Timeout = "soon" })), "", `step c: timeout "soon": want a duration above 0`},
-		{steps(named(apply("c"), func(s *api.Step) { s.DependsOn = []string{"d"} })), "", "step c depends on d, which is not there"},
-		{steps(named(apply("c"), func(s *api.Step) { s.DependsOn = []string{"w"} }), suspend("w", `{}`)), "", "waits for itself, by way of others"},
-		{steps(named(apply("c"), func(s *api.Step) { s.Inputs = []api.StepInput{{From: "x"}} })), "", "step c: input x: no step gives it"},
-		{steps(apply("c"), apply("c")), "", "step c is there twice"},
-		{steps(named(apply("c"), func(s *api.Step) { s.SubSteps = []api.Step{apply("c")} })), "", "only one of type step-group has them"},
-		{&api.Workflow{Mode: &api.WorkflowMode{Steps: "Random"}, Steps: []api.Step{apply("c")}}, "", `mode "Random": want DAG or StepByStep`},
-		{steps(suspend("w", `{"duration":"-1s"}`)), "", `step w: duration "-1s"`},
-		{nil, `{"components":[{"name":"d"}]}`, `policy o: no component has the name "d" or the type ""`},
-		{nil, `{"components":[{"name":"c","type":"webservise"}]}`, `policy o: component c: ComponentDefinition "webservise": not found`},
-		{nil, `{"selector":["d"]}`, `policy o: selector: no component "d"`},
-	} {
-		f := flown{name: fmt.Sprint("x-", i), components: []api.Component{holding("c")}, workflow: tt.workflow}
-		if tt.policy != "" {
-			f.policies = []api.Policy{{Name: "o", Type: "override", Properties: json.RawMessage(tt.policy)}}
-		}
-		r.make(f.application())
-		repotest.Eventually(t, tt.want, func() bool {
-			return slices.ContainsFunc(r.get(f.name).Status.Conditions, func(c api.Condition) bool {
-				return c.Type == "Parsed" && c.Status == corev1.ConditionFalse && strings.Contains(c.Message, tt.want)
-			})
+	f := flown{name: "twice", components: []api.Component{holding("c")}, workflow: &api.Workflow{Steps: []api.Step{apply("c"), apply("c")}}}
+	r.make(f.application())
+	repotest.Eventually(t, "it is refused", func() bool {
+		return slices.ContainsFunc(r.get(f.name).Status.Conditions, func(c api.Condition) bool {
+			return c.Type == "Parsed" && c.Status == corev1.ConditionFalse && strings.Contains(c.Message, "step c is there twice")
 		})
-		if _, err := r.client.Trackers.Get(t.Context(), "", f.name+"-v1-default"); !apierrors.IsNotFound(err) {
-			t.Errorf("%s: something is delivered: %v", f.name, err)
-		}
+	})
+	if _, err := r.client.Trackers.Get(t.Context(), "", f.name+"-v1-default"); !apierrors.IsNotFound(err) {
+		t.Errorf("something is delivered: %v", err)
 	}
 }

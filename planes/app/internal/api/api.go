@@ -8,6 +8,8 @@
 package api
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 
 	corev1 "k8s.io/api/core/v1"
@@ -334,4 +336,14 @@ func DefinitionKinds() []string { return []string{KindComponent, KindTrait, Kind
 // TypeOf returns the apiVersion and kind of a kind here.
 func TypeOf(kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: GroupVersion().String(), Kind: kind}
+}
+
+// Hash returns a short hash of a value's JSON, whose keys are in order.
+func Hash(v any) (string, error) {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:8]), nil
 }

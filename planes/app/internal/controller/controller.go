@@ -27,24 +27,24 @@ import (
 	"github.com/windtunnel/windtunnel/internal/subject/kit/loop"
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 	"github.com/windtunnel/windtunnel/planes/app/internal/cluster"
-	"github.com/windtunnel/windtunnel/planes/app/internal/template"
+	"github.com/windtunnel/windtunnel/planes/app/internal/plan"
 )
 
 // Controller is a running controller.
 type Controller struct {
-	o         Options
-	client    *api.Client
-	objects   objects
-	events    record.EventRecorder
-	metrics   *metrics
-	memory    *memories
-	templates template.Evaluator
-	drift     *drift // nil: every pass reads every object
-	loop      *loop.Loop
-	rng       *chance
+	o        Options
+	client   *api.Client
+	objects  objects
+	events   record.EventRecorder
+	metrics  *metrics
+	memory   *memories
+	tools    plan.Tools
+	clusters members
+	drift    *drift // nil: every pass reads every object
+	loop     *loop.Loop
+	rng      *chance
 
 	applications, revisions, trackers, configMaps cache.SharedIndexInformer // configMaps may be nil
-	members                                       cache.SharedIndexInformer
 	definitions                                   map[string]cache.SharedIndexInformer
 }
 
@@ -133,10 +133,11 @@ func prepare(o Options) (*Controller, error) {
 		revisions:    client.Revisions.Informer(selector, o.InformerResync, cache.Indexers{byApplication: indexLabels}),
 		trackers:     client.Trackers.Informer(selector, o.InformerResync, indices),
 		definitions:  map[string]cache.SharedIndexInformer{},
-		members:      cluster.Informer(client.Core.RESTClient(), o.InformerResync),
+		clusters:     members{cluster.Informer(client.Core.RESTClient(), o.InformerResync)},
 		rng:          newChance(o.Seed),
 	}
 	c.objects = objects{client: dynamic.New(raw), raw: raw, mapper: o.Mapper, known: &sync.Map{}, metrics: c.metrics, features: o.Features}
+	c.tools = plan.Tools{Find: c.findDefinition, Namespaced: c.objects.namespaced}
 	for _, kind := range api.DefinitionKinds() {
 		c.definitions[kind] = client.Definitions[kind].Informer("", o.InformerResync, nil)
 	}
@@ -148,7 +149,7 @@ func prepare(o Options) (*Controller, error) {
 	}
 	c.loop = loop.New(loop.Options{Name: "application", Threads: o.Workers, Metrics: o.Registry.Queues(), Reconcile: c.reconcile, Log: o.Log})
 	if o.Features.ParsePackages {
-		c.templates.Parsed = c.metrics.packages.Inc
+		c.tools.Templates.Parsed = c.metrics.packages.Inc
 	}
 	if o.Features.WatchDrift {
 		if c.drift, err = newDrift(config, o, c.loop.Queue.Add); err != nil {
@@ -159,7 +160,7 @@ func prepare(o Options) (*Controller, error) {
 }
 
 func (c *Controller) informers() []cache.SharedIndexInformer {
-	out := []cache.SharedIndexInformer{c.applications, c.revisions, c.trackers, c.members}
+	out := []cache.SharedIndexInformer{c.applications, c.revisions, c.trackers, c.clusters}
 	for _, kind := range api.DefinitionKinds() {
 		out = append(out, c.definitions[kind])
 	}

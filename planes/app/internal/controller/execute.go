@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/planes/app/internal/plan"
 	"github.com/windtunnel/windtunnel/planes/app/internal/workflow"
 )
 
@@ -48,7 +49,7 @@ func (p *pass) drive(ctx context.Context, run *workflow.Run) (wait time.Duration
 			return a.Wait, nil
 		case workflow.Evaluate:
 			begun[a.Step.Name] = p.c.o.Clock.Now()
-			runs, err := p.condition(a.Step)
+			runs, err := p.plan.Condition(a.Step, workflow.ByName(p.app.Status.Workflow), p.values)
 			run.Decide(runs, err, p.c.now())
 		case workflow.Execute:
 			if begun[a.Step.Name] == 0 {
@@ -74,20 +75,24 @@ func (p *pass) drive(ctx context.Context, run *workflow.Run) (wait time.Duration
 
 // runStep executes a step once.
 func (p *pass) runStep(ctx context.Context, s *workflow.Step) (o workflow.Outcome) {
-	t, err := p.fill(s)
+	t, err := p.plan.Fill(s, p.values)
 	if err != nil {
 		return workflow.Outcome{Invalid: err}
 	}
 	switch {
-	case t.deploy != nil:
-		o.Healthy, o.Message, o.Err = p.deploy(ctx, *t.deploy)
-	case t.component != nil:
-		o.Healthy, o.Message, o.Err = p.applyComponent(ctx, *t.component, t.at)
+	case t.Deploy != nil:
+		o.Healthy, o.Message, o.Err = p.deploy(ctx, *t.Deploy)
+	case t.Component != nil:
+		o.Healthy, o.Message, o.Err = p.applyComponent(ctx, *t.Component, t.At)
 	default:
-		return workflow.Outcome{Duration: t.duration}
+		return workflow.Outcome{Duration: t.Duration}
 	}
 	if o.Healthy && o.Err == nil {
-		o.Outputs, o.Err = p.outputs(s, t)
+		made := plan.Objects{}
+		if t.Component != nil {
+			made = p.observed(t.Component.Name, t.At)
+		}
+		o.Outputs, o.Err = p.plan.Outputs(s, t, made)
 	}
 	return o
 }

@@ -20,20 +20,17 @@ import (
 	"github.com/windtunnel/windtunnel/internal/subject/kit/loop"
 	"github.com/windtunnel/windtunnel/internal/subject/kit/resource"
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
+	"github.com/windtunnel/windtunnel/planes/app/internal/plan"
 	"github.com/windtunnel/windtunnel/planes/app/internal/workflow"
 )
 
 // pass is one pass over one application.
 type pass struct {
-	c           *Controller
-	key         string
-	app         *api.Application // as it will be written
-	before      api.ApplicationStatus
-	definitions definitionSet
-	applyOnce   bool
-	topologies  []topology
-	overrides   []override
-	plan        *api.Workflow // the application's own, or the one that it refers to
+	c      *Controller
+	key    string
+	app    *api.Application // as it will be written
+	before api.ApplicationStatus
+	plan   *plan.Plan
 
 	hash   string
 	number int64 // of the revision
@@ -46,7 +43,6 @@ type pass struct {
 	marked  bool // a tracker was deleted in this pass
 
 	graph  *workflow.Graph
-	tasks  map[string]task              // by step
 	values map[string]json.RawMessage   // that steps gave to others, by name
 	live   map[[3]string]map[string]any // objects by component, cluster and place in its outputs
 
@@ -114,7 +110,10 @@ func (p *pass) do(ctx context.Context) error {
 	if err := p.publish(ctx); err != nil {
 		return err
 	}
-	if p.graph, err = p.workflow(); err != nil {
+	done = p.c.metrics.stage("generate-app-steps")
+	p.graph, err = p.plan.Graph()
+	done()
+	if err != nil {
 		return p.refuse(ctx, err)
 	}
 	w := p.app.Status.Workflow
@@ -161,44 +160,21 @@ func (p *pass) update(ctx context.Context) error {
 
 // parse finds everything that the application names.
 func (p *pass) parse(ctx context.Context) error {
-	if err := p.findWorkflow(ctx); err != nil {
+	steps, err := p.c.findWorkflow(ctx, p.app)
+	if err != nil {
 		return err
 	}
 	done := p.c.metrics.stage("generate-appfile")
-	err := p.collect()
+	p.plan, err = plan.New(p.app, steps, p.c.tools)
 	done()
 	if err != nil {
 		return err
 	}
 	p.event(corev1.EventTypeNormal, "Parsed", "Parsed successfully")
 	defer p.c.metrics.stage("apply-policies")()
-	p.applyOnce = p.c.o.Features.ApplyOnce
-	p.topologies, p.overrides = nil, nil
-	for _, policy := range p.app.Spec.Policies {
-		switch policy.Type {
-		case policyTopology:
-			t, err := topologyOf(policy)
-			if err != nil {
-				return err
-			}
-			p.topologies = append(p.topologies, t)
-		case policyOverride:
-			o, err := p.overrideOf(policy)
-			if err != nil {
-				return err
-			}
-			p.overrides = append(p.overrides, o)
-		case "apply-once":
-			var properties struct {
-				Enable bool `json:"enable"`
-			}
-			if err := json.Unmarshal(policy.Properties, &properties); err != nil {
-				return fmt.Errorf("policy %s: %w", policy.Name, err)
-			}
-			p.applyOnce = p.applyOnce || properties.Enable
-		default:
-			return fmt.Errorf("policy %s: type %s is not one that the plane carries out: want apply-once, override or topology", policy.Name, policy.Type)
-		}
+	p.plan.ApplyOnce = p.c.o.Features.ApplyOnce
+	if err := p.plan.ReadPolicies(); err != nil {
+		return err
 	}
 	p.set("Parsed", corev1.ConditionTrue, "Available", "")
 	return nil
@@ -209,6 +185,7 @@ func (p *pass) publish(ctx context.Context) error {
 	if err := p.prepareRevision(); err != nil {
 		return err
 	}
+	p.plan.Revision, p.plan.Number = p.revisionName(), p.number
 	if err := p.applyRevision(ctx); err != nil {
 		return err
 	}

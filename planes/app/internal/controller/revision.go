@@ -14,50 +14,6 @@ import (
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 )
 
-// definitionSet are the definitions that an application uses, by kind and name.
-type definitionSet map[string]map[string]*api.Definition
-
-// collect finds the definitions of all types that an application names.
-func (p *pass) collect() error {
-	p.definitions = definitionSet{}
-	for _, kind := range api.DefinitionKinds() {
-		p.definitions[kind] = map[string]*api.Definition{}
-	}
-	for _, component := range p.app.Spec.Components {
-		if err := p.need(api.KindComponent, component.Type); err != nil {
-			return fmt.Errorf("component %s: %w", component.Name, err)
-		}
-		for _, trait := range component.Traits {
-			if err := p.need(api.KindTrait, trait.Type); err != nil {
-				return fmt.Errorf("component %s: %w", component.Name, err)
-			}
-		}
-	}
-	for _, policy := range p.app.Spec.Policies {
-		if err := p.need(api.KindPolicy, policy.Type); err != nil {
-			return fmt.Errorf("policy %s: %w", policy.Name, err)
-		}
-	}
-	for _, step := range p.plannedSteps() {
-		if err := p.need(api.KindStep, step.Type); err != nil {
-			return fmt.Errorf("step %s: %w", step.Name, err)
-		}
-	}
-	return nil
-}
-
-// need finds one definition.
-func (p *pass) need(kind, name string) error {
-	if p.definitions[kind][name] != nil {
-		return nil
-	}
-	d, err := p.c.find(kind, p.app.Namespace, name)
-	if err == nil {
-		p.definitions[kind][name] = d
-	}
-	return err
-}
-
 // revisionName returns the name of the revision that this pass works on.
 func (p *pass) revisionName() string { return p.app.Name + "-v" + strconv.FormatInt(p.number, 10) }
 
@@ -99,10 +55,10 @@ func (p *pass) prepareRevision() error {
 	defer p.c.metrics.stage("prepare-current-apprev")()
 	var err error
 	content := any(p.app.Spec)
-	if p.plan != nil && p.plan.Ref != "" {
-		content = []any{p.app.Spec, p.plan}
+	if p.plan.Workflow != nil && p.plan.Workflow.Ref != "" {
+		content = []any{p.app.Spec, p.plan.Workflow}
 	}
-	if p.hash, err = hashOf(content); err != nil {
+	if p.hash, err = api.Hash(content); err != nil {
 		return err
 	}
 	latest := p.app.Status.LatestRevision
@@ -150,7 +106,7 @@ func (p *pass) freeze() {
 	for kind, kept := range map[string]map[string]*api.Definition{
 		api.KindComponent: c.ComponentDefinitions, api.KindTrait: c.TraitDefinitions, api.KindStep: c.WorkflowStepDefinitions,
 	} {
-		for name, live := range p.definitions[kind] {
+		for name, live := range p.plan.Definitions[kind] {
 			old := kept[name]
 			switch {
 			case old == nil || reflect.DeepEqual(old.Spec, live.Spec):
@@ -158,7 +114,7 @@ func (p *pass) freeze() {
 				p.stored, p.number = nil, numberOf(p.kept[len(p.kept)-1])+1
 				return
 			default:
-				p.definitions[kind][name] = old
+				p.plan.Definitions[kind][name] = old
 			}
 		}
 	}
@@ -186,8 +142,8 @@ func (p *pass) wantedRevision() *api.Revision {
 		}
 		return out
 	}
-	c.ComponentDefinitions, c.WorkflowStepDefinitions = trim(p.definitions[api.KindComponent]), trim(p.definitions[api.KindStep])
-	c.TraitDefinitions = p.definitions[api.KindTrait]
+	c.ComponentDefinitions, c.WorkflowStepDefinitions = trim(p.plan.Definitions[api.KindComponent]), trim(p.plan.Definitions[api.KindStep])
+	c.TraitDefinitions = p.plan.Definitions[api.KindTrait]
 	if p.c.o.Features.CompressFirst {
 		c.TraitDefinitions = trim(c.TraitDefinitions)
 		r.Spec.Compression.Type = p.c.o.Features.RevisionCompression
@@ -198,8 +154,8 @@ func (p *pass) wantedRevision() *api.Revision {
 		}
 		c.Policies[policy.Name] = &p.app.Spec.Policies[i]
 	}
-	if p.plan != nil && p.plan.Ref != "" {
-		c.Workflow = p.plan
+	if p.plan.Workflow != nil && p.plan.Workflow.Ref != "" {
+		c.Workflow = p.plan.Workflow
 	}
 	return r
 }

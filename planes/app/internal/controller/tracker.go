@@ -13,6 +13,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 	"github.com/windtunnel/windtunnel/planes/app/internal/cluster"
+	"github.com/windtunnel/windtunnel/planes/app/internal/plan"
 )
 
 // listTrackers returns the trackers of an application, oldest generation first.
@@ -89,7 +90,7 @@ func (p *pass) newTracker() *api.Tracker {
 }
 
 // track writes down what is about to be made, before it is made.
-func (p *pass) track(ctx context.Context, manifests []manifest) error {
+func (p *pass) track(ctx context.Context, manifests []plan.Manifest) error {
 	p.writing.Lock()
 	defer p.writing.Unlock()
 	if p.current == nil {
@@ -107,7 +108,7 @@ func (p *pass) track(ctx context.Context, manifests []manifest) error {
 	}
 	t := p.current.Copy()
 	for _, m := range manifests {
-		managed, err := m.managed()
+		managed, err := m.Managed()
 		if err != nil {
 			return err
 		}
@@ -169,7 +170,7 @@ func reference(m api.ManagedResource) *unstructured.Unstructured {
 // keep brings every object of the current tracker back to what was rendered.
 func (p *pass) keep(ctx context.Context) error {
 	defer p.c.metrics.stage("state-keep")()
-	if p.current == nil || p.applyOnce {
+	if p.current == nil || p.plan.ApplyOnce {
 		return nil
 	}
 	held := p.current.Spec.ManagedResources

@@ -16,7 +16,7 @@ const kubectlApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
 // transforms make the caches keep less than the server sends.
 func (c *Controller) transforms() error {
-	if err := c.members.SetTransform(nameAndLabels); err != nil {
+	if err := c.clusters.SetTransform(nameAndLabels); err != nil {
 		return err
 	}
 	shared := newDefinitionStore()
@@ -109,7 +109,7 @@ func (s *definitionStore) share(r *api.Revision) error {
 	c := &r.Spec.RevisionContent
 	for _, all := range []map[string]*api.Definition{c.ComponentDefinitions, c.TraitDefinitions, c.WorkflowStepDefinitions} {
 		for name, d := range all {
-			hash, err := hashOf(d)
+			hash, err := api.Hash(d)
 			if err != nil {
 				return err
 			}

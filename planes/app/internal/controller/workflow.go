@@ -16,15 +16,16 @@ import (
 
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 	"github.com/windtunnel/windtunnel/planes/app/internal/cluster"
+	"github.com/windtunnel/windtunnel/planes/app/internal/plan"
 )
 
 // applyComponent applies a component somewhere and says whether it is healthy there.
-func (p *pass) applyComponent(ctx context.Context, component api.Component, at placement) (ok bool, message string, err error) {
+func (p *pass) applyComponent(ctx context.Context, component api.Component, at plan.Place) (ok bool, message string, err error) {
 	begin := p.c.o.Clock.Now()
 	defer func() {
 		p.c.metrics.components.WithLabelValues("apply-component").Observe(p.c.metrics.since(begin))
 	}()
-	manifests, err := p.render(component, at)
+	manifests, err := p.plan.Render(component, at)
 	if err != nil {
 		return false, "", err
 	}
@@ -45,14 +46,14 @@ func (p *pass) applyComponent(ctx context.Context, component api.Component, at p
 
 // tracked says whether the current tracker holds manifests as they are and they were
 // sent: a step that only waits for health sends nothing again.
-func (p *pass) tracked(manifests []manifest) bool {
+func (p *pass) tracked(manifests []plan.Manifest) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.current == nil || !p.servedLocked(manifests[0].component, manifests[0].cluster) {
+	if p.current == nil || !p.servedLocked(manifests[0].Component, manifests[0].Cluster) {
 		return false
 	}
 	for _, m := range manifests {
-		managed, err := m.managed()
+		managed, err := m.Managed()
 		if err != nil || !slices.ContainsFunc(p.current.Spec.ManagedResources, func(old api.ManagedResource) bool {
 			return old.Key() == managed.Key() && sameJSON(old.Raw, managed.Raw)
 		}) {
@@ -68,11 +69,11 @@ func (p *pass) servedLocked(component, cluster string) bool {
 }
 
 // dispatch sends the objects of a component: tried first, then written down, then made.
-func (p *pass) dispatch(ctx context.Context, manifests []manifest) error {
+func (p *pass) dispatch(ctx context.Context, manifests []plan.Manifest) error {
 	limit := p.c.o.MaxDispatch
 	if p.c.o.Features.DryRun {
 		if err := parallel(len(manifests), limit, func(i int) error {
-			return named(manifests[i], p.c.objects.apply(cluster.In(ctx, manifests[i].cluster), manifests[i].object, true))
+			return named(manifests[i], p.c.objects.apply(cluster.In(ctx, manifests[i].Cluster), manifests[i].Object, true))
 		}); err != nil {
 			return err
 		}
@@ -81,57 +82,87 @@ func (p *pass) dispatch(ctx context.Context, manifests []manifest) error {
 		return err
 	}
 	return parallel(len(manifests), limit, func(i int) error {
-		return named(manifests[i], p.c.objects.apply(cluster.In(ctx, manifests[i].cluster), manifests[i].object, false))
+		return named(manifests[i], p.c.objects.apply(cluster.In(ctx, manifests[i].Cluster), manifests[i].Object, false))
 	})
 }
 
-func named(m manifest, err error) error {
+func named(m plan.Manifest, err error) error {
 	if err == nil || errors.Is(err, errForeign) {
 		return err
 	}
-	return fmt.Errorf("component %s: apply %s %s: %w", m.component, m.object.GetKind(), m.object.GetName(), err)
+	return fmt.Errorf("component %s: apply %s %s: %w", m.Component, m.Object.GetKind(), m.Object.GetName(), err)
 }
 
 // check reads what a component made and asks its definition how it is.
-func (p *pass) check(ctx context.Context, component api.Component, at placement, manifests []manifest) (ok bool, message string, err error) {
-	ok, ctx = true, cluster.In(ctx, at.cluster)
+func (p *pass) check(ctx context.Context, component api.Component, at plan.Place, manifests []plan.Manifest) (ok bool, message string, err error) {
+	ok, ctx = true, cluster.In(ctx, at.Cluster)
 	for i, m := range manifests {
-		o, err := p.c.objects.get(ctx, m.object)
+		o, err := p.c.objects.get(ctx, m.Object)
 		if err != nil {
 			return false, "", named(m, err)
 		}
 		if o == nil {
-			return false, fmt.Sprintf("%s %s is not there", m.object.GetKind(), m.object.GetName()), nil
+			return false, fmt.Sprintf("%s %s is not there", m.Object.GetKind(), m.Object.GetName()), nil
 		}
 		p.observe(m, o.Object)
 		if i > 0 {
 			continue
 		}
-		if ok, message, err = p.healthy(component, at, o); err != nil || !ok {
+		if ok, message, err = p.plan.Health(component, at, o); err != nil || !ok {
 			return false, message, err
 		}
 	}
 	return ok, message, nil
 }
 
+// observe keeps an object as the server has it, for the outputs of its component.
+func (p *pass) observe(m plan.Manifest, object map[string]any) {
+	if !p.graph.HasOutputs() {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.live == nil {
+		p.live = map[[3]string]map[string]any{}
+	}
+	p.live[[3]string{m.Component, m.Cluster, m.Output}] = object
+}
+
+// observed returns what a component made somewhere, as the server has it.
+func (p *pass) observed(component string, at plan.Place) plan.Objects {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := plan.Objects{Outputs: map[string]any{}}
+	for k, o := range p.live {
+		switch {
+		case k[0] != component || k[1] != at.Cluster:
+		case k[2] == "":
+			out.Output = o
+		default:
+			out.Outputs[k[2]] = o
+		}
+	}
+	return out
+}
+
 // serve says in the status how a component is and what it made.
-func (p *pass) serve(component api.Component, at placement, manifests []manifest, healthy bool, message string) {
+func (p *pass) serve(component api.Component, at plan.Place, manifests []plan.Manifest, healthy bool, message string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := &p.app.Status
-	gvk := manifests[0].object.GroupVersionKind()
+	gvk := manifests[0].Object.GroupVersionKind()
 	service := api.Service{
-		Name: component.Name, Namespace: cmp.Or(at.namespace, p.app.Namespace), Cluster: at.cluster, Healthy: healthy, Message: message,
+		Name: component.Name, Namespace: cmp.Or(at.Namespace, p.app.Namespace), Cluster: at.Cluster, Healthy: healthy, Message: message,
 		WorkloadDefinition: metav1.GroupVersionKind{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind},
 	}
-	if i := slices.IndexFunc(s.Services, func(o api.Service) bool { return o.Name == component.Name && o.Cluster == at.cluster }); i >= 0 {
+	if i := slices.IndexFunc(s.Services, func(o api.Service) bool { return o.Name == component.Name && o.Cluster == at.Cluster }); i >= 0 {
 		s.Services[i] = service
 	} else {
 		s.Services = append(s.Services, service)
 	}
 	for _, m := range manifests {
 		r := api.ResourceReference{
-			Cluster: at.cluster, Creator: "workflow", APIVersion: m.object.GetAPIVersion(), Kind: m.object.GetKind(), Namespace: m.object.GetNamespace(), Name: m.object.GetName(),
+			Cluster: at.Cluster, Creator: "workflow", APIVersion: m.Object.GetAPIVersion(), Kind: m.Object.GetKind(), Namespace: m.Object.GetNamespace(), Name: m.Object.GetName(),
 		}
 		if !slices.Contains(s.AppliedResources, r) {
 			s.AppliedResources = append(s.AppliedResources, r)

@@ -1,9 +1,6 @@
 package workflow
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"math"
 	"time"
 
@@ -95,10 +92,9 @@ func ensure(all *[]api.StepStatus, s *Step, revision string) *api.StepStatus {
 
 // idOf returns an ID that is the same after a restart.
 func idOf(revision, name string) string {
-	raw, err := json.Marshal(revision + "/" + name)
+	hash, err := api.Hash(revision + "/" + name)
 	if err != nil {
-		return name // a string always has JSON
+		return name // a string always has a hash
 	}
-	sum := sha256.Sum256(raw)
-	return hex.EncodeToString(sum[:5])
+	return hash[:10]
 }

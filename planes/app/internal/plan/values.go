@@ -1,4 +1,4 @@
-package controller
+package plan
 
 import (
 	"encoding/json"
@@ -11,17 +11,17 @@ import (
 	"github.com/windtunnel/windtunnel/planes/app/internal/workflow"
 )
 
-// condition says whether the condition of a step holds.
-func (p *pass) condition(s *workflow.Step) (bool, error) {
+// Condition says whether the condition of a step holds.
+func (p *Plan) Condition(s *workflow.Step, statuses map[string]api.StepStatus, outputs map[string]json.RawMessage) (bool, error) {
 	inputs := map[string]json.RawMessage{}
 	for _, in := range s.Inputs {
-		v, err := p.input(in.From)
+		v, err := p.input(in.From, outputs)
 		if err != nil {
 			return false, fmt.Errorf("if: %w", err)
 		}
 		inputs[in.From] = v
 	}
-	raw, err := p.c.templates.Expression(s.If, map[string]any{"status": p.conditionStatus(), "inputs": inputs, "context": p.context(s.Name, placement{})})
+	raw, err := p.tools.Templates.Expression(s.If, map[string]any{"status": p.conditionStatus(statuses), "inputs": inputs, "context": p.context(s.Name, Place{})})
 	if err != nil {
 		return false, fmt.Errorf("if %q: %w", s.If, err)
 	}
@@ -34,11 +34,10 @@ func (p *pass) condition(s *workflow.Step) (bool, error) {
 
 // conditionStatus returns what the condition of a step can ask of all steps. A name
 // that is not a name in CUE is there with underscores, too.
-func (p *pass) conditionStatus() map[string]any {
-	is := workflow.ByName(p.app.Status.Workflow)
+func (p *Plan) conditionStatus(statuses map[string]api.StepStatus) map[string]any {
 	out := map[string]any{}
 	for _, s := range p.graph.All() {
-		t := is[s.Name]
+		t := statuses[s.Name]
 		one := map[string]any{
 			"phase": t.Phase, "reason": t.Reason, "message": t.Message, "succeeded": t.Phase == api.StepSucceeded, "failed": t.Phase == api.StepFailed,
 			"skipped": t.Phase == api.StepSkipped, "timeout": t.Reason == workflow.ReasonTimeout, "failedAfterRetries": t.Reason == workflow.ReasonRetries,
@@ -50,33 +49,33 @@ func (p *pass) conditionStatus() map[string]any {
 }
 
 // input returns a value by its name.
-func (p *pass) input(from string) (json.RawMessage, error) {
+func (p *Plan) input(from string, outputs map[string]json.RawMessage) (json.RawMessage, error) {
 	if strings.HasPrefix(from, workflow.ContextPrefix) {
-		raw, err := p.c.templates.Expression(from, map[string]any{"context": p.context(p.app.Name, placement{})})
+		raw, err := p.tools.Templates.Expression(from, map[string]any{"context": p.context(p.App.Name, Place{})})
 		if err != nil {
 			return nil, fmt.Errorf("input %s: %w", from, err)
 		}
 		return raw, nil
 	}
-	if v := p.values[from]; v != nil {
+	if v := outputs[from]; v != nil {
 		return v, nil
 	}
 	return nil, fmt.Errorf("input %s: no step gave it", from)
 }
 
-// fill returns what a step does with its inputs where they belong: in the properties
+// Fill returns what a step does with its inputs where they belong: in the properties
 // of its component, or else in its own.
-func (p *pass) fill(s *workflow.Step) (task, error) {
+func (p *Plan) Fill(s *workflow.Step, outputs map[string]json.RawMessage) (Task, error) {
 	t := p.tasks[s.Name]
 	if len(s.Inputs) == 0 {
 		return t, nil
 	}
 	into := s.Properties
-	if t.component != nil {
-		into = t.component.Properties
+	if t.Component != nil {
+		into = t.Component.Properties
 	}
 	for _, in := range s.Inputs {
-		v, err := p.input(in.From)
+		v, err := p.input(in.From, outputs)
 		if err != nil {
 			return t, err
 		}
@@ -87,65 +86,40 @@ func (p *pass) fill(s *workflow.Step) (task, error) {
 			return t, fmt.Errorf("input %s: %w", in.From, err)
 		}
 	}
-	if t.component == nil {
+	if t.Component == nil {
 		filled := s.Step
 		filled.Properties = into
 		return p.taskOf(filled)
 	}
-	component := *t.component
+	component := *t.Component
 	component.Properties = into
-	t.component = &component
+	t.Component = &component
 	return t, nil
 }
 
-// outputs returns the values that a step gives to others.
-func (p *pass) outputs(s *workflow.Step, t task) (map[string]json.RawMessage, error) {
+// Objects are what a component made somewhere, as the server has it.
+type Objects struct {
+	Output  map[string]any
+	Outputs map[string]any // by name
+}
+
+// Outputs returns the values that a step gives to others, by what it made.
+func (p *Plan) Outputs(s *workflow.Step, t Task, made Objects) (map[string]json.RawMessage, error) {
 	out := map[string]json.RawMessage{}
 	for _, o := range s.Outputs {
-		scope := map[string]any{"context": p.context(s.Name, t.at)}
-		if t.component != nil {
-			scope["context"] = p.context(t.component.Name, t.at)
-			scope["parameter"] = t.component.Properties
-			output, outputs := p.seen(t.component.Name, t.at)
-			scope["output"], scope["outputs"] = output, outputs
+		scope := map[string]any{"context": p.context(s.Name, t.At)}
+		if t.Component != nil {
+			scope["context"] = p.context(t.Component.Name, t.At)
+			scope["parameter"] = t.Component.Properties
+			scope["output"], scope["outputs"] = made.Output, made.Outputs
 		}
-		v, err := p.c.templates.Expression(o.ValueFrom, scope)
+		v, err := p.tools.Templates.Expression(o.ValueFrom, scope)
 		if err != nil {
 			return nil, fmt.Errorf("output %s: %w", o.Name, err)
 		}
 		out[o.Name] = v
 	}
 	return out, nil
-}
-
-// observe keeps an object as the server has it, for the outputs of its component.
-func (p *pass) observe(m manifest, object map[string]any) {
-	if !p.graph.HasOutputs() {
-		return
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.live == nil {
-		p.live = map[[3]string]map[string]any{}
-	}
-	p.live[[3]string{m.component, m.cluster, m.as}] = object
-}
-
-// seen returns what a component made somewhere, as the server has it.
-func (p *pass) seen(component string, at placement) (output map[string]any, outputs map[string]any) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	outputs = map[string]any{}
-	for k, o := range p.live {
-		switch {
-		case k[0] != component || k[1] != at.cluster:
-		case k[2] == "":
-			output = o
-		default:
-			outputs[k[2]] = o
-		}
-	}
-	return output, outputs
 }
 
 // setPath returns a document with a value at a path such as a.b[0]["c.d"]. What is

@@ -1,4 +1,4 @@
-package controller
+package plan
 
 import (
 	"encoding/json"
@@ -30,7 +30,7 @@ type override struct {
 }
 
 // overrideOf returns an override, whose types need their definitions.
-func (p *pass) overrideOf(policy api.Policy) (override, error) {
+func (p *Plan) overrideOf(policy api.Policy) (override, error) {
 	o := override{name: policy.Name}
 	if len(policy.Properties) > 0 {
 		if err := json.Unmarshal(policy.Properties, &o); err != nil {
@@ -49,7 +49,7 @@ func (p *pass) overrideOf(policy api.Policy) (override, error) {
 			}
 		}
 	}
-	_, err := o.apply(p.app.Spec.Components)
+	_, err := o.apply(p.App.Spec.Components)
 	return o, err
 }
 
