@@ -14,8 +14,8 @@ import (
 	"github.com/windtunnel/windtunnel/planes/app/internal/plan"
 )
 
-// delivery is what came of one component in one place.
-type delivery struct {
+// delivered is what came of one component in one place.
+type delivered struct {
 	plan.Target
 	healthy bool
 	message string
@@ -25,18 +25,18 @@ type delivery struct {
 // deploy delivers all components to all places: how each is there is looked at
 // first, and what is not healthy is applied, several at the same time. A component
 // waits for those that it depends on in the same place.
-func (p *pass) deploy(ctx context.Context, d plan.Deployment) (ok bool, message string, err error) {
-	targets, err := p.plan.Targets(d, p.c.clusters)
+func (d *delivery) deploy(ctx context.Context, what plan.Deployment) (ok bool, message string, err error) {
+	targets, err := d.plan.Targets(what, d.app.c.clusters)
 	if err != nil {
 		return false, "", err
 	}
-	var all []*delivery
+	var all []*delivered
 	for _, t := range targets {
-		all = append(all, &delivery{Target: t})
+		all = append(all, &delivered{Target: t})
 	}
-	each(all, d.Parallelism, func(t *delivery) { t.healthy = p.isHealthy(ctx, t.Component, t.At) })
+	each(all, what.Parallelism, func(t *delivered) { t.healthy = d.isHealthy(ctx, t.Component, t.At) })
 	var mu sync.Mutex // of healthy: others look whether what they wait for is well by now
-	each(all, d.Parallelism, func(t *delivery) {
+	each(all, what.Parallelism, func(t *delivered) {
 		mu.Lock()
 		rests := t.healthy || waitsFor(t, all)
 		mu.Unlock()
@@ -44,7 +44,7 @@ func (p *pass) deploy(ctx context.Context, d plan.Deployment) (ok bool, message 
 			return
 		}
 		var healthy bool
-		healthy, t.message, t.err = p.applyComponent(ctx, t.Component, t.At)
+		healthy, t.message, t.err = d.applyComponent(ctx, t.Component, t.At)
 		mu.Lock()
 		t.healthy = healthy
 		mu.Unlock()
@@ -63,27 +63,27 @@ func (p *pass) deploy(ctx context.Context, d plan.Deployment) (ok bool, message 
 
 // isHealthy looks whether a component that this workflow has sent is well, without
 // changing anything. One that was not sent, or cannot be looked at, is not.
-func (p *pass) isHealthy(ctx context.Context, component api.Component, at plan.Place) bool {
-	manifests, err := p.plan.Render(component, at)
-	if err != nil || !p.tracked(manifests) {
+func (d *delivery) isHealthy(ctx context.Context, component api.Component, at plan.Place) bool {
+	manifests, err := d.plan.Render(component, at)
+	if err != nil || !d.isSent(manifests) {
 		return false
 	}
-	ok, message, err := p.check(ctx, component, at, manifests)
+	ok, message, err := d.check(ctx, component, at, manifests)
 	if err == nil {
-		p.serve(component, at, manifests, ok, message)
+		d.report(component, at, manifests, ok, message)
 	}
 	return ok && err == nil
 }
 
 // waitsFor says whether what a component depends on is not well yet in its place.
-func waitsFor(t *delivery, all []*delivery) bool {
-	return slices.ContainsFunc(all, func(o *delivery) bool {
+func waitsFor(t *delivered, all []*delivered) bool {
+	return slices.ContainsFunc(all, func(o *delivered) bool {
 		return o.At == t.At && !o.healthy && slices.Contains(t.Component.DependsOn, o.Component.Name)
 	})
 }
 
 // each calls f with every delivery, so many at the same time.
-func each(all []*delivery, limit int, f func(*delivery)) {
+func each(all []*delivered, limit int, f func(*delivered)) {
 	_ = parallel(len(all), limit, func(i int) error { // f keeps its own errors
 		f(all[i])
 		return nil

@@ -2,106 +2,134 @@ package controller
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 	"github.com/windtunnel/windtunnel/planes/app/internal/plan"
 	"github.com/windtunnel/windtunnel/planes/app/internal/workflow"
 )
 
+// execution carries out the workflow of a revision.
+type execution struct {
+	app      *application
+	plan     *plan.Plan
+	graph    *workflow.Graph
+	delivery *delivery
+	context  *contextStore
+	begun    map[string]clock.Time // by step that is under way
+}
+
+func newExecution(app *application, p *plan.Plan, g *workflow.Graph, t *trackers) *execution {
+	return &execution{
+		app: app, plan: p, graph: g, begun: map[string]clock.Time{},
+		delivery: &delivery{app: app, plan: p, trackers: t, observes: g.HasOutputs()},
+		context:  &contextStore{app: app, revision: p.Revision, outputs: map[string]json.RawMessage{}},
+	}
+}
+
 // execute runs what can be run of the workflow now. wait is how long to wait until
 // there is more to do; 0 for nothing to wait for.
-func (p *pass) execute(ctx context.Context) (wait time.Duration, err error) {
-	defer p.c.metrics.stage("execute-workflow")()
-	revision := p.revisionName()
-	w := p.app.Status.Workflow
-	if w == nil || w.AppRevision != revision {
-		w = workflow.NewStatus(revision, p.graph, p.c.now())
-		if !p.c.o.Features.InMemoryContext {
-			w.ContextBackend = &corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: p.app.Namespace, Name: contextName(p.app)}
-		}
-		p.app.Status.Workflow, p.app.Status.Services, p.app.Status.AppliedResources = w, nil, nil
-	}
-	if err := p.openContext(ctx); err != nil {
+func (e *execution) execute(ctx context.Context) (wait time.Duration, err error) {
+	c := e.app.c
+	defer c.metrics.stage("execute-workflow")()
+	w := e.begin()
+	if err := e.context.open(ctx); err != nil {
 		return 0, err
 	}
-	tries := p.c.memory.triesOf(p.key, revision)
-	defer p.c.memory.keepTries(p.key, revision, tries)
-	if wait, err = p.drive(ctx, workflow.Start(p.graph, w, workflow.Memory{Outputs: p.values, Tries: tries})); err != nil {
+	tries := c.memory.triesOf(e.app.key, e.plan.Revision)
+	defer c.memory.keepTries(e.app.key, e.plan.Revision, tries)
+	if wait, err = e.drive(ctx, workflow.Start(e.graph, w, workflow.Memory{Outputs: e.context.outputs, Tries: tries})); err != nil {
 		return 0, err
 	}
 	if w.Finished {
-		p.c.metrics.workflows.WithLabelValues(w.Phase).Observe(w.EndTime.Sub(w.StartTime.Time).Seconds())
+		c.metrics.workflows.WithLabelValues(w.Phase).Observe(w.EndTime.Sub(w.StartTime.Time).Seconds())
 	}
 	return wait, nil
 }
 
+// begin returns the status of the workflow, a new one for a new revision.
+func (e *execution) begin() *api.WorkflowStatus {
+	s := &e.app.object.Status
+	if s.Workflow != nil && s.Workflow.AppRevision == e.plan.Revision {
+		return s.Workflow
+	}
+	s.Workflow, s.Services, s.AppliedResources = workflow.NewStatus(e.plan.Revision, e.graph, e.app.c.now()), nil, nil
+	if !e.app.c.o.Features.InMemoryContext {
+		s.Workflow.ContextBackend = &corev1.ObjectReference{
+			APIVersion: "v1", Kind: "ConfigMap", Namespace: e.app.object.Namespace, Name: contextName(e.app.object),
+		}
+	}
+	return s.Workflow
+}
+
 // drive carries out what a run decides. A failure of a step is in its status; an error
 // is one of the pass.
-func (p *pass) drive(ctx context.Context, run *workflow.Run) (wait time.Duration, err error) {
-	begun := map[string]clock.Time{}
+func (e *execution) drive(ctx context.Context, run *workflow.Run) (wait time.Duration, err error) {
 	for {
-		a := run.Next(p.c.now())
+		a := run.Next(e.app.c.now())
 		switch a.Kind {
 		case workflow.Stop:
 			return a.Wait, nil
 		case workflow.Evaluate:
-			begun[a.Step.Name] = p.c.o.Clock.Now()
-			runs, err := p.plan.Condition(a.Step, workflow.ByName(p.app.Status.Workflow), p.values)
-			run.Decide(runs, err, p.c.now())
+			e.touch(a.Step)
+			runs, err := e.plan.Condition(a.Step, workflow.ByName(e.app.object.Status.Workflow), e.context.outputs)
+			run.Decide(runs, err, e.app.c.now())
 		case workflow.Execute:
-			if begun[a.Step.Name] == 0 {
-				begun[a.Step.Name] = p.c.o.Clock.Now()
-			}
-			outcome := p.runStep(ctx, a.Step)
+			e.touch(a.Step)
+			outcome := e.runStep(ctx, a.Step)
 			if outcome.Err != nil && ctx.Err() != nil {
 				return 0, outcome.Err
 			}
-			run.Done(outcome, p.c.now())
+			run.Done(outcome, e.app.c.now())
 		case workflow.Save:
-			if err := p.saveContext(ctx, a.Step.Name); err != nil {
+			if err := e.context.save(ctx, a.Step.Name); err != nil {
 				return 0, err
 			}
 		case workflow.Report:
-			p.report(a)
+			e.report(a)
 		case workflow.Leave:
-			p.c.metrics.showStep(a.Step.Type, begun[a.Step.Name])
-			delete(begun, a.Step.Name)
+			e.app.c.metrics.showStep(a.Step.Type, e.begun[a.Step.Name])
+			delete(e.begun, a.Step.Name)
 		}
 	}
 }
 
+// touch notes when the visit of a step began.
+func (e *execution) touch(s *workflow.Step) {
+	if e.begun[s.Name] == 0 {
+		e.begun[s.Name] = e.app.c.o.Clock.Now()
+	}
+}
+
 // runStep executes a step once.
-func (p *pass) runStep(ctx context.Context, s *workflow.Step) (o workflow.Outcome) {
-	t, err := p.plan.Fill(s, p.values)
+func (e *execution) runStep(ctx context.Context, s *workflow.Step) (o workflow.Outcome) {
+	t, err := e.plan.Fill(s, e.context.outputs)
 	if err != nil {
 		return workflow.Outcome{Invalid: err}
 	}
 	switch {
 	case t.Deploy != nil:
-		o.Healthy, o.Message, o.Err = p.deploy(ctx, *t.Deploy)
+		o.Healthy, o.Message, o.Err = e.delivery.deploy(ctx, *t.Deploy)
 	case t.Component != nil:
-		o.Healthy, o.Message, o.Err = p.applyComponent(ctx, *t.Component, t.At)
+		o.Healthy, o.Message, o.Err = e.delivery.applyComponent(ctx, *t.Component, t.At)
 	default:
 		return workflow.Outcome{Duration: t.Duration}
 	}
 	if o.Healthy && o.Err == nil {
-		made := plan.Objects{}
-		if t.Component != nil {
-			made = p.observed(t.Component.Name, t.At)
-		}
-		o.Outputs, o.Err = p.plan.Outputs(s, t, made)
+		o.Outputs, o.Err = e.plan.Outputs(s, t, e.delivery.observed(t))
 	}
 	return o
 }
 
 // report tells users about a step, in an event and a line of the log.
-func (p *pass) report(a workflow.Action) {
+func (e *execution) report(a workflow.Action) {
 	r := a.Report
-	p.event(corev1.EventTypeWarning, r.Event, r.Message)
-	log := p.c.o.Log.With("application", p.key, "step", a.Step.Name, "message", r.Message)
+	e.app.event(corev1.EventTypeWarning, r.Event, r.Message)
+	log := e.app.c.o.Log.With("application", e.app.key, "step", a.Step.Name, "message", r.Message)
 	switch {
 	case r.Fatal:
 		log.Warn(r.Log)

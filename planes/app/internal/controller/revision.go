@@ -12,10 +12,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
+	"github.com/windtunnel/windtunnel/planes/app/internal/plan"
 )
 
-// revisionName returns the name of the revision that this pass works on.
-func (p *pass) revisionName() string { return p.app.Name + "-v" + strconv.FormatInt(p.number, 10) }
+// revisions are the kept revisions of the application of a pass, and the one that the
+// pass works on.
+type revisions struct {
+	app    *application
+	plan   *plan.Plan
+	hash   string
+	number int64
+	isNew  bool            // the status of the application names another one
+	stored *api.Revision   // the one that the pass works on; nil before it is created
+	kept   []*api.Revision // oldest first
+}
+
+// name returns the name of the revision that the pass works on.
+func (r *revisions) name() string {
+	return r.app.object.Name + "-v" + strconv.FormatInt(r.number, 10)
+}
 
 // listRevisions returns the kept revisions of the application, oldest first.
 func (c *Controller) listRevisions(app *api.Application) ([]*api.Revision, error) {
@@ -49,162 +64,177 @@ func numberOf(r *api.Revision) int64 {
 	return 0
 }
 
-// prepareRevision decides which revision the application is: one that is kept, or
-// the next one.
-func (p *pass) prepareRevision() error {
-	defer p.c.metrics.stage("prepare-current-apprev")()
+// prepare decides which revision the application is: one that is kept, or the next one.
+func (r *revisions) prepare() error {
+	c, latest := r.app.c, r.app.object.Status.LatestRevision
+	defer c.metrics.stage("prepare-current-apprev")()
 	var err error
-	content := any(p.app.Spec)
-	if p.plan.Workflow != nil && p.plan.Workflow.Ref != "" {
-		content = []any{p.app.Spec, p.plan.Workflow}
+	content := any(r.app.object.Spec)
+	if r.plan.Refers() {
+		content = []any{r.app.object.Spec, r.plan.Workflow}
 	}
-	if p.hash, err = api.Hash(content); err != nil {
+	if r.hash, err = api.Hash(content); err != nil {
 		return err
 	}
-	latest := p.app.Status.LatestRevision
-	if p.c.o.Features.DisableRevision {
-		p.number, p.isNew = 1, latest == nil || latest.RevisionHash != p.hash
+	if c.o.Features.DisableRevision {
+		r.number, r.isNew = 1, latest == nil || latest.RevisionHash != r.hash
 		if latest != nil {
-			p.number = latest.Revision
-			if p.isNew {
-				p.number++
+			r.number = latest.Revision
+			if r.isNew {
+				r.number++
 			}
 		}
 		return nil
 	}
-	if p.kept, err = p.c.listRevisions(p.app); err != nil {
+	if r.kept, err = c.listRevisions(r.app.object); err != nil {
 		return err
 	}
-	for _, r := range slices.Backward(p.kept) {
-		if r.Labels[api.LabelRevisionHash] == p.hash {
-			p.stored, p.number = r, numberOf(r)
+	for _, kept := range slices.Backward(r.kept) {
+		if kept.Labels[api.LabelRevisionHash] == r.hash {
+			r.stored, r.number = kept, numberOf(kept)
 			break
 		}
 	}
-	if p.stored == nil {
-		p.number = 1
-		if n := len(p.kept); n > 0 {
-			p.number = numberOf(p.kept[n-1]) + 1
-		}
-		if latest != nil {
-			p.number = max(p.number, latest.Revision+1)
-		}
+	if r.stored == nil {
+		r.number = r.next()
 	}
-	p.freeze()
-	p.isNew = latest == nil || latest.Name != p.revisionName()
+	r.freeze()
+	r.isNew = latest == nil || latest.Name != r.name()
 	return nil
+}
+
+// next returns the number of a new revision: one that no kept one has, and that the
+// status never named.
+func (r *revisions) next() int64 {
+	number := int64(1)
+	if n := len(r.kept); n > 0 {
+		number = numberOf(r.kept[n-1]) + 1
+	}
+	if latest := r.app.object.Status.LatestRevision; latest != nil {
+		number = max(number, latest.Revision+1)
+	}
+	return number
 }
 
 // freeze makes an application that is published already stay with the definitions
 // that it was published with, unless its annotation says that it follows them.
-func (p *pass) freeze() {
-	if p.stored == nil {
+func (r *revisions) freeze() {
+	if r.stored == nil {
 		return
 	}
-	c := &p.stored.Spec.RevisionContent
-	follow := p.app.Annotations[api.AnnotationAutoUpdate] == "true"
+	c := &r.stored.Spec.RevisionContent
+	follow := r.app.object.Annotations[api.AnnotationAutoUpdate] == "true"
 	for kind, kept := range map[string]map[string]*api.Definition{
 		api.KindComponent: c.ComponentDefinitions, api.KindTrait: c.TraitDefinitions, api.KindStep: c.WorkflowStepDefinitions,
 	} {
-		for name, live := range p.plan.Definitions[kind] {
+		for name, live := range r.plan.Definitions[kind] {
 			old := kept[name]
 			switch {
 			case old == nil || reflect.DeepEqual(old.Spec, live.Spec):
 			case follow:
-				p.stored, p.number = nil, numberOf(p.kept[len(p.kept)-1])+1
+				r.stored, r.number = nil, numberOf(r.kept[len(r.kept)-1])+1
 				return
 			default:
-				p.plan.Definitions[kind][name] = old
+				r.plan.Definitions[kind][name] = old
 			}
 		}
 	}
 }
 
-// wantedRevision returns the revision as it should be kept. Definitions of traits go
-// in as they are in the cache, with all their metadata, of which the server keeps a
-// part: so KubeVela has it, and writes such a revision once more in the next pass.
-func (p *pass) wantedRevision() *api.Revision {
-	r := &api.Revision{TypeMeta: api.TypeOf(api.KindRevision), ObjectMeta: metav1.ObjectMeta{
-		Name: p.revisionName(), Namespace: p.app.Namespace,
-		Labels:          map[string]string{api.LabelName: p.app.Name, api.LabelRevisionHash: p.hash},
-		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(p.app, api.GroupVersion().WithKind(api.KindApplication))},
+// wanted returns the revision as it should be kept. Definitions of traits go in as
+// they are in the cache, with all their metadata, of which the server keeps a part: so
+// KubeVela has it, and writes such a revision once more in the next pass.
+func (r *revisions) wanted() *api.Revision {
+	app, f := r.app.object, r.app.c.o.Features
+	out := &api.Revision{TypeMeta: api.TypeOf(api.KindRevision), ObjectMeta: metav1.ObjectMeta{
+		Name: r.name(), Namespace: app.Namespace,
+		Labels:          map[string]string{api.LabelName: app.Name, api.LabelRevisionHash: r.hash},
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(app, api.GroupVersion().WithKind(api.KindApplication))},
 	}}
-	if shard := p.app.Labels[api.LabelShard]; shard != "" {
-		r.Labels[api.LabelShard] = shard
+	if shard := app.Labels[api.LabelShard]; shard != "" {
+		out.Labels[api.LabelShard] = shard
 	}
-	c := &r.Spec.RevisionContent
-	c.Application = api.Application{TypeMeta: api.TypeOf(api.KindApplication), Spec: p.app.Spec}
-	c.Application.Name, c.Application.Namespace = p.app.Name, p.app.Namespace
-	trim := func(all map[string]*api.Definition) map[string]*api.Definition {
-		out := make(map[string]*api.Definition, len(all))
-		for name, d := range all {
-			out[name] = trimmed(d)
-		}
-		return out
+	c := &out.Spec.RevisionContent
+	c.Application = api.Application{TypeMeta: api.TypeOf(api.KindApplication), Spec: app.Spec}
+	c.Application.Name, c.Application.Namespace = app.Name, app.Namespace
+	all := r.plan.Definitions
+	c.ComponentDefinitions, c.WorkflowStepDefinitions, c.TraitDefinitions = trimAll(all[api.KindComponent]), trimAll(all[api.KindStep]), all[api.KindTrait]
+	if f.CompressFirst {
+		c.TraitDefinitions = trimAll(c.TraitDefinitions)
+		out.Spec.Compression.Type = f.RevisionCompression
 	}
-	c.ComponentDefinitions, c.WorkflowStepDefinitions = trim(p.plan.Definitions[api.KindComponent]), trim(p.plan.Definitions[api.KindStep])
-	c.TraitDefinitions = p.plan.Definitions[api.KindTrait]
-	if p.c.o.Features.CompressFirst {
-		c.TraitDefinitions = trim(c.TraitDefinitions)
-		r.Spec.Compression.Type = p.c.o.Features.RevisionCompression
-	}
-	for i, policy := range p.app.Spec.Policies {
+	for i, policy := range app.Spec.Policies {
 		if c.Policies == nil {
 			c.Policies = map[string]*api.Policy{}
 		}
-		c.Policies[policy.Name] = &p.app.Spec.Policies[i]
+		c.Policies[policy.Name] = &app.Spec.Policies[i]
 	}
-	if p.plan.Workflow != nil && p.plan.Workflow.Ref != "" {
-		c.Workflow = p.plan.Workflow
+	if r.plan.Refers() {
+		c.Workflow = r.plan.Workflow
 	}
-	return r
+	return out
 }
 
-// trimmed returns a definition with the metadata that a revision keeps of it.
-func trimmed(d *api.Definition) *api.Definition {
-	return &api.Definition{
-		TypeMeta:   d.TypeMeta,
-		ObjectMeta: metav1.ObjectMeta{Name: d.Name, Namespace: d.Namespace, Labels: d.Labels, Annotations: d.Annotations, Finalizers: d.Finalizers},
-		Spec:       d.Spec,
+// trimAll returns definitions with the metadata that a revision keeps of them.
+func trimAll(all map[string]*api.Definition) map[string]*api.Definition {
+	out := make(map[string]*api.Definition, len(all))
+	for name, d := range all {
+		out[name] = &api.Definition{
+			TypeMeta:   d.TypeMeta,
+			ObjectMeta: metav1.ObjectMeta{Name: d.Name, Namespace: d.Namespace, Labels: d.Labels, Annotations: d.Annotations, Finalizers: d.Finalizers},
+			Spec:       d.Spec,
+		}
 	}
+	return out
 }
 
-// applyRevision creates the revision, or brings the one that is kept to what is wanted.
-func (p *pass) applyRevision(ctx context.Context) error {
-	defer p.c.metrics.stage("apply-apprev")()
-	f := p.c.o.Features
+// apply creates the revision, or brings the one that is kept to what is wanted.
+func (r *revisions) apply(ctx context.Context) error {
+	defer r.app.c.metrics.stage("apply-apprev")()
+	f := r.app.c.o.Features
 	if f.DisableRevision {
 		return nil
 	}
-	want := p.wantedRevision()
-	if p.stored == nil {
-		r, err := p.c.createRevision(ctx, want)
-		if apierrors.IsAlreadyExists(err) { // a killed self made it: the cache is behind
-			return fmt.Errorf("revision %s: %w", want.Name, p.adoptUnsaid(ctx, err))
-		}
-		if err != nil {
-			return err
-		}
-		p.stored = r
-		p.c.memory.wrote(p.key, p.c.revisions.GetStore(), r)
+	want := r.wanted()
+	if r.stored == nil {
+		return r.create(ctx, want)
+	}
+	if f.SkipEqualRevision && maps.Equal(want.Labels, r.stored.Labels) && sameContent(&want.Spec.RevisionContent, &r.stored.Spec.RevisionContent) {
 		return nil
 	}
-	if f.SkipEqualRevision && maps.Equal(want.Labels, p.stored.Labels) && sameContent(&want.Spec.RevisionContent, &p.stored.Spec.RevisionContent) {
-		return nil
-	}
-	want.ResourceVersion, want.UID = p.stored.ResourceVersion, p.stored.UID
+	want.ResourceVersion, want.UID = r.stored.ResourceVersion, r.stored.UID
 	want.Spec.Compression.Type = f.RevisionCompression
-	want.Status = p.stored.Status
-	defer p.c.metrics.own("Update", api.KindRevision)()
+	want.Status = r.stored.Status
+	defer r.app.c.metrics.own("Update", api.KindRevision)()
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	r, err := p.c.client.Revisions.Update(ctx, want)
+	got, err := r.app.c.client.Revisions.Update(ctx, want)
 	if err != nil {
 		return fmt.Errorf("revision %s: %w", want.Name, err)
 	}
-	p.stored = r
-	p.c.memory.wrote(p.key, p.c.revisions.GetStore(), r)
+	r.setStored(got)
 	return nil
+}
+
+func (r *revisions) create(ctx context.Context, want *api.Revision) error {
+	done := r.app.c.metrics.own("Create", api.KindRevision)
+	within, cancel := context.WithTimeout(ctx, writeTimeout)
+	got, err := r.app.c.client.Revisions.Create(within, want)
+	cancel()
+	done()
+	if apierrors.IsAlreadyExists(err) { // a killed self made it: the cache is behind
+		return fmt.Errorf("revision %s: %w", want.Name, adoption{r.app}.adoptUnreported(ctx, err))
+	}
+	if err == nil {
+		r.setStored(got)
+	}
+	return err
+}
+
+// setStored notes the revision as the server has it.
+func (r *revisions) setStored(got *api.Revision) {
+	r.stored = got
+	r.app.c.memory.wrote(r.app.key, r.app.c.revisions.GetStore(), got)
 }
 
 // sameContent compares what two revisions hold.
@@ -221,50 +251,43 @@ func sameDefinitions(a, b map[string]*api.Definition) bool {
 	})
 }
 
-func (c *Controller) createRevision(ctx context.Context, r *api.Revision) (*api.Revision, error) {
-	defer c.metrics.own("Create", api.KindRevision)()
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-	defer cancel()
-	return c.client.Revisions.Create(ctx, r)
-}
-
-// finishRevision writes into the revision how its publishing ended.
-func (p *pass) finishRevision(ctx context.Context) error {
-	defer p.c.metrics.stage("update-apprev-status")()
-	if p.stored == nil {
+// finish writes into the revision how its publishing ended.
+func (r *revisions) finish(ctx context.Context) error {
+	defer r.app.c.metrics.stage("update-apprev-status")()
+	if r.stored == nil {
 		return nil
 	}
-	r := p.stored.Copy()
-	r.Status = api.RevisionStatus{Succeeded: p.app.Status.Workflow.Phase == api.WorkflowSucceeded, Workflow: p.app.Status.Workflow}
-	defer p.c.metrics.own("StatusUpdate", api.KindRevision)()
+	next, w := r.stored.Copy(), r.app.object.Status.Workflow
+	next.Status = api.RevisionStatus{Succeeded: w.Phase == api.WorkflowSucceeded, Workflow: w}
+	defer r.app.c.metrics.own("StatusUpdate", api.KindRevision)()
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	r, err := p.c.client.Revisions.Update(ctx, r, "status")
+	got, err := r.app.c.client.Revisions.Update(ctx, next, "status")
 	if err != nil {
-		return fmt.Errorf("status of revision %s: %w", p.stored.Name, err)
+		return fmt.Errorf("status of revision %s: %w", r.stored.Name, err)
 	}
-	p.stored = r
-	p.c.memory.wrote(p.key, p.c.revisions.GetStore(), r)
+	r.setStored(got)
 	return nil
 }
 
-// collectRevisions deletes the oldest revisions beyond the limit and the one in use.
-func (p *pass) collectRevisions(ctx context.Context) error {
-	defer p.c.metrics.stage("gc-rev")()
-	defer p.c.metrics.stage("gc-rev.apprev")()
-	excess := len(p.kept) - p.c.o.RevisionLimit - 1
-	for _, r := range p.kept {
+// collect deletes the oldest revisions beyond the limit and the one in use.
+func (r *revisions) collect(ctx context.Context) error {
+	c := r.app.c
+	defer c.metrics.stage("gc-rev")()
+	defer c.metrics.stage("gc-rev.apprev")()
+	excess := len(r.kept) - c.o.RevisionLimit - 1
+	for _, old := range r.kept {
 		if excess <= 0 {
 			return nil
 		}
-		if r.Name == p.revisionName() {
+		if old.Name == r.name() {
 			continue
 		}
-		done := p.c.metrics.own("Delete", api.KindRevision)
-		err := p.c.client.Revisions.Delete(ctx, r)
+		done := c.metrics.own("Delete", api.KindRevision)
+		err := c.client.Revisions.Delete(ctx, old)
 		done()
 		if err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("delete revision %s: %w", r.Name, err)
+			return fmt.Errorf("delete revision %s: %w", old.Name, err)
 		}
 		excess--
 	}

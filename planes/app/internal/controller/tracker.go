@@ -1,14 +1,18 @@
 package controller
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
@@ -37,7 +41,7 @@ func (c *Controller) listTrackers(app *api.Application) ([]*api.Tracker, error) 
 		for _, o := range all {
 			add(o)
 		}
-	} else if err := cache.ListAll(c.trackers.GetStore(), everything(), add); err != nil {
+	} else if err := cache.ListAll(c.trackers.GetStore(), labels.Everything(), add); err != nil {
 		return nil, err
 	}
 	c.metrics.trackers.WithLabelValues("application").Add(float64(seen))
@@ -45,117 +49,154 @@ func (c *Controller) listTrackers(app *api.Application) ([]*api.Tracker, error) 
 	return out, nil
 }
 
+// trackers are the resource trackers of the application of a pass.
+type trackers struct {
+	app     *application
+	history []*api.Tracker // of earlier generations, or deleted; oldest first
+
+	writing sync.Mutex // held while a tracker is written
+	mu      sync.Mutex // components are delivered to several clusters at once
+	current *api.Tracker
+	reads   map[string]read
+}
+
+// read is one object as the only read of a pass found it.
+type read struct {
+	*answer // nil: there is none
+	err     error
+}
+
 // findTrackers tells the tracker of this generation from those of earlier ones.
-func (p *pass) findTrackers() error {
-	all, err := p.c.listTrackers(p.app)
+func findTrackers(app *application) (*trackers, error) {
+	all, err := app.c.listTrackers(app.object)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	p.current, p.history = nil, nil
+	out := &trackers{app: app, reads: map[string]read{}}
 	for _, t := range all {
-		if t.Spec.ApplicationGeneration == p.app.Generation && t.DeletionTimestamp == nil {
-			p.current = t
+		if t.Spec.ApplicationGeneration == app.object.Generation && t.DeletionTimestamp == nil {
+			out.current = t
 		} else {
-			p.history = append(p.history, t)
+			out.history = append(out.history, t)
 		}
 	}
-	return nil
+	return out, nil
 }
 
-// allTrackers returns the trackers that are there, the current one last.
-func (p *pass) allTrackers() []*api.Tracker {
-	if p.current == nil {
-		return p.history
+// all returns the trackers, the current one last.
+func (t *trackers) all() []*api.Tracker {
+	if t.current == nil {
+		return t.history
 	}
-	return append(slices.Clip(p.history), p.current)
+	return append(slices.Clip(t.history), t.current)
 }
 
-// newTracker returns the tracker of this generation, with nothing in it. Its finalizer
+// wanted returns the tracker of this generation, with nothing in it. Its finalizer
 // keeps it until what it holds is gone; it has no owner, for the application may be
 // gone before that.
-func (p *pass) newTracker() *api.Tracker {
-	t := &api.Tracker{TypeMeta: api.TypeOf(api.KindTracker), ObjectMeta: metav1.ObjectMeta{
-		Name:       fmt.Sprintf("%s-v%d-%s", p.app.Name, p.app.Generation, p.app.Namespace),
+func (t *trackers) wanted(revision string) *api.Tracker {
+	app := t.app.object
+	out := &api.Tracker{TypeMeta: api.TypeOf(api.KindTracker), ObjectMeta: metav1.ObjectMeta{
+		Name:       fmt.Sprintf("%s-v%d-%s", app.Name, app.Generation, app.Namespace),
 		Finalizers: []string{api.FinalizerTracker},
 		Labels: map[string]string{
-			api.LabelName: p.app.Name, api.LabelNamespace: p.app.Namespace, api.LabelUID: string(p.app.UID), api.LabelRevision: p.revisionName(),
+			api.LabelName: app.Name, api.LabelNamespace: app.Namespace, api.LabelUID: string(app.UID), api.LabelRevision: revision,
 		},
 	}}
-	if shard := p.app.Labels[api.LabelShard]; shard != "" {
-		t.Labels[api.LabelShard] = shard
+	if shard := app.Labels[api.LabelShard]; shard != "" {
+		out.Labels[api.LabelShard] = shard
 	}
-	t.Spec = api.TrackerSpec{Type: api.TrackerVersioned, ApplicationGeneration: p.app.Generation}
-	t.Spec.Compression.Type = p.c.o.Features.TrackerCompression
-	return t
+	out.Spec = api.TrackerSpec{Type: api.TrackerVersioned, ApplicationGeneration: app.Generation}
+	out.Spec.Compression.Type = t.app.c.o.Features.TrackerCompression
+	return out
 }
 
 // track writes down what is about to be made, before it is made.
-func (p *pass) track(ctx context.Context, manifests []plan.Manifest) error {
-	p.writing.Lock()
-	defer p.writing.Unlock()
-	if p.current == nil {
-		want := p.newTracker()
-		done := p.c.metrics.own("Create", api.KindTracker)
-		t, err := p.c.client.Trackers.Create(ctx, want)
-		done()
-		if apierrors.IsAlreadyExists(err) && p.c.adopts() {
-			t, err = p.adoptTracker(ctx, want.Name)
-		}
-		if err != nil {
+func (t *trackers) track(ctx context.Context, revision string, manifests []plan.Manifest) error {
+	t.writing.Lock()
+	defer t.writing.Unlock()
+	if t.current == nil {
+		if err := t.create(ctx, revision); err != nil {
 			return fmt.Errorf("resource tracker: %w", err)
 		}
-		p.setCurrent(t)
 	}
-	t := p.current.Copy()
+	next := t.current.Copy()
 	for _, m := range manifests {
 		managed, err := m.Managed()
 		if err != nil {
 			return err
 		}
-		t.Spec.ManagedResources = slices.DeleteFunc(t.Spec.ManagedResources, func(old api.ManagedResource) bool { return old.Key() == managed.Key() })
-		t.Spec.ManagedResources = append(t.Spec.ManagedResources, managed)
+		next.Spec.ManagedResources = slices.DeleteFunc(next.Spec.ManagedResources, func(old api.ManagedResource) bool { return old.Key() == managed.Key() })
+		next.Spec.ManagedResources = append(next.Spec.ManagedResources, managed)
 	}
-	return p.updateTracker(ctx, t)
+	return t.update(ctx, next)
 }
 
-func (p *pass) updateTracker(ctx context.Context, t *api.Tracker) error {
-	defer p.c.metrics.own("Update", api.KindTracker)()
-	t.Spec.Compression.Type = p.c.o.Features.TrackerCompression
-	got, err := p.c.client.Trackers.Update(ctx, t)
-	if err != nil {
-		return fmt.Errorf("resource tracker %s: %w", t.Name, err)
+func (t *trackers) create(ctx context.Context, revision string) error {
+	c, want := t.app.c, t.wanted(revision)
+	done := c.metrics.own("Create", api.KindTracker)
+	got, err := c.client.Trackers.Create(ctx, want)
+	done()
+	if apierrors.IsAlreadyExists(err) && c.adopts() {
+		got, err = adoption{t.app}.adoptTracker(ctx, want.Name)
 	}
-	p.setCurrent(got)
-	p.c.memory.wrote(p.key, p.c.trackers.GetStore(), got)
+	if err == nil {
+		t.setCurrent(got)
+	}
+	return err
+}
+
+func (t *trackers) update(ctx context.Context, next *api.Tracker) error {
+	c := t.app.c
+	defer c.metrics.own("Update", api.KindTracker)()
+	next.Spec.Compression.Type = c.o.Features.TrackerCompression
+	got, err := c.client.Trackers.Update(ctx, next)
+	if err != nil {
+		return fmt.Errorf("resource tracker %s: %w", next.Name, err)
+	}
+	t.setCurrent(got)
+	c.memory.wrote(t.app.key, c.trackers.GetStore(), got)
 	return nil
 }
 
 // setCurrent notes the tracker of this generation as the server has it.
-func (p *pass) setCurrent(t *api.Tracker) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.current = t
+func (t *trackers) setCurrent(got *api.Tracker) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.current = got
 }
 
-// entry is one object as the last read of this pass found it.
-type entry struct {
-	*answer // nil: there is none
-	err     error
-}
-
-// look reads an object that a tracker holds, once in a pass.
-func (p *pass) look(ctx context.Context, m api.ManagedResource) entry {
-	p.mu.Lock()
-	e, ok := p.entries[m.Key()]
-	p.mu.Unlock()
-	if ok {
-		return e
+// holds says whether the current tracker has manifests as they are.
+func (t *trackers) holds(manifests []plan.Manifest) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.current == nil {
+		return false
 	}
-	e.answer, e.err = p.c.objects.read(cluster.In(ctx, m.Cluster), reference(m), nil)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.entries[m.Key()] = e
-	return e
+	for _, m := range manifests {
+		managed, err := m.Managed()
+		if err != nil || !slices.ContainsFunc(t.current.Spec.ManagedResources, func(old api.ManagedResource) bool {
+			return old.Key() == managed.Key() && sameJSON(old.Raw, managed.Raw)
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// read reads an object that a tracker holds, once in a pass.
+func (t *trackers) read(ctx context.Context, m api.ManagedResource) read {
+	t.mu.Lock()
+	r, ok := t.reads[m.Key()]
+	t.mu.Unlock()
+	if ok {
+		return r
+	}
+	r.answer, r.err = t.app.c.objects.read(cluster.In(ctx, m.Cluster), reference(m), nil)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.reads[m.Key()] = r
+	return r
 }
 
 func reference(m api.ManagedResource) *unstructured.Unstructured {
@@ -167,172 +208,11 @@ func reference(m api.ManagedResource) *unstructured.Unstructured {
 	return o
 }
 
-// keep brings every object of the current tracker back to what was rendered.
-func (p *pass) keep(ctx context.Context) error {
-	defer p.c.metrics.stage("state-keep")()
-	if p.current == nil || p.plan.ApplyOnce {
-		return nil
+// sameJSON compares two documents whatever the order of their keys.
+func sameJSON(a, b json.RawMessage) bool {
+	if bytes.Equal(a, b) {
+		return true
 	}
-	held := p.current.Spec.ManagedResources
-	p.c.drift.retain(p.key, held)
-	return parallel(len(held), p.c.o.MaxDispatch, func(i int) error { return p.keepOne(ctx, held[i]) })
-}
-
-func (p *pass) keepOne(ctx context.Context, m api.ManagedResource) error {
-	drift, kind := p.c.drift, schema.GroupVersionResource{}
-	if m.Cluster != "" {
-		drift = nil // members are not watched
-	}
-	if drift != nil {
-		mapping, err := p.c.objects.mapping(schema.FromAPIVersionAndKind(m.APIVersion, m.Kind))
-		if err != nil {
-			return fmt.Errorf("%s %s: %w", m.Kind, m.Name, err)
-		}
-		kind = mapping.Resource
-	}
-	if drift.unchanged(p.key, kind, m) {
-		return nil
-	}
-	drift.follow(p.key, kind, m)
-	e := p.look(ctx, m)
-	if e.err != nil {
-		return e.err
-	}
-	want := &unstructured.Unstructured{}
-	if err := want.UnmarshalJSON(m.Raw); err != nil {
-		return fmt.Errorf("%s %s as it was rendered: %w", m.Kind, m.Name, err)
-	}
-	same, err := p.c.objects.applyOver(cluster.In(ctx, m.Cluster), e.answer, want, false)
-	if err != nil {
-		return err
-	}
-	if same == nil {
-		drift.changed(p.key, kind, m)
-	} else {
-		drift.same(p.key, kind, m, same.object)
-	}
-	return nil
-}
-
-// collectGarbage goes through mark, sweep and finalize: trackers of earlier
-// generations, or of an application that is going, are deleted; a deleted one goes
-// when nothing that it alone holds is left; what it alone holds is deleted.
-func (p *pass) collectGarbage(ctx context.Context, mark bool) (finished bool, err error) {
-	defer p.c.metrics.stage("gc-rt")()
-	executor := p.executors()
-	if mark {
-		if err := p.mark(ctx); err != nil {
-			return false, err
-		}
-	}
-	if finished, err = p.sweep(ctx, executor); err != nil || finished {
-		return finished, err
-	}
-	defer p.c.metrics.stage("gc-rt.finalize")()
-	for _, t := range p.allTrackers() {
-		if t.DeletionTimestamp == nil {
-			continue
-		}
-		for _, m := range t.Spec.ManagedResources {
-			if executor[m.Key()] != t.Name {
-				continue
-			}
-			e := p.look(ctx, m)
-			if e.err != nil {
-				return false, e.err
-			}
-			if e.answer == nil || p.foreign(e.object) {
-				continue
-			}
-			if err := p.c.objects.delete(cluster.In(ctx, m.Cluster), e.object); err != nil {
-				return false, fmt.Errorf("delete %s %s: %w", m.Kind, m.Name, err)
-			}
-		}
-	}
-	return false, nil
-}
-
-// foreign says whether an object is another application's by now, which it stays.
-func (p *pass) foreign(o *unstructured.Unstructured) bool {
-	l := o.GetLabels()
-	return l[api.LabelName] != p.app.Name || l[api.LabelNamespace] != p.app.Namespace
-}
-
-// executors says which tracker may delete each object: the latest that holds it.
-func (p *pass) executors() map[string]string {
-	defer p.c.metrics.stage("gc-rt.init")()
-	out := map[string]string{}
-	for _, t := range p.allTrackers() {
-		for _, m := range t.Spec.ManagedResources {
-			out[m.Key()] = t.Name
-		}
-	}
-	return out
-}
-
-func (p *pass) mark(ctx context.Context) error {
-	defer p.c.metrics.stage("gc-rt.mark")()
-	inactive := p.history
-	if p.app.DeletionTimestamp != nil {
-		inactive = p.allTrackers()
-	}
-	for _, t := range inactive {
-		if t.DeletionTimestamp != nil {
-			continue
-		}
-		done := p.c.metrics.own("Delete", api.KindTracker)
-		err := p.c.client.Trackers.Delete(ctx, t)
-		done()
-		if ignoreNotFound(err) != nil {
-			return fmt.Errorf("delete resource tracker %s: %w", t.Name, err)
-		}
-		p.c.memory.gone(p.key, t)
-		p.marked = true
-	}
-	return nil
-}
-
-func (p *pass) sweep(ctx context.Context, executor map[string]string) (finished bool, err error) {
-	defer p.c.metrics.stage("gc-rt.sweep")()
-	finished = !p.marked
-	for _, t := range p.allTrackers() {
-		if t.DeletionTimestamp == nil {
-			continue
-		}
-		clear, err := p.recycled(ctx, t, executor)
-		if err != nil {
-			return false, err
-		}
-		if !clear {
-			finished = false
-			continue
-		}
-		t = t.Copy()
-		t.Finalizers = slices.DeleteFunc(t.Finalizers, func(f string) bool { return f == api.FinalizerTracker })
-		done := p.c.metrics.own("Update", api.KindTracker)
-		_, err = p.c.client.Trackers.Update(ctx, t)
-		done()
-		if ignoreNotFound(err) != nil {
-			return false, fmt.Errorf("resource tracker %s: %w", t.Name, err)
-		}
-		p.c.memory.gone(p.key, t)
-	}
-	return finished, nil
-}
-
-// recycled says whether nothing is left that a tracker alone holds.
-func (p *pass) recycled(ctx context.Context, t *api.Tracker, executor map[string]string) (bool, error) {
-	for _, m := range t.Spec.ManagedResources {
-		if executor[m.Key()] != t.Name {
-			continue
-		}
-		e := p.look(ctx, m)
-		if e.err != nil {
-			return false, fmt.Errorf("%s %s: %w", m.Kind, m.Name, e.err)
-		}
-		if e.answer != nil && !p.foreign(e.object) {
-			return false, nil
-		}
-	}
-	return true, nil
+	var x, y any
+	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }

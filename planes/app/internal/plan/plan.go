@@ -73,6 +73,9 @@ func New(app *api.Application, steps *api.Workflow, tools Tools) (*Plan, error) 
 	return p, nil
 }
 
+// Refers says whether the application takes the workflow of another object.
+func (p *Plan) Refers() bool { return p.Workflow != nil && p.Workflow.Ref != "" }
+
 // need finds one definition.
 func (p *Plan) need(kind, name string) error {
 	if p.Definitions[kind][name] != nil {

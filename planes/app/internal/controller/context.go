@@ -1,0 +1,138 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/windtunnel/windtunnel/planes/app/internal/api"
+)
+
+// contextStore is the state that the steps of a workflow hand to each other, as it is
+// stored: in a ConfigMap, or in the memory of the controller.
+type contextStore struct {
+	app      *application
+	revision string
+	outputs  map[string]json.RawMessage // of steps, by name
+}
+
+func contextName(app *api.Application) string { return "workflow-" + app.Name + "-context" }
+
+// stepValues are what the steps of one revision gave to others.
+type stepValues struct {
+	Revision string                     `json:"revision"`
+	Values   map[string]json.RawMessage `json:"values"`
+}
+
+// valuesKey is where they are in the ConfigMap.
+const valuesKey = "outputs"
+
+// open reads the state that steps hand to each other, or makes it.
+func (s *contextStore) open(ctx context.Context) error {
+	if s.app.c.o.Features.InMemoryContext {
+		s.load(s.app.c.memory.kept(s.app.key))
+		return nil
+	}
+	cm, err := s.read(ctx)
+	if err != nil {
+		return err
+	}
+	if cm != nil {
+		var v stepValues
+		if json.Unmarshal([]byte(cm.Data[valuesKey]), &v) == nil { // what somebody else wrote into it is not used
+			s.load(v)
+		}
+		return nil
+	}
+	cm = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Name: contextName(s.app.object), Namespace: s.app.object.Namespace,
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(s.app.object, api.GroupVersion().WithKind(api.KindApplication))},
+	}, Data: map[string]string{"vars": "{}"}}
+	defer s.app.c.metrics.request("Create", "ConfigMap", "v1")()
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	if _, err := s.app.c.client.Core.ConfigMaps(cm.Namespace).Create(ctx, cm, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("workflow context: %w", err)
+	}
+	return nil
+}
+
+// load takes values over that are of this revision.
+func (s *contextStore) load(v stepValues) {
+	if v.Revision == s.revision {
+		maps.Copy(s.outputs, v.Values)
+	}
+}
+
+// read returns the state, from the cache where there is one; nil without any.
+func (s *contextStore) read(ctx context.Context) (*corev1.ConfigMap, error) {
+	namespace, name := s.app.object.Namespace, contextName(s.app.object)
+	if s.app.c.configMaps != nil {
+		defer s.app.c.metrics.request("GetCache", "ConfigMap", "v1")()
+		o, exists, err := s.app.c.configMaps.GetStore().GetByKey(namespace + "/" + name)
+		if err != nil || !exists {
+			return nil, err
+		}
+		return o.(*corev1.ConfigMap), nil
+	}
+	defer s.app.c.metrics.request("Get", "ConfigMap", "v1")()
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	cm, err := s.app.c.client.Core.ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("workflow context: %w", err)
+	}
+	return cm, nil
+}
+
+// save stores that a step ran, and the outputs of all steps.
+func (s *contextStore) save(ctx context.Context, name string) error {
+	given := stepValues{s.revision, s.outputs}
+	if s.app.c.o.Features.InMemoryContext {
+		s.app.c.memory.keep(s.app.key, given)
+		return nil
+	}
+	cm, err := s.read(ctx)
+	if err != nil {
+		return err
+	}
+	vars := map[string]string{}
+	if cm != nil {
+		if err := json.Unmarshal([]byte(cm.Data["vars"]), &vars); err != nil {
+			vars = map[string]string{} // somebody wrote into it: what steps need they make again
+		}
+	}
+	vars[name] = s.revision
+	raw, err := json.Marshal(vars)
+	if err != nil {
+		return fmt.Errorf("workflow context: %w", err)
+	}
+	data := map[string]string{"vars": string(raw)}
+	if len(s.outputs) > 0 {
+		values, err := json.Marshal(given)
+		if err != nil {
+			return fmt.Errorf("workflow context: %w", err)
+		}
+		data[valuesKey] = string(values)
+	}
+	body, err := json.Marshal(map[string]any{"data": data})
+	if err != nil {
+		return fmt.Errorf("workflow context: %w", err)
+	}
+	defer s.app.c.metrics.request("Patch", "ConfigMap", "v1")()
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	if _, err := s.app.c.client.Core.ConfigMaps(s.app.object.Namespace).Patch(ctx, contextName(s.app.object), types.MergePatchType, body, metav1.PatchOptions{}); err != nil {
+		return fmt.Errorf("workflow context: %w", err)
+	}
+	return nil
+}
