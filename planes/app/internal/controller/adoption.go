@@ -16,8 +16,8 @@ import (
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 )
 
-// adopts says whether this controller takes over what other shards made.
-func (c *Controller) adopts() bool { return c.o.Features.AdoptMoved && c.o.Shard != "" }
+// adoptsMoved says whether this controller takes over what other shards made.
+func (c *Controller) adoptsMoved() bool { return c.o.Features.AdoptMoved && c.o.Shard != "" }
 
 // adoption takes over what another shard made of an application.
 type adoption struct{ app *application }
@@ -34,7 +34,7 @@ func (a adoption) adoptMoved(ctx context.Context) (waits bool, err error) {
 	if err := a.checkShard(ctx); err != nil {
 		return false, err
 	}
-	defer a.app.c.metrics.stage("adopt-moved")()
+	defer a.app.c.metrics.timeStage("adopt-moved")()
 	trackers, err := a.adoptTrackers(ctx)
 	if err != nil {
 		return false, err
@@ -56,7 +56,7 @@ func (a adoption) adoptMoved(ctx context.Context) (waits bool, err error) {
 // just that, so that who is killed meanwhile begins again.
 func (a adoption) lacksLatest() (bool, error) {
 	latest := a.app.object.Status.LatestRevision
-	if !a.app.c.adopts() || latest == nil {
+	if !a.app.c.adoptsMoved() || latest == nil {
 		return false, nil
 	}
 	if !a.app.c.o.Features.DisableRevision {
@@ -75,7 +75,7 @@ func (a adoption) lacksLatest() (bool, error) {
 func (a adoption) checkShard(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	defer a.app.c.metrics.own("Get", api.KindApplication)()
+	defer a.app.c.metrics.timeOwnRequest("Get", api.KindApplication)()
 	app, err := a.app.c.client.Applications.Get(ctx, a.app.object.Namespace, a.app.object.Name)
 	switch {
 	case err != nil && !apierrors.IsNotFound(err):
@@ -112,7 +112,7 @@ func (a adoption) adoptRevisions(ctx context.Context) (int, error) {
 // adoptUnreported takes over a revision that another shard made before the status said
 // so, and returns the error that ends the pass.
 func (a adoption) adoptUnreported(ctx context.Context, cause error) error {
-	if !a.app.c.adopts() {
+	if !a.app.c.adoptsMoved() {
 		return cause
 	}
 	if err := a.checkShard(ctx); err != nil {
@@ -145,7 +145,7 @@ func (a adoption) adoptTracker(ctx context.Context, name string) (*api.Tracker, 
 func list[T resource.Object](ctx context.Context, c *Controller, client resource.Client[T], kind, namespace string, with labels.Set) ([]T, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
-	defer c.metrics.own("List", kind)()
+	defer c.metrics.timeOwnRequest("List", kind)()
 	all, err := client.List(ctx, namespace, with.String())
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", kind, err)
@@ -175,13 +175,13 @@ func claim[T resource.Object](ctx context.Context, app *application, client reso
 	if shard := app.c.o.Shard; o.GetLabels()[api.LabelShard] != shard {
 		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 		defer cancel()
-		defer app.c.metrics.own("Patch", kind)()
+		defer app.c.metrics.timeOwnRequest("Patch", kind)()
 		body := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, api.LabelShard, shard)
 		var err error
 		if o, err = client.Patch(ctx, o, resource.Patch{Type: types.MergePatchType, Body: body}); err != nil {
 			return o, err
 		}
 	}
-	app.c.memory.wrote(app.key, store, o)
+	app.c.memory.noteWritten(app.key, store, o)
 	return o, nil
 }

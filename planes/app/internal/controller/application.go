@@ -28,7 +28,7 @@ type application struct {
 
 // update writes the application without its status.
 func (a *application) update(ctx context.Context) error {
-	defer a.c.metrics.own("Update", api.KindApplication)()
+	defer a.c.metrics.timeOwnRequest("Update", api.KindApplication)()
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	a.object.TypeMeta = api.TypeOf(api.KindApplication)
@@ -37,7 +37,7 @@ func (a *application) update(ctx context.Context) error {
 		return ignoreNotFound(err)
 	}
 	if len(got.Finalizers) > 0 || got.DeletionTimestamp == nil {
-		a.c.memory.wrote(a.key, a.c.applications.GetStore(), got)
+		a.c.memory.noteWritten(a.key, a.c.applications.GetStore(), got)
 	}
 	return nil
 }
@@ -54,7 +54,7 @@ func (a *application) patchStatus(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("status: %w", err)
 	}
-	defer a.c.metrics.own("StatusPatch", api.KindApplication)()
+	defer a.c.metrics.timeOwnRequest("StatusPatch", api.KindApplication)()
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	got, err := a.c.client.Applications.Patch(ctx, a.object, resource.Patch{Type: types.MergePatchType, Body: body}, "status")
@@ -66,7 +66,7 @@ func (a *application) patchStatus(ctx context.Context) error {
 	}
 	a.object.ResourceVersion = got.ResourceVersion
 	a.stored = a.object.Copy().Status
-	a.c.memory.wrote(a.key, a.c.applications.GetStore(), got)
+	a.c.memory.noteWritten(a.key, a.c.applications.GetStore(), got)
 	return nil
 }
 

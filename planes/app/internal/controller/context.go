@@ -36,7 +36,7 @@ const valuesKey = "outputs"
 // open reads the state that steps hand to each other, or makes it.
 func (s *contextStore) open(ctx context.Context) error {
 	if s.app.c.o.Features.InMemoryContext {
-		s.load(s.app.c.memory.kept(s.app.key))
+		s.load(s.app.c.memory.outputsOf(s.app.key))
 		return nil
 	}
 	cm, err := s.read(ctx)
@@ -54,7 +54,7 @@ func (s *contextStore) open(ctx context.Context) error {
 		Name: contextName(s.app.object), Namespace: s.app.object.Namespace,
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(s.app.object, api.GroupVersion().WithKind(api.KindApplication))},
 	}, Data: map[string]string{"vars": "{}"}}
-	defer s.app.c.metrics.request("Create", "ConfigMap", "v1")()
+	defer s.app.c.metrics.timeRequest("Create", "ConfigMap", "v1")()
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	if _, err := s.app.c.client.Core.ConfigMaps(cm.Namespace).Create(ctx, cm, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
@@ -74,14 +74,14 @@ func (s *contextStore) load(v stepValues) {
 func (s *contextStore) read(ctx context.Context) (*corev1.ConfigMap, error) {
 	namespace, name := s.app.object.Namespace, contextName(s.app.object)
 	if s.app.c.configMaps != nil {
-		defer s.app.c.metrics.request("GetCache", "ConfigMap", "v1")()
+		defer s.app.c.metrics.timeRequest("GetCache", "ConfigMap", "v1")()
 		o, exists, err := s.app.c.configMaps.GetStore().GetByKey(namespace + "/" + name)
 		if err != nil || !exists {
 			return nil, err
 		}
 		return o.(*corev1.ConfigMap), nil
 	}
-	defer s.app.c.metrics.request("Get", "ConfigMap", "v1")()
+	defer s.app.c.metrics.timeRequest("Get", "ConfigMap", "v1")()
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	cm, err := s.app.c.client.Core.ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
@@ -98,7 +98,7 @@ func (s *contextStore) read(ctx context.Context) (*corev1.ConfigMap, error) {
 func (s *contextStore) save(ctx context.Context, name string) error {
 	given := stepValues{s.revision, s.outputs}
 	if s.app.c.o.Features.InMemoryContext {
-		s.app.c.memory.keep(s.app.key, given)
+		s.app.c.memory.keepOutputs(s.app.key, given)
 		return nil
 	}
 	cm, err := s.read(ctx)
@@ -128,7 +128,7 @@ func (s *contextStore) save(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("workflow context: %w", err)
 	}
-	defer s.app.c.metrics.request("Patch", "ConfigMap", "v1")()
+	defer s.app.c.metrics.timeRequest("Patch", "ConfigMap", "v1")()
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	if _, err := s.app.c.client.Core.ConfigMaps(s.app.object.Namespace).Patch(ctx, contextName(s.app.object), types.MergePatchType, body, metav1.PatchOptions{}); err != nil {

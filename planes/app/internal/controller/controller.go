@@ -68,14 +68,14 @@ func (c *Controller) run(ctx context.Context) error {
 	o := c.o
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 	defer broadcaster.Shutdown()
-	if err := c.record(broadcaster); err != nil {
+	if err := c.recordEvents(broadcaster); err != nil {
 		return err
 	}
 	var wait sync.WaitGroup
 	defer wait.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if err := c.handlers(); err != nil {
+	if err := c.addHandlers(); err != nil {
 		return err
 	}
 	if err := loop.Start(ctx, &wait, c.informers()...); err != nil {
@@ -144,7 +144,7 @@ func prepare(o Options) (*Controller, error) {
 	if !o.Features.UncachedConfigMaps {
 		c.configMaps = configMapInformer(client, o.InformerResync)
 	}
-	if err := c.transforms(); err != nil {
+	if err := c.setTransforms(); err != nil {
 		return nil, err
 	}
 	c.loop = loop.New(loop.Options{Name: "application", Threads: o.Workers, Metrics: o.Registry.Queues(), Reconcile: c.reconcile, Log: o.Log})
@@ -178,8 +178,8 @@ type chance struct {
 
 func newChance(seed uint64) *chance { return &chance{rng: rand.New(rand.NewPCG(seed, 0))} }
 
-// share returns a number from 0 to below 1.
-func (c *chance) share() float64 {
+// random returns a number from 0 to below 1.
+func (c *chance) random() float64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.rng.Float64()

@@ -44,12 +44,12 @@ func (d *delivery) applyComponent(ctx context.Context, component api.Component, 
 			return false, "", err
 		}
 	}
-	ok, message, err = d.check(ctx, component, at, manifests)
+	ok, message, err = d.checkHealth(ctx, component, at, manifests)
 	if ok && err == nil && !d.app.c.o.Features.DisableDoubleCheck {
-		ok, message, err = d.check(ctx, component, at, manifests)
+		ok, message, err = d.checkHealth(ctx, component, at, manifests)
 	}
 	if err == nil {
-		d.report(component, at, manifests, ok, message)
+		d.reportService(component, at, manifests, ok, message)
 	}
 	return ok, message, err
 }
@@ -57,7 +57,7 @@ func (d *delivery) applyComponent(ctx context.Context, component api.Component, 
 // isSent says whether manifests were sent by this workflow as they are: a step that only
 // waits for health sends nothing again.
 func (d *delivery) isSent(manifests []plan.Manifest) bool {
-	return d.isReported(manifests[0].Component, manifests[0].Cluster) && d.trackers.holds(manifests)
+	return d.isReported(manifests[0].Component, manifests[0].Cluster) && d.trackers.holdsManifests(manifests)
 }
 
 // isReported says whether the status has a component in a cluster.
@@ -72,33 +72,33 @@ func (d *delivery) dispatch(ctx context.Context, manifests []plan.Manifest) erro
 	limit := d.app.c.o.MaxDispatch
 	if d.app.c.o.Features.DryRun {
 		if err := parallel(len(manifests), limit, func(i int) error {
-			return named(manifests[i], d.app.c.objects.apply(cluster.In(ctx, manifests[i].Cluster), manifests[i].Object, true))
+			return applyError(manifests[i], d.app.c.objects.apply(cluster.In(ctx, manifests[i].Cluster), manifests[i].Object, true))
 		}); err != nil {
 			return err
 		}
 	}
-	if err := d.trackers.track(ctx, d.plan.Revision, manifests); err != nil {
+	if err := d.trackers.trackManifests(ctx, d.plan.Revision, manifests); err != nil {
 		return err
 	}
 	return parallel(len(manifests), limit, func(i int) error {
-		return named(manifests[i], d.app.c.objects.apply(cluster.In(ctx, manifests[i].Cluster), manifests[i].Object, false))
+		return applyError(manifests[i], d.app.c.objects.apply(cluster.In(ctx, manifests[i].Cluster), manifests[i].Object, false))
 	})
 }
 
-func named(m plan.Manifest, err error) error {
+func applyError(m plan.Manifest, err error) error {
 	if err == nil || errors.Is(err, errForeign) {
 		return err
 	}
 	return fmt.Errorf("component %s: apply %s %s: %w", m.Component, m.Object.GetKind(), m.Object.GetName(), err)
 }
 
-// check reads what a component made and asks its definition how it is.
-func (d *delivery) check(ctx context.Context, component api.Component, at plan.Place, manifests []plan.Manifest) (ok bool, message string, err error) {
+// checkHealth reads what a component made and asks its definition how it is.
+func (d *delivery) checkHealth(ctx context.Context, component api.Component, at plan.Place, manifests []plan.Manifest) (ok bool, message string, err error) {
 	ok, ctx = true, cluster.In(ctx, at.Cluster)
 	for i, m := range manifests {
 		o, err := d.app.c.objects.get(ctx, m.Object)
 		if err != nil {
-			return false, "", named(m, err)
+			return false, "", applyError(m, err)
 		}
 		if o == nil {
 			return false, fmt.Sprintf("%s %s is not there", m.Object.GetKind(), m.Object.GetName()), nil
@@ -147,8 +147,8 @@ func (d *delivery) observed(t plan.Task) plan.Objects {
 	return out
 }
 
-// report says in the status how a component is and what it made.
-func (d *delivery) report(component api.Component, at plan.Place, manifests []plan.Manifest, healthy bool, message string) {
+// reportService says in the status how a component is and what it made.
+func (d *delivery) reportService(component api.Component, at plan.Place, manifests []plan.Manifest, healthy bool, message string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := &d.app.object.Status

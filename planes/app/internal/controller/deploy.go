@@ -34,9 +34,9 @@ func (d *delivery) deploy(ctx context.Context, what plan.Deployment) (ok bool, m
 	for _, t := range targets {
 		all = append(all, &delivered{Target: t})
 	}
-	each(all, what.Parallelism, func(t *delivered) { t.healthy = d.isHealthy(ctx, t.Component, t.At) })
+	forEach(all, what.Parallelism, func(t *delivered) { t.healthy = d.isHealthy(ctx, t.Component, t.At) })
 	var mu sync.Mutex // of healthy: others look whether what they wait for is well by now
-	each(all, what.Parallelism, func(t *delivered) {
+	forEach(all, what.Parallelism, func(t *delivered) {
 		mu.Lock()
 		rests := t.healthy || waitsFor(t, all)
 		mu.Unlock()
@@ -68,9 +68,9 @@ func (d *delivery) isHealthy(ctx context.Context, component api.Component, at pl
 	if err != nil || !d.isSent(manifests) {
 		return false
 	}
-	ok, message, err := d.check(ctx, component, at, manifests)
+	ok, message, err := d.checkHealth(ctx, component, at, manifests)
 	if err == nil {
-		d.report(component, at, manifests, ok, message)
+		d.reportService(component, at, manifests, ok, message)
 	}
 	return ok && err == nil
 }
@@ -82,8 +82,8 @@ func waitsFor(t *delivered, all []*delivered) bool {
 	})
 }
 
-// each calls f with every delivery, so many at the same time.
-func each(all []*delivered, limit int, f func(*delivered)) {
+// forEach calls f with every delivery, so many at the same time.
+func forEach(all []*delivered, limit int, f func(*delivered)) {
 	_ = parallel(len(all), limit, func(i int) error { // f keeps its own errors
 		f(all[i])
 		return nil

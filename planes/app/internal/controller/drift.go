@@ -54,9 +54,9 @@ type object struct{ kind, name uint64 }
 // state is what is known of one object.
 type state struct {
 	key        string // of the application that holds it
-	asRendered uint64 // look of it when a pass found nothing to change; 0: not found so
+	asRendered uint64 // fingerprint of it when a pass found nothing to change; 0: not found so
 	rendered   uint64 // hash of what it was rendered as then
-	seen       uint64 // look by the watch's last event; 0: none yet
+	seen       uint64 // fingerprint by the watch's last event; 0: none yet
 	since      clock.Time
 	wakes      int // since then
 }
@@ -90,9 +90,9 @@ func (d *drift) start(ctx context.Context, wait *sync.WaitGroup) {
 	}
 }
 
-// unchanged says whether an object is known to be as it was when a pass found
+// isUnchanged says whether an object is known to be as it was when a pass found
 // nothing to change, and is to be rendered as it was then.
-func (d *drift) unchanged(key string, kind schema.GroupVersionResource, m api.ManagedResource) bool {
+func (d *drift) isUnchanged(key string, kind schema.GroupVersionResource, m api.ManagedResource) bool {
 	if d == nil {
 		return false
 	}
@@ -125,18 +125,18 @@ func (d *drift) follow(key string, kind schema.GroupVersionResource, m api.Manag
 	}
 }
 
-// same notes that a pass has read an object and found nothing to change.
-func (d *drift) same(key string, kind schema.GroupVersionResource, m api.ManagedResource, is metav1.Object) {
+// markUnchanged notes that a pass has read an object and found nothing to change.
+func (d *drift) markUnchanged(key string, kind schema.GroupVersionResource, m api.ManagedResource, is metav1.Object) {
 	if d == nil {
 		return
 	}
-	look, rendered := d.look(is), maphash.Bytes(d.seed, m.Raw)
-	d.found(key, kind, m, func(s *state) { s.asRendered, s.rendered = look, rendered })
+	fingerprint, rendered := d.fingerprint(is), maphash.Bytes(d.seed, m.Raw)
+	d.found(key, kind, m, func(s *state) { s.asRendered, s.rendered = fingerprint, rendered })
 }
 
-// changed notes that a pass has changed an object. The event of that brings about
+// markChanged notes that a pass has changed an object. The event of that brings about
 // the pass that finds nothing more to change.
-func (d *drift) changed(key string, kind schema.GroupVersionResource, m api.ManagedResource) {
+func (d *drift) markChanged(key string, kind schema.GroupVersionResource, m api.ManagedResource) {
 	d.found(key, kind, m, func(s *state) { s.asRendered, s.wakes = 0, 0 }) // it was worth while to look
 }
 
@@ -259,29 +259,29 @@ func (k driftOf) event(o any, deleted bool) error {
 	return nil
 }
 
-// gone is the look of an object that is not there.
+// gone is the fingerprint of an object that is not there.
 const gone = 1
 
 func (d *drift) event(kind uint64, m metav1.Object, deleted bool) {
-	look, o := uint64(gone), object{kind, d.hash(m.GetNamespace(), m.GetName())}
+	fingerprint, o := uint64(gone), object{kind, d.hash(m.GetNamespace(), m.GetName())}
 	if !deleted {
-		look = d.look(m)
+		fingerprint = d.fingerprint(m)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if s := d.states[o]; s != nil {
-		d.noteLocked(s, look)
+		d.noteLocked(s, fingerprint)
 	}
 }
 
-// noteLocked takes an object's look, and has a pass look after it where that is
+// noteLocked takes the fingerprint of an object, and has a pass look after it where that is
 // another than it should have.
-func (d *drift) noteLocked(s *state, look uint64) {
-	if s.seen == look {
+func (d *drift) noteLocked(s *state, fingerprint uint64) {
+	if s.seen == fingerprint {
 		return
 	}
-	s.seen = look
-	if look == s.asRendered {
+	s.seen = fingerprint
+	if fingerprint == s.asRendered {
 		return
 	}
 	if now := d.now(); now.Sub(s.since) >= d.every {
@@ -293,21 +293,21 @@ func (d *drift) noteLocked(s *state, look uint64) {
 	}
 }
 
-// look returns a hash of what the metadata of an object tells of its content. What
+// fingerprint returns a hash of what the metadata of an object tells of its content. What
 // has a generation changes it with its specification, not with its status; what has
 // none is another with each version.
-func (d *drift) look(m metav1.Object) uint64 {
+func (d *drift) fingerprint(m metav1.Object) uint64 {
 	version := m.GetResourceVersion()
 	if g := m.GetGeneration(); g != 0 {
 		version = "g" + strconv.FormatInt(g, 10)
 	}
 	var h maphash.Hash
 	h.SetSeed(d.seed)
-	parts(&h, string(m.GetUID()), version, strconv.FormatBool(m.GetDeletionTimestamp() != nil))
+	writeParts(&h, string(m.GetUID()), version, strconv.FormatBool(m.GetDeletionTimestamp() != nil))
 	for _, pairs := range []map[string]string{m.GetLabels(), m.GetAnnotations()} {
-		parts(&h, strconv.Itoa(len(pairs)))
+		writeParts(&h, strconv.Itoa(len(pairs)))
 		for _, k := range slices.Sorted(maps.Keys(pairs)) {
-			parts(&h, k, pairs[k])
+			writeParts(&h, k, pairs[k])
 		}
 	}
 	return max(h.Sum64(), 2) // 0 and 1 mean something else
@@ -316,12 +316,12 @@ func (d *drift) look(m metav1.Object) uint64 {
 func (d *drift) hash(of ...string) uint64 {
 	var h maphash.Hash
 	h.SetSeed(d.seed)
-	parts(&h, of...)
+	writeParts(&h, of...)
 	return h.Sum64()
 }
 
-// parts writes strings so that no two lists of them look alike.
-func parts(h io.StringWriter, of ...string) {
+// writeParts writes strings so that no two lists of them look alike.
+func writeParts(h io.StringWriter, of ...string) {
 	for _, s := range of {
 		_, _ = h.WriteString(strconv.Itoa(len(s))) // a hash takes everything
 		_, _ = h.WriteString(":")

@@ -97,7 +97,7 @@ func TestDrift(t *testing.T) {
 				word, rest, _ := strings.Cut(step, " ")
 				r.step(word, rest, &raw)
 			}
-			if got := !r.unchanged("n/a", ofConfigMaps, managed("m", raw)); got != tt.reads {
+			if got := !r.isUnchanged("n/a", ofConfigMaps, managed("m", raw)); got != tt.reads {
 				t.Errorf("it is read: %t, want %t", got, tt.reads)
 			}
 			if len(r.woken) != tt.wakes || slices.ContainsFunc(r.woken, func(key string) bool { return key != "n/a" }) {
@@ -121,9 +121,9 @@ func (r *driftRig) step(word, rest string, raw *string) {
 	case "follow":
 		r.follow("n/a", ofConfigMaps, m)
 	case "same":
-		r.same("n/a", ofConfigMaps, m, is("m", rest))
+		r.markUnchanged("n/a", ofConfigMaps, m, is("m", rest))
 	case "changed":
-		r.changed("n/a", ofConfigMaps, m)
+		r.markChanged("n/a", ofConfigMaps, m)
 	case "event":
 		err = r.source().Update(is("m", rest))
 	case "delete":
@@ -167,13 +167,13 @@ func TestLooks(t *testing.T) {
 	r := newDriftRig(t)
 	seen := map[uint64]string{}
 	for _, text := range []string{"1", "2", "1/1", "1/2", "1/1 a=b", "1/1 a=bc", "1/1 ab=c", "1/1 a=b c=d", "1/1 a=1:bc"} {
-		look := r.look(is("m", text))
+		look := r.fingerprint(is("m", text))
 		if other, ok := seen[look]; ok {
 			t.Errorf("%q looks like %q", text, other)
 		}
 		seen[look] = text
 	}
-	if r.look(is("m", "1/3")) != r.look(is("m", "2/3")) {
+	if r.fingerprint(is("m", "1/3")) != r.fingerprint(is("m", "2/3")) {
 		t.Error("a status makes another look")
 	}
 }

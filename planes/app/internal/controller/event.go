@@ -20,10 +20,10 @@ import (
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 )
 
-// record lets event objects go out through a client of their own, with a rate
+// recordEvents lets event objects go out through a client of their own, with a rate
 // limit of its own of the same size, as controller-runtime's do: they are in no
 // metric of the controller's requests.
-func (c *Controller) record(b record.EventBroadcaster) error {
+func (c *Controller) recordEvents(b record.EventBroadcaster) error {
 	if !c.o.NoEvents {
 		config := rest.CopyConfig(c.o.Config)
 		config.UserAgent, config.RateLimiter = "windtunnel-app-controller-events", limiter.New(c.o.Limiter.Rate())
@@ -42,7 +42,7 @@ func (c *Controller) record(b record.EventBroadcaster) error {
 }
 
 // handlers say which events bring an application into the queue.
-func (c *Controller) handlers() error {
+func (c *Controller) addHandlers() error {
 	_, err := c.applications.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(o any) { c.onApplication(nil, o.(*api.Application)) },
 		UpdateFunc: func(a, b any) {
@@ -71,7 +71,7 @@ func (c *Controller) onApplication(old, now *api.Application) {
 	if !ok {
 		return
 	}
-	c.metrics.show(key, now)
+	c.metrics.showApplication(key, now)
 	if old == nil || old.ResourceVersion == now.ResourceVersion || looksOther(old, now) {
 		c.loop.Queue.Add(key)
 	}
@@ -82,11 +82,11 @@ func (c *Controller) onApplication(old, now *api.Application) {
 func looksOther(old, now *api.Application) bool {
 	return old.Generation != now.Generation || (old.DeletionTimestamp == nil) != (now.DeletionTimestamp == nil) ||
 		!slices.Equal(old.Finalizers, now.Finalizers) || !maps.Equal(old.Annotations, now.Annotations) || !maps.Equal(old.Labels, now.Labels) ||
-		resumed(old.Status.Workflow, now.Status.Workflow)
+		isResumed(old.Status.Workflow, now.Status.Workflow)
 }
 
-// resumed says whether somebody let a workflow go on that was suspended, or ended it.
-func resumed(old, now *api.WorkflowStatus) bool {
+// isResumed says whether somebody let a workflow go on that was suspended, or ended it.
+func isResumed(old, now *api.WorkflowStatus) bool {
 	return old != nil && now != nil && !now.Finished && (old.Suspend && !now.Suspend || !old.Terminated && now.Terminated)
 }
 

@@ -35,7 +35,7 @@ func newExecution(app *application, p *plan.Plan, g *workflow.Graph, t *trackers
 // there is more to do; 0 for nothing to wait for.
 func (e *execution) execute(ctx context.Context) (wait time.Duration, err error) {
 	c := e.app.c
-	defer c.metrics.stage("execute-workflow")()
+	defer c.metrics.timeStage("execute-workflow")()
 	w := e.begin()
 	if err := e.context.open(ctx); err != nil {
 		return 0, err

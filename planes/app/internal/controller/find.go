@@ -13,7 +13,7 @@ import (
 
 // findDefinition returns a definition: of the application's own namespace, else of the system's.
 func (c *Controller) findDefinition(kind, namespace, name string) (*api.Definition, error) {
-	defer c.metrics.own("GetCache", kind)()
+	defer c.metrics.timeOwnRequest("GetCache", kind)()
 	for _, ns := range []string{namespace, api.SystemNamespace} {
 		o, exists, err := c.definitions[kind].GetStore().GetByKey(ns + "/" + name)
 		if err != nil {
@@ -39,7 +39,7 @@ func (c *Controller) findWorkflow(ctx context.Context, app *api.Application) (*a
 	if len(own.Steps) > 0 {
 		return nil, fmt.Errorf("workflow: ref %s beside steps of its own: want one of them", own.Ref)
 	}
-	defer c.metrics.request("Get", api.KindWorkflow, api.ExternalVersion().String())()
+	defer c.metrics.timeRequest("Get", api.KindWorkflow, api.ExternalVersion().String())()
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	gvr := api.ExternalVersion().WithResource(api.Resource(api.KindWorkflow))

@@ -37,7 +37,7 @@ func (g *garbage) collect(ctx context.Context, mark bool) (finished bool, err er
 // going; removes a deleted one when nothing that it alone holds is left; and deletes
 // what it alone holds.
 func (g *garbage) markAndSweep(ctx context.Context, mark bool) (finished bool, err error) {
-	defer g.app.c.metrics.stage("gc-rt")()
+	defer g.app.c.metrics.timeStage("gc-rt")()
 	executor := g.executors()
 	if mark {
 		if err := g.mark(ctx); err != nil {
@@ -52,7 +52,7 @@ func (g *garbage) markAndSweep(ctx context.Context, mark bool) (finished bool, e
 
 // finalize deletes what only deleted trackers hold.
 func (g *garbage) finalize(ctx context.Context, executor map[string]string) error {
-	defer g.app.c.metrics.stage("gc-rt.finalize")()
+	defer g.app.c.metrics.timeStage("gc-rt.finalize")()
 	for _, t := range g.trackers.all() {
 		if t.DeletionTimestamp == nil {
 			continue
@@ -70,7 +70,7 @@ func (g *garbage) finalize(ctx context.Context, executor map[string]string) erro
 }
 
 func (g *garbage) deleteObject(ctx context.Context, m api.ManagedResource) error {
-	r := g.trackers.read(ctx, m)
+	r := g.trackers.readObject(ctx, m)
 	if r.err != nil {
 		return r.err
 	}
@@ -91,7 +91,7 @@ func (g *garbage) isForeign(o *unstructured.Unstructured) bool {
 
 // executors says which tracker may delete each object: the latest that holds it.
 func (g *garbage) executors() map[string]string {
-	defer g.app.c.metrics.stage("gc-rt.init")()
+	defer g.app.c.metrics.timeStage("gc-rt.init")()
 	out := map[string]string{}
 	for _, t := range g.trackers.all() {
 		for _, m := range t.Spec.ManagedResources {
@@ -102,7 +102,7 @@ func (g *garbage) executors() map[string]string {
 }
 
 func (g *garbage) mark(ctx context.Context) error {
-	defer g.app.c.metrics.stage("gc-rt.mark")()
+	defer g.app.c.metrics.timeStage("gc-rt.mark")()
 	inactive := g.trackers.history
 	if g.app.object.DeletionTimestamp != nil {
 		inactive = g.trackers.all()
@@ -111,20 +111,20 @@ func (g *garbage) mark(ctx context.Context) error {
 		if t.DeletionTimestamp != nil {
 			continue
 		}
-		done := g.app.c.metrics.own("Delete", api.KindTracker)
+		done := g.app.c.metrics.timeOwnRequest("Delete", api.KindTracker)
 		err := g.app.c.client.Trackers.Delete(ctx, t)
 		done()
 		if ignoreNotFound(err) != nil {
 			return fmt.Errorf("delete resource tracker %s: %w", t.Name, err)
 		}
-		g.app.c.memory.gone(g.app.key, t)
+		g.app.c.memory.noteDeleted(g.app.key, t)
 		g.marked = true
 	}
 	return nil
 }
 
 func (g *garbage) sweep(ctx context.Context, executor map[string]string) (finished bool, err error) {
-	defer g.app.c.metrics.stage("gc-rt.sweep")()
+	defer g.app.c.metrics.timeStage("gc-rt.sweep")()
 	finished = !g.marked
 	for _, t := range g.trackers.all() {
 		if t.DeletionTimestamp == nil {
@@ -140,13 +140,13 @@ func (g *garbage) sweep(ctx context.Context, executor map[string]string) (finish
 		}
 		t = t.Copy()
 		t.Finalizers = slices.DeleteFunc(t.Finalizers, func(f string) bool { return f == api.FinalizerTracker })
-		done := g.app.c.metrics.own("Update", api.KindTracker)
+		done := g.app.c.metrics.timeOwnRequest("Update", api.KindTracker)
 		_, err = g.app.c.client.Trackers.Update(ctx, t)
 		done()
 		if ignoreNotFound(err) != nil {
 			return false, fmt.Errorf("resource tracker %s: %w", t.Name, err)
 		}
-		g.app.c.memory.gone(g.app.key, t)
+		g.app.c.memory.noteDeleted(g.app.key, t)
 	}
 	return finished, nil
 }
@@ -157,7 +157,7 @@ func (g *garbage) isRecycled(ctx context.Context, t *api.Tracker, executor map[s
 		if executor[m.Key()] != t.Name {
 			continue
 		}
-		r := g.trackers.read(ctx, m)
+		r := g.trackers.readObject(ctx, m)
 		if r.err != nil {
 			return false, fmt.Errorf("%s %s: %w", m.Kind, m.Name, r.err)
 		}

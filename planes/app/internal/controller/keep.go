@@ -16,7 +16,7 @@ import (
 // reports what was put right and what hinders that.
 func (t *trackers) keepState(ctx context.Context, applyOnce bool) error {
 	var done repairs
-	err := t.keepObjects(done.in(ctx), applyOnce)
+	err := t.keepObjects(done.withRepairs(ctx), applyOnce)
 	if what := done.sentence(); what != "" {
 		t.app.event(corev1.EventTypeWarning, "Repaired", "put right: "+what) // passes use up what is sent of normal ones
 		t.app.c.o.Log.Info("drift is repaired", "application", t.app.key, "objects", what)
@@ -27,7 +27,7 @@ func (t *trackers) keepState(ctx context.Context, applyOnce bool) error {
 
 func (t *trackers) keepObjects(ctx context.Context, applyOnce bool) error {
 	c := t.app.c
-	defer c.metrics.stage("state-keep")()
+	defer c.metrics.timeStage("state-keep")()
 	if t.current == nil || applyOnce {
 		return nil
 	}
@@ -49,11 +49,11 @@ func (t *trackers) keepObject(ctx context.Context, m api.ManagedResource) error 
 		}
 		kind = mapping.Resource
 	}
-	if drift.unchanged(key, kind, m) {
+	if drift.isUnchanged(key, kind, m) {
 		return nil
 	}
 	drift.follow(key, kind, m)
-	r := t.read(ctx, m)
+	r := t.readObject(ctx, m)
 	if r.err != nil {
 		return r.err
 	}
@@ -66,9 +66,9 @@ func (t *trackers) keepObject(ctx context.Context, m api.ManagedResource) error 
 		return err
 	}
 	if same == nil {
-		drift.changed(key, kind, m)
+		drift.markChanged(key, kind, m)
 	} else {
-		drift.same(key, kind, m, same.object)
+		drift.markUnchanged(key, kind, m, same.object)
 	}
 	return nil
 }

@@ -57,8 +57,8 @@ func (m *memories) ofLocked(key string) *remembered {
 	return r
 }
 
-// wrote says that an object of an application has a version that store will show.
-func (m *memories) wrote(key string, store cache.Store, o metav1.Object) {
+// noteWritten says that an object of an application has a version that store will show.
+func (m *memories) noteWritten(key string, store cache.Store, o metav1.Object) {
 	version, err := strconv.ParseUint(o.GetResourceVersion(), 10, 64)
 	if err != nil {
 		return
@@ -100,8 +100,8 @@ func (m *memories) caughtUp(key string) bool {
 	return true
 }
 
-// gone says that an object was deleted: its version will not be seen.
-func (m *memories) gone(key string, o metav1.Object) {
+// noteDeleted says that an object was deleted: its version will not be seen.
+func (m *memories) noteDeleted(key string, o metav1.Object) {
 	name := o.GetName()
 	if o.GetNamespace() != "" {
 		name = o.GetNamespace() + "/" + name
@@ -137,15 +137,15 @@ func (m *memories) keepTries(key, revision string, tries map[string]int) {
 	}
 }
 
-// keep remembers what the steps of an application gave.
-func (m *memories) keep(key string, v stepValues) {
+// keepOutputs remembers what the steps of an application gave.
+func (m *memories) keepOutputs(key string, v stepValues) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.ofLocked(key).values = v
 }
 
-// kept returns what the steps of an application gave.
-func (m *memories) kept(key string) stepValues {
+// outputsOf returns what the steps of an application gave.
+func (m *memories) outputsOf(key string) stepValues {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if r := m.byKey[key]; r != nil {
@@ -160,4 +160,4 @@ func untilWhole(now time.Time, wait time.Duration) time.Duration {
 	return now.Truncate(time.Second).Add(wait).Sub(now)
 }
 
-func encode(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
+func encodeBase64(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }

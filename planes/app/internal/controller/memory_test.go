@@ -33,7 +33,7 @@ func TestCaughtUp(t *testing.T) {
 	if err := store.Add(at("5")); err != nil {
 		t.Fatal(err)
 	}
-	m.wrote("n/a", store, at("7"))
+	m.noteWritten("n/a", store, at("7"))
 	if m.caughtUp("n/a") {
 		t.Error("version 5 is as good as version 7")
 	}
@@ -43,8 +43,8 @@ func TestCaughtUp(t *testing.T) {
 	if !m.caughtUp("n/a") {
 		t.Error("version 8 is not enough for version 7")
 	}
-	m.wrote("n/a", store, at("9"))
-	m.gone("n/a", at("9"))
+	m.noteWritten("n/a", store, at("9"))
+	m.noteDeleted("n/a", at("9"))
 	if !m.caughtUp("n/a") {
 		t.Error("waits for what is gone")
 	}
@@ -87,7 +87,7 @@ func TestFilter(t *testing.T) {
 	o := &api.Application{ObjectMeta: metav1.ObjectMeta{
 		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}, Annotations: map[string]string{kubectlApplied: "{}", "kept": "yes"},
 	}}
-	filter(o)
+	filterFields(o)
 	if len(o.ManagedFields) > 0 || !maps.Equal(o.Annotations, map[string]string{"kept": "yes"}) {
 		t.Errorf("left: %+v", o.ObjectMeta)
 	}
@@ -161,7 +161,7 @@ func TestCompact(t *testing.T) {
 	steps := append(make([]api.StepStatus, 0, 8), api.StepStatus{Name: "s"})
 	a := &api.Application{Spec: api.ApplicationSpec{Components: append(make([]api.Component, 0, 4), api.Component{Name: "c", Traits: append(make([]api.Trait, 0, 4), api.Trait{Type: "scaler"})})}}
 	a.Status.Workflow = &api.WorkflowStatus{Steps: steps}
-	compact(a)
+	compactLists(a)
 	c := a.Spec.Components
 	if len(c) != 1 || cap(c) != 1 || cap(c[0].Traits) != 1 || c[0].Traits[0].Type != "scaler" || cap(a.Status.Workflow.Steps) != 1 || a.Status.Services != nil {
 		t.Errorf("%d of %d components, %d traits, %d steps: %+v", len(c), cap(c), cap(c[0].Traits), cap(a.Status.Workflow.Steps), a)
@@ -174,7 +174,7 @@ func TestRestingApplicationsAreForgotten(t *testing.T) {
 	m := newMemories(clock.Start())
 	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
 	o := &api.Application{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "a", ResourceVersion: "7"}}
-	m.wrote("n/a", store, o)
+	m.noteWritten("n/a", store, o)
 	if m.caughtUp("n/a") {
 		t.Error("caught up before the cache shows what was written")
 	}

@@ -83,18 +83,18 @@ func (m *metrics) showStep(kind string, begun clock.Time) {
 	m.steps.WithLabelValues("application", kind).Observe(float64(took) / float64(time.Millisecond))
 }
 
-// stage times a stage of a pass until the function that it returns is called.
-func (m *metrics) stage(name string) func() {
-	return m.timed(m.stages.WithLabelValues(name))
+// timeStage times a stage of a pass until the function that it returns is called.
+func (m *metrics) timeStage(name string) func() {
+	return m.startTimer(m.stages.WithLabelValues(name))
 }
 
-// request times one request, or one read from a cache, in KubeVela's words.
-func (m *metrics) request(verb, kind, apiVersion string) func() {
-	return m.timed(m.requests.WithLabelValues("application", cluster.Local, verb, kind, apiVersion, "false"))
+// timeRequest times one request, or one read from a cache, in KubeVela's words.
+func (m *metrics) timeRequest(verb, kind, apiVersion string) func() {
+	return m.startTimer(m.requests.WithLabelValues("application", cluster.Local, verb, kind, apiVersion, "false"))
 }
 
-// timed begins a duration, which ends when the returned function is called.
-func (m *metrics) timed(o prometheus.Observer) func() {
+// startTimer begins a duration, which ends when the returned function is called.
+func (m *metrics) startTimer(o prometheus.Observer) func() {
 	begin := m.clock.Now()
 	return func() { o.Observe(m.since(begin)) }
 }
@@ -104,22 +104,22 @@ func (m *metrics) timed(o prometheus.Observer) func() {
 // counts by member.
 const remote = "remote"
 
-// requestTo is request for an object of any kind, in the cluster that ctx names.
-func (m *metrics) requestTo(ctx context.Context, verb, kind, apiVersion string) func() {
+// timeRequestTo is timeRequest for an object of any kind, in the cluster that ctx names.
+func (m *metrics) timeRequestTo(ctx context.Context, verb, kind, apiVersion string) func() {
 	where := cluster.Local
 	if cluster.Of(ctx) != "" {
 		where = remote
 	}
-	return m.timed(m.requests.WithLabelValues("application", where, verb, kind, apiVersion, "true"))
+	return m.startTimer(m.requests.WithLabelValues("application", where, verb, kind, apiVersion, "true"))
 }
 
-// own times a request on one of the plane's own kinds.
-func (m *metrics) own(verb, kind string) func() {
-	return m.request(verb, kind, api.GroupVersion().String())
+// timeOwnRequest times a request on one of the plane's own kinds.
+func (m *metrics) timeOwnRequest(verb, kind string) func() {
+	return m.timeRequest(verb, kind, api.GroupVersion().String())
 }
 
-// show counts an application in the gauges; nil takes it out.
-func (m *metrics) show(key string, a *api.Application) {
+// showApplication counts an application in the gauges; nil takes it out.
+func (m *metrics) showApplication(key string, a *api.Application) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if old, ok := m.seen[key]; ok {

@@ -110,8 +110,8 @@ func (c objects) read(ctx context.Context, o *unstructured.Unstructured, before 
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	defer c.metrics.requestTo(ctx, "Get", o.GetKind(), o.GetAPIVersion())()
-	result := c.raw.Get().AbsPath(segments(m, o)...).Do(ctx)
+	defer c.metrics.timeRequestTo(ctx, "Get", o.GetKind(), o.GetAPIVersion())()
+	result := c.raw.Get().AbsPath(pathSegments(m, o)...).Do(ctx)
 	if err := inMember(ctx, result.Error()); apierrors.IsNotFound(err) {
 		return nil, nil
 	} else if err != nil {
@@ -131,8 +131,8 @@ func (c objects) read(ctx context.Context, o *unstructured.Unstructured, before 
 	return got, nil
 }
 
-// segments are the parts of an object's path.
-func segments(m *meta.RESTMapping, o *unstructured.Unstructured) []string {
+// pathSegments are the parts of an object's path.
+func pathSegments(m *meta.RESTMapping, o *unstructured.Unstructured) []string {
 	out := []string{"apis", m.Resource.Group}
 	if m.Resource.Group == "" {
 		out = []string{"api"}
@@ -197,7 +197,7 @@ func (c objects) applyOver(ctx context.Context, before *answer, want *unstructur
 	if err != nil {
 		return nil, err
 	}
-	if err := annotate(want); err != nil {
+	if err := annotateLastApplied(want); err != nil {
 		return nil, err
 	}
 	r, err := c.resource(want)
@@ -211,28 +211,28 @@ func (c objects) applyOver(ctx context.Context, before *answer, want *unstructur
 		dry = []string{metav1.DryRunAll}
 	}
 	if is == nil {
-		defer c.metrics.requestTo(ctx, "Create", want.GetKind(), want.GetAPIVersion())()
+		defer c.metrics.timeRequestTo(ctx, "Create", want.GetKind(), want.GetAPIVersion())()
 		if _, err = r.Create(ctx, want, metav1.CreateOptions{DryRun: dry}); err == nil {
 			repairsOf(ctx).add(ctx, want, "was gone")
 		}
 		return nil, inMember(ctx, err)
 	}
-	if err := owned(is.object, want); err != nil {
+	if err := checkOwner(is.object, want); err != nil {
 		return nil, inMember(ctx, err)
 	}
 	if c.features.FoldSecrets {
-		fold(want)
+		foldStringData(want)
 	}
-	p, kind, err := difference(is, want)
+	p, kind, err := threeWayPatch(is, want)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", want.GetKind(), want.GetName(), err)
 	}
 	if string(p) == "{}" && c.features.SkipEmptyPatch {
 		return is, nil
 	}
-	defer c.metrics.requestTo(ctx, "Patch", want.GetKind(), want.GetAPIVersion())()
+	defer c.metrics.timeRequestTo(ctx, "Patch", want.GetKind(), want.GetAPIVersion())()
 	_, err = r.Patch(ctx, want.GetName(), kind, p, metav1.PatchOptions{DryRun: dry})
-	if noted := repairsOf(ctx); err == nil && noted != nil && drifted(is.object, want, p) {
+	if noted := repairsOf(ctx); err == nil && noted != nil && isDrift(is.object, want, p) {
 		noted.add(ctx, want, "was changed")
 	}
 	return nil, inMember(ctx, err)
@@ -246,7 +246,7 @@ func (c objects) delete(ctx context.Context, o *unstructured.Unstructured) error
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	defer c.metrics.requestTo(ctx, "Delete", o.GetKind(), o.GetAPIVersion())()
+	defer c.metrics.timeRequestTo(ctx, "Delete", o.GetKind(), o.GetAPIVersion())()
 	uid := o.GetUID()
 	err = r.Delete(ctx, o.GetName(), metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: new(metav1.DeletePropagationBackground),
@@ -254,8 +254,8 @@ func (c objects) delete(ctx context.Context, o *unstructured.Unstructured) error
 	return ignoreNotFound(inMember(ctx, err))
 }
 
-// owned says whether an object belongs to the application of another.
-func owned(is, want *unstructured.Unstructured) error {
+// checkOwner says whether an object belongs to the application of another.
+func checkOwner(is, want *unstructured.Unstructured) error {
 	a, b := is.GetLabels(), want.GetLabels()
 	switch {
 	case a[api.LabelName] == "":
@@ -266,14 +266,14 @@ func owned(is, want *unstructured.Unstructured) error {
 	return nil
 }
 
-// remembers says whether what was last applied is noted on objects of a kind. It is
+// keepsLastApplied says whether what was last applied is noted on objects of a kind. It is
 // not on those that hold data, which would double.
-func remembers(o *unstructured.Unstructured) bool {
+func keepsLastApplied(o *unstructured.Unstructured) bool {
 	return o.GetAPIVersion() != "v1" || o.GetKind() != "Secret" && o.GetKind() != "ConfigMap"
 }
 
-func annotate(o *unstructured.Unstructured) error {
-	if !remembers(o) {
+func annotateLastApplied(o *unstructured.Unstructured) error {
+	if !keepsLastApplied(o) {
 		return nil
 	}
 	raw, err := json.Marshal(o.Object)
@@ -289,9 +289,9 @@ func annotate(o *unstructured.Unstructured) error {
 	return nil
 }
 
-// difference returns the patch of three ways from what is to what is wanted, by
+// threeWayPatch returns the patch of three ways from what is to what is wanted, by
 // what was last applied.
-func difference(is *answer, want *unstructured.Unstructured) ([]byte, types.PatchType, error) {
+func threeWayPatch(is *answer, want *unstructured.Unstructured) ([]byte, types.PatchType, error) {
 	modified, err := json.Marshal(want.Object)
 	if err != nil {
 		return nil, "", err
@@ -313,10 +313,10 @@ func difference(is *answer, want *unstructured.Unstructured) ([]byte, types.Patc
 	return p, types.StrategicMergePatchType, err
 }
 
-// fold writes a Secret's stringData as the data that the server makes of it.
+// foldStringData writes a Secret's stringData as the data that the server makes of it.
 // KubeVela compares it as it is with what no read returns, so that its patch is
 // never empty.
-func fold(o *unstructured.Unstructured) {
+func foldStringData(o *unstructured.Unstructured) {
 	if o.GetAPIVersion() != "v1" || o.GetKind() != "Secret" {
 		return
 	}
@@ -332,7 +332,7 @@ func fold(o *unstructured.Unstructured) {
 		data = map[string]any{}
 	}
 	for k, v := range plain {
-		data[k] = encode(v)
+		data[k] = encodeBase64(v)
 	}
 	o.Object["data"] = data
 	delete(o.Object, "stringData")

@@ -115,7 +115,7 @@ func TestFailuresNameTheMember(t *testing.T) {
 
 // TestDriftIsWhatAPatchChanges holds which patches put something right.
 func TestDriftIsWhatAPatchChanges(t *testing.T) {
-	is := map[string]any{"data": map[string]any{"a": encode("1")}}
+	is := map[string]any{"data": map[string]any{"a": encodeBase64("1")}}
 	secret := map[string]any{"stringData": map[string]any{"a": "1"}}
 	for _, tt := range []struct {
 		is, want map[string]any
@@ -126,10 +126,10 @@ func TestDriftIsWhatAPatchChanges(t *testing.T) {
 		{is, map[string]any{}, `{"data":{"a":"2"}}`, true},
 		{is, secret, `{"stringData":{"a":"1"}}`, false},
 		{is, secret, `{"metadata":{"labels":{"b":"c"}},"stringData":{"a":"1"}}`, true},
-		{map[string]any{"data": map[string]any{"a": encode("2")}}, secret, `{"stringData":{"a":"1"}}`, true},
+		{map[string]any{"data": map[string]any{"a": encodeBase64("2")}}, secret, `{"stringData":{"a":"1"}}`, true},
 		{map[string]any{}, secret, `{"stringData":{"a":"1"}}`, true},
 	} {
-		if got := drifted(aConfigMap(tt.is), aConfigMap(tt.want), []byte(tt.patch)); got != tt.drifted {
+		if got := isDrift(aConfigMap(tt.is), aConfigMap(tt.want), []byte(tt.patch)); got != tt.drifted {
 			t.Errorf("%v to %v by %s: %v", tt.is, tt.want, tt.patch, got)
 		}
 	}

@@ -44,7 +44,7 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 	if !exists {
 		c.memory.forget(key)
 		c.drift.forget(key)
-		c.metrics.show(key, nil)
+		c.metrics.showApplication(key, nil)
 		return nil
 	}
 	if !c.memory.caughtUp(key) {
@@ -74,23 +74,23 @@ func (p *pass) run(ctx context.Context) error {
 	if !slices.Contains(p.app.object.Finalizers, api.FinalizerApplication) {
 		return p.addFinalizer(ctx)
 	}
-	done := p.c.metrics.stage("create-app-handler")
+	done := p.c.metrics.timeStage("create-app-handler")
 	err := p.findTrackers()
 	done()
 	if err != nil {
 		return err
 	}
 	if err := p.parse(ctx); err != nil {
-		return p.refuse(ctx, err)
+		return p.refuseApplication(ctx, err)
 	}
 	if err := p.publish(ctx); err != nil {
 		return err
 	}
-	done = p.c.metrics.stage("generate-app-steps")
+	done = p.c.metrics.timeStage("generate-app-steps")
 	graph, err := p.plan.Graph()
 	done()
 	if err != nil {
-		return p.refuse(ctx, err)
+		return p.refuseApplication(ctx, err)
 	}
 	if finished, err := p.runWorkflow(ctx, graph); err != nil || !finished {
 		return err
@@ -100,7 +100,7 @@ func (p *pass) run(ctx context.Context) error {
 
 // addFinalizer puts the finalizer on a new application. Its event begins the next pass.
 func (p *pass) addFinalizer(ctx context.Context) error {
-	defer p.c.metrics.stage("add-finalizer")()
+	defer p.c.metrics.timeStage("add-finalizer")()
 	app := p.app.object
 	app.Finalizers = append(app.Finalizers, api.FinalizerApplication)
 	if app.Annotations == nil {
@@ -123,14 +123,14 @@ func (p *pass) parse(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	done := p.c.metrics.stage("generate-appfile")
+	done := p.c.metrics.timeStage("generate-appfile")
 	p.plan, err = plan.New(p.app.object, steps, p.c.tools)
 	done()
 	if err != nil {
 		return err
 	}
 	p.app.event(corev1.EventTypeNormal, "Parsed", "Parsed successfully")
-	defer p.c.metrics.stage("apply-policies")()
+	defer p.c.metrics.timeStage("apply-policies")()
 	p.plan.ApplyOnce = p.c.o.Features.ApplyOnce
 	if err := p.plan.ReadPolicies(); err != nil {
 		return err
@@ -174,9 +174,9 @@ func (p *pass) runWorkflow(ctx context.Context, g *workflow.Graph) (finished boo
 		return false, err
 	}
 	if !p.app.object.Status.Workflow.Finished {
-		return false, p.pause(ctx, wait)
+		return false, p.pauseWorkflow(ctx, wait)
 	}
-	defer p.c.metrics.stage("do-workflow-finish")()
+	defer p.c.metrics.timeStage("do-workflow-finish")()
 	if !p.c.o.Features.InMemoryContext {
 		if _, err := e.context.read(ctx); err != nil {
 			return false, err
@@ -185,8 +185,8 @@ func (p *pass) runWorkflow(ctx context.Context, g *workflow.Graph) (finished boo
 	return true, p.revisions.finish(ctx)
 }
 
-// pause waits for a workflow that is not over.
-func (p *pass) pause(ctx context.Context, wait time.Duration) error {
+// pauseWorkflow waits for a workflow that is not over.
+func (p *pass) pauseWorkflow(ctx context.Context, wait time.Duration) error {
 	s := &p.app.object.Status
 	s.Phase = api.RunningWorkflow
 	var kept error
@@ -236,7 +236,7 @@ func (p *pass) settle(ctx context.Context) error {
 	case !finished:
 		p.app.requeue(garbageRetry)
 	default:
-		p.app.requeue(p.c.o.Resync + time.Duration(p.c.rng.share()*p.c.o.Features.Jitter*float64(p.c.o.Resync)))
+		p.app.requeue(p.c.o.Resync + time.Duration(p.c.rng.random()*p.c.o.Features.Jitter*float64(p.c.o.Resync)))
 	}
 	return nil
 }
@@ -280,13 +280,13 @@ func (p *pass) delete(ctx context.Context) error {
 			return p.app.patchStatus(ctx)
 		}
 	}
-	defer p.c.metrics.stage("remove-finalizer")()
+	defer p.c.metrics.timeStage("remove-finalizer")()
 	app.Finalizers = slices.DeleteFunc(app.Finalizers, func(f string) bool { return f == api.FinalizerApplication })
 	return p.app.update(ctx)
 }
 
-// refuse reports what is wrong with an application, which is tried again later.
-func (p *pass) refuse(ctx context.Context, cause error) error {
+// refuseApplication reports what is wrong with an application, which is tried again later.
+func (p *pass) refuseApplication(ctx context.Context, cause error) error {
 	p.app.object.Status.Phase = api.Rendering
 	p.app.setCondition("Parsed", corev1.ConditionFalse, "ReconcileError", cause.Error())
 	p.app.event(corev1.EventTypeWarning, "FailedParse", "fail to parse application: "+cause.Error())

@@ -21,8 +21,8 @@ type repairs struct {
 
 type repairsKey struct{}
 
-// in returns a context whose requests on objects note here what they put right.
-func (r *repairs) in(ctx context.Context) context.Context {
+// withRepairs returns a context whose requests on objects note here what they put right.
+func (r *repairs) withRepairs(ctx context.Context) context.Context {
 	return context.WithValue(ctx, repairsKey{}, r)
 }
 
@@ -55,10 +55,10 @@ func (r *repairs) sentence() string {
 	return fewWords(r.all)
 }
 
-// drifted says whether a patch puts something right. That of a Secret with stringData,
+// isDrift says whether a patch puts something right. That of a Secret with stringData,
 // which no read returns, is never empty: it does where data is not what the server
 // makes of that.
-func drifted(is, want *unstructured.Unstructured, patch []byte) bool {
+func isDrift(is, want *unstructured.Unstructured, patch []byte) bool {
 	if string(patch) == "{}" {
 		return false
 	}
@@ -75,7 +75,7 @@ func drifted(is, want *unstructured.Unstructured, patch []byte) bool {
 		return true
 	}
 	for k, v := range plain {
-		if data[k] != encode(v) {
+		if data[k] != encodeBase64(v) {
 			return true
 		}
 	}

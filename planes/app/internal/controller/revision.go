@@ -34,7 +34,7 @@ func (r *revisions) name() string {
 
 // listRevisions returns the kept revisions of the application, oldest first.
 func (c *Controller) listRevisions(app *api.Application) ([]*api.Revision, error) {
-	defer c.metrics.own("ListCache", api.KindRevision)()
+	defer c.metrics.timeOwnRequest("ListCache", api.KindRevision)()
 	all, err := c.revisions.GetIndexer().ByIndex(byApplication, app.Namespace+"/"+app.Name)
 	if err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func numberOf(r *api.Revision) int64 {
 // prepare decides which revision the application is: one that is kept, or the next one.
 func (r *revisions) prepare() error {
 	c, latest := r.app.c, r.app.object.Status.LatestRevision
-	defer c.metrics.stage("prepare-current-apprev")()
+	defer c.metrics.timeStage("prepare-current-apprev")()
 	var err error
 	content := any(r.app.object.Spec)
 	if r.plan.Refers() {
@@ -96,16 +96,16 @@ func (r *revisions) prepare() error {
 		}
 	}
 	if r.stored == nil {
-		r.number = r.next()
+		r.number = r.nextNumber()
 	}
-	r.freeze()
+	r.freezeDefinitions()
 	r.isNew = latest == nil || latest.Name != r.name()
 	return nil
 }
 
-// next returns the number of a new revision: one that no kept one has, and that the
+// nextNumber returns the number of a new revision: one that no kept one has, and that the
 // status never named.
-func (r *revisions) next() int64 {
+func (r *revisions) nextNumber() int64 {
 	number := int64(1)
 	if n := len(r.kept); n > 0 {
 		number = numberOf(r.kept[n-1]) + 1
@@ -116,9 +116,9 @@ func (r *revisions) next() int64 {
 	return number
 }
 
-// freeze makes an application that is published already stay with the definitions
+// freezeDefinitions makes an application that is published already stay with the definitions
 // that it was published with, unless its annotation says that it follows them.
-func (r *revisions) freeze() {
+func (r *revisions) freezeDefinitions() {
 	if r.stored == nil {
 		return
 	}
@@ -141,10 +141,10 @@ func (r *revisions) freeze() {
 	}
 }
 
-// wanted returns the revision as it should be kept. Definitions of traits go in as
+// newRevision returns the revision as it should be kept. Definitions of traits go in as
 // they are in the cache, with all their metadata, of which the server keeps a part: so
 // KubeVela has it, and writes such a revision once more in the next pass.
-func (r *revisions) wanted() *api.Revision {
+func (r *revisions) newRevision() *api.Revision {
 	app, f := r.app.object, r.app.c.o.Features
 	out := &api.Revision{TypeMeta: api.TypeOf(api.KindRevision), ObjectMeta: metav1.ObjectMeta{
 		Name: r.name(), Namespace: app.Namespace,
@@ -190,12 +190,12 @@ func trimAll(all map[string]*api.Definition) map[string]*api.Definition {
 
 // apply creates the revision, or brings the one that is kept to what is wanted.
 func (r *revisions) apply(ctx context.Context) error {
-	defer r.app.c.metrics.stage("apply-apprev")()
+	defer r.app.c.metrics.timeStage("apply-apprev")()
 	f := r.app.c.o.Features
 	if f.DisableRevision {
 		return nil
 	}
-	want := r.wanted()
+	want := r.newRevision()
 	if r.stored == nil {
 		return r.create(ctx, want)
 	}
@@ -205,7 +205,7 @@ func (r *revisions) apply(ctx context.Context) error {
 	want.ResourceVersion, want.UID = r.stored.ResourceVersion, r.stored.UID
 	want.Spec.Compression.Type = f.RevisionCompression
 	want.Status = r.stored.Status
-	defer r.app.c.metrics.own("Update", api.KindRevision)()
+	defer r.app.c.metrics.timeOwnRequest("Update", api.KindRevision)()
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	got, err := r.app.c.client.Revisions.Update(ctx, want)
@@ -217,7 +217,7 @@ func (r *revisions) apply(ctx context.Context) error {
 }
 
 func (r *revisions) create(ctx context.Context, want *api.Revision) error {
-	done := r.app.c.metrics.own("Create", api.KindRevision)
+	done := r.app.c.metrics.timeOwnRequest("Create", api.KindRevision)
 	within, cancel := context.WithTimeout(ctx, writeTimeout)
 	got, err := r.app.c.client.Revisions.Create(within, want)
 	cancel()
@@ -234,7 +234,7 @@ func (r *revisions) create(ctx context.Context, want *api.Revision) error {
 // setStored notes the revision as the server has it.
 func (r *revisions) setStored(got *api.Revision) {
 	r.stored = got
-	r.app.c.memory.wrote(r.app.key, r.app.c.revisions.GetStore(), got)
+	r.app.c.memory.noteWritten(r.app.key, r.app.c.revisions.GetStore(), got)
 }
 
 // sameContent compares what two revisions hold.
@@ -253,13 +253,13 @@ func sameDefinitions(a, b map[string]*api.Definition) bool {
 
 // finish writes into the revision how its publishing ended.
 func (r *revisions) finish(ctx context.Context) error {
-	defer r.app.c.metrics.stage("update-apprev-status")()
+	defer r.app.c.metrics.timeStage("update-apprev-status")()
 	if r.stored == nil {
 		return nil
 	}
 	next, w := r.stored.Copy(), r.app.object.Status.Workflow
 	next.Status = api.RevisionStatus{Succeeded: w.Phase == api.WorkflowSucceeded, Workflow: w}
-	defer r.app.c.metrics.own("StatusUpdate", api.KindRevision)()
+	defer r.app.c.metrics.timeOwnRequest("StatusUpdate", api.KindRevision)()
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	got, err := r.app.c.client.Revisions.Update(ctx, next, "status")
@@ -273,8 +273,8 @@ func (r *revisions) finish(ctx context.Context) error {
 // collect deletes the oldest revisions beyond the limit and the one in use.
 func (r *revisions) collect(ctx context.Context) error {
 	c := r.app.c
-	defer c.metrics.stage("gc-rev")()
-	defer c.metrics.stage("gc-rev.apprev")()
+	defer c.metrics.timeStage("gc-rev")()
+	defer c.metrics.timeStage("gc-rev.apprev")()
 	excess := len(r.kept) - c.o.RevisionLimit - 1
 	for _, old := range r.kept {
 		if excess <= 0 {
@@ -283,7 +283,7 @@ func (r *revisions) collect(ctx context.Context) error {
 		if old.Name == r.name() {
 			continue
 		}
-		done := c.metrics.own("Delete", api.KindRevision)
+		done := c.metrics.timeOwnRequest("Delete", api.KindRevision)
 		err := c.client.Revisions.Delete(ctx, old)
 		done()
 		if err != nil && !apierrors.IsNotFound(err) {

@@ -23,7 +23,7 @@ import (
 // listTrackers returns the trackers of an application, oldest generation first.
 // Without the index it goes through all that there are.
 func (c *Controller) listTrackers(app *api.Application) ([]*api.Tracker, error) {
-	defer c.metrics.own("ListCache", api.KindTracker)()
+	defer c.metrics.timeOwnRequest("ListCache", api.KindTracker)()
 	var out []*api.Tracker
 	seen := 0
 	add := func(o any) {
@@ -91,10 +91,10 @@ func (t *trackers) all() []*api.Tracker {
 	return append(slices.Clip(t.history), t.current)
 }
 
-// wanted returns the tracker of this generation, with nothing in it. Its finalizer
+// newTracker returns the tracker of this generation, with nothing in it. Its finalizer
 // keeps it until what it holds is gone; it has no owner, for the application may be
 // gone before that.
-func (t *trackers) wanted(revision string) *api.Tracker {
+func (t *trackers) newTracker(revision string) *api.Tracker {
 	app := t.app.object
 	out := &api.Tracker{TypeMeta: api.TypeOf(api.KindTracker), ObjectMeta: metav1.ObjectMeta{
 		Name:       fmt.Sprintf("%s-v%d-%s", app.Name, app.Generation, app.Namespace),
@@ -111,8 +111,8 @@ func (t *trackers) wanted(revision string) *api.Tracker {
 	return out
 }
 
-// track writes down what is about to be made, before it is made.
-func (t *trackers) track(ctx context.Context, revision string, manifests []plan.Manifest) error {
+// trackManifests writes down what is about to be made, before it is made.
+func (t *trackers) trackManifests(ctx context.Context, revision string, manifests []plan.Manifest) error {
 	t.writing.Lock()
 	defer t.writing.Unlock()
 	if t.current == nil {
@@ -133,11 +133,11 @@ func (t *trackers) track(ctx context.Context, revision string, manifests []plan.
 }
 
 func (t *trackers) create(ctx context.Context, revision string) error {
-	c, want := t.app.c, t.wanted(revision)
-	done := c.metrics.own("Create", api.KindTracker)
+	c, want := t.app.c, t.newTracker(revision)
+	done := c.metrics.timeOwnRequest("Create", api.KindTracker)
 	got, err := c.client.Trackers.Create(ctx, want)
 	done()
-	if apierrors.IsAlreadyExists(err) && c.adopts() {
+	if apierrors.IsAlreadyExists(err) && c.adoptsMoved() {
 		got, err = adoption{t.app}.adoptTracker(ctx, want.Name)
 	}
 	if err == nil {
@@ -148,14 +148,14 @@ func (t *trackers) create(ctx context.Context, revision string) error {
 
 func (t *trackers) update(ctx context.Context, next *api.Tracker) error {
 	c := t.app.c
-	defer c.metrics.own("Update", api.KindTracker)()
+	defer c.metrics.timeOwnRequest("Update", api.KindTracker)()
 	next.Spec.Compression.Type = c.o.Features.TrackerCompression
 	got, err := c.client.Trackers.Update(ctx, next)
 	if err != nil {
 		return fmt.Errorf("resource tracker %s: %w", next.Name, err)
 	}
 	t.setCurrent(got)
-	c.memory.wrote(t.app.key, c.trackers.GetStore(), got)
+	c.memory.noteWritten(t.app.key, c.trackers.GetStore(), got)
 	return nil
 }
 
@@ -166,8 +166,8 @@ func (t *trackers) setCurrent(got *api.Tracker) {
 	t.current = got
 }
 
-// holds says whether the current tracker has manifests as they are.
-func (t *trackers) holds(manifests []plan.Manifest) bool {
+// holdsManifests says whether the current tracker has manifests as they are.
+func (t *trackers) holdsManifests(manifests []plan.Manifest) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.current == nil {
@@ -184,22 +184,22 @@ func (t *trackers) holds(manifests []plan.Manifest) bool {
 	return true
 }
 
-// read reads an object that a tracker holds, once in a pass.
-func (t *trackers) read(ctx context.Context, m api.ManagedResource) read {
+// readObject reads an object that a tracker holds, once in a pass.
+func (t *trackers) readObject(ctx context.Context, m api.ManagedResource) read {
 	t.mu.Lock()
 	r, ok := t.reads[m.Key()]
 	t.mu.Unlock()
 	if ok {
 		return r
 	}
-	r.answer, r.err = t.app.c.objects.read(cluster.In(ctx, m.Cluster), reference(m), nil)
+	r.answer, r.err = t.app.c.objects.read(cluster.In(ctx, m.Cluster), referenceTo(m), nil)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.reads[m.Key()] = r
 	return r
 }
 
-func reference(m api.ManagedResource) *unstructured.Unstructured {
+func referenceTo(m api.ManagedResource) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{}
 	o.SetAPIVersion(m.APIVersion)
 	o.SetKind(m.Kind)

@@ -14,8 +14,8 @@ import (
 // kubectlApplied is the annotation in which kubectl keeps what it applied.
 const kubectlApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// transforms make the caches keep less than the server sends.
-func (c *Controller) transforms() error {
+// setTransforms make the caches keep less than the server sends.
+func (c *Controller) setTransforms() error {
 	if err := c.clusters.SetTransform(nameAndLabels); err != nil {
 		return err
 	}
@@ -24,9 +24,9 @@ func (c *Controller) transforms() error {
 	for _, i := range []cache.SharedIndexInformer{c.applications, c.revisions, c.trackers} {
 		if err := i.SetTransform(func(o any) (any, error) {
 			if f.FilterFields {
-				filter(o)
+				filterFields(o)
 			}
-			compact(o)
+			compactLists(o)
 			if r, ok := o.(*api.Revision); ok && f.ShareDefinitions {
 				return r, shared.share(r)
 			}
@@ -38,8 +38,8 @@ func (c *Controller) transforms() error {
 	return nil
 }
 
-// filter drops what the controller never looks at.
-func filter(o any) {
+// filterFields drops what the controller never looks at.
+func filterFields(o any) {
 	m, err := meta.Accessor(o)
 	if err != nil {
 		return
@@ -51,37 +51,37 @@ func filter(o any) {
 	}
 }
 
-// compact gives back the room that decoding leaves at the end of lists: they grow by
+// compactLists gives back the room that decoding leaves at the end of lists: they grow by
 // doubling, and were a fifth of what 3,000 applications held.
-func compact(o any) {
+func compactLists(o any) {
 	switch o := o.(type) {
 	case *api.Application:
 		compactSpec(&o.Spec)
-		o.Status.Conditions, o.Status.Services, o.Status.AppliedResources = exact(o.Status.Conditions), exact(o.Status.Services), exact(o.Status.AppliedResources)
+		o.Status.Conditions, o.Status.Services, o.Status.AppliedResources = shrink(o.Status.Conditions), shrink(o.Status.Services), shrink(o.Status.AppliedResources)
 		compactWorkflow(o.Status.Workflow)
 	case *api.Revision:
 		compactSpec(&o.Spec.Application.Spec)
 		compactWorkflow(o.Status.Workflow)
 	case *api.Tracker:
-		o.Spec.ManagedResources = exact(o.Spec.ManagedResources)
+		o.Spec.ManagedResources = shrink(o.Spec.ManagedResources)
 	}
 }
 
 func compactSpec(s *api.ApplicationSpec) {
-	s.Components, s.Policies = exact(s.Components), exact(s.Policies)
+	s.Components, s.Policies = shrink(s.Components), shrink(s.Policies)
 	for i := range s.Components {
-		s.Components[i].Traits = exact(s.Components[i].Traits)
+		s.Components[i].Traits = shrink(s.Components[i].Traits)
 	}
 }
 
 func compactWorkflow(w *api.WorkflowStatus) {
 	if w != nil {
-		w.Steps = exact(w.Steps)
+		w.Steps = shrink(w.Steps)
 	}
 }
 
-// exact returns a list in as much room as it needs.
-func exact[T any](list []T) []T {
+// shrink returns a list in as much room as it needs.
+func shrink[T any](list []T) []T {
 	if len(list) == cap(list) {
 		return list
 	}

@@ -197,7 +197,7 @@ func TestJitter(t *testing.T) {
 		delete(seen, 0)
 		want := map[time.Duration]bool{}
 		for numbers := newChance(seed); len(want) < 20 && (jitter > 0 || len(want) == 0); {
-			want[c.o.Resync+time.Duration(numbers.share()*jitter*float64(c.o.Resync))] = true
+			want[c.o.Resync+time.Duration(numbers.random()*jitter*float64(c.o.Resync))] = true
 		}
 		if one := jitter == 0; one != (len(seen) == 1) {
 			t.Errorf("jitter %g: the next passes of two applications come after %v", jitter, seen)

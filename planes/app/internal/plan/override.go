@@ -39,12 +39,12 @@ func (p *Plan) overrideOf(policy api.Policy) (override, error) {
 	}
 	for _, c := range o.Components {
 		if c.Type != "" {
-			if err := p.need(api.KindComponent, c.Type); err != nil {
+			if err := p.needDefinition(api.KindComponent, c.Type); err != nil {
 				return o, fmt.Errorf("policy %s: component %s: %w", policy.Name, c.Name, err)
 			}
 		}
 		for _, t := range c.Traits {
-			if err := p.need(api.KindTrait, t.Type); err != nil {
+			if err := p.needDefinition(api.KindTrait, t.Type); err != nil {
 				return o, fmt.Errorf("policy %s: component %s: %w", policy.Name, c.Name, err)
 			}
 		}
@@ -68,7 +68,7 @@ func (o override) apply(components []api.Component) ([]api.Component, error) {
 				continue
 			}
 			found = true
-			if err := o.lay(i, &out[k]); err != nil {
+			if err := o.overlayComponent(i, &out[k]); err != nil {
 				return nil, fmt.Errorf("policy %s: component %s: %w", o.name, out[k].Name, err)
 			}
 		}
@@ -78,7 +78,7 @@ func (o override) apply(components []api.Component) ([]api.Component, error) {
 			return nil, fmt.Errorf("policy %s: no component has the name %q or the type %q; a new one needs both", o.name, c.Name, c.Type)
 		default:
 			added := api.Component{Name: c.Name, Type: c.Type}
-			if err := o.lay(i, &added); err != nil {
+			if err := o.overlayComponent(i, &added); err != nil {
 				return nil, fmt.Errorf("policy %s: component %s: %w", o.name, c.Name, err)
 			}
 			out = append(out, added)
@@ -95,13 +95,13 @@ func (o override) apply(components []api.Component) ([]api.Component, error) {
 	return slices.DeleteFunc(out, func(c api.Component) bool { return !slices.Contains(o.Selector, c.Name) }), nil
 }
 
-// lay lays the i-th change over a component.
-func (o override) lay(i int, onto *api.Component) (err error) {
+// overlayComponent lays the i-th change over a component.
+func (o override) overlayComponent(i int, onto *api.Component) (err error) {
 	c := o.Components[i]
 	if c.Type != "" && c.Type != onto.Type {
 		onto.Type, onto.Properties = c.Type, nil
 	}
-	if onto.Properties, err = laid(onto.Properties, c.Properties); err != nil {
+	if onto.Properties, err = mergeProperties(onto.Properties, c.Properties); err != nil {
 		return err
 	}
 	onto.Traits = slices.Clone(onto.Traits)
@@ -114,7 +114,7 @@ func (o override) lay(i int, onto *api.Component) (err error) {
 		case k < 0:
 			onto.Traits = append(onto.Traits, api.Trait{Type: t.Type, Properties: t.Properties})
 		default:
-			if onto.Traits[k].Properties, err = laid(onto.Traits[k].Properties, t.Properties); err != nil {
+			if onto.Traits[k].Properties, err = mergeProperties(onto.Traits[k].Properties, t.Properties); err != nil {
 				return fmt.Errorf("trait %s: %w", t.Type, err)
 			}
 		}
@@ -122,8 +122,8 @@ func (o override) lay(i int, onto *api.Component) (err error) {
 	return nil
 }
 
-// laid lays one object over another, either of which may be empty.
-func laid(base, over json.RawMessage) (json.RawMessage, error) {
+// mergeProperties lays one object over another, either of which may be empty.
+func mergeProperties(base, over json.RawMessage) (json.RawMessage, error) {
 	switch {
 	case len(over) == 0:
 		return base, nil

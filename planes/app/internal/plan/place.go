@@ -63,8 +63,8 @@ func topologyOf(policy api.Policy) (topology, error) {
 	return t, nil
 }
 
-// deployment returns what a deploy step of the application delivers.
-func (p *Plan) deployment(s api.Step) (*Deployment, error) {
+// deploymentOf returns what a deploy step of the application delivers.
+func (p *Plan) deploymentOf(s api.Step) (*Deployment, error) {
 	var properties struct {
 		Policies    []string `json:"policies"`
 		Parallelism int      `json:"parallelism"`
@@ -107,7 +107,7 @@ func (d Deployment) places(clusters Clusters) (out []Place, err error) {
 		add("", "")
 	}
 	for _, t := range d.topologies {
-		names, err := t.names(clusters)
+		names, err := t.clusterNames(clusters)
 		if err != nil {
 			return nil, err
 		}
@@ -118,8 +118,8 @@ func (d Deployment) places(clusters Clusters) (out []Place, err error) {
 	return out, nil
 }
 
-// names returns the clusters of a topology.
-func (t topology) names(clusters Clusters) ([]string, error) {
+// clusterNames returns the clusters of a topology.
+func (t topology) clusterNames(clusters Clusters) ([]string, error) {
 	for _, name := range t.Clusters {
 		joined, err := clusters.Has(name)
 		if err != nil {

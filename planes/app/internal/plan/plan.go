@@ -51,22 +51,22 @@ func New(app *api.Application, steps *api.Workflow, tools Tools) (*Plan, error) 
 		p.Definitions[kind] = map[string]*api.Definition{}
 	}
 	for _, component := range app.Spec.Components {
-		if err := p.need(api.KindComponent, component.Type); err != nil {
+		if err := p.needDefinition(api.KindComponent, component.Type); err != nil {
 			return nil, fmt.Errorf("component %s: %w", component.Name, err)
 		}
 		for _, trait := range component.Traits {
-			if err := p.need(api.KindTrait, trait.Type); err != nil {
+			if err := p.needDefinition(api.KindTrait, trait.Type); err != nil {
 				return nil, fmt.Errorf("component %s: %w", component.Name, err)
 			}
 		}
 	}
 	for _, policy := range app.Spec.Policies {
-		if err := p.need(api.KindPolicy, policy.Type); err != nil {
+		if err := p.needDefinition(api.KindPolicy, policy.Type); err != nil {
 			return nil, fmt.Errorf("policy %s: %w", policy.Name, err)
 		}
 	}
 	for _, step := range p.namedSteps() {
-		if err := p.need(api.KindStep, step.Type); err != nil {
+		if err := p.needDefinition(api.KindStep, step.Type); err != nil {
 			return nil, fmt.Errorf("step %s: %w", step.Name, err)
 		}
 	}
@@ -76,8 +76,8 @@ func New(app *api.Application, steps *api.Workflow, tools Tools) (*Plan, error) 
 // Refers says whether the application takes the workflow of another object.
 func (p *Plan) Refers() bool { return p.Workflow != nil && p.Workflow.Ref != "" }
 
-// need finds one definition.
-func (p *Plan) need(kind, name string) error {
+// needDefinition finds one definition.
+func (p *Plan) needDefinition(kind, name string) error {
 	if p.Definitions[kind][name] != nil {
 		return nil
 	}

@@ -32,8 +32,8 @@ const (
 	roleTrait    = "TRAIT"
 )
 
-// context returns what templates know of a component.
-func (p *Plan) context(component string, at Place) map[string]any {
+// templateContext returns what templates know of a component.
+func (p *Plan) templateContext(component string, at Place) map[string]any {
 	return map[string]any{
 		"name": component, "appName": p.App.Name, "namespace": p.App.Namespace, "appRevision": p.Revision, "appRevisionNum": p.Number,
 		"appLabels": p.App.Labels, "appAnnotations": p.App.Annotations, "cluster": cmp.Or(at.Cluster, cluster.Local),
@@ -43,12 +43,12 @@ func (p *Plan) context(component string, at Place) map[string]any {
 // Render evaluates a component with its traits for a place.
 func (p *Plan) Render(component api.Component, at Place) ([]Manifest, error) {
 	d := p.Definitions[api.KindComponent][component.Type]
-	in := template.Input{Parameter: component.Properties, Context: p.context(component.Name, at)}
+	in := template.Input{Parameter: component.Properties, Context: p.templateContext(component.Name, at)}
 	fields, err := p.tools.Templates.Evaluate(d.Template(), in, "output", "outputs")
 	if err != nil {
 		return nil, fmt.Errorf("component %s: %w", component.Name, err)
 	}
-	out, err := manifests(fields, component.Name, "")
+	out, err := readManifests(fields, component.Name, "")
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func (p *Plan) Render(component api.Component, at Place) ([]Manifest, error) {
 		out = append(out, more...)
 	}
 	for i := range out {
-		if err := p.label(&out[i], component, at); err != nil {
+		if err := p.setIdentity(&out[i], component, at); err != nil {
 			return nil, err
 		}
 	}
@@ -70,7 +70,7 @@ func (p *Plan) Render(component api.Component, at Place) ([]Manifest, error) {
 // renderTrait patches a component's own object, or returns objects beside it.
 func (p *Plan) renderTrait(component api.Component, trait api.Trait, base []Manifest, at Place) ([]Manifest, error) {
 	d := p.Definitions[api.KindTrait][trait.Type]
-	in := template.Input{Parameter: trait.Properties, Context: p.context(component.Name, at)}
+	in := template.Input{Parameter: trait.Properties, Context: p.templateContext(component.Name, at)}
 	fields, err := p.tools.Templates.Evaluate(d.Template(), in, "patch", "outputs")
 	if err != nil {
 		return nil, fmt.Errorf("component %s: trait %s: %w", component.Name, trait.Type, err)
@@ -80,11 +80,11 @@ func (p *Plan) renderTrait(component api.Component, trait api.Trait, base []Mani
 			return nil, fmt.Errorf("component %s: trait %s: %w", component.Name, trait.Type, err)
 		}
 	}
-	return manifests(fields, component.Name, trait.Type)
+	return readManifests(fields, component.Name, trait.Type)
 }
 
-// manifests returns the objects that a template rendered, its output first.
-func manifests(fields map[string]json.RawMessage, component, trait string) ([]Manifest, error) {
+// readManifests returns the objects that a template rendered, its output first.
+func readManifests(fields map[string]json.RawMessage, component, trait string) ([]Manifest, error) {
 	var out []Manifest
 	add := func(what, name string, raw json.RawMessage) error {
 		o := &unstructured.Unstructured{}
@@ -134,8 +134,8 @@ func patchObject(o *unstructured.Unstructured, patch []byte) error {
 	return json.Unmarshal(raw, &o.Object)
 }
 
-// label gives an object its name, its place and its labels.
-func (p *Plan) label(m *Manifest, component api.Component, at Place) error {
+// setIdentity gives an object its name, its place and its labels.
+func (p *Plan) setIdentity(m *Manifest, component api.Component, at Place) error {
 	o := m.Object
 	m.Cluster = at.Cluster
 	if o.GetName() == "" {
@@ -191,7 +191,7 @@ func (p *Plan) Health(component api.Component, at Place, output *unstructured.Un
 	if status == nil || status.HealthPolicy == "" {
 		return true, "", nil
 	}
-	in := template.Input{Context: p.context(component.Name, at)}
+	in := template.Input{Context: p.templateContext(component.Name, at)}
 	in.Context["output"] = output.Object
 	got, err := p.tools.Templates.Evaluate(status.HealthPolicy, in, "isHealth")
 	if err != nil {
@@ -215,16 +215,16 @@ func mergeJSON(base, patch []byte) ([]byte, error) {
 	if err := errors.Join(json.Unmarshal(base, &o), json.Unmarshal(patch, &change)); err != nil {
 		return nil, err
 	}
-	overlay(o, change)
+	mergeMaps(o, change)
 	return json.Marshal(o)
 }
 
-func overlay(o, change map[string]any) {
+func mergeMaps(o, change map[string]any) {
 	for k, v := range change {
 		a, isMap := o[k].(map[string]any)
 		b, both := v.(map[string]any)
 		if isMap && both {
-			overlay(a, b)
+			mergeMaps(a, b)
 			continue
 		}
 		o[k] = v

@@ -34,7 +34,7 @@ func (p *Plan) Graph() (g *workflow.Graph, err error) {
 	mode := api.WorkflowMode{Steps: workflow.DAG, SubSteps: workflow.DAG}
 	var steps []workflow.Step
 	if p.Workflow == nil || len(p.Workflow.Steps) == 0 {
-		steps = p.generated()
+		steps = p.generatedSteps()
 	} else {
 		if mode, err = modeOf(p.Workflow.Mode); err != nil {
 			return nil, err
@@ -105,20 +105,20 @@ func (p *Plan) resolve(s api.Step) (one workflow.Step, err error) {
 func (p *Plan) taskOf(s api.Step) (t Task, err error) {
 	switch s.Type {
 	case workflow.TypeSuspend:
-		t.Duration, err = suspension(s)
+		t.Duration, err = suspendDuration(s)
 	case stepDeploy:
-		t.Deploy, err = p.deployment(s)
+		t.Deploy, err = p.deploymentOf(s)
 	case workflow.TypeGroup:
 	case stepApply:
-		t.Component, t.At, err = p.applied(s)
+		t.Component, t.At, err = p.appliedComponent(s)
 	default:
 		err = fmt.Errorf("type %s is not one that the plane carries out: want %s, %s, %s or %s", s.Type, stepApply, stepDeploy, workflow.TypeGroup, workflow.TypeSuspend)
 	}
 	return t, err
 }
 
-// suspension returns how long a step suspends the workflow; 0 for without end.
-func suspension(s api.Step) (time.Duration, error) {
+// suspendDuration returns how long a step suspends the workflow; 0 for without end.
+func suspendDuration(s api.Step) (time.Duration, error) {
 	var properties struct {
 		Duration string `json:"duration"`
 	}
@@ -135,8 +135,8 @@ func suspension(s api.Step) (time.Duration, error) {
 	return d, nil
 }
 
-// applied returns the component that a step applies, and where.
-func (p *Plan) applied(s api.Step) (*api.Component, Place, error) {
+// appliedComponent returns the component that a step applies, and where.
+func (p *Plan) appliedComponent(s api.Step) (*api.Component, Place, error) {
 	var properties struct {
 		Component string `json:"component"`
 		Cluster   string `json:"cluster"`
@@ -155,9 +155,9 @@ func (p *Plan) applied(s api.Step) (*api.Component, Place, error) {
 	return &p.App.Spec.Components[i], Place{properties.Cluster, properties.Namespace}, nil
 }
 
-// generated are the steps of an application that names none: overrides without a
+// generatedSteps are the steps of an application that names none: overrides without a
 // topology change what is delivered at home.
-func (p *Plan) generated() (steps []workflow.Step) {
+func (p *Plan) generatedSteps() (steps []workflow.Step) {
 	add := func(s api.Step, t Task) {
 		steps = append(steps, workflow.Step{Step: s})
 		p.tasks[s.Name] = t

@@ -15,13 +15,13 @@ import (
 func (p *Plan) Condition(s *workflow.Step, statuses map[string]api.StepStatus, outputs map[string]json.RawMessage) (bool, error) {
 	inputs := map[string]json.RawMessage{}
 	for _, in := range s.Inputs {
-		v, err := p.input(in.From, outputs)
+		v, err := p.inputValue(in.From, outputs)
 		if err != nil {
 			return false, fmt.Errorf("if: %w", err)
 		}
 		inputs[in.From] = v
 	}
-	raw, err := p.tools.Templates.Expression(s.If, map[string]any{"status": p.conditionStatus(statuses), "inputs": inputs, "context": p.context(s.Name, Place{})})
+	raw, err := p.tools.Templates.Expression(s.If, map[string]any{"status": p.conditionStatus(statuses), "inputs": inputs, "context": p.templateContext(s.Name, Place{})})
 	if err != nil {
 		return false, fmt.Errorf("if %q: %w", s.If, err)
 	}
@@ -48,10 +48,10 @@ func (p *Plan) conditionStatus(statuses map[string]api.StepStatus) map[string]an
 	return out
 }
 
-// input returns a value by its name.
-func (p *Plan) input(from string, outputs map[string]json.RawMessage) (json.RawMessage, error) {
+// inputValue returns a value by its name.
+func (p *Plan) inputValue(from string, outputs map[string]json.RawMessage) (json.RawMessage, error) {
 	if strings.HasPrefix(from, workflow.ContextPrefix) {
-		raw, err := p.tools.Templates.Expression(from, map[string]any{"context": p.context(p.App.Name, Place{})})
+		raw, err := p.tools.Templates.Expression(from, map[string]any{"context": p.templateContext(p.App.Name, Place{})})
 		if err != nil {
 			return nil, fmt.Errorf("input %s: %w", from, err)
 		}
@@ -75,7 +75,7 @@ func (p *Plan) Fill(s *workflow.Step, outputs map[string]json.RawMessage) (Task,
 		into = t.Component.Properties
 	}
 	for _, in := range s.Inputs {
-		v, err := p.input(in.From, outputs)
+		v, err := p.inputValue(in.From, outputs)
 		if err != nil {
 			return t, err
 		}
@@ -107,9 +107,9 @@ type Objects struct {
 func (p *Plan) Outputs(s *workflow.Step, t Task, made Objects) (map[string]json.RawMessage, error) {
 	out := map[string]json.RawMessage{}
 	for _, o := range s.Outputs {
-		scope := map[string]any{"context": p.context(s.Name, t.At)}
+		scope := map[string]any{"context": p.templateContext(s.Name, t.At)}
 		if t.Component != nil {
-			scope["context"] = p.context(t.Component.Name, t.At)
+			scope["context"] = p.templateContext(t.Component.Name, t.At)
 			scope["parameter"] = t.Component.Properties
 			scope["output"], scope["outputs"] = made.Output, made.Outputs
 		}

@@ -61,10 +61,10 @@ func NewGraph(steps []Step, mode api.WorkflowMode) (*Graph, error) {
 			g.gives[o.Name] = s.Name
 		}
 	}
-	if err := g.bindAll(steps, mode.Steps == StepByStep); err != nil {
+	if err := g.bindSteps(steps, mode.Steps == StepByStep); err != nil {
 		return nil, err
 	}
-	return g, g.acyclic()
+	return g, g.checkOrder()
 }
 
 // All returns the steps; the steps within a group follow their group.
@@ -84,24 +84,24 @@ func (g *Graph) Mode() api.WorkflowMode { return g.mode }
 // HasOutputs says whether some step has outputs.
 func (g *Graph) HasOutputs() bool { return len(g.gives) > 0 }
 
-func (g *Graph) bindAll(steps []Step, serial bool) error {
+func (g *Graph) bindSteps(steps []Step, serial bool) error {
 	for i := range steps {
 		s := &steps[i]
-		if err := g.bind(s); err != nil {
+		if err := g.bindInputs(s); err != nil {
 			return err
 		}
 		if serial && i > 0 {
 			g.waits[s.Name] = append(g.waits[s.Name], steps[i-1].Name)
 		}
-		if err := g.bindAll(s.Group, g.mode.SubSteps == StepByStep); err != nil {
+		if err := g.bindSteps(s.Group, g.mode.SubSteps == StepByStep); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// bind lets a step wait for the steps whose outputs it takes.
-func (g *Graph) bind(s *Step) error {
+// bindInputs lets a step wait for the steps whose outputs it takes.
+func (g *Graph) bindInputs(s *Step) error {
 	if g.byName[s.Name] != nil {
 		return fmt.Errorf("step %s is there twice", s.Name)
 	}
@@ -122,8 +122,8 @@ func (g *Graph) bind(s *Step) error {
 	return nil
 }
 
-// acyclic returns an error if a step waits for a step that does not exist, or for itself.
-func (g *Graph) acyclic() error {
+// checkOrder returns an error if a step waits for a step that does not exist, or for itself.
+func (g *Graph) checkOrder() error {
 	const open, done = 1, 2
 	seen := map[string]int{}
 	var visit func(string) error

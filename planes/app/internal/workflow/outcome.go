@@ -33,7 +33,7 @@ func (r *Run) Done(o Outcome, now time.Time) {
 	s, status := r.current.step, r.statusOf(r.current)
 	switch {
 	case o.Invalid != nil:
-		r.fail(ReasonInput, o.Invalid)
+		r.failStep(ReasonInput, o.Invalid)
 		return
 	case s.Type == TypeGroup:
 		status.Phase = api.StepRunning
@@ -41,45 +41,45 @@ func (r *Run) Done(o Outcome, now time.Time) {
 		return // the end of the group saves it
 	case s.Type == TypeSuspend:
 		if r.first[s.Name] {
-			r.suspend(s, status)
+			r.suspendWorkflow(s, status)
 		}
 	case o.Err != nil:
-		r.fault(s, status)
+		r.failTry(s, status)
 	case !o.Healthy:
-		r.await(s, status)
+		r.awaitHealth(s, status)
 	default:
-		r.succeed(status)
+		r.succeedStep(status)
 		maps.Copy(r.memory.Outputs, o.Outputs)
 		delete(r.memory.Tries, s.Name)
 	}
-	r.save(len(o.Outputs) > 0)
+	r.saveStep(len(o.Outputs) > 0)
 }
 
-// save stores what the current step changed: that it ran, or its outputs.
-func (r *Run) save(changed bool) {
+// saveStep stores what the current step changed: that it ran, or its outputs.
+func (r *Run) saveStep(changed bool) {
 	if s := r.current.step; changed || r.first[s.Name] {
 		r.push(Action{Kind: Save, Step: s})
 	}
 }
 
-func (r *Run) succeed(status *api.StepStatus) {
+func (r *Run) succeedStep(status *api.StepStatus) {
 	status.Phase, status.Reason, status.Message = api.StepSucceeded, "", ""
 }
 
-// fault notes a failed try. The last one ends the step.
-func (r *Run) fault(s *Step, status *api.StepStatus) {
+// failTry notes a failed try. The last one ends the step.
+func (r *Run) failTry(s *Step, status *api.StepStatus) {
 	r.memory.Tries[s.Name]++
 	tries, err := r.memory.Tries[s.Name], r.outcome.Err
 	if tries >= maxTries {
-		r.fail(ReasonRetries, fmt.Errorf("%d tries failed: %w", tries, err))
+		r.failStep(ReasonRetries, fmt.Errorf("%d tries failed: %w", tries, err))
 		return
 	}
 	status.Phase, status.Reason, status.Message = api.StepFailed, ReasonTry, err.Error()
 	r.report(Problem{Event: EventFailed, Message: err.Error(), Log: "step failed and is tried again", Tries: tries})
 }
 
-// await notes that what the step delivers is not healthy yet.
-func (r *Run) await(s *Step, status *api.StepStatus) {
+// awaitHealth notes that what the step delivers is not healthy yet.
+func (r *Run) awaitHealth(s *Step, status *api.StepStatus) {
 	r.memory.Tries[s.Name]++
 	status.Phase, status.Reason, status.Message = api.StepRunning, ReasonWait, r.outcome.Message
 	if r.memory.Tries[s.Name] == maxPatience {
@@ -88,8 +88,8 @@ func (r *Run) await(s *Step, status *api.StepStatus) {
 	}
 }
 
-// fail ends the current step for good, and says so in the status of the workflow.
-func (r *Run) fail(reason string, why error) {
+// failStep ends the current step for good, and says so in the status of the workflow.
+func (r *Run) failStep(reason string, why error) {
 	s, status := r.current.step, r.statusOf(r.current)
 	delete(r.memory.Tries, s.Name)
 	status.Phase, status.Reason, status.Message = api.StepFailed, reason, why.Error()
@@ -108,15 +108,15 @@ func (r *Run) timeOut() {
 		last = ": " + status.Message
 	}
 	r.stopGroup(status, ReasonTimeout, fmt.Sprintf("its group was not done within %v", s.TimeLimit))
-	r.resume(s.Type)
-	r.fail(ReasonTimeout, fmt.Errorf("not done within %v%s", s.TimeLimit, last))
+	r.resumeWorkflow(s.Type)
+	r.failStep(ReasonTimeout, fmt.Errorf("not done within %v%s", s.TimeLimit, last))
 }
 
 // stopGroup ends the steps within the current step, those too that were never visited.
 func (r *Run) stopGroup(status *api.StepStatus, reason, message string) {
 	group := r.current.step.Group
 	for i := range group {
-		ensure(&status.SubSteps, &group[i], r.status.AppRevision)
+		ensureStatus(&status.SubSteps, &group[i], r.status.AppRevision)
 	}
 	r.stopAll(status.SubSteps, reason, message)
 }
@@ -133,14 +133,14 @@ func (r *Run) stopAll(all []api.StepStatus, reason, message string) {
 			s.Phase, s.Reason, s.Message = api.StepSkipped, ReasonSkip, ""
 		default:
 			s.Phase, s.Reason, s.Message = api.StepFailed, reason, message
-			r.resume(s.Type)
+			r.resumeWorkflow(s.Type)
 		}
 	}
 }
 
-// suspend stops the workflow until a user takes status.workflow.suspend back, or until
+// suspendWorkflow stops the workflow until a user takes status.workflow.suspend back, or until
 // the duration of the step is over.
-func (r *Run) suspend(s *Step, status *api.StepStatus) {
+func (r *Run) suspendWorkflow(s *Step, status *api.StepStatus) {
 	r.status.Suspend, r.status.Phase = true, api.WorkflowSuspended
 	status.Phase, status.Reason = api.StepRunning, ReasonSuspend
 	status.Message = "suspends the workflow until somebody resumes it"
@@ -150,24 +150,24 @@ func (r *Run) suspend(s *Step, status *api.StepStatus) {
 	r.report(Problem{Event: EventSuspended, Message: fmt.Sprintf("step %s %s", s.Name, status.Message), Log: "workflow is suspended"})
 }
 
-// elapse resumes the workflow if the duration of a suspend step is over, and returns
+// elapseSuspension resumes the workflow if the duration of a suspend step is over, and returns
 // how long that takes; 0 for a step without a duration.
-func (r *Run) elapse(s *Step, status *api.StepStatus) (wait time.Duration) {
+func (r *Run) elapseSuspension(s *Step, status *api.StepStatus) (wait time.Duration) {
 	if r.outcome.Duration > 0 {
 		if wait = r.remaining(status, r.outcome.Duration); wait <= 0 {
-			r.resume(s.Type)
+			r.resumeWorkflow(s.Type)
 		}
 	}
 	if r.status.Suspend {
 		return wait
 	}
-	r.succeed(status)
+	r.succeedStep(status)
 	r.status.Phase = api.WorkflowExecuting
 	return 0
 }
 
-// resume lets a workflow go on that a step of the type holds.
-func (r *Run) resume(kind string) {
+// resumeWorkflow lets a workflow go on that a step of the type holds.
+func (r *Run) resumeWorkflow(kind string) {
 	if kind == TypeSuspend {
 		r.status.Suspend, r.status.Phase = false, api.WorkflowExecuting
 	}
@@ -177,11 +177,11 @@ func (r *Run) resume(kind string) {
 func (r *Run) endGroup(p *place) {
 	r.at, r.current = p.next, p
 	status := r.statusOf(p)
-	if over, failed := summarize(status.SubSteps, len(p.step.Group)); over {
+	if over, failed := summarizeSteps(status.SubSteps, len(p.step.Group)); over {
 		status.Phase, status.Reason = api.StepSucceeded, ""
 		if failed {
 			status.Phase, status.Reason = api.StepFailed, ReasonRetries
 		}
 	}
-	r.save(false)
+	r.saveStep(false)
 }

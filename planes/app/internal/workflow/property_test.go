@@ -289,7 +289,7 @@ func (w *world) phases() []string {
 // killed before some of its actions comes to the same statuses when it is started
 // again, with and without the stored outputs.
 func TestAnyWorkflow(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range uint64(120) {
 		d := draw(t, seed)
 		whole := d.finish(t, fmt.Sprint("seed ", seed), -1, false)
 		for name, n := range whole.healthy {

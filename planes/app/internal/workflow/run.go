@@ -138,13 +138,13 @@ func (r *Run) push(a Action) { r.queue = append(r.queue, a) }
 func (r *Run) advance() {
 	switch {
 	case r.current != nil:
-		r.leave()
+		r.leaveStep()
 	case r.at == len(r.places):
 		r.walkAgain()
 	case r.places[r.at].ends:
 		r.endGroup(&r.places[r.at])
 	default:
-		r.visit(&r.places[r.at])
+		r.visitStep(&r.places[r.at])
 	}
 }
 
@@ -158,7 +158,7 @@ func (r *Run) walkAgain() {
 	}
 	if !r.stopped {
 		r.stopped = true
-		r.conclude()
+		r.concludeWorkflow()
 	}
 	r.push(Action{Kind: Stop, Wait: r.wait})
 }
@@ -172,10 +172,10 @@ func (r *Run) countFinished() (n int) {
 	return n
 }
 
-// conclude finishes the workflow if all steps are finished.
-func (r *Run) conclude() {
+// concludeWorkflow finishes the workflow if all steps are finished.
+func (r *Run) concludeWorkflow() {
 	w := r.status
-	over, failed := summarize(w.Steps, len(r.graph.steps))
+	over, failed := summarizeSteps(w.Steps, len(r.graph.steps))
 	switch {
 	case w.Phase == api.WorkflowHasEnded:
 	case over && failed:
@@ -190,8 +190,8 @@ func (r *Run) conclude() {
 	w.EndTime = &end
 }
 
-// visit begins a step or goes on with it, unless it is finished or has to wait.
-func (r *Run) visit(p *place) {
+// visitStep begins a step or goes on with it, unless it is finished or has to wait.
+func (r *Run) visitStep(p *place) {
 	s, status := p.step, r.statusOf(p)
 	r.at = p.next
 	if isFinished(*status) && !r.lacksOutputs(s, status) {
@@ -209,14 +209,14 @@ func (r *Run) visit(p *place) {
 	r.current = p
 	r.first[s.Name] = status.FirstExecuteTime.IsZero()
 	if !r.first[s.Name] {
-		r.execute()
+		r.executeStep()
 		return
 	}
 	switch s.If {
 	case "":
-		r.begin(!r.anyFailed(slices.Concat(s.DependsOn, p.before), map[string]bool{}))
+		r.beginStep(!r.anyFailed(slices.Concat(s.DependsOn, p.before), map[string]bool{}))
 	case Always:
-		r.begin(true)
+		r.beginStep(true)
 	default:
 		r.push(Action{Kind: Evaluate, Step: s})
 	}
@@ -233,9 +233,9 @@ func (r *Run) skipList(p *place) {
 func (r *Run) statusOf(p *place) *api.StepStatus {
 	all := &r.status.Steps
 	if p.group != nil {
-		all = &ensure(all, p.group, r.status.AppRevision).SubSteps
+		all = &ensureStatus(all, p.group, r.status.AppRevision).SubSteps
 	}
-	return ensure(all, p.step, r.status.AppRevision)
+	return ensureStatus(all, p.step, r.status.AppRevision)
 }
 
 // lacksOutputs says whether a step succeeded and its outputs are not known any more:
@@ -276,26 +276,26 @@ func (r *Run) anyFailed(names []string, seen map[string]bool) bool {
 func (r *Run) Decide(runs bool, err error, now time.Time) {
 	r.now = now
 	if err != nil {
-		r.fail(ReasonExpression, err)
+		r.failStep(ReasonExpression, err)
 		return
 	}
-	r.begin(runs)
+	r.beginStep(runs)
 }
 
-// begin executes the current step for the first time, or skips it.
-func (r *Run) begin(runs bool) {
+// beginStep executes the current step for the first time, or skips it.
+func (r *Run) beginStep(runs bool) {
 	status := r.statusOf(r.current)
 	status.Message = "" // that it waited for others
 	if runs {
-		r.execute()
+		r.executeStep()
 		return
 	}
 	status.Phase, status.Reason = api.StepSkipped, ReasonSkip
 	r.stopGroup(status, ReasonSkip, "")
 }
 
-// execute lets the current step be executed, unless its time is over.
-func (r *Run) execute() {
+// executeStep lets the current step be executed, unless its time is over.
+func (r *Run) executeStep() {
 	s, status := r.current.step, r.statusOf(r.current)
 	status.LastExecuteTime = metav1.NewTime(r.now)
 	if r.first[s.Name] {
@@ -314,8 +314,8 @@ func (r *Run) remaining(status *api.StepStatus, limit time.Duration) time.Durati
 	return status.FirstExecuteTime.Truncate(time.Second).Add(limit).Sub(r.now.Truncate(time.Second))
 }
 
-// leave ends the visit of the current step and notes how long it waits.
-func (r *Run) leave() {
+// leaveStep ends the visit of the current step and notes how long it waits.
+func (r *Run) leaveStep() {
 	p, status, wait := r.current, r.statusOf(r.current), time.Duration(0)
 	r.current = nil
 	if !isFinished(*status) {
@@ -323,11 +323,11 @@ func (r *Run) leave() {
 	}
 	if !isFinished(*status) {
 		if p.step.TimeLimit > 0 { // if it passed while the step ran, the next second ends the step
-			wait = sooner(wait, max(r.remaining(status, p.step.TimeLimit), time.Second))
+			wait = minWait(wait, max(r.remaining(status, p.step.TimeLimit), time.Second))
 		}
 		r.skipList(p)
 	}
-	r.wait = sooner(r.wait, wait)
+	r.wait = minWait(r.wait, wait)
 	r.push(Action{Kind: Leave, Step: p.step})
 }
 
@@ -337,7 +337,7 @@ func (r *Run) waitOf(s *Step, status *api.StepStatus) time.Duration {
 	case s.Type == TypeGroup: // its steps have waits of their own
 		return 0
 	case s.Type == TypeSuspend:
-		return r.elapse(s, status)
+		return r.elapseSuspension(s, status)
 	case status.Phase == api.StepFailed:
 		return tryWait(r.memory.Tries[s.Name], maxFailing)
 	}

@@ -41,8 +41,8 @@ func tryWait(tries int, bound time.Duration) time.Duration {
 	return min(time.Duration(max(seconds, 1))*time.Second, bound)
 }
 
-// sooner returns the shorter of two waits; one that is not above 0 is none.
-func sooner(a, b time.Duration) time.Duration {
+// minWait returns the shorter of two waits; one that is not above 0 is none.
+func minWait(a, b time.Duration) time.Duration {
 	if b > 0 && (a <= 0 || b < a) {
 		return b
 	}
@@ -66,9 +66,9 @@ func isFinished(s api.StepStatus) bool {
 	return s.Phase == api.StepSucceeded || s.Phase == api.StepSkipped || s.Phase == api.StepFailed && s.Reason != ReasonTry
 }
 
-// summarize says whether as many steps as there are have finished, and whether one
+// summarizeSteps says whether as many steps as there are have finished, and whether one
 // of them failed.
-func summarize(all []api.StepStatus, steps int) (over, failed bool) {
+func summarizeSteps(all []api.StepStatus, steps int) (over, failed bool) {
 	done := 0
 	for _, s := range all {
 		if isFinished(s) {
@@ -79,8 +79,8 @@ func summarize(all []api.StepStatus, steps int) (over, failed bool) {
 	return done == steps, failed
 }
 
-// ensure returns the status of a step, which is made if there is none.
-func ensure(all *[]api.StepStatus, s *Step, revision string) *api.StepStatus {
+// ensureStatus returns the status of a step, which is made if there is none.
+func ensureStatus(all *[]api.StepStatus, s *Step, revision string) *api.StepStatus {
 	for i := range *all {
 		if (*all)[i].Name == s.Name {
 			return &(*all)[i]
