@@ -64,9 +64,9 @@ func numberOf(r *api.Revision) int64 {
 	return 0
 }
 
-// prepare decides which revision the application is: one that is kept, or the next one.
+// prepare decides which revision the application is.
 func (r *revisions) prepare() error {
-	c, latest := r.app.c, r.app.object.Status.LatestRevision
+	c := r.app.c
 	defer c.metrics.timeStage("prepare-current-apprev")()
 	var err error
 	content := any(r.app.object.Spec)
@@ -77,18 +77,31 @@ func (r *revisions) prepare() error {
 		return err
 	}
 	if c.o.Features.DisableRevision {
-		r.number, r.isNew = 1, latest == nil || latest.RevisionHash != r.hash
-		if latest != nil {
-			r.number = latest.Revision
-			if r.isNew {
-				r.number++
-			}
-		}
+		r.chooseByStatus()
 		return nil
 	}
 	if r.kept, err = c.listRevisions(r.app.object); err != nil {
 		return err
 	}
+	r.choose()
+	return nil
+}
+
+// chooseByStatus decides by the status of the application alone: no revision is kept.
+func (r *revisions) chooseByStatus() {
+	latest := r.app.object.Status.LatestRevision
+	r.number, r.isNew = 1, latest == nil || latest.RevisionHash != r.hash
+	if latest != nil {
+		r.number = latest.Revision
+		if r.isNew {
+			r.number++
+		}
+	}
+}
+
+// choose decides for the latest kept revision of the same content, or else for the next
+// one.
+func (r *revisions) choose() {
 	for _, kept := range slices.Backward(r.kept) {
 		if kept.Labels[api.LabelRevisionHash] == r.hash {
 			r.stored, r.number = kept, numberOf(kept)
@@ -99,8 +112,8 @@ func (r *revisions) prepare() error {
 		r.number = r.nextNumber()
 	}
 	r.freezeDefinitions()
+	latest := r.app.object.Status.LatestRevision
 	r.isNew = latest == nil || latest.Name != r.name()
-	return nil
 }
 
 // nextNumber returns the number of a new revision: one that no kept one has, and that the
