@@ -160,6 +160,22 @@ func TestOutputs(t *testing.T) {
 	}
 }
 
+// TestRenderNothing holds that a definition that renders no object is an error.
+func TestRenderNothing(t *testing.T) {
+	p, g, err := parse(t, `{"components":[{"name":"c","type":"worker"}]}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	task, err := p.Fill(g.All()[0], nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Definitions[api.KindComponent]["worker"] = &api.Definition{}
+	if got, err := p.Render(*task.Component, task.At); err == nil || err.Error() != "component c: definition worker renders no object" {
+		t.Errorf("%d objects, %v", len(got), err)
+	}
+}
+
 // joined are clusters by name, with their label region.
 type joined map[string]string
 

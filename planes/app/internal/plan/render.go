@@ -40,7 +40,8 @@ func (p *Plan) templateContext(component string, at Place) map[string]any {
 	}
 }
 
-// Render evaluates a component with its traits for a place.
+// Render evaluates a component with its traits for a place. It returns at least one
+// manifest.
 func (p *Plan) Render(component api.Component, at Place) ([]Manifest, error) {
 	d := p.Definitions[api.KindComponent][component.Type]
 	in := template.Input{Parameter: component.Properties, Context: p.templateContext(component.Name, at)}
@@ -58,6 +59,9 @@ func (p *Plan) Render(component api.Component, at Place) ([]Manifest, error) {
 			return nil, err
 		}
 		out = append(out, more...)
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("component %s: definition %s renders no object", component.Name, component.Type)
 	}
 	for i := range out {
 		if err := p.setIdentity(&out[i], component, at); err != nil {
