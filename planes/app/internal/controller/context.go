@@ -14,8 +14,8 @@ import (
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 )
 
-// contextStore is the state that the steps of a workflow hand to each other, as it is
-// stored: in a ConfigMap, or in the memory of the controller.
+// contextStore is the ConfigMap with the state that the steps of a workflow hand to each
+// other. With an in-memory context there is none.
 type contextStore struct {
 	app      *application
 	revision string
@@ -33,20 +33,16 @@ type stepValues struct {
 // valuesKey is where they are in the ConfigMap.
 const valuesKey = "outputs"
 
-// open reads the state that steps hand to each other, or makes it.
+// open reads the state, or makes it.
 func (s *contextStore) open(ctx context.Context) error {
-	if s.app.c.o.Features.InMemoryContext {
-		s.load(s.app.c.memory.outputsOf(s.app.key))
-		return nil
-	}
 	cm, err := s.read(ctx)
 	if err != nil {
 		return err
 	}
 	if cm != nil {
-		var v stepValues
-		if json.Unmarshal([]byte(cm.Data[valuesKey]), &v) == nil { // what somebody else wrote into it is not used
-			s.load(v)
+		var v stepValues // what somebody else wrote into it is not used
+		if json.Unmarshal([]byte(cm.Data[valuesKey]), &v) == nil && v.Revision == s.revision {
+			maps.Copy(s.outputs, v.Values)
 		}
 		return nil
 	}
@@ -61,13 +57,6 @@ func (s *contextStore) open(ctx context.Context) error {
 		return fmt.Errorf("workflow context: %w", err)
 	}
 	return nil
-}
-
-// load takes values over that are of this revision.
-func (s *contextStore) load(v stepValues) {
-	if v.Revision == s.revision {
-		maps.Copy(s.outputs, v.Values)
-	}
 }
 
 // read returns the state, from the cache where there is one; nil without any.
@@ -96,11 +85,6 @@ func (s *contextStore) read(ctx context.Context) (*corev1.ConfigMap, error) {
 
 // save stores that a step ran, and the outputs of all steps.
 func (s *contextStore) save(ctx context.Context, name string) error {
-	given := stepValues{s.revision, s.outputs}
-	if s.app.c.o.Features.InMemoryContext {
-		s.app.c.memory.keepOutputs(s.app.key, given)
-		return nil
-	}
 	cm, err := s.read(ctx)
 	if err != nil {
 		return err
@@ -112,17 +96,9 @@ func (s *contextStore) save(ctx context.Context, name string) error {
 		}
 	}
 	vars[name] = s.revision
-	raw, err := json.Marshal(vars)
+	data, err := s.data(vars)
 	if err != nil {
 		return fmt.Errorf("workflow context: %w", err)
-	}
-	data := map[string]string{"vars": string(raw)}
-	if len(s.outputs) > 0 {
-		values, err := json.Marshal(given)
-		if err != nil {
-			return fmt.Errorf("workflow context: %w", err)
-		}
-		data[valuesKey] = string(values)
 	}
 	body, err := json.Marshal(map[string]any{"data": data})
 	if err != nil {
@@ -135,4 +111,14 @@ func (s *contextStore) save(ctx context.Context, name string) error {
 		return fmt.Errorf("workflow context: %w", err)
 	}
 	return nil
+}
+
+// data returns the content of the ConfigMap.
+func (s *contextStore) data(vars map[string]string) (map[string]string, error) {
+	raw, err := json.Marshal(vars)
+	if err != nil || len(s.outputs) == 0 {
+		return map[string]string{"vars": string(raw)}, err
+	}
+	values, err := json.Marshal(stepValues{s.revision, s.outputs})
+	return map[string]string{"vars": string(raw), valuesKey: string(values)}, err
 }

@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,36 +18,49 @@ type execution struct {
 	plan     *plan.Plan
 	graph    *workflow.Graph
 	delivery *delivery
-	context  *contextStore
+	context  *contextStore // nil: in memory
+	memory   workflow.Memory
 	begun    map[string]clock.Time // by step that is under way
 }
 
 func newExecution(app *application, p *plan.Plan, g *workflow.Graph, t *trackers) *execution {
-	return &execution{
-		app: app, plan: p, graph: g, begun: map[string]clock.Time{},
+	e := &execution{
+		app: app, plan: p, graph: g, begun: map[string]clock.Time{}, memory: app.c.memory.workflowOf(app.key, p.Revision),
 		delivery: &delivery{app: app, plan: p, trackers: t, observes: g.HasOutputs()},
-		context:  &contextStore{app: app, revision: p.Revision, outputs: map[string]json.RawMessage{}},
 	}
+	if !app.c.o.Features.InMemoryContext {
+		e.context = &contextStore{app: app, revision: p.Revision, outputs: e.memory.Outputs}
+	}
+	return e
 }
 
 // execute runs what can be run of the workflow now. wait is how long to wait until
 // there is more to do; 0 for nothing to wait for.
 func (e *execution) execute(ctx context.Context) (wait time.Duration, err error) {
-	c := e.app.c
-	defer c.metrics.timeStage("execute-workflow")()
+	defer e.app.c.metrics.timeStage("execute-workflow")()
 	w := e.begin()
-	if err := e.context.open(ctx); err != nil {
-		return 0, err
+	if e.context != nil {
+		if err := e.context.open(ctx); err != nil {
+			return 0, err
+		}
 	}
-	tries := c.memory.triesOf(e.app.key, e.plan.Revision)
-	defer c.memory.keepTries(e.app.key, e.plan.Revision, tries)
-	if wait, err = e.drive(ctx, workflow.Start(e.graph, w, workflow.Memory{Outputs: e.context.outputs, Tries: tries})); err != nil {
+	defer e.keepMemory()
+	if wait, err = e.drive(ctx, workflow.Start(e.graph, w, e.memory)); err != nil {
 		return 0, err
 	}
 	if w.Finished {
-		c.metrics.workflows.WithLabelValues(w.Phase).Observe(w.EndTime.Sub(w.StartTime.Time).Seconds())
+		e.app.c.metrics.workflows.WithLabelValues(w.Phase).Observe(w.EndTime.Sub(w.StartTime.Time).Seconds())
 	}
 	return wait, nil
+}
+
+// keepMemory keeps for the next pass what is stored nowhere else.
+func (e *execution) keepMemory() {
+	m := e.memory
+	if e.context != nil {
+		m.Outputs = nil
+	}
+	e.app.c.memory.keepWorkflow(e.app.key, e.plan.Revision, m)
 }
 
 // begin returns the status of the workflow, a new one for a new revision.
@@ -58,7 +70,7 @@ func (e *execution) begin() *api.WorkflowStatus {
 		return s.Workflow
 	}
 	s.Workflow, s.Services, s.AppliedResources = workflow.NewStatus(e.plan.Revision, e.graph, e.app.c.now()), nil, nil
-	if !e.app.c.o.Features.InMemoryContext {
+	if e.context != nil {
 		s.Workflow.ContextBackend = &corev1.ObjectReference{
 			APIVersion: "v1", Kind: "ConfigMap", Namespace: e.app.object.Namespace, Name: contextName(e.app.object),
 		}
@@ -76,7 +88,7 @@ func (e *execution) drive(ctx context.Context, run *workflow.Run) (wait time.Dur
 			return a.Wait, nil
 		case workflow.Evaluate:
 			e.touch(a.Step)
-			runs, err := e.plan.Condition(a.Step, workflow.ByName(e.app.object.Status.Workflow), e.context.outputs)
+			runs, err := e.plan.Condition(a.Step, workflow.ByName(e.app.object.Status.Workflow), e.memory.Outputs)
 			run.Decide(runs, err, e.app.c.now())
 		case workflow.Execute:
 			e.touch(a.Step)
@@ -86,6 +98,9 @@ func (e *execution) drive(ctx context.Context, run *workflow.Run) (wait time.Dur
 			}
 			run.Done(outcome, e.app.c.now())
 		case workflow.Save:
+			if e.context == nil {
+				continue
+			}
 			if err := e.context.save(ctx, a.Step.Name); err != nil {
 				return 0, err
 			}
@@ -107,7 +122,7 @@ func (e *execution) touch(s *workflow.Step) {
 
 // runStep executes a step once.
 func (e *execution) runStep(ctx context.Context, s *workflow.Step) (o workflow.Outcome) {
-	t, err := e.plan.Fill(s, e.context.outputs)
+	t, err := e.plan.Fill(s, e.memory.Outputs)
 	if err != nil {
 		return workflow.Outcome{Invalid: err}
 	}

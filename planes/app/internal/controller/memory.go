@@ -2,6 +2,7 @@ package controller
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"maps"
 	"strconv"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/planes/app/internal/workflow"
 )
 
 // memories are what a controller remembers of applications between passes. A
@@ -22,15 +24,9 @@ type memories struct {
 }
 
 type remembered struct {
-	written map[string]written // by kind and name
-	tries   stepTries
-	values  stepValues // that steps gave, where they are kept in memory
-}
-
-// stepTries are failures or looks in a row, by step of one revision.
-type stepTries struct {
-	revision string
-	byStep   map[string]int
+	written  map[string]written // by kind and name
+	revision string             // whose workflow this is
+	workflow workflow.Memory
 }
 
 // written is a version of an object that this controller wrote.
@@ -94,7 +90,7 @@ func (m *memories) caughtUp(key string) bool {
 		}
 		return false
 	}
-	if len(r.written) == 0 && len(r.tries.byStep) == 0 && r.values.Revision == "" {
+	if len(r.written)+len(r.workflow.Tries)+len(r.workflow.Outputs) == 0 {
 		delete(m.byKey, key) // most applications rest: their empty maps would add up
 	}
 	return true
@@ -118,40 +114,27 @@ func (m *memories) forget(key string) {
 	delete(m.byKey, key)
 }
 
-// triesOf returns the tries of the steps of a revision, in a map of the caller's own.
-func (m *memories) triesOf(key, revision string) map[string]int {
+// workflowOf returns what is remembered of the workflow of a revision, for the caller to
+// change.
+func (m *memories) workflowOf(key, revision string) workflow.Memory {
+	out := workflow.Memory{Outputs: map[string]json.RawMessage{}, Tries: map[string]int{}}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if r := m.byKey[key]; r != nil && r.tries.revision == revision {
-		return maps.Clone(r.tries.byStep)
+	if r := m.byKey[key]; r != nil && r.revision == revision {
+		maps.Copy(out.Outputs, r.workflow.Outputs)
+		maps.Copy(out.Tries, r.workflow.Tries)
 	}
-	return map[string]int{}
+	return out
 }
 
-// keepTries remembers the tries of the steps of a revision.
-func (m *memories) keepTries(key, revision string, tries map[string]int) {
+// keepWorkflow remembers the workflow of a revision. The caller gives w away.
+func (m *memories) keepWorkflow(key, revision string, w workflow.Memory) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(tries) > 0 || m.byKey[key] != nil {
-		m.ofLocked(key).tries = stepTries{revision, tries}
+	if m.byKey[key] != nil || len(w.Tries)+len(w.Outputs) > 0 {
+		r := m.ofLocked(key)
+		r.revision, r.workflow = revision, w
 	}
-}
-
-// keepOutputs remembers what the steps of an application gave.
-func (m *memories) keepOutputs(key string, v stepValues) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.ofLocked(key).values = v
-}
-
-// outputsOf returns what the steps of an application gave.
-func (m *memories) outputsOf(key string) stepValues {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if r := m.byKey[key]; r != nil {
-		return r.values
-	}
-	return stepValues{}
 }
 
 // untilWhole returns how long it is from now to the first whole second after wait

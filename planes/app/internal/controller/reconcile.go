@@ -177,7 +177,7 @@ func (p *pass) runWorkflow(ctx context.Context, g *workflow.Graph) (finished boo
 		return false, p.pauseWorkflow(ctx, wait)
 	}
 	defer p.c.metrics.timeStage("do-workflow-finish")()
-	if !p.c.o.Features.InMemoryContext {
+	if e.context != nil {
 		if _, err := e.context.read(ctx); err != nil {
 			return false, err
 		}
