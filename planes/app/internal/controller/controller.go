@@ -94,16 +94,10 @@ func (c *Controller) run(ctx context.Context) error {
 
 // prepare makes what a controller consists of.
 func prepare(o Options) (*Controller, error) {
-	config := rest.CopyConfig(o.Config)
-	config.RateLimiter = o.Limiter
-	config.UserAgent = "windtunnel-app-controller"
-	config.Timeout = 0 // watches are open for long
-	direct, err := o.Gateway.Transport(config)
+	config, err := clientConfig(o)
 	if err != nil {
 		return nil, fmt.Errorf("app-controller: %w", err)
 	}
-	config.Wrap(cluster.Route(direct))
-	o.Registry.Watch(config)
 	client, err := api.NewClient(config, api.Scheme())
 	if err != nil {
 		return nil, fmt.Errorf("app-controller: %w", err)
@@ -157,6 +151,22 @@ func prepare(o Options) (*Controller, error) {
 		}
 	}
 	return c, nil
+}
+
+// clientConfig returns the configuration of the client of all requests but those that
+// write events.
+func clientConfig(o Options) (*rest.Config, error) {
+	config := rest.CopyConfig(o.Config)
+	config.RateLimiter = o.Limiter
+	config.UserAgent = "windtunnel-app-controller"
+	config.Timeout = 0 // watches are open for long
+	direct, err := o.Gateway.Transport(config)
+	if err != nil {
+		return nil, err
+	}
+	config.Wrap(cluster.Route(direct))
+	o.Registry.Watch(config)
+	return config, nil
 }
 
 func (c *Controller) informers() []cache.SharedIndexInformer {

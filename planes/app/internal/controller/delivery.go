@@ -197,7 +197,7 @@ func (d *delivery) deploy(ctx context.Context, what plan.Deployment) (ok bool, m
 	var mu sync.Mutex // of healthy: others look whether what they wait for is well by now
 	forEach(all, what.Parallelism, func(t *delivered) {
 		mu.Lock()
-		rests := t.healthy || waitsFor(t, all)
+		rests := t.healthy || waitsForLocked(t, all)
 		mu.Unlock()
 		if rests {
 			return
@@ -234,8 +234,8 @@ func (d *delivery) isHealthy(ctx context.Context, component api.Component, at pl
 	return ok && err == nil
 }
 
-// waitsFor says whether what a component depends on is not well yet in its place.
-func waitsFor(t *delivered, all []*delivered) bool {
+// waitsForLocked says whether what a component depends on is not well yet in its place.
+func waitsForLocked(t *delivered, all []*delivered) bool {
 	return slices.ContainsFunc(all, func(o *delivered) bool {
 		return o.At == t.At && !o.healthy && slices.Contains(t.Component.DependsOn, o.Component.Name)
 	})

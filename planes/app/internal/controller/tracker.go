@@ -116,7 +116,7 @@ func (t *trackers) trackManifests(ctx context.Context, revision string, manifest
 	t.writing.Lock()
 	defer t.writing.Unlock()
 	if t.current == nil {
-		if err := t.create(ctx, revision); err != nil {
+		if err := t.createLocked(ctx, revision); err != nil {
 			return fmt.Errorf("resource tracker: %w", err)
 		}
 	}
@@ -129,10 +129,10 @@ func (t *trackers) trackManifests(ctx context.Context, revision string, manifest
 		next.Spec.ManagedResources = slices.DeleteFunc(next.Spec.ManagedResources, func(old api.ManagedResource) bool { return old.Key() == managed.Key() })
 		next.Spec.ManagedResources = append(next.Spec.ManagedResources, managed)
 	}
-	return t.update(ctx, next)
+	return t.updateLocked(ctx, next)
 }
 
-func (t *trackers) create(ctx context.Context, revision string) error {
+func (t *trackers) createLocked(ctx context.Context, revision string) error {
 	c, want := t.app.c, t.newTracker(revision)
 	done := c.metrics.timeOwnRequest("Create", api.KindTracker)
 	got, err := c.client.Trackers.Create(ctx, want)
@@ -146,7 +146,7 @@ func (t *trackers) create(ctx context.Context, revision string) error {
 	return err
 }
 
-func (t *trackers) update(ctx context.Context, next *api.Tracker) error {
+func (t *trackers) updateLocked(ctx context.Context, next *api.Tracker) error {
 	c := t.app.c
 	defer c.metrics.timeOwnRequest("Update", api.KindTracker)()
 	next.Spec.Compression.Type = c.o.Features.TrackerCompression
