@@ -42,7 +42,7 @@ func newStorageWorld(improved bool) *storageWorld {
 	if improved {
 		w.o.StatusGuard, w.o.StatusPut, w.o.Dependents = GuardUID, Changed, DependentsCached
 	}
-	t := &tree{o: w.o, hub: &hub{client: &api.Client{}}}
+	t := &tree{o: w.o, hub: newTestHub()}
 	w.copies = t.claimCopies()
 	return w
 }
