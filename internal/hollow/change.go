@@ -78,7 +78,7 @@ func (c *Cluster) createNamed(w write, o runtime.Object) (result, error) {
 	c.begin(m)
 	prepareCreate(w.kind, o)
 	if errs := check(w.kind, o, nil); len(errs) > 0 {
-		return result{}, apierrors.NewInvalid(w.kind.GVK().GroupKind(), m.GetName(), errs)
+		return result{}, invalid(w.kind.GVK().GroupKind(), m.GetName(), errs)
 	}
 	key, t := kind.Key(m.GetNamespace(), m.GetName()), c.table(w.kind)
 	taken := apierrors.NewAlreadyExists(w.kind.Resource(), m.GetName())
@@ -171,6 +171,9 @@ func generateName(base string) string {
 // new one.
 func check(k *kind.Kind, o, old runtime.Object) field.ErrorList {
 	m, path := metaOf(o), field.NewPath("metadata")
+	if errs := boundMeta(m); len(errs) > 0 {
+		return errs
+	}
 	name := func(name string, prefix bool) []string {
 		if prefix {
 			return content.IsPathSegmentPrefix(name)
@@ -211,6 +214,7 @@ func nameRule(k *kind.Kind) validation.ValidateNameFunc {
 type change struct {
 	write
 	create bool      // it is created if it is not there
+	values int       // in the request's body, at least; 0: it does not come from a request
 	uid    types.UID // that it must have; empty: any
 	// binding says that the status changes with the rest, as a binding does it.
 	binding bool
@@ -238,6 +242,11 @@ func (c *Cluster) change(ch change) (changed, error) {
 		if err != nil {
 			return changed{}, err
 		}
+		if ch.applied || len(metaOf(old).GetManagedFields()) > 0 {
+			if err := boundMerge(ch.kind, ch.values, current.Raw); err != nil {
+				return changed{}, err
+			}
+		}
 		next, err := c.next(ch, old)
 		if err != nil {
 			return changed{}, err
@@ -253,6 +262,11 @@ func (c *Cluster) change(ch change) (changed, error) {
 func (c *Cluster) createByChange(ch change) (result, error) {
 	if !ch.create {
 		return result{}, apierrors.NewNotFound(ch.kind.Resource(), ch.name)
+	}
+	if ch.applied {
+		if err := boundMerge(ch.kind, ch.values, nil); err != nil {
+			return result{}, err
+		}
 	}
 	o, err := ch.of(nil)
 	if err != nil {
@@ -316,7 +330,7 @@ func (c *Cluster) next(ch change, old runtime.Object) (runtime.Object, error) {
 		}
 	}
 	if errs := check(ch.kind, next, old); len(errs) > 0 {
-		return nil, apierrors.NewInvalid(ch.kind.GVK().GroupKind(), ch.name, errs)
+		return nil, invalid(ch.kind.GVK().GroupKind(), ch.name, errs)
 	}
 	return next, nil
 }

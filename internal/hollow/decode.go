@@ -33,13 +33,26 @@ func (q *request) read(k *kind.Kind) (runtime.Object, error) {
 	}
 	switch media {
 	case typeProto:
-		return unpack(k, raw)
+		return q.unpack(k, raw)
 	case typeYAML:
 		if raw, err = toJSON(raw); err != nil {
-			return nil, apierrors.NewBadRequest(err.Error())
+			return nil, badBody(err)
 		}
 	}
+	q.values = valuesIn(raw)
+	if err := boundObject(k, raw); err != nil {
+		return nil, err
+	}
 	return q.decode(k, raw)
+}
+
+// badBody is the error for a body that cannot be read.
+func badBody(err error) error {
+	var known apierrors.APIStatus
+	if errors.As(err, &known) {
+		return err
+	}
+	return apierrors.NewBadRequest(err.Error())
 }
 
 // parseHead says what is wrong with a body before anybody looks at more than its
@@ -77,7 +90,7 @@ func (q *request) bodyType(packs bool) (string, error) {
 }
 
 // unpack reads an object in protobuf.
-func unpack(k *kind.Kind, raw []byte) (runtime.Object, error) {
+func (q *request) unpack(k *kind.Kind, raw []byte) (runtime.Object, error) {
 	inner, _, err := object.Unwrap(raw)
 	if err != nil {
 		return nil, cannotHandle(k, err)
@@ -87,6 +100,9 @@ func unpack(k *kind.Kind, raw []byte) (runtime.Object, error) {
 		return nil, cannotHandle(k, err)
 	}
 	if err := sameKind(k, head.APIVersion, head.Kind); err != nil {
+		return nil, err
+	}
+	if q.values, err = boundMessage(k, inner); err != nil {
 		return nil, err
 	}
 	o, err := k.Decode(inner)

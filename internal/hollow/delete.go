@@ -84,7 +84,7 @@ func (q *request) decodeOptions(raw []byte, o *metav1.DeleteOptions) error {
 		}
 	}
 	if err != nil {
-		return apierrors.NewBadRequest(err.Error())
+		return badBody(err)
 	}
 	return nil
 }

@@ -38,6 +38,9 @@ const Version = "v1.37.1"
 // idleTimeout is how long a connection may be without requests.
 const idleTimeout = 2 * time.Minute
 
+// headerLimit is how long the header of a request may be, as over HTTP/2.
+const headerLimit = 256 << 10
+
 // Options say how a server and its clusters behave. The zero value is useful.
 type Options struct {
 	// Host is the address to listen at; default 127.0.0.1.
@@ -120,6 +123,7 @@ func New(o Options) (*Server, error) {
 	s.h2 = h2.New(h2.Options{Handler: guard.Handler(s), Quick: s.quick, Clock: s.clock, Streams: 1000, Idle: idleTimeout, Timeout: requestTime, ErrorLog: silent})
 	s.http = &http.Server{
 		Handler: guard.Handler(s), TLSConfig: s.config.Clone(), ErrorLog: silent,
+		MaxHeaderBytes:    headerLimit,
 		ReadHeaderTimeout: 30 * time.Second, WriteTimeout: requestTime, IdleTimeout: idleTimeout, // of watches, each piece has its own
 		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){"h2": s.h2.ServeTLS},
 		BaseContext:  s.base,

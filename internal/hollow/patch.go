@@ -59,13 +59,17 @@ func (q *request) patch() error {
 	if media == string(types.ApplyYAMLPatchType) {
 		return q.apply(w, body)
 	}
+	if err := boundPatch(types.PatchType(media), nil, body); err != nil {
+		return err
+	}
+	q.values = valuesIn(body)
 	if err := q.checkPatch(types.PatchType(media), body); err != nil {
 		return err
 	}
 	if q.query.Get("force") != "" {
 		return invalidPatchOption(field.Forbidden(field.NewPath("force"), "may not be specified for non-apply patch"))
 	}
-	done, err := q.cluster.change(change{write: w, of: func(old runtime.Object) (runtime.Object, error) {
+	done, err := q.cluster.change(change{write: w, values: q.values, of: func(old runtime.Object) (runtime.Object, error) {
 		return q.patched(types.PatchType(media), old, body)
 	}})
 	if err != nil {
@@ -113,22 +117,16 @@ func (q *request) apply(w write, body []byte) error {
 	if q.sub != "" && q.cluster.table(q.kind).Get(q.key()) == nil {
 		return apierrors.NewNotFound(q.kind.Resource(), q.name)
 	}
-	applied := &unstructured.Unstructured{}
-	raw, err := toJSON(body)
+	applied, err := q.applied(body)
 	if err != nil {
-		err = fmt.Errorf("error converting YAML to JSON: %w", err)
-	} else {
-		err = kjson.UnmarshalCaseSensitivePreserveInts(raw, &applied.Object)
-	}
-	if err != nil {
-		return apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
+		return err
 	}
 	if applied.GetName() != "" && applied.GetName() != q.name {
 		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", applied.GetName(), q.name))
 	}
 	force := truth(q.query.Get("force"))
 	w.applied = true
-	done, err := q.cluster.change(change{write: w, create: q.sub == "", uid: applied.GetUID(), of: func(old runtime.Object) (runtime.Object, error) {
+	done, err := q.cluster.change(change{write: w, values: q.values, create: q.sub == "", uid: applied.GetUID(), of: func(old runtime.Object) (runtime.Object, error) {
 		live := old
 		if live == nil {
 			live = q.kind.New()
@@ -162,6 +160,26 @@ func (q *request) apply(w write, body []byte) error {
 	return q.answerPart(code, done.result)
 }
 
+// applied reads what a manager wants of an object.
+func (q *request) applied(body []byte) (*unstructured.Unstructured, error) {
+	raw, err := toJSON(body)
+	if err != nil {
+		return nil, badBody(fmt.Errorf("error decoding patch: error converting YAML to JSON: %w", err))
+	}
+	if err := boundObject(q.kind, raw); err != nil {
+		return nil, err
+	}
+	q.values = valuesIn(raw)
+	if err := boundMerge(q.kind, q.values, nil); err != nil {
+		return nil, err
+	}
+	out := &unstructured.Unstructured{}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &out.Object); err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
+	}
+	return out, nil
+}
+
 // patched returns what a patch makes of an object, and heeds what is asked for
 // fields that its kind does not have.
 func (q *request) patched(of types.PatchType, old runtime.Object, body []byte) (runtime.Object, error) {
@@ -189,6 +207,9 @@ func patchedBy(of types.PatchType, q target, old runtime.Object, body []byte) (o
 	if raw, err = json.Marshal(from); err != nil {
 		return nil, nil, nil, err
 	}
+	if err := boundPatch(of, raw, body); err != nil {
+		return nil, nil, nil, err
+	}
 	switch of {
 	case types.JSONPatchType:
 		raw, err = patchJSON(raw, body)
@@ -202,6 +223,9 @@ func patchedBy(of types.PatchType, q target, old runtime.Object, body []byte) (o
 	}
 	if len(raw) > bodyLimit {
 		return nil, nil, nil, errObjectTooLarge
+	}
+	if err := boundObject(k, raw); err != nil {
+		return nil, nil, nil, err
 	}
 	if o, unknown, err = decodePlain(k, raw); err != nil {
 		return nil, nil, nil, patchInvalid(raw, err)
@@ -242,9 +266,6 @@ func badPatch(err error) error {
 }
 
 func patchStrategic(raw, body []byte, k *kind.Kind) ([]byte, error) {
-	if err := boundStrategic(raw, body); err != nil {
-		return nil, err
-	}
 	out, err := strategicpatch.StrategicMergePatch(raw, body, k.New())
 	if err != nil {
 		return nil, badPatch(err)

@@ -39,8 +39,9 @@ type request struct {
 	target
 	*answer
 
-	query url.Values
-	user  user
+	query  url.Values
+	user   user
+	values int // in the body, at least
 }
 
 // errNoGroup says that a path is of no group and version that there is: the one
@@ -272,7 +273,7 @@ func (q *request) put() error {
 	if err := sameNamespace(q.namespace, m); err != nil {
 		return err
 	}
-	c := change{write: w, create: q.kind.PutCreates && q.sub == "", uid: m.GetUID(), of: func(old runtime.Object) (runtime.Object, error) {
+	c := change{write: w, values: q.values, create: q.kind.PutCreates && q.sub == "", uid: m.GetUID(), of: func(old runtime.Object) (runtime.Object, error) {
 		if q.sub == "scale" {
 			return scaled(q.kind, old, o)
 		}

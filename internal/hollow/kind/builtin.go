@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/hollow/weight"
 )
 
 // table is the built-in resources: a group's version, and below it a resource,
@@ -132,7 +133,7 @@ func parse(gv schema.GroupVersion, words []string) *Kind {
 		Group: gv.Group, Version: gv.Version, Plural: words[0], Kind: words[1], List: words[1] + "List",
 		Singular: strings.ToLower(words[1]), Verbs: everyVerb(),
 	}
-	k.goType = goType(k.GVK())
+	k.built()
 	k.schema = sync.OnceValue(func() *object.Schema { return object.SchemaOf(k.goType, k.APIVersion(), k.Kind) })
 	change := []string{"get", "patch", "update"}
 	for _, w := range words[2:] {
@@ -215,8 +216,16 @@ func goType(gvk schema.GroupVersionKind) reflect.Type {
 	return reflect.TypeOf(o).Elem()
 }
 
+// built gives a kind its Go type.
+func (k *Kind) built() {
+	k.goType = goType(k.GVK())
+	k.layout = sync.OnceValue(func() *weight.Layout { return weight.LayoutOf(k.goType) })
+}
+
 // Form returns a kind that no resource is of, such as Scale: it is only read and
 // written.
 func Form(gvk schema.GroupVersionKind) *Kind {
-	return &Kind{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, goType: goType(gvk)}
+	k := &Kind{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind}
+	k.built()
+	return k
 }

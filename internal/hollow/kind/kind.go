@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/hollow/weight"
 )
 
 // Kind is a resource and the kind of its objects. It is immutable.
@@ -37,7 +38,8 @@ type Kind struct {
 
 	goType reflect.Type // nil of what is custom
 	schema func() *object.Schema
-	fields []selector // that selectors may name, besides name and namespace
+	layout func() *weight.Layout // of goType
+	fields []selector            // that selectors may name, besides name and namespace
 }
 
 // Traits are how an API server treats objects of a kind beyond the common.
@@ -104,6 +106,15 @@ func (k *Kind) Find(name string) (Sub, bool) {
 		}
 	}
 	return Sub{}, false
+}
+
+// Weigh counts what an object holds in the form in which it is kept. The error says
+// that its messages are nested too deep.
+func (k *Kind) Weigh(raw []byte) (weight.Proto, error) {
+	if k.goType == nil {
+		return weight.Proto{Values: weight.OfJSON(raw).Values}, nil
+	}
+	return k.layout().Weigh(raw)
 }
 
 // Packs says whether its objects have a protobuf form.
