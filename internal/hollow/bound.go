@@ -69,6 +69,9 @@ const requestTime = time.Minute
 // lookEvery is after how many objects a request looks whether its time is over.
 const lookEvery = 256
 
+// late says whether a change has taken longer than its request may.
+func (c *Cluster) late(w write) bool { return w.until > 0 && c.server.clock.Now() > w.until }
+
 // errTimeout is what an API server answers when a request takes too long.
 func errTimeout() error {
 	return apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0)

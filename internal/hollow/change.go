@@ -255,6 +255,9 @@ func (c *Cluster) change(ch change) (changed, error) {
 		if !errors.Is(err, store.ErrChanged) {
 			return changed{result: r}, err
 		}
+		if c.late(ch.write) {
+			return changed{}, errTimeout()
+		}
 	}
 }
 

@@ -106,7 +106,8 @@ func (c *Cluster) serve(w http.ResponseWriter, r *http.Request, path string) {
 		a.refuse(apierrors.NewUnauthorized("Unauthorized"))
 		return
 	}
-	q := &request{Request: r, query: r.URL.Query(), user: who, answer: a}
+	q := &request{Request: r, query: r.URL.Query(), user: who, answer: a, room: room{of: &c.server.bodies}}
+	defer q.room.release()
 	if c.discover(q, path) || c.describe(q, path) || c.metrics(w, path) {
 		return
 	}

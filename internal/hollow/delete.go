@@ -27,7 +27,7 @@ func (q *request) remove() error {
 	if err != nil {
 		return err
 	}
-	w := write{target: q.target, dryRun: len(options.DryRun) > 0}
+	w := write{target: q.target, dryRun: len(options.DryRun) > 0, until: q.end()}
 	done, err := q.cluster.delete(w, options)
 	if err != nil {
 		return err
@@ -116,6 +116,9 @@ func (c *Cluster) delete(w write, options *metav1.DeleteOptions) (deleted, error
 		d, err := c.deleteOnce(w, current, *options)
 		if !errors.Is(err, store.ErrChanged) {
 			return d, err
+		}
+		if c.late(w) {
+			return deleted{}, errTimeout()
 		}
 	}
 }

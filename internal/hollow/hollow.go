@@ -104,6 +104,8 @@ type Server struct {
 	documents sync.Map // of OpenAPI, by documentKey
 	custom    sync.Map // resources of CustomResourceDefinitions, by what they say
 
+	bodies bodies
+
 	engine *engine // nil without models
 
 	mu       sync.Mutex
@@ -115,7 +117,7 @@ type Server struct {
 // New starts a server without clusters.
 func New(o Options) (*Server, error) {
 	o.fill()
-	s := &Server{options: o, clock: *o.Clock, done: make(chan struct{}), clusters: map[string]*Cluster{}, client: rand.Text()}
+	s := &Server{options: o, clock: *o.Clock, done: make(chan struct{}), clusters: map[string]*Cluster{}, client: rand.Text(), bodies: newBodies()}
 	if err := s.certify(); err != nil {
 		return nil, err
 	}

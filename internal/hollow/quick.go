@@ -13,7 +13,7 @@ const quickBody = 64 << 10
 // the making.
 func (s *Server) quick(r *http.Request) bool {
 	c, path := s.find(r)
-	if c == nil || c.factor.Load() > slowUnit || r.ContentLength > quickBody {
+	if c == nil || c.factor.Load() > slowUnit || r.ContentLength < 0 || r.ContentLength > quickBody { // a large one waits for its turn
 		return false
 	}
 	rest, ok := strings.CutPrefix(path, "/api/v1/")

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/hollow/kind"
 )
 
@@ -42,6 +43,7 @@ type request struct {
 	query  url.Values
 	user   user
 	values int // in the body, at least
+	room   room
 }
 
 // errNoGroup says that a path is of no group and version that there is: the one
@@ -174,6 +176,9 @@ func (q *request) verb() string {
 
 // body reads the request's body.
 func (q *request) body() ([]byte, error) {
+	if err := q.room.reserve(q.ContentLength); err != nil {
+		return nil, err
+	}
 	var in bytes.Buffer
 	if q.ContentLength > 0 {
 		in.Grow(int(min(q.ContentLength, bodyLimit)) + bytes.MinRead) // it is read in one go
@@ -194,20 +199,24 @@ func (q *request) body() ([]byte, error) {
 	case err != nil:
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	return in.Bytes(), nil
+	return in.Bytes(), q.room.wait(q.Context().Done())
 }
 
 // write says what a change of an object is.
 type write struct {
 	target
 	dryRun  bool
-	manager string // of fields
-	applied bool   // who manages what has been settled
+	manager string     // of fields
+	applied bool       // who manages what has been settled
+	until   clock.Time // when its request ends; 0: it does not come from one
 }
+
+// end returns when the request ends if it begins now.
+func (q *request) end() clock.Time { return q.cluster.server.clock.Now().Add(requestTime) }
 
 // writing returns what the request's query says of its change.
 func (q *request) writing() (write, error) {
-	w := write{target: q.target, manager: q.query.Get("fieldManager"), dryRun: len(q.query["dryRun"]) > 0}
+	w := write{target: q.target, manager: q.query.Get("fieldManager"), dryRun: len(q.query["dryRun"]) > 0, until: q.end()}
 	var errs field.ErrorList
 	kind := "CreateOptions"
 	switch q.Method {

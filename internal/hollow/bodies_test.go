@@ -1,0 +1,81 @@
+package hollow
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// TestLargeBodies holds how many bytes of large bodies there are at once, and how many
+// requests with one are decoded.
+func TestLargeBodies(t *testing.T) {
+	b := newBodies()
+	var all []*room
+	for range bodiesLimit / bodyLimit {
+		r := &room{of: &b}
+		if err := r.reserve(-1); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, r)
+	}
+	one := &room{of: &b}
+	if err := one.reserve(bodyLimit); !apierrors.IsTooManyRequests(err) {
+		t.Errorf("a body beyond the limit: %v", err)
+	}
+	if err := one.reserve(largeFrom); err != nil || one.bytes != 0 {
+		t.Errorf("a small body: %v", err)
+	}
+	for range cap(b.turns) {
+		b.turns <- struct{}{}
+	}
+	gone := make(chan struct{})
+	close(gone)
+	if err := all[0].wait(gone); !apierrors.IsTimeout(err) {
+		t.Errorf("no turn is free: %v", err)
+	}
+	if err := one.wait(gone); err != nil {
+		t.Errorf("a small body needs no turn: %v", err)
+	}
+	<-b.turns
+	if err := all[0].wait(nil); err != nil || len(b.turns) != cap(b.turns) {
+		t.Errorf("a turn is free: %v", err)
+	}
+	for _, r := range all {
+		r.release()
+	}
+	if n := b.bytes.Load(); n != 0 || len(b.turns) != cap(b.turns)-1 {
+		t.Errorf("%d bytes are held after all requests, %d turns", n, len(b.turns))
+	}
+}
+
+// TestChangeEndsWithItsRequest lets somebody else be faster each time.
+func TestChangeEndsWithItsRequest(t *testing.T) {
+	s, err := New(Options{Shared: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	c, err := s.Cluster("c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	label := func(o runtime.Object, key string) runtime.Object {
+		o = o.DeepCopyObject()
+		metaOf(o).SetLabels(map[string]string{key: metaOf(o).GetResourceVersion()})
+		return o
+	}
+	w := write{target: target{kind: c.kinds.Load().Find("", "v1", "namespaces"), name: "default"}}
+	late, other := w, error(nil)
+	late.until = 1 // long ago
+	_, err = c.change(change{write: late, of: func(old runtime.Object) (runtime.Object, error) {
+		_, other = c.change(change{write: w, of: func(old runtime.Object) (runtime.Object, error) { return label(old, "theirs"), nil }})
+		return label(old, "mine"), nil
+	}})
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Code != http.StatusGatewayTimeout || other != nil {
+		t.Errorf("%v, %v", err, other)
+	}
+}
