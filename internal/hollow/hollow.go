@@ -55,6 +55,9 @@ type Options struct {
 	Token string
 	// History is how long watches can go back; default 75 s, as an API server's.
 	History time.Duration
+	// HistoryBytes is how many bytes of objects that were replaced or deleted a cluster
+	// keeps at most for watches and lists of the past; default 128 MiB.
+	HistoryBytes int
 	// Reads and Writes are how many requests a cluster takes at once; more are
 	// refused with 429. Watches do not count. Default 400 and 200.
 	Reads, Writes int
@@ -73,6 +76,9 @@ func (o *Options) fill() {
 	}
 	if o.History == 0 {
 		o.History = 75 * time.Second
+	}
+	if o.HistoryBytes == 0 {
+		o.HistoryBytes = 128 << 20
 	}
 	if o.Reads == 0 {
 		o.Reads = 400
@@ -239,7 +245,7 @@ func (s *Server) addCluster(name string) (c *Cluster, fresh bool, err error) {
 	c.token.Store(&s.options.Token)
 	c.halt.Store(new(make(chan struct{})))
 	c.kinds.Store(kind.Builtin())
-	so := store.Options{Clock: s.clock, History: s.options.History}
+	so := store.Options{Clock: s.clock, History: s.options.History, HistoryBytes: s.options.HistoryBytes}
 	if s.engine != nil {
 		so.Notify = func(t *store.Table, e *store.Event) { s.engine.notify(c, t, e) }
 	}

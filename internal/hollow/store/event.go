@@ -17,8 +17,22 @@ type Event struct {
 	Before  *Object // nil of one that was added
 	Deleted bool
 
-	time  clock.Time
-	forms atomic.Pointer[forms]
+	time   clock.Time
+	forms  atomic.Pointer[forms]
+	remade atomic.Pointer[remade] // where forms are kept that are made again; nil: they are kept in any case
+}
+
+// size returns how many bytes only the history keeps because of the event: what the
+// object was before. The object itself is either still there or counts with the event
+// that replaced it.
+func (e *Event) size() (n int) {
+	if e.Before != nil {
+		n = len(e.Before.Raw)
+	}
+	if e.Deleted {
+		n += len(e.Object.Raw)
+	}
+	return n
 }
 
 // forms are an event's encodings and what selectors ask of it, each made once.
@@ -27,18 +41,44 @@ type forms struct {
 	named []named
 }
 
+// remade are events of the past whose forms were made again for watches that are far
+// behind: the last ones, of formBytesKept bytes in all.
+type remade struct {
+	mu     sync.Mutex
+	events []*Event
+	bytes  int
+}
+
+func (r *remade) add(e *Event) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, e)
+	r.bytes += len(e.Object.Raw)
+	for len(r.events) > 1 && (r.bytes > formBytesKept || len(r.events) > formsKept) {
+		first := r.events[0]
+		first.forms.Store(nil)
+		r.bytes -= len(first.Object.Raw)
+		r.events[0], r.events = nil, r.events[1:]
+	}
+}
+
 type named struct {
 	name  any
 	value any
 }
 
 // Once returns what make made of the event under a name, the first time that it
-// is asked for.
+// is asked for. It is made again when many events came after.
 func Once[T any](e *Event, name any, make func() T) T {
 	f := e.forms.Load()
 	if f == nil {
 		f = &forms{}
-		if !e.forms.CompareAndSwap(nil, f) {
+		if e.forms.CompareAndSwap(nil, f) {
+			e.remade.Load().add(e)
+		} else {
 			if f = e.forms.Load(); f == nil { // dropped between the two
 				f = &forms{}
 			}

@@ -33,7 +33,10 @@ type Object struct {
 // Options say how a store behaves.
 type Options struct {
 	Clock   clock.Clock
-	History time.Duration // how long events are kept at least
+	History time.Duration // how long events are kept at least, unless HistoryBytes are reached
+	// HistoryBytes is how many bytes of objects that were replaced or deleted the events
+	// keep at most; 0: as many as there are.
+	HistoryBytes int
 	// Notify is told of each event, under the store's lock: it must not block, nor
 	// call the store. It may be nil.
 	Notify func(*Table, *Event)
@@ -47,6 +50,7 @@ type Store struct {
 	mu      sync.RWMutex
 	version uint64
 	tables  map[string]*Table
+	bytes   int // Event.size of all logs
 }
 
 // New returns an empty store.
@@ -104,6 +108,10 @@ func (s *Store) Tables() []*Table {
 func (s *Store) Drop(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if t := s.tables[name]; t != nil {
+		s.bytes -= t.bytes
+		t.bytes = 0
+	}
 	delete(s.tables, name)
 }
 
@@ -131,8 +139,8 @@ func (s *Store) Compact() {
 	defer s.mu.Unlock()
 	s.version++
 	for _, t := range s.tables {
-		clear(t.log)
-		t.log, t.oldest, t.compacted = nil, s.version, true
+		t.forgetLocked(len(t.log))
+		t.oldest, t.compacted = s.version, true
 		t.wakeLocked()
 	}
 }
@@ -144,6 +152,10 @@ type Table struct {
 	store     *Store
 	tree      *btree.BTree[*Object] // nil while it is empty
 	log       []*Event
+	bytes     int    // Event.size of the log
+	formed    int    // of how many of the last events the forms are kept
+	raw       int    // bytes of the objects of these
+	remade    remade // forms of events before these
 	oldest    uint64 // every event after this version is in the log
 	compacted bool
 	changed   chan struct{} // closed at the next event; nil when nobody waits
@@ -229,17 +241,22 @@ func (t *Table) Remove(expect *Object, encode func(version uint64) ([]byte, erro
 	return last, nil
 }
 
-// encodedKept is of how many events the forms that were made for watches are
-// kept: a watch that is further behind has them made again.
-const encodedKept = 1024
+// Of how many events of a table, and of how many bytes of their objects, the forms that
+// were made for watches are kept: a watch that is further behind has them made again,
+// and as many of these are kept.
+const (
+	formsKept     = 1024
+	formBytesKept = 32 << 20
+)
 
 func (t *Table) appendLocked(e *Event) {
 	e.time = t.store.options.Clock.Now()
 	t.trimLocked(e.time.Add(-t.store.options.History))
 	t.log = append(t.log, e)
-	if n := len(t.log) - encodedKept; n > 0 {
-		t.log[n-1].forms.Store(nil)
-	}
+	t.bytes += e.size()
+	t.store.bytes += e.size()
+	t.dropFormsLocked()
+	t.store.boundLocked()
 	if t.store.options.Notify != nil {
 		t.store.options.Notify(t, e)
 	}
@@ -253,13 +270,57 @@ func (t *Table) wakeLocked() {
 	}
 }
 
+// dropFormsLocked drops the forms of the oldest events that have some, now that one was
+// added.
+func (t *Table) dropFormsLocked() {
+	t.formed++
+	t.raw += len(t.log[len(t.log)-1].Object.Raw)
+	for t.formed > formsKept || t.raw > formBytesKept && t.formed > 1 {
+		e := t.log[len(t.log)-t.formed]
+		e.remade.Store(&t.remade)
+		e.forms.Store(nil)
+		t.formed--
+		t.raw -= len(e.Object.Raw)
+	}
+}
+
+// boundLocked forgets the oldest events of the largest logs while they keep more bytes
+// than they may. A log's last event stays.
+func (s *Store) boundLocked() {
+	for s.options.HistoryBytes > 0 && s.bytes > s.options.HistoryBytes {
+		var largest *Table
+		for _, t := range s.tables {
+			if len(t.log) > 1 && (largest == nil || t.bytes > largest.bytes) {
+				largest = t
+			}
+		}
+		if largest == nil {
+			return
+		}
+		largest.forgetLocked(1 + len(largest.log)/64) // not one by one: there are many tables
+	}
+}
+
 // trimLocked forgets the events of before a time.
 func (t *Table) trimLocked(before clock.Time) {
 	n := 0
 	for n < len(t.log) && t.log[n].time < before {
-		t.oldest = t.log[n].Version
-		t.log[n] = nil
 		n++
+	}
+	t.forgetLocked(n)
+}
+
+// forgetLocked forgets the first events of the log.
+func (t *Table) forgetLocked(n int) {
+	for i, e := range t.log[:n] {
+		t.oldest = e.Version
+		t.bytes -= e.size()
+		t.store.bytes -= e.size()
+		if len(t.log)-i == t.formed {
+			t.formed--
+			t.raw -= len(e.Object.Raw)
+		}
+		t.log[i] = nil
 	}
 	if t.log = t.log[n:]; len(t.log) == 0 {
 		t.log = nil
