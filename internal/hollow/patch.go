@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
+	"slices"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -250,11 +251,23 @@ func patchJSON(raw, body []byte) ([]byte, error) {
 		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("The allowed maximum operations in a JSON patch is %d, got %d", jsonPatchMost, len(p)))
 	}
 	limitCopies()
-	out, err := p.Apply(raw)
+	var out []byte
+	if slices.ContainsFunc(p, testsForNull) {
+		err = jsonpatch.ErrTestFailed
+	} else {
+		out, err = p.Apply(raw)
+	}
 	if err != nil {
 		return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
 	}
 	return out, nil
+}
+
+// testsForNull says whether an operation tests that the whole object is null. It is not,
+// and the library panics.
+func testsForNull(o jsonpatch.Operation) bool {
+	path, err := o.Path()
+	return o.Kind() == "test" && err == nil && path == "" && o["value"] == nil
 }
 
 // badPatch is the error for a merge patch that is no object.
