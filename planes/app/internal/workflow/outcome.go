@@ -6,6 +6,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 )
 
@@ -71,7 +72,7 @@ func (r *Run) failTry(s *Step, status *api.StepStatus) {
 	r.memory.Tries[s.Name]++
 	tries, err := r.memory.Tries[s.Name], r.outcome.Err
 	if tries >= maxTries {
-		r.failStep(ReasonRetries, fmt.Errorf("%d tries failed: %w", tries, err))
+		r.failStep(ReasonRetries, fmt.Errorf("%s failed: %w", unit.Count(tries, "tries"), err))
 		return
 	}
 	status.Phase, status.Reason, status.Message = api.StepFailed, ReasonTry, err.Error()
