@@ -13,7 +13,7 @@ BIN       := bin/windtunnel
 # The one build that links Kubernetes: minutes when the build cache is cold.
 BUILD     := $(GO) build -tags embedded -ldflags "$(LDFLAGS)"
 
-.PHONY: all build image demo kubectl test test-packages test-image test-operator test-short test-accuracy test-jitter test-robust test-web vet lint race fuzz bench bench-check bench-keep bench-fleet bench-load bench-hollow bench-leader web docs clean
+.PHONY: all build image demo kubectl test test-packages test-image test-operator test-short test-accuracy test-jitter test-robust test-web vet lint race fuzz vulncheck bench bench-check bench-keep bench-fleet bench-load bench-hollow bench-leader web docs clean
 
 all: build
 
@@ -95,8 +95,14 @@ race: ## the race detector over all but the real plane
 
 FUZZTIME  := 5s
 fuzz: ## every fuzz target for FUZZTIME, from the committed corpora in testdata/fuzz
-	@set -e; git grep -o '^func Fuzz[A-Za-z0-9]*' -- '*_test.go' | while IFS=: read -r file function; do \
-		$(GO) test -run '^$$' -fuzz "^$${function#func }\$$" -fuzztime $(FUZZTIME) "./$$(dirname "$$file")" </dev/null; done
+	tools/fuzz $(FUZZTIME)
+
+# The database of vulnerabilities, as a module.
+VULNDB    := golang.org/x/vulndb@v0.0.0-20261105234957-e22db6528018
+vulncheck: ## known vulnerabilities in what this tree calls; tools/vulncheck/accepted.txt has those that are accepted, with reasons
+	$(GO) build -modfile tools/go.mod -o bin/govulncheck golang.org/x/vuln/cmd/govulncheck
+	cd tools && $(GO) build -o ../bin/vulncheck ./vulncheck
+	bin/vulncheck -entries "$$($(GO) mod download -json $(VULNDB) | sed -n 's/.*"Dir": "\(.*\)",/\1/p')/data/osv" -accepted tools/vulncheck/accepted.txt bin/govulncheck ./...
 
 bench: build ## the figures of the README
 	$(GO) test -run '^$$' -bench . -benchtime 1s ./internal/...

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestCheck has a tree that calls vulnerable code, by the messages of a govulncheck
+// that is a script.
+func TestCheck(t *testing.T) {
+	entries := t.TempDir()
+	write(t, filepath.Join(entries, "GO-2026-0001.json"), `{"id": "GO-2026-0001", "modified": "2026-01-02T03:04:05Z", "affected": [{"package": {"name": "example.org/m"}}]}`)
+	script := filepath.Join(t.TempDir(), "govulncheck")
+	write(t, script, `#!/bin/sh
+db=${2#file://}
+grep -q '"path":"example.org/m","vulns":\[{"id":"GO-2026-0001"' $db/index/modules.json || exit 9
+test -s $db/ID/GO-2026-0001.json && test -s $db/index/vulns.json && test -s $db/index/db.json || exit 9
+cat <<'END'
+{"config": {}}
+{"finding": {"osv": "GO-2026-0002", "trace": [{"module": "example.org/n", "package": "example.org/n"}]}}
+{"finding": {"osv": "GO-2026-0001", "fixed_version": "v1.2.4", "trace": [{"module": "example.org/m", "version": "v1.2.3", "package": "example.org/m/p", "function": "F"}, {"package": "example.org/ours", "function": "G"}]}}
+END
+`)
+	if err := os.Chmod(script, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const called = "GO-2026-0001: example.org/ours calls example.org/m/p.F of example.org/m@v1.2.3 (fixed in v1.2.4)"
+	for accepted, want := range map[string]string{
+		"# none\n":                         called,
+		"GO-2026-0001 the input is ours\n": "",
+		"GO-2026-0001 the input is ours\nGO-2026-0003 nobody calls it\n":     "GO-2026-0003 is accepted and not called any more: take it off the list",
+		"GO-2026-0002 it is only imported\nGO-2026-0001 the input is ours\n": "GO-2026-0002 is accepted and not called any more: take it off the list",
+	} {
+		file := filepath.Join(t.TempDir(), "accepted")
+		write(t, file, accepted)
+		wrong, err := check(entries, file, []string{script, "./..."})
+		if err != nil || strings.Join(wrong, "\n") != want {
+			t.Errorf("%q: %q, %v", accepted, wrong, err)
+		}
+	}
+	bare := filepath.Join(t.TempDir(), "bare")
+	write(t, bare, "GO-2026-0001\n")
+	if _, err := check(entries, bare, []string{script}); err == nil {
+		t.Error("a vulnerability was accepted without a reason")
+	}
+	if _, err := check(t.TempDir(), os.DevNull, []string{script}); err == nil {
+		t.Error("a folder without entries was taken")
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
