@@ -70,9 +70,11 @@ JITTER    := 100ms
 test-jitter: ## whether tests take for granted that a watch is as quick as they are
 	WINDTUNNEL_JITTER=$(JITTER) $(GO) test -short -vet=off -count 1 -p 4 -parallel 16 $(JITTERED)
 
-SEED      := 1
+# Another one each time, so that each night tries something new.
+SEED      := $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
 
-test-robust: build ## kills, damage, hostile peers, a soak and an hour of fuzzing, by chances of SEED=n; prints counts, and takes some four hours
+test-robust: build ## kills, damage, hostile peers, a soak and an hour of fuzzing, by chances of a new SEED, which it prints; SEED=n repeats one; prints counts, and takes some four hours
+	@echo "SEED=$(SEED)"
 	WINDTUNNEL_ROBUST=1 WINDTUNNEL_SEED=$(SEED) WINDTUNNEL_BIN=$(CURDIR)/$(BIN) $(GO) test -v -p 1 -count 1 -timeout 5h ./bench/robust/...
 	$(MAKE) fuzz FUZZTIME=90s
 

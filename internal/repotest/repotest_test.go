@@ -1,8 +1,10 @@
 package repotest_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -64,4 +66,42 @@ func TestEventually(t *testing.T) {
 			t.Error("waited for ever")
 		}
 	})
+}
+
+// told is a test of which the log and the cleanups are kept.
+type told struct {
+	spy
+	log      []string
+	cleanups []func()
+}
+
+func (s *told) Logf(format string, args ...any) { s.log = append(s.log, fmt.Sprintf(format, args...)) }
+
+func (s *told) Cleanup(f func()) { s.cleanups = append(s.cleanups, f) }
+
+func (s *told) Failed() bool { return s.failed }
+
+func TestRobustTellsItsSeed(t *testing.T) {
+	t.Setenv("WINDTUNNEL_ROBUST", "1")
+	seeds := map[uint64]bool{}
+	for range 3 {
+		t.Setenv("WINDTUNNEL_SEED", "")
+		s := &told{spy: spy{TB: t}}
+		seed := repotest.Robust(s)
+		seeds[seed] = true
+		s.failed = true
+		for _, f := range s.cleanups {
+			f()
+		}
+		if want := []string{fmt.Sprint("seed ", seed), fmt.Sprintf("WINDTUNNEL_SEED=%d repeats the chances of this failure", seed)}; !slices.Equal(s.log, want) {
+			t.Errorf("told %q, want %q", s.log, want)
+		}
+	}
+	if len(seeds) == 1 {
+		t.Error("three times the same seed")
+	}
+	t.Setenv("WINDTUNNEL_SEED", "17")
+	if seed := repotest.Robust(&told{spy: spy{TB: t}}); seed != 17 {
+		t.Errorf("seed %d", seed)
+	}
 }

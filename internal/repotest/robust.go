@@ -1,26 +1,34 @@
 package repotest
 
 import (
+	"math/rand/v2"
 	"os"
 	"strconv"
 	"testing"
 )
 
 // Robust skips a proof of robustness, which takes many minutes, unless `make
-// test-robust` asks for it, and returns the seed of its chances.
+// test-robust` asks for it, and returns the seed of its chances: that of
+// WINDTUNNEL_SEED, or a new one. The seed stands in the test's log, and once more
+// beside its failures.
 func Robust(t testing.TB) (seed uint64) {
 	t.Helper()
 	if os.Getenv("WINDTUNNEL_ROBUST") == "" {
 		t.Skip("takes many minutes: `make test-robust`, or set WINDTUNNEL_ROBUST=1")
 	}
-	text := os.Getenv("WINDTUNNEL_SEED")
-	if text == "" {
-		return 1
+	seed = uint64(rand.Uint32())
+	if text := os.Getenv("WINDTUNNEL_SEED"); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("WINDTUNNEL_SEED: %v", err)
+		}
 	}
-	seed, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		t.Fatalf("WINDTUNNEL_SEED: %v", err)
-	}
+	t.Logf("seed %d", seed)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("WINDTUNNEL_SEED=%d repeats the chances of this failure", seed)
+		}
+	})
 	return seed
 }
 
