@@ -108,7 +108,14 @@ func TestRestarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := <-ended
-	agree(t, filepath.Join(out, record.StreamFile), there, faults)
+	r := readPods(t, filepath.Join(out, record.StreamFile))
+	for _, fault := range r.agree(there, pods/20) {
+		t.Error(fault)
+	}
+	if r.faults != faults {
+		t.Errorf("%d faults, want %d", r.faults, faults)
+	}
+	t.Logf("%d faults: %d pods created, %d left, of %d attempts to create one", r.faults, len(r.phases), len(there), r.attempts)
 	if t.Failed() {
 		t.Log(said)
 	}
@@ -143,33 +150,45 @@ func podsOf(t *testing.T, kubeconfig string) map[string]pod {
 	return out
 }
 
-// agree holds that records and etcd agree: on what was created, what is left, and
-// what runs.
-func agree(t *testing.T, records string, there map[string]pod, wanted int) {
-	t.Helper()
-	r := readPods(t, records)
-	deleted := 0
+// agree returns on what records and etcd do not agree: what was created, what is left, and
+// what runs. Where hardly any pods were, they agree on nothing.
+func (r recorded) agree(there map[string]pod, least int) (faults []string) {
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
 	for uid, seen := range r.phases {
-		_, left := there[uid]
-		if gone := slices.Contains(seen, record.PhaseDeleted); gone == left {
-			t.Errorf("pod %s: the records say %v, and etcd holds it: %v", uid, seen, left)
-		} else if gone {
-			deleted++
+		if _, left := there[uid]; slices.Contains(seen, record.PhaseDeleted) == left {
+			fault("pod %s: the records say %v, and etcd holds it: %v", uid, seen, left)
 		}
 	}
 	for uid, p := range there {
 		seen := r.phases[uid]
 		if !slices.Contains(seen, record.PhaseCreated) || p.Status.Phase == "Running" != slices.Contains(seen, record.PhaseRunning) {
-			t.Errorf("pod %s is %s, and the records say %v", p.Metadata.Name, p.Status.Phase, seen)
+			fault("pod %s is %s, and the records say %v", p.Metadata.Name, p.Status.Phase, seen)
 		}
 	}
 	if r.created != len(r.phases) {
-		t.Errorf("%d creations are recorded as done, and %d pods were seen", r.created, len(r.phases))
+		fault("%d creations are recorded as done, and %d pods were seen", r.created, len(r.phases))
 	}
-	if r.faults != wanted {
-		t.Errorf("%d faults, want %d", r.faults, wanted)
+	if deleted := len(r.phases) - len(there); len(there) < least || deleted < least {
+		fault("%d pods are left and %d were deleted, want at least %d of each", len(there), deleted, least)
 	}
-	t.Logf("%d faults: %d pods created, %d deleted, %d left, of %d attempts to create one", r.faults, len(r.phases), deleted, len(there), r.attempts)
+	return faults
+}
+
+// TestFewPodsAgreeOnNothing: without pods there is nothing that records and etcd agree on.
+func TestFewPodsAgreeOnNothing(t *testing.T) {
+	left := map[string]pod{"a": {}}
+	left["a"] = pod{Status: struct{ Phase string }{"Running"}}
+	lived := []string{record.PhaseCreated, record.PhaseRunning}
+	both := recorded{created: 2, phases: map[string][]string{"a": lived, "b": append(lived, record.PhaseDeleted)}}
+	if faults := both.agree(left, 1); len(faults) > 0 {
+		t.Errorf("of two pods: %q", faults)
+	}
+	if faults := (recorded{}).agree(nil, 1); len(faults) != 1 {
+		t.Errorf("of no pods: %q", faults)
+	}
+	if faults := both.agree(nil, 0); len(faults) != 1 {
+		t.Errorf("of a pod that etcd has lost: %q", faults)
+	}
 }
 
 // recorded is what the records say of pods until the last step.
