@@ -19,8 +19,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-
-	"github.com/windtunnel/windtunnel/internal/clock"
 )
 
 // Endpoint is an API server and an identity at it. It holds secrets: it is
@@ -212,8 +210,10 @@ func (e Endpoint) Others() ([]tls.Certificate, error) {
 
 // Client returns an HTTP client for single requests, and the base URL. It reads
 // what is of no answer slowly, and connects slowly where that brings none (pacing).
-func (e Endpoint) Client() (*http.Client, *url.URL, error) {
-	config, pace := e.Config(e.config.UserAgent), &pacing{clock: clock.Start()}
+func (e Endpoint) Client() (*http.Client, *url.URL, error) { return e.paced(newPacing()) }
+
+func (e Endpoint) paced(pace *pacing) (*http.Client, *url.URL, error) {
+	config := e.Config(e.config.UserAgent)
 	config.Wrap(func(inner http.RoundTripper) http.RoundTripper { return pacedRequests{inner, pace} })
 	config.Dial = pace.dial
 	client, err := rest.HTTPClientFor(config)

@@ -30,11 +30,16 @@ const (
 
 // pacing counts what the connections of one client read that is of no answer.
 type pacing struct {
-	clock clock.Clock
+	clock   clock.Clock
+	connect func(ctx context.Context, network, address string) (net.Conn, error)
 
 	mu    sync.Mutex
 	idle  float64 // bytes
 	since clock.Time
+}
+
+func newPacing() *pacing {
+	return &pacing{clock: clock.Start(), connect: (&net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}).DialContext}
 }
 
 // add counts bytes that were read, or makes them good, and says whether there are too
@@ -55,7 +60,7 @@ func (p *pacing) dial(ctx context.Context, network, address string) (net.Conn, e
 			return nil, err
 		}
 	}
-	conn, err := (&net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}).DialContext(ctx, network, address)
+	conn, err := p.connect(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}

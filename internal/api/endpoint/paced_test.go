@@ -1,116 +1,132 @@
-package endpoint_test
+package endpoint
 
 import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/pem"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/net/http2"
 
-	"github.com/windtunnel/windtunnel/internal/api/apitest"
-	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/clock"
 )
+
+// asked is how long a client waits for an answer. The clock of these tests stands still while
+// anything is done, so that only what the pacing holds up takes time.
+const asked = 5 * time.Second
+
+// ask asks a server in memory, which serve is for each connection, and hands what comes of it
+// to look, all in a bubble.
+func ask(t *testing.T, serve func(*tls.Conn), look func(t *testing.T, answer *http.Response, err error, begun time.Time)) {
+	t.Helper()
+	s := httptest.NewUnstartedServer(nil)
+	s.StartTLS() // for its certificate
+	defer s.Close()
+	e := New("https://example.com", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}), Identity{})
+	synctest.Test(t, func(t *testing.T) {
+		ended, end := context.WithCancel(t.Context())
+		connect := func(context.Context, string, string) (net.Conn, error) {
+			ours, theirs := net.Pipe()
+			context.AfterFunc(ended, func() { _ = ours.Close() })
+			go func() {
+				conn := tls.Server(theirs, &tls.Config{Certificates: s.TLS.Certificates, NextProtos: []string{"h2"}})
+				defer conn.Close()
+				if conn.HandshakeContext(context.Background()) == nil {
+					serve(conn)
+				}
+			}()
+			return ours, nil
+		}
+		client, base, err := e.paced(&pacing{clock: clock.Start(), connect: connect})
+		if err != nil {
+			t.Fatal(err)
+		}
+		client.Timeout = asked
+		begun := time.Now()
+		answer, err := client.Get(base.String())
+		look(t, answer, err, begun)
+		end()
+		time.Sleep(time.Minute) // what is held up ends
+	})
+}
+
+// unanswered says that a server gave no answer, in the time that the client has.
+func unanswered(t *testing.T, answer *http.Response, err error, begun time.Time) {
+	t.Helper()
+	if err == nil {
+		answer.Body.Close()
+		t.Error("an answer")
+	}
+	if took := time.Since(begun); took != asked {
+		t.Errorf("it took %v", took)
+	}
+}
 
 // What answers bring is read as fast as it comes.
 func TestClientReadsLargeAnswers(t *testing.T) {
 	const size = 100 << 20
-	ep := apitest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		some := make([]byte, 1<<20)
 		for range size / len(some) {
 			_, _ = w.Write(some)
 		}
-	}))
-	client, base, err := ep.Client()
-	if err != nil {
-		t.Fatal(err)
-	}
-	begin := time.Now()
-	answer, err := client.Get(base.String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	if n, err := io.Copy(io.Discard, answer.Body); err != nil || n != size || time.Since(begin) > time.Minute {
-		t.Errorf("%d bytes in %v, %v", n, time.Since(begin), err)
-	}
+	})
+	serve := func(conn *tls.Conn) { new(http2.Server).ServeConn(conn, &http2.ServeConnOpts{Handler: handler}) }
+	ask(t, serve, func(t *testing.T, answer *http.Response, err error, begun time.Time) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		if n, err := io.Copy(io.Discard, answer.Body); err != nil || n != size || time.Since(begun) > 0 {
+			t.Errorf("%d bytes, held up for %v, %v", n, time.Since(begun), err)
+		}
+	})
 }
 
 // A server that sends PINGs and no answer is read slowly.
 func TestClientIsNotFlooded(t *testing.T) {
-	l, e := apitest.Listen(t)
+	var pings bytes.Buffer
+	for f := http2.NewFramer(&pings, nil); pings.Len() < 8<<10; {
+		_ = f.WritePing(false, [8]byte{})
+	}
 	var sent atomic.Int64
-	go func() {
-		conn, err := l.Accept()
-		if err != nil {
-			return
-		}
-		defer conn.Close()
+	serve := func(conn *tls.Conn) {
 		go func() { _, _ = io.Copy(io.Discard, conn) }()
-		f := http2.NewFramer(countingWriter{conn, &sent}, nil)
-		for err = f.WriteSettings(); err == nil; {
-			err = f.WritePing(false, [8]byte{})
+		for err := http2.NewFramer(conn, nil).WriteSettings(); err == nil; {
+			_, err = conn.Write(pings.Bytes())
+			sent.Add(int64(pings.Len()))
 		}
-	}()
-	took := unanswered(t, e)
-	// Frames have 17 bytes and are sent one by one, in 39; sockets hold some megabytes.
-	if most := int64(8<<20+2*256<<10*took.Seconds()) + 8<<20; sent.Load()*39/17 > most {
-		t.Errorf("%d bytes were taken, want at most %d", sent.Load()*39/17, most)
 	}
-}
-
-// unanswered asks a server that does not answer, for 5 s, and returns how long it took.
-func unanswered(t *testing.T, e endpoint.Endpoint) time.Duration {
-	t.Helper()
-	client, base, err := e.Client()
-	if err != nil {
-		t.Fatal(err)
+	ask(t, serve, unanswered)
+	allowed := int64(idleBytes + idleRate*asked.Seconds())
+	if n := sent.Load(); n < allowed/2 || n > allowed+allowed/100 { // TLS has bytes of its own, and buffers
+		t.Errorf("%d bytes were taken, want about %d", n, allowed)
 	}
-	client.Timeout = 5 * time.Second
-	begin := time.Now()
-	if answer, err := client.Get(base.String()); err == nil {
-		answer.Body.Close()
-		t.Error("an answer")
-	}
-	return time.Since(begin)
-}
-
-type countingWriter struct {
-	io.Writer
-	n *atomic.Int64
-}
-
-func (w countingWriter) Write(b []byte) (int, error) {
-	n, err := w.Writer.Write(b)
-	w.n.Add(int64(n))
-	return n, err
 }
 
 // A server that says GOAWAY on each connection is not connected to in a spin.
 func TestClientConnectsSlowlyForNothing(t *testing.T) {
-	l, e := apitest.Listen(t)
 	var taken atomic.Int64
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			taken.Add(1)
-			go func() {
-				defer conn.Close()
-				f := http2.NewFramer(conn, nil)
-				_ = f.WriteSettings()
-				_ = f.WriteGoAway(0, http2.ErrCodeNo, nil)
-				_, _ = io.Copy(io.Discard, conn)
-			}()
-		}
-	}()
-	took := unanswered(t, e)
-	const atOnce, each = 8 << 20 / (64 << 10), 256 << 10 / (64 << 10)
-	if most := int64(atOnce + each*took.Seconds() + 2); taken.Load() > most {
-		t.Errorf("%d connections in %v, want at most %d", taken.Load(), took, most)
+	serve := func(conn *tls.Conn) {
+		taken.Add(1)
+		left := make(chan struct{})
+		go func() { _, _ = io.Copy(io.Discard, conn); close(left) }()
+		f := http2.NewFramer(conn, nil)
+		_ = f.WriteSettings()
+		_ = f.WriteGoAway(0, http2.ErrCodeNo, nil)
+		<-left
 	}
-	t.Logf("%d connections in %v", taken.Load(), took)
+	ask(t, serve, unanswered)
+	allowed := int64((idleBytes + idleRate*asked.Seconds()) / dialBytes)
+	if n := taken.Load(); n < allowed/2 || n > allowed+1 {
+		t.Errorf("%d connections, want about %d", n, allowed)
+	}
 }
