@@ -28,11 +28,19 @@ func compileRun(in Imported, o Options) (*run, plan.Effects, error) {
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, plan.Effects{}, err
 	}
-	if err := errors.Join(r.checkCrew(), r.installation.missingKinds(r.workload, r.stages, o)); err != nil {
+	if err := errors.Join(r.checkCrew(), r.checkFaults(), r.installation.missingKinds(r.workload, r.stages, o)); err != nil {
 		return nil, plan.Effects{}, err
 	}
 	effects, err := effectsOf(r.scenario, r.installation, r.stages, o)
 	return r, effects, err
+}
+
+// checkFaults holds the faults of the steps against a cluster that the run does not start.
+func (r *run) checkFaults() error {
+	if r.own() {
+		return nil
+	}
+	return r.workload.CheckFaults()
 }
 
 // findPrograms looks for what a run would start or reach: the subjects' programs, those

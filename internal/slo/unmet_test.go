@@ -71,6 +71,8 @@ func TestWhatWasAskedFor(t *testing.T) {
 		{"a limit of a subject that could not be set", func(f *flight) {
 			f.m.Subjects = []record.SubjectFact{{ComponentFact: record.ComponentFact{Name: "operator", CPULimit: 1}}}
 		}, slo.Unknown, "Limit of operator is not in force: this machine did not let it be set."},
+		{"programs for a cluster that runs already", func(f *flight) { f.m.Plane.Kind, f.sc.Plane.Binaries = record.KindAttached, "v1.37" },
+			slo.Unknown, "Field plane.binaries is not in force: windtunnel has not started this cluster, and cannot set it."},
 		{"cores that the machine does not have", func(f *flight) {
 			f.m.Plane.CPULimit, f.m.Plane.Limited, f.m.Machine.Cores = 4, true, 2
 		}, slo.Unknown, "Limit of the plane is not in force: 4 cores of CPU were asked for, and the machine has 2 cores."},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/discovery"
 	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/plane"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 
@@ -39,6 +40,35 @@ func (w *Workload) CheckCalls(ctx context.Context, resources *discovery.Cache) e
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// CheckFaults joins an error for each fault of the steps that cannot be injected into a
+// cluster that windtunnel has not started. It is asked before anything is started.
+func (w *Workload) CheckFaults() error {
+	var errs []error
+	for step := range w.Scenario.AllSteps() {
+		if step.Fault == nil {
+			continue
+		}
+		if why := foreignFault(step.Fault); why != "" {
+			errs = append(errs, fmt.Errorf("%s:%d: step %q: fault: %s; leave --kubeconfig out, or the step", w.File, step.Line, step.Name, why))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// foreignFault says why a fault cannot be injected there; empty where it can.
+func foreignFault(d *scenario.Disturbance) string {
+	reached := []string{plane.Load, plane.Fleet, plane.Observe}
+	switch {
+	case slices.Contains(scenario.Components(), d.Component):
+		return "windtunnel cannot " + d.Action + " " + d.Component + " of a cluster that it did not start"
+	case d.Client != "" && !slices.Contains(reached, d.Client):
+		return "windtunnel cannot put a proxy before " + d.Client + " of a cluster that it did not start"
+	case d.Client != "" && d.Action == "slow":
+		return "slow of a client needs the certificates of a plane that windtunnel starts"
+	}
+	return ""
 }
 
 // changes tells a call that changes or deletes something that is there.

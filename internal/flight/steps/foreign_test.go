@@ -122,3 +122,21 @@ func TestCallsAtWhatOthersMade(t *testing.T) {
 		}
 	}
 }
+
+// TestFaultsOfAClusterOfOthers names the faults that cannot be injected there.
+func TestFaultsOfAClusterOfOthers(t *testing.T) {
+	for fault, want := range map[string]string{
+		"{component: etcd, action: kill, for: 1s}":                 "windtunnel cannot kill etcd of a cluster",
+		"{component: kube-apiserver, action: pause, for: 1s}":      "windtunnel cannot pause kube-apiserver of a cluster",
+		"{client: kube-scheduler, action: delay, roundTrip: 50ms}": "cannot put a proxy before kube-scheduler",
+		"{client: load, action: slow, factor: 2}":                  "needs the certificates",
+		"{client: load, action: delay, roundTrip: 50ms}":           "",
+		"{nodes: {count: 1}, action: silent, for: 1s}":             "",
+	} {
+		s := newPretended(t, nil, nil, "scenario: x\nfleet: {nodes: 1}\nsteps:\n- {name: f, fault: "+fault+"}\n")
+		err := s.Workload.CheckFaults()
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), ":4: step \"f\": fault: ") || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v", fault, err)
+		}
+	}
+}
