@@ -36,7 +36,10 @@ var (
 )
 
 // Object is one to be deleted, and no other that bears its name.
-type Object struct{ Path, UID string }
+type Object struct {
+	Path, UID string
+	orphan    bool // who would take its finalizers off is dead
+}
 
 // Delete deletes objects, in their order, and waits until they are gone. One that
 // is still there is deleted again now and then: the first call may have been
@@ -129,23 +132,15 @@ func because(before, now error) error {
 	return before
 }
 
-// remove deletes an object once, with what belongs to it.
+// remove deletes an object once, with what belongs to it. An orphan loses its finalizers.
 func (o Object) remove(ctx context.Context, client discovery.Doer) error {
 	body := fmt.Sprintf(`{"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"Background","preconditions":{"uid":%q}}`, o.UID)
-	return o.call(ctx, client, &wire.Request{Method: http.MethodDelete, Path: o.Path, ContentType: "application/json", Body: []byte(body)})
-}
-
-// free asks for the deletion of an object and takes its finalizers away.
-func (o Object) free(ctx context.Context, client discovery.Doer) error {
-	if err := o.remove(ctx, client); !errors.Is(err, errStillThere) {
+	err := o.call(ctx, client, &wire.Request{Method: http.MethodDelete, Path: o.Path, ContentType: "application/json", Body: []byte(body)})
+	if !o.orphan || !errors.Is(err, errStillThere) {
 		return err
 	}
-	body := fmt.Sprintf(`{"metadata":{"uid":%q,"finalizers":null}}`, o.UID)
-	err := o.call(ctx, client, &wire.Request{Method: http.MethodPatch, Path: o.Path, ContentType: "application/merge-patch+json", Body: []byte(body)})
-	if errors.Is(err, errStillThere) {
-		return nil // the deletion goes on
-	}
-	return err
+	body = fmt.Sprintf(`{"metadata":{"uid":%q,"finalizers":null}}`, o.UID)
+	return o.call(ctx, client, &wire.Request{Method: http.MethodPatch, Path: o.Path, ContentType: "application/merge-patch+json", Body: []byte(body)})
 }
 
 // call returns nil when the answer is that there is no such object.

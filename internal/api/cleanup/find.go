@@ -30,7 +30,7 @@ type Found struct {
 	owners    []string  // their UIDs
 	by        []string  // the managers that have put the label there
 	managed   bool      // the server keeps managers of the object's fields
-	held      bool      // it has finalizers
+	held      bool      // by finalizers
 }
 
 // String is RESOURCE NAMESPACE/NAME.
@@ -162,7 +162,7 @@ func listOf(ctx context.Context, client discovery.Doer, r discovery.Resource, pa
 			return // a server that does not know of selectors
 		}
 		f := Found{
-			Object: Object{r.Object(o.Namespace, o.Name), o.UID}, Run: run, Resource: r.Name, Namespace: o.Namespace, Name: o.Name, Created: o.Created,
+			Object: Object{Path: r.Object(o.Namespace, o.Name), UID: o.UID}, Run: run, Resource: r.Name, Namespace: o.Namespace, Name: o.Name, Created: o.Created,
 			by: labeledBy(o), managed: len(o.ManagedFields) > 0, held: len(o.Finalizers) > 0,
 		}
 		for _, owner := range o.OwnerReferences {
@@ -197,9 +197,9 @@ const rounds = 8
 type Sweeper struct {
 	Client discovery.Doer
 	Within time.Duration // for each part of it: one that hangs takes nothing from the others
-	// Orphaned says that nobody plays the run's nodes any more. They go first then:
-	// pods on them end only because the cluster's own controller misses the node. Objects
-	// of kinds that the run has defined lose their finalizers: who acts on these has ended.
+	// Orphaned says that nobody plays the run's nodes any more, nor are its controllers there.
+	// The nodes go first then: pods on them end only because the cluster's own controller
+	// misses the node. Objects that wait for a controller of the run lose their finalizers.
 	Orphaned bool
 	// Namespaces are where it looks for what the user may not list in all of them.
 	Namespaces []string
@@ -273,50 +273,37 @@ func (s Sweeper) Remove(ctx context.Context, found []Found) error {
 		}
 	}
 	var parts [4][]Object
+	defined := definedBy(found)
 	for _, f := range found {
-		if !f.carried(byUID) && !spaces[f.Namespace] {
+		f.orphan = s.Orphaned && f.held && defined[f.Resource]
+		if f.orphan || !f.carried(byUID) && !spaces[f.Namespace] {
 			parts[s.part(f)] = append(parts[s.part(f)], f.Object)
 		}
 	}
 	var faults []error
-	for i, part := range parts {
+	for _, part := range parts {
 		if len(part) > 0 {
 			faults = append(faults, s.removePart(ctx, part))
-		}
-		if i == 0 && s.Orphaned {
-			s.free(ctx, found) // now that no webhook of the run intercepts it
 		}
 	}
 	return errors.Join(faults...)
 }
 
-// free takes the finalizers off objects of kinds that the run itself has defined.
-func (s Sweeper) free(ctx context.Context, found []Found) {
-	defined := map[string]bool{}
-	for _, f := range found {
-		if f.Resource == definitions {
-			defined[f.Name] = true
-		}
-	}
-	var held []Object
-	for _, f := range found {
-		if f.held && defined[f.Resource] {
-			held = append(held, f.Object)
-		}
-	}
-	ctx, cancel := context.WithTimeout(ctx, s.Within)
-	defer cancel()
-	inParts(held, func(part []Object) []error {
-		for _, o := range part {
-			_ = o.free(ctx, s.Client) // the deletion says what is held still
-		}
-		return nil
-	})
-}
-
 // definitions are the objects by which a run defines kinds of its own; each is named as its
 // resource.
 const definitions = "customresourcedefinitions.apiextensions.k8s.io"
+
+// definedBy returns the resources that a run itself has defined. Finalizers of their objects
+// are its controllers'; those of all other objects may be somebody else's.
+func definedBy(found []Found) map[string]bool {
+	out := map[string]bool{}
+	for _, f := range found {
+		if f.Resource == definitions {
+			out[f.Name] = true
+		}
+	}
+	return out
+}
 
 // carried says whether an object goes with one that is deleted: whether going from owner
 // to owner leads to one that has none here. A ring of owners leads nowhere.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -117,5 +118,46 @@ func TestFindLooksWhereItMay(t *testing.T) {
 	}
 	if _, unread, _ := (cleanup.Look{Client: client, Run: "r2", Namespaces: []string{"default"}, Exact: true}).Find(t.Context()); unread != nil {
 		t.Errorf("what is not for this user to read is missed: %v", unread)
+	}
+}
+
+// TestNobodyIsWaitedForAfterAKill has objects of a run whose controllers died with it: of a
+// kind that the run has defined, which a webhook of the run guards as well, and of another.
+func TestNobodyIsWaitedForAfterAKill(t *testing.T) {
+	s := apitest.New(t,
+		apitest.Resource{Version: "v1", Plural: "namespaces", Kind: "Namespace"},
+		apitest.Resource{Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true},
+		apitest.Resource{Version: "apiextensions.k8s.io/v1", Plural: "customresourcedefinitions", Kind: "CustomResourceDefinition"},
+		apitest.Resource{Version: "example.com/v1", Plural: "members", Kind: "Any"},
+	)
+	const member, theirs = "/apis/example.com/v1/members/a", "/api/v1/namespaces/default/configmaps/b"
+	for path, finalizers := range map[string][]string{
+		"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/members.example.com": nil,
+		member: {"example.com/controller"},
+		theirs: {"example.org/controller"},
+	} {
+		s.Add(path, metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: path[strings.LastIndex(path, "/")+1:], UID: types.UID(path), Labels: map[string]string{object.RunLabel: "r1"}, Finalizers: finalizers}})
+		labelBy(s, path, "windtunnel-load")
+	}
+	var refusals, patches atomic.Int64
+	s.Fault(func(r *http.Request) *apitest.Fault {
+		switch {
+		case r.Method != http.MethodPatch:
+		case r.URL.Path != member:
+			patches.Add(1)
+		case refusals.Add(1) < 3: // the webhook is dead, and its end not known yet
+			return &apitest.Fault{Code: http.StatusInternalServerError}
+		}
+		if r.Method == http.MethodGet && r.URL.Path == theirs {
+			go s.Remove(theirs) // its controller lets it go
+		}
+		return nil
+	})
+	client := apitest.Client(t, s.Endpoint(), clock.Start())
+	if err := (cleanup.Sweeper{Client: client, Within: time.Minute, Orphaned: true}).Sweep(t.Context(), "r1", nil); err != nil {
+		t.Error(err)
+	}
+	if found, _, _ := cleanup.Find(t.Context(), client, "r1"); len(found) != 0 || patches.Load() > 0 {
+		t.Errorf("there are %v, after %d patches of what is not the run's to release", found, patches.Load())
 	}
 }
