@@ -2,78 +2,233 @@ package robust_test
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/repotest"
 	"github.com/windtunnel/windtunnel/internal/repotest/census"
+	"github.com/windtunnel/windtunnel/scenario"
 )
 
 // TestCensusOfAllExamples flies each example in a cluster of others, ends it in each of the
 // ways there are, and compares every object of the cluster with what it was. Examples that
-// want a plane of their own are refused there, and counted. WINDTUNNEL_EXAMPLE=edge/density
-// flies those alone whose path contains it.
+// want a plane of their own are refused with a sentence before anything is started.
+//
+//	WINDTUNNEL_ROBUST=1 go test -v -run TestCensusOfAllExamples/edge/density.yaml/fail ./bench/robust
+//
+// It prints a table of its flights. WINDTUNNEL_CENSUS names a file that keeps them: flights
+// that stand there without a fault are not flown again, and the table has all of them.
 func TestCensusOfAllExamples(t *testing.T) {
 	repotest.Robust(t)
-	dir := t.TempDir()
-	bin := filepath.Join(dir, "windtunnel") // by which its processes are known
-	raw, err := os.ReadFile(repotest.Binary(t))
-	if err == nil {
-		err = os.WriteFile(bin, raw, 0o700)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	kubeconfig := othersCluster(t, bin)
-	before, err := census.Take(t.Context(), kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	flown, refused := 0, 0
-	for _, file := range examplesOf(t) {
-		args := []string{repotest.Path(t, "examples", file)}
-		if file == "hundred-thousand-nodes.yaml" {
-			args = append(args, "--set", "nodes=100")
-		}
-		if err := exec.Command(bin, append([]string{"run", "--plan", "--kubeconfig", kubeconfig}, args...)...).Run(); err != nil {
-			refused++
-			continue
-		}
+	l := newLand(t)
+	for _, file := range l.examples() {
 		for _, e := range census.Endings() {
-			t.Run(file+"/"+e.Name, func(t *testing.T) {
-				out := filepath.Join(t.TempDir(), "run")
-				census.Flight{Bin: bin, Kubeconfig: kubeconfig, Dir: dir, Args: append([]string{"--out", out}, args...), Until: middle(t, args[0]), Before: before, MayRefuse: true}.Fly(t, e)
-			})
-			flown++
+			t.Run(file+"/"+e.Name, func(t *testing.T) { l.once(t, file, e) })
 		}
 	}
-	t.Logf("%d flights, %d examples refused by --plan", flown, refused)
+	t.Logf("\n%s", l.flights.table())
 }
 
-// examplesOf returns the scenarios in examples/.
-func examplesOf(t *testing.T) (out []string) {
-	root := repotest.Path(t, "examples")
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+// land is somebody else's cluster, in which examples are flown.
+type land struct {
+	bin, dir   string // the binary has its own path, by which its processes are known
+	examplesIn string
+	flights    flights
+	cluster    func(testing.TB) others // booted for the first flight
+	before     census.Census
+}
+
+func newLand(t *testing.T) *land {
+	dir := t.TempDir()
+	l := &land{dir: dir, bin: filepath.Join(dir, "windtunnel"), examplesIn: filepath.Join(dir, "examples"), flights: readFlights(t)}
+	raw, err := os.ReadFile(repotest.Binary(t))
+	if err == nil {
+		err = errors.Join(os.WriteFile(l.bin, raw, 0o700), os.CopyFS(l.examplesIn, os.DirFS(repotest.Path(t, "examples"))))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var once sync.Once
+	var there others
+	l.cluster = func(testing.TB) others {
+		once.Do(func() { there = othersCluster(t, l.bin) })
+		return there
+	}
+	return l
+}
+
+// examples returns the scenarios in examples/.
+func (l *land) examples() (out []string) {
+	_ = filepath.WalkDir(l.examplesIn, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || filepath.Ext(path) != ".yaml" {
 			return err
 		}
 		raw, err := os.ReadFile(path)
-		file := strings.TrimPrefix(path, root+"/")
-		if bytes.Contains(append([]byte("\n"), raw...), []byte("\nscenario:")) && strings.Contains(file, os.Getenv("WINDTUNNEL_EXAMPLE")) {
-			out = append(out, file)
+		if bytes.Contains(append([]byte("\n"), raw...), []byte("\nscenario:")) {
+			out = append(out, strings.TrimPrefix(path, l.examplesIn+"/"))
 		}
 		return err
 	})
-	if err != nil || len(out) == 0 {
-		t.Fatal(out, err)
+	return out
+}
+
+// once flies an example to one of the endings, if a cluster of others can have it.
+func (l *land) once(t *testing.T, file string, e census.Ending) {
+	name := file + " " + e.Name
+	if l.flights.fine(name) {
+		t.Skip("stands in the table")
+	}
+	there := l.cluster(t)
+	args := l.prepare(t, file, e)
+	if refused := l.refused(t, there.kubeconfig, args); refused != "" {
+		l.flights.keep(t, name, flown{Refused: refused})
+		return
+	}
+	if l.before == nil {
+		l.before = there.census(t)
+	}
+	out := filepath.Join(t.TempDir(), "run")
+	flight := census.Flight{Bin: l.bin, Kubeconfig: there.kubeconfig, Dir: l.dir, Args: append([]string{"--out", out}, args...),
+		Until: middle(t, args[0]), Before: l.before, KillPlane: there.killAPIServer}
+	watch := clock.Start()
+	r := flight.Fly(t, e)
+	l.flights.keep(t, name, flown{Code: r.Code, Seconds: int(watch.Now().Seconds()), Faults: r.Faults, Differences: r.Differences})
+	if len(r.Differences) > 0 {
+		l.before = nil // counted anew: each flight answers for itself
+	}
+}
+
+// refused returns why an example is not to be had in a cluster of others: --plan says so in a
+// sentence, and ends with 3.
+func (l *land) refused(t *testing.T, kubeconfig string, args []string) string {
+	c := exec.Command(l.bin, append([]string{"run", "--plan", "--kubeconfig", kubeconfig}, args...)...)
+	var said bytes.Buffer
+	c.Stderr = &said
+	err := c.Run()
+	if err == nil {
+		return ""
+	}
+	sentence := strings.TrimSpace(said.String())
+	if c.ProcessState.ExitCode() != 3 || len(strings.Fields(sentence)) < 5 || strings.Count(sentence, "\n") > 5 {
+		t.Errorf("--plan: %v\n%s", err, sentence)
+	}
+	return strings.ReplaceAll(sentence, l.examplesIn+"/", "")
+}
+
+// prepare writes an example as it is flown, beside the files that it names, and returns the
+// arguments that make it small.
+func (l *land) prepare(t *testing.T, file string, e census.Ending) []string {
+	raw, err := os.ReadFile(filepath.Join(l.examplesIn, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(l.examplesIn, filepath.Dir(file), strings.TrimSuffix(filepath.Base(file), ".yaml")+"."+e.Name)
+	if err := os.WriteFile(path, []byte(dressed(string(raw), e)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return append([]string{path}, atMost(t, raw)...)
+}
+
+// dressed returns the text of an example for an ending.
+func dressed(text string, e census.Ending) string {
+	text += "\n"
+	if !strings.Contains(text, "\npreflight:") {
+		text += "preflight: {wait: 1s}\n"
+	}
+	if e.Fails {
+		text = cannotHold(text)
+	}
+	return text
+}
+
+// cannotHold gives a scenario an objective that no run meets, whatever the plane does.
+func cannotHold(text string) string {
+	const objective = "objectives:\n- {name: cannot hold, query: vector(1), max: 0}\n"
+	if before, after, ok := strings.Cut(text, "\nobjectives:\n"); ok {
+		return before + "\n" + objective + after
+	}
+	return text + objective
+}
+
+// sizes are what parameters of examples are at most, so that a flight takes less than a
+// minute: numbers of things, and times in seconds.
+var sizes = map[string]float64{
+	"nodes": 4, "nodesPerMember": 2, "members": 2, "others": 2, "regions": 2, "namespaces": 2, "pools": 2,
+	"pods": 8, "podsPerNode": 3, "podsPerNamespace": 4, "latencyPods": 4, "deployments": 2, "replicas": 2,
+	"apps": 4, "applications": 8, "websites": 8, "updates": 1, "cycles": 2, "rounds": 2, "vms": 6, "first": 4, "second": 4, "spoilFor": 5, "settleFor": 30,
+	"edges": 4, "devices": 4, "changes": 2, "reports": 2, "processes": 2, "enrolled": 2,
+	"services": 3, "slices": 2, "endpoints": 3, "objects": 5, "calls": 100, "writes": 20, "fill": 20, "turns": 2, "pairTurns": 2, "streamTurns": 2,
+	"seconds": 5, "streamSeconds": 1, "minutes": 1, "hold": 5, "rest": 2, "settle": 3, "resync": 10, "wait": 5, "allWait": 5, "away": 3, "cut": 5, "apiserver": 5, "lost": 10, "recovery": 60,
+}
+
+// atMost returns --set flags for the parameters of a scenario that are larger than theirs.
+func atMost(t *testing.T, raw []byte) (out []string) {
+	var s struct{ Parameters map[string]any }
+	if err := yaml.Unmarshal(raw, &s); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Parameters)) {
+		size, ok := sizes[name]
+		if !ok {
+			continue
+		}
+		switch is := s.Parameters[name].(type) {
+		case float64:
+			if is > size {
+				out = append(out, "--set", fmt.Sprint(name, "=", size))
+			}
+		case string:
+			if strings.HasPrefix(is, "$") { // follows from the others
+				break
+			}
+			out = append(out, "--set", fmt.Sprint(name, "=", size, "s"))
+		}
 	}
 	return out
+}
+
+// TestExamplesAreMadeSmall reads each example as the census flies it: parameters have the
+// names that they had, and the objective that cannot hold is one.
+func TestExamplesAreMadeSmall(t *testing.T) {
+	l := &land{examplesIn: repotest.Path(t, "examples")}
+	all := l.examples()
+	if len(all) < 50 {
+		t.Fatalf("only %d examples: %v", len(all), all)
+	}
+	for _, file := range all {
+		raw, err := os.ReadFile(filepath.Join(l.examplesIn, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		set := map[string]string{}
+		for _, flag := range atMost(t, raw) {
+			if name, value, ok := strings.Cut(flag, "="); ok {
+				set[name] = value
+			}
+		}
+		for _, e := range census.Endings() {
+			s, err := scenario.Parse(file, []byte(dressed(string(raw), e)), set)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if impossible := func(o scenario.Objective) bool { return o.Name == "cannot hold" }; slices.ContainsFunc(s.Objectives, impossible) != e.Fails {
+				t.Errorf("%s/%s: objectives %+v", file, e.Name, s.Objectives)
+			}
+		}
+	}
 }
 
 // middle returns the name of a step in the midst of a scenario.
@@ -94,26 +249,155 @@ func middle(t *testing.T, file string) string {
 	return ""
 }
 
-// othersCluster boots a plane that stands for somebody else's cluster.
-func othersCluster(t *testing.T, bin string) (kubeconfig string) {
-	cmd := exec.Command(bin, "up", "--nodes", "2")
-	said, err := os.Create(filepath.Join(t.TempDir(), "up"))
+// flown is what is kept of a flight.
+type flown struct {
+	Refused     string   `json:",omitempty"`
+	Code        int      `json:"code"`
+	Seconds     int      `json:"seconds"`
+	Faults      []string `json:",omitempty"`
+	Differences []string `json:",omitempty"`
+}
+
+// flights are kept by "EXAMPLE ENDING".
+type flights map[string]flown
+
+func readFlights(t *testing.T) flights {
+	out := flights{}
+	raw, err := os.ReadFile(os.Getenv("WINDTUNNEL_CENSUS"))
+	if err == nil {
+		err = json.Unmarshal(raw, &out)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func (f flights) fine(name string) bool {
+	one, ok := f[name]
+	return ok && len(one.Faults)+len(one.Differences) == 0
+}
+
+func (f flights) keep(t *testing.T, name string, one flown) {
+	f[name] = one
+	path := os.Getenv("WINDTUNNEL_CENSUS")
+	if path == "" {
+		return
+	}
+	raw, err := json.MarshalIndent(f, "", " ")
+	if err == nil {
+		err = os.WriteFile(path, append(raw, '\n'), 0o600)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd.Stdout = said
+}
+
+// table has a row for each example and a column for each ending: differences, exit code and
+// seconds.
+func (f flights) table() string {
+	var b strings.Builder
+	endings := census.Endings()
+	b.WriteString("| example |")
+	for _, e := range endings {
+		b.WriteString(" " + e.Name + " |")
+	}
+	b.WriteString("\n|---|" + strings.Repeat("---|", len(endings)) + "\n")
+	examples := map[string]bool{}
+	for name := range f {
+		example, _, _ := strings.Cut(name, " ")
+		examples[example] = true
+	}
+	for _, example := range slices.Sorted(maps.Keys(examples)) {
+		b.WriteString("| " + example + " |")
+		for _, e := range endings {
+			b.WriteString(" " + f[example+" "+e.Name].cell(f, example+" "+e.Name) + " |")
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+func (o flown) cell(all flights, name string) string {
+	switch _, ok := all[name]; {
+	case !ok:
+		return ""
+	case o.Refused != "":
+		return "refused"
+	}
+	out := fmt.Sprintf("%d (exit %d, %d s)", len(o.Differences), o.Code, o.Seconds)
+	if len(o.Faults) > 0 {
+		out += ", " + strings.Join(o.Faults, ", ")
+	}
+	return out
+}
+
+// others is a plane that stands for somebody else's cluster.
+type others struct{ bin, kubeconfig string }
+
+// census counts the cluster's objects once its controllers have nothing left to do.
+func (o others) census(t *testing.T) (now census.Census) {
+	repotest.Eventually(t, "two censuses agree", func() bool {
+		before, err := now, error(nil)
+		if now, err = census.Take(t.Context(), o.kubeconfig); err != nil {
+			t.Fatal(err)
+		}
+		return before != nil && maps.Equal(before, now)
+	})
+	return now
+}
+
+// killAPIServer kills the cluster's kube-apiserver, and starts it again with back.
+func (o others) killAPIServer(t testing.TB) (back func()) {
+	t.Helper()
+	cmd := exec.Command(o.bin, "fault", "kill", "kube-apiserver", "--folder", filepath.Dir(o.kubeconfig))
+	said := inFile(t, cmd)
+	repotest.Eventually(t, "kube-apiserver is killed", func() bool { return strings.Contains(said(), "began") }, func() any { return said() })
+	return func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("kube-apiserver was not started again: %v\n%s", err, said())
+		}
+		repotest.Eventually(t, "kube-apiserver answers again", func() bool {
+			_, err := census.Take(t.Context(), o.kubeconfig)
+			return err == nil
+		}, func() any { return said() })
+	}
+}
+
+// inFile starts a command whose output goes to a file, and returns what reads it.
+func inFile(t testing.TB, cmd *exec.Cmd) (said func() string) {
+	t.Helper()
+	file, err := os.Create(filepath.Join(t.TempDir(), "said"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close() // the command has a descriptor of its own
+	cmd.Stdout, cmd.Stderr = file, file
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	return func() string {
+		raw, _ := os.ReadFile(file.Name())
+		return string(raw)
+	}
+}
+
+// othersCluster boots a plane that stands for somebody else's cluster.
+func othersCluster(t *testing.T, bin string) others {
+	t.Helper()
+	cmd := exec.Command(bin, "up", "--nodes", "2")
+	said := inFile(t, cmd)
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(os.Interrupt)
 		_ = cmd.Wait()
-		said.Close()
 	})
+	o := others{bin: bin}
 	repotest.Eventually(t, "up prints its kubeconfig", func() bool {
-		raw, err := os.ReadFile(said.Name())
-		_, kubeconfig, _ = strings.Cut(strings.TrimSpace(string(raw)), "export KUBECONFIG=")
-		return err == nil && strings.HasSuffix(string(raw), "\n") && kubeconfig != ""
-	})
-	return kubeconfig
+		_, line, _ := strings.Cut(said(), "export KUBECONFIG=")
+		line, _, whole := strings.Cut(line, "\n")
+		o.kubeconfig = line
+		return whole
+	}, func() any { return said() })
+	return o
 }

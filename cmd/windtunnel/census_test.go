@@ -37,8 +37,8 @@ func TestCensusOfAClusterOfOthers(t *testing.T) {
 		endings        []string
 		set            []string
 	}{
-		{"edge/density.yaml", "settings", []string{"finished", "kill -9 and clean"}, edge},
-		{"vm/density.yaml", "ready", []string{"Ctrl-C", "kill -9 and clean"}, []string{"--set", "vms=4", "--set", "kind=vm"}},
+		{"edge/density.yaml", "settings", []string{"pass", "kill"}, edge},
+		{"vm/density.yaml", "ready", []string{"ctrl-c", "kill"}, []string{"--set", "vms=4", "--set", "kind=vm"}},
 		{"clusters/density.yaml", "filling", []string{"timeout"}, []string{"--set", "nodesPerMember=2", "--set", "podsPerNamespace=4", "--set", "latencyPods=2", "--set", "settle=1s"}},
 	} {
 		name := strings.ReplaceAll(f.example, "/", "-")
@@ -49,7 +49,7 @@ func TestCensusOfAClusterOfOthers(t *testing.T) {
 		u.write(map[string]string{name: string(raw) + "\npreflight: {wait: 1s}\n"})
 		for _, e := range census.Endings() {
 			if slices.Contains(f.endings, e.Name) {
-				flight := census.Flight{Bin: u.bin, Kubeconfig: config, Dir: u.dir, Args: append([]string{name, "--out", "run-" + name + "-" + strings.ReplaceAll(e.Name, " ", "-")}, f.set...), Until: f.until, Before: before}
+				flight := census.Flight{Bin: u.bin, Kubeconfig: config, Dir: u.dir, Args: append([]string{name, "--out", "run-" + name + "-" + e.Name}, f.set...), Until: f.until, Before: before}
 				flight.Fly(t, e)
 			}
 		}

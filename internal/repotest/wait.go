@@ -9,18 +9,26 @@ import (
 // a failure takes that long.
 const patience = 2 * time.Minute
 
-// Eventually waits until a condition is met, and fails the test where it never
-// is, with what is there instead. It looks often at first, for what is nearly
-// there, and seldom later.
-func Eventually(t testing.TB, what string, met func() bool, instead ...func() any) {
-	t.Helper()
+// Met waits until a condition is met, and reports whether it ever was. It looks often at
+// first, for what is nearly there, and seldom later.
+func Met(met func() bool) bool {
 	pause := time.Millisecond
 	for waited := time.Duration(0); waited < patience; waited += pause {
 		if met() {
-			return
+			return true
 		}
 		time.Sleep(pause)
 		pause = min(pause*3/2, 100*time.Millisecond)
+	}
+	return false
+}
+
+// Eventually waits until a condition is met, and fails the test where it never
+// is, with what is there instead.
+func Eventually(t testing.TB, what string, met func() bool, instead ...func() any) {
+	t.Helper()
+	if Met(met) {
+		return
 	}
 	for _, there := range instead {
 		t.Logf("%.6000v", there())

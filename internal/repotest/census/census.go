@@ -84,6 +84,9 @@ func about(resource string, o *unstructured.Unstructured) string {
 	by := text(slices.Sorted(maps.Keys(managers)))
 	switch resource {
 	case "leases":
+		if o.GetLabels()["apiserver.kubernetes.io/identity"] != "" {
+			return "of an API server, which makes it anew when it starts"
+		}
 		return fmt.Sprintf("uid %s labels %s by %s", o.GetUID(), text(o.GetLabels()), by)
 	case "nodes":
 		return fmt.Sprintf("uid %s labels %s annotations %s spec %s by %s", o.GetUID(), text(o.GetLabels()), text(o.GetAnnotations()), text(o.Object["spec"]), by)

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -19,96 +20,158 @@ import (
 
 // Ending is a way in which a run ends.
 type Ending struct {
-	Name    string
-	signals []os.Signal
+	Name      string
+	Fails     bool        // the scenario has an objective that cannot hold
+	Cleans    bool        // the run cannot take away what it made: clean does
+	planeDies bool        // for as long as the run lives
+	signals   []os.Signal // sent together
 }
 
-// Endings are: it finishes, Ctrl-C, what GNU timeout does, and kill -9 with a clean after it.
+// Endings are: it passes, or would on a quiet machine; an objective fails; Ctrl-C; what GNU
+// timeout does; kill -9; and Ctrl-C while the cluster's API server is dead.
 func Endings() []Ending {
 	return []Ending{
-		{Name: "finished"},
-		{"Ctrl-C", []os.Signal{os.Interrupt}},
-		{"timeout", []os.Signal{syscall.SIGTERM, syscall.SIGTERM}},
-		{"kill -9 and clean", []os.Signal{os.Kill}},
+		{Name: "pass"},
+		{Name: "fail", Fails: true},
+		{Name: "ctrl-c", signals: []os.Signal{os.Interrupt}},
+		{Name: "timeout", signals: []os.Signal{syscall.SIGTERM, syscall.SIGTERM}},
+		{Name: "kill", Cleans: true, signals: []os.Signal{os.Kill}},
+		{Name: "plane-killed", Cleans: true, planeDies: true, signals: []os.Signal{os.Interrupt}},
 	}
 }
+
+// early tells an ending in the midst of a run.
+func (e Ending) early() bool { return len(e.signals) > 0 }
 
 // Flight is a run in a cluster of others.
 type Flight struct {
 	Bin, Kubeconfig, Dir string
-	Args                 []string // of the verb run, without --kubeconfig
-	Until                string   // the step after whose begin it is ended; one that is over before ends by itself
-	Before               Census   // of the cluster
-	MayRefuse            bool     // the run may end with 3: what it asks for is not to be had in a cluster of others
+	Args                 []string                       // of the verb run, without --kubeconfig
+	Until                string                         // the step after whose begin it is ended; empty: any
+	Before               Census                         // of the cluster
+	KillPlane            func(testing.TB) (back func()) // kills the cluster's API server until back; for endings in which it dies
 }
 
-// Fly flies once, ends it, and compares the census with the one before. What the cluster's own
-// controllers still have to do, such as an APIService of a definition that is gone, is waited for.
-func (f Flight) Fly(t testing.TB, e Ending) {
+// Result is what came of a flight.
+type Result struct {
+	Code        int    // exit code; -1: killed
+	Said        string // by the run, and by clean where that was asked for
+	Faults      []string
+	Differences []string // of the census, and what clean could not do
+}
+
+// Fly flies once, ends it, and reports what is not as it should be.
+func (f Flight) Fly(t testing.TB, e Ending) Result {
+	t.Helper()
+	r := f.fly(t, e)
+	for _, fault := range slices.Concat(r.Faults, r.Differences) {
+		t.Errorf("%s: %s", e.Name, fault)
+	}
+	if len(r.Faults)+len(r.Differences) > 0 {
+		t.Log(r.Said)
+	}
+	return r
+}
+
+func (f Flight) fly(t testing.TB, e Ending) (r Result) {
 	t.Helper()
 	before := f.processes()
-	code, said := f.run(t, e)
-	if code == 3 && !f.MayRefuse || code != 3 && len(e.signals) == 2 && code != 2 {
-		t.Errorf("%s: exit code %d\n%s", e.Name, code, said)
-	}
-	if strings.HasPrefix(e.Name, "kill") {
+	r.run(t, f, e)
+	if e.Cleans {
 		// Its subjects end some moments after it: what they made later nobody would find.
 		repotest.Eventually(t, "the processes of the run are gone", func() bool { return f.processes() <= before })
-		clean := exec.Command(f.Bin, "clean", "--kubeconfig", f.Kubeconfig, "--yes")
-		if out, err := clean.CombinedOutput(); err != nil {
-			t.Errorf("clean: %v\n%s", err, out)
-		}
-	}
-	var differences []string
-	same := func() bool {
-		now, err := Take(t.Context(), f.Kubeconfig)
+		out, err := exec.Command(f.Bin, "clean", "--kubeconfig", f.Kubeconfig, "--yes").CombinedOutput()
 		if err != nil {
-			differences = []string{err.Error()}
-			return false
+			r.Differences = append(r.Differences, "clean: "+err.Error())
 		}
-		differences = f.Before.Differences(now)
-		return len(differences) == 0
+		r.Said += string(out)
 	}
-	repotest.Eventually(t, "the cluster is as it was after "+e.Name, same, func() any { return strings.Join(differences, "\n") + "\n" + said })
+	r.Differences = append(r.Differences, f.differences(t)...)
+	return r
 }
 
-func (f Flight) run(t testing.TB, e Ending) (code int, said string) {
+// mostLooks is how often a census is taken, a second apart, until it is as before.
+const mostLooks = 60
+
+// differences compares the census with the one before. What the cluster's own controllers still
+// have to do, such as an APIService of a definition that is gone, is waited for.
+func (f Flight) differences(t testing.TB) (all []string) {
+	for range mostLooks {
+		now, err := Take(t.Context(), f.Kubeconfig)
+		if err != nil {
+			all = []string{err.Error()}
+		} else if all = f.Before.Differences(now); len(all) == 0 {
+			return nil
+		}
+		time.Sleep(time.Second)
+	}
+	return all
+}
+
+// run flies until the ending, and finds fault with how the run takes it.
+func (r *Result) run(t testing.TB, f Flight, e Ending) {
 	t.Helper()
+	said := &output{}
 	cmd := exec.Command(f.Bin, append([]string{"run", "--kubeconfig", f.Kubeconfig, "--max-neighbours", "95%"}, f.Args...)...)
-	cmd.Dir = f.Dir
-	out := &output{}
-	cmd.Stdout, cmd.Stderr = out, out
+	cmd.Dir, cmd.Stdout, cmd.Stderr = f.Dir, said, said
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	var err error
-	over := false
-	poll := func() bool {
-		select {
-		case err = <-ended:
-			over = true
-		default:
-		}
-		return over
-	}
-	if len(e.signals) > 0 {
-		for !poll() && !f.begun() {
-			time.Sleep(50 * time.Millisecond) // go test bounds it: a busy machine boots subjects slowly
+	if e.early() && f.reached(ended) {
+		if e.planeDies {
+			defer f.KillPlane(t)()
 		}
 		for _, s := range e.signals {
 			_ = cmd.Process.Signal(s)
 		}
-	}
-	if !over {
-		err = <-ended
+	} else if e.early() {
+		r.Faults = append(r.Faults, "the run was over before it could be ended in its midst")
 	}
 	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		return exit.ExitCode(), out.String()
+	if err := <-ended; errors.As(err, &exit) {
+		r.Code = exit.ExitCode()
 	}
-	return 0, out.String()
+	r.Said = said.String()
+	r.Faults = append(r.Faults, e.faults(r.Code, r.Said)...)
+}
+
+// reached waits until the run is in the step, and reports whether it comes so far: its end is
+// put back. go test bounds it, as a busy machine boots subjects slowly.
+func (f Flight) reached(ended chan error) bool {
+	for !f.begun() {
+		select {
+		case err := <-ended:
+			ended <- err
+			return false
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	return true
+}
+
+// faults says what is wrong with an exit code and with what the run said.
+func (e Ending) faults(code int, said string) (out []string) {
+	unwanted := code != 2 // ended early, it is unknown
+	switch {
+	case slices.Contains(e.signals, os.Signal(os.Kill)):
+		unwanted = code != -1
+	case e.Fails: // or unknown: a busy machine, and what a cluster of others cannot give
+		unwanted = code != 1 && code != 2
+	case !e.early():
+		unwanted = code < 0 || code > 2
+	}
+	if unwanted {
+		out = append(out, "exit code "+strconv.Itoa(code))
+	}
+	if e.planeDies && !strings.Contains(said, "windtunnel clean --kubeconfig") {
+		out = append(out, "the run does not say how to remove what it left")
+	}
+	if strings.Contains(said, "windtunnel has a fault") || strings.Contains(said, "\ngoroutine ") {
+		out = append(out, "it panicked")
+	}
+	return out
 }
 
 // begun reports whether the run has begun the step Until: its records say so. What it prints
@@ -124,7 +187,11 @@ func (f Flight) begun() bool {
 	}
 	raw, _ := os.ReadFile(filepath.Join(out, "records.wt")) // there may be none yet
 	// An event has its type, the length of its name, and its name.
-	return regexp.MustCompile(`(?s)step-begin.` + regexp.QuoteMeta(f.Until)).Match(raw)
+	name := "."
+	if f.Until != "" {
+		name = regexp.QuoteMeta(string(rune(len(f.Until))) + f.Until)
+	}
+	return regexp.MustCompile("(?s)step-begin" + name).Match(raw)
 }
 
 // processes counts those of the binary.
