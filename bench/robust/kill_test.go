@@ -1,16 +1,15 @@
 package robust
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,7 +20,7 @@ import (
 )
 
 // killed is flown again and again: a plane, nodes, pods, a hook that would outlive
-// its parent, and calls all the time.
+// its parent, and calls all the time. Its objective cannot hold: whatever passes is wrong.
 const killed = `scenario: killed
 seed: 7
 preflight: {wait: 100ms, tolerate: [leftover, terminating, queue, retries, cpu, heap, store, probe-write, host, unread]}
@@ -32,20 +31,13 @@ steps:
 - {name: fill, create: {body: map, count: 60, pace: {constant: 20}}}
 - {name: hook, onFailure: continue, exec: {command: [sh, -c, "sleep 1.5"]}}
 - {name: clear, delete: {step: fill, pace: {constant: 40}}}
+objectives:
+- {name: cannot hold, query: vector(1), max: 0}
 `
 
 // lossWindow is what a kill may cost: the last second of the records, and the time
 // between two calls of the scenario.
 const lossWindow = time.Second + 100*time.Millisecond
-
-// leftover is what a killed run had made. Numbers of processes come again within the
-// time of this test: begun tells them apart.
-type leftover struct{ path, begun string }
-
-func process(pid int) leftover {
-	path := fmt.Sprint("/proc/", pid)
-	return leftover{path, begun(path)}
-}
 
 // begun returns field 22 of /proc/PID/stat (proc(5)), behind the name in brackets; empty
 // where there is none.
@@ -58,17 +50,13 @@ func begun(path string) string {
 	return ""
 }
 
-func (l leftover) there() bool {
-	_, err := os.Lstat(l.path)
-	return err == nil && begun(l.path) == l.begun
-}
-
 // kills counts how runs ended.
 type kills struct {
 	t       *testing.T
-	bin     string // of its own path, by which its processes are known
-	dir     string
-	left    []leftover // folders, control groups and processes that only the next start removes
+	room    *room
+	bin     string
+	groups  map[string]bool // control groups that the runs have made
+	pending map[string]bool // what only the next start removes
 	whole   time.Duration
 	killed  map[string]int // by whom
 	phases  map[string]int // by where the run stood
@@ -77,29 +65,24 @@ type kills struct {
 }
 
 // TestKilledAtAnyMoment kills windtunnel, its reaper, or both, at seeded moments over
-// boot, flight, conclusion and judgement. Nothing is left behind, at the latest after
-// the next start; every record older than a second is there; judge never ends with 3.
+// boot, flight, conclusion and judgement, in a PID namespace of its own. Nothing that lives or
+// lies there is left behind, at the latest after the next start; every record older than a
+// second is there; judge never ends with 3, and never passes.
 func TestKilledAtAnyMoment(t *testing.T) {
 	seed := repotest.Robust(t)
 	times := repotest.Times(t, "WINDTUNNEL_KILLS", 200)
-	k := &kills{t: t, dir: t.TempDir(), killed: map[string]int{}, phases: map[string]int{}}
-	k.bin = filepath.Join(k.dir, "windtunnel")
-	raw, err := os.ReadFile(repotest.Binary(t))
-	if err == nil {
-		err = os.WriteFile(k.bin, raw, 0o700)
-	}
-	if err == nil {
-		err = os.WriteFile(filepath.Join(k.dir, "s.yaml"), []byte(killed), 0o600)
-	}
-	if err != nil {
+	dir := t.TempDir()
+	k := &kills{t: t, bin: repotest.Binary(t), groups: map[string]bool{}, pending: map[string]bool{}, killed: map[string]int{}, phases: map[string]int{}}
+	if err := os.WriteFile(filepath.Join(dir, "s.yaml"), []byte(killed), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	k.undisturbed()
+	k.room = newRoom(t, dir)
+	k.undisturbed("first")
 	chance := rand.New(rand.NewPCG(seed, 0))
 	for i := range times {
 		k.once(i, chance)
 	}
-	k.undisturbed() // the next start after the last kill
+	k.undisturbed("last") // the next start after the last kill
 	for phase, n := range k.phases {
 		t.Logf("killed in phase %-12s %d", phase, n)
 	}
@@ -113,24 +96,18 @@ func (k *kills) faulty(format string, args ...any) {
 	k.faults = append(k.faults, fmt.Sprintf(format, args...))
 }
 
-func (k *kills) command(args ...string) *exec.Cmd {
-	c := exec.Command(k.bin, args...)
-	c.Dir = k.dir
-	return c
-}
-
 // undisturbed flies to the end, measures how long that takes, and looks that nothing
 // is left, of earlier kills either.
-func (k *kills) undisturbed() {
+func (k *kills) undisturbed(name string) {
 	k.t.Helper()
 	begin := time.Now()
-	out, err := k.command("run", "s.yaml", "--out", filepath.Join(k.dir, "whole-"+strconv.Itoa(len(k.killed)))).CombinedOutput()
-	var exit *exec.ExitError
-	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() >= 3) { // a busy machine has its doubts
-		k.t.Fatalf("%v\n%s", err, out)
+	k.room.start(k.bin, "run", "s.yaml", "--out", name)
+	if code := k.room.end(); code != 1 && code != 2 { // a busy machine has its doubts
+		k.t.Fatalf("exit code %d\n%s", code, k.room.said())
 	}
 	k.whole = time.Since(begin)
-	k.nothingLeft("a run that was left alone")
+	k.pending = map[string]bool{}
+	k.nothingLeft("the " + name + " run, which was left alone")
 }
 
 // once kills one run.
@@ -138,35 +115,35 @@ func (k *kills) once(i int, chance *rand.Rand) {
 	whom := []string{"windtunnel", "reaper", "both"}[i%3]
 	after := time.Duration(chance.Float64() * float64(k.whole))
 	name := fmt.Sprintf("kill %d of %s after %v", i, whom, after.Round(time.Millisecond))
-	run := filepath.Join(k.dir, "run")
+	run := filepath.Join(k.room.dir, "run")
 	if err := os.RemoveAll(run); err != nil {
 		k.t.Fatal(err)
 	}
-	c := k.command("run", "s.yaml", "--out", run)
-	if err := c.Start(); err != nil {
-		k.t.Fatal(err)
-	}
+	pid := k.room.start(k.bin, "run", "s.yaml", "--out", run)
 	time.Sleep(after)
-	before := k.left
-	k.left = nil
-	k.noteFolders(c.Process.Pid)
-	reaper := k.processes()["reaper"]
-	if whom != "windtunnel" && reaper > 0 {
-		_ = syscall.Kill(reaper, syscall.SIGKILL)
-	}
-	if whom != "reaper" {
-		_ = c.Process.Kill()
-	}
+	k.noteGroups(pid)
+	k.kill(whom, pid)
 	at := time.Now()
-	_ = c.Wait()
+	if code := k.room.end(); code == 0 || code > 2 {
+		k.faulty("%s: exit code %d: %s", name, code, k.room.said())
+	}
 	k.killed[whom]++
 	if whom == "both" {
-		k.awaitNoProcess(name)
+		k.await(name, func(all map[string]bool) bool { return !isOf(all, "process") })
+		maps.Copy(k.pending, k.left())
 	} else {
 		k.nothingLeft(name)
 	}
-	k.left = append(k.left, before...) // the next start that gets as far removes them: the last one is left alone
 	k.look(name, run, at, whom != "reaper")
+}
+
+// kill ends the run with that number, its reaper, or both.
+func (k *kills) kill(whom string, run int) {
+	for pid, p := range k.room.processes() {
+		if reaper := len(p.args) > 1 && p.args[1] == "reaper"; reaper && whom != "windtunnel" || pid == run && whom != "reaper" {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
 }
 
 // look judges what a killed run left, and looks how much of the records is there.
@@ -180,9 +157,9 @@ func (k *kills) look(name, run string, at time.Time, dead bool) {
 		k.faulty("%s: %v", name, err)
 		return
 	}
-	var exit *exec.ExitError
-	if out, err := k.command("judge", run).CombinedOutput(); errors.As(err, &exit) && (exit.ExitCode() >= 3 || exit.ExitCode() < 0) {
-		k.faulty("%s: judge: %v: %s", name, err, out)
+	k.room.start(k.bin, "judge", run)
+	if code := k.room.end(); code != 1 && code != 2 {
+		k.faulty("%s: judge ends with %d: %s", name, code, k.room.said())
 	}
 	phase, last, due := "boot", time.Time{}, false
 	_, err = record.Read(filepath.Join(run, record.StreamFile), func(s *record.Stream) record.Visitor {
@@ -216,84 +193,56 @@ func (k *kills) look(name, run string, at time.Time, dead bool) {
 	}
 }
 
-// noteFolders remembers the private folders of a process and what their ledgers name.
-func (k *kills) noteFolders(pid int) {
+// noteGroups remembers the control groups that the ledgers of a process name.
+func (k *kills) noteGroups(pid int) {
 	links, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
 	for _, link := range links {
 		path, err := os.Readlink(link)
 		if err != nil || !strings.HasPrefix(filepath.Base(path), "windtunnel-run-") {
 			continue
 		}
-		k.left = append(k.left, leftover{path: path})
-		ledger, err := os.Open(filepath.Join(path, "ledger"))
-		if err != nil {
-			continue
-		}
-		for lines := bufio.NewScanner(ledger); lines.Scan(); {
-			var entry struct {
-				PID         int
-				Cgroup, Dir string
-			}
-			if json.Unmarshal(lines.Bytes(), &entry) == nil {
-				if entry.PID > 0 {
-					k.left = append(k.left, process(entry.PID))
-				}
-				for _, made := range []string{entry.Cgroup, entry.Dir} {
-					if made != "" && made != path {
-						k.left = append(k.left, leftover{path: made})
-					}
-				}
+		raw, _ := os.ReadFile(filepath.Join(fmt.Sprintf("/proc/%d/root", pid), path, "ledger"))
+		for line := range strings.Lines(string(raw)) {
+			var entry struct{ Cgroup string }
+			if json.Unmarshal([]byte(line), &entry) == nil && entry.Cgroup != "" {
+				k.groups[entry.Cgroup] = true
 			}
 		}
-		_ = ledger.Close()
 	}
 }
 
-// processes returns the pids of the binary's processes, by their first argument.
-func (k *kills) processes() map[string]int {
-	out := map[string]int{}
-	links, _ := filepath.Glob("/proc/[0-9]*/exe")
-	for _, link := range links {
-		if exe, err := os.Readlink(link); err != nil || exe != k.bin {
-			continue
-		}
-		args, _ := os.ReadFile(filepath.Join(filepath.Dir(link), "cmdline"))
-		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(link)))
-		if fields := strings.Split(string(args), "\x00"); len(fields) > 1 {
-			out[fields[1]] = pid
+// left returns what is in the room, and the control groups that are there.
+func (k *kills) left() map[string]bool {
+	all := k.room.left()
+	for group := range k.groups {
+		if _, err := os.Lstat(group); err == nil {
+			all["control group "+group] = true
 		}
 	}
-	return out
+	return all
 }
 
-// goneWithin is how long what was killed may take to be cleaned up after.
-const goneWithin = 30 * time.Second
-
-func (k *kills) await(name, what string, gone func() (left any, ok bool)) {
-	var left any
-	for deadline := time.Now().Add(goneWithin); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		var ok bool
-		if left, ok = gone(); ok {
-			return
+// isOf tells whether there is one of a kind.
+func isOf(all map[string]bool, kind string) bool {
+	for name := range all {
+		if strings.HasPrefix(name, kind+" ") {
+			return true
 		}
 	}
-	k.faulty("%s: %s left: %v", name, what, left)
+	return false
 }
 
-func (k *kills) awaitNoProcess(name string) {
-	k.await(name, "processes", func() (any, bool) { all := k.processes(); return all, len(all) == 0 })
+func (k *kills) await(name string, gone func(left map[string]bool) bool) {
+	var left map[string]bool
+	if !repotest.Met(func() bool { left = k.left(); return gone(left) }) {
+		k.faulty("%s: left are %v", name, slices.Sorted(maps.Keys(left)))
+	}
 }
 
+// nothingLeft waits until all is gone but what the next start removes, if it gets as far.
 func (k *kills) nothingLeft(name string) {
-	k.awaitNoProcess(name)
-	k.await(name, "folders, control groups and processes", func() (any, bool) {
-		var there []string
-		for _, l := range k.left {
-			if l.there() {
-				there = append(there, l.path)
-			}
-		}
-		return there, len(there) == 0
+	k.await(name, func(left map[string]bool) bool {
+		maps.DeleteFunc(left, func(what string, _ bool) bool { return k.pending[what] })
+		return len(left) == 0
 	})
-	k.left = nil
 }
