@@ -91,6 +91,9 @@ func (l *land) once(t *testing.T, file string, e census.Ending) {
 	if l.flights.fine(name) {
 		t.Skip("stands in the table")
 	}
+	if strings.HasPrefix(file, "operator/") {
+		l.buildOperator(t)
+	}
 	there := l.cluster(t)
 	args := l.prepare(t, file, e)
 	if refused := l.refused(t, there.kubeconfig, args); refused != "" {
@@ -108,6 +111,15 @@ func (l *land) once(t *testing.T, file string, e census.Ending) {
 	l.flights.keep(t, name, flown{Code: r.Code, Seconds: int(watch.Now().Seconds()), Faults: r.Faults, Differences: r.Differences})
 	if len(r.Differences) > 0 {
 		l.before = nil // counted anew: each flight answers for itself
+	}
+}
+
+// buildOperator builds the operator, as its page says.
+func (l *land) buildOperator(t *testing.T) {
+	c := exec.Command("go", "build", "-o", filepath.Join(l.examplesIn, "operator/bin/operator"), ".")
+	c.Dir = repotest.Path(t, "examples/operator")
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
 	}
 }
 
