@@ -239,7 +239,9 @@ func TestNoHandshake(t *testing.T) {
 // TestSlowReader holds that an edge that does not read is given up, and why, and that
 // others are served meanwhile.
 func TestSlowReader(t *testing.T) {
-	g := newGate(t, func(o *hub.Options) { o.WriteTimeout = 300 * time.Millisecond })
+	g := newGate(t, func(o *hub.Options) {
+		o.WriteTimeout, o.ResendAfter = 300*time.Millisecond, time.Hour // resends of the large one, which nobody acknowledges, would make the other edge slow, too
+	})
 	g.settings("info" + strings.Repeat("x", 900<<10))
 	conn, good, err := g.dial("edge-0", g.authority, named("edge-0"))
 	if err != nil {
