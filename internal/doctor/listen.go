@@ -27,7 +27,8 @@ func (f Facts) checkListeners(n, first int) error {
 	case f.OpenFiles.Hard > 0 && int64(n) > most:
 		return fmt.Errorf("each has a port of its own, which is an open file: this process may have %s, of which %d are for the rest (`ulimit -Hn` shows the limit)", unit.Count(f.OpenFiles.Hard, "open files"), spareFiles)
 	case first > 0 && first+n-1 > mostPort:
-		return fmt.Errorf("from port %d on a machine has %s", first, unit.Count(mostPort-first+1, "ports"))
+		left := mostPort - first + 1
+		return fmt.Errorf("from port %d on there %s %s", first, unit.Verb(left, "is", "are"), unit.Count(left, "ports"))
 	case first == 0 && f.Ports > 0 && n > f.Ports:
 		return fmt.Errorf("each has a port of its own, and this machine gives out %d (`sysctl net.ipv4.ip_local_port_range`)", f.Ports)
 	}

@@ -26,7 +26,7 @@ func Robust(t testing.TB) (seed uint64) {
 	t.Logf("seed %d", seed)
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("WINDTUNNEL_SEED=%d repeats the chances of this failure", seed)
+			t.Logf("the chances of this failure: WINDTUNNEL_SEED=%d", seed)
 		}
 	})
 	return seed
