@@ -16,7 +16,7 @@ func TestListeners(t *testing.T) {
 		{few, 10_001, 0, "ip_local_port_range"},
 		{few, 19_488, 20_000, ""},
 		{few, 19_489, 20_000, "this process may have 20000 open files"},
-		{few, 101, 65_436, "a machine has 100 ports"},
+		{few, 101, 65_436, "there are 100 ports"},
 		{Facts{}, 30_000, 0, ""}, // nothing is known
 	} {
 		err := c.facts.checkListeners(c.n, c.first)
