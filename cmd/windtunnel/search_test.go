@@ -192,7 +192,7 @@ func TestSearchRefusesWhatIsNotItsOwn(t *testing.T) {
 		"another scenario": {func(s map[string]any) { s["scenario_sha256"] = "x" }, "it has another scenario's text; give another --out"},
 		"another seed":     {func(s map[string]any) { s["seed"] = 99 }, "another seed"},
 		"another machine":  {func(s map[string]any) { s["machine"].(map[string]any)["cores"] = 999 }, "another machine"},
-		"a bad run":        {func(s map[string]any) { s["runs"].([]any)[0].(map[string]any)["point"] = []float64{1, 2} }, "run 1 has 2 values for 1 parameters"},
+		"a bad run":        {func(s map[string]any) { s["runs"].([]any)[0].(map[string]any)["point"] = []float64{1, 2} }, "run 1 has 2 values for 1 parameter"},
 	} {
 		var s map[string]any
 		if err := json.Unmarshal(raw, &s); err != nil {

@@ -72,7 +72,7 @@ func TestDirtyIsTagged(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := tagged.Preflight
-	want := record.PreflightFinding{Kind: preflight.Terminating, Text: "1 pods terminating, held by finalizer test/unmount (old-1/vmi-17)"}
+	want := record.PreflightFinding{Kind: preflight.Terminating, Text: "1 pod terminating, held by finalizer test/unmount (old-1/vmi-17)"}
 	if g == nil || g.Clean || g.Cluster != "c-1" || !slices.Contains(g.Findings, want) {
 		t.Fatalf("%+v", g)
 	}

@@ -112,7 +112,7 @@ func TestSpoiledRun(t *testing.T) {
 	const maps = "/api/v1/namespaces/default/configmaps"
 	call(t, p, http.MethodPost, maps, `{"metadata":{"name":"vmi-17","finalizers":["test.windtunnel.dev/unmount"]}}`, http.StatusCreated)
 	call(t, p, http.MethodDelete, maps+"/vmi-17", "", http.StatusOK)
-	held := record.PreflightFinding{Kind: preflight.Terminating, Text: "1 configmaps terminating, held by finalizer test.windtunnel.dev/unmount (default/vmi-17)"}
+	held := record.PreflightFinding{Kind: preflight.Terminating, Text: "1 configmap terminating, held by finalizer test.windtunnel.dev/unmount (default/vmi-17)"}
 
 	refused := fly("refused", "stop", "10s")
 	if !errors.Is(refused.Err, flight.ErrDirty) || !strings.Contains(refused.Err.Error(), held.Text) || refused.Judgement.Verdict != slo.Unknown {

@@ -109,7 +109,7 @@ func (m *markdown) objectives(all []Objective) {
 	}
 	m.objectiveTable(all[:seen])
 	if rest := all[seen:]; len(rest) > 0 {
-		m.fold(unit.Number(float64(len(rest)))+" more objectives, all met", func() { m.objectiveTable(rest) })
+		m.fold(unit.Count(len(rest), "more objectives")+", all met", func() { m.objectiveTable(rest) })
 	}
 }
 

@@ -28,7 +28,7 @@ func TestMarkdown(t *testing.T) {
 	got := b.String()
 	for _, want := range []string{
 		"### ❌ a\\_b&lt;script&gt;: Fail", `| fail | p99 of reads: a\|b | 250 ms | ≤ 1 s | 25 % | 1,200 |`,
-		"<summary>1 more objectives, all met</summary>", "seed 7",
+		"<summary>1 more objective, all met</summary>", "seed 7",
 		"| created → running | fill: of these 2 within bounds (a watch was interrupted or late), 1 not seen to end | 8 |", "| created → bound | fill | 8 |",
 	} {
 		if !strings.Contains(got, want) {
