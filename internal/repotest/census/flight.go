@@ -155,7 +155,7 @@ func (f Flight) reached(ended chan error) bool {
 func (e Ending) faults(code int, said string) (out []string) {
 	unwanted := code != 2 // ended early, it is unknown
 	switch {
-	case slices.Contains(e.signals, os.Signal(os.Kill)):
+	case slices.Contains(e.signals, os.Kill):
 		unwanted = code != -1
 	case e.Fails: // or unknown: a busy machine, and what a cluster of others cannot give
 		unwanted = code != 1 && code != 2

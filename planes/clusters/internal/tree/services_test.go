@@ -435,7 +435,8 @@ func TestServicesConverge(t *testing.T) {
 			}
 			w.log = nil
 			own := w.service != nil && !w.service.own
-			rests := w.settle() && w.settle() // again, with what failed
+			rests := w.settle()
+			rests = w.settle() && rests // again, with what failed
 			story = append(append(story, w.log...), w.String())
 			if !rests {
 				w.never("it does not come to rest")

@@ -28,10 +28,11 @@ func TestQueuesOfRequests(t *testing.T) {
 		used := map[chan *request]bool{}
 		for i := range 100 {
 			object := fmt.Sprintf("default/p%d", i)
-			if queueOf(q.queues, object) != queueOf(q.queues, object) {
+			first, again := queueOf(q.queues, object), queueOf(q.queues, object)
+			if first != again {
 				t.Fatalf("%s waits in two queues", object)
 			}
-			used[queueOf(q.queues, object)] = true
+			used[first] = true
 		}
 		if len(used) != c.queues {
 			t.Errorf("requests %s, %s: 100 objects use %d of %d queues", c.requests, c.kind, len(used), c.queues)
