@@ -64,31 +64,26 @@ func configFates() kit.Table {
 	}
 }
 
-// measurementFates are those of measurements.
+// measurementFates are those of measurements. What a measurement is set by stands in it or
+// in its config, as the version has it.
 func measurementFates() kit.Table {
+	set := kit.Fields{
+		{Name: "thresholds", Fate: kit.Honored, Text: "`objectives`"},
+		{Name: "pprofTargets", Fate: kit.Noted, Text: "pprof needs pods whose containers run"},
+		{Name: "pprofInterval", Fate: kit.Noted, Text: "pprof needs pods whose containers run"},
+		{Name: "pprofDirectory", Fate: kit.Noted, Text: "pprof needs pods whose containers run"},
+		{Name: "svcTimeout", Fate: kit.Noted, Text: "serviceLatency and netpolLatency are not measured"},
+		{Name: "quantilesIndexer", Fate: kit.Noted, Text: "documents are written by `windtunnel export`, wherever it is told to"},
+		{Name: "timeseriesIndexer", Fate: kit.Noted, Text: "documents are written by `windtunnel export`, wherever it is told to"},
+	}
 	return kit.Table{
-		kit.Of[measurement]("global.measurements, jobs.measurements", kit.Fields{
+		kit.Of[measurement]("global.measurements, jobs.measurements", append(kit.Fields{
 			{Name: "name", Fate: kit.Honored, Text: "`sli` of the objectives; `serviceLatency`, `netpolLatency` and `pprof` are noted"},
 			{Name: "config", Fate: kit.Honored, Text: "the same fields, where other versions have them"},
 			{Name: "nodeAffinity", Fate: kit.Noted, Text: "pprof needs pods whose containers run"},
 			{Name: "svcLatencyMetrics", Fate: kit.Noted, Text: "serviceLatency and netpolLatency are not measured"},
-			{Name: "thresholds", Fate: kit.Honored, Text: "`objectives`"},
-			{Name: "pprofTargets", Fate: kit.Noted, Text: "pprof needs pods whose containers run"},
-			{Name: "pprofInterval", Fate: kit.Noted, Text: "pprof needs pods whose containers run"},
-			{Name: "pprofDirectory", Fate: kit.Noted, Text: "pprof needs pods whose containers run"},
-			{Name: "svcTimeout", Fate: kit.Noted, Text: "serviceLatency and netpolLatency are not measured"},
-			{Name: "quantilesIndexer", Fate: kit.Noted, Text: "documents are written by `windtunnel export`, wherever it is told to"},
-			{Name: "timeseriesIndexer", Fate: kit.Noted, Text: "documents are written by `windtunnel export`, wherever it is told to"},
-		}),
-		kit.Of[options]("global.measurements.config, jobs.measurements.config", kit.Fields{
-			{Name: "thresholds", Fate: kit.Honored, Text: "`objectives`"},
-			{Name: "pprofTargets", Fate: kit.Noted, Text: "pprof needs pods whose containers run"},
-			{Name: "pprofInterval", Fate: kit.Noted, Text: "pprof needs pods whose containers run"},
-			{Name: "pprofDirectory", Fate: kit.Noted, Text: "pprof needs pods whose containers run"},
-			{Name: "svcTimeout", Fate: kit.Noted, Text: "serviceLatency and netpolLatency are not measured"},
-			{Name: "quantilesIndexer", Fate: kit.Noted, Text: "documents are written by `windtunnel export`, wherever it is told to"},
-			{Name: "timeseriesIndexer", Fate: kit.Noted, Text: "documents are written by `windtunnel export`, wherever it is told to"},
-		}),
+		}, set...)),
+		kit.Of[options]("global.measurements.config, jobs.measurements.config", set),
 		kit.Of[threshold]("global.measurements.thresholds, jobs.measurements.thresholds", kit.Fields{
 			{Name: "conditionType", Fate: kit.InPart, Text: "the phase of the objective; `ContainersReady` is taken from the condition Ready"},
 			{Name: "metric", Fate: kit.Honored, Text: "`statistic`"},
