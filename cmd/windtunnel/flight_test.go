@@ -162,7 +162,13 @@ func (u *tunnel) start(args ...string) (*exec.Cmd, *output) {
 // ended with the test at the latest.
 func (u *tunnel) up(args ...string) (config string, end func()) {
 	u.t.Helper()
-	cmd := exec.Command(u.bin, append([]string{"up"}, args...)...)
+	return u.serve("up", args...)
+}
+
+// serve does so with any verb that prints a kubeconfig and serves until it is interrupted.
+func (u *tunnel) serve(verb string, args ...string) (config string, end func()) {
+	u.t.Helper()
+	cmd := exec.Command(u.bin, append([]string{verb}, args...)...)
 	var out, said output
 	cmd.Stdout, cmd.Stderr = &out, &said
 	if err := cmd.Start(); err != nil {
@@ -171,11 +177,11 @@ func (u *tunnel) up(args ...string) (config string, end func()) {
 	end = sync.OnceFunc(func() {
 		_ = cmd.Process.Signal(os.Interrupt)
 		if code := exitOf(cmd.Wait()); code != exitPass {
-			u.t.Errorf("up: exit code %d\n%s", code, &said)
+			u.t.Errorf("%s: exit code %d\n%s", verb, code, &said)
 		}
 	})
 	u.t.Cleanup(end)
-	repotest.Eventually(u.t, "up prints its kubeconfig", func() bool { return strings.HasSuffix(out.String(), "\n") })
+	repotest.Eventually(u.t, verb+" prints its kubeconfig", func() bool { return strings.HasSuffix(out.String(), "\n") })
 	_, config, _ = strings.Cut(strings.TrimSpace(out.String()), "export KUBECONFIG=")
 	return config, end
 }
