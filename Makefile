@@ -37,7 +37,7 @@ test: ## every test, on the real plane too
 	$(MAKE) -j4 test-packages test-operator test-image vet
 
 # What takes longest begins first: at the end the cores would wait for it.
-LONGEST   := ./cmd/windtunnel ./planes/... ./internal/plane ./internal/hollow/conformance ./internal/report
+LONGEST   := ./cmd/windtunnel ./planes/... ./internal/fly/plane ./internal/sim/hollow/conformance ./internal/opinion/report
 
 test-packages: build kubectl
 	WINDTUNNEL_BIN=$(CURDIR)/$(BIN) $(GO) test -vet=off -p 4 -parallel 3 -timeout 25m $(LONGEST) ./...

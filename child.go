@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/windtunnel/windtunnel/internal/subject/external"
+	"github.com/windtunnel/windtunnel/internal/fly/subject/external"
 )
 
 // ErrNoBinary says that the program windtunnel was not found.

@@ -7,7 +7,7 @@ Permission is hereby granted, free of charge, to any person obtaining a copy of 
 // One classic script and one style under fixed names: the report embeds both.
 export default defineConfig({
   build: {
-    outDir: "../internal/report/bundle",
+    outDir: "../internal/opinion/report/bundle",
     emptyOutDir: true,
     target: "es2022",
     lib: { entry: "src/main.ts", formats: ["iife"], name: "windtunnel", fileName: () => "report.js", cssFileName: "report" },

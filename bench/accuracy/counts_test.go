@@ -14,11 +14,11 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/windtunnel/windtunnel/internal/flight"
-	"github.com/windtunnel/windtunnel/internal/plane"
+	"github.com/windtunnel/windtunnel/internal/fly/flight"
+	"github.com/windtunnel/windtunnel/internal/fly/plane"
+	"github.com/windtunnel/windtunnel/internal/opinion/run"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/repotest"
-	"github.com/windtunnel/windtunnel/internal/run"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 

@@ -27,7 +27,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/windtunnel/windtunnel/internal/compare"
+	"github.com/windtunnel/windtunnel/internal/opinion/compare"
 )
 
 func main() {

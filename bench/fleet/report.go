@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/windtunnel/windtunnel/internal/observe/usage"
+	"github.com/windtunnel/windtunnel/internal/machine/usage"
 )
 
 // measures are what one turn of a side has shown, by key.

@@ -15,9 +15,9 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/object"
 	"github.com/windtunnel/windtunnel/internal/clock"
-	"github.com/windtunnel/windtunnel/internal/fleet/stage"
-	"github.com/windtunnel/windtunnel/internal/fleet/stage/machine"
 	"github.com/windtunnel/windtunnel/internal/interop/kwok"
+	"github.com/windtunnel/windtunnel/internal/sim/stage"
+	"github.com/windtunnel/windtunnel/internal/sim/stage/machine"
 )
 
 // figure is what a stage engine takes for one object, in nanoseconds; the command

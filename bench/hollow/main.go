@@ -16,8 +16,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/windtunnel/windtunnel/internal/hollow"
-	"github.com/windtunnel/windtunnel/internal/observe/usage"
+	"github.com/windtunnel/windtunnel/internal/machine/usage"
+	"github.com/windtunnel/windtunnel/internal/sim/hollow"
 	"github.com/windtunnel/windtunnel/internal/text"
 )
 

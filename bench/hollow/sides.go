@@ -19,10 +19,10 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
-	"github.com/windtunnel/windtunnel/internal/hollow"
-	"github.com/windtunnel/windtunnel/internal/observe/usage"
-	"github.com/windtunnel/windtunnel/internal/plane"
-	"github.com/windtunnel/windtunnel/internal/plane/process"
+	"github.com/windtunnel/windtunnel/internal/fly/plane"
+	"github.com/windtunnel/windtunnel/internal/machine/process"
+	"github.com/windtunnel/windtunnel/internal/machine/usage"
+	"github.com/windtunnel/windtunnel/internal/sim/hollow"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 

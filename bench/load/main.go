@@ -21,7 +21,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/windtunnel/windtunnel/internal/observe/usage"
+	"github.com/windtunnel/windtunnel/internal/machine/usage"
 )
 
 // Result is what one side did in one turn.

@@ -20,12 +20,12 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/clock"
-	"github.com/windtunnel/windtunnel/internal/load"
-	"github.com/windtunnel/windtunnel/internal/load/pace"
-	"github.com/windtunnel/windtunnel/internal/load/template"
-	"github.com/windtunnel/windtunnel/internal/load/template/protobuf"
-	"github.com/windtunnel/windtunnel/internal/plane/process"
+	"github.com/windtunnel/windtunnel/internal/fly/load"
+	"github.com/windtunnel/windtunnel/internal/machine/process"
+	"github.com/windtunnel/windtunnel/internal/pace"
 	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/template"
+	"github.com/windtunnel/windtunnel/internal/template/protobuf"
 )
 
 // payload is the value of each ConfigMap's one key.

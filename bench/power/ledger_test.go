@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/windtunnel/windtunnel/internal/compare"
+	"github.com/windtunnel/windtunnel/internal/opinion/compare"
 )
 
 // A driver that was killed while it wrote goes on behind the last whole line.

@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"github.com/windtunnel/windtunnel/internal/flight"
+	"github.com/windtunnel/windtunnel/internal/fly/flight"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 

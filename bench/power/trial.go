@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/windtunnel/windtunnel/internal/compare"
+	"github.com/windtunnel/windtunnel/internal/opinion/compare"
 )
 
 // trial is the outcome of one experiment, a line of trials.jsonl.

@@ -6,13 +6,13 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/windtunnel/windtunnel/internal/judge"
+	"github.com/windtunnel/windtunnel/internal/opinion/judge"
+	"github.com/windtunnel/windtunnel/internal/opinion/report/reporttest"
+	"github.com/windtunnel/windtunnel/internal/opinion/run"
+	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/record/recordtest"
-	"github.com/windtunnel/windtunnel/internal/report/reporttest"
 	"github.com/windtunnel/windtunnel/internal/repotest"
-	"github.com/windtunnel/windtunnel/internal/run"
-	"github.com/windtunnel/windtunnel/internal/slo"
 )
 
 // passing is a run directory whose verdict is a pass, with the bytes of its records.

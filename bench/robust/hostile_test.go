@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/opinion/report/reporttest"
 	"github.com/windtunnel/windtunnel/internal/record"
-	"github.com/windtunnel/windtunnel/internal/report/reporttest"
 	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 

@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/windtunnel/windtunnel/internal/api/apitest"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/repotest"
+	"github.com/windtunnel/windtunnel/internal/sim/apitest"
 )
 
 // Bounds of a run against a server that misbehaves.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/windtunnel/windtunnel/internal/flight"
-	"github.com/windtunnel/windtunnel/internal/subject/external"
+	"github.com/windtunnel/windtunnel/internal/fly/flight"
+	"github.com/windtunnel/windtunnel/internal/fly/subject/external"
 )
 
 // callerFlags declares the flags by which a program that starts windtunnel says

@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/windtunnel/windtunnel/internal/capacity/growth"
+	"github.com/windtunnel/windtunnel/internal/opinion/capacity/growth"
 )
 
 // capacityVerb fits how a plane's cost grows with its load.

@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/windtunnel/windtunnel/internal/flight"
-	"github.com/windtunnel/windtunnel/internal/flight/plan"
+	"github.com/windtunnel/windtunnel/internal/fly/flight"
+	"github.com/windtunnel/windtunnel/internal/fly/plan"
 )
 
 // clusterFlags say which cluster is flown in place of a plane of the run's own, and

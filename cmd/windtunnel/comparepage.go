@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/windtunnel/windtunnel/internal/compare"
-	"github.com/windtunnel/windtunnel/internal/judge"
-	"github.com/windtunnel/windtunnel/internal/report"
+	"github.com/windtunnel/windtunnel/internal/opinion/compare"
+	"github.com/windtunnel/windtunnel/internal/opinion/judge"
+	"github.com/windtunnel/windtunnel/internal/opinion/report"
 )
 
 // writePage writes the comparison as a page, if it was asked for: runs are

@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/windtunnel/windtunnel/internal/doctor"
-	"github.com/windtunnel/windtunnel/internal/slo"
+	"github.com/windtunnel/windtunnel/internal/fly/doctor"
+	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 )
 
 // doctorVerb says what this machine can hold, and how to lift its limits.

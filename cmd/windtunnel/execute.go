@@ -12,14 +12,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
-	"github.com/windtunnel/windtunnel/internal/flight"
-	"github.com/windtunnel/windtunnel/internal/plane/process"
-	"github.com/windtunnel/windtunnel/internal/slo"
-	"github.com/windtunnel/windtunnel/internal/subject/kit/cli"
-	"github.com/windtunnel/windtunnel/planes/app"
-	"github.com/windtunnel/windtunnel/planes/clusters"
-	"github.com/windtunnel/windtunnel/planes/edge"
-	"github.com/windtunnel/windtunnel/planes/vm"
+	"github.com/windtunnel/windtunnel/internal/fly/flight"
+	"github.com/windtunnel/windtunnel/internal/machine/process"
+	"github.com/windtunnel/windtunnel/internal/opinion/slo"
+	"github.com/windtunnel/windtunnel/planes"
 )
 
 // The exit codes of every verb.
@@ -72,10 +68,7 @@ func rootVerb(env *environment) *cobra.Command {
 		compareVerb(env), abVerb(env), searchVerb(env), capacityVerb(env), historyVerb(env), stageVerb(env), schemaVerb(env), hollowVerb(env),
 		kubeletVerb(env), doctorVerb(env), manVerb(env), versionVerb(env), hollowMembersVerb(env), workerVerb(env),
 	)
-	root.AddCommand(app.Verbs(env.host())...)
-	root.AddCommand(vm.Verbs(env.host())...)
-	root.AddCommand(edge.Verbs(env.host())...)
-	root.AddCommand(clusters.Verbs(env.host())...)
+	root.AddCommand(planes.Verbs(env.host())...)
 	addCompletions(root)
 	addVersion(root)
 	explain(root)
@@ -84,8 +77,8 @@ func rootVerb(env *environment) *cobra.Command {
 
 // host is what a process of a reference plane sees of the world. What such a
 // process holds is compared with what is published, so that it trims itself.
-func (env *environment) host() cli.Host {
-	return cli.Host{Stdout: env.stdout, Stderr: env.stderr, Interruptible: func(ctx context.Context) (context.Context, context.CancelFunc) {
+func (env *environment) host() planes.Host {
+	return planes.Host{Stdout: env.stdout, Stderr: env.stderr, Interruptible: func(ctx context.Context) (context.Context, context.CancelFunc) {
 		ctx, cancel := env.interruptible(ctx, "stopping", func() { os.Exit(exitUnknown) })
 		wait := trimming(ctx)
 		return ctx, func() { cancel(); wait() }

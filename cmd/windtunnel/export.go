@@ -12,7 +12,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/interop/openmetrics"
 	"github.com/windtunnel/windtunnel/internal/interop/parquet"
-	"github.com/windtunnel/windtunnel/internal/judge"
+	"github.com/windtunnel/windtunnel/internal/opinion/judge"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/record/rows"
 	"github.com/windtunnel/windtunnel/internal/unit"

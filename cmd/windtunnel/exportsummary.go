@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/windtunnel/windtunnel/internal/interop/grafana"
-	"github.com/windtunnel/windtunnel/internal/judge"
+	"github.com/windtunnel/windtunnel/internal/opinion/judge"
 	"github.com/windtunnel/windtunnel/internal/record"
-	"github.com/windtunnel/windtunnel/internal/series/promql"
+	"github.com/windtunnel/windtunnel/internal/record/promql"
 )
 
 // stepSummary is the variable by which GitHub names the file that a step's

@@ -10,10 +10,10 @@ import (
 	"strings"
 
 	"github.com/windtunnel/windtunnel/internal/api/wire"
-	"github.com/windtunnel/windtunnel/internal/fleet"
-	"github.com/windtunnel/windtunnel/internal/fleet/kubelet"
 	"github.com/windtunnel/windtunnel/internal/interop/kwok"
 	"github.com/windtunnel/windtunnel/internal/interop/kwok/configuration"
+	"github.com/windtunnel/windtunnel/internal/sim/fleet"
+	"github.com/windtunnel/windtunnel/internal/sim/fleet/kubelet"
 )
 
 // served is what stands for the nodes' kubelets, beside the fleet.

@@ -14,11 +14,11 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/windtunnel/windtunnel/internal/diagnose"
-	"github.com/windtunnel/windtunnel/internal/plane/component"
+	"github.com/windtunnel/windtunnel/internal/fly/plane/component"
+	"github.com/windtunnel/windtunnel/internal/opinion/diagnose"
+	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/repotest"
-	"github.com/windtunnel/windtunnel/internal/slo"
 )
 
 // These tests fly the real plane with the binary that `make build` left. They

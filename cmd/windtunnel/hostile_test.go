@@ -12,9 +12,9 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/guard"
+	"github.com/windtunnel/windtunnel/internal/opinion/report/live"
+	"github.com/windtunnel/windtunnel/internal/opinion/report/reporttest"
 	"github.com/windtunnel/windtunnel/internal/record"
-	"github.com/windtunnel/windtunnel/internal/report/live"
-	"github.com/windtunnel/windtunnel/internal/report/reporttest"
 	"github.com/windtunnel/windtunnel/internal/text"
 )
 

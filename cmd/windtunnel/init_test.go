@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"github.com/windtunnel/windtunnel/internal/slo"
+	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 )
 
 // TestStartsFly flies scenarios as init writes them: nothing of them may fail.

@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/windtunnel/windtunnel/internal/judge"
+	"github.com/windtunnel/windtunnel/internal/opinion/judge"
+	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
-	"github.com/windtunnel/windtunnel/internal/slo"
 )
 
 // judgeVerb computes a run's verdict again from its records, also of a run that

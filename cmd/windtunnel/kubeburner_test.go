@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/windtunnel/windtunnel/internal/slo"
+	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 )
 
 // TestKubeBurnerWithoutThresholds flies a config that asks for nothing to be

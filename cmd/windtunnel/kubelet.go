@@ -18,13 +18,13 @@ import (
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
-	"github.com/windtunnel/windtunnel/internal/kubelet"
-	"github.com/windtunnel/windtunnel/internal/plane/process"
+	"github.com/windtunnel/windtunnel/internal/machine/process"
+	"github.com/windtunnel/windtunnel/internal/sim/processnode"
 )
 
 // kubeletVerb is a node of a cluster whose pods are processes of this machine.
 func kubeletVerb(env *environment) *cobra.Command {
-	var o kubelet.Options
+	var o processnode.Options
 	var kubeconfig string
 	verb := &cobra.Command{
 		Use:   "kubelet --processes NODE --kubeconfig FILE",
@@ -49,7 +49,7 @@ func kubeletVerb(env *environment) *cobra.Command {
 	verb.Flags().StringArrayVar(&o.Verbs, "allow-verb", nil, "`VERB` of windtunnel that pods may run besides worker")
 	verb.Flags().StringArrayVar(&o.Allow, "allow", nil, "`PATH` of another program that pods may run; repeatable, with any arguments")
 	verb.Flags().StringVar(&o.Logs, "logs", "", "`DIR` for the output of containers (default: temporary, removed with the node)")
-	verb.Flags().BoolVar(&o.Untainted, "untainted", false, "accept pods that do not tolerate the taint "+kubelet.Taint)
+	verb.Flags().BoolVar(&o.Untainted, "untainted", false, "accept pods that do not tolerate the taint "+processnode.Taint)
 	_ = errors.Join(verb.MarkFlagRequired("processes"), verb.MarkFlagRequired("kubeconfig")) // they are there
 	verb.RunE = func(cmd *cobra.Command, _ []string) (err error) {
 		ctx, cancel := env.interruptible(cmd.Context(), "stopping", func() { os.Exit(exitUnknown) })
@@ -87,14 +87,14 @@ func kubeletVerb(env *environment) *cobra.Command {
 		o.Ready = func() {
 			fmt.Fprintf(env.stderr, "node %s is there; logs in %s; Ctrl-C ends it and its processes\n", o.Node, o.Logs)
 		}
-		return kubelet.Run(ctx, o)
+		return processnode.Run(ctx, o)
 	}
 	return verb
 }
 
 // holdNode keeps `windtunnel clean` from taking node and lease for what a killed
 // kubelet has left. release removes what says so.
-func holdNode(ctx context.Context, o kubelet.Options) (release func() error, err error) {
+func holdNode(ctx context.Context, o processnode.Options) (release func() error, err error) {
 	client, err := wire.New(o.Endpoint, wire.Options{UserAgent: "windtunnel-kubelet", Clock: o.Clock})
 	if err != nil {
 		return nil, err

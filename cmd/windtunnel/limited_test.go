@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/windtunnel/windtunnel/internal/diagnose"
+	"github.com/windtunnel/windtunnel/internal/opinion/diagnose"
 	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 

@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"github.com/windtunnel/windtunnel/internal/diagnose"
+	"github.com/windtunnel/windtunnel/internal/opinion/diagnose"
 	"github.com/windtunnel/windtunnel/internal/repotest"
 )
 

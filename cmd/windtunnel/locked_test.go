@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/windtunnel/windtunnel/internal/compare"
-	"github.com/windtunnel/windtunnel/internal/history"
+	"github.com/windtunnel/windtunnel/internal/opinion/compare"
+	"github.com/windtunnel/windtunnel/internal/opinion/history"
 	"github.com/windtunnel/windtunnel/internal/record"
 )
 

@@ -12,9 +12,9 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/windtunnel/windtunnel/internal/fly/plane/component"
 	"github.com/windtunnel/windtunnel/internal/guard"
-	"github.com/windtunnel/windtunnel/internal/plane/component"
-	"github.com/windtunnel/windtunnel/internal/plane/process"
+	"github.com/windtunnel/windtunnel/internal/machine/process"
 	"github.com/windtunnel/windtunnel/internal/text"
 )
 

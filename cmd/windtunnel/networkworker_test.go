@@ -11,10 +11,10 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/windtunnel/windtunnel/internal/fly/workers"
+	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/repotest"
-	"github.com/windtunnel/windtunnel/internal/slo"
-	"github.com/windtunnel/windtunnel/internal/workers"
 )
 
 // pathToWorker writes a scenario that measures a path to worker 0 and starts its run; its

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/windtunnel/windtunnel/internal/flight"
+	"github.com/windtunnel/windtunnel/internal/fly/flight"
 )
 
 // printPlan prints what a run would send, and starts nothing. What cannot be

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/windtunnel/windtunnel/internal/slo"
+	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 )
 
 // TestSabotagedFlightsDoNotPass flies 50 scenarios that seeds draw, with one thing that

@@ -13,12 +13,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/windtunnel/windtunnel/internal/capacity"
-	"github.com/windtunnel/windtunnel/internal/diagnose"
-	"github.com/windtunnel/windtunnel/internal/flight"
+	"github.com/windtunnel/windtunnel/internal/fly/flight"
+	"github.com/windtunnel/windtunnel/internal/opinion/capacity"
+	"github.com/windtunnel/windtunnel/internal/opinion/diagnose"
+	"github.com/windtunnel/windtunnel/internal/opinion/run"
+	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
-	"github.com/windtunnel/windtunnel/internal/run"
-	"github.com/windtunnel/windtunnel/internal/slo"
 )
 
 // searchFlights stands in for experiment.Run: it passes up to an edge.

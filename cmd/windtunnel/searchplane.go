@@ -8,7 +8,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/api/object"
-	"github.com/windtunnel/windtunnel/internal/capacity"
+	"github.com/windtunnel/windtunnel/internal/opinion/capacity"
 )
 
 // mostNamespace bounds what is read of an answer.

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
-	"github.com/windtunnel/windtunnel/internal/capacity"
+	"github.com/windtunnel/windtunnel/internal/opinion/capacity"
 )
 
 // cluster is a server that says of kube-system what a cluster says; it returns

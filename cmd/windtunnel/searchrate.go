@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/windtunnel/windtunnel/internal/capacity"
-	"github.com/windtunnel/windtunnel/internal/diagnose"
+	"github.com/windtunnel/windtunnel/internal/opinion/capacity"
+	"github.com/windtunnel/windtunnel/internal/opinion/diagnose"
 	"github.com/windtunnel/windtunnel/internal/record"
 )
 

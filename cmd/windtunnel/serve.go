@@ -13,12 +13,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
-	"github.com/windtunnel/windtunnel/internal/compare"
-	"github.com/windtunnel/windtunnel/internal/judge"
-	"github.com/windtunnel/windtunnel/internal/report"
-	"github.com/windtunnel/windtunnel/internal/report/live"
-	"github.com/windtunnel/windtunnel/internal/report/live/query"
-	"github.com/windtunnel/windtunnel/internal/series/promql"
+	"github.com/windtunnel/windtunnel/internal/opinion/compare"
+	"github.com/windtunnel/windtunnel/internal/opinion/judge"
+	"github.com/windtunnel/windtunnel/internal/opinion/report"
+	"github.com/windtunnel/windtunnel/internal/opinion/report/live"
+	"github.com/windtunnel/windtunnel/internal/opinion/report/live/query"
+	"github.com/windtunnel/windtunnel/internal/record/promql"
 )
 
 // Limits of the server.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/windtunnel/windtunnel/internal/capacity"
+	"github.com/windtunnel/windtunnel/internal/opinion/capacity"
 )
 
 // A plane whose controller manager allows itself 10 calls per second does not

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/windtunnel/windtunnel/internal/observe/usage"
+	"github.com/windtunnel/windtunnel/internal/machine/usage"
 )
 
 // What was given back is read again when it is needed, and is the same.

@@ -2,37 +2,40 @@ package style_test
 
 // levels are the floors of the house from the ground up. A package imports only
 // folders of lower levels, and its own room: the longest prefix that stands here.
-// ARCHITECTURE.md is the map that these are the measurements of.
+// A wing is one folder, so that its name is the rule; where a wing stands on two
+// floors, the part that differs is named. ARCHITECTURE.md is the map that these are
+// the measurements of.
 var levels = [][]string{
 	{"internal/repotest"}, // what tests share, of every room
-	{"internal/clock", "internal/unit", "internal/sli", "internal/stats", "internal/share", "internal/api/object", "internal/text/limit"},
-	{"internal/text", "internal/record", "internal/load/pace", "internal/load/template", "internal/plane/process", "internal/plane/pki", "internal/plane/proxy"},
+	{"internal/clock", "internal/unit", "internal/sli", "internal/stats", "internal/share", "internal/pace"},
+	{"internal/text"},
 	{"internal/guard"}, // which says on a screen why the process ends
-	{"internal/record/rows", "internal/series", "internal/api", "scenario"},
-	{"internal/interop/placement", "internal/interop/kit"},
-	{"internal/interop/kwok", "internal/interop/clusterloader2", "internal/interop/kubeburner", "internal/flight/plan", "internal/flight/preflight", "internal/run"},
-	{"internal/fleet/stage", "internal/load", "internal/network", "internal/observe", "internal/plane", "internal/slo", "internal/workers"},
-	{"internal/fleet", "internal/subject", "internal/diagnose"},
-	{"internal/compare", "internal/hollow"},
-	{"internal/api/apitest", "internal/capacity", "internal/history", "internal/doctor", "internal/report", "internal/kubelet",
-		"internal/interop/junit", "internal/interop/openmetrics", "internal/interop/parquet", "internal/interop/grafana",
-		"internal/interop/clusterloader2/summary", "internal/interop/kubeburner/measurement"},
-	{"internal/report/live", "internal/judge"},
-	{"internal/flight"},
-	{".", "planes/app", "planes/clusters", "planes/edge", "planes/vm"},
+	{"internal/record"},
+	{"internal/machine"},
+	{"internal/api"},
+	{"internal/template", "scenario"},
+	{"internal/interop"}, // what reads other tools' files
+	{"internal/sim"},
+	{"internal/opinion"},
+	{"internal/interop/junit", "internal/interop/openmetrics", "internal/interop/parquet", "internal/interop/grafana",
+		"internal/interop/clusterloader2/summary", "internal/interop/kubeburner/measurement"}, // what writes them, of opinions
+	{"internal/opinion/judge"}, // which lets all of them speak
+	{"internal/fly"},
+	{".", "planes/internal"},
+	{"planes/app", "planes/clusters", "planes/edge", "planes/vm"},
+	{"planes"}, // their verbs
 	{"cmd", "bench", "examples", "tools", "internal/style"},
 }
 
 // opinions are the rooms to the right of the record: functions of what a run
 // left. They build without what flies.
 var opinions = []string{
-	"internal/run", "internal/judge", "internal/slo", "internal/diagnose", "internal/compare", "internal/capacity", "internal/history", "internal/report",
-	"internal/interop/junit", "internal/interop/openmetrics", "internal/interop/parquet", "internal/interop/grafana",
+	"internal/opinion", "internal/interop/junit", "internal/interop/openmetrics", "internal/interop/parquet", "internal/interop/grafana",
 	"internal/interop/clusterloader2/summary", "internal/interop/kubeburner/measurement",
 }
 
 // flying are the rooms to the left of the record.
-var flying = []string{"internal/flight", "internal/fleet", "internal/load", "internal/network", "internal/plane", "internal/subject", "internal/observe", "internal/workers", "internal/kubelet"}
+var flying = []string{"internal/fly", "internal/sim"}
 
 // public are the packages that other modules may import. A reference plane is the
 // third kind of folder outside internal: only cmd imports it.
@@ -42,31 +45,31 @@ var public = []string{".", "scenario"}
 // way, and unguarded those in them that do not: what is below guard, tests, and what
 // is a process of its own.
 var (
-	guarded   = []string{"internal/api", "internal/fleet", "internal/flight", "internal/hollow", "internal/interop/kwok", "internal/kubelet", "internal/load", "internal/network", "internal/observe", "internal/plane", "internal/subject", "internal/workers"}
-	unguarded = []string{"internal/api/apitest", "internal/flight/flighttest", "internal/plane/process", "internal/plane/proxy", "internal/subject/kit"}
+	guarded   = []string{"internal/api", "internal/fly", "internal/interop/kwok", "internal/machine/network", "internal/sim"}
+	unguarded = []string{"internal/sim/apitest", "internal/fly/doctor", "internal/fly/flight/flighttest", "internal/fly/plane/proxy"}
 )
 
 // doors says which folders may import a heavy dependency.
 var doors = map[string][]string{
-	"k8s.io/kubernetes":                      {"internal/plane/component"},
-	"go.etcd.io/etcd/server/v3":              {"internal/plane/component"},
-	"github.com/prometheus/common":           {"internal/series"},
-	"github.com/prometheus/client_model":     {"internal/series"},
-	"github.com/prometheus/client_golang":    {"internal/subject/kit/instrument", "planes"},
-	"github.com/prometheus/prometheus":       {"internal/series/promql"},
+	"k8s.io/kubernetes":                      {"internal/fly/plane/component"},
+	"go.etcd.io/etcd/server/v3":              {"internal/fly/plane/component"},
+	"github.com/prometheus/common":           {"internal/record/series", "internal/record/promql"},
+	"github.com/prometheus/client_model":     {"internal/record/series"},
+	"github.com/prometheus/client_golang":    {"planes/internal/kit/instrument", "planes"},
+	"github.com/prometheus/prometheus":       {"internal/record/promql"},
 	"gonum.org/v1/gonum":                     {"internal/stats"},
 	"golang.org/x/perf":                      {"internal/stats", "bench/baseline"},
-	"github.com/vishvananda/netlink":         {"internal/network", "planes/clusters/internal/netns"},
-	"github.com/google/nftables":             {"internal/network", "planes/clusters/internal/netns"},
+	"github.com/vishvananda/netlink":         {"internal/machine/network", "planes/clusters/internal/netns"},
+	"github.com/google/nftables":             {"internal/machine/network", "planes/clusters/internal/netns"},
 	"golang.zx2c4.com/wireguard":             {"planes/clusters/internal/netns"},
-	"github.com/google/pprof":                {"internal/observe/profile", "internal/diagnose"},
-	"github.com/google/cel-go":               {"scenario", "internal/fleet/stage"},
-	"github.com/itchyny/gojq":                {"internal/fleet/stage", "internal/interop/kubeburner", "scenario"},
-	"github.com/spf13/cobra":                 {"cmd/windtunnel", "internal/plane/component", "internal/subject/kit/cli", "planes"},
-	"go.yaml.in/yaml/v3":                     {"scenario", "internal/text/strictyaml", "internal/load/template", "internal/interop", "internal/fleet/stage", "internal/report", "internal/hollow"},
-	"golang.org/x/net/http2":                 {"internal/api/wire", "internal/api/apitest", "internal/hollow/h2"},
+	"github.com/google/pprof":                {"internal/fly/observe/profile", "internal/opinion/diagnose"},
+	"github.com/google/cel-go":               {"scenario", "internal/sim/stage"},
+	"github.com/itchyny/gojq":                {"internal/sim/stage", "internal/interop/kubeburner", "scenario"},
+	"github.com/spf13/cobra":                 {"cmd/windtunnel", "internal/fly/plane/component", "planes/internal/kit/cli", "planes"},
+	"go.yaml.in/yaml/v3":                     {"scenario", "internal/text/strictyaml", "internal/template", "internal/interop", "internal/sim/stage", "internal/opinion/report", "internal/sim/hollow"},
+	"golang.org/x/net/http2":                 {"internal/api/wire", "internal/sim/apitest", "internal/sim/hollow/h2"},
 	"github.com/parquet-go/parquet-go":       {"internal/interop/parquet"},
-	"github.com/chromedp":                    {"internal/report"},
+	"github.com/chromedp":                    {"internal/opinion/report"},
 	"github.com/rogpeppe/go-internal":        {"cmd/windtunnel"},
 	"github.com/quic-go/quic-go":             {"planes/edge/internal/stream"},
 	"cuelang.org/go":                         {"planes/app/internal/template"},
@@ -78,9 +81,9 @@ var doors = map[string][]string{
 var exceptions = map[string]string{
 	"internal/api/wire/client.go:context":           "ends the dials that no caller waits for; Close cancels it",
 	"internal/repotest/golden.go:update":            "a flag of go test",
-	"internal/compare/besides.go:shown":             "the indicators' keys: made when they are first asked for, then never changed",
-	"internal/hollow/apply/apply.go:builtin":        "the schemas that applies go by: read when one is first needed, then never changed",
-	"internal/hollow/kind/builtin.go:builtin":       "the built-in resources: made when they are first asked for, then never changed",
+	"internal/opinion/compare/besides.go:shown":     "the indicators' keys: made when they are first asked for, then never changed",
+	"internal/sim/hollow/apply/apply.go:builtin":    "the schemas that applies go by: read when one is first needed, then never changed",
+	"internal/sim/hollow/kind/builtin.go:builtin":   "the built-in resources: made when they are first asked for, then never changed",
 	"internal/api/wire/stream.go:streams":           "a pool has no state that anyone can see",
 	"planes/app/internal/cluster/join.go:door":      "reads the kubeconfigs of members, which are the run's own",
 	"planes/clusters/internal/members/join.go:door": "as above",
@@ -89,5 +92,5 @@ var exceptions = map[string]string{
 	"planes/app/internal/api/revision.go:decoders":  "a pool has no state that anyone can see",
 	"planes/edge/internal/link/conn.go:buffers":     "as above",
 	"internal/stats/histogram.go:samples":           "knows the singular; package unit stands beside package stats",
-	"internal/hollow/bound.go:limitCopies":          "a bound that the patch library has as a variable of its own: set once, before the first patch",
+	"internal/sim/hollow/bound.go:limitCopies":      "a bound that the patch library has as a variable of its own: set once, before the first patch",
 }

@@ -40,7 +40,7 @@ var otherMeanings = map[string]string{
 }
 
 // keptRuns are folders of runs that say what they said when they were flown.
-var keptRuns = []string{"experiments/", "bench/kwok/", "internal/judge/testdata/format1/"}
+var keptRuns = []string{"experiments/", "bench/kwok/", "internal/opinion/judge/testdata/format1/"}
 
 // pageWords are former words of the report's and the live page's texts.
 var pageWords = append([]formerWord{{`(?i)\blives\b`, "lifecycles"}, {`\b[Ll]ife\b`, "lifecycle"}}, formerWords...)
@@ -48,7 +48,7 @@ var pageWords = append([]formerWord{{`(?i)\blives\b`, "lifecycles"}, {`\b[Ll]ife
 // TestWordsOfPages looks for former words in what the page's source says.
 func TestWordsOfPages(t *testing.T) {
 	seen := 0
-	for _, pattern := range []string{"../../web/src/*.ts", "../../internal/report/*.tmpl"} {
+	for _, pattern := range []string{"../../web/src/*.ts", "../../internal/opinion/report/*.tmpl"} {
 		paths, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

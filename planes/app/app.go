@@ -19,14 +19,14 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/windtunnel/windtunnel/internal/subject/kit/cli"
-	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
-	"github.com/windtunnel/windtunnel/internal/subject/kit/limiter"
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 	"github.com/windtunnel/windtunnel/planes/app/internal/cluster"
 	"github.com/windtunnel/windtunnel/planes/app/internal/controller"
 	"github.com/windtunnel/windtunnel/planes/app/internal/definitions"
 	"github.com/windtunnel/windtunnel/planes/app/internal/webhook"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/cli"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
 )
 
 // Verbs returns the processes of the plane. The defaults of their flags are those

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
-	"github.com/windtunnel/windtunnel/internal/subject/kit/cli"
 	"github.com/windtunnel/windtunnel/planes/app"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/cli"
 )
 
 func TestVerbsSayWhatIsWrong(t *testing.T) {

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/repotest"
-	"github.com/windtunnel/windtunnel/internal/subject/kit/limiter"
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 	"github.com/windtunnel/windtunnel/planes/app/internal/controller"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
 )
 
 // BenchmarkStablePass is a pass over a light application that nobody changes, with a

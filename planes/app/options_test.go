@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument/instrumenttest"
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 	"github.com/windtunnel/windtunnel/planes/app/internal/controller"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument/instrumenttest"
 )
 
 // TestOptions holds each option to the counter that it is for: optimisations have

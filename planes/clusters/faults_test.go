@@ -17,12 +17,12 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
-	"github.com/windtunnel/windtunnel/internal/plane/proxy"
+	"github.com/windtunnel/windtunnel/internal/fly/plane/proxy"
 	"github.com/windtunnel/windtunnel/internal/repotest"
-	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument/instrumenttest"
-	"github.com/windtunnel/windtunnel/internal/subject/kit/limiter"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/tree"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument/instrumenttest"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
 )
 
 // linked puts a link before the first member, which the tree goes through.

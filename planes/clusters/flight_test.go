@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/repotest"
-	"github.com/windtunnel/windtunnel/internal/slo"
 )
 
 // TestTreeOnRealServers flies the cluster tree of the real binary: the plane's API

@@ -7,11 +7,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/windtunnel/windtunnel/internal/subject/kit/cli"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/link"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/netconfig"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/netns"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/site"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/cli"
 )
 
 // namedNamespaces is the folder of names that ip netns knows.

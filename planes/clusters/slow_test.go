@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/windtunnel/windtunnel/internal/plane/proxy"
+	"github.com/windtunnel/windtunnel/internal/fly/plane/proxy"
 	"github.com/windtunnel/windtunnel/internal/repotest"
-	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument/instrumenttest"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument/instrumenttest"
 )
 
 // TestSlowMember holds that pods of a member that takes 300 ms to answer are made, each

@@ -12,14 +12,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/windtunnel/windtunnel/internal/subject/kit/cli"
-	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
-	"github.com/windtunnel/windtunnel/internal/subject/kit/limiter"
-	"github.com/windtunnel/windtunnel/internal/subject/kit/words"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/api"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/direct"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/fleet"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/hub"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/cli"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/words"
 )
 
 // Verbs returns the processes of the plane.

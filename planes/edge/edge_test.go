@@ -14,13 +14,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/repotest"
-	"github.com/windtunnel/windtunnel/internal/slo"
-	"github.com/windtunnel/windtunnel/internal/subject/kit/cli"
-	"github.com/windtunnel/windtunnel/internal/subject/kit/words"
 	"github.com/windtunnel/windtunnel/planes/edge"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/hub"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/cli"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/words"
 )
 
 // TestOptionsInDocs holds that the page has the options of the hub as they are declared.

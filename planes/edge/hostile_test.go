@@ -15,13 +15,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/windtunnel/windtunnel/internal/repotest"
-	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
-	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument/instrumenttest"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/api"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/hub"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/link"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/message"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/trust"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument/instrumenttest"
 )
 
 // stranger is a peer of a hub that a test plays.

@@ -9,10 +9,10 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/windtunnel/windtunnel/internal/diagnose"
+	"github.com/windtunnel/windtunnel/internal/opinion/diagnose"
+	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/repotest"
-	"github.com/windtunnel/windtunnel/internal/slo"
 )
 
 // between are the least and the most that a measure can be.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/windtunnel/windtunnel/internal/hollow"
-	"github.com/windtunnel/windtunnel/internal/run"
+	"github.com/windtunnel/windtunnel/internal/opinion/run"
+	"github.com/windtunnel/windtunnel/internal/sim/hollow"
 )
 
 // TestVMPlaneOnAHollowCluster flies the VM plane's processes on an API server in

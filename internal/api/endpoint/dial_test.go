@@ -15,10 +15,10 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/windtunnel/windtunnel/internal/api/apitest"
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/sim/apitest"
 )
 
 // through returns a server's endpoint as a kubeconfig with a proxy-url says it.

@@ -15,11 +15,11 @@ import (
 
 	"golang.org/x/net/http2"
 
-	"github.com/windtunnel/windtunnel/internal/api/apitest"
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/repotest"
+	"github.com/windtunnel/windtunnel/internal/sim/apitest"
 )
 
 // The body of a success goes to Data and is not kept; that of a refusal is kept.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/api/wire"
-	"github.com/windtunnel/windtunnel/internal/plane/pki"
+	"github.com/windtunnel/windtunnel/internal/machine/pki"
 )
 
 // TestConnectionsTakeIdentitiesInTurn: a server that queues by user sees as many

@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/windtunnel/windtunnel/internal/interop/placement"
-	"github.com/windtunnel/windtunnel/internal/load/template"
+	"github.com/windtunnel/windtunnel/internal/template"
 	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/scenario"
 )

@@ -10,8 +10,8 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/interop/clusterloader2"
 	"github.com/windtunnel/windtunnel/internal/record"
-	"github.com/windtunnel/windtunnel/internal/series"
-	"github.com/windtunnel/windtunnel/internal/series/promql"
+	"github.com/windtunnel/windtunnel/internal/record/promql"
+	"github.com/windtunnel/windtunnel/internal/record/series"
 )
 
 // TestQueriesAreQueries asks an empty store all that our configs ask: there is

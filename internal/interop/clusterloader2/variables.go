@@ -8,7 +8,7 @@ import (
 	"strconv"
 	texttemplate "text/template"
 
-	"github.com/windtunnel/windtunnel/internal/load/template"
+	"github.com/windtunnel/windtunnel/internal/template"
 	"github.com/windtunnel/windtunnel/internal/text/linemap"
 )
 

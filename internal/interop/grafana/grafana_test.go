@@ -15,8 +15,8 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/interop/grafana"
 	"github.com/windtunnel/windtunnel/internal/record"
-	"github.com/windtunnel/windtunnel/internal/series"
-	"github.com/windtunnel/windtunnel/internal/series/promql"
+	"github.com/windtunnel/windtunnel/internal/record/promql"
+	"github.com/windtunnel/windtunnel/internal/record/series"
 )
 
 // kept opens the series of a run of examples/density.yaml that was kept: a real

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/interop/grafana"
-	"github.com/windtunnel/windtunnel/internal/report/live/query"
+	"github.com/windtunnel/windtunnel/internal/opinion/report/live/query"
 )
 
 // TestRequests sends what Grafana's data source for Prometheus sends when it is

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/windtunnel/windtunnel/internal/interop/junit"
+	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/repotest"
-	"github.com/windtunnel/windtunnel/internal/slo"
 )
 
 func manifest() record.Manifest {

@@ -13,7 +13,7 @@ import (
 	texttemplate "text/template"
 	"text/template/parse"
 
-	"github.com/windtunnel/windtunnel/internal/load/template"
+	"github.com/windtunnel/windtunnel/internal/template"
 	"github.com/windtunnel/windtunnel/internal/text/linemap"
 	"github.com/windtunnel/windtunnel/scenario"
 )

@@ -7,7 +7,7 @@ import (
 	"regexp"
 	"slices"
 
-	"github.com/windtunnel/windtunnel/internal/load/template"
+	"github.com/windtunnel/windtunnel/internal/template"
 )
 
 // mostKinds bounds the items that a template of several kinds becomes, and mostDefined the

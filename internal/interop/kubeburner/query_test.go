@@ -7,8 +7,8 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/record"
-	"github.com/windtunnel/windtunnel/internal/series"
-	"github.com/windtunnel/windtunnel/internal/series/promql"
+	"github.com/windtunnel/windtunnel/internal/record/promql"
+	"github.com/windtunnel/windtunnel/internal/record/series"
 )
 
 // observed is a run of 100 s in which the metric lag was scraped every 5 s. It

@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/windtunnel/windtunnel/internal/fleet/stage/machine"
 	"github.com/windtunnel/windtunnel/internal/interop/kit"
 	"github.com/windtunnel/windtunnel/internal/interop/kit/kittest"
 	"github.com/windtunnel/windtunnel/internal/interop/kwok"
 	"github.com/windtunnel/windtunnel/internal/interop/kwok/configuration"
+	"github.com/windtunnel/windtunnel/internal/sim/stage/machine"
 )
 
 // played is what a stage does to an object, beside another stage that matches too.

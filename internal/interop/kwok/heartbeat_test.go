@@ -4,10 +4,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/windtunnel/windtunnel/internal/fleet/stage"
-	"github.com/windtunnel/windtunnel/internal/fleet/stage/builtin"
-	"github.com/windtunnel/windtunnel/internal/fleet/stage/machine"
 	"github.com/windtunnel/windtunnel/internal/interop/kwok"
+	"github.com/windtunnel/windtunnel/internal/sim/stage"
+	"github.com/windtunnel/windtunnel/internal/sim/stage/builtin"
+	"github.com/windtunnel/windtunnel/internal/sim/stage/machine"
 )
 
 func TestBeat(t *testing.T) {

@@ -143,7 +143,7 @@ func FuzzLoad(f *testing.F) {
 	f.Add([]byte(good))
 	f.Add([]byte("a: &a [*a]"))
 	f.Add([]byte("apiVersion: kwok.x-k8s.io/v1alpha1\nkind: Stage\nmetadata: {name: a}\nspec: &a\n  resourceRef: {kind: Pod}\n  selector: *a\n"))
-	shipped, err := filepath.Glob("../../fleet/stage/builtin/*/*.yaml")
+	shipped, err := filepath.Glob("../../sim/stage/builtin/*/*.yaml")
 	if err != nil || len(shipped) == 0 {
 		f.Fatal(shipped, err)
 	}

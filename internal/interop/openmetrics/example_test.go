@@ -7,7 +7,7 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/interop/openmetrics"
 	"github.com/windtunnel/windtunnel/internal/record"
-	"github.com/windtunnel/windtunnel/internal/series"
+	"github.com/windtunnel/windtunnel/internal/record/series"
 )
 
 // Most often it is a run directory that is written, with Write.

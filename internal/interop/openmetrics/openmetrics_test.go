@@ -20,7 +20,7 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	"github.com/windtunnel/windtunnel/internal/interop/openmetrics"
 	"github.com/windtunnel/windtunnel/internal/record"
-	"github.com/windtunnel/windtunnel/internal/series"
+	"github.com/windtunnel/windtunnel/internal/record/series"
 )
 
 var epoch = time.Date(2026, 5, 1, 12, 0, 0, 250_300_000, time.UTC)

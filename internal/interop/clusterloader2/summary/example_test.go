@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/windtunnel/windtunnel/internal/interop/clusterloader2/summary"
-	"github.com/windtunnel/windtunnel/internal/run"
-	"github.com/windtunnel/windtunnel/internal/slo"
+	"github.com/windtunnel/windtunnel/internal/opinion/run"
+	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 )
 
 func ExampleFiles() {

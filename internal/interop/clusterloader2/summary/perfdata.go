@@ -15,9 +15,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/windtunnel/windtunnel/internal/opinion/run"
+	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
-	"github.com/windtunnel/windtunnel/internal/run"
-	"github.com/windtunnel/windtunnel/internal/slo"
 )
 
 // results are what files are made of.

@@ -14,10 +14,10 @@ import (
 	"github.com/windtunnel/windtunnel/internal/clock"
 	importer "github.com/windtunnel/windtunnel/internal/interop/kubeburner"
 	"github.com/windtunnel/windtunnel/internal/interop/kubeburner/measurement"
+	"github.com/windtunnel/windtunnel/internal/opinion/run"
+	"github.com/windtunnel/windtunnel/internal/opinion/slo"
 	"github.com/windtunnel/windtunnel/internal/record"
 	"github.com/windtunnel/windtunnel/internal/repotest"
-	"github.com/windtunnel/windtunnel/internal/run"
-	"github.com/windtunnel/windtunnel/internal/slo"
 	"github.com/windtunnel/windtunnel/scenario"
 )
 

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
-	"github.com/windtunnel/windtunnel/internal/subject/kit/install"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/install"
 )
 
 // suffix is that of a member's kubeconfig in a folder of them.

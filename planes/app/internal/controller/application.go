@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/windtunnel/windtunnel/internal/subject/kit/resource"
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/resource"
 )
 
 // application is the application of a pass, and the only door by which a pass writes

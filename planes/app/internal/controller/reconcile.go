@@ -9,10 +9,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/windtunnel/windtunnel/internal/subject/kit/loop"
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
 	"github.com/windtunnel/windtunnel/planes/app/internal/plan"
 	"github.com/windtunnel/windtunnel/planes/app/internal/workflow"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
 )
 
 const (

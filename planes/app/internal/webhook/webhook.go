@@ -23,9 +23,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
-	"github.com/windtunnel/windtunnel/internal/subject/kit/admission"
-	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
 	"github.com/windtunnel/windtunnel/planes/app/internal/api"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/admission"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
 )
 
 // The configurations, and the paths that KubeVela's webhook serves.

@@ -25,10 +25,10 @@ import (
 
 	"github.com/windtunnel/windtunnel/internal/api/endpoint"
 	"github.com/windtunnel/windtunnel/internal/clock"
-	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
-	"github.com/windtunnel/windtunnel/internal/subject/kit/limiter"
 	"github.com/windtunnel/windtunnel/internal/unit"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
 )
 
 // Options are what is told of members.

@@ -20,10 +20,10 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
-	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
-	"github.com/windtunnel/windtunnel/internal/subject/kit/limiter"
-	"github.com/windtunnel/windtunnel/internal/subject/kit/loop"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/link"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
 )
 
 // What an agent watches.

@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 
-	"github.com/windtunnel/windtunnel/internal/subject/kit/install"
-	"github.com/windtunnel/windtunnel/internal/subject/kit/resource"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/link"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/install"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/resource"
 )
 
 // The resources, and what else stands at them.

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
-	"github.com/windtunnel/windtunnel/internal/subject/kit/resource"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/resource"
 )
 
 // Namespace is where the leases of elections are: Kosmos' own. Kosmos has one in each

@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
-	"github.com/windtunnel/windtunnel/internal/load/pace"
-	"github.com/windtunnel/windtunnel/internal/network"
+	"github.com/windtunnel/windtunnel/internal/machine/network"
+	"github.com/windtunnel/windtunnel/internal/pace"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/link"
 )
 

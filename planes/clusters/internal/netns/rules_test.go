@@ -11,8 +11,8 @@ import (
 	"github.com/google/nftables/expr"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
-	"github.com/windtunnel/windtunnel/internal/load/pace"
-	"github.com/windtunnel/windtunnel/internal/network"
+	"github.com/windtunnel/windtunnel/internal/machine/network"
+	"github.com/windtunnel/windtunnel/internal/pace"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/link"
 )
 

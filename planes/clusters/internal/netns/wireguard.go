@@ -13,7 +13,7 @@ import (
 	"golang.zx2c4.com/wireguard/device"
 	"golang.zx2c4.com/wireguard/tun"
 
-	"github.com/windtunnel/windtunnel/internal/network"
+	"github.com/windtunnel/windtunnel/internal/machine/network"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/link"
 )
 

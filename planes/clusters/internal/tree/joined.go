@@ -8,8 +8,8 @@ import (
 
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/windtunnel/windtunnel/internal/subject/kit/loop"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
 )
 
 // joined is a member that has joined, with the controllers that work for it.

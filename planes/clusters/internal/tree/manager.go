@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/windtunnel/windtunnel/internal/subject/kit/loop"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
 )
 
 // manager runs a tree: it lets members join and leave, and holds what works for all of

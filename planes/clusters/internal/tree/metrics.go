@@ -3,7 +3,7 @@ package tree
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
 )
 
 // metrics are the tree's own; calls and queues are the kit's.

@@ -9,9 +9,9 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
-	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
-	"github.com/windtunnel/windtunnel/internal/subject/kit/limiter"
-	"github.com/windtunnel/windtunnel/internal/subject/kit/words"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/limiter"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/words"
 )
 
 // The words of the options; Words says what they do.

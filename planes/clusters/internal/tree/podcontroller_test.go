@@ -5,8 +5,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
-	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument/instrumenttest"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument/instrumenttest"
 )
 
 // TestWrongPodWritesAreCounted holds what is counted of a write on the hub: whether the

@@ -17,8 +17,8 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/windtunnel/windtunnel/internal/subject/kit/loop"
 	"github.com/windtunnel/windtunnel/planes/clusters/internal/api"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
 )
 
 // tree is what all controllers know: the options, the hub, and the virtual nodes of the

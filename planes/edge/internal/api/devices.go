@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/windtunnel/windtunnel/internal/subject/kit/install"
-	"github.com/windtunnel/windtunnel/internal/subject/kit/resource"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/install"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/resource"
 )
 
 // The kinds of devices.kubeedge.io/v1beta1. Statuses are objects of their own, without

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
-	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
 )
 
 // mute is a connection that takes everything.

@@ -21,10 +21,10 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
-	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/api"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/link"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/stream"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
 )
 
 // Fleet is the edges of one process.

@@ -13,9 +13,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
-	"github.com/windtunnel/windtunnel/internal/subject/kit/loop"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/api"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/message"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
 )
 
 // devices is KubeEdge's device controller: it tells edges of their devices and of the

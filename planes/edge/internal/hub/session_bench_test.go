@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
-	"github.com/windtunnel/windtunnel/internal/subject/kit/instrument"
 	"github.com/windtunnel/windtunnel/planes/edge/internal/message"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/instrument"
 )
 
 // taker is a connection that takes everything, and says so.

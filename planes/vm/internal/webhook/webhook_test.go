@@ -13,7 +13,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 
 	"github.com/windtunnel/windtunnel/internal/clock"
-	"github.com/windtunnel/windtunnel/internal/subject/kit/admission"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/admission"
 	"github.com/windtunnel/windtunnel/planes/vm/internal/api"
 )
 

@@ -1,0 +1,293 @@
+package flight
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/api/cleanup"
+	"github.com/windtunnel/windtunnel/internal/api/discovery"
+	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/api/wire"
+	"github.com/windtunnel/windtunnel/internal/fly/load"
+	"github.com/windtunnel/windtunnel/internal/fly/plane"
+	"github.com/windtunnel/windtunnel/internal/fly/steps"
+	"github.com/windtunnel/windtunnel/internal/interop/kwok"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/sim/fleet"
+	"github.com/windtunnel/windtunnel/internal/sim/stage/builtin"
+	"github.com/windtunnel/windtunnel/internal/sim/stage/machine"
+	"github.com/windtunnel/windtunnel/internal/text"
+	"github.com/windtunnel/windtunnel/internal/unit"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// boot starts the plane, or reaches the one that exists.
+func (r *run) boot(ctx context.Context) (err error) {
+	if r.own() {
+		r.plane, err = plane.Start(ctx, r.scenario.Plane, plane.Options{
+			LogDir: r.dir.File(record.LogFolder), BaseDir: filepath.Dir(r.options.File),
+			Log: r.log, Clock: r.clock, Proxies: r.workload.DisturbedClients(), TerminateTLS: r.workload.SlowsAnswers(), Seed: r.scenario.Seed, OnFault: r.faulted,
+		})
+	} else {
+		r.plane, err = plane.Attach(ctx, r.options.Kubeconfig, plane.Options{Log: r.log, Clock: r.clock, OnFault: r.faulted, Rights: needed(r.workload.Rights())})
+	}
+	if err != nil {
+		return err
+	}
+	r.atEnd(func() {
+		if err := r.plane.Close(); err != nil {
+			r.log.Warn("the plane did not end cleanly", slog.Any("error", err))
+		}
+	})
+	if !r.own() {
+		if err := r.enterCluster(ctx); err != nil {
+			return err
+		}
+	}
+	r.dir.manifest.Plane = r.plane.Facts()
+	for name, version := range r.plane.Versions() {
+		r.dir.manifest.Versions[name] = version
+	}
+	for _, w := range r.plane.Warnings() {
+		r.dir.warn(w)
+	}
+	r.tellUnlimited()
+	r.dir.journal().PlaneReady(r.dir.manifest.Plane.Ready)
+	return r.dir.saveManifest()
+}
+
+// enterCluster says in a cluster that goes on living that a run is being flown there.
+func (r *run) enterCluster(ctx context.Context) error {
+	var err error
+	if r.setup, err = wire.New(r.plane.Endpoint(plane.Admin), wire.Options{UserAgent: "windtunnel-setup", Clock: r.clock}); err != nil {
+		return err
+	}
+	r.atEnd(func() { _ = r.setup.Close() })
+	if r.workload.Destructive = r.options.Destructive; !r.options.Destructive {
+		if err := r.workload.CheckCalls(ctx, discovery.New(r.setup)); err != nil {
+			return err
+		}
+	}
+	release, err := cleanup.Hold(context.WithoutCancel(ctx), r.setup, r.id, holder(), r.clock)
+	if err != nil {
+		r.dir.warn(fmt.Sprintf("windtunnel clean cannot tell this run from one that was killed: %v", err))
+	} else {
+		r.release = release
+	}
+	return r.workload.InterposeProxies(r.plane)
+}
+
+// holder says to people who holds a run's lease.
+func holder() string {
+	host, _ := os.Hostname() // who reads it can do without
+	return fmt.Sprintf("%s, process %d", host, os.Getpid())
+}
+
+// tellUnlimited says whose limits are not in force, each once.
+func (r *run) tellUnlimited() {
+	all := r.plane.Unlimited()
+	for _, u := range all[r.unlimited:] {
+		r.dir.unmet("limit of "+u.Name, record.NotInForce, u.Why)
+	}
+	r.unlimited = len(all)
+}
+
+// faulted takes note of what was done to a component.
+func (r *run) faulted(f plane.Fault) {
+	r.dir.journal().Disturbed(f)
+	if f.Kind == plane.FaultStart && r.instruments != nil {
+		r.instruments.followProcess(f.Component)
+	}
+}
+
+// install brings what the scenario and its subjects need to the plane.
+func (r *run) install(ctx context.Context) error {
+	if r.installation.empty() {
+		return nil
+	}
+	r.atEnd(r.installation.close)
+	return r.track(ctx, "objects", func() error { return r.installation.install(ctx, r.plane, r.clock) })
+}
+
+// startSubjects starts the scenario's subjects.
+func (r *run) startSubjects(ctx context.Context) error {
+	if len(r.scenario.Subjects) == 0 {
+		return nil
+	}
+	r.atEnd(r.subjects.close)
+	if r.options.Crew.Fleets > 0 {
+		r.subjects.elsewhere = r.subjectByCrew
+	}
+	defer r.tellUnlimited()
+	return r.track(ctx, "subjects", func() error { return r.subjects.start(ctx, r.plane, r.dir) })
+}
+
+// awaitSubjects waits for what subjects are to have done before the run begins.
+func (r *run) awaitSubjects(ctx context.Context) error {
+	for _, x := range r.scenario.Subjects {
+		if x.Ready.Wait == nil {
+			continue
+		}
+		ready := steps.Wait{Step: "ready-" + x.Name, Spec: x.Ready.Wait}
+		if err := r.track(ctx, ready.Step, func() error { return ready.Do(ctx, r.session()) }); err != nil {
+			return fmt.Errorf("subject %s is not ready: %w", x.Name, err)
+		}
+	}
+	return nil
+}
+
+// startInstruments starts the instruments and the load's client: from here on
+// pods are seen being created, and CPU, memory and metrics are sampled.
+func (r *run) startInstruments(ctx context.Context, cancel context.CancelCauseFunc) error {
+	var err error
+	if r.client, err = wire.New(r.plane.Endpoint("observe"), wire.Options{UserAgent: "windtunnel-observe", Clock: r.clock}); err != nil {
+		return err
+	}
+	r.atEnd(func() { _ = r.client.Close() })
+	if r.generator, err = load.New(load.Options{Endpoint: r.plane.Endpoint("load"), Records: r.dir.records, Clock: r.clock, Failed: r.callFailed}); err != nil {
+		return err
+	}
+	r.atEnd(func() { _ = r.generator.Close() })
+	r.senders.own = r.generator
+	if err := r.reachMembers(); err != nil {
+		return err
+	}
+	r.progress.follow(r.senders, nil)
+	if r.instruments, err = newInstruments(r); err != nil {
+		return err
+	}
+	if own := r.stamp(); r.options.OwnPods && own.Run != "" && r.instruments.pods() != nil {
+		r.instruments.pods().WithLabel(object.RunLabel, own.Run)
+	}
+	r.instruments.traffic.addClient("observe", r.client.Traffic)
+	r.instruments.traffic.addClient("load", r.generator.Client().Traffic)
+	// They outlive the cancelled steps, so that an interrupted run still shows its
+	// last moments.
+	stop, err := r.instruments.start(context.WithoutCancel(ctx), cancel)
+	if err != nil {
+		return err
+	}
+	r.atEnd(stop)
+	return r.instruments.synced(ctx)
+}
+
+// populate starts the fleet and waits until its nodes can be scheduled to.
+func (r *run) populate(ctx context.Context) error {
+	if r.scenario.Fleet.Nodes == 0 {
+		return nil
+	}
+	if r.options.Crew.Fleets > 0 {
+		return r.populateByCrew(ctx)
+	}
+	// It outlives the cancelled steps: pods end on its nodes when a cluster is left.
+	f, err := fleet.Start(context.WithoutCancel(ctx), r.scenario.Fleet, fleet.Options{
+		Endpoint: r.plane.Endpoint("fleet"), Records: r.dir.records, Clock: r.clock, Log: r.log, Seed: r.scenario.Seed,
+		Name: r.fleetName(), Stamp: r.stamp(), Namespaces: r.workload.Owns, Stages: r.stages.machine, Objects: r.stages.objects, Connections: r.scenario.Fleet.Connections,
+		Version: r.options.Versions["windtunnel"],
+	})
+	if err != nil {
+		return err
+	}
+	r.fleet = f
+	r.progress.follow(r.senders, f)
+	r.instruments.traffic.addClient("fleet", f.Traffic)
+	r.atEnd(func() {
+		if err := f.Close(); err != nil {
+			r.log.Warn("the fleet did not end cleanly", slog.Any("error", err))
+		}
+	})
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(r.scenario.Fleet.Within))
+	defer cancel()
+	if err := f.Ready(ctx); err != nil {
+		return fmt.Errorf("the fleet's %s did not all become schedulable within %v: %w",
+			unit.Count(r.scenario.Fleet.Nodes, "nodes"), r.scenario.Fleet.Within, err)
+	}
+	r.dir.journal().FleetReady(r.scenario.Fleet.Nodes)
+	return nil
+}
+
+// stages is what the fleet's nodes and pods do; the zero value is the built-in
+// set fast.
+type stages struct {
+	machine *machine.Machine
+	objects []kwok.Document // that belong to them
+	sources []*kwok.Stage
+}
+
+// lack joins an error for each stage, and each object of the stages' files, of a kind that
+// neither Kubernetes nor a definition brings to a plane of the run's own.
+func (s stages) lack(brought steps.Definitions) error {
+	var errs []error
+	told := map[kwok.Resource]bool{}
+	for _, one := range s.sources {
+		r := one.Resource()
+		if err := brought.Lack(r.APIVersion, r.Kind); err != nil && !told[r] {
+			told[r] = true
+			errs = append(errs, one.Fault("spec.resourceRef", fmt.Errorf("%s: %w", r, err)))
+		}
+	}
+	for _, d := range s.objects {
+		if err := brought.Lack(d.APIVersion, d.Kind); err != nil {
+			errs = append(errs, fmt.Errorf("%s:%d: %s %s: %w", d.Path, d.Line, d.Kind, d.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkObjects refuses what of the files of fleet.stages can be no object beside stages:
+// kinds of kwok's kubelet, which a scenario's fleet does not serve, and objects in namespaces.
+func checkObjects(objects []kwok.Document) error {
+	var errs []error
+	for _, d := range objects {
+		switch group, _, _ := strings.Cut(d.APIVersion, "/"); {
+		case strings.HasSuffix("."+group, ".kwok.x-k8s.io"):
+			errs = append(errs, fmt.Errorf("%s:%d: %s %s: a scenario's fleet has stages only; windtunnel fleet --config serves this kind", d.Path, d.Line, d.Kind, d.Name))
+		case d.Namespace != "":
+			errs = append(errs, fmt.Errorf("%s:%d: %s %s: it belongs into a namespace: make it by a step", d.Path, d.Line, d.Kind, d.Name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// compileStages reads and compiles what the scenario says that nodes and pods do,
+// so that a faulty stage is known before anything is started.
+func compileStages(f scenario.Fleet, folder string) (out stages, err error) {
+	names, every := f.Stages, time.Duration(f.Status)
+	if len(names) == 0 && every == 0 {
+		return out, nil
+	}
+	if len(names) == 0 {
+		names = []string{"fast"}
+	}
+	file, err := builtin.Sets(names, folder)
+	if err != nil {
+		return out, err
+	}
+	builtin.BindClasses(file, f.StorageClasses)
+	if every > 0 && !file.Beat(every) {
+		return out, fmt.Errorf("fleet.status: no stage of %s posts the conditions of nodes after a delay", strings.Join(names, ", "))
+	}
+	out.machine, err = machine.Compile(file.Stages)
+	out.objects, out.sources = file.Others, file.Stages
+	return out, errors.Join(err, checkObjects(out.objects))
+}
+
+// callFailed tells whoever watches the run of the first call of a step that failed
+// for good in some way that the step does not expect.
+func (r *run) callFailed(e record.Event) {
+	f := e.Failure
+	if f.Count == 0 || r.workload.Expects(e.Name, f.Code) {
+		return
+	}
+	what := strings.TrimSpace(fmt.Sprintf("%d %s", f.Code, f.Reason)) + ": "
+	if f.Code == 0 {
+		what = ""
+	}
+	r.log.Warn("a call failed", slog.String("step", e.Name), slog.String(f.Verb, f.Object), slog.String("error", text.Clean(what+e.Text)))
+}

@@ -1,0 +1,57 @@
+package flight
+
+import (
+	"errors"
+	"path/filepath"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/fly/plan"
+	"github.com/windtunnel/windtunnel/internal/fly/plane"
+	"github.com/windtunnel/windtunnel/internal/fly/steps"
+)
+
+// compileRun compiles all that a scenario says, with all the files that it names, so that
+// an error in it is known before anything is started: by Run, by Plan and by Check.
+func compileRun(in Imported, o Options) (*run, plan.Effects, error) {
+	r := &run{options: o, id: newID(), native: in.Native, scenario: in.Scenario, clock: clock.Start(), log: o.Log,
+		created: steps.NewCreated(), injected: &steps.Injected{Log: o.Log}, senders: newSenders(o.Log)}
+	if in.Format == "" {
+		r.settings = o.Set
+	}
+	folder := filepath.Dir(o.File)
+	var errs [5]error
+	r.workload, errs[0] = steps.Compile(r.scenario, o.File, r.stamp())
+	r.stages, errs[1] = compileStages(r.scenario.Fleet, folder)
+	r.members, errs[2] = compileMembers(r.scenario, folder)
+	errs[3] = adopt(r.scenario, o.As)
+	r.installation, errs[4] = readInstallation(r.scenario, o.File)
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, plan.Effects{}, err
+	}
+	if err := errors.Join(r.checkCrew(), r.checkFaults(), r.installation.missingKinds(r.workload, r.stages, o)); err != nil {
+		return nil, plan.Effects{}, err
+	}
+	effects, err := effectsOf(r.scenario, r.installation, r.stages, o)
+	return r, effects, err
+}
+
+// checkFaults holds the faults of the steps against a cluster that the run does not start.
+func (r *run) checkFaults() error {
+	if r.own() {
+		return nil
+	}
+	return r.workload.CheckFaults()
+}
+
+// findPrograms looks for what a run would start or reach: the subjects' programs, those
+// of the plane, the kubeconfig.
+func (r *run) findPrograms() error {
+	var err error
+	if r.subjects, err = compileSubjects(r.scenario, r.options); err != nil {
+		return err
+	}
+	if r.own() {
+		return plane.CheckPrograms(r.scenario.Plane, filepath.Dir(r.options.File))
+	}
+	return plane.CheckKubeconfig(r.options.Kubeconfig)
+}

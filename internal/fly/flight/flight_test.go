@@ -1,0 +1,50 @@
+package flight
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/record"
+)
+
+func TestHowARunEnded(t *testing.T) {
+	for _, tt := range []struct {
+		err  error
+		want record.EndReason
+	}{
+		{nil, record.Done}, {fmt.Errorf("x: %w", ErrInterrupted), record.Interrupted}, {errors.New("etcd died"), record.Broken},
+	} {
+		if got := endReason(tt.err); got != tt.want {
+			t.Errorf("endReason(%v) = %q, want %q", tt.err, got, tt.want)
+		}
+	}
+	boot := bootError{errors.New("no etcd")}
+	if !errors.Is(boot, ErrBoot) || boot.Error() != "no etcd" {
+		t.Errorf("boot error: %v", boot)
+	}
+}
+
+// TestExamplesCanBePlanned compiles every example, and counts what it would send.
+func TestExamplesCanBePlanned(t *testing.T) {
+	files, err := filepath.Glob("../../../examples/*.yaml")
+	if err != nil || len(files) < 3 {
+		t.Fatalf("%d examples: %v", len(files), err)
+	}
+	limited, err := filepath.Glob("../../../examples/limited/*.yaml")
+	if err != nil || len(limited) < 8 {
+		t.Fatalf("%d limited planes: %v", len(limited), err)
+	}
+	files = append(files, limited...)
+	for _, file := range files {
+		f, err := Plan(Options{File: file})
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+			continue
+		}
+		if f.Estimate.Total == 0 || f.Estimate.Objects == 0 || f.Estimate.EtcdBytes == 0 {
+			t.Errorf("%s: %+v", file, f.Estimate)
+		}
+	}
+}

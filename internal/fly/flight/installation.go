@@ -1,0 +1,83 @@
+package flight
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/windtunnel/windtunnel/internal/api/wire"
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/fly/plane"
+	"github.com/windtunnel/windtunnel/internal/fly/steps"
+	"github.com/windtunnel/windtunnel/internal/fly/subject"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// installation is what the scenario and its subjects need on the plane before
+// anything else is done there.
+type installation struct {
+	definitions []subject.Object
+	manifests   []subject.Object
+	owner       subject.Owner
+	installer   *subject.Installer // nil before anything was installed
+	closers
+}
+
+// readInstallation reads all files of objects, the scenario's own ones first, so
+// that an error in one is known before anything is started. file is the
+// scenario's.
+func readInstallation(sc *scenario.Scenario, file string) (*installation, error) {
+	var in installation
+	errs := []error{read(sc, file, sc.CRDs, &in.definitions), read(sc, file, sc.Manifests, &in.manifests)}
+	for _, x := range sc.Subjects {
+		errs = append(errs, read(sc, file, x.CRDs, &in.definitions), read(sc, file, x.Manifests, &in.manifests))
+	}
+	return &in, errors.Join(errs...)
+}
+
+// read appends the objects of files.
+func read(sc *scenario.Scenario, file string, names []string, to *[]subject.Object) error {
+	var errs []error
+	for _, name := range names {
+		raw, err := sc.ReadManifest(file, name)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		objects, err := subject.Decode(name, raw)
+		errs = append(errs, err)
+		*to = append(*to, objects...)
+	}
+	return errors.Join(errs...)
+}
+
+// missingKinds joins an error for each kind of the steps' objects, or of stages, that nothing
+// brings to a plane of the run's own. A subject may bring what it likes, and a
+// cluster of the user's may have it.
+func (in *installation) missingKinds(w *steps.Workload, acts stages, o Options) error {
+	if o.Kubeconfig != "" || len(w.Scenario.Subjects) > 0 {
+		return nil
+	}
+	brought := steps.Definitions{}
+	for _, object := range slices.Concat(in.definitions, in.manifests) {
+		brought.Add(object.Body)
+	}
+	return errors.Join(w.Unserved(brought), acts.lack(brought))
+}
+
+// empty tells that there is nothing to install.
+func (in *installation) empty() bool { return len(in.definitions)+len(in.manifests) == 0 }
+
+// install brings definitions and manifests to the plane.
+func (in *installation) install(ctx context.Context, p *plane.Plane, c clock.Clock) error {
+	client, err := wire.New(p.Endpoint(plane.Admin), wire.Options{UserAgent: "windtunnel-setup", Clock: c})
+	if err != nil {
+		return err
+	}
+	in.atEnd(func() { _ = client.Close() })
+	in.installer = subject.NewInstaller(client, in.owner)
+	if err := in.installer.Apply(ctx, in.definitions); err != nil {
+		return err
+	}
+	return in.installer.Apply(ctx, in.manifests)
+}

@@ -1,0 +1,121 @@
+package flight
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/windtunnel/windtunnel/internal/fly/plan"
+	"github.com/windtunnel/windtunnel/internal/fly/plane"
+	"github.com/windtunnel/windtunnel/internal/fly/steps"
+	"github.com/windtunnel/windtunnel/internal/machine/usage"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// Forecast is what a run would send, and what of it this machine cannot bear.
+type Forecast struct {
+	Scenario *scenario.Scenario
+	Said     []string // lines that Run would say of the file: words that have other names since, what cannot be honored
+	Estimate plan.Estimate
+	Effects  plan.Effects
+	Unmet    []string // a sentence each
+}
+
+// Plan says what Run would do with these options. It starts nothing. The errors
+// are those of Run for input that is at fault, also for programs that are missing and a
+// kubeconfig that cannot be read.
+func Plan(o Options) (Forecast, error) {
+	r, f, err := look(o)
+	if err == nil {
+		err = r.findPrograms()
+	}
+	return f, err
+}
+
+// Check reads a file as Run does, with all the files that it names, and starts
+// nothing. said are the lines that Run would say of a file without fault.
+func Check(o Options) (said []string, err error) {
+	_, f, err := look(o)
+	return f.Said, err
+}
+
+// look compiles a scenario and forecasts its run.
+func look(o Options) (*run, Forecast, error) {
+	in, err := Load(o)
+	if err != nil {
+		return nil, Forecast{}, err
+	}
+	if o.Kubeconfig != "" && in.Format != "" {
+		in.Scenario.Fleet.Nodes = 0 // as Run does
+	}
+	r, effects, err := compileRun(in, o)
+	if err != nil {
+		return nil, Forecast{}, err
+	}
+	f, err := forecast(r.workload, o)
+	f.Effects, f.Said = effects, append(in.Scenario.Warnings, in.Said()...)
+	return r, f, err
+}
+
+func forecast(w *steps.Workload, o Options) (Forecast, error) {
+	f := Forecast{Scenario: w.Scenario}
+	var err error
+	if f.Estimate, err = w.Estimate(); err != nil {
+		return f, err
+	}
+	f.Unmet = f.Estimate.Unmet(w.Scenario, limits(w.Scenario, o))
+	return f, nil
+}
+
+// warnUnmet says before the run starts what this machine cannot bear of it.
+func (r *run) warnUnmet() {
+	f, err := forecast(r.workload, r.options)
+	if err != nil {
+		return // the step that meets it says so
+	}
+	for _, sentence := range f.Unmet {
+		r.dir.warn(sentence)
+	}
+}
+
+// limits are those of this machine. What cannot be found out stays unknown.
+func limits(s *scenario.Scenario, o Options) plan.Limits {
+	var l plan.Limits
+	var files syscall.Rlimit
+	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files) == nil {
+		l.OpenFiles = files.Max
+	}
+	l.RecordsDir, l.Records = freeAt(o.Out)
+	l.Memory, l.Ports = plane.AvailableMemory(), plane.PortsGivenOut()
+	m := usage.Machine()
+	l.Cores, l.Installed = m.Cores, m.MemoryBytes
+	if o.Kubeconfig != "" {
+		return l // its etcd is elsewhere
+	}
+	if room, err := plane.DiskSpaceFor(s.Plane.Durability); err == nil {
+		l.Data, l.DataFolder, l.InMemory, l.Quota = room.Free, room.Folder, room.InMemory, room.Quota
+	}
+	return l
+}
+
+// freeAt measures the nearest folder that exists above a path.
+func freeAt(path string) (folder string, free uint64) {
+	if path == "" {
+		path = "runs"
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", 0
+	}
+	for {
+		var fs syscall.Statfs_t
+		if syscall.Statfs(path, &fs) == nil {
+			return path, fs.Bavail * uint64(fs.Bsize)
+		}
+		if parent := filepath.Dir(path); parent != path {
+			path = parent
+			continue
+		}
+		return string(os.PathSeparator), 0
+	}
+}

@@ -1,0 +1,112 @@
+package flight
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/fly/workers"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// runs is a kubeconfig whose credentials come from a program, which makes a file.
+func runs(t *testing.T, marker string) []byte {
+	t.Helper()
+	script := filepath.Join(t.TempDir(), "plugin")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\ntouch "+marker+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Appendf(nil, `{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],
+clusters: [{name: a, cluster: {server: "http://127.0.0.1:1"}}],
+users: [{name: a, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: %s, interactiveMode: Never}}}]}`, script)
+}
+
+// TestAHostileLeaderRunsNothing points workers that somebody has started at leaders that want
+// a program of theirs to run, or a kubeconfig of their machine to be used.
+func TestAHostileLeaderRunsNothing(t *testing.T) {
+	marker := filepath.Join(t.TempDir(), "marker")
+	config := runs(t, marker)
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(path, config, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text := []byte("scenario: x\nnamespaces: {count: 1}\nfleet: {nodes: 1}\nsteps: [{pause: 1ms}]\n")
+	for name, c := range map[string]struct {
+		plan workerPlan
+		want error
+	}{
+		"a program in a sender's kubeconfig": {workerPlan{Text: text, Kubeconfig: config, Senders: 1}, endpoint.ErrOutside},
+		"a program in a fleet's kubeconfig":  {workerPlan{Text: text, FleetKubeconfig: config}, endpoint.ErrOutside},
+		"a kubeconfig of the machine":        {workerPlan{Text: text, Cluster: path, Senders: 1}, errNotLocal},
+	} {
+		t.Run(name, func(t *testing.T) {
+			raw, err := c.plan.encode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			leader, err := workers.Lead(workers.Options{Workers: 1, Clock: clock.Start(), Folder: t.TempDir(), Plan: raw})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer leader.Close()
+			err = Work(t.Context(), WorkerOptions{Access: leader.Access(), Spool: filepath.Join(t.TempDir(), "records.wt"), Log: slog.New(slog.DiscardHandler)})
+			if !errors.Is(err, c.want) {
+				t.Errorf("%v, want %v", err, c.want)
+			}
+		})
+	}
+	if _, err := os.Stat(marker); err == nil {
+		t.Error("the program has run")
+	}
+}
+
+// TestAHostileLeaderStartsNoSubject asks a keeper for a subject, which is a program.
+func TestAHostileLeaderStartsNoSubject(t *testing.T) {
+	k := &keeper{scenario: &scenario.Scenario{Subjects: []scenario.Subject{{Name: "x"}}}}
+	part, err := json.Marshal(keeperPart{Subject: &subjectPart{Name: "x"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.Prepare(t.Context(), part); !errors.Is(err, errNotLocal) {
+		t.Errorf("%v", err)
+	}
+	k.local = true
+	if _, err := k.Prepare(t.Context(), part); err != nil {
+		t.Errorf("a process of the run itself: %v", err)
+	}
+}
+
+// TestAPlanReadsNoFilesOfTheMachine compiles scenarios whose bodies, due times and stages are
+// files that the leader has not sent.
+func TestAPlanReadsNoFilesOfTheMachine(t *testing.T) {
+	outside := filepath.Join(t.TempDir(), "secret.yaml")
+	if err := os.WriteFile(outside, []byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	up, err := filepath.Rel(os.TempDir(), outside)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{outside, "../" + up} {
+		text := fmt.Sprintf("scenario: x\nnamespaces: {count: 1}\nbodies: {b: {file: %q}}\nsteps: [{name: c, create: {body: b, count: 1, pace: {constant: 1}}}]\n", name)
+		if _, err := (workerPlan{Text: []byte(text)}).compile(t.TempDir()); err == nil {
+			t.Errorf("body file %s was read", name)
+		}
+		if err := (workerPlan{Files: map[string][]byte{name: nil}}).write(t.TempDir()); err == nil {
+			t.Errorf("%s was written", name)
+		}
+		if _, err := compileStages(scenario.Fleet{Stages: []string{name}}, t.TempDir()); err == nil {
+			t.Errorf("stages %s were read", name)
+		}
+	}
+	if _, err := record.Create(outside); err == nil {
+		t.Error("records are written over a file that is there")
+	}
+}

@@ -1,0 +1,304 @@
+package plane
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/machine/process"
+)
+
+// Component is one process of the plane, as it was when the plane was asked
+// for it. Its faults hit the process that runs now.
+type Component struct {
+	Name        string
+	PID         int               // of the process; 0: not one of windtunnel's
+	MetricsURL  string            // https://127.0.0.1:PORT/metrics
+	Scrape      endpoint.Endpoint // its Client may get MetricsURL; never through a proxy
+	LogFile     string
+	CPULimit    float64           // cores asked for; 0 = none
+	MemoryLimit uint64            // bytes asked for; 0 = none
+	Limited     bool              // the limits above are in force
+	Cgroups     map[string]string // folder by controller (cpu, memory); empty without limits
+	supervisor  *supervisor       // nil: not windtunnel's
+}
+
+// Fault is one thing that was done to a component.
+type Fault struct {
+	At        clock.Time // when it began to hold; of the clock of Options
+	Component string
+	Kind      string // one of the kinds below
+	Text      string // more of it, for people
+}
+
+// Kinds of faults. A restart is FaultKill, if the component ran, FaultStart and
+// FaultReady.
+const (
+	FaultKill      = "kill"
+	FaultPause     = "pause"
+	FaultContinue  = "continue"
+	FaultStart     = "start"
+	FaultReady     = "ready"
+	FaultSlow      = "slow" // Text: "0.2 cores by cgroup"
+	FaultFullSpeed = "full-speed"
+)
+
+// Kill ends the component with SIGKILL and returns when it is gone; no Death is
+// reported.
+func (c Component) Kill() error {
+	if c.supervisor == nil {
+		return fmt.Errorf("kill %s: %w", c.Name, ErrNotOurs)
+	}
+	if err := c.supervisor.kill(); err != nil {
+		return fmt.Errorf("kill %s: %w", c.Name, err)
+	}
+	return nil
+}
+
+// Pause holds the component where it is (SIGSTOP), as a machine that hangs would:
+// its connections stay open, and the kernel still takes what they bring.
+func (c Component) Pause() error {
+	return c.fault(FaultPause, func(p *process.Process) (string, error) { return "", p.Pause() })
+}
+
+// Continue lets a paused component go on.
+func (c Component) Continue() error {
+	return c.fault(FaultContinue, func(p *process.Process) (string, error) { return "", p.Continue() })
+}
+
+// Slow holds the component's CPU to some cores, such as 0.2: by a control
+// group's quota in periods of 10 ms or, where none can be made, by SIGSTOP and
+// SIGCONT. It stays slow through restarts until FullSpeed; another Slow
+// replaces the first.
+func (c Component) Slow(cores float64) error {
+	return c.fault(FaultSlow, func(*process.Process) (string, error) { return c.supervisor.slow(cores) })
+}
+
+// FullSpeed undoes Slow. It is no fault where nothing was slow.
+func (c Component) FullSpeed() error {
+	return c.fault(FaultFullSpeed, func(*process.Process) (string, error) { return "", c.supervisor.fullSpeed() })
+}
+
+// Restart kills the component, if it runs, and starts it again: with the same
+// flags, the same data and the same limits. It returns when the component is ready.
+//
+// When ctx ends before, or when it does not become ready within two minutes,
+// its process is killed and the component stays down, as after Kill; so it does
+// when it dies (*process.DeathError), which is then reported here alone. ErrClosed
+// and ErrEnded: somebody closed the plane or killed the component meanwhile.
+func (c Component) Restart(ctx context.Context) error {
+	if c.supervisor == nil {
+		return fmt.Errorf("restart %s: %w", c.Name, ErrNotOurs)
+	}
+	if err := c.supervisor.restart(ctx); err != nil {
+		return fmt.Errorf("restart %s: %w", c.Name, err)
+	}
+	return nil
+}
+
+// fault does one thing to the process that runs now and reports it.
+func (c Component) fault(kind string, do func(*process.Process) (string, error)) error {
+	if c.supervisor == nil {
+		return fmt.Errorf("%s %s: %w", kind, c.Name, ErrNotOurs)
+	}
+	at := c.supervisor.plane.clock.Now()
+	text, err := do(c.supervisor.current())
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", kind, c.Name, err)
+	}
+	c.supervisor.plane.fault(Fault{at, c.Name, kind, text})
+	return nil
+}
+
+func (p *Plane) fault(f Fault) {
+	p.log.Info("fault", "component", f.Component, "kind", f.Kind, "text", f.Text)
+	if p.onFault != nil {
+		p.onFault(f)
+	}
+}
+
+// now returns the component with what changes when it is restarted.
+func (c Component) now() Component {
+	if c.supervisor != nil {
+		p := c.supervisor.current()
+		c.PID, c.Limited, c.Cgroups = p.PID(), p.Limited(), p.Cgroups()
+	}
+	return c
+}
+
+// supervisor keeps one component running: processes come and go under it.
+type supervisor struct {
+	plane *Plane
+	spec  process.Spec
+	turn  chan struct{} // full while a restart is under way
+	guest bool          // a program, not a component of the plane
+	role  memberRole    // of a member's processes
+	// How it is known to be ready, and within what time; zero: as components are.
+	ready  func(context.Context) error
+	within time.Duration
+
+	mu      sync.Mutex
+	process *process.Process // the last; nil before the first
+	cores   float64          // that it is slowed to; 0 at full speed
+	left    bool             // no process is started any more
+}
+
+func (s *supervisor) current() *process.Process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.process
+}
+
+// leave sees to it that no process is started any more.
+func (s *supervisor) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.left = true
+}
+
+// start starts a process, as slow as it is to be.
+func (s *supervisor) start() (*process.Process, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.left {
+		return nil, ErrClosed
+	}
+	child, err := process.Start(s.spec, s.plane.reaper)
+	if err != nil {
+		return nil, err
+	}
+	s.plane.unlimited(s.spec.Name, child.Warning())
+	s.process = child
+	if s.cores > 0 {
+		if _, err := child.Slow(s.cores); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			child.Kill()
+			return nil, err
+		}
+	}
+	return child, nil
+}
+
+// watch reports the death of a process from now on.
+func (s *supervisor) watch(child *process.Process) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.left {
+		return // Close may be past its wait for watchers
+	}
+	s.plane.watchers.Go(func() {
+		<-child.Done()
+		var death *process.DeathError
+		if !errors.As(child.Err(), &death) {
+			return
+		}
+		select {
+		case s.plane.died <- Death{Component: s.spec.Name, Member: s.role == roleMember, Err: death}:
+		default: // nobody reads them, and this one is no news
+		}
+	})
+}
+
+func (s *supervisor) slow(cores float64) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	by, err := s.process.Slow(cores)
+	if err != nil {
+		return "", err
+	}
+	s.cores = cores
+	return fmt.Sprintf("%v cores by %s", cores, by), nil
+}
+
+func (s *supervisor) fullSpeed() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cores = 0
+	return s.process.FullSpeed()
+}
+
+// restart ends the process that runs and waits until another is ready. One at a
+// time: a second restart waits for the first.
+func (s *supervisor) restart(ctx context.Context) error {
+	select {
+	case s.turn <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-s.turn }()
+	if err := s.kill(); err != nil {
+		return err
+	}
+	at := s.plane.clock.Now()
+	child, err := s.start()
+	if err != nil {
+		return err
+	}
+	s.plane.fault(Fault{at, s.spec.Name, FaultStart, ""})
+	if err := s.awaitReady(ctx, child); err != nil {
+		child.Kill()
+		return err
+	}
+	s.plane.fault(Fault{s.plane.clock.Now(), s.spec.Name, FaultReady, ""})
+	s.watch(child)
+	return nil
+}
+
+// kill ends the process, if it runs.
+func (s *supervisor) kill() error {
+	child := s.current()
+	if !ended(child) {
+		at := s.plane.clock.Now()
+		child.Kill()
+		s.plane.fault(Fault{at, s.spec.Name, FaultKill, ""})
+	}
+	var death *process.DeathError
+	if err := child.Err(); err != nil && !errors.As(err, &death) {
+		return err // what it had could not be removed
+	}
+	return nil
+}
+
+func ended(child *process.Process) bool {
+	select {
+	case <-child.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// awaitReady waits until a component answers that it is ready, on its own port
+// and past any proxy, or a program is as it is to be.
+func (s *supervisor) awaitReady(ctx context.Context, child *process.Process) error {
+	within := cmp.Or(s.within, readyWithin)
+	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("not ready within %v", within))
+	defer cancel()
+	ready := s.ready
+	switch {
+	case ready != nil:
+	case s.guest:
+		ready = func(context.Context) error { return nil }
+	default:
+		ask, err := newAsker(s.plane.scrapes[s.spec.Name])
+		if err != nil {
+			return err
+		}
+		defer ask.client.CloseIdleConnections()
+		ready = ask.ready
+	}
+	return s.plane.poll(ctx, s.spec.Name+" to be ready", ready, func() error {
+		switch {
+		case !ended(child):
+			return nil
+		case child.Err() != nil:
+			return child.Err()
+		}
+		return ErrEnded
+	})
+}

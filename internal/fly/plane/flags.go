@@ -1,0 +1,200 @@
+package plane
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/windtunnel/windtunnel/internal/fly/plane/component"
+	"github.com/windtunnel/windtunnel/internal/machine/pki"
+)
+
+// loopback is the only address that anything of a plane listens on.
+const loopback = "127.0.0.1"
+
+// etcdPeer is the key of etcd's second port.
+const etcdPeer = "etcd-peer"
+
+// site is where the things of one plane are.
+type site struct {
+	folder  string            // private, of this run
+	pki     pki.Folder        // certificates, keys and kubeconfigs
+	ports   map[string]int    // by component, and etcdPeer
+	proxies map[string]string // URLs by client; see Options.Proxies
+	fsync   bool
+	quota   uint64 // bytes that etcd's data may take
+	etcd36  bool   // etcd is of 3.6 or newer: flags have lost their "experimental"
+}
+
+func (s site) dataDir() string { return s.folder + "/etcd" }
+
+func (s site) url(port string) string {
+	return "https://" + loopback + ":" + strconv.Itoa(s.ports[port])
+}
+
+// server returns where a client finds its server: at the proxy, if it has one.
+func (s site) server(client string) string {
+	if url, ok := s.proxies[client]; ok {
+		return url
+	}
+	if client == component.Etcd {
+		return s.url(component.Etcd)
+	}
+	return s.url(component.APIServer)
+}
+
+// flagValue is one flag of a component; its value is never a secret.
+type flagValue struct{ name, value string }
+
+// flagsOf returns windtunnel's own flags of a component.
+func flagsOf(name string, s site) []flagValue {
+	switch name {
+	case component.Etcd:
+		return etcdFlags(s)
+	case component.APIServer:
+		return apiServerFlags(s)
+	case component.Scheduler:
+		return clientFlags(s, name, "scheduler")
+	case component.ControllerManager:
+		return append(clientFlags(s, name, "controller-manager"),
+			flagValue{"cluster-name", "kubernetes"},
+			flagValue{"root-ca-file", s.pki.Cert("ca")},
+			flagValue{"service-account-private-key-file", s.pki.Key("sa")},
+			flagValue{"service-cluster-ip-range", serviceRange},
+			flagValue{"use-service-account-credentials", "true"},
+		)
+	default:
+		return nil
+	}
+}
+
+func etcdFlags(s site) []flagValue {
+	const name = "windtunnel"
+	out := []flagValue{
+		{"name", name},
+		{"data-dir", s.dataDir()},
+		{"listen-client-urls", s.url(component.Etcd)},
+		{"advertise-client-urls", s.url(component.Etcd)},
+		{"listen-peer-urls", s.url(etcdPeer)},
+		{"initial-advertise-peer-urls", s.url(etcdPeer)},
+		{"initial-cluster", name + "=" + s.url(etcdPeer)},
+		{"cert-file", s.pki.Cert("etcd")},
+		{"key-file", s.pki.Key("etcd")},
+		{"trusted-ca-file", s.pki.Cert("etcd-ca")},
+		{"client-cert-auth", "true"},
+		{"peer-cert-file", s.pki.Cert("etcd-peer")},
+		{"peer-key-file", s.pki.Key("etcd-peer")},
+		{"peer-trusted-ca-file", s.pki.Cert("etcd-ca")},
+		{"peer-client-cert-auth", "true"},
+		{"snapshot-count", "10000"},
+		{"heartbeat-interval", "20"},
+		{"election-timeout", "100"},
+		{"quota-backend-bytes", strconv.FormatUint(s.quota, 10)},
+	}
+	if s.etcd36 {
+		out = append(out, flagValue{"feature-gates", "InitialCorruptCheck=true"}, flagValue{"watch-progress-notify-interval", "5s"})
+	}
+	if !s.fsync {
+		out = append(out, flagValue{"unsafe-no-fsync", "true"})
+	}
+	return out
+}
+
+const serviceRange = "10.96.0.0/12"
+
+func apiServerFlags(s site) []flagValue {
+	return []flagValue{
+		{"advertise-address", advertised},
+		{"bind-address", loopback},
+		{"secure-port", strconv.Itoa(s.ports[component.APIServer])},
+		{"allow-privileged", "true"},
+		{"authorization-mode", "Node,RBAC"},
+		{"client-ca-file", s.pki.Cert("ca")},
+		{"enable-admission-plugins", "NodeRestriction"},
+		{"enable-bootstrap-token-auth", "true"},
+		{"etcd-servers", s.server(component.Etcd)},
+		{"etcd-cafile", s.pki.Cert("etcd-ca")},
+		{"etcd-certfile", s.pki.Cert("apiserver-etcd-client")},
+		{"etcd-keyfile", s.pki.Key("apiserver-etcd-client")},
+		{"kubelet-client-certificate", s.pki.Cert("apiserver-kubelet-client")},
+		{"kubelet-client-key", s.pki.Key("apiserver-kubelet-client")},
+		{"kubelet-preferred-address-types", "InternalIP,ExternalIP,Hostname"},
+		{"proxy-client-cert-file", s.pki.Cert("front-proxy-client")},
+		{"proxy-client-key-file", s.pki.Key("front-proxy-client")},
+		{"requestheader-allowed-names", "front-proxy-client"},
+		{"requestheader-client-ca-file", s.pki.Cert("front-proxy-ca")},
+		{"requestheader-extra-headers-prefix", "X-Remote-Extra-"},
+		{"requestheader-group-headers", "X-Remote-Group"},
+		{"requestheader-username-headers", "X-Remote-User"},
+		{"service-account-issuer", "https://kubernetes.default.svc.cluster.local"},
+		{"service-account-key-file", s.pki.File("sa.pub")},
+		{"service-account-signing-key-file", s.pki.Key("sa")},
+		{"service-cluster-ip-range", serviceRange},
+		{"tls-cert-file", s.pki.Cert("apiserver")},
+		{"tls-private-key-file", s.pki.Key("apiserver")},
+	}
+}
+
+// advertised is what the Service "kubernetes" gets as its endpoint. The API
+// server refuses a loopback address there and would take the machine's own, on
+// which nothing listens, or fail where there is none. This one belongs to
+// documentation (RFC 5737): it is nobody's, and no simulated pod ever calls it.
+const advertised = "192.0.2.1"
+
+// clientFlags are those that scheduler and controller-manager share. Their
+// ports authenticate by client certificate and authorise by asking the API
+// server, which they need not do for system:masters.
+func clientFlags(s site, name, file string) []flagValue {
+	kubeconfig := s.pki.File(file + ".conf")
+	return []flagValue{
+		{"kubeconfig", kubeconfig},
+		{"authentication-kubeconfig", kubeconfig},
+		{"authorization-kubeconfig", kubeconfig},
+		{"bind-address", loopback},
+		{"secure-port", strconv.Itoa(s.ports[name])},
+		{"tls-cert-file", s.pki.Cert(file)},
+		{"tls-private-key-file", s.pki.Key(file)},
+		{"client-ca-file", s.pki.Cert("ca")},
+		{"requestheader-client-ca-file", s.pki.Cert("front-proxy-ca")},
+		{"leader-elect", "false"},
+	}
+}
+
+// arguments writes the command line: windtunnel's flags in their order, each
+// with the user's value if there is one, then what else the user has set.
+func arguments(own []flagValue, users map[string]string) []string {
+	rest := map[string]string{}
+	for name, value := range users {
+		rest[flagName(name)] = value
+	}
+	var out []string
+	for _, f := range own {
+		if value, ok := rest[f.name]; ok {
+			f.value = value
+			delete(rest, f.name)
+		}
+		out = append(out, fmt.Sprintf("--%s=%s", f.name, f.value))
+	}
+	for _, name := range slices.Sorted(maps.Keys(rest)) {
+		out = append(out, fmt.Sprintf("--%s=%s", name, rest[name]))
+	}
+	return out
+}
+
+// flagName writes a flag's name in its usual form: the components take
+// underscores for dashes, and people write leading dashes.
+func flagName(s string) string {
+	return strings.ReplaceAll(strings.TrimLeft(s, "-"), "_", "-")
+}
+
+// valueOf returns the user's value of a flag.
+func valueOf(users map[string]string, name string) (string, bool) {
+	for k, v := range users {
+		if flagName(k) == name {
+			return v, true
+		}
+	}
+	return "", false
+}

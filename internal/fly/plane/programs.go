@@ -1,0 +1,169 @@
+package plane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/windtunnel/windtunnel/internal/fly/plane/component"
+	"github.com/windtunnel/windtunnel/internal/guard"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// programs says how each component is run.
+type programs struct {
+	kind     string // embedded or binaries
+	reaper   string // executable that holds the reaper
+	folder   string // of the user's binaries
+	versions map[string]string
+}
+
+// command returns a component's executable and its first arguments.
+func (p programs) command(name string) (path string, args []string) {
+	if p.kind == kindBinaries {
+		return filepath.Join(p.folder, name), nil
+	}
+	return p.reaper, []string{name}
+}
+
+const (
+	kindEmbedded = "embedded"
+	kindBinaries = "binaries"
+	kindAttached = record.KindAttached
+)
+
+// findPrograms finds the components and asks for their versions.
+func findPrograms(ctx context.Context, cfg scenario.Plane, o Options) (programs, error) {
+	p := programs{kind: kindEmbedded, reaper: o.Executable}
+	own := o.Executable == ""
+	if own {
+		path, err := os.Executable()
+		if err != nil {
+			return p, fmt.Errorf("find own executable: %w", err)
+		}
+		p.reaper = path
+	}
+	if err := CheckPrograms(cfg, o.BaseDir); err != nil {
+		return p, err
+	}
+	switch {
+	case cfg.Binaries != "":
+		p.kind, p.folder = kindBinaries, binariesFolder(cfg, o.BaseDir)
+	case own && !component.Embedded():
+		return p, component.ErrNotEmbedded
+	case own:
+		p.versions = component.Versions()
+		return p, nil
+	}
+	var err error
+	p.versions, err = askVersions(ctx, p)
+	return p, err
+}
+
+// CheckPrograms says which of the programs that a plane names are missing; base is the
+// scenario's folder. It starts none.
+func CheckPrograms(cfg scenario.Plane, base string) error {
+	if cfg.Binaries == "" {
+		return nil
+	}
+	return checkBinaries(binariesFolder(cfg, base))
+}
+
+func binariesFolder(cfg scenario.Plane, base string) string {
+	if filepath.IsAbs(cfg.Binaries) {
+		return cfg.Binaries
+	}
+	return filepath.Join(base, cfg.Binaries)
+}
+
+// checkBinaries sees to it that all four are there.
+func checkBinaries(folder string) error {
+	var faults []error
+	for _, name := range component.Names() {
+		path := filepath.Join(folder, name)
+		info, err := os.Stat(path)
+		switch {
+		case err != nil:
+			faults = append(faults, fmt.Errorf("binaries: %s is missing: %w", name, err))
+		case info.IsDir() || info.Mode().Perm()&0o111 == 0:
+			faults = append(faults, fmt.Errorf("binaries: %s is not executable", path))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// askVersions runs every program with --version, all at once; of one
+// executable that holds them all it asks two.
+func askVersions(ctx context.Context, p programs) (map[string]string, error) {
+	names := component.Names()
+	if p.kind == kindEmbedded {
+		names = []string{component.Etcd, component.APIServer}
+	}
+	versions, faults := make([]string, len(names)), make([]error, len(names))
+	var all guard.Group
+	for i, name := range names {
+		all.Go(func() { versions[i], faults[i] = askVersion(ctx, p, name) })
+	}
+	all.Wait()
+	out := map[string]string{}
+	for i, name := range names {
+		switch name {
+		case component.APIServer:
+			out["kubernetes"] = versions[i]
+		default:
+			out[name] = versions[i]
+		}
+	}
+	for _, name := range []string{component.Scheduler, component.ControllerManager} {
+		if out[name] == out["kubernetes"] { // the usual case: one release
+			delete(out, name)
+		}
+	}
+	return out, errors.Join(faults...)
+}
+
+func askVersion(ctx context.Context, p programs, name string) (string, error) {
+	path, args := p.command(name)
+	cmd := exec.CommandContext(ctx, path, append(args, "--version")...)
+	cmd.Env = ownEnvironment()
+	out, err := cmd.CombinedOutput()
+	if ctx.Err() != nil {
+		return "", fmt.Errorf("ask %s for its version: %w", path, context.Cause(ctx))
+	}
+	if err != nil {
+		first, _, _ := strings.Cut(string(out), "\n")
+		return "", fmt.Errorf("ask %s for its version: %w: %s", path, err, first)
+	}
+	version, ok := versionIn(string(out))
+	if !ok {
+		return "", fmt.Errorf("ask %s for its version: answered %.100q", path, out)
+	}
+	return version, nil
+}
+
+// versionIn finds the version in "Kubernetes v1.37.1" or "etcd Version: 3.7.0".
+func versionIn(text string) (string, bool) {
+	v := regexp.MustCompile(`(?m)^(?:Kubernetes|etcd Version:) (v?\d+\.\d+\S*)`).FindStringSubmatch(text)
+	if v == nil {
+		return "", false
+	}
+	return v[1], true
+}
+
+// atLeast says whether a version is major.minor or newer.
+func atLeast(version string, major, minor int) bool {
+	f := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
+	if len(f) < 2 {
+		return false
+	}
+	a, errA := strconv.Atoi(f[0])
+	b, errB := strconv.Atoi(f[1])
+	return errA == nil && errB == nil && (a > major || a == major && b >= minor)
+}

@@ -1,0 +1,293 @@
+package plane
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/fly/plane/component"
+	"github.com/windtunnel/windtunnel/internal/guard"
+)
+
+const (
+	pollEvery   = 25 * time.Millisecond
+	pollTimeout = 5 * time.Second // of one question
+	readyWithin = 2 * time.Minute // far beyond any start that goes well, also with CPU limits
+	bodyBytes   = 1 << 20         // of an answer are read
+)
+
+// bringUp starts the components in the order that wastes least time. etcd and
+// kube-apiserver start at once: it is busy until etcd answers. While it then
+// gets ready, which has fixed waits, windtunnel's own objects are made. The
+// other two would fail until it is ready, log that, and ask again only a
+// second later, so they start then; the scheduler while the controller-manager
+// waits for its own rate limit.
+func (p *Plane) bringUp(ctx context.Context, f flight) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, readyWithin, fmt.Errorf("not ready within %v", readyWithin))
+	defer cancel()
+	for _, name := range []string{component.Etcd, component.APIServer} {
+		if err := p.launch(name, f); err != nil {
+			return err
+		}
+	}
+	api, err := newAsker(p.endpoints[Admin])
+	if err != nil {
+		return err
+	}
+	defer api.client.CloseIdleConnections()
+	for _, step := range []struct {
+		what string
+		good func(context.Context) error
+	}{
+		{"kube-apiserver to answer", api.answers},
+		{"the rights of windtunnel's users", api.bind},
+		{"the controllers' service accounts", api.accounts},
+		{"kube-apiserver to be ready", api.is("/readyz")},
+	} {
+		if err := p.await(ctx, step.what, step.good); err != nil {
+			return err
+		}
+	}
+	for _, name := range []string{component.ControllerManager, component.Scheduler} {
+		if err := p.launch(name, f); err != nil {
+			return err
+		}
+		if err := p.awaitHealth(ctx, name); err != nil {
+			return err
+		}
+	}
+	// Admission refuses pods until their namespace has its service account,
+	// which is also the sign that the controllers run.
+	return p.await(ctx, "the service account of the namespace default", api.has(
+		"/api/v1/namespaces/kube-system", "/api/v1/namespaces/default/serviceaccounts/default"))
+}
+
+// awaitHealth waits for a component's own port.
+func (p *Plane) awaitHealth(ctx context.Context, name string) error {
+	ask, err := newAsker(p.scrapes[name])
+	if err != nil {
+		return err
+	}
+	defer ask.client.CloseIdleConnections()
+	return p.await(ctx, name+" to be ready", ask.ready)
+}
+
+// await asks until the answer is good, a component dies, or ctx ends.
+func (p *Plane) await(ctx context.Context, what string, good func(context.Context) error) error {
+	return p.poll(ctx, what, good, func() error {
+		select {
+		case death := <-p.died:
+			return death.Err
+		default:
+			return nil
+		}
+	})
+}
+
+// poll asks until the answer is good, dead says that there will be none, or ctx
+// ends.
+func (p *Plane) poll(ctx context.Context, what string, good func(context.Context) error, dead func() error) error {
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	var last error
+	for {
+		question, cancel := context.WithTimeout(ctx, pollTimeout)
+		err := good(question)
+		cancel()
+		if err == nil {
+			p.log.Debug("reached", "what", what, "seconds", p.clock.Now().Seconds())
+			return nil
+		}
+		if last == nil || ctx.Err() == nil { // else it says only that ctx has ended
+			last = err
+		}
+		if err := dead(); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for %s: %w; last: %w", what, context.Cause(ctx), last)
+		case <-tick.C:
+		}
+	}
+}
+
+// asker asks a server single questions.
+type asker struct {
+	client *http.Client
+	base   *url.URL
+}
+
+func newAsker(e endpoint.Endpoint) (*asker, error) {
+	client, base, err := e.Client()
+	if err != nil {
+		return nil, err
+	}
+	return &asker{client, base}, nil
+}
+
+// statusError is an answer of 400 or above.
+type statusError struct {
+	path string
+	code int
+	body string
+}
+
+func (e *statusError) Error() string {
+	return fmt.Sprintf("%s answers %d: %.300s", e.path, e.code, strings.Join(strings.Fields(e.body), " "))
+}
+
+// ask sends a request, with in as its JSON body unless it is nil, and decodes
+// the answer into out unless that is nil.
+func (a *asker) ask(ctx context.Context, path string, in, out any) error {
+	method, body := http.MethodGet, io.Reader(http.NoBody)
+	if in != nil {
+		raw, err := json.Marshal(in)
+		if err != nil {
+			return fmt.Errorf("encode body for %s: %w", path, err)
+		}
+		method, body = http.MethodPost, bytes.NewReader(raw)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, a.base.JoinPath(path).String(), body)
+	if err != nil {
+		return fmt.Errorf("ask %s: %w", path, err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, */*")
+	resp, err := a.client.Do(req)
+	if err != nil {
+		return err // names method and URL
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, bodyBytes))
+	if err != nil {
+		return fmt.Errorf("ask %s: %w", path, err)
+	}
+	if resp.StatusCode >= http.StatusBadRequest {
+		return &statusError{path, resp.StatusCode, string(raw)}
+	}
+	if out == nil {
+		return nil
+	}
+	if err := json.Unmarshal(raw, out); err != nil {
+		return fmt.Errorf("ask %s: decode the answer: %w", path, err)
+	}
+	return nil
+}
+
+// answers is good as soon as there is any answer.
+func (a *asker) answers(ctx context.Context) error {
+	err := a.ask(ctx, "/livez", nil, nil)
+	var status *statusError
+	if errors.As(err, &status) {
+		return nil
+	}
+	return err
+}
+
+// is is good when a health path says so.
+func (a *asker) is(path string) func(context.Context) error {
+	return func(ctx context.Context) error { return a.ask(ctx, path, nil, nil) }
+}
+
+// ready is good when the server says that it is ready, or healthy if that is
+// all it can say: kube-controller-manager and older schedulers, older etcd.
+func (a *asker) ready(ctx context.Context) (err error) {
+	for _, path := range []string{"/readyz", "/healthz", "/health"} {
+		err = a.ask(ctx, path, nil, nil)
+		var status *statusError
+		if !errors.As(err, &status) || status.code != http.StatusNotFound {
+			return err
+		}
+	}
+	return err
+}
+
+// has is good when all paths exist.
+func (a *asker) has(paths ...string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		for _, path := range paths {
+			if err := a.ask(ctx, path, nil, nil); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// accounts makes the service accounts of the controllers. The
+// controller-manager would make them itself, three requests each, before it
+// starts the first controller: at its own limit of 20 requests a second that
+// takes over four seconds.
+func (a *asker) accounts(ctx context.Context) error {
+	names := make(chan string)
+	faults := make([]error, accountWorkers)
+	var workers guard.Group
+	for i := range faults {
+		workers.Go(func() {
+			for name := range names {
+				faults[i] = errors.Join(faults[i], a.create(ctx, "/api/v1/namespaces/kube-system/serviceaccounts", map[string]any{
+					"apiVersion": "v1", "kind": "ServiceAccount", "metadata": map[string]any{"name": name},
+				}))
+			}
+		})
+	}
+	for _, name := range controllerAccounts() {
+		names <- name
+	}
+	close(names)
+	workers.Wait()
+	return errors.Join(faults...)
+}
+
+// create creates an object; that it exists is no fault, since a request that
+// timed out or was asked again may have been heard all the same.
+func (a *asker) create(ctx context.Context, path string, object any) error {
+	err := a.ask(ctx, path, object, nil)
+	var status *statusError
+	if errors.As(err, &status) && status.code == http.StatusConflict {
+		return nil
+	}
+	return err
+}
+
+// bind makes windtunnel's group cluster-admin. Its users are not in
+// system:masters, which API priority and fairness would let pass unqueued.
+func (a *asker) bind(ctx context.Context) error {
+	const api = "rbac.authorization.k8s.io"
+	return a.create(ctx, "/apis/"+api+"/v1/clusterrolebindings", map[string]any{
+		"apiVersion": api + "/v1", "kind": "ClusterRoleBinding",
+		"metadata": map[string]any{"name": group},
+		"roleRef":  map[string]any{"apiGroup": api, "kind": "ClusterRole", "name": "cluster-admin"},
+		"subjects": []any{map[string]any{"apiGroup": api, "kind": "Group", "name": group}},
+	})
+}
+
+// accountWorkers is how many service accounts are made at a time.
+const accountWorkers = 4
+
+// controllerAccounts are the service accounts that a controller-manager of
+// Kubernetes 1.37 makes when it starts. One that another release does not know
+// stays without use, one that is missing here the controller-manager makes.
+func controllerAccounts() []string {
+	return strings.Fields(`
+		attachdetach-controller certificate-controller clusterrole-aggregation-controller
+		cronjob-controller daemon-set-controller deployment-controller device-taint-eviction-controller
+		disruption-controller endpoint-controller endpointslice-controller endpointslicemirroring-controller
+		ephemeral-volume-controller expand-controller generic-garbage-collector horizontal-pod-autoscaler
+		job-controller kube-apiserver-serving-clustertrustbundle-publisher legacy-service-account-token-cleaner
+		namespace-controller node-controller persistent-volume-binder pod-garbage-collector
+		podcertificaterequestcleaner pv-protection-controller pvc-protection-controller replicaset-controller
+		replication-controller resource-claim-controller resourcequota-controller root-ca-cert-publisher
+		service-account-controller service-cidrs-controller statefulset-controller
+		storage-version-migrator-controller ttl-after-finished-controller ttl-controller
+		validatingadmissionpolicy-status-controller volumeattributesclass-protection-controller`)
+}

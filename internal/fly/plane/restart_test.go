@@ -1,0 +1,271 @@
+package plane
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/machine/process"
+	"github.com/windtunnel/windtunnel/internal/repotest"
+)
+
+// stand is a plane of one component, this test binary, which behaves as a file
+// says.
+type stand struct {
+	plane  *Plane
+	mode   string // the file
+	mu     sync.Mutex
+	faults []Fault
+}
+
+func newStand(t *testing.T) *stand {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	_ = l.Close()
+	folder := t.TempDir()
+	s := &stand{mode: filepath.Join(folder, "mode")}
+	s.is(t, "ready")
+	const name = "kube-apiserver"
+	s.plane = &Plane{
+		died: make(chan Death, 1), log: slog.New(slog.DiscardHandler), clock: clock.Start(),
+		scrapes: map[string]endpoint.Endpoint{name: endpoint.New("http://"+address, nil, endpoint.Identity{})},
+		onFault: func(f Fault) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.faults = append(s.faults, f)
+		},
+	}
+	own := &supervisor{plane: s.plane, turn: make(chan struct{}, 1), spec: process.Spec{
+		Name: name, Path: os.Args[0], Args: []string{"answer", address, s.mode}, LogFile: filepath.Join(folder, "log"),
+	}}
+	child, err := own.start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	own.watch(child)
+	s.plane.components = []Component{{Name: name, supervisor: own}}
+	t.Cleanup(func() {
+		if err := s.plane.Close(); err != nil {
+			t.Error(err)
+		}
+		if !ended(own.current()) {
+			t.Error("a process is left")
+		}
+	})
+	if err := s.plane.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *stand) is(t *testing.T, mode string) {
+	t.Helper()
+	if err := os.WriteFile(s.mode, []byte(mode), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *stand) component() Component { c, _ := s.plane.Component("kube-apiserver"); return c }
+
+// kinds returns the faults so far.
+func (s *stand) kinds() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []string
+	for _, f := range s.faults {
+		out = append(out, f.Kind)
+	}
+	return strings.Join(out, " ")
+}
+
+func (s *stand) noDeath(t *testing.T) {
+	t.Helper()
+	select {
+	case d := <-s.plane.Died():
+		t.Errorf("a death is reported: %v", d)
+	case <-time.After(50 * time.Millisecond):
+	}
+}
+
+func TestRestartStartsTheSameAgain(t *testing.T) {
+	s := newStand(t)
+	first := s.component()
+	if err := first.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	second := s.component()
+	if second.PID == first.PID || !gone(first.PID) {
+		t.Errorf("process %d after %d", second.PID, first.PID)
+	}
+	// After Kill nothing is killed; an old Component hits the new process.
+	if err := errors.Join(first.Kill(), first.Kill()); err != nil {
+		t.Fatal(err)
+	}
+	if !gone(second.PID) {
+		t.Error("Kill of an old Component missed the new process")
+	}
+	if err := s.plane.Ready(t.Context()); !errors.Is(err, ErrEnded) {
+		t.Errorf("ready without a process: %v", err)
+	}
+	if err := first.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.noDeath(t)
+	if got, want := s.kinds(), "kill start ready kill start ready"; got != want {
+		t.Errorf("faults %q, want %q", got, want)
+	}
+	if !slices.IsSortedFunc(s.faults, func(a, b Fault) int { return int(a.At - b.At) }) || s.faults[0].At == 0 {
+		t.Errorf("times of faults: %v", s.faults)
+	}
+	// A death of a process that was restarted is one.
+	if p, err := os.FindProcess(s.component().PID); err != nil || p.Kill() != nil {
+		t.Fatal(err)
+	}
+	select {
+	case d := <-s.plane.Died():
+		if d.Component != "kube-apiserver" {
+			t.Errorf("death of %s", d.Component)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("no death is reported")
+	}
+}
+
+// gone says whether a process is.
+func gone(pid int) bool {
+	_, err := os.Stat(filepath.Join("/proc", strconv.Itoa(pid)))
+	return err != nil
+}
+
+func TestRestartThatFailsLeavesNoProcess(t *testing.T) {
+	s := newStand(t)
+	for _, c := range []struct {
+		name, mode string
+		check      func(error) bool
+		during     func(cancel context.CancelCauseFunc)
+	}{
+		{"dies", "die", func(err error) bool {
+			var d *process.DeathError
+			return errors.As(err, &d) && strings.Contains(err.Error(), "told to die")
+		}, nil},
+		{"is cancelled", "never", func(err error) bool { // on a busy machine it has not answered by then
+			return errors.Is(err, errTest) && (strings.Contains(err.Error(), "503") || strings.Contains(err.Error(), "connection refused"))
+		}, func(cancel context.CancelCauseFunc) { cancel(errTest) }},
+		{"is killed", "never", func(err error) bool { return errors.Is(err, ErrEnded) },
+			func(context.CancelCauseFunc) { _ = s.component().Kill() }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s.is(t, c.mode)
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			if c.during != nil {
+				before := s.component().PID
+				go func() {
+					repotest.Eventually(t, "another process", func() bool { return s.component().PID != before })
+					time.Sleep(200 * time.Millisecond) // until it has answered, as a rule
+					c.during(cancel)
+				}()
+			}
+			if err := s.component().Restart(ctx); err == nil || !c.check(err) || !strings.Contains(err.Error(), "restart kube-apiserver: ") {
+				t.Errorf("error %v", err)
+			}
+			if !ended(s.component().supervisor.current()) {
+				t.Error("a process is left")
+			}
+			s.noDeath(t)
+			s.is(t, "ready")
+			if err := s.component().Restart(t.Context()); err != nil {
+				t.Errorf("afterwards: %v", err)
+			}
+		})
+	}
+}
+
+var errTest = errors.New("test ends it")
+
+// However Close and a restart meet, no process is left and nobody waits.
+func TestCloseEndsARestart(t *testing.T) {
+	for _, after := range []time.Duration{0, time.Millisecond, 20 * time.Millisecond, 200 * time.Millisecond} {
+		s := newStand(t)
+		s.is(t, "never")
+		result := make(chan error)
+		go func() { result <- s.component().Restart(t.Context()) }()
+		time.Sleep(after)
+		if err := s.plane.Close(); err != nil {
+			t.Error(err)
+		}
+		select {
+		case err := <-result:
+			if !errors.Is(err, ErrClosed) && !errors.Is(err, ErrEnded) {
+				t.Errorf("after %v: %v", after, err)
+			}
+		case <-time.After(5 * time.Second):
+			t.Fatal("Restart does not end")
+		}
+		if !ended(s.component().supervisor.current()) {
+			t.Errorf("after %v a process is left", after)
+		}
+		if err := s.component().Restart(t.Context()); !errors.Is(err, ErrClosed) {
+			t.Errorf("restart after Close: %v", err)
+		}
+	}
+}
+
+func TestRestartsTakeTurns(t *testing.T) {
+	s := newStand(t)
+	var all sync.WaitGroup
+	for range 3 {
+		all.Go(func() {
+			if err := s.component().Restart(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if got, want := s.kinds(), strings.TrimSpace(strings.Repeat("kill start ready ", 3)); got != want {
+		t.Errorf("faults %q", got)
+	}
+	s.noDeath(t)
+}
+
+func TestSlowLastsThroughARestart(t *testing.T) {
+	s := newStand(t)
+	if err := errors.Join(s.component().Slow(0.4), s.component().Restart(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.component().supervisor.cores; got != 0.4 {
+		t.Errorf("slowed to %v", got)
+	}
+	for range 2 {
+		if err := s.component().FullSpeed(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := s.component().supervisor.cores; got != 0 {
+		t.Errorf("slowed to %v", got)
+	}
+	if err := s.component().Slow(-1); err == nil || !strings.Contains(err.Error(), "slow kube-apiserver") {
+		t.Errorf("slow to -1: %v", err)
+	}
+	if got := s.kinds(); got != "slow kill start ready full-speed full-speed" {
+		t.Errorf("faults %q", got)
+	}
+	if text := s.faults[0].Text; !strings.HasPrefix(text, "0.4 cores by ") {
+		t.Errorf("fault says %q", text)
+	}
+}

@@ -1,0 +1,404 @@
+package steps
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/api/wire"
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/fly/load"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// Churn deletes a share of what a create step made and makes it again, cycle by
+// cycle.
+type Churn struct {
+	Step string
+	Spec *scenario.Churn
+}
+
+// Do churns; of a step that was not reached there is nothing.
+func (x Churn) Do(ctx context.Context, s *Session) error {
+	c := churning{Churn: x, session: s}
+	if err := c.add(s); err != nil || len(c.clusters) == 0 {
+		return err
+	}
+	return c.cycles(ctx)
+}
+
+// inMembers churns in members, cycle by cycle in all of them: their calls are one plan,
+// whose pace is that of all together.
+func (x Churn) inMembers(ctx context.Context, s *Session, members []*Member) error {
+	c := churning{Churn: x, session: s}
+	for _, m := range members {
+		before := len(c.clusters)
+		if err := c.add(s.in(m)); err != nil {
+			return fmt.Errorf("%s: %w", m.Name, err)
+		}
+		if len(c.clusters) > before {
+			c.members = append(c.members, m)
+		}
+	}
+	if len(c.clusters) == 0 {
+		return nil
+	}
+	return c.cycles(ctx)
+}
+
+// churning is a churn under way: on the plane, or in several members of which each has
+// objects of its own.
+type churning struct {
+	Churn
+	session  *Session
+	clusters []churned
+	members  []*Member // of clusters; nil: it is the plane
+}
+
+// churned is what is churned of one cluster.
+type churned struct {
+	*Session
+	objects *Objects
+}
+
+// add adds what there is in a cluster.
+func (c *churning) add(s *Session) error {
+	o, err := s.Created.usable(c.Spec.Step)
+	if o != nil && err == nil {
+		c.clusters = append(c.clusters, churned{s, o})
+	}
+	return err
+}
+
+func (c *churning) cycles(ctx context.Context) error {
+	rest := time.Duration(c.Spec.Rest)
+	if rest == 0 {
+		rest = time.Duration(c.Spec.Delay)
+	}
+	begin := c.session.Clock.Now()
+	for cycle := 0; c.Spec.Cycles == 0 || cycle < c.Spec.Cycles; cycle++ {
+		if cycle > 0 {
+			if err := clock.Sleep(ctx, rest); err != nil {
+				return err
+			}
+		}
+		if c.Spec.For > 0 && c.session.Clock.Now().Sub(begin) > time.Duration(c.Spec.For) {
+			return nil
+		}
+		if err := c.cycle(ctx, cycle); err != nil {
+			return fmt.Errorf("cycle %d: %w", cycle+1, err)
+		}
+	}
+	return nil
+}
+
+func (c *churning) cycle(ctx context.Context, cycle int) error {
+	do := c.churnObjects
+	if c.Spec.Namespaces != "" {
+		do = c.churnNamespaces
+	}
+	if err := do(ctx, cycle); err != nil {
+		return err
+	}
+	for i := range c.Spec.Wait {
+		wait := Wait{c.Step, &c.Spec.Wait[i]}
+		var err error
+		if c.members != nil {
+			err = wait.inMembers(ctx, c.session, c.members)
+		} else {
+			err = wait.Do(ctx, c.session)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// batches are what a cycle takes of each cluster.
+func (c *churning) batches(take func(churned) batch) []batch {
+	out := make([]batch, len(c.clusters))
+	for i, one := range c.clusters {
+		out[i] = take(one)
+	}
+	return out
+}
+
+// send sends a plan for each cluster.
+func (c *churning) send(ctx context.Context, plans []planned) error {
+	if c.members == nil {
+		return c.session.send(ctx, plans[0])
+	}
+	return c.session.send(ctx, newJoint(c.members, plans).plan(c.session.Workload, c.Step, c.Spec.Pace))
+}
+
+// random is the chance of a cycle.
+func (x Churn) random(w *Workload, cycle int) *rand.Rand {
+	return rand.New(rand.NewPCG(w.seed(x.Step), uint64(cycle)))
+}
+
+// percentOf is how many of n a cycle takes. A percentage that was made of a whole number
+// gives that number.
+func percentOf(n int, percent float64) int {
+	return min(n, int(math.Ceil(float64(n)*percent/100-1e-6)))
+}
+
+// scattered returns which of n a cycle takes, so many and in order.
+func scattered(n, take int, random *rand.Rand) []int {
+	moved := map[int]int{} // of a shuffle that goes no further than it has to
+	at := func(i int) int {
+		if v, ok := moved[i]; ok {
+			return v
+		}
+		return i
+	}
+	out := make([]int, take)
+	for i := range out {
+		j := i + random.IntN(n-i)
+		out[i] = at(j)
+		moved[j] = at(i)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// adjacent returns which of n a cycle takes that are to lie side by side.
+func adjacent(n int, percent float64, random *rand.Rand) []int {
+	out := make([]int, percentOf(n, percent))
+	if len(out) == 0 {
+		return nil
+	}
+	first := random.IntN(n - len(out) + 1)
+	for i := range out {
+		out[i] = first + i
+	}
+	return out
+}
+
+// ofUnits lists the objects of some units, those of the bodies that are meant.
+func (o *Objects) ofUnits(units []int, bodies []string) batch {
+	l := o.layout
+	if len(bodies) > 0 {
+		l = l.filter(func(i scenario.Item) bool { return slices.Contains(bodies, i.Body) })
+	}
+	to := o.upTo()
+	var ordinals []ordinal
+	var order []int
+	for k, unit := range units {
+		space, index := unit/to, unit%to
+		for i := l.countBelow(index); i < l.countBelow(index+1); i++ {
+			n := l.inSpace(i)
+			n.space = space
+			ordinals, order = append(ordinals, n), append(order, k)
+		}
+	}
+	b := o.listed(ordinals, order)
+	b.units = len(units)
+	return b
+}
+
+// chosen are the objects that a cycle takes.
+func (x Churn) chosen(w *Workload, o *Objects, cycle int) batch {
+	if x.Spec.PerObject {
+		return x.chosenObjects(w, o, cycle)
+	}
+	units := o.layout.spaces * o.upTo()
+	return o.ofUnits(scattered(units, percentOf(units, x.Spec.Percent), x.random(w, cycle)), x.Spec.Objects)
+}
+
+// chosenObjects are the objects that a cycle takes of each body.
+func (x Churn) chosenObjects(w *Workload, o *Objects, cycle int) batch {
+	var ordinals []ordinal
+	random := x.random(w, cycle)
+	for k, item := range o.layout.items {
+		if len(x.Spec.Objects) > 0 && !slices.Contains(x.Spec.Objects, item.Body) {
+			continue
+		}
+		of := layout{spaces: o.layout.spaces}
+		of.addItem(item, o.layout.number[k])
+		n := of.count(0, o.upTo())
+		for _, i := range scattered(n, scenario.ChurnedObjects(n, x.Spec.Percent), random) {
+			ordinals = append(ordinals, of.ordinal(i, 0, o.upTo()))
+		}
+	}
+	return o.listed(ordinals, make([]int, len(ordinals))).perObject()
+}
+
+func (c *churning) churnObjects(ctx context.Context, cycle int) error {
+	all := c.batches(func(one churned) batch { return c.chosen(one.Workload, one.objects, cycle) })
+	return c.replace(ctx, all, Part{Step: c.Step, Cycle: cycle}, func() error {
+		if err := clock.Sleep(ctx, time.Duration(c.Spec.Delay)); err != nil {
+			return err
+		}
+		return c.awaitEnded(ctx, all)
+	})
+}
+
+// awaitEnded waits until what a cycle deleted is gone: a pod ends in its own time and has
+// its name until then. Each object is asked for once at least.
+func (c *churning) awaitEnded(ctx context.Context, all []batch) error {
+	within, cancel := context.WithTimeoutCause(ctx, scenario.DefaultWaitWithin, fmt.Errorf("%w within %v", ErrStep, scenario.DefaultWaitWithin))
+	defer cancel()
+	for i, b := range all {
+		errs := times(ctx, churnAsks, b.count, func(k int) error { return c.clusters[i].awaitEnded(within, b.objects, b.ordinal(k)) })
+		if first := slices.IndexFunc(errs, func(err error) bool { return err != nil }); first >= 0 {
+			return errs[first] // it names an object
+		}
+	}
+	return nil
+}
+
+// churnAsks is how many objects are asked for at the same time.
+const churnAsks = 16
+
+// awaitEnded waits while an object is there and ends. What is there and does not end was
+// not deleted, or somebody made it again: its creation says so.
+func (s *Session) awaitEnded(ctx context.Context, o *Objects, n ordinal) error {
+	namespace, name, err := o.address(n)
+	if err != nil || name == "" {
+		return nil // the server named it, and gives it another name now
+	}
+	path := o.items[n.item].resource.Object(namespace, name)
+	for {
+		answer, err := s.Client.Do(ctx, &wire.Request{Method: http.MethodGet, Path: path})
+		if err == nil && !answer.Retriable() {
+			about, err := object.ReadMetadata(answer.Body)
+			if !answer.Success() || err != nil || about.DeletionTimestamp == "" {
+				return nil
+			}
+		}
+		if err := clock.Sleep(ctx, 4*pollEvery); err != nil {
+			return fmt.Errorf("%s %s/%s was deleted and did not go: %w", o.items[n.item].resource.Name, namespace, name, context.Cause(ctx))
+		}
+	}
+}
+
+// replace deletes a batch of each cluster, does something, and makes them again. Part is
+// the deletion; without a step it cannot be shared among workers.
+func (c *churning) replace(ctx context.Context, all []batch, part Part, between func() error) error {
+	known, plans := c.session.known(), make([]planned, len(all))
+	for i, b := range all {
+		p, err := c.deletion(c.clusters[i].Session, b)
+		if err != nil {
+			return err
+		}
+		plans[i] = planned{Plan: p, part: part, known: known}
+	}
+	if err := c.send(ctx, plans); err != nil {
+		return err
+	}
+	if err := between(); err != nil {
+		return err
+	}
+	part.Again = true
+	return c.create(ctx, all, part)
+}
+
+func (x Churn) deletion(s *Session, b batch) (load.Plan, error) {
+	p, err := b.deletion(x.Step, "", time.Duration(x.Spec.Timeout))
+	p.Pace = s.Workload.pacing(x.Step, b, x.Spec.Pace)
+	return p, err
+}
+
+func (x Churn) creation(s *Session, b batch) (load.Plan, error) {
+	p, err := b.creation(x.Step, time.Duration(x.Spec.Timeout))
+	p.Pace = s.Workload.pacing(x.Step, b, x.Spec.Pace)
+	return p, err
+}
+
+// create makes a batch of each cluster, and then finds out which of those are there
+// whose creation was not answered.
+func (c *churning) create(ctx context.Context, all []batch, part Part) error {
+	known, plans := c.session.known(), make([]planned, len(all))
+	for i, b := range all {
+		p, err := c.creation(c.clusters[i].Session, b)
+		if err != nil {
+			return err
+		}
+		plans[i] = planned{Plan: p, after: c.clusters[i].settling(b.objects), part: part, known: known}
+	}
+	return c.send(ctx, plans)
+}
+
+// churnNamespaces deletes namespaces with all that is in them, and makes them
+// and their objects again. The same ones are chosen in each cluster.
+func (c *churning) churnNamespaces(ctx context.Context, cycle int) error {
+	spaces := make([]batch, len(c.clusters)) // a namespace is one object of the step that made it
+	inside := make([]batch, len(c.clusters))
+	deleted := make([]map[string]bool, len(c.clusters))
+	for i, one := range c.clusters {
+		all := one.Created.of(c.Spec.Namespaces)
+		if all == nil {
+			return nil
+		}
+		spaces[i], deleted[i] = all.ofUnits(adjacent(all.layout.spaces*all.upTo(), c.Spec.Percent, c.random(one.Workload, cycle)), nil), map[string]bool{}
+		for k := range spaces[i].count {
+			_, name, err := all.address(spaces[i].ordinal(k))
+			if err != nil {
+				return err
+			}
+			deleted[i][name] = true
+		}
+		if inside[i] = one.objects.deletedWith(deleted[i]); c.Spec.PerObject {
+			inside[i] = inside[i].perObject()
+		}
+	}
+	err := c.replace(ctx, spaces, Part{}, func() error {
+		for i, one := range c.clusters {
+			for name := range deleted[i] {
+				if err := one.awaitNamespaceGone(ctx, name); err != nil {
+					return err
+				}
+			}
+		}
+		return clock.Sleep(ctx, time.Duration(c.Spec.Delay))
+	})
+	if err != nil {
+		return err
+	}
+	return c.create(ctx, inside, Part{})
+}
+
+// deletedWith lists the objects of some namespaces, and remembers that they are
+// deleted.
+func (o *Objects) deletedWith(namespaces map[string]bool) batch {
+	to := o.upTo()
+	var ordinals []ordinal
+	var order []int
+	units := map[int]int{}
+	for i := range o.layout.count(0, to) {
+		n := o.layout.ordinal(i, 0, to)
+		if !namespaces[o.namespace(n)] {
+			continue
+		}
+		unit, ok := units[n.space*to+n.index]
+		if !ok {
+			unit = len(units)
+			units[n.space*to+n.index] = unit
+		}
+		o.setThere(n, false)
+		ordinals, order = append(ordinals, n), append(order, unit)
+	}
+	return o.listed(ordinals, order)
+}
+
+// awaitNamespaceGone waits until a namespace is gone; the plane's own controller
+// takes it away.
+func (s *Session) awaitNamespaceGone(ctx context.Context, namespace string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, scenario.DefaultWaitWithin, fmt.Errorf("%w within %v", ErrStep, scenario.DefaultWaitWithin))
+	defer cancel()
+	for {
+		answer, err := s.Client.Do(ctx, &wire.Request{Method: http.MethodGet, Path: "/api/v1/namespaces/" + namespace})
+		if err == nil && answer.Code == http.StatusNotFound {
+			return nil
+		}
+		if err := clock.Sleep(ctx, 4*pollEvery); err != nil {
+			return fmt.Errorf("namespace %s did not go: %w", namespace, err)
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package steps
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/windtunnel/windtunnel/internal/template/protobuf"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// Created is what the create steps of a run have made until now. Steps that run
+// at the same time share it.
+type Created struct {
+	mu      sync.Mutex
+	steps   map[string]*Objects
+	tracked bool // their changes are remembered
+}
+
+// NewCreated returns an empty table.
+func NewCreated() *Created { return &Created{steps: map[string]*Objects{}} }
+
+// of returns what a create step made; nil when it was not reached.
+func (c *Created) of(step string) *Objects {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.steps[step]
+}
+
+// reached is the same where a step that was not reached, or whose objects were all
+// refused, is an error.
+func (c *Created) reached(step string) (*Objects, error) {
+	o := c.of(step)
+	if o == nil {
+		return nil, fmt.Errorf("step %q was not reached: it made nothing", step)
+	}
+	return o, o.madeNone()
+}
+
+// usable is the same where a step that was not reached is nil.
+func (c *Created) usable(step string) (*Objects, error) {
+	if c.of(step) == nil {
+		return nil, nil
+	}
+	return c.reached(step)
+}
+
+// group returns what the steps of a group of pods made.
+func (c *Created) group(name string) (out []*Objects) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, step := range slices.Sorted(maps.Keys(c.steps)) {
+		if o := c.steps[step]; o.create.Group == name {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+func (c *Created) add(step string, o *Objects) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.tracked {
+		o.track()
+	}
+	c.steps[step] = o
+}
+
+// resources are those of which the run makes objects.
+func (c *Created) resources() map[string]bool {
+	out := map[string]bool{"namespaces": true, "pods": true}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, o := range c.steps {
+		for _, it := range o.items {
+			out[it.resource.Name] = true
+		}
+	}
+	return out
+}
+
+// newObjects makes a create step known: what each body is, and where the plane
+// serves it.
+func (s *Session) newObjects(ctx context.Context, step string, c *scenario.Create) (*Objects, error) {
+	o := s.Workload.newObjects(step, c)
+	for k := range o.items {
+		it := &o.items[k]
+		if err := o.tryItem(k); err != nil {
+			return nil, err
+		}
+		if !it.namesSelf {
+			it.packed = protobuf.New(it.body)
+		}
+		if it.body.Kind() == "" {
+			continue // a body that leaves out all of its objects
+		}
+		var err error
+		if it.resource, err = s.findKind(ctx, it.body); err != nil {
+			return nil, err
+		}
+	}
+	s.Created.add(step, o)
+	return o, nil
+}

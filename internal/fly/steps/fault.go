@@ -1,0 +1,167 @@
+package steps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/fly/plane"
+	"github.com/windtunnel/windtunnel/internal/fly/plane/proxy"
+	"github.com/windtunnel/windtunnel/internal/sim/fleet"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// errNoFault says that a plane or a fleet cannot be disturbed in a way.
+var errNoFault = errors.New("it cannot be disturbed like that")
+
+// Fault breaks something on purpose.
+type Fault struct {
+	Step string
+	Spec *scenario.Disturbance
+}
+
+// Do breaks it. It ends at once, unless the fault is held.
+func (x Fault) Do(ctx context.Context, s *Session) error {
+	var members []string
+	if x.Spec.Cluster != "" {
+		var err error
+		if members, err = s.Workload.Scenario.MembersOf(x.Spec.Cluster); err != nil {
+			return err
+		}
+	}
+	return s.Injected.begin(ctx, x.Spec, func(ctx context.Context) (func(context.Context) error, error) {
+		mend, err := x.inject(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		if x.Spec.Component != "" {
+			return mend, nil // journalled when it hits
+		}
+		s.Journal.FaultBegan(x.Step, x.Spec.Action, members)
+		return func(ctx context.Context) error {
+			err := mend(ctx)
+			s.Journal.FaultEnded(x.Step, x.Spec.Action, members)
+			return err
+		}, nil
+	})
+}
+
+// inject does what the step says, and returns what undoes it.
+func (x Fault) inject(ctx context.Context, s *Session) (mend func(context.Context) error, err error) {
+	d := x.Spec
+	switch {
+	case d.Component != "":
+		return injectComponent(ctx, s.Plane, d)
+	case d.Client != "":
+		return s.injectClient(d)
+	case d.Cluster != "":
+		return s.injectMembers(ctx, d)
+	case s.Fleet == nil:
+		return nil, fmt.Errorf("%s of nodes or pods: no fleet: %w", d.Action, errNoFault)
+	}
+	undo, err := s.Fleet.Disturb(ctx, *d)
+	if err != nil {
+		return nil, err
+	}
+	return func(context.Context) error { undo(); return nil }, nil
+}
+
+// Inject disturbs a plane that windtunnel has started, or its fleet, which may be
+// nil, outside of a run. What it returns takes the fault back.
+func Inject(ctx context.Context, p *plane.Plane, f *fleet.Fleet, d *scenario.Disturbance) (mend func(context.Context) error, err error) {
+	return Fault{Spec: d}.inject(ctx, &Session{Plane: p, Fleet: f, Own: true, Injected: &Injected{}})
+}
+
+func injectComponent(ctx context.Context, p *plane.Plane, d *scenario.Disturbance) (func(context.Context) error, error) {
+	c, ok := p.Component(d.Component)
+	if !ok {
+		return nil, fmt.Errorf("%s %s: the plane has no such component: %w", d.Action, d.Component, errNoFault)
+	}
+	switch d.Action {
+	case "kill":
+		return c.Restart, c.Kill()
+	case "pause":
+		return func(context.Context) error { return c.Continue() }, c.Pause()
+	case "restart":
+		return func(context.Context) error { return nil }, c.Restart(ctx)
+	case "slow":
+		return func(context.Context) error { return c.FullSpeed() }, c.Slow(d.Share * cores(c))
+	}
+	return nil, fmt.Errorf("%s %s: %w", d.Action, d.Component, errNoFault)
+}
+
+// cores is how many a component may use.
+func cores(c plane.Component) float64 {
+	if c.CPULimit > 0 {
+		return c.CPULimit
+	}
+	return float64(runtime.NumCPU())
+}
+
+func (s *Session) injectClient(d *scenario.Disturbance) (func(context.Context) error, error) {
+	between := s.Plane.Proxy(d.Client)
+	if between == nil {
+		return nil, fmt.Errorf("%s %s: its connections cannot be led through a proxy: %w", d.Action, d.Client, errNoFault)
+	}
+	if d.Action == "cut" {
+		err := between.Refuse(true)
+		between.Cut()
+		return func(context.Context) error { return between.Refuse(false) }, err
+	}
+	emulate := func(change func(*proxy.Link)) error { return s.emulate(between, change) }
+	if d.Action == "slow" {
+		if !s.Own {
+			return nil, fmt.Errorf("slow %s: the proxy sees single calls only where windtunnel made the certificates: %w", d.Client, errNoFault)
+		}
+		return func(context.Context) error { return emulate(func(l *proxy.Link) { l.AnswerFactor = 0 }) },
+			emulate(func(l *proxy.Link) { l.AnswerFactor = d.Factor })
+	}
+	return func(context.Context) error { return emulate(func(l *proxy.Link) { l.RoundTrip = 0 }) },
+		emulate(func(l *proxy.Link) { l.RoundTrip = time.Duration(d.RoundTrip) })
+}
+
+// emulate changes a link: it may be longer and its answers slower at the same time.
+func (s *Session) emulate(between *proxy.Proxy, change func(*proxy.Link)) error {
+	s.Injected.mu.Lock()
+	defer s.Injected.mu.Unlock()
+	link := between.Link()
+	change(&link)
+	return between.Emulate(link)
+}
+
+// DisturbedClients names whose connections lead through a proxy, because a step
+// disturbs them.
+func (w *Workload) DisturbedClients() []string {
+	var out []string
+	for s := range w.Scenario.AllSteps() {
+		if s.Fault != nil && s.Fault.Client != "" && !slices.Contains(out, s.Fault.Client) {
+			out = append(out, s.Fault.Client)
+		}
+	}
+	return out
+}
+
+// InterposeProxies puts proxies before the clients that steps disturb on a plane
+// that others started: those of one that we start are there from the start.
+func (w *Workload) InterposeProxies(p *plane.Plane) error {
+	for _, name := range w.DisturbedClients() {
+		if _, err := p.AddProxy(name); err != nil {
+			return fmt.Errorf("%w: %w", errNoFault, err)
+		}
+	}
+	return nil
+}
+
+// SlowsAnswers says whether a step makes single answers slower, for which proxies
+// must see the calls.
+func (w *Workload) SlowsAnswers() bool {
+	for s := range w.Scenario.AllSteps() {
+		if s.Fault != nil && s.Fault.Client != "" && s.Fault.Action == "slow" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,206 @@
+package steps
+
+import (
+	"context"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/api/wire"
+	"github.com/windtunnel/windtunnel/internal/fly/flight/flighttest"
+	"github.com/windtunnel/windtunnel/internal/fly/load"
+	"github.com/windtunnel/windtunnel/internal/fly/observe/lifecycle"
+	"github.com/windtunnel/windtunnel/internal/fly/plane"
+	"github.com/windtunnel/windtunnel/internal/guard"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/sim/apitest"
+	"github.com/windtunnel/windtunnel/internal/sim/hollow"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// newMembersBench is a bench whose scenario has members, each of them a server.
+func newMembersBench(t *testing.T, text string) (*bench, []*apitest.Server) {
+	t.Helper()
+	b := newBench(t, text)
+	var servers []*apitest.Server
+	for _, group := range b.Workload.Scenario.Members {
+		for _, name := range group.MemberNames() {
+			server := flighttest.NewServer(t)
+			target, err := b.Load.AddMember(server.Endpoint(), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			servers = append(servers, server)
+			b.Members = append(b.Members, &Member{Member: &plane.Member{Name: name, Group: group.Name}, Target: target, Created: NewCreated()})
+		}
+	}
+	return b, servers
+}
+
+const threeMembers = "members:\n- {name: edge, count: 2, labels: {region: eu}}\n- {name: far}\n"
+
+func TestStepsInMembers(t *testing.T) {
+	b, servers := newMembersBench(t, threeMembers+head(1)+`
+- {name: home, create: {body: map, count: 1, pace: {burst: true}}}
+- {name: all, cluster: "*", create: {body: map, count: 4, pace: {constant: 2000}}}
+- {name: there, cluster: "*", wait: {objects: configmaps, of: all, condition: has(self.metadata), within: 30s}}
+- {name: eu, cluster: region=eu, delete: {step: all, pace: {burst: true}}}
+- {name: one, cluster: far-1, scale: {step: all, to: 6, pace: {burst: true}}}
+- {name: ask, cluster: edge-2, requests: {count: 3, pace: {burst: true}, mix: [{verb: list, resource: configmaps}]}}
+`)
+	if err := Run(t.Context(), b.Session); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []int{0, 0, 6} {
+		if got := len(servers[i].Names(mapsPath)); got != want {
+			t.Errorf("%s has %d objects, want %d", b.Members[i].Name, got, want)
+		}
+	}
+	if got := len(b.server.Names(mapsPath)); got != 1 {
+		t.Errorf("the plane has %d objects, want 1", got)
+	}
+	calls := map[string]int{}
+	stream, err := record.Read(b.Dir.File(record.StreamFile), func(s *record.Stream) record.Visitor {
+		return record.Visitor{Call: func(c record.Call) { calls[s.Ops[c.Op].Step+" "+s.Ops[c.Op].Cluster]++ }}
+	})
+	if err != nil {
+		t.Fatal(err, stream)
+	}
+	for what, want := range map[string]int{"home ": 1, "all edge-1": 4, "all edge-2": 4, "all far-1": 4, "eu edge-1": 4, "eu edge-2": 4, "one far-1": 2, "ask edge-2": 3} {
+		if calls[what] != want {
+			t.Errorf("%d calls of %s, want %d", calls[what], what, want)
+		}
+	}
+}
+
+// Pods of members are waited for in each of them, and churned in all with one pace.
+func TestPodsAndChurnInMembers(t *testing.T) {
+	b := newBench(t, "members:\n- {name: far, count: 3, kind: hollow}\n"+`
+scenario: x
+namespaces: {prefix: n, count: 1}
+bodies:
+  pod:
+    text: |
+      {apiVersion: v1, kind: Pod, metadata: {name: "{{ .Name }}", namespace: "{{ .Namespace }}", labels: {windtunnel.dev/group: "{{ .Group }}"}}, spec: {containers: [{name: c}]}}
+steps:
+- {name: pods, cluster: far, create: {body: pod, count: 4, pace: {burst: true}}}
+- {name: run, cluster: far, wait: {pods: pods, are: running, count: 4, within: 30s}}
+- name: again
+  cluster: far
+  churn: {step: pods, percent: 50, cycles: 2, pace: {constant: 1000}, wait: [{pods: pods, are: running, count: 4, within: 30s}]}
+- {name: away, cluster: far-2, delete: {step: pods, pace: {burst: true}}}
+- {name: none, cluster: far-2, wait: {pods: pods, are: deleted, within: 30s}}
+- {name: still, cluster: far-3, wait: {pods: pods, are: running, count: 4, within: 30s}}
+`)
+	server, err := hollow.New(hollow.Options{Models: hollow.Models{Nodes: 1, Binder: true, Stages: []string{"fast"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	var watching guard.Group
+	ctx, stop := context.WithCancel(t.Context())
+	t.Cleanup(func() { stop(); watching.Wait() })
+	for _, name := range b.Workload.Scenario.Members[0].MemberNames() {
+		cluster, err := server.Cluster(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		target, err := b.Load.AddMember(cluster.Endpoint(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := &Member{Member: &plane.Member{Name: name, Group: "far"}, Target: target, Created: NewCreated(), Pods: lifecycle.New(b.Journal.Records).In(name)}
+		b.Members = append(b.Members, m)
+		client := apitest.Client(t, cluster.Endpoint(), b.Clock)
+		answer, err := client.Do(ctx, &wire.Request{Method: http.MethodPost, Path: "/api/v1/namespaces", ContentType: load.JSON, Body: []byte(`{"metadata":{"name":"n-1"}}`)})
+		if err != nil || !answer.Success() {
+			t.Fatal(answer, err)
+		}
+		watching.Go(func() { _ = m.Pods.Run(ctx, client, b.Clock) })
+		<-m.Pods.Synced()
+	}
+	if err := Run(t.Context(), b.Session); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []lifecycle.Counts{
+		{Created: 8, Bound: 8, Running: 8, Ready: 8, Deleted: 4, Existing: 4, RunningNow: 4, ReadyNow: 4},
+		{Created: 8, Bound: 8, Running: 8, Ready: 8, Deleted: 8},
+		{Created: 8, Bound: 8, Running: 8, Ready: 8, Deleted: 4, Existing: 4, RunningNow: 4, ReadyNow: 4},
+	} {
+		if got := b.Members[i].Pods.Counts("pods"); got != want {
+			t.Errorf("%s has %+v, want %+v", b.Members[i].Name, got, want)
+		}
+	}
+	calls, objects := map[string]int{}, map[string]int{}
+	stream, err := record.Read(b.Dir.File(record.StreamFile), func(s *record.Stream) record.Visitor {
+		return record.Visitor{
+			Call:  func(c record.Call) { calls[s.Ops[c.Op].Step+" "+s.Ops[c.Op].Verb+" "+s.Ops[c.Op].Cluster]++ },
+			Phase: func(p record.Phase) { objects[s.Objects[p.Object].Cluster+" "+p.Phase]++ },
+		}
+	})
+	if err != nil {
+		t.Fatal(err, stream)
+	}
+	for _, m := range b.Members {
+		if calls["again delete "+m.Name] != 4 || calls["again create "+m.Name] != 4 || objects[m.Name+" running"] != 8 {
+			t.Errorf("%s: calls %v, phases %v", m.Name, calls, objects)
+		}
+	}
+}
+
+// What does not come to be is told with the member's name.
+func TestMembersAreNamedInErrors(t *testing.T) {
+	b, _ := newMembersBench(t, threeMembers+head(1)+`
+- {name: never, cluster: edge, wait: {objects: configmaps, namespace: "*", condition: has(self.metadata), count: 1, within: 50ms}}
+`)
+	err := Run(t.Context(), b.Session)
+	if err == nil || !strings.Contains(err.Error(), "edge-1: of 0 configmaps") || !strings.Contains(err.Error(), "edge-2: ") {
+		t.Errorf("%v", err)
+	}
+}
+
+// The pace of a step in members is that of all together, unit by unit.
+func TestJointPace(t *testing.T) {
+	sc, err := scenario.Parse("x", []byte("scenario: x\nsteps: [{pause: 1s}]\n"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &Workload{Scenario: sc}
+	part := func(count, perUnit int) planned {
+		var p pacing
+		p.unit = func(i int) int { return i / perUnit }
+		return planned{Plan: load.Plan{Ops: []record.Op{{Verb: "create"}, {Verb: "get"}}, Count: count, Pace: p}}
+	}
+	members := []*Member{{Member: &plane.Member{Name: "a"}, Target: 1}, {Member: &plane.Member{Name: "b"}, Target: 2}}
+	j := newJoint(members, []planned{part(4, 2), part(3, 2)})
+	p := j.plan(w, "step", scenario.Pace{Constant: 10})
+	var order []string
+	var due []time.Duration
+	for i := range p.Count {
+		k, n := j.place(i)
+		order = append(order, members[k].Name+string(rune('0'+n)))
+		due = append(due, p.Pace.Due(i))
+	}
+	if got := strings.Join(order, " "); got != "a0 a1 b0 b1 a2 a3 b2" {
+		t.Errorf("order %s", got)
+	}
+	if want := []time.Duration{0, 0, 1, 1, 2, 2, 3}; !slices.EqualFunc(due, want, func(a, b time.Duration) bool { return a == b*100*time.Millisecond }) {
+		t.Errorf("due %v", due)
+	}
+	if r := p.Pace.Rate(); math.Abs(r-17.5) > 1e-9 {
+		t.Errorf("rate %v of 7 calls in 4 units at 10 a second", r)
+	}
+	if len(p.Ops) != 4 || p.Ops[3] != (record.Op{Verb: "get", Cluster: "b"}) {
+		t.Errorf("operations %+v", p.Ops)
+	}
+	r := load.Result{Index: 6, Op: 3}
+	if k := j.local(&r); k != 1 || r.Index != 2 || r.Op != 1 {
+		t.Errorf("part %d, %+v", k, r)
+	}
+	if out := newJoint(members, []planned{{}, {}}).plan(w, "none", scenario.Pace{Constant: 1}); out.Count != 0 || len(out.Ops) != 0 {
+		t.Errorf("%+v of steps that were not reached", out.Plan)
+	}
+}

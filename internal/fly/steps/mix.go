@@ -1,0 +1,273 @@
+package steps
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/api/discovery"
+	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/fly/load"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/template"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// mixEntry is one entry of a mix. What the i-th call is follows from i and
+// the seed alone, so that it can be made again.
+type mixEntry struct {
+	call       *scenario.Call
+	form       *load.Form
+	get        *load.Form // before it, for an update
+	op         int        // of the form; that of get is the next
+	body       *template.Template
+	with       map[string]any // of the body
+	strict     bool           // as of an item
+	objects    *Objects       // with of: those of its step
+	layout     layout         // of these, those that are meant: all of one item
+	namespaces []string       // in turn, without of
+	found      [][2]string    // objects that the labels selected: namespace and name
+	rounds     bool           // the index counts rounds through what was found
+	seed       uint64
+	stamp      object.Stamp
+}
+
+// target is what one call is about.
+type target struct {
+	namespace, name string
+	vars            template.Vars
+	missing         bool    // it is not there
+	ordinal         ordinal // with of
+}
+
+// newMixEntry makes one entry of a mix ready: where it goes to, and to what. Number
+// is its place in the mix.
+func (s *Session) newMixEntry(ctx context.Context, step string, c *scenario.Call, number int) (*mixEntry, error) {
+	e := &mixEntry{call: c, body: s.Workload.bodies[c.Body], with: c.With, strict: s.Workload.strict(c.Body), namespaces: s.Workload.namespaces(&scenario.Create{Namespace: c.Namespace}), stamp: s.Workload.stamp}
+	resource, err := s.resourceOf(ctx, step, e)
+	if err != nil {
+		return nil, err
+	}
+	selector := s.Workload.narrow(resource, c)
+	e.form, err = load.NewForm(resource, load.Target{
+		Verb: c.Verb, Subresource: c.Subresource, AllNamespaces: c.Namespace == "*", Patch: c.Patch, Selector: e.selector(selector),
+		FieldSelector: c.FieldSelector, Limit: c.Limit, ResourceVersion: c.ResourceVersion, Hold: time.Duration(c.Hold), Propagation: c.Propagation,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if c.Verb == "update" {
+		if e.get, err = load.NewForm(resource, load.Target{Verb: "get", Subresource: c.Subresource}); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case e.selects() && number < len(s.found):
+		e.found = s.found[number]
+	case e.selects():
+		if e.found, err = s.listSelected(ctx, resource, c, selector); err == nil && len(e.found) == 0 && !c.Optional {
+			s.foundNone(step, c)
+		}
+	}
+	return e, err
+}
+
+// ofCollection tells whether a call is about a collection.
+func (e *mixEntry) ofCollection() bool {
+	return e.call.Verb == "list" || e.call.Verb == "watch" || e.call.Verb == "deletecollection"
+}
+
+// selects tells whether the call's objects are those that labels select.
+func (e *mixEntry) selects() bool {
+	return !e.ofCollection() && e.call.Resource != "" && e.call.Name == ""
+}
+
+// selector returns the labels that stand in the call itself.
+func (e *mixEntry) selector(labels string) string {
+	if e.ofCollection() {
+		return labels
+	}
+	return ""
+}
+
+// resourceOf returns what an entry is about.
+func (s *Session) resourceOf(ctx context.Context, step string, e *mixEntry) (discovery.Resource, error) {
+	c := e.call
+	switch {
+	case c.Of != "":
+		var err error
+		if e.objects, err = s.Created.reached(c.Of); err != nil {
+			return discovery.Resource{}, err
+		}
+		e.layout = e.objects.layout.filter(func(i scenario.Item) bool { return c.Object == "" || i.Body == c.Object })
+		it := &e.objects.items[e.layout.number[0]]
+		e.with = merged(it.with, c.With)
+		return it.resource, nil
+	case c.Resource != "":
+		return s.findNamed(ctx, c.Resource)
+	}
+	vars := template.Vars{Name: c.Name + "-0", Namespace: e.namespaces[0], Group: step, Seed: s.Workload.Scenario.Seed, With: c.With}
+	if _, err := e.body.Render(nil, vars); err != nil {
+		return discovery.Resource{}, err
+	}
+	return s.findKind(ctx, e.body)
+}
+
+// listSelected lists the objects that a call's labels select, once: its calls go
+// through them in turn.
+func (s *Session) listSelected(ctx context.Context, resource discovery.Resource, c *scenario.Call, selector string) ([][2]string, error) {
+	paths := []string{resource.All()}
+	if resource.Namespaced && c.Namespace != "*" {
+		paths = nil
+		for _, space := range s.Workload.namespaces(&scenario.Create{Namespace: c.Namespace}) {
+			paths = append(paths, resource.Collection(space))
+		}
+	}
+	var out [][2]string
+	for _, path := range paths {
+		err := discovery.ListMetadata(ctx, s.Client, path, selector, func(o discovery.Metadata) { out = append(out, [2]string{o.Namespace, o.Name}) })
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// foundNone says of a call that its labels select nothing: a step that sends nothing has
+// not done what it was asked for.
+func (s *Session) foundNone(step string, c *scenario.Call) {
+	why := fmt.Sprintf("no %s have the labels %s: its calls of %s were not sent", c.Resource, c.Selector, c.Verb)
+	if s.member != nil {
+		why = s.member.Name + ": " + why
+	}
+	s.Journal.Unmet("step "+step, record.NotDone, why)
+	s.Log.Warn("a step selects nothing", "step", step, "resource", c.Resource, "selector", c.Selector)
+}
+
+// target says what the n-th call is about.
+func (e *mixEntry) target(n int) (target, error) {
+	c := e.call
+	inTurn := e.namespaces[n%len(e.namespaces)]
+	v := template.Vars{Name: c.Name, Namespace: inTurn, Index: n, Seed: e.seed, With: e.with}
+	switch {
+	case e.ofCollection() && e.objects != nil:
+		v.Namespace = e.objects.namespaces[n%len(e.objects.namespaces)]
+	case e.ofCollection():
+	case e.objects != nil:
+		return e.pickObject(n)
+	case e.selects():
+		if len(e.found) == 0 {
+			return target{missing: true}, nil
+		}
+		at := e.found[n%len(e.found)]
+		if v.Namespace, v.Name = at[0], at[1]; e.rounds {
+			v.Index = n / len(e.found)
+		}
+	case c.Verb == "create" && c.Subresource == "":
+		v.Name = c.Name + "-" + strconv.Itoa(n)
+	}
+	return target{namespace: v.Namespace, name: v.Name, vars: v}, nil
+}
+
+// pickObject chooses one of those that a create step made.
+func (e *mixEntry) pickObject(n int) (target, error) {
+	to := e.objects.upTo()
+	count := e.layout.count(0, to)
+	if count == 0 {
+		return target{missing: true}, nil
+	}
+	i := n % count
+	if e.call.Pick == "random" {
+		i = int(load.Draw(e.seed, n) % uint64(count))
+	}
+	at := e.layout.ordinal(i, 0, to)
+	if !e.objects.isThere(at) {
+		return target{missing: true}, nil
+	}
+	namespace, name, err := e.objects.address(at)
+	return target{namespace: namespace, name: name, vars: e.objects.varsWith(at, e.with), ordinal: at}, err
+}
+
+// build fills the n-th call.
+func (e *mixEntry) build(n int, req *load.Request) (bool, error) {
+	t, err := e.target(n)
+	if err != nil || t.missing {
+		req.Op = e.op
+		return false, err
+	}
+	if e.get != nil {
+		e.get.Fill(req, t.namespace, t.name)
+		req.Op, req.Discard = e.op+1, false
+		return true, nil
+	}
+	return e.fill(t, req)
+}
+
+// fill makes the call itself.
+func (e *mixEntry) fill(t target, req *load.Request) (bool, error) {
+	req.Op = e.op
+	e.form.Fill(req, t.namespace, t.name)
+	if e.call.Verb == "delete" && e.objects != nil {
+		return e.objects.only(t.ordinal, req), nil
+	}
+	if e.body == nil {
+		return true, nil
+	}
+	if e.strict {
+		req.Strict()
+	}
+	var err error
+	if e.call.Verb == "patch" || e.call.Subresource != "" {
+		req.Body, err = e.renderPatch(req.Body, t)
+	} else {
+		req.Body, err = e.body.Render(req.Body, t.vars)
+	}
+	return err == nil, err
+}
+
+// renderPatch appends the body of a patch. One that is applied may make its object.
+func (e *mixEntry) renderPatch(dst []byte, t target) ([]byte, error) {
+	if e.call.Patch != "apply" || e.call.Subresource != "" {
+		return e.body.RenderPatch(dst, t.vars)
+	}
+	patch, err := e.body.RenderPatch(nil, t.vars)
+	if err == nil {
+		patch, err = e.stamp.MarkJSON(patch)
+	}
+	return append(dst, patch...), err
+}
+
+// put fills the PUT that follows a GET.
+func (e *mixEntry) put(n int, got load.Result, req *load.Request) error {
+	t, err := e.target(n)
+	if err != nil {
+		return err
+	}
+	version := load.ResourceVersion(got.Response.Body)
+	if _, err := e.fill(t, req); err != nil {
+		return err
+	}
+	object := req.Body
+	req.Body, err = load.AppendVersioned(nil, object, version)
+	return err
+}
+
+// describe names what the n-th call is about, for messages.
+func (e *mixEntry) describe(n int) string {
+	t, err := e.target(n)
+	if err != nil || t.name == "" {
+		return ""
+	}
+	return t.namespace + "/" + t.name
+}
+
+// done remembers what a call of the mix deleted.
+func (e *mixEntry) done(n int, a load.Result) {
+	if e.objects == nil || e.call.Verb != "delete" || a.Outcome != record.OK {
+		return
+	}
+	if t, err := e.target(n); err == nil && !t.missing {
+		e.objects.setThere(t.ordinal, false)
+	}
+}

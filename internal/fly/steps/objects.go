@@ -1,0 +1,276 @@
+package steps
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/windtunnel/windtunnel/internal/api/discovery"
+	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/fly/load"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/template"
+	"github.com/windtunnel/windtunnel/internal/template/protobuf"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// Objects is what a create step makes. Of each object one bit is kept: whether it
+// is there. Names follow from the ordinal, or from rendering the body again where
+// it names its objects by itself.
+type Objects struct {
+	step       string
+	create     *scenario.Create
+	layout     layout
+	namespaces []string // that it goes through
+	items      []item   // of the layout
+	seed       uint64
+	expects    func(step string, code int) bool // tells calls that fail as they should
+	stamp      object.Stamp                     // of what it makes in a cluster that is not the run's own; else zero
+	presence
+}
+
+// answered remembers how the last attempt to make an object ended.
+func (o *Objects) answered(n ordinal, a load.Result, expected bool) {
+	switch {
+	case !a.Last:
+	case a.Outcome != record.Failed || a.Reached:
+		o.made(n, a)
+	case !expected:
+		o.refuse(o.layout.numberOf(n), load.Answer(a))
+	}
+}
+
+// shared tells that the objects are in a cluster that is not the run's own: they
+// are known by their UIDs.
+func (o *Objects) shared() bool { return o.stamp.Run != "" }
+
+// made remembers an object that is there, or may be.
+func (o *Objects) made(n ordinal, a load.Result) {
+	if !o.shared() {
+		o.setThere(n, true)
+		return
+	}
+	uid := ""
+	if a.Outcome == record.OK {
+		uid = load.UID(a.Response.Body)
+	}
+	if uid == "" {
+		o.doubt(n)
+		return
+	}
+	o.setUID(o.layout.numberOf(n), uid)
+}
+
+// item is one of the bodies that a create step makes objects of.
+type item struct {
+	scenario.Item
+	body      *template.Template
+	with      map[string]any
+	resource  discovery.Resource
+	namesSelf bool               // its body names the objects, not the scenario
+	packed    *protobuf.Template // the body's protobuf form; nil: its name has to be read from its JSON
+	optional  bool               // the body may leave an object out
+	strict    bool               // a field that its kind does not have is refused: the tools of other dialects let it pass
+}
+
+// errNameless says that an object cannot be addressed.
+var errNameless = errors.New("its body gives it no name of its own")
+
+// maxTries is how many objects are rendered to find one that is not left out.
+const maxTries = 1000
+
+// tryItem renders the first object of an item, and sees whether its body names it.
+func (o *Objects) tryItem(number int) error {
+	it, n := &o.items[number], ordinal{item: number, replica: 1}
+	for range maxTries {
+		raw, err := it.body.Render(nil, o.vars(n))
+		if err == nil {
+			about, _ := object.ReadMetadata(raw) // of what is no JSON: nameless
+			it.namesSelf = it.namesSelf || about.Name != o.name(n) || about.Namespace != "" && about.Namespace != o.namespace(n)
+			return nil
+		}
+		if !it.optional || !errors.Is(err, template.ErrEmpty) {
+			return err
+		}
+		n.index += every(it.Item)
+	}
+	return nil
+}
+
+// errNotMade says that objects which a step depends on could not be made.
+var errNotMade = errors.New("could not be made")
+
+// allMade is an error where some of the objects could not be made, though their
+// step did not expect that.
+func (o *Objects) allMade() error {
+	if refused, of, why := o.refusals(); refused > 0 {
+		return fmt.Errorf("%d of %d objects of step %q %w: %s", refused, of, o.step, errNotMade, why)
+	}
+	return nil
+}
+
+// madeNone is an error where none of them could be.
+func (o *Objects) madeNone() error {
+	if refused, of, _ := o.refusals(); refused < of {
+		return nil
+	}
+	return o.allMade()
+}
+
+// isThere tells whether an object is there, as far as the answers say.
+func (o *Objects) isThere(n ordinal) bool { return o.has(o.layout.numberOf(n)) }
+
+// setThere remembers whether an object is there.
+func (o *Objects) setThere(n ordinal, there bool) { o.set(o.layout.numberOf(n), there) }
+
+// namespace returns the namespace of an object.
+func (o *Objects) namespace(n ordinal) string {
+	count := len(o.namespaces)
+	switch c := o.create; {
+	case c.PerNamespace > 0:
+		return o.namespaces[n.space]
+	case c.Namespaces != nil && c.Namespaces.Each > 0:
+		return o.namespaces[n.index/c.Namespaces.Each%count]
+	}
+	return o.namespaces[n.index%count]
+}
+
+// name returns the name that the scenario gives an object.
+func (o *Objects) name(n ordinal) string {
+	it := o.items[n.item].Item
+	if replicas(it) > 1 {
+		return it.Name + "-" + strconv.Itoa(n.index) + "-" + strconv.Itoa(n.replica)
+	}
+	return it.Name + "-" + strconv.Itoa(n.index)
+}
+
+// render appends an object's body, as protobuf where that gives the same object
+// for less of the server's CPU, and returns its media type.
+func (it *item) render(dst []byte, v template.Vars) (body []byte, mediaType string, err error) {
+	if it.packed != nil {
+		return it.packed.Render(dst, v)
+	}
+	body, err = it.body.Render(dst, v)
+	return body, load.JSON, err
+}
+
+func (o *Objects) vars(n ordinal) template.Vars { return o.varsWith(n, o.items[n.item].with) }
+
+func (o *Objects) varsWith(n ordinal, with map[string]any) template.Vars {
+	return template.Vars{
+		Name: o.name(n), Namespace: o.namespace(n), Group: o.create.Group, Index: n.index, Replica: n.replica,
+		Seed: o.seed, With: with,
+	}
+}
+
+// address returns where an object is.
+func (o *Objects) address(n ordinal) (namespace, name string, err error) {
+	it := &o.items[n.item]
+	if !it.namesSelf {
+		return o.namespace(n), o.name(n), nil
+	}
+	raw, err := it.body.Render(nil, o.vars(n))
+	if err != nil {
+		return "", "", err
+	}
+	return o.ownAddress(n, raw)
+}
+
+// ownAddress returns where an object is that names itself.
+func (o *Objects) ownAddress(n ordinal, raw []byte) (namespace, name string, err error) {
+	about, _ := object.ReadMetadata(raw) // of what is no JSON: nameless
+	namespace, name = about.Namespace, about.Name
+	if namespace == "" {
+		namespace = o.namespace(n)
+	}
+	if name == "" {
+		return "", "", fmt.Errorf("object %d of step %q: %w", n.index, o.step, errNameless)
+	}
+	return namespace, name, nil
+}
+
+// count returns how many of the objects of a resource are there.
+func (o *Objects) count(resource discovery.Resource) int {
+	count, to := 0, o.upTo()
+	for i := range o.layout.count(0, to) {
+		if n := o.layout.ordinal(i, 0, to); o.items[n.item].resource == resource && o.isThere(n) {
+			count++
+		}
+	}
+	return count
+}
+
+// matcher returns what tells whether an object of a resource is one that the step
+// made; with deleted, also one that was deleted since then, whose finalizers may
+// keep it.
+func (o *Objects) matcher(resource discovery.Resource, deleted bool) (func(namespace, name string) bool, error) {
+	known := map[[2]string]bool{} // of those that name themselves
+	to, counts := o.upTo(), o.isThere
+	if deleted {
+		to, counts = o.upToEver(), func(ordinal) bool { return true }
+	}
+	for i := range o.layout.count(0, to) {
+		n := o.layout.ordinal(i, 0, to)
+		if it := &o.items[n.item]; it.resource == resource && it.namesSelf && counts(n) {
+			namespace, name, err := o.address(n)
+			if err != nil {
+				return nil, err
+			}
+			known[[2]string{namespace, name}] = true
+		}
+	}
+	return func(namespace, name string) bool {
+		for k := range o.items {
+			if o.items[k].resource == resource && !o.items[k].namesSelf && o.named(k, [2]string{namespace, name}, to, counts) {
+				return true
+			}
+		}
+		return known[[2]string{namespace, name}] || !resource.Namespaced && known[[2]string{o.namespaces[0], name}]
+	}, nil
+}
+
+// named tells whether a name is one that the scenario gave an object of an item,
+// below an index and of those that count.
+func (o *Objects) named(number int, address [2]string, to int, counts func(ordinal) bool) bool {
+	namespace, name := address[0], address[1]
+	it := &o.items[number]
+	rest, ok := strings.CutPrefix(name, it.Name+"-")
+	if !ok {
+		return false
+	}
+	n := ordinal{item: number, replica: 1}
+	if replicas(it.Item) > 1 {
+		first, second, _ := strings.Cut(rest, "-")
+		replica, err := strconv.Atoi(second)
+		if err != nil || replica < 1 || replica > replicas(it.Item) {
+			return false
+		}
+		rest, n.replica = first, replica
+	}
+	index, err := strconv.Atoi(rest)
+	if err != nil || index < 0 || index >= to || index%every(it.Item) != 0 {
+		return false
+	}
+	n.index = index
+	for n.space = range o.layout.spaces {
+		if (o.namespace(n) == namespace || !it.resource.Namespaced) && counts(n) {
+			return true
+		}
+	}
+	return false
+}
+
+// forms makes a form for each item of a step's objects, and their operations.
+func (o *Objects) forms(step string, t load.Target) ([]*load.Form, []record.Op, error) {
+	var forms []*load.Form
+	var ops []record.Op
+	for k := range o.items {
+		f, err := load.NewForm(o.items[k].resource, t)
+		if err != nil {
+			return nil, nil, err
+		}
+		forms, ops = append(forms, f), append(ops, f.Op(step))
+	}
+	return forms, ops, nil
+}

@@ -1,0 +1,106 @@
+package steps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/windtunnel/windtunnel/internal/fly/load"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// Part says which of a run's load a plan is, so that others plan the same: all that
+// it depends on besides is in the scenario and in what has become of the objects.
+type Part struct {
+	Step  string        `json:"step"`
+	Cycle int           `json:"cycle,omitempty"` // of a churn step, from 0
+	Again bool          `json:"again,omitempty"` // of a churn step: what was deleted is made again
+	Found [][][2]string `json:"found,omitempty"` // by entry of a mix: namespace and name of what its labels select
+}
+
+// String names the part for people.
+func (p Part) String() string {
+	switch {
+	case p.Again:
+		return fmt.Sprintf("%s, cycle %d, making again", p.Step, p.Cycle+1)
+	case p.Cycle > 0:
+		return fmt.Sprintf("%s, cycle %d", p.Step, p.Cycle+1)
+	}
+	return p.Step
+}
+
+// Crew are the workers that share a run's load.
+type Crew interface {
+	// Send has the calls of a plan sent, each by the worker that it belongs to, and
+	// returns when all have ended. Known is what has become of the objects of create
+	// steps since the call before; what each worker saw of them is returned.
+	Send(ctx context.Context, part Part, known Changes, plan load.Plan) ([]Changes, error)
+}
+
+// errNotShared says that something has no way to be sent by several workers.
+var errNotShared = errors.New("it cannot be shared among workers")
+
+// known takes what workers are to know of the objects before the next part.
+func (s *Session) known() Changes {
+	if s.Crew == nil {
+		return nil
+	}
+	return s.Created.TakeChanges()
+}
+
+// sendCalls sends a plan's calls, or has workers send them.
+func (s *Session) sendCalls(ctx context.Context, p planned) error {
+	if s.Crew == nil {
+		return s.Load.Run(ctx, p.Plan)
+	}
+	if p.part.Step == "" {
+		return fmt.Errorf("step %s: %w", p.Step, errNotShared)
+	}
+	seen, err := s.Crew.Send(ctx, p.part, p.known, p.Plan)
+	for _, one := range seen {
+		s.Created.Apply(one)
+	}
+	return err
+}
+
+// PlanPart plans what the leader of workers has planned: all calls of a part. The
+// changes that it was told have been applied before.
+func (s *Session) PlanPart(ctx context.Context, part Part) (load.Plan, error) {
+	step := s.Workload.step(part.Step)
+	if step == nil {
+		return load.Plan{}, fmt.Errorf("step %q: %w: the scenario has none of this name", part.Step, errNotShared)
+	}
+	if step.Churn != nil {
+		return s.planChurn(Churn{step.Name, step.Churn}, part)
+	}
+	x, ok := of(step, nil).(sender)
+	if !ok {
+		return load.Plan{}, fmt.Errorf("step %q: %w", part.Step, errNotShared)
+	}
+	here := *s
+	here.found = part.Found
+	p, err := x.plan(ctx, &here)
+	return p.Plan, err
+}
+
+func (s *Session) planChurn(x Churn, part Part) (load.Plan, error) {
+	o := s.Created.of(x.Spec.Step) // whether enough of it was made the leader has asked before the first cycle
+	if o == nil {
+		return load.Plan{}, fmt.Errorf("step %q was not reached: it made nothing", x.Spec.Step)
+	}
+	b := x.chosen(s.Workload, o, part.Cycle)
+	if part.Again {
+		return x.creation(s, b)
+	}
+	return x.deletion(s, b)
+}
+
+// step returns the step of a name; nil where there is none.
+func (w *Workload) step(name string) *scenario.Step {
+	for step := range w.Scenario.AllSteps() {
+		if step.Name == name {
+			return step
+		}
+	}
+	return nil
+}

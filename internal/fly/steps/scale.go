@@ -1,0 +1,49 @@
+package steps
+
+import (
+	"context"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/fly/load"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// Scale brings what a create step made to another number: it makes the indices
+// that are missing, or deletes the highest ones.
+type Scale struct {
+	Step string
+	Spec *scenario.Scale
+}
+
+// Do scales; of a step that was not reached there is nothing.
+func (x Scale) Do(ctx context.Context, s *Session) error { return s.sendPlanned(ctx, x) }
+
+func (x Scale) pace() scenario.Pace { return x.Spec.Pace }
+
+func (x Scale) plan(_ context.Context, s *Session) (planned, error) {
+	o, err := s.Created.usable(x.Spec.Step)
+	if o == nil || err != nil {
+		return planned{}, err
+	}
+	from, to, timeout := o.upTo(), max(x.Spec.To, x.Spec.PerNamespace), time.Duration(x.Spec.Timeout)
+	var b batch
+	var p load.Plan
+	if to >= from {
+		o.setUpTo(to)
+		b = o.between(o.layout, from, to)
+		p, err = b.creation(x.Step, timeout)
+	} else {
+		b = o.between(o.layout, to, from).reversed()
+		p, err = b.deletion(x.Step, x.Spec.Propagation, timeout)
+	}
+	if err != nil {
+		return planned{}, err
+	}
+	p.Pace = s.Workload.pacing(x.Step, b, x.Spec.Pace)
+	settle := s.settling(o)
+	return planned{Plan: p, after: func(ctx context.Context, sent error) error {
+		sent = settle(ctx, sent)
+		o.setUpTo(to)
+		return sent
+	}}, nil
+}

@@ -1,0 +1,576 @@
+package steps
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/api/discovery"
+	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/fly/load"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/sim/apitest"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+const mapBody = `
+  map:
+    text: |
+      apiVersion: v1
+      kind: ConfigMap
+      metadata: {name: "{{ .Name }}", namespace: "{{ .Namespace }}", labels: {x: "1"}}
+      data: {a: "{{ payload 200 }}", b: "{{ randAlpha 10 }}", c: "{{ randInt 1 1000 }}", d: "{{ .Index }}"}
+  deployment:
+    text: |
+      apiVersion: apps/v1
+      kind: Deployment
+      metadata: {name: "{{ .Name }}"}
+      spec: {replicas: {{ .replicas }}}
+  own:
+    text: |
+      apiVersion: v1
+      kind: ConfigMap
+      metadata: {name: "own-{{ .Index }}-{{ .Group }}"}
+  patch:
+    text: |
+      data: {e: "{{ .Index }}-{{ .e }}", f: "{{ randAlpha 5 }}"}
+  space:
+    text: |
+      {apiVersion: v1, kind: Namespace, metadata: {name: "{{ .Name }}"}}
+`
+
+func head(namespaces int) string {
+	return fmt.Sprintf("scenario: x\nnamespaces: {prefix: n, count: %d}\nbodies:%ssteps:\n", namespaces, mapBody)
+}
+
+// digest is what a plan sends: due times, paths and bodies, in order.
+func digest(t *testing.T, p load.Plan) string {
+	t.Helper()
+	sum := sha256.New()
+	for i := range p.Count {
+		var req load.Request
+		ok, err := p.Build(i, &req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(sum, "%v %v %s %s %s\n", p.Pace.Due(i), ok, req.Method, req.Path, req.Body)
+	}
+	return fmt.Sprintf("%x", sum.Sum(nil))
+}
+
+// requests returns a digest of what each step sends.
+func requests(t *testing.T, file string, seed uint64) map[string]string {
+	t.Helper()
+	sc, err := scenario.Load(file, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sc.Seed = seed
+	w, err := Compile(sc, file, object.Stamp{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	session := &Session{Workload: w, Created: NewCreated()}
+	out := map[string]string{}
+	for s := range sc.AllSteps() {
+		var p load.Plan
+		switch {
+		case s.Create != nil:
+			o := w.newObjects(s.Name, s.Create)
+			for k := range o.items {
+				o.items[k].resource = discovery.Resource{Name: "x", Root: "/api/v1", Plural: "x", Namespaced: true}
+			}
+			o.setUpTo(s.Create.Count)
+			session.Created.add(s.Name, o)
+			all := o.all()
+			p, err = all.creation(s.Name, time.Second)
+			p.Pace = w.pacing(s.Name, all, s.Create.Pace)
+			for i := range all.count {
+				o.setThere(all.ordinal(i), true)
+			}
+		case s.Update != nil:
+			all := session.Created.of(s.Update.Step).all()
+			p, err = Update{s.Name, s.Update}.calls(w, all)
+			p.Pace = w.pacing(s.Name, all, s.Update.Pace)
+		case s.Requests != nil:
+			var sent planned
+			sent, err = Requests{s.Name, s.Requests}.plan(t.Context(), session)
+			p = sent.Plan
+		default:
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[s.Name] = digest(t, p)
+	}
+	return out
+}
+
+// What is created goes as protobuf where the resource has it.
+func TestBodiesArePacked(t *testing.T) {
+	b := newBench(t, head(1)+"- {name: a, create: {body: map, count: 2, pace: {burst: true}}}\n")
+	if err := Run(t.Context(), b.Session); err != nil {
+		t.Fatal(err)
+	}
+	if n, maps := b.server.Packed(), b.server.Names(mapsPath); n != 2 || len(maps) != 2 {
+		t.Errorf("%d bodies in protobuf, objects %v", n, maps)
+	}
+}
+
+func TestSameSeedSameRequestsInTheSameOrder(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "random.yaml")
+	text := head(3) + `
+- {name: first, create: {body: map, count: 300, pace: {poisson: 100}}}
+- {name: second, create: {body: map, count: 300, pace: {poisson: 100}}}
+- {name: update, update: {step: first, body: patch, with: {e: x}, pace: {within: 10s, random: true}}}
+- name: mix
+  requests:
+    count: 300
+    pace: {constant: 100, jitter: 1}
+    mix: [{verb: get, of: first, pick: random, weight: 2}, {verb: patch, of: second, body: patch, with: {e: y}}, {verb: list, of: first, limit: 10}]
+`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	first, again, other := requests(t, file, 7), requests(t, file, 7), requests(t, file, 8)
+	if len(first) != 4 {
+		t.Fatalf("%d steps", len(first))
+	}
+	for step := range first {
+		if first[step] != again[step] {
+			t.Errorf("%s: the same seed gave other requests", step)
+		}
+		if first[step] == other[step] {
+			t.Errorf("%s: another seed gave the same requests", step)
+		}
+	}
+	if density := "../../../examples/density.yaml"; fmt.Sprint(requests(t, density, 1)) != fmt.Sprint(requests(t, density, 1)) { //nolint:staticcheck // twice is the question
+		t.Error("density: the same seed gave other requests")
+	}
+}
+
+func TestEachStepHasArrivalsOfItsOwn(t *testing.T) {
+	w := &Workload{Scenario: &scenario.Scenario{Seed: 1}}
+	a, b := w.pace("a", scenario.Pace{Poisson: 10}, 9), w.pace("b", scenario.Pace{Poisson: 10}, 9)
+	if a.Due(5) == b.Due(5) {
+		t.Error("two steps of random arrivals follow the same times")
+	}
+	if rate := w.pace("c", scenario.Pace{Burst: true}, 9).Rate(); !math.IsInf(rate, 1) {
+		t.Errorf("a burst asks for %v calls a second", rate)
+	}
+}
+
+const (
+	mapsPath  = "/api/v1/configmaps"
+	spacePath = "/api/v1/namespaces"
+)
+
+// TestSteps runs steps against a server and looks at what is left there.
+func TestSteps(t *testing.T) {
+	for _, tt := range []struct{ name, steps, in, want string }{
+		{"all namespaces in turn", "- {name: a, create: {body: map, count: 3, pace: {burst: true}}}", mapsPath, "n-1/a-0 n-1/a-2 n-2/a-1"},
+		{"in each namespace", "- {name: a, create: {body: map, perNamespace: 2, pace: {burst: true}}}", mapsPath, "n-1/a-0 n-1/a-1 n-2/a-0 n-2/a-1"},
+		{"one namespace", "- {name: a, create: {body: map, count: 2, namespace: own, pace: {burst: true}}}", mapsPath, "own/a-0 own/a-1"},
+		{"some namespaces, so many in each", "- {name: a, create: {body: map, count: 4, namespaces: {from: 7, to: 8, prefix: m, each: 2}, pace: {burst: true}}}", mapsPath,
+			"m-7/a-0 m-7/a-1 m-8/a-2 m-8/a-3"},
+		{"several objects", "- {name: a, create: {count: 3, objects: [{body: map, name: x, replicas: 2}, {body: own, every: 2}], pace: {constant: 1000}}}", mapsPath,
+			"n-1/own-0-a n-1/own-2-a n-1/x-0-1 n-1/x-0-2 n-1/x-2-1 n-1/x-2-2 n-2/x-1-1 n-2/x-1-2"},
+		{"up and down", "- {name: a, create: {body: map, perNamespace: 2, pace: {burst: true}}}\n- {scale: {step: a, perNamespace: 3, pace: {burst: true}}}\n- {scale: {step: a, perNamespace: 1, pace: {burst: true}}}",
+			mapsPath, "n-1/a-0 n-2/a-0"},
+		{"down to none and up again", "- {name: a, create: {body: own, count: 3, pace: {burst: true}}}\n- {scale: {step: a, to: 0, pace: {burst: true}}}\n- {scale: {step: a, to: 2, pace: {burst: true}}}",
+			mapsPath, "n-1/own-0-a n-2/own-1-a"},
+		{"delete what names itself", "- {name: a, create: {body: own, count: 3, pace: {burst: true}}}\n- {delete: {step: a, pace: {burst: true}}}", mapsPath, ""},
+		{"churn leaves as many", "- {name: a, create: {body: map, count: 9, pace: {burst: true}}}\n- {churn: {step: a, percent: 50, cycles: 2, pace: {burst: true}}}", mapsPath,
+			"n-1/a-0 n-1/a-2 n-1/a-4 n-1/a-6 n-1/a-8 n-2/a-1 n-2/a-3 n-2/a-5 n-2/a-7"},
+		{"made by a mix", "- requests: {count: 3, pace: {burst: true}, mix: [{verb: create, body: map, name: b}]}", mapsPath, "n-1/b-0 n-1/b-2 n-2/b-1"},
+		{"deleted by a mix", "- {name: a, create: {body: map, count: 4, pace: {burst: true}}}\n- requests: {count: 3, pace: {closed: 1}, mix: [{verb: delete, of: a}]}", mapsPath, "n-2/a-3"},
+		{"deleted where labels select", "- {name: a, create: {body: map, count: 4, pace: {burst: true}}}\n- requests: {rounds: 1, pace: {closed: 1}, mix: [{verb: delete, resource: configmaps, namespace: n-1, selector: x}]}",
+			mapsPath, "n-2/a-1 n-2/a-3"},
+		{"in parallel", "- parallel:\n  - {name: a, create: {body: map, count: 1, pace: {burst: true}}}\n  - sequence: [{name: b, create: {body: map, count: 2, pace: {burst: true}}}, {delete: {step: b, pace: {burst: true}}}]\n", mapsPath, "n-1/a-0"},
+		{"rounds", "- repeat: {times: 2, steps: [{name: a, create: {body: map, count: 1, pace: {burst: true}}}]}", mapsPath, "n-1/a-1-0 n-1/a-2-0"},
+		{"of the cluster", "- {name: a, create: {body: space, count: 2, pace: {burst: true}}}", spacePath, "a-0 a-1"},
+	} {
+		b := newBench(t, head(2)+tt.steps)
+		if err := Run(t.Context(), b.Session); err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		if got := strings.Join(b.server.Names(tt.in), " "); got != tt.want {
+			t.Errorf("%s:\n got %s\nwant %s", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestUpdates(t *testing.T) {
+	for _, tt := range []struct {
+		name, steps string
+		want        map[string]int    // calls that begin so
+		bodies      map[string]string // of the last of them
+	}{
+		{"a patch of each", "- update: {step: a, body: patch, with: {e: 1}, pace: {burst: true}}", map[string]int{"PATCH": 3, "GET": 0},
+			map[string]string{"PATCH /api/v1/namespaces/n-1/configmaps/a-2": `{"data":{"e":"2-1","f":"`}},
+		{"the object itself", "- update: {step: a, method: apply, pace: {burst: true}}", map[string]int{"PATCH": 3},
+			map[string]string{"PATCH /api/v1/namespaces/n-2/configmaps/a-1": `{"apiVersion":"v1","data"`}},
+		{"get and put", "- update: {step: a, method: put, pace: {closed: 2}}", map[string]int{"GET": 3, "PUT": 3}, nil},
+		{"only the first", "- update: {step: a, first: 2, body: patch, with: {e: 1}, pace: {burst: true}}", map[string]int{"PATCH": 2}, nil},
+		{"an update of a mix", "- requests: {count: 4, pace: {closed: 1}, mix: [{verb: update, of: a, body: map}]}", map[string]int{"GET": 4, "PUT": 4}, nil},
+		{"rounds through what labels select", "- requests: {rounds: 2, pace: {closed: 1}, mix: [{verb: patch, resource: configmaps, selector: x, body: patch, with: {e: 1}}]}",
+			map[string]int{"PATCH": 6}, map[string]string{"PATCH /api/v1/namespaces/n-1/configmaps/a-2": `{"data":{"e":"1-1"`}},
+		{"a subresource", "- requests: {count: 1, pace: {burst: true}, mix: [{verb: patch, of: a, subresource: status, body: patch, with: {e: 1}}]}",
+			map[string]int{"PATCH /api/v1/namespaces/n-1/configmaps/a-0/status": 1}, nil},
+		{"lists", "- requests: {count: 2, pace: {closed: 1}, mix: [{verb: list, resource: configmaps}]}\n- requests: {count: 1, pace: {burst: true}, mix: [{verb: list, resource: configmaps, namespace: \"*\"}]}",
+			map[string]int{"GET /api/v1/namespaces/n-1/configmaps": 1, "GET /api/v1/namespaces/n-2/configmaps": 1, "GET /api/v1/configmaps": 1}, nil},
+	} {
+		b := newBench(t, head(2)+"- {name: a, create: {body: map, count: 3, pace: {burst: true}}}\n"+tt.steps)
+		if err := Run(t.Context(), b.Session); err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		for prefix, want := range tt.want {
+			if got := b.server.Count(prefix); got != want && !(prefix == "GET" && strings.Contains(tt.steps, "selector")) {
+				t.Errorf("%s: %d of %s, want %d", tt.name, got, prefix, want)
+			}
+		}
+		for call, want := range tt.bodies {
+			if got := b.server.Body(call); !strings.HasPrefix(got, want) {
+				t.Errorf("%s: %s with %.60s, want %s...", tt.name, call, got, want)
+			}
+		}
+		for _, o := range b.server.Objects(mapsPath) {
+			if strings.Contains(tt.steps, "put") && o.Object["data"] == nil {
+				t.Errorf("%s: %s lost its data", tt.name, o.GetName())
+			}
+		}
+	}
+}
+
+func TestChurnOfNamespaces(t *testing.T) {
+	b := newBench(t, head(0)+`
+- {name: spaces, create: {body: space, count: 4, pace: {burst: true}}}
+- {name: a, create: {body: map, count: 8, namespaces: {from: 0, to: 3, prefix: spaces, each: 2}, pace: {burst: true}}}
+- churn: {step: a, namespaces: spaces, percent: 50, cycles: 1, perObject: true, pace: {burst: true}}
+`)
+	if err := Run(t.Context(), b.Session); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(b.server.Names(mapsPath)); got != 8 || b.server.Count("DELETE /api/v1/namespaces/") != 2 || b.server.Count("POST "+spacePath+"/") != 12 {
+		t.Errorf("%d objects, %d deletions, %d creations", got, b.server.Count("DELETE"), b.server.Count("POST "+spacePath+"/"))
+	}
+}
+
+// TestSelectsNothing: a step whose labels select nothing has not done what it was asked
+// for, unless that is as good.
+func TestSelectsNothing(t *testing.T) {
+	b := newBench(t, head(1)+`
+- {name: away, requests: {rounds: 1, pace: {burst: true}, mix: [{verb: delete, resource: configmaps, namespace: "*", selector: a=b}]}}
+- {name: rest, requests: {rounds: 1, pace: {burst: true}, mix: [{verb: delete, resource: configmaps, namespace: "*", selector: a=b, optional: true}]}}
+`)
+	if err := Run(t.Context(), b.Session); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Journal.Records.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	_, err := record.Read(b.Dir.File(record.StreamFile), func(*record.Stream) record.Visitor {
+		return record.Visitor{Event: func(e record.Event) {
+			if e.Type == record.EventUnmet {
+				got = append(got, fmt.Sprintf("%s %s: %s", e.Name, e.State, e.Text))
+			}
+		}}
+	})
+	if want := []string{"step away " + string(record.NotDone) + ": no configmaps have the labels a=b: its calls of delete were not sent"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %q (%v), want %q", got, err, want)
+	}
+}
+
+// TestBeside: watches are held until the steps beside them have ended, and no longer.
+func TestBeside(t *testing.T) {
+	b := newBench(t, head(1)+`
+- name: both
+  parallel:
+  - name: watched
+    sequence:
+    - {name: watch, requests: {count: 3, pace: {burst: true}, mix: [{verb: watch, resource: configmaps, namespace: "*", hold: 24h}]}}
+    - {name: never, pause: 24h}
+    beside: true
+  - name: main
+    sequence:
+    - {name: a, create: {body: map, count: 2, pace: {burst: true}}}
+    - {name: after, pause: 200ms}
+- {name: b, create: {body: map, count: 1, pace: {burst: true}}}
+`)
+	if err := Run(t.Context(), b.Session); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.server.Count("POST"); got != 3 {
+		t.Errorf("%d objects were made: %v", got, b.server.Names(mapsPath))
+	}
+	if got := b.server.Count("WATCH /api/v1/configmaps"); got != 3 {
+		t.Errorf("%d watches were opened", got)
+	}
+}
+
+// TestChurnPerObject: where a churn counts objects, each body's share is rounded down but
+// never none, and deletions and creations are each due one object after another.
+func TestChurnPerObject(t *testing.T) {
+	b := newBench(t, head(1)+`
+- {name: a, create: {count: 4, objects: [{body: map, name: x, replicas: 25}, {body: own, every: 2}], pace: {burst: true}}}
+- {name: c, churn: {step: a, percent: 27, perObject: true, cycles: 1, pace: {constant: 5}}}
+`)
+	steps := b.Workload.Scenario.Steps
+	if err := (Create{"a", steps[0].Create}).Do(t.Context(), b.Session); err != nil {
+		t.Fatal(err)
+	}
+	for _, again := range []bool{false, true} {
+		p, err := b.Session.planChurn(Churn{"c", steps[1].Churn}, Part{Step: "c", Again: again})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Count != 28 || p.Pace.Due(27) != 27*200*time.Millisecond { // 27 of 100, and 1 of 2
+			t.Errorf("again %v: %d objects, the last one due after %v", again, p.Count, p.Pace.Due(p.Count-1))
+		}
+	}
+}
+
+// TestChurnOfWhatEndsSlowly churns objects that have their names for a while after they
+// were deleted, as pods do: they are made again when they are gone.
+func TestChurnOfWhatEndsSlowly(t *testing.T) {
+	b := newBench(t, head(1)+`
+- {name: a, create: {body: map, count: 4, pace: {burst: true}}}
+- churn: {step: a, percent: 50, cycles: 1, pace: {burst: true}}
+`)
+	b.server.Admit(func(_ string, o *apitest.Object) { o.SetFinalizers([]string{"example.org/slow"}) })
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		ending := func() (out []*apitest.Object) {
+			for _, o := range b.server.Objects(mapsPath) {
+				if o.GetDeletionTimestamp() != nil {
+					out = append(out, o)
+				}
+			}
+			return out
+		}
+		for tries := 0; len(ending()) < 2 && tries < 1000; tries++ {
+			time.Sleep(50 * time.Millisecond)
+		}
+		time.Sleep(200 * time.Millisecond)
+		for _, o := range ending() {
+			path := "/api/v1/namespaces/" + o.GetNamespace() + "/configmaps/" + o.GetName()
+			apitest.Change(b.server, path, func(o *apitest.Object) { o.SetFinalizers(nil) })
+			b.server.Remove(path)
+		}
+	}()
+	err := Run(t.Context(), b.Session)
+	<-ended
+	if n := b.server.Count("POST"); err != nil || n != 6 || len(b.server.Names(mapsPath)) != 4 {
+		t.Errorf("%d creations, and %v are there: %v", n, b.server.Names(mapsPath), err)
+	}
+	if refused, of, why := b.Session.Created.of("a").refusals(); refused != 0 {
+		t.Errorf("%d of %d were refused: %s", refused, of, why)
+	}
+}
+
+func TestWaitsForObjects(t *testing.T) {
+	fill := "- {name: a, create: {body: map, count: 3, pace: {burst: true}}}\n"
+	for _, tt := range []struct{ name, steps, want string }{
+		{"of a step, all of them", fill + "- wait: {objects: configmaps, of: a, condition: has(self.data.a), within: 2m}", ""},
+		{"in one namespace", fill + "- wait: {objects: configmaps, namespace: n-2, condition: has(self.data.a), count: 1, within: 2m}", ""},
+		{"while they change", fill + "- parallel:\n  - wait: {objects: configmaps, of: a, condition: has(self.data.e), within: 2m}\n" +
+			"  - sequence: [{pause: 100ms}, {update: {step: a, body: patch, with: {e: 1}, pace: {burst: true}}}]", ""},
+		{"until they are gone", fill + "- {delete: {step: a, pace: {burst: true}}}\n- wait: {objects: configmaps, deleted: true, within: 2m}", ""},
+		{"too few", fill + "- wait: {objects: configmaps, condition: self.data.d == '1', count: 2, within: 2s}", "step failed: wait-2: of 3 configmaps the condition held for 1 within 2s; 2 were wanted; behind: n-1/a-0; n-1/a-2"},
+		{"not gone", fill + "- wait: {objects: configmaps, of: a, deleted: true, count: 1, within: 2s}", "step failed: wait-2: 3 configmaps are still there after 2s, at most 1 may be; behind: n-1/a-0; n-1/a-2; n-2/a-1"},
+		{"not all", fill + "- wait: {objects: configmaps, condition: self.data.d == '1', all: true, within: 2s}",
+			"step failed: wait-2: of 3 configmaps the condition held for 1 within 2s; it was wanted of all, and of 0 at least; behind: n-1/a-0; n-1/a-2"},
+		{"of no use", fill + "- wait: {objects: configmaps, of: a, condition: self.data.d + 1 == 2, within: 2s}",
+			"step failed: wait-2: of 3 configmaps the condition held for 0 within 2s; 3 were wanted (for 3 of them it could not be evaluated: n-1 a-0: condition: no such overload); behind: n-1/a-0; n-1/a-2; n-2/a-1"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, head(2)+tt.steps)
+			err := Run(t.Context(), b.Session)
+			got := ""
+			if err != nil {
+				got = err.Error()
+			}
+			if got != tt.want {
+				t.Errorf("\n got %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestWaitsForWhatFinalizersKeep deletes objects that stay: the wait for their
+// end must not take the answer to a deletion for it.
+func TestWaitsForWhatFinalizersKeep(t *testing.T) {
+	b := newBench(t, head(2)+`
+- {name: a, create: {count: 3, objects: [{body: map, name: x}, {body: own}], pace: {burst: true}}}
+- {delete: {step: a, pace: {burst: true}}}
+- wait: {objects: configmaps, of: a, deleted: true, count: 1, within: 1s}
+`)
+	b.server.Fault(func(r *http.Request) *apitest.Fault {
+		if r.Method == http.MethodDelete {
+			return &apitest.Fault{Code: http.StatusOK} // taken, and nothing is done
+		}
+		return nil
+	})
+	const want = "step failed: wait-3: 6 configmaps are still there after 1s, at most 1 may be; behind: n-1/own-0-a; n-1/own-2-a; n-1/x-0"
+	if err := Run(t.Context(), b.Session); err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// TestObjectsOfOthersAreNotDeleted refuses a create for its rate, and then because
+// the name is taken: what is there is another's, and no deletion is for it.
+func TestObjectsOfOthersAreNotDeleted(t *testing.T) {
+	b := newBench(t, head(1)+"- {name: a, expects: [409], create: {body: map, count: 1, pace: {burst: true}, retry: {times: 1, delay: 1ms}}}\n- {delete: {step: a, pace: {burst: true}}}\n")
+	var posts atomic.Int32
+	b.server.Fault(func(r *http.Request) *apitest.Fault {
+		if r.Method != http.MethodPost {
+			return nil
+		}
+		return &apitest.Fault{Code: []int{http.StatusTooManyRequests, http.StatusConflict}[posts.Add(1)-1]}
+	})
+	if err := Run(t.Context(), b.Session); err != nil {
+		t.Fatal(err)
+	}
+	if n := b.server.Count("DELETE"); n != 0 || posts.Load() != 2 {
+		t.Errorf("%d creations and %d deletions, want 2 and none", posts.Load(), n)
+	}
+}
+
+func TestFailedCallsAreNotThere(t *testing.T) {
+	b := newBench(t, head(1)+"- {name: a, create: {body: map, count: 3, pace: {burst: true}, retry: {times: 1, delay: 1ms}}}\n- {delete: {step: a, pace: {burst: true}}}\n")
+	refused := map[string]int{}
+	b.server.Fault(func(r *http.Request) *apitest.Fault {
+		body, _ := io.ReadAll(r.Body)
+		switch {
+		case r.Method == http.MethodPost && strings.Contains(string(body), `"a-1"`):
+			return &apitest.Fault{Code: 403} // for good
+		case r.Method == http.MethodPost && strings.Contains(string(body), `"a-2"`) && refused[r.URL.Path] == 0:
+			refused[r.URL.Path]++
+			return &apitest.Fault{Code: 429} // once
+		}
+		return nil
+	})
+	if err := Run(t.Context(), b.Session); err != nil {
+		t.Fatal(err)
+	}
+	if posts, deletes := b.server.Count("POST"), b.server.Count("DELETE"); posts != 4 || deletes != 2 {
+		t.Errorf("%d creations and %d deletions, want 4 and 2", posts, deletes)
+	}
+}
+
+// TestWhatDependsOnRefusedObjectsFails makes three objects of which the server
+// refuses all, or one.
+func TestWhatDependsOnRefusedObjectsFails(t *testing.T) {
+	const all, one = `3 of 3 objects of step "a" could not be made: 403`, `1 of 3 objects of step "a" could not be made: 403`
+	fill := "- {name: a, create: {body: map, count: 3, pace: {burst: true}}}\n"
+	expected := "- {name: a, expects: [403], create: {body: map, count: 3, pace: {burst: true}}}\n"
+	wait := "- {name: b, wait: {objects: configmaps, of: a, condition: has(self.data.a), within: 2m}}\n"
+	for _, tt := range []struct{ name, refuse, steps, want string }{
+		{"update", "a-", fill + "- {name: b, update: {step: a, body: patch, with: {e: 1}, pace: {burst: true}}}", all},
+		{"update of the others", "a-1", fill + "- {name: b, update: {step: a, body: patch, with: {e: 1}, pace: {burst: true}}}", ""},
+		{"delete", "a-", fill + "- {name: b, delete: {step: a, pace: {burst: true}}}", ""},
+		{"scale", "a-", fill + "- {name: b, scale: {step: a, to: 1, pace: {burst: true}}}", all},
+		{"churn", "a-", fill + "- {name: b, churn: {step: a, percent: 50, cycles: 1, pace: {burst: true}}}", all},
+		{"requests", "a-", fill + "- {name: b, requests: {mix: [{verb: get, of: a}], count: 3, pace: {burst: true}}}", all},
+		{"wait for objects", "a-", fill + wait, all},
+		{"wait for objects of which one is missing", "a-1", fill + wait, one},
+		{"wait for pods", "a-", fill + "- {name: b, wait: {pods: a, are: running, count: 3, within: 2m}}", all},
+		{"wait for pods of which one is missing", "a-1", fill + "- {name: b, wait: {pods: a, are: running, count: 3, within: 10ms}}",
+			`0 of 3 pods of group "a" were running within 10ms; ` + one},
+		{"wait for what is gone", "a-1", fill + "- {delete: {step: a, pace: {burst: true}}}\n- {name: b, wait: {objects: configmaps, deleted: true, within: 2m}}", ""},
+		{"as expected", "a-1", expected + wait, ""},
+		{"as expected, none", "a-", expected + "- {name: b, update: {step: a, body: patch, with: {e: 1}, pace: {burst: true}}}", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, head(1)+tt.steps)
+			b.server.Fault(func(r *http.Request) *apitest.Fault {
+				if body, _ := io.ReadAll(r.Body); r.Method == http.MethodPost && strings.Contains(string(body), tt.refuse) {
+					return &apitest.Fault{Code: http.StatusForbidden}
+				}
+				return nil
+			})
+			want := tt.want
+			if want != "" {
+				want = "step failed: b: " + want
+			}
+			err := Run(t.Context(), b.Session)
+			if got := fmt.Sprint(err); !strings.HasPrefix(got, want) || (err == nil) != (want == "") {
+				t.Errorf("\n got %s\nwant %s", got, want)
+			}
+		})
+	}
+}
+
+func TestAfterAFailureOnlyDeletionsAreRun(t *testing.T) {
+	b := newBench(t, head(1)+`
+- {name: a, create: {body: map, count: 2, pace: {burst: true}}}
+- {name: bad, wait: {pods: a, are: ready, count: 1, within: 50ms}, onFailure: continue}
+- {name: worse, wait: {pods: a, are: ready, count: 1, within: 50ms}}
+- {name: b, create: {body: map, count: 1, pace: {burst: true}}}
+- parallel:
+  - {delete: {step: a, pace: {burst: true}}}
+  - {name: c, create: {body: map, count: 1, pace: {burst: true}}}
+`)
+	err := Run(t.Context(), b.Session)
+	if want := `step failed: worse: 0 of 1 pods of group "a" were ready within 50ms`; fmt.Sprint(err) != want || !errors.Is(err, ErrStep) {
+		t.Errorf("%v, want %s", err, want)
+	}
+	if got := b.server.Names(mapsPath); len(got) != 0 {
+		t.Errorf("left: %v", got)
+	}
+	if n := b.server.Count("POST"); n != 2 {
+		t.Errorf("%d objects were made, want 2", n)
+	}
+	if err := b.Journal.Records.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var ends []string
+	_, err = record.Read(b.Dir.File(record.StreamFile), func(*record.Stream) record.Visitor {
+		return record.Visitor{Event: func(m record.Event) {
+			if m.Type == record.EventStepEnded && m.Text != "" {
+				ends = append(ends, m.Name)
+			}
+		}}
+	})
+	if got := strings.Join(ends, " "); err != nil || got != "bad worse" {
+		t.Errorf("failed steps in the records: %s, %v", got, err)
+	}
+}
+
+func TestPacesOfObjects(t *testing.T) {
+	b := newBench(t, head(1)+"- {name: a, create: {perObject: true, pause: 10s, count: 3, objects: [{body: map, name: x}, {body: own, every: 2}], pace: {constant: 1}}}\n"+
+		"- {name: b, create: {count: 3, objects: [{body: map, name: y}, {body: own}], pace: {constant: 1}}}\n")
+	for step, want := range map[string]string{"a": "0s 1s 12s 23s 24s", "b": "0s 0s 1s 1s 2s 2s"} {
+		var s *scenario.Step
+		for one := range b.Workload.Scenario.AllSteps() {
+			if one.Name == step {
+				s = one
+			}
+		}
+		o := b.Workload.newObjects(step, s.Create)
+		o.setUpTo(3)
+		all, pace := Create{step, s.Create}.paced(b.Workload, o)
+		var got []string
+		for i := range all.count {
+			got = append(got, pace.Due(i).String())
+		}
+		if text := strings.Join(got, " "); text != want {
+			t.Errorf("%s: due at %s, want %s", step, text, want)
+		}
+	}
+}

@@ -1,0 +1,157 @@
+package steps
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/fly/load"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/template"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// change is what an update step sends to each object of one item.
+type change struct {
+	form   *load.Form
+	get    *load.Form         // before it, for put
+	body   *template.Template // nil: that of the object
+	with   map[string]any
+	part   bool // the body is a patch, not a whole object
+	strict bool // as of an item
+}
+
+// Update changes each object that a create step made.
+type Update struct {
+	Step string
+	Spec *scenario.Update
+}
+
+// Do changes them; of a step that was not reached there are none.
+func (x Update) Do(ctx context.Context, s *Session) error { return s.sendPlanned(ctx, x) }
+
+func (x Update) pace() scenario.Pace { return x.Spec.Pace }
+
+func (x Update) plan(_ context.Context, s *Session) (planned, error) {
+	o, err := s.Created.usable(x.Spec.Step)
+	if o == nil || err != nil {
+		return planned{}, err
+	}
+	l := o.layout.filter(func(i scenario.Item) bool { return x.Spec.Object == "" || i.Body == x.Spec.Object })
+	b := o.between(l, 0, o.upTo())
+	if x.Spec.First > 0 {
+		b = b.first(x.Spec.First)
+	}
+	p, err := x.calls(s.Workload, b)
+	if err != nil {
+		return planned{}, err
+	}
+	p.Pace, p.Retry = s.Workload.pacing(x.Step, b, x.Spec.Pace), retries(x.Spec.Retry)
+	return planned{Plan: p}, nil
+}
+
+// calls are what the step sends. Of each item there are two
+// operations: the change, and the GET that goes before a PUT.
+func (x Update) calls(w *Workload, b batch) (load.Plan, error) {
+	o := b.objects
+	changes, ops, err := x.changes(w, o)
+	if err != nil {
+		return load.Plan{}, err
+	}
+	p := load.Plan{Step: x.Step, Ops: ops, Count: b.count, Object: b.describe, Build: func(i int, req *load.Request) (bool, error) {
+		n := b.ordinal(i)
+		c := &changes[n.item]
+		req.Op, req.Timeout = 2*n.item, time.Duration(x.Spec.Timeout)
+		if !o.isThere(n) {
+			return false, nil
+		}
+		namespace, name, err := o.address(n)
+		if err != nil {
+			return false, err
+		}
+		if c.get != nil {
+			c.get.Fill(req, namespace, name)
+			req.Op, req.Discard = 2*n.item+1, false
+			return true, nil
+		}
+		c.fill(req, namespace, name)
+		req.Body, err = c.render(o, n, req.Body)
+		return err == nil, err
+	}}
+	if x.Spec.Method == "put" {
+		p.Then = func(a load.Result, req *load.Request) (bool, error) {
+			if a.Chain > 0 {
+				return false, nil
+			}
+			n := b.ordinal(a.Index)
+			req.Op, req.Timeout = 2*n.item, time.Duration(x.Spec.Timeout)
+			return true, changes[n.item].put(o, n, a, req)
+		}
+	}
+	return p, nil
+}
+
+func (x Update) changes(w *Workload, o *Objects) ([]change, []record.Op, error) {
+	var out []change
+	var ops []record.Op
+	for k := range o.items {
+		it := &o.items[k]
+		c := change{with: merged(it.with, x.Spec.With), strict: w.strict(cmp.Or(x.Spec.Body, it.Body))}
+		if x.Spec.Body != "" {
+			c.body, c.part = w.bodies[x.Spec.Body], x.Spec.Method != "put" && x.Spec.Method != "apply"
+		}
+		target := load.Target{Verb: "patch", Patch: x.Spec.Method}
+		if x.Spec.Method == "put" {
+			target = load.Target{Verb: "update"}
+		}
+		var err error
+		if c.form, err = load.NewForm(it.resource, target); err != nil {
+			return nil, nil, err
+		}
+		get, err := load.NewForm(it.resource, load.Target{Verb: "get"})
+		if err != nil {
+			return nil, nil, err
+		}
+		if x.Spec.Method == "put" {
+			c.get = get
+		}
+		out, ops = append(out, c), append(ops, c.form.Op(x.Step), get.Op(x.Step))
+	}
+	return out, ops, nil
+}
+
+// fill makes req the change of an object; its body is to be added.
+func (c *change) fill(req *load.Request, namespace, name string) {
+	c.form.Fill(req, namespace, name)
+	if c.strict {
+		req.Strict()
+	}
+}
+
+// render appends the body of an object's change.
+func (c *change) render(o *Objects, n ordinal, dst []byte) ([]byte, error) {
+	body := c.body
+	if body == nil {
+		body = o.items[n.item].body
+	}
+	if c.part {
+		return body.RenderPatch(dst, o.varsWith(n, c.with))
+	}
+	return body.Render(dst, o.varsWith(n, c.with))
+}
+
+// put fills the PUT that follows a GET.
+func (c *change) put(o *Objects, n ordinal, got load.Result, req *load.Request) error {
+	version := load.ResourceVersion(got.Response.Body)
+	namespace, name, err := o.address(n)
+	if err != nil {
+		return err
+	}
+	object, err := c.render(o, n, nil)
+	if err != nil {
+		return err
+	}
+	c.fill(req, namespace, name)
+	req.Body, err = load.AppendVersioned(req.Body, object, version)
+	return err
+}

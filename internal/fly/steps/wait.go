@@ -1,0 +1,219 @@
+package steps
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/api/discovery"
+	"github.com/windtunnel/windtunnel/internal/fly/observe/condition"
+	"github.com/windtunnel/windtunnel/internal/guard"
+	"github.com/windtunnel/windtunnel/internal/unit"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// Wait waits until pods or objects are as they should be.
+type Wait struct {
+	Step string
+	Spec *scenario.Wait
+}
+
+// Do waits.
+func (w Wait) Do(ctx context.Context, s *Session) error {
+	if w.Spec.Objects != "" {
+		return w.waitObjects(ctx, s)
+	}
+	return w.waitPods(ctx, s)
+}
+
+// waitPods holds until enough pods of a group are in a phase.
+func (w Wait) waitPods(ctx context.Context, s *Session) error {
+	if err := w.possible(s); err != nil {
+		return err
+	}
+	deadline := s.Clock.Now().Add(time.Duration(w.Spec.Within))
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		have, ok := w.countPods(s)
+		s.Progress.Waiting(w.Step, have, w.Spec.Count)
+		if ok {
+			return nil
+		}
+		if s.Clock.Now() > deadline {
+			if w.Spec.Are == "deleted" {
+				return fmt.Errorf("%s of group %q %s still there after %v, at most %d may be%v", unit.Count(have, "pods"), w.Spec.Pods, unit.Verb(have, "is", "are"), w.Spec.Within, w.Spec.Count,
+					s.podsBehind(ctx, w.Spec.Pods, w.Spec.Are))
+			}
+			return w.orNotMade(s, fmt.Errorf("%d of %d pods of group %q were %s within %v%v", have, w.Spec.Count, w.Spec.Pods, w.Spec.Are, w.Spec.Within,
+				s.podsBehind(ctx, w.Spec.Pods, w.Spec.Are)))
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// possible is an error where no pod of the group can come, since none of the
+// objects that were to bring them could be made.
+func (w Wait) possible(s *Session) error {
+	if w.Spec.Are == "deleted" {
+		return nil
+	}
+	var first error
+	for _, o := range s.Created.group(w.Spec.Pods) {
+		err := o.madeNone()
+		if err == nil {
+			return nil
+		}
+		first = cmp.Or(first, err)
+	}
+	return first
+}
+
+// orNotMade adds to an error which objects of the group could not be made.
+func (w Wait) orNotMade(s *Session, err error) error {
+	for _, o := range s.Created.group(w.Spec.Pods) {
+		if not := o.allMade(); not != nil {
+			return fmt.Errorf("%w; %w", err, not)
+		}
+	}
+	return err
+}
+
+func (w Wait) countPods(s *Session) (have int, ok bool) {
+	c := s.Pods.Counts(w.Spec.Pods)
+	switch w.Spec.Are {
+	case "created":
+		have = c.Created
+	case "bound":
+		have = c.Bound
+	case "running":
+		have = c.RunningNow
+	case "ready":
+		have = c.ReadyNow
+	case "deleted":
+		return c.Existing, c.Existing <= w.Spec.Count
+	}
+	return have, have >= w.Spec.Count
+}
+
+// errWithin ends a wait whose time has passed.
+var errWithin = errors.New("the time is up")
+
+// waitObjects holds until a condition is true of enough objects, or they are
+// gone.
+func (w Wait) waitObjects(run context.Context, s *Session) error {
+	resource, err := s.findNamed(run, w.Spec.Objects)
+	if err != nil {
+		return err
+	}
+	o, want, err := w.newObserver(s, resource)
+	if err != nil {
+		return err
+	}
+	made := func() error { return nil } // all that the wait is for could be
+	if w.Spec.Of != "" && !w.Spec.Deleted {
+		made = s.Created.of(w.Spec.Of).allMade
+	}
+	ctx, cancel := context.WithTimeoutCause(run, time.Duration(w.Spec.Within), errWithin)
+	defer cancel()
+	watching, stop := context.WithCancelCause(ctx)
+	var wait guard.Group
+	defer wait.Wait()
+	defer stop(nil)
+	wait.Go(func() { stop(o.Run(watching, s.Client, s.Clock)) })
+	select {
+	case <-o.Synced():
+	case <-watching.Done():
+	}
+	for watching.Err() == nil {
+		c := o.Counts()
+		have, ok := w.satisfied(c, want)
+		s.Progress.Waiting(w.Step, have, want)
+		if ok {
+			return made()
+		}
+		select {
+		case <-o.Changed():
+		case <-watching.Done():
+		}
+	}
+	cause := context.Cause(watching)
+	if !errors.Is(cause, errWithin) {
+		return cause
+	}
+	behind := s.readBehind(run, resource, o.Behind(namedBehind))
+	err = fmt.Errorf("%w%v%s", w.unsatisfied(o.Counts(), want), behind, behind.unseen(w.Spec.Condition))
+	if not := made(); not != nil {
+		return fmt.Errorf("%w; %w", err, not)
+	}
+	return err
+}
+
+// satisfied tells how many objects are as they should be, and whether that is
+// enough.
+func (w Wait) satisfied(c condition.Counts, want int) (have int, ok bool) {
+	switch {
+	case w.Spec.Deleted:
+		return c.Existing, c.Existing <= w.Spec.Count
+	case w.Spec.All:
+		return c.Holding, c.Holding == c.Existing && c.Existing >= w.Spec.Count
+	}
+	return c.Holding, c.Holding >= want
+}
+
+func (w Wait) unsatisfied(c condition.Counts, want int) error {
+	var err error
+	switch {
+	case w.Spec.Deleted:
+		err = fmt.Errorf("%s %s still there after %v, at most %d may be", unit.Count(c.Existing, w.Spec.Objects), unit.Verb(c.Existing, "is", "are"), w.Spec.Within, w.Spec.Count)
+	case w.Spec.All:
+		err = fmt.Errorf("of %s the condition held for %d within %v; it was wanted of all, and of %d at least", unit.Count(c.Existing, w.Spec.Objects), c.Holding, w.Spec.Within, w.Spec.Count)
+	default:
+		err = fmt.Errorf("of %s the condition held for %d within %v; %d were wanted", unit.Count(c.Existing, w.Spec.Objects), c.Holding, w.Spec.Within, want)
+	}
+	if c.Err != nil {
+		return fmt.Errorf("%w (for %d of them it could not be evaluated: %w)", err, c.Faulty, c.Err)
+	}
+	return err
+}
+
+// newObserver makes what follows a wait's objects, and says how many are wanted.
+func (w Wait) newObserver(s *Session, resource discovery.Resource) (*condition.Observer, int, error) {
+	var err error
+	o, want := condition.Options{Path: resource.All()}, w.Spec.Count
+	if w.Spec.Selector != "" {
+		o.Selector = "labelSelector=" + url.QueryEscape(w.Spec.Selector)
+	}
+	if !w.Spec.Deleted {
+		if o.Condition, err = scenario.ParseCondition(w.Spec.Condition); err != nil {
+			return nil, 0, err
+		}
+	}
+	switch {
+	case w.Spec.Of != "":
+		made, err := s.Created.reached(w.Spec.Of)
+		if err != nil {
+			return nil, 0, err
+		}
+		if want == 0 && !w.Spec.Deleted {
+			want = made.count(resource)
+		}
+		if o.Mine, err = made.matcher(resource, w.Spec.Deleted); err != nil {
+			return nil, 0, err
+		}
+	case resource.Namespaced && w.Spec.Namespace != "" && w.Spec.Namespace != "*":
+		o.Path = resource.Collection(w.Spec.Namespace)
+	case resource.Namespaced && w.Spec.Namespace == "":
+		ours := s.Workload.namespaces(&scenario.Create{})
+		o.Mine = func(namespace, _ string) bool { return slices.Contains(ours, namespace) }
+	}
+	return condition.New(o), want, nil
+}

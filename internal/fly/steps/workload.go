@@ -1,0 +1,229 @@
+package steps
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/fly/plan"
+	"github.com/windtunnel/windtunnel/internal/pace"
+	"github.com/windtunnel/windtunnel/internal/template"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// Workload is what a scenario's steps send, compiled.
+type Workload struct {
+	Scenario *scenario.Scenario
+	File     string // of the scenario
+	// Destructive lets requests change and delete what the run has not made, in a
+	// cluster that is not its own.
+	Destructive bool
+
+	bodies  map[string]*template.Template // by name
+	replays map[string][]time.Duration    // due times by file
+	expects map[string][]int              // by step: codes of failed calls that are as they should be
+	stamp   object.Stamp                  // of all that is made
+	aged    sync.Map                      // names of definitions that were looked at, see awaitAge
+}
+
+// Compile reads and compiles all that stands in files or is a program of its
+// own, so that an error in it is known before anything is started. What the steps
+// make carries the stamp: none on a plane that ends with the run.
+func Compile(s *scenario.Scenario, file string, stamp object.Stamp) (*Workload, error) {
+	w := &Workload{Scenario: s, File: file, bodies: map[string]*template.Template{}, replays: map[string][]time.Duration{}, expects: map[string][]int{}, stamp: stamp}
+	var errs []error
+	for name, body := range s.Bodies {
+		t, err := w.compileBody(body)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		w.bodies[name] = t
+	}
+	for step := range s.AllSteps() {
+		w.expects[step.Name] = step.Expects
+		if p := step.Pace(); p != nil && p.Replay != "" {
+			errs = append(errs, w.readReplay(p.Replay))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return w, w.tryBodies()
+}
+
+// Expects tells whether a step takes calls that fail with such a code, 0 for no
+// answer, as they come.
+func (w *Workload) Expects(step string, code int) bool { return slices.Contains(w.expects[step], code) }
+
+func (w *Workload) compileBody(body scenario.Body) (*template.Template, error) {
+	file, line, text := w.File, body.Line, body.Text
+	if body.File != "" {
+		file, line = filepath.Join(filepath.Dir(w.File), body.File), 1
+		raw, err := w.Scenario.ReadBody(w.File, body)
+		if err != nil {
+			return nil, err
+		}
+		text = string(raw)
+	}
+	t, err := template.Compile(file, text, line, body.Dialect)
+	if err == nil {
+		t.Stamp(w.stamp, w.labelsGroups(body))
+	}
+	return t, err
+}
+
+// labelsGroups tells whether the objects of a body get the label of their step's group
+// where they have none: not those of other tools, which do not know it, and not
+// where the scenario says by selectors which pods are of a group.
+func (w *Workload) labelsGroups(body scenario.Body) bool {
+	return (body.Dialect == "" || body.Dialect == scenario.Dialects()[0]) && len(w.Scenario.Groups) == 0
+}
+
+func (w *Workload) readReplay(name string) error {
+	if _, ok := w.replays[name]; ok {
+		return nil
+	}
+	raw, err := w.Scenario.ReadReplay(w.File, name)
+	if err != nil {
+		return err
+	}
+	times, err := pace.ReadTimes(bytes.NewReader(raw))
+	if err != nil {
+		return fmt.Errorf("%s:%w", name, err)
+	}
+	w.replays[name] = times
+	return nil
+}
+
+// tryBodies renders the first object of every create step.
+func (w *Workload) tryBodies() error {
+	var errs []error
+	for step := range w.Scenario.AllSteps() {
+		if step.Create == nil || step.Create.Count+step.Create.PerNamespace == 0 {
+			continue
+		}
+		o := w.newObjects(step.Name, step.Create)
+		for k := range o.items {
+			if err := o.tryItem(k); err != nil {
+				errs = append(errs, fmt.Errorf("%w (the first object of step %q)", err, step.Name))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Estimate says what the workload would send.
+func (w *Workload) Estimate() (plan.Estimate, error) {
+	return plan.Of(w.Scenario, plan.Sources{
+		Render: w.renderFirst,
+		Times:  func(file string) ([]time.Duration, error) { return w.replays[file], nil },
+	})
+}
+
+// renderFirst renders the first object of a body that is not left out.
+func (w *Workload) renderFirst(body, name, group string, with map[string]any) (raw []byte, err error) {
+	v := template.Vars{Name: name, Namespace: w.Namespace(0), Group: group, Replica: 1, Seed: w.Scenario.Seed, With: with}
+	for v.Index = range maxTries {
+		if raw, err = w.bodies[body].Render(nil, v); !errors.Is(err, template.ErrEmpty) {
+			break
+		}
+	}
+	return raw, err
+}
+
+// Namespace returns the name of the scenario's i-th namespace, from 0.
+func (w *Workload) Namespace(i int) string {
+	return fmt.Sprintf("%s-%d", w.Scenario.Namespaces.Prefix, i+1)
+}
+
+// Owns says whether a namespace is one of the scenario's: all that is in it is the
+// run's, whoever made it.
+func (w *Workload) Owns(namespace string) bool {
+	number, ok := strings.CutPrefix(namespace, w.Scenario.Namespaces.Prefix+"-")
+	n, err := strconv.Atoi(number)
+	return ok && err == nil && n >= 1 && n <= w.Scenario.Namespaces.Count
+}
+
+// namespaces lists the namespaces that a create step goes through.
+func (w *Workload) namespaces(c *scenario.Create) []string {
+	from, to, prefix := 1, w.Scenario.Namespaces.Count, w.Scenario.Namespaces.Prefix
+	switch {
+	case c.Namespace != "":
+		return []string{c.Namespace}
+	case c.Namespaces != nil:
+		from, to = c.Namespaces.From, c.Namespaces.To
+		if c.Namespaces.Prefix != "" {
+			prefix = c.Namespaces.Prefix
+		}
+	case to == 0:
+		return []string{"default"}
+	}
+	var out []string
+	for i := from; i <= to; i++ {
+		out = append(out, prefix+"-"+strconv.Itoa(i))
+	}
+	return out
+}
+
+// seed is a step's own source of randomness, from the scenario's seed.
+func (w *Workload) seed(step string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(step))
+	return w.Scenario.Seed ^ h.Sum64()
+}
+
+// pace returns a step's pace for so many calls (0: it is not known). Each step
+// has random arrivals of its own.
+func (w *Workload) pace(step string, p scenario.Pace, count int) *pace.Pace {
+	return plan.Pace(p, count, w.seed(step), w.replays[p.Replay])
+}
+
+// pacing returns a batch's pace for a step.
+func (w *Workload) pacing(step string, b batch, p scenario.Pace) pacing {
+	return pacing{Pace: w.pace(step, p, b.units), unit: b.unit, units: b.units, calls: float64(b.count) / float64(max(1, b.units))}
+}
+
+// newObjects returns what a create step is to make; nothing of it is there yet.
+func (w *Workload) newObjects(step string, c *scenario.Create) *Objects {
+	o := &Objects{step: step, create: c, namespaces: w.namespaces(c), seed: w.Scenario.Seed, expects: w.Expects, stamp: w.stamp}
+	spaces := 1
+	if c.PerNamespace > 0 {
+		spaces = len(o.namespaces)
+	}
+	o.layout = newLayout(c, spaces)
+	for _, one := range o.layout.items {
+		dialect := w.Scenario.Bodies[one.Body].Dialect
+		o.items = append(o.items, item{
+			Item: one, body: w.bodies[one.Body], with: merged(c.With, one.With),
+			optional:  dialect == template.ClusterLoader2,
+			namesSelf: dialect == template.KubeBurner, // even where the first name is as ours
+			strict:    w.strict(one.Body),
+		})
+	}
+	return o
+}
+
+// strict tells that a body is written in our own dialect.
+func (w *Workload) strict(body string) bool {
+	d := w.Scenario.Bodies[body].Dialect
+	return d == "" || d == template.Windtunnel
+}
+
+// merged returns the variables of several maps; later ones win.
+func merged(all ...map[string]any) map[string]any {
+	out := map[string]any{}
+	for _, m := range all {
+		maps.Copy(out, m)
+	}
+	return out
+}

@@ -1,0 +1,58 @@
+package subject_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/fly/subject"
+)
+
+func TestDecode(t *testing.T) {
+	for _, tt := range []struct{ name, text, want string }{
+		{"nothing", "", ""},
+		{"only comments", "# none\n---\n# none either\n---\n", ""},
+		{"one", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n", "v1 ConfigMap /a"},
+		{"several", "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: ns}\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d, namespace: ns}\n",
+			"v1 Namespace /ns, apps/v1 Deployment ns/d"},
+		{"JSON", `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"}}`, "v1 Secret /s"},
+		{"a list", "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: A, metadata: {name: a}}\n- {apiVersion: v1, kind: B, metadata: {name: b}}\n", "v1 A /a, v1 B /b"},
+		{"no kind", "apiVersion: v1\nmetadata: {name: a}\n", "f.yaml: document 1: it is no object of Kubernetes: no kind"},
+		{"no name in the second", "apiVersion: v1\nkind: A\nmetadata: {name: a}\n---\napiVersion: v1\nkind: B\n", "f.yaml: document 2: it is no object of Kubernetes: no metadata.name"},
+		{"no version in an item", "apiVersion: v1\nkind: List\nitems:\n- {kind: A, metadata: {name: a}}\n", "f.yaml: document 1: item 1: it is no object of Kubernetes: no apiVersion"},
+		{"a text", "hello\n", "f.yaml: document 1: json: cannot unmarshal"},
+	} {
+		objects, err := subject.Decode("f.yaml", []byte(tt.text))
+		var list []string
+		for _, o := range objects {
+			list = append(list, fmt.Sprintf("%s %s %s/%s", o.APIVersion, o.Kind, o.Namespace, o.Name))
+		}
+		got := strings.Join(list, ", ")
+		if err != nil {
+			got = err.Error()
+		}
+		if got != tt.want && !(err != nil && tt.want != "" && strings.HasPrefix(got, tt.want)) {
+			t.Errorf("%s:\n got %s\nwant %s", tt.name, got, tt.want)
+		}
+		if strings.Contains(tt.want, "no object") && !errors.Is(err, subject.ErrNoObject) {
+			t.Errorf("%s: %v is not ErrNoObject", tt.name, err)
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte("apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: A, metadata: {name: a}}\n---\n{}\n"))
+	f.Add([]byte(`{"apiVersion":"v1","kind":"List","items":[null]}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		objects, err := subject.Decode("f", raw)
+		if err != nil && !strings.HasPrefix(err.Error(), "f: document ") {
+			t.Errorf("an error without a place: %v", err)
+		}
+		for _, o := range objects {
+			if o.APIVersion == "" || o.Kind == "" || o.Name == "" || len(o.Body) == 0 {
+				t.Errorf("half an object: %+v", o)
+			}
+		}
+	})
+}

@@ -1,0 +1,257 @@
+// Package subject starts what is tested on a plane, such as an operator: it
+// gives it a kubeconfig, ports and limits, installs what it needs at the API
+// server, and waits until it is ready.
+//
+// It looks after no process: package plane does, and kills, pauses, restarts and
+// ends it as it does with components. It measures nothing. Package experiment
+// calls it.
+package subject
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/api/endpoint"
+	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/fly/plane"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// ErrNoProgram says that a subject's command is not there or cannot be executed.
+var ErrNoProgram = errors.New("no such program")
+
+// Options say where subjects are started.
+type Options struct {
+	Plane  *plane.Plane
+	Folder string       // the scenario's: relative commands begin here, and it is the working directory
+	LogDir string       // gets NAME.log
+	Self   string       // version of windtunnel, for subjects that it is itself
+	Stamp  object.Stamp // of what the load makes, in a cluster that is not the run's own; else zero
+	Seed   uint64       // of the run
+}
+
+// Prepared is a subject with all that its command line and URLs are made of.
+type Prepared struct {
+	Kubeconfig string // path
+	MetricsURL string // empty: it serves none
+	subject    scenario.Subject
+	vars       map[string]string
+	options    Options
+}
+
+// Prepare gives a subject its kubeconfig and its ports. It starts nothing.
+func Prepare(x scenario.Subject, o Options) (*Prepared, error) {
+	var err error
+	if o.Folder, err = filepath.Abs(o.Folder); err != nil {
+		return nil, fmt.Errorf("subject %s: %w", x.Name, err)
+	}
+	if o.LogDir, err = filepath.Abs(o.LogDir); err != nil {
+		return nil, fmt.Errorf("subject %s: %w", x.Name, err)
+	}
+	if err := os.MkdirAll(o.LogDir, 0o700); err != nil {
+		return nil, fmt.Errorf("subject %s: make a folder for logs: %w", x.Name, err)
+	}
+	p := &Prepared{subject: x, options: o}
+	if p.Kubeconfig, err = o.Plane.Kubeconfig(x.Name); err != nil {
+		return nil, err
+	}
+	ports, err := plane.FreePorts(2)
+	if err != nil {
+		return nil, fmt.Errorf("subject %s: %w", x.Name, err)
+	}
+	if x.Metrics != nil && x.Metrics.Port > 0 {
+		ports[0] = x.Metrics.Port
+	}
+	metrics := strconv.Itoa(ports[0])
+	p.vars = map[string]string{
+		scenario.VarKubeconfig: p.Kubeconfig, scenario.VarMetricsPort: metrics,
+		scenario.VarProbePort: strconv.Itoa(ports[1]), scenario.VarLogs: o.LogDir, scenario.VarMembers: o.Plane.MembersFolder(), scenario.VarSeed: strconv.FormatUint(o.Seed, 10),
+	}
+	env := map[string]string{}
+	for name, text := range x.Env {
+		if env[name], err = p.expand(text); err != nil {
+			return nil, err
+		}
+	}
+	maps.Copy(p.vars, env)
+	for name, value := range map[string]string{scenario.VarRun: o.Stamp.Run, scenario.VarFleet: o.Stamp.Fleet} {
+		if value != "" {
+			p.vars[name] = value
+		}
+	}
+	if x.Metrics != nil {
+		p.MetricsURL, err = p.expand(x.Metrics.At(metrics))
+	}
+	return p, err
+}
+
+// expand fills in variables; validation has seen to it that they are known.
+func (p *Prepared) expand(text string) (string, error) {
+	out, err := scenario.ExpandVariables(text, p.vars)
+	if err != nil {
+		return "", fmt.Errorf("subject %s: %w", p.subject.Name, err)
+	}
+	return out, nil
+}
+
+// Start starts a prepared subject and returns when it is ready. Its log is
+// NAME.log. The errors are those of plane.Launch, and ErrNoProgram.
+func (p *Prepared) Start(ctx context.Context) (record.SubjectFact, error) {
+	x, o := p.subject, p.options
+	path, args, err := p.command()
+	if err != nil {
+		return record.SubjectFact{}, err
+	}
+	ready, err := p.probe()
+	if err != nil {
+		return record.SubjectFact{}, err
+	}
+	component, err := o.Plane.Launch(ctx, plane.Program{
+		Name: x.Name, Path: path, Args: args, Env: p.vars, Dir: o.Folder, LogFile: filepath.Join(o.LogDir, x.Name+".log"),
+		CPU: x.Limits.CPU, Memory: uint64(x.Limits.Memory), MetricsURL: p.MetricsURL, Scrape: p.scrape(),
+		Ready: ready, Within: time.Duration(x.Ready.Within),
+	})
+	if err != nil {
+		return record.SubjectFact{}, err
+	}
+	return p.fact(ctx, component, path, args), nil
+}
+
+// fact describes what was started. The environment is the scenario's alone: what
+// every subject gets differs from run to run and says nothing.
+func (p *Prepared) fact(ctx context.Context, c plane.Component, path string, args []string) record.SubjectFact {
+	f := record.SubjectFact{Command: path, ComponentFact: record.ComponentFact{
+		Name: c.Name, Args: args, CPULimit: c.CPULimit, MemoryLimit: c.MemoryLimit, Limited: c.Limited,
+		Client: plane.ClientLimitOf(args, p.options.Folder),
+	}}
+	for _, name := range slices.Sorted(maps.Keys(p.subject.Env)) {
+		f.Env = append(f.Env, name+"="+p.vars[name])
+	}
+	if len(p.subject.Windtunnel) > 0 {
+		f.Version = p.options.Self
+	} else {
+		f.Version = version(ctx, path, p.subject.Version)
+	}
+	return f
+}
+
+// command returns the executable and its arguments.
+func (p *Prepared) command() (path string, args []string, err error) {
+	given := p.subject.Args
+	if len(p.subject.Windtunnel) > 0 {
+		given = p.subject.Windtunnel
+		path, err = os.Executable()
+	} else {
+		path, err = find(p.subject.Command, p.options.Folder)
+	}
+	if err != nil {
+		return "", nil, fmt.Errorf("subject %s: %w", p.subject.Name, err)
+	}
+	args = []string{} // in the manifest, too
+	for _, text := range given {
+		arg, err := p.expand(text)
+		if err != nil {
+			return "", nil, err
+		}
+		args = append(args, arg)
+	}
+	return path, args, nil
+}
+
+// find finds an executable: a path from the scenario's folder, or a name in PATH.
+func find(command, folder string) (string, error) {
+	path := command
+	if strings.Contains(command, "/") && !filepath.IsAbs(command) {
+		var err error
+		if path, err = filepath.Abs(filepath.Join(folder, command)); err != nil {
+			return "", fmt.Errorf("%w: %w", ErrNoProgram, err)
+		}
+	}
+	found, err := exec.LookPath(path)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrNoProgram, err)
+	}
+	return filepath.Abs(found)
+}
+
+// scrape returns who may read the metrics.
+func (p *Prepared) scrape() endpoint.Endpoint {
+	if p.MetricsURL == "" {
+		return endpoint.Endpoint{}
+	}
+	return endpoint.Plain(server(p.MetricsURL))
+}
+
+// servedWithin is how long the process that started windtunnel, which is ready,
+// has to serve metrics.
+const servedWithin = 2 * time.Second
+
+// Joined makes the process that started windtunnel the subject. Where it serves no
+// metrics, unread says so: they are not looked for any more.
+func (p *Prepared) Joined(ctx context.Context, pid int) (fact record.SubjectFact, unread, err error) {
+	if p.MetricsURL != "" {
+		ctx, cancel := context.WithTimeout(ctx, servedWithin)
+		ask := answers(p.MetricsURL)
+		unread = until(ctx, func() (bool, error) { err := ask(ctx); return err == nil, err })
+		cancel()
+		if unread != nil {
+			p.MetricsURL = ""
+		}
+	}
+	c := plane.Component{Name: p.subject.Name, PID: pid, MetricsURL: p.MetricsURL, Scrape: p.scrape()}
+	if err := p.options.Plane.Join(c); err != nil {
+		return record.SubjectFact{}, nil, err
+	}
+	f := record.SubjectFact{ComponentFact: record.ComponentFact{Name: c.Name, Args: []string{}}}
+	f.Version = version(ctx, "/proc/"+strconv.Itoa(pid)+"/exe", nil)
+	return f, unread, nil
+}
+
+// Started is a subject that a worker has started and looks after.
+type Started struct {
+	Fact       record.SubjectFact `json:"fact"`
+	PID        int                `json:"pid"`
+	MetricsURL string             `json:"metricsURL,omitempty"`
+}
+
+// StartHere is Start for another process, which lets the subject Join its plane.
+func (p *Prepared) StartHere(ctx context.Context) (out Started, err error) {
+	if out.Fact, err = p.Start(ctx); err != nil {
+		return out, err
+	}
+	c, _ := p.options.Plane.Component(p.subject.Name)
+	out.PID, out.MetricsURL = c.PID, p.MetricsURL
+	return out, nil
+}
+
+// Join makes the subject one of a plane's components: it is measured, and cannot be hurt.
+func (s Started) Join(p *plane.Plane) error {
+	c := plane.Component{
+		Name: s.Fact.Name, PID: s.PID, MetricsURL: s.MetricsURL, CPULimit: s.Fact.CPULimit, MemoryLimit: s.Fact.MemoryLimit, Limited: s.Fact.Limited,
+	}
+	if s.MetricsURL != "" {
+		c.Scrape = endpoint.Plain(server(s.MetricsURL))
+	}
+	return p.Join(c)
+}
+
+// Name returns the subject's name.
+func (p *Prepared) Name() string { return p.subject.Name }
+
+// Find says whether a subject's command is there; the error is ErrNoProgram.
+func Find(x scenario.Subject, folder string) error {
+	if _, err := find(x.Command, folder); err != nil {
+		return fmt.Errorf("subject %s: %w", x.Name, err)
+	}
+	return nil
+}

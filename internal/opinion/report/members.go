@@ -1,0 +1,188 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/opinion/run"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/stats"
+	"github.com/windtunnel/windtunnel/internal/unit"
+)
+
+// MemberRow is the calls to one member, of all operations.
+type MemberRow struct {
+	Name, Labels  string
+	N, Bad        int     // Bad: failed, or not answered
+	P50, P99, Max float64 // latency, seconds from due to done
+	cluster       *run.Cluster
+}
+
+// memberRows summarises the members, the slowest first.
+func (t *tally) memberRows() []MemberRow {
+	latencies, bad := map[string][]*stats.Durations{}, map[string]int{}
+	for _, c := range t.facts.Calls {
+		if c.Cluster != "" && c.Count() > 0 {
+			latencies[c.Cluster] = append(latencies[c.Cluster], &c.Latency)
+			bad[c.Cluster] += c.Count() - c.Outcomes[record.OK]
+		}
+	}
+	labels := memberLabels(t.run.Manifest.Members)
+	var out []MemberRow
+	for _, x := range t.facts.Clusters {
+		all, ok := latencies[x.Name]
+		if !ok {
+			continue
+		}
+		l := stats.Merged(all)
+		out = append(out, MemberRow{
+			Name: x.Name, Labels: labels[x.Name], N: l.Len(), Bad: bad[x.Name],
+			P50: l.Quantile(0.5).Value, P99: l.Quantile(0.99).Value, Max: l.Quantile(1).Value, cluster: x,
+		})
+	}
+	slices.SortStableFunc(out, func(a, b MemberRow) int { return cmp.Or(cmp.Compare(b.P99, a.P99), cmp.Compare(b.Max, a.Max)) })
+	return out
+}
+
+// memberLabels are the labels of each member as text.
+func memberLabels(groups []record.MembersFact) map[string]string {
+	out := map[string]string{}
+	for _, g := range groups {
+		for i := range g.Count {
+			labels := maps.Clone(g.Labels)
+			if labels == nil {
+				labels = map[string]string{}
+			}
+			for name, values := range g.Spread {
+				if _, own := labels[name]; !own {
+					labels[name] = fmt.Sprintf("%s-%d", name[strings.LastIndexByte(name, '/')+1:], i%max(1, values))
+				}
+			}
+			var parts []string
+			for _, name := range slices.Sorted(maps.Keys(labels)) {
+				parts = append(parts, name+"="+labels[name])
+			}
+			out[fmt.Sprintf("%s-%d", g.Name, i+1)] = strings.Join(parts, " ")
+		}
+	}
+	return out
+}
+
+// The picture of members over time: the slowest ones, a row each.
+const (
+	drawnMembers   = 60
+	memberColumns  = 120
+	memberRowPixel = 14.0
+	memberWidth    = 780.0 // pixels of all cells, at most
+	widestCell     = 20.0
+	memberNames    = 150.0 // pixels before the cells
+	listedMembers  = 10    // in the table
+)
+
+// membersView is what the page shows of members.
+type membersView struct {
+	Rows          []memberLine // the slowest
+	Count         int
+	Names         []drawnName
+	Cells         []drawnCell
+	Width, Height float64
+	Cell          float64 // pixels
+	Axis          string
+	Note          string
+}
+
+type memberLine struct{ Name, Labels, Calls, Bad, P50, P99, Max string }
+
+type drawnName struct {
+	Y    float64
+	Name string
+}
+
+// drawnCell is the calls to a member in one stretch of time: the darker, the slower
+// the slowest of them was.
+type drawnCell struct {
+	X, Y, Dark float64
+	Bad        bool
+	Title      string
+}
+
+// membersView arranges the members for the page; nil where there are none.
+func (r *Report) membersView() *membersView {
+	if len(r.Members) == 0 {
+		return nil
+	}
+	v := &membersView{Count: len(r.Members)}
+	for _, m := range r.Members[:min(listedMembers, len(r.Members))] {
+		v.Rows = append(v.Rows, memberLine{m.Name, m.Labels, unit.Number(float64(m.N)), unit.Number(float64(m.Bad)), unit.Seconds(m.P50), unit.Seconds(m.P99), unit.Seconds(m.Max)})
+	}
+	drawn := r.Members[:min(drawnMembers, len(r.Members))]
+	first, width, columns := memberGrid(drawn)
+	v.Cell = math.Floor(min(widestCell, memberWidth/float64(columns)))
+	for i, m := range drawn {
+		y := float64(i) * memberRowPixel
+		v.Names = append(v.Names, drawnName{y + memberRowPixel - 3, m.Name})
+		for k, b := range m.cluster.Rebin(width) {
+			if b.Calls == 0 {
+				continue
+			}
+			at := time.Duration(k) * width
+			v.Cells = append(v.Cells, drawnCell{
+				X: memberNames + float64(k-first)*v.Cell, Y: y, Dark: darkness(b.Slowest), Bad: b.Bad > 0,
+				Title: fmt.Sprintf("%s, from %s: %s, slowest %s, %d not answered with success", m.Name, unit.Seconds(at.Seconds()), unit.Count(b.Calls, "calls"), unit.Seconds(b.Slowest.Seconds()), b.Bad),
+			})
+		}
+	}
+	v.Width, v.Height = memberNames+float64(columns)*v.Cell, float64(len(drawn))*memberRowPixel
+	v.Axis = fmt.Sprintf("from %s to %s of the run, %s a column", unit.Seconds((time.Duration(first) * width).Seconds()),
+		unit.Seconds((time.Duration(first+columns) * width).Seconds()), unit.Seconds(width.Seconds()))
+	if len(drawn) < len(r.Members) {
+		v.Note = fmt.Sprintf("The %d slowest of %d members, by the 99th percentile.", len(drawn), len(r.Members))
+	}
+	return v
+}
+
+// memberGrid returns the first column of the picture, the width of all and how many
+// there are.
+func memberGrid(all []MemberRow) (first int, width time.Duration, columns int) {
+	for _, m := range all {
+		width = max(width, m.cluster.Width)
+	}
+	for ; ; width *= 2 {
+		first, last := math.MaxInt, 0
+		for _, m := range all {
+			for k, b := range m.cluster.Rebin(width) {
+				if b.Calls > 0 {
+					first, last = min(first, k), max(last, k)
+				}
+			}
+		}
+		if columns := last - first + 1; columns <= memberColumns {
+			return first, width, columns
+		}
+	}
+}
+
+// darkness is how dark a cell is: 1 ms and less is light, 10 s and more is full.
+func darkness(slowest time.Duration) float64 {
+	share := (math.Log10(max(slowest.Seconds(), 1e-3)) + 3) / 4
+	return math.Round(100*(0.1+0.9*min(share, 1))) / 100
+}
+
+// summaryMembers names the slowest members.
+func (t *summaryText) members(r *Report) {
+	if len(r.Members) == 0 {
+		return
+	}
+	const figures = 10 + 8 + 12 + 12
+	name := t.width - figures
+	t.heading(pad(fmt.Sprintf("MEMBERS (%d, THE SLOWEST)", len(r.Members)), name) + right("CALLS", 10) + right("BAD", 8) + right("P99", 12) + right("MAX", 12))
+	for _, m := range r.Members[:min(5, len(r.Members))] {
+		t.line(pad(cut(strings.TrimSpace(m.Name+" "+m.Labels), name-1), name) + right(unit.Number(float64(m.N)), 10) +
+			right(unit.Number(float64(m.Bad)), 8) + right(unit.Seconds(m.P99), 12) + right(unit.Seconds(m.Max), 12))
+	}
+}

@@ -1,0 +1,319 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/windtunnel/windtunnel/internal/opinion/slo"
+	"github.com/windtunnel/windtunnel/internal/text"
+	"github.com/windtunnel/windtunnel/internal/unit"
+)
+
+// The summary's widths. A terminal of 80 columns holds it.
+const (
+	leastWidth    = 60
+	summaryPassed = 4 // passed objectives that are listed; the rest is counted
+)
+
+// Summary writes the run in plain text of at most width columns, for
+// summary.txt and the terminal. It has no colours: whoever has a terminal may
+// add them to the verdict's word, which says the same without.
+func (r *Report) Summary(w io.Writer, width int) error {
+	t := &summaryText{width: max(width, leastWidth)}
+	t.head(r)
+	t.objectives(r)
+	t.failures(r)
+	t.causes(r)
+	t.spreads(r)
+	t.members(r)
+	t.components(r)
+	t.workers(r)
+	t.published(r)
+	t.trust(r)
+	if _, err := io.WriteString(w, t.b.String()); err != nil {
+		return fmt.Errorf("write summary: %w", err)
+	}
+	return nil
+}
+
+// summaryText is a summary that is being written.
+type summaryText struct {
+	b     strings.Builder
+	width int
+}
+
+func (t *summaryText) line(s string) { t.b.WriteString(strings.TrimRight(s, " ") + "\n") }
+
+// wrapped writes words behind a lead; further lines are indented as far.
+func (t *summaryText) wrapped(lead, s string) {
+	indent := strings.Repeat(" ", columns(lead))
+	for _, l := range wrap(text.Clean(s), t.width-columns(lead)) {
+		t.line(lead + l)
+		lead = indent
+	}
+}
+
+func (t *summaryText) heading(s string) { t.line(""); t.line(s) }
+
+func (t *summaryText) head(r *Report) {
+	m := r.Manifest
+	word := strings.ToUpper(verdictWord(r.Judgement.Verdict))
+	left := cut("windtunnel  "+text.Clean(r.Name()), t.width-len(word)-2)
+	t.line(left + strings.Repeat(" ", t.width-columns(left)-len(word)) + word)
+	var facts []string
+	for _, f := range r.facts() {
+		facts = append(facts, strings.ToLower(f.Name)+" "+f.Text)
+	}
+	t.wrapped("", strings.Join(append(facts, fmt.Sprintf("seed %d", m.Seed)), " · "))
+	t.line("")
+	t.wrapped("", r.Sentence())
+	for _, s := range r.reasons() {
+		t.wrapped("- ", s)
+	}
+}
+
+// The columns of objectives: sign, name, value, bound, share of the bound that is used, samples.
+func (t *summaryText) objectives(r *Report) {
+	if len(r.Objectives) == 0 {
+		return
+	}
+	const figures = 13 + 10 + 11 + 9
+	name := t.width - figures - 8
+	t.heading(pad("", 8) + pad("OBJECTIVE", name) + right("VALUE", 13) + right("BOUND", 10) + right("% OF LIMIT", 11) + right("SAMPLES", 9))
+	passed := 0
+	for i, o := range r.Objectives {
+		if o.Verdict == slo.Pass {
+			passed++
+		}
+		if passed > summaryPassed && len(r.Objectives)-i > 1 {
+			t.line(pad("pass", 8) + fmt.Sprintf("%d more", len(r.Objectives)-i))
+			break
+		}
+		t.objective(o, name)
+	}
+}
+
+func (t *summaryText) objective(o Objective, name int) {
+	word := map[slo.Verdict]string{slo.Pass: "pass", slo.Fail: "FAIL", slo.Unknown: "UNKNOWN"}[o.Verdict]
+	figures := right(o.ValueText(), 13) + right(o.BoundText(), 10) + right(o.UsedText(), 11) + right(unit.Number(float64(o.Samples)), 9)
+	lines := wrap(text.Clean(strings.TrimSpace(o.Head()+" "+o.About())), name-1)
+	for i, l := range lines {
+		switch i {
+		case 0:
+			t.line(pad(word, 8) + pad(l, name) + figures)
+		default:
+			t.line(pad("", 8) + l)
+		}
+	}
+	if o.Failed > 0 && o.SLI != slo.FailedCalls {
+		t.wrapped(pad("", 10), fmt.Sprintf("%d of these calls failed.", o.Failed))
+	}
+	if o.Verdict == slo.Pass {
+		return
+	}
+	if o.SLI == slo.FailedCalls {
+		return // they have a part of their own
+	}
+	for _, w := range o.Warnings {
+		t.wrapped(pad("", 10), sentence(w))
+	}
+}
+
+// summaryFailures is how many ways in which calls failed are spelt out.
+const summaryFailures = 5
+
+// failures tells how calls of the load failed, what was not expected first.
+func (t *summaryText) failures(r *Report) {
+	all := r.Judgement.Failures
+	if len(all) == 0 {
+		return
+	}
+	t.heading("CALLS THAT FAILED")
+	for i, f := range all {
+		if i == summaryFailures && len(all) > i+1 {
+			t.line(pad("", 8) + fmt.Sprintf("and in %s: report.html and verdict.json have them", unit.Count(len(all)-i, "more ways")))
+			return
+		}
+		t.wrapped(right(unit.Number(float64(f.Count)), 6)+"  ", failureText(f))
+	}
+}
+
+// failureText is one way in which calls failed, in a sentence.
+func failureText(f slo.Failure) string {
+	out := fmt.Sprintf("%s %s in step %s: %s", f.Verb, f.Target(), f.Step, f.Answer())
+	if f.Retried > 0 {
+		out += fmt.Sprintf("; sent again %s", unit.Count(f.Retried, "times"))
+	}
+	if f.Expected {
+		out += "; expected"
+	}
+	return out
+}
+
+// summaryCause is the least score of a cause that the summary names: what explains
+// less of the load's window is left to the report. Diagnoses of before had such.
+const summaryCause = 0.05
+
+// causes names what limited the plane, the first cause first, or says that nothing
+// did.
+func (t *summaryText) causes(r *Report) {
+	shown, _ := r.causes()
+	for i, c := range shown {
+		if c.Nothing() {
+			t.heading("BOTTLENECKS")
+			t.wrapped("", c.Sentence)
+			return
+		}
+		if c.Score < summaryCause {
+			return
+		}
+		if i == 0 {
+			t.heading("BOTTLENECKS (SHARE OF LOAD TIME)")
+		}
+		t.wrapped(right(fmt.Sprintf("%.0f %%", 100*c.Score), 6)+"  ", c.Title()+": "+c.Sentence)
+		if c.Try != "" {
+			t.wrapped(pad("", 8)+"-> ", c.Try)
+		}
+	}
+}
+
+// spreads shows how long each transition of lifecycles took, group by group.
+func (t *summaryText) spreads(r *Report) {
+	t.transitions("PODS", r.Startup)
+	for _, l := range r.Declared {
+		t.transitions(strings.ToUpper(text.Clean(l.Name)), l.Spreads)
+	}
+}
+
+func (t *summaryText) transitions(title string, all []Spread) {
+	if len(all) == 0 {
+		return
+	}
+	name := t.width - 8 - 4*10
+	t.heading(pad(cut(title, name-1), name) + right("NUMBER", 8) + right("P50", 10) + right("P90", 10) + right("P99", 10) + right("MAX", 10))
+	for _, row := range spreadRows(all) {
+		t.line(pad(cut(text.Clean(row.Phase+"  "+row.Group), name-1), name) + right(row.N.Text, 8) +
+			right(row.P50.Text, 10) + right(row.P90.Text, 10) + right(row.P99.Text, 10) + right(row.Max.Text, 10))
+		if censored := row.censored(); censored != "" {
+			t.wrapped(pad("", 4), censored)
+		}
+	}
+}
+
+func (t *summaryText) components(r *Report) {
+	if len(r.Components) == 0 {
+		return
+	}
+	name := t.width - 10 - 12 - 13 - 14
+	t.heading(pad("COMPONENT", name) + right("CPU", 10) + right("PER POD", 12) + right("PEAK", 13) + right("MEMORY", 14))
+	for _, row := range r.usageRows() {
+		t.line(pad(cut(text.Clean(row.Name), name-1), name) + right(row.Seconds.Text, 10) + right(row.PerPod.Text, 12) +
+			right(row.Peak.Text, 13) + right(row.Memory.Text, 14))
+	}
+}
+
+func (t *summaryText) published(r *Report) {
+	rows := r.figureRows()
+	if len(rows) == 0 {
+		return
+	}
+	t.heading("PUBLISHED FIGURES")
+	for _, f := range rows {
+		t.wrapped("  ", fmt.Sprintf("%s: here %s, published %s (%s)", f.Measure, f.Measured, f.Published, f.Source))
+		if f.Differences != "" {
+			t.wrapped("    ", sentence(f.Differences))
+		}
+	}
+}
+
+// trust names what is not as it should be; on a clean run it is one line.
+func (t *summaryText) trust(r *Report) {
+	t.heading("TRUST")
+	var fine []string
+	for _, f := range r.Trust {
+		if f.Level == Fine {
+			fine = append(fine, strings.ToLower(f.Name))
+			continue
+		}
+		t.wrapped("  "+pad(map[Level]string{Note: "note", Bad: "WARNING"}[f.Level], 9), f.Name+": "+f.Text)
+	}
+	if len(fine) > 0 {
+		t.wrapped("  "+pad("fine", 9), strings.Join(fine, ", "))
+	}
+	for _, s := range r.Warnings {
+		t.wrapped("  "+pad("warning", 9), s)
+	}
+}
+
+// MeasureLines writes the measures as sorted lines of name and value, for
+// those who want all of them in a terminal.
+func (r *Report) MeasureLines() []string {
+	var out []string
+	for _, k := range slices.Sorted(maps.Keys(r.Judgement.Measures)) {
+		m := r.Judgement.Measures[k]
+		out = append(out, k+" "+unit.Text(m.Value, m.Unit))
+	}
+	return out
+}
+
+// columns is how many columns of a terminal a text takes. Wide scripts take
+// two for each character; what is in tables is mostly ASCII, so that a range
+// is near enough.
+func columns(s string) int {
+	n := 0
+	for _, c := range s {
+		if unicode.Is(unicode.Mn, c) {
+			continue
+		}
+		n++
+		if c >= 0x1100 && (c <= 0x115f || c >= 0x2e80 && c <= 0xd7a3 || c >= 0xf900 && c <= 0xfaff || c >= 0xfe30 && c <= 0xff60 || c >= 0x1f300) {
+			n++
+		}
+	}
+	return n
+}
+
+func pad(s string, width int) string { return s + strings.Repeat(" ", max(width-columns(s), 0)) }
+
+func right(s string, width int) string { return strings.Repeat(" ", max(width-columns(s), 1)) + s }
+
+// cut shortens a text to width columns.
+func cut(s string, width int) string {
+	if columns(s) <= width {
+		return s
+	}
+	out := []rune(s)
+	for len(out) > 0 && columns(string(out)) > width-1 {
+		out = out[:len(out)-1]
+	}
+	return string(out) + "…"
+}
+
+// wrap breaks a text into lines of at most width columns, at spaces where there
+// are some.
+func wrap(s string, width int) []string {
+	var out []string
+	current := ""
+	for _, word := range strings.Fields(s) {
+		for columns(word) > width { // a word that no line can hold
+			head := strings.TrimSuffix(cut(word, width+1), "…")
+			if current != "" {
+				out, current = append(out, current), ""
+			}
+			out, word = append(out, head), word[len(head):]
+		}
+		switch {
+		case current == "":
+			current = word
+		case columns(current)+1+columns(word) <= width:
+			current += " " + word
+		default:
+			out, current = append(out, current), word
+		}
+	}
+	return append(out, current)
+}

@@ -1,0 +1,241 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/windtunnel/windtunnel/internal/opinion/slo"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/unit"
+)
+
+// Level says how much a finding weighs.
+type Level string
+
+// The levels of a finding.
+const (
+	Fine Level = "fine" // as it should be
+	Note Level = "note" // to be known when the figures are quoted
+	Bad  Level = "bad"  // the figures may be wrong
+)
+
+// Finding is one answer to "can I trust this run?".
+type Finding struct {
+	Level Level
+	Name  string
+	Text  string
+}
+
+// recordsFinding is about whether the run came to its end.
+const recordsFinding = "Records"
+
+// Bounds beyond which the instrument's own weight is pointed out.
+const (
+	notedShare = 0.25 // own CPU / the plane's
+	badLate    = 0.01 // share of calls that left late
+)
+
+// trust collects how far the run's figures can be trusted.
+func (t *tally) trust(m record.Manifest, j slo.Judgement) []Finding {
+	out := []Finding{t.ending(), t.lateness(j.Self), selfCost(j.Self), t.instruments()}
+	out = append(out, workersFinding(m, t.facts)...)
+	out = append(out, fleetLateness(j.Measures)...)
+	out = append(out, otherWork(j.Measures, m.Neighbours())...)
+	if f := heartbeats(m.Fleet); f.Text != "" {
+		out = append(out, f)
+	}
+	if m.Plane.Durability != "" {
+		out = append(out, durability(m.Plane))
+	}
+	if f := limits(m, j.Unmet); f.Text != "" {
+		out = append(out, f)
+	}
+	return out
+}
+
+func (t *tally) ending() Finding {
+	f := Finding{Fine, recordsFinding, "Complete: the run ended by itself and every record can be read."}
+	end, deaths := t.facts.Ended, t.facts.EventsOf(record.EventDied)
+	switch {
+	case len(deaths) > 0:
+		f.Level, f.Text = Bad, sentence(deaths[0].Name+" died during the run")
+	case t.facts.CutOff:
+		f.Level, f.Text = Bad, fmt.Sprintf("Cut off: the last %s could not be read, as after a crash.", unit.Bytes(t.facts.LostBytes).Human())
+	case end.Reason == "":
+		f.Level, f.Text = Bad, "Without an end: the run was killed or is still going on."
+	case end.Reason == record.Broken && end.Step != "": // after it the run may have deleted what it made
+		f.Level, f.Text = Bad, sentence("The run failed: step "+end.Step+": "+end.Text)
+	case end.Reason == record.Broken:
+		f.Level, f.Text = Bad, sentence("The run failed: "+end.Text)
+	case end.Reason == record.Aborted:
+		f.Level, f.Text = Note, sentence("The run was "+end.Text+after(", in step ", end.Name))
+	case end.Reason != record.Done:
+		f.Level, f.Text = Bad, sentence("The run was "+string(end.Reason)+after(" in step ", end.Name))
+	}
+	return f
+}
+
+// after is prefix and s, or nothing when s is empty.
+func after(prefix, s string) string {
+	if s == "" {
+		return ""
+	}
+	return prefix + s
+}
+
+func (t *tally) lateness(s slo.Self) Finding {
+	late := t.loadLateness()
+	n := late.Len()
+	if n == 0 {
+		return Finding{Note, "Lateness", "The load sent no request."}
+	}
+	f := Finding{Fine, "Lateness", ""}
+	if s.LateCalls > 0 {
+		f.Level = Note
+	}
+	if float64(s.LateCalls) > badLate*float64(n) {
+		f.Level = Bad
+	}
+	f.Text = fmt.Sprintf("%s of %s load requests were sent more than 100 ms late; p99 %s, max %s.",
+		unit.Number(float64(s.LateCalls)), unit.Number(float64(n)),
+		unit.Seconds(late.Quantile(0.99).Value), unit.Seconds(s.MaxLatenessSeconds))
+	return f
+}
+
+func selfCost(s slo.Self) Finding {
+	f := Finding{Fine, "Own cost", fmt.Sprintf("windtunnel itself used %s of CPU and at most %s of memory", unit.Seconds(s.CPUSeconds), unit.Bytes(s.MaxRSSBytes).Human())}
+	if s.CPUSeconds == 0 {
+		f.Text = fmt.Sprintf("windtunnel itself used at most %s of memory; its CPU time was not measured", unit.Bytes(s.MaxRSSBytes).Human())
+	}
+	if s.CPUShare > 0 {
+		f.Text += fmt.Sprintf(", or %s of the plane's CPU", unit.Text(s.CPUShare, "ratio"))
+	}
+	if s.CPUShare > notedShare {
+		f.Level = Note
+	}
+	f.Text += "."
+	return f
+}
+
+// instruments says whether the watches and the scrapes went through.
+func (t *tally) instruments() Finding {
+	gaps, missed := len(t.facts.EventsOf(record.EventWatchGap)), 0
+	for _, n := range t.facts.NotScraped {
+		missed += n
+	}
+	f := Finding{Fine, "Instruments", fmt.Sprintf("No watch was interrupted; %s scrapes, none failed.", unit.Number(float64(t.facts.Scrapes)))}
+	if gaps+missed > 0 {
+		f.Level = Note
+		f.Text = fmt.Sprintf("%s of a watch; %d of %d scrapes failed.", unit.Count(gaps, "interruptions"), missed, t.facts.Scrapes+missed)
+	}
+	return f
+}
+
+func heartbeats(f record.FleetFacts) Finding {
+	switch {
+	case f.Nodes == 0:
+		return Finding{}
+	case f.LeaseSeconds == 0:
+		return Finding{Note, "Heartbeats", "None: simulated nodes did not renew leases; real kubelets renew every 10 s."}
+	case f.StretchedHeartbeat:
+		text := fmt.Sprintf("Stretched: each node renewed its lease every %s; real kubelets renew every 10 s.", unit.Seconds(f.RenewEverySeconds))
+		if f.StatusEverySeconds > 0 {
+			text += fmt.Sprintf(" It posted its conditions every %s.", unit.Seconds(f.StatusEverySeconds))
+		}
+		return Finding{Note, "Heartbeats", text}
+	default:
+		return Finding{Fine, "Heartbeats", fmt.Sprintf("As a kubelet: each node renewed its lease every %s.", unit.Seconds(f.RenewEverySeconds))}
+	}
+}
+
+func durability(p record.PlaneFacts) Finding {
+	if p.Durability == "fsync" {
+		return Finding{Fine, "Durability", "etcd synced every write to " + orElse(p.DataOn, "disk") + "."}
+	}
+	return Finding{Note, "Durability", "etcd did not sync its writes (data on " + orElse(p.DataOn, "disk") + "): on a disk, every write takes longer."}
+}
+
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
+
+// limits names the components whose limits were asked for, and those of them that are
+// not in force.
+func limits(m record.Manifest, unmet []slo.Unmet) Finding {
+	var in, out []string
+	for _, u := range unmet {
+		if name, limit := strings.CutPrefix(u.Asked, "limit of "); limit && u.State == record.NotInForce {
+			out = append(out, name)
+		}
+	}
+	all := m.Processes()
+	if whole, limited := m.Plane.Whole(); limited {
+		whole.Name = "the plane"
+		all = append(all, whole)
+	}
+	for _, c := range all {
+		switch {
+		case c.CPULimit == 0 && c.MemoryLimit == 0 || slices.Contains(out, c.Name):
+		case c.Limited:
+			in = append(in, c.Name)
+		default:
+			out = append(out, c.Name)
+		}
+	}
+	switch {
+	case len(out) > 0:
+		return Finding{Bad, "Limits", "Not in force for " + strings.Join(out, ", ") + "."}
+	case len(in) > 0:
+		return Finding{Fine, "Limits", "In force for " + strings.Join(in, ", ") + "."}
+	default:
+		return Finding{}
+	}
+}
+
+// warnings lists what the run and its manifest warn of, each once. Steps that failed are
+// among the reasons of the verdict.
+func (t *tally) warnings(m record.Manifest) []string {
+	var out []string
+	add := func(text string) {
+		if text = sentence(text); text != "" && !slices.Contains(out, text) {
+			out = append(out, text)
+		}
+	}
+	for _, mark := range t.facts.Events {
+		switch mark.Type {
+		case record.EventDied:
+			add(mark.Name + " died: " + mark.Text)
+		case record.EventWarned:
+			add(mark.Text)
+		}
+	}
+	for _, w := range m.Warnings {
+		add(w)
+	}
+	return out
+}
+
+// trustInShort counts the findings: "6 fine, 1 note".
+func (r *Report) trustInShort() string {
+	count := map[Level]int{}
+	for _, f := range r.Trust {
+		count[f.Level]++
+	}
+	var parts []string
+	for _, kind := range []struct {
+		level     Level
+		one, many string
+	}{{Bad, "warning", "warnings"}, {Fine, "fine", "fine"}, {Note, "note", "notes"}} {
+		switch n := count[kind.level]; {
+		case n == 1:
+			parts = append(parts, "1 "+kind.one)
+		case n > 1:
+			parts = append(parts, fmt.Sprintf("%d %s", n, kind.many))
+		}
+	}
+	return strings.Join(parts, ", ")
+}

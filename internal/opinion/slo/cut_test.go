@@ -1,0 +1,67 @@
+package slo_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/machine/process"
+	"github.com/windtunnel/windtunnel/internal/opinion/slo"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/scenario"
+)
+
+// Of a target that was read no more nobody knows what came after: what is asked of
+// its metrics is unknown, and what is asked of others is not.
+func TestObjectivesOnATargetThatWasCut(t *testing.T) {
+	f := newFlight(t)
+	f.m.Started = time.Unix(1e9, 0)
+	f.sc.FailedCalls = scenario.Ignore
+	f.calls(1000)
+	for _, target := range []string{"op", "etcd"} {
+		f.event(20, record.EventScraped, target, "")
+		f.sample(20, target, "workqueue_depth", 1, record.Label{Name: "name", Value: "q"})
+		f.event(50, record.EventScraped, target, "")
+		f.sample(50, target, "workqueue_depth", 2, record.Label{Name: "name", Value: "q"})
+	}
+	f.w.Event(record.Event{At: at(60), Type: record.EventCut, Name: "op", Detail: record.Detail{Count: 300_000}})
+	for _, o := range []scenario.Objective{
+		{Name: "calls", SLI: "call-latency", Statistic: "p99", Max: ptr(1)},
+		{Name: "ours", SLI: "workqueue-depth", Labels: map[string]string{"component": "op"}, Statistic: "max", Max: ptr(5)},
+		{Name: "other", SLI: "workqueue-depth", Labels: map[string]string{"component": "etcd"}, Statistic: "max", Max: ptr(5)},
+		{Name: "query", Query: "max(workqueue_depth)", Max: ptr(5)},
+	} {
+		f.objective(o)
+	}
+	f.end(record.Done)
+	j := f.judge()
+	want := map[string]slo.Verdict{"calls": slo.Pass, "ours": slo.Unknown, "other": slo.Pass, "query": slo.Unknown}
+	for _, r := range j.Objectives {
+		if r.Verdict != want[r.Name] {
+			t.Errorf("%s: %+v", r.Name, r)
+		}
+		if want[r.Name] == slo.Unknown && (r.Value != nil || !strings.HasPrefix(strings.Join(r.Warnings, " "), "op served more than 300000 different series")) {
+			t.Errorf("%s: %+v", r.Name, r)
+		}
+	}
+	if j.Verdict != slo.Unknown {
+		t.Error(j.Verdict, j.Reasons)
+	}
+}
+
+// TestDeathIsSaidOnce holds that the reason of a run that a death ended names the
+// component once, how it ended, and where its last words are.
+func TestDeathIsSaidOnce(t *testing.T) {
+	for text, want := range map[string]string{
+		(&process.DeathError{Name: "op", State: "exit status 3", LogFile: "/runs/1/logs/op.log", Lines: []string{"out (of) luck", "bye"}}).Error(): "op died during the run (exit status 3); its last words are in logs/op.log.",
+		(&process.DeathError{Name: "op", State: "signal: killed", LogFile: "/runs/1/logs/op.log"}).Error():                                         "op died during the run (signal: killed) and left nothing in logs/op.log.",
+		"nobody answers\nany more": "op died during the run: nobody answers",
+	} {
+		f := newFlight(t)
+		f.event(20, record.EventDied, "op", text)
+		f.end(record.Broken)
+		if j := f.judge(); j.Verdict == slo.Pass || len(j.Reasons) == 0 || j.Reasons[0] != want {
+			t.Errorf("%v %q, want %q", j.Verdict, j.Reasons, want)
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package slo
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/windtunnel/windtunnel/internal/opinion/run"
+	"github.com/windtunnel/windtunnel/internal/record"
+)
+
+// cutShort says why the run did not come to its end, in sentences; nothing
+// when it did.
+func cutShort(f *run.Facts) []string {
+	var out []string
+	for _, m := range f.EventsOf(record.EventDied) {
+		out = append(out, death(m))
+	}
+	switch {
+	case f.Ended.Reason == "":
+		out = append(out, fmt.Sprintf("The records end %.1f s after the run began and without its end: windtunnel was killed, or could not write any further.",
+			f.End.Sub(f.Begin).Seconds()))
+	case f.Ended.Reason == record.Interrupted:
+		out = append(out, fmt.Sprintf("The run was interrupted%s.", inStep(f.Ended.Name)))
+	case f.CutOff:
+		out = append(out, "The records end in the middle of one.")
+	}
+	if len(out) == 0 && !f.Began() {
+		out = append(out, "The run did not get as far as its first step"+why(f.Ended)+".")
+	}
+	return out
+}
+
+// death says how a component died. What a process left in its log stands in the event
+// below the first line, which names the process once more and ends with the log's path.
+func death(m record.Event) string {
+	first, _, _ := strings.Cut(m.Text, "\n")
+	how, isProcess := strings.CutPrefix(first, m.Name+" died (")
+	how, log, closed := strings.Cut(how, ")")
+	if !isProcess || !closed {
+		return fmt.Sprintf("%s died during the run: %s", m.Name, strings.TrimSpace(first))
+	}
+	said := "; its last words are in "
+	if strings.Contains(log, "left nothing") {
+		said = " and left nothing in "
+	}
+	path := strings.TrimSuffix(strings.TrimSpace(log), ":")
+	return fmt.Sprintf("%s died during the run (%s)%slogs/%s.", m.Name, how, said, filepath.Base(path))
+}
+
+// why is what an end says of its reason.
+func why(end record.Event) string {
+	text := strings.TrimSuffix(end.Text, ".")
+	switch {
+	case end.Step != "":
+		return ": step " + end.Step + " failed: " + text
+	case text != "":
+		return ": " + text
+	}
+	return ""
+}
+
+// stopped says that a step failed, so that the run was stopped, though it was flown and
+// recorded to its end. Of a step that was refuted that is said by itself.
+func stopped(f *run.Facts, unmet []Unmet) []string {
+	end := f.Ended
+	if end.Reason != record.Broken || len(f.EventsOf(record.EventDied)) > 0 || !f.Began() {
+		return nil
+	}
+	if slices.ContainsFunc(unmet, func(u Unmet) bool { return u.State == record.Refuted && u.Asked == "step "+end.Step }) {
+		return nil
+	}
+	// The step that failed is named: after it deletions are run, so that it need
+	// not be the one in which the run ended.
+	if end.Step != "" {
+		return []string{"The run was stopped" + why(end) + "."}
+	}
+	return []string{fmt.Sprintf("The run was stopped%s%s.", inStep(end.Name), why(end))}
+}
+
+func inStep(name string) string {
+	if name == "" {
+		return ""
+	}
+	return " in step " + name
+}

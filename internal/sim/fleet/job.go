@@ -1,0 +1,211 @@
+package fleet
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/api/wire"
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/record"
+	"github.com/windtunnel/windtunnel/internal/sim/stage"
+	"github.com/windtunnel/windtunnel/internal/sim/wheel"
+)
+
+// action is what a job asks of the server.
+type action uint8
+
+const (
+	nodeCreate action = iota
+	nodeRead
+	nodeStatus
+	nodeDelete
+	nodeCondition // what a disturbance makes of it; the body is there already
+	leaseCreate
+	leaseRead
+	leaseRenew
+	podStatus
+	podDelete
+	// What kubelets ask besides, in the traffic profile "kubelet".
+	podToken
+	podRead
+	podPending
+	podTerminating
+	podEvent
+	podReady // the kubelet's word against another's
+	actions
+)
+
+// defineOps numbers the calls of each action in the records.
+func (e *engine) defineOps() {
+	if e.records == nil {
+		return
+	}
+	for a, op := range [actions]record.Op{
+		nodeCreate:     {Verb: "create", Resource: "nodes"},
+		nodeRead:       {Verb: "get", Resource: "nodes"},
+		nodeStatus:     {Verb: "patch", Resource: "nodes", Subresource: "status"},
+		nodeDelete:     {Verb: "delete", Resource: "nodes"},
+		nodeCondition:  {Verb: "patch", Resource: "nodes", Subresource: "status"},
+		leaseCreate:    {Verb: "create", Resource: "leases.coordination.k8s.io"},
+		leaseRead:      {Verb: "get", Resource: "leases.coordination.k8s.io"},
+		leaseRenew:     {Verb: "update", Resource: "leases.coordination.k8s.io"},
+		podStatus:      {Verb: "patch", Resource: "pods", Subresource: "status"},
+		podDelete:      {Verb: "delete", Resource: "pods"},
+		podToken:       {Verb: "create", Resource: "serviceaccounts", Subresource: "token"},
+		podRead:        {Verb: "get", Resource: "pods"},
+		podPending:     {Verb: "patch", Resource: "pods", Subresource: "status"},
+		podTerminating: {Verb: "patch", Resource: "pods", Subresource: "status"},
+		podEvent:       {Verb: "create", Resource: "events"},
+		podReady:       {Verb: "patch", Resource: "pods", Subresource: "status"},
+	} {
+		op.Source, op.Scope, op.Cluster = "fleet", "resource", e.cluster
+		e.ops[a] = e.records.Op(op)
+	}
+}
+
+// class is the queue that a job waits in. Leases go first: a late lease costs
+// a node.
+type class uint8
+
+const (
+	classLease class = iota
+	classNode
+	classPod
+	classes
+)
+
+func (a action) class() class {
+	switch a {
+	case leaseRead, leaseRenew:
+		return classLease
+	case podStatus, podDelete, podToken, podRead, podPending, podTerminating, podEvent, podReady:
+		return classPod
+	default:
+		return classNode
+	}
+}
+
+// job is one thing to be done: a call, and what it is for. Jobs are reused.
+type job struct {
+	wheel.Timer // of a delay or a retry
+	action      action
+	node        *node
+	pod         *pod // nil for jobs of nodes, and when the pod was deleted
+	choice      stage.Choice
+	goal        action     // of a chain: what it leads to
+	chained     int        // of a chain: how many calls of it were sent
+	dueAt       clock.Time // the timer's due may be that of a retry
+	attempt     int
+	version     uint64 // of the object that the stage was chosen for
+	queued      bool
+	withheld    bool // its node is silent
+	sending     bool // it is with the server
+	cancelled   bool
+	body        []byte
+	path        string // of an event, or of podReady
+	uid         string // of podReady
+	held        *heldReady
+	request     wire.Request
+	answer      answer
+	done        func(*wire.Response)
+}
+
+// answer is what is kept of a response.
+type answer struct {
+	wire.Response        // without its body
+	version       uint64 // resourceVersion
+	uid           string
+	fleet         string
+	message       string // of a refusal
+	otherUID      bool   // refused: another object has that name now
+}
+
+// newJob takes a job from the free list.
+func (e *engine) newJob(a action, n *node, p *pod, due clock.Time) *job {
+	var j *job
+	if last := len(e.free) - 1; last >= 0 {
+		j, e.free = e.free[last], e.free[:last]
+	} else {
+		j = &job{}
+		j.done = func(r *wire.Response) { e.deliver(j, r) }
+		j.Fire = func() { e.schedule(j) }
+	}
+	j.action, j.node, j.pod, j.dueAt = a, n, p, due
+	return j
+}
+
+// freeJob gives a job back.
+func (e *engine) freeJob(j *job) {
+	e.wheel.Stop(&j.Timer)
+	body := j.body[:0]
+	if cap(body) > 16<<10 {
+		body = nil
+	}
+	*j = job{Timer: wheel.Timer{Fire: j.Fire}, done: j.done, body: body}
+	if len(e.free) < maxFree {
+		e.free = append(e.free, j)
+	}
+}
+
+const maxFree = 4096
+
+// deliver puts a response into the mailbox. It runs on the client's goroutine.
+func (e *engine) deliver(j *job, r *wire.Response) {
+	a := &j.answer
+	*a = answer{Response: *r}
+	a.Body = nil
+	if raw, _, err := object.Unwrap(r.Body); err == nil && r.Err == nil {
+		a.read(raw, j.action)
+	} else if r.Code >= http.StatusBadRequest {
+		a.refused(object.ReadStatus(r.Body))
+	}
+	if e.mail.put(j, !j.idle()) || e.starved.Load() {
+		e.wake()
+	}
+}
+
+// idle tells whether nothing follows from an answer but that it is counted.
+// Waking the engine for each lease's would cost more than all else about it.
+func (j *job) idle() bool { return j.action == leaseRenew && j.answer.Code == http.StatusOK }
+
+func (a *answer) read(raw []byte, what action) {
+	if a.Code >= http.StatusBadRequest {
+		if s, err := object.DecodeStatus(raw); err == nil {
+			a.refused(s)
+		}
+		return
+	}
+	if what == nodeDelete {
+		return
+	}
+	var m object.Meta
+	if object.DecodeMeta(raw, &m) != nil {
+		return
+	}
+	a.version = m.Version
+	if what == nodeCreate || what == nodeRead {
+		a.uid, a.fleet = string(m.UID), string(m.Fleet)
+	}
+}
+
+func (a *answer) refused(s object.Status) { a.message, a.otherUID = s.Message, s.OtherUID }
+
+func (j *job) ok() bool { return j.answer.Outcome() == record.OK }
+
+// refusal is the error that says what the server would not do, and why.
+func (j *job) refusal() error {
+	return &RefusedError{Method: j.request.Method, Path: j.request.Path, Code: j.answer.Code, Message: j.answer.message}
+}
+
+// RefusedError is an answer that another try would not change.
+type RefusedError struct {
+	Method, Path string
+	Code         int
+	Message      string
+}
+
+// Error says what was asked and what was answered.
+func (e *RefusedError) Error() string {
+	return e.Method + " " + e.Path + ": " + strconv.Itoa(e.Code) + " " + e.Message
+}

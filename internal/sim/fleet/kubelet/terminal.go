@@ -1,0 +1,105 @@
+package kubelet
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/windtunnel/windtunnel/internal/sim/fleet/kubelet/stream"
+)
+
+// terminal is a pseudo-terminal: what is written to ours is read from its.
+type terminal struct{ ours, its *os.File }
+
+func openTerminal() (*terminal, error) {
+	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open terminal: %w", err)
+	}
+	ours := os.NewFile(uintptr(fd), "/dev/ptmx")
+	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
+	}
+	var its *os.File
+	if err == nil {
+		its, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open terminal: %w", err), ours.Close())
+	}
+	return &terminal{ours, its}, nil
+}
+
+func (t *terminal) close() {
+	_ = t.ours.Close()
+	_ = t.its.Close()
+}
+
+// resize sets the size; a terminal that is closed has none.
+func (t *terminal) resize(s stream.Size) {
+	if raw, err := t.ours.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) {
+			_ = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: s.Height, Col: s.Width})
+		})
+	}
+}
+
+// runTerminal runs a command on a terminal of its own.
+func (s *Server) runTerminal(cmd *exec.Cmd, c *stream.Session) error {
+	t, err := openTerminal()
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = t.its, t.its, t.its
+	cmd.SysProcAttr.Setpgid = false // a session has a group
+	cmd.SysProcAttr.Setsid, cmd.SysProcAttr.Setctty = true, true
+	select { // begin with the client's size, if it said it
+	case size, ok := <-c.Resize:
+		if ok {
+			t.resize(size)
+		}
+	case <-time.After(firstSize):
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start command: %w", err)
+	}
+	_ = t.its.Close() // so that reading ours ends with the last process that has it
+	s.wait.Go(func() {
+		for size := range c.Resize {
+			t.resize(size)
+		}
+	})
+	if c.Stdin != nil {
+		s.wait.Go(func() { _, _ = io.Copy(t.ours, c.Stdin) })
+	}
+	copied := make(chan struct{})
+	s.wait.Go(func() {
+		defer close(copied)
+		to := c.Stdout
+		if to == nil {
+			to = io.Discard
+		}
+		_, _ = io.Copy(to, t.ours) // ends with an error when nobody has the other side any more
+	})
+	err = cmd.Wait()
+	_ = killGroup(cmd)
+	select {
+	case <-copied:
+	case <-time.After(lingering):
+		_ = t.ours.SetReadDeadline(past())
+		<-copied
+	}
+	return exitOf(cmd, err)
+}
+
+// firstSize is how long a terminal waits for the client to say its size.
+const firstSize = 200 * time.Millisecond
+
+func past() time.Time { return time.Unix(1, 0) }

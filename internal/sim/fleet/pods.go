@@ -1,0 +1,326 @@
+package fleet
+
+import (
+	"encoding/hex"
+	"hash/fnv"
+	"maps"
+	"math"
+	"net/http"
+
+	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/api/watch"
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/sim/stage"
+	"github.com/windtunnel/windtunnel/internal/sim/stage/machine"
+)
+
+// pod is one pod on a node of the fleet. What it looks like is not kept: every
+// event brings the whole object, and what a stage says of it is kept as a job.
+type pod struct {
+	node      *node
+	key       podKey
+	namespace string // interned
+	name      string
+	ip        uint32
+	running   bool
+	patched   uint64 // version that the last patch made, or its deletion
+	ready     heldReady
+	job       *job // waits for its time, or is with the server
+	next      *job // chosen while job was with the server
+}
+
+// podKey is a uid as bytes: they are UUIDs, and anything else is hashed.
+type podKey [16]byte
+
+func podKeyOf(uid []byte) (key podKey) {
+	if len(uid) == 36 {
+		var packed [32]byte
+		n := 0
+		for _, part := range [...][]byte{uid[0:8], uid[9:13], uid[14:18], uid[19:23], uid[24:36]} {
+			n += copy(packed[n:], part)
+		}
+		if _, err := hex.Decode(key[:], packed[:]); err == nil {
+			return key
+		}
+	}
+	h := fnv.New128a()
+	h.Write(uid)
+	h.Sum(key[:0])
+	return key
+}
+
+// pods are the pods on a fleet's nodes that are played here, and the owner of the
+// calls for them. Its methods are called in the engine's turn.
+type pods struct {
+	engine   *engine
+	nodes    *nodes
+	stages   *stages
+	kubelets *kubeletTraffic
+	ready    *readiness
+	byKey    map[podKey]*pod
+	relist   watch.Relist[*pod]
+	interned map[string]string // namespaces
+	running  int
+	deleted  int
+}
+
+// observe takes what the watch or a list says about a pod, at its receipt.
+func (s *pods) observe(kind object.EventType, o *object.Pod, received clock.Time) {
+	n := s.nodes.hosts(o)
+	if n == nil {
+		return
+	}
+	key := podKeyOf(o.UID)
+	p := s.byKey[key]
+	if kind == object.Deleted {
+		if p != nil {
+			s.remove(p)
+		}
+		return
+	}
+	if n.ended() {
+		return // the plane's garbage collector takes them away
+	}
+	if p == nil {
+		p = &pod{node: n, key: key, namespace: s.intern(o.Namespace), name: string(o.Name)}
+		s.byKey[key] = p
+		p.ready.meet(o, func() object.Value { return o.Open(s.ready.schema) })
+		s.kubelets.useNamespace(n.name, p.namespace)
+	}
+	s.relist.Add(p)
+	if o.Version < p.patched {
+		return // overtaken by our own patch, whose echo will come
+	}
+	switch running := string(o.Phase) == "Running" && string(o.Ready) == "True"; {
+	case running && !p.running:
+		s.running++
+		p.running = true
+	case !running && p.running:
+		s.running--
+		p.running = false
+	}
+	s.ready.observe(&p.ready, n, o)
+	s.play(p, o, received)
+}
+
+// intern keeps one copy of each namespace.
+func (s *pods) intern(b []byte) string {
+	if name, ok := s.interned[string(b)]; ok {
+		return name
+	}
+	name := string(b)
+	s.interned[name] = name
+	return name
+}
+
+// play asks the stages about a pod and keeps their answer as a job.
+func (s *pods) play(p *pod, o *object.Pod, received clock.Time) {
+	choice := s.stages.Pod(o, s.engine.rng)
+	if choice.None() {
+		s.withdraw(p)
+		return
+	}
+	j, due := s.slot(p, choice, received)
+	effect, err := s.stages.RenderPod(j.body[:0], choice, o, s.stages.env(due, p))
+	if err != nil {
+		s.engine.warn(err.Error())
+		s.withdraw(p)
+		return
+	}
+	j.choice, j.version, j.dueAt = choice, o.Version, due
+	goal := podStatus
+	if effect.Kind == machine.Delete {
+		goal, j.body = podDelete, appendDelete(j.body[:0], string(o.UID))
+	} else {
+		j.body = effect.Body
+	}
+	if j.chained == 0 || j.goal != goal { // else it goes on where its chain is
+		j.action, j.chained = goal, 0
+	}
+	if j == p.next || j.queued || j.withheld || j.Waiting() && j.attempt > 0 {
+		return // it goes when the one before it is done, is about to go, or pauses before a retry
+	}
+	s.engine.wheel.Stop(&j.Timer)
+	s.engine.schedule(j)
+}
+
+// slot returns the job that a choice goes into, and when it is due: the same
+// stage stays due when it was, whatever else about the pod changed.
+func (s *pods) slot(p *pod, choice stage.Choice, received clock.Time) (*job, clock.Time) {
+	slot := &p.job
+	if p.job != nil && p.job.sending {
+		slot = &p.next
+	}
+	due := received.Add(choice.Delay + p.node.fault.slower())
+	if *slot == nil {
+		*slot = s.engine.newJob(podStatus, p.node, p, due)
+	} else if (*slot).choice == choice || (*slot).choice.Stage() == choice.Stage() {
+		due = (*slot).dueAt
+	}
+	return *slot, due
+}
+
+// withdraw takes back what was chosen and not sent.
+func (s *pods) withdraw(p *pod) {
+	if p.next != nil {
+		s.engine.freeJob(p.next)
+		p.next = nil
+	}
+	if p.job != nil && !p.job.sending {
+		s.cancel(p.job)
+		p.job = nil
+	}
+}
+
+// cancel ends a job that is not with the server, wherever it waits.
+func (s *pods) cancel(j *job) {
+	j.pod = nil
+	if j.queued || j.withheld {
+		j.cancelled = true // dispatch, or the end of the disturbance, frees it
+		return
+	}
+	s.engine.freeJob(j)
+}
+
+// remove forgets a pod that does not exist any more.
+func (s *pods) remove(p *pod) {
+	s.withdraw(p)
+	s.ready.forget(&p.ready)
+	if p.job != nil {
+		p.job.cancelled, p.job.pod = true, nil
+	}
+	if p.ip != 0 {
+		p.node.freeAddress(p.ip)
+	}
+	if p.running {
+		s.running--
+	}
+	s.deleted++
+	delete(s.byKey, p.key)
+}
+
+// endList forgets the pods that a list did not hold.
+func (s *pods) endList() {
+	for _, p := range s.relist.End(maps.Values(s.byKey)) {
+		s.remove(p)
+	}
+}
+
+func (s *pods) build(j *job) bool {
+	r := &j.request
+	if j.action == podEvent {
+		r.Accept, r.ContentType = object.ContentType, jsonType
+		r.Method, r.Path, r.Body = http.MethodPost, j.path, j.body
+		return true
+	}
+	s.kubelets.lead(j)
+	r.Accept, r.ContentType = object.ContentType, object.ContentType
+	r.Path = "/api/v1/namespaces/" + j.pod.namespace + "/pods/" + j.pod.name
+	r.Method, r.Body = http.MethodDelete, j.body
+	switch j.action {
+	case podStatus:
+		r.Method, r.ContentType = http.MethodPatch, patchType
+		r.Path += "/status"
+	case podDelete:
+	default:
+		s.kubelets.build(j)
+	}
+	return true
+}
+
+func (s *pods) settle(j *job) {
+	switch {
+	case j.chained > 0 && j.action != j.goal && !j.answer.Retriable():
+		s.follow(j)
+	case j.ok() && j.action == podEvent:
+		s.engine.freeJob(j)
+	case j.ok():
+		s.engine.countLag(j)
+		s.kubelets.reportStarted(j)
+		s.settled(j)
+	case j.cancelled:
+		s.abandon(j)
+	case j.answer.Retriable():
+		s.retry(j)
+	default:
+		s.refused(j)
+	}
+}
+
+// follow goes on with a chain of a kubelet's calls, whatever became of the one
+// before: only the last one counts for the object. It is due now.
+func (s *pods) follow(j *job) {
+	if j.cancelled || j.pod == nil {
+		s.abandon(j)
+		return
+	}
+	j.dueAt, j.attempt = j.answer.Done, 0
+	j.follow()
+	s.engine.enqueue(j)
+}
+
+// retry sends a job again, or what was chosen meanwhile in its place.
+func (s *pods) retry(j *job) {
+	next := j
+	if p := j.pod; p != nil && p.next != nil {
+		next = p.next
+		p.job, p.next = next, nil
+	}
+	s.engine.retry(j, next)
+}
+
+// refused does what follows an answer that another try would not change.
+func (s *pods) refused(j *job) {
+	missing, conflict := j.answer.Code == http.StatusNotFound, j.answer.Code == http.StatusConflict
+	switch {
+	case j.pod == nil:
+		s.engine.freeJob(j) // it went away meanwhile, or it was an event
+	case missing && (j.action == podDelete || j.action == podStatus):
+		s.settled(j) // somebody was faster, or its end is on the way
+	case conflict || j.answer.otherUID:
+		s.retry(j) // a pod of another uid means that this one's end is on the way
+	default:
+		s.engine.drop(j)
+	}
+}
+
+// settled ends a pod's job whose effect is there.
+func (s *pods) settled(j *job) {
+	if p := j.pod; p != nil {
+		made := j.answer.version
+		p.patched = max(p.patched, made)
+		p.ready.wrote(made)
+		if j.action == podDelete {
+			made = math.MaxUint64 // nothing that was chosen before follows
+		}
+		s.advance(p, made)
+	}
+	s.engine.freeJob(j)
+}
+
+// advance lets the next job of a pod go, unless it was chosen for a version that
+// made is newer than.
+func (s *pods) advance(p *pod, made uint64) {
+	j := p.next
+	p.job, p.next = nil, nil
+	switch {
+	case j == nil:
+	case j.version < made:
+		s.engine.freeJob(j)
+	default:
+		p.job = j
+		s.engine.schedule(j)
+	}
+}
+
+func (s *pods) abandon(j *job) {
+	if j.pod != nil {
+		s.advance(j.pod, 0)
+	}
+	s.engine.freeJob(j)
+}
+
+// addStats adds the pods' part to a fleet's state.
+func (s *pods) addStats(out *Stats) {
+	out.Pods, out.Running, out.Gone = len(s.byKey), s.running, s.deleted
+}

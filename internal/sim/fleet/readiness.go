@@ -1,0 +1,214 @@
+package fleet
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/sim/player"
+)
+
+// A kubelet compares the status of its pods with what the server holds every 10
+// seconds (syncPeriod of its status manager) and writes its own word again where
+// somebody else has changed it. The difference that occurs is the condition Ready:
+// the node lifecycle controller sets it to False on all pods of a node that it
+// does not hear of. The fleet is quicker than 2 seconds for none: an answer to a
+// patch of its own may come later than the event that the patch causes.
+const (
+	firstRestore = 2 * time.Second
+	lastRestore  = 10 * time.Second
+)
+
+// heldReady is what the kubelet of one pod knows of the pod's condition Ready.
+type heldReady struct {
+	ready  bool   // what the kubelet holds
+	lostAt uint64 // version in which somebody else set it to False; 0: nobody did
+	own    uint64 // version that the fleet's last patch made
+	job    *job   // sets it to True again
+}
+
+// readiness keeps the pods of the fleet Ready that its stages have made Ready,
+// whatever the stages are and whoever plays them. It owns the calls for that. Its
+// methods are called in the engine's turn.
+type readiness struct {
+	engine *engine
+	pods   *pods
+	played map[string]*heldReady // of pods that players play, by uid
+	schema *object.Schema        // of pods
+}
+
+func newReadiness(e *engine, p *pods) *readiness {
+	return &readiness{engine: e, pods: p, played: map[string]*heldReady{}, schema: object.NewSchema[corev1.Pod]("v1", "Pod")}
+}
+
+// meet takes what the server says of a pod that is seen for the first time. A kubelet
+// that starts works out a pod's condition from its containers: where nothing is said
+// against them, and no reason is given why the pod is not ready, as a kubelet gives
+// one, somebody else set it to False while the fleet was away.
+func (h *heldReady) meet(o *object.Pod, whole func() object.Value) {
+	if string(o.Ready) != "False" || o.Deleting || string(o.Phase) != "Running" {
+		return
+	}
+	containers, reason := "", ""
+	whole().Get("status").Get("conditions").Items(func(c object.Value) bool {
+		switch kind := c.Get("type"); {
+		case kind.Is("ContainersReady"):
+			containers = c.Get("status").String()
+		case kind.Is("Ready"):
+			reason = c.Get("reason").String()
+		}
+		return true
+	})
+	h.ready = containers != "False" && reason == ""
+}
+
+// observe takes what the server says of a pod.
+func (r *readiness) observe(h *heldReady, n *node, o *object.Pod) {
+	switch {
+	case o.Version < h.own: // overtaken by a patch of the fleet
+	case string(o.Ready) == "True":
+		h.ready, h.lostAt = true, 0
+	case o.Version == h.own:
+		h.ready, h.lostAt = false, 0
+	case !h.ready || o.Deleting || string(o.Phase) != "Running":
+		h.lostAt = 0
+	case h.lostAt == 0:
+		h.lostAt = o.Version
+		if h.job == nil {
+			h.job = r.engine.newJob(podReady, n, nil, 0)
+			h.job.held, h.job.uid = h, string(o.UID)
+			h.job.path = "/api/v1/namespaces/" + string(o.Namespace) + "/pods/" + string(o.Name) + "/status"
+			r.arm(h.job)
+		}
+	}
+}
+
+// arm lets a job wait for its node's next comparison.
+func (r *readiness) arm(j *job) {
+	pause := firstRestore + time.Duration(r.engine.rng.Int64N(int64(lastRestore-firstRestore)))
+	j.dueAt, j.attempt = r.engine.clock.Now().Add(pause), 0
+	r.engine.wheel.Set(&j.Timer, j.dueAt)
+}
+
+// wrote notes which version a patch of the fleet itself made: whatever it says of
+// the condition is the kubelet's word.
+func (h *heldReady) wrote(version uint64) {
+	h.own = max(h.own, version)
+	if h.lostAt != 0 && h.lostAt == version {
+		h.ready, h.lostAt = false, 0
+	}
+}
+
+// wrote notes a patch of a pod that was not a stage's.
+func (r *readiness) wrote(uid string, version uint64) {
+	if p := r.pods.byKey[podKeyOf([]byte(uid))]; p != nil {
+		p.ready.wrote(version)
+	} else if h := r.played[uid]; h != nil {
+		h.wrote(version)
+	}
+}
+
+// forget ends what is kept of a pod that does not exist any more.
+func (r *readiness) forget(h *heldReady) {
+	j := h.job
+	if h.job = nil; j == nil {
+		return
+	}
+	if j.held = nil; j.sending || j.queued || j.withheld {
+		j.cancelled = true // who has it frees it
+		return
+	}
+	r.engine.freeJob(j)
+}
+
+func (r *readiness) build(j *job) bool {
+	if j.held.lostAt == 0 || j.node.ended() {
+		return false
+	}
+	now := r.engine.clock.Wall(r.engine.clock.Now()).UTC().Format(time.RFC3339)
+	j.body = fmt.Appendf(j.body[:0], `{"metadata":{"uid":%q},"status":{"conditions":[{"type":"Ready","status":"True","lastTransitionTime":%q}]}}`, j.uid, now)
+	q := &j.request
+	q.Method, q.Path, q.Body, q.ContentType, q.Accept = http.MethodPatch, j.path, j.body, patchType, object.ContentType
+	return true
+}
+
+func (r *readiness) settle(j *job) {
+	h := j.held
+	switch missing := j.answer.Code == http.StatusNotFound; {
+	case h == nil || missing || j.answer.otherUID:
+		r.abandon(j)
+	case j.ok() && h.lostAt > j.answer.version: // and taken back again meanwhile
+		r.engine.countLag(j)
+		r.arm(j)
+	case j.ok():
+		r.engine.countLag(j)
+		r.abandon(j)
+	case j.answer.Retriable() || j.answer.Code == http.StatusConflict:
+		r.engine.retry(j, j)
+	default:
+		r.engine.drop(j)
+	}
+}
+
+func (r *readiness) abandon(j *job) {
+	if j.held != nil {
+		j.held.job = nil
+	}
+	r.engine.freeJob(j)
+}
+
+// observePlayed is observe for a pod that a player plays.
+func (p *players) observePlayed(o player.Object) {
+	meta, _ := o["metadata"].(map[string]any)
+	uid, _ := meta["uid"].(string)
+	pod := podOf(o)
+	p.engine.mu.Lock()
+	defer p.engine.mu.Unlock()
+	n := p.nodes.byName[string(pod.NodeName)]
+	if n == nil {
+		n = &p.nodes.elsewhere
+	}
+	h := p.readiness.played[uid]
+	if h == nil {
+		h = &heldReady{}
+		h.meet(&pod, func() object.Value { return object.Of(o) })
+		p.readiness.played[uid] = h
+	}
+	p.readiness.observe(h, n, &pod)
+	if h.job != nil {
+		p.engine.wake()
+	}
+}
+
+// changedPlayed notes a patch of a stage on a pod that a player plays.
+func (p *players) changedPlayed(o player.Object) {
+	meta, _ := o["metadata"].(map[string]any)
+	uid, _ := meta["uid"].(string)
+	p.engine.mu.Lock()
+	defer p.engine.mu.Unlock()
+	p.readiness.wrote(uid, podOf(o).Version)
+}
+
+// podOf is the view of a decoded pod, as far as readiness needs it.
+func podOf(o player.Object) (out object.Pod) {
+	meta, _ := o["metadata"].(map[string]any)
+	status, _ := o["status"].(map[string]any)
+	word := func(of map[string]any, field string) []byte {
+		s, _ := of[field].(string)
+		return []byte(s)
+	}
+	out.Name, out.Namespace, out.UID = word(meta, "name"), word(meta, "namespace"), word(meta, "uid")
+	out.Version = player.Version(o)
+	out.Deleting = meta["deletionTimestamp"] != nil
+	out.NodeName, out.Phase = []byte(nodeNameOf(podKind(), o)), word(status, "phase")
+	conditions, _ := status["conditions"].([]any)
+	for _, c := range conditions {
+		if c, _ := c.(map[string]any); c["type"] == "Ready" {
+			out.Ready = word(c, "status")
+		}
+	}
+	return out
+}

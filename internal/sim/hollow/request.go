@@ -1,0 +1,315 @@
+package hollow
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/windtunnel/windtunnel/internal/clock"
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/kind"
+)
+
+// bodyLimit is the length of the longest body that is read.
+const bodyLimit = 3 << 20
+
+// target is what a request is about.
+type target struct {
+	kind            *kind.Kind
+	namespace, name string
+	sub             string
+}
+
+func (t target) key() string { return kind.Key(t.namespace, t.name) }
+
+// request is a request about objects.
+type request struct {
+	*http.Request
+	target
+	*answer
+
+	query  url.Values
+	user   user
+	values int // in the body, at least
+	room   room
+}
+
+// errNoGroup says that a path is of no group and version that there is: the one
+// thing that is not refused with a Status.
+var errNoGroup = errors.New("404 page not found")
+
+// nowhere is the answer for a path that leads to nothing.
+func nowhere() error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
+		Message: "the server could not find the requested resource", Details: &metav1.StatusDetails{},
+	}}
+}
+
+// notAllowed is the answer for what cannot be done to a resource.
+func notAllowed() error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusMethodNotAllowed, Reason: metav1.StatusReasonMethodNotAllowed,
+		Message: "the server does not allow this method on the requested resource", Details: &metav1.StatusDetails{},
+	}}
+}
+
+// route finds out what a request is about.
+func (q *request) route(path string) error {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	var group, version string
+	switch {
+	case parts[0] == "api" && len(parts) > 2:
+		version, parts = parts[1], parts[2:]
+	case parts[0] == "apis" && len(parts) > 3:
+		group, version, parts = parts[1], parts[2], parts[3:]
+	default:
+		return nowhere()
+	}
+	kinds := q.cluster.kinds.Load()
+	if !kinds.HasGroup(group, version) {
+		return errNoGroup
+	}
+	// What stands below a namespace is in it, but for what is its own.
+	if len(parts) > 2 && parts[0] == "namespaces" && (len(parts) > 3 || kinds.Find(group, version, parts[2]) != nil) {
+		q.namespace, parts = parts[1], parts[2:]
+	}
+	q.kind = kinds.Find(group, version, parts[0])
+	if q.kind == nil || len(parts) > 3 || q.namespace != "" && !q.kind.Namespaced {
+		return nowhere()
+	}
+	if len(parts) > 1 {
+		q.name = parts[1]
+	}
+	if len(parts) > 2 {
+		q.sub = parts[2]
+		if _, ok := q.kind.Find(q.sub); !ok {
+			return nowhere()
+		}
+	}
+	if q.name != "" && q.kind.Namespaced && q.namespace == "" {
+		return nowhere()
+	}
+	f, ok := accept(q.Header.Get("Accept"), q.kind.Packs())
+	if !ok {
+		return notAcceptable(q.Header.Get("Accept"))
+	}
+	q.form, q.known = f, true
+	return nil
+}
+
+// watching says whether the request is a watch.
+func (q *request) watching() bool {
+	return q.Method == http.MethodGet && q.sub == "" && truth(q.query.Get("watch"))
+}
+
+// truth reads a bool of a query, of which anything but no is yes.
+func truth(s string) bool { return s != "" && s != "0" && !strings.EqualFold(s, "false") }
+
+// do carries the request out.
+func (q *request) do() error {
+	verb := q.verb()
+	allowed := q.kind.Verbs
+	if s, ok := q.kind.Find(q.sub); ok {
+		allowed = s.Verbs
+	}
+	if !slices.Contains(allowed, verb) || q.name == "" && (verb == "update" || verb == "patch") {
+		return notAllowed()
+	}
+	switch verb {
+	case "create":
+		return q.post()
+	case "get":
+		return q.get()
+	case "list":
+		return q.list()
+	case "watch":
+		return q.watch()
+	case "update":
+		return q.put()
+	case "patch":
+		return q.patch()
+	case "delete":
+		return q.remove()
+	}
+	return q.removeAll()
+}
+
+// verb returns the word of discovery for what the request does.
+func (q *request) verb() string {
+	one := q.name != ""
+	switch q.Method {
+	case http.MethodPost:
+		return "create"
+	case http.MethodPut:
+		return "update"
+	case http.MethodPatch:
+		return "patch"
+	case http.MethodDelete:
+		if one {
+			return "delete"
+		}
+		return "deletecollection"
+	case http.MethodGet, http.MethodHead:
+		switch {
+		case q.watching():
+			return "watch"
+		case one:
+			return "get"
+		}
+		return "list"
+	}
+	return q.Method
+}
+
+// body reads the request's body.
+func (q *request) body() ([]byte, error) {
+	if err := q.room.reserve(q.ContentLength); err != nil {
+		return nil, err
+	}
+	var in bytes.Buffer
+	if q.ContentLength > 0 {
+		in.Grow(int(min(q.ContentLength, bodyLimit)) + bytes.MinRead) // it is read in one go
+	}
+	if q.ProtoMajor == 1 && q.ContentLength != 0 { // over HTTP/2 all have one
+		c := q.cluster.server.clock
+		in := http.NewResponseController(q.w)
+		_ = in.SetReadDeadline(c.Wall(c.Now().Add(requestTime))) // tests' have none
+		defer func() { _ = in.SetReadDeadline(time.Time{}) }()   // the connection is watched for its end
+	}
+	_, err := in.ReadFrom(http.MaxBytesReader(q.w, q.Body, bodyLimit))
+	var long *http.MaxBytesError
+	switch {
+	case errors.As(err, &long):
+		return nil, apierrors.NewRequestEntityTooLargeError("limit is " + strconv.Itoa(bodyLimit))
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, errTimeout()
+	case err != nil:
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	return in.Bytes(), q.room.wait(q.Context().Done())
+}
+
+// write says what a change of an object is.
+type write struct {
+	target
+	dryRun  bool
+	manager string     // of fields
+	applied bool       // who manages what has been settled
+	until   clock.Time // when its request ends; 0: it does not come from one
+}
+
+// end returns when the request ends if it begins now.
+func (q *request) end() clock.Time { return q.cluster.server.clock.Now().Add(requestTime) }
+
+// writing returns what the request's query says of its change.
+func (q *request) writing() (write, error) {
+	w := write{target: q.target, manager: q.query.Get("fieldManager"), dryRun: len(q.query["dryRun"]) > 0, until: q.end()}
+	var errs field.ErrorList
+	kind := "CreateOptions"
+	switch q.Method {
+	case http.MethodPost:
+		errs = validation.ValidateCreateOptions(&metav1.CreateOptions{DryRun: q.query["dryRun"], FieldManager: w.manager, FieldValidation: q.query.Get("fieldValidation")})
+	default:
+		kind = "UpdateOptions"
+		errs = validation.ValidateUpdateOptions(&metav1.UpdateOptions{DryRun: q.query["dryRun"], FieldManager: w.manager, FieldValidation: q.query.Get("fieldValidation")})
+	}
+	if q.Method == http.MethodPatch {
+		kind = "PatchOptions"
+	}
+	if len(errs) > 0 {
+		return w, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", errs)
+	}
+	if w.manager == "" {
+		w.manager, _, _ = strings.Cut(q.UserAgent(), "/")
+	}
+	return w, nil
+}
+
+// post creates an object.
+func (q *request) post() error {
+	if q.sub != "" || len(q.kind.Verbs) == 1 {
+		return q.act()
+	}
+	if q.name != "" {
+		return notAllowed()
+	}
+	w, err := q.writing()
+	if err != nil {
+		return err
+	}
+	o, err := q.read(q.kind)
+	if err != nil {
+		return err
+	}
+	made, err := q.cluster.create(w, o)
+	if err != nil {
+		return err
+	}
+	return q.object(http.StatusCreated, made)
+}
+
+// put replaces an object.
+func (q *request) put() error {
+	w, err := q.writing()
+	if err != nil {
+		return err
+	}
+	k := q.kind
+	if q.sub == "scale" {
+		k = scaleKind()
+	}
+	o, err := q.read(k)
+	if err != nil {
+		return err
+	}
+	m := metaOf(o)
+	if err := sameName(q.name, m); err != nil {
+		return err
+	}
+	if err := sameNamespace(q.namespace, m); err != nil {
+		return err
+	}
+	c := change{write: w, values: q.values, create: q.kind.PutCreates && q.sub == "", uid: m.GetUID(), of: func(old runtime.Object) (runtime.Object, error) {
+		if q.sub == "scale" {
+			return scaled(q.kind, old, o)
+		}
+		return o.DeepCopyObject(), nil
+	}}
+	done, err := q.cluster.change(c)
+	if err != nil {
+		return err
+	}
+	code := http.StatusOK
+	if done.created {
+		code = http.StatusCreated
+	}
+	return q.answerPart(code, done.result)
+}
+
+// get answers with one object.
+func (q *request) get() error {
+	o := q.cluster.table(q.kind).Get(q.key())
+	if o == nil {
+		return apierrors.NewNotFound(q.kind.Resource(), q.name)
+	}
+	return q.answerPart(http.StatusOK, result{kind: q.kind, stored: o})
+}
+
+// notFoundNamespace is the error for what is to be created in a namespace that is
+// not there.
+func notFoundNamespace(name string) error {
+	return apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, name)
+}

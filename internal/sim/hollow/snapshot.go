@@ -1,0 +1,195 @@
+package hollow
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/kind"
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/store"
+)
+
+// Save writes all objects of a cluster: as kubectl's List in JSON, or with documents
+// set as one document of YAML each, as kwok's snapshots are.
+func (c *Cluster) Save(w io.Writer, documents bool) error {
+	if !documents {
+		if _, err := io.WriteString(w, `{"apiVersion":"v1","kind":"List","metadata":{},"items":[`); err != nil {
+			return err
+		}
+	}
+	n := 0
+	err := c.each(func(raw []byte) error {
+		n++
+		if documents {
+			return writeDocument(w, raw)
+		}
+		if n > 1 {
+			raw = append([]byte(","), raw...)
+		}
+		_, err := w.Write(raw)
+		return err
+	})
+	if err == nil && !documents {
+		_, err = io.WriteString(w, "]}\n")
+	}
+	return err
+}
+
+func writeDocument(w io.Writer, raw []byte) error {
+	out, err := yaml.JSONToYAML(raw)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(append([]byte("---\n"), out...))
+	return err
+}
+
+// each calls f with the JSON of every object: definitions before what they define,
+// namespaces before what is in them.
+func (c *Cluster) each(f func(raw []byte) error) error {
+	seen := map[string]bool{}
+	kinds := slices.Clone(c.kinds.Load().All())
+	slices.SortStableFunc(kinds, func(a, b *kind.Kind) int { return rank(a.GVK()) - rank(b.GVK()) })
+	for _, k := range kinds {
+		if seen[k.Table()] {
+			continue
+		}
+		seen[k.Table()] = true
+		found, err := c.table(k).List(store.Query{})
+		if err != nil {
+			return err
+		}
+		for _, o := range found.Objects {
+			raw, err := k.JSON(o.Raw)
+			if err == nil {
+				err = f(raw)
+			}
+			if err != nil {
+				return fmt.Errorf("save %s %s: %w", k.Plural, o.Key, err)
+			}
+		}
+	}
+	return nil
+}
+
+// rank orders kinds as they must be loaded.
+func rank(gvk schema.GroupVersionKind) int {
+	switch gvk.Kind {
+	case "CustomResourceDefinition":
+		return 0
+	case "Namespace":
+		return 1
+	}
+	return 2
+}
+
+// Load stores objects as they stand in a List, or in documents of JSON or YAML: with
+// their status, and with their uids and times where they have them. An object that
+// is there is replaced. Nothing is stored of what cannot be read; the error joins
+// all faults. It returns how many objects were loaded.
+func (c *Cluster) Load(r io.Reader) (int, error) {
+	all, err := readObjects(r)
+	if err != nil {
+		return 0, err
+	}
+	slices.SortStableFunc(all, func(a, b *unstructured.Unstructured) int {
+		return rank(a.GroupVersionKind()) - rank(b.GroupVersionKind())
+	})
+	var faults []error
+	n := 0
+	for _, o := range all {
+		if err := c.load(o); err != nil {
+			faults = append(faults, fmt.Errorf("load %s: %w", strings.TrimSpace(o.GetKind()+" "+cmp.Or(kind.Key(o.GetNamespace(), o.GetName()), "without a name")), err))
+			continue
+		}
+		n++
+	}
+	return n, errors.Join(faults...)
+}
+
+// readObjects reads all objects of documents.
+func readObjects(r io.Reader) (out []*unstructured.Unstructured, err error) {
+	d := utilyaml.NewYAMLOrJSONDecoder(r, 4096)
+	for {
+		var raw runtime.RawExtension
+		if err := d.Decode(&raw); errors.Is(err, io.EOF) {
+			return out, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("read objects: %w", err)
+		}
+		if raw.Raw = bytes.TrimSpace(raw.Raw); len(raw.Raw) == 0 || string(raw.Raw) == "null" {
+			continue
+		}
+		o := &unstructured.Unstructured{}
+		if err := o.UnmarshalJSON(raw.Raw); err != nil {
+			return nil, fmt.Errorf("read objects: %w", err)
+		}
+		if !o.IsList() {
+			out = append(out, o)
+			continue
+		}
+		err := o.EachListItem(func(item runtime.Object) error {
+			out = append(out, item.(*unstructured.Unstructured))
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("read objects: %w", err)
+		}
+	}
+}
+
+// load stores one object as it stands.
+func (c *Cluster) load(u *unstructured.Unstructured) error {
+	k := c.kinds.Load().OfKind(u.GroupVersionKind())
+	if k == nil && (u.GetKind() == "" || u.GetAPIVersion() == "") {
+		return errors.New("an object needs apiVersion and kind")
+	}
+	if k == nil {
+		return fmt.Errorf("no resource is of kind %s in %s", u.GetKind(), u.GetAPIVersion())
+	}
+	raw, err := json.Marshal(u.Object)
+	if err != nil {
+		return err
+	}
+	o, _, err := decodeJSON(k, raw)
+	if err != nil {
+		return err
+	}
+	m := metaOf(o)
+	if k.Namespaced && m.GetNamespace() == "" {
+		m.SetNamespace(metav1.NamespaceDefault)
+	}
+	if m.GetUID() == "" {
+		c.begin(m)
+	}
+	if v, err := strconv.ParseUint(m.GetResourceVersion(), 10, 64); err == nil {
+		c.store.Advance(v) // versions never go back
+	}
+	m.SetResourceVersion("1") // it will be another one
+	if errs := check(k, o, nil); len(errs) > 0 {
+		return errs.ToAggregate()
+	}
+	t, key := c.table(k), kind.Key(m.GetNamespace(), m.GetName())
+	for {
+		_, err := t.Put(key, t.Get(key), encoder(k, o))
+		if !errors.Is(err, store.ErrChanged) {
+			if err == nil {
+				c.wrote(k, o)
+			}
+			return err
+		}
+	}
+}

@@ -1,0 +1,174 @@
+package hollow
+
+import (
+	"encoding/binary"
+	"hash/fnv"
+	"net/netip"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/windtunnel/windtunnel/internal/api/object"
+	"github.com/windtunnel/windtunnel/internal/sim/hollow/store"
+	"github.com/windtunnel/windtunnel/internal/sim/stage"
+	"github.com/windtunnel/windtunnel/internal/sim/stage/machine"
+)
+
+// pod binds a pod that has no node, or plays the stages of one that has.
+func (e *engine) pod(s subject, o *store.Object) {
+	if o == nil {
+		e.cancel(s)
+		if e.models.Binder {
+			e.nodesOf(s.cluster).forget(s.key)
+		}
+		return
+	}
+	var p object.Pod
+	if object.DecodePod(o.Raw, &p) != nil {
+		return
+	}
+	if len(p.NodeName) == 0 {
+		if e.models.Binder && !p.Deleting {
+			e.bind(s, o)
+		}
+		return
+	}
+	if e.models.Binder {
+		e.nodesOf(s.cluster).place(s.key, string(p.NodeName))
+	}
+	if e.typed == nil {
+		return // only a kubelet ends it
+	}
+	if e.typed.SlowPods() != nil {
+		e.other(s, o)
+		return
+	}
+	if choice := e.typed.Pod(&p, e.rng); !choice.None() {
+		e.after(s, o, choice.Delay, func() { e.playPod(s, choice) })
+	}
+}
+
+// playPod carries out what a stage asks for on a pod.
+func (e *engine) playPod(s subject, choice stage.Choice) {
+	var p object.Pod
+	o := s.table.Get(s.key)
+	if o == nil || object.DecodePod(o.Raw, &p) != nil {
+		return
+	}
+	effect, err := e.typed.RenderPod(e.buffer[:0], choice, &p, e.env())
+	if err == nil {
+		e.carryOut(s, effect)
+	}
+}
+
+// nodeStage plays the stages of a node.
+func (e *engine) nodeStage(s subject, o *store.Object) {
+	if e.typed == nil {
+		return
+	}
+	if e.typed.SlowNodes() != nil {
+		e.other(s, o)
+		return
+	}
+	var n object.Node
+	if object.DecodeNode(o.Raw, &n) != nil {
+		return
+	}
+	choice := e.typed.Node(&n, e.rng)
+	if choice.None() {
+		return
+	}
+	e.after(s, o, choice.Delay, func() {
+		now := s.table.Get(s.key)
+		if now == nil || object.DecodeNode(now.Raw, &n) != nil {
+			return
+		}
+		if effect, err := e.typed.RenderNode(e.buffer[:0], choice, &n, e.env()); err == nil {
+			e.carryOut(s, effect)
+		}
+	})
+}
+
+// other plays the stages of any kind, on its JSON.
+func (e *engine) other(s subject, o *store.Object) {
+	k := s.kind()
+	if o == nil || k == nil || e.stages == nil {
+		e.cancel(s)
+		return
+	}
+	raw, err := k.JSON(o.Raw)
+	if err != nil {
+		return
+	}
+	tree, err := machine.Decode(raw)
+	if err != nil {
+		return
+	}
+	choice, err := e.stages.Stages(e.resource(s.cluster, s.table.Name)).Match(tree, e.server.now(), e.rng)
+	if err != nil || choice.Stage == nil {
+		return
+	}
+	e.after(s, o, choice.Delay, func() {
+		for i := range choice.Stage.Steps() {
+			effects, err := choice.Stage.Play(i, tree, e.general())
+			if err != nil {
+				return
+			}
+			for _, effect := range effects {
+				e.carryOut(s, effect)
+			}
+		}
+	})
+}
+
+// carryOut does what a stage asks for. Events are not made.
+func (e *engine) carryOut(s subject, effect machine.Effect) {
+	switch effect.Kind {
+	case machine.Delete:
+		s.cluster.drop(s.kind(), s.key, metav1.DeleteOptions{GracePeriodSeconds: new(int64)})
+	case machine.Apply:
+		s.cluster.apply(s, effect)
+	case machine.Patch:
+		t := s.target(effect.Subresource)
+		if t.kind == nil {
+			return
+		}
+		body := append([]byte(nil), effect.Body...)
+		_, _ = s.cluster.change(change{write: write{target: t, manager: "stages"}, of: func(old runtime.Object) (runtime.Object, error) {
+			o, _, _, err := patchedBy(types.PatchType(effect.Type), t, old, body)
+			return o, err
+		}}) // an object that has gone, or is another one by now, is left alone
+	}
+}
+
+// env is what stages know besides their object.
+func (e *engine) env() stage.Env {
+	return stage.Env{Now: e.server.now(), Addresses: addresses{}, Version: Version}
+}
+
+// addresses are made up of names: nobody sends packets to them.
+type addresses struct{}
+
+// Host returns the address of a node.
+func (addresses) Host(node []byte) netip.Addr { return madeUp(10, 1, node) }
+
+// Pod returns the address of a pod.
+func (addresses) Pod(p *object.Pod) netip.Addr { return madeUp(10, 64, p.UID) }
+
+// madeUp returns an address of a network, the same for the same name.
+func madeUp(a, b byte, name []byte) netip.Addr {
+	h := fnv.New32a()
+	h.Write(name)
+	var sum [4]byte
+	binary.BigEndian.PutUint32(sum[:], h.Sum32())
+	if b == 64 {
+		return netip.AddrFrom4([4]byte{a, b | sum[1]&63, sum[2], sum[3]})
+	}
+	return netip.AddrFrom4([4]byte{a, b | sum[1]&15, sum[2], sum[3]})
+}
+
+// general is env for stages that are played on JSON.
+func (e *engine) general() *machine.Env {
+	return &machine.Env{Now: e.server.now(), Start: e.server.clock.Epoch(), Version: Version, Rand: e.rng}
+}

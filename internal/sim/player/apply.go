@@ -1,0 +1,128 @@
+package player
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/windtunnel/windtunnel/internal/api/discovery"
+	"github.com/windtunnel/windtunnel/internal/api/wire"
+	"github.com/windtunnel/windtunnel/internal/sim/stage/machine"
+)
+
+// manager is the field manager of what a fleet applies.
+const manager = "windtunnel-fleet"
+
+// apply creates any object, or changes it if it exists.
+func (a *play) apply(ctx context.Context, e machine.Effect) bool {
+	target, err := machine.Decode(e.Body)
+	if err != nil {
+		return a.blame(err)
+	}
+	apiVersion, _ := target["apiVersion"].(string)
+	kind, _ := target["kind"].(string)
+	r, err := a.options.Served.Kind(ctx, apiVersion, kind)
+	switch {
+	case errors.Is(err, discovery.ErrNotServed):
+		return a.blame(err)
+	case err != nil:
+		a.result.kind = retry
+		return false
+	}
+	namespace := text(target, "namespace")
+	if namespace == "" {
+		namespace = text(a.object, "namespace")
+	}
+	path := r.Object(namespace, text(target, "name"))
+	if e.Subresource == "" {
+		made, err := a.options.Stamp.MarkJSON(e.Body)
+		if err != nil {
+			return a.blame(err)
+		}
+		req := &wire.Request{Method: http.MethodPost, Path: r.Collection(namespace), ContentType: "application/json", Body: made, Impersonate: e.User}
+		answer := a.send(ctx, req, opKey{verb: "create", resource: r.Name})
+		if a.ok(answer) {
+			return true
+		}
+		if answer.Err != nil || answer.Code != http.StatusConflict {
+			return a.refused(ctx, req, answer)
+		}
+	} else {
+		path += "/" + e.Subresource
+	}
+	if ok := a.mayChange(ctx, path, e.User, r.Name); !ok {
+		return false
+	}
+	key := opKey{verb: "patch", resource: r.Name, subresource: e.Subresource}
+	if e.Type == machine.ApplyPatch {
+		path, key.verb = path+"?fieldManager="+manager+"&force=true", "apply"
+	}
+	req := &wire.Request{Method: http.MethodPatch, Path: path, ContentType: string(e.Type), Body: e.Body, Impersonate: e.User}
+	if answer := a.send(ctx, req, key); !a.ok(answer) {
+		return a.refused(ctx, req, answer)
+	} else if r == a.served {
+		a.changed(answer.Body) // it may have been the object itself
+	}
+	return true
+}
+
+var errForeign = errors.New("it exists already, and this run has not made it: it is left alone")
+
+// mayChange looks whether an object that is there may be changed. What is applied to
+// it carries no stamp: it stays whose it is.
+func (a *play) mayChange(ctx context.Context, path, user, resource string) bool {
+	if a.options.Own == nil {
+		return true
+	}
+	req := &wire.Request{Method: http.MethodGet, Path: path, Impersonate: user}
+	answer := a.send(ctx, req, opKey{verb: "get", resource: resource})
+	if !a.ok(answer) {
+		return a.refused(ctx, req, answer)
+	}
+	there, err := machine.Decode(answer.Body)
+	if err == nil && !a.options.Own(there) {
+		err = fmt.Errorf("%s: %w", path, errForeign)
+	}
+	return err == nil || a.blame(err)
+}
+
+// blame ends a stage that asks for what cannot be.
+func (a *play) blame(err error) bool {
+	a.result.kind = faulty
+	a.result.err = a.entry.stage.Source().Fault("spec.steps["+strconv.Itoa(a.result.step)+"].apply", err)
+	return false
+}
+
+// event returns the request of an event about the object.
+func (a *play) event(e machine.Effect) *wire.Request {
+	namespace := text(a.object, "namespace")
+	about := map[string]any{
+		"apiVersion": a.object["apiVersion"], "kind": a.object["kind"], "name": text(a.object, "name"),
+		"namespace": namespace, "uid": a.entry.uid, "resourceVersion": text(a.object, "resourceVersion"),
+	}
+	if namespace == "" {
+		namespace = "default" // where events of things without a namespace live
+	}
+	now := a.options.Clock.Wall(a.options.Clock.Now()).UTC()
+	source := map[string]any{"component": "windtunnel"}
+	if spec, ok := a.object["spec"].(map[string]any); ok && spec["nodeName"] != nil {
+		source = map[string]any{"component": "kubelet", "host": spec["nodeName"]}
+	}
+	body, _ := json.Marshal(map[string]any{ // of texts and numbers: cannot fail
+		"apiVersion": "v1", "kind": "Event", "involvedObject": about, "source": source,
+		"metadata": map[string]any{"namespace": namespace, "name": fmt.Sprintf("%s.%x", text(a.object, "name"), uint64(now.UnixNano())&math.MaxInt64)},
+		"type":     e.Event.Type, "reason": e.Event.Reason, "message": e.Event.Message, "count": 1,
+		"firstTimestamp": now.Format(time.RFC3339), "lastTimestamp": now.Format(time.RFC3339),
+	})
+	return &wire.Request{Method: http.MethodPost, Path: "/api/v1/namespaces/" + namespace + "/events", ContentType: "application/json", Body: body}
+}
+
+func quote(s string) string {
+	raw, _ := json.Marshal(s) // of a text: cannot fail
+	return string(raw)
+}

@@ -1,0 +1,73 @@
+package builtin_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/windtunnel/windtunnel/internal/sim/stage/builtin"
+)
+
+const own = `
+apiVersion: kwok.x-k8s.io/v1alpha1
+kind: Stage
+metadata: {name: own}
+spec:
+  resourceRef: {apiGroup: v1, kind: Pod}
+  selector: {}
+  steps: [{delete: true}]
+`
+
+func TestSets(t *testing.T) {
+	base := t.TempDir()
+	if err := os.WriteFile(filepath.Join(base, "own.yaml"), []byte(own), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := builtin.Sets([]string{"fast", "own.yaml", "volumes"}, base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, s := range f.Stages {
+		names = append(names, s.Name)
+	}
+	all := strings.Join(names, " ")
+	if !strings.Contains(all, "pod-ready") || !strings.Contains(all, "own") || len(f.Others) == 0 {
+		t.Errorf("stages %s, %d others", all, len(f.Others))
+	}
+	for _, bad := range []string{"../own.yaml", "nosuch", "/etc/passwd"} {
+		if _, err := builtin.Sets([]string{bad}, base); err == nil || !strings.Contains(err.Error(), "built-in sets are [chaos deployments fast general volumes]") {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+	if _, err := builtin.Sets(nil, base); err == nil {
+		t.Error("no stages, no error")
+	}
+}
+
+// TestBindClasses: the stages that bind claims on their own class bind those on others.
+func TestBindClasses(t *testing.T) {
+	f, err := builtin.Sets([]string{"fast", builtin.Volumes}, ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	builtin.BindClasses(f, []string{"a", "b"})
+	about := 0
+	for _, s := range f.Stages {
+		if s.Spec.Selector == nil {
+			continue
+		}
+		for _, m := range s.Spec.Selector.MatchExpressions {
+			if m.JQ != nil && m.JQ.Key == ".spec.storageClassName" {
+				if about++; !slices.Equal(m.JQ.Values, []string{builtin.VolumesClass, "a", "b"}) {
+					t.Errorf("%s is about %v", s.Name, m.JQ.Values)
+				}
+			}
+		}
+	}
+	if about != 4 {
+		t.Errorf("%d stages are about classes", about)
+	}
+}

@@ -1,0 +1,63 @@
+package loop_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/windtunnel/windtunnel/planes/internal/kit/loop"
+)
+
+func TestFailuresGoAgainWithGrowingDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var at []time.Duration
+		begin := time.Now()
+		l := loop.New(loop.Options{Name: "q", Threads: 3, Log: slog.New(slog.DiscardHandler), Reconcile: func(_ context.Context, key string) error {
+			mu.Lock()
+			defer mu.Unlock()
+			at = append(at, time.Since(begin))
+			if len(at) < 5 {
+				return errors.New("no")
+			}
+			return nil
+		}})
+		ctx, cancel := context.WithCancel(t.Context())
+		l.Queue.Add("a")
+		done := make(chan struct{})
+		go func() { defer close(done); l.Run(ctx) }()
+		time.Sleep(time.Minute)
+		cancel()
+		<-done
+		if len(at) != 5 || at[4] < 70*time.Millisecond || at[4] > 200*time.Millisecond {
+			t.Errorf("worked at %v, want five times within 5+10+20+40 ms", at)
+		}
+		if n := l.Queue.NumRequeues("a"); n != 0 {
+			t.Errorf("%d failures remembered after a success", n)
+		}
+	})
+}
+
+func TestKeysOfWhatIsLeft(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p"}}
+	tomb := cache.DeletedFinalStateUnknown{Key: "n/p", Obj: pod}
+	for _, o := range []any{pod, tomb} {
+		if key, ok := loop.Key(o); !ok || key != "n/p" {
+			t.Errorf("key %q", key)
+		}
+		if got, ok := loop.Last[*corev1.Pod](o); !ok || got != pod {
+			t.Errorf("object %v", got)
+		}
+	}
+	if _, ok := loop.Last[*corev1.Node](tomb); ok {
+		t.Error("a pod is a node")
+	}
+}

@@ -1,0 +1,23 @@
+// Package planes has the verbs of the reference planes: what windtunnel's command
+// knows of them.
+package planes
+
+import (
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/windtunnel/windtunnel/planes/app"
+	"github.com/windtunnel/windtunnel/planes/clusters"
+	"github.com/windtunnel/windtunnel/planes/edge"
+	"github.com/windtunnel/windtunnel/planes/internal/kit/cli"
+	"github.com/windtunnel/windtunnel/planes/vm"
+)
+
+// Host is the program that the planes' processes are verbs of.
+type Host = cli.Host
+
+// Verbs returns the processes of all planes, as hidden verbs of their host.
+func Verbs(host Host) []*cobra.Command {
+	return slices.Concat(app.Verbs(host), vm.Verbs(host), edge.Verbs(host), clusters.Verbs(host))
+}
