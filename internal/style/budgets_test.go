@@ -1,0 +1,65 @@
+package style_test
+
+// wings are the rooms of ARCHITECTURE.md above the ground, which is the rest of internal;
+// unbudgeted is what is not linked into the tool.
+var (
+	wings = []string{
+		"internal/record", "internal/machine", "internal/api", "internal/template", "scenario", "internal/interop", "internal/sim",
+		"internal/opinion", "internal/fly", "planes", "cmd",
+	}
+	unbudgeted = []string{"bench", "examples", "tools"}
+)
+
+// budgets are the sizes of today. A change that exceeds one deletes as much elsewhere in
+// the room, or raises the budget and says why in its commit. A change that makes something
+// smaller lowers the budget.
+var budgets = struct{ rooms, packages, methods, fields map[string]budget }{
+	rooms: map[string]budget{
+		".":                 {max: 578},
+		"ground":            {max: 4180},
+		"internal/record":   {max: 5010},
+		"internal/machine":  {max: 3240},
+		"internal/api":      {max: 5720},
+		"internal/template": {max: 2050},
+		"scenario":          {max: 5180},
+		"internal/interop":  {max: 11340},
+		"internal/sim":      {max: 24440},
+		"internal/opinion":  {max: 18820},
+		"internal/fly":      {max: 21540},
+		"planes":            {max: 26880},
+		"cmd":               {max: 4670},
+	},
+	packages: map[string]budget{
+		"cmd/windtunnel":                  {4670, "one file a verb: what a verb does lies in the room that it calls, and verbs share flags"},
+		"scenario":                        {5180, "one language, which Go tests import: several packages would be one vocabulary under several names"},
+		"internal/fly/flight":             {4270, "to be split: who shares a run's work, and what a run observes, are rooms of their own"},
+		"internal/fly/steps":              {4420, "to be split: what a step is, and what each verb does"},
+		"internal/interop/clusterloader2": {3790, "to be split: bodies in the tool's dialect, and the configuration"},
+		"internal/interop/kubeburner":     {3560, "to be split: bodies in the tool's dialect, and the configuration"},
+		"internal/opinion/report":         {4500, "to be split: what a report says, and how it is drawn"},
+		"internal/sim/hollow":             {5620, "to be split: registry, server, models and control"},
+	},
+	methods: map[string]budget{
+		"internal/api/wire.conn":          {45, "the path of a call: each hop between objects costs CPU in every call (make bench-load)"},
+		"internal/fly/flight.run":         {45, "to be split: a run's state, and what is done in it"},
+		"internal/fly/plane.Plane":        {49, "to be split: the processes, and how they are reached"},
+		"internal/opinion/diagnose.blame": {63, "to be split: one function of facts for each cause"},
+		"internal/opinion/report.tally":   {42, "to be split: by subject"},
+		"internal/sim/apitest.Server":     {41, "the questions and faults of tests on one server: each a few lines; some 48 test files call them"},
+		"internal/sim/hollow.Cluster":     {85, "to be split: registry, server, models and control"},
+		"internal/sim/hollow.request":     {50, "to be split: decoding a request, and answering it"},
+		"internal/sim/hollow/h2.conn":     {48, "one connection of HTTP/2: its frames share windows, headers and one buffer (make bench-hollow)"},
+	},
+	fields: map[string]budget{
+		"internal/api/wire.conn":                      {35, "the path of a call, as above"},
+		"internal/fly/flight.run":                     {28, "to be split, as above"},
+		"internal/interop/kubeburner.job":             {49, "the fields of a job of kube-burner's"},
+		"internal/interop/kwok/configuration.Options": {31, "the fields of kwok's own options"},
+		"internal/opinion/report.view":                {32, "to be split: by section of the page"},
+		"internal/sim/hollow/h2.conn":                 {34, "one connection of HTTP/2, as above"},
+		"internal/text/strictyaml.Dialect":            {29, "in which YAML files of several tools differ, one message or decision each"},
+		"planes/edge/internal/fleet.Options":          {36, "one for each flag of the fleet of edges"},
+		"planes/edge/internal/hub.Options":            {39, "one for each flag of the hub"},
+		"scenario.Scenario":                           {27, "one for each key at the top of a scenario"},
+	},
+}
