@@ -27,9 +27,9 @@ func newEnv(order []string, values map[string]any) (*cel.Env, error) {
 		cel.ParserExpressionSizeLimit(maxExpression),
 		cel.ParserRecursionLimit(50),
 	}
-	opts = append(opts, equality("_==_"), equality("_!=_"), split())
-	for _, op := range operators() {
-		opts = append(opts, op.declare())
+	opts = append(opts, declareEquality("_==_"), declareEquality("_!=_"), declareSplit())
+	for _, op := range arithmeticOperators() {
+		opts = append(opts, op.declareOverloads())
 	}
 	for _, name := range order {
 		opts = append(opts, cel.Variable(name, celType(values[name])))
@@ -37,9 +37,9 @@ func newEnv(order []string, values map[string]any) (*cel.Env, error) {
 	return cel.NewCustomEnv(opts...)
 }
 
-// equality declares which types may be compared; CEL itself does it, and well
+// declareEquality declares which types may be compared; CEL itself does it, and well
 // for 1 and 1.0, but its declaration wants both sides of one type.
-func equality(name string) cel.EnvOption {
+func declareEquality(name string) cel.EnvOption {
 	pairs := [][2]*cel.Type{
 		{cel.BoolType, cel.BoolType}, {cel.StringType, cel.StringType}, {cel.IntType, cel.IntType},
 		{cel.DoubleType, cel.DoubleType}, {cel.IntType, cel.DoubleType}, {cel.DoubleType, cel.IntType},
@@ -75,8 +75,8 @@ type operator struct {
 	text  bool // also joins texts
 }
 
-// operators are those of the language, in the order of the documentation.
-func operators() []operator {
+// arithmeticOperators are those of the language, in the order of the documentation.
+func arithmeticOperators() []operator {
 	return []operator{
 		{name: "_+_", whole: addWhole, float: func(a, b float64) float64 { return a + b }, text: true},
 		{name: "_-_", whole: subWhole, float: func(a, b float64) float64 { return a - b }},
@@ -98,10 +98,10 @@ func functionNames() []string {
 	return []string{"min", "max", "abs", "ceil", "floor", "round", "split"}
 }
 
-// split declares the function of that name of CEL's extensions: one parameter
+// declareSplit declares the function of that name of CEL's extensions: one parameter
 // may then stand for a pair, as in limiter.split("/")[0]. The others of its
 // family can make texts longer without bound and stay out.
-func split() cel.EnvOption {
+func declareSplit() cel.EnvOption {
 	return cel.Function("split", cel.MemberOverload("string_split_string",
 		[]*cel.Type{cel.StringType, cel.StringType}, cel.ListType(cel.StringType),
 		cel.BinaryBinding(func(text, by ref.Val) ref.Val {
@@ -109,20 +109,20 @@ func split() cel.EnvOption {
 		})))
 }
 
-// declare makes the operator's overloads: each mixture of int and double.
-func (op operator) declare() cel.EnvOption {
+// declareOverloads makes the operator's overloads: each mixture of int and double.
+func (op operator) declareOverloads() cel.EnvOption {
 	numbers := []*cel.Type{cel.IntType, cel.DoubleType}
 	var overloads []cel.FunctionOpt
 	for _, a := range numbers {
 		if op.unary {
-			overloads = append(overloads, op.overload(a))
+			overloads = append(overloads, op.declareOverload(a))
 			continue
 		}
 		for _, b := range numbers {
-			overloads = append(overloads, op.overload(a, b))
+			overloads = append(overloads, op.declareOverload(a, b))
 		}
 		if op.name == "min" || op.name == "max" {
-			overloads = append(overloads, op.overloads3(a)...)
+			overloads = append(overloads, op.declareTernary(a)...)
 		}
 	}
 	if op.text {
@@ -132,19 +132,19 @@ func (op operator) declare() cel.EnvOption {
 	return cel.Function(op.name, overloads...)
 }
 
-// overloads3 are those of min and max with three numbers, the first of type a.
-func (op operator) overloads3(a *cel.Type) []cel.FunctionOpt {
+// declareTernary are those of min and max with three numbers, the first of type a.
+func (op operator) declareTernary(a *cel.Type) []cel.FunctionOpt {
 	var out []cel.FunctionOpt
 	for _, b := range []*cel.Type{cel.IntType, cel.DoubleType} {
 		for _, c := range []*cel.Type{cel.IntType, cel.DoubleType} {
-			out = append(out, op.overload(a, b, c))
+			out = append(out, op.declareOverload(a, b, c))
 		}
 	}
 	return out
 }
 
-// overload declares the operator for some types of its arguments.
-func (op operator) overload(args ...*cel.Type) cel.FunctionOpt {
+// declareOverload declares the operator for some types of its arguments.
+func (op operator) declareOverload(args ...*cel.Type) cel.FunctionOpt {
 	id, allWhole := "wt"+op.name, true
 	for _, a := range args {
 		id += "_" + a.String()
@@ -157,10 +157,10 @@ func (op operator) overload(args ...*cel.Type) cel.FunctionOpt {
 	binding := cel.FunctionBinding(func(vals ...ref.Val) ref.Val {
 		out := vals[0]
 		if op.unary {
-			return op.apply(out, out)
+			return op.applyOperator(out, out)
 		}
 		for _, v := range vals[1:] {
-			out = op.apply(out, v)
+			out = op.applyOperator(out, v)
 		}
 		if result == cel.DoubleType {
 			return out.ConvertToType(types.DoubleType)
@@ -170,8 +170,8 @@ func (op operator) overload(args ...*cel.Type) cel.FunctionOpt {
 	return cel.Overload(id, args, result, binding)
 }
 
-// apply computes one step; an error is a CEL value and ends the evaluation.
-func (op operator) apply(a, b ref.Val) ref.Val {
+// applyOperator computes one step; an error is a CEL value and ends the evaluation.
+func (op operator) applyOperator(a, b ref.Val) ref.Val {
 	x, wholeA := a.Value().(int64)
 	y, wholeB := b.Value().(int64)
 	if op.whole != nil && wholeA && wholeB {

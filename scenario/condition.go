@@ -54,7 +54,7 @@ func overObject(text string, want *cel.Type, words string) (cel.Program, error) 
 	}
 	ast, issues := env.Compile(text)
 	if issues != nil && issues.Err() != nil {
-		return nil, (&variables{order: []string{"self", "object"}}).explain(issues)
+		return nil, (&variables{order: []string{"self", "object"}}).explainIssues(issues)
 	}
 	if out := ast.OutputType(); !out.IsExactType(want) && !out.IsExactType(cel.DynType) {
 		return nil, fmt.Errorf("the result is a %s; %s is wanted", out, words)
@@ -62,9 +62,9 @@ func overObject(text string, want *cel.Type, words string) (cel.Program, error) 
 	return env.Program(ast, cel.CostLimit(maxConditionCost))
 }
 
-// evaluate gives the value of an expression over an object; nil where a field
+// evaluateCondition gives the value of an expression over an object; nil where a field
 // of it is not there.
-func evaluate(program cel.Program, object any) (ref.Val, error) {
+func evaluateCondition(program cel.Program, object any) (ref.Val, error) {
 	out, _, err := program.Eval(map[string]any{"self": object, "object": object})
 	if err == nil {
 		return out, nil
@@ -78,25 +78,25 @@ func evaluate(program cel.Program, object any) (ref.Val, error) {
 func parsePath(text string) (*Condition, error) {
 	end := strings.LastIndex(text, "}") // values have no braces, filters may
 	if end < 0 {
-		return nil, fmt.Errorf("%q has no closing brace", clip(text))
+		return nil, fmt.Errorf("%q has no closing brace", clipText(text))
 	}
 	c := &Condition{path: text[:end+1]}
 	if rest := text[end+1:]; rest != "" {
 		value, ok := strings.CutPrefix(rest, "=")
 		if !ok || value == "" {
-			return nil, fmt.Errorf("%q after the path is not =VALUE", clip(rest))
+			return nil, fmt.Errorf("%q after the path is not =VALUE", clipText(rest))
 		}
 		c.want, c.equal = strings.Trim(value, `"'`), true
 	}
-	_, err := c.parser()
+	_, err := c.newPathParser()
 	return c, err
 }
 
-// parser returns a parser of the path; one is for one goroutine.
-func (c *Condition) parser() (*jsonpath.JSONPath, error) {
+// newPathParser returns a parser of the path; one is for one goroutine.
+func (c *Condition) newPathParser() (*jsonpath.JSONPath, error) {
 	p := jsonpath.New("condition").AllowMissingKeys(true)
 	if err := p.Parse(c.path); err != nil {
-		return nil, fmt.Errorf("not a JSON path: %s", clip(strings.TrimPrefix(err.Error(), "unrecognized ")))
+		return nil, fmt.Errorf("not a JSON path: %s", clipText(strings.TrimPrefix(err.Error(), "unrecognized ")))
 	}
 	return p, nil
 }
@@ -117,7 +117,7 @@ func (c *Condition) HoldsOf(self any) (bool, error) {
 	if c.path != "" {
 		return c.pathHolds(self)
 	}
-	out, err := evaluate(c.program, self)
+	out, err := evaluateCondition(c.program, self)
 	if err != nil {
 		return false, fmt.Errorf("condition: %w", err)
 	}
@@ -132,7 +132,7 @@ func (c *Condition) HoldsOf(self any) (bool, error) {
 }
 
 func (c *Condition) pathHolds(self any) (bool, error) {
-	p, err := c.parser()
+	p, err := c.newPathParser()
 	if err != nil {
 		return false, err
 	}
@@ -171,7 +171,7 @@ func ParseKey(text string) (*Key, error) {
 // field of it is not there. The errors are of expressions that cannot be
 // applied to the object's values.
 func (k *Key) Of(object any) (string, error) {
-	out, err := evaluate(k.program, object)
+	out, err := evaluateCondition(k.program, object)
 	if err != nil {
 		return "", fmt.Errorf("key: %w", err)
 	}
@@ -194,18 +194,18 @@ func DecodeObject(raw []byte) (any, error) {
 	if err := d.Decode(&v); err != nil {
 		return nil, err
 	}
-	return numbers(v), nil
+	return normalizeNumbers(v), nil
 }
 
-func numbers(v any) any {
+func normalizeNumbers(v any) any {
 	switch x := v.(type) {
 	case map[string]any:
 		for k := range x {
-			x[k] = numbers(x[k])
+			x[k] = normalizeNumbers(x[k])
 		}
 	case []any:
 		for i := range x {
-			x[i] = numbers(x[i])
+			x[i] = normalizeNumbers(x[i])
 		}
 	case json.Number:
 		if i, err := x.Int64(); err == nil {

@@ -45,9 +45,9 @@ func newDecoder(f *problems) *decoder {
 			TooDeep:    fmt.Sprintf("{name}: more than %d levels deep", maxDepth),
 			BadText:    "{name}: {error}",
 			ByType:     true,
-			Show:       show, Near: text.DidYouMean, Label: typeLabel, Key: d.renamedKey, Begin: begin,
-			Text: d.text, Scalar: d.scalar, Special: d.special,
-			Any: func(n *yaml.Node, at place) any { x, _ := d.resolve(n, at); return x.value },
+			Show:       nodeShape, Near: text.DidYouMean, Label: typeLabel, Key: d.renamedKey, Begin: setDefaultsAndLine,
+			Text: d.decodeText, Scalar: d.decodeScalar, Special: d.decodeSpecial,
+			Any: func(n *yaml.Node, at place) any { x, _ := d.resolveScalar(n, at); return x.value },
 		},
 	}
 	return d
@@ -59,8 +59,8 @@ type place = strictyaml.Place
 // defaulter is a type with values that differ from zero where the file is silent.
 type defaulter interface{ setDefaults() }
 
-// begin sets what a structure has where the file is silent, and its line.
-func begin(n *yaml.Node, v reflect.Value, _ place) {
+// setDefaultsAndLine sets what a structure has where the file is silent, and its line.
+func setDefaultsAndLine(n *yaml.Node, v reflect.Value, _ place) {
 	if x, ok := v.Addr().Interface().(defaulter); ok {
 		x.setDefaults()
 	}
@@ -69,8 +69,8 @@ func begin(n *yaml.Node, v reflect.Value, _ place) {
 	}
 }
 
-// special decodes what is more than its YAML: parameters, repeats and subjects alike.
-func (d *decoder) special(n *yaml.Node, v reflect.Value, at place) bool {
+// decodeSpecial decodes what is more than its YAML: parameters, repeats and subjects alike.
+func (d *decoder) decodeSpecial(n *yaml.Node, v reflect.Value, at place) bool {
 	switch x := v.Addr().Interface().(type) {
 	case *Parameters:
 		*x = d.vars.defaults // read before everything else
@@ -84,19 +84,19 @@ func (d *decoder) special(n *yaml.Node, v reflect.Value, at place) bool {
 	return true
 }
 
-// text returns the text of a type with a notation of its own, such as a duration:
+// decodeText returns the text of a type with a notation of its own, such as a duration:
 // as it is written, since 1.50Gi must not become 1.5Gi.
-func (d *decoder) text(n *yaml.Node, at place) (string, bool) {
-	x, ok := d.resolve(n, at)
+func (d *decoder) decodeText(n *yaml.Node, at place) (string, bool) {
+	x, ok := d.resolveScalar(n, at)
 	if x.source != "" {
 		return formatValue(x.value), ok
 	}
 	return n.Value, ok
 }
 
-// scalar decodes a string, a number or a boolean.
-func (d *decoder) scalar(n *yaml.Node, v reflect.Value, at place) {
-	x, ok := d.resolve(n, at)
+// decodeScalar decodes a string, a number or a boolean.
+func (d *decoder) decodeScalar(n *yaml.Node, v reflect.Value, at place) {
+	x, ok := d.resolveScalar(n, at)
 	if !ok {
 		return
 	}
@@ -107,7 +107,7 @@ func (d *decoder) scalar(n *yaml.Node, v reflect.Value, at place) {
 		if x.source != "" {
 			text = formatValue(x.value)
 		}
-		v.SetString(d.renamed(at.Name, text, n.Line))
+		v.SetString(d.renameFormer(at.Name, text, n.Line))
 		if at.Raw && n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
 			d.Lines[at.Path]++ // the text begins below its "|"
 		}
@@ -120,7 +120,7 @@ func (d *decoder) scalar(n *yaml.Node, v reflect.Value, at place) {
 	case reflect.Int, reflect.Uint64:
 		want = setWhole(v, x)
 	case reflect.Float64:
-		want = d.number(v, x, at)
+		want = d.setNumber(v, x, at)
 	default:
 		panic("scenario: no decoding for a field of kind " + v.Kind().String())
 	}
@@ -129,9 +129,9 @@ func (d *decoder) scalar(n *yaml.Node, v reflect.Value, at place) {
 	}
 }
 
-// number sets a number, and returns what was wanted when it cannot. One that is written
+// setNumber sets a number, and returns what was wanted when it cannot. One that is written
 // with a unit is turned into that of its field, or kept until that is known.
-func (d *decoder) number(v reflect.Value, x resolved, at place) (want string) {
+func (d *decoder) setNumber(v reflect.Value, x resolved, at place) (want string) {
 	text, isText := x.value.(string)
 	f, ok := asFloat(x.value)
 	switch {
@@ -194,21 +194,21 @@ func (x resolved) String() string {
 	s, text := x.value.(string)
 	switch {
 	case x.source != "" && text:
-		return fmt.Sprintf("%s = %q", clip(x.source), clip(s))
+		return fmt.Sprintf("%s = %q", clipText(x.source), clipText(s))
 	case x.source != "":
 		if f, ok := x.value.(float64); ok {
-			return fmt.Sprintf("%s = %.6g", clip(x.source), f)
+			return fmt.Sprintf("%s = %.6g", clipText(x.source), f)
 		}
-		return fmt.Sprintf("%s = %v", clip(x.source), x.value)
+		return fmt.Sprintf("%s = %v", clipText(x.source), x.value)
 	case text:
-		return strconv.Quote(clip(s))
+		return strconv.Quote(clipText(s))
 	default:
 		return formatValue(x.value)
 	}
 }
 
-// resolve returns the value of a scalar node, its expressions evaluated.
-func (d *decoder) resolve(n *yaml.Node, at place) (resolved, bool) {
+// resolveScalar returns the value of a scalar node, its expressions evaluated.
+func (d *decoder) resolveScalar(n *yaml.Node, at place) (resolved, bool) {
 	if !d.Single(n, at) {
 		return resolved{}, false
 	}
@@ -219,7 +219,7 @@ func (d *decoder) resolve(n *yaml.Node, at place) (resolved, bool) {
 		if at.Raw || !strings.Contains(n.Value, "${") {
 			return x, true
 		}
-		x.value, err = d.vars.expand(n.Value)
+		x.value, err = d.vars.expandText(n.Value)
 		x.source = strings.TrimSpace(n.Value)
 		if err != nil {
 			d.add(n.Line, "%s: %v", at.Name, err)
@@ -234,7 +234,7 @@ func (d *decoder) resolve(n *yaml.Node, at place) (resolved, bool) {
 			return x, true
 		}
 	}
-	d.add(n.Line, "%s: %q with tag %s cannot be read", at.Name, clip(n.Value), n.ShortTag())
+	d.add(n.Line, "%s: %q with tag %s cannot be read", at.Name, clipText(n.Value), n.ShortTag())
 	return x, false
 }
 
@@ -251,8 +251,8 @@ func asFloat(v any) (float64, bool) {
 	return 0, false
 }
 
-// show names a node of the wrong shape in a message.
-func show(n *yaml.Node) string {
+// nodeShape names a node of the wrong shape in a message.
+func nodeShape(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:
 		return "a mapping"
@@ -261,12 +261,12 @@ func show(n *yaml.Node) string {
 	case yaml.AliasNode:
 		return "an alias"
 	default:
-		return strconv.Quote(clip(n.Value))
+		return strconv.Quote(clipText(n.Value))
 	}
 }
 
-// clip keeps what a message quotes short.
-func clip(s string) string {
+// clipText keeps what a message quotes short.
+func clipText(s string) string {
 	if r := []rune(s); len(r) > 60 {
 		return string(r[:57]) + "..."
 	}

@@ -69,28 +69,28 @@ func (s *Scenario) Complete() {
 	}
 	s.FailedCalls = cmp.Or(s.FailedCalls, FailRun)
 	for name, b := range s.Bodies {
-		fill(reflect.ValueOf(&b).Elem())
+		fillDefaults(reflect.ValueOf(&b).Elem())
 		s.Bodies[name] = b
 	}
-	fill(reflect.ValueOf(&s.AbortOn).Elem())
-	fill(reflect.ValueOf(&s.Plane).Elem())
-	fill(reflect.ValueOf(&s.Preflight).Elem())
-	fill(reflect.ValueOf(&s.Subjects).Elem())
-	fill(reflect.ValueOf(&s.Members).Elem())
-	fill(reflect.ValueOf(&s.Steps).Elem())
-	s.complete()
+	fillDefaults(reflect.ValueOf(&s.AbortOn).Elem())
+	fillDefaults(reflect.ValueOf(&s.Plane).Elem())
+	fillDefaults(reflect.ValueOf(&s.Preflight).Elem())
+	fillDefaults(reflect.ValueOf(&s.Subjects).Elem())
+	fillDefaults(reflect.ValueOf(&s.Members).Elem())
+	fillDefaults(reflect.ValueOf(&s.Steps).Elem())
+	s.fillDerived()
 }
 
-// fill gives each field of a step that is zero its default.
-func fill(v reflect.Value) {
+// fillDefaults gives each field of a step that is zero its default.
+func fillDefaults(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if !v.IsNil() {
-			fill(v.Elem())
+			fillDefaults(v.Elem())
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
-			fill(v.Index(i))
+			fillDefaults(v.Index(i))
 		}
 	case reflect.Struct:
 		fresh := reflect.New(v.Type())
@@ -99,7 +99,7 @@ func fill(v reflect.Value) {
 		}
 		for _, f := range strictyaml.Fields(v.Type()) {
 			if to := v.Field(f.Index); !to.IsZero() {
-				fill(to)
+				fillDefaults(to)
 			} else {
 				to.Set(fresh.Elem().Field(f.Index))
 			}
@@ -107,21 +107,21 @@ func fill(v reflect.Value) {
 	}
 }
 
-// complete fills what follows from other fields: names, groups, statistics.
-func (s *Scenario) complete() {
+// fillDerived fills what follows from other fields: names, groups, statistics.
+func (s *Scenario) fillDerived() {
 	if s.Namespaces.Prefix == "" {
 		s.Namespaces.Prefix = s.Name
 	}
 	for name, b := range s.Bodies {
-		b.Line = max(1, s.line("bodies."+name+".text"))
+		b.Line = max(1, s.lineOf("bodies."+name+".text"))
 		if b.File != "" {
-			b.Line = max(1, s.line("bodies."+name+".file"))
+			b.Line = max(1, s.lineOf("bodies."+name+".file"))
 		}
 		s.Bodies[name] = b
 	}
 	completeSteps(s.Steps, "")
 	for i := range s.Objectives {
-		s.Objectives[i].complete()
+		s.Objectives[i].fillDerived()
 	}
 }
 
@@ -130,13 +130,13 @@ func (s *Scenario) complete() {
 func completeSteps(steps []Step, number string) {
 	for i := range steps {
 		s, n := &steps[i], fmt.Sprintf("%s%d", number, i+1)
-		s.complete(n)
+		s.fillDerived(n)
 		completeSteps(s.Parallel, n+"-")
 		completeSteps(s.Sequence, n+"-")
 	}
 }
 
-func (s *Step) complete(number string) {
+func (s *Step) fillDerived(number string) {
 	if s.Name == "" {
 		s.Name = s.defaultName(number)
 	}
@@ -156,7 +156,7 @@ func (s *Step) complete(number string) {
 	if s.Requests != nil {
 		for i := range s.Requests.Mix {
 			call := &s.Requests.Mix[i]
-			d := call.defaults(s.Name)
+			d := call.defaultsFor(s.Name)
 			for _, f := range []struct{ to, text *string }{
 				{&call.Pick, &d.Pick}, {&call.Patch, &d.Patch}, {&call.Propagation, &d.Propagation}, {&call.Name, &d.Name},
 			} {
@@ -171,8 +171,8 @@ func (s *Step) complete(number string) {
 	}
 }
 
-// defaults are what a call has when a file is silent, which depends on its verb.
-func (c *Call) defaults(step string) Call {
+// defaultsFor are what a call has when a file is silent, which depends on its verb.
+func (c *Call) defaultsFor(step string) Call {
 	var d Call
 	if c.Of != "" {
 		d.Pick = "turn"
@@ -191,14 +191,14 @@ func (c *Call) defaults(step string) Call {
 }
 
 func (s *Step) defaultName(number string) string {
-	return append(s.verbs(), "step")[0] + "-" + number
+	return append(s.setVerbs(), "step")[0] + "-" + number
 }
 
 // Verb is the field that says what the step does, such as create.
-func (s *Step) Verb() string { return append(s.verbs(), "pause")[0] }
+func (s *Step) Verb() string { return append(s.setVerbs(), "pause")[0] }
 
-// verbs are the fields of the step that say what it does.
-func (s *Step) verbs() []string {
+// setVerbs are the fields of the step that say what it does.
+func (s *Step) setVerbs() []string {
 	var out []string
 	v := reflect.ValueOf(s).Elem()
 	for _, f := range strictyaml.Fields(v.Type()) {
@@ -216,7 +216,7 @@ func stepVerbs() []string {
 	})
 }
 
-func (o *Objective) complete() {
+func (o *Objective) fillDerived() {
 	if sli, ok := findSLI(o.SLI); ok && o.Statistic == "" {
 		o.Statistic = sli.Statistics[0]
 	}

@@ -53,8 +53,8 @@ func newVariables() *variables {
 	return &variables{defaults: Parameters{}, values: map[string]any{}, outside: newExpressions(), inside: newExpressions()}
 }
 
-// set declares a parameter, or changes it.
-func (v *variables) set(name string, value any) {
+// setParameter declares a parameter, or changes it.
+func (v *variables) setParameter(name string, value any) {
 	if _, ok := v.values[name]; !ok {
 		v.order = append(v.order, name)
 	}
@@ -62,31 +62,31 @@ func (v *variables) set(name string, value any) {
 	v.outside, v.inside = newExpressions(), newExpressions()
 }
 
-// enter begins a round of a repeat; -1 leaves the outermost one.
-func (v *variables) enter(round int) {
+// enterRound begins a round of a repeat; -1 leaves the outermost one.
+func (v *variables) enterRound(round int) {
 	if v.inputs = nil; round >= 0 {
 		v.inputs = maps.Clone(v.values)
 		v.inputs[roundVariable] = int64(round)
 	}
 }
 
-// known are the names that an expression may use here.
-func (v *variables) known() []string {
+// knownNames are the names that an expression may use here.
+func (v *variables) knownNames() []string {
 	if v.inputs == nil {
 		return v.order
 	}
 	return append(slices.Clone(v.order), roundVariable)
 }
 
-// expand replaces each ${expression} of a scalar. A scalar that is one
+// expandText replaces each ${expression} of a scalar. A scalar that is one
 // expression and nothing else takes its value with its type.
-func (v *variables) expand(text string) (any, error) {
+func (v *variables) expandText(text string) (any, error) {
 	parts, err := splitExpressions(text)
 	if err != nil {
 		return nil, err
 	}
 	if len(parts) == 1 && parts[0].expression {
-		return v.eval(parts[0].text)
+		return v.evalExpression(parts[0].text)
 	}
 	var out strings.Builder
 	for _, p := range parts {
@@ -94,7 +94,7 @@ func (v *variables) expand(text string) (any, error) {
 			out.WriteString(p.text)
 			continue
 		}
-		x, err := v.eval(p.text)
+		x, err := v.evalExpression(p.text)
 		if err != nil {
 			return nil, err
 		}
@@ -124,7 +124,7 @@ func splitExpressions(text string) ([]part, error) {
 		case strings.HasPrefix(rest, "${"):
 			end := expressionEnd(rest[2:])
 			if end < 0 {
-				return nil, fmt.Errorf("%q has no closing brace", clip(rest))
+				return nil, fmt.Errorf("%q has no closing brace", clipText(rest))
 			}
 			if literal.Len() > 0 {
 				parts = append(parts, part{text: literal.String()})
@@ -168,16 +168,16 @@ func expressionEnd(s string) int {
 	return -1
 }
 
-// eval returns an expression's value: bool, int64, float64 or string.
-func (v *variables) eval(expr string) (any, error) {
+// evalExpression returns an expression's value: bool, int64, float64 or string.
+func (v *variables) evalExpression(expr string) (any, error) {
 	if v.inputs != nil {
-		x, err := v.compute(&v.inside, expr, v.inputs)
+		x, err := v.runExpression(&v.inside, expr, v.inputs)
 		return x, inExpression(expr, err)
 	}
 	if x, ok := v.outside.results[expr]; ok {
 		return x, nil
 	}
-	x, err := v.compute(&v.outside, expr, v.values)
+	x, err := v.runExpression(&v.outside, expr, v.values)
 	if err == nil {
 		v.outside.results[expr] = x
 	}
@@ -186,13 +186,13 @@ func (v *variables) eval(expr string) (any, error) {
 
 func inExpression(expr string, err error) error {
 	if err != nil {
-		return fmt.Errorf("${%s}: %w", clip(expr), err)
+		return fmt.Errorf("${%s}: %w", clipText(expr), err)
 	}
 	return nil
 }
 
-func (v *variables) compute(e *expressions, expr string, inputs map[string]any) (any, error) {
-	program, err := v.program(e, expr, inputs)
+func (v *variables) runExpression(e *expressions, expr string, inputs map[string]any) (any, error) {
+	program, err := v.compileOnce(e, expr, inputs)
 	if err != nil {
 		return nil, err
 	}
@@ -200,11 +200,11 @@ func (v *variables) compute(e *expressions, expr string, inputs map[string]any) 
 	if err != nil {
 		return nil, err
 	}
-	return native(out)
+	return nativeValue(out)
 }
 
-// program compiles an expression, once.
-func (v *variables) program(e *expressions, expr string, inputs map[string]any) (cel.Program, error) {
+// compileOnce compiles an expression, once.
+func (v *variables) compileOnce(e *expressions, expr string, inputs map[string]any) (cel.Program, error) {
 	if p, ok := e.programs[expr]; ok {
 		return p, nil
 	}
@@ -217,7 +217,7 @@ func (v *variables) program(e *expressions, expr string, inputs map[string]any) 
 		return nil, errors.New("the expression is not UTF-8")
 	}
 	if e.env == nil {
-		env, err := newEnv(v.known(), inputs)
+		env, err := newEnv(v.knownNames(), inputs)
 		if err != nil {
 			return nil, err
 		}
@@ -225,7 +225,7 @@ func (v *variables) program(e *expressions, expr string, inputs map[string]any) 
 	}
 	ast, issues := e.env.Compile(expr)
 	if issues != nil && issues.Err() != nil {
-		return nil, v.explain(issues)
+		return nil, v.explainIssues(issues)
 	}
 	p, err := e.env.Program(ast, cel.CostLimit(maxCost))
 	if err == nil {
@@ -234,8 +234,8 @@ func (v *variables) program(e *expressions, expr string, inputs map[string]any) 
 	return p, err
 }
 
-// native turns a CEL value into one that a scenario can hold.
-func native(out ref.Val) (any, error) {
+// nativeValue turns a CEL value into one that a scenario can hold.
+func nativeValue(out ref.Val) (any, error) {
 	switch x := out.Value().(type) {
 	case bool, int64:
 		return x, nil
@@ -260,15 +260,15 @@ func native(out ref.Val) (any, error) {
 	return nil, fmt.Errorf("the result is a %s; a number, a text, true or false is wanted", out.Type().TypeName())
 }
 
-// explain puts the first of CEL's complaints in the words of a scenario.
-func (v *variables) explain(issues *cel.Issues) error {
+// explainIssues puts the first of CEL's complaints in the words of a scenario.
+func (v *variables) explainIssues(issues *cel.Issues) error {
 	text := issues.Errors()[0].Message
 	if m := regexp.MustCompile(`^undeclared reference to '([^']*)'`).FindStringSubmatch(text); m != nil {
 		if m[1] == roundVariable {
 			return fmt.Errorf("%q is known inside a repeat only", m[1])
 		}
-		known := append(slices.Clone(v.known()), functionNames()...)
-		return fmt.Errorf("%q is no parameter and no function%s", m[1], hint(m[1], known))
+		known := append(slices.Clone(v.knownNames()), functionNames()...)
+		return fmt.Errorf("%q is no parameter and no function%s", m[1], suggestName(m[1], known))
 	}
 	if m := regexp.MustCompile(`^found no matching overload for '(.*)' applied to '(.*)'$`).FindStringSubmatch(text); m != nil {
 		return fmt.Errorf("%s cannot be applied to %s", strings.Trim(m[1], "_"), m[2])

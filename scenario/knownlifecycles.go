@@ -16,22 +16,22 @@ func KnownLifecycles() []Lifecycle {
 		{Name: "job", Of: "jobs.batch", Phases: []Phase{
 			{Name: "started", When: "has(self.status.startTime)"}, {Condition: "Complete"}, {Condition: "Failed"}}},
 		{Name: "pvc", Of: "persistentvolumeclaims", Phases: []Phase{
-			{Name: "pending", When: `self.status.phase in ["Pending", "Bound"]`}, status("bound", "Bound"), status("lost", "Lost")}},
+			{Name: "pending", When: `self.status.phase in ["Pending", "Bound"]`}, statusPhase("bound", "Bound"), statusPhase("lost", "Lost")}},
 		{Name: "deployment", Of: "deployments.apps", Phases: []Phase{
-			{Name: "updated", When: settled("updatedReplicas")}, {Name: "ready", When: settled("readyReplicas")},
-			{Name: "available", When: settled("availableReplicas")}}},
+			{Name: "updated", When: workloadSettled("updatedReplicas")}, {Name: "ready", When: workloadSettled("readyReplicas")},
+			{Name: "available", When: workloadSettled("availableReplicas")}}},
 		{Name: "statefulset", Of: "statefulsets.apps", Phases: []Phase{
-			{Name: "updated", When: settled("updatedReplicas")}, {Name: "ready", When: settled("readyReplicas")},
-			{Name: "available", When: settled("availableReplicas")}}},
+			{Name: "updated", When: workloadSettled("updatedReplicas")}, {Name: "ready", When: workloadSettled("readyReplicas")},
+			{Name: "available", When: workloadSettled("availableReplicas")}}},
 		{Name: "daemonset", Of: "daemonsets.apps", Phases: []Phase{
 			{Name: "scheduled", When: onNodes("currentNumberScheduled")}, {Name: "ready", When: onNodes("numberReady")},
 			{Name: "available", When: onNodes("numberAvailable")}}},
-		{Name: "namespace", Of: "namespaces", Phases: []Phase{status("active", "Active"), status("terminating", "Terminating")}},
+		{Name: "namespace", Of: "namespaces", Phases: []Phase{statusPhase("active", "Active"), statusPhase("terminating", "Terminating")}},
 		{Name: "resourceclaim", Of: "resourceclaims.resource.k8s.io", Phases: []Phase{
 			{Name: "allocated", When: "has(self.status.allocation)"}, {Name: "reserved", When: "size(self.status.reservedFor) > 0"}}},
 		{Name: "volumesnapshot", Of: "volumesnapshots.snapshot.storage.k8s.io", Phases: []Phase{{Name: "ready", When: "self.status.readyToUse == true"}}},
 		{Name: "datavolume", Of: "datavolumes.cdi.kubevirt.io", Phases: []Phase{{Condition: "Bound"}, {Condition: "Running"}, {Condition: "Ready"}}},
-		machine(), instance(), migration(), application(), edgePod(),
+		virtualMachineLifecycle(), instanceLifecycle(), migrationLifecycle(), applicationLifecycle(), edgePod(),
 	}
 }
 
@@ -45,14 +45,14 @@ func knownLifecycle(name string) (Lifecycle, bool) {
 	return list[i].Resolved(), true
 }
 
-// status is a phase that status.phase names.
-func status(name string, values ...string) Phase {
+// statusPhase is a phase that status.phase names.
+func statusPhase(name string, values ...string) Phase {
 	return Phase{Name: name, When: `self.status.phase in ["` + strings.Join(values, `", "`) + `"]`}
 }
 
-// settled holds when a workload's controller has seen its latest spec and a
+// workloadSettled holds when a workload's controller has seen its latest spec and a
 // count in its status is what the spec asks for.
-func settled(count string) string {
+func workloadSettled(count string) string {
 	return "self.status.observedGeneration >= self.metadata.generation && (has(self.status." + count + ") ? self.status." + count + " : 0) >= self.spec.replicas"
 }
 
@@ -61,8 +61,8 @@ func onNodes(count string) string {
 	return "self.status.observedGeneration >= self.metadata.generation && (has(self.status." + count + ") ? self.status." + count + " : 0) >= self.status.desiredNumberScheduled"
 }
 
-// machine is the lifecycle of KubeVirt's VirtualMachine, by its instance.
-func machine() Lifecycle {
+// virtualMachineLifecycle is the lifecycle of KubeVirt's VirtualMachine, by its instance.
+func virtualMachineLifecycle() Lifecycle {
 	return Lifecycle{
 		Name: "vm", Of: "virtualmachines.kubevirt.io",
 		Links: []Link{{Name: "instance", Of: "virtualmachineinstances.kubevirt.io"}},
@@ -73,11 +73,11 @@ func machine() Lifecycle {
 	}
 }
 
-// instance is the lifecycle of KubeVirt's VirtualMachineInstance, with what is seen
+// instanceLifecycle is the lifecycle of KubeVirt's VirtualMachineInstance, with what is seen
 // on its launcher pod in between.
-func instance() Lifecycle {
+func instanceLifecycle() Lifecycle {
 	steps := []string{"Pending", "Scheduling", "Scheduled", "Running"}
-	own := func(i int) Phase { return status(strings.ToLower(steps[i]), steps[i:]...) }
+	own := func(i int) Phase { return statusPhase(strings.ToLower(steps[i]), steps[i:]...) }
 	return Lifecycle{
 		Name: "vmi", Of: "virtualmachineinstances.kubevirt.io",
 		Links: []Link{{Name: "pod", Of: "pods", Selector: "kubevirt.io=virt-launcher"}},
@@ -86,7 +86,7 @@ func instance() Lifecycle {
 			{Name: "podScheduled", On: "pod", Condition: "PodScheduled"},
 			{Name: "podReadyToStartContainers", On: "pod", Condition: "PodReadyToStartContainers"}, {Name: "podInitialized", On: "pod", Condition: "Initialized"},
 			{Name: "podContainersReady", On: "pod", Condition: "ContainersReady"}, {Name: "podReady", On: "pod", Condition: "Ready"},
-			own(2), own(3), {Condition: "Ready"}, status("succeeded", "Succeeded"), status("failed", "Failed"),
+			own(2), own(3), {Condition: "Ready"}, statusPhase("succeeded", "Succeeded"), statusPhase("failed", "Failed"),
 			{Name: "podDeleted", On: "pod", Deleted: true},
 		},
 	}
@@ -107,24 +107,24 @@ func edgePod() Lifecycle {
 			{Name: "bound", When: "has(self.spec.nodeName)"},
 			{Name: "hubSeen", On: "sync"},
 			{Name: "acked", On: "sync", When: `has(self.status.objectResourceVersion) && self.status.objectResourceVersion != "0"`},
-			status("running", "Running", "Succeeded", "Failed"), {Condition: "Ready"},
+			statusPhase("running", "Running", "Succeeded", "Failed"), {Condition: "Ready"},
 		},
 	}
 }
 
-// migration is the lifecycle of KubeVirt's VirtualMachineInstanceMigration.
-func migration() Lifecycle {
+// migrationLifecycle is the lifecycle of KubeVirt's VirtualMachineInstanceMigration.
+func migrationLifecycle() Lifecycle {
 	steps := []string{"Pending", "Scheduling", "Scheduled", "PreparingTarget", "TargetReady", "Running", "Succeeded"}
 	l := Lifecycle{Name: "vmim", Of: "virtualmachineinstancemigrations.kubevirt.io"}
 	for i, step := range steps {
-		l.Phases = append(l.Phases, status(strings.ToLower(step[:1])+step[1:], steps[i:]...))
+		l.Phases = append(l.Phases, statusPhase(strings.ToLower(step[:1])+step[1:], steps[i:]...))
 	}
-	l.Phases = append(l.Phases, status("failed", "Failed"))
+	l.Phases = append(l.Phases, statusPhase("failed", "Failed"))
 	return l
 }
 
-// application is the lifecycle of KubeVela's Application. Its phase is status.status.
-func application() Lifecycle {
+// applicationLifecycle is the lifecycle of KubeVela's Application. Its phase is status.status.
+func applicationLifecycle() Lifecycle {
 	return Lifecycle{Name: "app", Of: "applications.core.oam.dev", Phases: []Phase{
 		{Name: "finalized", When: `"app.oam.dev/resource-tracker-finalizer" in self.metadata.finalizers`},
 		{Name: "revised", When: "has(self.status.latestRevision)"},

@@ -66,13 +66,13 @@ func (l Lifecycle) Resolved() Lifecycle {
 	}
 	l.Phases = slices.Clone(l.Phases)
 	for i := range l.Phases {
-		l.Phases[i] = l.Phases[i].resolved()
+		l.Phases[i] = l.Phases[i].resolvedPhase()
 	}
 	l.Links = slices.Clone(l.Links)
 	for i := range l.Links {
 		k := &l.Links[i]
 		if k.By == "" {
-			k.By = words("link.by")[0]
+			k.By = fieldWords("link.by")[0]
 		}
 		if k.Namespace == "" {
 			k.Namespace = l.Namespace
@@ -84,7 +84,7 @@ func (l Lifecycle) Resolved() Lifecycle {
 	return l
 }
 
-func (p Phase) resolved() Phase {
+func (p Phase) resolvedPhase() Phase {
 	if p.Condition != "" {
 		p.When = `self.status.conditions.exists(c, c.type == "` + p.Condition + `" && c.status == "True")`
 		if p.Name == "" {
@@ -136,7 +136,7 @@ func (s *Scenario) PodMembers() map[string]bool {
 		}
 	}
 	for step := range s.AllSteps() {
-		for _, w := range step.waits() {
+		for _, w := range step.allWaits() {
 			if w.Pods != "" {
 				add(step.Cluster)
 			}

@@ -48,19 +48,19 @@ func Read(path string) ([]byte, error) {
 // in messages. It reads no other file. Errors are those of Load. What is wrong
 // with a value of set alone is said of that value, not of the lines that use it.
 func Parse(file string, raw []byte, set map[string]string) (*Scenario, error) {
-	s, f := parse(file, raw, set)
+	s, f := parseScenario(file, raw, set)
 	if len(f.list) == 0 {
 		return s, nil
 	}
 	if len(set) > 0 && len(set)*len(raw) <= mostAgain {
-		if _, without := parse(file, raw, nil); len(without.list) == 0 {
-			f = f.ofSet(set, func(one map[string]string) *problems { _, f := parse(file, raw, one); return f })
+		if _, without := parseScenario(file, raw, nil); len(without.list) == 0 {
+			f = f.ofSet(set, func(one map[string]string) *problems { _, f := parseScenario(file, raw, one); return f })
 		}
 	}
 	return nil, f.join()
 }
 
-func parse(file string, raw []byte, set map[string]string) (*Scenario, *problems) {
+func parseScenario(file string, raw []byte, set map[string]string) (*Scenario, *problems) {
 	f := &problems{file: file}
 	root := parseTree(raw, f)
 	if root == nil || len(f.list) > 0 {
@@ -69,7 +69,7 @@ func parse(file string, raw []byte, set map[string]string) (*Scenario, *problems
 	set, fields := SplitSet(set)
 	f.setFields(root, fields)
 	d := newDecoder(f)
-	d.parameters(root, set)
+	d.decodeParameters(root, set)
 	s := Default()
 	d.Value(root, reflect.ValueOf(&s).Elem(), place{Name: "scenario"})
 	s.File, s.Values, s.Warnings, s.lines = file, d.vars.values, d.warnings, d.Lines
@@ -79,10 +79,10 @@ func parse(file string, raw []byte, set map[string]string) (*Scenario, *problems
 			s.Values[name] = value
 		}
 	}
-	s.complete()
+	s.fillDerived()
 	s.readUnits(d.texts, f)
 	if len(f.list) == 0 { // otherwise what was not understood would be missed as well
-		s.check(f)
+		s.checkAll(f)
 	}
 	return &s, f
 }
@@ -130,9 +130,9 @@ func readInside(folder, name string, most int64) ([]byte, error) {
 	return raw, nil
 }
 
-// line returns where a value stands, or the nearest value around it that
+// lineOf returns where a value stands, or the nearest value around it that
 // stands in the file; 0 when the scenario was not read from one.
-func (s *Scenario) line(path string) int {
+func (s *Scenario) lineOf(path string) int {
 	for path != "" {
 		if line, ok := s.lines[path]; ok {
 			return line

@@ -55,7 +55,7 @@ func (m *schemaMaker) record(t reflect.Type) object {
 		if of := numberOf(typeLabel(t) + "." + f.Name); of != "" {
 			p = object{"anyOf": []any{object{"type": "number"}, object{"type": "string", "pattern": `^-?[0-9]|` + expression}}}
 		}
-		if list := words(typeLabel(t) + "." + f.Name); list != nil {
+		if list := fieldWords(typeLabel(t) + "." + f.Name); list != nil {
 			p = object{"anyOf": []any{object{"enum": list}, object{"type": "string", "pattern": expression}}}
 		}
 		if text := m.describe(t, f); text != "" {

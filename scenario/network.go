@@ -64,64 +64,64 @@ func (e *Echo) setDefaults() {
 	e.Rate, e.Protocol, e.Size, e.Timeout = DefaultEchoRate, "udp", DefaultEchoSize, unit.Duration(DefaultEchoTimeout)
 }
 
-func (c stepChecker) network(path string, n *Network) {
+func (c stepChecker) checkNetwork(path string, n *Network) {
 	from := c.networkEnd(path+".from", n.From)
 	to := c.networkEnd(path+".to", n.To)
 	switch {
 	case n.To.Address == "" && n.To.Worker == nil:
-		c.at(path+".to.address", "network.to.address: an address is needed")
+		c.reportAt(path+".to.address", "network.to.address: an address is needed")
 	case from.IsValid() && to.IsValid() && from.Is4() != to.Is4():
-		c.at(path+".to.address", "network.to.address: %s and %s are not of one family", from, to)
+		c.reportAt(path+".to.address", "network.to.address: %s and %s are not of one family", from, to)
 	case n.From.Worker != nil:
-		c.at(path+".from.worker", "network.from.worker: belongs to the end that answers")
+		c.reportAt(path+".from.worker", "network.from.worker: belongs to the end that answers")
 	case n.To.Worker != nil && *n.To.Worker < 0:
-		c.at(path+".to.worker", "network.to.worker: %d is not 0 or more", *n.To.Worker)
+		c.reportAt(path+".to.worker", "network.to.worker: %d is not 0 or more", *n.To.Worker)
 	case n.From.Own != "":
-		c.at(path+".from.own", "network.from.own: belongs to the end that answers")
+		c.reportAt(path+".from.own", "network.from.own: belongs to the end that answers")
 	}
-	if own := c.address(path+".to.own", "network.own", n.To.Own); own.IsValid() && to.IsValid() && own.Is4() != to.Is4() {
-		c.at(path+".to.own", "network.to.own: %s and %s are not of one family", own, to)
+	if own := c.checkIPAddress(path+".to.own", "network.own", n.To.Own); own.IsValid() && to.IsValid() && own.Is4() != to.Is4() {
+		c.reportAt(path+".to.own", "network.to.own: %s and %s are not of one family", own, to)
 	}
-	c.lasting(path+".for", "network.for", n.For)
+	c.checkPositiveTime(path+".for", "network.for", n.For)
 	if n.Echo == nil && n.Stream == nil {
-		c.at(path, "network: echo, stream or both are needed")
+		c.reportAt(path, "network: echo, stream or both are needed")
 	}
 	if e := n.Echo; e != nil {
 		at := path + ".echo"
-		c.word(at+".protocol", "echo.protocol", e.Protocol)
-		c.lasting(at+".timeout", "echo.timeout", e.Timeout)
+		c.checkWord(at+".protocol", "echo.protocol", e.Protocol)
+		c.checkPositiveTime(at+".timeout", "echo.timeout", e.Timeout)
 		if !(e.Rate > 0 && e.Rate <= maxEchoRate) {
-			c.at(at+".rate", "echo.rate: %g is not above 0 and at most %g", e.Rate, maxEchoRate)
+			c.reportAt(at+".rate", "echo.rate: %g is not above 0 and at most %g", e.Rate, maxEchoRate)
 		}
 		least := minEchoSize
 		if n.To.Worker != nil && e.Protocol != "icmp" {
 			least = minFarEchoSize
 		}
 		if e.Size < least || e.Size > maxEchoSize {
-			c.at(at+".size", "echo.size: %d is not %d to %d", e.Size, least, maxEchoSize)
+			c.reportAt(at+".size", "echo.size: %d is not %d to %d", e.Size, least, maxEchoSize)
 		}
 	}
 	if s := n.Stream; s != nil && (s.Count < 1 || s.Count > maxStreams) {
-		c.at(path+".stream.count", "stream.count: %d is not 1 to %d", s.Count, maxStreams)
+		c.reportAt(path+".stream.count", "stream.count: %d is not 1 to %d", s.Count, maxStreams)
 	}
 }
 
 // networkEnd checks one end and returns its address; the zero one where it has none.
 func (c stepChecker) networkEnd(path string, e NetworkEnd) netip.Addr {
 	if strings.Contains(e.Namespace, "/") && !strings.HasPrefix(e.Namespace, "/") || e.Namespace == ".." {
-		c.at(path+".namespace", "network.namespace: %q is neither a name nor a path from the root", clip(e.Namespace))
+		c.reportAt(path+".namespace", "network.namespace: %q is neither a name nor a path from the root", clipText(e.Namespace))
 	}
-	return c.address(path+".address", "network.address", e.Address)
+	return c.checkIPAddress(path+".address", "network.address", e.Address)
 }
 
-// address checks an IP address and returns it; the zero one where there is none.
-func (c stepChecker) address(path, name, text string) netip.Addr {
+// checkIPAddress checks an IP address and returns it; the zero one where there is none.
+func (c stepChecker) checkIPAddress(path, name, text string) netip.Addr {
 	if text == "" {
 		return netip.Addr{}
 	}
 	a, err := netip.ParseAddr(text)
 	if err != nil || a.Zone() != "" {
-		c.at(path, "%s: %q is not an IP address", name, clip(text))
+		c.reportAt(path, "%s: %q is not an IP address", name, clipText(text))
 		return netip.Addr{}
 	}
 	return a.Unmap()

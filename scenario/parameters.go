@@ -29,46 +29,46 @@ func Settings(values map[string]any) map[string]string {
 	return out
 }
 
-// parameters reads the section of that name: before everything else, in order,
+// decodeParameters reads the section of that name: before everything else, in order,
 // so that a default may be an expression over the parameters above it.
-func (d *decoder) parameters(root *yaml.Node, set map[string]string) {
+func (d *decoder) decodeParameters(root *yaml.Node, set map[string]string) {
 	if root.Kind == yaml.MappingNode {
 		for i := 0; i+1 < len(root.Content); i += 2 {
 			if n := root.Content[i+1]; root.Content[i].Value == "parameters" && n.ShortTag() != "!!null" {
 				set = d.setRenamed(n, set)
-				d.defaults(n, set)
+				d.decodeDefaults(n, set)
 				break // a second one is reported as a duplicate
 			}
 		}
 	}
-	d.unknown(set)
+	d.reportUnknown(set)
 }
 
-// unknown reports the parameters that are set and not there. A manifest of others may
+// reportUnknown reports the parameters that are set and not there. A manifest of others may
 // set any number of them, and a name that is near is looked for among all.
-func (d *decoder) unknown(set map[string]string) {
+func (d *decoder) reportUnknown(set map[string]string) {
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(set)), func(name string) bool { _, ok := d.vars.values[name]; return ok })
 	for i, name := range names {
 		if i == maxProblems-1 {
 			d.add(0, "--set: %s are not found", unit.Count(len(names)-i, "more parameters"))
 			return
 		}
-		d.add(0, "--set %s=%s: parameter %q not found in %s%s%s", name, clip(set[name]), name, d.file, hint(name, d.vars.order), known(d.vars.order))
+		d.add(0, "--set %s=%s: parameter %q not found in %s%s%s", name, clipText(set[name]), name, d.file, suggestName(name, d.vars.order), listKnown(d.vars.order))
 	}
 }
 
-// known lists the parameters that there are.
-func known(names []string) string {
+// listKnown lists the parameters that there are.
+func listKnown(names []string) string {
 	if len(names) == 0 {
 		return ": it has none; --set plane.FIELD=VALUE sets a field of plane"
 	}
 	if more := len(names) - maxProblems; more > 0 {
 		return fmt.Sprintf("; it has %s and %d more", strings.Join(names[:maxProblems], ", "), more)
 	}
-	return "; it has " + all(names)
+	return "; it has " + joinWords(names)
 }
 
-func (d *decoder) defaults(n *yaml.Node, set map[string]string) {
+func (d *decoder) decodeDefaults(n *yaml.Node, set map[string]string) {
 	at := place{Path: "parameters", Name: "parameters"}
 	n, ok := d.Enter(n, at)
 	if !ok {
@@ -80,23 +80,23 @@ func (d *decoder) defaults(n *yaml.Node, set map[string]string) {
 		if !ok {
 			return
 		}
-		x, ok := d.resolve(v, to)
+		x, ok := d.resolveScalar(v, to)
 		switch text, given := set[name]; {
-		case !parameterName.MatchString(name) || slices.Contains(reserved(), name):
+		case !parameterName.MatchString(name) || slices.Contains(reservedWords(), name):
 			d.add(k.Line, "parameters: %q cannot be a parameter's name (letters, digits and _; not round, nor a word of CEL)", name)
 		case !ok:
-			d.vars.set(name, "") // named, so that its uses are no further problems
+			d.vars.setParameter(name, "") // named, so that its uses are no further problems
 		case tooLarge(x.value):
 			d.add(v.Line, "parameters.%s: %s is too large for a whole number", name, x)
-			d.vars.set(name, "")
+			d.vars.setParameter(name, "")
 		case x.value == nil:
 			d.add(v.Line, "parameters.%s: a default is needed: it says the parameter's type", name)
-			d.vars.set(name, "")
+			d.vars.setParameter(name, "")
 		default:
 			d.vars.defaults[name] = x.value
-			d.vars.set(name, x.value)
+			d.vars.setParameter(name, x.value)
 			if given {
-				d.override(name, text, x.value)
+				d.overrideParameter(name, text, x.value)
 			}
 		}
 	})
@@ -106,14 +106,14 @@ func tooLarge(v any) bool { _, ok := v.(uint64); return ok }
 
 var parameterName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}$`)
 
-// reserved are the words that CEL keeps for itself, and the one of repeats.
-func reserved() []string {
+// reservedWords are the words that CEL keeps for itself, and the one of repeats.
+func reservedWords() []string {
 	return []string{"in", "as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "let",
 		"loop", "package", "namespace", "null", "return", "true", "var", "void", "while", roundVariable}
 }
 
-// override sets a parameter from --set, as the type of its default.
-func (d *decoder) override(name, text string, def any) {
+// overrideParameter sets a parameter from --set, as the type of its default.
+func (d *decoder) overrideParameter(name, text string, def any) {
 	x, want, err := any(text), "", error(nil)
 	switch def.(type) {
 	case bool:
@@ -124,10 +124,10 @@ func (d *decoder) override(name, text string, def any) {
 		want = "a number"
 	}
 	if err != nil {
-		d.add(0, "--set %s=%s: %q is not %s, as parameter %q (default %s) wants", name, clip(text), clip(text), want, name, formatValue(def))
+		d.add(0, "--set %s=%s: %q is not %s, as parameter %q (default %s) wants", name, clipText(text), clipText(text), want, name, formatValue(def))
 		return
 	}
-	d.vars.set(name, x)
+	d.vars.setParameter(name, x)
 }
 
 // parseNumber reads a number, a whole one as such where the default is one: 3000, also

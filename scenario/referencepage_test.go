@@ -21,7 +21,7 @@ func Reference() []byte {
 	r.line("(`go test ./scenario -run Reference -update`); `windtunnel schema` prints the same as a JSON Schema for editors.")
 	r.line("")
 	r.line("`${...}` in a value is an expression (CEL) over the parameters, and `${round}` in a repeat; `$${` stands for a")
-	r.line("literal `${`. Numbers mix, `/` divides exactly, and there are %s and the functions of CEL on texts.", all(functionNames()))
+	r.line("literal `${`. Numbers mix, `/` divides exactly, and there are %s and the functions of CEL on texts.", joinWords(functionNames()))
 	r.line("")
 	r.line("A scenario is a program: its hooks, subjects and binaries run on your machine, with your rights.")
 	r.line("`windtunnel run FILE --plan` lists what that is, and `--no-exec` refuses it: [Safety](safety.md).")
@@ -60,7 +60,7 @@ func (r *referenceMaker) structure(t reflect.Type, title string) {
 		if example := map[string]string{"1/s": "50/s", "cores": "500m", "percent": "5%", "ratio": "5%", ownUnit: "500ms"}[numberOf(typeLabel(t)+"."+f.Name)]; example != "" {
 			takes = fmt.Sprintf("a number, also `%s`", example)
 		}
-		if list := words(typeLabel(t) + "." + f.Name); list != nil && len(list) < 12 {
+		if list := fieldWords(typeLabel(t) + "." + f.Name); list != nil && len(list) < 12 {
 			takes = "`" + strings.Join(list, "` `") + "`"
 		}
 		r.line("| `%s` | %s | %s |", f.Name, takes, strings.ReplaceAll(r.comments[t.Name()+"."+one.Name], "|", `\|`))

@@ -17,17 +17,17 @@ type renaming struct {
 	old, now string // both end in * where the rest of a word stays as it is
 }
 
-// of returns the present name of a word; false where this is not its renaming.
-func (r renaming) of(word string) (now string, former bool) {
+// presentName returns the present name of a word; false where this is not its renaming.
+func (r renaming) presentName(word string) (now string, former bool) {
 	old, open := strings.CutSuffix(r.old, "*")
 	rest, begins := strings.CutPrefix(word, old)
 	return strings.TrimSuffix(r.now, "*") + rest, begins && (open || rest == "")
 }
 
-// renamings are the words that files of earlier versions have. They are read as
+// formerWords are the words that files of earlier versions have. They are read as
 // their new names, with a warning; nothing writes them, and neither the schema nor
 // the reference knows them.
-func renamings() []renaming {
+func formerWords() []renaming {
 	return []renaming{
 		{"scenario", "lives", "lifecycles"},
 		{"scenario", "gate", "preflight"},
@@ -46,12 +46,12 @@ func renamings() []renaming {
 	}
 }
 
-// renamed returns the present name of a word on a line, and warns of an old one.
-func (d *decoder) renamed(in, word string, line int) string {
-	for _, r := range renamings() {
-		now, former := r.of(word)
+// renameFormer returns the present name of a word on a line, and warns of an old one.
+func (d *decoder) renameFormer(in, word string, line int) string {
+	for _, r := range formerWords() {
+		now, former := r.presentName(word)
 		if r.in == in && former {
-			d.warn(line, "%q is now called %q", word, now)
+			d.addWarning(line, "%q is now called %q", word, now)
 			return now
 		}
 	}
@@ -60,11 +60,11 @@ func (d *decoder) renamed(in, word string, line int) string {
 
 // renamedKey is renamed for the names of fields.
 func (d *decoder) renamedKey(k *yaml.Node, in place) string {
-	return d.renamed(in.Name, k.Value, k.Line)
+	return d.renameFormer(in.Name, k.Value, k.Line)
 }
 
-// warn adds a warning, once: each round of a repeat would say it again.
-func (d *decoder) warn(line int, format string, args ...any) {
+// addWarning adds a warning, once: each round of a repeat would say it again.
+func (d *decoder) addWarning(line int, format string, args ...any) {
 	text := (&ValidationError{File: d.file, Line: line, Text: fmt.Sprintf(format, args...)}).Error()
 	if !slices.Contains(d.warnings, text) {
 		d.warnings = append(d.warnings, text)
@@ -75,7 +75,7 @@ func (d *decoder) warn(line int, format string, args ...any) {
 // those names, unless the file has a parameter of the old name.
 func (d *decoder) setRenamed(parameters *yaml.Node, set map[string]string) map[string]string {
 	out := maps.Clone(set)
-	for _, r := range renamings() {
+	for _, r := range formerWords() {
 		value, given := set[r.old]
 		if r.in != "--set" || !given || strictyaml.Child(parameters, r.old) != nil || strictyaml.Child(parameters, r.now) == nil {
 			continue
@@ -84,7 +84,7 @@ func (d *decoder) setRenamed(parameters *yaml.Node, set map[string]string) map[s
 			d.add(0, "--set %s: parameter %q is now called %q, and both are set", r.old, r.old, r.now)
 			continue
 		}
-		d.warn(0, "--set %s: parameter %q is now called %q", r.old, r.old, r.now)
+		d.addWarning(0, "--set %s: parameter %q is now called %q", r.old, r.old, r.now)
 		delete(out, r.old)
 		out[r.now] = value
 	}

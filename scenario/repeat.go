@@ -27,46 +27,46 @@ func newRound(outer *round, index int) *round {
 	return &round{outer: outer, index: index, names: map[string]string{}, group: map[string]string{}}
 }
 
-// suffix is what this round adds to names; those of outer ones stand before it.
-func (r *round) suffix() string { return "-" + strconv.Itoa(r.index+1) }
+// roundSuffix is what this round adds to names; those of outer ones stand before it.
+func (r *round) roundSuffix() string { return "-" + strconv.Itoa(r.index+1) }
 
-// suffixes are those of the round and of all around it.
-func (r *round) suffixes() string {
+// allSuffixes are those of the round and of all around it.
+func (r *round) allSuffixes() string {
 	if r == nil {
 		return ""
 	}
-	return r.outer.suffixes() + r.suffix()
+	return r.outer.allSuffixes() + r.roundSuffix()
 }
 
-// rename gives a step its name in this round. Seen from inside the innermost
+// renameStep gives a step its name in this round. Seen from inside the innermost
 // repeat it is what the file says; from outside it has the suffixes between.
-func (r *round) rename(s *Step, text string) {
+func (r *round) renameStep(s *Step, text string) {
 	from, seen := r, s.Name
 	if usesRound(text) {
 		from = r.outer
 	}
 	old := s.Name
-	s.Name += from.suffixes()
+	s.Name += from.allSuffixes()
 	for ; from != nil; from = from.outer {
 		from.names[seen] = s.Name
 		if s.Create != nil && s.Create.Group == "" {
 			from.group[seen] = s.Name
 		}
-		seen = old + from.suffix() + seen[len(old):]
+		seen = old + from.roundSuffix() + seen[len(old):]
 	}
 }
 
-// follow points a step's references at the names of this round.
-func (r *round) follow(s *Step) {
-	for _, ref := range s.references() {
-		*ref = r.find(*ref, func(r *round) map[string]string { return r.names })
+// renameReferences points a step's references at the names of this round.
+func (r *round) renameReferences(s *Step) {
+	for _, ref := range s.stepReferences() {
+		*ref = r.presentName(*ref, func(r *round) map[string]string { return r.names })
 	}
-	for _, w := range s.waits() {
-		w.Pods = r.find(w.Pods, func(r *round) map[string]string { return r.group })
+	for _, w := range s.allWaits() {
+		w.Pods = r.presentName(w.Pods, func(r *round) map[string]string { return r.group })
 	}
 }
 
-func (r *round) find(name string, in func(*round) map[string]string) string {
+func (r *round) presentName(name string, in func(*round) map[string]string) string {
 	for ; r != nil; r = r.outer {
 		if now, ok := in(r)[name]; ok {
 			return now
@@ -75,8 +75,8 @@ func (r *round) find(name string, in func(*round) map[string]string) string {
 	return name
 }
 
-// references are the places in which a step names create steps.
-func (s *Step) references() []*string {
+// stepReferences are the places in which a step names create steps.
+func (s *Step) stepReferences() []*string {
 	var out []*string
 	switch {
 	case s.Scale != nil:
@@ -92,14 +92,14 @@ func (s *Step) references() []*string {
 			out = append(out, &s.Requests.Mix[i].Of)
 		}
 	}
-	for _, w := range s.waits() {
+	for _, w := range s.allWaits() {
 		out = append(out, &w.Of)
 	}
 	return out
 }
 
-// waits are the step's waits, its own and those of a churn.
-func (s *Step) waits() []*Wait {
+// allWaits are the step's waits, its own and those of a churn.
+func (s *Step) allWaits() []*Wait {
 	var out []*Wait
 	if s.Wait != nil {
 		out = append(out, s.Wait)
@@ -124,7 +124,7 @@ func usesRound(text string) bool {
 // as a branch of parallel they become a sequence.
 func (d *decoder) stepList(n *yaml.Node, to *[]Step, at place) {
 	if n.Kind != yaml.SequenceNode {
-		d.add(n.Line, "%s: %s is not a list", at.Name, show(n))
+		d.add(n.Line, "%s: %s is not a list", at.Name, nodeShape(n))
 		return
 	}
 	for _, item := range n.Content {
@@ -132,24 +132,24 @@ func (d *decoder) stepList(n *yaml.Node, to *[]Step, at place) {
 			return
 		}
 		if strictyaml.Child(item, "repeat") != nil {
-			d.repeat(item, to, at)
+			d.decodeRepeat(item, to, at)
 			continue
 		}
 		var s Step
 		d.Value(item, reflect.ValueOf(&s).Elem(), at.Item(len(*to)))
 		if d.rounds != nil {
 			d.steps++
-			d.rounds.follow(&s)
+			d.rounds.renameReferences(&s)
 			if name := strictyaml.Child(item, "name"); name != nil && s.Name != "" {
-				d.rounds.rename(&s, name.Value)
+				d.rounds.renameStep(&s, name.Value)
 			}
 		}
 		*to = append(*to, s)
 	}
 }
 
-// repeat decodes a step with the field repeat into the steps of all its rounds.
-func (d *decoder) repeat(item *yaml.Node, to *[]Step, at place) {
+// decodeRepeat decodes a step with the field repeat into the steps of all its rounds.
+func (d *decoder) decodeRepeat(item *yaml.Node, to *[]Step, at place) {
 	here := at.Item(len(*to))
 	item, ok := d.Enter(item, here)
 	if !ok {
@@ -164,13 +164,13 @@ func (d *decoder) repeat(item *yaml.Node, to *[]Step, at place) {
 		return
 	}
 	if at.Name != "step.parallel" {
-		d.unroll(loop, to, at)
+		d.unrollRounds(loop, to, at)
 		return
 	}
 	branch := Step{Name: loop.name, OnFailure: "stop", Line: item.Line}
-	d.unroll(loop, &branch.Sequence, here.Field("sequence"))
+	d.unrollRounds(loop, &branch.Sequence, here.Field("sequence"))
 	if d.rounds != nil && branch.Name != "" {
-		d.rounds.rename(&branch, strictyaml.Child(item, "name").Value)
+		d.rounds.renameStep(&branch, strictyaml.Child(item, "name").Value)
 	}
 	*to = append(*to, branch)
 }
@@ -193,7 +193,7 @@ func (d *decoder) repeatFields(item *yaml.Node, at place) repeat {
 		case key == "onFailure":
 			d.Value(val, reflect.ValueOf(&out.onFailure).Elem(), at.Field(key))
 		case key == "repeat":
-			d.loop(val, &out, at.Field(key))
+			d.decodeLoop(val, &out, at.Field(key))
 		case slices.Contains(strictyaml.Names(fields), key):
 			d.add(k.Line, "step: a repeat stands alone, not beside %s", key)
 		default:
@@ -203,7 +203,7 @@ func (d *decoder) repeatFields(item *yaml.Node, at place) repeat {
 	return out
 }
 
-func (d *decoder) loop(n *yaml.Node, out *repeat, at place) {
+func (d *decoder) decodeLoop(n *yaml.Node, out *repeat, at place) {
 	n, ok := d.Enter(n, at)
 	if !ok {
 		return
@@ -235,14 +235,14 @@ func (d *decoder) loop(n *yaml.Node, out *repeat, at place) {
 	}
 }
 
-// unroll decodes the steps of a repeat once for each round.
-func (d *decoder) unroll(loop repeat, to *[]Step, at place) {
+// unrollRounds decodes the steps of a repeat once for each round.
+func (d *decoder) unrollRounds(loop repeat, to *[]Step, at place) {
 	outer, problems := d.rounds, len(d.problems.list)
 	at.Name = "repeat.steps"
 	for i := range loop.times {
 		d.steps++ // a round of nothing counts, too
 		d.rounds = newRound(outer, i)
-		d.vars.enter(i)
+		d.vars.enterRound(i)
 		first := len(*to)
 		if steps, ok := d.Enter(loop.steps, at); ok {
 			d.stepList(steps, to, at)
@@ -262,8 +262,8 @@ func (d *decoder) unroll(loop repeat, to *[]Step, at place) {
 		}
 	}
 	if d.rounds = outer; outer == nil {
-		d.vars.enter(-1)
+		d.vars.enterRound(-1)
 	} else {
-		d.vars.enter(outer.index)
+		d.vars.enterRound(outer.index)
 	}
 }

@@ -26,7 +26,7 @@ func ParseResource(text string) (Resource, error) {
 		r.Version, r.Group = version, group
 	}
 	if len(validation.IsDNS1035Label(plural)) > 0 || r.Group != "" && len(validation.IsDNS1123Subdomain(r.Group)) > 0 || strings.HasSuffix(text, ".") {
-		return Resource{}, fmt.Errorf("%q is not a resource such as configmaps, deployments.apps or widgets.v1alpha1.example.org", clip(text))
+		return Resource{}, fmt.Errorf("%q is not a resource such as configmaps, deployments.apps or widgets.v1alpha1.example.org", clipText(text))
 	}
 	return r, nil
 }

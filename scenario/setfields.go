@@ -32,7 +32,7 @@ func (f *problems) setFields(root *yaml.Node, fields map[string]string) {
 		at, path := root, strings.Split(name, ".")
 		for i, key := range path {
 			if key == "" || at.Kind != yaml.MappingNode {
-				f.add(0, "--set %s=%s: there is no such field", name, clip(fields[name]))
+				f.add(0, "--set %s=%s: there is no such field", name, clipText(fields[name]))
 				break
 			}
 			kind := yaml.MappingNode

@@ -31,8 +31,8 @@ func Quantile(statistic string) bool { return quantile.MatchString(statistic) }
 
 var quantile = regexp.MustCompile(`^p([1-9][0-9]?|[0-9][0-9]?\.[0-9]{1,4}|100)$`)
 
-// has tells whether the indicator has a statistic.
-func (s SLI) has(statistic string) bool {
+// hasStatistic tells whether the indicator has a statistic.
+func (s SLI) hasStatistic(statistic string) bool {
 	return slices.Contains(s.Statistics, statistic) || Quantile(statistic) && Quantile(s.Statistics[0])
 }
 

@@ -8,7 +8,7 @@ import (
 
 // Body is a Go template of one object in YAML or JSON. Its variables are
 // .Name .Namespace .Index (from 0) .Replica (from 1) .Group .Seed and what
-// `with` adds.
+// `checkVariables` adds.
 type Body struct {
 	Text    string `yaml:"text" expr:"raw"` // ${...} is left alone in it
 	File    string `yaml:"file"`            // in place of text; relative to the scenario file and inside its folder
@@ -52,16 +52,16 @@ type Step struct {
 
 // All yields the step and all steps inside it, those that hold others first.
 func (s *Step) All() iter.Seq[*Step] {
-	return func(yield func(*Step) bool) { s.all(yield) }
+	return func(yield func(*Step) bool) { s.yieldAll(yield) }
 }
 
-func (s *Step) all(yield func(*Step) bool) bool {
+func (s *Step) yieldAll(yield func(*Step) bool) bool {
 	if !yield(s) {
 		return false
 	}
 	for _, list := range [][]Step{s.Parallel, s.Sequence} {
 		for i := range list {
-			if !list[i].all(yield) {
+			if !list[i].yieldAll(yield) {
 				return false
 			}
 		}
@@ -89,7 +89,7 @@ func (s *Step) Pace() *Pace {
 }
 
 // Create makes objects at due times. What is made is one object per index, or
-// with `objects` one of each of them per index.
+// with `checkObjects` one of each of them per index.
 type Create struct {
 	Body         string         `yaml:"body"`         // one of bodies
 	Count        int            `yaml:"count"`        // indices in all, over all namespaces in turn

@@ -157,7 +157,7 @@ const varIndex = "INDEX"
 // subjectList decodes subjects. One with a count becomes as many as it says.
 func (d *decoder) subjectList(n *yaml.Node, to *[]Subject, at place) {
 	if n.Kind != yaml.SequenceNode {
-		d.add(n.Line, "%s: %s is not a list", at.Name, show(n))
+		d.add(n.Line, "%s: %s is not a list", at.Name, nodeShape(n))
 		return
 	}
 	for _, item := range n.Content {
@@ -171,7 +171,7 @@ func (d *decoder) subjectList(n *yaml.Node, to *[]Subject, at place) {
 				} else if count == 0 {
 					break
 				}
-				x.number(i)
+				x.setIndex(i)
 			}
 			*to = append(*to, x)
 			if len(d.problems.list) > before {
@@ -181,8 +181,8 @@ func (d *decoder) subjectList(n *yaml.Node, to *[]Subject, at place) {
 	}
 }
 
-// number makes a subject the i-th of several alike.
-func (x *Subject) number(i int) {
+// setIndex makes a subject the i-th of several alike.
+func (x *Subject) setIndex(i int) {
 	x.Count = 0
 	x.Name = fmt.Sprintf("%s-%d", x.Name, i)
 	is := func(text *string) {
@@ -214,14 +214,14 @@ func (s *Subject) setDefaults() { s.Ready.setDefaults() }
 func (r *Ready) setDefaults() { r.Within = unit.Duration(DefaultReadyWithin) }
 
 // Scheme's default depends on whether there is a port.
-func (m Metrics) scheme() string { return cmp.Or(m.Scheme, words("metrics.scheme")[0]) }
+func (m Metrics) schemeOrDefault() string { return cmp.Or(m.Scheme, fieldWords("metrics.scheme")[0]) }
 
 // At returns the URL of the metrics, in which port stands for one that is 0.
 func (m Metrics) At(port string) string {
 	if m.URL != "" {
 		return m.URL
 	}
-	return m.scheme() + "://127.0.0.1:" + port + "/metrics"
+	return m.schemeOrDefault() + "://127.0.0.1:" + port + "/metrics"
 }
 
 // takenNames are those that samples and logs of others have.

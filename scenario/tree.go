@@ -31,7 +31,7 @@ func parseTree(raw []byte, f *problems) *yaml.Node {
 		f.add(1, "the file is empty")
 		return nil
 	case err != nil:
-		f.syntax(err, raw)
+		f.addSyntaxError(err, raw)
 		return nil
 	}
 	second, err := strictyaml.Next(dec)
@@ -39,13 +39,13 @@ func parseTree(raw []byte, f *problems) *yaml.Node {
 	case err == nil:
 		f.add(second.Line, "a second document: a scenario is one YAML document")
 	case !errors.Is(err, io.EOF):
-		f.syntax(err, raw)
+		f.addSyntaxError(err, raw)
 	}
 	return doc
 }
 
-// syntax reports an error of the YAML parser at its line.
-func (f *problems) syntax(err error, raw []byte) {
+// addSyntaxError reports an error of the YAML parser at its line.
+func (f *problems) addSyntaxError(err error, raw []byte) {
 	line, text := strictyaml.Syntax(err)
 	lines := bytes.Split(bytes.TrimRight(raw, "\n"), []byte("\n"))
 	line = min(line, len(lines))

@@ -41,9 +41,9 @@ func (s *Scenario) readUnits(texts map[string]string, f *problems) {
 		case err == nil:
 			*to = v
 		case of == "":
-			f.add(s.line(path), "%s: %q is not a number, and %s", name, clip(text), what)
+			f.add(s.lineOf(path), "%s: %q is not a number, and %s", name, clipText(text), what)
 		default:
-			f.add(s.line(path), "%s: %v: %s", name, err, what)
+			f.add(s.lineOf(path), "%s: %v: %s", name, err, what)
 		}
 	}
 	for i := range s.Objectives {

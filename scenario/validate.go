@@ -21,7 +21,7 @@ import (
 // have done so already. It joins all problems.
 func (s *Scenario) Validate() error {
 	f := &problems{file: s.File}
-	s.check(f)
+	s.checkAll(f)
 	return f.join()
 }
 
@@ -46,122 +46,124 @@ type checker struct {
 // fileChecker checks a whole scenario, and itself what is said once in it.
 type fileChecker struct{ *checker }
 
-// at reports a fault of the value at a path, under its short name.
-func (c *fieldChecker) at(path, format string, args ...any) {
-	c.add(c.s.line(path), format, args...)
+// reportAt reports a fault of the value at a path, under its short name.
+func (c *fieldChecker) reportAt(path, format string, args ...any) {
+	c.add(c.s.lineOf(path), format, args...)
 }
 
-// given tells whether the file has a value at the path.
-func (c *fieldChecker) given(path string) bool { _, ok := c.s.lines[path]; return ok }
+// isGiven tells whether the file has a value at the path.
+func (c *fieldChecker) isGiven(path string) bool { _, ok := c.s.lines[path]; return ok }
 
 // bodyNames are the names of bodies, sorted.
 func (s *Scenario) bodyNames() []string { return slices.Sorted(maps.Keys(s.Bodies)) }
 
-func (s *Scenario) check(f *problems) {
+func (s *Scenario) checkAll(f *problems) {
 	c := fileChecker{&checker{fieldChecker: fieldChecker{f, s}, steps: map[string]string{}, made: map[string]string{}}}
-	c.label("scenario", "scenario", s.Name)
-	c.word("failedCalls", "failedCalls", s.FailedCalls)
-	c.abortOn(s.AbortOn)
-	c.plane()
-	c.fleet("fleet", &c.s.Fleet)
-	memberChecker(c).members()
-	c.namespaces()
-	c.preflight()
-	c.files("crds", "crds", s.CRDs)
-	c.files("manifests", "manifests", s.Manifests)
-	subjectChecker(c).subjects()
+	c.checkLabel("scenario", "scenario", s.Name)
+	c.checkWord("failedCalls", "failedCalls", s.FailedCalls)
+	c.checkAbortOn(s.AbortOn)
+	c.checkPlane()
+	c.checkFleet("fleet", &c.s.Fleet)
+	memberChecker(c).checkMembers()
+	c.checkNamespaces()
+	c.checkPreflight()
+	c.checkFiles("crds", "crds", s.CRDs)
+	c.checkFiles("manifests", "manifests", s.Manifests)
+	subjectChecker(c).checkSubjects()
 	for _, name := range s.bodyNames() {
-		c.body(name, s.Bodies[name])
+		c.checkBody(name, s.Bodies[name])
 	}
 	if len(s.Steps) == 0 {
-		c.at("steps", "scenario: no steps")
+		c.reportAt("steps", "scenario: no steps")
 	}
 	for i, g := range s.Groups {
-		c.group(fmt.Sprintf("groups[%d]", i), g)
+		c.checkGroup(fmt.Sprintf("groups[%d]", i), g)
 	}
-	stepChecker(c).sequence("steps", s.Steps, made{})
-	lifecycleChecker(c).observed()
+	stepChecker(c).checkSequence("steps", s.Steps, made{})
+	lifecycleChecker(c).checkLifecycles()
 	objectives := map[string]bool{}
 	for i := range s.Objectives {
 		path := fmt.Sprintf("objectives[%d]", i)
-		objectiveChecker(c).objective(path, &s.Objectives[i])
+		objectiveChecker(c).checkObjective(path, &s.Objectives[i])
 		o := &s.Objectives[i]
 		what := fmt.Sprint(o.Name, o.SLO, o.Statistic, o.Labels) // how reports tell objectives apart
 		if objectives[what] {
-			c.at(path, "objective: name %q stands twice", o.Name)
+			c.reportAt(path, "objective: name %q stands twice", o.Name)
 		}
 		objectives[what] = true
 	}
 	for i, m := range s.Measures {
-		objectiveChecker(c).measure(fmt.Sprintf("measures[%d]", i), m)
+		objectiveChecker(c).checkMeasure(fmt.Sprintf("measures[%d]", i), m)
 	}
 	for i, d := range s.Charts {
 		if d.Name == "" || d.Query == "" {
-			c.at(fmt.Sprintf("charts[%d]", i), "chart: name and query are needed")
+			c.reportAt(fmt.Sprintf("charts[%d]", i), "chart: name and query are needed")
 		}
 	}
 	for i, v := range s.Map {
 		if v.Name == "" || v.Query == "" {
-			c.at(fmt.Sprintf("map[%d]", i), "map: name and query are needed")
+			c.reportAt(fmt.Sprintf("map[%d]", i), "map: name and query are needed")
 		}
 	}
 	for i, p := range s.Published {
 		if p.Measure == "" || p.Source == "" {
-			c.at(fmt.Sprintf("published[%d]", i), "published: measure and source are needed")
+			c.reportAt(fmt.Sprintf("published[%d]", i), "published: measure and source are needed")
 		}
 	}
 }
 
-// abortOn checks what ends a run early.
-func (c *checker) abortOn(a *AbortOn) {
+// checkAbortOn checks what ends a run early.
+func (c *checker) checkAbortOn(a *AbortOn) {
 	if a == nil {
 		return
 	}
-	c.notNegative("abortOn.failedCalls", "abortOn.failedCalls", a.FailedCalls)
-	c.lasting("abortOn.for", "abortOn.for", a.For)
+	c.checkNotNegative("abortOn.failedCalls", "abortOn.failedCalls", a.FailedCalls)
+	c.checkPositiveTime("abortOn.for", "abortOn.for", a.For)
 	switch {
 	case a.P99 < 0:
-		c.at("abortOn.p99", "abortOn.p99: %s is below 0s", a.P99)
+		c.reportAt("abortOn.p99", "abortOn.p99: %s is below 0s", a.P99)
 	case a.P99 == 0 && a.FailedCalls == 0:
-		c.at("abortOn", "abortOn: failedCalls or p99 is needed")
+		c.reportAt("abortOn", "abortOn: failedCalls or p99 is needed")
 	}
 }
 
-// label checks a DNS label.
-func (c *fieldChecker) label(path, name, value string) {
+// checkLabel checks a DNS label.
+func (c *fieldChecker) checkLabel(path, name, value string) {
 	if value == "" {
-		c.at(path, "%s: a name is needed", name)
+		c.reportAt(path, "%s: a name is needed", name)
 	} else if len(validation.IsDNS1123Label(value)) > 0 {
-		c.at(path, "%s: %q is not a DNS label: at most 63 of a-z, 0-9 and -, the first and the last not -", name, clip(value))
+		c.reportAt(path, "%s: %q is not a DNS label: at most 63 of a-z, 0-9 and -, the first and the last not -", name, clipText(value))
 	}
 }
 
-func (c *fieldChecker) oneOf(path, name, value string, allowed []string) {
+func (c *fieldChecker) checkOneOf(path, name, value string, allowed []string) {
 	if !slices.Contains(allowed, value) {
-		c.at(path, "%s: %q is not one of %s%s", name, clip(value), strings.Join(allowed, ", "), hint(value, allowed))
+		c.reportAt(path, "%s: %q is not one of %s%s", name, clipText(value), strings.Join(allowed, ", "), suggestName(value, allowed))
 	}
 }
 
-// word checks a field that takes only some values.
-func (c *fieldChecker) word(path, name, value string) { c.oneOf(path, name, value, words(name)) }
+// checkWord checks a field that takes only some values.
+func (c *fieldChecker) checkWord(path, name, value string) {
+	c.checkOneOf(path, name, value, fieldWords(name))
+}
 
-func (c fileChecker) plane() {
+func (c fileChecker) checkPlane() {
 	p := c.s.Plane
-	c.word("plane.durability", "plane.durability", p.Durability)
-	c.limits("plane.limits", p.Limits)
+	c.checkWord("plane.durability", "plane.durability", p.Durability)
+	c.checkLimits("plane.limits", p.Limits)
 	for _, name := range slices.Sorted(maps.Keys(p.Components)) {
 		path := "plane.components." + name
 		if !slices.Contains(Components(), name) {
-			c.at(path, "component %q not found in plane%s", name, hint(name, Components()))
+			c.reportAt(path, "component %q not found in plane%s", name, suggestName(name, Components()))
 		}
 		comp := p.Components[name]
-		c.notNegativeNumber(path+".cpu", "component.cpu", comp.CPU)
-		c.runnable(path+".memory", "component.memory", comp.Memory)
+		c.checkNotNegativeNumber(path+".cpu", "component.cpu", comp.CPU)
+		c.checkRunnable(path+".memory", "component.memory", comp.Memory)
 		if most := p.Limits.CPU; most > 0 && comp.CPU > most {
-			c.at(path+".cpu", "component.cpu: %s is above plane.limits.cpu, %s", formatValue(comp.CPU), formatValue(most))
+			c.reportAt(path+".cpu", "component.cpu: %s is above plane.limits.cpu, %s", formatValue(comp.CPU), formatValue(most))
 		}
 		if most := p.Limits.Memory; most > 0 && comp.Memory > most {
-			c.at(path+".memory", "component.memory: %s is above plane.limits.memory, %s", comp.Memory.Human(), most.Human())
+			c.reportAt(path+".memory", "component.memory: %s is above plane.limits.memory, %s", comp.Memory.Human(), most.Human())
 		}
 		for _, flag := range slices.Sorted(maps.Keys(comp.Flags)) {
 			c.flagName(path+".flags."+flag, "component.flags", flag)
@@ -169,104 +171,104 @@ func (c fileChecker) plane() {
 	}
 }
 
-// leastMemory is the smallest limit that a process is started in, in bytes: the kernel
+// minMemory is the smallest limit that a process is started in, in bytes: the kernel
 // counts what it takes to start one, and in a smaller group ends whoever starts it.
-const leastMemory = 16 << 20
+const minMemory = 16 << 20
 
-// limits checks what bounds a program, or the plane.
-func (c *fieldChecker) limits(path string, l Limits) {
-	c.notNegativeNumber(path+".cpu", "limits.cpu", l.CPU)
-	c.runnable(path+".memory", "limits.memory", l.Memory)
+// checkLimits checks what bounds a program, or the plane.
+func (c *fieldChecker) checkLimits(path string, l Limits) {
+	c.checkNotNegativeNumber(path+".cpu", "limits.cpu", l.CPU)
+	c.checkRunnable(path+".memory", "limits.memory", l.Memory)
 }
 
-// runnable checks that a process can be started within a memory limit.
-func (c *fieldChecker) runnable(path, name string, limit unit.Bytes) {
-	if limit > 0 && limit < leastMemory {
-		c.at(path, "%s: %s is too little to start a process in: at least %s", name, limit.Human(), unit.Bytes(leastMemory).Human())
+// checkRunnable checks that a process can be started within a memory limit.
+func (c *fieldChecker) checkRunnable(path, name string, limit unit.Bytes) {
+	if limit > 0 && limit < minMemory {
+		c.reportAt(path, "%s: %s is too little to start a process in: at least %s", name, limit.Human(), unit.Bytes(minMemory).Human())
 	}
 }
 
 func (c *fieldChecker) flagName(path, name, flag string) {
 	if strings.HasPrefix(flag, "-") || strings.Contains(flag, "=") || flag == "" {
-		c.at(path, "%s: %q is not a flag's name: no dashes before it and no value in it", name, flag)
+		c.reportAt(path, "%s: %q is not a flag's name: no dashes before it and no value in it", name, flag)
 	}
 }
 
-// fleet checks simulated nodes: those of the plane, or of members.
-func (c *checker) fleet(path string, f *Fleet) {
-	c.notNegative(path+".nodes", "fleet.nodes", f.Nodes)
-	c.atMost(path+".nodes", "fleet.nodes", f.Nodes, mostNodes)
-	c.positive(path+".rate", "fleet.rate", f.Rate)
-	c.notNegativeTime(path+".lease", "fleet.lease", f.Lease)
-	c.notNegativeTime(path+".status", "fleet.status", f.Status)
-	c.lasting(path+".within", "fleet.within", f.Within)
-	c.notNegative(path+".connections", "fleet.connections", f.Connections)
-	c.atMost(path+".connections", "fleet.connections", f.Connections, mostConnections)
+// checkFleet checks simulated nodes: those of the plane, or of members.
+func (c *checker) checkFleet(path string, f *Fleet) {
+	c.checkNotNegative(path+".nodes", "fleet.nodes", f.Nodes)
+	c.checkAtMost(path+".nodes", "fleet.nodes", f.Nodes, maxNodes)
+	c.checkPositive(path+".rate", "fleet.rate", f.Rate)
+	c.checkNotNegativeTime(path+".lease", "fleet.lease", f.Lease)
+	c.checkNotNegativeTime(path+".status", "fleet.status", f.Status)
+	c.checkPositiveTime(path+".within", "fleet.within", f.Within)
+	c.checkNotNegative(path+".connections", "fleet.connections", f.Connections)
+	c.checkAtMost(path+".connections", "fleet.connections", f.Connections, mostConnections)
 	if f.Traffic != "" {
-		c.word(path+".traffic", "fleet.traffic", f.Traffic)
+		c.checkWord(path+".traffic", "fleet.traffic", f.Traffic)
 	}
 	if f.Taint != "" {
-		c.word("fleet.taint", "fleet.taint", f.Taint)
+		c.checkWord("fleet.taint", "fleet.taint", f.Taint)
 	}
 	for i, name := range f.Stages {
 		if err := checkInside(name); err != nil || name == "" {
-			c.at(fmt.Sprintf("%s.stages[%d]", path, i), "fleet.stages: %q is neither a built-in set nor a file in the scenario's folder", clip(name))
+			c.reportAt(fmt.Sprintf("%s.stages[%d]", path, i), "fleet.stages: %q is neither a built-in set nor a file in the scenario's folder", clipText(name))
 		}
 	}
 	for i, name := range f.StorageClasses {
 		if len(validation.IsDNS1123Subdomain(name)) > 0 {
-			c.at(fmt.Sprintf("%s.storageClasses[%d]", path, i), "fleet.storageClasses: %q is not the name of a class", clip(name))
+			c.reportAt(fmt.Sprintf("%s.storageClasses[%d]", path, i), "fleet.storageClasses: %q is not the name of a class", clipText(name))
 		}
 	}
 	if len(f.StorageClasses) > 0 && !slices.Contains(f.Stages, "volumes") {
-		c.at(path+".storageClasses", "fleet.storageClasses: the stages volumes bind claims: add volumes to fleet.stages")
+		c.reportAt(path+".storageClasses", "fleet.storageClasses: the stages volumes bind claims: add volumes to fleet.stages")
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Spread)) {
 		if n := f.Spread[name]; len(validation.IsQualifiedName(name)) > 0 || n < 1 {
-			c.at(path+".spread."+name, "fleet.spread: %s: %d is not a label and a number above 0", clip(name), n)
+			c.reportAt(path+".spread."+name, "fleet.spread: %s: %d is not a label and a number above 0", clipText(name), n)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Capacity)) {
 		if q, err := resource.ParseQuantity(f.Capacity[name]); err != nil || q.Sign() < 0 {
-			c.at(path+".capacity."+name, "fleet.capacity.%s: %q is not a quantity such as 32, 500m or 256Gi", name, clip(f.Capacity[name]))
+			c.reportAt(path+".capacity."+name, "fleet.capacity.%s: %q is not a quantity such as 32, 500m or 256Gi", name, clipText(f.Capacity[name]))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Labels)) {
 		if value := f.Labels[name]; len(validation.IsQualifiedName(name))+len(validation.IsValidLabelValue(value)) > 0 {
-			c.at(path+".labels."+name, "fleet.labels: %s=%s is not a label that Kubernetes takes", clip(name), clip(value))
+			c.reportAt(path+".labels."+name, "fleet.labels: %s=%s is not a label that Kubernetes takes", clipText(name), clipText(value))
 		}
 	}
 }
 
-func (c fileChecker) namespaces() {
+func (c fileChecker) checkNamespaces() {
 	n := c.s.Namespaces
-	c.notNegative("namespaces.count", "namespaces.count", n.Count)
-	c.atMost("namespaces.count", "namespaces.count", n.Count, mostNamespaces)
-	if c.given("namespaces.prefix") || c.s.lines == nil {
-		c.label("namespaces.prefix", "namespaces.prefix", n.Prefix)
+	c.checkNotNegative("namespaces.count", "namespaces.count", n.Count)
+	c.checkAtMost("namespaces.count", "namespaces.count", n.Count, maxNamespaces)
+	if c.isGiven("namespaces.prefix") || c.s.lines == nil {
+		c.checkLabel("namespaces.prefix", "namespaces.prefix", n.Prefix)
 	}
 	if n.Count < 0 {
 		return
 	}
 	if last := fmt.Sprintf("%s-%d", n.Prefix, n.Count); len(last) > 63 {
-		c.at("namespaces", "namespaces: %q is longer than 63 characters", last)
+		c.reportAt("namespaces", "namespaces: %q is longer than 63 characters", last)
 	}
 }
 
-func (c fileChecker) preflight() {
+func (c fileChecker) checkPreflight() {
 	g := c.s.Preflight
-	c.notNegativeTime("preflight.wait", "preflight.wait", g.Wait)
-	c.word("preflight.dirty", "preflight.dirty", g.Dirty)
+	c.checkNotNegativeTime("preflight.wait", "preflight.wait", g.Wait)
+	c.checkWord("preflight.dirty", "preflight.dirty", g.Dirty)
 	for i, kind := range g.Tolerate {
-		c.oneOf(fmt.Sprintf("preflight.tolerate[%d]", i), "preflight.tolerate", kind, PreflightFindings())
+		c.checkOneOf(fmt.Sprintf("preflight.tolerate[%d]", i), "preflight.tolerate", kind, PreflightFindings())
 	}
 }
 
-func (c *fieldChecker) notNegative(path, name string, n int) {
+func (c *fieldChecker) checkNotNegative(path, name string, n int) {
 	if n < 0 {
-		c.at(path, "%s: %d is below 0", name, n)
+		c.reportAt(path, "%s: %d is below 0", name, n)
 	} else if n > mostObjects {
-		c.at(path, "%s: %d is above %d", name, n, mostObjects)
+		c.reportAt(path, "%s: %d is above %d", name, n, mostObjects)
 	}
 }
 
@@ -274,67 +276,67 @@ func (c *fieldChecker) notNegative(path, name string, n int) {
 // machine's memory before anything is sent.
 const (
 	mostObjects     = 100_000_000 // more than etcd holds
-	mostNodes       = 1_000_000
-	mostNamespaces  = 1_000_000
+	maxNodes        = 1_000_000
+	maxNamespaces   = 1_000_000
 	mostConnections = 10_000
-	mostRetries     = 255 // attempts are recorded in a byte
+	maxRetries      = 255 // attempts are recorded in a byte
 )
 
-func (c *fieldChecker) atMost(path, name string, n, most int) {
+func (c *fieldChecker) checkAtMost(path, name string, n, most int) {
 	if n > most && n <= mostObjects { // else it is said already
-		c.at(path, "%s: %d is above %d", name, n, most)
+		c.reportAt(path, "%s: %d is above %d", name, n, most)
 	}
 }
 
-func (c *fieldChecker) notNegativeNumber(path, name string, f float64) {
+func (c *fieldChecker) checkNotNegativeNumber(path, name string, f float64) {
 	if f < 0 {
-		c.at(path, "%s: %s is below 0", name, formatValue(f))
+		c.reportAt(path, "%s: %s is below 0", name, formatValue(f))
 	}
 }
 
-func (c *fieldChecker) notNegativeTime(path, name string, d unit.Duration) {
+func (c *fieldChecker) checkNotNegativeTime(path, name string, d unit.Duration) {
 	if d < 0 {
-		c.at(path, "%s: %s is below 0s", name, d)
+		c.reportAt(path, "%s: %s is below 0s", name, d)
 	}
 }
 
-func (c *fieldChecker) positive(path, name string, f float64) {
+func (c *fieldChecker) checkPositive(path, name string, f float64) {
 	if !(f > 0) || math.IsInf(f, 0) {
-		c.at(path, "%s: %s is not above 0", name, formatValue(f))
+		c.reportAt(path, "%s: %s is not above 0", name, formatValue(f))
 	}
 }
 
-func (c *fieldChecker) lasting(path, name string, d unit.Duration) {
+func (c *fieldChecker) checkPositiveTime(path, name string, d unit.Duration) {
 	if d <= 0 {
-		c.at(path, "%s: %s is not above 0s", name, d)
+		c.reportAt(path, "%s: %s is not above 0s", name, d)
 	}
 }
 
-// selector checks a label selector; empty selects all.
-func (c *fieldChecker) selector(path, name, text string) {
+// checkSelector checks a label selector; empty selects all.
+func (c *fieldChecker) checkSelector(path, name, text string) {
 	if _, err := labels.Parse(text); err != nil {
-		c.at(path, "%s: %q is not a label selector: %v", name, clip(text), err)
+		c.reportAt(path, "%s: %q is not a label selector: %v", name, clipText(text), err)
 	}
 }
 
-func (c *fieldChecker) resource(path, name, text string) {
+func (c *fieldChecker) checkResource(path, name, text string) {
 	if _, err := ParseResource(text); err != nil {
-		c.at(path, "%s: %v", name, err)
+		c.reportAt(path, "%s: %v", name, err)
 	}
 }
 
-// body checks one of bodies; the template inside is checked by package template.
-func (c fileChecker) body(name string, b Body) {
+// checkBody checks one of bodies; the template inside is checked by package template.
+func (c fileChecker) checkBody(name string, b Body) {
 	path := "bodies." + name
 	if b.Dialect != "" {
-		c.word(path+".dialect", "body.dialect", b.Dialect)
+		c.checkWord(path+".dialect", "body.dialect", b.Dialect)
 	}
 	switch {
-	case b.File != "" && c.given(path+".text"), b.File == "" && b.Text == "":
-		c.at(path, "body %q: exactly one of text and file is needed", name)
+	case b.File != "" && c.isGiven(path+".text"), b.File == "" && b.Text == "":
+		c.reportAt(path, "body %q: exactly one of text and file is needed", name)
 	case b.File != "":
 		if err := checkInside(b.File); err != nil {
-			c.at(path+".file", "body.file: %v", err)
+			c.reportAt(path+".file", "body.file: %v", err)
 		}
 	}
 }
@@ -343,7 +345,7 @@ func (c fileChecker) body(name string, b Body) {
 // links are refused when the file is opened.
 func checkInside(file string) error {
 	if !filepath.IsLocal(filepath.FromSlash(file)) {
-		return fmt.Errorf("%q leads out of the scenario's folder", clip(file))
+		return fmt.Errorf("%q leads out of the scenario's folder", clipText(file))
 	}
 	if strings.ContainsRune(file, 0) {
 		return errors.New("a file name has no zero byte")
@@ -367,19 +369,19 @@ func bodyVariables(dialect string) []string {
 	return []string{"Name", "Namespace", "Index", "Replica", "Group", "Seed"}
 }
 
-// group checks one of groups.
-func (c fileChecker) group(path string, g Group) {
+// checkGroup checks one of groups.
+func (c fileChecker) checkGroup(path string, g Group) {
 	if g.Name == "" || len(validation.IsValidLabelValue(g.Name)) > 0 {
-		c.at(path+".name", "group.name: %q is not a name: at most 63 letters, digits, -, _ and .", clip(g.Name))
+		c.reportAt(path+".name", "group.name: %q is not a name: at most 63 letters, digits, -, _ and .", clipText(g.Name))
 	} else if slices.Contains(c.groups, g.Name) {
-		c.at(path+".name", "group.name: %q stands twice", g.Name)
+		c.reportAt(path+".name", "group.name: %q stands twice", g.Name)
 	}
 	if g.Namespace != "" {
-		c.label(path+".namespace", "group.namespace", g.Namespace)
+		c.checkLabel(path+".namespace", "group.namespace", g.Namespace)
 	}
 	if g.Selector == "" {
-		c.at(path+".selector", "group.selector: labels are needed")
+		c.reportAt(path+".selector", "group.selector: labels are needed")
 	}
-	c.selector(path+".selector", "group.selector", g.Selector)
+	c.checkSelector(path+".selector", "group.selector", g.Selector)
 	c.groups = append(c.groups, g.Name)
 }

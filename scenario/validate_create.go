@@ -10,102 +10,102 @@ import (
 // createChecker checks the steps that make objects.
 type createChecker struct{ *checker }
 
-func (c createChecker) create(path string, x *Create) {
-	c.bodies(path, x)
-	c.count(path, x)
-	if len(x.Objects) == 0 && c.given(path+".name") {
-		c.objectName(path+".name", "create.name", x.Name, x.highest())
+func (c createChecker) checkCreate(path string, x *Create) {
+	c.checkBodies(path, x)
+	c.checkCount(path, x)
+	if len(x.Objects) == 0 && c.isGiven(path+".name") {
+		c.checkObjectName(path+".name", "create.name", x.Name, x.highestIndex())
 	}
 	if len(validation.IsValidLabelValue(x.Group)) > 0 {
-		c.at(path+".group", "create.group: %q is not a label's value", clip(x.Group))
+		c.reportAt(path+".group", "create.group: %q is not a label's value", clipText(x.Group))
 	}
 	if x.Namespace != "" {
-		c.label(path+".namespace", "create.namespace", x.Namespace)
+		c.checkLabel(path+".namespace", "create.namespace", x.Namespace)
 	}
 	if x.Namespaces != nil {
 		c.namespaceRange(path+".namespaces", x)
 	}
 	if x.Pause < 0 {
-		c.at(path+".pause", "create.pause: %s is below 0s", x.Pause)
+		c.reportAt(path+".pause", "create.pause: %s is below 0s", x.Pause)
 	} else if x.Pause > 0 && !x.PerObject {
-		c.at(path+".pause", "create.pause: belongs to perObject")
+		c.reportAt(path+".pause", "create.pause: belongs to perObject")
 	}
-	c.with(path+".with", "create.with", x.Body, x.With)
-	paceChecker(c).calls(path, "create", x.Pace, x.Timeout)
-	paceChecker(c).retry(path+".retry", x.Retry)
+	c.checkVariables(path+".with", "create.with", x.Body, x.With)
+	paceChecker(c).checkCalls(path, "create", x.Pace, x.Timeout)
+	paceChecker(c).checkRetry(path+".retry", x.Retry)
 }
 
 func (c createChecker) namespaceRange(path string, x *Create) {
 	r, n := x.Namespaces, c.s.Namespaces.Count
 	if r.Prefix != "" {
-		c.label(path+".prefix", "range.prefix", r.Prefix)
+		c.checkLabel(path+".prefix", "range.prefix", r.Prefix)
 	}
 	switch foreign := r.Prefix != "" && (r.Prefix != c.s.Namespaces.Prefix || n == 0); {
 	case x.Namespace != "":
-		c.at(path, "create: at most one of namespace and namespaces")
+		c.reportAt(path, "create: at most one of namespace and namespaces")
 	case foreign && (r.From < 0 || r.To < r.From):
-		c.at(path, "create.namespaces: from %d to %d is no range", r.From, r.To)
+		c.reportAt(path, "create.namespaces: from %d to %d is no range", r.From, r.To)
 	case !foreign && (r.From < 1 || r.To < r.From || r.To > n):
-		c.at(path, "create.namespaces: from %d to %d is not within 1 to %d (namespaces.count)", r.From, r.To, n)
+		c.reportAt(path, "create.namespaces: from %d to %d is not within 1 to %d (namespaces.count)", r.From, r.To, n)
 	}
-	c.notNegative(path+".each", "range.each", r.Each)
+	c.checkNotNegative(path+".each", "range.each", r.Each)
 	if r.Each > 0 && x.PerNamespace > 0 {
-		c.at(path+".each", "range.each: belongs to count; perNamespace says it already")
+		c.reportAt(path+".each", "range.each: belongs to count; perNamespace says it already")
 	}
 }
 
-func (c createChecker) bodies(path string, x *Create) {
+func (c createChecker) checkBodies(path string, x *Create) {
 	switch {
-	case x.Body == "" && len(x.Objects) == 0 && c.given(path+".objects"):
-		c.at(path+".objects", "create.objects: no objects")
+	case x.Body == "" && len(x.Objects) == 0 && c.isGiven(path+".objects"):
+		c.reportAt(path+".objects", "create.objects: no objects")
 	case len(x.Objects) == 0:
-		c.bodyName(path+".body", "create.body", x.Body)
+		c.checkBodyName(path+".body", "create.body", x.Body)
 	case x.Body != "":
-		c.at(path, "create: exactly one of body and objects is needed")
+		c.reportAt(path, "create: exactly one of body and objects is needed")
 	}
-	if len(x.Objects) > 0 && x.Name != "" && c.given(path+".name") {
-		c.at(path+".name", "create.name: with objects each of them has a name of its own")
+	if len(x.Objects) > 0 && x.Name != "" && c.isGiven(path+".name") {
+		c.reportAt(path+".name", "create.name: with objects each of them has a name of its own")
 	}
 	seen := map[[2]string]bool{}
 	for i, o := range x.Objects {
 		at := fmt.Sprintf("%s.objects[%d]", path, i)
-		c.bodyName(at+".body", "item.body", o.Body)
+		c.checkBodyName(at+".body", "item.body", o.Body)
 		if slices.Contains(c.s.bodyNames(), o.Body) {
-			c.objectName(at+".name", "item.name", o.Name, x.highest())
+			c.checkObjectName(at+".name", "item.name", o.Name, x.highestIndex())
 		}
-		c.with(at+".with", "item.with", o.Body, o.With)
+		c.checkVariables(at+".with", "item.with", o.Body, o.With)
 		if o.Replicas < 1 {
-			c.at(at+".replicas", "item.replicas: %d is below 1", o.Replicas)
+			c.reportAt(at+".replicas", "item.replicas: %d is below 1", o.Replicas)
 		}
 		if o.Every < 1 {
-			c.at(at+".every", "item.every: %d is below 1", o.Every)
+			c.reportAt(at+".every", "item.every: %d is below 1", o.Every)
 		}
 		key := [2]string{o.Body, o.Name}
 		if seen[key] {
-			c.at(at, "item: body %q with name %q stands twice", clip(o.Body), clip(o.Name))
+			c.reportAt(at, "item: body %q with name %q stands twice", clipText(o.Body), clipText(o.Name))
 		}
 		seen[key] = true
 	}
 }
 
-// highest is a number at least as high as that of each index.
-func (c *Create) highest() int { return max(c.Count, c.PerNamespace) }
+// highestIndex is a number at least as high as that of each index.
+func (c *Create) highestIndex() int { return max(c.Count, c.PerNamespace) }
 
-func (c createChecker) count(path string, x *Create) {
-	count, each := c.given(path+".count") || x.Count != 0, c.given(path+".perNamespace") || x.PerNamespace != 0
+func (c createChecker) checkCount(path string, x *Create) {
+	count, each := c.isGiven(path+".count") || x.Count != 0, c.isGiven(path+".perNamespace") || x.PerNamespace != 0
 	switch {
 	case count && each:
-		c.at(path, "create: exactly one of count and perNamespace is needed")
+		c.reportAt(path, "create: exactly one of count and perNamespace is needed")
 	case !count && !each:
-		c.at(path, "create.count: how many objects is needed")
+		c.reportAt(path, "create.count: how many objects is needed")
 	}
-	c.notNegative(path+".count", "create.count", x.Count)
-	c.notNegative(path+".perNamespace", "create.perNamespace", x.PerNamespace)
-	c.product(path, x)
+	c.checkNotNegative(path+".count", "create.count", x.Count)
+	c.checkNotNegative(path+".perNamespace", "create.perNamespace", x.PerNamespace)
+	c.checkProduct(path, x)
 }
 
-// product bounds the objects of a step altogether, where each factor is fine.
-func (c createChecker) product(path string, x *Create) {
+// checkProduct bounds the objects of a step altogether, where each factor is fine.
+func (c createChecker) checkProduct(path string, x *Create) {
 	namespaces := float64(max(1, c.s.Namespaces.Count))
 	if r := x.Namespaces; r != nil {
 		namespaces = max(1, float64(r.To)-float64(r.From)+1)
@@ -115,7 +115,7 @@ func (c createChecker) product(path string, x *Create) {
 		replicas += float64(max(1, o.Replicas))
 	}
 	indices := max(float64(x.Count), namespaces*float64(x.PerNamespace))
-	if all := indices * max(1, replicas); all > mostObjects && x.highest() <= mostObjects {
-		c.at(path, "create: %.0f objects are more than %d", all, mostObjects)
+	if all := indices * max(1, replicas); all > mostObjects && x.highestIndex() <= mostObjects {
+		c.reportAt(path, "create: %.0f objects are more than %d", all, mostObjects)
 	}
 }

@@ -18,9 +18,9 @@ func faultTargets() []faultTarget {
 	}
 }
 
-// target returns the field that says what is disturbed; empty when it is not
+// targetField returns the field that says what is disturbed; empty when it is not
 // exactly one.
-func (d *Disturbance) target() string {
+func (d *Disturbance) targetField() string {
 	var all []string
 	for _, t := range faultTargets() {
 		all = append(all, t.name)
@@ -34,38 +34,38 @@ func (d *Disturbance) target() string {
 // disturbanceChecker checks what is broken on purpose.
 type disturbanceChecker struct{ *checker }
 
-func (c disturbanceChecker) fault(path string, x *Disturbance) {
-	target := x.target()
+func (c disturbanceChecker) checkFault(path string, x *Disturbance) {
+	target := x.targetField()
 	if target == "" {
-		c.at(path, "fault: exactly one of component, cluster, client, nodes and pods is needed")
+		c.reportAt(path, "fault: exactly one of component, cluster, client, nodes and pods is needed")
 		return
 	}
 	switch target {
 	case "component":
-		c.oneOf(path+".component", "fault.component", x.Component, slices.Concat(Components(), c.s.subjectNames()))
+		c.checkOneOf(path+".component", "fault.component", x.Component, slices.Concat(Components(), c.s.subjectNames()))
 	case "cluster":
-		memberChecker(c).fault(path, x)
+		memberChecker(c).checkMemberFault(path, x)
 	case "client":
-		c.word(path+".client", "fault.client", x.Client)
+		c.checkWord(path+".client", "fault.client", x.Client)
 	case "nodes":
-		c.victims(path+".nodes", "nodes", x.Nodes)
+		c.checkVictims(path+".nodes", "nodes", x.Nodes)
 	case "pods":
-		c.victims(path+".pods", "pods", x.Pods)
+		c.checkVictims(path+".pods", "pods", x.Pods)
 	}
 	for _, t := range faultTargets() {
 		if t.name == target && !slices.Contains(t.actions, x.Action) {
-			c.oneOf(path+".action", "fault.action of "+target, x.Action, t.actions)
+			c.checkOneOf(path+".action", "fault.action of "+target, x.Action, t.actions)
 			return
 		}
 	}
-	c.fields(path, target+" "+x.Action, x)
-	c.times(path, x)
+	c.checkFields(path, target+" "+x.Action, x)
+	c.checkTimes(path, x)
 }
 
 // faultFields checks that those fields are there that an action wants, and no
 // others.
-func (c disturbanceChecker) fields(path, action string, x *Disturbance) {
-	target := x.target()
+func (c disturbanceChecker) checkFields(path, action string, x *Disturbance) {
+	target := x.targetField()
 	for _, f := range []struct {
 		name    string
 		set     bool
@@ -83,38 +83,38 @@ func (c disturbanceChecker) fields(path, action string, x *Disturbance) {
 		switch wanted := slices.Contains(f.actions, action); {
 		case wanted && !f.set && target == "pods": // at once; a kubelet's back-off
 		case wanted && !f.set:
-			c.at(path, "fault.%s: is needed for %s", f.name, action)
+			c.reportAt(path, "fault.%s: is needed for %s", f.name, action)
 		case wanted && !f.ok:
-			c.at(path+"."+f.name, "fault.%s: is not %s", f.name, f.want)
+			c.reportAt(path+"."+f.name, "fault.%s: is not %s", f.name, f.want)
 		case !wanted && f.set:
-			c.at(path+"."+f.name, "fault.%s: belongs to %s, not to %s", f.name, all(f.actions), action)
+			c.reportAt(path+"."+f.name, "fault.%s: belongs to %s, not to %s", f.name, joinWords(f.actions), action)
 		}
 	}
 }
 
-func (c disturbanceChecker) times(path string, x *Disturbance) {
+func (c disturbanceChecker) checkTimes(path string, x *Disturbance) {
 	switch moment := x.Action == "restart" || x.Action == "reconnect"; {
 	case x.For < 0:
-		c.at(path+".for", "fault.for: %s is below 0s", x.For)
+		c.reportAt(path+".for", "fault.for: %s is below 0s", x.For)
 	case moment && x.For != 0:
-		c.at(path+".for", "fault.for: %s is over in a moment", x.Action)
+		c.reportAt(path+".for", "fault.for: %s is over in a moment", x.Action)
 	case moment && x.Hold:
-		c.at(path+".hold", "fault.hold: %s is over in a moment", x.Action)
+		c.reportAt(path+".hold", "fault.hold: %s is over in a moment", x.Action)
 	case x.Hold && x.For == 0:
-		c.at(path, "fault.for: is needed for hold: the step would never end")
+		c.reportAt(path, "fault.for: is needed for hold: the step would never end")
 	}
 }
 
-func (c disturbanceChecker) victims(path, name string, v *Victims) {
+func (c disturbanceChecker) checkVictims(path, name string, v *Victims) {
 	if c.s.Fleet.Nodes == 0 {
-		c.at(path, "fault.%s: the scenario has no fleet", name)
+		c.reportAt(path, "fault.%s: the scenario has no fleet", name)
 	}
-	c.notNegative(path+".count", "victims.count", v.Count)
+	c.checkNotNegative(path+".count", "victims.count", v.Count)
 	switch {
 	case v.Percent < 0 || v.Percent > 100:
-		c.at(path+".percent", "victims.percent: %s is not above 0 and at most 100", formatValue(v.Percent))
+		c.reportAt(path+".percent", "victims.percent: %s is not above 0 and at most 100", formatValue(v.Percent))
 	case v.Count != 0 && v.Percent != 0:
-		c.at(path, "victims: at most one of count and percent; neither means all")
+		c.reportAt(path, "victims: at most one of count and percent; neither means all")
 	}
-	c.selector(path+".selector", "victims.selector", v.Selector)
+	c.checkSelector(path+".selector", "victims.selector", v.Selector)
 }

@@ -11,50 +11,50 @@ import (
 // objectiveChecker checks what is judged and what is measured.
 type objectiveChecker struct{ *checker }
 
-// objective checks one objective: the steps have been gone through.
-func (c objectiveChecker) objective(path string, o *Objective) {
+// checkObjective checks one objective: the steps have been gone through.
+func (c objectiveChecker) checkObjective(path string, o *Objective) {
 	for _, group := range o.Pods {
 		if groups := c.allGroups(); !slices.Contains(groups, group) {
-			c.at(path+".pods", "objective.pods: no create step makes group %q%s", clip(group), hint(group, groups))
+			c.reportAt(path+".pods", "objective.pods: no create step makes group %q%s", clipText(group), suggestName(group, groups))
 		}
 	}
 	if _, ok := c.steps[o.Step]; o.Step != "" && !ok {
-		c.at(path+".step", "objective.step: no step is called %q%s", clip(o.Step), hint(o.Step, slices.Sorted(maps.Keys(c.steps))))
+		c.reportAt(path+".step", "objective.step: no step is called %q%s", clipText(o.Step), suggestName(o.Step, slices.Sorted(maps.Keys(c.steps))))
 	}
 	if o.SLO != "" {
-		c.official(path, o)
+		c.checkOfficial(path, o)
 		return
 	}
 	switch {
 	case o.Unsupported != "":
 		if o.Name == "" {
-			c.at(path, "objective.unsupported: a name is needed")
+			c.reportAt(path, "objective.unsupported: a name is needed")
 		}
 		return
 	case o.Query != "":
-		c.query(path, o)
+		c.checkQuery(path, o)
 		return
 	case o.Since != "" || o.Until != "" || o.Unit != "":
-		c.at(path, "objective: since, until and unit belong to query")
+		c.reportAt(path, "objective: since, until and unit belong to query")
 	}
 	if o.SLI == "" {
-		c.at(path, "objective: slo, sli or query is needed")
+		c.reportAt(path, "objective: slo, sli or query is needed")
 		return
 	}
 	if len(o.Pods) > 0 {
-		c.at(path+".pods", "objective.pods: belongs to slo; an sli takes labels: {group: ...}")
+		c.reportAt(path+".pods", "objective.pods: belongs to slo; an sli takes labels: {group: ...}")
 	}
 	sli, ok := findSLI(o.SLI)
 	if !ok {
-		c.word(path+".sli", "objective.sli", o.SLI)
+		c.checkWord(path+".sli", "objective.sli", o.SLI)
 		return
 	}
-	if !sli.has(o.Statistic) {
-		c.oneOf(path+".statistic", "objective.statistic", o.Statistic, sli.Statistics)
+	if !sli.hasStatistic(o.Statistic) {
+		c.checkOneOf(path+".statistic", "objective.statistic", o.Statistic, sli.Statistics)
 	}
-	c.bound(path, o)
+	c.checkBound(path, o)
 	if _, byStep := sli.Labels["step"]; o.Step != "" && (ofRecords(sli.Name) && !byStep || o.Labels["step"] != "") {
-		c.at(path+".step", "objective.step: %s", map[bool]string{true: "stands beside the label step", false: sli.Name + " is not of a step; its label group says whose lifecycles it is about"}[o.Labels["step"] != ""])
+		c.reportAt(path+".step", "objective.step: %s", map[bool]string{true: "stands beside the label step", false: sli.Name + " is not of a step; its label group says whose lifecycles it is about"}[o.Labels["step"] != ""])
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.Labels)) {
 		c.sliLabel(path+".labels."+name, sli, name, o.Labels[name])
@@ -62,74 +62,74 @@ func (c objectiveChecker) objective(path string, o *Objective) {
 	for i, name := range o.Per {
 		at := fmt.Sprintf("%s.per[%d]", path, i)
 		if _, ok := sli.Labels[name]; !ok || slices.Contains([]string{"lifecycle", "phase", "window", "state"}, name) {
-			c.at(at, "objective.per: %s is not split by %q", sli.Name, clip(name))
+			c.reportAt(at, "objective.per: %s is not split by %q", sli.Name, clipText(name))
 		} else if _, fixed := o.Labels[name]; fixed {
-			c.at(at, "objective.per: %q has one value, that of labels", clip(name))
+			c.reportAt(at, "objective.per: %q has one value, that of labels", clipText(name))
 		}
 	}
 	if _, turns := sli.Labels["than"]; turns && o.Labels["path"] == "" {
-		c.at(path+".labels", "objective.labels: path is needed with sli: %s", sli.Name)
+		c.reportAt(path+".labels", "objective.labels: path is needed with sli: %s", sli.Name)
 	}
 	if o.SLI == "lifecycle" {
 		c.lifecycleLabels(path+".labels", o.Labels)
 	}
 }
 
-// query checks an objective that asks the run's series; package slo parses the
+// checkQuery checks an objective that asks the run's series; package slo parses the
 // query itself.
-func (c objectiveChecker) query(path string, o *Objective) {
+func (c objectiveChecker) checkQuery(path string, o *Objective) {
 	if o.Name == "" {
-		c.at(path, "objective.name: is needed with query")
+		c.reportAt(path, "objective.name: is needed with query")
 	}
 	if o.SLI != "" || o.Statistic != "" || len(o.Labels)+len(o.Per)+len(o.Pods) > 0 {
-		c.at(path, "objective: query stands in place of sli; sli, statistic, labels, per and pods do not belong to it")
+		c.reportAt(path, "objective: query stands in place of sli; sli, statistic, labels, per and pods do not belong to it")
 	}
-	c.bound(path, o)
+	c.checkBound(path, o)
 	if o.Step != "" && o.Since+o.Until != "" {
-		c.at(path+".step", "objective.step: stands in place of since and until")
+		c.reportAt(path+".step", "objective.step: stands in place of since and until")
 	}
-	c.span(path, "objective", o.Since, o.Until)
+	c.checkSpan(path, "objective", o.Since, o.Until)
 }
 
-// measure checks what is measured and not judged.
-func (c objectiveChecker) measure(path string, m Measure) {
+// checkMeasure checks what is measured and not judged.
+func (c objectiveChecker) checkMeasure(path string, m Measure) {
 	if m.Name == "" {
-		c.at(path, "measure.name: a name is needed")
+		c.reportAt(path, "measure.name: a name is needed")
 	}
 	if m.Query == "" && m.Unit != "" {
-		c.at(path+".unit", "measure.unit: belongs to query; a time is in seconds")
+		c.reportAt(path+".unit", "measure.unit: belongs to query; a time is in seconds")
 	}
 	if m.Better != "" {
-		c.word(path+".better", "measure.better", m.Better)
+		c.checkWord(path+".better", "measure.better", m.Better)
 	}
-	c.span(path, "measure", m.Since, m.Until)
+	c.checkSpan(path, "measure", m.Since, m.Until)
 }
 
-// span checks the steps that bound a stretch of the run.
-func (c objectiveChecker) span(path, what, since, until string) {
+// checkSpan checks the steps that bound a stretch of the run.
+func (c objectiveChecker) checkSpan(path, what, since, until string) {
 	for _, f := range []struct{ name, step string }{{"since", since}, {"until", until}} {
 		if _, ok := c.steps[f.step]; f.step != "" && !ok {
-			c.at(path+"."+f.name, "%s.%s: no step is called %q%s", what, f.name, clip(f.step), hint(f.step, slices.Sorted(maps.Keys(c.steps))))
+			c.reportAt(path+"."+f.name, "%s.%s: no step is called %q%s", what, f.name, clipText(f.step), suggestName(f.step, slices.Sorted(maps.Keys(c.steps))))
 		}
 	}
 }
 
-// official checks an objective that stands for official SLOs.
-func (c objectiveChecker) official(path string, o *Objective) {
-	c.word(path+".slo", "objective.slo", o.SLO)
+// checkOfficial checks an objective that stands for official SLOs.
+func (c objectiveChecker) checkOfficial(path string, o *Objective) {
+	c.checkWord(path+".slo", "objective.slo", o.SLO)
 	if o.SLI+o.Step != "" || o.Statistic != "" || len(o.Labels)+len(o.Per) > 0 || o.Max != nil || o.Min != nil || o.Query != "" {
-		c.at(path, "objective: slo stands alone or with pods; its bounds are the official ones")
+		c.reportAt(path, "objective: slo stands alone or with pods; its bounds are the official ones")
 	}
 }
 
-func (c objectiveChecker) bound(path string, o *Objective) {
+func (c objectiveChecker) checkBound(path string, o *Objective) {
 	switch {
 	case (o.Max == nil) == (o.Min == nil):
-		c.at(path, "objective: exactly one of max and min is needed")
+		c.reportAt(path, "objective: exactly one of max and min is needed")
 	case o.Max != nil:
-		c.notNegativeNumber(path+".max", "objective.max", *o.Max)
+		c.checkNotNegativeNumber(path+".max", "objective.max", *o.Max)
 	default:
-		c.notNegativeNumber(path+".min", "objective.min", *o.Min)
+		c.checkNotNegativeNumber(path+".min", "objective.min", *o.Min)
 	}
 }
 
@@ -141,7 +141,7 @@ func (c objectiveChecker) sliLabel(path string, sli SLI, name, value string) {
 	allowed, ok := sli.Labels[name]
 	if !ok {
 		known := slices.Sorted(maps.Keys(sli.Labels))
-		c.at(path, "label %q not found in %s (it has %s)%s", clip(name), sli.Name, strings.Join(known, ", "), hint(name, known))
+		c.reportAt(path, "label %q not found in %s (it has %s)%s", clipText(name), sli.Name, strings.Join(known, ", "), suggestName(name, known))
 		return
 	}
 	switch {
@@ -154,11 +154,11 @@ func (c objectiveChecker) sliLabel(path string, sli SLI, name, value string) {
 		allowed = c.networkPaths()
 	case name == "window":
 		if d, err := time.ParseDuration(value); err != nil || d < leastWindow {
-			c.at(path, "objective.labels.window: %q is not a time of %s or more, such as 5s", clip(value), leastWindow)
+			c.reportAt(path, "objective.labels.window: %q is not a time of %s or more, such as 5s", clipText(value), leastWindow)
 		}
 	}
 	if allowed != nil {
-		c.oneOf(path, "objective.labels."+name, value, allowed)
+		c.checkOneOf(path, "objective.labels."+name, value, allowed)
 	}
 }
 
@@ -179,26 +179,26 @@ func (c objectiveChecker) lifecycleLabels(path string, labels map[string]string)
 	phases := c.s.PhasesOf(labels["lifecycle"])
 	switch lifecycle := labels["lifecycle"]; {
 	case lifecycle == "":
-		c.at(path, "objective.labels: lifecycle is needed with sli: lifecycle")
+		c.reportAt(path, "objective.labels: lifecycle is needed with sli: lifecycle")
 		return
-	case phases == nil && slices.Contains(words("lifecycle.use"), lifecycle):
-		c.at(path+".lifecycle", "objective.labels.lifecycle: no lifecycle is called %q: say `- use: %s` in lifecycles", clip(lifecycle), lifecycle)
+	case phases == nil && slices.Contains(fieldWords("lifecycle.use"), lifecycle):
+		c.reportAt(path+".lifecycle", "objective.labels.lifecycle: no lifecycle is called %q: say `- use: %s` in lifecycles", clipText(lifecycle), lifecycle)
 		return
 	case phases == nil:
-		c.at(path+".lifecycle", "objective.labels.lifecycle: no lifecycle is called %q%s", clip(lifecycle), hint(lifecycle, c.s.lifecycleNames()))
+		c.reportAt(path+".lifecycle", "objective.labels.lifecycle: no lifecycle is called %q%s", clipText(lifecycle), suggestName(lifecycle, c.s.lifecycleNames()))
 		return
 	}
 	from, to, ok := strings.Cut(labels["phase"], "..")
 	if !ok || from == to {
-		c.at(path+".phase", "objective.labels.phase: %q is not FROM..TO with two of %s", clip(labels["phase"]), strings.Join(phases, ", "))
+		c.reportAt(path+".phase", "objective.labels.phase: %q is not FROM..TO with two of %s", clipText(labels["phase"]), strings.Join(phases, ", "))
 		return
 	}
 	for _, name := range []string{from, to} {
 		if !slices.Contains(phases, name) {
-			c.oneOf(path+".phase", "objective.labels.phase", name, phases)
+			c.checkOneOf(path+".phase", "objective.labels.phase", name, phases)
 		}
 	}
 	if group := labels["group"]; group != "" && labels["lifecycle"] == PodLifecycle {
-		c.oneOf(path+".group", "objective.labels.group", group, c.allGroups())
+		c.checkOneOf(path+".group", "objective.labels.group", group, c.allGroups())
 	}
 }

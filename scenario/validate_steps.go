@@ -13,20 +13,20 @@ type made map[string]*Create
 // stepChecker checks steps in the order in which they are done.
 type stepChecker struct{ *checker }
 
-// sequence checks steps that follow one another and adds what they create.
-func (c stepChecker) sequence(path string, steps []Step, before made) {
+// checkSequence checks steps that follow one another and adds what they create.
+func (c stepChecker) checkSequence(path string, steps []Step, before made) {
 	for i := range steps {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		if steps[i].Beside {
-			c.at(at+".beside", "step.beside: belongs to a step of parallel")
+			c.reportAt(at+".beside", "step.beside: belongs to a step of parallel")
 		}
-		c.step(at, &steps[i], before)
+		c.checkStep(at, &steps[i], before)
 	}
 }
 
-// parallel checks steps of which each begins when those before all of them have
+// checkParallel checks steps of which each begins when those before all of them have
 // ended.
-func (c stepChecker) parallel(path string, steps []Step, before made) {
+func (c stepChecker) checkParallel(path string, steps []Step, before made) {
 	for i := range steps { // a wait of one branch may be for pods of another
 		for s := range steps[i].All() {
 			if s.Create != nil {
@@ -35,61 +35,61 @@ func (c stepChecker) parallel(path string, steps []Step, before made) {
 		}
 	}
 	if len(steps) > 0 && !slices.ContainsFunc(steps, func(s Step) bool { return !s.Beside }) {
-		c.at(path, "step.beside: all steps of the parallel have it: no step ends them")
+		c.reportAt(path, "step.beside: all steps of the parallel have it: no step ends them")
 	}
 	after := maps.Clone(before)
 	for i := range steps {
 		branch := maps.Clone(before)
-		c.step(fmt.Sprintf("%s[%d]", path, i), &steps[i], branch)
+		c.checkStep(fmt.Sprintf("%s[%d]", path, i), &steps[i], branch)
 		maps.Copy(after, branch)
 	}
 	maps.Copy(before, after)
 }
 
-// step checks one step in the light of those before it.
-func (c stepChecker) step(path string, s *Step, before made) {
-	c.head(path, s)
-	memberChecker(c).step(path, s)
+// checkStep checks one step in the light of those before it.
+func (c stepChecker) checkStep(path string, s *Step, before made) {
+	c.checkHead(path, s)
+	memberChecker(c).checkStepCluster(path, s)
 	switch {
 	case s.Parallel != nil:
-		c.parallel(path+".parallel", s.Parallel, before)
+		c.checkParallel(path+".parallel", s.Parallel, before)
 	case s.Sequence != nil:
-		c.sequence(path+".sequence", s.Sequence, before)
+		c.checkSequence(path+".sequence", s.Sequence, before)
 	case s.Create != nil:
-		createChecker(c).create(path+".create", s.Create)
+		createChecker(c).checkCreate(path+".create", s.Create)
 		before[s.Name], c.made[s.Name] = s.Create, s.Cluster
 		c.creates = append(c.creates, s.Name)
 		c.addGroup(s)
 	}
 	if s.Scale != nil {
-		changeChecker(c).scale(path+".scale", s.Scale, before)
+		changeChecker(c).checkScale(path+".scale", s.Scale, before)
 	}
 	if s.Update != nil {
-		changeChecker(c).update(path+".update", s.Update, before)
+		changeChecker(c).checkUpdate(path+".update", s.Update, before)
 	}
 	if s.Churn != nil {
-		changeChecker(c).churn(path+".churn", s.Churn, before)
+		changeChecker(c).checkChurn(path+".churn", s.Churn, before)
 	}
 	if s.Delete != nil {
-		changeChecker(c).delete(path+".delete", s.Delete, before)
+		changeChecker(c).checkDelete(path+".delete", s.Delete, before)
 	}
 	if s.Requests != nil {
-		requestsChecker(c).requests(path+".requests", s.Requests, before)
+		requestsChecker(c).checkRequests(path+".requests", s.Requests, before)
 	}
 	if s.Wait != nil {
-		waitChecker(c).wait(path+".wait", s.Wait, before)
+		waitChecker(c).checkWait(path+".wait", s.Wait, before)
 	}
 	if s.Settle != nil {
-		c.lasting(path+".settle.within", "settle.within", s.Settle.Within)
+		c.checkPositiveTime(path+".settle.within", "settle.within", s.Settle.Within)
 	}
 	if s.Fault != nil {
-		disturbanceChecker(c).fault(path+".fault", s.Fault)
+		disturbanceChecker(c).checkFault(path+".fault", s.Fault)
 	}
 	if s.Exec != nil {
-		c.exec(path+".exec", s.Exec)
+		c.checkExec(path+".exec", s.Exec)
 	}
 	if s.Network != nil {
-		c.network(path+".network", s.Network)
+		c.checkNetwork(path+".network", s.Network)
 	}
 }
 
@@ -108,76 +108,76 @@ func (c stepChecker) addGroup(s *Step) {
 }
 
 // stepHead checks what all steps have.
-func (c stepChecker) head(path string, s *Step) {
-	verbs := s.verbs()
-	if c.given(path+".pause") && !slices.Contains(verbs, "pause") {
-		c.at(path+".pause", "step.pause: 0s is not above 0s")
+func (c stepChecker) checkHead(path string, s *Step) {
+	verbs := s.setVerbs()
+	if c.isGiven(path+".pause") && !slices.Contains(verbs, "pause") {
+		c.reportAt(path+".pause", "step.pause: 0s is not above 0s")
 		verbs = append(verbs, "pause")
 	}
 	for _, list := range []struct {
 		name  string
 		given bool
 	}{{"parallel", s.Parallel != nil}, {"sequence", s.Sequence != nil}} {
-		if at := path + "." + list.name; (c.given(at) || list.given) && !slices.Contains(verbs, list.name) {
-			c.at(at, "step.%s: no steps", list.name)
+		if at := path + "." + list.name; (c.isGiven(at) || list.given) && !slices.Contains(verbs, list.name) {
+			c.reportAt(at, "step.%s: no steps", list.name)
 			verbs = append(verbs, list.name)
 		}
 	}
-	want := "exactly one of " + all(stepVerbs()) + " is needed"
+	want := "exactly one of " + joinWords(stepVerbs()) + " is needed"
 	switch len(verbs) {
 	case 1:
-		c.name(path, s)
+		c.checkStepName(path, s)
 	case 0:
-		c.at(path, "step %q: %s", s.Name, want)
+		c.reportAt(path, "step %q: %s", s.Name, want)
 	default:
-		c.at(path, "step %q: %s, not %s", s.Name, want, strings.Join(verbs, " and "))
+		c.reportAt(path, "step %q: %s, not %s", s.Name, want, strings.Join(verbs, " and "))
 	}
-	c.word(path+".onFailure", "step.onFailure", s.OnFailure)
+	c.checkWord(path+".onFailure", "step.onFailure", s.OnFailure)
 	for _, code := range s.Expects {
 		if code != 0 && (code < 400 || code > 599) {
-			c.at(path+".expects", "step.expects: %d is no HTTP status of a failed call: 400 to 599, or 0 for no answer", code)
+			c.reportAt(path+".expects", "step.expects: %d is no HTTP status of a failed call: 400 to 599, or 0 for no answer", code)
 		}
 	}
 	if len(s.Expects) > 0 && s.Pace() == nil && len(verbs) == 1 {
-		c.at(path+".expects", "step.expects: step %q sends no calls", s.Name)
+		c.reportAt(path+".expects", "step.expects: step %q sends no calls", s.Name)
 	}
 	if s.Pause < 0 {
-		c.at(path+".pause", "step.pause: %s is not above 0s", s.Pause)
+		c.reportAt(path+".pause", "step.pause: %s is not above 0s", s.Pause)
 	}
 	if s.Repeat != nil {
-		c.at(path, "step %q: a repeat is unrolled when a file is read; a program lists its steps", s.Name)
+		c.reportAt(path, "step %q: a repeat is unrolled when a file is read; a program lists its steps", s.Name)
 	}
 }
 
-// all joins words for a sentence: a, b and c.
-func all(words []string) string {
+// joinWords joins words for a sentence: a, b and c.
+func joinWords(words []string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")
 	}
 	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
 }
 
-func (c stepChecker) name(path string, s *Step) {
-	c.label(path+".name", "step.name", s.Name)
+func (c stepChecker) checkStepName(path string, s *Step) {
+	c.checkLabel(path+".name", "step.name", s.Name)
 	if first, twice := c.steps[s.Name]; twice {
 		where := ""
-		if line := c.s.line(first); line > 0 {
+		if line := c.s.lineOf(first); line > 0 {
 			where = fmt.Sprintf(" (first on line %d)", line)
 		}
-		c.at(path+".name", "step.name: %q stands twice%s", s.Name, where)
+		c.reportAt(path+".name", "step.name: %q stands twice%s", s.Name, where)
 		return
 	}
 	c.steps[s.Name] = path
 }
 
-func (c stepChecker) exec(path string, x *Exec) {
+func (c stepChecker) checkExec(path string, x *Exec) {
 	if len(x.Command) == 0 || x.Command[0] == "" {
-		c.at(path+".command", "exec.command: a command is needed")
+		c.reportAt(path+".command", "exec.command: a command is needed")
 	}
 	for _, name := range slices.Sorted(maps.Keys(x.Env)) {
 		if name == "" || strings.ContainsAny(name, "=\x00") {
-			c.at(path+".env."+name, "exec.env: %q is not the name of a variable", clip(name))
+			c.reportAt(path+".env."+name, "exec.env: %q is not the name of a variable", clipText(name))
 		}
 	}
-	c.lasting(path+".timeout", "exec.timeout", x.Timeout)
+	c.checkPositiveTime(path+".timeout", "exec.timeout", x.Timeout)
 }

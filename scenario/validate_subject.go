@@ -12,68 +12,68 @@ import (
 // subjectChecker checks the programs that run on the plane.
 type subjectChecker struct{ *checker }
 
-func (c subjectChecker) subjects() {
+func (c subjectChecker) checkSubjects() {
 	seen, external := map[string]bool{}, false
 	for i := range c.s.Subjects {
 		x, path := &c.s.Subjects[i], fmt.Sprintf("subjects[%d]", i)
-		c.label(path+".name", "subject.name", x.Name)
+		c.checkLabel(path+".name", "subject.name", x.Name)
 		switch {
 		case slices.Contains(takenNames(), x.Name) || x.Name == "plane" && c.s.Plane.Limits != (Limits{}):
-			c.at(path+".name", "subject.name: %q is the name of something else in every run", x.Name)
+			c.reportAt(path+".name", "subject.name: %q is the name of something else in every run", x.Name)
 		case seen[x.Name]:
-			c.at(path+".name", "subject: name %q stands twice", clip(x.Name))
+			c.reportAt(path+".name", "subject: name %q stands twice", clipText(x.Name))
 		}
 		seen[x.Name] = true
 		if x.External && external {
-			c.at(path+".external", "subject.external: there is one already: who started windtunnel is one program")
+			c.reportAt(path+".external", "subject.external: there is one already: who started windtunnel is one program")
 		}
 		external = external || x.External
-		c.subject(path, x)
+		c.checkSubject(path, x)
 	}
 }
 
-func (c subjectChecker) subject(path string, x *Subject) {
+func (c subjectChecker) checkSubject(path string, x *Subject) {
 	if len(setFields(x, "command", "windtunnel", "external")) != 1 {
-		c.at(path, "subject: exactly one of command, windtunnel and external is needed")
+		c.reportAt(path, "subject: exactly one of command, windtunnel and external is needed")
 	}
-	c.fields(path, x)
+	c.checkFields(path, x)
 	if x.Count != 0 {
-		c.at(path+".count", "subject.count: it is for files, which are read as so many subjects")
+		c.reportAt(path+".count", "subject.count: it is for files, which are read as so many subjects")
 	}
 	if x.Sharable && len(x.Windtunnel) == 0 {
-		c.at(path+".sharable", "subject.sharable: belongs to windtunnel: a worker has no other program")
+		c.reportAt(path+".sharable", "subject.sharable: belongs to windtunnel: a worker has no other program")
 	}
 	if x.Sharable && slices.ContainsFunc(x.Windtunnel, func(arg string) bool { return strings.Contains(arg, "$("+VarMembers+")") }) {
-		c.at(path+".sharable", "subject.sharable: $(%s) is a folder of the process that leads the run: workers do not have it", VarMembers)
+		c.reportAt(path+".sharable", "subject.sharable: $(%s) is a folder of the process that leads the run: workers do not have it", VarMembers)
 	}
-	c.limits(path+".limits", x.Limits)
-	c.notNegative(path+".needs.openFiles", "needs.openFiles", x.Needs.OpenFiles)
-	c.notNegative(path+".needs.connections", "needs.connections", x.Needs.Connections)
+	c.checkLimits(path+".limits", x.Limits)
+	c.checkNotNegative(path+".needs.openFiles", "needs.openFiles", x.Needs.OpenFiles)
+	c.checkNotNegative(path+".needs.connections", "needs.connections", x.Needs.Connections)
 	for _, name := range slices.Sorted(maps.Keys(x.Env)) {
 		switch {
 		case !envName.MatchString(name):
-			c.at(path+".env."+name, "subject.env: %q is not the name of a variable", clip(name))
+			c.reportAt(path+".env."+name, "subject.env: %q is not the name of a variable", clipText(name))
 		case slices.Contains(subjectVariables(), name):
-			c.at(path+".env."+name, "subject.env: every subject is given %s", name)
+			c.reportAt(path+".env."+name, "subject.env: every subject is given %s", name)
 		}
-		c.uses(path+".env."+name, "subject.env", x.Env[name], nil)
+		c.checkUses(path+".env."+name, "subject.env", x.Env[name], nil)
 	}
 	for i, arg := range x.Args {
-		c.uses(fmt.Sprintf("%s.args[%d]", path, i), "subject.args", arg, x.Env)
+		c.checkUses(fmt.Sprintf("%s.args[%d]", path, i), "subject.args", arg, x.Env)
 	}
 	for i, arg := range x.Windtunnel {
-		c.uses(fmt.Sprintf("%s.windtunnel[%d]", path, i), "subject.windtunnel", arg, x.Env)
+		c.checkUses(fmt.Sprintf("%s.windtunnel[%d]", path, i), "subject.windtunnel", arg, x.Env)
 	}
-	c.files(path+".crds", "subject.crds", x.CRDs)
-	c.files(path+".manifests", "subject.manifests", x.Manifests)
+	c.checkFiles(path+".crds", "subject.crds", x.CRDs)
+	c.checkFiles(path+".manifests", "subject.manifests", x.Manifests)
 	if x.Metrics != nil {
-		c.metrics(path+".metrics", x.Metrics, x.Env)
+		c.checkMetrics(path+".metrics", x.Metrics, x.Env)
 	}
-	c.ready(path+".ready", x)
+	c.checkReady(path+".ready", x)
 }
 
 // subjectFields refuses what only a command has.
-func (c subjectChecker) fields(path string, x *Subject) {
+func (c subjectChecker) checkFields(path string, x *Subject) {
 	for _, f := range []struct {
 		name        string
 		set, forOur bool
@@ -83,13 +83,13 @@ func (c subjectChecker) fields(path string, x *Subject) {
 		{"ready", x.Ready.HTTP != "" || x.Ready.TCP != "", true},
 	} {
 		if f.set && (x.External || len(x.Windtunnel) > 0 && !f.forOur) {
-			c.at(path+"."+f.name, "subject.%s: belongs to command", f.name)
+			c.reportAt(path+"."+f.name, "subject.%s: belongs to command", f.name)
 		}
 	}
 }
 
-// uses checks the variables in a text.
-func (c subjectChecker) uses(path, name, text string, env map[string]string) {
+// checkUses checks the variables in a text.
+func (c subjectChecker) checkUses(path, name, text string, env map[string]string) {
 	known := maps.Clone(env)
 	if known == nil {
 		known = map[string]string{}
@@ -98,58 +98,58 @@ func (c subjectChecker) uses(path, name, text string, env map[string]string) {
 		known[v] = ""
 	}
 	if _, err := ExpandVariables(text, known); err != nil {
-		c.at(path, "%s: %v (there are %s)", name, err, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+		c.reportAt(path, "%s: %v (there are %s)", name, err, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 	}
 }
 
-func (c *fieldChecker) files(path, name string, files []string) {
+func (c *fieldChecker) checkFiles(path, name string, files []string) {
 	for i, file := range files {
 		if err := checkInside(file); err != nil {
-			c.at(fmt.Sprintf("%s[%d]", path, i), "%s: %v", name, err)
+			c.reportAt(fmt.Sprintf("%s[%d]", path, i), "%s: %v", name, err)
 		}
 	}
 }
 
-func (c subjectChecker) metrics(path string, m *Metrics, env map[string]string) {
+func (c subjectChecker) checkMetrics(path string, m *Metrics, env map[string]string) {
 	if m.Scheme != "" {
-		c.word(path+".scheme", "metrics.scheme", m.Scheme)
+		c.checkWord(path+".scheme", "metrics.scheme", m.Scheme)
 	}
 	switch {
 	case m.URL != "" && (m.Port != 0 || m.Scheme != ""):
-		c.at(path, "metrics: url says port and scheme already")
+		c.reportAt(path, "metrics: url says port and scheme already")
 	case m.URL != "":
-		c.address(path+".url", "metrics.url", m.URL, env)
+		c.checkURL(path+".url", "metrics.url", m.URL, env)
 	case m.Port < 0 || m.Port > 65535:
-		c.at(path+".port", "metrics.port: %d is not a port", m.Port)
+		c.reportAt(path+".port", "metrics.port: %d is not a port", m.Port)
 	}
 }
 
-// address checks a URL; its variables are taken for ports.
-func (c subjectChecker) address(path, name, text string, env map[string]string) {
-	c.uses(path, name, text, env)
+// checkURL checks a URL; its variables are taken for ports.
+func (c subjectChecker) checkURL(path, name, text string, env map[string]string) {
+	c.checkUses(path, name, text, env)
 	u, err := url.Parse(variableUse.ReplaceAllString(text, "1"))
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		c.at(path, "%s: %q is not a URL such as http://127.0.0.1:8080/metrics", name, clip(text))
+		c.reportAt(path, "%s: %q is not a URL such as http://127.0.0.1:8080/metrics", name, clipText(text))
 	}
 }
 
-func (c subjectChecker) ready(path string, x *Subject) {
+func (c subjectChecker) checkReady(path string, x *Subject) {
 	r := x.Ready
 	if r.HTTP != "" && !strings.HasPrefix(r.HTTP, "/") {
-		c.address(path+".http", "ready.http", r.HTTP, x.Env)
+		c.checkURL(path+".http", "ready.http", r.HTTP, x.Env)
 	}
 	if r.TCP != "" {
-		c.uses(path+".tcp", "ready.tcp", r.TCP, x.Env)
+		c.checkUses(path+".tcp", "ready.tcp", r.TCP, x.Env)
 		if _, port, err := net.SplitHostPort(variableUse.ReplaceAllString(r.TCP, "1")); err != nil || port == "" {
-			c.at(path+".tcp", "ready.tcp: %q is not an address such as 127.0.0.1:8080", clip(r.TCP))
+			c.reportAt(path+".tcp", "ready.tcp: %q is not an address such as 127.0.0.1:8080", clipText(r.TCP))
 		}
 	}
 	if r.Wait != nil {
 		if r.Wait.Objects == "" || r.Wait.Of != "" {
-			c.at(path+".wait", "ready.wait: objects are needed, and no step that made them")
+			c.reportAt(path+".wait", "ready.wait: objects are needed, and no step that made them")
 			return
 		}
-		waitChecker(c).wait(path+".wait", r.Wait, made{})
+		waitChecker(c).checkWait(path+".wait", r.Wait, made{})
 	}
-	c.lasting(path+".within", "ready.within", r.Within)
+	c.checkPositiveTime(path+".within", "ready.within", r.Within)
 }

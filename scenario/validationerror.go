@@ -68,16 +68,16 @@ func (f *problems) ofSet(set map[string]string, parse func(map[string]string) *p
 	out := &problems{file: f.file}
 	for _, name := range slices.Sorted(maps.Keys(set)) {
 		if one := parse(map[string]string{name: set[name]}); len(one.list) > 0 {
-			out.blame("--set "+name+"="+clip(set[name]), one)
+			out.addNested("--set "+name+"="+clipText(set[name]), one)
 		}
 	}
 	if len(out.list) == 0 {
-		out.blame("--set", f)
+		out.addNested("--set", f)
 	}
 	return out
 }
 
-func (f *problems) blame(what string, of *problems) {
+func (f *problems) addNested(what string, of *problems) {
 	of.sort()
 	switch first := of.list[0]; {
 	case first.Line == 0 && strings.HasPrefix(first.Text, "--set "):
@@ -89,9 +89,9 @@ func (f *problems) blame(what string, of *problems) {
 	}
 }
 
-// hint returns ` (did you mean "rate"?)` when a known name is near, or is what others
+// suggestName returns ` (did you mean "rate"?)` when a known name is near, or is what others
 // call the same, else "".
-func hint(got string, known []string) string {
+func suggestName(got string, known []string) string {
 	for _, one := range otherNames() {
 		if strings.EqualFold(got, one[0]) && slices.Contains(known, one[1]) {
 			return fmt.Sprintf(" (did you mean %q?)", one[1])

@@ -13,8 +13,8 @@ const (
 // Dialects returns the template languages of bodies; the first is windtunnel's.
 func Dialects() []string { return []string{"windtunnel", "clusterloader2", "kube-burner"} }
 
-// unique returns the texts without those that come again.
-func unique(list []string) []string {
+// uniqueTexts returns the texts without those that come again.
+func uniqueTexts(list []string) []string {
 	var out []string
 	for _, s := range list {
 		if !slices.Contains(out, s) {
@@ -29,9 +29,9 @@ func PreflightFindings() []string {
 	return []string{"leftover", "terminating", "queue", "retries", "cpu", "heap", "store", "probe-write", "host", "unread"}
 }
 
-// words returns the values that a field takes; the field is named as in
+// fieldWords returns the values that a field takes; the field is named as in
 // messages. nil when it takes any.
-func words(field string) []string {
+func fieldWords(field string) []string {
 	switch field {
 	case "plane.durability":
 		return []string{"memory", "fsync"}
@@ -66,7 +66,7 @@ func words(field string) []string {
 		for _, f := range faultTargets() {
 			out = append(out, f.actions...)
 		}
-		return unique(out)
+		return uniqueTexts(out)
 	case "delete.propagation", "scale.propagation", "call.propagation":
 		return []string{"background", "foreground", "orphan"}
 	case "wait.unmet":

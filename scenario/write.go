@@ -27,8 +27,8 @@ var ErrNotText = errors.New("a text is not UTF-8")
 // stand where they were used, and repeats stand unrolled. The errors are those
 // of w, and ErrNotText.
 func Write(w io.Writer, s *Scenario) error {
-	bare := s.bare()
-	n, err := writer{s}.record(reflect.ValueOf(*bare))
+	bare := s.withoutDefaults()
+	n, err := writer{s}.structNode(reflect.ValueOf(*bare))
 	if err != nil {
 		return fmt.Errorf("write scenario %s: %w", s.Name, err)
 	}
@@ -41,8 +41,8 @@ func Write(w io.Writer, s *Scenario) error {
 	return e.Close()
 }
 
-// bare returns a copy without what Complete would fill in again.
-func (s *Scenario) bare() *Scenario {
+// withoutDefaults returns a copy without what Complete would fill in again.
+func (s *Scenario) withoutDefaults() *Scenario {
 	out := *s
 	out.Parameters = nil
 	if out.Namespaces.Prefix == out.Name {
@@ -53,7 +53,7 @@ func (s *Scenario) bare() *Scenario {
 	for i := range out.Objectives {
 		o := &out.Objectives[i]
 		plain := Objective{SLO: o.SLO, SLI: o.SLI}
-		if plain.complete(); o.Name == plain.Name {
+		if plain.fillDerived(); o.Name == plain.Name {
 			o.Name = ""
 		}
 		if o.Statistic == plain.Statistic {
@@ -69,13 +69,13 @@ func bareSteps(steps []Step, number string) []Step {
 		s, n := &out[i], fmt.Sprintf("%s%d", number, i+1)
 		s.Parallel, s.Sequence = bareSteps(s.Parallel, n+"-"), bareSteps(s.Sequence, n+"-")
 		if s.Create != nil {
-			s.Create = s.Create.bare(s.Name)
+			s.Create = s.Create.withoutDefaults(s.Name)
 		}
 		if s.Requests != nil {
 			r := *s.Requests
 			r.Mix = slices.Clone(r.Mix)
 			for k := range r.Mix {
-				r.Mix[k].bare(s.Name)
+				r.Mix[k].dropDefaults(s.Name)
 			}
 			s.Requests = &r
 		}
@@ -86,7 +86,7 @@ func bareSteps(steps []Step, number string) []Step {
 	return out
 }
 
-func (c *Create) bare(step string) *Create {
+func (c *Create) withoutDefaults(step string) *Create {
 	out := *c
 	if out.Name == step {
 		out.Name = ""
@@ -103,8 +103,8 @@ func (c *Create) bare(step string) *Create {
 	return &out
 }
 
-func (c *Call) bare(step string) {
-	d := c.defaults(step)
+func (c *Call) dropDefaults(step string) {
+	d := c.defaultsFor(step)
 	for _, f := range []struct {
 		to   *string
 		text string
@@ -121,24 +121,24 @@ func (c *Call) bare(step string) {
 // writer turns the types of the language into YAML nodes.
 type writer struct{ s *Scenario }
 
-// record writes a struct: its fields in their order, but those that have their
+// structNode writes a struct: its fields in their order, but those that have their
 // defaults.
-func (w writer) record(v reflect.Value) (*yaml.Node, error) {
+func (w writer) structNode(v reflect.Value) (*yaml.Node, error) {
 	fresh := reflect.New(v.Type())
 	if x, ok := fresh.Interface().(defaulter); ok {
 		x.setDefaults()
 	}
 	out := &yaml.Node{Kind: yaml.MappingNode}
-	if short(v.Type()) {
+	if isShort(v.Type()) {
 		out.Style = yaml.FlowStyle
 	}
 	for _, f := range strictyaml.Fields(v.Type()) {
 		x, def := v.Field(f.Index), fresh.Elem().Field(f.Index)
 		empty := (x.Kind() == reflect.Map || x.Kind() == reflect.Slice) && x.Len() == 0
-		if (empty || reflect.DeepEqual(x.Interface(), def.Interface())) && !w.forced(v, f.Name) {
+		if (empty || reflect.DeepEqual(x.Interface(), def.Interface())) && !w.isForced(v, f.Name) {
 			continue
 		}
-		value, err := w.value(x, f.Raw)
+		value, err := w.valueNode(x, f.Raw)
 		if err != nil {
 			return nil, fmt.Errorf("%s.%s: %w", typeLabel(v.Type()), f.Name, err)
 		}
@@ -147,8 +147,8 @@ func (w writer) record(v reflect.Value) (*yaml.Node, error) {
 	return out, nil
 }
 
-// short tells which structs are written on one line.
-func short(t reflect.Type) bool {
+// isShort tells which structs are written on one line.
+func isShort(t reflect.Type) bool {
 	switch t {
 	case reflect.TypeFor[Pace](), reflect.TypeFor[Range](), reflect.TypeFor[Ramp](), reflect.TypeFor[Stair](), reflect.TypeFor[Retry](), reflect.TypeFor[Victims]():
 		return true
@@ -156,8 +156,8 @@ func short(t reflect.Type) bool {
 	return false
 }
 
-// forced tells which numbers say something even when they are 0.
-func (w writer) forced(v reflect.Value, name string) bool {
+// isForced tells which numbers say something even when they are 0.
+func (w writer) isForced(v reflect.Value, name string) bool {
 	switch x := v.Interface().(type) {
 	case Create:
 		return name == "count" && x.PerNamespace == 0
@@ -175,7 +175,7 @@ func (w writer) forced(v reflect.Value, name string) bool {
 	return false
 }
 
-func (w writer) value(v reflect.Value, raw bool) (*yaml.Node, error) {
+func (w writer) valueNode(v reflect.Value, raw bool) (*yaml.Node, error) {
 	if x, ok := v.Interface().(encoding.TextMarshaler); ok {
 		text, err := x.MarshalText()
 		if d, ok := x.(unit.Duration); ok {
@@ -189,15 +189,15 @@ func (w writer) value(v reflect.Value, raw bool) (*yaml.Node, error) {
 			return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Value: "null"}, nil
 		}
 		if f, ok := v.Interface().(float64); ok {
-			return &yaml.Node{Kind: yaml.ScalarNode, Value: float(f)}, nil
+			return &yaml.Node{Kind: yaml.ScalarNode, Value: formatFloat(f)}, nil
 		}
-		return w.value(v.Elem(), raw)
+		return w.valueNode(v.Elem(), raw)
 	case reflect.Struct:
-		return w.record(v)
+		return w.structNode(v)
 	case reflect.Map:
-		return w.mapping(v)
+		return w.mappingNode(v)
 	case reflect.Slice:
-		return w.list(v)
+		return w.listNode(v)
 	case reflect.String:
 		return textNode(v.String(), raw)
 	case reflect.Float64:
@@ -206,7 +206,7 @@ func (w writer) value(v reflect.Value, raw bool) (*yaml.Node, error) {
 	return &yaml.Node{Kind: yaml.ScalarNode, Value: fmt.Sprint(v.Interface())}, nil // bool and whole numbers
 }
 
-func (w writer) mapping(v reflect.Value) (*yaml.Node, error) {
+func (w writer) mappingNode(v reflect.Value) (*yaml.Node, error) {
 	out := &yaml.Node{Kind: yaml.MappingNode}
 	keys := map[string]reflect.Value{}
 	for _, k := range v.MapKeys() {
@@ -217,7 +217,7 @@ func (w writer) mapping(v reflect.Value) (*yaml.Node, error) {
 		if err != nil {
 			return nil, err
 		}
-		value, err := w.value(v.MapIndex(keys[name]), false)
+		value, err := w.valueNode(v.MapIndex(keys[name]), false)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
@@ -226,10 +226,10 @@ func (w writer) mapping(v reflect.Value) (*yaml.Node, error) {
 	return out, nil
 }
 
-func (w writer) list(v reflect.Value) (*yaml.Node, error) {
+func (w writer) listNode(v reflect.Value) (*yaml.Node, error) {
 	out := &yaml.Node{Kind: yaml.SequenceNode}
 	for i := range v.Len() {
-		item, err := w.value(v.Index(i), false)
+		item, err := w.valueNode(v.Index(i), false)
 		if err != nil {
 			return nil, err
 		}
@@ -242,7 +242,7 @@ func (w writer) list(v reflect.Value) (*yaml.Node, error) {
 // is written so that it is no expression.
 func textNode(s string, raw bool) (*yaml.Node, error) {
 	if !utf8.ValidString(s) {
-		return nil, fmt.Errorf("%q: %w", clip(s), ErrNotText)
+		return nil, fmt.Errorf("%q: %w", clipText(s), ErrNotText)
 	}
 	if !raw {
 		s = strings.ReplaceAll(s, "${", "$${")
@@ -257,9 +257,9 @@ func textNode(s string, raw bool) (*yaml.Node, error) {
 	return n, nil
 }
 
-// float writes a template variable so that it stays a number that need not be
+// formatFloat writes a template variable so that it stays a number that need not be
 // whole.
-func float(f float64) string {
+func formatFloat(f float64) string {
 	s := strconv.FormatFloat(f, 'g', -1, 64)
 	if !strings.ContainsAny(s, ".eIN") {
 		s += ".0"
